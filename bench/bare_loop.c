@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bare_loop - the least that a verified copy over TCP can do: read, CRC, send | receive, CRC, write. Nothing else.
+ * bare_loop - the least that a verified copy over TCP can do: read, CRC, send | receive, CRC,
+ * write. Nothing else.
  *
  *   bare_loop SOURCE TARGET CHUNK_BYTES THREADS
  *
- * What fmove is measured against. Two processes, as two nodes are; each thread has one connection and every
- * THREADS-th chunk. Prints seconds, CPU seconds of both processes, and bytes.
+ * What fmove is measured against. Two processes, as two nodes are; each thread has one connection
+ * and every THREADS-th chunk. Prints seconds, CPU seconds of both processes, and bytes.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -147,17 +148,18 @@ static double cpu_of(int who)
 	struct rusage u;
 
 	getrusage(who, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static void connect_pairs(int *here, int *there)
 {
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(sa);
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 
-	if (listener < 0 || bind(listener, (struct sockaddr *)&sa, sizeof(sa)) || listen(listener, THREADS_MAX) ||
-	    getsockname(listener, (struct sockaddr *)&sa, &len))
+	if (listener < 0 || bind(listener, (struct sockaddr *)&sa, sizeof(sa)) ||
+	    listen(listener, THREADS_MAX) || getsockname(listener, (struct sockaddr *)&sa, &len))
 		die("listen");
 	for (unsigned i = 0; i < threads; i++) {
 		here[i] = socket(AF_INET, SOCK_STREAM, 0);
@@ -201,7 +203,7 @@ int main(int argc, char **argv)
 	run(sender, source, here);
 	if (waitpid(child, &status, 0) != child || status != 0)
 		die("receiver");
-	printf("%.6f %.6f %llu\n", seconds(CLOCK_MONOTONIC) - start, cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN),
-	       (unsigned long long)size);
+	printf("%.6f %.6f %llu\n", seconds(CLOCK_MONOTONIC) - start,
+	       cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN), (unsigned long long)size);
 	return 0;
 }

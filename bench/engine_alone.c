@@ -4,9 +4,9 @@
  *
  *   engine_alone [GIB] [CHUNK_BYTES]
  *
- * Prints GB/s without CRC, GB/s with CRC at both ends, the rate at which ISA-L alone checks the same slots twice, and
- * the ratio of the last two. The memory that is checked is as much as a connection has under way, so caches help both
- * alike.
+ * Prints GB/s without CRC, GB/s with CRC at both ends, the rate at which ISA-L alone checks the
+ * same slots twice, and the ratio of the last two. The memory that is checked is as much as a
+ * connection has under way, so caches help both alike.
  */
 #include <isa-l.h>
 #include <stdio.h>
@@ -68,11 +68,21 @@ static void step(void)
 static void node_new(unsigned i, uint32_t chunk, bool is_unchecked)
 {
 	struct node *n = &nodes[i];
-	struct fm_engine_opts o = { .node = i ? "b" : "a", .lanes = 1, .chunk_bytes = chunk, .slab_bytes = SLAB_BYTES,
-				    .rdma_conns = 1, .tcp_conns = 1, .is_unchecked = is_unchecked };
-	struct fm_engine_env env = { .clock = &fm_clock_real, .random = &fm_random_real, .loop = n->loop, .net = nets[i],
-				     .worker = n->worker, .arena = n->arena, .arena_len = ARENA_BYTES,
-				     .services = fm_services };
+	struct fm_engine_opts o = {.node = i ? "b" : "a",
+				   .lanes = 1,
+				   .chunk_bytes = chunk,
+				   .slab_bytes = SLAB_BYTES,
+				   .rdma_conns = 1,
+				   .tcp_conns = 1,
+				   .is_unchecked = is_unchecked};
+	struct fm_engine_env env = {.clock = &fm_clock_real,
+				    .random = &fm_random_real,
+				    .loop = n->loop,
+				    .net = nets[i],
+				    .worker = n->worker,
+				    .arena = n->arena,
+				    .arena_len = ARENA_BYTES,
+				    .services = fm_services};
 	struct fm_peer_opts peer = { .name = i ? "a" : "b", .host = i ? NULL : "b", .port = 1 };
 	const char *const all[] = { "*", NULL };
 	struct fm_store_opts so = { .name = "s", .directory = "null:", .read = all, .write = all };
@@ -83,7 +93,8 @@ static void node_new(unsigned i, uint32_t chunk, bool is_unchecked)
 	peer.key[0] = (uint8_t)(2 - i);
 	env.lane_loops[0] = n->lane;
 	if (fm_engine_new(&o, &env, &n->engine, &err) < 0 || fm_store_open(&so, &store, &err) < 0 ||
-	    fm_engine_set_store(n->engine, store, &err) < 0 || fm_engine_set_peer(n->engine, &peer, &err) < 0)
+	    fm_engine_set_store(n->engine, store, &err) < 0 ||
+	    fm_engine_set_peer(n->engine, &peer, &err) < 0)
 		die(&err);
 }
 
@@ -91,7 +102,12 @@ static void node_new(unsigned i, uint32_t chunk, bool is_unchecked)
 static double put(uint64_t bytes)
 {
 	static const struct fm_job_events events = { .done = job_done };
-	struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "x", .path_len = 1, .durability = FM_DURABILITY_MEMORY };
+	struct fm_job_opts o = {.is_put = true,
+				.node = "b",
+				.store = "s",
+				.path = "x",
+				.path_len = 1,
+				.durability = FM_DURABILITY_MEMORY};
 	struct fm_err err = { 0 };
 	struct fm_job *job;
 	double start;
@@ -144,7 +160,8 @@ static double library(uint64_t bytes, uint32_t chunk)
 
 	for (uint64_t i = 0; i < bytes / chunk; i++)
 		for (unsigned n = 0; n < 2; n++)
-			sum ^= crc32_iscsi((unsigned char *)nodes[n].arena + i % slots * chunk, (int)chunk, ~0u);
+			sum ^= crc32_iscsi((unsigned char *)nodes[n].arena + i % slots * chunk,
+					   (int)chunk, ~0u);
 	__asm__ volatile("" : : "r"(sum));	/* used */
 	return now() - start;
 }
@@ -160,8 +177,10 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < 2; i++) {
 		struct fm_loop_opts o = { 0 };
 
-		nodes[i].arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (nodes[i].arena == MAP_FAILED || fm_loop_new(&o, &nodes[i].loop, &err) < 0 || fm_loop_new(&o, &nodes[i].lane, &err) < 0 ||
+		nodes[i].arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (nodes[i].arena == MAP_FAILED || fm_loop_new(&o, &nodes[i].loop, &err) < 0 ||
+		    fm_loop_new(&o, &nodes[i].lane, &err) < 0 ||
 		    fm_worker_new(1, &nodes[i].worker, &err) < 0)
 			die(&err);
 		memset(nodes[i].arena, 1 + (int)i, ARENA_BYTES);
@@ -170,10 +189,13 @@ int main(int argc, char **argv)
 	null_net_pair(loops, nets);
 	bare = measure(bytes, chunk, true);
 	memset(nodes[0].arena, 7, ARENA_BYTES);
-	memset(nodes[1].arena, 7, ARENA_BYTES);	/* nothing is moved: what is checked must be alike */
+	/* nothing is moved: what is checked must be alike */
+	memset(nodes[1].arena, 7, ARENA_BYTES);
 	checked = measure(bytes, chunk, false);
 	isal = library(bytes, chunk);
-	printf("chunk %u KiB: engine alone %.1f GB/s; with CRC %.2f GB/s, ISA-L alone %.2f GB/s, ratio %.3f\n", chunk >> 10,
-	       (double)bytes / bare / 1e9, (double)bytes / checked / 1e9, (double)bytes / isal / 1e9, isal / checked);
+	printf("chunk %u KiB: engine alone %.1f GB/s; with CRC %.2f GB/s, ISA-L alone %.2f GB/s, "
+	       "ratio %.3f\n",
+	       chunk >> 10, (double)bytes / bare / 1e9, (double)bytes / checked / 1e9,
+	       (double)bytes / isal / 1e9, isal / checked);
 	return 0;
 }

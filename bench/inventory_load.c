@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inventory_load - what one reading of the inventory costs: COUNT readings with a pause of PAUSE_MS before each, as a supervisor's
- * are, so that caches are as cold. ROOT is a directory with a sys/ below it, or "/".
+ * inventory_load - what one reading of the inventory costs: COUNT readings with a pause of PAUSE_MS
+ * before each, as a supervisor's are, so that caches are as cold. ROOT is a directory with a sys/
+ * below it, or "/".
  *
  * usage: inventory_load ROOT COUNT PAUSE_MS
  *
- * Prints the processor time of one, in microseconds, and how many controllers and namespaces there are.
+ * Prints the processor time of one, in microseconds, and how many controllers and namespaces there
+ * are.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,8 @@ static double cpu_us(void)
 
 static double read_once(const char *root, unsigned long pause_ms)
 {
-	struct timespec pause = { .tv_sec = (time_t)(pause_ms / 1000), .tv_nsec = (long)(pause_ms % 1000) * 1000000 };
+	struct timespec pause = {.tv_sec = (time_t)(pause_ms / 1000),
+				 .tv_nsec = (long)(pause_ms % 1000) * 1000000};
 	struct fm_inventory *inv;
 	struct fm_err err = { 0 };
 	double begin;

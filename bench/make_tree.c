@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_tree - a directory of many files for measuring: COUNT files of SIZE bytes on average (half to one and a half times
- * SIZE; exactly SIZE with "="), a thousand to a directory, filled with numbers that no file system can compress.
+ * make_tree - a directory of many files for measuring: COUNT files of SIZE bytes on average (half
+ * to one and a half times SIZE; exactly SIZE with "="), a thousand to a directory, filled with
+ * numbers that no file system can compress.
  *
  * usage: make_tree DIRECTORY COUNT [=]SIZE
  */

@@ -79,7 +79,8 @@ static struct fm_ctl *ctl_new(struct fm_loop *loop)
 	return c;
 }
 
-static int start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static int start(struct fm_net *net, const struct fm_net_events *events, void *ctx,
+		 struct fm_err *err)
 {
 	struct net *n = fm_container_of(net, struct net, net);
 
@@ -105,7 +106,8 @@ static struct fm_ctl *ctl_dial(struct fm_net *net, const struct fm_ctl_dial *dia
 	here->events = dial->events;
 	here->ctx = dial->ctx;
 	here->is_opening = true;
-	is_taken = n->far->events->accepted(n->far->ctx, there, n->key, &there->events, &there->ctx);
+	is_taken =
+		n->far->events->accepted(n->far->ctx, there, n->key, &there->events, &there->ctx);
 	assert(is_taken);
 	(void)is_taken;
 	fm_loop_post(here->loop, &here->task);
@@ -258,7 +260,8 @@ static void conn_run(struct fm_task *task)
 	}
 }
 
-static void conn_attach(struct fm_conn *conn, struct fm_loop *loop, const struct fm_conn_events *events, void *ctx)
+static void conn_attach(struct fm_conn *conn, struct fm_loop *loop,
+			const struct fm_conn_events *events, void *ctx)
 {
 	struct conn *c = fm_container_of(conn, struct conn, conn);
 
@@ -268,7 +271,8 @@ static void conn_attach(struct fm_conn *conn, struct fm_loop *loop, const struct
 	fm_loop_post(loop, &c->task);
 }
 
-static int conn_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx, struct fm_region *out, struct fm_err *err)
+static int conn_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx,
+		     struct fm_region *out, struct fm_err *err)
 {
 	(void)conn;
 	(void)is_rx;

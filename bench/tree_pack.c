@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree_pack - the source end of a tree alone: walk a directory and make packs of it, which nobody takes.
+ * tree_pack - the source end of a tree alone: walk a directory and make packs of it, which nobody
+ * takes.
  *
  *   tree_pack DIRECTORY [CHUNK_BYTES [THREADS [offer]]]
  *
@@ -89,7 +90,8 @@ static double seconds_of(const struct timeval *tv)
 int main(int argc, char **argv)
 {
 	unsigned threads = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 4;
-	struct fm_tree_source_opts opts = { .is_offering = argc > 4 && strcmp(argv[4], "offer") == 0 };
+	struct fm_tree_source_opts opts = {.is_offering =
+						   argc > 4 && strcmp(argv[4], "offer") == 0};
 	pthread_t ids[THREADS_MAX];
 	struct fm_tree_count count;
 	struct timespec from, to;
@@ -122,6 +124,7 @@ int main(int argc, char **argv)
 	getrusage(RUSAGE_SELF, &used);
 	printf("%.3f s, CPU %.3f s, %llu files, %llu bytes in packs, %llu numbers\n",
 	       (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9,
-	       seconds_of(&used.ru_utime) + seconds_of(&used.ru_stime), (unsigned long long)count.files, bytes, next_seq);
+	       seconds_of(&used.ru_utime) + seconds_of(&used.ru_stime),
+	       (unsigned long long)count.files, bytes, next_seq);
 	return 0;
 }

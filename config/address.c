@@ -27,8 +27,8 @@ void fm_address_print(const char *host, uint16_t port, char *out, size_t max)
 }
 
 /*
- * The source address of a route; a datagram socket is connected without a packet being sent. The targets are for
- * documentation only.
+ * The source address of a route; a datagram socket is connected without a packet being sent. The
+ * targets are for documentation only.
  */
 static int source_towards(int family, const char *target, char *host, size_t max)
 {
@@ -43,7 +43,8 @@ static int source_towards(int family, const char *target, char *host, size_t max
 	if (fd < 0)
 		return -errno;
 	in4->sin_port = htons(9);	/* at the same place in both families */
-	is_found = inet_pton(family, target, address) == 1 && connect(fd, (struct sockaddr *)&sa, len) == 0 &&
+	is_found = inet_pton(family, target, address) == 1 &&
+		   connect(fd, (struct sockaddr *)&sa, len) == 0 &&
 		   getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&
 		   inet_ntop(family, address, host, (socklen_t)max);
 	close(fd);
@@ -76,7 +77,8 @@ static bool is_reached(const struct ifaddrs *ifa, int family, char *host)
 	memcpy(&sa, ifa->ifa_addr,
 	       family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	ip = fm_network_ip(&sa, &len);
-	return ip && fm_network_is_unicast(family, ip) && inet_ntop(family, ip, host, INET6_ADDRSTRLEN);
+	return ip && fm_network_is_unicast(family, ip) &&
+	       inet_ntop(family, ip, host, INET6_ADDRSTRLEN);
 }
 
 /* Those of interfaces, IPv4 first. Returns how many. */
@@ -117,12 +119,14 @@ int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max,
 		return 0;
 	}
 	if (fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 || port == 0)
-		return fm_err_set(err, -EADDRNOTAVAIL, "node.listen (%s) has no fixed port: say node.address",
+		return fm_err_set(err, -EADDRNOTAVAIL,
+				  "node.listen (%s) has no fixed port: say node.address",
 				  node->listen);
 	if (fm_address_is_any(host) && !find_own(host, sizeof(host)))
 		return fm_err_set(err, -EADDRNOTAVAIL,
-				  "no interface of this machine is up and has an address that others reach: set "
-				  "node.address = \"HOST:PORT\" in its configuration");
+				  "no interface of this machine is up and has an address that "
+				  "others reach: set node.address = \"HOST:PORT\" in its "
+				  "configuration");
 	fm_address_print(host, port, out, max);
 	return 0;
 }
@@ -135,7 +139,8 @@ void fm_address_others(const struct fm_config_node *node, char *out, size_t max)
 	uint16_t port;
 
 	out[0] = '\0';
-	if (node->address[0] || fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 ||
+	if (node->address[0] ||
+	    fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 ||
 	    !fm_address_is_any(host) || leads_out(host, sizeof(host)))
 		return;
 	count = list(own, INTERFACE_ADDRESSES_MAX);

@@ -25,10 +25,12 @@ bool fm_address_is_any(const char *host);
  * address that this machine uses towards the outside; where no route leads there, that of an
  * interface, IPv4 first. -EADDRNOTAVAIL with what to do.
  */
-int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max, struct fm_err *err);
+int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max,
+		       struct fm_err *err);
 
 /*
- * Where that was one interface's out of several: the addresses of the others, "HOST:PORT, HOST:PORT".
+ * Where that was one interface's out of several: the addresses of the others, "HOST:PORT,
+ * HOST:PORT".
  * "": it was not. Cut to max.
  */
 void fm_address_others(const struct fm_config_node *node, char *out, size_t max);

@@ -17,7 +17,8 @@
 #define ARENA_UNIT (UINT64_C(64) << 10)	/* whole pages, whatever their size */
 
 /* "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
-static void say_where(const struct fm_config *cfg, const char *section, const char *name, char *out, size_t max)
+static void say_where(const struct fm_config *cfg, const char *section, const char *name, char *out,
+		      size_t max)
 {
 	const struct fm_option *o = fm_option_find(section, name);
 	unsigned line = cfg->line_of[o - fm_options];
@@ -28,18 +29,20 @@ static void say_where(const struct fm_config *cfg, const char *section, const ch
 		snprintf(out, max, "%.200s: %s (by default)", cfg->file, o->path);
 }
 
-static int refuse_size(const struct fm_config *cfg, const char *name, uint64_t is, const char *rule, uint64_t bound,
-		       struct fm_err *err)
+static int refuse_size(const struct fm_config *cfg, const char *name, uint64_t is, const char *rule,
+		       uint64_t bound, struct fm_err *err)
 {
 	char where[300], is_text[FM_VALUE_TEXT_MAX], bound_text[FM_VALUE_TEXT_MAX];
 
 	say_where(cfg, "memory", name, where, sizeof(where));
 	fm_value_size_print(is, is_text);
 	fm_value_size_print(bound, bound_text);
-	return fm_err_set(err, -EINVAL, "%s: %s is not allowed; must be %s (%s)", where, is_text, rule, bound_text);
+	return fm_err_set(err, -EINVAL, "%s: %s is not allowed; must be %s (%s)", where, is_text,
+			  rule, bound_text);
 }
 
-/* Of a slab without a chunk: what must divide it, so that a power of two divides it into 64 chunks at most. */
+/* Of a slab without a chunk: what must divide it, so that a power of two divides it into 64 chunks
+ * at most. */
 static uint64_t least_chunk(uint64_t slab)
 {
 	uint64_t chunk = FM_BLOCK;
@@ -55,16 +58,21 @@ static int check_slab(const struct fm_config *cfg, struct fm_err *err)
 	uint64_t chunk = cfg->mover.chunk_bytes, least = least_chunk(m->slab_bytes);
 
 	if (!chunk && m->slab_bytes % least != 0)
-		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of a power of two that is a 64th of it or more", least, err);
+		return refuse_size(cfg, "slab", m->slab_bytes,
+				   "a multiple of a power of two that is a 64th of it or more",
+				   least, err);
 	if (chunk && (m->slab_bytes % chunk != 0 || m->slab_bytes < chunk))
-		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of mover.chunk", chunk, err);
+		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of mover.chunk", chunk,
+				   err);
 	if (chunk && m->slab_bytes / chunk > FM_CONFIG_SLOTS_MAX)
 		return refuse_size(cfg, "slab", m->slab_bytes, "at most 64 times mover.chunk",
 				   FM_CONFIG_SLOTS_MAX * chunk, err);
 	if (m->arena_bytes < 2 * m->slab_bytes)
-		return refuse_size(cfg, "arena", m->arena_bytes, "at least twice memory.slab", 2 * m->slab_bytes, err);
+		return refuse_size(cfg, "arena", m->arena_bytes, "at least twice memory.slab",
+				   2 * m->slab_bytes, err);
 	if (m->arena_bytes % m->slab_bytes != 0)
-		return refuse_size(cfg, "arena", m->arena_bytes, "a multiple of memory.slab", m->slab_bytes, err);
+		return refuse_size(cfg, "arena", m->arena_bytes, "a multiple of memory.slab",
+				   m->slab_bytes, err);
 	return 0;
 }
 
@@ -74,9 +82,11 @@ static int check_no_slab(const struct fm_config *cfg, struct fm_err *err)
 	uint64_t arena = cfg->memory.arena_bytes, chunk = cfg->mover.chunk_bytes;
 
 	if (arena < 2 * chunk)
-		return refuse_size(cfg, "arena", arena, "at least twice mover.chunk", 2 * chunk, err);
+		return refuse_size(cfg, "arena", arena, "at least twice mover.chunk", 2 * chunk,
+				   err);
 	if (arena % ARENA_UNIT != 0)
-		return refuse_size(cfg, "arena", arena, "a multiple of the smallest slab", ARENA_UNIT, err);
+		return refuse_size(cfg, "arena", arena, "a multiple of the smallest slab",
+				   ARENA_UNIT, err);
 	return 0;
 }
 
@@ -90,7 +100,8 @@ static int check_memory(const struct fm_config *cfg, struct fm_err *err)
 		return ret;
 	if (m->total_bytes < need)
 		return refuse_size(cfg, "total", m->total_bytes,
-				   "at least memory.arena and 56MiB for the daemon itself", need, err);
+				   "at least memory.arena and 56MiB for the daemon itself", need,
+				   err);
 	return 0;
 }
 
@@ -101,11 +112,13 @@ static bool is_within(const char *path, const char *dir)
 
 	while (len > 1 && dir[len - 1] == '/')
 		len--;
-	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/' || dir[len - 1] == '/');
+	return strncmp(path, dir, len) == 0 &&
+	       (path[len] == '\0' || path[len] == '/' || dir[len - 1] == '/');
 }
 
 /* Whoever may write a store must not write down jobs in the name of others. */
-static int check_apart(const struct fm_config *cfg, const struct fm_config_store *s, struct fm_err *err)
+static int check_apart(const struct fm_config *cfg, const struct fm_config_store *s,
+		       struct fm_err *err)
 {
 	char jobs[PATH_MAX];
 
@@ -115,8 +128,8 @@ static int check_apart(const struct fm_config *cfg, const struct fm_config_store
 	if (!is_within(jobs, s->directory) && !is_within(s->directory, jobs))
 		return 0;
 	return fm_err_set(err, -EINVAL,
-			  "%.200s:%u: stores.directory: \"%.200s\" and the jobs in node.state_directory \"%.200s\" must not "
-			  "be within each other; move one",
+			  "%.200s:%u: stores.directory: \"%.200s\" and the jobs in "
+			  "node.state_directory \"%.200s\" must not be within each other; move one",
 			  s->file, s->line, s->directory, cfg->node.state_directory);
 }
 
@@ -128,8 +141,8 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 		for (unsigned j = 0; j < i; j++)
 			if (strcmp(s->name, cfg->stores[j].name) == 0)
 				return fm_err_set(err, -EINVAL,
-						  "%.200s:%u: stores.name: \"%s\" is there already, in line %u; remove "
-						  "or rename one",
+						  "%.200s:%u: stores.name: \"%s\" is there "
+						  "already, in line %u; remove or rename one",
 						  s->file, s->line, s->name, cfg->stores[j].line);
 		if (check_apart(cfg, s, err) < 0)
 			return -EINVAL;
@@ -137,7 +150,8 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
-/* Whoever may write a store must not write what others are told is READY, nor jobs in their name. */
+/* Whoever may write a store must not write what others are told is READY, nor jobs in their
+ * name. */
 static int check_staging(const struct fm_config *cfg, struct fm_err *err)
 {
 	const struct fm_config_staging *staging = &cfg->staging;
@@ -146,21 +160,27 @@ static int check_staging(const struct fm_config *cfg, struct fm_err *err)
 
 	say_where(cfg, "staging", "low", where, sizeof(where));
 	if (staging->low > staging->high)
-		return fm_err_set(err, -EINVAL, "%s: %u is not allowed; must be at most staging.high (%u)", where,
+		return fm_err_set(err, -EINVAL,
+				  "%s: %u is not allowed; must be at most staging.high (%u)", where,
 				  staging->low, staging->high);
 	if (strcmp(staging->directory, "null:") == 0)
 		return 0;
 	say_where(cfg, "staging", "directory", where, sizeof(where));
 	if (is_within(staging->directory, state) || is_within(state, staging->directory))
-		return fm_err_set(err, -EINVAL, "%s: \"%.200s\" and node.state_directory \"%.200s\" must not be "
-				  "within each other; move one", where, staging->directory, state);
+		return fm_err_set(err, -EINVAL,
+				  "%s: \"%.200s\" and node.state_directory \"%.200s\" must not be "
+				  "within each other; move one",
+				  where, staging->directory, state);
 	for (unsigned i = 0; i < cfg->store_count; i++) {
 		const struct fm_config_store *s = &cfg->stores[i];
 
-		if (is_within(staging->directory, s->directory) || is_within(s->directory, staging->directory))
-			return fm_err_set(err, -EINVAL, "%s: \"%.200s\" and the store \"%s\" in \"%.200s\" must not be "
-					  "within each other; move one", where, staging->directory, s->name,
-					  s->directory);
+		if (is_within(staging->directory, s->directory) ||
+		    is_within(s->directory, staging->directory))
+			return fm_err_set(
+				err, -EINVAL,
+				"%s: \"%.200s\" and the store \"%s\" in \"%.200s\" must not be "
+				"within each other; move one",
+				where, staging->directory, s->name, s->directory);
 	}
 	return 0;
 }
@@ -173,27 +193,32 @@ static int check_addresses(const struct fm_config_peer *p, struct fm_err *err)
 		for (unsigned j = 0; j < i; j++)
 			is_twice = is_twice || strcmp(p->addresses[i], p->addresses[j]) == 0;
 		if (is_twice)
-			return fm_err_set(err, -EINVAL, "%.200s:%u: peers.addresses: \"%s\" is said twice for \"%s\"; remove one", p->file,
-					  p->line, p->addresses[i], p->name);
+			return fm_err_set(err, -EINVAL,
+					  "%.200s:%u: peers.addresses: \"%s\" is said twice for "
+					  "\"%s\"; remove one",
+					  p->file, p->line, p->addresses[i], p->name);
 	}
 	return 0;
 }
 
-static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *p, struct fm_err *err)
+static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *p,
+		      struct fm_err *err)
 {
 	if (strcmp(p->name, cfg->node.name) == 0)
 		return fm_err_set(err, -EINVAL,
-				  "%.200s:%u: peers.name: \"%s\" is this node's own name; remove the entry", p->file,
+				  "%.200s:%u: peers.name: \"%s\" is this node's own name; remove "
+				  "the entry", p->file,
 				  p->line, p->name);
 	for (const struct fm_config_peer *other = cfg->peers; other < p; other++) {
 		if (strcmp(p->name, other->name) == 0)
 			return fm_err_set(err, -EINVAL,
-					  "%.200s:%u: peers.name: \"%s\" is there already, at %.100s:%u; remove one",
+					  "%.200s:%u: peers.name: \"%s\" is there already, at "
+					  "%.100s:%u; remove one",
 					  p->file, p->line, p->name, other->file, other->line);
 		if (memcmp(p->key, other->key, sizeof(p->key)) == 0)
 			return fm_err_set(err, -EINVAL,
-					  "%.200s:%u: peers.key: \"%s\" and \"%s\" have the same key; each node needs "
-					  "its own (fmove keygen)",
+					  "%.200s:%u: peers.key: \"%s\" and \"%s\" have the same "
+					  "key; each node needs its own (fmove keygen)",
 					  p->file, p->line, p->name, other->name);
 	}
 	return check_addresses(p, err);

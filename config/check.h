@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check - what must hold between values of a configuration, each of which is allowed by itself. Part of loading.
+ * check - what must hold between values of a configuration, each of which is allowed by itself.
+ * Part of loading.
  */
 #ifndef FM_CONFIG_CHECK_H
 #define FM_CONFIG_CHECK_H
@@ -11,9 +12,9 @@ struct fm_config;
 struct fm_err;
 
 /*
- * What the daemon needs beside its arena, whatever is asked: code, stacks, rings, the queue, the local API. Measured
- * generously. What memory.total leaves beside both is the budget (base/budget.h) of all that grows with what is asked;
- * with less than this a node cannot work.
+ * What the daemon needs beside its arena, whatever is asked: code, stacks, rings, the queue, the
+ * local API. Measured generously. What memory.total leaves beside both is the budget
+ * (base/budget.h) of all that grows with what is asked; with less than this a node cannot work.
  */
 #define FM_CONFIG_OVERHEAD_BYTES (UINT64_C(48) << 20)
 #define FM_CONFIG_BUDGET_MIN (UINT64_C(8) << 20)

@@ -31,17 +31,21 @@ static int check_addresses(const struct fm_config_volume *v, struct fm_err *err)
 	const char *first = v->address[0] ? v->address : v->discovery;
 
 	if (!first[0])
-		return refuse(v, err, "address: missing for \"%s\"; say where its target is, or its discovery controller with discovery",
+		return refuse(v, err,
+			      "address: missing for \"%s\"; say where its target is, or its "
+			      "discovery controller with discovery",
 			      v->name);
 	if (v->address[0] && v->discovery[0])
-		return refuse(v, err, "discovery: \"%s\" has an address as well; say one of them", v->name);
+		return refuse(v, err, "discovery: \"%s\" has an address as well; say one of them",
+			      v->name);
 	for (unsigned i = 0; v->paths[i]; i++) {
 		bool is_twice = strcmp(v->paths[i], first) == 0;
 
 		for (unsigned j = 0; j < i; j++)
 			is_twice = is_twice || strcmp(v->paths[i], v->paths[j]) == 0;
 		if (is_twice)
-			return refuse(v, err, "paths: \"%s\" is said twice for \"%s\"; remove one", v->paths[i], v->name);
+			return refuse(v, err, "paths: \"%s\" is said twice for \"%s\"; remove one",
+				      v->paths[i], v->name);
 	}
 	return 0;
 }
@@ -49,10 +53,16 @@ static int check_addresses(const struct fm_config_volume *v, struct fm_err *err)
 static int check_writer(const struct fm_config_volume *v, struct fm_err *err)
 {
 	if (v->mode == FM_CONFIG_VOLUME_READ_ONLY && v->writer[0])
-		return refuse(v, err, "writer: nobody writes \"%s\", which is read-only; remove it or choose another mode", v->name);
+		return refuse(v, err,
+			      "writer: nobody writes \"%s\", which is read-only; remove it or "
+			      "choose another mode",
+			      v->name);
 	if (v->mode != FM_CONFIG_VOLUME_READ_ONLY && v->mount_point[0] && !v->writer[0])
-		return refuse(v, err, "writer: missing for \"%s\"; say the node.name of the one node that may write, the same on every "
-			      "node, or mode = \"read-only\"", v->name);
+		return refuse(v, err,
+			      "writer: missing for \"%s\"; say the node.name of the one node that "
+			      "may write, the same on every "
+			      "node, or mode = \"read-only\"",
+			      v->name);
 	return 0;
 }
 
@@ -61,10 +71,15 @@ static int check_nodes(const struct fm_config_volume *v, struct fm_err *err)
 {
 	for (unsigned i = 0; v->nodes[i]; i++) {
 		if (strcmp(v->nodes[i], "*") == 0 && v->nodes[1])
-			return refuse(v, err, "nodes: \"*\" is every peer; remove it, or the names beside it, for \"%s\"", v->name);
+			return refuse(v, err,
+				      "nodes: \"*\" is every peer; remove it, or the names beside "
+				      "it, for \"%s\"",
+				      v->name);
 		for (unsigned j = 0; j < i; j++)
 			if (strcmp(v->nodes[i], v->nodes[j]) == 0)
-				return refuse(v, err, "nodes: \"%s\" is said twice for \"%s\"; remove one", v->nodes[i], v->name);
+				return refuse(v, err,
+					      "nodes: \"%s\" is said twice for \"%s\"; remove one",
+					      v->nodes[i], v->name);
 	}
 	return 0;
 }
@@ -72,35 +87,48 @@ static int check_nodes(const struct fm_config_volume *v, struct fm_err *err)
 /* What mode and the guard decide, what would undo it, and what hides damage. */
 static int check_mount_options(const struct fm_config_volume *v, struct fm_err *err)
 {
-	static const char *const words[] = { "ro", "rw", "noload", "norecovery", "remount", "bind", "rbind", "move",
-					     "errors=continue" };
+	static const char *const words[] = {"ro",   "rw",    "noload", "norecovery",	 "remount",
+					    "bind", "rbind", "move",   "errors=continue"};
 	size_t len;
 
 	for (const char *at = v->mount_options; *at; at += len + (at[len] == ',')) {
 		len = strcspn(at, ",");
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 			if (strlen(words[i]) == len && strncmp(at, words[i], len) == 0)
-				return refuse(v, err, "options: \"%s\" is not allowed; ro, rw, noload and norecovery follow from mode and "
-					      "writer, and an error must not be passed over", words[i]);
+				return refuse(v, err,
+					      "options: \"%s\" is not allowed; ro, rw, noload and "
+					      "norecovery follow from mode and "
+					      "writer, and an error must not be passed over",
+					      words[i]);
 	}
 	return 0;
 }
 
-/* After fast_io_fail a write fails, and ext4 and XFS give up their journal for that: the writer must wait instead. */
-static int check_times(const struct fm_config *cfg, const struct fm_config_volume *v, struct fm_err *err)
+/* After fast_io_fail a write fails, and ext4 and XFS give up their journal for that: the writer
+ * must wait instead. */
+static int check_times(const struct fm_config *cfg, const struct fm_config_volume *v,
+		       struct fm_err *err)
 {
-	bool is_writer = v->mode != FM_CONFIG_VOLUME_READ_ONLY && v->mount_point[0] && strcmp(v->writer, cfg->node.name) == 0;
+	bool is_writer = v->mode != FM_CONFIG_VOLUME_READ_ONLY && v->mount_point[0] &&
+			 strcmp(v->writer, cfg->node.name) == 0;
 
 	if (is_writer && v->fast_io_fail_s != FM_CONFIG_NEVER)
-		return refuse(v, err, "fast_io_fail: \"%s\" is mounted read-write here, and a write that fails stops its journal; "
-			      "must be \"off\"", v->name);
+		return refuse(v, err,
+			      "fast_io_fail: \"%s\" is mounted read-write here, and a write that "
+			      "fails stops its journal; "
+			      "must be \"off\"",
+			      v->name);
 	if (v->ctrl_loss_s == FM_CONFIG_NEVER)
 		return 0;
 	if (v->ctrl_loss_s < v->reconnect_delay_s)
-		return refuse(v, err, "ctrl_loss_timeout: %ds is shorter than reconnect_delay (%ds); must be at least that", v->ctrl_loss_s,
-			      v->reconnect_delay_s);
+		return refuse(v, err,
+			      "ctrl_loss_timeout: %ds is shorter than reconnect_delay (%ds); must "
+			      "be at least that",
+			      v->ctrl_loss_s, v->reconnect_delay_s);
 	if (v->fast_io_fail_s > v->ctrl_loss_s)
-		return refuse(v, err, "fast_io_fail: %ds is longer than ctrl_loss_timeout (%ds); must be at most that",
+		return refuse(v, err,
+			      "fast_io_fail: %ds is longer than ctrl_loss_timeout (%ds); must be "
+			      "at most that",
 			      v->fast_io_fail_s, v->ctrl_loss_s);
 	return 0;
 }
@@ -127,20 +155,28 @@ static bool is_same_namespace(const struct fm_config_volume *a, const struct fm_
 	       !is_told_apart(a->nguid, b->nguid);
 }
 
-static int check_pair(const struct fm_config_volume *v, const struct fm_config_volume *other, struct fm_err *err)
+static int check_pair(const struct fm_config_volume *v, const struct fm_config_volume *other,
+		      struct fm_err *err)
 {
 	if (strcmp(v->name, other->name) == 0)
-		return refuse(v, err, "name: \"%s\" is there already, in line %u; remove or rename one", v->name, other->line);
+		return refuse(v, err,
+			      "name: \"%s\" is there already, in line %u; remove or rename one",
+			      v->name, other->line);
 	if (is_same_text(v->mount_point, other->mount_point))
-		return refuse(v, err, "mount: \"%.200s\" is the mount point of \"%s\" already; choose another",
-			      v->mount_point, other->name);
+		return refuse(
+			v, err,
+			"mount: \"%.200s\" is the mount point of \"%s\" already; choose another",
+			v->mount_point, other->name);
 	if (is_same_namespace(v, other))
-		return refuse(v, err, "subsystem: \"%s\" and \"%s\" may be one namespace; tell them apart by namespace, uuid or nguid",
+		return refuse(v, err,
+			      "subsystem: \"%s\" and \"%s\" may be one namespace; tell them apart "
+			      "by namespace, uuid or nguid",
 			      v->name, other->name);
 	return 0;
 }
 
-static int check_volume(const struct fm_config *cfg, const struct fm_config_volume *v, struct fm_err *err)
+static int check_volume(const struct fm_config *cfg, const struct fm_config_volume *v,
+			struct fm_err *err)
 {
 	int ret = check_addresses(v, err);
 

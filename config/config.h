@@ -2,10 +2,10 @@
 /*
  * config - what a node was told: the values of fmove.conf and of peers.d beside it, checked.
  *
- * Loading answers with a whole, consistent configuration or with one line that names file, line and key and says
- * what is allowed. The table in options.c is the only place that knows an option; this header only gives its value
- * a place. A configuration is plain data: it is owned by whoever loaded it, is never changed afterwards, and opens
- * nothing. Any thread.
+ * Loading answers with a whole, consistent configuration or with one line that names file, line and
+ * key and says what is allowed. The table in options.c is the only place that knows an option; this
+ * header only gives its value a place. A configuration is plain data: it is owned by whoever loaded
+ * it, is never changed afterwards, and opens nothing. Any thread.
  */
 #ifndef FM_CONFIG_H
 #define FM_CONFIG_H
@@ -24,7 +24,8 @@ struct fm_err;
 #define FM_CONFIG_BYTES_MAX (1u << 20)		/* of one file */
 #define FM_CONFIG_DEPTH_MAX 8			/* of nesting; the real thing needs 3 */
 #define FM_CONFIG_STORES_MAX 64			/* with the one of FM_CONFIG_BENCH_STORE */
-#define FM_CONFIG_BENCH_STORE ".bench"		/* of the peers with bench = true, added by loading; nobody can give this name to another */
+/* of the peers with bench = true, added by loading; nobody can give this name to another */
+#define FM_CONFIG_BENCH_STORE ".bench"
 #define FM_CONFIG_PEERS_MAX 256
 #define FM_CONFIG_PEER_ADDRESSES_MAX 15		/* further ones of one peer */
 #define FM_CONFIG_VOLUMES_MAX 256
@@ -36,15 +37,28 @@ struct fm_err;
 #define FM_CONFIG_KEY_LEN 32			/* an Ed25519 public key */
 #define FM_CONFIG_OPTIONS_MAX 128		/* rows of the table */
 
-enum fm_config_log { FM_CONFIG_LOG_ERROR, FM_CONFIG_LOG_WARN, FM_CONFIG_LOG_INFO, FM_CONFIG_LOG_DEBUG };
+enum fm_config_log {
+	FM_CONFIG_LOG_ERROR,
+	FM_CONFIG_LOG_WARN,
+	FM_CONFIG_LOG_INFO,
+	FM_CONFIG_LOG_DEBUG
+};
 enum fm_config_mode { FM_CONFIG_MODE_0600, FM_CONFIG_MODE_0660, FM_CONFIG_MODE_0666 };
 enum fm_config_pages { FM_CONFIG_PAGES_AUTO, FM_CONFIG_PAGES_ALWAYS, FM_CONFIG_PAGES_NEVER };
 enum fm_config_io { FM_CONFIG_IO_AUTO, FM_CONFIG_IO_URING, FM_CONFIG_IO_THREADS };
 enum fm_config_durability { FM_CONFIG_DURABLE_DISK, FM_CONFIG_DURABLE_MEMORY };
 enum fm_config_owner { FM_CONFIG_OWNER_SERVICE, FM_CONFIG_OWNER_CALLER };
 
-enum fm_config_iopolicy { FM_CONFIG_IOPOLICY_NUMA, FM_CONFIG_IOPOLICY_ROUND_ROBIN, FM_CONFIG_IOPOLICY_QUEUE_DEPTH };
-enum fm_config_volume_mode { FM_CONFIG_VOLUME_EXCLUSIVE, FM_CONFIG_VOLUME_READ_ONLY, FM_CONFIG_VOLUME_SHARED_READ };
+enum fm_config_iopolicy {
+	FM_CONFIG_IOPOLICY_NUMA,
+	FM_CONFIG_IOPOLICY_ROUND_ROBIN,
+	FM_CONFIG_IOPOLICY_QUEUE_DEPTH
+};
+enum fm_config_volume_mode {
+	FM_CONFIG_VOLUME_EXCLUSIVE,
+	FM_CONFIG_VOLUME_READ_ONLY,
+	FM_CONFIG_VOLUME_SHARED_READ
+};
 
 #define FM_CONFIG_NEVER (-1)			/* seconds that were said as "never" or "off" */
 
@@ -55,7 +69,8 @@ struct fm_config_node {
 	char *name;
 	char *listen;			/* "[::]:7471" */
 	char *address;			/* where others reach us, "" if not said */
-	char *key_file;			/* absolute, or as relative as the path of the configuration was */
+	/* absolute, or as relative as the path of the configuration was */
+	char *key_file;
 	char *socket;
 	unsigned socket_mode;		/* enum fm_config_mode */
 	char *socket_group;		/* "": the daemon's own */
@@ -67,7 +82,8 @@ struct fm_config_node {
 struct fm_config_memory {
 	uint64_t arena_bytes;
 	uint64_t total_bytes;
-	uint64_t slab_bytes;		/* these, 0: what suits this machine (mover/node/tuning.h) */
+	/* these, 0: what suits this machine (mover/node/tuning.h) */
+	uint64_t slab_bytes;
 	unsigned huge_pages;		/* enum fm_config_pages */
 };
 
@@ -81,7 +97,8 @@ struct fm_config_mover {
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t stall_ns;
 	unsigned io;			/* enum fm_config_io */
-	char **private_networks;	/* NULL-terminated, each of which fm_network_parse() takes */
+	/* NULL-terminated, each of which fm_network_parse() takes */
+	char **private_networks;
 };
 
 struct fm_config_jobs {
@@ -163,7 +180,8 @@ struct fm_config_volume {
 	char *mount_options;
 	unsigned mode;			/* enum fm_config_volume_mode */
 	char *writer;			/* "": nobody, or nothing is mounted */
-	char **nodes;			/* who is to be heard before it is written; NULL-terminated; "*" alone: every peer */
+	/* who is to be heard before it is written; NULL-terminated; "*" alone: every peer */
+	char **nodes;
 	char *file;
 	unsigned line;
 };
@@ -183,20 +201,23 @@ struct fm_config {
 	unsigned peer_count;
 	struct fm_config_volume *volumes;
 	unsigned volume_count;
-	unsigned line_of[FM_CONFIG_OPTIONS_MAX];	/* by row of the table; 0: the default is in force */
+	/* by row of the table; 0: the default is in force */
+	unsigned line_of[FM_CONFIG_OPTIONS_MAX];
 };
 
-/* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where and what to do. */
+/* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where
+ * and what to do. */
 int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err);
 
 /*
- * The same without peers.d, which is not even looked at: it belongs to the user of fmoved, who thus can neither show root a file
- * nor keep from its work what needs no peer.
+ * The same without peers.d, which is not even looked at: it belongs to the user of fmoved, who thus
+ * can neither show root a file nor keep from its work what needs no peer.
  */
 int fm_config_load_alone(const char *file, struct fm_config **out, struct fm_err *err);
 
 /* The same for text in memory, called `file` in errors; no peers.d. Not necessarily terminated. */
-int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out, struct fm_err *err);
+int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out,
+			  struct fm_err *err);
 
 /* NULL is allowed. */
 void fm_config_free(struct fm_config *cfg);

@@ -28,7 +28,8 @@ static int help(const struct fm_daemon_program *program)
 	return EXIT_SUCCESS;
 }
 
-int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **argv, struct fm_daemon_args *args)
+int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **argv,
+		    struct fm_daemon_args *args)
 {
 	const struct option options[] = {
 		{ "config", required_argument, NULL, OPT_CONFIG },
@@ -36,12 +37,14 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 		{ "log-level", required_argument, NULL, OPT_LEVEL },
 		{ "version", no_argument, NULL, OPT_VERSION },
 		{ "help", no_argument, NULL, OPT_HELP },
-		{ program->hidden, no_argument, NULL, OPT_HIDDEN },	/* the end, if there is none */
+		/* the end, if there is none */
+		{ program->hidden, no_argument, NULL, OPT_HIDDEN },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
 
-	*args = (struct fm_daemon_args){ .config = FM_CONFIG_DIR "/" FM_CONFIG_FILE, .log_level = -1 };
+	*args = (struct fm_daemon_args){.config = FM_CONFIG_DIR "/" FM_CONFIG_FILE,
+					.log_level = -1};
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_CONFIG:
@@ -53,7 +56,9 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 		case OPT_LEVEL:
 			args->log_level = fm_log_level_named(optarg);
 			if (args->log_level < 0)
-				return wrong(program, "--log-level must be error, warn, info or debug, not ", optarg);
+				return wrong(program,
+					     "--log-level must be error, warn, info or debug, not ",
+					     optarg);
 			break;
 		case OPT_VERSION:
 			printf("%s %s\n", program->name, FM_VERSION);
@@ -82,7 +87,8 @@ void fm_daemon_block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args, struct fm_config **out)
+int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args,
+		   struct fm_config **out)
 {
 	struct fm_err err = { 0 };
 
@@ -91,8 +97,10 @@ int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_arg
 		return fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG);
 	}
 	if (program->load(args->file, out, &err) < 0)
-		return fm_daemon_fail(&err, err.code == -ENOMEM ? EXIT_FAILURE : FM_DAEMON_EXIT_CONFIG);
-	fm_log_set_level((enum fm_log_level)(args->log_level < 0 ? (int)(*out)->node.log_level : args->log_level));
+		return fm_daemon_fail(&err,
+				      err.code == -ENOMEM ? EXIT_FAILURE : FM_DAEMON_EXIT_CONFIG);
+	fm_log_set_level((enum fm_log_level)(args->log_level < 0 ? (int)(*out)->node.log_level
+								 : args->log_level));
 	return 0;
 }
 

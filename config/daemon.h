@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * daemon - what fmoved and fmove-nvmed do alike before they serve: their command line, signals, the configuration.
+ * daemon - what fmoved and fmove-nvmed do alike before they serve: their command line, signals, the
+ * configuration.
  */
 #ifndef FM_CONFIG_DAEMON_H
 #define FM_CONFIG_DAEMON_H
@@ -31,13 +32,17 @@ struct fm_daemon_args {
 };
 
 /* -1: go on; else the exit status, and everything is said. */
-int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **argv, struct fm_daemon_args *args);
+int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **argv,
+		    struct fm_daemon_args *args);
 
-/* Blocked before there is a thread, so that every thread inherits it and the loop alone hears of SIGTERM, SIGINT and SIGHUP. */
+/* Blocked before there is a thread, so that every thread inherits it and the loop alone hears of
+ * SIGTERM, SIGINT and SIGHUP. */
 void fm_daemon_block_signals(void);
 
-/* Reads it and sets the log's level. 0: *out is to be fm_config_free()d; else the exit status, and the error is logged. */
-int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args, struct fm_config **out);
+/* Reads it and sets the log's level. 0: *out is to be fm_config_free()d; else the exit status, and
+ * the error is logged. */
+int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args,
+		   struct fm_config **out);
 
 /* Logs the error; returns status. */
 int fm_daemon_fail(const struct fm_err *err, int status);

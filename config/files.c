@@ -58,7 +58,8 @@ static int give_to_owner(int fd, int dir)
 	return 0;
 }
 
-static int write_temporary(int dir, const char *name, const struct fm_file_write *how, const char *text)
+static int write_temporary(int dir, const char *name, const struct fm_file_write *how,
+			   const char *text)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int ret;
@@ -80,10 +81,12 @@ static int write_in(int dir, const char *name, const struct fm_file_write *how, 
 	char temporary[NAME_MAX + 1];
 	int ret;
 
-	if (snprintf(temporary, sizeof(temporary), ".%s.%ld", name, (long)getpid()) >= (int)sizeof(temporary))
+	if (snprintf(temporary, sizeof(temporary), ".%s.%ld", name, (long)getpid()) >=
+	    (int)sizeof(temporary))
 		return -ENAMETOOLONG;
 	ret = write_temporary(dir, temporary, how, text);
-	if (ret == 0 && renameat2(dir, temporary, dir, name, how->may_replace ? 0 : RENAME_NOREPLACE) < 0)
+	if (ret == 0 &&
+	    renameat2(dir, temporary, dir, name, how->may_replace ? 0 : RENAME_NOREPLACE) < 0)
 		ret = -errno;
 	if (ret == 0 && !how->is_volatile && fsync(dir) < 0)
 		return -errno;
@@ -100,7 +103,8 @@ int fm_file_write(const struct fm_file_write *how, const char *text, struct fm_e
 
 	assert(text);
 	if (slash && (size_t)(slash - how->path) < sizeof(parent))
-		snprintf(parent, sizeof(parent), "%.*s", slash == how->path ? 1 : (int)(slash - how->path), how->path);
+		snprintf(parent, sizeof(parent), "%.*s",
+			 slash == how->path ? 1 : (int)(slash - how->path), how->path);
 	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fm_err_sys(err, -errno, "open %s", parent);
@@ -116,7 +120,8 @@ static int make_parents(const char *path)
 {
 	char part[PATH_MAX];
 
-	for (const char *slash = strchr(path + 1, '/'); slash && slash[1]; slash = strchr(slash + 1, '/')) {
+	for (const char *slash = strchr(path + 1, '/'); slash && slash[1];
+	     slash = strchr(slash + 1, '/')) {
 		if ((size_t)(slash - path) >= sizeof(part))
 			return -ENAMETOOLONG;
 		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
@@ -142,7 +147,8 @@ int fm_dir_make(const char *path, mode_t mode, struct fm_err *err)
 	return 0;
 }
 
-static int peer_path(const char *dir, const char *name, char path[static PATH_MAX], struct fm_err *err)
+static int peer_path(const char *dir, const char *name, char path[static PATH_MAX],
+		     struct fm_err *err)
 {
 	char file[FM_VALUE_NAME_MAX + sizeof(FM_CONFIG_PEERS_DIR "/.conf")];
 
@@ -160,7 +166,8 @@ static void print_addresses(const struct fm_peer_file *peer, char *out, size_t m
 	for (unsigned i = 0; i < peer->address_count; i++) {
 		if (strcmp(peer->addresses[i], peer->address) == 0)
 			continue;
-		len += (size_t)snprintf(out + len, max - len, "%s\"%.*s\"", len ? ", " : "addresses = [ ", ADDRESS_MAX,
+		len += (size_t)snprintf(out + len, max - len, "%s\"%.*s\"",
+					len ? ", " : "addresses = [ ", ADDRESS_MAX,
 					peer->addresses[i]);
 	}
 	if (len)
@@ -170,7 +177,8 @@ static void print_addresses(const struct fm_peer_file *peer, char *out, size_t m
 int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct fm_err *err)
 {
 	char path[PATH_MAX], peers[PATH_MAX], key[FM_VALUE_KEY_TEXT_MAX];
-	char addresses[32 + FM_CONFIG_PEER_ADDRESSES_MAX * (ADDRESS_MAX + 4)], text[640 + sizeof(addresses)];
+	char addresses[32 + FM_CONFIG_PEER_ADDRESSES_MAX * (ADDRESS_MAX + 4)],
+		text[640 + sizeof(addresses)];
 	struct fm_file_write how = { .path = path, .mode = 0644, .may_replace = peer->may_replace };
 	int ret = peer_path(dir, peer->name, path, err);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * files - writing the small files of a node's configuration: whole or not at all, on disk before success is said.
+ * files - writing the small files of a node's configuration: whole or not at all, on disk before
+ * success is said.
  *
- * Files made as root in a directory of the service's user become that user's, or the daemon could not read them.
- * May block.
+ * Files made as root in a directory of the service's user become that user's, or the daemon could
+ * not read them. May block.
  */
 #ifndef FM_CONFIG_FILES_H
 #define FM_CONFIG_FILES_H
@@ -36,7 +37,8 @@ int fm_dir_make(const char *path, mode_t mode, struct fm_err *err);
 struct fm_peer_file {
 	const char *name;
 	const char *address;	/* "HOST:PORT" or "" */
-	const char *addresses[FM_CONFIG_PEER_ADDRESSES_MAX];	/* further ones; one that is `address` as well is left out */
+	/* further ones; one that is `address` as well is left out */
+	const char *addresses[FM_CONFIG_PEER_ADDRESSES_MAX];
 	unsigned address_count;
 	const uint8_t *key;	/* FM_CONFIG_KEY_LEN bytes */
 	bool may_replace;

@@ -23,8 +23,10 @@
 
 #define HASH_LEN 32
 #define HASH_HEX (2 * HASH_LEN)
-#define ID_HEX 16				/* the file's name: enough of the hash to be unique */
-#define FORGET_S (24 * 60 * 60)			/* until then an old one is called too late, not wrong */
+/* the file's name: enough of the hash to be unique */
+#define ID_HEX 16
+/* until then an old one is called too late, not wrong */
+#define FORGET_S (24 * 60 * 60)
 
 struct entry {
 	char id[ID_HEX + 1];
@@ -63,7 +65,8 @@ int fm_invite_parse(const char *text, struct fm_invite *invite)
 
 /* ---- the directory ---- */
 
-static int hash_secret(const uint8_t secret[static FM_INVITE_SECRET_LEN], char hex[static HASH_HEX + 1])
+static int hash_secret(const uint8_t secret[static FM_INVITE_SECRET_LEN],
+		       char hex[static HASH_HEX + 1])
 {
 	uint8_t hash[HASH_LEN];
 	unsigned len = sizeof(hash);
@@ -91,7 +94,8 @@ static int read_entry(int dir, const char *id, struct entry *e)
 		return -errno;
 	len = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	if (len < 0 || strlen(id) != ID_HEX || sscanf(text, "%64[0-9a-f] %" SCNd64, e->hash, &e->ends) != 2)
+	if (len < 0 || strlen(id) != ID_HEX ||
+	    sscanf(text, "%64[0-9a-f] %" SCNd64, e->hash, &e->ends) != 2)
 		return -EINVAL;
 	if (strlen(e->hash) != HASH_HEX || strncmp(e->hash, id, ID_HEX) != 0)
 		return -EINVAL;
@@ -100,7 +104,8 @@ static int read_entry(int dir, const char *id, struct entry *e)
 }
 
 struct walk {
-	int (*visit)(struct walk *w, int dir, const struct entry *e);	/* other than 0 ends the walk */
+	/* other than 0 ends the walk */
+	int (*visit)(struct walk *w, int dir, const struct entry *e);
 	char want[HASH_HEX + 1];
 	unsigned open_count;
 	int64_t left;			/* seconds */
@@ -147,7 +152,8 @@ static int count_open(struct walk *w, int dir, const struct entry *e)
 	return 0;
 }
 
-static int entry_path(const char *dir, const char *hash, char path[static PATH_MAX], struct fm_err *err)
+static int entry_path(const char *dir, const char *hash, char path[static PATH_MAX],
+		      struct fm_err *err)
 {
 	char name[sizeof(FM_CONFIG_INVITES_DIR) + 1 + ID_HEX];
 
@@ -155,7 +161,8 @@ static int entry_path(const char *dir, const char *hash, char path[static PATH_M
 	return fm_path_join(dir, name, path, err);
 }
 
-/* A token is an operand of a command: one that begins with "-" would be taken for an option. Its first character is of the first six bits. */
+/* A token is an operand of a command: one that begins with "-" would be taken for an option. Its
+ * first character is of the first six bits. */
 static void make_secret(uint8_t secret[static FM_INVITE_SECRET_LEN])
 {
 	do
@@ -178,8 +185,10 @@ int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	if (w.open_count >= FM_INVITES_MAX)
-		return fm_err_set(err, -ENOSPC, "%u invitations are open already; each ends by itself after %d minutes",
-				  w.open_count, FM_INVITE_VALID_S / 60);
+		return fm_err_set(
+			err, -ENOSPC,
+			"%u invitations are open already; each ends by itself after %d minutes",
+			w.open_count, FM_INVITE_VALID_S / 60);
 	make_secret(invite->secret);
 	if (hash_secret(invite->secret, hex) < 0)
 		return fm_err_set(err, -EIO, "SHA-256: OpenSSL refuses");
@@ -218,7 +227,8 @@ static int find_wanted(struct walk *w, int dir, const struct entry *e)
 	return is_open(e) ? FOUND_OPEN : FOUND_LATE;
 }
 
-static int check(const char *dir, struct walk *w, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err)
+static int check(const char *dir, struct walk *w, const uint8_t secret[static FM_INVITE_SECRET_LEN],
+		 struct fm_err *err)
 {
 	int ret;
 
@@ -230,19 +240,24 @@ static int check(const char *dir, struct walk *w, const uint8_t secret[static FM
 		return ret < 0 ? ret : 0;
 	if (ret == FOUND_LATE)
 		return fm_err_set(err, -ETIME,
-				  "the token is too old: it was good for %d minutes; \"fmove invite\" makes a new one",
+				  "the token is too old: it was good for %d minutes; \"fmove "
+				  "invite\" makes a new one",
 				  FM_INVITE_VALID_S / 60);
-	return fm_err_set(err, -ENOENT, "the token is wrong, or was used already; \"fmove invite\" makes a new one");
+	return fm_err_set(
+		err, -ENOENT,
+		"the token is wrong, or was used already; \"fmove invite\" makes a new one");
 }
 
-int fm_invite_check(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err)
+int fm_invite_check(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN],
+		    struct fm_err *err)
 {
 	struct walk w = { 0 };
 
 	return check(dir, &w, secret, err);
 }
 
-int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err)
+int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN],
+		  struct fm_err *err)
 {
 	struct walk w = { 0 };
 	char path[PATH_MAX];
@@ -258,5 +273,6 @@ int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_
 	/* Not removed is not used up: it must not open anything then. */
 	if (errno != ENOENT)
 		return fm_err_sys(err, -errno, "remove %s", path);
-	return fm_err_set(err, -ENOENT, "the token was used already; \"fmove invite\" makes a new one");
+	return fm_err_set(err, -ENOENT,
+			  "the token was used already; \"fmove invite\" makes a new one");
 }

@@ -21,7 +21,8 @@ static int public_of(EVP_PKEY *pair, uint8_t public_key[static FM_VALUE_KEY_LEN]
 {
 	size_t len = FM_VALUE_KEY_LEN;
 
-	if (EVP_PKEY_get_id(pair) != EVP_PKEY_ED25519 || EVP_PKEY_get_raw_public_key(pair, public_key, &len) != 1)
+	if (EVP_PKEY_get_id(pair) != EVP_PKEY_ED25519 ||
+	    EVP_PKEY_get_raw_public_key(pair, public_key, &len) != 1)
 		return -EINVAL;
 	return len == FM_VALUE_KEY_LEN ? 0 : -EINVAL;
 }
@@ -37,7 +38,8 @@ static int write_pem(int fd, EVP_PKEY *pair)
 		close(fd);
 		return ret;
 	}
-	if (FM_FAULT("key.write") || PEM_write_PrivateKey(f, pair, NULL, NULL, 0, NULL, NULL) != 1 || fflush(f) != 0 ||
+	if (FM_FAULT("key.write") ||
+	    PEM_write_PrivateKey(f, pair, NULL, NULL, 0, NULL, NULL) != 1 || fflush(f) != 0 ||
 	    fsync(fileno(f)) < 0)
 		ret = -EIO;
 	if (fclose(f) != 0 && ret == 0)
@@ -51,18 +53,21 @@ static int write_key_file(const char *file, EVP_PKEY *pair, struct fm_err *err)
 	int ret;
 
 	if (fd < 0 && errno == EEXIST)
-		return fm_err_set(err, -EEXIST, "%s is there already; a key is never overwritten", file);
+		return fm_err_set(err, -EEXIST, "%s is there already; a key is never overwritten",
+				  file);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "create %s", file);
 	ret = write_pem(fd, pair);
 	if (ret < 0) {
-		(void)unlink(file);	/* it is worth nothing; the first error is the one to tell */
+		/* it is worth nothing; the first error is the one to tell */
+		(void)unlink(file);
 		return fm_err_sys(err, ret, "write %s", file);
 	}
 	return 0;
 }
 
-int fm_key_generate(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN], struct fm_err *err)
+int fm_key_generate(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN],
+		    struct fm_err *err)
 {
 	uint8_t key[FM_VALUE_KEY_LEN];
 	EVP_PKEY *pair = FM_FAULT("key.generate") ? NULL : EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
@@ -92,7 +97,8 @@ static int no_password(char *buf, int size, int is_writing, void *ctx)
 	return -1;
 }
 
-static int read_pem(int fd, const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN], struct fm_err *err)
+static int read_pem(int fd, const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN],
+		    struct fm_err *err)
 {
 	char text[KEY_FILE_BYTES_MAX];
 	ssize_t len = read(fd, text, sizeof(text));
@@ -110,7 +116,9 @@ static int read_pem(int fd, const char *file, uint8_t public_key[static FM_VALUE
 	OPENSSL_cleanse(text, sizeof(text));
 	ERR_clear_error();
 	if (ret < 0)
-		return fm_err_set(err, ret, "%s: not an Ed25519 private key in PEM; fmove keygen makes one", file);
+		return fm_err_set(err, ret,
+				  "%s: not an Ed25519 private key in PEM; fmove keygen makes one",
+				  file);
 	return 0;
 }
 
@@ -127,8 +135,9 @@ int fm_key_read(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN], s
 	else if (!S_ISREG(st.st_mode))
 		ret = fm_err_set(err, -EINVAL, "%s: not a regular file", file);
 	else if (st.st_mode & 077)
-		ret = fm_err_set(err, -EACCES, "%s: others may read this private key (mode %03o): chmod 0400 %s", file,
-				 (unsigned)st.st_mode & 0777, file);
+		ret = fm_err_set(err, -EACCES,
+				 "%s: others may read this private key (mode %03o): chmod 0400 %s",
+				 file, (unsigned)st.st_mode & 0777, file);
 	else
 		ret = read_pem(fd, file, public_key, err);
 	close(fd);

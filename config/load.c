@@ -2,10 +2,11 @@
 /*
  * load - text to struct fm_config, by libconfig. The only file that includes it.
  *
- * The text is hostile: it is looked over before libconfig sees it (size, NUL, nesting, @include, which could name
- * /dev/zero), and every setting must be one the table knows. peers.d adds one peer per file, so that adding or
- * removing a peer never edits a file that a person wrote. It is the daemon's user's, and who reads it may be root: links
- * are not followed there, and no error quotes what a file says at a place where anything may stand.
+ * The text is hostile: it is looked over before libconfig sees it (size, NUL, nesting, @include,
+ * which could name /dev/zero), and every setting must be one the table knows. peers.d adds one peer
+ * per file, so that adding or removing a peer never edits a file that a person wrote. It is the
+ * daemon's user's, and who reads it may be root: links are not followed there, and no error quotes
+ * what a file says at a place where anything may stand.
  */
 #include "config/config.h"
 
@@ -38,7 +39,8 @@ struct load {
 };
 
 /* One line for a person. */
-static int fail(const struct load *l, unsigned line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int fail(const struct load *l, unsigned line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static int fail(const struct load *l, unsigned line, const char *fmt, ...)
 {
@@ -128,10 +130,11 @@ static int fail_unknown(const struct load *l, const config_setting_t *s, const c
 	if (!section)
 		section = "";
 	if (near)
-		return fail(l, line_of(s), "%s%s%.60s: unknown key; did you mean %s%s%s?", section, dot,
-			    config_setting_name(s), section, dot, near);
-	return fail(l, line_of(s), "%s%s%.60s: unknown key; \"fmove config options\" lists those there are", section,
-		    dot, config_setting_name(s));
+		return fail(l, line_of(s), "%s%s%.60s: unknown key; did you mean %s%s%s?", section,
+			    dot, config_setting_name(s), section, dot, near);
+	return fail(l, line_of(s),
+		    "%s%s%.60s: unknown key; \"fmove config options\" lists those there are",
+		    section, dot, config_setting_name(s));
 }
 
 static int load_setting(struct load *l, config_setting_t *s, const char *section, void *base,
@@ -158,7 +161,8 @@ static int load_setting(struct load *l, config_setting_t *s, const char *section
 }
 
 /* Defaults for what was not said; what has none must have been. */
-static int fill_section(struct load *l, const char *section, void *base, const unsigned *lines, unsigned line)
+static int fill_section(struct load *l, const char *section, void *base, const unsigned *lines,
+			unsigned line)
 {
 	for (unsigned i = 0; i < fm_option_count; i++) {
 		const struct fm_option *o = &fm_options[i];
@@ -183,7 +187,8 @@ static int load_group(struct load *l, config_setting_t *group, const char *secti
 	int count = config_setting_length(group);
 
 	for (int i = 0; i < count; i++) {
-		int ret = load_setting(l, config_setting_get_elem(group, (unsigned)i), section, base, lines);
+		int ret = load_setting(l, config_setting_get_elem(group, (unsigned)i), section,
+				       base, lines);
 
 		if (ret < 0)
 			return ret;
@@ -194,8 +199,8 @@ static int load_group(struct load *l, config_setting_t *group, const char *secti
 /* ---- the lists ---- */
 
 /*
- * What is said in a list of groups: where its elements go in struct fm_config, and where an element says the place it
- * comes from.
+ * What is said in a list of groups: where its elements go in struct fm_config, and where an element
+ * says the place it comes from.
  */
 struct list {
 	const char *section;
@@ -207,9 +212,12 @@ struct list {
 	size_t line;
 };
 
-#define LIST(section, max, element, array, count) \
-	{ section, max, sizeof(struct element), offsetof(struct fm_config, array), offsetof(struct fm_config, count), \
-	  offsetof(struct element, file), offsetof(struct element, line) }
+#define LIST(section, max, element, array, count)                                                  \
+	{                                                                                          \
+		section, max, sizeof(struct element), offsetof(struct fm_config, array),           \
+			offsetof(struct fm_config, count), offsetof(struct element, file),         \
+			offsetof(struct element, line)                                             \
+	}
 
 static const struct list lists[] = {
 	LIST("stores", FM_CONFIG_STORES_MAX, fm_config_store, stores, store_count),
@@ -247,7 +255,8 @@ static unsigned *line_in(const struct list *list, void *element)
 	return (unsigned *)(void *)((char *)element + list->line);
 }
 
-/* One more element at the end of the array, from a group. There may be more than one list: peers.d. */
+/* One more element at the end of the array, from a group. There may be more than one list:
+ * peers.d. */
 static int load_element(struct load *l, const struct list *list, config_setting_t *s)
 {
 	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
@@ -257,19 +266,22 @@ static int load_element(struct load *l, const struct list *list, config_setting_
 	int ret;
 
 	if (*count == list->max)
-		return fail(l, 0, "%s: more than %u, with those of " FM_CONFIG_PEERS_DIR, list->section, list->max);
+		return fail(l, 0, "%s: more than %u, with those of " FM_CONFIG_PEERS_DIR,
+			    list->section, list->max);
 	if (!*array)
 		*array = zalloc(list->max, list->size);
 	if (!*array)
 		return fail_memory(l);
 	element = *array + *count * list->size;
 	++*count;
-	*line_in(list, element) = line_of(s) ? line_of(s) : 1;	/* the root of a file in peers.d has no line */
+	*line_in(list, element) =
+		line_of(s) ? line_of(s) : 1; /* the root of a file in peers.d has no line */
 	*file_of(list, element) = copy_text(l->file);
 	if (!*file_of(list, element))
 		return fail_memory(l);
 	ret = load_group(l, s, list->section, element, lines);
-	return ret < 0 ? ret : fill_section(l, list->section, element, lines, *line_in(list, element));
+	return ret < 0 ? ret
+		       : fill_section(l, list->section, element, lines, *line_in(list, element));
 }
 
 /* The list itself: ( {...}, {...} ), of at most max groups. */
@@ -278,17 +290,19 @@ static int check_list(struct load *l, config_setting_t *s, unsigned max)
 	int count = config_setting_length(s);
 
 	if (!config_setting_is_list(s))
-		return fail(l, line_of(s), "%s: must be a list of groups: %s = ( { ... }, { ... } );",
+		return fail(l, line_of(s),
+			    "%s: must be a list of groups: %s = ( { ... }, { ... } );",
 			    config_setting_name(s), config_setting_name(s));
 	if ((unsigned)count > max)
-		return fail(l, line_of(s), "%s: %d entries; at most %u are allowed", config_setting_name(s), count,
-			    max);
+		return fail(l, line_of(s), "%s: %d entries; at most %u are allowed",
+			    config_setting_name(s), count, max);
 	for (int i = 0; i < count; i++) {
 		config_setting_t *e = config_setting_get_elem(s, (unsigned)i);
 
 		if (!config_setting_is_group(e))
 			return fail(l, line_of(e) ? line_of(e) : line_of(s),
-				    "%s: entry %d must be a group: { name = ...; }", config_setting_name(s), i + 1);
+				    "%s: entry %d must be a group: { name = ...; }",
+				    config_setting_name(s), i + 1);
 	}
 	return 0;
 }
@@ -317,7 +331,8 @@ static int load_main_setting(struct load *l, config_setting_t *s)
 		if (strcmp(name, groups[i]) != 0)
 			continue;
 		if (!config_setting_is_group(s))
-			return fail(l, line_of(s), "%s: must be a group: %s = { ... };", name, name);
+			return fail(l, line_of(s), "%s: must be a group: %s = { ... };", name,
+				    name);
 		return load_group(l, s, name, l->cfg, l->cfg->line_of);
 	}
 	if (find_list(name))
@@ -342,7 +357,8 @@ static int load_peer_file(struct load *l, config_setting_t *root)
 	return load_element(l, find_list("peers"), root);
 }
 
-/* Behind the string, comment or number that begins at `at`; `at` itself if none does. Line ends passed are counted. */
+/* Behind the string, comment or number that begins at `at`; `at` itself if none does. Line ends
+ * passed are counted. */
 static const char *skip_token(const char *at, unsigned *line)
 {
 	const char *end = at;
@@ -379,8 +395,8 @@ static bool is_cut_number(const char *word, const char *end)
 }
 
 /*
- * Whether libconfig would take a line for an @include: at any line's start, comments included. Inside a string or
- * comment that look_over() skips, libconfig does not look either.
+ * Whether libconfig would take a line for an @include: at any line's start, comments included.
+ * Inside a string or comment that look_over() skips, libconfig does not look either.
  */
 static bool is_include(const char *text, const char *at)
 {
@@ -391,9 +407,9 @@ static bool is_include(const char *text, const char *at)
 }
 
 /*
- * What libconfig should not see. Deep nesting would recurse as deeply when it is freed; an @include reads any file
- * of the machine. Strings and comments are followed only so as not to look into them; a text that fools this is
- * refused by libconfig anyway.
+ * What libconfig should not see. Deep nesting would recurse as deeply when it is freed; an @include
+ * reads any file of the machine. Strings and comments are followed only so as not to look into
+ * them; a text that fools this is refused by libconfig anyway.
  */
 static int look_over(const struct load *l, const char *text)
 {
@@ -406,23 +422,26 @@ static int look_over(const struct load *l, const char *text)
 
 		if (is_include(text, at))
 			return fail(l, line,
-				    "@include: not supported; peers can stand in files of their own in "
+				    "@include: not supported; peers can stand in files of their "
+				    "own in "
 				    FM_CONFIG_PEERS_DIR);
 		/*
-		 * libconfig takes the rest of the file for part of it and says nothing. The text's last byte is a
-		 * line's end, in no token.
+		 * libconfig takes the rest of the file for part of it and says nothing. The text's
+		 * last byte is a line's end, in no token.
 		 */
 		if (!*end && (*at == '"' || (at[0] == '/' && at[1] == '*')))
 			return fail(l, first, "the %s that begins in this line does not end",
 				    *at == '"' ? "string" : "comment");
 		if (is_cut_number(at, end))
 			return fail(l, first,
-				    "%.*s: too large for a number; sizes stand in quotes, with their unit: \"8GiB\"",
+				    "%.*s: too large for a number; sizes stand in quotes, with "
+				    "their unit: \"8GiB\"",
 				    end - at > 40 ? 40 : (int)(end - at), at);
 		if (end == at) {
 			line += *at == '\n';
 			if (strchr("{[(", *at) && ++depth > FM_CONFIG_DEPTH_MAX)
-				return fail(l, line, "brackets nested deeper than %d", FM_CONFIG_DEPTH_MAX);
+				return fail(l, line, "brackets nested deeper than %d",
+					    FM_CONFIG_DEPTH_MAX);
 			if (strchr("}])", *at) && depth > 0)
 				depth--;
 			end++;
@@ -432,7 +451,8 @@ static int look_over(const struct load *l, const char *text)
 	return 0;
 }
 
-/* libconfig's own words say little. The line is not quoted: this may be no configuration, but something secret. */
+/* libconfig's own words say little. The line is not quoted: this may be no configuration, but
+ * something secret. */
 static int fail_syntax(const struct load *l, const config_t *c)
 {
 	unsigned line = config_error_line(c) > 0 ? (unsigned)config_error_line(c) : 1;
@@ -442,14 +462,15 @@ static int fail_syntax(const struct load *l, const config_t *c)
 	if (is_duplicate)
 		what = "said twice; remove one";
 	else if (strcmp(what, "syntax error") == 0)
-		what = "syntax error here or in the line before; settings are key = value; and strings stand in quotes";
+		what = "syntax error here or in the line before; settings are key = value; and "
+		       "strings stand in quotes";
 	return fail(l, line, "%s", what);
 }
 
 /*
- * Before 1.7.3 libconfig loses a string if a syntax error comes right behind it: a few bytes for a mistake, once
- * per attempt to load. Where a leak checker is linked in, it must not take them for ours. Weak: NULL in every other
- * build.
+ * Before 1.7.3 libconfig loses a string if a syntax error comes right behind it: a few bytes for a
+ * mistake, once per attempt to load. Where a leak checker is linked in, it must not take them for
+ * ours. Weak: NULL in every other build.
  */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
@@ -483,7 +504,8 @@ static int parse(struct load *l, const char *text, int (*apply)(struct load *, c
 	return ret;
 }
 
-static int parse_bytes(struct load *l, const char *text, size_t len, int (*apply)(struct load *, config_setting_t *))
+static int parse_bytes(struct load *l, const char *text, size_t len,
+		       int (*apply)(struct load *, config_setting_t *))
 {
 	char *copy;
 	int ret;
@@ -545,12 +567,15 @@ static int parse_fd(struct load *l, int fd, int (*apply)(struct load *, config_s
 /* flags: beside those of every file. */
 static int parse_file(struct load *l, int flags, int (*apply)(struct load *, config_setting_t *))
 {
-	int fd = FM_FAULT("config.open") ? (errno = EIO, -1) :
-					   open(l->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	int fd = FM_FAULT("config.open")
+			 ? (errno = EIO, -1)
+			 : open(l->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
 	int ret;
 
 	if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW))
-		return fm_err_set(l->err, -EINVAL, "%.200s: a symbolic link, which is not followed here; put the file itself there",
+		return fm_err_set(l->err, -EINVAL,
+				  "%.200s: a symbolic link, which is not followed here; put the "
+				  "file itself there",
 				  l->file);
 	if (fd < 0)
 		return fm_err_sys(l->err, -errno, "%.200s", l->file);
@@ -568,7 +593,8 @@ static int is_peer_file(const struct dirent *e)
 	return e->d_name[0] != '.' && len > 5 && strcmp(e->d_name + len - 5, ".conf") == 0;
 }
 
-/* The file's name is the peer's, so that two files cannot be one peer and removing one revokes it for certain. */
+/* The file's name is the peer's, so that two files cannot be one peer and removing one revokes it
+ * for certain. */
 static int load_named_peer_file(struct load *l, const char *name)
 {
 	const struct fm_config_peer *peer;
@@ -577,8 +603,10 @@ static int load_named_peer_file(struct load *l, const char *name)
 	if (ret < 0)
 		return ret;
 	peer = &l->cfg->peers[l->cfg->peer_count - 1];
-	if (strlen(peer->name) != strlen(name) - 5 || strncmp(peer->name, name, strlen(peer->name)) != 0)
-		return fail(l, peer->line, "peers.name: \"%s\" must stand in a file %s.conf", peer->name, peer->name);
+	if (strlen(peer->name) != strlen(name) - 5 ||
+	    strncmp(peer->name, name, strlen(peer->name)) != 0)
+		return fail(l, peer->line, "peers.name: \"%s\" must stand in a file %s.conf",
+			    peer->name, peer->name);
 	return 0;
 }
 
@@ -663,7 +691,9 @@ static int add_bench_store(struct load *l)
 	if (!peer)
 		return 0;
 	if (cfg->store_count == FM_CONFIG_STORES_MAX)
-		return fail(l, peer->line, "peers.bench: takes the place of a store; at most %d with it", FM_CONFIG_STORES_MAX - 1);
+		return fail(l, peer->line,
+			    "peers.bench: takes the place of a store; at most %d with it",
+			    FM_CONFIG_STORES_MAX - 1);
 	if (!cfg->stores)
 		cfg->stores = zalloc(FM_CONFIG_STORES_MAX, sizeof(*cfg->stores));
 	if (!cfg->stores)
@@ -744,7 +774,8 @@ int fm_config_load_alone(const char *file, struct fm_config **out, struct fm_err
 	return load_files(file, false, out, err);
 }
 
-int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out, struct fm_err *err)
+int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out,
+			  struct fm_err *err)
 {
 	struct load l;
 	int ret;

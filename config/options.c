@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* options - see options.h. The table and what is looked up in it; values are set in options_set.c, printed in options_print.c. */
+/* options - see options.h. The table and what is looked up in it; values are set in options_set.c,
+ * printed in options_print.c. */
 #include "config/options.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@
 #define PEER(member) offsetof(struct fm_config_peer, member)
 #define VOLUME(member) offsetof(struct fm_config_volume, member)
 
-/* Those of transfers stand in base/words.h; a configuration cannot leave it open as their first words do. */
+/* Those of transfers stand in base/words.h; a configuration cannot leave it open as their first
+ * words do. */
 static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
 static const char *const pages_words[] = { "auto", "always", "never", NULL };
 static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
@@ -36,48 +38,55 @@ const struct fm_option fm_options[] = {
 	{ "node.name", FM_OPTION_NAME, AT(node.name), 0, 0, NULL, NULL, false,
 	  "This node's name, as its peers' entries and NODE:STORE/PATH say it" },
 	{ "node.listen", FM_OPTION_LISTEN, AT(node.listen), 0, 0, "[::]:7471", NULL, false,
-	  "Address and port for peers, over TCP and over RDMA; an empty host is every address, port 0 any free one" },
+	  "Address and port for peers, over TCP and over RDMA; an empty host is every address, "
+	  "port 0 any free one" },
 	{ "node.address", FM_OPTION_ADDRESS, AT(node.address), 0, 0, "", NULL, true,
 	  "Where other nodes reach this one; it goes into invitations, \"\" lets fmove guess" },
 	{ "node.key_file", FM_OPTION_FILE, AT(node.key_file), 0, 0, "node.key", NULL, false,
-	  "This node's private key (see fmove keygen), readable by its owner only; relative to this file's directory" },
+	  "This node's private key (see fmove keygen), readable by its owner only; relative to "
+	  "this file's directory" },
 	{ "node.socket", FM_OPTION_SOCKET, AT(node.socket), 0, 0, "/run/fmove/fmoved.sock", NULL, false,
 	  "The UNIX socket where fmove finds this daemon" },
 	{ "node.socket_mode", FM_OPTION_CHOICE, AT(node.socket_mode), 0, 0, "0660", mode_words, false,
-	  "Who may use that socket: the daemon's user, its group too, everybody; each with their own rights to files" },
+	  "Who may use that socket: the daemon's user, its group too, everybody; each with their "
+	  "own rights to files" },
 	{ "node.socket_group", FM_OPTION_GROUP, AT(node.socket_group), 0, 0, "", NULL, false,
 	  "The socket's group; \"\": the daemon's" },
 	{ "node.state_directory", FM_OPTION_DIRECTORY, AT(node.state_directory), 0, 0, "/var/lib/fmove", NULL, false,
-	  "Where jobs are written down that go on without their caller (put --detach), in a directory of its own, jobs; "
-	  "\"null:\": there are none" },
+	  "Where jobs are written down that go on without their caller (put --detach), in a "
+	  "directory of its own, jobs; \"null:\": there are none" },
 	{ "node.show_facts", FM_OPTION_BOOL, AT(node.show_facts), 0, 0, "true", NULL, true,
-	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, routes, limits and stores, as fmove "
-	  "doctor and fmove topology of theirs ask for them; never keys or tokens. If not, theirs say that they are told none" },
+	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, "
+	  "routes, limits and stores, as fmove doctor and fmove topology of theirs ask for them; "
+	  "never keys or tokens. If not, theirs say that they are told none" },
 	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names, true,
 	  "How much is written to the log" },
 
 	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL, false,
-	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is set" },
+	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is "
+	  "set" },
 	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL, false,
-	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; who asks for more than the rest "
-	  "is refused" },
+	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; "
+	  "who asks for more than the rest is refused" },
 	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto", auto_words, false,
-	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 8 MiB, so that the connections to "
-	  "two peers have one each" },
+	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 8 "
+	  "MiB, so that the connections to two peers have one each" },
 	{ "memory.huge_pages", FM_OPTION_CHOICE, AT(memory.huge_pages), 0, 0, "auto", pages_words, false,
 	  "Whether the arena is made of reserved huge pages; auto: if there are enough" },
 
 	{ "mover.lanes", FM_OPTION_UINT, AT(mover.lanes), 0, 16, "0", NULL, false,
 	  "Threads that move data; 0: one for each processor that this service may use, 2 to 16" },
 	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "auto", auto_words, false,
-	  "Bytes that are read, checked, sent and written at once; auto: 1 MiB, less if the arena or the slab is small" },
+	  "Bytes that are read, checked, sent and written at once; auto: 1 MiB, less if the arena "
+	  "or the slab is small" },
 	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp", fm_words_transport + 1, false,
 	  "The transports that may be used; with both, RDMA wherever it works" },
 	{ "mover.rdma_conns", FM_OPTION_UINT, AT(mover.rdma_conns), 0, 8, "0", NULL, false,
-	  "Queue pairs per rail, of the numbers of two nodes the smaller one; 0: 2 to 8, by lanes and slabs" },
+	  "Queue pairs per rail, of the numbers of two nodes the smaller one; 0: 2 to 8, by lanes "
+	  "and slabs" },
 	{ "mover.tcp_conns", FM_OPTION_UINT, AT(mover.tcp_conns), 0, 16, "0", NULL, false,
-	  "TCP connections per rail, of the numbers of two nodes the smaller one; 0: 2 to 16, one a lane if "
-	  "rails, memory and peers allow it, and over a slow link one for each 5 Gb/s" },
+	  "TCP connections per rail, of the numbers of two nodes the smaller one; 0: 2 to 16, one "
+	  "a lane if rails, memory and peers allow it, and over a slow link one for each 5 Gb/s" },
 	{ "mover.dscp", FM_OPTION_UINT, AT(mover.dscp), 0, 63, "0", NULL, false,
 	  "Differentiated services code point of data connections, RDMA and TCP" },
 	{ "mover.rate_limit", FM_OPTION_RATE, AT(mover.rate_bytes), 1 * MIB, 1 * TIB, "0", NULL, true,
@@ -88,26 +97,32 @@ const struct fm_option fm_options[] = {
 	{ "mover.io", FM_OPTION_CHOICE, AT(mover.io), 0, 0, "auto", io_words, false,
 	  "How files are read and written; auto: io_uring, or threads where it is refused" },
 	{ "mover.private_networks", FM_OPTION_NETWORKS, AT(mover.private_networks), 0, FM_CONFIG_NETWORKS_MAX, "", NULL, true,
-	  "Networks whose cables and switches nobody else can reach: TCP data goes over one unencrypted, for speed, if the "
-	  "peer's configuration names it too. Everywhere else TCP is TLS" },
+	  "Networks whose cables and switches nobody else can reach: TCP data goes over one "
+	  "unencrypted, for speed, if the peer's configuration names it too. Everywhere else TCP "
+	  "is TLS" },
 
 	{ "jobs.running", FM_OPTION_UINT, AT(jobs.running), 1, FM_CONFIG_RUNNING_MAX, "16", NULL, true,
-	  "Transfers of local callers that run at once; others wait. An eighth of the places is not for one user alone" },
+	  "Transfers of local callers that run at once; others wait. An eighth of the places is "
+	  "not for one user alone" },
 
 	{ "staging.directory", FM_OPTION_DIRECTORY, AT(staging.directory), 0, 0, "null:", NULL, false,
-	  "Where this node keeps what is staged (fmove-cache(5)): an empty directory on a local disk, outside of stores "
-	  "and state_directory, which fmoved's user must own and nobody else may write to; fmoved makes it if it may: else "
-	  "install -d -o fmove -m 711 DIRECTORY. \"null:\": this node stages nothing" },
+	  "Where this node keeps what is staged (fmove-cache(5)): an empty directory on a local "
+	  "disk, outside of stores and state_directory, which fmoved's user must own and nobody "
+	  "else may write to; fmoved makes it if it may: else install -d -o fmove -m 711 "
+	  "DIRECTORY. \"null:\": this node stages nothing" },
 	{ "staging.size", FM_OPTION_SIZE, AT(staging.size_bytes), 1 * MIB, 8192 * TIB, "100GiB", NULL, false,
-	  "What all datasets may take together; what others leave free on the file system bounds it, too" },
+	  "What all datasets may take together; what others leave free on the file system bounds "
+	  "it, too" },
 	{ "staging.high", FM_OPTION_UINT, AT(staging.high), 1, 100, "90", NULL, false,
-	  "Percent of size: when datasets take more, those go that nobody holds, pins or has open" },
+	  "Percent of size: when datasets take more, those go that nobody holds, pins or has "
+	  "open" },
 	{ "staging.low", FM_OPTION_UINT, AT(staging.low), 0, 100, "75", NULL, false,
 	  "Percent of size: so much they take at most, when enough have gone" },
 	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "1h", NULL, false,
 	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0", NULL, false,
-	  "How much one user may hold and pin; what several need counts in full for each of them. 0: no limit" },
+	  "How much one user may hold and pin; what several need counts in full for each of them. "
+	  "0: no limit" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,
@@ -125,12 +140,14 @@ const struct fm_option fm_options[] = {
 	{ "nvme.socket_group", FM_OPTION_GROUP, AT(nvme.socket_group), 0, 0, "", NULL, false,
 	  "The socket's group; \"\": root's" },
 	{ "nvme.state_directory", FM_OPTION_DIRECTORY, AT(nvme.state_directory), 0, 0, "/var/lib/fmove-nvmed", NULL, false,
-	  "Where fmove-nvmed remembers what it connected and what it mounted last; \"null:\": nowhere" },
+	  "Where fmove-nvmed remembers what it connected and what it mounted last; \"null:\": "
+	  "nowhere" },
 
 	{ "stores.name", FM_OPTION_NAME, STORE(name), 0, 0, NULL, NULL, true,
 	  "The store's name, as NODE:STORE/PATH says it" },
 	{ "stores.directory", FM_OPTION_DIRECTORY, STORE(directory), 0, 0, NULL, NULL, true,
-	  "Where its files are; it must exist. \"null:\" forgets what is put there, for measuring" },
+	  "Where its files are; it must exist. \"null:\" forgets what is put there, for "
+	  "measuring" },
 	{ "stores.read", FM_OPTION_WHO, STORE(read), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
 	  "Who may read" },
 	{ "stores.write", FM_OPTION_WHO, STORE(write), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
@@ -140,14 +157,19 @@ const struct fm_option fm_options[] = {
 	{ "stores.replace", FM_OPTION_BOOL, STORE(may_replace), 0, 0, "false", NULL, true,
 	  "Whether an existing file may be replaced without --force" },
 	{ "stores.owner", FM_OPTION_CHOICE, STORE(owner), 0, 0, "service", owner_words, true,
-	  "Who owns what is new: the daemon's user, or the caller as the peer names it (needs CAP_CHOWN); what root sends as a tree keeps its owners" },
+	  "Who owns what is new: the daemon's user, or the caller as the peer names it (needs "
+	  "CAP_CHOWN); what root sends as a tree keeps its owners" },
 	{ "stores.quota", FM_OPTION_SIZE, STORE(quota_bytes), 0, 8192 * TIB, "0", NULL, true,
-	  "What the store may hold: the sizes of its files with their holes (apparent, not allocated), what running transfers promised, and replaced versions as long as they are kept; 0: as much as the file system has room for" },
+	  "What the store may hold: the sizes of its files with their holes (apparent, not "
+	  "allocated), what running transfers promised, and replaced versions as long as they are "
+	  "kept; 0: as much as the file system has room for" },
 	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "168h", NULL, true,
-	  "How long what an interrupted transfer left waits for the same command to go on with it; looked at every hour" },
+	  "How long what an interrupted transfer left waits for the same command to go on with it; "
+	  "looked at every hour" },
 	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "10min", NULL, true,
-	  "How long a directory that was replaced is kept, for who still reads it; looked at every hour. 0: not at all" },
+	  "How long a directory that was replaced is kept, for who still reads it; looked at every "
+	  "hour. 0: not at all" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
 
@@ -156,21 +178,26 @@ const struct fm_option fm_options[] = {
 	{ "peers.address", FM_OPTION_ADDRESS, PEER(address), 0, 0, "", NULL, true,
 	  "Where to reach it; \"\": it dials this node" },
 	{ "peers.addresses", FM_OPTION_ADDRESSES, PEER(addresses), 0, FM_CONFIG_PEER_ADDRESSES_MAX, "", NULL, true,
-	  "Further addresses of it, over other cables, tried in turn; those it says itself when it is connected are tried too" },
+	  "Further addresses of it, over other cables, tried in turn; those it says itself when it "
+	  "is connected are tried too" },
 	{ "peers.key", FM_OPTION_KEY, PEER(key), 0, 0, NULL, NULL, true,
 	  "Its public key: what fmove keygen printed there" },
 	{ "peers.bench", FM_OPTION_BOOL, PEER(may_bench), 0, 0, "false", NULL, true,
-	  "Whether it may measure with this node (fmove bench): send what is forgotten, receive what is made up, and be told what "
-	  "this node's processors did. It takes no space; mover.rate_limit limits what this node sends" },
+	  "Whether it may measure with this node (fmove bench): send what is forgotten, receive "
+	  "what is made up, and be told what this node's processors did. It takes no space; "
+	  "mover.rate_limit limits what this node sends" },
 
 	{ "volumes.name", FM_OPTION_NAME, VOLUME(name), 0, 0, NULL, NULL, true,
-	  "The volume's name, as fmove nvme and the units fmove-nvme@NAME say it; the same on every node" },
+	  "The volume's name, as fmove nvme and the units fmove-nvme@NAME say it; the same on "
+	  "every node" },
 	{ "volumes.subsystem", FM_OPTION_NQN, VOLUME(subsystem), 0, 0, NULL, NULL, true,
 	  "What its target calls it: an NQN, or on RouterOS the name of the slot" },
 	{ "volumes.address", FM_OPTION_ADDRESS, VOLUME(address), 0, 0, "", NULL, true,
-	  "Where the target is, port 4420 as a rule; used even if the target advertises another address" },
+	  "Where the target is, port 4420 as a rule; used even if the target advertises another "
+	  "address" },
 	{ "volumes.discovery", FM_OPTION_ADDRESS, VOLUME(discovery), 0, 0, "", NULL, true,
-	  "Instead of address: a discovery controller, port 8009 or 4420 as a rule, that is asked for the addresses" },
+	  "Instead of address: a discovery controller, port 8009 or 4420 as a rule, that is asked "
+	  "for the addresses" },
 	{ "volumes.paths", FM_OPTION_ADDRESSES, VOLUME(paths), 0, FM_CONFIG_PATHS_MAX, "", NULL, true,
 	  "Further addresses of the same kind; the kernel uses all paths that it has" },
 	{ "volumes.host_address", FM_OPTION_IP, VOLUME(host_address), 0, 0, "", NULL, true,
@@ -202,7 +229,8 @@ const struct fm_option fm_options[] = {
 	{ "volumes.iopolicy", FM_OPTION_CHOICE, VOLUME(iopolicy), 0, 0, "numa", iopolicy_words, true,
 	  "How the kernel chooses among several paths" },
 	{ "volumes.namespace", FM_OPTION_UINT, VOLUME(nsid), 0, INT32_MAX, "0", NULL, true,
-	  "The namespace's number in its subsystem; 0: not said. With neither number, uuid nor nguid it must be the only one" },
+	  "The namespace's number in its subsystem; 0: not said. With neither number, uuid nor "
+	  "nguid it must be the only one" },
 	{ "volumes.uuid", FM_OPTION_UUID, VOLUME(uuid), 0, 0, "", NULL, true,
 	  "The namespace's UUID; another one is never mounted" },
 	{ "volumes.nguid", FM_OPTION_NGUID, VOLUME(nguid), 0, 0, "", NULL, true,
@@ -214,17 +242,20 @@ const struct fm_option fm_options[] = {
 	{ "volumes.options", FM_OPTION_FLAGS, VOLUME(mount_options), 0, 0, "", NULL, true,
 	  "Mount options besides those that mode decides (ro, rw, noload, norecovery)" },
 	{ "volumes.mode", FM_OPTION_CHOICE, VOLUME(mode), 0, 0, "exclusive", volume_mode_words, true,
-	  "exclusive: writer alone has it; shared-read: writer fills and seals it, the others read; read-only: nobody writes" },
+	  "exclusive: writer alone has it; shared-read: writer fills and seals it, the others "
+	  "read; read-only: nobody writes" },
 	{ "volumes.writer", FM_OPTION_NAME, VOLUME(writer), 0, 0, "", NULL, true,
 	  "The node.name of the only node that may write; the same on every node" },
 	{ "volumes.nodes", FM_OPTION_NODES, VOLUME(nodes), 0, FM_CONFIG_NODES_MAX, "*", NULL, true,
-	  "The nodes that reach it: unless a protection works without them, its writer writes only when each has said that it does not; "
-	  "\"*\": every peer that fmoved ever had; [ ]: no other node reaches it" },
+	  "The nodes that reach it: unless a protection works without them, its writer writes only "
+	  "when each has said that it does not; \"*\": every peer that fmoved ever had; [ ]: no "
+	  "other node reaches it" },
 };
 /* clang-format on */
 
 const unsigned fm_option_count = sizeof(fm_options) / sizeof(fm_options[0]);
-_Static_assert(sizeof(fm_options) / sizeof(fm_options[0]) <= FM_CONFIG_OPTIONS_MAX, "line_of has a place for each row");
+_Static_assert(sizeof(fm_options) / sizeof(fm_options[0]) <= FM_CONFIG_OPTIONS_MAX,
+	       "line_of has a place for each row");
 
 const char *fm_option_name(const struct fm_option *o)
 {
@@ -241,14 +272,16 @@ bool fm_option_is_in(const struct fm_option *o, const char *section)
 const struct fm_option *fm_option_find(const char *section, const char *name)
 {
 	for (unsigned i = 0; i < fm_option_count; i++)
-		if (fm_option_is_in(&fm_options[i], section) && strcmp(fm_option_name(&fm_options[i]), name) == 0)
+		if (fm_option_is_in(&fm_options[i], section) &&
+		    strcmp(fm_option_name(&fm_options[i]), name) == 0)
 			return &fm_options[i];
 	return NULL;
 }
 
 #define NEAREST_LEN_MAX 32	/* longer words are not mistyped options */
 
-/* How many letters must be changed, added or taken away: Levenshtein's distance, in one row of its table. */
+/* How many letters must be changed, added or taken away: Levenshtein's distance, in one row of its
+ * table. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[NEAREST_LEN_MAX + 1];
@@ -273,10 +306,12 @@ static unsigned distance(const char *a, const char *b)
 
 const char *fm_option_nearest(const char *section, const char *name)
 {
-	static const char *const sections[] = { "node", "memory", "mover", "jobs", "staging", "nvme", "stores", "peers", "volumes" };
+	static const char *const sections[] = {"node", "memory", "mover", "jobs",   "staging",
+					       "nvme", "stores", "peers", "volumes"};
 	unsigned count = section ? fm_option_count : sizeof(sections) / sizeof(sections[0]);
 	const char *best = NULL;
-	unsigned best_distance = (unsigned)strlen(name) / 2 + 1;	/* half of it wrong is another word */
+	/* half of it wrong is another word */
+	unsigned best_distance = (unsigned)strlen(name) / 2 + 1;
 
 	if (strlen(name) > NEAREST_LEN_MAX)
 		return NULL;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options - the one table of everything that can be configured, and what can be done with a row of it.
+ * options - the one table of everything that can be configured, and what can be done with a row of
+ * it.
  *
- * Parsing, checking, help, the example file and the manual page's section all read the same row, so they cannot
- * disagree. Rows of one section stand together. This file knows no file format: load.c turns what it reads into
- * struct fm_option_raw.
+ * Parsing, checking, help, the example file and the manual page's section all read the same row, so
+ * they cannot disagree. Rows of one section stand together. This file knows no file format: load.c
+ * turns what it reads into struct fm_option_raw.
  */
 #ifndef FM_CONFIG_OPTIONS_H
 #define FM_CONFIG_OPTIONS_H
@@ -15,7 +16,8 @@
 #include <stdio.h>
 
 #define FM_OPTION_WHY_MAX 256
-#define FM_OPTION_NQN_MAX 223		/* bytes; NVM Express Base Specification, "NVMe Qualified Names" */
+/* bytes; NVM Express Base Specification, "NVMe Qualified Names" */
+#define FM_OPTION_NQN_MAX 223
 
 enum fm_option_type {
 	/* Texts, char *. Where the default is "", that is allowed too. */
@@ -45,7 +47,8 @@ enum fm_option_type {
 	FM_OPTION_BOOL,		/* bool */
 	FM_OPTION_CHOICE,	/* unsigned: the place of the word among words */
 	FM_OPTION_SET,		/* unsigned: bit n is set if the list holds words[n]; not empty */
-	FM_OPTION_WHO,		/* char **, NULL-terminated, at most max: who may read or write a store */
+	/* char **, NULL-terminated, at most max: who may read or write a store */
+	FM_OPTION_WHO,
 	FM_OPTION_ADDRESSES,	/* the same: hosts and ports to dial */
 	FM_OPTION_NETWORKS,	/* the same: IP networks (mover/base/network.h) */
 	FM_OPTION_NODES,	/* the same: names of nodes, or "*" for all peers */
@@ -57,7 +60,8 @@ struct fm_option {
 	size_t place;			/* in struct fm_config; in a list: in its element */
 	uint64_t min;
 	uint64_t max;
-	const char *standard;		/* the default; lists: words with blanks between; NULL: must be given */
+	/* the default; lists: words with blanks between; NULL: must be given */
+	const char *standard;
 	const char *const *words;	/* CHOICE, SET, SECONDS, SIZE and POWER */
 	bool is_live;			/* a reload takes it over; others need a restart */
 	const char *help;		/* one sentence, without a full stop */
@@ -84,14 +88,16 @@ struct fm_option_context {
 };
 
 /*
- * Check raw and put its value into its place under base (replacing and freeing what is there). Else -EINVAL and
- * why: what is wrong and what is allowed. -ENOMEM.
+ * Check raw and put its value into its place under base (replacing and freeing what is there). Else
+ * -EINVAL and why: what is wrong and what is allowed. -ENOMEM.
  */
 int fm_option_set(const struct fm_option *o, void *base, const struct fm_option_context *ctx,
 		  const struct fm_option_raw *raw, char why[static FM_OPTION_WHY_MAX]);
 
-/* The same with the row's default, which must be there; a default that does not fit is our bug. -ENOMEM. */
-int fm_option_set_standard(const struct fm_option *o, void *base, const struct fm_option_context *ctx);
+/* The same with the row's default, which must be there; a default that does not fit is our bug.
+ * -ENOMEM. */
+int fm_option_set_standard(const struct fm_option *o, void *base,
+			   const struct fm_option_context *ctx);
 
 /* Whether two of a kind hold the same value there. */
 bool fm_option_is_equal(const struct fm_option *o, const void *a, const void *b);
@@ -106,18 +112,20 @@ const char *fm_option_name(const struct fm_option *o);
 /* The row of that section and name, or NULL. */
 const struct fm_option *fm_option_find(const char *section, const char *name);
 
-/* The most similar name in that section, if it is similar at all, else NULL; section NULL: the most similar section. */
+/* The most similar name in that section, if it is similar at all, else NULL; section NULL: the most
+ * similar section. */
 const char *fm_option_nearest(const char *section, const char *name);
 
 /* "4KiB .. 64MiB, a power of two", "one of auto, always, never". Cut to max. */
 void fm_option_allowed(const struct fm_option *o, char *out, size_t max);
 
-/* As it stands in a file: quoted, in brackets, or bare; NULL as the value: the default. Cut to max. */
+/* As it stands in a file: quoted, in brackets, or bare; NULL as the value: the default. Cut to
+ * max. */
 void fm_option_quote(const struct fm_option *o, const char *value, char *out, size_t max);
 
 /*
- * For people: every row (help), a whole configuration with everything explained (example), the section OPTIONS of
- * fmove.conf(5).
+ * For people: every row (help), a whole configuration with everything explained (example), the
+ * section OPTIONS of fmove.conf(5).
  */
 void fm_options_print_help(FILE *to);
 void fm_options_print_example(FILE *to);

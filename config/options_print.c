@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options_print - the option table for people: allowed ranges, help, the example file, the manual page. See
- * options.h.
+ * options_print - the option table for people: allowed ranges, help, the example file, the manual
+ * page. See options.h.
  */
 #include "config/options.h"
 
@@ -20,28 +20,40 @@ static const struct section {
 	bool is_list;
 	bool is_commented;		/* in the example: its sample is no sensible beginning */
 	const char *about;
-	const char *const *sample;	/* the element of a list in the example: name, value, ..., NULL */
+	/* the element of a list in the example: name, value, ..., NULL */
+	const char *const *sample;
 } sections[] = {
 	{"node", false, false, "This node.", NULL},
-	{"memory", false, false, "One fixed budget: the daemon never uses more, whatever it is asked to do.", NULL},
+	{"memory", false, false,
+	 "One fixed budget: the daemon never uses more, whatever it is asked to do.", NULL},
 	{"mover", false, false, "How data is moved.", NULL},
 	{"jobs", false, false, "Which transfers run, and which wait.", NULL},
-	{"staging", false, false, "Datasets of other nodes that this node keeps on its own disk (fmove stage). They are removed when their room is "
-	 "wanted and nobody needs them.", NULL},
+	{"staging", false, false,
+	 "Datasets of other nodes that this node keeps on its own disk (fmove stage). They are "
+	 "removed when their room is "
+	 "wanted and nobody needs them.",
+	 NULL},
 	{"nvme", false, false,
-	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved takes no notice of it.", NULL},
-	{"stores", true, false, "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
+	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved takes "
+	 "no notice of it.",
+	 NULL},
+	{"stores", true, false,
+	 "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
 	 (const char *const[]){"name", "data", "directory", "/var/lib/fmove/data", NULL}},
 	{"peers", true, true,
-	 "The other nodes. \"fmove join\" writes each into a file of its own, peers.d/NAME.conf, holding name, "
-	 "addresses and key; what else is said of that peer, such as bench = true, goes there, too. Removing an entry or a file and reloading revokes that peer.",
+	 "The other nodes. \"fmove join\" writes each into a file of its own, peers.d/NAME.conf, "
+	 "holding name, addresses and key; what else is said of that peer, such as bench = true, "
+	 "goes there, too. Removing an entry or a file and reloading revokes that peer.",
 	 (const char *const[]){"name", "n2", "address", "10.0.0.2:7471", "key",
 			       "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw=", NULL}},
 	{"volumes", true, true,
-	 "Shared NVMe-TCP volumes, which fmove-nvmed connects, watches and mounts; fmoved takes no notice of them. Every node "
-	 "has the same entry: that all name the same writer is what keeps a file system from being written by two.",
-	 (const char *const[]){"name", "data", "subsystem", "nqn.2026-01.org.example:data", "address", "10.0.0.9:4420", "uuid",
-			       "5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b", "mount", "/srv/data", "writer", "n1", NULL}},
+	 "Shared NVMe-TCP volumes, which fmove-nvmed connects, watches and mounts; fmoved takes no "
+	 "notice of them. Every node has the same entry: that all name the same writer is what "
+	 "keeps a file system from being written by two.",
+	 (const char *const[]){"name", "data", "subsystem", "nqn.2026-01.org.example:data",
+			       "address", "10.0.0.9:4420", "uuid",
+			       "5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b", "mount", "/srv/data",
+			       "writer", "n1", NULL}},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
@@ -66,13 +78,17 @@ static void print_range(const struct fm_option *o, char *out, size_t max)
 	if (o->type == FM_OPTION_RATE)
 		snprintf(out, max, "%s, %s/s .. %s/s", FM_VALUE_RATE_FORM, from, to);
 	else if (o->type == FM_OPTION_SECONDS)
-		snprintf(out, max, "a time in whole seconds such as \"10s\" or \"2min\", %s .. %s%s%s%s", from, to,
-			 o->words ? ", or \"" : "", o->words ? o->words[0] : "", o->words ? "\"" : "");
+		snprintf(out, max,
+			 "a time in whole seconds such as \"10s\" or \"2min\", %s .. %s%s%s%s",
+			 from, to, o->words ? ", or \"" : "", o->words ? o->words[0] : "",
+			 o->words ? "\"" : "");
 	else if (is_time)
 		snprintf(out, max, "%s, %s .. %s", FM_VALUE_TIME_FORM, from, to);
 	else
-		snprintf(out, max, "%s such as \"64MiB\", %s .. %s%s%s%s", o->type == FM_OPTION_POWER ? "a power of two" : "a size",
-			 from, to, o->words ? ", or \"" : "", o->words ? o->words[0] : "", o->words ? "\"" : "");
+		snprintf(out, max, "%s such as \"64MiB\", %s .. %s%s%s%s",
+			 o->type == FM_OPTION_POWER ? "a power of two" : "a size", from, to,
+			 o->words ? ", or \"" : "", o->words ? o->words[0] : "",
+			 o->words ? "\"" : "");
 }
 
 void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
@@ -81,21 +97,29 @@ void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 		[FM_OPTION_NAME] = "a name: " FM_VALUE_NAME_FORM,
 		[FM_OPTION_DIRECTORY] = "an absolute path without \".\" and \"..\", or \"null:\"",
 		[FM_OPTION_FILE] = "the path of a file",
-		[FM_OPTION_SOCKET] = "an absolute path without \".\" and \"..\", of at most 107 bytes",
-		[FM_OPTION_MOUNT_POINT] = "an absolute path without \".\", \"..\" and control characters, in UTF-8, not \"/\"",
+		[FM_OPTION_SOCKET] =
+			"an absolute path without \".\" and \"..\", of at most 107 bytes",
+		[FM_OPTION_MOUNT_POINT] = "an absolute path without \".\", \"..\" and control "
+					  "characters, in UTF-8, not \"/\"",
 		[FM_OPTION_GROUP] = "the name of a group of this machine",
-		[FM_OPTION_LISTEN] = "\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
+		[FM_OPTION_LISTEN] =
+			"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
 		[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
 		[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
-		[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, no blank at either end",
+		[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, "
+				  "no blank at either end",
 		[FM_OPTION_UUID] = "a UUID such as \"5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\"",
 		[FM_OPTION_NGUID] = "32 hexadecimal digits, with hyphens as in a UUID or without",
-		[FM_OPTION_FLAGS] = "mount options with commas between, without blanks, quotes and backslashes",
+		[FM_OPTION_FLAGS] =
+			"mount options with commas between, without blanks, quotes and backslashes",
 		[FM_OPTION_KEY] = "a public key: 44 characters of base64 (fmove keygen prints it)",
 		[FM_OPTION_BOOL] = "true or false",
-		[FM_OPTION_WHO] = "a list of \"*\", \"peer:*\", \"peer:NAME\", \"user:NAME\", \"group:NAME\"",
-		[FM_OPTION_ADDRESSES] = "a list of \"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
-		[FM_OPTION_NETWORKS] = "a list of networks such as \"10.0.0.0/30\" or \"fd00:1::/64\": 7 bits or more, zeros behind them, "
+		[FM_OPTION_WHO] =
+			"a list of \"*\", \"peer:*\", \"peer:NAME\", \"user:NAME\", \"group:NAME\"",
+		[FM_OPTION_ADDRESSES] =
+			"a list of \"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
+		[FM_OPTION_NETWORKS] = "a list of networks such as \"10.0.0.0/30\" or "
+				       "\"fd00:1::/64\": 7 bits or more, zeros behind them, "
 				       "not link-local",
 		[FM_OPTION_NODES] = "a list of nodes' names, or of \"*\" alone",
 	};
@@ -122,7 +146,8 @@ void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 		snprintf(out, max, "a list of %s", words);
 		break;
 	case FM_OPTION_WORD:
-		snprintf(out, max, "1 to %" PRIu64 " letters, digits, '.', '_' or '-'%s", o->max, may_be_empty ? ", or \"\"" : "");
+		snprintf(out, max, "1 to %" PRIu64 " letters, digits, '.', '_' or '-'%s", o->max,
+			 may_be_empty ? ", or \"\"" : "");
 		break;
 	default:
 		snprintf(out, max, "%s%s", forms[o->type], may_be_empty ? ", or \"\"" : "");
@@ -154,7 +179,8 @@ void fm_option_quote(const struct fm_option *o, const char *value, char *out, si
 	while (*text && at < max) {
 		size_t len = strcspn(text, " ");
 
-		at += (size_t)snprintf(out + at, max - at, "\"%.*s\"%s", (int)len, text, text[len] ? ", " : " ");
+		at += (size_t)snprintf(out + at, max - at, "\"%.*s\"%s", (int)len, text,
+				       text[len] ? ", " : " ");
 		text += len + strspn(text + len, " ");
 	}
 	if (at < max)
@@ -195,8 +221,9 @@ void fm_options_print_help(FILE *to)
 			if (o->standard)
 				fm_option_quote(o, NULL, standard, sizeof(standard));
 			fprintf(to, "  %s\n", o->path);
-			snprintf(line, sizeof(line), "%s. %s%s%s; %s%s.", o->help, o->standard ? "Default " : "",
-				 standard, o->is_live ? "" : ", takes a restart",
+			snprintf(line, sizeof(line), "%s. %s%s%s; %s%s.", o->help,
+				 o->standard ? "Default " : "", standard,
+				 o->is_live ? "" : ", takes a restart",
 				 o->type == FM_OPTION_WHO ? "" : "must be ", allowed);
 			print_wrapped(to, "      ", HELP_COLUMNS - 1, line);
 		}
@@ -212,7 +239,8 @@ static const char *sample_value(const struct section *s, const char *name)
 }
 
 /* What must be given stands there, the rest is a comment that says the default. */
-static void print_example_option(FILE *to, const struct section *s, const struct fm_option *o, const char *indent)
+static void print_example_option(FILE *to, const struct section *s, const struct fm_option *o,
+				 const char *indent)
 {
 	char text[600], allowed[200], value[128], lead[16];
 	const char *sample = sample_value(s, fm_option_name(o));
@@ -250,8 +278,10 @@ static void print_example_section(FILE *to, const struct section *s)
 void fm_options_print_example(FILE *to)
 {
 	fprintf(to,
-		"# fmove.conf - everything that can be said, with the defaults. See fmove.conf(5).\n"
-		"# \"fmove config check FILE\" checks a file; \"systemctl reload fmoved\" takes over what can be.\n");
+		"# fmove.conf - everything that can be said, with the defaults. See "
+		"fmove.conf(5).\n"
+		"# \"fmove config check FILE\" checks a file; \"systemctl reload fmoved\" takes "
+		"over what can be.\n");
 	for (size_t s = 0; s < SECTIONS; s++)
 		print_example_section(to, &sections[s]);
 }

@@ -29,10 +29,12 @@ static bool is_text(const struct fm_option *o)
 
 static bool is_list(const struct fm_option *o)
 {
-	return o->type == FM_OPTION_WHO || o->type == FM_OPTION_ADDRESSES || o->type == FM_OPTION_NETWORKS || o->type == FM_OPTION_NODES;
+	return o->type == FM_OPTION_WHO || o->type == FM_OPTION_ADDRESSES ||
+	       o->type == FM_OPTION_NETWORKS || o->type == FM_OPTION_NODES;
 }
 
-static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...)
 {
@@ -44,7 +46,8 @@ static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...)
 	return -EINVAL;
 }
 
-static int refuse_value(const struct fm_option *o, const struct fm_option_raw *raw, char why[static FM_OPTION_WHY_MAX])
+static int refuse_value(const struct fm_option *o, const struct fm_option_raw *raw,
+			char why[static FM_OPTION_WHY_MAX])
 {
 	char allowed[160];
 
@@ -55,7 +58,8 @@ static int refuse_value(const struct fm_option *o, const struct fm_option_raw *r
 	case FM_RAW_INT:
 		return refuse(why, "%" PRId64 " is not allowed; must be %s", raw->number, allowed);
 	case FM_RAW_BOOL:
-		return refuse(why, "%s is not allowed; must be %s", raw->is_true ? "true" : "false", allowed);
+		return refuse(why, "%s is not allowed; must be %s", raw->is_true ? "true" : "false",
+			      allowed);
 	case FM_RAW_LIST:
 	case FM_RAW_OTHER:
 		break;
@@ -101,7 +105,8 @@ static int set_file(char **place, const char *dir, const char *file)
 	return set_text(place, joined);
 }
 
-/* No empty, "." or ".." part: a directory has one spelling, so that two stores in one place are noticed. */
+/* No empty, "." or ".." part: a directory has one spelling, so that two stores in one place are
+ * noticed. */
 static bool is_plain_path(const char *path)
 {
 	if (path[0] != '/')
@@ -110,7 +115,8 @@ static bool is_plain_path(const char *path)
 		const char *part = at + 1;
 		size_t len = strcspn(part, "/");
 
-		if ((len == 0 && path[1]) || (len == 1 && part[0] == '.') || (len == 2 && memcmp(part, "..", 2) == 0))
+		if ((len == 0 && path[1]) || (len == 1 && part[0] == '.') ||
+		    (len == 2 && memcmp(part, "..", 2) == 0))
 			return false;
 		at = part[len] ? part + len : NULL;
 	}
@@ -138,7 +144,8 @@ static bool is_ip(const char *text)
 	address[len] = '\0';
 	if (inet_pton(AF_INET6, address, &bytes) != 1)
 		return !text[len] && inet_pton(AF_INET, address, &bytes) == 1;
-	return !text[len] || (text[len + 1] && strlen(text + len) <= 16 && strspn(text + len + 1, WORD_CHARS) == strlen(text + len + 1));
+	return !text[len] || (text[len + 1] && strlen(text + len) <= 16 &&
+			      strspn(text + len + 1, WORD_CHARS) == strlen(text + len + 1));
 }
 
 static bool is_printable(const char *text)
@@ -154,8 +161,8 @@ static bool is_nqn(const char *text)
 {
 	size_t len = strlen(text);
 
-	return len > 0 && len <= FM_OPTION_NQN_MAX && text[0] != ' ' && text[len - 1] != ' ' && !strchr(text, ',') &&
-	       is_printable(text) && fm_is_utf8(text, len);
+	return len > 0 && len <= FM_OPTION_NQN_MAX && text[0] != ' ' && text[len - 1] != ' ' &&
+	       !strchr(text, ',') && is_printable(text) && fm_is_utf8(text, len);
 }
 
 /* As many hexadecimal digits as form has 'x', with its hyphens. */
@@ -196,7 +203,8 @@ static bool is_allowed_text(const struct fm_option *o, const char *text)
 	case FM_OPTION_FILE:
 		return text[0] && strlen(text) < PATH_MAX;
 	case FM_OPTION_SOCKET:
-		return is_plain_path(text) && strlen(text) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+		return is_plain_path(text) &&
+		       strlen(text) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
 	case FM_OPTION_LISTEN:
 		return fm_value_address(text, true, host, sizeof(host), &port) == 0;
 	case FM_OPTION_GROUP:
@@ -204,7 +212,8 @@ static bool is_allowed_text(const struct fm_option *o, const char *text)
 	case FM_OPTION_ADDRESS:
 		return is_dialled(text);
 	case FM_OPTION_MOUNT_POINT:
-		return is_plain_path(text) && text[1] && is_printable(text) && fm_is_utf8(text, strlen(text));
+		return is_plain_path(text) && text[1] && is_printable(text) &&
+		       fm_is_utf8(text, strlen(text));
 	case FM_OPTION_IP:
 		return is_ip(text);
 	case FM_OPTION_NQN:
@@ -214,7 +223,8 @@ static bool is_allowed_text(const struct fm_option *o, const char *text)
 	case FM_OPTION_NGUID:
 		return is_uuid(text) || is_hex_like(text, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
 	case FM_OPTION_WORD:
-		return text[0] && strspn(text, WORD_CHARS) == strlen(text) && strlen(text) <= o->max;
+		return text[0] && strspn(text, WORD_CHARS) == strlen(text) &&
+		       strlen(text) <= o->max;
 	case FM_OPTION_FLAGS:
 		return is_flags(text);
 	default:
@@ -246,7 +256,8 @@ static int parse_seconds(const struct fm_option *o, const struct fm_option_raw *
 	return *v >= o->min && *v <= o->max ? 0 : -EINVAL;
 }
 
-/* SIZE, POWER, TIME and RATE: text with a unit; a bare number of bytes too, where no unit can be meant. */
+/* SIZE, POWER, TIME and RATE: text with a unit; a bare number of bytes too, where no unit can be
+ * meant. */
 static int parse_quantity(const struct fm_option *o, const struct fm_option_raw *raw, uint64_t *v)
 {
 	bool is_bytes = o->type == FM_OPTION_SIZE || o->type == FM_OPTION_POWER;
@@ -289,7 +300,8 @@ static int parse_set(const struct fm_option *o, const struct fm_option_raw *raw,
 	return *mask ? 0 : -EINVAL;
 }
 
-/* "*", "peer:*", "peer:NAME", "user:NAME", "group:NAME". Users and groups are looked up when the store is opened. */
+/* "*", "peer:*", "peer:NAME", "user:NAME", "group:NAME". Users and groups are looked up when the
+ * store is opened. */
 static bool is_who(const char *text)
 {
 	if (strcmp(text, "*") == 0 || strcmp(text, "peer:*") == 0)
@@ -332,7 +344,8 @@ static int set_list(const struct fm_option *o, char ***place, const struct fm_op
 	if (raw->type != FM_RAW_LIST)
 		return refuse_value(o, raw, why);
 	if (raw->count > o->max)
-		return refuse(why, "%zu entries; at most %" PRIu64 " are allowed", raw->count, o->max);
+		return refuse(why, "%zu entries; at most %" PRIu64 " are allowed", raw->count,
+			      o->max);
 	list = FM_FAULT("config.alloc") ? NULL : calloc(raw->count + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
@@ -363,7 +376,8 @@ static int parse_number(const struct fm_option *o, const struct fm_option_raw *r
 	switch (o->type) {
 	case FM_OPTION_UINT:
 		*v = (uint64_t)raw->number;
-		return raw->type == FM_RAW_INT && raw->number >= 0 && is_in_range(o, *v) ? 0 : -EINVAL;
+		return raw->type == FM_RAW_INT && raw->number >= 0 && is_in_range(o, *v) ? 0
+											 : -EINVAL;
 	case FM_OPTION_BOOL:
 		*v = raw->is_true;
 		return raw->type == FM_RAW_BOOL ? 0 : -EINVAL;
@@ -465,7 +479,8 @@ static size_t split_words(char *text, const char **words)
 	return n;
 }
 
-int fm_option_set_standard(const struct fm_option *o, void *base, const struct fm_option_context *ctx)
+int fm_option_set_standard(const struct fm_option *o, void *base,
+			   const struct fm_option_context *ctx)
 {
 	struct fm_option_raw raw = { .type = FM_RAW_TEXT, .text = o->standard };
 	const char *words[STANDARD_WORDS_MAX];

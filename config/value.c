@@ -53,7 +53,8 @@ static const struct unit time_units[] = {
 	{ NULL, 0, 0 },
 };
 
-/* Fractions have at most this many digits: more cannot be meant, and thousandths of a unit stay exact in 64 bits. */
+/* Fractions have at most this many digits: more cannot be meant, and thousandths of a unit stay
+ * exact in 64 bits. */
 #define FRACTION_DIGITS_MAX 6
 
 struct number {
@@ -108,7 +109,8 @@ static int parse_quantity(const char *text, const struct unit *units, uint64_t *
 	if (!u->name)
 		return -EINVAL;
 	/* fraction < 10^6 and the largest unit below 2^42: this product fits. */
-	if (__builtin_mul_overflow(n.whole, u->num, &v) || __builtin_add_overflow(v, n.fraction * u->num / n.scale, &v))
+	if (__builtin_mul_overflow(n.whole, u->num, &v) ||
+	    __builtin_add_overflow(v, n.fraction * u->num / n.scale, &v))
 		return -ERANGE;
 	*out = v / u->den;
 	return 0;
@@ -162,11 +164,13 @@ static int parse_port(const char *text, bool may_be_zero, uint16_t *port)
 	return 0;
 }
 
-/* Host names, IPv4 and IPv6 addresses, a scope such as %eth0: printable, without what would end the value elsewhere. */
+/* Host names, IPv4 and IPv6 addresses, a scope such as %eth0: printable, without what would end the
+ * value elsewhere. */
 static bool is_host(const char *host, size_t len, bool is_bracketed)
 {
 	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)host[i]) && !strchr(is_bracketed ? "._-%:" : "._-%", host[i]))
+		if (!isalnum((unsigned char)host[i]) &&
+		    !strchr(is_bracketed ? "._-%:" : "._-%", host[i]))
 			return false;
 	return true;
 }
@@ -192,7 +196,8 @@ int fm_value_address(const char *text, bool is_listen, char *host, size_t host_m
 			return -EINVAL;
 		len = (size_t)(colon - from);
 	}
-	if (len >= host_max || len >= FM_VALUE_HOST_MAX || (len == 0 && (!is_listen || is_bracketed)))
+	if (len >= host_max || len >= FM_VALUE_HOST_MAX ||
+	    (len == 0 && (!is_listen || is_bracketed)))
 		return -EINVAL;
 	if (!is_host(from, len, is_bracketed) || parse_port(colon + 1, is_listen, &number) < 0)
 		return -EINVAL;
@@ -207,13 +212,16 @@ int fm_value_key(const char *text, uint8_t key[static FM_VALUE_KEY_LEN])
 	return fm_base64_decode(FM_BASE64, text, key, FM_VALUE_KEY_LEN);
 }
 
-void fm_value_key_print(const uint8_t key[static FM_VALUE_KEY_LEN], char text[static FM_VALUE_KEY_TEXT_MAX])
+void fm_value_key_print(const uint8_t key[static FM_VALUE_KEY_LEN],
+			char text[static FM_VALUE_KEY_TEXT_MAX])
 {
-	_Static_assert(FM_BASE64_ROOM(FM_VALUE_KEY_LEN) == FM_VALUE_KEY_TEXT_MAX, "room for a key's text");
+	_Static_assert(FM_BASE64_ROOM(FM_VALUE_KEY_LEN) == FM_VALUE_KEY_TEXT_MAX,
+		       "room for a key's text");
 	fm_base64_encode(FM_BASE64, key, FM_VALUE_KEY_LEN, text);
 }
 
-/* The largest of the units that divides the value; candidates from large to small, the last divides everything. */
+/* The largest of the units that divides the value; candidates from large to small, the last divides
+ * everything. */
 static void print_exact(uint64_t v, const struct unit *const *candidates, size_t count, char *text)
 {
 	size_t i = 0;
@@ -221,20 +229,22 @@ static void print_exact(uint64_t v, const struct unit *const *candidates, size_t
 	while (i + 1 < count && (v == 0 || v % candidates[i]->num != 0))
 		i++;
 	assert(candidates[i]->num > 0);
-	snprintf(text, FM_VALUE_TEXT_MAX, "%" PRIu64 "%s", v / candidates[i]->num, candidates[i]->name);
+	snprintf(text, FM_VALUE_TEXT_MAX, "%" PRIu64 "%s", v / candidates[i]->num,
+		 candidates[i]->name);
 }
 
 void fm_value_size_print(uint64_t bytes, char text[static FM_VALUE_TEXT_MAX])
 {
-	static const struct unit *const order[] = { &size_units[9], &size_units[8], &size_units[7], &size_units[6],
-						    &size_units[1] };
+	static const struct unit *const order[] = {&size_units[9], &size_units[8], &size_units[7],
+						   &size_units[6], &size_units[1]};
 
 	print_exact(bytes, order, sizeof(order) / sizeof(order[0]), text);
 }
 
 void fm_value_time_print(uint64_t ns, char text[static FM_VALUE_TEXT_MAX])
 {
-	static const struct unit *const order[] = { &time_units[3], &time_units[2], &time_units[1], &time_units[0] };
+	static const struct unit *const order[] = {&time_units[3], &time_units[2], &time_units[1],
+						   &time_units[0]};
 
 	print_exact(ns, order, sizeof(order) / sizeof(order[0]), text);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * value - how sizes, rates, times, names, addresses and keys are written, in the configuration and on the command line.
+ * value - how sizes, rates, times, names, addresses and keys are written, in the configuration and
+ * on the command line.
  *
- * One grammar for both, so that "16MiB" means the same everywhere. Parsers take hostile text; they set *out only on
- * success and answer -EINVAL (not of this form) or -ERANGE (does not fit 64 bits). No locale, no allocation. Any
- * thread.
+ * One grammar for both, so that "16MiB" means the same everywhere. Parsers take hostile text; they
+ * set *out only on success and answer -EINVAL (not of this form) or -ERANGE (does not fit 64 bits).
+ * No locale, no allocation. Any thread.
  */
 #ifndef FM_CONFIG_VALUE_H
 #define FM_CONFIG_VALUE_H
@@ -37,14 +38,15 @@ int fm_value_rate(const char *text, uint64_t *bytes_per_s);
 bool fm_value_is_name(const char *text);
 
 /*
- * "HOST:PORT", "[HOST]:PORT"; with is_listen the host may be empty and the port 0. host is at most host_max bytes
- * with its end.
+ * "HOST:PORT", "[HOST]:PORT"; with is_listen the host may be empty and the port 0. host is at most
+ * host_max bytes with its end.
  */
 int fm_value_address(const char *text, bool is_listen, char *host, size_t host_max, uint16_t *port);
 
 /* Standard base64 with padding of exactly 32 bytes. */
 int fm_value_key(const char *text, uint8_t key[static FM_VALUE_KEY_LEN]);
-void fm_value_key_print(const uint8_t key[static FM_VALUE_KEY_LEN], char text[static FM_VALUE_KEY_TEXT_MAX]);
+void fm_value_key_print(const uint8_t key[static FM_VALUE_KEY_LEN],
+			char text[static FM_VALUE_KEY_TEXT_MAX]);
 
 /* The shortest exact form: "16MiB", "1500B"; "10s", "1500ms". */
 void fm_value_size_print(uint64_t bytes, char text[static FM_VALUE_TEXT_MAX]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and removing a controller: the files of the kernel. What their texts mean is in connection_text.c. */
+/* Making and removing a controller: the files of the kernel. What their texts mean is in
+ * connection_text.c. */
 #include "nvmetcp/connection.h"
 
 #include <assert.h>
@@ -28,13 +29,14 @@ static int open_below(const char *root, const char *path, int flags)
 
 	if (FM_FAULT("connection.open"))
 		return -EMFILE;
-	if ((size_t)snprintf(full, sizeof(full), "%s%s", strcmp(root, "/") == 0 ? "" : root, path) >= sizeof(full))
+	if ((size_t)snprintf(full, sizeof(full), "%s%s", strcmp(root, "/") == 0 ? "" : root,
+			     path) >= sizeof(full))
 		return -ENAMETOOLONG;
 	fd = open(full, flags | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-/* --------------------------------------------------------------------------------------- what this kernel can do */
+/* ---------------------------------------------------------------------- what this kernel can do */
 
 static void read_known(const char *root, char known[static FM_CONNECTION_OPTIONS_MAX])
 {
@@ -74,12 +76,13 @@ static bool has_auth_function(const char *root)
 	return is_found;
 }
 
-/* Debian's 6.1 takes a secret and does nothing with it, so the list of options alone does not tell. */
+/* Debian's 6.1 takes a secret and does nothing with it, so the list of options alone does not
+ * tell. */
 static bool has_auth(const char *root, struct fm_sysfs_dir *sys, const char *known)
 {
 	return fm_connection_knows(known, "dhchap_secret") &&
-	       (faccessat(sys->fd, "module/nvme_auth", F_OK, 0) == 0 || faccessat(sys->fd, "module/nvme_common", F_OK, 0) == 0 ||
-		has_auth_function(root));
+	       (faccessat(sys->fd, "module/nvme_auth", F_OK, 0) == 0 ||
+		faccessat(sys->fd, "module/nvme_common", F_OK, 0) == 0 || has_auth_function(root));
 }
 
 static bool is_set(const char *text)
@@ -87,26 +90,34 @@ static bool is_set(const char *text)
 	return text && text[0];
 }
 
-static int check_kernel(const char *root, struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, struct fm_err *err)
+static int check_kernel(const char *root, struct fm_sysfs_dir *sys,
+			const struct fm_connection_opts *o, struct fm_err *err)
 {
 	char known[FM_CONNECTION_OPTIONS_MAX];
 
 	read_known(root, known);
 	if ((is_set(o->secret) || is_set(o->controller_secret)) && !has_auth(root, sys, known))
-		return fm_err_set(err, -EOPNOTSUPP, "this kernel cannot authenticate NVMe (no DH-HMAC-CHAP): use a newer kernel, or take "
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "this kernel cannot authenticate NVMe (no DH-HMAC-CHAP): use a "
+				  "newer kernel, or take "
 				  "the secret out of the configuration and of the target");
 	if (o->has_tls && !fm_connection_knows(known, "tls"))
-		return fm_err_set(err, -EOPNOTSUPP, "this kernel has no TLS for NVMe: use a newer kernel, or take tls out of the "
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "this kernel has no TLS for NVMe: use a newer kernel, or take "
+				  "tls out of the "
 				  "configuration");
 	if (is_set(o->host_interface) && !fm_connection_knows(known, "host_iface"))
-		return fm_err_set(err, -EOPNOTSUPP, "this kernel cannot bind NVMe to an interface: give the address of the host instead");
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "this kernel cannot bind NVMe to an interface: give the address "
+				  "of the host instead");
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------- connecting */
+/* ----------------------------------------------------------------------------------- connecting */
 
 /* One write, one read. *answer_len: bytes of the answer, 0 with an error. */
-static int tell_kernel_once(const char *root, const char *text, char answer[static 128], size_t *answer_len, bool *was_opened)
+static int tell_kernel_once(const char *root, const char *text, char answer[static 128],
+			    size_t *answer_len, bool *was_opened)
 {
 	int ret = 0, fd = open_below(root, "/dev/nvme-fabrics", O_RDWR);
 	ssize_t got;
@@ -127,7 +138,8 @@ static int tell_kernel_once(const char *root, const char *text, char answer[stat
 	return ret == -ERESTARTSYS_RAW ? -EINTR : ret;
 }
 
-static int tell_kernel(const char *root, const char *text, char answer[static 128], size_t *answer_len, bool *was_opened)
+static int tell_kernel(const char *root, const char *text, char answer[static 128],
+		       size_t *answer_len, bool *was_opened)
 {
 	int ret = -EINTR;
 
@@ -142,7 +154,8 @@ static int open_kernel_log(const char *root)
 	int fd = open_below(root, "/dev/kmsg", O_RDONLY | O_NONBLOCK);
 
 	if (fd >= 0)
-		(void)lseek(fd, 0, SEEK_END);	/* or it is read from its beginning, which would do, too */
+		/* or it is read from its beginning, which would do, too */
+		(void)lseek(fd, 0, SEEK_END);
 	return fd;
 }
 
@@ -153,7 +166,8 @@ static void read_kernel_log(int fd, char log[static FM_CONNECTION_KERNEL_LOG_MAX
 	while (fd >= 0 && len < FM_CONNECTION_KERNEL_LOG_MAX - 1) {
 		ssize_t got = read(fd, log + len, FM_CONNECTION_KERNEL_LOG_MAX - 1 - len);
 
-		/* EPIPE: records were overwritten before they were read; the next read goes on behind them. */
+		/* EPIPE: records were overwritten before they were read; the next read goes on
+		 * behind them. */
 		if (got == 0 || (got < 0 && errno != EPIPE && errno != EINTR))
 			break;
 		len += got > 0 ? (size_t)got : 0;
@@ -163,14 +177,16 @@ static void read_kernel_log(int fd, char log[static FM_CONNECTION_KERNEL_LOG_MAX
 
 static bool is_controller(const char *name)
 {
-	return strncmp(name, "nvme", 4) == 0 && name[4] && name[4 + strspn(name + 4, "0123456789")] == '\0' && strlen(name) < 16;
+	return strncmp(name, "nvme", 4) == 0 && name[4] &&
+	       name[4 + strspn(name + 4, "0123456789")] == '\0' && strlen(name) < 16;
 }
 
 static bool is_same_address(const char *a, const char *b)
 {
 	char one[FM_CONNECTION_ADDRESS_MAX], other[FM_CONNECTION_ADDRESS_MAX];
 
-	return fm_connection_address(a, one) == 0 && fm_connection_address(b, other) == 0 && strcmp(one, other) == 0;
+	return fm_connection_address(a, one) == 0 && fm_connection_address(b, other) == 0 &&
+	       strcmp(one, other) == 0;
 }
 
 /* "traddr=10.1.1.1,trsvcid=4420,src_addr=10.1.1.2" */
@@ -200,7 +216,8 @@ static bool is_ours(struct fm_sysfs_dir *dir, const struct fm_connection_opts *o
 }
 
 /* The controller that the kernel says is there already. */
-static int find_existing(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, struct fm_connection *out, struct fm_err *err)
+static int find_existing(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o,
+			 struct fm_connection *out, struct fm_err *err)
 {
 	struct fm_sysfs_dir class, dir;
 	struct fm_sysfs_names names;
@@ -218,23 +235,27 @@ static int find_existing(struct fm_sysfs_dir *sys, const struct fm_connection_op
 		if (is_found && fm_sysfs_u64(&dir, "cntlid", &cntlid))
 			out->cntlid = (int)cntlid;
 		if (is_found)
-			(void)snprintf(out->controller, sizeof(out->controller), "%s", names.name[i]);
+			(void)snprintf(out->controller, sizeof(out->controller), "%s",
+				       names.name[i]);
 		fm_sysfs_close(&dir);
 	}
 	if (ret == 0)
 		fm_sysfs_names_free(&names);
 	fm_sysfs_close(&class);
 	if (!is_found)
-		return fm_err_set(err, -EAGAIN, "the kernel has a connection to %s already, and it is not to be found: try again",
+		return fm_err_set(err, -EAGAIN,
+				  "the kernel has a connection to %s already, and it is not to be "
+				  "found: try again",
 				  o->subsystem);
 	return 0;
 }
 
 /*
- * What the kernel does not take with the options, and whether it took what it was given: one without authentication
- * connects with a secret as it would without.
+ * What the kernel does not take with the options, and whether it took what it was given: one
+ * without authentication connects with a secret as it would without.
  */
-static int finish(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, const char *name, struct fm_err *err)
+static int finish(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, const char *name,
+		  struct fm_err *err)
 {
 	struct fm_sysfs_dir dir;
 	char path[64], value[16];
@@ -245,7 +266,9 @@ static int finish(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "the controller %s has gone again", name);
 	if (is_set(o->secret) && faccessat(dir.fd, "dhchap_secret", F_OK, 0) < 0)
-		ret = fm_err_set(err, -EOPNOTSUPP, "this kernel took the secret and cannot authenticate (no DH-HMAC-CHAP): use a newer "
+		ret = fm_err_set(err, -EOPNOTSUPP,
+				 "this kernel took the secret and cannot authenticate (no "
+				 "DH-HMAC-CHAP): use a newer "
 				 "kernel");
 	(void)snprintf(value, sizeof(value), "%d", o->fast_io_fail_s);
 	if (ret == 0 && strcmp(o->subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0) {
@@ -261,8 +284,8 @@ static int finish(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, 
 }
 
 /* The kernel said yes: which controller it is, and the rest of its settings. */
-static int take_new(const char *root, struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, const char *answer, size_t len,
-		    struct fm_connection *out, struct fm_err *err)
+static int take_new(const char *root, struct fm_sysfs_dir *sys, const struct fm_connection_opts *o,
+		    const char *answer, size_t len, struct fm_connection *out, struct fm_err *err)
 {
 	int instance, ret = fm_connection_answer_parse(answer, len, &instance, &out->cntlid);
 
@@ -281,11 +304,14 @@ static int take_new(const char *root, struct fm_sysfs_dir *sys, const struct fm_
 
 static enum fm_connection_trouble trouble_before(int ret)
 {
-	return ret == -EINVAL || ret == -E2BIG ? FM_TROUBLE_VALUE : ret == -EOPNOTSUPP ? FM_TROUBLE_KERNEL : FM_TROUBLE_OTHER;
+	return ret == -EINVAL || ret == -E2BIG ? FM_TROUBLE_VALUE
+	       : ret == -EOPNOTSUPP	       ? FM_TROUBLE_KERNEL
+					       : FM_TROUBLE_OTHER;
 }
 
-static int open_with(const char *root, struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, const char *text,
-		     struct fm_connection *out, enum fm_connection_trouble *trouble, struct fm_err *err)
+static int open_with(const char *root, struct fm_sysfs_dir *sys, const struct fm_connection_opts *o,
+		     const char *text, struct fm_connection *out,
+		     enum fm_connection_trouble *trouble, struct fm_err *err)
 {
 	char answer[128], log[FM_CONNECTION_KERNEL_LOG_MAX] = "";
 	int ret, log_fd;
@@ -308,15 +334,17 @@ static int open_with(const char *root, struct fm_sysfs_dir *sys, const struct fm
 	} else if (!was_opened && ret == -EACCES) {
 		*trouble = fm_connection_explain(-EPERM, "", o, err);
 	} else if (ret == -EINVAL && faccessat(sys->fd, "module/nvme_tcp", F_OK, 0) < 0) {
-		*trouble = fm_connection_explain(-ENOENT, "", o, err);	/* what loads the transport is not there */
+		*trouble = fm_connection_explain(-ENOENT, "", o,
+						 err); /* what loads the transport is not there */
 	} else {
 		*trouble = fm_connection_explain(ret, log, o, err);
 	}
 	return ret;
 }
 
-int fm_connection_open(const char *root, const struct fm_connection_opts *opts, struct fm_connection *out,
-		       enum fm_connection_trouble *trouble, struct fm_err *err)
+int fm_connection_open(const char *root, const struct fm_connection_opts *opts,
+		       struct fm_connection *out, enum fm_connection_trouble *trouble,
+		       struct fm_err *err)
 {
 	char text[FM_CONNECTION_OPTIONS_MAX];
 	struct fm_sysfs_dir sys;
@@ -344,7 +372,7 @@ int fm_connection_open(const char *root, const struct fm_connection_opts *opts, 
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------- disconnecting */
+/* -------------------------------------------------------------------------------- disconnecting */
 
 static bool is_namespace(const char *name)
 {
@@ -371,7 +399,8 @@ static bool is_subsystem(const char *name)
 }
 
 /* The subsystem that has this controller and no other; fd -1: there is none such. */
-static void open_sole_subsystem(struct fm_sysfs_dir *sys, const char *controller, struct fm_sysfs_dir *out)
+static void open_sole_subsystem(struct fm_sysfs_dir *sys, const char *controller,
+				struct fm_sysfs_dir *out)
 {
 	struct fm_sysfs_dir class, dir;
 	struct fm_sysfs_names names;
@@ -383,7 +412,8 @@ static void open_sole_subsystem(struct fm_sysfs_dir *sys, const char *controller
 		for (unsigned i = 0; i < names.count && out->fd < 0; i++) {
 			if (fm_sysfs_open(&class, names.name[i], &dir) < 0)
 				continue;
-			if (faccessat(dir.fd, controller, F_OK, 0) == 0 && count_of(&dir, is_controller) == 1)
+			if (faccessat(dir.fd, controller, F_OK, 0) == 0 &&
+			    count_of(&dir, is_controller) == 1)
 				*out = dir;
 			else
 				fm_sysfs_close(&dir);
@@ -398,8 +428,10 @@ static bool is_there(struct fm_sysfs_dir *dir)
 	return dir->fd >= 0 && faccessat(dir->fd, "state", F_OK, 0) == 0;
 }
 
-/* The directories are held open: whoever gets the same name afterwards is not taken for the one that was. */
-static int wait_gone(struct fm_sysfs_dir *dir, struct fm_sysfs_dir *subsystem, unsigned wait_ms, const char *name, struct fm_err *err)
+/* The directories are held open: whoever gets the same name afterwards is not taken for the one
+ * that was. */
+static int wait_gone(struct fm_sysfs_dir *dir, struct fm_sysfs_dir *subsystem, unsigned wait_ms,
+		     const char *name, struct fm_err *err)
 {
 	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	bool has_controller = true, has_devices = true;
@@ -414,30 +446,46 @@ static int wait_gone(struct fm_sysfs_dir *dir, struct fm_sysfs_dir *subsystem, u
 		(void)nanosleep(&pause, NULL);
 	}
 	if (has_controller)
-		return fm_err_set(err, -ETIMEDOUT, "the kernel has not removed %s within %u ms", name, wait_ms);
-	return fm_err_set(err, -EBUSY, "%s is gone and its block device is not: somebody still holds it; is it mounted?", name);
+		return fm_err_set(err, -ETIMEDOUT, "the kernel has not removed %s within %u ms",
+				  name, wait_ms);
+	return fm_err_set(
+		err, -EBUSY,
+		"%s is gone and its block device is not: somebody still holds it; is it mounted?",
+		name);
 }
 
 /* Whether it is what the caller thinks it is: names are given anew. */
-static int check_controller(struct fm_sysfs_dir *dir, const char *name, const char *subsystem, struct fm_err *err)
+static int check_controller(struct fm_sysfs_dir *dir, const char *name, const char *subsystem,
+			    struct fm_err *err)
 {
 	char text[FM_SYSFS_TEXT_MAX];
 
 	if (!fm_sysfs_text(dir, "transport", text, sizeof(text)))
-		return is_there(dir) ? fm_err_set(err, -EAGAIN, "the kernel does not say what %s is: try again", name) : -ENOENT;
+		return is_there(dir)
+			       ? fm_err_set(err, -EAGAIN,
+					    "the kernel does not say what %s is: try again", name)
+			       : -ENOENT;
 	if (strcmp(text, "tcp") != 0)
-		return fm_err_set(err, -EINVAL, "%s is no connection over TCP (it is %s): left alone", name, text);
+		return fm_err_set(err, -EINVAL,
+				  "%s is no connection over TCP (it is %s): left alone", name,
+				  text);
 	/* During its first connect the kernel does not know yet. */
 	if (!fm_sysfs_text(dir, "subsysnqn", text, sizeof(text)))
-		return is_there(dir) ? fm_err_set(err, -EAGAIN, "the kernel does not say yet where %s leads to: try again", name) :
-				       -ENOENT;
+		return is_there(dir)
+			       ? fm_err_set(
+					 err, -EAGAIN,
+					 "the kernel does not say yet where %s leads to: try again",
+					 name)
+			       : -ENOENT;
 	if (strcmp(text, subsystem) != 0)
-		return fm_err_set(err, -ESTALE, "%s is a connection to %s now, not to %s: left alone", name, text, subsystem);
+		return fm_err_set(err, -ESTALE,
+				  "%s is a connection to %s now, not to %s: left alone", name, text,
+				  subsystem);
 	return 0;
 }
 
-static int remove_controller(struct fm_sysfs_dir *sys, struct fm_sysfs_dir *dir, const char *name, const char *subsystem,
-			     unsigned wait_ms, struct fm_err *err)
+static int remove_controller(struct fm_sysfs_dir *sys, struct fm_sysfs_dir *dir, const char *name,
+			     const char *subsystem, unsigned wait_ms, struct fm_err *err)
 {
 	struct fm_sysfs_dir sole;
 	int ret = check_controller(dir, name, subsystem, err);
@@ -457,7 +505,8 @@ static int remove_controller(struct fm_sysfs_dir *sys, struct fm_sysfs_dir *dir,
 	return ret;
 }
 
-int fm_connection_close(const char *root, const char *name, const char *subsystem, unsigned wait_ms, struct fm_err *err)
+int fm_connection_close(const char *root, const char *name, const char *subsystem, unsigned wait_ms,
+			struct fm_err *err)
 {
 	struct fm_sysfs_dir sys, dir;
 	char path[64];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written to /dev/nvme-fabrics and what its answers mean: pure functions, no file is touched. */
+/* What is written to /dev/nvme-fabrics and what its answers mean: pure functions, no file is
+ * touched. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -61,7 +62,7 @@ int fm_connection_address(const char *text, char out[static FM_CONNECTION_ADDRES
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 struct text {
 	char *at;
@@ -85,14 +86,20 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char
 	t->left -= (size_t)len;
 }
 
-/* A comma ends an option and a line end the text, and the kernel knows no escape. The value is not shown: it may be a secret. */
+/* A comma ends an option and a line end the text, and the kernel knows no escape. The value is not
+ * shown: it may be a secret. */
 static int check_value(const char *name, const char *value, struct fm_err *err)
 {
 	for (const unsigned char *p = (const unsigned char *)value; *p; p++) {
 		if (*p == ',')
-			return fm_err_set(err, -EINVAL, "%s has a comma in it, which no option of a connection can have", name);
+			return fm_err_set(
+				err, -EINVAL,
+				"%s has a comma in it, which no option of a connection can have",
+				name);
 		if (*p < 0x20 || *p == 0x7f)
-			return fm_err_set(err, -EINVAL, "%s has a line end or another control character in it", name);
+			return fm_err_set(err, -EINVAL,
+					  "%s has a line end or another control character in it",
+					  name);
 	}
 	return 0;
 }
@@ -103,11 +110,18 @@ static int check_secret(const char *name, const char *value, struct fm_err *err)
 	const char *key = value + strlen("DHHC-1:00:");
 	size_t len = strlen(value);
 
-	if (strncmp(value, "DHHC-1:0", 8) != 0 || value[8] < '0' || value[8] > '3' || value[9] != ':')
-		return fm_err_set(err, -EINVAL, "%s is not of the form DHHC-1:00:BASE64: (what `nvme gen-dhchap-key` prints)", name);
+	if (strncmp(value, "DHHC-1:0", 8) != 0 || value[8] < '0' || value[8] > '3' ||
+	    value[9] != ':')
+		return fm_err_set(err, -EINVAL,
+				  "%s is not of the form DHHC-1:00:BASE64: (what `nvme "
+				  "gen-dhchap-key` prints)",
+				  name);
 	if (len >= FM_CONNECTION_SECRET_MAX || len < 40 || value[len - 1] != ':' ||
-	    strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") != len - 11)
-		return fm_err_set(err, -EINVAL, "%s is cut off or damaged: its key is not base64 between two colons", name);
+	    strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") !=
+		    len - 11)
+		return fm_err_set(
+			err, -EINVAL,
+			"%s is cut off or damaged: its key is not base64 between two colons", name);
 	return 0;
 }
 
@@ -120,8 +134,10 @@ static int check_host(const struct fm_connection_opts *o, struct fm_err *err)
 		return fm_err_set(err, -EINVAL, "a host NQN and a host id are needed, both");
 	uuid = strstr(o->host_nqn, NQN_UUID);
 	if (uuid && strcasecmp(uuid + strlen(NQN_UUID), o->host_id) != 0)
-		return fm_err_set(err, -EINVAL, "host id %s is not the one in the host NQN %s: write the same into both", o->host_id,
-				  o->host_nqn);
+		return fm_err_set(
+			err, -EINVAL,
+			"host id %s is not the one in the host NQN %s: write the same into both",
+			o->host_id, o->host_nqn);
 	return 0;
 }
 
@@ -146,15 +162,18 @@ static int check_texts(const struct fm_connection_opts *o, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	if (!is_set(o->subsystem) || !is_set(o->address) || !is_set(o->port))
-		return fm_err_set(err, -EINVAL, "a connection needs a subsystem, an address and a port");
+		return fm_err_set(err, -EINVAL,
+				  "a connection needs a subsystem, an address and a port");
 	if (strlen(o->subsystem) > FM_VOLUME_NQN_MAX)
-		return fm_err_set(err, -EINVAL, "the subsystem's name is longer than %d bytes", FM_VOLUME_NQN_MAX);
+		return fm_err_set(err, -EINVAL, "the subsystem's name is longer than %d bytes",
+				  FM_VOLUME_NQN_MAX);
 	if (is_set(o->secret))
 		ret = check_secret("the secret", o->secret, err);
 	if (ret == 0 && is_set(o->controller_secret))
 		ret = check_secret("the controller's secret", o->controller_secret, err);
 	if (ret == 0 && is_set(o->controller_secret) && !is_set(o->secret))
-		ret = fm_err_set(err, -EINVAL, "a secret of the controller needs one of this host too");
+		ret = fm_err_set(err, -EINVAL,
+				 "a secret of the controller needs one of this host too");
 	return ret;
 }
 
@@ -176,8 +195,10 @@ static int add_values(struct text *t, const struct fm_connection_opts *o, struct
 	if (fm_connection_address(o->address, address) < 0)
 		return fm_err_set(err, -EINVAL, "%.64s is no IPv4 or IPv6 address", o->address);
 	if (is_set(o->host_address) && fm_connection_address(o->host_address, host_address) < 0)
-		return fm_err_set(err, -EINVAL, "host address %.64s is no IPv4 or IPv6 address", o->host_address);
-	add(t, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,hostnqn=%s,hostid=%s", address, o->port, o->subsystem, o->host_nqn, o->host_id);
+		return fm_err_set(err, -EINVAL, "host address %.64s is no IPv4 or IPv6 address",
+				  o->host_address);
+	add(t, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,hostnqn=%s,hostid=%s", address, o->port,
+	    o->subsystem, o->host_nqn, o->host_id);
 	if (host_address[0])
 		add(t, ",host_traddr=%s", host_address);
 	if (is_set(o->host_interface))
@@ -188,7 +209,8 @@ static int add_values(struct text *t, const struct fm_connection_opts *o, struct
 		if (o->queue_size > 0)
 			add(t, ",queue_size=%u", o->queue_size);
 	}
-	add(t, ",keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d", o->keep_alive_s, o->reconnect_delay_s, o->ctrl_loss_s);
+	add(t, ",keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d", o->keep_alive_s,
+	    o->reconnect_delay_s, o->ctrl_loss_s);
 	if (o->has_header_digest)
 		add(t, ",hdr_digest");
 	if (o->has_data_digest)
@@ -200,11 +222,14 @@ static int add_values(struct text *t, const struct fm_connection_opts *o, struct
 	if (is_set(o->controller_secret))
 		add(t, ",dhchap_ctrl_secret=%s", o->controller_secret);
 	if (t->is_full)
-		return fm_err_set(err, -E2BIG, "the options of the connection are longer than %d bytes", FM_CONNECTION_OPTIONS_MAX - 1);
+		return fm_err_set(err, -E2BIG,
+				  "the options of the connection are longer than %d bytes",
+				  FM_CONNECTION_OPTIONS_MAX - 1);
 	return 0;
 }
 
-int fm_connection_options(const struct fm_connection_opts *opts, char text[static FM_CONNECTION_OPTIONS_MAX], struct fm_err *err)
+int fm_connection_options(const struct fm_connection_opts *opts,
+			  char text[static FM_CONNECTION_OPTIONS_MAX], struct fm_err *err)
 {
 	struct text t = { .at = text, .left = FM_CONNECTION_OPTIONS_MAX };
 	int ret = check_texts(opts, err);
@@ -212,11 +237,13 @@ int fm_connection_options(const struct fm_connection_opts *opts, char text[stati
 	if (ret == 0)
 		ret = check_host(opts, err);
 	if (ret == 0 && opts->reconnect_delay_s < 1)
-		ret = fm_err_set(err, -EINVAL, "a reconnect delay of %d s: the kernel takes 1 and more", opts->reconnect_delay_s);
+		ret = fm_err_set(err, -EINVAL,
+				 "a reconnect delay of %d s: the kernel takes 1 and more",
+				 opts->reconnect_delay_s);
 	return ret == 0 ? add_values(&t, opts, err) : ret;
 }
 
-/* ----------------------------------------------------------------------------------------------------- answers */
+/* -------------------------------------------------------------------------------------- answers */
 
 /* KEY=NUMBER at *at, which is moved behind it. */
 static bool take_number(const char **at, const char *key, int *out)
@@ -244,7 +271,8 @@ int fm_connection_answer_parse(const char *text, size_t len, int *instance, int 
 		return -EBADMSG;
 	memcpy(copy, text, len);
 	copy[len] = '\0';
-	if (!take_number(&at, "instance=", instance) || *at++ != ',' || !take_number(&at, "cntlid=", cntlid))
+	if (!take_number(&at, "instance=", instance) || *at++ != ',' ||
+	    !take_number(&at, "cntlid=", cntlid))
 		return -EBADMSG;
 	return strcmp(at, "\n") == 0 || *at == '\0' ? 0 : -EBADMSG;
 }
@@ -263,14 +291,20 @@ bool fm_connection_knows(const char *known, const char *name)
 	return false;
 }
 
-/* ---------------------------------------------------------------------------------------------------- troubles */
+/* ------------------------------------------------------------------------------------- troubles */
 
 static enum fm_connection_trouble kind_of(int error, const struct fm_connection_opts *o)
 {
 	switch (-error) {
 	case ECONNREFUSED:
 		/* Until 6.10 this was also what became of a wrong secret. */
-	case EHOSTUNREACH: case ENETUNREACH: case ENETDOWN: case EHOSTDOWN: case ETIMEDOUT: case ECONNRESET: case ECONNABORTED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENETDOWN:
+	case EHOSTDOWN:
+	case ETIMEDOUT:
+	case ECONNRESET:
+	case ECONNABORTED:
 	case EPIPE: case ENOTCONN: case EADDRNOTAVAIL: case ENODEV:
 		return FM_TROUBLE_UNREACHABLE;
 	case EKEYREJECTED: case ENOKEY: case EACCES:
@@ -299,14 +333,16 @@ static enum fm_connection_trouble kind_in_log(const char *log, const struct fm_c
 	(void)snprintf(line, sizeof(line), "Connect for subsystem %s is not allowed", o->subsystem);
 	if (strstr(log, line))
 		return FM_TROUBLE_NOT_ALLOWED;
-	(void)snprintf(line, sizeof(line), "Connect Invalid Data Parameter, subsysnqn \"%s\"", o->subsystem);
+	(void)snprintf(line, sizeof(line), "Connect Invalid Data Parameter, subsysnqn \"%s\"",
+		       o->subsystem);
 	if (strstr(log, line))
 		return FM_TROUBLE_NQN;
 	if (strstr(log, "Connect Invalid Data Parameter, hostnqn"))
 		return FM_TROUBLE_NOT_ALLOWED;
 	if (strstr(log, "Connect command failed: authentication required"))
 		return FM_TROUBLE_SECRET;
-	/* A target that ended the connection instead of an answer about the secret; one that answered has an errno of its own. */
+	/* A target that ended the connection instead of an answer about the secret; one that
+	 * answered has an errno of its own. */
 	if (is_set(o->secret) && strstr(log, ": authentication failed"))
 		return FM_TROUBLE_SECRET;
 	if (strstr(log, "Connect command failed: controller is busy"))
@@ -319,14 +355,18 @@ static enum fm_connection_trouble kind_in_log(const char *log, const struct fm_c
 static const char *secret_advice(int error, const struct fm_connection_opts *o)
 {
 	if (!is_set(o->secret))
-		return "the target wants a secret (DH-HMAC-CHAP) and none is configured: set secret_file";
+		return "the target wants a secret (DH-HMAC-CHAP) and none is configured: set "
+		       "secret_file";
 	if (error == -EIO)
-		return "the target ended the connection while the secret was checked: most likely it is not the one the target has for this "
+		return "the target ended the connection while the secret was checked: most likely "
+		       "it is not the one the target has for this "
 		       "host: compare them (the one of this host's NQN)";
-	return "its secret is not the one the target has for this host: compare them (the one of this host's NQN)";
+	return "its secret is not the one the target has for this host: compare them (the one of "
+	       "this host's NQN)";
 }
 
-enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_log, const struct fm_connection_opts *o,
+enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_log,
+						 const struct fm_connection_opts *o,
 						 struct fm_err *err)
 {
 	enum fm_connection_trouble kind = FM_TROUBLE_NONE;
@@ -338,32 +378,46 @@ enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_l
 		kind = kind_of(error, o);
 	switch (kind) {
 	case FM_TROUBLE_UNREACHABLE:
-		(void)fm_err_set(err, error, "%s port %s: %s: is the target up, and address and port right?%s", o->address, o->port,
-				 errno_text, is_set(o->secret) && error == -ECONNREFUSED ?
-				 " (Linux before 6.10 also says so of a wrong secret)" : "");
+		(void)fm_err_set(err, error,
+				 "%s port %s: %s: is the target up, and address and port right?%s",
+				 o->address, o->port, errno_text,
+				 is_set(o->secret) && error == -ECONNREFUSED
+					 ? " (Linux before 6.10 also says so of a wrong secret)"
+					 : "");
 		break;
 	case FM_TROUBLE_NOT_ALLOWED:
-		(void)fm_err_set(err, error, "the target does not allow this host at subsystem %s: add %s to its allowed hosts",
+		(void)fm_err_set(err, error,
+				 "the target does not allow this host at subsystem %s: add %s to "
+				 "its allowed hosts",
 				 o->subsystem, o->host_nqn);
 		break;
 	case FM_TROUBLE_SECRET:
-		(void)fm_err_set(err, error, "subsystem %s: %s", o->subsystem, secret_advice(error, o));
+		(void)fm_err_set(err, error, "subsystem %s: %s", o->subsystem,
+				 secret_advice(error, o));
 		break;
 	case FM_TROUBLE_NQN:
-		(void)fm_err_set(err, error, "the target has no subsystem %s: `fmove nvme discover %s` shows those it has", o->subsystem,
-				 o->address);
+		(void)fm_err_set(err, error,
+				 "the target has no subsystem %s: `fmove nvme discover %s` shows "
+				 "those it has",
+				 o->subsystem, o->address);
 		break;
 	case FM_TROUBLE_REFUSED:
-		(void)fm_err_set(err, error, "the target refused: it has no subsystem %s or does not allow %s; `dmesg` says which",
+		(void)fm_err_set(err, error,
+				 "the target refused: it has no subsystem %s or does not allow %s; "
+				 "`dmesg` says which",
 				 o->subsystem, o->host_nqn);
 		break;
 	case FM_TROUBLE_BUSY:
-		(void)fm_err_set(err, error, "the target has no free controller for subsystem %s: disconnect another host or wait",
+		(void)fm_err_set(err, error,
+				 "the target has no free controller for subsystem %s: disconnect "
+				 "another host or wait",
 				 o->subsystem);
 		break;
 	case FM_TROUBLE_KERNEL:
-		(void)fm_err_set(err, error, "this kernel has no %s for NVMe: take the option out or use a newer kernel",
-				 is_set(o->secret) ? "DH-HMAC-CHAP" : "TLS");
+		(void)fm_err_set(
+			err, error,
+			"this kernel has no %s for NVMe: take the option out or use a newer kernel",
+			is_set(o->secret) ? "DH-HMAC-CHAP" : "TLS");
 		break;
 	case FM_TROUBLE_MODULE:
 		(void)fm_err_set(err, error, "the kernel has no NVMe over TCP: modprobe nvme_tcp");
@@ -372,11 +426,15 @@ enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_l
 		(void)fm_err_set(err, error, "only root may make NVMe connections");
 		break;
 	case FM_TROUBLE_VALUE:
-		(void)fm_err_set(err, error, "the kernel takes one of the options for wrong; `dmesg` names it");
+		(void)fm_err_set(err, error,
+				 "the kernel takes one of the options for wrong; `dmesg` names it");
 		break;
 	case FM_TROUBLE_HOST:
-		(void)fm_err_set(err, error, "another connection of this machine has this host NQN with another host id, or this host id (%s) "
-				 "with another NQN: disconnect it, or give both the same", o->host_id);
+		(void)fm_err_set(err, error,
+				 "another connection of this machine has this host NQN with "
+				 "another host id, or this host id (%s) "
+				 "with another NQN: disconnect it, or give both the same",
+				 o->host_id);
 		break;
 	case FM_TROUBLE_NONE:
 	case FM_TROUBLE_OTHER:

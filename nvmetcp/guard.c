@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* guard - see guard.h. Each rule is a function that refuses or lets pass; the table at the end is their order. */
+/* guard - see guard.h. Each rule is a function that refuses or lets pass; the table at the end is
+ * their order. */
 #include "nvmetcp/guard.h"
 
 #include <assert.h>
@@ -17,9 +18,11 @@ bool fm_guard_is_writer(const struct fm_volume *volume, const char *node)
 	return volume->mode != FM_VOLUME_READ_ONLY && strcmp(volume->writer, node) == 0;
 }
 
-static bool refuse(struct fm_guard_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(struct fm_guard_answer *answer, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
-/* Always true. What peers and file systems call themselves may hold anything; it must not reach a terminal as it is. */
+/* Always true. What peers and file systems call themselves may hold anything; it must not reach a
+ * terminal as it is. */
 static bool refuse(struct fm_guard_answer *answer, const char *fmt, ...)
 {
 	va_list args;
@@ -57,18 +60,23 @@ static bool is_another_namespace(const struct fm_guard_facts *f, struct fm_guard
 	return refuse(answer, "%s; it is not mounted", why);
 }
 
-/* Without a name of its own in the configuration it must be the one that it was: the only one that is there may be a new one. */
+/* Without a name of its own in the configuration it must be the one that it was: the only one that
+ * is there may be a new one. */
 static bool is_another_than_last(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
 	const struct fm_volume *v = f->volume;
 
 	if (!f->last_wwid || strcmp(f->last_wwid, f->ns->wwid) == 0 || v->uuid[0] || v->nguid[0])
 		return false;
-	return refuse(answer, "%s is %s, and what was mounted the last time was %s: if it is meant all the same, say its uuid or nguid "
-		      "in the configuration, or give the volume another name", f->ns->name, f->ns->wwid, f->last_wwid);
+	return refuse(answer,
+		      "%s is %s, and what was mounted the last time was %s: if it is meant all the "
+		      "same, say its uuid or nguid "
+		      "in the configuration, or give the volume another name",
+		      f->ns->name, f->ns->wwid, f->last_wwid);
 }
 
-/* Less than there was is always wrong. More is fine, if it is known to be the same namespace by a name that is its own. */
+/* Less than there was is always wrong. More is fine, if it is known to be the same namespace by a
+ * name that is its own. */
 static bool is_another_size(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
 	uint64_t was = f->last_size_bytes, is = f->ns->size_bytes;
@@ -76,12 +84,18 @@ static bool is_another_size(const struct fm_guard_facts *f, struct fm_guard_answ
 	if (was == 0 || is == was)
 		return false;
 	if (is < was)
-		return refuse(answer, "%s has %" PRIu64 " bytes, fewer than the %" PRIu64 " when it was mounted last: a part "
-			      "of the file system would be missing; look at the target", f->ns->name, is, was);
+		return refuse(answer,
+			      "%s has %" PRIu64 " bytes, fewer than the %" PRIu64
+			      " when it was mounted last: a part "
+			      "of the file system would be missing; look at the target",
+			      f->ns->name, is, was);
 	if (f->volume->uuid[0] || f->volume->nguid[0])
 		return false;
-	return refuse(answer, "%s has %" PRIu64 " bytes, when it was mounted last %" PRIu64 ": it may be another namespace; if "
-		      "it was enlarged, say its uuid or nguid in the configuration", f->ns->name, is, was);
+	return refuse(answer,
+		      "%s has %" PRIu64 " bytes, when it was mounted last %" PRIu64
+		      ": it may be another namespace; if "
+		      "it was enlarged, say its uuid or nguid in the configuration",
+		      f->ns->name, is, was);
 }
 
 static bool is_mode_against(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
@@ -91,11 +105,16 @@ static bool is_mode_against(const struct fm_guard_facts *f, struct fm_guard_answ
 	if (v->mode == FM_VOLUME_READ_ONLY)
 		return false;
 	if (!v->writer[0])
-		return refuse(answer, "the configuration names no writer for \"%s\"; say writer = NODE, the same on every node",
+		return refuse(answer,
+			      "the configuration names no writer for \"%s\"; say writer = NODE, "
+			      "the same on every node",
 			      v->name);
 	if (v->mode == FM_VOLUME_EXCLUSIVE && !fm_guard_is_writer(v, f->node))
-		return refuse(answer, "\"%s\" is exclusive to node %s and this is %s: two nodes with one file system destroy it; "
-			      "for several readers mode = \"shared-read\" and fmove nvme seal", v->name, v->writer, f->node);
+		return refuse(answer,
+			      "\"%s\" is exclusive to node %s and this is %s: two nodes with one "
+			      "file system destroy it; "
+			      "for several readers mode = \"shared-read\" and fmove nvme seal",
+			      v->name, v->writer, f->node);
 	return false;
 }
 
@@ -106,19 +125,28 @@ static bool is_waiting_for(const struct fm_guard_facts *f, const struct fm_guard
 }
 
 /* It may have it still, for all that is known, and nobody here can find out. */
-static bool is_silent_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
+static bool is_silent_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p,
+				   struct fm_guard_answer *answer)
 {
 	if (p->is_mounted && p->is_read_write)
-		return refuse(answer, "%s had it mounted read-write when it answered last, and does not answer now: wait for it; if that "
-			      "machine is off for good: fmove nvme forget %s", p->node, p->node);
+		return refuse(answer,
+			      "%s had it mounted read-write when it answered last, and does not "
+			      "answer now: wait for it; if that "
+			      "machine is off for good: fmove nvme forget %s",
+			      p->node, p->node);
 	if (p->is_mounted && is_writable(f))
-		return refuse(answer, "%s had it mounted read-only when it answered last, and does not answer now: it would not see what is "
-			      "written, but a mixture of old and new; wait for it, say fmove nvme unseal --force %s if nobody reads there, "
-			      "or, if that machine is off for good, fmove nvme forget %s", p->node, f->volume->name, p->node);
+		return refuse(answer,
+			      "%s had it mounted read-only when it answered last, and does not "
+			      "answer now: it would not see what is "
+			      "written, but a mixture of old and new; wait for it, say fmove nvme "
+			      "unseal --force %s if nobody reads there, "
+			      "or, if that machine is off for good, fmove nvme forget %s",
+			      p->node, f->volume->name, p->node);
 	return false;
 }
 
-static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
+static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p,
+			    struct fm_guard_answer *answer)
 {
 	const struct fm_volume *v = f->volume;
 	const char *writer = v->mode == FM_VOLUME_READ_ONLY ? "" : v->writer;
@@ -127,20 +155,32 @@ static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guar
 	if (p->is_forgotten || (is_silent && is_overruled && is_writable(f)))
 		return false;
 	if (strcmp(p->node, f->node) == 0 && !is_silent)
-		return refuse(answer, "another node calls itself %s too: both would be the writer; give each its own node.name",
+		return refuse(answer,
+			      "another node calls itself %s too: both would be the writer; give "
+			      "each its own node.name",
 			      f->node);
 	if (p->writer[0] && strcmp(p->writer, writer) != 0)
-		return refuse(answer, "the configuration of %s names \"%s\" as the writer of \"%s\", this one \"%s\"; make them "
-			      "agree", p->node, p->writer, v->name, writer);
+		return refuse(answer,
+			      "the configuration of %s names \"%s\" as the writer of \"%s\", this "
+			      "one \"%s\"; make them "
+			      "agree",
+			      p->node, p->writer, v->name, writer);
 	if (is_silent)
 		return is_silent_peer_against(f, p, answer);
 	if (p->is_mounted && p->is_read_write && is_waiting_for(f, p))
-		return refuse(answer, "%s has it mounted read-write; there, when it has written: fmove nvme seal %s", p->node, v->name);
+		return refuse(answer,
+			      "%s has it mounted read-write; there, when it has written: fmove "
+			      "nvme seal %s",
+			      p->node, v->name);
 	if (p->is_mounted && p->is_read_write)
-		return refuse(answer, "%s has it mounted read-write; unmount it there first", p->node);
+		return refuse(answer, "%s has it mounted read-write; unmount it there first",
+			      p->node);
 	if (p->is_mounted && is_writable(f))
-		return refuse(answer, "%s has it mounted read-only and would not see what is written, but a mixture of old and "
-			      "new; unmount it there first", p->node);
+		return refuse(answer,
+			      "%s has it mounted read-only and would not see what is written, but "
+			      "a mixture of old and "
+			      "new; unmount it there first",
+			      p->node);
 	return false;
 }
 
@@ -153,7 +193,8 @@ static bool is_any_peer_against(const struct fm_guard_facts *f, struct fm_guard_
 }
 
 /* It is no error: it lifts by itself. */
-static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *answer, const char *node)
+static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *answer,
+		     const char *node)
 {
 	answer->verdict = FM_GUARD_WAITING;
 	for (unsigned i = 0; i < f->peer_count && answer->waits_count == 0; i++)
@@ -162,8 +203,8 @@ static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *ans
 }
 
 /*
- * What it said of this volume; a node may have said more, of what it has no volume for. NULL: nothing
- * is known of it.
+ * What it said of this volume; a node may have said more, of what it has no volume for. NULL:
+ * nothing is known of it.
  */
 static const struct fm_guard_peer *find_writer(const struct fm_guard_facts *f)
 {
@@ -185,7 +226,8 @@ static void say_unheard(const struct fm_guard_facts *f, struct fm_guard_answer *
 
 	if (!p || p->silent_why[0])
 		(void)snprintf(why, sizeof(why),
-			       "%s%s%.100s%sfmoved must run on both nodes, with the other one as a peer",
+			       "%s%s%.100s%sfmoved must run on both nodes, with the other one as a "
+			       "peer",
 			       p ? writer : "", p ? " does not answer (" : "",
 			       p ? p->silent_why : "", p ? "); " : "");
 	else if (!p->writer[0])
@@ -205,16 +247,20 @@ static void say_unheard(const struct fm_guard_facts *f, struct fm_guard_answer *
 	       f->volume->name, why);
 }
 
-/* Clean on the disk is not enough: the writer may have it open the next moment, and readers would not see what it writes. */
+/* Clean on the disk is not enough: the writer may have it open the next moment, and readers would
+ * not see what it writes. */
 static bool is_not_sealed(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
 	const struct fm_volume *v = f->volume;
 
-	if (v->mode != FM_VOLUME_SHARED_READ || fm_guard_is_writer(v, f->node) || (f->has_heard && f->is_sealed))
+	if (v->mode != FM_VOLUME_SHARED_READ || fm_guard_is_writer(v, f->node) ||
+	    (f->has_heard && f->is_sealed))
 		return false;
 	if (f->has_heard)
-		return refuse(answer, "\"%s\" is not sealed, %s may write to it; there, when it has written: fmove nvme seal %s", v->name,
-			      v->writer, v->name);
+		return refuse(answer,
+			      "\"%s\" is not sealed, %s may write to it; there, when it has "
+			      "written: fmove nvme seal %s",
+			      v->name, v->writer, v->name);
 	say_unheard(f, answer);
 	wait_for(f, answer, v->writer);
 	return true;
@@ -227,10 +273,14 @@ static bool is_mounted_already(const struct fm_guard_facts *f, struct fm_guard_a
 	struct fm_path_shown point, source;
 
 	if (mine)
-		return refuse(answer, "%s is mounted already, at %s", f->ns->name, fm_path_show(mine->point, &point));
+		return refuse(answer, "%s is mounted already, at %s", f->ns->name,
+			      fm_path_show(mine->point, &point));
 	if (there)
-		return refuse(answer, "something else is mounted at %s: %s, %s; unmount it or choose another mount point",
-			      fm_path_show(there->point, &point), fm_path_show(there->source, &source), there->fs_type);
+		return refuse(answer,
+			      "something else is mounted at %s: %s, %s; unmount it or choose "
+			      "another mount point",
+			      fm_path_show(there->point, &point),
+			      fm_path_show(there->source, &source), there->fs_type);
 	return false;
 }
 
@@ -239,15 +289,24 @@ static bool is_file_system_wrong(const struct fm_guard_facts *f, struct fm_guard
 	const char *wanted = f->volume->fs_type, *is = f->sb->type;
 
 	if (!is[0] && !wanted[0])
-		return refuse(answer, "no known file system is on %s; make one on the writer (mkfs), or say which it is with type",
+		return refuse(answer,
+			      "no known file system is on %s; make one on the writer (mkfs), or "
+			      "say which it is with type",
 			      f->ns->name);
 	if (!is[0] && fm_superblock_knows(wanted))
-		return refuse(answer, "the configuration says %s, and no known file system is on %s: it may be another device, or its beginning "
-			      "is overwritten; look at it on the writer (wipefs /dev/%s)", wanted, f->ns->name, f->ns->name);
-	if (is[0] && wanted[0] && strcmp(is, wanted) != 0 && !(is_ext(is) && strcmp(wanted, "ext4") == 0))
-		return refuse(answer, "%s is on %s, the configuration says %s", is, f->ns->name, wanted);
+		return refuse(answer,
+			      "the configuration says %s, and no known file system is on %s: it "
+			      "may be another device, or its beginning "
+			      "is overwritten; look at it on the writer (wipefs /dev/%s)",
+			      wanted, f->ns->name, f->ns->name);
+	if (is[0] && wanted[0] && strcmp(is, wanted) != 0 &&
+	    !(is_ext(is) && strcmp(wanted, "ext4") == 0))
+		return refuse(answer, "%s is on %s, the configuration says %s", is, f->ns->name,
+			      wanted);
 	if (f->sb->has_errors)
-		return refuse(answer, "the file system on %s is marked as damaged; on the writer, unmounted: e2fsck -f /dev/%s",
+		return refuse(answer,
+			      "the file system on %s is marked as damaged; on the writer, "
+			      "unmounted: e2fsck -f /dev/%s",
 			      f->ns->name, f->ns->name);
 	return false;
 }
@@ -269,44 +328,64 @@ static bool is_writing_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 	if (!is_writable(f))
 		return false;
 	if (f->ns->is_read_only)
-		return refuse(answer, "%s is read-only: the target protects it, and not because of us (nvme get-feature -f 0x84 /dev/%s), or "
-			      "it was set so here (blockdev --setrw /dev/%s)", f->ns->name, f->ns->name, f->ns->name);
+		return refuse(answer,
+			      "%s is read-only: the target protects it, and not because of us "
+			      "(nvme get-feature -f 0x84 /dev/%s), or "
+			      "it was set so here (blockdev --setrw /dev/%s)",
+			      f->ns->name, f->ns->name, f->ns->name);
 	if (strcmp(type, "squashfs") == 0 || strcmp(type, "erofs") == 0)
-		return refuse(answer, "%s is on %s, which nobody can write; say mode = \"read-only\"", type, f->ns->name);
-	if (!type[0] && is_reached_by_several(f))
-		return refuse(answer, "the configuration says %s, which cannot be told to be on %s: where several nodes may reach a volume, "
-			      "that is mounted read-only alone; say mode = \"read-only\", or take ext4 or XFS", f->volume->fs_type,
+		return refuse(answer,
+			      "%s is on %s, which nobody can write; say mode = \"read-only\"", type,
 			      f->ns->name);
+	if (!type[0] && is_reached_by_several(f))
+		return refuse(answer,
+			      "the configuration says %s, which cannot be told to be on %s: where "
+			      "several nodes may reach a volume, "
+			      "that is mounted read-only alone; say mode = \"read-only\", or take "
+			      "ext4 or XFS",
+			      f->volume->fs_type, f->ns->name);
 	return false;
 }
 
-/* Mounted read-only, ext4 and XFS replay their journal all the same, below the feet of whoever else has it. */
+/* Mounted read-only, ext4 and XFS replay their journal all the same, below the feet of whoever else
+ * has it. */
 static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
 	const char *type = f->sb->type;
 
-	if (is_writable(f) || !(is_ext(type) || strcmp(type, "xfs") == 0) || f->sb->clean == FM_CLEAN)
+	if (is_writable(f) || !(is_ext(type) || strcmp(type, "xfs") == 0) ||
+	    f->sb->clean == FM_CLEAN)
 		return false;
 	if (fm_guard_is_writer(f->volume, f->node) && f->sb->clean == FM_UNCLEAN)
-		return refuse(answer, "the %s on %s was not cleanly unmounted since it was sealed: another node has written to it; take the seal "
-			      "back (fmove nvme unseal %s), look at what is there, and seal it anew", type, f->ns->name, f->volume->name);
-	return refuse(answer, "the %s on %s %s cleanly unmounted: without a replay of its journal it cannot be read safely, and a "
-		      "reader must not replay it; let the writer mount and unmount it", type, f->ns->name,
+		return refuse(
+			answer,
+			"the %s on %s was not cleanly unmounted since it was sealed: another node "
+			"has written to it; take the seal "
+			"back (fmove nvme unseal %s), look at what is there, and seal it anew",
+			type, f->ns->name, f->volume->name);
+	return refuse(answer,
+		      "the %s on %s %s cleanly unmounted: without a replay of its journal it "
+		      "cannot be read safely, and a "
+		      "reader must not replay it; let the writer mount and unmount it",
+		      type, f->ns->name,
 		      f->sb->clean == FM_UNCLEAN ? "was not" : "cannot be told to have been");
 }
 
 /* ---- the permission ---- */
 
-/* The file system itself keeps a second writer away: as long as it is mounted read-write, which what is sealed is not. */
+/* The file system itself keeps a second writer away: as long as it is mounted read-write, which
+ * what is sealed is not. */
 static bool is_protected(const struct fm_guard_facts *f)
 {
 	return is_writable(f) && is_ext(f->sb->type) && f->sb->has_mmp;
 }
 
 /*
- * It has said, of what is not mounted there, that it will not read any more what is older than the unseal. Who knows no such volume has
- * said so with an answer: whatever it hears once it knows it is younger. Where the configuration makes a volume exclusive that was not, who
- * knew a seal of it may read that one, as long as it does not answer; so may one of which nothing is known, if there ever was a seal.
+ * It has said, of what is not mounted there, that it will not read any more what is older than the
+ * unseal. Who knows no such volume has said so with an answer: whatever it hears once it knows it
+ * is younger. Where the configuration makes a volume exclusive that was not, who knew a seal of it
+ * may read that one, as long as it does not answer; so may one of which nothing is known, if there
+ * ever was a seal.
  */
 static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer *p)
 {
@@ -322,24 +401,29 @@ static bool is_own_seal(const struct fm_guard_facts *f)
 	       fm_guard_is_writer(f->volume, f->node);
 }
 
-/* A protection is against writers, while it is mounted read-write: not of what is sealed. That a node does not read only it can say. */
-static bool is_word_missing(const struct fm_guard_facts *f, const struct fm_guard_peer *p, bool has_protection)
+/* A protection is against writers, while it is mounted read-write: not of what is sealed. That a
+ * node does not read only it can say. */
+static bool is_word_missing(const struct fm_guard_facts *f, const struct fm_guard_peer *p,
+			    bool has_protection)
 {
 	if (is_own_seal(f))
 		return p->counts && !p->is_forgotten && !p->has_answered;
-	return p->counts && !p->is_forgotten && !((p->has_answered || has_protection) && has_left(f, p));
+	return p->counts && !p->is_forgotten &&
+	       !((p->has_answered || has_protection) && has_left(f, p));
 }
 
 static bool is_any_word_missing(const struct fm_guard_facts *f, bool has_protection)
 {
-	bool is_missing = f->peers_why[0] && !(has_protection && f->volume->mode != FM_VOLUME_SHARED_READ);
+	bool is_missing =
+		f->peers_why[0] && !(has_protection && f->volume->mode != FM_VOLUME_SHARED_READ);
 
 	for (unsigned i = 0; i < f->peer_count; i++)
 		is_missing = is_missing || is_word_missing(f, &f->peers[i], has_protection);
 	return is_missing;
 }
 
-/* Who may reach it, and takes a reservation of this node's for its own. NULL: nobody, as far as is known. */
+/* Who may reach it, and takes a reservation of this node's for its own. NULL: nobody, as far as is
+ * known. */
 static const struct fm_guard_peer *find_same_host(const struct fm_guard_facts *f)
 {
 	for (unsigned i = 0; i < f->peer_count; i++)
@@ -349,7 +433,8 @@ static const struct fm_guard_peer *find_same_host(const struct fm_guard_facts *f
 }
 
 /* "n2 (is not connected), n3", cut where there is no more room. */
-static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer *answer, char *names, size_t cap)
+static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer *answer,
+			 char *names, size_t cap)
 {
 	size_t at = 0;
 
@@ -361,7 +446,8 @@ static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer 
 			continue;
 		answer->waits_for[answer->waits_count++] = i;
 		if (at < cap)
-			at += (size_t)snprintf(names + at, cap - at, "%s%s%s%s%s", at > 0 ? ", " : "", p->node, has_why ? " (" : "",
+			at += (size_t)snprintf(names + at, cap - at, "%s%s%s%s%s",
+					       at > 0 ? ", " : "", p->node, has_why ? " (" : "",
 					       p->silent_why, has_why ? ")" : "");
 	}
 }
@@ -373,8 +459,10 @@ static void say_same_host(const struct fm_guard_facts *f, struct fm_guard_answer
 	size_t len = strlen(answer->why);
 
 	if (same && f->is_reservable)
-		(void)snprintf(answer->why + len, sizeof(answer->why) - len, "; a reservation keeps neither away: %s has the NVMe host id of "
-			       "this node, give it one of its own (fmove-nvme(1), RESERVATIONS)", same->node);
+		(void)snprintf(answer->why + len, sizeof(answer->why) - len,
+			       "; a reservation keeps neither away: %s has the NVMe host id of "
+			       "this node, give it one of its own (fmove-nvme(1), RESERVATIONS)",
+			       same->node);
 }
 
 /* For whom, and the ways out. */
@@ -385,32 +473,44 @@ static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *
 
 	list_missing(f, answer, names, sizeof(names));
 	if (answer->waits_count == 0)
-		refuse(answer, "waits to hear from fmoved which other nodes there are (%s); if no other node reaches this volume, say "
-		       "nodes = [ ] for it; or, once: fmove nvme up --force %s", f->peers_why, volume);
+		refuse(answer,
+		       "waits to hear from fmoved which other nodes there are (%s); if no other "
+		       "node reaches this volume, say "
+		       "nodes = [ ] for it; or, once: fmove nvme up --force %s",
+		       f->peers_why, volume);
 	else
-		refuse(answer, "waits for the word of %s that nobody %s there; if that machine is off: fmove nvme up --force %s, once, or "
-		       "fmove nvme forget %s, for good", names,
-		       f->volume->mode == FM_VOLUME_SHARED_READ && !is_own_seal(f) ? "has it mounted" : "writes to it", volume,
-		       f->peers[answer->waits_for[0]].node);
+		refuse(answer,
+		       "waits for the word of %s that nobody %s there; if that machine is off: "
+		       "fmove nvme up --force %s, once, or "
+		       "fmove nvme forget %s, for good",
+		       names,
+		       f->volume->mode == FM_VOLUME_SHARED_READ && !is_own_seal(f)
+			       ? "has it mounted"
+			       : "writes to it",
+		       volume, f->peers[answer->waits_for[0]].node);
 	say_same_host(f, answer);
 	answer->verdict = FM_GUARD_WAITING;
 }
 
 /*
- * Nothing forbids it, which is no permission yet. What is sealed must be what this node has written: nobody else may be at it. Nor at
- * what it has sealed: while it was off, the others may have forgotten it and named another writer, beside whom it would read.
- * Whether the target reserves it for this node turns out only when it is asked to, between the guard and the mount.
+ * Nothing forbids it, which is no permission yet. What is sealed must be what this node has
+ * written: nobody else may be at it. Nor at what it has sealed: while it was off, the others may
+ * have forgotten it and named another writer, beside whom it would read. Whether the target
+ * reserves it for this node turns out only when it is asked to, between the guard and the mount.
  */
 static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
-	if (!(is_writable(f) || f->is_sealing || is_own_seal(f)) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
+	if (!(is_writable(f) || f->is_sealing || is_own_seal(f)) || f->is_forced ||
+	    !is_any_word_missing(f, is_protected(f)))
 		return false;
 	say_waiting(f, answer);
-	answer->needs_reservation = is_writable(f) && f->is_reservable && !is_any_word_missing(f, true) && !find_same_host(f);
+	answer->needs_reservation = is_writable(f) && f->is_reservable &&
+				    !is_any_word_missing(f, true) && !find_same_host(f);
 	return !answer->needs_reservation;
 }
 
-/* Without a journal (ext2, squashfs, erofs) there is nothing to leave alone; others must do with a read-only device. */
+/* Without a journal (ext2, squashfs, erofs) there is nothing to leave alone; others must do with a
+ * read-only device. */
 static const char *options_of_reader(const char *type)
 {
 	if (strcmp(type, "ext4") == 0 || strcmp(type, "ext3") == 0)
@@ -424,9 +524,9 @@ void fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer 
 {
 	/* Who may comes before what is there: the most telling reason is the first. */
 	static bool (*const rules[])(const struct fm_guard_facts *, struct fm_guard_answer *) = {
-		is_mode_against,    is_another_namespace, is_another_than_last, is_any_peer_against, is_not_sealed,
-		is_mounted_already, is_file_system_wrong, is_another_size,      is_writing_unsafe,   is_reading_unsafe,
-		is_waiting,
+		is_mode_against,   is_another_namespace, is_another_than_last, is_any_peer_against,
+		is_not_sealed,	   is_mounted_already,	 is_file_system_wrong, is_another_size,
+		is_writing_unsafe, is_reading_unsafe,	 is_waiting,
 	};
 
 	assert(facts->volume->mount_point[0]);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard - whether a volume may be mounted here, and how. One pure function; the only place that decides it.
+ * guard - whether a volume may be mounted here, and how. One pure function; the only place that
+ * decides it.
  *
- * A namespace is mounted read-write by one node only: the writer that its configuration names. And only if every node that counts
- * has said that it does not have it read-write and names the same writer, since this node told them whom it names; or if
- * something protects it that works without words (ext4's multiple mount protection, a reservation that the target
- * confirmed) and nothing that was said forbids. That nobody reads what is about to be written each node must have said at the
- * number of the unseal, or a higher one, whatever protects it. The writer mounts what it has sealed, read-only, when every node
- * that counts has answered, and named no other writer. What forbids does so until the node that said it says otherwise: silence
- * takes nothing back, and permits nothing. A person can: by force, once, or by forgetting a node. Any thread.
+ * A namespace is mounted read-write by one node only: the writer that its configuration names. And
+ * only if every node that counts has said that it does not have it read-write and names the same
+ * writer, since this node told them whom it names; or if something protects it that works without
+ * words (ext4's multiple mount protection, a reservation that the target confirmed) and nothing
+ * that was said forbids. That nobody reads what is about to be written each node must have said at
+ * the number of the unseal, or a higher one, whatever protects it. The writer mounts what it has
+ * sealed, read-only, when every node that counts has answered, and named no other writer. What
+ * forbids does so until the node that said it says otherwise: silence takes nothing back, and
+ * permits nothing. A person can: by force, once, or by forgetting a node. Any thread.
  *
- * What is on the device must be what the configuration says (`type`), if superblock.h knows that type. Of another type,
- * f2fs or btrfs for instance, nobody can say whether it is there: such a one is mounted read-only, or read-write where the
- * mode is exclusive and no peer knows the volume.
+ * What is on the device must be what the configuration says (`type`), if superblock.h knows that
+ * type. Of another type, f2fs or btrfs for instance, nobody can say whether it is there: such a one
+ * is mounted read-only, or read-write where the mode is exclusive and no peer knows the volume.
  */
 #ifndef FM_NVMETCP_GUARD_H
 #define FM_NVMETCP_GUARD_H
@@ -28,39 +31,55 @@ struct fm_mounts;
 
 #define FM_GUARD_WHY_MAX 512
 
-/* What one peer said of the same namespace; of who said nothing of it, or nothing at all, one that is not mounted. */
+/* What one peer said of the same namespace; of who said nothing of it, or nothing at all, one that
+ * is not mounted. */
 struct fm_guard_peer {
 	const char *node;
-	const char *writer;		/* whom its configuration names; "" if it does not know the volume */
+	/* whom its configuration names; "" if it does not know the volume */
+	const char *writer;
 	bool is_mounted;
 	bool is_read_write;
-	const char *silent_why;		/* why it does not answer now: the rest is what it said last; "": it does */
+	/* why it does not answer now: the rest is what it said last; "": it does */
+	const char *silent_why;
 	bool counts;			/* it may reach the volume: its word is waited for */
-	bool has_answered;		/* since this node has told its peers what its configuration says now */
-	bool names_it;			/* it has said what stands here; else, if it has answered, it knows no such volume */
-	uint64_t number;		/* the highest of a seal or an unseal that it has heard of; with names_it */
-	bool is_same_host;		/* to targets it is this host: a reservation keeps neither away */
-	bool is_forgotten;		/* a person says that it is off for good: nothing of it counts */
-	bool has_spoken;		/* since that was forced: what it said counts, although it is silent */
+	/* since this node has told its peers what its configuration says now */
+	bool has_answered;
+	/* it has said what stands here; else, if it has answered, it knows no such volume */
+	bool names_it;
+	/* the highest of a seal or an unseal that it has heard of; with names_it */
+	uint64_t number;
+	/* to targets it is this host: a reservation keeps neither away */
+	bool is_same_host;
+	/* a person says that it is off for good: nothing of it counts */
+	bool is_forgotten;
+	/* since that was forced: what it said counts, although it is silent */
+	bool has_spoken;
 };
 
 struct fm_guard_facts {
 	const char *node;		/* our name */
 	const struct fm_volume *volume;
 	const struct fm_inv_namespace *ns;	/* as it was identified just now */
-	const struct fm_superblock *sb;		/* as it was read just now; for XFS with `clean` already asked for */
-	bool is_sealed;			/* the writer has sealed it, or is about to: nobody writes until it is unsealed */
-	bool is_sealing;		/* by this node, the writer: it is to be, once it is found clean */
-	bool has_heard;			/* a reader: the writer has said which, since this node said that it has nothing mounted */
+	/* as it was read just now; for XFS with `clean` already asked for */
+	const struct fm_superblock *sb;
+	/* the writer has sealed it, or is about to: nobody writes until it is unsealed */
+	bool is_sealed;
+	/* by this node, the writer: it is to be, once it is found clean */
+	bool is_sealing;
+	/* a reader: the writer has said which, since this node said that it has nothing mounted */
+	bool has_heard;
 	uint64_t number;		/* of the last seal or unseal; the writer's */
 	const struct fm_mounts *mounts;		/* of this node */
-	const char *last_wwid;		/* which namespace was mounted for this volume the last time; NULL: not known */
-	uint64_t last_size_bytes;	/* of this namespace when it was mounted the last time; 0: not known */
+	/* which namespace was mounted for this volume the last time; NULL: not known */
+	const char *last_wwid;
+	/* of this namespace when it was mounted the last time; 0: not known */
+	uint64_t last_size_bytes;
 	const struct fm_guard_peer *peers;	/* what each said last */
 	unsigned peer_count;
 	const char *peers_why;		/* why nobody can say who counts; "": those above do */
 	bool is_reservable;		/* the target may offer reservations, as far as is known */
-	bool is_forced;			/* a person takes silence, and what was said before it, for a permission */
+	/* a person takes silence, and what was said before it, for a permission */
+	bool is_forced;
 };
 
 enum fm_guard_verdict {
@@ -74,16 +93,18 @@ enum fm_guard_verdict {
 
 struct fm_guard_answer {
 	enum fm_guard_verdict verdict;
-	const char *options;		/* what to add to the mount options: "rw", "ro,noload", "ro,norecovery", "ro";
-					   static; NULL: it is not mounted */
-	/* FM_GUARD_READ_WRITE: only if the target reserves it for this node; else it is FM_GUARD_WAITING, for the `why` below. */
+	const char *options; /* what to add to the mount options: "rw", "ro,noload",
+				"ro,norecovery", "ro"; static; NULL: it is not mounted */
+	/* FM_GUARD_READ_WRITE: only if the target reserves it for this node; else it is
+	 * FM_GUARD_WAITING, for the `why` below. */
 	bool needs_reservation;
 	char why[FM_GUARD_WHY_MAX];	/* what is wrong or waited for and what to do, one line */
 	unsigned waits_for[FM_GUARD_WAITS_MAX];	/* the first of them, indexes into the peers */
 	unsigned waits_count;
 };
 
-/* Whether this node is the one that mounts the volume read-write, as the configuration says: the rule that decides. */
+/* Whether this node is the one that mounts the volume read-write, as the configuration says: the
+ * rule that decides. */
 bool fm_guard_is_writer(const struct fm_volume *volume, const char *node);
 
 /* The volume has a mount point. */

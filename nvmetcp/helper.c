@@ -2,10 +2,11 @@
 /*
  * The side of the supervisor.
  *
- * Happy path:  this process is forked; the helper has the request as we have it, and waits at its end of a socket until we say that
- *              it is watched; its answer is collected from the other end until its pidfd says that it has ended.
- * Past its deadline it is killed; done() is called when it has died or, at the latest, KILL_GRACE_NS later: then it is
- * stuck, keeps its key, and is freed when the kernel lets go of it.
+ * Happy path:  this process is forked; the helper has the request as we have it, and waits at its
+ * end of a socket until we say that it is watched; its answer is collected from the other end until
+ * its pidfd says that it has ended. Past its deadline it is killed; done() is called when it has
+ * died or, at the latest, KILL_GRACE_NS later: then it is stuck, keeps its key, and is freed when
+ * the kernel lets go of it.
  */
 #include "nvmetcp/helper.h"
 
@@ -80,19 +81,24 @@ unsigned fm_helpers_stuck(const struct fm_helpers *helpers)
 	return helpers->stuck;
 }
 
-/* ------------------------------------------------------------------------------------------------------- its end */
+/* -------------------------------------------------------------------------------------- its end */
 
-/* {"code": 0, "answer": {...}} or {"code": -5, "text": "...", "answer": {...}}: what fm_helper_main() writes. */
+/* {"code": 0, "answer": {...}} or {"code": -5, "text": "...", "answer": {...}}: what
+ * fm_helper_main() writes. */
 static json_t *parse_answer(struct fm_helper_run *run, int *code, const char **text)
 {
 	json_error_t where;
-	json_t *whole = json_loadb(run->answer, run->answer_len, JSON_REJECT_DUPLICATES, &where), *answer = NULL;
+	json_t *whole = json_loadb(run->answer, run->answer_len, JSON_REJECT_DUPLICATES, &where),
+	       *answer = NULL;
 
 	*text = "";
-	if (!whole || json_unpack_ex(whole, &where, JSON_STRICT, "{s:i, s?s, s?o}", "code", code, "text", text, "answer", &answer) < 0 ||
+	if (!whole ||
+	    json_unpack_ex(whole, &where, JSON_STRICT, "{s:i, s?s, s?o}", "code", code, "text",
+			   text, "answer", &answer) < 0 ||
 	    *code > 0 || (*code == 0 && !json_is_object(answer)) || (*code < 0 && !(*text)[0])) {
 		json_decref(whole);
-		*code = fm_err_set(&run->err, -EBADMSG, "the helper process answered something that is no answer");
+		*code = fm_err_set(&run->err, -EBADMSG,
+				   "the helper process answered something that is no answer");
 		*text = run->err.text;
 		return NULL;
 	}
@@ -135,9 +141,13 @@ static void take_answer(struct fm_helper_run *run);
 static void explain_end(struct fm_helper_run *run, const siginfo_t *how)
 {
 	if (how->si_code == CLD_EXITED)
-		(void)fm_err_set(&run->err, -EPROTO, "the helper process ended without an answer, with status %d", how->si_status);
+		(void)fm_err_set(&run->err, -EPROTO,
+				 "the helper process ended without an answer, with status %d",
+				 how->si_status);
 	else
-		(void)fm_err_set(&run->err, -EPROTO, "the helper process died of signal %d without an answer", how->si_status);
+		(void)fm_err_set(&run->err, -EPROTO,
+				 "the helper process died of signal %d without an answer",
+				 how->si_status);
 }
 
 static void finish(struct fm_helper_run *run, const siginfo_t *how)
@@ -176,7 +186,8 @@ static void exit_ready(struct fm_watch *watch, uint32_t events)
 	siginfo_t how = { 0 };
 
 	(void)events;
-	/* Before it is reaped: an answer that is too long has its group killed, and then the number must still be its own. */
+	/* Before it is reaped: an answer that is too long has its group killed, and then the number
+	 * must still be its own. */
 	if (run->answer_watch.is_added)
 		take_answer(run);
 	if (waitid(P_PIDFD, (id_t)run->pid_fd, &how, WEXITED | WNOHANG) < 0 && errno != ECHILD)
@@ -200,7 +211,8 @@ static void end_early(struct fm_helper_run *run, int code)
 	kill_run(run);
 	if (run->answer_watch.is_added)
 		fm_watch_del(run->helpers->loop, &run->answer_watch);
-	fm_timer_set(run->helpers->loop, &run->timer, fm_loop_now(run->helpers->loop) + KILL_GRACE_NS);
+	fm_timer_set(run->helpers->loop, &run->timer,
+		     fm_loop_now(run->helpers->loop) + KILL_GRACE_NS);
 }
 
 static void time_is_up(struct fm_timer *timer)
@@ -213,7 +225,9 @@ static void time_is_up(struct fm_timer *timer)
 	}
 	run->is_stuck = true;
 	run->helpers->stuck++;
-	(void)fm_err_set(&run->err, run->code, "no answer in time, and the call hangs in the kernel: it can be tried again when that "
+	(void)fm_err_set(&run->err, run->code,
+			 "no answer in time, and the call hangs in the kernel: it can be tried "
+			 "again when that "
 			 "lets go");
 	tell(run, run->code, run->err.text, NULL);
 }
@@ -224,9 +238,10 @@ void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper)
 		fm_timer_set(helpers->loop, &helper->run->timer, fm_loop_now(helpers->loop));
 }
 
-/* --------------------------------------------------------------------------------------------------------- answer */
+/* --------------------------------------------------------------------------------------- answer */
 
-/* Grown as it comes: room for the longest, for all helpers at once, would be 16 MiB, and what malloc() got it keeps. */
+/* Grown as it comes: room for the longest, for all helpers at once, would be 16 MiB, and what
+ * malloc() got it keeps. */
 static int make_room(struct fm_helper_run *run)
 {
 	size_t want = run->answer_room ? 2 * run->answer_room : ANSWER_FIRST;
@@ -237,13 +252,15 @@ static int make_room(struct fm_helper_run *run)
 	want = want > FM_HELPER_ANSWER_MAX ? FM_HELPER_ANSWER_MAX + 1 : want;
 	grown = FM_FAULT("helper.answer") ? NULL : realloc(run->answer, want);
 	if (!grown)
-		return fm_err_set(&run->err, -ENOMEM, "no memory for the answer of a helper process");
+		return fm_err_set(&run->err, -ENOMEM,
+				  "no memory for the answer of a helper process");
 	run->answer = grown;
 	run->answer_room = want;
 	return 0;
 }
 
-/* What is there by now. Past the limit it is no answer but a fault, and the process has no reason to live. */
+/* What is there by now. Past the limit it is no answer but a fault, and the process has no reason
+ * to live. */
 static void take_answer(struct fm_helper_run *run)
 {
 	ssize_t got;
@@ -255,7 +272,8 @@ static void take_answer(struct fm_helper_run *run)
 			end_early(run, ret);
 			return;
 		}
-		got = read(run->answer_fd, run->answer + run->answer_len, run->answer_room - run->answer_len);
+		got = read(run->answer_fd, run->answer + run->answer_len,
+			   run->answer_room - run->answer_len);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && errno == EAGAIN)
@@ -266,7 +284,8 @@ static void take_answer(struct fm_helper_run *run)
 		}
 		run->answer_len += (size_t)got;
 		if (run->answer_len > FM_HELPER_ANSWER_MAX) {
-			end_early(run, fm_err_set(&run->err, -EMSGSIZE, "the helper process answered more than %u bytes",
+			end_early(run, fm_err_set(&run->err, -EMSGSIZE,
+						  "the helper process answered more than %u bytes",
 						  FM_HELPER_ANSWER_MAX));
 			return;
 		}
@@ -279,9 +298,10 @@ static void answer_ready(struct fm_watch *watch, uint32_t events)
 	take_answer(fm_container_of(watch, struct fm_helper_run, answer_watch));
 }
 
-/* ------------------------------------------------------------------------------------------------------- starting */
+/* ------------------------------------------------------------------------------------- starting */
 
-/* A signal that is ignored stays so in what is forked, and one that was blocked stays blocked. Handlers go on: sanitizers have some. */
+/* A signal that is ignored stays so in what is forked, and one that was blocked stays blocked.
+ * Handlers go on: sanitizers have some. */
 static void reset_signals(void)
 {
 	struct sigaction old;
@@ -295,10 +315,11 @@ static void reset_signals(void)
 }
 
 /*
- * Nothing of ours but the memory, standard input and standard error; standard output is its end of the socket. A helper dies
- * with the supervisor, before it begins too.
+ * Nothing of ours but the memory, standard input and standard error; standard output is its end of
+ * the socket. A helper dies with the supervisor, before it begins too.
  */
-static _Noreturn void be_helper(int (*run)(json_t *request), json_t *request, int end, pid_t supervisor)
+static _Noreturn void be_helper(int (*run)(json_t *request), json_t *request, int end,
+				pid_t supervisor)
 {
 	char go;
 
@@ -321,7 +342,8 @@ static int start_process(struct fm_helper_run *run, json_t *request, struct fm_e
 	pid_t self = getpid();
 	int ret, ends[2];
 
-	ret = FM_FAULT("helper.socket") ? (errno = EMFILE, -1) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+	ret = FM_FAULT("helper.socket") ? (errno = EMFILE, -1)
+					: socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
 	if (ret < 0)
 		return fm_err_sys(err, -errno, "make a socket for a helper process");
 	assert(ends[1] > STDERR_FILENO);
@@ -334,7 +356,8 @@ static int start_process(struct fm_helper_run *run, json_t *request, struct fm_e
 		goto close_socket;
 	}
 	close(ends[1]);
-	(void)setpgid(run->pid, run->pid);	/* whoever is first: its group may be killed from now on */
+	/* whoever is first: its group may be killed from now on */
+	(void)setpgid(run->pid, run->pid);
 	/* Ours and not reaped, so the number cannot mean another process. */
 	run->pid_fd = FM_FAULT("helper.pidfd") ? (errno = EMFILE, -1) : pidfd_open(run->pid, 0);
 	if (run->pid_fd < 0) {
@@ -357,8 +380,10 @@ static int watch_process(struct fm_helper_run *run, struct fm_err *err)
 	struct fm_loop *loop = run->helpers->loop;
 	int ret;
 
-	run->answer_watch = (struct fm_watch){ .ready = answer_ready, .fd = run->answer_fd, .events = EPOLLIN };
-	run->exit_watch = (struct fm_watch){ .ready = exit_ready, .fd = run->pid_fd, .events = EPOLLIN };
+	run->answer_watch =
+		(struct fm_watch){.ready = answer_ready, .fd = run->answer_fd, .events = EPOLLIN};
+	run->exit_watch =
+		(struct fm_watch){.ready = exit_ready, .fd = run->pid_fd, .events = EPOLLIN};
 	ret = fm_watch_add(loop, &run->answer_watch, err);
 	if (ret < 0)
 		return ret;
@@ -371,7 +396,8 @@ static int watch_process(struct fm_helper_run *run, struct fm_err *err)
 bool fm_helper_is_any(const struct fm_helpers *helpers, const char *key)
 {
 	for (const struct fm_list *at = helpers->runs.next; at != &helpers->runs; at = at->next)
-		if (strncmp(fm_container_of(at, struct fm_helper_run, link)->key, key, strlen(key)) == 0)
+		if (strncmp(fm_container_of(at, struct fm_helper_run, link)->key, key,
+			    strlen(key)) == 0)
 			return true;
 	return false;
 }
@@ -379,16 +405,23 @@ bool fm_helper_is_any(const struct fm_helpers *helpers, const char *key)
 static int check_key(const struct fm_helpers *helpers, const char *key, struct fm_err *err)
 {
 	if (strlen(key) >= KEY_MAX)
-		return fm_err_set(err, -EINVAL, "the name of what a helper process is for is too long");
+		return fm_err_set(err, -EINVAL,
+				  "the name of what a helper process is for is too long");
 	for (const struct fm_list *at = helpers->runs.next; at != &helpers->runs; at = at->next) {
 		const struct fm_helper_run *run = fm_container_of(at, struct fm_helper_run, link);
 
 		if (strcmp(run->key, key) == 0)
-			return fm_err_set(err, -EBUSY, run->is_stuck ? "%s: an earlier call still hangs in the kernel" :
-						       "%s: an earlier call is still under way", key);
+			return fm_err_set(err, -EBUSY,
+					  run->is_stuck
+						  ? "%s: an earlier call still hangs in the kernel"
+						  : "%s: an earlier call is still under "
+						    "way",
+					  key);
 	}
 	if (helpers->count >= FM_HELPERS_MAX)
-		return fm_err_set(err, -EAGAIN, "%u helper processes are under way, %u of them stuck", helpers->count, helpers->stuck);
+		return fm_err_set(err, -EAGAIN,
+				  "%u helper processes are under way, %u of them stuck",
+				  helpers->count, helpers->stuck);
 	return 0;
 }
 
@@ -400,13 +433,14 @@ static int announce(pid_t pid, struct fm_helper *helper, struct fm_err *err)
 	return ret == 0 && helper->begins ? helper->begins(helper, &process, err) : ret;
 }
 
-int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
-		    uint64_t timeout_ns, struct fm_err *err)
+int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key,
+		    json_t *request, uint64_t timeout_ns, struct fm_err *err)
 {
 	struct fm_helper_run *run;
 	int ret;
 
-	assert(helpers && helper && helper->done && !helper->run && key && request && timeout_ns > 0);
+	assert(helpers && helper && helper->done && !helper->run && key && request &&
+	       timeout_ns > 0);
 	ret = check_key(helpers, key, err);
 	if (ret < 0)
 		return ret;
@@ -439,7 +473,8 @@ unwatch:
 	fm_watch_del(helpers->loop, &run->exit_watch);
 end_process:
 	(void)kill(-run->pid, SIGKILL);
-	(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED);	/* it waits for us */
+	/* it waits for us */
+	(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED);
 	close(run->answer_fd);
 	close(run->pid_fd);
 free_memory:
@@ -447,7 +482,7 @@ free_memory:
 	return ret;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the end */
+/* -------------------------------------------------------------------------------------- the end */
 
 void fm_helpers_free(struct fm_helpers *helpers)
 {
@@ -459,7 +494,8 @@ void fm_helpers_free(struct fm_helpers *helpers)
 	for (at = helpers->runs.next; at != &helpers->runs; at = at->next)
 		kill_run(fm_container_of(at, struct fm_helper_run, link));
 	while (!fm_list_is_empty(&helpers->runs)) {
-		struct fm_helper_run *run = fm_container_of(helpers->runs.next, struct fm_helper_run, link);
+		struct fm_helper_run *run =
+			fm_container_of(helpers->runs.next, struct fm_helper_run, link);
 		struct pollfd pfd = { .fd = run->pid_fd, .events = POLLIN };
 
 		/* One that does not die is left to whoever inherits it. */

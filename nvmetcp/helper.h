@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * helper - calls that can hang in the kernel (connect, disconnect, mount, a read of a device whose target is gone), each
- * in a process of its own with a deadline, so that the supervisor never blocks.
+ * helper - calls that can hang in the kernel (connect, disconnect, mount, a read of a device whose
+ * target is gone), each in a process of its own with a deadline, so that the supervisor never
+ * blocks.
  *
- * A helper is a fork of this process, which therefore must have no other thread. It has the request as it stands in
- * memory, and no descriptor but standard input, standard error and, as standard output, a socket for its one answer, in
- * JSON. It is not executed anew: loading a dozen libraries takes longer than most calls. Past its deadline it gets
- * SIGKILL; one that does not even die then (D state) is left to the kernel, counted, and its volume's next call waits
- * until it has gone, so that there is never a second call for the same device beside a stuck one. A helper dies with the
- * supervisor. Loop thread only; the program must not ignore SIGCHLD nor wait for children that it has not made, and must
- * have 0, 1 and 2 open.
+ * A helper is a fork of this process, which therefore must have no other thread. It has the request
+ * as it stands in memory, and no descriptor but standard input, standard error and, as standard
+ * output, a socket for its one answer, in JSON. It is not executed anew: loading a dozen libraries
+ * takes longer than most calls. Past its deadline it gets SIGKILL; one that does not even die then
+ * (D state) is left to the kernel, counted, and its volume's next call waits until it has gone, so
+ * that there is never a second call for the same device beside a stuck one. A helper dies with the
+ * supervisor. Loop thread only; the program must not ignore SIGCHLD nor wait for children that it
+ * has not made, and must have 0, 1 and 2 open.
  *
  * What calls there are, and what each is asked and answers, is in helper_calls.h.
  */
@@ -31,17 +33,20 @@ struct fm_process;
 #define FM_HELPER_NAME "nvmed-helper"	/* of the process; its command line is the supervisor's */
 
 /*
- * The owner's, zero-initialised with `done` set; it must stay until done() was called, which happens exactly once for
- * each fm_helper_start() that returned 0. `code` is 0 or a negative errno with `text` one line; -ETIMEDOUT is the
- * deadline, called up to a second after it (the SIGKILL is given time), -EPROTO a helper that died, -EBADMSG and
- * -EMSGSIZE one that answered nonsense. `answer` is a borrowed JSON object; unless code is 0 it may be NULL.
+ * The owner's, zero-initialised with `done` set; it must stay until done() was called, which
+ * happens exactly once for each fm_helper_start() that returned 0. `code` is 0 or a negative errno
+ * with `text` one line; -ETIMEDOUT is the deadline, called up to a second after it (the SIGKILL is
+ * given time), -EPROTO a helper that died, -EBADMSG and -EMSGSIZE one that answered nonsense.
+ * `answer` is a borrowed JSON object; unless code is 0 it may be NULL.
  */
 struct fm_helper {
 	/*
-	 * From inside fm_helper_start(), when the process is there and has not begun; it begins when this returns 0. An error ends it
-	 * with nothing done, and is what fm_helper_start() returns. May be NULL.
+	 * From inside fm_helper_start(), when the process is there and has not begun; it begins
+	 * when this returns 0. An error ends it with nothing done, and is what fm_helper_start()
+	 * returns. May be NULL.
 	 */
-	int (*begins)(struct fm_helper *helper, const struct fm_process *process, struct fm_err *err);
+	int (*begins)(struct fm_helper *helper, const struct fm_process *process,
+		      struct fm_err *err);
 	void (*done)(struct fm_helper *helper, int code, const char *text, json_t *answer);
 	/* The helpers': */
 	struct fm_helper_run *run;
@@ -49,34 +54,40 @@ struct fm_helper {
 
 struct fm_helpers_opts {
 	struct fm_loop *loop;
-	int (*run)(json_t *request);	/* what a helper does: answers on standard output, returns its exit status; fm_helper_main */
+	/* what a helper does: answers on standard output, returns its exit status;
+	 * fm_helper_main */
+	int (*run)(json_t *request);
 };
 
 int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err);
 
 /*
- * Those under way are killed; their done() is called with -ECANCELED before this returns, and must start nothing. Waits
- * for their end, a second at most. NULL is allowed.
+ * Those under way are killed; their done() is called with -ECANCELED before this returns, and must
+ * start nothing. Waits for their end, a second at most. NULL is allowed.
  */
 void fm_helpers_free(struct fm_helpers *helpers);
 
 /*
- * `key` names what the call is about (a controller, a volume): a second call for one whose helper is under way or stuck
- * is refused with -EBUSY. request is borrowed, {"call": NAME, ...}. -EAGAIN: FM_HELPERS_MAX are under way.
+ * `key` names what the call is about (a controller, a volume): a second call for one whose helper
+ * is under way or stuck is refused with -EBUSY. request is borrowed, {"call": NAME, ...}. -EAGAIN:
+ * FM_HELPERS_MAX are under way.
  */
-int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
-		    uint64_t timeout_ns, struct fm_err *err);
+int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key,
+		    json_t *request, uint64_t timeout_ns, struct fm_err *err);
 
-/* Its deadline is now; done() follows, not from inside this call. Nothing happens if it is not under way. */
+/* Its deadline is now; done() follows, not from inside this call. Nothing happens if it is not
+ * under way. */
 void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper);
 
-/* Whether there is one whose key begins so: under way, or stuck. Its owner may have been told long ago that it is over. */
+/* Whether there is one whose key begins so: under way, or stuck. Its owner may have been told long
+ * ago that it is over. */
 bool fm_helper_is_any(const struct fm_helpers *helpers, const char *key);
 
 /* How many have not died of their SIGKILL. */
 unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
 
-/* Does what the request says and answers on standard output; takes keys out of the request. Returns the exit status. */
+/* Does what the request says and answers on standard output; takes keys out of the request. Returns
+ * the exit status. */
 int fm_helper_main(json_t *request);
 
 #endif

@@ -29,16 +29,21 @@ static int check_secret_file(int fd, const char *path, struct fm_err *err)
 	if (!S_ISREG(st.st_mode))
 		return fm_err_set(err, -EINVAL, "secret file %s is no regular file", path);
 	if (st.st_mode & (S_IRWXG | S_IRWXO))
-		return fm_err_set(err, -EACCES, "secret file %s is open to others (mode %04o): chmod 600 it, and think of a new secret",
+		return fm_err_set(err, -EACCES,
+				  "secret file %s is open to others (mode %04o): chmod 600 it, and "
+				  "think of a new secret",
 				  path, (unsigned)st.st_mode & 07777);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return fm_err_set(err, -EACCES, "secret file %s belongs to user %u, who could change it: chown root it", path,
-				  (unsigned)st.st_uid);
+		return fm_err_set(
+			err, -EACCES,
+			"secret file %s belongs to user %u, who could change it: chown root it",
+			path, (unsigned)st.st_uid);
 	return 0;
 }
 
 /* Its first line. What it is worth is checked by connection.h. */
-static int read_secret(const char *path, char out[static FM_CONNECTION_SECRET_MAX], struct fm_err *err)
+static int read_secret(const char *path, char out[static FM_CONNECTION_SECRET_MAX],
+		       struct fm_err *err)
 {
 	int ret, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	ssize_t got;
@@ -51,7 +56,8 @@ static int read_secret(const char *path, char out[static FM_CONNECTION_SECRET_MA
 		if (got < 0)
 			ret = fm_err_sys(err, -errno, "read secret file %s", path);
 		else if (got == 0 || got == FM_CONNECTION_SECRET_MAX)
-			ret = fm_err_set(err, -EINVAL, "secret file %s is %s", path, got ? "too long to hold a secret" : "empty");
+			ret = fm_err_set(err, -EINVAL, "secret file %s is %s", path,
+					 got ? "too long to hold a secret" : "empty");
 		else
 			out[got] = '\0';
 	}
@@ -65,20 +71,24 @@ struct files {
 	const char *host, *controller;
 };
 
-static int unpack_opts(json_t *request, struct fm_connection_opts *o, struct files *files, struct fm_err *err)
+static int unpack_opts(json_t *request, struct fm_connection_opts *o, struct files *files,
+		       struct fm_err *err)
 {
 	int header = 0, data = 0, tls = 0, queues = 0, queue_size = 0, ret;
 
 	if (o->subsystem && json_object_get(request, "subsystem"))
 		return fm_err_set(err, -EINVAL, "a discovery has no subsystem");
-	ret = fm_helper_unpack(request, err,
-			       "{s?s, s:s, s:s, s:s, s:s, s?s, s?s, s?i, s?i, s?i, s?i, s?i, s?i, s?b, s?b, s?b, s?s, s?s}",
-			       "subsystem", &o->subsystem, "address", &o->address, "port", &o->port, "host_nqn", &o->host_nqn,
-			       "host_id", &o->host_id, "host_address", &o->host_address, "host_interface", &o->host_interface,
-			       "queues", &queues, "queue_size", &queue_size, "keep_alive_s", &o->keep_alive_s, "reconnect_delay_s",
-			       &o->reconnect_delay_s, "ctrl_loss_s", &o->ctrl_loss_s, "fast_io_fail_s", &o->fast_io_fail_s,
-			       "header_digest", &header, "data_digest", &data, "tls", &tls, "secret_file", &files->host,
-			       "controller_secret_file", &files->controller);
+	ret = fm_helper_unpack(
+		request, err,
+		"{s?s, s:s, s:s, s:s, s:s, s?s, s?s, s?i, s?i, s?i, s?i, s?i, s?i, "
+		"s?b, s?b, s?b, s?s, s?s}",
+		"subsystem", &o->subsystem, "address", &o->address, "port", &o->port, "host_nqn",
+		&o->host_nqn, "host_id", &o->host_id, "host_address", &o->host_address,
+		"host_interface", &o->host_interface, "queues", &queues, "queue_size", &queue_size,
+		"keep_alive_s", &o->keep_alive_s, "reconnect_delay_s", &o->reconnect_delay_s,
+		"ctrl_loss_s", &o->ctrl_loss_s, "fast_io_fail_s", &o->fast_io_fail_s,
+		"header_digest", &header, "data_digest", &data, "tls", &tls, "secret_file",
+		&files->host, "controller_secret_file", &files->controller);
 	if (ret < 0)
 		return ret;
 	if (queues < 0 || queue_size < 0)
@@ -91,8 +101,9 @@ static int unpack_opts(json_t *request, struct fm_connection_opts *o, struct fil
 	return 0;
 }
 
-static int open_with_secrets(struct fm_connection_opts *o, const struct files *files, struct fm_connection *out,
-			     enum fm_connection_trouble *trouble, struct fm_err *err)
+static int open_with_secrets(struct fm_connection_opts *o, const struct files *files,
+			     struct fm_connection *out, enum fm_connection_trouble *trouble,
+			     struct fm_err *err)
 {
 	struct secrets secrets = { 0 };
 	int ret = 0;
@@ -111,7 +122,8 @@ static int open_with_secrets(struct fm_connection_opts *o, const struct files *f
 }
 
 /* The connection of a request; an error's kind goes into the answer. */
-static int open_connection(json_t *request, json_t *answer, struct fm_connection_opts *o, struct fm_connection *out, struct fm_err *err)
+static int open_connection(json_t *request, json_t *answer, struct fm_connection_opts *o,
+			   struct fm_connection *out, struct fm_err *err)
 {
 	enum fm_connection_trouble trouble = FM_TROUBLE_VALUE;
 	struct files files = { 0 };
@@ -120,7 +132,8 @@ static int open_connection(json_t *request, json_t *answer, struct fm_connection
 	if (ret == 0)
 		ret = open_with_secrets(o, &files, out, &trouble, err);
 	if (ret < 0)
-		(void)fm_helper_put(answer, "trouble", json_string(fm_connection_trouble_name(trouble)), NULL);
+		(void)fm_helper_put(answer, "trouble",
+				    json_string(fm_connection_trouble_name(trouble)), NULL);
 	return ret;
 }
 
@@ -151,8 +164,9 @@ static int put_entries(const struct fm_discovery *log, json_t *answer, struct fm
 
 	for (unsigned i = 0; i < log->count && ret == 0; i++) {
 		const struct fm_discovered *e = &log->entry[i];
-		json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:b}", "subsystem", e->subsystem, "address", e->address, "port", e->port,
-					  "family", e->is_ipv6 ? "ipv6" : "ipv4", "secure", e->wants_secure);
+		json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:b}", "subsystem", e->subsystem,
+					  "address", e->address, "port", e->port, "family",
+					  e->is_ipv6 ? "ipv6" : "ipv4", "secure", e->wants_secure);
 
 		if (!entries || !entry || json_array_append_new(entries, entry) < 0)
 			ret = fm_err_set(err, -ENOMEM, "no memory for the discovery log");
@@ -180,7 +194,8 @@ static int read_log(const char *controller, json_t *answer, struct fm_err *err)
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "open %s", path);
 	log = calloc(1, sizeof(*log));
-	ret = log ? fm_libnvme_discover(fd, log, err) : fm_err_set(err, -ENOMEM, "no memory for the discovery log");
+	ret = log ? fm_libnvme_discover(fd, log, err)
+		  : fm_err_set(err, -ENOMEM, "no memory for the discovery log");
 	if (ret == 0)
 		ret = put_entries(log, answer, err);
 	free(log);
@@ -198,14 +213,17 @@ int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	o.subsystem = FM_CONNECTION_DISCOVERY_NQN;
-	/* Should this process be killed meanwhile, the kernel gives the controller up soon after its target has gone. */
+	/* Should this process be killed meanwhile, the kernel gives the controller up soon after
+	 * its target has gone. */
 	o.ctrl_loss_s = 5;
 	o.reconnect_delay_s = 2;
 	ret = open_connection(request, answer, &o, &c, err);
 	if (ret < 0)
 		return ret;
 	ret = read_log(c.controller, answer, err);
-	close_ret = c.was_there ? 0 : fm_connection_close("", c.controller, o.subsystem, DISCOVERY_CLOSE_MS, &close_err);
+	close_ret = c.was_there ? 0
+				: fm_connection_close("", c.controller, o.subsystem,
+						      DISCOVERY_CLOSE_MS, &close_err);
 	if (ret == 0 && close_ret < 0) {
 		*err = close_err;
 		ret = close_ret;
@@ -221,8 +239,8 @@ int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err)
 	size_t i;
 
 	(void)answer;
-	ret = fm_helper_unpack(request, err, "{s:s, s:s, s:i, s?o}", "controller", &controller, "subsystem", &subsystem, "wait_ms",
-			       &wait_ms, "unused", &unused);
+	ret = fm_helper_unpack(request, err, "{s:s, s:s, s:i, s?o}", "controller", &controller,
+			       "subsystem", &subsystem, "wait_ms", &wait_ms, "unused", &unused);
 	if (ret < 0)
 		return ret;
 	if (wait_ms < 0 || wait_ms > WAIT_MS_MAX)

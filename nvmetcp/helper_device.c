@@ -25,7 +25,8 @@
 #define LOGPRINT_BYTES_MAX (4u << 20)	/* of xfs_logprint's output; the state stands at its top */
 
 /* Whether an open device is the one that was meant. */
-static int check_device(int fd, const char *path, json_t *rdev, const char *wwid, struct fm_err *err)
+static int check_device(int fd, const char *path, json_t *rdev, const char *wwid,
+			struct fm_err *err)
 {
 	struct fm_inv_namespace ns;
 	struct stat st;
@@ -40,18 +41,21 @@ static int check_device(int fd, const char *path, json_t *rdev, const char *wwid
 		if (ret < 0)
 			return ret;
 		if (makedev((unsigned)want_major, (unsigned)want_minor) != st.st_rdev)
-			return fm_err_set(err, -ESTALE, "%s is device %u:%u now, not %d:%d: left alone", path, major(st.st_rdev),
-					  minor(st.st_rdev), want_major, want_minor);
+			return fm_err_set(
+				err, -ESTALE, "%s is device %u:%u now, not %d:%d: left alone", path,
+				major(st.st_rdev), minor(st.st_rdev), want_major, want_minor);
 	}
 	if (!wwid)
 		return 0;
 	ret = fm_inventory_identify("", st.st_rdev, &ns, err);
 	if (ret == 0 && strcmp(ns.wwid, wwid) != 0)
-		ret = fm_err_set(err, -ESTALE, "%s is %s now, not %s: left alone", path, ns.wwid[0] ? ns.wwid : "without a name", wwid);
+		ret = fm_err_set(err, -ESTALE, "%s is %s now, not %s: left alone", path,
+				 ns.wwid[0] ? ns.wwid : "without a name", wwid);
 	return ret;
 }
 
-int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int flags, struct fm_err *err)
+int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int flags,
+			  struct fm_err *err)
 {
 	int ret, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
 
@@ -71,7 +75,10 @@ int fm_helper_check_unused(const char *path, json_t *rdev, struct fm_err *err)
 	if (fd >= 0)
 		close(fd);
 	else if (fd == -EBUSY)
-		return fm_err_set(err, -EBUSY, "%s is still in use, or being written out; --force does not wait for that", path);
+		return fm_err_set(
+			err, -EBUSY,
+			"%s is still in use, or being written out; --force does not wait for that",
+			path);
 	else if (fd != -ENOENT && fd != -ENXIO && fd != -ENODEV && fd != -ESTALE)
 		return fd;
 	return 0;
@@ -86,20 +93,21 @@ int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err)
 
 	if (fstat(fd, &st) < 0)
 		return fm_err_sys(err, -errno, "look at the device");
-	(void)snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_rdev), minor(st.st_rdev));
+	(void)snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_rdev),
+		       minor(st.st_rdev));
 	len = readlink(link, target, sizeof(target) - 1);
 	if (len < 0)
 		return fm_err_sys(err, -errno, "look for %s", link);
 	target[len] = '\0';
 	name = strrchr(target, '/');
-	if ((size_t)snprintf(out, 64, "/dev/%s", name ? name + 1 : target) >= 64 || stat(out, &named) < 0 || !S_ISBLK(named.st_mode) ||
-	    named.st_rdev != st.st_rdev)
-		return fm_err_set(err, -ESTALE, "/dev/%s is not device %u:%u: is udev behind?", name ? name + 1 : target, major(st.st_rdev),
-				  minor(st.st_rdev));
+	if ((size_t)snprintf(out, 64, "/dev/%s", name ? name + 1 : target) >= 64 ||
+	    stat(out, &named) < 0 || !S_ISBLK(named.st_mode) || named.st_rdev != st.st_rdev)
+		return fm_err_set(err, -ESTALE, "/dev/%s is not device %u:%u: is udev behind?",
+				  name ? name + 1 : target, major(st.st_rdev), minor(st.st_rdev));
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- probe */
+/* ---------------------------------------------------------------------------------------- probe */
 
 int fm_helper_put_start(int fd, json_t *answer, struct fm_err *err)
 {
@@ -142,7 +150,8 @@ static int put_device(int fd, json_t *answer, struct fm_err *err)
 	uint64_t size;
 	int is_ro, ret;
 
-	if (fstat(fd, &st) < 0 || ioctl(fd, BLKGETSIZE64, &size) < 0 || ioctl(fd, BLKROGET, &is_ro) < 0)
+	if (fstat(fd, &st) < 0 || ioctl(fd, BLKGETSIZE64, &size) < 0 ||
+	    ioctl(fd, BLKROGET, &is_ro) < 0)
 		return fm_err_sys(err, -errno, "look at the device");
 	ret = fm_helper_put(answer, "rdev", fm_helper_rdev(st.st_rdev), err);
 	if (ret == 0)
@@ -156,7 +165,8 @@ int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err)
 {
 	const char *path, *wwid = NULL;
 	json_t *rdev = NULL;
-	int fd, ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s}", "device", &path, "rdev", &rdev, "wwid", &wwid);
+	int fd, ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s}", "device", &path, "rdev",
+				       &rdev, "wwid", &wwid);
 
 	if (ret < 0)
 		return ret;
@@ -182,18 +192,20 @@ static int open_asked(json_t *request, struct fm_err *err)
 	return ret < 0 ? ret : fm_helper_open_device(path, rdev, NULL, 0, err);
 }
 
-/* ----------------------------------------------------------------------------------------------------- xfs_state */
+/* ------------------------------------------------------------------------------------ xfs_state */
 
 /*
- * Its output goes to `out`. In the C locale, whatever ours is, and with no signal blocked as they are here: when enough was
- * read it shall end by SIGPIPE.
+ * Its output goes to `out`. In the C locale, whatever ours is, and with no signal blocked as they
+ * are here: when enough was read it shall end by SIGPIPE.
  */
 static int spawn_logprint(const char *device, int out, pid_t *pid)
 {
-	char program[] = "xfs_logprint", flag[] = "-t", locale[] = "LC_ALL=C", path[] = "PATH=/usr/sbin:/sbin:/usr/bin:/bin", copy[64];
+	char program[] = "xfs_logprint", flag[] = "-t", locale[] = "LC_ALL=C",
+	     path[] = "PATH=/usr/sbin:/sbin:/usr/bin:/bin", copy[64];
 	char *argv[] = { program, flag, copy, NULL }, *env[] = { locale, path, NULL };
 	/* posix_spawnp() looks in our own PATH, which need not have sbin. */
-	const char *file = access("/usr/sbin/xfs_logprint", X_OK) == 0 ? "/usr/sbin/xfs_logprint" : program;
+	const char *file =
+		access("/usr/sbin/xfs_logprint", X_OK) == 0 ? "/usr/sbin/xfs_logprint" : program;
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -266,15 +278,18 @@ static int logprint_state(const char *device, int *state, struct fm_err *err)
 	from = fdopen(fd, "r");
 	*state = from ? read_state(from) : -1;
 	if (from)
-		(void)fclose(from);	/* it was only read; what is still written there is not wanted */
+		/* it was only read; what is still written there is not wanted */
+		(void)fclose(from);
 	else
 		close(fd);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (*state >= 0)
 		return 0;
-	return fm_err_set(err, -EIO, "xfs_logprint -t %s did not say whether the log is clean (status %d): is it XFS?", device,
-			  WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+	return fm_err_set(
+		err, -EIO,
+		"xfs_logprint -t %s did not say whether the log is clean (status %d): is it XFS?",
+		device, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
 static int put_state(int fd, json_t *answer, struct fm_err *err)

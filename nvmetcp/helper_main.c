@@ -19,10 +19,18 @@ static const struct call {
 	const char *name;
 	int (*run)(json_t *request, json_t *answer, struct fm_err *err);
 } calls[] = {
-	{ "connect", fm_helper_connect },	{ "discover", fm_helper_discover },   { "disconnect", fm_helper_disconnect },
-	{ "probe", fm_helper_probe },		{ "prepare", fm_helper_prepare },     { "xfs_state", fm_helper_xfs_state },
-	{ "mount", fm_helper_mount },		{ "unmount", fm_helper_unmount },     { "restore", fm_helper_restore },
-	{ "resolve", fm_helper_resolve },	{ "keep", fm_helper_keep },	      { "unused", fm_helper_unused },
+	{"connect", fm_helper_connect},
+	{"discover", fm_helper_discover},
+	{"disconnect", fm_helper_disconnect},
+	{"probe", fm_helper_probe},
+	{"prepare", fm_helper_prepare},
+	{"xfs_state", fm_helper_xfs_state},
+	{"mount", fm_helper_mount},
+	{"unmount", fm_helper_unmount},
+	{"restore", fm_helper_restore},
+	{"resolve", fm_helper_resolve},
+	{"keep", fm_helper_keep},
+	{"unused", fm_helper_unused},
 };
 
 int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...)
@@ -34,7 +42,9 @@ int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ..
 	va_start(ap, format);
 	ret = json_vunpack_ex(request, &where, JSON_STRICT, format, ap);
 	va_end(ap);
-	return ret < 0 ? fm_err_set(err, -EINVAL, "the request to the helper process is wrong: %s", where.text) : 0;
+	return ret < 0 ? fm_err_set(err, -EINVAL, "the request to the helper process is wrong: %s",
+				    where.text)
+		       : 0;
 }
 
 json_t *fm_helper_rdev(dev_t dev)
@@ -60,7 +70,8 @@ static int run_call(json_t *request, json_t *answer, struct fm_err *err)
 		(void)json_object_del(request, "call");
 		return calls[i].run(request, answer, err);
 	}
-	return fm_err_set(err, -EINVAL, "the helper process knows no call \"%.64s\"", name ? name : "");
+	return fm_err_set(err, -EINVAL, "the helper process knows no call \"%.64s\"",
+			  name ? name : "");
 }
 
 static int write_answer(const char *text)
@@ -96,7 +107,8 @@ int fm_helper_main(json_t *request)
 	sigset_t all;
 	int code;
 
-	/* A signal would break off the connect in the kernel. SIGKILL comes through, from the supervisor or with its death. */
+	/* A signal would break off the connect in the kernel. SIGKILL comes through, from the
+	 * supervisor or with its death. */
 	sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });	/* it may hold secrets */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of a helper process that mount and unmount. What is done to the device is helper_prepare.c's. */
+/* The calls of a helper process that mount and unmount. What is done to the device is
+ * helper_prepare.c's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,14 +28,17 @@ static int explain_mount(const struct order *o, const char *name, int error, str
 	const char *hint = "";
 
 	if (error == -EINVAL)
-		hint = " (not this file system, an option it does not know, or a damaged superblock; `dmesg` says which)";
+		hint = " (not this file system, an option it does not know, or a damaged "
+		       "superblock; `dmesg` says which)";
 	else if (error == -ENODEV)
 		hint = " (the kernel does not know this file system)";
 	else if (error == -EBUSY)
-		hint = " (in use here, or another node has it mounted, which multiple mount protection tells; `dmesg` says which)";
+		hint = " (in use here, or another node has it mounted, which multiple mount "
+		       "protection tells; `dmesg` says which)";
 	else if (error == -EROFS || error == -EACCES)
 		hint = " (the device is read-only: mount it read-only)";
-	return fm_err_set(err, error, "mount %s at %s as %s: %s%s", name, o->point, o->type, fm_err_name(error), hint);
+	return fm_err_set(err, error, "mount %s at %s as %s: %s%s", name, o->point, o->type,
+			  fm_err_name(error), hint);
 }
 
 /* Nobody can be asked: it is done without. */
@@ -44,7 +48,8 @@ static bool is_no_systemd(int error)
 }
 
 /* Whether a unit would mount what is to be mounted as it is to be. */
-static int check_unit(const struct order *o, const struct fm_systemd_mount *unit, dev_t dev, struct fm_err *err)
+static int check_unit(const struct order *o, const struct fm_systemd_mount *unit, dev_t dev,
+		      struct fm_err *err)
 {
 	const char *lacking;
 	struct stat st;
@@ -52,17 +57,23 @@ static int check_unit(const struct order *o, const struct fm_systemd_mount *unit
 
 	/* One that is not there yet is awaited by systemd, and looked at afterwards. */
 	if (unit->what[0] == '/' && stat(unit->what, &st) == 0 && st.st_rdev != dev)
-		return fm_err_set(err, -EINVAL, "%s is for %s, which is another device; `fmove nvme units` writes it anew", unit->name,
-				  unit->what);
+		return fm_err_set(
+			err, -EINVAL,
+			"%s is for %s, which is another device; `fmove nvme units` writes it anew",
+			unit->name, unit->what);
 	if (!fm_systemd_has_options(unit, o->options, &lacking, &len))
-		return fm_err_set(err, -EINVAL, "%s has other options than are wanted now (\"%.*s\"); if the configuration has changed, "
-				  "`fmove nvme units` writes it anew", unit->name, len, lacking);
+		return fm_err_set(err, -EINVAL,
+				  "%s has other options than are wanted now (\"%.*s\"); if the "
+				  "configuration has changed, "
+				  "`fmove nvme units` writes it anew",
+				  unit->name, len, lacking);
 	return 0;
 }
 
 /*
- * Where a unit says that and how, systemd mounts. 0: done; 1: there is none, or it says something else, or nobody can be asked. Should
- * systemd be starting such a one at this moment, the device is as it was prepared, and the kernel mounts it there once.
+ * Where a unit says that and how, systemd mounts. 0: done; 1: there is none, or it says something
+ * else, or nobody can be asked. Should systemd be starting such a one at this moment, the device is
+ * as it was prepared, and the kernel mounts it there once.
  */
 static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struct fm_err *err)
 {
@@ -84,11 +95,12 @@ static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struc
 }
 
 /*
- * By the device's own name and not by /proc/self/fd/N, which df and findmnt would show for ever: while it is open the kernel
- * gives that name to nobody else. What was mounted is looked at nevertheless.
+ * By the device's own name and not by /proc/self/fd/N, which df and findmnt would show for ever:
+ * while it is open the kernel gives that name to nobody else. What was mounted is looked at
+ * nevertheless.
  */
-static int mount_and_check(const struct order *o, const struct fm_mount_options *mo, int device, int point, const char *name,
-			   json_t *answer, struct fm_err *err)
+static int mount_and_check(const struct order *o, const struct fm_mount_options *mo, int device,
+			   int point, const char *name, json_t *answer, struct fm_err *err)
 {
 	struct stat want;
 	char target[64];
@@ -107,14 +119,17 @@ static int mount_and_check(const struct order *o, const struct fm_mount_options 
 	ret = fm_helper_find_mounted(o->point, &is_mounted, &got, err);
 	/* btrfs has device numbers of its own. */
 	if (ret == 0 && got != want.st_rdev && strcmp(o->type, "btrfs") != 0)
-		ret = fm_err_set(err, -ESTALE, "%s turned out to be device %u:%u when it was mounted: unmounted again", name, major(got),
-				 minor(got));
+		ret = fm_err_set(
+			err, -ESTALE,
+			"%s turned out to be device %u:%u when it was mounted: unmounted again",
+			name, major(got), minor(got));
 	if (ret < 0)
 		(void)umount2(o->point, UMOUNT_NOFOLLOW);	/* err says what went wrong first */
 	return ret;
 }
 
-/* Its unit may have been faster, since that is allowed to mount it from the moment on that it was prepared. */
+/* Its unit may have been faster, since that is allowed to mount it from the moment on that it was
+ * prepared. */
 static int is_mounted_already(const struct order *o, int device, bool *out, struct fm_err *err)
 {
 	bool is_taken;
@@ -157,8 +172,9 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err)
 	struct order o = { 0 };
 	int device, ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s:s, s:s, s?s}", "device", &o.device, "rdev", &o.rdev, "point", &o.point, "type",
-			       &o.type, "options", &o.options, "wwid", &o.wwid);
+	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s:s, s:s, s?s}", "device", &o.device,
+			       "rdev", &o.rdev, "point", &o.point, "type", &o.type, "options",
+			       &o.options, "wwid", &o.wwid);
 	if (ret < 0)
 		return ret;
 	device = fm_helper_open_device(o.device, o.rdev, o.wwid, 0, err);
@@ -169,7 +185,7 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err)
 	return ret;
 }
 
-/* ------------------------------------------------------------------------------------------------------- unmount */
+/* -------------------------------------------------------------------------------------- unmount */
 
 /* Whether something is mounted at the point, of that device (NULL: of any). */
 static int find_asked(const char *point, json_t *rdev, bool *is_mounted, struct fm_err *err)
@@ -182,8 +198,9 @@ static int find_asked(const char *point, json_t *rdev, bool *is_mounted, struct 
 		return ret;
 	ret = fm_helper_unpack(rdev, err, "[i, i]", &want_major, &want_minor);
 	if (ret == 0 && dev != makedev((unsigned)want_major, (unsigned)want_minor))
-		ret = fm_err_set(err, -ESTALE, "what is mounted at %s is device %u:%u, not %d:%d: left alone", point, major(dev),
-				 minor(dev), want_major, want_minor);
+		ret = fm_err_set(err, -ESTALE,
+				 "what is mounted at %s is device %u:%u, not %d:%d: left alone",
+				 point, major(dev), minor(dev), want_major, want_minor);
 	return ret;
 }
 
@@ -202,7 +219,8 @@ static int sync_point(const char *point, json_t *answer, struct fm_err *err)
 		error = -errno;
 	if (fd >= 0)
 		close(fd);
-	return error ? fm_helper_put(answer, "sync_error", json_string(fm_err_name(error)), err) : 0;
+	return error ? fm_helper_put(answer, "sync_error", json_string(fm_err_name(error)), err)
+		     : 0;
 }
 
 /* So what needs the mount ends before it, as its unit says. 0: done; 1: it is no unit's. */
@@ -222,8 +240,11 @@ static int unmount_by_unit(const char *point, struct fm_err *err)
 	fm_systemd_close(systemd);
 	/* It does not say that a file is open there, which is the most likely. */
 	if (ret == -EIO && fm_helper_find_mounted(point, &is_mounted, &dev, err) == 0)
-		return is_mounted ? fm_err_set(err, -EBUSY, "%s could not stop, probably in use: `fuser -vm %s` shows by whom", unit.name,
-					       point) : 0;
+		return is_mounted ? fm_err_set(err, -EBUSY,
+					       "%s could not stop, probably in use: `fuser -vm %s` "
+					       "shows by whom",
+					       unit.name, point)
+				  : 0;
 	return ret;
 }
 
@@ -237,10 +258,12 @@ static int unmount(const struct farewell *f, json_t *answer, struct fm_err *err)
 		ret = 1;
 	if (ret <= 0)
 		return ret;
-	if (umount2(f->point, UMOUNT_NOFOLLOW | (f->force ? MNT_FORCE : 0) | (f->lazy ? MNT_DETACH : 0)) == 0)
+	if (umount2(f->point,
+		    UMOUNT_NOFOLLOW | (f->force ? MNT_FORCE : 0) | (f->lazy ? MNT_DETACH : 0)) == 0)
 		return 0;
 	if (errno == EBUSY)
-		return fm_err_set(err, -EBUSY, "%s is in use: `fuser -vm %s` shows by whom", f->point, f->point);
+		return fm_err_set(err, -EBUSY, "%s is in use: `fuser -vm %s` shows by whom",
+				  f->point, f->point);
 	return fm_err_sys(err, -errno, "unmount %s", f->point);
 }
 
@@ -251,23 +274,26 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err)
 	bool is_mounted = false;
 	int ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?s}", "point", &f.point, "rdev", &f.rdev, "device",
-			       &f.device, "force", &f.force, "lazy", &f.lazy, "sync", &f.sync, "read_write_device",
+	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?s}", "point",
+			       &f.point, "rdev", &f.rdev, "device", &f.device, "force", &f.force,
+			       "lazy", &f.lazy, "sync", &f.sync, "read_write_device",
 			       &f.read_write_device, "release_as", &f.release_as);
 	if (ret == 0 && (f.read_write_device || f.release_as) && (!f.device || !f.rdev))
-		ret = fm_err_set(err, -EINVAL, "which device is to be made writable or released is not said");
+		ret = fm_err_set(err, -EINVAL,
+				 "which device is to be made writable or released is not said");
 	if (ret == 0)
 		ret = find_asked(f.point, f.rdev, &is_mounted, err);
 	if (ret == 0 && is_mounted)
 		ret = unmount(&f, answer, err);
-	if (ret == 0 && f.release_as && fm_helper_target_release(f.device, f.rdev, f.release_as, &why) < 0)
+	if (ret == 0 && f.release_as &&
+	    fm_helper_target_release(f.device, f.rdev, f.release_as, &why) < 0)
 		ret = fm_helper_put(answer, "still_reserved", json_string(why.text), err);
 	if (ret == 0 && f.read_write_device && fm_helper_make_writable(f.device, f.rdev, &why) < 0)
 		ret = fm_helper_put(answer, "still_read_only", json_string(why.text), err);
 	return ret;
 }
 
-/* --------------------------------------------------------------------------------------------- after an unmount */
+/* ----------------------------------------------------------------------------- after an unmount */
 
 /* A bus that is there and does not answer may be all that keeps us from seeing a mount begin. */
 static int check_unit_rests(const char *point, struct fm_err *err)
@@ -280,13 +306,16 @@ static int check_unit_rests(const char *point, struct fm_err *err)
 		return ret == -ENOENT ? 0 : ret;
 	ret = fm_systemd_look(systemd, point, &unit, err);
 	if (ret == 0 && unit.is_changing)
-		ret = fm_err_set(err, -EBUSY, "systemd is about to mount or unmount it: `systemctl status %s` shows what that waits for",
+		ret = fm_err_set(err, -EBUSY,
+				 "systemd is about to mount or unmount it: `systemctl status %s` "
+				 "shows what that waits for",
 				 unit.name);
 	fm_systemd_close(systemd);
 	return ret;
 }
 
-/* What /sys has no more the kernel has marked dead before: nothing is written to it from then on, and it does not come back. */
+/* What /sys has no more the kernel has marked dead before: nothing is written to it from then on,
+ * and it does not come back. */
 static bool is_device_gone(dev_t dev, const char *wwid)
 {
 	struct fm_inv_namespace ns;
@@ -296,7 +325,8 @@ static bool is_device_gone(dev_t dev, const char *wwid)
 	if (access(path, F_OK) < 0)
 		return errno == ENOENT;
 	/* A number that is another's is nobody's who had the first one. */
-	return wwid && fm_inventory_identify("", dev, &ns, NULL) == 0 && ns.wwid[0] && strcmp(ns.wwid, wwid) != 0;
+	return wwid && fm_inventory_identify("", dev, &ns, NULL) == 0 && ns.wwid[0] &&
+	       strcmp(ns.wwid, wwid) != 0;
 }
 
 static int check_free(const char *device, json_t *rdev, const char *wwid, struct fm_err *err)
@@ -316,16 +346,21 @@ static int check_free(const char *device, json_t *rdev, const char *wwid, struct
 	}
 	if (is_device_gone(dev, wwid))
 		return 0;
-	return fd == -EBUSY ? fm_err_set(err, -EBUSY, "%s is still being written out, or in use: by a file that is open, or mounted in "
-					 "another mount namespace (`lsof %s` and `lsns -t mnt` may show where)", device, device) : fd;
+	return fd == -EBUSY ? fm_err_set(err, -EBUSY,
+					 "%s is still being written out, or in use: by a file that "
+					 "is open, or mounted in "
+					 "another mount namespace (`lsof %s` and `lsns -t mnt` may "
+					 "show where)",
+					 device, device)
+			    : fd;
 }
 
 int fm_helper_unused(json_t *request, json_t *answer, struct fm_err *err)
 {
 	const char *device = NULL, *wwid = NULL, *point = NULL;
 	json_t *rdev = NULL;
-	int ret = fm_helper_unpack(request, err, "{s?s, s?o, s?s, s?s}", "device", &device, "rdev", &rdev, "wwid", &wwid, "unit_of",
-				   &point);
+	int ret = fm_helper_unpack(request, err, "{s?s, s?o, s?s, s?s}", "device", &device, "rdev",
+				   &rdev, "wwid", &wwid, "unit_of", &point);
 
 	(void)answer;
 	if (ret == 0 && !device != !rdev)

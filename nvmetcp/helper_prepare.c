@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a helper process does before a mount, and takes back after one: the mount point is looked at, and the device is made
- * as the mount wants it while nobody else can have it.
+ * What a helper process does before a mount, and takes back after one: the mount point is looked
+ * at, and the device is made as the mount wants it while nobody else can have it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/mounts.h"
 
-/* ----------------------------------------------------------------------------------------------------- the point */
+/* ------------------------------------------------------------------------------------ the point */
 
 /* As the kernel's table of mounts writes it, so that it can be found there. */
 static int check_point(const char *point, struct fm_err *err)
@@ -29,12 +29,16 @@ static int check_point(const char *point, struct fm_err *err)
 	size_t len = strlen(point);
 
 	if (point[0] != '/' || len < 2 || point[len - 1] == '/' || strstr(point, "//"))
-		return fm_err_set(err, -EINVAL, "mount point \"%s\" is not an absolute path without a slash too many", point);
+		return fm_err_set(
+			err, -EINVAL,
+			"mount point \"%s\" is not an absolute path without a slash too many",
+			point);
 	for (const char *at = strstr(point, "/."); at; at = strstr(at + 2, "/.")) {
 		size_t rest = strcspn(at + 1, "/");
 
 		if (rest == 1 || (rest == 2 && at[2] == '.'))
-			return fm_err_set(err, -EINVAL, "mount point %s has \".\" or \"..\" in its path", point);
+			return fm_err_set(err, -EINVAL,
+					  "mount point %s has \".\" or \"..\" in its path", point);
 	}
 	return 0;
 }
@@ -59,13 +63,17 @@ int fm_helper_find_mounted(const char *point, bool *is_mounted, dev_t *dev, stru
 /* The directory at the end of a path without a symbolic link in it. */
 static int open_point(const char *point, struct fm_err *err)
 {
-	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, point, &how, sizeof(how));
 
 	if (fd >= 0)
 		return fd;
 	if (errno == ELOOP)
-		return fm_err_set(err, -ELOOP, "mount point %s has a symbolic link in its path: name the real directory", point);
+		return fm_err_set(
+			err, -ELOOP,
+			"mount point %s has a symbolic link in its path: name the real directory",
+			point);
 	return fm_err_sys(err, -errno, "mount point %s", point);
 }
 
@@ -84,8 +92,10 @@ static int check_empty(int fd, const char *point, struct fm_err *err)
 	errno = 0;
 	while (ret == 0 && (e = readdir(dir)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			ret = fm_err_set(err, -ENOTEMPTY, "mount point %s is not empty (there is \"%s\"): a mount would hide that", point,
-					 e->d_name);
+			ret = fm_err_set(err, -ENOTEMPTY,
+					 "mount point %s is not empty (there is \"%s\"): a mount "
+					 "would hide that",
+					 point, e->d_name);
 	if (ret == 0 && errno != 0)
 		ret = fm_err_sys(err, -errno, "look into %s", point);
 	closedir(dir);
@@ -112,7 +122,7 @@ int fm_helper_open_free_point(const char *point, struct fm_err *err)
 	return ret;
 }
 
-/* ---------------------------------------------------------------------------------------------------- the device */
+/* ----------------------------------------------------------------------------------- the device */
 
 /* The guard has looked before; meanwhile somebody may have mounted it by hand. */
 static int check_unmounted(dev_t dev, const char *name, struct fm_err *err)
@@ -127,17 +137,20 @@ static int check_unmounted(dev_t dev, const char *name, struct fm_err *err)
 	mine = fm_mounts_of(&mounts, dev, NULL);
 	/* btrfs has device numbers of its own. */
 	for (size_t i = 0; !mine && i < mounts.count; i++)
-		if (strcmp(mounts.mounts[i].fs_type, "btrfs") == 0 && strcmp(mounts.mounts[i].source, name) == 0)
+		if (strcmp(mounts.mounts[i].fs_type, "btrfs") == 0 &&
+		    strcmp(mounts.mounts[i].source, name) == 0)
 			mine = &mounts.mounts[i];
 	if (mine)
-		ret = fm_err_set(err, -EBUSY, "%s is mounted already, at %s", name, fm_path_show(mine->point, &point));
+		ret = fm_err_set(err, -EBUSY, "%s is mounted already, at %s", name,
+				 fm_path_show(mine->point, &point));
 	fm_mounts_free(&mounts);
 	return ret;
 }
 
 /*
- * A descriptor beside which nobody can mount the device, neither here nor in another mount namespace, nor take it for RAID
- * or a volume group; -EBUSY if somebody has. To be closed before it is mounted.
+ * A descriptor beside which nobody can mount the device, neither here nor in another mount
+ * namespace, nor take it for RAID or a volume group; -EBUSY if somebody has. To be closed before it
+ * is mounted.
  */
 static int claim_device(int device, const char *name, struct fm_err *err)
 {
@@ -169,12 +182,15 @@ static int set_read_only(int device, const char *name, int is_ro, int *was, stru
 }
 
 /*
- * What the page cache has of a device stays there as long as anybody has it open, and may be older than what is on the device, if
- * another node has written: who read it would see a mixture, and who writes would write the old back.
+ * What the page cache has of a device stays there as long as anybody has it open, and may be older
+ * than what is on the device, if another node has written: who read it would see a mixture, and who
+ * writes would write the old back.
  */
 static int drop_cache(int device, const char *name, struct fm_err *err)
 {
-	return ioctl(device, BLKFLSBUF, 0) < 0 ? fm_err_sys(err, -errno, "drop what the page cache has of %s", name) : 0;
+	return ioctl(device, BLKFLSBUF, 0) < 0
+		       ? fm_err_sys(err, -errno, "drop what the page cache has of %s", name)
+		       : 0;
 }
 
 struct order {
@@ -191,12 +207,17 @@ static int check_writable(int device, const char *name, struct fm_err *err)
 
 	if (ioctl(device, BLKROGET, &is_ro) < 0)
 		return fm_err_sys(err, -errno, "look at %s", name);
-	return is_ro ? fm_err_set(err, -EROFS, "%s is read-only: the target protects it, and not because of us (nvme get-feature -f 0x84 %s)",
-				  name, name) : 0;
+	return is_ro ? fm_err_set(err, -EROFS,
+				  "%s is read-only: the target protects it, and not because of us "
+				  "(nvme get-feature -f 0x84 %s)",
+				  name, name)
+		     : 0;
 }
 
-/* What is there now, when nobody else can have it here and the target has been asked: what was read before may be another's by now. */
-static int put_contents(const struct order *o, int claim, int device, json_t *answer, struct fm_err *err)
+/* What is there now, when nobody else can have it here and the target has been asked: what was read
+ * before may be another's by now. */
+static int put_contents(const struct order *o, int claim, int device, json_t *answer,
+			struct fm_err *err)
 {
 	int ret = fm_helper_put_start(claim, answer, err);
 
@@ -204,7 +225,8 @@ static int put_contents(const struct order *o, int claim, int device, json_t *an
 }
 
 /* *was: read-only before. */
-static int prepare_device(const struct order *o, int device, int *was, json_t *answer, struct fm_err *err)
+static int prepare_device(const struct order *o, int device, int *was, json_t *answer,
+			  struct fm_err *err)
 {
 	int ret = 0, claim = claim_device(device, o->device, err);
 
@@ -232,8 +254,10 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
 	struct order o = { .read_only_device = -1 };
 	int device, point, was = -1, ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s?s, s?b, s?b, s?o}", "device", &o.device, "rdev", &o.rdev, "point",
-			       &o.point, "wwid", &o.wwid, "read_only_device", &o.read_only_device, "xfs", &o.is_xfs, "target", &o.target);
+	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s?s, s?b, s?b, s?o}", "device",
+			       &o.device, "rdev", &o.rdev, "point", &o.point, "wwid", &o.wwid,
+			       "read_only_device", &o.read_only_device, "xfs", &o.is_xfs, "target",
+			       &o.target);
 	if (ret < 0)
 		return ret;
 	point = fm_helper_open_free_point(o.point, err);
@@ -245,7 +269,9 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
 		return device;
 	ret = prepare_device(&o, device, &was, answer, err);
 	close(device);
-	return ret == 0 ? fm_helper_put(answer, "set_read_only", json_boolean(o.read_only_device == 1 && was == 0), err) : ret;
+	return ret == 0 ? fm_helper_put(answer, "set_read_only",
+					json_boolean(o.read_only_device == 1 && was == 0), err)
+			: ret;
 }
 
 int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err)
@@ -270,8 +296,8 @@ int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err)
 	json_t *rdev;
 
 	(void)answer;
-	ret = fm_helper_unpack(request, err, "{s:s, s:o, s?b, s?s}", "device", &path, "rdev", &rdev, "read_write_device", &is_writable,
-			       "release_as", &release_as);
+	ret = fm_helper_unpack(request, err, "{s:s, s:o, s?b, s?s}", "device", &path, "rdev", &rdev,
+			       "read_write_device", &is_writable, "release_as", &release_as);
 	if (ret == 0 && release_as)
 		ret = fm_helper_target_release(path, rdev, release_as, err);
 	return ret == 0 && is_writable ? fm_helper_make_writable(path, rdev, err) : ret;

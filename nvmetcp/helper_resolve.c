@@ -18,7 +18,8 @@ static int add_address(json_t *addresses, const struct addrinfo *ai)
 	const json_t *seen;
 	size_t i;
 
-	if (getnameinfo(ai->ai_addr, ai->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST) != 0 ||
+	if (getnameinfo(ai->ai_addr, ai->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST) !=
+		    0 ||
 	    fm_connection_address(text, address) < 0)
 		return 0;
 	json_array_foreach(addresses, i, seen)
@@ -39,9 +40,11 @@ int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err)
 		return ret;
 	ret = getaddrinfo(host, NULL, &hints, &list);
 	if (ret != 0)
-		return fm_err_set(err, ret == EAI_AGAIN ? -EAGAIN : -ENOENT, "%s: %s", host, gai_strerror(ret));
+		return fm_err_set(err, ret == EAI_AGAIN ? -EAGAIN : -ENOENT, "%s: %s", host,
+				  gai_strerror(ret));
 	addresses = json_array();
-	for (const struct addrinfo *ai = list; addresses && ai && json_array_size(addresses) < ADDRESSES_MAX; ai = ai->ai_next)
+	for (const struct addrinfo *ai = list;
+	     addresses && ai && json_array_size(addresses) < ADDRESSES_MAX; ai = ai->ai_next)
 		if (add_address(addresses, ai) < 0)
 			ret = -ENOMEM;
 	freeaddrinfo(list);
@@ -50,5 +53,6 @@ int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err)
 	if (ret == 0)
 		return fm_helper_put(answer, "addresses", addresses, err);
 	json_decref(addresses);
-	return ret == -ENOMEM ? fm_err_set(err, ret, "no memory for the addresses of %s", host) : ret;
+	return ret == -ENOMEM ? fm_err_set(err, ret, "no memory for the addresses of %s", host)
+			      : ret;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a helper process has the target of a volume do for it, where the target can: keep the namespace for the host that
- * writes to it, and keep what is sealed from everybody.
+ * What a helper process has the target of a volume do for it, where the target can: keep the
+ * namespace for the host that writes to it, and keep what is sealed from everybody.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +37,10 @@ static int rescan(int device, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	for (unsigned i = 0; i < inv->namespace_count; i++)
-		for (unsigned p = 0; inv->namespaces[i].dev == st.st_rdev && p < inv->namespaces[i].path_count; p++)
-			fm_connection_rescan("", inv->controllers[inv->namespaces[i].path[p].controller].name);
+		for (unsigned p = 0;
+		     inv->namespaces[i].dev == st.st_rdev && p < inv->namespaces[i].path_count; p++)
+			fm_connection_rescan(
+				"", inv->controllers[inv->namespaces[i].path[p].controller].name);
 	fm_inventory_free(inv);
 	return 0;
 }
@@ -54,7 +56,9 @@ static int await_writable(int device, struct fm_err *err)
 			return 0;
 		(void)poll(NULL, 0, WRITABLE_STEP_MS);
 	}
-	return fm_err_set(err, -EROFS, "the target protects it no more, and the kernel has it read-only all the same; disconnect it "
+	return fm_err_set(err, -EROFS,
+			  "the target protects it no more, and the kernel has it read-only all the "
+			  "same; disconnect it "
 			  "and connect it again (fmove nvme down, up)");
 }
 
@@ -91,7 +95,8 @@ static int reserve(int device, const char *host_id, json_t *answer, struct fm_er
 	return ret < 0 ? ret : fm_helper_put(answer, "reserved", json_boolean(ret), err);
 }
 
-int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id, struct fm_err *err)
+int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id,
+			     struct fm_err *err)
 {
 	uint64_t key;
 	int device, ret = fm_reservation_key(host_id, &key, err);
@@ -114,7 +119,8 @@ int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct 
 
 	if (!target)
 		return 0;
-	ret = fm_helper_unpack(target, err, "{s?s, s?b}", "reserve_as", &host_id, "write_protect", &is_protected);
+	ret = fm_helper_unpack(target, err, "{s?s, s?b}", "reserve_as", &host_id, "write_protect",
+			       &is_protected);
 	if (ret == 0 && is_protected == 0)
 		ret = unprotect(device, err);
 	if (ret == 0 && is_protected == 1)
@@ -129,15 +135,17 @@ static int set_read_only(int device, const char *path, struct fm_err *err)
 {
 	int is_ro = 1;
 
-	return ioctl(device, BLKROSET, &is_ro) < 0 ? fm_err_sys(err, -errno, "set %s read-only", path) : 0;
+	return ioctl(device, BLKROSET, &is_ro) < 0
+		       ? fm_err_sys(err, -errno, "set %s read-only", path)
+		       : 0;
 }
 
 int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err)
 {
 	const char *path, *wwid = NULL;
 	json_t *rdev, *target;
-	int device, ret = fm_helper_unpack(request, err, "{s:s, s:o, s:o, s?s}", "device", &path, "rdev", &rdev, "target", &target, "wwid",
-					   &wwid);
+	int device, ret = fm_helper_unpack(request, err, "{s:s, s:o, s:o, s?s}", "device", &path,
+					   "rdev", &rdev, "target", &target, "wwid", &wwid);
 
 	if (ret < 0)
 		return ret;

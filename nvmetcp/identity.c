@@ -27,15 +27,18 @@ static bool is_same_nguid(const char *a, const char *b)
 	}
 }
 
-static enum fm_identity other(const struct fm_inv_namespace *ns, const char *what, const char *is, const char *wanted,
-			      char why[static FM_IDENTITY_WHY_MAX])
+static enum fm_identity other(const struct fm_inv_namespace *ns, const char *what, const char *is,
+			      const char *wanted, char why[static FM_IDENTITY_WHY_MAX])
 {
-	snprintf(why, FM_IDENTITY_WHY_MAX, "%.31s is not the expected namespace: its %s is %.63s, the configuration says %.63s",
+	snprintf(why, FM_IDENTITY_WHY_MAX,
+		 "%.31s is not the expected namespace: its %s is %.63s, the configuration says "
+		 "%.63s",
 		 ns->name, what, is[0] ? is : "not there", wanted);
 	return FM_IDENTITY_OTHER;
 }
 
-enum fm_identity fm_identity_check(const struct fm_volume *volume, const struct fm_inv_namespace *ns,
+enum fm_identity fm_identity_check(const struct fm_volume *volume,
+				   const struct fm_inv_namespace *ns,
 				   char why[static FM_IDENTITY_WHY_MAX])
 {
 	char is[16], wanted[16];
@@ -46,9 +49,11 @@ enum fm_identity fm_identity_check(const struct fm_volume *volume, const struct 
 		snprintf(wanted, sizeof(wanted), "%u", volume->nsid);
 		return other(ns, "number", is, wanted, why);
 	}
-	/* Every namespace has a wwid, if only one made of its serial number: with none, the rest is not there yet either. */
+	/* Every namespace has a wwid, if only one made of its serial number: with none, the rest is
+	 * not there yet either. */
 	if (!ns->wwid[0] || ns->dev == 0 || ns->size_bytes == 0) {
-		snprintf(why, FM_IDENTITY_WHY_MAX, "%.31s is not ready: the kernel does not say yet what it is", ns->name);
+		snprintf(why, FM_IDENTITY_WHY_MAX,
+			 "%.31s is not ready: the kernel does not say yet what it is", ns->name);
 		return FM_IDENTITY_UNKNOWN;
 	}
 	if (volume->uuid[0] && strcasecmp(volume->uuid, ns->uuid) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * identity - whether a namespace is the one that a volume names. Used when it is looked for and again right before it
- * is mounted. A pure function; any thread.
+ * identity - whether a namespace is the one that a volume names. Used when it is looked for and
+ * again right before it is mounted. A pure function; any thread.
  */
 #ifndef FM_NVMETCP_IDENTITY_H
 #define FM_NVMETCP_IDENTITY_H
@@ -16,7 +16,8 @@ struct fm_volume;
 
 enum fm_identity {
 	FM_IDENTITY_SAME,
-	FM_IDENTITY_UNKNOWN,		/* the kernel has not filled in yet what is needed to tell */
+	/* the kernel has not filled in yet what is needed to tell */
+	FM_IDENTITY_UNKNOWN,
 	FM_IDENTITY_OTHER,
 };
 
@@ -24,10 +25,11 @@ enum fm_identity {
 bool fm_identity_is_named(const struct fm_volume *volume);
 
 /*
- * Each of nsid, uuid and nguid that the volume names must be the namespace's. If that is not so, why is one line:
- * what is there and what was expected.
+ * Each of nsid, uuid and nguid that the volume names must be the namespace's. If that is not so,
+ * why is one line: what is there and what was expected.
  */
-enum fm_identity fm_identity_check(const struct fm_volume *volume, const struct fm_inv_namespace *ns,
+enum fm_identity fm_identity_check(const struct fm_volume *volume,
+				   const struct fm_inv_namespace *ns,
 				   char why[static FM_IDENTITY_WHY_MAX]);
 
 #endif

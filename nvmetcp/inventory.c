@@ -2,14 +2,16 @@
 /*
  * inventory - a snapshot of the kernel's NVMe objects, from sysfs, kernels 5.15 to 6.18.
  *
- * Where things are. /sys/class/nvme has the controllers, /sys/class/nvme-subsystem the subsystems, each with links to
- * its controllers. With native multipath the block device, nvme0n1, is below its subsystem, and every controller has a
- * hidden device nvme0c1n1 (subsystem 0, controller 1) that is one path to it. Without native multipath
- * (nvme_core.multipath=N), and with it for a subsystem that can have one controller only, the block device is below
- * its controller; its first number need not be the controller's.
+ * Where things are. /sys/class/nvme has the controllers, /sys/class/nvme-subsystem the subsystems,
+ * each with links to its controllers. With native multipath the block device, nvme0n1, is below its
+ * subsystem, and every controller has a hidden device nvme0c1n1 (subsystem 0, controller 1) that is
+ * one path to it. Without native multipath (nvme_core.multipath=N), and with it for a subsystem
+ * that can have one controller only, the block device is below its controller; its first number
+ * need not be the controller's.
  *
- * What is read. Only attributes that the kernel answers from its memory. `nuse` (since 6.8) sends an Identify to the
- * controller and waits for it: with a target that is gone, that is until the connection is given up.
+ * What is read. Only attributes that the kernel answers from its memory. `nuse` (since 6.8) sends
+ * an Identify to the controller and waits for it: with a target that is gone, that is until the
+ * connection is given up.
  */
 #include "nvmetcp/inventory.h"
 
@@ -40,7 +42,7 @@ struct scan {
 	unsigned namespace_room;
 };
 
-/* ----------------------------------------------------------------------------------------------- names */
+/* ---------------------------------------------------------------------------------------- names */
 
 /* Behind `word` and a number, or NULL. */
 static const char *skip_numbered(const char *at, const char *word)
@@ -106,7 +108,7 @@ static void head_of(const char *path, char head[FM_SYSFS_NAME_MAX])
 	snprintf(head, FM_SYSFS_NAME_MAX, "%.*s%s", (int)(c - path), path, skip_numbered(c, "c"));
 }
 
-/* ---------------------------------------------------------------------------------------------- values */
+/* --------------------------------------------------------------------------------------- values */
 
 /* Seconds or a count: "5", "off", "-1". */
 static int read_int(struct fm_sysfs_dir *dir, const char *attr)
@@ -143,8 +145,9 @@ static void digits_of(const char *text, char out[static 33])
 }
 
 /*
- * A namespace without a UUID: its `uuid` shows the NGUID, "for backward compatibility". Only the wwid, which takes the
- * UUID first, says which of the two it is; before the wwid is there, the same digits twice are taken for that.
+ * A namespace without a UUID: its `uuid` shows the NGUID, "for backward compatibility". Only the
+ * wwid, which takes the UUID first, says which of the two it is; before the wwid is there, the same
+ * digits twice are taken for that.
  */
 static void read_identity(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
 {
@@ -155,10 +158,11 @@ static void read_identity(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
 	digits_of(text, ns->nguid);
 	(void)fm_sysfs_text(dir, "uuid", text, sizeof(text));
 	digits_of(text, digits);
-	if (digits[0] == '\0' || (strncmp(ns->wwid, "uuid.", 5) != 0 && strcmp(digits, ns->nguid) == 0))
+	if (digits[0] == '\0' ||
+	    (strncmp(ns->wwid, "uuid.", 5) != 0 && strcmp(digits, ns->nguid) == 0))
 		return;
-	snprintf(ns->uuid, sizeof(ns->uuid), "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8, digits + 12, digits + 16,
-		 digits + 20);
+	snprintf(ns->uuid, sizeof(ns->uuid), "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8,
+		 digits + 12, digits + 16, digits + 20);
 }
 
 static dev_t read_dev(struct fm_sysfs_dir *dir)
@@ -175,7 +179,8 @@ static dev_t read_dev(struct fm_sysfs_dir *dir)
 
 /* ---- of a controller, of a subsystem ---- */
 
-/* "traddr=192.0.2.1,trsvcid=4420,host_traddr=192.0.2.9,host_iface=eth0,src_addr=192.0.2.9", each where it is known. */
+/* "traddr=192.0.2.1,trsvcid=4420,host_traddr=192.0.2.9,host_iface=eth0,src_addr=192.0.2.9", each
+ * where it is known. */
 static void read_address(struct fm_sysfs_dir *dir, struct fm_inv_controller *c)
 {
 	const struct {
@@ -200,7 +205,8 @@ static void read_address(struct fm_sysfs_dir *dir, struct fm_inv_controller *c)
 	}
 }
 
-/* False: it has gone, for `state` is there as long as the controller is. Name and subsystem stay. */
+/* False: it has gone, for `state` is there as long as the controller is. Name and subsystem
+ * stay. */
 static bool read_controller(struct fm_sysfs_dir *dir, struct fm_inv_controller *c)
 {
 	if (!fm_sysfs_text(dir, "state", c->state, sizeof(c->state)))
@@ -329,7 +335,7 @@ static void read_parts(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
 		dir->error = ret;
 }
 
-/* ------------------------------------------------------------------------------------------ a snapshot */
+/* ----------------------------------------------------------------------------------- a snapshot */
 
 /* A place for one more; NULL: there are too many, or *ret is -ENOMEM. */
 static struct fm_inv_namespace *namespace_room(struct scan *s, int *ret)
@@ -343,8 +349,9 @@ static struct fm_inv_namespace *namespace_room(struct scan *s, int *ret)
 		return NULL;
 	}
 	if (inv->namespace_count == s->namespace_room) {
-		grown = FM_FAULT("inventory.namespaces") ? NULL
-							  : realloc(inv->namespaces, want * sizeof(*inv->namespaces));
+		grown = FM_FAULT("inventory.namespaces")
+				? NULL
+				: realloc(inv->namespaces, want * sizeof(*inv->namespaces));
 		if (!grown) {
 			*ret = -ENOMEM;
 			return NULL;
@@ -356,8 +363,8 @@ static struct fm_inv_namespace *namespace_room(struct scan *s, int *ret)
 }
 
 /* The block device `name` below dir. controller -1: it has paths, which are found later. */
-static int add_namespace(struct scan *s, const struct fm_sysfs_dir *dir, const char *name, int subsystem,
-			 int controller)
+static int add_namespace(struct scan *s, const struct fm_sysfs_dir *dir, const char *name,
+			 int subsystem, int controller)
 {
 	struct fm_sysfs_dir child;
 	struct fm_inv_namespace *ns;
@@ -373,7 +380,8 @@ static int add_namespace(struct scan *s, const struct fm_sysfs_dir *dir, const c
 		if (controller >= 0) {
 			ns->path_count = 1;
 			ns->path[0].controller = controller;
-			(void)fm_sysfs_text(&child, "ana_state", ns->path[0].ana_state, sizeof(ns->path[0].ana_state));
+			(void)fm_sysfs_text(&child, "ana_state", ns->path[0].ana_state,
+					    sizeof(ns->path[0].ana_state));
 		}
 		if (read_namespace(&child, ns)) {
 			read_parts(&child, ns);
@@ -385,8 +393,10 @@ static int add_namespace(struct scan *s, const struct fm_sysfs_dir *dir, const c
 	return ret;
 }
 
-/* The hidden device `name` below a controller. What it is a path of may have come, or gone, since that was looked at. */
-static int add_path(struct scan *s, const struct fm_sysfs_dir *dir, const char *name, int controller)
+/* The hidden device `name` below a controller. What it is a path of may have come, or gone, since
+ * that was looked at. */
+static int add_path(struct scan *s, const struct fm_sysfs_dir *dir, const char *name,
+		    int controller)
 {
 	struct fm_inv_namespace *ns = s->inv->namespaces, *end = ns + s->inv->namespace_count;
 	struct fm_inv_path path = { .controller = controller };
@@ -424,8 +434,9 @@ static int add_children(struct scan *s, const struct fm_sysfs_dir *dir, int cont
 		return ret == -ENOENT ? 0 : ret;
 	s->inv->is_cut = s->inv->is_cut || names.is_cut;
 	for (unsigned i = 0; i < names.count && ret == 0; i++)
-		ret = is_path(names.name[i]) ? add_path(s, dir, names.name[i], controller)
-					     : add_namespace(s, dir, names.name[i], subsystem, controller);
+		ret = is_path(names.name[i])
+			      ? add_path(s, dir, names.name[i], controller)
+			      : add_namespace(s, dir, names.name[i], subsystem, controller);
 	fm_sysfs_names_free(&names);
 	return ret;
 }
@@ -438,7 +449,8 @@ static bool is_of(const struct fm_inventory *inv, const struct fm_inv_controller
 	return nqn[0] == '\0' || c->subsysnqn[0] == '\0' || strcmp(nqn, c->subsysnqn) == 0;
 }
 
-/* The controller whose name and subsystem are in `listed`, and what is below it; it gets the next index. */
+/* The controller whose name and subsystem are in `listed`, and what is below it; it gets the next
+ * index. */
 static int add_controller(struct scan *s, const struct fm_inv_controller *listed)
 {
 	struct fm_inv_controller *c = &s->inv->controllers[s->inv->controller_count];
@@ -465,15 +477,18 @@ static int add_controller(struct scan *s, const struct fm_inv_controller *listed
 
 /* ---- subsystems ---- */
 
-static void set_subsystem(struct fm_inventory *inv, unsigned listed, const char *controller, int subsystem)
+static void set_subsystem(struct fm_inventory *inv, unsigned listed, const char *controller,
+			  int subsystem)
 {
 	for (unsigned i = 0; i < listed; i++)
 		if (strcmp(inv->controllers[i].name, controller) == 0)
 			inv->controllers[i].subsystem = subsystem;
 }
 
-/* Its namespaces, with native multipath, and which of the controllers that are listed are its own. */
-static int add_subsystem_children(struct scan *s, const struct fm_sysfs_dir *dir, int subsystem, unsigned listed)
+/* Its namespaces, with native multipath, and which of the controllers that are listed are its
+ * own. */
+static int add_subsystem_children(struct scan *s, const struct fm_sysfs_dir *dir, int subsystem,
+				  unsigned listed)
 {
 	struct fm_sysfs_names names;
 	int ret = fm_sysfs_list(dir, is_namespace_or_controller,
@@ -532,8 +547,8 @@ static int list_class(struct scan *s, const char *class, bool (*wanted)(const ch
 }
 
 /*
- * Only names at first: a controller does not say which subsystem it is of, subsystems say which controllers they have,
- * and namespaces must be known before their paths are.
+ * Only names at first: a controller does not say which subsystem it is of, subsystems say which
+ * controllers they have, and namespaces must be known before their paths are.
  */
 static int list_controllers(struct scan *s, unsigned *listed)
 {
@@ -543,8 +558,9 @@ static int list_controllers(struct scan *s, unsigned *listed)
 	*listed = names.count;
 	if (ret < 0 || names.count == 0)
 		return ret;
-	s->inv->controllers = FM_FAULT("inventory.controllers") ? NULL
-								: calloc(names.count, sizeof(*s->inv->controllers));
+	s->inv->controllers = FM_FAULT("inventory.controllers")
+				      ? NULL
+				      : calloc(names.count, sizeof(*s->inv->controllers));
 	for (unsigned i = 0; i < names.count && s->inv->controllers; i++) {
 		memcpy(s->inv->controllers[i].name, names.name[i], sizeof(names.name[i]));
 		s->inv->controllers[i].subsystem = -1;
@@ -556,12 +572,14 @@ static int list_controllers(struct scan *s, unsigned *listed)
 static int add_subsystems(struct scan *s, unsigned listed)
 {
 	struct fm_sysfs_names names;
-	int ret = list_class(s, "class/nvme-subsystem", is_subsystem, FM_INVENTORY_SUBSYSTEMS_MAX, &names);
+	int ret = list_class(s, "class/nvme-subsystem", is_subsystem, FM_INVENTORY_SUBSYSTEMS_MAX,
+			     &names);
 
 	if (ret < 0 || names.count == 0)
 		return ret;
-	s->inv->subsystems = FM_FAULT("inventory.subsystems") ? NULL
-							       : calloc(names.count, sizeof(*s->inv->subsystems));
+	s->inv->subsystems = FM_FAULT("inventory.subsystems")
+				     ? NULL
+				     : calloc(names.count, sizeof(*s->inv->subsystems));
 	if (!s->inv->subsystems)
 		ret = -ENOMEM;
 	for (unsigned i = 0; i < names.count && ret == 0; i++)
@@ -602,17 +620,20 @@ int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err
 	fm_sysfs_close(&s.sys);
 	if (ret < 0) {
 		fm_inventory_free(s.inv);
-		return fm_err_sys(err, ret, "read the NVMe objects in %s/sys/class", strcmp(root, "/") == 0 ? "" : root);
+		return fm_err_sys(err, ret, "read the NVMe objects in %s/sys/class",
+				  strcmp(root, "/") == 0 ? "" : root);
 	}
 	*out = s.inv;
 	return 0;
 }
 
-/* Nothing is kept of it. A kernel says "none" where there is no secret, and has no attribute where it knows none. */
+/* Nothing is kept of it. A kernel says "none" where there is no secret, and has no attribute where
+ * it knows none. */
 static bool has_secret(struct fm_sysfs_dir *dir, const char *attr)
 {
 	char secret[512];
-	bool is_there = fm_sysfs_text(dir, attr, secret, sizeof(secret)) && strcmp(secret, "none") != 0;
+	bool is_there =
+		fm_sysfs_text(dir, attr, secret, sizeof(secret)) && strcmp(secret, "none") != 0;
 
 	explicit_bzero(secret, sizeof(secret));
 	return is_there;
@@ -651,10 +672,11 @@ void fm_inventory_free(struct fm_inventory *inv)
 	free(inv);
 }
 
-/* ------------------------------------------------------------------------------------------ one device */
+/* ----------------------------------------------------------------------------------- one device */
 
 /* -ENOENT: it is no namespace, or has gone. */
-static int identify(const struct fm_sysfs_dir *sys, const char *path, dev_t dev, struct fm_inv_namespace *out)
+static int identify(const struct fm_sysfs_dir *sys, const char *path, dev_t dev,
+		    struct fm_inv_namespace *out)
 {
 	struct fm_sysfs_dir dir;
 	int ret = fm_sysfs_target_name(sys, path, out->name);
@@ -671,7 +693,8 @@ static int identify(const struct fm_sysfs_dir *sys, const char *path, dev_t dev,
 	return ret;
 }
 
-int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *out, struct fm_err *err)
+int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *out,
+			  struct fm_err *err)
 {
 	struct fm_sysfs_dir sys;
 	char path[PATH_BYTES];
@@ -686,7 +709,8 @@ int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *
 	ret = identify(&sys, path, dev, out);
 	fm_sysfs_close(&sys);
 	if (ret == -ENOENT)
-		return fm_err_set(err, -ENODEV, "device %u:%u is no NVMe namespace, or has gone", major(dev), minor(dev));
+		return fm_err_set(err, -ENODEV, "device %u:%u is no NVMe namespace, or has gone",
+				  major(dev), minor(dev));
 	if (ret < 0)
 		return fm_err_sys(err, ret, "identify device %u:%u", major(dev), minor(dev));
 	return 0;

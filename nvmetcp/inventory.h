@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inventory - what NVMe the kernel has at this moment: controllers, subsystems, namespaces, paths, as sysfs says it.
+ * inventory - what NVMe the kernel has at this moment: controllers, subsystems, namespaces, paths,
+ * as sysfs says it.
  *
- * Identity comes from here and from nowhere else: several versions of libnvme return wrong UUIDs and NGUIDs. A snapshot
- * is plain data, owned by who took it. Things come and go while it is taken: what has vanished in between is left out,
- * what is not filled in yet has empty strings (an attribute may follow its directory by a second). A value that is too
- * long for its field is "" too: half an identity is a wrong one. Control bytes in a string are '?'; beyond that, names
- * are what the target sent. Blocking only as sysfs is: no attribute is read that asks the controller. Any thread.
+ * Identity comes from here and from nowhere else: several versions of libnvme return wrong UUIDs
+ * and NGUIDs. A snapshot is plain data, owned by who took it. Things come and go while it is taken:
+ * what has vanished in between is left out, what is not filled in yet has empty strings (an
+ * attribute may follow its directory by a second). A value that is too long for its field is ""
+ * too: half an identity is a wrong one. Control bytes in a string are '?'; beyond that, names are
+ * what the target sent. Blocking only as sysfs is: no attribute is read that asks the controller.
+ * Any thread.
  */
 #ifndef FM_NVMETCP_INVENTORY_H
 #define FM_NVMETCP_INVENTORY_H
@@ -27,20 +30,23 @@ struct fm_err;
 
 struct fm_inv_controller {
 	char name[32];			/* "nvme1" */
-	uint64_t id;			/* of the object in /sys; another one that gets this name has another. 0: not known */
-	char state[32];			/* the kernel's word: live, connecting, resetting, deleting, dead, new */
+	/* of the object in /sys; another one that gets this name has another. 0: not known */
+	uint64_t id;
+	/* the kernel's word: live, connecting, resetting, deleting, dead, new */
+	char state[32];
 	char transport[16];		/* "tcp", "pcie", ... */
 	char subsysnqn[256];
 	char hostnqn[256];
-	char traddr[64];		/* of `address`, taken apart; "" where there is none, as with PCIe */
+	/* of `address`, taken apart; "" where there is none, as with PCIe */
+	char traddr[64];
 	char trsvcid[16];
 	int cntlid;			/* 65535 before the first connect has ended */
 	int subsystem;			/* index into subsystems; -1: none */
 };
 
 /*
- * What a controller was made with: for people, so not read with each snapshot. FM_INVENTORY_UNKNOWN: the kernel does not say. Of digests no
- * kernel says anything.
+ * What a controller was made with: for people, so not read with each snapshot.
+ * FM_INVENTORY_UNKNOWN: the kernel does not say. Of digests no kernel says anything.
  */
 struct fm_inv_settings {
 	int queue_count;		/* the admin queue included */
@@ -48,7 +54,8 @@ struct fm_inv_settings {
 	int reconnect_delay_s;
 	int ctrl_loss_s;
 	int fast_io_fail_s;
-	bool has_secret, has_controller_secret;	/* DH-HMAC-CHAP: this host proves itself, and the target in turn */
+	/* DH-HMAC-CHAP: this host proves itself, and the target in turn */
+	bool has_secret, has_controller_secret;
 	bool has_tls;
 };
 
@@ -70,9 +77,11 @@ struct fm_inv_path {
 struct fm_inv_namespace {
 	char name[32];			/* the block device: "nvme0n1" */
 	uint32_t nsid;
-	char wwid[160];			/* "uuid.…", "eui.…" or "nvme.…": what /dev/disk/by-id/nvme-WWID is made of */
+	/* "uuid.…", "eui.…" or "nvme.…": what /dev/disk/by-id/nvme-WWID is made of */
+	char wwid[160];
 	char uuid[64];			/* lower case with hyphens, "" if it has none or all is 0 */
-	char nguid[64];			/* 32 hexadecimal digits, lower case, no hyphens; "" if it has none or all are 0 */
+	/* 32 hexadecimal digits, lower case, no hyphens; "" if it has none or all are 0 */
+	char nguid[64];
 	uint64_t size_bytes;
 	bool is_read_only;
 	dev_t dev;			/* 0: no device node yet */
@@ -87,9 +96,9 @@ struct fm_inv_namespace {
 	 */
 	char holder[32];
 	/*
-	 * multipathd's device of it, "" if it has none: the same namespace once more, and a part. As
-	 * long as nothing is made of that one, it is no holder; what has it keeps others from opening
-	 * the namespace exclusively.
+	 * multipathd's device of it, "" if it has none: the same namespace once more, and a part.
+	 * As long as nothing is made of that one, it is no holder; what has it keeps others from
+	 * opening the namespace exclusively.
 	 */
 	char mapper[32];
 	dev_t mapper_dev;
@@ -106,8 +115,9 @@ struct fm_inventory {
 };
 
 /*
- * root: "" or "/" for this machine's /sys, else a directory that has a sys/ below. A machine without NVMe has an
- * empty inventory, which is no error. -ENOMEM, or -errno of a /sys that cannot be read.
+ * root: "" or "/" for this machine's /sys, else a directory that has a sys/ below. A machine
+ * without NVMe has an empty inventory, which is no error. -ENOMEM, or -errno of a /sys that cannot
+ * be read.
  */
 int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err *err);
 
@@ -124,10 +134,11 @@ bool fm_inventory_is_path(const struct fm_inv_namespace *ns, int controller);
 bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_namespace *ns);
 
 /*
- * The same for one block device that is open: who it really is, by /sys/dev/block. Right before a mount; a name may
- * mean another device by now. Subsystem, paths, partitions and holder are not filled in (-1, 0). -ENODEV if it is no NVMe namespace or
- * has gone; a partition is none.
+ * The same for one block device that is open: who it really is, by /sys/dev/block. Right before a
+ * mount; a name may mean another device by now. Subsystem, paths, partitions and holder are not
+ * filled in (-1, 0). -ENODEV if it is no NVMe namespace or has gone; a partition is none.
  */
-int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *out, struct fm_err *err);
+int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *out,
+			  struct fm_err *err);
 
 #endif

@@ -12,7 +12,8 @@
 #include "mover/base/err.h"
 #include "nvmetcp/libnvme.h"
 
-#define TIMEOUT_MS 5000		/* of one command; a helper's deadline is longer, so that it can clean up */
+/* of one command; a helper's deadline is longer, so that it can clean up */
+#define TIMEOUT_MS 5000
 #define TRIES_MAX 5		/* the log may change while it is read */
 #define PAGE_BYTES 4096u	/* of one transfer: every controller takes that */
 
@@ -31,7 +32,9 @@ int fm_libnvme_check(struct fm_err *err)
 	const char *loaded = fm_libnvme_loaded();
 
 	if (strcmp(loaded, FM_LIBNVME_VERSION) != 0)
-		return fm_err_set(err, -ENOTSUP, "libnvme %s is loaded, this was built against %s: the two differ: build anew",
+		return fm_err_set(err, -ENOTSUP,
+				  "libnvme %s is loaded, this was built against %s: the two "
+				  "differ: build anew",
 				  loaded, FM_LIBNVME_VERSION);
 	return 0;
 }
@@ -57,11 +60,14 @@ static int read_part(int fd, uint64_t offset, void *to, uint32_t len, struct fm_
 	if (ret < 0)
 		return fm_err_sys(err, errno ? -errno : -EIO, "read the discovery log");
 	if (ret > 0)
-		return fm_err_set(err, -EIO, "the target refused to show its discovery log: NVMe status 0x%x", (unsigned)ret);
+		return fm_err_set(err, -EIO,
+				  "the target refused to show its discovery log: NVMe status 0x%x",
+				  (unsigned)ret);
 	return 0;
 }
 
-/* A fixed array of the wire as text: no NUL need be in it, blanks may pad it. Whether it has a text that can be shown. */
+/* A fixed array of the wire as text: no NUL need be in it, blanks may pad it. Whether it has a text
+ * that can be shown. */
 static bool copy_text(char *to, size_t room, const char *from, size_t len)
 {
 	len = strnlen(from, len);
@@ -90,7 +96,8 @@ static bool take_entry(const struct nvmf_disc_log_entry *e, struct fm_discovered
 	       copy_text(out->port, sizeof(out->port), e->trsvcid, sizeof(e->trsvcid));
 }
 
-static void take_entries(const struct nvmf_disc_log_entry *entries, unsigned count, struct fm_discovery *out)
+static void take_entries(const struct nvmf_disc_log_entry *entries, unsigned count,
+			 struct fm_discovery *out)
 {
 	for (unsigned i = 0; i < count; i++) {
 		if (take_entry(&entries[i], &out->entry[out->count]))
@@ -144,6 +151,7 @@ int fm_libnvme_discover(int fd, struct fm_discovery *out, struct fm_err *err)
 		ret = read_log(fd, page, out, &changed, err);
 	free(page);
 	if (ret == 0 && changed)
-		ret = fm_err_set(err, -EAGAIN, "the discovery log changed each time it was read: try again");
+		ret = fm_err_set(err, -EAGAIN,
+				 "the discovery log changed each time it was read: try again");
 	return ret;
 }

@@ -60,9 +60,12 @@ static int check_word(const char *at, size_t len, struct fm_err *err)
 		return fm_err_set(err, -EINVAL, "an empty word among the mount options");
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)at[i] < 0x20 || at[i] == 0x7f)
-			return fm_err_set(err, -EINVAL, "a control character among the mount options");
-	if (has_prefix(at, len, "loop=") || has_prefix(at, len, "offset=") || has_prefix(at, len, "sizelimit="))
-		return fm_err_set(err, -EINVAL, "mount option \"%.*s\" is not for a volume", (int)(len < 64 ? len : 64), at);
+			return fm_err_set(err, -EINVAL,
+					  "a control character among the mount options");
+	if (has_prefix(at, len, "loop=") || has_prefix(at, len, "offset=") ||
+	    has_prefix(at, len, "sizelimit="))
+		return fm_err_set(err, -EINVAL, "mount option \"%.*s\" is not for a volume",
+				  (int)(len < 64 ? len : 64), at);
 	return 0;
 }
 
@@ -71,7 +74,8 @@ static int add_data(struct fm_mount_options *out, const char *at, size_t len, st
 	size_t used = strlen(out->data);
 
 	if (used + 1 + len >= sizeof(out->data))
-		return fm_err_set(err, -E2BIG, "the mount options are longer than %d bytes", FM_MOUNT_DATA_MAX - 1);
+		return fm_err_set(err, -E2BIG, "the mount options are longer than %d bytes",
+				  FM_MOUNT_DATA_MAX - 1);
 	if (used > 0)
 		out->data[used++] = ',';
 	memcpy(out->data + used, at, len);
@@ -83,13 +87,15 @@ static int take_word(const char *at, size_t len, struct fm_mount_options *out, s
 {
 	int ret = check_word(at, len, err);
 
-	if (ret < 0 || has_prefix(at, len, "x-") || has_prefix(at, len, "X-") || has_prefix(at, len, "comment="))
+	if (ret < 0 || has_prefix(at, len, "x-") || has_prefix(at, len, "X-") ||
+	    has_prefix(at, len, "comment="))
 		return ret;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (!is_word(at, len, words[i].name))
 			continue;
 		if (words[i].kind == REFUSED)
-			return fm_err_set(err, -EINVAL, "mount option \"%s\" is not for a volume", words[i].name);
+			return fm_err_set(err, -EINVAL, "mount option \"%s\" is not for a volume",
+					  words[i].name);
 		if (words[i].kind == SET)
 			out->flags |= words[i].flag;
 		else if (words[i].kind == CLEAR)

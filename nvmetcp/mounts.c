@@ -3,10 +3,11 @@
  * mounts - the kernel's table of mounts:
  *
  *   36 35 98:0 /sub /mnt/a\040b rw,noatime master:1 shared:2 - ext4 /dev/sda1 rw,errors=continue
- *   id parent dev root point options, any number of words, "-", type source options-of-the-file-system
+ *   id parent dev root point options, any number of words, "-", type source
+ * options-of-the-file-system
  *
- * One blank between two words, and a word may be empty: a source can be "". Blanks, tabs, newlines, backslashes and '#'
- * in a word are three octal digits behind a backslash.
+ * One blank between two words, and a word may be empty: a source can be "". Blanks, tabs, newlines,
+ * backslashes and '#' in a word are three octal digits behind a backslash.
  */
 #include "nvmetcp/mounts.h"
 
@@ -28,7 +29,7 @@
 #define READ_FIRST (64u << 10)
 #define READ_TRIES 16		/* until nothing was mounted or unmounted meanwhile */
 
-/* ------------------------------------------------------------------------------------------ taking apart */
+/* --------------------------------------------------------------------------------- taking apart */
 
 /* A line, or what is left of it. */
 struct words {
@@ -108,7 +109,8 @@ static char unescape(const char *at, const char *end)
 	return (char)value;
 }
 
-/* The word as a string at *to, which is moved behind it; never longer than the word and the blank behind it. */
+/* The word as a string at *to, which is moved behind it; never longer than the word and the blank
+ * behind it. */
 static char *put_word(char **to, struct word word, bool is_escaped)
 {
 	const char *end = word.at + word.len;
@@ -150,7 +152,8 @@ static bool parse_line(const char *line, size_t len, struct fm_mount *m, char **
 		if (!next_word(&words, &word))
 			return false;
 	} while (word.len != 1 || word.at[0] != '-');
-	if (!next_word(&words, &type) || !next_word(&words, &source) || !next_word(&words, &fs_options))
+	if (!next_word(&words, &type) || !next_word(&words, &source) ||
+	    !next_word(&words, &fs_options))
 		return false;
 	if (words.at || point.len == 0 || point.at[0] != '/' || type.len == 0)
 		return false;
@@ -182,7 +185,8 @@ static int alloc_table(struct fm_mounts *out, size_t lines, size_t len, struct f
 {
 	*out = (struct fm_mounts){ 0 };
 	if (lines > FM_MOUNTS_MAX || len > FM_MOUNTS_BYTES_MAX)
-		return fm_err_set(err, -E2BIG, "%zu mounts in %zu bytes; %d in %u bytes are allowed", lines, len,
+		return fm_err_set(err, -E2BIG,
+				  "%zu mounts in %zu bytes; %d in %u bytes are allowed", lines, len,
 				  FM_MOUNTS_MAX, FM_MOUNTS_BYTES_MAX);
 	out->mounts = FM_FAULT("mounts.table") ? NULL : calloc(lines + 1, sizeof(*out->mounts));
 	out->text = FM_FAULT("mounts.text") ? NULL : malloc(len + 1);
@@ -204,7 +208,9 @@ int fm_mounts_parse(const char *text, size_t len, struct fm_mounts *out, struct 
 		if (!line_end)
 			line_end = end;
 		if (!parse_line(at, (size_t)(line_end - at), &out->mounts[line], &to))
-			ret = fm_err_set(err, -EINVAL, "line %zu is not of the form of proc_pid_mountinfo(5)", line + 1);
+			ret = fm_err_set(err, -EINVAL,
+					 "line %zu is not of the form of proc_pid_mountinfo(5)",
+					 line + 1);
 	}
 	if (ret < 0) {
 		fm_mounts_free(out);
@@ -222,7 +228,7 @@ void fm_mounts_free(struct fm_mounts *mounts)
 	*mounts = (struct fm_mounts){ 0 };
 }
 
-/* --------------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 /* All from the start; *text is the caller's to free, on failure too. */
 static int read_all(int fd, char **text, size_t *room, size_t *len)
@@ -246,7 +252,8 @@ static int read_all(int fd, char **text, size_t *room, size_t *len)
 			*text = grown;
 			*room = want;
 		}
-		got = FM_FAULT("mounts.read") ? (errno = EIO, -1) : read(fd, *text + *len, *room - *len);
+		got = FM_FAULT("mounts.read") ? (errno = EIO, -1)
+					      : read(fd, *text + *len, *room - *len);
 		if (got < 0)
 			return -errno;
 	}
@@ -254,8 +261,8 @@ static int read_all(int fd, char **text, size_t *room, size_t *len)
 }
 
 /*
- * Whether a mount came or went since this was asked the last time, or since the file was opened. The kernel gives the
- * table piece by piece, and a mount that moved in between could be in none.
+ * Whether a mount came or went since this was asked the last time, or since the file was opened.
+ * The kernel gives the table piece by piece, and a mount that moved in between could be in none.
  */
 static bool has_changed(int fd)
 {
@@ -284,9 +291,10 @@ int fm_mounts_read(const char *root, struct fm_mounts *out, struct fm_err *err)
 	int fd, ret;
 
 	*out = (struct fm_mounts){ 0 };
-	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/mountinfo", strcmp(root, "/") == 0 ? "" : root) >=
-	    sizeof(path))
-		return fm_err_sys(err, -ENAMETOOLONG, "open proc/self/mountinfo below \"%.64s...\"", root);
+	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/mountinfo",
+			     strcmp(root, "/") == 0 ? "" : root) >= sizeof(path))
+		return fm_err_sys(err, -ENAMETOOLONG, "open proc/self/mountinfo below \"%.64s...\"",
+				  root);
 	fd = FM_FAULT("mounts.open") ? (errno = EMFILE, -1) : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "open %s", path);
@@ -300,7 +308,7 @@ int fm_mounts_read(const char *root, struct fm_mounts *out, struct fm_err *err)
 	return ret;
 }
 
-/* -------------------------------------------------------------------------------------------- looking up */
+/* ----------------------------------------------------------------------------------- looking up */
 
 /* Whether `point` is `path` or a directory on the way to it. */
 static bool is_on_the_way(const char *point, const char *path)
@@ -312,8 +320,10 @@ static bool is_on_the_way(const char *point, const char *path)
 	return strncmp(point, path, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
-/* Whether it is mounted on `on`; NULL: on nothing that is in the table. The first of all is its own parent, or so. */
-static bool is_mounted_on(const struct fm_mounts *mounts, const struct fm_mount *m, const struct fm_mount *on)
+/* Whether it is mounted on `on`; NULL: on nothing that is in the table. The first of all is its own
+ * parent, or so. */
+static bool is_mounted_on(const struct fm_mounts *mounts, const struct fm_mount *m,
+			  const struct fm_mount *on)
 {
 	if (on)
 		return m != on && m->parent == on->id;
@@ -324,8 +334,9 @@ static bool is_mounted_on(const struct fm_mounts *mounts, const struct fm_mount 
 }
 
 /*
- * The kernel's own way through the path: from a mount to the first one that is met on it. The order of the table says
- * nothing (mount --move, mount --beneath), and a longer point may lie below a shorter one that covers it.
+ * The kernel's own way through the path: from a mount to the first one that is met on it. The order
+ * of the table says nothing (mount --move, mount --beneath), and a longer point may lie below a
+ * shorter one that covers it.
  */
 const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *point)
 {
@@ -335,7 +346,8 @@ const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *
 		next = NULL;
 		for (size_t i = 0; i < mounts->count; i++) {
 			m = &mounts->mounts[i];
-			if (is_on_the_way(m->point, point) && (!next || strlen(m->point) <= strlen(next->point)) &&
+			if (is_on_the_way(m->point, point) &&
+			    (!next || strlen(m->point) <= strlen(next->point)) &&
 			    is_mounted_on(mounts, m, at))
 				next = m;
 		}
@@ -345,7 +357,8 @@ const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *
 	return NULL;		/* they are mounted on each other in a circle: no kernel's table */
 }
 
-const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev, const struct fm_mount *after)
+const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev,
+				    const struct fm_mount *after)
 {
 	const struct fm_mount *end = mounts->mounts + mounts->count;
 

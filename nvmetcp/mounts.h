@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mounts - what is mounted where: /proc/self/mountinfo, read whole and taken apart. Any thread; a table is its owner's.
+ * mounts - what is mounted where: /proc/self/mountinfo, read whole and taken apart. Any thread; a
+ * table is its owner's.
  */
 #ifndef FM_NVMETCP_MOUNTS_H
 #define FM_NVMETCP_MOUNTS_H
@@ -17,29 +18,32 @@ struct fm_err;
 struct fm_mount {
 	int id, parent;		/* of the mount, and of the one that it is mounted on */
 	dev_t dev;
-	char *root;		/* of the file system, "/" unless it is a bind mount; escapes undone */
+	/* of the file system, "/" unless it is a bind mount; escapes undone */
+	char *root;
 	char *point;		/* escapes undone */
 	char *fs_type;
 	char *source;		/* escapes undone; may be "" */
-	char *options;		/* of the mount, then a comma, then of the file system; as the kernel writes them */
+	/* of the mount, then a comma, then of the file system; as the kernel writes them */
+	char *options;
 	bool is_read_only;	/* either of them */
 };
 
 struct fm_mounts {
-	struct fm_mount *mounts;	/* as the kernel lists them; see fm_mounts_at() for what lies on top */
+	/* as the kernel lists them; see fm_mounts_at() for what lies on top */
+	struct fm_mount *mounts;
 	size_t count;
 	char *text;			/* what their strings point into */
 };
 
 /*
- * text is mountinfo's, len bytes; proc_pid_mountinfo(5). -EINVAL with the line's number, -E2BIG beyond the limits above,
- * -ENOMEM; *out is empty then.
+ * text is mountinfo's, len bytes; proc_pid_mountinfo(5). -EINVAL with the line's number, -E2BIG
+ * beyond the limits above, -ENOMEM; *out is empty then.
  */
 int fm_mounts_parse(const char *text, size_t len, struct fm_mounts *out, struct fm_err *err);
 
 /*
- * root as in inventory.h: ROOT/proc/self/mountinfo. As it was at one moment: read again as long as something was mounted
- * or unmounted meanwhile, and -EAGAIN if that does not end.
+ * root as in inventory.h: ROOT/proc/self/mountinfo. As it was at one moment: read again as long as
+ * something was mounted or unmounted meanwhile, and -EAGAIN if that does not end.
  */
 int fm_mounts_read(const char *root, struct fm_mounts *out, struct fm_err *err);
 
@@ -47,12 +51,13 @@ int fm_mounts_read(const char *root, struct fm_mounts *out, struct fm_err *err);
 void fm_mounts_free(struct fm_mounts *mounts);
 
 /*
- * The one that is seen at this point, an absolute path without a slash at its end; NULL: nothing is mounted just there,
- * or what is lies hidden below another mount.
+ * The one that is seen at this point, an absolute path without a slash at its end; NULL: nothing is
+ * mounted just there, or what is lies hidden below another mount.
  */
 const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *point);
 
 /* The next one of this device after `after` (NULL: the first), or NULL. Hidden ones as well. */
-const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev, const struct fm_mount *after);
+const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev,
+				    const struct fm_mount *after);
 
 #endif

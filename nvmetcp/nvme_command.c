@@ -24,7 +24,8 @@ static int find_nsid(int fd, uint32_t *nsid, struct fm_err *err)
 	return 0;
 }
 
-int fm_nvme_command(int fd, bool is_admin, struct nvme_passthru_cmd *cmd, const char *what, int *status, struct fm_err *err)
+int fm_nvme_command(int fd, bool is_admin, struct nvme_passthru_cmd *cmd, const char *what,
+		    int *status, struct fm_err *err)
 {
 	int ret = find_nsid(fd, &cmd->nsid, err);
 
@@ -39,13 +40,18 @@ int fm_nvme_command(int fd, bool is_admin, struct nvme_passthru_cmd *cmd, const 
 		return 0;
 	if (status)
 		*status = ret & FM_NVME_STATUS_MASK;
-	return fm_err_set(err, -EIO, "%s: the target answers NVMe status 0x%x", what, (unsigned)ret & FM_NVME_STATUS_MASK);
+	return fm_err_set(err, -EIO, "%s: the target answers NVMe status 0x%x", what,
+			  (unsigned)ret & FM_NVME_STATUS_MASK);
 }
 
-int fm_nvme_offers(int fd, enum fm_nvme_identify what, size_t byte, uint8_t bits, struct fm_err *err)
+int fm_nvme_offers(int fd, enum fm_nvme_identify what, size_t byte, uint8_t bits,
+		   struct fm_err *err)
 {
 	uint8_t data[IDENTIFY_BYTES] = { 0 };
-	struct nvme_passthru_cmd cmd = { .opcode = IDENTIFY, .cdw10 = what, .addr = (uintptr_t)data, .data_len = sizeof(data) };
+	struct nvme_passthru_cmd cmd = {.opcode = IDENTIFY,
+					.cdw10 = what,
+					.addr = (uintptr_t)data,
+					.data_len = sizeof(data)};
 	int ret = fm_nvme_command(fd, true, &cmd, "identify the namespace", NULL, err);
 
 	return ret < 0 ? ret : (data[byte] & bits) != 0;

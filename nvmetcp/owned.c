@@ -24,7 +24,8 @@ bool fm_owned_is_same_address(const char *a, const char *b)
 	return strcmp(one, other) == 0;
 }
 
-static bool is_path(const struct fm_owned *o, const char *subsystem, const char *address, const char *port)
+static bool is_path(const struct fm_owned *o, const char *subsystem, const char *address,
+		    const char *port)
 {
 	return strcmp(o->path.subsystem, subsystem) == 0 && strcmp(o->path.port, port) == 0 &&
 	       fm_owned_is_same_address(o->path.address, address);
@@ -39,7 +40,8 @@ static struct fm_owned *add(struct fm_owned_list *list)
 {
 	struct fm_owned *grown;
 
-	grown = FM_FAULT("owned.alloc") ? NULL : realloc(list->entry, (list->count + 1) * sizeof(*grown));
+	grown = FM_FAULT("owned.alloc") ? NULL
+					: realloc(list->entry, (list->count + 1) * sizeof(*grown));
 	if (!grown)
 		return NULL;
 	list->entry = grown;
@@ -47,25 +49,30 @@ static struct fm_owned *add(struct fm_owned_list *list)
 	return &grown[list->count++];
 }
 
-static bool set_path(struct fm_owned *o, const char *subsystem, const char *address, const char *port)
+static bool set_path(struct fm_owned *o, const char *subsystem, const char *address,
+		     const char *port)
 {
 	struct fm_owned_path *p = &o->path;
 
-	return snprintf(p->subsystem, sizeof(p->subsystem), "%s", subsystem) < (int)sizeof(p->subsystem) &&
+	return snprintf(p->subsystem, sizeof(p->subsystem), "%s", subsystem) <
+		       (int)sizeof(p->subsystem) &&
 	       snprintf(p->address, sizeof(p->address), "%s", address) < (int)sizeof(p->address) &&
 	       snprintf(p->port, sizeof(p->port), "%s", port) < (int)sizeof(p->port);
 }
 
 /* The one of this path that is in doubt. */
-static struct fm_owned *expected(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port)
+static struct fm_owned *expected(struct fm_owned_list *list, const char *subsystem,
+				 const char *address, const char *port)
 {
 	for (unsigned i = 0; i < list->count; i++)
-		if (list->entry[i].is_expected && is_path(&list->entry[i], subsystem, address, port))
+		if (list->entry[i].is_expected &&
+		    is_path(&list->entry[i], subsystem, address, port))
 			return &list->entry[i];
 	return NULL;
 }
 
-int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port, struct fm_err *err)
+int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const char *address,
+		    const char *port, struct fm_err *err)
 {
 	struct fm_owned *o;
 
@@ -81,8 +88,8 @@ int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const cha
 	return fm_err_set(err, -EINVAL, "the name of a subsystem or its address is too long");
 }
 
-void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port,
-		   const char *controller, int cntlid)
+void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char *address,
+		   const char *port, const char *controller, int cntlid)
 {
 	struct fm_owned *o = expected(list, subsystem, address, port);
 
@@ -96,7 +103,8 @@ void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char
 	o->is_expected = false;
 }
 
-void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port)
+void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const char *address,
+		     const char *port)
 {
 	struct fm_owned *o = expected(list, subsystem, address, port);
 
@@ -107,27 +115,34 @@ void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const ch
 /* ---- compared with what there is ---- */
 
 /* During its first connect a kernel may not say where a controller leads to. */
-static bool leads_to(const struct fm_inv_controller *c, const struct fm_owned *o, const char *host_nqn)
+static bool leads_to(const struct fm_inv_controller *c, const struct fm_owned *o,
+		     const char *host_nqn)
 {
 	bool is_said = c->subsysnqn[0] && c->subsysnqn[0] != '(';
 
-	return strcmp(c->transport, "tcp") == 0 && (!c->hostnqn[0] || strcmp(c->hostnqn, host_nqn) == 0) &&
-	       (!is_said || strcmp(c->subsysnqn, o->path.subsystem) == 0) && strcmp(c->trsvcid, o->path.port) == 0 &&
+	return strcmp(c->transport, "tcp") == 0 &&
+	       (!c->hostnqn[0] || strcmp(c->hostnqn, host_nqn) == 0) &&
+	       (!is_said || strcmp(c->subsysnqn, o->path.subsystem) == 0) &&
+	       strcmp(c->trsvcid, o->path.port) == 0 &&
 	       fm_owned_is_same_address(c->traddr, o->path.address);
 }
 
-static const struct fm_inv_controller *find_named(const struct fm_inventory *inv, const struct fm_owned *o, const char *host_nqn)
+static const struct fm_inv_controller *find_named(const struct fm_inventory *inv,
+						  const struct fm_owned *o, const char *host_nqn)
 {
 	for (unsigned i = 0; i < inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &inv->controllers[i];
 
 		if (strcmp(c->name, o->controller) == 0)
-			return (!o->id || !c->id || o->id == c->id) && leads_to(c, o, host_nqn) ? c : NULL;
+			return (!o->id || !c->id || o->id == c->id) && leads_to(c, o, host_nqn)
+				       ? c
+				       : NULL;
 	}
 	return NULL;
 }
 
-const struct fm_owned *fm_owned_find(const struct fm_owned_list *list, const struct fm_inv_controller *c)
+const struct fm_owned *fm_owned_find(const struct fm_owned_list *list,
+				     const struct fm_inv_controller *c)
 {
 	for (unsigned i = 0; i < list->count; i++)
 		if (strcmp(list->entry[i].controller, c->name) == 0)
@@ -135,7 +150,8 @@ const struct fm_owned *fm_owned_find(const struct fm_owned_list *list, const str
 	return NULL;
 }
 
-static bool settle_expected(struct fm_owned_list *list, struct fm_owned *o, const struct fm_inventory *inv, const char *host_nqn)
+static bool settle_expected(struct fm_owned_list *list, struct fm_owned *o,
+			    const struct fm_inventory *inv, const char *host_nqn)
 {
 	for (unsigned i = 0; i < inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &inv->controllers[i];
@@ -150,7 +166,8 @@ static bool settle_expected(struct fm_owned_list *list, struct fm_owned *o, cons
 	return false;
 }
 
-bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv, const char *host_nqn)
+bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
+		     const char *host_nqn)
 {
 	bool has_changed = false;
 
@@ -164,7 +181,8 @@ bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
 		}
 		c = find_named(inv, o, host_nqn);
 		if (!c && !inv->is_cut) {
-			/* In doubt still: what was seen was given up, and another try may be under way. */
+			/* In doubt still: what was seen was given up, and another try may be under
+			 * way. */
 			if (o->is_expected)
 				*o = (struct fm_owned){ .path = o->path, .is_expected = true };
 			else
@@ -187,8 +205,10 @@ char *fm_owned_write(const struct fm_owned_list *list, const char *boot)
 
 	for (unsigned i = 0; i < list->count; i++) {
 		const struct fm_owned *o = &list->entry[i];
-		json_t *one = json_pack("{s:s, s:I, s:i, s:s, s:s, s:s}", "controller", o->controller, "id", (json_int_t)o->id, "cntlid",
-					o->cntlid, "subsystem", o->path.subsystem, "address", o->path.address, "port", o->path.port);
+		json_t *one = json_pack("{s:s, s:I, s:i, s:s, s:s, s:s}", "controller",
+					o->controller, "id", (json_int_t)o->id, "cntlid", o->cntlid,
+					"subsystem", o->path.subsystem, "address", o->path.address,
+					"port", o->path.port);
 
 		if (!one || json_array_append_new(all, one) < 0) {
 			json_decref(all);
@@ -208,8 +228,9 @@ static int read_one(struct fm_owned_list *list, json_t *from)
 	int cntlid;
 	struct fm_owned *o;
 
-	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:s, s:I, s:i, s:s, s:s, s:s}", "controller", &controller, "id", &id, "cntlid",
-			   &cntlid, "subsystem", &subsystem, "address", &address, "port", &port) < 0)
+	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:s, s:I, s:i, s:s, s:s, s:s}", "controller",
+			   &controller, "id", &id, "cntlid", &cntlid, "subsystem", &subsystem,
+			   "address", &address, "port", &port) < 0)
 		return -EINVAL;
 	o = add(list);
 	if (!o)
@@ -217,19 +238,23 @@ static int read_one(struct fm_owned_list *list, json_t *from)
 	o->id = (uint64_t)id;
 	o->cntlid = cntlid;
 	o->is_expected = !controller[0];
-	if (snprintf(o->controller, sizeof(o->controller), "%s", controller) >= (int)sizeof(o->controller))
+	if (snprintf(o->controller, sizeof(o->controller), "%s", controller) >=
+	    (int)sizeof(o->controller))
 		return -EINVAL;
 	return set_path(o, subsystem, address, port) ? 0 : -EINVAL;
 }
 
-int fm_owned_read(struct fm_owned_list *list, const char *text, const char *boot, struct fm_err *err)
+int fm_owned_read(struct fm_owned_list *list, const char *text, const char *boot,
+		  struct fm_err *err)
 {
 	json_t *whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *all = NULL;
 	const char *of_boot = "";
 	int ret = 0;
 
 	*list = (struct fm_owned_list){ 0 };
-	if (!whole || json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:o}", "boot", &of_boot, "controllers", &all) < 0 ||
+	if (!whole ||
+	    json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:o}", "boot", &of_boot, "controllers",
+			   &all) < 0 ||
 	    !json_is_array(all) || json_array_size(all) > OWNED_MAX)
 		ret = -EINVAL;
 	if (ret == 0 && strcmp(of_boot, boot) == 0)

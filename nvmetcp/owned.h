@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owned - which controllers the supervisor made: only those does it ever remove, also after it was started again.
+ * owned - which controllers the supervisor made: only those does it ever remove, also after it was
+ * started again.
  *
- * A name says little, since numbers are given again: a controller counts as long as the object in /sys is the same one
- * and leads where it was meant to. Its cntlid is kept for people: the target gives another one at each reconnect.
+ * A name says little, since numbers are given again: a controller counts as long as the object in
+ * /sys is the same one and leads where it was meant to. Its cntlid is kept for people: the target
+ * gives another one at each reconnect.
  *
- * Before a connect the path is written down as expected, so that what a supervisor that was killed meanwhile has left is
- * found again. Plain data of one boot; its owner's thread.
+ * Before a connect the path is written down as expected, so that what a supervisor that was killed
+ * meanwhile has left is found again. Plain data of one boot; its owner's thread.
  */
 #ifndef FM_NVMETCP_OWNED_H
 #define FM_NVMETCP_OWNED_H
@@ -27,8 +29,10 @@ struct fm_owned_path {
 
 struct fm_owned {
 	struct fm_owned_path path;
-	char controller[32];		/* "": a connect is or was under way, and what came of it has not been seen */
-	bool is_expected;		/* not said yet whether it made one: fm_owned_made() or fm_owned_forget() follows */
+	/* "": a connect is or was under way, and what came of it has not been seen */
+	char controller[32];
+	/* not said yet whether it made one: fm_owned_made() or fm_owned_forget() follows */
+	bool is_expected;
 	uint64_t id;			/* of the object in /sys; 0: not seen yet */
 	int cntlid;
 };
@@ -39,23 +43,27 @@ struct fm_owned_list {
 };
 
 /* A connect of this path begins. -ENOMEM, -EINVAL: a text is too long. */
-int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port, struct fm_err *err);
+int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const char *address,
+		    const char *port, struct fm_err *err);
 
 /* It has made this controller. */
-void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port,
-		   const char *controller, int cntlid);
+void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char *address,
+		   const char *port, const char *controller, int cntlid);
 
 /* It has made none; the one that may be there is somebody else's. */
-void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port);
+void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const char *address,
+		     const char *port);
 
 /*
- * Compares with what there is: drops what has gone, and finds what was expected. Returns whether anything changed. A
- * controller of another host NQN is never ours.
+ * Compares with what there is: drops what has gone, and finds what was expected. Returns whether
+ * anything changed. A controller of another host NQN is never ours.
  */
-bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv, const char *host_nqn);
+bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
+		     const char *host_nqn);
 
 /* The entry of this controller, or NULL. */
-const struct fm_owned *fm_owned_find(const struct fm_owned_list *list, const struct fm_inv_controller *c);
+const struct fm_owned *fm_owned_find(const struct fm_owned_list *list,
+				     const struct fm_inv_controller *c);
 
 /* Whether two literal addresses are one, however they are spelt. */
 bool fm_owned_is_same_address(const char *a, const char *b);
@@ -64,10 +72,11 @@ bool fm_owned_is_same_address(const char *a, const char *b);
 char *fm_owned_write(const struct fm_owned_list *list, const char *boot);
 
 /*
- * *list is empty before. What is of another boot is left out: it has gone with it. -EINVAL: it is no such text (the list is
- * empty then), -ENOMEM.
+ * *list is empty before. What is of another boot is left out: it has gone with it. -EINVAL: it is
+ * no such text (the list is empty then), -ENOMEM.
  */
-int fm_owned_read(struct fm_owned_list *list, const char *text, const char *boot, struct fm_err *err);
+int fm_owned_read(struct fm_owned_list *list, const char *text, const char *boot,
+		  struct fm_err *err);
 
 /* Empties it. A zeroed one is allowed. */
 void fm_owned_clear(struct fm_owned_list *list);

@@ -51,8 +51,10 @@ static int take_volume(const json_t *from, const char *node, struct fm_peer_volu
 	    take_text(from, "wwid", 0, v->wwid, sizeof(v->wwid)) < 0 ||
 	    take_text(from, "writer", 0, v->writer, sizeof(v->writer)) < 0)
 		return -EBADMSG;
-	if (take_flag(from, "mounted", &v->is_mounted) < 0 || take_flag(from, "read_write", &v->is_read_write) < 0 ||
-	    take_flag(from, "sealed", &v->is_sealed) < 0 || !json_is_integer(epoch) || json_integer_value(epoch) < 0)
+	if (take_flag(from, "mounted", &v->is_mounted) < 0 ||
+	    take_flag(from, "read_write", &v->is_read_write) < 0 ||
+	    take_flag(from, "sealed", &v->is_sealed) < 0 || !json_is_integer(epoch) ||
+	    json_integer_value(epoch) < 0)
 		return -EBADMSG;
 	v->epoch = (uint64_t)json_integer_value(epoch);
 	return 0;
@@ -181,7 +183,9 @@ bool fm_peers_is_host(const struct fm_peers *peers, const char *node, const char
 	return false;
 }
 
-void fm_peers_filter(struct fm_peers *peers, bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume), const void *ctx)
+void fm_peers_filter(struct fm_peers *peers,
+		     bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume),
+		     const void *ctx)
 {
 	unsigned kept = 0;
 
@@ -241,7 +245,8 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)
 
 		v.is_stale = true;
 		if (fm_peers_are_silent(peers, v.node))
-			ret = peers->volume_count < FM_PEERS_VOLUMES_MAX ? add_volume(peers, &v) : -E2BIG;
+			ret = peers->volume_count < FM_PEERS_VOLUMES_MAX ? add_volume(peers, &v)
+									 : -E2BIG;
 	}
 	return ret;
 }
@@ -258,9 +263,11 @@ static int write_volume(json_t *all, const struct fm_peer_volume *v)
 			return -ENOMEM;
 	}
 	return json_array_append_new(json_object_get(event, "volumes"),
-				     json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", v->name, "subsystem", v->subsystem, "wwid",
-					       v->wwid, "writer", v->writer, "mounted", v->is_mounted, "read_write", v->is_read_write,
-					       "sealed", v->is_sealed, "epoch", (json_int_t)v->epoch));
+				     json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name",
+					       v->name, "subsystem", v->subsystem, "wwid", v->wwid,
+					       "writer", v->writer, "mounted", v->is_mounted,
+					       "read_write", v->is_read_write, "sealed",
+					       v->is_sealed, "epoch", (json_int_t)v->epoch));
 }
 
 json_t *fm_peers_write(const struct fm_peers *peers)
@@ -286,8 +293,9 @@ int fm_peers_read(struct fm_peers *peers, const json_t *kept)
 		int one = take_text(event, "node", 1, name, sizeof(name));
 
 		if (one == 0)
-			one = peers->volume_count >= FM_PEERS_VOLUMES_MAX ? -E2BIG :
-								      add_volumes(peers, name, json_object_get(event, "volumes"));
+			one = peers->volume_count >= FM_PEERS_VOLUMES_MAX
+				      ? -E2BIG
+				      : add_volumes(peers, name, json_object_get(event, "volumes"));
 		ret = one < 0 ? one : ret;
 	}
 	for (unsigned i = 0; i < peers->volume_count; i++)
@@ -300,18 +308,21 @@ int fm_peers_read(struct fm_peers *peers, const json_t *kept)
 
 static bool is_same_volume(const struct fm_peer_volume *a, const struct fm_peer_volume *b)
 {
-	return strcmp(a->node, b->node) == 0 && strcmp(a->name, b->name) == 0 && strcmp(a->subsystem, b->subsystem) == 0 &&
-	       strcmp(a->wwid, b->wwid) == 0 && strcmp(a->writer, b->writer) == 0 && a->is_mounted == b->is_mounted &&
-	       a->is_read_write == b->is_read_write && a->is_sealed == b->is_sealed && a->epoch == b->epoch &&
-	       a->is_stale == b->is_stale;
+	return strcmp(a->node, b->node) == 0 && strcmp(a->name, b->name) == 0 &&
+	       strcmp(a->subsystem, b->subsystem) == 0 && strcmp(a->wwid, b->wwid) == 0 &&
+	       strcmp(a->writer, b->writer) == 0 && a->is_mounted == b->is_mounted &&
+	       a->is_read_write == b->is_read_write && a->is_sealed == b->is_sealed &&
+	       a->epoch == b->epoch && a->is_stale == b->is_stale;
 }
 
 bool fm_peers_are_equal(const struct fm_peers *a, const struct fm_peers *b)
 {
-	if (a->node_count != b->node_count || a->volume_count != b->volume_count || strcmp(a->why, b->why) != 0)
+	if (a->node_count != b->node_count || a->volume_count != b->volume_count ||
+	    strcmp(a->why, b->why) != 0)
 		return false;
 	for (unsigned i = 0; i < a->node_count; i++)
-		if (strcmp(a->nodes[i].node, b->nodes[i].node) != 0 || strcmp(a->nodes[i].why, b->nodes[i].why) != 0)
+		if (strcmp(a->nodes[i].node, b->nodes[i].node) != 0 ||
+		    strcmp(a->nodes[i].why, b->nodes[i].why) != 0)
 			return false;
 	for (unsigned i = 0; i < a->volume_count; i++)
 		if (!is_same_volume(&a->volumes[i], &b->volumes[i]))

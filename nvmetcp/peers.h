@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peers - what the other nodes say of the volumes that they have, as fmoved of this node passes it on. Plain data, of
- * strangers: it can only make us refuse. One thread.
+ * peers - what the other nodes say of the volumes that they have, as fmoved of this node passes it
+ * on. Plain data, of strangers: it can only make us refuse. One thread.
  */
 #ifndef FM_NVMETCP_PEERS_H
 #define FM_NVMETCP_PEERS_H
@@ -14,12 +14,13 @@
 #define FM_PEER_NAME_MAX 64
 #define FM_PEERS_WHY_MAX 256
 #define FM_PEERS_NODES_MAX 256
-#define FM_PEERS_EACH_MAX 256		/* volumes in one answer of one node; fmoved passes on no more */
+/* volumes in one answer of one node; fmoved passes on no more */
+#define FM_PEERS_EACH_MAX 256
 #define FM_PEERS_VOLUMES_MAX 4096	/* of all nodes, that are kept */
 
 /*
- * What the node is to targets, among its volumes: who does not know that takes it for one more that is none of its own. Its wwid is
- * fm_peers_host(), its name FM_PEER_HOST; the rest says nothing.
+ * What the node is to targets, among its volumes: who does not know that takes it for one more that
+ * is none of its own. Its wwid is fm_peers_host(), its name FM_PEER_HOST; the rest says nothing.
  */
 #define FM_PEER_HOST "host"
 #define FM_PEER_HOST_SUBSYSTEM "fmove:host"
@@ -33,7 +34,8 @@ struct fm_peer_volume {
 	bool is_mounted;		/* or about to be */
 	bool is_read_write;
 	bool is_sealed;			/* by that node, the writer */
-	uint64_t epoch;			/* the writer: of the last seal; a reader: of what it has mounted */
+	/* the writer: of the last seal; a reader: of what it has mounted */
+	uint64_t epoch;
 	bool is_stale;			/* it does not answer now: this is what it said last */
 };
 
@@ -52,9 +54,10 @@ struct fm_peers {
 };
 
 /*
- * One "volumes" event of fmove-api(7). A node that says what makes no sense, or more than FM_PEERS_EACH_MAX, has said nothing: it is as one
- * that does not answer, and the others are not concerned. -EBADMSG: it is no such event; -E2BIG: too many nodes; -ENOMEM. Nothing of it is
- * taken then.
+ * One "volumes" event of fmove-api(7). A node that says what makes no sense, or more than
+ * FM_PEERS_EACH_MAX, has said nothing: it is as one that does not answer, and the others are not
+ * concerned. -EBADMSG: it is no such event; -E2BIG: too many nodes; -ENOMEM. Nothing of it is taken
+ * then.
  */
 int fm_peers_add(struct fm_peers *peers, const json_t *event);
 
@@ -66,23 +69,26 @@ void fm_peers_host(const char *host_id, char out[static FM_PEER_HOST_LEN + 1]);
 bool fm_peers_is_host(const struct fm_peers *peers, const char *node, const char *host);
 
 /* Drops what is said of volumes that are not wanted. */
-void fm_peers_filter(struct fm_peers *peers, bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume), const void *ctx);
+void fm_peers_filter(struct fm_peers *peers,
+		     bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume),
+		     const void *ctx);
 
 /*
- * Each node has its share of FM_PEERS_VOLUMES_MAX, so that none can use up what others need: one that says more is as one that does not
- * answer.
+ * Each node has its share of FM_PEERS_VOLUMES_MAX, so that none can use up what others need: one
+ * that says more is as one that does not answer.
  */
 void fm_peers_share(struct fm_peers *peers);
 
 /*
- * Of nodes that do not answer now, also of those that are not listed, what they said before is kept, as stale. -ENOMEM,
- * -E2BIG: some of it is lost.
+ * Of nodes that do not answer now, also of those that are not listed, what they said before is
+ * kept, as stale. -ENOMEM, -E2BIG: some of it is lost.
  */
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
 /*
- * All that was said, as an object with an event for each node, for a file; NULL: no memory. And what such a file has: said
- * before, so all of it is stale, and no node is listed; peers is zeroed. -EBADMSG, -E2BIG, -ENOMEM: some of it is not there.
+ * All that was said, as an object with an event for each node, for a file; NULL: no memory. And
+ * what such a file has: said before, so all of it is stale, and no node is listed; peers is zeroed.
+ * -EBADMSG, -E2BIG, -ENOMEM: some of it is not there.
  */
 json_t *fm_peers_write(const struct fm_peers *peers);
 int fm_peers_read(struct fm_peers *peers, const json_t *kept);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan - see plan.h. First what is there is sorted into what concerns the volume (struct scene), then one function for
- * each thing that may be missing says a step, or nothing, and the next is asked.
+ * plan - see plan.h. First what is there is sorted into what concerns the volume (struct scene),
+ * then one function for each thing that may be missing says a step, or nothing, and the next is
+ * asked.
  */
 #include "nvmetcp/plan.h"
 
@@ -20,13 +21,15 @@ struct scene {
 	const struct fm_inventory *inv;
 	const struct fm_mounts *mounts;
 	const struct fm_mount *there;	/* the topmost at the mount point; NULL: none */
-	int path[FM_VOLUME_PATHS_MAX];	/* by address: its controller, index into the inventory; -1: none */
+	/* by address: its controller, index into the inventory; -1: none */
+	int path[FM_VOLUME_PATHS_MAX];
 	struct fm_plan *plan;
 };
 
 /* ---- saying it ---- */
 
-static bool say(const struct scene *s, enum fm_plan_step step, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static bool say(const struct scene *s, enum fm_plan_step step, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Always true: there is a step. Names may hold anything; it must not reach a terminal as it is. */
 static bool say(const struct scene *s, enum fm_plan_step step, const char *fmt, ...)
@@ -50,7 +53,8 @@ static bool wants_mount(const struct scene *s)
 
 /* ---- controllers ---- */
 
-/* One address has several spellings: fd00::1 and FD00:0::1. A scope (%eth0) is compared as it is. */
+/* One address has several spellings: fd00::1 and FD00:0::1. A scope (%eth0) is compared as it
+ * is. */
 static bool is_same_host(const char *a, const char *b)
 {
 	size_t len_a = strcspn(a, "%"), len_b = strcspn(b, "%");
@@ -90,9 +94,10 @@ static bool is_named_owned(const struct scene *s, const struct fm_inv_controller
 }
 
 /*
- * Whether the controller leads to the volume's subsystem, as the volume's host. One that is connecting may not know its
- * subsystem's name (some kernels say "(efault)"); then our own word for it and its address are enough. What tells most of
- * them apart is looked at first: an idle supervisor asks this more often than anything else.
+ * Whether the controller leads to the volume's subsystem, as the volume's host. One that is
+ * connecting may not know its subsystem's name (some kernels say "(efault)"); then our own word for
+ * it and its address are enough. What tells most of them apart is looked at first: an idle
+ * supervisor asks this more often than anything else.
  */
 static bool is_of_volume(const struct scene *s, const struct fm_inv_controller *c)
 {
@@ -100,7 +105,8 @@ static bool is_of_volume(const struct scene *s, const struct fm_inv_controller *
 
 	if (is_known && strcmp(c->subsysnqn, s->pv->volume->subsystem) != 0)
 		return false;
-	if (strcmp(c->transport, "tcp") != 0 || (c->hostnqn[0] && strcmp(c->hostnqn, s->pv->host_nqn) != 0))
+	if (strcmp(c->transport, "tcp") != 0 ||
+	    (c->hostnqn[0] && strcmp(c->hostnqn, s->pv->host_nqn) != 0))
 		return false;
 	return is_known || (is_named_owned(s, c) && is_at_any(s, c));
 }
@@ -121,7 +127,8 @@ static bool is_going(const struct fm_inv_controller *c)
 	return strncmp(c->state, "deleting", 8) == 0 || strcmp(c->state, "dead") == 0;
 }
 
-/* The controller of an address: a live one if there is any, else one that comes, else one that goes. -1: none. */
+/* The controller of an address: a live one if there is any, else one that comes, else one that
+ * goes. -1: none. */
 static int find_path(const struct scene *s, unsigned address)
 {
 	int best = -1, best_rank = 0;
@@ -138,7 +145,8 @@ static int find_path(const struct scene *s, unsigned address)
 	return best;
 }
 
-/* No namespace behind it may be the volume's. Others of the subsystem do not count, and of a part of it nothing can be said. */
+/* No namespace behind it may be the volume's. Others of the subsystem do not count, and of a part
+ * of it nothing can be said. */
 static bool is_blind(const struct scene *s, int controller)
 {
 	char why[FM_IDENTITY_WHY_MAX];
@@ -146,7 +154,8 @@ static bool is_blind(const struct scene *s, int controller)
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
 
-		if (fm_inventory_is_path(ns, controller) && fm_identity_check(s->pv->volume, ns, why) != FM_IDENTITY_OTHER)
+		if (fm_inventory_is_path(ns, controller) &&
+		    fm_identity_check(s->pv->volume, ns, why) != FM_IDENTITY_OTHER)
 			return false;
 	}
 	return !s->inv->is_cut;
@@ -195,18 +204,21 @@ static bool is_usable(const struct scene *s, const struct fm_inv_namespace *ns)
 
 static bool is_mounted_there(const struct scene *s, const struct fm_inv_namespace *ns)
 {
-	return s->there && ns->dev != 0 && s->there->dev == ns->dev && strcmp(s->there->root, "/") == 0;
+	return s->there && ns->dev != 0 && s->there->dev == ns->dev &&
+	       strcmp(s->there->root, "/") == 0;
 }
 
-/* Without native multipath one namespace is a device for each path: the one in use, else one that can be used. */
+/* Without native multipath one namespace is a device for each path: the one in use, else one that
+ * can be used. */
 static int rank_of(const struct scene *s, const struct fm_inv_namespace *ns)
 {
 	return is_mounted_there(s, ns) ? 3 : is_usable(s, ns) ? 2 : 1;
 }
 
 /*
- * Devices of one namespace, one for each path where there is no native multipath. A number alone does not say so: two targets
- * that call their subsystems the same are one to the kernel, and private namespaces in it may have one number.
+ * Devices of one namespace, one for each path where there is no native multipath. A number alone
+ * does not say so: two targets that call their subsystems the same are one to the kernel, and
+ * private namespaces in it may have one number.
  */
 static bool is_same_namespace(const struct fm_inv_namespace *a, const struct fm_inv_namespace *b)
 {
@@ -216,7 +228,8 @@ static bool is_same_namespace(const struct fm_inv_namespace *a, const struct fm_
 struct candidates {
 	int best, best_rank;
 	int unknown, other;		/* -1: none */
-	int second;			/* another namespace than best, where the volume does not tell them apart */
+	/* another namespace than best, where the volume does not tell them apart */
+	int second;
 	char unknown_why[FM_IDENTITY_WHY_MAX], other_why[FM_IDENTITY_WHY_MAX];
 };
 
@@ -271,15 +284,18 @@ static bool is_partition_of(const struct fm_inv_namespace *ns, const struct fm_m
 	return false;
 }
 
-/* Mounted of this namespace, or of a partition of it, where it is not the supervisor's business. NULL: nowhere. */
-static const struct fm_mount *mounted_elsewhere(const struct scene *s, const struct fm_inv_namespace *ns)
+/* Mounted of this namespace, or of a partition of it, where it is not the supervisor's business.
+ * NULL: nowhere. */
+static const struct fm_mount *mounted_elsewhere(const struct scene *s,
+						const struct fm_inv_namespace *ns)
 {
 	size_t len = strlen(ns->name);
 
 	for (size_t i = 0; i < s->mounts->count; i++) {
 		const struct fm_mount *m = &s->mounts->mounts[i];
 		const char *name = strncmp(m->source, "/dev/", 5) == 0 ? m->source + 5 : "";
-		bool is_partition = strncmp(name, ns->name, len) == 0 && name[len] == 'p' && isdigit((unsigned char)name[len + 1]);
+		bool is_partition = strncmp(name, ns->name, len) == 0 && name[len] == 'p' &&
+				    isdigit((unsigned char)name[len + 1]);
 
 		if (is_partition || is_partition_of(ns, m) ||
 		    (ns->dev != 0 && m->dev == ns->dev && !is_our_mount(s, m)))
@@ -288,8 +304,10 @@ static const struct fm_mount *mounted_elsewhere(const struct scene *s, const str
 	return NULL;
 }
 
-/* The same by any of its devices: mounted through two of them at once it would be written by two, on this very machine. */
-static const struct fm_mount *any_device_elsewhere(const struct scene *s, const struct fm_inv_namespace *ns, const char **device)
+/* The same by any of its devices: mounted through two of them at once it would be written by two,
+ * on this very machine. */
+static const struct fm_mount *
+any_device_elsewhere(const struct scene *s, const struct fm_inv_namespace *ns, const char **device)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
@@ -344,10 +362,12 @@ static bool is_namespace_source(const char *source)
 	return end > 0 && source[end] == '\0';
 }
 
-/* What is mounted at the mount point was a namespace, and the kernel has it no more: ctrl_loss_tmo, or an operator. */
+/* What is mounted at the mount point was a namespace, and the kernel has it no more: ctrl_loss_tmo,
+ * or an operator. */
 static bool is_gone(const struct scene *s)
 {
-	if (!s->there || s->inv->is_cut || strcmp(s->there->root, "/") != 0 || !is_namespace_source(s->there->source))
+	if (!s->there || s->inv->is_cut || strcmp(s->there->root, "/") != 0 ||
+	    !is_namespace_source(s->there->source))
 		return false;
 	for (unsigned i = 0; i < s->inv->namespace_count; i++)
 		if (s->inv->namespaces[i].dev == s->there->dev)
@@ -358,7 +378,8 @@ static bool is_gone(const struct scene *s)
 static bool is_any_of_ours_there(const struct scene *s)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++)
-		if (is_in_subsystem(s, &s->inv->namespaces[i]) && is_mounted_there(s, &s->inv->namespaces[i]))
+		if (is_in_subsystem(s, &s->inv->namespaces[i]) &&
+		    is_mounted_there(s, &s->inv->namespaces[i]))
 			return true;
 	return false;
 }
@@ -369,7 +390,8 @@ static bool step_gone(const struct scene *s)
 
 	if (!is_gone(s))
 		return false;
-	return say(s, FM_STEP_UNMOUNT, "the device of %s is gone", fm_path_show(s->there->point, &shown));
+	return say(s, FM_STEP_UNMOUNT, "the device of %s is gone",
+		   fm_path_show(s->there->point, &shown));
 }
 
 static bool step_foreign(const struct scene *s)
@@ -378,8 +400,11 @@ static bool step_foreign(const struct scene *s)
 
 	if (!wants_mount(s) || !s->there || is_any_of_ours_there(s))
 		return false;
-	return say(s, FM_STEP_REFUSE, "something else is mounted at %.80s: %.60s, %.15s; unmount it or choose another mount point",
-		   fm_path_show(s->there->point, &point), fm_path_show(s->there->source, &source), s->there->fs_type);
+	return say(s, FM_STEP_REFUSE,
+		   "something else is mounted at %.80s: %.60s, %.15s; unmount it or choose another "
+		   "mount point",
+		   fm_path_show(s->there->point, &point), fm_path_show(s->there->source, &source),
+		   s->there->fs_type);
 }
 
 /* Which namespace it is; a step only if that cannot be said. */
@@ -397,13 +422,18 @@ static bool step_namespace(const struct scene *s)
 	if (found.unknown >= 0 && found.best_rank < 3 && !fm_identity_is_named(s->pv->volume))
 		return false;
 	if (found.second >= 0 && found.best_rank < 3)
-		return say(s, FM_STEP_REFUSE, "%.80s has several namespaces (%u: %.48s, %u: %.48s); say which: namespace, uuid or nguid",
-			   s->pv->volume->subsystem, ns[found.best].nsid, ns[found.best].wwid, ns[found.second].nsid,
-			   ns[found.second].wwid);
-	/* Mounted is another one of them, with the same names or none: it would be taken for the volume. */
+		return say(s, FM_STEP_REFUSE,
+			   "%.80s has several namespaces (%u: %.48s, %u: %.48s); say which: "
+			   "namespace, uuid or nguid",
+			   s->pv->volume->subsystem, ns[found.best].nsid, ns[found.best].wwid,
+			   ns[found.second].nsid, ns[found.second].wwid);
+	/* Mounted is another one of them, with the same names or none: it would be taken for the
+	 * volume. */
 	if (s->there && is_any_of_ours_there(s) && !is_mounted_there(s, &ns[found.best]))
-		return say(s, FM_STEP_REFUSE, "%.*s; it is mounted, unmount it", FM_PLAN_WHY_MAX - 40,
-			   found.other >= 0 ? found.other_why : "another namespace of the subsystem is there");
+		return say(s, FM_STEP_REFUSE, "%.*s; it is mounted, unmount it",
+			   FM_PLAN_WHY_MAX - 40,
+			   found.other >= 0 ? found.other_why
+					    : "another namespace of the subsystem is there");
 	s->plan->ns = found.best;
 	return false;
 }
@@ -425,7 +455,9 @@ static bool step_mounted(const struct scene *s)
 	if (!plan->is_read_write && s->pv->leave_why)
 		return say(s, FM_STEP_UNMOUNT, "%.200s", s->pv->leave_why);
 	if (!plan->is_read_write && s->pv->is_writable)
-		return say(s, FM_STEP_UNMOUNT, "it is mounted read-only and is to be read-write: a file system does that after an error");
+		return say(s, FM_STEP_UNMOUNT,
+			   "it is mounted read-only and is to be read-write: a file system does "
+			   "that after an error");
 	return false;
 }
 
@@ -440,29 +472,34 @@ static bool step_mount(const struct scene *s)
 		return false;
 	elsewhere = any_device_elsewhere(s, &s->inv->namespaces[s->plan->ns], &device);
 	if (elsewhere)
-		return say(s, FM_STEP_REFUSE, "%.31s is mounted at %.120s, by somebody else; unmount it there", device,
+		return say(s, FM_STEP_REFUSE,
+			   "%.31s is mounted at %.120s, by somebody else; unmount it there", device,
 			   fm_path_show(elsewhere->point, &shown));
 	held = held_by_device(s, &s->inv->namespaces[s->plan->ns]);
 	if (held)
 		return say(s, FM_STEP_REFUSE,
-			   "%.31s is in use by %.31s, which is made of it or of a partition of it: a "
-			   "volume is a whole namespace; take that away (vgchange -an, mdadm --stop)",
+			   "%.31s is in use by %.31s, which is made of it or of a partition of it: "
+			   "a volume is a whole namespace; take that away (vgchange -an, mdadm "
+			   "--stop)",
 			   held->name, held->holder);
 	mapped = mapped_device(s, &s->inv->namespaces[s->plan->ns]);
 	if (mapped)
-		return say(s, FM_STEP_REFUSE,
-			   "multipathd has taken %.31s (%.31s), so it cannot be mounted: leave it out "
-			   "in multipath.conf (blacklist), then multipath -f %.31s", mapped->name,
-			   mapped->mapper, mapped->mapper);
+		return say(
+			s, FM_STEP_REFUSE,
+			"multipathd has taken %.31s (%.31s), so it cannot be mounted: leave it out "
+			"in multipath.conf (blacklist), then multipath -f %.31s",
+			mapped->name, mapped->mapper, mapped->mapper);
 	if (s->pv->is_mount_held || !is_usable(s, &s->inv->namespaces[s->plan->ns]))
 		return false;
 	return say(s, FM_STEP_MOUNT, "%.31s", s->inv->namespaces[s->plan->ns].name);
 }
 
-/* Data would go that way, also over the multipath device. What is mounted stays: to unmount it would not take back what went. */
+/* Data would go that way, also over the multipath device. What is mounted stays: to unmount it
+ * would not take back what went. */
 static bool step_unfit(const struct scene *s)
 {
-	return !s->plan->is_mounted && s->pv->unfit_why && say(s, FM_STEP_REFUSE, "%s", s->pv->unfit_why);
+	return !s->plan->is_mounted && s->pv->unfit_why &&
+	       say(s, FM_STEP_REFUSE, "%s", s->pv->unfit_why);
 }
 
 static bool is_held(const struct scene *s, unsigned address)
@@ -477,7 +514,8 @@ static bool step_connect(const struct scene *s)
 		if (s->path[i] >= 0 || is_held(s, i))
 			continue;
 		s->plan->address = (int)i;
-		return say(s, FM_STEP_CONNECT, "%.120s:%.15s", s->pv->address[i].host, s->pv->address[i].port);
+		return say(s, FM_STEP_CONNECT, "%.120s:%.15s", s->pv->address[i].host,
+			   s->pv->address[i].port);
 	}
 	return false;
 }
@@ -485,18 +523,25 @@ static bool step_connect(const struct scene *s)
 static bool step_await_paths(const struct scene *s)
 {
 	if (s->pv->address_count == 0)
-		return say(s, FM_STEP_WAIT, s->pv->volume->is_discovered ? "discovery has not found %.120s yet" :
-									   "the address of %.120s is not resolved yet",
+		return say(s, FM_STEP_WAIT,
+			   s->pv->volume->is_discovered ? "discovery has not found %.120s yet"
+							: "the address of %.120s "
+							  "is not resolved yet",
 			   s->pv->volume->subsystem);
 	for (unsigned i = 0; i < s->pv->address_count; i++) {
 		const struct fm_volume_address *a = &s->pv->address[i];
 		int path = s->path[i];
 
 		if (path < 0)
-			return say(s, FM_STEP_WAIT, "%.120s:%.15s could not be connected and is tried again", a->host, a->port);
+			return say(s, FM_STEP_WAIT,
+				   "%.120s:%.15s could not be connected and is tried again",
+				   a->host, a->port);
 		if (!is_live(&s->inv->controllers[path]))
-			return say(s, FM_STEP_WAIT, "%.31s (%.120s:%.15s) is %.31s", s->inv->controllers[path].name, a->host, a->port,
-				   s->inv->controllers[path].state[0] ? s->inv->controllers[path].state : "new");
+			return say(s, FM_STEP_WAIT, "%.31s (%.120s:%.15s) is %.31s",
+				   s->inv->controllers[path].name, a->host, a->port,
+				   s->inv->controllers[path].state[0]
+					   ? s->inv->controllers[path].state
+					   : "new");
 	}
 	return false;
 }
@@ -509,16 +554,19 @@ static bool step_await_namespace(const struct scene *s)
 		find_candidates(s, &found);
 		if (found.unknown >= 0)
 			return say(s, FM_STEP_WAIT, "%.*s", FM_PLAN_WHY_MAX - 1, found.unknown_why);
-		return say(s, FM_STEP_WAIT, "%.180s has no namespace for this host yet", s->pv->volume->subsystem);
+		return say(s, FM_STEP_WAIT, "%.180s has no namespace for this host yet",
+			   s->pv->volume->subsystem);
 	}
 	if (!wants_mount(s) || s->plan->is_mounted)
 		return false;
 	if (!is_usable(s, &s->inv->namespaces[s->plan->ns]))
-		return say(s, FM_STEP_WAIT, "no path to %.31s can be used at present (ANA)", s->inv->namespaces[s->plan->ns].name);
+		return say(s, FM_STEP_WAIT, "no path to %.31s can be used at present (ANA)",
+			   s->inv->namespaces[s->plan->ns].name);
 	return say(s, FM_STEP_WAIT, "it could not be mounted and is tried again");
 }
 
-/* Whether a namespace that is mounted has no other path: without native multipath each path is a device of its own. */
+/* Whether a namespace that is mounted has no other path: without native multipath each path is a
+ * device of its own. */
 static bool is_last_path(const struct scene *s, int controller)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
@@ -540,28 +588,33 @@ static bool is_path_of_any(const struct scene *s, int controller)
 }
 
 /*
- * Ours, and not the path of any address: left from another configuration, or made twice. Only when nothing else is missing.
- * Whether it is ours comes first: hardly any is, and to ask each for its path would take most of an idle supervisor's time.
+ * Ours, and not the path of any address: left from another configuration, or made twice. Only when
+ * nothing else is missing. Whether it is ours comes first: hardly any is, and to ask each for its
+ * path would take most of an idle supervisor's time.
  */
 static bool step_surplus(const struct scene *s)
 {
 	for (unsigned i = 0; i < s->inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &s->inv->controllers[i];
 
-		if (!is_owned(s, c) || is_going(c) || is_path_of_any(s, (int)i) || is_last_path(s, (int)i))
+		if (!is_owned(s, c) || is_going(c) || is_path_of_any(s, (int)i) ||
+		    is_last_path(s, (int)i))
 			continue;
 		s->plan->controller = (int)i;
-		return say(s, FM_STEP_DISCONNECT, "%.31s (%.63s:%.15s) is no path of it any more", c->name, c->traddr, c->trsvcid);
+		return say(s, FM_STEP_DISCONNECT, "%.31s (%.63s:%.15s) is no path of it any more",
+			   c->name, c->traddr, c->trsvcid);
 	}
 	return false;
 }
 
 /* Taken down, a device that is in use somewhere would take that mount with it. */
-static const struct fm_mount *use_of_controller(const struct scene *s, int controller, const char **device)
+static const struct fm_mount *use_of_controller(const struct scene *s, int controller,
+						const char **device)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
-		const struct fm_mount *use = fm_inventory_is_path(ns, controller) ? mounted_elsewhere(s, ns) : NULL;
+		const struct fm_mount *use =
+			fm_inventory_is_path(ns, controller) ? mounted_elsewhere(s, ns) : NULL;
 
 		*device = ns->name;
 		if (use)
@@ -583,14 +636,16 @@ static bool step_disconnect(const struct scene *s)
 			continue;
 		use = use_of_controller(s, (int)i, &device);
 		if (use)
-			return say(s, FM_STEP_REFUSE, "%.31s is mounted at %.120s, by somebody else; unmount it there", device,
-				   fm_path_show(use->point, &shown));
+			return say(s, FM_STEP_REFUSE,
+				   "%.31s is mounted at %.120s, by somebody else; unmount it there",
+				   device, fm_path_show(use->point, &shown));
 		s->plan->controller = (int)i;
 		return say(s, FM_STEP_DISCONNECT, "%.31s", c->name);
 	}
 	for (unsigned i = 0; i < s->inv->controller_count; i++)
 		if (is_owned(s, &s->inv->controllers[i]))
-			return say(s, FM_STEP_WAIT, "%.31s is %.31s", s->inv->controllers[i].name, s->inv->controllers[i].state);
+			return say(s, FM_STEP_WAIT, "%.31s is %.31s", s->inv->controllers[i].name,
+				   s->inv->controllers[i].state);
 	return false;
 }
 
@@ -600,7 +655,8 @@ static void plan_down(const struct scene *s)
 
 	find_candidates(s, &found);
 	s->plan->ns = found.best;
-	s->plan->is_mounted = found.best >= 0 && is_mounted_there(s, &s->inv->namespaces[found.best]);
+	s->plan->is_mounted =
+		found.best >= 0 && is_mounted_there(s, &s->inv->namespaces[found.best]);
 	s->plan->is_read_write = s->plan->is_mounted && !s->there->is_read_only;
 	if (is_any_of_ours_there(s))
 		say(s, FM_STEP_UNMOUNT, "it is to be down");
@@ -620,8 +676,8 @@ static void plan_up(const struct scene *s)
 			return;
 }
 
-void fm_plan_make(const struct fm_plan_volume *pv, const struct fm_inventory *inv, const struct fm_mounts *mounts,
-		  struct fm_plan *plan)
+void fm_plan_make(const struct fm_plan_volume *pv, const struct fm_inventory *inv,
+		  const struct fm_mounts *mounts, struct fm_plan *plan)
 {
 	struct scene s = { .pv = pv, .inv = inv, .mounts = mounts, .plan = plan };
 

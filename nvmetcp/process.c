@@ -15,7 +15,8 @@
 
 #include "mover/base/err.h"
 
-#define STAT_MAX 1024			/* a name of 15 and 51 numbers; the user stands near the top of "status" */
+/* a name of 15 and 51 numbers; the user stands near the top of "status" */
+#define STAT_MAX 1024
 
 /* What /proc/PID/stat says. */
 struct stat_line {
@@ -34,8 +35,10 @@ static int parse_stat(char *text, struct stat_line *out)
 		return -EBADMSG;
 	*end = '\0';
 	(void)snprintf(out->name, sizeof(out->name), "%s", name + 1);
-	if (sscanf(end + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &out->state, &parent,
-		   &out->start) != 3)
+	if (sscanf(end + 1,
+		   " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		   "%" SCNu64,
+		   &out->state, &parent, &out->start) != 3)
 		return -EBADMSG;
 	out->parent = parent;
 	return 0;
@@ -67,8 +70,8 @@ static int read_stat(const char *root, pid_t pid, struct stat_line *out)
 }
 
 /*
- * Who started it. Its files in /proc are root's, too, where it wants no dumps, and one that runs a set-user-ID program has root's rights:
- * either can be had, with any name, by everybody.
+ * Who started it. Its files in /proc are root's, too, where it wants no dumps, and one that runs a
+ * set-user-ID program has root's rights: either can be had, with any name, by everybody.
  */
 static bool may_be_ours(const char *root, pid_t pid)
 {
@@ -115,7 +118,8 @@ static bool may_be_stray(const char *root, pid_t pid, const char *name, pid_t pa
 
 	if (ret == -ENOENT || ret == -ESRCH)
 		return false;
-	return ret < 0 || (strcmp(is.name, name) == 0 && is.parent != parent && !has_ended(&is) && may_be_ours(root, pid));
+	return ret < 0 || (strcmp(is.name, name) == 0 && is.parent != parent && !has_ended(&is) &&
+			   may_be_ours(root, pid));
 }
 
 bool fm_process_may_stray(const char *root, const char *name, pid_t parent)
@@ -130,7 +134,8 @@ bool fm_process_may_stray(const char *root, const char *name, pid_t parent)
 	if (!dir)
 		return true;
 	for (errno = 0; !is_there && (entry = readdir(dir)); errno = 0)
-		is_there = isdigit((unsigned char)entry->d_name[0]) && may_be_stray(root, (pid_t)atoi(entry->d_name), name, parent);
+		is_there = isdigit((unsigned char)entry->d_name[0]) &&
+			   may_be_stray(root, (pid_t)atoi(entry->d_name), name, parent);
 	is_there = is_there || errno != 0;
 	closedir(dir);
 	return is_there;

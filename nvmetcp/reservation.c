@@ -42,8 +42,10 @@ enum fm_reservation_status fm_reservation_status(int ret)
 		return FM_RESERVATION_CONFLICT;
 	if ((ret & PR_PATH_FAILED) || FM_NVME_IS_PATH_ERROR(nvme))
 		return FM_RESERVATION_NO_PATH;
-	/* An invalid field of NVMe and an I/O error of the block layer have the same number, but for a bit. */
-	if (nvme == FM_NVME_INVALID_OPCODE || (nvme == FM_NVME_INVALID_FIELD && (ret & NVME_DO_NOT_RETRY)))
+	/* An invalid field of NVMe and an I/O error of the block layer have the same number, but
+	 * for a bit. */
+	if (nvme == FM_NVME_INVALID_OPCODE ||
+	    (nvme == FM_NVME_INVALID_FIELD && (ret & NVME_DO_NOT_RETRY)))
 		return FM_RESERVATION_NOT_OFFERED;
 	return FM_RESERVATION_FAILED;
 }
@@ -59,7 +61,8 @@ static int fail(int ret, const char *what, struct fm_err *err)
 {
 	if (fm_reservation_status(ret) == FM_RESERVATION_NO_PATH)
 		return fm_err_set(err, -EAGAIN, "%s: the target was not reached", what);
-	return ret < 0 ? fm_err_sys(err, ret, "%s", what) : fm_err_set(err, -EIO, "%s: the device answers 0x%x", what, (unsigned)ret);
+	return ret < 0 ? fm_err_sys(err, ret, "%s", what)
+		       : fm_err_set(err, -EIO, "%s: the device answers 0x%x", what, (unsigned)ret);
 }
 
 /* ---- the steps ---- */
@@ -67,7 +70,8 @@ static int fail(int ret, const char *what, struct fm_err *err)
 /* Of what is no NVMe the first command tells. */
 static int is_offered(int fd, struct fm_err *err)
 {
-	int ret = fm_nvme_offers(fd, FM_NVME_IDENTIFY_NAMESPACE, RESCAP, RESCAP_WRITE_EXCLUSIVE, err);
+	int ret =
+		fm_nvme_offers(fd, FM_NVME_IDENTIFY_NAMESPACE, RESCAP, RESCAP_WRITE_EXCLUSIVE, err);
 
 	return ret == -ENOTTY ? 1 : ret;
 }
@@ -89,8 +93,10 @@ static int leave(int fd, uint64_t key)
 {
 	struct pr_registration r = { .old_key = key };
 	uint64_t keys[2] = { htole64(key) };	/* the present one; the new one is none */
-	struct nvme_passthru_cmd cmd = { .opcode = RESERVATION_REGISTER, .cdw10 = UNREGISTER, .addr = (uintptr_t)keys,
-					 .data_len = sizeof(keys) };
+	struct nvme_passthru_cmd cmd = {.opcode = RESERVATION_REGISTER,
+					.cdw10 = UNREGISTER,
+					.addr = (uintptr_t)keys,
+					.data_len = sizeof(keys)};
 	int status, ret = fm_nvme_command(fd, false, &cmd, "unregister", &status, NULL);
 
 	if (ret == -ENOTTY)
@@ -100,7 +106,8 @@ static int leave(int fd, uint64_t key)
 
 /* ---- who has it ---- */
 
-bool fm_reservation_holder(const uint8_t *report, size_t len, char out[static FM_RESERVATION_HOLDER_MAX])
+bool fm_reservation_holder(const uint8_t *report, size_t len,
+			   char out[static FM_RESERVATION_HOLDER_MAX])
 {
 	enum { HEADER = 64, ENTRY = 64, COUNT = 5, STATUS = 2, HAS_IT = 0x01, HOST_ID = 16 };
 	size_t count = len >= HEADER ? report[COUNT] | (size_t)report[COUNT + 1] << 8 : 0;
@@ -113,7 +120,9 @@ bool fm_reservation_holder(const uint8_t *report, size_t len, char out[static FM
 		if (!(entry[STATUS] & HAS_IT))
 			continue;
 		for (unsigned b = 0; b < 16; b++)
-			to += sprintf(to, "%s%02x", b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "", entry[HOST_ID + b]);
+			to += sprintf(to, "%s%02x",
+				      b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "",
+				      entry[HOST_ID + b]);
 		return true;
 	}
 	return false;
@@ -123,14 +132,20 @@ bool fm_reservation_holder(const uint8_t *report, size_t len, char out[static FM
 static int refuse(int fd, struct fm_err *err)
 {
 	uint8_t report[4096] = { 0 };
-	struct nvme_passthru_cmd cmd = { .opcode = RESERVATION_REPORT, .cdw10 = sizeof(report) / 4 - 1, .cdw11 = EXTENDED,
-					 .addr = (uintptr_t)report, .data_len = sizeof(report) };
+	struct nvme_passthru_cmd cmd = {.opcode = RESERVATION_REPORT,
+					.cdw10 = sizeof(report) / 4 - 1,
+					.cdw11 = EXTENDED,
+					.addr = (uintptr_t)report,
+					.data_len = sizeof(report)};
 	char holder[FM_RESERVATION_HOLDER_MAX] = "";
 
 	if (fm_nvme_command(fd, false, &cmd, "ask who has it reserved", NULL, NULL) == 0)
 		(void)fm_reservation_holder(report, sizeof(report), holder);
-	return fm_err_set(err, -EBADE, "the target keeps it reserved for another host%s%s: unmount it there (fmove nvme down); should "
-			  "that host be gone for good, see RESERVATIONS in fmove-nvme(1)", holder[0] ? ", host id " : "", holder);
+	return fm_err_set(err, -EBADE,
+			  "the target keeps it reserved for another host%s%s: unmount it there "
+			  "(fmove nvme down); should "
+			  "that host be gone for good, see RESERVATIONS in fmove-nvme(1)",
+			  holder[0] ? ", host id " : "", holder);
 }
 
 /* ---- public ---- */
@@ -141,8 +156,9 @@ int fm_reservation_key(const char *host_id, uint64_t *key, struct fm_err *err)
 	unsigned p[4];
 	int end = 0;
 
-	if (sscanf(host_id, "%8x-%4x-%4x-%4x-%12" SCNx64 "%n", &p[0], &p[1], &p[2], &p[3], &half[1], &end) != 5 || end != 36 ||
-	    host_id[end])
+	if (sscanf(host_id, "%8x-%4x-%4x-%4x-%12" SCNx64 "%n", &p[0], &p[1], &p[2], &p[3], &half[1],
+		   &end) != 5 ||
+	    end != 36 || host_id[end])
 		return fm_err_set(err, -EINVAL, "the host's id \"%.40s\" is no UUID", host_id);
 	half[0] = (uint64_t)p[0] << 32 | p[1] << 16 | p[2];
 	half[1] |= (uint64_t)p[3] << 48;
@@ -176,9 +192,9 @@ int fm_reservation_take(int fd, uint64_t key, struct fm_err *err)
 }
 
 /*
- * Who has it and is no longer known has it no longer. IOC_PR_RELEASE is left out: before a mend of 2022 the kernel sent a command
- * that some targets refuse. A conflict: this host is not known there, so there was none. What is
- * no NVMe may know nothing of all this.
+ * Who has it and is no longer known has it no longer. IOC_PR_RELEASE is left out: before a mend of
+ * 2022 the kernel sent a command that some targets refuse. A conflict: this host is not known
+ * there, so there was none. What is no NVMe may know nothing of all this.
  */
 int fm_reservation_release(int fd, uint64_t key, struct fm_err *err)
 {
@@ -189,7 +205,8 @@ int fm_reservation_release(int fd, uint64_t key, struct fm_err *err)
 		return ret;
 	said = leave(fd, key);
 	status = fm_reservation_status(said);
-	if (said == 0 || status == FM_RESERVATION_CONFLICT || (said < 0 && status == FM_RESERVATION_NOT_OFFERED))
+	if (said == 0 || status == FM_RESERVATION_CONFLICT ||
+	    (said < 0 && status == FM_RESERVATION_NOT_OFFERED))
 		return 0;
 	return fail(said, "give the reservation back", err);
 }

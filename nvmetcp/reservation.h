@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reservation - a device that its target keeps for the one host that writes to it, where the target offers that: a write of
- * any other host fails there, whatever that host believes. Others may read.
+ * reservation - a device that its target keeps for the one host that writes to it, where the target
+ * offers that: a write of any other host fails there, whatever that host believes. Others may read.
  *
- * By the kernel's interface for all block devices that have persistent reservations (linux/pr.h). The key is the beginning of
- * the host's id, so a host finds its own reservation again after a crash, and people see in `nvme resv-report` whose it is.
- * Nothing here takes a reservation away from another host. Needs CAP_SYS_ADMIN. Blocking: for a helper process.
+ * By the kernel's interface for all block devices that have persistent reservations (linux/pr.h).
+ * The key is the beginning of the host's id, so a host finds its own reservation again after a
+ * crash, and people see in `nvme resv-report` whose it is. Nothing here takes a reservation away
+ * from another host. Needs CAP_SYS_ADMIN. Blocking: for a helper process.
  */
 #ifndef FM_NVMETCP_RESERVATION_H
 #define FM_NVMETCP_RESERVATION_H
@@ -20,8 +21,9 @@ struct fm_err;
 int fm_reservation_key(const char *host_id, uint64_t *key, struct fm_err *err);
 
 /*
- * For this host, by an open block device; again and again, it may have it already. 1: it has it; 0: the target does not offer
- * reservations, and nothing is changed. -EBADE: another host has it, err says which, if the target does; -errno.
+ * For this host, by an open block device; again and again, it may have it already. 1: it has it; 0:
+ * the target does not offer reservations, and nothing is changed. -EBADE: another host has it, err
+ * says which, if the target does; -errno.
  */
 int fm_reservation_take(int fd, uint64_t key, struct fm_err *err);
 
@@ -38,11 +40,14 @@ enum fm_reservation_status {
 	FM_RESERVATION_FAILED,
 };
 
-/* What an IOC_PR_* said: what ioctl() returned, or -errno. Kernels before 6.3 return the device's own status. */
+/* What an IOC_PR_* said: what ioctl() returned, or -errno. Kernels before 6.3 return the device's
+ * own status. */
 enum fm_reservation_status fm_reservation_status(int ret);
 
-/* The host id of who has it, from an NVMe reservation report (extended data structure). false: nobody, or it is cut; out is "" then. */
+/* The host id of who has it, from an NVMe reservation report (extended data structure). false:
+ * nobody, or it is cut; out is "" then. */
 #define FM_RESERVATION_HOLDER_MAX 37
-bool fm_reservation_holder(const uint8_t *report, size_t len, char out[static FM_RESERVATION_HOLDER_MAX]);
+bool fm_reservation_holder(const uint8_t *report, size_t len,
+			   char out[static FM_RESERVATION_HOLDER_MAX]);
 
 #endif

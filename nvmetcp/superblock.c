@@ -2,9 +2,9 @@
 /*
  * superblock - the first 4 KiB of a device, and what they tell.
  *
- * Offsets are from the start of the superblock, names those of the file systems' own headers (fs/ext4/ext4.h,
- * fs/xfs/libxfs/xfs_format.h, fs/erofs/erofs_fs.h). ext4 and erofs are little-endian, XFS is big-endian except for its
- * checksum.
+ * Offsets are from the start of the superblock, names those of the file systems' own headers
+ * (fs/ext4/ext4.h, fs/xfs/libxfs/xfs_format.h, fs/erofs/erofs_fs.h). ext4 and erofs are
+ * little-endian, XFS is big-endian except for its checksum.
  */
 #include "nvmetcp/superblock.h"
 
@@ -50,7 +50,8 @@ static void put_uuid(struct fm_superblock *out, const uint8_t *uuid)
 	if (memcmp(uuid, none, sizeof(none)) == 0)
 		return;
 	for (int i = 0; i < 16; i++)
-		to += snprintf(to, (size_t)(end - to), "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+		to += snprintf(to, (size_t)(end - to), "%s%02x",
+			       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
 /* At most len bytes, up to a NUL. */
@@ -63,11 +64,12 @@ static void put_label(struct fm_superblock *out, const uint8_t *label, size_t le
 	out->label[i] = '\0';
 }
 
-/* ------------------------------------------------------------------------------------------ ext2, ext3, ext4 */
+/* ----------------------------------------------------------------------------- ext2, ext3, ext4 */
 
 #define EXT_AT 1024
 #define EXT_MAGIC 0xef53u
-#define EXT_STATE_VALID 0x1u		/* s_state: unmounted cleanly; without a journal it is 0 while mounted */
+/* s_state: unmounted cleanly; without a journal it is 0 while mounted */
+#define EXT_STATE_VALID 0x1u
 #define EXT_STATE_ERROR 0x2u
 #define EXT_STATE_ORPHANS 0x4u
 #define EXT_COMPAT_JOURNAL 0x4u
@@ -104,10 +106,12 @@ static bool parse_ext(const uint8_t *bytes, struct fm_superblock *out)
 
 	if (le16(sb + 0x38) != EXT_MAGIC)
 		return false;
-	if (le32(sb + 0x4c) == 0)	/* s_rev_level 0, of 1993, has no features: what is there means nothing */
+	/* s_rev_level 0, of 1993, has no features: what is there means nothing */
+	if (le32(sb + 0x4c) == 0)
 		compat = incompat = ro_compat = 0;
-	is_clean = (state & EXT_STATE_VALID) && !(state & EXT_STATE_ORPHANS) && !(incompat & EXT_INCOMPAT_RECOVER) &&
-		   !(ro_compat & EXT_RO_COMPAT_ORPHANS) && le32(sb + 0xe8) == 0 /* s_last_orphan */;
+	is_clean = (state & EXT_STATE_VALID) && !(state & EXT_STATE_ORPHANS) &&
+		   !(incompat & EXT_INCOMPAT_RECOVER) && !(ro_compat & EXT_RO_COMPAT_ORPHANS) &&
+		   le32(sb + 0xe8) == 0 /* s_last_orphan */;
 	put_type(out, ext_type(compat, incompat, ro_compat), is_clean ? FM_CLEAN : FM_UNCLEAN);
 	put_uuid(out, sb + 0x68);
 	put_label(out, sb + 0x78, 16);
@@ -117,11 +121,12 @@ static bool parse_ext(const uint8_t *bytes, struct fm_superblock *out)
 	return true;
 }
 
-/* ---------------------------------------------------------------------------------------------------- XFS */
+/* ------------------------------------------------------------------------------------------ XFS */
 
 #define XFS_INCOMPAT_NEEDSREPAIR 0x10u
 
-/* Of a whole sector, taken with zeros where it stands itself. A sector larger than what we have is not checked. */
+/* Of a whole sector, taken with zeros where it stands itself. A sector larger than what we have is
+ * not checked. */
 static bool xfs_checksum_is_wrong(const uint8_t *sb)
 {
 	static const uint8_t zeros[4];
@@ -149,7 +154,7 @@ static bool parse_xfs(const uint8_t *sb, struct fm_superblock *out)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------- others */
+/* --------------------------------------------------------------------------------------- others */
 
 static bool parse_erofs(const uint8_t *bytes, struct fm_superblock *out)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * superblock - what file system is on a device, and whether mounting it read-only would write to it.
+ * superblock - what file system is on a device, and whether mounting it read-only would write to
+ * it.
  *
- * ext2 to ext4 and XFS are taken apart, because a rule depends on what they say; others are named by their magic if it
- * is in the first 4 KiB (that of btrfs is not), and what nobody knows is "". The bytes are a stranger's: nothing in them
- * is trusted. Any thread.
+ * ext2 to ext4 and XFS are taken apart, because a rule depends on what they say; others are named
+ * by their magic if it is in the first 4 KiB (that of btrfs is not), and what nobody knows is "".
+ * The bytes are a stranger's: nothing in them is trusted. Any thread.
  */
 #ifndef FM_NVMETCP_SUPERBLOCK_H
 #define FM_NVMETCP_SUPERBLOCK_H
@@ -13,25 +14,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FM_SUPERBLOCK_BYTES 4096u	/* from the start of the device: what fm_superblock_parse() wants */
+/* from the start of the device: what fm_superblock_parse() wants */
+#define FM_SUPERBLOCK_BYTES 4096u
 
 /* Whether something must be written (a log replayed) before what is there can be read as it is. */
 enum fm_superblock_clean {
 	FM_CLEAN,
 	FM_UNCLEAN,
-	FM_CLEAN_UNKNOWN,		/* XFS: its superblock does not say, xfs_logprint does; and what nobody knows */
+	/* XFS: its superblock does not say, xfs_logprint does; and what nobody knows */
+	FM_CLEAN_UNKNOWN,
 };
 
 struct fm_superblock {
 	/*
-	 * "ext4", "ext3", "ext2", "xfs", "squashfs", "erofs"; no file system: "jbd" (a journal of its own),
-	 * "LVM2_member", "crypto_LUKS", "swap", "gpt" (a partition table); "". See fm_superblock_knows().
+	 * "ext4", "ext3", "ext2", "xfs", "squashfs", "erofs"; no file system: "jbd" (a journal of
+	 * its own), "LVM2_member", "crypto_LUKS", "swap", "gpt" (a partition table); "". See
+	 * fm_superblock_knows().
 	 */
 	char type[16];
-	char uuid[37];			/* of the file system, lower case with hyphens; "" if it has none */
+	/* of the file system, lower case with hyphens; "" if it has none */
+	char uuid[37];
 	char label[17];			/* printable ASCII, else '?'; a longer one is cut */
 	bool has_mmp;			/* ext4: multiple mount protection */
-	bool has_errors;		/* it says of itself that it is damaged, or its checksum does */
+	/* it says of itself that it is damaged, or its checksum does */
+	bool has_errors;
 	enum fm_superblock_clean clean;
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervisor - see supervisor.h. Here: the look, which is all that ever starts anything, and what makes it happen.
+ * supervisor - see supervisor.h. Here: the look, which is all that ever starts anything, and what
+ * makes it happen.
  *
- * A look reads mounts and inventory once, has the plan of each volume made from them, starts at most one call for each
- * and sets the time of the next look: when a call ends, when something that is held may be tried, when the kernel says
- * that something happened, and at the latest at the audit.
+ * A look reads mounts and inventory once, has the plan of each volume made from them, starts at
+ * most one call for each and sets the time of the next look: when a call ends, when something that
+ * is held may be tried, when the kernel says that something happened, and at the latest at the
+ * audit.
  */
 #include "nvmetcp/supervisor.h"
 
@@ -22,9 +24,11 @@
 
 #define AUDIT_MIN_NS (10 * FM_NS_PER_S)
 #define AUDIT_MAX_NS (60 * FM_NS_PER_S)
-#define AUDIT_EACH_NS (250 * FM_NS_PER_MS)	/* for each controller: what auditing costs has a bound that way */
+/* for each controller: what auditing costs has a bound that way */
+#define AUDIT_EACH_NS (250 * FM_NS_PER_MS)
 #define AUDIT_BUSY_NS FM_NS_PER_S		/* while something is under way */
-#define BUSY_NS (30 * FM_NS_PER_S)		/* what does not change for so long is not under way any more */
+/* what does not change for so long is not under way any more */
+#define BUSY_NS (30 * FM_NS_PER_S)
 #define WAKE_NS (50 * FM_NS_PER_MS)		/* events come in bunches */
 #define HOLD_MAX_S 60
 #define BLIND_MIN_S 2u				/* a kernel that sees a namespace has it by then */
@@ -70,8 +74,8 @@ static void release_holds(struct fm_supervised *v)
 {
 	for (unsigned i = 0; i < v->path_count; i++)
 		v->path[i].hold = (struct fm_hold){ 0 };
-	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->keep_hold = v->unused_hold =
-		v->where.hold = (struct fm_hold){ 0 };
+	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->keep_hold =
+		v->unused_hold = v->where.hold = (struct fm_hold){0};
 	v->is_refused = false;
 	v->is_unreservable = false;
 	v->is_iopolicy_refused = false;
@@ -115,7 +119,8 @@ static bool has_path(const struct fm_supervised *v, const struct fm_owned_path *
 		/* Not known yet: it may be that one. */
 		if (!v->path[i].host[0])
 			return true;
-		if (strcmp(v->path[i].port, path->port) == 0 && fm_owned_is_same_address(v->path[i].host, path->address))
+		if (strcmp(v->path[i].port, path->port) == 0 &&
+		    fm_owned_is_same_address(v->path[i].host, path->address))
 			return true;
 	}
 	return v->path_count == 0;
@@ -126,7 +131,8 @@ static bool is_needed_by_another(const struct fm_supervised *v, const struct fm_
 	fm_list_each(at, next, &v->sup->volumes) {
 		const struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
 
-		if (other != v && fm_supervised_want(other) != FM_WANT_DOWN && strcmp(other->volume->subsystem, o->path.subsystem) == 0 &&
+		if (other != v && fm_supervised_want(other) != FM_WANT_DOWN &&
+		    strcmp(other->volume->subsystem, o->path.subsystem) == 0 &&
 		    has_path(other, &o->path))
 			return true;
 	}
@@ -137,15 +143,19 @@ static void view_owned(const struct fm_supervised *v, struct view *view)
 {
 	const struct fm_owned_list *owned = &v->sup->owned;
 
-	for (unsigned i = 0; i < owned->count && view->pv.owned_count < FM_SUPERVISED_OWNED_MAX; i++) {
+	for (unsigned i = 0; i < owned->count && view->pv.owned_count < FM_SUPERVISED_OWNED_MAX;
+	     i++) {
 		const struct fm_owned *o = &owned->entry[i];
 
-		if (o->controller[0] && strcmp(o->path.subsystem, v->volume->subsystem) == 0 && !is_needed_by_another(v, o))
-			memcpy(view->owned[view->pv.owned_count++], o->controller, sizeof(o->controller));
+		if (o->controller[0] && strcmp(o->path.subsystem, v->volume->subsystem) == 0 &&
+		    !is_needed_by_another(v, o))
+			memcpy(view->owned[view->pv.owned_count++], o->controller,
+			       sizeof(o->controller));
 	}
 }
 
-/* What the configuration asks for and such a controller lacks, or cannot be seen to have; NULL: nothing. */
+/* What the configuration asks for and such a controller lacks, or cannot be seen to have; NULL:
+ * nothing. */
 static const char *lack_of(const struct fm_volume *vol, const struct fm_inv_settings *is)
 {
 	if (vol->secret_file[0] && !is->has_secret)
@@ -161,19 +171,23 @@ static const char *lack_of(const struct fm_volume *vol, const struct fm_inv_sett
 
 static bool is_protection_asked(const struct fm_volume *vol)
 {
-	return vol->secret_file[0] || vol->controller_secret_file[0] || vol->has_tls || vol->has_header_digest || vol->has_data_digest;
+	return vol->secret_file[0] || vol->controller_secret_file[0] || vol->has_tls ||
+	       vol->has_header_digest || vol->has_data_digest;
 }
 
-/* What this node has connected was connected as configured. NULL: every controller may be used. *lack: what that one has not. */
+/* What this node has connected was connected as configured. NULL: every controller may be used.
+ * *lack: what that one has not. */
 static const struct fm_inv_controller *find_unfit(const struct fm_supervised *v, const char **lack)
 {
 	const struct fm_supervisor *sup = v->sup;
 
-	for (unsigned i = 0; is_protection_asked(v->volume) && i < sup->inv->controller_count; i++) {
+	for (unsigned i = 0; is_protection_asked(v->volume) && i < sup->inv->controller_count;
+	     i++) {
 		const struct fm_inv_controller *c = &sup->inv->controllers[i];
 		struct fm_inv_settings settings;
 
-		if (strcmp(c->subsysnqn, v->volume->subsystem) != 0 || fm_owned_find(&sup->owned, c))
+		if (strcmp(c->subsysnqn, v->volume->subsystem) != 0 ||
+		    fm_owned_find(&sup->owned, c))
 			continue;
 		sup->world->read_settings(sup->world->ctx, c->name, &settings);
 		*lack = lack_of(v->volume, &settings);
@@ -190,12 +204,16 @@ static const char *unfit_why(const struct fm_supervised *v, char why[static FM_P
 
 	if (!c)
 		return NULL;
-	(void)snprintf(why, FM_PLAN_WHY_MAX, "%.31s was connected by somebody else, %s: it is not used; nvme disconnect -d %.31s, "
-		       "and fmove-nvmed connects it as configured", c->name, lack, c->name);
+	(void)snprintf(why, FM_PLAN_WHY_MAX,
+		       "%.31s was connected by somebody else, %s: it is not used; nvme disconnect "
+		       "-d %.31s, "
+		       "and fmove-nvmed connects it as configured",
+		       c->name, lack, c->name);
 	return why;
 }
 
-/* One that came when it was mounted: what is mounted stays, since to unmount it would not take back what went that way. */
+/* One that came when it was mounted: what is mounted stays, since to unmount it would not take back
+ * what went that way. */
 static void watch_unfit(struct fm_supervised *v)
 {
 	const char *lack;
@@ -203,15 +221,19 @@ static void watch_unfit(struct fm_supervised *v)
 	char why[FM_PLAN_WHY_MAX] = "";
 
 	if (c)
-		(void)snprintf(why, sizeof(why), "%.31s was connected by somebody else, %s, while it is mounted: data may go that way; "
-			       "nvme disconnect -d %.31s", c->name, lack, c->name);
+		(void)snprintf(why, sizeof(why),
+			       "%.31s was connected by somebody else, %s, while it is mounted: "
+			       "data may go that way; "
+			       "nvme disconnect -d %.31s",
+			       c->name, lack, c->name);
 	if (strcmp(why, v->unfit) == 0)
 		return;
 	memcpy(v->unfit, why, sizeof(why));
 	if (why[0])
 		fm_log_error("volume %s: %s", v->volume->name, why);
 	else
-		fm_log_info("volume %s: every path is connected as configured again", v->volume->name);
+		fm_log_info("volume %s: every path is connected as configured again",
+			    v->volume->name);
 }
 
 /* NULL: as far as is known, nobody else could write to it. */
@@ -219,7 +241,9 @@ static const char *taken_why(const struct fm_supervised *v)
 {
 	if (v->is_taken)
 		return "another host has it reserved, and may have written to it";
-	return v->is_doubtful ? "the target was away, and whether another host had it reserved then is not known" : NULL;
+	return v->is_doubtful ? "the target was away, and whether another host had it reserved "
+				"then is not known"
+			      : NULL;
 }
 
 static void view_make(const struct fm_supervised *v, struct view *view)
@@ -227,11 +251,13 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	const struct fm_supervisor *sup = v->sup;
 	unsigned count = 0;
 
-	*view = (struct view){ .pv = { .volume = v->volume, .want = fm_supervised_want(v), .host_nqn = sup->host_nqn } };
+	*view = (struct view){.pv = {.volume = v->volume,
+				     .want = fm_supervised_want(v),
+				     .host_nqn = sup->host_nqn}};
 	for (unsigned i = 0; i < v->path_count; i++) {
 		if (!v->path[i].host[0])
 			continue;
-		view->address[count] = (struct fm_volume_address){ v->path[i].host, v->path[i].port };
+		view->address[count] = (struct fm_volume_address){v->path[i].host, v->path[i].port};
 		view->is_held[count] = fm_hold_is_on(sup, &v->path[i].hold);
 		view->path_of[count++] = i;
 	}
@@ -262,8 +288,8 @@ static bool is_refusal_outdated(struct fm_supervised *v)
 		return false;
 	if (!ns || f->peers_version != v->sup->peers_version)
 		return true;
-	return ns->dev != f->dev || ns->size_bytes != f->size_bytes || ns->is_read_only != f->is_read_only ||
-	       strcmp(ns->wwid, f->wwid) != 0;
+	return ns->dev != f->dev || ns->size_bytes != f->size_bytes ||
+	       ns->is_read_only != f->is_read_only || strcmp(ns->wwid, f->wwid) != 0;
 }
 
 static void make_plan(struct fm_supervised *v)
@@ -283,13 +309,15 @@ static void make_plan(struct fm_supervised *v)
 
 /* ---- steps ---- */
 
-bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem, const struct fm_supervised_path *path)
+bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem,
+				 const struct fm_supervised_path *path)
 {
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (v->call == FM_CALL_CONNECT && strcmp(v->connecting.subsystem, subsystem) == 0 &&
-		    strcmp(v->connecting.port, path->port) == 0 && fm_owned_is_same_address(v->connecting.address, path->host))
+		    strcmp(v->connecting.port, path->port) == 0 &&
+		    fm_owned_is_same_address(v->connecting.address, path->host))
 			return true;
 	}
 	return false;
@@ -317,25 +345,28 @@ static void set_iopolicy(struct fm_supervised *v)
 	int ret;
 
 	for (unsigned i = 0; i < sup->owned.count; i++)
-		is_ours = is_ours || strcmp(sup->owned.entry[i].path.subsystem, v->volume->subsystem) == 0;
+		is_ours = is_ours ||
+			  strcmp(sup->owned.entry[i].path.subsystem, v->volume->subsystem) == 0;
 	if (!is_ours || !v->volume->iopolicy || !v->volume->iopolicy[0] || v->is_iopolicy_refused)
 		return;
 	for (unsigned i = 0; i < sup->inv->subsystem_count; i++) {
 		const struct fm_inv_subsystem *s = &sup->inv->subsystems[i];
 
-		if (strcmp(s->nqn, v->volume->subsystem) != 0 || !s->iopolicy[0] || strcmp(s->iopolicy, v->volume->iopolicy) == 0)
+		if (strcmp(s->nqn, v->volume->subsystem) != 0 || !s->iopolicy[0] ||
+		    strcmp(s->iopolicy, v->volume->iopolicy) == 0)
 			continue;
 		ret = sup->world->set_iopolicy(sup->world->ctx, s->name, v->volume->iopolicy, &err);
 		v->is_iopolicy_refused = ret < 0;
 		if (ret < 0)
-			fm_log_warn("volume %s: iopolicy %s: %s; it stays \"%s\"", v->volume->name, v->volume->iopolicy, err.text,
-				    s->iopolicy);
+			fm_log_warn("volume %s: iopolicy %s: %s; it stays \"%s\"", v->volume->name,
+				    v->volume->iopolicy, err.text, s->iopolicy);
 	}
 }
 
 /*
- * A target says when its namespaces change, once. A kernel that finds another namespace at a number drops the old one and is
- * content, and words get lost in a reconnect: then nobody looks again unless told to.
+ * A target says when its namespaces change, once. A kernel that finds another namespace at a number
+ * drops the old one and is content, and words get lost in a reconnect: then nobody looks again
+ * unless told to.
  */
 static void rescan_blind(struct fm_supervised *v)
 {
@@ -352,7 +383,9 @@ static void rescan_blind(struct fm_supervised *v)
 		const char *controller = sup->inv->controllers[plan->blind[i]].name;
 
 		if (v->blind_hold.failures == 1)
-			fm_log_info("volume %s: %s has no namespace for it: the kernel is told to look again", v->volume->name, controller);
+			fm_log_info("volume %s: %s has no namespace for it: the kernel is told to "
+				    "look again",
+				    v->volume->name, controller);
 		sup->world->rescan(sup->world->ctx, controller);
 	}
 	fm_hold_failed(v->sup, &v->blind_hold, BLIND_MIN_S, HOLD_MAX_S);
@@ -364,8 +397,9 @@ static bool is_release_due(const struct fm_supervised *v)
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	bool may_write;
 
-	return v->is_reserved && !v->is_release_tried && !v->plan.is_mounted && ns && fm_inventory_is_live(v->sup->inv, ns) &&
-	       !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_in_use(v) &&
+	return v->is_reserved && !v->is_release_tried && !v->plan.is_mounted && ns &&
+	       fm_inventory_is_live(v->sup->inv, ns) && !v->is_announced &&
+	       !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_in_use(v) &&
 	       (fm_supervised_want(v) != FM_WANT_UP || !fm_supervised_is_writable(v));
 }
 
@@ -403,7 +437,8 @@ static void take_step(struct fm_supervised *v)
 		return;
 	case FM_STEP_UNMOUNT:
 		if (!fm_hold_is_on(sup, &v->unmount_hold))
-			fm_supervised_unmount(v, fm_mounts_at(&sup->mounts, v->volume->mount_point));
+			fm_supervised_unmount(v,
+					      fm_mounts_at(&sup->mounts, v->volume->mount_point));
 		return;
 	case FM_STEP_DISCONNECT:
 		if (!fm_hold_is_on(sup, &v->disconnect_hold))
@@ -447,7 +482,9 @@ static bool is_hopeless(const struct fm_supervised *v)
 
 bool fm_supervised_is_forced(const struct fm_supervised *v)
 {
-	return v->is_forced || (v->sup->is_closed && fm_loop_now(v->sup->loop) >= v->sup->force_ns) || is_hopeless(v);
+	return v->is_forced ||
+	       (v->sup->is_closed && fm_loop_now(v->sup->loop) >= v->sup->force_ns) ||
+	       is_hopeless(v);
 }
 
 /* What hangs on the target ends with its controller, which another call removes. */
@@ -509,7 +546,8 @@ bool fm_supervisor_is_all_down(const struct fm_supervisor *sup, const char **why
 
 /* ---- what becomes of a device ---- */
 
-/* Smaller below a mount: what is missing is lost, and nobody but us may say so before it is needed. */
+/* Smaller below a mount: what is missing is lost, and nobody but us may say so before it is
+ * needed. */
 static void watch_size(struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
 	bool is_same = v->plan.is_mounted && strcmp(ns->wwid, v->last_wwid) == 0;
@@ -517,9 +555,11 @@ static void watch_size(struct fm_supervised *v, const struct fm_inv_namespace *n
 	char line[FM_SUPERVISED_WHY_MAX];
 
 	if (is_too_small && !v->is_too_small) {
-		(void)snprintf(line, sizeof(line), "%s is mounted and has %" PRIu64 " bytes now, fewer than the %" PRIu64 " when it was "
-			       "mounted: a part of the file system is missing; look at the target", ns->name, ns->size_bytes,
-			       v->last_size_bytes);
+		(void)snprintf(line, sizeof(line),
+			       "%s is mounted and has %" PRIu64
+			       " bytes now, fewer than the %" PRIu64 " when it was "
+			       "mounted: a part of the file system is missing; look at the target",
+			       ns->name, ns->size_bytes, v->last_size_bytes);
 		fm_supervised_error(v, line);
 	} else if (is_same && !is_too_small && v->is_too_small) {
 		fm_supervised_worked(v);
@@ -535,7 +575,8 @@ static void watch_device(struct fm_supervised *v)
 		return;
 	watch_size(v, ns);
 	/* Writable again, or made anew: then it is not by us, should it ever be read-only. */
-	if (v->call != FM_CALL_PREPARE && fm_supervised_is_kept(v) && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
+	if (v->call != FM_CALL_PREPARE && fm_supervised_is_kept(v) && !ns->is_read_only &&
+	    strcmp(v->read_only_wwid, ns->wwid) == 0)
 		fm_supervised_note_read_only(v, "");
 	fm_supervised_watch_seal(v);
 }
@@ -579,7 +620,8 @@ static uint64_t sooner(const struct fm_supervisor *sup, const struct fm_hold *ho
 static bool is_busy(const struct fm_supervised *v)
 {
 	return v->call != FM_CALL_NONE || (v->sup->is_closed && v->state != FM_STATE_DOWN) ||
-	       (!fm_supervised_is_as_wanted(v) && fm_loop_now(v->sup->loop) < v->since_ns + BUSY_NS);
+	       (!fm_supervised_is_as_wanted(v) &&
+		fm_loop_now(v->sup->loop) < v->since_ns + BUSY_NS);
 }
 
 static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
@@ -616,7 +658,8 @@ static bool is_forgettable(const struct fm_supervised *v)
 
 	/* What a helper that hangs may mount yet would be nobody's. */
 	return v->is_retired && v->call == FM_CALL_NONE && !v->is_announced &&
-	       !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_held(v, &may_write) && !v->where.is_busy &&
+	       !fm_supervised_is_left_hanging(v, &may_write) &&
+	       !fm_supervised_is_held(v, &may_write) && !v->where.is_busy &&
 	       v->plan.step == FM_STEP_NONE;
 }
 
@@ -718,7 +761,8 @@ static void look(struct fm_supervisor *sup)
 			continue;
 		fm_log_info(fm_supervised_is_stranger(v) ?
 				    "%s: it is free, and peers are told so" :
-				    "volume %s: taken down, as it is no longer configured like that",
+				    "volume %s: taken down, as it is no longer configured like "
+				    "that",
 			    v->volume->name);
 		free_volume(v);
 		sup->is_published = false;	/* peers may have been told of it */
@@ -754,7 +798,8 @@ void fm_supervisor_wake(struct fm_supervisor *sup)
 {
 	uint64_t at = fm_loop_now(sup->loop) + WAKE_NS;
 
-	if (sup->is_stopped || !sup->host_nqn || (fm_timer_is_set(&sup->timer) && sup->timer.at_ns <= at))
+	if (sup->is_stopped || !sup->host_nqn ||
+	    (fm_timer_is_set(&sup->timer) && sup->timer.at_ns <= at))
 		return;
 	fm_timer_set(sup->loop, &sup->timer, at);
 }
@@ -820,7 +865,8 @@ static int fresh_make(struct fresh *fresh, const struct fm_volume *from)
 	return fresh->volume && fresh->room ? 0 : -ENOMEM;
 }
 
-struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const struct fm_volume *volume)
+struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup,
+						const struct fm_volume *volume)
 {
 	struct fresh fresh;
 
@@ -868,7 +914,8 @@ static void change_all_writers(struct fm_supervisor *sup)
 
 static int set_strings(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
 {
-	char *node = strdup(config->node), *nqn = strdup(config->host_nqn), *id = strdup(config->host_id);
+	char *node = strdup(config->node), *nqn = strdup(config->host_nqn),
+	     *id = strdup(config->host_id);
 
 	if (!node || !nqn || !id) {
 		free(node);
@@ -910,7 +957,8 @@ static void set_volume(struct fm_supervisor *sup, struct fresh *fresh)
 	fresh->volume = NULL;
 }
 
-static void set_volumes(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fresh *fresh)
+static void set_volumes(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+			struct fresh *fresh)
 {
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
@@ -922,7 +970,8 @@ static void set_volumes(struct fm_supervisor *sup, const struct fm_supervisor_co
 		set_volume(sup, &fresh[i]);
 }
 
-int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fm_err *err)
+int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		      struct fm_err *err)
 {
 	struct fresh *fresh = calloc(config->count + 1, sizeof(*fresh));
 	int ret = fresh ? 0 : -ENOMEM;
@@ -956,14 +1005,18 @@ void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
 	fm_supervised_note_speakers(v);
 }
 
-int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)
+int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want,
+		       bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	if (!v || v->is_retired)
 		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
 	if (v->want != want)
-		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
+		fm_log_info("volume %s: to be %s", volume,
+			    want == FM_WANT_UP	   ? "up"
+			    : want == FM_WANT_DOWN ? "down"
+						   : "connected");
 	v->want = want;
 	v->is_forced = is_forced && want != FM_WANT_UP;
 	fm_supervised_force_mount(v, is_forced && want == FM_WANT_UP);
@@ -972,14 +1025,16 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);
 }
 
-int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, enum fm_supervisor_progress *progress,
-			   const char **why)
+int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume,
+			   enum fm_supervisor_progress *progress, const char **why)
 {
 	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	if (!v)
 		return -ENOENT;
-	*why = v->error[0] && !fm_supervised_is_as_wanted(v) && v->state != FM_STATE_REFUSED ? v->error : v->text;
+	*why = v->error[0] && !fm_supervised_is_as_wanted(v) && v->state != FM_STATE_REFUSED
+		       ? v->error
+		       : v->text;
 	*progress = v->is_fresh				 ? FM_PROGRESS_UNDER_WAY :
 		    fm_supervised_is_as_wanted(v)	 ? FM_PROGRESS_REACHED :
 		    v->state == FM_STATE_REFUSED	 ? FM_PROGRESS_REFUSED :
@@ -987,7 +1042,8 @@ int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, 
 	return 0;
 }
 
-bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want)
+bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume,
+			 enum fm_plan_want want)
 {
 	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
@@ -1017,9 +1073,10 @@ bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char 
 	/* Who is let go on because it is mounted must not mount it when it is mounted no more. */
 	if (v->plan.is_mounted)
 		return v->plan.step != FM_STEP_UNMOUNT && v->call != FM_CALL_UNMOUNT;
-	/* systemd would mount what its writer has sealed as its unit says, read-write: that is mounted without it, and seen by its unit then. */
-	return v->call == FM_CALL_MOUNT &&
-	       !(v->how.verdict == FM_GUARD_READ_ONLY && fm_guard_is_writer(v->volume, v->sup->node));
+	/* systemd would mount what its writer has sealed as its unit says, read-write: that is
+	 * mounted without it, and seen by its unit then. */
+	return v->call == FM_CALL_MOUNT && !(v->how.verdict == FM_GUARD_READ_ONLY &&
+					     fm_guard_is_writer(v->volume, v->sup->node));
 }
 
 void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume)
@@ -1048,7 +1105,8 @@ struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)
 
 /* ---- its life ---- */
 
-int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_supervisor **out, struct fm_err *err)
+int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_supervisor **out,
+		      struct fm_err *err)
 {
 	struct fm_supervisor *sup = FM_FAULT("supervisor.alloc") ? NULL : calloc(1, sizeof(*sup));
 	int ret;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervisor - keeps volumes as they are wanted: looks at what there is, has the plan made, takes one step for each volume
- * and looks again.
+ * supervisor - keeps volumes as they are wanted: looks at what there is, has the plan made, takes
+ * one step for each volume and looks again.
  *
- * It decides little itself: plan.h says what is missing, guard.h whether a volume may be mounted, the kernel reconnects.
- * Its own are patience (how soon what failed is tried again), ownership (owned.h) and what people are told. It never
- * makes a call that can block on a device: it sees the machine through struct fm_supervisor_world, whose calls only read
- * or set what is in the kernel's memory, or are done by a helper process. Loop thread only.
+ * It decides little itself: plan.h says what is missing, guard.h whether a volume may be mounted,
+ * the kernel reconnects. Its own are patience (how soon what failed is tried again), ownership
+ * (owned.h) and what people are told. It never makes a call that can block on a device: it sees the
+ * machine through struct fm_supervisor_world, whose calls only read or set what is in the kernel's
+ * memory, or are done by a helper process. Loop thread only.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_H
 #define FM_NVMETCP_SUPERVISOR_H
@@ -31,14 +32,20 @@ struct fm_supervisor;
 
 /* Files of state, each written whole. */
 #define FM_SUPERVISOR_OWNED "owned.json"	/* of this boot; a power cut may take it */
-#define FM_SUPERVISOR_BEGUN "begun.json"	/* mounts and unmounts that helper processes are at, of this boot */
-#define FM_SUPERVISOR_HELD "held.json"		/* what peers are told to be mounted here, of this boot */
+/* mounts and unmounts that helper processes are at, of this boot */
+#define FM_SUPERVISOR_BEGUN "begun.json"
+/* what peers are told to be mounted here, of this boot */
+#define FM_SUPERVISOR_HELD "held.json"
 #define FM_SUPERVISOR_WISHES "wishes.json"
-#define FM_SUPERVISOR_SEALED "sealed.json"	/* of volumes that this node writes: sealed or not, and the epoch */
-#define FM_SUPERVISOR_HEARD "peers.json"	/* what peers said last, which forbids until they say otherwise */
-#define FM_SUPERVISOR_NODES "nodes.json"	/* who was ever a peer, and who of them is forgotten */
+/* of volumes that this node writes: sealed or not, and the epoch */
+#define FM_SUPERVISOR_SEALED "sealed.json"
+/* what peers said last, which forbids until they say otherwise */
+#define FM_SUPERVISOR_HEARD "peers.json"
+/* who was ever a peer, and who of them is forgotten */
+#define FM_SUPERVISOR_NODES "nodes.json"
 #define FM_SUPERVISOR_MOUNTED "mounted.json"	/* what each volume was when it was mounted last */
-#define FM_SUPERVISOR_STATE_BYTES_MAX (16u << 20)	/* of each; peers.json, with all that peers can say, has fewer */
+/* of each; peers.json, with all that peers can say, has fewer */
+#define FM_SUPERVISOR_STATE_BYTES_MAX (16u << 20)
 
 /* All that it knows of the machine. */
 struct fm_supervisor_world {
@@ -47,7 +54,8 @@ struct fm_supervisor_world {
 	/* As fm_inventory_settings(). */
 	void (*read_settings)(void *ctx, const char *controller, struct fm_inv_settings *out);
 	/* As fm_helper_start(). */
-	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err);
+	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+		     uint64_t timeout_ns, struct fm_err *err);
 	/* As fm_helper_give_up(). */
 	void (*give_up)(void *ctx, struct fm_helper *helper);
 	/* As fm_helper_is_any(). */
@@ -57,15 +65,18 @@ struct fm_supervisor_world {
 	/* Whether there may be a helper process of an fmove-nvmed before this one. */
 	bool (*may_stray)(void *ctx);
 	/* -EINVAL: this kernel does not know that policy. */
-	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
+	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy,
+			    struct fm_err *err);
 	/* As fm_connection_rescan(). */
 	void (*rescan)(void *ctx, const char *controller);
 	/* *text is malloc()ed. -ENOENT: there is none. */
 	int (*load)(void *ctx, const char *name, char **text, struct fm_err *err);
-	int (*save)(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err);
+	int (*save)(void *ctx, const char *name, const char *text, bool is_durable,
+		    struct fm_err *err);
 	/* What peers may know of the volumes here: a JSON text, for fmoved. */
 	int (*publish)(void *ctx, const char *text, struct fm_err *err);
-	/* fm_supervisor_peers() follows once for each, in seconds, never from inside; there is never more than one. */
+	/* fm_supervisor_peers() follows once for each, in seconds, never from inside; there is
+	 * never more than one. */
 	void (*ask_peers)(void *ctx);
 	uint64_t (*wall_ms)(void *ctx);		/* Unix time, for people only */
 	const char *boot;			/* the kernel's id of this boot */
@@ -89,40 +100,47 @@ struct fm_supervisor_config {
 };
 
 /* Reads the files of state; one that makes no sense is said in the log and taken for empty. */
-int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_supervisor **out, struct fm_err *err);
+int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_supervisor **out,
+		      struct fm_err *err);
 
 /*
- * Takes the place of what was configured before. A volume that is no longer named, or has become another one (subsystem,
- * namespace, mount point), is taken down first. -ENOMEM: no volume is changed.
+ * Takes the place of what was configured before. A volume that is no longer named, or has become
+ * another one (subsystem, namespace, mount point), is taken down first. -ENOMEM: no volume is
+ * changed.
  */
-int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fm_err *err);
+int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		      struct fm_err *err);
 
 /* Something may have changed: look soon. */
 void fm_supervisor_wake(struct fm_supervisor *sup);
 
 /*
- * This controller ("nvme3") has connected, for the first time or again; NULL: some may have. Between two looks it may have lost its
- * target, which may have lost what it kept for us.
+ * This controller ("nvme3") has connected, for the first time or again; NULL: some may have.
+ * Between two looks it may have lost its target, which may have lost what it kept for us.
  */
 void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller);
 
 /*
- * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even what is in use; with FM_WANT_UP: what
- * nodes that do not answer may have it for, or said before, keeps it away no more, once; that is not written down. -ENOENT; what cannot
- * be written down is an error, and in force all the same.
+ * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even
+ * what is in use; with FM_WANT_UP: what nodes that do not answer may have it for, or said before,
+ * keeps it away no more, once; that is not written down. -ENOENT; what cannot be written down is an
+ * error, and in force all the same.
  */
-int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err);
+int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want,
+		       bool is_forced, struct fm_err *err);
 
 /*
- * Down with all volumes, whatever is wished, until fm_supervisor_open(): for the end of the machine, so it is not remembered.
- * What is in use is unmounted by force when force_ns are over. What has no live path for five seconds is given up: nothing
- * more can be written there, and a call that hangs on it ends when its controller is removed.
+ * Down with all volumes, whatever is wished, until fm_supervisor_open(): for the end of the
+ * machine, so it is not remembered. What is in use is unmounted by force when force_ns are over.
+ * What has no live path for five seconds is given up: nothing more can be written there, and a call
+ * that hangs on it ends when its controller is removed.
  */
 void fm_supervisor_close(struct fm_supervisor *sup, uint64_t force_ns);
 void fm_supervisor_open(struct fm_supervisor *sup);
 bool fm_supervisor_is_closed(const struct fm_supervisor *sup);
 
-/* Whether it is closed and all is down, as of the last look. *why: what one that is not waits for, borrowed until the next look. */
+/* Whether it is closed and all is down, as of the last look. *why: what one that is not waits for,
+ * borrowed until the next look. */
 bool fm_supervisor_is_all_down(const struct fm_supervisor *sup, const char **why);
 
 enum fm_supervisor_progress {
@@ -131,25 +149,30 @@ enum fm_supervisor_progress {
 	FM_PROGRESS_REFUSED,		/* it will not be before somebody changes something */
 };
 
-/* As of the last look; a wish is under way until there was one. *why: one line, borrowed until the next look. -ENOENT. */
-int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, enum fm_supervisor_progress *progress,
-			   const char **why);
+/* As of the last look; a wish is under way until there was one. *why: one line, borrowed until the
+ * next look. -ENOENT. */
+int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume,
+			   enum fm_supervisor_progress *progress, const char **why);
 
 /* The answer to ask_peers(); peers are taken over. */
 void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers);
 
 /*
- * At the writer of a "shared-read" volume: it is unmounted and mounted read-only, the epoch is one more, and the readers mount
- * it; or it is unsealed, the readers unmount it, and then it is mounted read-write. Written down before it returns. What is so
- * already changes nothing. is_forced: unseal although a reader that was there does not answer. -ENOENT; -EINVAL: it is no volume
- * to be sealed, or is not up; -EACCES: another node is the writer; -EBUSY: such a reader; or it cannot be written down.
+ * At the writer of a "shared-read" volume: it is unmounted and mounted read-only, the epoch is one
+ * more, and the readers mount it; or it is unsealed, the readers unmount it, and then it is mounted
+ * read-write. Written down before it returns. What is so already changes nothing. is_forced: unseal
+ * although a reader that was there does not answer. -ENOENT; -EINVAL: it is no volume to be sealed,
+ * or is not up; -EACCES: another node is the writer; -EBUSY: such a reader; or it cannot be written
+ * down.
  */
-int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err);
+int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed,
+		       bool is_forced, struct fm_err *err);
 
 /*
- * That node is off for good: it counts no more, in all volumes that are configured, until it speaks, or the writer or the seal of
- * the volume changes. Survives a restart. -ENOENT: it was never a peer; -EBUSY: it answers; -EAGAIN: what this node says is not
- * published; or it cannot be written down.
+ * That node is off for good: it counts no more, in all volumes that are configured, until it
+ * speaks, or the writer or the seal of the volume changes. Survives a restart. -ENOENT: it was
+ * never a peer; -EBUSY: it answers; -EAGAIN: what this node says is not published; or it cannot be
+ * written down.
  */
 int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err);
 
@@ -157,7 +180,8 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume);
 
 /* Whether that is the wish in force. */
-bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want);
+bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume,
+			 enum fm_plan_want want);
 
 /*
  * Whether force, which was said last, found it mounted already, as of the last look: it is for no
@@ -168,21 +192,25 @@ bool fm_supervisor_is_nothing_forced(const struct fm_supervisor *sup, const char
 bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume);
 
 /*
- * Mounted to stay so, or allowed and under way: systemd may be asked at this moment, and wait for whoever asks this. False as
- * long as a look is awaited, by fm_supervisor_look_anew() for instance.
+ * Mounted to stay so, or allowed and under way: systemd may be asked at this moment, and wait for
+ * whoever asks this. False as long as a look is awaited, by fm_supervisor_look_anew() for instance.
  */
 bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char *volume);
 void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume);
 
-/* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or there is no such volume. */
+/* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or
+ * there is no such volume. */
 json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);
 
 /*
- * A helper process is to ask this discovery controller, by a literal address; and it has ended, with an answer of its own or
- * without (killed at its deadline, for instance). What it leaves connected then is removed. -ENOMEM, and nothing has begun.
+ * A helper process is to ask this discovery controller, by a literal address; and it has ended,
+ * with an answer of its own or without (killed at its deadline, for instance). What it leaves
+ * connected then is removed. -ENOMEM, and nothing has begun.
  */
-int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port, struct fm_err *err);
-void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port, bool has_answered);
+int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port,
+				   struct fm_err *err);
+void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port,
+				   bool has_answered);
 
 struct fm_supervisor_count {
 	unsigned volumes, as_wanted, refused;
@@ -191,7 +219,8 @@ struct fm_supervisor_count {
 
 struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup);
 
-/* Starts nothing more, and leaves everything as it is. The helpers' owner ends those under way, then fm_supervisor_free(). */
+/* Starts nothing more, and leaves everything as it is. The helpers' owner ends those under way,
+ * then fm_supervisor_free(). */
 void fm_supervisor_stop(struct fm_supervisor *sup);
 
 /* Stopped, and no call under way. NULL is allowed. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two nodes that both have a volume read-write. None of the guard's rules lets it come to that; a person does, with mount(8),
- * force, or a node that was forgotten and is not dead. Nobody else notices before the file system is destroyed, so it is said at
- * once and again every minute.
+ * Two nodes that both have a volume read-write. None of the guard's rules lets it come to that; a
+ * person does, with mount(8), force, or a node that was forgotten and is not dead. Nobody else
+ * notices before the file system is destroyed, so it is said at once and again every minute.
  *
- * A peer is believed when it has said so twice: "about to be mounted" looks the same, and is over by then. The plan unmounts what
- * this node has read-write and is not the writer of, as soon as no file is open on it.
+ * A peer is believed when it has said so twice: "about to be mounted" looks the same, and is over
+ * by then. The plan unmounts what this node has read-write and is not the writer of, as soon as no
+ * file is open on it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,13 +67,19 @@ void fm_supervised_show_alarm(const struct fm_supervised *v, char *text, size_t 
 	if (!is_writer && !v->plan.is_read_write && here) {
 		(void)snprintf(text, size,
 			       "%s has it mounted read-write as well: each destroys what the other "
-			       "one writes; this node is not its writer: unmount it here, at %.200s",
+			       "one writes; this node is not its writer: unmount it here, at "
+			       "%.200s",
 			       v->second_writer, fm_path_show(here->point, &point));
 		return;
 	}
-	(void)snprintf(text, size, "%s has it mounted read-write as well: each destroys what the other one writes; %s", v->second_writer,
-		       is_writer ? "unmount it there now, then here, and have the file system checked before it is mounted again" :
-				   "this node is not its writer and unmounts it as soon as no file is open on it: end what uses it");
+	(void)snprintf(
+		text, size,
+		"%s has it mounted read-write as well: each destroys what the other one writes; %s",
+		v->second_writer,
+		is_writer ? "unmount it there now, then here, and have the file system checked "
+			    "before it is mounted again"
+			  : "this node is not its writer and unmounts it as soon as no file "
+			    "is open on it: end what uses it");
 }
 
 static void say(struct fm_supervised *v)
@@ -101,7 +108,9 @@ bool fm_supervised_watch_writers(struct fm_supervised *v)
 		say(v);
 	} else if (had_alarm) {
 		v->alarm_again_ns = 0;
-		fm_log_warn("volume %s: no two nodes have it read-write any more: have its file system checked", v->volume->name);
+		fm_log_warn("volume %s: no two nodes have it read-write any more: have its file "
+			    "system checked",
+			    v->volume->name);
 	}
 	return had_alarm != fm_supervised_has_alarm(v);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mounts and unmounts that helper processes are at. One that hangs in the kernel does not die of SIGKILL, outlives fmove-nvmed, and
- * mounts the volume when the kernel lets go of it; an unmount that hangs writes until then. So each is written down, synced, before its
- * helper begins, and an fmove-nvmed that finds such a note goes on saying that it is mounted, and mounts nothing itself, until that process
- * has ended (its number and the moment of its start: numbers are given again) and a look has seen what came of it. A note of another boot
- * says nothing: what hung is gone.
+ * Mounts and unmounts that helper processes are at. One that hangs in the kernel does not die of
+ * SIGKILL, outlives fmove-nvmed, and mounts the volume when the kernel lets go of it; an unmount
+ * that hangs writes until then. So each is written down, synced, before its helper begins, and an
+ * fmove-nvmed that finds such a note goes on saying that it is mounted, and mounts nothing itself,
+ * until that process has ended (its number and the moment of its start: numbers are given again)
+ * and a look has seen what came of it. A note of another boot says nothing: what hung is gone.
  *
- * A file that is not there or makes no sense may have said anything. Then everything is said to be mounted as long as a process is there
- * that may be a helper of an earlier fmove-nvmed, which is hardly ever.
+ * A file that is not there or makes no sense may have said anything. Then everything is said to be
+ * mounted as long as a process is there that may be a helper of an earlier fmove-nvmed, which is
+ * hardly ever.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +25,9 @@
 
 static json_t *write_one(const struct fm_begun *b)
 {
-	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", (json_int_t)b->process.pid, "start", (json_int_t)b->process.start,
-			 "name", b->name, "subsystem", b->subsystem, "wwid", b->wwid, "read_write", b->is_read_write, "epoch",
+	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", (json_int_t)b->process.pid,
+			 "start", (json_int_t)b->process.start, "name", b->name, "subsystem",
+			 b->subsystem, "wwid", b->wwid, "read_write", b->is_read_write, "epoch",
 			 (json_int_t)b->epoch);
 }
 
@@ -38,7 +41,8 @@ static char *write_all(const struct fm_supervisor *sup)
 			json_decref(all);
 			return NULL;
 		}
-	whole = json_pack("{s:s, s:b, s:o}", "boot", sup->world->boot, "unknown", sup->is_begun_unknown, "begun", all);
+	whole = json_pack("{s:s, s:b, s:o}", "boot", sup->world->boot, "unknown",
+			  sup->is_begun_unknown, "begun", all);
 	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
 	json_decref(whole);
 	return text;
@@ -47,8 +51,9 @@ static char *write_all(const struct fm_supervisor *sup)
 static int save(struct fm_supervisor *sup, bool is_durable, struct fm_err *err)
 {
 	char *text = FM_FAULT("supervisor.begun") ? NULL : write_all(sup);
-	int ret = text ? sup->world->save(sup->world->ctx, FM_SUPERVISOR_BEGUN, text, is_durable, err) :
-			 fm_err_set(err, -ENOMEM, "out of memory");
+	int ret =
+		text ? sup->world->save(sup->world->ctx, FM_SUPERVISOR_BEGUN, text, is_durable, err)
+		     : fm_err_set(err, -ENOMEM, "out of memory");
 
 	free(text);
 	return ret;
@@ -69,15 +74,18 @@ static int read_one(json_t *from, struct fm_begun *b)
 	int is_read_write;
 
 	*b = (struct fm_begun){ .is_inherited = true };
-	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", &pid, "start", &start, "name", &name,
-			   "subsystem", &subsystem, "wwid", &wwid, "read_write", &is_read_write, "epoch", &epoch) < 0)
+	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid",
+			   &pid, "start", &start, "name", &name, "subsystem", &subsystem, "wwid",
+			   &wwid, "read_write", &is_read_write, "epoch", &epoch) < 0)
 		return -EBADMSG;
-	if (pid <= 0 || pid > INT32_MAX || start < 0 || epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !name[0])
+	if (pid <= 0 || pid > INT32_MAX || start < 0 || epoch < 0 ||
+	    epoch >= FM_SUPERVISED_EPOCH_MAX || !name[0])
 		return -EBADMSG;
 	b->process = (struct fm_process){ .pid = (pid_t)pid, .start = (uint64_t)start };
 	b->is_read_write = is_read_write;
 	b->epoch = (uint64_t)epoch;
-	if (take_text(name, b->name, sizeof(b->name)) < 0 || take_text(subsystem, b->subsystem, sizeof(b->subsystem)) < 0)
+	if (take_text(name, b->name, sizeof(b->name)) < 0 ||
+	    take_text(subsystem, b->subsystem, sizeof(b->subsystem)) < 0)
 		return -EBADMSG;
 	return take_text(wwid, b->wwid, sizeof(b->wwid));
 }
@@ -95,14 +103,16 @@ static int read_all(struct fm_supervisor *sup, json_t *whole)
 	int is_unknown;
 	size_t i;
 
-	if (json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:b, s:o}", "boot", &boot, "unknown", &is_unknown, "begun", &all) < 0)
+	if (json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:b, s:o}", "boot", &boot, "unknown",
+			   &is_unknown, "begun", &all) < 0)
 		return -EBADMSG;
 	if (fm_supervisor_is_of_another_boot(sup, boot))
 		return 0;
 	if (!json_is_array(all) || is_unknown)
 		return -EBADMSG;
 	json_array_foreach(all, i, at) {
-		if (sup->begun_count == FM_SUPERVISED_BEGUN_MAX || read_one(at, &sup->begun[sup->begun_count]) < 0)
+		if (sup->begun_count == FM_SUPERVISED_BEGUN_MAX ||
+		    read_one(at, &sup->begun[sup->begun_count]) < 0)
 			return -EBADMSG;
 		sup->begun_count++;
 	}
@@ -124,15 +134,18 @@ void fm_supervisor_recall_begun(struct fm_supervisor *sup)
 
 /* ---- what this fmove-nvmed begins ---- */
 
-int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process, bool is_read_write, struct fm_err *err)
+int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process,
+			     bool is_read_write, struct fm_err *err)
 {
 	struct fm_supervisor *sup = v->sup;
 	struct fm_begun *b = &sup->begun[sup->begun_count];
 	int ret;
 
 	if (sup->begun_count == FM_SUPERVISED_BEGUN_MAX)
-		return fm_err_set(err, -EAGAIN, "%u mounts and unmounts hang in the kernel", sup->begun_count);
-	*b = (struct fm_begun){ .process = *process, .is_read_write = is_read_write, .epoch = v->epoch };
+		return fm_err_set(err, -EAGAIN, "%u mounts and unmounts hang in the kernel",
+				  sup->begun_count);
+	*b = (struct fm_begun){
+		.process = *process, .is_read_write = is_read_write, .epoch = v->epoch};
 	(void)snprintf(b->name, sizeof(b->name), "%s", v->volume->name);
 	(void)snprintf(b->subsystem, sizeof(b->subsystem), "%s", v->volume->subsystem);
 	(void)snprintf(b->wwid, sizeof(b->wwid), "%s", fm_supervised_wwid(v));
@@ -141,7 +154,8 @@ int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *p
 	if (ret == 0)
 		return 0;
 	sup->begun_count--;
-	return fm_err_wrap(err, "it cannot be written down that this begins, so that a restart would not know of it");
+	return fm_err_wrap(err, "it cannot be written down that this begins, so that a restart "
+				"would not know of it");
 }
 
 /* ---- what an earlier one has left ---- */
@@ -179,8 +193,9 @@ bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_
 
 static json_t *say_one(const struct fm_begun *b)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name, "subsystem", b->subsystem, "wwid", b->wwid, "writer", "",
-			 "mounted", 1, "read_write", b->is_read_write, "sealed", 0, "epoch", (json_int_t)b->epoch);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name, "subsystem",
+			 b->subsystem, "wwid", b->wwid, "writer", "", "mounted", 1, "read_write",
+			 b->is_read_write, "sealed", 0, "epoch", (json_int_t)b->epoch);
 }
 
 bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all)
@@ -213,7 +228,8 @@ static bool is_left_mounted(const struct fm_supervisor *sup, const struct fm_beg
 	for (unsigned i = 0; i < sup->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
-		if (b->wwid[0] && strcmp(ns->wwid, b->wwid) == 0 && fm_mounts_of(&sup->mounts, ns->dev, NULL))
+		if (b->wwid[0] && strcmp(ns->wwid, b->wwid) == 0 &&
+		    fm_mounts_of(&sup->mounts, ns->dev, NULL))
 			return !is_anybodys(sup, b);
 	}
 	return false;
@@ -226,8 +242,9 @@ static void lift(struct fm_supervisor *sup, const struct fm_begun *b)
 
 		if (!b->is_inherited || !is_of(b, v))
 			continue;
-		fm_log_info("volume %s: what process %d was at when fmove-nvmed was restarted is over", v->volume->name,
-			    (int)b->process.pid);
+		fm_log_info(
+			"volume %s: what process %d was at when fmove-nvmed was restarted is over",
+			v->volume->name, (int)b->process.pid);
 		fm_supervised_doubt_unit(v, b->is_read_write);
 		v->mount_hold = (struct fm_hold){ 0 };
 	}
@@ -252,7 +269,8 @@ void fm_supervisor_settle_begun(struct fm_supervisor *sup)
 	sup->begun_count = kept;
 	if (!is_changed)
 		return;
-	sup->is_published = false;	/* what no volume's word tells of may have been among them */
+	/* what no volume's word tells of may have been among them */
+	sup->is_published = false;
 	if (save(sup, false, &err) < 0)
 		fm_log_warn("state: %s", err.text);
 }

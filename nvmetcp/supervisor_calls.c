@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of the supervisor, each a call of a helper process: begun, and what follows from its end.
+ * The steps of the supervisor, each a call of a helper process: begun, and what follows from its
+ * end.
  *
- * Happy path of a mount: probe (who the device is, and its first bytes), for XFS that is only read xfs_state as well, the
- * guard, the peers, the guard again, prepare (the device is nobody else's, and as it is to be), mount. A wish that changes
- * meanwhile ends it between two calls. Whatever ends, a look follows.
+ * Happy path of a mount: probe (who the device is, and its first bytes), for XFS that is only read
+ * xfs_state as well, the guard, the peers, the guard again, prepare (the device is nobody else's,
+ * and as it is to be), mount. A wish that changes meanwhile ends it between two calls. Whatever
+ * ends, a look follows.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +23,8 @@
 
 #define CONNECT_NS (30 * FM_NS_PER_S)
 #define DISCONNECT_NS (30 * FM_NS_PER_S)
-#define DISCONNECT_WAIT_MS 25000		/* less, so that the helper can say what it waits for */
+/* less, so that the helper can say what it waits for */
+#define DISCONNECT_WAIT_MS 25000
 #define PROBE_NS (20 * FM_NS_PER_S)
 #define XFS_STATE_NS (60 * FM_NS_PER_S)
 #define PREPARE_NS (60 * FM_NS_PER_S)
@@ -38,7 +41,8 @@
 static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer);
 
 /* A mount that hangs is nowhere to be seen but in its note: without one it is not begun. */
-static int mount_begins(struct fm_supervised *v, const struct fm_process *process, struct fm_err *err)
+static int mount_begins(struct fm_supervised *v, const struct fm_process *process,
+			struct fm_err *err)
 {
 	bool is_read_write = v->how.verdict == FM_GUARD_READ_WRITE;
 	int ret = fm_supervised_note_begun(v, process, is_read_write, err);
@@ -46,7 +50,8 @@ static int mount_begins(struct fm_supervised *v, const struct fm_process *proces
 	if (ret < 0)
 		return fm_err_wrap(err, "not mounted");
 	if (!fm_supervised_hold(v, &v->ns, is_read_write))
-		return fm_err_set(err, -EBUSY, "%u other devices of it are in use", FM_SUPERVISED_HELD_MAX);
+		return fm_err_set(err, -EBUSY, "%u other devices of it are in use",
+				  FM_SUPERVISED_HELD_MAX);
 	fm_supervised_doubt_unit(v, is_read_write);
 	return 0;
 }
@@ -58,8 +63,10 @@ static void keep_begins(struct fm_supervised *v)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-/* One that unmounts begins without a note, too: who comes after a restart finds the mount, or the device in use. */
-static int call_begins(struct fm_helper *helper, const struct fm_process *process, struct fm_err *err)
+/* One that unmounts begins without a note, too: who comes after a restart finds the mount, or the
+ * device in use. */
+static int call_begins(struct fm_helper *helper, const struct fm_process *process,
+		       struct fm_err *err)
 {
 	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, helper);
 
@@ -67,13 +74,16 @@ static int call_begins(struct fm_helper *helper, const struct fm_process *proces
 		return mount_begins(v, process, err);
 	if (v->begins == FM_CALL_KEEP && v->is_reservation_asked)
 		keep_begins(v);
-	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write && fm_supervised_note_begun(v, process, true, err) < 0)
+	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write &&
+	    fm_supervised_note_begun(v, process, true, err) < 0)
 		fm_log_warn("volume %s: its unmount: %s", v->volume->name, err->text);
 	return 0;
 }
 
-/* request is taken over; NULL is no memory for it. The key says what the call is about: see helper.h. */
-static int begin(struct fm_supervised *v, enum fm_supervised_call call, const char *key, json_t *request, uint64_t timeout_ns)
+/* request is taken over; NULL is no memory for it. The key says what the call is about: see
+ * helper.h. */
+static int begin(struct fm_supervised *v, enum fm_supervised_call call, const char *key,
+		 json_t *request, uint64_t timeout_ns)
 {
 	const struct fm_supervisor_world *world = v->sup->world;
 	struct fm_err err = { 0 };
@@ -108,7 +118,8 @@ static void key_of_device(const struct fm_supervised *v, dev_t dev, char key[sta
 	(void)snprintf(key + len, KEY_MAX - len, "%u:%u", major(dev), minor(dev));
 }
 
-int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev, json_t *request, uint64_t timeout_ns)
+int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev,
+			   json_t *request, uint64_t timeout_ns)
 {
 	char key[KEY_MAX];
 
@@ -122,13 +133,17 @@ static json_t *connect_request(const struct fm_supervised *v, const struct fm_su
 {
 	const struct fm_volume *vol = v->volume;
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:s}", "call",
-			 "connect", "subsystem", vol->subsystem, "address", path->host, "port", path->port, "host_nqn",
-			 v->sup->host_nqn, "host_id", v->sup->host_id, "host_address", vol->host_address, "host_interface",
-			 vol->host_interface, "queues", (int)vol->queues, "queue_size", (int)vol->queue_size, "keep_alive_s",
-			 vol->keep_alive_s, "reconnect_delay_s", vol->reconnect_delay_s, "ctrl_loss_s", vol->ctrl_loss_s,
-			 "fast_io_fail_s", vol->fast_io_fail_s, "header_digest", vol->has_header_digest, "data_digest",
-			 vol->has_data_digest, "tls", vol->has_tls, "secret_file", vol->secret_file, "controller_secret_file",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, "
+			 "s:b, s:b, s:b, s:s, s:s}",
+			 "call", "connect", "subsystem", vol->subsystem, "address", path->host,
+			 "port", path->port, "host_nqn", v->sup->host_nqn, "host_id",
+			 v->sup->host_id, "host_address", vol->host_address, "host_interface",
+			 vol->host_interface, "queues", (int)vol->queues, "queue_size",
+			 (int)vol->queue_size, "keep_alive_s", vol->keep_alive_s,
+			 "reconnect_delay_s", vol->reconnect_delay_s, "ctrl_loss_s",
+			 vol->ctrl_loss_s, "fast_io_fail_s", vol->fast_io_fail_s, "header_digest",
+			 vol->has_header_digest, "data_digest", vol->has_data_digest, "tls",
+			 vol->has_tls, "secret_file", vol->secret_file, "controller_secret_file",
 			 vol->controller_secret_file);
 }
 
@@ -147,7 +162,8 @@ void fm_supervised_connect(struct fm_supervised *v, unsigned path)
 	}
 	fm_supervisor_save_owned(sup);
 	v->connecting = (struct fm_owned_path){ 0 };
-	(void)snprintf(v->connecting.subsystem, sizeof(v->connecting.subsystem), "%s", v->volume->subsystem);
+	(void)snprintf(v->connecting.subsystem, sizeof(v->connecting.subsystem), "%s",
+		       v->volume->subsystem);
 	memcpy(v->connecting.address, p->host, sizeof(p->host));
 	memcpy(v->connecting.port, p->port, sizeof(p->port));
 	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
@@ -158,8 +174,9 @@ void fm_supervised_connect(struct fm_supervised *v, unsigned path)
 /* Nothing but a change there or here will help, so there is no hurry. */
 static bool is_slow_trouble(const char *trouble)
 {
-	static const enum fm_connection_trouble slow[] = { FM_TROUBLE_NOT_ALLOWED, FM_TROUBLE_SECRET, FM_TROUBLE_REFUSED,
-							   FM_TROUBLE_KERNEL, FM_TROUBLE_PERMISSION, FM_TROUBLE_VALUE };
+	static const enum fm_connection_trouble slow[] = {FM_TROUBLE_NOT_ALLOWED, FM_TROUBLE_SECRET,
+							  FM_TROUBLE_REFUSED,	  FM_TROUBLE_KERNEL,
+							  FM_TROUBLE_PERMISSION,  FM_TROUBLE_VALUE};
 
 	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
 		if (strcmp(trouble, fm_connection_trouble_name(slow[i])) == 0)
@@ -171,24 +188,29 @@ static bool is_slow_trouble(const char *trouble)
 static struct fm_supervised_path *connecting_path(struct fm_supervised *v)
 {
 	for (unsigned i = 0; i < v->path_count; i++)
-		if (strcmp(v->path[i].port, v->connecting.port) == 0 && strcmp(v->path[i].host, v->connecting.address) == 0)
+		if (strcmp(v->path[i].port, v->connecting.port) == 0 &&
+		    strcmp(v->path[i].host, v->connecting.address) == 0)
 			return &v->path[i];
 	return NULL;
 }
 
-static void connect_failed(struct fm_supervised *v, struct fm_supervised_path *path, const char *text, json_t *answer)
+static void connect_failed(struct fm_supervised *v, struct fm_supervised_path *path,
+			   const char *text, json_t *answer)
 {
 	const char *trouble = json_string_value(json_object_get(answer, "trouble"));
 	const struct fm_owned_path *to = &v->connecting;
 	char line[FM_SUPERVISED_WHY_MAX];
 
-	/* A helper that was killed, or died, cannot say what it has done; then it stays in doubt. */
+	/* A helper that was killed, or died, cannot say what it has done; then it stays in
+	 * doubt. */
 	if (trouble)
 		fm_owned_forget(&v->sup->owned, to->subsystem, to->address, to->port);
 	(void)snprintf(line, sizeof(line), "%s port %s: %s", to->address, to->port, text);
-	fm_supervised_error(v, trouble ? text : line);	/* its own text names the target, where that matters */
+	/* its own text names the target, where that matters */
+	fm_supervised_error(v, trouble ? text : line);
 	if (path)
-		fm_hold_failed(v->sup, &path->hold, trouble && is_slow_trouble(trouble) ? HOLD_MAX_S : 1, HOLD_MAX_S);
+		fm_hold_failed(v->sup, &path->hold,
+			       trouble && is_slow_trouble(trouble) ? HOLD_MAX_S : 1, HOLD_MAX_S);
 }
 
 static void connect_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
@@ -199,7 +221,8 @@ static void connect_done(struct fm_supervised *v, int code, const char *text, js
 	int cntlid = 0, was_there = 0;
 	const char *name = "";
 
-	if (code == 0 && json_unpack(answer, "{s:s, s:i, s:b}", "controller", &name, "cntlid", &cntlid, "was_there", &was_there) < 0) {
+	if (code == 0 && json_unpack(answer, "{s:s, s:i, s:b}", "controller", &name, "cntlid",
+				     &cntlid, "was_there", &was_there) < 0) {
 		code = -EBADMSG;
 		text = "the helper process answered something that is no connection";
 		answer = NULL;
@@ -229,13 +252,16 @@ static void hold_busy(struct fm_supervised *v, struct fm_hold *hold)
 
 /* ---- disconnect ---- */
 
-/* What cannot be written any more is not waited for: by order, or as long as an unmount may take. */
+/* What cannot be written any more is not waited for: by order, or as long as an unmount may
+ * take. */
 static bool is_use_respected(const struct fm_supervised *v)
 {
-	return !fm_supervised_is_forced(v) && !(v->lost_ns && fm_loop_now(v->sup->loop) >= v->lost_ns + UNMOUNT_NS);
+	return !fm_supervised_is_forced(v) &&
+	       !(v->lost_ns && fm_loop_now(v->sup->loop) >= v->lost_ns + UNMOUNT_NS);
 }
 
-static bool is_live_elsewhere(const struct fm_inventory *inv, const struct fm_inv_namespace *ns, const struct fm_inv_controller *c)
+static bool is_live_elsewhere(const struct fm_inventory *inv, const struct fm_inv_namespace *ns,
+			      const struct fm_inv_controller *c)
 {
 	for (unsigned i = 0; i < ns->path_count; i++) {
 		const struct fm_inv_controller *other = &inv->controllers[ns->path[i].controller];
@@ -246,20 +272,23 @@ static bool is_live_elsewhere(const struct fm_inventory *inv, const struct fm_in
 	return false;
 }
 
-/* Whether the namespace cannot be reached any more without that controller, and matters to somebody. */
-static bool goes_with(const struct fm_supervised *v, const struct fm_inv_namespace *ns, const struct fm_inv_controller *c)
+/* Whether the namespace cannot be reached any more without that controller, and matters to
+ * somebody. */
+static bool goes_with(const struct fm_supervised *v, const struct fm_inv_namespace *ns,
+		      const struct fm_inv_controller *c)
 {
 	const struct fm_inventory *inv = v->sup->inv;
 
-	if (ns->dev == 0 || !fm_inventory_is_path(ns, (int)(c - inv->controllers)) || is_live_elsewhere(inv, ns, c))
+	if (ns->dev == 0 || !fm_inventory_is_path(ns, (int)(c - inv->controllers)) ||
+	    is_live_elsewhere(inv, ns, c))
 		return false;
 	/* Others of the subsystem are no less in use because this volume is given up. */
 	return is_use_respected(v) || (ns != fm_supervised_ns(v) && strcmp(c->state, "live") == 0);
 }
 
 /*
- * Devices that go with the controller: what uses one, a file system for instance that somebody else has unmounted and the
- * kernel is still writing out, would lose that.
+ * Devices that go with the controller: what uses one, a file system for instance that somebody else
+ * has unmounted and the kernel is still writing out, would lose that.
  */
 static json_t *devices_of(const struct fm_supervised *v, const struct fm_inv_controller *c)
 {
@@ -273,8 +302,9 @@ static json_t *devices_of(const struct fm_supervised *v, const struct fm_inv_con
 		if (!goes_with(v, ns, c))
 			continue;
 		(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-		(void)json_array_append_new(all, json_pack("{s:s, s:[i, i]}", "device", device, "rdev", (int)major(ns->dev),
-							   (int)minor(ns->dev)));
+		(void)json_array_append_new(all,
+					    json_pack("{s:s, s:[i, i]}", "device", device, "rdev",
+						      (int)major(ns->dev), (int)minor(ns->dev)));
 	}
 	return all;
 }
@@ -284,12 +314,14 @@ void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_contr
 	char key[KEY_MAX];
 
 	if (v->disconnect_hold.failures == 0)
-		fm_log_info("volume %s: disconnecting %s (%s)", v->volume->name, c->name, v->plan.why);
+		fm_log_info("volume %s: disconnecting %s (%s)", v->volume->name, c->name,
+			    v->plan.why);
 	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
 	if (begin(v, FM_CALL_DISCONNECT, key,
-		  json_pack("{s:s, s:s, s:s, s:i, s:o*}", "call", "disconnect", "controller", c->name, "subsystem",
-			    v->volume->subsystem, "wait_ms", DISCONNECT_WAIT_MS, "unused",
-			    devices_of(v, c)), DISCONNECT_NS) < 0)
+		  json_pack("{s:s, s:s, s:s, s:i, s:o*}", "call", "disconnect", "controller",
+			    c->name, "subsystem", v->volume->subsystem, "wait_ms",
+			    DISCONNECT_WAIT_MS, "unused", devices_of(v, c)),
+		  DISCONNECT_NS) < 0)
 		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
 }
 
@@ -322,8 +354,10 @@ static void hold_refused(struct fm_supervised *v, const char *why)
 
 	v->is_refused = true;
 	(void)snprintf(v->refusal, sizeof(v->refusal), "%s", why);
-	v->refused_facts = (struct fm_supervised_facts){ .dev = ns->dev, .size_bytes = ns->size_bytes, .is_read_only = ns->is_read_only,
-							 .peers_version = v->sup->peers_version };
+	v->refused_facts = (struct fm_supervised_facts){.dev = ns->dev,
+							.size_bytes = ns->size_bytes,
+							.is_read_only = ns->is_read_only,
+							.peers_version = v->sup->peers_version};
 	memcpy(v->refused_facts.wwid, ns->wwid, sizeof(ns->wwid));
 	v->mount_hold.until_ns = fm_loop_now(v->sup->loop) + REFUSAL_NS;
 }
@@ -352,11 +386,13 @@ static json_t *device_request(const struct fm_inv_namespace *ns, const char *cal
 	char device[64];
 
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	return json_pack("{s:s, s:s, s:[i, i], s:s*}", "call", call, "device", device, "rdev", (int)major(ns->dev), (int)minor(ns->dev),
-			 "wwid", has_wwid && ns->wwid[0] ? ns->wwid : NULL);
+	return json_pack("{s:s, s:s, s:[i, i], s:s*}", "call", call, "device", device, "rdev",
+			 (int)major(ns->dev), (int)minor(ns->dev), "wwid",
+			 has_wwid && ns->wwid[0] ? ns->wwid : NULL);
 }
 
-static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call, json_t *request, uint64_t timeout_ns)
+static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call, json_t *request,
+			   uint64_t timeout_ns)
 {
 	int ret = fm_supervised_begin_on(v, call, v->ns.dev, request, timeout_ns);
 
@@ -370,8 +406,11 @@ void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace 
 	bool may_write;
 
 	if (fm_supervised_is_left_hanging(v, &may_write)) {
-		mount_failed(v, "a mount or an unmount that was begun before fmove-nvmed was restarted hangs in the kernel: nothing is "
-			     "mounted until that ends, as it does when the target answers again or this machine boots");
+		mount_failed(v,
+			     "a mount or an unmount that was begun before fmove-nvmed was "
+			     "restarted hangs in the kernel: nothing is "
+			     "mounted until that ends, as it does when the target answers again or "
+			     "this machine boots");
 		return;
 	}
 	v->ns = *ns;
@@ -386,10 +425,11 @@ static int take_identity(struct fm_inv_namespace *ns, json_t *answer)
 	json_int_t size;
 	int nsid, is_ro;
 
-	if (json_unpack(answer, "{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", &wwid, "uuid", &uuid, "nguid", &nguid, "nsid", &nsid, "size",
-			&size, "read_only", &is_ro) < 0)
+	if (json_unpack(answer, "{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", &wwid, "uuid", &uuid,
+			"nguid", &nguid, "nsid", &nsid, "size", &size, "read_only", &is_ro) < 0)
 		return -EBADMSG;
-	if (strlen(wwid) >= sizeof(ns->wwid) || strlen(uuid) >= sizeof(ns->uuid) || strlen(nguid) >= sizeof(ns->nguid))
+	if (strlen(wwid) >= sizeof(ns->wwid) || strlen(uuid) >= sizeof(ns->uuid) ||
+	    strlen(nguid) >= sizeof(ns->nguid))
 		return -EBADMSG;
 	strcpy(ns->wwid, wwid);
 	strcpy(ns->uuid, uuid);
@@ -410,11 +450,13 @@ static int take_superblock(struct fm_superblock *sb, json_t *answer)
 	return fm_superblock_parse(bytes, sizeof(bytes), sb);
 }
 
-/* What the target is asked for, where it can: the writer alone may write, and nobody to what he has sealed. */
+/* What the target is asked for, where it can: the writer alone may write, and nobody to what he has
+ * sealed. */
 static json_t *target_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
-	json_t *target = json_pack("{s:s*}", "reserve_as", !is_reader && v->is_reserved ? v->sup->host_id : NULL);
+	json_t *target = json_pack("{s:s*}", "reserve_as",
+				   !is_reader && v->is_reserved ? v->sup->host_id : NULL);
 
 	if (v->is_write_protected && fm_guard_is_writer(v->volume, v->sup->node))
 		(void)json_object_set_new(target, "write_protect", json_boolean(is_reader));
@@ -431,7 +473,9 @@ static json_t *prepare_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
 	json_t *request = device_request(&v->ns, "prepare", true);
-	int ret = request ? json_object_set_new(request, "point", json_string(v->volume->mount_point)) : -1;
+	int ret =
+		request ? json_object_set_new(request, "point", json_string(v->volume->mount_point))
+			: -1;
 
 	/* A writer's device that is read-only is so by us, or the guard would have refused. */
 	if (ret == 0 && (is_reader || v->ns.is_read_only))
@@ -453,12 +497,16 @@ static json_t *mount_request(const struct fm_supervised *v)
 	char *options;
 	int ret;
 
-	if (asprintf(&options, "%s%s%s", vol->mount_options, vol->mount_options[0] ? "," : "", v->how.options) < 0)
+	if (asprintf(&options, "%s%s%s", vol->mount_options, vol->mount_options[0] ? "," : "",
+		     v->how.options) < 0)
 		options = NULL;
-	ret = options && request ? json_object_update_new(request, json_pack("{s:s, s:s, s:s}", "point", vol->mount_point, "type",
-									      vol->fs_type[0] ? vol->fs_type : v->sb.type, "options",
-									      options)) :
-				   -1;
+	ret = options && request
+		      ? json_object_update_new(
+				request,
+				json_pack("{s:s, s:s, s:s}", "point", vol->mount_point, "type",
+					  vol->fs_type[0] ? vol->fs_type : v->sb.type, "options",
+					  options))
+		      : -1;
 	free(options);
 	if (ret == 0)
 		return request;
@@ -469,21 +517,25 @@ static json_t *mount_request(const struct fm_supervised *v)
 /* A helper process that was killed has not undone what it did, and ours is no reason to refuse. */
 static bool is_read_only_by_us(const struct fm_supervised *v)
 {
-	return v->ns.is_read_only && v->read_only_wwid[0] && strcmp(v->read_only_wwid, v->ns.wwid) == 0;
+	return v->ns.is_read_only && v->read_only_wwid[0] &&
+	       strcmp(v->read_only_wwid, v->ns.wwid) == 0;
 }
 
-/* To be sealed, but it was not unmounted: its writer mounts it once more, for the journal, and unmounts it again. */
+/* To be sealed, but it was not unmounted: its writer mounts it once more, for the journal, and
+ * unmounts it again. */
 static bool needs_replay(const struct fm_supervised *v)
 {
 	return v->seal == FM_SEAL_WANTED && v->sb.clean == FM_UNCLEAN;
 }
 
-static void note_waits(struct fm_supervised *v, const struct fm_guard_answer *how, const struct fm_guard_peer *peers)
+static void note_waits(struct fm_supervised *v, const struct fm_guard_answer *how,
+		       const struct fm_guard_peer *peers)
 {
 	json_decref(v->waits_for);
 	v->waits_for = how->waits_count > 0 ? json_array() : NULL;
 	for (unsigned i = 0; i < how->waits_count; i++)
-		(void)json_array_append_new(v->waits_for, json_string(peers[how->waits_for[i]].node));
+		(void)json_array_append_new(v->waits_for,
+					    json_string(peers[how->waits_for[i]].node));
 }
 
 /* The last look is seconds old by now: what is mounted is read again. */
@@ -492,7 +544,8 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 	const struct fm_supervisor *sup = v->sup;
 	bool is_writer = fm_guard_is_writer(v->volume, sup->node);
 	struct fm_inv_namespace ns = v->ns;
-	struct fm_guard_facts facts = { .node = sup->node, .volume = v->volume, .ns = &ns, .sb = &v->sb };
+	struct fm_guard_facts facts = {
+		.node = sup->node, .volume = v->volume, .ns = &ns, .sb = &v->sb};
 	struct fm_guard_peer *peers = NULL;
 	struct fm_mounts mounts = { 0 };
 	int ret = fm_supervised_guard_peers(v, &peers, &facts.peer_count);
@@ -506,13 +559,15 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 		facts.peers_why = fm_supervised_peers_why(v);
 		facts.is_reservable = !v->is_unreservable;
 		facts.is_forced = v->is_mount_forced;
-		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->is_heard_sealed;
+		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v)
+					    : v->is_heard_sealed;
 		facts.is_sealing = is_writer && v->seal == FM_SEAL_WANTED && !v->is_written;
 		facts.has_heard = v->is_heard_now;
 		facts.number = v->epoch;
 		ns.is_read_only = ns.is_read_only && !is_read_only_by_us(v);
 		facts.last_wwid = v->last_wwid[0] ? v->last_wwid : NULL;
-		facts.last_size_bytes = strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
+		facts.last_size_bytes =
+			strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
 		fm_guard_decide(&facts, how);
 		note_waits(v, how, peers);
 		fm_mounts_free(&mounts);
@@ -522,18 +577,21 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 }
 
 /*
- * All that is to be done is written down before, because a helper process that is killed undoes nothing. What cannot be written
- * down the target is not asked for.
+ * All that is to be done is written down before, because a helper process that is killed undoes
+ * nothing. What cannot be written down the target is not asked for.
  */
 static void note_prepare(struct fm_supervised *v)
 {
-	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY, was_protected = v->is_write_protected, was_reserved = v->is_reserved;
+	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY,
+	     was_protected = v->is_write_protected, was_reserved = v->is_reserved;
 
 	if (is_reader && !v->ns.is_read_only) {
-		v->is_write_protected = v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
+		v->is_write_protected =
+			v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
 		fm_supervised_note_read_only(v, v->ns.wwid);
 	}
-	v->is_protect_confirmed = v->is_taken = v->is_doubtful = v->is_keep_due = false;	/* asked anew */
+	/* asked anew */
+	v->is_protect_confirmed = v->is_taken = v->is_doubtful = v->is_keep_due = false;
 	v->is_reserved = v->is_reserved || !is_reader;
 	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
 		v->is_write_protected = was_protected;
@@ -552,15 +610,16 @@ static void begin_prepare(struct fm_supervised *v, const struct fm_guard_answer 
 /* Set read-only by us, and by nobody else; the writer's own is made writable for his next mount. */
 static bool is_to_be_writable(const struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
-	return v->read_only_wwid[0] && strcmp(v->read_only_wwid, ns->wwid) == 0 && !v->is_write_protected &&
-	       !fm_guard_is_writer(v->volume, v->sup->node);
+	return v->read_only_wwid[0] && strcmp(v->read_only_wwid, ns->wwid) == 0 &&
+	       !v->is_write_protected && !fm_guard_is_writer(v->volume, v->sup->node);
 }
 
 /* What is to be undone at a device, into a request of "restore" or "unmount". */
 static int put_undo(const struct fm_supervised *v, json_t *request)
 {
-	return json_object_update_new(request, json_pack("{s:b, s:s*}", "read_write_device", v->is_read_write_asked, "release_as",
-							 v->is_release_asked ? v->sup->host_id : NULL));
+	return json_object_update_new(
+		request, json_pack("{s:b, s:s*}", "read_write_device", v->is_read_write_asked,
+				   "release_as", v->is_release_asked ? v->sup->host_id : NULL));
 }
 
 static void begin_undo(struct fm_supervised *v, bool is_read_write, bool is_release)
@@ -577,8 +636,9 @@ static void begin_undo(struct fm_supervised *v, bool is_read_write, bool is_rele
 }
 
 /*
- * A mount that came to nothing leaves the device as it was. What cannot be done now is done by the next unmount. At the
- * writer it stays read-only: it is sealed, or to be sealed, and made writable for the next mount that writes.
+ * A mount that came to nothing leaves the device as it was. What cannot be done now is done by the
+ * next unmount. At the writer it stays read-only: it is sealed, or to be sealed, and made writable
+ * for the next mount that writes.
  */
 static void begin_restore(struct fm_supervised *v)
 {
@@ -586,7 +646,8 @@ static void begin_restore(struct fm_supervised *v)
 		begin_undo(v, true, false);
 }
 
-/* Somebody else has unmounted it, or it never was: as long as the target keeps it, no other host could write to it. */
+/* Somebody else has unmounted it, or it never was: as long as the target keeps it, no other host
+ * could write to it. */
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
 	v->ns = *ns;
@@ -596,8 +657,14 @@ void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespac
 static void restore_done(struct fm_supervised *v, int code, const char *text)
 {
 	if (code < 0) {
-		fm_log_warn("volume %s: %s: %s", v->volume->name, v->is_release_asked ? "the target still keeps it for this host" :
-											 "the device is still set read-only", text);
+		fm_log_warn("volume %s: %s: %s", v->volume->name,
+			    v->is_release_asked ? "the target still keeps it for this host"
+						: "the "
+						  "device "
+						  "is still "
+						  "set "
+						  "read-only",
+			    text);
 		return;
 	}
 	v->is_reserved = v->is_reserved && !v->is_release_asked;
@@ -606,7 +673,8 @@ static void restore_done(struct fm_supervised *v, int code, const char *text)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-/* What is refused by what is known already is not announced: two nodes that announced it again and again would never mount. */
+/* What is refused by what is known already is not announced: two nodes that announced it again and
+ * again would never mount. */
 static void decide(struct fm_supervised *v, bool is_asked)
 {
 	struct fm_guard_answer how;
@@ -627,7 +695,8 @@ static void decide(struct fm_supervised *v, bool is_asked)
 	else if (is_asked)
 		begin_prepare(v, &how);
 	else if (fm_supervised_ask(v) < 0)
-		mount_failed(v, "that it is about to be mounted cannot be told to the peers, or not written down: see the log");
+		mount_failed(v, "that it is about to be mounted cannot be told to the peers, or "
+				"not written down: see the log");
 }
 
 /* Between two calls of a mount: ended where it is wanted no more. */
@@ -646,7 +715,8 @@ void fm_supervised_peers_asked(struct fm_supervised *v)
 
 static void probe_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
-	if (code == 0 && (take_identity(&v->ns, answer) < 0 || take_superblock(&v->sb, answer) < 0)) {
+	if (code == 0 &&
+	    (take_identity(&v->ns, answer) < 0 || take_superblock(&v->sb, answer) < 0)) {
 		code = -EBADMSG;
 		text = "the helper process answered something that is no device";
 	}
@@ -658,7 +728,8 @@ static void probe_done(struct fm_supervised *v, int code, const char *text, json
 	if (!is_still_wanted(v))
 		return;
 	if (needs_xfs_state(v) && v->sb.clean == FM_CLEAN_UNKNOWN)
-		(void)begin_on_device(v, FM_CALL_XFS_STATE, device_request(&v->ns, "xfs_state", false), XFS_STATE_NS);
+		(void)begin_on_device(v, FM_CALL_XFS_STATE,
+				      device_request(&v->ns, "xfs_state", false), XFS_STATE_NS);
 	else
 		decide(v, false);
 }
@@ -703,7 +774,8 @@ static void take_target(struct fm_supervised *v, json_t *answer)
 
 	v->is_protect_confirmed = json_is_true(json_object_get(answer, "write_protected"));
 	if (why)
-		fm_log_warn("volume %s: the target does not protect what is sealed: %s", v->volume->name, why);
+		fm_log_warn("volume %s: the target does not protect what is sealed: %s",
+			    v->volume->name, why);
 	else if (fm_guard_is_writer(v->volume, v->sup->node))
 		v->is_write_protected = v->is_protect_confirmed;
 	if (v->how.verdict == FM_GUARD_READ_WRITE)
@@ -714,7 +786,8 @@ static void take_target(struct fm_supervised *v, json_t *answer)
 /* The configuration names another writer meanwhile. */
 static bool is_outdated(const struct fm_supervised *v)
 {
-	return v->how.verdict == FM_GUARD_READ_WRITE && !fm_guard_is_writer(v->volume, v->sup->node);
+	return v->how.verdict == FM_GUARD_READ_WRITE &&
+	       !fm_guard_is_writer(v->volume, v->sup->node);
 }
 
 /* The guard would let it be mounted only if the target kept it for this node. */
@@ -724,8 +797,9 @@ static bool is_unprotected(const struct fm_supervised *v, const struct fm_guard_
 }
 
 /*
- * What is on the device is read again when nobody else can have it, and the guard asked once more: somebody may have written since the
- * probe, seconds ago, and peers may have spoken. False: it is not mounted.
+ * What is on the device is read again when nobody else can have it, and the guard asked once more:
+ * somebody may have written since the probe, seconds ago, and peers may have spoken. False: it is
+ * not mounted.
  */
 static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
 {
@@ -750,7 +824,8 @@ static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
 	else if (how.verdict == FM_GUARD_WAITING)
 		mount_waits(v, how.why);
 	else
-		mount_failed(v, "what is on the device has changed since it was looked at: it is looked at again");
+		mount_failed(v, "what is on the device has changed since it was looked at: it is "
+				"looked at again");
 	return false;
 }
 
@@ -768,7 +843,8 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 	v->is_refused = false;
 	take_target(v, answer);
 	/* Somebody else was first to set it read-only: that is his. */
-	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")) && !v->is_write_protected)
+	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")) &&
+	    !v->is_write_protected)
 		fm_supervised_note_read_only(v, "");
 	v->is_unreservable = was_asked && v->how.verdict == FM_GUARD_READ_WRITE && !v->is_reserved;
 	if (is_unprotected(v, &v->how))
@@ -785,7 +861,8 @@ static bool is_answered(int code)
 	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE;
 }
 
-/* What it answered, it answered when systemd's job was over; an error of the bus, -EIO, may have come before. */
+/* What it answered, it answered when systemd's job was over; an error of the bus, -EIO, may have
+ * come before. */
 static bool is_unit_done(int code)
 {
 	return is_answered(code) && code != -ENOMEM && code != -EIO;
@@ -809,7 +886,8 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 	if (unfit)
 		fm_log_warn("volume %s: mounted without systemd: %s", v->volume->name, unfit);
 	v->is_sync_tried = false;
-	fm_log_info("volume %s: %s (%s) is mounted at %s", v->volume->name, v->ns.name, v->ns.wwid, v->volume->mount_point);
+	fm_log_info("volume %s: %s (%s) is mounted at %s", v->volume->name, v->ns.name, v->ns.wwid,
+		    v->volume->mount_point);
 	memcpy(v->last_wwid, v->ns.wwid, sizeof(v->last_wwid));
 	v->last_size_bytes = v->ns.size_bytes;
 	v->mounted_epoch = v->mounting_epoch;
@@ -824,7 +902,8 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 static json_t *keep_request(const struct fm_supervised *v)
 {
 	json_t *request = device_request(&v->ns, "keep", true);
-	json_t *target = v->is_reservation_asked ? json_pack("{s:s}", "reserve_as", v->sup->host_id) : json_pack("{s:b}", "write_protect", 1);
+	json_t *target = v->is_reservation_asked ? json_pack("{s:s}", "reserve_as", v->sup->host_id)
+						 : json_pack("{s:b}", "write_protect", 1);
 
 	if (request && json_object_set_new(request, "target", target) == 0)
 		return request;
@@ -849,7 +928,9 @@ static void keep_failed(struct fm_supervised *v, const char *text)
 	char line[FM_SUPERVISED_WHY_MAX];
 
 	(void)snprintf(line, sizeof(line), "mounted, but the target was away and %s: %s",
-		       v->is_reservation_asked ? "does not keep it for this host now" : "does not protect what is sealed now", text);
+		       v->is_reservation_asked ? "does not keep it for this host now"
+					       : "does not protect what is sealed now",
+		       text);
 	fm_supervised_error(v, line);
 	v->is_keep_due = true;
 	fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
@@ -860,8 +941,11 @@ static void keep_conflicts(struct fm_supervised *v, const char *text)
 {
 	char line[FM_SUPERVISED_WHY_MAX];
 
-	(void)snprintf(line, sizeof(line), "mounted, but the target was away and does not keep it for this host now: %s; it is unmounted as "
-		       "soon as no file is open on it", text);
+	(void)snprintf(line, sizeof(line),
+		       "mounted, but the target was away and does not keep it for this host now: "
+		       "%s; it is unmounted as "
+		       "soon as no file is open on it",
+		       text);
 	fm_supervised_error(v, line);
 	v->is_taken = true;
 	(void)fm_supervisor_save_mounted(v->sup, v);
@@ -870,7 +954,8 @@ static void keep_conflicts(struct fm_supervised *v, const char *text)
 static void keep_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
 	const char *why = json_string_value(json_object_get(answer, "unprotected"));
-	bool is_kept = json_is_true(json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
+	bool is_kept = json_is_true(
+		json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
 
 	v->is_keep_asked = false;
 	v->is_doubtful = v->is_doubtful || (v->is_reservation_asked && !is_answered(code));
@@ -886,8 +971,10 @@ static void keep_done(struct fm_supervised *v, int code, const char *text, json_
 		fm_supervised_worked(v);
 	v->keep_hold = (struct fm_hold){ 0 };
 	if (is_kept)
-		fm_log_info("volume %s: the target %s (asked again, since it may have been away)", v->volume->name,
-			    v->is_reservation_asked ? "keeps it for this host" : "protects what is sealed");
+		fm_log_info("volume %s: the target %s (asked again, since it may have been away)",
+			    v->volume->name,
+			    v->is_reservation_asked ? "keeps it for this host"
+						    : "protects what is sealed");
 	else
 		fm_log_warn("volume %s: the target offers no %s any more", v->volume->name,
 			    v->is_reservation_asked ? "reservations" : "write protection");
@@ -909,19 +996,24 @@ static const struct fm_inv_namespace *find_device(const struct fm_supervisor *su
 	return NULL;
 }
 
-/* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be. That is tried once. */
-static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *mount, const struct fm_inv_namespace *ns, bool is_synced)
+/* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be.
+ * That is tried once. */
+static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *mount,
+			       const struct fm_inv_namespace *ns, bool is_synced)
 {
-	json_t *request = json_pack("{s:s, s:s, s:[i, i], s:b, s:b}", "call", "unmount", "point", v->volume->mount_point, "rdev",
-				    (int)major(mount->dev), (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced);
+	json_t *request = json_pack("{s:s, s:s, s:[i, i], s:b, s:b}", "call", "unmount", "point",
+				    v->volume->mount_point, "rdev", (int)major(mount->dev),
+				    (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced);
 	char device[64];
 
 	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
-	v->is_release_asked = ns && v->is_reserved && !v->is_lazy && fm_inventory_is_live(v->sup->inv, ns);
+	v->is_release_asked =
+		ns && v->is_reserved && !v->is_lazy && fm_inventory_is_live(v->sup->inv, ns);
 	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	if (json_object_set_new(request, "device", json_string(device)) == 0 && put_undo(v, request) == 0)
+	if (json_object_set_new(request, "device", json_string(device)) == 0 &&
+	    put_undo(v, request) == 0)
 		return request;
 	json_decref(request);
 	return NULL;
@@ -943,16 +1035,18 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	v->is_sync_tried = v->is_sync_tried || is_synced;
 	key_of_device(v, mount->dev, key);
 	if (v->is_lazy)	/* beside the one that hangs */
-		(void)snprintf(key, sizeof(key), "%s: %s", v->volume->name, is_synced ? "sync" : "mount point");
+		(void)snprintf(key, sizeof(key), "%s: %s", v->volume->name,
+			       is_synced ? "sync" : "mount point");
 	if (v->unmount_hold.failures == 0 || v->is_lazy)
-		fm_log_info("volume %s: unmounting %s%s (%s)", v->volume->name, v->volume->mount_point, v->is_lazy ? " lazily" : "",
-			    v->plan.why);
+		fm_log_info("volume %s: unmounting %s%s (%s)", v->volume->name,
+			    v->volume->mount_point, v->is_lazy ? " lazily" : "", v->plan.why);
 	was_announced = v->is_announced;
 	was_read_write = v->is_left_read_write;
 	/* It is out of the table of mounts before its last byte is written. */
 	v->is_left_read_write = v->is_left_read_write || !mount->is_read_only;
 	v->is_announced = v->is_announced || !mount->is_read_only;
-	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced), v->is_gone ? UNMOUNT_GONE_NS : UNMOUNT_NS) < 0) {
+	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced),
+		  v->is_gone ? UNMOUNT_GONE_NS : UNMOUNT_NS) < 0) {
 		v->is_announced = was_announced;
 		v->is_left_read_write = was_read_write;
 		v->hung_unmounts++;
@@ -967,11 +1061,14 @@ static void unmounted(struct fm_supervised *v, json_t *answer)
 	const char *kept = json_string_value(json_object_get(answer, "still_reserved"));
 
 	if (lost)
-		fm_log_warn("volume %s: what was still to be written is lost: %s", v->volume->name, lost);
+		fm_log_warn("volume %s: what was still to be written is lost: %s", v->volume->name,
+			    lost);
 	if (left)
-		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name, left);
+		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name,
+			    left);
 	if (kept)
-		fm_log_warn("volume %s: the target still keeps it for this host: %s", v->volume->name, kept);
+		fm_log_warn("volume %s: the target still keeps it for this host: %s",
+			    v->volume->name, kept);
 	v->is_sync_tried = false;
 	if (v->is_read_write_asked && !left)
 		fm_supervised_note_read_only(v, "");

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices that a file system may still have although no mount is to be seen. An unmount by anybody takes the mount out of the table of
- * mounts first; what is dirty is written after that, a lazy one leaves the file system to whoever has a file open, and a mount namespace
- * of a container's is in no table of ours. All that time the kernel keeps the device for the file system: an exclusive open of it is refused.
+ * Devices that a file system may still have although no mount is to be seen. An unmount by anybody
+ * takes the mount out of the table of mounts first; what is dirty is written after that, a lazy one
+ * leaves the file system to whoever has a file open, and a mount namespace of a container's is in
+ * no table of ours. All that time the kernel keeps the device for the file system: an exclusive
+ * open of it is refused.
  *
- * So a device that was seen mounted here, or was about to be, is held until a helper process (FM_CALL_UNUSED; the open can hang) could open
- * it exclusively, after a look that has seen no mount of it. Until then peers are told what they were told while it was mounted, and
- * nothing is mounted. What was written down does not matter for that: a device that is there when a volume is first looked at may be held
- * from before, and is tried as well.
+ * So a device that was seen mounted here, or was about to be, is held until a helper process
+ * (FM_CALL_UNUSED; the open can hang) could open it exclusively, after a look that has seen no
+ * mount of it. Until then peers are told what they were told while it was mounted, and nothing is
+ * mounted. What was written down does not matter for that: a device that is there when a volume is
+ * first looked at may be held from before, and is tried as well.
  *
- * A device that is gone from /sys is held no more. The kernel marks it dead before that and fails every later write, and what connects
- * again is another device: the old number is not given to it as long as a file system has the old one. As long as it is in /sys, with no
- * path left or while the kernel reconnects, it may write yet, and any error but "in use" says nothing: tried again.
+ * A device that is gone from /sys is held no more. The kernel marks it dead before that and fails
+ * every later write, and what connects again is another device: the old number is not given to it
+ * as long as a file system has the old one. As long as it is in /sys, with no path left or while
+ * the kernel reconnects, it may write yet, and any error but "in use" says nothing: tried again.
  *
- * systemd mounts in a process that is not ours, and goes on when the helper that asked it was killed. If such a mount was begun and nobody
- * knows its end, the unit is asked as well: as long as it starts or stops, or is to, it is not over.
+ * systemd mounts in a process that is not ours, and goes on when the helper that asked it was
+ * killed. If such a mount was begun and nobody knows its end, the unit is asked as well: as long as
+ * it starts or stops, or is to, it is not over.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +67,8 @@ static void cut(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool
 	v->is_cut_read_write = v->is_cut_read_write || is_read_write;
 }
 
-bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write)
+bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns,
+			bool is_read_write)
 {
 	struct fm_held *h = find(v, ns->dev);
 
@@ -125,7 +131,8 @@ static bool is_its_device(const struct fm_supervised *v, const struct fm_inv_nam
 	const struct fm_inv_namespace *its = fm_supervised_ns(v);
 
 	return its && ns->dev != 0 &&
-	       (ns == its || (ns->subsystem == its->subsystem && its->wwid[0] && strcmp(ns->wwid, its->wwid) == 0));
+	       (ns == its || (ns->subsystem == its->subsystem && its->wwid[0] &&
+			      strcmp(ns->wwid, its->wwid) == 0));
 }
 
 /* NULL: it is gone. */
@@ -205,7 +212,8 @@ bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_
 	return is_used;
 }
 
-/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be all that is left to be seen of it. */
+/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be
+ * all that is left to be seen of it. */
 static bool hold_used(struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
 	bool may_write, is_used = fm_supervisor_is_used(v->sup, ns, &may_write);
@@ -291,8 +299,8 @@ static bool is_cut(const struct fm_supervised *v, const struct fm_inv_namespace 
 }
 
 /*
- * What did not fit is held, as far as it fits now, when what is held was found free. Of what is gone
- * from /sys nothing is left.
+ * What did not fit is held, as far as it fits now, when what is held was found free. Of what is
+ * gone from /sys nothing is left.
  */
 static void hold_cut(struct fm_supervised *v)
 {
@@ -364,16 +372,17 @@ void fm_supervised_show_use(const struct fm_supervised *v, char *text, size_t si
 /* ---- whether it is free ---- */
 
 /*
- * Not while a helper may mount it yet: it would be free, and then mounted. Nor before a disconnect without a live path, at the end of the
- * machine for instance: the open could hang, and with the controller the device goes.
+ * Not while a helper may mount it yet: it would be free, and then mounted. Nor before a disconnect
+ * without a live path, at the end of the machine for instance: the open could hang, and with the
+ * controller the device goes.
  */
 static bool is_due(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	bool may_write;
 
-	if ((!first_unmounted(v) && !v->is_unit_in_doubt) || v->is_announced || fm_supervised_is_left_hanging(v, &may_write) ||
-	    fm_hold_is_on(v->sup, &v->unused_hold))
+	if ((!first_unmounted(v) && !v->is_unit_in_doubt) || v->is_announced ||
+	    fm_supervised_is_left_hanging(v, &may_write) || fm_hold_is_on(v->sup, &v->unused_hold))
 		return false;
 	return v->plan.step != FM_STEP_DISCONNECT || (ns && fm_inventory_is_live(v->sup->inv, ns));
 }
@@ -381,7 +390,9 @@ static bool is_due(const struct fm_supervised *v)
 /* h NULL: of the unit alone. */
 static json_t *request_of(const struct fm_supervised *v, const struct fm_held *h)
 {
-	json_t *request = json_pack("{s:s, s:s*}", "call", "unused", "unit_of", v->is_unit_in_doubt && v->volume->mount_point[0] ? v->volume->mount_point : NULL);
+	json_t *request = json_pack(
+		"{s:s, s:s*}", "call", "unused", "unit_of",
+		v->is_unit_in_doubt && v->volume->mount_point[0] ? v->volume->mount_point : NULL);
 	const struct fm_inv_namespace *ns = h ? find_device(v->sup, h->dev) : NULL;
 	bool is_mapped = ns && ns->mapper[0];
 	const char *wwid;
@@ -409,7 +420,8 @@ bool fm_supervised_check_unused(struct fm_supervised *v)
 	if (!is_due(v))
 		return false;
 	v->unused_dev = h ? h->dev : 0;
-	if (fm_supervised_begin_on(v, FM_CALL_UNUSED, v->unused_dev, request_of(v, h), UNUSED_NS) < 0)
+	if (fm_supervised_begin_on(v, FM_CALL_UNUSED, v->unused_dev, request_of(v, h), UNUSED_NS) <
+	    0)
 		fm_hold_failed(v->sup, &v->unused_hold, 1, HOLD_MAX_S);
 	return true;
 }
@@ -419,11 +431,18 @@ static void is_not_free(struct fm_supervised *v, int code, const char *text)
 {
 	char why[FM_SUPERVISED_WHY_MAX];
 
-	(void)snprintf(why, sizeof(why), "%s: %s", code == -EBUSY ? "no mount of it is to be seen, but it is not free, and peers are told "
-		       "that it is mounted" : "whether anything of it is still being written cannot be seen, and peers are told that it is "
-		       "mounted", text);
+	(void)snprintf(
+		why, sizeof(why), "%s: %s",
+		code == -EBUSY
+			? "no mount of it is to be seen, but it is not free, and peers are told "
+			  "that it is mounted"
+			: "whether anything of it is still being written cannot be seen, and peers "
+			  "are told that it is "
+			  "mounted",
+		text);
 	if (strcmp(why, v->in_use_why) != 0 || v->unused_hold.failures == 0)
-		fm_log(code == -EBUSY ? FM_LOG_INFO : FM_LOG_WARN, "volume %s: %s", v->volume->name, why);
+		fm_log(code == -EBUSY ? FM_LOG_INFO : FM_LOG_WARN, "volume %s: %s", v->volume->name,
+		       why);
 	memcpy(v->in_use_why, why, sizeof(why));
 	fm_hold_failed(v->sup, &v->unused_hold, 1, HOLD_MAX_S);
 }

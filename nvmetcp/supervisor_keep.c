@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the target keeps for this node, a reservation or write protection, when the target was away. Linux's (nvmet) has both in
- * memory and comes back without them, and a mount does not notice. So they are taken again whenever a controller of what is
- * mounted is live and was not, or has connected again between two looks, and once after a start of the supervisor. One that has come
- * back since the target was asked before the mount counts as well: what that rests on may be forgotten before it is there.
+ * What the target keeps for this node, a reservation or write protection, when the target was away.
+ * Linux's (nvmet) has both in memory and comes back without them, and a mount does not notice. So
+ * they are taken again whenever a controller of what is mounted is live and was not, or has
+ * connected again between two looks, and once after a start of the supervisor. One that has come
+ * back since the target was asked before the mount counts as well: what that rests on may be
+ * forgotten before it is there.
  *
- * Taken by a helper (FM_CALL_KEEP). What cannot be taken is an error of the volume, and tried again. But what another host has by now it
- * may write to: it is not taken again, or both would have written beside each other's mount. That mount ends, and the next one is asked
- * for as any other.
+ * Taken by a helper (FM_CALL_KEEP). What cannot be taken is an error of the volume, and tried
+ * again. But what another host has by now it may write to: it is not taken again, or both would
+ * have written beside each other's mount. That mount ends, and the next one is asked for as any
+ * other.
  *
- * That the target is asked is written down before. Where nobody has heard what it said, because fmove-nvmed or the helper was killed,
- * or it hung, there may have been another host, and the mount ends as well. Until then it is taken again if nobody has it: there may
- * have been none.
+ * That the target is asked is written down before. Where nobody has heard what it said, because
+ * fmove-nvmed or the helper was killed, or it hung, there may have been another host, and the mount
+ * ends as well. Until then it is taken again if nobody has it: there may have been none.
  */
 #include <string.h>
 
@@ -22,8 +25,9 @@ static bool has_kept(const struct fm_supervised *v)
 {
 	if (!v->plan.is_mounted || !fm_guard_is_writer(v->volume, v->sup->node))
 		return false;
-	return v->plan.is_read_write ? v->is_reserved && !v->is_taken && fm_supervised_is_writable(v) :
-				       v->is_write_protected && v->seal == FM_SEAL_DONE;
+	return v->plan.is_read_write
+		       ? v->is_reserved && !v->is_taken && fm_supervised_is_writable(v)
+		       : v->is_write_protected && v->seal == FM_SEAL_DONE;
 }
 
 static bool was_live(const struct fm_supervised *v, const struct fm_supervised_live *one)
@@ -42,7 +46,8 @@ void fm_supervised_note_live(struct fm_supervised *v)
 	bool is_anew = false;
 
 	for (unsigned i = 0; ns && i < ns->path_count; i++) {
-		const struct fm_inv_controller *c = &v->sup->inv->controllers[ns->path[i].controller];
+		const struct fm_inv_controller *c =
+			&v->sup->inv->controllers[ns->path[i].controller];
 
 		if (strcmp(c->state, "live") != 0)
 			continue;
@@ -78,7 +83,9 @@ void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller)
 		const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
 		for (unsigned i = 0; ns && i < ns->path_count; i++)
-			if (!controller || strcmp(sup->inv->controllers[ns->path[i].controller].name, controller) == 0)
+			if (!controller ||
+			    strcmp(sup->inv->controllers[ns->path[i].controller].name,
+				   controller) == 0)
 				v->live_count = 0;
 	}
 	fm_supervisor_wake(sup);

@@ -7,14 +7,14 @@
  * before they are told (held.json), with what it takes to find it again, and what of that is not
  * configured at the next start is taken down from there on.
  *
- * What is configured is looked for by its wwid as well: which namespace a volume is may not be known
- * then, because something else is at its mount point, or another namespace has come.
+ * What is configured is looked for by its wwid as well: which namespace a volume is may not be
+ * known then, because something else is at its mount point, or another namespace has come.
  *
  * Of another boot it says nothing: nothing is mounted from before. Without the file, or if it makes
  * no sense, what is configured is found by its device (supervisor_held.c), and of the rest what is
  * mounted: every namespace that came over the network and is mounted here, by whomever, is told by
- * its wwid, also if no volume here has it, or none is known to be it. Out of the table of mounts it is
- * held as a volume's is, and noted as well.
+ * its wwid, also if no volume here has it, or none is known to be it. Out of the table of mounts it
+ * is held as a volume's is, and noted as well.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static json_t *write_one(const struct fm_supervised *v)
 	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name,
 			 "subsystem", vol->subsystem, "nsid", (json_int_t)vol->nsid, "uuid",
 			 vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
-			 (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v), "read_write",
-			 v->word.is_read_write);
+			 (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v),
+			 "read_write", v->word.is_read_write);
 }
 
 /* It leads to no target, and is found by its wwid. */
@@ -206,7 +206,8 @@ static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_nam
 	return false;
 }
 
-/* This machine's own. One without a path may be the network's, and be written when a path is back. */
+/* This machine's own. One without a path may be the network's, and be written when a path is
+ * back. */
 static bool is_local(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
 {
 	for (unsigned i = 0; i < ns->path_count; i++)
@@ -235,13 +236,15 @@ static bool say_former(const struct fm_supervised *v, json_t *all)
 		const struct fm_held *h = &v->held[i];
 
 		if (h->wwid[0] && strcmp(h->wwid, fm_supervised_wwid(v)) != 0 &&
-		    json_array_append_new(all, say_stranger(h->name, h->wwid, h->is_read_write)) < 0)
+		    json_array_append_new(all, say_stranger(h->name, h->wwid, h->is_read_write)) <
+			    0)
 			is_whole = false;
 	}
 	return is_whole;
 }
 
-/* As long as a helper of an earlier fmove-nvmed may hang, and nobody knows of what, it may be this. */
+/* As long as a helper of an earlier fmove-nvmed may hang, and nobody knows of what, it may be
+ * this. */
 static bool may_be_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
 			bool *may_write)
 {
@@ -333,7 +336,8 @@ static void hold_stranger(struct fm_supervisor *sup, const json_t *said)
 
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 {
-	json_t *used = FM_FAULT("supervisor.strangers") ? NULL : list_used(sup), *now = json_copy(used), *said;
+	json_t *used = FM_FAULT("supervisor.strangers") ? NULL : list_used(sup),
+	       *now = json_copy(used), *said;
 	bool is_new, is_whole = now;
 	size_t i;
 
@@ -345,7 +349,8 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 		sup->used_strangers = used;
 	}
 	fm_list_each(at, next, &sup->volumes)
-		is_whole = say_former(fm_container_of(at, struct fm_supervised, link), now) && is_whole;
+		is_whole = say_former(fm_container_of(at, struct fm_supervised, link), now) &&
+			   is_whole;
 	if (!is_whole) {	/* what is told next cannot be made, and is not */
 		json_decref(now);
 		now = NULL;
@@ -362,7 +367,8 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
  */
 bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
 {
-	bool was_too_much = sup->is_too_much_said, is_whole = json_array_extend(all, sup->strangers) == 0;
+	bool was_too_much = sup->is_too_much_said,
+	     is_whole = json_array_extend(all, sup->strangers) == 0;
 
 	sup->is_too_much_said = json_array_size(all) > FM_PEERS_EACH_MAX;
 	if (sup->is_too_much_said && !was_too_much)

@@ -2,13 +2,14 @@
 /*
  * Which other nodes there are, who of them was heard, and who is forgotten.
  *
- * fmoved names its peers with each answer. Who was named once counts until a person forgets it: nodes.json has them, in a directory
- * that root alone writes to. A word counts as a permission only if it was asked for after the peers could read what this node's
- * configuration says now: a peer that says "not mounted" before it knows that may mount right after. That is kept in memory only, so it
- * is never older than the boot.
+ * fmoved names its peers with each answer. Who was named once counts until a person forgets it:
+ * nodes.json has them, in a directory that root alone writes to. A word counts as a permission only
+ * if it was asked for after the peers could read what this node's configuration says now: a peer
+ * that says "not mounted" before it knows that may mount right after. That is kept in memory only,
+ * so it is never older than the boot.
  *
- * To forget a node is about what this node says now, so it ends with that: when the configuration names another writer, and when the
- * volume is unsealed. Otherwise it ends when the node speaks.
+ * To forget a node is about what this node says now, so it ends with that: when the configuration
+ * names another writer, and when the volume is unsealed. Otherwise it ends when the node speaks.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,14 +56,16 @@ static json_t *forgotten_of(const struct fm_supervisor *sup, const char *node)
 
 bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node)
 {
-	const char *writer = json_string_value(json_object_get(forgotten_of(v->sup, node), v->volume->name));
+	const char *writer =
+		json_string_value(json_object_get(forgotten_of(v->sup, node), v->volume->name));
 
 	return writer && strcmp(writer, writer_of(v->volume)) == 0;
 }
 
 uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node)
 {
-	return (uint64_t)json_integer_value(json_object_get(json_object_get(sup->nodes.entries, node), "since_ms"));
+	return (uint64_t)json_integer_value(
+		json_object_get(json_object_get(sup->nodes.entries, node), "since_ms"));
 }
 
 void fm_supervised_end_forgetting(struct fm_supervised *v)
@@ -85,11 +88,14 @@ void fm_supervised_check_forgetting(struct fm_supervised *v)
 	const char *node;
 	json_t *entry;
 
-	json_object_foreach(v->sup->nodes.entries, node, entry)
-		if (json_object_get(json_object_get(entry, "forgotten"), v->volume->name) && !fm_supervised_is_forgotten(v, node)) {
-			fm_supervised_end_forgetting(v);
-			return;
-		}
+	json_object_foreach(
+		v->sup->nodes.entries, node,
+		entry) if (json_object_get(json_object_get(entry, "forgotten"), v->volume->name) &&
+			   !fm_supervised_is_forgotten(v, node))
+	{
+		fm_supervised_end_forgetting(v);
+		return;
+	}
 }
 
 static json_t *everything(const struct fm_supervisor *sup)
@@ -100,9 +106,11 @@ static json_t *everything(const struct fm_supervisor *sup)
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (!v->is_retired)
-			(void)json_object_set_new(volumes, v->volume->name, json_string(writer_of(v->volume)));
+			(void)json_object_set_new(volumes, v->volume->name,
+						  json_string(writer_of(v->volume)));
 	}
-	return json_pack("{s:I, s:o}", "since_ms", (json_int_t)sup->world->wall_ms(sup->world->ctx), "forgotten", volumes);
+	return json_pack("{s:I, s:o}", "since_ms", (json_int_t)sup->world->wall_ms(sup->world->ctx),
+			 "forgotten", volumes);
 }
 
 static void drop_reader(struct fm_supervised *v, const char *node)
@@ -111,10 +119,12 @@ static void drop_reader(struct fm_supervised *v, const char *node)
 	size_t i = 0;
 
 	while (i < json_array_size(v->readers))
-		if (strcmp(json_string_value(json_array_get(v->readers, i)), node) != 0 || json_array_remove(v->readers, i) < 0)
+		if (strcmp(json_string_value(json_array_get(v->readers, i)), node) != 0 ||
+		    json_array_remove(v->readers, i) < 0)
 			i++;
 	if (v->readers && fm_supervisor_save_seal(v->sup, v, &err) < 0)
-		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name, err.text);
+		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name,
+			    err.text);
 }
 
 /* It is no peer any more and will not speak again. */
@@ -135,7 +145,8 @@ static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 		if (v->volume->has_nodes && fm_supervised_counts(v, node))
 			return true;
 	}
-	return fm_peers_are_listed(&sup->peers, node) || (sup->peers.why[0] && json_object_get(sup->nodes.entries, node));
+	return fm_peers_are_listed(&sup->peers, node) ||
+	       (sup->peers.why[0] && json_object_get(sup->nodes.entries, node));
 }
 
 /* What it said last forbids, or may, also where the file of who counts is lost. */
@@ -151,12 +162,17 @@ static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_e
 {
 	if (!json_object_get(sup->nodes.entries, node) && !is_to_be_known(sup, node) &&
 	    !has_word(sup, node))
-		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one", node);
+		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one",
+				  node);
 	if (!fm_peers_silent_why(&sup->peers, node)[0])
-		return fm_err_set(err, -EBUSY, "%.64s answers: what it says counts; take its volumes down there", node);
+		return fm_err_set(err, -EBUSY,
+				  "%.64s answers: what it says counts; take its volumes down there",
+				  node);
 	/* Should it come back, it must not act upon what this node said before. */
 	if (!sup->host_nqn || fm_supervisor_publish(sup) < 0)
-		return fm_err_set(err, -EAGAIN, "what this node says of its volumes cannot be published now: try again");
+		return fm_err_set(
+			err, -EAGAIN,
+			"what this node says of its volumes cannot be published now: try again");
 	return 0;
 }
 
@@ -181,8 +197,11 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 		(void)json_object_del(sup->nodes.entries, node);
 	json_decref(before);
 	if (ret < 0)
-		return fm_err_set(err, -EIO, "it cannot be written down, the log says why; nothing is changed");
-	fm_log_warn("%s is forgotten by order of a person: it counts no more, until it speaks", node);
+		return fm_err_set(
+			err, -EIO,
+			"it cannot be written down, the log says why; nothing is changed");
+	fm_log_warn("%s is forgotten by order of a person: it counts no more, until it speaks",
+		    node);
 	if (!json_object_get(sup->nodes.entries, node))
 		drop_word(sup, node);
 	sup->peers_version++;
@@ -204,7 +223,8 @@ static void end_forgotten(struct fm_supervisor *sup, const char *node)
 
 static bool note_answer(struct fm_supervised *v, const char *node)
 {
-	if (v->answers_from == 0 || v->sup->asks_done < v->answers_from || fm_supervised_has_answered(v, node))
+	if (v->answers_from == 0 || v->sup->asks_done < v->answers_from ||
+	    fm_supervised_has_answered(v, node))
 		return false;
 	if (!v->answered)
 		v->answered = json_object();
@@ -243,7 +263,9 @@ bool fm_supervisor_note_nodes(struct fm_supervisor *sup)
 			continue;
 		end_forgotten(sup, node);
 		fm_list_each(at, next, &sup->volumes)
-			is_new = note_answer(fm_container_of(at, struct fm_supervised, link), node) || is_new;
+			is_new = note_answer(fm_container_of(at, struct fm_supervised, link),
+					     node) ||
+				 is_new;
 	}
 	fm_list_each(at, next, &sup->volumes)
 		fm_supervised_note_speakers(fm_container_of(at, struct fm_supervised, link));
@@ -276,6 +298,7 @@ void fm_supervised_drop_answers(struct fm_supervised *v)
 {
 	fm_supervised_void_answers(v);
 	v->answers_from = 0;
-	v->sup->is_published = false;	/* what is said may be the same as before: it is said again, and answers begin to count */
+	/* what is said may be the same as before: it is said again, and answers begin to count */
+	v->sup->is_published = false;
 	fm_supervised_end_forgetting(v);
 }

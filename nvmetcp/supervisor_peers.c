@@ -2,19 +2,23 @@
 /*
  * What nodes say to each other of one namespace, and sealing.
  *
- * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this node first says that it
- * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. What it has
- * said it takes back when a look sees that it is not mounted, no helper hangs that could mount it yet, and the device is seen to
- * be free (supervisor_held.c). What a node said it has forbids until that node says otherwise, over silence and restarts of
- * ours. Who was not heard permits nothing.
+ * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this
+ * node first says that it is about to, then asks: of two nodes that do so at the same time at least
+ * one hears of the other and refuses. What it has said it takes back when a look sees that it is
+ * not mounted, no helper hangs that could mount it yet, and the device is seen to be free
+ * (supervisor_held.c). What a node said it has forbids until that node says otherwise, over silence
+ * and restarts of ours. Who was not heard permits nothing.
  *
- * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the number is one more, written down, DONE ->
- * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN, takes a number of its own: an answer
- * that is older than it must not look like one of now. The readers hear of it and unmount; each node says the highest number that it has
- * heard, and until each has said that it has nothing mounted at this number or a higher one, the guard keeps the writer from mounting.
- * A writer that has lost its number, or is the writer anew, takes one that is higher than any there ever was: of the clock.
+ * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the number is one
+ * more, written down, DONE -> mounted read-only. The readers hear of it, drop what they have cached
+ * and mount. Unsealing, OPEN, takes a number of its own: an answer that is older than it must not
+ * look like one of now. The readers hear of it and unmount; each node says the highest number that
+ * it has heard, and until each has said that it has nothing mounted at this number or a higher one,
+ * the guard keeps the writer from mounting. A writer that has lost its number, or is the writer
+ * anew, takes one that is higher than any there ever was: of the clock.
  *
- * A reader mounts only what it has heard to be sealed since it said last that it has nothing mounted: the writer may go on upon that word.
+ * A reader mounts only what it has heard to be sealed since it said last that it has nothing
+ * mounted: the writer may go on upon that word.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +33,9 @@
 
 #define ASK_NS (5 * FM_NS_PER_S)
 #define RAISE_NS (60 * FM_NS_PER_S)	/* from the first higher number of a peer to the next */
-#define NO_NUMBER "the numbers of seals of \"%s\" are used up, which only a hostile node can do: give it another name on every node"
+#define NO_NUMBER                                                                                  \
+	"the numbers of seals of \"%s\" are used up, which only a hostile node can do: give it "   \
+	"another name on every node"
 
 static bool is_shared(const struct fm_supervised *v)
 {
@@ -55,8 +61,10 @@ const char *fm_supervised_wwid(const struct fm_supervised *v)
 	return ns ? ns->wwid : v->last_wwid;
 }
 
-/* Where one of them has never seen it, the names must do: namespaces of one subsystem are several volumes. */
-bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name, const char *subsystem)
+/* Where one of them has never seen it, the names must do: namespaces of one subsystem are several
+ * volumes. */
+bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name,
+			   const char *subsystem)
 {
 	const char *ours = fm_supervised_wwid(v);
 
@@ -76,11 +84,14 @@ static struct fm_guard_peer guard_peer(const struct fm_supervised *v, const char
 	char host[FM_PEER_HOST_LEN + 1];
 
 	fm_peers_host(v->sup->host_id ? v->sup->host_id : "", host);
-	return (struct fm_guard_peer){ .node = node, .writer = "", .silent_why = fm_peers_silent_why(&v->sup->peers, node),
-				       .is_same_host = fm_peers_is_host(&v->sup->peers, node, host),
-				       .counts = fm_supervised_counts(v, node), .has_answered = fm_supervised_has_answered(v, node),
-				       .is_forgotten = fm_supervised_is_forgotten(v, node),
-				       .has_spoken = json_object_get(v->spoken, node) };
+	return (struct fm_guard_peer){.node = node,
+				      .writer = "",
+				      .silent_why = fm_peers_silent_why(&v->sup->peers, node),
+				      .is_same_host = fm_peers_is_host(&v->sup->peers, node, host),
+				      .counts = fm_supervised_counts(v, node),
+				      .has_answered = fm_supervised_has_answered(v, node),
+				      .is_forgotten = fm_supervised_is_forgotten(v, node),
+				      .has_spoken = json_object_get(v->spoken, node)};
 }
 
 static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, unsigned *count)
@@ -101,7 +112,8 @@ static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, u
 	}
 }
 
-static void add_node(const struct fm_supervised *v, const char *node, struct fm_guard_peer *out, unsigned *count)
+static void add_node(const struct fm_supervised *v, const char *node, struct fm_guard_peer *out,
+		     unsigned *count)
 {
 	bool is_there = false;
 
@@ -115,10 +127,12 @@ static void add_node(const struct fm_supervised *v, const char *node, struct fm_
  * Among all nodes that a volume names this one is no other. But a peer of its name is: whose
  * configuration this node has a copy of, or whose name it took.
  */
-int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count)
+int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out,
+			      unsigned *count)
 {
 	const struct fm_supervisor *sup = v->sup;
-	size_t room = sup->peers.volume_count + sup->peers.node_count + json_object_size(sup->nodes.entries) + v->volume->node_count;
+	size_t room = sup->peers.volume_count + sup->peers.node_count +
+		      json_object_size(sup->nodes.entries) + v->volume->node_count;
 	const char *node;
 	json_t *entry;
 
@@ -142,7 +156,8 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 /* Allowed, and under way: that another writer is configured meanwhile does not end it. */
 static bool is_writing_begun(const struct fm_supervised *v)
 {
-	return (v->call == FM_CALL_PREPARE || v->call == FM_CALL_MOUNT) && v->how.verdict == FM_GUARD_READ_WRITE;
+	return (v->call == FM_CALL_PREPARE || v->call == FM_CALL_MOUNT) &&
+	       v->how.verdict == FM_GUARD_READ_WRITE;
 }
 
 /* Of its device, wherever and by whomever. */
@@ -153,11 +168,13 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 	bool may_write;
 
 	word->is_mounted = fm_supervised_is_held(v, &may_write);
-	word->is_mounted = fm_supervised_is_left_hanging(v, &word->is_read_write) || v->is_announced || word->is_mounted;
+	word->is_mounted = fm_supervised_is_left_hanging(v, &word->is_read_write) ||
+			   v->is_announced || word->is_mounted;
 	word->is_read_write = word->is_read_write || may_write;
-	word->is_read_write = word->is_read_write ||
-			      (v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write ||
-						  is_writing_begun(v)));
+	word->is_read_write =
+		word->is_read_write ||
+		(v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED ||
+				     v->is_left_read_write || is_writing_begun(v)));
 	if (!ns)
 		return;
 	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m))) {
@@ -171,8 +188,8 @@ static void word_of(const struct fm_supervised *v, struct fm_supervised_word *wo
 	bool may_write;
 
 	memset(word, 0, sizeof(*word));		/* it is compared byte by byte */
-	if (v->is_retired && !v->plan.is_mounted && !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write) &&
-	    !fm_supervised_is_held(v, &may_write))
+	if (v->is_retired && !v->plan.is_mounted && !v->is_announced &&
+	    !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_held(v, &may_write))
 		return;
 	word->is_said = true;
 	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE && v->has_number;
@@ -188,9 +205,11 @@ static json_t *say_one(const struct fm_supervised *v)
 
 	if (FM_FAULT("supervisor.say"))
 		return NULL;
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem", vol->subsystem, "wwid", word->wwid,
-			 "writer", vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted", word->is_mounted, "read_write",
-			 word->is_read_write, "sealed", word->is_sealed, "epoch", (json_int_t)word->epoch);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem",
+			 vol->subsystem, "wwid", word->wwid, "writer",
+			 vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted",
+			 word->is_mounted, "read_write", word->is_read_write, "sealed",
+			 word->is_sealed, "epoch", (json_int_t)word->epoch);
 }
 
 static json_t *say_host(const struct fm_supervisor *sup)
@@ -198,8 +217,9 @@ static json_t *say_host(const struct fm_supervisor *sup)
 	char host[FM_PEER_HOST_LEN + 1];
 
 	fm_peers_host(sup->host_id, host);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST, "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host,
-			 "writer", "", "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST,
+			 "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host, "writer", "", "mounted",
+			 0, "read_write", 0, "sealed", 0, "epoch", 0);
 }
 
 /* NULL: no memory. Nothing is said then: what is left out is free, to peers. */
@@ -224,8 +244,8 @@ static char *say_all(struct fm_supervisor *sup)
 }
 
 /*
- * As long as it is mounted the note of before does, but of less than is said now it would be found as
- * less. Of what was not mounted in between it may be gone, though the file could not be written.
+ * As long as it is mounted the note of before does, but of less than is said now it would be found
+ * as less. Of what was not mounted in between it may be gone, though the file could not be written.
  */
 static bool is_note_of(const struct fm_supervised *v, const struct fm_supervised_word *now)
 {
@@ -267,7 +287,8 @@ static void ask(struct fm_supervisor *sup)
 	sup->world->ask_peers(sup->world->ctx);
 }
 
-/* Written down first, but told all the same if that fails: silence would let another node write beside what is mounted here. */
+/* Written down first, but told all the same if that fails: silence would let another node write
+ * beside what is mounted here. */
 static int note_and_tell(struct fm_supervisor *sup, const char *text, struct fm_err *err)
 {
 	int noted = fm_supervisor_note_held(sup, err);
@@ -316,13 +337,15 @@ static bool has_mounts(const struct fm_supervisor *sup)
 void fm_supervisor_ask(struct fm_supervisor *sup)
 {
 	sup->ask_timer.fire = ask_timer;
-	if (!sup->is_stopped && !sup->is_asking && !fm_timer_is_set(&sup->ask_timer) && has_mounts(sup))
+	if (!sup->is_stopped && !sup->is_asking && !fm_timer_is_set(&sup->ask_timer) &&
+	    has_mounts(sup))
 		fm_timer_set(sup->loop, &sup->ask_timer, fm_loop_now(sup->loop));
 }
 
 /*
- * The end of a call is not the end of what it began: a helper that hangs in mount() past its deadline, and past SIGKILL, may come
- * through at any time. The calls that mount are named after the device.
+ * The end of a call is not the end of what it began: a helper that hangs in mount() past its
+ * deadline, and past SIGKILL, may come through at any time. The calls that mount are named after
+ * the device.
  */
 void fm_supervised_settle_word(struct fm_supervised *v)
 {
@@ -333,7 +356,8 @@ void fm_supervised_settle_word(struct fm_supervised *v)
 		return;
 	fm_supervised_device_keys(v, key, sizeof(key));
 	v->is_announced = world->has_helper(world->ctx, key);
-	v->is_left_read_write = v->is_announced && (v->is_left_read_write || v->how.verdict == FM_GUARD_READ_WRITE);
+	v->is_left_read_write =
+		v->is_announced && (v->is_left_read_write || v->how.verdict == FM_GUARD_READ_WRITE);
 }
 
 /* One that is under way may have been answered before what was announced could be seen. */
@@ -355,14 +379,16 @@ int fm_supervised_ask(struct fm_supervised *v)
 }
 
 /*
- * A peer can say any number. The lower half is there to be jumped over; in the upper one nobody, a writer neither, gets far with what he
- * says: before the last one is reached, after which no reader would hear its writer, ten thousand years are over.
+ * A peer can say any number. The lower half is there to be jumped over; in the upper one nobody, a
+ * writer neither, gets far with what he says: before the last one is reached, after which no reader
+ * would hear its writer, ten thousand years are over.
  */
 static bool is_believable(uint64_t said, uint64_t known)
 {
 	uint64_t half = FM_SUPERVISED_EPOCH_MAX / 2;
 
-	return said < half || (said < FM_SUPERVISED_EPOCH_MAX && said <= (known > half ? known : half) + FM_SUPERVISED_EPOCH_STEP);
+	return said < half || (said < FM_SUPERVISED_EPOCH_MAX &&
+			       said <= (known > half ? known : half) + FM_SUPERVISED_EPOCH_STEP);
 }
 
 static void take_word(struct fm_supervised *v, const struct fm_peer_volume *p)
@@ -372,14 +398,15 @@ static void take_word(struct fm_supervised *v, const struct fm_peer_volume *p)
 	v->is_heard_sealed = p->is_sealed;
 	(void)fm_supervisor_save_mounted(v->sup, v);
 	if (p->is_sealed)
-		fm_log_info("volume %s: %s has sealed it, epoch %" PRIu64, v->volume->name, p->node, p->epoch);
+		fm_log_info("volume %s: %s has sealed it, epoch %" PRIu64, v->volume->name, p->node,
+			    p->epoch);
 	else
 		fm_log_info("volume %s: %s may write to it", v->volume->name, p->node);
 }
 
 /*
- * What the writer says now; silence says nothing. Whether that is new. A lower number than one that was heard is of a writer that has lost
- * its state: it hears of ours, and takes a higher one.
+ * What the writer says now; silence says nothing. Whether that is new. A lower number than one that
+ * was heard is of a writer that has lost its state: it hears of ours, and takes a higher one.
  */
 static bool hear_writer(struct fm_supervised *v)
 {
@@ -389,8 +416,9 @@ static bool hear_writer(struct fm_supervised *v)
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 || strcmp(p->writer, p->node) != 0 ||
-		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch || !is_believable(p->epoch, v->epoch))
+		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 ||
+		    strcmp(p->writer, p->node) != 0 || !fm_supervised_is_meant(v, p) ||
+		    p->epoch < v->epoch || !is_believable(p->epoch, v->epoch))
 			continue;
 		is_new = is_new || (is_now && !v->is_heard_now);
 		v->is_heard_now = v->is_heard_now || is_now;
@@ -411,7 +439,8 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (p->epoch > number && is_believable(p->epoch, v->epoch) && fm_supervised_is_meant(v, p))
+		if (p->epoch > number && is_believable(p->epoch, v->epoch) &&
+		    fm_supervised_is_meant(v, p))
 			number = p->epoch;
 	}
 	return number;
@@ -434,10 +463,10 @@ static bool is_raise_due(struct fm_supervised *v, const char *node)
 }
 
 /*
- * Whether a peer says a higher number that is to be followed. Nobody gave it that: it took itself for
- * the writer, perhaps where this node did not hear of it, and waits for a higher one still. But a
- * hostile one could have it sealed anew without end, so each is followed ever more rarely. Who names
- * another writer reads nothing of this one's: he counts from when he names this node.
+ * Whether a peer says a higher number that is to be followed. Nobody gave it that: it took itself
+ * for the writer, perhaps where this node did not hear of it, and waits for a higher one still. But
+ * a hostile one could have it sealed anew without end, so each is followed ever more rarely. Who
+ * names another writer reads nothing of this one's: he counts from when he names this node.
  */
 static bool may_be_raised(struct fm_supervised *v)
 {
@@ -455,15 +484,17 @@ static bool may_be_raised(struct fm_supervised *v)
 	return may_be;
 }
 
-/* A number that this node does not know is of a writer before it, or of a state of its own that is lost. */
+/* A number that this node does not know is of a writer before it, or of a state of its own that is
+ * lost. */
 static bool hear_readers(struct fm_supervised *v)
 {
 	uint64_t said = highest_said(v);
 
 	if (!v->has_number || said <= v->epoch || !may_be_raised(v))
 		return false;
-	fm_log_warn("volume %s: a peer has heard of epoch %" PRIu64 ", and this node has %" PRIu64 ": it takes a new one", v->volume->name,
-		    said, v->epoch);
+	fm_log_warn("volume %s: a peer has heard of epoch %" PRIu64 ", and this node has %" PRIu64
+		    ": it takes a new one",
+		    v->volume->name, said, v->epoch);
 	v->has_number = false;
 	v->seal = v->seal == FM_SEAL_DONE ? FM_SEAL_WANTED : v->seal;
 	v->is_written = false;
@@ -494,13 +525,15 @@ static bool has_mounted(const struct fm_supervised *v, const char *node)
 	const struct fm_peers *peers = &v->sup->peers;
 
 	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (!peers->volumes[i].is_stale && peers->volumes[i].is_mounted && strcmp(peers->volumes[i].node, node) == 0 &&
+		if (!peers->volumes[i].is_stale && peers->volumes[i].is_mounted &&
+		    strcmp(peers->volumes[i].node, node) == 0 &&
 		    fm_supervised_is_meant(v, &peers->volumes[i]))
 			return true;
 	return false;
 }
 
-/* Those who have what is sealed, or had it when they answered last: written down, because they may be silent after our restart. */
+/* Those who have what is sealed, or had it when they answered last: written down, because they may
+ * be silent after our restart. */
 static void note_readers(struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
@@ -524,7 +557,8 @@ static void note_readers(struct fm_supervised *v)
 	json_decref(v->readers);
 	v->readers = now;
 	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
-		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name, err.text);
+		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name,
+			    err.text);
 }
 
 static void answer_waiting(struct fm_supervisor *sup)
@@ -539,18 +573,21 @@ static void answer_waiting(struct fm_supervisor *sup)
 
 static void void_all(struct fm_supervisor *sup)
 {
-	fm_log_warn("what some peers said before is lost, for want of memory or because it is too much: each must answer once more before "
+	fm_log_warn("what some peers said before is lost, for want of memory or because it is too "
+		    "much: each must answer once more before "
 		    "a volume is written that nothing else protects");
 	fm_list_each(at, next, &sup->volumes)
 		fm_supervised_void_answers(fm_container_of(at, struct fm_supervised, link));
 }
 
-/* As long as it is not known which namespace ours is, any may be. One that is in its place, or has its name, may become it. */
+/* As long as it is not known which namespace ours is, any may be. One that is in its place, or has
+ * its name, may become it. */
 static bool may_concern(const struct fm_supervised *v, const struct fm_peer_volume *p)
 {
 	const char *ours = fm_supervised_wwid(v);
 
-	return !ours[0] || strcmp(ours, p->wwid) == 0 || strcmp(v->volume->subsystem, p->subsystem) == 0 ||
+	return !ours[0] || strcmp(ours, p->wwid) == 0 ||
+	       strcmp(v->volume->subsystem, p->subsystem) == 0 ||
 	       strcmp(v->volume->name, p->name) == 0;
 }
 
@@ -577,8 +614,10 @@ static void watch_hosts(struct fm_supervisor *sup)
 		if (fm_peers_is_host(&sup->peers, sup->peers.nodes[i].node, host))
 			memcpy(same, sup->peers.nodes[i].node, sizeof(same));
 	if (same[0] && strcmp(same, sup->same_host) != 0)
-		fm_log_error("%s has the NVMe host id of this node: targets take both for one host, and a reservation keeps neither away; give "
-			     "it one of its own (fmove-nvme(1), RESERVATIONS)", same);
+		fm_log_error("%s has the NVMe host id of this node: targets take both for one "
+			     "host, and a reservation keeps neither away; give "
+			     "it one of its own (fmove-nvme(1), RESERVATIONS)",
+			     same);
 	memcpy(sup->same_host, same, sizeof(same));
 }
 
@@ -607,7 +646,9 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 	fm_list_each(at, next, &sup->volumes) {
 		is_new = hear(fm_container_of(at, struct fm_supervised, link)) || is_new;
 		note_readers(fm_container_of(at, struct fm_supervised, link));
-		is_alarmed = fm_supervised_watch_writers(fm_container_of(at, struct fm_supervised, link)) || is_alarmed;
+		is_alarmed = fm_supervised_watch_writers(
+				     fm_container_of(at, struct fm_supervised, link)) ||
+			     is_alarmed;
 	}
 	sup->peers_version += is_new;
 	if (is_new || is_alarmed)
@@ -628,15 +669,18 @@ const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[stat
 	if (is_writer(v)) {
 		if (v->seal == FM_SEAL_DONE || (v->seal == FM_SEAL_OPEN && v->mounted_epoch == 0))
 			return NULL;
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "%s", v->seal == FM_SEAL_OPEN ? "it is unsealed" : "it is to be sealed");
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%s",
+			       v->seal == FM_SEAL_OPEN ? "it is unsealed" : "it is to be sealed");
 		return why;
 	}
 	if (!v->has_heard || (v->is_heard_sealed && v->epoch == v->mounted_epoch))
 		return NULL;
 	if (!v->is_heard_sealed)
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s is about to write to it", v->volume->writer);
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s is about to write to it",
+			       v->volume->writer);
 	else
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s has sealed it anew, epoch %" PRIu64, v->volume->writer, v->epoch);
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s has sealed it anew, epoch %" PRIu64,
+			       v->volume->writer, v->epoch);
 	return why;
 }
 
@@ -647,7 +691,8 @@ static uint64_t next_number(const struct fm_supervised *v)
 	return (said > v->epoch ? said : v->epoch) + 1;
 }
 
-/* One more than what peers say may be one that an answer under way still carries; seconds are more than anybody has sealed. */
+/* One more than what peers say may be one that an answer under way still carries; seconds are more
+ * than anybody has sealed. */
 static uint64_t number_of_clock(const struct fm_supervised *v)
 {
 	uint64_t seconds = v->sup->world->wall_ms(v->sup->world->ctx) / 1000, next = next_number(v);
@@ -667,7 +712,8 @@ void fm_supervised_settle_number(struct fm_supervised *v)
 	struct fm_err err = { 0 };
 	bool may_write;
 
-	if (fm_supervised_has_number(v) || v->is_retired || v->is_announced || number_of_clock(v) >= FM_SUPERVISED_EPOCH_MAX ||
+	if (fm_supervised_has_number(v) || v->is_retired || v->is_announced ||
+	    number_of_clock(v) >= FM_SUPERVISED_EPOCH_MAX ||
 	    fm_supervised_is_left_hanging(v, &may_write) || !v->volume->mount_point[0])
 		return;
 	v->epoch = number_of_clock(v);
@@ -678,8 +724,10 @@ void fm_supervised_settle_number(struct fm_supervised *v)
 	}
 	v->has_number = true;
 	fm_supervised_drop_answers(v);
-	fm_log_info("volume %s: whether it was ever sealed is not known here: epoch %" PRIu64 " begins, and each node must say that it has "
-		    "nothing older", v->volume->name, v->epoch);
+	fm_log_info("volume %s: whether it was ever sealed is not known here: epoch %" PRIu64
+		    " begins, and each node must say that it has "
+		    "nothing older",
+		    v->volume->name, v->epoch);
 }
 
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
@@ -703,7 +751,8 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	return 0;
 }
 
-/* While it is mounted read-write here, nobody else writes. Sealed, it was somebody else who mounted it so: what he writes needs an epoch of its own, or readers would keep old blocks. */
+/* While it is mounted read-write here, nobody else writes. Sealed, it was somebody else who mounted
+ * it so: what he writes needs an epoch of its own, or readers would keep old blocks. */
 void fm_supervised_watch_seal(struct fm_supervised *v)
 {
 	struct fm_err err = { 0 };
@@ -713,7 +762,9 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 	v->is_written = v->is_written || v->seal == FM_SEAL_WANTED;
 	if (v->seal != FM_SEAL_DONE)
 		return;
-	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is sealed anew", v->volume->name);
+	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is "
+		    "sealed anew",
+		    v->volume->name);
 	v->seal = FM_SEAL_WANTED;
 	v->is_written = false;
 	v->epoch = next_number(v) < FM_SUPERVISED_EPOCH_MAX ? next_number(v) : v->epoch;
@@ -722,42 +773,58 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
 }
 
-/* It may read still, and nobody would notice that what it reads is a mixture. NULL: none is known. */
+/* It may read still, and nobody would notice that what it reads is a mixture. NULL: none is
+ * known. */
 static const char *lost_reader(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
 	const json_t *at;
 	size_t i;
 
-	json_array_foreach(v->readers, i, at)
-		if (fm_peers_are_silent(peers, json_string_value(at)) && !fm_supervised_is_forgotten(v, json_string_value(at)))
-			return json_string_value(at);
+	json_array_foreach(v->readers, i,
+			   at) if (fm_peers_are_silent(peers, json_string_value(at)) &&
+				   !fm_supervised_is_forgotten(
+					   v, json_string_value(at))) return json_string_value(at);
 	for (unsigned n = 0; v->are_readers_lost && n < peers->node_count; n++)
 		if (peers->nodes[n].why[0] && !fm_supervised_is_forgotten(v, peers->nodes[n].node))
 			return peers->nodes[n].node;
 	return NULL;
 }
 
-static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_forced, struct fm_err *err)
+static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_forced,
+		      struct fm_err *err)
 {
 	const struct fm_volume *vol = v->volume;
 	const char *lost = lost_reader(v);
 
 	if (!is_shared(v) || !vol->mount_point[0])
-		return fm_err_set(err, -EINVAL, "\"%s\" is not one to be sealed: say mode = \"shared-read\", writer and mount for it, on every node",
+		return fm_err_set(err, -EINVAL,
+				  "\"%s\" is not one to be sealed: say mode = \"shared-read\", "
+				  "writer and mount for it, on every node",
 				  vol->name);
 	if (!is_writer(v))
-		return fm_err_set(err, -EACCES, "%s is the writer of \"%s\", this is %s: say it there", vol->writer, vol->name, v->sup->node);
+		return fm_err_set(err, -EACCES,
+				  "%s is the writer of \"%s\", this is %s: say it there",
+				  vol->writer, vol->name, v->sup->node);
 	if (next_number(v) >= FM_SUPERVISED_EPOCH_MAX)
 		return fm_err_set(err, -EOVERFLOW, NO_NUMBER, vol->name);
 	if (is_sealed && fm_supervised_want(v) != FM_WANT_UP)
-		return fm_err_set(err, -EINVAL, "\"%s\" is not up, so it cannot be looked at: fmove nvme up %s", vol->name, vol->name);
-	if (!is_sealed && v->seal != FM_SEAL_OPEN && !is_forced && (v->sup->asks_done == 0 || v->sup->peers.why[0]))
-		return fm_err_set(err, -EBUSY, "nobody can say who reads \"%s\"%s%s: try again when fmoved runs, or use --force if nobody reads",
+		return fm_err_set(err, -EINVAL,
+				  "\"%s\" is not up, so it cannot be looked at: fmove nvme up %s",
+				  vol->name, vol->name);
+	if (!is_sealed && v->seal != FM_SEAL_OPEN && !is_forced &&
+	    (v->sup->asks_done == 0 || v->sup->peers.why[0]))
+		return fm_err_set(err, -EBUSY,
+				  "nobody can say who reads \"%s\"%s%s: try again when fmoved "
+				  "runs, or use --force if nobody reads",
 				  vol->name, v->sup->peers.why[0] ? ": " : "", v->sup->peers.why);
 	if (!is_sealed && v->seal != FM_SEAL_OPEN && lost && !is_forced)
-		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, or may have had it, and does not answer now: unmount it "
-				  "there (fmove nvme down %s), or use --force if nobody reads there", lost, vol->name);
+		return fm_err_set(
+			err, -EBUSY,
+			"%s had it mounted when it answered last, or may have had it, and does not "
+			"answer now: unmount it "
+			"there (fmove nvme down %s), or use --force if nobody reads there",
+			lost, vol->name);
 	return 0;
 }
 
@@ -767,13 +834,15 @@ static void forgive_silent_readers(struct fm_supervised *v)
 	struct fm_peers *peers = &v->sup->peers;
 
 	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (peers->volumes[i].is_stale && !peers->volumes[i].is_read_write && fm_supervised_is_meant(v, &peers->volumes[i]))
+		if (peers->volumes[i].is_stale && !peers->volumes[i].is_read_write &&
+		    fm_supervised_is_meant(v, &peers->volumes[i]))
 			peers->volumes[i].is_mounted = false;
 	v->sup->peers_version++;
 	fm_supervisor_save_heard(v->sup);
 }
 
-int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err)
+int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed,
+		       bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
 	uint64_t epoch_before;
@@ -832,7 +901,8 @@ static const struct fm_peer_volume *said_by(const struct fm_supervised *v, const
 	const struct fm_peers *peers = &v->sup->peers;
 
 	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (strcmp(peers->volumes[i].node, node) == 0 && fm_supervised_is_meant(v, &peers->volumes[i]))
+		if (strcmp(peers->volumes[i].node, node) == 0 &&
+		    fm_supervised_is_meant(v, &peers->volumes[i]))
 			return &peers->volumes[i];
 	return NULL;
 }
@@ -847,23 +917,29 @@ static json_t *show_node(const struct fm_supervised *v, const char *node)
 
 	if (!p && !why[0])
 		return NULL;
-	one = json_pack("{s:s, s:s, s:b, s:b, s:I}", "node", node, "why", why, "counts", fm_supervised_counts(v, node) && !is_forgotten,
-			"has_answered", fm_supervised_has_answered(v, node), "forgotten_ms",
+	one = json_pack("{s:s, s:s, s:b, s:b, s:I}", "node", node, "why", why, "counts",
+			fm_supervised_counts(v, node) && !is_forgotten, "has_answered",
+			fm_supervised_has_answered(v, node), "forgotten_ms",
 			is_forgotten ? (json_int_t)fm_supervisor_forgotten_ms(v->sup, node) : 0);
 	if (p)
-		(void)json_object_update_new(one, json_pack("{s:s, s:b, s:b, s:b, s:I}", "writer", p->writer, "is_mounted", p->is_mounted,
-							    "is_read_write", p->is_read_write, "is_sealed", p->is_sealed, "epoch",
+		(void)json_object_update_new(one, json_pack("{s:s, s:b, s:b, s:b, s:I}", "writer",
+							    p->writer, "is_mounted", p->is_mounted,
+							    "is_read_write", p->is_read_write,
+							    "is_sealed", p->is_sealed, "epoch",
 							    (json_int_t)p->epoch));
 	return one;
 }
 
 static void show_seal(const struct fm_supervised *v, json_t *to)
 {
-	bool is_sealed = is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->is_heard_sealed;
+	bool is_sealed =
+		is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->is_heard_sealed;
 
 	(void)json_object_set_new(to, "is_sealed", json_boolean(is_sealed));
 	(void)json_object_set_new(to, "epoch", json_integer((json_int_t)v->epoch));
-	(void)json_object_set_new(to, "mounted_epoch", json_integer((json_int_t)(v->plan.is_mounted ? v->mounted_epoch : 0)));
+	(void)json_object_set_new(
+		to, "mounted_epoch",
+		json_integer((json_int_t)(v->plan.is_mounted ? v->mounted_epoch : 0)));
 }
 
 void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
- * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
- * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write,
- * supervisor_begun.c what hangs in the kernel, supervisor_held.c which devices are not free yet, supervisor_left.c what is not configured
- * any more, supervisor_state.c keeps files, supervisor_show.c tells.
+ * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps,
+ * supervisor_calls.c carries them out, supervisor_keep.c sees when the target must be asked anew,
+ * supervisor_where.c knows where volumes are, supervisor_peers.c what nodes say, supervisor_nodes.c
+ * which they are, supervisor_alarm.c when two of them write, supervisor_begun.c what hangs in the
+ * kernel, supervisor_held.c which devices are not free yet, supervisor_left.c what is not
+ * configured any more, supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -19,12 +20,16 @@
 #include "nvmetcp/process.h"
 #include "nvmetcp/supervisor.h"
 
-#define FM_SUPERVISED_EPOCH_MAX (INT64_C(1) << 53)	/* numbers of seals are lower: what the numbers of JSON hold everywhere */
-#define FM_SUPERVISED_EPOCH_STEP 65536		/* in the upper half of them: by how much one answer raises what is known, at most */
+/* numbers of seals are lower: what the numbers of JSON hold everywhere */
+#define FM_SUPERVISED_EPOCH_MAX (INT64_C(1) << 53)
+/* in the upper half of them: by how much one answer raises what is known, at most */
+#define FM_SUPERVISED_EPOCH_STEP 65536
 #define FM_SUPERVISED_WHY_MAX 512
 #define FM_SUPERVISED_OWNED_MAX 32
-#define FM_SUPERVISED_HELD_MAX 8		/* devices of one volume; more than one only without native multipath */
-#define FM_SUPERVISED_BEGUN_MAX (2 * FM_HELPERS_MAX)	/* of this fmove-nvmed, and of those before it */
+/* devices of one volume; more than one only without native multipath */
+#define FM_SUPERVISED_HELD_MAX 8
+/* of this fmove-nvmed, and of those before it */
+#define FM_SUPERVISED_BEGUN_MAX (2 * FM_HELPERS_MAX)
 
 /* How long a thing that failed is left alone. */
 struct fm_hold {
@@ -65,8 +70,16 @@ struct fm_supervised_where {
 };
 
 enum fm_supervised_state {
-	FM_STATE_DOWN, FM_STATE_WAITING, FM_STATE_CONNECTING, FM_STATE_CONNECTED, FM_STATE_MOUNTING, FM_STATE_MOUNTED,
-	FM_STATE_UNMOUNTING, FM_STATE_DISCONNECTING, FM_STATE_REFUSED, FM_STATE_DEGRADED,
+	FM_STATE_DOWN,
+	FM_STATE_WAITING,
+	FM_STATE_CONNECTING,
+	FM_STATE_CONNECTED,
+	FM_STATE_MOUNTING,
+	FM_STATE_MOUNTED,
+	FM_STATE_UNMOUNTING,
+	FM_STATE_DISCONNECTING,
+	FM_STATE_REFUSED,
+	FM_STATE_DEGRADED,
 };
 
 /* What a refusal rests on besides the configuration: looked at again when it changes. */
@@ -78,18 +91,21 @@ struct fm_supervised_facts {
 	uint64_t peers_version;
 };
 
-/* A file of state: an object with an entry for each volume, also for those that are not configured at present. */
+/* A file of state: an object with an entry for each volume, also for those that are not configured
+ * at present. */
 struct fm_state_file {
 	const char *name;
 	json_t *entries;		/* as they were written last, or read */
-	bool is_in_doubt;		/* the last write failed: the file may have what was to be written all the same */
+	/* the last write failed: the file may have what was to be written all the same */
+	bool is_in_doubt;
 };
 
 /* What peers are told of a volume besides what is configured. */
 struct fm_supervised_word {
 	uint64_t epoch;
 	char wwid[160];
-	bool is_said;			/* else the volume is left out: no longer configured, nor mounted */
+	/* else the volume is left out: no longer configured, nor mounted */
+	bool is_said;
 	bool is_mounted, is_read_write, is_sealed;
 };
 
@@ -115,13 +131,15 @@ struct fm_held {
 	dev_t dev;
 	char name[32], wwid[160];
 	bool is_read_write;
-	bool is_mounted;		/* itself, or what is made of it is there, at the last look */
+	/* itself, or what is made of it is there, at the last look */
+	bool is_mounted;
 };
 
 /* A controller that a look found live. */
 struct fm_supervised_live {
 	uint64_t id;
-	int cntlid;			/* the target gives it anew with each connection, often the same again */
+	/* the target gives it anew with each connection, often the same again */
+	int cntlid;
 };
 
 struct fm_supervised {
@@ -145,29 +163,37 @@ struct fm_supervised {
 	struct fm_owned_path connecting;	/* FM_CALL_CONNECT */
 	bool is_lazy;			/* FM_CALL_UNMOUNT */
 	bool is_gone;			/* FM_CALL_UNMOUNT: of a device that is no more */
-	bool is_read_write_asked;	/* FM_CALL_UNMOUNT, FM_CALL_RESTORE: the device is to be writable afterwards */
-	bool is_release_asked;		/* the same: the target is to keep it for this host no more */
+	/* FM_CALL_UNMOUNT, FM_CALL_RESTORE: the device is to be writable afterwards */
+	bool is_read_write_asked;
+	/* the same: the target is to keep it for this host no more */
+	bool is_release_asked;
 	bool is_release_tried;		/* since it was mounted, or something else was wished */
-	bool is_sync_tried;		/* what is dirty was written out before a lazy unmount, or could not be */
+	/* what is dirty was written out before a lazy unmount, or could not be */
+	bool is_sync_tried;
 	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
 	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
 	bool has_sb;
 	struct fm_guard_answer how;	/* FM_CALL_PREPARE: what the guard said */
 
 	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
-	struct fm_hold blind_hold;	/* until the kernel is told to look for its namespace (again) */
+	/* until the kernel is told to look for its namespace (again) */
+	struct fm_hold blind_hold;
 	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
-	struct fm_supervised_live live[FM_INV_PATHS_MAX];	/* of its namespace, at the last look */
+	/* of its namespace, at the last look */
+	struct fm_supervised_live live[FM_INV_PATHS_MAX];
 	unsigned live_count;
-	bool is_keep_due;		/* the target was away since it was asked: what it keeps for us is to be taken again */
+	/* the target was away since it was asked: what it keeps for us is to be taken again */
+	bool is_keep_due;
 	bool is_reservation_asked;	/* FM_CALL_KEEP: that; else write protection */
 	struct fm_hold keep_hold;
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
 	bool is_refused;		/* by the guard */
 	bool is_waiting;		/* that is: it waits for words of peers */
-	json_t *waits_for;		/* names of those; NULL: it is not known who they are, or nobody */
+	/* names of those; NULL: it is not known who they are, or nobody */
+	json_t *waits_for;
 	bool is_mount_forced;		/* the next one that writes, by a person */
-	json_t *spoken;			/* names of nodes that answered then, or have since; NULL: none */
+	/* names of nodes that answered then, or have since; NULL: none */
+	json_t *spoken;
 	bool is_nothing_forced;		/* the last time that was said it was mounted already */
 	bool is_unreservable;		/* the target was asked, and has reserved nothing */
 	struct fm_supervised_facts refused_facts;
@@ -176,22 +202,31 @@ struct fm_supervised {
 
 	/* Of supervisor_peers.c: */
 	struct fm_supervised_word word;
-	/* Peers are told that it is about to be mounted, or may be by a helper that hangs, or is being unmounted, which writes to it. */
+	/* Peers are told that it is about to be mounted, or may be by a helper that hangs, or is
+	 * being unmounted, which writes to it. */
 	bool is_announced;
-	bool is_left_read_write;	/* by one that hangs, or unmounts: so that it can be written to */
-	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
+	/* by one that hangs, or unmounts: so that it can be written to */
+	bool is_left_read_write;
+	/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
+	uint64_t ask_wanted;
 	enum fm_seal seal;		/* sealed.json; the writer's */
-	/* ... WANTED: it was mounted read-write here since then, so nobody else wrote. Not kept: over a restart others may be at it. */
+	/* ... WANTED: it was mounted read-write here since then, so nobody else wrote. Not kept:
+	 * over a restart others may be at it. */
 	bool is_written;
-	bool has_number;		/* ... with `epoch`, which is the writer's own; else it takes one */
-	uint64_t epoch;			/* the highest number of a seal or an unseal that this node made, or heard of its writer */
-	json_t *raised;			/* by peer: from when a higher number is followed; NULL: none */
-	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
+	/* ... with `epoch`, which is the writer's own; else it takes one */
+	bool has_number;
+	/* the highest number of a seal or an unseal that this node made, or heard of its writer */
+	uint64_t epoch;
+	/* by peer: from when a higher number is followed; NULL: none */
+	json_t *raised;
+	/* names of nodes that have it, or are silent and had it; NULL: none */
+	json_t *readers;
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
 
 	bool is_said_mounted;		/* peers can read that it is */
-	uint64_t hears_from;		/* a reader: the first of the asks whose answer lets it mount what is sealed; 0: none yet */
+	/* a reader: the first of the asks whose answer lets it mount what is sealed; 0: none yet */
+	uint64_t hears_from;
 	bool is_heard_now;		/* the writer has answered such a one */
 
 	/* Of supervisor_held.c: */
@@ -201,29 +236,36 @@ struct fm_supervised {
 	dev_t cut_dev;
 	char cut_wwid[160];		/* of that wwid; "": of any of the subsystem's */
 	bool is_cut_read_write;
-	bool is_found;			/* what its devices were when it was first looked at is in held */
+	/* what its devices were when it was first looked at is in held */
+	bool is_found;
 	bool is_unit_in_doubt;		/* systemd may be mounting it yet ... */
 	bool is_unit_read_write;	/* ... to be written to */
-	dev_t unused_dev;		/* FM_CALL_UNUSED: which is tried; 0: only the unit is asked */
+	/* FM_CALL_UNUSED: which is tried; 0: only the unit is asked */
+	dev_t unused_dev;
 	struct fm_hold unused_hold;
 	char in_use_why[FM_SUPERVISED_WHY_MAX];	/* of the last try */
 
 	/* Of supervisor_left.c: */
 	bool is_noted;			/* held.json has its word, or one that says more */
-	char left_wwid[160];		/* what it had when fmove-nvmed ran last, until the first look finds that; "": nothing */
+	/* what it had when fmove-nvmed ran last, until the first look finds that; "": nothing */
+	char left_wwid[160];
 	bool is_left_written;		/* ... to write to it */
 
 	/* Of supervisor_alarm.c: */
-	char second_writer[FM_PEER_NAME_MAX + 1];	/* a peer that has it read-write while this node has; "": none */
+	/* a peer that has it read-write while this node has; "": none */
+	char second_writer[FM_PEER_NAME_MAX + 1];
 	unsigned second_writer_heard;	/* how often in a row */
 	uint64_t alarm_again_ns;	/* when it is said again */
 
 	/* Of supervisor_nodes.c: */
-	uint64_t answers_from;		/* the first of the supervisor's asks whose answers permit anything; 0: none yet */
-	json_t *answered;		/* names of nodes that have answered such a one; NULL: none */
+	/* the first of the supervisor's asks whose answers permit anything; 0: none yet */
+	uint64_t answers_from;
+	/* names of nodes that have answered such a one; NULL: none */
+	json_t *answered;
 
 	/* What people are told. */
-	char unfit[FM_PLAN_WHY_MAX];	/* mounted, and a controller that is not as configured has come; "": none */
+	/* mounted, and a controller that is not as configured has come; "": none */
+	char unfit[FM_PLAN_WHY_MAX];
 	enum fm_supervised_state state;
 	char text[FM_SUPERVISED_WHY_MAX];
 	uint64_t since_ms, since_ns;
@@ -234,16 +276,22 @@ struct fm_supervised {
 	/* mounted.json */
 	char last_wwid[160];
 	uint64_t last_size_bytes;
-	uint64_t mounted_epoch;		/* of what is mounted, or was last; 0: not sealed, or not known */
+	/* of what is mounted, or was last; 0: not sealed, or not known */
+	uint64_t mounted_epoch;
 	bool has_heard;			/* a reader: what its writer said last, at `epoch`: ... */
 	bool is_heard_sealed;		/* ... sealed; else it may write */
-	char read_only_wwid[160];	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
-	bool is_write_protected;	/* and the target does so for us, or is to: of the writer, what is sealed */
+	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
+	char read_only_wwid[160];
+	/* and the target does so for us, or is to: of the writer, what is sealed */
+	bool is_write_protected;
 	bool is_protect_confirmed;	/* it said so; without that it may all the same */
-	bool is_reserved;		/* the target keeps it for this host, or is to: of what is mounted read-write */
+	/* the target keeps it for this host, or is to: of what is mounted read-write */
+	bool is_reserved;
 	bool is_keep_asked;		/* ... which it is asked anew at this moment ... */
-	bool is_doubtful;		/* ... or was, for what is mounted, and nobody has heard what it said */
-	bool is_taken;			/* ... but another host had it meanwhile: it is not asked for again, and this mount ends */
+	/* ... or was, for what is mounted, and nobody has heard what it said */
+	bool is_doubtful;
+	/* ... but another host had it meanwhile: it is not asked for again, and this mount ends */
+	bool is_taken;
 	bool is_too_small;		/* smaller than when it was mounted, and mounted */
 };
 
@@ -261,14 +309,20 @@ struct fm_supervisor {
 	/* Of supervisor_begun.c: */
 	struct fm_begun begun[FM_SUPERVISED_BEGUN_MAX];
 	unsigned begun_count;
-	bool is_begun_unknown;		/* what an earlier fmove-nvmed began: its file is not there, or makes no sense */
+	/* what an earlier fmove-nvmed began: its file is not there, or makes no sense */
+	bool is_begun_unknown;
 	bool was_begun_unknown;		/* so at the start */
-	bool is_begun_known_now;	/* ... but nothing of it is left, as of the look that is under way */
+	/* ... but nothing of it is left, as of the look that is under way */
+	bool is_begun_known_now;
 	/* Of supervisor_left.c: */
-	json_t *left;			/* what was mounted here when fmove-nvmed ran last, until it is compared with the configuration */
+	/* what was mounted here when fmove-nvmed ran last, until it is compared with the
+	 * configuration */
+	json_t *left;
 	char *held_text;		/* as it is in the file; NULL: not known */
-	json_t *used_strangers;		/* what is mounted here and of no volume, at the last look */
-	json_t *strangers;		/* that, and what volumes held when they were others: told */
+	/* what is mounted here and of no volume, at the last look */
+	json_t *used_strangers;
+	/* that, and what volumes held when they were others: told */
+	json_t *strangers;
 	bool is_too_much_said;		/* with all that, peers are told more than they take */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
@@ -280,13 +334,15 @@ struct fm_supervisor {
 	struct fm_timer timer;		/* the next look */
 	struct fm_task look;
 	struct fm_peers peers;		/* as they answered last */
-	char same_host[FM_PEER_NAME_MAX + 1];	/* a node that is this host to targets; "": none is known */
+	/* a node that is this host to targets; "": none is known */
+	char same_host[FM_PEER_NAME_MAX + 1];
 	uint64_t peers_version;		/* one more whenever they say something else */
 	bool has_listed;		/* fmoved has named its peers, since the start */
 	uint64_t asks_begun, asks_done;
 	bool is_asking, is_ask_wanted;
 	struct fm_timer ask_timer;
-	bool is_published;		/* peers can be told each volume's `word`, and the configuration is the one of then */
+	/* peers can be told each volume's `word`, and the configuration is the one of then */
+	bool is_published;
 	bool has_publish_error;
 	bool is_stopped;
 	bool is_closed;			/* all volumes are to be down */
@@ -299,7 +355,8 @@ struct fm_supervisor {
 struct fm_supervised *fm_supervisor_find(const struct fm_supervisor *sup, const char *name);
 
 /* One that is configured no more: it is taken down, then forgotten. NULL: no memory. */
-struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const struct fm_volume *volume);
+struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup,
+						const struct fm_volume *volume);
 
 /* By a person, or not any more: the next mount goes ahead without the words of who is silent. */
 void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced);
@@ -314,7 +371,8 @@ void fm_supervised_refresh(struct fm_supervised *v);
 void fm_supervisor_look_soon(struct fm_supervisor *sup);
 
 /* It failed: left alone for a while, longer each time, at most max_s; never shorter than min_s. */
-void fm_hold_failed(struct fm_supervisor *sup, struct fm_hold *hold, unsigned min_s, unsigned max_s);
+void fm_hold_failed(struct fm_supervisor *sup, struct fm_hold *hold, unsigned min_s,
+		    unsigned max_s);
 /* It worked: and should it be wanted again at once, then not within a second. */
 void fm_hold_worked(struct fm_supervisor *sup, struct fm_hold *hold);
 bool fm_hold_is_on(const struct fm_supervisor *sup, const struct fm_hold *hold);
@@ -331,11 +389,13 @@ bool fm_supervised_is_forced(const struct fm_supervised *v);
 void fm_supervised_error(struct fm_supervised *v, const char *text);
 void fm_supervised_worked(struct fm_supervised *v);
 
-/* A former volume of this name that is still there; of several, each waits for those before it only. NULL: none. */
+/* A former volume of this name that is still there; of several, each waits for those before it
+ * only. NULL: none. */
 const struct fm_supervised *fm_supervised_blocker(const struct fm_supervised *v);
 
 /* Whether another volume's connect of this path is under way. */
-bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem, const struct fm_supervised_path *path);
+bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem,
+				 const struct fm_supervised_path *path);
 
 /* ---- supervisor_calls.c: each starts a call, or holds what could not be started ---- */
 
@@ -346,8 +406,10 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 
-/* Starts a call about this device, 0: about none; request is taken over, NULL is no memory for it. An error is kept for people. */
-int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev, json_t *request, uint64_t timeout_ns);
+/* Starts a call about this device, 0: about none; request is taken over, NULL is no memory for it.
+ * An error is kept for people. */
+int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev,
+			   json_t *request, uint64_t timeout_ns);
 
 /* How the keys of all calls begin that are about a device of this volume. */
 void fm_supervised_device_keys(const struct fm_supervised *v, char *key, size_t size);
@@ -375,11 +437,13 @@ bool fm_supervised_is_writable(const struct fm_supervised *v);
 const char *fm_supervised_wwid(const struct fm_supervised *v);
 
 /* Whether that is the same namespace. */
-bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name, const char *subsystem);
+bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name,
+			   const char *subsystem);
 bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p);
 
 /* What each said of it last; *out is to be free()d and borrows. -ENOMEM. */
-int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count);
+int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out,
+			      unsigned *count);
 
 /* Begins to ask the peers again and again, unless it has. */
 void fm_supervisor_ask(struct fm_supervisor *sup);
@@ -394,7 +458,8 @@ bool fm_supervised_has_number(const struct fm_supervised *v);
 /* What peers can read now is new to them. Whether the writer's word must be heard anew. */
 bool fm_supervised_said(struct fm_supervised *v);
 
-/* In each look: what was announced is taken back once that look would see it if it were mounted, and no helper is left to do it. */
+/* In each look: what was announced is taken back once that look would see it if it were mounted,
+ * and no helper is left to do it. */
 void fm_supervised_settle_word(struct fm_supervised *v);
 
 /* After each look: sealed, and mounted read-write all the same. */
@@ -404,9 +469,11 @@ void fm_supervised_watch_seal(struct fm_supervised *v);
 int fm_supervisor_publish(struct fm_supervisor *sup);
 
 /* Why what is mounted read-only must be unmounted, because of a seal; NULL: it need not be. */
-const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX]);
+const char *fm_supervised_leave_why(const struct fm_supervised *v,
+				    char why[static FM_PLAN_WHY_MAX]);
 
-/* It was unmounted and is clean, and nobody here can write to it: if it is to be sealed, it is now. */
+/* It was unmounted and is clean, and nobody here can write to it: if it is to be sealed, it is
+ * now. */
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err);
 
 void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to);
@@ -429,7 +496,8 @@ void fm_supervised_check_forgetting(struct fm_supervised *v);
 
 /* After each answer of fmoved. Whether somebody has spoken for the first time. */
 bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
-/* All that this node says can be read: what is asked for from now on is said by who may know it. Whether that is to be done now. */
+/* All that this node says can be read: what is asked for from now on is said by who may know it.
+ * Whether that is to be done now. */
 bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
 /* What somebody said is lost, which may forbid it: each must be heard once more. */
 void fm_supervised_void_answers(struct fm_supervised *v);
@@ -442,14 +510,18 @@ void fm_supervised_drop_answers(struct fm_supervised *v);
 void fm_supervisor_recall_begun(struct fm_supervisor *sup);
 /* An id that could not be read may be this one's. */
 bool fm_supervisor_is_of_another_boot(const struct fm_supervisor *sup, const char *boot);
-/* Synced, before that process begins to mount or unmount it. What cannot be written down is an error. */
-int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process, bool is_read_write, struct fm_err *err);
-/* In each look: before mounts are read, which processes have ended; and after that what they were at is seen. */
+/* Synced, before that process begins to mount or unmount it. What cannot be written down is an
+ * error. */
+int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process,
+			     bool is_read_write, struct fm_err *err);
+/* In each look: before mounts are read, which processes have ended; and after that what they were
+ * at is seen. */
 void fm_supervisor_watch_begun(struct fm_supervisor *sup);
 void fm_supervisor_settle_begun(struct fm_supervisor *sup);
 /* Whether what an earlier fmove-nvmed began may mount it yet, or write to it. */
 bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write);
-/* What of that is of no volume that is configured here, to what peers are told. False: no memory for some of it. */
+/* What of that is of no volume that is configured here, to what peers are told. False: no memory
+ * for some of it. */
 bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
 
 /* ---- supervisor_held.c ---- */
@@ -458,7 +530,8 @@ bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
  * It is mounted, or about to be, until it is seen to be free. False: too many are already, and it
  * counts as in use until it was tried.
  */
-bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write);
+bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns,
+			bool is_read_write);
 /*
  * Whether it or a partition of it is mounted, or something is made of it, which may be mounted
  * anywhere; and perhaps to write.
@@ -467,12 +540,14 @@ bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_
 			   bool *may_write);
 /* A mount was begun that systemd may go on with. */
 void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write);
-/* In each look, with its plan: at the first one its devices may be held from before; and at each which are mounted. */
+/* In each look, with its plan: at the first one its devices may be held from before; and at each
+ * which are mounted. */
 void fm_supervised_hold_found(struct fm_supervised *v);
 void fm_supervised_watch_held(struct fm_supervised *v);
 /* Whether peers are to be told that it is mounted, because of this. */
 bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write);
-/* Whether something may have a device of it although no mount is to be seen; and what was found, "" if that is not known yet. */
+/* Whether something may have a device of it although no mount is to be seen; and what was found, ""
+ * if that is not known yet. */
 bool fm_supervised_is_in_use(const struct fm_supervised *v);
 const char *fm_supervised_in_use_why(const struct fm_supervised *v);
 /* Begins to look whether it is free, if that is due. Whether it was. */
@@ -488,7 +563,8 @@ void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *te
 
 /* ---- supervisor_left.c ---- */
 
-/* Before peers are told: which volumes they are told to be mounted. What cannot be written down is an error. */
+/* Before peers are told: which volumes they are told to be mounted. What cannot be written down is
+ * an error. */
 int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err);
 /* At the start: what an earlier fmove-nvmed has noted. */
 void fm_supervisor_recall_left(struct fm_supervisor *sup);
@@ -500,16 +576,18 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
 #define FM_SUPERVISOR_SAID_MAX (FM_PEERS_EACH_MAX - 1)	/* beside the host */
 #define FM_SUPERVISOR_TOO_MUCH \
-	"more than %d volumes and namespaces are to be told to peers, which take none of them then, " \
-	"and wait for this node: unmount what is mounted here by hand"
-/* With the first configuration: what of that it does not name is taken down. -ENOMEM: to be called again. */
+	"more than %d volumes and namespaces are to be told to peers, which take none of them " \
+	"then, and wait for this node: unmount what is mounted here by hand"
+/* With the first configuration: what of that it does not name is taken down. -ENOMEM: to be called
+ * again. */
 int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
 /* After that, when its volumes are there: they hold what they had. */
 void fm_supervisor_give_left(struct fm_supervisor *sup);
 
 /* ---- supervisor_alarm.c ---- */
 
-/* After each answer of fmoved: whether a peer has it read-write, too. Whether that is another answer than before. */
+/* After each answer of fmoved: whether a peer has it read-write, too. Whether that is another
+ * answer than before. */
 bool fm_supervised_watch_writers(struct fm_supervised *v);
 bool fm_supervised_has_alarm(const struct fm_supervised *v);
 /* What is wrong and what to do; "": nothing. */
@@ -517,10 +595,12 @@ void fm_supervised_show_alarm(const struct fm_supervised *v, char *text, size_t 
 
 /* ---- supervisor_where.c ---- */
 
-/* The paths that are known without asking. before (NULL: new): what is known stays if the addresses are the same. */
+/* The paths that are known without asking. before (NULL: new): what is known stays if the addresses
+ * are the same. */
 void fm_supervised_where_set(struct fm_supervised *v, const struct fm_volume *before);
 
-/* Asks if it is time to. Returns when the next time is, FM_NEVER if an answer is awaited or nothing is to be asked. */
+/* Asks if it is time to. Returns when the next time is, FM_NEVER if an answer is awaited or nothing
+ * is to be asked. */
 uint64_t fm_supervised_where_ask(struct fm_supervised *v);
 
 /* Removes what discoveries have left, one at a time; a look follows. */
@@ -531,16 +611,19 @@ void fm_supervisor_sweep(struct fm_supervisor *sup);
 int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err);
 /* What cannot be written is said in the log. */
 void fm_supervisor_save_owned(struct fm_supervisor *sup);
-int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
+int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v,
+			    struct fm_err *err);
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
-int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
+int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v,
+			    struct fm_err *err);
 /* Another one writes: what stands there says nothing any more. */
 void fm_supervised_forget_seal(struct fm_supervised *v);
 /* What peers said last. */
 void fm_supervisor_save_heard(struct fm_supervisor *sup);
 /* Which nodes there are, if they are not written down yet. */
 int fm_supervisor_save_nodes(struct fm_supervisor *sup);
-/* The record that we set a device read-only, written down before it is done and gone when it is writable again. */
+/* The record that we set a device read-only, written down before it is done and gone when it is
+ * writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* Wish and last mount, from what the files say. */
 void fm_supervised_recall(struct fm_supervised *v);

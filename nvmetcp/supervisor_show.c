@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What people are told of a volume: its state in one word, why in one line, and everything else as JSON. */
+/* What people are told of a volume: its state in one word, why in one line, and everything else as
+ * JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,10 @@ static enum fm_supervised_state state_down(const struct fm_supervised *v)
 		return FM_STATE_UNMOUNTING;
 	if (v->plan.step == FM_STEP_REFUSE)
 		return FM_STATE_REFUSED;
-	return (v->call != FM_CALL_NONE && v->call != FM_CALL_UNUSED) || v->plan.step != FM_STEP_NONE ? FM_STATE_DISCONNECTING :
-													FM_STATE_DOWN;
+	return (v->call != FM_CALL_NONE && v->call != FM_CALL_UNUSED) ||
+			       v->plan.step != FM_STEP_NONE
+		       ? FM_STATE_DISCONNECTING
+		       : FM_STATE_DOWN;
 }
 
 static enum fm_supervised_state state_on_the_way(const struct fm_supervised *v)
@@ -63,7 +66,8 @@ static enum fm_supervised_state state_of(const struct fm_supervised *v)
 
 	/* What is mounted or connected is the former one's, and is about to go. */
 	if (fm_supervised_blocker(v))
-		return fm_supervised_want(v) == FM_WANT_DOWN ? FM_STATE_DISCONNECTING : FM_STATE_WAITING;
+		return fm_supervised_want(v) == FM_WANT_DOWN ? FM_STATE_DISCONNECTING
+							     : FM_STATE_WAITING;
 	if (fm_supervised_want(v) == FM_WANT_DOWN)
 		return state_down(v);
 	if (v->call == FM_CALL_UNMOUNT || plan->step == FM_STEP_UNMOUNT)
@@ -87,16 +91,19 @@ bool fm_supervised_is_as_wanted(const struct fm_supervised *v)
 	case FM_WANT_DOWN:
 		return v->state == FM_STATE_DOWN;
 	case FM_WANT_CONNECTED:
-		return v->state == FM_STATE_CONNECTED || (v->state == FM_STATE_DEGRADED && !v->plan.is_mounted);
+		return v->state == FM_STATE_CONNECTED ||
+		       (v->state == FM_STATE_DEGRADED && !v->plan.is_mounted);
 	case FM_WANT_UP:
-		return v->state == FM_STATE_MOUNTED || v->state == FM_STATE_CONNECTED || v->state == FM_STATE_DEGRADED;
+		return v->state == FM_STATE_MOUNTED || v->state == FM_STATE_CONNECTED ||
+		       v->state == FM_STATE_DEGRADED;
 	}
 	return false;
 }
 
 static const char *text_of(const struct fm_supervised *v, enum fm_supervised_state state)
 {
-	bool is_guards = state == FM_STATE_REFUSED ? v->plan.step != FM_STEP_REFUSE : state == FM_STATE_WAITING && v->is_refused;
+	bool is_guards = state == FM_STATE_REFUSED ? v->plan.step != FM_STEP_REFUSE
+						   : state == FM_STATE_WAITING && v->is_refused;
 
 	if (is_guards)
 		return v->refusal;
@@ -113,7 +120,8 @@ void fm_supervised_update(struct fm_supervised *v)
 	enum fm_supervised_state state = state_of(v);
 
 	if (before)
-		(void)snprintf(v->text, sizeof(v->text), "what it was configured as before is taken down first (%s)",
+		(void)snprintf(v->text, sizeof(v->text),
+			       "what it was configured as before is taken down first (%s)",
 			       fm_supervised_state_name(before->state));
 	else
 		(void)snprintf(v->text, sizeof(v->text), "%s", text_of(v, state));
@@ -124,7 +132,8 @@ void fm_supervised_update(struct fm_supervised *v)
 	v->state = state;
 	v->since_ms = v->sup->world->wall_ms(v->sup->world->ctx);
 	v->since_ns = fm_loop_now(v->sup->loop);
-	fm_log_info("volume %s: %s%s%s", v->volume->name, fm_supervised_state_name(state), v->text[0] ? ": " : "", v->text);
+	fm_log_info("volume %s: %s%s%s", v->volume->name, fm_supervised_state_name(state),
+		    v->text[0] ? ": " : "", v->text);
 }
 
 /* ---- JSON ---- */
@@ -199,7 +208,8 @@ static json_t *show_controllers(const struct fm_supervised *v)
 		const struct fm_inv_controller *c = &inv->controllers[i];
 		const struct fm_owned *o = fm_owned_find(&v->sup->owned, c);
 
-		if (strcmp(c->subsysnqn, v->volume->subsystem) == 0 || (o && strcmp(o->path.subsystem, v->volume->subsystem) == 0))
+		if (strcmp(c->subsysnqn, v->volume->subsystem) == 0 ||
+		    (o && strcmp(o->path.subsystem, v->volume->subsystem) == 0))
 			(void)json_array_append_new(all, show_controller(v, i));
 	}
 	return all;
@@ -218,10 +228,12 @@ static const char *mode_name(enum fm_volume_mode mode)
 	return "";
 }
 
-/* As it was read before mounting; of a volume that was mounted before we came, as the kernel says. */
+/* As it was read before mounting; of a volume that was mounted before we came, as the kernel
+ * says. */
 static const char *fs_type_of(const struct fm_supervised *v)
 {
-	const struct fm_mount *mount = v->plan.is_mounted ? fm_mounts_at(&v->sup->mounts, v->volume->mount_point) : NULL;
+	const struct fm_mount *mount =
+		v->plan.is_mounted ? fm_mounts_at(&v->sup->mounts, v->volume->mount_point) : NULL;
 
 	return mount ? mount->fs_type : v->has_sb ? v->sb.type : "";
 }
@@ -246,18 +258,22 @@ static void show_device(const struct fm_supervised *v, json_t *to)
 	put_int(to, "nsid", ns->nsid);
 	put_int(to, "size_bytes", ns->size_bytes);
 	(void)json_object_set_new(to, "is_read_only", json_boolean(ns->is_read_only));
-	(void)json_object_set_new(to, "is_write_protected", json_boolean(ns->is_read_only && v->is_write_protected && v->is_protect_confirmed &&
-								       fm_supervised_is_kept(v)));
-	(void)json_object_set_new(to, "is_reserved", json_boolean(v->plan.is_read_write && v->is_reserved && !v->is_taken &&
-								    fm_supervised_is_kept(v)));
+	(void)json_object_set_new(to, "is_write_protected",
+				  json_boolean(ns->is_read_only && v->is_write_protected &&
+					       v->is_protect_confirmed &&
+					       fm_supervised_is_kept(v)));
+	(void)json_object_set_new(to, "is_reserved",
+				  json_boolean(v->plan.is_read_write && v->is_reserved &&
+					       !v->is_taken && fm_supervised_is_kept(v)));
 	put_text(to, "fs_type", fs_type_of(v));
 	put_text(to, "fs_uuid", v->has_sb ? v->sb.uuid : "");
 }
 
 static uint64_t next_try_ms(const struct fm_supervised *v)
 {
-	const struct fm_hold *holds[5 + FM_VOLUME_PATHS_MAX] = { &v->mount_hold, &v->unmount_hold, &v->disconnect_hold, &v->blind_hold,
-								 &v->where.hold };
+	const struct fm_hold *holds[5 + FM_VOLUME_PATHS_MAX] = {&v->mount_hold, &v->unmount_hold,
+								&v->disconnect_hold, &v->blind_hold,
+								&v->where.hold};
 	uint64_t now = fm_loop_now(v->sup->loop), next = FM_NEVER;
 	unsigned count = 5;
 
@@ -266,12 +282,14 @@ static uint64_t next_try_ms(const struct fm_supervised *v)
 	for (unsigned i = 0; i < count; i++)
 		if (holds[i]->until_ns > now && holds[i]->until_ns < next)
 			next = holds[i]->until_ns;
-	return next == FM_NEVER || fm_supervised_is_as_wanted(v) ? 0 : (next - now) / FM_NS_PER_MS + 1;
+	return next == FM_NEVER || fm_supervised_is_as_wanted(v) ? 0
+								 : (next - now) / FM_NS_PER_MS + 1;
 }
 
 static void show_state(const struct fm_supervised *v, json_t *to)
 {
-	static const char *const wants[] = { [FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up" };
+	static const char *const wants[] = {
+		[FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up"};
 	const struct fm_volume *vol = v->volume;
 	char alarm[FM_SUPERVISED_WHY_MAX];
 
@@ -280,8 +298,10 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	put_text(to, "state", fm_supervised_state_name(v->state));
 	put_int(to, "since_ms", v->since_ms);
 	put_text(to, "text", v->text);
-	(void)json_object_set_new(to, "waits_for", v->state == FM_STATE_WAITING && v->is_refused && v->waits_for ?
-							   json_deep_copy(v->waits_for) : json_array());
+	(void)json_object_set_new(to, "waits_for",
+				  v->state == FM_STATE_WAITING && v->is_refused && v->waits_for
+					  ? json_deep_copy(v->waits_for)
+					  : json_array());
 	fm_supervised_show_alarm(v, alarm, sizeof(alarm));
 	put_text(to, "alarm", alarm);
 	put_text(to, "unprotected", v->unfit);
@@ -292,7 +312,9 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	put_text(to, "subsystem", vol->subsystem);
 	put_text(to, "mode", mode_name(vol->mode));
 	put_text(to, "writer", vol->writer);
-	(void)json_object_set_new(to, "is_writer", json_boolean(v->sup->node && fm_guard_is_writer(vol, v->sup->node)));
+	(void)json_object_set_new(
+		to, "is_writer",
+		json_boolean(v->sup->node && fm_guard_is_writer(vol, v->sup->node)));
 	put_int(to, "paths_live", v->plan.paths_live);
 	put_int(to, "paths_wanted", v->plan.paths_wanted);
 	put_text(to, "mount_point", vol->mount_point);
@@ -319,7 +341,8 @@ static bool is_shadowed(const struct fm_supervised *v)
 	fm_list_each(at, next, &v->sup->volumes) {
 		const struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
 
-		if (v->is_retired && !other->is_retired && strcmp(other->volume->name, v->volume->name) == 0)
+		if (v->is_retired && !other->is_retired &&
+		    strcmp(other->volume->name, v->volume->name) == 0)
 			return true;
 	}
 	return false;

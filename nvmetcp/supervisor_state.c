@@ -10,16 +10,21 @@
 #include "mover/base/log.h"
 #include "nvmetcp/supervisor_priv.h"
 
-static const char *const wants[] = { [FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up" };
+static const char *const wants[] = {
+	[FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up"};
 #define SEALS 3
-static const char *const seals[SEALS] = { [FM_SEAL_OPEN] = "open", [FM_SEAL_WANTED] = "wanted", [FM_SEAL_DONE] = "sealed" };
+static const char *const seals[SEALS] = {
+	[FM_SEAL_OPEN] = "open", [FM_SEAL_WANTED] = "wanted", [FM_SEAL_DONE] = "sealed"};
 
-#define LOST "/lost"		/* beside the volumes, whose names have no slash: what was written of them before could not be read */
+/* beside the volumes, whose names have no slash: what was written of them before could not be
+ * read */
+#define LOST "/lost"
 
 /* ---- files ---- */
 
 /* *is_lost: there is a file, and nobody can say what stood in it. */
-static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, const char *name, bool *is_lost)
+static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, const char *name,
+		      bool *is_lost)
 {
 	struct fm_err err = { 0 };
 	char *text = NULL;
@@ -49,8 +54,10 @@ static int recall_heard(struct fm_supervisor *sup)
 	int ret = fm_peers_read(&sup->peers, sup->heard.entries);
 
 	if (ret < 0 && ret != -ENOMEM)
-		fm_log_warn("state: " FM_SUPERVISOR_HEARD " makes no sense: what some peers said before is not known");
-	(void)snprintf(sup->peers.why, sizeof(sup->peers.why), "fmoved of this node has not been asked yet");
+		fm_log_warn("state: " FM_SUPERVISOR_HEARD
+			    " makes no sense: what some peers said before is not known");
+	(void)snprintf(sup->peers.why, sizeof(sup->peers.why),
+		       "fmoved of this node has not been asked yet");
 	return ret == -ENOMEM ? ret : 0;
 }
 
@@ -68,17 +75,20 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
 	fm_supervisor_recall_begun(sup);
 	fm_supervisor_recall_left(sup);
-	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
+	/* Written down with the first volume's, so that it holds for the others after a restart,
+	 * too. */
 	if (is_lost)
 		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
-	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries || !sup->heard.entries || !sup->nodes.entries ||
-	    recall_heard(sup) < 0)
+	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries ||
+	    !sup->heard.entries || !sup->nodes.entries || recall_heard(sup) < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
 	if (ret == 0)
 		ret = fm_owned_read(&sup->owned, text, sup->world->boot, &why);
 	if (ret < 0 && ret != -ENOENT)
-		fm_log_warn("state: " FM_SUPERVISOR_OWNED ": %s; what is connected is taken for others'", why.text);
+		fm_log_warn("state: " FM_SUPERVISOR_OWNED
+			    ": %s; what is connected is taken for others'",
+			    why.text);
 	free(text);
 	return ret == -ENOMEM ? fm_err_set(err, ret, "%s", why.text) : 0;
 }
@@ -99,7 +109,8 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 
 void fm_supervisor_save_owned(struct fm_supervisor *sup)
 {
-	char *text = FM_FAULT("supervisor.owned") ? NULL : fm_owned_write(&sup->owned, sup->world->boot);
+	char *text =
+		FM_FAULT("supervisor.owned") ? NULL : fm_owned_write(&sup->owned, sup->world->boot);
 	struct fm_err err = { 0 };
 	int ret = text ? 0 : fm_err_set(&err, -ENOMEM, "out of memory");
 
@@ -110,7 +121,9 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup)
 	if (ret == 0)
 		ret = sup->world->save(sup->world->ctx, FM_SUPERVISOR_OWNED, text, false, &err);
 	if (ret < 0) {
-		fm_log_error("state: %s; a supervisor started after this one may not know what it connected", err.text);
+		fm_log_error("state: %s; a supervisor started after this one may not know what it "
+			     "connected",
+			     err.text);
 		free(text);
 		return;
 	}
@@ -118,10 +131,12 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup)
 	sup->owned_text = text;
 }
 
-static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file, struct fm_err *err)
+static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file,
+		     struct fm_err *err)
 {
 	char *text = json_dumps(file->entries, JSON_INDENT(1) | JSON_SORT_KEYS);
-	int ret = text ? sup->world->save(sup->world->ctx, file->name, text, true, err) : fm_err_set(err, -ENOMEM, "out of memory");
+	int ret = text ? sup->world->save(sup->world->ctx, file->name, text, true, err)
+		       : fm_err_set(err, -ENOMEM, "out of memory");
 
 	free(text);
 	return ret;
@@ -145,7 +160,9 @@ void fm_supervisor_save_heard(struct fm_supervisor *sup)
 	ret = now ? save_file(sup, &sup->heard, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
 	sup->heard.is_in_doubt = ret < 0;
 	if (ret < 0 && !was_in_doubt)
-		fm_log_warn("state: what peers said of their volumes is not written down, a restart would forget it: %s", err.text);
+		fm_log_warn("state: what peers said of their volumes is not written down, a "
+			    "restart would forget it: %s",
+			    err.text);
 }
 
 int fm_supervisor_save_nodes(struct fm_supervisor *sup)
@@ -160,10 +177,12 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup)
 }
 
 /*
- * A volume's entry, taken over; NULL is no memory for it. Nothing is written if it is there already. What could not be
- * written down is as before: with another volume's next change it would be written down all the same.
+ * A volume's entry, taken over; NULL is no memory for it. Nothing is written if it is there
+ * already. What could not be written down is as before: with another volume's next change it would
+ * be written down all the same.
  */
-static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *volume, json_t *entry, struct fm_err *err)
+static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *volume,
+			 json_t *entry, struct fm_err *err)
 {
 	json_t *before = json_incref(json_object_get(file->entries, volume));
 	int ret;
@@ -173,8 +192,9 @@ static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, 
 		json_decref(before);
 		return 0;
 	}
-	ret = json_object_set_new(file->entries, volume, entry) < 0 ? fm_err_set(err, -ENOMEM, "out of memory") :
-								      save_file(sup, file, err);
+	ret = json_object_set_new(file->entries, volume, entry) < 0
+		      ? fm_err_set(err, -ENOMEM, "out of memory")
+		      : save_file(sup, file, err);
 	file->is_in_doubt = ret < 0;
 	if (ret < 0 && before)
 		(void)json_object_set(file->entries, volume, before);
@@ -184,22 +204,27 @@ static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, 
 	return ret;
 }
 
-int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
+int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v,
+			    struct fm_err *err)
 {
-	int ret = replace_entry(sup, &sup->wishes, v->volume->name, json_string(wants[v->want]), err);
+	int ret =
+		replace_entry(sup, &sup->wishes, v->volume->name, json_string(wants[v->want]), err);
 
-	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart") : 0;
+	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart")
+		       : 0;
 }
 
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
 {
 	json_int_t heard = v->has_heard || v->epoch > 0 ? (json_int_t)v->epoch : -1;
-	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid",
-				v->last_wwid, "size_bytes", (json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
-				(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard, "writer_sealed",
-				v->is_heard_sealed, "write_protected", v->is_write_protected, "protect_confirmed",
-				v->is_protect_confirmed, "reserved", v->is_reserved, "asked", v->is_keep_asked || v->is_doubtful,
-				"taken", v->is_taken);
+	json_t *now = json_pack(
+		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem",
+		v->volume->subsystem, "wwid", v->last_wwid, "size_bytes",
+		(json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
+		(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard,
+		"writer_sealed", v->is_heard_sealed, "write_protected", v->is_write_protected,
+		"protect_confirmed", v->is_protect_confirmed, "reserved", v->is_reserved, "asked",
+		v->is_keep_asked || v->is_doubtful, "taken", v->is_taken);
 	struct fm_err err = { 0 };
 	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
 
@@ -208,11 +233,13 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 	return ret;
 }
 
-int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
+int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v,
+			    struct fm_err *err)
 {
 	bool has_readers = v->seal != FM_SEAL_OPEN;
-	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
-				(json_int_t)v->epoch, "readers", has_readers ? v->readers : NULL, "are_readers_lost",
+	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem,
+				"state", seals[v->seal], "epoch", (json_int_t)v->epoch, "readers",
+				has_readers ? v->readers : NULL, "are_readers_lost",
 				has_readers && v->are_readers_lost);
 
 	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
@@ -233,18 +260,23 @@ static void recall_mounted(struct fm_supervised *v)
 	json_t *mounted = json_object_get(v->sup->mounted.entries, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	json_int_t size, epoch = 0, heard = -1;
-	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0, is_asked = 0, is_taken = 0;
+	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0,
+	    is_asked = 0, is_taken = 0;
 
-	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid,
-			"size_bytes", &size, "set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard,
-			"writer_sealed", &is_sealed, "write_protected", &is_write_protected, "protect_confirmed",
-			&is_protect_confirmed, "reserved", &is_reserved, "asked", &is_asked, "taken", &is_taken) < 0 ||
+	if (json_unpack(mounted,
+			"{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}",
+			"subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
+			"set_read_only", &read_only, "epoch", &epoch, "writer", &writer,
+			"writer_epoch", &heard, "writer_sealed", &is_sealed, "write_protected",
+			&is_write_protected, "protect_confirmed", &is_protect_confirmed, "reserved",
+			&is_reserved, "asked", &is_asked, "taken", &is_taken) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
 		return;
 	strcpy(v->last_wwid, wwid);
 	strcpy(v->read_only_wwid, read_only);
-	if (heard >= FM_SUPERVISED_EPOCH_MAX)	/* no writer ever says one as high: it would be waited for without end */
+	/* no writer ever says one as high: it would be waited for without end */
+	if (heard >= FM_SUPERVISED_EPOCH_MAX)
 		heard = -1;
 	v->last_size_bytes = size > 0 ? (uint64_t)size : 0;
 	v->mounted_epoch = epoch > 0 ? (uint64_t)epoch : 0;
@@ -258,12 +290,15 @@ static void recall_mounted(struct fm_supervised *v)
 	v->is_taken = is_taken;
 }
 
-/* It may have been sealed, and readers have it, who may be silent at present: sealed anew, with a number that none of them knows. */
+/* It may have been sealed, and readers have it, who may be silent at present: sealed anew, with a
+ * number that none of them knows. */
 static void recall_lost_seal(struct fm_supervised *v)
 {
-	if (v->volume->mode != FM_VOLUME_SHARED_READ || !fm_guard_is_writer(v->volume, v->sup->node))
+	if (v->volume->mode != FM_VOLUME_SHARED_READ ||
+	    !fm_guard_is_writer(v->volume, v->sup->node))
 		return;
-	fm_log_warn("volume %s: whether it is sealed was to be read in " FM_SUPERVISOR_SEALED ", which is lost: it is sealed anew",
+	fm_log_warn("volume %s: whether it is sealed was to be read in " FM_SUPERVISOR_SEALED
+		    ", which is lost: it is sealed anew",
 		    v->volume->name);
 	v->seal = FM_SEAL_WANTED;
 	v->are_readers_lost = true;
@@ -279,7 +314,8 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	v->has_number = v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
 	v->hears_from = 0;
 	v->seal = FM_SEAL_OPEN;
-	if (json_object_del(sup->sealed.entries, v->volume->name) == 0 && save_file(sup, &sup->sealed, &err) < 0) {
+	if (json_object_del(sup->sealed.entries, v->volume->name) == 0 &&
+	    save_file(sup, &sup->sealed, &err) < 0) {
 		sup->sealed.is_in_doubt = true;
 		fm_log_warn("state: %s", err.text);
 	}
@@ -306,8 +342,9 @@ static void recall_seal(struct fm_supervised *v)
 
 	if (!entry && !json_object_get(v->sup->sealed.entries, LOST))
 		return;
-	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers",
-			&readers, "are_readers_lost", &are_readers_lost) < 0 ||
+	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state",
+			&state, "epoch", &epoch, "readers", &readers, "are_readers_lost",
+			&are_readers_lost) < 0 ||
 	    epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
@@ -315,7 +352,8 @@ static void recall_seal(struct fm_supervised *v)
 	/* Of another subsystem it says nothing: the volume has become another one. */
 	if (strcmp(subsystem, v->volume->subsystem) != 0)
 		return;
-	/* Nor of who does not write it now: should this node be named again, others may have written meanwhile. */
+	/* Nor of who does not write it now: should this node be named again, others may have
+	 * written meanwhile. */
 	if (!fm_guard_is_writer(v->volume, v->sup->node)) {
 		fm_supervised_forget_seal(v);
 		return;
@@ -336,7 +374,8 @@ static void recall_seal(struct fm_supervised *v)
 
 void fm_supervised_recall(struct fm_supervised *v)
 {
-	const char *wish = json_string_value(json_object_get(v->sup->wishes.entries, v->volume->name));
+	const char *wish =
+		json_string_value(json_object_get(v->sup->wishes.entries, v->volume->name));
 
 	for (unsigned i = 0; wish && i < sizeof(wants) / sizeof(wants[0]); i++)
 		if (strcmp(wish, wants[i]) == 0)
@@ -352,9 +391,11 @@ void fm_supervised_recall(struct fm_supervised *v)
 
 static unsigned list_texts(struct fm_volume *v, const char **at[TEXTS_MAX])
 {
-	const char **texts[] = { &v->name, &v->subsystem, &v->host_address, &v->host_interface, &v->secret_file,
-				 &v->controller_secret_file, &v->iopolicy, &v->uuid, &v->nguid, &v->mount_point, &v->fs_type,
-				 &v->mount_options, &v->writer };
+	const char **texts[] = {&v->name,	    &v->subsystem,   &v->host_address,
+				&v->host_interface, &v->secret_file, &v->controller_secret_file,
+				&v->iopolicy,	    &v->uuid,	     &v->nguid,
+				&v->mount_point,    &v->fs_type,     &v->mount_options,
+				&v->writer};
 	unsigned count = 0;
 
 	for (; count < sizeof(texts) / sizeof(texts[0]); count++)
@@ -395,6 +436,7 @@ struct fm_volume *fm_volume_copy(const struct fm_volume *from)
 
 bool fm_volume_is_same_thing(const struct fm_volume *a, const struct fm_volume *b)
 {
-	return strcmp(a->subsystem, b->subsystem) == 0 && a->nsid == b->nsid && strcmp(a->uuid, b->uuid) == 0 &&
-	       strcmp(a->nguid, b->nguid) == 0 && strcmp(a->mount_point, b->mount_point) == 0;
+	return strcmp(a->subsystem, b->subsystem) == 0 && a->nsid == b->nsid &&
+	       strcmp(a->uuid, b->uuid) == 0 && strcmp(a->nguid, b->nguid) == 0 &&
+	       strcmp(a->mount_point, b->mount_point) == 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a volume is: names are looked up and discovery controllers asked by helper processes, beside the volume's steps. A
- * helper that is killed meanwhile leaves its controller, which is then removed.
- * What was known stays in force until there is an answer: a resolver or a discovery controller that is away is no reason
- * to disconnect anything.
+ * Where a volume is: names are looked up and discovery controllers asked by helper processes,
+ * beside the volume's steps. A helper that is killed meanwhile leaves its controller, which is then
+ * removed. What was known stays in force until there is an answer: a resolver or a discovery
+ * controller that is away is no reason to disconnect anything.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@
 #define RESOLVE_NS (20 * FM_NS_PER_S)
 #define DISCOVER_NS (30 * FM_NS_PER_S)
 #define SWEEP_NS (30 * FM_NS_PER_S)
-#define SWEEP_WAIT_MS 25000			/* less, so that the helper can say what it waits for */
+/* less, so that the helper can say what it waits for */
+#define SWEEP_WAIT_MS 25000
 #define AGAIN_NS (30 * FM_NS_PER_S)		/* while a path is missing: it may have moved */
 #define AGAIN_WELL_NS (300 * FM_NS_PER_S)
 #define HOLD_MAX_S 60
@@ -43,7 +44,8 @@ static bool is_same_where(const struct fm_volume *a, const struct fm_volume *b)
 	if (a->is_discovered != b->is_discovered || a->address_count != b->address_count)
 		return false;
 	for (unsigned i = 0; i < a->address_count; i++)
-		if (strcmp(a->address[i].host, b->address[i].host) != 0 || strcmp(a->address[i].port, b->address[i].port) != 0)
+		if (strcmp(a->address[i].host, b->address[i].host) != 0 ||
+		    strcmp(a->address[i].port, b->address[i].port) != 0)
 			return false;
 	return true;
 }
@@ -61,24 +63,28 @@ void fm_supervised_where_set(struct fm_supervised *v, const struct fm_volume *be
 	memset(v->path, 0, sizeof(v->path));
 	v->path_count = vol->is_discovered ? 0 : vol->address_count;
 	for (unsigned i = 0; i < v->path_count; i++)
-		set_path(&v->path[i], is_literal(vol->address[i].host, literal) ? literal : "", vol->address[i].port);
+		set_path(&v->path[i], is_literal(vol->address[i].host, literal) ? literal : "",
+			 vol->address[i].port);
 }
 
 /* ---- what a discovery leaves, if it is killed ---- */
 
-static bool is_discovery_there(const struct fm_supervisor *sup, const char *address, const char *port)
+static bool is_discovery_there(const struct fm_supervisor *sup, const char *address,
+			       const char *port)
 {
 	for (unsigned i = 0; sup->inv && i < sup->inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &sup->inv->controllers[i];
 
-		if (strcmp(c->subsysnqn, FM_CONNECTION_DISCOVERY_NQN) == 0 && strcmp(c->trsvcid, port) == 0 &&
-		    fm_owned_is_same_address(c->traddr, address) && !fm_owned_find(&sup->owned, c))
+		if (strcmp(c->subsysnqn, FM_CONNECTION_DISCOVERY_NQN) == 0 &&
+		    strcmp(c->trsvcid, port) == 0 && fm_owned_is_same_address(c->traddr, address) &&
+		    !fm_owned_find(&sup->owned, c))
 			return true;
 	}
 	return false;
 }
 
-int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port, struct fm_err *err)
+int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port,
+				   struct fm_err *err)
 {
 	int ret = 0;
 
@@ -92,7 +98,8 @@ int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *addres
 	return 0;
 }
 
-/* One that was seen meanwhile has gone with the helper's answer; if not, an earlier helper left it, and it is removed. */
+/* One that was seen meanwhile has gone with the helper's answer; if not, an earlier helper left it,
+ * and it is removed. */
 static void forget_discovery(struct fm_supervisor *sup, const char *address, const char *port)
 {
 	const char *nqn = FM_CONNECTION_DISCOVERY_NQN;
@@ -100,14 +107,17 @@ static void forget_discovery(struct fm_supervisor *sup, const char *address, con
 	for (unsigned i = 0; i < sup->owned.count; i++) {
 		const struct fm_owned seen = sup->owned.entry[i];
 
-		if (seen.is_expected && seen.controller[0] && strcmp(seen.path.subsystem, nqn) == 0 &&
-		    strcmp(seen.path.port, port) == 0 && fm_owned_is_same_address(seen.path.address, address))
-			fm_owned_made(&sup->owned, nqn, address, port, seen.controller, seen.cntlid);
+		if (seen.is_expected && seen.controller[0] &&
+		    strcmp(seen.path.subsystem, nqn) == 0 && strcmp(seen.path.port, port) == 0 &&
+		    fm_owned_is_same_address(seen.path.address, address))
+			fm_owned_made(&sup->owned, nqn, address, port, seen.controller,
+				      seen.cntlid);
 	}
 	fm_owned_forget(&sup->owned, nqn, address, port);
 }
 
-void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port, bool has_answered)
+void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port,
+				   bool has_answered)
 {
 	sup->discoveries--;
 	if (sup->is_stopped)
@@ -138,19 +148,22 @@ static void swept(struct fm_helper *helper, int code, const char *text, json_t *
 
 static void sweep(struct fm_supervisor *sup, const struct fm_owned *o)
 {
-	json_t *request = json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect", "controller", o->controller, "subsystem",
-				    o->path.subsystem, "wait_ms", SWEEP_WAIT_MS);
+	json_t *request =
+		json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect", "controller", o->controller,
+			  "subsystem", o->path.subsystem, "wait_ms", SWEEP_WAIT_MS);
 	const struct fm_owned left = *o;
 	struct fm_err err = { 0 };
 	char key[KEY_MAX];
 
 	/* No more in doubt: it is forgotten when it is gone. */
-	fm_owned_made(&sup->owned, left.path.subsystem, left.path.address, left.path.port, left.controller, left.cntlid);
+	fm_owned_made(&sup->owned, left.path.subsystem, left.path.address, left.path.port,
+		      left.controller, left.cntlid);
 	(void)snprintf(key, sizeof(key), "discovery controller %s", left.controller);
-	fm_log_info("%s (%s port %s) was left by a discovery that did not end: disconnecting", left.controller, left.path.address,
-		    left.path.port);
+	fm_log_info("%s (%s port %s) was left by a discovery that did not end: disconnecting",
+		    left.controller, left.path.address, left.path.port);
 	sup->sweeper.done = swept;
-	sup->is_sweeping = request && sup->world->start(sup->world->ctx, &sup->sweeper, key, request, SWEEP_NS, &err) == 0;
+	sup->is_sweeping = request && sup->world->start(sup->world->ctx, &sup->sweeper, key,
+							request, SWEEP_NS, &err) == 0;
 	json_decref(request);
 	if (!sup->is_sweeping)
 		fm_hold_failed(sup, &sup->sweep_hold, 1, HOLD_MAX_S);
@@ -163,7 +176,8 @@ void fm_supervisor_sweep(struct fm_supervisor *sup)
 	for (unsigned i = 0; i < sup->owned.count; i++) {
 		const struct fm_owned *o = &sup->owned.entry[i];
 
-		if (!o->controller[0] || strcmp(o->path.subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0)
+		if (!o->controller[0] ||
+		    strcmp(o->path.subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0)
 			continue;
 		sweep(sup, o);
 		return;
@@ -222,9 +236,11 @@ static void begin_discovery(struct fm_supervised *v, const char *literal)
 		return;
 	}
 	begin(v, "discovery",
-	      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address", literal, "port",
-			vol->address[v->where.at].port, "host_nqn", v->sup->host_nqn, "host_id", v->sup->host_id, "host_address",
-			vol->host_address, "host_interface", vol->host_interface), DISCOVER_NS);
+	      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
+			literal, "port", vol->address[v->where.at].port, "host_nqn",
+			v->sup->host_nqn, "host_id", v->sup->host_id, "host_address",
+			vol->host_address, "host_interface", vol->host_interface),
+	      DISCOVER_NS);
 	if (!v->where.is_busy)
 		fm_supervisor_discovery_ended(v->sup, v->where.literal, v->where.port, true);
 }
@@ -245,7 +261,10 @@ uint64_t fm_supervised_where_ask(struct fm_supervised *v)
 		begin_discovery(v, literal);
 	} else {
 		v->where.is_discovering = false;
-		begin(v, "names", json_pack("{s:s, s:s}", "call", "resolve", "host", vol->address[v->where.at].host), RESOLVE_NS);
+		begin(v, "names",
+		      json_pack("{s:s, s:s}", "call", "resolve", "host",
+				vol->address[v->where.at].host),
+		      RESOLVE_NS);
 	}
 	return v->where.is_busy ? FM_NEVER : v->where.hold.until_ns;
 }
@@ -256,7 +275,8 @@ static void ask_later(struct fm_supervised *v)
 {
 	bool is_well = v->plan.paths_wanted > 0 && v->plan.paths_live == v->plan.paths_wanted;
 
-	v->where.hold = (struct fm_hold){ .until_ns = fm_loop_now(v->sup->loop) + (is_well ? AGAIN_WELL_NS : AGAIN_NS) };
+	v->where.hold = (struct fm_hold){.until_ns = fm_loop_now(v->sup->loop) +
+						     (is_well ? AGAIN_WELL_NS : AGAIN_NS)};
 }
 
 /* The one in use stays if it is among them; else the first. NULL: none. */
@@ -280,7 +300,8 @@ static void resolved(struct fm_supervised *v, json_t *answer)
 {
 	const struct fm_volume *vol = v->volume;
 	unsigned at = v->where.at % vol->address_count;
-	const char *host = choose(json_object_get(answer, "addresses"), vol->is_discovered ? "" : v->path[at].host);
+	const char *host = choose(json_object_get(answer, "addresses"),
+				  vol->is_discovered ? "" : v->path[at].host);
 	char literal[FM_CONNECTION_ADDRESS_MAX];
 
 	if (!host || !is_literal(host, literal)) {
@@ -303,22 +324,27 @@ static void resolved(struct fm_supervised *v, json_t *answer)
 		ask_later(v);
 }
 
-static bool take_entry(const struct fm_supervised *v, json_t *entry, struct fm_supervised_path *path)
+static bool take_entry(const struct fm_supervised *v, json_t *entry,
+		       struct fm_supervised_path *path)
 {
 	const char *subsystem, *address, *port;
 	char literal[FM_CONNECTION_ADDRESS_MAX];
 
-	if (json_unpack(entry, "{s:s, s:s, s:s}", "subsystem", &subsystem, "address", &address, "port", &port) < 0 ||
-	    strcmp(subsystem, v->volume->subsystem) != 0 || !is_literal(address, literal) || strlen(port) >= sizeof(path->port))
+	if (json_unpack(entry, "{s:s, s:s, s:s}", "subsystem", &subsystem, "address", &address,
+			"port", &port) < 0 ||
+	    strcmp(subsystem, v->volume->subsystem) != 0 || !is_literal(address, literal) ||
+	    strlen(port) >= sizeof(path->port))
 		return false;
 	set_path(path, literal, port);
 	return true;
 }
 
-static bool has(const struct fm_supervised_path *paths, unsigned count, const struct fm_supervised_path *path)
+static bool has(const struct fm_supervised_path *paths, unsigned count,
+		const struct fm_supervised_path *path)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (strcmp(paths[i].host, path->host) == 0 && strcmp(paths[i].port, path->port) == 0)
+		if (strcmp(paths[i].host, path->host) == 0 &&
+		    strcmp(paths[i].port, path->port) == 0)
 			return true;
 	return false;
 }
@@ -339,16 +365,18 @@ static void discovered(struct fm_supervised *v, json_t *answer)
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "entries"), i, entry) {
-		if (count == FM_VOLUME_PATHS_MAX || !take_entry(v, entry, &found[count]) || has(found, count, &found[count]))
+		if (count == FM_VOLUME_PATHS_MAX || !take_entry(v, entry, &found[count]) ||
+		    has(found, count, &found[count]))
 			continue;
 		if (!has(v->path, v->path_count, &found[count]))
-			fm_log_info("volume %s: discovery at %s says %s:%s", v->volume->name, v->where.literal, found[count].host,
-				    found[count].port);
+			fm_log_info("volume %s: discovery at %s says %s:%s", v->volume->name,
+				    v->where.literal, found[count].host, found[count].port);
 		keep_hold(v, &found[count++]);
 	}
 	if (count == 0) {
-		(void)snprintf(line, sizeof(line), "the discovery controller at %s knows no %s for this host", v->where.literal,
-			       v->volume->subsystem);
+		(void)snprintf(line, sizeof(line),
+			       "the discovery controller at %s knows no %s for this host",
+			       v->where.literal, v->volume->subsystem);
 		where_failed(v, line);
 		return;
 	}
@@ -370,7 +398,8 @@ static void where_done(struct fm_helper *helper, int code, const char *text, jso
 	if (v->where.is_outdated) {
 		v->where.is_outdated = false;
 	} else if (code < 0) {
-		(void)snprintf(line, sizeof(line), "%s: %s", v->where.is_discovering ? "discovery" : "address", text);
+		(void)snprintf(line, sizeof(line), "%s: %s",
+			       v->where.is_discovering ? "discovery" : "address", text);
 		where_failed(v, line);
 	} else if (v->where.is_discovering) {
 		discovered(v, answer);

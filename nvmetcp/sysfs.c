@@ -19,7 +19,8 @@
 
 #define NAMES_FIRST 8u
 
-/* Of the process, not of the object that is looked at: what cannot be read for it may well be there. */
+/* Of the process, not of the object that is looked at: what cannot be read for it may well be
+ * there. */
 static bool is_ours(int code)
 {
 	return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
@@ -44,7 +45,8 @@ int fm_sysfs_root(const char *root, struct fm_sysfs_dir *out, struct fm_err *err
 	int fd;
 
 	assert(root && out);
-	if ((size_t)snprintf(path, sizeof(path), "%s/sys", strcmp(root, "/") == 0 ? "" : root) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s/sys", strcmp(root, "/") == 0 ? "" : root) >=
+	    sizeof(path))
 		return fm_err_sys(err, -ENAMETOOLONG, "open sys/ below \"%.64s...\"", root);
 	fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
@@ -72,11 +74,11 @@ void fm_sysfs_close(struct fm_sysfs_dir *dir)
 	dir->fd = -1;
 }
 
-/* ------------------------------------------------------------------------------------------ attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 /*
- * All of it, at most FM_SYSFS_TEXT_MAX bytes; how many. In one read: the kernel makes the text at offset 0 and gives it in one piece, and
- * an idle supervisor does little else than this.
+ * All of it, at most FM_SYSFS_TEXT_MAX bytes; how many. In one read: the kernel makes the text at
+ * offset 0 and gives it in one piece, and an idle supervisor does little else than this.
  */
 static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEXT_MAX + 1])
 {
@@ -86,7 +88,8 @@ static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEX
 	if (fd < 0)
 		return fd;
 	do {
-		got = FM_FAULT("sysfs.read") ? (errno = ENODEV, -1) : read(fd, buf, FM_SYSFS_TEXT_MAX + 1);
+		got = FM_FAULT("sysfs.read") ? (errno = ENODEV, -1)
+					     : read(fd, buf, FM_SYSFS_TEXT_MAX + 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		got = -errno;
@@ -97,7 +100,8 @@ static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEX
 /* "(efault)", "(einval)", "(null)": what the kernel prints for a pointer that leads nowhere. */
 static bool is_no_text(const char *text)
 {
-	return strcmp(text, "(efault)") == 0 || strcmp(text, "(einval)") == 0 || strcmp(text, "(null)") == 0;
+	return strcmp(text, "(efault)") == 0 || strcmp(text, "(einval)") == 0 ||
+	       strcmp(text, "(null)") == 0;
 }
 
 bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size)
@@ -153,10 +157,12 @@ int fm_sysfs_write(const struct fm_sysfs_dir *at, const char *path, const char *
 	return ret;
 }
 
-int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char out[FM_SYSFS_NAME_MAX])
+int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path,
+			 char out[FM_SYSFS_NAME_MAX])
 {
 	char target[PATH_MAX];
-	ssize_t len = FM_FAULT("sysfs.gone") ? -1 : readlinkat(at->fd, path, target, sizeof(target) - 1);
+	ssize_t len =
+		FM_FAULT("sysfs.gone") ? -1 : readlinkat(at->fd, path, target, sizeof(target) - 1);
 	const char *name;
 
 	if (len < 0)
@@ -170,7 +176,7 @@ int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char o
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------- children */
+/* ------------------------------------------------------------------------------------- children */
 
 static int add_name(struct fm_sysfs_names *names, unsigned *room, const char *name)
 {
@@ -178,7 +184,9 @@ static int add_name(struct fm_sysfs_names *names, unsigned *room, const char *na
 	void *grown;
 
 	if (names->count == *room) {
-		grown = FM_FAULT("sysfs.names") ? NULL : realloc(names->name, want * sizeof(names->name[0]));
+		grown = FM_FAULT("sysfs.names")
+				? NULL
+				: realloc(names->name, want * sizeof(names->name[0]));
 		if (!grown)
 			return -ENOMEM;
 		names->name = grown;
@@ -194,7 +202,8 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Takes over the stream. */
-static int list_stream(DIR *stream, bool (*wanted)(const char *name), unsigned max, struct fm_sysfs_names *out)
+static int list_stream(DIR *stream, bool (*wanted)(const char *name), unsigned max,
+		       struct fm_sysfs_names *out)
 {
 	struct dirent *entry;
 	unsigned room = 0;
@@ -225,7 +234,8 @@ int fm_sysfs_list(const struct fm_sysfs_dir *dir, bool (*wanted)(const char *nam
 	DIR *stream;
 
 	*out = (struct fm_sysfs_names){ 0 };
-	/* Opened anew: the position is of the open file, and a directory may be listed more than once. */
+	/* Opened anew: the position is of the open file, and a directory may be listed more than
+	 * once. */
 	fd = open_at(dir->fd, ".", O_DIRECTORY);
 	if (fd < 0)
 		return fd == -ENODEV ? -ENOENT : fd;

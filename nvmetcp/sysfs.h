@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysfs - attributes of the kernel's objects, read and set, bounded, below a directory that is held open.
+ * sysfs - attributes of the kernel's objects, read and set, bounded, below a directory that is held
+ * open.
  *
- * Held open, because all that is read through one directory is of one object, even if another one takes its name
- * meanwhile: what is gone stays gone. What is not there, is going away or makes no sense is "not there"; only what is
- * wrong with this process (no memory, no descriptors) or with the whole of /sys is an error. Whether a read can block
- * is a matter of the attribute: this module has no list of good ones, whoever asks has. Any thread.
+ * Held open, because all that is read through one directory is of one object, even if another one
+ * takes its name meanwhile: what is gone stays gone. What is not there, is going away or makes no
+ * sense is "not there"; only what is wrong with this process (no memory, no descriptors) or with
+ * the whole of /sys is an error. Whether a read can block is a matter of the attribute: this module
+ * has no list of good ones, whoever asks has. Any thread.
  */
 #ifndef FM_NVMETCP_SYSFS_H
 #define FM_NVMETCP_SYSFS_H
@@ -17,35 +19,42 @@
 struct fm_err;
 
 #define FM_SYSFS_TEXT_MAX 512		/* bytes of one attribute; a longer one is not there */
-#define FM_SYSFS_NAME_MAX 32		/* with the NUL, of what is listed; the kernel's DISK_NAME_LEN */
+/* with the NUL, of what is listed; the kernel's DISK_NAME_LEN */
+#define FM_SYSFS_NAME_MAX 32
 
 struct fm_sysfs_dir {
 	int fd;
-	int error;			/* the first error of a read below it; reads after it find nothing */
+	/* the first error of a read below it; reads after it find nothing */
+	int error;
 };
 
 /* ROOT/sys; root "" or "/" is this machine. 0 or a negative errno with text. */
 int fm_sysfs_root(const char *root, struct fm_sysfs_dir *out, struct fm_err *err);
 
-/* -ENOENT: not there (any more). Others are errors. Symbolic links are followed: they are the kernel's. */
+/* -ENOENT: not there (any more). Others are errors. Symbolic links are followed: they are the
+ * kernel's. */
 int fm_sysfs_open(const struct fm_sysfs_dir *at, const char *path, struct fm_sysfs_dir *out);
 
 void fm_sysfs_close(struct fm_sysfs_dir *dir);
 
 /*
- * One line without the blanks at its end; control bytes become '?'. False, and "": not there, empty, longer than size
- * allows (half a name is a wrong name), or a kernel's "(efault)" and its like.
+ * One line without the blanks at its end; control bytes become '?'. False, and "": not there,
+ * empty, longer than size allows (half a name is a wrong name), or a kernel's "(efault)" and its
+ * like.
  */
 bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size);
 
 /* A decimal number; false, and 0, if it is none or not there. */
 bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out);
 
-/* In one write. 0 or a negative errno: -ENOENT: the kernel has no such attribute, or the object has gone; -ENODEV: it is going. */
+/* In one write. 0 or a negative errno: -ENOENT: the kernel has no such attribute, or the object has
+ * gone; -ENODEV: it is going. */
 int fm_sysfs_write(const struct fm_sysfs_dir *at, const char *path, const char *value);
 
-/* The last component of what the symbolic link `path` leads to: the object's own name. -ENOENT: none, or too long. */
-int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char out[FM_SYSFS_NAME_MAX]);
+/* The last component of what the symbolic link `path` leads to: the object's own name. -ENOENT:
+ * none, or too long. */
+int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path,
+			 char out[FM_SYSFS_NAME_MAX]);
 
 struct fm_sysfs_names {
 	char (*name)[FM_SYSFS_NAME_MAX];	/* sorted, nvme2 before nvme10 */

@@ -39,7 +39,8 @@ int fm_systemd_open(struct fm_systemd **out, struct fm_err *err)
 		return 0;
 	}
 	free(systemd);
-	return fm_err_set(err, ret == -ENOENT ? -ENOENT : -EAGAIN, "the system bus does not answer: %s", fm_err_name(ret));
+	return fm_err_set(err, ret == -ENOENT ? -ENOENT : -EAGAIN,
+			  "the system bus does not answer: %s", fm_err_name(ret));
 }
 
 void fm_systemd_close(struct fm_systemd *systemd)
@@ -51,9 +52,11 @@ void fm_systemd_close(struct fm_systemd *systemd)
 }
 
 /* What systemd says of it is clearer than the number. */
-static int explain(const char *what, const char *unit, sd_bus_error *error, int ret, struct fm_err *err)
+static int explain(const char *what, const char *unit, sd_bus_error *error, int ret,
+		   struct fm_err *err)
 {
-	(void)fm_err_set(err, -EIO, "%s %s: systemd says: %s", what, unit, error->message ? error->message : fm_err_name(ret));
+	(void)fm_err_set(err, -EIO, "%s %s: systemd says: %s", what, unit,
+			 error->message ? error->message : fm_err_name(ret));
 	sd_bus_error_free(error);
 	return -EIO;
 }
@@ -67,11 +70,13 @@ struct property {
 };
 
 /* One that does not fit is as good as none. */
-static int get_text(struct fm_systemd *systemd, const char *object, const struct property *p, const char *unit, struct fm_err *err)
+static int get_text(struct fm_systemd *systemd, const char *object, const struct property *p,
+		    const char *unit, struct fm_err *err)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
 	char *text = NULL;
-	int ret = sd_bus_get_property_string(systemd->bus, SERVICE, object, p->interface, p->name, &error, &text);
+	int ret = sd_bus_get_property_string(systemd->bus, SERVICE, object, p->interface, p->name,
+					     &error, &text);
 
 	if (ret < 0)
 		return explain("look at", unit, &error, ret, err);
@@ -82,12 +87,14 @@ static int get_text(struct fm_systemd *systemd, const char *object, const struct
 }
 
 /* Number and path; 0: there is none. */
-static int get_job(struct fm_systemd *systemd, const char *object, uint32_t *job, const char *unit, struct fm_err *err)
+static int get_job(struct fm_systemd *systemd, const char *object, uint32_t *job, const char *unit,
+		   struct fm_err *err)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
 	sd_bus_message *reply = NULL;
 	const char *path;
-	int ret = sd_bus_get_property(systemd->bus, SERVICE, object, SERVICE ".Unit", "Job", &error, &reply, "(uo)");
+	int ret = sd_bus_get_property(systemd->bus, SERVICE, object, SERVICE ".Unit", "Job", &error,
+				      &reply, "(uo)");
 
 	if (ret >= 0)
 		ret = sd_bus_message_read(reply, "(uo)", job, &path);
@@ -95,7 +102,8 @@ static int get_job(struct fm_systemd *systemd, const char *object, uint32_t *job
 	return ret < 0 ? explain("look at", unit, &error, ret, err) : 0;
 }
 
-static int look_at(struct fm_systemd *systemd, const char *object, struct fm_systemd_mount *out, struct fm_err *err)
+static int look_at(struct fm_systemd *systemd, const char *object, struct fm_systemd_mount *out,
+		   struct fm_err *err)
 {
 	char load[32] = "", active[32] = "", file[PATH_MAX] = "";
 	const struct property wanted[] = {
@@ -112,11 +120,13 @@ static int look_at(struct fm_systemd *systemd, const char *object, struct fm_sys
 		ret = get_text(systemd, object, &wanted[i], out->name, err);
 	out->has_file = strcmp(load, "loaded") == 0 && file[0];
 	out->is_active = strcmp(active, "active") == 0;
-	out->is_changing = job != 0 || (!out->is_active && strcmp(active, "inactive") != 0 && strcmp(active, "failed") != 0);
+	out->is_changing = job != 0 || (!out->is_active && strcmp(active, "inactive") != 0 &&
+					strcmp(active, "failed") != 0);
 	return ret;
 }
 
-int fm_systemd_look(struct fm_systemd *systemd, const char *point, struct fm_systemd_mount *out, struct fm_err *err)
+int fm_systemd_look(struct fm_systemd *systemd, const char *point, struct fm_systemd_mount *out,
+		    struct fm_err *err)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
 	sd_bus_message *reply = NULL;
@@ -128,11 +138,13 @@ int fm_systemd_look(struct fm_systemd *systemd, const char *point, struct fm_sys
 	if (len < 0)
 		return 0;	/* systemd has no unit for it either */
 	strcpy(out->name + len, ".mount");
-	ret = sd_bus_call_method(systemd->bus, SERVICE, MANAGER_PATH, MANAGER, "LoadUnit", &error, &reply, "s", out->name);
+	ret = sd_bus_call_method(systemd->bus, SERVICE, MANAGER_PATH, MANAGER, "LoadUnit", &error,
+				 &reply, "s", out->name);
 	if (ret < 0)
 		return explain("look at", out->name, &error, ret, err);
 	ret = sd_bus_message_read(reply, "o", &object);
-	ret = ret < 0 ? explain("look at", out->name, &error, ret, err) : look_at(systemd, object, out, err);
+	ret = ret < 0 ? explain("look at", out->name, &error, ret, err)
+		      : look_at(systemd, object, out, err);
 	sd_bus_message_unref(reply);
 	return ret;
 }
@@ -151,7 +163,8 @@ static bool has_word(const char *list, const char *word, size_t len)
 	return false;
 }
 
-bool fm_systemd_has_options(const struct fm_systemd_mount *mount, const char *options, const char **lacking, int *len)
+bool fm_systemd_has_options(const struct fm_systemd_mount *mount, const char *options,
+			    const char **lacking, int *len)
 {
 	for (const char *at = options; *at;) {
 		size_t n = strcspn(at, ",");
@@ -182,7 +195,8 @@ static int job_removed(sd_bus_message *message, void *ctx, sd_bus_error *error)
 	uint32_t id;
 
 	(void)error;
-	if (sd_bus_message_read(message, "uoss", &id, &object, &unit, &result) >= 0 && strcmp(object, job->object) == 0)
+	if (sd_bus_message_read(message, "uoss", &id, &object, &unit, &result) >= 0 &&
+	    strcmp(object, job->object) == 0)
 		(void)snprintf(job->result, sizeof(job->result), "%s", result);
 	return 0;
 }
@@ -199,9 +213,10 @@ static int wait_for_job(struct fm_systemd *systemd, struct job *job)
 	return ret < 0 ? ret : 0;
 }
 
-/* The signal may come before the answer with the job's name; it is looked at after it all the same. */
-static int run_job(struct fm_systemd *systemd, const char *method, const char *mode, const char *what, const char *unit,
-		   struct fm_err *err)
+/* The signal may come before the answer with the job's name; it is looked at after it all the
+ * same. */
+static int run_job(struct fm_systemd *systemd, const char *method, const char *mode,
+		   const char *what, const char *unit, struct fm_err *err)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
 	sd_bus_message *reply = NULL;
@@ -209,11 +224,14 @@ static int run_job(struct fm_systemd *systemd, const char *method, const char *m
 	struct job job = { 0 };
 	int ret;
 
-	ret = sd_bus_match_signal(systemd->bus, &slot, SERVICE, MANAGER_PATH, MANAGER, "JobRemoved", job_removed, &job);
+	ret = sd_bus_match_signal(systemd->bus, &slot, SERVICE, MANAGER_PATH, MANAGER, "JobRemoved",
+				  job_removed, &job);
 	if (ret >= 0)
-		ret = sd_bus_call_method(systemd->bus, SERVICE, MANAGER_PATH, MANAGER, "Subscribe", &error, NULL, "");
+		ret = sd_bus_call_method(systemd->bus, SERVICE, MANAGER_PATH, MANAGER, "Subscribe",
+					 &error, NULL, "");
 	if (ret >= 0)
-		ret = sd_bus_call_method(systemd->bus, SERVICE, MANAGER_PATH, MANAGER, method, &error, &reply, "ss", unit, mode);
+		ret = sd_bus_call_method(systemd->bus, SERVICE, MANAGER_PATH, MANAGER, method,
+					 &error, &reply, "ss", unit, mode);
 	if (ret >= 0)
 		ret = sd_bus_message_read(reply, "o", &job.object);
 	if (ret >= 0)
@@ -221,7 +239,8 @@ static int run_job(struct fm_systemd *systemd, const char *method, const char *m
 	if (ret < 0)
 		ret = explain(what, unit, &error, ret, err);
 	else if (strcmp(job.result, "done") != 0)
-		ret = fm_err_set(err, -EIO, "%s %s: %s; `systemctl status %s` says why", what, unit, job.result, unit);
+		ret = fm_err_set(err, -EIO, "%s %s: %s; `systemctl status %s` says why", what, unit,
+				 job.result, unit);
 	else
 		ret = 0;
 	sd_bus_slot_unref(slot);

@@ -29,7 +29,8 @@ static bool is_key(const char *at, size_t len, const char *key, const char *pref
 {
 	size_t key_len = strlen(key), prefix_len = strlen(prefix);
 
-	return len >= key_len + prefix_len && memcmp(at, key, key_len) == 0 && memcmp(at + key_len, prefix, prefix_len) == 0;
+	return len >= key_len + prefix_len && memcmp(at, key, key_len) == 0 &&
+	       memcmp(at + key_len, prefix, prefix_len) == 0;
 }
 
 bool fm_uevent_is_nvme(const char *text, size_t len)
@@ -41,14 +42,16 @@ bool fm_uevent_is_nvme(const char *text, size_t len)
 
 		if (is_key(text + at, left, "SUBSYSTEM=", "nvme"))
 			return true;
-		is_block = is_block || (is_key(text + at, left, "SUBSYSTEM=", "block") && left == strlen("SUBSYSTEM=block"));
+		is_block = is_block || (is_key(text + at, left, "SUBSYSTEM=", "block") &&
+					left == strlen("SUBSYSTEM=block"));
 		is_named = is_named || is_key(text + at, left, "DEVNAME=", "nvme");
 		at += left + 1;
 	}
 	return is_block && is_named;
 }
 
-bool fm_uevent_is_connected(const char *text, size_t len, char controller[static FM_UEVENT_NAME_MAX])
+bool fm_uevent_is_connected(const char *text, size_t len,
+			    char controller[static FM_UEVENT_NAME_MAX])
 {
 	static const char name[] = "DEVNAME=";
 	bool is_nvme = false, is_connected = false;
@@ -57,9 +60,11 @@ bool fm_uevent_is_connected(const char *text, size_t len, char controller[static
 	for (size_t at = 0; at < len;) {
 		size_t left = strnlen(text + at, len - at);
 
-		is_nvme = is_nvme || (is_key(text + at, left, "SUBSYSTEM=", "nvme") && left == strlen("SUBSYSTEM=nvme"));
+		is_nvme = is_nvme || (is_key(text + at, left, "SUBSYSTEM=", "nvme") &&
+				      left == strlen("SUBSYSTEM=nvme"));
 		is_connected = is_connected || is_key(text + at, left, "NVME_EVENT=", "connected");
-		if (is_key(text + at, left, name, "nvme") && left - strlen(name) < FM_UEVENT_NAME_MAX) {
+		if (is_key(text + at, left, name, "nvme") &&
+		    left - strlen(name) < FM_UEVENT_NAME_MAX) {
 			memcpy(controller, text + at + strlen(name), left - strlen(name));
 			controller[left - strlen(name)] = '\0';
 		}
@@ -75,7 +80,8 @@ static int take_one(const struct fm_uevent *u)
 	char text[MESSAGE_MAX];
 	struct sockaddr_nl from = { 0 };
 	socklen_t from_len = sizeof(from);
-	ssize_t len = recvfrom(u->watch.fd, text, sizeof(text), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
+	ssize_t len = recvfrom(u->watch.fd, text, sizeof(text), MSG_DONTWAIT,
+			       (struct sockaddr *)&from, &from_len);
 
 	if (len < 0 && errno == ENOBUFS) {
 		u->heard.connected(u->heard.ctx, NULL);
@@ -110,8 +116,10 @@ static int open_socket(struct fm_err *err)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = GROUP_KERNEL };
 	int room = ROOM, ret;
-	int fd = FM_FAULT("uevent.socket") ? (errno = EMFILE, -1) :
-					     socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	int fd = FM_FAULT("uevent.socket")
+			 ? (errno = EMFILE, -1)
+			 : socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+				  NETLINK_KOBJECT_UEVENT);
 
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "listen to the kernel's events");
@@ -124,7 +132,8 @@ static int open_socket(struct fm_err *err)
 	return ret;
 }
 
-int fm_uevent_new(struct fm_loop *loop, const struct fm_uevent_heard *heard, struct fm_uevent **out, struct fm_err *err)
+int fm_uevent_new(struct fm_loop *loop, const struct fm_uevent_heard *heard, struct fm_uevent **out,
+		  struct fm_err *err)
 {
 	struct fm_uevent *u = FM_FAULT("uevent.alloc") ? NULL : calloc(1, sizeof(*u));
 	int ret;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * volume - what one shared volume is wanted to be: plain options, made of the configuration and never changed after.
+ * volume - what one shared volume is wanted to be: plain options, made of the configuration and
+ * never changed after.
  *
- * A volume is one namespace of one NVMe-TCP subsystem, with the file system on it. Strings are the owner's and outlive
- * whoever is handed a volume; "" means "not said". Any thread.
+ * A volume is one namespace of one NVMe-TCP subsystem, with the file system on it. Strings are the
+ * owner's and outlive whoever is handed a volume; "" means "not said". Any thread.
  */
 #ifndef FM_NVMETCP_VOLUME_H
 #define FM_NVMETCP_VOLUME_H
@@ -12,19 +13,21 @@
 #include <stdint.h>
 
 #define FM_VOLUME_NAME_MAX 64
-#define FM_VOLUME_NQN_MAX 223		/* bytes; NVM Express Base Specification, "NVMe Qualified Names" */
+/* bytes; NVM Express Base Specification, "NVMe Qualified Names" */
+#define FM_VOLUME_NQN_MAX 223
 #define FM_VOLUME_PATHS_MAX 8		/* addresses of one volume */
 #define FM_VOLUMES_MAX 256
 #define FM_VOLUME_NODES_MAX 64
 
 /*
- * Who may write. It decides alone, from the configuration, so that no partition makes two writers; asking others can
- * only refuse.
+ * Who may write. It decides alone, from the configuration, so that no partition makes two writers;
+ * asking others can only refuse.
  */
 enum fm_volume_mode {
 	FM_VOLUME_EXCLUSIVE,		/* one node has it, read-write: `writer` */
 	FM_VOLUME_READ_ONLY,		/* nobody writes */
-	FM_VOLUME_SHARED_READ,		/* `writer` writes and seals, the others read what is sealed */
+	/* `writer` writes and seals, the others read what is sealed */
+	FM_VOLUME_SHARED_READ,
 };
 
 /* Seconds that stand for "never": a kernel's -1. */
@@ -36,13 +39,16 @@ struct fm_volume_address {
 };
 
 struct fm_volume {
-	const char *name;		/* a file name and a unit's instance: letters, digits, '.', '_', '-' */
+	/* a file name and a unit's instance: letters, digits, '.', '_', '-' */
+	const char *name;
 
 	/* Where it is. */
-	const char *subsystem;		/* NQN, or whatever the target calls it: RouterOS uses the name of a slot */
+	/* NQN, or whatever the target calls it: RouterOS uses the name of a slot */
+	const char *subsystem;
 	struct fm_volume_address address[FM_VOLUME_PATHS_MAX];
 	unsigned address_count;		/* 1 and more */
-	bool is_discovered;		/* the addresses are of discovery controllers, which are asked for the real ones */
+	/* the addresses are of discovery controllers, which are asked for the real ones */
+	bool is_discovered;
 	const char *host_address;	/* source address of the connections */
 	const char *host_interface;
 
@@ -59,19 +65,23 @@ struct fm_volume {
 	bool has_tls;
 	const char *iopolicy;		/* "numa", "round-robin", "queue-depth" */
 
-	/* Which namespace it must be. With neither nsid nor uuid nor nguid: the only one that there is. */
+	/* Which namespace it must be. With neither nsid nor uuid nor nguid: the only one that there
+	 * is. */
 	uint32_t nsid;			/* 0: not said */
 	const char *uuid;		/* as sysfs writes it, lower case */
-	const char *nguid;		/* as sysfs writes it, lower case, with or without hyphens */
+	/* as sysfs writes it, lower case, with or without hyphens */
+	const char *nguid;
 
 	/* The file system; without a mount point it is only connected. */
 	const char *mount_point;	/* absolute */
 	const char *fs_type;		/* "ext4", "xfs", ...; "": what is there */
 	const char *mount_options;	/* of mount(8), comma-separated, without ro and rw */
 	enum fm_volume_mode mode;
-	const char *writer;		/* node name; "" only with FM_VOLUME_READ_ONLY or without a mount point */
+	/* node name; "" only with FM_VOLUME_READ_ONLY or without a mount point */
+	const char *writer;
 	bool has_nodes;			/* only `node` are waited for; else every peer */
-	const char *node[FM_VOLUME_NODES_MAX];	/* names of those that reach it; this one among them or not */
+	/* names of those that reach it; this one among them or not */
+	const char *node[FM_VOLUME_NODES_MAX];
 	unsigned node_count;
 };
 

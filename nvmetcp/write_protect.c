@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* write_protect - see write_protect.h. NVM Express Base Specification 2.0, "Namespace Write Protection". */
+/* write_protect - see write_protect.h. NVM Express Base Specification 2.0, "Namespace Write
+ * Protection". */
 #include "nvmetcp/write_protect.h"
 
 #include <errno.h>
@@ -42,8 +43,11 @@ static int get_state(int fd, uint32_t *state, struct fm_err *err)
 
 int fm_write_protect_set(int fd, bool is_protected, struct fm_err *err)
 {
-	struct nvme_passthru_cmd cmd = { .opcode = SET_FEATURES, .cdw10 = FEATURE, .cdw11 = is_protected ? PROTECTED : NOT_PROTECTED };
-	const char *what = is_protected ? "have the target protect it" : "have the target protect it no more";
+	struct nvme_passthru_cmd cmd = {.opcode = SET_FEATURES,
+					.cdw10 = FEATURE,
+					.cdw11 = is_protected ? PROTECTED : NOT_PROTECTED};
+	const char *what =
+		is_protected ? "have the target protect it" : "have the target protect it no more";
 	uint32_t state = NOT_PROTECTED;
 	int ret = is_offered(fd, err);
 

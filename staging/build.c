@@ -71,8 +71,10 @@ static int fail(int code, const char *path, struct fm_err *err)
 	if (err && err->code == code)
 		return code;	/* said already */
 	if (code == -EILSEQ)
-		return fm_err_set(err, code, "\"%s\" is damaged: it is not what the CRC32C kept with it "
-				  "says", fm_path_show(path, &shown));
+		return fm_err_set(err, code,
+				  "\"%s\" is damaged: it is not what the CRC32C kept with it "
+				  "says",
+				  fm_path_show(path, &shown));
 	if (code == -EPERM || code == -EACCES)
 		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied",
 				  fm_path_show(path, &shown));

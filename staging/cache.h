@@ -165,10 +165,10 @@ struct fm_cache_holder {
 };
 
 /*
- * It stays as long as that process lives, also over a restart of ours; a process that asks again has
- * the hold that it had. *hold is for fm_cache_release(). A process of another user is -EPERM, unless
- * root asks; one that is gone is -ESRCH. -EBUSY (is_full): too many holds. -EDQUOT: with it the user
- * has more than his quota. Waits for the disk, but not if pid is 0.
+ * It stays as long as that process lives, also over a restart of ours; a process that asks again
+ * has the hold that it had. *hold is for fm_cache_release(). A process of another user is -EPERM,
+ * unless root asks; one that is gone is -ESRCH. -EBUSY (is_full): too many holds. -EDQUOT: with it
+ * the user has more than his quota. Waits for the disk, but not if pid is 0.
  */
 int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_holder *who,
 		  uint64_t *hold, struct fm_err *err);

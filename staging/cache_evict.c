@@ -237,8 +237,8 @@ static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 		return fm_err_set(err, -EBUSY, "it is pinned: who pinned it, or root, unpins it");
 	if (info.holds > 0)
 		return fm_err_set(err, -EBUSY,
-				  "processes hold it (%u), such as a shell that ran fmove stage: it "
-				  "can go when they have ended",
+				  "processes hold it (%u), such as a shell that ran fmove stage: "
+				  "it can go when they have ended",
 				  info.holds);
 	if (info.state != FM_CACHE_READY)
 		return fm_err_set(err, -EBUSY,

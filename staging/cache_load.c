@@ -46,7 +46,8 @@ static int open_root(struct fm_cache *c, struct fm_err *err)
 
 	if (FM_FAULT("cache.mkdir") || (mkdir(c->directory, 0711) < 0 && errno != EEXIST))
 		return fm_err_sys(err, errno ? -errno : -ENOSPC,
-				  "make the directory, as root can (install -d -o %u -m 711 %.200s)",
+				  "make the directory, as root can (install -d -o %u -m 711 "
+				  "%.200s)",
 				  (unsigned)geteuid(), c->directory);
 	c->root =
 		FM_FAULT("cache.open")

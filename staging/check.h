@@ -17,7 +17,8 @@ struct fm_err;
 enum fm_stage_found {
 	FM_STAGE_MISSING,	/* it is not there */
 	FM_STAGE_EXTRA,		/* it is in no manifest */
-	FM_STAGE_OTHER,		/* of another kind, size, time, target, or no name of the same file */
+	/* of another kind, size, time, target, or no name of the same file */
+	FM_STAGE_OTHER,
 	FM_STAGE_DAMAGED,	/* the bytes of a chunk are others */
 	FM_STAGE_UNREADABLE,	/* a chunk, or all of it, cannot be read */
 };
@@ -25,14 +26,16 @@ enum fm_stage_found {
 struct fm_stage_finding {
 	enum fm_stage_found found;
 	const char *path;	/* terminated; good during the call */
-	uint64_t offset;	/* what of a file is to be fetched again; nothing of what is no file */
+	/* what of a file is to be fetched again; nothing of what is no file */
+	uint64_t offset;
 	uint64_t len;
 };
 
 struct fm_stage_check_opts {
 	int root;			/* a directory, open for reading */
 	const char *file;		/* as in struct fm_stage_build_opts */
-	int manifest;			/* open for reading; that fm_stage_manifest_check() found good */
+	/* open for reading; that fm_stage_manifest_check() found good */
+	int manifest;
 	const atomic_bool *is_stopped;	/* NULL: never */
 	_Atomic uint64_t *bytes_done;	/* NULL: nobody looks */
 	void (*found)(void *ctx, const struct fm_stage_finding *f);

@@ -24,7 +24,8 @@ static int open_direct(int dir, const char *name, bool is_path, struct fm_readin
 		return ret;
 	flags = fcntl((*out)->fd, F_GETFL);
 	if (flags >= 0)
-		(void)fcntl((*out)->fd, F_SETFL, flags | O_DIRECT);	/* where there is none: as it is */
+		/* where there is none: as it is */
+		(void)fcntl((*out)->fd, F_SETFL, flags | O_DIRECT);
 	return 0;
 }
 

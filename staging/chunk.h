@@ -13,7 +13,8 @@ struct fm_reading;
  * As fm_reading_open() of one name, and without the page cache where the file system can do that.
  */
 int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out);
-int fm_stage_chunk_open_path(int dir, const char *path, struct fm_reading **out);	/* below dir */
+/* below dir */
+int fm_stage_chunk_open_path(int dir, const char *path, struct fm_reading **out);
 
 /* What a chunk is read into: FM_STAGE_CHUNK bytes, from the budget. NULL: no memory. */
 uint8_t *fm_stage_chunk_buf_new(void);

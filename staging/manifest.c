@@ -95,7 +95,8 @@ int fm_stage_so_far_add(struct fm_stage_so_far *s, const struct fm_stage_entry *
 		return -EINVAL;
 	if (s->is_file && (e->type != FM_STAGE_FILE || s->entries > 0))
 		return -EINVAL;
-	if (s->path_len > 0 && fm_stage_path_compare(s->path, s->path_len, e->path, e->path_len) >= 0)
+	if (s->path_len > 0 &&
+	    fm_stage_path_compare(s->path, s->path_len, e->path, e->path_len) >= 0)
 		return -EINVAL;
 	if (s->entries == FM_STAGE_ENTRIES_MAX || e->size > FM_STAGE_BYTES_MAX - s->bytes)
 		return -EFBIG;

@@ -25,7 +25,8 @@
 #include "staging/extent.h"
 #include "staging/sha256.h"
 
-#define FM_STAGE_CHUNK (4u << 20)	/* bytes that have a CRC; the last chunk of a file has the rest */
+/* bytes that have a CRC; the last chunk of a file has the rest */
+#define FM_STAGE_CHUNK (4u << 20)
 #define FM_STAGE_GRANULE (64u << 10)	/* of a chunk: 64 of them, a bit each */
 #define FM_STAGE_ENTRIES_MAX (UINT64_C(1) << 27)
 #define FM_STAGE_EXTENTS_MAX (1u << 20)

@@ -33,7 +33,8 @@ struct fm_stage_so_far {
 	enum fm_stage_type type;	/* of the last one */
 	size_t path_len;		/* 0: there was none */
 	char path[FM_TREE_PATH_MAX];
-	bool is_any_parent;		/* the first entry after a seek: what came before is not known */
+	/* the first entry after a seek: what came before is not known */
+	bool is_any_parent;
 };
 
 /* Counts e, if it may follow: 0; -EINVAL: it may not be in a manifest, or not here; -EFBIG. */

@@ -38,8 +38,9 @@ static int flush(struct fm_stage_writer *w)
 	int ret = 0;
 
 	if (w->fd >= 0)
-		ret = FM_FAULT("stage.write") ? -ENOSPC
-					      : fm_call_write_all(w->fd, w->buf, w->len, w->flushed);
+		ret = FM_FAULT("stage.write")
+			      ? -ENOSPC
+			      : fm_call_write_all(w->fd, w->buf, w->len, w->flushed);
 	w->is_failed = ret < 0;
 	if (ret < 0)
 		return ret;

@@ -23,7 +23,8 @@ struct name {
 	const char *path, *target;
 	uint64_t size;
 	int64_t mtime_ns;
-	uint32_t group;			/* of a file's name: where, in order, the group's first one is */
+	/* of a file's name: where, in order, the group's first one is */
+	uint32_t group;
 	uint16_t path_len, target_len;
 	uint16_t mode;
 	uint8_t type;			/* enum fm_stage_type */
@@ -178,8 +179,10 @@ static int note_all(struct fm_stage_offered *o, struct fm_pack_reader *r, struct
 			return fm_err_sys(err, ret, "note what the source has");
 		memcpy(path, e.path, e.path_len);
 		path[e.path_len] = '\0';
-		return fm_err_set(err, ret, "the names up to \"%s\" take more than %llu MiB of memory: "
-				  "it is too large for one dataset", fm_path_show(path, &shown),
+		return fm_err_set(err, ret,
+				  "the names up to \"%s\" take more than %llu MiB of memory: "
+				  "it is too large for one dataset",
+				  fm_path_show(path, &shown),
 				  (unsigned long long)(o->bytes_max >> 20));
 	}
 	return ret == 0 ? 0 : refuse(err);
@@ -361,8 +364,10 @@ static int fail_changed(const struct name *n, struct fm_err *err)
 
 	memcpy(path, n->path, n->path_len);
 	path[n->path_len] = '\0';
-	return fm_err_set(err, -ESTALE, "\"%s\" changed while the source was walked; run it again when "
-			  "nothing writes there", fm_path_show(path, &shown));
+	return fm_err_set(err, -ESTALE,
+			  "\"%s\" changed while the source was walked; run it again when "
+			  "nothing writes there",
+			  fm_path_show(path, &shown));
 }
 
 /* Packs that came twice said the same, so what they named is there twice. */

@@ -59,8 +59,10 @@ static int fail(const struct fm_stage_walk *w, int code, struct fm_err *err)
 	if (code == -EACCES || code == -EPERM)
 		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied", path);
 	if (code == -E2BIG)
-		return fm_err_set(err, code, "the names in \"%s\", and in the directories that it is in, "
-				  "take more than %zu bytes", path, w->names_max);
+		return fm_err_set(err, code,
+				  "the names in \"%s\", and in the directories that it is in, "
+				  "take more than %zu bytes",
+				  path, w->names_max);
 	return fm_reading_fail(err, code, w->path);
 }
 
@@ -261,9 +263,11 @@ static int make_path(struct fm_stage_walk *w, const char *name, struct fm_err *e
 
 	w->path[dir_len] = '\0';
 	if (dir_len + slash + len > FM_TREE_PATH_MAX)
-		return fm_err_set(err, -ENAMETOOLONG, "a name in \"%s\" makes a path of %zu bytes, and "
-				  "%d are the most", fm_path_show(w->path, &shown),
-				  dir_len + slash + len, FM_TREE_PATH_MAX);
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "a name in \"%s\" makes a path of %zu bytes, and "
+				  "%d are the most",
+				  fm_path_show(w->path, &shown), dir_len + slash + len,
+				  FM_TREE_PATH_MAX);
 	if (slash)
 		w->path[dir_len] = '/';
 	memcpy(w->path + dir_len + slash, name, len + 1);
@@ -285,8 +289,10 @@ static int meet(struct fm_stage_walk *w, const char *name, struct fm_stage_met *
 		return fail(w, ret, err);
 	w->is_entering = S_ISDIR(out->st.st_mode);
 	if (!w->is_entering && !S_ISREG(out->st.st_mode) && !S_ISLNK(out->st.st_mode))
-		return fm_err_set(err, -EINVAL, "\"%s\" is a special file: only files, directories and "
-				  "links can be staged", fm_path_show(w->path, &shown));
+		return fm_err_set(err, -EINVAL,
+				  "\"%s\" is a special file: only files, directories and "
+				  "links can be staged",
+				  fm_path_show(w->path, &shown));
 	return 1;
 }
 

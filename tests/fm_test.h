@@ -2,7 +2,8 @@
 /*
  * fm_test - the main() of a CUnit program: one table of tests, an exit status that tells the truth.
  *
- * 0: all passed. 1: a failure, or no test ran. 77: skipped; say why with fm_test_skip() before any assertion failed.
+ * 0: all passed. 1: a failure, or no test ran. 77: skipped; say why with fm_test_skip() before any
+ * assertion failed.
  */
 #ifndef FM_TEST_H
 #define FM_TEST_H
@@ -27,7 +28,8 @@ static inline void fm_test_skip(const char *why)
 	exit(77);
 }
 
-/* True, and said, where there are no fault points: what one test is about cannot happen in such a build. */
+/* True, and said, where there are no fault points: what one test is about cannot happen in such a
+ * build. */
 static inline bool fm_test_lacks_faults(void)
 {
 #ifdef FM_FAULTS

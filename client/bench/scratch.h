@@ -3,8 +3,8 @@
  * scratch - a file of our own to measure with, which is gone when we are, however we end.
  *
  * It has no name at all, or, where a file system cannot do that, loses it before anything is
- * written. So a crash leaves at most an empty file .fmove-bench.RANDOM. Nothing is ever written, and
- * nothing removed, that was there before.
+ * written. So a crash leaves at most an empty file .fmove-bench.RANDOM. Nothing is ever written,
+ * and nothing removed, that was there before.
  */
 #ifndef FM_BENCH_SCRATCH_H
 #define FM_BENCH_SCRATCH_H

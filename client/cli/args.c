@@ -182,8 +182,8 @@ int fm_args_end(struct fm_args *args, int min, int max)
 		return args_stop(args, fm_usage(args, "too few arguments: fmove %s%s%s",
 						args->cmd->name, gap, args->cmd->args));
 	if (max >= 0 && args->count > max)
-		return args_stop(args,
-				 fm_usage(args, "too many arguments, from \"%s\" on: fmove %s%s%s",
-					  args->operands[max], args->cmd->name, gap, args->cmd->args));
+		return args_stop(
+			args, fm_usage(args, "too many arguments, from \"%s\" on: fmove %s%s%s",
+				       args->operands[max], args->cmd->name, gap, args->cmd->args));
 	return 0;
 }

@@ -21,7 +21,8 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 {
 	bool is_cancelled = why->is_full && fm_is_interrupted();	/* it would wait still */
 
-	fm_say("%s: %s%s%s", verb, name ? name : "", name ? ": " : "", is_cancelled ? "cancelled" : why->text);
+	fm_say("%s: %s%s%s", verb, name ? name : "", name ? ": " : "",
+	       is_cancelled ? "cancelled" : why->text);
 	return is_cancelled ? FM_EXIT_CANCELLED : (int)fm_api_exit(why->code);
 }
 
@@ -42,12 +43,14 @@ int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status
 /* What is done to each operand: to a name, or to a job. */
 struct each {
 	const char *rows, *row;		/* members of the JSON */
-	int (*do_name)(struct fmove *c, const struct fmove_name *name, void *ctx, struct fmove_error *why);
+	int (*do_name)(struct fmove *c, const struct fmove_name *name, void *ctx,
+		       struct fmove_error *why);
 	int (*do_job)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why);
 	void *ctx;
 };
 
-static void each_json(const struct each *each, const char *operand, const struct fmove_error *why, bool is_first)
+static void each_json(const struct each *each, const char *operand, const struct fmove_error *why,
+		      bool is_first)
 {
 	static char buf[JSON_MAX];	/* one thread prints */
 	struct fm_json_writer w;
@@ -66,7 +69,8 @@ static void each_json(const struct each *each, const char *operand, const struct
 	fm_rows_add(&w, is_first);
 }
 
-static int each_do(const struct each *each, struct fmove *c, const char *operand, struct fmove_error *why)
+static int each_do(const struct each *each, struct fmove *c, const char *operand,
+		   struct fmove_error *why)
 {
 	struct fmove_name parts;
 	struct fm_name name;
@@ -109,7 +113,8 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 }
 
 int fm_ask_each_name(const struct fm_args *args, bool is_json,
-		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx, struct fmove_error *why),
+		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
+				   struct fmove_error *why),
 		     void *ctx)
 {
 	struct fm_name name;
@@ -118,13 +123,18 @@ int fm_ask_each_name(const struct fm_args *args, bool is_json,
 	for (int i = 0; i < args->count; i++)
 		if (fm_name_parse(args->operands[i], &name, &err) < 0)
 			return fm_usage(args, "%s", err.text);
-	return ask_each(args, is_json, &(struct each){ .rows = "names", .row = "name", .do_name = do_one, .ctx = ctx });
+	return ask_each(
+		args, is_json,
+		&(struct each){.rows = "names", .row = "name", .do_name = do_one, .ctx = ctx});
 }
 
 int fm_ask_each_job(const struct fm_args *args, bool is_json,
-		    int (*do_one)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why), void *ctx)
+		    int (*do_one)(struct fmove *c, const char *job, void *ctx,
+				  struct fmove_error *why),
+		    void *ctx)
 {
-	return ask_each(args, is_json, &(struct each){ .rows = "jobs", .row = "job", .do_job = do_one, .ctx = ctx });
+	return ask_each(args, is_json,
+			&(struct each){.rows = "jobs", .row = "job", .do_job = do_one, .ctx = ctx});
 }
 
 /* ---- entries ---- */

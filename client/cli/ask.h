@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ask - what ls, stat, rm, mkdir, cancel and resume have in common: one connection, names or jobs, --json.
+ * ask - what ls, stat, rm, mkdir, cancel and resume have in common: one connection, names or jobs,
+ * --json.
  */
 #ifndef FM_CLIENT_ASK_H
 #define FM_CLIENT_ASK_H
@@ -23,16 +24,20 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
 
 /*
- * do_one() for each operand, going on after failures. With --json {"names": [{"name": .., "exit": n}, ..], "exit": n};
- * is_json was taken out of the options by the verb. Returns the exit status: 3 if only some failed.
+ * do_one() for each operand, going on after failures. With --json {"names": [{"name": .., "exit":
+ * n}, ..], "exit": n}; is_json was taken out of the options by the verb. Returns the exit status: 3
+ * if only some failed.
  */
 int fm_ask_each_name(const struct fm_args *args, bool is_json,
-		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx, struct fmove_error *why),
+		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
+				   struct fmove_error *why),
 		     void *ctx);
 
 /* The same for jobs: {"jobs": [{"job": .., "exit": n}, ..], "exit": n}. */
 int fm_ask_each_job(const struct fm_args *args, bool is_json,
-		    int (*do_one)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why), void *ctx);
+		    int (*do_one)(struct fmove *c, const char *job, void *ctx,
+				  struct fmove_error *why),
+		    void *ctx);
 
 /* "type", "size", "mode", "mtime_ns" of an entry. */
 void fm_ask_entry_json(struct fm_json_writer *w, const struct fmove_entry *e);

@@ -2,11 +2,11 @@
 /*
  * background - see background.h.
  *
- * Happy path: fork; the new process leaves the session, connects and asks; accepted: it writes its word into a pipe; the
- * command reads that and ends; the transfer goes on.
- * While it waits for a place: that is a word too, which the command says.
- * Failure modes: before it is accepted: the word has the error, which the command says as its own. Later: the daemon keeps
- * what became of the job, and nobody is told here.
+ * Happy path: fork; the new process leaves the session, connects and asks; accepted: it writes its
+ * word into a pipe; the command reads that and ends; the transfer goes on. While it waits for a
+ * place: that is a word too, which the command says. Failure modes: before it is accepted: the word
+ * has the error, which the command says as its own. Later: the daemon keeps what became of the job,
+ * and nobody is told here.
  */
 #include "client/cli/background.h"
 
@@ -36,7 +36,8 @@
 struct word {
 	int code;			/* 0: accepted */
 	bool is_kept;
-	bool is_waiting;		/* neither accepted nor failed: the text is to be said, and another word comes */
+	/* neither accepted nor failed: the text is to be said, and another word comes */
+	bool is_waiting;
 	char job[FMOVE_JOB_MAX];
 	char text[FM_ERR_TEXT_MAX];
 };
@@ -121,7 +122,8 @@ static int begin(struct fm_transfer *t, int pipe_fd, struct fm_background *b, st
 	t->conn = NULL;
 	let_go(pipe_fd);
 	ret = fm_transfer_open(t, err);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);	/* a command that was killed is to leave nobody who waits for a place */
+	/* a command that was killed is to leave nobody who waits for a place */
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	t->outcomes.is_quiet = true;
 	t->background = b;
 	t->turn.say = say_waiting;
@@ -134,7 +136,8 @@ static int begin(struct fm_transfer *t, int pipe_fd, struct fm_background *b, st
 	return ret;
 }
 
-/* The daemon is gone. Whether there is another one soon, which has the job as one that is paused. */
+/* The daemon is gone. Whether there is another one soon, which has the job as one that is
+ * paused. */
 static bool is_paused_there(struct fm_transfer *t)
 {
 	static struct fmove_job job;	/* large */
@@ -146,12 +149,14 @@ static bool is_paused_there(struct fm_transfer *t)
 	for (unsigned i = 0; i < DAEMON_TRIES; i++) {
 		(void)nanosleep(&second, NULL);		/* a signal ends us */
 		if (fm_turn_connect(&t->turn, &t->conn, &why) == 0)
-			return fmove_find_job(t->conn, t->background->job, &job, &why) == 0 && job.state == FMOVE_JOB_PAUSED;
+			return fmove_find_job(t->conn, t->background->job, &job, &why) == 0 &&
+			       job.state == FMOVE_JOB_PAUSED;
 	}
 	return false;
 }
 
-_Noreturn static void stay(struct fm_transfer *t, int pipe_fd, int (*run)(struct fm_transfer *t, void *ctx, struct fm_outcome *one),
+_Noreturn static void stay(struct fm_transfer *t, int pipe_fd,
+			   int (*run)(struct fm_transfer *t, void *ctx, struct fm_outcome *one),
 			   void *ctx, struct fm_outcome *one)
 {
 	struct fm_background b = { .part = NULL };
@@ -166,7 +171,8 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd, int (*run)(struct
 		if (ret != -ECONNRESET || !b.job[0] || !is_paused_there(t))
 			break;
 		if (b.is_published) {
-			(void)fm_background_found(t->conn, b.job, t->opts.file, &one->err);	/* what became of it is the job's to say */
+			/* what became of it is the job's to say */
+			(void)fm_background_found(t->conn, b.job, t->opts.file, &one->err);
 			break;
 		}
 		t->opts.again = b.job;
@@ -174,7 +180,9 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd, int (*run)(struct
 	if (!b.job[0]) {
 		w.code = one->err.code < 0 ? one->err.code : -EPROTO;
 		w.is_kept = one->is_kept;
-		(void)snprintf(w.text, sizeof(w.text), "%s", one->err.code < 0 ? one->err.text : "fmoved did not say which job it is");
+		(void)snprintf(w.text, sizeof(w.text), "%s",
+			       one->err.code < 0 ? one->err.text
+						 : "fmoved did not say which job it is");
 		say_word(&w);
 	}
 	_exit(0);	/* buffers that were the command's stay unwritten */
@@ -232,7 +240,9 @@ static int hear(int fd, pid_t pid, struct word *w, struct fm_err *err)
 		if (n == (ssize_t)sizeof(*w))
 			return 0;
 		if (n >= 0 || errno != EINTR)
-			return fm_err_set(err, -EIO, "the process in the background ended before fmoved had accepted the job");
+			return fm_err_set(err, -EIO,
+					  "the process in the background ended before fmoved had "
+					  "accepted the job");
 	}
 }
 
@@ -240,14 +250,16 @@ static int take_word(const struct word *w, struct fm_outcome *one)
 {
 	one->is_kept = w->is_kept;
 	if (w->code < 0)
-		return fm_err_set(&one->err, fm_is_interrupted() ? -ECANCELED : w->code, "%s", w->text);
+		return fm_err_set(&one->err, fm_is_interrupted() ? -ECANCELED : w->code, "%s",
+				  w->text);
 	memcpy(one->job, w->job, sizeof(one->job));
 	one->is_handed_over = true;
 	return 0;
 }
 
 /* As it is called from everywhere; the last part of a target need not be there. */
-static int whole_path(const char *path, bool is_target, char out[static PATH_MAX], struct fm_err *err)
+static int whole_path(const char *path, bool is_target, char out[static PATH_MAX],
+		      struct fm_err *err)
 {
 	const char *last = fm_name_last(path);
 	char dir[PATH_MAX];
@@ -256,17 +268,21 @@ static int whole_path(const char *path, bool is_target, char out[static PATH_MAX
 	if (!is_target)
 		return realpath(path, out) ? 0 : fm_err_sys(err, -errno, "%s", path);
 	if (snprintf(dir, sizeof(dir), "%.*s", (int)(last - path), path) >= (int)sizeof(dir))
-		return fm_err_set(err, -ENAMETOOLONG, "the target's path is longer than %d bytes", PATH_MAX);
+		return fm_err_set(err, -ENAMETOOLONG, "the target's path is longer than %d bytes",
+				  PATH_MAX);
 	if (!realpath(dir[0] ? dir : ".", out))
 		return fm_err_sys(err, -errno, "directory %s", dir[0] ? dir : ".");
 	len = (int)strlen(out);
-	if (snprintf(out + len, (size_t)(PATH_MAX - len), "%s%s", len > 1 ? "/" : "", last) >= PATH_MAX - len)
-		return fm_err_set(err, -ENAMETOOLONG, "the target's path is longer than %d bytes", PATH_MAX);
+	if (snprintf(out + len, (size_t)(PATH_MAX - len), "%s%s", len > 1 ? "/" : "", last) >=
+	    PATH_MAX - len)
+		return fm_err_set(err, -ENAMETOOLONG, "the target's path is longer than %d bytes",
+				  PATH_MAX);
 	return 0;
 }
 
 int fm_background_run(struct fm_transfer *t, const char *path, bool is_target,
-		      int (*run)(struct fm_transfer *t, void *ctx, struct fm_outcome *one), void *ctx, struct fm_outcome *one)
+		      int (*run)(struct fm_transfer *t, void *ctx, struct fm_outcome *one),
+		      void *ctx, struct fm_outcome *one)
 {
 	char whole[PATH_MAX];
 	struct word w;
@@ -277,14 +293,16 @@ int fm_background_run(struct fm_transfer *t, const char *path, bool is_target,
 		return ret;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return fm_err_sys(&one->err, -errno, "make a pipe");
-	fmove_disconnect(t->conn);	/* many of us would wait for each other: the new process needs one, and we wait for it */
+	/* many of us would wait for each other: the new process needs one, and we wait for it */
+	fmove_disconnect(t->conn);
 	t->opts.file = whole;
 	pid = fork();
 	if (pid == 0)
 		stay(t, fds[1], run, ctx, one);
 	t->opts.file = NULL;
 	(void)close(fds[1]);
-	ret = pid < 0 ? fm_err_sys(&one->err, -errno, "start a process") : hear(fds[0], pid, &w, &one->err);
+	ret = pid < 0 ? fm_err_sys(&one->err, -errno, "start a process")
+		      : hear(fds[0], pid, &w, &one->err);
 	(void)close(fds[0]);	/* only read */
 	if (pid < 0)
 		return ret;

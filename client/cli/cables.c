@@ -35,12 +35,14 @@ static bool is_of_port(const char *interface, const glob_t *ports)
 	return false;
 }
 
-/* The address without what its mask leaves to hosts. false: no IP address, or its network has room for more than two. */
+/* The address without what its mask leaves to hosts. false: no IP address, or its network has room
+ * for more than two. */
 static bool network_of(const struct ifaddrs *ifa, struct fm_network *out)
 {
 	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC }, mask = { .ss_family = AF_UNSPEC };
 	struct fm_network n = { .family = ifa->ifa_addr->sa_family };
-	size_t size = n.family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	size_t size =
+		n.family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 	char text[FM_NETWORK_TEXT_MAX];
 	const uint8_t *ip, *bits;
 	size_t len, mask_len;
@@ -57,13 +59,16 @@ static bool network_of(const struct ifaddrs *ifa, struct fm_network *out)
 		n.bits = (uint8_t)(n.bits + __builtin_popcount(bits[i]));
 	}
 	fm_network_print(&n, text);
-	return (size_t)n.bits < 8 * len && n.bits + SPARE_BITS_MAX >= 8 * len && fm_network_parse(text, out) == 0;	/* not link-local */
+	/* not link-local */
+	return (size_t)n.bits < 8 * len && n.bits + SPARE_BITS_MAX >= 8 * len &&
+	       fm_network_parse(text, out) == 0;
 }
 
 static void add(struct fm_networks *list, const struct fm_network *n)
 {
 	for (unsigned i = 0; i < list->count; i++)
-		if (list->network[i].bits == n->bits && memcmp(list->network[i].address, n->address, sizeof(n->address)) == 0)
+		if (list->network[i].bits == n->bits &&
+		    memcmp(list->network[i].address, n->address, sizeof(n->address)) == 0)
 			return;
 	if (list->count < FM_NETWORKS_MAX)
 		list->network[list->count++] = *n;
@@ -80,7 +85,8 @@ void fm_cables_find(struct fm_networks *out)
 		return;
 	if (getifaddrs(&all) == 0) {
 		for (const struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next)
-			if (ifa->ifa_addr && is_of_port(ifa->ifa_name, &ports) && network_of(ifa, &n))
+			if (ifa->ifa_addr && is_of_port(ifa->ifa_name, &ports) &&
+			    network_of(ifa, &n))
 				add(out, &n);
 		freeifaddrs(all);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cables - the networks between an RDMA port of this machine and the one that it is wired to: two addresses, nobody else.
+ * cables - the networks between an RDMA port of this machine and the one that it is wired to: two
+ * addresses, nobody else.
  *
  * For proposals only: whether a network is private, people decide.
  */

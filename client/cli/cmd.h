@@ -70,7 +70,8 @@ const struct fm_cmd *fm_cmd_find(const char *name);
  */
 const char *fm_cmd_word(const struct fm_cmd *cmd, const char *group);
 
-/* Let the verb of that group which argv[0] names do its work, or say that there is none. Its exit status. */
+/* Let the verb of that group which argv[0] names do its work, or say that there is none. Its exit
+ * status. */
 int fm_dispatch(const char *group, int argc, char **argv);
 
 /* ---- arguments ---- */
@@ -120,8 +121,9 @@ int fm_fail(const char *verb, const struct fm_err *err);
 void fm_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * From now on nothing reaches standard output that a terminal obeys (base/plain.h) but line ends and tabs: whatever is printed,
- * and whoever said it. Raw: names of files, where a program reads them.
+ * From now on nothing reaches standard output that a terminal obeys (base/plain.h) but line ends
+ * and tabs: whatever is printed, and whoever said it. Raw: names of files, where a program reads
+ * them.
  */
 void fm_stdout_begin(void);
 void fm_stdout_raw(void);

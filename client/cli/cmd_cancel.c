@@ -9,15 +9,17 @@
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_KEEP };
 
 const struct fm_opt fm_opts_cancel[] = {
-	{ "keep-partial", 0, OPT_KEEP, NULL, "leave what has arrived, for resume or the same command again", NULL },
+	{"keep-partial", 0, OPT_KEEP, NULL,
+	 "leave what has arrived, for resume or the same command again", NULL},
 	FM_ASK_JSON,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 /* What came of a file in a directory of ours, with nobody there any more to remove it. */
 static bool has_left_a_part(const struct fmove_job *j)
 {
-	return j->is_attended && !j->is_put && !j->is_tree && j->state == FMOVE_JOB_PAUSED && j->user == geteuid();
+	return j->is_attended && !j->is_put && !j->is_tree && j->state == FMOVE_JOB_PAUSED &&
+	       j->user == geteuid();
 }
 
 static int cancel_one(struct fmove *c, const char *job, void *ctx, struct fmove_error *why)

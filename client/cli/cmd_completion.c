@@ -30,13 +30,15 @@ static void print_values(const struct fm_cmd *c)
 		if (!o->arg)
 			continue;
 		if (o->values && strcmp(o->values, "FILE") == 0)
-			(void)printf("\t\"%s\"/--%s) compopt -o filenames; COMPREPLY=($(compgen -f -- "
-				     "\"$word\")); return ;;\n",
-				     c->name, o->name);
+			(void)printf(
+				"\t\"%s\"/--%s) compopt -o filenames; COMPREPLY=($(compgen -f -- "
+				"\"$word\")); return ;;\n",
+				c->name, o->name);
 		else
-			(void)printf("\t\"%s\"/--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); "
-				     "return ;;\n",
-				     c->name, o->name, o->values ? o->values : "");
+			(void)printf(
+				"\t\"%s\"/--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); "
+				"return ;;\n",
+				c->name, o->name, o->values ? o->values : "");
 	}
 }
 
@@ -95,20 +97,23 @@ static void print_last_word(void)
 		     "\twait | cancel | resume)\n"
 		     "\t\t[[ $word == -* ]] || options=$(fmove jobs --quiet 2>/dev/null)\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tnvme\\ up | nvme\\ connect | nvme\\ down | nvme\\ disconnect | nvme\\ seal | nvme\\ unseal | nvme\\ status)\n"
+		     "\tnvme\\ up | nvme\\ connect | nvme\\ down | nvme\\ disconnect | nvme\\ seal "
+		     "| nvme\\ unseal | nvme\\ status)\n"
 		     "\t\t[[ $word == -* ]] || options=$(fmove nvme list --quiet 2>/dev/null)\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
 		     "\tpin | unpin | unstage)\n"
 		     "\t\t[[ $word == -* ]] || {\n"
 		     /* never as words that bash expands: a name is what somebody else chose */
 		     "\t\t\twhile IFS= read -r before; do\n"
-		     "\t\t\t\t[[ $before == \"$word\"* ]] && COMPREPLY+=(\"$(printf %%q \"$before\")\")\n"
+		     "\t\t\t\t[[ $before == \"$word\"* ]] && COMPREPLY+=(\"$(printf %%q "
+		     "\"$before\")\")\n"
 		     "\t\t\tdone < <(fmove datasets --quiet 2>/dev/null); return\n"
 		     "\t\t}\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
 		     "\tbench)\n"
 		     "\t\t[[ $word == -* ]] || options='rdma tcp disk nvme-tcp put all compare'\n"
-		     "\t\tcompopt -o default; COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
+		     "\t\tcompopt -o default; COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); "
+		     "return ;;\n"
 		     "\t'' |");
 	print_groups();
 	(void)printf(") COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"

@@ -33,8 +33,9 @@ static int check(const char *file)
 	if (fm_config_load(file, &cfg, &err) < 0)
 		return fm_fail("config check", &err);
 	stores = count_stores(cfg);
-	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name, stores, stores == 1 ? "" : "s",
-	       cfg->peer_count, cfg->peer_count == 1 ? "" : "s", cfg->volume_count, cfg->volume_count == 1 ? "" : "s");
+	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name,
+	       stores, stores == 1 ? "" : "s", cfg->peer_count, cfg->peer_count == 1 ? "" : "s",
+	       cfg->volume_count, cfg->volume_count == 1 ? "" : "s");
 	fm_config_free(cfg);
 	return FM_EXIT_DONE;
 }
@@ -59,7 +60,8 @@ int fm_cmd_config(int argc, char **argv)
 		return args.status;
 	if (strcmp(args.operands[0], "check") == 0)
 		return fm_stdout_end("config",
-				     check(args.count == 2 ? args.operands[1] : FM_CONFIG_DIR "/" FM_CONFIG_FILE));
+				     check(args.count == 2 ? args.operands[1]
+							   : FM_CONFIG_DIR "/" FM_CONFIG_FILE));
 	for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++) {
 		if (strcmp(args.operands[0], printers[i].word) != 0)
 			continue;

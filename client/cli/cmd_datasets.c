@@ -38,9 +38,9 @@ static void print_line(const struct shown *s, const struct fmove_dataset *d)
 		return;
 	}
 	fm_show(d->source, strlen(d->source), source, sizeof(source));
-	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64 " pinned  %s  %s\n", d->state,
-		     d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes), d->holds, d->pins, name,
-		     source);
+	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64 " pinned  %s  %s\n",
+		     d->state, d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes),
+		     d->holds, d->pins, name, source);
 }
 
 static void print_json(const struct shown *s, const struct fmove_dataset *d)

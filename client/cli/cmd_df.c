@@ -57,12 +57,16 @@ static const char *bytes_text(uint64_t bytes, char out[static FM_SHOW_MAX])
 
 static void print_text(const struct fm_df *df, const struct fmove_space *s)
 {
-	char free[FM_SHOW_MAX], used[FM_SHOW_MAX], of[FM_SHOW_MAX], promised[FM_SHOW_MAX], aside[FM_SHOW_MAX];
+	char free[FM_SHOW_MAX], used[FM_SHOW_MAX], of[FM_SHOW_MAX], promised[FM_SHOW_MAX],
+		aside[FM_SHOW_MAX];
 
 	if (df->count == 0)
-		(void)printf("%-16s %10s %10s %10s %10s %12s\n", "store", "free", "used", "of", "promised", "kept aside");
-	(void)printf("%-16s %10s %10s %10s %10s %12s%s", s->store, bytes_text(s->free, free), bytes_text(s->used, used),
-		     bytes_text(s->quota < s->size ? s->quota : s->size, of), bytes_text(s->promised, promised), bytes_text(s->aside, aside),
+		(void)printf("%-16s %10s %10s %10s %10s %12s\n", "store", "free", "used", "of",
+			     "promised", "kept aside");
+	(void)printf("%-16s %10s %10s %10s %10s %12s%s", s->store, bytes_text(s->free, free),
+		     bytes_text(s->used, used),
+		     bytes_text(s->quota < s->size ? s->quota : s->size, of),
+		     bytes_text(s->promised, promised), bytes_text(s->aside, aside),
 		     s->is_counting ? " or more" : "");
 	if (s->trees > 0)
 		(void)printf(" in %" PRIu64 " %s", s->trees, fm_show_directories(s->trees));
@@ -93,7 +97,10 @@ static int parse(const char *text, struct fm_name *out, struct fm_err *err)
 		return fm_err_set(err, -EINVAL, "\"%.200s\" is no name of a node", text);
 	memcpy(out->node, text, node_len);
 	out->node[node_len] = '\0';
-	return fm_value_is_name(out->node) ? 0 : fm_err_set(err, -EINVAL, "\"%.200s\" is not of the form NODE or NODE:STORE", text);
+	return fm_value_is_name(out->node)
+		       ? 0
+		       : fm_err_set(err, -EINVAL,
+				    "\"%.200s\" is not of the form NODE or NODE:STORE", text);
 }
 
 /* A directory of that name is here, and may be what was meant. */
@@ -154,6 +161,7 @@ int fm_cmd_df(int argc, char **argv)
 	if (args.count > 0 && parse(args.operands[0], &name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (name.path[0])
-		return fm_usage(&args, "\"%.200s\": room is a store's; leave out the path", args.operands[0]);
+		return fm_usage(&args, "\"%.200s\": room is a store's; leave out the path",
+				args.operands[0]);
 	return df(&name, args.count > 0 ? args.operands[0] : NULL, &how);
 }

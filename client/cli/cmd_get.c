@@ -112,8 +112,8 @@ static int dst_resolve(const char *dst, const struct fm_name *source, char out[s
 }
 
 /*
- * Whether a file that was not received whole may be gone on with. The daemon empties the journal of one that may not; this
- * only says it without waiting for that.
+ * Whether a file that was not received whole may be gone on with. The daemon empties the journal of
+ * one that may not; this only says it without waiting for that.
  */
 static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcome *one)
 {
@@ -123,22 +123,23 @@ static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcom
 }
 
 /* What gets put aside beside it goes before a file is refused. Whether it has room then. */
-static bool makes_room(struct fm_transfer *t, const struct fm_name *source, const struct fm_part *part)
+static bool makes_room(struct fm_transfer *t, const struct fm_name *source,
+		       const struct fm_part *part)
 {
 	struct fmove_entry entry;
 	struct fmove_error why;
 	uint64_t there;
 	struct stat st;
 
-	if (t->is_detached || fm_is_interrupted() || fm_transfer_stat(t, source, &entry, &why) < 0 ||
-	    fstat(part->file.fd, &st) < 0)
+	if (t->is_detached || fm_is_interrupted() ||
+	    fm_transfer_stat(t, source, &entry, &why) < 0 || fstat(part->file.fd, &st) < 0)
 		return false;
 	there = (uint64_t)st.st_blocks * 512;
 	return entry.size > there && fm_former_make_room(part->file.dir, entry.size - there);
 }
 
-static int receive_part(struct fm_transfer *t, const struct fm_name *source, const struct fm_part *part,
-			struct fm_outcome *one)
+static int receive_part(struct fm_transfer *t, const struct fm_name *source,
+			const struct fm_part *part, struct fm_outcome *one)
 {
 	int ret = receive(t, part->file.fd, source, one);
 
@@ -151,7 +152,8 @@ static int receive_part(struct fm_transfer *t, const struct fm_name *source, con
 static int get_file(struct fm_transfer *t, const struct fm_name *source, const char *dst,
 		    struct fm_outcome *one)
 {
-	struct fm_part_opts opts = { .may_replace = t->opts.may_replace, .is_kept = t->opts.keep_partial };
+	struct fm_part_opts opts = {.may_replace = t->opts.may_replace,
+				    .is_kept = t->opts.keep_partial};
 	struct fm_part part;
 	bool is_published;
 	int ret;
@@ -164,7 +166,8 @@ static int get_file(struct fm_transfer *t, const struct fm_name *source, const c
 	ret = receive_part(t, source, &part, one);
 	t->opts.journal_fd = 0;
 	if (fm_background_is_over(t, &is_published))
-		return is_published && ret != -ECONNRESET ? 0 : ret;	/* else the daemon did not hear that it has its name */
+		/* else the daemon did not hear that it has its name */
+		return is_published && ret != -ECONNRESET ? 0 : ret;
 	if (ret < 0) {
 		if (is_worth_keeping(t, one))
 			one->is_kept = fm_part_leave(&part);
@@ -190,7 +193,8 @@ static int get_in_background(struct fm_transfer *t, void *ctx, struct fm_outcome
 	return get_file(t, get->source, get->path, one);
 }
 
-int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path, struct fm_outcome *one)
+int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path,
+			 struct fm_outcome *one)
 {
 	struct file_get get = { source, path };
 
@@ -211,7 +215,9 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	int ret = 0;
 
 	if (own->is_dir && !*last)
-		ret = fm_err_set(&one->err, -EISDIR, "a whole store has no name of its own: say which directory to make of it");
+		ret = fm_err_set(
+			&one->err, -EISDIR,
+			"a whole store has no name of its own: say which directory to make of it");
 	else if (own->is_dir)
 		ret = fm_name_append(own, last, &one->err);
 	if (ret == 0)
@@ -225,7 +231,8 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	if (t->opts.tree)
 		fm_dir_name(t, one);
 	if (t->is_detached)
-		ret = fmove_get_store_detached(t->conn, &parts, &own_parts, &t->opts, one->job, &why);
+		ret = fmove_get_store_detached(t->conn, &parts, &own_parts, &t->opts, one->job,
+					       &why);
 	else
 		ret = fmove_get_store(t->conn, &parts, &own_parts, &t->opts, &one->result, &why);
 	fm_transfer_end(t);
@@ -237,8 +244,10 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	return fm_transfer_fail(one, one->source, &why);
 }
 
-/* With --update or --dry-run: 1: a file that is not to be moved. A dry run is refused as the run itself would be. */
-static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, const char *path, struct fm_outcome *one)
+/* With --update or --dry-run: 1: a file that is not to be moved. A dry run is refused as the run
+ * itself would be. */
+static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, const char *path,
+		     struct fm_outcome *one)
 {
 	struct fmove_entry there;
 	struct stat st;
@@ -273,7 +282,9 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 			return ret < 0 ? ret : fm_dir_get(t, source, dst, path, one);
 	}
 	if (strcmp(dst, "-") == 0 && t->is_detached)
-		return fm_err_set(&one->err, -EINVAL, "standard output ends with this command: leave out --detach, or say a file");
+		return fm_err_set(&one->err, -EINVAL,
+				  "standard output ends with this command: leave out --detach, or "
+				  "say a file");
 	if (strcmp(dst, "-") == 0)
 		return get_stdout(t, source, one);
 	ret = dst_resolve(dst, source, path, &one->err);
@@ -285,21 +296,28 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 		return ret < 0 ? ret : 0;
 	ret = fm_transfer_get_file(t, source, path, one);
 	if (ret == -EISDIR && !t->dir.is_recursive)
-		return fm_err_set(&one->err, ret, "%s is a directory; -r receives it with all that is in it", one->source);
+		return fm_err_set(&one->err, ret,
+				  "%s is a directory; -r receives it with all that is in it",
+				  one->source);
 	return ret;
 }
 
-/* Nothing has that name: it may have been meant as a pattern, which no shell expands, and neither does this. */
+/* Nothing has that name: it may have been meant as a pattern, which no shell expands, and neither
+ * does this. */
 static void name_pattern(const struct fm_name *source, struct fm_err *err)
 {
 	struct fm_err why = *err;
 
 	if (why.code == -ENOENT && source->path[strcspn(source->path, "*?[")])
-		(void)fm_err_set(err, why.code, "%s; if that is a pattern: get takes one name, which fmove ls shows, or with -r a directory "
-				 "without what --exclude names", why.text);
+		(void)fm_err_set(err, why.code,
+				 "%s; if that is a pattern: get takes one name, which fmove ls "
+				 "shows, or with -r a directory "
+				 "without what --exclude names",
+				 why.text);
 }
 
-/* What gets keep aside beside path goes by itself only if that is enough, and never in the background. */
+/* What gets keep aside beside path goes by itself only if that is enough, and never in the
+ * background. */
 static void name_kept(const char *path, struct fm_err *err)
 {
 	int len = (int)(fm_name_last(path) - path);
@@ -314,8 +332,10 @@ static void name_kept(const char *path, struct fm_err *err)
 	if (dir < 0)
 		return;
 	if (fm_former_sum(dir, &count, &bytes, &other) == 0 && count > 0)
-		(void)fm_err_set(err, why.code, "%s; fmove purge %.*s removes %s of what was replaced there", why.text,
-				 len > 0 ? len : 2, len > 0 ? path : "./", fm_show_bytes(bytes, shown));
+		(void)fm_err_set(err, why.code,
+				 "%s; fmove purge %.*s removes %s of what was replaced there",
+				 why.text, len > 0 ? len : 2, len > 0 ? path : "./",
+				 fm_show_bytes(bytes, shown));
 	(void)close(dir);	/* only read */
 }
 
@@ -361,7 +381,8 @@ int fm_cmd_get(int argc, char **argv)
 	if (fm_name_parse(args.operands[0], &source, &err) < 0)
 		return no_source(&args, &err);
 	if (!t.dir.is_recursive && (source.path[0] == '\0' || source.is_dir))
-		return fm_usage(&args, "\"%s\" is a directory; -r receives it with all that is in it",
+		return fm_usage(&args,
+				"\"%s\" is a directory; -r receives it with all that is in it",
 				args.operands[0]);
 	if (t.outcomes.is_json && strcmp(args.operands[1], "-") == 0)
 		return fm_usage(&args, "--json and - both want standard output");

@@ -17,8 +17,8 @@ int fm_cmd_help(int argc, char **argv)
 		return args.status;
 	if (args.count > 0)
 		/* one that does not fit is no command's */
-		(void)snprintf(name, sizeof(name), "%s%s%s", args.operands[0], args.count > 1 ? " " : "",
-			       args.count > 1 ? args.operands[1] : "");
+		(void)snprintf(name, sizeof(name), "%s%s%s", args.operands[0],
+			       args.count > 1 ? " " : "", args.count > 1 ? args.operands[1] : "");
 	cmd = args.count > 0 ? fm_cmd_find(name) : NULL;
 	if (args.count > 0 && !cmd)
 		return fm_usage(&args, "unknown command \"%s\"", name);

@@ -34,12 +34,14 @@ int fm_cmd_init(int argc, char **argv)
 	fm_say("Wrote %s and %s.", cfg->file, cfg->node.key_file);
 	fm_cables_find(&cables);
 	if (cables.count > 0)
-		fm_say("It proposes private_networks: the cables of RDMA ports, where TCP need not be encrypted if both nodes say so.");
+		fm_say("It proposes private_networks: the cables of RDMA ports, where TCP need not "
+		       "be encrypted if both nodes say so.");
 	fm_setup_start_line(cfg, start, sizeof(start));
 	fm_say("Start the daemon: %s", start);
 	ret = fm_invitation_print(cfg->dir, &err);
 	if (ret < 0)
-		fm_err_wrap(&err, "the configuration is written, but no invitation (when this is mended: fmove invite)");
+		fm_err_wrap(&err, "the configuration is written, but no invitation (when this is "
+				  "mended: fmove invite)");
 	fm_config_free(cfg);
 	return ret < 0 ? fm_fail("init", &err) : fm_stdout_end("init", FM_EXIT_DONE);
 }

@@ -11,8 +11,9 @@
 enum { OPT_DIR = 1 };
 
 const struct fm_opt fm_opts_invite[] = {
-	{ "dir", 0, OPT_DIR, "DIR", "where this node's configuration is (" FM_CONFIG_DIR ")", "FILE" },
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{"dir", 0, OPT_DIR, "DIR", "where this node's configuration is (" FM_CONFIG_DIR ")",
+	 "FILE"},
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 int fm_cmd_invite(int argc, char **argv)

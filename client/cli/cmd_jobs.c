@@ -22,7 +22,8 @@ const struct fm_opt fm_opts_jobs[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-#define JSON_MAX (128u << 10)	/* two names of 4200 bytes and a text, each escaped as six, and the rest */
+/* two names of 4200 bytes and a text, each escaped as six, and the rest */
+#define JSON_MAX (128u << 10)
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
 static const char *state_of(const struct fmove_job *j)
@@ -46,7 +47,9 @@ static void far_end(const struct fmove_job *j, char out[static END_MAX])
 static void near_end(const struct fmove_job *j, char out[static END_MAX])
 {
 	if (j->local_store[0])
-		(void)snprintf(out, END_MAX, "%s:%s/%s", j->local_node, j->local_store, j->local_path);	/* fits */
+		/* fits */
+		(void)snprintf(out, END_MAX, "%s:%s/%s", j->local_node, j->local_store,
+			       j->local_path);
 	else
 		(void)snprintf(out, END_MAX, "%s", j->local_path[0] ? j->local_path : "-");
 }
@@ -67,13 +70,16 @@ static void show_moved(const struct fmove_job *j, char *out, size_t cap)
 		else if (j->size == UINT64_MAX)
 			(void)snprintf(out, cap, "%s", fm_show_bytes(j->bytes, bytes));
 		else
-			(void)snprintf(out, cap, "%s of %s", fm_show_bytes(j->bytes, bytes), fm_show_bytes(j->size, size));
+			(void)snprintf(out, cap, "%s of %s", fm_show_bytes(j->bytes, bytes),
+				       fm_show_bytes(j->size, size));
 		break;
 	case FMOVE_JOB_WAITING:
-		(void)snprintf(out, cap, "again in %s", fm_show_time((j->again_ms + 999) / 1000, time));
+		(void)snprintf(out, cap, "again in %s",
+			       fm_show_time((j->again_ms + 999) / 1000, time));
 		break;
 	case FMOVE_JOB_DONE:
-		(void)snprintf(out, cap, "%s", j->size == UINT64_MAX ? "" : fm_show_bytes(j->size, size));
+		(void)snprintf(out, cap, "%s",
+			       j->size == UINT64_MAX ? "" : fm_show_bytes(j->size, size));
 		break;
 	default:
 		out[0] = '\0';
@@ -84,7 +90,8 @@ static void show_moved(const struct fmove_job *j, char *out, size_t cap)
 /* fm_stdout_end() looks for errors. */
 static void print_line(const struct jobs *jobs, const struct fmove_job *j)
 {
-	char near[END_MAX], far[END_MAX], near_shown[1024], far_shown[1024], moved[80], text[FMOVE_TEXT_MAX * 4];
+	char near[END_MAX], far[END_MAX], near_shown[1024], far_shown[1024], moved[80],
+		text[FMOVE_TEXT_MAX * 4];
 
 	near_end(j, near);
 	far_end(j, far);
@@ -95,8 +102,9 @@ static void print_line(const struct jobs *jobs, const struct fmove_job *j)
 	(void)printf("%-8s  ", j->id);
 	if (jobs->is_all)
 		(void)printf("%-6u  ", j->user);
-	(void)printf("%-9s  %-6s  %-22s  %s %s -> %s%s%s\n", state_of(j), fm_words_priority[j->priority], moved,
-		     j->is_put ? "put" : "get", j->is_put ? near_shown : far_shown, j->is_put ? far_shown : near_shown,
+	(void)printf("%-9s  %-6s  %-22s  %s %s -> %s%s%s\n", state_of(j),
+		     fm_words_priority[j->priority], moved, j->is_put ? "put" : "get",
+		     j->is_put ? near_shown : far_shown, j->is_put ? far_shown : near_shown,
 		     text[0] ? ": " : "", text);
 }
 
@@ -119,7 +127,8 @@ static void job_json(struct fm_json_writer *w, const struct fmove_job *j)
 		fm_jw_text(w, "local_node", j->local_node);
 		fm_jw_text(w, "local_store", j->local_store);
 	}
-	fm_jw_name(w, j->local_store[0] ? "local_path" : "file", j->local_path, strlen(j->local_path));
+	fm_jw_name(w, j->local_store[0] ? "local_path" : "file", j->local_path,
+		   strlen(j->local_path));
 	if (j->size == UINT64_MAX)
 		fm_jw_null(w, "size");
 	else

@@ -25,8 +25,8 @@ const struct fm_opt fm_opts_ls[] = {
 	  "only names that come after this one in the order of their bytes", NULL },
 	{ "max", 0, OPT_MAX, "COUNT", "at most this many names; with --after page by page", NULL },
 	{ "partial", 0, OPT_PARTIAL, NULL,
-	  "unfinished transfers into the directory: what is there of each, of how much, since when; the same put again "
-	  "goes on from there", NULL },
+	  "unfinished transfers into the directory: what is there of each, of how much, since "
+	  "when; the same put again goes on from there", NULL },
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -78,11 +78,14 @@ static void print_text(const struct listing *l, const struct fmove_entry *e)
 static void print_partial(const struct listing *l, const struct fmove_entry *e)
 {
 	char shown[4 * FMOVE_NAME_MAX + 8], time_text[32], whole[24] = "?", part[8] = "    -";
-	const char *name = l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
+	const char *name =
+		l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
 
 	if (e->whole > 0 && e->whole < UINT64_MAX) {
-		(void)snprintf(whole, sizeof(whole), "%" PRIu64, e->whole);	/* fits, as the next */
-		(void)snprintf(part, sizeof(part), "%3.0f %%", 100.0 * (double)e->size / (double)e->whole);
+		/* fits, as the next */
+		(void)snprintf(whole, sizeof(whole), "%" PRIu64, e->whole);
+		(void)snprintf(part, sizeof(part), "%3.0f %%",
+			       100.0 * (double)e->size / (double)e->whole);
 	}
 	fm_ask_time_text(e, time_text);
 	(void)printf("%15" PRIu64 " of %15s %s %s %s%s\n", e->size, whole, part, time_text, name,
@@ -130,7 +133,8 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 		return status;
 	if (l->is_json)
 		fm_rows_begin("entries");
-	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l, &why);
+	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l,
+							    &why);
 	if (ret == -ENOTDIR && !l->is_partial)
 		ret = list_file(c, name, l, &why);
 	fmove_close(c);

@@ -39,8 +39,8 @@ static int take_apart(const char *text, struct dialled *out)
 
 	if (len >= FM_VALUE_HOST_MAX)
 		return -1;
-	(void)snprintf(whole, sizeof(whole), "%s%s%s%s", is_bare_v6 ? "[" : "", text, is_bare_v6 ? "]" : "",
-		       has_port ? "" : ":8009");	/* fits */
+	(void)snprintf(whole, sizeof(whole), "%s%s%s%s", is_bare_v6 ? "[" : "", text,
+		       is_bare_v6 ? "]" : "", has_port ? "" : ":8009"); /* fits */
 	if (fm_value_address(whole, false, out->host, sizeof(out->host), &port) < 0)
 		return -1;
 	(void)snprintf(out->port, sizeof(out->port), "%u", port);	/* fits */
@@ -51,14 +51,18 @@ static void print_entry(const struct fm_json *entry)
 {
 	char address[FM_DISCOVERED_ADDRESS_MAX];
 
-	fm_nvme_put_column(fm_discovered_address(fm_field_text(entry, "address"), fm_field_text(entry, "port"), address, sizeof(address)),
+	fm_nvme_put_column(fm_discovered_address(fm_field_text(entry, "address"),
+						 fm_field_text(entry, "port"), address,
+						 sizeof(address)),
 			   28);
 	(void)putchar(' ');
 	fm_nvme_put_column(fm_field_text(entry, "family"), 7);
 	fm_nvme_put_column(fm_field_text(entry, "treq"), 13);
 	(void)putchar(' ');
 	fm_nvme_put(fm_field_text(entry, "subsystem"));
-	(void)printf("%s\n", fm_field_is(entry, "is_same_address") ? "" : "  (not the address that was dialled)");
+	(void)printf("%s\n", fm_field_is(entry, "is_same_address")
+				     ? ""
+				     : "  (not the address that was dialled)");
 }
 
 static void show(const struct fm_json *done, void *ctx)
@@ -73,7 +77,8 @@ static void show(const struct fm_json *done, void *ctx)
 	(void)printf("%-28s %-7s%-13s %s\n", "ADDRESS", "FAMILY", "SECURE", "SUBSYSTEM");
 	for (size_t i = 0; i < fm_json_count(entries); i++)
 		print_entry(fm_json_at(entries, i));
-	(void)printf("\n# For fmove.conf; where it is mounted, and who writes, is yours to say (fmove.conf(5)).\n");
+	(void)printf("\n# For fmove.conf; where it is mounted, and who writes, is yours to say "
+		     "(fmove.conf(5)).\n");
 	fm_discovered_print(stdout, entries, dialled->host);
 }
 
@@ -98,7 +103,8 @@ int fm_cmd_nvme_discover(int argc, char **argv)
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
 	if (take_apart(args.operands[0], &dialled) < 0)
-		return fm_usage(&args, "%s: must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT", args.operands[0]);
+		return fm_usage(&args, "%s: must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT",
+				args.operands[0]);
 	r.address = dialled.host;
 	r.port = dialled.port;
 	return fm_nvme_ask("nvme discover", &r, DISCOVER_MS, is_json, show, &dialled);

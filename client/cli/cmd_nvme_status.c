@@ -63,7 +63,8 @@ static const char *when(int64_t ms, char out[static 32])
 	time_t seconds = (time_t)(ms / 1000);
 	struct tm tm;
 
-	if (ms <= 0 || !localtime_r(&seconds, &tm) || strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+	if (ms <= 0 || !localtime_r(&seconds, &tm) ||
+	    strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm) == 0)
 		out[0] = '\0';
 	return out;
 }
@@ -94,7 +95,8 @@ static void print_state(const struct fm_json *v)
 	print_label("tries");
 	(void)printf("%" PRIu64, tries);
 	if (again_ms > 0)
-		(void)printf(", the next in %s", fm_show_time(((uint64_t)again_ms + 999) / 1000, time));
+		(void)printf(", the next in %s",
+			     fm_show_time(((uint64_t)again_ms + 999) / 1000, time));
 	(void)putchar('\n');
 }
 
@@ -133,7 +135,8 @@ static void print_paths(const struct fm_json *v)
 	const struct fm_json *controllers = fm_json_get(v, "controllers");
 
 	print_label("paths");
-	(void)printf("%" PRIu64 " live of %" PRIu64 " wanted\n", fm_field_u64(v, "paths_live"), fm_field_u64(v, "paths_wanted"));
+	(void)printf("%" PRIu64 " live of %" PRIu64 " wanted\n", fm_field_u64(v, "paths_live"),
+		     fm_field_u64(v, "paths_wanted"));
 	for (size_t i = 0; i < fm_json_count(controllers); i++)
 		print_controller(fm_json_at(controllers, i));
 }
@@ -161,14 +164,16 @@ static void print_mount(const struct fm_json *v)
 {
 	print_label("mode");
 	fm_nvme_put(fm_field_text(v, "mode"));
-	print_more(", writer ", fm_field_text(v, "writer"), fm_field_is(v, "is_writer") ? " (this node)" : "");
+	print_more(", writer ", fm_field_text(v, "writer"),
+		   fm_field_is(v, "is_writer") ? " (this node)" : "");
 	(void)putchar('\n');
 	if (!*fm_field_text(v, "mount_point"))
 		return;
 	print_label("mount");
 	fm_nvme_put(fm_field_text(v, "mount_point"));
 	if (fm_field_is(v, "is_mounted"))
-		(void)printf(", mounted %s%s", fm_field_is(v, "is_read_write") ? "read-write" : "read-only",
+		(void)printf(", mounted %s%s",
+			     fm_field_is(v, "is_read_write") ? "read-write" : "read-only",
 			     fm_field_is(v, "is_reserved") ? ", reserved for this host" : "");
 	else
 		(void)printf(", not mounted");
@@ -187,7 +192,9 @@ static void print_seal(const struct fm_json *v)
 	if (fm_field_is(v, "is_sealed"))
 		(void)printf("sealed, epoch %" PRIu64, epoch);
 	else
-		(void)printf("not sealed%s", epoch > 0 || fm_field_is(v, "is_writer") ? "" : ", as far as is known");
+		(void)printf("not sealed%s", epoch > 0 || fm_field_is(v, "is_writer")
+						     ? ""
+						     : ", as far as is known");
 	if (mounted > 0 && mounted != epoch)
 		(void)printf(", mounted is epoch %" PRIu64, mounted);
 	(void)putchar('\n');
@@ -211,7 +218,8 @@ static void print_peer(const struct fm_json *p, const char *label)
 	if (!fm_json_get(p, "is_mounted"))
 		return;
 	if (fm_field_is(p, "is_mounted"))
-		(void)printf(" mounted %s", fm_field_is(p, "is_read_write") ? "read-write" : "read-only");
+		(void)printf(" mounted %s",
+			     fm_field_is(p, "is_read_write") ? "read-write" : "read-only");
 	else
 		(void)printf(" not mounted");
 	if (fm_field_is(p, "is_sealed"))
@@ -250,13 +258,16 @@ static void print_warnings(const struct fm_json *done)
 	uint64_t stuck = fm_field_u64(done, "stuck");
 
 	if (stuck > 0)
-		(void)printf("warning: %" PRIu64 " helper process%s of fmove-nvmed hang%s in the kernel\n", stuck,
-			     stuck == 1 ? "" : "es", stuck == 1 ? "s" : "");
+		(void)printf("warning: %" PRIu64
+			     " helper process%s of fmove-nvmed hang%s in the kernel\n",
+			     stuck, stuck == 1 ? "" : "es", stuck == 1 ? "s" : "");
 	print_more("warning: ", fm_field_text(done, "second_owner"),
 		   " connects volumes too: two owners get into each other's way; disable one\n");
 	if (strcmp(fm_field_text(libnvme, "built"), fm_field_text(libnvme, "running")) != 0) {
-		print_more("warning: fmove-nvmed was built with libnvme ", fm_field_text(libnvme, "built"), "");
-		print_more(" and runs with ", fm_field_text(libnvme, "running"), "; build it anew\n");
+		print_more("warning: fmove-nvmed was built with libnvme ",
+			   fm_field_text(libnvme, "built"), "");
+		print_more(" and runs with ", fm_field_text(libnvme, "running"),
+			   "; build it anew\n");
 	}
 }
 
@@ -268,9 +279,11 @@ static bool is_as_wanted(const struct fm_json *v)
 		return false;
 	if (strcmp(wanted, "down") == 0)
 		return strcmp(state, "down") == 0;
-	if (strcmp(wanted, "up") == 0 && *fm_field_text(v, "mount_point") && !fm_field_is(v, "is_mounted"))
+	if (strcmp(wanted, "up") == 0 && *fm_field_text(v, "mount_point") &&
+	    !fm_field_is(v, "is_mounted"))
 		return false;
-	return strcmp(state, "mounted") == 0 || strcmp(state, "connected") == 0 || strcmp(state, "degraded") == 0;
+	return strcmp(state, "mounted") == 0 || strcmp(state, "connected") == 0 ||
+	       strcmp(state, "degraded") == 0;
 }
 
 /* Of --check: the worst of them. */
@@ -327,11 +340,16 @@ static void cells_of(const struct fm_json *v, char cell[static COLUMNS][CELL_MAX
 	(void)snprintf(cell[1], CELL_MAX, "%s", fm_field_text(v, "state"));
 	(void)snprintf(cell[2], CELL_MAX, "%s", *device ? device : "-");
 	(void)snprintf(cell[3], CELL_MAX, "%s", size);
-	(void)snprintf(cell[4], CELL_MAX, is_mounted || !*point ? "%s" : "(%s)", *point ? point : "-");
-	(void)snprintf(cell[5], CELL_MAX, "%s%s", mode, !is_mounted ? "" : fm_field_is(v, "is_read_write") ? " rw" : " ro");
+	(void)snprintf(cell[4], CELL_MAX, is_mounted || !*point ? "%s" : "(%s)",
+		       *point ? point : "-");
+	(void)snprintf(cell[5], CELL_MAX, "%s%s", mode,
+		       !is_mounted			 ? ""
+		       : fm_field_is(v, "is_read_write") ? " rw"
+							 : " ro");
 }
 
-/* Bytes, which is columns enough for names; a mount point of other scripts shifts what stands behind it. */
+/* Bytes, which is columns enough for names; a mount point of other scripts shifts what stands
+ * behind it. */
 static void widen(int width[static COLUMNS], char cell[static COLUMNS][CELL_MAX])
 {
 	for (unsigned i = 0; i < COLUMNS; i++)
@@ -348,7 +366,8 @@ static void print_cells(const int width[static COLUMNS], char cell[static COLUMN
 
 static void show_list(const struct fm_json *done, void *ctx)
 {
-	char cell[COLUMNS][CELL_MAX], head[COLUMNS][CELL_MAX] = { "NAME", "STATE", "DEVICE", "SIZE", "MOUNT", "MODE" };
+	char cell[COLUMNS][CELL_MAX],
+		head[COLUMNS][CELL_MAX] = {"NAME", "STATE", "DEVICE", "SIZE", "MOUNT", "MODE"};
 	const struct fm_json *volumes = fm_json_get(done, "volumes");
 	const bool *is_quiet = ctx;
 	int width[COLUMNS] = { 0 };
@@ -374,7 +393,8 @@ static void show_list(const struct fm_json *done, void *ctx)
 /* ---- both ---- */
 
 /* max: operands; one is a volume's name. */
-static int ask(const char *verb, int max, void (*show)(const struct fm_json *done, void *ctx), int argc, char **argv)
+static int ask(const char *verb, int max, void (*show)(const struct fm_json *done, void *ctx),
+	       int argc, char **argv)
 {
 	struct fm_nvmed_request r = { .op = "status" };
 	bool is_json = false, is_quiet = false, is_check = false;
@@ -392,7 +412,8 @@ static int ask(const char *verb, int max, void (*show)(const struct fm_json *don
 	if (fm_args_end(&args, 0, max) < 0)
 		return args.status;
 	r.volume = args.count > 0 ? args.operands[0] : NULL;
-	return fm_nvme_ask_and_judge(verb, &r, STATUS_MS, is_json, show, &is_quiet, is_check ? judge : NULL);
+	return fm_nvme_ask_and_judge(verb, &r, STATUS_MS, is_json, show, &is_quiet,
+				     is_check ? judge : NULL);
 }
 
 int fm_cmd_nvme_status(int argc, char **argv)

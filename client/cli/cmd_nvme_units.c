@@ -2,7 +2,8 @@
 /*
  * cmd_nvme_units - fmove nvme units: systemd mount units of the configuration's volumes.
  *
- * All are made and all that is in the way is looked at before the first is written: a mistake changes nothing.
+ * All are made and all that is in the way is looked at before the first is written: a mistake
+ * changes nothing.
  */
 #include "client/cli/nvme.h"
 
@@ -26,11 +27,11 @@
 enum { OPT_CONFIG = 1, OPT_DIRECTORY, OPT_REMOVE, OPT_STDOUT };
 
 const struct fm_opt fm_opts_nvme_units[] = {
-	{ "config", 0, OPT_CONFIG, "FILE", "the configuration (/etc/fmove/fmove.conf)", "FILE" },
-	{ "directory", 0, OPT_DIRECTORY, "DIR", "where the units go (/etc/systemd/system)", "FILE" },
-	{ "remove", 0, OPT_REMOVE, NULL, "remove those that were written there", NULL },
-	{ "stdout", 0, OPT_STDOUT, NULL, "print them and write nothing", NULL },
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{"config", 0, OPT_CONFIG, "FILE", "the configuration (/etc/fmove/fmove.conf)", "FILE"},
+	{"directory", 0, OPT_DIRECTORY, "DIR", "where the units go (/etc/systemd/system)", "FILE"},
+	{"remove", 0, OPT_REMOVE, NULL, "remove those that were written there", NULL},
+	{"stdout", 0, OPT_STDOUT, NULL, "print them and write nothing", NULL},
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 struct units {
@@ -101,7 +102,8 @@ static int say_left_over(void *ctx, const char *name)
 	for (unsigned i = 0; i < u->count; i++)
 		is_known |= strcmp(u->unit[i].name, name) == 0;
 	if (!is_known)
-		fm_say(VERB ": %s/%s was written earlier, and no volume of this configuration has it: remove it if none needs it",
+		fm_say(VERB ": %s/%s was written earlier, and no volume of this configuration has "
+			    "it: remove it if none needs it",
 		       u->directory, name);
 	return 0;
 }
@@ -119,8 +121,10 @@ static int write_one(struct units *u, const struct fm_unit *unit)
 	}
 	ret = fm_path_join(u->directory, unit->name, path, &u->err);
 	if (ret == 0)
-		ret = fm_file_write(&(struct fm_file_write){ .path = path, .mode = 0644, .may_replace = there == 1 }, unit->text,
-				    &u->err);
+		ret = fm_file_write(&(struct fm_file_write){.path = path,
+							    .mode = 0644,
+							    .may_replace = there == 1},
+				    unit->text, &u->err);
 	if (ret == 0)
 		say_did(u, "wrote", unit->name);
 	return ret;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, ask, seal, unseal, forget: what is wanted of a volume, and who counts. */
+/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, ask, seal, unseal, forget: what is wanted
+ * of a volume, and who counts. */
 #include "client/cli/nvme.h"
 
 #include <inttypes.h>
@@ -12,17 +13,27 @@
 enum { OPT_WAIT = FM_NVME_KEY, OPT_FORCE, OPT_ALL, OPT_FORCE_AFTER, OPT_FOR_UNIT };
 
 #define WAIT_ROW { "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" }
-#define TIMEOUT_ROW { "timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" }
-#define FORCE_ROW { "force", 'f', OPT_FORCE, NULL, "unmount even if it is in use: files that are open stay so, detached", NULL }
+#define TIMEOUT_ROW                                                                                \
+	{                                                                                          \
+		"timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" \
+	}
+#define FORCE_ROW                                                                                  \
+	{                                                                                          \
+		"force", 'f', OPT_FORCE, NULL,                                                     \
+			"unmount even if it is in use: files that are open stay so, detached",     \
+			NULL                                                                       \
+	}
 
 const struct fm_opt fm_opts_nvme_up[] = {
 	WAIT_ROW,
-	{ "force", 'f', OPT_FORCE, NULL, "once: mount it read-write without the word of nodes that do not answer", NULL },
-	{ "for-unit", 0, OPT_FOR_UNIT, NULL, "end when it may be mounted and systemd is asked to", NULL },
-	{ "all", 0, OPT_ALL, NULL, "end what down --all began: every volume as it is wished", NULL },
+	{"force", 'f', OPT_FORCE, NULL,
+	 "once: mount it read-write without the word of nodes that do not answer", NULL},
+	{"for-unit", 0, OPT_FOR_UNIT, NULL, "end when it may be mounted and systemd is asked to",
+	 NULL},
+	{"all", 0, OPT_ALL, NULL, "end what down --all began: every volume as it is wished", NULL},
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 const struct fm_opt fm_opts_nvme_connect[] = {
@@ -35,11 +46,13 @@ const struct fm_opt fm_opts_nvme_connect[] = {
 const struct fm_opt fm_opts_nvme_down[] = {
 	TIMEOUT_ROW,
 	FORCE_ROW,
-	{ "all", 0, OPT_ALL, NULL, "every volume, until up --all; not remembered: for the end of the machine", NULL },
-	{ "force-after", 0, OPT_FORCE_AFTER, "TIME", "with --all: --force for what is still in use then", "" },
+	{"all", 0, OPT_ALL, NULL,
+	 "every volume, until up --all; not remembered: for the end of the machine", NULL},
+	{"force-after", 0, OPT_FORCE_AFTER, "TIME",
+	 "with --all: --force for what is still in use then", ""},
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 const struct fm_opt fm_opts_nvme_disconnect[] = {
@@ -66,10 +79,11 @@ const struct fm_opt fm_opts_nvme_seal[] = {
 
 const struct fm_opt fm_opts_nvme_unseal[] = {
 	WAIT_ROW,
-	{ "force", 'f', OPT_FORCE, NULL, "even if nodes do not answer, and may have it mounted", NULL },
+	{"force", 'f', OPT_FORCE, NULL, "even if nodes do not answer, and may have it mounted",
+	 NULL},
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 const struct fm_opt fm_opts_nvme_forget[] = {
@@ -81,7 +95,8 @@ const struct fm_opt fm_opts_nvme_forget[] = {
 #define UP_MS 60000
 #define DOWN_MS 20000
 #define FORGET_MS 15000
-#define GRACE_MS 15000	/* beyond what fmove-nvmed was told to wait: it may be busy with other volumes */
+/* beyond what fmove-nvmed was told to wait: it may be busy with other volumes */
+#define GRACE_MS 15000
 
 /* "data: mounted at /srv/data", "data: connecting: ..." */
 static void show_volume(const struct fm_json *done, void *ctx)
@@ -133,8 +148,10 @@ static const char *check_all(const struct fm_nvmed_request *r)
 /* To whom the volume belongs that a person takes. */
 static void warn_of_loss(const char *whom)
 {
-	fm_say("warning: if %s is running and writes to a volume that this node writes to, the file system is destroyed, and all that "
-	       "is in it is lost: see that it is off", whom);
+	fm_say("warning: if %s is running and writes to a volume that this node writes to, the "
+	       "file system is destroyed, and all that "
+	       "is in it is lost: see that it is off",
+	       whom);
 }
 
 static int ask_all(const char *verb, struct fm_nvmed_request *r, bool is_json)
@@ -142,13 +159,15 @@ static int ask_all(const char *verb, struct fm_nvmed_request *r, bool is_json)
 	bool is_down = strcmp(r->op, "down") == 0;
 
 	r->has_timeout = is_down;	/* up is not waited for */
-	return fm_nvme_ask(verb, r, r->timeout_ms + GRACE_MS, is_json, show_all, is_down ? "down" : "as wished");
+	return fm_nvme_ask(verb, r, r->timeout_ms + GRACE_MS, is_json, show_all,
+			   is_down ? "down" : "as wished");
 }
 
 static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
 {
 	/* Behind "nvme ": what the API calls it. */
-	struct fm_nvmed_request r = { .op = strchr(verb, ' ') + 1, .has_timeout = true, .timeout_ms = wait_ms };
+	struct fm_nvmed_request r = {
+		.op = strchr(verb, ' ') + 1, .has_timeout = true, .timeout_ms = wait_ms};
 	struct fm_args args;
 	bool is_json = false;
 	int key;
@@ -157,13 +176,15 @@ static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
 	while ((key = fm_args_next(&args)) > 0) {
 		if (key == FM_NVME_KEY_SOCKET)
 			fm_socket_set(args.value);
-		else if (key == OPT_WAIT && fm_nvme_take_time(&args, args.cmd->opts[0].name, &r.timeout_ms) < 0)
+		else if (key == OPT_WAIT &&
+			 fm_nvme_take_time(&args, args.cmd->opts[0].name, &r.timeout_ms) < 0)
 			return FM_EXIT_USAGE;
 		is_json |= key == FM_NVME_KEY_JSON;
 		r.is_forced |= key == OPT_FORCE;
 		r.is_all |= key == OPT_ALL;
 		r.is_for_unit |= key == OPT_FOR_UNIT;
-		if (key == OPT_FORCE_AFTER && fm_nvme_take_time(&args, "force-after", &r.force_after_ms) < 0)
+		if (key == OPT_FORCE_AFTER &&
+		    fm_nvme_take_time(&args, "force-after", &r.force_after_ms) < 0)
 			return FM_EXIT_USAGE;
 		r.has_force_after |= key == OPT_FORCE_AFTER;
 	}

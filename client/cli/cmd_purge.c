@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_purge - fmove purge NODE:STORE|DIR: what was replaced and is kept aside goes, in a store or in a directory of the caller's. It is
- * named as it goes, so there may be any number.
+ * cmd_purge - fmove purge NODE:STORE|DIR: what was replaced and is kept aside goes, in a store or
+ * in a directory of the caller's. It is named as it goes, so there may be any number.
  */
 #include "client/cli/ask.h"
 
@@ -23,10 +23,11 @@
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_DRY, OPT_UNFINISHED };
 
 const struct fm_opt fm_opts_purge[] = {
-	{ "dry-run", 'n', OPT_DRY, NULL, "only say what would go", NULL },
-	{ "unfinished", 0, OPT_UNFINISHED, NULL, "what gets that were cut off left in DIR, instead", NULL },
+	{"dry-run", 'n', OPT_DRY, NULL, "only say what would go", NULL},
+	{"unfinished", 0, OPT_UNFINISHED, NULL, "what gets that were cut off left in DIR, instead",
+	 NULL},
 	FM_ASK_JSON,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 struct purge {
@@ -64,10 +65,15 @@ static void print_text(const struct purge *p, const struct fmove_aside *a)
 	char bytes[FM_SHOW_MAX], time_text[32];
 
 	fm_ask_time_text(&when, time_text);
-	(void)printf("%10s %s %s ", fm_show_bytes(a->bytes, bytes), p->is_unfinished ? "unfinished" : "replaced", time_text);
+	(void)printf("%10s %s %s ", fm_show_bytes(a->bytes, bytes),
+		     p->is_unfinished ? "unfinished" : "replaced", time_text);
 	if (a->name[0])
-		(void)printf("%s (", p->is_raw ? a->name : fm_show(a->name, strlen(a->name), name, sizeof(name)));
-	(void)printf("%s%s\n", p->is_raw ? a->path : fm_show(a->path, strlen(a->path), path, sizeof(path)), a->name[0] ? ")" : "");
+		(void)printf("%s (",
+			     p->is_raw ? a->name
+				       : fm_show(a->name, strlen(a->name), name, sizeof(name)));
+	(void)printf("%s%s\n",
+		     p->is_raw ? a->path : fm_show(a->path, strlen(a->path), path, sizeof(path)),
+		     a->name[0] ? ")" : "");
 }
 
 static void begin(struct purge *p)
@@ -204,9 +210,11 @@ static int purge(const char *text, struct purge *p)
 	if (p->is_json)
 		end_json(p, status);
 	else if (ret == 0 || p->count > 0)
-		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n", text, p->is_dry ? "would remove" : "removed", p->count,
-			     what(p), fm_show_bytes(p->bytes, bytes),
-			     p->is_dry && p->count > 1 && !p->is_unfinished ? " at least" : "");	/* what they share goes with the last of them */
+		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n", text,
+			     p->is_dry ? "would remove" : "removed", p->count, what(p),
+			     fm_show_bytes(p->bytes, bytes),
+			     /* what they share goes with the last of them */
+			     p->is_dry && p->count > 1 && !p->is_unfinished ? " at least" : "");
 	return fm_stdout_end("purge", status);
 }
 
@@ -228,17 +236,24 @@ int fm_cmd_purge(int argc, char **argv)
 		fm_stdout_raw();
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
-	p.is_local = !strchr(args.operands[0], ':') || args.operands[0][0] == '/' || args.operands[0][0] == '.';
-	if (p.is_local && !strchr(args.operands[0], '/') && (stat(args.operands[0], &st) < 0 || !S_ISDIR(st.st_mode)))
-		return fm_usage(&args, "\"%.200s\" names no store, as NODE:STORE does, and no directory here; \"fmove df\" lists the stores",
+	p.is_local = !strchr(args.operands[0], ':') || args.operands[0][0] == '/' ||
+		     args.operands[0][0] == '.';
+	if (p.is_local && !strchr(args.operands[0], '/') &&
+	    (stat(args.operands[0], &st) < 0 || !S_ISDIR(st.st_mode)))
+		return fm_usage(&args,
+				"\"%.200s\" names no store, as NODE:STORE does, and no directory "
+				"here; \"fmove df\" lists the stores",
 				args.operands[0]);
 	if (p.is_local)
 		return purge(args.operands[0], &p);
 	if (p.is_unfinished)
-		return fm_usage(&args, "what is unfinished in a store goes by itself after partial_keep; \"fmove ls --partial\" lists it");
+		return fm_usage(&args, "what is unfinished in a store goes by itself after "
+				       "partial_keep; \"fmove ls --partial\" lists it");
 	if (fm_name_parse(args.operands[0], &p.name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (p.name.path[0])
-		return fm_usage(&args, "\"%.200s\": what is kept aside is a store's; leave out the path", args.operands[0]);
+		return fm_usage(&args,
+				"\"%.200s\": what is kept aside is a store's; leave out the path",
+				args.operands[0]);
 	return purge(args.operands[0], &p);
 }

@@ -21,10 +21,11 @@
 #include "mover/base/err.h"
 
 const struct fm_opt fm_opts_put[] = {
-	{ "verify", 0, FM_TRANSFER_VERIFY, "readback",
-	  "each chunk is read back from the far disk as soon as it is written, and compared", "readback" },
+	{"verify", 0, FM_TRANSFER_VERIFY, "readback",
+	 "each chunk is read back from the far disk as soon as it is written, and compared",
+	 "readback"},
 	FM_TRANSFER_OPTS,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 #define DETACHED_LOOK_MS 3000
@@ -68,8 +69,11 @@ static int source_prepare(struct source *s, bool is_recursive, struct fm_err *er
 		return fm_err_sys(err, -errno, "%s", s->label);
 	s->st = st;
 	if (S_ISDIR(st.st_mode))
-		return is_recursive ? 0 :
-				      fm_err_set(err, -EISDIR, "%s is a directory; -r sends it with all that is in it", s->label);
+		return is_recursive
+			       ? 0
+			       : fm_err_set(err, -EISDIR,
+					    "%s is a directory; -r sends it with all that is in it",
+					    s->label);
 	if (can_hand_over(s->fd, &st))
 		return 0;
 	/* which reads the device as long as this process lives */
@@ -114,7 +118,8 @@ static int target_in_dir(const char *src, struct fm_name *target, struct fm_err 
 	path[len] = '\0';
 	last = fm_name_last(path);
 	if (!*last || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
-		return fm_err_set(err, -EINVAL, "%s has no name of its own: say NODE:STORE/PATH/NAME", src);
+		return fm_err_set(err, -EINVAL,
+				  "%s has no name of its own: say NODE:STORE/PATH/NAME", src);
 	return fm_name_append(target, last, err);
 }
 
@@ -156,11 +161,11 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 }
 
 /*
- * What is under the name that the file will get, which is another one in a directory. 1: there is something. A dry run
- * hears of an error; what is wrong otherwise, sending it will say.
+ * What is under the name that the file will get, which is another one in a directory. 1: there is
+ * something. A dry run hears of an error; what is wrong otherwise, sending it will say.
  */
-static int look_there(struct fm_transfer *t, const struct source *s, struct fm_name *target, struct fmove_entry *there,
-		      struct fm_outcome *one)
+static int look_there(struct fm_transfer *t, const struct source *s, struct fm_name *target,
+		      struct fmove_entry *there, struct fm_outcome *one)
 {
 	struct fmove_name parts = fm_name_parts(target);
 	struct fmove_error why;
@@ -168,30 +173,39 @@ static int look_there(struct fm_transfer *t, const struct source *s, struct fm_n
 
 	fmove_set_timeout(t->conn, t->opts.timeout_ms);
 	ret = fmove_stat(t->conn, &parts, there, &why);
-	if (ret == 0 && there->type == FMOVE_DIRECTORY && target_in_dir(s->label, target, &one->err) == 0) {
+	if (ret == 0 && there->type == FMOVE_DIRECTORY &&
+	    target_in_dir(s->label, target, &one->err) == 0) {
 		parts = fm_name_parts(target);
 		ret = fmove_stat(t->conn, &parts, there, &why);
 	}
 	if (ret == 0)
 		return 1;
-	return ret == -ENOENT || !t->dir.tree.is_dry_run ? 0 : fm_transfer_fail(one, s->label, &why);
+	return ret == -ENOENT || !t->dir.tree.is_dry_run ? 0
+							 : fm_transfer_fail(one, s->label, &why);
 }
 
-/* A dry run is refused as the run itself would be; that the store may allow it by itself only the run finds out. */
-static int check_there(const struct fm_transfer *t, const char *label, const struct fmove_entry *there, struct fm_err *err)
+/* A dry run is refused as the run itself would be; that the store may allow it by itself only the
+ * run finds out. */
+static int check_there(const struct fm_transfer *t, const char *label,
+		       const struct fmove_entry *there, struct fm_err *err)
 {
 	if (!t->dir.tree.is_dry_run)
 		return 0;
 	if (there->type == FMOVE_DIRECTORY)
-		return fm_err_set(err, -EISDIR, "%s: a directory is there, which a file does not replace", label);
+		return fm_err_set(err, -EISDIR,
+				  "%s: a directory is there, which a file does not replace", label);
 	if (!t->opts.may_replace)
-		return fm_err_set(err, -EEXIST, "%s: a file is there; it is replaced only if asked for (--force), or if its "
-				  "store is configured so", label);
+		return fm_err_set(err, -EEXIST,
+				  "%s: a file is there; it is replaced only if asked for "
+				  "(--force), or if its "
+				  "store is configured so",
+				  label);
 	return 0;
 }
 
 /* With --update or --dry-run: 1: a file that is not to be sent. */
-static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target, struct fm_outcome *one)
+static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target,
+		     struct fm_outcome *one)
 {
 	struct fmove_entry file = fm_dir_entry(&s->st), there;
 	struct fm_name at = *target;
@@ -255,7 +269,8 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, const struc
 	if (t->opts.tree)
 		fm_dir_name(t, one);
 	if (t->is_detached)
-		ret = fmove_put_store_detached(t->conn, &own_parts, &parts, &t->opts, one->job, &why);
+		ret = fmove_put_store_detached(t->conn, &own_parts, &parts, &t->opts, one->job,
+					       &why);
 	else
 		ret = fmove_put_store(t->conn, &own_parts, &parts, &t->opts, &one->result, &why);
 	fm_transfer_end(t);
@@ -275,8 +290,10 @@ static int explain(const struct fm_transfer *t, const char *src, struct fm_err *
 
 	if (err->code == -ENOENT && t->node[0] && fm_name_parse(src, &name, &why) == 0)
 		return fm_err_set(err, -ENOENT,
-				  "%s: there is no such file, and %s is another node (this is %s): put it from there, "
-				  "or get it first", src, name.node, t->node);
+				  "%s: there is no such file, and %s is another node (this is %s): "
+				  "put it from there, "
+				  "or get it first",
+				  src, name.node, t->node);
 	return err->code;
 }
 
@@ -322,7 +339,8 @@ static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_e
 		ret = fm_transfer_stat(t, dest, &entry, &why);
 	if (ret == 0)
 		dest->is_dir = entry.type == FMOVE_DIRECTORY;
-	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) || fm_is_interrupted())
+	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) ||
+		 fm_is_interrupted())
 		return fm_transfer_error(err, &why);
 	/* Whatever else is wrong with it, it is no directory that could be seen. */
 	return 0;
@@ -365,7 +383,8 @@ static int count_dests(struct fm_transfer *t, const struct fm_args *args, struct
 	struct fm_err why;
 	int count = 1;
 
-	for (int i = args->count - 2; i > 0 && fm_name_parse(args->operands[i], &name, &why) == 0; i--) {
+	for (int i = args->count - 2; i > 0 && fm_name_parse(args->operands[i], &name, &why) == 0;
+	     i--) {
 		int is_own = fm_transfer_is_own(t, args->operands[i], &name, err);
 
 		if (is_own != 0)
@@ -375,8 +394,8 @@ static int count_dests(struct fm_transfer *t, const struct fm_args *args, struct
 	return count;
 }
 
-static int put_one_to_several(struct fm_transfer *t, const char *src, const struct fm_name *dests, struct fm_name *targets,
-			      unsigned count)
+static int put_one_to_several(struct fm_transfer *t, const char *src, const struct fm_name *dests,
+			      struct fm_name *targets, unsigned count)
 {
 	struct fm_name own;
 	struct fm_err err;
@@ -392,7 +411,8 @@ static int put_one_to_several(struct fm_transfer *t, const char *src, const stru
 	return fm_several_put(t, src, is_own ? &own : NULL, targets, count);
 }
 
-static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args, struct fm_name *dests, unsigned count)
+static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args,
+			       struct fm_name *dests, unsigned count)
 {
 	int sources = args->count - (int)count;
 	struct fm_err err;
@@ -403,14 +423,18 @@ static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args
 		if (sources > 1 || !t->dir.is_recursive)
 			ret = dest_resolve(t, &dests[i], &err);
 		if (ret == 0 && sources > 1 && !dests[i].is_dir)
-			ret = fm_err_set(&err, -ENOTDIR, "several sources go into a directory: \"%.200s\" is none; end it with / to make it one",
+			ret = fm_err_set(&err, -ENOTDIR,
+					 "several sources go into a directory: \"%.200s\" is none; "
+					 "end it with / to make it one",
 					 args->operands[sources + (int)i]);
 	}
 	for (int i = 0; i < sources; i++) {
-		int status = ret < 0 ? fm_several_none(t, args->operands[i], dests, count, &err) :
-				       put_one_to_several(t, args->operands[i], dests, dests + count, count);
+		int status = ret < 0 ? fm_several_none(t, args->operands[i], dests, count, &err)
+				     : put_one_to_several(t, args->operands[i], dests,
+							  dests + count, count);
 
-		if (i + 1 == sources || (ret == 0 && status != FM_EXIT_CANCELLED && status != FM_EXIT_UNREACHABLE))
+		if (i + 1 == sources ||
+		    (ret == 0 && status != FM_EXIT_CANCELLED && status != FM_EXIT_UNREACHABLE))
 			continue;
 		/* The others would fare no better. */
 		fm_say("put: %d more not tried", sources - i - 1);
@@ -426,14 +450,19 @@ static int put_to_several(struct fm_transfer *t, struct fm_args *args, unsigned 
 	struct fm_err err;
 
 	if (t->is_detached)
-		return fm_usage(args, "--detach takes one destination: \"%s\" is another node's too", names[0]);
+		return fm_usage(args,
+				"--detach takes one destination: \"%s\" is another node's too",
+				names[0]);
 	if (count > FM_SEVERAL_MAX)
-		return fm_usage(args, "%u destinations: no more than %d at once", count, FM_SEVERAL_MAX);
-	dests = calloc(2 * (size_t)count, sizeof(*dests));	/* as asked for; as they are for one source */
+		return fm_usage(args, "%u destinations: no more than %d at once", count,
+				FM_SEVERAL_MAX);
+	/* as asked for; as they are for one source */
+	dests = calloc(2 * (size_t)count, sizeof(*dests));
 	if (!dests)
 		return fm_usage(args, "no memory for %u destinations", count);
 	for (unsigned i = 0; i < count; i++)
-		(void)fm_name_parse(names[i], &dests[i], &err);		/* it could be parsed before */
+		/* it could be parsed before */
+		(void)fm_name_parse(names[i], &dests[i], &err);
 	fm_outcomes_begin(&t->outcomes);
 	put_all_to_several(t, args, dests, count);
 	free(dests);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_resume - fmove resume [--file FILE] JOB...: a job on a file of ours is handed that file again, opened here with our
- * rights; one that needs a command of ours gets one, in the background.
+ * cmd_resume - fmove resume [--file FILE] JOB...: a job on a file of ours is handed that file
+ * again, opened here with our rights; one that needs a command of ours gets one, in the background.
  */
 #include "client/cli/ask.h"
 
@@ -39,15 +39,17 @@ static int fail(struct fmove_error *why, const struct fm_err *err)
 /* One that only waits still has it. */
 static bool needs_file(const struct fmove_job *j)
 {
-	return !j->local_store[0] && j->state != FMOVE_JOB_WAITING && j->state != FMOVE_JOB_QUEUED &&
-	       j->state != FMOVE_JOB_RUNNING && j->state != FMOVE_JOB_DONE;
+	return !j->local_store[0] && j->state != FMOVE_JOB_WAITING &&
+	       j->state != FMOVE_JOB_QUEUED && j->state != FMOVE_JOB_RUNNING &&
+	       j->state != FMOVE_JOB_DONE;
 }
 
 static int refuse_file(const struct fmove_job *j, struct fmove_error *why)
 {
 	struct fm_err err;
 
-	(void)fm_err_set(&err, -EINVAL, "%s: leave out --file", j->local_store[0] ? "it is between two stores" : "it needs no file");
+	(void)fm_err_set(&err, -EINVAL, "%s: leave out --file",
+			 j->local_store[0] ? "it is between two stores" : "it needs no file");
 	return fail(why, &err);
 }
 
@@ -58,7 +60,8 @@ static int open_file(const struct fmove_job *j, const char *other, struct fmove_
 	int fd;
 
 	if (!path[0]) {
-		(void)fm_err_set(&err, -EINVAL, "the path of its file was never said; say it with --file FILE");
+		(void)fm_err_set(&err, -EINVAL,
+				 "the path of its file was never said; say it with --file FILE");
 		return fail(why, &err);
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -76,20 +79,30 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 	fm_transfer_init(t, "resume");
 	t->conn = c;
 	t->is_detached = true;
-	t->opts = (struct fmove_options){ .transport = j->transport, .durability = j->durability, .may_replace = j->may_replace,
-					  .rate_bytes = j->rate_bytes, .timeout_ms = j->timeout_ms, .retry_ms = j->retry_ms,
-					  .priority = j->priority, .is_readback = j->is_readback,
-					  .accepts_corrupt = j->accepts_corrupt, .again = j->id };
+	t->opts = (struct fmove_options){.transport = j->transport,
+					 .durability = j->durability,
+					 .may_replace = j->may_replace,
+					 .rate_bytes = j->rate_bytes,
+					 .timeout_ms = j->timeout_ms,
+					 .retry_ms = j->retry_ms,
+					 .priority = j->priority,
+					 .is_readback = j->is_readback,
+					 .accepts_corrupt = j->accepts_corrupt,
+					 .again = j->id};
 	t->dir.replaces = t->is_forced = j->may_replace;	/* whichever of them it was */
-	t->dir.tree = (struct fmove_tree_options){ .is_update = j->is_update, .has_checksums = j->has_checksums, .is_delete = j->is_delete,
-						   .is_dry_run = j->is_dry_run };
+	t->dir.tree = (struct fmove_tree_options){.is_update = j->is_update,
+						  .has_checksums = j->has_checksums,
+						  .is_delete = j->is_delete,
+						  .is_dry_run = j->is_dry_run};
 	for (unsigned i = 0; i < j->excludes_count; i++)
 		t->dir.excludes[i] = j->excludes[i];
 	t->dir.tree.excludes = j->excludes_count > 0 ? t->dir.excludes : NULL;
 }
 
-/* The job looks at what has the name of its file already; not for long, but if its peer cannot be reached. */
-static int look(struct fmove *c, const struct fmove_job *j, const char *path, struct fmove_error *why)
+/* The job looks at what has the name of its file already; not for long, but if its peer cannot be
+ * reached. */
+static int look(struct fmove *c, const struct fmove_job *j, const char *path,
+		struct fmove_error *why)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
 	static struct fmove_job now;	/* large */
@@ -105,7 +118,8 @@ static int look(struct fmove *c, const struct fmove_job *j, const char *path, st
 		if (ret < 0 || now.state == FMOVE_JOB_DONE || now.state == FMOVE_JOB_WAITING)
 			return ret;
 		if (now.state == FMOVE_JOB_FAILED || now.state == FMOVE_JOB_CANCELLED) {
-			(void)fm_err_set(&err, now.state == FMOVE_JOB_FAILED ? -EEXIST : -ECANCELED, "%s: %s", path, now.text);
+			(void)fm_err_set(&err, now.state == FMOVE_JOB_FAILED ? -EEXIST : -ECANCELED,
+					 "%s: %s", path, now.text);
 			return fail(why, &err);
 		}
 		(void)nanosleep(&pause, NULL);
@@ -114,7 +128,8 @@ static int look(struct fmove *c, const struct fmove_job *j, const char *path, st
 }
 
 /* The same as that command, as the same job. */
-static int attend(struct fmove *c, const struct fmove_job *j, const char *path, struct fmove_error *why)
+static int attend(struct fmove *c, const struct fmove_job *j, const char *path,
+		  struct fmove_error *why)
 {
 	static char target[FM_DIR_DST_MAX];
 	struct fm_outcome one = { .source = path, .target = path };
@@ -122,7 +137,8 @@ static int attend(struct fmove *c, const struct fmove_job *j, const char *path, 
 	struct fm_name name = { .is_dir = false };
 	int ret;
 
-	(void)snprintf(name.node, sizeof(name.node), "%.*s", FM_NAME_PART_MAX, j->node);	/* no name has more */
+	/* no name has more */
+	(void)snprintf(name.node, sizeof(name.node), "%.*s", FM_NAME_PART_MAX, j->node);
 	(void)snprintf(name.store, sizeof(name.store), "%.*s", FM_NAME_PART_MAX, j->store);
 	(void)snprintf(name.path, sizeof(name.path), "%s", j->path);
 	transfer_of(j, c, &t);
@@ -135,8 +151,11 @@ static int attend(struct fmove *c, const struct fmove_job *j, const char *path, 
 	if (ret == -EEXIST && !j->is_put && !j->is_tree)
 		return look(c, j, path, why);
 	if (ret == -EEXIST && !j->is_put)
-		(void)fm_err_wrap(&one.err, "if %s is what this job made, whose command ended right behind that, end it with fmove cancel %s; "
-				  "else move it away first", path, j->id);
+		(void)fm_err_wrap(&one.err,
+				  "if %s is what this job made, whose command ended right behind "
+				  "that, end it with fmove cancel %s; "
+				  "else move it away first",
+				  path, j->id);
 	return ret < 0 ? fail(why, &one.err) : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_stage - fmove stage [NODE:]STORE/PATH: a directory of another node, or of a store of this one,
- * is in this node's cache, and held.
+ * cmd_stage - fmove stage [NODE:]STORE/PATH: a directory of another node, or of a store of this
+ * one, is in this node's cache, and held.
  */
 #include "client/cli/ask.h"
 
@@ -19,11 +19,12 @@
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID };
 
 const struct fm_opt fm_opts_stage[] = {
-	{ "as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL },
-	{ "pin", 0, OPT_PIN, NULL, "it stays until fmove unpin", NULL },
-	{ "hold-pid", 0, OPT_PID, "PID", "it stays as long as this process (that which runs fmove)", NULL },
+	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
+	{"pin", 0, OPT_PIN, NULL, "it stays until fmove unpin", NULL},
+	{"hold-pid", 0, OPT_PID, "PID", "it stays as long as this process (that which runs fmove)",
+	 NULL},
 	FM_ASK_JSON,
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 #define JSON_MAX (128u << 10)
@@ -90,13 +91,15 @@ static pid_t parent_of(pid_t pid)
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Whether one was forked by the other and runs the same still: a subshell, which ends when we do. */
+/* Whether one was forked by the other and runs the same still: a subshell, which ends when we
+ * do. */
 static bool is_copy(pid_t pid, pid_t parent)
 {
 	char a[4096], b[4096];
 	size_t len = read_proc(pid, "cmdline", a, sizeof(a));
 
-	return len > 0 && read_proc(parent, "cmdline", b, sizeof(b)) == len && memcmp(a, b, len) == 0;
+	return len > 0 && read_proc(parent, "cmdline", b, sizeof(b)) == len &&
+	       memcmp(a, b, len) == 0;
 }
 
 static bool is_ours(pid_t pid)
@@ -109,8 +112,9 @@ static bool is_ours(pid_t pid)
 }
 
 /*
- * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe; of a subshell it
- * is the shell. One of another user (sudo) cannot: then it is there for the grace, and that is said.
+ * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe; of a subshell
+ * it is the shell. One of another user (sudo) cannot: then it is there for the grace, and that is
+ * said.
  */
 static pid_t parent(void)
 {
@@ -122,8 +126,10 @@ static pid_t parent(void)
 	}
 	if (is_ours(pid))
 		return pid;
-	fm_say("process %d, which runs this, is another user's: the copy stays for staging.grace only; "
-	       "--hold-pid names one of yours", (int)pid);
+	fm_say("process %d, which runs this, is another user's: the copy stays for staging.grace "
+	       "only; "
+	       "--hold-pid names one of yours",
+	       (int)pid);
 	return 0;
 }
 
@@ -264,7 +270,8 @@ int fm_cmd_stage(int argc, char **argv)
 		if (key == OPT_AS)
 			s.opts.name = args.value;
 		if (key == OPT_PID && parse_pid(args.value, &s.opts.pid) < 0)
-			return fm_usage(&args, "--hold-pid %s: not the number of a process", args.value);
+			return fm_usage(&args, "--hold-pid %s: not the number of a process",
+					args.value);
 	}
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
@@ -273,15 +280,21 @@ int fm_cmd_stage(int argc, char **argv)
 	if (s.command && s.is_json)
 		return fm_usage(&args, "--json: standard output is the command's");
 	if (args.operands[0][0] == '/' || args.operands[0][0] == '.')
-		return fm_usage(&args, "%s: what is staged is named NODE:STORE/PATH; a store in fmove.conf of the "
-				"node that has it declares it: stores = ( { name = \"NAME\"; directory = "
-				"\"...\"; } );", args.operands[0]);
+		return fm_usage(
+			&args,
+			"%s: what is staged is named NODE:STORE/PATH; a store in fmove.conf of the "
+			"node that has it declares it: stores = ( { name = \"NAME\"; directory = "
+			"\"...\"; } );",
+			args.operands[0]);
 	has_node = strchr(args.operands[0], ':');
 	if (has_node && fm_name_parse(args.operands[0], &s.source, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (has_node && !s.source.path[0] && !s.opts.name)
-		return fm_usage(&args, "%s names a whole store: name a directory in it, or the dataset with --as; "
-				"\"fmove df %s\" lists the stores", args.operands[0], s.source.node);
+		return fm_usage(
+			&args,
+			"%s names a whole store: name a directory in it, or the dataset with --as; "
+			"\"fmove df %s\" lists the stores",
+			args.operands[0], s.source.node);
 	if (s.opts.pid == 0)
 		s.opts.pid = s.command ? getpid() : parent();
 	if (isatty(STDERR_FILENO)) {

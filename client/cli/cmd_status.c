@@ -41,7 +41,8 @@ static const struct fm_json *find(const struct fm_json *array, const char *key_a
 	for (size_t i = 0; i < fm_json_count(array); i++) {
 		const struct fm_json *at = fm_json_at(array, i);
 
-		if (strcmp(fm_field_text(at, key_a), a) == 0 && strcmp(fm_field_text(at, key_b), b) == 0)
+		if (strcmp(fm_field_text(at, key_a), a) == 0 &&
+		    strcmp(fm_field_text(at, key_b), b) == 0)
 			return at;
 	}
 	return NULL;
@@ -57,19 +58,21 @@ static void print_node(const struct fm_json *s)
 	const char *io = "";
 
 	(void)fm_json_text(fm_json_at(lanes, 0), &io);	/* "" if there is no lane */
-	(void)printf("node    %s, fmove %s, up %s\n", fm_field_text(s, "node"), fm_field_text(s, "version"),
+	(void)printf("node    %s, fmove %s, up %s\n", fm_field_text(s, "node"),
+		     fm_field_text(s, "version"),
 		     fm_show_time(fm_field_u64(s, "uptime_ms") / 1000, up));
 	(void)printf("lanes   %zu, %s\n", fm_json_count(lanes), io);
 	if (*fm_field_text(s, "chosen"))	/* an older daemon does not say */
 		(void)printf("chosen  %s\n", fm_field_text(s, "chosen"));
 	(void)printf("memory  %s, %" PRIu64 " of %" PRIu64 " slabs free\n",
-		     fm_show_bytes(fm_field_u64(s, "arena_bytes"), arena), fm_field_u64(s, "slabs_free"),
-		     fm_field_u64(s, "slabs"));
+		     fm_show_bytes(fm_field_u64(s, "arena_bytes"), arena),
+		     fm_field_u64(s, "slabs_free"), fm_field_u64(s, "slabs"));
 	(void)printf("RDMA    %s\n", fm_field_text(s, "rdma"));
 	(void)printf("TCP     %s\n", fm_field_text(s, "tcp"));
 	(void)printf("stores ");
 	for (size_t i = 0; i < fm_json_count(stores); i++)
-		(void)printf("%s %s%s", i > 0 ? "," : "", fm_field_text(fm_json_at(stores, i), "name"),
+		(void)printf("%s %s%s", i > 0 ? "," : "",
+			     fm_field_text(fm_json_at(stores, i), "name"),
 			     fm_field_is(fm_json_at(stores, i), "durable") ? "" : " (memory)");
 	(void)printf("%s\n", fm_json_count(stores) == 0 ? " none" : "");
 }
@@ -96,16 +99,22 @@ static double rate(const struct fm_json *now, const struct fm_json *before, cons
 
 static void print_rail(const struct fm_json *rail, const struct fm_json *before, double seconds)
 {
-	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX], since[FM_SHOW_MAX];
+	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX],
+		since[FM_SHOW_MAX];
 
-	(void)printf("    %-4s %s %s -> %s, ", fm_field_text(rail, "kind"), fm_field_text(rail, "device"), fm_field_text(rail, "local"),
+	(void)printf("    %-4s %s %s -> %s, ", fm_field_text(rail, "kind"),
+		     fm_field_text(rail, "device"), fm_field_text(rail, "local"),
 		     fm_field_text(rail, "remote"));
 	if (*fm_field_text(rail, "error")) {
-		(void)printf("down for %s: %s\n", fm_show_time(fm_field_u64(rail, "down_ms") / 1000, since), fm_field_text(rail, "error"));
+		(void)printf("down for %s: %s\n",
+			     fm_show_time(fm_field_u64(rail, "down_ms") / 1000, since),
+			     fm_field_text(rail, "error"));
 		return;
 	}
-	(void)printf("%s, %" PRIu64 " connection%s, %s", fm_field_is(rail, "up") ? "up" : "down", fm_field_u64(rail, "connections"),
-		     fm_field_u64(rail, "connections") == 1 ? "" : "s", fm_field_text(rail, "encryption"));
+	(void)printf("%s, %" PRIu64 " connection%s, %s", fm_field_is(rail, "up") ? "up" : "down",
+		     fm_field_u64(rail, "connections"),
+		     fm_field_u64(rail, "connections") == 1 ? "" : "s",
+		     fm_field_text(rail, "encryption"));
 	if (fm_field_u64(rail, "speed_mbps") > 0)
 		(void)printf(", %" PRIu64 " Mb/s", fm_field_u64(rail, "speed_mbps"));
 	if (fm_field_u64(rail, "mtu") > 0)
@@ -121,8 +130,8 @@ static void print_rail(const struct fm_json *rail, const struct fm_json *before,
 static void print_session(const struct fm_json *session)
 {
 	if (*fm_field_text(session, "local"))
-		(void)printf("    session %s %s -> %s\n", fm_field_text(session, "device"), fm_field_text(session, "local"),
-			     fm_field_text(session, "remote"));
+		(void)printf("    session %s %s -> %s\n", fm_field_text(session, "device"),
+			     fm_field_text(session, "local"), fm_field_text(session, "remote"));
 	else
 		(void)printf("    session without a connection just now\n");
 }
@@ -136,9 +145,10 @@ static void print_peer(const struct fm_json *peer, const struct fm_json *before,
 	(void)printf("  %s", fm_field_text(peer, "name"));
 	if (*fm_field_text(peer, "address"))
 		(void)printf(" at %s", fm_field_text(peer, "address"));
-	(void)printf(
-		": %s for %s%s%s\n", fm_field_is(peer, "connected") ? "connected" : "not connected",
-		fm_show_time(fm_field_u64(peer, "since_ms") / 1000, since), *error ? "; " : "", error);
+	(void)printf(": %s for %s%s%s\n",
+		     fm_field_is(peer, "connected") ? "connected" : "not connected",
+		     fm_show_time(fm_field_u64(peer, "since_ms") / 1000, since), *error ? "; " : "",
+		     error);
 	if (fm_field_is(peer, "connected"))
 		print_session(fm_json_get(peer, "session"));
 	for (size_t i = 0; i < fm_json_count(rails); i++) {
@@ -159,8 +169,9 @@ static void print_job(const struct fm_json *job)
 
 	/* "" if it is missing */
 	(void)fm_json_name(fm_json_get(job, "path"), path, sizeof(path), &len);
-	(void)printf("  %s %s:%s/%s%s, %s, %s", fm_field_text(job, "op"), fm_field_text(job, "peer"),
-		     fm_field_text(job, "store"), fm_show(path, len, shown, sizeof(shown)),
+	(void)printf("  %s %s:%s/%s%s, %s, %s", fm_field_text(job, "op"),
+		     fm_field_text(job, "peer"), fm_field_text(job, "store"),
+		     fm_show(path, len, shown, sizeof(shown)),
 		     fm_field_is(job, "ours") ? "" : " (for the peer)", fm_field_text(job, "state"),
 		     fm_show_bytes(fm_field_u64(job, "bytes"), bytes));
 	if (fm_json_u64(fm_json_get(job, "size"), &total) == 0)
@@ -182,8 +193,9 @@ static void print_all(struct fmove *c, const struct look *now, const struct look
 		const struct fm_json *peer = fm_json_at(peers, i);
 
 		print_peer(peer,
-			   find(fm_json_get(before->json, "peers"), "name", fm_field_text(peer, "name"),
-				"address", fm_field_text(peer, "address")),
+			   find(fm_json_get(before->json, "peers"), "name",
+				fm_field_text(peer, "name"), "address",
+				fm_field_text(peer, "address")),
 			   seconds);
 	}
 	(void)printf("transfers%s\n", fm_json_count(jobs) == 0 ? "  none" : "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_verify - fmove verify NODE:STORE/PATH: what is stored there is read again, and compared with what was kept when
- * it came. What is wrong is printed as it is found.
+ * cmd_verify - fmove verify NODE:STORE/PATH: what is stored there is read again, and compared with
+ * what was kept when it came. What is wrong is printed as it is found.
  */
 #include "client/cli/ask.h"
 
@@ -45,8 +45,9 @@ static uint64_t now_ns(void)
 
 /* ---- what is found ---- */
 
-static const char *const kinds[] = { [FMOVE_CORRUPT] = "corrupt", [FMOVE_UNREADABLE] = "unreadable", [FMOVE_CHANGED] = "changed",
-				     [FMOVE_MISSING] = "missing", [FMOVE_SWAPPED] = "swapped", [FMOVE_FINDING_OTHER] = "other" };
+static const char *const kinds[] = {[FMOVE_CORRUPT] = "corrupt", [FMOVE_UNREADABLE] = "unreadable",
+				    [FMOVE_CHANGED] = "changed", [FMOVE_MISSING] = "missing",
+				    [FMOVE_SWAPPED] = "swapped", [FMOVE_FINDING_OTHER] = "other"};
 
 static void print_finding_json(const struct verifying *v, const struct fmove_finding *f)
 {
@@ -76,7 +77,9 @@ static void print_finding_text(const struct fmove_finding *f)
 	if (f->kind != FMOVE_MISSING)
 		(void)printf(" at byte %s", fm_show_count(f->offset, offset));
 	if (f->length > 0)
-		(void)printf(", %s%s bytes", f->kind == FMOVE_CORRUPT || f->kind == FMOVE_CHANGED ? "somewhere in " : "",
+		(void)printf(", %s%s bytes",
+			     f->kind == FMOVE_CORRUPT || f->kind == FMOVE_CHANGED ? "somewhere in "
+										  : "",
 			     fm_show_count(f->length, length));
 	(void)printf("\n");
 	(void)fflush(stdout);		/* fm_stdout_end() looks for errors */
@@ -97,7 +100,10 @@ static void print_finding(void *ctx, const struct fmove_finding *f)
 static void show_progress(void *ctx, const struct fmove_verified *so_far)
 {
 	struct verifying *v = ctx;
-	struct fmove_progress p = { .state = "reading", .size = UINT64_MAX, .bytes = so_far->bytes, .files = so_far->files };
+	struct fmove_progress p = {.state = "reading",
+				   .size = UINT64_MAX,
+				   .bytes = so_far->bytes,
+				   .files = so_far->files};
 
 	fm_progress_show(&v->progress, &p);
 }
@@ -121,20 +127,23 @@ static void show_rest(const struct fmove_verified *r, char *out, size_t cap)
 
 static bool has_findings(const struct fmove_verified *r)
 {
-	return r->corrupt > 0 || r->unreadable > 0 || r->changed > 0 || r->missing > 0 || r->swapped > 0 || r->other > 0;
+	return r->corrupt > 0 || r->unreadable > 0 || r->changed > 0 || r->missing > 0 ||
+	       r->swapped > 0 || r->other > 0;
 }
 
 /* "2 corrupt, 1 missing" */
 static void show_found(const struct fmove_verified *r, char *out, size_t cap)
 {
-	const uint64_t counts[] = { [FMOVE_CORRUPT] = r->corrupt, [FMOVE_UNREADABLE] = r->unreadable, [FMOVE_CHANGED] = r->changed,
-				    [FMOVE_MISSING] = r->missing, [FMOVE_SWAPPED] = r->swapped, [FMOVE_FINDING_OTHER] = r->other };
+	const uint64_t counts[] = {[FMOVE_CORRUPT] = r->corrupt, [FMOVE_UNREADABLE] = r->unreadable,
+				   [FMOVE_CHANGED] = r->changed, [FMOVE_MISSING] = r->missing,
+				   [FMOVE_SWAPPED] = r->swapped, [FMOVE_FINDING_OTHER] = r->other};
 	char n[FM_SHOW_MAX];
 	int len = 0;
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (counts[i] > 0)
-			len += snprintf(out + len, cap - (size_t)len, "%s%s %s", len > 0 ? ", " : "", fm_show_count(counts[i], n), kinds[i]);
+			len += snprintf(out + len, cap - (size_t)len, "%s%s %s",
+					len > 0 ? ", " : "", fm_show_count(counts[i], n), kinds[i]);
 }
 
 /* Nothing to compare with is not "well". */
@@ -147,18 +156,22 @@ static int status_of(const struct fmove_verified *r)
 
 static void say_end(const struct verifying *v, const struct fmove_verified *r)
 {
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[100], found[7 * FM_SHOW_MAX + 70] = "all as they came";
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[100],
+		found[7 * FM_SHOW_MAX + 70] = "all as they came";
 	double seconds = (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S;
 
 	show_rest(r, rest, sizeof(rest));
 	if (r->files > 0 && compared_of(r) == 0) {
-		fm_say("verify: %s: nothing could be compared: of %s file%s%s; digests are kept with what fmove brings, where the file "
-		       "system has extended attributes", v->name, fm_show_count(r->files, files), r->files == 1 ? "" : "s", rest);
+		fm_say("verify: %s: nothing could be compared: of %s file%s%s; digests are kept "
+		       "with what fmove brings, where the file "
+		       "system has extended attributes",
+		       v->name, fm_show_count(r->files, files), r->files == 1 ? "" : "s", rest);
 		return;
 	}
 	if (has_findings(r))
 		show_found(r, found, sizeof(found));
-	fm_say("verify: %s: %s file%s, %s read again in %.1f s: %s%s", v->name, fm_show_count(r->files, files), r->files == 1 ? "" : "s",
+	fm_say("verify: %s: %s file%s, %s read again in %.1f s: %s%s", v->name,
+	       fm_show_count(r->files, files), r->files == 1 ? "" : "s",
 	       fm_show_bytes(r->bytes, bytes), seconds, found, rest);
 }
 
@@ -183,9 +196,10 @@ static void json_end(const struct verifying *v, const struct fmove_verified *r, 
 
 static int verify(struct fmove *c, const struct fm_name *name, struct verifying *v)
 {
-	const struct fmove_verify_options opts = {
-		.finding = print_finding, .progress = show_progress, .ctx = v, .cancel_fd = fm_interrupt_fd()
-	};
+	const struct fmove_verify_options opts = {.finding = print_finding,
+						  .progress = show_progress,
+						  .ctx = v,
+						  .cancel_fd = fm_interrupt_fd()};
 	struct fmove_name parts = fm_name_parts(name);
 	struct fmove_verified result = { .files = 0 };
 	struct fmove_error why;

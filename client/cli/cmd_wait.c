@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_wait - fmove wait JOB...: until each has ended, shown as its put or get would have been, with the same exit status.
+ * cmd_wait - fmove wait JOB...: until each has ended, shown as its put or get would have been, with
+ * the same exit status.
  *
  * Ctrl-C ends the waiting; the jobs go on.
  */
@@ -16,19 +17,22 @@
 enum { OPT_QUIET = 1, OPT_JSON };
 
 const struct fm_opt fm_opts_wait[] = {
-	{ "quiet", 'q', OPT_QUIET, NULL, "no progress and no line at the end; errors are still said", NULL },
-	{ "json", 0, OPT_JSON, NULL, "the result as one JSON object on standard output", NULL },
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{"quiet", 'q', OPT_QUIET, NULL, "no progress and no line at the end; errors are still said",
+	 NULL},
+	{"json", 0, OPT_JSON, NULL, "the result as one JSON object on standard output", NULL},
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
 /* What put or get would have called them. */
-static void name_ends(const struct fmove_job *j, char near[static END_MAX], char far[static END_MAX])
+static void name_ends(const struct fmove_job *j, char near[static END_MAX],
+		      char far[static END_MAX])
 {
 	(void)snprintf(far, END_MAX, "%s:%s/%s", j->node, j->store, j->path);		/* fits */
 	if (j->local_store[0])
-		(void)snprintf(near, END_MAX, "%s:%s/%s", j->local_node, j->local_store, j->local_path);
+		(void)snprintf(near, END_MAX, "%s:%s/%s", j->local_node, j->local_store,
+			       j->local_path);
 	else
 		(void)snprintf(near, END_MAX, "%s", j->local_path[0] ? j->local_path : "-");
 }
@@ -41,7 +45,8 @@ static int wait_one(struct fm_transfer *t, const char *id)
 	struct fmove_job job;
 	int ret = fmove_find_job(t->conn, id, &job, &why);
 
-	(void)snprintf(one.job, sizeof(one.job), "%.*s", (int)sizeof(one.job) - 1, id);	/* an id has less */
+	/* an id has less */
+	(void)snprintf(one.job, sizeof(one.job), "%.*s", (int)sizeof(one.job) - 1, id);
 	if (ret == 0) {
 		name_ends(&job, near, far);
 		one.source = job.is_put ? near : far;
@@ -51,7 +56,10 @@ static int wait_one(struct fm_transfer *t, const char *id)
 		fm_transfer_end(t);
 	}
 	if (ret < 0 && fm_is_interrupted())
-		(void)fm_err_set(&one.err, -ECANCELED, "%s: no longer waited for; the job itself was not cancelled (fmove cancel does that)", id);
+		(void)fm_err_set(&one.err, -ECANCELED,
+				 "%s: no longer waited for; the job itself was not cancelled "
+				 "(fmove cancel does that)",
+				 id);
 	else if (ret < 0)
 		(void)fm_err_set(&one.err, why.code, "%s: %s", id, why.text);
 	fm_outcomes_add(&t->outcomes, &one);

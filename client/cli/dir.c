@@ -88,13 +88,17 @@ int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args)
 
 	dir->tree.excludes = dir->count > 0 ? dir->excludes : NULL;
 	if (dir->tree.is_delete && !dir->tree.is_update)
-		return fm_usage(args, "--delete needs --update: of what only the target has, it removes all");
+		return fm_usage(
+			args,
+			"--delete needs --update: of what only the target has, it removes all");
 	if (dir->replaces && dir->tree.is_update)
-		return fm_usage(args, "--replace and --update exclude each other: one removes what is there, the other merges into it");
+		return fm_usage(args, "--replace and --update exclude each other: one removes what "
+				      "is there, the other merges into it");
 	if (dir->is_recursive)
 		return 0;
 	option = needs_recursive(dir);
-	return option ? fm_usage(args, "%s needs --recursive (-r): it is about directories", option) : 0;
+	return option ? fm_usage(args, "%s needs --recursive (-r): it is about directories", option)
+		      : 0;
 }
 
 /* ---- both ways ---- */
@@ -131,7 +135,8 @@ void fm_dir_allow_descriptors(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);		/* as many as there were will do for most trees */
+	/* as many as there were will do for most trees */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void fm_dir_outcome(const struct fm_dir_args *dir, struct fm_outcome *one)
@@ -144,7 +149,8 @@ void fm_dir_outcome(const struct fm_dir_args *dir, struct fm_outcome *one)
 	}
 }
 
-static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_error *why, const char *label, struct fm_outcome *one)
+static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_error *why,
+			 const char *label, struct fm_outcome *one)
 {
 	fm_transfer_end(t);
 	fm_dir_outcome(&t->dir, one);
@@ -155,9 +161,12 @@ static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_erro
 
 int fm_dir_check_background(const struct fm_transfer *t, struct fm_err *err)
 {
-	return !t->is_detached || t->opts.retry_ms == 0 ? 0 :
-	       fm_err_set(err, -EINVAL, "a directory of yours that is left to the background is tried once: leave out --retry, and let "
-			  "fmove resume go on with it, or leave out --detach");
+	return !t->is_detached || t->opts.retry_ms == 0
+		       ? 0
+		       : fm_err_set(err, -EINVAL,
+				    "a directory of yours that is left to the background is tried "
+				    "once: leave out --retry, and let "
+				    "fmove resume go on with it, or leave out --detach");
 }
 
 /* ---- put ---- */
@@ -187,7 +196,8 @@ static int put_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	return transfer_over(t, ret, &why, put->label, one);
 }
 
-int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm_name *target, struct fm_outcome *one)
+int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm_name *target,
+	       struct fm_outcome *one)
 {
 	struct dir_put put = { fd, label, target };
 
@@ -201,7 +211,8 @@ int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm
 
 /* ---- get ---- */
 
-int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct fmove_entry *entry, struct fm_outcome *one)
+int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct fmove_entry *entry,
+		     struct fm_outcome *one)
 {
 	struct fmove_error why;
 
@@ -213,7 +224,8 @@ int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct
 }
 
 /* The path that dst means, without a slash at its end. */
-static int dst_resolve(const char *dst, const struct fm_name *source, char out[static FM_DIR_DST_MAX], struct fm_err *err)
+static int dst_resolve(const char *dst, const struct fm_name *source,
+		       char out[static FM_DIR_DST_MAX], struct fm_err *err)
 {
 	size_t len = strlen(dst);
 	const char *last = fm_name_last(dst), *name = fm_name_last(source->path);
@@ -222,10 +234,16 @@ static int dst_resolve(const char *dst, const struct fm_name *source, char out[s
 	if (len == 0)
 		return fm_err_set(err, -ENOENT, "the name of the target is empty");
 	if (len > FMOVE_PATH_MAX)
-		return fm_err_set(err, -ENAMETOOLONG, "the target's path of %zu bytes is longer than %d", len, FMOVE_PATH_MAX);
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "the target's path of %zu bytes is longer than %d", len,
+				  FMOVE_PATH_MAX);
 	if (is_into && !*name)
-		return fm_err_set(err, -EISDIR, "a whole store has no name of its own: say which directory to make of it");
-	(void)snprintf(out, FM_DIR_DST_MAX, "%s%s%s", dst, is_into && *last ? "/" : "", is_into ? name : "");	/* fits: twice the longest path */
+		return fm_err_set(
+			err, -EISDIR,
+			"a whole store has no name of its own: say which directory to make of it");
+	/* fits: twice the longest path */
+	(void)snprintf(out, FM_DIR_DST_MAX, "%s%s%s", dst, is_into && *last ? "/" : "",
+		       is_into ? name : "");
 	return 0;
 }
 
@@ -234,8 +252,10 @@ struct dir_get {
 	const char *path;
 };
 
-/* What is seen at once is said of the path as it was given; the library knows its last name only, and says the rest. */
-static int check_target(const struct fm_transfer *t, int parent, const char *path, struct fm_err *err)
+/* What is seen at once is said of the path as it was given; the library knows its last name only,
+ * and says the rest. */
+static int check_target(const struct fm_transfer *t, int parent, const char *path,
+			struct fm_err *err)
 {
 	const char *last = fm_name_last(path);
 	struct stat st;
@@ -243,11 +263,16 @@ static int check_target(const struct fm_transfer *t, int parent, const char *pat
 	if (fstatat(parent, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	if (S_ISLNK(st.st_mode))
-		return fm_part_refuse_link(parent, last, path, "a directory does not replace it: say where it leads, or remove it", err);
+		return fm_part_refuse_link(
+			parent, last, path,
+			"a directory does not replace it: say where it leads, or remove it", err);
 	if (!S_ISDIR(st.st_mode) || t->dir.replaces || t->dir.tree.is_update)
 		return 0;
-	return fm_err_set(err, -EEXIST, "directory %s exists; --update merges into it, --replace puts this one in its place, and a / at "
-			  "the end of the name puts it inside", path);
+	return fm_err_set(err, -EEXIST,
+			  "directory %s exists; --update merges into it, --replace puts this one "
+			  "in its place, and a / at "
+			  "the end of the name puts it inside",
+			  path);
 }
 
 static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
@@ -268,7 +293,8 @@ static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, one->source);
 	fm_dir_name(t, one);
-	ret = fmove_get_tree(t->conn, parent, fm_name_last(get->path), &parts, &t->opts, &t->dir.tree, &one->result, &why);
+	ret = fmove_get_tree(t->conn, parent, fm_name_last(get->path), &parts, &t->opts,
+			     &t->dir.tree, &one->result, &why);
 	(void)close(parent);	/* only read */
 	return transfer_over(t, ret, &why, one->source, one);
 }
@@ -279,19 +305,24 @@ static int get_later(struct fm_transfer *t, struct dir_get *get, struct fm_outco
 	struct stat st;
 
 	if (!t->dir.replaces && !t->dir.tree.is_update && lstat(get->path, &st) == 0)
-		return fm_err_set(&one->err, -EEXIST, "%s exists; --update merges into it, --replace puts this one in its place, and a / at the end "
-				  "of the name puts it inside", get->path);
+		return fm_err_set(&one->err, -EEXIST,
+				  "%s exists; --update merges into it, --replace puts this one in "
+				  "its place, and a / at the end "
+				  "of the name puts it inside",
+				  get->path);
 	return fm_background_run(t, get->path, true, get_now, get, one);
 }
 
-int fm_dir_get(struct fm_transfer *t, const struct fm_name *source, const char *dst, char path[static FM_DIR_DST_MAX],
-	       struct fm_outcome *one)
+int fm_dir_get(struct fm_transfer *t, const struct fm_name *source, const char *dst,
+	       char path[static FM_DIR_DST_MAX], struct fm_outcome *one)
 {
 	struct dir_get get = { source, path };
 	int ret = 0;
 
 	if (strcmp(dst, "-") == 0)
-		ret = fm_err_set(&one->err, -EISDIR, "%s is a directory, which cannot go to standard output", one->source);
+		ret = fm_err_set(&one->err, -EISDIR,
+				 "%s is a directory, which cannot go to standard output",
+				 one->source);
 	if (ret == 0)
 		ret = dst_resolve(dst, source, path, &one->err);
 	if (ret < 0)
@@ -304,7 +335,9 @@ int fm_dir_get(struct fm_transfer *t, const struct fm_name *source, const char *
 
 struct fmove_entry fm_dir_entry(const struct stat *st)
 {
-	struct fmove_entry e = { .type = S_ISREG(st->st_mode) ? FMOVE_FILE : S_ISDIR(st->st_mode) ? FMOVE_DIRECTORY : FMOVE_OTHER };
+	struct fmove_entry e = {.type = S_ISREG(st->st_mode)   ? FMOVE_FILE
+					: S_ISDIR(st->st_mode) ? FMOVE_DIRECTORY
+							       : FMOVE_OTHER};
 
 	e.size = (uint64_t)st->st_size;
 	e.mode = st->st_mode & 0777;
@@ -312,10 +345,12 @@ struct fmove_entry fm_dir_entry(const struct stat *st)
 	return e;
 }
 
-int fm_dir_file(const struct fm_dir_args *dir, const struct fmove_entry *file, const struct fmove_entry *there, struct fm_outcome *one)
+int fm_dir_file(const struct fm_dir_args *dir, const struct fmove_entry *file,
+		const struct fmove_entry *there, struct fm_outcome *one)
 {
-	bool is_same = dir->tree.is_update && !dir->tree.has_checksums && there && there->type == FMOVE_FILE &&
-		       there->size == file->size && there->mtime_ns == file->mtime_ns;
+	bool is_same = dir->tree.is_update && !dir->tree.has_checksums && there &&
+		       there->type == FMOVE_FILE && there->size == file->size &&
+		       there->mtime_ns == file->mtime_ns;
 
 	if (!is_same && !dir->tree.is_dry_run)
 		return 0;

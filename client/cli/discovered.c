@@ -32,7 +32,8 @@ static const char *subsystem_of(const struct fm_json *entries, size_t i)
 
 static char *address_of(const struct fm_json *entry, char out[static FM_DISCOVERED_ADDRESS_MAX])
 {
-	return fm_discovered_address(fm_field_text(entry, "address"), fm_field_text(entry, "port"), out, FM_DISCOVERED_ADDRESS_MAX);
+	return fm_discovered_address(fm_field_text(entry, "address"), fm_field_text(entry, "port"),
+				     out, FM_DISCOVERED_ADDRESS_MAX);
 }
 
 /* Whether the configuration takes that text for volumes.KEY. */
@@ -93,7 +94,8 @@ static const char *name_of(struct print *p, const char *subsystem)
 	name_from(subsystem, base);
 	strcpy(out, base);
 	for (unsigned n = 2; is_taken(p, out); n++)
-		(void)snprintf(out, NAME_ROOM, "%.*s-%u", (int)(NAME_ROOM - 5), base, n);	/* fits: at most 256 */
+		/* fits: at most 256 */
+		(void)snprintf(out, NAME_ROOM, "%.*s-%u", (int)(NAME_ROOM - 5), base, n);
 	p->count++;
 	return out;
 }
@@ -133,12 +135,14 @@ static size_t main_entry(const struct fm_json *entries, size_t first, bool *is_s
 }
 
 /* Whether an entry from..to-1 of the same subsystem has that address. */
-static bool is_there(const struct fm_json *entries, size_t from, size_t to, const char *subsystem, const char *address)
+static bool is_there(const struct fm_json *entries, size_t from, size_t to, const char *subsystem,
+		     const char *address)
 {
 	char other[FM_DISCOVERED_ADDRESS_MAX];
 
 	for (size_t i = from; i < to; i++)
-		if (strcmp(subsystem_of(entries, i), subsystem) == 0 && strcmp(address_of(fm_json_at(entries, i), other), address) == 0)
+		if (strcmp(subsystem_of(entries, i), subsystem) == 0 &&
+		    strcmp(address_of(fm_json_at(entries, i), other), address) == 0)
 			return true;
 	return false;
 }
@@ -155,7 +159,8 @@ static void print_paths(FILE *to, const struct fm_json *entries, size_t first, s
 		if (strcmp(subsystem_of(entries, i), subsystem) != 0)
 			continue;
 		address_of(fm_json_at(entries, i), text);
-		if (strcmp(text, chosen) == 0 || !is_value("address", text) || is_there(entries, first, i, subsystem, text))
+		if (strcmp(text, chosen) == 0 || !is_value("address", text) ||
+		    is_there(entries, first, i, subsystem, text))
 			continue;
 		(void)fprintf(to, "%s", count++ == 0 ? "\tpaths = [ " : ", ");
 		print_quoted(to, text);
@@ -193,8 +198,8 @@ static void print_volume(struct print *p, size_t first)
 	size_t main = main_entry(p->entries, first, &is_same);
 
 	entry = fm_json_at(p->entries, main);
-	fm_discovered_address(is_same ? fm_field_text(entry, "address") : p->dialled_host, fm_field_text(entry, "port"), address,
-			      sizeof(address));
+	fm_discovered_address(is_same ? fm_field_text(entry, "address") : p->dialled_host,
+			      fm_field_text(entry, "port"), address, sizeof(address));
 	if (!is_value("subsystem", subsystem) || !address[0] || !is_value("address", address)) {
 		print_left_out(p->to, "no configuration can name it", subsystem);
 		return;
@@ -211,7 +216,9 @@ static void print_volume(struct print *p, size_t first)
 	(void)fprintf(p->to, ";\n");
 	if (is_same)
 		print_paths(p->to, p->entries, first, main);
-	(void)fprintf(p->to, "\t#mount = \"/srv/%s\";\n\t#mode = \"exclusive\";\n\t#writer = \"NODE\";\n}", name);
+	(void)fprintf(p->to,
+		      "\t#mount = \"/srv/%s\";\n\t#mode = \"exclusive\";\n\t#writer = \"NODE\";\n}",
+		      name);
 }
 
 void fm_discovered_print(FILE *to, const struct fm_json *entries, const char *dialled_host)

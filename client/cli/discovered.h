@@ -16,9 +16,10 @@ struct fm_json;
 char *fm_discovered_address(const char *host, const char *port, char *out, size_t cap);
 
 /*
- * A volumes list with one element for each subsystem among the entries of the discovery answer (see fmove-nvmed's API),
- * its further addresses as paths. Where none is the address that was dialled, the dialled one is used, and a comment
- * says what was advertised: that may be an address of another network. What no configuration could hold is a comment.
+ * A volumes list with one element for each subsystem among the entries of the discovery answer (see
+ * fmove-nvmed's API), its further addresses as paths. Where none is the address that was dialled,
+ * the dialled one is used, and a comment says what was advertised: that may be an address of
+ * another network. What no configuration could hold is a comment.
  */
 void fm_discovered_print(FILE *to, const struct fm_json *entries, const char *dialled_host);
 

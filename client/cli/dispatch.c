@@ -21,10 +21,11 @@ static int unknown_verb(const char *group, const char *word)
 	names[n] = NULL;
 	nearest = fm_nearest(word, names);
 	if (nearest)
-		fm_say("%s%sunknown command \"%s\", did you mean \"%s\"? (fmove%s%s --help)", group, colon, word,
-		       nearest, gap, group);
+		fm_say("%s%sunknown command \"%s\", did you mean \"%s\"? (fmove%s%s --help)", group,
+		       colon, word, nearest, gap, group);
 	else
-		fm_say("%s%sunknown command \"%s\" (fmove%s%s --help)", group, colon, word, gap, group);
+		fm_say("%s%sunknown command \"%s\" (fmove%s%s --help)", group, colon, word, gap,
+		       group);
 	return FM_EXIT_USAGE;
 }
 
@@ -36,7 +37,8 @@ static int group_itself(const struct fm_cmd *cmd, int argc, char **argv)
 		return FM_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0) {
-		fm_say("%s: options come behind its command, not %s (fmove %s --help)", cmd->name, argv[1], cmd->name);
+		fm_say("%s: options come behind its command, not %s (fmove %s --help)", cmd->name,
+		       argv[1], cmd->name);
 		return FM_EXIT_USAGE;
 	}
 	fm_help_cmd(cmd);

@@ -100,7 +100,8 @@ void fm_interrupt_partial(int dir_fd, const char *name, const char *journal_name
 		assert(strlen(name) < sizeof(partial_name));
 		partial_dir = dir_fd;
 		(void)snprintf(partial_name, sizeof(partial_name), "%s", name);
-		(void)snprintf(partial_journal, sizeof(partial_journal), "%s", journal_name ? journal_name : "");
+		(void)snprintf(partial_journal, sizeof(partial_journal), "%s",
+			       journal_name ? journal_name : "");
 	}
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 }

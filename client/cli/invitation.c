@@ -28,8 +28,10 @@ static int print_for(const struct fm_config *cfg, struct fm_err *err)
 	fm_invite_print(&invite, token);
 	fm_address_others(&cfg->node, others, sizeof(others));
 	if (others[0])
-		fm_say("A node that does not reach %s takes another address of this one: %s", address, others);
-	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works once):",
+		fm_say("A node that does not reach %s takes another address of this one: %s",
+		       address, others);
+	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works "
+	       "once):",
 	       FM_INVITE_VALID_S / 60);
 	printf("fmove join %s %s\n", address, token);
 	return 0;

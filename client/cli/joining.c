@@ -15,7 +15,8 @@
 #include "mover/transport/net.h"
 
 #define DIAL_NS (10 * FM_NS_PER_S)
-#define NOTICE_NS (3 * FM_NS_PER_S)		/* a daemon that is busy may take so long to see a new invitation ... */
+/* a daemon that is busy may take so long to see a new invitation ... */
+#define NOTICE_NS (3 * FM_NS_PER_S)
 #define NOTICE_STEP_NS (100 * FM_NS_PER_MS)	/* ... and is asked again after this */
 #define ANSWER_NS (20 * FM_NS_PER_S)	/* after it was asked; longer than it may take there */
 
@@ -44,7 +45,8 @@ static void deadline_fire(struct fm_timer *timer)
 {
 	struct talk *t = fm_container_of(timer, struct talk, deadline);
 
-	end(t, fm_err_set(t->err, -ETIMEDOUT, "%s:%u does not answer", t->joining->host, t->joining->port));
+	end(t, fm_err_set(t->err, -ETIMEDOUT, "%s:%u does not answer", t->joining->host,
+			  t->joining->port));
 }
 
 static size_t own_addrs(const struct talk *t, struct fm_addr own[static FM_ADDRS_MAX])
@@ -87,7 +89,8 @@ static void message(void *ctx, const uint8_t *msg, size_t len)
 		return;
 	t->is_answered = true;
 	if (fm_join_answer_decode(msg, len, t->answer) < 0)
-		end(t, fm_err_set(t->err, -EPROTO, "%s:%u answers what this version does not understand",
+		end(t, fm_err_set(t->err, -EPROTO,
+				  "%s:%u answers what this version does not understand",
 				  t->joining->host, t->joining->port));
 	else if (t->answer->code)
 		end(t, fm_err_set(t->err, -(int)t->answer->code, "%s", t->answer->text));
@@ -103,8 +106,11 @@ static void closed(void *ctx, const struct fm_err *err)
 		return;
 	*t->err = *err;
 	if (err->code == -EKEYREJECTED)
-		fm_err_set(t->err, err->code, "%s:%u has not the key that the token says: the line of fmove invite was copied "
-			   "wrongly, or is of another node", t->joining->host, t->joining->port);
+		fm_err_set(t->err, err->code,
+			   "%s:%u has not the key that the token says: the line of fmove invite "
+			   "was copied "
+			   "wrongly, or is of another node",
+			   t->joining->host, t->joining->port);
 	if (err->code == -ENOKEY && fm_loop_now(t->loop) < t->notice_ns) {
 		fm_timer_set(t->loop, &t->again, fm_loop_now(t->loop) + NOTICE_STEP_NS);
 		return;
@@ -114,12 +120,14 @@ static void closed(void *ctx, const struct fm_err *err)
 	end(t, t->err->code);
 }
 
-static const struct fm_ctl_events events = { .opened = opened, .message = message, .closed = closed };
+static const struct fm_ctl_events events = {.opened = opened, .message = message, .closed = closed};
 
-/* The key is the daemon's user's, and the transport takes nobody else's: as root, be that user while it is read. */
+/* The key is the daemon's user's, and the transport takes nobody else's: as root, be that user
+ * while it is read. */
 static int open_net(struct talk *t, struct fm_err *err)
 {
-	struct fm_net_opts opts = { .listen = "127.0.0.1:0", .key_file = t->joining->key_file, .is_tcp_allowed = true };
+	struct fm_net_opts opts = {
+		.listen = "127.0.0.1:0", .key_file = t->joining->key_file, .is_tcp_allowed = true};
 	bool is_other;
 	struct stat st;
 	int ret;
@@ -177,8 +185,8 @@ static int dial(struct talk *t, struct fm_err *err)
 	return t->ret;
 }
 
-int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer, bool *is_settled,
-		   struct fm_err *err)
+int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer,
+		   bool *is_settled, struct fm_err *err)
 {
 	struct fm_loop_opts loop_opts = { 0 };
 	struct talk t = { .joining = joining, .answer = answer, .err = err };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * joining - the new node's side of the protocol of join_msg.h: dial the inviting node, ask, take its answer. For
- * `fmove join`.
+ * joining - the new node's side of the protocol of join_msg.h: dial the inviting node, ask, take
+ * its answer. For `fmove join`.
  *
  * A loop and a net of its own for the time it takes; blocks.
  */
@@ -21,15 +21,18 @@ struct fm_joining {
 	uint16_t port;
 	uint8_t key[FM_KEY_LEN];	/* the only one it may have */
 	const char *key_file;		/* ours */
-	uint16_t everywhere;		/* the port where we listen at each of our addresses: these are told; 0: at one of them alone */
+	/* the port where we listen at each of our addresses: these are told; 0: at one of them
+	 * alone */
+	uint16_t everywhere;
 	struct fm_join_request request;
 };
 
 /*
- * The answer, with code 0 and of its further addresses those that can be used, or an error: what the inviting node said, or why it was not reached. *is_settled: the
- * token was not used, or the answer says so; else nobody knows whether we are a peer there now.
+ * The answer, with code 0 and of its further addresses those that can be used, or an error: what
+ * the inviting node said, or why it was not reached. *is_settled: the token was not used, or the
+ * answer says so; else nobody knows whether we are a peer there now.
  */
-int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer, bool *is_settled,
-		   struct fm_err *err);
+int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer,
+		   bool *is_settled, struct fm_err *err);
 
 #endif

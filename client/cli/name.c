@@ -19,15 +19,18 @@ static bool part_take(const char *text, size_t len, char out[static FM_NAME_PART
 	return fm_value_is_name(out);
 }
 
-/* A path of that machine, as scp has it, or a node alone: whoever wrote it wants to know which stores there are. */
+/* A path of that machine, as scp has it, or a node alone: whoever wrote it wants to know which
+ * stores there are. */
 static int no_name(const char *text, struct fm_err *err)
 {
 	const char *colon = strchr(text, ':');
 	char node[FM_NAME_PART_MAX + 1];
 
-	if (colon && (!colon[1] || colon[1] == '/') && part_take(text, (size_t)(colon - text), node))
+	if (colon && (!colon[1] || colon[1] == '/') &&
+	    part_take(text, (size_t)(colon - text), node))
 		return fm_err_set(err, -EINVAL,
-				  "\"%.200s\" names no store, as NODE:STORE/PATH does; \"fmove df %s\" lists the stores",
+				  "\"%.200s\" names no store, as NODE:STORE/PATH does; \"fmove df "
+				  "%s\" lists the stores",
 				  text, node);
 	return fm_err_set(err, -EINVAL, "\"%.200s\" is not of the form NODE:STORE/PATH", text);
 }

@@ -13,14 +13,16 @@
 
 #define TIME_MAX_NS (UINT64_C(24) * 3600 * FM_NS_PER_S)
 
-int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms, bool is_json,
-		void (*show)(const struct fm_json *done, void *ctx), void *ctx)
+int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms,
+		bool is_json, void (*show)(const struct fm_json *done, void *ctx), void *ctx)
 {
 	return fm_nvme_ask_and_judge(verb, request, wait_ms, is_json, show, ctx, NULL);
 }
 
-int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms, bool is_json,
-			  void (*show)(const struct fm_json *done, void *ctx), void *ctx, int (*judge)(const struct fm_json *done))
+int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *request,
+			  uint64_t wait_ms, bool is_json,
+			  void (*show)(const struct fm_json *done, void *ctx), void *ctx,
+			  int (*judge)(const struct fm_json *done))
 {
 	int status = FM_EXIT_DONE;
 	struct fm_nvmed *nvmed;
@@ -34,7 +36,8 @@ int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *reque
 		return fm_fail(verb, &err);
 	}
 	if (is_json)
-		(void)printf("%s\n", fm_nvmed_answer(nvmed));	/* fm_stdout_end() looks for errors */
+		/* fm_stdout_end() looks for errors */
+		(void)printf("%s\n", fm_nvmed_answer(nvmed));
 	else
 		show(done, ctx);
 	if (judge)
@@ -48,9 +51,10 @@ int fm_nvme_take_time(const struct fm_args *args, const char *option, uint64_t *
 {
 	uint64_t ns = 0;
 
-	if (strcmp(args->value, "0") != 0 &&
-	    (fm_value_time(args->value, &ns) < 0 || ns > TIME_MAX_NS || (ns > 0 && ns < FM_NS_PER_MS))) {
-		(void)fm_usage(args, "--%s %s: must be " FM_VALUE_TIME_FORM ", up to a day, or 0", option, args->value);
+	if (strcmp(args->value, "0") != 0 && (fm_value_time(args->value, &ns) < 0 ||
+					      ns > TIME_MAX_NS || (ns > 0 && ns < FM_NS_PER_MS))) {
+		(void)fm_usage(args, "--%s %s: must be " FM_VALUE_TIME_FORM ", up to a day, or 0",
+			       option, args->value);
 		return -1;
 	}
 	*ms = ns / FM_NS_PER_MS;

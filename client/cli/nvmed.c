@@ -33,14 +33,23 @@ static int fail_connect(struct fm_err *err, int code, const char *path)
 	switch (-code) {
 	case ENOENT:
 	case ECONNREFUSED:
-		return fm_err_set(err, -ECONNREFUSED, "nobody listens at %s: is fmove-nvmed running? systemctl start fmove-nvmed", path);
+		return fm_err_set(
+			err, -ECONNREFUSED,
+			"nobody listens at %s: is fmove-nvmed running? systemctl start fmove-nvmed",
+			path);
 	case EACCES:
 	case EPERM:
-		return fm_err_set(err, -EACCES, "%s may not be used by you: join the group that owns it (ls -l shows it), or be root",
+		return fm_err_set(err, -EACCES,
+				  "%s may not be used by you: join the group that owns it (ls -l "
+				  "shows it), or be root",
 				  path);
 	case EAGAIN:
-		return fm_err_set(err, -EBUSY, "%s: too many programs wait for fmove-nvmed already; run it again in a moment, and if "
-				  "that lasts look at systemctl status fmove-nvmed: it hangs or is stopped", path);
+		return fm_err_set(err, -EBUSY,
+				  "%s: too many programs wait for fmove-nvmed already; run it "
+				  "again in a moment, and if "
+				  "that lasts look at systemctl status fmove-nvmed: it hangs or is "
+				  "stopped",
+				  path);
 	default:
 		return fm_err_sys(err, code, "connect to %s", path);
 	}
@@ -52,8 +61,9 @@ static int socket_connect(const char *path, struct fm_err *err)
 	int fd, code;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return fm_err_set(err, -ENAMETOOLONG, "socket %s: longer than the %zu bytes a socket's path may have", path,
-				  sizeof(address.sun_path) - 1);
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "socket %s: longer than the %zu bytes a socket's path may have",
+				  path, sizeof(address.sun_path) - 1);
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	/* Not blocking: with a full backlog connect() would wait for ever. */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -160,16 +170,21 @@ static int wait_for(struct fm_nvmed *nvmed, short events, uint64_t deadline_ms, 
 		if (ret < 0 && errno != EINTR)
 			return fm_err_sys(err, -errno, "wait for fmove-nvmed");
 		if (ret == 0 && left < INT_MAX)
-			return fm_err_set(err, -ETIMEDOUT, "fmove-nvmed does not answer (journalctl -u fmove-nvmed may say why)");
+			return fm_err_set(err, -ETIMEDOUT,
+					  "fmove-nvmed does not answer (journalctl -u fmove-nvmed "
+					  "may say why)");
 	}
 }
 
 static int fail_gone(struct fm_err *err)
 {
-	return fm_err_set(err, -ECONNRESET, "fmove-nvmed closed the connection: it was stopped or restarted, or too many programs ask");
+	return fm_err_set(err, -ECONNRESET,
+			  "fmove-nvmed closed the connection: it was stopped or restarted, or too "
+			  "many programs ask");
 }
 
-static int send_request(struct fm_nvmed *nvmed, size_t len, uint64_t deadline_ms, struct fm_err *err)
+static int send_request(struct fm_nvmed *nvmed, size_t len, uint64_t deadline_ms,
+			struct fm_err *err)
 {
 	for (;;) {
 		int ret;
@@ -201,7 +216,9 @@ static int receive(struct fm_nvmed *nvmed, uint64_t deadline_ms, struct fm_err *
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
 			return fail_gone(err);
 		if (got > (ssize_t)FM_NVMED_MESSAGE_MAX)
-			return fm_err_set(err, -EMSGSIZE, "fmove-nvmed's answer is longer than %u bytes", FM_NVMED_MESSAGE_MAX);
+			return fm_err_set(err, -EMSGSIZE,
+					  "fmove-nvmed's answer is longer than %u bytes",
+					  FM_NVMED_MESSAGE_MAX);
 		if (got > 0) {
 			nvmed->answer[got] = '\0';
 			return (int)got;
@@ -212,7 +229,8 @@ static int receive(struct fm_nvmed *nvmed, uint64_t deadline_ms, struct fm_err *
 }
 
 /* 1: it answers another request, which nobody waits for any more. 0: *done. */
-static int take_answer(struct fm_nvmed *nvmed, size_t len, struct fm_json **done, struct fm_err *err)
+static int take_answer(struct fm_nvmed *nvmed, size_t len, struct fm_json **done,
+		       struct fm_err *err)
 {
 	struct fm_json *json;
 	const char *event;
@@ -221,26 +239,32 @@ static int take_answer(struct fm_nvmed *nvmed, size_t len, struct fm_json **done
 
 	ret = fm_json_parse(nvmed->answer, len, &json, err);
 	if (ret < 0)
-		return fm_err_set(err, ret == -ENOMEM ? ret : -EPROTO, "fmove-nvmed's answer is no JSON object; is it of another version?");
+		return fm_err_set(
+			err, ret == -ENOMEM ? ret : -EPROTO,
+			"fmove-nvmed's answer is no JSON object; is it of another version?");
 	event = fm_field_text(json, "event");
 	id = fm_field_u64(json, "id");
 	if (strcmp(event, "done") == 0 && id == nvmed->id) {
 		*done = json;
 		return 0;
 	}
-	if (strcmp(event, "error") == 0 && (id == nvmed->id || id == 0))	/* 0: it could not even read the number */
+	/* 0: it could not even read the number */
+	if (strcmp(event, "error") == 0 && (id == nvmed->id || id == 0))
 		ret = fm_err_set(err, fm_api_errno(fm_field_text(json, "code")), "%s",
-				 *fm_field_text(json, "text") ? fm_field_text(json, "text") : "fmove-nvmed gives no reason");
+				 *fm_field_text(json, "text") ? fm_field_text(json, "text")
+							      : "fmove-nvmed gives no reason");
 	else if (id != nvmed->id)
 		ret = 1;
 	else
-		ret = fm_err_set(err, -EPROTO, "fmove-nvmed's answer is not known here; is it of another version?");
+		ret = fm_err_set(
+			err, -EPROTO,
+			"fmove-nvmed's answer is not known here; is it of another version?");
 	fm_json_free(json);
 	return ret;
 }
 
-int fm_nvmed_ask(struct fm_nvmed *nvmed, const struct fm_nvmed_request *request, uint64_t wait_ms, struct fm_json **done,
-		 struct fm_err *err)
+int fm_nvmed_ask(struct fm_nvmed *nvmed, const struct fm_nvmed_request *request, uint64_t wait_ms,
+		 struct fm_json **done, struct fm_err *err)
 {
 	uint64_t deadline_ms = now_ms() + wait_ms;
 	int ret;

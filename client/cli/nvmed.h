@@ -28,7 +28,8 @@ struct fm_nvmed_request {
 	const char *host_address;
 	const char *host_interface;
 	bool has_timeout;
-	uint64_t timeout_ms;		/* how long fmove-nvmed waits for what is wanted; 0: not at all */
+	/* how long fmove-nvmed waits for what is wanted; 0: not at all */
+	uint64_t timeout_ms;
 	bool is_forced;
 	bool is_for_unit;		/* up: until systemd may mount it */
 	bool is_all;			/* up and down: every volume */
@@ -37,8 +38,8 @@ struct fm_nvmed_request {
 };
 
 /*
- * path NULL or "": FMOVE_NVMED_SOCKET from the environment, or FM_NVMED_SOCKET. -ECONNREFUSED: nobody is there; -EACCES:
- * not for you; -EBUSY: too many ask already; -ENOMEM and others.
+ * path NULL or "": FMOVE_NVMED_SOCKET from the environment, or FM_NVMED_SOCKET. -ECONNREFUSED:
+ * nobody is there; -EACCES: not for you; -EBUSY: too many ask already; -ENOMEM and others.
  */
 int fm_nvmed_connect(const char *path, struct fm_nvmed **out, struct fm_err *err);
 
@@ -46,12 +47,12 @@ int fm_nvmed_connect(const char *path, struct fm_nvmed **out, struct fm_err *err
 void fm_nvmed_close(struct fm_nvmed *nvmed);
 
 /*
- * Ask, and wait for the answer until wait_ms are over. 0 and the "done" message, which the caller frees; or what
- * fmove-nvmed refused with, -ETIMEDOUT, -ECONNRESET, -EPROTO (no answer of this protocol), -EMSGSIZE. After those four the
- * connection is only good for closing.
+ * Ask, and wait for the answer until wait_ms are over. 0 and the "done" message, which the caller
+ * frees; or what fmove-nvmed refused with, -ETIMEDOUT, -ECONNRESET, -EPROTO (no answer of this
+ * protocol), -EMSGSIZE. After those four the connection is only good for closing.
  */
-int fm_nvmed_ask(struct fm_nvmed *nvmed, const struct fm_nvmed_request *request, uint64_t wait_ms, struct fm_json **done,
-		 struct fm_err *err);
+int fm_nvmed_ask(struct fm_nvmed *nvmed, const struct fm_nvmed_request *request, uint64_t wait_ms,
+		 struct fm_json **done, struct fm_err *err);
 
 /* The answer of the last request as it came; until the next one. */
 const char *fm_nvmed_answer(const struct fm_nvmed *nvmed);

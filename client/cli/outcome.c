@@ -14,7 +14,8 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 
-static const char *const changes[] = { [FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed" };
+static const char *const changes[] = {
+	[FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed"};
 
 #define NAME_JSON_MAX (6 * FMOVE_PATH_MAX + 100)
 #define JSON_MAX (64u << 10)	/* two names of 4200 bytes, each escaped as six, and the rest */
@@ -116,10 +117,12 @@ static void json_name(struct fm_outcomes *o, enum fmove_change change, const cha
 	fm_jw_name(&w, "path", path, strlen(path));
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
-		(void)printf("%s%s%s", o->has_names ? "" : separator(o), o->has_names ? ",\n" : "{\"names\":[", buf);
+		(void)printf("%s%s%s", o->has_names ? "" : separator(o),
+			     o->has_names ? ",\n" : "{\"names\":[", buf);
 }
 
-void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change, const char *path)
+void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change,
+		      const char *path)
 {
 	char target[4 * FMOVE_PATH_MAX + 8], shown[4 * FMOVE_PATH_MAX + 8];
 	bool is_root = strcmp(path, ".") == 0;
@@ -129,7 +132,8 @@ void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum 
 	} else {
 		fm_show(one->target, strlen(one->target), target, sizeof(target));
 		fm_show(path, strlen(path), shown, sizeof(shown));
-		(void)printf("%-8s %s%s%s\n", changes[change], target, is_root ? "" : "/", is_root ? "" : shown);
+		(void)printf("%-8s %s%s%s\n", changes[change], target, is_root ? "" : "/",
+			     is_root ? "" : shown);
 	}
 	o->has_names = true;
 }
@@ -155,7 +159,8 @@ static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
 	ret = fm_jw_end(&w);
 	if (ret < 0)	/* names longer than any that can be opened */
 		(void)snprintf(buf, sizeof(buf), "{\"exit\":%d}", (int)fm_api_exit(one->err.code));
-	(void)printf("%s%s%s", o->has_names ? "]," : separator(o), buf + o->has_names, o->is_many ? "" : "\n");
+	(void)printf("%s%s%s", o->has_names ? "]," : separator(o), buf + o->has_names,
+		     o->is_many ? "" : "\n");
 }
 
 static const char *plural(uint64_t n)
@@ -168,7 +173,8 @@ static bool is_unchanged(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
 
-	return one->is_same || (one->is_update && r->added == 0 && r->replaced == 0 && r->removed == 0);
+	return one->is_same ||
+	       (one->is_update && r->added == 0 && r->replaced == 0 && r->removed == 0);
 }
 
 /* Behind a list; nothing where only the source had names. Returns out. */
@@ -190,8 +196,9 @@ static const char *show_difference(const struct fm_outcome *one, char *out, size
 
 	out[0] = '\0';
 	if (one->is_update || r->replaced > 0 || r->removed > 0)
-		(void)snprintf(out, cap, "; %s added, %s replaced, %s removed%s", fm_show_count(r->added, added),
-			       fm_show_count(r->replaced, replaced), fm_show_count(r->removed, removed),
+		(void)snprintf(out, cap, "; %s added, %s replaced, %s removed%s",
+			       fm_show_count(r->added, added), fm_show_count(r->replaced, replaced),
+			       fm_show_count(r->removed, removed),
 			       show_kept(r, kept, sizeof(kept)));
 	return out;
 }
@@ -202,9 +209,11 @@ static void say_dry(const struct fm_outcome *one)
 	char difference[200];
 	char wanted[FM_SHOW_MAX], files[FM_SHOW_MAX], wanted_bytes[FM_SHOW_MAX], bytes[FM_SHOW_MAX];
 
-	fm_say("%s -> %s: would send %s of %s file%s, %s of %s%s", one->source, one->target, fm_show_count(r->wanted_files, wanted),
-	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->wanted_bytes, wanted_bytes),
-	       fm_show_bytes(r->bytes, bytes), show_difference(one, difference, sizeof(difference)));
+	fm_say("%s -> %s: would send %s of %s file%s, %s of %s%s", one->source, one->target,
+	       fm_show_count(r->wanted_files, wanted), fm_show_count(r->files, files),
+	       plural(r->files), fm_show_bytes(r->wanted_bytes, wanted_bytes),
+	       fm_show_bytes(r->bytes, bytes),
+	       show_difference(one, difference, sizeof(difference)));
 }
 
 /* "tcp with TLS", "plain tcp". RDMA is never encrypted: there is nothing to say of it. */
@@ -220,9 +229,11 @@ static const char *show_transport(const struct fmove_result *r, char *out, size_
 	};
 
 	(void)snprintf(out, cap, "%s", r->transport);
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && strcmp(r->transport, "rdma") != 0; i++)
+	for (size_t i = 0;
+	     i < sizeof(words) / sizeof(words[0]) && strcmp(r->transport, "rdma") != 0; i++)
 		if (strcmp(words[i].encryption, r->encryption) == 0)
-			(void)snprintf(out, cap, "%s%s%s", words[i].before, r->transport, words[i].behind);
+			(void)snprintf(out, cap, "%s%s%s", words[i].before, r->transport,
+				       words[i].behind);
 	return out;
 }
 
@@ -232,12 +243,15 @@ char *fm_outcome_transport(const struct fmove_result *r, char out[static FM_OUTC
 	char rdma[FM_SHOW_MAX], tcp[FM_SHOW_MAX], each[3 * FM_SHOW_MAX] = "";
 
 	if (r->rdma_bytes > 0 && r->tcp_bytes > 0)
-		(void)snprintf(each, sizeof(each), "%s over RDMA, %s over TCP%s", fm_show_bytes(r->rdma_bytes, rdma),
-			       fm_show_bytes(r->tcp_bytes, tcp), r->why[0] ? "; " : "");
+		(void)snprintf(each, sizeof(each), "%s over RDMA, %s over TCP%s",
+			       fm_show_bytes(r->rdma_bytes, rdma), fm_show_bytes(r->tcp_bytes, tcp),
+			       r->why[0] ? "; " : "");
 	if (each[0] || r->why[0])
-		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s (%s%s)", show_transport(r, transport, sizeof(transport)), each, r->why);
+		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s (%s%s)",
+			       show_transport(r, transport, sizeof(transport)), each, r->why);
 	else
-		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s", show_transport(r, transport, sizeof(transport)));
+		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s",
+			       show_transport(r, transport, sizeof(transport)));
 	return out;
 }
 
@@ -252,7 +266,8 @@ static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 		len = snprintf(out, cap, "; %s unchanged (%s)", fm_show_count(r->reused_files, n),
 			       r->is_reflinked ? "reflinks" : "hard links");
 	if (r->resumed_files > 0 || r->resumed_bytes > 0)
-		(void)snprintf(out + len, cap - (size_t)len, "; %s there from an earlier try", fm_show_bytes(r->resumed_bytes, bytes));
+		(void)snprintf(out + len, cap - (size_t)len, "; %s there from an earlier try",
+			       fm_show_bytes(r->resumed_bytes, bytes));
 }
 
 /* Where the version that was replaced is; nothing if there was none. Returns out. */
@@ -269,8 +284,8 @@ static const char *show_former(const struct fm_outcome *one, char *out, size_t c
 		return out;
 	if (localtime_r(&seconds, &tm))
 		(void)strftime(until, sizeof(until), "%H:%M", &tm);	/* fits */
-	(void)snprintf(out, cap, "; what was there is %.*s%s until %s at least", beside, one->target,
-		       r->former, until);
+	(void)snprintf(out, cap, "; what was there is %.*s%s until %s at least", beside,
+		       one->target, r->former, until);
 	return out;
 }
 
@@ -278,18 +293,24 @@ static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
 	char former[FMOVE_PATH_MAX + sizeof(r->former) + 64];
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], spared[160], difference[200];
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX],
+		spared[160], difference[200];
 
 	if (is_unchanged(one)) {
-		fm_say("%s -> %s: unchanged, %s file%s, %s; nothing was published%s", one->source, one->target, fm_show_count(r->files, files),
-		       plural(r->files), fm_show_bytes(r->bytes, bytes), show_kept(r, difference, sizeof(difference)));
+		fm_say("%s -> %s: unchanged, %s file%s, %s; nothing was published%s", one->source,
+		       one->target, fm_show_count(r->files, files), plural(r->files),
+		       fm_show_bytes(r->bytes, bytes),
+		       show_kept(r, difference, sizeof(difference)));
 		return;
 	}
 	show_spared(r, spared, sizeof(spared));
-	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s%s", one->source, one->target,
-	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
-	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable", spared,
-	       show_difference(one, difference, sizeof(difference)), show_former(one, former, sizeof(former)));
+	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s%s", one->source,
+	       one->target, fm_show_count(r->files, files), plural(r->files),
+	       fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
+	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)",
+	       r->is_durable ? "durable" : "not durable", spared,
+	       show_difference(one, difference, sizeof(difference)),
+	       show_former(one, former, sizeof(former)));
 }
 
 /* ", resumed at 61 %"; or nothing. */
@@ -339,8 +360,8 @@ static void say_done(struct fm_outcomes *o, const struct fm_outcome *one)
 	else
 		say_result(o, one);
 	if (r->damaged_bytes > 0)
-		fm_say("%s: %s of what an earlier try left was damaged since, and came again", one->source,
-		       fm_show_bytes(r->damaged_bytes, damaged));
+		fm_say("%s: %s of what an earlier try left was damaged since, and came again",
+		       one->source, fm_show_bytes(r->damaged_bytes, damaged));
 	if (r->corrupt_chunks > 0)
 		fm_say("%s: %u chunk%s arrived corrupt and came again", one->source,
 		       r->corrupt_chunks, r->corrupt_chunks == 1 ? "" : "s");

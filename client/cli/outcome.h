@@ -38,7 +38,8 @@ struct fm_outcomes {
 	unsigned failed;
 	int first_exit;			/* of the first that failed */
 	bool is_cancelled;
-	char why[sizeof(((struct fmove_result *)NULL)->why)];	/* why this transport: what was said last */
+	/* why this transport: what was said last */
+	char why[sizeof(((struct fmove_result *)NULL)->why)];
 	bool has_names;			/* of the source at hand some were said */
 	uint64_t bytes;
 	uint64_t start_ns;
@@ -46,12 +47,16 @@ struct fm_outcomes {
 
 #define FM_OUTCOME_TRANSPORT_MAX 300	/* the longest `why`, two numbers and words */
 
-/* "rdma+tcp (905 MB over RDMA, 169 MB over TCP; no RDMA connection between the nodes)". Returns out. */
-char *fm_outcome_transport(const struct fmove_result *result, char out[static FM_OUTCOME_TRANSPORT_MAX]);
+/* "rdma+tcp (905 MB over RDMA, 169 MB over TCP; no RDMA connection between the nodes)". Returns
+ * out. */
+char *fm_outcome_transport(const struct fmove_result *result,
+			   char out[static FM_OUTCOME_TRANSPORT_MAX]);
 
 void fm_outcomes_begin(struct fm_outcomes *o);
-/* Of a directory: a name that is another now, or would be. Before the source's fm_outcomes_add(). */
-void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change, const char *path);
+/* Of a directory: a name that is another now, or would be. Before the source's
+ * fm_outcomes_add(). */
+void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change,
+		      const char *path);
 
 void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one);
 

@@ -20,7 +20,8 @@
 
 #define NAME_TRIES_MAX 16
 #define FOLLOWED_MAX 4		/* directories, one in the place of the other */
-#define LOCK_WAIT_MS 3000	/* for the daemon to be through with a get that was killed just now */
+/* for the daemon to be through with a get that was killed just now */
+#define LOCK_WAIT_MS 3000
 
 int fm_part_open_dir(const char *path, struct fm_err *err)
 {
@@ -34,11 +35,13 @@ int fm_part_open_dir(const char *path, struct fm_err *err)
 	dir[len] = '\0';
 	fd = open(len > 0 ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && len > 0)
-		return fm_err_set(err, -ENOENT, "directory %s: %s; \"mkdir -p\" makes it", dir, fm_err_name(-ENOENT));
+		return fm_err_set(err, -ENOENT, "directory %s: %s; \"mkdir -p\" makes it", dir,
+				  fm_err_name(-ENOENT));
 	return fd < 0 ? fm_err_sys(err, -errno, "directory %s", len > 0 ? dir : ".") : fd;
 }
 
-int fm_part_refuse_link(int dir, const char *last, const char *path, const char *next, struct fm_err *err)
+int fm_part_refuse_link(int dir, const char *last, const char *path, const char *next,
+			struct fm_err *err)
 {
 	char to[FMOVE_PATH_MAX + 1];
 	ssize_t len = readlinkat(dir, last, to, sizeof(to) - 1);
@@ -48,7 +51,8 @@ int fm_part_refuse_link(int dir, const char *last, const char *path, const char 
 }
 
 /* The final name must be free, or an ordinary file that may be replaced. */
-static int target_check(int dir, const char *last, const char *path, bool may_replace, struct fm_err *err)
+static int target_check(int dir, const char *last, const char *path, bool may_replace,
+			struct fm_err *err)
 {
 	struct stat st;
 
@@ -60,7 +64,8 @@ static int target_check(int dir, const char *last, const char *path, bool may_re
 		return fm_err_set(err, -EINVAL, "%s is not a regular file; - is standard output",
 				  path);
 	if (!may_replace && S_ISLNK(st.st_mode))
-		return fm_part_refuse_link(dir, last, path, "--force replaces the link, not what it leads to", err);
+		return fm_part_refuse_link(dir, last, path,
+					   "--force replaces the link, not what it leads to", err);
 	if (!may_replace)
 		return fm_err_set(err, -EEXIST, "%s exists; --force replaces it", path);
 	return 0;
@@ -77,7 +82,8 @@ int fm_part_check(const char *path, bool may_replace, struct fm_err *err)
 	return ret;
 }
 
-/* Under a name that nobody guesses, when there is somebody else's under the one that can be found again. */
+/* Under a name that nobody guesses, when there is somebody else's under the one that can be found
+ * again. */
 static int random_open(int dir, struct fm_partial *out)
 {
 	uint64_t number = 0;
@@ -96,7 +102,8 @@ static int files_open(struct fm_part *p, const char *path, unsigned wait_ms, str
 	struct fm_partial file;
 	int ret = fm_partial_open(p->file.dir, p->last, wait_ms, &file);
 
-	if (ret == -EAGAIN || ret == -EPERM || ret == -EACCES || ret == -ENOLCK || ret == -EOPNOTSUPP)
+	if (ret == -EAGAIN || ret == -EPERM || ret == -EACCES || ret == -ENOLCK ||
+	    ret == -EOPNOTSUPP)
 		ret = random_open(p->file.dir, &file);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "make a file beside %s", path);
@@ -104,12 +111,14 @@ static int files_open(struct fm_part *p, const char *path, unsigned wait_ms, str
 	return 0;
 }
 
-int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_part *out, struct fm_err *err)
+int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_part *out,
+		 struct fm_err *err)
 {
 	const char *last = fm_name_last(path);
 	int ret;
 
-	*out = (struct fm_part){ .file = { .fd = -1, .journal = -1 }, .may_replace = opts->may_replace };
+	*out = (struct fm_part){.file = {.fd = -1, .journal = -1},
+				.may_replace = opts->may_replace};
 	if (strlen(last) >= sizeof(out->last))
 		return fm_err_set(err, -ENAMETOOLONG,
 				  "the file name of %zu bytes is longer than %zu", strlen(last),
@@ -121,7 +130,8 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 	fm_former_note_path(out->file.dir, out->path);
 	ret = target_check(out->file.dir, out->last, path, out->may_replace, err);
 	if (ret == 0)
-		ret = files_open(out, path, opts->lock_wait_ms ? opts->lock_wait_ms : LOCK_WAIT_MS, err);
+		ret = files_open(out, path, opts->lock_wait_ms ? opts->lock_wait_ms : LOCK_WAIT_MS,
+				 err);
 	if (ret < 0)
 		(void)close(out->file.dir);	/* only read */
 	else if (!opts->is_kept)
@@ -249,7 +259,8 @@ int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struc
 	ret = part_finish(part, attr, err);
 	if (ret == 0 && attr->is_durable && part_sync(part->file.fd) < 0) {
 		ret = fm_err_sys(err, -errno, "sync %s", part->last);
-		fm_part_discard(part);	/* what is on the disk is unknown, and the next sync would say that all is */
+		/* what is on the disk is unknown, and the next sync would say that all is */
+		fm_part_discard(part);
 		return ret;
 	}
 	if (ret == 0)
@@ -272,7 +283,8 @@ void fm_part_forget(const char *path)
 	const char *last = fm_name_last(path);
 	struct fm_partial file;
 	struct fm_err err;
-	int dir = strlen(last) < sizeof(((struct fm_part *)0)->last) ? fm_part_open_dir(path, &err) : -ENAMETOOLONG;
+	int dir = strlen(last) < sizeof(((struct fm_part *)0)->last) ? fm_part_open_dir(path, &err)
+								     : -ENAMETOOLONG;
 
 	if (dir < 0)
 		return;

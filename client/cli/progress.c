@@ -83,7 +83,8 @@ static void show_state(const struct fmove_progress *now, char *out, size_t cap)
 		(void)snprintf(out, cap, "queued, %" PRIu64 " before it", now->before);
 	} else if (strcmp(now->state, "waiting") == 0) {
 		fm_show(now->text, strlen(now->text), text, sizeof(text));
-		(void)snprintf(out, cap, "again in %s: %s", fm_show_time((now->again_ms + 999) / 1000, time), text);
+		(void)snprintf(out, cap, "again in %s: %s",
+			       fm_show_time((now->again_ms + 999) / 1000, time), text);
 	} else {
 		(void)snprintf(out, cap, "%.40s", now->state);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rows - the JSON of a command that prints one object as it finds one, of which there may be any number:
+ * rows - the JSON of a command that prints one object as it finds one, of which there may be any
+ * number:
  *
  *   {"KEY":[ROW,
  *   ROW],"exit":0}

@@ -102,7 +102,8 @@ static ssize_t stdout_write(void *cookie, const char *text, size_t len)
 		return write_all(text, len) ? (ssize_t)len : 0;
 	if (half_len > 0) {
 		memcpy(first, half, half_len);
-		while (took < len && half_len + took < sizeof(half) && ((uint8_t)text[took] & 0xc0) == 0x80)
+		while (took < len && half_len + took < sizeof(half) &&
+		       ((uint8_t)text[took] & 0xc0) == 0x80)
 			took++;
 		memcpy(first + half_len, text, took);
 		if (!write_plain(first, first + half_len + took))

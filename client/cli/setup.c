@@ -45,7 +45,8 @@ static int add_store_option(struct fm_setup *setup, struct fm_args *args)
 
 	if (!equals || equals == args->value || equals[1] != '/')
 		args->status =
-			fm_usage(args, "--store %s: must be NAME=DIRECTORY, the directory absolute", args->value);
+			fm_usage(args, "--store %s: must be NAME=DIRECTORY, the directory absolute",
+				 args->value);
 	else if (setup->store_count == FM_CONFIG_STORES_MAX)
 		args->status = fm_usage(args, "more than %d stores", FM_CONFIG_STORES_MAX);
 	else
@@ -94,7 +95,8 @@ static int own_name(char *out, size_t max, struct fm_err *err)
 		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
 			*c = '-';
 	if (!fm_value_is_name(out))
-		return fm_err_set(err, -EINVAL, "the machine's name makes no node name: say --node NAME");
+		return fm_err_set(err, -EINVAL,
+				  "the machine's name makes no node name: say --node NAME");
 	return 0;
 }
 
@@ -141,8 +143,8 @@ static void print_store(struct text *t, const char *name, const char *directory)
 }
 
 /* "NAME=DIR" of the i-th store; without any, the default one. dir is a real path by now. */
-static void store_at(const struct fm_setup *setup, const char *dir, unsigned i, char name[static FM_VALUE_NAME_MAX + 2],
-		     char directory[static PATH_MAX])
+static void store_at(const struct fm_setup *setup, const char *dir, unsigned i,
+		     char name[static FM_VALUE_NAME_MAX + 2], char directory[static PATH_MAX])
 {
 	const char *equals;
 
@@ -151,11 +153,13 @@ static void store_at(const struct fm_setup *setup, const char *dir, unsigned i, 
 		if (is_system(dir))
 			strcpy(directory, STORE_DIR);
 		else
-			(void)fm_path_join(dir, "data", directory, NULL);	/* fm_setup_write() saw that it fits */
+			/* fm_setup_write() saw that it fits */
+			(void)fm_path_join(dir, "data", directory, NULL);
 		return;
 	}
 	equals = strchr(setup->stores[i], '=');
-	snprintf(name, FM_VALUE_NAME_MAX + 2, "%.*s", (int)(equals - setup->stores[i]), setup->stores[i]);
+	snprintf(name, FM_VALUE_NAME_MAX + 2, "%.*s", (int)(equals - setup->stores[i]),
+		 setup->stores[i]);
 	snprintf(directory, PATH_MAX, "%s", equals + 1);
 }
 
@@ -187,8 +191,10 @@ static void print_cables(struct text *t)
 	fm_cables_find(&cables);
 	if (cables.count == 0)
 		return;
-	add(t, "\n# TCP is encrypted. Over the cables of this machine's RDMA ports it need not be if nobody else can reach them: take away the\n"
-	       "# '#' below, on both nodes. See ENCRYPTION in fmove.conf(5).\n#mover = { private_networks = [");
+	add(t, "\n# TCP is encrypted. Over the cables of this machine's RDMA ports it need not be "
+	       "if nobody else can reach them: take away the\n"
+	       "# '#' below, on both nodes. See ENCRYPTION in fmove.conf(5).\n"
+	       "#mover = { private_networks = [");
 	for (unsigned i = 0; i < cables.count; i++) {
 		fm_network_print(&cables.network[i], network);
 		add(t, "%s \"%s\"", i ? "," : "", network);
@@ -203,7 +209,8 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 	uint16_t port = FM_SETUP_PORT;
 
 	if (setup->address)
-		(void)fm_value_address(setup->address, false, host, sizeof(host), &port); /* loading it complains */
+		/* loading it complains */
+		(void)fm_value_address(setup->address, false, host, sizeof(host), &port);
 	add(&t, "# What else can be said: fmove.conf(5), fmove config example.\nnode = {\n");
 	add_string(&t, "name", node);
 	add(&t, "\tlisten = \"[::]:%u\";\n", port);
@@ -245,8 +252,8 @@ static int find_owner(const struct fm_setup *setup, struct owner *owner, struct 
 }
 
 /*
- * What was made just now. The directory around it may be the daemon's user's, who can put another thing under its name: so it is
- * opened, looked at, and given by its descriptor.
+ * What was made just now. The directory around it may be the daemon's user's, who can put another
+ * thing under its name: so it is opened, looked at, and given by its descriptor.
  */
 static int give(const char *path, const struct owner *owner, struct fm_err *err)
 {
@@ -278,19 +285,22 @@ static int make_dir(const char *path, mode_t mode, const struct owner *owner, st
 	return ret < 0 || is_there ? ret : give(path, owner, err);
 }
 
-/* A store's directory that was there before keeps its owner, and who names it may not think of the user that fmoved runs as. */
+/* A store's directory that was there before keeps its owner, and who names it may not think of the
+ * user that fmoved runs as. */
 static void warn_of_rights(const char *path, const struct owner *owner)
 {
 	struct stat st;
 
-	if (owner->uid == 0 || stat(path, &st) < 0 || st.st_uid == owner->uid || st.st_mode & S_IWOTH ||
-	    (st.st_gid == owner->gid && st.st_mode & S_IWGRP))
+	if (owner->uid == 0 || stat(path, &st) < 0 || st.st_uid == owner->uid ||
+	    st.st_mode & S_IWOTH || (st.st_gid == owner->gid && st.st_mode & S_IWGRP))
 		return;
-	fm_say("warning: %s was there before, and fmoved may not be able to write to it as user %u: chown it, or use setfacl", path,
-	       (unsigned)owner->uid);
+	fm_say("warning: %s was there before, and fmoved may not be able to write to it as user "
+	       "%u: chown it, or use setfacl",
+	       path, (unsigned)owner->uid);
 }
 
-static int make_dirs(const struct fm_setup *setup, const char *dir, const struct owner *owner, struct fm_err *err)
+static int make_dirs(const struct fm_setup *setup, const char *dir, const struct owner *owner,
+		     struct fm_err *err)
 {
 	char name[FM_VALUE_NAME_MAX + 2], path[PATH_MAX];
 	int ret;
@@ -324,7 +334,8 @@ static int refuse_existing(const char *dir, struct fm_err *err)
 		if (access(path, F_OK) == 0)
 			return fm_err_set(err, -EEXIST,
 					  "%s is there already, and nothing is overwritten; "
-					  "\"fmove invite\" and \"fmove join\" work with it, --dir makes another",
+					  "\"fmove invite\" and \"fmove join\" work with it, --dir "
+					  "makes another",
 					  path);
 	}
 	return 0;
@@ -386,8 +397,8 @@ static int write_checked(const struct fm_setup *setup, const char *node, const c
 	return ret;
 }
 
-int fm_setup_write(const struct fm_setup *setup, struct fm_config **cfg, uint8_t key[static FM_CONFIG_KEY_LEN],
-		   struct fm_err *err)
+int fm_setup_write(const struct fm_setup *setup, struct fm_config **cfg,
+		   uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
 {
 	char node[FM_VALUE_NAME_MAX + 1], dir[PATH_MAX], path[PATH_MAX];
 	int ret = refuse_existing(dir_of(setup), err);
@@ -400,7 +411,8 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_config **cfg, uint8_t
 		return ret;
 	if (!realpath(dir_of(setup), dir))
 		return fm_err_sys(err, -errno, "%s", dir_of(setup));
-	ret = fm_path_join(dir, "fmoved.sock", path, err);	/* the longest of the names that follow */
+	/* the longest of the names that follow */
+	ret = fm_path_join(dir, "fmoved.sock", path, err);
 	if (ret == 0)
 		ret = write_checked(setup, setup->node ? setup->node : node, dir, key, err);
 	if (ret == 0)

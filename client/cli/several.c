@@ -2,13 +2,13 @@
 /*
  * several - see several.h.
  *
- * Happy path: a thread for each destination; each is prepared; the last one to be decides: commit; a byte in the pipe
- * wakes all of them; each is done.
- * Failure modes: one fails before that: it decides, and the others end cancelled, keeping what has come for the next
- * try. A signal: each is cancelled by itself. One fails behind the decision: the others have the file; that is said.
- * No place is free for one of them: all of them give back theirs, and all begin again later. Else two commands could each have
- * half of what both need. With --retry all of them are tried again as well, as long as nobody has
- * it.
+ * Happy path: a thread for each destination; each is prepared; the last one to be decides: commit;
+ * a byte in the pipe wakes all of them; each is done. Failure modes: one fails before that: it
+ * decides, and the others end cancelled, keeping what has come for the next try. A signal: each is
+ * cancelled by itself. One fails behind the decision: the others have the file; that is said. No
+ * place is free for one of them: all of them give back theirs, and all begin again later. Else two
+ * commands could each have half of what both need. With --retry all of them are tried again as
+ * well, as long as nobody has it.
  */
 #include "client/cli/several.h"
 
@@ -131,7 +131,8 @@ static int dest_put(struct dest *d, struct fmove *c)
 	struct fmove_name parts = fm_name_parts(d->target), own;
 
 	if (d->group->is_tree)
-		return fmove_put_tree(c, d->fd, &parts, &d->opts, &d->group->t->dir.tree, &d->result, &d->why);
+		return fmove_put_tree(c, d->fd, &parts, &d->opts, &d->group->t->dir.tree,
+				      &d->result, &d->why);
 	if (!d->group->own)
 		return fmove_put(c, d->fd, &parts, &d->opts, &d->result, &d->why);
 	own = fm_name_parts(d->group->own);
@@ -185,13 +186,18 @@ static int source_look(struct group *g, const char *src, const struct stat *st, 
 		return fm_err_set(err, -EINVAL, "--verbose takes one destination");
 	g->is_tree = S_ISDIR(st->st_mode);
 	if (g->is_tree && !dir->is_recursive)
-		return fm_err_set(err, -EISDIR, "%s is a directory; -r sends it with all that is in it", src);
+		return fm_err_set(err, -EISDIR,
+				  "%s is a directory; -r sends it with all that is in it", src);
 	if (g->is_tree)
 		return 0;
 	if (!S_ISREG(st->st_mode))
-		return fm_err_set(err, -EINVAL, "%s is no regular file: only those can go to several nodes at once", src);
+		return fm_err_set(
+			err, -EINVAL,
+			"%s is no regular file: only those can go to several nodes at once", src);
 	if (dir->tree.is_dry_run)
-		return fm_err_set(err, -EINVAL, "%s is no directory: --dry-run of a file takes one destination", src);
+		return fm_err_set(err, -EINVAL,
+				  "%s is no directory: --dry-run of a file takes one destination",
+				  src);
 	return 0;
 }
 
@@ -201,12 +207,15 @@ static int source_open(struct group *g, const char *src, int *out, struct fm_err
 	int ret;
 
 	if (strcmp(src, "-") == 0)
-		return fm_err_set(err, -EINVAL, "standard input can be read once, and this goes to several nodes: put a file");
+		return fm_err_set(err, -EINVAL,
+				  "standard input can be read once, and this goes to several "
+				  "nodes: put a file");
 	/* What is no regular file must not be waited for. */
 	*out = open(src, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (*out < 0)
 		return fm_err_sys(err, -errno, "%s", src);
-	ret = fstat(*out, &st) < 0 ? fm_err_sys(err, -errno, "%s", src) : source_look(g, src, &st, err);
+	ret = fstat(*out, &st) < 0 ? fm_err_sys(err, -errno, "%s", src)
+				   : source_look(g, src, &st, err);
 	if (ret < 0)
 		(void)close(*out);	/* only read */
 	return ret;
@@ -337,7 +346,8 @@ static bool is_again(struct group *g, unsigned refused, uint64_t since_ns)
 
 	if (!g->first || !g->first->why.is_full || fm_is_interrupted())
 		return false;
-	if (!fm_turn_wait(&g->t->turn, &g->first->why, refused, g->timeout_ms ? g->timeout_ms : UINT64_MAX))
+	if (!fm_turn_wait(&g->t->turn, &g->first->why, refused,
+			  g->timeout_ms ? g->timeout_ms : UINT64_MAX))
 		return false;
 	gone_ms = (fm_clock_real.now_ns(fm_clock_real.ctx) - since_ns) / FM_NS_PER_MS;
 	if (g->limit_ms > 0 && gone_ms >= g->limit_ms) {
@@ -354,7 +364,8 @@ static void run_until_taken(struct group *g, const char *src)
 	uint64_t since_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	unsigned refused = 0;
 
-	fmove_disconnect(g->t->conn);	/* as in client/cli/background.c: each destination needs one */
+	/* as in client/cli/background.c: each destination needs one */
+	fmove_disconnect(g->t->conn);
 	g->timeout_ms = g->limit_ms;
 	do {
 		run_all(g, src);
@@ -400,7 +411,8 @@ static bool is_aside(const struct group *g, const struct dest *d)
 	return d->ret == -ECANCELED && d != g->first;
 }
 
-static void dest_outcome(const struct group *g, const struct dest *d, const char *src, struct fm_outcome *one)
+static void dest_outcome(const struct group *g, const struct dest *d, const char *src,
+			 struct fm_outcome *one)
 {
 	*one = (struct fm_outcome){ .source = src, .target = d->text, .result = d->result };
 	if (g->is_tree || g->t->opts.tree)
@@ -410,7 +422,8 @@ static void dest_outcome(const struct group *g, const struct dest *d, const char
 	one->is_kept = d->why.is_kept;
 	one->is_aside = is_aside(g, d);
 	if (one->is_aside && !fm_is_interrupted()) {
-		(void)fm_err_set(&one->err, g->first->ret, "not put, because %.200s failed", g->first->text);
+		(void)fm_err_set(&one->err, g->first->ret, "not put, because %.200s failed",
+				 g->first->text);
 		return;
 	}
 	(void)fm_transfer_error(&one->err, &d->why);
@@ -428,7 +441,9 @@ static void say_partly(const struct group *g, const char *src)
 		char *list = d->ret == 0 ? has : lacks;
 		size_t len = strlen(list);
 
-		(void)snprintf(list + len, sizeof(has) - len, "%s%.80s", len > 0 ? ", " : "", d->text);	/* cut if it is too long */
+		/* cut if it is too long */
+		(void)snprintf(list + len, sizeof(has) - len, "%s%.80s", len > 0 ? ", " : "",
+			       d->text);
 	}
 	fm_say("put: %.200s is at %s; at %s it is not, or it is not known", src, has, lacks);
 }
@@ -449,15 +464,17 @@ static int tell(const struct group *g, const char *src)
 		return FM_EXIT_DONE;
 	if (done > 0)
 		say_partly(g, src);
-	return done > 0 ? FM_EXIT_PARTLY : (int)fm_api_exit(fm_is_interrupted() ? -ECANCELED : g->first->ret);
+	return done > 0 ? FM_EXIT_PARTLY
+			: (int)fm_api_exit(fm_is_interrupted() ? -ECANCELED : g->first->ret);
 }
 
-int fm_several_none(struct fm_transfer *t, const char *src, const struct fm_name *targets, unsigned count,
-		    const struct fm_err *err)
+int fm_several_none(struct fm_transfer *t, const char *src, const struct fm_name *targets,
+		    unsigned count, const struct fm_err *err)
 {
 	for (unsigned i = 0; i < count; i++) {
 		char text[TARGET_TEXT_MAX];
-		struct fm_outcome one = { .source = src, .target = text, .err = *err, .is_aside = i > 0 };
+		struct fm_outcome one = {
+			.source = src, .target = text, .err = *err, .is_aside = i > 0};
 
 		(void)fm_name_text(&targets[i], text, sizeof(text));
 		fm_outcomes_add(&t->outcomes, &one);
@@ -465,8 +482,8 @@ int fm_several_none(struct fm_transfer *t, const char *src, const struct fm_name
 	return (int)fm_api_exit(err->code);
 }
 
-int fm_several_put(struct fm_transfer *t, const char *src, const struct fm_name *own, const struct fm_name *targets,
-		   unsigned count)
+int fm_several_put(struct fm_transfer *t, const char *src, const struct fm_name *own,
+		   const struct fm_name *targets, unsigned count)
 {
 	struct group g = { .t = t, .own = own, .count = count };
 	struct fm_err err;

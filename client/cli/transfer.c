@@ -35,7 +35,10 @@ static int take_limit(struct fm_transfer *t, struct fm_args *args)
 		return fm_usage(args, "--limit %s: must be " FM_VALUE_RATE_FORM, args->value);
 	/* A bare number is bytes: who says 5 means another unit. */
 	if (t->opts.rate_bytes > 0 && t->opts.rate_bytes < LIMIT_MIN)
-		return fm_usage(args, "--limit %s: less than 1kB/s is not taken; say the unit, for example 500MB/s", args->value);
+		return fm_usage(args,
+				"--limit %s: less than 1kB/s is not taken; say the unit, for "
+				"example 500MB/s",
+				args->value);
 	return 0;
 }
 
@@ -58,7 +61,8 @@ static int take_retry(struct fm_transfer *t, struct fm_args *args)
 
 	if (fm_value_time(args->value, &ns) < 0 || (ns > 0 && ns < FM_NS_PER_MS) ||
 	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
-		return fm_usage(args, "--retry %s: must be " FM_VALUE_TIME_FORM ", up to a year", args->value);
+		return fm_usage(args, "--retry %s: must be " FM_VALUE_TIME_FORM ", up to a year",
+				args->value);
 	t->opts.retry_ms = ns / FM_NS_PER_MS;
 	return 0;
 }
@@ -70,11 +74,13 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 
 	switch ((enum fm_transfer_key)key) {
 	case FM_TRANSFER_TRANSPORT:
-		ret = take_choice(args, "transport", fm_words_transport, "auto, rdma or tcp", &place);
+		ret = take_choice(args, "transport", fm_words_transport, "auto, rdma or tcp",
+				  &place);
 		t->opts.transport = ret == 0 ? (enum fmove_transport)place : FMOVE_AUTO;
 		break;
 	case FM_TRANSFER_DURABILITY:
-		ret = take_choice(args, "durability", fm_words_durability, "disk or memory", &place);
+		ret = take_choice(args, "durability", fm_words_durability, "disk or memory",
+				  &place);
 		t->opts.durability = ret == 0 ? (enum fmove_durability)place : FMOVE_DEFAULT;
 		break;
 	case FM_TRANSFER_LIMIT:
@@ -84,7 +90,8 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 	case FM_TRANSFER_RETRY:
 		return take_retry(t, args);
 	case FM_TRANSFER_PRIORITY:
-		ret = take_choice(args, "priority", fm_words_priority, "low, normal or high", &place);
+		ret = take_choice(args, "priority", fm_words_priority, "low, normal or high",
+				  &place);
 		t->opts.priority = ret == 0 ? (enum fmove_priority)place : FMOVE_NORMAL;
 		break;
 	case FM_TRANSFER_DETACH:
@@ -127,7 +134,8 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 	int key;
 
 	while ((key = fm_args_next(args)) > 0) {
-		args->status = key >= FM_DIR_RECURSIVE ? fm_dir_option(&t->dir, args, key) : take_option(t, args, key);
+		args->status = key >= FM_DIR_RECURSIVE ? fm_dir_option(&t->dir, args, key)
+						       : take_option(t, args, key);
 		if (args->status != 0)
 			return -1;
 	}
@@ -135,9 +143,11 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 		return -1;
 	args->status = fm_dir_check(&t->dir, args);
 	if (args->status == 0 && t->is_detached && t->dir.tree.is_dry_run)
-		args->status = fm_usage(args, "--dry-run says at once what would be done: leave out --detach");
+		args->status = fm_usage(
+			args, "--dry-run says at once what would be done: leave out --detach");
 	if (args->status == 0 && t->is_detached && t->dir.is_verbose)
-		args->status = fm_usage(args, "--verbose names what changes when it has: leave out --detach");
+		args->status = fm_usage(
+			args, "--verbose names what changes when it has: leave out --detach");
 	fm_transfer_set_kind(t, false);
 	return args->status != 0 ? -1 : 0;
 }
@@ -163,7 +173,8 @@ void fm_transfer_close(struct fm_transfer *t)
 	fmove_close(t->conn);
 }
 
-int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out, struct fm_err *err)
+int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out,
+		       struct fm_err *err)
 {
 	struct fmove_error why;
 	struct fm_err other;

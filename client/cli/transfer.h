@@ -31,26 +31,26 @@ enum fm_transfer_key {
 };
 
 /* clang-format off */
-#define FM_TRANSFER_OPTS													\
-	{ "transport", 0, FM_TRANSFER_TRANSPORT, "auto|rdma|tcp",								\
-	  "how the bytes travel (auto: RDMA where it works, else TCP)", "auto rdma tcp" },					\
-	{ "durability", 0, FM_TRANSFER_DURABILITY, "disk|memory",								\
-	  "when it is done: on disk, or checked and written without a flush (as the store says, else disk)", "disk memory" },	\
-	{ "force", 'f', FM_TRANSFER_FORCE, NULL, "replace a file that exists; with --update also by a directory, or the other way", NULL },						\
-	{ "limit", 0, FM_TRANSFER_LIMIT, "RATE", "no faster than this, for example 500MB/s or 10Gbit/s", NULL },		\
-	{ "timeout", 0, FM_TRANSFER_TIMEOUT, "TIME", "give up a file after this long, for example 30s or 5min", NULL },		\
-	{ "retry", 0, FM_TRANSFER_RETRY, "TIME",										\
-	  "try again for so long when the peer or the network fails (0; with --detach without end)", NULL },			\
-	{ "priority", 0, FM_TRANSFER_PRIORITY, "low|normal|high",								\
-	  "which of the transfers that wait for a place is next", "low normal high" },						\
-	{ "detach", 0, FM_TRANSFER_DETACH, NULL,										\
-	  "do not wait for the end: print the job's id as soon as it is accepted", NULL },					\
-	{ "keep-partial", 0, FM_TRANSFER_KEEP, NULL,										\
-	  "when cancelled, what has arrived stays, and the same command goes on from there", NULL },				\
-	{ "accept-corrupt", 0, FM_TRANSFER_CORRUPT, NULL,										\
-	  "take what a store gives, also where it is not what was put there", NULL },						\
-	FM_DIR_OPTS,														\
-	{ "quiet", 'q', FM_TRANSFER_QUIET, NULL, "no progress and no line at the end; errors are still said", NULL },		\
+#define FM_TRANSFER_OPTS \
+	{ "transport", 0, FM_TRANSFER_TRANSPORT, "auto|rdma|tcp", \
+	  "how the bytes travel (auto: RDMA where it works, else TCP)", "auto rdma tcp" }, \
+	{ "durability", 0, FM_TRANSFER_DURABILITY, "disk|memory", \
+	  "when it is done: on disk, or checked and written without a flush (as the store says, else disk)", "disk memory" }, \
+	{ "force", 'f', FM_TRANSFER_FORCE, NULL, "replace a file that exists; with --update also by a directory, or the other way", NULL }, \
+	{ "limit", 0, FM_TRANSFER_LIMIT, "RATE", "no faster than this, for example 500MB/s or 10Gbit/s", NULL }, \
+	{ "timeout", 0, FM_TRANSFER_TIMEOUT, "TIME", "give up a file after this long, for example 30s or 5min", NULL }, \
+	{ "retry", 0, FM_TRANSFER_RETRY, "TIME", \
+	  "try again for so long when the peer or the network fails (0; with --detach without end)", NULL }, \
+	{ "priority", 0, FM_TRANSFER_PRIORITY, "low|normal|high", \
+	  "which of the transfers that wait for a place is next", "low normal high" }, \
+	{ "detach", 0, FM_TRANSFER_DETACH, NULL, \
+	  "do not wait for the end: print the job's id as soon as it is accepted", NULL }, \
+	{ "keep-partial", 0, FM_TRANSFER_KEEP, NULL, \
+	  "when cancelled, what has arrived stays, and the same command goes on from there", NULL }, \
+	{ "accept-corrupt", 0, FM_TRANSFER_CORRUPT, NULL, \
+	  "take what a store gives, also where it is not what was put there", NULL }, \
+	FM_DIR_OPTS, \
+	{ "quiet", 'q', FM_TRANSFER_QUIET, NULL, "no progress and no line at the end; errors are still said", NULL }, \
 	{ "json", 0, FM_TRANSFER_JSON, NULL, "the result as one JSON object on standard output", NULL }
 /* clang-format on */
 
@@ -65,7 +65,8 @@ struct fm_transfer {
 	struct fm_dir_args dir;
 	bool is_detached;
 	bool is_forced;				/* --force */
-	struct fm_background *background;	/* this is the process that stays: background.h; else NULL */
+	/* this is the process that stays: background.h; else NULL */
+	struct fm_background *background;
 	char node[FM_NAME_PART_MAX + 1];	/* our own; "": not asked for yet */
 };
 
@@ -83,11 +84,12 @@ void fm_transfer_close(struct fm_transfer *t);
  * NODE:STORE/PATH with our own name is; a file that is called so is written ./NODE:STORE/PATH.
  * Negative: the daemon could not be asked.
  */
-int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out, struct fm_err *err);
+int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out,
+		       struct fm_err *err);
 
 /*
- * Whether what name says, the source of a transfer between stores, is to be moved as a directory: with -r, if it is one.
- * Negative: it cannot be looked at; one->err has it.
+ * Whether what name says, the source of a transfer between stores, is to be moved as a directory:
+ * with -r, if it is one. Negative: it cannot be looked at; one->err has it.
  */
 int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one);
 
@@ -96,13 +98,16 @@ int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct f
 		     struct fmove_error *why);
 
 /*
- * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an error.
+ * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an
+ * error.
  */
-int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path, struct fm_outcome *one);
+int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path,
+			 struct fm_outcome *one);
 
 /*
- * What is sent or received next: opts.may_replace says what that may replace. A file with --force, or where --update sends it; a
- * directory as a whole with --replace, and of an update entries of another kind with --force.
+ * What is sent or received next: opts.may_replace says what that may replace. A file with --force,
+ * or where --update sends it; a directory as a whole with --replace, and of an update entries of
+ * another kind with --force.
  */
 void fm_transfer_set_kind(struct fm_transfer *t, bool is_tree);
 
@@ -116,7 +121,8 @@ void fm_transfer_end(struct fm_transfer *t);
  */
 int fm_transfer_error(struct fm_err *err, const struct fmove_error *from);
 
-/* The same for a transfer of what label says: one has the error and what is kept. Returns its code. */
+/* The same for a transfer of what label says: one has the error and what is kept. Returns its
+ * code. */
 int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmove_error *why);
 
 #endif

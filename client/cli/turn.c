@@ -28,7 +28,8 @@ int fm_turn_connect(struct fm_turn *turn, struct fmove **out, struct fmove_error
 
 	for (unsigned refused = 1; ret < 0 && err->is_full; refused++) {
 		now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
-		if (now_ns >= end_ns || !fm_turn_wait(turn, err, refused, (end_ns - now_ns) / FM_NS_PER_MS))
+		if (now_ns >= end_ns ||
+		    !fm_turn_wait(turn, err, refused, (end_ns - now_ns) / FM_NS_PER_MS))
 			break;
 		ret = fmove_connect(fm_socket_path(), out, err);
 	}
@@ -53,7 +54,8 @@ static void say(struct fm_turn *turn, const struct fmove_error *why)
 	turn->is_said = true;
 	if (turn->is_quiet)
 		return;
-	(void)snprintf(text, sizeof(text), "%.20s: waiting: %s", turn->verb, why->text);	/* fits */
+	/* fits */
+	(void)snprintf(text, sizeof(text), "%.20s: waiting: %s", turn->verb, why->text);
 	if (turn->say)
 		turn->say(turn->ctx, text);
 	else

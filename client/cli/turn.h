@@ -2,9 +2,9 @@
 /*
  * turn - who is refused by fmoved since no place is free waits, and asks again.
  *
- * The one place that says how long: with pauses that grow, none of them as long as another's, so that many who wait neither
- * come all at once nor keep the daemon busy. There is no end to it but the timeout of the request, or a signal. It is said
- * once, after a second. One thread.
+ * The one place that says how long: with pauses that grow, none of them as long as another's, so
+ * that many who wait neither come all at once nor keep the daemon busy. There is no end to it but
+ * the timeout of the request, or a signal. It is said once, after a second. One thread.
  */
 #ifndef FM_CLIENT_TURN_H
 #define FM_CLIENT_TURN_H
@@ -22,8 +22,8 @@ struct fm_turn {
 	void (*say)(void *ctx, const char *text);
 	void *ctx;
 	/*
-	 * What is refused fails at once. For pipes: what is at the other end may be a command that waits for us, and has the place
-	 * that we would wait for.
+	 * What is refused fails at once. For pipes: what is at the other end may be a command that
+	 * waits for us, and has the place that we would wait for.
 	 */
 	bool is_off;
 	/* turn's own: */
@@ -35,12 +35,13 @@ struct fm_turn {
 void fm_turn_init(struct fm_turn *turn, const char *verb, bool is_quiet);
 
 /*
- * fmove_connect(), waiting for up to 30 s where too many others wait to be accepted; what is refused there later waits, too.
- * turn must outlive it; err is not NULL.
+ * fmove_connect(), waiting for up to 30 s where too many others wait to be accepted; what is
+ * refused there later waits, too. turn must outlive it; err is not NULL.
  */
 int fm_turn_connect(struct fm_turn *turn, struct fmove **out, struct fmove_error *err);
 
-/* Pause behind why, the refused-th refusal of one request (1: the first). False: no more of it. ctx: a struct fm_turn. */
+/* Pause behind why, the refused-th refusal of one request (1: the first). False: no more of it.
+ * ctx: a struct fm_turn. */
 bool fm_turn_wait(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
 
 #endif

@@ -12,7 +12,8 @@
 #include "client/cli/units.h"
 #include "mover/base/err.h"
 
-#define TEXT_MAX (32u << 10)	/* bytes; ours are below: two paths of 4095 bytes, each perhaps doubled */
+/* bytes; ours are below: two paths of 4095 bytes, each perhaps doubled */
+#define TEXT_MAX (32u << 10)
 
 /* The text, terminated; at most TEXT_MAX - 1 bytes of it. -EEXIST: no plain file. */
 static int read_text(int dir, const char *name, char out[static TEXT_MAX])
@@ -53,11 +54,15 @@ int fm_unit_file_look(int dir, const char *name, const char *text, struct fm_err
 	if (ret < 0 && ret != -EEXIST)
 		return fm_err_sys(err, ret, "read %s", name);
 	if (ret < 0 || strncmp(there, FM_UNIT_MARK, strlen(FM_UNIT_MARK)) != 0)
-		return fm_err_set(err, -EEXIST, "%s: there is one already that fmove did not write; remove it first, or keep it", name);
+		return fm_err_set(err, -EEXIST,
+				  "%s: there is one already that fmove did not write; remove it "
+				  "first, or keep it",
+				  name);
 	return text && strcmp(there, text) == 0 ? 2 : 1;
 }
 
-int fm_unit_files_each(int dir, int (*each)(void *ctx, const char *name), void *ctx, struct fm_err *err)
+int fm_unit_files_each(int dir, int (*each)(void *ctx, const char *name), void *ctx,
+		       struct fm_err *err)
 {
 	/* "." and not dup(): that would share the position. */
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -41,12 +41,18 @@ static int refuse(const struct fm_config_volume *v, struct fm_err *err, const ch
 static int check(const struct fm_config *cfg, const struct fm_config_volume *v, struct fm_err *err)
 {
 	if (!v->uuid[0] && !v->nguid[0])
-		return refuse(v, err, "uuid: missing; a unit needs it, or nguid, to name the device (fmove nvme status shows both)");
+		return refuse(v, err,
+			      "uuid: missing; a unit needs it, or nguid, to name the device (fmove "
+			      "nvme status shows both)");
 	if (!v->fs_type[0] && !is_writer(cfg, v))
-		return refuse(v, err, "type: missing; how a unit mounts without a replay of the journal depends on it");
+		return refuse(v, err,
+			      "type: missing; how a unit mounts without a replay of the journal "
+			      "depends on it");
 	/* systemd would cut the blank off, or read the next line with it. */
 	if (strchr(" \\", v->mount_point[strlen(v->mount_point) - 1]))
-		return refuse(v, err, "mount: a unit's mount point must not end with a blank or a backslash");
+		return refuse(
+			v, err,
+			"mount: a unit's mount point must not end with a blank or a backslash");
 	return 0;
 }
 
@@ -63,7 +69,8 @@ static void print_value(FILE *to, const char *text)
 static void print_unit(FILE *to, const struct fm_config *cfg, const struct fm_config_volume *v)
 {
 	(void)fprintf(to,
-		      FM_UNIT_MARK " for volume %s; what is changed here is lost when it runs again.\n"
+		      FM_UNIT_MARK
+		      " for volume %s; what is changed here is lost when it runs again.\n"
 		      "[Unit]\n"
 		      "Description=Volume %s (NVMe-TCP)\n"
 		      "Documentation=man:fmove-nvme(1)\n"
@@ -72,12 +79,13 @@ static void print_unit(FILE *to, const struct fm_config *cfg, const struct fm_co
 		      "\n[Mount]\n"
 		      "What=/dev/disk/by-id/nvme-%s%s\n"
 		      "Where=",
-		      v->name, v->name, v->name, v->name, v->name, v->name, v->uuid[0] ? "uuid." : "eui.",
-		      v->uuid[0] ? v->uuid : v->nguid);
+		      v->name, v->name, v->name, v->name, v->name, v->name,
+		      v->uuid[0] ? "uuid." : "eui.", v->uuid[0] ? v->uuid : v->nguid);
 	print_value(to, v->mount_point);
 	if (v->fs_type[0])
 		(void)fprintf(to, "\nType=%s", v->fs_type);
-	(void)fprintf(to, "\nOptions=_netdev,nofail,%s%s", is_writer(cfg, v) ? "rw" : options_of_reader(v->fs_type),
+	(void)fprintf(to, "\nOptions=_netdev,nofail,%s%s",
+		      is_writer(cfg, v) ? "rw" : options_of_reader(v->fs_type),
 		      v->mount_options[0] ? "," : "");
 	print_value(to, v->mount_options);
 	(void)fprintf(to, "\n\n[Install]\nWantedBy=remote-fs.target\n");
@@ -109,7 +117,8 @@ const char *fm_unit_why_none(const struct fm_config *cfg, const struct fm_config
 	return NULL;
 }
 
-int fm_unit_make(const struct fm_config *cfg, const struct fm_config_volume *volume, struct fm_unit *out, struct fm_err *err)
+int fm_unit_make(const struct fm_config *cfg, const struct fm_config_volume *volume,
+		 struct fm_unit *out, struct fm_err *err)
 {
 	int ret, len;
 
@@ -118,10 +127,14 @@ int fm_unit_make(const struct fm_config *cfg, const struct fm_config_volume *vol
 	ret = check(cfg, volume, err);
 	if (ret < 0)
 		return ret;
-	len = fm_unit_escape_path(volume->mount_point, out->name, sizeof(out->name) - strlen(".mount"));
+	len = fm_unit_escape_path(volume->mount_point, out->name,
+				  sizeof(out->name) - strlen(".mount"));
 	if (len < 0)
-		return fm_err_set(err, len, "%.200s:%u: volumes.mount: a unit's name would be longer than systemd allows; choose a "
-				  "shorter one", volume->file, volume->line);
+		return fm_err_set(err, len,
+				  "%.200s:%u: volumes.mount: a unit's name would be longer than "
+				  "systemd allows; choose a "
+				  "shorter one",
+				  volume->file, volume->line);
 	memcpy(out->name + len, ".mount", sizeof(".mount"));
 	ret = make_text(cfg, volume, &out->text);
 	return ret < 0 ? fm_err_set(err, ret, "no memory for the unit of %s", volume->name) : 0;

@@ -2,8 +2,8 @@
 /*
  * units - systemd mount units for volumes: their text. Pure functions; any thread.
  *
- * A unit does what the guard of fmove-nvmed would: read-write for the one writer, otherwise read-only without a replay
- * of the journal.
+ * A unit does what the guard of fmove-nvmed would: read-write for the one writer, otherwise
+ * read-only without a replay of the journal.
  */
 #ifndef FM_CLIENT_UNITS_H
 #define FM_CLIENT_UNITS_H
@@ -14,7 +14,8 @@ struct fm_config;
 struct fm_config_volume;
 struct fm_err;
 
-#define FM_UNIT_NAME_MAX 240	/* below systemd's 255: its file has a longer name until it is whole */
+/* below systemd's 255: its file has a longer name until it is whole */
+#define FM_UNIT_NAME_MAX 240
 
 /* How the first line of each file begins that we wrote. */
 #define FM_UNIT_MARK "# Written by fmove nvme units"
@@ -28,10 +29,11 @@ struct fm_unit {
 const char *fm_unit_why_none(const struct fm_config *cfg, const struct fm_config_volume *volume);
 
 /*
- * Of a volume for which fm_unit_why_none() is NULL. -EINVAL and what the configuration lacks; -ENAMETOOLONG; -ENOMEM.
- * *out is empty unless 0 is returned.
+ * Of a volume for which fm_unit_why_none() is NULL. -EINVAL and what the configuration lacks;
+ * -ENAMETOOLONG; -ENOMEM. *out is empty unless 0 is returned.
  */
-int fm_unit_make(const struct fm_config *cfg, const struct fm_config_volume *volume, struct fm_unit *out, struct fm_err *err);
+int fm_unit_make(const struct fm_config *cfg, const struct fm_config_volume *volume,
+		 struct fm_unit *out, struct fm_err *err);
 
 void fm_unit_clear(struct fm_unit *unit);
 

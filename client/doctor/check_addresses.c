@@ -141,8 +141,9 @@ static const struct fm_facts_route *way_to(const struct fm_facts *f, const struc
 }
 
 /* An address of this node at an RDMA port, in whose network the other is. */
-static const struct fm_facts_address *
-address_beside(const struct fm_facts *f, const struct fm_network *to, const struct fm_fact *interface)
+static const struct fm_facts_address *address_beside(const struct fm_facts *f,
+						     const struct fm_network *to,
+						     const struct fm_fact *interface)
 {
 	const struct fm_facts_address *found = NULL;
 	struct fm_network net;

@@ -139,7 +139,8 @@ static int run(const struct wanted *w, struct fm_nodes *nodes, int *status, stru
 		return ret;
 	if (w->is_anonymous)
 		fm_facts_anonymize(
-			(struct fm_facts *)(uintptr_t)nodes->set.at[0]); /* ours, as get() made it */
+			/* ours, as get() made it */
+			(struct fm_facts *)(uintptr_t)nodes->set.at[0]);
 	return save(w, nodes->set.at[0], err);
 }
 
@@ -181,8 +182,9 @@ static int take_options(struct fm_args *args, struct wanted *w)
 	if (fm_args_end(args, 0, 0) < 0)
 		return args->status;
 	if (w->from_count > 0 && (w->save || w->config || w->peer_count > 0 || w->is_all))
-		return fm_usage(args, "--from looks at no node: no --save, --config, --peer or --all "
-				      "with it");
+		return fm_usage(args,
+				"--from looks at no node: no --save, --config, --peer or --all "
+				"with it");
 	if (w->is_anonymous && !w->save)
 		return fm_usage(args, "--anonymous is about what --save writes");
 	return -1;

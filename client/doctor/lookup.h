@@ -25,7 +25,8 @@ const char *fm_net_text(const struct fm_fact *address, const struct fm_fact *bit
 
 /* Whether the address is in the network of the other. */
 bool fm_net_has(const struct fm_network *net, const struct fm_network *address);
-bool fm_net_is_same(const struct fm_network *a, const struct fm_network *b);  /* network and prefix */
+/* network and prefix */
+bool fm_net_is_same(const struct fm_network *a, const struct fm_network *b);
 bool fm_net_is_equal(const struct fm_network *a, const struct fm_network *b); /* address */
 
 /* Whether it is the GID of that address: IPv4 ones are mapped. */

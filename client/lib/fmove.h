@@ -7,10 +7,11 @@
  * answer, closes no descriptor of the caller and prints nothing. Calls return 0 or a negative errno
  * and then fill *err (which may be NULL). Names are bytes: any but NUL.
  *
- * What changes the SOVERSION: the caller makes most of the structs, and they say no size of their own,
- * so a release in which one of them, or the value of an enumerator, is another than in the release
- * before has the next one. New functions and new enumerators at an end do not change it. There is no
- * release yet: it stays 0, and a program is compiled with the header of the very library it uses.
+ * What changes the SOVERSION: the caller makes most of the structs, and they say no size of their
+ * own, so a release in which one of them, or the value of an enumerator, is another than in the
+ * release before has the next one. New functions and new enumerators at an end do not change it.
+ * There is no release yet: it stays 0, and a program is compiled with the header of the very
+ * library it uses.
  */
 #ifndef FMOVE_H
 #define FMOVE_H
@@ -37,23 +38,26 @@ struct fmove_error {
 	int exit;			/* the exit status that fmove(1) would end with */
 	/* of a transfer: what has arrived stays, and the same transfer again goes on from there */
 	bool is_kept;
-	/* no place is free now, or too many are this user's: nothing was begun, and the same may be taken later */
+	/* no place is free now, or too many are this user's: nothing was begun, and the same may be
+	 * taken later */
 	bool is_full;
-	/* of a transfer: how far it got, with what was there before; no more than ever before: it did not get on */
+	/* of a transfer: how far it got, with what was there before; no more than ever before: it
+	 * did not get on */
 	uint64_t bytes;
 	char text[FMOVE_TEXT_MAX];	/* one line for people */
 };
 
 /*
- * socket_path NULL: the environment's FMOVE_SOCKET, else /run/fmove/fmoved.sock. -EBUSY, with is_full: too many others wait to be
- * accepted there; it is not waited for.
+ * socket_path NULL: the environment's FMOVE_SOCKET, else /run/fmove/fmoved.sock. -EBUSY, with
+ * is_full: too many others wait to be accepted there; it is not waited for.
  */
 int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_error *err);
 
 /* What is under way is cancelled. NULL is allowed. */
 void fmove_close(struct fmove *c);
 
-/* Give the connection back to the daemon, of whose connections a user has a share; the next call connects again. */
+/* Give the connection back to the daemon, of whose connections a user has a share; the next call
+ * connects again. */
 void fmove_disconnect(struct fmove *c);
 
 /*
@@ -63,12 +67,15 @@ void fmove_disconnect(struct fmove *c);
 void fmove_set_timeout(struct fmove *c, uint64_t ms);
 
 /*
- * What is refused with is_full is asked again, over a new connection, as long as again() returns true; it is to wait before it
- * does, and must not use c. refused: how often this call was, 1 the first time; left_ms: what is left of its timeout (UINT64_MAX:
- * it has none), at the end of which the call is -ETIMEDOUT. The default, NULL: such a call fails at once. What is called when a
- * job is accepted may be called once more.
+ * What is refused with is_full is asked again, over a new connection, as long as again() returns
+ * true; it is to wait before it does, and must not use c. refused: how often this call was, 1 the
+ * first time; left_ms: what is left of its timeout (UINT64_MAX: it has none), at the end of which
+ * the call is -ETIMEDOUT. The default, NULL: such a call fails at once. What is called when a job
+ * is accepted may be called once more.
  */
-void fmove_set_again(struct fmove *c, bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms),
+void fmove_set_again(struct fmove *c,
+		     bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused,
+				   uint64_t left_ms),
 		     void *ctx);
 
 /* NODE:STORE/PATH in parts. */
@@ -107,12 +114,14 @@ struct fmove_result;
 struct fmove_options {
 	enum fmove_transport transport;
 	enum fmove_durability durability;
-	/* an existing file, not of fmove_get(); a tree as a whole, or, with is_update, an entry of it of another kind */
+	/* an existing file, not of fmove_get(); a tree as a whole, or, with is_update, an entry of
+	 * it of another kind */
 	bool may_replace;
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t timeout_ms;		/* for the whole transfer; 0: none */
 	enum fmove_priority priority;	/* which of those that wait is next */
-	/* try again for so long after failures that may pass, the end of the daemon too; 0: not, detached: without end */
+	/* try again for so long after failures that may pass, the end of the daemon too; 0: not,
+	 * detached: without end */
 	uint64_t retry_ms;
 	const char *file;		/* the path of fd, for fmove_jobs(); NULL: not said */
 	/* between stores: it is a directory, moved like this; NULL: a file */
@@ -122,16 +131,21 @@ struct fmove_options {
 	void *ctx;
 	/* > 0: the transfer is cancelled when this becomes readable (e.g. a signalfd) */
 	int cancel_fd;
-	bool keep_partial;		/* when it is cancelled, what has arrived stays for a later try */
-	bool is_readback;		/* put: every chunk is read back from the far disk and compared */
-	/* what a store gives is compared with the digest it kept; this takes what differs all the same */
+	/* when it is cancelled, what has arrived stays for a later try */
+	bool keep_partial;
+	/* put: every chunk is read back from the far disk and compared */
+	bool is_readback;
+	/* what a store gives is compared with the digest it kept; this takes what differs all the
+	 * same */
 	bool accepts_corrupt;
-	/* put: read fd through the page cache, so that several puts of one file at once read the disk once */
+	/* put: read fd through the page cache, so that several puts of one file at once read the
+	 * disk once */
 	bool is_buffered;
 	/*
-	 * put: > 0: it is held when all of it is there but its name: prepared() is called. When this becomes readable,
-	 * decide() is: true: it gets its name (as soon as it is prepared); false: it is cancelled, what has arrived stays
-	 * for a later try. All called from within fmove_put().
+	 * put: > 0: it is held when all of it is there but its name: prepared() is called. When
+	 * this becomes readable, decide() is: true: it gets its name (as soon as it is prepared);
+	 * false: it is cancelled, what has arrived stays for a later try. All called from within
+	 * fmove_put().
 	 */
 	int hold_fd;
 	void (*prepared)(void *ctx);	/* may be NULL */
@@ -143,16 +157,21 @@ struct fmove_options {
 	 */
 	int journal_fd;
 	/*
-	 * fmove_get() and trees: the job is listed, and kept after its end, as a detached one. `file` is the absolute path of
-	 * our end. If this process goes away before the end, the job is paused, and goes on when the same is asked for again.
+	 * fmove_get() and trees: the job is listed, and kept after its end, as a detached one.
+	 * `file` is the absolute path of our end. If this process goes away before the end, the job
+	 * is paused, and goes on when the same is asked for again.
 	 */
 	bool is_attended;
-	const char *again;		/* is_attended: the id of a job that is paused, failed or was cancelled, to go on as; or NULL */
-	/* It has its place in the queue; may be NULL. Only if is_attended, or progress is wanted. */
+	/* is_attended: the id of a job that is paused, failed or was cancelled, to go on as; or
+	 * NULL */
+	const char *again;
+	/* It has its place in the queue; may be NULL. Only if is_attended, or progress is
+	 * wanted. */
 	void (*accepted)(void *ctx, const char *job);
 	/*
-	 * fmove_get(), is_attended: all of it is in fd, and what comes is not changed any more: give it its name. 0, or a
-	 * negative errno and *err, which is the end of the job then. Must not be NULL.
+	 * fmove_get(), is_attended: all of it is in fd, and what comes is not changed any more:
+	 * give it its name. 0, or a negative errno and *err, which is the end of the job then. Must
+	 * not be NULL.
 	 */
 	int (*publish)(void *ctx, const struct fmove_result *result, struct fmove_error *err);
 };
@@ -165,7 +184,8 @@ struct fmove_result {
 	char transport[16];		/* "rdma", "tcp"; "rdma+tcp", if connections came or went */
 	uint64_t rdma_bytes;		/* of data_bytes, what each of them carried */
 	uint64_t tcp_bytes;
-	char encryption[16];		/* on the way: "tls", "ktls" (the kernel's), "plain", "tls+plain"; RDMA is plain */
+	/* on the way: "tls", "ktls" (the kernel's), "plain", "tls+plain"; RDMA is plain */
+	char encryption[16];
 	char why[160];			/* why this transport, at last */
 	unsigned connections;
 	/* of the whole; the same number as other CRC32C tools give */
@@ -176,9 +196,11 @@ struct fmove_result {
 	unsigned corrupt_chunks;
 	unsigned mode;			/* of the source */
 	int64_t mtime_ns;		/* of the source, since 1970 */
-	uint64_t resumed_bytes;		/* were there from an earlier try, and are what they should be */
+	/* were there from an earlier try, and are what they should be */
+	uint64_t resumed_bytes;
 	uint64_t damaged_bytes;		/* were there, and were not: they came again */
-	/* A tree; `bytes` is the sum of its files then, and crc32c, mode and mtime_ns say nothing: */
+	/* A tree; `bytes` is the sum of its files then, and crc32c, mode and mtime_ns say
+	 * nothing: */
 	bool is_tree;
 	uint64_t files;
 	uint64_t dirs;			/* below its root */
@@ -188,16 +210,19 @@ struct fmove_result {
 	uint64_t reused_bytes;
 	bool is_reflinked;		/* ... by reflink, else by hard link */
 	uint64_t resumed_files;		/* were there from an earlier try */
-	/* names, compared with the version that was there; a dry run: what would be. An update that has none of the first three publishes nothing: */
+	/* names, compared with the version that was there; a dry run: what would be. An update that
+	 * has none of the first three publishes nothing: */
 	uint64_t added;
 	uint64_t replaced;		/* with another content, kind, mode or owner */
 	uint64_t removed;		/* were only there, and went ... */
 	uint64_t kept;			/* ... or were taken over */
 	uint64_t wanted_files;		/* dry run: would be sent */
 	uint64_t wanted_bytes;
-	/* fmove_get_tree(): the version that was replaced, below parent_fd; "": there was none ... */
+	/* fmove_get_tree(): the version that was replaced, below parent_fd; "": there was none
+	 * ... */
 	char former[288];
-	int64_t former_until_ns;	/* ... since 1970: then the next call removes it; earlier if room is needed */
+	/* ... since 1970: then the next call removes it; earlier if room is needed */
+	int64_t former_until_ns;
 	char note[320];			/* what was not as asked; may be empty */
 };
 
@@ -234,34 +259,40 @@ enum fmove_change { FMOVE_ADDED = 1, FMOVE_REPLACED = 2, FMOVE_REMOVED = 3 };
 
 /* Zero-initialise. */
 struct fmove_tree_options {
-	/* move what differs (size, time) from the version that is replaced; a dry run of it goes first if the whole would have no room ... */
+	/* move what differs (size, time) from the version that is replaced; a dry run of it goes
+	 * first if the whole would have no room ... */
 	bool is_update;
 	bool has_checksums;		/* ... or differs in content; implies is_update */
-	bool is_delete;			/* with is_update: what only that version has goes; else it comes into the new one */
+	/* with is_update: what only that version has goes; else it comes into the new one */
+	bool is_delete;
 	bool is_dry_run;		/* say what would be moved, change nothing */
-	/* what to leave out, as in fnmatch(3): with a '/' the path below the root, else any name; NULL-terminated, or NULL */
+	/* what to leave out, as in fnmatch(3): with a '/' the path below the root, else any name;
+	 * NULL-terminated, or NULL */
 	const char *const *excludes;
 	/*
-	 * Called within the call, when all of it came, for each name that the result counts as added, replaced or removed: path is below the root,
-	 * "." the root itself, and is what other people called their files. Not of a job that is detached or attended. NULL: nobody wants to know.
+	 * Called within the call, when all of it came, for each name that the result counts as
+	 * added, replaced or removed: path is below the root,
+	 * "." the root itself, and is what other people called their files. Not of a job that is
+	 * detached or attended. NULL: nobody wants to know.
 	 */
 	void (*named)(void *ctx, enum fmove_change change, const char *path);
 	void *ctx;			/* named()'s */
 };
 
 /*
- * Send the directory dir_fd (open for reading) to name, which becomes its copy. The directory is read by threads of
- * this process while the call lasts. name must not exist, unless may_replace or is_update. A process that stands still
- * (SIGSTOP) for 8 s meanwhile: -ETIMEDOUT when it goes on.
+ * Send the directory dir_fd (open for reading) to name, which becomes its copy. The directory is
+ * read by threads of this process while the call lasts. name must not exist, unless may_replace or
+ * is_update. A process that stands still (SIGSTOP) for 8 s meanwhile: -ETIMEDOUT when it goes on.
  */
 int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
 		   struct fmove_result *result, struct fmove_error *err);
 
 /*
- * Receive the directory name as `as` in the directory parent_fd. It appears there complete, by one rename; after an
- * error whose is_kept is set, what arrived stays in a hidden directory beside it. What it replaces stays for ten minutes at least, in
- * another one, if room is not needed; a later call with the same parent_fd removes it.
+ * Receive the directory name as `as` in the directory parent_fd. It appears there complete, by one
+ * rename; after an error whose is_kept is set, what arrived stays in a hidden directory beside it.
+ * What it replaces stays for ten minutes at least, in another one, if room is not needed; a later
+ * call with the same parent_fd removes it.
  */
 int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name,
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
@@ -300,7 +331,8 @@ enum fmove_job_state {
 	FMOVE_JOB_QUEUED,
 	FMOVE_JOB_RUNNING,
 	FMOVE_JOB_WAITING,		/* for its next try */
-	FMOVE_JOB_PAUSED,		/* for its file: fmove_resume(); or, is_attended, for its caller */
+	/* for its file: fmove_resume(); or, is_attended, for its caller */
+	FMOVE_JOB_PAUSED,
 	FMOVE_JOB_DONE,
 	FMOVE_JOB_FAILED,
 	FMOVE_JOB_CANCELLED,
@@ -314,7 +346,8 @@ struct fmove_job {
 	bool is_detached;
 	enum fmove_job_state state;
 	enum fmove_priority priority;
-	char phase[16];			/* RUNNING: "connecting", "opening", "copying", "committing" */
+	/* RUNNING: "connecting", "opening", "copying", "committing" */
+	char phase[16];
 	char node[FMOVE_NAME_MAX + 1];
 	char store[FMOVE_NAME_MAX + 1];
 	char path[FMOVE_PATH_MAX + 1];
@@ -333,8 +366,9 @@ struct fmove_job {
 	char text[FMOVE_TEXT_MAX];	/* why it waits, is paused or has failed */
 	bool is_tree;
 	/*
-	 * On what only its caller can touch: it is paused when the process that attended to it went away, and to let it go on is to
-	 * ask for the same again. What that was, from fmove_find_job():
+	 * On what only its caller can touch: it is paused when the process that attended to it went
+	 * away, and to let it go on is to ask for the same again. What that was, from
+	 * fmove_find_job():
 	 */
 	bool is_attended;
 	enum fmove_transport transport;
@@ -353,16 +387,18 @@ struct fmove_job {
 	char excludes[FMOVE_EXCLUDES_MAX][FMOVE_EXCLUDE_MAX + 1];
 };
 
-/* Call each() for our jobs, the oldest first, until it returns false; is_all: those of all users (root). */
+/* Call each() for our jobs, the oldest first, until it returns false; is_all: those of all users
+ * (root). */
 int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struct fmove_job *job),
 	       void *ctx, struct fmove_error *err);
 
 /* One of them. -ENOENT. */
-int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, struct fmove_error *err);
+int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out,
+		   struct fmove_error *err);
 
 /*
- * Until it has ended, and what became of it, as the transfer itself would have said. opts (progress,
- * cancel_fd, which ends the waiting and not the job) may be NULL. -EAGAIN: it is paused.
+ * Until it has ended, and what became of it, as the transfer itself would have said. opts
+ * (progress, cancel_fd, which ends the waiting and not the job) may be NULL. -EAGAIN: it is paused.
  */
 int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opts,
 	       struct fmove_result *result, struct fmove_error *err);
@@ -372,8 +408,8 @@ int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_er
 
 /*
  * Let a job that is paused, failed or was cancelled go on, fd being its file again (-1: it needs
- * none), or one that waits begin its next try now. -EALREADY: there is nothing to resume. -EINVAL: it is attended; see
- * struct fmove_options.
+ * none), or one that waits begin its next try now. -EALREADY: there is nothing to resume. -EINVAL:
+ * it is attended; see struct fmove_options.
  */
 int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *err);
 
@@ -387,7 +423,8 @@ struct fmove_entry {
 	uint64_t size;
 	unsigned mode;
 	int64_t mtime_ns;
-	uint64_t whole;			/* fmove_partials(): bytes it will have; UINT64_MAX: not known; else 0 */
+	/* fmove_partials(): bytes it will have; UINT64_MAX: not known; else 0 */
+	uint64_t whole;
 };
 
 int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
@@ -402,8 +439,9 @@ int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after
 	       struct fmove_error *err);
 
 /*
- * The same for unfinished transfers into the directory, by the names they would get; size: bytes that
- * are there, mtime_ns: when the last of them was written down. The same put again goes on from there.
+ * The same for unfinished transfers into the directory, by the names they would get; size: bytes
+ * that are there, mtime_ns: when the last of them was written down. The same put again goes on from
+ * there.
  */
 int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *after,
 		   bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
@@ -413,17 +451,22 @@ int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *a
 struct fmove_space {
 	char store[FMOVE_NAME_MAX + 1];
 	uint64_t size;			/* of its file system */
-	uint64_t free;			/* what may still come: of the file system, and of the quota */
+	/* what may still come: of the file system, and of the quota */
+	uint64_t free;
 	uint64_t used;			/* against the quota; without one: of the file system */
 	uint64_t quota;
 	uint64_t promised;		/* to transfers that run */
-	uint64_t aside;			/* goes with the directories that were replaced and are kept for a while ... */
+	/* goes with the directories that were replaced and are kept for a while ... */
+	uint64_t aside;
 	uint64_t trees;			/* ... which are so many */
-	bool is_counting;		/* the store was not looked through yet: aside may be more */
+	/* the store was not looked through yet: aside may be more */
+	bool is_counting;
 };
 
-/* name->store "": each of the node's stores that may be read, in the order of their names. Until each() returns false; it must not use c. */
-int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
+/* name->store "": each of the node's stores that may be read, in the order of their names. Until
+ * each() returns false; it must not use c. */
+int fmove_space(struct fmove *c, const struct fmove_name *name,
+		bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
 		struct fmove_error *err);
 
 /* A directory that was replaced and is kept aside. */
@@ -435,14 +478,17 @@ struct fmove_aside {
 };
 
 /*
- * Remove what was replaced in a store and is kept aside, the oldest first; is_dry: only tell. each() is called for each, when it is gone, and must not use c.
- * An error in the midst leaves the rest. A node that tells of more than FMOVE_ASIDE_MAX: -EPROTO.
+ * Remove what was replaced in a store and is kept aside, the oldest first; is_dry: only tell.
+ * each() is called for each, when it is gone, and must not use c. An error in the midst leaves the
+ * rest. A node that tells of more than FMOVE_ASIDE_MAX: -EPROTO.
  */
 #define FMOVE_ASIDE_MAX 16384		/* many times what a store remembers */
-int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
+		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
 		struct fmove_error *err);
 
-/* is_recursive: a directory too, for which it waits up to an hour, unless fmove_set_timeout() said how long. A node goes on after -ETIMEDOUT. */
+/* is_recursive: a directory too, for which it waits up to an hour, unless fmove_set_timeout() said
+ * how long. A node goes on after -ETIMEDOUT. */
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 		 struct fmove_error *err);
 
@@ -452,7 +498,8 @@ int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_err
 /* ---- reading again what is stored ---- */
 
 struct fmove_verified {
-	uint64_t files;			/* looked at: all of the following, and those that are well */
+	/* looked at: all of the following, and those that are well */
+	uint64_t files;
 	uint64_t bytes;			/* read */
 	uint64_t corrupt;
 	uint64_t unreadable;
@@ -460,11 +507,13 @@ struct fmove_verified {
 	uint64_t missing;
 	uint64_t swapped;
 	uint64_t without;		/* nothing was kept to compare with */
-	uint64_t other;			/* findings of kinds that are not known here; 0 from progress() */
+	/* findings of kinds that are not known here; 0 from progress() */
+	uint64_t other;
 };
 
 enum fmove_finding_kind {
-	FMOVE_CORRUPT,			/* size and time are those it came with, the content is not */
+	/* size and time are those it came with, the content is not */
+	FMOVE_CORRUPT,
 	FMOVE_UNREADABLE,
 	FMOVE_CHANGED,			/* somebody wrote to it since */
 	FMOVE_MISSING,			/* it came with its directory, and is not there any more */
@@ -474,40 +523,47 @@ enum fmove_finding_kind {
 
 struct fmove_finding {
 	enum fmove_finding_kind kind;
-	uint64_t offset;		/* where the first block begins that differs; what cannot be read */
-	uint64_t length;		/* of the blocks that differ there; of what cannot be read, or is missing; 0: not known */
+	/* where the first block begins that differs; what cannot be read */
+	uint64_t offset;
+	/* of the blocks that differ there; of what cannot be read, or is missing; 0: not known */
+	uint64_t length;
 	char path[2 * FMOVE_PATH_MAX + 2];	/* below the store */
 };
 
 /* Zero-initialise; each of the functions may be NULL. */
 struct fmove_verify_options {
 	void (*finding)(void *ctx, const struct fmove_finding *finding);
-	void (*progress)(void *ctx, const struct fmove_verified *so_far);	/* about once a second */
+	/* about once a second */
+	void (*progress)(void *ctx, const struct fmove_verified *so_far);
 	void *ctx;
 	int cancel_fd;			/* as in struct fmove_options */
 };
 
 /*
- * Read a file, or all files below a directory, from the disk of the node that has it, and compare with the digests that
- * were kept when they came. 0: all of it was looked at; what was found is in *out and was told by finding().
+ * Read a file, or all files below a directory, from the disk of the node that has it, and compare
+ * with the digests that were kept when they came. 0: all of it was looked at; what was found is in
+ * *out and was told by finding().
  */
-int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fmove_verify_options *opts,
-		 struct fmove_verified *out, struct fmove_error *err);
+int fmove_verify(struct fmove *c, const struct fmove_name *name,
+		 const struct fmove_verify_options *opts, struct fmove_verified *out,
+		 struct fmove_error *err);
 
 /* What a peer says of itself, or why it does not. */
 struct fmove_facts {
 	const char *node;
-	const char *text;		/* fmove-facts(5), len bytes of whoever that peer is; NULL: there is none, so ... */
+	/* fmove-facts(5), len bytes of whoever that peer is; NULL: there is none, so ... */
+	const char *text;
 	size_t len;
 	int code;			/* ... a negative errno and why */
 	const char *why;
 };
 
 /*
- * Ask a peer, or all of them (node NULL), for its facts: each() for every one, in no order, with what is valid during the
- * call. -ENOENT: there is no such peer. Takes some seconds.
+ * Ask a peer, or all of them (node NULL), for its facts: each() for every one, in no order, with
+ * what is valid during the call. -ENOENT: there is no such peer. Takes some seconds.
  */
-int fmove_facts(struct fmove *c, const char *node, void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
+int fmove_facts(struct fmove *c, const char *node,
+		void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
 		struct fmove_error *err);
 
 /* ---- what is staged on this node ---- */
@@ -530,22 +586,24 @@ struct fmove_dataset {
 /* Zero-initialise. */
 struct fmove_stage_options {
 	const char *name;		/* NULL: the last part of the path */
-	pid_t pid;			/* it stays as long as this process of ours lives; 0: for the grace */
+	/* it stays as long as this process of ours lives; 0: for the grace */
+	pid_t pid;
 	bool is_pinned;			/* it stays until it is unpinned */
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
 };
 
 /*
- * A directory of another node, or of a store of this one, is on this node's disk, in *out, when this returns. is_fetched: not all
- * of it was there.
+ * A directory of another node, or of a store of this one, is on this node's disk, in *out, when
+ * this returns. is_fetched: not all of it was there.
  */
-int fmove_stage(struct fmove *c, const struct fmove_name *source, const struct fmove_stage_options *opts,
-		struct fmove_dataset *out, bool *is_fetched, struct fmove_error *err);
+int fmove_stage(struct fmove *c, const struct fmove_name *source,
+		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
+		struct fmove_error *err);
 
 /* Call each() for all that is staged, or comes, until it returns false. */
-int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
-		   struct fmove_error *err);
+int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
+		   void *ctx, struct fmove_error *err);
 
 /* It stays until it is unpinned; it does no more; it is removed now. */
 int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err);

@@ -103,8 +103,8 @@ static uint64_t bytes_of(const struct place *p)
 		ret = fm_descent_next(d, &at);
 		if (ret > 0 && at.is_dir)
 			ret = fm_descent_enter(d, &at) < 0 ? -1 : 1;
-		else if (ret > 0 && fm_tsys_fstatat(at.dir, at.name, &st) == 0 && S_ISREG(st.st_mode) &&
-			 st.st_nlink == 1)
+		else if (ret > 0 && fm_tsys_fstatat(at.dir, at.name, &st) == 0 &&
+			 S_ISREG(st.st_mode) && st.st_nlink == 1)
 			bytes += (uint64_t)st.st_blocks * 512;
 	} while (ret > 0);
 	fm_descent_end(d);
@@ -139,7 +139,8 @@ static int nothing_if_as_old(const void *ctx, enum fm_staging_kind kind, const s
 	return ctime_of(stash) <= found->since_ns ? (int)FM_WANTED_NOTHING : -EAGAIN;
 }
 
-/* -EAGAIN: it is another one by now. What else somebody put into the stash stays, and the stash with it. */
+/* -EAGAIN: it is another one by now. What else somebody put into the stash stays, and the stash
+ * with it. */
 static int remove_one(const struct place *p)
 {
 	const struct fm_stash_rule rule = { .at_most = nothing_if_as_old, .ctx = &p->is };
@@ -161,12 +162,18 @@ struct removal {
 static int why_it_stays(const struct place *p, int wanted, int ret, struct fm_err *err)
 {
 	if (wanted == -EXDEV)
-		return fm_err_set(err, wanted, "\"%s\" stays: another file system is mounted in it; unmount it first", p->is.stash);
+		return fm_err_set(
+			err, wanted,
+			"\"%s\" stays: another file system is mounted in it; unmount it first",
+			p->is.stash);
 	if (wanted < 0)
-		return fm_err_sys(err, wanted, "\"%s\" stays: look whether a transfer goes on in it", p->is.stash);
+		return fm_err_sys(err, wanted,
+				  "\"%s\" stays: look whether a transfer goes on in it",
+				  p->is.stash);
 	if (wanted > 0 || ret == -EBUSY)
 		return fm_err_set(err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.stash);
-	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is kept aside", p->is.stash) : 0;
+	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is kept aside", p->is.stash)
+		       : 0;
 }
 
 void fm_former_count_staying(struct fm_err *err, unsigned count)
@@ -198,7 +205,8 @@ static bool remove_old(void *ctx, struct place *p)
 }
 
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
-		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err)
+		     void (*each)(void *ctx, const struct fm_former *f), void *ctx,
+		     struct fm_err *err)
 {
 	struct removal r = { older_ns, is_dry, each, ctx, err, 0 };
 	int ret = each_former(parent, remove_old, &r);

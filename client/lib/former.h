@@ -22,7 +22,8 @@
 
 struct fm_err;
 
-#define FM_FORMER_KEEP_NS UINT64_C(600000000000)	/* what stores.old_keep is if nobody says it */
+/* what stores.old_keep is if nobody says it */
+#define FM_FORMER_KEEP_NS UINT64_C(600000000000)
 
 struct fm_former {
 	char stash[FM_STAGING_NAME_LEN + 1];
@@ -40,12 +41,14 @@ int64_t fm_former_until_ns(void);
  * went, the error of the first that could not, and how many more there are.
  */
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
-		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err);
+		     void (*each)(void *ctx, const struct fm_former *f), void *ctx,
+		     struct fm_err *err);
 
 /* *err is of the first of so many that stay: it says how many more. */
 void fm_former_count_staying(struct fm_err *err, unsigned count);
 
-/* How many lie in parent, and how much goes with all of them; what still has a name elsewhere does not count. */
+/* How many lie in parent, and how much goes with all of them; what still has a name elsewhere does
+ * not count. */
 int fm_former_sum(int parent, uint64_t *count, uint64_t *bytes, struct fm_err *err);
 
 /*
@@ -62,8 +65,8 @@ void fm_former_note_path(int dir, char path[PATH_MAX]);
 
 /*
  * Whether `held` has been put aside by a get, or is below something that was, and its noted path
- * leads elsewhere: 1, and *fd is that, the receiver's. 0: it was not; whoever else moved a directory
- * meant what is in it, too. An error: it leads nowhere.
+ * leads elsewhere: 1, and *fd is that, the receiver's. 0: it was not; whoever else moved a
+ * directory meant what is in it, too. An error: it leads nowhere.
  */
 int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err);
 

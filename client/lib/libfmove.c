@@ -3,8 +3,9 @@
  * libfmove - see fmove.h: messages of the local API for those who would rather call a function.
  *
  * One request at a time: it is sent, then messages are read until its "done" or "error". Requests
- * are numbered; what answers another number is late and skipped. One that is refused since no place is free is sent again if
- * the caller has patience; the connection, which is one of the places, is given back meanwhile.
+ * are numbered; what answers another number is late and skipped. One that is refused since no place
+ * is free is sent again if the caller has patience; the connection, which is one of the places, is
+ * given back meanwhile.
  */
 #include "client/lib/fmove.h"
 
@@ -35,7 +36,8 @@
 /* two paths of 4095 bytes, each escaped as six, and the rest */
 #define REQUEST_MAX (60u << 10)
 #define REQUEST_WAIT_MS 60000		/* longer than the daemon itself waits for a peer */
-/* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal (KEEP_NS in mover/services/transfer/job.c). */
+/* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal
+ * (KEEP_NS in mover/services/transfer/job.c). */
 #define REMOVE_MS (3600u * 1000)	/* to remove directories: millions of files may be in one */
 #define CANCEL_WAIT_MS 8000
 _Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");
@@ -46,7 +48,8 @@ struct fmove {
 	uint64_t id;			/* of the last request ... */
 	uint64_t limit_ms;		/* ... and its timeout; 0: none is said */
 	uint64_t timeout_ms;		/* of requests about stores; 0: the daemon's */
-	bool is_lost;			/* the last request: the daemon went away, or was not there */
+	/* the last request: the daemon went away, or was not there */
+	bool is_lost;
 	bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
 	void *again_ctx;
 	char tx[REQUEST_MAX];
@@ -74,7 +77,8 @@ __attribute__((format(printf, 3, 4))) static int fail(struct fmove_error *err, i
 
 static int fail_gone(struct fmove_error *err)
 {
-	int ret = fail(err, -ECONNRESET, "fmoved closed the connection: it was stopped or restarted");
+	int ret =
+		fail(err, -ECONNRESET, "fmoved closed the connection: it was stopped or restarted");
 
 	if (err)
 		err->is_kept = true;	/* nobody removed it */
@@ -101,7 +105,10 @@ static int fail_connect(struct fmove_error *err, int code, const char *path)
 			"or ask who runs fmoved",
 			path);
 	case EAGAIN:
-		(void)fail(err, -EBUSY, "%s: too many programs wait for fmoved already; if that lasts, it hangs or is stopped", path);
+		(void)fail(err, -EBUSY,
+			   "%s: too many programs wait for fmoved already; if that lasts, it hangs "
+			   "or is stopped",
+			   path);
 		if (err)
 			err->is_full = true;
 		return -EBUSY;
@@ -132,7 +139,8 @@ static int socket_connect(const struct sockaddr_un *address, struct fmove_error 
 		return fail(err, -errno, "make a socket: %s", fm_err_name(errno));
 	/* as much as is granted */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 && fcntl(fd, F_SETFL, 0) == 0)
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
+	    fcntl(fd, F_SETFL, 0) == 0)
 		return fd;
 	code = -errno;
 	(void)close(fd);	/* unused */
@@ -197,7 +205,9 @@ void fmove_close(struct fmove *c)
 	free(c);
 }
 
-void fmove_set_again(struct fmove *c, bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms),
+void fmove_set_again(struct fmove *c,
+		     bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused,
+				   uint64_t left_ms),
 		     void *ctx)
 {
 	c->again = again;
@@ -247,7 +257,8 @@ static int event_error(const struct fm_json *event, struct fmove_error *err)
 	return ret;
 }
 
-/* The connection is closed: what the daemon said before that is why. (recv(2) tells of a reset first, once.) */
+/* The connection is closed: what the daemon said before that is why. (recv(2) tells of a reset
+ * first, once.) */
 static int fail_closed(struct fmove *c, struct fmove_error *err)
 {
 	struct fm_json *event;
@@ -262,7 +273,9 @@ static int fail_closed(struct fmove *c, struct fmove_error *err)
 		errors += n <= 0;
 		if (n <= 0 || fm_json_parse(c->rx, (size_t)n, &event, &why) < 0)
 			continue;
-		if (fm_json_u64(fm_json_get(event, "id"), &id) < 0 && fm_json_text(fm_json_get(event, "event"), &name) == 0 && strcmp(name, "error") == 0)
+		if (fm_json_u64(fm_json_get(event, "id"), &id) < 0 &&
+		    fm_json_text(fm_json_get(event, "event"), &name) == 0 &&
+		    strcmp(name, "error") == 0)
 			ret = event_error(event, err);
 		fm_json_free(event);
 	}
@@ -274,7 +287,8 @@ static int fail_closed(struct fmove *c, struct fmove_error *err)
 struct parcel {
 	const int *fds;
 	unsigned count;
-	void (*passed)(void *ctx);	/* it was sent, or could not be; NULL: nobody wants to know */
+	/* it was sent, or could not be; NULL: nobody wants to know */
+	void (*passed)(void *ctx);
 	void *ctx;
 };
 
@@ -283,8 +297,10 @@ static struct parcel parcel_of(const int *fd)
 	return (struct parcel){ .fds = fd, .count = *fd >= 0 ? 1 : 0 };
 }
 
-/* left_ms: of its timeout; UINT64_MAX: none. What was begun stays as it is, so that it can be finished again with less time. */
-static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, size_t *len, struct fmove_error *err)
+/* left_ms: of its timeout; UINT64_MAX: none. What was begun stays as it is, so that it can be
+ * finished again with less time. */
+static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, size_t *len,
+			  struct fmove_error *err)
 {
 	struct fm_json_writer w = *begun;
 
@@ -292,15 +308,18 @@ static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, 
 		fm_jw_u64(&w, "timeout_ms", left_ms);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) < 0)
-		return fail(err, -ENAMETOOLONG, "the paths and the patterns to exclude are together longer than a request may be (%u "
-					       "bytes, of which a character that must be escaped takes up to six)", REQUEST_MAX);
+		return fail(err, -ENAMETOOLONG,
+			    "the paths and the patterns to exclude are together longer than a "
+			    "request may be (%u "
+			    "bytes, of which a character that must be escaped takes up to six)",
+			    REQUEST_MAX);
 	*len = w.len;
 	return 0;
 }
 
 /* Close the object and send it, descriptors beside it. */
-static int request_send_with(struct fmove *c, const struct fm_json_writer *w, uint64_t left_ms, const struct parcel *with,
-			     struct fmove_error *err)
+static int request_send_with(struct fmove *c, const struct fm_json_writer *w, uint64_t left_ms,
+			     const struct parcel *with, struct fmove_error *err)
 {
 	union {
 		struct cmsghdr align;
@@ -319,7 +338,8 @@ static int request_send_with(struct fmove *c, const struct fm_json_writer *w, ui
 	if (with->count > 0) {
 		hdr.msg_control = &control;
 		hdr.msg_controllen = CMSG_SPACE(with->count * sizeof(int));
-		control.align = (struct cmsghdr){ CMSG_LEN(with->count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		control.align = (struct cmsghdr){CMSG_LEN(with->count * sizeof(int)), SOL_SOCKET,
+						 SCM_RIGHTS};
 		memcpy(CMSG_DATA(&control.align), with->fds, with->count * sizeof(int));
 	}
 	do {
@@ -369,7 +389,8 @@ struct waiting {
 	uint64_t id;
 	const struct fmove_options *opts;	/* may be NULL */
 	bool is_cancelled;
-	bool is_prepared;			/* a put that is held, an attended get: only its name is missing */
+	/* a put that is held, an attended get: only its name is missing */
+	bool is_prepared;
 	bool is_decided;			/* what becomes of it */
 	uint64_t bytes;				/* how far the last progress said it was */
 	const struct fmove_tree_options *tree;	/* a transfer of one; NULL: none */
@@ -390,7 +411,8 @@ static int cancel_send(struct fmove *c, uint64_t job, bool is_kept, struct fmove
 }
 
 /* why: it could not be given its name; NULL: it may have it, or has it. */
-static int commit_send(struct fmove *c, uint64_t job, const struct fmove_error *why, struct fmove_error *err)
+static int commit_send(struct fmove *c, uint64_t job, const struct fmove_error *why,
+		       struct fmove_error *err)
 {
 	struct fm_json_writer w;
 
@@ -508,7 +530,9 @@ static void event_progress(struct waiting *w, const struct fm_json *event)
 /* What is no name of a change is passed over. */
 static void event_names(const struct fm_json *event, const struct fmove_tree_options *o)
 {
-	static const char *const words[] = { [FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed" };
+	static const char *const words[] = {[FMOVE_ADDED] = "added",
+					    [FMOVE_REPLACED] = "replaced",
+					    [FMOVE_REMOVED] = "removed"};
 	const struct fm_json *names = fm_json_get(event, "names");
 	size_t count = names ? fm_json_count(names) : 0, len;
 	char path[FMOVE_PATH_MAX + 1];
@@ -518,7 +542,8 @@ static void event_names(const struct fm_json *event, const struct fmove_tree_opt
 		const struct fm_json *at = fm_json_at(names, i);
 
 		word = "";
-		if (fm_json_name(fm_json_get(at, "path"), path, sizeof(path), &len) < 0 || fm_json_text(fm_json_get(at, "change"), &word) < 0)
+		if (fm_json_name(fm_json_get(at, "path"), path, sizeof(path), &len) < 0 ||
+		    fm_json_text(fm_json_get(at, "change"), &word) < 0)
 			continue;
 		for (unsigned c = FMOVE_ADDED; c <= FMOVE_REMOVED; c++)
 			if (strcmp(word, words[c]) == 0)
@@ -538,7 +563,8 @@ static void event_accepted(const struct fm_json *event, const struct fmove_optio
 static void result_read(const struct fm_json *done, struct fmove_result *r);
 
 /* An attended get has come: the caller gives it its name, and the daemon is told. */
-static int event_complete(struct fmove *c, struct waiting *w, const struct fm_json *event, struct fmove_error *err)
+static int event_complete(struct fmove *c, struct waiting *w, const struct fm_json *event,
+			  struct fmove_error *err)
 {
 	struct fmove_result result;
 	struct fmove_error why = { .code = 0 };
@@ -547,12 +573,13 @@ static int event_complete(struct fmove *c, struct waiting *w, const struct fm_js
 		return 0;
 	w->is_prepared = true;
 	result_read(event, &result);
-	return w->opts->publish(w->opts->ctx, &result, &why) < 0 ? commit_send(c, w->id, &why, err) : commit_send(c, w->id, NULL, err);
+	return w->opts->publish(w->opts->ctx, &result, &why) < 0 ? commit_send(c, w->id, &why, err)
+								 : commit_send(c, w->id, NULL, err);
 }
 
 /* Neither the first nor the last of them. */
-static int event_between(struct fmove *c, struct waiting *w, const char *name, const struct fm_json *event,
-			 struct fmove_error *err)
+static int event_between(struct fmove *c, struct waiting *w, const char *name,
+			 const struct fm_json *event, struct fmove_error *err)
 {
 	if (w->between)
 		w->between(w->ctx, name, event);
@@ -570,7 +597,8 @@ static int event_between(struct fmove *c, struct waiting *w, const char *name, c
 }
 
 /* The "done" of the request that is waited for into *out, or its error. */
-static int request_wait_for(struct fmove *c, struct waiting *w, struct fm_json **out, struct fmove_error *err)
+static int request_wait_for(struct fmove *c, struct waiting *w, struct fm_json **out,
+			    struct fmove_error *err)
 {
 	const char *name;
 	uint64_t id;
@@ -634,11 +662,13 @@ bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_err
 	if (left_ms(t) > 0)
 		return true;
 	memcpy(text, err->text, sizeof(text));
-	(void)fail(err, -ETIMEDOUT, "not begun within %.9g s: %s", (double)t->limit_ms / 1000, text);
+	(void)fail(err, -ETIMEDOUT, "not begun within %.9g s: %s", (double)t->limit_ms / 1000,
+		   text);
 	return false;
 }
 
-/* What a request says is left. 0 would be no limit, and the last of it may have gone since it was looked at. */
+/* What a request says is left. 0 would be no limit, and the last of it may have gone since it was
+ * looked at. */
 static uint64_t limit_left_ms(const struct fm_lib_turns *t)
 {
 	uint64_t ms = left_ms(t);
@@ -647,8 +677,9 @@ static uint64_t limit_left_ms(const struct fm_lib_turns *t)
 }
 
 /* Send what was begun, and wait. */
-static int request_try(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with, struct waiting *w,
-		       struct fm_lib_turns *turns, struct fm_json **out, struct fmove_error *err)
+static int request_try(struct fmove *c, const struct fm_json_writer *begun,
+		       const struct parcel *with, struct waiting *w, struct fm_lib_turns *turns,
+		       struct fm_json **out, struct fmove_error *err)
 {
 	int ret;
 
@@ -667,8 +698,9 @@ static int request_try(struct fmove *c, const struct fm_json_writer *begun, cons
 }
 
 /* The same until it is taken. */
-static int request_run(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with, struct waiting *w,
-		       struct fm_json **out, struct fmove_error *err)
+static int request_run(struct fmove *c, const struct fm_json_writer *begun,
+		       const struct parcel *with, struct waiting *w, struct fm_json **out,
+		       struct fmove_error *err)
 {
 	struct fm_lib_turns turns = { .refused = 0 };
 	struct fmove_error own;
@@ -682,7 +714,8 @@ static int request_run(struct fmove *c, const struct fm_json_writer *begun, cons
 }
 
 /* The same without options, with fd (or -1). */
-static int request_run_with(struct fmove *c, const struct fm_json_writer *begun, int fd, struct fm_json **out, struct fmove_error *err)
+static int request_run_with(struct fmove *c, const struct fm_json_writer *begun, int fd,
+			    struct fm_json **out, struct fmove_error *err)
 {
 	struct parcel with = parcel_of(&fd);
 	struct waiting w = { .opts = NULL };
@@ -690,7 +723,8 @@ static int request_run_with(struct fmove *c, const struct fm_json_writer *begun,
 	return request_run(c, begun, &with, &w, out, err);
 }
 
-static int request_do(struct fmove *c, const struct fm_json_writer *begun, struct fm_json **out, struct fmove_error *err)
+static int request_do(struct fmove *c, const struct fm_json_writer *begun, struct fm_json **out,
+		      struct fmove_error *err)
 {
 	return request_run_with(c, begun, -1, out, err);
 }
@@ -709,10 +743,14 @@ static int request_do_simple(struct fmove *c, struct fm_json_writer *w, struct f
 
 /* ---- transfers ---- */
 
-_Static_assert(FMOVE_NORMAL == 0 && FMOVE_LOW == 1 && FMOVE_HIGH == 2, "order of fm_words_priority");
+_Static_assert(FMOVE_NORMAL == 0 && FMOVE_LOW == 1 && FMOVE_HIGH == 2,
+	       "order of fm_words_priority");
 _Static_assert(FMOVE_AUTO == 0 && FMOVE_RDMA == 1 && FMOVE_TCP == 2, "order of fm_words_transport");
-_Static_assert(FMOVE_DEFAULT == 0 && FMOVE_DISK == 1 && FMOVE_MEMORY == 2, "order of fm_words_durability");
-_Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTHER && FMOVE_JOB_OTHER == 7, "order of fm_words_state");
+_Static_assert(FMOVE_DEFAULT == 0 && FMOVE_DISK == 1 && FMOVE_MEMORY == 2,
+	       "order of fm_words_durability");
+_Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTHER &&
+		       FMOVE_JOB_OTHER == 7,
+	       "order of fm_words_state");
 
 static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
 {
@@ -807,8 +845,9 @@ static void result_read(const struct fm_json *done, struct fmove_result *r)
 
 static const struct fmove_options no_options;
 
-static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with,
-			    const struct fmove_options *opts, struct fmove_result *result, struct fmove_error *err)
+static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun,
+			    const struct parcel *with, const struct fmove_options *opts,
+			    struct fmove_result *result, struct fmove_error *err)
 {
 	struct waiting w = { .opts = opts ? opts : &no_options, .tree = opts ? opts->tree : NULL };
 	struct fm_json *done;
@@ -857,7 +896,8 @@ static void get_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 	transfer_options(w, opts);
 	c->limit_ms = opts ? opts->timeout_ms : 0;
 	if (opts && opts->is_attended && opts->may_replace)
-		fm_jw_bool(w, "force", true);	/* our own affair, but what it is begun again with */
+		/* our own affair, but what it is begun again with */
+		fm_jw_bool(w, "force", true);
 }
 
 static void excludes_add(struct fm_json_writer *w, const char *const *excludes)
@@ -902,9 +942,11 @@ static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct f
 	tree_add(w, o);
 }
 
-int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result,
+		   struct fmove_error *err)
 {
-	struct parcel with = { .fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx };
+	struct parcel with = {
+		.fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx};
 	struct waiting waiting = { .opts = t->opts ? t->opts : &no_options, .tree = t->tree };
 	struct fm_json_writer w;
 	struct fm_json *done;
@@ -922,7 +964,8 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 	return 0;
 }
 
-static void own_add(struct fm_json_writer *w, const struct fmove_name *own, const struct fmove_options *opts)
+static void own_add(struct fm_json_writer *w, const struct fmove_name *own,
+		    const struct fmove_options *opts)
 {
 	fm_jw_text(w, "local_store", own->store);
 	fm_jw_name(w, "local_path", own->path, strlen(own->path));
@@ -942,7 +985,8 @@ struct move {
 	unsigned fds_count;
 };
 
-static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct move *m, const struct fmove_options *opts)
+static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct move *m,
+		       const struct fmove_options *opts)
 {
 	if (m->is_put)
 		put_begin(c, w, m->name, opts);
@@ -955,14 +999,15 @@ static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct m
 }
 
 /*
- * What a pipe gave or took is gone, and so is what was read of a file that did not stand at its beginning. The daemon moves the
- * position of a file that it looks for holes in.
+ * What a pipe gave or took is gone, and so is what was read of a file that did not stand at its
+ * beginning. The daemon moves the position of a file that it looks for holes in.
  */
 static bool can_move_again(const struct move *m)
 {
 	struct stat st;
 
-	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode) && (!m->is_put || lseek(m->fds[0], 0, SEEK_CUR) == 0));
+	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode) &&
+			  (!m->is_put || lseek(m->fds[0], 0, SEEK_CUR) == 0));
 }
 
 static bool begin_again(const struct move *m)
@@ -979,32 +1024,38 @@ static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *o
 		return fmove_stat(c, m->own, out, &err);
 	if (fstat(m->fds[0], &st) < 0)
 		return -errno;
-	*out = (struct fmove_entry){ .type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER, .size = (uint64_t)st.st_size };
+	*out = (struct fmove_entry){.type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER,
+				    .size = (uint64_t)st.st_size};
 	out->mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st.st_mtim.tv_nsec;
 	return 0;
 }
 
-/* The name is taken: by an earlier try, whose answer was lost, if size and time are those of the source. So the daemon judges, too. */
-static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_options *opts, struct fmove_result *result)
+/* The name is taken: by an earlier try, whose answer was lost, if size and time are those of the
+ * source. So the daemon judges, too. */
+static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_options *opts,
+		      struct fmove_result *result)
 {
 	struct fmove_entry own, far;
 	struct fmove_error err;
 
-	if (opts->tree || stat_own(c, m, &own) < 0 || fmove_stat(c, m->name, &far, &err) < 0 || own.type != FMOVE_FILE ||
-	    far.type != FMOVE_FILE || own.size != far.size || own.mtime_ns != far.mtime_ns)
+	if (opts->tree || stat_own(c, m, &own) < 0 || fmove_stat(c, m->name, &far, &err) < 0 ||
+	    own.type != FMOVE_FILE || far.type != FMOVE_FILE || own.size != far.size ||
+	    own.mtime_ns != far.mtime_ns)
 		return false;
-	*result = (struct fmove_result){ .bytes = far.size, .data_bytes = far.size, .resumed_bytes = far.size };
+	*result = (struct fmove_result){
+		.bytes = far.size, .data_bytes = far.size, .resumed_bytes = far.size};
 	result->mode = far.mode;
 	result->mtime_ns = far.mtime_ns;
 	result->is_checked = true;
 	result->is_durable = opts->durability == FMOVE_DISK;
-	(void)snprintf(result->note, sizeof(result->note), "an earlier try, of which no answer came, had got it there");
+	(void)snprintf(result->note, sizeof(result->note),
+		       "an earlier try, of which no answer came, had got it there");
 	return true;
 }
 
 /* What fails there the daemon tries again. That the daemon itself went away only we can see. */
-static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts, struct fmove_result *result,
-		struct fmove_error *err)
+static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts,
+		struct fmove_result *result, struct fmove_error *err)
 {
 	struct parcel with = { .fds = m->fds, .count = m->fds_count };
 	struct fm_json_writer w;
@@ -1020,7 +1071,8 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 		ret = transfer_do_with(c, &w, &with, &tries.opts, result, err);
 		if (ret == -EEXIST && is_again && was_moved(c, m, &tries.opts, result))
 			return 0;
-		if (ret == 0 || !c->is_lost || !can_again || !fm_tries_again(&tries, c, err) || !begin_again(m))
+		if (ret == 0 || !c->is_lost || !can_again || !fm_tries_again(&tries, c, err) ||
+		    !begin_again(m))
 			return ret < 0 ? err->code : ret;
 	}
 }
@@ -1040,7 +1092,8 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 	      struct fmove_error *err)
 {
 	int journal = opts ? opts->journal_fd : 0;
-	const struct move m = { .name = name, .fds = { fd, journal }, .fds_count = journal > 0 ? 2 : 1 };
+	const struct move m = {
+		.name = name, .fds = {fd, journal}, .fds_count = journal > 0 ? 2 : 1};
 
 	assert(fd >= 0);
 	return move(c, &m, opts, result, err);
@@ -1138,8 +1191,10 @@ int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
 	return detach(c, &w, -1, job, err);
 }
 
-/* The place of the text under that key in words; `other` if it is none of them, or the key is missing. */
-static int word_read(const struct fm_json *json, const char *key, const char *const *words, int other)
+/* The place of the text under that key in words; `other` if it is none of them, or the key is
+ * missing. */
+static int word_read(const struct fm_json *json, const char *key, const char *const *words,
+		     int other)
 {
 	const char *text = "";
 	int place;
@@ -1156,8 +1211,10 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	const struct fm_json *excludes = fm_json_get(o, "exclude");
 	size_t count = excludes ? fm_json_count(excludes) : 0, len;
 
-	j->transport = (enum fmove_transport)word_read(o, "transport", fm_words_transport, FMOVE_AUTO);
-	j->durability = (enum fmove_durability)word_read(o, "durability", fm_words_durability, FMOVE_DEFAULT);
+	j->transport =
+		(enum fmove_transport)word_read(o, "transport", fm_words_transport, FMOVE_AUTO);
+	j->durability = (enum fmove_durability)word_read(o, "durability", fm_words_durability,
+							 FMOVE_DEFAULT);
 	(void)fm_json_bool(fm_json_get(o, "force"), &j->may_replace);
 	j->is_readback = word_read(o, "verify", fm_words_readback, 0) > 0;
 	(void)fm_json_bool(fm_json_get(o, "accept_corrupt"), &j->accepts_corrupt);
@@ -1169,7 +1226,8 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	(void)fm_json_u64(fm_json_get(o, "timeout_ms"), &j->timeout_ms);
 	(void)fm_json_u64(fm_json_get(o, "retry_ms"), &j->retry_ms);
 	for (size_t i = 0; i < count && i < FMOVE_EXCLUDES_MAX; i++)
-		if (fm_json_name(fm_json_at(excludes, i), j->excludes[j->excludes_count], sizeof(j->excludes[0]), &len) == 0)
+		if (fm_json_name(fm_json_at(excludes, i), j->excludes[j->excludes_count],
+				 sizeof(j->excludes[0]), &len) == 0)
 			j->excludes_count++;
 }
 
@@ -1194,7 +1252,8 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	if (fm_json_get(json, "options"))
 		job_options_read(json, j);
 	j->state = (enum fmove_job_state)word_read(json, "state", fm_words_state, FMOVE_JOB_OTHER);
-	j->priority = (enum fmove_priority)word_read(json, "priority", fm_words_priority, FMOVE_NORMAL);
+	j->priority =
+		(enum fmove_priority)word_read(json, "priority", fm_words_priority, FMOVE_NORMAL);
 	text_copy(json, "phase", j->phase, sizeof(j->phase));
 	text_copy(json, "node", j->node, sizeof(j->node));
 	text_copy(json, "store", j->store, sizeof(j->store));
@@ -1202,8 +1261,8 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	text_copy(json, "local_store", j->local_store, sizeof(j->local_store));
 	text_copy(json, "text", j->text, sizeof(j->text));
 	(void)fm_json_name(fm_json_get(json, "path"), j->path, sizeof(j->path), &len);
-	(void)fm_json_name(fm_json_get(json, j->local_store[0] ? "local_path" : "file"), j->local_path,
-			   sizeof(j->local_path), &len);
+	(void)fm_json_name(fm_json_get(json, j->local_store[0] ? "local_path" : "file"),
+			   j->local_path, sizeof(j->local_path), &len);
 	(void)fm_json_u64(fm_json_get(json, "size"), &j->size);
 	(void)fm_json_u64(fm_json_get(json, "bytes"), &j->bytes);
 	(void)fm_json_u64(fm_json_get(json, "before"), &j->before);
@@ -1216,8 +1275,9 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 }
 
 /* One page; whether there are more, and the last one's number. */
-static bool jobs_show(const struct fm_json *done, bool (*each)(void *ctx, const struct fmove_job *job),
-		      void *ctx, struct fmove_job *job, uint64_t *seq)
+static bool jobs_show(const struct fm_json *done,
+		      bool (*each)(void *ctx, const struct fmove_job *job), void *ctx,
+		      struct fmove_job *job, uint64_t *seq)
 {
 	const struct fm_json *list = fm_json_get(done, "jobs");
 	size_t count = fm_json_count(list);
@@ -1381,9 +1441,9 @@ static void page_show(struct page *p, const struct fm_json *done)
 	}
 }
 
-static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_partial, const char *after,
-		      bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
-		      struct fmove_error *err)
+static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_partial,
+		      const char *after, bool (*each)(void *ctx, const struct fmove_entry *entry),
+		      void *ctx, struct fmove_error *err)
 {
 	struct page page = { .each = each, .ctx = ctx };
 	struct fm_json_writer w;
@@ -1424,7 +1484,7 @@ int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *a
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 		 struct fmove_error *err)
 {
-	const struct fmove_options opts = { .timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS };
+	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
 	const struct parcel with = { .count = 0 };
 	struct waiting waiting = { .opts = &opts };
 	struct fm_json_writer w;
@@ -1470,10 +1530,12 @@ static void space_read(const struct fm_json *json, struct fmove_space *s)
 				   .aside = bytes_read(json, "aside"),
 				   .trees = bytes_read(json, "aside_trees") };
 	text_copy(json, "store", s->store, sizeof(s->store));
-	(void)fm_json_bool(fm_json_get(json, "counting"), &s->is_counting);	/* false if it is missing */
+	/* false if it is missing */
+	(void)fm_json_bool(fm_json_get(json, "counting"), &s->is_counting);
 }
 
-static int space_of(struct fmove *c, const struct fmove_name *name, const char *after, struct fmove_space *out, struct fmove_error *err)
+static int space_of(struct fmove *c, const struct fmove_name *name, const char *after,
+		    struct fmove_space *out, struct fmove_error *err)
 {
 	struct fm_json_writer w;
 	struct fm_json *done;
@@ -1490,7 +1552,8 @@ static int space_of(struct fmove *c, const struct fmove_name *name, const char *
 	return 0;
 }
 
-int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
+int fmove_space(struct fmove *c, const struct fmove_name *name,
+		bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
 		struct fmove_error *err)
 {
 	const struct fmove_name whole = { name->node, name->store, "" };
@@ -1515,16 +1578,19 @@ static void aside_split(struct fmove_aside *a)
 	if (!last || stash == last)
 		return;
 	len = (size_t)(last - stash);
-	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), stash);
+	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)),
+		       stash);
 	if (fm_staging_kind(part) == FM_STAGING_NONE)
 		return;
-	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(stash - a->path), a->path, last + 1);	/* shorter */
+	/* shorter */
+	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(stash - a->path), a->path,
+		       last + 1);
 	*last = '\0';
 }
 
 /* The last path that was told stays in *last; *told counts them. Whether there are more. */
-static bool aside_show(const struct fm_json *done, struct fmove_aside *last, size_t *told, void (*each)(void *ctx, const struct fmove_aside *aside),
-		       void *ctx)
+static bool aside_show(const struct fm_json *done, struct fmove_aside *last, size_t *told,
+		       void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx)
 {
 	const struct fm_json *trees = fm_json_get(done, "aside");
 	size_t count = fm_json_count(trees), len;
@@ -1544,7 +1610,8 @@ static bool aside_show(const struct fm_json *done, struct fmove_aside *last, siz
 	return count > 0 && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
 }
 
-int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
+		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
 		struct fmove_error *err)
 {
 	const struct fmove_options opts = { .timeout_ms = REMOVE_MS };
@@ -1571,7 +1638,10 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, voi
 		fm_json_free(done);
 	} while (is_more && told < FMOVE_ASIDE_MAX);
 	if (is_more)
-		return fail(err, -EPROTO, "the node tells of more than %d directories, which no store keeps aside", FMOVE_ASIDE_MAX);
+		return fail(
+			err, -EPROTO,
+			"the node tells of more than %d directories, which no store keeps aside",
+			FMOVE_ASIDE_MAX);
 	return 0;
 }
 
@@ -1591,11 +1661,12 @@ static void verified_read(const struct fm_json *json, struct fmove_verified *v)
 	(void)fm_json_u64(fm_json_get(json, "without"), &v->without);
 }
 
-static const char *const kinds[] = { "corrupt", "unreadable", "changed", "missing", "swapped", NULL };
+static const char *const kinds[] = {"corrupt", "unreadable", "changed", "missing", "swapped", NULL};
 
 struct verifying {
 	struct fmove_verify_options o;
-	uint64_t other;			/* findings whose kind is not known here, and so not what counter they are in */
+	/* findings whose kind is not known here, and so not what counter they are in */
+	uint64_t other;
 };
 
 static void finding_read(const struct fm_json *json, struct verifying *v)
@@ -1625,8 +1696,9 @@ static void verify_between(void *ctx, const char *event, const struct fm_json *j
 	}
 }
 
-int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fmove_verify_options *opts,
-		 struct fmove_verified *out, struct fmove_error *err)
+int fmove_verify(struct fmove *c, const struct fmove_name *name,
+		 const struct fmove_verify_options *opts, struct fmove_verified *out,
+		 struct fmove_error *err)
 {
 	struct verifying v = { .o = opts ? *opts : (struct fmove_verify_options){ .ctx = NULL } };
 	struct fmove_options waits = { .cancel_fd = v.o.cancel_fd };
@@ -1682,8 +1754,9 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 	o->progress(o->ctx, phase, bytes, size);
 }
 
-int fmove_stage(struct fmove *c, const struct fmove_name *source, const struct fmove_stage_options *opts,
-		struct fmove_dataset *out, bool *is_fetched, struct fmove_error *err)
+int fmove_stage(struct fmove *c, const struct fmove_name *source,
+		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
+		struct fmove_error *err)
 {
 	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){ .name = NULL };
 	struct fmove_options waits = { .timeout_ms = 0 };
@@ -1714,7 +1787,8 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source, const struct f
 }
 
 /* One page; whether there are more, and where they begin. */
-static bool datasets_show(const struct fm_json *done, bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+static bool datasets_show(const struct fm_json *done,
+			  bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
 			  struct fmove_dataset *d, uint64_t *next)
 {
 	const struct fm_json *list = fm_json_get(done, "datasets");
@@ -1729,8 +1803,8 @@ static bool datasets_show(const struct fm_json *done, bool (*each)(void *ctx, co
 	return is_more && fm_json_u64(fm_json_get(done, "next"), next) == 0;
 }
 
-int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
-		   struct fmove_error *err)
+int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
+		   void *ctx, struct fmove_error *err)
 {
 	struct fmove_dataset d;
 	struct fm_json_writer w;
@@ -1868,7 +1942,8 @@ static int told_piece(struct told *n, const struct fm_json *json)
 		n->text = malloc(FACTS_BYTES_MAX + 1);
 	if (!n->text)
 		return -ENOMEM;
-	ret = fm_json_name(fm_json_get(json, "piece"), n->text + n->len, FACTS_BYTES_MAX + 1 - n->len, &len);
+	ret = fm_json_name(fm_json_get(json, "piece"), n->text + n->len,
+			   FACTS_BYTES_MAX + 1 - n->len, &len);
 	if (ret == 0)
 		n->len += len;
 	return ret;
@@ -1899,7 +1974,8 @@ static void facts_between(void *ctx, const char *event, const struct fm_json *js
 		told_end(t, n, 0, "");
 }
 
-int fmove_facts(struct fmove *c, const char *node, void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
+int fmove_facts(struct fmove *c, const char *node,
+		void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
 		struct fmove_error *err)
 {
 	struct telling *t = calloc(1, sizeof(*t));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libfmove_tree - trees in libfmove: the directory is read or written in this process, by threads that live as long as the call,
- * for the daemon, which asks over a channel (mover/tree/channel.h).
+ * libfmove_tree - trees in libfmove: the directory is read or written in this process, by threads
+ * that live as long as the call, for the daemon, which asks over a channel (mover/tree/channel.h).
  */
 #include "client/lib/libfmove_tree.h"
 
@@ -24,7 +24,8 @@
 #include "mover/tree/stash.h"
 #include "mover/tree/tree.h"
 
-#define LOOK_MS 10000	/* who asks for a job to be left alone does not wait longer to hear whether there is room */
+/* who asks for a job to be left alone does not wait longer to hear whether there is room */
+#define LOOK_MS 10000
 
 static int fail_as(struct fmove_error *err, const struct fm_err *why)
 {
@@ -50,7 +51,8 @@ static void passed(void *ctx)
 }
 
 /* What our sink kept; of what it could not, its note speaks. */
-static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o, struct fmove_result *result)
+static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o,
+		       struct fmove_result *result)
 {
 	char path[FMOVE_PATH_MAX + 1];
 	struct fm_tree_names page;
@@ -68,12 +70,13 @@ static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o,
 		}
 	}
 	if (tree->note)
-		(void)snprintf(result->note, sizeof(result->note), "%s", tree->note);	/* cut if it is too long */
+		/* cut if it is too long */
+		(void)snprintf(result->note, sizeof(result->note), "%s", tree->note);
 }
 
 /* Serve the tree until the daemon says how it ended. */
-static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, struct fmove_result *result, struct fm_channel_end *end,
-		 struct fmove_error *err)
+static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree,
+		 struct fmove_result *result, struct fm_channel_end *end, struct fmove_error *err)
 {
 	struct fm_channel *channel;
 	struct fm_err why;
@@ -86,7 +89,8 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, s
 	t->passed = passed;
 	t->ctx = channel;
 	ret = fm_lib_tree_do(c, t, result, err);
-	if (ret == 0 && !t->is_put && t->tree && t->tree->named && !(t->opts && t->opts->is_attended))
+	if (ret == 0 && !t->is_put && t->tree && t->tree->named &&
+	    !(t->opts && t->opts->is_attended))
 		tell_names(tree, t->tree, result);	/* before the tree is stopped */
 	*end = fm_channel_free(channel);
 	return ret;
@@ -95,14 +99,15 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, s
 /* ---- as often as it takes ---- */
 
 struct kind {
-	int (*once)(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+	int (*once)(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t,
+		    struct fmove_result *result, struct fmove_error *err);
 	int dir_fd;
 	const char *as;
 };
 
 /* Each try looks at all of it anew; what is there from the one before stays there. */
-static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_lib_tree *what, struct fmove_result *result,
-		    struct fmove_error *err)
+static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_lib_tree *what,
+		    struct fmove_result *result, struct fmove_error *err)
 {
 	static const struct fmove_options none;
 	struct fm_tries tries;
@@ -123,23 +128,27 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 	return ret < 0 ? err->code : ret;
 }
 
-static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
+static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t,
+		       struct fm_tree **out, struct fm_err *err)
 {
-	struct fm_tree_source_opts source = { .excludes = o ? o->excludes : NULL, .skips = fm_staging_is_ours };
+	struct fm_tree_source_opts source = {.excludes = o ? o->excludes : NULL,
+					     .skips = fm_staging_is_ours};
 	struct stat st;
 
 	if (fstat(dir_fd, &st) < 0)
 		return fm_err_sys(err, -errno, "the directory");
 	if (!S_ISDIR(st.st_mode))
 		return fm_err_set(err, -ENOTDIR, "it is no directory");
-	/* Numbers of the API are below 2^63; what is left of them tells one directory from another as well. */
+	/* Numbers of the API are below 2^63; what is left of them tells one directory from another
+	 * as well. */
 	t->dev = st.st_dev & (uint64_t)INT64_MAX;
 	t->ino = st.st_ino & (uint64_t)INT64_MAX;
 	source.root = dup_dir(dir_fd, err);
 	return source.root < 0 ? source.root : fm_tree_source_new(&source, out, err);
 }
 
-static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t,
+			 struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_tree *tree;
 	struct fm_err why;
@@ -153,8 +162,10 @@ static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t, str
 	return ret;
 }
 
-/* What was passed to the daemon it has closed when it refuses: each try has a tree and sockets of its own. */
-static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+/* What was passed to the daemon it has closed when it refuses: each try has a tree and sockets of
+ * its own. */
+static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
+		    struct fmove_error *err)
 {
 	int ret;
 
@@ -190,7 +201,8 @@ static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 	d->tree = t->tree ? *t->tree : none;
 	d->tree.is_dry_run = true;
 	d->tree.named = NULL;
-	d->t = (struct fm_lib_tree){ .is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree };
+	d->t = (struct fm_lib_tree){
+		.is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree};
 }
 
 /* 0 would be: not known. */
@@ -229,25 +241,30 @@ static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fm
 }
 
 /*
- * What will come at least, for the far end to refuse it before the first byte. How much an update sends only a dry run
- * tells, which is spared where there is room for the whole; a job that is listed is not to fail for want of one. -EPERM:
- * something that only the target has cannot be kept. What else is wrong the transfer itself says.
+ * What will come at least, for the far end to refuse it before the first byte. How much an update
+ * sends only a dry run tells, which is spared where there is room for the whole; a job that is
+ * listed is not to fail for want of one. -EPERM: something that only the target has cannot be kept.
+ * What else is wrong the transfer itself says.
  */
 static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
 		    struct fmove_error *err)
 {
-	uint64_t whole = fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
+	uint64_t whole =
+		fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
 	bool is_listed = t->opts && t->opts->is_attended;
 
 	if (!is_update(t->tree))
 		t->bytes = whole;
-	else if ((is_listed || is_short(c, t, whole)) && put_dry(c, dir_fd, t, result, err) == -EPERM)
+	else if ((is_listed || is_short(c, t, whole)) &&
+		 put_dry(c, dir_fd, t, result, err) == -EPERM)
 		return -EPERM;
 	return 0;
 }
 
-/* Whether an update that removes the rest would change nothing. An error: the put itself says it. */
-static bool is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, bool has_checksums, struct fmove_result *result)
+/* Whether an update that removes the rest would change nothing. An error: the put itself says
+ * it. */
+static bool is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, bool has_checksums,
+		     struct fmove_result *result)
 {
 	struct fmove_error err;
 	struct dry dry;
@@ -260,19 +277,22 @@ static bool is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, b
 }
 
 /*
- * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to be in the way of
- * itself. Another version can have the same sizes and times, and be what was to be replaced: the content decides.
+ * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to
+ * be in the way of itself. Another version can have the same sizes and times, and be what was to be
+ * replaced: the content decides.
  */
-static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, struct fmove_result *result)
+static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t,
+			 struct fmove_result *result)
 {
 	if (!is_there(c, dir_fd, t, false, result) || !is_there(c, dir_fd, t, true, result))
 		return false;
-	(void)snprintf(result->note, sizeof(result->note), "an earlier try, of which no answer came, had published it");
+	(void)snprintf(result->note, sizeof(result->note),
+		       "an earlier try, of which no answer came, had published it");
 	return true;
 }
 
-static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
-			      struct fmove_error *err)
+static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t,
+			      struct fmove_result *result, struct fmove_error *err)
 {
 	int ret;
 
@@ -294,8 +314,9 @@ static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struc
 	return put_tree(c, dir_fd, t, result, err);
 }
 
-int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, const struct fmove_options *opts,
-		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
+int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
+		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
+		   struct fmove_result *result, struct fmove_error *err)
 {
 	const struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
 	const struct kind put = { put_tree_announced, dir_fd, NULL };
@@ -326,7 +347,8 @@ static void tell_aside(const struct aside *a, struct fmove_result *result)
 {
 	if (!a->stash[0])
 		return;
-	(void)snprintf(result->former, sizeof(result->former), "%s/%s", a->stash, a->as);	/* fits */
+	/* fits */
+	(void)snprintf(result->former, sizeof(result->former), "%s/%s", a->stash, a->as);
 	result->former_until_ns = fm_former_until_ns();
 }
 
@@ -342,8 +364,8 @@ static void make_room(void *ctx, int parent, uint64_t bytes)
 	(void)fm_former_make_room(parent, bytes);	/* best effort */
 }
 
-static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *aside, struct fm_tree **out,
-		     struct fm_err *err)
+static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *aside,
+		     struct fm_tree **out, struct fm_err *err)
 {
 	const struct fmove_tree_options *o = t->tree;
 	struct fm_tree_sink_opts sink = { .name = aside->as, .path = aside->as };
@@ -382,12 +404,13 @@ static void say_published(const char *as, struct fmove_error *err)
 {
 	const struct fmove_error why = *err;
 
-	(void)snprintf(err->text, sizeof(err->text), "%s is complete and has its name, but fmoved did not hear of it: %.400s",
-		       as, why.text);
+	(void)snprintf(err->text, sizeof(err->text),
+		       "%s is complete and has its name, but fmoved did not hear of it: %.400s", as,
+		       why.text);
 }
 
-static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
-			 struct fmove_error *err)
+static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
+			 struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_tree *tree;
 	struct fm_err why;
@@ -403,7 +426,8 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 	else
 		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
 	if (end.is_published)
-		t->turns.is_over = true;	/* what is saved there from now on nobody may replace once more */
+		/* what is saved there from now on nobody may replace once more */
+		t->turns.is_over = true;
 	if (ret < 0 && end.is_published)
 		say_published(as, err);
 	if (ret < 0 && err->is_kept)
@@ -415,8 +439,8 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 	return ret;
 }
 
-static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
-		    struct fmove_error *err)
+static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
+		    struct fmove_result *result, struct fmove_error *err)
 {
 	int ret;
 
@@ -427,8 +451,8 @@ static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_li
 }
 
 /* How much an update brings only a dry run tells. If that fails, so does this. */
-static int get_measured(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
-			struct fmove_error *err)
+static int get_measured(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
+			struct fmove_result *result, struct fmove_error *err)
 {
 	struct dry dry;
 	int ret;
@@ -442,8 +466,10 @@ static int get_measured(struct fmove *c, int parent_fd, const char *as, struct f
 	return get_tree(c, parent_fd, as, t, result, err);
 }
 
-/* Whether what comes is refused, without a job that is listed: nothing is moved. bytes: that will come at least; 0: the whole. */
-static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, uint64_t bytes, struct fmove_error *err)
+/* Whether what comes is refused, without a job that is listed: nothing is moved. bytes: that will
+ * come at least; 0: the whole. */
+static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
+		uint64_t bytes, struct fmove_error *err)
 {
 	struct fmove_result result;
 	struct dry dry;
@@ -461,11 +487,12 @@ static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tr
 }
 
 /*
- * A job that is listed is not to fail for the whole of an update, so how much comes is found out before there is
- * one. -ENOSPC: that has no room. -EPERM: something that only the target has cannot be kept. What else is wrong is
- * seen later.
+ * A job that is listed is not to fail for the whole of an update, so how much comes is found out
+ * before there is one. -ENOSPC: that has no room. -EPERM: something that only the target has cannot
+ * be kept. What else is wrong is seen later.
  */
-static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_error *err)
+static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
+		      struct fmove_error *err)
 {
 	struct fmove_result result;
 	struct dry dry;
@@ -480,25 +507,28 @@ static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_
 	return look(c, parent_fd, as, t, t->bytes, err) == -ENOSPC ? -ENOSPC : 0;
 }
 
-static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
-		       struct fmove_error *err)
+static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
+		       struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_err why;
 	int ret;
 
 	if (!as[0] || strchr(as, '/') || strcmp(as, ".") == 0 || strcmp(as, "..") == 0) {
-		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
+		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get",
+				 as);
 		return fail_as(err, &why);
 	}
 	if (is_update(t->tree) && !t->tree->is_dry_run && t->opts && t->opts->is_attended &&
 	    look_first(c, parent_fd, as, t, err) < 0)
 		return err->code;
 	ret = get_tree(c, parent_fd, as, t, result, err);
-	return ret == -ENOSPC && t->is_unmeasured ? get_measured(c, parent_fd, as, t, result, err) : ret;
+	return ret == -ENOSPC && t->is_unmeasured ? get_measured(c, parent_fd, as, t, result, err)
+						  : ret;
 }
 
-int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name, const struct fmove_options *opts,
-		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
+int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name,
+		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
+		   struct fmove_result *result, struct fmove_error *err)
 {
 	const struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
 	const struct kind get = { get_tree_as, parent_fd, as };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libfmove_tree - between the two files of libfmove: libfmove.c speaks with the daemon, libfmove_tree.c has the
- * directory.
+ * libfmove_tree - between the two files of libfmove: libfmove.c speaks with the daemon,
+ * libfmove_tree.c has the directory.
  */
 #ifndef FM_CLIENT_LIBFMOVE_TREE_H
 #define FM_CLIENT_LIBFMOVE_TREE_H
@@ -25,21 +25,24 @@ struct fm_lib_tree {
 	uint64_t ino;
 	uint64_t bytes;				/* that will come at least; 0: not known */
 	bool is_look;				/* get: only to see whether it is refused */
-	bool is_unmeasured;			/* get: refused, since the whole of an update has no room */
+	/* get: refused, since the whole of an update has no room */
+	bool is_unmeasured;
 	const int *fds;				/* to pass */
 	unsigned fds_count;
 	void (*passed)(void *ctx);		/* they were */
 	void *ctx;
 	struct fm_lib_turns turns;
-	bool is_again;				/* an earlier try may have published it, and its answer was lost */
+	/* an earlier try may have published it, and its answer was lost */
+	bool is_again;
 };
 
 /* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */
-int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result,
+		   struct fmove_error *err);
 
 /*
- * Whether what failed with *err is to be asked again, now: it was refused since no place is free, and the caller has waited. If
- * not, *err may be another one now: its time is up.
+ * Whether what failed with *err is to be asked again, now: it was refused since no place is free,
+ * and the caller has waited. If not, *err may be another one now: its time is up.
  */
 bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err);
 

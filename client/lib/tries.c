@@ -58,10 +58,14 @@ void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *why)
 {
 	struct pollfd cancel = { o->cancel_fd > 0 ? o->cancel_fd : -1, POLLIN, 0 };
-	uint64_t end_ns = now_ns() + pause_ns, step_ms = o->progress_ms > 0 ? o->progress_ms : UINT64_MAX;
+	uint64_t end_ns = now_ns() + pause_ns,
+		 step_ms = o->progress_ms > 0 ? o->progress_ms : UINT64_MAX;
 
 	for (uint64_t at_ns = now_ns(); at_ns < end_ns; at_ns = now_ns()) {
-		const struct fmove_progress p = { .state = "waiting", .size = UINT64_MAX, .again_ms = ms_of(end_ns - at_ns), .text = why };
+		const struct fmove_progress p = {.state = "waiting",
+						 .size = UINT64_MAX,
+						 .again_ms = ms_of(end_ns - at_ns),
+						 .text = why};
 
 		if (o->progress_ms > 0 && o->progress)
 			o->progress(o->ctx, &p);
@@ -84,7 +88,8 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err
 {
 	uint64_t at_ns = now_ns(), pause_ns;
 
-	/* Of what is held others depend on how the first try ends; of a job that is listed, those who look at it. */
+	/* Of what is held others depend on how the first try ends; of a job that is listed, those
+	 * who look at it. */
 	bool is_once = t->opts.retry_ms == 0 || t->opts.is_attended || t->opts.hold_fd > 0;
 
 	/* Who cancels the job means the command. */

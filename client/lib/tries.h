@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tries - what is tried again here, since the daemon does not: a directory of the caller's, which is read or written in this
- * process, what is asked about before it, and whatever the daemon did when it went away. By the rules by which the daemon tries files again (mover/base/retry.h).
+ * tries - what is tried again here, since the daemon does not: a directory of the caller's, which
+ * is read or written in this process, what is asked about before it, and whatever the daemon did
+ * when it went away. By the rules by which the daemon tries files again (mover/base/retry.h).
  *
  * Happy path: begin; while the try fails and again() says so: try.
  */
@@ -12,7 +13,8 @@
 #include "mover/base/retry.h"
 
 struct fm_tries {
-	struct fmove_options opts;	/* of this try: its timeout is what is left of the whole's */
+	/* of this try: its timeout is what is left of the whole's */
+	struct fmove_options opts;
 	/* tries' own: */
 	struct fm_retry retry;
 	uint64_t deadline_ns;
@@ -22,9 +24,10 @@ struct fm_tries {
 void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts);
 
 /*
- * Whether what failed with *err, having got as far as that says, is to be tried again, now: its time
- * has come. If not, *err says why: it cannot pass, or it was tried for long enough, or the time is
- * up, or opts.cancel_fd became readable. Meanwhile c has no connection, which others may want.
+ * Whether what failed with *err, having got as far as that says, is to be tried again, now: its
+ * time has come. If not, *err says why: it cannot pass, or it was tried for long enough, or the
+ * time is up, or opts.cancel_fd became readable. Meanwhile c has no connection, which others may
+ * want.
  */
 bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err);
 

@@ -233,10 +233,12 @@ static int ask_tree(int parent, const struct fm_unfinished *u)
 	if (ret != 0)
 		return ret > 0 ? -EBUSY : ret;
 	ret = fm_staging_peek(parent, u->found, &info);
-	if (ret == -ENOENT)	/* without a lock file: a get that died before it made one left it empty */
+	/* without a lock file: a get that died before it made one left it empty */
+	if (ret == -ENOENT)
 		return is_empty(parent, u->found) ? 0 : -EPERM;
 	sibling(u->found, ".new", made);
-	if (ret == 0 && info.data_ino && fm_tsys_fstatat(parent, made, &st) == 0 && st.st_ino != info.data_ino)
+	if (ret == 0 && info.data_ino && fm_tsys_fstatat(parent, made, &st) == 0 &&
+	    st.st_ino != info.data_ino)
 		ret = -ESTALE;
 	return ret;
 }
@@ -284,7 +286,9 @@ int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
 				  "nowhere else; look, and remove it with rm", u->found,
 				  u->name[0] ? "/" : "", u->name);
 	if (ret == -EPERM)
-		return fm_err_set(err, ret, "\"%s\" stays: nothing says that it is of an unfinished "
-				  "get of yours; look, and remove it with rm", u->found);
+		return fm_err_set(err, ret,
+				  "\"%s\" stays: nothing says that it is of an unfinished "
+				  "get of yours; look, and remove it with rm",
+				  u->found);
 	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is unfinished", u->found) : 0;
 }

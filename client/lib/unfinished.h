@@ -34,8 +34,8 @@ int fm_unfinished_each(int parent,
 
 /*
  * It goes, so that the next get begins anew. is_dry: only whether it could. -EBUSY: a transfer
- * works on it. -ESTALE: a version that it replaced lies beside it. -EPERM: nothing of ours says that
- * it is what its name says, or it is a .kept: its owner looks himself.
+ * works on it. -ESTALE: a version that it replaced lies beside it. -EPERM: nothing of ours says
+ * that it is what its name says, or it is a .kept: its owner looks himself.
  */
 int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
 			 struct fm_err *err);

@@ -2,8 +2,8 @@
 /*
  * api - see api.h. Here: who may connect, and what is checked of every request.
  *
- * packet_listener lets clients in, packet_conn moves messages, api_request reads one, the row of its
- * operation (api_op.h) carries it out, api_event writes the answers.
+ * packet_listener lets clients in, packet_conn moves messages, api_request reads one, the row of
+ * its operation (api_op.h) carries it out, api_event writes the answers.
  */
 #include "mover/api/api.h"
 
@@ -32,12 +32,17 @@
 #include "mover/queue/queue.h"
 
 static const struct fm_packet_limits limits = {
-	.receive_max = FM_API_REQUEST_BYTES_MAX, .send_max = FM_API_MSG_MAX, .queue_max = FM_API_QUEUE_MAX,
-	.queue_total = { "bytes of unread answers", FM_API_QUEUE_TOTAL_MAX, FM_API_QUEUE_TOTAL_ROOT, 0, 1 },
+	.receive_max = FM_API_REQUEST_BYTES_MAX,
+	.send_max = FM_API_MSG_MAX,
+	.queue_max = FM_API_QUEUE_MAX,
+	.queue_total = {"bytes of unread answers", FM_API_QUEUE_TOTAL_MAX, FM_API_QUEUE_TOTAL_ROOT,
+			0, 1},
 	.unread_ms = FM_API_UNREAD_MS,
 };
-static const struct fm_share_limits conn_limits = { "connections to this daemon", FM_API_CONNS_MAX, FM_API_CONNS_ROOT, 0, 1 };
-static const struct fm_share_limits task_limits = { "places for requests at this daemon", FM_API_TASKS_MAX, FM_API_TASKS_ROOT, 0, 1 };
+static const struct fm_share_limits conn_limits = {"connections to this daemon", FM_API_CONNS_MAX,
+						   FM_API_CONNS_ROOT, 0, 1};
+static const struct fm_share_limits task_limits = {"places for requests at this daemon",
+						   FM_API_TASKS_MAX, FM_API_TASKS_ROOT, 0, 1};
 _Static_assert(FM_API_FDS_MAX == FM_PACKET_FDS_MAX, "as many descriptors as a message may have");
 
 struct fm_api {
@@ -95,9 +100,11 @@ static int check_fds(const struct fm_api_request *ask, unsigned count, struct fm
 		ask->op->fds(ask, &least, &most);
 	if (count >= least && count <= most)
 		return 0;
-	return fm_err_set(err, -EINVAL, "%u descriptor%s came with this request, it takes %u%s", count,
-			  count == 1 ? "" : "s", count < least ? least : most,
-			  most == least ? "" : count < least ? " or more" : " or less");
+	return fm_err_set(err, -EINVAL, "%u descriptor%s came with this request, it takes %u%s",
+			  count, count == 1 ? "" : "s", count < least ? least : most,
+			  most == least	  ? ""
+			  : count < least ? " or more"
+					  : " or less");
 }
 
 static int request_check(struct client *c, const struct fm_api_request *ask, unsigned fd_count,
@@ -110,7 +117,9 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 	if (ret < 0)
 		return ret;
 	if (c->owner.count >= FM_API_REQUESTS_MAX)
-		return fm_err_full(err, "%d requests are under way on this connection, no more are allowed", FM_API_REQUESTS_MAX);
+		return fm_err_full(
+			err, "%d requests are under way on this connection, no more are allowed",
+			FM_API_REQUESTS_MAX);
 	if (fm_api_task_is(&c->owner, ask->id))
 		return fm_err_set(err, -EINVAL,
 				  "\"id\": %" PRIu64 " is that of a request which is under way",
@@ -119,7 +128,8 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 }
 
 /* Carry it out. Descriptors are taken over where they are set to -1. */
-static int request_do(struct client *c, const struct fm_api_request *ask, int *fds, struct fm_holder *holder, struct fm_err *err)
+static int request_do(struct client *c, const struct fm_api_request *ask, int *fds,
+		      struct fm_holder *holder, struct fm_err *err)
 {
 	const struct fm_api_call call = {
 		.tasks = &c->api->tasks,
@@ -247,9 +257,13 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_engine *engine,
 	       struct fm_api **out, struct fm_err *err)
 {
-	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
-						     .backlog = FM_API_CONNS_MAX, .daemon = "fmoved",
-						     .may_take = client_may_come, .accepted = client_accepted };
+	struct fm_packet_listener_opts listening = {.path = opts->socket_path,
+						    .mode = opts->mode,
+						    .gid = opts->gid,
+						    .backlog = FM_API_CONNS_MAX,
+						    .daemon = "fmoved",
+						    .may_take = client_may_come,
+						    .accepted = client_accepted};
 	struct fm_api *api;
 	int ret = -ENOMEM;
 

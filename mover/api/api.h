@@ -30,7 +30,8 @@ struct fm_queue;
 /* bytes of a request: the largest real one is a path of 4095 bytes, each escaped as six */
 #define FM_API_REQUEST_BYTES_MAX (64u << 10)
 #define FM_API_FDS_MAX 8			/* descriptors beside one message */
-/* Divided among users, with a part for root, as mover/base/share.h says: a user has a half of what is free at most. */
+/* Divided among users, with a part for root, as mover/base/share.h says: a user has a half of what
+ * is free at most. */
 #define FM_API_CONNS_MAX 256u
 #define FM_API_CONNS_ROOT 32u
 #define FM_API_TASKS_MAX 2048u			/* requests under way */

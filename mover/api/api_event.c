@@ -160,7 +160,8 @@ static const char *transport_of(const struct fm_job_result *r)
 	return fm_words_kind[r->kind];
 }
 
-/* "ktls" if the kernel had a part in all of it; more than one kind of connection may have carried some. */
+/* "ktls" if the kernel had a part in all of it; more than one kind of connection may have carried
+ * some. */
 static const char *encryption_of(const struct fm_job_result *r)
 {
 	uint64_t plain = r->encryption_bytes[FM_PLAIN], tls = r->encryption_bytes[FM_TLS];
@@ -178,14 +179,16 @@ static uint64_t resumed_of(const struct fm_job_result *r)
 {
 	if (!r->is_tree)
 		return r->bytes_resumed;
-	return r->tree.resumed_bytes > r->bytes_damaged ? r->tree.resumed_bytes - r->bytes_damaged : 0;
+	return r->tree.resumed_bytes > r->bytes_damaged ? r->tree.resumed_bytes - r->bytes_damaged
+							: 0;
 }
 
 static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 {
 	double seconds = (double)r->elapsed_ns / (double)FM_NS_PER_S;
 	uint64_t bytes = r->is_tree ? r->tree.bytes : r->size;
-	uint64_t resumed = resumed_of(r), spared = r->is_tree ? r->tree.reused_bytes + resumed : resumed;
+	uint64_t resumed = resumed_of(r),
+		 spared = r->is_tree ? r->tree.reused_bytes + resumed : resumed;
 	uint64_t moved = spared > bytes ? 0 : bytes - spared;
 	char crc[16];
 
@@ -302,13 +305,17 @@ int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_reque
 	return event_end(&w);
 }
 
-/* The shortest name takes four bytes of a page, and at most so many as text; longer ones take six for each byte. */
+/* The shortest name takes four bytes of a page, and at most so many as text; longer ones take six
+ * for each byte. */
 #define NAME_TEXT_MAX 60
-_Static_assert(FM_TREE_NAMES_LEN / 4 * NAME_TEXT_MAX + 200 <= FM_API_MSG_MAX, "a full page of names does not fit a message");
+_Static_assert(FM_TREE_NAMES_LEN / 4 * NAME_TEXT_MAX + 200 <= FM_API_MSG_MAX,
+	       "a full page of names does not fit a message");
 
 int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_names *page)
 {
-	static const char *const words[] = { [FM_TREE_ADDED] = "added", [FM_TREE_REPLACED] = "replaced", [FM_TREE_REMOVED] = "removed" };
+	static const char *const words[] = {[FM_TREE_ADDED] = "added",
+					    [FM_TREE_REPLACED] = "replaced",
+					    [FM_TREE_REMOVED] = "removed"};
 	struct fm_json_writer w;
 	struct fm_tree_name name;
 	size_t pos = 0;
@@ -326,7 +333,8 @@ int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_
 }
 
 #define ASIDE_TEXT_MAX (FM_PATH_LEN_MAX * 6 + 200)
-_Static_assert(ASIDE_TEXT_MAX * FM_SPACE_ASIDE_MAX + 200 <= FM_API_MSG_MAX, "a full page does not fit a message");
+_Static_assert(ASIDE_TEXT_MAX *FM_SPACE_ASIDE_MAX + 200 <= FM_API_MSG_MAX,
+	       "a full page does not fit a message");
 
 int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
 {

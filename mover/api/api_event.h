@@ -46,19 +46,21 @@ int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_requ
 int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
 
 /* Those of uid behind `seq`, or of all if is_all; as many as fit. */
-int fm_api_event_jobs(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid, bool is_all, uint64_t seq);
+int fm_api_event_jobs(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid,
+		      bool is_all, uint64_t seq);
 
 /* That one alone. -ENOENT, with a text. */
-int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid, const char *job,
-			 struct fm_err *err);
+int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid,
+			 const char *job, struct fm_err *err);
 
-/* A put that is held is there but for its name (r: NULL); or what came of an attended get, which its client names. */
+/* A put that is held is there but for its name (r: NULL); or what came of an attended get, which
+ * its client names. */
 int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r);
 
 /* Of a verification: how far it is, something it found (path: terminated), its end. */
 int fm_api_event_verifying(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c);
-int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
-			 const char *path);
+int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind,
+			 uint64_t offset, uint64_t length, const char *path);
 int fm_api_event_verified(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c);
 
 /* Of a tree: names that change. */

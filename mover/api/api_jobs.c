@@ -20,7 +20,8 @@
 #define END_TEXT_MAX 64
 /* Of one that is asked for alone: patterns, every byte escaped as six, and numbers. */
 #define OPTIONS_TEXT_MAX (FM_TREE_EXCLUDES_MAX * (FM_TREE_EXCLUDE_LEN_MAX * 6 + 3) + 1024)
-_Static_assert(JOB_TEXT_MAX + OPTIONS_TEXT_MAX + 1024 <= FM_API_MSG_MAX, "a job does not fit a message");
+_Static_assert(JOB_TEXT_MAX + OPTIONS_TEXT_MAX + 1024 <= FM_API_MSG_MAX,
+	       "a job does not fit a message");
 
 struct page {
 	struct fm_json_writer w;
@@ -139,7 +140,8 @@ static int page_end(struct page *page)
 	return fm_jw_end(&page->w);
 }
 
-int fm_api_event_jobs(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid, bool is_all, uint64_t seq)
+int fm_api_event_jobs(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid,
+		      bool is_all, uint64_t seq)
 {
 	struct page page;
 
@@ -148,8 +150,8 @@ int fm_api_event_jobs(char *buf, size_t cap, uint64_t id, struct fm_queue *queue
 	return page_end(&page);
 }
 
-int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid, const char *job,
-			 struct fm_err *err)
+int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *queue, uid_t uid,
+			 const char *job, struct fm_err *err)
 {
 	struct fm_queue_info info;
 	struct page page;
@@ -173,9 +175,11 @@ static int jobs(const struct fm_api_call *call, struct fm_err *err)
 	if (ask->is_all && uid != 0)
 		return fm_err_set(err, -EPERM, "the jobs of all users are for root");
 	if (ask->job_id[0])
-		len = fm_api_event_one_job(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->job_id, err);
+		len = fm_api_event_one_job(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->job_id,
+					   err);
 	else
-		len = fm_api_event_jobs(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->is_all, ask->after_seq);
+		len = fm_api_event_jobs(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->is_all,
+					ask->after_seq);
 	if (len < 0)
 		return len;
 	fm_api_answer(call, len);

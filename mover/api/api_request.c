@@ -22,7 +22,17 @@ _Static_assert(FM_DURABILITY_DEFAULT == 0 && FM_DURABILITY_DISK == 1 && FM_DURAB
 _Static_assert(FM_KIND_TCP == 0 && FM_KIND_RDMA == 1, "order of fm_words_kind");
 _Static_assert(FM_PLAIN == 0 && FM_TLS == 1 && FM_TLS_KERNEL == 2, "order of fm_words_encryption");
 
-enum key_type { KEY_OP, KEY_ID, KEY_U64, KEY_BOOL, KEY_WORD, KEY_NAME, KEY_CHOICE, KEY_JOB, KEY_EXCLUDES };
+enum key_type {
+	KEY_OP,
+	KEY_ID,
+	KEY_U64,
+	KEY_BOOL,
+	KEY_WORD,
+	KEY_NAME,
+	KEY_CHOICE,
+	KEY_JOB,
+	KEY_EXCLUDES
+};
 
 struct key {
 	const char *name;
@@ -37,70 +47,60 @@ struct key {
 #define AT(x) offsetof(struct fm_api_request, x)
 
 static const struct key keys[] = {
-	[FM_API_KEY_OP] = { "op", KEY_OP, AT(op), 0, 0, NULL },
-	[FM_API_KEY_ID] = { "id", KEY_ID, AT(id), 0, 0, NULL },
-	[FM_API_KEY_NODE] = { "node", KEY_WORD, AT(node), FM_API_NODE_MAX, 0, NULL },
-	[FM_API_KEY_STORE] = { "store", KEY_WORD, AT(store), FM_API_NODE_MAX, 0, NULL },
-	[FM_API_KEY_PATH] = { "path", KEY_NAME, AT(path), FM_PATH_LEN_MAX, AT(path_len), NULL },
-	[FM_API_KEY_TRANSPORT] = { "transport", KEY_CHOICE, AT(transport), 0, 0, fm_words_transport },
-	[FM_API_KEY_DURABILITY] = {
-		"durability", KEY_CHOICE, AT(durability), 0, 0, fm_words_durability
-	},
-	[FM_API_KEY_FORCE] = { "force", KEY_BOOL, AT(is_force), 0, 0, NULL },
-	[FM_API_KEY_VERIFY] = { "verify", KEY_CHOICE, AT(readback), 0, 0, fm_words_readback },
-	[FM_API_KEY_HOLD] = { "hold", KEY_BOOL, AT(is_held), 0, 0, NULL },
-	[FM_API_KEY_BUFFERED] = { "buffered", KEY_BOOL, AT(is_buffered), 0, 0, NULL },
-	[FM_API_KEY_GENERATE] = {
-		"generate", KEY_U64, AT(bytes_generated), FM_SIZE_LIMIT, AT(is_generated), NULL
-	},
-	[FM_API_KEY_DISCARD] = { "discard", KEY_BOOL, AT(is_discarded), 0, 0, NULL },
-	[FM_API_KEY_ACCEPT_CORRUPT] = {
-		"accept_corrupt", KEY_BOOL, AT(accepts_corrupt), 0, 0, NULL
-	},
-	[FM_API_KEY_LIMIT] = { "limit", KEY_U64, AT(rate_bytes), INT64_MAX, 0, NULL },
-	[FM_API_KEY_TIMEOUT_MS] = { "timeout_ms", KEY_U64, AT(timeout_ms), FM_API_MS_MAX, 0, NULL },
-	[FM_API_KEY_PROGRESS_MS] = {
-		"progress_ms", KEY_U64, AT(progress_ms), FM_API_MS_MAX, 0, NULL
-	},
-	[FM_API_KEY_DETACH] = { "detach", KEY_BOOL, AT(is_detached), 0, 0, NULL },
-	[FM_API_KEY_ATTENDED] = { "attended", KEY_BOOL, AT(is_attended), 0, 0, NULL },
-	[FM_API_KEY_PRIORITY] = { "priority", KEY_CHOICE, AT(priority), 0, 0, fm_words_priority },
-	[FM_API_KEY_RETRY_MS] = {
-		"retry_ms", KEY_U64, AT(retry_ms), FM_API_MS_MAX, AT(has_retry), NULL
-	},
-	[FM_API_KEY_LOCAL_STORE] = {
-		"local_store", KEY_WORD, AT(local_store), FM_API_NODE_MAX, 0, NULL
-	},
-	[FM_API_KEY_LOCAL_PATH] = {
-		"local_path", KEY_NAME, AT(local_path), FM_PATH_LEN_MAX, AT(local_path_len), NULL
-	},
-	[FM_API_KEY_FILE] = {
-		"file", KEY_NAME, AT(file), FM_QUEUE_FILE_PATH_MAX, AT(file_len), NULL
-	},
-	[FM_API_KEY_AFTER] = { "after", KEY_NAME, AT(after), FM_NAME_LEN_MAX, AT(after_len), NULL },
-	[FM_API_KEY_RECURSIVE] = { "recursive", KEY_BOOL, AT(is_recursive), 0, 0, NULL },
-	[FM_API_KEY_PARTIAL] = { "partial", KEY_BOOL, AT(is_partial), 0, 0, NULL },
-	[FM_API_KEY_TREE] = { "tree", KEY_BOOL, AT(is_tree), 0, 0, NULL },
-	[FM_API_KEY_UPDATE] = { "update", KEY_BOOL, AT(is_update), 0, 0, NULL },
-	[FM_API_KEY_DELETE] = { "delete", KEY_BOOL, AT(is_delete), 0, 0, NULL },
-	[FM_API_KEY_CHECKSUM] = { "checksum", KEY_BOOL, AT(has_checksums), 0, 0, NULL },
-	[FM_API_KEY_DRY_RUN] = { "dry_run", KEY_BOOL, AT(is_dry), 0, 0, NULL },
-	[FM_API_KEY_NAMES] = { "names", KEY_BOOL, AT(has_names), 0, 0, NULL },
-	[FM_API_KEY_TREE_BYTES] = { "tree_bytes", KEY_U64, AT(tree_bytes), FM_SIZE_LIMIT, 0, NULL },
-	[FM_API_KEY_DEV] = { "dev", KEY_U64, AT(dev), INT64_MAX, 0, NULL },
-	[FM_API_KEY_INO] = { "ino", KEY_U64, AT(ino), INT64_MAX, 0, NULL },
-	[FM_API_KEY_EXCLUDE] = {
-		"exclude", KEY_EXCLUDES, AT(excludes), FM_TREE_EXCLUDE_LEN_MAX, 0, NULL
-	},
-	[FM_API_KEY_JOB] = { "job", KEY_JOB, AT(job), FM_API_ID_MAX, 0, NULL },
-	[FM_API_KEY_CODE] = { "code", KEY_WORD, AT(error_code), FM_API_CODE_MAX, 0, NULL },
-	[FM_API_KEY_TEXT] = { "text", KEY_WORD, AT(file), FM_ERR_TEXT_MAX - 1, 0, NULL },
-	[FM_API_KEY_KEEP] = { "keep", KEY_BOOL, AT(is_kept), 0, 0, NULL },
-	[FM_API_KEY_ALL] = { "all", KEY_BOOL, AT(is_all), 0, 0, NULL },
-	[FM_API_KEY_SEQ] = { "seq", KEY_U64, AT(after_seq), FM_API_ID_MAX, 0, NULL },
-	[FM_API_KEY_NAME] = { "name", KEY_WORD, AT(name), FM_NAME_LEN_MAX, 0, NULL },
-	[FM_API_KEY_PIN] = { "pin", KEY_BOOL, AT(is_pinned), 0, 0, NULL },
-	[FM_API_KEY_PID] = { "pid", KEY_U64, AT(pid), INT32_MAX, 0, NULL },
+	[FM_API_KEY_OP] = {"op", KEY_OP, AT(op), 0, 0, NULL},
+	[FM_API_KEY_ID] = {"id", KEY_ID, AT(id), 0, 0, NULL},
+	[FM_API_KEY_NODE] = {"node", KEY_WORD, AT(node), FM_API_NODE_MAX, 0, NULL},
+	[FM_API_KEY_STORE] = {"store", KEY_WORD, AT(store), FM_API_NODE_MAX, 0, NULL},
+	[FM_API_KEY_PATH] = {"path", KEY_NAME, AT(path), FM_PATH_LEN_MAX, AT(path_len), NULL},
+	[FM_API_KEY_TRANSPORT] = {"transport", KEY_CHOICE, AT(transport), 0, 0, fm_words_transport},
+	[FM_API_KEY_DURABILITY] = {"durability", KEY_CHOICE, AT(durability), 0, 0,
+				   fm_words_durability},
+	[FM_API_KEY_FORCE] = {"force", KEY_BOOL, AT(is_force), 0, 0, NULL},
+	[FM_API_KEY_VERIFY] = {"verify", KEY_CHOICE, AT(readback), 0, 0, fm_words_readback},
+	[FM_API_KEY_HOLD] = {"hold", KEY_BOOL, AT(is_held), 0, 0, NULL},
+	[FM_API_KEY_BUFFERED] = {"buffered", KEY_BOOL, AT(is_buffered), 0, 0, NULL},
+	[FM_API_KEY_GENERATE] = {"generate", KEY_U64, AT(bytes_generated), FM_SIZE_LIMIT,
+				 AT(is_generated), NULL},
+	[FM_API_KEY_DISCARD] = {"discard", KEY_BOOL, AT(is_discarded), 0, 0, NULL},
+	[FM_API_KEY_ACCEPT_CORRUPT] = {"accept_corrupt", KEY_BOOL, AT(accepts_corrupt), 0, 0, NULL},
+	[FM_API_KEY_LIMIT] = {"limit", KEY_U64, AT(rate_bytes), INT64_MAX, 0, NULL},
+	[FM_API_KEY_TIMEOUT_MS] = {"timeout_ms", KEY_U64, AT(timeout_ms), FM_API_MS_MAX, 0, NULL},
+	[FM_API_KEY_PROGRESS_MS] = {"progress_ms", KEY_U64, AT(progress_ms), FM_API_MS_MAX, 0,
+				    NULL},
+	[FM_API_KEY_DETACH] = {"detach", KEY_BOOL, AT(is_detached), 0, 0, NULL},
+	[FM_API_KEY_ATTENDED] = {"attended", KEY_BOOL, AT(is_attended), 0, 0, NULL},
+	[FM_API_KEY_PRIORITY] = {"priority", KEY_CHOICE, AT(priority), 0, 0, fm_words_priority},
+	[FM_API_KEY_RETRY_MS] = {"retry_ms", KEY_U64, AT(retry_ms), FM_API_MS_MAX, AT(has_retry),
+				 NULL},
+	[FM_API_KEY_LOCAL_STORE] = {"local_store", KEY_WORD, AT(local_store), FM_API_NODE_MAX, 0,
+				    NULL},
+	[FM_API_KEY_LOCAL_PATH] = {"local_path", KEY_NAME, AT(local_path), FM_PATH_LEN_MAX,
+				   AT(local_path_len), NULL},
+	[FM_API_KEY_FILE] = {"file", KEY_NAME, AT(file), FM_QUEUE_FILE_PATH_MAX, AT(file_len),
+			     NULL},
+	[FM_API_KEY_AFTER] = {"after", KEY_NAME, AT(after), FM_NAME_LEN_MAX, AT(after_len), NULL},
+	[FM_API_KEY_RECURSIVE] = {"recursive", KEY_BOOL, AT(is_recursive), 0, 0, NULL},
+	[FM_API_KEY_PARTIAL] = {"partial", KEY_BOOL, AT(is_partial), 0, 0, NULL},
+	[FM_API_KEY_TREE] = {"tree", KEY_BOOL, AT(is_tree), 0, 0, NULL},
+	[FM_API_KEY_UPDATE] = {"update", KEY_BOOL, AT(is_update), 0, 0, NULL},
+	[FM_API_KEY_DELETE] = {"delete", KEY_BOOL, AT(is_delete), 0, 0, NULL},
+	[FM_API_KEY_CHECKSUM] = {"checksum", KEY_BOOL, AT(has_checksums), 0, 0, NULL},
+	[FM_API_KEY_DRY_RUN] = {"dry_run", KEY_BOOL, AT(is_dry), 0, 0, NULL},
+	[FM_API_KEY_NAMES] = {"names", KEY_BOOL, AT(has_names), 0, 0, NULL},
+	[FM_API_KEY_TREE_BYTES] = {"tree_bytes", KEY_U64, AT(tree_bytes), FM_SIZE_LIMIT, 0, NULL},
+	[FM_API_KEY_DEV] = {"dev", KEY_U64, AT(dev), INT64_MAX, 0, NULL},
+	[FM_API_KEY_INO] = {"ino", KEY_U64, AT(ino), INT64_MAX, 0, NULL},
+	[FM_API_KEY_EXCLUDE] = {"exclude", KEY_EXCLUDES, AT(excludes), FM_TREE_EXCLUDE_LEN_MAX, 0,
+				NULL},
+	[FM_API_KEY_JOB] = {"job", KEY_JOB, AT(job), FM_API_ID_MAX, 0, NULL},
+	[FM_API_KEY_CODE] = {"code", KEY_WORD, AT(error_code), FM_API_CODE_MAX, 0, NULL},
+	[FM_API_KEY_TEXT] = {"text", KEY_WORD, AT(file), FM_ERR_TEXT_MAX - 1, 0, NULL},
+	[FM_API_KEY_KEEP] = {"keep", KEY_BOOL, AT(is_kept), 0, 0, NULL},
+	[FM_API_KEY_ALL] = {"all", KEY_BOOL, AT(is_all), 0, 0, NULL},
+	[FM_API_KEY_SEQ] = {"seq", KEY_U64, AT(after_seq), FM_API_ID_MAX, 0, NULL},
+	[FM_API_KEY_NAME] = {"name", KEY_WORD, AT(name), FM_NAME_LEN_MAX, 0, NULL},
+	[FM_API_KEY_PIN] = {"pin", KEY_BOOL, AT(is_pinned), 0, 0, NULL},
+	[FM_API_KEY_PID] = {"pid", KEY_U64, AT(pid), INT32_MAX, 0, NULL},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
 
@@ -173,7 +173,8 @@ static int choice_take(const struct key *k, const struct fm_json *value, struct 
 		return 0;
 	}
 	return fm_err_set(err, -EINVAL, "\"%s\": not one of %s, %s%s%s", k->name, k->choices[0],
-			  k->choices[1], k->choices[2] ? ", " : "", k->choices[2] ? k->choices[2] : "");
+			  k->choices[1], k->choices[2] ? ", " : "",
+			  k->choices[2] ? k->choices[2] : "");
 }
 
 /* A request of this connection by its number, or (a text) any job by its id. */
@@ -189,8 +190,9 @@ static int job_take(const struct key *k, const struct fm_json *value, struct fm_
 		return fm_err_set(err, -EINVAL, "\"%s\": not the id of a job%s", k->name,
 				  r->op->job == FM_API_JOB_EITHER ? " or of a request" : "");
 	if (strlen(text) > FM_QUEUE_ID_LEN)
-		return fm_err_set(err, -ENOENT, "\"%.32s\" is no id of a job: those have %d characters",
-				  text, FM_QUEUE_ID_LEN);
+		return fm_err_set(err, -ENOENT,
+				  "\"%.32s\" is no id of a job: those have %d characters", text,
+				  FM_QUEUE_ID_LEN);
 	memcpy(r->job_id, text, strlen(text) + 1);
 	return 0;
 }
@@ -202,10 +204,11 @@ static int excludes_take(const struct key *k, const struct fm_json *value, struc
 	size_t count = fm_json_count(value), len;
 
 	if (!value || fm_json_type(value) != FM_JSON_ARRAY || count > FM_TREE_EXCLUDES_MAX)
-		return fm_err_set(err, -EINVAL, "\"%s\": not an array of at most %d patterns", k->name,
-				  FM_TREE_EXCLUDES_MAX);
+		return fm_err_set(err, -EINVAL, "\"%s\": not an array of at most %d patterns",
+				  k->name, FM_TREE_EXCLUDES_MAX);
 	for (size_t i = 0; i < count; i++) {
-		if (fm_json_name(fm_json_at(value, i), r->excludes[i], sizeof(r->excludes[i]), &len) < 0 ||
+		if (fm_json_name(fm_json_at(value, i), r->excludes[i], sizeof(r->excludes[i]),
+				 &len) < 0 ||
 		    len == 0)
 			return fm_err_set(err, -EINVAL,
 					  "\"%s\": a pattern is a string of 1 to %" PRIu64 " bytes",
@@ -220,7 +223,8 @@ struct taking {
 	struct fm_err *err;
 	uint64_t seen;			/* bit n: keys[n] is there */
 };
-_Static_assert(FM_ERR_TEXT_MAX <= FM_QUEUE_FILE_PATH_MAX, "the text of a commit fits where it is put");
+_Static_assert(FM_ERR_TEXT_MAX <= FM_QUEUE_FILE_PATH_MAX,
+	       "the text of a commit fits where it is put");
 
 static int key_take(void *ctx, const char *name, const struct fm_json *value)
 {

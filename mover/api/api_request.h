@@ -37,8 +37,10 @@ struct fm_api_request {
 	bool accepts_corrupt;		/* also what is not what the digest kept with it says */
 	bool is_recursive;
 	bool is_partial;		/* list: unfinished transfers into it */
-	bool is_tree;			/* our end is a directory of the caller: see tree/channel.h */
-	bool is_delete;			/* tree, with is_update: what only the version there has goes */
+	/* our end is a directory of the caller: see tree/channel.h */
+	bool is_tree;
+	/* tree, with is_update: what only the version there has goes */
+	bool is_delete;
 	bool is_update;			/* tree: send what differs ... */
 	bool has_checksums;		/* ... by content */
 	bool is_dry;			/* tree: say what would be sent */
@@ -53,8 +55,10 @@ struct fm_api_request {
 	uint64_t timeout_ms;
 	uint64_t progress_ms;		/* 0: no progress events */
 	uint64_t job;			/* cancel, commit: the id of the request ... */
-	char job_id[FM_QUEUE_ID_LEN + 1];	/* ... or, if not empty, of a job; attended: that goes on */
-	char error_code[FM_API_CODE_MAX + 1];	/* commit: why it has no name; its text is in `file` */
+	/* ... or, if not empty, of a job; attended: that goes on */
+	char job_id[FM_QUEUE_ID_LEN + 1];
+	/* commit: why it has no name; its text is in `file` */
+	char error_code[FM_API_CODE_MAX + 1];
 	unsigned priority;		/* enum fm_queue_priority */
 	bool is_detached;
 	bool is_attended;		/* kept as a detached one, and ends with this connection */

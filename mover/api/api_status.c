@@ -117,7 +117,8 @@ static void way_to(struct fm_json_writer *w, const char *name, uint16_t port, co
 	char text[320];
 
 	if (port && why)
-		(void)snprintf(text, sizeof(text), "port %u, where nothing is accepted just now: %s", port, why);
+		(void)snprintf(text, sizeof(text),
+			       "port %u, where nothing is accepted just now: %s", port, why);
 	else if (port)
 		(void)snprintf(text, sizeof(text), "port %u", port);
 	else

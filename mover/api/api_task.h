@@ -3,8 +3,9 @@
  * api_task - one request of a client that takes its time: a transfer, waiting for a job, or a
  * request about a store.
  *
- * The task of a request about a store, or of a verification, outlives its client, and ends by itself when the engine
- * is through with it; those of transfers are the queue's affair and end with their client. Loop thread.
+ * The task of a request about a store, or of a verification, outlives its client, and ends by
+ * itself when the engine is through with it; those of transfers are the queue's affair and end with
+ * their client. Loop thread.
  */
 #ifndef FM_API_TASK_H
 #define FM_API_TASK_H
@@ -23,7 +24,8 @@ struct fm_engine;
 struct fm_holder;
 struct fm_loop;
 
-#define FM_API_TASK_FDS FM_API_FDS_MAX	/* a file, and of a get its journal; a tree: its memory and sockets */
+/* a file, and of a get its journal; a tree: its memory and sockets */
+#define FM_API_TASK_FDS FM_API_FDS_MAX
 #define FM_API_TASK_BYTES_MAX 512	/* of one, whatever was asked */
 
 /* What all tasks of one server share. */
@@ -86,14 +88,14 @@ void fm_api_task_detach(struct fm_api_task *task);
 void fm_api_task_free(struct fm_api_task *task);
 
 /*
- * End the transfer or verification with this id, or the waiting for a job; its own event follows. is_kept: what
- * came stays for the next try. -ENOENT.
+ * End the transfer or verification with this id, or the waiting for a job; its own event follows.
+ * is_kept: what came stays for the next try. -ENOENT.
  */
 int fm_api_task_cancel(struct fm_api_owner *owner, uint64_t id, bool is_kept);
 
 /*
- * Let the put with this id, which is held, have its name; or hear that the client gave it to what an attended get received, or
- * (why) that it could not. -ENOENT, -EAGAIN: it is not prepared yet.
+ * Let the put with this id, which is held, have its name; or hear that the client gave it to what
+ * an attended get received, or (why) that it could not. -ENOENT, -EAGAIN: it is not prepared yet.
  */
 int fm_api_task_commit(struct fm_api_owner *owner, uint64_t id, const struct fm_err *why);
 

@@ -70,12 +70,14 @@ static void task_accepted(struct fm_queue_watch *watch)
 	const char *job = fm_queue_id(watch->job);
 
 	if (t->is_detached) {
-		fm_api_task_send(t, fm_api_event_detached(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
+		fm_api_task_send(t,
+				 fm_api_event_detached(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
 		fm_api_task_free(t);
 		return;
 	}
 	if (t->progress_ms > 0 || t->is_attended)
-		fm_api_task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
+		fm_api_task_send(t,
+				 fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
 	task_arm_progress(t);
 }
 
@@ -88,7 +90,8 @@ static void task_ended(struct fm_queue_watch *watch, const struct fm_job_result 
 		failed = *result;
 		/* Who waits for another's end was not refused anything. */
 		failed.err.is_full &= t->op != &fm_api_wait;
-		fm_api_task_send(t, fm_api_event_failed(t->tasks->tx, FM_API_MSG_MAX, t->id, &failed));
+		fm_api_task_send(t,
+				 fm_api_event_failed(t->tasks->tx, FM_API_MSG_MAX, t->id, &failed));
 	} else {
 		fm_api_task_send(t, fm_api_event_job(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
 	}
@@ -107,7 +110,8 @@ static void task_prepared(struct fm_queue_watch *watch, const struct fm_job_resu
 static void task_take_more(struct fm_api_task *t)
 {
 	if (t->owner && t->owner->is_slow(t->owner->ctx))
-		fm_timer_set(t->tasks->loop, &t->named, fm_loop_now(t->tasks->loop) + NAMED_LOOK_MS * FM_NS_PER_MS);
+		fm_timer_set(t->tasks->loop, &t->named,
+			     fm_loop_now(t->tasks->loop) + NAMED_LOOK_MS * FM_NS_PER_MS);
 	else
 		fm_queue_named(&t->watch);
 }
@@ -125,8 +129,10 @@ static void task_names(struct fm_queue_watch *watch, const struct fm_tree_names 
 	task_take_more(t);
 }
 
-static const struct fm_queue_events watch_events = { .accepted = task_accepted, .prepared = task_prepared, .names = task_names,
-						     .done = task_ended };
+static const struct fm_queue_events watch_events = {.accepted = task_accepted,
+						    .prepared = task_prepared,
+						    .names = task_names,
+						    .done = task_ended};
 
 static uint64_t retry_of(const struct fm_api_request *a)
 {
@@ -135,30 +141,32 @@ static uint64_t retry_of(const struct fm_api_request *a)
 	return a->is_detached || a->is_attended ? FM_RETRY_ALWAYS : 0;
 }
 
-static void task_options(const struct fm_api_task *t, const struct fm_api_request *a, struct fm_queue_opts *o)
+static void task_options(const struct fm_api_task *t, const struct fm_api_request *a,
+			 struct fm_queue_opts *o)
 {
 	*o = (struct fm_queue_opts){
-		.job = { .is_put = a->op == &fm_api_put,
-			 .node = a->node,
-			 .store = a->store,
-			 .path = a->path,
-			 .path_len = a->path_len,
-			 .who = t->owner->who,
-			 .transport = (enum fm_transport_want)a->transport,
-			 .durability = (enum fm_durability)a->durability,
-			 .may_replace = a->is_force,
-			 .is_readback = a->readback != 0,
-			 .is_held = a->is_held,
-			 .accepts_corrupt = a->accepts_corrupt,
-			 .is_buffered = a->is_buffered,
-			 .is_update = a->is_update || a->has_checksums,
-			 .has_checksums = a->has_checksums,
-			 .is_delete = a->is_delete,
-			 .is_dry = a->is_dry,
-			 .has_names = a->has_names && a->is_tree && !a->is_detached && !a->is_attended,
-			 .tree_bytes = a->tree_bytes,
-			 .rate_bytes = a->rate_bytes,
-			 .timeout_ns = a->timeout_ms * FM_NS_PER_MS },
+		.job = {.is_put = a->op == &fm_api_put,
+			.node = a->node,
+			.store = a->store,
+			.path = a->path,
+			.path_len = a->path_len,
+			.who = t->owner->who,
+			.transport = (enum fm_transport_want)a->transport,
+			.durability = (enum fm_durability)a->durability,
+			.may_replace = a->is_force,
+			.is_readback = a->readback != 0,
+			.is_held = a->is_held,
+			.accepts_corrupt = a->accepts_corrupt,
+			.is_buffered = a->is_buffered,
+			.is_update = a->is_update || a->has_checksums,
+			.has_checksums = a->has_checksums,
+			.is_delete = a->is_delete,
+			.is_dry = a->is_dry,
+			.has_names =
+				a->has_names && a->is_tree && !a->is_detached && !a->is_attended,
+			.tree_bytes = a->tree_bytes,
+			.rate_bytes = a->rate_bytes,
+			.timeout_ns = a->timeout_ms * FM_NS_PER_MS},
 		.end = a->is_store ? FM_QUEUE_STORE : FM_QUEUE_FD,
 		.fd = -1,
 		.journal = -1,
@@ -177,7 +185,8 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 }
 
 /* What needs no worker to be opened: nothing here could block. */
-static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *o, struct fm_err *err)
+static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *o,
+			  struct fm_err *err)
 {
 	o->end = FM_QUEUE_FILE;
 	if (a->is_generated)
@@ -186,8 +195,9 @@ static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *
 }
 
 /* tree: a directory of the caller, taken over; NULL: it is something else. */
-static int task_submit(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_holder *holder,
-		       struct fm_file *tree, struct fm_err *err)
+static int task_submit(struct fm_api_task *t, const struct fm_api_request *a,
+		       int fds[FM_API_TASK_FDS], struct fm_holder *holder, struct fm_file *tree,
+		       struct fm_err *err)
 {
 	const char *excludes[FM_TREE_EXCLUDES_MAX + 1] = { NULL };
 	struct fm_queue_opts o;
@@ -200,7 +210,8 @@ static int task_submit(struct fm_api_task *t, const struct fm_api_request *a, in
 	if (tree) {
 		o.end = FM_QUEUE_FILE;
 		o.job.file = tree;
-		o.job.attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = a->dev, .ino = a->ino };
+		o.job.attr = (struct fm_attr){
+			.type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = a->dev, .ino = a->ino};
 	} else if (a->is_generated || a->is_discarded) {
 		ret = task_make_file(a, &o, err);
 	}
@@ -215,7 +226,8 @@ static int task_submit(struct fm_api_task *t, const struct fm_api_request *a, in
 	return fm_queue_submit(t->tasks->queue, &o, &t->watch, err);
 }
 
-/* ---- a directory of the caller: its holder looks at the descriptors, and has the threads that ask the caller ---- */
+/* ---- a directory of the caller: its holder looks at the descriptors, and has the threads that ask
+ * the caller ---- */
 
 struct making {
 	struct fm_work work;
@@ -241,7 +253,8 @@ static void make_run(struct fm_work *work)
 	struct fm_tree_remote_opts remote = {
 		.is_source = m->ask.op == &fm_api_put, .fds = m->fds, .holder = m->holder
 	};
-	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(), .who = fm_share_user(m->uid) };
+	struct fm_tree_file_opts file = {.threads = fm_tree_file_threads(),
+					 .who = fm_share_user(m->uid)};
 
 	while (remote.count < FM_API_TASK_FDS && m->fds[remote.count] >= 0)
 		remote.count++;
@@ -287,8 +300,8 @@ static void make_done(struct fm_work *work)
 	free(m);
 }
 
-static int task_make_tree(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_holder *holder,
-			  struct fm_err *err)
+static int task_make_tree(struct fm_api_task *t, const struct fm_api_request *a,
+			  int fds[FM_API_TASK_FDS], struct fm_holder *holder, struct fm_err *err)
 {
 	struct making *m = FM_FAULT("api.making") ? NULL : calloc(1, sizeof(*m));
 	int ret;
@@ -390,8 +403,11 @@ static int attended_check(const struct fm_api_request *ask, struct fm_err *err)
 {
 	if (!ask->is_attended && ask->job_id[0])
 		return fm_err_set(err, -EINVAL, "\"job\" needs \"attended\": true");
-	if (ask->is_attended && (ask->is_store || ask->is_generated || ask->is_discarded || ask->is_detached || ask->is_held))
-		return fm_err_set(err, -EINVAL, "\"attended\" is for a file or directory of the client, and leaves no room for \"detach\" "
+	if (ask->is_attended && (ask->is_store || ask->is_generated || ask->is_discarded ||
+				 ask->is_detached || ask->is_held))
+		return fm_err_set(err, -EINVAL,
+				  "\"attended\" is for a file or directory of the client, and "
+				  "leaves no room for \"detach\" "
 				  "or \"hold\"");
 	return 0;
 }
@@ -399,23 +415,30 @@ static int attended_check(const struct fm_api_request *ask, struct fm_err *err)
 static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 {
 	if (ask->is_store && (ask->is_generated || ask->is_discarded || ask->file_len > 0))
-		return fm_err_set(err, -EINVAL, "\"local_store\" leaves no room for another source or target");
-	if (ask->is_tree && (ask->is_generated || ask->is_discarded || (ask->is_detached && !ask->is_store)))
 		return fm_err_set(err, -EINVAL,
-				  "a \"tree\" is a directory of the client, which cannot be detached, or of \"local_store\"");
+				  "\"local_store\" leaves no room for another source or target");
+	if (ask->is_tree &&
+	    (ask->is_generated || ask->is_discarded || (ask->is_detached && !ask->is_store)))
+		return fm_err_set(err, -EINVAL,
+				  "a \"tree\" is a directory of the client, which cannot be "
+				  "detached, or of \"local_store\"");
 	if (attended_check(ask, err) < 0)
 		return err->code;
 	if (ask->op == &fm_api_put && ask->excludes_count > 0 && !ask->is_store &&
 	    !ask->is_attended)
-		return fm_err_set(err, -EINVAL, "\"exclude\" has no meaning for put without \"local_store\": leave them out");
+		return fm_err_set(err, -EINVAL,
+				  "\"exclude\" has no meaning for put without \"local_store\": "
+				  "leave them out");
 	if (!ask->is_tree &&
 	    (ask->is_update || ask->has_checksums || ask->is_dry || ask->excludes_count > 0))
 		return fm_err_set(err, -EINVAL,
-				  "\"update\", \"checksum\", \"dry_run\" and \"exclude\" need \"tree\": true");
+				  "\"update\", \"checksum\", \"dry_run\" and \"exclude\" need "
+				  "\"tree\": true");
 	if (ask->is_delete && (!ask->is_tree || (!ask->is_update && !ask->has_checksums)))
 		return fm_err_set(err, -EINVAL, "\"delete\" needs \"update\": true");
 	if (ask->op == &fm_api_get && ask->is_force && !ask->is_store && !ask->is_attended)
-		return fm_err_set(err, -EINVAL, "\"force\" has no meaning for get without \"local_store\"");
+		return fm_err_set(err, -EINVAL,
+				  "\"force\" has no meaning for get without \"local_store\"");
 	if (!ask->is_store && ask->local_path_len > 0)
 		return fm_err_set(err, -EINVAL, "\"local_path\" needs \"local_store\"");
 	return 0;

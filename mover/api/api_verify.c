@@ -33,7 +33,8 @@ static int end(struct fm_json_writer *w)
 	return fm_jw_end(w);
 }
 
-static int count_event(char *buf, size_t cap, uint64_t id, const char *event, const struct fm_verify_count *c)
+static int count_event(char *buf, size_t cap, uint64_t id, const char *event,
+		       const struct fm_verify_count *c)
 {
 	struct fm_json_writer w;
 
@@ -59,12 +60,14 @@ int fm_api_event_verified(char *buf, size_t cap, uint64_t id, const struct fm_ve
 	return count_event(buf, cap, id, "done", c);
 }
 
-int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
-			 const char *path)
+int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind,
+			 uint64_t offset, uint64_t length, const char *path)
 {
-	static const char *const kinds[] = { [FM_FINDING_CORRUPT] = "corrupt", [FM_FINDING_UNREADABLE] = "unreadable",
-					     [FM_FINDING_CHANGED] = "changed", [FM_FINDING_MISSING] = "missing",
-					     [FM_FINDING_SWAPPED] = "swapped" };
+	static const char *const kinds[] = {[FM_FINDING_CORRUPT] = "corrupt",
+					    [FM_FINDING_UNREADABLE] = "unreadable",
+					    [FM_FINDING_CHANGED] = "changed",
+					    [FM_FINDING_MISSING] = "missing",
+					    [FM_FINDING_SWAPPED] = "swapped"};
 	struct fm_json_writer w;
 
 	begin(&w, buf, cap, id, "finding");
@@ -77,22 +80,25 @@ int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kin
 
 /* ---- verifying ---- */
 
-/* Progress and findings are made in the engine's own time: of a client that is gone nobody wants to know. */
+/* Progress and findings are made in the engine's own time: of a client that is gone nobody wants to
+ * know. */
 static void task_verifying(void *ctx, const struct fm_verify_count *count)
 {
 	struct fm_api_task *t = ctx;
 
 	if (t->owner && t->progress_ms > 0 && !t->owner->is_slow(t->owner->ctx))
-		fm_api_task_send(t, fm_api_event_verifying(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
+		fm_api_task_send(
+			t, fm_api_event_verifying(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
 }
 
-static void task_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path)
+static void task_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
+			 const char *path)
 {
 	struct fm_api_task *t = ctx;
 
 	if (t->owner)
-		fm_api_task_send(t, fm_api_event_finding(t->tasks->tx, FM_API_MSG_MAX, t->id, kind, offset,
-							 length, path));
+		fm_api_task_send(t, fm_api_event_finding(t->tasks->tx, FM_API_MSG_MAX, t->id, kind,
+							 offset, length, path));
 }
 
 static void task_verified(void *ctx, const struct fm_err *err, const struct fm_verify_count *count)
@@ -102,7 +108,8 @@ static void task_verified(void *ctx, const struct fm_err *err, const struct fm_v
 	if (err->code < 0)
 		fm_api_task_send_error(t, err);
 	else
-		fm_api_task_send(t, fm_api_event_verified(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
+		fm_api_task_send(t,
+				 fm_api_event_verified(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
 	fm_api_task_free(t);
 }
 
@@ -110,7 +117,8 @@ static int start_verifying(struct fm_api_task *t, const struct fm_api_call *call
 			   struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
-	static const struct fm_verification_events events = { task_verifying, task_finding, task_verified };
+	static const struct fm_verification_events events = {task_verifying, task_finding,
+							     task_verified};
 	const struct fm_verification_opts opts = {
 		.node = a->node[0] ? a->node : NULL,
 		.store = a->store,

@@ -15,7 +15,10 @@
 #include "mover/wire/wire.h"
 
 /* Each byte may be escaped as six. */
-_Static_assert(FM_WIRE_VOLUMES_MAX * (6 * (2 * FM_WIRE_NAME_MAX + FM_WIRE_SUBSYSTEM_MAX + FM_WIRE_WWID_MAX) + 160) + 8192 <= FM_API_MSG_MAX,
+_Static_assert(FM_WIRE_VOLUMES_MAX *(
+		       6 * (2 * FM_WIRE_NAME_MAX + FM_WIRE_SUBSYSTEM_MAX + FM_WIRE_WWID_MAX) +
+		       160) + 8192 <=
+		       FM_API_MSG_MAX,
 	       "what one message says fits one event");
 
 static void volume_add(struct fm_json_writer *w, const struct fm_volume_said *v)
@@ -61,7 +64,8 @@ static void task_volumes(void *ctx, const struct fm_volumes_answer *answer)
 	struct fm_api_task *t = ctx;
 
 	if (t->owner)
-		fm_api_task_send(t, fm_api_event_volumes(t->tasks->tx, FM_API_MSG_MAX, t->id, answer));
+		fm_api_task_send(t,
+				 fm_api_event_volumes(t->tasks->tx, FM_API_MSG_MAX, t->id, answer));
 }
 
 static void task_volumes_done(void *ctx)

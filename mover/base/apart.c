@@ -2,9 +2,9 @@
 /*
  * apart - see apart.h.
  *
- * A thread of ours, the keeper, makes the process by clone(2) with CLONE_VM alone and waits for its end. So the first thread
- * there has the keeper's thread-local storage, which nobody else uses meanwhile, and the C library works as it does in the
- * child of vfork(2).
+ * A thread of ours, the keeper, makes the process by clone(2) with CLONE_VM alone and waits for its
+ * end. So the first thread there has the keeper's thread-local storage, which nobody else uses
+ * meanwhile, and the C library works as it does in the child of vfork(2).
  */
 #include "mover/base/apart.h"
 
@@ -79,7 +79,8 @@ void fm_apart_forget(void *memory, size_t len)
 
 /* ---- there ---- */
 
-/* A thread that waits for the end of our process, or of run(). Others may not be able to: they wait for somebody's file. */
+/* A thread that waits for the end of our process, or of run(). Others may not be able to: they wait
+ * for somebody's file. */
 static void *forget_main(void *arg)
 {
 	struct fm_apart *a = arg;
@@ -99,7 +100,8 @@ static void *forget_main(void *arg)
 /* The signal that says that our process has ended. */
 static int start_forgetting(struct fm_apart *a)
 {
-	a->forgets = forgotten.memory && !FM_FAULT("apart.forget") && pthread_create(&a->forgetter, NULL, forget_main, a) == 0;
+	a->forgets = forgotten.memory && !FM_FAULT("apart.forget") &&
+		     pthread_create(&a->forgetter, NULL, forget_main, a) == 0;
 	return a->forgets ? FORGET_SIGNAL : SIGKILL;
 }
 
@@ -143,7 +145,8 @@ TWO_STACKS static int apart_main(void *arg)
 	const struct rlimit none = { 0, 0 };
 	struct fm_apart *a = arg;
 
-	/* Asked for first, looked at then: whichever way round we two end, it does not outlive us for long. */
+	/* Asked for first, looked at then: whichever way round we two end, it does not outlive us
+	 * for long. */
 	(void)prctl(PR_SET_PDEATHSIG, start_forgetting(a));
 	if (getppid() == a->parent) {
 		(void)prctl(PR_SET_NAME, "fm-apart");
@@ -190,8 +193,9 @@ TWO_STACKS static void *keeper_main(void *arg)
 		say(a, OVER, 0);
 		return NULL;
 	}
-	pid = FM_FAULT("apart.clone") ? (errno = EAGAIN, -1) :
-					clone(apart_main, (char *)a->stack + STACK_BYTES, CLONE_VM, a);
+	pid = FM_FAULT("apart.clone")
+		      ? (errno = EAGAIN, -1)
+		      : clone(apart_main, (char *)a->stack + STACK_BYTES, CLONE_VM, a);
 	if (pid < 0) {
 		say(a, REFUSED, -errno);
 		return NULL;
@@ -199,8 +203,9 @@ TWO_STACKS static void *keeper_main(void *arg)
 	say(a, RUNS, 0);
 	status = wait_for(pid);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		fm_log_error("process %d, which shares our memory, was ended (status %#x): so are we", (int)pid,
-			     (unsigned)status);
+		fm_log_error(
+			"process %d, which shares our memory, was ended (status %#x): so are we",
+			(int)pid, (unsigned)status);
 		abort();
 	}
 	say(a, OVER, 0);
@@ -212,14 +217,18 @@ static int compare_fds(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-static struct fm_apart *apart_alloc(void (*run)(void *arg), void *arg, const int *keep, unsigned count)
+static struct fm_apart *apart_alloc(void (*run)(void *arg), void *arg, const int *keep,
+				    unsigned count)
 {
-	struct fm_apart *a = FM_FAULT("apart.alloc") ? NULL : calloc(1, sizeof(*a) + (count + 1) * sizeof(*keep));
+	struct fm_apart *a = FM_FAULT("apart.alloc")
+				     ? NULL
+				     : calloc(1, sizeof(*a) + (count + 1) * sizeof(*keep));
 	pthread_condattr_t attr;
 
 	if (!a)
 		return NULL;
-	a->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	a->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (a->stack == MAP_FAILED) {
 		free(a);
 		return NULL;
@@ -259,7 +268,8 @@ static int start_keeper(struct fm_apart *a)
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (ret != 0)
 		return -ret;
-	(void)pthread_setname_np(a->keeper, "fm-keeper");	/* only for people who look at the process */
+	/* only for people who look at the process */
+	(void)pthread_setname_np(a->keeper, "fm-keeper");
 	pthread_mutex_lock(&a->lock);
 	while (a->state == STARTING)
 		pthread_cond_wait(&a->changed, &a->lock);
@@ -270,8 +280,8 @@ static int start_keeper(struct fm_apart *a)
 	return ret;
 }
 
-int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count, struct fm_apart **out,
-		 struct fm_err *err)
+int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count,
+		 struct fm_apart **out, struct fm_err *err)
 {
 	struct fm_apart *a;
 	int ret;

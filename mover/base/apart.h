@@ -2,16 +2,19 @@
 /*
  * apart - a process that shares all of our memory and none of our descriptors.
  *
- * For what is done to descriptors of others, on a file system that may never answer. Nothing ends a thread that waits
- * there, SIGKILL included: as long as it waits, its process keeps all that it has open, and its number. So the thread
- * belongs to another process: ours can end beside it, and lets go of its sockets and locks at once.
+ * For what is done to descriptors of others, on a file system that may never answer. Nothing ends a
+ * thread that waits there, SIGKILL included: as long as it waits, its process keeps all that it has
+ * open, and its number. So the thread belongs to another process: ours can end beside it, and lets
+ * go of its sockets and locks at once.
  *
- * Everything else is as with threads of our own: memory, locks and condition variables are the same, fm_loop_post()
- * works both ways, and threads that are started there belong to that process. Only descriptors are other ones there: a
- * number means nothing on the other side, but for those that both have (`keep`).
+ * Everything else is as with threads of our own: memory, locks and condition variables are the
+ * same, fm_loop_post() works both ways, and threads that are started there belong to that process.
+ * Only descriptors are other ones there: a number means nothing on the other side, but for those
+ * that both have (`keep`).
  *
- * It ends with ours (SIGKILL, when it can; what fm_apart_forget() named it gives back before), and ours does with it if it does not
- * end as it should: it may have held a lock. Under the thread sanitizer, which knows no such processes, it is a thread of ours.
+ * It ends with ours (SIGKILL, when it can; what fm_apart_forget() named it gives back before), and
+ * ours does with it if it does not end as it should: it may have held a lock. Under the thread
+ * sanitizer, which knows no such processes, it is a thread of ours.
  */
 #ifndef FM_BASE_APART_H
 #define FM_BASE_APART_H
@@ -24,15 +27,15 @@ struct fm_apart;
 struct fm_err;
 
 /*
- * Call run(arg) there. It has standard error and the descriptors in keep, under the same numbers; the others are closed. The
- * threads of it take no signals.
+ * Call run(arg) there. It has standard error and the descriptors in keep, under the same numbers;
+ * the others are closed. The threads of it take no signals.
  */
-int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count, struct fm_apart **out,
-		 struct fm_err *err);
+int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count,
+		 struct fm_apart **out, struct fm_err *err);
 
 /*
- * Before the first: memory that all have, and none keeps. A thread that waits for ever keeps all memory of its process; when ours ends,
- * those that are left unmap this.
+ * Before the first: memory that all have, and none keeps. A thread that waits for ever keeps all
+ * memory of its process; when ours ends, those that are left unmap this.
  */
 void fm_apart_forget(void *memory, size_t len);
 

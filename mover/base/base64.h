@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * base64 - RFC 4648 text of small binary values: keys in the standard alphabet with padding, tokens in the URL one
- * without.
+ * base64 - RFC 4648 text of small binary values: keys in the standard alphabet with padding, tokens
+ * in the URL one without.
  *
- * Decoding is strict: one value has exactly one text, so a key or token cannot be written in two ways.
+ * Decoding is strict: one value has exactly one text, so a key or token cannot be written in two
+ * ways.
  */
 #ifndef FM_BASE_BASE64_H
 #define FM_BASE_BASE64_H

@@ -2,9 +2,10 @@
 /*
  * block - the grid that the bytes of a file lie on.
  *
- * Direct I/O wants offsets, lengths and memory at multiples of it, also where a device's block is smaller. So chunks, what a
- * journal says is there, and what is asked for again begin there, and end there or with the file. The wire and the journal
- * have it: another number is another version of both.
+ * Direct I/O wants offsets, lengths and memory at multiples of it, also where a device's block is
+ * smaller. So chunks, what a journal says is there, and what is asked for again begin there, and
+ * end there or with the file. The wire and the journal have it: another number is another version
+ * of both.
  */
 #ifndef FM_BASE_BLOCK_H
 #define FM_BASE_BLOCK_H

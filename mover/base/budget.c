@@ -38,12 +38,16 @@ static bool take(uint64_t bytes, uint64_t most)
 	do {
 		if (now > most || bytes > most - now) {
 			if (!atomic_exchange(&is_said, true))
-				fm_log_warn("memory: what memory.total leaves beside the arena is used up (%llu of %llu MiB); something is refused "
-					    "until there is room again. To allow more, raise memory.total",
-					    (unsigned long long)(now >> 20), (unsigned long long)(limit >> 20));
+				fm_log_warn("memory: what memory.total leaves beside the arena is "
+					    "used up (%llu of %llu MiB); something is refused "
+					    "until there is room again. To allow more, raise "
+					    "memory.total",
+					    (unsigned long long)(now >> 20),
+					    (unsigned long long)(limit >> 20));
 			return false;
 		}
-	} while (!atomic_compare_exchange_weak_explicit(&used, &now, now + bytes, memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&used, &now, now + bytes, memory_order_relaxed, memory_order_relaxed));
 	return true;
 }
 
@@ -61,7 +65,9 @@ bool fm_budget_take(uint64_t bytes)
 static void waiting_ready(void)
 {
 	if (waiting.used == 0)
-		fm_share_init(&waiting, &(struct fm_share_limits){ "bytes of memory for directories and pipes", limit / 2, limit / 16, 0, 1 });
+		fm_share_init(&waiting,
+			      &(struct fm_share_limits){"bytes of memory for directories and pipes",
+							limit / 2, limit / 16, 0, 1});
 }
 
 bool fm_budget_may_waiting(struct fm_share_id who, uint64_t bytes)

@@ -2,9 +2,10 @@
 /*
  * budget - one limit on all memory that grows with what peers and callers ask for.
  *
- * What there may be many of, or is large, is taken from it: sessions, connections, transfers, listings, what is queued for a
- * peer, what walks and journals remember. What it refuses is memory that there is none of: the one who asked hears that, and
- * the rest goes on. A process that sets no limit (a client) has none. Any thread.
+ * What there may be many of, or is large, is taken from it: sessions, connections, transfers,
+ * listings, what is queued for a peer, what walks and journals remember. What it refuses is memory
+ * that there is none of: the one who asked hears that, and the rest goes on. A process that sets no
+ * limit (a client) has none. Any thread.
  */
 #ifndef FM_BASE_BUDGET_H
 #define FM_BASE_BUDGET_H
@@ -20,8 +21,8 @@ void fm_budget_set(uint64_t bytes);
 uint64_t fm_budget_used(void);
 
 /*
- * For what is allocated elsewhere. The last eighth is left to what sessions live on (fm_budget_alloc_link()): whoever takes
- * the rest must not end the sessions of others.
+ * For what is allocated elsewhere. The last eighth is left to what sessions live on
+ * (fm_budget_alloc_link()): whoever takes the rest must not end the sessions of others.
  */
 bool fm_budget_take(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
@@ -39,9 +40,11 @@ void fm_budget_give_waiting(uint64_t bytes, struct fm_share_held *held);
 
 /* Zeroed. NULL: over the budget, or no memory. */
 void *fm_budget_alloc(size_t len);
-/* As realloc(3) of what came from here, or of NULL; what is new is not zeroed. NULL: *at is as it was. */
+/* As realloc(3) of what came from here, or of NULL; what is new is not zeroed. NULL: *at is as it
+ * was. */
 void *fm_budget_realloc(void *at, size_t len);
-/* The same for sessions, connections and their messages, to the last byte. So many are theirs alone. */
+/* The same for sessions, connections and their messages, to the last byte. So many are theirs
+ * alone. */
 uint64_t fm_budget_of_links(void);
 void *fm_budget_alloc_link(size_t len);
 void *fm_budget_realloc_link(void *at, size_t len);

@@ -2,8 +2,8 @@
 /*
  * bytes - little-endian cursors over a bounded buffer: how every wire message is written and read.
  *
- * Running past the end sets `failed` and yields zeros; a coder checks it once, at the end. Nothing is written or read
- * outside.
+ * Running past the end sets `failed` and yields zeros; a coder checks it once, at the end. Nothing
+ * is written or read outside.
  */
 #ifndef FM_BASE_BYTES_H
 #define FM_BASE_BYTES_H
@@ -40,7 +40,8 @@ static inline bool fm_put_fits(struct fm_writer *w, size_t len)
 
 static inline void fm_put_bytes(struct fm_writer *w, const void *p, size_t len)
 {
-	if (!fm_put_fits(w, len) || len == 0)	/* memcpy() may not be given NULL, not even for 0 bytes */
+	/* memcpy() may not be given NULL, not even for 0 bytes */
+	if (!fm_put_fits(w, len) || len == 0)
 		return;
 	memcpy(w->at, p, len);
 	w->at += len;

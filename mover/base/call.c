@@ -12,8 +12,8 @@
 #include "mover/base/env.h"
 
 /*
- * A look-up beneath a directory that is being renamed answers EAGAIN. That wait is not ours, so a few tries are
- * enough.
+ * A look-up beneath a directory that is being renamed answers EAGAIN. That wait is not ours, so a
+ * few tries are enough.
  */
 #define BELOW_TRIES_MAX 64
 
@@ -34,7 +34,8 @@ int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint6
 
 int fm_call_fstatat(int dir, const char *name, struct stat *out)
 {
-	return fm_is_component(name) ? fm_call(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW)) : -EXDEV;
+	return fm_is_component(name) ? fm_call(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW))
+				     : -EXDEV;
 }
 
 int fm_call_mkdirat(int dir, const char *name, mode_t mode)
@@ -68,7 +69,8 @@ int fm_call_renameat(int from_dir, const char *from, int dir, const char *name, 
 
 int fm_call_chown_link(int dir, const char *name, uid_t uid, gid_t gid)
 {
-	return fm_is_component(name) ? fm_call(fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW)) : -EXDEV;
+	return fm_is_component(name) ? fm_call(fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW))
+				     : -EXDEV;
 }
 
 static void times_of(int64_t mtime_ns, struct timespec times[2])
@@ -76,7 +78,7 @@ static void times_of(int64_t mtime_ns, struct timespec times[2])
 	const int64_t ns_per_s = (int64_t)FM_NS_PER_S;
 
 	times[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
-	times[1] = (struct timespec){ .tv_sec = mtime_ns / ns_per_s, .tv_nsec = mtime_ns % ns_per_s };
+	times[1] = (struct timespec){.tv_sec = mtime_ns / ns_per_s, .tv_nsec = mtime_ns % ns_per_s};
 	if (times[1].tv_nsec < 0) {	/* before 1970 */
 		times[1].tv_sec--;
 		times[1].tv_nsec += ns_per_s;
@@ -96,7 +98,8 @@ int fm_call_set_link_mtime(int dir, const char *name, int64_t mtime_ns)
 	struct timespec times[2];
 
 	times_of(mtime_ns, times);
-	return fm_is_component(name) ? fm_call(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW)) : -EXDEV;
+	return fm_is_component(name) ? fm_call(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW))
+				     : -EXDEV;
 }
 
 int fm_call_ftruncate(int fd, uint64_t len)
@@ -152,7 +155,8 @@ int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset)
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t put = pwrite(fd, (const char *)buf + done, len - done, (off_t)(offset + done));
+		ssize_t put =
+			pwrite(fd, (const char *)buf + done, len - done, (off_t)(offset + done));
 
 		if (put < 0 && errno == EINTR)
 			continue;

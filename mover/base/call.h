@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call - system calls as the rest of the mover wants them: -errno instead of errno, EINTR tried again, all of the bytes
- * or an error, no name that leads out of its directory.
+ * call - system calls as the rest of the mover wants them: -errno instead of errno, EINTR tried
+ * again, all of the bytes or an error, no name that leads out of its directory.
  *
- * The one place that says how each is called. What can fail on purpose is said by who calls: the fault points of a
- * store, a tree and a journal stand before these, in store/sys.h, tree/tsys.h and journal/file.h. Any thread.
+ * The one place that says how each is called. What can fail on purpose is said by who calls: the
+ * fault points of a store, a tree and a journal stand before these, in store/sys.h, tree/tsys.h and
+ * journal/file.h. Any thread.
  */
 #ifndef FM_BASE_CALL_H
 #define FM_BASE_CALL_H
@@ -22,9 +23,9 @@ static inline int fm_call(long ret)
 }
 
 /*
- * Open path below root: a descriptor, or -EXDEV if the path leads out. flags as for open(2), and O_CLOEXEC; resolve: more
- * RESOLVE_ flags of openat2(2) than RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS. -EAGAIN: directories there are being renamed
- * without end.
+ * Open path below root: a descriptor, or -EXDEV if the path leads out. flags as for open(2), and
+ * O_CLOEXEC; resolve: more RESOLVE_ flags of openat2(2) than RESOLVE_BENEATH and
+ * RESOLVE_NO_MAGICLINKS. -EAGAIN: directories there are being renamed without end.
  */
 int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint64_t resolve);
 

@@ -11,7 +11,8 @@
 
 #define GROUP_MAX 1024			/* a longer name limits nothing */
 
-/* The line "0::/user.slice/a" names the group of version 2; lines of version 1 have other numbers. */
+/* The line "0::/user.slice/a" names the group of version 2; lines of version 1 have other
+ * numbers. */
 static bool read_group(const char *membership, char group[GROUP_MAX])
 {
 	FILE *f = fopen(membership, "re");
@@ -88,7 +89,9 @@ void fm_cores_read(struct fm_cores *out)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t set;
-	unsigned allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 0;
+	unsigned allowed =
+		sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 0;
 
-	fm_cores_join(online > 0 ? (unsigned)online : 1, allowed, fm_cores_quota("/proc/self/cgroup", "/sys/fs/cgroup"), out);
+	fm_cores_join(online > 0 ? (unsigned)online : 1, allowed,
+		      fm_cores_quota("/proc/self/cgroup", "/sys/fs/cgroup"), out);
 }

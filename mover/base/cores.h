@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cores - how many processors this process may use: what the machine has, less what its affinity and its control group
- * take away. A container sees all of the machine's processors and may use a few of them.
+ * cores - how many processors this process may use: what the machine has, less what its affinity
+ * and its control group take away. A container sees all of the machine's processors and may use a
+ * few of them.
  */
 #ifndef FM_BASE_CORES_H
 #define FM_BASE_CORES_H
@@ -18,9 +19,9 @@ struct fm_cores {
 void fm_cores_read(struct fm_cores *out);
 
 /*
- * What cpu.max of a control group (version 2) and of those above it allows, in processors, rounded up; 0: no limit.
- * `membership` is /proc/self/cgroup or a file like it, `root` where the groups are mounted. Names of groups that lead out
- * of root are not followed.
+ * What cpu.max of a control group (version 2) and of those above it allows, in processors, rounded
+ * up; 0: no limit. `membership` is /proc/self/cgroup or a file like it, `root` where the groups are
+ * mounted. Names of groups that lead out of root are not followed.
  */
 unsigned fm_cores_quota(const char *membership, const char *root);
 

@@ -2,15 +2,17 @@
 /*
  * crc32c - CRC32C of data by ISA-L; combining by arithmetic on polynomials over GF(2).
  *
- * A message M of n bytes has the CRC32C  M x^32 + I x^(8n) + F  modulo P, where P is the Castagnoli polynomial and I
- * and F are all ones. So crc(M) ^ crc(n zero bytes) = M x^32 is linear in M, and everything in here is multiplication
- * by powers of x.
+ * A message M of n bytes has the CRC32C  M x^32 + I x^(8n) + F  modulo P, where P is the Castagnoli
+ *                                        polynomial and I
+ * and F are all ones. So crc(M) ^ crc(n zero bytes) = M x^32 is linear in M, and everything in here
+ * is multiplication by powers of x.
  *
- * P is (x + 1) times a primitive polynomial of degree 31. Modulo the first x is 1; modulo the second its order
- * divides 2^31 - 1, which is prime. So x^(2^31 - 1) = 1 modulo P: exponents count modulo 2^31 - 1, and x^-e is
- * x^(2^31 - 1 - e).
+ * P is (x + 1) times a primitive polynomial of degree 31. Modulo the first x is 1; modulo the
+ * second its order divides 2^31 - 1, which is prime. So x^(2^31 - 1) = 1 modulo P: exponents count
+ * modulo 2^31 - 1, and x^-e is x^(2^31 - 1 - e).
  *
- * Polynomials are kept in the reflected order of the CRC: bit 31 is the coefficient of x^0, bit 0 that of x^31.
+ * Polynomials are kept in the reflected order of the CRC: bit 31 is the coefficient of x^0, bit 0
+ * that of x^31.
  */
 #include "mover/base/crc32c.h"
 
@@ -25,7 +27,8 @@
 
 #define DATA_STEP_MAX (1u << 30)	/* ISA-L takes an int */
 
-/* power_table[0][i][b] is x^(b * 256^i), power_table[1] the same of x^-1: x^e is the product of one entry for each byte of e. */
+/* power_table[0][i][b] is x^(b * 256^i), power_table[1] the same of x^-1: x^e is the product of one
+ * entry for each byte of e. */
 #define POWER_BYTES 4
 static uint32_t power_table[2][POWER_BYTES][256];
 static uint32_t reduce_table[256];	/* b x^8, b of the powers x^24 to x^31: a byte */
@@ -36,7 +39,8 @@ static uint32_t times_x(uint32_t a)
 	return (a >> 1) ^ (POLY & (0 - (a & 1)));
 }
 
-/* By four bits of a at a time, then what is beyond x^31 goes by a table: four times as fast as bit by bit. */
+/* By four bits of a at a time, then what is beyond x^31 goes by a table: four times as fast as bit
+ * by bit. */
 static uint32_t poly_mul(uint32_t a, uint32_t b)
 {
 	uint64_t part[16], product = 0;	/* bit 63 is x^0 */
@@ -76,10 +80,12 @@ static void tables_fill(void)
 			reduce_table[b] = times_x(reduce_table[b]);
 	}
 	power_table_fill(power_table[0], times_x(POLY_ONE));
-	power_table_fill(power_table[1], (POLY << 1) | 1);	/* x^-1: P without its last term, over x */
+	/* x^-1: P without its last term, over x */
+	power_table_fill(power_table[1], (POLY << 1) | 1);
 }
 
-/* poly x^e, or poly x^-e. The lengths of small files have few bytes, and so have their exponents. */
+/* poly x^e, or poly x^-e. The lengths of small files have few bytes, and so have their
+ * exponents. */
 static uint32_t times_power(uint32_t poly, uint64_t e, bool is_inverse)
 {
 	(void)pthread_once(&tables_once, tables_fill);	/* cannot fail with these arguments */
@@ -121,8 +127,8 @@ uint32_t fm_crc32c(uint32_t crc, const void *buf, size_t len)
 }
 
 /*
- * (crc ^ zeros) x^-8(offset + len), in which zeros is I x^(8 len) + F: the first term of those loses its len, and F goes with the
- * CRC.
+ * (crc ^ zeros) x^-8(offset + len), in which zeros is I x^(8 len) + F: the first term of those
+ * loses its len, and F goes with the CRC.
  */
 uint32_t fm_crc32c_part(uint32_t crc, uint64_t offset, uint64_t len)
 {

@@ -19,7 +19,8 @@ struct fm_clock {
 };
 
 struct fm_random {
-	/* Fill buf with bytes nobody can guess (the simulator: bytes from its seed). Never fails. Any thread. */
+	/* Fill buf with bytes nobody can guess (the simulator: bytes from its seed). Never fails.
+	 * Any thread. */
 	void (*fill)(void *ctx, void *buf, size_t len);
 	void *ctx;
 };

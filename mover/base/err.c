@@ -21,7 +21,8 @@ struct text {
 	bool is_cut;
 };
 
-/* End in "...", without leaving half of a UTF-8 character before it: the text may travel in JSON. */
+/* End in "...", without leaving half of a UTF-8 character before it: the text may travel in
+ * JSON. */
 static void text_cut(struct text *t)
 {
 	size_t len = sizeof(t->buf) - sizeof("...");
@@ -33,7 +34,8 @@ static void text_cut(struct text *t)
 	t->is_cut = true;
 }
 
-__attribute__((format(printf, 2, 0))) static void text_vadd(struct text *t, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void text_vadd(struct text *t, const char *fmt,
+							    va_list args)
 {
 	size_t room = sizeof(t->buf) - t->len;
 	int n;
@@ -41,7 +43,8 @@ __attribute__((format(printf, 2, 0))) static void text_vadd(struct text *t, cons
 	if (t->is_cut)
 		return;
 	n = vsnprintf(t->buf + t->len, room, fmt, args);
-	if (n < 0)	/* a wide character that the locale cannot show; what is there so far must do */
+	/* a wide character that the locale cannot show; what is there so far must do */
+	if (n < 0)
 		t->buf[t->len] = '\0';
 	else if ((size_t)n >= room)
 		text_cut(t);
@@ -59,8 +62,8 @@ __attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const
 }
 
 /*
- * The text is made elsewhere and copied last, since the arguments may point into err->text. Peers and targets have said parts of
- * it: what is stored is plain.
+ * The text is made elsewhere and copied last, since the arguments may point into err->text. Peers
+ * and targets have said parts of it: what is stored is plain.
  */
 static void err_put(struct fm_err *err, int code, const struct text *t)
 {
@@ -102,9 +105,12 @@ int fm_err_full(struct fm_err *err, const char *fmt, ...)
 int fm_err_not_begun(struct fm_err *err)
 {
 	if (err->code == -EMFILE)
-		return fm_err_full(err, "%s; fewer at a time, or more descriptors for fmoved (LimitNOFILE=)", err->text);
+		return fm_err_full(
+			err, "%s; fewer at a time, or more descriptors for fmoved (LimitNOFILE=)",
+			err->text);
 	if (err->code == -ENFILE)
-		return fm_err_full(err, "%s; the whole machine has no more (fs.file-max)", err->text);
+		return fm_err_full(err, "%s; the whole machine has no more (fs.file-max)",
+				   err->text);
 	return err->code;
 }
 

@@ -29,7 +29,8 @@ static const struct meaning {
 	{ EPIPE, FM_EXIT_FAILED, true, true },	/* of a command in a pipe, too */
 	{ ENONET, FM_EXIT_UNREACHABLE, false, true },
 	{ ETIME, FM_EXIT_UNREACHABLE, false, true },
-	{ EPROTONOSUPPORT, FM_EXIT_UNREACHABLE, false, true },	/* the two speak different versions */
+	/* the two speak different versions */
+	{ EPROTONOSUPPORT, FM_EXIT_UNREACHABLE, false, true },
 	/* There is no room for it now, of something that comes free by itself. */
 	{ EBUSY, FM_EXIT_FAILED, true, true },
 	{ EAGAIN, FM_EXIT_FAILED, true, true },
@@ -51,7 +52,8 @@ static const struct meaning {
 	{ EEXIST, FM_EXIT_REFUSED, false, false },
 	{ EISDIR, FM_EXIT_FAILED, false, false },
 	{ ENOTDIR, FM_EXIT_FAILED, false, false },
-	/* It may not be done: no fault of the bytes, so whoever is let in again goes on with them. */
+	/* It may not be done: no fault of the bytes, so whoever is let in again goes on with
+	 * them. */
 	{ EACCES, FM_EXIT_REFUSED, false, true },
 	{ EPERM, FM_EXIT_REFUSED, false, true },
 	{ EROFS, FM_EXIT_REFUSED, false, true },

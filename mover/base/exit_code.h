@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exit_code - what an errno means to whoever has to go on: the exit status of fmove and "exit" in the errors of the local
- * API, whether the same may succeed later, and whether what came of a file is of use to the next try.
+ * exit_code - what an errno means to whoever has to go on: the exit status of fmove and "exit" in
+ * the errors of the local API, whether the same may succeed later, and whether what came of a file
+ * is of use to the next try.
  *
  * The one place that decides it, for the daemon and for the client. Any thread.
  */
@@ -28,8 +29,8 @@ enum fm_exit fm_api_exit(int code);
 bool fm_errno_may_pass(int code);
 
 /*
- * Whether the next try could go on with what came. Not if it is damaged or of a source that is another one now, nor if
- * the name was taken meanwhile; and a disk that is full is not kept full.
+ * Whether the next try could go on with what came. Not if it is damaged or of a source that is
+ * another one now, nor if the name was taken meanwhile; and a disk that is full is not kept full.
  */
 bool fm_errno_keeps_partial(int code);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fault - which point fails next. One lock: points are not on the data path of a release, where they do not exist.
+ * fault - which point fails next. One lock: points are not on the data path of a release, where
+ * they do not exist.
  */
 #include "mover/base/fault.h"
 

@@ -2,9 +2,10 @@
 /*
  * holder - see holder.h.
  *
- * Made on our loop: the lanes' loops first, so that both processes have their descriptors, then the process. Its first thread is
- * one of the worker's. It ends when no reference is left for IDLE_NS: the worker ends, the lanes are stopped, the process is over;
- * the next tick frees it. One in which something hangs keeps its references, so it is never told to end.
+ * Made on our loop: the lanes' loops first, so that both processes have their descriptors, then the
+ * process. Its first thread is one of the worker's. It ends when no reference is left for IDLE_NS:
+ * the worker ends, the lanes are stopped, the process is over; the next tick frees it. One in which
+ * something hangs keeps its references, so it is never told to end.
  */
 #include "mover/base/holder.h"
 
@@ -80,7 +81,8 @@ static void pause_a_moment(void)
 static void *lane_main(void *arg)
 {
 	struct lane *lane = arg;
-	const struct fm_ring_opts opts = { .depth = RING_DEPTH, .is_threads_only = lane->holder->all->o.is_threads_only };
+	const struct fm_ring_opts opts = {.depth = RING_DEPTH,
+					  .is_threads_only = lane->holder->all->o.is_threads_only};
 	struct fm_err err;
 
 	while (fm_ring_new(lane->loop, &opts, &lane->ring, &err) < 0)
@@ -159,14 +161,17 @@ static int holder_fill(struct fm_holder *h, struct fm_err *err)
 		h->lanes[i].holder = h;
 		ret = fm_loop_new(&loop_opts, &h->lanes[i].loop, err);
 	}
-	if (ret == 0 && (FM_FAULT("holder.socket") || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, h->pass) < 0))
+	if (ret == 0 && (FM_FAULT("holder.socket") ||
+			 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, h->pass) < 0))
 		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "socketpair");
 	return ret < 0 ? ret : start_process(h, err);
 }
 
 static struct fm_holder *holder_new(struct fm_holders *all, uid_t uid)
 {
-	struct fm_holder *h = FM_FAULT("holder.new") || !fm_budget_take(HOLDER_BYTES) ? NULL : calloc(1, sizeof(*h));
+	struct fm_holder *h = FM_FAULT("holder.new") || !fm_budget_take(HOLDER_BYTES)
+				      ? NULL
+				      : calloc(1, sizeof(*h));
 	struct fm_err err;
 
 	if (!h)
@@ -423,14 +428,19 @@ int fm_holder_pass(struct fm_holder *h, int fd, struct fm_passed *passed)
 	struct message m = { passed };
 	union control control = { .room = { 0 } };
 	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	ssize_t n;
 
 	control.align = (struct cmsghdr){ CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS };
 	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
 	passed->fd = -1;
 	do {
-		n = FM_FAULT("holder.pass") ? (errno = EAGAIN, -1) : sendmsg(h->pass[0], &hdr, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = FM_FAULT("holder.pass")
+			    ? (errno = EAGAIN, -1)
+			    : sendmsg(h->pass[0], &hdr, MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -EAGAIN : 0;
 }
@@ -441,7 +451,10 @@ static int take_one(struct fm_holder *h)
 	struct message m;
 	union control control;
 	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	struct cmsghdr *at;
 	ssize_t n;
 

@@ -65,7 +65,8 @@ static void jw_str(struct fm_json_writer *w, const char *text)
 	jw_raw(w, text, strlen(text));
 }
 
-/* A character that is not plain. One of more than four digits is two halves (RFC 8259, section 7), so that no name is lost. */
+/* A character that is not plain. One of more than four digits is two halves (RFC 8259, section 7),
+ * so that no name is lost. */
 static void jw_escape(struct fm_json_writer *w, const char *at, size_t len)
 {
 	const uint8_t *byte = (const uint8_t *)at;
@@ -76,7 +77,8 @@ static void jw_escape(struct fm_json_writer *w, const char *at, size_t len)
 		c = c << 6 | (byte[i] & 0x3f);
 	/* always fits */
 	if (c > 0xffff)
-		(void)snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+		(void)snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (c >> 10),
+			       0xdc00 + (c & 0x3ff));
 	else
 		(void)snprintf(escape, sizeof(escape), c == '\n' ? "\\n" : "\\u%04x", c);
 	jw_str(w, escape);
@@ -202,7 +204,8 @@ void fm_jw_text(struct fm_json_writer *w, const char *key, const char *text)
 
 static void jw_base64(struct fm_json_writer *w, const uint8_t *in, size_t len)
 {
-	if (w->failed || FM_BASE64_ROOM(len) - 1 > fm_jw_room(w)) {	/* the terminator has its room */
+	/* the terminator has its room */
+	if (w->failed || FM_BASE64_ROOM(len) - 1 > fm_jw_room(w)) {
 		w->failed = true;
 		return;
 	}

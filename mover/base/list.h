@@ -2,7 +2,8 @@
 /*
  * list - a doubly linked list whose links live in its members. No allocation, no lock.
  *
- * A member is on at most one list per link. An unlinked link points to itself, so fm_list_del() may be called twice.
+ * A member is on at most one list per link. An unlinked link points to itself, so fm_list_del() may
+ * be called twice.
  */
 #ifndef FM_BASE_LIST_H
 #define FM_BASE_LIST_H
@@ -15,7 +16,7 @@ struct fm_list {
 	struct fm_list *prev;
 };
 
-#define fm_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define fm_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void fm_list_init(struct fm_list *l)
 {
@@ -61,7 +62,8 @@ static inline struct fm_list *fm_list_pop(struct fm_list *head)
 }
 
 /* The loop body may unlink `at`. */
-#define fm_list_each(at, next_, head) \
-	for (struct fm_list *at = (head)->next, *next_ = at->next; at != (head); at = next_, next_ = at->next)
+#define fm_list_each(at, next_, head)                                                              \
+	for (struct fm_list *at = (head)->next, *next_ = at->next; at != (head);                   \
+	     at = next_, next_ = at->next)
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log - one line at a time to standard error, each with one write(2), so that lines of several threads do not mix.
+ * log - one line at a time to standard error, each with one write(2), so that lines of several
+ * threads do not mix.
  */
 #include "mover/base/log.h"
 
@@ -51,8 +52,8 @@ int fm_log_level_named(const char *name)
 }
 
 /*
- * JOURNAL_STREAM names the journal's socket; a child whose standard error was sent elsewhere has inherited the
- * variable only.
+ * JOURNAL_STREAM names the journal's socket; a child whose standard error was sent elsewhere has
+ * inherited the variable only.
  */
 static void log_find_journal(void)
 {
@@ -60,7 +61,8 @@ static void log_find_journal(void)
 	unsigned long long dev, ino;
 	struct stat st;
 
-	if (!stream || sscanf(stream, "%llu:%llu", &dev, &ino) != 2 || fstat(STDERR_FILENO, &st) < 0)
+	if (!stream || sscanf(stream, "%llu:%llu", &dev, &ino) != 2 ||
+	    fstat(STDERR_FILENO, &st) < 0)
 		return;
 	log_is_journal = st.st_dev == dev && st.st_ino == ino;
 }
@@ -91,7 +93,8 @@ static size_t log_prefix(char *line, size_t room, enum fm_log_level level)
 	clock_gettime(CLOCK_REALTIME, &ts);
 	gmtime_r(&ts.tv_sec, &tm);
 	len = strftime(line, room, "%Y-%m-%dT%H:%M:%S", &tm);
-	len += (size_t)snprintf(line + len, room - len, ".%03ldZ %s: ", ts.tv_nsec / 1000000, log_levels[level].word);
+	len += (size_t)snprintf(line + len, room - len, ".%03ldZ %s: ", ts.tv_nsec / 1000000,
+				log_levels[level].word);
 	return len;
 }
 
@@ -136,7 +139,8 @@ void fm_log(enum fm_log_level level, const char *fmt, ...)
 	va_end(args);
 }
 
-void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level, const char *fmt, ...)
+void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
+		 const char *fmt, ...)
 {
 	va_list args;
 
@@ -153,7 +157,8 @@ bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns)
 	bool may;
 
 	pthread_mutex_lock(&limit_lock);
-	/* now_ns may be of before the minute began: another thread looked at the clock later, and came first. */
+	/* now_ns may be of before the minute began: another thread looked at the clock later, and
+	 * came first. */
 	if (now_ns > limit->since_ns && now_ns - limit->since_ns > LIMIT_NS) {
 		if (limit->count > most)
 			fm_log_warn("and %u more like it", limit->count - most);

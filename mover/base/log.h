@@ -2,8 +2,9 @@
 /*
  * log - decisions and changes of state, one line each, to standard error.
  *
- * Under systemd (JOURNAL_STREAM set) each line carries the <N> prefix that the journal reads as its priority;
- * elsewhere a time. Any thread. Text from outside is escaped: a line is always one line. Not for the data path.
+ * Under systemd (JOURNAL_STREAM set) each line carries the <N> prefix that the journal reads as its
+ * priority; elsewhere a time. Any thread. Text from outside is escaped: a line is always one line.
+ * Not for the data path.
  */
 #ifndef FM_BASE_LOG_H
 #define FM_BASE_LOG_H
@@ -13,7 +14,8 @@
 
 enum fm_log_level { FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
-/* What the levels are called in the configuration and in arguments, in their order; NULL ends it. */
+/* What the levels are called in the configuration and in arguments, in their order; NULL ends
+ * it. */
 extern const char *const fm_log_level_names[];
 
 /* The level of that name, or -1. */
@@ -35,8 +37,8 @@ struct fm_log_limit {
 bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns);
 
 /* A line of that kind, if there may be one more. */
-void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
+		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #define fm_log_error(...) fm_log(FM_LOG_ERROR, __VA_ARGS__)
 #define fm_log_warn(...) fm_log(FM_LOG_WARN, __VA_ARGS__)

@@ -2,12 +2,13 @@
 /*
  * loop - one thread's events.
  *
- * A pass: read the time; ask the pollers; look at the descriptors, sleeping there if nothing else is to be done; run
- * the posted tasks; fire the timers that are due. The time is read a second time only after a sleep.
+ * A pass: read the time; ask the pollers; look at the descriptors, sleeping there if nothing else
+ * is to be done; run the posted tasks; fire the timers that are due. The time is read a second time
+ * only after a sleep.
  *
- * System calls: while there is work, epoll is asked once in LOOK_NS, not in every pass; a wake-up from another thread
- * is one write(2), made only if this loop is asleep, and the eventfd is never read: being edge-triggered, it reports
- * each write once.
+ * System calls: while there is work, epoll is asked once in LOOK_NS, not in every pass; a wake-up
+ * from another thread is one write(2), made only if this loop is asleep, and the eventfd is never
+ * read: being edge-triggered, it reports each write once.
  */
 #include "mover/base/loop.h"
 
@@ -29,7 +30,8 @@
 #define EVENTS_MAX 64		/* descriptors served in one pass */
 #define TIMERS_MAX 65536	/* set at once; address space only, until they are */
 
-/* How long a busy loop may leave its descriptors unwatched: by time, and by passes for a clock that stands still. */
+/* How long a busy loop may leave its descriptors unwatched: by time, and by passes for a clock that
+ * stands still. */
 #define LOOK_NS (20 * UINT64_C(1000))
 #define LOOK_PASSES 64
 
@@ -43,7 +45,8 @@ struct fm_loop {
 	uint64_t found_ns;		/* when a poller found something last */
 
 	struct fm_list pollers;
-	struct fm_list *poller_next;	/* where the walk over the pollers goes on; fm_poller_del() steps it */
+	/* where the walk over the pollers goes on; fm_poller_del() steps it */
+	struct fm_list *poller_next;
 
 	struct fm_timer **heap;		/* a binary heap, heap[1] the first to fire */
 	unsigned heap_len;
@@ -66,19 +69,23 @@ struct fm_loop {
 
 static int loop_open_epoll(struct fm_loop *loop, struct fm_err *err)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };	/* ptr NULL: there is nothing to dispatch */
+	/* ptr NULL: there is nothing to dispatch */
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	int ret;
 
-	loop->epoll_fd = FM_FAULT("loop.epoll") ? (errno = EMFILE, -1) : epoll_create1(EPOLL_CLOEXEC);
+	loop->epoll_fd =
+		FM_FAULT("loop.epoll") ? (errno = EMFILE, -1) : epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
 		return fm_err_sys(err, -errno, "epoll_create");
-	loop->wake_fd = FM_FAULT("loop.eventfd") ? (errno = EMFILE, -1) : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	loop->wake_fd = FM_FAULT("loop.eventfd") ? (errno = EMFILE, -1)
+						 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (loop->wake_fd < 0) {
 		ret = fm_err_sys(err, -errno, "eventfd");
 		goto close_epoll;
 	}
-	ret = FM_FAULT("loop.watch_wake") ? (errno = ENOSPC, -1)
-					  : epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event);
+	ret = FM_FAULT("loop.watch_wake")
+		      ? (errno = ENOSPC, -1)
+		      : epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event);
 	if (ret < 0) {
 		ret = fm_err_sys(err, -errno, "watch the eventfd");
 		goto close_wake;
@@ -98,11 +105,13 @@ int fm_loop_new(const struct fm_loop_opts *opts, struct fm_loop **out, struct fm
 	int ret = -ENOMEM;
 
 	assert(opts && out);
-	loop = FM_FAULT("loop.alloc") ? NULL : aligned_alloc(_Alignof(struct fm_loop), sizeof(*loop));
+	loop = FM_FAULT("loop.alloc") ? NULL
+				      : aligned_alloc(_Alignof(struct fm_loop), sizeof(*loop));
 	if (!loop)
 		goto no_memory;
 	memset(loop, 0, sizeof(*loop));
-	loop->heap = FM_FAULT("loop.alloc_timers") ? NULL : calloc(TIMERS_MAX + 1, sizeof(*loop->heap));
+	loop->heap =
+		FM_FAULT("loop.alloc_timers") ? NULL : calloc(TIMERS_MAX + 1, sizeof(*loop->heap));
 	if (!loop->heap)
 		goto free_loop;
 	loop->clock = opts->clock ? opts->clock : &fm_clock_real;
@@ -164,22 +173,25 @@ static void loop_read_clock(struct fm_loop *loop)
 	loop->now_ns = loop->clock->now_ns(loop->clock->ctx);
 }
 
-/* ------------------------------------------------------------------------------------------------ posted tasks */
+/* --------------------------------------------------------------------------------- posted tasks */
 
 /*
- * A thread publishes something (a task, is_stopped), then looks at is_asleep; the loop sets is_asleep, then looks at
- * what is published. All four are sequentially consistent, so they have one order, and in it one of the two looks
- * comes after the other's store: either the thread sees a sleeper and writes, or the loop sees the work and does not
- * sleep. Of several threads one takes is_asleep away and writes; the others rely on that write, which is still to come.
- * A write that comes late, when the loop is awake for another reason, costs one empty pass.
+ * A thread publishes something (a task, is_stopped), then looks at is_asleep; the loop sets
+ * is_asleep, then looks at what is published. All four are sequentially consistent, so they have
+ * one order, and in it one of the two looks comes after the other's store: either the thread sees a
+ * sleeper and writes, or the loop sees the work and does not sleep. Of several threads one takes
+ * is_asleep away and writes; the others rely on that write, which is still to come. A write that
+ * comes late, when the loop is awake for another reason, costs one empty pass.
  */
 static void loop_wake(struct fm_loop *loop)
 {
 	const uint64_t one = 1;
 
-	if (loop->is_simulated || !atomic_load(&loop->is_asleep) || !atomic_exchange(&loop->is_asleep, false))
+	if (loop->is_simulated || !atomic_load(&loop->is_asleep) ||
+	    !atomic_exchange(&loop->is_asleep, false))
 		return;
-	(void)!write(loop->wake_fd, &one, sizeof(one));	/* fails only when the counter is full: 2^64 wake-ups away */
+	/* fails only when the counter is full: 2^64 wake-ups away */
+	(void)!write(loop->wake_fd, &one, sizeof(one));
 }
 
 void fm_loop_post(struct fm_loop *loop, struct fm_task *task)
@@ -188,7 +200,8 @@ void fm_loop_post(struct fm_loop *loop, struct fm_task *task)
 
 	assert(task->run);
 	/*
-	 * Whoever finds it set has still released what it wrote before to the loop's own exchange in loop_run_task().
+	 * Whoever finds it set has still released what it wrote before to the loop's own exchange
+	 * in loop_run_task().
 	 */
 	if (__atomic_exchange_n(&task->is_posted, true, __ATOMIC_ACQ_REL))
 		return;
@@ -244,7 +257,7 @@ static bool loop_run_tasks(struct fm_loop *loop)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------ timers */
+/* --------------------------------------------------------------------------------------- timers */
 
 /* Timers for the same time fire in the order they were set. */
 static bool timer_is_before(const struct fm_timer *a, const struct fm_timer *b)
@@ -274,7 +287,8 @@ static void heap_sink(struct fm_loop *loop, unsigned at, struct fm_timer *timer)
 	unsigned child;
 
 	while ((child = 2 * at) <= loop->heap_len) {
-		if (child < loop->heap_len && timer_is_before(loop->heap[child + 1], loop->heap[child]))
+		if (child < loop->heap_len &&
+		    timer_is_before(loop->heap[child + 1], loop->heap[child]))
 			child++;
 		if (!timer_is_before(loop->heap[child], timer))
 			break;
@@ -307,7 +321,8 @@ void fm_timer_set(struct fm_loop *loop, struct fm_timer *timer, uint64_t at_ns)
 	assert(timer->fire);
 	fm_timer_clear(loop, timer);
 	assert(loop->heap_len < TIMERS_MAX);
-	/* Not before now: a timer that always sets itself into the past would otherwise keep all others from firing. */
+	/* Not before now: a timer that always sets itself into the past would otherwise keep all
+	 * others from firing. */
 	timer->at_ns = at_ns > loop->now_ns ? at_ns : loop->now_ns;
 	timer->seq = loop->timer_seq++;
 	heap_rise(loop, ++loop->heap_len, timer);
@@ -341,7 +356,7 @@ uint64_t fm_loop_next_ns(struct fm_loop *loop)
 	return loop->heap_len > 0 ? loop->heap[1]->at_ns : FM_NEVER;
 }
 
-/* ----------------------------------------------------------------------------------------------------- pollers */
+/* -------------------------------------------------------------------------------------- pollers */
 
 void fm_poller_add(struct fm_loop *loop, struct fm_poller *poller)
 {
@@ -402,7 +417,7 @@ static bool loop_arm_pollers(struct fm_loop *loop)
 	return has_found;
 }
 
-/* ------------------------------------------------------------------------------------------------- descriptors */
+/* ---------------------------------------------------------------------------------- descriptors */
 
 int fm_watch_add(struct fm_loop *loop, struct fm_watch *watch, struct fm_err *err)
 {
@@ -431,7 +446,8 @@ void fm_watch_mod(struct fm_loop *loop, struct fm_watch *watch, uint32_t events)
 		return;
 	watch->events = events;
 	ret = epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
-	assert(ret == 0);	/* it fails only for a descriptor that was closed before its watch was removed */
+	/* it fails only for a descriptor that was closed before its watch was removed */
+	assert(ret == 0);
 	(void)ret;
 }
 
@@ -516,7 +532,7 @@ static bool loop_dispatch(struct fm_loop *loop)
 	return has_run;
 }
 
-/* ------------------------------------------------------------------------------------------------------ passes */
+/* --------------------------------------------------------------------------------------- passes */
 
 static bool loop_may_skip_look(struct fm_loop *loop)
 {

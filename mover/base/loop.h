@@ -2,11 +2,13 @@
 /*
  * loop - one thread's events: posted tasks, timers, file descriptors (epoll), pollers.
  *
- * Everything but fm_loop_post() and fm_loop_stop() is for the loop's own thread. Callbacks never nest: a callback may
- * add, change and remove anything, itself included, and what it posts runs in a later pass. The loop owns none of the
- * objects handed to it; they must stay until removed (a task: until it ran).
+ * Everything but fm_loop_post() and fm_loop_stop() is for the loop's own thread. Callbacks never
+ * nest: a callback may add, change and remove anything, itself included, and what it posts runs in
+ * a later pass. The loop owns none of the objects handed to it; they must stay until removed (a
+ * task: until it ran).
  *
- * With a clock of the simulator the loop has no epoll; the simulator calls fm_loop_step() and fm_loop_next_ns().
+ * With a clock of the simulator the loop has no epoll; the simulator calls fm_loop_step() and
+ * fm_loop_next_ns().
  */
 #ifndef FM_BASE_LOOP_H
 #define FM_BASE_LOOP_H
@@ -45,11 +47,11 @@ struct fm_watch {
 };
 
 /*
- * Something to look at in every pass without a system call, such as a completion queue. poll returns whether it found
- * work. While is_busy is set (work is in flight that this poller will see the end of) the loop spins for spin_ns
- * after the last find before it sleeps. before_sleep is called right before the loop would sleep: it asks for a
- * notification (a watch will tell) and returns true if something came in between, so that the loop does not sleep.
- * May be NULL.
+ * Something to look at in every pass without a system call, such as a completion queue. poll
+ * returns whether it found work. While is_busy is set (work is in flight that this poller will see
+ * the end of) the loop spins for spin_ns after the last find before it sleeps. before_sleep is
+ * called right before the loop would sleep: it asks for a notification (a watch will tell) and
+ * returns true if something came in between, so that the loop does not sleep. May be NULL.
  */
 struct fm_poller {
 	bool (*poll)(struct fm_poller *poller);
@@ -70,8 +72,9 @@ int fm_loop_new(const struct fm_loop_opts *opts, struct fm_loop **out, struct fm
 void fm_loop_free(struct fm_loop *loop);
 
 /*
- * The descriptors of the loop: out[0] is what fm_loop_post() writes to, out[1] what its own thread waits at. For a process that
- * shares memory, not descriptors (apart.h), and is to post to this loop, or to run it.
+ * The descriptors of the loop: out[0] is what fm_loop_post() writes to, out[1] what its own thread
+ * waits at. For a process that shares memory, not descriptors (apart.h), and is to post to this
+ * loop, or to run it.
  */
 void fm_loop_fds(const struct fm_loop *loop, int out[2]);
 
@@ -81,18 +84,20 @@ void fm_loop_run(struct fm_loop *loop);
 /* Any thread; also from a signal handler. */
 void fm_loop_stop(struct fm_loop *loop);
 
-/* One pass, sleeping at most until the next timer or max_ns (0: do not sleep). Returns whether anything ran. */
+/* One pass, sleeping at most until the next timer or max_ns (0: do not sleep). Returns whether
+ * anything ran. */
 bool fm_loop_step(struct fm_loop *loop, uint64_t max_ns);
 
-/* When the next pass has something to do: 0 now, FM_NEVER not before somebody posts, else a time of the clock. */
+/* When the next pass has something to do: 0 now, FM_NEVER not before somebody posts, else a time of
+ * the clock. */
 uint64_t fm_loop_next_ns(struct fm_loop *loop);
 
 /* Time as of the start of this pass. */
 uint64_t fm_loop_now(const struct fm_loop *loop);
 
 /*
- * Run task on the loop's thread. Any thread. A task that is posted already runs once; tasks of one thread run in the
- * order posted.
+ * Run task on the loop's thread. Any thread. A task that is posted already runs once; tasks of one
+ * thread run in the order posted.
  */
 void fm_loop_post(struct fm_loop *loop, struct fm_task *task);
 

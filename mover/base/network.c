@@ -47,7 +47,8 @@ static bool is_link_local(const struct fm_network *n)
 {
 	static const uint8_t link_local[16] = { 0xfe, 0x80 };
 
-	return n->family == AF_INET6 && is_same(n->address, link_local, n->bits < 10 ? n->bits : 10);
+	return n->family == AF_INET6 &&
+	       is_same(n->address, link_local, n->bits < 10 ? n->bits : 10);
 }
 
 int fm_network_parse(const char *text, struct fm_network *out)
@@ -62,7 +63,8 @@ int fm_network_parse(const char *text, struct fm_network *out)
 	memcpy(address, text, len);
 	address[len] = '\0';
 	if (inet_pton(n.family, address, n.address) != 1 ||
-	    parse_bits(slash + 1, n.family == AF_INET ? 32 : 128, &n.bits) < 0 || has_host_bits(&n) || is_link_local(&n))
+	    parse_bits(slash + 1, n.family == AF_INET ? 32 : 128, &n.bits) < 0 ||
+	    has_host_bits(&n) || is_link_local(&n))
 		return -EINVAL;
 	*out = n;
 	return 0;
@@ -90,7 +92,8 @@ const uint8_t *fm_network_ip(const struct sockaddr_storage *sa, size_t *len)
 	return NULL;
 }
 
-bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockaddr_storage *b, unsigned bits)
+bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockaddr_storage *b,
+			  unsigned bits)
 {
 	size_t len, len_b;
 	const uint8_t *ip = fm_network_ip(a, &len), *ip_b = fm_network_ip(b, &len_b);
@@ -141,6 +144,6 @@ bool fm_network_is_unicast(int family, const uint8_t *ip)
 
 	if (family == AF_INET)
 		return ip[0] != 0 && ip[0] != 127 && ip[0] < 224 && !(ip[0] == 169 && ip[1] == 254);
-	return ip[0] != 0xff && !(ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80) && memcmp(ip, mapped, sizeof(mapped)) != 0 &&
-	       memcmp(ip, none, 15) != 0;
+	return ip[0] != 0xff && !(ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80) &&
+	       memcmp(ip, mapped, sizeof(mapped)) != 0 && memcmp(ip, none, 15) != 0;
 }

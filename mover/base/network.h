@@ -28,28 +28,31 @@ struct fm_networks {
 };
 
 /*
- * -EINVAL: not of the form. IPv6 link-local ones are refused: every link has that network, so that naming it would name links
- * that nobody meant.
+ * -EINVAL: not of the form. IPv6 link-local ones are refused: every link has that network, so that
+ * naming it would name links that nobody meant.
  */
 int fm_network_parse(const char *text, struct fm_network *out);
 
 void fm_network_print(const struct fm_network *n, char text[static FM_NETWORK_TEXT_MAX]);
 
-/* The bits of sa's address as it goes over the wire, 4 or 16 bytes; NULL for a family we do not know. */
+/* The bits of sa's address as it goes over the wire, 4 or 16 bytes; NULL for a family we do not
+ * know. */
 const uint8_t *fm_network_ip(const struct sockaddr_storage *sa, size_t *len);
 
 /* Whether the first bits of both addresses are the same. No address has more bits than it has. */
-bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockaddr_storage *b, unsigned bits);
+bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockaddr_storage *b,
+			  unsigned bits);
 
 /* Whether the address, 4 or 16 bytes of that family, is in it. */
 bool fm_network_has(const struct fm_network *n, int family, const uint8_t *ip);
 
-/* The bits of the widest network of the list that has sa; 0: none has. So both addresses are in one of them if they share so many bits. */
+/* The bits of the widest network of the list that has sa; 0: none has. So both addresses are in one
+ * of them if they share so many bits. */
 uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_storage *sa);
 
 /*
- * Whether another machine can send to that address, of AF_INET or AF_INET6 as it goes over the wire. Link-local ones mean something on one
- * link only, and nothing says which.
+ * Whether another machine can send to that address, of AF_INET or AF_INET6 as it goes over the
+ * wire. Link-local ones mean something on one link only, and nothing says which.
  */
 bool fm_network_is_unicast(int family, const uint8_t *ip);
 

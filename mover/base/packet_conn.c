@@ -2,8 +2,9 @@
 /*
  * packet_conn - see packet_conn.h.
  *
- * Before a message is taken, it is looked at: has it descriptors beside it, the socket goes to the holder of its user, which takes
- * that one message. A socket in which such messages are left is closed there, too, since that drops them.
+ * Before a message is taken, it is looked at: has it descriptors beside it, the socket goes to the
+ * holder of its user, which takes that one message. A socket in which such messages are left is
+ * closed there, too, since that drops them.
  */
 #include "mover/base/packet_conn.h"
 
@@ -45,7 +46,8 @@ struct fm_packet_conn {
 	struct fm_timer unread;		/* fires when the client has read nothing for too long */
 	struct fm_timer again;		/* when a holder could not be had */
 	struct receiving *receiving;	/* the holder of its user reads a message */
-	struct fm_packet_shut *shut;	/* what closing may need: to end takes no memory; NULL: there are no holders */
+	/* what closing may need: to end takes no memory; NULL: there are no holders */
+	struct fm_packet_shut *shut;
 	struct fm_task breaking;	/* says closed(); posted once */
 	const char *reason;
 	bool is_broken;
@@ -58,7 +60,8 @@ static void set_passcred(int fd)
 {
 	int on = 1;
 
-	(void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));	/* every UNIX socket knows it */
+	/* every UNIX socket knows it */
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 }
 
 /* ---- the end ---- */
@@ -127,7 +130,8 @@ static void conn_flush(struct fm_packet_conn *c)
 		if (conn_send_now(c, u->text, u->len) < 0)
 			return;
 		conn_drop(c, u);
-		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
+		fm_timer_set(loop, &c->unread,
+			     fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
 	}
 	fm_timer_clear(loop, &c->unread);
 	fm_watch_mod(loop, &c->watch, EPOLLIN);
@@ -140,7 +144,8 @@ static void conn_queue(struct fm_packet_conn *c, const char *text, size_t len)
 
 	if (c->unsent_bytes.count + len <= c->shared->limits->queue_max)
 		u = FM_FAULT("packet.queue") ? NULL : malloc(sizeof(*u) + len);
-	if (!u || fm_share_take(&c->shared->queued, fm_share_user(c->uid), len, &c->unsent_bytes, NULL) < 0) {
+	if (!u || fm_share_take(&c->shared->queued, fm_share_user(c->uid), len, &c->unsent_bytes,
+				NULL) < 0) {
 		free(u);
 		conn_break(c, "leaves too much unread");
 		return;
@@ -148,9 +153,11 @@ static void conn_queue(struct fm_packet_conn *c, const char *text, size_t len)
 	memcpy(u->text, text, len);
 	u->len = len;
 	if (fm_list_is_empty(&c->unsent)) {
-		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
+		fm_timer_set(loop, &c->unread,
+			     fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
 		if (c->watch.is_added)
-			fm_watch_mod(loop, &c->watch, EPOLLOUT);	/* and nothing is read meanwhile */
+			/* and nothing is read meanwhile */
+			fm_watch_mod(loop, &c->watch, EPOLLOUT);
 	}
 	fm_list_append(&c->unsent, &u->link);
 }
@@ -185,7 +192,8 @@ static void fds_close(const int *fds, unsigned count)
 }
 
 /*
- * Take the descriptors out of hdr into *msg, at most FM_PACKET_FDS_MAX of them; the others are closed.
+ * Take the descriptors out of hdr into *msg, at most FM_PACKET_FDS_MAX of them; the others are
+ * closed.
  */
 static void message_take_fds(struct msghdr *hdr, size_t receive_max, struct fm_packet *msg)
 {
@@ -209,7 +217,8 @@ static void message_take_fds(struct msghdr *hdr, size_t receive_max, struct fm_p
 	if (hdr->msg_flags & MSG_CTRUNC)
 		strcpy(msg->why, "too many descriptors in one message");
 	if (hdr->msg_flags & MSG_TRUNC)
-		(void)snprintf(msg->why, sizeof(msg->why), "the message is longer than %zu KiB", receive_max >> 10);
+		(void)snprintf(msg->why, sizeof(msg->why), "the message is longer than %zu KiB",
+			       receive_max >> 10);
 	if (msg->why[0]) {
 		fds_close(msg->fds, msg->fd_count);
 		msg->fd_count = 0;
@@ -217,7 +226,8 @@ static void message_take_fds(struct msghdr *hdr, size_t receive_max, struct fm_p
 	}
 }
 
-/* 1: a message, in text; 0: none now; -1: the end. Its descriptors are of the process that calls this. */
+/* 1: a message, in text; 0: none now; -1: the end. Its descriptors are of the process that calls
+ * this. */
 static int receive(int fd, char *text, size_t max, struct fm_packet *msg)
 {
 	union {
@@ -255,9 +265,9 @@ enum head {
 };
 
 /*
- * Without taking it: the kernel has it still, so letting go of what was seen is never the last that somebody does with a
- * descriptor. The room is for what SO_PASSCRED puts beside every message, and tells it from the end; there is none for descriptors, of
- * which MSG_CTRUNC tells.
+ * Without taking it: the kernel has it still, so letting go of what was seen is never the last that
+ * somebody does with a descriptor. The room is for what SO_PASSCRED puts beside every message, and
+ * tells it from the end; there is none for descriptors, of which MSG_CTRUNC tells.
  */
 static enum head look(int fd)
 {
@@ -282,7 +292,8 @@ static enum head look(int fd)
 /* ---- closing: in what was not read there may be descriptors ---- */
 
 /* *room may be used up. */
-static void socket_close(struct fm_packet_shared *shared, int fd, uid_t uid, struct fm_packet_shut **room)
+static void socket_close(struct fm_packet_shared *shared, int fd, uid_t uid,
+			 struct fm_packet_shut **room)
 {
 	enum head head = HEAD_END;
 	char byte;
@@ -291,7 +302,8 @@ static void socket_close(struct fm_packet_shared *shared, int fd, uid_t uid, str
 		set_passcred(fd);
 		(void)shutdown(fd, SHUT_RDWR);	/* nothing more comes */
 		while ((head = look(fd)) == HEAD_PLAIN)
-			(void)!recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);	/* its length does not matter */
+			/* its length does not matter */
+			(void)!recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
 	}
 	if (head == HEAD_FDS)
 		fm_packet_shut(shared, fd, uid, room);
@@ -364,7 +376,8 @@ static bool receive_there(struct fm_packet_conn *c)
 {
 	size_t max = c->shared->limits->receive_max;
 	struct fm_holder *holder = fm_holder_get(c->shared->holders, c->uid);
-	struct receiving *r = holder && !FM_FAULT("packet.receiving") ? malloc(sizeof(*r) + max) : NULL;
+	struct receiving *r =
+		holder && !FM_FAULT("packet.receiving") ? malloc(sizeof(*r) + max) : NULL;
 
 	if (r)
 		memset(r, 0, sizeof(*r));
@@ -388,7 +401,8 @@ static void conn_again(struct fm_timer *timer)
 	conn_watch(fm_container_of(timer, struct fm_packet_conn, again));
 }
 
-/* Nothing is read from it, and its end is not looked for, until that is done, or could be tried again. */
+/* Nothing is read from it, and its end is not looked for, until that is done, or could be tried
+ * again. */
 static void conn_hand_over(struct fm_packet_conn *c)
 {
 	fm_watch_del(c->shared->loop, &c->watch);
@@ -463,17 +477,20 @@ static void conn_ready(struct fm_watch *watch, uint32_t events)
 	conn_read(c);	/* finds the end by itself, after what came before it */
 }
 
-void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop, const struct fm_packet_limits *limits)
+void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop,
+			   const struct fm_packet_limits *limits)
 {
 	*shared = (struct fm_packet_shared){ .loop = loop, .limits = limits };
 	fm_share_init(&shared->queued, &limits->queue_total);
 	fm_packet_shut_init(shared);
 }
 
-int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const struct fm_packet_events *events, void *ctx,
+int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid,
+		       const struct fm_packet_events *events, void *ctx,
 		       struct fm_packet_conn **out, struct fm_err *err)
 {
-	int room = (int)(2 * shared->limits->send_max);	/* a message must fit the socket's buffer whole */
+	/* a message must fit the socket's buffer whole */
+	int room = (int)(2 * shared->limits->send_max);
 	struct fm_packet_conn *c;
 	int ret;
 

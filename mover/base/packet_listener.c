@@ -87,12 +87,14 @@ static bool is_dead(const struct sockaddr_un *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
-	is_refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 && errno == ECONNREFUSED;
+	is_refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
+		     errno == ECONNREFUSED;
 	(void)close(fd);	/* only asked */
 	return is_refused;
 }
 
-static int bind_to(int fd, const struct sockaddr_un *address, const char *daemon, struct fm_err *err)
+static int bind_to(int fd, const struct sockaddr_un *address, const char *daemon,
+		   struct fm_err *err)
 {
 	int ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
 
@@ -101,13 +103,15 @@ static int bind_to(int fd, const struct sockaddr_un *address, const char *daemon
 		ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
 	}
 	if (ret < 0 && errno == EADDRINUSE)
-		return fm_err_set(err, -EADDRINUSE, "socket %s: another %s serves it, or it is no socket", address->sun_path, daemon);
+		return fm_err_set(err, -EADDRINUSE,
+				  "socket %s: another %s serves it, or it is no socket",
+				  address->sun_path, daemon);
 	return ret < 0 ? fm_err_sys(err, -errno, "socket %s", address->sun_path) : 0;
 }
 
 /*
- * Group and mode of the socket that was bound. By its descriptor: chmod() would follow a link that somebody put there, and fchmod()
- * of a socket does not change its file.
+ * Group and mode of the socket that was bound. By its descriptor: chmod() would follow a link that
+ * somebody put there, and fchmod() of a socket does not change its file.
  */
 static int set_access(const char *path, const struct fm_packet_listener_opts *opts)
 {
@@ -123,30 +127,41 @@ static int set_access(const char *path, const struct fm_packet_listener_opts *op
 		ret = -errno;
 	else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
 		ret = -EPERM;
-	else if ((opts->gid != (gid_t)-1 && fchownat(fd, "", (uid_t)-1, opts->gid, AT_EMPTY_PATH) < 0) || chmod(self, opts->mode) < 0)
+	else if ((opts->gid != (gid_t)-1 &&
+		  fchownat(fd, "", (uid_t)-1, opts->gid, AT_EMPTY_PATH) < 0) ||
+		 chmod(self, opts->mode) < 0)
 		ret = -errno;
 	(void)close(fd);	/* only looked at */
 	return ret;
 }
 
-int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, const struct fm_packet_listener_opts *opts,
-			    struct fm_err *err)
+int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop,
+			    const struct fm_packet_listener_opts *opts, struct fm_err *err)
 {
 	const char *path = opts->path;
 	size_t len = strlen(path);
 	int fd, ret;
 
-	*l = (struct fm_packet_listener){ .loop = loop, .may_take = opts->may_take, .accepted = opts->accepted, .ctx = opts->ctx,
-					  .again.fire = watch_again, .address.sun_family = AF_UNIX };
+	*l = (struct fm_packet_listener){.loop = loop,
+					 .may_take = opts->may_take,
+					 .accepted = opts->accepted,
+					 .ctx = opts->ctx,
+					 .again.fire = watch_again,
+					 .address.sun_family = AF_UNIX};
 	if (len == 0 || len >= sizeof(l->address.sun_path))
-		return fm_err_set(err, -ENAMETOOLONG, "socket %s: a path of 1 to %zu bytes is needed", path,
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "socket %s: a path of 1 to %zu bytes is needed", path,
 				  sizeof(l->address.sun_path) - 1);
 	memcpy(l->address.sun_path, path, len + 1);
-	fd = FM_FAULT("packet.socket") ? (errno = EMFILE, -1) : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = FM_FAULT("packet.socket")
+		     ? (errno = EMFILE, -1)
+		     : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "socket %s", path);
-	/* bind() gives the file the mode of the descriptor: nobody gets in before owner and mode are right. */
-	ret = fchmod(fd, 0) < 0 ? fm_err_sys(err, -errno, "socket %s: set its mode", path) : bind_to(fd, &l->address, opts->daemon, err);
+	/* bind() gives the file the mode of the descriptor: nobody gets in before owner and mode
+	 * are right. */
+	ret = fchmod(fd, 0) < 0 ? fm_err_sys(err, -errno, "socket %s: set its mode", path)
+				: bind_to(fd, &l->address, opts->daemon, err);
 	if (ret < 0)
 		goto close_fd;
 	ret = FM_FAULT("packet.listen") ? -EIO : set_access(path, opts);
@@ -169,8 +184,8 @@ close_fd:
 }
 
 /*
- * Who knocked already may have sent something: closing that is for who knows how (packet_conn.h). False: some are left, for which there
- * is no memory.
+ * Who knocked already may have sent something: closing that is for who knows how (packet_conn.h).
+ * False: some are left, for which there is no memory.
  */
 static bool accept_rest(struct fm_packet_listener *l)
 {
@@ -192,5 +207,6 @@ void fm_packet_listener_close(struct fm_packet_listener *l)
 	fm_timer_clear(l->loop, &l->again);
 	fm_watch_del(l->loop, &l->watch);
 	if (accept_rest(l))
-		(void)close(l->watch.fd);	/* nothing is written to it; else it is open until the process ends */
+		/* nothing is written to it; else it is open until the process ends */
+		(void)close(l->watch.fd);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * packet_listener - where the local clients of a daemon knock: a SOCK_SEQPACKET socket with a name, an owner and a mode, and
- * who is there as the kernel says it (SO_PEERCRED). What becomes of a client is packet_conn's. Loop thread.
+ * packet_listener - where the local clients of a daemon knock: a SOCK_SEQPACKET socket with a name,
+ * an owner and a mode, and who is there as the kernel says it (SO_PEERCRED). What becomes of a
+ * client is packet_conn's. Loop thread.
  */
 #ifndef FM_PACKET_LISTENER_H
 #define FM_PACKET_LISTENER_H
@@ -17,7 +18,8 @@
 struct fm_err;
 
 struct fm_packet_listener_opts {
-	const char *path;		/* its directory must exist; what a dead daemon left there is replaced */
+	/* its directory must exist; what a dead daemon left there is replaced */
+	const char *path;
 	mode_t mode;			/* of the socket: who may connect, e.g. 0660 */
 	gid_t gid;			/* owning group; (gid_t)-1: leave as it is */
 	int backlog;
@@ -41,13 +43,14 @@ struct fm_packet_listener {
 };
 
 /*
- * Listens at once; nobody gets in before owner and mode are right. `daemon` is not kept. -ENAMETOOLONG; -EADDRINUSE: another
- * one serves it, or it is no socket.
+ * Listens at once; nobody gets in before owner and mode are right. `daemon` is not kept.
+ * -ENAMETOOLONG; -EADDRINUSE: another one serves it, or it is no socket.
  */
-int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, const struct fm_packet_listener_opts *opts,
-			    struct fm_err *err);
+int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop,
+			    const struct fm_packet_listener_opts *opts, struct fm_err *err);
 
-/* Removes the socket. Once, after a successful open. accepted() is called for those who wait there, to be turned away. */
+/* Removes the socket. Once, after a successful open. accepted() is called for those who wait there,
+ * to be turned away. */
 void fm_packet_listener_close(struct fm_packet_listener *l);
 
 #endif

@@ -2,10 +2,11 @@
 /*
  * packet_shut - see packet_shut.h.
  *
- * Happy path: the socket is passed to the holder, closed here, and closed there by a work of its own.
- * The holder takes none: it waits in a list, and is tried again at every tick. Too many of one user are waiting: a closer is made, a
- * process that begins with copies of them; they are closed here, and end with it.
- * The end: closers get all that waits. One in which something hangs is left behind; it has nothing of ours.
+ * Happy path: the socket is passed to the holder, closed here, and closed there by a work of its
+ * own. The holder takes none: it waits in a list, and is tried again at every tick. Too many of one
+ * user are waiting: a closer is made, a process that begins with copies of them; they are closed
+ * here, and end with it. The end: closers get all that waits. One in which something hangs is left
+ * behind; it has nothing of ours.
  */
 #include "mover/base/packet_shut.h"
 
@@ -108,7 +109,9 @@ static void await_closers(struct fm_packet_shared *shared)
 	fm_list_each(at, next, &shared->closers) {
 		uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 
-		(void)fm_apart_wait(fm_container_of(at, struct closer, at)->apart, now_ns < end_ns ? end_ns - now_ns : 0);	/* looked at behind */
+		/* looked at behind */
+		(void)fm_apart_wait(fm_container_of(at, struct closer, at)->apart,
+				    now_ns < end_ns ? end_ns - now_ns : 0);
 	}
 }
 
@@ -149,7 +152,8 @@ static void drop_waiting(struct fm_packet_shared *shared, uid_t uid)
 static bool closer_new(struct fm_packet_shared *shared, uid_t uid)
 {
 	unsigned count = waiting_of(shared, uid);
-	struct closer *c = FM_FAULT("packet.closer") ? NULL : calloc(1, sizeof(*c) + count * sizeof(*c->fds));
+	struct closer *c =
+		FM_FAULT("packet.closer") ? NULL : calloc(1, sizeof(*c) + count * sizeof(*c->fds));
 	struct fm_err err;
 
 	if (!c)
@@ -199,7 +203,8 @@ static bool close_some(struct fm_packet_shared *shared, bool is_end)
 
 static void tick(struct fm_timer *timer)
 {
-	struct fm_packet_shared *shared = fm_container_of(timer, struct fm_packet_shared, shut_timer);
+	struct fm_packet_shared *shared =
+		fm_container_of(timer, struct fm_packet_shared, shut_timer);
 
 	fm_list_each(at, next, &shared->shut) {
 		fm_list_del(at);
@@ -227,7 +232,8 @@ bool fm_packet_may_take(struct fm_packet_shared *shared)
 	return !shared->holders || shared->spare;
 }
 
-void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid, struct fm_packet_shut **room)
+void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid,
+		    struct fm_packet_shut **room)
 {
 	struct fm_packet_shut *s = *room;
 
@@ -240,7 +246,8 @@ void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid, struct f
 		return;
 	fm_list_append(&shared->shut, &s->at);
 	if (!fm_timer_is_set(&shared->shut_timer))
-		fm_timer_set(shared->loop, &shared->shut_timer, fm_loop_now(shared->loop) + TICK_NS);
+		fm_timer_set(shared->loop, &shared->shut_timer,
+			     fm_loop_now(shared->loop) + TICK_NS);
 }
 
 void fm_packet_shared_end(struct fm_packet_shared *shared)

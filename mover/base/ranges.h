@@ -26,8 +26,9 @@ struct fm_ranges {
 void fm_ranges_free(struct fm_ranges *r);
 
 /*
- * Add; what overlaps or touches is merged. -ENOSPC: that would make more than max ranges. -ENOMEM. Nothing is changed
- * by a call that fails. len > 0, and offset + len must not overflow (asserted, here and below).
+ * Add; what overlaps or touches is merged. -ENOSPC: that would make more than max ranges. -ENOMEM.
+ * Nothing is changed by a call that fails. len > 0, and offset + len must not overflow (asserted,
+ * here and below).
  */
 int fm_ranges_add(struct fm_ranges *r, uint64_t offset, uint64_t len, size_t max);
 
@@ -43,8 +44,8 @@ bool fm_ranges_cover(const struct fm_ranges *r, uint64_t offset, uint64_t len);
 bool fm_ranges_overlap(const struct fm_ranges *r, uint64_t offset, uint64_t len);
 
 /*
- * The first stretch at or behind offset that is not in it begins at *from; *to is where the next range begins
- * (UINT64_MAX: none does).
+ * The first stretch at or behind offset that is not in it begins at *from; *to is where the next
+ * range begins (UINT64_MAX: none does).
  */
 void fm_ranges_gap(const struct fm_ranges *r, uint64_t offset, uint64_t *from, uint64_t *to);
 

@@ -28,7 +28,8 @@ static uint64_t next_pause(struct fm_retry *r, const struct fm_random *random)
 	return r->pause_ns - range / 2 + range / UINT16_MAX * part;
 }
 
-bool fm_retry_next(struct fm_retry *r, uint64_t for_ns, uint64_t now_ns, const struct fm_random *random, uint64_t *pause_ns)
+bool fm_retry_next(struct fm_retry *r, uint64_t for_ns, uint64_t now_ns,
+		   const struct fm_random *random, uint64_t *pause_ns)
 {
 	uint64_t passed_ns = now_ns - r->since_ns, pause;
 
@@ -43,6 +44,7 @@ bool fm_retry_next(struct fm_retry *r, uint64_t for_ns, uint64_t now_ns, const s
 
 void fm_retry_give_up(const struct fm_retry *r, uint64_t now_ns, struct fm_err *err)
 {
-	(void)fm_err_wrap(err, "gave up after %.1f s without progress, %u %s", (double)(now_ns - r->since_ns) / (double)FM_NS_PER_S, r->tries,
+	(void)fm_err_wrap(err, "gave up after %.1f s without progress, %u %s",
+			  (double)(now_ns - r->since_ns) / (double)FM_NS_PER_S, r->tries,
 			  r->tries == 1 ? "try" : "tries");
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring - the order of operations, the depth, and the calls of done(); the bytes are moved by a backend.
+ * ring - the order of operations, the depth, and the calls of done(); the bytes are moved by a
+ * backend.
  *
- * Happy path: fm_ring_read() queues; the poller, at the start of the loop's next pass, gives up to `depth` operations
- * to the backend, which submits them together; the backend reports each attempt to ring_io_advance(), and begins
- * another for the rest of a short one; ring_end() and ring_finish() bring the operation back to its owner.
- * Failure: the first error of an attempt is the operation's result. The backend is chosen once: what the kernel
- * refuses, threads do.
+ * Happy path: fm_ring_read() queues; the poller, at the start of the loop's next pass, gives up to
+ * `depth` operations to the backend, which submits them together; the backend reports each attempt
+ * to ring_io_advance(), and begins another for the rest of a short one; ring_end() and
+ * ring_finish() bring the operation back to its owner. Failure: the first error of an attempt is
+ * the operation's result. The backend is chosen once: what the kernel refuses, threads do.
  */
 #include "mover/base/ring.h"
 
@@ -34,8 +35,9 @@ enum io_next ring_io_advance(struct fm_io *io, int64_t got)
 	if (got == -EAGAIN)
 		return IO_WAIT;
 	/*
-	 * A direct read is cut off a sector boundary only by the end of the file. The attempt to go on from there is
-	 * refused by some file systems for its alignment; it is where the others say 0.
+	 * A direct read is cut off a sector boundary only by the end of the file. The attempt to go
+	 * on from there is refused by some file systems for its alignment; it is where the others
+	 * say 0.
 	 */
 	if (got == -EINVAL && !io->is_write && io->moved > 0 && !ring_io_is_stream(io))
 		got = 0;
@@ -44,7 +46,8 @@ enum io_next ring_io_advance(struct fm_io *io, int64_t got)
 		return IO_OVER;
 	}
 	if (got == 0) {
-		io->res = io->is_write ? -EIO : ring_counted(io);	/* a write that moves nothing would never end */
+		/* a write that moves nothing would never end */
+		io->res = io->is_write ? -EIO : ring_counted(io);
 		return IO_OVER;
 	}
 	assert(got <= (int64_t)ring_io_left(io));
@@ -146,7 +149,8 @@ static int ring_open(struct fm_ring *ring, const struct fm_ring_opts *opts, stru
 	}
 	ret = ring_uring_open(ring, opts, &why);
 	if (ret < 0 && is_refusal(ret)) {
-		snprintf(ring->kind, sizeof(ring->kind), "threads (io_uring refused: %s)", fm_err_name(ret));
+		snprintf(ring->kind, sizeof(ring->kind), "threads (io_uring refused: %s)",
+			 fm_err_name(ret));
 		return ring_threads_open(ring, opts, err);
 	}
 	if (ret < 0)
@@ -154,7 +158,8 @@ static int ring_open(struct fm_ring *ring, const struct fm_ring_opts *opts, stru
 	return 0;
 }
 
-int fm_ring_new(struct fm_loop *loop, const struct fm_ring_opts *opts, struct fm_ring **out, struct fm_err *err)
+int fm_ring_new(struct fm_loop *loop, const struct fm_ring_opts *opts, struct fm_ring **out,
+		struct fm_err *err)
 {
 	struct fm_ring *ring;
 	int ret;

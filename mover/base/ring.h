@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring - asynchronous reads and writes of one loop's thread: io_uring, or threads with pread and pwrite where it is
- * refused.
+ * ring - asynchronous reads and writes of one loop's thread: io_uring, or threads with pread and
+ * pwrite where it is refused.
  *
- * Short transfers are continued until io->len bytes, end of file or an error, so io->res is the whole length or a
- * short count at end of file. done() is called exactly once, on the loop's thread, never from inside the call that
- * started it. More operations than the ring is deep wait in order. Buffers inside the registered memory use
- * READ_FIXED and WRITE_FIXED. Whoever writes to a pipe or socket ignores SIGPIPE.
+ * Short transfers are continued until io->len bytes, end of file or an error, so io->res is the
+ * whole length or a short count at end of file. done() is called exactly once, on the loop's
+ * thread, never from inside the call that started it. More operations than the ring is deep wait in
+ * order. Buffers inside the registered memory use READ_FIXED and WRITE_FIXED. Whoever writes to a
+ * pipe or socket ignores SIGPIPE.
  */
 #ifndef FM_BASE_RING_H
 #define FM_BASE_RING_H
@@ -33,9 +34,13 @@ struct fm_io {
 	int fd;
 	void *buf;
 	uint32_t len;		/* bytes, > 0 */
-	uint32_t pad;		/* bytes behind them that are moved too and counted nowhere: a direct file takes whole blocks */
+	/* bytes behind them that are moved too and counted nowhere: a direct file takes whole
+	 * blocks */
+	uint32_t pad;
 	uint64_t offset;	/* or FM_IO_STREAM */
-	const uint32_t *crc;	/* to be written as a pack of a tree: its CRC32C (tree_file.h); else not looked at. NULL: not known */
+	/* to be written as a pack of a tree: its CRC32C (tree_file.h); else not looked at. NULL:
+	 * not known */
+	const uint32_t *crc;
 	int64_t res;		/* bytes, or a negative errno; valid in done() */
 	/* The ring's: */
 	uint32_t moved;		/* bytes so far */
@@ -57,7 +62,8 @@ struct fm_ring_opts {
 	bool is_threads_only;	/* do not try io_uring */
 };
 
-int fm_ring_new(struct fm_loop *loop, const struct fm_ring_opts *opts, struct fm_ring **out, struct fm_err *err);
+int fm_ring_new(struct fm_loop *loop, const struct fm_ring_opts *opts, struct fm_ring **out,
+		struct fm_err *err);
 
 /* Nothing may be in flight; not from within a done(). NULL is allowed. */
 void fm_ring_free(struct fm_ring *ring);
@@ -66,8 +72,8 @@ void fm_ring_read(struct fm_ring *ring, struct fm_io *io);
 void fm_ring_write(struct fm_ring *ring, struct fm_io *io);
 
 /*
- * Give up an operation that may wait for ever (a pipe). Its done() comes with -ECANCELED, or with its result. Nothing
- * happens if it is over already.
+ * Give up an operation that may wait for ever (a pipe). Its done() comes with -ECANCELED, or with
+ * its result. Nothing happens if it is over already.
  */
 void fm_ring_cancel(struct fm_ring *ring, struct fm_io *io);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_impl - what ring.c and its two backends (ring_uring.c, ring_threads.c) share. Nobody else includes it.
+ * ring_impl - what ring.c and its two backends (ring_uring.c, ring_threads.c) share. Nobody else
+ * includes it.
  *
- * The front (ring.c) keeps the order, the depth and the calls of done(); a backend moves the bytes of what it was
- * given.
+ * The front (ring.c) keeps the order, the depth and the calls of done(); a backend moves the bytes
+ * of what it was given.
  */
 #ifndef FM_BASE_RING_IMPL_H
 #define FM_BASE_RING_IMPL_H
@@ -78,7 +79,8 @@ bool ring_finish(struct fm_ring *ring);
 /* Start what waits, poll the backend, finish what ended. Returns whether anything ended. */
 bool ring_drive(struct fm_ring *ring);
 
-/* Each sets ring->ops, ->backend and ->kind. uring: -EPERM, -ENOSYS or -ENOMEM if the kernel refuses. */
+/* Each sets ring->ops, ->backend and ->kind. uring: -EPERM, -ENOSYS or -ENOMEM if the kernel
+ * refuses. */
 int ring_uring_open(struct fm_ring *ring, const struct fm_ring_opts *opts, struct fm_err *err);
 int ring_threads_open(struct fm_ring *ring, const struct fm_ring_opts *opts, struct fm_err *err);
 

@@ -2,9 +2,9 @@
 /*
  * ring_threads - a ring where io_uring is refused: threads that call pread(2) and pwrite(2).
  *
- * Files: a pool of threads, each seeing one operation through to its end. Streams: one thread of their own, which
- * polls all of them, so that those that wait for ever neither hold up files nor each other, and can be cancelled.
- * Whatever ended goes to the loop in one posted task.
+ * Files: a pool of threads, each seeing one operation through to its end. Streams: one thread of
+ * their own, which polls all of them, so that those that wait for ever neither hold up files nor
+ * each other, and can be cancelled. Whatever ended goes to the loop in one posted task.
  */
 #include "mover/base/ring_impl.h"
 
@@ -46,7 +46,8 @@ struct ring_threads {
 	struct fm_io **polled;
 };
 
-/* Hand io to the loop. While `ended` has members its operations are in flight, so the ring outlives the posted task. */
+/* Hand io to the loop. While `ended` has members its operations are in flight, so the ring outlives
+ * the posted task. */
 static void threads_end(struct ring_threads *t, struct fm_io *io)
 {
 	fm_list_append(&t->ended, &io->link);
@@ -69,7 +70,7 @@ static void threads_collect(struct fm_task *task)
 	ring_finish(t->ring);
 }
 
-/* ------------------------------------------------------------------------------------------------------- files */
+/* ---------------------------------------------------------------------------------------- files */
 
 static int64_t file_attempt(const struct fm_io *io)
 {
@@ -89,7 +90,8 @@ static void file_transfer(struct fm_io *io)
 		struct pollfd ready = { .fd = io->fd, .events = io->is_write ? POLLOUT : POLLIN };
 
 		if (next == IO_WAIT)
-			(void)poll(&ready, 1, -1);	/* whatever it says, the next attempt tells */
+			/* whatever it says, the next attempt tells */
+			(void)poll(&ready, 1, -1);
 	}
 }
 
@@ -118,11 +120,12 @@ static void *file_thread(void *arg)
 	return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------------------- streams */
+/* -------------------------------------------------------------------------------------- streams */
 
 /*
- * After poll(2) a read does not block, unless somebody else reads from the same descriptor. A write to a blocking
- * descriptor waits until all of it is taken; PIPE_BUF bytes are what a pipe has room for when it is ready.
+ * After poll(2) a read does not block, unless somebody else reads from the same descriptor. A write
+ * to a blocking descriptor waits until all of it is taken; PIPE_BUF bytes are what a pipe has room
+ * for when it is ready.
  */
 static int64_t stream_attempt(const struct fm_io *io)
 {
@@ -141,7 +144,8 @@ static int64_t stream_attempt(const struct fm_io *io)
 	return got < 0 ? -errno : got;
 }
 
-/* Drop what was cancelled, list the others for poll(2). Returns the number of descriptors, or 0: the end. */
+/* Drop what was cancelled, list the others for poll(2). Returns the number of descriptors, or 0:
+ * the end. */
 static nfds_t stream_gather(struct ring_threads *t)
 {
 	nfds_t n = 0;
@@ -159,7 +163,8 @@ static nfds_t stream_gather(struct ring_threads *t)
 				continue;
 			}
 			t->polled[n] = io;
-			t->polls[n++] = (struct pollfd){ .fd = io->fd, .events = io->is_write ? POLLOUT : POLLIN };
+			t->polls[n++] = (struct pollfd){.fd = io->fd,
+							.events = io->is_write ? POLLOUT : POLLIN};
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -201,7 +206,7 @@ static void stream_wake(struct ring_threads *t)
 	(void)!write(t->wake_fd, &one, sizeof(one));	/* cannot fail before 2^64 of them */
 }
 
-/* ------------------------------------------------------------------------------------------------- the backend */
+/* ---------------------------------------------------------------------------------- the backend */
 
 /* poll(2) would wait for ever where a transfer fails at once: for the wrong end of a pipe. */
 static bool stream_is_open_for(const struct fm_io *io)
@@ -276,7 +281,8 @@ static const struct ring_backend_ops threads_ops = {
 	.free = threads_free,
 };
 
-/* The threads take no signals. SIGPIPE is among them: a write to a closed pipe gives EPIPE here in any case. */
+/* The threads take no signals. SIGPIPE is among them: a write to a closed pipe gives EPIPE here in
+ * any case. */
 static int threads_launch(struct ring_threads *t, unsigned file_threads)
 {
 	sigset_t all, saved;
@@ -289,12 +295,15 @@ static int threads_launch(struct ring_threads *t, unsigned file_threads)
 
 		ret = FM_FAULT("ring.thread") ? EAGAIN : pthread_create(id, NULL, file_thread, t);
 		if (ret == 0) {
-			(void)pthread_setname_np(*id, "fm-ring");	/* only for people who look at the process */
+			/* only for people who look at the process */
+			(void)pthread_setname_np(*id, "fm-ring");
 			t->file_threads++;
 		}
 	}
 	if (ret == 0)
-		ret = FM_FAULT("ring.stream_thread") ? EAGAIN : pthread_create(&t->stream_id, NULL, stream_thread, t);
+		ret = FM_FAULT("ring.stream_thread")
+			      ? EAGAIN
+			      : pthread_create(&t->stream_id, NULL, stream_thread, t);
 	t->has_stream_thread = ret == 0;
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	return -ret;
@@ -315,7 +324,8 @@ static struct ring_threads *threads_new(struct fm_ring *ring)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->has_file, NULL);
 	t->polls = FM_FAULT("ring.alloc_polls") ? NULL : calloc(ring->depth + 1, sizeof(*t->polls));
-	t->polled = FM_FAULT("ring.alloc_polled") ? NULL : calloc(ring->depth + 1, sizeof(struct fm_io *));
+	t->polled = FM_FAULT("ring.alloc_polled") ? NULL
+						  : calloc(ring->depth + 1, sizeof(struct fm_io *));
 	if (!t->polls || !t->polled) {
 		threads_close(t);
 		return NULL;
@@ -330,7 +340,8 @@ int ring_threads_open(struct fm_ring *ring, const struct fm_ring_opts *opts, str
 
 	if (!t)
 		return fm_err_set(err, -ENOMEM, "allocate threads for reading and writing");
-	t->wake_fd = FM_FAULT("ring.eventfd") ? (errno = EMFILE, -1) : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->wake_fd = FM_FAULT("ring.eventfd") ? (errno = EMFILE, -1)
+					      : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->wake_fd < 0) {
 		ret = fm_err_sys(err, -errno, "eventfd");
 		goto close_threads;

@@ -2,16 +2,17 @@
 /*
  * ring_uring - io_uring under a ring. The one file that knows liburing.
  *
- * System calls: one io_uring_enter(2) in a pass that has something to submit, which also lets the kernel post what is
- * finished; none in a pass that has not, unless the kernel asks to be entered. While the loop sleeps, epoll_wait(2)
- * ends with EINTR when there are completions to be posted to this thread, and watches the ring's descriptor for those
- * that the kernel's own threads post.
+ * System calls: one io_uring_enter(2) in a pass that has something to submit, which also lets the
+ * kernel post what is finished; none in a pass that has not, unless the kernel asks to be entered.
+ * While the loop sleeps, epoll_wait(2) ends with EINTR when there are completions to be posted to
+ * this thread, and watches the ring's descriptor for those that the kernel's own threads post.
  *
- * user_data is the fm_io; with the lowest bit set it is the answer to the cancellation of that fm_io. done() waits
- * for both, so that a late cancellation never meets the next operation of the same fm_io.
+ * user_data is the fm_io; with the lowest bit set it is the answer to the cancellation of that
+ * fm_io. done() waits for both, so that a late cancellation never meets the next operation of the
+ * same fm_io.
  *
- * A non-blocking descriptor without data answers EAGAIN: then a poll of the descriptor takes the place of the
- * transfer until it is ready.
+ * A non-blocking descriptor without data answers EAGAIN: then a poll of the descriptor takes the
+ * place of the transfer until it is ready.
  */
 #include "mover/base/ring_impl.h"
 
@@ -40,23 +41,26 @@ struct ring_uring {
 };
 
 /*
- * From the best to what every kernel has. SINGLE_ISSUER binds the ring to the thread that enables it; R_DISABLED lets
- * that be the loop's thread, whichever creates the ring. With COOP_TASKRUN a completion never interrupts the loop
- * while it computes: it is posted on the way out of whatever system call comes next, and TASKRUN_FLAG tells the
- * poller without one that it waits.
+ * From the best to what every kernel has. SINGLE_ISSUER binds the ring to the thread that enables
+ * it; R_DISABLED lets that be the loop's thread, whichever creates the ring. With COOP_TASKRUN a
+ * completion never interrupts the loop while it computes: it is posted on the way out of whatever
+ * system call comes next, and TASKRUN_FLAG tells the poller without one that it waits.
  *
- * Not DEFER_TASKRUN: since Linux 6.3 deferred work does not wake a thread that sleeps in epoll_wait(2). It would take
- * an eventfd, and for each wake-up one more io_uring_enter(2) to have the completions posted.
+ * Not DEFER_TASKRUN: since Linux 6.3 deferred work does not wake a thread that sleeps in
+ * epoll_wait(2). It would take an eventfd, and for each wake-up one more io_uring_enter(2) to have
+ * the completions posted.
  */
 static const unsigned setup_flags[] = {
-	IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+	IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
+		IORING_SETUP_TASKRUN_FLAG,
 	IORING_SETUP_R_DISABLED | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
 	0,
 };
 
 static int uring_init(struct ring_uring *u, unsigned depth)
 {
-	/* Each operation may have a cancellation beside it: with twice the depth there is always an entry free. */
+	/* Each operation may have a cancellation beside it: with twice the depth there is always an
+	 * entry free. */
 	unsigned entries = 2 * depth;
 	int ret = -EINVAL;
 
@@ -85,7 +89,9 @@ static int uring_register(struct ring_uring *u, void *memory, size_t len)
 		iov[i].iov_base = (uint8_t *)memory + i * FIXED_PIECE;
 		iov[i].iov_len = left < FIXED_PIECE ? left : FIXED_PIECE;
 	}
-	ret = FM_FAULT("ring.register") ? -ENOMEM : io_uring_register_buffers(&u->uring, iov, (unsigned)pieces);
+	ret = FM_FAULT("ring.register")
+		      ? -ENOMEM
+		      : io_uring_register_buffers(&u->uring, iov, (unsigned)pieces);
 	free(iov);
 	if (ret < 0)
 		return ret;
@@ -95,8 +101,8 @@ static int uring_register(struct ring_uring *u, void *memory, size_t len)
 }
 
 /*
- * The registered piece that buf lies in, or -1. *len is cut at the end of the piece: the rest follows as after a
- * short transfer.
+ * The registered piece that buf lies in, or -1. *len is cut at the end of the piece: the rest
+ * follows as after a short transfer.
  */
 static int uring_piece(const struct ring_uring *u, const uint8_t *buf, uint32_t *len)
 {
@@ -156,9 +162,11 @@ static void uring_enable(struct ring_uring *u)
 {
 	int ret = 0;
 
-	/* The registration itself, since liburing 2.3 declares io_uring_enable_rings() but does not export it. */
+	/* The registration itself, since liburing 2.3 declares io_uring_enable_rings() but does not
+	 * export it. */
 	if (u->uring.flags & IORING_SETUP_R_DISABLED)
-		ret = io_uring_register((unsigned)u->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+		ret = io_uring_register((unsigned)u->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
+					NULL, 0);
 	assert(ret == 0);	/* there is nothing about it that could be refused */
 	(void)ret;
 	u->is_enabled = true;
@@ -190,8 +198,8 @@ static void uring_cancel(struct fm_ring *ring, struct fm_io *io)
 static void uring_wait(struct fm_io *io)
 {
 	/*
-	 * A file or a disk is never waited for by poll; it says EAGAIN when not blocking was not possible. So let it
-	 * block elsewhere.
+	 * A file or a disk is never waited for by poll; it says EAGAIN when not blocking was not
+	 * possible. So let it block elsewhere.
 	 */
 	if (ring_io_is_stream(io))
 		io->is_polling = true;
@@ -240,7 +248,8 @@ static void uring_submit(struct ring_uring *u)
 	if (io_uring_sq_ready(&u->uring) == 0)
 		return;
 	ret = io_uring_submit(&u->uring);
-	/* Out of memory for requests, or interrupted: what was not taken stays in the queue for the next pass. */
+	/* Out of memory for requests, or interrupted: what was not taken stays in the queue for the
+	 * next pass. */
 	assert(ret >= 0 || ret == -EAGAIN || ret == -EBUSY || ret == -EINTR || ret == -ENOMEM);
 	(void)ret;
 }
@@ -283,11 +292,12 @@ static void uring_free(struct fm_ring *ring)
 
 	fm_watch_del(ring->loop, &u->watch);
 	/*
-	 * Closing the ring would unpin the memory some time later; whoever makes the next ring needs the locked
-	 * memory now.
+	 * Closing the ring would unpin the memory some time later; whoever makes the next ring
+	 * needs the locked memory now.
 	 */
 	if (u->fixed)
-		(void)io_uring_unregister_buffers(&u->uring);	/* refused on another thread; then later it is */
+		/* refused on another thread; then later it is */
+		(void)io_uring_unregister_buffers(&u->uring);
 	io_uring_queue_exit(&u->uring);
 	free(u);
 }
@@ -306,7 +316,8 @@ static void uring_describe(struct ring_uring *u, int register_ret)
 	size_t len = sizeof(u->ring->kind);
 
 	if (register_ret < 0)
-		snprintf(kind, len, "io_uring (memory not registered: %s)", fm_err_name(register_ret));
+		snprintf(kind, len, "io_uring (memory not registered: %s)",
+			 fm_err_name(register_ret));
 	else
 		snprintf(kind, len, "io_uring%s", u->fixed ? ", fixed buffers" : "");
 }

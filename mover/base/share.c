@@ -62,7 +62,8 @@ static uint64_t free_for(const struct fm_share *share, struct fm_share_id id)
 }
 
 /* Whether one who has `mine` of it may have count more, of what is free. */
-static bool is_within_share(const struct fm_share *share, struct fm_share_id id, uint64_t mine, uint64_t count, uint64_t free)
+static bool is_within_share(const struct fm_share *share, struct fm_share_id id, uint64_t mine,
+			    uint64_t count, uint64_t free)
 {
 	const struct fm_share_limits *l = &share->limits;
 
@@ -88,7 +89,8 @@ bool fm_share_could(const struct fm_share *share, struct fm_share_id id, uint64_
 	return count <= reach && is_within_share(share, id, 0, count, reach);
 }
 
-int fm_share_check(const struct fm_share *share, struct fm_share_id id, uint64_t count, struct fm_err *err)
+int fm_share_check(const struct fm_share *share, struct fm_share_id id, uint64_t count,
+		   struct fm_err *err)
 {
 	const struct fm_share_limits *l = &share->limits;
 	uint64_t mine = fm_share_of(share, id);
@@ -96,13 +98,15 @@ int fm_share_check(const struct fm_share *share, struct fm_share_id id, uint64_t
 	if (fm_share_may(share, id, count))
 		return 0;
 	if (!fm_share_could(share, id, count))
-		return fm_err_set(err, -EBUSY, "more %s are asked for at once (%llu) than one may have", l->what, (unsigned long long)count);
+		return fm_err_set(err, -EBUSY,
+				  "more %s are asked for at once (%llu) than one may have", l->what,
+				  (unsigned long long)count);
 	if (count > free_for(share, id))
 		return fm_err_full(err, "all %s are taken (%llu%s)", l->what,
 				   (unsigned long long)(l->total - (is_root(id) ? 0 : l->root)),
 				   l->root && !is_root(id) ? ", beside root's" : "");
-	return fm_err_full(err, "too many %s are yours (%llu of %llu), the rest is for others", l->what,
-			   (unsigned long long)mine, (unsigned long long)l->total);
+	return fm_err_full(err, "too many %s are yours (%llu of %llu), the rest is for others",
+			   l->what, (unsigned long long)mine, (unsigned long long)l->total);
 }
 
 static struct fm_share_holder *holder_of(struct fm_share *share, struct fm_share_id id)
@@ -122,7 +126,8 @@ static struct fm_share_holder *holder_of(struct fm_share *share, struct fm_share
 	return h;
 }
 
-static int hold(struct fm_share *share, struct fm_share_id id, uint64_t count, struct fm_share_held *held)
+static int hold(struct fm_share *share, struct fm_share_id id, uint64_t count,
+		struct fm_share_held *held)
 {
 	struct fm_share_holder *h = holder_of(share, id);
 
@@ -137,12 +142,14 @@ static int hold(struct fm_share *share, struct fm_share_id id, uint64_t count, s
 	return 0;
 }
 
-void fm_share_force(struct fm_share *share, struct fm_share_id id, uint64_t count, struct fm_share_held *held)
+void fm_share_force(struct fm_share *share, struct fm_share_id id, uint64_t count,
+		    struct fm_share_held *held)
 {
 	(void)hold(share, id, count, held);
 }
 
-int fm_share_take(struct fm_share *share, struct fm_share_id id, uint64_t count, struct fm_share_held *held, struct fm_err *err)
+int fm_share_take(struct fm_share *share, struct fm_share_id id, uint64_t count,
+		  struct fm_share_held *held, struct fm_err *err)
 {
 	int ret = fm_share_check(share, id, count, err);
 

@@ -9,7 +9,8 @@
 
 #include "mover/base/plain.h"
 
-/* The next character, or one byte of what is not plain as \xNN, into out (FM_PLAIN_MAX bytes). Moves *path; returns the bytes shown. */
+/* The next character, or one byte of what is not plain as \xNN, into out (FM_PLAIN_MAX bytes).
+ * Moves *path; returns the bytes shown. */
 static size_t show_next(const char **path, const char *end, char *out)
 {
 	if (**path != '\\' && **path != '"')

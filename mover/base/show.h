@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * show - a path as a text for people: one line whatever bytes are in it, never longer than a message can bear.
+ * show - a path as a text for people: one line whatever bytes are in it, never longer than a
+ * message can bear.
  */
 #ifndef FM_BASE_SHOW_H
 #define FM_BASE_SHOW_H

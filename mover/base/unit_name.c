@@ -15,10 +15,12 @@ static void put(char *out, size_t cap, size_t *len, const char *bytes, size_t co
 	*len += count;
 }
 
-/* One part of a path: what a unit's name cannot hold, and the '-' that stands for '/', as \xNN; so a leading dot. */
+/* One part of a path: what a unit's name cannot hold, and the '-' that stands for '/', as \xNN; so
+ * a leading dot. */
 static void put_part(char *out, size_t cap, size_t *len, const char *part, size_t count)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.";
 
 	if (*len > 0)
 		put(out, cap, len, "-", 1);
@@ -29,7 +31,8 @@ static void put_part(char *out, size_t cap, size_t *len, const char *part, size_
 			put(out, cap, len, &part[i], 1);
 			continue;
 		}
-		(void)snprintf(hex, sizeof(hex), "\\x%02x", (unsigned)(unsigned char)part[i]);	/* fits */
+		/* fits */
+		(void)snprintf(hex, sizeof(hex), "\\x%02x", (unsigned)(unsigned char)part[i]);
 		put(out, cap, len, hex, 4);
 	}
 }

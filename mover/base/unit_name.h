@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * As `systemd-escape --path`: "/srv/my data" is "srv-my\\x20data". Its length; -EINVAL: it has a ".." in it;
- * -ENAMETOOLONG: it does not fit cap bytes.
+ * As `systemd-escape --path`: "/srv/my data" is "srv-my\\x20data". Its length; -EINVAL: it has a
+ * ".." in it; -ENAMETOOLONG: it does not fit cap bytes.
  */
 int fm_unit_escape_path(const char *path, char *out, size_t cap);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * words - how options, states and kinds of a transfer are called: on the command line, in the local API, in what the queue
- * writes down and in the configuration.
+ * words - how options, states and kinds of a transfer are called: on the command line, in the local
+ * API, in what the queue writes down and in the configuration.
  *
- * One table each, in the order of the enums on both sides of the local API, which assert that: the word of a value stands at its
- * place. A table ends with NULL, and the first word of an option is what holds if none is said. Any thread.
+ * One table each, in the order of the enums on both sides of the local API, which assert that: the
+ * word of a value stands at its place. A table ends with NULL, and the first word of an option is
+ * what holds if none is said. Any thread.
  */
 #ifndef FM_BASE_WORDS_H
 #define FM_BASE_WORDS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker - threads for calls that block: one queue, one lock, taken three times for each piece of work that takes
- * milliseconds.
+ * worker - threads for calls that block: one queue, one lock, taken three times for each piece of
+ * work that takes milliseconds.
  */
 #include "mover/base/worker.h"
 
@@ -20,7 +20,8 @@
 #define TURNS_MAX 64u
 
 struct turn {
-	uint64_t peer;			/* made of its name; two that have the same one share turns */
+	/* made of its name; two that have the same one share turns */
+	uint64_t peer;
 	uid_t user;
 	uint64_t number;		/* 0: nobody's */
 };
@@ -32,7 +33,8 @@ struct fm_worker {
 	bool is_shared;
 	struct fm_share busy;		/* is_shared: threads, by whose work they do ... */
 	struct fm_list running;		/* ... and that work */
-	struct turn turns[TURNS_MAX];	/* of users of peers, the last ones; who has most makes room */
+	/* of users of peers, the last ones; who has most makes room */
+	struct turn turns[TURNS_MAX];
 	uint64_t turn;
 	unsigned under_way;		/* in the queue, or with a thread */
 	bool is_stopping;
@@ -106,7 +108,8 @@ static unsigned turns_of(const struct fm_worker *worker, uint64_t peer)
 	return n;
 }
 
-/* A place that is free, or the oldest of the peer that has most: so none has them all while others want some. */
+/* A place that is free, or the oldest of the peer that has most: so none has them all while others
+ * want some. */
 static struct turn *make_room(struct fm_worker *worker)
 {
 	struct turn *victim = NULL;
@@ -132,7 +135,8 @@ static void note_turn(struct fm_worker *worker, const struct fm_work *work)
 
 	if (!t)
 		t = make_room(worker);
-	*t = (struct turn){ .peer = hash_of(work->who.name), .user = work->user, .number = ++worker->turn };
+	*t = (struct turn){
+		.peer = hash_of(work->who.name), .user = work->user, .number = ++worker->turn};
 }
 
 /* When the user of that work had the last one; 0: not for long. */
@@ -144,8 +148,8 @@ static uint64_t last_turn(struct fm_worker *worker, const struct fm_work *work)
 }
 
 /*
- * The same peer's work may come by: of that in the queue the first of who has the fewest threads, and
- * had no turn for longest.
+ * The same peer's work may come by: of that in the queue the first of who has the fewest threads,
+ * and had no turn for longest.
  */
 static struct fm_work *users_turn(struct fm_worker *worker, struct fm_work *first)
 {
@@ -204,7 +208,8 @@ static struct fm_work *worker_take(struct fm_worker *worker)
 	struct fm_work *work;
 
 	pthread_mutex_lock(&worker->lock);
-	while (!(work = worker_pick(worker)) && !(worker->is_stopping && fm_list_is_empty(&worker->queue)))
+	while (!(work = worker_pick(worker)) &&
+	       !(worker->is_stopping && fm_list_is_empty(&worker->queue)))
 		pthread_cond_wait(&worker->has_work, &worker->lock);
 	pthread_mutex_unlock(&worker->lock);
 	return work;
@@ -232,7 +237,8 @@ static void *worker_thread(void *arg)
 		work->run(work);
 		worker_gave(worker, work);
 		work->task.run = work_finish;
-		fm_loop_post(work->loop, &work->task);	/* done() may have freed it when this returns */
+		/* done() may have freed it when this returns */
+		fm_loop_post(work->loop, &work->task);
 		pthread_mutex_lock(&worker->lock);
 		worker->under_way--;
 		pthread_mutex_unlock(&worker->lock);
@@ -247,7 +253,8 @@ static void worker_join(struct fm_worker *worker)
 		pthread_join(worker->ids[worker->threads - 1], NULL);
 }
 
-/* The threads take no signals: those are for the program's own threads, which know what to do with them. */
+/* The threads take no signals: those are for the program's own threads, which know what to do with
+ * them. */
 static int worker_start(struct fm_worker *worker, unsigned threads)
 {
 	sigset_t all, saved;
@@ -258,9 +265,11 @@ static int worker_start(struct fm_worker *worker, unsigned threads)
 	while (ret == 0 && worker->threads < threads) {
 		pthread_t *id = &worker->ids[worker->threads];
 
-		ret = FM_FAULT("worker.thread") ? EAGAIN : pthread_create(id, NULL, worker_thread, worker);
+		ret = FM_FAULT("worker.thread") ? EAGAIN
+						: pthread_create(id, NULL, worker_thread, worker);
 		if (ret == 0) {
-			(void)pthread_setname_np(*id, "fm-worker");	/* only for people who look at the process */
+			/* only for people who look at the process */
+			(void)pthread_setname_np(*id, "fm-worker");
 			worker->threads++;
 		}
 	}
@@ -330,7 +339,8 @@ void fm_worker_share(struct fm_worker *worker, unsigned root)
 	pthread_mutex_lock(&worker->lock);
 	assert(!worker->is_shared && root < worker->threads);
 	worker->is_shared = true;
-	fm_share_init(&worker->busy, &(struct fm_share_limits){ "threads", worker->threads, root, 0, 1 });
+	fm_share_init(&worker->busy,
+		      &(struct fm_share_limits){"threads", worker->threads, root, 0, 1});
 	pthread_mutex_unlock(&worker->lock);
 }
 

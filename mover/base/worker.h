@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker - a few threads for calls that block (open, fsync, rename, stat), so that no loop ever does.
+ * worker - a few threads for calls that block (open, fsync, rename, stat), so that no loop ever
+ * does.
  *
- * run() is called on a worker's thread, then done() on the loop given with it. Work is taken in order, several at
- * once. The struct belongs to the caller and must stay until done(). The queue has no limit of its own: callers bound
- * what they start (jobs, requests). Threads may be divided among those whose work it is: then what one asked for keeps no
- * more of them than share.h says, however long it takes, and what others asked for goes by. Of the threads that a peer has, its users get even
- * parts: the next one is for who has the fewest, and of those for who had none for longest.
+ * run() is called on a worker's thread, then done() on the loop given with it. Work is taken in
+ * order, several at once. The struct belongs to the caller and must stay until done(). The queue
+ * has no limit of its own: callers bound what they start (jobs, requests). Threads may be divided
+ * among those whose work it is: then what one asked for keeps no more of them than share.h says,
+ * however long it takes, and what others asked for goes by. Of the threads that a peer has, its
+ * users get even parts: the next one is for who has the fewest, and of those for who had none for
+ * longest.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
@@ -23,7 +26,8 @@ struct fm_err;
 struct fm_work {
 	void (*run)(struct fm_work *work);
 	void (*done)(struct fm_work *work);
-	struct fm_share_id who;		/* whose it is: root's or our own, if it is left alone; its name stays until done() */
+	/* whose it is: root's or our own, if it is left alone; its name stays until done() */
+	struct fm_share_id who;
 	uid_t user;			/* of a peer's: which of its users */
 	/* The worker's: */
 	struct fm_share_held thread;
@@ -32,7 +36,8 @@ struct fm_work {
 	struct fm_list link;
 };
 
-/* threads: 1 .. 64; 0: a simulated worker, where run() is called on the loop itself, in a later pass. */
+/* threads: 1 .. 64; 0: a simulated worker, where run() is called on the loop itself, in a later
+ * pass. */
 int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err);
 
 /* Divide the threads: so many are for root and for us. Before anything is submitted. */
@@ -42,9 +47,9 @@ void fm_worker_share(struct fm_worker *worker, unsigned root);
 void fm_worker_free(struct fm_worker *worker);
 
 /*
- * One whose threads come later, from the process that calls fm_worker_serve() (apart.h): it does the work with so many threads, its
- * own included (or with fewer, if the system gives no more), and returns behind the last one after fm_worker_end(), from when on
- * nothing is submitted. Freed then.
+ * One whose threads come later, from the process that calls fm_worker_serve() (apart.h): it does
+ * the work with so many threads, its own included (or with fewer, if the system gives no more), and
+ * returns behind the last one after fm_worker_end(), from when on nothing is submitted. Freed then.
  */
 int fm_worker_new_idle(struct fm_worker **out, struct fm_err *err);
 void fm_worker_serve(struct fm_worker *worker, unsigned threads);

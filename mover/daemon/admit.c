@@ -2,8 +2,9 @@
 /*
  * admit - see admit.h.
  *
- * The files are read afresh each time: what is in there now is what the next start will say. Nothing is told to a
- * candidate before its token is good, and a token is used up only when nothing else stands against it.
+ * The files are read afresh each time: what is in there now is what the next start will say.
+ * Nothing is told to a candidate before its token is good, and a token is used up only when nothing
+ * else stands against it.
  */
 #include "mover/daemon/admit.h"
 
@@ -21,7 +22,8 @@
 
 _Static_assert(FM_JOIN_SECRET_LEN == FM_INVITE_SECRET_LEN, "one secret");
 _Static_assert(FM_JOIN_NAME_MAX == FM_VALUE_NAME_MAX, "one length of names");
-_Static_assert(FM_JOIN_ADDRS_MAX <= FM_CONFIG_PEER_ADDRESSES_MAX, "a peer may have as many addresses as it tells");
+_Static_assert(FM_JOIN_ADDRS_MAX <= FM_CONFIG_PEER_ADDRESSES_MAX,
+	       "a peer may have as many addresses as it tells");
 _Static_assert(FM_KEY_LEN == FM_CONFIG_KEY_LEN, "one length of keys");
 
 static int check_form(const struct fm_join_candidate *who, struct fm_err *err)
@@ -31,22 +33,26 @@ static int check_form(const struct fm_join_candidate *who, struct fm_err *err)
 	uint16_t port;
 
 	if (!fm_value_is_name(r->name))
-		return fm_err_set(err, -EINVAL, "the node's name is not allowed; it must be " FM_VALUE_NAME_FORM);
+		return fm_err_set(err, -EINVAL,
+				  "the node's name is not allowed; it must be " FM_VALUE_NAME_FORM);
 	if (r->address[0] && fm_value_address(r->address, false, host, sizeof(host), &port) < 0)
 		return fm_err_set(err, -EINVAL,
-				  "the node's address is not allowed; it must be HOST:PORT or [ADDRESS]:PORT");
+				  "the node's address is not allowed; it must be HOST:PORT or "
+				  "[ADDRESS]:PORT");
 	return 0;
 }
 
 /* *is_known: this very node is a peer already and comes once more, perhaps from another address. */
-static int check_taken(const struct fm_config *cfg, const struct fm_join_candidate *who, bool *is_known,
-		       struct fm_err *err)
+static int check_taken(const struct fm_config *cfg, const struct fm_join_candidate *who,
+		       bool *is_known, struct fm_err *err)
 {
 	const char *name = who->request.name;
 
 	*is_known = false;
 	if (strcmp(name, cfg->node.name) == 0)
-		return fm_err_set(err, -EEXIST, "the name \"%s\" is taken by this node itself: " SAY_ANOTHER, name);
+		return fm_err_set(err, -EEXIST,
+				  "the name \"%s\" is taken by this node itself: " SAY_ANOTHER,
+				  name);
 	for (unsigned i = 0; i < cfg->peer_count; i++) {
 		const struct fm_config_peer *p = &cfg->peers[i];
 		bool is_same_name = strcmp(p->name, name) == 0;
@@ -55,10 +61,13 @@ static int check_taken(const struct fm_config *cfg, const struct fm_join_candida
 		if (is_same_name && is_same_key)
 			*is_known = true;
 		else if (is_same_name)
-			return fm_err_set(err, -EEXIST, "the name \"%s\" is taken by another node: " SAY_ANOTHER
-					  ", or remove the other's entry first", name);
+			return fm_err_set(err, -EEXIST,
+					  "the name \"%s\" is taken by another node: " SAY_ANOTHER
+					  ", or remove the other's entry first",
+					  name);
 		else if (is_same_key)
-			return fm_err_set(err, -EEXIST, "this node's key is known already, under the name \"%s\"",
+			return fm_err_set(err, -EEXIST,
+					  "this node's key is known already, under the name \"%s\"",
 					  p->name);
 	}
 	if (!*is_known && cfg->peer_count == FM_CONFIG_PEERS_MAX)
@@ -66,7 +75,8 @@ static int check_taken(const struct fm_config *cfg, const struct fm_join_candida
 	return 0;
 }
 
-static int admit_into(const struct fm_config *cfg, const struct fm_join_candidate *who, struct fm_err *err)
+static int admit_into(const struct fm_config *cfg, const struct fm_join_candidate *who,
+		      struct fm_err *err)
 {
 	char text[FM_JOIN_ADDRS_MAX][FM_JOIN_ADDR_TEXT_MAX];
 	const struct fm_join_addrs *further = &who->request.further;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * admit - what joining means for the files: the token is checked and used up, the peer written down. See mover/join/join.h.
+ * admit - what joining means for the files: the token is checked and used up, the peer written
+ * down. See mover/join/join.h.
  */
 #ifndef FM_DAEMON_ADMIT_H
 #define FM_DAEMON_ADMIT_H

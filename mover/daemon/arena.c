@@ -19,9 +19,9 @@
 
 static void *map(size_t len, int flags)
 {
-	void *p = FM_FAULT("arena.map")
-			  ? MAP_FAILED
-			  : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	void *p = FM_FAULT("arena.map") ? MAP_FAILED
+					: mmap(NULL, len, PROT_READ | PROT_WRITE,
+					       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -67,14 +67,18 @@ int fm_arena_map(const struct fm_config_memory *cfg, struct fm_arena *out, struc
 	if (!a.memory)
 		a.memory = map(a.len, MAP_NORESERVE);
 	if (!a.memory)
-		return fm_err_set(err, -ENOMEM, "memory.arena: %s is more than this machine gives; say less", size);
-	/* Advice: none of it is needed. The arena holds other people's data, which belongs into no core dump. */
+		return fm_err_set(err, -ENOMEM,
+				  "memory.arena: %s is more than this machine gives; say less",
+				  size);
+	/* Advice: none of it is needed. The arena holds other people's data, which belongs into no
+	 * core dump. */
 	(void)madvise(a.memory, a.len, MADV_HUGEPAGE);
 	(void)madvise(a.memory, a.len, MADV_DONTDUMP);
 	ret = touch(a.memory, a.len);
 	if (ret < 0) {
 		fm_arena_unmap(&a);
-		return fm_err_set(err, ret, "memory.arena: this machine has no %s free; say less", size);
+		return fm_err_set(err, ret, "memory.arena: this machine has no %s free; say less",
+				  size);
 	}
 	*out = a;
 	return 0;

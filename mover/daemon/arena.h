@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena - the one big piece of memory that transfers go through: mapped and touched at start, never grown.
+ * arena - the one big piece of memory that transfers go through: mapped and touched at start, never
+ * grown.
  *
- * Reserved huge pages if there are enough, else ordinary ones that the kernel may join. Touched at start, so that a
- * machine without the memory says so then and not in the middle of a transfer.
+ * Reserved huge pages if there are enough, else ordinary ones that the kernel may join. Touched at
+ * start, so that a machine without the memory says so then and not in the middle of a transfer.
  */
 #ifndef FM_DAEMON_ARENA_H
 #define FM_DAEMON_ARENA_H

@@ -2,11 +2,12 @@
 /*
  * fmoved - see fmoved.h.
  *
- * Start: numbers that suit the machine, memory, loop, worker, lanes, net, engine, stores, peers, queue, API, joins. Stop (SIGTERM, SIGINT): the API
- * and joins take nothing more, the queue starts nothing more, the engine aborts its jobs and says goodbye to the peers,
- * then everything is freed in the order that the headers ask for. What waits for a local caller's file after HOLDERS_NS is left as
- * it is: nothing of it is lost. A stop that takes longer than STOP_NS, or a second signal, ends the process at once: no file is left
- * half published either way.
+ * Start: numbers that suit the machine, memory, loop, worker, lanes, net, engine, stores, peers,
+ * queue, API, joins. Stop (SIGTERM, SIGINT): the API and joins take nothing more, the queue starts
+ * nothing more, the engine aborts its jobs and says goodbye to the peers, then everything is freed
+ * in the order that the headers ask for. What waits for a local caller's file after HOLDERS_NS is
+ * left as it is: nothing of it is lost. A stop that takes longer than STOP_NS, or a second signal,
+ * ends the process at once: no file is left half published either way.
  */
 #include "mover/daemon/fmoved.h"
 
@@ -54,13 +55,16 @@
 #include "mover/store/store.h"
 #include "mover/transport/net.h"
 
-#define WORKERS 16	/* each may wait for a disk: a few long syncs must not keep others from opening files */
-#define WORKERS_ROOT 2	/* of these for root and the daemon itself; the others are divided among users and peers */
+/* each may wait for a disk: a few long syncs must not keep others from opening files */
+#define WORKERS 16
+/* of these for root and the daemon itself; the others are divided among users and peers */
+#define WORKERS_ROOT 2
 #define STOP_NS (15 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define STOP_LOOK_NS (500 * FM_NS_PER_MS)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
-#define SPIN_NS 20000			/* a lane with work under way looks for so long before it sleeps */
+/* a lane with work under way looks for so long before it sleeps */
+#define SPIN_NS 20000
 
 _Static_assert((int)FM_CONFIG_LOG_DEBUG == (int)FM_LOG_DEBUG, "the same levels");
 _Static_assert((int)FM_CONFIG_OWNER_CALLER == (int)FM_OWNER_CALLER, "the same owners");
@@ -71,10 +75,12 @@ _Static_assert(FM_CONFIG_STORES_MAX <= FM_STORES_MAX && FM_CONFIG_PEERS_MAX <= F
 
 /* ---- starting ---- */
 
-/* Each lane's ring has the whole arena for its fixed buffers; RDMA registers what it is lent, at most all of it. */
+/* Each lane's ring has the whole arena for its fixed buffers; RDMA registers what it is lent, at
+ * most all of it. */
 static void check_limits(const struct fm_config *cfg, unsigned lanes)
 {
-	bool has_rdma = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) && access("/dev/infiniband", F_OK) == 0;
+	bool has_rdma = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) &&
+			access("/dev/infiniband", F_OK) == 0;
 	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lanes;
 	const struct passwd *pw = getpwuid(geteuid());
 
@@ -100,7 +106,8 @@ void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg)
 	char *const *text = cfg->mover.private_networks;
 
 	for (; *text && networks.count < FM_NETWORKS_MAX; text++)
-		if (fm_network_parse(*text, &networks.network[networks.count]) == 0)	/* was checked when it was read */
+		/* was checked when it was read */
+		if (fm_network_parse(*text, &networks.network[networks.count]) == 0)
 			networks.count++;
 	fm_net_set_private(net, &networks);
 }
@@ -162,7 +169,8 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	int ret;
 
 	if (strcmp(cfg->node.state_directory, "null:") != 0) {
-		ret = fm_peer_book_new(cfg->node.state_directory, fmoved->worker, fmoved->loop, &fmoved->book, err);
+		ret = fm_peer_book_new(cfg->node.state_directory, fmoved->worker, fmoved->loop,
+				       &fmoved->book, err);
 		if (ret < 0)
 			return ret;
 		env.keeper = fm_peer_book_keeper(fmoved->book);
@@ -181,7 +189,8 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	return ret;
 }
 
-int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err)
+int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out,
+			 struct fm_err *err)
 {
 	struct fm_store_opts opts = {
 		.name = cfg->name,
@@ -203,24 +212,29 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **ou
 	return ret;
 }
 
-int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err)
+int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg,
+		       const struct fm_peer_book *book, struct fm_err *err)
 {
 	struct fm_peer_opts peer = { .name = cfg->name };
 	struct fm_endpoint more[FM_CONFIG_PEER_ADDRESSES_MAX], learned[FM_PEER_ADDRS_MAX];
 	char host[FM_VALUE_HOST_MAX];
 
-	_Static_assert(FM_CONFIG_PEER_ADDRESSES_MAX < FM_PEER_ADDRS_MAX, "the first one has a place too");
+	_Static_assert(FM_CONFIG_PEER_ADDRESSES_MAX < FM_PEER_ADDRS_MAX,
+		       "the first one has a place too");
 	memcpy(peer.key, cfg->key, FM_KEY_LEN);
 	if (cfg->address[0]) {
 		if (fm_value_address(cfg->address, false, host, sizeof(host), &peer.port) < 0)
-			return fm_err_set(err, -EINVAL, "%s", cfg->address);	/* was checked when it was read */
+			/* was checked when it was read */
+			return fm_err_set(err, -EINVAL, "%s", cfg->address);
 		peer.host = host;
 	}
 	for (unsigned i = 0; cfg->addresses[i]; i++) {
 		struct fm_endpoint *to = &more[peer.more_count++];
 
-		if (fm_value_address(cfg->addresses[i], false, to->host, sizeof(to->host), &to->port) < 0)
-			return fm_err_set(err, -EINVAL, "%s", cfg->addresses[i]);	/* likewise */
+		if (fm_value_address(cfg->addresses[i], false, to->host, sizeof(to->host),
+				     &to->port) < 0)
+			/* likewise */
+			return fm_err_set(err, -EINVAL, "%s", cfg->addresses[i]);
 	}
 	peer.more = more;
 	peer.learned = learned;
@@ -244,7 +258,8 @@ static int fill_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	return ret;
 }
 
-/* The socket's directory lives in /run, which is empty after a boot; without systemd nobody else makes it. */
+/* The socket's directory lives in /run, which is empty after a boot; without systemd nobody else
+ * makes it. */
 static int make_socket_dir(const char *socket_path, struct fm_err *err)
 {
 	char dir[PATH_MAX];
@@ -339,7 +354,8 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (cfg->socket_group[0]) {
 		group = getgrnam(cfg->socket_group);
 		if (!group)
-			return fm_err_set(err, -ENOENT, "node.socket_group: this machine has no group \"%s\"",
+			return fm_err_set(err, -ENOENT,
+					  "node.socket_group: this machine has no group \"%s\"",
 					  cfg->socket_group);
 		opts.gid = group->gr_gid;
 	}
@@ -376,8 +392,11 @@ static int start_join(struct fm_fmoved *fmoved, struct fm_err *err)
 
 	if (ret < 0)
 		return ret;
-	return fm_invites_new(&(struct fm_invites_opts){ .loop = fmoved->loop, .worker = fmoved->worker, .join = fmoved->join,
-							 .dir = fmoved->cfg->dir }, &fmoved->invites, err);
+	return fm_invites_new(&(struct fm_invites_opts){.loop = fmoved->loop,
+							.worker = fmoved->worker,
+							.join = fmoved->join,
+							.dir = fmoved->cfg->dir},
+			      &fmoved->invites, err);
 }
 
 /* ---- signals, the watchdog ---- */
@@ -389,7 +408,8 @@ static void look_at_stop(struct fm_timer *timer)
 	uint64_t now_ns = fm_loop_now(fmoved->loop);
 
 	if (now_ns >= fmoved->stop_by_ns) {
-		fm_log_error("not stopped within %llu s; ending as it is", (unsigned long long)(STOP_NS / FM_NS_PER_S));
+		fm_log_error("not stopped within %llu s; ending as it is",
+			     (unsigned long long)(STOP_NS / FM_NS_PER_S));
 		_exit(1);	/* no exit handlers: threads are still running */
 	}
 	fmoved->is_cut = fm_engine_awaits_callers(fmoved->engine);
@@ -462,8 +482,9 @@ static int start_watches(struct fm_fmoved *fmoved, struct fm_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	fmoved->signals.fd =
-		FM_FAULT("node.signalfd") ? (errno = EMFILE, -1) : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	fmoved->signals.fd = FM_FAULT("node.signalfd")
+				     ? (errno = EMFILE, -1)
+				     : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fmoved->signals.fd < 0)
 		return fm_err_sys(err, -errno, "signalfd");
 	fmoved->signals.ready = signals_ready;
@@ -474,7 +495,8 @@ static int start_watches(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0) {
 		fmoved->watchdog_ns = watchdog_us * 1000 / 2;
 		fmoved->watchdog.fire = watchdog_fire;
-		fm_timer_set(fmoved->loop, &fmoved->watchdog, fm_loop_now(fmoved->loop) + fmoved->watchdog_ns);
+		fm_timer_set(fmoved->loop, &fmoved->watchdog,
+			     fm_loop_now(fmoved->loop) + fmoved->watchdog_ns);
 	}
 	return 0;
 }
@@ -489,7 +511,8 @@ static int start_all(struct fm_fmoved *fmoved, struct fm_err *err)
 	fm_limits_files();
 	fm_tune(fmoved->cfg, &fmoved->tune);
 	check_limits(fmoved->cfg, fmoved->tune.is.lanes);
-	fm_budget_set(fmoved->cfg->memory.total_bytes - fmoved->cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES);
+	fm_budget_set(fmoved->cfg->memory.total_bytes - fmoved->cfg->memory.arena_bytes -
+		      FM_CONFIG_OVERHEAD_BYTES);
 	ret = fm_arena_map(&fmoved->cfg->memory, &fmoved->arena, err);
 	if (ret == 0)
 		fm_apart_forget(fmoved->arena.memory, fmoved->arena.len);
@@ -543,12 +566,13 @@ static void abandon(struct fm_fmoved *fmoved)
 	fm_loop_run(fmoved->loop);
 }
 
-int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts, struct fm_config *cfg,
-		     struct fm_err *err)
+int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts,
+		    struct fm_config *cfg, struct fm_err *err)
 {
 	int ret;
 
-	*fmoved = (struct fm_fmoved){ .opts = *opts, .cfg = cfg, .started = cfg, .signals = { .fd = -1 } };
+	*fmoved = (struct fm_fmoved){
+		.opts = *opts, .cfg = cfg, .started = cfg, .signals = {.fd = -1}};
 	ret = start_all(fmoved, err);
 	if (ret == 0) {
 		ret = start_doors(fmoved, err);
@@ -559,12 +583,15 @@ int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts,
 		fm_fmoved_end(fmoved);
 		return ret;
 	}
-	fm_log_info("node %s: port %u, %u lane%s, %s, arena %s", cfg->node.name, fm_net_port(fmoved->net),
-		    fmoved->tune.is.lanes, fmoved->tune.is.lanes == 1 ? "" : "s", fm_ring_kind(fm_lanes_ring(fmoved->lanes, 0)),
+	fm_log_info("node %s: port %u, %u lane%s, %s, arena %s", cfg->node.name,
+		    fm_net_port(fmoved->net), fmoved->tune.is.lanes,
+		    fmoved->tune.is.lanes == 1 ? "" : "s",
+		    fm_ring_kind(fm_lanes_ring(fmoved->lanes, 0)),
 		    fmoved->arena.is_huge ? "in huge pages" : "in ordinary pages");
 	fm_log_info("chosen: %s", fmoved->tune.text);
 	if (opts->is_unchecked)
-		fm_log_warn("--measure-unchecked: no checksum is computed or checked; for measuring only");
+		fm_log_warn("--measure-unchecked: no checksum is computed or checked; for "
+			    "measuring only");
 	return 0;
 }
 
@@ -587,7 +614,8 @@ static void drain(struct fm_loop *loop)
 		;
 }
 
-/* Of a caller's file that never answers nothing can be freed; it is all ended, or written down, by now. */
+/* Of a caller's file that never answers nothing can be freed; it is all ended, or written down, by
+ * now. */
 static void end_without(const char *what)
 {
 	fm_log_warn("a local user's file does not answer: ending without %s", what);
@@ -605,7 +633,8 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 		drain(fmoved->loop);
 	}
 	fm_peer_book_stop(fmoved->book);
-	/* What the worker still has ends now, and its done() must run while those it belongs to are there. */
+	/* What the worker still has ends now, and its done() must run while those it belongs to are
+	 * there. */
 	fm_worker_free(fmoved->worker);
 	if (fmoved->loop)
 		drain(fmoved->loop);

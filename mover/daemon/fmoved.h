@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fmoved - the running daemon: everything that main.c made of the configuration, in the order in which it is made
- * and unmade.
+ * fmoved - the running daemon: everything that main.c made of the configuration, in the order in
+ * which it is made and unmade.
  */
 #ifndef FM_DAEMON_FMOVED_H
 #define FM_DAEMON_FMOVED_H
@@ -40,7 +40,8 @@ struct fm_peer_book;
 struct fm_fmoved {
 	struct fm_fmoved_opts opts;
 	struct fm_config *cfg;		/* as read last */
-	struct fm_config *started;	/* as it was at the start: still in force for what takes a restart */
+	/* as it was at the start: still in force for what takes a restart */
+	struct fm_config *started;
 	struct fm_tune tune;
 	struct fm_arena arena;
 	struct fm_loop *loop;
@@ -64,12 +65,13 @@ struct fm_fmoved {
 	struct fm_timer deadline;	/* of stopping */
 	uint64_t stop_by_ns;
 	bool is_stopping;
-	bool is_cut;			/* the engine waits for local callers' files, and nobody waits for it */
+	/* the engine waits for local callers' files, and nobody waits for it */
+	bool is_cut;
 };
 
 /* Takes cfg over. On failure everything is unmade again. Signals must be blocked. */
-int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts, struct fm_config *cfg,
-		     struct fm_err *err);
+int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts,
+		    struct fm_config *cfg, struct fm_err *err);
 
 /* Until SIGTERM or SIGINT, and then until everything has stopped. */
 void fm_fmoved_run(struct fm_fmoved *fmoved);
@@ -77,10 +79,13 @@ void fm_fmoved_run(struct fm_fmoved *fmoved);
 void fm_fmoved_end(struct fm_fmoved *fmoved);
 
 /* Open a store as the configuration says. May block. */
-int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err);
+int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out,
+			 struct fm_err *err);
 
-/* Tell the engine of a peer, with what the book has of its addresses. May block, but not without a book. */
-int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err);
+/* Tell the engine of a peer, with what the book has of its addresses. May block, but not without a
+ * book. */
+int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg,
+		       const struct fm_peer_book *book, struct fm_err *err);
 
 /* mover.private_networks, for connections from now on. */
 void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg);

@@ -2,9 +2,9 @@
 /*
  * invites - see invites.h.
  *
- * Happy path: look (on the worker: watch the directories, then read them, so that nothing is missed in between) - tell the join -
- * an event of inotify - look again.
- * Failure: what cannot be watched or read is looked at again a second later, and joins are not taken meanwhile.
+ * Happy path: look (on the worker: watch the directories, then read them, so that nothing is missed
+ * in between) - tell the join - an event of inotify - look again. Failure: what cannot be watched
+ * or read is looked at again a second later, and joins are not taken meanwhile.
  */
 #include "mover/daemon/invites.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * invites - whether somebody is invited: joins are taken as long as the configuration's directory has an invitation that is open.
+ * invites - whether somebody is invited: joins are taken as long as the configuration's directory
+ * has an invitation that is open.
  *
- * inotify says when one is made or used; a worker looks. Where there is no inotify to be had, a worker looks every second.
- * Control loop only.
+ * inotify says when one is made or used; a worker looks. Where there is no inotify to be had, a
+ * worker looks every second. Control loop only.
  */
 #ifndef FM_DAEMON_INVITES_H
 #define FM_DAEMON_INVITES_H

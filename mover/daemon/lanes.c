@@ -106,7 +106,8 @@ static int lane_spawn(struct lane *lane, struct fm_err *err)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	ret = FM_FAULT("lane.thread") ? EAGAIN : pthread_create(&lane->thread, &attr, lane_main, lane);
+	ret = FM_FAULT("lane.thread") ? EAGAIN
+				      : pthread_create(&lane->thread, &attr, lane_main, lane);
 	pthread_attr_destroy(&attr);
 	if (ret != 0)
 		return fm_err_sys(err, -ret, "start lane %u", lane->number);

@@ -15,11 +15,15 @@
 #include "mover/queue/queue.h"
 
 /* The rest is for sessions, transfers and libraries. */
-_Static_assert(FM_QUEUE_BYTES_MAX + FM_API_QUEUE_TOTAL_MAX + FM_API_TASKS_MAX * FM_API_TASK_BYTES_MAX + FM_API_MSG_MAX +
-		       FM_API_REQUEST_BYTES_MAX <= FM_CONFIG_OVERHEAD_BYTES / 4 * 3,
-	       "what local callers can make the daemon hold fits in what memory.total leaves beside the arena");
+_Static_assert(FM_QUEUE_BYTES_MAX + FM_API_QUEUE_TOTAL_MAX +
+			       FM_API_TASKS_MAX * FM_API_TASK_BYTES_MAX + FM_API_MSG_MAX +
+			       FM_API_REQUEST_BYTES_MAX <=
+		       FM_CONFIG_OVERHEAD_BYTES / 4 * 3,
+	       "what local callers can make the daemon hold fits in what memory.total leaves "
+	       "beside the arena");
 
-/* With CAP_IPC_LOCK the limit does not count. Asked of the kernel directly: libcap is not worth a dependency. */
+/* With CAP_IPC_LOCK the limit does not count. Asked of the kernel directly: libcap is not worth a
+ * dependency. */
 static bool may_lock_anything(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -37,7 +41,8 @@ void fm_limits_files(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);		/* what is there is looked at by who wants many */
+	/* what is there is looked at by who wants many */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void fm_limits_memlock(uint64_t need_bytes, const char *unit_user)
@@ -57,7 +62,10 @@ void fm_limits_memlock(uint64_t need_bytes, const char *unit_user)
 		return;
 	fm_value_size_print(limit.rlim_cur, limit_text);
 	fm_value_size_print(need_bytes, need_text);
-	fm_log_warn("memlock: the limit is %s, io_uring's fixed buffers and RDMA need %s; going on with what fits. "
-		    "To raise it: LimitMEMLOCK=infinity in the unit (systemctl edit fmoved), or the line "
-		    "\"%s - memlock unlimited\" in /etc/security/limits.conf", limit_text, need_text, unit_user);
+	fm_log_warn("memlock: the limit is %s, io_uring's fixed buffers and RDMA need %s; going on "
+		    "with what fits. "
+		    "To raise it: LimitMEMLOCK=infinity in the unit (systemctl edit fmoved), or "
+		    "the line "
+		    "\"%s - memlock unlimited\" in /etc/security/limits.conf",
+		    limit_text, need_text, unit_user);
 }

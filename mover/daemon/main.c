@@ -18,7 +18,8 @@
 #include "mover/daemon/fmoved.h"
 #include "mover/store/store.h"
 
-/* glibc makes eight per core, each keeping what was freed: that would be outside of memory.total. */
+/* glibc makes eight per core, each keeping what was freed: that would be outside of
+ * memory.total. */
 #define MALLOC_ARENAS 2
 
 static const char usage[] =

@@ -20,7 +20,8 @@
 #include "mover/base/worker.h"
 
 #define LINE_MAX_BYTES 128		/* an address, a port */
-#define PAUSE_NS (100 * FM_NS_PER_MS)	/* after each file: a peer may say something else a thousand times a second */
+/* after each file: a peer may say something else a thousand times a second */
+#define PAUSE_NS (100 * FM_NS_PER_MS)
 #define TEXT_MAX (FM_VALUE_KEY_TEXT_MAX + 1 + FM_PEER_ADDRS_MAX * LINE_MAX_BYTES)
 
 /* One file to write. The first of the list is the worker's. */
@@ -54,7 +55,8 @@ static struct page *first(struct fm_peer_book *book)
 static void write_run(struct fm_work *work)
 {
 	struct fm_peer_book *book = fm_container_of(work, struct fm_peer_book, work);
-	struct fm_file_write how = { .path = first(book)->path, .mode = 0600, .may_replace = true, .is_volatile = true };
+	struct fm_file_write how = {
+		.path = first(book)->path, .mode = 0600, .may_replace = true, .is_volatile = true};
 
 	book->ret = fm_dir_make(book->dir, 0700, &book->err);
 	if (book->ret == 0)
@@ -69,7 +71,8 @@ static void write_done(struct fm_work *work)
 	struct page *page = first(book);
 
 	if (book->ret < 0)
-		fm_log_warn("%s: after the next start a peer is dialled where the configuration says, not where else it is",
+		fm_log_warn("%s: after the next start a peer is dialled where the configuration "
+			    "says, not where else it is",
 			    book->err.text);
 	fm_list_del(&page->at);
 	free(page);
@@ -85,14 +88,16 @@ static void pause_over(struct fm_timer *timer)
 
 static void write_next(struct fm_peer_book *book)
 {
-	if (book->is_busy || book->is_stopped || fm_timer_is_set(&book->pause) || fm_list_is_empty(&book->pages))
+	if (book->is_busy || book->is_stopped || fm_timer_is_set(&book->pause) ||
+	    fm_list_is_empty(&book->pages))
 		return;
 	book->is_busy = true;
 	book->work = (struct fm_work){ .run = write_run, .done = write_done };
 	fm_worker_submit(book->worker, &book->work, book->loop);
 }
 
-static void print(char text[static TEXT_MAX], const uint8_t key[FM_KEY_LEN], const struct fm_endpoint *to, unsigned count)
+static void print(char text[static TEXT_MAX], const uint8_t key[FM_KEY_LEN],
+		  const struct fm_endpoint *to, unsigned count)
 {
 	char key_text[FM_VALUE_KEY_TEXT_MAX];
 	size_t len;
@@ -100,8 +105,9 @@ static void print(char text[static TEXT_MAX], const uint8_t key[FM_KEY_LEN], con
 	fm_value_key_print(key, key_text);
 	len = (size_t)snprintf(text, TEXT_MAX, "%s\n", key_text);
 	for (unsigned i = 0; i < count; i++)
-		len += (size_t)snprintf(text + len, LINE_MAX_BYTES, strchr(to[i].host, ':') ? "[%.100s]:%u\n" : "%.100s:%u\n", to[i].host,
-					to[i].port);
+		len += (size_t)snprintf(text + len, LINE_MAX_BYTES,
+					strchr(to[i].host, ':') ? "[%.100s]:%u\n" : "%.100s:%u\n",
+					to[i].host, to[i].port);
 }
 
 /* What waits for that file is out of date. */
@@ -117,7 +123,8 @@ static void drop_waiting(struct fm_peer_book *book, const char *path)
 	}
 }
 
-static void told(void *ctx, const char *peer, const uint8_t key[FM_KEY_LEN], const struct fm_endpoint *learned, unsigned count)
+static void told(void *ctx, const char *peer, const uint8_t key[FM_KEY_LEN],
+		 const struct fm_endpoint *learned, unsigned count)
 {
 	struct fm_peer_book *book = ctx;
 	struct page *page = calloc(1, sizeof(*page));
@@ -144,7 +151,8 @@ static FILE *open_page(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size < TEXT_MAX)
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    st.st_size < TEXT_MAX)
 		f = fdopen(fd, "r");
 	if (!f)
 		close(fd);
@@ -177,11 +185,12 @@ static bool is_endpoint(const char *line, struct fm_endpoint *out)
 	struct in6_addr any;
 
 	return fm_value_address(line, false, out->host, sizeof(out->host), &out->port) == 0 &&
-	       (inet_pton(AF_INET, out->host, &any) == 1 || inet_pton(AF_INET6, out->host, &any) == 1);
+	       (inet_pton(AF_INET, out->host, &any) == 1 ||
+		inet_pton(AF_INET6, out->host, &any) == 1);
 }
 
-unsigned fm_peer_book_read(const struct fm_peer_book *book, const char *peer, const uint8_t key[FM_KEY_LEN],
-			   struct fm_endpoint out[FM_PEER_ADDRS_MAX])
+unsigned fm_peer_book_read(const struct fm_peer_book *book, const char *peer,
+			   const uint8_t key[FM_KEY_LEN], struct fm_endpoint out[FM_PEER_ADDRS_MAX])
 {
 	char path[PATH_MAX], line[LINE_MAX_BYTES];
 	unsigned count = 0;
@@ -193,7 +202,8 @@ unsigned fm_peer_book_read(const struct fm_peer_book *book, const char *peer, co
 	if (!f)
 		return 0;
 	if (read_line(f, line) && is_of(line, key))
-		while (count < FM_PEER_ADDRS_MAX && read_line(f, line) && is_endpoint(line, &out[count]))
+		while (count < FM_PEER_ADDRS_MAX && read_line(f, line) &&
+		       is_endpoint(line, &out[count]))
 			count++;
 	(void)fclose(f);	/* only read */
 	return count;
@@ -201,7 +211,8 @@ unsigned fm_peer_book_read(const struct fm_peer_book *book, const char *peer, co
 
 /* ---- the whole ---- */
 
-int fm_peer_book_new(const char *state, struct fm_worker *worker, struct fm_loop *loop, struct fm_peer_book **out, struct fm_err *err)
+int fm_peer_book_new(const char *state, struct fm_worker *worker, struct fm_loop *loop,
+		     struct fm_peer_book **out, struct fm_err *err)
 {
 	struct fm_peer_book *book = calloc(1, sizeof(*book));
 	int ret;

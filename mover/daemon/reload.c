@@ -37,7 +37,8 @@ struct fm_reload {
 static bool is_same_store(const struct fm_config_store *a, const struct fm_config_store *b)
 {
 	for (unsigned i = 0; i < fm_option_count; i++)
-		if (fm_option_is_in(&fm_options[i], "stores") && !fm_option_is_equal(&fm_options[i], a, b))
+		if (fm_option_is_in(&fm_options[i], "stores") &&
+		    !fm_option_is_equal(&fm_options[i], a, b))
 			return false;
 	return true;
 }
@@ -85,7 +86,8 @@ static void reload_run(struct fm_work *work)
 
 /* ---- on the loop ---- */
 
-/* The names of what the engine has; its peers may be more than the old configuration's, since nodes join. */
+/* The names of what the engine has; its peers may be more than the old configuration's, since nodes
+ * join. */
 struct names {
 	bool is_stores;
 	unsigned count;
@@ -181,7 +183,8 @@ static void take_over(struct fm_reload *r)
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])
 			continue;
-		fm_log_info("reload: store \"%s\" is at %s", r->cfg->stores[i].name, r->cfg->stores[i].directory);
+		fm_log_info("reload: store \"%s\" is at %s", r->cfg->stores[i].name,
+			    r->cfg->stores[i].directory);
 		if (fm_engine_set_store(fmoved->engine, r->stores[i], &err) < 0)
 			fm_log_error("reload: store \"%s\": %s", r->cfg->stores[i].name, err.text);
 		r->stores[i] = NULL;	/* taken over */
@@ -241,7 +244,8 @@ void fm_reload_start(struct fm_reload *r)
 		return;
 	r->is_busy = true;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
+		   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 	r->work.run = reload_run;
 	r->work.done = reload_done;
 	fm_worker_submit(r->fmoved->worker, &r->work, r->fmoved->loop);

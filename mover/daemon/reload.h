@@ -2,9 +2,9 @@
 /*
  * reload - SIGHUP: read the configuration again and take over what can be taken over while running.
  *
- * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what needs a restart.
- * A configuration with a mistake, or a store that cannot be opened, changes nothing. Control loop only; reading and
- * opening happen on a worker's thread.
+ * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
+ * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
+ * nothing. Control loop only; reading and opening happen on a worker's thread.
  */
 #ifndef FM_DAEMON_RELOAD_H
 #define FM_DAEMON_RELOAD_H

@@ -17,7 +17,8 @@ void fm_tune(const struct fm_config *cfg, struct fm_tune *out)
 {
 	struct fm_machine machine = {
 		.arena_bytes = cfg->memory.arena_bytes,
-		.budget_bytes = cfg->memory.total_bytes - cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES,
+		.budget_bytes = cfg->memory.total_bytes - cfg->memory.arena_bytes -
+				FM_CONFIG_OVERHEAD_BYTES,
 		.rails = count_rails(),
 		.peers = cfg->peer_count,
 	};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tune - lanes, connections and slabs for this machine: what it has is read, mover/node/tuning.h chooses. Once, at the start: a
- * machine, a control group or a rail that changes later changes nothing here.
+ * tune - lanes, connections and slabs for this machine: what it has is read, mover/node/tuning.h
+ * chooses. Once, at the start: a machine, a control group or a rail that changes later changes
+ * nothing here.
  */
 #ifndef FM_DAEMON_TUNE_H
 #define FM_DAEMON_TUNE_H

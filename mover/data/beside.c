@@ -44,7 +44,8 @@ static void give_up_run(struct fm_task *task)
 }
 
 int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
-		   void (*ended)(struct fm_xfer *x, unsigned place, int64_t res), struct fm_err *err)
+		   void (*ended)(struct fm_xfer *x, unsigned place, int64_t res),
+		   struct fm_err *err)
 {
 	struct fm_beside *b = &x->beside;
 
@@ -52,9 +53,9 @@ int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
 	if (!take_memory(b, most, who, x->o.chunk_bytes)) {
 		b->count = 0;
 		(void)fm_err_set(err, -EBUSY,
-				 "no memory left for another transfer of yours that may have to wait for its "
-				 "file (a pipe, a directory, a file of FUSE or of a server): run fewer at a "
-				 "time, or raise memory.total");
+				 "no memory left for another transfer of yours that may have to "
+				 "wait for its file (a pipe, a directory, a file of FUSE or of a "
+				 "server): run fewer at a time, or raise memory.total");
 		err->is_full = fm_budget_could_waiting(who, x->o.chunk_bytes);
 		return -EBUSY;
 	}

@@ -52,7 +52,8 @@ struct fm_beside {
  * one left for this user; *err is_full.
  */
 int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
-		   void (*ended)(struct fm_xfer *x, unsigned place, int64_t res), struct fm_err *err);
+		   void (*ended)(struct fm_xfer *x, unsigned place, int64_t res),
+		   struct fm_err *err);
 void fm_beside_fini(struct fm_xfer *x);
 
 void *fm_beside_at(const struct fm_xfer *x, unsigned place);

@@ -36,7 +36,8 @@ enum fm_fill_state { FM_FILL_EMPTY, FM_FILL_READING, FM_FILL_FULL, FM_FILL_TAKEN
  */
 struct fm_fill {
 	enum fm_fill_state state;
-	const void *who;		/* READING: the connection that saw to it, NULL if that is gone ... */
+	/* READING: the connection that saw to it, NULL if that is gone ... */
+	const void *who;
 	unsigned kind;			/* ... and its kind */
 };
 

@@ -31,7 +31,8 @@ void fm_flow_fail(struct fm_flow *f, int code, const char *fmt, ...)
 	f->lost_ns = f->is_silent ? f->silent_ns : fm_loop_now(f->lane->io.loop);
 	f->err.code = code;
 	va_start(ap, fmt);
-	(void)vsnprintf(f->err.text, sizeof(f->err.text), fmt, ap);	/* a cut text is still a text */
+	/* a cut text is still a text */
+	(void)vsnprintf(f->err.text, sizeof(f->err.text), fmt, ap);
 	va_end(ap);
 	atomic_store(&f->is_up, false);
 	fm_flow_wake(f);
@@ -75,8 +76,8 @@ int fm_flow_lease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 		fm_lane_wake_at(f->lane, fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS);
 		return slab;
 	}
-	ret = f->conn->ops->lend(f->conn, fm_slabs_at(f->link->slabs, slab), fm_slabs_bytes(f->link->slabs), is_rx,
-				 &lease->region, &err);
+	ret = f->conn->ops->lend(f->conn, fm_slabs_at(f->link->slabs, slab),
+				 fm_slabs_bytes(f->link->slabs), is_rx, &lease->region, &err);
 	if (ret < 0) {
 		fm_link_put_slab(f->link, use, slab, false);
 		fm_flow_fail(f, ret, "lend a slab to the connection: %s", err.text);
@@ -119,7 +120,8 @@ static int dispatch(struct fm_flow *f, const struct fm_data_msg *m)
 	return -EPROTO;
 }
 
-static bool conn_may_write(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote, uint32_t len)
+static bool conn_may_write(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote,
+			   uint32_t len)
 {
 	struct fm_data_msg m;
 
@@ -138,7 +140,9 @@ static void conn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 	if (ret == 0)
 		ret = dispatch(f, &m);
 	if (ret < 0)
-		fm_flow_fail(f, ret, "the peer sent a data message that breaks the protocol (type %u: %s)", msg[0], fm_err_name(ret));
+		fm_flow_fail(f, ret,
+			     "the peer sent a data message that breaks the protocol (type %u: %s)",
+			     msg[0], fm_err_name(ret));
 }
 
 static void conn_failed(void *ctx, const struct fm_err *err)
@@ -183,7 +187,8 @@ static void drain(struct fm_flow *f)
 	fm_loop_post(f->control, &f->gone_task);
 }
 
-/* Chunks of transfers that were removed. (What of these waits for a pipe is no chunk here: fill.h, drain.h.) */
+/* Chunks of transfers that were removed. (What of these waits for a pipe is no chunk here: fill.h,
+ * drain.h.) */
 static void cancel_removed(struct fm_flow *f)
 {
 	unsigned stops = atomic_load(&f->link->stops);
@@ -226,8 +231,9 @@ static void attach_run(struct fm_task *task)
 }
 
 /*
- * A cable that is cut takes TCP tens of seconds to give up. Somebody who is heard over the session is there, so what is silent
- * is the way of this connection. Twice, because a machine that stood still itself hears all others late.
+ * A cable that is cut takes TCP tens of seconds to give up. Somebody who is heard over the session
+ * is there, so what is silent is the way of this connection. Twice, because a machine that stood
+ * still itself hears all others late.
  */
 static void look_run(struct fm_task *task)
 {
@@ -243,7 +249,9 @@ static void look_run(struct fm_task *task)
 		f->silent_ns = fm_loop_now(f->lane->io.loop) - SILENT_NS;
 		f->silent_heard_ns = heard_ns;
 	} else if (heard_ns > f->silent_heard_ns) {
-		fm_flow_fail(f, -ENETDOWN, "nothing comes back over it, though the peer answers elsewhere: is this cable plugged in at both ends?");
+		fm_flow_fail(f, -ENETDOWN,
+			     "nothing comes back over it, though the peer answers elsewhere: is "
+			     "this cable plugged in at both ends?");
 	}
 }
 
@@ -269,7 +277,8 @@ static void gone_run(struct fm_task *task)
 	fm_loop_post(f->lane->io.loop, &f->last_task);
 }
 
-/* Tasks that were posted to the lane before this one have run: nothing there refers to the flow any more. */
+/* Tasks that were posted to the lane before this one have run: nothing there refers to the flow any
+ * more. */
 static void last_run(struct fm_task *task)
 {
 	struct fm_flow *f = fm_container_of(task, struct fm_flow, last_task);

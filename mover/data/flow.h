@@ -2,18 +2,18 @@
 /*
  * flow - one data connection on its lane: slots, credits and the chunks under way, both directions.
  *
- * Sending, happy path: a source of the link has work -> WANT goes to the peer -> its GRANT brings slots over there ->
- * a slab of ours is leased -> per chunk: claim, read into a slot of ours, CRC, write to a granted slot with the CHUNK
- * message behind it, ACK.
- * Receiving: WANT came and a sink exists -> lease a slab, lend it to the connection, GRANT ->
- * per CHUNK: check the CRC, write, ACK.
+ * Sending, happy path: a source of the link has work -> WANT goes to the peer -> its GRANT brings
+ * slots over there -> a slab of ours is leased -> per chunk: claim, read into a slot of ours, CRC,
+ * write to a granted slot with the CHUNK message behind it, ACK. Receiving: WANT came and a sink
+ * exists -> lease a slab, lend it to the connection, GRANT -> per CHUNK: check the CRC, write, ACK.
  *
- * Failure modes: a damaged chunk is ACKed as CORRUPT and read and sent again; a chunk for a transfer that is gone is
- * ACKed as DROPPED; a message that breaks the rules, or a broken connection, closes the flow: nothing is sent any
- * more, and the connection's end is awaited (no peer can write to the slabs then). Chunks that were not acknowledged
- * go back to their transfer then, each as soon as nothing is read into its slot, and the control thread hears `down`: the
- * connection is made again, and others carry the chunks. I/O may take as long as a disk hangs; when all of it has ended,
- * the slabs go back to the pool, and the control thread hears `gone`.
+ * Failure modes: a damaged chunk is ACKed as CORRUPT and read and sent again; a chunk for a
+ * transfer that is gone is ACKed as DROPPED; a message that breaks the rules, or a broken
+ * connection, closes the flow: nothing is sent any more, and the connection's end is awaited (no
+ * peer can write to the slabs then). Chunks that were not acknowledged go back to their transfer
+ * then, each as soon as nothing is read into its slot, and the control thread hears `down`: the
+ * connection is made again, and others carry the chunks. I/O may take as long as a disk hangs; when
+ * all of it has ended, the slabs go back to the pool, and the control thread hears `gone`.
  *
  * Made and freed by the control thread; everything else happens on the lane.
  */
@@ -40,14 +40,18 @@ struct fm_flow;
 /* A slab that could not be had is asked for again, and a busy chunk sent again, after this long. */
 #define FM_FLOW_RETRY_NS (10 * FM_NS_PER_MS)
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
-_Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX, "everything a flow has under way fits the connection");
-_Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN, "wire and transport agree on the size of a data message");
+_Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX,
+	       "everything a flow has under way fits the connection");
+_Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN,
+	       "wire and transport agree on the size of a data message");
 
 /* What is done with a chunk that is sent. */
 enum fm_tx_step {
-	FM_TX_WAITING,			/* nothing: for a slot of ours, for its time, or for the peer's word */
+	/* nothing: for a slot of ours, for its time, or for the peer's word */
+	FM_TX_WAITING,
 	FM_TX_READING,
-	FM_TX_HELD,			/* it was read, and waits for the peer's slots, which went back meanwhile */
+	/* it was read, and waits for the peer's slots, which went back meanwhile */
+	FM_TX_HELD,
 	FM_TX_SENDING,			/* its memory is the connection's */
 };
 
@@ -57,15 +61,16 @@ enum fm_tx_word {
 	FM_TX_AWAITED,			/* it is in the peer's slot, or on its way there */
 	FM_TX_ACKED,
 	FM_TX_CORRUPT,			/* to be sent again as soon as the send has ended */
-	FM_TX_BUSY,			/* the same, a little later: the far end has it from another connection */
+	/* the same, a little later: the far end has it from another connection */
+	FM_TX_BUSY,
 };
 
 /*
  * A chunk being sent: one for each slot of the peer. It holds a slot of ours only until it has left
  * (that of a source that may stand still: until it is acknowledged), so that the next chunk is read
- * into memory that is still in the caches. It uses the peer's from when it is sent until the peer has
- * answered, so slots that the peer asks back go back while their chunks are still being read, however
- * long that takes, and are theirs again with the next grant.
+ * into memory that is still in the caches. It uses the peer's from when it is sent until the peer
+ * has answered, so slots that the peer asks back go back while their chunks are still being read,
+ * however long that takes, and are theirs again with the next grant.
  */
 struct fm_tx {
 	struct fm_flow *flow;
@@ -112,7 +117,8 @@ enum fm_flow_state {
 	FM_FLOW_UP,
 	FM_FLOW_FAILED,			/* nothing is begun any more: err has the reason */
 	FM_FLOW_CLOSING,		/* its connection was asked to close */
-	FM_FLOW_CLOSED,			/* the connection is gone; reads and writes may be under way */
+	/* the connection is gone; reads and writes may be under way */
+	FM_FLOW_CLOSED,
 	FM_FLOW_FINISHED,		/* nothing is */
 };
 
@@ -130,7 +136,8 @@ struct fm_flow {
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
 	struct fm_list lane_at;
 	struct fm_list owner_at;	/* the control thread's */
-	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task, free_task;
+	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task,
+		free_task;
 	bool is_leaving;			/* the control thread's: gone_task has run */
 
 	/* Any thread. */
@@ -140,34 +147,40 @@ struct fm_flow {
 	/* The lane's. */
 	struct fm_task step_task;
 	enum fm_flow_state state;
-	struct fm_err err;		/* why it ended; 0: asked to, -ENETDOWN: its network is gone ... */
+	/* why it ended; 0: asked to, -ENETDOWN: its network is gone ... */
+	struct fm_err err;
 	uint64_t lost_ns;		/* ... at the latest since then */
 	unsigned io_count;		/* reads and writes under way */
 	unsigned stops_seen;		/* of link->stops */
 	const char *cut_why;		/* set before close_task is posted; NULL: just closed */
 	bool is_silent;			/* its network was, at the last look ... */
 	uint64_t silent_ns;		/* ... since then at least, ... */
-	uint64_t silent_heard_ns;	/* ... and the first of these found this in link->heard_ns */
+	/* ... and the first of these found this in link->heard_ns */
+	uint64_t silent_heard_ns;
 
 	/* Sending */
 	bool is_want_sent;
 	struct fm_grant grant;		/* generation 0: none */
 	bool is_grant_revoked;
-	uint16_t credit[FM_FLOW_SLOTS_MAX];	/* slots of the peer that are ours to fill, the warmest on top */
+	/* slots of the peer that are ours to fill, the warmest on top */
+	uint16_t credit[FM_FLOW_SLOTS_MAX];
 	unsigned credits;
 	struct fm_lease tx_lease;
 	struct fm_tx tx[FM_FLOW_SLOTS_MAX];	/* by the peer's slot */
 	uint16_t tx_free[FM_FLOW_SLOTS_MAX];	/* slots of ours, the warmest on top */
 	unsigned tx_frees;
-	uint64_t orphans_ns;		/* since when chunks of transfers that ended wait for the peer's word; 0: none */
+	/* since when chunks of transfers that ended wait for the peer's word; 0: none */
+	uint64_t orphans_ns;
 	unsigned tx_slots;
 	unsigned tx_held;		/* chunks that were read and have no slot of the peer */
 	unsigned tx_queued;		/* chunks that were read and have not left */
 	uint64_t ack_ns;		/* how long an acknowledgement takes, smoothed */
 	unsigned acks;
 	bool is_source_instant;		/* the last chunk came from a file in memory */
-	struct fm_list tx_waiting;	/* chunks to be read again that have no slot of ours: fm_tx.wait_at */
-	struct fm_list tx_later;	/* to be sent again when their time comes, in that order: fm_tx.wait_at */
+	/* chunks to be read again that have no slot of ours: fm_tx.wait_at */
+	struct fm_list tx_waiting;
+	/* to be sent again when their time comes, in that order: fm_tx.wait_at */
+	struct fm_list tx_later;
 
 	/* Receiving */
 	bool is_wanted;			/* the peer asked and has nothing yet */
@@ -220,21 +233,24 @@ int fm_flow_tx_grant(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_tx_ack(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_tx_revoke(struct fm_flow *flow, const struct fm_data_msg *m);
 void fm_flow_tx_cancel_removed(struct fm_flow *flow);
-void fm_flow_tx_lose(struct fm_flow *flow);	/* its connection is gone: its chunks go over others */
+/* its connection is gone: its chunks go over others */
+void fm_flow_tx_lose(struct fm_flow *flow);
 void fm_flow_tx_finish(struct fm_flow *flow);
 
 /* flow_rx.c: lane. */
 void fm_flow_rx_init(struct fm_flow *flow);
 void fm_flow_rx_step(struct fm_flow *flow, uint64_t now_ns);
 int fm_flow_rx_want(struct fm_flow *flow);
-bool fm_flow_rx_may_write(const struct fm_flow *flow, const struct fm_data_msg *m, uint64_t remote, uint32_t len);
+bool fm_flow_rx_may_write(const struct fm_flow *flow, const struct fm_data_msg *m, uint64_t remote,
+			  uint32_t len);
 int fm_flow_rx_chunk(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_rx_return(struct fm_flow *flow, const struct fm_data_msg *m);
 void fm_flow_rx_closing(struct fm_flow *flow);
 void fm_flow_rx_finish(struct fm_flow *flow);
 
 /* flow.c, for the other two: lane. */
-int fm_flow_note(struct fm_flow *flow, const struct fm_data_msg *m);	/* -ENOBUFS: the peer breaks the rules */
+/* -ENOBUFS: the peer breaks the rules */
+int fm_flow_note(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_lease(struct fm_flow *flow, struct fm_lease *lease, bool is_rx);
 void fm_flow_unlease(struct fm_flow *flow, struct fm_lease *lease, bool is_rx);
 void fm_flow_wake(struct fm_flow *flow);
@@ -243,6 +259,7 @@ static inline bool fm_flow_is_ending(const struct fm_flow *flow)
 	return flow->state >= FM_FLOW_FAILED;
 }
 
-void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

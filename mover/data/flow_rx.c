@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* flow_rx - the receiving half of a flow: grant slots, check what comes, write it, acknowledge it. See flow.h. */
+/* flow_rx - the receiving half of a flow: grant slots, check what comes, write it, acknowledge it.
+ * See flow.h. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +19,10 @@
 /* Leases are looked at this often while they are idle. */
 #define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
 /*
- * A peer that was asked for its slots gives them back within this time after the last of its chunks was dealt with. What it
- * still reads needs none (flow.h), but one of an older version, or a thread of it that gets no time, may take a while. Who does
- * not would keep memory from everybody else for ever.
+ * A peer that was asked for its slots gives them back within this time after the last of its chunks
+ * was dealt with. What it still reads needs none (flow.h), but one of an older version, or a thread
+ * of it that gets no time, may take a while. Who does not would keep memory from everybody else for
+ * ever.
  */
 #define RETURN_NS (30 * FM_NS_PER_S)
 
@@ -47,7 +49,8 @@ static void *slot_memory(struct fm_flow *f, unsigned slot)
 	return (char *)f->rx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
 }
 
-static int ack(struct fm_flow *f, unsigned slot, uint64_t xfer, uint64_t seq, enum fm_ack_status status)
+static int ack(struct fm_flow *f, unsigned slot, uint64_t xfer, uint64_t seq,
+	       enum fm_ack_status status)
 {
 	struct fm_data_msg m = {
 		.type = FM_DATA_ACK,
@@ -68,7 +71,8 @@ static void rx_free(struct fm_rx *r, enum fm_ack_status status)
 
 	r->x = NULL;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
-	if (f->state == FM_FLOW_UP && ack(f, (unsigned)(r - f->rx), r->xfer_id, r->chunk.seq, status) < 0)
+	if (f->state == FM_FLOW_UP &&
+	    ack(f, (unsigned)(r - f->rx), r->xfer_id, r->chunk.seq, status) < 0)
 		fm_flow_fail(f, -EPROTO, "the peer takes no acknowledgements");
 	fm_xfer_unref(x);
 }
@@ -118,13 +122,16 @@ static void read_back_done(struct fm_io *io)
 	if (io->res < (int64_t)r->chunk.len) {
 		fail_io(r, "read back");
 		settle(r, FM_ACK_DROPPED);
-	} else if (!FM_FAULT("store.readback") && fm_crc32c(0, io->buf, r->chunk.len) == r->chunk.crc) {
+	} else if (!FM_FAULT("store.readback") &&
+		   fm_crc32c(0, io->buf, r->chunk.len) == r->chunk.crc) {
 		count_written(r);
 	} else {
 		count_corrupt(f, r->x);
 		fm_log_some(&f->lane->lines, fm_loop_now(f->lane->io.loop), FM_LOG_WARN,
-			    "the disk gave back other bytes than were written to it: %u bytes at byte %llu of a transfer; they are "
-			    "written again", r->chunk.len, (unsigned long long)r->chunk.offset);
+			    "the disk gave back other bytes than were written to it: %u bytes at "
+			    "byte %llu of a transfer; they are "
+			    "written again",
+			    r->chunk.len, (unsigned long long)r->chunk.offset);
 		settle(r, FM_ACK_CORRUPT);
 	}
 }
@@ -179,12 +186,15 @@ static void rx_write(struct fm_rx *r)
 }
 
 /*
- * A file's chunk is written from its slot, so the peer can change it behind this look: what it spoils is its own transfer. A pack
- * says names to this node. It is not looked at here: its CRC is computed of the copy that is applied (tree_file.h).
+ * A file's chunk is written from its slot, so the peer can change it behind this look: what it
+ * spoils is its own transfer. A pack says names to this node. It is not looked at here: its CRC is
+ * computed of the copy that is applied (tree_file.h).
  */
-static bool is_as_sent(struct fm_flow *f, const struct fm_xfer *x, const struct fm_chunk *c, unsigned slot)
+static bool is_as_sent(struct fm_flow *f, const struct fm_xfer *x, const struct fm_chunk *c,
+		       unsigned slot)
 {
-	return f->lane->is_unchecked || x->o.file->tree || fm_crc32c(0, slot_memory(f, slot), c->len) == c->crc;
+	return f->lane->is_unchecked || x->o.file->tree ||
+	       fm_crc32c(0, slot_memory(f, slot), c->len) == c->crc;
 }
 
 /* Under the lock. */
@@ -193,13 +203,16 @@ static int accept_chunk(struct fm_xfer *x, const struct fm_chunk *c)
 	int ret = fm_xfer_accept(x, c);
 
 	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
-		fm_xfer_fail(x, -EPROTO, "the peer sent a chunk that does not belong there (number %llu, byte %llu, %u bytes)",
+		fm_xfer_fail(x, -EPROTO,
+			     "the peer sent a chunk that does not belong there (number %llu, byte "
+			     "%llu, %u bytes)",
 			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
 	return ret;
 }
 
 /* 0: it may be written. Else it is refused with that status. */
-static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot, enum fm_ack_status *status)
+static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot,
+		 enum fm_ack_status *status)
 {
 	int ret;
 
@@ -221,7 +234,8 @@ static enum fm_ack_status refusal(int ret)
 	switch (ret) {
 	case -EALREADY:		/* it came before */
 		return FM_ACK_WRITTEN;
-	case -EAGAIN:		/* it comes at this moment, and whether that copy is whole nobody knows yet */
+	/* it comes at this moment, and whether that copy is whole nobody knows yet */
+	case -EAGAIN:
 		return FM_ACK_BUSY;
 	default:
 		return FM_ACK_DROPPED;
@@ -229,10 +243,11 @@ static enum fm_ack_status refusal(int ret)
 }
 
 /*
- * For a sink that may stand still: it is copied at once and its slot is free again, whether or not the sink takes it. What is looked at, and
- * written, is the copy.
+ * For a sink that may stand still: it is copied at once and its slot is free again, whether or not
+ * the sink takes it. What is looked at, and written, is the copy.
  */
-static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot)
+static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x,
+				      const struct fm_chunk *c, unsigned slot)
 {
 	void *copy = fm_drain_place(x, c->seq);
 	struct fm_beside_place *place;
@@ -258,14 +273,16 @@ static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x, cons
 	return is_as_sent ? FM_ACK_WRITTEN : FM_ACK_CORRUPT;
 }
 
-/* Whether a CHUNK names a slot that the peer was granted and that is free: nothing of an earlier one is under way in it. */
+/* Whether a CHUNK names a slot that the peer was granted and that is free: nothing of an earlier
+ * one is under way in it. */
 static bool is_free_slot(const struct fm_flow *f, const struct fm_data_msg *m)
 {
-	return f->rx_lease.slab >= 0 && m->generation == f->rx_generation && m->slot < f->rx_slots && !f->rx[m->slot].x &&
-	       m->length <= f->lane->chunk_bytes;
+	return f->rx_lease.slab >= 0 && m->generation == f->rx_generation &&
+	       m->slot < f->rx_slots && !f->rx[m->slot].x && m->length <= f->lane->chunk_bytes;
 }
 
-bool fm_flow_rx_may_write(const struct fm_flow *f, const struct fm_data_msg *m, uint64_t remote, uint32_t len)
+bool fm_flow_rx_may_write(const struct fm_flow *f, const struct fm_data_msg *m, uint64_t remote,
+			  uint32_t len)
 {
 	return m->type == FM_DATA_CHUNK && is_free_slot(f, m) && len == m->length &&
 	       remote == f->rx_lease.region.remote + (uint64_t)m->slot * f->lane->chunk_bytes;
@@ -273,14 +290,16 @@ bool fm_flow_rx_may_write(const struct fm_flow *f, const struct fm_data_msg *m, 
 
 int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 {
-	struct fm_chunk c = { .seq = m->seq, .offset = m->offset, .len = m->length, .crc = m->data_crc };
+	struct fm_chunk c = {
+		.seq = m->seq, .offset = m->offset, .len = m->length, .crc = m->data_crc};
 	enum fm_ack_status status;
 	struct fm_xfer *x;
 	struct fm_rx *r;
 
 	if (!is_free_slot(f, m))
 		return -EPROTO;
-	/* Behind REVOKE at most one chunk a slot may come, each again when it was damaged: all else is a slot kept against the rules. */
+	/* Behind REVOKE at most one chunk a slot may come, each again when it was damaged: all else
+	 * is a slot kept against the rules. */
 	if (f->is_revoking && ++f->rx_late > FM_XFER_CORRUPT_MAX * f->rx_slots)
 		return -EPROTO;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
@@ -368,10 +387,13 @@ static bool is_rx_idle(const struct fm_flow *f)
 
 static void await_return(struct fm_flow *f, uint64_t now_ns)
 {
-	uint64_t since_ns = f->revoked_ns > f->rx_lease.used_ns ? f->revoked_ns : f->rx_lease.used_ns;
+	uint64_t since_ns =
+		f->revoked_ns > f->rx_lease.used_ns ? f->revoked_ns : f->rx_lease.used_ns;
 
 	if (is_rx_idle(f) && now_ns >= since_ns + RETURN_NS)
-		fm_flow_fail(f, -ETIMEDOUT, "the peer was asked for its slots %u s ago and keeps them", (unsigned)(RETURN_NS / FM_NS_PER_S));
+		fm_flow_fail(f, -ETIMEDOUT,
+			     "the peer was asked for its slots %u s ago and keeps them",
+			     (unsigned)(RETURN_NS / FM_NS_PER_S));
 	else
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
@@ -382,8 +404,8 @@ void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 		grant(f);
 	if (f->rx_lease.slab < 0)
 		return;
-	if (!f->is_revoking &&
-	    fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving, f->rx_lease.used_ns, now_ns))
+	if (!f->is_revoking && fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving,
+						   f->rx_lease.used_ns, now_ns))
 		revoke(f);
 	if (f->is_revoking)
 		await_return(f, now_ns);
@@ -404,7 +426,8 @@ int fm_flow_rx_return(struct fm_flow *f, const struct fm_data_msg *m)
 
 void fm_flow_rx_closing(struct fm_flow *f)
 {
-	forget_want(f);		/* others wait behind it, and its end may take as long as a disk does */
+	/* others wait behind it, and its end may take as long as a disk does */
+	forget_want(f);
 }
 
 void fm_flow_rx_finish(struct fm_flow *f)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* flow_tx - the sending half of a flow: claim a chunk, read it, send it, wait for its acknowledgement. See flow.h. */
+/* flow_tx - the sending half of a flow: claim a chunk, read it, send it, wait for its
+ * acknowledgement. See flow.h. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -155,8 +156,9 @@ static void tx_send(struct fm_tx *t)
 		.rkey = f->grant.rkey,
 	};
 	if (fm_data_encode(&m, t->send.msg) < 0) {
-		fm_flow_fail(f, -EINVAL, "a chunk that cannot be sent: number %llu, byte %llu, %u bytes", (unsigned long long)m.seq,
-			     (unsigned long long)m.offset, m.length);
+		fm_flow_fail(f, -EINVAL,
+			     "a chunk that cannot be sent: number %llu, byte %llu, %u bytes",
+			     (unsigned long long)m.seq, (unsigned long long)m.offset, m.length);
 		return;
 	}
 	set_step(t, FM_TX_SENDING);
@@ -188,7 +190,8 @@ static bool take_read(struct fm_tx *t, bool *is_uncounted)
 		return false;
 	if (x->o.file->tree && (res >= 0 || res == -EAGAIN)) {
 		if (!t->chunk.is_again)
-			fm_link_untake(t->flow->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
+			fm_link_untake(t->flow->link,
+				       x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
 		lock(t->flow);
 		is_over = !fm_xfer_pack_read(x, &t->chunk, res);
 		unlock(t->flow);
@@ -289,8 +292,8 @@ static bool waits_for_acks(const struct fm_flow *f)
 }
 
 /*
- * What is under way may stand still: a pipe that nobody writes to here, or one that nobody reads from there. Others must
- * not wait for it, so what is overdue counts as slow.
+ * What is under way may stand still: a pipe that nobody writes to here, or one that nobody reads
+ * from there. Others must not wait for it, so what is overdue counts as slow.
  */
 static void look_for_overdue(struct fm_flow *f, uint64_t now_ns)
 {
@@ -303,10 +306,11 @@ static void look_for_overdue(struct fm_flow *f, uint64_t now_ns)
 }
 
 /*
- * Whether enough is under way. A disk is kept busy with all the slots there are. A file in memory is read within the
- * call, and what is read long before it is sent, or sent long before it is written, only pushes the rest out of the
- * caches: over TCP, where every byte goes through them, two chunks are enough as long as they are acknowledged
- * quickly (two for each of the connections cover a network's delay up to that).
+ * Whether enough is under way. A disk is kept busy with all the slots there are. A file in memory
+ * is read within the call, and what is read long before it is sent, or sent long before it is
+ * written, only pushes the rest out of the caches: over TCP, where every byte goes through them,
+ * two chunks are enough as long as they are acknowledged quickly (two for each of the connections
+ * cover a network's delay up to that).
  */
 static bool is_busy(const struct fm_flow *f)
 {
@@ -328,9 +332,10 @@ static unsigned held_of(const void *who, const struct fm_xfer *x)
 }
 
 /*
- * An end of a transfer may be somebody who stands still (the client of a tree that was stopped, a caller's file that never
- * answers), and keeps the slots of what it has under way. So these leave a quarter to all others, and each of them, or all of
- * one user, as many to others of this kind as they have themselves.
+ * An end of a transfer may be somebody who stands still (the client of a tree that was stopped, a
+ * caller's file that never answers), and keeps the slots of what it has under way. So these leave a
+ * quarter to all others, and each of them, or all of one user, as many to others of this kind as
+ * they have themselves.
  */
 static bool has_share(const void *who, const struct fm_xfer *x)
 {
@@ -348,7 +353,11 @@ static bool has_share(const void *who, const struct fm_xfer *x)
 /* Start chunks as long as there is work, a slot here and a slot there. */
 static void claim(struct fm_flow *f, uint64_t now_ns)
 {
-	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of, .has_share = has_share };
+	const struct fm_claim claim = {.who = f,
+				       .kind = f->kind,
+				       .now_ns = now_ns,
+				       .held = held_of,
+				       .has_share = has_share};
 	uint64_t again_ns;
 
 	look_for_overdue(f, now_ns);
@@ -381,7 +390,8 @@ static void claim(struct fm_flow *f, uint64_t now_ns)
 static void read_waiting(struct fm_flow *f)
 {
 	while (f->tx_frees > 0 && !fm_list_is_empty(&f->tx_waiting)) {
-		struct fm_tx *t = fm_container_of(fm_list_pop(&f->tx_waiting), struct fm_tx, wait_at);
+		struct fm_tx *t =
+			fm_container_of(fm_list_pop(&f->tx_waiting), struct fm_tx, wait_at);
 
 		take_slot(t);
 		tx_read(t);
@@ -443,7 +453,8 @@ static bool is_tx_idle(const struct fm_flow *f)
 static bool uses_grant(const struct fm_flow *f)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
-		if (f->tx[i].x && (f->tx[i].word == FM_TX_AWAITED || f->tx[i].step == FM_TX_SENDING))
+		if (f->tx[i].x &&
+		    (f->tx[i].word == FM_TX_AWAITED || f->tx[i].step == FM_TX_SENDING))
 			return true;
 	return false;
 }
@@ -462,17 +473,20 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->tx_lease.slab < 0 || !is_tx_idle(f))
 		return;
-	if (!fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, f->tx_lease.used_ns, now_ns)) {
+	if (!fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, f->tx_lease.used_ns,
+				 now_ns)) {
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 		return;
 	}
 	fm_flow_unlease(f, &f->tx_lease, false);
 	f->tx_slots = 0;
 	f->tx_frees = 0;
-	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);	/* there may be work: it was given back for others' sake */
+	/* there may be work: it was given back for others' sake */
+	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
-/* Others want for their share, and we have more: nothing more is begun with this one, so that it can be given back. */
+/* Others want for their share, and we have more: nothing more is begun with this one, so that it
+ * can be given back. */
 static bool is_tx_slab_wanted(struct fm_flow *f, uint64_t now_ns)
 {
 	return fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, now_ns, now_ns);
@@ -503,8 +517,8 @@ static bool is_orphan(struct fm_flow *f, const struct fm_tx *t)
 }
 
 /*
- * A chunk whose transfer ended still has its slots and its file. A peer that is well acknowledges or drops it as soon
- * as its disk lets it; one that never does may not keep them for ever.
+ * A chunk whose transfer ended still has its slots and its file. A peer that is well acknowledges
+ * or drops it as soon as its disk lets it; one that never does may not keep them for ever.
  */
 static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 {
@@ -515,7 +529,8 @@ static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 	if (!has_orphan)
 		f->orphans_ns = 0;
 	else if (now_ns >= f->orphans_ns + ORPHAN_NS)
-		fm_flow_fail(f, -ETIMEDOUT, "the peer has not acknowledged a chunk for %u s", (unsigned)(ORPHAN_NS / FM_NS_PER_S));
+		fm_flow_fail(f, -ETIMEDOUT, "the peer has not acknowledged a chunk for %u s",
+			     (unsigned)(ORPHAN_NS / FM_NS_PER_S));
 	else
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
@@ -551,7 +566,8 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 			f->is_want_sent = true;
 			say(f, FM_DATA_WANT, 0);
 		}
-		if (f->grant.generation != 0 && !f->is_grant_revoked && take_tx_slab(f) && !is_tx_slab_wanted(f, now_ns))
+		if (f->grant.generation != 0 && !f->is_grant_revoked && take_tx_slab(f) &&
+		    !is_tx_slab_wanted(f, now_ns))
 			claim(f, now_ns);
 	}
 	give_tx_slab(f, now_ns);
@@ -573,8 +589,8 @@ int fm_flow_tx_grant(struct fm_flow *f, const struct fm_data_msg *m)
 		if (f->tx[i].x)
 			return -EPROTO;		/* it had more slots before */
 	/*
-	 * Transfers agreed on chunks that fit both nodes' slots, so smaller slots than the chunks cannot be meant for
-	 * us.
+	 * Transfers agreed on chunks that fit both nodes' slots, so smaller slots than the chunks
+	 * cannot be meant for us.
 	 */
 	f->grant = fm_grant_of(m);
 	f->is_grant_revoked = false;
@@ -608,22 +624,24 @@ static bool is_hopeless(struct fm_tx *t)
 
 	if (t->word == FM_TX_BUSY && ++t->chunk.busy_count >= FM_XFER_BUSY_MAX)
 		fm_xfer_fail(t->x, -ETIMEDOUT,
-			     "the far end asks for the chunk at byte %llu again and again, since it looks "
-			     "at another copy of it", offset);
+			     "the far end asks for the chunk at byte %llu again and again, since "
+			     "it looks at another copy of it", offset);
 	else if (t->word == FM_TX_CORRUPT && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX)
-		fm_xfer_fail(t->x, -EBADMSG,
-			     "the chunk at byte %llu arrived damaged %d times: check the memory and the "
-			     "network of both nodes", offset, FM_XFER_CORRUPT_MAX);
+		fm_xfer_fail(
+			t->x, -EBADMSG,
+			"the chunk at byte %llu arrived damaged %d times: check the memory and the "
+			"network of both nodes",
+			offset, FM_XFER_CORRUPT_MAX);
 	else
 		return false;
 	return true;
 }
 
 /*
- * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut: read
- * and send it again, into the slot that it had. The latter takes the far end no longer than a copy in
- * memory, and is no word on this way. So it is sent a little later: at once it would come as often as
- * the wire lets it.
+ * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut:
+ * read and send it again, into the slot that it had. The latter takes the far end no longer than a
+ * copy in memory, and is no word on this way. So it is sent a little later: at once it would come
+ * as often as the wire lets it.
  */
 static void tx_again(struct fm_tx *t)
 {
@@ -648,8 +666,8 @@ static void tx_again(struct fm_tx *t)
 }
 
 /*
- * What the way and the far disk take, not what our own queue takes: only chunks that were sent with little under way are
- * measured, and every so often the queue is made short again to have some.
+ * What the way and the far disk take, not what our own queue takes: only chunks that were sent with
+ * little under way are measured, and every so often the queue is made short again to have some.
  */
 static void measure_ack(struct fm_flow *f, const struct fm_tx *t)
 {

@@ -24,7 +24,9 @@ static void tick_fire(struct fm_timer *timer)
 
 void fm_lane_init(struct fm_lane *lane, unsigned index, struct fm_loop *loop, struct fm_ring *ring)
 {
-	*lane = (struct fm_lane){ .io = { .loop = loop, .ring = ring, .done = &lane->done, .index = index }, .index = index };
+	*lane = (struct fm_lane){
+		.io = {.loop = loop, .ring = ring, .done = &lane->done, .index = index},
+		.index = index};
 	fm_done_list_init(&lane->done, loop);
 	fm_list_init(&lane->flows);
 	lane->pump.run = pump_run;

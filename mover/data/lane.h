@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane - one thread's share of the data path: its loop, its I/O ring and the flows (data connections) it serves.
+ * lane - one thread's share of the data path: its loop, its I/O ring and the flows (data
+ * connections) it serves.
  *
- * A lane owns no transfer: it takes the next chunk from a link whenever a flow has room for one, so a slow connection
- * takes fewer and a dead one none.
+ * A lane owns no transfer: it takes the next chunk from a link whenever a flow has room for one, so
+ * a slow connection takes fewer and a dead one none.
  */
 #ifndef FM_LANE_H
 #define FM_LANE_H

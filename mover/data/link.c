@@ -13,12 +13,14 @@
 #include "mover/store/store.h"
 #include "mover/data/xfer.h"
 
-/* A slab stays leased this long after its last use, so that the next transfer finds it registered... */
+/* A slab stays leased this long after its last use, so that the next transfer finds it
+ * registered... */
 #define IDLE_NS (2 * FM_NS_PER_S)
 /* ... but no longer than this when a session has none, or another connection of this one. */
 #define IDLE_WANTED_NS (50 * FM_NS_PER_MS)
 
-int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out, struct fm_err *err)
+int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out,
+		struct fm_err *err)
 {
 	struct fm_link *l = FM_FAULT("link.new") ? NULL : calloc(1, sizeof(*l));
 
@@ -52,7 +54,8 @@ void fm_link_unref(struct fm_link *l)
 {
 	if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	assert(l->slab_use[FM_SLAB_TX].held == 0 && l->slab_use[FM_SLAB_RX].held == 0 && fm_list_is_empty(&l->sources));
+	assert(l->slab_use[FM_SLAB_TX].held == 0 && l->slab_use[FM_SLAB_RX].held == 0 &&
+	       fm_list_is_empty(&l->sources));
 	fm_slabs_unwant(l->slabs, FM_SLAB_TX, &l->slab_use[FM_SLAB_TX]);
 	fm_slabs_unwant(l->slabs, FM_SLAB_RX, &l->slab_use[FM_SLAB_RX]);
 	pthread_mutex_destroy(&l->lock);
@@ -195,8 +198,10 @@ static void look_for_data(struct fm_link *l, struct fm_xfer *x, uint64_t offset)
 	pthread_mutex_lock(&l->lock);
 }
 
-/* One round through the sources. True: one was asked where its data is, so the list may be another one now. */
-static bool claim_any(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns, struct fm_xfer **found)
+/* One round through the sources. True: one was asked where its data is, so the list may be another
+ * one now. */
+static bool claim_any(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out,
+		      uint64_t *again_ns, struct fm_xfer **found)
 {
 	uint64_t offset;
 
@@ -221,7 +226,8 @@ static bool claim_any(struct fm_link *l, const struct fm_claim *claim, struct fm
 	return false;
 }
 
-struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns)
+struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out,
+			      uint64_t *again_ns)
 {
 	struct fm_xfer *found = NULL;
 	uint64_t when;
@@ -242,7 +248,8 @@ struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, s
 }
 
 /* As claim_any(), of those that are read beforehand. */
-static bool fill_any(struct fm_link *l, const struct fm_claim *claim, uint64_t *again_ns, struct fm_beside_place **found)
+static bool fill_any(struct fm_link *l, const struct fm_claim *claim, uint64_t *again_ns,
+		     struct fm_beside_place **found)
 {
 	uint64_t offset;
 	unsigned place;
@@ -263,7 +270,8 @@ static bool fill_any(struct fm_link *l, const struct fm_claim *claim, uint64_t *
 	return false;
 }
 
-struct fm_beside_place *fm_link_fill(struct fm_link *l, const struct fm_claim *claim, struct fm_lane *lane, uint64_t *again_ns)
+struct fm_beside_place *fm_link_fill(struct fm_link *l, const struct fm_claim *claim,
+				     struct fm_lane *lane, uint64_t *again_ns)
 {
 	struct fm_beside_place *found = NULL;
 
@@ -351,7 +359,8 @@ int fm_link_take_slab(struct fm_link *l, enum fm_slab_use use, uint64_t now_ns)
 	if (slab < 0)
 		l->starved_ns[use] = now_ns;
 	if (slab < 0 && !is_needed(l, use))
-		fm_slabs_unwant(l->slabs, use, &l->slab_use[use]);	/* the transfer has just ended */
+		/* the transfer has just ended */
+		fm_slabs_unwant(l->slabs, use, &l->slab_use[use]);
 	pthread_mutex_unlock(&l->lock);
 	return slab;
 }
@@ -361,7 +370,8 @@ void fm_link_put_slab(struct fm_link *l, enum fm_slab_use use, int slab, bool is
 	fm_slabs_put(l->slabs, use, &l->slab_use[use], slab, is_giving);
 }
 
-bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_giving, uint64_t used_ns, uint64_t now_ns)
+bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_giving, uint64_t used_ns,
+			 uint64_t now_ns)
 {
 	bool is_needed_here;
 
@@ -371,5 +381,7 @@ bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_givin
 	/* Another connection of the same session may be waiting for what this one does not use. */
 	is_needed_here = now_ns < l->starved_ns[use] + IDLE_WANTED_NS;
 	pthread_mutex_unlock(&l->lock);
-	return now_ns >= used_ns + (is_needed_here || fm_slabs_is_wanted(l->slabs, use) ? IDLE_WANTED_NS : IDLE_NS);
+	return now_ns >= used_ns + (is_needed_here || fm_slabs_is_wanted(l->slabs, use)
+					    ? IDLE_WANTED_NS
+					    : IDLE_NS);
 }

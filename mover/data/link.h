@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * link - what the lanes share of one session: its transfers, its sources with work, how many slabs it holds.
+ * link - what the lanes share of one session: its transfers, its sources with work, how many slabs
+ * it holds.
  *
- * One mutex guards all of it, the fields of the transfers included. It is held for the book-keeping of one chunk at a
- * time, never across I/O. Reference-counted: the session, every flow and every transfer hold one.
+ * One mutex guards all of it, the fields of the transfers included. It is held for the book-keeping
+ * of one chunk at a time, never across I/O. Reference-counted: the session, every flow and every
+ * transfer hold one.
  */
 #ifndef FM_LINK_H
 #define FM_LINK_H
@@ -49,23 +51,27 @@ struct fm_link {
 	unsigned sinks;			/* transfers that receive */
 	struct fm_slab_user slab_use[2];	/* per enum fm_slab_use; the pool's lock's */
 	uint64_t starved_ns[2];		/* when a connection could not have one last */
-	struct fm_list rx_waiting;	/* connections whose peer asked for slots and has none yet, by age */
+	/* connections whose peer asked for slots and has none yet, by age */
+	struct fm_list rx_waiting;
 	atomic_uint wants;		/* flows whose peer asked for slots and has none yet */
 	atomic_uint flows[FM_KIND_COUNT];	/* connections of each kind */
 	atomic_uint_fast64_t heard_ns;	/* when the peer said something over the session last */
-	atomic_uint stops;		/* grows when a transfer is removed: lanes look for I/O to cancel */
+	/* grows when a transfer is removed: lanes look for I/O to cancel */
+	atomic_uint stops;
 };
 
-int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out, struct fm_err *err);
+int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out,
+		struct fm_err *err);
 void fm_link_ref(struct fm_link *link);
 void fm_link_unref(struct fm_link *link);
 
-/* Control thread. From now on lanes find it. -EEXIST if its id is in use. Takes a reference to the link for it. */
+/* Control thread. From now on lanes find it. -EEXIST if its id is in use. Takes a reference to the
+ * link for it. */
 int fm_link_add(struct fm_link *link, struct fm_xfer *x);
 
 /*
- * Control thread. Lanes find it no more; drops the control thread's reference to it. True: they have I/O of it under way, and
- * find out that it may be cancelled when they are woken.
+ * Control thread. Lanes find it no more; drops the control thread's reference to it. True: they
+ * have I/O of it under way, and find out that it may be cancelled when they are woken.
  */
 bool fm_link_remove(struct fm_link *link, struct fm_xfer *x);
 
@@ -73,18 +79,23 @@ bool fm_link_remove(struct fm_link *link, struct fm_xfer *x);
 struct fm_xfer *fm_link_find_sink(struct fm_link *link, uint64_t id);
 
 /*
- * Lane. A chunk of the next source for that connection, sources taking turns, each as many as its weight says. The
- * transfer comes with a reference; NULL: nothing now, *again_ns is when a rate limit allows more (FM_NEVER: not by time).
+ * Lane. A chunk of the next source for that connection, sources taking turns, each as many as its
+ * weight says. The transfer comes with a reference; NULL: nothing now, *again_ns is when a rate
+ * limit allows more (FM_NEVER: not by time).
  */
-struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
+struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim,
+			      struct fm_chunk *out, uint64_t *again_ns);
 
 /*
- * Lane. Where the next chunk of a source that may stand still is to be read on it, for that connection: fm_fill_start() does it. Its transfer
- * comes with a reference. NULL: none; *again_ns as above.
+ * Lane. Where the next chunk of a source that may stand still is to be read on it, for that
+ * connection: fm_fill_start() does it. Its transfer comes with a reference. NULL: none; *again_ns
+ * as above.
  */
-struct fm_beside_place *fm_link_fill(struct fm_link *link, const struct fm_claim *claim, struct fm_lane *lane, uint64_t *again_ns);
+struct fm_beside_place *fm_link_fill(struct fm_link *link, const struct fm_claim *claim,
+				     struct fm_lane *lane, uint64_t *again_ns);
 
-/* Lane. So many bytes of a chunk that was claimed are not sent: they do not count against the node's limit. */
+/* Lane. So many bytes of a chunk that was claimed are not sent: they do not count against the
+ * node's limit. */
 void fm_link_untake(struct fm_link *link, uint64_t bytes);
 
 /* Lane. Whether a claim for connection `who` could find a chunk, rate limits aside. */
@@ -97,9 +108,9 @@ void fm_link_unbind(struct fm_link *link, const void *who);
 bool fm_link_has_sink(struct fm_link *link);
 
 /*
- * Lane. Its peer asks for slots: it waits for a slab. Whether it is its turn: who waits longer comes first, or a connection whose
- * peer cannot use what it gets just now (its own memory is elsewhere) would take it again and again before one whose peer
- * can.
+ * Lane. Its peer asks for slots: it waits for a slab. Whether it is its turn: who waits longer
+ * comes first, or a connection whose peer cannot use what it gets just now (its own memory is
+ * elsewhere) would take it again and again before one whose peer can.
  */
 void fm_link_wait_rx(struct fm_link *link, struct fm_list *conn);
 void fm_link_leave_rx(struct fm_link *link, struct fm_list *conn);
@@ -110,9 +121,10 @@ int fm_link_take_slab(struct fm_link *link, enum fm_slab_use use, uint64_t now_n
 void fm_link_put_slab(struct fm_link *link, enum fm_slab_use use, int slab, bool is_giving);
 
 /*
- * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or others want for their share.
- * is_giving: see fm_slabs_ask_back().
+ * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or
+ * others want for their share. is_giving: see fm_slabs_ask_back().
  */
-bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, bool *is_giving, uint64_t used_ns, uint64_t now_ns);
+bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, bool *is_giving,
+			 uint64_t used_ns, uint64_t now_ns);
 
 #endif

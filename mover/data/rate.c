@@ -18,7 +18,8 @@ uint64_t fm_rate_when(const struct fm_rate *rate, uint64_t now_ns)
 	return rate->free_at_ns - BURST_NS;
 }
 
-/* As a floating-point number: bytes * 10^9 does not fit 64 bits for chunks of 64 MiB and many of them. */
+/* As a floating-point number: bytes * 10^9 does not fit 64 bits for chunks of 64 MiB and many of
+ * them. */
 static uint64_t time_of(const struct fm_rate *rate, uint64_t bytes)
 {
 	return (uint64_t)((double)bytes * 1e9 / (double)rate->bytes_per_s);

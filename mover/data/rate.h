@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rate - a token bucket: how many bytes a second may leave. Holds 50 ms of its rate, so that bursts stay short. No
- * lock of its own.
+ * rate - a token bucket: how many bytes a second may leave. Holds 50 ms of its rate, so that bursts
+ * stay short. No lock of its own.
  */
 #ifndef FM_RATE_H
 #define FM_RATE_H

@@ -23,16 +23,20 @@ struct fm_slabs {
 	unsigned used_max[2];
 	unsigned users[2];		/* who have or want one */
 	struct fm_list wanting[2];	/* fm_slab_user.want_at */
-	int free_list[];		/* the last one given back is taken first: it is warm in the caches */
+	/* the last one given back is taken first: it is warm in the caches */
+	int free_list[];
 };
 
-int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out, struct fm_err *err)
+int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out,
+		 struct fm_err *err)
 {
 	struct fm_slabs *s;
 	size_t count = len / slab_bytes;
 
 	if (count < 2 || count > 1 << 20)
-		return fm_err_set(err, -EINVAL, "an arena of %zu bytes does not hold two slabs of %u", len, slab_bytes);
+		return fm_err_set(err, -EINVAL,
+				  "an arena of %zu bytes does not hold two slabs of %u", len,
+				  slab_bytes);
 	s = FM_FAULT("slab.new") ? NULL : calloc(1, sizeof(*s) + count * sizeof(s->free_list[0]));
 	if (!s)
 		return fm_err_sys(err, -ENOMEM, "allocate the list of slabs");
@@ -87,7 +91,8 @@ static void set_wants(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_u
 	s->users[use] += (unsigned)is_user(u) - (unsigned)was_user;
 }
 
-static void set_held(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, unsigned held)
+static void set_held(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u,
+		     unsigned held)
 {
 	bool was_user = is_user(u);
 
@@ -109,7 +114,8 @@ static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struc
 	unsigned most = share(s, use);
 
 	fm_list_each(at, next, &s->wanting[use]) {
-		const struct fm_slab_user *other = fm_container_of(at, struct fm_slab_user, want_at);
+		const struct fm_slab_user *other =
+			fm_container_of(at, struct fm_slab_user, want_at);
 
 		if (other != u && other->held < most)
 			return true;
@@ -118,8 +124,8 @@ static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struc
 }
 
 /*
- * What was given back for somebody's sake must not be taken again before he looks: who has his share leaves the rest to
- * those who have not.
+ * What was given back for somebody's sake must not be taken again before he looks: who has his
+ * share leaves the rest to those who have not.
  */
 int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u)
 {
@@ -154,14 +160,16 @@ bool fm_slabs_is_wanted(struct fm_slabs *s, enum fm_slab_use use)
 	return is_wanted;
 }
 
-bool fm_slabs_ask_back(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, bool *is_giving, uint64_t now_ns)
+bool fm_slabs_ask_back(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u,
+		       bool *is_giving, uint64_t now_ns)
 {
 	bool was_giving = *is_giving;
 	unsigned coming;
 
 	pthread_mutex_lock(&s->lock);
 	coming = !was_giving && now_ns < u->asked_ns + COMING_NS ? u->giving : 0;
-	*is_giving = s->used[use] == s->used_max[use] && u->held > share(s, use) + coming && is_short(s, use, u);
+	*is_giving = s->used[use] == s->used_max[use] && u->held > share(s, use) + coming &&
+		     is_short(s, use, u);
 	u->giving += (unsigned)*is_giving - (unsigned)was_giving;
 	if (*is_giving && !was_giving)
 		u->asked_ns = now_ns;
@@ -183,11 +191,13 @@ unsigned fm_slabs_left(struct fm_slabs *s, enum fm_slab_use use)
 	return n;
 }
 
-void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, int slab, bool is_giving)
+void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, int slab,
+		  bool is_giving)
 {
 	assert(slab >= 0 && (unsigned)slab < s->count);
 	pthread_mutex_lock(&s->lock);
-	assert(s->free_count < s->count && s->used[use] > 0 && u->held > 0 && u->giving >= is_giving);
+	assert(s->free_count < s->count && s->used[use] > 0 && u->held > 0 &&
+	       u->giving >= is_giving);
 	s->free_list[s->free_count++] = slab;
 	s->used[use]--;
 	u->giving -= is_giving;

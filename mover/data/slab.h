@@ -2,9 +2,10 @@
 /*
  * slab - the node's one memory arena, cut into slabs that data connections lease.
  *
- * At most half the slabs send and half receive, so that two nodes that fill each other cannot both wait for the
- * other's memory. Of the slabs of a use each session that has or wants one has an equal share. It may have more as long as
- * nobody wants for his; then it gives back what is above its share. Any thread.
+ * At most half the slabs send and half receive, so that two nodes that fill each other cannot both
+ * wait for the other's memory. Of the slabs of a use each session that has or wants one has an
+ * equal share. It may have more as long as nobody wants for his; then it gives back what is above
+ * its share. Any thread.
  */
 #ifndef FM_SLAB_H
 #define FM_SLAB_H
@@ -20,7 +21,8 @@ struct fm_err;
 
 enum fm_slab_use { FM_SLAB_TX, FM_SLAB_RX };
 
-/* What a session has of the slabs of one use. Begins with fm_slab_user_init(), and is the pool's from then on. */
+/* What a session has of the slabs of one use. Begins with fm_slab_user_init(), and is the pool's
+ * from then on. */
 struct fm_slab_user {
 	unsigned held;
 	unsigned giving;		/* of these, on their way back ... */
@@ -30,18 +32,21 @@ struct fm_slab_user {
 };
 
 /* memory must outlive it. -EINVAL if there is not room for two slabs. */
-int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out, struct fm_err *err);
+int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out,
+		 struct fm_err *err);
 
 /* Every slab is back. NULL is allowed. */
 void fm_slabs_free(struct fm_slabs *slabs);
 
 void fm_slab_user_init(struct fm_slab_user *u);
 
-/* A slab's number, or -EAGAIN: none is free for that use, or what is free is for somebody with less than his share. */
+/* A slab's number, or -EAGAIN: none is free for that use, or what is free is for somebody with less
+ * than his share. */
 int fm_slabs_take(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u);
 
 /* is_giving: as fm_slabs_ask_back() left it for that slab. */
-void fm_slabs_put(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u, int slab, bool is_giving);
+void fm_slabs_put(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u, int slab,
+		  bool is_giving);
 
 /* How many may be taken for that use now. */
 unsigned fm_slabs_left(struct fm_slabs *slabs, enum fm_slab_use use);
@@ -53,11 +58,13 @@ void fm_slabs_unwant(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_sla
 bool fm_slabs_is_wanted(struct fm_slabs *slabs, enum fm_slab_use use);
 
 /*
- * Whether one of its slabs should go back for somebody else's sake. *is_giving says so of that slab, and is false at first; what
- * was said before may be taken back, as long as nobody was told. No more are asked for than are above its share, but for
- * those that do not come: what is under way in them may stand still.
+ * Whether one of its slabs should go back for somebody else's sake. *is_giving says so of that
+ * slab, and is false at first; what was said before may be taken back, as long as nobody was told.
+ * No more are asked for than are above its share, but for those that do not come: what is under way
+ * in them may stand still.
  */
-bool fm_slabs_ask_back(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u, bool *is_giving, uint64_t now_ns);
+bool fm_slabs_ask_back(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u,
+		       bool *is_giving, uint64_t now_ns);
 
 void *fm_slabs_at(const struct fm_slabs *slabs, int slab);
 uint32_t fm_slabs_bytes(const struct fm_slabs *slabs);

@@ -21,14 +21,17 @@
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
 
-#define SEEN_SMALL_BYTES 4096u		/* smaller maps of chunks come from the heap, larger ones are pages touched on demand */
+/* smaller maps of chunks come from the heap, larger ones are pages touched on demand */
+#define SEEN_SMALL_BYTES 4096u
 #define SEEN_STEP 65536u		/* of these so much at a time is taken from the budget */
 #define CHUNKS_MAX (UINT64_C(1) << 31)
 #define LOG_LOOK_BACK 32u
 #define DAMAGED_MAX 65536u	/* stretches of what was there */
-#define LOOK_AGAIN_NS FM_NS_PER_MS	/* for lanes that have nothing to do while another one asks where data comes next */
+/* for lanes that have nothing to do while another one asks where data comes next */
+#define LOOK_AGAIN_NS FM_NS_PER_MS
 
-/* How many chunks a file of that size can have at most: holes may cut chunks as small as a block. */
+/* How many chunks a file of that size can have at most: holes may cut chunks as small as a
+ * block. */
 static uint64_t chunks_max(uint64_t size)
 {
 	uint64_t n;
@@ -56,7 +59,8 @@ static int seen_new(struct fm_xfer *x, struct fm_err *err)
 	return 0;
 }
 
-/* Chunks come nearly in order, see fm_xfer_accept(): what is touched is what is below the furthest. */
+/* Chunks come nearly in order, see fm_xfer_accept(): what is touched is what is below the
+ * furthest. */
 static bool seen_grow(struct fm_xfer *x, uint64_t seq)
 {
 	size_t end = (size_t)(seq / 8 / SEEN_STEP + 1) * SEEN_STEP;
@@ -101,7 +105,8 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 	x->ended.run = opts->drained;
 	fm_rate_set(&x->rate, opts->rate_bytes);
 	if (opts->is_logged)
-		x->log = FM_FAULT("xfer.log") ? NULL : fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*x->log));
+		x->log = FM_FAULT("xfer.log") ? NULL
+					      : fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*x->log));
 	if (opts->is_logged && !x->log) {
 		fm_budget_free(x);
 		return fm_err_sys(err, -ENOMEM, "allocate the list of what was written");
@@ -182,7 +187,8 @@ static bool is_filling(const struct fm_xfer *x)
 
 bool fm_xfer_is_sent(const struct fm_xfer *x)
 {
-	return x->is_at_end && !is_filling(x) && x->under_way == 0 && !x->again && !x->later && !x->is_rereading && x->wanted.count == 0 && !x->err.code;
+	return x->is_at_end && !is_filling(x) && x->under_way == 0 && !x->again && !x->later &&
+	       !x->is_rereading && x->wanted.count == 0 && !x->err.code;
 }
 
 static void notify_if_sent(struct fm_xfer *x)
@@ -191,7 +197,8 @@ static void notify_if_sent(struct fm_xfer *x)
 		fm_loop_post(x->o.control, &x->notify);
 }
 
-/* The stretch of data at or behind next_offset. A stream at the far end cannot seek over holes: it gets their zeros. */
+/* The stretch of data at or behind next_offset. A stream at the far end cannot seek over holes: it
+ * gets their zeros. */
 static bool knows_data(struct fm_xfer *x, uint64_t *from, uint64_t *to)
 {
 	*from = x->next_offset;
@@ -228,7 +235,8 @@ void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to)
 		fm_xfer_fail(x, ret, "look for holes: %s", fm_err_name(ret));
 }
 
-/* Move next_offset to the next byte of data that is not at the far end already; false when there is none, or it is to be looked for. */
+/* Move next_offset to the next byte of data that is not at the far end already; false when there is
+ * none, or it is to be looked for. */
 static bool seek_data(struct fm_xfer *x)
 {
 	uint64_t from, to, gap_to;
@@ -241,7 +249,8 @@ static bool seek_data(struct fm_xfer *x)
 			break;
 		if (!knows_data(x, &from, &to))
 			return false;
-		/* Whole blocks, so that what one stretch leaves over is not sent twice by the next. */
+		/* Whole blocks, so that what one stretch leaves over is not sent twice by the
+		 * next. */
 		from = fm_block_down(from);
 		x->next_offset = from > x->next_offset ? from : x->next_offset;
 		to = fm_block_up(to);
@@ -286,7 +295,8 @@ int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t
 {
 	int ret;
 
-	if (!x->is_rereading || !fm_ranges_cover(&x->have, offset, len) || fm_ranges_overlap(&x->damaged, offset, len))
+	if (!x->is_rereading || !fm_ranges_cover(&x->have, offset, len) ||
+	    fm_ranges_overlap(&x->damaged, offset, len))
 		return -EPROTO;
 	if (!fm_block_is_stretch(offset, offset + len, x->o.size))
 		return -EPROTO;
@@ -339,7 +349,8 @@ static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
 	if (x->is_at_end)
 		return false;
 	if (x->o.file->tree) {
-		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes };
+		*out = (struct fm_chunk){
+			.seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes};
 		x->next_offset += x->o.chunk_bytes;
 		return true;
 	}
@@ -348,9 +359,9 @@ static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
 	grid_end = (x->next_offset / x->o.chunk_bytes + 1) * x->o.chunk_bytes;
 	if (grid_end > x->run_to)
 		grid_end = x->run_to;
-	*out = (struct fm_chunk){
-		.seq = x->next_seq++, .offset = x->next_offset, .len = (uint32_t)(grid_end - x->next_offset)
-	};
+	*out = (struct fm_chunk){.seq = x->next_seq++,
+				 .offset = x->next_offset,
+				 .len = (uint32_t)(grid_end - x->next_offset)};
 	x->next_offset = grid_end;
 	if (grid_end == x->o.size)
 		x->is_at_end = true;
@@ -367,8 +378,8 @@ static bool is_bound_kind(const struct fm_xfer *x)
 }
 
 /*
- * It is bound to a connection of a kind that may not carry it any more (a better one came up), and nothing is under
- * way there.
+ * It is bound to a connection of a kind that may not carry it any more (a better one came up), and
+ * nothing is under way there.
  */
 static bool is_bound_in_vain(const struct fm_xfer *x)
 {
@@ -410,7 +421,8 @@ static int place_in(const struct fm_xfer *x, enum fm_fill_state state)
 	int found = -1;
 
 	for (unsigned i = 0; x->o.is_source && i < x->beside.count; i++)
-		if (x->fill[i].state == state && (found < 0 || x->filling[i].seq < x->filling[found].seq))
+		if (x->fill[i].state == state &&
+		    (found < 0 || x->filling[i].seq < x->filling[found].seq))
 			found = (int)i;
 	return found;
 }
@@ -458,8 +470,8 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
 }
 
 /*
- * Of the chunks that are left each connection may hold half of an even share, but two, so that one is read while one
- * is sent.
+ * Of the chunks that are left each connection may hold half of an even share, but two, so that one
+ * is read while one is sent.
  */
 static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
 {
@@ -515,7 +527,8 @@ static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_ch
 }
 
 /* The next one, as it is to be read. */
-static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
+static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out,
+			 uint64_t *again_ns)
 {
 	if (!take_chunk(x, c, out)) {
 		if (x->is_looking && c->now_ns + LOOK_AGAIN_NS < *again_ns)
@@ -542,7 +555,8 @@ static bool take_filled(struct fm_xfer *x, struct fm_chunk *out)
 	return true;
 }
 
-bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
+bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out,
+		   uint64_t *again_ns)
 {
 	uint64_t when;
 
@@ -649,7 +663,8 @@ void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t 
 	if (res < 0)
 		fm_xfer_fail_io(x, (int)res, "read the source", chunk->offset);
 	else
-		fm_xfer_fail(x, -ESTALE, "the source changed while it was read: it ends at byte %llu now",
+		fm_xfer_fail(x, -ESTALE,
+			     "the source changed while it was read: it ends at byte %llu now",
 			     (unsigned long long)chunk->offset + (unsigned long long)res);
 }
 
@@ -661,7 +676,8 @@ void fm_xfer_feed(struct fm_xfer *x)
 
 bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	if (x->beside.count == 0 && !chunk->is_again)	/* else it was not claimed yet, or is made once more for one claim */
+	/* else it was not claimed yet, or is made once more for one claim */
+	if (x->beside.count == 0 && !chunk->is_again)
 		fm_rate_give(rate_of(x), x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
 	if (res > 0) {
 		chunk->len = (uint32_t)res;
@@ -671,7 +687,8 @@ bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 	x->under_way -= x->beside.count == 0;	/* else it is not yet */
 	if (res == 0) {
 		x->is_at_end = true;
-		fm_xfer_feed(x);	/* numbers that wait to be asked for again do not exist either */
+		/* numbers that wait to be asked for again do not exist either */
+		fm_xfer_feed(x);
 		notify_if_sent(x);
 		return false;
 	}
@@ -708,7 +725,8 @@ void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct
 		fm_xfer_feed(x);
 	notify_if_sent(x);
 	if (is_bound_in_vain(x) && !x->is_removed)
-		fm_loop_post(x->o.control, &x->notify);		/* connections of the other kind are to be woken */
+		/* connections of the other kind are to be woken */
+		fm_loop_post(x->o.control, &x->notify);
 }
 
 void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
@@ -717,7 +735,8 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
 	x->under_way--;
 	x->resent_bytes += chunk->len;
 	if (!x->is_removed)
-		fm_loop_post(x->o.control, &x->notify);		/* all connections are to be woken */
+		/* all connections are to be woken */
+		fm_loop_post(x->o.control, &x->notify);
 	if (is_kept(x)) {
 		x->filling[chunk->place] = *chunk;
 		set_taken_to(x, chunk->place, FM_FILL_FULL);
@@ -777,8 +796,8 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 }
 
 /*
- * Chunks come nearly in order, so almost every one continues a stretch that was logged lately: few stretches say it
- * all, however fast the bytes come.
+ * Chunks come nearly in order, so almost every one continues a stretch that was logged lately: few
+ * stretches say it all, however fast the bytes come.
  */
 static void log_written(struct fm_xfer *x, const struct fm_chunk *c)
 {
@@ -798,10 +817,12 @@ static void log_written(struct fm_xfer *x, const struct fm_chunk *c)
 		return;
 	}
 	if (x->log_count < FM_XFER_LOG_MAX)
-		x->log[x->log_count++] = (struct fm_written){ .offset = c->offset, .len = c->len, .crc = crc };
+		x->log[x->log_count++] =
+			(struct fm_written){.offset = c->offset, .len = c->len, .crc = crc};
 }
 
-/* It was accepted while the size was not known yet (a get: chunks may overtake FOUND), and that says something else. */
+/* It was accepted while the size was not known yet (a get: chunks may overtake FOUND), and that
+ * says something else. */
 static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
 {
 	uint64_t end = c->offset + c->len;
@@ -815,7 +836,8 @@ bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct 
 {
 	if (is_beyond_end(x, chunk)) {
 		fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu of a file of %llu bytes",
-			     (unsigned long long)(chunk->offset + chunk->len - 1), (unsigned long long)x->o.size);
+			     (unsigned long long)(chunk->offset + chunk->len - 1),
+			     (unsigned long long)x->o.size);
 		return false;
 	}
 	if (is_seen(x, chunk->seq)) {
@@ -873,7 +895,8 @@ void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
 		return;
 	x->err.code = code;
 	va_start(ap, fmt);
-	(void)vsnprintf(x->err.text, sizeof(x->err.text), fmt, ap);	/* a cut text is still a text */
+	/* a cut text is still a text */
+	(void)vsnprintf(x->err.text, sizeof(x->err.text), fmt, ap);
 	va_end(ap);
 	if (!x->is_removed)
 		fm_loop_post(x->o.control, &x->notify);
@@ -892,7 +915,8 @@ static const char *advice(int code)
 {
 	if (code != -ENOSPC && code != -EDQUOT)
 		return "";
-	return "; make room there: fmove df shows what stores have, fmove purge removes what they keep aside";
+	return "; make room there: fmove df shows what stores have, fmove purge removes what they "
+	       "keep aside";
 }
 
 void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset)
@@ -906,8 +930,8 @@ void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t off
 		file->ops->why(file, &why);
 	if (why.code)
 		fm_xfer_fail(x, why.code, "%s", why.text);
-	fm_xfer_fail(x, means_peer(code) ? -EIO : code, "%s at byte %llu: %s%s", what, (unsigned long long)offset, fm_err_name(code),
-		     advice(code));
+	fm_xfer_fail(x, means_peer(code) ? -EIO : code, "%s at byte %llu: %s%s", what,
+		     (unsigned long long)offset, fm_err_name(code), advice(code));
 }
 
 void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xfer - what the lanes know of one transfer: which chunk is next, which were acknowledged or written, the CRC of the
- * whole.
+ * xfer - what the lanes know of one transfer: which chunk is next, which were acknowledged or
+ * written, the CRC of the whole.
  *
- * Shared by the control thread and the lanes; every call but ref and unref needs the lock of the transfer's link
- * (link.h). A chunk under way holds a reference. The control thread ends a transfer with fm_link_remove(): nobody can
- * take or find it any more, and when the last reference is gone `drained` runs on the control loop: no I/O on the
- * file is in flight.
+ * Shared by the control thread and the lanes; every call but ref and unref needs the lock of the
+ * transfer's link (link.h). A chunk under way holds a reference. The control thread ends a transfer
+ * with fm_link_remove(): nobody can take or find it any more, and when the last reference is gone
+ * `drained` runs on the control loop: no I/O on the file is in flight.
  *
- * A source hands out chunks in order, each once, and again when it was lost with its connection or arrived damaged. A
- * chunk has a number (seq) by which the sink tells a repetition from a new one.
+ * A source hands out chunks in order, each once, and again when it was lost with its connection or
+ * arrived damaged. A chunk has a number (seq) by which the sink tells a repetition from a new one.
  */
 #ifndef FM_XFER_H
 #define FM_XFER_H
@@ -36,10 +36,14 @@ struct fm_have;
 struct fm_link;
 struct fm_written;
 
-#define FM_XFER_CORRUPT_MAX 3		/* the same chunk damaged this often: the transfer is given up */
-#define FM_XFER_BUSY_MAX 500u		/* ... refused this often, since another copy is looked at: the same */
-#define FM_XFER_LOG_MAX 4096u		/* stretches written since the journal was told last; more are sent again after a crash */
-#define FM_XFER_SEQ_AHEAD 65536u	/* how far numbers may run ahead of the count of chunks seen */
+/* the same chunk damaged this often: the transfer is given up */
+#define FM_XFER_CORRUPT_MAX 3
+/* ... refused this often, since another copy is looked at: the same */
+#define FM_XFER_BUSY_MAX 500u
+/* stretches written since the journal was told last; more are sent again after a crash */
+#define FM_XFER_LOG_MAX 4096u
+/* how far numbers may run ahead of the count of chunks seen */
+#define FM_XFER_SEQ_AHEAD 65536u
 
 struct fm_chunk {
 	uint64_t seq;
@@ -50,7 +54,8 @@ struct fm_chunk {
 	uint16_t busy_count;
 	bool is_again;			/* answered with a status that asks for it once more */
 	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */
-	unsigned place;			/* source that may stand still: where it was read (beside.h) */
+	/* source that may stand still: where it was read (beside.h) */
+	unsigned place;
 };
 
 /* A chunk to send again. */
@@ -69,16 +74,23 @@ struct fm_xfer_opts {
 	bool is_ordered;		/* the sink is a stream: holes are sent as zeros */
 	bool is_windowed;		/* source: the sink says how far it may go */
 	uint64_t window;		/* ... chunks numbered below may be sent; it grows */
-	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
-	bool is_logged;			/* sink: remember what was written, for fm_xfer_take_log() */
-	uint64_t share;			/* source: not 0: an end of it may stand still: all of this number leave room for others */
-	struct fm_share_id who;		/* whose memory holds what waits for a file that may stand still */
+	/* sink: each chunk is read again after it was written, and compared */
+	bool is_read_back;
+	/* sink: remember what was written, for fm_xfer_take_log() */
+	bool is_logged;
+	/* source: not 0: an end of it may stand still: all of this number leave room for others */
+	uint64_t share;
+	/* whose memory holds what waits for a file that may stand still */
+	struct fm_share_id who;
 	uint64_t rate_bytes;
-	unsigned weight;		/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
-	struct fm_xfer *rate_of;	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
+	/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
+	unsigned weight;
+	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
+	struct fm_xfer *rate_of;
 	struct fm_loop *control;
 	void *owner;			/* the control thread's: whose transfer it is */
-	void (*progressed)(struct fm_task *task);	/* source: all chunks acknowledged; either: it failed. Task: fm_xfer.notify */
+	/* source: all chunks acknowledged; either: it failed. Task: fm_xfer.notify */
+	void (*progressed)(struct fm_task *task);
 	void (*drained)(struct fm_task *task);		/* task: fm_xfer.ended */
 };
 
@@ -101,14 +113,16 @@ struct fm_xfer {
 	/* Source */
 	uint64_t next_offset;
 	uint64_t run_to;		/* end of the stretch of data that next_offset is in */
-	bool is_look_due;		/* the file is to be asked where data comes next, from next_offset on ... */
+	/* the file is to be asked where data comes next, from next_offset on ... */
+	bool is_look_due;
 	bool is_looking;		/* ... which a lane does now ... */
 	bool has_looked;		/* ... and did: it is this stretch */
 	uint64_t looked_from;
 	uint64_t looked_to;
 	uint64_t next_seq;
 	bool is_at_end;
-	struct fm_fill fill[FM_BESIDE_CHUNKS_MAX];	/* of one that may stand still: its next chunks, by place */
+	/* of one that may stand still: its next chunks, by place */
+	struct fm_fill fill[FM_BESIDE_CHUNKS_MAX];
 	struct fm_chunk filling[FM_BESIDE_CHUNKS_MAX];
 	unsigned under_way;		/* chunks handed out and not acknowledged */
 	struct fm_again *again;
@@ -124,7 +138,8 @@ struct fm_xfer {
 	uint64_t data_bytes;
 	uint64_t chunks;
 	uint32_t crc_parts;
-	uint32_t block_crc[FM_DIGEST_BLOCKS_MAX];	/* the same by blocks, fm_digest_block_bytes() each */
+	/* the same by blocks, fm_digest_block_bytes() each */
+	uint32_t block_crc[FM_DIGEST_BLOCKS_MAX];
 	bool has_no_blocks;		/* what of it is in which block is not known */
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
@@ -134,26 +149,31 @@ struct fm_xfer {
 	uint64_t have_bytes;		/* of these, what was not found to be damaged since */
 	bool is_rereading;		/* the sink is reading them again */
 	uint64_t reread_bytes;		/* so far */
-	struct fm_ranges damaged;	/* of them, what it found to be something else: sent after all */
+	/* of them, what it found to be something else: sent after all */
+	struct fm_ranges damaged;
 	uint64_t damaged_bytes;
 	struct fm_ranges wanted;	/* source: of these, what was not handed out yet */
 
 	/* Sink */
 	struct fm_written *log;		/* FM_XFER_LOG_MAX; NULL: not logged */
 	size_t log_count;
-	/* Of one that may stand still: what it did not take yet. next_seq is the first chunk that is not written; of a stream next_offset is where it goes. */
+	/* Of one that may stand still: what it did not take yet. next_seq is the first chunk that
+	 * is not written; of a stream next_offset is where it goes. */
 	struct fm_drain drain;
 	uint8_t *seen;			/* one bit a chunk */
 	size_t seen_bytes;
 	size_t seen_taken;		/* of the budget */
-	uint64_t odd_end;		/* size not known yet: the end of the file, as the chunk that is cut off a block says; 0: none came */
+	/* size not known yet: the end of the file, as the chunk that is cut off a block says; 0:
+	 * none came */
+	uint64_t odd_end;
 };
 
 /* The reference of the control thread is the caller's. */
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err);
 
 void fm_xfer_ref(struct fm_xfer *x);
-/* The last one posts `ended`; fm_xfer_free() is then the control thread's. Call without the lock. */
+/* The last one posts `ended`; fm_xfer_free() is then the control thread's. Call without the
+ * lock. */
 void fm_xfer_unref(struct fm_xfer *x);
 
 /* Whether somebody beside the control thread has a reference: I/O of it is under way. */
@@ -167,36 +187,42 @@ struct fm_claim {
 	const void *who;		/* the connection */
 	unsigned kind;
 	uint64_t now_ns;
-	unsigned (*held)(const void *who, const struct fm_xfer *x);	/* how many chunks of x it has under way; NULL: none is to be sent yet */
-	bool (*has_share)(const void *who, const struct fm_xfer *x);	/* whether x, whose share is not 0, may have one more; NULL: yes */
+	/* how many chunks of x it has under way; NULL: none is to be sent yet */
+	unsigned (*held)(const void *who, const struct fm_xfer *x);
+	/* whether x, whose share is not 0, may have one more; NULL: yes */
+	bool (*has_share)(const void *who, const struct fm_xfer *x);
 };
 
 /*
- * Source: the next chunk for that connection. True: chunk is the caller's to send. False: none now; *again_ns is
- * lowered to the time when the rate allows one. Towards the end of a file a connection gets no more than its share of
- * what is left, so that the slow ones do not hold the last chunks while the fast ones are idle.
+ * Source: the next chunk for that connection. True: chunk is the caller's to send. False: none now;
+ * *again_ns is lowered to the time when the rate allows one. Towards the end of a file a connection
+ * gets no more than its share of what is left, so that the slow ones do not hold the last chunks
+ * while the fast ones are idle.
  */
-bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
+bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *claim, struct fm_chunk *out,
+		   uint64_t *again_ns);
 
 /*
- * Source, after a claim: whether it found nothing because the file is to be asked first where its next data is. That may
- * wait for a disk, so the caller asks it (next_data() from *offset on) without the lock, holding a reference, says what
- * came of it with fm_xfer_looked(), and claims again. Until then nobody else is asked to, and claims of others say when
- * to come again.
+ * Source, after a claim: whether it found nothing because the file is to be asked first where its
+ * next data is. That may wait for a disk, so the caller asks it (next_data() from *offset on)
+ * without the lock, holding a reference, says what came of it with fm_xfer_looked(), and claims
+ * again. Until then nobody else is asked to, and claims of others say when to come again.
  */
 bool fm_xfer_must_look(struct fm_xfer *x, uint64_t *offset);
 void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to);
 
 /*
- * What is there from an earlier try counts as done, until the sink, which reads it again, says otherwise: no transfer ends before it
- * has. Before it is in a link, so before the first chunk.
- * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file, or more than READY can say; a CRC of nothing.
+ * What is there from an earlier try counts as done, until the sink, which reads it again, says
+ * otherwise: no transfer ends before it has. Before it is in a link, so before the first chunk.
+ * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file, or more than
+ * READY can say; a CRC of nothing.
  */
 int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have);
 
 /*
- * A stretch of what was there is something else: it counts no more, and comes like the rest of the file. crc: its contributions, as
- * they were told with it. -EPROTO: it was not there, or was found out before; -ENOMEM.
+ * A stretch of what was there is something else: it counts no more, and comes like the rest of the
+ * file. crc: its contributions, as they were told with it. -EPROTO: it was not there, or was found
+ * out before; -ENOMEM.
  */
 int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t crc);
 
@@ -207,7 +233,8 @@ void fm_xfer_reread(struct fm_xfer *x, uint64_t bytes, bool is_over);
 void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint32_t part);
 
 /*
- * Sink: the stretches written since the last call, into out (room for FM_XFER_LOG_MAX); returns how many.
+ * Sink: the stretches written since the last call, into out (room for FM_XFER_LOG_MAX); returns how
+ * many.
  */
 size_t fm_xfer_take_log(struct fm_xfer *x, struct fm_written *out);
 
@@ -218,10 +245,12 @@ struct fm_written *fm_xfer_steal_log(struct fm_xfer *x, size_t *count);
 bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind);
 
 /*
- * Source that may stand still: whether that connection may see to it that its next chunk is read; then it is being read, in that place. Where
- * that chunk is may have to be looked for first, as for a claim.
+ * Source that may stand still: whether that connection may see to it that its next chunk is read;
+ * then it is being read, in that place. Where that chunk is may have to be looked for first, as for
+ * a claim.
  */
-bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *claim, unsigned *place, uint64_t *again_ns);
+bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *claim, unsigned *place,
+		  uint64_t *again_ns);
 
 /* ... the read ended with res: bytes, 0 at the end, an error. */
 void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res);
@@ -232,12 +261,14 @@ void fm_xfer_copied(struct fm_xfer *x, unsigned place);
 /* That connection is gone: the transfer, if it alone carried it, goes on over another. */
 void fm_xfer_unbind(struct fm_xfer *x, const void *who);
 
-/* A chunk of the source could not be read: res is an error, or fewer bytes than it has. Nothing, if it was given up. */
+/* A chunk of the source could not be read: res is an error, or fewer bytes than it has. Nothing, if
+ * it was given up. */
 void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res);
 
 /*
- * Source, packs: the read of a claimed chunk ended with res bytes. 0: that number does not exist, there are no more.
- * -EAGAIN: not now; it is handed out again after fm_xfer_feed(). True: there is something to send.
+ * Source, packs: the read of a claimed chunk ended with res bytes. 0: that number does not exist,
+ * there are no more. -EAGAIN: not now; it is handed out again after fm_xfer_feed(). True: there is
+ * something to send.
  */
 bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
 
@@ -254,27 +285,32 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_xfer_dropped(struct fm_xfer *x);
 
 /*
- * Sink: whether a chunk with these numbers may be written. Only the last chunk of a file may end elsewhere than at a block: what is written
- * behind its data, to fill the block, must not be another chunk's. That of a sink that may stand still has its place in the drain then.
- * Of those -EALREADY: it is there; -EAGAIN: it is to come again, since it is just coming over another connection.
+ * Sink: whether a chunk with these numbers may be written. Only the last chunk of a file may end
+ * elsewhere than at a block: what is written behind its data, to fill the block, must not be
+ * another chunk's. That of a sink that may stand still has its place in the drain then. Of those
+ * -EALREADY: it is there; -EAGAIN: it is to come again, since it is just coming over another
+ * connection.
  */
 int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 
 /* Sink: it is written; counted once however often it came. */
-void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
+void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk,
+		     const struct fm_conn_info *by);
 
 /* The same in two steps, for what is in the drain between them. */
-bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);	/* false: it does not count */
+/* false: it does not count */
+bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
 void fm_xfer_note_written(struct fm_xfer *x, const struct fm_chunk *chunk);
 
 /*
- * The same of a read or write of the file, without a text of its own: what would mean the peer, or that somebody gave it up, as the error of a
- * connection does, is -EIO then. The text names it.
+ * The same of a read or write of the file, without a text of its own: what would mean the peer, or
+ * that somebody gave it up, as the error of a connection does, is -EIO then. The text names it.
  */
 void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset);
 
 /* The first failure counts; tells the control thread. */
-void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Source: nothing left to do. */
 bool fm_xfer_is_sent(const struct fm_xfer *x);
@@ -282,7 +318,8 @@ bool fm_xfer_is_sent(const struct fm_xfer *x);
 /* CRC32C of the whole, size bytes. */
 uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size);
 
-/* CRC and size of the whole, and the blocks where they are known; its mtime is left to the caller. */
+/* CRC and size of the whole, and the blocks where they are known; its mtime is left to the
+ * caller. */
 void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out);
 
 #endif

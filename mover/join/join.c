@@ -2,11 +2,11 @@
 /*
  * join - see join.h.
  *
- * Happy path:  WAIT (for the message) - QUEUED (for those before it) - ADMIT (on a worker's thread) - the engine gets the peer -
- *              the answer - gone.
- * Failure:     a message that is none, a deadline, or others who crowd: closed without a word. A wrong token or name: an answer
- *              that says so. The connection lost while ADMIT runs: the peer stays admitted, since its file may be
- *              written; it can join again.
+ * Happy path:  WAIT (for the message) - QUEUED (for those before it) - ADMIT (on a worker's thread)
+ * - the engine gets the peer - the answer - gone. Failure:     a message that is none, a deadline,
+ * or others who crowd: closed without a word. A wrong token or name: an answer that says so. The
+ * connection lost while ADMIT runs: the peer stays admitted, since its file may be written; it can
+ * join again.
  */
 #include "mover/join/join.h"
 
@@ -113,7 +113,8 @@ static bool may_log(struct fm_join *join)
 static void conn_refuse(struct conn *c, const struct fm_err *err)
 {
 	if (may_log(c->join))
-		fm_log_warn("join: %s, as \"%s\": refused: %s", c->from, c->who.request.name, err->text);
+		fm_log_warn("join: %s, as \"%s\": refused: %s", c->from, c->who.request.name,
+			    err->text);
 	conn_answer(c, err);
 	conn_free(c);
 }
@@ -171,9 +172,11 @@ static bool make_room(struct fm_join *join)
 
 /* ---- admitting ---- */
 
-_Static_assert(1 + FM_JOIN_ADDRS_MAX <= FM_PEER_ADDRS_MAX, "a peer may have as many addresses as it tells");
+_Static_assert(1 + FM_JOIN_ADDRS_MAX <= FM_PEER_ADDRS_MAX,
+	       "a peer may have as many addresses as it tells");
 
-static unsigned further_of(const struct fm_join_request *r, struct fm_endpoint out[static FM_JOIN_ADDRS_MAX])
+static unsigned further_of(const struct fm_join_request *r,
+			   struct fm_endpoint out[static FM_JOIN_ADDRS_MAX])
 {
 	for (unsigned i = 0; i < r->further.count; i++) {
 		fm_join_addr_host(&r->further.addr[i], out[i].host);
@@ -182,7 +185,8 @@ static unsigned further_of(const struct fm_join_request *r, struct fm_endpoint o
 	return r->further.count;
 }
 
-static int make_peer(struct fm_engine *engine, const struct fm_join_candidate *who, struct fm_err *err)
+static int make_peer(struct fm_engine *engine, const struct fm_join_candidate *who,
+		     struct fm_err *err)
 {
 	struct fm_peer_opts peer = { .name = who->request.name };
 	struct fm_endpoint more[FM_JOIN_ADDRS_MAX];
@@ -237,7 +241,8 @@ static void admit_done(struct fm_work *work)
 	join->is_admitting = false;
 	admit_next(join);
 	if (c->ret == -ENOENT || c->ret == -ETIME)
-		c->err.code = -EACCES;	/* what it is to the far end: nothing is missing there, and nothing was slow */
+		/* what it is to the far end: nothing is missing there, and nothing was slow */
+		c->err.code = -EACCES;
 	if (c->ret < 0) {
 		conn_refuse(c, &c->err);
 		return;
@@ -255,7 +260,8 @@ static void admit_done(struct fm_work *work)
 		return;
 	}
 	fm_log_info("join: \"%s\" at %s is a peer now", c->who.request.name,
-		    c->who.request.address[0] ? c->who.request.address : "an address that it dials from");
+		    c->who.request.address[0] ? c->who.request.address
+					      : "an address that it dials from");
 	conn_answer(c, NULL);
 	conn_free(c);
 }
@@ -278,7 +284,8 @@ static void admit_next(struct fm_join *join)
 
 /* ---- the connection ---- */
 
-/* The new node said where it listens, or at least the port: then it is dialled where it came from. */
+/* The new node said where it listens, or at least the port: then it is dialled where it came
+ * from. */
 static void complete_address(struct conn *c)
 {
 	struct fm_join_request *r = &c->who.request;
@@ -286,7 +293,8 @@ static void complete_address(struct conn *c)
 
 	if (r->address[0] || r->port == 0 || !colon)
 		return;
-	snprintf(r->address, sizeof(r->address), "%.*s:%u", (int)(colon - c->from), c->from, r->port);
+	snprintf(r->address, sizeof(r->address), "%.*s:%u", (int)(colon - c->from), c->from,
+		 r->port);
 }
 
 static void conn_message(void *ctx, const uint8_t *msg, size_t len)
@@ -347,7 +355,8 @@ static bool join_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KE
 		return false;
 	}
 	c->deadline.fire = conn_deadline;
-	fm_timer_set(join->opts.loop, &c->deadline, fm_loop_now(join->opts.loop) + FM_JOIN_DEADLINE_MS * FM_NS_PER_MS);
+	fm_timer_set(join->opts.loop, &c->deadline,
+		     fm_loop_now(join->opts.loop) + FM_JOIN_DEADLINE_MS * FM_NS_PER_MS);
 	fm_list_append(&join->conns, &c->link);
 	*events = &conn_events;
 	*ctl_ctx = c;
@@ -372,7 +381,8 @@ int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	join->opts = *opts;
 	fm_list_init(&join->conns);
-	fm_share_init(&join->places, &(struct fm_share_limits){ "connections of nodes that join", FM_JOIN_CONNS_MAX, 0, 0, 0 });
+	fm_share_init(&join->places, &(struct fm_share_limits){"connections of nodes that join",
+							       FM_JOIN_CONNS_MAX, 0, 0, 0});
 	join->shut.fire = shut_fire;
 	join->node = strdup(opts->node);
 	join->address = strdup(opts->address);

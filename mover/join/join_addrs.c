@@ -42,7 +42,8 @@ static void add(struct fm_join_addrs *to, const struct fm_join_addr *a)
 		to->addr[to->count++] = *a;
 }
 
-void fm_join_addrs_own(const struct fm_addr *own, size_t count, uint16_t port, struct fm_join_addrs *out)
+void fm_join_addrs_own(const struct fm_addr *own, size_t count, uint16_t port,
+		       struct fm_join_addrs *out)
 {
 	out->count = 0;
 	for (size_t i = 0; port && i < count; i++) {
@@ -65,7 +66,8 @@ void fm_join_addrs_keep(struct fm_join_addrs *told, const struct fm_addr *own, s
 	for (unsigned i = 0; i < told->count; i++) {
 		const struct fm_join_addr *a = &told->addr[i];
 
-		if (a->port && fm_network_is_unicast(family_of(a), a->ip) && !is_ours(a, own, count))
+		if (a->port && fm_network_is_unicast(family_of(a), a->ip) &&
+		    !is_ours(a, own, count))
 			add(&kept, a);
 	}
 	*told = kept;
@@ -81,5 +83,6 @@ void fm_join_addr_print(const struct fm_join_addr *a, char out[static FM_JOIN_AD
 	char host[FM_JOIN_ADDR_TEXT_MAX];
 
 	fm_join_addr_host(a, host);
-	(void)snprintf(out, FM_JOIN_ADDR_TEXT_MAX, a->family == 6 ? "[%.45s]:%u" : "%.45s:%u", host, a->port);
+	(void)snprintf(out, FM_JOIN_ADDR_TEXT_MAX, a->family == 6 ? "[%.45s]:%u" : "%.45s:%u", host,
+		       a->port);
 }

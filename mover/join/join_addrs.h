@@ -20,8 +20,10 @@ struct fm_addr;
 
 #define FM_JOIN_ADDR_TEXT_MAX 56	/* "[ADDRESS]:PORT" with its end */
 
-/* What to tell: our addresses at that port, the best first. Port 0: none, since we are not dialled there. */
-void fm_join_addrs_own(const struct fm_addr *own, size_t count, uint16_t port, struct fm_join_addrs *out);
+/* What to tell: our addresses at that port, the best first. Port 0: none, since we are not dialled
+ * there. */
+void fm_join_addrs_own(const struct fm_addr *own, size_t count, uint16_t port,
+		       struct fm_join_addrs *out);
 
 /* Of what was told, leave what is kept. own: our addresses as they are now. */
 void fm_join_addrs_keep(struct fm_join_addrs *told, const struct fm_addr *own, size_t count);

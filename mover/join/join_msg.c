@@ -16,8 +16,10 @@
 
 #define ADDRS_BYTES (2 + FM_JOIN_ADDRS_MAX * (2 + 2 + 16))
 
-_Static_assert(26 + 2 + FM_JOIN_NAME_MAX + 2 + FM_JOIN_ADDRESS_MAX + ADDRS_BYTES <= FM_JOIN_MSG_MAX, "a JOIN fits");
-_Static_assert(12 + 6 + FM_JOIN_NAME_MAX + FM_JOIN_ADDRESS_MAX + FM_JOIN_TEXT_MAX + ADDRS_BYTES <= FM_JOIN_MSG_MAX,
+_Static_assert(26 + 2 + FM_JOIN_NAME_MAX + 2 + FM_JOIN_ADDRESS_MAX + ADDRS_BYTES <= FM_JOIN_MSG_MAX,
+	       "a JOIN fits");
+_Static_assert(12 + 6 + FM_JOIN_NAME_MAX + FM_JOIN_ADDRESS_MAX + FM_JOIN_TEXT_MAX + ADDRS_BYTES <=
+		       FM_JOIN_MSG_MAX,
 	       "a JOINED fits");
 
 static void put_string(struct fm_writer *w, const char *text, size_t max)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join_msg - the two messages by which a new node joins one that invited it. This header is their specification.
+ * join_msg - the two messages by which a new node joins one that invited it. This header is their
+ * specification.
  *
- * They travel on a connection of the protocol "fmove-join/1" (transport/net.h): TLS with the inviting node's key
- * pinned by the token, and the new node's key proved. Integers are little-endian; a string is a 16-bit length and
- * that many bytes, none of them NUL. Decoders take every byte for hostile: -EBADMSG (length), -EPROTO (magic,
- * version, flags), -ERANGE (a value).
+ * They travel on a connection of the protocol "fmove-join/1" (transport/net.h): TLS with the
+ * inviting node's key pinned by the token, and the new node's key proved. Integers are
+ * little-endian; a string is a 16-bit length and that many bytes, none of them NUL. Decoders take
+ * every byte for hostile: -EBADMSG (length), -EPROTO (magic, version, flags), -ERANGE (a value).
  *
  * JOIN (new node -> inviting node, the first and only one)
  *   off len field
@@ -15,7 +16,8 @@
  *     8  16 secret    of the token
  *    24   2 port      where the new node listens; 0: it cannot be dialled
  *    26   - name      (string, 1 .. 63 bytes) of the new node
- *     -   - address   (string, at most 299 bytes) "HOST:PORT"; empty: the address it came from, and port
+ *     -   - address   (string, at most 299 bytes) "HOST:PORT"; empty: the address it came from, and
+ *                     port
  *     -   - further   (addresses) where else it is dialled, over other cables
  *
  * JOINED (inviting node -> new node, then the connection is closed)

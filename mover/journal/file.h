@@ -36,7 +36,8 @@ static inline int fm_journal_file_write(int fd, const void *buf, size_t len, uin
 
 	if (!FM_FAULT("journal.write"))
 		return fm_call_write_all(fd, buf, len, offset);
-	ret = fm_call_write_all(fd, buf, len / 2, offset);	/* as a full disk does it: a part is written first */
+	/* as a full disk does it: a part is written first */
+	ret = fm_call_write_all(fd, buf, len / 2, offset);
 	return ret < 0 ? ret : -ENOSPC;
 }
 

@@ -30,7 +30,7 @@ static bool is_zero(const uint8_t *at, size_t len)
 	return true;
 }
 
-/* -------------------------------------------------------------------------------------------------- head */
+/* ----------------------------------------------------------------------------------------- head */
 
 static void put_numbers(struct fm_writer *w, const struct fm_identity *id)
 {
@@ -80,7 +80,8 @@ void fm_journal_head_put(const struct fm_journal_head *head, uint8_t out[FM_JOUR
 	assert(!w.failed && w.at == w.end);
 }
 
-/* A name in a field of that room: len bytes, none of them NUL, and NULs behind them. out has one byte more. */
+/* A name in a field of that room: len bytes, none of them NUL, and NULs behind them. out has one
+ * byte more. */
 static bool get_name(struct fm_reader *r, size_t len, size_t room, char *out)
 {
 	fm_get_bytes(r, out, room);
@@ -129,7 +130,7 @@ int fm_journal_head_get(const uint8_t *in, size_t len, struct fm_journal_head *h
 	return is_good ? 0 : -EBADMSG;
 }
 
-/* ----------------------------------------------------------------------------------------------- records */
+/* -------------------------------------------------------------------------------------- records */
 
 bool fm_journal_entry_is_good(const struct fm_journal_entry *e, bool is_tree)
 {
@@ -192,7 +193,8 @@ int fm_journal_record_get(const uint8_t *in, size_t len, const struct fm_journal
 	zero = fm_get_le32(&r);
 	e->path = (const char *)fm_get_span(&r, e->path_len);
 	padding = whole - FM_JOURNAL_RECORD_LEN - e->path_len;
-	if (zero != 0 || !is_zero(fm_get_span(&r, padding), padding) || !fm_journal_entry_is_good(e, head->is_tree))
+	if (zero != 0 || !is_zero(fm_get_span(&r, padding), padding) ||
+	    !fm_journal_entry_is_good(e, head->is_tree))
 		return -EBADMSG;
 	return (int)whole;
 }

@@ -2,7 +2,8 @@
 /*
  * format - a journal's head and records as bytes. fmove-journal(5) is the specification.
  *
- * Nothing here reads or writes a file. What a get function accepts is in its range, and put again gives the same bytes.
+ * Nothing here reads or writes a file. What a get function accepts is in its range, and put again
+ * gives the same bytes.
  */
 #ifndef FM_JOURNAL_FORMAT_H
 #define FM_JOURNAL_FORMAT_H
@@ -18,7 +19,8 @@ struct fm_journal_head {
 	bool is_tree;
 	bool is_synced;
 	struct fm_journal_host host;
-	uint32_t salt;			/* the CRC of each record goes on from it: another journal's do not fit */
+	/* the CRC of each record goes on from it: another journal's do not fit */
+	uint32_t salt;
 	struct fm_identity source;
 	uint64_t ino;
 	char name[FM_JOURNAL_NAME_MAX + 1];
@@ -26,7 +28,8 @@ struct fm_journal_head {
 
 void fm_journal_head_put(const struct fm_journal_head *head, uint8_t out[FM_JOURNAL_HEAD_LEN]);
 
-/* len bytes from the beginning of the file. 0; -EBADMSG: damaged, or no journal; -EPROTONOSUPPORT: another version. */
+/* len bytes from the beginning of the file. 0; -EBADMSG: damaged, or no journal; -EPROTONOSUPPORT:
+ * another version. */
 int fm_journal_head_get(const uint8_t *in, size_t len, struct fm_journal_head *head);
 
 /* Whether a journal of that kind may have the entry: its path, its ranges. */
@@ -39,8 +42,8 @@ size_t fm_journal_record_len(size_t path_len);
 void fm_journal_record_put(const struct fm_journal_entry *entry, uint32_t salt, uint8_t *out);
 
 /*
- * The record that len bytes begin with: its bytes; entry->path points into them. 0: not all of it is there. -EBADMSG:
- * no record of this journal.
+ * The record that len bytes begin with: its bytes; entry->path points into them. 0: not all of it
+ * is there. -EBADMSG: no record of this journal.
  */
 int fm_journal_record_get(const uint8_t *in, size_t len, const struct fm_journal_head *head,
 			  struct fm_journal_entry *entry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host - the machine's ID is hashed (machine-id(5) asks that it be shown to nobody, and a journal may lie on a shared
- * volume); the kernel's boot ID is what it is.
+ * host - the machine's ID is hashed (machine-id(5) asks that it be shown to nobody, and a journal
+ * may lie on a shared volume); the kernel's boot ID is what it is.
  */
 #include "mover/journal/host.h"
 
@@ -20,11 +20,13 @@
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define TEXT_MAX 63
 
-/* The keys are known to all: they only keep the two kinds of ID, and fmove's from other programs', apart. */
+/* The keys are known to all: they only keep the two kinds of ID, and fmove's from other programs',
+ * apart. */
 static const struct fm_sip key_of_id = { .low = UINT64_C(0x6e6a2d65766f6d66), .high = 1 };
 static const struct fm_sip key_of_name = { .low = UINT64_C(0x6e6a2d65766f6d66), .high = 2 };
 
-/* 1: text holds what the file says. 0: there is no such file, or nothing in it, or it is not for us. */
+/* 1: text holds what the file says. 0: there is no such file, or nothing in it, or it is not for
+ * us. */
 static int read_text(const char *path, char text[TEXT_MAX + 1])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -73,7 +75,8 @@ static bool parse_id(const char *text, uint8_t id[FM_JOURNAL_ID_LEN])
 	return digits == 2 * FM_JOURNAL_ID_LEN;
 }
 
-static void hash_into(const struct fm_sip *key, const void *data, size_t len, uint8_t id[FM_JOURNAL_ID_LEN])
+static void hash_into(const struct fm_sip *key, const void *data, size_t len,
+		      uint8_t id[FM_JOURNAL_ID_LEN])
 {
 	struct fm_sip hash = fm_siphash(key, data, len);
 	struct fm_writer w = { .at = id, .end = id + FM_JOURNAL_ID_LEN };
@@ -82,7 +85,8 @@ static void hash_into(const struct fm_sip *key, const void *data, size_t len, ui
 	fm_put_le64(&w, hash.high);
 }
 
-void fm_journal_host_of(const char *machine_id, const char *boot_id, const char *name, struct fm_journal_host *out)
+void fm_journal_host_of(const char *machine_id, const char *boot_id, const char *name,
+			struct fm_journal_host *out)
 {
 	uint8_t id[FM_JOURNAL_ID_LEN];
 
@@ -97,14 +101,16 @@ void fm_journal_host_of(const char *machine_id, const char *boot_id, const char 
 int fm_journal_host_here(struct fm_journal_host *out)
 {
 	char machine_id[TEXT_MAX + 1], boot_id[TEXT_MAX + 1];
-	int has_machine = read_text(MACHINE_ID_PATH, machine_id), has_boot = read_text(BOOT_ID_PATH, boot_id);
+	int has_machine = read_text(MACHINE_ID_PATH, machine_id),
+	    has_boot = read_text(BOOT_ID_PATH, boot_id);
 	struct utsname names;
 
 	if (has_machine < 0 || has_boot < 0)
 		return has_machine < 0 ? has_machine : has_boot;
 	if (uname(&names) < 0)
 		return -errno;
-	fm_journal_host_of(has_machine ? machine_id : NULL, has_boot ? boot_id : NULL, names.nodename, out);
+	fm_journal_host_of(has_machine ? machine_id : NULL, has_boot ? boot_id : NULL,
+			   names.nodename, out);
 	return 0;
 }
 

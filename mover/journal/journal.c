@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * journal - opening, trusting, appending. What stands in the file is format's business, what it adds up to table's.
+ * journal - opening, trusting, appending. What stands in the file is format's business, what it
+ * adds up to table's.
  */
 #include "mover/journal/journal.h"
 
@@ -27,19 +28,21 @@ _Static_assert(BLOCK_MAX >= FM_JOURNAL_RECORD_MAX, "the longest record fits");
 struct fm_journal {
 	int fd;
 	struct fm_journal_head head;
-	bool is_head_due;	/* the file has none yet, or one that claims too much: write it before anything else */
+	/* the file has none yet, or one that claims too much: write it before anything else */
+	bool is_head_due;
 	bool is_cut_due;	/* there may be more in the file than len, and it must not count */
 	uint64_t len;		/* head and records that count; 0: not even a head */
 	uint64_t bytes_max;	/* len's limit */
 	struct fm_table table;
 };
 
-/* ----------------------------------------------------------------------------------------------- identities */
+/* ----------------------------------------------------------------------------------- identities */
 
 bool fm_identity_is_same(const struct fm_identity *a, const struct fm_identity *b)
 {
-	return strcmp(a->node, b->node) == 0 && a->uid == b->uid && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+	return strcmp(a->node, b->node) == 0 && a->uid == b->uid && a->dev == b->dev &&
+	       a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
 }
 
 /* The last step of SplitMix64: every bit of the result depends on every bit of x. */
@@ -53,7 +56,8 @@ static uint64_t mix(uint64_t x)
 
 uint64_t fm_identity_hash(const struct fm_identity *id)
 {
-	const uint64_t numbers[] = { id->dev, id->ino, id->size, (uint64_t)id->mtime_ns, (uint64_t)id->ctime_ns };
+	const uint64_t numbers[] = {id->dev, id->ino, id->size, (uint64_t)id->mtime_ns,
+				    (uint64_t)id->ctime_ns};
 	uint64_t hash = 0;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -61,10 +65,11 @@ uint64_t fm_identity_hash(const struct fm_identity *id)
 	return hash;
 }
 
-/* ------------------------------------------------------------------------------------------------- opening */
+/* -------------------------------------------------------------------------------------- opening */
 
 /* Why a head's records do not count on this machine, now; NULL: they do. */
-static const char *host_objection(const struct fm_journal_head *head, const struct fm_journal_host *host)
+static const char *host_objection(const struct fm_journal_head *head,
+				  const struct fm_journal_host *host)
 {
 	if (!fm_journal_host_is_same(head->host.machine, host->machine))
 		return "it was written on another machine";
@@ -73,7 +78,8 @@ static const char *host_objection(const struct fm_journal_head *head, const stru
 	return NULL;
 }
 
-static const char *source_objection(const struct fm_journal_head *head, const struct fm_journal_opts *opts)
+static const char *source_objection(const struct fm_journal_head *head,
+				    const struct fm_journal_opts *opts)
 {
 	const struct fm_identity *a = &head->source, *b = &opts->source;
 
@@ -95,7 +101,8 @@ static const char *source_objection(const struct fm_journal_head *head, const st
 static int open_trusted(struct fm_journal *j, uint64_t size, const struct fm_journal_opts *opts,
 			const struct fm_journal_env *env, struct fm_err *err)
 {
-	uint64_t end = size < j->bytes_max ? size : j->bytes_max;	/* nothing of ours is beyond */
+	/* nothing of ours is beyond */
+	uint64_t end = size < j->bytes_max ? size : j->bytes_max;
 	int ret = fm_journal_load_records(j->fd, end, &j->head, &j->table, &j->len);
 
 	if (ret == -ENOMEM)
@@ -106,7 +113,8 @@ static int open_trusted(struct fm_journal *j, uint64_t size, const struct fm_jou
 		ret = fm_journal_file_cut(j->fd, j->len);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "cut the torn end off the journal");
-	/* What is appended from now on is not synced: the head must no longer say so, and name this boot. */
+	/* What is appended from now on is not synced: the head must no longer say so, and name this
+	 * boot. */
 	j->is_head_due = j->head.is_synced && !opts->is_synced;
 	if (j->is_head_due) {
 		j->head.is_synced = false;
@@ -116,8 +124,9 @@ static int open_trusted(struct fm_journal *j, uint64_t size, const struct fm_jou
 }
 
 /*
- * Begin afresh. What the old journal said must be gone from the disk before anybody writes to the partial file: a power
- * cut could bring it back, and a later try of the old source would believe it.
+ * Begin afresh. What the old journal said must be gone from the disk before anybody writes to the
+ * partial file: a power cut could bring it back, and a later try of the old source would believe
+ * it.
  */
 static int open_new(struct fm_journal *j, uint64_t size, const struct fm_journal_opts *opts,
 		    const struct fm_journal_env *env, struct fm_err *err)
@@ -128,16 +137,19 @@ static int open_new(struct fm_journal *j, uint64_t size, const struct fm_journal
 		ret = fm_journal_file_sync(j->fd);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "empty a journal that is of no use");
-	j->head = (struct fm_journal_head){ .is_tree = opts->is_tree, .is_synced = opts->is_synced,
-					    .host = env->host, .salt = env->salt, .source = opts->source,
-					    .ino = opts->ino };
+	j->head = (struct fm_journal_head){.is_tree = opts->is_tree,
+					   .is_synced = opts->is_synced,
+					   .host = env->host,
+					   .salt = env->salt,
+					   .source = opts->source,
+					   .ino = opts->ino};
 	memcpy(j->head.name, opts->name, sizeof(j->head.name));
 	j->is_head_due = true;
 	return 0;
 }
 
-static int open_file(struct fm_journal *j, const struct fm_journal_opts *opts, const struct fm_journal_env *env,
-		     const char **why, struct fm_err *err)
+static int open_file(struct fm_journal *j, const struct fm_journal_opts *opts,
+		     const struct fm_journal_env *env, const char **why, struct fm_err *err)
 {
 	uint64_t size = 0;
 	int ret = fm_journal_file_size(j->fd, &size);
@@ -187,8 +199,8 @@ int fm_journal_open_as(int fd, const struct fm_journal_opts *opts, const struct 
 	return 0;
 }
 
-int fm_journal_open(int fd, const struct fm_journal_opts *opts, struct fm_journal **out, const char **why,
-		    struct fm_err *err)
+int fm_journal_open(int fd, const struct fm_journal_opts *opts, struct fm_journal **out,
+		    const char **why, struct fm_err *err)
 {
 	struct fm_journal_env env = { .bytes_max = FM_JOURNAL_BYTES_MAX };
 	int ret = fm_journal_host_here(&env.host);
@@ -211,14 +223,15 @@ void fm_journal_close(struct fm_journal *j)
 	free(j);
 }
 
-/* -------------------------------------------------------------------------------------------------- asking */
+/* --------------------------------------------------------------------------------------- asking */
 
 bool fm_journal_is_empty(const struct fm_journal *j)
 {
 	return j->len <= FM_JOURNAL_HEAD_LEN;
 }
 
-const struct fm_journal_file *fm_journal_find(struct fm_journal *j, const char *path, size_t path_len)
+const struct fm_journal_file *fm_journal_find(struct fm_journal *j, const char *path,
+					      size_t path_len)
 {
 	return fm_table_find(&j->table, path, path_len);
 }
@@ -247,7 +260,8 @@ void fm_have_free(struct fm_have *have)
 	*have = (struct fm_have){ .crc = 0 };
 }
 
-int fm_journal_peek_as(int fd, const struct fm_journal_host *host, struct fm_journal_opts *out, uint64_t *bytes_there)
+int fm_journal_peek_as(int fd, const struct fm_journal_host *host, struct fm_journal_opts *out,
+		       uint64_t *bytes_there)
 {
 	struct fm_journal_head head;
 	struct fm_table table;
@@ -263,8 +277,10 @@ int fm_journal_peek_as(int fd, const struct fm_journal_host *host, struct fm_jou
 		size = FM_JOURNAL_BYTES_MAX;
 	if (!host_objection(&head, host))
 		ret = fm_journal_load_records(fd, size, &head, &table, &end);
-	*out = (struct fm_journal_opts){ .is_tree = head.is_tree, .is_synced = head.is_synced, .source = head.source,
-					 .ino = head.ino };
+	*out = (struct fm_journal_opts){.is_tree = head.is_tree,
+					.is_synced = head.is_synced,
+					.source = head.source,
+					.ino = head.ino};
 	memcpy(out->name, head.name, sizeof(out->name));
 	*bytes_there = table.bytes;
 	fm_table_free(&table);
@@ -279,7 +295,7 @@ int fm_journal_peek(int fd, struct fm_journal_opts *out, uint64_t *bytes_there)
 	return ret < 0 ? ret : fm_journal_peek_as(fd, &host, out, bytes_there);
 }
 
-/* ----------------------------------------------------------------------------------------------- appending */
+/* ------------------------------------------------------------------------------------ appending */
 
 /* Records on their way to the file. */
 struct block {
@@ -291,7 +307,8 @@ struct block {
 };
 
 /* Room for all the records, or for as many as are written at once. */
-static int block_init(struct block *b, const struct fm_journal *j, const struct fm_journal_entry *entries, size_t count)
+static int block_init(struct block *b, const struct fm_journal *j,
+		      const struct fm_journal_entry *entries, size_t count)
 {
 	*b = (struct block){ .at = j->len ? j->len : FM_JOURNAL_HEAD_LEN };
 	for (size_t i = 0; i < count && b->cap < BLOCK_MAX; i++)
@@ -321,7 +338,8 @@ static int block_write(struct fm_journal *j, struct block *b)
 	b->is_begun = true;
 	if (is_head_due)
 		ret = write_head(j);
-	/* One that claimed too much must be gone from the disk before there is a record behind it that it does not hold for. */
+	/* One that claimed too much must be gone from the disk before there is a record behind it
+	 * that it does not hold for. */
 	if (ret == 0 && is_head_due && j->len > 0)
 		ret = fm_journal_file_sync(j->fd);
 	if (ret == 0)
@@ -332,14 +350,16 @@ static int block_write(struct fm_journal *j, struct block *b)
 }
 
 /* One entry into the table, and into the block if it says something new. */
-static int block_put(struct fm_journal *j, struct block *b, const struct fm_journal_entry *entry, struct fm_err *err)
+static int block_put(struct fm_journal *j, struct block *b, const struct fm_journal_entry *entry,
+		     struct fm_err *err)
 {
 	size_t len = fm_journal_record_len(entry->path_len);
 	int ret = fm_table_put(&j->table, entry);
 
 	if (ret == -EINVAL)
-		return fm_err_set(err, ret, "the journal has a part of the %llu bytes at %llu already",
-				  (unsigned long long)entry->len, (unsigned long long)entry->offset);
+		return fm_err_set(
+			err, ret, "the journal has a part of the %llu bytes at %llu already",
+			(unsigned long long)entry->len, (unsigned long long)entry->offset);
 	if (ret < 0)
 		return fm_err_set(err, ret, "allocate memory for the journal");
 	if (ret != FM_TABLE_CHANGED)
@@ -354,8 +374,8 @@ static int block_put(struct fm_journal *j, struct block *b, const struct fm_jour
 	return 0;
 }
 
-static int append(struct fm_journal *j, struct block *b, const struct fm_journal_entry *entries, size_t count,
-		  struct fm_err *err)
+static int append(struct fm_journal *j, struct block *b, const struct fm_journal_entry *entries,
+		  size_t count, struct fm_err *err)
 {
 	int ret = 0;
 
@@ -371,7 +391,8 @@ static int append(struct fm_journal *j, struct block *b, const struct fm_journal
 	return ret < 0 ? fm_err_sys(err, ret, "sync the journal") : 0;
 }
 
-/* What a failed append may have left behind j->len goes. Until that succeeds, nothing can be appended. */
+/* What a failed append may have left behind j->len goes. Until that succeeds, nothing can be
+ * appended. */
 static int cut_back(struct fm_journal *j)
 {
 	int ret = fm_journal_file_cut(j->fd, j->len);
@@ -380,17 +401,20 @@ static int cut_back(struct fm_journal *j)
 	return ret;
 }
 
-static int append_begin(struct fm_journal *j, const struct fm_journal_entry *entries, size_t count, struct fm_err *err)
+static int append_begin(struct fm_journal *j, const struct fm_journal_entry *entries, size_t count,
+			struct fm_err *err)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!fm_journal_entry_is_good(&entries[i], j->head.is_tree))
-			return fm_err_set(err, -EINVAL, "entry %zu is none that a journal can have", i);
+			return fm_err_set(err, -EINVAL, "entry %zu is none that a journal can have",
+					  i);
 	if (j->is_cut_due && cut_back(j) < 0)
 		return fm_err_set(err, -EIO, "cut back the journal after writing to it failed");
 	return 0;
 }
 
-int fm_journal_append(struct fm_journal *j, const struct fm_journal_entry *entries, size_t count, struct fm_err *err)
+int fm_journal_append(struct fm_journal *j, const struct fm_journal_entry *entries, size_t count,
+		      struct fm_err *err)
 {
 	struct block b;
 	int ret = append_begin(j, entries, count, err);

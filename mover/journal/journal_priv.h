@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * journal_priv - a journal as its tests need it: written by a machine of their choice, so that its bytes are known.
+ * journal_priv - a journal as its tests need it: written by a machine of their choice, so that its
+ * bytes are known.
  */
 #ifndef FM_JOURNAL_PRIV_H
 #define FM_JOURNAL_PRIV_H
@@ -19,6 +20,7 @@ int fm_journal_open_as(int fd, const struct fm_journal_opts *opts, const struct 
 		       struct fm_journal **out, const char **why, struct fm_err *err);
 
 /* As fm_journal_peek(). */
-int fm_journal_peek_as(int fd, const struct fm_journal_host *host, struct fm_journal_opts *out, uint64_t *bytes_there);
+int fm_journal_peek_as(int fd, const struct fm_journal_host *host, struct fm_journal_opts *out,
+		       uint64_t *bytes_there);
 
 #endif

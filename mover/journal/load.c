@@ -27,7 +27,8 @@ struct window {
 int fm_journal_load_head(int fd, uint64_t size, struct fm_journal_head *head)
 {
 	uint8_t buf[FM_JOURNAL_HEAD_LEN];
-	int64_t len = fm_journal_file_read(fd, buf, size < sizeof(buf) ? (size_t)size : sizeof(buf), 0);
+	int64_t len =
+		fm_journal_file_read(fd, buf, size < sizeof(buf) ? (size_t)size : sizeof(buf), 0);
 
 	return len < 0 ? (int)len : fm_journal_head_get(buf, (size_t)len, head);
 }
@@ -45,7 +46,8 @@ static int window_move(struct window *w, size_t used)
 	room = w->len - w->have;
 	if (left == 0)
 		return 0;
-	got = fm_journal_file_read(w->fd, w->buf + w->have, left < room ? (size_t)left : room, w->at + w->have);
+	got = fm_journal_file_read(w->fd, w->buf + w->have, left < room ? (size_t)left : room,
+				   w->at + w->have);
 	if (got < 0)
 		return (int)got;
 	w->have += (size_t)got;
@@ -53,10 +55,11 @@ static int window_move(struct window *w, size_t used)
 }
 
 /*
- * Put the records that are whole in the window into the table; *used are their bytes. 0: all of them were good.
- * -EBADMSG: the one behind *used is not, and none after it counts.
+ * Put the records that are whole in the window into the table; *used are their bytes. 0: all of
+ * them were good. -EBADMSG: the one behind *used is not, and none after it counts.
  */
-static int window_put(const struct window *w, const struct fm_journal_head *head, struct fm_table *t, size_t *used)
+static int window_put(const struct window *w, const struct fm_journal_head *head,
+		      struct fm_table *t, size_t *used)
 {
 	struct fm_journal_entry entry;
 	int len, ret;
@@ -88,8 +91,8 @@ static int load(struct window *w, const struct fm_journal_head *head, struct fm_
 	return ret;
 }
 
-int fm_journal_load_records(int fd, uint64_t size, const struct fm_journal_head *head, struct fm_table *t,
-			    uint64_t *end)
+int fm_journal_load_records(int fd, uint64_t size, const struct fm_journal_head *head,
+			    struct fm_table *t, uint64_t *end)
 {
 	struct window w = { .fd = fd, .at = FM_JOURNAL_HEAD_LEN, .size = size, .len = WINDOW_LEN };
 	int ret;

@@ -12,10 +12,11 @@
 int fm_journal_load_head(int fd, uint64_t size, struct fm_journal_head *head);
 
 /*
- * The records behind the head, up to size or the first that is not good, go into the table. *end is where the good
- * ones end. 0; -ENOMEM; an error of reading. After an error the table is to be freed.
+ * The records behind the head, up to size or the first that is not good, go into the table. *end is
+ * where the good ones end. 0; -ENOMEM; an error of reading. After an error the table is to be
+ * freed.
  */
-int fm_journal_load_records(int fd, uint64_t size, const struct fm_journal_head *head, struct fm_table *t,
-			    uint64_t *end);
+int fm_journal_load_records(int fd, uint64_t size, const struct fm_journal_head *head,
+			    struct fm_table *t, uint64_t *end);
 
 #endif

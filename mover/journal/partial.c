@@ -2,12 +2,13 @@
 /*
  * partial - the two files of an unfinished transfer.
  *
- * Happy path: open or make the journal, lock it, see that it still has its name (whoever held the lock may have
- * removed it), then open or make the file: that is ours alone from here on.
- * Failure modes: locked: wait a little, since the transfer before may be just ending. Not ours: -EPERM, the caller
- * takes a random name. The journal is ours and the file is unfit (made for another owner, say, by a try that a crash
- * ended late): the file is removed and made anew. So is one that the journal does not speak of: a crash between the
- * exchange of a new version for an old one and the end of the old one leaves that one under the partial name.
+ * Happy path: open or make the journal, lock it, see that it still has its name (whoever held the
+ * lock may have removed it), then open or make the file: that is ours alone from here on. Failure
+ * modes: locked: wait a little, since the transfer before may be just ending. Not ours: -EPERM, the
+ * caller takes a random name. The journal is ours and the file is unfit (made for another owner,
+ * say, by a try that a crash ended late): the file is removed and made anew. So is one that the
+ * journal does not speak of: a crash between the exchange of a new version for an old one and the
+ * end of the old one leaves that one under the partial name.
  */
 #include "mover/journal/partial.h"
 
@@ -34,12 +35,12 @@ static const char *const endings[] = {
 };
 #define KIND_COUNT (sizeof(endings) / sizeof(endings[0]))
 
-/* ------------------------------------------------------------------------------------------------- names */
+/* ---------------------------------------------------------------------------------------- names */
 
 void fm_partial_name(uint64_t hash, enum fm_partial_kind kind, char out[FM_PARTIAL_NAME_MAX + 1])
 {
-	int len = snprintf(out, FM_PARTIAL_NAME_MAX + 1, FM_PARTIAL_PREFIX "%016llx%s", (unsigned long long)hash,
-			   endings[kind]);
+	int len = snprintf(out, FM_PARTIAL_NAME_MAX + 1, FM_PARTIAL_PREFIX "%016llx%s",
+			   (unsigned long long)hash, endings[kind]);
 
 	assert(len > 0 && len <= FM_PARTIAL_NAME_MAX);
 	(void)len;
@@ -66,12 +67,13 @@ enum fm_partial_kind fm_partial_parse(const char *name, uint64_t *hash)
 uint64_t fm_partial_hash(const char *name)
 {
 	/* The key is known to all: it only keeps these hashes apart from other programs'. */
-	static const struct fm_sip key = { .low = UINT64_C(0x74726170), .high = UINT64_C(0x65766f6d66) };
+	static const struct fm_sip key = {.low = UINT64_C(0x74726170),
+					  .high = UINT64_C(0x65766f6d66)};
 
 	return fm_siphash(&key, name, strlen(name)).low;
 }
 
-/* --------------------------------------------------------------------------------------------- the files */
+/* ------------------------------------------------------------------------------------ the files */
 
 int fm_partial_lock(int fd)
 {
@@ -87,25 +89,30 @@ int fm_partial_lock(int fd)
 int fm_partial_is_busy(int dir, const char *name)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int fd = FM_FAULT("partial.look") ? (errno = EMFILE, -1)
-					  : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = FM_FAULT("partial.look")
+			 ? (errno = EMFILE, -1)
+			 : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int ret;
 
 	if (fd < 0)	/* a link or a socket is none of ours */
 		return errno == ENOENT || errno == ELOOP || errno == ENXIO ? 0 : -errno;
-	ret = FM_FAULT("partial.asklock") || fcntl(fd, F_OFD_GETLK, &lock) < 0 ? -ENOLCK : lock.l_type != F_UNLCK;
+	ret = FM_FAULT("partial.asklock") || fcntl(fd, F_OFD_GETLK, &lock) < 0
+		      ? -ENOLCK
+		      : lock.l_type != F_UNLCK;
 	close(fd);
 	return ret;
 }
 
 /*
- * Open or make one of ours, as flags say. O_NONBLOCK: opening a named pipe must not wait for its other end. -EPERM: what is there is
- * not ours. *st->st_nlink may be 0: removed meanwhile.
+ * Open or make one of ours, as flags say. O_NONBLOCK: opening a named pipe must not wait for its
+ * other end. -EPERM: what is there is not ours. *st->st_nlink may be 0: removed meanwhile.
  */
 static int open_own(int dir, const char *name, int flags, struct stat *st)
 {
-	int fd = FM_FAULT("partial.open") ? (errno = EMFILE, -1)
-					  : openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+	int fd = FM_FAULT("partial.open")
+			 ? (errno = EMFILE, -1)
+			 : openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags,
+				  0600);
 	int ret;
 
 	if (fd < 0)
@@ -123,7 +130,8 @@ static bool is_named(int dir, const char *name, const struct stat *st)
 {
 	struct stat now;
 
-	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st->st_ino && now.st_dev == st->st_dev;
+	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st->st_ino &&
+	       now.st_dev == st->st_dev;
 }
 
 static void sleep_ms(unsigned ms)
@@ -145,7 +153,8 @@ static int open_journal(int dir, const char *name, unsigned wait_ms, struct stat
 			return fd;
 		ret = fm_partial_lock(fd);
 		if (ret == 0 && is_named(dir, name, st)) {
-			ret = fstat(fd, st) < 0 ? -errno : 0;	/* its size, now that nobody else writes */
+			/* its size, now that nobody else writes */
+			ret = fstat(fd, st) < 0 ? -errno : 0;
 			if (ret == 0)
 				return fd;
 		}
@@ -160,8 +169,9 @@ static int open_journal(int dir, const char *name, unsigned wait_ms, struct stat
 }
 
 /*
- * Whether what an earlier try left can be used: its final mode, which a try that ended late may have given it, is taken back,
- * and it is locked, to say that it is in use. A file that somebody else has locked was moved here.
+ * Whether what an earlier try left can be used: its final mode, which a try that ended late may
+ * have given it, is taken back, and it is locked, to say that it is in use. A file that somebody
+ * else has locked was moved here.
  */
 static int take_old(int fd, const struct stat *st)
 {
@@ -188,11 +198,13 @@ static int make_new(int dir, const char *name)
 	int fd = open_own(dir, name, O_CREAT | O_EXCL, &st);
 
 	if (fd >= 0)
-		(void)fm_partial_lock(fd);	/* without locks it is only its age that protects it from being swept */
+		/* without locks it is only its age that protects it from being swept */
+		(void)fm_partial_lock(fd);
 	return fd;
 }
 
-/* The file, under the journal's lock. What cannot be used in its place is removed. *is_old: it was there. */
+/* The file, under the journal's lock. What cannot be used in its place is removed. *is_old: it was
+ * there. */
 static int open_file(int dir, const char *name, struct stat *st, bool *is_old)
 {
 	int fd = open_old(dir, name, st);
@@ -211,14 +223,16 @@ static int empty(int fd)
 }
 
 /*
- * Nothing else tells that the file is the one that a transfer to this name wrote: another could be moved here. 1, 0, or why
- * nobody can say.
+ * Nothing else tells that the file is the one that a transfer to this name wrote: another could be
+ * moved here. 1, 0, or why nobody can say.
  */
 static int is_vouched_for(int journal, const struct stat *file)
 {
 	struct fm_journal_head head;
 	struct stat st;
-	int ret = fstat(journal, &st) < 0 ? -errno : fm_journal_load_head(journal, (uint64_t)st.st_size, &head);
+	int ret = fstat(journal, &st) < 0
+			  ? -errno
+			  : fm_journal_load_head(journal, (uint64_t)st.st_size, &head);
 
 	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT)
 		return 0;
@@ -235,12 +249,14 @@ bool fm_partial_has_something(int journal, const struct stat *file)
 	if (st.st_size == 0 || file->st_size == 0)
 		return false;
 	/* Whether a damaged one, or another version's, says anything is for who opens it. */
-	return fm_journal_load_head(journal, (uint64_t)st.st_size, &head) < 0 || head.ino == file->st_ino;
+	return fm_journal_load_head(journal, (uint64_t)st.st_size, &head) < 0 ||
+	       head.ino == file->st_ino;
 }
 
 /*
- * Another file under the name. What is there is neither emptied nor written to: it may be a version that was replaced, and
- * somebody reads it; or one that was moved here, and will be another's when this transfer ends.
+ * Another file under the name. What is there is neither emptied nor written to: it may be a version
+ * that was replaced, and somebody reads it; or one that was moved here, and will be another's when
+ * this transfer ends.
  */
 static int make_anew(struct fm_partial *p)
 {
@@ -252,8 +268,8 @@ static int make_anew(struct fm_partial *p)
 }
 
 /*
- * One without the other is of no use. The emptied journal goes to the disk before anything new goes into the file:
- * what it said must not come back with a power cut.
+ * One without the other is of no use. The emptied journal goes to the disk before anything new goes
+ * into the file: what it said must not come back with a power cut.
  */
 static int settle(struct fm_partial *p, const struct stat *file, bool is_old, uint64_t journal_size)
 {
@@ -306,7 +322,8 @@ int fm_partial_open_random(int dir, uint64_t random, struct fm_partial *out)
 	out->fd = openat(dir, out->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out->fd < 0)
 		return -errno;
-	(void)fm_partial_lock(out->fd);		/* without locks it is only its age that protects it from being swept */
+	/* without locks it is only its age that protects it from being swept */
+	(void)fm_partial_lock(out->fd);
 	return 0;
 }
 

@@ -5,13 +5,13 @@
  *   .fmove.HASH.part       what came of it
  *   .fmove.HASH.journal    what of that counts (journal.h), and the lock of both
  *
- * HASH is 16 hex digits made from the final name, so that the next try finds them. Who uses either holds an exclusive
- * lock on the journal (F_OFD_SETLK: it belongs to the open file, goes along with a descriptor that is passed on, and
- * ends with the last one). Who finds them locked takes a name that nobody can guess, without a journal: nothing
- * of it is found again.
+ * HASH is 16 hex digits made from the final name, so that the next try finds them. Who uses either
+ * holds an exclusive lock on the journal (F_OFD_SETLK: it belongs to the open file, goes along with
+ * a descriptor that is passed on, and ends with the last one). Who finds them locked takes a name
+ * that nobody can guess, without a journal: nothing of it is found again.
  *
- * The directory may be anybody's: links are not followed, and what is no regular file, has another owner than this
- * process or further names is not used. Any thread; calls may block.
+ * The directory may be anybody's: links are not followed, and what is no regular file, has another
+ * owner than this process or further names is not used. Any thread; calls may block.
  */
 #ifndef FM_JOURNAL_PARTIAL_H
 #define FM_JOURNAL_PARTIAL_H
@@ -49,9 +49,10 @@ struct fm_partial {
 };
 
 /*
- * Open those of a final name, or make them; if there is nothing to go on with, the journal is emptied and the file is
- * made anew. If they are locked, wait for up to wait_ms. -EAGAIN: locked. -EPERM: the journal is not ours to use. Or the error of a system call. After an
- * error nothing is open; nothing new is left.
+ * Open those of a final name, or make them; if there is nothing to go on with, the journal is
+ * emptied and the file is made anew. If they are locked, wait for up to wait_ms. -EAGAIN: locked.
+ * -EPERM: the journal is not ours to use. Or the error of a system call. After an error nothing is
+ * open; nothing new is left.
  */
 int fm_partial_open(int dir, const char *name, unsigned wait_ms, struct fm_partial *out);
 
@@ -59,8 +60,8 @@ int fm_partial_open(int dir, const char *name, unsigned wait_ms, struct fm_parti
 int fm_partial_open_random(int dir, uint64_t random, struct fm_partial *out);
 
 /*
- * Whether there may be something to go on with: both hold something, and the journal does not say that it is of another
- * file than the one of which *file tells. journal: open for reading.
+ * Whether there may be something to go on with: both hold something, and the journal does not say
+ * that it is of another file than the one of which *file tells. journal: open for reading.
  */
 bool fm_partial_has_something(int journal, const struct stat *file);
 
@@ -68,8 +69,8 @@ bool fm_partial_has_something(int journal, const struct stat *file);
 bool fm_partial_is_journaled(const struct fm_partial *p);
 
 /*
- * Both names go, that of the journal last, since its lock guards both. 0, or the error of removing the file (not that it
- * was gone already).
+ * Both names go, that of the journal last, since its lock guards both. 0, or the error of removing
+ * the file (not that it was gone already).
  */
 int fm_partial_remove(const struct fm_partial *p);
 
@@ -77,12 +78,13 @@ int fm_partial_remove(const struct fm_partial *p);
 void fm_partial_close(struct fm_partial *p);
 
 /*
- * Lock a partial file or a journal that is open for writing. 0; -EAGAIN: somebody has it; or an error: no locks
- * there.
+ * Lock a partial file or a journal that is open for writing. 0; -EAGAIN: somebody has it; or an
+ * error: no locks there.
  */
 int fm_partial_lock(int fd);
 
-/* Whether the file or journal of that name is locked: 1, 0 (also: there is none), or why nobody can say. */
+/* Whether the file or journal of that name is locked: 1, 0 (also: there is none), or why nobody can
+ * say. */
 int fm_partial_is_busy(int dir, const char *name);
 
 #endif

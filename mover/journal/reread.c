@@ -63,7 +63,8 @@ int fm_reread(int fd, uint64_t offset, uint64_t len, uint32_t *part)
 		return ret;
 	buf = FM_FAULT("journal.reread_buf") ? NULL : aligned_alloc(FM_BLOCK, bytes);
 	if (buf) {
-		(void)posix_fadvise(fd, (off_t)offset, (off_t)len, POSIX_FADV_DONTNEED);	/* advice */
+		/* advice */
+		(void)posix_fadvise(fd, (off_t)offset, (off_t)len, POSIX_FADV_DONTNEED);
 		ret = crc_of(fd, buf, offset, len, &crc);
 	}
 	if (ret == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * siphash - SipHash-2-4, 128 bits, as its paper (Aumasson and Bernstein, 2012) and its authors' later addition say.
+ * siphash - SipHash-2-4, 128 bits, as its paper (Aumasson and Bernstein, 2012) and its authors'
+ * later addition say.
  */
 #include "mover/journal/siphash.h"
 
@@ -54,7 +55,8 @@ struct fm_sip fm_siphash(const struct fm_sip *key, const void *data, size_t len)
 	const uint8_t *at = data;
 	struct state s = {
 		.v0 = key->low ^ UINT64_C(0x736f6d6570736575),
-		.v1 = key->high ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,	/* 0xee: a result of 128 bits */
+		/* 0xee: a result of 128 bits */
+		.v1 = key->high ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,
 		.v2 = key->low ^ UINT64_C(0x6c7967656e657261),
 		.v3 = key->high ^ UINT64_C(0x7465646279746573),
 	};

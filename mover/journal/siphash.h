@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * siphash - SipHash-2-4 with a result of 128 bits: a hash that nobody who lacks the key can find collisions for.
+ * siphash - SipHash-2-4 with a result of 128 bits: a hash that nobody who lacks the key can find
+ * collisions for.
  *
  * Any thread.
  */

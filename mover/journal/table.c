@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table - files in one array, in the order in which they came; chains through them from an array of buckets.
+ * table - files in one array, in the order in which they came; chains through them from an array of
+ * buckets.
  *
- * A change can be undone: the files that came since are the end of the array, of the others the first change
- * keeps a copy.
+ * A change can be undone: the files that came since are the end of the array, of the others the
+ * first change keeps a copy.
  */
 #include "mover/journal/table.h"
 
@@ -48,7 +49,7 @@ struct fm_table_undo {
 	struct fm_table_file old;
 };
 
-/* --------------------------------------------------------------------------------------------- look-up */
+/* -------------------------------------------------------------------------------------- look-up */
 
 static uint32_t *bucket_of(const struct fm_table *t, const struct fm_sip *hash)
 {
@@ -84,8 +85,8 @@ const struct fm_journal_file *fm_table_find(struct fm_table *t, const char *path
 
 	if (!f)
 		return NULL;
-	t->found = (struct fm_journal_file){ .size = f->size, .mtime_ns = f->mtime_ns, .identity = f->identity,
-					     .crc = f->crc };
+	t->found = (struct fm_journal_file){
+		.size = f->size, .mtime_ns = f->mtime_ns, .identity = f->identity, .crc = f->crc};
 	t->found_whole = (struct fm_range){ .offset = 0, .len = f->size };
 	t->found_piece = (struct fm_written){ .offset = 0, .len = f->size, .crc = f->crc };
 	if (f->parts) {
@@ -100,7 +101,7 @@ const struct fm_journal_file *fm_table_find(struct fm_table *t, const char *path
 	return &t->found;
 }
 
-/* ------------------------------------------------------------------------------------------------ growing */
+/* -------------------------------------------------------------------------------------- growing */
 
 static void *grow(void *array, uint32_t cap, size_t len)
 {
@@ -110,7 +111,8 @@ static void *grow(void *array, uint32_t cap, size_t len)
 static int grow_buckets(struct fm_table *t)
 {
 	uint32_t count = t->bucket_count ? 2 * t->bucket_count : BUCKETS_FIRST;
-	uint32_t *buckets = FM_FAULT("journal.alloc") ? NULL : fm_budget_alloc(count * sizeof(*buckets));
+	uint32_t *buckets =
+		FM_FAULT("journal.alloc") ? NULL : fm_budget_alloc(count * sizeof(*buckets));
 
 	if (!buckets)
 		return -ENOMEM;
@@ -151,7 +153,7 @@ static int add_file(struct fm_table *t, const struct fm_sip *hash, struct fm_tab
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------- undo */
+/* ----------------------------------------------------------------------------------------- undo */
 
 void fm_table_begin(struct fm_table *t)
 {
@@ -188,10 +190,12 @@ static int copy_parts(const struct parts *from, struct parts **out)
 	return 0;
 }
 
-/* Before the first change of a file that was there before: the undo keeps its parts, the file gets a copy. */
+/* Before the first change of a file that was there before: the undo keeps its parts, the file gets
+ * a copy. */
 static int save(struct fm_table *t, struct fm_table_file *f)
 {
-	uint32_t index = (uint32_t)(f - t->files), cap = t->undo_cap ? 2 * t->undo_cap : FILES_FIRST;
+	uint32_t index = (uint32_t)(f - t->files),
+		 cap = t->undo_cap ? 2 * t->undo_cap : FILES_FIRST;
 	struct parts *copy = NULL;
 	int ret = 0;
 
@@ -267,7 +271,7 @@ void fm_table_rollback(struct fm_table *t)
 	t->bytes = t->old_bytes;
 }
 
-/* ------------------------------------------------------------------------------------------------ entries */
+/* -------------------------------------------------------------------------------------- entries */
 
 static bool is_same_content(const struct fm_table_file *f, const struct fm_journal_entry *e)
 {
@@ -290,7 +294,8 @@ static void drop_parts(struct fm_table *t, struct fm_table_file *f)
 }
 
 /* What is there of the file is of another content: it starts anew with nothing. */
-static void start_anew(struct fm_table *t, struct fm_table_file *f, const struct fm_journal_entry *e)
+static void start_anew(struct fm_table *t, struct fm_table_file *f,
+		       const struct fm_journal_entry *e)
 {
 	t->bytes -= bytes_of(f);
 	drop_parts(t, f);
@@ -314,7 +319,8 @@ static int get_parts(struct fm_table *t, struct fm_table_file *f)
 	return FM_TABLE_CHANGED;
 }
 
-/* Of two neighbours that touch one is made: half as many can be told from each other, if damage is looked for. */
+/* Of two neighbours that touch one is made: half as many can be told from each other, if damage is
+ * looked for. */
 static void join_pieces(struct parts *p)
 {
 	uint32_t n = 0;
@@ -356,7 +362,8 @@ static void insert_piece(struct parts *p, const struct fm_journal_entry *e)
 		at--;
 	if (p->count < FM_JOURNAL_PIECES_MAX) {
 		memmove(&p->pieces[at + 1], &p->pieces[at], (p->count++ - at) * sizeof(*p->pieces));
-		p->pieces[at] = (struct fm_written){ .offset = e->offset, .len = e->len, .crc = e->crc };
+		p->pieces[at] =
+			(struct fm_written){.offset = e->offset, .len = e->len, .crc = e->crc};
 		return;
 	}
 	if (at > 0 && p->pieces[at - 1].offset + p->pieces[at - 1].len == e->offset)
@@ -368,8 +375,8 @@ static void insert_piece(struct parts *p, const struct fm_journal_entry *e)
 }
 
 /*
- * Enum fm_table_put, or -ENOMEM. If there are as many pieces as there may be, none of which touches another, there are as many ranges too:
- * one that can be added to these touches one of them.
+ * Enum fm_table_put, or -ENOMEM. If there are as many pieces as there may be, none of which touches
+ * another, there are as many ranges too: one that can be added to these touches one of them.
  */
 static int put_piece(struct parts *p, const struct fm_journal_entry *e)
 {
@@ -386,7 +393,8 @@ static int put_piece(struct parts *p, const struct fm_journal_entry *e)
 	return FM_TABLE_CHANGED;
 }
 
-static void count_piece(struct fm_table *t, struct fm_table_file *f, const struct fm_journal_entry *e)
+static void count_piece(struct fm_table *t, struct fm_table_file *f,
+			const struct fm_journal_entry *e)
 {
 	t->bytes += e->len;
 	f->crc ^= e->crc;
@@ -417,7 +425,8 @@ static int room_for(const struct fm_table *t, const struct fm_journal_entry *e)
 {
 	if (t->count >= FM_JOURNAL_FILES_MAX)
 		return FM_TABLE_FULL;
-	return e->len < e->size && t->partial_count >= FM_JOURNAL_PARTIAL_MAX ? FM_TABLE_FULL : FM_TABLE_CHANGED;
+	return e->len < e->size && t->partial_count >= FM_JOURNAL_PARTIAL_MAX ? FM_TABLE_FULL
+									      : FM_TABLE_CHANGED;
 }
 
 static int put_known(struct fm_table *t, struct fm_table_file *f, const struct fm_journal_entry *e)
@@ -427,7 +436,8 @@ static int put_known(struct fm_table *t, struct fm_table_file *f, const struct f
 	bool is_anew = !is_same_content(f, e);
 	int ret;
 
-	if (!is_anew && (f->is_complete || (e->len > 0 && fm_ranges_cover(there, e->offset, e->len))))
+	if (!is_anew &&
+	    (f->is_complete || (e->len > 0 && fm_ranges_cover(there, e->offset, e->len))))
 		return FM_TABLE_KNOWN;
 	if (!is_anew && fm_ranges_overlap(there, e->offset, e->len))
 		return -EINVAL;
@@ -437,7 +447,8 @@ static int put_known(struct fm_table *t, struct fm_table_file *f, const struct f
 	if (is_anew)
 		start_anew(t, f, e);
 	ret = add_piece(t, f, e);
-	/* That the old content is gone must be kept, even if there is no room for the new one's ranges. */
+	/* That the old content is gone must be kept, even if there is no room for the new one's
+	 * ranges. */
 	return ret == FM_TABLE_FULL && is_anew ? FM_TABLE_CHANGED : ret;
 }
 

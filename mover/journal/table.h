@@ -2,11 +2,13 @@
 /*
  * table - what a journal says of each file, in memory.
  *
- * A file that is complete costs 56 bytes and a bucket (4 to 8 bytes), whatever the length of its path: of the path
- * there is a hash of 128 bits under a key that nobody else knows. So no peer can choose paths that fall into one
- * bucket, or that are taken for each other. Ranges, and the pieces of which they consist, are kept only for files of which a part is there, and for a single file.
+ * A file that is complete costs 56 bytes and a bucket (4 to 8 bytes), whatever the length of its
+ * path: of the path there is a hash of 128 bits under a key that nobody else knows. So no peer can
+ * choose paths that fall into one bucket, or that are taken for each other. Ranges, and the pieces
+ * of which they consist, are kept only for files of which a part is there, and for a single file.
  *
- * Changes are made between fm_table_begin() and fm_table_commit(), or undone by fm_table_rollback(). Not thread-safe.
+ * Changes are made between fm_table_begin() and fm_table_commit(), or undone by
+ * fm_table_rollback(). Not thread-safe.
  */
 #ifndef FM_JOURNAL_TABLE_H
 #define FM_JOURNAL_TABLE_H
@@ -51,8 +53,8 @@ void fm_table_free(struct fm_table *t);
 void fm_table_begin(struct fm_table *t);
 
 /*
- * A good entry: enum fm_table_put; or -EINVAL: it overlaps in part what is there, nothing is changed; or -ENOMEM: then
- * nothing but fm_table_rollback() may follow.
+ * A good entry: enum fm_table_put; or -EINVAL: it overlaps in part what is there, nothing is
+ * changed; or -ENOMEM: then nothing but fm_table_rollback() may follow.
  */
 int fm_table_put(struct fm_table *t, const struct fm_journal_entry *entry);
 

@@ -2,14 +2,16 @@
 /*
  * written - whether a file that is open has been written to since it was looked at.
  *
- * A write moves mtime and ctime, and whoever puts the mtime back moves the ctime. But a new name, one that goes, and a
- * rename move the ctime as well, all of which happen when a version that somebody reads is replaced (mover/store/place.c): the
- * number of names changes only once the old version is unlinked, and until then its name is a partial file's.
+ * A write moves mtime and ctime, and whoever puts the mtime back moves the ctime. But a new name,
+ * one that goes, and a rename move the ctime as well, all of which happen when a version that
+ * somebody reads is replaced (mover/store/place.c): the number of names changes only once the old
+ * version is unlinked, and until then its name is a partial file's.
  *
- * A store through a shared mapping moves them when its page can be written to no more and the store faults: that is so
- * for each page after it was written back. A page that was dirty before the file was looked at takes further stores
- * without a trace. Times move in ticks of some milliseconds (kernels from 6.13 on do better): a ctime that is the
- * present tick's says nothing of what comes later in it.
+ * A store through a shared mapping moves them when its page can be written to no more and the store
+ * faults: that is so for each page after it was written back. A page that was dirty before the file
+ * was looked at takes further stores without a trace. Times move in ticks of some milliseconds
+ * (kernels from 6.13 on do better): a ctime that is the present tick's says nothing of what comes
+ * later in it.
  */
 #include "mover/journal/written.h"
 
@@ -30,7 +32,8 @@
 #define NAME_PAUSE_US 2000
 #define LOOKS_MAX 32
 #define LOOK_PAUSE_US 1000	/* with the looks: longer than a tick, at most 10 ms */
-#define AHEAD_MAX_NS (100 * FM_NS_PER_MS)	/* of the clock: what is farther ahead is no present tick, the clock was set back */
+/* of the clock: what is farther ahead is no present tick, the clock was set back */
+#define AHEAD_MAX_NS (100 * FM_NS_PER_MS)
 
 static bool is_same_time(const struct timespec *a, const struct timespec *b)
 {
@@ -49,7 +52,8 @@ static int64_t ns_of(const struct timespec *t)
 	return (int64_t)((uint64_t)t->tv_sec * FM_NS_PER_S + (uint64_t)t->tv_nsec);
 }
 
-/* Whether what is written now gives it another time than this one. The file system's times are the coarse clock's. */
+/* Whether what is written now gives it another time than this one. The file system's times are the
+ * coarse clock's. */
 static bool is_past(const struct timespec *t)
 {
 	struct timespec now;
@@ -64,7 +68,8 @@ static bool is_past(const struct timespec *t)
 /* File systems without pages to write back say so in several ways. */
 static int write_back(int fd)
 {
-	const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+	const unsigned all =
+		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 	int ret;
 
 	if (FM_FAULT("written.sync"))
@@ -88,7 +93,8 @@ int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
 		ret = (uint64_t)out->st_size <= cached_max ? write_back(fd) : 0;
 		if (ret == 0)
 			ret = look(fd, out);
-		/* What was stored before the writing back is covered by it; what came behind it moved the ctime. */
+		/* What was stored before the writing back is covered by it; what came behind it
+		 * moved the ctime. */
 		is_same = is_same_time(&before.st_ctim, &out->st_ctim);
 		is_settled = was_past && is_same;
 	}
@@ -97,7 +103,8 @@ int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
 	return is_same ? 0 : -ESTALE;
 }
 
-/* Whether its name is one of fmove's own, or was when it lost it: a version that gave way to another. */
+/* Whether its name is one of fmove's own, or was when it lost it: a version that gave way to
+ * another. */
 static bool is_put_aside(int fd)
 {
 	char link[64], path[PATH_MAX];
@@ -126,8 +133,8 @@ static bool is_about_to_be_put_aside(int fd)
 
 bool fm_is_written(int fd, const struct stat *before, const struct stat *now)
 {
-	if (before->st_dev != now->st_dev || before->st_ino != now->st_ino || before->st_size != now->st_size ||
-	    !is_same_time(&before->st_mtim, &now->st_mtim))
+	if (before->st_dev != now->st_dev || before->st_ino != now->st_ino ||
+	    before->st_size != now->st_size || !is_same_time(&before->st_mtim, &now->st_mtim))
 		return true;
 	if (is_same_time(&before->st_ctim, &now->st_ctim) || before->st_nlink != now->st_nlink)
 		return false;

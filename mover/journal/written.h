@@ -2,8 +2,9 @@
 /*
  * written - whether a file that is open has been written to since it was looked at.
  *
- * fm_look_before_read(), the reads, fm_is_written(): what was read is one state of the file, whoever wrote and however,
- * where the file system keeps the time of stores through a mapping. tmpfs does not: there only write(2) is told.
+ * fm_look_before_read(), the reads, fm_is_written(): what was read is one state of the file,
+ * whoever wrote and however, where the file system keeps the time of stores through a mapping.
+ * tmpfs does not: there only write(2) is told.
  */
 #ifndef FM_JOURNAL_WRITTEN_H
 #define FM_JOURNAL_WRITTEN_H
@@ -14,18 +15,20 @@
 struct stat;
 
 /*
- * Look at fd's file before it is read. From then on whatever is written to it moves its ctime: what was stored through
- * a mapping until now is written back, which makes the next store a fault that the file system notes (of up to
- * cached_max bytes; a direct read does that by itself, for what it reads); and a ctime is not taken that a write in the same tick of the
- * clock would leave as it is. 0; -ESTALE: it is being written to, again and again; or an error of fstat(2) or
+ * Look at fd's file before it is read. From then on whatever is written to it moves its ctime: what
+ * was stored through a mapping until now is written back, which makes the next store a fault that
+ * the file system notes (of up to cached_max bytes; a direct read does that by itself, for what it
+ * reads); and a ctime is not taken that a write in the same tick of the clock would leave as it is.
+ * 0; -ESTALE: it is being written to, again and again; or an error of fstat(2) or
  * sync_file_range(2). Any thread; waits for the disk, and up to two ticks.
  */
 int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out);
 
 /*
- * Whether the content of fd's file may be another than when `before` was taken; `now` is a later look. That there are
- * more names or fewer, or that it was put aside under a partial file's name, is no change of the content. Any thread;
- * takes up to 50 ms if it may have been written to, else no time.
+ * Whether the content of fd's file may be another than when `before` was taken; `now` is a later
+ * look. That there are more names or fewer, or that it was put aside under a partial file's name,
+ * is no change of the content. Any thread; takes up to 50 ms if it may have been written to, else
+ * no time.
  */
 bool fm_is_written(int fd, const struct stat *before, const struct stat *now);
 

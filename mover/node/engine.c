@@ -41,12 +41,19 @@ static void stopped_run(struct fm_task *task)
 static int check_opts(const struct fm_engine_opts *o, struct fm_err *err)
 {
 	if (!o->node[0] || strlen(o->node) > FM_WIRE_NAME_MAX)
-		return fm_err_set(err, -EINVAL, "the node's name must have 1 to %d bytes", FM_WIRE_NAME_MAX);
+		return fm_err_set(err, -EINVAL, "the node's name must have 1 to %d bytes",
+				  FM_WIRE_NAME_MAX);
 	if (o->lanes < 1 || o->lanes > FM_LANES_MAX)
-		return fm_err_set(err, -EINVAL, "%u lanes: 1 to %d are allowed", o->lanes, FM_LANES_MAX);
-	if (o->chunk_bytes < FM_WIRE_CHUNK_MIN || o->chunk_bytes > FM_WIRE_CHUNK_MAX || (o->chunk_bytes & (o->chunk_bytes - 1)))
-		return fm_err_set(err, -EINVAL, "chunks of %u bytes: a power of two from 4 KiB to 64 MiB is needed", o->chunk_bytes);
-	if (o->slab_bytes % o->chunk_bytes || o->slab_bytes / o->chunk_bytes < 1 || o->slab_bytes / o->chunk_bytes > FM_FLOW_SLOTS_MAX)
+		return fm_err_set(err, -EINVAL, "%u lanes: 1 to %d are allowed", o->lanes,
+				  FM_LANES_MAX);
+	if (o->chunk_bytes < FM_WIRE_CHUNK_MIN || o->chunk_bytes > FM_WIRE_CHUNK_MAX ||
+	    (o->chunk_bytes & (o->chunk_bytes - 1)))
+		return fm_err_set(
+			err, -EINVAL,
+			"chunks of %u bytes: a power of two from 4 KiB to 64 MiB is needed",
+			o->chunk_bytes);
+	if (o->slab_bytes % o->chunk_bytes || o->slab_bytes / o->chunk_bytes < 1 ||
+	    o->slab_bytes / o->chunk_bytes > FM_FLOW_SLOTS_MAX)
 		return fm_err_set(err, -EINVAL, "a slab must be 1 to %d chunks", FM_FLOW_SLOTS_MAX);
 	return 0;
 }
@@ -58,7 +65,8 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->stores);
 }
 
-int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)
+int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env,
+		  struct fm_engine **out, struct fm_err *err)
 {
 	struct fm_engine *e;
 	int ret = check_opts(o, err);
@@ -84,8 +92,9 @@ int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *en
 		return ret;
 	}
 	init_lists(e);
-	fm_share_init(&e->kept, &(struct fm_share_limits){ "bytes of messages that were not acknowledged",
-							   fm_budget_of_links() / 2, 0, 0, 1 });
+	fm_share_init(&e->kept,
+		      &(struct fm_share_limits){"bytes of messages that were not acknowledged",
+						fm_budget_of_links() / 2, 0, 0, 1});
 	env->random->fill(env->random->ctx, e->boot_id, sizeof(e->boot_id));
 	fm_rate_set(&e->rate, o->rate_bytes);
 	pthread_mutex_init(&e->shared_rate.lock, NULL);
@@ -216,7 +225,8 @@ int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct
 	int ret;
 
 	if (same && same != p)
-		return fm_err_set(err, -EEXIST, "peer %s has the key of peer %s", o->name, same->name);
+		return fm_err_set(err, -EEXIST, "peer %s has the key of peer %s", o->name,
+				  same->name);
 	if (strcmp(o->name, e->name) == 0)
 		return fm_err_set(err, -EINVAL, "peer %s has the name of this node", o->name);
 	if (p && is_unchanged(p, o))
@@ -224,7 +234,8 @@ int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct
 	if (p)
 		fm_engine_remove_peer(e, o->name);
 	if (e->peer_count >= FM_PEERS_MAX)
-		return fm_err_set(err, -ENOSPC, "peer %s: more than %d peers", o->name, FM_PEERS_MAX);
+		return fm_err_set(err, -ENOSPC, "peer %s: more than %d peers", o->name,
+				  FM_PEERS_MAX);
 	ret = fm_peer_new(e, o, &p, err);
 	if (ret < 0)
 		return ret;
@@ -291,8 +302,10 @@ int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_e
 
 	if (!ref)
 		ret = fm_err_sys(err, -ENOMEM, "allocate store %s", store->name);
-	else if (e->store_count >= FM_STORES_MAX && !find_store(e, store->name, strlen(store->name)))
-		ret = fm_err_set(err, -ENOSPC, "store %s: more than %d stores", store->name, FM_STORES_MAX);
+	else if (e->store_count >= FM_STORES_MAX &&
+		 !find_store(e, store->name, strlen(store->name)))
+		ret = fm_err_set(err, -ENOSPC, "store %s: more than %d stores", store->name,
+				 FM_STORES_MAX);
 	if (ret < 0) {
 		free(ref);
 		store->ops->free(store);
@@ -357,14 +370,18 @@ static void visit_rails(const struct fm_session *s, const struct fm_status_visit
 	for (unsigned i = 0; i < s->rails.lost_count; i++) {
 		const struct fm_rail_lost *lost = &s->rails.lost[i];
 
-		v->rail(ctx, &(struct fm_rail_status){
-				     .info = &lost->info, .why = lost->why, .down_ns = fm_engine_now(s->engine) - lost->since_ns });
+		v->rail(ctx, &(struct fm_rail_status){.info = &lost->info,
+						      .why = lost->why,
+						      .down_ns = fm_engine_now(s->engine) -
+								 lost->since_ns});
 	}
 }
 
-static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_status_visitor *v, void *ctx)
+static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_status_visitor *v,
+		       void *ctx)
 {
-	const struct fm_way *first = p->reach.count > 0 && !p->reach.way[0].is_learned ? &p->reach.way[0] : NULL;
+	const struct fm_way *first =
+		p->reach.count > 0 && !p->reach.way[0].is_learned ? &p->reach.way[0] : NULL;
 	char address[sizeof(first->to.host) + 16] = "";
 	struct fm_peer_status st = { .name = p->name,
 				     .address = address,

@@ -4,8 +4,8 @@
  * services, which it is handed (service.h). The daemon, the API and the simulator drive it through
  * this header.
  *
- * It sees the world through struct fm_engine_env only. Everything here is called on the control loop and calls back
- * there, in a later pass. Strings handed in are copied unless said otherwise.
+ * It sees the world through struct fm_engine_env only. Everything here is called on the control
+ * loop and calls back there, in a later pass. Strings handed in are copied unless said otherwise.
  */
 #ifndef FM_ENGINE_H
 #define FM_ENGINE_H
@@ -28,7 +28,8 @@ struct fm_worker;
 #define FM_STORES_MAX 64
 #define FM_LANES_MAX 16
 #define FM_SERVICES_MAX 16
-#define FM_PEER_ADDRS_MAX 16		/* at which one peer is dialled: that the configuration names, and that it said itself */
+/* at which one peer is dialled: that the configuration names, and that it said itself */
+#define FM_PEER_ADDRS_MAX 16
 
 /* A node's name or address, and its port. */
 struct fm_endpoint {
@@ -38,7 +39,8 @@ struct fm_endpoint {
 
 /* Who keeps what a peer says of its addresses for the next start. Must not block. */
 struct fm_peer_keeper {
-	void (*told)(void *ctx, const char *peer, const uint8_t key[FM_KEY_LEN], const struct fm_endpoint *learned, unsigned count);
+	void (*told)(void *ctx, const char *peer, const uint8_t key[FM_KEY_LEN],
+		     const struct fm_endpoint *learned, unsigned count);
 	void *ctx;
 };
 
@@ -58,24 +60,34 @@ struct fm_engine_env {
 	struct fm_worker *worker;
 	void *arena;				/* slabs are cut from it; page-aligned */
 	size_t arena_len;
-	const struct fm_service *const *services;	/* NULL-terminated (service.h); NULL: none */
+	/* NULL-terminated (service.h); NULL: none */
+	const struct fm_service *const *services;
 	const struct fm_peer_keeper *keeper;	/* NULL: nobody does */
 	struct fm_peer_watcher watcher;		/* up NULL: nobody does */
 };
 
 struct fm_engine_opts {
 	const char *node;			/* our name */
-	uint8_t key[FM_KEY_LEN];		/* our public key: of two nodes the lower one dials first */
+	/* our public key: of two nodes the lower one dials first */
+	uint8_t key[FM_KEY_LEN];
 	unsigned lanes;				/* 1 .. FM_LANES_MAX */
-	uint32_t chunk_bytes;			/* power of two, 4 KiB .. 64 MiB; also the size of a slot */
+	/* power of two, 4 KiB .. 64 MiB; also the size of a slot */
+	uint32_t chunk_bytes;
 	uint32_t slab_bytes;			/* multiple of chunk_bytes, at most 64 chunks */
-	unsigned rdma_conns;			/* queue pairs per rail, 1 .. 8; if the peer has fewer, so many */
+	/* queue pairs per rail, 1 .. 8; if the peer has fewer, so many */
+	unsigned rdma_conns;
 	unsigned tcp_conns;			/* connections per rail, 1 .. 16; the same */
-	bool is_link_counted;			/* fewer TCP connections over a slow link (mover/node/tuning.h) */
-	const char *chosen;			/* for status: how all of these came about, one line; outlives the engine; NULL: nothing is said */
-	uint64_t rate_bytes;			/* a second, over all transfers this node sends; 0: no limit */
-	uint64_t stall_ns;			/* a peer silent for this long is lost; default 10 s */
-	bool is_unchecked;			/* measuring only: no CRC is computed or checked, no journal kept */
+	/* fewer TCP connections over a slow link (mover/node/tuning.h) */
+	bool is_link_counted;
+	/* for status: how all of these came about, one line; outlives the engine; NULL: nothing is
+	 * said */
+	const char *chosen;
+	/* a second, over all transfers this node sends; 0: no limit */
+	uint64_t rate_bytes;
+	/* a peer silent for this long is lost; default 10 s */
+	uint64_t stall_ns;
+	/* measuring only: no CRC is computed or checked, no journal kept */
+	bool is_unchecked;
 };
 
 struct fm_peer_opts {
@@ -83,14 +95,17 @@ struct fm_peer_opts {
 	const char *host;			/* NULL: it dials us */
 	uint16_t port;
 	uint8_t key[FM_KEY_LEN];
-	const struct fm_endpoint *more;		/* further addresses of it, FM_PEER_ADDRS_MAX - 1 at most; tried in turn */
+	/* further addresses of it, FM_PEER_ADDRS_MAX - 1 at most; tried in turn */
+	const struct fm_endpoint *more;
 	unsigned more_count;
-	const struct fm_endpoint *learned;	/* what told() of struct fm_peer_keeper was told last */
+	/* what told() of struct fm_peer_keeper was told last */
+	const struct fm_endpoint *learned;
 	unsigned learned_count;
 };
 
 /* env is copied; what it points to must outlive the engine. */
-int fm_engine_new(const struct fm_engine_opts *opts, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err);
+int fm_engine_new(const struct fm_engine_opts *opts, const struct fm_engine_env *env,
+		  struct fm_engine **out, struct fm_err *err);
 
 /* Listen, dial the peers. */
 int fm_engine_start(struct fm_engine *engine, struct fm_err *err);
@@ -98,27 +113,32 @@ int fm_engine_start(struct fm_engine *engine, struct fm_err *err);
 /* Abort every job, close every session; then stopped(ctx). */
 void fm_engine_stop(struct fm_engine *engine, void (*stopped)(void *ctx), void *ctx);
 
-/* Stopping: whether nothing is left but transfers that have ended and wait for a local caller's file, which may be for ever. */
+/* Stopping: whether nothing is left but transfers that have ended and wait for a local caller's
+ * file, which may be for ever. */
 bool fm_engine_awaits_callers(const struct fm_engine *engine);
 
 /* Stopped, or never started. Closes the stores. NULL is allowed. */
 void fm_engine_free(struct fm_engine *engine);
 
 /*
- * Add or change; -EEXIST if another peer has that key, -ENOSPC. A change of key or address ends the session there is.
+ * Add or change; -EEXIST if another peer has that key, -ENOSPC. A change of key or address ends the
+ * session there is.
  */
-int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer, struct fm_err *err);
+int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer,
+		       struct fm_err *err);
 
 /* Revoked: its session ends now. */
 void fm_engine_remove_peer(struct fm_engine *engine, const char *name);
 
-/* Taken over. Replaces one of the same name (jobs under way keep the old one until they end). -ENOSPC. */
+/* Taken over. Replaces one of the same name (jobs under way keep the old one until they end).
+ * -ENOSPC. */
 int fm_engine_set_store(struct fm_engine *engine, struct fm_store *store, struct fm_err *err);
 void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 
-/* The networks that are private have changed: peers are told, and TCP connections that exist are made anew. */
+/* The networks that are private have changed: peers are told, and TCP connections that exist are
+ * made anew. */
 void fm_engine_networks_changed(struct fm_engine *engine);
 
 /* ---- status: a snapshot, by visiting ---- */
@@ -129,11 +149,14 @@ struct fm_rail_status {
 	uint64_t bytes_sent;
 	uint64_t bytes_received;
 	bool is_up;
-	const char *why;		/* NULL: one of its connections; else it was up and has none any more, for this reason ... */
+	/* NULL: one of its connections; else it was up and has none any more, for this reason
+	 * ... */
+	const char *why;
 	uint64_t down_ns;		/* ... for so long */
 };
 
-/* Which way a session goes just now: our port, our address and the peer's, as numbers. All "": there is no connection for it. */
+/* Which way a session goes just now: our port, our address and the peer's, as numbers. All "":
+ * there is no connection for it. */
 struct fm_session_way {
 	char device[FM_RAIL_NAME_MAX];
 	char local[INET6_ADDRSTRLEN + 16];
@@ -148,7 +171,8 @@ struct fm_peer_status {
 	uint64_t since_ns;		/* how long it is in this state */
 	unsigned conns;
 	struct fm_session_way session;
-	uint64_t round_trip_ns;		/* of a PING over the session, both loops included; 0: not known yet */
+	/* of a PING over the session, both loops included; 0: not known yet */
+	uint64_t round_trip_ns;
 };
 
 struct fm_node_status {
@@ -174,7 +198,8 @@ struct fm_status_visitor {
 	void (*node)(void *ctx, const struct fm_node_status *s);
 	void (*store)(void *ctx, const struct fm_store *s);
 	void (*peer)(void *ctx, const struct fm_peer_status *s);
-	void (*rail)(void *ctx, const struct fm_rail_status *s);	/* of the peer visited last */
+	/* of the peer visited last */
+	void (*rail)(void *ctx, const struct fm_rail_status *s);
 };
 
 /* Calls the visitor for everything, in the order above. */

@@ -36,8 +36,8 @@ static struct fm_net *net_of(const struct fm_session *s)
 /* What says something of the line alone. */
 static bool counts(enum fm_wire_type type)
 {
-	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG && type != FM_WIRE_BYE &&
-	       type != FM_WIRE_RECEIVED && type != FM_WIRE_RESUME;
+	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG &&
+	       type != FM_WIRE_BYE && type != FM_WIRE_RECEIVED && type != FM_WIRE_RESUME;
 }
 
 void fm_lines_init(struct fm_lines *lines)
@@ -53,13 +53,16 @@ struct fm_ctl *fm_line_ctl(const struct fm_session *s)
 
 static void show_addr(const struct fm_addr *addr, char *out, size_t len)
 {
-	socklen_t sa_len = addr->sa.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	socklen_t sa_len = addr->sa.ss_family == AF_INET ? sizeof(struct sockaddr_in)
+							 : sizeof(struct sockaddr_in6);
 
-	if (getnameinfo((const struct sockaddr *)&addr->sa, sa_len, out, (socklen_t)len, NULL, 0, NI_NUMERICHOST) != 0)
+	if (getnameinfo((const struct sockaddr *)&addr->sa, sa_len, out, (socklen_t)len, NULL, 0,
+			NI_NUMERICHOST) != 0)
 		out[0] = '\0';
 }
 
-static void show_way(const struct fm_addr *local, const struct fm_addr *remote, struct fm_session_way *out)
+static void show_way(const struct fm_addr *local, const struct fm_addr *remote,
+		     struct fm_session_way *out)
 {
 	(void)snprintf(out->device, sizeof(out->device), "%s", local->name);
 	show_addr(local, out->local, sizeof(out->local));
@@ -175,14 +178,16 @@ static int send_kept(struct fm_session *s)
 		if (ret < 0)
 			break;
 	}
-	return ret == -EPIPE ? 0 : ret;		/* that comes as `closed` as well, and all is sent again on the next line */
+	/* that comes as `closed` as well, and all is sent again on the next line */
+	return ret == -EPIPE ? 0 : ret;
 }
 
 int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *msg, size_t len)
 {
 	struct fm_ctl *ctl = fm_line_ctl(s);
 
-	if (type == FM_WIRE_BYE && s->lines.is_resuming)	/* why it ends is said without the answer, too */
+	/* why it ends is said without the answer, too */
+	if (type == FM_WIRE_BYE && s->lines.is_resuming)
 		ctl = s->lines.main->ctl;
 	if (s->lines.can_resume && counts(type))
 		keep(s, msg, len);
@@ -200,7 +205,7 @@ size_t fm_line_queued(const struct fm_session *s)
 
 void fm_line_tell(struct fm_session *s)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_RECEIVED, .resume = { .count = s->lines.received } };
+	struct fm_wire_msg m = {.type = FM_WIRE_RECEIVED, .resume = {.count = s->lines.received}};
 
 	if (!s->lines.can_resume || s->lines.told == s->lines.received || !fm_line_ctl(s))
 		return;
@@ -295,15 +300,18 @@ static bool is_left(const struct fm_line *line)
 
 static void say_resume(struct fm_session *s)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_RESUME, .resume = { s->lines.number, s->lines.received, s->lines.order } };
+	struct fm_wire_msg m = {.type = FM_WIRE_RESUME,
+				.resume = {s->lines.number, s->lines.received, s->lines.order}};
 	size_t len = fm_wire_encode(&m, s->engine->buf);
 
 	s->lines.told = s->lines.received;
 	s->lines.told_bytes = 0;
-	(void)net_of(s)->ops->ctl_send(s->lines.main->ctl, s->engine->buf, len);	/* if not, no answer comes */
+	/* if not, no answer comes */
+	(void)net_of(s)->ops->ctl_send(s->lines.main->ctl, s->engine->buf, len);
 }
 
-/* Both ends are on the new line. What else went over the old one's cable is cut at once: it would wait in vain. */
+/* Both ends are on the new line. What else went over the old one's cable is cut at once: it would
+ * wait in vain. */
 static void go_on(struct fm_session *s)
 {
 	struct fm_addr local, remote;
@@ -313,7 +321,8 @@ static void go_on(struct fm_session *s)
 	l->retry_ns = s->heard_ns + RETRY_NS;
 	l->is_nowhere = false;
 	l->doubt.code = 0;
-	fm_session_log(s, FM_LOG_INFO, "session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
+	fm_session_log(s, FM_LOG_INFO, "session with %s goes on over %s", s->name,
+		       net_of(s)->ops->ctl_peer(l->main->ctl));
 	close_all_left(s);
 	line_free(s, &l->spare);	/* of an acceptor that asked whether anybody listens */
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
@@ -329,13 +338,15 @@ static bool is_possible(const struct fm_session *s, uint64_t count)
 	return count >= s->lines.forgotten && count <= s->lines.sent;
 }
 
-static struct fm_session *find_session(const struct fm_session *half, const struct fm_wire_resume *m)
+static struct fm_session *find_session(const struct fm_session *half,
+				       const struct fm_wire_resume *m)
 {
 	fm_list_each(at, next, &half->engine->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 
-		if (s->peer == half->peer && s->is_up && !s->is_closed && !s->is_dialler && s->lines.can_resume &&
-		    s->lines.number == m->session && is_possible(s, m->count))
+		if (s->peer == half->peer && s->is_up && !s->is_closed && !s->is_dialler &&
+		    s->lines.can_resume && s->lines.number == m->session &&
+		    is_possible(s, m->count))
 			return s;
 	}
 	return NULL;
@@ -360,7 +371,8 @@ static void resume_asked(struct fm_session *half, const struct fm_wire_resume *m
 	struct fm_session *s = find_session(half, m);
 
 	if (!s) {
-		end_session(half, -ESTALE, "the session that it would go on with is not known here any more");
+		end_session(half, -ESTALE,
+			    "the session that it would go on with is not known here any more");
 		return;
 	}
 	if (m->order <= s->lines.order) {
@@ -382,7 +394,9 @@ void fm_line_on_resume(struct fm_session *s, const struct fm_wire_msg *msg)
 	} else if (!s->lines.is_resuming || m->session != s->lines.number) {
 		fm_session_protocol_error(s, "RESUME that nobody asked for");
 	} else if (!is_possible(s, m->count)) {
-		end_session(s, -ESTALE, "the session cannot go on: too much was under way when its cable was cut");
+		end_session(
+			s, -ESTALE,
+			"the session cannot go on: too much was under way when its cable was cut");
 	} else {
 		s->lines.is_resuming = false;
 		forget(&s->lines, m->count);
@@ -427,10 +441,12 @@ static void line_message(void *ctx, const uint8_t *msg, size_t len)
 		fm_session_message(line->session, msg, len);
 }
 
-/* A cable that is cut ends a connection like this; a peer that ends or is started again does it otherwise. */
+/* A cable that is cut ends a connection like this; a peer that ends or is started again does it
+ * otherwise. */
 static bool is_network(int code)
 {
-	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ENETDOWN || code == -EHOSTDOWN;
+	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH ||
+	       code == -ENETDOWN || code == -EHOSTDOWN;
 }
 
 /* One that was retired, or whose peer was removed, is not gone on with. */
@@ -443,7 +459,8 @@ static void main_was_reset(struct fm_session *s, const struct fm_err *err)
 {
 	struct fm_lines *l = &s->lines;
 
-	fm_session_log(s, FM_LOG_INFO, "%s: %s; does the session go on over another connection?", s->name, err->text);
+	fm_session_log(s, FM_LOG_INFO, "%s: %s; does the session go on over another connection?",
+		       s->name, err->text);
 	give_up_main(s);
 	l->doubt = *err;
 	l->doubt_ns = fm_engine_now(s->engine) + DOUBT_NS;
@@ -466,7 +483,8 @@ static void line_closed(void *ctx, const struct fm_err *err)
 		l->is_refused |= err->code == -ECONNREFUSED;
 		dial_spare(s);
 	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
-		fm_session_log(s, FM_LOG_INFO, "%s: %s; the session waits for another connection", s->name, err->text);
+		fm_session_log(s, FM_LOG_INFO, "%s: %s; the session waits for another connection",
+			       s->name, err->text);
 		give_up_main(s);
 	} else if (s->is_up && l->can_resume && is_in_use(s) && err->code == -ECONNABORTED) {
 		main_was_reset(s, err);
@@ -511,7 +529,8 @@ int fm_line_dial(struct fm_session *s, const struct fm_reach_dial *to)
 	return s->lines.main ? 0 : -ENOMEM;
 }
 
-int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl_events **events, void **ctx)
+int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl_events **events,
+		   void **ctx)
 {
 	s->lines.main = FM_FAULT("line.new") ? NULL : calloc(1, sizeof(*s->lines.main));
 	if (!s->lines.main)
@@ -537,7 +556,8 @@ static void dial_spare(struct fm_session *s)
 	struct fm_reach_dial to;
 	struct fm_lines *l = &s->lines;
 
-	if (fm_reach_next(&s->peer->reach, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX), &to))
+	if (fm_reach_next(&s->peer->reach, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX),
+			  &to))
 		l->spare = dial(s, &to);
 	if (l->spare)
 		return;
@@ -559,12 +579,13 @@ static void dial_round(struct fm_session *s)
 /* Whatever the peer is at: its kernel would take what is sent. */
 static bool is_cut(const struct fm_session *s, const struct fm_ctl *ctl)
 {
-	return s->lines.is_gone || (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
+	return s->lines.is_gone ||
+	       (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
 }
 
 /*
- * Silence alone may be a peer that is busy. It costs that peer nothing: the line is given up only when the spare is open, and who shakes
- * hands there answers PINGs here as well.
+ * Silence alone may be a peer that is busy. It costs that peer nothing: the line is given up only
+ * when the spare is open, and who shakes hands there answers PINGs here as well.
  */
 static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint64_t now_ns)
 {
@@ -668,7 +689,8 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	if (l->spare || now_ns < l->retry_ns)
 		return;
 	if (ctl)
-		fm_session_log(s, FM_LOG_INFO, "%s: nothing goes to %s, or comes back; another connection is made", s->name,
-			       net_of(s)->ops->ctl_peer(ctl));
+		fm_session_log(s, FM_LOG_INFO,
+			       "%s: nothing goes to %s, or comes back; another connection is made",
+			       s->name, net_of(s)->ops->ctl_peer(ctl));
 	dial_round(s);
 }

@@ -3,23 +3,25 @@
  * line - the connection that carries a session, which may change while the session goes on.
  *
  * Happy path:   one line from HELLO to BYE.
- * A cut cable:  what was sent is repeated in vain. The dialler of the session connects over another cable (a *spare*), and as soon as that
- *               is there it leaves the old line, says RESUME on the new one and waits for the answer; both then send again what the
- *               other has not had. Jobs, requests and data connections notice nothing. A line that is not stuck any more is kept.
- * A slow peer:  looks the same. So the line that was left is open until the answer is there: its end would come to such a peer before
- *               the RESUME does, and end the session. Nothing counts that comes over it.
- * A peer that asks twice: its first RESUME may be read behind its second, from a connection that it has given up. They are numbered, so
- *               that the first does not take the session back.
- * A reset:      the peer's process has ended, or its kernel alone has given the connection up, before
- *               ours did, as when cables come and go. Who dialled finds out by dialling: an address
- *               refuses and no other answers, or another run does. Who accepted dials, too, but only to see
- *               whether anybody listens, and waits a few seconds for the other to come.
- * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
- *               nothing of the session (it was started again), or one end kept too little: the session ends.
+ * A cut cable:  what was sent is repeated in vain. The dialler of the session connects over another
+ * cable (a *spare*), and as soon as that is there it leaves the old line, says RESUME on the new
+ * one and waits for the answer; both then send again what the other has not had. Jobs, requests and
+ * data connections notice nothing. A line that is not stuck any more is kept. A slow peer:  looks
+ * the same. So the line that was left is open until the answer is there: its end would come to such
+ * a peer before the RESUME does, and end the session. Nothing counts that comes over it. A peer
+ * that asks twice: its first RESUME may be read behind its second, from a connection that it has
+ * given up. They are numbered, so that the first does not take the session back. A reset:      the
+ * peer's process has ended, or its kernel alone has given the connection up, before ours did, as
+ * when cables come and go. Who dialled finds out by dialling: an address refuses and no other
+ * answers, or another run does. Who accepted dials, too, but only to see whether anybody listens,
+ * and waits a few seconds for the other to come. Failure:      no other cable leads there: tried
+ * again every second, until the session was silent for stall_ns and ends. The peer knows nothing of
+ * the session (it was started again), or one end kept too little: the session ends.
  *
- * What was sent is kept until the peer says that it has it; FM_LINE_KEPT_MAX bytes at most, and no more than the peer's share of half of what
- * the budget has for sessions: the oldest make room and with them goes the way back to before them. So peers that say nothing take no memory
- * that others' sessions live on. Control thread only.
+ * What was sent is kept until the peer says that it has it; FM_LINE_KEPT_MAX bytes at most, and no
+ * more than the peer's share of half of what the budget has for sessions: the oldest make room and
+ * with them goes the way back to before them. So peers that say nothing take no memory that others'
+ * sessions live on. Control thread only.
  */
 #ifndef FM_LINE_H
 #define FM_LINE_H
@@ -48,11 +50,13 @@ struct fm_line {
 
 struct fm_lines {
 	struct fm_line *main;		/* NULL: none just now */
-	struct fm_line *spare;		/* being dialled, to take its place; by an acceptor: to see who listens */
+	/* being dialled, to take its place; by an acceptor: to see who listens */
+	struct fm_line *spare;
 	struct fm_list left;		/* what was main, the first one first */
 	unsigned left_count;
 	bool can_resume;		/* the peer knows how */
-	bool is_gone;			/* the address of main at our end is no more, or its link is down */
+	/* the address of main at our end is no more, or its link is down */
+	bool is_gone;
 	bool is_nowhere;		/* and of all other addresses of the peer none answered */
 	bool is_refused;		/* one of them did, in this round */
 	bool is_resuming;		/* RESUME was said on main and is not answered yet */
@@ -77,7 +81,8 @@ void fm_lines_init(struct fm_lines *lines);
 
 /* The session's first line: dialled, or accepted. -ENOMEM: ctl is closed. */
 int fm_line_dial(struct fm_session *s, const struct fm_reach_dial *to);
-int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl_events **events, void **ctx);
+int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl_events **events,
+		   void **ctx);
 
 /* The end: every line and all that is kept. */
 void fm_line_end(struct fm_session *s);
@@ -111,7 +116,8 @@ size_t fm_line_queued(const struct fm_session *s);
 /* A message came. */
 void fm_line_count(struct fm_session *s, enum fm_wire_type type, size_t len);
 void fm_line_on_received(struct fm_session *s, const struct fm_wire_msg *msg);
-/* On a connection that has not said HELLO: it is to carry another session of this peer. Or it is the answer. */
+/* On a connection that has not said HELLO: it is to carry another session of this peer. Or it is
+ * the answer. */
 void fm_line_on_resume(struct fm_session *s, const struct fm_wire_msg *msg);
 
 /* An address of ours is no more, or its link is down: if the line goes there, it is stuck. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * node - what the engine's control-side modules share: the node itself, its peers and its stores. Control thread
- * only, private to mover/.
+ * node - what the engine's control-side modules share: the node itself, its peers and its stores.
+ * Control thread only, private to mover/.
  */
 #ifndef FM_NODE_H
 #define FM_NODE_H
@@ -38,14 +38,16 @@ struct fm_peer {
 	struct fm_session *dialling;	/* the one being dialled; or NULL */
 	struct fm_timer dial_timer;
 	uint64_t backoff_ns;
-	uint64_t woken_ns;		/* when it is, or was, dialled because our network had changed; 0: never */
+	/* when it is, or was, dialled because our network had changed; 0: never */
+	uint64_t woken_ns;
 	uint64_t since_ns;
 	struct fm_err round_err;	/* of the dials of this round */
 	char last_error[FM_ERR_TEXT_MAX];
 	struct fm_log_limit lines;	/* that it causes */
 };
 
-#define FM_PEER_LINES 200		/* a minute: more than it takes to say that all of its connections broke and are back */
+/* a minute: more than it takes to say that all of its connections broke and are back */
+#define FM_PEER_LINES 200
 
 struct fm_engine {
 	struct fm_engine_opts o;
@@ -60,7 +62,8 @@ struct fm_engine {
 	struct fm_slabs *slabs;
 	struct fm_rate rate;
 	struct fm_shared_rate shared_rate;
-	struct fm_share kept;		/* bytes of messages that peers have not said they had: line.h */
+	/* bytes of messages that peers have not said they had: line.h */
+	struct fm_share kept;
 	struct fm_list peers;
 	unsigned peer_count;
 	struct fm_list sessions;
@@ -91,11 +94,14 @@ static inline uint64_t fm_engine_now(const struct fm_engine *e)
 	return fm_loop_now(e->env.loop);
 }
 
-/* A line of what a peer causes as often as it likes: by messages, by coming and going. p may be NULL. */
-#define fm_peer_log(e, p, level, ...) fm_log_some((p) ? &(p)->lines : &(e)->lines, fm_engine_now(e), level, __VA_ARGS__)
+/* A line of what a peer causes as often as it likes: by messages, by coming and going. p may be
+ * NULL. */
+#define fm_peer_log(e, p, level, ...)                                                              \
+	fm_log_some((p) ? &(p)->lines : &(e)->lines, fm_engine_now(e), level, __VA_ARGS__)
 
 /* peer.c */
-int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *opts, struct fm_peer **out, struct fm_err *err);
+int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *opts, struct fm_peer **out,
+		struct fm_err *err);
 void fm_peer_free(struct fm_peer *p);		/* no session */
 void fm_peer_start(struct fm_peer *p);
 void fm_peer_need(struct fm_peer *p);		/* somebody waits: dial now, if that can help */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peer - a node that the configuration names: who dials, how often, and which of two sessions is kept.
+ * peer - a node that the configuration names: who dials, how often, and which of two sessions is
+ * kept.
  *
- * Both nodes dial, so that either end's "why not" is known there; the one with the lower key at once, the other a
- * second later, so that they rarely meet. When they do, both keep the session that the lower key dialled and retire
- * the other one.
+ * Both nodes dial, so that either end's "why not" is known there; the one with the lower key at
+ * once, the other a second later, so that they rarely meet. When they do, both keep the session
+ * that the lower key dialled and retire the other one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@
 #define BACKOFF_MIN_NS FM_NS_PER_S
 #define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
 /*
- * A change of our network is soon followed by others: the link, its address, its route. So the peer is
- * dialled a moment later, and where changes do not end, no more often than this.
+ * A change of our network is soon followed by others: the link, its address, its route. So the peer
+ * is dialled a moment later, and where changes do not end, no more often than this.
  */
 #define WAKE_NS (200 * FM_NS_PER_MS)
 #define WAKE_AGAIN_NS (5 * FM_NS_PER_S)
@@ -57,7 +58,8 @@ static void dial(struct fm_peer *p)
 	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
 	p->round_err.code = 0;
 	if (!dial_next(p))
-		dial_later(p, BACKOFF_MAX_NS);	/* of what it said nothing is near: it may be, later */
+		/* of what it said nothing is near: it may be, later */
+		dial_later(p, BACKOFF_MAX_NS);
 }
 
 static void dial_later(struct fm_peer *p, uint64_t pause_ns)
@@ -67,7 +69,8 @@ static void dial_later(struct fm_peer *p, uint64_t pause_ns)
 	if (p->reach.count == 0 || p->engine->is_stopping)
 		return;
 	p->engine->env.random->fill(p->engine->env.random->ctx, &r, sizeof(r));
-	pause_ns += pause_ns / 4 * (r % 256) / 256;	/* so that nodes which lost each other do not dial in step */
+	/* so that nodes which lost each other do not dial in step */
+	pause_ns += pause_ns / 4 * (r % 256) / 256;
 	fm_timer_set(p->engine->env.loop, &p->dial_timer, fm_engine_now(p->engine) + pause_ns);
 }
 
@@ -76,7 +79,8 @@ static void dial_timer_fire(struct fm_timer *timer)
 	dial(fm_container_of(timer, struct fm_peer, dial_timer));
 }
 
-int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_peer **out, struct fm_err *err)
+int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_peer **out,
+		struct fm_err *err)
 {
 	struct fm_peer *p;
 
@@ -126,7 +130,8 @@ void fm_peer_need(struct fm_peer *p)
 		dial(p);
 }
 
-/* Whether it may be dialled only after that: if the dial that is under way fails, its pause counts from then. */
+/* Whether it may be dialled only after that: if the dial that is under way fails, its pause counts
+ * from then. */
 static bool is_later(const struct fm_peer *p, uint64_t at_ns)
 {
 	if (p->dialling)
@@ -179,7 +184,8 @@ static bool is_of_same_run(const struct fm_session *a, const struct fm_session *
 }
 
 /* The old session leads nowhere: the peer was started again, or has not been heard for long. */
-static bool is_dead(const struct fm_peer *p, const struct fm_session *new, const struct fm_session *old)
+static bool is_dead(const struct fm_peer *p, const struct fm_session *new,
+		    const struct fm_session *old)
 {
 	return !is_of_same_run(new, old) || fm_engine_now(p->engine) > old->heard_ns + SILENT_NS;
 }
@@ -263,7 +269,9 @@ static void add_to_round(struct fm_peer *p, const struct fm_err *err)
 	/* "n2: 10.0.0.2:7471: why; 10.0.1.2:7471: why not" */
 	if (strncmp(err->text, p->name, name) != 0 || strncmp(err->text + name, ": ", 2) != 0)
 		name = 0;
-	(void)snprintf(all->text + len, sizeof(all->text) - len, "; %s", err->text + (name ? name + 2 : 0));	/* cut is fine */
+	/* cut is fine */
+	(void)snprintf(all->text + len, sizeof(all->text) - len, "; %s",
+		       err->text + (name ? name + 2 : 0));
 }
 
 static void remember(struct fm_peer *p, const struct fm_err *err)

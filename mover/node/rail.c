@@ -20,26 +20,30 @@
 #define LINGERING_MAX 32		/* connections that are gone, whose I/O is not */
 #define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)
 /*
- * A machine under load may answer later than that, and always. So a pair that is likely to work gets twice the time after each dial that
- * nobody answered in time, up to this: the peer gives up what it accepts after 10 s.
+ * A machine under load may answer later than that, and always. So a pair that is likely to work
+ * gets twice the time after each dial that nobody answered in time, up to this: the peer gives up
+ * what it accepts after 10 s.
  */
 #define DIAL_TIMEOUT_MAX_NS (9 * FM_NS_PER_S)
 /*
- * Pauses double, up to these. They are short for a pair that is likely to work: a dial that fails costs nothing but its ports'
- * time. They are long after a rail that broke young: each time it comes back in vain, transfers lose seconds.
+ * Pauses double, up to these. They are short for a pair that is likely to work: a dial that fails
+ * costs nothing but its ports' time. They are long after a rail that broke young: each time it
+ * comes back in vain, transfers lose seconds.
  */
 #define PAUSE_MIN_NS (500 * FM_NS_PER_MS)
 #define DIAL_PAUSE_MAX_NS (4 * FM_NS_PER_S)
 #define UNLIKELY_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define UNLIKELY_WAIT_NS (30 * FM_NS_PER_S)
 #define BREAK_PAUSE_MAX_NS (30 * FM_NS_PER_S)
-#define BACK_AGAIN_NS (5 * FM_NS_PER_S)	/* pauses begin anew for a rail whose addresses come back, but not more often */
-#define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
+/* pauses begin anew for a rail whose addresses come back, but not more often */
+#define BACK_AGAIN_NS (5 * FM_NS_PER_S)
+/* a rail that lasted this long is tried again at once when it breaks */
+#define STABLE_NS (20 * FM_NS_PER_S)
 #define LOOK_NS (2 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
 /*
- * How long after the session came up, or fm_rail_await(), a job waits for RDMA before it takes TCP; for
- * TCP also after it is made anew.
+ * How long after the session came up, or fm_rail_await(), a job waits for RDMA before it takes TCP;
+ * for TCP also after it is made anew.
  */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
 
@@ -135,16 +139,20 @@ void fm_rail_send_addrs(struct fm_session *s)
 
 /* ---- which pairs to try ---- */
 
-static bool is_pair(const struct fm_rail *rail, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+static bool is_pair(const struct fm_rail *rail, enum fm_kind kind, const struct fm_addr *local,
+		    const struct fm_addr *remote)
 {
-	return rail->kind == kind && is_same_ip(&rail->local, local) && is_same_ip(&rail->remote, remote);
+	return rail->kind == kind && is_same_ip(&rail->local, local) &&
+	       is_same_ip(&rail->remote, remote);
 }
 
 /*
- * Where this pair is, or may go: connections know their rail by its number, so only a place that nobody uses is used
- * again. A new place comes first: what is known of a pair is known when it comes back. NULL: none is left.
+ * Where this pair is, or may go: connections know their rail by its number, so only a place that
+ * nobody uses is used again. A new place comes first: what is known of a pair is known when it
+ * comes back. NULL: none is left.
  */
-static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind,
+				  const struct fm_addr *local, const struct fm_addr *remote)
 {
 	struct fm_rail *free_place = NULL;
 
@@ -161,7 +169,8 @@ static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const s
 	return free_place;
 }
 
-/* Somebody has put the cable in again: that it broke says nothing any more. One that comes and goes all the time does break. */
+/* Somebody has put the cable in again: that it broke says nothing any more. One that comes and goes
+ * all the time does break. */
 static void come_back(struct fm_rail *rail, uint64_t now_ns)
 {
 	rail->is_gone = false;
@@ -172,7 +181,8 @@ static void come_back(struct fm_rail *rail, uint64_t now_ns)
 	rail->dial_timeout_ns = DIAL_TIMEOUT_NS;
 }
 
-static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_addr *local,
+		     const struct fm_addr *remote)
 {
 	struct fm_rails *r = &s->rails;
 	struct fm_rail *rail = find_place(r, kind, local, remote);
@@ -189,18 +199,20 @@ static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_ad
 	}
 	if (rail == &r->rail[r->count])
 		r->count++;
-	*rail = (struct fm_rail){ .local = *local,
-				  .remote = *remote,
-				  .kind = kind,
-				  .retry_ns = fm_engine_now(s->engine),
-				  .dial_pause_ns = PAUSE_MIN_NS,
-				  .dial_timeout_ns = DIAL_TIMEOUT_NS,
-				  .break_pause_ns = PAUSE_MIN_NS,
-				  .is_listed = true,
-				  .is_likely = is_same_subnet(local, remote) && !is_link_local(local) };
+	*rail = (struct fm_rail){.local = *local,
+				 .remote = *remote,
+				 .kind = kind,
+				 .retry_ns = fm_engine_now(s->engine),
+				 .dial_pause_ns = PAUSE_MIN_NS,
+				 .dial_timeout_ns = DIAL_TIMEOUT_NS,
+				 .break_pause_ns = PAUSE_MIN_NS,
+				 .is_listed = true,
+				 .is_likely =
+					 is_same_subnet(local, remote) && !is_link_local(local)};
 	/* A link-local address means something on one link only: ours. */
 	if (local->sa.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&rail->remote.sa)->sin6_scope_id = ((const struct sockaddr_in6 *)&local->sa)->sin6_scope_id;
+		((struct sockaddr_in6 *)&rail->remote.sa)->sin6_scope_id =
+			((const struct sockaddr_in6 *)&local->sa)->sin6_scope_id;
 }
 
 /* Pairs of one subnet first: they are the cables. */
@@ -213,7 +225,8 @@ static void add_rdma(struct fm_session *s, const struct fm_addr *local, size_t n
 		for (size_t i = 0; i < n; i++) {
 			for (unsigned j = 0; local[i].is_rdma && j < r->remote.count; j++) {
 				from_wire(&r->remote.addr[j], &remote);
-				if (remote.is_rdma && is_same_subnet(&local[i], &remote) == (pass == 0))
+				if (remote.is_rdma &&
+				    is_same_subnet(&local[i], &remote) == (pass == 0))
 					add_rail(s, FM_KIND_RDMA, &local[i], &remote);
 			}
 		}
@@ -229,8 +242,10 @@ static uint32_t fastest(const struct fm_addr *local, size_t n)
 	return best;
 }
 
-/* The ends of the control connection are bare addresses: their speeds stand in the lists of both nodes. */
-static void find_speeds(const struct fm_rails *r, const struct fm_addr *mine, size_t n, struct fm_addr *local, struct fm_addr *remote)
+/* The ends of the control connection are bare addresses: their speeds stand in the lists of both
+ * nodes. */
+static void find_speeds(const struct fm_rails *r, const struct fm_addr *mine, size_t n,
+			struct fm_addr *local, struct fm_addr *remote)
 {
 	struct fm_addr theirs;
 
@@ -245,7 +260,8 @@ static void find_speeds(const struct fm_rails *r, const struct fm_addr *mine, si
 }
 
 /*
- * The way of the control connection works; beside it, whatever shares a subnet and is not much slower than the best.
+ * The way of the control connection works; beside it, whatever shares a subnet and is not much
+ * slower than the best.
  */
 static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 {
@@ -259,7 +275,8 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	if (fm_network_is_loopback(&ctl_remote.sa))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		if (is_same_port(&local[i], &ctl_local) || (local[i].speed_mbps && local[i].speed_mbps < best / FM_SLOWEST_SHARE))
+		if (is_same_port(&local[i], &ctl_local) ||
+		    (local[i].speed_mbps && local[i].speed_mbps < best / FM_SLOWEST_SHARE))
 			continue;
 		for (unsigned j = 0; j < r->remote.count; j++) {
 			from_wire(&r->remote.addr[j], &remote);
@@ -269,7 +286,8 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	}
 }
 
-/* Every pair of what there is now; pairs that are no more keep the connections they have and get no new ones. */
+/* Every pair of what there is now; pairs that are no more keep the connections they have and get no
+ * new ones. */
 static void list_rails(struct fm_session *s)
 {
 	struct fm_addr local[FM_ADDRS_MAX];
@@ -302,12 +320,14 @@ static bool is_plain_there(const struct fm_rails *r, const struct fm_rail *rail)
 	for (unsigned i = 0; i < r->remote.count; i++) {
 		from_wire(&r->remote.addr[i], &remote);
 		if (remote.private_bits && is_same_ip(&remote, &rail->remote))
-			return fm_network_is_shared(&remote.sa, &rail->local.sa, remote.private_bits);
+			return fm_network_is_shared(&remote.sa, &rail->local.sa,
+						    remote.private_bits);
 	}
 	return false;
 }
 
-static const struct fm_wire_addr *addr_of(const struct fm_wire_addrs *all, const struct fm_wire_addr *wanted)
+static const struct fm_wire_addr *addr_of(const struct fm_wire_addrs *all,
+					  const struct fm_wire_addr *wanted)
 {
 	for (unsigned i = 0; i < all->count; i++)
 		if (all->addr[i].family == wanted->family &&
@@ -316,7 +336,8 @@ static const struct fm_wire_addr *addr_of(const struct fm_wire_addrs *all, const
 	return NULL;
 }
 
-/* Whether any address that is still there is in another private network than before, or in none any more. */
+/* Whether any address that is still there is in another private network than before, or in none any
+ * more. */
 static bool is_other_privacy(const struct fm_wire_addrs *before, const struct fm_wire_addrs *now)
 {
 	for (unsigned i = 0; i < before->count; i++) {
@@ -328,7 +349,8 @@ static bool is_other_privacy(const struct fm_wire_addrs *before, const struct fm
 	return false;
 }
 
-/* TCP connections are made anew by what either node says now. Their chunks under way are sent again. */
+/* TCP connections are made anew by what either node says now. Their chunks under way are sent
+ * again. */
 static void renew_tcp(struct fm_session *s)
 {
 	s->rails.renewals++;
@@ -357,10 +379,12 @@ static bool is_addr(const char *shown, const char *text)
 
 static bool addr_text(const struct fm_wire_addr *wire, char text[INET6_ADDRSTRLEN])
 {
-	return inet_ntop(wire->family == 4 ? AF_INET : AF_INET6, wire->address, text, INET6_ADDRSTRLEN);
+	return inet_ntop(wire->family == 4 ? AF_INET : AF_INET6, wire->address, text,
+			 INET6_ADDRSTRLEN);
 }
 
-/* TCP connections of this address, of our end or of theirs, end now: TCP itself would wait for half a minute. */
+/* TCP connections of this address, of our end or of theirs, end now: TCP itself would wait for half
+ * a minute. */
 static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool is_ours)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -370,12 +394,15 @@ static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool 
 	fm_list_each(at, next, &s->flows) {
 		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
 
-		if (f->kind == FM_KIND_TCP && is_addr(is_ours ? f->info.local_addr : f->info.remote_addr, text))
-			fm_flow_cut(f, is_ours ? "its address or its carrier is gone here" : "its address or its carrier is gone there");
+		if (f->kind == FM_KIND_TCP &&
+		    is_addr(is_ours ? f->info.local_addr : f->info.remote_addr, text))
+			fm_flow_cut(f, is_ours ? "its address or its carrier is gone here"
+					       : "its address or its carrier is gone there");
 	}
 }
 
-static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *before, const struct fm_wire_addrs *now, bool is_ours)
+static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *before,
+			     const struct fm_wire_addrs *now, bool is_ours)
 {
 	struct fm_addr gone;
 
@@ -416,20 +443,24 @@ static void look_for_new(struct fm_session *s, const struct fm_wire_addrs *befor
 	}
 }
 
-void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
-			   const struct fm_addr *local, const struct fm_addr *remote)
+void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local,
+			   const struct fm_addr *old_remote, const struct fm_addr *local,
+			   const struct fm_addr *remote)
 {
 	struct fm_wire_addr from, to;
 	char from_text[INET6_ADDRSTRLEN], to_text[INET6_ADDRSTRLEN];
 
 	to_wire(old_local, &from);
 	to_wire(old_remote, &to);
-	if ((!is_same_ip(old_local, local) || !is_same_ip(old_remote, remote)) && addr_text(&from, from_text) && addr_text(&to, to_text)) {
+	if ((!is_same_ip(old_local, local) || !is_same_ip(old_remote, remote)) &&
+	    addr_text(&from, from_text) && addr_text(&to, to_text)) {
 		fm_list_each(at, next, &s->flows) {
 			struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
 
-			if (f->kind == FM_KIND_TCP && is_addr(f->info.local_addr, from_text) && is_addr(f->info.remote_addr, to_text))
-				fm_flow_cut(f, "nothing came back over it, and the session had to leave it: "
+			if (f->kind == FM_KIND_TCP && is_addr(f->info.local_addr, from_text) &&
+			    is_addr(f->info.remote_addr, to_text))
+				fm_flow_cut(f, "nothing came back over it, and the session had to "
+					       "leave it: "
 					       "is this cable plugged in at both ends?");
 		}
 	}
@@ -447,10 +478,13 @@ void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (s->rails.is_known)
 		look_for_new(s, &s->rails.remote, m);
 	if (s->rails.is_known && is_other_privacy(&s->rails.remote, m)) {
-		fm_session_log(s, FM_LOG_INFO, "%s: private_networks changed there; TCP connections are made anew", s->name);
+		fm_session_log(s, FM_LOG_INFO,
+			       "%s: private_networks changed there; TCP connections are made anew",
+			       s->name);
 		renew_tcp(s);
 	}
-	/* The first are dialled at once. Later ones wait for the tick: however often they change, they are looked at twice a second. */
+	/* The first are dialled at once. Later ones wait for the tick: however often they change,
+	 * they are looked at twice a second. */
 	s->rails.is_stale = s->rails.is_known;
 	s->rails.remote = *m;
 	s->rails.is_known = true;
@@ -500,7 +534,8 @@ void fm_rail_on_tokens_want(struct fm_session *s, const struct fm_wire_msg *msg)
 	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS };
 	uint64_t now_ns = fm_engine_now(s->engine);
 
-	/* The oldest make room: whoever asks for more than it can use loses those that it did not use. */
+	/* The oldest make room: whoever asks for more than it can use loses those that it did not
+	 * use. */
 	while (m.tokens.count < msg->tokens.count) {
 		struct fm_token *t = &s->tokens[s->next_token++ % FM_SESSION_TOKENS_MAX];
 
@@ -544,15 +579,19 @@ static uint32_t link_mbps(const struct fm_rail *rail)
 	return here && (here < there || !there) ? here : there;
 }
 
-/* The smaller node has the say: more connections than it has lanes, or slabs, would only wait for each other. */
+/* The smaller node has the say: more connections than it has lanes, or slabs, would only wait for
+ * each other. */
 static unsigned full(const struct fm_session *s, const struct fm_rail *rail)
 {
 	const struct fm_engine_opts *o = &s->engine->o;
-	unsigned ours = rail->kind == FM_KIND_RDMA ? o->rdma_conns : o->tcp_conns, theirs = s->conns_there[rail->kind];
+	unsigned ours = rail->kind == FM_KIND_RDMA ? o->rdma_conns : o->tcp_conns,
+		 theirs = s->conns_there[rail->kind];
 
 	if (theirs && theirs < ours)
 		ours = theirs;
-	return rail->kind == FM_KIND_TCP && o->is_link_counted ? fm_tuning_link_conns(ours, link_mbps(rail)) : ours;
+	return rail->kind == FM_KIND_TCP && o->is_link_counted
+		       ? fm_tuning_link_conns(ours, link_mbps(rail))
+		       : ours;
 }
 
 static unsigned wanted(const struct fm_session *s, const struct fm_rail *rail)
@@ -562,14 +601,16 @@ static unsigned wanted(const struct fm_session *s, const struct fm_rail *rail)
 
 static bool has_port_in_common(const struct fm_rail *a, const struct fm_rail *b)
 {
-	return a != b && a->kind == b->kind && (is_same_port(&a->local, &b->local) || is_same_port(&a->remote, &b->remote));
+	return a != b && a->kind == b->kind &&
+	       (is_same_port(&a->local, &b->local) || is_same_port(&a->remote, &b->remote));
 }
 
 /* Whether a port of this pair is in use with another one. */
 static bool is_taken(const struct fm_rails *r, const struct fm_rail *rail)
 {
 	for (unsigned i = 0; i < r->count; i++)
-		if (r->rail[i].up + r->rail[i].dialling > 0 && has_port_in_common(&r->rail[i], rail))
+		if (r->rail[i].up + r->rail[i].dialling > 0 &&
+		    has_port_in_common(&r->rail[i], rail))
 			return true;
 	return false;
 }
@@ -582,22 +623,25 @@ static bool is_port_up(const struct fm_rails *r, const struct fm_rail *rail)
 	return false;
 }
 
-/* Since when it is this pair's turn; one that is not likely to work lets others go first for a while, not for ever. */
+/* Since when it is this pair's turn; one that is not likely to work lets others go first for a
+ * while, not for ever. */
 static uint64_t turn_ns(const struct fm_rail *rail)
 {
 	return rail->retry_ns + (rail->is_likely ? 0 : UNLIKELY_WAIT_NS);
 }
 
 /*
- * A dial to nowhere keeps both its ports for seconds, and there are more pairs that lead nowhere than cables. So the
- * ports of a pair that is due are left to it, also while one of them is still dialling with another.
+ * A dial to nowhere keeps both its ports for seconds, and there are more pairs that lead nowhere
+ * than cables. So the ports of a pair that is due are left to it, also while one of them is still
+ * dialling with another.
  */
 static bool is_anothers_turn(const struct fm_rails *r, const struct fm_rail *rail, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < r->count; i++) {
 		const struct fm_rail *o = &r->rail[i];
 
-		if (o->is_listed && now_ns >= o->retry_ns && turn_ns(o) < turn_ns(rail) && has_port_in_common(o, rail) && !is_port_up(r, o))
+		if (o->is_listed && now_ns >= o->retry_ns && turn_ns(o) < turn_ns(rail) &&
+		    has_port_in_common(o, rail) && !is_port_up(r, o))
 			return true;
 	}
 	return false;
@@ -613,7 +657,8 @@ static bool is_outdated(const struct dial *d, const struct fm_conn *conn)
 {
 	const struct fm_conn_info *info = conn->ops->info(conn);
 
-	return info->kind == FM_KIND_TCP && !info->is_loopback && d->renewals != d->session->rails.renewals;
+	return info->kind == FM_KIND_TCP && !info->is_loopback &&
+	       d->renewals != d->session->rails.renewals;
 }
 
 static void dial_failed(struct fm_session *s, struct fm_rail *rail, int res)
@@ -623,7 +668,8 @@ static void dial_failed(struct fm_session *s, struct fm_rail *rail, int res)
 	if (res == -ETIMEDOUT && rail->is_likely)
 		rail->dial_timeout_ns = longer(rail->dial_timeout_ns, DIAL_TIMEOUT_MAX_NS);
 	rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
-	rail->dial_pause_ns = longer(rail->dial_pause_ns, rail->is_likely ? DIAL_PAUSE_MAX_NS : UNLIKELY_PAUSE_MAX_NS);
+	rail->dial_pause_ns = longer(rail->dial_pause_ns,
+				     rail->is_likely ? DIAL_PAUSE_MAX_NS : UNLIKELY_PAUSE_MAX_NS);
 }
 
 static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err)
@@ -646,9 +692,11 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 		if (fm_session_add_flow(s, conn, (int)d->rail) < 0)
 			fm_rail_down(s, (int)d->rail);
 	} else {
-		fm_log_debug("%s: no %s connection over %s: %s", s->name, rail->kind == FM_KIND_RDMA ? "RDMA" : "TCP",
-			     rail->local.name, err->text);
-		(void)snprintf(r->last_error[rail->kind], sizeof(r->last_error[0]), "%s", err->text);
+		fm_log_debug("%s: no %s connection over %s: %s", s->name,
+			     rail->kind == FM_KIND_RDMA ? "RDMA" : "TCP", rail->local.name,
+			     err->text);
+		(void)snprintf(r->last_error[rail->kind], sizeof(r->last_error[0]), "%s",
+			       err->text);
 		dial_failed(s, rail, res);
 	}
 	free(d);
@@ -662,16 +710,17 @@ static void dial(struct fm_session *s, unsigned index)
 	struct fm_rails *r = &s->rails;
 	struct fm_rail *rail = &r->rail[index];
 	struct dial *d = FM_FAULT("rail.dial") ? NULL : malloc(sizeof(*d));
-	struct fm_data_dial o = { .kind = rail->kind,
-				  .local = rail->local,
-				  .remote = rail->remote,
-				  .port = rail->kind == FM_KIND_RDMA ? r->remote.rdma_port : r->remote.tcp_port,
-				  .is_plain_there = is_plain_there(r, rail),
-				  .needs_tls = rail->needs_tls,
-				  .domain = s->domain,
-				  .timeout_ns = rail->dial_timeout_ns,
-				  .done = dial_done,
-				  .ctx = d };
+	struct fm_data_dial o = {.kind = rail->kind,
+				 .local = rail->local,
+				 .remote = rail->remote,
+				 .port = rail->kind == FM_KIND_RDMA ? r->remote.rdma_port
+								    : r->remote.tcp_port,
+				 .is_plain_there = is_plain_there(r, rail),
+				 .needs_tls = rail->needs_tls,
+				 .domain = s->domain,
+				 .timeout_ns = rail->dial_timeout_ns,
+				 .done = dial_done,
+				 .ctx = d};
 
 	if (!d) {
 		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
@@ -704,15 +753,18 @@ void fm_rail_step(struct fm_session *s)
 
 	if (!s->is_up || s->is_closed || !s->is_dialler)
 		return;
-	/* Each that lingers holds memory for a disk that hangs: more of them would leave none to others. */
+	/* Each that lingers holds memory for a disk that hangs: more of them would leave none to
+	 * others. */
 	if (s->flow_count - s->up[FM_KIND_TCP] - s->up[FM_KIND_RDMA] >= LINGERING_MAX)
 		return;
 	for (unsigned i = 0; i < r->count; i++) {
 		struct fm_rail *rail = &r->rail[i];
 
-		if (!rail->is_listed || now_ns < rail->retry_ns || is_taken(r, rail) || is_anothers_turn(r, rail, now_ns))
+		if (!rail->is_listed || now_ns < rail->retry_ns || is_taken(r, rail) ||
+		    is_anothers_turn(r, rail, now_ns))
 			continue;
-		while (rail->up + rail->dialling < wanted(s, rail) && r->dialling < FM_RAIL_DIALS_MAX && r->token_count > 0)
+		while (rail->up + rail->dialling < wanted(s, rail) &&
+		       r->dialling < FM_RAIL_DIALS_MAX && r->token_count > 0)
 			dial(s, i);
 		if (rail->up + rail->dialling < wanted(s, rail))
 			missing += wanted(s, rail) - rail->up - rail->dialling;
@@ -723,13 +775,15 @@ void fm_rail_step(struct fm_session *s)
 		ask_tokens(s, missing);
 }
 
-/* Other pairs of the same two ports (link-local addresses beside others) would only break over the same cable: they wait too. */
+/* Other pairs of the same two ports (link-local addresses beside others) would only break over the
+ * same cable: they wait too. */
 static void pause_ports(struct fm_rails *r, const struct fm_rail *rail)
 {
 	for (unsigned i = 0; i < r->count; i++) {
 		struct fm_rail *o = &r->rail[i];
 
-		if (o->kind != rail->kind || !is_same_port(&o->local, &rail->local) || !is_same_port(&o->remote, &rail->remote))
+		if (o->kind != rail->kind || !is_same_port(&o->local, &rail->local) ||
+		    !is_same_port(&o->remote, &rail->remote))
 			continue;
 		if (o->retry_ns < rail->retry_ns)
 			o->retry_ns = rail->retry_ns;
@@ -770,7 +824,8 @@ void fm_rail_down(struct fm_session *s, int index)
 		rail->retry_ns = now_ns;
 		return;
 	}
-	/* One that dies young is left alone for longer each time: another kind of rail may do better meanwhile. */
+	/* One that dies young is left alone for longer each time: another kind of rail may do
+	 * better meanwhile. */
 	if (now_ns > rail->up_ns + STABLE_NS)
 		rail->break_pause_ns = PAUSE_MIN_NS;
 	if (now_ns >= rail->retry_ns) {		/* once for all its connections */
@@ -828,7 +883,8 @@ bool fm_rail_may_come(const struct fm_session *s, enum fm_kind kind)
 
 	if (kind == FM_KIND_TCP && s->rails.renewed_ns > since_ns)
 		since_ns = s->rails.renewed_ns;
-	if (fm_engine_now(s->engine) > since_ns + MAY_COME_NS || !net->ops->data_port(net, kind, &why))
+	if (fm_engine_now(s->engine) > since_ns + MAY_COME_NS ||
+	    !net->ops->data_port(net, kind, &why))
 		return false;
 	if (!s->rails.is_known)
 		return true;
@@ -851,7 +907,8 @@ void fm_rail_why_not(const struct fm_session *s, enum fm_kind kind, char *out, s
 	else if (kind == FM_KIND_RDMA && !has_remote_rdma(s))
 		(void)snprintf(out, len, "no RDMA port of %s has an address", s->name);
 	else if (s->rails.last_error[kind][0])
-		(void)snprintf(out, len, "%s did not connect: %.100s", name, s->rails.last_error[kind]);
+		(void)snprintf(out, len, "%s did not connect: %.100s", name,
+			       s->rails.last_error[kind]);
 	else
 		(void)snprintf(out, len, "no %s connection between the nodes", name);
 }

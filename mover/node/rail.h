@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rail - which data connections a session has: found by trying each of our addresses against each of the peer's,
- * source bound.
+ * rail - which data connections a session has: found by trying each of our addresses against each
+ * of the peer's, source bound.
  *
- * The dialler of the control connection makes them. A pair that works becomes a rail and gets its full number of
- * connections; a port that is part of a working rail is not tried with another. What fails is tried again with
- * growing pauses; what breaks is made again. The pauses are bounded, so that a rail is back within about half a minute
- * after the network is well.
+ * The dialler of the control connection makes them. A pair that works becomes a rail and gets its
+ * full number of connections; a port that is part of a working rail is not tried with another. What
+ * fails is tried again with growing pauses; what breaks is made again. The pauses are bounded, so
+ * that a rail is back within about half a minute after the network is well.
  */
 #ifndef FM_RAIL_H
 #define FM_RAIL_H
@@ -39,9 +39,12 @@ struct fm_rail {
 	bool is_likely;			/* of one subnet, or was up before in this session */
 	bool is_listed;			/* both addresses are still there */
 	bool is_gone;			/* not, when we looked last */
-	uint64_t back_ns;		/* when they were there again, and it was dialled at once for that; 0: never */
-	bool is_renewing;		/* what of it is up is being ended by us: no reason to wait */
-	bool needs_tls;			/* the peer said that it takes plain TCP here, and then it did not */
+	/* when they were there again, and it was dialled at once for that; 0: never */
+	uint64_t back_ns;
+	/* what of it is up is being ended by us: no reason to wait */
+	bool is_renewing;
+	/* the peer said that it takes plain TCP here, and then it did not */
+	bool needs_tls;
 };
 
 /* A rail that was up and is down, for status: at both ends, whoever dials. */
@@ -75,15 +78,18 @@ struct fm_rails {
 void fm_rail_send_addrs(struct fm_session *s);
 
 /*
- * Twice a second: have our addresses changed, or the networks that are private? Then tell the peer, and try the new ones. They are
- * looked at every few seconds, and in the next tick after fm_rail_look().
+ * Twice a second: have our addresses changed, or the networks that are private? Then tell the peer,
+ * and try the new ones. They are looked at every few seconds, and in the next tick after
+ * fm_rail_look().
  */
 void fm_rail_look(struct fm_session *s);
 void fm_rail_tick(struct fm_session *s, uint64_t now_ns);
 
-/* The session has another line. If it goes another way, what else went the old one's is cut: whoever waits for it waits in vain. */
-void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
-			   const struct fm_addr *local, const struct fm_addr *remote);
+/* The session has another line. If it goes another way, what else went the old one's is cut:
+ * whoever waits for it waits in vain. */
+void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local,
+			   const struct fm_addr *old_remote, const struct fm_addr *local,
+			   const struct fm_addr *remote);
 
 /* Messages. */
 void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg);
@@ -101,8 +107,8 @@ void fm_rail_is_lost(struct fm_session *s, const struct fm_conn_info *info, cons
 void fm_rail_is_found(struct fm_session *s, const struct fm_conn_info *info);
 
 /*
- * There is reason to hope for a connection of that kind: a job should wait for it as it does when the
- * session is new.
+ * There is reason to hope for a connection of that kind: a job should wait for it as it does when
+ * the session is new.
  */
 void fm_rail_await(struct fm_session *s, enum fm_kind kind);
 

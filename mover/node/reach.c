@@ -15,7 +15,8 @@ static bool is_same_end(const struct fm_endpoint *a, const struct fm_endpoint *b
 	return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-static int add(struct fm_reach *r, const struct fm_endpoint *to, bool is_learned, struct fm_err *err)
+static int add(struct fm_reach *r, const struct fm_endpoint *to, bool is_learned,
+	       struct fm_err *err)
 {
 	for (unsigned i = 0; i < r->count; i++)
 		if (is_same_end(&r->way[i].to, to))
@@ -46,7 +47,8 @@ int fm_reach_init(struct fm_reach *r, const struct fm_peer_opts *o, struct fm_er
 		return fm_err_set(err, -E2BIG, "more than %d addresses", FM_PEER_ADDRS_MAX);
 	if (o->host && o->host[0]) {
 		(void)snprintf(first.host, sizeof(first.host), "%s", o->host);
-		(void)add(r, &first, false, NULL);	/* the places are as many as the limits above allow */
+		/* the places are as many as the limits above allow */
+		(void)add(r, &first, false, NULL);
 	}
 	for (unsigned i = 0; i < o->more_count; i++)
 		(void)add(r, &o->more[i], false, NULL);
@@ -94,10 +96,11 @@ bool fm_reach_is_ours(const struct fm_addr *addr, const struct fm_addr *own, siz
 }
 
 /*
- * Our address in its subnet; where we have several ports there, another one in each round: the kernel alone would always take the
- * same, whichever cable is cut.
+ * Our address in its subnet; where we have several ports there, another one in each round: the
+ * kernel alone would always take the same, whichever cable is cut.
  */
-static bool find_local(const struct fm_addr *to, const struct fm_addr *own, size_t count, unsigned round, struct fm_addr *out)
+static bool find_local(const struct fm_addr *to, const struct fm_addr *own, size_t count,
+		       unsigned round, struct fm_addr *out)
 {
 	size_t shared = 0, at;
 
@@ -112,8 +115,8 @@ static bool find_local(const struct fm_addr *to, const struct fm_addr *own, size
 	return true;
 }
 
-static bool may_dial(const struct fm_reach *r, const struct fm_way *way, const struct fm_addr *own, size_t own_count,
-		     struct fm_reach_dial *out)
+static bool may_dial(const struct fm_reach *r, const struct fm_way *way, const struct fm_addr *own,
+		     size_t own_count, struct fm_reach_dial *out)
 {
 	struct fm_addr to;
 
@@ -125,7 +128,8 @@ static bool may_dial(const struct fm_reach *r, const struct fm_way *way, const s
 	return find_local(&to, own, own_count, r->rounds, &out->local) || !way->is_learned;
 }
 
-bool fm_reach_next(struct fm_reach *r, const struct fm_addr *own, size_t own_count, struct fm_reach_dial *out)
+bool fm_reach_next(struct fm_reach *r, const struct fm_addr *own, size_t own_count,
+		   struct fm_reach_dial *out)
 {
 	while (r->tried < r->count) {
 		const struct fm_way *way = &r->way[r->at];
@@ -160,7 +164,8 @@ static void find_next(struct fm_reach *r)
 
 bool fm_reach_learn(struct fm_reach *r, const struct fm_wire_addrs *said)
 {
-	struct fm_endpoint before[FM_PEER_ADDRS_MAX], to = { .port = said->tcp_port ? said->tcp_port : said->rdma_port };
+	struct fm_endpoint before[FM_PEER_ADDRS_MAX],
+		to = {.port = said->tcp_port ? said->tcp_port : said->rdma_port};
 	unsigned kept = configured(r), old = r->count - kept, taken = 0;
 	bool is_same;
 
@@ -172,7 +177,8 @@ bool fm_reach_learn(struct fm_reach *r, const struct fm_wire_addrs *said)
 		int family = a->family == 4 ? AF_INET : AF_INET6;
 
 		memset(to.host, 0, sizeof(to.host));
-		if (!fm_network_is_unicast(family, a->address) || !inet_ntop(family, a->address, to.host, sizeof(to.host)))
+		if (!fm_network_is_unicast(family, a->address) ||
+		    !inet_ntop(family, a->address, to.host, sizeof(to.host)))
 			continue;
 		taken++;
 		(void)add(r, &to, true, NULL);

@@ -21,7 +21,8 @@
 #define RETIRED_NS (5 * FM_NS_PER_S)
 /* Half-made sessions of one peer: more than two nodes that dial each other ever need. */
 #define SESSIONS_PER_PEER_MAX 8
-#define QUEUE_WAITS_MAX (FM_CTL_QUEUE_MAX / 8)	/* bytes in the queue behind which what can wait waits */
+/* bytes in the queue behind which what can wait waits */
+#define QUEUE_WAITS_MAX (FM_CTL_QUEUE_MAX / 8)
 
 static struct fm_net *net_of(const struct fm_session *s)
 {
@@ -119,9 +120,12 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
 		return;
 	len = fm_wire_encode(m, e->buf);
 	if (len == 0) {
-		fm_session_log(s, FM_LOG_ERROR, "%s: a message to it would break the protocol (%s): the session ends", s->name,
-			       fm_wire_type_name(m->type));
-		close_with(s, -EINVAL, "this node had a message for it that breaks the protocol", false);
+		fm_session_log(
+			s, FM_LOG_ERROR,
+			"%s: a message to it would break the protocol (%s): the session ends",
+			s->name, fm_wire_type_name(m->type));
+		close_with(s, -EINVAL, "this node had a message for it that breaks the protocol",
+			   false);
 		return;
 	}
 	ret = fm_line_send(s, m->type, e->buf, len);
@@ -172,7 +176,8 @@ static void become_up(struct fm_session *s)
 	}
 	s->is_up = true;
 	s->up_ns = fm_engine_now(s->engine);
-	fm_session_log(s, FM_LOG_INFO, "session with %s (%s) is up", s->name, net_of(s)->ops->ctl_peer(fm_line_ctl(s)));
+	fm_session_log(s, FM_LOG_INFO, "session with %s (%s) is up", s->name,
+		       net_of(s)->ops->ctl_peer(fm_line_ctl(s)));
 	fm_rail_send_addrs(s);
 	if (s->is_closed)
 		return;
@@ -202,13 +207,16 @@ static void on_hello(struct fm_session *s, const struct fm_wire_msg *msg)
 		return;
 	}
 	if (m->version_min > FM_WIRE_VERSION || m->version_max < FM_WIRE_VERSION) {
-		(void)snprintf(why, sizeof(why), "speaks protocol versions %u to %u, %s speaks %u: install the same fmove on both",
+		(void)snprintf(why, sizeof(why),
+			       "speaks protocol versions %u to %u, %s speaks %u: install the same "
+			       "fmove on both",
 			       m->version_min, m->version_max, s->engine->name, FM_WIRE_VERSION);
 		close_with(s, -EPROTONOSUPPORT, why, true);
 		return;
 	}
 	if (m->name.len != strlen(s->name) || memcmp(m->name.at, s->name, m->name.len) != 0)
-		fm_session_log(s, FM_LOG_WARN, "%s calls itself %.*s", s->name, (int)m->name.len, m->name.at);
+		fm_session_log(s, FM_LOG_WARN, "%s calls itself %.*s", s->name, (int)m->name.len,
+			       m->name.at);
 	memcpy(s->boot_id, m->boot_id, sizeof(s->boot_id));
 	s->lines.can_resume = m->session != 0;
 	if (!s->is_dialler)
@@ -294,12 +302,14 @@ void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len)
 		fm_session_heard(s);
 	ret = fm_wire_decode(msg, len, m);
 	if (ret < 0) {
-		(void)snprintf(what, sizeof(what), "a message that is none (%zu bytes: %s)", len, fm_err_name(ret));
+		(void)snprintf(what, sizeof(what), "a message that is none (%zu bytes: %s)", len,
+			       fm_err_name(ret));
 		fm_session_protocol_error(s, what);
 		return;
 	}
 	if ((!s->is_up || s->lines.is_resuming) && !is_early(m->type)) {
-		(void)snprintf(what, sizeof(what), "%s before %s", fm_wire_type_name(m->type), s->is_up ? "RESUME" : "HELLO");
+		(void)snprintf(what, sizeof(what), "%s before %s", fm_wire_type_name(m->type),
+			       s->is_up ? "RESUME" : "HELLO");
 		fm_session_protocol_error(s, what);
 		return;
 	}
@@ -386,8 +396,8 @@ static unsigned flows_of(const struct fm_session *of)
 	return n;
 }
 
-static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN], const struct fm_ctl_events **events,
-			 void **ctl_ctx)
+static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN],
+			 const struct fm_ctl_events **events, void **ctl_ctx)
 {
 	struct fm_engine *e = ctx;
 	struct fm_peer *p = fm_engine_peer_by_key(e, key);
@@ -422,7 +432,8 @@ static bool is_of_peer(const struct fm_session *s, const uint8_t *key)
 	return !key || (s->peer && memcmp(s->peer->key, key, FM_KEY_LEN) == 0);
 }
 
-static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key, void **tag)
+static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
+				   const uint8_t *key, void **tag)
 {
 	struct fm_engine *e = ctx;
 	uint64_t now_ns = fm_engine_now(e);
@@ -524,8 +535,8 @@ static void flow_down(struct fm_flow *f)
 	if (s->is_closed)
 		return;
 	if (f->err.code)
-		fm_session_log(s, FM_LOG_WARN, "%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr,
-			       f->info.remote_addr, f->err.text, f->info.note);
+		fm_session_log(s, FM_LOG_WARN, "%s: connection %s -> %s broke: %s (%s)", s->name,
+			       f->info.local_addr, f->info.remote_addr, f->err.text, f->info.note);
 	if (f->err.code && !is_way_up(s, &f->info))
 		fm_rail_is_lost(s, &f->info, f->err.text);
 	if (f->err.code == -ENETDOWN)
@@ -551,7 +562,8 @@ static void flow_gone(struct fm_flow *f)
 	free_if_done(s);
 }
 
-/* The one with the fewest of the session's connections, so that it uses all processors; of several the next in turn. */
+/* The one with the fewest of the session's connections, so that it uses all processors; of several
+ * the next in turn. */
 static struct fm_lane *choose_lane(struct fm_session *s)
 {
 	struct fm_engine *e = s->engine;
@@ -595,8 +607,9 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	s->flow_count++;
 	s->up[f->kind]++;
 	fm_rail_is_found(s, &f->info);
-	fm_session_log(s, FM_LOG_INFO, "%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
-		    f->info.local[0] ? " on " : "", f->info.local, f->lane->index, f->info.note);
+	fm_session_log(s, FM_LOG_INFO, "%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name,
+		       f->info.local_addr, f->info.remote_addr, f->info.local[0] ? " on " : "",
+		       f->info.local, f->lane->index, f->info.note);
 	fm_services_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);
 	return 0;
@@ -651,14 +664,17 @@ static void name_way(const struct fm_session *s, const char *what, char *out, si
 
 	fm_line_lost_way(s, &way, &is_dead);
 	/* Whose address is gone has no interface. */
-	(void)snprintf(from, sizeof(from), way.device[0] ? "%s over %s" : "%s", way.local, way.device);
+	(void)snprintf(from, sizeof(from), way.device[0] ? "%s over %s" : "%s", way.local,
+		       way.device);
 	if (!way.local[0])
 		(void)snprintf(out, len, "%s", what);
 	else if (is_dead)
-		(void)snprintf(out, len, "%s: from %s, which carries nothing: %s; look at that cable",
-			       what, from, way.remote);
+		(void)snprintf(out, len,
+			       "%s: from %s, which carries nothing: %s; look at that cable", what,
+			       from, way.remote);
 	else
-		(void)snprintf(out, len, "%s: from %s: %s: is it up, is this cable plugged in at both ends?",
+		(void)snprintf(out, len,
+			       "%s: from %s: %s: is it up, is this cable plugged in at both ends?",
 			       what, from, way.remote);
 }
 
@@ -691,7 +707,8 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		return;
 	if (!s->is_up) {
 		if (now_ns > s->deadline_ns)
-			close_with(s, -ETIMEDOUT, "does not answer: connected, but no HELLO came", false);
+			close_with(s, -ETIMEDOUT, "does not answer: connected, but no HELLO came",
+				   false);
 		return;
 	}
 	if (now_ns > s->heard_ns + s->engine->o.stall_ns && !fm_line_may_answer(s, now_ns)) {

@@ -2,12 +2,12 @@
 /*
  * session - one control connection to a peer, from HELLO to its end, and its flows.
  *
- * Happy path: dialled or accepted -> HELLO both ways -> the peer takes it as its session -> ADDRS both ways -> the
- * dialler makes data connections (rail.h) -> messages go to the services; PING every second.
- * Failure modes: the connection breaks, the peer is silent for stall_ns, sends what breaks the
- * protocol, is removed, or has a better session: what services have under way on it ends with the
- * reason, flows close, and when the last flow and the last connection being made are gone the
- * session is freed.
+ * Happy path: dialled or accepted -> HELLO both ways -> the peer takes it as its session -> ADDRS
+ * both ways -> the dialler makes data connections (rail.h) -> messages go to the services; PING
+ * every second. Failure modes: the connection breaks, the peer is silent for stall_ns, sends what
+ * breaks the protocol, is removed, or has a better session: what services have under way on it ends
+ * with the reason, flows close, and when the last flow and the last connection being made are gone
+ * the session is freed.
  */
 #ifndef FM_SESSION_H
 #define FM_SESSION_H
@@ -17,7 +17,8 @@
 #include "mover/node/rail.h"
 
 #define FM_SESSION_TOKENS_MAX 64
-#define FM_PEER_FLOWS_MAX 256		/* connections that a peer can make, those of its sessions that have ended included */
+/* connections that a peer can make, those of its sessions that have ended included */
+#define FM_PEER_FLOWS_MAX 256
 
 struct fm_token {
 	uint8_t token[FM_TOKEN_LEN];
@@ -34,19 +35,24 @@ struct fm_session {
 	bool is_up;			/* the peer's session */
 	bool is_closed;
 	uint8_t boot_id[16];
-	unsigned conns_there[FM_KIND_COUNT];	/* what the peer has at most on one rail; 0: it does not say */
+	/* what the peer has at most on one rail; 0: it does not say */
+	unsigned conns_there[FM_KIND_COUNT];
 	uint64_t up_ns;
-	uint64_t retired_ns;		/* not 0: another one is used; ends when what was begun on it has ended */
+	/* not 0: another one is used; ends when what was begun on it has ended */
+	uint64_t retired_ns;
 	uint64_t heard_ns;
 	uint64_t pinged_ns;
-	uint64_t round_trip_ns;		/* of the last PING that was answered before the next; 0: of none yet */
+	/* of the last PING that was answered before the next; 0: of none yet */
+	uint64_t round_trip_ns;
 	uint64_t deadline_ns;		/* for HELLO */
 	struct fm_link *link;
 	struct fm_domain *domain;
 	struct fm_list flows;		/* fm_flow.owner_at */
-	unsigned flow_count;		/* those included whose connection is gone and whose I/O is not */
+	/* those included whose connection is gone and whose I/O is not */
+	unsigned flow_count;
 	unsigned pending;		/* data connections being made, either way */
-	unsigned arriving;		/* of these: a token was used up and the connection is not here yet */
+	/* of these: a token was used up and the connection is not here yet */
+	unsigned arriving;
 	unsigned up[FM_KIND_COUNT];	/* connections */
 	struct fm_token tokens[FM_SESSION_TOKENS_MAX];
 	unsigned next_token;		/* the oldest of them */
@@ -66,8 +72,8 @@ extern const struct fm_net_events fm_session_net_events;
 void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m);
 
 /*
- * Whether what is long and can wait may be sent now, a message at a time: it leaves the greater part of the queue to what
- * cannot wait.
+ * Whether what is long and can wait may be sent now, a message at a time: it leaves the greater
+ * part of the queue to what cannot wait.
  */
 bool fm_session_has_room(const struct fm_session *s);
 
@@ -90,7 +96,8 @@ bool fm_session_is_peers_id(const struct fm_session *s, uint64_t id);
 /* A source has work for the lanes: wake as many as `chunks` can use. */
 void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks);
 
-/* A data connection is ours: make a flow of it. rail: index, or -1 (the peer made it). Takes conn over. */
+/* A data connection is ours: make a flow of it. rail: index, or -1 (the peer made it). Takes conn
+ * over. */
 int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail);
 
 /* How the connections of that kind that were made last are sealed. */

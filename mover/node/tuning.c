@@ -21,15 +21,20 @@
 #define RDMA_CONNS_MAX 8u
 #define RDMA_RAIL_BYTES (32 * MIB)	/* of slabs */
 #define RDMA_CONNS_PER_LANE 2u
-#define CONN_BYTES (UINT64_C(384) << 10)	/* of a connection beside its slabs: struct fm_flow, and five times as much for TLS */
+/* of a connection beside its slabs: struct fm_flow, and five times as much for TLS */
+#define CONN_BYTES (UINT64_C(384) << 10)
 #define BUDGET_SHARE 8u			/* of the budget for the connections to all peers */
-#define CHUNK_MAX MIB			/* a quarter of it costs half as much processor time again */
+/* a quarter of it costs half as much processor time again */
+#define CHUNK_MAX MIB
 #define SLAB_MAX (8 * MIB)
-#define PEERS_AT_ONCE 2u		/* for whose connections there are slabs without taking any back */
-#define SLAB_CHUNKS_MIN 4u		/* one is sent, one read, one checked, one on its way back */
+/* for whose connections there are slabs without taking any back */
+#define PEERS_AT_ONCE 2u
+/* one is sent, one read, one checked, one on its way back */
+#define SLAB_CHUNKS_MIN 4u
 #define MBPS_PER_CONN 5000u		/* with TLS, which halves what a connection carries */
 
-_Static_assert(sizeof(struct fm_flow) <= CONN_BYTES / 6, "a connection takes what is reckoned with");
+_Static_assert(sizeof(struct fm_flow) <= CONN_BYTES / 6,
+	       "a connection takes what is reckoned with");
 
 static const char set[] = "set";
 
@@ -91,15 +96,21 @@ static void choose_chunk(const struct fm_machine *m, struct fm_tuning *t, struct
 		t->chunk_bytes = chunk_of_slab(t->slab_bytes);
 	else
 		t->chunk_bytes = (uint32_t)power_below(min64(share, CHUNK_MAX));
-	why->chunk = t->chunk_bytes == CHUNK_MAX ? "the most" : t->slab_bytes ? "to fit the slab" : "to fit the arena";
+	why->chunk = t->chunk_bytes == CHUNK_MAX ? "the most"
+		     : t->slab_bytes		 ? "to fit the slab"
+						 : "to fit the arena";
 }
 
-static unsigned conns_of_lanes(const struct fm_machine *m, const struct fm_tuning *t, const char **why)
+static unsigned conns_of_lanes(const struct fm_machine *m, const struct fm_tuning *t,
+			       const char **why)
 {
 	unsigned each = (t->lanes + rails_of(m) - 1) / rails_of(m);
-	uint64_t room = m->budget_bytes / BUDGET_SHARE / CONN_BYTES / rails_of(m) / (m->peers ? m->peers : 1);
+	uint64_t room = m->budget_bytes / BUDGET_SHARE / CONN_BYTES / rails_of(m) /
+			(m->peers ? m->peers : 1);
 
-	*why = each <= TCP_CONNS_MIN ? "the least" : rails_of(m) > 1 ? "the lanes, divided by the rails" : "one a lane";
+	*why = each <= TCP_CONNS_MIN ? "the least"
+	       : rails_of(m) > 1     ? "the lanes, divided by the rails"
+				     : "one a lane";
 	if (room < each && each > TCP_CONNS_MIN)
 		*why = "to fit memory.total";
 	return clamp(min64(each, room), TCP_CONNS_MIN, TCP_CONNS_MAX);
@@ -131,9 +142,11 @@ static unsigned slabs_a_rail(const struct fm_machine *m, const struct fm_tuning 
 	return (unsigned)min64(m->arena_bytes / 2 / t->slab_bytes / rails_of(m), UINT32_MAX);
 }
 
-static void choose_rdma_conns(const struct fm_machine *m, struct fm_tuning *t, struct fm_tuning_why *why)
+static void choose_rdma_conns(const struct fm_machine *m, struct fm_tuning *t,
+			      struct fm_tuning_why *why)
 {
-	uint64_t wanted = RDMA_RAIL_BYTES / t->slab_bytes, fit = slabs_a_rail(m, t), lanes = RDMA_CONNS_PER_LANE * t->lanes;
+	uint64_t wanted = RDMA_RAIL_BYTES / t->slab_bytes, fit = slabs_a_rail(m, t),
+		 lanes = RDMA_CONNS_PER_LANE * t->lanes;
 	uint64_t conns = min64(min64(wanted, fit), lanes);
 
 	why->rdma_conns = set;
@@ -188,7 +201,8 @@ unsigned fm_tuning_rails(const struct fm_addr *addr, size_t count)
 	for (size_t i = 0; i < count; i++)
 		fastest = addr[i].speed_mbps > fastest ? addr[i].speed_mbps : fastest;
 	for (size_t i = 0; i < count; i++)
-		rails += fastest > 0 && addr[i].speed_mbps >= fastest / FM_SLOWEST_SHARE && is_first_of_port(addr, i);
+		rails += fastest > 0 && addr[i].speed_mbps >= fastest / FM_SLOWEST_SHARE &&
+			 is_first_of_port(addr, i);
 	return rails ? rails : 1;
 }
 
@@ -209,11 +223,12 @@ static void print_cores(const struct fm_cores *c, char out[static 64])
 	if (c->limit == FM_CORES_ALL)
 		snprintf(out, 64, "%u processor%s", c->usable, c->usable == 1 ? "" : "s");
 	else
-		snprintf(out, 64, "%u of %u processors, by %s", c->usable, c->online, limits[c->limit]);
+		snprintf(out, 64, "%u of %u processors, by %s", c->usable, c->online,
+			 limits[c->limit]);
 }
 
-void fm_tuning_print(const struct fm_machine *m, const struct fm_tuning *t, const struct fm_tuning_why *why,
-		     char text[static FM_TUNING_TEXT_MAX])
+void fm_tuning_print(const struct fm_machine *m, const struct fm_tuning *t,
+		     const struct fm_tuning_why *why, char text[static FM_TUNING_TEXT_MAX])
 {
 	char cores[64], slab[24], chunk[24];
 
@@ -221,7 +236,10 @@ void fm_tuning_print(const struct fm_machine *m, const struct fm_tuning *t, cons
 	print_size(t->slab_bytes, slab);
 	print_size(t->chunk_bytes, chunk);
 	snprintf(text, FM_TUNING_TEXT_MAX,
-		 "%u lane%s (%s); a rail at most %u TCP connection%s (%s) and %u queue pair%s (%s); slabs of %s (%s), chunks of %s (%s)",
-		 t->lanes, t->lanes == 1 ? "" : "s", why->lanes ? why->lanes : cores, t->tcp_conns, t->tcp_conns == 1 ? "" : "s",
-		 why->tcp_conns, t->rdma_conns, t->rdma_conns == 1 ? "" : "s", why->rdma_conns, slab, why->slab, chunk, why->chunk);
+		 "%u lane%s (%s); a rail at most %u TCP connection%s (%s) and %u queue pair%s "
+		 "(%s); slabs of %s (%s), chunks of %s (%s)",
+		 t->lanes, t->lanes == 1 ? "" : "s", why->lanes ? why->lanes : cores, t->tcp_conns,
+		 t->tcp_conns == 1 ? "" : "s", why->tcp_conns, t->rdma_conns,
+		 t->rdma_conns == 1 ? "" : "s", why->rdma_conns, slab, why->slab, chunk,
+		 why->chunk);
 }

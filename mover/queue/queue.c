@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue - see queue.h. Here: limits, who may, by id, looking. queue_run.c takes a job from its place to its end,
- * queue_dir.c and queue_json.c keep it on disk.
+ * queue - see queue.h. Here: limits, who may, by id, looking. queue_run.c takes a job from its
+ * place to its end, queue_dir.c and queue_json.c keep it on disk.
  */
 #include "mover/queue/queue_priv.h"
 
@@ -20,16 +20,21 @@
 #include "mover/base/words.h"
 #include "mover/store/held_file.h"
 
-#define FDS_SHARE 4		/* of the descriptors this process may have, one in so many is for jobs that wait */
+/* of the descriptors this process may have, one in so many is for jobs that wait */
+#define FDS_SHARE 4
 #define FDS_MIN 64
 #define FDS_MAX 8192
 #define RANK_NS (100 * FM_NS_PER_MS)	/* how often places are counted: nobody sees more */
 
-_Static_assert(FM_QUEUE_QUEUED == 0 && FM_QUEUE_RUNNING == 1 && FM_QUEUE_WAITING == 2 && FM_QUEUE_PAUSED == 3 && FM_QUEUE_DONE == 4 &&
-	       FM_QUEUE_FAILED == 5 && FM_QUEUE_CANCELLED == 6, "order of fm_words_state");
-_Static_assert(FM_QUEUE_NORMAL == 0 && FM_QUEUE_LOW == 1 && FM_QUEUE_HIGH == 2, "order of fm_words_priority");
+_Static_assert(FM_QUEUE_QUEUED == 0 && FM_QUEUE_RUNNING == 1 && FM_QUEUE_WAITING == 2 &&
+		       FM_QUEUE_PAUSED == 3 && FM_QUEUE_DONE == 4 && FM_QUEUE_FAILED == 5 &&
+		       FM_QUEUE_CANCELLED == 6,
+	       "order of fm_words_state");
+_Static_assert(FM_QUEUE_NORMAL == 0 && FM_QUEUE_LOW == 1 && FM_QUEUE_HIGH == 2,
+	       "order of fm_words_priority");
 
-const enum fm_queue_priority fm_queue_ranks[FM_QUEUE_PRIORITY_COUNT] = { FM_QUEUE_HIGH, FM_QUEUE_NORMAL, FM_QUEUE_LOW };
+const enum fm_queue_priority fm_queue_ranks[FM_QUEUE_PRIORITY_COUNT] = {
+	FM_QUEUE_HIGH, FM_QUEUE_NORMAL, FM_QUEUE_LOW};
 
 const char *fm_queue_id(const struct fm_queue_job *j)
 {
@@ -98,18 +103,28 @@ static void init_shares(struct fm_queue *q)
 	struct fm_queue_shares *s = &q->shares;
 	unsigned fds = fds_for_jobs();
 
-	fm_share_init(&s->jobs, &(struct fm_share_limits){ "places for jobs that have not ended", FM_QUEUE_JOBS_MAX, FM_QUEUE_JOBS_ROOT,
-							   FM_QUEUE_JOBS_USER_MAX, 7 });
-	fm_share_init(&s->bytes, &(struct fm_share_limits){ "bytes of memory for jobs", FM_QUEUE_BYTES_MAX, FM_QUEUE_BYTES_ROOT, 0, 7 });
-	fm_share_init(&s->fds, &(struct fm_share_limits){ "places for jobs with an open file", fds, fds / 8, 0, 7 });
-	fm_share_init(&s->trees, &(struct fm_share_limits){ "places for directories", FM_TREES_LOCAL_MAX, FM_QUEUE_TREES_ROOT, 0, 7 });
-	fm_share_init(&s->attended, &(struct fm_share_limits){ "places for jobs with a command in the background", FM_QUEUE_ATTENDED_MAX,
-							       FM_QUEUE_ATTENDED_ROOT, 0, 7 });
-	fm_share_init(&s->running, &(struct fm_share_limits){ "places for running jobs", 0, 0, 0, 7 });
-	fm_share_init(&s->prompt, &(struct fm_share_limits){ "places for transfers that begin at once", FM_QUEUE_PROMPT_MAX,
-							     FM_QUEUE_PROMPT_ROOT, 0, 7 });
-	fm_share_init(&s->lingering, &(struct fm_share_limits){ "places for files that do not close", FM_QUEUE_LINGERING_MAX,
-								FM_QUEUE_LINGERING_ROOT, 0, 3 });
+	fm_share_init(&s->jobs, &(struct fm_share_limits){"places for jobs that have not ended",
+							  FM_QUEUE_JOBS_MAX, FM_QUEUE_JOBS_ROOT,
+							  FM_QUEUE_JOBS_USER_MAX, 7});
+	fm_share_init(&s->bytes,
+		      &(struct fm_share_limits){"bytes of memory for jobs", FM_QUEUE_BYTES_MAX,
+						FM_QUEUE_BYTES_ROOT, 0, 7});
+	fm_share_init(&s->fds, &(struct fm_share_limits){"places for jobs with an open file", fds,
+							 fds / 8, 0, 7});
+	fm_share_init(&s->trees,
+		      &(struct fm_share_limits){"places for directories", FM_TREES_LOCAL_MAX,
+						FM_QUEUE_TREES_ROOT, 0, 7});
+	fm_share_init(&s->attended, &(struct fm_share_limits){
+					    "places for jobs with a command in the background",
+					    FM_QUEUE_ATTENDED_MAX, FM_QUEUE_ATTENDED_ROOT, 0, 7});
+	fm_share_init(&s->running,
+		      &(struct fm_share_limits){"places for running jobs", 0, 0, 0, 7});
+	fm_share_init(&s->prompt,
+		      &(struct fm_share_limits){"places for transfers that begin at once",
+						FM_QUEUE_PROMPT_MAX, FM_QUEUE_PROMPT_ROOT, 0, 7});
+	fm_share_init(&s->lingering, &(struct fm_share_limits){"places for files that do not close",
+							       FM_QUEUE_LINGERING_MAX,
+							       FM_QUEUE_LINGERING_ROOT, 0, 3});
 	set_running(q, q->c.running_max);
 }
 
@@ -217,7 +232,8 @@ struct fm_share_id fm_queue_who(const struct fm_queue_job *j)
 	return fm_share_user(j->user->uid);
 }
 
-static void hold(struct fm_queue_job *j, struct fm_share *share, struct fm_share_held *held, uint64_t count)
+static void hold(struct fm_queue_job *j, struct fm_share *share, struct fm_share_held *held,
+		 uint64_t count)
 {
 	if (!held->share)
 		fm_share_force(share, fm_queue_who(j), count, held);
@@ -256,14 +272,17 @@ static const char *copy(struct copying *c, const char *text, size_t len)
 	return to;
 }
 
-static void copy_all(struct copying *c, const struct fm_queue_opts *from, struct fm_queue_opts *to, const char **excludes)
+static void copy_all(struct copying *c, const struct fm_queue_opts *from, struct fm_queue_opts *to,
+		     const char **excludes)
 {
 	to->job.node = copy(c, from->job.node, strlen(from->job.node));
 	to->job.store = copy(c, from->job.store, strlen(from->job.store));
 	to->job.path = copy(c, from->job.path, from->job.path_len);
 	to->file = copy(c, from->file ? from->file : "", from->file ? from->file_len : 0);
-	to->own_store = copy(c, from->own_store ? from->own_store : "", from->own_store ? strlen(from->own_store) : 0);
-	to->own_path = copy(c, from->own_path ? from->own_path : "", from->own_path ? from->own_path_len : 0);
+	to->own_store = copy(c, from->own_store ? from->own_store : "",
+			     from->own_store ? strlen(from->own_store) : 0);
+	to->own_path = copy(c, from->own_path ? from->own_path : "",
+			    from->own_path ? from->own_path_len : 0);
 	for (unsigned i = 0; from->job.excludes && from->job.excludes[i]; i++) {
 		const char *one = copy(c, from->job.excludes[i], strlen(from->job.excludes[i]));
 
@@ -420,7 +439,8 @@ static int check_limits(struct fm_queue *q, const struct fm_queue_opts *o, struc
 	int ret = fm_share_check(&s->jobs, who, 1, err);
 
 	if (ret == 0)
-		ret = fm_share_check(&s->bytes, who, sizeof(struct fm_queue_job) + text_bytes(o), err);
+		ret = fm_share_check(&s->bytes, who, sizeof(struct fm_queue_job) + text_bytes(o),
+				     err);
 	if (ret == 0 && fm_queue_is_callers_tree(o))
 		ret = fm_share_check(&s->trees, who, 1, err);
 	if (ret == 0 && o->is_attended)
@@ -436,11 +456,14 @@ static int check_end(struct fm_queue *q, const struct fm_queue_opts *o, struct f
 	if (o->is_attended)
 		return fm_queue_attended_check(o, err);
 	if (o->is_detached && (o->end == FM_QUEUE_FILE || o->job.is_held))
-		return fm_err_set(err, -EINVAL, "this cannot go on without you: leave out --detach");
+		return fm_err_set(err, -EINVAL,
+				  "this cannot go on without you: leave out --detach");
 	if (o->is_detached && o->end == FM_QUEUE_FD && !o->job.is_put)
 		return fm_err_set(err, -EINVAL,
-				  "only you can give what was received its name: let it go into a store of this node "
-				  "(%s:STORE/PATH), or leave out --detach", q->c.node);
+				  "only you can give what was received its name: let it go into a "
+				  "store of this node "
+				  "(%s:STORE/PATH), or leave out --detach",
+				  q->c.node);
 	return 0;
 }
 
@@ -464,7 +487,8 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 	return check_limits(q, o, err);
 }
 
-/* What was handed over with a job that is not taken. Nothing was done with the file: one of ours does not wait for a disk. */
+/* What was handed over with a job that is not taken. Nothing was done with the file: one of ours
+ * does not wait for a disk. */
 static void drop(const struct fm_queue_opts *o)
 {
 	struct fm_queue_opts fds = *o;
@@ -476,10 +500,11 @@ static void drop(const struct fm_queue_opts *o)
 
 bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts *b)
 {
-	return a->end == b->end && a->job.who.uid == b->job.who.uid && a->job.is_put == b->job.is_put && a->file_len == b->file_len &&
+	return a->end == b->end && a->job.who.uid == b->job.who.uid &&
+	       a->job.is_put == b->job.is_put && a->file_len == b->file_len &&
 	       a->job.path_len == b->job.path_len && memcmp(a->file, b->file, a->file_len) == 0 &&
-	       memcmp(a->job.path, b->job.path, a->job.path_len) == 0 && strcmp(a->job.node, b->job.node) == 0 &&
-	       strcmp(a->job.store, b->job.store) == 0;
+	       memcmp(a->job.path, b->job.path, a->job.path_len) == 0 &&
+	       strcmp(a->job.node, b->job.node) == 0 && strcmp(a->job.store, b->job.store) == 0;
 }
 
 static void forget_abandoned(struct fm_queue_job *j)
@@ -496,7 +521,8 @@ static void forget_abandoned_like(struct fm_queue *q, const struct fm_queue_job 
 	fm_list_each(at, next, &q->jobs) {
 		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
-		if (j != new && j->state == FM_QUEUE_PAUSED && j->is_abandoned && !j->o.is_attended && fm_queue_is_like(&j->o, &new->o))
+		if (j != new && j->state == FM_QUEUE_PAUSED && j->is_abandoned &&
+		    !j->o.is_attended &&fm_queue_is_like(&j->o, &new->o))
 			forget_abandoned(j);
 	}
 }
@@ -508,7 +534,8 @@ void fm_queue_watch_as_submitter(struct fm_queue_job *j, struct fm_queue_watch *
 	fm_list_append(&j->watches, &watch->at);
 }
 
-static int submit_new(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_watch *watch)
+static int submit_new(struct fm_queue *q, const struct fm_queue_opts *o,
+		      struct fm_queue_watch *watch)
 {
 	struct fm_queue_job *j = fm_queue_job_new(q, o);
 
@@ -529,7 +556,8 @@ static int submit_new(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 	return 0;
 }
 
-int fm_queue_submit(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_watch *watch, struct fm_err *err)
+int fm_queue_submit(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_watch *watch,
+		    struct fm_err *err)
 {
 	struct fm_queue_job *again = NULL;
 	int ret = check(q, o, err);
@@ -565,9 +593,10 @@ void fm_queue_abandon(struct fm_queue_watch *watch)
 	if (!j)
 		return;
 	fm_queue_unwatch(watch);
-	j->is_abandoned = j->is_accepted && !j->is_unseen && !j->end_code &&
-			  (j->o.is_attended || (j->o.end == FM_QUEUE_FD && j->o.job.is_put && j->o.file_len > 0 && !j->is_prompt &&
-						!j->o.is_detached));
+	j->is_abandoned =
+		j->is_accepted && !j->is_unseen && !j->end_code &&
+		(j->o.is_attended || (j->o.end == FM_QUEUE_FD && j->o.job.is_put &&
+				      j->o.file_len > 0 && !j->is_prompt && !j->o.is_detached));
 	fm_queue_end_with(j, -ECANCELED, true, "its client went away");
 }
 
@@ -588,15 +617,19 @@ static bool may(const struct fm_queue_job *j, uid_t who)
 	return who == 0 || j->o.job.who.uid == who;
 }
 
-int fm_queue_find_for(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_job **out, struct fm_err *err)
+int fm_queue_find_for(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_job **out,
+		      struct fm_err *err)
 {
 	*out = find(q, id);
 	if (!*out || !may(*out, who))
-		return fm_err_set(err, -ENOENT, "you have no job %.32s here; fmove jobs lists those you have", id);
+		return fm_err_set(err, -ENOENT,
+				  "you have no job %.32s here; fmove jobs lists those you have",
+				  id);
 	return 0;
 }
 
-int fm_queue_watch_id(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_watch *watch, struct fm_err *err)
+int fm_queue_watch_id(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_watch *watch,
+		      struct fm_err *err)
 {
 	struct fm_queue_job *j;
 	int ret = fm_queue_find_for(q, id, who, &j, err);
@@ -620,9 +653,11 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 	if (ret < 0)
 		return ret;
 	if (fm_queue_has_ended(j))
-		return fm_err_set(err, -EALREADY, "job %s has ended already: it is %s", id, fm_words_state[j->state]);
+		return fm_err_set(err, -EALREADY, "job %s has ended already: it is %s", id,
+				  fm_words_state[j->state]);
 	if (j->is_naming && j->state == FM_QUEUE_RUNNING)
-		return fm_err_set(err, -EALREADY, "job %s is complete: it is being given its name", id);
+		return fm_err_set(err, -EALREADY, "job %s is complete: it is being given its name",
+				  id);
 	fm_queue_end_with(j, -ECANCELED, is_kept, "cancelled");
 	return 0;
 }
@@ -632,13 +667,21 @@ static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err
 	bool needs_fd = j->o.end == FM_QUEUE_FD && j->state != FM_QUEUE_WAITING;
 	int ret = 0;
 
-	if (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_RUNNING || j->state == FM_QUEUE_DONE || !j->o.is_detached)
-		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id, fm_words_state[j->state]);
-	if (j->o.is_attended && j->state != FM_QUEUE_WAITING && !(fm_queue_needs_name(j) && fd >= 0))
-		return fm_err_set(err, -EINVAL, "job %s needs a command of yours: fmove resume starts one", j->id);
+	if (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_RUNNING ||
+	    j->state == FM_QUEUE_DONE || !j->o.is_detached)
+		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id,
+				  fm_words_state[j->state]);
+	if (j->o.is_attended && j->state != FM_QUEUE_WAITING &&
+	    !(fm_queue_needs_name(j) && fd >= 0))
+		return fm_err_set(err, -EINVAL,
+				  "job %s needs a command of yours: fmove resume starts one",
+				  j->id);
 	if (needs_fd != (fd >= 0))
-		return fm_err_set(err, -EINVAL, needs_fd ? "job %s needs its file again, and none came" :
-							   "job %s needs no file, and one came", j->id);
+		return fm_err_set(err, -EINVAL,
+				  needs_fd ? "job %s needs its file again, and none came"
+					   : "job %s needs no file, and one "
+					     "came",
+				  j->id);
 	if (needs_fd)
 		ret = fm_share_check(&j->queue->shares.fds, fm_queue_who(j), 1, err);
 	if (ret == 0 && fm_queue_has_ended(j))
@@ -665,10 +708,12 @@ void fm_queue_revive(struct fm_queue_job *j)
 	fm_queue_set_why(j, 0, "");
 }
 
-int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_holder *holder, struct fm_err *err)
+int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_holder *holder,
+		    struct fm_err *err)
 {
 	struct fm_queue_job *j;
-	int ret = q->is_stopping ? fm_err_set(err, -ECANCELED, "fmoved is stopping") : fm_queue_find_for(q, id, who, &j, err);
+	int ret = q->is_stopping ? fm_err_set(err, -ECANCELED, "fmoved is stopping")
+				 : fm_queue_find_for(q, id, who, &j, err);
 
 	if (ret == 0)
 		ret = check_resume(j, fd, err);
@@ -713,7 +758,8 @@ const char *fm_queue_paused_text(const struct fm_queue_job *j)
 	if (!j->o.is_attended)
 		return "it needs your file again: fmove resume hands it over";
 	if (j->is_naming)
-		return "its command has gone away while it gave it its name: fmove resume looks whether it has it, or goes on";
+		return "its command has gone away while it gave it its name: fmove resume looks "
+		       "whether it has it, or goes on";
 	return "its command has gone away: fmove resume goes on";
 }
 
@@ -721,7 +767,8 @@ void fm_queue_progress(const struct fm_queue_job *j, struct fm_queue_progress *o
 {
 	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
 
-	*out = (struct fm_queue_progress){ .job = { .size = FM_SIZE_UNKNOWN, .state = fm_words_state[j->state] }, .text = "" };
+	*out = (struct fm_queue_progress){
+		.job = {.size = FM_SIZE_UNKNOWN, .state = fm_words_state[j->state]}, .text = ""};
 	switch (j->state) {
 	case FM_QUEUE_QUEUED:
 		if (!fm_list_is_empty(&j->pending_at)) {
@@ -734,7 +781,9 @@ void fm_queue_progress(const struct fm_queue_job *j, struct fm_queue_progress *o
 		if (j->job)
 			j->queue->c.needs->progress(j->job, &out->job);
 		else if (j->is_naming)
-			out->job = (struct fm_job_progress){ .size = j->result->size, .bytes_done = j->result->data_bytes, .state = "committing" };
+			out->job = (struct fm_job_progress){.size = j->result->size,
+							    .bytes_done = j->result->data_bytes,
+							    .state = "committing"};
 		break;
 	case FM_QUEUE_WAITING:
 		out->again_ns = j->again_ns > now_ns ? j->again_ns - now_ns : 0;
@@ -787,7 +836,8 @@ void fm_queue_visit(struct fm_queue *q, uid_t uid, bool is_all, uint64_t after,
 	}
 }
 
-int fm_queue_find(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_info *out, struct fm_err *err)
+int fm_queue_find(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_info *out,
+		  struct fm_err *err)
 {
 	struct fm_queue_job *j;
 	int ret = fm_queue_find_for(q, id, who, &j, err);
@@ -812,7 +862,8 @@ static struct fm_queue_job *oldest_kept(struct fm_queue *q, const struct fm_queu
 	fm_list_each(at, next, &q->jobs) {
 		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
-		if (is_kept(j) && (!user || j->user == user) && (!oldest || j->ended_ms < oldest->ended_ms))
+		if (is_kept(j) && (!user || j->user == user) &&
+		    (!oldest || j->ended_ms < oldest->ended_ms))
 			oldest = j;
 	}
 	return oldest;
@@ -835,7 +886,8 @@ void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user)
 	}
 	fm_list_each(at, next, &q->jobs) {
 		j = fm_container_of(at, struct fm_queue_job, at);
-		if (j->state == FM_QUEUE_PAUSED && j->is_abandoned && now_ms - j->ended_ms > (int64_t)FM_QUEUE_KEPT_MS)
+		if (j->state == FM_QUEUE_PAUSED && j->is_abandoned &&
+		    now_ms - j->ended_ms > (int64_t)FM_QUEUE_KEPT_MS)
 			forget_abandoned(j);
 		else if (is_kept(j) && now_ms - j->ended_ms > (int64_t)FM_QUEUE_KEPT_MS)
 			fm_queue_forget(j);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_attended - jobs on what only their caller can touch, which a process of the caller attends to. See queue.h.
+ * queue_attended - jobs on what only their caller can touch, which a process of the caller attends
+ * to. See queue.h.
  *
- * Happy path of a get: the engine is done; is_naming: the caller is told, gives the file its name and commits; DONE. Only
- * then, so that what is said of it is true. A directory has its name when the engine is done: its caller gave it that when the
- * engine asked for it.
+ * Happy path of a get: the engine is done; is_naming: the caller is told, gives the file its name
+ * and commits; DONE. Only then, so that what is said of it is true. A directory has its name when
+ * the engine is done: its caller gave it that when the engine asked for it.
  *
- * The caller goes away: PAUSED (fm_queue_abandon()). When the same is asked for again, the paused job takes over the
- * new descriptors or directory, and is what was submitted.
+ * The caller goes away: PAUSED (fm_queue_abandon()). When the same is asked for again, the paused
+ * job takes over the new descriptors or directory, and is what was submitted.
  */
 #include "mover/queue/queue_priv.h"
 
@@ -25,9 +26,12 @@ int fm_queue_attended_check(const struct fm_queue_opts *o, struct fm_err *err)
 
 	assert(o->is_detached);
 	if (o->job.is_held || (!is_get && !fm_queue_is_callers_tree(o)))
-		return fm_err_set(err, -EINVAL, "only a file that is received, or a directory, is attended by its client");
+		return fm_err_set(
+			err, -EINVAL,
+			"only a file that is received, or a directory, is attended by its client");
 	if (o->file_len == 0)
-		return fm_err_set(err, -EINVAL, "what is attended needs the path of the client's file");
+		return fm_err_set(err, -EINVAL,
+				  "what is attended needs the path of the client's file");
 	return 0;
 }
 
@@ -43,7 +47,8 @@ static bool is_same_far_end(const struct fm_queue_opts *a, const struct fm_queue
 	return fm_queue_is_like(a, &moved);
 }
 
-static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_job **out, struct fm_err *err)
+static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_job **out,
+		      struct fm_err *err)
 {
 	int ret = fm_queue_find_for(q, o->again, o->job.who.uid, out, err);
 
@@ -51,13 +56,15 @@ static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 		return ret;
 	if (!(*out)->o.is_attended || !is_same_far_end(&(*out)->o, o))
 		return fm_err_set(err, -EINVAL, "job %s moves something else", (*out)->id);
-	if ((*out)->state != FM_QUEUE_PAUSED && (*out)->state != FM_QUEUE_FAILED && (*out)->state != FM_QUEUE_CANCELLED)
-		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", (*out)->id,
-				  fm_words_state[(*out)->state]);
+	if ((*out)->state != FM_QUEUE_PAUSED && (*out)->state != FM_QUEUE_FAILED &&
+	    (*out)->state != FM_QUEUE_CANCELLED)
+		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume",
+				  (*out)->id, fm_words_state[(*out)->state]);
 	return 0;
 }
 
-int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_job **out, struct fm_err *err)
+int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o,
+			   struct fm_queue_job **out, struct fm_err *err)
 {
 	*out = NULL;
 	if (o->again && o->again[0])
@@ -65,7 +72,8 @@ int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o, st
 	fm_list_each(at, next, &q->jobs) {
 		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
-		if (j->state == FM_QUEUE_PAUSED && j->o.is_attended && !j->is_forgotten && fm_queue_is_like(&j->o, o))
+		if (j->state == FM_QUEUE_PAUSED && j->o.is_attended && !j->is_forgotten &&
+		    fm_queue_is_like(&j->o, o))
 			*out = j;
 	}
 	return 0;
@@ -110,7 +118,8 @@ int fm_queue_attended_again(struct fm_queue_job *j, const struct fm_queue_opts *
 bool fm_queue_has_lost_client(struct fm_queue_job *j, int code)
 {
 	/* What tree/channel_remote.c says of a directory whose client does not answer any more. */
-	if (!j->o.is_attended || j->o.end != FM_QUEUE_FILE || code != -EPIPE || j->end_code || !j->is_accepted)
+	if (!j->o.is_attended || j->o.end != FM_QUEUE_FILE || code != -EPIPE || j->end_code ||
+	    !j->is_accepted)
 		return false;
 	j->is_abandoned = true;
 	return true;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_dir - the directory where detached jobs are written down: one file each, ID.json, written beside and renamed.
+ * queue_dir - the directory where detached jobs are written down: one file each, ID.json, written
+ * beside and renamed.
  *
- * Only this daemon's user may write there (0700), and only one daemon at a time uses it (a lock). What is read back
- * may still be torn or of another version: such a file is said, renamed to ID.json.bad and left there.
+ * Only this daemon's user may write there (0700), and only one daemon at a time uses it (a lock).
+ * What is read back may still be torn or of another version: such a file is said, renamed to
+ * ID.json.bad and left there.
  */
 #include "mover/queue/queue_priv.h"
 
@@ -69,7 +71,8 @@ static int write_file(int dir, const char *id, const char *text, struct fm_err *
 	if (ret == 0 && fsync(dir) < 0)
 		ret = -errno;
 	if (ret < 0) {
-		(void)unlinkat(dir, temp, 0);	/* the first error counts; the next start removes it */
+		/* the first error counts; the next start removes it */
+		(void)unlinkat(dir, temp, 0);
 		return fm_err_sys(err, ret, "write down job %s", id);
 	}
 	return 0;
@@ -81,7 +84,8 @@ static void remove_file(int dir, const char *id)
 
 	file_name(id, SUFFIX, name);
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		fm_log_warn("job %s has ended, but its file cannot be removed: %s", id, fm_err_name(errno));
+		fm_log_warn("job %s has ended, but its file cannot be removed: %s", id,
+			    fm_err_name(errno));
 	(void)fsync(dir);	/* one that comes back is found to be done */
 }
 
@@ -91,8 +95,9 @@ static void save_run(struct fm_work *work)
 	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
 
 	fm_err_clear(&j->save_err);
-	j->save_ret = j->save_text ? write_file(j->queue->dir, j->id, j->save_text, &j->save_err) :
-				     fm_err_set(&j->save_err, -ENOMEM, "write down job %s: no memory", j->id);
+	j->save_ret = j->save_text ? write_file(j->queue->dir, j->id, j->save_text, &j->save_err)
+				   : fm_err_set(&j->save_err, -ENOMEM,
+						"write down job %s: no memory", j->id);
 	if (j->save_ret < 0 && j->is_end_saved)
 		remove_file(j->queue->dir, j->id);
 }
@@ -127,7 +132,9 @@ static void first_save_done(struct fm_queue_job *j)
 	char text[FM_ERR_TEXT_MAX + 80];
 
 	if (j->save_ret < 0) {
-		(void)snprintf(text, sizeof(text), "%s, so it would be lost: leave out --detach, or make room", j->save_err.text);
+		(void)snprintf(text, sizeof(text),
+			       "%s, so it would be lost: leave out --detach, or make room",
+			       j->save_err.text);
 		fm_queue_fail(j, j->save_ret, text);
 	} else if (j->end_code) {
 		(void)snprintf(text, sizeof(text), "%s", j->why ? j->why : "cancelled");
@@ -203,11 +210,14 @@ static int read_file(int dir, const char *name, char **out, size_t *len, struct 
 	int ret = 0;
 
 	if (fd < 0)
-		return errno == ELOOP ? fm_err_set(err, -EBADMSG, "it is a link") : fm_err_sys(err, -errno, "open");
+		return errno == ELOOP ? fm_err_set(err, -EBADMSG, "it is a link")
+				      : fm_err_sys(err, -errno, "open");
 	if (fstat(fd, &st) < 0)
 		ret = fm_err_sys(err, -errno, "look at it");
-	else if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > (off_t)FM_QUEUE_FILE_BYTES_MAX)
-		ret = fm_err_set(err, -EBADMSG, "its size of %lld bytes is none that a job has", (long long)st.st_size);
+	else if (!S_ISREG(st.st_mode) || st.st_size <= 0 ||
+		 st.st_size > (off_t)FM_QUEUE_FILE_BYTES_MAX)
+		ret = fm_err_set(err, -EBADMSG, "its size of %lld bytes is none that a job has",
+				 (long long)st.st_size);
 	*out = ret == 0 ? malloc((size_t)st.st_size + 1) : NULL;
 	if (ret == 0 && !*out)
 		ret = fm_err_set(err, -ENOMEM, "no memory");
@@ -230,9 +240,11 @@ static void set_aside(struct fm_queue *q, const char *id, const char *why)
 
 	file_name(id, SUFFIX, name);
 	file_name(id, SUFFIX_BAD, bad);
-	fm_log_warn("%s/%s is no job that can be read: %s; it is set aside as %s", q->c.directory, name, why, bad);
+	fm_log_warn("%s/%s is no job that can be read: %s; it is set aside as %s", q->c.directory,
+		    name, why, bad);
 	if (renameat(q->dir, name, q->dir, bad) < 0)
-		fm_log_warn("%s/%s: cannot be renamed: %s", q->c.directory, name, fm_err_name(errno));
+		fm_log_warn("%s/%s: cannot be renamed: %s", q->c.directory, name,
+			    fm_err_name(errno));
 }
 
 /* What a job is after a restart. */
@@ -277,7 +289,8 @@ static void load_one(struct fm_queue *q, const char *name)
 	else if (ret == -EBADMSG || ret == -EINVAL)
 		set_aside(q, id, err.text);
 	else
-		fm_log_warn("%s/%s: %s; this job is not gone on with", q->c.directory, name, err.text);
+		fm_log_warn("%s/%s: %s; this job is not gone on with", q->c.directory, name,
+			    err.text);
 }
 
 static bool is_id_with(const char *name, const char *suffix)
@@ -300,12 +313,14 @@ static int load_all(struct fm_queue *q, struct fm_err *err)
 	}
 	while ((entry = readdir(dir))) {
 		if (is_id_with(entry->d_name, SUFFIX_TEMP))
-			(void)unlinkat(q->dir, entry->d_name, 0);	/* half written, never accepted */
+			/* half written, never accepted */
+			(void)unlinkat(q->dir, entry->d_name, 0);
 		else if (is_id_with(entry->d_name, SUFFIX) && count++ < FILES_MAX)
 			load_one(q, entry->d_name);
 	}
 	if (count > FILES_MAX)
-		fm_log_warn("%s holds more than %u jobs; those beyond are left alone", q->c.directory, FILES_MAX);
+		fm_log_warn("%s holds more than %u jobs; those beyond are left alone",
+			    q->c.directory, FILES_MAX);
 	(void)closedir(dir);	/* only read */
 	return 0;
 }
@@ -318,20 +333,28 @@ static int open_dir(struct fm_queue *q, struct fm_err *err)
 	struct stat st;
 
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return fm_err_sys(err, -errno, "make the directory %s (node.state_directory)", path);
-	q->dir = FM_FAULT("queue.dir") ? (errno = EMFILE, -1) : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		return fm_err_sys(err, -errno, "make the directory %s (node.state_directory)",
+				  path);
+	q->dir = FM_FAULT("queue.dir")
+			 ? (errno = EMFILE, -1)
+			 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (q->dir < 0 || fstat(q->dir, &st) < 0)
 		return fm_err_sys(err, -errno, "open %s (node.state_directory)", path);
 	if (st.st_uid != geteuid())
-		return fm_err_set(err, -EPERM, "%s (node.state_directory) belongs to uid %u, not to this daemon's user", path,
-				  (unsigned)st.st_uid);
+		return fm_err_set(
+			err, -EPERM,
+			"%s (node.state_directory) belongs to uid %u, not to this daemon's user",
+			path, (unsigned)st.st_uid);
 	if ((st.st_mode & 0777) != 0700 && fchmod(q->dir, 0700) < 0)
 		return fm_err_sys(err, -errno, "%s: set its mode", path);
 	q->lock = openat(q->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (q->lock < 0)
 		return fm_err_sys(err, -errno, "%s/%s", path, LOCK_NAME);
 	if (flock(q->lock, LOCK_EX | LOCK_NB) < 0)
-		return fm_err_set(err, -EBUSY, "%s is used by another fmoved; each needs its own node.state_directory", path);
+		return fm_err_set(
+			err, -EBUSY,
+			"%s is used by another fmoved; each needs its own node.state_directory",
+			path);
 	return 0;
 }
 
@@ -340,7 +363,8 @@ void fm_queue_dir_open(struct fm_queue *q)
 	int ret;
 
 	if (!q->c.directory) {
-		(void)fm_err_set(&q->no_dir, -EOPNOTSUPP, "it has no directory for them (node.state_directory)");
+		(void)fm_err_set(&q->no_dir, -EOPNOTSUPP,
+				 "it has no directory for them (node.state_directory)");
 		return;
 	}
 	ret = open_dir(q, &q->no_dir);

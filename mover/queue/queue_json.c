@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_json - a detached job as the text of its file, and back. One table for each struct says which fields there are,
- * for both ways.
+ * queue_json - a detached job as the text of its file, and back. One table for each struct says
+ * which fields there are, for both ways.
  *
- * Only this daemon's user can have written what is read, but it may be torn, or of another version: every value is
- * checked again. A key that is not known is ignored: a later version of this format that must be understood has
- * another "version".
+ * Only this daemon's user can have written what is read, but it may be torn, or of another version:
+ * every value is checked again. A key that is not known is ignored: a later version of this format
+ * that must be understood has another "version".
  */
 #include "mover/queue/queue_priv.h"
 
@@ -220,13 +220,15 @@ static int field_read(const struct field *f, const struct fm_json *value, void *
 }
 
 /* What is missing stays as it is. */
-static int fields_read(const struct field *fields, const struct fm_json *json, void *base, struct fm_err *err)
+static int fields_read(const struct field *fields, const struct fm_json *json, void *base,
+		       struct fm_err *err)
 {
 	for (const struct field *f = fields; f->name; f++) {
 		const struct fm_json *value = fm_json_get(json, f->name);
 
 		if (value && field_read(f, value, base) < 0)
-			return fm_err_set(err, -EINVAL, "\"%s\" is nothing that a job has", f->name);
+			return fm_err_set(err, -EINVAL, "\"%s\" is nothing that a job has",
+					  f->name);
 	}
 	return 0;
 }
@@ -317,7 +319,8 @@ static int excludes_read(const struct fm_json *json, struct names *n, struct fm_
 	if (count > FM_TREE_EXCLUDES_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < count; i++) {
-		if (fm_json_name(fm_json_at(list, i), n->excludes[i], sizeof(n->excludes[i]), &len) < 0)
+		if (fm_json_name(fm_json_at(list, i), n->excludes[i], sizeof(n->excludes[i]),
+				 &len) < 0)
 			return -EINVAL;
 		n->list[i] = n->excludes[i];
 	}
@@ -325,7 +328,8 @@ static int excludes_read(const struct fm_json *json, struct names *n, struct fm_
 	return 0;
 }
 
-static int ends_read(const struct fm_json *json, struct names *n, struct fm_queue_opts *o, struct fm_err *err)
+static int ends_read(const struct fm_json *json, struct names *n, struct fm_queue_opts *o,
+		     struct fm_err *err)
 {
 	const struct fm_json *retry = fm_json_get(json, "retry_ns");
 	size_t len;
@@ -334,17 +338,22 @@ static int ends_read(const struct fm_json *json, struct names *n, struct fm_queu
 	if (ret == 0)
 		ret = name_read(fm_json_get(json, "store"), n->store, sizeof(n->store), &len);
 	if (ret == 0)
-		ret = name_read(fm_json_get(json, "own_store"), n->own_store, sizeof(n->own_store), &len);
+		ret = name_read(fm_json_get(json, "own_store"), n->own_store, sizeof(n->own_store),
+				&len);
 	if (ret == 0)
-		ret = name_read(fm_json_get(json, "path"), n->path, sizeof(n->path), &o->job.path_len);
+		ret = name_read(fm_json_get(json, "path"), n->path, sizeof(n->path),
+				&o->job.path_len);
 	if (ret == 0)
-		ret = name_read(fm_json_get(json, "own_path"), n->own_path, sizeof(n->own_path), &o->own_path_len);
+		ret = name_read(fm_json_get(json, "own_path"), n->own_path, sizeof(n->own_path),
+				&o->own_path_len);
 	if (ret == 0)
 		ret = name_read(fm_json_get(json, "file"), n->file, sizeof(n->file), &o->file_len);
 	if (ret == 0)
 		ret = excludes_read(json, n, o);
-	if (ret < 0 || !n->node[0] || !n->store[0] || (o->end == FM_QUEUE_STORE) != (n->own_store[0] != '\0') ||
-	    (o->is_attended ? o->end == FM_QUEUE_STORE || o->file_len == 0 : o->end == FM_QUEUE_FILE))
+	if (ret < 0 || !n->node[0] || !n->store[0] ||
+	    (o->end == FM_QUEUE_STORE) != (n->own_store[0] != '\0') ||
+	    (o->is_attended ? o->end == FM_QUEUE_STORE || o->file_len == 0
+			    : o->end == FM_QUEUE_FILE))
 		return fm_err_set(err, -EINVAL, "it does not say what is moved where");
 	o->job.node = n->node;
 	o->job.store = n->store;
@@ -392,7 +401,8 @@ static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct 
 		return fm_err_set(err, -EINVAL, "its times are none that a job has");
 	(void)fm_json_u64(fm_json_get(json, "tries"), &tries);		/* only shown */
 	j->tries = (unsigned)tries;
-	(void)fm_json_bool(fm_json_get(json, "abandoned"), &j->is_abandoned);	/* false if it is missing */
+	/* false if it is missing */
+	(void)fm_json_bool(fm_json_get(json, "abandoned"), &j->is_abandoned);
 	return result_read(j, json, err);
 }
 
@@ -405,14 +415,16 @@ static int head_check(struct fm_queue *q, const struct fm_json *json, struct fm_
 		return fm_err_set(err, -EINVAL, "it is of another version of fmoved");
 	(void)fm_json_text(fm_json_get(json, "node"), &node);	/* "" is no node's name */
 	if (strcmp(node, q->c.node) != 0)
-		return fm_err_set(err, -EXDEV, "it is a job of node %.64s, this is %s", node, q->c.node);
+		return fm_err_set(err, -EXDEV, "it is a job of node %.64s, this is %s", node,
+				  q->c.node);
 	return 0;
 }
 
-static int decode(struct fm_queue *q, const char *id, const struct fm_json *json, struct names *n, struct fm_queue_job **out,
-		  struct fm_err *err)
+static int decode(struct fm_queue *q, const char *id, const struct fm_json *json, struct names *n,
+		  struct fm_queue_job **out, struct fm_err *err)
 {
-	struct fm_queue_opts o = { .fd = -1, .journal = -1, .is_detached = true, .priority = FM_QUEUE_NORMAL };
+	struct fm_queue_opts o = {
+		.fd = -1, .journal = -1, .is_detached = true, .priority = FM_QUEUE_NORMAL};
 	struct fm_queue_job *j;
 	int ret = head_check(q, json, err);
 
@@ -435,7 +447,8 @@ static int decode(struct fm_queue *q, const char *id, const struct fm_json *json
 	return 0;
 }
 
-int fm_queue_decode(struct fm_queue *q, const char *id, const char *text, size_t len, struct fm_queue_job **out, struct fm_err *err)
+int fm_queue_decode(struct fm_queue *q, const char *id, const char *text, size_t len,
+		    struct fm_queue_job **out, struct fm_err *err)
 {
 	struct fm_json *json = NULL;
 	struct names *n = calloc(1, sizeof(*n));

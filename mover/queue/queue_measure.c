@@ -49,7 +49,8 @@ bool fm_queue_asks_room(struct fm_queue_job *j)
 					   .timeout_ns = ROOM_NS };
 	struct fm_err err;
 
-	if (!is_update(j) || !j->o.job.is_put || j->is_asked || j->try->attr.size == 0 || j->try->attr.size == FM_SIZE_UNKNOWN)
+	if (!is_update(j) || !j->o.job.is_put || j->is_asked || j->try->attr.size == 0 ||
+	    j->try->attr.size == FM_SIZE_UNKNOWN)
 		return false;
 	j->is_asked = true;
 	return j->queue->c.needs->request(j->queue->c.engine, &o, room_said, j, &err) == 0;
@@ -75,6 +76,7 @@ bool fm_queue_measures(struct fm_queue_job *j, const struct fm_job_result *resul
 			j->will_come = 1;	/* 0 would be: not known */
 		return true;
 	}
-	j->is_measuring = !was_measuring && !j->is_measured && (result->is_unmeasured || is_far_unmeasured(j, result));
+	j->is_measuring = !was_measuring && !j->is_measured &&
+			  (result->is_unmeasured || is_far_unmeasured(j, result));
 	return j->is_measuring;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_priv - what the parts of the queue share: queue.c, queue_run.c (from its place to its end), queue_measure.c (how much an update
- * brings), queue_attended.c, queue_dir.c (on disk).
+ * queue_priv - what the parts of the queue share: queue.c, queue_run.c (from its place to its end),
+ * queue_measure.c (how much an update brings), queue_attended.c, queue_dir.c (on disk).
  */
 #ifndef FM_QUEUE_PRIV_H
 #define FM_QUEUE_PRIV_H
@@ -15,14 +15,16 @@
 
 struct fm_store_ref;
 
-#define FM_QUEUE_FILE_BYTES_MAX (320u << 10)	/* of one job on disk: what fits a request, each byte escaped as six */
+/* of one job on disk: what fits a request, each byte escaped as six */
+#define FM_QUEUE_FILE_BYTES_MAX (320u << 10)
 
 /* What is not to run out. */
 struct fm_queue_shares {
 	struct fm_share jobs;		/* that have not ended */
 	struct fm_share bytes;
 	struct fm_share fds;		/* jobs that hold a descriptor */
-	struct fm_share trees;		/* jobs that have a caller's directory, or move one of a store */
+	/* jobs that have a caller's directory, or move one of a store */
+	struct fm_share trees;
 	struct fm_share attended;	/* jobs that hold a client's connection */
 	struct fm_share running;	/* places */
 	struct fm_share prompt;		/* jobs that run without one */
@@ -57,7 +59,8 @@ struct fm_queue {
 	bool is_stopping;
 };
 
-/* A transfer that is over, but the file of which a holder still closes: that may take for ever, and the engine has it until then. */
+/* A transfer that is over, but the file of which a holder still closes: that may take for ever, and
+ * the engine has it until then. */
 struct fm_queue_lingering {
 	struct fm_queue *queue;
 	struct fm_share_held place;
@@ -70,7 +73,8 @@ struct fm_queue_try {
 	struct fm_queue_lingering *lingering;	/* for its file, should a holder have that */
 	struct fm_store_ref *store;
 	struct fm_holder *holder;	/* of fd and journal; NULL: they are ours */
-	bool is_dup;			/* they are the job's: open_run() takes others of the same */
+	/* they are the job's: open_run() takes others of the same */
+	bool is_dup;
 	int fd;
 	int journal;
 	struct fm_file *file;		/* until it is the engine's */
@@ -103,7 +107,8 @@ struct fm_queue_job {
 		struct fm_share_held job, bytes, fd, tree, attended, place;
 	} held;
 	bool is_abandoned;		/* its caller went away: paused, for a while */
-	bool is_naming;			/* attended: all of it is there, its caller gives it its name */
+	/* attended: all of it is there, its caller gives it its name */
+	bool is_naming;
 	bool has_gone_far;		/* an earlier try may have given the target its name */
 	bool is_found;			/* attended: o.fd is the file that has the target's name */
 	struct fm_queue_opts o;		/* its strings are in text */
@@ -143,15 +148,18 @@ struct fm_queue_job {
 };
 
 /* queue.c */
-struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *opts);	/* NULL: no memory */
+/* NULL: no memory */
+struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *opts);
 void fm_queue_job_free(struct fm_queue_job *j);
 void fm_queue_close_fds(struct fm_queue_opts *o);
-void fm_queue_job_add(struct fm_queue_job *j);		/* seq is set: into its place among the others */
+/* seq is set: into its place among the others */
+void fm_queue_job_add(struct fm_queue_job *j);
 bool fm_queue_has_ended(const struct fm_queue_job *j);
 void fm_queue_set_why(struct fm_queue_job *j, int code, const char *text);
 int64_t fm_queue_now_ms(void);
 const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, and what to do */
-/* On the worker, that of holder if there is one; without one at once when the queue is stopping: nobody waits for the loop then. */
+/* On the worker, that of holder if there is one; without one at once when the queue is stopping:
+ * nobody waits for the loop then. */
 void fm_queue_work(struct fm_queue *q, struct fm_holder *holder, struct fm_work *work);
 void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user);
 void fm_queue_count_end(struct fm_queue_job *j);
@@ -164,7 +172,8 @@ bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts 
 /* It counts among those that have not ended once more. */
 void fm_queue_revive(struct fm_queue_job *j);
 /* A job of his, or -ENOENT with a text. */
-int fm_queue_find_for(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_job **out, struct fm_err *err);
+int fm_queue_find_for(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_job **out,
+		      struct fm_err *err);
 /* A directory of the caller's, ready to be used. */
 bool fm_queue_is_callers_tree(const struct fm_queue_opts *o);
 void fm_queue_watch_as_submitter(struct fm_queue_job *j, struct fm_queue_watch *watch);
@@ -172,29 +181,37 @@ void fm_queue_watch_as_submitter(struct fm_queue_job *j, struct fm_queue_watch *
 /* queue_attended.c */
 int fm_queue_attended_check(const struct fm_queue_opts *o, struct fm_err *err);
 /* The job that o is to go on with; NULL: none. -ENOENT, -EALREADY, -EINVAL. */
-int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_job **out, struct fm_err *err);
+int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o,
+			   struct fm_queue_job **out, struct fm_err *err);
 /* It goes on as o says, whose descriptors or file it has then. -ENOMEM: nothing has changed. */
 int fm_queue_attended_again(struct fm_queue_job *j, const struct fm_queue_opts *o);
-/* Whether a try that ended with code says that the client is gone, before its connection does; it is abandoned then. */
+/* Whether a try that ended with code says that the client is gone, before its connection does; it
+ * is abandoned then. */
 bool fm_queue_has_lost_client(struct fm_queue_job *j, int code);
-bool fm_queue_needs_name(const struct fm_queue_job *j);	/* from its caller, when all of it is there */
-void fm_queue_let_name(struct fm_queue_job *j, const struct fm_job_result *result);	/* so it is */
+/* from its caller, when all of it is there */
+bool fm_queue_needs_name(const struct fm_queue_job *j);
+/* so it is */
+void fm_queue_let_name(struct fm_queue_job *j, const struct fm_job_result *result);
 
 /* queue_run.c */
-void fm_queue_probe(struct fm_queue_job *j);		/* a new one: look at its end, then accept it */
+/* a new one: look at its end, then accept it */
+void fm_queue_probe(struct fm_queue_job *j);
 void fm_queue_accepted(struct fm_queue_job *j);		/* it is on disk, if that is wanted */
 void fm_queue_enqueue(struct fm_queue_job *j);		/* QUEUED from here on */
 void fm_queue_kick(struct fm_queue *q);
 void fm_queue_kick_run(struct fm_task *task);
 void fm_queue_timer_fire(struct fm_timer *timer);
-void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struct fm_job_result *result);
-void fm_queue_fail(struct fm_queue_job *j, int code, const char *text);	/* the same without a result */
+void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
+		  const struct fm_job_result *result);
+/* the same without a result */
+void fm_queue_fail(struct fm_queue_job *j, int code, const char *text);
 void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err);
 void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason);
 void fm_queue_tell_run(struct fm_task *task);
 
 /* queue_measure.c */
-/* Our end of a put is open. true: the far end is asked how much room it has, and fm_queue_room_said() follows. */
+/* Our end of a put is open. true: the far end is asked how much room it has, and
+ * fm_queue_room_said() follows. */
 bool fm_queue_asks_room(struct fm_queue_job *j);
 void fm_queue_room_said(struct fm_queue_job *j);
 /* What ran has ended so. true: our end is to be opened once more. */
@@ -203,13 +220,15 @@ bool fm_queue_measures(struct fm_queue_job *j, const struct fm_job_result *resul
 /* queue_dir.c */
 void fm_queue_dir_open(struct fm_queue *q);		/* and reads what is there */
 void fm_queue_dir_close(struct fm_queue *q);
-void fm_queue_save(struct fm_queue_job *j);		/* a detached one: accepted, or failed, when it is written */
+/* a detached one: accepted, or failed, when it is written */
+void fm_queue_save(struct fm_queue_job *j);
 void fm_queue_forget(struct fm_queue_job *j);		/* ended: away with it, its file too */
 
 /* queue_json.c */
 /* One job as the text of its file; -EMSGSIZE. Terminated. */
 int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap);
 /* A job that is in no list yet. -EINVAL, -ENOMEM. */
-int fm_queue_decode(struct fm_queue *q, const char *id, const char *text, size_t len, struct fm_queue_job **out, struct fm_err *err);
+int fm_queue_decode(struct fm_queue *q, const char *id, const char *text, size_t len,
+		    struct fm_queue_job **out, struct fm_err *err);
 
 #endif

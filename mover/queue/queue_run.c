@@ -2,13 +2,15 @@
 /*
  * queue_run - one job of the queue from its place to its end. See queue.h.
  *
- * Happy path: probe: a worker looks at our end; a detached job is written down; accepted; QUEUED until a place is
- * free; RUNNING: a worker opens our end, the engine has it; its done(); DONE; those who watch are told. A put for which a
- * place is free at once is looked at when it is opened, by the same piece of work.
+ * Happy path: probe: a worker looks at our end; a detached job is written down; accepted; QUEUED
+ * until a place is free; RUNNING: a worker opens our end, the engine has it; its done(); DONE;
+ * those who watch are told. A put for which a place is free at once is looked at when it is opened,
+ * by the same piece of work.
  *
- * A failure that may pass: WAITING, and QUEUED again when its time has come. One cannot always tell whether an earlier
- * try gave the target its name (the peer may have died between that and its word). So when a later try is refused
- * because the target exists, both ends are looked at: the same size and time, and it is done.
+ * A failure that may pass: WAITING, and QUEUED again when its time has come. One cannot always tell
+ * whether an earlier try gave the target its name (the peer may have died between that and its
+ * word). So when a later try is refused because the target exists, both ends are looked at: the
+ * same size and time, and it is done.
  *
  * Told to end: at once while no worker and no engine has it, else when they are through.
  */
@@ -76,7 +78,8 @@ static void try_free(struct fm_queue_job *j)
 	j->try = NULL;
 }
 
-static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work))
+static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
+		 void (*done)(struct fm_work *work))
 {
 	t->work.run = run;
 	t->work.done = done;
@@ -92,7 +95,8 @@ static int take_store(struct fm_queue_try *t)
 	t->store = j->queue->c.needs->store_get(j->queue->c.engine, j->o.own_store,
 						strlen(j->o.own_store));
 	if (!t->store)
-		return fm_err_set(&t->err, -ENOENT, "there is no store %s at this node", j->o.own_store);
+		return fm_err_set(&t->err, -ENOENT, "there is no store %s at this node",
+				  j->o.own_store);
 	return 0;
 }
 
@@ -113,7 +117,8 @@ static int probe_fd(struct fm_queue_try *t, int fd)
 	if (S_ISDIR(st.st_mode))
 		return fm_err_set(&t->err, -EISDIR, "it is a directory");
 	if (j->o.is_detached)
-		return fm_err_set(&t->err, -EINVAL, "only a whole file can go on without you: leave out --detach");
+		return fm_err_set(&t->err, -EINVAL,
+				  "only a whole file can go on without you: leave out --detach");
 	return 1;
 }
 
@@ -125,7 +130,8 @@ static int probe_store(struct fm_queue_try *t)
 
 	if (!j->o.job.is_put)
 		return 0;
-	return t->store->store->ops->stat(t->store->store, j->o.own_path, &j->o.job.who, &attr, &t->err);
+	return t->store->store->ops->stat(t->store->store, j->o.own_path, &j->o.job.who, &attr,
+					  &t->err);
 }
 
 static void probe_run(struct fm_work *w)
@@ -172,7 +178,8 @@ static bool starts_at_once(const struct fm_queue_job *j)
 {
 	const struct fm_queue *q = j->queue;
 
-	if (j->o.end != FM_QUEUE_FD || !j->o.job.is_put || j->o.is_detached || j->is_prompt || q->is_stopping)
+	if (j->o.end != FM_QUEUE_FD || !j->o.job.is_put || j->o.is_detached || j->is_prompt ||
+	    q->is_stopping)
 		return false;
 	for (unsigned p = 0; p < FM_QUEUE_PRIORITY_COUNT; p++)
 		if (!fm_list_is_empty(&q->pending[p]))
@@ -242,11 +249,13 @@ static void set_timer(struct fm_queue_job *j)
 
 void fm_queue_enqueue(struct fm_queue_job *j)
 {
-	struct fm_list *pending = j->is_prompt ? &j->queue->prompts : &j->queue->pending[j->o.priority];
+	struct fm_list *pending =
+		j->is_prompt ? &j->queue->prompts : &j->queue->pending[j->o.priority];
 	struct fm_list *after = pending->prev;
 
 	/* One that waited is older than those behind it. */
-	while (after != pending && fm_container_of(after, struct fm_queue_job, pending_at)->seq > j->seq)
+	while (after != pending &&
+	       fm_container_of(after, struct fm_queue_job, pending_at)->seq > j->seq)
 		after = after->prev;
 	j->state = FM_QUEUE_QUEUED;
 	j->before = (unsigned)j->queue->shares.jobs.used;
@@ -325,8 +334,10 @@ static int look_first(struct fm_queue_try *t)
 
 static void open_fd(struct fm_queue_try *t)
 {
-	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = t->journal >= 0,
-				       .is_synced = t->job->o.job.durability != FM_DURABILITY_MEMORY };
+	const struct fm_create how = {.size = FM_SIZE_UNKNOWN,
+				      .is_resumable = t->journal >= 0,
+				      .is_synced =
+					      t->job->o.job.durability != FM_DURABILITY_MEMORY};
 	int fd, journal;
 
 	t->ret = dup_fds(t);
@@ -342,7 +353,8 @@ static void open_fd(struct fm_queue_try *t)
 	}
 	t->fd = t->journal = -1;	/* taken over */
 	if (t->job->o.job.is_put)
-		t->ret = (t->job->o.job.is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &t->file, &t->attr, &t->err);
+		t->ret = (t->job->o.job.is_buffered ? fm_caller_source_buffered : fm_caller_source)(
+			fd, &t->file, &t->attr, &t->err);
 	else
 		t->ret = fm_caller_sink(fd, journal, &how, &t->file, &t->err);
 	if (t->ret == 0)
@@ -352,14 +364,18 @@ static void open_fd(struct fm_queue_try *t)
 static void open_store(struct fm_queue_try *t)
 {
 	const struct fm_queue_opts *o = &t->job->o;
-	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .may_replace = o->job.may_replace, .is_resumable = true,
-				       .is_synced = o->job.durability != FM_DURABILITY_MEMORY };
+	const struct fm_create how = {.size = FM_SIZE_UNKNOWN,
+				      .may_replace = o->job.may_replace,
+				      .is_resumable = true,
+				      .is_synced = o->job.durability != FM_DURABILITY_MEMORY};
 	struct fm_store *store = t->store->store;
 
 	if (o->job.is_put)
-		t->ret = store->ops->open_source(store, o->own_path, &o->job.who, &t->file, &t->attr, &t->err);
+		t->ret = store->ops->open_source(store, o->own_path, &o->job.who, &t->file,
+						 &t->attr, &t->err);
 	else
-		t->ret = store->ops->create(store, o->own_path, &o->job.who, &how, &t->file, &t->err);
+		t->ret = store->ops->create(store, o->own_path, &o->job.who, &how, &t->file,
+					    &t->err);
 }
 
 static enum fm_durability durability_of(const struct fm_queue_try *t)
@@ -389,11 +405,14 @@ static void open_tree(struct fm_queue_try *t)
 	struct fm_store *store = t->store->store;
 
 	if (o->job.is_put ? !store->ops->open_tree : !store->ops->create_tree)
-		t->ret = fm_err_set(&t->err, -EOPNOTSUPP, "store %s has no directories", store->name);
+		t->ret = fm_err_set(&t->err, -EOPNOTSUPP, "store %s has no directories",
+				    store->name);
 	else if (o->job.is_put)
-		t->ret = store->ops->open_tree(store, o->own_path, &o->job.who, o->job.excludes, &t->file, &t->attr, &t->err);
+		t->ret = store->ops->open_tree(store, o->own_path, &o->job.who, o->job.excludes,
+					       &t->file, &t->attr, &t->err);
 	else
-		t->ret = store->ops->create_tree(store, o->own_path, &o->job.who, &how, &t->file, &t->err);
+		t->ret = store->ops->create_tree(store, o->own_path, &o->job.who, &how, &t->file,
+						 &t->err);
 }
 
 static void open_run(struct fm_work *w)
@@ -474,7 +493,8 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 
 	j->job = NULL;
 	if (j->lingering)
-		fm_share_force(&j->queue->shares.lingering, fm_queue_who(j), 1, &j->lingering->place);
+		fm_share_force(&j->queue->shares.lingering, fm_queue_who(j), 1,
+			       &j->lingering->place);
 	j->lingering = NULL;
 	if (fm_queue_measures(j, result))
 		work(j->try, open_run, open_done);
@@ -512,10 +532,12 @@ static void begin(struct fm_queue_job *j)
 	static const unsigned weights[] = { [FM_QUEUE_LOW] = FM_WEIGHT_LOW,
 						[FM_QUEUE_NORMAL] = FM_WEIGHT_NORMAL,
 						[FM_QUEUE_HIGH] = FM_WEIGHT_HIGH };
-	static const struct fm_job_events events[2][2] = {	/* is it held, by whom is its file */
-		{ { .done = job_done, .names = job_names }, { .done = job_done, .names = job_names, .gone = closed } },
-		{ { .done = job_done, .names = job_names, .prepared = job_prepared },
-		  { .done = job_done, .names = job_names, .prepared = job_prepared, .gone = closed } },
+	/* is it held, by whom is its file */
+	static const struct fm_job_events events[2][2] = {
+		{{.done = job_done, .names = job_names},
+		 {.done = job_done, .names = job_names, .gone = closed}},
+		{{.done = job_done, .names = job_names, .prepared = job_prepared},
+		 {.done = job_done, .names = job_names, .prepared = job_prepared, .gone = closed}},
 	};
 	struct fm_queue_try *t = j->try;
 	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
@@ -525,7 +547,9 @@ static void begin(struct fm_queue_job *j)
 	o.file = t->file;
 	o.attr = t->attr;
 	if (is_store_tree(j) && o.is_put)
-		o.tree_bytes = o.is_update ? j->will_come : t->attr.size == FM_SIZE_UNKNOWN ? 0 : t->attr.size;
+		o.tree_bytes = o.is_update			 ? j->will_come
+			       : t->attr.size == FM_SIZE_UNKNOWN ? 0
+								 : t->attr.size;
 	if (j->is_measuring) {
 		o.is_dry = true;
 		o.is_held = o.has_names = false;
@@ -547,8 +571,8 @@ static void begin(struct fm_queue_job *j)
 	if (t->file->holder)
 		o.gone_ctx = t->lingering;
 	t->file = NULL;
-	ret = j->queue->c.needs->start(j->queue->c.engine, &o, &events[o.is_held][o.gone_ctx != NULL],
-				       j, &j->job, &t->err);
+	ret = j->queue->c.needs->start(j->queue->c.engine, &o,
+				       &events[o.is_held][o.gone_ctx != NULL], j, &j->job, &t->err);
 	if (ret == 0 && o.gone_ctx) {
 		j->lingering = t->lingering;
 		j->lingering->queue = j->queue;
@@ -560,7 +584,8 @@ static void begin(struct fm_queue_job *j)
 	}
 }
 
-/* What has the name already is no end of a transfer, but perhaps what an earlier try made. Its name may not be on disk yet. */
+/* What has the name already is no end of a transfer, but perhaps what an earlier try made. Its name
+ * may not be on disk yet. */
 static void look_run(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
@@ -569,13 +594,15 @@ static void look_run(struct fm_work *w)
 	t->ret = dup_fds(t);
 	if (t->ret < 0)
 		return;
-	if (fstat(t->fd, &st) < 0 || (t->job->o.job.durability != FM_DURABILITY_MEMORY && syncfs(t->fd) < 0)) {
+	if (fstat(t->fd, &st) < 0 ||
+	    (t->job->o.job.durability != FM_DURABILITY_MEMORY && syncfs(t->fd) < 0)) {
 		t->ret = fm_err_sys(&t->err, -errno, "look at the file");
 		return;
 	}
-	t->attr = (struct fm_attr){ .type = S_ISREG(st.st_mode) ? FM_NODE_FILE : FM_NODE_OTHER,
-				    .size = (uint64_t)st.st_size,
-				    .mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st.st_mtim.tv_nsec };
+	t->attr = (struct fm_attr){.type = S_ISREG(st.st_mode) ? FM_NODE_FILE : FM_NODE_OTHER,
+				   .size = (uint64_t)st.st_size,
+				   .mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S +
+					       st.st_mtim.tv_nsec};
 }
 
 static void look_done(struct fm_work *w)
@@ -588,7 +615,9 @@ static void look_done(struct fm_work *w)
 		return;
 	}
 	if (t->ret == 0)
-		t->ret = fm_err_set(&t->err, -EEXIST, "what has the name already is of another size or time than the source: move it "
+		t->ret = fm_err_set(&t->err, -EEXIST,
+				    "what has the name already is of another size or time than the "
+				    "source: move it "
 				    "away, or receive it again with --force");
 	settle_err(j, t->ret, &t->err);
 }
@@ -670,7 +699,8 @@ void fm_queue_room_said(struct fm_queue_job *j)
 		begin(j);
 }
 
-/* The descriptors themselves, if no other try will need them; else others of the same, see dup_fds(). */
+/* The descriptors themselves, if no other try will need them; else others of the same, see
+ * dup_fds(). */
 static void take_fds(struct fm_queue_try *t)
 {
 	struct fm_queue_job *j = t->job;
@@ -727,7 +757,8 @@ static void start(struct fm_queue_job *j)
 /* Whether a holder has what it moves. */
 static bool is_held(const struct fm_queue_job *j)
 {
-	return j->o.end == FM_QUEUE_FD ? j->o.holder != NULL : j->o.end == FM_QUEUE_FILE && j->o.job.file->holder;
+	return j->o.end == FM_QUEUE_FD ? j->o.holder != NULL
+				       : j->o.end == FM_QUEUE_FILE && j->o.job.file->holder;
 }
 
 static bool may_start(const struct fm_queue_job *j)
@@ -736,7 +767,8 @@ static bool may_start(const struct fm_queue_job *j)
 
 	if (is_held(j) && !fm_share_may(&s->lingering, fm_queue_who(j), 1))
 		return false;
-	return fm_share_may(&s->running, fm_queue_who(j), 1) && (!is_store_tree(j) || fm_share_may(&s->trees, fm_queue_who(j), 1));
+	return fm_share_may(&s->running, fm_queue_who(j), 1) &&
+	       (!is_store_tree(j) || fm_share_may(&s->trees, fm_queue_who(j), 1));
 }
 
 static uint64_t running_of(const struct fm_queue_job *j)
@@ -753,7 +785,8 @@ static struct fm_queue_job *next_of(struct fm_queue *q)
 		struct fm_queue_job *best = NULL;
 
 		fm_list_each(at, next, &q->pending[fm_queue_ranks[i]]) {
-			struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, pending_at);
+			struct fm_queue_job *j =
+				fm_container_of(at, struct fm_queue_job, pending_at);
 
 			if (may_start(j) && (!best || running_of(j) < running_of(best)))
 				best = j;
@@ -776,7 +809,8 @@ void fm_queue_kick_run(struct fm_task *task)
 	while ((at = fm_list_pop(&q->prompts))) {
 		j = fm_container_of(at, struct fm_queue_job, pending_at);
 		if (fm_share_check(&q->shares.prompt, fm_queue_who(j), 1, &err) == 0 &&
-		    (!is_held(j) || fm_share_check(&q->shares.lingering, fm_queue_who(j), 1, &err) == 0))
+		    (!is_held(j) ||
+		     fm_share_check(&q->shares.lingering, fm_queue_who(j), 1, &err) == 0))
 			start(j);
 		else
 			fm_queue_fail_as(j, &err);
@@ -790,7 +824,8 @@ void fm_queue_kick_run(struct fm_task *task)
 
 static bool is_retried(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE && fm_errno_may_pass(r->code);
+	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE &&
+	       fm_errno_may_pass(r->code);
 }
 
 /* It may pass, but it has been tried for long enough. */
@@ -830,14 +865,16 @@ static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
 /* The next daemon goes on with it. */
 static bool is_for_next_daemon(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code && fm_errno_may_pass(r->code);
+	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code &&
+	       fm_errno_may_pass(r->code);
 }
 
 static void compare(struct fm_queue_job *j, const struct fm_job_result *r);
 
 static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	bool can_compare = j->try && !j->o.is_tree && (j->o.job.is_put || j->o.end == FM_QUEUE_STORE || j->is_found);
+	bool can_compare = j->try && !j->o.is_tree &&
+			   (j->o.job.is_put || j->o.end == FM_QUEUE_STORE || j->is_found);
 
 	if (r->code == -EEXIST && j->has_gone_far && can_compare && !j->end_code) {
 		compare(j, r);
@@ -854,7 +891,8 @@ static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
 	else if (fm_queue_has_lost_client(j, r->code))
 		fm_queue_end(j, FM_QUEUE_CANCELLED, r);
 	else if (j->end_code || !is_retried(j, r))
-		fm_queue_end(j, j->end_code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, r);
+		fm_queue_end(j, j->end_code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED,
+			     r);
 	else
 		try_again(j, r);
 }
@@ -863,7 +901,8 @@ static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
 
 static bool is_same(const struct fm_attr *a, const struct fm_attr *b)
 {
-	return a->type == FM_NODE_FILE && b->type == FM_NODE_FILE && a->size == b->size && a->mtime_ns == b->mtime_ns;
+	return a->type == FM_NODE_FILE && b->type == FM_NODE_FILE && a->size == b->size &&
+	       a->mtime_ns == b->mtime_ns;
 }
 
 static void compared(struct fm_queue_job *j, bool is_ours)
@@ -874,13 +913,15 @@ static void compared(struct fm_queue_job *j, bool is_ours)
 		r.code = -ECANCELED;	/* nobody could look */
 	if (j->end_code) {
 		r.code = r.err.code = j->end_code;
-		(void)snprintf(r.err.text, sizeof(r.err.text), "%s", j->why ? j->why : fm_err_name(j->end_code));
+		(void)snprintf(r.err.text, sizeof(r.err.text), "%s",
+			       j->why ? j->why : fm_err_name(j->end_code));
 	} else if (is_ours) {
 		r.code = 0;
 		fm_err_clear(&r.err);
 		r.attr = j->try->far;
 		r.size = r.data_bytes = r.bytes_resumed = r.attr.size;
-		r.is_durable = j->o.job.durability == FM_DURABILITY_DISK || (j->is_found && j->o.job.durability != FM_DURABILITY_MEMORY);
+		r.is_durable = j->o.job.durability == FM_DURABILITY_DISK ||
+			       (j->is_found && j->o.job.durability != FM_DURABILITY_MEMORY);
 		r.is_checked = true;
 		(void)snprintf(r.note, sizeof(r.note), "an earlier try had got it there");
 	}
@@ -888,7 +929,8 @@ static void compared(struct fm_queue_job *j, bool is_ours)
 	settle(j, &r);
 }
 
-static int ask(struct fm_queue_job *j, bool is_far, void (*done)(void *ctx, const struct fm_request_result *result))
+static int ask(struct fm_queue_job *j, bool is_far,
+	       void (*done)(void *ctx, const struct fm_request_result *result))
 {
 	const struct fm_request_opts o = {
 		.verb = FM_VERB_STAT,
@@ -916,7 +958,8 @@ static void far_seen(void *ctx, const struct fm_request_result *result)
 
 	if (result->code < 0 && j->is_found) {	/* what is there says nothing, then */
 		j->try->result.code = j->try->result.err.code = result->code;
-		(void)snprintf(j->try->result.err.text, sizeof(j->try->result.err.text), "%s", result->err.text);
+		(void)snprintf(j->try->result.err.text, sizeof(j->try->result.err.text), "%s",
+			       result->err.text);
 	}
 	if (result->code < 0) {
 		compared(j, false);
@@ -943,7 +986,8 @@ void fm_queue_timer_fire(struct fm_timer *timer)
 	struct fm_queue_job *j = fm_container_of(timer, struct fm_queue_job, timer);
 
 	if (j->deadline_ns && fm_loop_now(j->queue->c.loop) >= j->deadline_ns) {
-		fm_queue_end_with(j, -ETIMEDOUT, true, "not done within the time that --timeout gave");
+		fm_queue_end_with(j, -ETIMEDOUT, true,
+				  "not done within the time that --timeout gave");
 		return;
 	}
 	assert(j->state == FM_QUEUE_WAITING);
@@ -955,7 +999,8 @@ void fm_queue_peer_up(struct fm_queue *q, const char *peer)
 	fm_list_each(at, next, &q->jobs) {
 		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
-		if (q->is_stopping || j->state != FM_QUEUE_WAITING || strcmp(j->o.job.node, peer) != 0 || j->again_ns <= j->soonest_ns)
+		if (q->is_stopping || j->state != FM_QUEUE_WAITING ||
+		    strcmp(j->o.job.node, peer) != 0 || j->again_ns <= j->soonest_ns)
 			continue;
 		j->again_ns = j->soonest_ns;
 		set_timer(j);
@@ -1000,7 +1045,8 @@ static void pause_job(struct fm_queue_job *j)
 	fm_loop_post(j->queue->c.loop, &j->tell);
 }
 
-void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struct fm_job_result *result)
+void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
+		  const struct fm_job_result *result)
 {
 	assert(!fm_queue_has_ended(j) && !j->job && !j->try);
 	let_go(j);
@@ -1024,7 +1070,9 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struc
 
 void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err)
 {
-	struct fm_job_result r = { .code = err->code, .err = *err, .is_partial_kept = err->code == -ECANCELED && j->is_end_kept };
+	struct fm_job_result r = {.code = err->code,
+				  .err = *err,
+				  .is_partial_kept = err->code == -ECANCELED && j->is_end_kept};
 
 	fm_queue_end(j, err->code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, &r);
 }
@@ -1073,7 +1121,8 @@ static void tell_end(struct fm_queue_job *j)
 {
 	struct fm_job_result bare = { .code = j->code, .err = { .code = j->code } };
 
-	(void)snprintf(bare.err.text, sizeof(bare.err.text), "%s", j->why ? j->why : fm_err_name(j->code));
+	(void)snprintf(bare.err.text, sizeof(bare.err.text), "%s",
+		       j->why ? j->why : fm_err_name(j->code));
 	tell_done(j, j->result ? j->result : &bare);
 	if (j->is_forgotten) {
 		if (!j->is_saving)	/* else it goes when its file is gone */
@@ -1101,7 +1150,8 @@ void fm_queue_tell_run(struct fm_task *task)
 	if (fm_queue_has_ended(j)) {
 		tell_end(j);
 	} else if (j->state == FM_QUEUE_PAUSED) {
-		(void)snprintf(paused.err.text, sizeof(paused.err.text), "job %s is paused: %s", j->id, fm_queue_paused_text(j));
+		(void)snprintf(paused.err.text, sizeof(paused.err.text), "job %s is paused: %s",
+			       j->id, fm_queue_paused_text(j));
 		tell_done(j, &paused);
 	}
 }

@@ -17,8 +17,8 @@ _Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message")
 #define TIMEOUT_NS (30 * FM_NS_PER_S)
 
 /*
- * Ours: WAIT for the session -> REQUEST -> REPLY -> done().  Ours, own store: worker -> done().  A peer's: worker ->
- * REPLY.
+ * Ours: WAIT for the session -> REQUEST -> REPLY -> done().  Ours, own store: worker -> done().  A
+ * peer's: worker -> REPLY.
  */
 struct request {
 	struct fm_list at;		/* requests.list */
@@ -26,7 +26,8 @@ struct request {
 	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, or lost */
 	struct fm_peer *peer;		/* waiting for this one's session */
 	bool is_ours;
-	struct fm_share_held place;	/* the user's or the peer's, until no worker has it any more */
+	/* the user's or the peer's, until no worker has it any more */
+	struct fm_share_held place;
 	bool is_over;			/* answered, or given up */
 	bool is_reported;		/* ours: done() was called */
 	uint64_t id;
@@ -107,9 +108,11 @@ static void report_run(struct fm_task *task)
 	if (r->code)
 		result.err = r->err;
 	else if (is_about_space(r))
-		result = (struct fm_request_result){ .page = &r->page, .is_more = r->page.is_more, .store = r->store };
+		result = (struct fm_request_result){
+			.page = &r->page, .is_more = r->page.is_more, .store = r->store};
 	else
-		result = (struct fm_request_result){ .entries = r->entries, .count = r->count, .is_more = r->is_more };
+		result = (struct fm_request_result){
+			.entries = r->entries, .count = r->count, .is_more = r->is_more};
 	r->is_reported = true;
 	r->done(r->ctx, &result);
 	free_later(r);
@@ -121,18 +124,19 @@ static void fill_space(const struct request *r, struct fm_wire_msg *m)
 	bool is_purge = r->verb == FM_VERB_PURGE;
 
 	m->type = FM_WIRE_SPACE;
-	m->space = (struct fm_wire_space){ .flags = (uint16_t)((is_purge && p->is_more ? FM_WIRE_SPACE_MORE : 0) |
-							       (p->space.is_counting ? FM_WIRE_SPACE_COUNTING : 0)),
-					   .id = r->id,
-					   .size = p->space.size,
-					   .free = p->space.free,
-					   .used = p->space.used,
-					   .quota = p->space.quota,
-					   .promised = p->space.promised,
-					   .aside = p->space.aside,
-					   .trees = p->space.trees,
-					   .count = (uint16_t)(is_purge ? p->count : 0),
-					   .store = fm_wire_str(r->store) };
+	m->space = (struct fm_wire_space){
+		.flags = (uint16_t)((is_purge && p->is_more ? FM_WIRE_SPACE_MORE : 0) |
+				    (p->space.is_counting ? FM_WIRE_SPACE_COUNTING : 0)),
+		.id = r->id,
+		.size = p->space.size,
+		.free = p->space.free,
+		.used = p->space.used,
+		.quota = p->space.quota,
+		.promised = p->space.promised,
+		.aside = p->space.aside,
+		.trees = p->space.trees,
+		.count = (uint16_t)(is_purge ? p->count : 0),
+		.store = fm_wire_str(r->store)};
 	for (size_t i = 0; i < m->space.count; i++)
 		m->space.tree[i] = (struct fm_wire_aside){ .bytes = p->aside[i].bytes,
 							   .since_ns = p->aside[i].since_ns,
@@ -157,11 +161,12 @@ static void send_reply(struct request *r)
 		return;
 	}
 	m->type = FM_WIRE_REPLY;
-	m->reply = (struct fm_wire_reply){ .flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE : reply_full(&r->err),
-					   .id = r->id,
-					   .code = (uint32_t)-r->code,
-					   .count = (uint16_t)(r->code ? 0 : r->count),
-					   .text = fm_wire_str(r->code ? r->err.text : "") };
+	m->reply = (struct fm_wire_reply){.flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE
+									      : reply_full(&r->err),
+					  .id = r->id,
+					  .code = (uint32_t)-r->code,
+					  .count = (uint16_t)(r->code ? 0 : r->count),
+					  .text = fm_wire_str(r->code ? r->err.text : "")};
 	for (size_t i = 0; i < m->reply.count; i++) {
 		const struct fm_entry *en = &r->entries[i];
 
@@ -210,7 +215,8 @@ static int list_run(struct request *r, struct fm_store *s)
 	r->count = 0;
 	if (is_partials && !s->ops->partials)
 		return 0;	/* nothing is ever unfinished there */
-	ret = (is_partials ? s->ops->partials : s->ops->list)(s, r->path, &r->who, &o, r->entries, &r->count, &r->work_err);
+	ret = (is_partials ? s->ops->partials : s->ops->list)(s, r->path, &r->who, &o, r->entries,
+							      &r->count, &r->work_err);
 	r->is_more = ret == 0 && r->count == o.max;
 	return ret;
 }
@@ -220,7 +226,7 @@ static int space_run(struct request *r, struct fm_store *s)
 {
 	struct fm_space_page *p = &r->page;
 
-	*p = (struct fm_space_page){ .space = { .size = FM_SIZE_UNKNOWN, .free = FM_SIZE_UNKNOWN } };
+	*p = (struct fm_space_page){.space = {.size = FM_SIZE_UNKNOWN, .free = FM_SIZE_UNKNOWN}};
 	if (r->verb == FM_VERB_FREE)
 		return s->ops->space ? s->ops->space(s, &r->who, &p->space, &r->work_err) : 0;
 	return s->ops->purge ? s->ops->purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
@@ -296,18 +302,21 @@ static void start_next_store(struct request *r)
 	fm_list_each(at, next, &r->engine->stores) {
 		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
 
-		if (strcmp(ref->store->name, r->after) > 0 && (!best || strcmp(ref->store->name, best->store->name) < 0))
+		if (strcmp(ref->store->name, r->after) > 0 &&
+		    (!best || strcmp(ref->store->name, best->store->name) < 0))
 			best = ref;
 	}
 	r->store[0] = '\0';
 	if (best)
-		r->store_ref = fm_engine_store_get(r->engine, best->store->name, strlen(best->store->name));
+		r->store_ref = fm_engine_store_get(r->engine, best->store->name,
+						   strlen(best->store->name));
 	if (!r->store_ref) {
 		r->page = (struct fm_space_page){ .count = 0 };
 		finish(r);
 		return;
 	}
-	(void)snprintf(r->store, sizeof(r->store), "%.*s", FM_WIRE_NAME_MAX, r->store_ref->store->name);
+	(void)snprintf(r->store, sizeof(r->store), "%.*s", FM_WIRE_NAME_MAX,
+		       r->store_ref->store->name);
 	(void)snprintf(r->after, sizeof(r->after), "%s", r->store);
 	start_work(r);
 }
@@ -356,7 +365,8 @@ static void on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 	struct fm_err err = { 0 };
 	struct request *r;
 
-	if (fm_share_take(&requests_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) < 0) {
+	if (fm_share_take(&requests_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) <
+	    0) {
 		refuse(s, m->id, &err);
 		return;
 	}
@@ -387,7 +397,9 @@ static void on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 		start_work(r);
 		return;
 	}
-	r->code = fm_err_set(&r->err, -ENOENT, "there is no store %s; fmove df %s lists those there are", r->store, e->name);
+	r->code = fm_err_set(&r->err, -ENOENT,
+			     "there is no store %s; fmove df %s lists those there are", r->store,
+			     e->name);
 	finish(r);
 }
 
@@ -398,28 +410,37 @@ static void send_request(struct request *r, struct fm_session *s)
 	r->session = s;
 	r->peer = NULL;
 	r->id = fm_session_new_id(s);
-	m.request = (struct fm_wire_request){ .flags = (uint16_t)((r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0) |
-									   (r->is_dry ? FM_WIRE_REQUEST_DRY : 0)),
-					      .id = r->id,
-					      .verb = (uint8_t)r->verb,
-					      .uid = r->who.uid,
-					      .gid = r->who.gid,
-					      .store = fm_wire_str(r->store),
-					      .path = { r->path, r->path_len },
-					      .after = fm_wire_str(r->after) };
+	m.request = (struct fm_wire_request){
+		.flags = (uint16_t)((r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0) |
+				    (r->is_dry ? FM_WIRE_REQUEST_DRY : 0)),
+		.id = r->id,
+		.verb = (uint8_t)r->verb,
+		.uid = r->who.uid,
+		.gid = r->who.gid,
+		.store = fm_wire_str(r->store),
+		.path = {r->path, r->path_len},
+		.after = fm_wire_str(r->after)};
 	fm_session_send(s, &m);
 }
 
-static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local, struct fm_err *err)
+static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local,
+		      struct fm_err *err)
 {
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
 	if (!is_local && !fm_engine_peer(e, o->node))
-		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s; fmove status lists its peers", o->node, e->name);
-	if (!fm_wire_is_good_name(o->store, strlen(o->store)) && (o->verb != FM_VERB_FREE || o->store[0]))
-		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
+		return fm_err_set(
+			err, -ENOENT,
+			"no node %s in the configuration of %s; fmove status lists its peers",
+			o->node, e->name);
+	if (!fm_wire_is_good_name(o->store, strlen(o->store)) &&
+	    (o->verb != FM_VERB_FREE || o->store[0]))
+		return fm_err_set(err, -EINVAL,
+				  "'%s' is no name of a store: 1 to %d bytes without '/'", o->store,
+				  FM_WIRE_NAME_MAX);
 	if (o->path_len > FM_PATH_LEN_MAX || (o->after && strlen(o->after) > FM_NAME_LEN_MAX))
-		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes", FM_PATH_LEN_MAX);
+		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
+				  FM_PATH_LEN_MAX);
 	if (memchr(o->path, '\0', o->path_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	if (o->after && strchr(o->after, '/'))
@@ -427,9 +448,14 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST && o->verb != FM_VERB_PARTIALS &&
 	     (o->verb != FM_VERB_FREE || o->store[0] || strlen(o->after) > FM_WIRE_NAME_MAX)) ||
 	    (o->is_recursive && o->verb != FM_VERB_REMOVE))
-		return fm_err_set(err, -EINVAL, "`after` is for LIST, PARTIALS and FREE of every store, `is_recursive` for REMOVE");
-	if ((o->is_dry && o->verb != FM_VERB_PURGE) || (o->path_len > 0 && (o->verb == FM_VERB_FREE || (o->verb == FM_VERB_PURGE && !o->is_dry))))
-		return fm_err_set(err, -EINVAL, "`is_dry` is for PURGE; FREE and PURGE have no path");
+		return fm_err_set(err, -EINVAL,
+				  "`after` is for LIST, PARTIALS and FREE of every store, "
+				  "`is_recursive` for REMOVE");
+	if ((o->is_dry && o->verb != FM_VERB_PURGE) ||
+	    (o->path_len > 0 &&
+	     (o->verb == FM_VERB_FREE || (o->verb == FM_VERB_PURGE && !o->is_dry))))
+		return fm_err_set(err, -EINVAL,
+				  "`is_dry` is for PURGE; FREE and PURGE have no path");
 	return 0;
 }
 
@@ -447,10 +473,12 @@ static void take_opts(struct request *r, const struct fm_request_opts *o)
 		r->deadline_ns = fm_engine_now(r->engine) + o->timeout_ns;
 }
 
-int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void (*done)(void *ctx, const struct fm_request_result *result),
-		     void *ctx, struct fm_err *err)
+int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
+		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx,
+		     struct fm_err *err)
 {
-	bool is_local = !o->node || strcmp(o->node, e->name) == 0, is_any_store = o->store[0] == '\0';
+	bool is_local = !o->node || strcmp(o->node, e->name) == 0,
+	     is_any_store = o->store[0] == '\0';
 	struct fm_share_held place = { 0 };
 	struct fm_store_ref *ref = NULL;
 	struct request *r = NULL;
@@ -521,9 +549,11 @@ static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 			continue;
 		r->code = -(int)m->code;
 		if (m->code)
-			(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+			(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len,
+					 m->text.at);
 		else if ((r->verb == FM_VERB_STAT && m->count != 1) || is_about_space(r))
-			r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for", s->name);
+			r->code = fm_err_set(&r->err, -EPROTO,
+					     "%s: an answer without what was asked for", s->name);
 		r->err.is_full = m->flags & FM_WIRE_REPLY_FULL;
 		r->count = m->count;
 		for (unsigned i = 0; i < m->count; i++)
@@ -562,7 +592,8 @@ static void take_space(struct request *r, const struct fm_wire_space *m)
 	for (unsigned i = 0; i < m->count; i++) {
 		p->aside[i].bytes = m->tree[i].bytes;
 		p->aside[i].since_ns = m->tree[i].since_ns;
-		(void)snprintf(p->aside[i].path, sizeof(p->aside[i].path), "%.*s", (int)m->tree[i].path.len, m->tree[i].path.at);
+		(void)snprintf(p->aside[i].path, sizeof(p->aside[i].path), "%.*s",
+			       (int)m->tree[i].path.len, m->tree[i].path.at);
 	}
 	(void)snprintf(r->store, sizeof(r->store), "%.*s", (int)m->store.len, m->store.at);
 }
@@ -578,7 +609,8 @@ static void on_space(struct fm_session *s, const struct fm_wire_msg *msg)
 		if (is_space_asked(r, m))
 			take_space(r, m);
 		else
-			r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer to what was not asked", s->name);
+			r->code = fm_err_set(&r->err, -EPROTO,
+					     "%s: an answer to what was not asked", s->name);
 		finish(r);
 		return;
 	}
@@ -648,10 +680,12 @@ static void request_tick(struct fm_engine *e, uint64_t now_ns)
 		if (!r->is_ours || r->is_over || now_ns < r->deadline_ns)
 			continue;
 		if (r->peer)
-			(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s", r->peer->name,
-					 r->peer->last_error[0] ? ": " : "", r->peer->last_error);
+			(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s",
+					 r->peer->name, r->peer->last_error[0] ? ": " : "",
+					 r->peer->last_error);
 		else
-			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time%s", r->session ? r->session->name : e->name,
+			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time%s",
+					 r->session ? r->session->name : e->name,
 					 removes(r) ? "; it may still be removing" : "");
 		fail(r, &err);
 	}

@@ -23,13 +23,21 @@ extern const struct fm_service fm_request_service;
 #define FM_REQUESTS_LOCAL_ROOT 32u
 #define FM_REQUESTS_PEERS_MAX 768u
 
-enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4, FM_VERB_PARTIALS = 5,
-	       FM_VERB_FREE = 6, FM_VERB_PURGE = 7 };
+enum fm_verb {
+	FM_VERB_STAT = 1,
+	FM_VERB_LIST = 2,
+	FM_VERB_REMOVE = 3,
+	FM_VERB_MKDIR = 4,
+	FM_VERB_PARTIALS = 5,
+	FM_VERB_FREE = 6,
+	FM_VERB_PURGE = 7
+};
 
 struct fm_request_opts {
 	enum fm_verb verb;
 	const char *node;
-	const char *store;		/* FREE: "": the first one behind `after` that the caller may read */
+	/* FREE: "": the first one behind `after` that the caller may read */
+	const char *store;
 	const char *path;		/* PURGE: "", or with is_dry what is behind that one */
 	size_t path_len;
 	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
@@ -42,15 +50,18 @@ struct fm_request_opts {
 struct fm_request_result {
 	int code;
 	struct fm_err err;
-	const struct fm_entry *entries;	/* LIST, PARTIALS, STAT (one, name empty); valid during the call */
+	/* LIST, PARTIALS, STAT (one, name empty); valid during the call */
+	const struct fm_entry *entries;
 	size_t count;
 	bool is_more;
-	const struct fm_space_page *page;	/* FREE: space, PURGE: aside; valid during the call */
+	/* FREE: space, PURGE: aside; valid during the call */
+	const struct fm_space_page *page;
 	const char *store;		/* FREE: which it is; "": there is no further one */
 };
 
 /* done() exactly once, unless an error is returned. */
 int fm_request_start(struct fm_engine *engine, const struct fm_request_opts *opts,
-		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err);
+		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx,
+		     struct fm_err *err);
 
 #endif

@@ -12,27 +12,35 @@
 #include "mover/node/session.h"
 
 /* What is found is called the same on the wire. */
-_Static_assert((int)FM_FINDING_CORRUPT == (int)FM_WIRE_CORRUPT && (int)FM_FINDING_UNREADABLE == (int)FM_WIRE_UNREADABLE &&
-		       (int)FM_FINDING_CHANGED == (int)FM_WIRE_CHANGED && (int)FM_FINDING_MISSING == (int)FM_WIRE_MISSING &&
-		       (int)FM_FINDING_SWAPPED == (int)FM_WIRE_SWAPPED, "one numbering");
+_Static_assert((int)FM_FINDING_CORRUPT == (int)FM_WIRE_CORRUPT &&
+		       (int)FM_FINDING_UNREADABLE == (int)FM_WIRE_UNREADABLE &&
+		       (int)FM_FINDING_CHANGED == (int)FM_WIRE_CHANGED &&
+		       (int)FM_FINDING_MISSING == (int)FM_WIRE_MISSING &&
+		       (int)FM_FINDING_SWAPPED == (int)FM_WIRE_SWAPPED,
+	       "one numbering");
 
 #define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
 #define SAY_NS FM_NS_PER_S
-#define SILENT_NS (60 * FM_NS_PER_S)	/* a peer that is asked says something about once a second, whatever its disk does */
+/* a peer that is asked says something about once a second, whatever its disk does */
+#define SILENT_NS (60 * FM_NS_PER_S)
 
 /*
  * Ours:             WAIT for the session -> VERIFY -> VERIFIED ... -> done()
  * Ours, own store:  a thread reads -> done()
- * A peer's:         a thread reads, VERIFIED about once a second -> is over -> VERIFIED as the session has room -> the last VERIFIED
+ * A peer's:         a thread reads, VERIFIED about once a second -> is over -> VERIFIED as the
+ *                   session has room -> the last VERIFIED
  */
 struct fm_verification {
 	struct fm_list at;		/* verifications.list */
 	struct fm_engine *engine;
-	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, lost, or all was said */
+	/* asked, or asking; NULL: own store, waiting, lost, or all was said */
+	struct fm_session *session;
 	struct fm_peer *peer;		/* waiting for this one's session */
 	bool is_ours;
-	struct fm_share_held place;	/* the user's or the peer's, until no thread reads for it any more */
-	bool is_over;			/* answered, or given up; a peer's: it may not have been told all of it yet */
+	/* the user's or the peer's, until no thread reads for it any more */
+	struct fm_share_held place;
+	/* answered, or given up; a peer's: it may not have been told all of it yet */
+	bool is_over;
 	bool is_reported;		/* ours: done() was called */
 	uint64_t id;
 	uint64_t deadline_ns;		/* of waiting; 0: none */
@@ -159,7 +167,8 @@ static void report_run(struct fm_task *task)
 	free_later(v);
 }
 
-/* What there is to be said about once a second; in the next tick again, if the session has no room for all of it. */
+/* What there is to be said about once a second; in the next tick again, if the session has no room
+ * for all of it. */
 static void say_so_far(struct fm_verification *v)
 {
 	while (v->session && fm_session_has_room(v->session))
@@ -202,7 +211,8 @@ static void work_run(struct fm_work *work)
 
 	fm_err_clear(&v->work_err);
 	if (!s->ops->verify)
-		(void)fm_err_set(&v->work_err, -EOPNOTSUPP, "store %s keeps nothing to compare with", s->name);
+		(void)fm_err_set(&v->work_err, -EOPNOTSUPP,
+				 "store %s keeps nothing to compare with", s->name);
 	else
 		(void)s->ops->verify(s, v->path, &v->who, &v->state, &v->work_err);
 }
@@ -218,7 +228,8 @@ static void work_done(struct fm_work *work)
 
 static int start_work(struct fm_verification *v, struct fm_err *err)
 {
-	int ret = fm_worker_new(fm_worker_is_simulated(v->engine->env.worker) ? 0 : 1, &v->worker, err);
+	int ret = fm_worker_new(fm_worker_is_simulated(v->engine->env.worker) ? 0 : 1, &v->worker,
+				err);
 
 	if (ret < 0)
 		return ret;
@@ -231,7 +242,8 @@ static int start_work(struct fm_verification *v, struct fm_err *err)
 
 /* ---- beginning ---- */
 
-static struct fm_verification *verification_new(struct fm_engine *e, const char *path, size_t path_len)
+static struct fm_verification *verification_new(struct fm_engine *e, const char *path,
+						size_t path_len)
 {
 	struct fm_verification *v = FM_FAULT("verification.new") ? NULL : calloc(1, sizeof(*v));
 
@@ -273,7 +285,8 @@ static void on_verify(struct fm_session *s, const struct fm_wire_msg *msg)
 	struct fm_verification *v;
 	struct fm_err err = { 0 };
 
-	if (fm_share_take(&verifications_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) < 0) {
+	if (fm_share_take(&verifications_of(e)->peer_places, fm_share_name(s->name), 1, &place,
+			  &err) < 0) {
 		refuse(s, m->id, &err);
 		return;
 	}
@@ -291,7 +304,8 @@ static void on_verify(struct fm_session *s, const struct fm_wire_msg *msg)
 	v->who = (struct fm_who){ .peer = v->who_peer, .uid = m->uid, .gid = m->gid };
 	v->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
 	if (!v->store_ref)
-		(void)fm_err_set(&err, -ENOENT, "there is no store %.*s; fmove df %s lists those there are",
+		(void)fm_err_set(&err, -ENOENT,
+				 "there is no store %.*s; fmove df %s lists those there are",
 				 (int)m->store.len, m->store.at, e->name);
 	if (!v->store_ref || start_work(v, &err) < 0)
 		finish(v, &err);
@@ -314,20 +328,29 @@ static void send_verify(struct fm_verification *v, struct fm_session *s)
 	fm_session_send(s, &m);
 }
 
-static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o, bool is_local, struct fm_err *err)
+static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o, bool is_local,
+		      struct fm_err *err)
 {
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
 	if (!is_local && !fm_engine_peer(e, o->node))
-		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s; fmove status lists its peers", o->node, e->name);
+		return fm_err_set(
+			err, -ENOENT,
+			"no node %s in the configuration of %s; fmove status lists its peers",
+			o->node, e->name);
 	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
-		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
+		return fm_err_set(err, -EINVAL,
+				  "'%s' is no name of a store: 1 to %d bytes without '/'", o->store,
+				  FM_WIRE_NAME_MAX);
 	if (!fm_wire_is_good_path(o->path, o->path_len))
-		return fm_err_set(err, -EINVAL, "the path holds a NUL byte, or has more than %d bytes", FM_PATH_LEN_MAX);
+		return fm_err_set(err, -EINVAL,
+				  "the path holds a NUL byte, or has more than %d bytes",
+				  FM_PATH_LEN_MAX);
 	return 0;
 }
 
-static int start(struct fm_verification *v, const struct fm_verification_opts *o, bool is_local, struct fm_err *err)
+static int start(struct fm_verification *v, const struct fm_verification_opts *o, bool is_local,
+		 struct fm_err *err)
 {
 	struct fm_engine *e = v->engine;
 
@@ -347,8 +370,9 @@ static int start(struct fm_verification *v, const struct fm_verification_opts *o
 	return 0;
 }
 
-int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts *o, const struct fm_verification_events *events,
-			  void *ctx, struct fm_verification **out, struct fm_err *err)
+int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts *o,
+			  const struct fm_verification_events *events, void *ctx,
+			  struct fm_verification **out, struct fm_err *err)
 {
 	bool is_local = !o->node || strcmp(o->node, e->name) == 0;
 	struct fm_share_held place = { 0 };
@@ -356,7 +380,8 @@ int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts
 	int ret = check_opts(e, o, is_local, err);
 
 	if (ret == 0)
-		ret = fm_share_take(&verifications_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
+		ret = fm_share_take(&verifications_of(e)->places, fm_share_user(o->who.uid), 1,
+				    &place, err);
 	if (ret < 0)
 		return ret;
 	v = verification_new(e, o->path, o->path_len);
@@ -443,14 +468,16 @@ static void on_verified(struct fm_session *s, const struct fm_wire_msg *msg)
 		const struct fm_wire_found_bad *f = &m->finding[i];
 
 		(void)snprintf(path, sizeof(path), "%.*s", (int)f->path.len, f->path.at);
-		v->events.finding(v->ctx, (enum fm_finding_kind)f->kind, f->offset, f->length, path);
+		v->events.finding(v->ctx, (enum fm_finding_kind)f->kind, f->offset, f->length,
+				  path);
 	}
 	if (m->flags & FM_WIRE_VERIFIED_MORE) {
 		v->events.progress(v->ctx, &v->count);
 		return;
 	}
 	if (m->code)
-		(void)fm_err_set(&err, -(int)m->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+		(void)fm_err_set(&err, -(int)m->code, "%s: %.*s", s->name, (int)m->text.len,
+				 m->text.at);
 	err.is_full = m->flags & FM_WIRE_VERIFIED_FULL;
 	finish(v, &err);
 }
@@ -523,12 +550,12 @@ static void tick(struct fm_verification *v, uint64_t now_ns)
 	struct fm_err err;
 
 	if (v->peer && now_ns >= v->deadline_ns) {
-		(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s", v->peer->name, v->peer->last_error[0] ? ": " : "",
-				 v->peer->last_error);
+		(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s", v->peer->name,
+				 v->peer->last_error[0] ? ": " : "", v->peer->last_error);
 		finish(v, &err);
 	} else if (v->is_ours && v->session && now_ns >= v->said_ns + SILENT_NS) {
-		(void)fm_err_set(&err, -ETIMEDOUT, "%s has said nothing of it for %llu s", v->session->name,
-				 (unsigned long long)(SILENT_NS / FM_NS_PER_S));
+		(void)fm_err_set(&err, -ETIMEDOUT, "%s has said nothing of it for %llu s",
+				 v->session->name, (unsigned long long)(SILENT_NS / FM_NS_PER_S));
 		give_up(v, &err);
 	} else if (v->worker && now_ns >= v->said_ns + SAY_NS) {
 		v->said_ns = now_ns;
@@ -564,9 +591,9 @@ static void verification_init(void *state)
 	struct verifications *all = state;
 
 	fm_list_init(&all->list);
-	fm_share_init(&all->places,
-		      &(struct fm_share_limits){ "places for verifications", FM_VERIFICATIONS_LOCAL_MAX,
-						 FM_VERIFICATIONS_LOCAL_ROOT, 0, 1 });
+	fm_share_init(&all->places, &(struct fm_share_limits){"places for verifications",
+							      FM_VERIFICATIONS_LOCAL_MAX,
+							      FM_VERIFICATIONS_LOCAL_ROOT, 0, 1});
 	fm_share_init(&all->peer_places,
 		      &(struct fm_share_limits){ "places for verifications of peers",
 						 FM_VERIFICATIONS_PEERS_MAX, 0, 0, 1 });

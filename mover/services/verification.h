@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * verification - reading again what is stored, ours (node NULL or our name) or a peer's; and for
- * peers. One VERIFY, then VERIFIED about once a second until one says that it is over. ABORT ends it.
+ * peers. One VERIFY, then VERIFIED about once a second until one says that it is over. ABORT ends
+ * it.
  */
 #ifndef FM_VERIFICATION_H
 #define FM_VERIFICATION_H
@@ -32,16 +33,19 @@ struct fm_verification_opts {
 };
 
 struct fm_verification_events {
-	void (*progress)(void *ctx, const struct fm_verify_count *count);	/* about once a second */
-	void (*finding)(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path);
+	/* about once a second */
+	void (*progress)(void *ctx, const struct fm_verify_count *count);
+	void (*finding)(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
+			const char *path);
 	/* Once, last; gone afterwards. err->code 0: all of it was looked at, whatever was found. */
 	void (*done)(void *ctx, const struct fm_err *err, const struct fm_verify_count *count);
 };
 
-/* -ENOENT unknown node or store, -EINVAL bad path, -EBUSY no place is left, or none for that user: done() is not called then. */
+/* -ENOENT unknown node or store, -EINVAL bad path, -EBUSY no place is left, or none for that user:
+ * done() is not called then. */
 int fm_verification_start(struct fm_engine *engine, const struct fm_verification_opts *opts,
-			  const struct fm_verification_events *events, void *ctx, struct fm_verification **out,
-			  struct fm_err *err);
+			  const struct fm_verification_events *events, void *ctx,
+			  struct fm_verification **out, struct fm_err *err);
 
 /* done() comes with -ECANCELED. */
 void fm_verification_cancel(struct fm_verification *v);

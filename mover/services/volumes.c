@@ -14,7 +14,8 @@
 #define TIMEOUT_NS (2 * FM_NS_PER_S)
 
 _Static_assert(sizeof(((struct fm_volume_said *)0)->name) == FM_WIRE_NAME_MAX + 1 &&
-		       sizeof(((struct fm_volume_said *)0)->subsystem) == FM_WIRE_SUBSYSTEM_MAX + 1 &&
+		       sizeof(((struct fm_volume_said *)0)->subsystem) ==
+			       FM_WIRE_SUBSYSTEM_MAX + 1 &&
 		       sizeof(((struct fm_volume_said *)0)->wwid) == FM_WIRE_WWID_MAX + 1,
 	       "what is said fits the message");
 
@@ -95,11 +96,13 @@ static void ask_peer(struct volumes_ask *a, struct fm_peer *p)
 	struct asked *one = &a->asked[a->count];
 	struct fm_err err = { 0 };
 
-	/* Somebody must hear that it was not asked: nothing said would be that nothing is mounted there. */
+	/* Somebody must hear that it was not asked: nothing said would be that nothing is mounted
+	 * there. */
 	if (a->engine->is_stopping)
 		(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", a->engine->name);
 	else if (!p->session)
-		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s", p->last_error[0] ? ": " : "", p->last_error);
+		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s",
+				 p->last_error[0] ? ": " : "", p->last_error);
 	if (err.code < 0) {
 		answer.err = &err;
 		a->events.answer(a->ctx, &answer);
@@ -122,7 +125,8 @@ static void begin_run(struct fm_task *task)
 	check_over(a);
 }
 
-int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_events *events, void *ctx, struct fm_err *err)
+int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_events *events,
+		   void *ctx, struct fm_err *err)
 {
 	struct fm_share_held place = { 0 };
 	struct volumes_ask *a;
@@ -139,7 +143,8 @@ int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_event
 		return fm_err_set(err, -ENOMEM, "no memory to ask the peers");
 	}
 	a->place = place;
-	a->waiting = 1;		/* until all are asked: a session may end before, or in the midst of it */
+	/* until all are asked: a session may end before, or in the midst of it */
+	a->waiting = 1;
 	a->engine = e;
 	a->events = *events;
 	a->ctx = ctx;
@@ -244,7 +249,8 @@ static void put_volume(struct fm_wire_volume *to, const struct fm_volume_said *f
 				       .writer = fm_wire_str(from->writer) };
 }
 
-static void send_volumes(struct fm_session *s, uint64_t id, const struct fm_volume_said *volumes, unsigned count)
+static void send_volumes(struct fm_session *s, uint64_t id, const struct fm_volume_said *volumes,
+			 unsigned count)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_VOLUMES };
 	unsigned done = 0;
@@ -252,7 +258,8 @@ static void send_volumes(struct fm_session *s, uint64_t id, const struct fm_volu
 	do {
 		m.volumes.id = id;
 		m.volumes.text = fm_wire_str("");
-		for (m.volumes.count = 0; m.volumes.count < FM_WIRE_VOLUMES_MAX && done < count; m.volumes.count++)
+		for (m.volumes.count = 0; m.volumes.count < FM_WIRE_VOLUMES_MAX && done < count;
+		     m.volumes.count++)
 			put_volume(&m.volumes.volume[m.volumes.count], &volumes[done++]);
 		m.volumes.flags = done < count ? FM_WIRE_VOLUMES_MORE : 0;
 		fm_session_send(s, &m);
@@ -337,8 +344,8 @@ static void volumes_init(void *state)
 
 	fm_list_init(&v->asks);
 	fm_share_init(&v->places,
-		      &(struct fm_share_limits){ "places for questions about volumes", FM_VOLUME_ASKS_MAX,
-						 FM_VOLUME_ASKS_ROOT, 0, 1 });
+		      &(struct fm_share_limits){"places for questions about volumes",
+						FM_VOLUME_ASKS_MAX, FM_VOLUME_ASKS_ROOT, 0, 1});
 }
 
 static const struct fm_service_message messages[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * volumes - what nodes say of the shared volumes that they have: asked of every peer that is connected, answered for
- * peers. One VOLUMES_ASK, then VOLUMES until one has no MORE.
+ * volumes - what nodes say of the shared volumes that they have: asked of every peer that is
+ * connected, answered for peers. One VOLUMES_ASK, then VOLUMES until one has no MORE.
  */
 #ifndef FM_VOLUMES_H
 #define FM_VOLUMES_H
@@ -19,7 +19,8 @@ extern const struct fm_service fm_volumes_service;
 #define FM_VOLUME_ASKS_ROOT 4u
 #define FM_VOLUMES_SAID_MAX 256		/* of one node */
 
-/* What a node says of one shared volume (see fmove-nvmed(8)): its own word, for others to refuse by. */
+/* What a node says of one shared volume (see fmove-nvmed(8)): its own word, for others to refuse
+ * by. */
 struct fm_volume_said {
 	char name[65];
 	char subsystem[224];		/* 1 byte and more */
@@ -28,10 +29,13 @@ struct fm_volume_said {
 	bool is_mounted;		/* or about to be */
 	bool is_read_write;
 	bool is_sealed;			/* by that node, its writer */
-	uint64_t epoch;			/* the writer: of its last seal or unseal; others: the highest they have heard of; 0: none */
+	/* the writer: of its last seal or unseal; others: the highest they have heard of; 0:
+	 * none */
+	uint64_t epoch;
 };
 
-/* What this node says of its own. read() must not block; *out is malloc()ed. -ENOENT: nobody supervises volumes here. */
+/* What this node says of its own. read() must not block; *out is malloc()ed. -ENOENT: nobody
+ * supervises volumes here. */
 struct fm_volumes_here {
 	int (*read)(void *ctx, struct fm_volume_said **out, unsigned *count, struct fm_err *err);
 	void *ctx;
@@ -50,10 +54,13 @@ struct fm_volumes_answer {
 
 struct fm_volumes_events {
 	void (*answer)(void *ctx, const struct fm_volumes_answer *answer);
-	void (*done)(void *ctx);	/* once, last: every peer was heard, or will not be; after 3 s at the latest */
+	/* once, last: every peer was heard, or will not be; after 3 s at the latest */
+	void (*done)(void *ctx);
 };
 
-/* Those that are not connected are not waited for. uid: who asks. -EBUSY: no place is left, or none for that user. */
-int fm_volumes_ask(struct fm_engine *engine, uid_t uid, const struct fm_volumes_events *events, void *ctx, struct fm_err *err);
+/* Those that are not connected are not waited for. uid: who asks. -EBUSY: no place is left, or none
+ * for that user. */
+int fm_volumes_ask(struct fm_engine *engine, uid_t uid, const struct fm_volumes_events *events,
+		   void *ctx, struct fm_err *err);
 
 #endif

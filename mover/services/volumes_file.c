@@ -16,11 +16,13 @@
 
 /* ---- the text ---- */
 
-static int take_text(const struct fm_json *from, const char *key, size_t least, char *to, size_t cap)
+static int take_text(const struct fm_json *from, const char *key, size_t least, char *to,
+		     size_t cap)
 {
 	const char *text;
 
-	if (fm_json_text(fm_json_get(from, key), &text) < 0 || strlen(text) < least || strlen(text) >= cap)
+	if (fm_json_text(fm_json_get(from, key), &text) < 0 || strlen(text) < least ||
+	    strlen(text) >= cap)
 		return -EINVAL;
 	strcpy(to, text);
 	return 0;
@@ -31,7 +33,8 @@ static int take_volume(const struct fm_json *from, struct fm_volume_said *v)
 	if (take_text(from, "name", 1, v->name, sizeof(v->name)) < 0 || strchr(v->name, '/') ||
 	    take_text(from, "subsystem", 1, v->subsystem, sizeof(v->subsystem)) < 0 ||
 	    take_text(from, "wwid", 0, v->wwid, sizeof(v->wwid)) < 0 ||
-	    take_text(from, "writer", 0, v->writer, sizeof(v->writer)) < 0 || strchr(v->writer, '/'))
+	    take_text(from, "writer", 0, v->writer, sizeof(v->writer)) < 0 ||
+	    strchr(v->writer, '/'))
 		return -EINVAL;
 	if (fm_json_bool(fm_json_get(from, "mounted"), &v->is_mounted) < 0 ||
 	    fm_json_bool(fm_json_get(from, "read_write"), &v->is_read_write) < 0 ||
@@ -40,7 +43,8 @@ static int take_volume(const struct fm_json *from, struct fm_volume_said *v)
 	return fm_json_u64(fm_json_get(from, "epoch"), &v->epoch);
 }
 
-int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, unsigned *count, struct fm_err *err)
+int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, unsigned *count,
+		     struct fm_err *err)
 {
 	const struct fm_json *list;
 	struct fm_volume_said *volumes;
@@ -58,8 +62,10 @@ int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, 
 	else if (!list || fm_json_type(list) != FM_JSON_ARRAY)
 		ret = fm_err_set(err, -EINVAL, "no array \"volumes\"");
 	else if (n > FM_VOLUMES_SAID_MAX)
-		ret = fm_err_set(err, -E2BIG, "fmove-nvmed there has more than %d volumes to tell of: "
-				 "see fmove nvme status there", FM_VOLUMES_SAID_MAX);
+		ret = fm_err_set(err, -E2BIG,
+				 "fmove-nvmed there has more than %d volumes to tell of: "
+				 "see fmove nvme status there",
+				 FM_VOLUMES_SAID_MAX);
 	for (size_t i = 0; ret == 0 && i < n; i++)
 		if (take_volume(fm_json_at(list, i), &volumes[i]) < 0)
 			ret = fm_err_set(err, -EINVAL, "volume %zu is not understood", i);
@@ -83,7 +89,9 @@ static int read_all(int fd, char *text, size_t *len, struct fm_err *err)
 		got = read(fd, text + *len, FM_VOLUMES_FILE_MAX + 1 - *len);
 	if (got < 0)
 		return fm_err_sys(err, -errno, "read what fmove-nvmed says");
-	return *len > FM_VOLUMES_FILE_MAX ? fm_err_set(err, -EFBIG, "what fmove-nvmed says is too long") : 0;
+	return *len > FM_VOLUMES_FILE_MAX
+		       ? fm_err_set(err, -EFBIG, "what fmove-nvmed says is too long")
+		       : 0;
 }
 
 static int read_anew(struct fm_volumes_file *file, int fd, struct fm_err *err)
@@ -92,7 +100,8 @@ static int read_anew(struct fm_volumes_file *file, int fd, struct fm_err *err)
 	struct fm_volume_said *volumes;
 	unsigned count;
 	size_t len = 0;
-	int ret = text ? read_all(fd, text, &len, err) : fm_err_set(err, -ENOMEM, "no memory for what fmove-nvmed says");
+	int ret = text ? read_all(fd, text, &len, err)
+		       : fm_err_set(err, -ENOMEM, "no memory for what fmove-nvmed says");
 
 	if (ret == 0)
 		ret = fm_volumes_parse(text, len, &volumes, &count, err);
@@ -107,8 +116,8 @@ static int read_anew(struct fm_volumes_file *file, int fd, struct fm_err *err)
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* Only what is new is read: peers may ask as often as they like. */
@@ -154,7 +163,8 @@ void fm_volumes_file_init(struct fm_volumes_file *file, const char *nvmed_socket
 
 	*file = (struct fm_volumes_file){ .table = { .read = read_volumes, .ctx = file } };
 	/* A path that is too long is one that is not there. */
-	(void)snprintf(file->path, sizeof(file->path), "%.*s/" FILE_NAME, slash ? (int)(slash - nvmed_socket) : 0, nvmed_socket);
+	(void)snprintf(file->path, sizeof(file->path), "%.*s/" FILE_NAME,
+		       slash ? (int)(slash - nvmed_socket) : 0, nvmed_socket);
 }
 
 void fm_volumes_file_clear(struct fm_volumes_file *file)

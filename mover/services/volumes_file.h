@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * volumes_file - what fmove-nvmed of this node says of its volumes, from the file that it keeps beside its socket. Nothing is
- * asked of it: fmoved runs without its rights, and that file holds nothing but what peers may know.
+ * volumes_file - what fmove-nvmed of this node says of its volumes, from the file that it keeps
+ * beside its socket. Nothing is asked of it: fmoved runs without its rights, and that file holds
+ * nothing but what peers may know.
  */
 #ifndef FM_VOLUMES_FILE_H
 #define FM_VOLUMES_FILE_H
@@ -16,7 +17,8 @@
 struct fm_volumes_file {
 	struct fm_volumes_here table;
 	char path[PATH_MAX];
-	struct stat known;		/* of what was read last: it is replaced whole, so nothing else can be in it */
+	/* of what was read last: it is replaced whole, so nothing else can be in it */
+	struct stat known;
 	struct fm_volume_said *volumes;	/* ... and what that was; NULL: nothing was read yet */
 	unsigned count;
 };
@@ -28,6 +30,7 @@ void fm_volumes_file_clear(struct fm_volumes_file *file);
 /*
  * The text of such a file; *out is malloc()ed, at least one long. -EINVAL: it is not one, -ENOMEM.
  */
-int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, unsigned *count, struct fm_err *err);
+int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, unsigned *count,
+		     struct fm_err *err);
 
 #endif

@@ -16,7 +16,8 @@
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
-/* For one entry of the user or group database: a group lists all its members. Address space until it is used. */
+/* For one entry of the user or group database: a group lists all its members. Address space until
+ * it is used. */
 #define NSS_BUF_LEN (1u << 20)
 #define GROUPS_MAX 65536	/* the kernel's NGROUPS_MAX */
 #define USER_SHOWN_MAX 64
@@ -36,7 +37,7 @@ struct fm_access {
 	struct rule rules[];
 };
 
-/* ----------------------------------------------------------------------------------- the user database */
+/* ---------------------------------------------------------------------------- the user database */
 
 /* 0, -ENOENT or the error of the look-up. */
 static int find_user(const char *name, uid_t *out)
@@ -69,7 +70,8 @@ static int find_group(const char *name, gid_t *out)
 	return found ? 0 : ret < 0 ? ret : -ENOENT;
 }
 
-/* The groups of uid into groups[GROUPS_MAX], by the database and not by the process that asks; returns how many. */
+/* The groups of uid into groups[GROUPS_MAX], by the database and not by the process that asks;
+ * returns how many. */
 static size_t find_groups_of(uid_t uid, gid_t gid, gid_t *groups)
 {
 	struct passwd entry, *found = NULL;
@@ -99,7 +101,7 @@ static void show_user(uid_t uid, char out[USER_SHOWN_MAX])
 	free(buf);
 }
 
-/* --------------------------------------------------------------------------------------------- parsing */
+/* -------------------------------------------------------------------------------------- parsing */
 
 /* The text behind prefix, if there is any, else NULL. */
 static const char *behind(const char *text, const char *prefix)
@@ -112,7 +114,8 @@ static const char *behind(const char *text, const char *prefix)
 static int rule_find(const char *text, const char *kind, int ret, struct fm_err *err)
 {
 	if (ret == -ENOENT)
-		return fm_err_set(err, -EINVAL, "rule \"%s\": this machine has no such %s", text, kind);
+		return fm_err_set(err, -EINVAL, "rule \"%s\": this machine has no such %s", text,
+				  kind);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "rule \"%s\": look up the %s", text, kind);
 	return 0;
@@ -147,7 +150,8 @@ static int rule_parse(const char *text, struct rule *out, struct fm_err *err)
 		return rule_find(text, "group", find_group(name, &out->gid), err);
 	}
 	return fm_err_set(err, -EINVAL,
-			  "rule \"%s\": expected \"*\", \"peer:NAME\", \"peer:*\", \"user:NAME\" or \"group:NAME\"",
+			  "rule \"%s\": expected \"*\", \"peer:NAME\", \"peer:*\", \"user:NAME\" "
+			  "or \"group:NAME\"",
 			  text);
 }
 
@@ -160,8 +164,8 @@ int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_er
 	while (rules && rules[count])
 		count++;
 	if (count > FM_ACCESS_RULES_MAX)
-		return fm_err_set(err, -EINVAL, "%zu rules; at most %d are allowed (use groups)", count,
-				  FM_ACCESS_RULES_MAX);
+		return fm_err_set(err, -EINVAL, "%zu rules; at most %d are allowed (use groups)",
+				  count, FM_ACCESS_RULES_MAX);
 	access = fm_sys_alloc(sizeof(*access) + count * sizeof(access->rules[0]));
 	if (!access)
 		return fm_err_set(err, -ENOMEM, "allocate rules");
@@ -186,7 +190,7 @@ void fm_access_free(struct fm_access *access)
 	free(access);
 }
 
-/* -------------------------------------------------------------------------------------------- matching */
+/* ------------------------------------------------------------------------------------- matching */
 
 static bool rule_has_peer(const struct rule *rule, const char *peer)
 {
@@ -200,7 +204,8 @@ static bool rule_has_user(const struct rule *rule, const struct fm_who *who)
 	       (rule->kind == RULE_GROUP && rule->gid == who->gid);
 }
 
-static bool access_has_group(const struct fm_access *access, const gid_t *groups, size_t groups_count)
+static bool access_has_group(const struct fm_access *access, const gid_t *groups,
+			     size_t groups_count)
 {
 	for (size_t i = 0; i < access->count; i++)
 		for (size_t g = 0; access->rules[i].kind == RULE_GROUP && g < groups_count; g++)
@@ -239,10 +244,12 @@ int fm_access_check(const struct fm_access *access, const struct fm_who *who, co
 		return 0;
 	if (who->peer)
 		return fm_err_set(err, -EACCES,
-				  "peer %s may not %s here; \"peer:%s\" in the store's %s list would allow it",
+				  "peer %s may not %s here; \"peer:%s\" in the store's %s list "
+				  "would allow it",
 				  who->peer, what, who->peer, what);
 	show_user(who->uid, user);
 	return fm_err_set(err, -EACCES,
-			  "%s may not %s here; \"user:NAME\" or \"group:NAME\" in the store's %s list would allow it",
+			  "%s may not %s here; \"user:NAME\" or \"group:NAME\" in the store's %s "
+			  "list would allow it",
 			  user, what, what);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access - who may: a list of rules out of the configuration, and the question whether a caller is in it.
+ * access - who may: a list of rules out of the configuration, and the question whether a caller is
+ * in it.
  *
  *   "*"          everybody, here and on peers
  *   "peer:*"     whoever asks on a peer of this node       "peer:NAME"   on this one
- *   "user:NAME"  that user of this machine                 "group:NAME"  its members, by first or other groups
+ *   "user:NAME"  that user of this machine                 "group:NAME"  its members, by first or
+ *                other groups
  *
- * A peer's request is matched by the first three only: its uid is the peer's word. Root of this machine is
- * always allowed. User and group names are looked up once, memberships at each question (NSS: may block, worker
- * threads only).
+ * A peer's request is matched by the first three only: its uid is the peer's word. Root of this
+ * machine is always allowed. User and group names are looked up once, memberships at each question
+ * (NSS: may block, worker threads only).
  */
 #ifndef FM_STORE_ACCESS_H
 #define FM_STORE_ACCESS_H
@@ -22,15 +24,16 @@ struct fm_who;
 #define FM_ACCESS_RULES_MAX 256
 
 /*
- * rules: NULL-terminated and copied; NULL: none. -EINVAL names the rule that is malformed or names nobody;
- * -ENOMEM.
+ * rules: NULL-terminated and copied; NULL: none. -EINVAL names the rule that is malformed or names
+ * nobody; -ENOMEM.
  */
 int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_err *err);
 void fm_access_free(struct fm_access *access);
 
 bool fm_access_allows(const struct fm_access *access, const struct fm_who *who);
 
-/* 0, or -EACCES and a text that says who may not do what ("read", "write") and how that is changed. */
+/* 0, or -EACCES and a text that says who may not do what ("read", "write") and how that is
+ * changed. */
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,
 		    struct fm_err *err);
 

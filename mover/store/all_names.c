@@ -14,9 +14,11 @@ struct fm_all_names_file {
 	bool is_used;
 };
 
-static struct fm_all_names_file *slot_of(struct fm_all_names_file *slots, size_t cap, dev_t dev, ino_t ino)
+static struct fm_all_names_file *slot_of(struct fm_all_names_file *slots, size_t cap, dev_t dev,
+					 ino_t ino)
 {
-	size_t at = (size_t)(((uint64_t)ino * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)dev) >> 20) & (cap - 1);
+	size_t at = (size_t)(((uint64_t)ino * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)dev) >> 20) &
+		    (cap - 1);
 
 	while (slots[at].is_used && (slots[at].ino != ino || slots[at].dev != dev))
 		at = (at + 1) & (cap - 1);
@@ -45,7 +47,8 @@ static bool grow(struct fm_all_names *n)
 
 static struct fm_all_names_file *find(struct fm_all_names *n, const struct stat *st)
 {
-	struct fm_all_names_file *f = n->cap ? slot_of(n->slots, n->cap, st->st_dev, st->st_ino) : NULL;
+	struct fm_all_names_file *f =
+		n->cap ? slot_of(n->slots, n->cap, st->st_dev, st->st_ino) : NULL;
 
 	if (f && f->is_used)
 		return f;

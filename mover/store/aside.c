@@ -36,7 +36,8 @@ struct entry {
 	uint64_t known_until_ns;	/* what follows; 0: never looked at */
 	uint64_t bytes;
 	bool is_gone;
-	bool is_foreign;		/* it has the name, and is no stash: nobody but a person removes it */
+	/* it has the name, and is no stash: nobody but a person removes it */
+	bool is_foreign;
 	struct fm_share_held held;	/* a place */
 	char path[];
 };
@@ -60,9 +61,12 @@ static void entry_free(struct entry *e)
 
 void fm_aside_init(struct fm_aside_index *index)
 {
-	static const struct fm_share_limits places = { .what = "places for what is kept aside", .total = FM_ASIDE_MAX,
-						       .root = FM_ASIDE_ROOT, .times = 7 };
-	static const struct fm_share_limits foreign = { .what = places.what, .total = FM_ASIDE_FOREIGN_MAX, .times = 1 };
+	static const struct fm_share_limits places = {.what = "places for what is kept aside",
+						      .total = FM_ASIDE_MAX,
+						      .root = FM_ASIDE_ROOT,
+						      .times = 7};
+	static const struct fm_share_limits foreign = {
+		.what = places.what, .total = FM_ASIDE_FOREIGN_MAX, .times = 1};
 	struct timespec now;
 	pthread_condattr_t attr;
 
@@ -108,7 +112,8 @@ static uid_t owner_of(const struct place *p)
 	return owner;
 }
 
-/* is_no_more(): there is no such thing (any more); else nobody can say. The directory is the caller's. */
+/* is_no_more(): there is no such thing (any more); else nobody can say. The directory is the
+ * caller's. */
 static int place_of(const struct fm_store_dir *dir, const char *path, struct place *out)
 {
 	char parent[FM_PATH_LEN_MAX + 1];
@@ -116,7 +121,8 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 	struct stat st;
 	int ret;
 
-	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1,
+		       slash ? path : ".");
 	out->name = slash ? slash + 1 : path;
 	out->dir = fm_sys_open_beneath(dir->root, parent, O_RDONLY | O_DIRECTORY);
 	if (out->dir < 0)
@@ -130,7 +136,8 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 		out->is_foreign = ret == 0;
 		out->owner = out->held[0] ? owner_of(out) : st.st_uid;
 		out->dev = st.st_dev;
-		out->since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+		out->since_ns =
+			(int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
 		return 0;
 	}
 	close(out->dir);
@@ -140,18 +147,20 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 /* There is something else at that path by now. */
 static bool is_no_more(int ret)
 {
-	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -EAGAIN;
+	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV ||
+	       ret == -EAGAIN;
 }
 
 /*
- * What of a name goes with it: nothing if the file has a name elsewhere too, in the version that took its place for instance; with the last of its
- * names all of it.
+ * What of a name goes with it: nothing if the file has a name elsewhere too, in the version that
+ * took its place for instance; with the last of its names all of it.
  */
 static uint64_t bytes_of(const struct fm_walk_at *at, struct fm_all_names *met)
 {
 	struct stat st;
 
-	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0 || (!at->is_dir && !fm_all_names_meet(met, &st)))
+	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0 ||
+	    (!at->is_dir && !fm_all_names_meet(met, &st)))
 		return 0;
 	return (uint64_t)st.st_blocks * 512;
 }
@@ -170,7 +179,8 @@ static uint64_t most_of(const struct fm_walk_at *at, struct fm_all_names *met)
 }
 
 /* Of all the names in it, as far as it can be read. met: those that were met before. */
-static uint64_t sum_of(const struct place *p, uint64_t (*count)(const struct fm_walk_at *at, struct fm_all_names *met),
+static uint64_t sum_of(const struct place *p,
+		       uint64_t (*count)(const struct fm_walk_at *at, struct fm_all_names *met),
 		       struct fm_all_names *met)
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
@@ -249,7 +259,8 @@ static void insert(struct fm_aside_index *index, struct entry *e)
 	fm_list_each(at, next, &index->entries) {
 		const struct entry *other = fm_container_of(at, struct entry, at);
 
-		if (other->since_ns > e->since_ns || (other->since_ns == e->since_ns && strcmp(other->path, e->path) > 0)) {
+		if (other->since_ns > e->since_ns ||
+		    (other->since_ns == e->since_ns && strcmp(other->path, e->path) > 0)) {
 			before = at;
 			break;
 		}
@@ -258,7 +269,8 @@ static void insert(struct fm_aside_index *index, struct entry *e)
 }
 
 /* NULL: there is no place for one more of this owner, or no memory. */
-static struct entry *entry_new(struct fm_aside_index *index, const struct place *p, const char *path)
+static struct entry *entry_new(struct fm_aside_index *index, const struct place *p,
+			       const char *path)
 {
 	struct fm_share *share = p->is_foreign ? &index->foreign : &index->places;
 	size_t len = strlen(path) + 1;
@@ -316,8 +328,8 @@ static bool is_complete(struct fm_aside_index *index)
 }
 
 /*
- * A daemon looks through its stores as soon as it runs. Who asks just then waits for that, so that he need not ask twice; not for long,
- * since he has a worker meanwhile.
+ * A daemon looks through its stores as soon as it runs. Who asks just then waits for that, so that
+ * he need not ask twice; not for long, since he has a worker meanwhile.
  */
 static bool await_complete(struct fm_aside_index *index)
 {
@@ -335,8 +347,10 @@ static bool await_complete(struct fm_aside_index *index)
 	return is_complete(index);
 }
 
-/* The path of the first entry behind `after` ("": of all) on that file system (NULL: on any), or false. None is behind one that is no more. */
-static bool next_path(struct fm_aside_index *index, const char *after, const dev_t *dev, char out[static FM_PATH_LEN_MAX + 1])
+/* The path of the first entry behind `after` ("": of all) on that file system (NULL: on any), or
+ * false. None is behind one that is no more. */
+static bool next_path(struct fm_aside_index *index, const char *after, const dev_t *dev,
+		      char out[static FM_PATH_LEN_MAX + 1])
 {
 	bool is_behind = after[0] == '\0', is_found = false;
 
@@ -362,7 +376,8 @@ static void tell_path(const struct place *p, const char *path, struct fm_aside *
 {
 	bool is_told = p->held[0] && strlen(path) + 1 + strlen(p->held) <= FM_PATH_LEN_MAX;
 
-	(void)snprintf(out->path, sizeof(out->path), "%s%s%s", path, is_told ? "/" : "", is_told ? p->held : "");
+	(void)snprintf(out->path, sizeof(out->path), "%s%s%s", path, is_told ? "/" : "",
+		       is_told ? p->held : "");
 }
 
 /* The path without that name: what is beneath a replaced directory is never listed by itself. */
@@ -435,17 +450,20 @@ int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd)
 		return 0;
 	pthread_mutex_lock(&dir->aside.removing);
 	/* What cannot be removed now (somebody works on it, a disk that fails) is passed over. */
-	while (ret <= 0 && next_path(&dir->aside, ret < 0 ? path : "", fd >= 0 ? &st.st_dev : NULL, path))
+	while (ret <= 0 &&
+	       next_path(&dir->aside, ret < 0 ? path : "", fd >= 0 ? &st.st_dev : NULL, path))
 		ret = remove_path(dir, path, &gone);
 	pthread_mutex_unlock(&dir->aside.removing);
 	if (ret > 0)
-		fm_log_info("store %s: removed %s to make room: %llu bytes that a replaced directory still had", dir->store.name, path,
-			    (unsigned long long)gone.bytes);
+		fm_log_info("store %s: removed %s to make room: %llu bytes that a replaced "
+			    "directory still had",
+			    dir->store.name, path, (unsigned long long)gone.bytes);
 	return ret > 0;
 }
 
 /* The first that was not looked at for a while, or was never. */
-static bool next_unknown(struct fm_aside_index *index, uint64_t now_ns, char out[static FM_PATH_LEN_MAX + 1])
+static bool next_unknown(struct fm_aside_index *index, uint64_t now_ns,
+			 char out[static FM_PATH_LEN_MAX + 1])
 {
 	bool is_found = false;
 
@@ -470,7 +488,8 @@ static uint64_t until(uint64_t began_ns)
 	return now_ns + KNOWN_NS_MIN + KNOWN_TIMES * (now_ns - began_ns);
 }
 
-/* A look costs a walk, and anybody may ask: the longer it took the longer it counts. met: those of the others; NULL: it is looked at alone. */
+/* A look costs a walk, and anybody may ask: the longer it took the longer it counts. met: those of
+ * the others; NULL: it is looked at alone. */
 static void look_again(struct fm_store_dir *dir, const char *path, struct fm_all_names *met)
 {
 	uint64_t began_ns = fm_clock_real.now_ns(fm_clock_real.ctx), bytes = 0;
@@ -493,8 +512,9 @@ static void look_again(struct fm_store_dir *dir, const char *path, struct fm_all
 }
 
 /*
- * All of them: a file that several share goes with them, though with none alone. What comes until this counts no more is looked at alone, so that
- * who replaces one after the other costs one look each.
+ * All of them: a file that several share goes with them, though with none alone. What comes until
+ * this counts no more is looked at alone, so that who replaces one after the other costs one look
+ * each.
  */
 static void look_at_all(struct fm_store_dir *dir)
 {
@@ -537,7 +557,8 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 {
 	uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	char path[FM_PATH_LEN_MAX + 1];
-	bool is_known = is_complete(&dir->aside);	/* before: what is found meanwhile may be passed by */
+	/* before: what is found meanwhile may be passed by */
+	bool is_known = is_complete(&dir->aside);
 
 	if (pthread_mutex_trylock(&dir->aside.looking) == 0) {
 		if (dir->aside.all_until_ns <= now_ns)
@@ -569,11 +590,13 @@ static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *
 	return wanted == FM_WANTED_NOTHING ? 1 : wanted < 0 ? wanted : -EBUSY;
 }
 
-int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err)
+int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry,
+		  struct fm_space_page *out, struct fm_err *err)
 {
 	char path[FM_PATH_LEN_MAX + 1], behind[FM_PATH_LEN_MAX + 1];
 	int ret, failed = 0;
-	bool is_known = await_complete(&dir->aside);	/* before: what is found meanwhile may be passed by */
+	/* before: what is found meanwhile may be passed by */
+	bool is_known = await_complete(&dir->aside);
 	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
 
 	untell_path(is_dry ? after : "", behind);
@@ -583,25 +606,34 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 	while (next_path(&dir->aside, behind, NULL, path)) {
 		struct fm_aside *a = &out->aside[out->count];
 
-		out->is_more = out->count == FM_SPACE_ASIDE_MAX || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns;
+		out->is_more = out->count == FM_SPACE_ASIDE_MAX ||
+			       fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns;
 		if (out->is_more)
 			break;
 		ret = is_dry ? look_at(dir, path, a) : remove_path(dir, path, a);
 		if (ret == FOREIGN)
-			failed = fm_err_set(err, -EBUSY, "\"%s\" stays: an earlier version of fmove put it there, or somebody "
-					    "gave it that name; look through it, and remove it by hand", path);
+			failed = fm_err_set(err, -EBUSY,
+					    "\"%s\" stays: an earlier version of fmove put it "
+					    "there, or somebody "
+					    "gave it that name; look through it, and remove it by "
+					    "hand",
+					    path);
 		else if (ret == -EBUSY)
 			failed = fm_err_set(err, ret, "\"%s\" stays: " FM_STAGING_WANTED, path);
 		else if (ret < 0)
 			failed = fm_err_sys(err, ret, "remove \"%s\", which is kept aside", path);
 		if (ret < 0 || is_dry)
-			(void)snprintf(behind, sizeof(behind), "%s", path);	/* it is there still */
+			/* it is there still */
+			(void)snprintf(behind, sizeof(behind), "%s", path);
 		out->count += ret > 0;
 	}
 	pthread_mutex_unlock(&dir->aside.removing);
 	if (failed == 0 && !out->is_more && !is_known)
-		failed = fm_err_set(err, -EBUSY, "not all of it was looked through since the daemon was started, so more may be "
+		failed = fm_err_set(err, -EBUSY,
+				    "not all of it was looked through since the daemon was "
+				    "started, so more may be "
 				    "kept aside; run it again");
-	out->is_more = (out->is_more || failed < 0) && out->count > 0;	/* what failed is said by the page that has nothing else to say */
+	/* what failed is said by the page that has nothing else to say */
+	out->is_more = (out->is_more || failed < 0) && out->count > 0;
 	return out->count > 0 ? 0 : failed;
 }

@@ -2,13 +2,14 @@
 /*
  * caller_file - descriptors that a local caller opened, with the caller's rights, and passed.
  *
- * The daemon never opens anything for a caller: it would do so with its own rights. So O_DIRECT is switched on
- * in the description that was passed (fcntl), which is the caller's too; the flags are put back at close. The
- * CLI opens a description for nothing else, so nobody notices.
+ * The daemon never opens anything for a caller: it would do so with its own rights. So O_DIRECT is
+ * switched on in the description that was passed (fcntl), which is the caller's too; the flags are
+ * put back at close. The CLI opens a description for nothing else, so nobody notices.
  *
- * A sink that is a regular file is a temporary one beside the caller's target: the caller renames it, or
- * removes it. If a journal was passed with it, what was written is noted there, and what an earlier try left is gone on
- * with; an empty journal after a failure tells the caller that nothing is.
+ * A sink that is a regular file is a temporary one beside the caller's target: the caller renames
+ * it, or removes it. If a journal was passed with it, what was written is noted there, and what an
+ * earlier try left is gone on with; an empty journal after a failure tells the caller that nothing
+ * is.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +36,7 @@
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
-/* ------------------------------------------------------------------------------------- what was passed */
+/* ------------------------------------------------------------------------------ what was passed */
 
 enum kind { KIND_REGULAR, KIND_STREAM, KIND_NULL, KIND_BAD };
 
@@ -56,14 +57,16 @@ static enum kind kind_of(int fd, const struct stat *st)
 }
 
 /*
- * Files that the kernel makes up. What they say, and what writing to them does, may depend on who reads and writes, not on who opened
- * them: that would be us.
+ * Files that the kernel makes up. What they say, and what writing to them does, may depend on who
+ * reads and writes, not on who opened them: that would be us.
  */
 static bool is_of_kernel(int fd)
 {
 	static const unsigned long types[] = {
-		PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, SELINUX_MAGIC, SMACK_MAGIC,
-		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC, EFIVARFS_MAGIC, NSFS_MAGIC, BINFMTFS_MAGIC, PSTOREFS_MAGIC,
+		PROC_SUPER_MAGIC,    SYSFS_MAGIC,    DEBUGFS_MAGIC,  TRACEFS_MAGIC,
+		SECURITYFS_MAGIC,    SELINUX_MAGIC,  SMACK_MAGIC,    CGROUP_SUPER_MAGIC,
+		CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,   EFIVARFS_MAGIC, NSFS_MAGIC,
+		BINFMTFS_MAGIC,	     PSTOREFS_MAGIC,
 	};
 	struct statfs fs;
 
@@ -86,7 +89,8 @@ static const char *bad_kind(const struct stat *st)
 	return "neither file nor stream";
 }
 
-/* A message that is longer than what is left of a chunk would be cut without a word, and an empty one look like the end. */
+/* A message that is longer than what is left of a chunk would be cut without a word, and an empty
+ * one look like the end. */
 static const char *bad_socket(int fd)
 {
 	int type = 0, listens = 0;
@@ -110,27 +114,32 @@ static int caller_look(int fd, int access, struct stat *st, struct fm_err *err)
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the %s", what);
-	bad = S_ISSOCK(st->st_mode) ? bad_socket(fd) : NULL;	/* once: the caller has the socket too */
+	/* once: the caller has the socket too */
+	bad = S_ISSOCK(st->st_mode) ? bad_socket(fd) : NULL;
 	if (bad)
 		return fm_err_set(err, -EINVAL, "the %s is %s; a stream is needed", what, bad);
 	if (kind_of(fd, st) == KIND_BAD)
 		return fm_err_set(err, S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL,
-				  "the %s is %s; a regular file, pipe, socket or terminal is needed", what,
+				  "the %s is %s; a regular file, pipe, socket or terminal is "
+				  "needed", what,
 				  bad_kind(st));
 	if ((flags & O_PATH) || ((flags & O_ACCMODE) != O_RDWR && (flags & O_ACCMODE) != access))
 		return fm_err_set(err, -EBADF, "the %s was not opened for %s", what,
 				  access == O_RDONLY ? "reading" : "writing");
 	if (is_of_kernel(fd))
-		return fm_err_set(err, -EINVAL, "the %s is a file that the kernel makes up, as in /proc: fmoved does not %s it for you; use %s",
-				  what, access == O_RDONLY ? "read" : "write", access == O_RDONLY ? "cat and a pipe" : "a pipe");
+		return fm_err_set(err, -EINVAL,
+				  "the %s is a file that the kernel makes up, as in /proc: fmoved "
+				  "does not %s it for you; use %s",
+				  what, access == O_RDONLY ? "read" : "write",
+				  access == O_RDONLY ? "cat and a pipe" : "a pipe");
 	if (access == O_WRONLY && S_ISREG(st->st_mode) && (flags & O_APPEND))
 		return fm_err_set(err, -EINVAL,
-				  "the target was opened for appending (>>): bytes would not land where they belong; "
-				  "use > or a pipe");
+				  "the target was opened for appending (>>): bytes would not land "
+				  "where they belong; use > or a pipe");
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------------- sources */
+/* -------------------------------------------------------------------------------------- sources */
 
 static void stream_attr(struct fm_attr *out)
 {
@@ -179,7 +188,8 @@ static int small_source(int fd, struct fm_file **out, struct fm_attr *attr, stru
 	return fm_snapshot_take(fd, attr->size, out, err);
 }
 
-static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr,
+			 struct fm_err *err)
 {
 	const struct fm_file_source_opts opts = { .is_shared = true, .is_buffered = is_buffered };
 	struct stat st;
@@ -191,9 +201,12 @@ static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct 
 	}
 	if (!S_ISREG(st.st_mode))
 		return stream_source(fd, NULL, out, attr, err);
-	/* Somebody read a part of it already, as in `(read line; fmove put - ...) < file`: the rest is meant. */
+	/* Somebody read a part of it already, as in `(read line; fmove put - ...) < file`: the rest
+	 * is meant. */
 	if (lseek(fd, 0, SEEK_CUR) != 0)
-		return stream_source(fd, "in order and buffered: a part of the file was read before", out, attr, err);
+		return stream_source(fd,
+				     "in order and buffered: a part of the file was read before",
+				     out, attr, err);
 	if (is_for_snapshot(fd, &st))
 		return small_source(fd, out, attr, err);
 	return fm_file_source_new(fd, &opts, out, attr, err);
@@ -204,7 +217,8 @@ int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct 
 	return caller_source(fd, false, out, attr, err);
 }
 
-int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr,
+			      struct fm_err *err)
 {
 	int ret = caller_source(fd, true, out, attr, err);
 
@@ -213,7 +227,7 @@ int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr
 	return ret;
 }
 
-/* ----------------------------------------------------------------------------------------------- sinks */
+/* ---------------------------------------------------------------------------------------- sinks */
 
 struct caller_sink {
 	struct fm_file file;
@@ -233,8 +247,8 @@ static void caller_sink_write(struct fm_file *file, const struct fm_lane_io *lan
 	fm_fileio_write(&sink_of(file)->io, lane, io);
 }
 
-static int caller_sink_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
-			     struct fm_err *err)
+static int caller_sink_begin(struct fm_file *file, const struct fm_identity *source,
+			     struct fm_have *have, struct fm_err *err)
 {
 	struct caller_sink *s = sink_of(file);
 	int ret = fm_resume_begin(&s->resume, source, have, err);
@@ -264,13 +278,14 @@ static int caller_sink_reread(struct fm_file *file, uint64_t offset, uint64_t le
 	return fm_reread(sink_of(file)->io.fd, offset, len, part);
 }
 
-static int caller_sink_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+static int caller_sink_log(struct fm_file *file, const struct fm_written *written, size_t count,
+			   struct fm_err *err)
 {
 	return fm_resume_log(&sink_of(file)->resume, written, count, err);
 }
 
-static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
-			       struct fm_err *err)
+static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			       bool is_durable, struct fm_err *err)
 {
 	struct caller_sink *s = sink_of(file);
 	struct fm_seal seal = { .size = size, .attr = attr, .is_foreign = true,
@@ -283,11 +298,13 @@ static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct
 		return ret;
 	s->has_ended = true;
 	if (ret > 0 && !file->note)
-		file->note = "mode and time are left to the caller: the file is not the service's own";
+		file->note =
+			"mode and time are left to the caller: the file is not the service's own";
 	return 0;
 }
 
-/* The caller removes them; this frees the space at once, and says that nothing is worth keeping. The journal first. */
+/* The caller removes them; this frees the space at once, and says that nothing is worth keeping.
+ * The journal first. */
 static void caller_sink_discard(struct fm_file *file)
 {
 	struct caller_sink *s = sink_of(file);
@@ -342,7 +359,8 @@ static const struct fm_file_ops resumable_sink_ops = {
 	.close = caller_sink_close,
 };
 
-static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_create *how, struct fm_err *err)
+static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_create *how,
+			       struct fm_err *err)
 {
 	int ret = fm_fileio_init(&s->io, fd, !s->file.has_partial, false, &s->file.note, err);
 
@@ -366,8 +384,8 @@ static void caller_sink_refuse(struct caller_sink *s)
 	caller_sink_close(&s->file);
 }
 
-static int regular_sink(int fd, int journal, bool has_partial, const struct fm_create *how, struct fm_file **out,
-			struct fm_err *err)
+static int regular_sink(int fd, int journal, bool has_partial, const struct fm_create *how,
+			struct fm_file **out, struct fm_err *err)
 {
 	struct caller_sink *s = fm_sys_alloc(sizeof(*s));
 	int ret;
@@ -379,7 +397,8 @@ static int regular_sink(int fd, int journal, bool has_partial, const struct fm_c
 		return fm_err_set(err, -ENOMEM, "allocate the sink");
 	}
 	s->io.fd = fd;
-	s->resume = (struct fm_resume){ .fd = fd, .lock = journal, .has_content = has_partial, .name = "" };
+	s->resume = (struct fm_resume){
+		.fd = fd, .lock = journal, .has_content = has_partial, .name = ""};
 	s->file.ops = journal >= 0 ? &resumable_sink_ops : &caller_sink_ops;
 	s->file.has_partial = has_partial;
 	s->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
@@ -413,17 +432,22 @@ static int journal_look(int fd, int journal, uint64_t *size, struct fm_err *err)
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the journal");
-	if (!S_ISREG(st.st_mode) || (flags & O_PATH) || (flags & O_ACCMODE) != O_RDWR || (flags & O_APPEND) || is_of_kernel(journal))
+	if (!S_ISREG(st.st_mode) || (flags & O_PATH) || (flags & O_ACCMODE) != O_RDWR ||
+	    (flags & O_APPEND) || is_of_kernel(journal))
 		return fm_err_set(err, -EINVAL,
-				  "the journal is no regular file that was opened for reading and writing anywhere in it");
+				  "the journal is no regular file that was opened for reading and "
+				  "writing anywhere in it");
 	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
-		return fm_err_set(err, -EBADF, "with a journal, the target must be open for reading and writing");
+		return fm_err_set(
+			err, -EBADF,
+			"with a journal, the target must be open for reading and writing");
 	*size = (uint64_t)st.st_size;
 	return 0;
 }
 
 /* Whether the sink holds something that may be there; *has_partial. */
-static int content_look(int fd, int journal, const struct stat *st, bool *has_partial, struct fm_err *err)
+static int content_look(int fd, int journal, const struct stat *st, bool *has_partial,
+			struct fm_err *err)
 {
 	uint64_t journal_size = 0;
 	int ret = journal >= 0 ? journal_look(fd, journal, &journal_size, err) : 0;
@@ -431,10 +455,12 @@ static int content_look(int fd, int journal, const struct stat *st, bool *has_pa
 	*has_partial = st->st_size > 0 && journal_size > 0;
 	if (ret < 0 || st->st_size == 0 || *has_partial)
 		return ret;
-	return fm_err_set(err, -EEXIST, "the target holds %lld bytes already; it must be empty", (long long)st->st_size);
+	return fm_err_set(err, -EEXIST, "the target holds %lld bytes already; it must be empty",
+			  (long long)st->st_size);
 }
 
-int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out,
+		   struct fm_err *err)
 {
 	bool has_partial = false;
 	struct stat st;

@@ -2,8 +2,8 @@
 /*
  * caller_stream - bytes in order.
  *
- * The ring gets an operation of our own, since the caller's names an offset in the file and the ring must be
- * told that there is none.
+ * The ring gets an operation of our own, since the caller's names an offset in the file and the
+ * ring must be told that there is none.
  */
 #include "mover/store/caller_stream.h"
 
@@ -79,9 +79,10 @@ static void stream_cancel(struct fm_file *file, const struct fm_lane_io *lane, s
 		fm_ring_cancel(lane->ring, &s->io);
 }
 
-/* What was written is with the reader already; all that is left to say is whether it was all of it. */
-static int stream_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
-			  struct fm_err *err)
+/* What was written is with the reader already; all that is left to say is whether it was all of
+ * it. */
+static int stream_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			  bool is_durable, struct fm_err *err)
 {
 	struct stream *s = stream_of(file);
 
@@ -90,8 +91,8 @@ static int stream_publish(struct fm_file *file, uint64_t size, const struct fm_a
 	assert(!s->asked);
 	if (s->offset == size)
 		return 0;
-	return fm_err_set(err, -EIO, "%llu bytes of %llu went into the stream", (unsigned long long)s->offset,
-			  (unsigned long long)size);
+	return fm_err_set(err, -EIO, "%llu bytes of %llu went into the stream",
+			  (unsigned long long)s->offset, (unsigned long long)size);
 }
 
 static void stream_discard(struct fm_file *file)
@@ -122,7 +123,8 @@ static const struct fm_file_ops stream_sink_ops = {
 	.close = stream_close,
 };
 
-int fm_caller_stream_new(int fd, bool is_sink, const char *note, struct fm_file **out, struct fm_err *err)
+int fm_caller_stream_new(int fd, bool is_sink, const char *note, struct fm_file **out,
+			 struct fm_err *err)
 {
 	struct stream *s = fm_sys_alloc(sizeof(*s));
 

@@ -2,16 +2,17 @@
 /*
  * file_sink - a file that comes into a directory store.
  *
- * Happy path: the target may be written (else nothing is begun), the partial file of an earlier try is opened or one is
- * made beside the target, the room is there, what the earlier try left is told (begin), the rest is written, and every
- * second the journal hears what is on the disk (log); publish: size, data, mode, owner, time to the disk, then the
- * final name, then the directory to the disk.
- * Failure modes: a write fails: the engine sees it in io->res and keeps or discards. publish fails: the final name is
- * as it was, keep or discard follows. A sync fails: nothing of the file is kept. The process dies: the next put to that name goes on with what the journal says;
- * or a sweep removes it, some day.
+ * Happy path: the target may be written (else nothing is begun), the partial file of an earlier try
+ * is opened or one is made beside the target, the room is there, what the earlier try left is told
+ * (begin), the rest is written, and every second the journal hears what is on the disk (log);
+ * publish: size, data, mode, owner, time to the disk, then the final name, then the directory to
+ * the disk. Failure modes: a write fails: the engine sees it in io->res and keeps or discards.
+ * publish fails: the final name is as it was, keep or discard follows. A sync fails: nothing of the
+ * file is kept. The process dies: the next put to that name goes on with what the journal says; or
+ * a sweep removes it, some day.
  *
- * Small files, what comes of streams, and a second put to a name that has one under way have a partial file with a
- * random name, which nobody goes on with.
+ * Small files, what comes of streams, and a second put to a name that has one under way have a
+ * partial file with a random name, which nobody goes on with.
  */
 #include <assert.h>
 #include <errno.h>
@@ -37,9 +38,11 @@
 #include "mover/store/sys.h"
 
 #define TEMP_TRIES_MAX 8
-#define RESUME_MIN (UINT64_C(1) << 20)	/* bytes: what is smaller is sent again faster than it is looked up */
+/* bytes: what is smaller is sent again faster than it is looked up */
+#define RESUME_MIN (UINT64_C(1) << 20)
 #define FOLLOWED_MAX 4		/* directories, one in the place of the other */
-#define WAITING_MAX 2u		/* sinks of a store that wait for locks: the others' workers are not to be taken */
+/* sinks of a store that wait for locks: the others' workers are not to be taken */
+#define WAITING_MAX 2u
 
 enum sink_state { SINK_OPEN, SINK_PREPARED, SINK_PUBLISHED, SINK_KEPT, SINK_DISCARDED };
 
@@ -53,12 +56,15 @@ struct sink {
 	struct fm_partial partial;
 	struct fm_resume resume;
 	bool is_dense;
-	bool has_synced_names;		/* of the partial file and its journal: a power cut leaves them there */
+	/* of the partial file and its journal: a power cut leaves them there */
+	bool has_synced_names;
 	bool may_replace;
 	struct fm_path_make owner;
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */
-	uint64_t counted;		/* bytes that the quota counted for what an earlier try left */
-	_Atomic uint64_t reserved;	/* of the quota; the whole size as soon as it is known, before that what was written */
+	/* bytes that the quota counted for what an earlier try left */
+	uint64_t counted;
+	/* of the quota; the whole size as soon as it is known, before that what was written */
+	_Atomic uint64_t reserved;
 };
 
 static struct sink *sink_of(struct fm_file *file)
@@ -66,11 +72,11 @@ static struct sink *sink_of(struct fm_file *file)
 	return fm_container_of(file, struct sink, file);
 }
 
-/* --------------------------------------------------------------------------------------------- writing */
+/* -------------------------------------------------------------------------------------- writing */
 
 /*
- * Reserve quota up to end, for a sink whose size was not known when it was made. Whoever moves `reserved` up asks for the bytes
- * between. err: may wait, and says why not; NULL: at once.
+ * Reserve quota up to end, for a sink whose size was not known when it was made. Whoever moves
+ * `reserved` up asks for the bytes between. err: may wait, and says why not; NULL: at once.
  */
 static int sink_grow(struct sink *s, uint64_t end, struct fm_err *err)
 {
@@ -83,7 +89,8 @@ static int sink_grow(struct sink *s, uint64_t end, struct fm_err *err)
 			return 0;
 	} while (!atomic_compare_exchange_weak(&s->reserved, &old, end));
 	ret = err ? fm_room_ask(s->dir, end - old, err) : fm_usage_reserve(usage, end - old);
-	/* What was not granted must not be given back by release(): other lanes may have moved it on meanwhile. */
+	/* What was not granted must not be given back by release(): other lanes may have moved it
+	 * on meanwhile. */
 	if (ret < 0)
 		atomic_fetch_sub(&s->reserved, end - old);
 	return ret;
@@ -120,17 +127,19 @@ static int sink_write_now(struct fm_file *file, void *buf, uint32_t len)
 	return fm_fileio_write_now(&s->io, buf, len);
 }
 
-/* ----------------------------------------------------------------------------------------------- going on */
+/* ------------------------------------------------------------------------------------- going on */
 
 static int sink_fail(const struct sink *s, int ret, const char *what, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 
-	fm_err_wrap(err, "store %s: %s \"%s\"", s->dir->store.name, what, fm_path_show(s->path, &shown));
+	fm_err_wrap(err, "store %s: %s \"%s\"", s->dir->store.name, what,
+		    fm_path_show(s->path, &shown));
 	return ret;
 }
 
-static int sink_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+static int sink_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
+		      struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
 	int ret = source->size == FM_SIZE_UNKNOWN ? 0 : sink_grow(s, source->size, err);
@@ -139,7 +148,8 @@ static int sink_begin(struct fm_file *file, const struct fm_identity *source, st
 		ret = fm_resume_begin(&s->resume, source, have, err);
 	if (s->resume.note[0])
 		file->resume_note = s->resume.note;
-	/* Not earlier: it makes the file longer, and its length is what the journal is checked against. */
+	/* Not earlier: it makes the file longer, and its length is what the journal is checked
+	 * against. */
 	if (ret == 0 && file->has_partial && s->is_dense)
 		ret = fm_room_reserve(s->dir, s->io.fd, s->size, err);
 	return ret < 0 ? sink_fail(s, ret, "go on with", err) : 0;
@@ -165,7 +175,8 @@ static int sink_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint
 
 static int sink_sync_up(struct sink *s, struct fm_err *err)
 {
-	return fm_sync_note(&s->file.sync, fm_path_sync_up(s->dir->root, s->parent.fd, s->path, err));
+	return fm_sync_note(&s->file.sync,
+			    fm_path_sync_up(s->dir->root, s->parent.fd, s->path, err));
 }
 
 static int sink_sync_names(struct sink *s, struct fm_err *err)
@@ -181,7 +192,8 @@ static int sink_sync_names(struct sink *s, struct fm_err *err)
 	return 0;
 }
 
-static int sink_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+static int sink_log(struct fm_file *file, const struct fm_written *written, size_t count,
+		    struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
 	int ret = fm_resume_log(&s->resume, written, count, err);
@@ -191,7 +203,7 @@ static int sink_log(struct fm_file *file, const struct fm_written *written, size
 	return ret < 0 ? sink_fail(s, ret, "write", err) : 0;
 }
 
-/* ---------------------------------------------------------------------------------------------- ending */
+/* --------------------------------------------------------------------------------------- ending */
 
 /* Who waits for the disk; memory has none. */
 static struct fm_sync *sink_sync(struct sink *s, bool is_durable)
@@ -218,12 +230,16 @@ static void sink_release_quota(struct sink *s)
 	fm_usage_unreserve(&s->dir->usage, atomic_exchange(&s->reserved, 0));
 }
 
-static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
-			struct fm_err *err)
+static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
-	struct fm_seal seal = { .size = size, .attr = attr, .sync = sink_sync(s, is_durable),
-				.has_owner = s->owner.has_owner, .uid = s->owner.uid, .gid = s->owner.gid };
+	struct fm_seal seal = {.size = size,
+			       .attr = attr,
+			       .sync = sink_sync(s, is_durable),
+			       .has_owner = s->owner.has_owner,
+			       .uid = s->owner.uid,
+			       .gid = s->owner.gid};
 	int ret;
 
 	assert(s->state == SINK_OPEN && attr);
@@ -245,8 +261,9 @@ static bool is_taken_over(const struct sink *s, int dir)
 {
 	struct stat file, there;
 
-	return fm_sys_fstat(s->io.fd, &file) == 0 && fm_sys_fstatat(dir, s->parent.name, &there) == 0 &&
-	       file.st_dev == there.st_dev && file.st_ino == there.st_ino;
+	return fm_sys_fstat(s->io.fd, &file) == 0 &&
+	       fm_sys_fstatat(dir, s->parent.name, &there) == 0 && file.st_dev == there.st_dev &&
+	       file.st_ino == there.st_ino;
 }
 
 /* From `held`, where it has its name, to `dir`. */
@@ -258,7 +275,9 @@ static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm
 
 	if (is_taken_over(s, dir))
 		return 0;
-	ret = place.sync ? fm_sync_note(place.sync, fm_path_sync_up(s->dir->root, dir, s->path, err)) : 0;
+	ret = place.sync
+		      ? fm_sync_note(place.sync, fm_path_sync_up(s->dir->root, dir, s->path, err))
+		      : 0;
 	if (ret < 0)
 		return ret;
 	place.from = held;
@@ -282,8 +301,10 @@ static int follow_once(struct sink *s, int *held, bool is_durable, struct fm_err
 	if (ret > 0)
 		ret = move_on(s, *held, dir, is_durable, err);
 	if (ret < 0) {
-		if (renameat2(*held, s->parent.name, s->parent.fd, s->partial.name, RENAME_NOREPLACE) < 0)
-			fm_log_error("%s: cannot undo its publication: %s", s->path, fm_err_name(errno));
+		if (renameat2(*held, s->parent.name, s->parent.fd, s->partial.name,
+			      RENAME_NOREPLACE) < 0)
+			fm_log_error("%s: cannot undo its publication: %s", s->path,
+				     fm_err_name(errno));
 		if (dir >= 0)
 			close(dir);
 		return ret;
@@ -295,8 +316,9 @@ static int follow_once(struct sink *s, int *held, bool is_durable, struct fm_err
 }
 
 /*
- * A directory can be replaced by a new version of it while a file is sent there. The file has its name in the old version then, which
- * nobody finds and which goes: it moves on to where its path leads. If the new version has no such directory, that is made again.
+ * A directory can be replaced by a new version of it while a file is sent there. The file has its
+ * name in the old version then, which nobody finds and which goes: it moves on to where its path
+ * leads. If the new version has no such directory, that is made again.
  */
 static int follow(struct sink *s, bool is_durable, struct fm_err *err)
 {
@@ -309,8 +331,8 @@ static int follow(struct sink *s, bool is_durable, struct fm_err *err)
 	return ret < 0 ? ret : 0;
 }
 
-static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
-			struct fm_err *err)
+static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
 	struct fm_place place = sink_place(s, is_durable);
@@ -321,7 +343,8 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 		return ret;
 	ret = fm_file_sync_error(file);
 	if (ret < 0)
-		return sink_fail(s, fm_err_sys(err, ret, "go on after a failed sync"), "write", err);
+		return sink_fail(s, fm_err_sys(err, ret, "go on after a failed sync"), "write",
+				 err);
 	assert(s->state == SINK_PREPARED);
 	ret = fm_place(&place, &old_bytes, err);
 	if (ret == 0)
@@ -346,8 +369,8 @@ static void sink_discard(struct fm_file *file)
 	/* It may be gone: somebody removed the directory, partial file and all. */
 	ret = fm_partial_remove(&s->partial);
 	if (ret < 0)
-		fm_log_warn("store %s: cannot remove the partial file %s of \"%s\": %s", s->dir->store.name,
-			    s->partial.name, s->path, fm_err_name(ret));
+		fm_log_warn("store %s: cannot remove the partial file %s of \"%s\": %s",
+			    s->dir->store.name, s->partial.name, s->path, fm_err_name(ret));
 	s->state = SINK_DISCARDED;
 	sink_release_quota(s);
 }
@@ -361,8 +384,8 @@ static int sink_trim(struct sink *s)
 }
 
 /*
- * Whose it was, if only for a moment, may have it open for ever, or have given himself rights to it that come into force later: it
- * must not become anybody else's.
+ * Whose it was, if only for a moment, may have it open for ever, or have given himself rights to it
+ * that come into force later: it must not become anybody else's.
  */
 static bool was_given(const struct sink *s)
 {
@@ -375,8 +398,8 @@ static void sink_keep(struct fm_file *file)
 	struct stat st;
 
 	assert(s->state == SINK_OPEN || s->state == SINK_PREPARED);
-	if (fm_file_sync_error(file) < 0 || !fm_resume_has_something(&s->resume) || was_given(s) || sink_trim(s) < 0 ||
-	    fm_sys_fstat(s->io.fd, &st) < 0) {
+	if (fm_file_sync_error(file) < 0 || !fm_resume_has_something(&s->resume) || was_given(s) ||
+	    sink_trim(s) < 0 || fm_sys_fstat(s->io.fd, &st) < 0) {
 		sink_discard(file);
 		return;
 	}
@@ -431,7 +454,7 @@ static const struct fm_file_ops resumable_ops = {
 	.close = sink_close,
 };
 
-/* ------------------------------------------------------------------------------------------- beginning */
+/* ------------------------------------------------------------------------------------ beginning */
 
 static struct sink *sink_alloc(struct fm_store_dir *dir, const char *path)
 {
@@ -472,7 +495,8 @@ static int open_random(int parent, struct fm_partial *out)
 static int sink_open_old(struct sink *s)
 {
 	bool may_wait = atomic_fetch_add(&s->dir->opening, 1) < WAITING_MAX;
-	int ret = fm_partial_open(s->parent.fd, s->parent.name, may_wait ? s->dir->lock_wait_ms : 0, &s->partial);
+	int ret = fm_partial_open(s->parent.fd, s->parent.name, may_wait ? s->dir->lock_wait_ms : 0,
+				  &s->partial);
 
 	atomic_fetch_sub(&s->dir->opening, 1);
 	return ret;
@@ -481,13 +505,15 @@ static int sink_open_old(struct sink *s)
 /* The partial file of this name; if that cannot be, one that nobody will go on with. */
 static int sink_open_partial(struct sink *s, const struct fm_create *how, struct fm_err *err)
 {
-	bool is_resumable = how->is_resumable && how->size >= RESUME_MIN;	/* which an unknown size is */
+	/* which an unknown size is */
+	bool is_resumable = how->is_resumable && how->size >= RESUME_MIN;
 	int ret = -EAGAIN;
 
 	if (is_resumable)
 		ret = sink_open_old(s);
 	if (is_resumable && ret == -EAGAIN)
-		s->file.resume_note = "cannot be resumed: another transfer to this name is under way";
+		s->file.resume_note =
+			"cannot be resumed: another transfer to this name is under way";
 	else if (is_resumable && ret < 0)
 		s->file.resume_note = "cannot be resumed: no journal can be kept there";
 	if (ret < 0)
@@ -526,8 +552,8 @@ static int sink_ask_room(struct sink *s, struct fm_err *err)
 }
 
 /*
- * Whether a file can be given away, found out before the first byte and not after the last. With another one, that has no name any more:
- * what is taken back may stay open for who had it.
+ * Whether a file can be given away, found out before the first byte and not after the last. With
+ * another one, that has no name any more: what is taken back may stay open for who had it.
  */
 static int sink_try_owner(struct sink *s, struct fm_err *err)
 {
@@ -546,13 +572,15 @@ static int sink_try_owner(struct sink *s, struct fm_err *err)
 	if (ret == 0)
 		return 0;
 	return fm_err_sys(err, ret,
-			  "give a file to uid %u, gid %u (the service needs CAP_CHOWN for owner = \"caller\")",
+			  "give a file to uid %u, gid %u (the service needs CAP_CHOWN for owner = "
+			  "\"caller\")",
 			  s->owner.uid, s->owner.gid);
 }
 
 static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_err *err)
 {
-	int ret = fm_fileio_init(&s->io, s->io.fd, !s->file.has_partial, s->dir->is_buffered, &s->file.note, err);
+	int ret = fm_fileio_init(&s->io, s->io.fd, !s->file.has_partial, s->dir->is_buffered,
+				 &s->file.note, err);
 
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;

@@ -50,8 +50,8 @@ static enum fm_node_type type_of(mode_t mode)
 }
 
 /*
- * Fewer blocks than bytes may also be compression or tiny files kept in the inode: only a hole that can be
- * found is one.
+ * Fewer blocks than bytes may also be compression or tiny files kept in the inode: only a hole that
+ * can be found is one.
  */
 static bool has_holes(const struct stat *st, int fd)
 {
@@ -92,7 +92,8 @@ static int source_next_data(struct fm_file *file, uint64_t offset, uint64_t *fro
 	hole = data < 0 ? -1 : lseek(s->io.fd, data, SEEK_HOLE);
 	if (hole < 0)
 		return errno == ENXIO ? 0 : -errno;	/* no data behind offset */
-	/* A file that grew or shrank meanwhile is found by check_unchanged(); here it must only not confuse. */
+	/* A file that grew or shrank meanwhile is found by check_unchanged(); here it must only not
+	 * confuse. */
 	if ((uint64_t)data >= size)
 		return 0;
 	*from = fm_block_down((uint64_t)data);
@@ -114,8 +115,10 @@ static int source_check_unchanged(struct fm_file *file, struct fm_err *err)
 		return fm_err_sys(err, ret, "look at the source again");
 	if (!fm_is_written(s->io.fd, &s->opened, &now))
 		return 0;
-	return fm_err_set(err, -ESTALE, "the source changed while it was read (%lld bytes, now %lld); run it again",
-			  (long long)s->opened.st_size, (long long)now.st_size);
+	return fm_err_set(
+		err, -ESTALE,
+		"the source changed while it was read (%lld bytes, now %lld); run it again",
+		(long long)s->opened.st_size, (long long)now.st_size);
 }
 
 static void source_close(struct fm_file *file)
@@ -162,9 +165,13 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	ret = fm_fileio_init(&s->io, fd, false, s->opts.is_buffered, &s->file.note, err);
 	if (ret < 0)
 		return ret;
-	ret = FM_FAULT("store.look") ? -EIO : fm_look_before_read(fd, s->io.is_direct ? 0 : UINT64_MAX, &s->opened);
+	ret = FM_FAULT("store.look")
+		      ? -EIO
+		      : fm_look_before_read(fd, s->io.is_direct ? 0 : UINT64_MAX, &s->opened);
 	if (ret == -ESTALE)
-		return fm_err_set(err, ret, "the source is being written to; run it again when nothing writes there");
+		return fm_err_set(
+			err, ret,
+			"the source is being written to; run it again when nothing writes there");
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the source");
 	ret = s->opts.is_stored ? take_digest(s, err) : 0;
@@ -178,7 +185,8 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	return 0;
 }
 
-int fm_stored_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+int fm_stored_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr,
+		     struct fm_err *err)
 {
 	const struct fm_file_source_opts opts = { .is_stored = true, .is_buffered = is_buffered };
 

@@ -20,7 +20,7 @@
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
-/* ------------------------------------------------------------------------------------ choosing the way */
+/* ----------------------------------------------------------------------------- choosing the way */
 
 bool fm_fileio_is_memory(const struct statfs *fs)
 {
@@ -28,8 +28,8 @@ bool fm_fileio_is_memory(const struct statfs *fs)
 }
 
 /*
- * What the kernel says about O_DIRECT (Linux 6.1): 0, *note set if it cannot be used. -EOPNOTSUPP: it does not
- * say.
+ * What the kernel says about O_DIRECT (Linux 6.1): 0, *note set if it cannot be used. -EOPNOTSUPP:
+ * it does not say.
  */
 static int direct_ask(int fd, const char **note)
 {
@@ -47,8 +47,8 @@ static int direct_ask(int fd, const char **note)
 }
 
 /*
- * Whether one block can be moved with O_DIRECT. A sink is empty, so reading would prove nothing: write, and cut
- * it off again.
+ * Whether one block can be moved with O_DIRECT. A sink is empty, so reading would prove nothing:
+ * write, and cut it off again.
  */
 static int direct_try(int fd, bool is_sink, bool *has_worked)
 {
@@ -108,7 +108,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 	return ret < 0 ? fm_err_sys(err, ret, "set the flags of the open file") : 0;
 }
 
-/* --------------------------------------------------------------------------------------------- at once */
+/* -------------------------------------------------------------------------------------- at once */
 
 /* All of len bytes, or up to the end of file, or the error. */
 static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t len)
@@ -120,7 +120,8 @@ static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t 
 		char *at = (char *)io->buf + moved;
 		off_t offset = (off_t)(io->offset + moved);
 
-		n = is_write ? pwrite(fd, at, len - moved, offset) : pread(fd, at, len - moved, offset);
+		n = is_write ? pwrite(fd, at, len - moved, offset)
+			     : pread(fd, at, len - moved, offset);
 		if (n < 0 && errno == EINTR)
 			n = 1;
 		else if (n < 0)
@@ -138,14 +139,15 @@ static uint32_t pad_of(const struct fm_fileio *file, const struct fm_io *io)
 }
 
 /* For memory, and for a lane without a ring. */
-static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
+static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io,
+		       bool is_write)
 {
 	int64_t res = move_now(file->fd, is_write, io, io->len + io->pad);
 
 	fm_done_list_add(lane->done, io, res > (int64_t)io->len ? (int64_t)io->len : res);
 }
 
-/* ------------------------------------------------------------------------------------------- either way */
+/* ----------------------------------------------------------------------------------- either way */
 
 void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
@@ -175,7 +177,8 @@ int fm_fileio_write_now(const struct fm_fileio *file, void *buf, uint32_t len)
 void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	assert(io->len > 0 && io->offset <= FM_SIZE_LIMIT - io->len);
-	/* What lies behind the data reaches the disk until publish() cuts it off: it must not be old memory. */
+	/* What lies behind the data reaches the disk until publish() cuts it off: it must not be
+	 * old memory. */
 	io->pad = pad_of(file, io);
 	memset((char *)io->buf + io->len, 0, io->pad);
 	if (file->is_memory || !lane->ring) {

@@ -2,13 +2,15 @@
 /*
  * fileio - reads and writes of one regular file, in the way that suits its file system:
  *
- *   direct     O_DIRECT through the lane's ring. Odd lengths (the tail of a file) are moved as whole blocks: the
- *              buffer goes on to the end of the last one.
+ *   direct     O_DIRECT through the lane's ring. Odd lengths (the tail of a file) are moved as
+ *              whole blocks: the buffer goes on to the end of the last one.
  *   buffered   through the ring and the page cache, where there is no O_DIRECT. A note says why.
- *   at once    tmpfs and ramfs: pread(2) and pwrite(2) on the lane itself, since a copy within memory is cheaper
- *              than handing it to one of io_uring's threads, which is what would happen there.
+ *   at once    tmpfs and ramfs: pread(2) and pwrite(2) on the lane itself, since a copy within
+ *              memory is cheaper than handing it to one of io_uring's threads, which is what would
+ *              happen there.
  *
- * Set up by one thread; then any number of lanes at once, never at the same offset. It does not own the descriptor.
+ * Set up by one thread; then any number of lanes at once, never at the same offset. It does not own
+ * the descriptor.
  */
 #ifndef FM_STORE_FILEIO_H
 #define FM_STORE_FILEIO_H
@@ -32,8 +34,9 @@ struct fm_fileio {
 bool fm_fileio_is_memory(const struct statfs *fs);
 
 /*
- * Choose the way for an open regular file and set its flags (O_NONBLOCK is cleared, O_DIRECT set or not).
- * *note: NULL, or why it is buffered. is_sink: the file is empty, may be written to and truncated again to try.
+ * Choose the way for an open regular file and set its flags (O_NONBLOCK is cleared, O_DIRECT set or
+ * not). *note: NULL, or why it is buffered. is_sink: the file is empty, may be written to and
+ * truncated again to try.
  */
 int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered, const char **note,
 		   struct fm_err *err);

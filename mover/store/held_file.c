@@ -2,7 +2,8 @@
 /*
  * held_file - see held_file.h.
  *
- * A read: a task for the holder's lane -> the file behind reads as on any lane -> a task back to the lane that asked -> done().
+ * A read: a task for the holder's lane -> the file behind reads as on any lane -> a task back to
+ * the lane that asked -> done().
  */
 #include "mover/store/held_file.h"
 
@@ -91,7 +92,9 @@ static void op_start(struct fm_task *task)
 	const struct fm_file_ops *ops = op->inner->ops;
 
 	fm_done_list_init(&op->done, op->there);
-	op->at = (struct fm_lane_io){ .loop = op->there, .ring = fm_holder_ring(op->holder, op->index), .done = &op->done };
+	op->at = (struct fm_lane_io){.loop = op->there,
+				     .ring = fm_holder_ring(op->holder, op->index),
+				     .done = &op->done};
 	(op->is_write ? ops->write : ops->read)(op->inner, &op->at, &op->io);
 }
 
@@ -104,7 +107,8 @@ static void op_give_up(struct fm_task *task)
 	op_unref(op);
 }
 
-static void submit(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
+static void submit(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io,
+		   bool is_write)
 {
 	struct op *op = fm_sys_alloc(sizeof(*op));
 
@@ -119,7 +123,11 @@ static void submit(struct fm_file *file, const struct fm_lane_io *lane, struct f
 	op->index = lane->index;
 	op->there = fm_holder_loop(file->holder, lane->index);
 	op->is_write = is_write;
-	op->io = (struct fm_io){ .done = op_done, .fd = io->fd, .buf = io->buf, .len = io->len, .offset = io->offset };
+	op->io = (struct fm_io){.done = op_done,
+				.fd = io->fd,
+				.buf = io->buf,
+				.len = io->len,
+				.offset = io->offset};
 	op->start.run = op_start;
 	op->back.run = op_back;
 	op->give_up.run = op_give_up;
@@ -171,7 +179,8 @@ static void look_done(struct fm_work *work)
 	free(l);
 }
 
-void fm_held_file_look(struct fm_file *file, uint64_t offset, void (*done)(void *ctx, int ret, uint64_t from, uint64_t to), void *ctx)
+void fm_held_file_look(struct fm_file *file, uint64_t offset,
+		       void (*done)(void *ctx, int ret, uint64_t from, uint64_t to), void *ctx)
 {
 	struct looking *l = fm_sys_alloc(sizeof(*l));
 
@@ -229,7 +238,8 @@ static void held_why(struct fm_file *file, struct fm_err *err)
 	h->inner->ops->why(h->inner, err);
 }
 
-static int held_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+static int held_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
+		      struct fm_err *err)
 {
 	struct held *h = held_of(file);
 
@@ -247,24 +257,28 @@ static int held_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint
 {
 	struct held *h = held_of(file);
 
-	return h->inner->ops->reread(h->inner, offset, len, part);	/* beside log(), which says what is new */
+	/* beside log(), which says what is new */
+	return h->inner->ops->reread(h->inner, offset, len, part);
 }
 
-static int held_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+static int held_log(struct fm_file *file, const struct fm_written *written, size_t count,
+		    struct fm_err *err)
 {
 	struct held *h = held_of(file);
 
 	return said(h, h->inner->ops->log(h->inner, written, count, err));
 }
 
-static int held_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+static int held_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct held *h = held_of(file);
 
 	return said(h, h->inner->ops->prepare(h->inner, size, attr, is_durable, err));
 }
 
-static int held_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+static int held_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct held *h = held_of(file);
 

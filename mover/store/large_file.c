@@ -51,7 +51,8 @@ static int large_reread(struct fm_file *file, uint64_t offset, uint64_t len, uin
 }
 
 /* Not on the disk yet: the tree's own log() sees to that. */
-static int large_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+static int large_log(struct fm_file *file, const struct fm_written *written, size_t count,
+		     struct fm_err *err)
 {
 	struct large *l = large_of(file);
 	struct fm_journal_entry e = { .path = l->how.path,
@@ -71,14 +72,16 @@ static int large_log(struct fm_file *file, const struct fm_written *written, siz
 }
 
 /* What a direct write put behind the end is cut off; a hole at the end is made. */
-static int large_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+static int large_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			 bool is_durable, struct fm_err *err)
 {
 	struct large *l = large_of(file);
 	int ret;
 
 	(void)is_durable;
 	if (size != l->how.size)
-		return fm_err_set(err, -EPROTO, "its size is not the one that it was announced with");
+		return fm_err_set(err, -EPROTO,
+				  "its size is not the one that it was announced with");
 	ret = fm_sys_ftruncate(l->io.fd, size);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "set the size");
@@ -109,7 +112,8 @@ static const struct fm_file_ops large_ops = {
 	.close = large_close,
 };
 
-/* An empty file may be tried and given its room; of one that is partly there nothing may be touched. */
+/* An empty file may be tried and given its room; of one that is partly there nothing may be
+ * touched. */
 static int large_prepare(struct large *l, bool is_empty, struct fm_err *err)
 {
 	int fd = l->io.fd, ret;
@@ -130,7 +134,8 @@ static int large_prepare(struct large *l, bool is_empty, struct fm_err *err)
 	return ret;
 }
 
-int fm_large_file_new(struct fm_tree *tree, const struct fm_tree_large *how, struct fm_file **out, struct fm_have *have, struct fm_err *err)
+int fm_large_file_new(struct fm_tree *tree, const struct fm_tree_large *how, struct fm_file **out,
+		      struct fm_have *have, struct fm_err *err)
 {
 	struct large *l = fm_sys_alloc(sizeof(*l));
 	int ret;

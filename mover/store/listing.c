@@ -2,8 +2,9 @@
 /*
  * listing - one page of a directory, or of the unfinished transfers into it, sorted by bytes.
  *
- * A directory may have any number of entries and a page few: one pass over it keeps the smallest names behind
- * `after` in a heap of the page's size (largest on top), so memory is bounded by what the caller gave.
+ * A directory may have any number of entries and a page few: one pass over it keeps the smallest
+ * names behind `after` in a heap of the page's size (largest on top), so memory is bounded by what
+ * the caller gave.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -20,7 +21,7 @@
 #include "mover/store/sys.h"
 #include "mover/tree/staging.h"
 
-/* ------------------------------------------------------------------------------------- a heap of names */
+/* ------------------------------------------------------------------------------ a heap of names */
 
 static void entry_swap(struct fm_entry *a, struct fm_entry *b)
 {
@@ -67,7 +68,8 @@ static void heap_sort(struct fm_entry *heap, size_t count)
 }
 
 /* Keep the entry if it is among the max smallest. */
-static void heap_offer(struct fm_entry *heap, size_t *count, size_t max, const struct fm_entry *entry)
+static void heap_offer(struct fm_entry *heap, size_t *count, size_t max,
+		       const struct fm_entry *entry)
 {
 	if (*count < max) {
 		heap[*count] = *entry;
@@ -78,7 +80,7 @@ static void heap_offer(struct fm_entry *heap, size_t *count, size_t max, const s
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------- passes */
+/* --------------------------------------------------------------------------------------- passes */
 
 static bool is_listed(const char *name, const char *after)
 {
@@ -100,7 +102,8 @@ static bool entry_by_name(int dir, const char *name, const char *after, struct f
 }
 
 /* The first max entries behind after, sorted. */
-static int read_entries(DIR *dir, entry_of look, const char *after, struct fm_entry *out, size_t max, size_t *count)
+static int read_entries(DIR *dir, entry_of look, const char *after, struct fm_entry *out,
+			size_t max, size_t *count)
 {
 	struct fm_entry entry = { .name = "" };
 	const struct dirent *found;
@@ -144,8 +147,8 @@ static int read_attrs(int fd, struct fm_entry *out, size_t *count)
 }
 
 /*
- * Pass after pass until the page is full or the directory at its end: a pass whose entries were all removed
- * meanwhile is no end.
+ * Pass after pass until the page is full or the directory at its end: a pass whose entries were all
+ * removed meanwhile is no end.
  */
 static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out, size_t *count)
 {
@@ -155,7 +158,8 @@ static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry 
 
 	strcpy(after, opts->after);
 	do {
-		ret = read_entries(dir, entry_by_name, after, out + total, opts->max - total, &names);
+		ret = read_entries(dir, entry_by_name, after, out + total, opts->max - total,
+				   &names);
 		if (ret < 0 || names == 0)
 			break;
 		strcpy(after, out[total + names - 1].name);
@@ -170,7 +174,7 @@ static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry 
 	return ret;
 }
 
-/* ------------------------------------------------------------------------------------------- unfinished */
+/* ----------------------------------------------------------------------------------- unfinished */
 
 static int64_t ns_of(const struct timespec *t)
 {
@@ -196,7 +200,8 @@ static bool file_entry(int dir, const char *name, uint64_t hash, struct fm_entry
 	close(fd);
 	if (ret < 0 || head.is_tree || head.ino != st.st_ino)
 		return false;
-	*out = (struct fm_entry){ .attr = { .type = FM_NODE_FILE, .size = bytes }, .whole = head.source.size };
+	*out = (struct fm_entry){.attr = {.type = FM_NODE_FILE, .size = bytes},
+				 .whole = head.source.size};
 	out->attr.mtime_ns = ns_of(&journal.st_mtim);
 	strcpy(out->name, head.name);
 	return bytes <= FM_SIZE_LIMIT && out->whole <= FM_SIZE_LIMIT;
@@ -207,7 +212,8 @@ static bool tree_entry(int dir, const char *name, struct fm_entry *out)
 	struct fm_staging_info info;
 	struct stat st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || fm_staging_peek(dir, name, &info) < 0)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fm_staging_peek(dir, name, &info) < 0)
 		return false;
 	*out = (struct fm_entry){ .attr = { .type = FM_NODE_DIR }, .whole = FM_SIZE_UNKNOWN };
 	out->attr.size = info.has_journal ? info.bytes_there : 0;
@@ -216,7 +222,8 @@ static bool tree_entry(int dir, const char *name, struct fm_entry *out)
 	return out->attr.size <= FM_SIZE_LIMIT;
 }
 
-/* By the name that it would get. What stands in a journal may be anybody's, so that name is looked at as a peer's is. */
+/* By the name that it would get. What stands in a journal may be anybody's, so that name is looked
+ * at as a peer's is. */
 static bool entry_of_partial(int dir, const char *name, const char *after, struct fm_entry *out)
 {
 	uint64_t hash;
@@ -231,17 +238,20 @@ static bool entry_of_partial(int dir, const char *name, const char *after, struc
 	return is_one && out->name[0] && !strchr(out->name, '/') && is_listed(out->name, after);
 }
 
-static int partials_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out, size_t *count)
+static int partials_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out,
+			 size_t *count)
 {
 	return read_entries(dir, entry_of_partial, opts->after, out, opts->max, count);
 }
 
-/* ------------------------------------------------------------------------------------------------- both */
+/* ----------------------------------------------------------------------------------------- both */
 
-typedef int (*page_of)(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out, size_t *count);
+typedef int (*page_of)(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out,
+		       size_t *count);
 
-static int list_dir(struct fm_store_dir *sd, const char *path, page_of read_page, const struct fm_list_opts *opts,
-		    struct fm_entry *out, size_t *count, struct fm_err *err)
+static int list_dir(struct fm_store_dir *sd, const char *path, page_of read_page,
+		    const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
+		    struct fm_err *err)
 {
 	size_t listed = 0;
 	DIR *dir;

@@ -29,7 +29,8 @@ static void private_name(char out[FM_STAGING_NAME_LEN + 1])
 	fm_staging_name(FM_STAGING_TREE, digits, out);
 }
 
-/* Its descriptor: a directory in which nobody else can change a name, though it may not be the one that was made. */
+/* Its descriptor: a directory in which nobody else can change a name, though it may not be the one
+ * that was made. */
 static int open_private(int parent, const char *name)
 {
 	struct stat st;
@@ -46,8 +47,8 @@ static int open_private(int parent, const char *name)
 }
 
 /*
- * Away and back, before anybody sees it: a service that may not do it leaves nothing behind. It cannot stay the owner's yet: a
- * directory is moved by who may write to it.
+ * Away and back, before anybody sees it: a service that may not do it leaves nothing behind. It
+ * cannot stay the owner's yet: a directory is moved by who may write to it.
  */
 static int try_to_give(int fd, uid_t uid, gid_t gid)
 {
@@ -77,7 +78,8 @@ static int make_inside(int private, int parent, const char *name, uid_t uid, gid
 	if (fd >= 0)
 		close(fd);
 	if (ret < 0)
-		(void)unlinkat(private, MADE_NAME, AT_REMOVEDIR);	/* it may have its name already */
+		/* it may have its name already */
+		(void)unlinkat(private, MADE_NAME, AT_REMOVEDIR);
 	return ret;
 }
 

@@ -18,24 +18,26 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 
-/* ------------------------------------------------------------------------------------------ for people */
+/* ----------------------------------------------------------------------------------- for people */
 
 static const struct {
 	int code;
 	const char *text;
 } reasons[] = {
-	{ -ENOENT, "no such file or directory" },
-	{ -EXDEV, "leads out of the store through a symbolic link; name the place inside the store" },
-	{ -ELOOP, "too many symbolic links, or one of the kernel's own (as in /proc)" },
-	{ -ENOTDIR, "a part of the path is not a directory" },
-	{ -EISDIR, "is a directory" },
-	{ -EPERM, "the service's user may not; look at owner and mode there" },
-	{ -EROFS, "the file system is mounted read-only" },
-	{ -ENOSPC, "no space left on the store's file system; fmove df shows what stores have, fmove purge removes what they keep aside" },
-	{ -EDQUOT, "over the file system's own quota for the service's user" },
-	{ -ENAMETOOLONG, "the file system takes no name as long as that" },
-	{ -ENOMEM, "no memory left just now; run fewer at a time, raise memory.total, or let --retry try again" },
-	{ -ESTALE, "the file system was unmounted or changed under the store" },
+	{-ENOENT, "no such file or directory"},
+	{-EXDEV, "leads out of the store through a symbolic link; name the place inside the store"},
+	{-ELOOP, "too many symbolic links, or one of the kernel's own (as in /proc)"},
+	{-ENOTDIR, "a part of the path is not a directory"},
+	{-EISDIR, "is a directory"},
+	{-EPERM, "the service's user may not; look at owner and mode there"},
+	{-EROFS, "the file system is mounted read-only"},
+	{-ENOSPC, "no space left on the store's file system; fmove df shows what stores have, "
+		  "fmove purge removes what they keep aside"},
+	{-EDQUOT, "over the file system's own quota for the service's user"},
+	{-ENAMETOOLONG, "the file system takes no name as long as that"},
+	{-ENOMEM, "no memory left just now; run fewer at a time, raise memory.total, or let "
+		  "--retry try again"},
+	{-ESTALE, "the file system was unmounted or changed under the store"},
 };
 
 int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *path)
@@ -47,12 +49,12 @@ int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *pat
 		code = -EPERM;
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].code == code)
-			return fm_err_set(err, code, "%s \"%s\": %s", verb, fm_path_show(path, &shown),
-					  reasons[i].text);
+			return fm_err_set(err, code, "%s \"%s\": %s", verb,
+					  fm_path_show(path, &shown), reasons[i].text);
 	return fm_err_sys(err, code, "%s \"%s\"", verb, fm_path_show(path, &shown));
 }
 
-/* ---------------------------------------------------------------------------------------------- checks */
+/* --------------------------------------------------------------------------------------- checks */
 
 bool fm_path_is_reserved(const char *name)
 {
@@ -69,7 +71,8 @@ static const char *component_fault(const char *name, size_t len)
 	if (len == 2 && name[0] == '.' && name[1] == '.')
 		return "has a component \"..\": nothing outside the store can be named";
 	if (len >= sizeof(FM_PATH_RESERVED) - 1 && fm_path_is_reserved(name))
-		return "uses a name that begins with \"" FM_PATH_RESERVED "\": those are fmove's partial files";
+		return "uses a name that begins with \"" FM_PATH_RESERVED
+		       "\": those are fmove's partial files";
 	return NULL;
 }
 
@@ -82,15 +85,18 @@ int fm_path_check(const char *path, struct fm_err *err)
 
 	fm_path_show(path, &shown);
 	if (path_len > FM_PATH_LEN_MAX)
-		return fm_err_set(err, -ENAMETOOLONG, "\"%s\": has %zu bytes; at most %d are allowed",
-				  shown.text, path_len, FM_PATH_LEN_MAX);
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "\"%s\": has %zu bytes; at most %d are allowed", shown.text,
+				  path_len, FM_PATH_LEN_MAX);
 	if (path[0] == '/')
-		return fm_err_set(err, -EXDEV, "\"%s\": is absolute; paths begin at the store", shown.text);
+		return fm_err_set(err, -EXDEV, "\"%s\": is absolute; paths begin at the store",
+				  shown.text);
 	while (path_len > 0 && !why) {
 		size_t len = strcspn(at, "/");
 
 		if (len > FM_NAME_LEN_MAX)
-			return fm_err_set(err, -ENAMETOOLONG, "\"%s\": has a name of %zu bytes; at most %d are allowed",
+			return fm_err_set(err, -ENAMETOOLONG,
+					  "\"%s\": has a name of %zu bytes; at most %d are allowed",
 					  shown.text, len, FM_NAME_LEN_MAX);
 		why = component_fault(at, len);
 		is_outside = len == 2 && memcmp(at, "..", 2) == 0;
@@ -100,11 +106,12 @@ int fm_path_check(const char *path, struct fm_err *err)
 		at++;
 	}
 	if (why)
-		return fm_err_set(err, is_outside ? -EXDEV : -EINVAL, "\"%s\": %s", shown.text, why);
+		return fm_err_set(err, is_outside ? -EXDEV : -EINVAL, "\"%s\": %s", shown.text,
+				  why);
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------------- opening */
+/* -------------------------------------------------------------------------------------- opening */
 
 int fm_path_open(int root, const char *path, int flags, struct fm_err *err)
 {
@@ -135,12 +142,13 @@ static size_t next_prefix(const char *path, size_t at_len)
 
 int fm_path_make_dir(int parent, const char *name, const struct fm_path_make *make)
 {
-	return make->has_owner ? fm_made_dir(parent, name, make->uid, make->gid) : fm_sys_mkdirat(parent, name, 0777);
+	return make->has_owner ? fm_made_dir(parent, name, make->uid, make->gid)
+			       : fm_sys_mkdirat(parent, name, 0777);
 }
 
 /*
- * Make the directory path[..len] in its parent. One that is there already (made by somebody else meanwhile) is
- * fine.
+ * Make the directory path[..len] in its parent. One that is there already (made by somebody else
+ * meanwhile) is fine.
  */
 static int make_component(int parent, const char *path, size_t at_len, size_t len,
 			  const struct fm_path_make *make)
@@ -158,8 +166,8 @@ static int make_component(int parent, const char *path, size_t at_len, size_t le
 }
 
 /*
- * Open path[..len], making what is missing. Every prefix is looked up from the root, not from the directory
- * before it, since a link on the way may go up with ".." and still stay inside the store.
+ * Open path[..len], making what is missing. Every prefix is looked up from the root, not from the
+ * directory before it, since a link on the way may go up with ".." and still stay inside the store.
  */
 static int make_dirs(int root, const char *path, size_t len, const struct fm_path_make *make)
 {
@@ -196,8 +204,9 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 	if (parent.fd == -ENOENT && make)
 		parent.fd = make_dirs(root, path, len, make);
 	if (make)
-		verb = make->has_owner ? "make (for its caller, which needs CAP_CHOWN) the directory of"
-				       : "make the directory of";
+		verb = make->has_owner
+			       ? "make (for its caller, which needs CAP_CHOWN) the directory of"
+			       : "make the directory of";
 	if (parent.fd < 0)
 		return fm_path_fail(err, parent.fd, verb, path);
 	*out = parent;
@@ -217,7 +226,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-int fm_path_find_other(int root, const char *path, int held, const struct fm_path_make *make, int *fd, struct fm_err *err)
+int fm_path_find_other(int root, const char *path, int held, const struct fm_path_make *make,
+		       int *fd, struct fm_err *err)
 {
 	struct fm_path_parent now;
 	struct stat was, is;
@@ -226,7 +236,8 @@ int fm_path_find_other(int root, const char *path, int held, const struct fm_pat
 	if (ret == -ENOTDIR)
 		return fm_path_fail(err, ret, "find the directory of", path);
 	if (ret < 0 && ret != -ENOENT)
-		return 0;	/* that it cannot be opened just now does not say that it is another */
+		/* that it cannot be opened just now does not say that it is another */
+		return 0;
 	if (ret == -ENOENT)
 		ret = fm_path_open_parent(root, path, make, &now, err);
 	if (ret < 0)
@@ -240,8 +251,8 @@ int fm_path_find_other(int root, const char *path, int held, const struct fm_pat
 }
 
 /*
- * Takes `at` over; the directory that it is in, synced, or -errno. *is_top: `at` was the store's directory, or (moved out of it
- * meanwhile) the root of all.
+ * Takes `at` over; the directory that it is in, synced, or -errno. *is_top: `at` was the store's
+ * directory, or (moved out of it meanwhile) the root of all.
  */
 static int climb(int at, const struct stat *root, bool *is_top)
 {

@@ -2,9 +2,10 @@
 /*
  * path - names below a store: which are allowed, and how they are opened without ever leaving it.
  *
- * A path is bytes without NUL; callers that receive bytes with a length refuse NUL before they make a string of
- * them. Symbolic links are followed as long as they stay beneath the root; the kernel guards that (openat2), so
- * renames meanwhile cannot lead out either. Any thread; nothing is kept. Calls may block: worker threads only.
+ * A path is bytes without NUL; callers that receive bytes with a length refuse NUL before they make
+ * a string of them. Symbolic links are followed as long as they stay beneath the root; the kernel
+ * guards that (openat2), so renames meanwhile cannot lead out either. Any thread; nothing is kept.
+ * Calls may block: worker threads only.
  */
 #ifndef FM_STORE_PATH_H
 #define FM_STORE_PATH_H
@@ -41,8 +42,8 @@ bool fm_path_is_reserved(const char *name);
 int fm_path_make_dir(int parent, const char *name, const struct fm_path_make *make);
 
 /*
- * "" (the store itself) or components divided by single slashes. -EINVAL: absolute, empty component, ".", "..",
- * a reserved name. -ENAMETOOLONG.
+ * "" (the store itself) or components divided by single slashes. -EINVAL: absolute, empty
+ * component, ".", "..", a reserved name. -ENAMETOOLONG.
  */
 int fm_path_check(const char *path, struct fm_err *err);
 
@@ -50,28 +51,31 @@ int fm_path_check(const char *path, struct fm_err *err);
 int fm_path_open(int root, const char *path, int flags, struct fm_err *err);
 
 /*
- * The directory that holds the last component of a checked path that is not "". make: missing directories are
- * made; or NULL.
+ * The directory that holds the last component of a checked path that is not "". make: missing
+ * directories are made; or NULL.
  */
 int fm_path_open_parent(int root, const char *path, const struct fm_path_make *make,
 			struct fm_path_parent *out, struct fm_err *err);
 
 /*
- * Whether a path leads into another directory by now than `held`, since that was replaced, moved or removed: 1, and *fd is that one, the
- * receiver's. What is missing on the way is made. 0: it does not, or nobody can tell. Errors as for fm_path_fail(): it leads nowhere.
+ * Whether a path leads into another directory by now than `held`, since that was replaced, moved or
+ * removed: 1, and *fd is that one, the receiver's. What is missing on the way is made. 0: it does
+ * not, or nobody can tell. Errors as for fm_path_fail(): it leads nowhere.
  */
-int fm_path_find_other(int root, const char *path, int held, const struct fm_path_make *make, int *fd, struct fm_err *err);
+int fm_path_find_other(int root, const char *path, int held, const struct fm_path_make *make,
+		       int *fd, struct fm_err *err);
 
 /*
- * Make the name of the open directory `parent` of a path durable, and those of all directories that it is in, up to the store's. Whoever
- * made them: what another transfer, an earlier daemon or a person made may not be on disk yet. What is in `parent` is left
- * to the caller.
+ * Make the name of the open directory `parent` of a path durable, and those of all directories that
+ * it is in, up to the store's. Whoever made them: what another transfer, an earlier daemon or a
+ * person made may not be on disk yet. What is in `parent` is left to the caller.
  */
 int fm_path_sync_up(int root, int parent, const char *path, struct fm_err *err);
 
 /*
- * Set err to 'VERB "PATH": why and what to do' from the errno of a system call. Returns the code that leaves
- * the store: EACCES becomes -EPERM, since -EACCES means the store's own rules. See README.md for all of them.
+ * Set err to 'VERB "PATH": why and what to do' from the errno of a system call. Returns the code
+ * that leaves the store: EACCES becomes -EPERM, since -EACCES means the store's own rules. See
+ * README.md for all of them.
  */
 int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *path);
 

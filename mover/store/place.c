@@ -3,14 +3,12 @@
  * place - a finished partial file gets its final name.
  *
  * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory, unlink of the journal.
- * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory, unlink of the old file, which has the partial
- *                         name now, unlink of the journal. Without a sync nothing can fail behind the rename, so a
- *                         plain one does.
- * A crash in between:     the partial name has no file, or the old one, which is not the one that the journal names:
- *                         the next try begins afresh.
- * No flags there (NFS):   link and unlink; when replacing, a plain rename.
- * Failure modes:          the name appears or goes between look and rename: look again, a few times.
- *                         The sync fails: undone.
+ * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory, unlink of the old file,
+ * which has the partial name now, unlink of the journal. Without a sync nothing can fail behind the
+ * rename, so a plain one does. A crash in between:     the partial name has no file, or the old
+ * one, which is not the one that the journal names: the next try begins afresh. No flags there
+ * (NFS):   link and unlink; when replacing, a plain rename. Failure modes:          the name
+ * appears or goes between look and rename: look again, a few times. The sync fails: undone.
  */
 #include "mover/store/place.h"
 
@@ -73,7 +71,8 @@ int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_
 		return fm_err_set(err, -EISDIR, "\"%s\": is a directory; name a file in it",
 				  fm_path_show(place->path, &shown));
 	if (!S_ISREG(st.st_mode))
-		return fm_err_set(err, -EEXIST, "\"%s\": is %s, which is never replaced; remove it first",
+		return fm_err_set(err, -EEXIST,
+				  "\"%s\": is %s, which is never replaced; remove it first",
 				  fm_path_show(place->path, &shown), kind_of(&st));
 	if (!place->may_replace)
 		return place_fail(place, -EEXIST, err);
@@ -89,7 +88,8 @@ static bool is_unsupported(int ret)
 /* A name that was free. */
 static int install_new(const struct fm_place *place, enum placed *out)
 {
-	int ret = fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_NOREPLACE);
+	int ret =
+		fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_NOREPLACE);
 
 	*out = PLACED_MOVED;
 	if (!is_unsupported(ret))
@@ -105,7 +105,8 @@ static int install_over(const struct fm_place *place, enum placed *out)
 
 	*out = PLACED_EXCHANGED;
 	if (place->sync)
-		ret = fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_EXCHANGE);
+		ret = fm_sys_rename(place->from, place->temp, place->dir, place->name,
+				    RENAME_EXCHANGE);
 	if (!is_unsupported(ret))
 		return ret;
 	*out = PLACED_OVER;
@@ -144,7 +145,8 @@ static void place_undo(const struct fm_place *place, enum placed placed)
 
 	switch (placed) {
 	case PLACED_MOVED:
-		ret = renameat2(place->dir, place->name, place->from, place->temp, RENAME_NOREPLACE);
+		ret = renameat2(place->dir, place->name, place->from, place->temp,
+				RENAME_NOREPLACE);
 		break;
 	case PLACED_LINKED:
 		ret = unlinkat(place->dir, place->name, 0);
@@ -156,7 +158,8 @@ static void place_undo(const struct fm_place *place, enum placed placed)
 		break;
 	}
 	if (ret < 0)
-		fm_log_error("%s: cannot undo its publication: %s", place->path, fm_err_name(errno));
+		fm_log_error("%s: cannot undo its publication: %s", place->path,
+			     fm_err_name(errno));
 }
 
 int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
@@ -171,10 +174,12 @@ int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *e
 		place_undo(place, placed);
 		return fm_path_fail(err, ret, "sync the directory of", place->path);
 	}
-	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) && unlinkat(place->from, place->temp, 0) < 0)
+	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) &&
+	    unlinkat(place->from, place->temp, 0) < 0)
 		fm_log_warn("%s: cannot remove the old file, now %s: %s", place->path, place->temp,
 			    fm_err_name(errno));
-	/* Last: who finds none takes the partial name for free. Left alone it does no harm, and is swept. */
+	/* Last: who finds none takes the partial name for free. Left alone it does no harm, and is
+	 * swept. */
 	if (place->journal)
 		(void)unlinkat(place->from, place->journal, 0);
 	return 0;

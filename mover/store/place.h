@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place - a finished partial file gets its final name, in one step that readers cannot see half of and that is
- * undone if its own sync fails.
+ * place - a finished partial file gets its final name, in one step that readers cannot see half of
+ * and that is undone if its own sync fails.
  */
 #ifndef FM_STORE_PLACE_H
 #define FM_STORE_PLACE_H
@@ -18,21 +18,23 @@ struct fm_place {
 	const char *temp;		/* the partial file's name */
 	const char *name;		/* the final name */
 	const char *path;		/* for messages */
-	const char *journal;		/* NULL, or the name whose lock guards the partial one: removed once that is free */
+	/* NULL, or the name whose lock guards the partial one: removed once that is free */
+	const char *journal;
 	bool may_replace;
-	struct fm_sync *sync;		/* the directory is on the disk when it returns 0; NULL: it does not wait for that */
+	/* the directory is on the disk when it returns 0; NULL: it does not wait for that */
+	struct fm_sync *sync;
 };
 
 /*
- * Whether the final name is free, or a regular file that may be replaced: 0, its size in *old_bytes (0: free).
- * -EEXIST: taken, or something that is never replaced (a link, a device ...). -EISDIR.
+ * Whether the final name is free, or a regular file that may be replaced: 0, its size in *old_bytes
+ * (0: free). -EEXIST: taken, or something that is never replaced (a link, a device ...). -EISDIR.
  */
 int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err);
 
 /*
- * Give it the final name. *old_bytes: size of the file it replaced, 0 if none. After an error the final name is
- * as it was and the partial file is there under its own; but where a file system knows no RENAME_EXCHANGE, a
- * replaced file is gone even if the sync fails.
+ * Give it the final name. *old_bytes: size of the file it replaced, 0 if none. After an error the
+ * final name is as it was and the partial file is there under its own; but where a file system
+ * knows no RENAME_EXCHANGE, a replaced file is gone even if the sync fails.
  */
 int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err);
 

@@ -33,25 +33,30 @@ static int remove_entry(struct fm_store_dir *sd, const struct fm_walk_at *at)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* What is mounted there is not of the directory that goes, and somebody else's. below: in that, or "". */
+/* What is mounted there is not of the directory that goes, and somebody else's. below: in that, or
+ * "". */
 static int refuse_mount(const char *path, const char *below, struct fm_err *err)
 {
 	char whole[2 * FM_PATH_LEN_MAX + 2];
 	struct fm_path_shown shown;
 
 	(void)snprintf(whole, sizeof(whole), "%s%s%s", path, below[0] ? "/" : "", below);
-	return fm_err_set(err, -EBUSY, "remove \"%s\": another file system is mounted there, and keeps its files; "
-			  "unmount it first",
-			  fm_path_show(whole, &shown));
+	return fm_err_set(
+		err, -EBUSY,
+		"remove \"%s\": another file system is mounted there, and keeps its files; "
+		"unmount it first",
+		fm_path_show(whole, &shown));
 }
 
-static int refuse_mount_met(const struct fm_walk *walk, const struct fm_walk_at *at, const char *path,
-			    struct fm_err *err)
+static int refuse_mount_met(const struct fm_walk *walk, const struct fm_walk_at *at,
+			    const char *path, struct fm_err *err)
 {
 	const struct fm_walk_at not_entered = { .name = at->name };
 	char below[FM_PATH_LEN_MAX + 1];
 
-	return refuse_mount(path, fm_walk_path(walk, &not_entered, below, sizeof(below)) < 0 ? at->name : below, err);
+	return refuse_mount(
+		path, fm_walk_path(walk, &not_entered, below, sizeof(below)) < 0 ? at->name : below,
+		err);
 }
 
 /* Everything in the directory behind fd, which is taken over. */
@@ -80,8 +85,8 @@ static int remove_below(struct fm_store_dir *sd, int fd, const char *path, struc
 	return ret;
 }
 
-static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
-		       struct fm_err *err)
+static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+		       const char *path, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 	struct fm_manifest_key key;
@@ -90,7 +95,9 @@ static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *par
 	int ret;
 
 	fm_err_clear(err);
-	ret = fd == -EXDEV ? refuse_mount(path, "", err) : fd < 0 ? fd : remove_below(sd, fd, path, err);
+	ret = fd == -EXDEV ? refuse_mount(path, "", err)
+	      : fd < 0	   ? fd
+			   : remove_below(sd, fd, path, err);
 	if (err->code < 0)
 		return ret;
 	if (ret == 0)
@@ -99,13 +106,14 @@ static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *par
 		fm_manifest_remove(parent->fd, &key);
 	if (ret == -EOVERFLOW)
 		return fm_err_set(err, ret,
-				  "remove \"%s\": directories nested deeper than %d; remove the inner ones first",
+				  "remove \"%s\": directories nested deeper than %d; remove the "
+				  "inner ones first",
 				  fm_path_show(path, &shown), FM_WALK_DEPTH_MAX);
 	return ret < 0 ? fm_path_fail(err, ret, "remove", path) : 0;
 }
 
-static int remove_file(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
-		       const struct stat *st, struct fm_err *err)
+static int remove_file(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+		       const char *path, const struct stat *st, struct fm_err *err)
 {
 	int ret = fm_sys_unlinkat(parent->fd, parent->name, 0);
 
@@ -130,8 +138,8 @@ static int remove_at(struct fm_store_dir *sd, const struct fm_path_parent *paren
 		ret = remove_tree(sd, parent, path, err);
 	else
 		return fm_err_set(err, -EISDIR,
-				  "remove \"%s\": is a directory; removing it with all that is in it must be "
-				  "asked for (-r)",
+				  "remove \"%s\": is a directory; removing it with all that is in "
+				  "it must be asked for (-r)",
 				  fm_path_show(path, &shown));
 	if (ret == 0 && sd->store.is_durable)
 		ret = fm_sys_fsync(parent->fd);

@@ -2,12 +2,13 @@
 /*
  * resume - a partial file and its journal.
  *
- * Happy path: open the journal; it is of this source and this file: what it says is there. Every second: sync the
- * file, then append what was written before the sync.
- * Failure modes: the journal is of no use, or claims what cannot be: it is emptied and synced, then the file
- * is emptied, never the other way round. Appending fails (a full disk, usually): no more is appended, what was
- * appended before still counts. Syncing the file fails: what was written since the last sync is unknown, and nobody can say
- * where it lies, so nothing is appended any more and the file is not kept.
+ * Happy path: open the journal; it is of this source and this file: what it says is there. Every
+ * second: sync the file, then append what was written before the sync. Failure modes: the journal
+ * is of no use, or claims what cannot be: it is emptied and synced, then the file is emptied, never
+ * the other way round. Appending fails (a full disk, usually): no more is appended, what was
+ * appended before still counts. Syncing the file fails: what was written since the last sync is
+ * unknown, and nobody can say where it lies, so nothing is appended any more and the file is not
+ * kept.
  */
 #include "mover/store/resume.h"
 
@@ -28,13 +29,14 @@
 #include "mover/store/sync.h"
 #include "mover/store/sys.h"
 
-/* A stream, or a peer that does not say: nothing tells whether it is the same source the next time. */
+/* A stream, or a peer that does not say: nothing tells whether it is the same source the next
+ * time. */
 static bool is_known(const struct fm_identity *id)
 {
 	return id->size != FM_SIZE_UNKNOWN && (id->ino != 0 || id->ctime_ns != 0);
 }
 
-/* ----------------------------------------------------------------------------------------------- beginning */
+/* ------------------------------------------------------------------------------------ beginning */
 
 /* The journal with its own descriptor: the lock must not end with it. */
 static int open_journal(struct fm_resume *r, const char **why, struct fm_err *err)
@@ -71,11 +73,13 @@ static int drop_all(struct fm_resume *r, struct fm_err *err)
 }
 
 /* Why what the journal says of the file cannot be so, or cannot be used; NULL: it can. */
-static const char *objection(const struct fm_journal_file *f, const struct fm_identity *source, uint64_t file_size)
+static const char *objection(const struct fm_journal_file *f, const struct fm_identity *source,
+			     uint64_t file_size)
 {
 	if (!f || f->ranges.count == 0)
 		return "nothing of it is complete";
-	if (f->size != source->size || f->mtime_ns != source->mtime_ns || f->identity != fm_identity_hash(source))
+	if (f->size != source->size || f->mtime_ns != source->mtime_ns ||
+	    f->identity != fm_identity_hash(source))
 		return "its journal is of another file";
 	for (size_t i = 0; i < f->ranges.count; i++) {
 		uint64_t offset = f->ranges.at[i].offset, end = offset + f->ranges.at[i].len;
@@ -91,7 +95,8 @@ static const char *objection(const struct fm_journal_file *f, const struct fm_id
 	return NULL;
 }
 
-static int take(struct fm_resume *r, const struct fm_journal_file *f, struct fm_have *have, struct fm_err *err)
+static int take(struct fm_resume *r, const struct fm_journal_file *f, struct fm_have *have,
+		struct fm_err *err)
 {
 	const struct fm_range *last = &f->ranges.at[f->ranges.count - 1];
 	int ret = fm_have_copy(have, f);
@@ -108,7 +113,8 @@ static int begin_afresh(struct fm_resume *r, const char *why, struct fm_err *err
 	const char *again;
 	int ret;
 
-	(void)snprintf(r->note, sizeof(r->note), "began afresh: what was there of an earlier try is of no use: %s", why);
+	(void)snprintf(r->note, sizeof(r->note),
+		       "began afresh: what was there of an earlier try is of no use: %s", why);
 	fm_journal_close(r->journal);
 	r->journal = NULL;
 	ret = drop_all(r, err);
@@ -116,7 +122,8 @@ static int begin_afresh(struct fm_resume *r, const char *why, struct fm_err *err
 }
 
 /* Something is there. */
-static int begin_again(struct fm_resume *r, const char *why, struct fm_have *have, struct fm_err *err)
+static int begin_again(struct fm_resume *r, const char *why, struct fm_have *have,
+		       struct fm_err *err)
 {
 	const struct fm_journal_file *f = why ? NULL : fm_journal_find(r->journal, "", 0);
 	struct stat st;
@@ -129,7 +136,8 @@ static int begin_again(struct fm_resume *r, const char *why, struct fm_have *hav
 	return why ? begin_afresh(r, why, err) : take(r, f, have, err);
 }
 
-int fm_resume_begin(struct fm_resume *r, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+int fm_resume_begin(struct fm_resume *r, const struct fm_identity *source, struct fm_have *have,
+		    struct fm_err *err)
 {
 	const char *why = NULL;
 	int ret;
@@ -146,7 +154,7 @@ int fm_resume_begin(struct fm_resume *r, const struct fm_identity *source, struc
 	return ret;
 }
 
-/* ------------------------------------------------------------------------------------------------- logging */
+/* -------------------------------------------------------------------------------------- logging */
 
 static void fill_entries(const struct fm_resume *r, const struct fm_written *written, size_t count,
 			 struct fm_journal_entry *out)
@@ -168,7 +176,8 @@ static void give_up(struct fm_resume *r, const char *why)
 {
 	struct fm_path_shown shown;
 
-	fm_log_warn("%s: its journal cannot be written: %s; should this transfer be interrupted, the next try begins earlier",
+	fm_log_warn("%s: its journal cannot be written: %s; should this transfer be interrupted, "
+		    "the next try begins earlier",
 		    r->name[0] ? fm_path_show(r->name, &shown) : "a caller's file", why);
 	fm_journal_close(r->journal);
 	r->journal = NULL;
@@ -176,7 +185,8 @@ static void give_up(struct fm_resume *r, const char *why)
 
 static void append(struct fm_resume *r, const struct fm_written *written, size_t count)
 {
-	struct fm_journal_entry *entries = FM_FAULT("resume.alloc") ? NULL : calloc(count, sizeof(*entries));
+	struct fm_journal_entry *entries =
+		FM_FAULT("resume.alloc") ? NULL : calloc(count, sizeof(*entries));
 	struct fm_err err;
 
 	if (!entries)
@@ -190,7 +200,8 @@ static void append(struct fm_resume *r, const struct fm_written *written, size_t
 	free(entries);
 }
 
-int fm_resume_log(struct fm_resume *r, const struct fm_written *written, size_t count, struct fm_err *err)
+int fm_resume_log(struct fm_resume *r, const struct fm_written *written, size_t count,
+		  struct fm_err *err)
 {
 	int ret;
 
@@ -203,15 +214,15 @@ int fm_resume_log(struct fm_resume *r, const struct fm_written *written, size_t 
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ the end */
+/* -------------------------------------------------------------------------------------- the end */
 
 bool fm_resume_has_something(const struct fm_resume *r)
 {
 	struct stat st;
 
 	/* Removed from under us, or by us just before: nobody would find it. */
-	return r->lock >= 0 && (r->has_content || r->end > 0) && fstat(r->lock, &st) == 0 && st.st_size > 0 &&
-	       st.st_nlink > 0;
+	return r->lock >= 0 && (r->has_content || r->end > 0) && fstat(r->lock, &st) == 0 &&
+	       st.st_size > 0 && st.st_nlink > 0;
 }
 
 void fm_resume_end(struct fm_resume *r)

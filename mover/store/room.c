@@ -10,7 +10,8 @@
 
 #define AHEAD_BYTES (1u << 20)	/* what a file takes beside its content, and a little */
 
-/* So many bytes are missing on the file system of fd; 0: that is not why it was refused, or it cannot be told. */
+/* So many bytes are missing on the file system of fd; 0: that is not why it was refused, or it
+ * cannot be told. */
 static uint64_t missing_on_disk(int fd, uint64_t bytes)
 {
 	struct statfs fs;
@@ -31,7 +32,8 @@ static uint64_t missing_in_quota(const struct fm_usage *u, uint64_t bytes)
 	return u->quota > 0 && bytes > free ? bytes - free : 0;
 }
 
-/* What is asked for; where it was refused all that is kept aside could be too little, and then none of it goes. */
+/* What is asked for; where it was refused all that is kept aside could be too little, and then none
+ * of it goes. */
 struct wish {
 	struct fm_store_dir *dir;
 	int fd;				/* on its file system; -1: of the quota */
@@ -50,7 +52,8 @@ static bool has_made_room(struct wish *w, int ret)
 	/* Costs nobody anything yet, so it goes before what lies on the disk. */
 	if (w->heeds_promises && fm_promises_lapse(w->dir) > 0)
 		return true;
-	missing = w->fd >= 0 ? missing_on_disk(w->fd, w->bytes) : missing_in_quota(&w->dir->usage, w->bytes);
+	missing = w->fd >= 0 ? missing_on_disk(w->fd, w->bytes)
+			     : missing_in_quota(&w->dir->usage, w->bytes);
 	if (!w->is_within_reach)
 		w->is_within_reach = fm_aside_reaches(w->dir, w->fd, missing);
 	return w->is_within_reach && fm_aside_drop_oldest(w->dir, w->fd) > 0;
@@ -159,7 +162,8 @@ static int refuse(uint64_t bytes, const struct room *room, struct fm_err *err)
 				  (unsigned long long)bytes, (unsigned long long)room->free);
 	return fm_err_set(err, -ENOSPC,
 			  "no space: %llu bytes are needed, %llu are free, of which %llu are "
-			  "promised to directories that come just now; make room there, or wait for them",
+			  "promised to directories that come just now; make room there, or wait "
+			  "for them",
 			  (unsigned long long)bytes, (unsigned long long)room->free,
 			  (unsigned long long)room->promised);
 }
@@ -250,9 +254,9 @@ int fm_room_go_on(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_er
 		return ret;
 	return fm_err_set(err, ret,
 			  "no space for the rest of the directory: there was when it began, and "
-			  "others took it meanwhile: the next file takes %llu bytes, %llu are free, "
-			  "of which %llu are promised to others; make room (fmove df, fmove purge) "
-			  "and run the same again",
+			  "others took it meanwhile: the next file takes %llu bytes, %llu are "
+			  "free, of which %llu are promised to others; make room (fmove df, fmove "
+			  "purge) and run the same again",
 			  (unsigned long long)bytes, (unsigned long long)room.free,
 			  (unsigned long long)room.promised);
 }

@@ -50,14 +50,14 @@ uint64_t fm_room_promise_more(struct fm_store_dir *dir, int fd, uint64_t held, u
 int fm_room_go_on(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
 
 /*
- * A file of a tree is made just now: if the file system is all but full, what is kept aside goes. Best effort: whether there is room after that,
- * who writes it hears.
+ * A file of a tree is made just now: if the file system is all but full, what is kept aside goes.
+ * Best effort: whether there is room after that, who writes it hears.
  */
 void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes);
 
 /*
- * How much may come into the directory of fd, of which nothing was promised to others and for which nothing kept aside
- * goes; UINT64_MAX also if nobody can say.
+ * How much may come into the directory of fd, of which nothing was promised to others and for which
+ * nothing kept aside goes; UINT64_MAX also if nobody can say.
  */
 uint64_t fm_room_left(struct fm_store_dir *dir, int fd);
 

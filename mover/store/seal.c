@@ -2,8 +2,8 @@
 /*
  * seal - the last things done to a written file.
  *
- * The order matters: writing moves the mtime, a digest is set by who may write to the file, and a process that gave it
- * away may no longer set its mode.
+ * The order matters: writing moves the mtime, a digest is set by who may write to the file, and a
+ * process that gave it away may no longer set its mode.
  */
 #include "mover/store/seal.h"
 
@@ -29,7 +29,8 @@ static int seal_attr(int fd, const struct fm_seal *seal, struct fm_err *err)
 	return ret < 0 ? fm_err_sys(err, ret, "set mode and time") : 0;
 }
 
-/* So that it can be read again and compared later. Many file systems keep none, which is no error. */
+/* So that it can be read again and compared later. Many file systems keep none, which is no
+ * error. */
 static void seal_digest(int fd, const struct fm_seal *seal)
 {
 	if (seal->attr->digest && !seal->is_foreign)
@@ -43,7 +44,8 @@ static int seal_owner(int fd, const struct fm_seal *seal, struct fm_err *err)
 	if (ret == 0)
 		return 0;
 	return fm_err_sys(err, ret,
-			  "give the file to uid %u, gid %u (the service needs CAP_CHOWN for owner = \"caller\")",
+			  "give the file to uid %u, gid %u (the service needs CAP_CHOWN for owner "
+			  "= \"caller\")",
 			  seal->uid, seal->gid);
 }
 
@@ -53,7 +55,8 @@ int fm_seal(int fd, const struct fm_seal *seal, struct fm_err *err)
 	int attr_ret;
 
 	if (ret < 0)
-		return fm_err_sys(err, ret, "set the size to %llu bytes", (unsigned long long)seal->size);
+		return fm_err_sys(err, ret, "set the size to %llu bytes",
+				  (unsigned long long)seal->size);
 	ret = seal->sync ? fm_sync_data(seal->sync, fd) : 0;
 	if (ret < 0)
 		return fm_err_sys(err, ret, "sync the data");

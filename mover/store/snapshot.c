@@ -66,7 +66,8 @@ int fm_snapshot_take(int fd, uint64_t size, struct fm_file **file, struct fm_err
 	s->size = size;
 	ret = read_all(fd, s);
 	if (ret == -ESTALE)
-		(void)fm_err_set(err, ret, "the source became shorter while it was read; run it again");
+		(void)fm_err_set(err, ret,
+				 "the source became shorter while it was read; run it again");
 	else if (ret < 0)
 		(void)fm_err_sys(err, ret, "read the source");
 	else

@@ -27,7 +27,8 @@ int fm_space_check(int fd, uint64_t size, struct fm_err *err)
 	blocks_wanted = size / block + (size % block != 0);
 	if (blocks_wanted <= fs.f_bavail)
 		return 0;
-	return fm_err_set(err, -ENOSPC, "no space: %llu bytes are needed, %llu are free; make room there",
+	return fm_err_set(err, -ENOSPC,
+			  "no space: %llu bytes are needed, %llu are free; make room there",
 			  (unsigned long long)size, (unsigned long long)(fs.f_bavail * block));
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store - where bytes come from and go to: a named directory of this node, or the files that a local caller handed
- * over.
+ * store - where bytes come from and go to: a named directory of this node, or the files that a
+ * local caller handed over.
  *
- * Calls of fm_store_ops and the slow calls of fm_file_ops may block: the engine makes them on a worker's thread.
- * read() and write() are asynchronous, on a lane. One file is read and written by several lanes at once, never at the
- * same offset.
+ * Calls of fm_store_ops and the slow calls of fm_file_ops may block: the engine makes them on a
+ * worker's thread. read() and write() are asynchronous, on a lane. One file is read and written by
+ * several lanes at once, never at the same offset.
  */
 #ifndef FM_STORE_H
 #define FM_STORE_H
@@ -31,7 +31,8 @@ struct fm_loop;
 struct fm_tree;
 struct fm_verify;
 
-#define FM_PATH_LEN_MAX 4095		/* bytes of a path below its store, without the terminator */
+/* bytes of a path below its store, without the terminator */
+#define FM_PATH_LEN_MAX 4095
 #define FM_NAME_LEN_MAX 255
 #define FM_SIZE_UNKNOWN UINT64_MAX	/* a stream */
 #define FM_SIZE_LIMIT ((uint64_t)INT64_MAX)
@@ -45,18 +46,20 @@ struct fm_attr {
 	uint32_t mode;			/* permission bits only, 0777; set-id bits never travel */
 	int64_t mtime_ns;		/* since 1970 */
 	bool has_holes;			/* fewer blocks than bytes */
-	/* What tells it from any other file, with size and mtime. All 0: nothing does (a stream). */
+	/* What tells it from any other file, with size and mtime. All 0: nothing does (a
+	 * stream). */
 	uint64_t dev;
 	uint64_t ino;
 	int64_t ctime_ns;
-	/* What a sink keeps with the file, to publish() and prepare() only: CRCs of what was written. NULL: not known. */
+	/* What a sink keeps with the file, to publish() and prepare() only: CRCs of what was
+	 * written. NULL: not known. */
 	const struct fm_digest *digest;
 };
 
 /*
- * Operations of one loop that ended inside the call that started them (memory and null stores move bytes with the
- * CPU): their done() is called from a task, so that it never nests. One per lane, initialised once, on the lane's
- * thread from then on.
+ * Operations of one loop that ended inside the call that started them (memory and null stores move
+ * bytes with the CPU): their done() is called from a task, so that it never nests. One per lane,
+ * initialised once, on the lane's thread from then on.
  */
 struct fm_done_list {
 	struct fm_task task;
@@ -77,14 +80,16 @@ struct fm_lane_io {
 /* held_file.c has one of each. */
 struct fm_file_ops {
 	/*
-	 * Lane. As fm_ring_read() and fm_ring_write(), but io->fd is the file's business. io->buf is page-aligned
-	 * with room for io->len rounded up to FM_BLOCK, for reads too: an odd length is moved in whole blocks
-	 * (what lies behind it in the buffer is lost). io->offset is a multiple of the chunk size or, in a file with
-	 * holes, of FM_BLOCK. A read up to the end of file may be asked for with len rounded up; io->res is
-	 * then the bytes that are there. io->res of a write is io->len, never the padded length. A tree's io->offset is
-	 * the number of a pack; see tree_file.h.
+	 * Lane. As fm_ring_read() and fm_ring_write(), but io->fd is the file's business. io->buf
+	 * is page-aligned with room for io->len rounded up to FM_BLOCK, for reads too: an odd
+	 * length is moved in whole blocks (what lies behind it in the buffer is lost). io->offset
+	 * is a multiple of the chunk size or, in a file with holes, of FM_BLOCK. A read up to the
+	 * end of file may be asked for with len rounded up; io->res is then the bytes that are
+	 * there. io->res of a write is io->len, never the padded length. A tree's io->offset is the
+	 * number of a pack; see tree_file.h.
 	 */
-	void (*read)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);	/* of a sink: NULL: it cannot be read back */
+	/* of a sink: NULL: it cannot be read back */
+	void (*read)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);
 	void (*write)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);
 
 	/* Give up a read or write that may wait for ever (streams); NULL if none can. */
@@ -97,107 +102,125 @@ struct fm_file_ops {
 	int (*write_now)(struct fm_file *file, void *buf, uint32_t len);
 
 	/*
-	 * The next stretch of data at or behind offset: [*from, *to), block-aligned but at the end of file. *from ==
-	 * size: holes only from here. Any lane, one call at a time; may wait for a disk. NULL: no holes, all data.
+	 * The next stretch of data at or behind offset: [*from, *to), block-aligned but at the end
+	 * of file. *from == size: holes only from here. Any lane, one call at a time; may wait for
+	 * a disk. NULL: no holes, all data.
 	 */
 	int (*next_data)(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to);
 
 	/*
-	 * Worker. Whether the source is still what it was when opened: -ESTALE and a text if not. NULL: cannot
-	 * change.
+	 * Worker. Whether the source is still what it was when opened: -ESTALE and a text if not.
+	 * NULL: cannot change.
 	 */
 	int (*check_unchanged)(struct fm_file *file, struct fm_err *err);
 
 	/*
-	 * Lane. A tree: pack number `offset` is written at the far end. NULL: nothing to be told. Quick.
+	 * Lane. A tree: pack number `offset` is written at the far end. NULL: nothing to be told.
+	 * Quick.
 	 */
 	void (*acked)(struct fm_file *file, uint64_t offset);
 
 	/*
-	 * Any thread. Why the first read or write failed, where an errno does not say it all. NULL: it does. *err is
-	 * untouched if nothing failed.
+	 * Any thread. Why the first read or write failed, where an errno does not say it all. NULL:
+	 * it does. *err is untouched if nothing failed.
 	 */
 	void (*why)(struct fm_file *file, struct fm_err *err);
 
 	/*
-	 * Worker, sink only; once, before log(). The source is this one: what of it is there already goes to *have
-	 * (zeroed before; the caller's to free), and what is there of another source, or cannot be trusted, is dropped;
-	 * `resume_note` says why. Nothing is written before it is through. NULL: it cannot be gone on with.
+	 * Worker, sink only; once, before log(). The source is this one: what of it is there
+	 * already goes to *have (zeroed before; the caller's to free), and what is there of another
+	 * source, or cannot be trusted, is dropped; `resume_note` says why. Nothing is written
+	 * before it is through. NULL: it cannot be gone on with.
 	 */
-	int (*begin)(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err);
+	int (*begin)(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
+		     struct fm_err *err);
 
 	/*
-	 * Worker, sink only, once, behind begin() and before the first write: a file whose size was not known
-	 * when it was made will have so many bytes, and no holes. -ENOSPC, with the numbers, if what is missing
-	 * of them has no room. NULL: nobody could say.
+	 * Worker, sink only, once, behind begin() and before the first write: a file whose size was
+	 * not known when it was made will have so many bytes, and no holes. -ENOSPC, with the
+	 * numbers, if what is missing of them has no room. NULL: nobody could say.
 	 */
 	int (*make_room)(struct fm_file *file, uint64_t size, struct fm_err *err);
 
 	/*
-	 * Worker, sink only, beside writes and log(), not beside itself: read again what begin() said is there, from the disk and not
-	 * from memory where that can be. *part: its contributions to the CRC of the whole. NULL: as begin.
+	 * Worker, sink only, beside writes and log(), not beside itself: read again what begin()
+	 * said is there, from the disk and not from memory where that can be. *part: its
+	 * contributions to the CRC of the whole. NULL: as begin.
 	 */
 	int (*reread)(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part);
 
 	/*
-	 * Worker, sink only, beside writes, not beside itself. Sync, then write down that these stretches are there. A
-	 * tree knows by itself what was made: count is 0 then. After a sync that failed nothing is written down, now and
-	 * later. NULL: as begin.
+	 * Worker, sink only, beside writes, not beside itself. Sync, then write down that these
+	 * stretches are there. A tree knows by itself what was made: count is 0 then. After a sync
+	 * that failed nothing is written down, now and later. NULL: as begin.
 	 */
-	int (*log)(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err);
+	int (*log)(struct fm_file *file, const struct fm_written *written, size_t count,
+		   struct fm_err *err);
 
 	/*
-	 * Worker, sink only. All of publish() that can fail for want of space or because of the disk, but not the final
-	 * name; publish() with the same arguments, or keep(), or discard() follows. NULL: publish() does it all.
+	 * Worker, sink only. All of publish() that can fail for want of space or because of the
+	 * disk, but not the final name; publish() with the same arguments, or keep(), or discard()
+	 * follows. NULL: publish() does it all.
 	 */
-	int (*prepare)(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err);
+	int (*prepare)(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+		       bool is_durable, struct fm_err *err);
 
 	/*
-	 * Worker, sink only. Everything is written: set the size, sync if is_durable, set mode and mtime, publish
-	 * under the final name (not for a caller's own file: the caller renames it). After an error the final name is
-	 * as it was and keep() or discard() follows. Of a caller's file that is not the service's own, mode and mtime are left
-	 * to the caller (who may set them) and `note` says so.
+	 * Worker, sink only. Everything is written: set the size, sync if is_durable, set mode and
+	 * mtime, publish under the final name (not for a caller's own file: the caller renames it).
+	 * After an error the final name is as it was and keep() or discard() follows. Of a caller's
+	 * file that is not the service's own, mode and mtime are left to the caller (who may set
+	 * them) and `note` says so.
 	 */
-	int (*publish)(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err);
+	int (*publish)(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+		       bool is_durable, struct fm_err *err);
 
 	/* Worker, sink only, instead of publish or after it failed: remove the partial file. */
 	void (*discard)(struct fm_file *file);
 
 	/*
-	 * The same, but leave it for the next try, if there is anything that the next try could use; else it is
-	 * discarded. NULL: discard.
+	 * The same, but leave it for the next try, if there is anything that the next try could
+	 * use; else it is discarded. NULL: discard.
 	 */
 	void (*keep)(struct fm_file *file);
 
-	/* Worker. No I/O in flight. By fm_file_close() or fm_file_give_up() only. Frees it; a sink that was neither published, kept nor discarded is discarded. */
+	/* Worker. No I/O in flight. By fm_file_close() or fm_file_give_up() only. Frees it; a sink
+	 * that was neither published, kept nor discarded is discarded. */
 	void (*close)(struct fm_file *file);
 };
 
 struct fm_file {
 	const struct fm_file_ops *ops;
-	bool is_stream;			/* read or written strictly in order, one operation at a time, FM_IO_STREAM */
+	/* read or written strictly in order, one operation at a time, FM_IO_STREAM */
+	bool is_stream;
 	bool is_direct;			/* O_DIRECT in use */
 	bool is_instant;		/* in memory: reads and writes are made within the call */
 	bool is_ours;			/* memory of ours only: close() on any thread, at once */
-	bool may_stand;			/* a caller's, on a file system that may never answer: see may_stand.h */
+	/* a caller's, on a file system that may never answer: see may_stand.h */
+	bool may_stand;
 	bool has_fixed_size;		/* sink: size was known when created */
-	bool has_partial;		/* sink: something is there of an earlier try; begin() says what */
-	const struct fm_digest *kept;	/* source: of its bytes as they came, if nobody wrote since; NULL: not known. The file's */
-	struct fm_tree *tree;		/* not NULL: a directory; what is read and written are packs, one a chunk */
-	const char *note;		/* NULL, or why something is not as asked ("buffered: tmpfs has no O_DIRECT") */
-	const char *resume_note;	/* NULL, or why begin() dropped what was there; the file's */
+	/* sink: something is there of an earlier try; begin() says what */
+	bool has_partial;
+	/* source: of its bytes as they came, if nobody wrote since; NULL: not known. The file's */
+	const struct fm_digest *kept;
+	/* not NULL: a directory; what is read and written are packs, one a chunk */
+	struct fm_tree *tree;
+	/* NULL, or why something is not as asked ("buffered: tmpfs has no O_DIRECT") */
+	const char *note;
+	/* NULL, or why begin() dropped what was there; the file's */
+	const char *resume_note;
 	struct fm_sync sync;		/* sink; of a tree's `tree` has it */
 	/*
-	 * NULL, or who has its descriptors: what is for a worker is for the one of that holder then, and next_data() for
-	 * fm_held_file_look(). A reference.
+	 * NULL, or who has its descriptors: what is for a worker is for the one of that holder
+	 * then, and next_data() for fm_held_file_look(). A reference.
 	 */
 	struct fm_holder *holder;
 	struct fm_giving_up *giving_up;	/* held_file.c's */
 };
 
 /*
- * Any thread. Sink: 0, or the error of a sync that failed, whatever call made it. What that covered is unknown for ever: nothing of it
- * counts, and only discard() and close() follow.
+ * Any thread. Sink: 0, or the error of a sync that failed, whatever call made it. What that covered
+ * is unknown for ever: nothing of it counts, and only discard() and close() follow.
  */
 int fm_file_sync_error(const struct fm_file *file);
 
@@ -213,20 +236,25 @@ struct fm_create {
 struct fm_create_tree {
 	struct fm_identity source;	/* of its root */
 	bool may_replace;
-	bool is_delete;			/* with is_update: what only the version that is replaced has goes; else it is kept */
-	bool is_update;			/* what is unchanged comes from the version that is replaced ... */
+	/* with is_update: what only the version that is replaced has goes; else it is kept */
+	bool is_delete;
+	/* what is unchanged comes from the version that is replaced ... */
+	bool is_update;
 	bool has_checksums;		/* ... by content */
 	bool is_dry;			/* answer offers, change nothing */
 	bool is_durable;
 	bool has_names;			/* which names it adds, replaces and removes is asked for */
-	bool has_digests;		/* CRC32Cs are computed, so they may be kept with the files */
+	/* CRC32Cs are computed, so they may be kept with the files */
+	bool has_digests;
 	bool is_measured;		/* a dry run of it said how many ... */
-	uint64_t bytes;			/* ... that its files will take at least. If not, its source says; 0: not known */
+	/* ... that its files will take at least. If not, its source says; 0: not known */
+	uint64_t bytes;
 };
 
 struct fm_who {
 	const char *peer;		/* name of the peer that asks; NULL: a local caller */
-	uid_t uid;			/* the local caller's, or what the peer says its caller's is */
+	/* the local caller's, or what the peer says its caller's is */
+	uid_t uid;
 	gid_t gid;
 };
 
@@ -238,19 +266,23 @@ struct fm_list_opts {
 struct fm_entry {
 	char name[FM_NAME_LEN_MAX + 1];
 	struct fm_attr attr;
-	uint64_t whole;			/* partials(): bytes it will have; FM_SIZE_UNKNOWN; else 0 */
+	/* partials(): bytes it will have; FM_SIZE_UNKNOWN; else 0 */
+	uint64_t whole;
 };
 
 /* What a store has room for. Bytes. */
 struct fm_store_space {
 	uint64_t size;			/* of its file system; UINT64_MAX: no limit */
-	uint64_t free;			/* what may still come: of the file system, and of the quota */
+	/* what may still come: of the file system, and of the quota */
+	uint64_t free;
 	uint64_t used;			/* against the quota; without one: of the file system */
 	uint64_t quota;			/* 0: none */
 	uint64_t promised;		/* to transfers that run, and not there yet */
-	uint64_t aside;			/* goes with the directories that were replaced and are kept for a while ... */
+	/* goes with the directories that were replaced and are kept for a while ... */
+	uint64_t aside;
 	uint32_t trees;			/* ... which are so many */
-	bool is_counting;		/* the store was not looked through yet: there may be more of them */
+	/* the store was not looked through yet: there may be more of them */
+	bool is_counting;
 };
 
 #define FM_SPACE_ASIDE_MAX 8u		/* of one page: FM_WIRE_ASIDE_MAX */
@@ -270,48 +302,61 @@ struct fm_space_page {
 };
 
 /*
- * Worker, all of them. Paths are below the store, without leading slash; "" is the store itself. Errors: see
- * store/README.md.
+ * Worker, all of them. Paths are below the store, without leading slash; "" is the store itself.
+ * Errors: see store/README.md.
  */
 struct fm_store_ops {
-	int (*open_source)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_file **out, struct fm_attr *attr,
+	int (*open_source)(struct fm_store *s, const char *path, const struct fm_who *who,
+			   struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
+	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who,
+		      const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+	/*
+	 * A directory as a whole, as a file whose `tree` is set (tree_file.h). attr->size: bytes
+	 * that its files take at least; 0 or FM_SIZE_UNKNOWN: not known. excludes: patterns of what
+	 * not to send, NULL-terminated, or NULL. NULL: this store has no directories.
+	 */
+	int (*open_tree)(struct fm_store *s, const char *path, const struct fm_who *who,
+			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			 struct fm_err *err);
+	int (*create_tree)(struct fm_store *s, const char *path, const struct fm_who *who,
+			   const struct fm_create_tree *how, struct fm_file **out,
 			   struct fm_err *err);
-	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create *how, struct fm_file **out,
-		      struct fm_err *err);
-	/*
-	 * A directory as a whole, as a file whose `tree` is set (tree_file.h). attr->size: bytes that its files take at least; 0 or
-	 * FM_SIZE_UNKNOWN: not known. excludes: patterns of what not to send, NULL-terminated, or NULL. NULL: this store has no directories.
-	 */
-	int (*open_tree)(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
-			 struct fm_attr *attr, struct fm_err *err);
-	int (*create_tree)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
-			   struct fm_file **out, struct fm_err *err);
-	int (*stat)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_attr *attr, struct fm_err *err);
+	int (*stat)(struct fm_store *s, const char *path, const struct fm_who *who,
+		    struct fm_attr *attr, struct fm_err *err);
 	/* Sorted by bytes; *count entries into out. Fewer than max: that was the last. */
-	int (*list)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_list_opts *opts, struct fm_entry *out,
-		    size_t *count, struct fm_err *err);
+	int (*list)(struct fm_store *s, const char *path, const struct fm_who *who,
+		    const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
+		    struct fm_err *err);
 	/*
-	 * The same for unfinished transfers into that directory: the names they would get, attr.size: bytes there,
-	 * attr.mtime_ns: when the last of them was written down. NULL: nothing is ever unfinished there.
+	 * The same for unfinished transfers into that directory: the names they would get,
+	 * attr.size: bytes there, attr.mtime_ns: when the last of them was written down. NULL:
+	 * nothing is ever unfinished there.
 	 */
-	int (*partials)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_list_opts *opts,
-			struct fm_entry *out, size_t *count, struct fm_err *err);
+	int (*partials)(struct fm_store *s, const char *path, const struct fm_who *who,
+			const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
+			struct fm_err *err);
 	/*
-	 * Remove what earlier transfers left and nobody has gone on with for too long. Takes its time; ends soon after
-	 * *is_over. NULL: nothing is ever left.
+	 * Remove what earlier transfers left and nobody has gone on with for too long. Takes its
+	 * time; ends soon after *is_over. NULL: nothing is ever left.
 	 */
 	void (*sweep)(struct fm_store *s, const atomic_bool *is_over);
-	int (*remove)(struct fm_store *s, const char *path, const struct fm_who *who, bool is_recursive, struct fm_err *err);
+	int (*remove)(struct fm_store *s, const char *path, const struct fm_who *who,
+		      bool is_recursive, struct fm_err *err);
 	/* NULL: it has no end. */
-	int (*space)(struct fm_store *s, const struct fm_who *who, struct fm_store_space *out, struct fm_err *err);
+	int (*space)(struct fm_store *s, const struct fm_who *who, struct fm_store_space *out,
+		     struct fm_err *err);
 	/*
-	 * A page of what was replaced and is kept aside, the oldest first: it goes, and is told; is_dry: told only, those behind the path `after`.
-	 * NULL: nothing is ever kept.
+	 * A page of what was replaced and is kept aside, the oldest first: it goes, and is told;
+	 * is_dry: told only, those behind the path `after`. NULL: nothing is ever kept.
 	 */
-	int (*purge)(struct fm_store *s, const char *after, const struct fm_who *who, bool is_dry, struct fm_space_page *out, struct fm_err *err);
-	int (*mkdir)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_err *err);
-	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL: nothing is kept to compare with. */
-	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_verify *v, struct fm_err *err);
+	int (*purge)(struct fm_store *s, const char *after, const struct fm_who *who, bool is_dry,
+		     struct fm_space_page *out, struct fm_err *err);
+	int (*mkdir)(struct fm_store *s, const char *path, const struct fm_who *who,
+		     struct fm_err *err);
+	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL:
+	 * nothing is kept to compare with. */
+	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who,
+		      struct fm_verify *v, struct fm_err *err);
 	/* Files that are open stay usable. */
 	void (*free)(struct fm_store *s);
 };
@@ -330,46 +375,57 @@ enum fm_store_owner { FM_OWNER_SERVICE, FM_OWNER_CALLER };
 struct fm_store_opts {
 	const char *name;
 	const char *directory;		/* "null:" makes the benchmark's store */
-	const char *const *read;	/* who: "*", "peer:NAME", "peer:*", "user:NAME", "group:NAME"; NULL-terminated */
+	/* who: "*", "peer:NAME", "peer:*", "user:NAME", "group:NAME"; NULL-terminated */
+	const char *const *read;
 	const char *const *write;
 	bool is_durable;
 	bool may_replace;
 	bool is_buffered;		/* never O_DIRECT */
 	uint64_t quota_bytes;		/* 0: none */
-	uint64_t partial_keep_ns;	/* what an interrupted transfer left is swept after this long; 0: seven days */
-	uint64_t old_keep_ns;		/* a tree that was replaced is kept this long; 0: removed at once */
+	/* what an interrupted transfer left is swept after this long; 0: seven days */
+	uint64_t partial_keep_ns;
+	/* a tree that was replaced is kept this long; 0: removed at once */
+	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
 };
 
-/* The directory must exist. tmpfs directories become memory stores by themselves. Options are copied. */
+/* The directory must exist. tmpfs directories become memory stores by themselves. Options are
+ * copied. */
 int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struct fm_err *err);
 
 /*
- * A descriptor that a local caller opened and passed; taken over, also on error. Regular files get O_DIRECT where
- * they can; pipes, terminals and sockets become streams; directories and devices are refused. A sink must be empty.
- * publish() syncs and sets mode and mtime but never renames. A small source is read at once
- * (snapshot.h).
+ * A descriptor that a local caller opened and passed; taken over, also on error. Regular files get
+ * O_DIRECT where they can; pipes, terminals and sockets become streams; directories and devices are
+ * refused. A sink must be empty. publish() syncs and sets mode and mtime but never renames. A small
+ * source is read at once (snapshot.h).
  *
- * journal: -1, or the descriptor of a regular file, for reading and writing, in which is written down what of a
- * sink is there; taken over too. Then the sink, for reading and writing, may hold what an earlier try left, as the
- * journal says. Both are emptied if that is of no use, or by discard().
+ * journal: -1, or the descriptor of a regular file, for reading and writing, in which is written
+ * down what of a sink is there; taken over too. Then the sink, for reading and writing, may hold
+ * what an earlier try left, as the journal says. Both are emptied if that is of no use, or by
+ * discard().
  */
 int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
-int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out,
+		   struct fm_err *err);
 
-/* The same of a regular file of a store (a large one of a tree), which is compared with what was kept: `kept`. */
-int fm_stored_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
+/* The same of a regular file of a store (a large one of a tree), which is compared with what was
+ * kept: `kept`. */
+int fm_stored_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr,
+		     struct fm_err *err);
 
 /* A source whose bytes stay in the page cache: for one that several transfers read at once. */
-int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
+int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr,
+			      struct fm_err *err);
 
 /*
- * For measuring: a source of `size` generated bytes (a function of the offset, not zeros), one that leaves the buffer
- * as it is (for the speed of everything else), and a sink that forgets everything. In a null store the path of a
- * source is its size: "64GiB", "1000000", or "untouched/64GiB"; "cpu" is what this node's processors did (base/cpu_time.h).
+ * For measuring: a source of `size` generated bytes (a function of the offset, not zeros), one that
+ * leaves the buffer as it is (for the speed of everything else), and a sink that forgets
+ * everything. In a null store the path of a source is its size: "64GiB", "1000000", or
+ * "untouched/64GiB"; "cpu" is what this node's processors did (base/cpu_time.h).
  */
 int fm_null_source(uint64_t size, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
-int fm_null_source_untouched(uint64_t size, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
+int fm_null_source_untouched(uint64_t size, struct fm_file **out, struct fm_attr *attr,
+			     struct fm_err *err);
 int fm_null_sink(struct fm_file **out, struct fm_err *err);
 
 /* The bytes of fm_null_source() at offset (a multiple of 8): for who wants to compare. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store_dir - what the files of a directory store share: store_file.c opens it, file_sink.c, listing.c and
- * removal.c work on it.
+ * store_dir - what the files of a directory store share: store_file.c opens it, file_sink.c,
+ * listing.c and removal.c work on it.
  *
  * It lives until it was freed and the last file opened from it is closed.
  */
@@ -24,7 +24,8 @@ struct fm_store_dir {
 	bool may_replace;
 	bool is_buffered;
 	uint64_t partial_keep_ns;
-	unsigned lock_wait_ms;		/* for a partial file that is in use: its transfer may be just ending */
+	/* for a partial file that is in use: its transfer may be just ending */
+	unsigned lock_wait_ms;
 	atomic_uint opening;		/* sinks that may be waiting so */
 	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
@@ -50,10 +51,11 @@ int fm_listing(struct fm_store_dir *dir, const char *path, const struct fm_list_
 int fm_listing_partials(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
 			struct fm_entry *out, size_t *count, struct fm_err *err);
 void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over);
-int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
-			 struct fm_attr *attr, struct fm_err *err);
-int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
-		       struct fm_file **out, struct fm_err *err);
+int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			 struct fm_err *err);
+int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		       const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err);
 int fm_removal(struct fm_store_dir *dir, const char *path, bool is_recursive, struct fm_err *err);
 
 #endif

@@ -24,14 +24,15 @@
 #include "mover/store/verify.h"
 
 #define PARTIAL_KEEP_NS (7 * 24 * 3600 * FM_NS_PER_S)	/* if the options do not say */
-#define LOCK_WAIT_MS 3000	/* the last sync of a transfer that was interrupted may take so long */
+/* the last sync of a transfer that was interrupted may take so long */
+#define LOCK_WAIT_MS 3000
 
 static struct fm_store_dir *dir_of(struct fm_store *store)
 {
 	return fm_container_of(store, struct fm_store_dir, store);
 }
 
-/* -------------------------------------------------------------------------------------------- lifetime */
+/* ------------------------------------------------------------------------------------- lifetime */
 
 void fm_store_dir_get(struct fm_store_dir *dir)
 {
@@ -64,23 +65,26 @@ static void store_file_free(struct fm_store *store)
 struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const struct fm_who *who)
 {
 	return (struct fm_path_make){
-		.has_owner = dir->owner == FM_OWNER_CALLER && (who->uid != geteuid() || who->gid != getegid()),
+		.has_owner = dir->owner == FM_OWNER_CALLER &&
+			     (who->uid != geteuid() || who->gid != getegid()),
 		.uid = who->uid,
 		.gid = who->gid,
 	};
 }
 
-/* ------------------------------------------------------------------------------------------ operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 /* What every operation begins with. */
-static int may_read(struct fm_store_dir *dir, const char *path, const struct fm_who *who, struct fm_err *err)
+static int may_read(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		    struct fm_err *err)
 {
 	int ret = fm_access_check(dir->read, who, "read", err);
 
 	return ret < 0 ? ret : fm_path_check(path, err);
 }
 
-static int may_write(struct fm_store_dir *dir, const char *path, const struct fm_who *who, struct fm_err *err)
+static int may_write(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		     struct fm_err *err)
 {
 	int ret = fm_access_check(dir->write, who, "write", err);
 
@@ -111,18 +115,23 @@ static int open_regular(struct fm_store_dir *dir, const char *path, struct fm_er
 	else if (S_ISDIR(st.st_mode))
 		ret = fm_path_fail(err, -EISDIR, "read", path);
 	else if (!S_ISREG(st.st_mode))
-		ret = fm_err_set(err, -EINVAL, "read \"%s\": is no regular file", fm_path_show(path, &shown));
+		ret = fm_err_set(err, -EINVAL, "read \"%s\": is no regular file",
+				 fm_path_show(path, &shown));
 	if (ret == 0)
 		return fd;
 	close(fd);
 	return ret;
 }
 
-static int store_file_open_source(struct fm_store *store, const char *path, const struct fm_who *who,
-				  struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+static int store_file_open_source(struct fm_store *store, const char *path,
+				  const struct fm_who *who, struct fm_file **out,
+				  struct fm_attr *attr, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
-	struct fm_file_source_opts opts = { .is_stored = true, .is_buffered = dir->is_buffered, .closed = store_dir_put, .ctx = dir };
+	struct fm_file_source_opts opts = {.is_stored = true,
+					   .is_buffered = dir->is_buffered,
+					   .closed = store_dir_put,
+					   .ctx = dir};
 	struct fm_path_shown shown;
 	int fd = may_read(dir, path, who, err);
 
@@ -147,14 +156,16 @@ static int store_file_create(struct fm_store *store, const char *path, const str
 	int ret = may_write(dir, path, who, err);
 
 	if (ret == 0 && path[0] == '\0')
-		ret = fm_err_set(err, -EISDIR, "the store itself is a directory; name a file in it");
+		ret = fm_err_set(err, -EISDIR,
+				 "the store itself is a directory; name a file in it");
 	if (ret == 0)
 		ret = fm_file_sink_new(dir, path, who, how, out, err);
 	return store_result(dir, ret, err);
 }
 
-static int store_file_open_tree(struct fm_store *store, const char *path, const struct fm_who *who, const char *const *excludes,
-				struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+static int store_file_open_tree(struct fm_store *store, const char *path, const struct fm_who *who,
+				const char *const *excludes, struct fm_file **out,
+				struct fm_attr *attr, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_read(dir, path, who, err);
@@ -164,8 +175,9 @@ static int store_file_open_tree(struct fm_store *store, const char *path, const 
 	return store_result(dir, ret, err);
 }
 
-static int store_file_create_tree(struct fm_store *store, const char *path, const struct fm_who *who,
-				  const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
+static int store_file_create_tree(struct fm_store *store, const char *path,
+				  const struct fm_who *who, const struct fm_create_tree *how,
+				  struct fm_file **out, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_write(dir, path, who, err);
@@ -242,8 +254,12 @@ static int make_dir(struct fm_store_dir *dir, const char *path, const struct fm_
 	int ret = fm_path_make_dir(parent->fd, parent->name, make);
 
 	if (ret < 0)
-		return fm_path_fail(err, ret, make->has_owner ? "make (for its caller, which needs CAP_CHOWN) the directory" :
-							       "make the directory", path);
+		return fm_path_fail(
+			err, ret,
+			make->has_owner
+				? "make (for its caller, which needs CAP_CHOWN) the directory"
+				: "make the directory",
+			path);
 	if (!dir->store.is_durable)
 		return 0;
 	ret = fm_sys_fsync(parent->fd);
@@ -283,7 +299,8 @@ static int store_file_verify(struct fm_store *store, const char *path, const str
 	return store_result(dir, ret, err);
 }
 
-static int store_file_space(struct fm_store *store, const struct fm_who *who, struct fm_store_space *out, struct fm_err *err)
+static int store_file_space(struct fm_store *store, const struct fm_who *who,
+			    struct fm_store_space *out, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_read(dir, "", who, err);
@@ -293,8 +310,8 @@ static int store_file_space(struct fm_store *store, const struct fm_who *who, st
 	return store_result(dir, ret, err);
 }
 
-static int store_file_purge(struct fm_store *store, const char *after, const struct fm_who *who, bool is_dry, struct fm_space_page *out,
-			    struct fm_err *err)
+static int store_file_purge(struct fm_store *store, const char *after, const struct fm_who *who,
+			    bool is_dry, struct fm_space_page *out, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_write(dir, "", who, err);
@@ -321,7 +338,7 @@ static const struct fm_store_ops store_file_ops = {
 	.free = store_file_free,
 };
 
-/* --------------------------------------------------------------------------------------------- opening */
+/* -------------------------------------------------------------------------------------- opening */
 
 static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *err)
 {
@@ -334,15 +351,16 @@ static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *
 	ret = fm_sys_open_beneath(fd, ".", O_PATH);
 	if (ret == -ENOSYS || ret == -EPERM)
 		return fm_err_set(err, -ENOSYS,
-				  "directory %s: openat2(2) is refused; it needs Linux 5.6 and a seccomp profile "
-				  "that allows it", path);
+				  "directory %s: openat2(2) is refused; it needs Linux 5.6 and a "
+				  "seccomp profile that allows it", path);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "directory %s", path);
 	close(ret);
 	return 0;
 }
 
-static int read_rules(struct fm_store_dir *dir, const struct fm_store_opts *opts, struct fm_err *err)
+static int read_rules(struct fm_store_dir *dir, const struct fm_store_opts *opts,
+		      struct fm_err *err)
 {
 	int ret = fm_access_new(opts->read, &dir->read, err);
 
@@ -356,7 +374,8 @@ static int read_rules(struct fm_store_dir *dir, const struct fm_store_opts *opts
 	return ret;
 }
 
-static int store_file_open(const struct fm_store_opts *opts, struct fm_store **out, struct fm_err *err)
+static int store_file_open(const struct fm_store_opts *opts, struct fm_store **out,
+			   struct fm_err *err)
 {
 	struct fm_store_dir *dir = fm_sys_alloc(sizeof(*dir));
 	int ret;
@@ -397,7 +416,8 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 
 	assert(opts->name && opts->directory);
 	if (strlen(opts->name) > FM_NAME_LEN_MAX)
-		return fm_err_set(err, -ENAMETOOLONG, "store %.32s...: its name is longer than %d bytes", opts->name,
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "store %.32s...: its name is longer than %d bytes", opts->name,
 				  FM_NAME_LEN_MAX);
 	if (strcmp(opts->directory, "null:") == 0)
 		ret = fm_store_null_open(opts, out, err);

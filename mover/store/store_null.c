@@ -19,7 +19,7 @@
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
-/* ----------------------------------------------------------------------------------------------- files */
+/* ---------------------------------------------------------------------------------------- files */
 
 struct null_file {
 	struct fm_file file;
@@ -33,8 +33,8 @@ static struct null_file *null_file_of(struct fm_file *file)
 }
 
 /*
- * Word i is i times an odd constant, so that no two words of any file are equal; as a sum, which costs what
- * writing costs.
+ * Word i is i times an odd constant, so that no two words of any file are equal; as a sum, which
+ * costs what writing costs.
  */
 #define NULL_STEP UINT64_C(0x9e3779b97f4a7c15)
 
@@ -69,7 +69,8 @@ static void null_read(struct fm_file *file, const struct fm_lane_io *lane, struc
 	fm_done_list_add(lane->done, io, there);
 }
 
-static void null_read_untouched(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+static void null_read_untouched(struct fm_file *file, const struct fm_lane_io *lane,
+				struct fm_io *io)
 {
 	fm_done_list_add(lane->done, io, null_there(null_file_of(file), io));
 }
@@ -90,8 +91,8 @@ static void null_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 	fm_done_list_add(lane->done, io, io->len);
 }
 
-static int null_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
-			struct fm_err *err)
+static int null_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	(void)file;
 	(void)size;
@@ -178,7 +179,8 @@ int fm_null_source(uint64_t size, struct fm_file **out, struct fm_attr *attr, st
 	return null_source_new(&null_source_ops, size, out, attr, err);
 }
 
-int fm_null_source_untouched(uint64_t size, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+int fm_null_source_untouched(uint64_t size, struct fm_file **out, struct fm_attr *attr,
+			     struct fm_err *err)
 {
 	return null_source_new(&null_untouched_ops, size, out, attr, err);
 }
@@ -208,7 +210,7 @@ static int null_cpu_new(struct fm_file **out, struct fm_attr *attr, struct fm_er
 	return ret;
 }
 
-/* ----------------------------------------------------------------------------------------------- store */
+/* ---------------------------------------------------------------------------------------- store */
 
 #define CPU_PATH "cpu"
 
@@ -249,8 +251,8 @@ static int parse_size(const char *text, uint64_t *out)
 }
 
 /* What a path names: a size, and whether the bytes are made. */
-static int null_find(struct store_null *s, const char *path, const struct fm_who *who, uint64_t *size,
-		     bool *is_untouched, struct fm_err *err)
+static int null_find(struct store_null *s, const char *path, const struct fm_who *who,
+		     uint64_t *size, bool *is_untouched, struct fm_err *err)
 {
 	static const char prefix[] = "untouched/";
 	struct fm_path_shown shown;
@@ -267,8 +269,8 @@ static int null_find(struct store_null *s, const char *path, const struct fm_who
 	if (parse_size(text, size) == 0)
 		return 0;
 	return fm_err_set(err, -ENOENT,
-			  "\"%s\": is no size; a null store holds files like \"64GiB\", \"1000000\" and "
-			  "\"untouched/64GiB\", and \"cpu\"",
+			  "\"%s\": is no size; a null store holds files like \"64GiB\", "
+			  "\"1000000\" and \"untouched/64GiB\", and \"cpu\"",
 			  fm_path_show(path, &shown));
 }
 
@@ -279,8 +281,9 @@ static int null_result(const struct store_null *s, int ret, struct fm_err *err)
 	return ret;
 }
 
-static int store_null_open_source(struct fm_store *store, const char *path, const struct fm_who *who,
-				  struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+static int store_null_open_source(struct fm_store *store, const char *path,
+				  const struct fm_who *who, struct fm_file **out,
+				  struct fm_attr *attr, struct fm_err *err)
 {
 	struct store_null *s = null_of(store);
 	bool is_untouched;
@@ -293,11 +296,13 @@ static int store_null_open_source(struct fm_store *store, const char *path, cons
 	}
 	ret = null_find(s, path, who, &size, &is_untouched, err);
 	if (ret == 0)
-		ret = null_source_new(is_untouched ? &null_untouched_ops : &null_source_ops, size, out, attr, err);
+		ret = null_source_new(is_untouched ? &null_untouched_ops : &null_source_ops, size,
+				      out, attr, err);
 	return null_result(s, ret, err);
 }
 
-static int null_may_write(struct store_null *s, const char *path, const struct fm_who *who, struct fm_err *err)
+static int null_may_write(struct store_null *s, const char *path, const struct fm_who *who,
+			  struct fm_err *err)
 {
 	int ret = fm_access_check(s->write, who, "write", err);
 
@@ -311,7 +316,8 @@ static int store_null_create(struct fm_store *store, const char *path, const str
 	int ret = null_may_write(s, path, who, err);
 
 	if (ret == 0 && path[0] == '\0')
-		ret = fm_err_set(err, -EISDIR, "the store itself is a directory; name a file in it");
+		ret = fm_err_set(err, -EISDIR,
+				 "the store itself is a directory; name a file in it");
 	if (ret == 0)
 		ret = fm_null_sink(out, err);
 	if (ret == 0)
@@ -365,7 +371,8 @@ static int store_null_remove(struct fm_store *store, const char *path, const str
 
 	(void)is_recursive;
 	if (ret == 0)
-		ret = fm_err_set(err, -ENOENT, "remove \"%s\": a null store keeps nothing", fm_path_show(path, &shown));
+		ret = fm_err_set(err, -ENOENT, "remove \"%s\": a null store keeps nothing",
+				 fm_path_show(path, &shown));
 	return null_result(s, ret, err);
 }
 

@@ -2,8 +2,9 @@
 /*
  * store_tree - directories of a store as a whole, that are sent or that come.
  *
- * The path is checked, and the caller may do it (store_file.c). A tree that comes is made beside its final name by
- * tree/tree_sink.c; here is what makes it this store's: where it goes, quota, owner, how long what it replaces is kept.
+ * The path is checked, and the caller may do it (store_file.c). A tree that comes is made beside
+ * its final name by tree/tree_sink.c; here is what makes it this store's: where it goes, quota,
+ * owner, how long what it replaces is kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,11 +30,17 @@ static void source_closed(void *ctx)
 	fm_store_dir_put(ctx);
 }
 
-/* The end becomes a file that keeps the store alive: closed(ctx) gives that up, also after an error. */
-static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(void *ctx), void *ctx, struct fm_file **out, struct fm_err *err)
+/* The end becomes a file that keeps the store alive: closed(ctx) gives that up, also after an
+ * error. */
+static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(void *ctx),
+		void *ctx, struct fm_file **out, struct fm_err *err)
 {
-	const struct fm_tree_file_opts opts = { .tree = tree, .threads = fm_tree_file_threads(), .closed = closed, .ctx = ctx,
-						.who = who->peer ? fm_share_name(who->peer) : fm_share_user(who->uid) };
+	const struct fm_tree_file_opts opts = {.tree = tree,
+					       .threads = fm_tree_file_threads(),
+					       .closed = closed,
+					       .ctx = ctx,
+					       .who = who->peer ? fm_share_name(who->peer)
+								: fm_share_user(who->uid)};
 	int ret = fm_tree_file_new(&opts, out, err);
 
 	if (ret < 0)
@@ -41,12 +48,14 @@ static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(v
 	return ret;
 }
 
-/* ---------------------------------------------------------------------------------------------- sources */
+/* -------------------------------------------------------------------------------------- sources */
 
-int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const char *const *excludes,
-			 struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			 struct fm_err *err)
 {
-	struct fm_tree_source_opts opts = { .excludes = excludes, .skips = fm_path_is_reserved, .has_digests = true };
+	struct fm_tree_source_opts opts = {
+		.excludes = excludes, .skips = fm_path_is_reserved, .has_digests = true};
 	struct fm_tree *tree;
 	struct stat st;
 	int fd = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err), ret;
@@ -72,7 +81,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 	return wrap(who, tree, source_closed, dir, out, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ sinks */
+/* ---------------------------------------------------------------------------------------- sinks */
 
 /* A tree that comes. */
 struct incoming {
@@ -146,7 +155,8 @@ static void tree_put_aside(void *ctx, const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
 	char aside[FM_PATH_LEN_MAX + 1];
-	int len = snprintf(aside, sizeof(aside), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+	int len = snprintf(aside, sizeof(aside), "%.*s%s", slash ? (int)(slash + 1 - path) : 0,
+			   path, name);
 
 	if (len > 0 && (size_t)len < sizeof(aside))
 		fm_aside_add(((struct incoming *)ctx)->dir, aside);
@@ -166,7 +176,8 @@ static int tree_find_other(void *ctx, const char *path, int held, int *fd, struc
 }
 
 /* What is at the final name now may be replaced by a tree. */
-static int check_target(const struct fm_path_parent *parent, const char *path, bool may_replace, struct fm_err *err)
+static int check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
+			struct fm_err *err)
 {
 	struct fm_path_shown shown;
 	struct stat st;
@@ -177,16 +188,22 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 	if (ret < 0)
 		return fm_path_fail(err, ret, "look at", path);
 	if (!S_ISDIR(st.st_mode))
-		return fm_err_set(err, -ENOTDIR, "\"%s\" is there and is no directory: a tree does not replace it; remove it or choose another name",
+		return fm_err_set(err, -ENOTDIR,
+				  "\"%s\" is there and is no directory: a tree does not replace "
+				  "it; remove it or choose another name",
 				  fm_path_show(path, &shown));
 	if (!may_replace)
-		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --update merges into it, --replace puts this one in its place, and a / "
-				  "at the end of the name puts it inside", fm_path_show(path, &shown));
+		return fm_err_set(err, -EEXIST,
+				  "directory \"%s\" exists; --update merges into it, --replace "
+				  "puts this one in its place, and a / "
+				  "at the end of the name puts it inside",
+				  fm_path_show(path, &shown));
 	return 0;
 }
 
-static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent, const struct fm_who *who,
-		    const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
+static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent,
+		    const struct fm_who *who, const struct fm_create_tree *how,
+		    struct fm_file **out, struct fm_err *err)
 {
 	struct fm_tree_sink_opts opts = {
 		.parent = parent->fd,
@@ -238,7 +255,8 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 	return wrap(who, tree, sink_closed, in, out, err);
 }
 
-/* A dry run makes nothing: where there is no directory to look into, it looks for a name that never is. */
+/* A dry run makes nothing: where there is no directory to look into, it looks for a name that never
+ * is. */
 static int open_nowhere(struct fm_store_dir *dir, struct fm_path_parent *parent, struct fm_err *err)
 {
 	*parent = (struct fm_path_parent){ .name = "(a dry run: nothing is there)" };
@@ -246,15 +264,17 @@ static int open_nowhere(struct fm_store_dir *dir, struct fm_path_parent *parent,
 	return parent->fd < 0 ? fm_err_sys(err, -errno, "look into the store") : 0;
 }
 
-int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
-		       struct fm_file **out, struct fm_err *err)
+int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		       const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
 {
 	struct fm_path_make make = fm_store_dir_make(dir, who);
 	struct fm_path_parent parent;
 	int ret;
 
 	if (path[0] == '\0')
-		return fm_err_set(err, -EISDIR, "the store itself is not replaced by a tree; name a directory in it");
+		return fm_err_set(
+			err, -EISDIR,
+			"the store itself is not replaced by a tree; name a directory in it");
 	ret = fm_path_open_parent(dir->root, path, how->is_dry ? NULL : &make, &parent, err);
 	if (ret == -ENOENT && how->is_dry)
 		ret = open_nowhere(dir, &parent, err);

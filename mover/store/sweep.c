@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep - what interrupted transfers left in a store goes, once nobody has gone on with it for as long as the store
- * keeps such things, or at once if nobody could; and so do directories that were replaced.
+ * sweep - what interrupted transfers left in a store goes, once nobody has gone on with it for as
+ * long as the store keeps such things, or at once if nobody could; and so do directories that were
+ * replaced.
  *
- * A walk over the store, for a minute at most: what it did not come to is found by a later one, as entries come and
- * go. Links are not followed, nothing that a transfer works on is touched.
+ * A walk over the store, for a minute at most: what it did not come to is found by a later one, as
+ * entries come and go. Links are not followed, nothing that a transfer works on is touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,21 +68,24 @@ static bool is_named(int dir, const char *name, int fd)
 {
 	struct stat by_fd, by_name;
 
-	return fstat(fd, &by_fd) == 0 && look(dir, name, &by_name) && by_fd.st_ino == by_name.st_ino;
+	return fstat(fd, &by_fd) == 0 && look(dir, name, &by_name) &&
+	       by_fd.st_ino == by_name.st_ino;
 }
 
 /*
- * One without a journal: for its age, or because nobody can go on with it, which power cuts leave of streams and small files.
- * That nobody works on it is known as for a pair: may_go().
+ * One without a journal: for its age, or because nobody can go on with it, which power cuts leave
+ * of streams and small files. That nobody works on it is known as for a pair: may_go().
  */
 static bool may_go_alone(const struct sweep *sw, const struct stat *st, bool is_locked)
 {
-	return is_stale(sw, st) || (is_locked && S_ISREG(st->st_mode) && changed_at(st) < sw->boot_ns);
+	return is_stale(sw, st) ||
+	       (is_locked && S_ISREG(st->st_mode) && changed_at(st) < sw->boot_ns);
 }
 
 /*
- * A partial file, locked against any transfer, or -1. Where there are no locks, its age must do. Looked at again under
- * the lock: the name may be another file's by now, or somebody went on with it just now.
+ * A partial file, locked against any transfer, or -1. Where there are no locks, its age must do.
+ * Looked at again under the lock: the name may be another file's by now, or somebody went on with
+ * it just now.
  */
 static int claim(const struct sweep *sw, int dir, const char *name)
 {
@@ -92,7 +96,8 @@ static int claim(const struct sweep *sw, int dir, const char *name)
 	if (fd < 0)
 		return -1;
 	ret = fm_partial_lock(fd);
-	if (ret != -EAGAIN && is_named(dir, name, fd) && fstat(fd, &st) == 0 && may_go_alone(sw, &st, ret == 0))
+	if (ret != -EAGAIN && is_named(dir, name, fd) && fstat(fd, &st) == 0 &&
+	    may_go_alone(sw, &st, ret == 0))
 		return fd;
 	close(fd);
 	return -1;
@@ -109,9 +114,10 @@ static void remove_partial(struct sweep *sw, int dir, const char *name)
 }
 
 /*
- * A pair may go: for its age, by the younger of both. Or because there is nothing in it to go on with, which power cuts
- * leave (the removal of a version that was replaced is not waited for, and that may be large); the lock tells that
- * nobody works on it, and its age that nobody on this machine does, should locks not reach any further.
+ * A pair may go: for its age, by the younger of both. Or because there is nothing in it to go on
+ * with, which power cuts leave (the removal of a version that was replaced is not waited for, and
+ * that may be large); the lock tells that nobody works on it, and its age that nobody on this
+ * machine does, should locks not reach any further.
  */
 static bool may_go(const struct sweep *sw, int journal, const struct stat *file, bool is_locked)
 {
@@ -123,10 +129,12 @@ static bool may_go(const struct sweep *sw, int journal, const struct stat *file,
 		return true;
 	if (!is_locked || changed_at(&st) >= sw->boot_ns)
 		return false;
-	return !file || (S_ISREG(file->st_mode) && changed_at(file) < sw->boot_ns && !fm_partial_has_something(journal, file));
+	return !file || (S_ISREG(file->st_mode) && changed_at(file) < sw->boot_ns &&
+			 !fm_partial_has_something(journal, file));
 }
 
-/* A journal and its file. Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
+/* A journal and its file. Looked at before the lock is taken, which a transfer that begins would
+ * meet, and again under it. */
 static void sweep_journal(struct sweep *sw, int dir, const char *name, uint64_t hash)
 {
 	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), ret;
@@ -139,7 +147,8 @@ static void sweep_journal(struct sweep *sw, int dir, const char *name, uint64_t 
 	if (!may_go(sw, fd, look(dir, partial, &st) ? &st : NULL, true))
 		goto close;
 	ret = fm_partial_lock(fd);
-	if (ret == -EAGAIN || !is_named(dir, name, fd) || !may_go(sw, fd, look(dir, partial, &st) ? &st : NULL, ret == 0))
+	if (ret == -EAGAIN || !is_named(dir, name, fd) ||
+	    !may_go(sw, fd, look(dir, partial, &st) ? &st : NULL, ret == 0))
 		goto close;
 	remove_partial(sw, dir, partial);
 	if (unlinkat(dir, name, 0) == 0)	/* last: its lock guards both */
@@ -205,33 +214,39 @@ static bool is_old_tree(const void *ctx, int dir, const char *name)
 	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
 		return false;
 	(void)snprintf(journal, sizeof(journal), "%s/journal", name);
-	return kind != FM_STAGING_TREE || !look(dir, journal, &st) || is_older(sw, &st, sw->sd->partial_keep_ns);
+	return kind != FM_STAGING_TREE || !look(dir, journal, &st) ||
+	       is_older(sw, &st, sw->sd->partial_keep_ns);
 }
 
 /*
- * A replaced directory that stays for now. Not one of the last minute that was put there since the store was opened: where the file system cannot
- * exchange names the transfer that did may still read in it, and tells of it when it is through.
+ * A replaced directory that stays for now. Not one of the last minute that was put there since the
+ * store was opened: where the file system cannot exchange names the transfer that did may still
+ * read in it, and tells of it when it is through.
  */
 static void note_aside(const struct sweep *sw, int dir, const char *name, const char *path)
 {
 	struct stat st;
 
-	if (look(dir, name, &st) && (changed_at(&st) < sw->sd->aside.opened_ns || is_older(sw, &st, YOUNG_NS)))
+	if (look(dir, name, &st) &&
+	    (changed_at(&st) < sw->sd->aside.opened_ns || is_older(sw, &st, YOUNG_NS)))
 		fm_aside_add(sw->sd, path);
 }
 
-/* Anybody may give a directory such a name. It stays, and is told of with others of its kind: they may be many. */
+/* Anybody may give a directory such a name. It stays, and is told of with others of its kind: they
+ * may be many. */
 static void note_foreign(struct sweep *sw, const char *name)
 {
 	if (sw->foreign++ == 0)
 		(void)snprintf(sw->first_foreign, sizeof(sw->first_foreign), "%s", name);
 }
 
-/* Of a .tree or .new before the lock is taken, which a transfer that begins would meet, and again under it. */
+/* Of a .tree or .new before the lock is taken, which a transfer that begins would meet, and again
+ * under it. */
 static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *path)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
-	const struct fm_staging_age age = { .is_old = is_old_tree, .at_most = may_be_wanted, .ctx = sw };
+	const struct fm_staging_age age = {
+		.is_old = is_old_tree, .at_most = may_be_wanted, .ctx = sw};
 	enum fm_staging_kind kind = fm_staging_kind(name);
 	bool is_aside = kind == FM_STAGING_OLD || kind == FM_STAGING_KEPT;
 	int ret = -EAGAIN;
@@ -243,8 +258,8 @@ static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *
 	else if (ret == -EPERM)
 		note_foreign(sw, name);
 	else if (ret != -EBUSY && ret != -EAGAIN && ret != -ENOTEMPTY)
-		fm_log_warn("store %s: cannot remove %s, left by an earlier transfer: %s", sw->sd->store.name, name,
-			    fm_err_name(ret));
+		fm_log_warn("store %s: cannot remove %s, left by an earlier transfer: %s",
+			    sw->sd->store.name, name, fm_err_name(ret));
 	if (ret < 0)
 		note_aside(sw, dir, name, path);
 }
@@ -282,7 +297,8 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	}
 }
 
-/* A directory that cannot be entered is passed over; whatever else goes wrong ends it, until the next one. */
+/* A directory that cannot be entered is passed over; whatever else goes wrong ends it, until the
+ * next one. */
 static bool is_passed_over(int ret)
 {
 	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
@@ -335,10 +351,14 @@ void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
 		fm_walk_end(walk);
 	free(walk);
 	if (sw.removed > 0)
-		fm_log_info("store %s: removed %u file%s and directories that interrupted transfers had left",
+		fm_log_info("store %s: removed %u file%s and directories that interrupted "
+			    "transfers had left",
 			    dir->store.name, sw.removed, sw.removed == 1 ? "" : "s");
 	if (sw.foreign > 0)
-		fm_log_warn("store %s: %u director%s named as fmove names what it keeps aside or makes, but of an earlier version "
-			    "or of somebody else, %s first: nothing removes such, look through them", dir->store.name, sw.foreign,
-			    sw.foreign == 1 ? "y is" : "ies are", sw.first_foreign);
+		fm_log_warn(
+			"store %s: %u director%s named as fmove names what it keeps aside or "
+			"makes, but of an earlier version "
+			"or of somebody else, %s first: nothing removes such, look through them",
+			dir->store.name, sw.foreign, sw.foreign == 1 ? "y is" : "ies are",
+			sw.first_foreign);
 }

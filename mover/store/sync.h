@@ -2,8 +2,9 @@
 /*
  * sync - the syncs of one sink, the first failure of which counts for ever.
  *
- * The kernel says once that bytes could not be written, and takes them for written from then on: the same sync succeeds
- * the next time. So what a failed sync covered is unknown, and whoever asks again hears the same error.
+ * The kernel says once that bytes could not be written, and takes them for written from then on:
+ * the same sync succeeds the next time. So what a failed sync covered is unknown, and whoever asks
+ * again hears the same error.
  */
 #ifndef FM_STORE_SYNC_H
 #define FM_STORE_SYNC_H

@@ -2,8 +2,9 @@
 /*
  * sys - the system calls of this directory (see base/call.h), with a fault point before each.
  *
- * Any thread. What is done on the way out (closing, removing a partial file, undoing a rename) calls the system
- * directly: it has nobody to report to, and a fault there would only hide the one being tested.
+ * Any thread. What is done on the way out (closing, removing a partial file, undoing a rename)
+ * calls the system directly: it has nobody to report to, and a fault there would only hide the one
+ * being tested.
  */
 #ifndef FM_STORE_SYS_H
 #define FM_STORE_SYS_H
@@ -28,7 +29,8 @@ static inline void *fm_sys_alloc(size_t len)
 	return FM_FAULT("store.alloc") ? NULL : calloc(1, len);
 }
 
-/* Open path below root: a descriptor, or -EXDEV if the path leads out. flags as for open(2), no O_CREAT. */
+/* Open path below root: a descriptor, or -EXDEV if the path leads out. flags as for open(2), no
+ * O_CREAT. */
 static inline int fm_sys_open_beneath(int root, const char *path, int flags)
 {
 	return FM_FAULT("store.open") ? -EMFILE : fm_call_open_below(root, path, flags, 0, 0);
@@ -120,10 +122,11 @@ static inline int fm_sys_unlinkat(int dir, const char *name, int flags)
 }
 
 /*
- * Within one directory. flags: 0, RENAME_NOREPLACE, RENAME_EXCHANGE. -EINVAL or -ENOSYS: the flag is not
- * supported there.
+ * Within one directory. flags: 0, RENAME_NOREPLACE, RENAME_EXCHANGE. -EINVAL or -ENOSYS: the flag
+ * is not supported there.
  */
-static inline int fm_sys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)
+static inline int fm_sys_rename(int from_dir, const char *from, int dir, const char *name,
+				unsigned flags)
 {
 	if (FM_FAULT("store.rename"))
 		return -EIO;

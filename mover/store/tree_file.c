@@ -2,12 +2,13 @@
 /*
  * tree_file - see tree_file.h.
  *
- * A read: an op from the pool -> a thread fills the buffer -> io->done() on its lane -> the control thread is told, since large files
- * may have been found on the way.
- * A write: the same with apply, of a copy; but an op with an answer waits in `answers` until the control thread has taken that,
+ * A read: an op from the pool -> a thread fills the buffer -> io->done() on its lane -> the control
+ * thread is told, since large files may have been found on the way. A write: the same with apply,
+ * of a copy; but an op with an answer waits in `answers` until the control thread has taken that,
  * and is ended on its lane by a task then.
- * Failure: the first error's text is kept for why(); everything that ends behind it has an error of its own. stop() makes
- * the tree's calls end, and drops the answers, so nothing waits for a control thread that has nothing to say any more.
+ * Failure: the first error's text is kept for why(); everything that ends behind it has an error of
+ * its own. stop() makes the tree's calls end, and drops the answers, so nothing waits for a control
+ * thread that has nothing to say any more.
  */
 #include "mover/store/tree_file.h"
 
@@ -31,8 +32,10 @@
 
 #define THREADS_MIN 4		/* on few cores they wait for the disk, not for each other */
 #define THREADS_MAX 16
-#define LIKE_IT 8		/* a directory leaves room for so many with as many threads, itself included */
-#define THREAD_BYTES (256u << 10)	/* of the budget: its stack, and the buffers of the call that it is in, but the copy */
+/* a directory leaves room for so many with as many threads, itself included */
+#define LIKE_IT 8
+/* of the budget: its stack, and the buffers of the call that it is in, but the copy */
+#define THREAD_BYTES (256u << 10)
 
 struct tree_file;
 
@@ -95,10 +98,12 @@ unsigned fm_tree_file_threads(void)
 	struct fm_cores cores;
 
 	fm_cores_read(&cores);
-	return cores.usable < THREADS_MIN ? THREADS_MIN : cores.usable > THREADS_MAX ? THREADS_MAX : cores.usable;
+	return cores.usable < THREADS_MIN   ? THREADS_MIN
+	       : cores.usable > THREADS_MAX ? THREADS_MAX
+					    : cores.usable;
 }
 
-/* ------------------------------------------------------------------------------------------ operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 static struct op *op_take(struct tree_file *f)
 {
@@ -157,7 +162,7 @@ static bool is_stopped(struct tree_file *f)
 	return is;
 }
 
-/* -------------------------------------------------------------------------------------------- copies of packs */
+/* ------------------------------------------------------------------------------ copies of packs */
 
 static bool memory_take(struct tree_file *f, uint64_t bytes)
 {
@@ -177,8 +182,8 @@ static void copy_free(struct tree_file *f, struct copy *c)
 }
 
 /*
- * With the lock. A tree that has none gets one out of all that there is, others out of what its owner's trees may have: so no
- * tree keeps another from going on.
+ * With the lock. A tree that has none gets one out of all that there is, others out of what its
+ * owner's trees may have: so no tree keeps another from going on.
  */
 static struct copy *copy_new(struct tree_file *f, size_t cap, bool is_only)
 {
@@ -216,7 +221,8 @@ static struct copy *copy_get(struct tree_file *f, size_t len)
 	return copy_new(f, len, f->copies_used == 0);
 }
 
-/* Where there is no memory for another one, it waits for one that a thread of this tree uses. NULL: there is none. */
+/* Where there is no memory for another one, it waits for one that a thread of this tree uses. NULL:
+ * there is none. */
 static struct copy *copy_take(struct tree_file *f, size_t len)
 {
 	struct copy *c;
@@ -226,7 +232,8 @@ static struct copy *copy_take(struct tree_file *f, size_t len)
 		pthread_cond_wait(&f->copy_put, &f->lock);
 	f->copies_used += c != NULL;
 	if (!c)
-		pthread_cond_broadcast(&f->copy_put);	/* nobody has one: the others would wait for ever */
+		/* nobody has one: the others would wait for ever */
+		pthread_cond_broadcast(&f->copy_put);
 	pthread_mutex_unlock(&f->lock);
 	return c;
 }
@@ -248,16 +255,18 @@ static void free_copies(struct tree_file *f)
 		copy_free(f, fm_container_of(at, struct copy, link));
 }
 
-/* ------------------------------------------------------------------------------------------ reads and writes */
+/* ----------------------------------------------------------------------------- reads and writes */
 
-/* An error has a text, and is none of the codes that mean something else to the lanes: -EBADMSG of a write is a damaged pack. */
+/* An error has a text, and is none of the codes that mean something else to the lanes: -EBADMSG of
+ * a write is a damaged pack. */
 static int64_t failed(struct op *op, int64_t code, struct fm_err *err, const char *what)
 {
 	struct tree_file *f = op->file;
 
 	if (is_stopped(f))
 		return -ECANCELED;
-	if (code >= 0 || code == -ECANCELED || code == -EAGAIN || (code == -EBADMSG && op->is_write))
+	if (code >= 0 || code == -ECANCELED || code == -EAGAIN ||
+	    (code == -EBADMSG && op->is_write))
 		code = -EIO;
 	if (!err->code)
 		(void)fm_err_sys(err, (int)code, "%s", what);
@@ -373,7 +382,8 @@ static void op_done(struct fm_work *work)
 	op_end(op);
 }
 
-static void op_start(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
+static void op_start(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io,
+		     bool is_write)
 {
 	struct tree_file *f = file_of(file);
 	struct op *op = op_take(f);
@@ -428,7 +438,7 @@ static void tree_why(struct fm_file *file, struct fm_err *err)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* --------------------------------------------------------------------------------- the control thread */
+/* --------------------------------------------------------------------------- the control thread */
 
 static void told_run(struct fm_task *task)
 {
@@ -437,7 +447,8 @@ static void told_run(struct fm_task *task)
 	f->happened(f->ctx);
 }
 
-void fm_tree_file_listen(struct fm_file *file, struct fm_loop *control, void (*happened)(void *ctx), void *ctx)
+void fm_tree_file_listen(struct fm_file *file, struct fm_loop *control, void (*happened)(void *ctx),
+			 void *ctx)
 {
 	struct tree_file *f = file_of(file);
 
@@ -495,7 +506,7 @@ void fm_tree_file_stop(struct fm_file *file)
 		;	/* nobody wants them any more; their writes end */
 }
 
-/* ---------------------------------------------------------------------------------- the engine's worker */
+/* -------------------------------------------------------------------------- the engine's worker */
 
 int fm_tree_file_begin(struct fm_file *file, const struct fm_tree_begin *how, struct fm_err *err)
 {
@@ -504,7 +515,8 @@ int fm_tree_file_begin(struct fm_file *file, const struct fm_tree_begin *how, st
 	return ops_of(f)->begin ? ops_of(f)->begin(f->o.tree, how, err) : 0;
 }
 
-static int tree_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+static int tree_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
+		      struct fm_err *err)
 {
 	const struct fm_tree_begin how = { .source = *source };
 	int ret = fm_tree_file_begin(file, &how, err);
@@ -514,7 +526,8 @@ static int tree_begin(struct fm_file *file, const struct fm_identity *source, st
 	return ret;
 }
 
-static int tree_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+static int tree_log(struct fm_file *file, const struct fm_written *written, size_t count,
+		    struct fm_err *err)
 {
 	struct tree_file *f = file_of(file);
 
@@ -523,7 +536,8 @@ static int tree_log(struct fm_file *file, const struct fm_written *written, size
 	return ops_of(f)->log(f->o.tree, err);
 }
 
-static int tree_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+static int tree_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct tree_file *f = file_of(file);
 	int ret = ops_of(f)->prepare(f->o.tree, is_durable, err);
@@ -535,7 +549,8 @@ static int tree_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 	return ret;
 }
 
-static int tree_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+static int tree_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct tree_file *f = file_of(file);
 	int ret = f->is_prepared ? 0 : tree_prepare(file, size, attr, is_durable, err);
@@ -570,10 +585,12 @@ static uint64_t threads_bytes(const struct tree_file *f)
 	return f->o.threads * (uint64_t)THREAD_BYTES;
 }
 
-/* Fewer where memory is short: on a machine of many processors a few directories would have all of it. */
+/* Fewer where memory is short: on a machine of many processors a few directories would have all of
+ * it. */
 static bool take_threads(struct tree_file *f)
 {
-	while (f->o.threads > THREADS_MIN && !fm_budget_may_waiting(f->o.who, LIKE_IT * threads_bytes(f)))
+	while (f->o.threads > THREADS_MIN &&
+	       !fm_budget_may_waiting(f->o.who, LIKE_IT * threads_bytes(f)))
 		f->o.threads = f->o.threads / 2 > THREADS_MIN ? f->o.threads / 2 : THREADS_MIN;
 	return f->o.threads == 0 || memory_take(f, threads_bytes(f));
 }
@@ -650,8 +667,9 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 		could = f && fm_budget_could_waiting(f->o.who, threads_bytes(f));
 		refuse(tree);
 		free(f);
-		return could ? fm_err_full(err, "all memory for directories is taken, or too much of it by others of yours") :
-			       fm_err_set(err, -ENOMEM, "no memory for a directory");
+		return could ? fm_err_full(err, "all memory for directories is taken, or too much "
+						"of it by others of yours")
+			     : fm_err_set(err, -ENOMEM, "no memory for a directory");
 	}
 	ret = fm_worker_new(f->o.threads, &f->worker, err);
 	if (ret < 0) {

@@ -33,8 +33,8 @@ static uint64_t count_entry(const struct fm_walk_at *at)
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	/* One that is being written has its reservation; a journal is small. */
-	if (fm_path_is_reserved(at->name) &&
-	    (fm_partial_parse(at->name, NULL) != FM_PARTIAL_FILE || fm_partial_is_busy(at->dir, at->name) > 0))
+	if (fm_path_is_reserved(at->name) && (fm_partial_parse(at->name, NULL) != FM_PARTIAL_FILE ||
+					      fm_partial_is_busy(at->dir, at->name) > 0))
 		return 0;
 	return (uint64_t)st.st_size;
 }
@@ -85,14 +85,17 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 	ret = usage_walk(root, &bytes);
 	if (ret == -E2BIG)
 		return fm_err_set(err, ret,
-				  "more than %d names are too many to count for a quota; use the file system's own",
+				  "more than %d names are too many to count for a quota; use the "
+				  "file system's own",
 				  FM_USAGE_ENTRIES_MAX);
 	if (ret == -EOVERFLOW)
-		return fm_err_set(err, ret, "count the bytes there: directories nested deeper than %d",
+		return fm_err_set(err, ret,
+				  "count the bytes there: directories nested deeper than %d",
 				  FM_WALK_DEPTH_MAX);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "count the bytes there");
-	/* What came meanwhile may have been passed by, or be counted twice: the next count knows. */
+	/* What came meanwhile may have been passed by, or be counted twice: the next count
+	 * knows. */
 	atomic_store(&usage->used, bytes + atomic_load(&usage->added) - added);
 	atomic_store(&usage->counted_ns, now_ns());
 	return 0;
@@ -185,7 +188,8 @@ static int ask(struct fm_usage *usage, int root, uint64_t bytes,
 			  "over the store's quota: %llu bytes are needed, %llu of %llu are used, "
 			  "%llu promised to running transfers",
 			  (unsigned long long)bytes, (unsigned long long)atomic_load(&usage->used),
-			  (unsigned long long)usage->quota, (unsigned long long)atomic_load(&usage->reserved));
+			  (unsigned long long)usage->quota,
+			  (unsigned long long)atomic_load(&usage->reserved));
 }
 
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)

@@ -2,11 +2,13 @@
 /*
  * usage - how many bytes a store holds against its quota.
  *
- * What counts is what each name of a regular file says its size is (so holes too, and links not), partial files that nobody works
- * on among them: what a file may grow to without anybody being asked again, however little of it the disk holds now.
- * Counted by a walk when the store is opened, kept up by what goes through the store, and counted again before anything
- * is refused, since files may have been removed behind its back. What is promised counts from then on: files under way hold
- * reservations, those of trees count when they are made. Any thread, no lock; fm_usage_count() blocks.
+ * What counts is what each name of a regular file says its size is (so holes too, and links not),
+ * partial files that nobody works on among them: what a file may grow to without anybody being
+ * asked again, however little of it the disk holds now. Counted by a walk when the store is opened,
+ * kept up by what goes through the store, and counted again before anything is refused, since files
+ * may have been removed behind its back. What is promised counts from then on: files under way hold
+ * reservations, those of trees count when they are made. Any thread, no lock; fm_usage_count()
+ * blocks.
  */
 #ifndef FM_STORE_USAGE_H
 #define FM_STORE_USAGE_H
@@ -17,13 +19,16 @@
 
 struct fm_err;
 
-#define FM_USAGE_ENTRIES_MAX 10000000	/* names that are counted; a store with more cannot have a quota */
+/* names that are counted; a store with more cannot have a quota */
+#define FM_USAGE_ENTRIES_MAX 10000000
 
 struct fm_usage {
 	uint64_t quota;			/* 0: none, and nothing is counted */
 	_Atomic uint64_t used;
-	_Atomic uint64_t reserved;	/* counted without a quota, too: people ask what is promised */
-	_Atomic uint64_t trees;		/* of `reserved`, promised to trees: nothing is set aside for it on the disk */
+	/* counted without a quota, too: people ask what is promised */
+	_Atomic uint64_t reserved;
+	/* of `reserved`, promised to trees: nothing is set aside for it on the disk */
+	_Atomic uint64_t trees;
 	_Atomic uint64_t added;		/* ever */
 	_Atomic uint64_t counted_ns;
 };
@@ -35,7 +40,8 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err);
 int fm_usage_reserve(struct fm_usage *usage, uint64_t bytes);
 void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes);
 
-/* As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says the numbers. */
+/* As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says
+ * the numbers. */
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
 
 /* The same, and nothing is reserved. */

@@ -2,9 +2,9 @@
 /*
  * verify - what is stored is read again and compared.
  *
- * Happy path: if what is asked for lies in a tree with a manifest, what that lists of it; then a walk: of each directory that has
- * a manifest what that lists, and of each file that no manifest listed what its own digest says.
- * Failure modes: see verify_file.c and verify_listed.c.
+ * Happy path: if what is asked for lies in a tree with a manifest, what that lists of it; then a
+ * walk: of each directory that has a manifest what that lists, and of each file that no manifest
+ * listed what its own digest says. Failure modes: see verify_file.c and verify_listed.c.
  */
 #include "mover/store/verify.h"
 
@@ -104,7 +104,8 @@ static uint64_t *counter_of(struct fm_verify_count *c, enum fm_finding_kind kind
 	return &c->corrupt;
 }
 
-int fm_verify_say(struct fm_verify_run *r, enum fm_finding_kind kind, uint64_t offset, uint64_t length)
+int fm_verify_say(struct fm_verify_run *r, enum fm_finding_kind kind, uint64_t offset,
+		  uint64_t length)
 {
 	struct fm_verify *v = r->v;
 	size_t len = strlen(r->path);
@@ -134,9 +135,12 @@ static void set_path(struct fm_verify_run *r, const struct fm_walk_at *at)
 	unsigned above = r->walk->depth - at->is_dir;	/* a directory is entered already */
 
 	for (unsigned i = 1; i < above && len < sizeof(r->path); i++)
-		len += (size_t)snprintf(r->path + len, sizeof(r->path) - len, "%s%s", len ? "/" : "", r->walk->names[i]);
+		len += (size_t)snprintf(r->path + len, sizeof(r->path) - len, "%s%s",
+					len ? "/" : "", r->walk->names[i]);
 	if (len < sizeof(r->path))
-		(void)snprintf(r->path + len, sizeof(r->path) - len, "%s%s", len ? "/" : "", at->name);	/* cut: for people */
+		/* cut: for people */
+		(void)snprintf(r->path + len, sizeof(r->path) - len, "%s%s", len ? "/" : "",
+			       at->name);
 }
 
 /* A file of the walk: what goes while it is walked is nobody's finding. */
@@ -155,11 +159,13 @@ static int meet_entry(struct fm_verify_run *r, const struct fm_walk_at *at)
 		return 0;
 	if (fm_path_is_reserved(at->name)) {
 		if (at->is_dir)
-			fm_walk_skip(r->walk);	/* unfinished trees, and versions that were replaced */
+			/* unfinished trees, and versions that were replaced */
+			fm_walk_skip(r->walk);
 		return 0;
 	}
 	set_path(r, at);
-	ret = at->is_dir ? fm_verify_listed(r, at->dir, at->name, "") : meet_file(r, at->dir, at->name);
+	ret = at->is_dir ? fm_verify_listed(r, at->dir, at->name, "")
+			 : meet_file(r, at->dir, at->name);
 	return ret < 0 ? (int)ret : 0;
 }
 
@@ -178,7 +184,8 @@ static int verify_tree(struct fm_verify_run *r, int dir)
 	return ret;
 }
 
-/* A directory that is entered again for the walk has its own descriptor: what the walk meets is below it. */
+/* A directory that is entered again for the walk has its own descriptor: what the walk meets is
+ * below it. */
 static int verify_there(struct fm_verify_run *r, int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -196,8 +203,8 @@ static int verify_there(struct fm_verify_run *r, int dir, const char *name)
 }
 
 /*
- * What is asked for may lie in a tree: the nearest directory above it that has a manifest says what should be there. Returns how
- * much it lists.
+ * What is asked for may lie in a tree: the nearest directory above it that has a manifest says what
+ * should be there. Returns how much it lists.
  */
 static int64_t verify_above(struct fm_verify_run *r)
 {
@@ -257,8 +264,10 @@ int fm_verify_run(struct fm_verify *v, int root, const char *path, struct fm_err
 		r->root = root;
 		r->top = path;
 		r->walk = fm_sys_alloc(sizeof(*r->walk));
-		r->buf = FM_FAULT("verify.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_VERIFY_BUF_BYTES);
-		ret = r->walk && r->buf ? verify_any(r, err) : fm_path_fail(err, ret, "verify", path);
+		r->buf = FM_FAULT("verify.buf") ? NULL
+						: aligned_alloc(FM_BLOCK, FM_VERIFY_BUF_BYTES);
+		ret = r->walk && r->buf ? verify_any(r, err)
+					: fm_path_fail(err, ret, "verify", path);
 		free(r->walk);
 		free(r->buf);
 		fm_verify_forget(r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify - what is stored is read again, from the disk, and compared with what was kept when it came: the digests of files
- * (mover/tree/digest.h), and the manifests of trees (mover/tree/manifest.h).
+ * verify - what is stored is read again, from the disk, and compared with what was kept when it
+ * came: the digests of files (mover/tree/digest.h), and the manifests of trees
+ * (mover/tree/manifest.h).
  *
  * One thread verifies; any other may look, take findings, stop it.
  */
@@ -19,24 +20,30 @@ struct fm_err;
 #define FM_VERIFY_FINDINGS_MAX 256	/* that wait to be taken; the verifying thread waits then */
 
 enum fm_finding_kind {
-	FM_FINDING_CORRUPT = 1,		/* size and time are those it came with, the content is not */
+	/* size and time are those it came with, the content is not */
+	FM_FINDING_CORRUPT = 1,
 	FM_FINDING_UNREADABLE = 2,
-	FM_FINDING_CHANGED = 3,		/* neither are: somebody wrote to it, cut it off, or does so now */
+	/* neither are: somebody wrote to it, cut it off, or does so now */
+	FM_FINDING_CHANGED = 3,
 	FM_FINDING_MISSING = 4,		/* a name of its tree's manifest that is not there */
-	FM_FINDING_SWAPPED = 5,		/* a whole file, but another one than the manifest has under that name */
+	/* a whole file, but another one than the manifest has under that name */
+	FM_FINDING_SWAPPED = 5,
 };
 
 /* A file that is not what it was, or cannot be read. */
 struct fm_finding {
 	struct fm_list at;
 	enum fm_finding_kind kind;
-	uint64_t offset;		/* of the first block that differs (digest.h), or byte that cannot be read */
-	uint64_t length;		/* the blocks that differ there, what cannot be read, what is missing; 0: not known */
+	/* of the first block that differs (digest.h), or byte that cannot be read */
+	uint64_t offset;
+	/* the blocks that differ there, what cannot be read, what is missing; 0: not known */
+	uint64_t length;
 	char path[];			/* below the store, terminated */
 };
 
 struct fm_verify_count {
-	uint64_t files;			/* looked at: all of the following, and those that are well */
+	/* looked at: all of the following, and those that are well */
+	uint64_t files;
 	uint64_t bytes;			/* read */
 	uint64_t corrupt;
 	uint64_t unreadable;
@@ -69,8 +76,9 @@ void fm_verify_look(struct fm_verify *v, struct fm_verify_count *out);
 struct fm_finding *fm_verify_take(struct fm_verify *v);
 
 /*
- * Verify the file or directory with that (checked) path below root, a store's. 0 also when something was found; an error
- * is one of looking at all: it is not there and nothing says that it should be, memory, -ECANCELED.
+ * Verify the file or directory with that (checked) path below root, a store's. 0 also when
+ * something was found; an error is one of looking at all: it is not there and nothing says that it
+ * should be, memory, -ECANCELED.
  */
 int fm_verify_run(struct fm_verify *v, int root, const char *path, struct fm_err *err);
 

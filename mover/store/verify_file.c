@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify_file - one file is read again, with O_DIRECT, so that the disk answers and not the page cache.
+ * verify_file - one file is read again, with O_DIRECT, so that the disk answers and not the page
+ * cache.
  *
- * Happy path: what it should be (its manifest's entry, or the digest kept with it), its bytes in blocks of BUF_BYTES, the CRC32C
- * of the whole.
- * Failure modes: nothing to compare with: counted, not read. A byte that cannot be read: the read is tried again in small
- * pieces to say which. Contents that differ are a finding:
+ * Happy path: what it should be (its manifest's entry, or the digest kept with it), its bytes in
+ * blocks of BUF_BYTES, the CRC32C of the whole. Failure modes: nothing to compare with: counted,
+ * not read. A byte that cannot be read: the read is tried again in small pieces to say which.
+ * Contents that differ are a finding:
  *   - swapped: it is whole by its own digest, but not what the manifest lists under that name;
  *   - changed: its size or time is another, or it is written to while it is read;
  *   - corrupt: size and time are as they were.
@@ -36,7 +37,8 @@ struct compared {
 	int fd;
 	struct stat st;			/* when it was opened */
 	bool is_listed;
-	bool has_own;			/* a digest of what it is now, by its size and time, was kept with it: */
+	/* a digest of what it is now, by its size and time, was kept with it: */
+	bool has_own;
 	struct fm_digest own;
 	struct fm_digest want;		/* what it should be */
 	uint32_t parts;			/* of what was read */
@@ -79,21 +81,25 @@ static void find_bad(struct compared *c, struct stretch *s)
 /* n bytes of the buffer, which are those at offset. */
 static void sum_up(struct compared *c, uint64_t offset, uint64_t n)
 {
-	uint64_t known = offset < c->want.size ? c->want.size - offset : 0, part_len = n < known ? n : known;
+	uint64_t known = offset < c->want.size ? c->want.size - offset : 0,
+		 part_len = n < known ? n : known;
 	const uint8_t *buf = c->r->buf;
 
 	if (part_len > 0) {
-		uint32_t part = fm_crc32c_part(fm_crc32c(0, buf, part_len), offset, (uint32_t)part_len);
+		uint32_t part =
+			fm_crc32c_part(fm_crc32c(0, buf, part_len), offset, (uint32_t)part_len);
 
 		c->parts ^= part;
 		c->got.crc ^= part;
 		c->got.block[offset / fm_digest_block_bytes(c->want.size)] ^= part;
 	}
 	if (part_len < n)
-		c->parts ^= fm_crc32c_part(fm_crc32c(0, buf + part_len, n - part_len), offset + part_len, (uint32_t)(n - part_len));
+		c->parts ^= fm_crc32c_part(fm_crc32c(0, buf + part_len, n - part_len),
+					   offset + part_len, (uint32_t)(n - part_len));
 }
 
-/* The first `end` bytes, or all that there are. 0; 1: c->bad could not be read, and nothing behind it was tried. */
+/* The first `end` bytes, or all that there are. 0; 1: c->bad could not be read, and nothing behind
+ * it was tried. */
 static int read_file(struct compared *c, uint64_t end)
 {
 	uint64_t offset = 0;
@@ -104,13 +110,16 @@ static int read_file(struct compared *c, uint64_t end)
 		if (fm_verify_is_stopped(c->r->v))
 			return -ECANCELED;
 		if (n > 0 && (uint64_t)n > end - offset)
-			n = (ssize_t)(end - offset);	/* what was appended meanwhile is not asked about */
+			/* what was appended meanwhile is not asked about */
+			n = (ssize_t)(end - offset);
 		else if (n > 0 && offset + (uint64_t)n < end)
-			n -= n % FM_BLOCK;		/* a short read must not leave the grid of the disk's blocks */
+			/* a short read must not leave the grid of the disk's blocks */
+			n -= n % FM_BLOCK;
 		if (n <= 0) {
 			c->bad = (struct stretch){ offset, end - offset };
 			if (n < 0) {
-				c->bad.length = c->bad.length < BUF_BYTES ? c->bad.length : BUF_BYTES;
+				c->bad.length =
+					c->bad.length < BUF_BYTES ? c->bad.length : BUF_BYTES;
 				find_bad(c, &c->bad);
 			}
 			return 1;
@@ -159,7 +168,8 @@ static struct stretch difference(const struct compared *c)
 /* All that can be read of it was. */
 static int judge(struct compared *c)
 {
-	enum fm_finding_kind kind = is_size_and_time(c, &c->want) ? FM_FINDING_CORRUPT : FM_FINDING_CHANGED;
+	enum fm_finding_kind kind =
+		is_size_and_time(c, &c->want) ? FM_FINDING_CORRUPT : FM_FINDING_CHANGED;
 	struct stretch where;
 
 	if (is_whole(c, &c->want))
@@ -180,7 +190,8 @@ static int judge_times(struct compared *c)
 	uint64_t size = (uint64_t)c->st.st_size;
 
 	if (!is_size_and_time(c, &c->want))
-		return fm_verify_say(c->r, FM_FINDING_CHANGED, 0, size > c->want.size ? size : c->want.size);
+		return fm_verify_say(c->r, FM_FINDING_CHANGED, 0,
+				     size > c->want.size ? size : c->want.size);
 	fm_verify_add(c->r->v, &c->r->v->count.without, 1);
 	return 0;
 }
@@ -210,7 +221,8 @@ static int verify_open(struct compared *c, const struct fm_verify_listed *listed
 		fm_verify_add(c->r->v, &c->r->v->count.without, 1);
 		return 0;
 	}
-	if (!listed || (has_digest && listed->has_crc && c->own.crc == listed->crc && c->own.size == listed->size))
+	if (!listed || (has_digest && listed->has_crc && c->own.crc == listed->crc &&
+			c->own.size == listed->size))
 		c->want = c->own;	/* it knows the blocks, too */
 	else
 		c->want = (struct fm_digest){ .crc = listed->crc, .size = listed->size };
@@ -243,7 +255,8 @@ static int meet_other(struct fm_verify_run *r, const struct fm_verify_listed *li
 	return fm_verify_say(r, FM_FINDING_CHANGED, 0, listed->size);
 }
 
-int fm_verify_file(struct fm_verify_run *r, int dir, const char *name, const struct fm_verify_listed *listed)
+int fm_verify_file(struct fm_verify_run *r, int dir, const char *name,
+		   const struct fm_verify_listed *listed)
 {
 	struct compared c = { .r = r };
 	struct stat st;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify_listed - what the manifest of a tree lists (../tree/manifest.h), compared with what is there.
+ * verify_listed - what the manifest of a tree lists (../tree/manifest.h), compared with what is
+ * there.
  *
- * Happy path: each entry in turn, its directory opened once for those that follow one another; what was listed is remembered,
- * so that the walk that follows passes over it.
- * Failure modes: it is not there: a finding. The manifest is damaged: a finding, and the rest of the tree is told by the digests
- * that were kept with its files. A directory in the tree has a manifest of its own, since a tree was put into it later: what is
- * below is its business.
+ * Happy path: each entry in turn, its directory opened once for those that follow one another; what
+ * was listed is remembered, so that the walk that follows passes over it. Failure modes: it is not
+ * there: a finding. The manifest is damaged: a finding, and the rest of the tree is told by the
+ * digests that were kept with its files. A directory in the tree has a manifest of its own, since a
+ * tree was put into it later: what is below is its business.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,8 @@ static uint64_t *slot_of(const struct fm_verify_seen *seen, uint64_t hash)
 
 static bool seen_grow(struct fm_verify_seen *seen)
 {
-	struct fm_verify_seen wider = { .key = seen->key, .cap = seen->cap ? seen->cap * 2 : SEEN_FIRST };
+	struct fm_verify_seen wider = {.key = seen->key,
+				       .cap = seen->cap ? seen->cap * 2 : SEEN_FIRST};
 
 	wider.at = fm_budget_alloc(wider.cap * sizeof(*wider.at));
 	if (!wider.at)
@@ -86,7 +88,8 @@ static bool is_cut(const struct fm_verify_run *r)
 	return strlen(r->path) == sizeof(r->path) - 1;
 }
 
-/* Without memory for it, what is listed is compared a second time, with its own digest: more work, and no harm. */
+/* Without memory for it, what is listed is compared a second time, with its own digest: more work,
+ * and no harm. */
 static void remember(struct fm_verify_run *r)
 {
 	struct fm_verify_seen *seen = &r->seen;
@@ -191,7 +194,8 @@ static bool is_replaced(const struct listing *l)
 	struct fm_manifest_key now;
 	int ret = fm_manifest_key_at(l->parent, l->name, &now);
 
-	return ret == -ENOENT || (ret == 0 && (now.ino != l->key.ino || now.birth_ns != l->key.birth_ns));
+	return ret == -ENOENT ||
+	       (ret == 0 && (now.ino != l->key.ino || now.birth_ns != l->key.birth_ns));
 }
 
 static int say_missing(struct listing *l, uint64_t size)
@@ -205,8 +209,10 @@ static int say_missing(struct listing *l, uint64_t size)
 
 static int check_file(struct listing *l, const char *name, const struct fm_pack_entry *e)
 {
-	const struct fm_verify_listed listed = { .size = e->size, .mtime_ns = e->mtime_ns,
-						 .has_crc = (e->flags & FM_PACK_HAS_CRC) != 0, .crc = e->crc };
+	const struct fm_verify_listed listed = {.size = e->size,
+						.mtime_ns = e->mtime_ns,
+						.has_crc = (e->flags & FM_PACK_HAS_CRC) != 0,
+						.crc = e->crc};
 	int ret = l->dir < 0 ? -ENOENT : fm_verify_file(l->r, l->dir, name, &listed);
 
 	return ret == -ENOENT ? say_missing(l, e->size) : ret;
@@ -260,7 +266,8 @@ static int check_link(struct listing *l, const char *name, const struct fm_pack_
 	return fm_verify_say(l->r, FM_FINDING_CHANGED, 0, 0);
 }
 
-/* Its directory cannot be opened: for want of descriptors or memory, which says nothing of it, or because nobody may. */
+/* Its directory cannot be opened: for want of descriptors or memory, which says nothing of it, or
+ * because nobody may. */
 static int meet_closed(struct listing *l)
 {
 	if (l->dir != -EACCES && l->dir != -EPERM && l->dir != -EIO)
@@ -273,16 +280,19 @@ static bool is_below(const char *path, const char *below)
 {
 	size_t len = strlen(below);
 
-	return len == 0 || (strncmp(path, below, len) == 0 && (path[len] == '\0' || path[len] == '/'));
+	return len == 0 ||
+	       (strncmp(path, below, len) == 0 && (path[len] == '\0' || path[len] == '/'));
 }
 
 static void set_path(struct listing *l, const char *path)
 {
 	struct fm_verify_run *r = l->r;
-	size_t len = (size_t)snprintf(r->path, sizeof(r->path), "%s%s", l->top, l->top[0] ? "/" : "");
+	size_t len =
+		(size_t)snprintf(r->path, sizeof(r->path), "%s%s", l->top, l->top[0] ? "/" : "");
 
 	if (len < sizeof(r->path))
-		(void)snprintf(r->path + len, sizeof(r->path) - len, "%s", path);	/* cut: for people */
+		/* cut: for people */
+		(void)snprintf(r->path + len, sizeof(r->path) - len, "%s", path);
 }
 
 static int check_entry(struct listing *l, const struct fm_pack_entry *e)
@@ -324,7 +334,8 @@ static int check_all(struct listing *l)
 		return ret;
 	/* What it listed is not known: that is damage, too. */
 	(void)snprintf(l->r->path, sizeof(l->r->path), "%s", l->top);
-	return fm_verify_say(l->r, more == -EBADMSG ? FM_FINDING_CORRUPT : FM_FINDING_UNREADABLE, 0, 0);
+	return fm_verify_say(l->r, more == -EBADMSG ? FM_FINDING_CORRUPT : FM_FINDING_UNREADABLE, 0,
+			     0);
 }
 
 /* An error that says nothing of what is looked at. (What cannot be entered, the walk meets.) */

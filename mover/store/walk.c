@@ -70,7 +70,8 @@ int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *
 	/* A directory that was met is the innermost level already. */
 	for (unsigned i = 1; i <= walk->depth; i++) {
 		const char *name = i < walk->depth ? walk->names[i] : at->is_dir ? "" : at->name;
-		int add = snprintf(out + len, cap - len, "%s%s", len > 0 && name[0] ? "/" : "", name);
+		int add =
+			snprintf(out + len, cap - len, "%s%s", len > 0 && name[0] ? "/" : "", name);
 
 		if (add < 0 || (size_t)add >= cap - len)
 			return -ENAMETOOLONG;
@@ -135,8 +136,8 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 	if (!out->is_dir)
 		return 1;
 	/*
-	 * Opened before it is shown, so that what the caller does with the name cannot change which directory
-	 * is entered.
+	 * Opened before it is shown, so that what the caller does with the name cannot change which
+	 * directory is entered.
 	 */
 	fd = fm_sys_open_dir(out->dir, out->name, walk->stays);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {

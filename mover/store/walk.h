@@ -2,9 +2,9 @@
 /*
  * walk - every name in a directory tree, without recursion and without following links.
  *
- * A directory is met twice: before its entries and, with is_leaving, behind them (so that it may be removed
- * then). Entries may be removed while the walk is at them. One open directory per level, FM_WALK_DEPTH_MAX
- * levels. Worker threads.
+ * A directory is met twice: before its entries and, with is_leaving, behind them (so that it may be
+ * removed then). Entries may be removed while the walk is at them. One open directory per level,
+ * FM_WALK_DEPTH_MAX levels. Worker threads.
  */
 #ifndef FM_STORE_WALK_H
 #define FM_STORE_WALK_H
@@ -17,10 +17,12 @@
 
 struct fm_walk {
 	DIR *levels[FM_WALK_DEPTH_MAX];
-	char *names[FM_WALK_DEPTH_MAX];	/* of the directory itself, in its parent; the root's is NULL */
+	/* of the directory itself, in its parent; the root's is NULL */
+	char *names[FM_WALK_DEPTH_MAX];
 	unsigned depth;			/* levels open */
 	char *left;			/* the name that is_leaving lent out */
-	/* Does not enter what is mounted: -EXDEV from fm_walk_next(), which has named it. False at first. */
+	/* Does not enter what is mounted: -EXDEV from fm_walk_next(), which has named it. False at
+	 * first. */
 	bool stays;
 };
 
@@ -31,7 +33,8 @@ struct fm_walk_at {
 	bool is_leaving;
 };
 
-/* Start in a directory; its descriptor is taken over, also on error. The directory itself is not met. */
+/* Start in a directory; its descriptor is taken over, also on error. The directory itself is not
+ * met. */
 int fm_walk_start(struct fm_walk *walk, int dir);
 
 /* 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. */
@@ -40,7 +43,8 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
 /* The directory that was met last, before its entries: pass over them. It is not met again. */
 void fm_walk_skip(struct fm_walk *walk);
 
-/* The path of what was met last, not left, below where the walk started; before fm_walk_skip(). -ENAMETOOLONG. */
+/* The path of what was met last, not left, below where the walk started; before fm_walk_skip().
+ * -ENAMETOOLONG. */
 int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *out, size_t cap);
 
 void fm_walk_end(struct fm_walk *walk);

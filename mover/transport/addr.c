@@ -53,8 +53,8 @@ void fm_addr_port_text(const struct sockaddr_storage *sa, char out[FM_ADDR_PORT_
 	bool is_six = sa->ss_family == AF_INET6;
 
 	fm_addr_text(sa, text);
-	snprintf(out, FM_ADDR_PORT_TEXT_MAX, "%s%s%s:%u", is_six ? "[" : "", text, is_six ? "]" : "",
-		 (unsigned)fm_addr_port(sa));
+	snprintf(out, FM_ADDR_PORT_TEXT_MAX, "%s%s%s:%u", is_six ? "[" : "", text,
+		 is_six ? "]" : "", (unsigned)fm_addr_port(sa));
 }
 
 socklen_t fm_addr_len(const struct sockaddr_storage *sa)
@@ -90,7 +90,8 @@ bool fm_addr_is_equal(const struct sockaddr_storage *a, const struct sockaddr_st
 	if (a->ss_family == AF_INET)
 		return as_in(a)->sin_addr.s_addr == as_in(b)->sin_addr.s_addr;
 	if (a->ss_family == AF_INET6)
-		return memcmp(&as_in6(a)->sin6_addr, &as_in6(b)->sin6_addr, sizeof(struct in6_addr)) == 0 &&
+		return memcmp(&as_in6(a)->sin6_addr, &as_in6(b)->sin6_addr,
+			      sizeof(struct in6_addr)) == 0 &&
 		       as_in6(a)->sin6_scope_id == as_in6(b)->sin6_scope_id;
 	return false;
 }
@@ -99,7 +100,8 @@ bool fm_addr_is_link_local(const struct sockaddr_storage *sa)
 {
 	if (sa->ss_family == AF_INET6)
 		return IN6_IS_ADDR_LINKLOCAL(&as_in6(sa)->sin6_addr);
-	return sa->ss_family == AF_INET && (ntohl(as_in(sa)->sin_addr.s_addr) >> 16) == 0xa9fe;	/* 169.254/16 */
+	/* 169.254/16 */
+	return sa->ss_family == AF_INET && (ntohl(as_in(sa)->sin_addr.s_addr) >> 16) == 0xa9fe;
 }
 
 void fm_addr_unmap(struct sockaddr_storage *sa)
@@ -140,9 +142,12 @@ int fm_addr_connect_err(struct fm_err *err, int code)
 	case ENETUNREACH:
 		return fm_err_set(err, code, "no route to it, or nobody has that address");
 	case ETIMEDOUT:
-		return fm_err_set(err, code, "no answer: is it up, is the port open in its firewall?");
+		return fm_err_set(err, code,
+				  "no answer: is it up, is the port open in its firewall?");
 	case EADDRNOTAVAIL:
-		return fm_err_set(err, code, "the local address is not one of this node's (or no port of it is free)");
+		return fm_err_set(
+			err, code,
+			"the local address is not one of this node's (or no port of it is free)");
 	default:
 		return fm_err_sys(err, code, "connect");
 	}
@@ -151,8 +156,8 @@ int fm_addr_connect_err(struct fm_err *err, int code)
 /* ---- interfaces ---- */
 
 /*
- * What /sys/class/net says of an interface; 0 when it says nothing, which for speed is common (virtual links, link
- * down).
+ * What /sys/class/net says of an interface; 0 when it says nothing, which for speed is common
+ * (virtual links, link down).
  */
 static uint32_t sysfs_value(const char *interface, const char *what)
 {
@@ -343,7 +348,8 @@ size_t fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
 	if (FM_FAULT("addr.list") || getifaddrs(&all) < 0)
 		return 0;
 	seen = calloc(ADDRS_SEEN_MAX, sizeof(*seen));
-	for (struct ifaddrs *ifa = all; seen && ifa && count < ADDRS_SEEN_MAX; ifa = ifa->ifa_next) {
+	for (struct ifaddrs *ifa = all; seen && ifa && count < ADDRS_SEEN_MAX;
+	     ifa = ifa->ifa_next) {
 		struct candidate *c = &seen[count];
 
 		if ((ifa->ifa_flags & wanted) != wanted || (ifa->ifa_flags & IFF_LOOPBACK) ||

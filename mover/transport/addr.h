@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * addr - addresses: those of this node that may carry data, those of a socket, and how an address reads.
+ * addr - addresses: those of this node that may carry data, those of a socket, and how an address
+ * reads.
  *
- * Used by the other files of transport/ only. Any thread, except where a struct fm_rdma is passed (control loop). An
- * IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d is always turned into AF_INET first.
+ * Used by the other files of transport/ only. Any thread, except where a struct fm_rdma is passed
+ * (control loop). An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d is always turned
+ * into AF_INET first.
  */
 #ifndef FM_TRANSPORT_ADDR_H
 #define FM_TRANSPORT_ADDR_H
@@ -43,17 +45,17 @@ void fm_addr_unmap(struct sockaddr_storage *sa);
 int fm_addr_of_socket(int fd, struct sockaddr_storage *local, struct sockaddr_storage *remote);
 
 /*
- * Fill in what the node knows of its own address addr->sa: prefix, interface or RDMA device, speed, whether it is a
- * rail. What it does not know stays 0. rdma may be NULL. The MTU of the interface goes to *mtu (0: not known), which
- * may be NULL.
+ * Fill in what the node knows of its own address addr->sa: prefix, interface or RDMA device, speed,
+ * whether it is a rail. What it does not know stays 0. rdma may be NULL. The MTU of the interface
+ * goes to *mtu (0: not known), which may be NULL.
  */
 void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu);
 
 /*
  * Of a peer's address: ours in its network, at an interface that carries nothing; false: there is
- * none, or another one there carries. Of an address of ours: that one, whatever others there do. The
- * kernel says it of a port up to a second after its cable was cut: ask when a dial has failed, not
- * before.
+ * none, or another one there carries. Of an address of ours: that one, whatever others there do.
+ * The kernel says it of a port up to a second after its cable was cut: ask when a dial has failed,
+ * not before.
  */
 bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out);
 
@@ -61,9 +63,9 @@ bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out);
 unsigned fm_addr_interface(const struct sockaddr_storage *sa);
 
 /*
- * Our addresses that may carry data: of interfaces that are up, no loopback. If there are more than max, those of
- * RDMA devices come first, then those of hardware, then the rest (bridges, containers); link-local ones last in each.
- * rdma may be NULL.
+ * Our addresses that may carry data: of interfaces that are up, no loopback. If there are more than
+ * max, those of RDMA devices come first, then those of hardware, then the rest (bridges,
+ * containers); link-local ones last in each. rdma may be NULL.
  */
 size_t fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max);
 

@@ -3,12 +3,12 @@
  * ctl - control connections.
  *
  * Dialled:   START - LOOKUP - CONNECT (each address in turn) - HANDSHAKE - WELCOME - OPEN
- * Accepted:  HANDSHAKE (half-open, nobody's) - OPEN (the engine's, if it wants it); a data connection is handed over instead
- * Failure:   from any state to BROKEN: socket and timers are gone, closed() is called, the owner's close frees it. A
- *            half-open one is logged and freed.
+ * Accepted:  HANDSHAKE (half-open, nobody's) - OPEN (the engine's, if it wants it); a data
+ * connection is handed over instead Failure:   from any state to BROKEN: socket and timers are
+ * gone, closed() is called, the owner's close frees it. A half-open one is logged and freed.
  *
- * Every entry from the loop is between ctl_enter() and ctl_exit(): the owner may close the connection in any
- * callback, and it is freed when the last entry ends.
+ * Every entry from the loop is between ctl_enter() and ctl_exit(): the owner may close the
+ * connection in any callback, and it is freed when the last entry ends.
  */
 #include "mover/transport/ctl.h"
 
@@ -33,20 +33,32 @@
 
 #define TIMEOUT_DEFAULT_NS (5 * FM_NS_PER_S)
 #define USER_TIMEOUT_MS 10000u	/* unacknowledged data for so long: the peer is gone */
-#define KEEPALIVE_IDLE_S 4	/* and so it is after 4 + 3 * 2 s without an answer when there is no data */
+/* and so it is after 4 + 3 * 2 s without an answer when there is no data */
+#define KEEPALIVE_IDLE_S 4
 #define KEEPALIVE_EVERY_S 2
 #define KEEPALIVE_PROBES 3
-#define DEAD_CONNECT_NS (500 * FM_NS_PER_MS)	/* over a port that carries nothing nobody answers: a way that works does so in this time */
-#define STUCK_RETRANSMITS 3	/* in a row: after a second and a half on a cable, later where a round trip takes long */
+/* over a port that carries nothing nobody answers: a way that works does so in this time */
+#define DEAD_CONNECT_NS (500 * FM_NS_PER_MS)
+/* in a row: after a second and a half on a cable, later where a round trip takes long */
+#define STUCK_RETRANSMITS 3
 #define FRAME_HEAD 4
-#define IN_FIRST 4096u		/* the read buffer grows to FRAME_HEAD + FM_CTL_MSG_MAX when a message needs it */
+/* the read buffer grows to FRAME_HEAD + FM_CTL_MSG_MAX when a message needs it */
+#define IN_FIRST 4096u
 #define OUT_FIRST 4096u
 #define OUT_KEPT 65536u		/* a bigger write buffer is freed once it is empty */
 #define READS_MAX 16		/* of at most a buffer each, in one pass */
 #define HOST_MAX 1100		/* a longer one is cut, and then not found */
 #define DRAIN_MAX 65536		/* bytes read for nothing before closing */
 
-enum ctl_state { CTL_START, CTL_LOOKUP, CTL_CONNECT, CTL_HANDSHAKE, CTL_WELCOME, CTL_OPEN, CTL_BROKEN };
+enum ctl_state {
+	CTL_START,
+	CTL_LOOKUP,
+	CTL_CONNECT,
+	CTL_HANDSHAKE,
+	CTL_WELCOME,
+	CTL_OPEN,
+	CTL_BROKEN
+};
 
 struct fm_ctl {
 	struct fm_ctls *ctls;
@@ -54,7 +66,8 @@ struct fm_ctl {
 	enum ctl_state state;
 	bool is_dialled;
 	bool is_join;			/* dialled so */
-	bool is_closed;			/* by its owner, or it has none: free it when the last entry ends */
+	/* by its owner, or it has none: free it when the last entry ends */
+	bool is_closed;
 	bool is_blocked;		/* the socket takes no more for now */
 	unsigned entries;
 	const struct fm_ctl_events *events;	/* NULL: half-open */
@@ -100,14 +113,15 @@ static void host_of(const struct fm_ctl *ctl, char out[HOST_MAX])
 	bool is_bracketed = ctl->name[0] == '[';
 	size_t len = (size_t)(strrchr(ctl->name, ':') - ctl->name);
 
-	snprintf(out, HOST_MAX, "%.*s", (int)(is_bracketed ? len - 2 : len), ctl->name + is_bracketed);
+	snprintf(out, HOST_MAX, "%.*s", (int)(is_bracketed ? len - 2 : len),
+		 ctl->name + is_bracketed);
 }
 
 /* ---- the end ---- */
 
 /*
- * If bytes that came lie unread when the socket is closed, the kernel sends a reset, which may overtake what we sent
- * last: the peer would see "reset" where the TLS alert said why.
+ * If bytes that came lie unread when the socket is closed, the kernel sends a reset, which may
+ * overtake what we sent last: the peer would see "reset" where the TLS alert said why.
  */
 static void fd_close(int fd)
 {
@@ -116,7 +130,8 @@ static void fd_close(int fd)
 	for (unsigned n = 0; n < DRAIN_MAX / sizeof(waste); n++)
 		if (recv(fd, waste, sizeof(waste), MSG_DONTWAIT) <= 0)
 			break;
-	(void)shutdown(fd, SHUT_WR);	/* not connected, perhaps: then there is nothing to shut down */
+	/* not connected, perhaps: then there is nothing to shut down */
+	(void)shutdown(fd, SHUT_WR);
 	close(fd);
 }
 
@@ -166,7 +181,8 @@ static void ctl_exit(struct fm_ctl *ctl)
 		ctl_free(ctl);
 }
 
-/* What tells our port of a dial: its address, else that of the far end. NULL: it did not come so far. */
+/* What tells our port of a dial: its address, else that of the far end. NULL: it did not come so
+ * far. */
 static const struct sockaddr_storage *port_of(const struct fm_ctl *ctl)
 {
 	if (ctl->from.ss_family)
@@ -177,8 +193,9 @@ static const struct sockaddr_storage *port_of(const struct fm_ctl *ctl)
 }
 
 /*
- * Of a dial that fails, over which of our ports it went: that is the cable to look at. Where the kernel chose no port, perhaps since none
- * carries anything, it is one of those that could have been taken.
+ * Of a dial that fails, over which of our ports it went: that is the cable to look at. Where the
+ * kernel chose no port, perhaps since none carries anything, it is one of those that could have
+ * been taken.
  */
 static void name_port(const struct fm_ctl *ctl, struct fm_err *err)
 {
@@ -189,7 +206,9 @@ static void name_port(const struct fm_ctl *ctl, struct fm_err *err)
 
 	if (in && fm_addr_find_dead(in, &dead)) {
 		fm_addr_text(&dead.sa, ip);
-		fm_err_set(err, why.code, "from %s over %s, which carries nothing: %s; look at that cable, or name another address of the peer",
+		fm_err_set(err, why.code,
+			   "from %s over %s, which carries nothing: %s; look at that cable, or "
+			   "name another address of the peer",
 			   ip, dead.name, why.text);
 	} else if (ctl->from.ss_family) {
 		fm_addr_text(&ctl->from, ip);
@@ -267,7 +286,8 @@ static int out_frame(struct fm_ctl *ctl, const uint8_t *msg, size_t len)
 {
 	struct fm_writer w;
 
-	if (ctl->out_cap - ctl->out_len < FRAME_HEAD + len && out_reserve(ctl, FRAME_HEAD + len) < 0)
+	if (ctl->out_cap - ctl->out_len < FRAME_HEAD + len &&
+	    out_reserve(ctl, FRAME_HEAD + len) < 0)
 		return -ENOMEM;
 	w = (struct fm_writer){ .at = ctl->out + ctl->out_len, .end = ctl->out + ctl->out_cap };
 	fm_put_le32(&w, (uint32_t)len);
@@ -303,16 +323,18 @@ static int ctl_write(struct fm_ctl *ctl, struct fm_err *err)
 }
 
 /*
- * By the kernels of both ends alone: how busy the daemons are does not matter. Probes are of a peer that has no room, which answers them,
- * or of what cannot even leave: the interface is down.
+ * By the kernels of both ends alone: how busy the daemons are does not matter. Probes are of a peer
+ * that has no room, which answers them, or of what cannot even leave: the interface is down.
  */
 bool fm_ctl_is_stuck(const struct fm_ctl *ctl)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof(info);
 
-	return ctl->state == CTL_OPEN && getsockopt(ctl->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-	       (info.tcpi_retransmits >= STUCK_RETRANSMITS || info.tcpi_probes >= STUCK_RETRANSMITS);
+	return ctl->state == CTL_OPEN &&
+	       getsockopt(ctl->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       (info.tcpi_retransmits >= STUCK_RETRANSMITS ||
+		info.tcpi_probes >= STUCK_RETRANSMITS);
 }
 
 size_t fm_ctl_queued(const struct fm_ctl *ctl)
@@ -360,7 +382,8 @@ static int in_reserve(struct fm_ctl *ctl)
 	return 0;
 }
 
-/* One frame from the front of [at, len): the bytes it took; 0 if it is not complete, or if it was the last. */
+/* One frame from the front of [at, len): the bytes it took; 0 if it is not complete, or if it was
+ * the last. */
 static size_t in_frame(struct fm_ctl *ctl, const uint8_t *at, size_t len)
 {
 	struct fm_reader r = { .at = at, .end = at + len };
@@ -434,7 +457,8 @@ static void ctl_read(struct fm_ctl *ctl)
 		ctl_kick(ctl);
 }
 
-/* Write what waits, then watch for what is missing. The last step of an entry on a live connection. */
+/* Write what waits, then watch for what is missing. The last step of an entry on a live
+ * connection. */
 static void ctl_settle(struct fm_ctl *ctl)
 {
 	struct fm_err err = { 0 };
@@ -508,9 +532,11 @@ static void ctl_accepted(struct fm_ctl *ctl)
 	}
 	ctl->state = CTL_OPEN;
 	if (fm_tls_is_join(ctl->tls))
-		is_wanted = ctls->join && ctls->join->accepted(ctls->join_ctx, ctl, key, &events, &ctx);
+		is_wanted =
+			ctls->join && ctls->join->accepted(ctls->join_ctx, ctl, key, &events, &ctx);
 	else
-		is_wanted = ctls->events && ctls->events->accepted(ctls->ctx, ctl, key, &events, &ctx);
+		is_wanted =
+			ctls->events && ctls->events->accepted(ctls->ctx, ctl, key, &events, &ctx);
 	if (ctl->is_closed)
 		return;
 	if (!is_wanted) {
@@ -552,38 +578,44 @@ static void ctl_handshake(struct fm_ctl *ctl)
 static void fd_set_options(int fd)
 {
 	const unsigned user_timeout_ms = USER_TIMEOUT_MS;
-	const int on = 1, idle_s = KEEPALIVE_IDLE_S, every_s = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
+	const int on = 1, idle_s = KEEPALIVE_IDLE_S, every_s = KEEPALIVE_EVERY_S,
+		  probes = KEEPALIVE_PROBES;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms,
+			 sizeof(user_timeout_ms));
 }
 
-/* Whether the port that the kernel chose carries nothing, as far as its address says that: a route may name one of another port. */
+/* Whether the port that the kernel chose carries nothing, as far as its address says that: a route
+ * may name one of another port. */
 static bool is_port_dead(const struct fm_ctl *ctl)
 {
 	struct sockaddr_storage local = { 0 };
 	socklen_t len = sizeof(local);
 	struct fm_addr dead;
 
-	return getsockname(ctl->watch.fd, (struct sockaddr *)&local, &len) == 0 && fm_addr_find_dead(&local, &dead);
+	return getsockname(ctl->watch.fd, (struct sockaddr *)&local, &len) == 0 &&
+	       fm_addr_find_dead(&local, &dead);
 }
 
 static int connect_start(struct fm_ctl *ctl, const struct sockaddr_storage *sa, struct fm_err *err)
 {
 	int fd, ret;
 
-	fd = FM_FAULT("ctl.socket") ? (errno = EMFILE, -1)
-				    : socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = FM_FAULT("ctl.socket")
+		     ? (errno = EMFILE, -1)
+		     : socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "socket");
 	fd_set_options(fd);
 	ctl->watch.fd = fd;
 	ctl->watch.events = EPOLLOUT;
-	if (ctl->from.ss_family == sa->ss_family && bind(fd, (const struct sockaddr *)&ctl->from, fm_addr_len(&ctl->from)) < 0) {
+	if (ctl->from.ss_family == sa->ss_family &&
+	    bind(fd, (const struct sockaddr *)&ctl->from, fm_addr_len(&ctl->from)) < 0) {
 		ret = fm_addr_connect_err(err, -errno);
 		ctl->watch.fd = -1;
 		close(fd);
@@ -610,7 +642,8 @@ static void connect_next(struct fm_ctl *ctl)
 	while (ctl->addr_at < ctl->addr_count) {
 		const struct sockaddr_storage *sa = &ctl->addrs[ctl->addr_at];
 		unsigned to_try = ctl->addr_count - ctl->addr_at;
-		uint64_t share_ns = left_ns / to_try < ctl->connect_ns ? left_ns / to_try : ctl->connect_ns;
+		uint64_t share_ns =
+			left_ns / to_try < ctl->connect_ns ? left_ns / to_try : ctl->connect_ns;
 
 		ctl->addr_at++;
 		fm_addr_port_text(sa, ctl->peer);
@@ -649,7 +682,8 @@ static void connect_done(struct fm_ctl *ctl)
 		ctl_handshake(ctl);
 }
 
-static void resolve_done(void *ctx, const struct sockaddr_storage *addrs, unsigned count, const struct fm_err *err)
+static void resolve_done(void *ctx, const struct sockaddr_storage *addrs, unsigned count,
+			 const struct fm_err *err)
 {
 	struct fm_ctl *ctl = ctx;
 
@@ -679,7 +713,8 @@ static void ctl_begin(struct fm_ctl *ctl)
 		return;
 	}
 	ctl->state = CTL_LOOKUP;
-	ret = fm_resolve_start(ctl->ctls->loop, host, ctl->port, resolve_done, ctl, &ctl->resolve, &err);
+	ret = fm_resolve_start(ctl->ctls->loop, host, ctl->port, resolve_done, ctl, &ctl->resolve,
+			       &err);
 	if (ret < 0)
 		ctl_fail(ctl, &err);
 }
@@ -732,10 +767,12 @@ static void ctl_too_late(struct fm_timer *timer)
 		break;
 	case CTL_HANDSHAKE:
 		ctl_fail_with(ctl, -ETIMEDOUT,
-			      "it takes the connection but does not answer: is it fmoved, is it overloaded?");
+			      "it takes the connection but does not answer: is it fmoved, is it "
+			      "overloaded?");
 		break;
 	default:
-		ctl_fail_with(ctl, -ETIMEDOUT, "it does not answer after the handshake: is it overloaded?");
+		ctl_fail_with(ctl, -ETIMEDOUT,
+			      "it does not answer after the handshake: is it overloaded?");
 		break;
 	}
 	ctl_exit(ctl);
@@ -752,7 +789,8 @@ static struct fm_ctl *ctl_new(struct fm_ctls *ctls, const char *host, uint16_t p
 	if (!ctl)
 		return NULL;
 	/* An accepted one has no host; its name ":0" is not shown. */
-	snprintf(ctl->name, size, "%s%s%s:%u", is_six ? "[" : "", host, is_six ? "]" : "", (unsigned)port);
+	snprintf(ctl->name, size, "%s%s%s:%u", is_six ? "[" : "", host, is_six ? "]" : "",
+		 (unsigned)port);
 	ctl->ctls = ctls;
 	ctl->port = port;
 	ctl->watch.fd = -1;
@@ -763,7 +801,8 @@ static struct fm_ctl *ctl_new(struct fm_ctls *ctls, const char *host, uint16_t p
 	return ctl;
 }
 
-/* No fault point: with NULL there is no error to look at, and these few bytes are there or nothing works any more. */
+/* No fault point: with NULL there is no error to look at, and these few bytes are there or nothing
+ * works any more. */
 struct fm_ctl *fm_ctl_dial(struct fm_ctls *ctls, const struct fm_ctl_dial *dial, bool is_join)
 {
 	struct fm_ctl *ctl;
@@ -832,7 +871,8 @@ void fm_ctl_close(struct fm_ctl *ctl)
 		return;
 	assert(!ctl->is_closed);
 	if (ctl->state == CTL_OPEN)
-		(void)ctl_write(ctl, NULL);	/* what goes without waiting; nobody is left to hear of an error */
+		/* what goes without waiting; nobody is left to hear of an error */
+		(void)ctl_write(ctl, NULL);
 	if (ctl->state != CTL_BROKEN)
 		ctl_break(ctl);
 	ctl->is_closed = true;

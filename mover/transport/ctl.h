@@ -2,9 +2,10 @@
 /*
  * ctl - control connections: whole messages over TLS between two nodes that know each other's keys.
  *
- * On the wire, inside TLS: frames of a length (32 bits, little-endian) and that many bytes, 1 .. FM_CTL_MSG_MAX. The
- * first frame of the accepting side is empty: the welcome. It tells the dialler that its key was taken, which TLS 1.3
- * alone does not: there the dialler's handshake ends before the other side has seen its key. opened() waits for it.
+ * On the wire, inside TLS: frames of a length (32 bits, little-endian) and that many bytes, 1 ..
+ * FM_CTL_MSG_MAX. The first frame of the accepting side is empty: the welcome. It tells the dialler
+ * that its key was taken, which TLS 1.3 alone does not: there the dialler's handshake ends before
+ * the other side has seen its key. opened() waits for it.
  *
  * Control loop only. What the engine sees of this is in transport.h.
  */
@@ -32,7 +33,8 @@ struct fm_ctls {
 	struct fm_rdma *rdma;				/* to describe addresses; may be NULL */
 	const struct fm_net_events *events;		/* NULL: not started, or stopped */
 	void *ctx;
-	/* Whose a data connection is from now on, its key proved and known; fd and tls come with it. */
+	/* Whose a data connection is from now on, its key proved and known; fd and tls come with
+	 * it. */
 	void (*data)(void *ctx, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer);
 	void *data_ctx;
 	const struct fm_tls_join_events *join;		/* NULL: no joins now */
@@ -41,8 +43,8 @@ struct fm_ctls {
 };
 
 /*
- * A connection that begins with a TLS record; fd is ours. It is half-open when this returns, or closed. If the handshake shows that
- * it carries data, it goes to ctls->data.
+ * A connection that begins with a TLS record; fd is ours. It is half-open when this returns, or
+ * closed. If the handshake shows that it carries data, it goes to ctls->data.
  */
 void fm_ctls_accept(struct fm_ctls *ctls, int fd, const struct sockaddr_storage *peer);
 

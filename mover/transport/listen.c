@@ -2,8 +2,9 @@
 /*
  * listen - the port where peers knock.
  *
- * A connection is a knock until its first byte is there, then it belongs to ctl.c (TLS) or tcp.c (data), which enter
- * it as half-open again. Most skip the knock: their first byte comes with the connection.
+ * A connection is a knock until its first byte is there, then it belongs to ctl.c (TLS) or tcp.c
+ * (data), which enter it as half-open again. Most skip the knock: their first byte comes with the
+ * connection.
  */
 #include "mover/transport/listen.h"
 
@@ -27,8 +28,10 @@
 #define SOCKETS_MAX 8			/* addresses listened on */
 #define BACKLOG 512			/* hundreds of nodes come back at once after a power cut */
 #define ACCEPTS_MAX 32			/* in one pass */
-#define FAIR_NS (500 * FM_NS_PER_MS)	/* a half-open connection may stay so long even when others wait */
-#define RETRY_NS (100 * FM_NS_PER_MS)	/* after accept(2) failed for want of descriptors or memory */
+/* a half-open connection may stay so long even when others wait */
+#define FAIR_NS (500 * FM_NS_PER_MS)
+/* after accept(2) failed for want of descriptors or memory */
+#define RETRY_NS (100 * FM_NS_PER_MS)
 #define TLS_HANDSHAKE 0x16		/* the first byte of every TLS connection (RFC 8446, 5.1) */
 
 struct socket {
@@ -42,7 +45,8 @@ struct fm_listener {
 	unsigned socket_count;
 	uint16_t port;
 	bool is_started;
-	bool is_paused;			/* not accepting until the timer, or until a half-open connection leaves */
+	/* not accepting until the timer, or until a half-open connection leaves */
+	bool is_paused;
 	uint64_t resume_ns;
 	const struct fm_listener_events *events;
 	void *ctx;
@@ -62,8 +66,10 @@ struct knock {
 
 /* ---- binding ---- */
 
-/* "[::1]:7471" -> "::1", "7471". An IPv6 address needs its brackets: "::1:7471" could be read in two ways. */
-static int where_split(const char *where, char host[NI_MAXHOST], char port[NI_MAXSERV], struct fm_err *err)
+/* "[::1]:7471" -> "::1", "7471". An IPv6 address needs its brackets: "::1:7471" could be read in
+ * two ways. */
+static int where_split(const char *where, char host[NI_MAXHOST], char port[NI_MAXSERV],
+		       struct fm_err *err)
 {
 	const char *colon = strrchr(where, ':');
 	size_t len = colon ? (size_t)(colon - where) : 0;
@@ -99,11 +105,13 @@ static int socket_bind(int fd, const struct sockaddr_storage *sa, struct fm_err 
 		return fm_err_sys(err, -errno, "set a socket option");
 	ret = FM_FAULT("listen.bind") ? (errno = EADDRINUSE, -1)
 				      : bind(fd, (const struct sockaddr *)sa, fm_addr_len(sa));
-	/* At bind() another's port need not show yet: with SO_REUSEADDR it can show only at listen(). */
+	/* At bind() another's port need not show yet: with SO_REUSEADDR it can show only at
+	 * listen(). */
 	if (ret == 0)
 		ret = FM_FAULT("listen.listen") ? (errno = EADDRINUSE, -1) : listen(fd, BACKLOG);
 	if (ret < 0 && errno == EADDRINUSE)
-		return fm_err_set(err, -EADDRINUSE, "the port is in use: is another fmoved running?");
+		return fm_err_set(err, -EADDRINUSE,
+				  "the port is in use: is another fmoved running?");
 	if (ret < 0 && errno == EADDRNOTAVAIL)
 		return fm_err_set(err, -EADDRNOTAVAIL, "the address is not one of this node's");
 	if (ret < 0)
@@ -118,13 +126,16 @@ static int socket_add(struct fm_listener *l, struct sockaddr_storage *sa, struct
 	int fd, ret;
 
 	if (l->port)
-		fm_addr_set_port(sa, l->port);	/* with port 0 every address gets the port that the first one got */
-	fd = FM_FAULT("listen.socket") ? (errno = EMFILE, -1)
-				       : socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		/* with port 0 every address gets the port that the first one got */
+		fm_addr_set_port(sa, l->port);
+	fd = FM_FAULT("listen.socket")
+		     ? (errno = EMFILE, -1)
+		     : socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "socket");
 	ret = socket_bind(fd, sa, err);
-	if (ret == 0 && (FM_FAULT("listen.getsockname") || getsockname(fd, (struct sockaddr *)sa, &len) < 0))
+	if (ret == 0 &&
+	    (FM_FAULT("listen.getsockname") || getsockname(fd, (struct sockaddr *)sa, &len) < 0))
 		ret = fm_err_set(err, -ENOBUFS, "getsockname failed");
 	if (ret < 0) {
 		close(fd);
@@ -171,8 +182,10 @@ static int bind_all(struct fm_listener *l, const char *where, struct fm_err *err
 		return bind_any(l, port, err);
 	ret = FM_FAULT("listen.getaddrinfo") ? EAI_MEMORY : getaddrinfo(host, port, &hints, &list);
 	if (ret)
-		return fm_err_set(err, -EADDRNOTAVAIL, "address of \"%s\": %s", host, gai_strerror(ret));
-	for (struct addrinfo *ai = list; ai && ret == 0 && l->socket_count < SOCKETS_MAX; ai = ai->ai_next) {
+		return fm_err_set(err, -EADDRNOTAVAIL, "address of \"%s\": %s", host,
+				  gai_strerror(ret));
+	for (struct addrinfo *ai = list; ai && ret == 0 && l->socket_count < SOCKETS_MAX;
+	     ai = ai->ai_next) {
 		memset(&sa, 0, sizeof(sa));
 		memcpy(&sa, ai->ai_addr, ai->ai_addrlen);
 		ret = socket_add(l, &sa, err);
@@ -192,7 +205,8 @@ static void listener_close(struct fm_listener *l)
 
 static void listener_timer(struct fm_timer *timer);
 
-int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out, struct fm_err *err)
+int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out,
+		    struct fm_err *err)
 {
 	struct fm_listener *l;
 	int ret;
@@ -236,7 +250,8 @@ static struct fm_half *oldest(struct fm_listener *l)
 	return fm_container_of(l->halves.next, struct fm_half, link);
 }
 
-/* The timer may fire too early, after some have left; it then finds nothing to do and is set again. */
+/* The timer may fire too early, after some have left; it then finds nothing to do and is set
+ * again. */
 static void listener_arm(struct fm_listener *l)
 {
 	uint64_t at_ns = FM_NEVER;
@@ -327,13 +342,15 @@ static bool listener_has_room(struct fm_listener *l)
 
 /* ---- the first byte ---- */
 
-/* Hand the connection on if its first byte is there: 0. -EAGAIN if not yet. Else it is of no use: another errno. */
+/* Hand the connection on if its first byte is there: 0. -EAGAIN if not yet. Else it is of no use:
+ * another errno. */
 static int knock_try(struct fm_listener *l, int fd, const struct sockaddr_storage *peer)
 {
 	uint8_t first;
 	ssize_t n;
 
-	n = FM_FAULT("listen.peek") ? (errno = ECONNRESET, -1) : recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+	n = FM_FAULT("listen.peek") ? (errno = ECONNRESET, -1)
+				    : recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
 	if (n < 0)
@@ -406,9 +423,9 @@ static int accept_one(int listen_fd, struct sockaddr_storage *peer)
 	int fd;
 
 	memset(peer, 0, sizeof(*peer));
-	fd = FM_FAULT("listen.accept")
-		     ? (errno = EMFILE, -1)
-		     : accept4(listen_fd, (struct sockaddr *)peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = FM_FAULT("listen.accept") ? (errno = EMFILE, -1)
+				       : accept4(listen_fd, (struct sockaddr *)peer, &len,
+						 SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	fm_addr_unmap(peer);
@@ -416,8 +433,8 @@ static int accept_one(int listen_fd, struct sockaddr_storage *peer)
 }
 
 /*
- * Whether accept(2) fails for a reason that waiting may cure; other errors are of the one connection, and the next
- * may be well.
+ * Whether accept(2) fails for a reason that waiting may cure; other errors are of the one
+ * connection, and the next may be well.
  */
 static bool is_shortage(int code)
 {
@@ -451,7 +468,8 @@ static void socket_ready(struct fm_watch *watch, uint32_t events)
 	}
 }
 
-int fm_listener_start(struct fm_listener *l, const struct fm_listener_events *events, void *ctx, struct fm_err *err)
+int fm_listener_start(struct fm_listener *l, const struct fm_listener_events *events, void *ctx,
+		      struct fm_err *err)
 {
 	int ret;
 
@@ -487,7 +505,8 @@ void fm_listener_stop(struct fm_listener *l)
 	listener_close(l);
 }
 
-void fm_listener_refused(struct fm_listener *l, const struct sockaddr_storage *peer, const char *why)
+void fm_listener_refused(struct fm_listener *l, const struct sockaddr_storage *peer,
+			 const char *why)
 {
 	char text[FM_ADDR_PORT_TEXT_MAX];
 

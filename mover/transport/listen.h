@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listen - the port where peers knock: accepting, telling TLS from data by the first byte, and bounding what is
- * half-open.
+ * listen - the port where peers knock: accepting, telling TLS from data by the first byte, and
+ * bounding what is half-open.
  *
- * A connection is half-open from accept(2) until it has shown a known key or a good token. Anyone can make one, so
- * they are few (FM_HALF_OPEN_MAX), each has a deadline, and when all are taken the oldest makes room for the newest
- * once it has had a fair time; until then the kernel's backlog waits. So a flood delays peers by fractions of a
- * second, costs bounded memory and never locks them out. Control loop only.
+ * A connection is half-open from accept(2) until it has shown a known key or a good token. Anyone
+ * can make one, so they are few (FM_HALF_OPEN_MAX), each has a deadline, and when all are taken the
+ * oldest makes room for the newest once it has had a fair time; until then the kernel's backlog
+ * waits. So a flood delays peers by fractions of a second, costs bounded memory and never locks
+ * them out. Control loop only.
  */
 #ifndef FM_TRANSPORT_LISTEN_H
 #define FM_TRANSPORT_LISTEN_H
@@ -21,15 +22,17 @@ struct fm_loop;
 struct fm_listener;
 
 #define FM_HALF_OPEN_MAX 64
-#define FM_HALF_OPEN_NS (5 * UINT64_C(1000000000))	/* for each of: first byte; handshake or hello */
+/* for each of: first byte; handshake or hello */
+#define FM_HALF_OPEN_NS (5 * UINT64_C(1000000000))
 
 /*
- * A half-open connection. Set drop; the rest is the listener's. Embedded in whatever the connection is at the time.
+ * A half-open connection. Set drop; the rest is the listener's. Embedded in whatever the connection
+ * is at the time.
  */
 struct fm_half {
 	/*
-	 * Too slow, crowded out, or the listener stops: free the connection, no event. It has left the listener
-	 * already.
+	 * Too slow, crowded out, or the listener stops: free the connection, no event. It has left
+	 * the listener already.
 	 */
 	void (*drop)(struct fm_half *half, const char *why);
 	struct fm_listener *listener;	/* NULL: not half-open */
@@ -38,8 +41,8 @@ struct fm_half {
 };
 
 /*
- * Whose connection it is from now on; the first byte is still to be read. It must be half-open when the call returns,
- * or closed.
+ * Whose connection it is from now on; the first byte is still to be read. It must be half-open when
+ * the call returns, or closed.
  */
 struct fm_listener_events {
 	void (*tls)(void *ctx, int fd, const struct sockaddr_storage *peer);
@@ -47,16 +50,18 @@ struct fm_listener_events {
 };
 
 /*
- * Bind every address of "ADDRESS:PORT" and listen. ":PORT" and "[::]:PORT" are every address of the node, both
- * families. The kernel queues connections from now on; they are served after fm_listener_start().
+ * Bind every address of "ADDRESS:PORT" and listen. ":PORT" and "[::]:PORT" are every address of the
+ * node, both families. The kernel queues connections from now on; they are served after
+ * fm_listener_start().
  */
-int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out, struct fm_err *err);
+int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out,
+		    struct fm_err *err);
 
 /* Stopped. NULL is allowed. */
 void fm_listener_free(struct fm_listener *listener);
 
-int fm_listener_start(struct fm_listener *listener, const struct fm_listener_events *events, void *ctx,
-		      struct fm_err *err);
+int fm_listener_start(struct fm_listener *listener, const struct fm_listener_events *events,
+		      void *ctx, struct fm_err *err);
 
 /* Close the port; every half-open connection is dropped. */
 void fm_listener_stop(struct fm_listener *listener);
@@ -68,6 +73,7 @@ void fm_half_enter(struct fm_listener *listener, struct fm_half *half);
 void fm_half_leave(struct fm_half *half);
 
 /* Log that somebody was turned away, but only so many lines a minute: anyone can cause them. */
-void fm_listener_refused(struct fm_listener *listener, const struct sockaddr_storage *peer, const char *why);
+void fm_listener_refused(struct fm_listener *listener, const struct sockaddr_storage *peer,
+			 const char *why);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net - glue: struct fm_net_ops in terms of listen, ctl, tcp and rdma. It decides nothing but what is to be had at all.
+ * net - glue: struct fm_net_ops in terms of listen, ctl, tcp and rdma. It decides nothing but what
+ * is to be had at all.
  */
 #include "mover/transport/net.h"
 
@@ -69,10 +70,12 @@ static void net_begin_rdma(struct net *net, const struct fm_net_opts *opts)
 	struct fm_err err = { 0 };
 
 	if (!opts->is_rdma_allowed) {
-		snprintf(net->no_rdma, sizeof(net->no_rdma), "RDMA is switched off in the configuration");
+		snprintf(net->no_rdma, sizeof(net->no_rdma),
+			 "RDMA is switched off in the configuration");
 		return;
 	}
-	if (fm_rdma_new(net->loop, fm_listener_port(net->listener), opts->dscp, &net->rdma, &err) == 0)
+	if (fm_rdma_new(net->loop, fm_listener_port(net->listener), opts->dscp, &net->rdma, &err) ==
+	    0)
 		return;
 	net->rdma = NULL;
 	snprintf(net->no_rdma, sizeof(net->no_rdma), "%s", err.text);
@@ -81,7 +84,8 @@ static void net_begin_rdma(struct net *net, const struct fm_net_opts *opts)
 
 static void on_tls_data(void *ctx, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer);
 
-int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out, struct fm_err *err)
+int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out,
+	       struct fm_err *err)
 {
 	struct fm_tcp_opts tcp_opts = { .loop = loop, .dscp = opts->dscp };
 	struct net *net;
@@ -102,7 +106,8 @@ int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_n
 	if (ret < 0)
 		goto free_node;
 	net_begin_rdma(net, opts);
-	net->ctls = (struct fm_ctls){ .loop = loop, .node = net->node, .listener = net->listener, .rdma = net->rdma };
+	net->ctls = (struct fm_ctls){
+		.loop = loop, .node = net->node, .listener = net->listener, .rdma = net->rdma};
 	fm_list_init(&net->ctls.all);
 	net->ctls.data = on_tls_data;
 	net->ctls.data_ctx = net;
@@ -161,7 +166,8 @@ void fm_net_set_private(struct fm_net *base, const struct fm_networks *networks)
 
 void fm_net_key(const struct fm_net *base, uint8_t key[FM_KEY_LEN])
 {
-	memcpy(key, fm_tls_node_key(fm_container_of(base, const struct net, base)->node), FM_KEY_LEN);
+	memcpy(key, fm_tls_node_key(fm_container_of(base, const struct net, base)->node),
+	       FM_KEY_LEN);
 }
 
 /* ---- listening ---- */
@@ -208,7 +214,8 @@ static void net_changed(void *ctx)
 	net->ctls.events->changed(net->ctls.ctx);
 }
 
-static int net_start(struct fm_net *base, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static int net_start(struct fm_net *base, const struct fm_net_events *events, void *ctx,
+		     struct fm_err *err)
 {
 	struct net *net = net_of(base);
 	struct fm_err why = { 0 };
@@ -224,8 +231,10 @@ static int net_start(struct fm_net *base, const struct fm_net_events *events, vo
 	fm_tcp_start(net->tcp, events, ctx);
 	if (net->rdma)
 		fm_rdma_start(net->rdma, events, ctx);
-	if (events->changed && fm_netlink_open(net->loop, net_changed, net, &net->netlink, &why) < 0)
-		fm_log_warn("%s: what becomes of links is noticed every few seconds only", why.text);
+	if (events->changed &&
+	    fm_netlink_open(net->loop, net_changed, net, &net->netlink, &why) < 0)
+		fm_log_warn("%s: what becomes of links is noticed every few seconds only",
+			    why.text);
 	return 0;
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net - the real network of a node: TLS control connections, TCP and RDMA data connections behind struct fm_net.
+ * net - the real network of a node: TLS control connections, TCP and RDMA data connections behind
+ * struct fm_net.
  *
- * One TCP port serves control connections and TCP data connections (told apart by the first byte); RDMA connections
- * use the same number in the connection manager's own port space. All on the control loop.
+ * One TCP port serves control connections and TCP data connections (told apart by the first byte);
+ * RDMA connections use the same number in the connection manager's own port space. All on the
+ * control loop.
  */
 #ifndef FM_TRANSPORT_NET_H
 #define FM_TRANSPORT_NET_H
@@ -23,8 +25,10 @@ struct fm_net_opts {
 	uint8_t dscp;			/* 0 .. 63, of data connections */
 };
 
-/* Binds at once, so that a port in use is an error here. The net is used on the loop's thread only. */
-int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out, struct fm_err *err);
+/* Binds at once, so that a port in use is an error here. The net is used on the loop's thread
+ * only. */
+int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out,
+	       struct fm_err *err);
 
 /* Stopped, every connection and domain gone. NULL is allowed. */
 void fm_net_free(struct fm_net *net);
@@ -32,16 +36,18 @@ void fm_net_free(struct fm_net *net);
 /* The port that was bound. */
 uint16_t fm_net_port(const struct fm_net *net);
 
-/* Networks where TCP data may be plain, as far as this end is concerned (see tcp.h). From the next connection on; copied. */
+/* Networks where TCP data may be plain, as far as this end is concerned (see tcp.h). From the next
+ * connection on; copied. */
 void fm_net_set_private(struct fm_net *net, const struct fm_networks *networks);
 
 /* Our own public key. */
 void fm_net_key(const struct fm_net *net, uint8_t key[FM_KEY_LEN]);
 
 /*
- * How a node that nobody knows yet comes in: a second protocol on the same port, "fmove-join/1", with the same
- * messages. The dialler still pins the key of the node that it joins; the acceptor takes any key, and what the caller
- * may do is for the messages to settle (a one-time token). Such a connection never reaches fm_net_events.
+ * How a node that nobody knows yet comes in: a second protocol on the same port, "fmove-join/1",
+ * with the same messages. The dialler still pins the key of the node that it joins; the acceptor
+ * takes any key, and what the caller may do is for the messages to settle (a one-time token). Such
+ * a connection never reaches fm_net_events.
  */
 struct fm_tls_join_events {
 	/* As fm_net_events.accepted, but key is only proved, not known. */

@@ -14,7 +14,8 @@
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
 
-#define READS_MAX 64	/* in one pass; a machine that starts a hundred containers has more to say */
+/* in one pass; a machine that starts a hundred containers has more to say */
+#define READS_MAX 64
 
 struct fm_netlink {
 	struct fm_loop *loop;
@@ -29,20 +30,26 @@ static void netlink_ready(struct fm_watch *watch, uint32_t events)
 	char unread[64];
 
 	(void)events;
-	/* Cut on purpose: that something came is all there is to know. ENOBUFS says the same of what was lost, and goes by being read. */
+	/* Cut on purpose: that something came is all there is to know. ENOBUFS says the same of
+	 * what was lost, and goes by being read. */
 	for (unsigned i = 0; i < READS_MAX; i++)
-		if (recv(n->watch.fd, unread, sizeof(unread), MSG_DONTWAIT | MSG_TRUNC) < 0 && errno != ENOBUFS)
+		if (recv(n->watch.fd, unread, sizeof(unread), MSG_DONTWAIT | MSG_TRUNC) < 0 &&
+		    errno != ENOBUFS)
 			break;
 	n->changed(n->ctx);
 }
 
 static int open_socket(struct fm_err *err)
 {
-	struct sockaddr_nl sa = { .nl_family = AF_NETLINK,
-				  .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
-					       RTMGRP_IPV6_ROUTE };
-	int fd = FM_FAULT("netlink.socket") ? (errno = EMFILE, -1)
-					    : socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE), ret;
+	struct sockaddr_nl sa = {.nl_family = AF_NETLINK,
+				 .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR |
+					      RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+					      RTMGRP_IPV6_ROUTE};
+	int fd = FM_FAULT("netlink.socket")
+			 ? (errno = EMFILE, -1)
+			 : socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+				  NETLINK_ROUTE),
+	    ret;
 
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "open a netlink socket");
@@ -53,7 +60,8 @@ static int open_socket(struct fm_err *err)
 	return ret;
 }
 
-int fm_netlink_open(struct fm_loop *loop, void (*changed)(void *ctx), void *ctx, struct fm_netlink **out, struct fm_err *err)
+int fm_netlink_open(struct fm_loop *loop, void (*changed)(void *ctx), void *ctx,
+		    struct fm_netlink **out, struct fm_err *err)
 {
 	struct fm_netlink *n = FM_FAULT("netlink.alloc") ? NULL : calloc(1, sizeof(*n));
 	int ret;

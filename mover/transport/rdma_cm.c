@@ -2,20 +2,22 @@
 /*
  * rdma_cm - setting up RDMA connections with librdmacm, on the control loop.
  *
- * Dialling: id with a channel of its own, bound to the source address -> address resolved -> route resolved -> queue
- * pair with receives posted, request with the token -> answer -> queue pair ready to send -> established -> done().
- * Accepting: request -> token() -> queue pair ready to send, receives posted, accept -> established -> arrived().
- * Nothing waits: each arrow is an event of the connection manager. A connection that is not established before its
- * deadline, or gets an event that does not fit, fails: the timer reports it and frees everything. There is one way
- * out, half_end().
+ * Dialling: id with a channel of its own, bound to the source address -> address resolved -> route
+ * resolved -> queue pair with receives posted, request with the token -> answer -> queue pair ready
+ * to send -> established -> done(). Accepting: request -> token() -> queue pair ready to send,
+ * receives posted, accept -> established -> arrived(). Nothing waits: each arrow is an event of the
+ * connection manager. A connection that is not established before its deadline, or gets an event
+ * that does not fit, fails: the timer reports it and frees everything. There is one way out,
+ * half_end().
  *
- * Each connection has an event channel of its own, since its events move with it to its lane's loop. The kernel takes
- * requests over a channel only from a thread with the very credentials that opened it: no thread may change its user,
- * groups or capabilities once there is a struct fm_rdma.
+ * Each connection has an event channel of its own, since its events move with it to its lane's
+ * loop. The kernel takes requests over a channel only from a thread with the very credentials that
+ * opened it: no thread may change its user, groups or capabilities once there is a struct fm_rdma.
  *
- * We take the queue pair through its states ourselves and not with rdma_create_qp(): so it can be in our own device
- * context and domain, and the path MTU can be the smaller of the two ends' (the connection manager takes the dialling
- * end's, and then frames that the other end's network drops are retried until the connection fails).
+ * We take the queue pair through its states ourselves and not with rdma_create_qp(): so it can be
+ * in our own device context and domain, and the path MTU can be the smaller of the two ends' (the
+ * connection manager takes the dialling end's, and then frames that the other end's network drops
+ * are retried until the connection fails).
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,7 +36,8 @@
 
 #define ACCEPT_NS (10 * FM_NS_PER_S)		/* from a request to the connection */
 #define RESOLVE_TRY_MS 500			/* see dial_resolve() */
-#define NOTES_MAX 64				/* requests looked at before other things get their turn */
+/* requests looked at before other things get their turn */
+#define NOTES_MAX 64
 /* A listener that failed is made anew; pauses double. */
 #define LISTEN_PAUSE_MIN_NS FM_NS_PER_S
 #define LISTEN_PAUSE_MAX_NS (30 * FM_NS_PER_S)
@@ -90,13 +93,16 @@ static int channel_new(struct rdma_event_channel **out, struct fm_err *err)
 	return 0;
 }
 
-/* Without a DSCP of ours the system's default (default_roce_tos) stays. The bits for ECN are the card's business. */
+/* Without a DSCP of ours the system's default (default_roce_tos) stays. The bits for ECN are the
+ * card's business. */
 static void id_set_tos(struct fm_rdma *rdma, struct rdma_cm_id *id)
 {
 	uint8_t tos = (uint8_t)(rdma->dscp << 2);
 
-	if (tos != 0 && rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) < 0)
-		fm_log_warn("rdma: set DSCP %u: %s", rdma->dscp, fm_err_name(errno));	/* slower perhaps, not wrong */
+	if (tos != 0 &&
+	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) < 0)
+		/* slower perhaps, not wrong */
+		fm_log_warn("rdma: set DSCP %u: %s", rdma->dscp, fm_err_name(errno));
 }
 
 /* ---- half-made connections ---- */
@@ -151,8 +157,8 @@ static const char *half_step_name(const struct rdma_conn *c)
 }
 
 /*
- * What it holds goes at once, so that its domain can be freed. It is told by the timer, since some of our callers are
- * called by who is to be told.
+ * What it holds goes at once, so that its domain can be freed. It is told by the timer, since some
+ * of our callers are called by who is to be told.
  */
 static void half_fail(struct rdma_conn *c, const struct fm_err *err)
 {
@@ -182,7 +188,8 @@ static void half_end(struct rdma_conn *c)
 
 	half_drop(c);
 	if (!is_dialled) {
-		fm_log_some(&rdma->lines, fm_loop_now(rdma->loop), FM_LOG_INFO, "rdma: a connection did not come about: %s", err.text);
+		fm_log_some(&rdma->lines, fm_loop_now(rdma->loop), FM_LOG_INFO,
+			    "rdma: a connection did not come about: %s", err.text);
 		rdma->events->arrived(rdma->ctx, tag, NULL);
 		return;
 	}
@@ -208,8 +215,8 @@ static void half_ready(struct rdma_conn *c)
 
 	half_leave(c);
 	fm_rdma_qp_ready(c);
-	fm_log_debug("rdma: %s to %s: connected, MTU %u, %s", c->info.local, c->info.remote_addr, c->info.mtu,
-		     c->info.note);
+	fm_log_debug("rdma: %s to %s: connected, MTU %u, %s", c->info.local, c->info.remote_addr,
+		     c->info.mtu, c->info.note);
 	if (c->is_dialled)
 		c->dial.done(c->dial.ctx, 0, &c->conn, NULL);
 	else
@@ -218,15 +225,16 @@ static void half_ready(struct rdma_conn *c)
 
 static int half_watch(struct rdma_conn *c, struct fm_err *err)
 {
-	c->cm_watch = (struct fm_watch){ .ready = half_cm_ready, .fd = c->channel->fd, .events = EPOLLIN };
+	c->cm_watch =
+		(struct fm_watch){.ready = half_cm_ready, .fd = c->channel->fd, .events = EPOLLIN};
 	return fm_watch_add(c->loop, &c->cm_watch, err);
 }
 
 static struct rdma_conn_param half_param(const struct rdma_conn *c, const void *data, size_t len)
 {
 	/*
-	 * No reads, so no resources for them. The retries are set in the queue pair again: the far end's wish does
-	 * not count.
+	 * No reads, so no resources for them. The retries are set in the queue pair again: the far
+	 * end's wish does not count.
 	 */
 	return (struct rdma_conn_param){
 		.private_data = data,
@@ -242,7 +250,8 @@ static struct rdma_conn_param half_param(const struct rdma_conn *c, const void *
 static int dial_prepare(struct rdma_conn *c, struct fm_err *err)
 {
 	struct sockaddr_storage *src = &c->dial.local.sa, *dst = &c->dial.remote.sa;
-	struct sockaddr_in6 *src6 = (struct sockaddr_in6 *)(void *)src, *dst6 = (struct sockaddr_in6 *)(void *)dst;
+	struct sockaddr_in6 *src6 = (struct sockaddr_in6 *)(void *)src,
+			    *dst6 = (struct sockaddr_in6 *)(void *)dst;
 
 	fm_addr_set_port(src, 0);
 	fm_addr_set_port(dst, c->dial.port);
@@ -254,12 +263,14 @@ static int dial_prepare(struct rdma_conn *c, struct fm_err *err)
 }
 
 /*
- * Tried again until the deadline of the dial: the kernel looks at the neighbour's address when a try ends and when it
- * is told of a change, but misses a change that comes while it is still starting to wait.
+ * Tried again until the deadline of the dial: the kernel looks at the neighbour's address when a
+ * try ends and when it is told of a change, but misses a change that comes while it is still
+ * starting to wait.
  */
 static int dial_resolve(struct rdma_conn *c)
 {
-	struct sockaddr *src = (struct sockaddr *)&c->dial.local.sa, *dst = (struct sockaddr *)&c->dial.remote.sa;
+	struct sockaddr *src = (struct sockaddr *)&c->dial.local.sa,
+			*dst = (struct sockaddr *)&c->dial.remote.sa;
 
 	c->step = RDMA_STEP_ADDR;
 	if (FM_FAULT("rdma.resolve_addr"))
@@ -277,7 +288,8 @@ static int dial_start(struct rdma_conn *c, struct fm_err *err)
 	ret = half_watch(c, err);
 	if (ret < 0)
 		return ret;
-	ret = FM_FAULT("rdma.id") ? (errno = ENOMEM, -1) : rdma_create_id(c->channel, &c->id, c, RDMA_PS_TCP);
+	ret = FM_FAULT("rdma.id") ? (errno = ENOMEM, -1)
+				  : rdma_create_id(c->channel, &c->id, c, RDMA_PS_TCP);
 	if (ret < 0)
 		return fm_err_sys(err, -errno, "create connection id");
 	id_set_tos(c->rdma, c->id);
@@ -337,7 +349,8 @@ static void dial_addr_resolved(struct rdma_conn *c)
 	int ret;
 
 	c->step = RDMA_STEP_ROUTE;
-	ret = FM_FAULT("rdma.resolve_route") ? (errno = EINVAL, -1) : rdma_resolve_route(c->id, RESOLVE_TRY_MS);
+	ret = FM_FAULT("rdma.resolve_route") ? (errno = EINVAL, -1)
+					     : rdma_resolve_route(c->id, RESOLVE_TRY_MS);
 	if (ret < 0)
 		half_fail_step(c, -errno);
 }
@@ -371,7 +384,8 @@ static bool dial_answered(struct rdma_conn *c, const struct rdma_note *note)
 	struct rdma_answer answer;
 	struct fm_err err;
 
-	if (fm_rdma_answer_decode(note->data, note->data_len, &answer) < 0 || answer.reason != RDMA_REFUSAL_NONE) {
+	if (fm_rdma_answer_decode(note->data, note->data_len, &answer) < 0 ||
+	    answer.reason != RDMA_REFUSAL_NONE) {
 		fm_err_set(&err, -EPROTO, "the answer is not that of an fmove of our version");
 		half_fail(c, &err);
 		return true;
@@ -392,16 +406,20 @@ static void explain_refusal(const struct rdma_note *note, struct fm_err *err)
 {
 	struct rdma_answer answer;
 
-	if (fm_rdma_answer_decode(note->data, note->data_len, &answer) < 0 || answer.reason == RDMA_REFUSAL_NONE) {
-		fm_err_set(err, -ECONNREFUSED, "something that is not fmove refused the connection");
+	if (fm_rdma_answer_decode(note->data, note->data_len, &answer) < 0 ||
+	    answer.reason == RDMA_REFUSAL_NONE) {
+		fm_err_set(err, -ECONNREFUSED,
+			   "something that is not fmove refused the connection");
 		return;
 	}
 	switch (answer.reason) {
 	case RDMA_REFUSAL_TOKEN:
-		fm_err_set(err, -EACCES, "the peer does not know the token (used already, or too old)");
+		fm_err_set(err, -EACCES,
+			   "the peer does not know the token (used already, or too old)");
 		break;
 	case RDMA_REFUSAL_VERSION:
-		fm_err_set(err, -EPROTONOSUPPORT, "the peer speaks version %u of the data connection, we speak %d",
+		fm_err_set(err, -EPROTONOSUPPORT,
+			   "the peer speaks version %u of the data connection, we speak %d",
 			   answer.version, RDMA_HELLO_VERSION);
 		break;
 	case RDMA_REFUSAL_BUSY:
@@ -431,7 +449,8 @@ static void half_rejected(struct rdma_conn *c, const struct rdma_note *note)
 		fm_err_set(&err, -EAGAIN, "a former connection is not forgotten yet");
 		break;
 	default:
-		fm_err_set(&err, -ECONNREFUSED, "refused by the peer's connection manager (reason %d)", note->status);
+		fm_err_set(&err, -ECONNREFUSED,
+			   "refused by the peer's connection manager (reason %d)", note->status);
 		break;
 	}
 	half_fail(c, &err);
@@ -451,7 +470,8 @@ static void half_failed(struct rdma_conn *c, const struct rdma_note *note)
 		fm_err_set(&err, -EHOSTUNREACH, "%s: the peer does not answer", half_step_name(c));
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		fm_err_set(&err, -ECONNRESET, "%s: the peer closed the connection", half_step_name(c));
+		fm_err_set(&err, -ECONNRESET, "%s: the peer closed the connection",
+			   half_step_name(c));
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		fm_err_set(&err, -ENODEV, "%s: the RDMA device was removed", half_step_name(c));
@@ -460,7 +480,8 @@ static void half_failed(struct rdma_conn *c, const struct rdma_note *note)
 		if (note->status < 0)
 			fm_err_sys(&err, note->status, "%s", half_step_name(c));
 		else
-			fm_err_set(&err, -EPROTO, "%s: %s", half_step_name(c), rdma_event_str(note->type));
+			fm_err_set(&err, -EPROTO, "%s: %s", half_step_name(c),
+				   rdma_event_str(note->type));
 		break;
 	}
 	half_fail(c, &err);
@@ -473,7 +494,8 @@ static bool half_note(struct rdma_conn *c, const struct rdma_note *note)
 		dial_addr_resolved(c);
 		return true;
 	}
-	if (note->type == RDMA_CM_EVENT_ADDR_ERROR && c->step == RDMA_STEP_ADDR && note->status == -ETIMEDOUT) {
+	if (note->type == RDMA_CM_EVENT_ADDR_ERROR && c->step == RDMA_STEP_ADDR &&
+	    note->status == -ETIMEDOUT) {
 		dial_addr_again(c);
 		return true;
 	}
@@ -516,7 +538,8 @@ static void accept_refuse(struct rdma_cm_id *id, enum rdma_refusal reason)
 	uint8_t answer[RDMA_ANSWER_LEN];
 
 	fm_rdma_answer_encode(answer, 0, reason);
-	(void)rdma_reject(id, answer, sizeof(answer));	/* if that fails, destroying it refuses without a reason */
+	/* if that fails, destroying it refuses without a reason */
+	(void)rdma_reject(id, answer, sizeof(answer));
 }
 
 /* From the request to the acceptance; c owns note->id. */
@@ -617,15 +640,16 @@ static void listener_stop(struct fm_rdma *rdma)
 }
 
 /*
- * Without one no peer that dials us has RDMA, and nothing else would ever mend that. The port of a process
- * before us, for one, is free only when the kernel is through with its connections.
+ * Without one no peer that dials us has RDMA, and nothing else would ever mend that. The port of a
+ * process before us, for one, is free only when the kernel is through with its connections.
  */
 static void listener_failed(struct fm_rdma *rdma, const struct fm_err *err)
 {
 	fm_log_warn("no RDMA connection is accepted: %s; tried again in %llu s", err->text,
 		    (unsigned long long)(rdma->listen_pause_ns / FM_NS_PER_S));
 	(void)snprintf(rdma->listen_why, sizeof(rdma->listen_why), "%s", err->text);
-	fm_timer_set(rdma->loop, &rdma->listen_timer, fm_loop_now(rdma->loop) + rdma->listen_pause_ns);
+	fm_timer_set(rdma->loop, &rdma->listen_timer,
+		     fm_loop_now(rdma->loop) + rdma->listen_pause_ns);
 	if (rdma->listen_pause_ns < LISTEN_PAUSE_MAX_NS / 2)
 		rdma->listen_pause_ns *= 2;
 	else
@@ -666,7 +690,8 @@ static int listener_bind(struct fm_rdma *rdma, struct fm_err *err)
 	if (FM_FAULT("rdma.bind"))
 		return fm_err_sys(err, -EADDRINUSE, "RDMA port %u", rdma->port);
 	/* Fails on kernels that know no such option; they listen on both anyway. */
-	(void)rdma_set_option(rdma->listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly, sizeof(afonly));
+	(void)rdma_set_option(rdma->listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly,
+			      sizeof(afonly));
 	if (rdma_bind_addr(rdma->listener, (struct sockaddr *)&any6) == 0)
 		return 0;
 	if (errno == EADDRINUSE || rdma_bind_addr(rdma->listener, (struct sockaddr *)&any4) < 0)
@@ -681,8 +706,9 @@ static int listener_start(struct fm_rdma *rdma, struct fm_err *err)
 	ret = channel_new(&rdma->channel, err);
 	if (ret < 0)
 		return ret;
-	ret = FM_FAULT("rdma.listen_id") ? (errno = ENOMEM, -1)
-					 : rdma_create_id(rdma->channel, &rdma->listener, rdma, RDMA_PS_TCP);
+	ret = FM_FAULT("rdma.listen_id")
+		      ? (errno = ENOMEM, -1)
+		      : rdma_create_id(rdma->channel, &rdma->listener, rdma, RDMA_PS_TCP);
 	if (ret < 0) {
 		ret = fm_err_sys(err, -errno, "create connection id");
 		goto destroy_channel;
@@ -691,12 +717,14 @@ static int listener_start(struct fm_rdma *rdma, struct fm_err *err)
 	ret = listener_bind(rdma, err);
 	if (ret < 0)
 		goto destroy_id;
-	ret = FM_FAULT("rdma.listen") ? (errno = EADDRINUSE, -1) : rdma_listen(rdma->listener, RDMA_BACKLOG);
+	ret = FM_FAULT("rdma.listen") ? (errno = EADDRINUSE, -1)
+				      : rdma_listen(rdma->listener, RDMA_BACKLOG);
 	if (ret < 0) {
 		ret = fm_err_sys(err, -errno, "listen on RDMA port %u", rdma->port);
 		goto destroy_id;
 	}
-	rdma->listen_watch = (struct fm_watch){ .ready = listener_ready, .fd = rdma->channel->fd, .events = EPOLLIN };
+	rdma->listen_watch = (struct fm_watch){
+		.ready = listener_ready, .fd = rdma->channel->fd, .events = EPOLLIN};
 	ret = fm_watch_add(rdma->loop, &rdma->listen_watch, err);
 	if (ret < 0)
 		goto destroy_id;
@@ -830,7 +858,8 @@ static void look_fire(struct fm_timer *timer)
 	look_later(rdma);
 }
 
-int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdma **out, struct fm_err *err)
+int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdma **out,
+		struct fm_err *err)
 {
 	struct fm_rdma *rdma;
 
@@ -862,14 +891,16 @@ void fm_rdma_free(struct fm_rdma *rdma)
 		half_drop(fm_container_of(at, struct rdma_conn, half));
 	fm_timer_clear(rdma->loop, &rdma->refused_timer);
 	fm_timer_clear(rdma->loop, &rdma->look);
-	assert(atomic_load(&rdma->conns) == 0 && rdma->domain_count == 0 && atomic_load(&rdma->bytes_registered) == 0);
+	assert(atomic_load(&rdma->conns) == 0 && rdma->domain_count == 0 &&
+	       atomic_load(&rdma->bytes_registered) == 0);
 	if (rdma->probe)
 		rdma_destroy_event_channel(rdma->probe);
 	fm_rdma_devices_close(rdma);
 	free(rdma);
 }
 
-/* librdmacm opens a device for the id that is bound to it, and keeps it open. Opened here as well, its removal is looked out for. */
+/* librdmacm opens a device for the id that is bound to it, and keeps it open. Opened here as well,
+ * its removal is looked out for. */
 static void watch_device(struct fm_rdma *rdma, const char *name)
 {
 	struct rdma_device *device;
@@ -889,14 +920,16 @@ bool fm_rdma_is_rail(struct fm_rdma *rdma, const struct fm_addr *addr, char name
 	const char *device = NULL;
 	bool is_rail = false;
 
-	if (!rdma->probe || FM_FAULT("rdma.probe") || rdma_create_id(rdma->probe, &id, NULL, RDMA_PS_TCP) < 0)
+	if (!rdma->probe || FM_FAULT("rdma.probe") ||
+	    rdma_create_id(rdma->probe, &id, NULL, RDMA_PS_TCP) < 0)
 		return false;
 	fm_addr_set_port(&sa, 0);
 	if (rdma_bind_addr(id, (struct sockaddr *)&sa) == 0 && id->verbs) {
 		device = ibv_get_device_name(id->verbs->device);
 		watch_device(rdma, device);
 	}
-	if (device && ibv_query_port(id->verbs, id->port_num, &port) == 0 && port.state == IBV_PORT_ACTIVE) {
+	if (device && ibv_query_port(id->verbs, id->port_num, &port) == 0 &&
+	    port.state == IBV_PORT_ACTIVE) {
 		is_rail = true;
 		snprintf(name, FM_RAIL_NAME_MAX, "%s", device);
 		*speed_mbps = fm_rdma_port_speed(device, id->port_num);

@@ -2,26 +2,26 @@
 /*
  * rdma_conn - what goes over a queue pair: struct fm_conn_ops for RDMA.
  *
- * Happy path of a send: send() puts it on `waiting`; the next look at the poller turns everything waiting into one
- * chain of work requests, per send its WRITEs (unsignaled) and its SEND (inline, signaled), and rings the doorbell
- * once; the completion of the SEND frees the slots of the send queue that the WRITEs took and calls done(0). A send
- * enters the queue whole or not at all, so unsignaled work is always followed by signaled work and the queue cannot
- * fill up with what nobody will hear of.
- * Happy path of a message: its payload is in place when the completion of its receive is seen, since the peer posted
- * the WRITEs before the SEND; the callback runs, the receive is posted again. Memory is never looked at to learn that
- * something came.
+ * Happy path of a send: send() puts it on `waiting`; the next look at the poller turns everything
+ * waiting into one chain of work requests, per send its WRITEs (unsignaled) and its SEND (inline,
+ * signaled), and rings the doorbell once; the completion of the SEND frees the slots of the send
+ * queue that the WRITEs took and calls done(0). A send enters the queue whole or not at all, so
+ * unsignaled work is always followed by signaled work and the queue cannot fill up with what nobody
+ * will hear of. Happy path of a message: its payload is in place when the completion of its receive
+ * is seen, since the peer posted the WRITEs before the SEND; the callback runs, the receive is
+ * posted again. Memory is never looked at to learn that something came.
  *
- * Idle: an end that has nothing under way would never learn that its peer is gone, if the words of the connection
- * manager were lost. So after PROBE_NS without a sign of life it writes nothing, zero bytes to nowhere, which the peer's
- * card acknowledges.
+ * Idle: an end that has nothing under way would never learn that its peer is gone, if the words of
+ * the connection manager were lost. So after PROBE_NS without a sign of life it writes nothing,
+ * zero bytes to nowhere, which the peer's card acknowledges.
  *
- * Failure: of all completions with an error only the first one means something, the rest are flushes. At the end that
- * did wrong nothing, the first one is a flush as well; then the reason may come as an asynchronous event of the
- * device, and REASON_NS is given to it. Sends come back with -ECANCELED as they are flushed, at the latest when the
- * queue pair is gone.
- * Closing: queue pair to ERR, wait for the flushes (DRAIN_NS at most; a dead device sends none), destroy it,
- * deregister the regions, closed(). Destroying is what ends the card's access to memory; the wait only keeps it
- * short.
+ * Failure: of all completions with an error only the first one means something, the rest are
+ * flushes. At the end that did wrong nothing, the first one is a flush as well; then the reason may
+ * come as an asynchronous event of the device, and REASON_NS is given to it. Sends come back with
+ * -ECANCELED as they are flushed, at the latest when the queue pair is gone. Closing: queue pair to
+ * ERR, wait for the flushes (DRAIN_NS at most; a dead device sends none), destroy it, deregister
+ * the regions, closed(). Destroying is what ends the card's access to memory; the wait only keeps
+ * it short.
  */
 #include <assert.h>
 #include <errno.h>
@@ -37,9 +37,11 @@
 #include "mover/transport/rdma_priv.h"
 
 #define POLL_BATCH RDMA_POST_RECVS
-#define POLL_ROUNDS 4			/* batches of one look: a connection may not keep the lane for itself */
+/* batches of one look: a connection may not keep the lane for itself */
+#define POLL_ROUNDS 4
 #define POST_BATCH 128			/* work requests of one doorbell */
-#define ACK_BATCH 64			/* acknowledging completion events takes a lock, so not one by one */
+/* acknowledging completion events takes a lock, so not one by one */
+#define ACK_BATCH 64
 #define REASON_NS (200 * FM_NS_PER_MS)
 #define DRAIN_NS (2 * FM_NS_PER_S)
 #define PROBE_NS (5 * FM_NS_PER_S)
@@ -84,7 +86,8 @@ static struct fm_send *sends_pop(struct rdma_sends *sends)
 
 void fm_rdma_cancel_sends(struct rdma_conn *c, struct rdma_sends *list)
 {
-	struct rdma_sends sends = *list;	/* done() may send again; that one waits for the next time */
+	/* done() may send again; that one waits for the next time */
+	struct rdma_sends sends = *list;
 	struct fm_send *send;
 
 	*list = (struct rdma_sends){ NULL, NULL };
@@ -103,7 +106,8 @@ static void conn_to_err(struct rdma_conn *c)
 
 	/* What is left is to destroy it, which ends everything as well. */
 	if (ret && !c->device->is_dead)
-		fm_log_warn("rdma: %s: stop queue pair %u: %s", c->info.local, c->qp->qp_num, fm_err_name(ret));
+		fm_log_warn("rdma: %s: stop queue pair %u: %s", c->info.local, c->qp->qp_num,
+			    fm_err_name(ret));
 }
 
 /* The first reason counts, but a sure one replaces a guess that was not told yet. */
@@ -127,7 +131,8 @@ static void conn_break_with(struct rdma_conn *c, int code, const char *what)
 	struct fm_err err;
 
 	if (code == -ENODEV || code == -EIO)
-		fm_err_set(&err, -ENODEV, "%s: RDMA device %s failed or was removed", what, c->info.local);
+		fm_err_set(&err, -ENODEV, "%s: RDMA device %s failed or was removed", what,
+			   c->info.local);
 	else
 		fm_err_sys(&err, code, "%s", what);
 	conn_break(c, &err, true);
@@ -139,31 +144,41 @@ static void conn_break_by_wc(struct rdma_conn *c, const struct ibv_wc *wc)
 
 	switch (wc->status) {
 	case IBV_WC_WR_FLUSH_ERR:
-		/* Nothing of ours failed and yet the queue pair is in error: that is the answer to a bad request. */
-		fm_err_set(&err, -EPROTO, "the peer wrote to memory that is not lent to it, or sent something invalid");
+		/* Nothing of ours failed and yet the queue pair is in error: that is the answer to
+		 * a bad request. */
+		fm_err_set(&err, -EPROTO,
+			   "the peer wrote to memory that is not lent to it, or sent something "
+			   "invalid");
 		conn_break(c, &err, false);
 		return;
 	case IBV_WC_RETRY_EXC_ERR:
-		/* Adapters answer by themselves, whatever their machine is at: the cable is cut, or that machine is down. */
-		fm_err_set(&err, -ENETDOWN, "the peer does not answer (%d tries)", RDMA_ACK_RETRIES + 1);
+		/* Adapters answer by themselves, whatever their machine is at: the cable is cut, or
+		 * that machine is down. */
+		fm_err_set(&err, -ENETDOWN, "the peer does not answer (%d tries)",
+			   RDMA_ACK_RETRIES + 1);
 		break;
 	case IBV_WC_RNR_RETRY_EXC_ERR:
-		fm_err_set(&err, -EPROTO, "the peer had no receive posted: more was sent than it gave credit for");
+		fm_err_set(&err, -EPROTO,
+			   "the peer had no receive posted: more was sent than it gave credit for");
 		break;
 	case IBV_WC_REM_ACCESS_ERR:
-		fm_err_set(&err, -EACCES, "the peer refused a write: the memory is not lent to us, or not any more");
+		fm_err_set(
+			&err, -EACCES,
+			"the peer refused a write: the memory is not lent to us, or not any more");
 		break;
 	case IBV_WC_LOC_LEN_ERR:
 		fm_err_set(&err, -EMSGSIZE, "the peer sent a message that is too long");
 		break;
 	case IBV_WC_LOC_PROT_ERR:
-		fm_err_set(&err, -EFAULT, "a payload lies outside the memory lent to the connection");
+		fm_err_set(&err, -EFAULT,
+			   "a payload lies outside the memory lent to the connection");
 		break;
 	case IBV_WC_FATAL_ERR:
 		fm_err_set(&err, -ENODEV, "RDMA device %s failed", c->info.local);
 		break;
 	default:
-		fm_err_set(&err, -EREMOTEIO, "%s (vendor code 0x%x)", ibv_wc_status_str(wc->status), wc->vendor_err);
+		fm_err_set(&err, -EREMOTEIO, "%s (vendor code 0x%x)", ibv_wc_status_str(wc->status),
+			   wc->vendor_err);
 		break;
 	}
 	conn_break(c, &err, true);
@@ -173,7 +188,8 @@ static bool conn_has_link(const struct rdma_conn *c)
 {
 	struct ibv_port_attr port;
 
-	return ibv_query_port(c->device->verbs, c->id->port_num, &port) != 0 || port.state == IBV_PORT_ACTIVE;
+	return ibv_query_port(c->device->verbs, c->id->port_num, &port) != 0 ||
+	       port.state == IBV_PORT_ACTIVE;
 }
 
 /* Whether the device knows better why the requests were flushed. */
@@ -181,17 +197,20 @@ static void conn_refine(struct rdma_conn *c)
 {
 	switch (atomic_load(&c->async_event)) {
 	case IBV_EVENT_QP_ACCESS_ERR:
-		fm_err_set(&c->err, -EACCES, "the peer wrote to memory that is not lent to it, or not any more");
+		fm_err_set(&c->err, -EACCES,
+			   "the peer wrote to memory that is not lent to it, or not any more");
 		break;
 	case IBV_EVENT_QP_REQ_ERR:
 		fm_err_set(&c->err, -EPROTO, "the peer sent an invalid request");
 		break;
 	case IBV_EVENT_QP_FATAL:
-		fm_err_set(&c->err, -EIO, "RDMA device %s reported a fatal error of the queue pair", c->info.local);
+		fm_err_set(&c->err, -EIO, "RDMA device %s reported a fatal error of the queue pair",
+			   c->info.local);
 		break;
 	default:
 		if (c->device->is_dead)
-			fm_err_set(&c->err, -ENODEV, "RDMA device %s failed or was removed", c->info.local);
+			fm_err_set(&c->err, -ENODEV, "RDMA device %s failed or was removed",
+				   c->info.local);
 		else if (!conn_has_link(c))
 			fm_err_set(&c->err, -ENETDOWN, "its link is down");
 		break;
@@ -215,7 +234,8 @@ static bool conn_recv_done(struct rdma_conn *c, const struct ibv_wc *wc)
 	if (c->state != RDMA_LIVE)
 		return false;
 	if (wc->opcode != IBV_WC_RECV || wc->byte_len != FM_DATA_MSG_LEN) {
-		fm_err_set(&err, -EPROTO, "the peer sent a message of %u bytes, not %d", wc->byte_len, FM_DATA_MSG_LEN);
+		fm_err_set(&err, -EPROTO, "the peer sent a message of %u bytes, not %d",
+			   wc->byte_len, FM_DATA_MSG_LEN);
 		conn_break(c, &err, true);
 		return false;
 	}
@@ -230,7 +250,8 @@ static unsigned conn_wrs_of(const struct rdma_conn *c, const struct fm_send *sen
 	return send->payload ? (send->payload_len - 1) / c->piece + 2 : 1;
 }
 
-static struct ibv_send_wr *batch_add(struct post_batch *batch, uint64_t addr, uint32_t len, uint32_t lkey)
+static struct ibv_send_wr *batch_add(struct post_batch *batch, uint64_t addr, uint32_t len,
+				     uint32_t lkey)
 {
 	unsigned i = batch->len++;
 	struct ibv_send_wr *wr = &batch->wr[i];
@@ -262,8 +283,10 @@ static void conn_batch_message(struct rdma_conn *c, struct post_batch *batch, st
 	struct ibv_send_wr *wr;
 
 	if (!c->is_inline) {
-		/* At most FM_DATA_MSGS_MAX are under way and they end in order, so the oldest buffer is free. */
-		uint8_t *copy = c->msgs + (RDMA_RECVS + c->msg_next++ % FM_DATA_MSGS_MAX) * (size_t)FM_DATA_MSG_LEN;
+		/* At most FM_DATA_MSGS_MAX are under way and they end in order, so the oldest
+		 * buffer is free. */
+		uint8_t *copy = c->msgs + (RDMA_RECVS + c->msg_next++ % FM_DATA_MSGS_MAX) *
+						  (size_t)FM_DATA_MSG_LEN;
 
 		memcpy(copy, send->msg, FM_DATA_MSG_LEN);
 		msg = copy;
@@ -307,7 +330,8 @@ static bool conn_flush(struct rdma_conn *c)
 		if (batch.len == 0)
 			break;
 		ret = FM_FAULT("rdma.post_send") ? ENOMEM : ibv_post_send(c->qp, batch.wr, &bad);
-		if (ret)	/* those that were not taken come back when the queue pair is gone */
+		/* those that were not taken come back when the queue pair is gone */
+		if (ret)
 			conn_break_with(c, -ret, "post a send");
 		has_posted = true;
 	}
@@ -338,7 +362,10 @@ static void conn_send_done(struct rdma_conn *c, const struct ibv_wc *wc)
 /* A write of nothing needs no memory at either end, and no receive. */
 static void conn_probe(struct rdma_conn *c)
 {
-	struct ibv_send_wr wr = { .wr_id = RDMA_WR_PROBE, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = {.wr_id = RDMA_WR_PROBE,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	int ret;
 
 	fm_timer_set(c->loop, &c->timer, fm_loop_now(c->loop) + PROBE_NS);
@@ -395,8 +422,8 @@ static bool conn_poll_cq(struct rdma_conn *c, unsigned rounds)
 static void conn_settle(struct rdma_conn *c)
 {
 	/*
-	 * Whether a peer is about to write cannot be known; with memory lent it may be. The loop bounds the
-	 * spinning.
+	 * Whether a peer is about to write cannot be known; with memory lent it may be. The loop
+	 * bounds the spinning.
 	 */
 	c->poller.is_busy = c->under_way > 0 || c->rx_regions > 0 || c->state == RDMA_CLOSING;
 	if (c->state == RDMA_CLOSING && !c->posted.first && c->recvs_posted == 0)
@@ -414,7 +441,8 @@ static bool conn_poll(struct fm_poller *poller)
 	return has_found;
 }
 
-/* What comes after arming makes an event; what came before is seen by looking once more. So none is lost. */
+/* What comes after arming makes an event; what came before is seen by looking once more. So none is
+ * lost. */
 static bool conn_before_sleep(struct fm_poller *poller)
 {
 	struct rdma_conn *c = fm_container_of(poller, struct rdma_conn, poller);
@@ -460,9 +488,11 @@ static void conn_note(struct rdma_conn *c, const struct rdma_note *note)
 
 	switch (note->type) {
 	case RDMA_CM_EVENT_DISCONNECTED:
-		(void)conn_poll_cq(c, RDMA_RECVS / POLL_BATCH + 1);	/* what it sent before comes first */
+		/* what it sent before comes first */
+		(void)conn_poll_cq(c, RDMA_RECVS / POLL_BATCH + 1);
 		fm_err_set(&err, -ECONNRESET, "the peer closed the connection");
-		/* If our end went into error by itself before, the peer's going is not the reason. */
+		/* If our end went into error by itself before, the peer's going is not the
+		 * reason. */
 		conn_break(c, &err, c->state == RDMA_LIVE && atomic_load(&c->async_event) == 0);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -470,10 +500,12 @@ static void conn_note(struct rdma_conn *c, const struct rdma_note *note)
 		conn_break_with(c, -ENODEV, "connection manager");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		fm_err_set(&err, -ENETDOWN, "address %s moved to another device", c->info.local_addr);
+		fm_err_set(&err, -ENETDOWN, "address %s moved to another device",
+			   c->info.local_addr);
 		conn_break(c, &err, true);
 		break;
-	case RDMA_CM_EVENT_TIMEWAIT_EXIT:	/* only tells that the far end's number may be used again */
+	/* only tells that the far end's number may be used again */
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 	default:
 		break;
 	}
@@ -508,7 +540,8 @@ static void conn_close_step(struct rdma_conn *c)
 		return;
 	}
 	if (!is_drained && !c->device->is_dead)
-		fm_log_warn("rdma: %s: queue pair %u was not flushed in time", c->info.local, c->qp->qp_num);
+		fm_log_warn("rdma: %s: queue pair %u was not flushed in time", c->info.local,
+			    c->qp->qp_num);
 	fm_rdma_conn_free(c);
 	events->closed(ctx);
 }
@@ -538,7 +571,8 @@ static void conn_timer(struct fm_timer *timer)
 
 /* ---- struct fm_conn_ops ---- */
 
-static void op_attach(struct fm_conn *conn, struct fm_loop *loop, const struct fm_conn_events *events, void *ctx)
+static void op_attach(struct fm_conn *conn, struct fm_loop *loop,
+		      const struct fm_conn_events *events, void *ctx)
 {
 	struct rdma_conn *c = conn_of(conn);
 	struct fm_err err;
@@ -549,17 +583,20 @@ static void op_attach(struct fm_conn *conn, struct fm_loop *loop, const struct f
 	c->ctx = ctx;
 	c->state = RDMA_LIVE;
 	c->timer.fire = conn_timer;
-	c->cm_watch = (struct fm_watch){ .ready = conn_cm_ready, .fd = c->channel->fd, .events = EPOLLIN };
-	c->comp_watch = (struct fm_watch){ .ready = conn_comp_ready, .fd = c->comp->fd, .events = EPOLLIN };
+	c->cm_watch =
+		(struct fm_watch){.ready = conn_cm_ready, .fd = c->channel->fd, .events = EPOLLIN};
+	c->comp_watch =
+		(struct fm_watch){.ready = conn_comp_ready, .fd = c->comp->fd, .events = EPOLLIN};
 	c->poller = (struct fm_poller){ .poll = conn_poll, .before_sleep = conn_before_sleep };
 	fm_poller_add(loop, &c->poller);
 	fm_timer_set(loop, &c->timer, fm_loop_now(loop) + PROBE_NS);
-	if (fm_watch_add(loop, &c->cm_watch, &err) < 0 || fm_watch_add(loop, &c->comp_watch, &err) < 0)
+	if (fm_watch_add(loop, &c->cm_watch, &err) < 0 ||
+	    fm_watch_add(loop, &c->comp_watch, &err) < 0)
 		conn_break(c, &err, true);
 }
 
-static int op_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx, struct fm_region *out,
-		   struct fm_err *err)
+static int op_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx,
+		   struct fm_region *out, struct fm_err *err)
 {
 	struct rdma_conn *c = conn_of(conn);
 	int ret;

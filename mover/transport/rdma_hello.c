@@ -7,7 +7,8 @@
 
 #include "mover/base/bytes.h"
 
-_Static_assert(RDMA_REQUEST_LEN == 4 + 1 + 1 + 2 + FM_TOKEN_LEN, "the request and its table disagree");
+_Static_assert(RDMA_REQUEST_LEN == 4 + 1 + 1 + 2 + FM_TOKEN_LEN,
+	       "the request and its table disagree");
 _Static_assert(RDMA_ANSWER_LEN == 4 + 1 + 1 + 2, "the answer and its table disagree");
 
 void fm_rdma_request_encode(uint8_t buf[static RDMA_REQUEST_LEN], const struct rdma_hello *hello)
@@ -44,7 +45,8 @@ enum rdma_refusal fm_rdma_request_decode(const uint8_t *buf, size_t len, struct 
 	return RDMA_REFUSAL_NONE;
 }
 
-void fm_rdma_answer_encode(uint8_t buf[static RDMA_ANSWER_LEN], unsigned mtu, enum rdma_refusal reason)
+void fm_rdma_answer_encode(uint8_t buf[static RDMA_ANSWER_LEN], unsigned mtu,
+			   enum rdma_refusal reason)
 {
 	struct fm_writer w = { buf, buf + RDMA_ANSWER_LEN, false };
 
@@ -65,7 +67,8 @@ int fm_rdma_answer_decode(const uint8_t *buf, size_t len, struct rdma_answer *ou
 
 	if (r.failed || magic != RDMA_HELLO_MAGIC)
 		return -EPROTO;
-	if (reason == RDMA_REFUSAL_NONE && (version != RDMA_HELLO_VERSION || mtu < IBV_MTU_256 || mtu > IBV_MTU_4096))
+	if (reason == RDMA_REFUSAL_NONE &&
+	    (version != RDMA_HELLO_VERSION || mtu < IBV_MTU_256 || mtu > IBV_MTU_4096))
 		return -EPROTO;
 	*out = (struct rdma_answer){ .version = version, .mtu = mtu, .reason = reason };
 	return 0;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_hello - what the two ends of an RDMA connection tell each other while it is made: the private data of the
- * connection manager's request, answer and refusal. Little-endian; hostile until checked. Any thread.
+ * rdma_hello - what the two ends of an RDMA connection tell each other while it is made: the
+ * private data of the connection manager's request, answer and refusal. Little-endian; hostile
+ * until checked. Any thread.
  *
  *   request                                        answer, refusal
  *   off len field                                  off len field
  *     0   4 magic     RDMA_HELLO_MAGIC               0   4 magic     RDMA_HELLO_MAGIC
  *     4   1 version   RDMA_HELLO_VERSION             4   1 version   RDMA_HELLO_VERSION
- *     5   1 mtu       enum ibv_mtu of the port       5   1 mtu       enum ibv_mtu of the path; refusal: 0
- *     6   2 flags     0                              6   2 reason    answer: 0; refusal: enum rdma_refusal
+ *     5   1 mtu       enum ibv_mtu of the port       5   1 mtu       enum ibv_mtu of the path;
+ *                                                        refusal: 0
+ *     6   2 flags     0                              6   2 reason    answer: 0; refusal: enum
+ *                                                        rdma_refusal
  *     8  16 token
- * Anything may follow: the connection manager fills up with zeros, and later versions may add to it.
+ * Anything may follow: the connection manager fills up with zeros, and later versions may add to
+ * it.
  */
 #ifndef FM_TRANSPORT_RDMA_HELLO_H
 #define FM_TRANSPORT_RDMA_HELLO_H
@@ -52,10 +56,12 @@ void fm_rdma_request_encode(uint8_t buf[static RDMA_REQUEST_LEN], const struct r
 enum rdma_refusal fm_rdma_request_decode(const uint8_t *buf, size_t len, struct rdma_hello *out);
 
 /* mtu is 0 in a refusal, reason RDMA_REFUSAL_NONE in an answer. */
-void fm_rdma_answer_encode(uint8_t buf[static RDMA_ANSWER_LEN], unsigned mtu, enum rdma_refusal reason);
+void fm_rdma_answer_encode(uint8_t buf[static RDMA_ANSWER_LEN], unsigned mtu,
+			   enum rdma_refusal reason);
 
 /*
- * -EPROTO if it is not of our kind, or accepts with values out of range. A refusal may have any version and reason.
+ * -EPROTO if it is not of our kind, or accepts with values out of range. A refusal may have any
+ * version and reason.
  */
 int fm_rdma_answer_decode(const uint8_t *buf, size_t len, struct rdma_answer *out);
 

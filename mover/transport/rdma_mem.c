@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_mem - what memory hangs from: devices, a session's protection domains on them, the regions lent to a connection.
+ * rdma_mem - what memory hangs from: devices, a session's protection domains on them, the regions
+ * lent to a connection.
  *
- * Devices are opened by us, not taken from librdmacm: its contexts go away with the last id bound to them, while a
- * domain has to outlive its connections. The kernel does not mind a queue pair of one context under an id of another.
+ * Devices are opened by us, not taken from librdmacm: its contexts go away with the last id bound
+ * to them, while a domain has to outlive its connections. The kernel does not mind a queue pair of
+ * one context under an id of another.
  *
- * ibv_fork_init() is not called: nothing here forks without exec at once (vfork or posix_spawn), so no page is ever
- * copied on write under a region, and the call would cost a madvise() per registration on kernels before 5.12.
+ * ibv_fork_init() is not called: nothing here forks without exec at once (vfork or posix_spawn), so
+ * no page is ever copied on write under a region, and the call would cost a madvise() per
+ * registration on kernels before 5.12.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -37,7 +40,8 @@ static void device_close(struct rdma_device *device)
 	free(device);
 }
 
-/* The connection's thread finds it there when the flushed requests reach it, and has a better reason than "flushed". */
+/* The connection's thread finds it there when the flushed requests reach it, and has a better
+ * reason than "flushed". */
 static void device_note_qp(const struct ibv_async_event *event)
 {
 	struct rdma_conn *c = event->element.qp->qp_context;
@@ -55,7 +59,8 @@ static void device_dispatch(struct rdma_device *device, const struct ibv_async_e
 		device_note_qp(event);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		fm_log_warn("rdma: %s failed or was removed", ibv_get_device_name(device->verbs->device));
+		fm_log_warn("rdma: %s failed or was removed",
+			    ibv_get_device_name(device->verbs->device));
 		device->is_dead = true;
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
@@ -80,7 +85,8 @@ static void device_async_ready(struct fm_watch *watch, uint32_t events)
 		device_dispatch(device, &event);
 		ibv_ack_async_event(&event);
 	}
-	if (errno != EAGAIN && errno != EINTR) {	/* unplugged: the descriptor would stay readable for ever */
+	/* unplugged: the descriptor would stay readable for ever */
+	if (errno != EAGAIN && errno != EINTR) {
 		device->is_dead = true;
 		fm_watch_del(device->rdma->loop, &device->async);
 	}
@@ -93,19 +99,25 @@ int fm_rdma_set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* The library's errno is not the one of the open that failed, and rights are what is usually missing: ask again. */
+/* The library's errno is not the one of the open that failed, and rights are what is usually
+ * missing: ask again. */
 static int device_explain(struct ibv_device *dev, int error, struct fm_err *err)
 {
 	char path[IBV_SYSFS_PATH_MAX];
 
 	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
 	if (access(path, R_OK | W_OK) < 0 && errno == EACCES)
-		return fm_err_set(err, -EACCES, "RDMA device %s: permission denied for %s: it must be readable and writable for the service's user (0666 by rdma-core's udev rules)",
-				  ibv_get_device_name(dev), path);
-	return fm_err_sys(err, error ? -error : -EIO, "open RDMA device %s (%s)", ibv_get_device_name(dev), path);
+		return fm_err_set(
+			err, -EACCES,
+			"RDMA device %s: permission denied for %s: it must be readable and "
+			"writable for the service's user (0666 by rdma-core's udev rules)",
+			ibv_get_device_name(dev), path);
+	return fm_err_sys(err, error ? -error : -EIO, "open RDMA device %s (%s)",
+			  ibv_get_device_name(dev), path);
 }
 
-static int device_open(struct fm_rdma *rdma, struct ibv_device *dev, struct rdma_device **out, struct fm_err *err)
+static int device_open(struct fm_rdma *rdma, struct ibv_device *dev, struct rdma_device **out,
+		       struct fm_err *err)
 {
 	struct rdma_device *device;
 	int ret;
@@ -160,7 +172,8 @@ static int explain_no_device(struct fm_err *err)
 	if (dir)
 		closedir(dir);
 	if (!has_device)
-		return fm_err_set(err, -ENODEV, "no RDMA device (nothing in /sys/class/infiniband)");
+		return fm_err_set(err, -ENODEV,
+				  "no RDMA device (nothing in /sys/class/infiniband)");
 	return fm_err_set(err, -ENODEV, "no verbs: load the kernel module ib_uverbs");
 }
 
@@ -177,11 +190,13 @@ int fm_rdma_devices_open(struct fm_rdma *rdma, struct fm_err *err)
 		return explain_no_device(err);
 	}
 	for (int i = 0; i < count; i++)
-		(void)device_open(rdma, list[i], &device, err);	/* one is enough; else err is that of the last */
+		/* one is enough; else err is that of the last */
+		(void)device_open(rdma, list[i], &device, err);
 	ibv_free_device_list(list);
 	if (rdma->device_count == 0) {
 		if (err)
-			err->code = -ENODEV;	/* what a caller checks; the text has the real reason */
+			/* what a caller checks; the text has the real reason */
+			err->code = -ENODEV;
 		return -ENODEV;
 	}
 	fm_err_clear(err);
@@ -204,7 +219,9 @@ static void device_break(struct rdma_device *device)
 
 	pthread_mutex_lock(&device->lock);
 	fm_list_each(at, next, &device->qps)
-		(void)ibv_modify_qp(fm_container_of(at, struct rdma_conn, device_at)->qp, &attr, IBV_QP_STATE);	/* dead already, else */
+		/* dead already, else */
+		(void)ibv_modify_qp(fm_container_of(at, struct rdma_conn, device_at)->qp, &attr,
+				    IBV_QP_STATE);
 	pthread_mutex_unlock(&device->lock);
 }
 
@@ -226,8 +243,9 @@ static void device_drop_pds(struct rdma_device *device)
 }
 
 /*
- * librdmacm has opened the device too, and closes one that is gone only when it looks at the list of all devices. A device whose
- * driver cannot take its users away (rxe) is removed when the last one has closed it, and who removes it waits.
+ * librdmacm has opened the device too, and closes one that is gone only when it looks at the list
+ * of all devices. A device whose driver cannot take its users away (rxe) is removed when the last
+ * one has closed it, and who removes it waits.
  */
 static void cm_let_go(void)
 {
@@ -239,8 +257,10 @@ static void cm_let_go(void)
 
 static void device_look(struct rdma_device *device)
 {
-	if (!device->is_dead && access(device->verbs->device->dev_path, F_OK) < 0 && errno == ENOENT) {
-		fm_log_warn("rdma: %s is being removed", ibv_get_device_name(device->verbs->device));
+	if (!device->is_dead && access(device->verbs->device->dev_path, F_OK) < 0 &&
+	    errno == ENOENT) {
+		fm_log_warn("rdma: %s is being removed",
+			    ibv_get_device_name(device->verbs->device));
 		device->is_dead = true;
 	}
 	if (!device->is_dead)
@@ -260,7 +280,8 @@ void fm_rdma_devices_look(struct fm_rdma *rdma)
 		device_look(fm_container_of(at, struct rdma_device, link));
 }
 
-static int device_open_late(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err)
+static int device_open_late(struct fm_rdma *rdma, const char *name, struct rdma_device **out,
+			    struct fm_err *err)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	int ret = -ENODEV;
@@ -278,12 +299,14 @@ free_list:
 	return ret;
 }
 
-int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err)
+int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_device **out,
+		       struct fm_err *err)
 {
 	fm_list_each(at, next, &rdma->devices) {
 		struct rdma_device *device = fm_container_of(at, struct rdma_device, link);
 
-		if (!device->is_dead && strcmp(ibv_get_device_name(device->verbs->device), name) == 0) {
+		if (!device->is_dead &&
+		    strcmp(ibv_get_device_name(device->verbs->device), name) == 0) {
 			*out = device;
 			return 0;
 		}
@@ -291,7 +314,8 @@ int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_devic
 	return device_open_late(rdma, name, out, err);
 }
 
-/* sysfs says it in one number, "200 Gb/sec (4X HDR)"; verbs in two codes, to which new ones are added. */
+/* sysfs says it in one number, "200 Gb/sec (4X HDR)"; verbs in two codes, to which new ones are
+ * added. */
 uint32_t fm_rdma_port_speed(const char *device, unsigned port)
 {
 	char path[160], text[64];
@@ -312,7 +336,8 @@ uint32_t fm_rdma_port_speed(const char *device, unsigned port)
 
 int fm_rdma_domain_new(struct fm_rdma *rdma, struct fm_rdma_domain **out)
 {
-	struct fm_rdma_domain *domain = FM_FAULT("rdma.domain_alloc") ? NULL : calloc(1, sizeof(*domain));
+	struct fm_rdma_domain *domain =
+		FM_FAULT("rdma.domain_alloc") ? NULL : calloc(1, sizeof(*domain));
 
 	if (!domain)
 		return -ENOMEM;
@@ -342,8 +367,8 @@ void fm_rdma_domain_free(struct fm_rdma_domain *domain)
 	free(domain);
 }
 
-int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device, struct ibv_pd **out,
-		      struct fm_err *err)
+int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device,
+		      struct ibv_pd **out, struct fm_err *err)
 {
 	struct rdma_pd *pd;
 	int ret;
@@ -380,18 +405,23 @@ static int explain_memlock(struct rdma_conn *c, size_t len, int code, struct fm_
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-		return fm_err_sys(err, code, "register %zu MiB with %s (%llu MiB are registered)", len / MIB,
-				  c->info.local, now / MIB);
+		return fm_err_sys(err, code, "register %zu MiB with %s (%llu MiB are registered)",
+				  len / MIB, c->info.local, now / MIB);
 	return fm_err_sys(err, code,
-			  "register %zu MiB with %s: RLIMIT_MEMLOCK is %llu KiB, at least %llu MiB are needed", len / MIB,
-			  c->info.local, (unsigned long long)limit.rlim_cur / 1024, need);
+			  "register %zu MiB with %s: RLIMIT_MEMLOCK is %llu KiB, at least %llu MiB "
+			  "are needed",
+			  len / MIB, c->info.local, (unsigned long long)limit.rlim_cur / 1024,
+			  need);
 }
 
-int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out, struct fm_err *err)
+int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out,
+		 struct fm_err *err)
 {
-	/* Relaxed ordering is safe since nobody polls memory: a completion makes all data before it visible. */
-	unsigned access = is_rx ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING
-			   : IBV_ACCESS_RELAXED_ORDERING;
+	/* Relaxed ordering is safe since nobody polls memory: a completion makes all data before it
+	 * visible. */
+	unsigned access = is_rx ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					  IBV_ACCESS_RELAXED_ORDERING
+				: IBV_ACCESS_RELAXED_ORDERING;
 	struct rdma_region *region;
 	int ret;
 
@@ -399,7 +429,8 @@ int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, stru
 	region = FM_FAULT("rdma.region_alloc") ? NULL : calloc(1, sizeof(*region));
 	if (!region)
 		return fm_err_set(err, -ENOMEM, "allocate region");
-	region->mr = FM_FAULT("rdma.reg_mr") ? (errno = ENOMEM, NULL) : ibv_reg_mr(c->pd, memory, len, access);
+	region->mr = FM_FAULT("rdma.reg_mr") ? (errno = ENOMEM, NULL)
+					     : ibv_reg_mr(c->pd, memory, len, access);
 	if (!region->mr) {
 		ret = -errno;
 		free(region);
@@ -427,7 +458,8 @@ void fm_rdma_take_back(struct rdma_conn *c, struct rdma_region *region)
 	int ret = ibv_dereg_mr(region->mr);
 
 	if (ret && !c->device->is_dead)
-		fm_log_error("rdma: %s: deregister %zu MiB: %s", c->info.local, len / MIB, fm_err_name(ret));
+		fm_log_error("rdma: %s: deregister %zu MiB: %s", c->info.local, len / MIB,
+			     fm_err_name(ret));
 	atomic_fetch_sub(&c->rdma->bytes_registered, len);
 	fm_list_del(&region->link);
 	free(region);

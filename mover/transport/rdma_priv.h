@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_priv - what the RDMA files share: rdma_cm.c (set-up), rdma_qp.c (queue pairs), rdma_conn.c (what goes over
- * them), rdma_mem.c (devices, protection domains, regions).
+ * rdma_priv - what the RDMA files share: rdma_cm.c (set-up), rdma_qp.c (queue pairs), rdma_conn.c
+ * (what goes over them), rdma_mem.c (devices, protection domains, regions).
  *
- * Devices and domains belong to the control loop. A connection belongs to the control loop until it is attached, then
- * to its lane's loop; nothing of it is locked. What both sides touch is atomic.
+ * Devices and domains belong to the control loop. A connection belongs to the control loop until it
+ * is attached, then to its lane's loop; nothing of it is locked. What both sides touch is atomic.
  */
 #ifndef FM_TRANSPORT_RDMA_PRIV_H
 #define FM_TRANSPORT_RDMA_PRIV_H
@@ -24,7 +24,8 @@
 #include "mover/transport/rdma.h"
 #include "mover/transport/transport.h"
 
-#define RDMA_DEVICES_MAX 64	/* opened in the life of the process; one that went and came back counts twice */
+/* opened in the life of the process; one that went and came back counts twice */
+#define RDMA_DEVICES_MAX 64
 #define RDMA_HALF_MAX 64	/* connections being accepted at once */
 #define RDMA_BACKLOG 128
 #define RDMA_LOOK_NS (2 * FM_NS_PER_S)		/* for devices that went */
@@ -33,26 +34,35 @@
 #define RDMA_PRIVATE_MAX 56	/* private data of a connection request */
 
 /*
- * Twice the messages that may be under way: a sender learns that its message left from our card, not from us, so the
- * next ones can come before the receives of the last were posted again.
+ * Twice the messages that may be under way: a sender learns that its message left from our card,
+ * not from us, so the next ones can come before the receives of the last were posted again.
  */
 #define RDMA_RECVS (2 * FM_DATA_MSGS_MAX)
 
-/* Work requests of the send queue: each message is one SEND and one WRITE per RDMA_PIECE of payload. */
+/* Work requests of the send queue: each message is one SEND and one WRITE per RDMA_PIECE of
+ * payload. */
 #define RDMA_SENDS (2 * FM_DATA_MSGS_MAX)
 #define RDMA_PIECE (1u << 20)
 #define RDMA_PIECES_MAX 64u
 #define RDMA_POST_RECVS 32	/* receives posted, completions taken, at once */
 
 /*
- * 4.096 us * 2^16 = 0.27 s, seven times: a silent peer is noticed after 1.9 s (some cards wait up to four times
- * longer). Not 7 retries, which is the most there can be: soft-RoCE takes that for endless.
+ * 4.096 us * 2^16 = 0.27 s, seven times: a silent peer is noticed after 1.9 s (some cards wait up
+ * to four times longer). Not 7 retries, which is the most there can be: soft-RoCE takes that for
+ * endless.
  */
 #define RDMA_ACK_TIMEOUT 16
 #define RDMA_ACK_RETRIES 6
 
-/* The low bits of a wr_id tell what it is; the rest is the fm_send, or the number of the receive buffer, or nothing. */
-enum rdma_wr_kind { RDMA_WR_SEND, RDMA_WR_WRITE, RDMA_WR_RECV, RDMA_WR_PROBE, RDMA_WR_KIND_MASK = 3 };
+/* The low bits of a wr_id tell what it is; the rest is the fm_send, or the number of the receive
+ * buffer, or nothing. */
+enum rdma_wr_kind {
+	RDMA_WR_SEND,
+	RDMA_WR_WRITE,
+	RDMA_WR_RECV,
+	RDMA_WR_PROBE,
+	RDMA_WR_KIND_MASK = 3
+};
 
 struct rdma_device {
 	struct fm_list link;
@@ -105,7 +115,8 @@ struct rdma_conn {
 	struct fm_rdma *rdma;
 	enum rdma_state state;
 	struct fm_loop *loop;		/* control, then the lane's */
-	struct fm_timer timer;		/* half-made: deadline; attached: probes, reports, end of draining */
+	/* half-made: deadline; attached: probes, reports, end of draining */
+	struct fm_timer timer;
 
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -129,7 +140,8 @@ struct rdma_conn {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *msgs_mr;
-	uint8_t *msgs;			/* RDMA_RECVS messages received, then FM_DATA_MSGS_MAX to send if not inline */
+	/* RDMA_RECVS messages received, then FM_DATA_MSGS_MAX to send if not inline */
+	uint8_t *msgs;
 	enum ibv_mtu mtu;		/* of the port, then of the path */
 	uint32_t piece;			/* most bytes of one WRITE */
 	bool is_inline;
@@ -156,7 +168,8 @@ struct rdma_conn {
 	struct fm_list regions;
 	uint64_t drain_ns;		/* when to stop waiting for flushes */
 
-	/* Written by the control loop when the device reports something about the queue pair; 0: nothing. */
+	/* Written by the control loop when the device reports something about the queue pair; 0:
+	 * nothing. */
 	_Atomic int async_event;
 };
 
@@ -170,9 +183,11 @@ struct fm_rdma {
 	uint16_t port;
 	uint8_t dscp;
 	char missing[FM_ERR_TEXT_MAX];		/* why there is no RDMA here; empty: there is */
-	struct rdma_event_channel *probe;	/* for fm_rdma_is_rail(); never has an event. NULL: missing */
+	/* for fm_rdma_is_rail(); never has an event. NULL: missing */
+	struct rdma_event_channel *probe;
 	struct rdma_event_channel *channel;	/* the listener's */
-	struct rdma_cm_id *listener;		/* NULL: not started, or it failed and is made anew */
+	/* NULL: not started, or it failed and is made anew */
+	struct rdma_cm_id *listener;
 	struct fm_watch listen_watch;
 	struct fm_timer listen_timer;
 	struct fm_log_limit lines;		/* of others' connections that did not come about */
@@ -195,7 +210,8 @@ struct fm_rdma {
 };
 
 /*
- * One event of the connection manager, acknowledged already: an id with events not acknowledged cannot be destroyed.
+ * One event of the connection manager, acknowledged already: an id with events not acknowledged
+ * cannot be destroyed.
  */
 struct rdma_note {
 	enum rdma_cm_event_type type;
@@ -219,14 +235,15 @@ int fm_rdma_devices_open(struct fm_rdma *rdma, struct fm_err *err);
 void fm_rdma_devices_close(struct fm_rdma *rdma);
 
 /*
- * A device that is being removed stays until the last of its users is gone, and not every driver says so: the removal
- * would wait for us for ever. So it is looked for every RDMA_LOOK_NS; connections on one that went away end, and when the
- * last is freed it is closed.
+ * A device that is being removed stays until the last of its users is gone, and not every driver
+ * says so: the removal would wait for us for ever. So it is looked for every RDMA_LOOK_NS;
+ * connections on one that went away end, and when the last is freed it is closed.
  */
 void fm_rdma_devices_look(struct fm_rdma *rdma);
 
 /* The device of that name, opened if it came later. */
-int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err);
+int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_device **out,
+		       struct fm_err *err);
 
 int fm_rdma_set_nonblocking(int fd);
 
@@ -234,17 +251,18 @@ int fm_rdma_set_nonblocking(int fd);
 uint32_t fm_rdma_port_speed(const char *device, unsigned port);
 
 /* The domain's protection domain on a device. It lives as long as the domain. */
-int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device, struct ibv_pd **out,
-		      struct fm_err *err);
+int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device,
+		      struct ibv_pd **out, struct fm_err *err);
 
-int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out, struct fm_err *err);
+int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out,
+		 struct fm_err *err);
 void fm_rdma_take_back(struct rdma_conn *c, struct rdma_region *region);
 
 /* ---- rdma_qp.c ---- */
 
 /*
- * On the device that c->id is bound to: queue pair in INIT, receives posted. fm_rdma_conn_release() undoes it, also
- * half of it.
+ * On the device that c->id is bound to: queue pair in INIT, receives posted. fm_rdma_conn_release()
+ * undoes it, also half of it.
  */
 int fm_rdma_qp_new(struct rdma_conn *c, struct fm_err *err);
 
@@ -258,8 +276,8 @@ void fm_rdma_qp_ready(struct rdma_conn *c);
 int fm_rdma_post_recvs(struct rdma_conn *c, const unsigned *index, unsigned count);
 
 /*
- * Everything of it but the struct and its timer, also of one that is half made. No callback comes but done() of
- * sends.
+ * Everything of it but the struct and its timer, also of one that is half made. No callback comes
+ * but done() of sends.
  */
 void fm_rdma_conn_release(struct rdma_conn *c);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_qp - making a queue pair and what belongs to it (completion queue, message buffers), and ending them.
+ * rdma_qp - making a queue pair and what belongs to it (completion queue, message buffers), and
+ * ending them.
  *
  * On the control loop, except for the end, which is on the lane's once the connection is attached.
  */
@@ -19,8 +20,8 @@
 #define MSGS_LEN ((RDMA_RECVS + FM_DATA_MSGS_MAX) * (size_t)FM_DATA_MSG_LEN)
 
 /*
- * Receives are posted before the peer is allowed to send (credits), so "receiver not ready" is a bug, not something
- * to wait out.
+ * Receives are posted before the peer is allowed to send (credits), so "receiver not ready" is a
+ * bug, not something to wait out.
  */
 #define RNR_RETRIES 0
 
@@ -63,17 +64,20 @@ static int qp_make_cq(struct rdma_conn *c, struct fm_err *err)
 	struct ibv_context *verbs = c->device->verbs;
 	int vector, ret;
 
-	c->comp = FM_FAULT("rdma.comp_channel") ? (errno = EMFILE, NULL) : ibv_create_comp_channel(verbs);
+	c->comp = FM_FAULT("rdma.comp_channel") ? (errno = EMFILE, NULL)
+						: ibv_create_comp_channel(verbs);
 	if (!c->comp)
 		return fm_err_sys(err, -errno, "create completion channel");
 	ret = fm_rdma_set_nonblocking(c->comp->fd);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "completion channel");
 	vector = (int)(c->device->vector_next++ % (unsigned)verbs->num_comp_vectors);
-	c->cq = FM_FAULT("rdma.cq") ? (errno = ENOMEM, NULL)
-				    : ibv_create_cq(verbs, RDMA_SENDS + RDMA_RECVS, NULL, c->comp, vector);
+	c->cq = FM_FAULT("rdma.cq")
+			? (errno = ENOMEM, NULL)
+			: ibv_create_cq(verbs, RDMA_SENDS + RDMA_RECVS, NULL, c->comp, vector);
 	if (!c->cq)
-		return fm_err_sys(err, -errno, "create completion queue of %d", RDMA_SENDS + RDMA_RECVS);
+		return fm_err_sys(err, -errno, "create completion queue of %d",
+				  RDMA_SENDS + RDMA_RECVS);
 	return 0;
 }
 
@@ -83,8 +87,9 @@ static int qp_make_msgs(struct rdma_conn *c, struct fm_err *err)
 	if (!c->msgs)
 		return fm_err_set(err, -ENOMEM, "allocate message buffers");
 	memset(c->msgs, 0, MSGS_LEN);
-	c->msgs_mr = FM_FAULT("rdma.msgs_mr") ? (errno = ENOMEM, NULL)
-					      : ibv_reg_mr(c->pd, c->msgs, MSGS_LEN, IBV_ACCESS_LOCAL_WRITE);
+	c->msgs_mr = FM_FAULT("rdma.msgs_mr")
+			     ? (errno = ENOMEM, NULL)
+			     : ibv_reg_mr(c->pd, c->msgs, MSGS_LEN, IBV_ACCESS_LOCAL_WRITE);
 	if (!c->msgs_mr)
 		return fm_err_sys(err, -errno, "register message buffers (RLIMIT_MEMLOCK?)");
 	return 0;
@@ -115,7 +120,8 @@ static int qp_make_qp(struct rdma_conn *c, struct fm_err *err)
 		c->qp = FM_FAULT("rdma.qp") ? (errno = ENOMEM, NULL) : ibv_create_qp(c->pd, &want);
 	}
 	if (!c->qp)
-		return fm_err_sys(err, -errno, "create queue pair of %d + %d requests", RDMA_SENDS, RDMA_RECVS);
+		return fm_err_sys(err, -errno, "create queue pair of %d + %d requests", RDMA_SENDS,
+				  RDMA_RECVS);
 	c->is_inline = want.cap.max_inline_data >= FM_DATA_MSG_LEN;
 	pthread_mutex_lock(&c->device->lock);
 	fm_list_append(&c->device->qps, &c->device_at);
@@ -123,8 +129,10 @@ static int qp_make_qp(struct rdma_conn *c, struct fm_err *err)
 	return 0;
 }
 
-/* The connection manager knows the addresses; what it leaves to chance, or to the peer, is set here. */
-static int qp_modify(struct rdma_conn *c, enum ibv_qp_state state, struct ibv_qp_attr *attr, struct fm_err *err)
+/* The connection manager knows the addresses; what it leaves to chance, or to the peer, is set
+ * here. */
+static int qp_modify(struct rdma_conn *c, enum ibv_qp_state state, struct ibv_qp_attr *attr,
+		     struct fm_err *err)
 {
 	static const char *const names[] = { "INIT", "RTR", "RTS" };
 	int mask = 0, ret;
@@ -132,9 +140,12 @@ static int qp_modify(struct rdma_conn *c, enum ibv_qp_state state, struct ibv_qp
 	assert(state >= IBV_QPS_INIT && state <= IBV_QPS_RTS);
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = state;
-	if (FM_FAULT("rdma.init_attr") ? (errno = EINVAL, true) : rdma_init_qp_attr(c->id, attr, &mask) != 0)
-		return fm_err_sys(err, -errno, "queue pair to %s: attributes", names[state - IBV_QPS_INIT]);
-	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;	/* nobody reads here, nor does atomics */
+	if (FM_FAULT("rdma.init_attr") ? (errno = EINVAL, true)
+				       : rdma_init_qp_attr(c->id, attr, &mask) != 0)
+		return fm_err_sys(err, -errno, "queue pair to %s: attributes",
+				  names[state - IBV_QPS_INIT]);
+	/* nobody reads here, nor does atomics */
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (attr->path_mtu > c->mtu)
 		attr->path_mtu = c->mtu;
 	attr->timeout = RDMA_ACK_TIMEOUT;
@@ -166,7 +177,9 @@ static int qp_query_port(struct rdma_conn *c, struct fm_err *err)
 	struct ibv_port_attr port;
 	int ret;
 
-	ret = FM_FAULT("rdma.query_port") ? EIO : ibv_query_port(c->device->verbs, c->id->port_num, &port);
+	ret = FM_FAULT("rdma.query_port")
+		      ? EIO
+		      : ibv_query_port(c->device->verbs, c->id->port_num, &port);
 	if (ret)
 		return fm_err_sys(err, -ret, "query port %u of %s", c->id->port_num, c->info.local);
 	c->mtu = port.active_mtu;
@@ -211,13 +224,18 @@ static const char *qp_roce_version(struct rdma_conn *c, const struct ibv_qp_attr
 {
 	struct ibv_gid_entry gid;
 
-	if (ibv_query_gid_ex(c->device->verbs, c->id->port_num, rtr->ah_attr.grh.sgid_index, &gid, 0))
+	if (ibv_query_gid_ex(c->device->verbs, c->id->port_num, rtr->ah_attr.grh.sgid_index, &gid,
+			     0))
 		return "RDMA";
 	switch (gid.gid_type) {
 	case IBV_GID_TYPE_ROCE_V2:
-		return c->mtu < IBV_MTU_4096 ? "RoCE v2, short frames: an MTU of 1500 on an interface? 9000 carries more" : "RoCE v2";
+		return c->mtu < IBV_MTU_4096 ? "RoCE v2, short frames: an MTU of 1500 on an "
+					       "interface? 9000 carries more"
+					     : "RoCE v2";
 	case IBV_GID_TYPE_ROCE_V1:
-		return c->mtu < IBV_MTU_4096 ? "RoCE v1, short frames: an MTU of 1500 on an interface? 9000 carries more" : "RoCE v1";
+		return c->mtu < IBV_MTU_4096 ? "RoCE v1, short frames: an MTU of 1500 on an "
+					       "interface? 9000 carries more"
+					     : "RoCE v1";
 	case IBV_GID_TYPE_IB:
 		return "InfiniBand";
 	default:
@@ -253,7 +271,8 @@ void fm_rdma_qp_ready(struct rdma_conn *c)
 	qp_text_addr(&c->id->route.addr.src_storage, c->info.local_addr);
 	qp_text_addr(&c->id->route.addr.dst_storage, c->info.remote_addr);
 	c->info.mtu = 128u << c->mtu;
-	c->info.speed_mbps = fm_rdma_port_speed(ibv_get_device_name(c->id->verbs->device), c->id->port_num);
+	c->info.speed_mbps =
+		fm_rdma_port_speed(ibv_get_device_name(c->id->verbs->device), c->id->port_num);
 	c->conn.ops = &fm_rdma_conn_ops;
 	c->state = RDMA_READY;
 }
@@ -285,7 +304,8 @@ static void cq_destroy(struct rdma_conn *c)
 		ibv_ack_cq_events(c->cq, c->events_unacked);
 	ret = ibv_destroy_cq(c->cq);
 	if (ret && !c->device->is_dead)
-		fm_log_error("rdma: %s: destroy a completion queue: %s", c->info.local, fm_err_name(ret));
+		fm_log_error("rdma: %s: destroy a completion queue: %s", c->info.local,
+			     fm_err_name(ret));
 	c->cq = NULL;
 }
 

@@ -2,8 +2,8 @@
 /*
  * resolve - host names, without blocking the loop.
  *
- * The look-up has two owners, its thread and whoever started it; the last to let go frees it. The thread writes the
- * result, then the eventfd; the loop reads the eventfd, then the result.
+ * The look-up has two owners, its thread and whoever started it; the last to let go frees it. The
+ * thread writes the result, then the eventfd; the loop reads the eventfd, then the result.
  */
 #include "mover/transport/resolve.h"
 
@@ -26,7 +26,8 @@
 struct fm_resolve {
 	struct fm_loop *loop;
 	struct fm_watch watch;		/* on the eventfd */
-	void (*done)(void *ctx, const struct sockaddr_storage *addrs, unsigned count, const struct fm_err *err);
+	void (*done)(void *ctx, const struct sockaddr_storage *addrs, unsigned count,
+		     const struct fm_err *err);
 	void *ctx;
 	atomic_uint owners;
 	char host[NI_MAXHOST];
@@ -87,7 +88,8 @@ static void *resolve_thread(void *arg)
 
 	look_up(r);
 	atomic_fetch_sub(&threads, 1);
-	(void)!write(r->watch.fd, &one, sizeof(one));	/* the first write to an eventfd cannot fail */
+	/* the first write to an eventfd cannot fail */
+	(void)!write(r->watch.fd, &one, sizeof(one));
 	resolve_put(r);
 	return NULL;
 }
@@ -122,7 +124,9 @@ static int thread_start(struct fm_resolve *r)
 	pthread_sigmask(SIG_SETMASK, &all, &saved);
 	ret = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (ret == 0)
-		ret = FM_FAULT("resolve.thread") ? EAGAIN : pthread_create(&thread, &attr, resolve_thread, r);
+		ret = FM_FAULT("resolve.thread")
+			      ? EAGAIN
+			      : pthread_create(&thread, &attr, resolve_thread, r);
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	pthread_attr_destroy(&attr);
 	return -ret;
@@ -139,7 +143,9 @@ int fm_resolve_start(struct fm_loop *loop, const char *host, uint16_t port,
 	if (strlen(host) >= NI_MAXHOST)
 		return fm_err_set(err, -EINVAL, "the name is too long");
 	if (atomic_fetch_add(&threads, 1) >= FM_RESOLVE_THREADS_MAX) {
-		ret = fm_err_set(err, -EAGAIN, "too many names are being looked up: does the name server answer?");
+		ret = fm_err_set(
+			err, -EAGAIN,
+			"too many names are being looked up: does the name server answer?");
 		goto uncount;
 	}
 	ret = fm_err_set(err, -ENOMEM, "look up a name: no memory");
@@ -150,7 +156,8 @@ int fm_resolve_start(struct fm_loop *loop, const char *host, uint16_t port,
 	strcpy(r->host, host);
 	snprintf(r->port, sizeof(r->port), "%u", (unsigned)port);
 	r->watch = (struct fm_watch){ .ready = resolve_ready, .events = EPOLLIN };
-	r->watch.fd = FM_FAULT("resolve.eventfd") ? (errno = EMFILE, -1) : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->watch.fd = FM_FAULT("resolve.eventfd") ? (errno = EMFILE, -1)
+						  : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->watch.fd < 0) {
 		ret = fm_err_sys(err, -errno, "look up a name: eventfd");
 		goto free_resolve;

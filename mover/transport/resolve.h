@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve - the addresses of a host name, looked up on a thread of its own since getaddrinfo(3) may take a minute.
+ * resolve - the addresses of a host name, looked up on a thread of its own since getaddrinfo(3) may
+ * take a minute.
  *
- * Numeric addresses need no thread. A look-up that is given up goes on in its thread and throws its result away, so
- * neither the loop nor the end of the process ever waits for a name server. Control loop only.
+ * Numeric addresses need no thread. A look-up that is given up goes on in its thread and throws its
+ * result away, so neither the loop nor the end of the process ever waits for a name server. Control
+ * loop only.
  */
 #ifndef FM_TRANSPORT_RESOLVE_H
 #define FM_TRANSPORT_RESOLVE_H
@@ -23,8 +25,8 @@ struct fm_resolve;
 int fm_resolve_numeric(const char *host, uint16_t port, struct sockaddr_storage *out);
 
 /*
- * done() comes in a later pass: count addresses (valid during the call only), or 0 and err. *out is good until then,
- * or until fm_resolve_cancel(). -EAGAIN when too many look-ups are under way.
+ * done() comes in a later pass: count addresses (valid during the call only), or 0 and err. *out is
+ * good until then, or until fm_resolve_cancel(). -EAGAIN when too many look-ups are under way.
  */
 int fm_resolve_start(struct fm_loop *loop, const char *host, uint16_t port,
 		     void (*done)(void *ctx, const struct sockaddr_storage *addrs, unsigned count,

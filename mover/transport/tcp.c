@@ -6,8 +6,8 @@
  * Accepted:  HELLO (half-open; its handshake was ctl.c's) - token() - arrived() with the connection
  * Failure:   done() with the error, in a later pass; an accepted one is logged and closed.
  *
- * A set-up is an object of its own, on the control loop. When it is through, it hands its socket to a tcp_conn and is
- * gone, so the two threads share nothing.
+ * A set-up is an object of its own, on the control loop. When it is through, it hands its socket to
+ * a tcp_conn and is gone, so the two threads share nothing.
  */
 #include "mover/transport/tcp.h"
 
@@ -36,13 +36,16 @@
 #define TCP_VERSION 1
 #define TCP_HELLO_LEN 64
 #define TCP_ANSWER_LEN 16
-#define USER_TIMEOUT_MS 30000u	/* the engine's PING is faster; this is for when even that thread hangs */
+/* the engine's PING is faster; this is for when even that thread hangs */
+#define USER_TIMEOUT_MS 30000u
 /* So a network that is well answers every second, and tcp_conn.c sees when it does not. */
 #define KEEPALIVE_IDLE_S 1
 #define KEEPALIVE_EVERY_S 1
 
-_Static_assert(TCP_HELLO_LEN == MAGIC_LEN + 2 + 2 + 4 + FM_TOKEN_LEN + 32, "the hello and the table in tcp.h disagree");
-_Static_assert(TCP_ANSWER_LEN == MAGIC_LEN + 2 + 2 + 4, "the answer and the table in tcp.h disagree");
+_Static_assert(TCP_HELLO_LEN == MAGIC_LEN + 2 + 2 + 4 + FM_TOKEN_LEN + 32,
+	       "the hello and the table in tcp.h disagree");
+_Static_assert(TCP_ANSWER_LEN == MAGIC_LEN + 2 + 2 + 4,
+	       "the answer and the table in tcp.h disagree");
 
 enum answer { ANSWER_TAKEN = 0, ANSWER_TOKEN = 1, ANSWER_VERSION = 2, ANSWER_TLS = 3 };
 enum setup_state { SETUP_START, SETUP_CONNECT, SETUP_HANDSHAKE, SETUP_ANSWER, SETUP_HELLO };
@@ -63,7 +66,8 @@ struct setup {
 	struct fm_half half;			/* accepted */
 	struct fm_watch watch;			/* fd -1: no socket yet */
 	struct fm_tls *tls;			/* NULL: plain, or not begun */
-	struct fm_timer timer;			/* dialled: begin; then the deadline; after fm_tcp_stop() the end */
+	/* dialled: begin; then the deadline; after fm_tcp_stop() the end */
+	struct fm_timer timer;
 	struct fm_data_dial dial;
 	struct sockaddr_storage peer;
 	uint8_t buf[TCP_HELLO_LEN];		/* of the hello or of the answer */
@@ -85,7 +89,8 @@ static void hello_put(const uint8_t token[FM_TOKEN_LEN], uint8_t out[TCP_HELLO_L
 	assert(!w.failed);
 }
 
-/* -EPROTO: not a hello. -EPROTONOSUPPORT: of a version that we do not speak; nothing else of it was looked at. */
+/* -EPROTO: not a hello. -EPROTONOSUPPORT: of a version that we do not speak; nothing else of it was
+ * looked at. */
 static int hello_get(const uint8_t buf[TCP_HELLO_LEN], uint8_t token[FM_TOKEN_LEN])
 {
 	struct fm_reader r = { .at = buf, .end = buf + TCP_HELLO_LEN };
@@ -127,11 +132,14 @@ static int answer_get(const uint8_t buf[TCP_ANSWER_LEN], struct fm_err *err)
 	result = fm_get_le16(&r);
 	if (result == ANSWER_TLS)
 		return fm_err_set(err, -EOPNOTSUPP,
-				  "it takes no plain TCP between these addresses (mover.private_networks there): TLS is next");
+				  "it takes no plain TCP between these addresses "
+				  "(mover.private_networks there): TLS is next");
 	if (result == ANSWER_TOKEN)
-		return fm_err_set(err, -EACCES, "the connection's token is not good there (any more)");
+		return fm_err_set(err, -EACCES,
+				  "the connection's token is not good there (any more)");
 	if (version != TCP_VERSION || result == ANSWER_VERSION)
-		return fm_err_set(err, -EPROTONOSUPPORT, "it speaks another version of fmove's protocol (%u, not %u)",
+		return fm_err_set(err, -EPROTONOSUPPORT,
+				  "it speaks another version of fmove's protocol (%u, not %u)",
 				  version, TCP_VERSION);
 	if (result != ANSWER_TAKEN || fm_get_le32(&r) != 0)
 		return fm_err_set(err, -EPROTO, "its answer makes no sense");
@@ -140,17 +148,20 @@ static int answer_get(const uint8_t buf[TCP_ANSWER_LEN], struct fm_err *err)
 
 /* ---- sockets ---- */
 
-/* None is needed: a network may ignore DSCP anyway, and the rest is for speed and for seeing trouble sooner. */
+/* None is needed: a network may ignore DSCP anyway, and the rest is for speed and for seeing
+ * trouble sooner. */
 static void fd_set_options(const struct fm_tcp *tcp, int fd)
 {
-	const int on = 1, idle_s = KEEPALIVE_IDLE_S, every_s = KEEPALIVE_EVERY_S, tos = tcp->opts.dscp << 2;
+	const int on = 1, idle_s = KEEPALIVE_IDLE_S, every_s = KEEPALIVE_EVERY_S,
+		  tos = tcp->opts.dscp << 2;
 	const unsigned user_timeout_ms = USER_TIMEOUT_MS;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms,
+			 sizeof(user_timeout_ms));
 	if (!tos)
 		return;
 	/* Both: an IPv6 socket may carry IPv4. */
@@ -159,22 +170,25 @@ static void fd_set_options(const struct fm_tcp *tcp, int fd)
 }
 
 /* Bind to the rail, so that two rails of one subnet are two, then connect. */
-static int fd_connect(int fd, const struct sockaddr_storage *from, const struct sockaddr_storage *to,
-		      struct fm_err *err)
+static int fd_connect(int fd, const struct sockaddr_storage *from,
+		      const struct sockaddr_storage *to, struct fm_err *err)
 {
 	struct sockaddr_storage local = *from;
 	const int on = 1;
 	int ret = 0;
 
 	fm_addr_set_port(&local, 0);
-	/* Without it every connection takes a port of the whole node, not one of this pair of addresses. */
+	/* Without it every connection takes a port of the whole node, not one of this pair of
+	 * addresses. */
 	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
 	if (local.ss_family != AF_UNSPEC)
-		ret = FM_FAULT("tcp.bind") ? (errno = EADDRNOTAVAIL, -1)
-					   : bind(fd, (const struct sockaddr *)&local, fm_addr_len(&local));
+		ret = FM_FAULT("tcp.bind")
+			      ? (errno = EADDRNOTAVAIL, -1)
+			      : bind(fd, (const struct sockaddr *)&local, fm_addr_len(&local));
 	if (ret == 0)
-		ret = FM_FAULT("tcp.connect") ? (errno = ECONNREFUSED, -1)
-					      : connect(fd, (const struct sockaddr *)to, fm_addr_len(to));
+		ret = FM_FAULT("tcp.connect")
+			      ? (errno = ECONNREFUSED, -1)
+			      : connect(fd, (const struct sockaddr *)to, fm_addr_len(to));
 	if (ret < 0 && errno != EINPROGRESS)
 		return fm_addr_connect_err(err, -errno);
 	return 0;
@@ -186,9 +200,11 @@ static ssize_t setup_recv(struct setup *s, uint8_t *buf, size_t len, struct fm_e
 
 	if (s->tls)
 		return fm_tls_read(s->tls, buf, len, err);
-	n = FM_FAULT("tcp.recv") ? (errno = ECONNRESET, -1) : recv(s->watch.fd, buf, len, MSG_DONTWAIT);
+	n = FM_FAULT("tcp.recv") ? (errno = ECONNRESET, -1)
+				 : recv(s->watch.fd, buf, len, MSG_DONTWAIT);
 	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? -EAGAIN : fm_err_sys(err, -errno, "receive");
+		return errno == EINTR || errno == EAGAIN ? -EAGAIN
+							 : fm_err_sys(err, -errno, "receive");
 	return n;
 }
 
@@ -213,7 +229,8 @@ static int setup_send(struct setup *s, const uint8_t *buf, size_t len)
 	if (s->tls)
 		n = fm_tls_write(s->tls, buf, len, NULL);
 	else
-		n = FM_FAULT("tcp.send") || send(s->watch.fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len
+		n = FM_FAULT("tcp.send") || send(s->watch.fd, buf, len,
+						 MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len
 			    ? -ECONNRESET
 			    : (ssize_t)len;
 	if (n < 0)
@@ -222,14 +239,16 @@ static int setup_send(struct setup *s, const uint8_t *buf, size_t len)
 }
 
 /*
- * Whatever becomes of routes, what this connection sends goes through that interface, or nowhere; and only what comes through it is
- * taken. Else a cable that is pulled would send what is meant for it to the default gateway.
+ * Whatever becomes of routes, what this connection sends goes through that interface, or nowhere;
+ * and only what comes through it is taken. Else a cable that is pulled would send what is meant for
+ * it to the default gateway.
  */
 static bool fd_pin(int fd, const struct sockaddr_storage *local)
 {
 	int index = FM_FAULT("tcp.pin") ? 0 : (int)fm_addr_interface(local);
 
-	return index > 0 && setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &index, sizeof(index)) == 0;
+	return index > 0 &&
+	       setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &index, sizeof(index)) == 0;
 }
 
 /* Whether this end takes the connection as it is, unencrypted: see tcp.h. */
@@ -319,10 +338,12 @@ static int dial_start(struct setup *s, struct fm_err *err)
 	const struct fm_tcp *tcp = s->tcp;
 	int fd, ret;
 
-	if (s->peer.ss_family != s->dial.local.sa.ss_family && s->dial.local.sa.ss_family != AF_UNSPEC)
+	if (s->peer.ss_family != s->dial.local.sa.ss_family &&
+	    s->dial.local.sa.ss_family != AF_UNSPEC)
 		return fm_err_set(err, -EAFNOSUPPORT, "one address is IPv4, the other IPv6");
-	fd = FM_FAULT("tcp.socket") ? (errno = EMFILE, -1)
-				    : socket(s->peer.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = FM_FAULT("tcp.socket")
+		     ? (errno = EMFILE, -1)
+		     : socket(s->peer.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "socket");
 	s->watch.fd = fd;
@@ -369,7 +390,8 @@ static bool dial_may_be_plain(const struct setup *s)
 
 	if (s->dial.needs_tls)
 		return false;
-	if (!s->dial.is_plain_there && !(fm_network_is_loopback(&s->peer) && fm_network_is_loopback(local)))
+	if (!s->dial.is_plain_there &&
+	    !(fm_network_is_loopback(&s->peer) && fm_network_is_loopback(local)))
 		return false;
 	return fd_may_be_plain(s->tcp, s->watch.fd);
 }
@@ -441,9 +463,12 @@ static void dial_timer(struct fm_timer *timer)
 	else if (s->state == SETUP_CONNECT)
 		ret = fm_addr_connect_err(&err, -ETIMEDOUT);
 	else if (s->state == SETUP_ANSWER && !s->tls && s->dial.is_plain_there)
-		ret = fm_err_set(&err, -EOPNOTSUPP, "it takes the connection but does not answer in plain: TLS is next");
+		ret = fm_err_set(
+			&err, -EOPNOTSUPP,
+			"it takes the connection but does not answer in plain: TLS is next");
 	else
-		ret = fm_err_set(&err, -ETIMEDOUT, "it takes the connection but does not answer: is it overloaded?");
+		ret = fm_err_set(&err, -ETIMEDOUT,
+				 "it takes the connection but does not answer: is it overloaded?");
 	if (ret < 0)
 		dial_end(s, ret, NULL, &err);
 }
@@ -453,7 +478,8 @@ void fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial)
 	struct setup *s = calloc(1, sizeof(*s));
 	struct sockaddr_in6 *six;
 
-	assert(s && dial->done);	/* without these few bytes there is no way to tell of an error */
+	/* without these few bytes there is no way to tell of an error */
+	assert(s && dial->done);
 	s->tcp = tcp;
 	s->state = SETUP_START;
 	s->dial = *dial;
@@ -464,7 +490,8 @@ void fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial)
 	fm_addr_set_port(&s->peer, dial->port);
 	six = (struct sockaddr_in6 *)(void *)&s->peer;
 	if (fm_addr_is_link_local(&s->peer) && s->peer.ss_family == AF_INET6 && !six->sin6_scope_id)
-		six->sin6_scope_id = ((const struct sockaddr_in6 *)(const void *)&dial->local.sa)->sin6_scope_id;
+		six->sin6_scope_id =
+			((const struct sockaddr_in6 *)(const void *)&dial->local.sa)->sin6_scope_id;
 	fm_list_append(&tcp->dials, &s->link);
 	fm_timer_set(tcp->opts.loop, &s->timer, fm_loop_now(tcp->opts.loop));
 }
@@ -487,7 +514,8 @@ static void accept_answer_no(struct setup *s, enum answer result, const char *wh
 	uint8_t answer[TCP_ANSWER_LEN];
 
 	answer_put(result, answer);
-	(void)setup_send(s, answer, sizeof(answer));	/* it may be gone by now: then it need not know */
+	/* it may be gone by now: then it need not know */
+	(void)setup_send(s, answer, sizeof(answer));
 	accept_refuse(s, why);
 }
 
@@ -500,7 +528,8 @@ static void accept_take(struct setup *s, void *tag)
 
 	answer_put(ANSWER_TAKEN, answer);
 	if (setup_send(s, answer, sizeof(answer)) == 0)
-		(void)setup_conn(s, &conn, NULL);	/* without memory it is closed: the dialler will see */
+		/* without memory it is closed: the dialler will see */
+		(void)setup_conn(s, &conn, NULL);
 	setup_free(s);
 	if (tcp->events)
 		tcp->events->arrived(tcp->ctx, tag, conn);
@@ -508,12 +537,15 @@ static void accept_take(struct setup *s, void *tag)
 		conn->ops->close(conn);		/* token() stopped the net */
 }
 
-/* The dialler believes that this network is private to both ends, and this end does not. From here on arrived() is owed. */
+/* The dialler believes that this network is private to both ends, and this end does not. From here
+ * on arrived() is owed. */
 static void accept_not_plain(struct setup *s, void *tag)
 {
 	struct fm_tcp *tcp = s->tcp;
 
-	accept_answer_no(s, ANSWER_TLS, "plain TCP, but mover.private_networks here has no network with both addresses: it must use TLS");
+	accept_answer_no(s, ANSWER_TLS,
+			 "plain TCP, but mover.private_networks here has no network with both "
+			 "addresses: it must use TLS");
 	if (tcp->events)
 		tcp->events->arrived(tcp->ctx, tag, NULL);
 }
@@ -530,11 +562,14 @@ static void accept_hello(struct setup *s)
 	int ret = hello_get(s->buf, token);
 
 	if (ret == -EPROTONOSUPPORT)
-		accept_answer_no(s, ANSWER_VERSION, "it speaks another version of fmove's protocol");
+		accept_answer_no(s, ANSWER_VERSION,
+				 "it speaks another version of fmove's protocol");
 	else if (ret < 0)
 		accept_refuse(s, "not an fmove node (neither TLS nor our data protocol)");
-	else if (!tcp->events || !tcp->events->token(tcp->ctx, token, FM_KIND_TCP, s->tls ? fm_tls_peer_key(s->tls) : NULL, &tag))
-		accept_answer_no(s, ANSWER_TOKEN, "a data connection with a token that is not good (any more)");
+	else if (!tcp->events || !tcp->events->token(tcp->ctx, token, FM_KIND_TCP,
+						     s->tls ? fm_tls_peer_key(s->tls) : NULL, &tag))
+		accept_answer_no(s, ANSWER_TOKEN,
+				 "a data connection with a token that is not good (any more)");
 	else if (is_allowed)
 		accept_take(s, tag);
 	else
@@ -550,7 +585,8 @@ static void accept_ready(struct fm_watch *watch, uint32_t events)
 	(void)events;
 	ret = setup_receive(s, TCP_HELLO_LEN, &err);
 	/* A web browser need not wait for the deadline to hear that it is wrong here. */
-	if (ret == -EAGAIN && memcmp(s->buf, TCP_MAGIC, s->len < MAGIC_LEN ? s->len : MAGIC_LEN) != 0)
+	if (ret == -EAGAIN &&
+	    memcmp(s->buf, TCP_MAGIC, s->len < MAGIC_LEN ? s->len : MAGIC_LEN) != 0)
 		ret = -EPROTO;
 	if (ret == -EAGAIN)
 		return;
@@ -558,11 +594,13 @@ static void accept_ready(struct fm_watch *watch, uint32_t events)
 	if (ret == 0)
 		accept_hello(s);
 	else
-		accept_refuse(s, ret == -EPROTO && !s->tls ? "not an fmove node (neither TLS nor our data protocol)"
-							   : fm_err_name(ret));
+		accept_refuse(s, ret == -EPROTO && !s->tls
+					 ? "not an fmove node (neither TLS nor our data protocol)"
+					 : fm_err_name(ret));
 }
 
-void fm_tcp_accept(struct fm_tcp *tcp, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer)
+void fm_tcp_accept(struct fm_tcp *tcp, int fd, struct fm_tls *tls,
+		   const struct sockaddr_storage *peer)
 {
 	struct setup *s = FM_FAULT("tcp.alloc_setup") ? NULL : calloc(1, sizeof(*s));
 
@@ -584,7 +622,8 @@ void fm_tcp_accept(struct fm_tcp *tcp, int fd, struct fm_tls *tls, const struct 
 		return;
 	}
 	fm_half_enter(tcp->opts.listener, &s->half);
-	accept_ready(&s->watch, EPOLLIN);	/* its first byte is here, so the rest is most likely, too */
+	/* its first byte is here, so the rest is most likely, too */
+	accept_ready(&s->watch, EPOLLIN);
 }
 
 /* ---- the whole ---- */

@@ -2,21 +2,25 @@
 /*
  * tcp_conn - the data path over TCP.
  *
- * Sending: no copy in user space and no system call per message. send() queues; what is queued until the next pass
- * goes out with one sendmsg(2) of headers (made on the stack), messages and payloads where they lie.
+ * Sending: no copy in user space and no system call per message. send() queues; what is queued
+ * until the next pass goes out with one sendmsg(2) of headers (made on the stack), messages and
+ * payloads where they lie.
  *
- * Receiving: recvmsg(2) fills the rest of the current payload in place and, behind it, a small buffer with the
- * headers that follow, so a chunk costs one system call, not two, and short messages come many to a call. What of the
- * next payload got into that buffer is copied: at most AHEAD_MAX bytes of a chunk of megabytes.
+ * Receiving: recvmsg(2) fills the rest of the current payload in place and, behind it, a small
+ * buffer with the headers that follow, so a chunk costs one system call, not two, and short
+ * messages come many to a call. What of the next payload got into that buffer is copied: at most
+ * AHEAD_MAX bytes of a chunk of megabytes.
  *
- * With TLS the same buffers go to fm_tls_sendv() and fm_tls_recvv() instead, or to the same system calls where the kernel seals and
- * opens. What the library has read and not opened yet no epoll tells of: then the next pass goes on by itself.
+ * With TLS the same buffers go to fm_tls_sendv() and fm_tls_recvv() instead, or to the same system
+ * calls where the kernel seals and opens. What the library has read and not opened yet no epoll
+ * tells of: then the next pass goes on by itself.
  *
- * Fencing: one thread does it all, so memory that was taken back is written by nobody; if a payload for it is just
- * coming in, the connection breaks.
+ * Fencing: one thread does it all, so memory that was taken back is written by nobody; if a payload
+ * for it is just coming in, the connection breaks.
  *
- * Everything that fails only marks the connection; callbacks come from conn_kicked(), in a later pass. So an entry
- * can go on after any callback, looking at the state, and the memory goes only in conn_kicked().
+ * Everything that fails only marks the connection; callbacks come from conn_kicked(), in a later
+ * pass. So an entry can go on after any callback, looking at the state, and the memory goes only in
+ * conn_kicked().
  */
 #include "mover/transport/tcp_conn.h"
 
@@ -44,15 +48,18 @@
 #define HEAD_LEN (PREFIX_LEN + FM_DATA_MSG_LEN)
 #define AHEAD_MAX 4096u				/* bytes read ahead: 51 headers */
 #define BATCH_MAX 32u				/* messages in one sendmsg(2) */
-#define PASS_BYTES_MAX (4u << 20) /* each way in one pass, so that a lane's other connections have their turn */
+/* each way in one pass, so that a lane's other connections have their turn */
+#define PASS_BYTES_MAX (4u << 20)
 #define PAYLOAD_MAX (1u << 30)
-#define IDLE_PATIENCE 3u	/* a lossy network loses a keepalive now and then, and there is only one a second */
+/* a lossy network loses a keepalive now and then, and there is only one a second */
+#define IDLE_PATIENCE 3u
 #define RTT_PATIENCE 4u		/* round trips: of a retransmission, with its time-out */
 #define OFFSET_BITS 40				/* of `remote` */
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 
 _Static_assert(HEAD_LEN == 4 + 4 + 8 + 64, "a header and the table in tcp.h disagree");
-_Static_assert(FM_TCP_REGIONS_MAX < 1u << (64 - OFFSET_BITS), "a region's place must fit beside the offset");
+_Static_assert(FM_TCP_REGIONS_MAX < 1u << (64 - OFFSET_BITS),
+	       "a region's place must fit beside the offset");
 _Static_assert(3 * BATCH_MAX <= 1024, "UIO_MAXIOV");
 
 enum conn_state { CONN_READY, CONN_OPEN, CONN_BROKEN, CONN_CLOSING };
@@ -70,7 +77,8 @@ struct tcp_conn {
 	bool is_blocked;		/* the socket takes no more; epoll will tell */
 	bool has_unread;		/* the library may have read more than was taken */
 	struct fm_tls *tls;		/* NULL: plain, or shut */
-	bool is_sealing, is_opening;	/* by the library; else the socket is used as if it were plain */
+	/* by the library; else the socket is used as if it were plain */
+	bool is_sealing, is_opening;
 	uint32_t records;		/* sealed so far, at most */
 	struct fm_loop *loop;
 	const struct fm_conn_events *events;
@@ -138,7 +146,8 @@ static void conn_free(struct tcp_conn *c)
 	atomic_fetch_sub(live, 1);
 }
 
-__attribute__((format(printf, 3, 4))) static void conn_fail(struct tcp_conn *c, int code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void conn_fail(struct tcp_conn *c, int code,
+							    const char *fmt, ...)
 {
 	char text[200];
 	va_list args;
@@ -150,7 +159,8 @@ __attribute__((format(printf, 3, 4))) static void conn_fail(struct tcp_conn *c, 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fm_err_set(&c->err, code, "TCP %s to %s: %s", c->info.local_addr, c->info.remote_addr, text);
+	fm_err_set(&c->err, code, "TCP %s to %s: %s", c->info.local_addr, c->info.remote_addr,
+		   text);
 	conn_kick(c);
 }
 
@@ -220,7 +230,8 @@ static ssize_t out_push(struct tcp_conn *c, size_t *wanted, struct fm_err *err)
 	ssize_t n;
 
 	*wanted = 0;
-	for (struct fm_send *s = c->head; s && sends < BATCH_MAX && *wanted < PASS_BYTES_MAX; s = s->next, sends++) {
+	for (struct fm_send *s = c->head; s && sends < BATCH_MAX && *wanted < PASS_BYTES_MAX;
+	     s = s->next, sends++) {
 		prefix_put(s, prefix[sends]);
 		skip = s->sent;
 		iov_add(iov, &count, prefix[sends], PREFIX_LEN, &skip);
@@ -260,7 +271,8 @@ static void out_left(struct tcp_conn *c, size_t n)
 
 static void in_read(struct tcp_conn *c, size_t bytes_max);
 
-/* The peer is gone, but its last messages may be here, and among them the one that says why: deliver them first. */
+/* The peer is gone, but its last messages may be here, and among them the one that says why:
+ * deliver them first. */
 static void out_fail(struct tcp_conn *c, int code, const struct fm_err *err)
 {
 	in_read(c, SIZE_MAX);
@@ -287,7 +299,9 @@ static void out_flush(struct tcp_conn *c)
 		}
 	}
 	if (c->head && out_is_worn(c))
-		conn_fail(c, -ESTALE, "its keys have sealed as much as they should: a new connection takes its place");
+		conn_fail(c, -ESTALE,
+			  "its keys have sealed as much as they should: a new connection takes its "
+			  "place");
 	while (c->state == CONN_OPEN && c->head && !c->is_blocked && bytes < PASS_BYTES_MAX) {
 		n = out_push(c, &wanted, &err);
 		if (n == -EINTR)
@@ -344,12 +358,16 @@ static bool in_head(struct tcp_conn *c, const uint8_t *head)
 		c->payload_at = in_target(c, len, rkey, remote);
 	if (len > 0 && !c->payload_at) {
 		conn_fail(c, -EPROTO,
-			  "the peer wrote outside the memory lent to it (%u bytes to place %llu, offset %llu)", len,
-			  (unsigned long long)(remote >> OFFSET_BITS), (unsigned long long)(remote & OFFSET_MASK));
+			  "the peer wrote outside the memory lent to it (%u bytes to place %llu, "
+			  "offset %llu)",
+			  len, (unsigned long long)(remote >> OFFSET_BITS),
+			  (unsigned long long)(remote & OFFSET_MASK));
 		return false;
 	}
 	if (len > 0 && c->events->may_write && !c->events->may_write(c->ctx, c->msg, remote, len)) {
-		conn_fail(c, -EPROTO, "the peer wrote to a slot that is in use, or is not the one of its message (%u bytes at offset %llu)",
+		conn_fail(c, -EPROTO,
+			  "the peer wrote to a slot that is in use, or is not the one of its "
+			  "message (%u bytes at offset %llu)",
 			  len, (unsigned long long)(remote & OFFSET_MASK));
 		return false;
 	}
@@ -364,7 +382,8 @@ static void in_payload_came(struct tcp_conn *c, size_t len)
 	c->payload_left -= (uint32_t)len;
 }
 
-/* Every whole frame that was read ahead, and the beginning of the payload of one that is not whole. */
+/* Every whole frame that was read ahead, and the beginning of the payload of one that is not
+ * whole. */
 static void in_parse(struct tcp_conn *c)
 {
 	size_t at = 0, take;
@@ -389,7 +408,8 @@ static void in_parse(struct tcp_conn *c)
 	c->ahead_len -= at;
 }
 
-/* One recvmsg(2): as much of the payload as is due, then headers. Bytes, 0 at the end, or a negative errno. */
+/* One recvmsg(2): as much of the payload as is due, then headers. Bytes, 0 at the end, or a
+ * negative errno. */
 static ssize_t in_pull(struct tcp_conn *c, size_t *wanted, struct fm_err *err)
 {
 	struct iovec iov[2];
@@ -398,14 +418,16 @@ static ssize_t in_pull(struct tcp_conn *c, size_t *wanted, struct fm_err *err)
 	ssize_t n;
 
 	if (payload > 0)
-		iov[msg.msg_iovlen++] = (struct iovec){ .iov_base = c->payload_at, .iov_len = payload };
+		iov[msg.msg_iovlen++] =
+			(struct iovec){.iov_base = c->payload_at, .iov_len = payload};
 	if (payload == c->payload_left)
 		iov[msg.msg_iovlen++] = (struct iovec){ .iov_base = c->ahead + c->ahead_len,
 							.iov_len = AHEAD_MAX - c->ahead_len };
 	*wanted = iov[0].iov_len + (msg.msg_iovlen > 1 ? iov[1].iov_len : 0);
 	if (c->is_opening)
 		return fm_tls_recvv(c->tls, iov, (unsigned)msg.msg_iovlen, err);
-	n = FM_FAULT("tcp.recvmsg") ? (errno = ECONNRESET, -1) : recvmsg(c->watch.fd, &msg, MSG_DONTWAIT);
+	n = FM_FAULT("tcp.recvmsg") ? (errno = ECONNRESET, -1)
+				    : recvmsg(c->watch.fd, &msg, MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }
 
@@ -417,7 +439,8 @@ static void in_came(struct tcp_conn *c, size_t n)
 		in_payload_came(c, payload);
 		if (c->payload_left > 0)
 			return;
-		c->ahead_len = n - payload;	/* before the callback, which may break the connection */
+		/* before the callback, which may break the connection */
+		c->ahead_len = n - payload;
 		c->events->message(c->ctx, c->msg);
 		if (c->state != CONN_OPEN)
 			return;
@@ -492,9 +515,11 @@ static void conn_kicked(struct fm_timer *timer)
 	}
 	do {
 		conn_cancel_sends(c);
-	} while (c->state == CONN_CLOSING && c->head);	/* a done() sent again, the next one closed */
+	} while (c->state == CONN_CLOSING &&
+		 c->head); /* a done() sent again, the next one closed */
 	if (c->state == CONN_CLOSING) {
-		fm_timer_clear(c->loop, &c->kick);	/* close() may have come from a done() just now */
+		/* close() may have come from a done() just now */
+		fm_timer_clear(c->loop, &c->kick);
 		conn_free(c);
 		events->closed(ctx);
 	} else if (c->err.code) {
@@ -506,7 +531,8 @@ static void conn_kicked(struct fm_timer *timer)
 
 /* ---- what the engine calls ---- */
 
-static void tcp_attach(struct fm_conn *conn, struct fm_loop *loop, const struct fm_conn_events *events, void *ctx)
+static void tcp_attach(struct fm_conn *conn, struct fm_loop *loop,
+		       const struct fm_conn_events *events, void *ctx)
 {
 	struct tcp_conn *c = conn_of(conn);
 	struct fm_err err = { 0 };
@@ -545,8 +571,8 @@ static int lent_find(struct tcp_conn *c, uint32_t *out)
 	return 0;
 }
 
-static int tcp_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx, struct fm_region *out,
-		    struct fm_err *err)
+static int tcp_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx,
+		    struct fm_region *out, struct fm_err *err)
 {
 	struct tcp_conn *c = conn_of(conn);
 	uint32_t place;
@@ -583,7 +609,8 @@ static void tcp_take_back(struct fm_conn *conn, struct fm_region *region)
 	c->lent[place].memory = NULL;
 	region->handle = NULL;
 	if (c->payload_left > 0 && c->payload_place == place)
-		conn_fail(c, -EPROTO, "the peer was writing to memory that it was asked to give back");
+		conn_fail(c, -EPROTO,
+			  "the peer was writing to memory that it was asked to give back");
 }
 
 static bool is_inside(const struct fm_send *send)
@@ -619,16 +646,18 @@ static void tcp_close(struct fm_conn *conn)
 		return;
 	}
 	if (c->state == CONN_OPEN && c->is_sealing)
-		(void)fm_tls_flush(c->tls, NULL);	/* its last words, if they go without waiting */
+		/* its last words, if they go without waiting */
+		(void)fm_tls_flush(c->tls, NULL);
 	conn_shut(c);
 	c->state = CONN_CLOSING;
 	conn_kick(c);
 }
 
 /*
- * An idle connection has its keepalive (tcp.c), and one that sends has acknowledgements. One over which data comes has neither: the
- * kernel counts no acknowledgement that says nothing new, and does not probe. A far end that takes nothing just now (its window is
- * shut) is asked ever more rarely, which says nothing of the network. A slow network answers late, and later after a loss.
+ * An idle connection has its keepalive (tcp.c), and one that sends has acknowledgements. One over
+ * which data comes has neither: the kernel counts no acknowledgement that says nothing new, and
+ * does not probe. A far end that takes nothing just now (its window is shut) is asked ever more
+ * rarely, which says nothing of the network. A slow network answers late, and later after a loss.
  */
 static bool tcp_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 {
@@ -637,12 +666,14 @@ static bool tcp_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 	socklen_t len = sizeof(info);
 	uint64_t silent_ms;
 
-	if (c->state != CONN_OPEN || getsockopt(c->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+	if (c->state != CONN_OPEN ||
+	    getsockopt(c->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return false;
 	if (info.tcpi_unacked == 0)
 		for_ns *= IDLE_PATIENCE;
 	for_ns += (uint64_t)info.tcpi_rtt * 1000 * RTT_PATIENCE;
-	silent_ms = info.tcpi_last_data_recv < info.tcpi_last_ack_recv ? info.tcpi_last_data_recv : info.tcpi_last_ack_recv;
+	silent_ms = info.tcpi_last_data_recv < info.tcpi_last_ack_recv ? info.tcpi_last_data_recv
+								       : info.tcpi_last_ack_recv;
 	return silent_ms * FM_NS_PER_MS >= for_ns && info.tcpi_snd_wnd > 0;
 }
 
@@ -665,10 +696,12 @@ static enum fm_encryption encryption_of(const struct fm_tls *tls)
 {
 	if (!tls)
 		return FM_PLAIN;
-	return fm_tls_is_kernel_sending(tls) || fm_tls_is_kernel_receiving(tls) ? FM_TLS_KERNEL : FM_TLS;
+	return fm_tls_is_kernel_sending(tls) || fm_tls_is_kernel_receiving(tls) ? FM_TLS_KERNEL
+										: FM_TLS;
 }
 
-int fm_tcp_conn_new(int fd, struct fm_tls *tls, const struct fm_conn_info *info, atomic_uint *live, struct fm_conn **out)
+int fm_tcp_conn_new(int fd, struct fm_tls *tls, const struct fm_conn_info *info, atomic_uint *live,
+		    struct fm_conn **out)
 {
 	struct tcp_conn *c;
 

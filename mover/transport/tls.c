@@ -2,16 +2,19 @@
 /*
  * tls - TLS 1.3 between nodes that know each other by key.
  *
- * How a refusal gets to the other side in words: the verify callback chooses X509 errors that OpenSSL turns into
- * alerts of which nothing else here makes use. "Your key is not known here" is unknown_ca (48), "you are not whom I
- * called" is bad_certificate (42), "no such version" is ALPN's no_application_protocol (120).
+ * How a refusal gets to the other side in words: the verify callback chooses X509 errors that
+ * OpenSSL turns into alerts of which nothing else here makes use. "Your key is not known here" is
+ * unknown_ca (48), "you are not whom I called" is bad_certificate (42), "no such version" is ALPN's
+ * no_application_protocol (120).
  *
- * The socket is behind a BIO of our own, since OpenSSL's uses write(2), which raises SIGPIPE. For data connections one of OpenSSL's
- * is behind ours, and hands keys to the kernel if OpenSSL asks for that.
+ * The socket is behind a BIO of our own, since OpenSSL's uses write(2), which raises SIGPIPE. For
+ * data connections one of OpenSSL's is behind ours, and hands keys to the kernel if OpenSSL asks
+ * for that.
  *
- * What a MiB of data costs where the library seals it: 64 records, each sealed in OpenSSL's buffer and put behind the others in one
- * of ours, and one send(2) for OUT_RECORDS of them: sent one by one they would leave as segments of one record, which costs the
- * network more than a copy of bytes that are in the nearest cache. At the other end one recv(2) for each IN_RECORDS, and each is
+ * What a MiB of data costs where the library seals it: 64 records, each sealed in OpenSSL's buffer
+ * and put behind the others in one of ours, and one send(2) for OUT_RECORDS of them: sent one by
+ * one they would leave as segments of one record, which costs the network more than a copy of bytes
+ * that are in the nearest cache. At the other end one recv(2) for each IN_RECORDS, and each is
  * opened in OpenSSL's buffer and copied into the slot.
  */
 #include "mover/transport/tls.h"
@@ -47,7 +50,8 @@
 #define IN_BYTES (IN_RECORDS * (FM_TLS_RECORD_MAX + RECORD_OVERHEAD))	/* of one recv(2) of data */
 #define SMALL_MAX 4096u		/* bytes up to which neighbours are put into one record */
 
-/* What OpenSSL tells a BIO of kernel TLS; of these its headers name GET_SEND and GET_RECV only (openssl/bio.h, "internal BIO"). */
+/* What OpenSSL tells a BIO of kernel TLS; of these its headers name GET_SEND and GET_RECV only
+ * (openssl/bio.h, "internal BIO"). */
 #define KTLS_SET 72
 #define KTLS_SEND_CONTROL 74
 #define KTLS_CLEAR_CONTROL 75
@@ -69,11 +73,13 @@ struct fm_tls {
 	uint32_t wants;
 	int sys_errno;			/* of the last call on the socket that failed */
 	bool is_open;			/* the handshake is done */
-	uint8_t *out;			/* data: [out_at, out_len) is sealed and not sent; NULL: records are sent one by one */
+	/* data: [out_at, out_len) is sealed and not sent; NULL: records are sent one by one */
+	uint8_t *out;
 	size_t out_at, out_len;
 	bool is_drained;		/* data: the last recv(2) took all there was */
 	BIO *kernel;			/* data: OpenSSL's own for the socket; NULL: none */
-	uint8_t control;		/* the kernel seals: type of the record that is sent next, 0: data */
+	/* the kernel seals: type of the record that is sent next, 0: data */
+	uint8_t control;
 	int over;			/* data: receiving ended with this, to be told next */
 	struct fm_err over_err;
 	uint8_t peer_key[FM_KEY_LEN];
@@ -91,10 +97,11 @@ static int key_file_check(int fd, const char *path, struct fm_err *err)
 	if (!S_ISREG(st.st_mode))
 		return fm_err_set(err, -EINVAL, "%s: not a regular file", path);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return fm_err_set(err, -EACCES, "%s: belongs to user %u, not to this one or root", path,
-				  (unsigned)st.st_uid);
+		return fm_err_set(err, -EACCES, "%s: belongs to user %u, not to this one or root",
+				  path, (unsigned)st.st_uid);
 	if (st.st_mode & 077)
-		return fm_err_set(err, -EACCES, "%s: others may use it (mode %04o); run: chmod 0400 %s", path,
+		return fm_err_set(err, -EACCES,
+				  "%s: others may use it (mode %04o); run: chmod 0400 %s", path,
 				  (unsigned)st.st_mode & 07777, path);
 	return 0;
 }
@@ -109,7 +116,8 @@ static int no_password(char *buf, int size, int is_write, void *ctx)
 	return -1;
 }
 
-static int key_parse(const char *text, int len, const char *path, EVP_PKEY **out, struct fm_err *err)
+static int key_parse(const char *text, int len, const char *path, EVP_PKEY **out,
+		     struct fm_err *err)
 {
 	EVP_PKEY *pkey = NULL;
 	BIO *bio;
@@ -122,9 +130,12 @@ static int key_parse(const char *text, int len, const char *path, EVP_PKEY **out
 	BIO_free(bio);
 	ERR_clear_error();
 	if (!pkey)
-		return fm_err_set(err, -EINVAL, "%s: not a private key in PEM (make one with: fmove keygen)", path);
+		return fm_err_set(err, -EINVAL,
+				  "%s: not a private key in PEM (make one with: fmove keygen)",
+				  path);
 	if (!EVP_PKEY_is_a(pkey, "ED25519")) {
-		fm_err_set(err, -EINVAL, "%s: a key, but not an Ed25519 one (make one with: fmove keygen)", path);
+		fm_err_set(err, -EINVAL,
+			   "%s: a key, but not an Ed25519 one (make one with: fmove keygen)", path);
 		EVP_PKEY_free(pkey);
 		return -EINVAL;
 	}
@@ -139,9 +150,12 @@ static int key_load(const char *path, EVP_PKEY **out, struct fm_err *err)
 	int fd, ret;
 
 	/* O_NONBLOCK: a pipe in its place must not hang the start. */
-	fd = FM_FAULT("tls.key_open") ? (errno = EMFILE, -1) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = FM_FAULT("tls.key_open") ? (errno = EMFILE, -1)
+				      : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 && errno == ENOENT)
-		return fm_err_set(err, -ENOENT, "%s: there is no such file (make a key with: fmove keygen)", path);
+		return fm_err_set(err, -ENOENT,
+				  "%s: there is no such file (make a key with: fmove keygen)",
+				  path);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "%s", path);
 	ret = key_file_check(fd, path, err);
@@ -163,8 +177,8 @@ static bool key_of(EVP_PKEY *pkey, uint8_t key[FM_KEY_LEN])
 {
 	size_t len = FM_KEY_LEN;
 
-	return pkey && EVP_PKEY_is_a(pkey, "ED25519") && EVP_PKEY_get_raw_public_key(pkey, key, &len) == 1 &&
-	       len == FM_KEY_LEN;
+	return pkey && EVP_PKEY_is_a(pkey, "ED25519") &&
+	       EVP_PKEY_get_raw_public_key(pkey, key, &len) == 1 && len == FM_KEY_LEN;
 }
 
 /* ---- the certificate: what TLS wants around a key ---- */
@@ -173,11 +187,14 @@ static bool cert_fill(X509 *cert, EVP_PKEY *pkey)
 {
 	X509_NAME *name = X509_get_subject_name(cert);
 
-	return X509_set_version(cert, X509_VERSION_3) && ASN1_INTEGER_set(X509_get_serialNumber(cert), 1) &&
-	       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const uint8_t *)"fmove", -1, -1, 0) &&
+	return X509_set_version(cert, X509_VERSION_3) &&
+	       ASN1_INTEGER_set(X509_get_serialNumber(cert), 1) &&
+	       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const uint8_t *)"fmove", -1,
+					  -1, 0) &&
 	       X509_set_issuer_name(cert, name) &&
 	       ASN1_TIME_set_string(X509_getm_notBefore(cert), "19700101000000Z") &&
-	       ASN1_TIME_set_string(X509_getm_notAfter(cert), "99991231235959Z") &&	/* RFC 5280: no end */
+	       /* RFC 5280: no end */
+	       ASN1_TIME_set_string(X509_getm_notAfter(cert), "99991231235959Z") &&
 	       X509_set_pubkey(cert, pkey) && X509_sign(cert, pkey, NULL);
 }
 
@@ -201,7 +218,8 @@ static void key_text(const uint8_t key[FM_KEY_LEN], char out[2 * KEY_SHOWN + 3])
 	memcpy(out + 2 * KEY_SHOWN, "..", 3);
 }
 
-static int refuse(struct fm_tls *tls, X509_STORE_CTX *store, int x509_error, int code, const char *text)
+static int refuse(struct fm_tls *tls, X509_STORE_CTX *store, int x509_error, int code,
+		  const char *text)
 {
 	fm_err_set(&tls->refusal, code, "%s", text);
 	X509_STORE_CTX_set_error(store, x509_error);
@@ -214,7 +232,8 @@ static int refuse_called(struct fm_tls *tls, X509_STORE_CTX *store)
 
 	key_text(tls->opts.key, wanted);
 	key_text(tls->peer_key, got);
-	snprintf(text, sizeof(text), "its key is not the one in the configuration (expected %s, got %s)", wanted, got);
+	snprintf(text, sizeof(text),
+		 "its key is not the one in the configuration (expected %s, got %s)", wanted, got);
 	return refuse(tls, store, X509_V_ERR_CERT_REJECTED, -EKEYREJECTED, text);
 }
 
@@ -228,8 +247,8 @@ static int refuse_caller(struct fm_tls *tls, X509_STORE_CTX *store)
 }
 
 /*
- * In place of all of X.509's checks. That the peer has the private half, too, is OpenSSL's to check: it does so right
- * after this, and the handshake ends otherwise.
+ * In place of all of X.509's checks. That the peer has the private half, too, is OpenSSL's to
+ * check: it does so right after this, and the handshake ends otherwise.
  */
 static int verify(X509_STORE_CTX *store, void *arg)
 {
@@ -259,7 +278,8 @@ static bool alpn_has(const uint8_t *in, unsigned len, const uint8_t *name, unsig
 	return false;
 }
 
-/* Before the handshake has made the keys that data is sealed with. An acceptor may be here twice: see alpn_select(). */
+/* Before the handshake has made the keys that data is sealed with. An acceptor may be here twice:
+ * see alpn_select(). */
 static bool prepare_data(struct fm_tls *tls)
 {
 	if (tls->kernel)
@@ -272,8 +292,10 @@ static bool prepare_data(struct fm_tls *tls)
 	return true;
 }
 
-/* Comes twice if the dialler was asked for another key exchange. Then the second hello must ask for what the first did. */
-static int alpn_select(SSL *ssl, const uint8_t **out, uint8_t *out_len, const uint8_t *in, unsigned len, void *arg)
+/* Comes twice if the dialler was asked for another key exchange. Then the second hello must ask for
+ * what the first did. */
+static int alpn_select(SSL *ssl, const uint8_t **out, uint8_t *out_len, const uint8_t *in,
+		       unsigned len, void *arg)
 {
 	struct fm_tls *tls = SSL_get_app_data(ssl);
 	const uint8_t *name;
@@ -318,7 +340,10 @@ static ssize_t send_control(const struct fm_tls *tls, const char *buf, size_t le
 		char bytes[CMSG_SPACE(1)];
 	} control = { .bytes = { 0 } };
 	struct iovec iov = { .iov_base = (char *)(uintptr_t)buf, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 
 	control.head.cmsg_level = SOL_TLS;
 	control.head.cmsg_type = TLS_SET_RECORD_TYPE;
@@ -333,9 +358,10 @@ static int out_flush(struct fm_tls *tls)
 	ssize_t n;
 
 	while (tls->out_at < tls->out_len) {
-		n = FM_FAULT("tls.flush") ? (errno = EPIPE, -1)
-					  : send(tls->opts.fd, tls->out + tls->out_at, tls->out_len - tls->out_at,
-						 MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = FM_FAULT("tls.flush")
+			    ? (errno = EPIPE, -1)
+			    : send(tls->opts.fd, tls->out + tls->out_at, tls->out_len - tls->out_at,
+				   MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0)
 			return -1;
 		tls->out_at += (size_t)n;
@@ -383,9 +409,11 @@ static int sock_read(BIO *bio, char *buf, int len)
 	if (tls->is_drained)
 		n = (errno = EAGAIN, -1);
 	else if (fm_tls_is_kernel_receiving(tls))
-		n = BIO_read(tls->kernel, buf, len);	/* a whole record, opened, with the header that OpenSSL wants before it */
+		/* a whole record, opened, with the header that OpenSSL wants before it */
+		n = BIO_read(tls->kernel, buf, len);
 	else
-		n = FM_FAULT("tls.recv") ? (errno = ECONNRESET, -1) : recv(tls->opts.fd, buf, (size_t)len, MSG_DONTWAIT);
+		n = FM_FAULT("tls.recv") ? (errno = ECONNRESET, -1)
+					 : recv(tls->opts.fd, buf, (size_t)len, MSG_DONTWAIT);
 	if (n == 0)
 		BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
 	tls->is_drained = n > 0 && n < len && SSL_get_read_ahead(tls->ssl);
@@ -418,7 +446,8 @@ static long sock_ctrl(BIO *bio, int cmd, long num, void *ptr)
 
 static BIO_METHOD *sock_method_new(void)
 {
-	BIO_METHOD *m = FM_FAULT("tls.bio_method") ? NULL : BIO_meth_new(BIO_TYPE_SOURCE_SINK, "fmove");
+	BIO_METHOD *m =
+		FM_FAULT("tls.bio_method") ? NULL : BIO_meth_new(BIO_TYPE_SOURCE_SINK, "fmove");
 
 	if (m && BIO_meth_set_write(m, sock_write) && BIO_meth_set_read(m, sock_read) &&
 	    BIO_meth_set_ctrl(m, sock_ctrl))
@@ -447,30 +476,34 @@ static bool has_aes(void)
 #endif
 
 /*
- * The acceptor chooses by what it has, unless the dialler put ChaCha20 first, which says that it has no instructions for AES. Keys of
- * 128 bits: the key exchange and the nodes' keys are no stronger.
+ * The acceptor chooses by what it has, unless the dialler put ChaCha20 first, which says that it
+ * has no instructions for AES. Keys of 128 bits: the key exchange and the nodes' keys are no
+ * stronger.
  */
 static bool ctx_set_ciphers(SSL_CTX *ctx)
 {
 	SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-	return SSL_CTX_set_ciphersuites(ctx, has_aes() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
-						       : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256");
+	return SSL_CTX_set_ciphersuites(
+		ctx, has_aes() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+			       : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256");
 }
 
 static bool ctx_set_up(SSL_CTX *ctx)
 {
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_options(ctx,
+			    SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 	SSL_CTX_set_cert_verify_callback(ctx, verify, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, alpn_select, NULL);
 	SSL_CTX_set_max_cert_list(ctx, CERT_LEN_MAX);
-	return ctx_set_ciphers(ctx) && SSL_CTX_set_num_tickets(ctx, 0) && SSL_CTX_set_max_early_data(ctx, 0) &&
+	return ctx_set_ciphers(ctx) && SSL_CTX_set_num_tickets(ctx, 0) &&
+	       SSL_CTX_set_max_early_data(ctx, 0) &&
 	       SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) &&
-	       SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) && SSL_CTX_set1_groups_list(ctx, "X25519") &&
-	       SSL_CTX_set1_sigalgs_list(ctx, "ed25519");
+	       SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) &&
+	       SSL_CTX_set1_groups_list(ctx, "X25519") && SSL_CTX_set1_sigalgs_list(ctx, "ed25519");
 }
 
 int fm_tls_node_new(const char *key_file, struct fm_tls_node **out, struct fm_err *err)
@@ -552,10 +585,12 @@ static bool tls_attach(struct fm_tls *tls, struct fm_tls_node *node)
 	SSL_set_connect_state(tls->ssl);
 	if (tls->opts.is_data && !prepare_data(tls))
 		return false;
-	return SSL_set_alpn_protos(tls->ssl, alpn, alpn_len) == 0;	/* 0 is success, of this one alone */
+	/* 0 is success, of this one alone */
+	return SSL_set_alpn_protos(tls->ssl, alpn, alpn_len) == 0;
 }
 
-int fm_tls_new(struct fm_tls_node *node, const struct fm_tls_opts *opts, struct fm_tls **out, struct fm_err *err)
+int fm_tls_new(struct fm_tls_node *node, const struct fm_tls_opts *opts, struct fm_tls **out,
+	       struct fm_err *err)
 {
 	struct fm_tls *tls;
 
@@ -599,9 +634,12 @@ static int err_of_reason(const struct fm_tls *tls, int reason, struct fm_err *er
 	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
 	case SSL_R_NO_APPLICATION_PROTOCOL:
 		if (tls->opts.is_dialled && tls->opts.is_join)
-			return fm_err_set(err, -ENOKEY, "no invitation is open there: one is good once, and for minutes; \"fmove invite\" there "
+			return fm_err_set(err, -ENOKEY,
+					  "no invitation is open there: one is good once, and for "
+					  "minutes; \"fmove invite\" there "
 					  "makes a new one");
-		return fm_err_set(err, -EPROTONOSUPPORT, "it speaks another version of fmove's protocol");
+		return fm_err_set(err, -EPROTONOSUPPORT,
+				  "it speaks another version of fmove's protocol");
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
 		return fm_err_set(err, -EACCES, "not an fmove node (it showed no key)");
 	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
@@ -609,10 +647,12 @@ static int err_of_reason(const struct fm_tls *tls, int reason, struct fm_err *er
 		return fm_err_set(err, -EBADMSG, FM_TLS_BROKEN_SEAL);
 	case SSL_R_UNEXPECTED_EOF_WHILE_READING:
 		return is_open ? fm_err_set(err, -ECONNRESET, "the connection broke off")
-			       : fm_err_set(err, -ECONNRESET, "it closed the connection during the handshake");
+			       : fm_err_set(err, -ECONNRESET,
+					    "it closed the connection during the handshake");
 	}
 	text = ERR_reason_error_string((unsigned long)ERR_PACK(ERR_LIB_SSL, 0, reason));
-	return fm_err_set(err, -EPROTO, "%s (TLS: %s)", is_open ? "what it sent makes no sense" : "not an fmove node",
+	return fm_err_set(err, -EPROTO, "%s (TLS: %s)",
+			  is_open ? "what it sent makes no sense" : "not an fmove node",
 			  text ? text : "unknown error");
 }
 
@@ -648,7 +688,8 @@ static int tls_result(struct fm_tls *tls, int ssl_error, struct fm_err *err)
 		return fm_err_sys(err, -tls->sys_errno, "connection");
 	if (first && ERR_GET_LIB(first) == ERR_LIB_SSL)
 		return err_of_reason(tls, ERR_GET_REASON(first), err);
-	return fm_err_set(err, -EPROTO, "TLS: %s", first ? "a cryptographic check failed" : "unknown error");
+	return fm_err_set(err, -EPROTO, "TLS: %s",
+			  first ? "a cryptographic check failed" : "unknown error");
 }
 
 /* The peer proved its key, but did it also name our protocol? A client may leave that out. */
@@ -659,7 +700,8 @@ static int handshake_end(struct fm_tls *tls, struct fm_err *err)
 
 	SSL_get0_alpn_selected(tls->ssl, &name, &len);
 	if (len == 0)
-		return fm_err_set(err, -EPROTONOSUPPORT, "it speaks another version of fmove's protocol");
+		return fm_err_set(err, -EPROTONOSUPPORT,
+				  "it speaks another version of fmove's protocol");
 	tls->is_open = true;
 	tls->wants = EPOLLIN;
 	return 0;
@@ -720,7 +762,8 @@ void fm_tls_end(struct fm_tls *tls)
 	if (!tls->is_open || tls->sys_errno)
 		return;
 	ERR_clear_error();
-	(void)SSL_shutdown(tls->ssl);	/* a courtesy: if it does not go out now, it does not go out */
+	/* a courtesy: if it does not go out now, it does not go out */
+	(void)SSL_shutdown(tls->ssl);
 	ERR_clear_error();
 }
 
@@ -769,14 +812,18 @@ int fm_tls_begin_data(struct fm_tls *tls, struct fm_err *err)
 			return fm_err_set(err, -ENOMEM, "no memory for a connection");
 	}
 	if (fm_tls_is_kernel_receiving(tls))
-		return SSL_has_pending(tls->ssl) ? fm_err_set(err, -EPROTO, "it sent data before its turn") : 0;
+		return SSL_has_pending(tls->ssl)
+			       ? fm_err_set(err, -EPROTO, "it sent data before its turn")
+			       : 0;
 	SSL_clear_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
 	SSL_set_read_ahead(tls->ssl, 1);
 	return 0;
 }
 
-/* One record of what is next: a piece of a long buffer, or as many short ones as come in a row. Its length; 0: nothing is left. */
-static size_t record_next(const struct iovec *iov, unsigned count, size_t skip, uint8_t small[SMALL_MAX], const void **out)
+/* One record of what is next: a piece of a long buffer, or as many short ones as come in a row. Its
+ * length; 0: nothing is left. */
+static size_t record_next(const struct iovec *iov, unsigned count, size_t skip,
+			  uint8_t small[SMALL_MAX], const void **out)
 {
 	size_t len = 0, left;
 	unsigned i = 0;
@@ -798,7 +845,8 @@ static size_t record_next(const struct iovec *iov, unsigned count, size_t skip, 
 	return len;
 }
 
-ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err)
+ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count,
+		     struct fm_err *err)
 {
 	uint8_t small[SMALL_MAX];
 	const void *record = NULL;
@@ -842,7 +890,8 @@ static size_t recv_fill(struct fm_tls *tls, const struct iovec *iov)
 	size_t len = 0;
 
 	while (len < iov->iov_len && !tls->over) {
-		ssize_t n = fm_tls_read(tls, (uint8_t *)iov->iov_base + len, iov->iov_len - len, &tls->over_err);
+		ssize_t n = fm_tls_read(tls, (uint8_t *)iov->iov_base + len, iov->iov_len - len,
+					&tls->over_err);
 
 		if (n > 0)
 			len += (size_t)n;
@@ -852,7 +901,8 @@ static size_t recv_fill(struct fm_tls *tls, const struct iovec *iov)
 	return len;
 }
 
-ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err)
+ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count,
+		     struct fm_err *err)
 {
 	size_t got = 0;
 	int over;
@@ -866,7 +916,8 @@ ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count
 	if (over == -EAGAIN) {
 		tls->is_drained = false;	/* epoll will tell */
 		if (tls->wants != EPOLLIN)
-			over = tls->over = fm_err_set(&tls->over_err, -EPROTO, "it sent what no data connection sends");
+			over = tls->over = fm_err_set(&tls->over_err, -EPROTO,
+						      "it sent what no data connection sends");
 	}
 	if (got > 0)
 		return (ssize_t)got;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tls - TLS 1.3 over a non-blocking socket between nodes that know each other by their Ed25519 keys.
+ * tls - TLS 1.3 over a non-blocking socket between nodes that know each other by their Ed25519
+ * keys.
  *
- * Two uses: messages of control connections in a stream of their own, and the bytes of data connections, gathered from and
- * scattered to memory. For the latter the kernel does the work where library and kernel have TLS for it; then the owner uses
- * the socket as if it were plain, and bytes are sealed and opened on their way.
+ * Two uses: messages of control connections in a stream of their own, and the bytes of data
+ * connections, gathered from and scattered to memory. For the latter the kernel does the work where
+ * library and kernel have TLS for it; then the owner uses the socket as if it were plain, and bytes
+ * are sealed and opened on their way.
  *
- * The one file that includes OpenSSL's headers. There is no certificate authority, and nothing of a certificate
- * counts but the key in it: each side shows a self-signed one made at start, and takes only a key that it was told
- * of. Sessions are never resumed and there is no early data, so every connection proves its key anew.
+ * The one file that includes OpenSSL's headers. There is no certificate authority, and nothing of a
+ * certificate counts but the key in it: each side shows a self-signed one made at start, and takes
+ * only a key that it was told of. Sessions are never resumed and there is no early data, so every
+ * connection proves its key anew.
  *
- * Nothing here waits or calls back: the owner watches the descriptor for fm_tls_wants(). The descriptor stays the
- * owner's. One thread at a time.
+ * Nothing here waits or calls back: the owner watches the descriptor for fm_tls_wants(). The
+ * descriptor stays the owner's. One thread at a time.
  */
 #ifndef FM_TRANSPORT_TLS_H
 #define FM_TRANSPORT_TLS_H
@@ -31,8 +34,8 @@ struct fm_tls_node;
 /* ---- this node ---- */
 
 /*
- * Read the private key: Ed25519, PEM, a regular file of ours or root's that nobody else may read. -EACCES, -EINVAL or
- * -ENOENT with a text that says what to do about it.
+ * Read the private key: Ed25519, PEM, a regular file of ours or root's that nobody else may read.
+ * -EACCES, -EINVAL or -ENOENT with a text that says what to do about it.
  */
 int fm_tls_node_new(const char *key_file, struct fm_tls_node **out, struct fm_err *err);
 
@@ -46,22 +49,27 @@ const uint8_t *fm_tls_node_key(const struct fm_tls_node *node);
 struct fm_tls_opts {
 	int fd;
 	bool is_dialled;
-	bool is_join;		/* dialled: speak "fmove-join/1" in place of "fmove/1". Accepted: take that one, too */
-	bool is_data;		/* dialled: speak "fmove-data/1", a data connection. Accepted: that one is always taken */
+	/* dialled: speak "fmove-join/1" in place of "fmove/1". Accepted: take that one, too */
+	bool is_join;
+	/* dialled: speak "fmove-data/1", a data connection. Accepted: that one is always taken */
+	bool is_data;
 	uint8_t key[FM_KEY_LEN];	/* dialled: the only one that will do */
-	bool (*is_known)(void *ctx, const uint8_t key[FM_KEY_LEN]);	/* accepted; not asked in a join */
+	/* accepted; not asked in a join */
+	bool (*is_known)(void *ctx, const uint8_t key[FM_KEY_LEN]);
 	void *ctx;
 };
 
-int fm_tls_new(struct fm_tls_node *node, const struct fm_tls_opts *opts, struct fm_tls **out, struct fm_err *err);
+int fm_tls_new(struct fm_tls_node *node, const struct fm_tls_opts *opts, struct fm_tls **out,
+	       struct fm_err *err);
 void fm_tls_free(struct fm_tls *tls);
 
 /*
- * 0: done, the peer has proved its key. -EAGAIN: call again when fm_tls_wants() is ready. Else over, and err says
- * why: -EACCES a key that one side does not know, -EPROTO something that is not an fmove node, -EPROTONOSUPPORT
- * another version, -ECONNRESET.
+ * 0: done, the peer has proved its key. -EAGAIN: call again when fm_tls_wants() is ready. Else
+ * over, and err says why: -EACCES a key that one side does not know, -EPROTO something that is not
+ * an fmove node, -EPROTONOSUPPORT another version, -ECONNRESET.
  *
- * Of a dialled connection it is done before the other side has looked at our key; its refusal shows in fm_tls_read().
+ * Of a dialled connection it is done before the other side has looked at our key; its refusal shows
+ * in fm_tls_read().
  */
 int fm_tls_handshake(struct fm_tls *tls, struct fm_err *err);
 
@@ -88,26 +96,32 @@ bool fm_tls_is_data(const struct fm_tls *tls);
 #define FM_TLS_BROKEN_SEAL "what came was changed on the way: its seal is broken"
 #define FM_TLS_RECORD_MAX 16384u	/* bytes that are sealed as one */
 /*
- * So many records of one direction may be sealed with one key (AES-GCM: 2^24.5, RFC 8446, section 5.5). Keys are not changed,
- * since kernels cannot: whoever has sealed so many makes a new connection.
+ * So many records of one direction may be sealed with one key (AES-GCM: 2^24.5, RFC 8446,
+ * section 5.5). Keys are not changed, since kernels cannot: whoever has sealed so many makes a new
+ * connection.
  */
 #define FM_TLS_RECORDS_MAX (1u << 24)
 #define FM_TLS_DATA_BYTES (320u << 10)	/* of memory that a data connection's TLS takes, about */
 
-/* What the kernel does: send(2) seals, recv(2) opens. Where it does, the functions below are not for that direction. */
+/* What the kernel does: send(2) seals, recv(2) opens. Where it does, the functions below are not
+ * for that direction. */
 bool fm_tls_is_kernel_sending(const struct fm_tls *tls);
 bool fm_tls_is_kernel_receiving(const struct fm_tls *tls);
 
-/* After set-up, before the first of the functions below: what came ahead of its turn, which the kernel could not open, is an error. */
+/* After set-up, before the first of the functions below: what came ahead of its turn, which the
+ * kernel could not open, is an error. */
 int fm_tls_begin_data(struct fm_tls *tls, struct fm_err *err);
 
 /*
- * As sendmsg(2) and recvmsg(2): bytes moved, which may be fewer; -EAGAIN; 0 (receive only): the peer closed it; else over, and err
- * says why. What was not moved must come again in the next call, with the same bytes, and perhaps more behind them. What was moved
- * may be used again, though it may not have left yet: then there is some unsent, to be flushed when the socket takes more.
+ * As sendmsg(2) and recvmsg(2): bytes moved, which may be fewer; -EAGAIN; 0 (receive only): the
+ * peer closed it; else over, and err says why. What was not moved must come again in the next call,
+ * with the same bytes, and perhaps more behind them. What was moved may be used again, though it
+ * may not have left yet: then there is some unsent, to be flushed when the socket takes more.
  */
-ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err);
-ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err);
+ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count,
+		     struct fm_err *err);
+ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count,
+		     struct fm_err *err);
 bool fm_tls_has_unsent(const struct fm_tls *tls);
 int fm_tls_flush(struct fm_tls *tls, struct fm_err *err);
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transport - how the engine reaches other nodes: control connections and data connections, as tables of functions.
+ * transport - how the engine reaches other nodes: control connections and data connections, as
+ * tables of functions.
  *
- * A *control connection* carries whole messages in order, authenticated (TLS 1.3, keys pinned) before the engine
- * hears of it. It lives on the control loop.
- * A *data connection* (a queue pair, or a TCP connection) carries fixed-size messages, each with an optional payload
- * that is in place in the receiver's memory before the message is delivered. It is set up on the control loop and
+ * A *control connection* carries whole messages in order, authenticated (TLS 1.3, keys pinned)
+ * before the engine hears of it. It lives on the control loop. A *data connection* (a queue pair,
+ * or a TCP connection) carries fixed-size messages, each with an optional payload that is in place
+ * in the receiver's memory before the message is delivered. It is set up on the control loop and
  * then attached to one lane's loop, where everything of it happens from then on.
- * A *domain* is one session's protection domain (on every device): memory lent to a connection of one session can
- * be reached by that session's connections only.
+ * A *domain* is one session's protection domain (on every device): memory lent to a connection of
+ * one session can be reached by that session's connections only.
  *
- * The engine uses nothing but struct fm_net; the simulator supplies its own. Callbacks are never made from inside a
- * call of this interface: they come in a later pass of the loop they belong to.
+ * The engine uses nothing but struct fm_net; the simulator supplies its own. Callbacks are never
+ * made from inside a call of this interface: they come in a later pass of the loop they belong to.
  */
 #ifndef FM_TRANSPORT_H
 #define FM_TRANSPORT_H
@@ -32,11 +33,13 @@ struct fm_domain;
 struct fm_net;
 
 #define FM_KEY_LEN 32			/* an Ed25519 public key, raw (RFC 8032) */
-#define FM_TOKEN_LEN 16			/* a one-time token that binds a data connection to a session */
+/* a one-time token that binds a data connection to a session */
+#define FM_TOKEN_LEN 16
 #define FM_CTL_MSG_MAX 65536		/* bytes of one control message */
 #define FM_CTL_QUEUE_MAX (4u << 20)	/* bytes waiting to be sent on one control connection */
 #define FM_DATA_MSG_LEN 64		/* every message of a data connection has this size */
-#define FM_DATA_MSGS_MAX 256		/* messages of one direction of a data connection under way at once */
+/* messages of one direction of a data connection under way at once */
+#define FM_DATA_MSGS_MAX 256
 #define FM_RAIL_NAME_MAX 32
 #define FM_ADDRS_MAX 32			/* addresses of one node that may carry data */
 
@@ -54,8 +57,8 @@ struct fm_ctl_events {
 	/* One whole message, 1 .. FM_CTL_MSG_MAX bytes; msg is valid during the call only. */
 	void (*message)(void *ctx, const uint8_t *msg, size_t len);
 	/*
-	 * The connection failed, or the peer closed it; err says which in a line that can be shown. Once; then call
-	 * close.
+	 * The connection failed, or the peer closed it; err says which in a line that can be shown.
+	 * Once; then call close.
 	 */
 	void (*closed)(void *ctx, const struct fm_err *err);
 };
@@ -64,17 +67,20 @@ struct fm_ctl_events {
 
 /* A local address that may carry data, or one that a peer told us of. */
 struct fm_addr {
-	struct sockaddr_storage sa;	/* AF_INET or AF_INET6; port unused. IPv6 link-local: sin6_scope_id is ours */
+	/* AF_INET or AF_INET6; port unused. IPv6 link-local: sin6_scope_id is ours */
+	struct sockaddr_storage sa;
 	uint8_t prefix_len;		/* of its subnet, in bits */
-	uint8_t private_bits;		/* of the widest network of private_networks that has it, by the node whose it is; 0: none */
+	/* of the widest network of private_networks that has it, by the node whose it is; 0:
+	 * none */
+	uint8_t private_bits;
 	bool is_rdma;			/* behind it is an RDMA device's active port */
 	uint32_t speed_mbps;		/* of the link; 0: unknown */
 	char name[FM_RAIL_NAME_MAX];	/* RDMA device, else network interface */
 };
 
 /*
- * Memory lent to a connection. `remote` and `rkey` are what a peer needs to write to it; opaque outside the
- * transport.
+ * Memory lent to a connection. `remote` and `rkey` are what a peer needs to write to it; opaque
+ * outside the transport.
  */
 struct fm_region {
 	void *memory;
@@ -87,7 +93,8 @@ struct fm_region {
 
 /* One message, with or without payload. The caller's until done(). */
 struct fm_send {
-	void (*done)(struct fm_send *send, int res);	/* 0: it left, memory may be reused; -ECANCELED after close or failure */
+	/* 0: it left, memory may be reused; -ECANCELED after close or failure */
+	void (*done)(struct fm_send *send, int res);
 	uint8_t msg[FM_DATA_MSG_LEN];
 	const void *payload;		/* inside *region; NULL: message only */
 	uint32_t payload_len;
@@ -103,16 +110,20 @@ struct fm_send {
 struct fm_conn_events {
 	/* A message came, its payload (if any) is in place. msg is valid during the call only. */
 	void (*message)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN]);
-	/* It broke. Once; every unfinished send is done with -ECANCELED before or after. Then call close. */
+	/* It broke. Once; every unfinished send is done with -ECANCELED before or after. Then call
+	 * close. */
 	void (*failed)(void *ctx, const struct fm_err *err);
-	/* After close(): no peer can write to its regions any more, all sends are done, the connection is gone. */
+	/* After close(): no peer can write to its regions any more, all sends are done, the
+	 * connection is gone. */
 	void (*closed)(void *ctx);
 	/*
-	 * TCP: a frame with a payload begins: whether len bytes may go to that place of the memory lent (as `remote` of struct fm_send),
-	 * with this message behind them. Asked before the first of them is read; no: the connection breaks. What is written over RDMA
-	 * nobody can be asked of. NULL: any place will do.
+	 * TCP: a frame with a payload begins: whether len bytes may go to that place of the memory
+	 * lent (as `remote` of struct fm_send), with this message behind them. Asked before the
+	 * first of them is read; no: the connection breaks. What is written over RDMA nobody can be
+	 * asked of. NULL: any place will do.
 	 */
-	bool (*may_write)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote, uint32_t len);
+	bool (*may_write)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote,
+			  uint32_t len);
 };
 
 /* Who seals what a data connection carries. RDMA is plain. */
@@ -125,44 +136,53 @@ struct fm_conn_info {
 	char local[FM_RAIL_NAME_MAX];	/* device or interface at our end, "" if not known */
 	char local_addr[INET6_ADDRSTRLEN + 16];
 	char remote_addr[INET6_ADDRSTRLEN + 16];
-	uint32_t mtu;			/* RDMA: active path MTU; TCP: the interface's, 0 if not known */
+	/* RDMA: active path MTU; TCP: the interface's, 0 if not known */
+	uint32_t mtu;
 	uint32_t speed_mbps;		/* 0: not known */
 	const char *note;		/* "RoCE v2", "RoCE v1", "TCP" */
 };
 
-/* Whether both are of one kind and leave through the same port of ours: by different addresses, perhaps, but over the same cable. */
+/* Whether both are of one kind and leave through the same port of ours: by different addresses,
+ * perhaps, but over the same cable. */
 static inline bool fm_conn_is_same_way(const struct fm_conn_info *a, const struct fm_conn_info *b)
 {
 	if (a->kind != b->kind)
 		return false;
-	return a->local[0] ? strcmp(a->local, b->local) == 0 : strcmp(a->local_addr, b->local_addr) == 0;
+	return a->local[0] ? strcmp(a->local, b->local) == 0
+			   : strcmp(a->local_addr, b->local_addr) == 0;
 }
 
 struct fm_conn_ops {
 	/*
-	 * Give the connection to the thread of loop and start delivery; messages that came before wait. Call on that
-	 * thread. ctx and events serve until closed().
+	 * Give the connection to the thread of loop and start delivery; messages that came before
+	 * wait. Call on that thread. ctx and events serve until closed().
 	 */
-	void (*attach)(struct fm_conn *conn, struct fm_loop *loop, const struct fm_conn_events *events, void *ctx);
+	void (*attach)(struct fm_conn *conn, struct fm_loop *loop,
+		       const struct fm_conn_events *events, void *ctx);
 
-	/* Lend memory (page-aligned). is_rx: the peer may write to it; else payloads are sent from it. Fills *out. */
-	int (*lend)(struct fm_conn *conn, void *memory, size_t len, bool is_rx, struct fm_region *out, struct fm_err *err);
+	/* Lend memory (page-aligned). is_rx: the peer may write to it; else payloads are sent from
+	 * it. Fills *out. */
+	int (*lend)(struct fm_conn *conn, void *memory, size_t len, bool is_rx,
+		    struct fm_region *out, struct fm_err *err);
 
-	/* Take it back. The peer was asked first; a peer that writes there afterwards breaks its connection. */
+	/* Take it back. The peer was asked first; a peer that writes there afterwards breaks its
+	 * connection. */
 	void (*take_back)(struct fm_conn *conn, struct fm_region *region);
 
-	/* At most FM_DATA_MSGS_MAX under way. On a broken connection done() comes with -ECANCELED. */
+	/* At most FM_DATA_MSGS_MAX under way. On a broken connection done() comes with
+	 * -ECANCELED. */
 	void (*send)(struct fm_conn *conn, struct fm_send *send);
 
 	/*
-	 * Attached: closed() follows when the peer can no longer write. Not attached: at once, no callback, control
-	 * thread.
+	 * Attached: closed() follows when the peer can no longer write. Not attached: at once, no
+	 * callback, control thread.
 	 */
 	void (*close)(struct fm_conn *conn);
 
 	/*
-	 * Whether the far end's network has answered nothing at all for so long (several times as long where nothing is under way),
-	 * neither data nor probes. Attached. NULL: the transport finds out by itself, and soon.
+	 * Whether the far end's network has answered nothing at all for so long (several times as
+	 * long where nothing is under way), neither data nor probes. Attached. NULL: the transport
+	 * finds out by itself, and soon.
 	 */
 	bool (*is_silent)(const struct fm_conn *conn, uint64_t for_ns);
 
@@ -183,8 +203,11 @@ struct fm_ctl_dial {
 	const struct fm_ctl_events *events;
 	void *ctx;
 	uint64_t timeout_ns;		/* for connecting and the handshake together */
-	uint64_t connect_ns;		/* for connecting alone, which the far end's kernel answers at once; 0: no limit of its own */
-	/* Source bound to this address where the far end's is of that family; ss_family 0: the kernel's choice. */
+	/* for connecting alone, which the far end's kernel answers at once; 0: no limit of its
+	 * own */
+	uint64_t connect_ns;
+	/* Source bound to this address where the far end's is of that family; ss_family 0: the
+	 * kernel's choice. */
 	struct fm_addr local;
 };
 
@@ -193,15 +216,17 @@ struct fm_data_dial {
 	struct fm_addr local;		/* source bound to this address */
 	struct fm_addr remote;
 	uint16_t port;
-	bool is_plain_there;		/* TCP: the peer's configuration takes it unencrypted between these addresses */
-	bool needs_tls;			/* TCP: it said so, and then it did not: not even over loopback */
+	/* TCP: the peer's configuration takes it unencrypted between these addresses */
+	bool is_plain_there;
+	/* TCP: it said so, and then it did not: not even over loopback */
+	bool needs_tls;
 	uint8_t key[FM_KEY_LEN];	/* TCP: the only key the far end may have */
 	uint8_t token[FM_TOKEN_LEN];
 	struct fm_domain *domain;
 	uint64_t timeout_ns;
 	/*
-	 * res 0: conn is ours, inert until attached. Else conn is NULL and err says why. -EOPNOTSUPP: only with TLS (is_plain_there was
-	 * not so). Once.
+	 * res 0: conn is ours, inert until attached. Else conn is NULL and err says why.
+	 * -EOPNOTSUPP: only with TLS (is_plain_there was not so). Once.
 	 */
 	void (*done)(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err);
 	void *ctx;
@@ -209,43 +234,47 @@ struct fm_data_dial {
 
 struct fm_net_events {
 	/*
-	 * Which keys may connect: called during the handshake. A key that is not known gets nothing but the end of
-	 * its connection.
+	 * Which keys may connect: called during the handshake. A key that is not known gets nothing
+	 * but the end of its connection.
 	 */
 	bool (*is_known)(void *ctx, const uint8_t key[FM_KEY_LEN]);
 
-	/* A peer with a known key connected. Set *events and *ctl_ctx and keep ctl, or return false: it is closed. */
-	bool (*accepted)(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN], const struct fm_ctl_events **events,
-			 void **ctl_ctx);
+	/* A peer with a known key connected. Set *events and *ctl_ctx and keep ctl, or return
+	 * false: it is closed. */
+	bool (*accepted)(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN],
+			 const struct fm_ctl_events **events, void **ctl_ctx);
 
 	/*
-	 * A data connection presented a token. If it is one that was handed out and not used yet: use it up and
-	 * return its session's domain, *tag for the next call. Else NULL: refused. key: what it proved, which must be that of the
-	 * session's peer; NULL: a plain connection proves none.
+	 * A data connection presented a token. If it is one that was handed out and not used yet:
+	 * use it up and return its session's domain, *tag for the next call. Else NULL: refused.
+	 * key: what it proved, which must be that of the session's peer; NULL: a plain connection
+	 * proves none.
 	 */
-	struct fm_domain *(*token)(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key, void **tag);
+	struct fm_domain *(*token)(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
+				   const uint8_t *key, void **tag);
 
 	/*
-	 * It is established: conn is ours, inert until attached. Or it never will be: conn is NULL. Once per token()
-	 * that was not NULL.
+	 * It is established: conn is ours, inert until attached. Or it never will be: conn is NULL.
+	 * Once per token() that was not NULL.
 	 */
 	void (*arrived)(void *ctx, void *tag, struct fm_conn *conn);
 
 	/*
-	 * A link, an address or a route of this machine is not what it was: look at addrs() again, dial
-	 * again. As often as it happens. NULL: not wanted.
+	 * A link, an address or a route of this machine is not what it was: look at addrs() again,
+	 * dial again. As often as it happens. NULL: not wanted.
 	 */
 	void (*changed)(void *ctx);
 };
 
 struct fm_net_ops {
 	/* Start listening, on the control loop; events come from now on. */
-	int (*start)(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err);
+	int (*start)(struct fm_net *net, const struct fm_net_events *events, void *ctx,
+		     struct fm_err *err);
 
 	/*
-	 * Stop listening and drop half-made connections; no events afterwards, arrived() for a token just used up
-	 * included. Connections that exist go on. Data dials under way end with done(-ECANCELED) in a later pass, or
-	 * never if the net is freed before that pass.
+	 * Stop listening and drop half-made connections; no events afterwards, arrived() for a
+	 * token just used up included. Connections that exist go on. Data dials under way end with
+	 * done(-ECANCELED) in a later pass, or never if the net is freed before that pass.
 	 */
 	void (*stop)(struct fm_net *net);
 
@@ -253,21 +282,24 @@ struct fm_net_ops {
 	struct fm_ctl *(*ctl_dial)(struct fm_net *net, const struct fm_ctl_dial *dial);
 
 	/*
-	 * Queue one message; before opened() it waits for that. -ENOBUFS over FM_CTL_QUEUE_MAX (the peer does not
-	 * read: close it), -EPIPE when closed, -ENOMEM.
+	 * Queue one message; before opened() it waits for that. -ENOBUFS over FM_CTL_QUEUE_MAX (the
+	 * peer does not read: close it), -EPIPE when closed, -ENOMEM.
 	 */
 	int (*ctl_send)(struct fm_ctl *ctl, const uint8_t *msg, size_t len);
 
 	/*
-	 * Open, and what was sent is repeated and repeated, and nothing says that it arrives: a cable is cut, in this direction or
-	 * in the other. A peer that is only busy is none of that. NULL: the transport finds out by itself, and soon.
+	 * Open, and what was sent is repeated and repeated, and nothing says that it arrives: a
+	 * cable is cut, in this direction or in the other. A peer that is only busy is none of
+	 * that. NULL: the transport finds out by itself, and soon.
 	 */
 	bool (*ctl_is_stuck)(const struct fm_ctl *ctl);
 
-	/* Bytes of the queue that are not sent yet. Who has much to say and can wait looks before ctl_send(). */
+	/* Bytes of the queue that are not sent yet. Who has much to say and can wait looks before
+	 * ctl_send(). */
 	size_t (*ctl_queued)(const struct fm_ctl *ctl);
 
-	/* Flush what can be sent without waiting and free it. No events afterwards. NULL is allowed. */
+	/* Flush what can be sent without waiting and free it. No events afterwards. NULL is
+	 * allowed. */
 	void (*ctl_close)(struct fm_ctl *ctl);
 
 	/* "10.0.0.2:7471"; lives as long as ctl. */
@@ -276,12 +308,13 @@ struct fm_net_ops {
 	/* Our addresses that may carry data, at most FM_ADDRS_MAX. */
 	size_t (*addrs)(struct fm_net *net, struct fm_addr *out, size_t max);
 
-	/* The address at our end, at the peer's end, of a control connection: always worth trying for TCP. */
+	/* The address at our end, at the peer's end, of a control connection: always worth trying
+	 * for TCP. */
 	void (*ctl_addrs)(const struct fm_ctl *ctl, struct fm_addr *local, struct fm_addr *remote);
 
 	/*
-	 * Where data connections of this kind are accepted; 0: nowhere, and *why says why (static or
-	 * net's). With a port, why not just now; NULL: they are.
+	 * Where data connections of this kind are accepted; 0: nowhere, and *why says why (static
+	 * or net's). With a port, why not just now; NULL: they are.
 	 */
 	uint16_t (*data_port)(struct fm_net *net, enum fm_kind kind, const char **why);
 

@@ -44,7 +44,8 @@ int fm_channel_send(int socket, const void *buf, size_t len, const struct fm_cha
 		memcpy(CMSG_DATA(&control.align), fds->at, count * sizeof(int));
 	}
 	do {
-		n = FM_FAULT("channel.send") ? (errno = EPIPE, -1) : sendmsg(socket, &hdr, MSG_NOSIGNAL);
+		n = FM_FAULT("channel.send") ? (errno = EPIPE, -1)
+					     : sendmsg(socket, &hdr, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 0;
@@ -71,7 +72,8 @@ static bool take_rights(const struct cmsghdr *at, struct fm_channel_fds *fds)
 	return is_good;
 }
 
-/* The other end can have the kernel put things beside a message that nobody asked for: a descriptor of its process. */
+/* The other end can have the kernel put things beside a message that nobody asked for: a descriptor
+ * of its process. */
 static bool take_fds(struct msghdr *hdr, struct fm_channel_fds *fds)
 {
 	bool is_good = !(hdr->msg_flags & (MSG_TRUNC | MSG_CTRUNC));
@@ -98,12 +100,16 @@ int fm_channel_receive(int socket, void *buf, size_t cap, struct fm_channel_fds 
 		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = buf, .iov_len = cap };
-	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	ssize_t n;
 
 	fds->count = 0;
 	do {
-		n = FM_FAULT("channel.receive") ? (errno = ECONNRESET, -1) : recvmsg(socket, &hdr, MSG_CMSG_CLOEXEC);
+		n = FM_FAULT("channel.receive") ? (errno = ECONNRESET, -1)
+						: recvmsg(socket, &hdr, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? 0 : -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channel_msg - see channel_msg.h. A decoder reads all fields, checks their ranges as it goes, and looks at the end whether the message
- * was long enough and no longer.
+ * channel_msg - see channel_msg.h. A decoder reads all fields, checks their ranges as it goes, and
+ * looks at the end whether the message was long enough and no longer.
  */
 #include "mover/tree/channel_msg.h"
 
@@ -16,16 +16,28 @@
 #include "mover/tree/pack.h"
 
 #define MODE_MAX 01777u
-#define ASK_FLAGS_BEGIN (FM_CHANNEL_OFFERING | FM_CHANNEL_CHECKSUMS | FM_CHANNEL_OWNERS | FM_CHANNEL_DRY)
-#define ANSWER_FLAGS (FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_REFLINKED | FM_CHANNEL_MORE | FM_CHANNEL_LOST)
+#define ASK_FLAGS_BEGIN                                                                            \
+	(FM_CHANNEL_OFFERING | FM_CHANNEL_CHECKSUMS | FM_CHANNEL_OWNERS | FM_CHANNEL_DRY)
+#define ANSWER_FLAGS                                                                               \
+	(FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_REFLINKED | FM_CHANNEL_MORE |         \
+	 FM_CHANNEL_LOST)
 #define COUNT_FIELDS 17u
 
-_Static_assert(16 + 20 + FM_CHANNEL_ACKS_MAX * 8 + FM_CHANNEL_NEEDS_MAX * (10 + FM_TREE_OFFERS_MAX / 8) <= FM_CHANNEL_ASK_MAX,
+_Static_assert(16 + 20 + FM_CHANNEL_ACKS_MAX * 8 +
+			       FM_CHANNEL_NEEDS_MAX * (10 + FM_TREE_OFFERS_MAX / 8) <=
+		       FM_CHANNEL_ASK_MAX,
 	       "a full FILL fits");
-_Static_assert(16 + FM_TREE_PATH_MAX + FM_JOURNAL_NODE_MAX + 128 + FM_DIGEST_BLOCKS_MAX * 4 <= FM_CHANNEL_ASK_MAX, "a large file fits");
-#define ANSWER_HEAD_MAX (16u + 18u + COUNT_FIELDS * 8u + 2u + FM_ERR_TEXT_MAX + 2u + FM_CHANNEL_NOTE_MAX)
-_Static_assert(ANSWER_HEAD_MAX + 6 + FM_JOURNAL_RANGES_MAX * 16 <= FM_CHANNEL_ANSWER_MAX, "all ranges of a file fit");
-_Static_assert(ANSWER_HEAD_MAX + 2 + FM_CHANNEL_LARGES_MAX * (FM_TREE_PATH_MAX + FM_JOURNAL_NODE_MAX + 128) <= FM_CHANNEL_ANSWER_MAX,
+_Static_assert(16 + FM_TREE_PATH_MAX + FM_JOURNAL_NODE_MAX + 128 + FM_DIGEST_BLOCKS_MAX * 4 <=
+		       FM_CHANNEL_ASK_MAX,
+	       "a large file fits");
+#define ANSWER_HEAD_MAX                                                                            \
+	(16u + 18u + COUNT_FIELDS * 8u + 2u + FM_ERR_TEXT_MAX + 2u + FM_CHANNEL_NOTE_MAX)
+_Static_assert(ANSWER_HEAD_MAX + 6 + FM_JOURNAL_RANGES_MAX * 16 <= FM_CHANNEL_ANSWER_MAX,
+	       "all ranges of a file fit");
+_Static_assert(ANSWER_HEAD_MAX + 2 +
+			       FM_CHANNEL_LARGES_MAX *
+				       (FM_TREE_PATH_MAX + FM_JOURNAL_NODE_MAX + 128) <=
+		       FM_CHANNEL_ANSWER_MAX,
 	       "large files fit");
 
 /* ---- parts ---- */
@@ -206,7 +218,8 @@ static int reader_end(const struct fm_reader *r)
 
 static void put_fill(struct fm_writer *w, const struct fm_channel_ask *a)
 {
-	if (a->acks_count > FM_CHANNEL_ACKS_MAX || a->needs_count > FM_CHANNEL_NEEDS_MAX || a->larges > FM_CHANNEL_LARGES_MAX) {
+	if (a->acks_count > FM_CHANNEL_ACKS_MAX || a->needs_count > FM_CHANNEL_NEEDS_MAX ||
+	    a->larges > FM_CHANNEL_LARGES_MAX) {
 		w->failed = true;
 		return;
 	}
@@ -230,7 +243,8 @@ static void get_fill(struct fm_reader *r, struct fm_channel_ask *a)
 	a->larges = fm_get_le16(r);
 	a->needs_count = fm_get_le16(r);
 	a->acks_count = fm_get_le16(r);
-	if (a->len < FM_PACK_HEAD || a->len > FM_CHANNEL_PACK_MAX || a->larges > FM_CHANNEL_LARGES_MAX || a->acks_count > FM_CHANNEL_ACKS_MAX ||
+	if (a->len < FM_PACK_HEAD || a->len > FM_CHANNEL_PACK_MAX ||
+	    a->larges > FM_CHANNEL_LARGES_MAX || a->acks_count > FM_CHANNEL_ACKS_MAX ||
 	    a->needs_count > FM_CHANNEL_NEEDS_MAX) {
 		r->failed = true;
 		return;
@@ -265,7 +279,8 @@ static void get_entry(struct fm_reader *r, struct fm_journal_entry *e)
 	e->len = fm_get_le64(r);
 	e->crc = fm_get_le32(r);
 	e->path = get_path(r, &e->path_len);
-	if (e->size > (uint64_t)INT64_MAX || e->offset > e->size || e->len > e->size - e->offset || e->len == 0)
+	if (e->size > (uint64_t)INT64_MAX || e->offset > e->size || e->len > e->size - e->offset ||
+	    e->len == 0)
 		r->failed = true;
 }
 
@@ -357,10 +372,12 @@ int fm_channel_get_ask(const uint8_t *buf, size_t len, struct fm_channel_ask *a)
 
 static void put_count(struct fm_writer *w, const struct fm_tree_count *c)
 {
-	const uint64_t fields[COUNT_FIELDS] = { c->files, c->dirs, c->links, c->hard_links, c->bytes, c->reused_files,
-						c->reused_bytes, c->resumed_files, c->resumed_bytes, c->wanted_files,
-						c->wanted_bytes, c->damaged_files, c->damaged_bytes, c->added, c->replaced,
-						c->removed, c->kept };
+	const uint64_t fields[COUNT_FIELDS] = {c->files,	 c->dirs,	   c->links,
+					       c->hard_links,	 c->bytes,	   c->reused_files,
+					       c->reused_bytes,	 c->resumed_files, c->resumed_bytes,
+					       c->wanted_files,	 c->wanted_bytes,  c->damaged_files,
+					       c->damaged_bytes, c->added,	   c->replaced,
+					       c->removed,	 c->kept};
 
 	for (unsigned i = 0; i < COUNT_FIELDS; i++)
 		fm_put_le64(w, fields[i]);
@@ -378,10 +395,12 @@ static uint64_t get_number(struct fm_reader *r)
 
 static void get_count(struct fm_reader *r, struct fm_tree_count *c)
 {
-	uint64_t *const fields[COUNT_FIELDS] = { &c->files, &c->dirs, &c->links, &c->hard_links, &c->bytes, &c->reused_files,
-						 &c->reused_bytes, &c->resumed_files, &c->resumed_bytes, &c->wanted_files,
-						 &c->wanted_bytes, &c->damaged_files, &c->damaged_bytes, &c->added, &c->replaced,
-						 &c->removed, &c->kept };
+	uint64_t *const fields[COUNT_FIELDS] = {
+		&c->files,	   &c->dirs,	     &c->links,	       &c->hard_links,
+		&c->bytes,	   &c->reused_files, &c->reused_bytes, &c->resumed_files,
+		&c->resumed_bytes, &c->wanted_files, &c->wanted_bytes, &c->damaged_files,
+		&c->damaged_bytes, &c->added,	     &c->replaced,     &c->removed,
+		&c->kept};
 
 	for (unsigned i = 0; i < COUNT_FIELDS; i++)
 		*fields[i] = get_number(r);
@@ -409,7 +428,8 @@ static int get_piece(struct fm_reader *r, struct fm_have *have, uint64_t *end)
 	p.offset = get_number(r);
 	p.len = get_number(r);
 	p.crc = fm_get_le32(r);
-	if (r->failed || p.len == 0 || p.len > (uint64_t)INT64_MAX - p.offset || p.offset % FM_BLOCK != 0 || p.offset < *end)
+	if (r->failed || p.len == 0 || p.len > (uint64_t)INT64_MAX - p.offset ||
+	    p.offset % FM_BLOCK != 0 || p.offset < *end)
 		return -EBADMSG;
 	*end = p.offset + p.len;
 	have->crc ^= p.crc;
@@ -427,7 +447,8 @@ static int get_have(struct fm_reader *r, struct fm_have *have)
 		return -EBADMSG;
 	if (count == 0)
 		return 0;
-	have->pieces = FM_FAULT("channel.have") ? NULL : fm_budget_alloc(count * sizeof(*have->pieces));
+	have->pieces =
+		FM_FAULT("channel.have") ? NULL : fm_budget_alloc(count * sizeof(*have->pieces));
 	if (!have->pieces)
 		return -ENOMEM;
 	while (ret == 0 && have->count < count)
@@ -456,7 +477,8 @@ static void put_body(struct fm_writer *w, const struct fm_channel_answer *a)
 	}
 }
 
-size_t fm_channel_put_answer(const struct fm_channel_answer *a, uint8_t buf[static FM_CHANNEL_ANSWER_MAX])
+size_t fm_channel_put_answer(const struct fm_channel_answer *a,
+			     uint8_t buf[static FM_CHANNEL_ANSWER_MAX])
 {
 	struct fm_writer w = { .at = buf, .end = buf + FM_CHANNEL_ANSWER_MAX };
 
@@ -503,7 +525,8 @@ static int get_body(struct fm_reader *r, struct fm_channel_answer *a)
 /* What an error cannot bring, and FILL alone can. */
 static bool is_sound(const struct fm_channel_answer *a)
 {
-	if (a->ret > (a->op == FM_CHANNEL_FILL ? (int64_t)FM_CHANNEL_PACK_MAX : 0) || a->ret < -4095)
+	if (a->ret > (a->op == FM_CHANNEL_FILL ? (int64_t)FM_CHANNEL_PACK_MAX : 0) ||
+	    a->ret < -4095)
 		return false;
 	if (a->ret < 0 && !(a->op == FM_CHANNEL_FILL && a->ret == -EAGAIN) && a->larges_count > 0)
 		return false;

@@ -2,7 +2,8 @@
 /*
  * channel_msg - the messages of a channel (channel.h). This header is their specification.
  *
- * All integers are little-endian. A string is a 16-bit length and that many bytes. Every message begins
+ * All integers are little-endian. A string is a 16-bit length and that many bytes. Every message
+ * begins
  *
  *   off len field
  *     0   4 magic     "FCHN"
@@ -16,17 +17,21 @@
  *                 per need: 8 seq, 2 count, (count + 7) / 8 bits
  *   APPLY         4 len
  *   CREATE_LARGE  large
- *   SEAL_LARGE    large, 1 has_digest; if it is 1: 4 crc, 8 size, 8 mtime_ns, 1 blocks, blocks * 4 crc; beside it the file's descriptor
+ *   SEAL_LARGE    large, 1 has_digest; if it is 1: 4 crc, 8 size, 8 mtime_ns, 1 blocks, blocks * 4
+ *                 crc; beside it the file's descriptor
  *   WROTE_LARGE   8 size, 8 mtime_ns, 8 identity, 8 offset, 8 len, 4 crc, path (string)
  *   LOG           -
  *   PREPARE, PUBLISH   2 flags (FM_CHANNEL_DURABLE)
  *
  * Answer, from 16:
- *   8 ret (0, a negative errno; FILL: bytes), 2 flags (FM_CHANNEL_PARTIAL ..), 8 serial (a later answer has a greater one), 13 * 8 count()
- *   in the order of struct fm_tree_count, text (string: of the error), note (string), then
- *   FILL          2 count, per file: large; beside it as many descriptors. An error (but -EAGAIN): 0
+ *   8 ret (0, a negative errno; FILL: bytes), 2 flags (FM_CHANNEL_PARTIAL ..), 8 serial (a later
+ * answer has a greater one), 13 * 8 count() in the order of struct fm_tree_count, text (string: of
+ * the error), note (string), then FILL          2 count, per file: large; beside it as many
+ * descriptors. An error (but -EAGAIN):
+ *                 0
  *   APPLY         2 count, (count + 7) / 8 bits. An error: 0
- *   CREATE_LARGE  2 count, per piece of it that is there: 8 offset, 8 len, 4 crc; beside it the descriptor. An error: 0, no descriptor
+ *   CREATE_LARGE  2 count, per piece of it that is there: 8 offset, 8 len, 4 crc; beside it the
+ *                 descriptor. An error: 0, no descriptor
  *
  * identity: node (string), 8 dev, 8 ino, 8 size, 8 mtime_ns, 8 ctime_ns
  * large: 8 size, 4 mode, 8 mtime_ns, 1 has_holes, identity, path (string)
@@ -43,7 +48,8 @@
 
 #define FM_CHANNEL_MAGIC UINT32_C(0x4e484346)
 #define FM_CHANNEL_ASK_MAX 8192u	/* a path, or the acks and needs */
-#define FM_CHANNEL_ANSWER_MAX 49152u	/* the pieces of a large file, or FM_CHANNEL_LARGES_MAX paths */
+/* the pieces of a large file, or FM_CHANNEL_LARGES_MAX paths */
+#define FM_CHANNEL_ANSWER_MAX 49152u
 #define FM_CHANNEL_NOTE_MAX 255u
 
 enum fm_channel_op {
@@ -69,7 +75,8 @@ enum fm_channel_op {
 #define FM_CHANNEL_PARTIAL 32u		/* something of an earlier try is there */
 #define FM_CHANNEL_REFLINKED 64u
 #define FM_CHANNEL_MORE 128u		/* FILL: large files that had no room wait */
-#define FM_CHANNEL_LOST 256u		/* a sync failed: nothing of what was made counts any more */
+/* a sync failed: nothing of what was made counts any more */
+#define FM_CHANNEL_LOST 256u
 
 struct fm_channel_need {
 	uint64_t seq;
@@ -109,14 +116,16 @@ struct fm_channel_answer {
 	size_t note_len;		/* FM_CHANNEL_NOTE_MAX at most */
 	uint16_t larges_count;
 	struct fm_tree_large *larges;	/* to encode */
-	struct fm_reader larges_at;	/* decoded: for fm_channel_get_large(), larges_count times */
+	/* decoded: for fm_channel_get_large(), larges_count times */
+	struct fm_reader larges_at;
 	struct fm_channel_need need;	/* APPLY; its count may be 0 */
 	struct fm_have have;		/* CREATE_LARGE; whoever decoded it frees it */
 };
 
 /* Into buf; returns the length. 0: values out of range, or more than fits. */
 size_t fm_channel_put_ask(const struct fm_channel_ask *ask, uint8_t buf[static FM_CHANNEL_ASK_MAX]);
-size_t fm_channel_put_answer(const struct fm_channel_answer *answer, uint8_t buf[static FM_CHANNEL_ANSWER_MAX]);
+size_t fm_channel_put_answer(const struct fm_channel_answer *answer,
+			     uint8_t buf[static FM_CHANNEL_ANSWER_MAX]);
 
 int fm_channel_get_ask(const uint8_t *buf, size_t len, struct fm_channel_ask *out);
 

@@ -12,7 +12,8 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 
-_Static_assert(sizeof(atomic_uint_fast64_t) == 8 && ATOMIC_LLONG_LOCK_FREE == 2, "another process reads it");
+_Static_assert(sizeof(atomic_uint_fast64_t) == 8 && ATOMIC_LLONG_LOCK_FREE == 2,
+	       "another process reads it");
 _Static_assert(FM_CHANNEL_PULSE_MS % 1000 == 0, "whole seconds");
 
 struct fm_channel_pulse {
@@ -49,7 +50,8 @@ static void pulse_destroy(struct fm_channel_pulse *p)
 	free(p);
 }
 
-int fm_channel_pulse_new(atomic_uint_fast64_t *at, struct fm_channel_pulse **out, struct fm_err *err)
+int fm_channel_pulse_new(atomic_uint_fast64_t *at, struct fm_channel_pulse **out,
+			 struct fm_err *err)
 {
 	struct fm_channel_pulse *p = FM_FAULT("channel.pulse") ? NULL : calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
@@ -63,7 +65,8 @@ int fm_channel_pulse_new(atomic_uint_fast64_t *at, struct fm_channel_pulse **out
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->ended, &attr);
 	pthread_condattr_destroy(&attr);
-	ret = FM_FAULT("channel.pulse_thread") ? EAGAIN : pthread_create(&p->thread, NULL, count, p);
+	ret = FM_FAULT("channel.pulse_thread") ? EAGAIN
+					       : pthread_create(&p->thread, NULL, count, p);
 	if (ret != 0) {
 		pulse_destroy(p);
 		return fm_err_sys(err, -ret, "start a thread");
@@ -94,7 +97,8 @@ static uint64_t look(int memory)
 	return pread(memory, &n, sizeof(n), FM_CHANNEL_PULSE_AT) == (ssize_t)sizeof(n) ? n : 0;
 }
 
-int fm_channel_pulse_wait(int socket, int memory, int (*poll_fn)(struct pollfd *fds, nfds_t count, int timeout_ms))
+int fm_channel_pulse_wait(int socket, int memory,
+			  int (*poll_fn)(struct pollfd *fds, nfds_t count, int timeout_ms))
 {
 	struct pollfd at = { .fd = socket, .events = POLLIN };
 	uint64_t now, seen = look(memory);

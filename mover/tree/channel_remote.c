@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channel_remote - the daemon's end of a channel: a tree whose functions are calls to the process of a local caller.
+ * channel_remote - the daemon's end of a channel: a tree whose functions are calls to the process
+ * of a local caller.
  *
- * The happy path of a call: take a free socket (packs leave some for everything else); send the ask; receive the answer; check it; take
- * what is common to all answers (numbers, note); take what is its own; give the socket back.
+ * The happy path of a call: take a free socket (packs leave some for everything else); send the
+ * ask; receive the answer; check it; take what is common to all answers (numbers, note); take what
+ * is its own; give the socket back.
  *
- * Failure: what the caller's tree says is the error of that call. What the caller should not have sent, or its end, is the error of
- * this call and of all others from then on: the sockets are shut down, which ends those that wait. So is a caller that stands still: what
- * those calls hold is wanted by others.
+ * Failure: what the caller's tree says is the error of that call. What the caller should not have
+ * sent, or its end, is the error of this call and of all others from then on: the sockets are shut
+ * down, which ends those that wait. So is a caller that stands still: what those calls hold is
+ * wanted by others.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +38,8 @@
 #include "mover/tree/channel_pulse.h"
 #include "mover/tree/pack.h"
 
-#define ACKS_KEPT_MAX (64u << 10)	/* one that is forgotten costs the caller some memory until the end */
+/* one that is forgotten costs the caller some memory until the end */
+#define ACKS_KEPT_MAX (64u << 10)
 #define NOTES_MAX 8u		/* more than a sink has to say, one by one */
 #define NEEDS_KEPT_MAX 128u		/* more than a source has offers without answer */
 
@@ -78,7 +82,8 @@ struct remote {
 	atomic_flag is_still_told;	/* that the caller stands still */
 	uint64_t serial;
 	struct fm_tree_count numbers;
-	char notes[NOTES_MAX][FM_CHANNEL_NOTE_MAX + 1];	/* each is read without the lock, so it stays as it is */
+	/* each is read without the lock, so it stays as it is */
+	char notes[NOTES_MAX][FM_CHANNEL_NOTE_MAX + 1];
 	unsigned notes_said;
 	uint64_t note_serial;		/* of the answer that brought the last one */
 	uint64_t *acks;			/* not told yet */
@@ -101,7 +106,8 @@ static struct remote *remote_of(struct fm_tree *t)
 static void shut_down(struct remote *r)
 {
 	for (unsigned i = 0; i < r->count; i++)
-		(void)shutdown(r->lines[i]->socket, SHUT_RDWR);	/* one that is closed already is as good */
+		/* one that is closed already is as good */
+		(void)shutdown(r->lines[i]->socket, SHUT_RDWR);
 	pthread_cond_broadcast(&r->freed);
 }
 
@@ -133,7 +139,9 @@ static int broke_nonsense(struct remote *r, const char *what, struct fm_err *err
 {
 	char text[128];
 
-	(void)snprintf(text, sizeof(text), "the client of the local API answers nonsense: %s", what);	/* cut is fine */
+	/* cut is fine */
+	(void)snprintf(text, sizeof(text), "the client of the local API answers nonsense: %s",
+		       what);
 	return broke(r, -EPROTO, text, err);
 }
 
@@ -144,7 +152,8 @@ static void name_client(const struct remote *r, char *out, size_t cap)
 	socklen_t len = sizeof(who);
 
 	out[0] = '\0';
-	if (getsockopt(r->lines[0]->socket, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.pid > 0)
+	if (getsockopt(r->lines[0]->socket, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	    who.pid > 0)
 		(void)snprintf(out, cap, " (process %d)", (int)who.pid);	/* a number fits */
 }
 
@@ -153,8 +162,10 @@ static int broke_still(struct remote *r, struct fm_err *err)
 	char text[192], client[32];
 
 	name_client(r, client, sizeof(client));
-	(void)snprintf(text, sizeof(text), "its client%s stood still for %u s (was it stopped?): ended, so that others go on", client,
-		       FM_CHANNEL_PULSES_MISSED * FM_CHANNEL_PULSE_MS / 1000);	/* cut is fine */
+	(void)snprintf(
+		text, sizeof(text),
+		"its client%s stood still for %u s (was it stopped?): ended, so that others go on",
+		client, FM_CHANNEL_PULSES_MISSED * FM_CHANNEL_PULSE_MS / 1000); /* cut is fine */
 	if (!atomic_flag_test_and_set(&r->is_still_told))
 		fm_log_warn("%s of a local directory: %s", r->tree.is_source ? "put" : "get", text);
 	return broke(r, -ETIMEDOUT, text, err);
@@ -197,7 +208,8 @@ static void line_put(struct remote *r, struct line *l, bool is_pack)
 	pthread_mutex_lock(&r->lock);
 	l->is_busy = false;
 	r->packs -= is_pack;
-	pthread_cond_broadcast(&r->freed);	/* of two that wait, one may be the one that may not */
+	/* of two that wait, one may be the one that may not */
+	pthread_cond_broadcast(&r->freed);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -226,7 +238,8 @@ static void take_note(struct remote *r, const struct fm_channel_answer *a)
 	r->notes_said++;
 }
 
-/* What every answer brings. Answers may be looked at in another order than that in which they were sent. */
+/* What every answer brings. Answers may be looked at in another order than that in which they were
+ * sent. */
 static void take_common(struct remote *r, const struct fm_channel_answer *a)
 {
 	if (a->flags & FM_CHANNEL_LOST)
@@ -241,8 +254,8 @@ static void take_common(struct remote *r, const struct fm_channel_answer *a)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static int receive(struct remote *r, struct line *l, const struct fm_channel_ask *ask, struct fm_channel_answer *answer,
-		   struct fm_channel_fds *fds, struct fm_err *err)
+static int receive(struct remote *r, struct line *l, const struct fm_channel_ask *ask,
+		   struct fm_channel_answer *answer, struct fm_channel_fds *fds, struct fm_err *err)
 {
 	int ret = fm_channel_receive(l->socket, l->buf, sizeof(l->buf), fds);
 
@@ -252,7 +265,10 @@ static int receive(struct remote *r, struct line *l, const struct fm_channel_ask
 		return broke_nonsense(r, fm_err_name(ret), err);
 	ret = fm_channel_get_answer(l->buf, (size_t)ret, answer);
 	if (ret == -EPROTONOSUPPORT)
-		ret = broke(r, ret, "the client of the local API is of another version: upgrade fmove and fmoved together", err);
+		ret = broke(r, ret,
+			    "the client of the local API is of another version: upgrade fmove and "
+			    "fmoved together",
+			    err);
 	else if (ret == -ENOMEM)
 		ret = broke(r, ret, "no memory for an answer of the client", err);
 	else if (ret < 0)
@@ -267,11 +283,12 @@ static int receive(struct remote *r, struct line *l, const struct fm_channel_ask
 }
 
 /*
- * Ask, and wait. 0: there is an answer, whatever it says; its have and *fds are to be freed. Its pointers are into the
- * line's buffer.
+ * Ask, and wait. 0: there is an answer, whatever it says; its have and *fds are to be freed. Its
+ * pointers are into the line's buffer.
  */
-static int call(struct remote *r, struct line *l, struct fm_channel_ask *ask, const struct fm_channel_fds *pass,
-		struct fm_channel_answer *answer, struct fm_channel_fds *fds, struct fm_err *err)
+static int call(struct remote *r, struct line *l, struct fm_channel_ask *ask,
+		const struct fm_channel_fds *pass, struct fm_channel_answer *answer,
+		struct fm_channel_fds *fds, struct fm_err *err)
 {
 	size_t len;
 	int ret;
@@ -286,8 +303,10 @@ static int call(struct remote *r, struct line *l, struct fm_channel_ask *ask, co
 		return broke(r, -EPIPE, "its client went away", err);
 	if (ret < 0)
 		return broke_nonsense(r, fm_err_name(ret), err);
-	/* What is asked to give the tree its name may do it whenever it goes on, and nothing that is lent waits for that. */
-	if (ask->op != FM_CHANNEL_PUBLISH && fm_channel_pulse_wait(l->socket, r->memory, r->poll) < 0)
+	/* What is asked to give the tree its name may do it whenever it goes on, and nothing that
+	 * is lent waits for that. */
+	if (ask->op != FM_CHANNEL_PUBLISH &&
+	    fm_channel_pulse_wait(l->socket, r->memory, r->poll) < 0)
 		return broke_still(r, err);
 	ret = receive(r, l, ask, answer, fds, err);
 	if (ret == 0)
@@ -303,11 +322,13 @@ static int error_of(const struct fm_channel_answer *a, struct fm_err *err)
 	if (a->ret >= 0)
 		return 0;
 	copy_text(text, sizeof(text), a->text, a->text_len);
-	return text[0] ? fm_err_set(err, (int)a->ret, "%s", text) : fm_err_sys(err, (int)a->ret, "the client's directory");
+	return text[0] ? fm_err_set(err, (int)a->ret, "%s", text)
+		       : fm_err_sys(err, (int)a->ret, "the client's directory");
 }
 
 /* A call that brings nothing but its result. */
-static int call_simple(struct remote *r, struct fm_channel_ask *ask, const struct fm_channel_fds *pass, struct fm_err *err)
+static int call_simple(struct remote *r, struct fm_channel_ask *ask,
+		       const struct fm_channel_fds *pass, struct fm_err *err)
 {
 	struct fm_channel_answer answer;
 	struct fm_channel_fds fds;
@@ -339,7 +360,8 @@ static int remote_begin(struct fm_tree *t, const struct fm_tree_begin *how, stru
 	struct line *l;
 	int ret;
 
-	ask.flags = (how->is_offering ? FM_CHANNEL_OFFERING : 0) | (how->has_checksums ? FM_CHANNEL_CHECKSUMS : 0) |
+	ask.flags = (how->is_offering ? FM_CHANNEL_OFFERING : 0) |
+		    (how->has_checksums ? FM_CHANNEL_CHECKSUMS : 0) |
 		    (how->has_owners ? FM_CHANNEL_OWNERS : 0) | (how->is_dry ? FM_CHANNEL_DRY : 0);
 	l = line_take(r, false, &ret, err);
 	if (!l)
@@ -362,7 +384,8 @@ static bool is_readable_file(int fd)
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
 
-	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY &&
+	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* What happened since the last FILL, as much of it as fits. */
@@ -400,7 +423,8 @@ static int hold_large(struct remote *r, const struct fm_tree_large *large)
 }
 
 /* Large files that the answer announces; descriptors that were taken are out of *fds. */
-static int take_larges(struct remote *r, struct fm_channel_answer *a, struct fm_channel_fds *fds, struct fm_err *err)
+static int take_larges(struct remote *r, struct fm_channel_answer *a, struct fm_channel_fds *fds,
+		       struct fm_err *err)
 {
 	struct fm_tree_large large;
 
@@ -408,7 +432,8 @@ static int take_larges(struct remote *r, struct fm_channel_answer *a, struct fm_
 		return broke_nonsense(r, "not as many descriptors as files", err);
 	for (unsigned i = 0; i < a->larges_count; i++)
 		if (!is_readable_file(fds->at[i]))
-			return broke_nonsense(r, "a descriptor that is no file open for reading", err);
+			return broke_nonsense(r, "a descriptor that is no file open for reading",
+					      err);
 	for (unsigned i = a->larges_count; i > 0; i--) {
 		fm_channel_get_large(&a->larges_at, &large);
 		large.fd = fds->at[a->larges_count - i];
@@ -423,8 +448,8 @@ static int take_larges(struct remote *r, struct fm_channel_answer *a, struct fm_
 }
 
 /* The pack itself. */
-static int64_t take_pack(struct remote *r, const struct line *l, const struct fm_channel_ask *ask, int64_t len, void *buf,
-			 struct fm_err *err)
+static int64_t take_pack(struct remote *r, const struct line *l, const struct fm_channel_ask *ask,
+			 int64_t len, void *buf, struct fm_err *err)
 {
 	ssize_t n;
 
@@ -434,7 +459,8 @@ static int64_t take_pack(struct remote *r, const struct line *l, const struct fm
 	return n == len ? len : broke_nonsense(r, "a pack that cannot be read", err);
 }
 
-static int64_t fill_with(struct remote *r, struct line *l, struct fm_channel_ask *ask, void *buf, bool *has_more, struct fm_err *err)
+static int64_t fill_with(struct remote *r, struct line *l, struct fm_channel_ask *ask, void *buf,
+			 bool *has_more, struct fm_err *err)
 {
 	struct fm_channel_answer answer;
 	struct fm_channel_fds fds;
@@ -465,8 +491,10 @@ static bool has_reason_to_ask(struct remote *r, bool has_more)
 	return has;
 }
 
-/* -EAGAIN only if need() or next_large() will be called: large files wait here, or offers are not answered. */
-static int64_t remote_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t len, struct fm_err *err)
+/* -EAGAIN only if need() or next_large() will be called: large files wait here, or offers are not
+ * answered. */
+static int64_t remote_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t len,
+			   struct fm_err *err)
 {
 	struct remote *r = remote_of(t);
 	struct fm_channel_ask ask = { .op = FM_CHANNEL_FILL, .seq = seq };
@@ -497,7 +525,9 @@ static bool acks_reserve(struct remote *r)
 
 	if (r->acks_count < r->acks_cap)
 		return true;
-	acks = cap > ACKS_KEPT_MAX || FM_FAULT("channel.acks") ? NULL : fm_budget_realloc(r->acks, cap * sizeof(*acks));
+	acks = cap > ACKS_KEPT_MAX || FM_FAULT("channel.acks")
+		       ? NULL
+		       : fm_budget_realloc(r->acks, cap * sizeof(*acks));
 	if (!acks)
 		return false;
 	r->acks = acks;
@@ -515,7 +545,8 @@ static void remote_acked(struct fm_tree *t, uint64_t seq)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static int remote_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count, struct fm_err *err)
+static int remote_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count,
+		       struct fm_err *err)
 {
 	struct remote *r = remote_of(t);
 	struct fm_channel_need *n;
@@ -559,7 +590,8 @@ static int remote_next_large(struct fm_tree *t, struct fm_tree_large *out)
 /* ---- sink ---- */
 
 /* Hand the pack over, and take which of its offers are needed. */
-static int apply_with(struct remote *r, struct line *l, const void *pack, size_t len, struct fm_channel_need *out, struct fm_err *err)
+static int apply_with(struct remote *r, struct line *l, const void *pack, size_t len,
+		      struct fm_channel_need *out, struct fm_err *err)
 {
 	struct fm_channel_ask ask = { .op = FM_CHANNEL_APPLY, .len = (uint32_t)len };
 	struct fm_channel_answer answer;
@@ -578,7 +610,8 @@ static int apply_with(struct remote *r, struct line *l, const void *pack, size_t
 	return error_of(&answer, err);
 }
 
-static int remote_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+static int remote_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits,
+			size_t *count, struct fm_err *err)
 {
 	struct remote *r = remote_of(t);
 	struct fm_channel_need need = { .count = 0 };
@@ -587,8 +620,9 @@ static int remote_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t
 
 	*count = 0;
 	if (len > FM_CHANNEL_PACK_MAX)
-		return fm_err_set(err, -EMSGSIZE, "a pack of %zu bytes is more than the %u that a client takes", len,
-				  FM_CHANNEL_PACK_MAX);
+		return fm_err_set(err, -EMSGSIZE,
+				  "a pack of %zu bytes is more than the %u that a client takes",
+				  len, FM_CHANNEL_PACK_MAX);
 	l = line_take(r, true, &ret, err);
 	if (!l)
 		return ret;
@@ -606,7 +640,8 @@ static bool is_writable_file(int fd)
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
 
-	return flags >= 0 && (flags & (O_ACCMODE | O_APPEND | O_PATH)) == O_RDWR && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	return flags >= 0 && (flags & (O_ACCMODE | O_APPEND | O_PATH)) == O_RDWR &&
+	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* Ranges within the file; the last may end with it, all others at a block. */
@@ -621,8 +656,8 @@ static bool is_have_of(const struct fm_ranges *have, uint64_t size)
 	return true;
 }
 
-static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *ask, int *fd, struct fm_have *have,
-		       struct fm_err *err)
+static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *ask, int *fd,
+		       struct fm_have *have, struct fm_err *err)
 {
 	struct fm_channel_answer answer;
 	struct fm_channel_fds fds;
@@ -645,7 +680,8 @@ static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *
 	return 0;
 }
 
-static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err)
+static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd,
+			       struct fm_have *have, struct fm_err *err)
 {
 	struct remote *r = remote_of(t);
 	struct fm_channel_ask ask = { .op = FM_CHANNEL_CREATE_LARGE, .large = *how };
@@ -663,17 +699,19 @@ static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *ho
 	return ret;
 }
 
-static int remote_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err)
+static int remote_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry,
+			      struct fm_err *err)
 {
 	struct fm_channel_ask ask = { .op = FM_CHANNEL_WROTE_LARGE, .entry = *entry };
 
 	return call_simple(remote_of(t), &ask, NULL, err);
 }
 
-static int remote_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest,
-			     struct fm_err *err)
+static int remote_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd,
+			     const struct fm_digest *digest, struct fm_err *err)
 {
-	struct fm_channel_ask ask = { .op = FM_CHANNEL_SEAL_LARGE, .large = *how, .has_digest = digest != NULL };
+	struct fm_channel_ask ask = {
+		.op = FM_CHANNEL_SEAL_LARGE, .large = *how, .has_digest = digest != NULL};
 	const struct fm_channel_fds pass = { .at = { fd }, .count = 1 };
 
 	if (digest)
@@ -690,14 +728,16 @@ static int remote_log(struct fm_tree *t, struct fm_err *err)
 
 static int remote_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
-	struct fm_channel_ask ask = { .op = FM_CHANNEL_PREPARE, .flags = is_durable ? FM_CHANNEL_DURABLE : 0 };
+	struct fm_channel_ask ask = {.op = FM_CHANNEL_PREPARE,
+				     .flags = is_durable ? FM_CHANNEL_DURABLE : 0};
 
 	return call_simple(remote_of(t), &ask, NULL, err);
 }
 
 static int remote_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
-	struct fm_channel_ask ask = { .op = FM_CHANNEL_PUBLISH, .flags = is_durable ? FM_CHANNEL_DURABLE : 0 };
+	struct fm_channel_ask ask = {.op = FM_CHANNEL_PUBLISH,
+				     .flags = is_durable ? FM_CHANNEL_DURABLE : 0};
 
 	return call_simple(remote_of(t), &ask, NULL, err);
 }
@@ -772,7 +812,8 @@ static void remote_close(struct fm_tree *t)
 		(void)close(large.fd);		/* only read */
 	for (unsigned i = 0; i < r->count; i++) {
 		assert(!r->lines[i]->is_busy);
-		(void)close(r->lines[i]->socket);	/* every answer was received or is not wanted */
+		/* every answer was received or is not wanted */
+		(void)close(r->lines[i]->socket);
 		fm_budget_free(r->lines[i]);
 	}
 	(void)close(r->memory);
@@ -825,19 +866,27 @@ static bool is_socket(int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0)
 		return false;
 	len = sizeof(type);
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && domain == AF_UNIX && type == SOCK_SEQPACKET;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && domain == AF_UNIX &&
+	       type == SOCK_SEQPACKET;
 }
 
 static int check_fds(const struct fm_tree_remote_opts *o, struct fm_err *err)
 {
 	if (o->count < 1 + FM_CHANNEL_SOCKETS_MIN || o->count > 1 + FM_CHANNEL_SOCKETS_MAX)
-		return fm_err_set(err, -EINVAL, "a tree takes a memory file and %d to %d sockets, not %u descriptors",
-				  FM_CHANNEL_SOCKETS_MIN, FM_CHANNEL_SOCKETS_MAX, o->count);
+		return fm_err_set(
+			err, -EINVAL,
+			"a tree takes a memory file and %d to %d sockets, not %u descriptors",
+			FM_CHANNEL_SOCKETS_MIN, FM_CHANNEL_SOCKETS_MAX, o->count);
 	if (!is_memory(o->fds[0]))
-		return fm_err_set(err, -EINVAL, "the first descriptor of a tree is no memory file (memfd_create) open for reading and writing");
+		return fm_err_set(err, -EINVAL,
+				  "the first descriptor of a tree is no memory file (memfd_create) "
+				  "open for reading and writing");
 	for (unsigned i = 1; i < o->count; i++)
 		if (!is_socket(o->fds[i]))
-			return fm_err_set(err, -EINVAL, "descriptor %u of a tree is no UNIX socket of type SOCK_SEQPACKET", i + 1);
+			return fm_err_set(
+				err, -EINVAL,
+				"descriptor %u of a tree is no UNIX socket of type SOCK_SEQPACKET",
+				i + 1);
 	return 0;
 }
 
@@ -886,7 +935,8 @@ static int add_line(struct remote *r, int fd)
 	return 0;
 }
 
-int fm_tree_remote_new(const struct fm_tree_remote_opts *o, struct fm_tree **out, struct fm_err *err)
+int fm_tree_remote_new(const struct fm_tree_remote_opts *o, struct fm_tree **out,
+		       struct fm_err *err)
 {
 	struct remote *r = NULL;
 	bool has_all = false;

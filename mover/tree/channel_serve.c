@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channel_serve - the caller's end of a channel: threads, one for each socket, that carry out with a real tree what the daemon
- * asks for.
+ * channel_serve - the caller's end of a channel: threads, one for each socket, that carry out with
+ * a real tree what the daemon asks for.
  *
- * A thread reads an ask, does it, answers, until its socket ends; then the tree is stopped and the other sockets are
- * ended too, so that all of them come home soon. One more tells the daemon that we live, until all of them have (channel_pulse.h).
+ * A thread reads an ask, does it, answers, until its socket ends; then the tree is stopped and the
+ * other sockets are ended too, so that all of them come home soon. One more tells the daemon that
+ * we live, until all of them have (channel_pulse.h).
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,13 +27,15 @@
 #include "mover/tree/channel_pulse.h"
 
 #define LINES FM_CHANNEL_SOCKETS_MAX
-#define MEMORY_LEN ((size_t)FM_CHANNEL_PULSE_AT + sizeof(atomic_uint_fast64_t))	/* taken by use only */
+/* taken by use only */
+#define MEMORY_LEN ((size_t)FM_CHANNEL_PULSE_AT + sizeof(atomic_uint_fast64_t))
 
 struct line {
 	struct fm_channel *channel;
 	int socket;
 	uint8_t *pack;			/* its part of the memory */
-	uint8_t *copy;			/* FM_CHANNEL_PACK_MAX: of what is to be applied; NULL: nothing was yet */
+	/* FM_CHANNEL_PACK_MAX: of what is to be applied; NULL: nothing was yet */
+	uint8_t *copy;
 	pthread_t thread;
 	uint8_t in[FM_CHANNEL_ASK_MAX];
 	uint8_t out[FM_CHANNEL_ANSWER_MAX];
@@ -91,7 +94,8 @@ static unsigned add_larges(struct line *l, struct fm_channel_answer *a, struct f
 {
 	unsigned before = a->larges_count;
 
-	while (a->larges_count < l->ask.larges && take_large(l->channel, &l->larges[a->larges_count])) {
+	while (a->larges_count < l->ask.larges &&
+	       take_large(l->channel, &l->larges[a->larges_count])) {
 		fds->at[fds->count++] = l->larges[a->larges_count].fd;
 		a->larges_count++;
 	}
@@ -108,11 +112,13 @@ static int take_news(struct line *l, struct fm_err *err)
 	for (unsigned i = 0; i < l->ask.acks_count; i++)
 		t->ops->acked(t, l->ask.acks[i]);
 	for (unsigned i = 0; i < l->ask.needs_count && ret == 0; i++)
-		ret = t->ops->need(t, l->ask.needs[i].seq, l->ask.needs[i].bits, l->ask.needs[i].count, err);
+		ret = t->ops->need(t, l->ask.needs[i].seq, l->ask.needs[i].bits,
+				   l->ask.needs[i].count, err);
 	return ret;
 }
 
-static int64_t do_fill(struct line *l, struct fm_channel_answer *a, struct fm_channel_fds *fds, struct fm_err *err)
+static int64_t do_fill(struct line *l, struct fm_channel_answer *a, struct fm_channel_fds *fds,
+		       struct fm_err *err)
 {
 	struct fm_tree *t = l->channel->tree;
 	int64_t ret = take_news(l, err);
@@ -153,7 +159,8 @@ static int do_apply(struct line *l, struct fm_channel_answer *a, struct fm_err *
 	return ret;
 }
 
-static int do_create_large(struct line *l, struct fm_channel_answer *a, struct fm_channel_fds *fds, struct fm_err *err)
+static int do_create_large(struct line *l, struct fm_channel_answer *a, struct fm_channel_fds *fds,
+			   struct fm_err *err)
 {
 	struct fm_tree *t = l->channel->tree;
 	int ret;
@@ -168,8 +175,10 @@ static int do_seal_large(struct line *l, const struct fm_channel_fds *passed, st
 	struct fm_tree *t = l->channel->tree;
 
 	if (passed->count != 1)
-		return fm_err_set(err, -EPROTO, "a large file is complete, and it is not said which");
-	return t->ops->seal_large(t, &l->ask.large, passed->at[0], l->ask.has_digest ? &l->ask.digest : NULL, err);
+		return fm_err_set(err, -EPROTO,
+				  "a large file is complete, and it is not said which");
+	return t->ops->seal_large(t, &l->ask.large, passed->at[0],
+				  l->ask.has_digest ? &l->ask.digest : NULL, err);
 }
 
 static int do_publish(struct line *l, struct fm_err *err)
@@ -208,7 +217,8 @@ static bool is_for(const struct fm_tree *t, enum fm_channel_op op)
 	return op == FM_CHANNEL_BEGIN || t->is_source == (op == FM_CHANNEL_FILL);
 }
 
-static int64_t carry_out(struct line *l, struct fm_channel_answer *a, const struct fm_channel_fds *passed, struct fm_channel_fds *fds,
+static int64_t carry_out(struct line *l, struct fm_channel_answer *a,
+			 const struct fm_channel_fds *passed, struct fm_channel_fds *fds,
 			 struct fm_err *err)
 {
 	struct fm_tree *t = l->channel->tree;
@@ -246,7 +256,8 @@ static void add_common(struct line *l, struct fm_channel_answer *a, const struct
 
 	a->op = l->ask.op;
 	a->tag = l->ask.tag;
-	a->flags |= (t->is_partial ? FM_CHANNEL_PARTIAL : 0) | (t->has_owners ? FM_CHANNEL_OWNERS : 0) |
+	a->flags |= (t->is_partial ? FM_CHANNEL_PARTIAL : 0) |
+		    (t->has_owners ? FM_CHANNEL_OWNERS : 0) |
 		    (atomic_load(&t->sync_error) ? FM_CHANNEL_LOST : 0);
 	a->serial = atomic_fetch_add(&l->channel->serial, 1) + 1;
 	t->ops->count(t, &a->count);
@@ -304,13 +315,15 @@ static void *serve(void *arg)
 
 static int make_memory(struct fm_channel *c, struct fm_err *err)
 {
-	c->fds[0] = FM_FAULT("channel.memory") ? (errno = EMFILE, -1) :
-						 memfd_create("fmove-tree", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	c->fds[0] = FM_FAULT("channel.memory")
+			    ? (errno = EMFILE, -1)
+			    : memfd_create("fmove-tree", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (c->fds[0] < 0 || ftruncate(c->fds[0], (off_t)MEMORY_LEN) < 0 ||
 	    fcntl(c->fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return fm_err_sys(err, -errno, "make memory to share with fmoved");
-	c->memory = FM_FAULT("channel.map") ? MAP_FAILED :
-					      mmap(NULL, MEMORY_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
+	c->memory = FM_FAULT("channel.map") ? MAP_FAILED
+					    : mmap(NULL, MEMORY_LEN, PROT_READ | PROT_WRITE,
+						   MAP_SHARED, c->fds[0], 0);
 	if (c->memory == MAP_FAILED) {
 		c->memory = NULL;
 		return fm_err_set(err, -ENOMEM, "map memory to share with fmoved");
@@ -327,7 +340,9 @@ static int add_line(struct fm_channel *c, struct fm_err *err)
 	l = FM_FAULT("channel.line") ? NULL : malloc(sizeof(*l));
 	if (!l)
 		return fm_err_set(err, -ENOMEM, "no memory for a channel");
-	if (FM_FAULT("channel.socket") ? (errno = EMFILE, true) : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+	if (FM_FAULT("channel.socket")
+		    ? (errno = EMFILE, true)
+		    : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		free(l);
 		return fm_err_sys(err, -errno, "make sockets for a channel");
 	}
@@ -350,11 +365,14 @@ static int start_threads(struct fm_channel *c, struct fm_err *err)
 	while (ret == 0 && c->threads < c->lines_count) {
 		struct line *l = c->lines[c->threads];
 
-		ret = FM_FAULT("channel.thread") ? EAGAIN : pthread_create(&l->thread, NULL, serve, l);
+		ret = FM_FAULT("channel.thread") ? EAGAIN
+						 : pthread_create(&l->thread, NULL, serve, l);
 		c->threads += ret == 0;
 	}
-	ret = ret == 0 ? fm_channel_pulse_new((atomic_uint_fast64_t *)(void *)(c->memory + FM_CHANNEL_PULSE_AT), &c->pulse, err) :
-			 fm_err_sys(err, -ret, "start a thread");
+	ret = ret == 0 ? fm_channel_pulse_new(
+				 (atomic_uint_fast64_t *)(void *)(c->memory + FM_CHANNEL_PULSE_AT),
+				 &c->pulse, err)
+		       : fm_err_sys(err, -ret, "start a thread");
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	return ret;
 }

@@ -17,7 +17,9 @@
 
 /* The longest entry fits into an empty one. */
 #define BUF_LEN (256u << 10)
-_Static_assert(BUF_LEN > FM_PACK_HEAD + FM_PACK_ENTRY_HEAD + 2 * FM_TREE_PATH_MAX + FM_TREE_XATTRS_MAX + 16, "fits");
+_Static_assert(BUF_LEN > FM_PACK_HEAD + FM_PACK_ENTRY_HEAD + 2 * FM_TREE_PATH_MAX +
+				 FM_TREE_XATTRS_MAX + 16,
+	       "fits");
 
 int fm_deferred_open(struct fm_deferred *d, int fd)
 {
@@ -82,7 +84,8 @@ static int read_exactly(int fd, void *buf, size_t len, uint64_t offset)
 /* The pack at `at` into buf; its bytes. */
 static int64_t read_pack(const struct fm_deferred *d, uint64_t at, uint8_t buf[BUF_LEN])
 {
-	struct fm_reader r = { .at = buf + 12, .end = buf + FM_PACK_HEAD };	/* pack.h: bytes of the whole pack */
+	/* pack.h: bytes of the whole pack */
+	struct fm_reader r = { .at = buf + 12, .end = buf + FM_PACK_HEAD };
 	uint32_t len;
 	int ret;
 
@@ -96,7 +99,8 @@ static int64_t read_pack(const struct fm_deferred *d, uint64_t at, uint8_t buf[B
 	return ret < 0 ? ret : (int64_t)len;
 }
 
-static int visit_pack(const uint8_t *pack, size_t len, int (*visit)(void *ctx, const struct fm_pack_entry *e), void *ctx)
+static int visit_pack(const uint8_t *pack, size_t len,
+		      int (*visit)(void *ctx, const struct fm_pack_entry *e), void *ctx)
 {
 	struct fm_pack_reader r;
 	struct fm_pack_entry e;
@@ -109,7 +113,8 @@ static int visit_pack(const uint8_t *pack, size_t len, int (*visit)(void *ctx, c
 	return ret;
 }
 
-int fm_deferred_each(struct fm_deferred *d, int (*visit)(void *ctx, const struct fm_pack_entry *e), void *ctx)
+int fm_deferred_each(struct fm_deferred *d, int (*visit)(void *ctx, const struct fm_pack_entry *e),
+		     void *ctx)
 {
 	uint8_t *buf = fm_tsys_alloc(BUF_LEN);
 	int64_t len;

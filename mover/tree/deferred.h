@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deferred - entries of a tree that are done at its end: hard links, directories' modes and times, attributes of large
- * files. They are kept in a file, so that memory does not grow with the tree.
+ * deferred - entries of a tree that are done at its end: hard links, directories' modes and times,
+ * attributes of large files. They are kept in a file, so that memory does not grow with the tree.
  *
  * The file is packs (pack.h) one behind the other. Nothing of it outlives the transfer.
  */
@@ -13,7 +13,8 @@
 
 #include "mover/tree/pack.h"
 
-#define FM_DEFERRED_BYTES_MAX (UINT64_C(1) << 30)	/* of the file: some 10 million directories */
+/* of the file: some 10 million directories */
+#define FM_DEFERRED_BYTES_MAX (UINT64_C(1) << 30)
 
 struct fm_deferred {
 	pthread_mutex_t lock;
@@ -31,7 +32,9 @@ void fm_deferred_close(struct fm_deferred *d);
 /* Any thread. DIR, HARD or ATTR. -EFBIG: too many. */
 int fm_deferred_add(struct fm_deferred *d, const struct fm_pack_entry *e);
 
-/* visit() for each, in the order in which they came, until it returns an error. One thread, and nobody adds. */
-int fm_deferred_each(struct fm_deferred *d, int (*visit)(void *ctx, const struct fm_pack_entry *e), void *ctx);
+/* visit() for each, in the order in which they came, until it returns an error. One thread, and
+ * nobody adds. */
+int fm_deferred_each(struct fm_deferred *d, int (*visit)(void *ctx, const struct fm_pack_entry *e),
+		     void *ctx);
 
 #endif

@@ -32,10 +32,13 @@ int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest)
 
 	if (ret == -ENODATA || ret == -EOPNOTSUPP || ret == -EBADMSG)
 		return 0;
-	return ret < 0 ? ret : digest->size == (uint64_t)st->st_size && digest->mtime_ns == fm_tsys_mtime(st);
+	return ret < 0 ? ret
+		       : digest->size == (uint64_t)st->st_size &&
+				 digest->mtime_ns == fm_tsys_mtime(st);
 }
 
-void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset, uint64_t *length)
+void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset,
+			  uint64_t *length)
 {
 	uint64_t block_bytes = fm_digest_block_bytes(a->size), to;
 	unsigned i = 0;
@@ -76,7 +79,8 @@ int fm_digest_set(int fd, const struct fm_digest *digest)
 	return fsetxattr(fd, FM_DIGEST_NAME, buf, (size_t)(w.at - buf), 0) < 0 ? -errno : 0;
 }
 
-/* The bytes of the attribute, or a negative errno. One that is longer than ours does not fit: -ERANGE. */
+/* The bytes of the attribute, or a negative errno. One that is longer than ours does not fit:
+ * -ERANGE. */
 static ssize_t digest_read(int fd, uint8_t buf[DIGEST_LEN_MAX])
 {
 	ssize_t len;
@@ -98,8 +102,8 @@ int fm_digest_get(int fd, struct fm_digest *digest)
 		return (int)len;
 	version = fm_get_u8(&r);
 	blocks = fm_get_u8(&r);
-	if (version != DIGEST_VERSION || blocks > FM_DIGEST_BLOCKS_MAX || len != (ssize_t)(DIGEST_HEAD + 4 * blocks) ||
-	    fm_get_le16(&r) != 0)
+	if (version != DIGEST_VERSION || blocks > FM_DIGEST_BLOCKS_MAX ||
+	    len != (ssize_t)(DIGEST_HEAD + 4 * blocks) || fm_get_le16(&r) != 0)
 		return -EBADMSG;
 	digest->crc = fm_get_le32(&r);
 	digest->size = fm_get_le64(&r);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * digest - the CRC32C of a file as it arrived, kept with it, so that fmove verify can compare later.
+ * digest - the CRC32C of a file as it arrived, kept with it, so that fmove verify can compare
+ * later.
  *
  * In the extended attribute "user.fmove.crc32c", all integers little-endian:
  *
@@ -11,8 +12,9 @@
  *     4   4 crc      CRC32C of the whole
  *     8   8 size
  *    16   8 mtime_ns
- *    24 4*n block    of each block of fm_digest_block_bytes(size) bytes its contribution to the CRC of the whole
- *                    (base/crc32c.h), so that damage can be said with a place; none: not known, or one block
+ *    24 4*n block    of each block of fm_digest_block_bytes(size) bytes its contribution to the CRC
+ *                    of the whole (base/crc32c.h), so that damage can be said with a place; none:
+ *                    not known, or one block
  *
  * A file whose size or mtime is another now was changed on purpose: the digest is stale, not wrong.
  */
@@ -36,31 +38,33 @@ struct fm_digest {
 };
 
 /*
- * Bytes of a block of a file of that size: a power of two from FM_DIGEST_BLOCK_MIN on, so that there are at most
- * FM_DIGEST_BLOCKS_MAX.
+ * Bytes of a block of a file of that size: a power of two from FM_DIGEST_BLOCK_MIN on, so that
+ * there are at most FM_DIGEST_BLOCKS_MAX.
  */
 uint64_t fm_digest_block_bytes(uint64_t size);
 
 /*
- * fd is a regular file, open for writing; the kernel asks for the right to write to the file now, so set the digest
- * before a mode without it. One that is there is replaced. 0; -EOPNOTSUPP: this file system keeps none; or another
- * error of fsetxattr(2).
+ * fd is a regular file, open for writing; the kernel asks for the right to write to the file now,
+ * so set the digest before a mode without it. One that is there is replaced. 0; -EOPNOTSUPP: this
+ * file system keeps none; or another error of fsetxattr(2).
  */
 int fm_digest_set(int fd, const struct fm_digest *digest);
 
 /*
- * fd is open for reading. 0; -ENODATA: none kept; -EOPNOTSUPP; -EBADMSG: what is kept is not ours, or another version;
- * or another error of fgetxattr(2). After an error *digest is as it was.
+ * fd is open for reading. 0; -ENODATA: none kept; -EOPNOTSUPP; -EBADMSG: what is kept is not ours,
+ * or another version; or another error of fgetxattr(2). After an error *digest is as it was.
  */
 int fm_digest_get(int fd, struct fm_digest *digest);
 
 /*
- * What is said of the file as it is now, which *st is. 1: *digest. 0: none was kept, or the file was written to since, so
- * that its size or time is another. After an error nobody knows: -errno.
+ * What is said of the file as it is now, which *st is. 1: *digest. 0: none was kept, or the file
+ * was written to since, so that its size or time is another. After an error nobody knows: -errno.
  */
 int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest);
 
-/* Of two digests of as many bytes whose CRCs differ: the first blocks that do; all of it, where one has no blocks. */
-void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset, uint64_t *length);
+/* Of two digests of as many bytes whose CRCs differ: the first blocks that do; all of it, where one
+ * has no blocks. */
+void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset,
+			  uint64_t *length);
 
 #endif

@@ -20,12 +20,15 @@ static int add_pattern(struct fm_exclude *x, const char *text, struct fm_err *er
 	size_t len = strlen(text), skip = len > 0 && text[0] == '/' ? 1 : 0;
 
 	if (len > FM_TREE_EXCLUDE_LEN_MAX)
-		return fm_err_set(err, -E2BIG, "an exclude pattern has %zu bytes; at most %d are allowed", len,
+		return fm_err_set(err, -E2BIG,
+				  "an exclude pattern has %zu bytes; at most %d are allowed", len,
 				  FM_TREE_EXCLUDE_LEN_MAX);
-	*p = (struct fm_exclude_pattern){ .is_path = skip > 0, .is_for_dirs = len > skip && text[len - 1] == '/' };
+	*p = (struct fm_exclude_pattern){.is_path = skip > 0,
+					 .is_for_dirs = len > skip && text[len - 1] == '/'};
 	len -= skip + (p->is_for_dirs ? 1 : 0);
 	if (len == 0)
-		return fm_err_set(err, -EINVAL, "exclude pattern \"%s\" names nothing", fm_path_show(text, &shown));
+		return fm_err_set(err, -EINVAL, "exclude pattern \"%s\" names nothing",
+				  fm_path_show(text, &shown));
 	p->text = FM_FAULT("exclude.alloc") ? NULL : strndup(text + skip, len);
 	if (!p->text)
 		return fm_err_set(err, -ENOMEM, "allocate an exclude pattern");
@@ -41,8 +44,10 @@ int fm_exclude_init(struct fm_exclude *x, const char *const *patterns, struct fm
 
 	*x = (struct fm_exclude){ .count = 0 };
 	for (; ret == 0 && patterns && *patterns; patterns++)
-		ret = x->count < FM_TREE_EXCLUDES_MAX ? add_pattern(x, *patterns, err)
-			: fm_err_set(err, -E2BIG, "more than %d exclude patterns", FM_TREE_EXCLUDES_MAX);
+		ret = x->count < FM_TREE_EXCLUDES_MAX
+			      ? add_pattern(x, *patterns, err)
+			      : fm_err_set(err, -E2BIG, "more than %d exclude patterns",
+					   FM_TREE_EXCLUDES_MAX);
 	if (ret < 0)
 		fm_exclude_free(x);
 	return ret;

@@ -45,12 +45,14 @@ static int remember(struct fm_hardlinks *h, uint64_t dev, uint64_t ino, const ch
 	return 0;
 }
 
-const char *fm_hardlinks_meet(struct fm_hardlinks *h, uint64_t dev, uint64_t ino, const char *path, size_t *first_len,
-			      int *ret)
+const char *fm_hardlinks_meet(struct fm_hardlinks *h, uint64_t dev, uint64_t ino, const char *path,
+			      size_t *first_len, int *ret)
 {
 	*ret = 0;
 	if (!h->buckets)
-		h->buckets = FM_FAULT("hardlinks.table") ? NULL : fm_budget_alloc(BUCKETS * sizeof(struct fm_hardlink *));
+		h->buckets = FM_FAULT("hardlinks.table")
+				     ? NULL
+				     : fm_budget_alloc(BUCKETS * sizeof(struct fm_hardlink *));
 	if (!h->buckets) {
 		*ret = -ENOMEM;
 		return NULL;

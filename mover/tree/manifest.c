@@ -27,9 +27,11 @@
 #define CRC_AT 12u
 #define BLOCK_HEAD 8u
 #define SUFFIX ".manifest"
-#define SCANS 2u		/* a directory that is renamed while names are read may be missed once */
+/* a directory that is renamed while names are read may be missed once */
+#define SCANS 2u
 
-_Static_assert(FM_MANIFEST_PACK_MAX > FM_PACK_HEAD + FM_PACK_ENTRY_HEAD + 2 * FM_TREE_PATH_MAX + 16, "the longest entry fits");
+_Static_assert(FM_MANIFEST_PACK_MAX > FM_PACK_HEAD + FM_PACK_ENTRY_HEAD + 2 * FM_TREE_PATH_MAX + 16,
+	       "the longest entry fits");
 
 /* ---- which directory ---- */
 
@@ -37,8 +39,9 @@ static int key_of(const struct statx *stx, struct fm_manifest_key *out)
 {
 	if (!(stx->stx_mask & STATX_BTIME) || !(stx->stx_mask & STATX_INO))
 		return -EOPNOTSUPP;
-	*out = (struct fm_manifest_key){ .ino = stx->stx_ino,
-					 .birth_ns = stx->stx_btime.tv_sec * INT64_C(1000000000) + stx->stx_btime.tv_nsec };
+	*out = (struct fm_manifest_key){.ino = stx->stx_ino,
+					.birth_ns = stx->stx_btime.tv_sec * INT64_C(1000000000) +
+						    stx->stx_btime.tv_nsec};
 	return 0;
 }
 
@@ -53,7 +56,8 @@ int fm_manifest_key_at(int dir, const char *name, struct fm_manifest_key *out)
 
 	if (FM_FAULT("manifest.statx"))
 		return -EIO;
-	if (statx(dir, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stx) < 0)
+	if (statx(dir, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stx) <
+	    0)
 		return -errno;
 	return key_of(&stx, out);
 }
@@ -66,17 +70,21 @@ static bool is_same_key(const struct fm_manifest_key *a, const struct fm_manifes
 /* Two may get one name some day: the head tells them apart. */
 void fm_manifest_name(const struct fm_manifest_key *key, char out[FM_MANIFEST_NAME_LEN + 1])
 {
-	uint64_t mixed = (key->ino * UINT64_C(0x9e3779b97f4a7c15)) ^ ((uint64_t)key->birth_ns * UINT64_C(0xc2b2ae3d27d4eb4f));
+	uint64_t mixed = (key->ino * UINT64_C(0x9e3779b97f4a7c15)) ^
+			 ((uint64_t)key->birth_ns * UINT64_C(0xc2b2ae3d27d4eb4f));
 
-	snprintf(out, FM_MANIFEST_NAME_LEN + 1, FM_STAGING_PREFIX "%016llx" SUFFIX, (unsigned long long)mixed);
+	snprintf(out, FM_MANIFEST_NAME_LEN + 1, FM_STAGING_PREFIX "%016llx" SUFFIX,
+		 (unsigned long long)mixed);
 }
 
 bool fm_manifest_is_name(const char *name)
 {
 	size_t prefix = strlen(FM_STAGING_PREFIX);
 
-	return strlen(name) == FM_MANIFEST_NAME_LEN && strncmp(name, FM_STAGING_PREFIX, prefix) == 0 &&
-	       strspn(name + prefix, "0123456789abcdef") == 16 && strcmp(name + prefix + 16, SUFFIX) == 0;
+	return strlen(name) == FM_MANIFEST_NAME_LEN &&
+	       strncmp(name, FM_STAGING_PREFIX, prefix) == 0 &&
+	       strspn(name + prefix, "0123456789abcdef") == 16 &&
+	       strcmp(name + prefix + 16, SUFFIX) == 0;
 }
 
 /* ---- writing ---- */
@@ -88,7 +96,9 @@ static void begin_pack(struct fm_manifest *m)
 
 int fm_manifest_begin(struct fm_manifest *m, int fd)
 {
-	*m = (struct fm_manifest){ .fd = fd, .bytes = FM_MANIFEST_HEAD, .buf = fm_tsys_alloc(BLOCK_HEAD + FM_MANIFEST_PACK_MAX) };
+	*m = (struct fm_manifest){.fd = fd,
+				  .bytes = FM_MANIFEST_HEAD,
+				  .buf = fm_tsys_alloc(BLOCK_HEAD + FM_MANIFEST_PACK_MAX)};
 	pthread_mutex_init(&m->lock, NULL);
 	if (!m->buf) {
 		fm_manifest_close(m);
@@ -125,8 +135,12 @@ static int flush(struct fm_manifest *m)
 
 int fm_manifest_add(struct fm_manifest *m, const struct fm_pack_entry *e)
 {
-	struct fm_pack_entry plain = { .type = e->type, .path = e->path, .path_len = e->path_len, .target = e->target,
-				       .target_len = e->target_len, .mtime_ns = e->mtime_ns };
+	struct fm_pack_entry plain = {.type = e->type,
+				      .path = e->path,
+				      .path_len = e->path_len,
+				      .target = e->target,
+				      .target_len = e->target_len,
+				      .mtime_ns = e->mtime_ns};
 	int ret = 0;
 
 	assert(e->type == FM_PACK_FILE || e->type == FM_PACK_HARD || e->type == FM_PACK_LINK);
@@ -146,7 +160,8 @@ int fm_manifest_add(struct fm_manifest *m, const struct fm_pack_entry *e)
 	return ret;
 }
 
-static void put_head(uint8_t head[FM_MANIFEST_HEAD], const struct fm_manifest *m, const struct fm_manifest_key *key, const char *name)
+static void put_head(uint8_t head[FM_MANIFEST_HEAD], const struct fm_manifest *m,
+		     const struct fm_manifest_key *key, const char *name)
 {
 	struct fm_writer w = { .at = head, .end = head + FM_MANIFEST_HEAD };
 	size_t len = strlen(name);
@@ -199,7 +214,8 @@ static int get_head(struct fm_manifest_reader *m, uint8_t head[FM_MANIFEST_HEAD]
 	version = fm_get_le32(&r);
 	crc = fm_get_le32(&r);
 	memset(head + CRC_AT, 0, 4);
-	if (memcmp(magic, MAGIC, sizeof(magic)) != 0 || version != VERSION || crc != fm_crc32c(0, head, FM_MANIFEST_HEAD))
+	if (memcmp(magic, MAGIC, sizeof(magic)) != 0 || version != VERSION ||
+	    crc != fm_crc32c(0, head, FM_MANIFEST_HEAD))
 		return -EBADMSG;
 	m->key.ino = fm_get_le64(&r);
 	m->key.birth_ns = (int64_t)fm_get_le64(&r);
@@ -282,7 +298,8 @@ int fm_manifest_next(struct fm_manifest_reader *m, struct fm_pack_entry *e)
 		return ret;
 	if (ret == 0)
 		return m->entries == 0 && m->at == m->bytes ? 0 : -EBADMSG;
-	if (m->entries == 0 || (e->type != FM_PACK_FILE && e->type != FM_PACK_HARD && e->type != FM_PACK_LINK))
+	if (m->entries == 0 ||
+	    (e->type != FM_PACK_FILE && e->type != FM_PACK_HARD && e->type != FM_PACK_LINK))
 		return -EBADMSG;
 	m->entries--;
 	return 1;
@@ -364,7 +381,8 @@ bool fm_manifest_is_orphan(int parent, const char *manifest)
 	struct fm_manifest_reader m;
 	int fd = fm_tsys_open(parent, manifest, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	int ret = fd < 0 ? fd : fm_manifest_read(&m, fd);
-	bool is_damaged = ret == -EBADMSG;	/* it stays as long as its tree, so that fm_verify_run() goes on saying so */
+	/* it stays as long as its tree, so that fm_verify_run() goes on saying so */
+	bool is_damaged = ret == -EBADMSG;
 
 	if (ret < 0 && !is_damaged)
 		return false;

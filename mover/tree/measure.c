@@ -28,7 +28,8 @@ struct measuring {
 	uint64_t met;			/* files of several names, so far */
 };
 
-/* All of it at its first name. One of too many to remember: each name takes its part, which is never too much. */
+/* All of it at its first name. One of too many to remember: each name takes its part, which is
+ * never too much. */
 static uint64_t share_of(struct measuring *m, const struct stat *st, uint64_t bytes)
 {
 	char name[24];
@@ -41,13 +42,15 @@ static uint64_t share_of(struct measuring *m, const struct stat *st, uint64_t by
 	return ret == 0 ? bytes : bytes / st->st_nlink;
 }
 
-/* What of a file takes room for sure: holes do not, and a name of a file that was met under another one does not. */
+/* What of a file takes room for sure: holes do not, and a name of a file that was met under another
+ * one does not. */
 static uint64_t bytes_of(struct measuring *m, const struct fm_scan_met *met)
 {
 	uint64_t bytes, blocks;
 	struct stat st;
 
-	if (met->type != DT_REG || fstatat(met->dir->fd, met->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_nlink < 1)
+	if (met->type != DT_REG || fstatat(met->dir->fd, met->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_nlink < 1)
 		return 0;
 	blocks = (uint64_t)st.st_blocks * 512;
 	bytes = (uint64_t)st.st_size < blocks ? (uint64_t)st.st_size : blocks;
@@ -63,17 +66,20 @@ static uint64_t sum(const struct fm_scan_opts *opts, uint64_t limit_ns)
 	struct fm_err err;
 	int ret = 0;
 
-	while (scan && (limit_ns == 0 || now() - began_ns < limit_ns) && (ret = fm_scan_next(scan, &met, &err)) > 0)
+	while (scan && (limit_ns == 0 || now() - began_ns < limit_ns) &&
+	       (ret = fm_scan_next(scan, &met, &err)) > 0)
 		bytes += bytes_of(&m, &met);
 	fm_scan_free(scan);
 	fm_hardlinks_free(&m.links);
 	return ret >= 0 && bytes <= INT64_MAX ? bytes : 0;
 }
 
-uint64_t fm_measure(int root, const char *const *excludes, bool (*skips)(const char *name), uint64_t limit_ns)
+uint64_t fm_measure(int root, const char *const *excludes, bool (*skips)(const char *name),
+		    uint64_t limit_ns)
 {
 	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .skips = skips };
+	struct fm_scan_opts opts = {.root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0),
+				    .skips = skips};
 	struct fm_exclude exclude;
 	struct fm_err err;
 	uint64_t bytes = 0;

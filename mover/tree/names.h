@@ -2,9 +2,10 @@
 /*
  * names - which names of a tree a transfer adds, replaces and removes, in pages.
  *
- * A page is names one behind the other, each: 1 byte change (enum fm_tree_change), 2 bytes length (little-endian), and the path
- * below the root of the tree: 1 .. FM_TREE_PATH_MAX bytes, none of them NUL; "." is the root. A page that comes from outside is
- * hostile: fm_tree_names_next() looks at each name before it gives it out.
+ * A page is names one behind the other, each: 1 byte change (enum fm_tree_change), 2 bytes length
+ * (little-endian), and the path below the root of the tree: 1 .. FM_TREE_PATH_MAX bytes, none of
+ * them NUL; "." is the root. A page that comes from outside is hostile: fm_tree_names_next() looks
+ * at each name before it gives it out.
  */
 #ifndef FM_TREE_NAMES_H
 #define FM_TREE_NAMES_H

@@ -41,7 +41,8 @@ bool fm_pack_is_good_path(const char *path, size_t len)
 		const char *slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
 		size_t n = (size_t)((slash ? slash : end) - at);
 
-		if (n == 0 || n > NAME_LEN_MAX || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
+		if (n == 0 || n > NAME_LEN_MAX || (n == 1 && at[0] == '.') ||
+		    (n == 2 && at[0] == '.' && at[1] == '.'))
 			return false;
 		if (!slash)
 			return true;
@@ -68,7 +69,8 @@ bool fm_pack_is_good_xattr(const char *name, size_t len)
 		return false;
 	if (begins_with(name, len, "user."))
 		return !begins_with(name, len, "user.fmove.");
-	return is_exactly(name, len, "system.posix_acl_access") || is_exactly(name, len, "system.posix_acl_default");
+	return is_exactly(name, len, "system.posix_acl_access") ||
+	       is_exactly(name, len, "system.posix_acl_default");
 }
 
 static bool has_good_xattrs(const struct fm_pack_entry *e)
@@ -88,29 +90,31 @@ static bool is_good_file(const struct fm_pack_entry *e, bool is_offer)
 	if (e->size > INT64_MAX || e->target_len > 0)
 		return false;
 	if (is_offer)
-		return (e->flags & ~(FM_PACK_HAS_CRC | FM_PACK_IS_LARGE)) == 0 && e->offset == 0 && e->data_len == 0 &&
-		       ((e->flags & FM_PACK_HAS_CRC) || e->crc == 0);
-	if ((e->flags & ~FM_PACK_IS_CORRUPT) != 0 || e->offset > e->size || e->data_len > e->size - e->offset)
+		return (e->flags & ~(FM_PACK_HAS_CRC | FM_PACK_IS_LARGE)) == 0 && e->offset == 0 &&
+		       e->data_len == 0 && ((e->flags & FM_PACK_HAS_CRC) || e->crc == 0);
+	if ((e->flags & ~FM_PACK_IS_CORRUPT) != 0 || e->offset > e->size ||
+	    e->data_len > e->size - e->offset)
 		return false;
 	return e->data_len > 0 || (e->size == 0 && e->crc == 0);
 }
 
 static bool is_good_link(const struct fm_pack_entry *e)
 {
-	return e->mode == 0 && e->xattr_len == 0 && e->target_len > 0 && e->target_len <= FM_TREE_PATH_MAX &&
-	       !memchr(e->target, '\0', e->target_len);
+	return e->mode == 0 && e->xattr_len == 0 && e->target_len > 0 &&
+	       e->target_len <= FM_TREE_PATH_MAX && !memchr(e->target, '\0', e->target_len);
 }
 
 static bool is_good_hard(const struct fm_pack_entry *e)
 {
-	return e->mode == 0 && e->xattr_len == 0 && e->mtime_ns == 0 && e->uid == 0 && e->gid == 0 &&
-	       fm_pack_is_good_path(e->target, e->target_len);
+	return e->mode == 0 && e->xattr_len == 0 && e->mtime_ns == 0 && e->uid == 0 &&
+	       e->gid == 0 && fm_pack_is_good_path(e->target, e->target_len);
 }
 
 /* What is neither a file nor a link to one has nothing of what only those have. */
 static bool has_no_file_fields(const struct fm_pack_entry *e)
 {
-	return e->flags == 0 && e->size == 0 && e->offset == 0 && e->data_len == 0 && e->crc == 0 && e->identity == 0;
+	return e->flags == 0 && e->size == 0 && e->offset == 0 && e->data_len == 0 && e->crc == 0 &&
+	       e->identity == 0;
 }
 
 static bool is_good_type(const struct fm_pack_entry *e, bool is_offer)
@@ -137,7 +141,8 @@ static bool is_good(const struct fm_pack_entry *e, bool is_offer)
 {
 	if (!is_good_type(e, is_offer) || (e->mode & ~MODE_MASK) != 0)
 		return false;
-	if (!(e->type == FM_PACK_DIR && e->path_len == 0) && !fm_pack_is_good_path(e->path, e->path_len))
+	if (!(e->type == FM_PACK_DIR && e->path_len == 0) &&
+	    !fm_pack_is_good_path(e->path, e->path_len))
 		return false;
 	return e->xattr_len <= FM_TREE_XATTRS_MAX && has_good_xattrs(e);
 }
@@ -147,16 +152,19 @@ static bool is_good(const struct fm_pack_entry *e, bool is_offer)
 void fm_pack_begin(struct fm_pack_writer *w, void *buf, size_t cap, unsigned flags)
 {
 	assert(((uintptr_t)buf % ALIGN) == 0 && cap >= FM_PACK_HEAD);
-	*w = (struct fm_pack_writer){ .buf = buf, .cap = cap - cap % ALIGN, .len = FM_PACK_HEAD, .flags = flags };
+	*w = (struct fm_pack_writer){
+		.buf = buf, .cap = cap - cap % ALIGN, .len = FM_PACK_HEAD, .flags = flags};
 	if (w->cap > UINT32_MAX)
 		w->cap = UINT32_MAX - UINT32_MAX % ALIGN;
 }
 
-int64_t fm_pack_room(const struct fm_pack_writer *w, size_t path_len, size_t target_len, size_t xattr_len)
+int64_t fm_pack_room(const struct fm_pack_writer *w, size_t path_len, size_t target_len,
+		     size_t xattr_len)
 {
 	if ((w->flags & FM_PACK_OFFER) && w->count == FM_TREE_OFFERS_MAX)
 		return -1;
-	return (int64_t)w->cap - (int64_t)w->len - (int64_t)meta_len(path_len, target_len, xattr_len);
+	return (int64_t)w->cap - (int64_t)w->len -
+	       (int64_t)meta_len(path_len, target_len, xattr_len);
 }
 
 static void put_head(struct fm_writer *out, const struct fm_pack_entry *e)
@@ -184,7 +192,8 @@ uint8_t *fm_pack_add(struct fm_pack_writer *w, const struct fm_pack_entry *e)
 	struct fm_writer out = { .at = w->buf + w->len, .end = w->buf + w->len + meta };
 	uint8_t *at = out.end;
 
-	if (!is_good(e, (w->flags & FM_PACK_OFFER) != 0) || fm_pack_room(w, e->path_len, e->target_len, e->xattr_len) < (int64_t)data)
+	if (!is_good(e, (w->flags & FM_PACK_OFFER) != 0) ||
+	    fm_pack_room(w, e->path_len, e->target_len, e->xattr_len) < (int64_t)data)
 		return NULL;
 	put_head(&out, e);
 	fm_put_bytes(&out, e->path, e->path_len);
@@ -246,9 +255,11 @@ int fm_pack_open(struct fm_pack_reader *r, const void *buf, size_t len)
 	r->flags = fm_get_le16(&in);
 	r->count = r->left = fm_get_le32(&in);
 	bytes = fm_get_le32(&in);
-	if (in.failed || magic != FM_PACK_MAGIC || version != FM_PACK_VERSION || (r->flags & ~FM_PACK_OFFER) != 0)
+	if (in.failed || magic != FM_PACK_MAGIC || version != FM_PACK_VERSION ||
+	    (r->flags & ~FM_PACK_OFFER) != 0)
 		return -EBADMSG;
-	if (bytes != len || len % ALIGN != 0 || r->count == 0 || r->count > (len - FM_PACK_HEAD) / FM_PACK_ENTRY_HEAD)
+	if (bytes != len || len % ALIGN != 0 || r->count == 0 ||
+	    r->count > (len - FM_PACK_HEAD) / FM_PACK_ENTRY_HEAD)
 		return -EBADMSG;
 	return (r->flags & FM_PACK_OFFER) && r->count > FM_TREE_OFFERS_MAX ? -EBADMSG : 0;
 }
@@ -289,7 +300,8 @@ static bool get_rest(struct fm_reader *in, struct fm_pack_entry *e, bool is_outl
 	e->path = (const char *)fm_get_span(in, e->path_len);
 	e->target = (const char *)fm_get_span(in, e->target_len);
 	e->xattrs = fm_get_span(in, e->xattr_len);
-	if (in->failed || !skip_zeros(in, FM_PACK_ENTRY_HEAD + e->path_len + e->target_len + e->xattr_len))
+	if (in->failed ||
+	    !skip_zeros(in, FM_PACK_ENTRY_HEAD + e->path_len + e->target_len + e->xattr_len))
 		return false;
 	if (is_outline)
 		return true;
@@ -304,7 +316,8 @@ int fm_pack_next(struct fm_pack_reader *r, struct fm_pack_entry *e)
 	if (r->left == 0)
 		return r->at == r->len ? 0 : -EBADMSG;
 	get_head(&in, e);
-	if (in.failed || !get_rest(&in, e, r->is_outline) || !is_good(e, (r->flags & FM_PACK_OFFER) != 0))
+	if (in.failed || !get_rest(&in, e, r->is_outline) ||
+	    !is_good(e, (r->flags & FM_PACK_OFFER) != 0))
 		return -EBADMSG;
 	r->at = (size_t)(in.at - r->buf);
 	r->left--;
@@ -322,8 +335,9 @@ int fm_pack_open_outline(struct fm_pack_reader *r, const void *outline, size_t l
 }
 
 /*
- * Where what is not data of the next entry of a pack of our own making lies, *meta bytes; NULL: there is no more. A caller makes its packs in
- * memory that its daemon can write to: nothing in them is believed to be as it was.
+ * Where what is not data of the next entry of a pack of our own making lies, *meta bytes; NULL:
+ * there is no more. A caller makes its packs in memory that its daemon can write to: nothing in
+ * them is believed to be as it was.
  */
 static const uint8_t *next_meta(struct fm_pack_reader *r, size_t *meta)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pack - what a chunk of a tree holds: entries, each complete in itself. This header is the specification;
- * fmove-wire(7) says the same for readers.
+ * pack - what a chunk of a tree holds: entries, each complete in itself. This header is the
+ * specification; fmove-wire(7) says the same for readers.
  *
  * All integers are little-endian. A reader treats every byte as hostile.
  *
@@ -14,31 +14,36 @@
  *    16   - entries, one behind the other, each a multiple of 8 bytes:
  *
  *     0   2 type      enum fm_pack_type
- *     2   2 flags     FILE in an offering pack: FM_PACK_HAS_CRC, FM_PACK_IS_LARGE; in another one FM_PACK_IS_CORRUPT;
+ *     2   2 flags     FILE in an offering pack: FM_PACK_HAS_CRC, FM_PACK_IS_LARGE; in another one
+ *                     FM_PACK_IS_CORRUPT; else 0
+ *     4   4 mode      FILE, DIR, ATTR: permission bits 0777, and the sticky bit; never set-id bits;
  *                     else 0
- *     4   4 mode      FILE, DIR, ATTR: permission bits 0777, and the sticky bit; never set-id bits; else 0
  *     8   8 size      FILE: of the whole file, INT64_MAX at most; else 0
  *    16   8 mtime_ns  since 1970; HARD: 0
  *    24   4 uid       HARD: 0. 0 too where the source does not send owners
  *    28   4 gid       the same
  *    32   8 offset    FILE: of this piece; else 0
- *    40   4 data_len  FILE: bytes of this piece, 0 in an offer; else 0. A file of 0 bytes has one piece of 0 bytes
- *    44   4 crc       FILE: fm_crc32c_part() of the piece at its offset; offer with HAS_CRC: CRC32C of the whole
- *                     file; else 0
+ *    40   4 data_len  FILE: bytes of this piece, 0 in an offer; else 0. A file of 0 bytes has one
+ *                     piece of 0 bytes
+ *    44   4 crc       FILE: fm_crc32c_part() of the piece at its offset; offer with HAS_CRC: CRC32C
+ *                     of the whole file; else 0
  *    48   8 identity  FILE: fm_identity_hash() of the source; else 0
  *    56   2 path_len  1 .. 4095; DIR: 0 is the tree's root itself
- *    58   2 target_len   LINK: what it points to, 1 .. 4095, no NUL; HARD: path of the first name; else 0
+ *    58   2 target_len   LINK: what it points to, 1 .. 4095, no NUL; HARD: path of the first name;
+ *                        else 0
  *    60   4 xattr_len    FILE, DIR, ATTR: FM_TREE_XATTRS_MAX at most; else 0
  *    64   - path, target, xattrs, zeros up to a multiple of 8, data, zeros up to a multiple of 8
  *
- * Paths are below the tree's root: no empty, "." or ".." component, no NUL, no leading or trailing slash, components
- * of at most 255 bytes. xattrs: one behind the other, name_len (2), value_len (2), name, value; names are "user.*" (but
- * not "user.fmove.*", which each end keeps for itself), "system.posix_acl_access" and "system.posix_acl_default" only.
+ * Paths are below the tree's root: no empty, "." or ".." component, no NUL, no leading or trailing
+ * slash, components of at most 255 bytes. xattrs: one behind the other, name_len (2), value_len
+ * (2), name, value; names are "user.*" (but not "user.fmove.*", which each end keeps for itself),
+ * "system.posix_acl_access" and "system.posix_acl_default" only.
  *
- * A file of several pieces has the same mode, time, owner, identity and xattrs in each of them. An offering pack holds
- * FILE entries without data (data_len and offset 0) that say everything else (xattrs of a large file are only in its
- * ATTR entry), and beside them any DIR, LINK, HARD and ATTR entries, complete, as in other packs. ATTR and HARD entries
- * may come before the file of which they tell, and before its offer.
+ * A file of several pieces has the same mode, time, owner, identity and xattrs in each of them. An
+ * offering pack holds FILE entries without data (data_len and offset 0) that say everything else
+ * (xattrs of a large file are only in its ATTR entry), and beside them any DIR, LINK, HARD and ATTR
+ * entries, complete, as in other packs. ATTR and HARD entries may come before the file of which
+ * they tell, and before its offer.
  */
 #ifndef FM_TREE_PACK_H
 #define FM_TREE_PACK_H
@@ -55,7 +60,8 @@
 #define FM_PACK_OFFER 1u	/* flag of a pack */
 #define FM_PACK_HAS_CRC 1u	/* flags of an entry: offer: crc is the CRC32C of the content ... */
 #define FM_PACK_IS_LARGE 2u	/* ... the file travels by itself if it is needed */
-#define FM_PACK_IS_CORRUPT 4u	/* in another pack: the source knows that the file is corrupt; no digest is kept with it */
+/* in another pack: the source knows that the file is corrupt; no digest is kept with it */
+#define FM_PACK_IS_CORRUPT 4u
 
 enum fm_pack_type {
 	FM_PACK_FILE = 1,	/* a piece of a regular file; its offer */
@@ -100,11 +106,14 @@ struct fm_pack_writer {
 void fm_pack_begin(struct fm_pack_writer *w, void *buf, size_t cap, unsigned flags);
 
 /* How many bytes of data an entry with these lengths could still carry; negative: not even none. */
-int64_t fm_pack_room(const struct fm_pack_writer *w, size_t path_len, size_t target_len, size_t xattr_len);
+int64_t fm_pack_room(const struct fm_pack_writer *w, size_t path_len, size_t target_len,
+		     size_t xattr_len);
 
 /*
- * Put the entry behind the others. Returns where its data_len bytes of data go: e->data is not used, so that a file can be read into
- * place. NULL: it does not fit, or is none that a reader would take (a file system may say anything of its files). crc may be set later by fm_pack_set_crc(), the data cut shorter never.
+ * Put the entry behind the others. Returns where its data_len bytes of data go: e->data is not
+ * used, so that a file can be read into place. NULL: it does not fit, or is none that a reader
+ * would take (a file system may say anything of its files). crc may be set later by
+ * fm_pack_set_crc(), the data cut shorter never.
  */
 uint8_t *fm_pack_add(struct fm_pack_writer *w, const struct fm_pack_entry *e);
 void fm_pack_set_crc(uint8_t *data_of_add, const struct fm_pack_entry *e, uint32_t crc);
@@ -137,7 +146,8 @@ int fm_pack_next(struct fm_pack_reader *r, struct fm_pack_entry *e);
 /* Whether the bytes may be a path below a root, as above. */
 bool fm_pack_is_good_path(const char *path, size_t len);
 
-/* ---- outlines: a pack without the bytes of its files, for the source that can read them again; never sent ---- */
+/* ---- outlines: a pack without the bytes of its files, for the source that can read them again;
+ * never sent ---- */
 
 /* Bytes of the outline of a pack that fm_pack_end() made; 0: it is none. */
 size_t fm_pack_outline_len(const void *pack, size_t len);
@@ -150,7 +160,8 @@ int fm_pack_open_outline(struct fm_pack_reader *r, const void *outline, size_t l
 
 /* ---- extended attributes ---- */
 
-/* Whether a pack may have an extended attribute of that name; which do travel is told by xattr_rules.h. */
+/* Whether a pack may have an extended attribute of that name; which do travel is told by
+ * xattr_rules.h. */
 bool fm_pack_is_good_xattr(const char *name, size_t len);
 
 struct fm_pack_xattr {
@@ -161,8 +172,8 @@ struct fm_pack_xattr {
 };
 
 /*
- * 1: the attribute at *at of the entry's (start with 0), which then is behind it. 0: no more. -EBADMSG: never of an
- * entry of fm_pack_next().
+ * 1: the attribute at *at of the entry's (start with 0), which then is behind it. 0: no more.
+ * -EBADMSG: never of an entry of fm_pack_next().
  */
 int fm_pack_next_xattr(const struct fm_pack_entry *e, size_t *at, struct fm_pack_xattr *out);
 

@@ -22,12 +22,14 @@
 #include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
 
-/* Somebody else's files take no O_NOATIME: once that was said, it is left out. It is only a courtesy. */
+/* Somebody else's files take no O_NOATIME: once that was said, it is left out. It is only a
+ * courtesy. */
 static atomic_bool is_noatime_refused;
 
 static int open_once(int dir, const char *name, int flags, bool is_path)
 {
-	return is_path ? fm_call_open_below(dir, name, flags, 0, RESOLVE_NO_SYMLINKS) : fm_call(openat(dir, name, flags));
+	return is_path ? fm_call_open_below(dir, name, flags, 0, RESOLVE_NO_SYMLINKS)
+		       : fm_call(openat(dir, name, flags));
 }
 
 int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path)
@@ -63,7 +65,8 @@ static int look_first(int fd, struct stat *out)
 
 int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out)
 {
-	struct fm_reading *r = FM_FAULT("reading.alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*r));
+	struct fm_reading *r =
+		FM_FAULT("reading.alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*r));
 	int ret;
 
 	if (!r)
@@ -103,7 +106,8 @@ int fm_reading_take_fd(struct fm_reading *r)
 	int fd = r->fd;
 
 	assert(atomic_load(&r->refs) == 1);
-	(void)lseek(fd, 0, SEEK_SET);	/* looking for holes moved it; on a regular file this cannot fail */
+	/* looking for holes moved it; on a regular file this cannot fail */
+	(void)lseek(fd, 0, SEEK_SET);
 	fm_budget_free(r);
 	return fd;
 }
@@ -170,7 +174,8 @@ void fm_reading_identity(const struct stat *st, struct fm_identity *out)
 		.ino = st->st_ino,
 		.size = (uint64_t)st->st_size,
 		.mtime_ns = fm_reading_mtime(st),
-		.ctime_ns = (int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec,
+		.ctime_ns =
+			(int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec,
 	};
 }
 
@@ -183,19 +188,30 @@ int fm_reading_fail(struct fm_err *err, int code, const char *path)
 	case -EACCES:
 	case -EPERM:
 		/* -EACCES means the rules of a store, which are not asked here. */
-		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied; leave it out with --exclude, or "
-				  "have a user send the tree who may read all of it", name);
+		return fm_err_set(
+			err, -EPERM,
+			"cannot read \"%s\": permission denied; leave it out with --exclude, or "
+			"have a user send the tree who may read all of it",
+			name);
 	case -ENOENT:
 	case -ENOTDIR:
 	case -ELOOP:
 	case -ESTALE:
-		return fm_err_set(err, -ESTALE, "\"%s\" changed while it was read; run it again when nothing writes "
-				  "there", name);
+		return fm_err_set(
+			err, -ESTALE,
+			"\"%s\" changed while it was read; run it again when nothing writes "
+			"there",
+			name);
 	case -EMFILE:
 	case -ENFILE:
-		return fm_err_set(err, code, "read \"%s\": too many open files; raise the limit (ulimit -n, or "
-				  "LimitNOFILE= in the unit)", name);
-	case -EAGAIN:	/* it is leased, or its directories are being renamed; to our callers it means something else */
+		return fm_err_set(
+			err, code,
+			"read \"%s\": too many open files; raise the limit (ulimit -n, or "
+			"LimitNOFILE= in the unit)",
+			name);
+	/* it is leased, or its directories are being renamed; to our callers it means something
+	 * else */
+	case -EAGAIN:
 		return fm_err_sys(err, -EBUSY, "read \"%s\"", name);
 	default:
 		return fm_err_sys(err, code, "read \"%s\"", name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reading - a file or directory of a tree that is a source: opened without following links, read, and compared with
- * what it was when it was opened.
+ * reading - a file or directory of a tree that is a source: opened without following links, read,
+ * and compared with what it was when it was opened.
  *
- * A struct fm_reading is counted, since several pieces of one file may be read at once; the last one that puts it back
- * closes it. Any thread. Calls block on the disk.
+ * A struct fm_reading is counted, since several pieces of one file may be read at once; the last
+ * one that puts it back closes it. Any thread. Calls block on the disk.
  */
 #ifndef FM_TREE_READING_H
 #define FM_TREE_READING_H
@@ -30,15 +30,15 @@ struct fm_reading {
 };
 
 /*
- * Open for reading; the access time stays as it is where that is allowed. flags: O_DIRECTORY or 0. Returns the
- * descriptor, or -errno (-ELOOP: a link). is_path: name has several components, none of which may be a link or
- * lead out of dir.
+ * Open for reading; the access time stays as it is where that is allowed. flags: O_DIRECTORY or 0.
+ * Returns the descriptor, or -errno (-ELOOP: a link). is_path: name has several components, none of
+ * which may be a link or lead out of dir.
  */
 int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path);
 
 /*
- * 0, or -errno: -ESTALE if it is no regular file (any more), or is being written to. What was stored in it through a
- * mapping is on the disk then (mover/journal/written.h).
+ * 0, or -errno: -ESTALE if it is no regular file (any more), or is being written to. What was
+ * stored in it through a mapping is on the disk then (mover/journal/written.h).
  */
 int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out);
 
@@ -54,16 +54,18 @@ int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset
 /* 0, or -ESTALE: it was written to since it was opened (mover/journal/written.h). */
 int fm_reading_check(struct fm_reading *r);
 
-/* A digest that was kept with the file counts from here on: fm_reading_count(). Before the first read. 0, or -errno. */
+/* A digest that was kept with the file counts from here on: fm_reading_count(). Before the first
+ * read. 0, or -errno. */
 int fm_reading_expect(struct fm_reading *r);
 
 /*
- * A piece was read, each once; part: its contribution to the CRC of the whole. False: it was the last, and all of them
- * are not what was kept with the file.
+ * A piece was read, each once; part: its contribution to the CRC of the whole. False: it was the
+ * last, and all of them are not what was kept with the file.
  */
 bool fm_reading_count(struct fm_reading *r, uint32_t part, size_t len);
 
-/* Whether it has a hole that can be found: fewer blocks than bytes may also be compression. Not beside other threads. */
+/* Whether it has a hole that can be found: fewer blocks than bytes may also be compression. Not
+ * beside other threads. */
 bool fm_reading_has_holes(struct fm_reading *r);
 
 bool fm_reading_may_have_holes(const struct stat *st);
@@ -71,7 +73,8 @@ bool fm_reading_may_have_holes(const struct stat *st);
 int64_t fm_reading_mtime(const struct stat *st);
 void fm_reading_identity(const struct stat *st, struct fm_identity *out);
 
-/* Set err to why path (terminated, "" is the root) cannot be read, and what to do. Returns the code. */
+/* Set err to why path (terminated, "" is the root) cannot be read, and what to do. Returns the
+ * code. */
 int fm_reading_fail(struct fm_err *err, int code, const char *path);
 
 #endif

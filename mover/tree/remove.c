@@ -2,9 +2,9 @@
 /*
  * remove - directories that are removed, without recursion and with a fixed number of descriptors.
  *
- * The top directory is emptied: files go; of a directory in it the files go too, and the directories in that one are
- * moved into the top under numbers, where a later pass meets them. So each directory costs one rename and the depth
- * costs nothing.
+ * The top directory is emptied: files go; of a directory in it the files go too, and the
+ * directories in that one are moved into the top under numbers, where a later pass meets them. So
+ * each directory costs one rename and the depth costs nothing.
  */
 #include "mover/tree/remove.h"
 
@@ -21,11 +21,13 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define NUMBERED_MAX 32
-#define EMPTIED_MAX 16		/* others who remove the same tree may move something into a top that was empty just now */
+/* others who remove the same tree may move something into a top that was empty just now */
+#define EMPTIED_MAX 16
 
 struct removal {
 	int top;
-	uint64_t moved;			/* directories moved into top so far: the last one's number */
+	/* directories moved into top so far: the last one's number */
+	uint64_t moved;
 	const struct fm_tree_freed *freed;
 };
 
@@ -35,8 +37,8 @@ static bool is_refused(int ret)
 }
 
 /*
- * A descriptor of a directory that may be read and changed by its owner from now on, if need be. What is mounted there is not of the
- * tree, and somebody else's.
+ * A descriptor of a directory that may be read and changed by its owner from now on, if need be.
+ * What is mounted there is not of the tree, and somebody else's.
  */
 static int open_dir(int dir, const char *name)
 {
@@ -77,14 +79,18 @@ static int move_up(struct removal *r, int dir, const char *name)
 	int ret;
 
 	do {
-		snprintf(numbered, sizeof(numbered), ".fmove.gone.%llu", (unsigned long long)++r->moved);
+		snprintf(numbered, sizeof(numbered), ".fmove.gone.%llu",
+			 (unsigned long long)++r->moved);
 		ret = fm_tsys_rename(dir, name, r->top, numbered, 0);
-		/* Another parent: the kernel asks for the right to write to both, and to the directory itself. */
-		if (is_refused(ret) && fm_tsys_chmod(r->top, 0700) == 0 && fm_tsys_chmod(dir, 0700) == 0 &&
-		    fm_tsys_chmod_at(dir, name, 0700) == 0)
+		/* Another parent: the kernel asks for the right to write to both, and to the
+		 * directory itself. */
+		if (is_refused(ret) && fm_tsys_chmod(r->top, 0700) == 0 &&
+		    fm_tsys_chmod(dir, 0700) == 0 && fm_tsys_chmod_at(dir, name, 0700) == 0)
 			ret = fm_tsys_rename(dir, name, r->top, numbered, 0);
-	} while (ret == -ENOTEMPTY || ret == -EEXIST || ret == -ENOTDIR);	/* that number is of an earlier try */
-	return ret == -ENOENT ? 0 : ret;	/* somebody else removes the same tree (a sweep), and moved it */
+	} while (ret == -ENOTEMPTY || ret == -EEXIST ||
+		 ret == -ENOTDIR); /* that number is of an earlier try */
+	/* somebody else removes the same tree (a sweep), and moved it */
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static bool is_dir(int dir, const struct dirent *entry)
@@ -130,10 +136,12 @@ static int each_entry(struct removal *r, int fd, entry_fn fn, uint64_t *seen)
 
 static int empty_entry(struct removal *r, int dir, const struct dirent *entry)
 {
-	return is_dir(dir, entry) ? move_up(r, dir, entry->d_name) : remove_file(r, dir, entry->d_name);
+	return is_dir(dir, entry) ? move_up(r, dir, entry->d_name)
+				  : remove_file(r, dir, entry->d_name);
 }
 
-/* A directory of the top: emptied until it can go (a file system may skip entries while others are removed). */
+/* A directory of the top: emptied until it can go (a file system may skip entries while others are
+ * removed). */
 static int remove_dir(struct removal *r, const char *name)
 {
 	uint64_t seen;
@@ -152,7 +160,8 @@ static int remove_dir(struct removal *r, const char *name)
 
 static int top_entry(struct removal *r, int dir, const struct dirent *entry)
 {
-	return is_dir(dir, entry) ? remove_dir(r, entry->d_name) : remove_file(r, dir, entry->d_name);
+	return is_dir(dir, entry) ? remove_dir(r, entry->d_name)
+				  : remove_file(r, dir, entry->d_name);
 }
 
 static int empty_top(struct removal *r)

@@ -51,7 +51,8 @@ struct level {
 
 struct fm_scan {
 	struct fm_scan_opts opts;
-	char path[FM_TREE_PATH_MAX + 1];	/* of what was met last; the way to it are its first bytes */
+	/* of what was met last; the way to it are its first bytes */
+	char path[FM_TREE_PATH_MAX + 1];
 	unsigned depth;				/* levels in use */
 	bool is_begun;
 	struct fm_err failed;			/* after it the way is not what it should be */
@@ -74,7 +75,9 @@ void fm_scan_dir_put(struct fm_scan_dir *dir)
 
 struct fm_scan_dir *fm_scan_dir_new(int fd, const char *path, size_t path_len)
 {
-	struct fm_scan_dir *dir = FM_FAULT("scan.dir_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*dir) + path_len + 1);
+	struct fm_scan_dir *dir = FM_FAULT("scan.dir_alloc")
+					  ? NULL
+					  : fm_budget_realloc(NULL, sizeof(*dir) + path_len + 1);
 
 	if (!dir) {
 		close(fd);
@@ -124,10 +127,15 @@ static int fail_target(const struct fm_scan *s, int code, struct fm_err *err)
 	const char *name = fm_path_show(s->path[0] ? s->path : ".", &shown);
 
 	if (code == -EACCES || code == -EPERM)
-		return fm_err_set(err, -EPERM, "\"%s\", which is there, cannot be read, so nobody knows what only it has: look at its "
-				  "owner and mode, or say --delete to keep nothing of it", name);
+		return fm_err_set(err, -EPERM,
+				  "\"%s\", which is there, cannot be read, so nobody knows what "
+				  "only it has: look at its "
+				  "owner and mode, or say --delete to keep nothing of it",
+				  name);
 	if (code == -ESTALE)
-		return fm_err_set(err, code, "\"%s\", which is there, changed while it was read; run it again when nothing writes there",
+		return fm_err_set(err, code,
+				  "\"%s\", which is there, changed while it was read; run it again "
+				  "when nothing writes there",
 				  name);
 	return fm_err_sys(err, code, "read \"%s\", which is there", name);
 }
@@ -140,12 +148,14 @@ static int fail(struct fm_scan *s, int code, struct fm_err *err)
 /* What to do about a name that cannot be met. */
 static const char *way_out(const struct fm_scan *s)
 {
-	return s->opts.is_target ? "move it away, or say --delete to keep nothing of it" : "leave it out with --exclude";
+	return s->opts.is_target ? "move it away, or say --delete to keep nothing of it"
+				 : "leave it out with --exclude";
 }
 
 /* ---- directories that are closed for now ---- */
 
-/* Close a directory that is not the innermost one: we read on there when we are back. What was read of it is kept. */
+/* Close a directory that is not the innermost one: we read on there when we are back. What was read
+ * of it is kept. */
 static int shelve(struct level *l)
 {
 	struct stat st;
@@ -185,7 +195,8 @@ static int unshelve(struct fm_scan *s)
 
 	if (l->dir)
 		return 0;
-	fd = fm_reading_open_fd(s->opts.root->fd, l->path_len > 0 ? s->path : ".", O_DIRECTORY, true);
+	fd = fm_reading_open_fd(s->opts.root->fd, l->path_len > 0 ? s->path : ".", O_DIRECTORY,
+				true);
 	if (fd < 0)
 		return fd;
 	ret = find_again(l, fd);
@@ -207,7 +218,9 @@ static int push(struct fm_scan *s, struct fm_scan_dir *dir)
 
 	assert(s->depth <= FM_TREE_DEPTH_MAX && !l->dir);
 	if (!l->names)
-		l->names = FM_FAULT("scan.names_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*l->names));
+		l->names = FM_FAULT("scan.names_alloc")
+				   ? NULL
+				   : fm_budget_realloc(NULL, sizeof(*l->names));
 	if (l->names && s->depth >= FM_SCAN_OPEN_MAX)
 		ret = shelve(l - FM_SCAN_OPEN_MAX);
 	if (!l->names || ret < 0) {
@@ -253,7 +266,8 @@ static int enter(struct fm_scan *s, const char *name, struct fm_scan_met *out, s
 	if (s->depth > FM_TREE_DEPTH_MAX) {
 		struct fm_path_shown shown;
 
-		return fm_err_set(err, -ELOOP, "\"%s\": more than %d directories in one another; %s",
+		return fm_err_set(err, -ELOOP,
+				  "\"%s\": more than %d directories in one another; %s",
 				  fm_path_show(s->path, &shown), FM_TREE_DEPTH_MAX, way_out(s));
 	}
 	fd = fm_reading_open_fd(top(s)->dir->fd, name, O_DIRECTORY, false);
@@ -279,8 +293,8 @@ static int compare_inodes(const void *a, const void *b)
 }
 
 /*
- * By inode, as far as they are at hand: file systems list names by their hashes and lay files out by their inodes, so
- * that a disk is read more in order. Whoever reads from memory does not notice.
+ * By inode, as far as they are at hand: file systems list names by their hashes and lay files out
+ * by their inodes, so that a disk is read more in order. Whoever reads from memory does not notice.
  */
 static void put_in_order(struct names *names, size_t len)
 {
@@ -299,8 +313,9 @@ static int read_names(struct fm_scan *s)
 	long n;
 
 	cut_path(s, l->path_len);
-	n = FM_FAULT("scan.getdents") ? (errno = EIO, -1)
-				      : syscall(SYS_getdents64, l->dir->fd, l->names->bytes, NAMES_LEN);
+	n = FM_FAULT("scan.getdents")
+		    ? (errno = EIO, -1)
+		    : syscall(SYS_getdents64, l->dir->fd, l->names->bytes, NAMES_LEN);
 	if (n < 0)
 		return -errno;
 	put_in_order(l->names, (size_t)n);
@@ -322,9 +337,11 @@ static int make_path(struct fm_scan *s, const char *name, struct fm_err *err)
 
 	cut_path(s, dir_len);
 	if (len > NAME_LEN_MAX || dir_len + slash + len > FM_TREE_PATH_MAX)
-		return fm_err_set(err, -ENAMETOOLONG, "a name of %zu bytes in \"%s\" makes a path of %zu; names of %d "
-				  "bytes and paths of %d can be moved; %s", len, fm_path_show(s->path, &shown),
-				  dir_len + slash + len, NAME_LEN_MAX, FM_TREE_PATH_MAX, way_out(s));
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "a name of %zu bytes in \"%s\" makes a path of %zu; names of %d "
+				  "bytes and paths of %d can be moved; %s",
+				  len, fm_path_show(s->path, &shown), dir_len + slash + len,
+				  NAME_LEN_MAX, FM_TREE_PATH_MAX, way_out(s));
 	if (slash)
 		s->path[dir_len] = '/';
 	memcpy(s->path + dir_len + slash, name, len + 1);
@@ -359,12 +376,16 @@ static int refuse(struct fm_scan *s, unsigned char type, struct fm_err *err)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (kinds[i].type == type)
 			text = kinds[i].text;
-	return fm_err_set(err, -EINVAL, "\"%s\" is %s: only files, directories and links can be sent; leave it out "
-			  "with --exclude", fm_path_show(s->path, &shown), text);
+	return fm_err_set(
+		err, -EINVAL,
+		"\"%s\" is %s: only files, directories and links can be sent; leave it out "
+		"with --exclude",
+		fm_path_show(s->path, &shown), text);
 }
 
 /* One name of the innermost directory: 1 if it is met, 0 if it is left out. */
-static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out, struct fm_err *err)
+static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out,
+		struct fm_err *err)
 {
 	unsigned char type = d->type;
 	int ret;
@@ -379,13 +400,15 @@ static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out
 		return 0;
 	if (ret < 0)
 		return fail(s, ret, err);
-	if (s->opts.exclude && fm_exclude_matches(s->opts.exclude, s->path, d->name, type == DT_DIR))
+	if (s->opts.exclude &&
+	    fm_exclude_matches(s->opts.exclude, s->path, d->name, type == DT_DIR))
 		return 0;
 	if (type == DT_DIR)
 		return enter(s, d->name, out, err);
 	if (type != DT_REG && type != DT_LNK && !s->opts.is_target)
 		return refuse(s, type, err);
-	*out = (struct fm_scan_met){ .dir = top(s)->dir, .name = d->name, .name_len = strlen(d->name), .type = type };
+	*out = (struct fm_scan_met){
+		.dir = top(s)->dir, .name = d->name, .name_len = strlen(d->name), .type = type};
 	return 1;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan - every name of a directory tree, depth first, in the order in which the file system lists them, but by inode
- * where many are at hand.
+ * scan - every name of a directory tree, depth first, in the order in which the file system lists
+ * them, but by inode where many are at hand.
  *
- * Links are not followed; mount points are crossed. What is held is the way from the root to the current directory, one
- * buffer of names for each on it, whatever the number of names; of the way only the last FM_SCAN_OPEN_MAX directories
- * are open. One thread at a time; the directories that were handed out may be used by any.
+ * Links are not followed; mount points are crossed. What is held is the way from the root to the
+ * current directory, one buffer of names for each on it, whatever the number of names; of the way
+ * only the last FM_SCAN_OPEN_MAX directories are open. One thread at a time; the directories that
+ * were handed out may be used by any.
  */
 #ifndef FM_TREE_SCAN_H
 #define FM_TREE_SCAN_H
@@ -41,15 +42,17 @@ struct fm_scan_opts {
 	const struct fm_exclude *exclude;	/* outlives the scan */
 	bool (*skips)(const char *name);	/* names that are not met; NULL: none */
 	/*
-	 * Not of a source, but of the version that a sink has under the final name: special files are met too, a directory that
-	 * went is not, and the texts of errors say what to do there.
+	 * Not of a source, but of the version that a sink has under the final name: special files
+	 * are met too, a directory that went is not, and the texts of errors say what to do there.
 	 */
 	bool is_target;
 };
 
 struct fm_scan_met {
-	struct fm_scan_dir *dir;	/* it is in, or, of a directory, itself; the scan's, valid until the next call */
-	const char *name;		/* terminated; of a directory ""; valid until the next call */
+	/* it is in, or, of a directory, itself; the scan's, valid until the next call */
+	struct fm_scan_dir *dir;
+	/* terminated; of a directory ""; valid until the next call */
+	const char *name;
 	size_t name_len;
 	unsigned char type;		/* DT_DIR, DT_REG, DT_LNK; is_target: any */
 };
@@ -58,8 +61,9 @@ struct fm_scan_met {
 struct fm_scan *fm_scan_new(const struct fm_scan_opts *opts);
 
 /*
- * 1: the next name (a directory comes before what is in it, the root first). 0: there are no more. Or an error with a
- * text: what cannot be read, is special, too deep or too long. After an error there is only that error.
+ * 1: the next name (a directory comes before what is in it, the root first). 0: there are no more.
+ * Or an error with a text: what cannot be read, is special, too deep or too long. After an error
+ * there is only that error.
  */
 int fm_scan_next(struct fm_scan *s, struct fm_scan_met *out, struct fm_err *err);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink - what the files of a tree's sink share. tree_sink.c begins and ends one; sink_apply.c takes packs apart.
+ * sink - what the files of a tree's sink share. tree_sink.c begins and ends one; sink_apply.c takes
+ * packs apart.
  *
- * Threads: apply(), create_large(), wrote_large() and seal_large() run several at once, log() beside them. What they share is behind
- * the locks below; of those only `logging` is held while waiting for a disk, and `journal` while the journal is
- * written. prepare() and what follows it run alone.
+ * Threads: apply(), create_large(), wrote_large() and seal_large() run several at once, log()
+ * beside them. What they share is behind the locks below; of those only `logging` is held while
+ * waiting for a disk, and `journal` while the journal is written. prepare() and what follows it run
+ * alone.
  */
 #ifndef FM_TREE_SINK_H
 #define FM_TREE_SINK_H
@@ -36,7 +38,8 @@
 #define FM_SINK_PIECE_RANGES_MAX 64u	/* in one of them */
 #define FM_SINK_PIECE_BUCKETS 256u
 
-/* Entries for the journal. Their paths lie one behind the other in `paths`; entry.path is set when they are logged. */
+/* Entries for the journal. Their paths lie one behind the other in `paths`; entry.path is set when
+ * they are logged. */
 struct fm_sink_made {
 	struct fm_journal_entry *at;
 	size_t count;
@@ -51,7 +54,8 @@ struct fm_sink_tally {
 	uint64_t met;			/* names that are in both */
 	uint64_t other;			/* of those, the ones that are no directories now ... */
 	uint64_t same;			/* ... and do not differ in anything */
-	uint64_t dirs;			/* directories in the place of something else, or with another mode or owner */
+	/* directories in the place of something else, or with another mode or owner */
+	uint64_t dirs;
 };
 
 #define FM_SINK_LOOK_PACKS_MAX 4096u	/* so 4 million names, where packs are full */
@@ -103,7 +107,8 @@ struct fm_sink {
 	struct fm_sink_look look;
 	pthread_mutex_t surveying;
 	bool is_surveyed;
-	atomic_uint_least64_t old_names;	/* of the old one, as far as that is known: while one walks it another asks */
+	/* of the old one, as far as that is known: while one walks it another asks */
+	atomic_uint_least64_t old_names;
 	struct fm_err survey_err;
 	struct fm_sink_foreign foreign;
 	bool is_moved;			/* data has the .new name now */
@@ -196,8 +201,8 @@ void fm_sink_goes_on(const struct fm_sink *s);		/* for who holds room for it */
 void fm_sink_give(const struct fm_sink *s, uint64_t bytes);	/* it went again */
 
 /*
- * All that was made is on the disk. The first failure is for ever: what it covered, which is all, is unknown, though the next
- * sync would succeed.
+ * All that was made is on the disk. The first failure is for ever: what it covered, which is all,
+ * is unknown, though the next sync would succeed.
  */
 int fm_sink_sync(struct fm_sink *s, struct fm_err *err);
 /* One was made otherwise, and ended with ret. */
@@ -206,20 +211,25 @@ int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_er
 /* The error of a sync that failed, or -ECANCELED after stop(). */
 int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err);
 
-/* The same, at the beginning of a call: the staging directory is made, if it is not there yet, unless the sink looks first. */
+/* The same, at the beginning of a call: the staging directory is made, if it is not there yet,
+ * unless the sink looks first. */
 int fm_sink_enter(struct fm_sink *s, struct fm_err *err);
 
-/* 'VERB "TREE/PATH": why and what to do' from the errno of a system call; returns it (EACCES as EPERM). */
-int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len, struct fm_err *err);
+/* 'VERB "TREE/PATH": why and what to do' from the errno of a system call; returns it (EACCES as
+ * EPERM). */
+int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len,
+		 struct fm_err *err);
 
 /* One more note behind those that the tree has. Runs alone. */
 void fm_sink_note(struct fm_sink *s, const char *text);
 
-/* The same of what somebody has to do something about: it is said before all others, so it is not what is cut. */
+/* The same of what somebody has to do something about: it is said before all others, so it is not
+ * what is cut. */
 void fm_sink_warn(struct fm_sink *s, const char *text);
 
 /* -EPROTO '"TREE/PATH": why'. */
-int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err);
+int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why,
+		   struct fm_err *err);
 
 /* Whether what only the version that is replaced has comes into the new one. */
 static inline bool fm_sink_keeps_old(const struct fm_sink *s)
@@ -235,10 +245,12 @@ static inline struct fm_tree_freed fm_sink_freed(const struct fm_sink *s)
 
 /* ---- sink_stage.c ---- */
 
-/* The final name: free, or a directory that may be replaced. It is kept open if unchanged files come from it. */
+/* The final name: free, or a directory that may be replaced. It is kept open if unchanged files
+ * come from it. */
 int fm_sink_look(struct fm_sink *s, struct fm_err *err);
 
-/* The staging directory, locked, with what earlier tries left and an empty data directory. After an error nothing new is left. */
+/* The staging directory, locked, with what earlier tries left and an empty data directory. After an
+ * error nothing new is left. */
 int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
 
 /* What this try and earlier ones made, while it is in the staging directory. Best effort. */
@@ -247,8 +259,9 @@ void fm_sink_remove_data(const struct fm_sink *s);
 /* ---- sink_room.c ---- */
 
 /*
- * -ENOSPC, -EDQUOT and a text: what will come has no room. That is s->bytes, or, if they are not known, the whole of the source (0: not
- * known either). Where the whole is all that is known of an update, is_unmeasured is set.
+ * -ENOSPC, -EDQUOT and a text: what will come has no room. That is s->bytes, or, if they are not
+ * known, the whole of the source (0: not known either). Where the whole is all that is known of an
+ * update, is_unmeasured is set.
  */
 int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err);
 
@@ -257,19 +270,22 @@ int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err);
 /* Whether it looks first, instead of making its staging directory. */
 bool fm_sink_looks(struct fm_sink *s);
 
-/* 1: it looks, and all that the pack offers is there already: nothing is needed. 0: it is to be made. */
+/* 1: it looks, and all that the pack offers is there already: nothing is needed. 0: it is to be
+ * made. */
 int fm_sink_look_at(struct fm_sink *s, const void *pack, size_t len, struct fm_err *err);
 
 /* It looks no more: what was compared so far is made. 0 also if it did not look. */
 int fm_sink_build(struct fm_sink *s, struct fm_err *err);
 
-/* Everything came: is_same and the counts, if it still looks and nothing differs; else it is made. */
+/* Everything came: is_same and the counts, if it still looks and nothing differs; else it is
+ * made. */
 int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err);
 
 /* ---- sink_apply.c ---- */
 
 /* What a pack says, past looking: as apply() of the table. */
-int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
+int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count,
+		 struct fm_err *err);
 
 /* Whose an entry is, unless it may say so itself. */
 void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e);
@@ -279,12 +295,13 @@ void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e);
 /* The descriptor of a directory (len 0: the root), or -errno. The cache owns it. */
 int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len);
 
-/* Where the path's last component goes in data; its directories are made. The path is good (pack.h). */
+/* Where the path's last component goes in data; its directories are made. The path is good
+ * (pack.h). */
 int fm_sink_at(struct fm_sink_call *call, const char *path, size_t len, struct fm_sink_at *out);
 
 /*
- * A name that is taken: 0 if it is taken by exactly these bytes, -ENOTUNIQ if by another that the file system takes
- * for the same.
+ * A name that is taken: 0 if it is taken by exactly these bytes, -ENOTUNIQ if by another that the
+ * file system takes for the same.
  */
 int fm_sink_check_name(struct fm_sink_call *call, const struct fm_sink_at *at);
 
@@ -299,22 +316,24 @@ void fm_sink_dir_close(struct fm_sink_dir *d);
 mode_t fm_sink_create_mode(const struct fm_sink *s, const struct fm_pack_entry *e, bool *is_final);
 
 /* The digest of a small file from its CRC contributions, or NULL if none are kept. */
-const struct fm_digest *fm_sink_digest(const struct fm_sink *s, const struct fm_pack_entry *e, uint32_t crc,
-				       struct fm_digest *out);
+const struct fm_digest *fm_sink_digest(const struct fm_sink *s, const struct fm_pack_entry *e,
+				       uint32_t crc, struct fm_digest *out);
 
 /* Digest (NULL: none is known), mode (unless is_final) and time. fd is open, not O_PATH. */
-int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
-		     struct fm_err *err);
+int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
+		     const struct fm_digest *digest, bool is_final, struct fm_err *err);
 
 /* The same, and extended attributes and owner if they are kept. */
-int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
-		      struct fm_err *err);
+int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
+		      const struct fm_digest *digest, bool is_final, struct fm_err *err);
 
 /* Whether what is open has exactly the entry's extended attributes. 1, 0, -errno. */
 int fm_sink_has_xattrs(int fd, const struct fm_pack_entry *e);
 
-/* Whether a file has exactly what the entry says: mode, owner and extended attributes, where they are kept. 1, 0, -errno. */
-int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name, const struct fm_pack_entry *e);
+/* Whether a file has exactly what the entry says: mode, owner and extended attributes, where they
+ * are kept. 1, 0, -errno. */
+int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name,
+		      const struct fm_pack_entry *e);
 
 /* ---- sink_file.c ---- */
 
@@ -324,31 +343,38 @@ int fm_sink_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
 /* A file that is offered: 1: it is there now. 0: it has to come. */
 int fm_sink_offer(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
-/* 1: a regular file with that size and time is there. 0: it is another. -errno; -EPROTO: it is no file. */
-int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+/* 1: a regular file with that size and time is there. 0: it is another. -errno; -EPROTO: it is no
+ * file. */
+int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at,
+			const struct fm_pack_entry *e);
 
 /* Note a file as made; logs first if there are too many. */
 int fm_sink_finished(struct fm_sink_call *call, const struct fm_pack_entry *e, uint32_t crc);
 
 /* ---- sink_pieces.c ---- */
 
-int fm_sink_piece(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
-bool fm_sink_has_pieces(struct fm_sink *s, char *path, size_t len);	/* a file is not whole: its path, cut to len - 1 bytes */
+int fm_sink_piece(struct fm_sink_call *call, const struct fm_sink_at *at,
+		  const struct fm_pack_entry *e);
+/* a file is not whole: its path, cut to len - 1 bytes */
+bool fm_sink_has_pieces(struct fm_sink *s, char *path, size_t len);
 void fm_sink_free_pieces(struct fm_sink *s);
 
 /* ---- sink_resume.c ---- */
 
-/* 1: the file is in data, from an earlier try, and was read again. 0: it is not, and has to come. */
-int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+/* 1: the file is in data, from an earlier try, and was read again. 0: it is not, and has to
+ * come. */
+int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
+		   const struct fm_pack_entry *e);
 
 /* The same for a large file of which a part may be there: *have. Nobody has looked at that yet. */
-int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-			struct fm_have *have);
+int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at,
+			const struct fm_pack_entry *e, struct fm_have *have);
 
 /* ---- sink_reuse.c ---- */
 
 /* 1: the file was taken from the version that is replaced (dry: could be). 0: it has to come. */
-int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at,
+		  const struct fm_pack_entry *e);
 
 /* 1: the old version has exactly that file, and it can be taken over by hard link. */
 int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
@@ -358,8 +384,8 @@ int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *
 enum fm_sink_met { FM_SINK_MET_NOTHING, FM_SINK_MET_OTHER, FM_SINK_MET_SAME };
 
 /*
- * What has the entry's name in the version that is replaced. Of a file MET_SAME is never said: who reads it knows. Negative:
- * it is of another kind, and may not be replaced (-EEXIST), or an error.
+ * What has the entry's name in the version that is replaced. Of a file MET_SAME is never said: who
+ * reads it knows. Negative: it is of another kind, and may not be replaced (-EEXIST), or an error.
  */
 int fm_sink_meet(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
@@ -367,20 +393,23 @@ int fm_sink_meet(struct fm_sink_call *call, const struct fm_pack_entry *e);
 int fm_sink_meet_dry(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_same);
 
 /* "PATH is a directory there ...": -EEXIST. */
-int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, bool is_dir_there, struct fm_err *err);
+int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, bool is_dir_there,
+			struct fm_err *err);
 
 /* ---- sink_merge.c ---- */
 
 /*
- * Before anything comes: how many names the old version has. What cannot be read of it, or is another file system, is refused
- * if all of it is to stay. Whoever calls it second waits for the first.
+ * Before anything comes: how many names the old version has. What cannot be read of it, or is
+ * another file system, is refused if all of it is to stay. Whoever calls it second waits for the
+ * first.
  */
 int fm_sink_survey(struct fm_sink *s, struct fm_err *err);
 
 /* In a dry run: a name that came is in the old version, too. */
 void fm_sink_foreign_met(struct fm_sink *s, const char *path, size_t len);
 
-/* Dry run, when all names came: -EPERM: something is only in the old version, and could not be kept. */
+/* Dry run, when all names came: -EPERM: something is only in the old version, and could not be
+ * kept. */
 int fm_sink_refuse_foreign(struct fm_sink *s, struct fm_err *err);
 
 /* Everything came: what only the old version has is taken over, or counted if it goes. */
@@ -393,8 +422,8 @@ int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err);
 void fm_sink_settle(struct fm_sink *s);
 
 /*
- * The new version has the name; the replaced one that of `name` in `dir`. What appeared in that one since it was looked through is taken
- * over. 1: something was. Negative: not all could be.
+ * The new version has the name; the replaced one that of `name` in `dir`. What appeared in that one
+ * since it was looked through is taken over. 1: something was. Negative: not all could be.
  */
 int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err);
 
@@ -403,11 +432,13 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
  * all of that is in the new version, or was there before the try began, so that this took it from
  * there or put something else in its place. False: or nobody can say.
  */
-bool fm_sink_is_taken_over(struct fm_sink *s, const char *name, const struct fm_staging_state *state);
+bool fm_sink_is_taken_over(struct fm_sink *s, const char *name,
+			   const struct fm_staging_state *state);
 
 /* ---- sink_carry.c ---- */
 
-/* The directories that were taken over get what the old ones have: when nothing is made in them any more. */
+/* The directories that were taken over get what the old ones have: when nothing is made in them any
+ * more. */
 int fm_sink_finish_carried(struct fm_sink_call *call);
 
 /* ---- sink_manifest.c ---- */
@@ -416,7 +447,8 @@ int fm_sink_finish_carried(struct fm_sink_call *call);
 int fm_sink_begin_manifest(struct fm_sink *s);
 
 /* A file that is there now. crc: CRC32C of its content; NULL: not known. */
-int fm_sink_list_file(struct fm_sink_call *call, const struct fm_pack_entry *e, const uint32_t *crc);
+int fm_sink_list_file(struct fm_sink_call *call, const struct fm_pack_entry *e,
+		      const uint32_t *crc);
 
 /* A hard or symbolic link that is there now. */
 int fm_sink_list(struct fm_sink_call *call, const struct fm_pack_entry *e);
@@ -440,11 +472,14 @@ void fm_sink_free_made(struct fm_sink *s);
 
 /* ---- the table's functions ---- */
 
-int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
-int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err);
-int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err);
-int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest,
-		       struct fm_err *err);
+int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count,
+		  struct fm_err *err);
+int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd,
+			 struct fm_have *have, struct fm_err *err);
+int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry,
+			struct fm_err *err);
+int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd,
+		       const struct fm_digest *digest, struct fm_err *err);
 int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err);
 int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err);
 void fm_sink_keep(struct fm_tree *t);

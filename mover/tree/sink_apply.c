@@ -68,12 +68,14 @@ static int apply_dir(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	} else if (ret == -EEXIST) {
 		ret = meet_dir(call, &at);
 	} else {
-		return fm_sink_fail(call->s, ret, "make the directory", e->path, e->path_len, call->err);
+		return fm_sink_fail(call->s, ret, "make the directory", e->path, e->path_len,
+				    call->err);
 	}
 	return ret < 0 ? ret : defer(call, e);
 }
 
-static int meet_link(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int meet_link(struct fm_sink_call *call, const struct fm_sink_at *at,
+		     const struct fm_pack_entry *e)
 {
 	char target[FM_TREE_PATH_MAX + 1];
 	int ret = fm_sink_check_name(call, at);
@@ -82,7 +84,9 @@ static int meet_link(struct fm_sink_call *call, const struct fm_sink_at *at, con
 	if (ret < 0)
 		return ret;
 	len = readlinkat(at->dir, at->name, target, sizeof(target));
-	return len == (ssize_t)e->target_len && memcmp(target, e->target, e->target_len) == 0 ? 0 : fm_sink_clash(call, at);
+	return len == (ssize_t)e->target_len && memcmp(target, e->target, e->target_len) == 0
+		       ? 0
+		       : fm_sink_clash(call, at);
 }
 
 static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
@@ -100,7 +104,8 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	if (ret == -EEXIST)
 		return meet_link(call, &at, e);
 	if (ret < 0)
-		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len, call->err);
+		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len,
+				    call->err);
 	call->count.links++;
 	call->tally.same += met == FM_SINK_MET_SAME;
 	fm_sink_name_as(call->s, met, e);
@@ -109,7 +114,8 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	if (ret == 0)
 		ret = fm_tsys_set_link(at.dir, at.name, e->mtime_ns);
 	if (ret < 0)
-		return fm_sink_fail(call->s, ret, "set owner and time of", e->path, e->path_len, call->err);
+		return fm_sink_fail(call->s, ret, "set owner and time of", e->path, e->path_len,
+				    call->err);
 	return fm_sink_list(call, e);
 }
 
@@ -147,7 +153,8 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 	case FM_PACK_ATTR:
 		return apply_later(call, e);
 	}
-	return fm_sink_refuse(call->s, e->path, e->path_len, "is of a kind that there is not", call->err);
+	return fm_sink_refuse(call->s, e->path, e->path_len, "is of a kind that there is not",
+			      call->err);
 }
 
 /* Before anything is looked at, so that nobody behind it can forget it. */
@@ -185,7 +192,8 @@ static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_
 	return ret;
 }
 
-int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count,
+		 struct fm_err *err)
 {
 	struct fm_sink_call call;
 	struct fm_pack_reader r;
@@ -215,7 +223,8 @@ static int answer_same(const void *pack, size_t len, uint8_t *bits, size_t *coun
 	return 0;
 }
 
-int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count,
+		  struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
 	int ret = fm_sink_enter(s, err);

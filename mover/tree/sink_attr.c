@@ -2,8 +2,9 @@
 /*
  * sink_attr - what entries have beside their content.
  *
- * The order matters. Extended attributes need the right to write, so they come before the mode; an ACL moves the mode's
- * bits, so the mode comes after it; who gave a file away may not change it any more, so the owner comes last.
+ * The order matters. Extended attributes need the right to write, so they come before the mode; an
+ * ACL moves the mode's bits, so the mode comes after it; who gave a file away may not change it any
+ * more, so the owner comes last.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,18 +24,19 @@ mode_t fm_sink_create_mode(const struct fm_sink *s, const struct fm_pack_entry *
 {
 	bool needs_write = s->opts.has_digests || (s->opts.has_owners && e->xattr_len > 0);
 
-	*is_final = !s->has_default_acl && (e->mode & s->umask) == 0 && (!needs_write || (e->mode & S_IWUSR)) &&
+	*is_final = !s->has_default_acl && (e->mode & s->umask) == 0 &&
+		    (!needs_write || (e->mode & S_IWUSR)) &&
 		    !(s->opts.has_owners && e->xattr_len > 0);
 	return *is_final ? e->mode : 0600;
 }
 
-/* ------------------------------------------------------------------------------------- extended attributes */
+/* -------------------------------------------------------------------------- extended attributes */
 
 /* What a file system or this user may not keep is noted, not fatal. */
 static bool is_not_kept(int ret)
 {
-	return ret == -EOPNOTSUPP || ret == -EPERM || ret == -EACCES || ret == -ENOSPC || ret == -EDQUOT || ret == -E2BIG ||
-	       ret == -ERANGE || ret == -EINVAL;
+	return ret == -EOPNOTSUPP || ret == -EPERM || ret == -EACCES || ret == -ENOSPC ||
+	       ret == -EDQUOT || ret == -E2BIG || ret == -ERANGE || ret == -EINVAL;
 }
 
 static int set_one(struct fm_sink *s, int fd, const struct fm_pack_xattr *x)
@@ -65,12 +67,13 @@ static int set_xattrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e)
 	return ret;
 }
 
-const struct fm_digest *fm_sink_digest(const struct fm_sink *s, const struct fm_pack_entry *e, uint32_t crc,
-				       struct fm_digest *out)
+const struct fm_digest *fm_sink_digest(const struct fm_sink *s, const struct fm_pack_entry *e,
+				       uint32_t crc, struct fm_digest *out)
 {
 	if (!s->opts.has_digests || (e->flags & FM_PACK_IS_CORRUPT))
 		return NULL;
-	*out = (struct fm_digest){ .crc = fm_crc32c_whole(crc, e->size), .size = e->size, .mtime_ns = e->mtime_ns };
+	*out = (struct fm_digest){
+		.crc = fm_crc32c_whole(crc, e->size), .size = e->size, .mtime_ns = e->mtime_ns};
 	return out;
 }
 
@@ -86,19 +89,20 @@ static int set_digest(struct fm_sink *s, int fd, const struct fm_digest *digest)
 	return is_not_kept(ret) ? 0 : ret;
 }
 
-/* ------------------------------------------------------------------------------------------------- setting */
+/* -------------------------------------------------------------------------------------- setting */
 
 static int set_owner(struct fm_sink *s, int fd, const struct fm_pack_entry *e, struct fm_err *err)
 {
 	int ret = s->opts.has_owners ? fm_tsys_chown(fd, e->uid, e->gid) : 0;
 
 	if (ret == -EPERM)
-		return fm_sink_fail(s, ret, "give to its owner (that needs CAP_CHOWN)", e->path, e->path_len, err);
+		return fm_sink_fail(s, ret, "give to its owner (that needs CAP_CHOWN)", e->path,
+				    e->path_len, err);
 	return ret < 0 ? fm_sink_fail(s, ret, "set the owner of", e->path, e->path_len, err) : 0;
 }
 
-int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
-		     struct fm_err *err)
+int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
+		     const struct fm_digest *digest, bool is_final, struct fm_err *err)
 {
 	int ret = set_digest(s, fd, digest);
 
@@ -106,21 +110,23 @@ int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e, c
 		ret = fm_tsys_chmod(fd, e->mode);
 	if (ret == 0)
 		ret = fm_tsys_set_mtime(fd, e->mtime_ns);
-	return ret < 0 ? fm_sink_fail(s, ret, "set mode and time of", e->path, e->path_len, err) : 0;
+	return ret < 0 ? fm_sink_fail(s, ret, "set mode and time of", e->path, e->path_len, err)
+		       : 0;
 }
 
-int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
-		      struct fm_err *err)
+int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
+		      const struct fm_digest *digest, bool is_final, struct fm_err *err)
 {
 	int ret = set_xattrs(s, fd, e);
 
 	if (ret < 0)
-		return fm_sink_fail(s, ret, "set extended attributes of", e->path, e->path_len, err);
+		return fm_sink_fail(s, ret, "set extended attributes of", e->path, e->path_len,
+				    err);
 	ret = fm_sink_set_mode(s, fd, e, digest, is_final, err);
 	return ret < 0 ? ret : set_owner(s, fd, e, err);
 }
 
-/* ----------------------------------------------------------------------------------------------- comparing */
+/* ------------------------------------------------------------------------------------ comparing */
 
 /* How many of those that travel a file has; -errno. */
 static int count_xattrs(int fd)
@@ -175,7 +181,8 @@ int fm_sink_has_xattrs(int fd, const struct fm_pack_entry *e)
 	return ret;
 }
 
-int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name, const struct fm_pack_entry *e)
+int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name,
+		      const struct fm_pack_entry *e)
 {
 	struct stat st;
 	int fd, ret = fm_tsys_fstatat(dir, name, &st);

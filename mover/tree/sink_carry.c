@@ -2,14 +2,15 @@
 /*
  * sink_carry - a name that only the old version has comes into the new one.
  *
- * Happy path: a hard link, so that it is the same file. A directory is made, and noted (in a file, so that memory does not grow
- * with their number); when nothing is made in it any more it gets mode, owner, times and attributes of the old one.
- * Linking is refused: for another user's file (fs.protected_hardlinks), one with too many links, by some file systems. A regular
- * file is cloned or copied then, a symbolic link made anew; other files cannot be kept.
+ * Happy path: a hard link, so that it is the same file. A directory is made, and noted (in a file,
+ * so that memory does not grow with their number); when nothing is made in it any more it gets
+ * mode, owner, times and attributes of the old one. Linking is refused: for another user's file
+ * (fs.protected_hardlinks), one with too many links, by some file systems. A regular file is cloned
+ * or copied then, a symbolic link made anew; other files cannot be kept.
  *
  * Files are noted too, with the inode that they have in the new version: who saves a file writes
- * another one and renames it, and what was saved between here and the exchange is another file under
- * a name that both versions have.
+ * another one and renames it, and what was saved between here and the exchange is another file
+ * under a name that both versions have.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,9 +30,10 @@
 #define MADE "made"		/* there too */
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 #define MODE_WITHOUT_SET_IDS 01777u
-#define NOTED_BYTES_MAX (FM_DEFERRED_BYTES_MAX / 2)	/* the rest is for directories, which must be noted */
+/* the rest is for directories, which must be noted */
+#define NOTED_BYTES_MAX (FM_DEFERRED_BYTES_MAX / 2)
 
-/* ------------------------------------------------------------------------------------------------ names */
+/* ---------------------------------------------------------------------------------------- names */
 
 void fm_merge_split(struct fm_merge_at *p)
 {
@@ -54,8 +56,11 @@ static int refuse(const struct fm_merge *w, const struct fm_merge_at *p, const c
 	struct fm_path_shown shown;
 
 	snprintf(whole, sizeof(whole), "%s/%s", s->opts.path, p->path);
-	return fm_err_set(w->call->err, -EPERM, "\"%s\" is only there, and cannot be kept: %s; move it away, or say --delete to keep "
-			  "nothing of that", fm_path_show(whole, &shown), why);
+	return fm_err_set(w->call->err, -EPERM,
+			  "\"%s\" is only there, and cannot be kept: %s; move it away, or say "
+			  "--delete to keep "
+			  "nothing of that",
+			  fm_path_show(whole, &shown), why);
 }
 
 int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p)
@@ -66,19 +71,22 @@ int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p)
 
 	w->has_mount = true;
 	snprintf(whole, sizeof(whole), "%s/%s", s->opts.path, p->path);
-	return fm_err_set(w->call->err, -EPERM, "\"%s\": another file system is mounted there, in what is to be replaced; unmount it first",
+	return fm_err_set(w->call->err, -EPERM,
+			  "\"%s\": another file system is mounted there, in what is to be "
+			  "replaced; unmount it first",
 			  fm_path_show(whole, &shown));
 }
 
-/* ------------------------------------------------------------------------------------------ attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 static bool is_lost(int ret)
 {
-	return ret == -EOPNOTSUPP || ret == -EPERM || ret == -EACCES || ret == -ENOSPC || ret == -EDQUOT || ret == -E2BIG ||
-	       ret == -ERANGE || ret == -EINVAL;
+	return ret == -EOPNOTSUPP || ret == -EPERM || ret == -EACCES || ret == -ENOSPC ||
+	       ret == -EDQUOT || ret == -E2BIG || ret == -ERANGE || ret == -EINVAL;
 }
 
-/* value: FM_TREE_XATTRS_MAX bytes. What belongs to the kernel (security.*, trusted.*) is copied as far as this user may. */
+/* value: FM_TREE_XATTRS_MAX bytes. What belongs to the kernel (security.*, trusted.*) is copied as
+ * far as this user may. */
 static int copy_xattr(struct fm_sink *s, int from, int to, const char *name, char *value)
 {
 	ssize_t len = fgetxattr(from, name, value, FM_TREE_XATTRS_MAX);
@@ -104,7 +112,8 @@ static int copy_xattrs(struct fm_sink *s, int from, int to)
 }
 
 /* Owner, mode and times, in that order: to give it away takes set-id bits from it. */
-static int copy_attrs(struct fm_sink *s, int from, int to, const struct stat *st, bool must_keep_owner)
+static int copy_attrs(struct fm_sink *s, int from, int to, const struct stat *st,
+		      bool must_keep_owner)
 {
 	mode_t mode = st->st_mode & 07777;
 	struct stat now;
@@ -124,7 +133,7 @@ static int copy_attrs(struct fm_sink *s, int from, int to, const struct stat *st
 	return ret == 0 ? fm_tsys_set_times(to, st) : ret;
 }
 
-/* ------------------------------------------------------------------------------------------------ carrying */
+/* ------------------------------------------------------------------------------------- carrying */
 
 static int open_carried(struct fm_sink *s)
 {
@@ -139,10 +148,15 @@ static int open_carried(struct fm_sink *s)
 }
 
 /* Where it was made; ino: of what was. It has no time of its own. */
-static int note(struct fm_merge *w, const struct fm_merge_at *p, enum fm_pack_type type, ino_t ino, bool is_copy)
+static int note(struct fm_merge *w, const struct fm_merge_at *p, enum fm_pack_type type, ino_t ino,
+		bool is_copy)
 {
-	const struct fm_pack_entry e = { .type = type, .mode = 0700, .mtime_ns = (int64_t)ino, .gid = is_copy,
-					 .path = p->path, .path_len = p->len };
+	const struct fm_pack_entry e = {.type = type,
+					.mode = 0700,
+					.mtime_ns = (int64_t)ino,
+					.gid = is_copy,
+					.path = p->path,
+					.path_len = p->len};
 	int ret = open_carried(w->call->s);
 
 	if (ret == 0)
@@ -151,13 +165,15 @@ static int note(struct fm_merge *w, const struct fm_merge_at *p, enum fm_pack_ty
 }
 
 /* One that comes late is not looked at again. */
-static int note_file(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *st, bool is_copy)
+static int note_file(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *st,
+		     bool is_copy)
 {
 	struct fm_sink *s = w->call->s;
 
 	if (w->is_late)
 		return 0;
-	s->has_unnoted |= (s->has_carried && s->carried.bytes > NOTED_BYTES_MAX) || FM_FAULT("tree.unnoted");
+	s->has_unnoted |=
+		(s->has_carried && s->carried.bytes > NOTED_BYTES_MAX) || FM_FAULT("tree.unnoted");
 	return s->has_unnoted ? 0 : note(w, p, FM_PACK_ATTR, st->st_ino, is_copy);
 }
 
@@ -191,7 +207,8 @@ static bool is_zero(const char *buf, size_t len)
 static int copy_blocks(const struct fm_sink *s, int from, int to, char *buf, uint64_t *at)
 {
 	for (;;) {
-		ssize_t n = FM_FAULT("tree.read") ? (errno = EIO, -1) : pread(from, buf, COPY_LEN, (off_t)*at);
+		ssize_t n = FM_FAULT("tree.read") ? (errno = EIO, -1)
+						  : pread(from, buf, COPY_LEN, (off_t)*at);
 		int ret = 0;
 
 		if (atomic_load(&s->is_stopped))
@@ -242,7 +259,8 @@ static int fill_copy(struct fm_merge *w, const struct fm_merge_at *p, int from, 
 /* A regular file that may not be linked. */
 static int copy_file(struct fm_merge *w, const struct fm_merge_at *p)
 {
-	int from = fm_tsys_open(p->met->dir->fd, p->met->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), to, ret;
+	int from = fm_tsys_open(p->met->dir->fd, p->met->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0),
+	    to, ret;
 
 	if (from == -EACCES || from == -EPERM)
 		return refuse(w, p, FM_FOREIGN_FILE);
@@ -321,7 +339,8 @@ static int carry_file(struct fm_merge *w, const struct fm_merge_at *p)
 	}
 }
 
-/* Made in the staging directory, where nobody else is, and its owner's before it has a name that he can reach. */
+/* Made in the staging directory, where nobody else is, and its owner's before it has a name that he
+ * can reach. */
 static int make_late_dir(struct fm_merge *w, const struct fm_merge_at *p, struct stat *st)
 {
 	const struct fm_sink *s = w->call->s;
@@ -361,7 +380,8 @@ static int carry_dir(struct fm_merge *w, const struct fm_merge_at *p)
 	return note(w, p, FM_PACK_DIR, st.st_ino, false);
 }
 
-/* A file that keeps its digest is listed with it. Of others it is not known whether they ever came through here. */
+/* A file that keeps its digest is listed with it. Of others it is not known whether they ever came
+ * through here. */
 static int list_carried(struct fm_merge *w, const struct fm_merge_at *p)
 {
 	const struct fm_sink *s = w->call->s;
@@ -393,8 +413,8 @@ int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p)
 }
 
 /*
- * A directory of the new tree gets what the old one of that name has: the one that was made here. Once the tree has its name its
- * owners can have put another's there.
+ * A directory of the new tree gets what the old one of that name has: the one that was made here.
+ * Once the tree has its name its owners can have put another's there.
  */
 static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_dir, uint64_t ino)
 {
@@ -460,7 +480,7 @@ int fm_sink_finish_carried(struct fm_sink_call *call)
 }
 
 
-/* ---------------------------------------------------------------------------------------- saved meanwhile */
+/* ------------------------------------------------------------------------------ saved meanwhile */
 
 /*
  * The new version still has what was taken over, and the old one has another file there by now. A
@@ -516,7 +536,8 @@ static int look_at_noted(void *ctx, const struct fm_pack_entry *e)
 	ret = in.fd < 0 ? in.fd : p.dir < 0 ? p.dir : fm_tsys_fstatat(in.fd, p.name, &old);
 	if (ret == 0)
 		ret = fm_tsys_fstatat(p.dir, p.name, &now);
-	if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || (ret == 0 && !is_saved(e, &old, &now)))
+	if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP ||
+	    (ret == 0 && !is_saved(e, &old, &now)))
 		return 0;	/* what went from either stays away */
 	if (ret < 0)
 		return fm_merge_fail(w, ret, "look at", &p);
@@ -533,7 +554,8 @@ int fm_merge_take_saved(struct fm_merge *w)
 	int ret = s->has_carried ? fm_deferred_each(&s->carried, look_at_noted, w) : 0;
 
 	if (ret < 0 && w->call->err->code == 0)
-		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, w->call->err);
+		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0,
+				   w->call->err);
 	if (s->has_unnoted)
 		fm_sink_warn(s, "not all that was kept could be looked at again: what was saved "
 			"meanwhile may not be there");

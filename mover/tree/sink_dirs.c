@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_dirs - where the entries of a tree go: directories below data, opened without ever following a link.
+ * sink_dirs - where the entries of a tree go: directories below data, opened without ever following
+ * a link.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 #define PROBE_MAX 32
 
-/* ------------------------------------------------------------------------------------------- one directory */
+/* -------------------------------------------------------------------------------- one directory */
 
 void fm_sink_dir_close(struct fm_sink_dir *d)
 {
@@ -58,10 +59,11 @@ int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len)
 	return fd;
 }
 
-/* ------------------------------------------------------------------------------------------------- making */
+/* --------------------------------------------------------------------------------------- making */
 
 /* One component in dir, made if it is missing: its descriptor. It has that path below data. */
-static int make_one(struct fm_sink_call *call, int dir, const char *name, const char *path, size_t len)
+static int make_one(struct fm_sink_call *call, int dir, const char *name, const char *path,
+		    size_t len)
 {
 	int fd = fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
 	int ret;
@@ -94,7 +96,9 @@ static int make_all(struct fm_sink_call *call, const char *path, size_t len)
 			memcpy(name, at, n);
 			name[n] = '\0';
 		}
-		next = n <= FM_SINK_NAME_MAX ? make_one(call, dir, name, path, (size_t)(at - path) + n) : -ENAMETOOLONG;
+		next = n <= FM_SINK_NAME_MAX
+			       ? make_one(call, dir, name, path, (size_t)(at - path) + n)
+			       : -ENAMETOOLONG;
 		if (dir != call->data.root)
 			close(dir);
 		dir = next;
@@ -103,7 +107,7 @@ static int make_all(struct fm_sink_call *call, const char *path, size_t len)
 	return dir;
 }
 
-/* -------------------------------------------------------------------------------------------- an entry's place */
+/* ----------------------------------------------------------------------------- an entry's place */
 
 static bool begins_reserved(const char *name, size_t len)
 {
@@ -124,7 +128,8 @@ static const char *fault_of(const char *path, size_t len)
 		path++;
 		depth++;
 		if (begins_reserved(path, (size_t)(end - path)))
-			return "has a part that begins with \"" FM_STAGING_PREFIX "\": those names are fmove's own";
+			return "has a part that begins with \"" FM_STAGING_PREFIX
+			       "\": those names are fmove's own";
 	}
 	return depth > FM_TREE_DEPTH_MAX ? "is deeper than 1024 directories" : NULL;
 }
@@ -164,11 +169,15 @@ int fm_sink_at(struct fm_sink_call *call, const char *path, size_t len, struct f
 	out->name[name_len] = '\0';
 	out->dir = call->s->opts.is_dry ? 0 : open_parent(call, path, dir_len);
 	if (out->dir == -ELOOP || out->dir == -ENOTDIR)
-		return fm_sink_refuse(call->s, path, len, "leads through something that came as no directory", call->err);
-	return out->dir < 0 ? fm_sink_fail(call->s, out->dir, "make the directory of", path, len, call->err) : 0;
+		return fm_sink_refuse(call->s, path, len,
+				      "leads through something that came as no directory",
+				      call->err);
+	return out->dir < 0 ? fm_sink_fail(call->s, out->dir, "make the directory of", path, len,
+					   call->err)
+			    : 0;
 }
 
-/* ---------------------------------------------------------------------------------- names that are the same */
+/* ---------------------------------------------------------------------- names that are the same */
 
 /* Whether a name that is spelled otherwise leads to the file that was made. */
 static bool leads_there(const struct fm_sink *s, const char *name)
@@ -179,8 +188,9 @@ static bool leads_there(const struct fm_sink *s, const char *name)
 }
 
 /*
- * Case, and the two ways to write an e with an accent. Directories inherit it, so one look at ours is enough. Several
- * threads may want to know at once, and none must remove the file that another looks for.
+ * Case, and the two ways to write an e with an accent. Directories inherit it, so one look at ours
+ * is enough. Several threads may want to know at once, and none must remove the file that another
+ * looks for.
  */
 static int probe_folding(struct fm_sink *s)
 {
@@ -213,7 +223,8 @@ static int is_folding(struct fm_sink *s)
 	return folds;
 }
 
-/* Look through a directory for the very bytes of the name; other: which one has the inode instead. */
+/* Look through a directory for the very bytes of the name; other: which one has the inode
+ * instead. */
 static int find_spelling(int dir, const char *name, uint64_t ino, char other[FM_SINK_NAME_MAX + 1])
 {
 	int fd = fm_tsys_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -231,7 +242,8 @@ static int find_spelling(int dir, const char *name, uint64_t ino, char other[FM_
 		if (strcmp(entry->d_name, name) == 0)
 			ret = 0;
 		else if (entry->d_ino == ino)
-			snprintf(other, FM_SINK_NAME_MAX + 1, "%s", entry->d_name);	/* a FUSE file system has longer ones */
+			/* a FUSE file system has longer ones */
+			snprintf(other, FM_SINK_NAME_MAX + 1, "%s", entry->d_name);
 	}
 	closedir(d);
 	return ret;
@@ -251,9 +263,14 @@ int fm_sink_check_name(struct fm_sink_call *call, const struct fm_sink_at *at)
 	if (ret == 0)
 		ret = find_spelling(at->dir, at->name, st.st_ino, other);
 	if (ret != -ENOTUNIQ)
-		return ret < 0 ? fm_sink_fail(call->s, ret, "look for", at->path, at->path_len, call->err) : 0;
-	snprintf(why, sizeof(why), "and \"%s\" beside it are one name for this file system (they differ only in case or "
-		 "normalisation); rename one at the source", fm_path_show(other, &shown));
+		return ret < 0 ? fm_sink_fail(call->s, ret, "look for", at->path, at->path_len,
+					      call->err)
+			       : 0;
+	snprintf(why, sizeof(why),
+		 "and \"%s\" beside it are one name for this file system (they differ only in case "
+		 "or "
+		 "normalisation); rename one at the source",
+		 fm_path_show(other, &shown));
 	(void)fm_sink_refuse(call->s, at->path, at->path_len, why, call->err);
 	if (call->err)
 		call->err->code = -ENOTUNIQ;
@@ -262,5 +279,6 @@ int fm_sink_check_name(struct fm_sink_call *call, const struct fm_sink_at *at)
 
 int fm_sink_clash(struct fm_sink_call *call, const struct fm_sink_at *at)
 {
-	return fm_sink_refuse(call->s, at->path, at->path_len, "came twice, as things of different kinds", call->err);
+	return fm_sink_refuse(call->s, at->path, at->path_len,
+			      "came twice, as things of different kinds", call->err);
 }

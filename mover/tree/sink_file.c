@@ -3,9 +3,10 @@
  * sink_file - small files that come whole: five system calls each.
  *
  * Happy path: create (exclusively), write, set digest and time, close.
- * Taken:      The pack came twice, perhaps at this moment in another thread. A file that is finished (the time is set
- *             last) is left alone. Else the content goes into a file of its own, which then takes the name: nothing that
- *             exists is ever written to, since it may be a link to a file of the version that is replaced.
+ * Taken:      The pack came twice, perhaps at this moment in another thread. A file that is
+ *             finished (the time is set last) is left alone. Else the content goes into a file of
+ *             its own, which then takes the name: nothing that exists is ever written to, since it
+ *             may be a link to a file of the version that is replaced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 
 #define TEMP_MAX 40
 
-int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at,
+			const struct fm_pack_entry *e)
 {
 	struct stat st;
 	int ret = fm_tsys_fstatat(at->dir, at->name, &st);
@@ -36,9 +38,13 @@ int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at, 
 
 int fm_sink_finished(struct fm_sink_call *call, const struct fm_pack_entry *e, uint32_t crc)
 {
-	const struct fm_journal_entry entry = { .path = e->path, .path_len = e->path_len, .size = e->size,
-						.mtime_ns = e->mtime_ns, .identity = e->identity, .len = e->size,
-						.crc = crc };
+	const struct fm_journal_entry entry = {.path = e->path,
+					       .path_len = e->path_len,
+					       .size = e->size,
+					       .mtime_ns = e->mtime_ns,
+					       .identity = e->identity,
+					       .len = e->size,
+					       .crc = crc};
 	int ret;
 
 	while ((ret = fm_sink_made(call->s, &entry)) == -ENOBUFS) {
@@ -49,11 +55,14 @@ int fm_sink_finished(struct fm_sink_call *call, const struct fm_pack_entry *e, u
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "note", e->path, e->path_len, call->err);
 	crc = fm_crc32c_whole(crc, e->size);
-	return fm_sink_list_file(call, e, call->s->opts.has_digests && !(e->flags & FM_PACK_IS_CORRUPT) ? &crc : NULL);
+	return fm_sink_list_file(
+		call, e,
+		call->s->opts.has_digests && !(e->flags & FM_PACK_IS_CORRUPT) ? &crc : NULL);
 }
 
 /* Content and attributes into a new file, which is closed then. */
-static int fill_file(struct fm_sink_call *call, int fd, const struct fm_pack_entry *e, bool is_final)
+static int fill_file(struct fm_sink_call *call, int fd, const struct fm_pack_entry *e,
+		     bool is_final)
 {
 	struct fm_digest digest;
 	int ret = fm_tsys_write_all(fd, e->data, e->data_len, 0), close_ret;
@@ -61,7 +70,8 @@ static int fill_file(struct fm_sink_call *call, int fd, const struct fm_pack_ent
 	if (ret < 0)
 		(void)fm_sink_fail(call->s, ret, "write", e->path, e->path_len, call->err);
 	else
-		ret = fm_sink_set_attrs(call->s, fd, e, fm_sink_digest(call->s, e, e->crc, &digest), is_final, call->err);
+		ret = fm_sink_set_attrs(call->s, fd, e, fm_sink_digest(call->s, e, e->crc, &digest),
+					is_final, call->err);
 	close_ret = fm_tsys_close(fd);
 	if (ret == 0 && close_ret < 0)
 		ret = fm_sink_fail(call->s, close_ret, "write", e->path, e->path_len, call->err);
@@ -69,7 +79,8 @@ static int fill_file(struct fm_sink_call *call, int fd, const struct fm_pack_ent
 }
 
 /* A name that was free. -EEXIST, without a text: it is not. */
-static int make_file(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int make_file(struct fm_sink_call *call, const struct fm_sink_at *at,
+		     const struct fm_pack_entry *e)
 {
 	bool is_final;
 	mode_t mode = fm_sink_create_mode(call->s, e, &is_final);
@@ -94,14 +105,16 @@ static int make_file(struct fm_sink_call *call, const struct fm_sink_at *at, con
 }
 
 /* A name that is taken by a file which is not finished. */
-static int replace_file(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int replace_file(struct fm_sink_call *call, const struct fm_sink_at *at,
+			const struct fm_pack_entry *e)
 {
 	char temp[TEMP_MAX];
 	bool is_final;
 	mode_t mode = fm_sink_create_mode(call->s, e, &is_final);
 	int fd, ret;
 
-	snprintf(temp, sizeof(temp), FM_STAGING_PREFIX "again.%u", atomic_fetch_add(&call->s->temp_number, 1));
+	snprintf(temp, sizeof(temp), FM_STAGING_PREFIX "again.%u",
+		 atomic_fetch_add(&call->s->temp_number, 1));
 	fd = fm_tsys_open(at->dir, temp, O_WRONLY | O_CREAT | O_EXCL, mode);
 	if (fd < 0)
 		return fm_sink_fail(call->s, fd, "create again", e->path, e->path_len, call->err);
@@ -109,14 +122,16 @@ static int replace_file(struct fm_sink_call *call, const struct fm_sink_at *at, 
 	if (ret == 0) {
 		ret = fm_tsys_rename(at->dir, temp, at->dir, at->name, 0);
 		if (ret < 0)
-			(void)fm_sink_fail(call->s, ret, "create again", e->path, e->path_len, call->err);
+			(void)fm_sink_fail(call->s, ret, "create again", e->path, e->path_len,
+					   call->err);
 	}
 	if (ret < 0)
 		unlinkat(at->dir, temp, 0);
 	return ret;
 }
 
-static int whole_file(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int whole_file(struct fm_sink_call *call, const struct fm_sink_at *at,
+		      const struct fm_pack_entry *e)
 {
 	int ret = make_file(call, at, e);
 
@@ -138,7 +153,8 @@ int fm_sink_file(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	int ret;
 
 	if (e->size > FM_TREE_LARGE)
-		return fm_sink_refuse(call->s, e->path, e->path_len, "is a large file in a pack", call->err);
+		return fm_sink_refuse(call->s, e->path, e->path_len, "is a large file in a pack",
+				      call->err);
 	ret = fm_sink_at(call, e->path, e->path_len, &at);
 	if (ret < 0)
 		return ret;
@@ -162,6 +178,7 @@ int fm_sink_offer(struct fm_sink_call *call, const struct fm_pack_entry *e)
 		ret = fm_sink_resume(call, &at, e);
 	if (ret == 0 && call->s->old >= 0 && call->s->opts.is_update)
 		ret = fm_sink_reuse(call, &at, e);
-	dry = ret >= 0 && call->s->opts.is_dry ? fm_sink_meet_dry(call, e, call->tally.same > same) : 0;
+	dry = ret >= 0 && call->s->opts.is_dry ? fm_sink_meet_dry(call, e, call->tally.same > same)
+					       : 0;
 	return dry < 0 ? dry : ret;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_finish - everything came: what had to wait is done, and the tree moves beside its final name.
+ * sink_finish - everything came: what had to wait is done, and the tree moves beside its final
+ * name.
  *
- * Order: attributes of large files, before any of them gets a second name (a file with other names may be one of the version
- * that is replaced, and is not touched). Hard links, which move the times of directories. What only the replaced version has
- * (sink_merge.c). Directories: first those that may be
- * entered when they have their mode, then the others, the deepest first. The root, when the tree has been moved: its
- * mode may forbid that. Then one sync for all of it.
+ * Order: attributes of large files, before any of them gets a second name (a file with other names
+ * may be one of the version that is replaced, and is not touched). Hard links, which move the times
+ * of directories. What only the replaced version has (sink_merge.c). Directories: first those that
+ * may be entered when they have their mode, then the others, the deepest first. The root, when the
+ * tree has been moved: its mode may forbid that. Then one sync for all of it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +22,8 @@
 struct finish {
 	struct fm_sink_call call;
 	struct fm_sink_call first;		/* of hard links: where the first names are */
-	bool is_deep[FM_TREE_DEPTH_MAX + 2];	/* at that depth are directories that may not be entered */
+	/* at that depth are directories that may not be entered */
+	bool is_deep[FM_TREE_DEPTH_MAX + 2];
 	unsigned depth;				/* the one whose turn it is */
 	bool has_root;
 };
@@ -31,14 +33,15 @@ static int fail_at(struct finish *f, int ret, const char *verb, const struct fm_
 	return fm_sink_fail(f->call.s, ret, verb, e->path, e->path_len, f->call.err);
 }
 
-/* --------------------------------------------------------------------------------------------- large files */
+/* ---------------------------------------------------------------------------------- large files */
 
 /* Open for setting attributes, whatever mode it has. */
 static int open_attr(const struct fm_sink_at *at, int flags)
 {
 	int fd = fm_tsys_open(at->dir, at->name, flags, 0);
 
-	if (fd == -EACCES && fm_tsys_chmod_at(at->dir, at->name, flags & O_DIRECTORY ? 0700 : 0600) == 0)
+	if (fd == -EACCES &&
+	    fm_tsys_chmod_at(at->dir, at->name, flags & O_DIRECTORY ? 0700 : 0600) == 0)
 		fd = fm_tsys_open(at->dir, at->name, flags, 0);
 	return fd;
 }
@@ -51,7 +54,8 @@ static int set_file_attrs(struct finish *f, int fd, const struct fm_pack_entry *
 	if (ret < 0)
 		return fail_at(f, ret, "look at", e);
 	if (!S_ISREG(st.st_mode))
-		return fm_sink_refuse(f->call.s, e->path, e->path_len, "came as attributes of a file and is none", f->call.err);
+		return fm_sink_refuse(f->call.s, e->path, e->path_len,
+				      "came as attributes of a file and is none", f->call.err);
 	if (st.st_nlink > 1)	/* reused because all of them were the same */
 		return 0;
 	/* Extended attributes need the right to write. */
@@ -70,7 +74,8 @@ static int finish_attr(struct finish *f, const struct fm_pack_entry *e)
 		return ret;
 	fd = open_attr(&at, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd == -ENOENT || fd == -ELOOP)
-		return fm_sink_refuse(f->call.s, e->path, e->path_len, "is a file that never came", f->call.err);
+		return fm_sink_refuse(f->call.s, e->path, e->path_len, "is a file that never came",
+				      f->call.err);
 	if (fd < 0)
 		return fail_at(f, fd, "open", e);
 	ret = set_file_attrs(f, fd, e);
@@ -78,7 +83,7 @@ static int finish_attr(struct finish *f, const struct fm_pack_entry *e)
 	return ret;
 }
 
-/* ---------------------------------------------------------------------------------------------- hard links */
+/* ----------------------------------------------------------------------------------- hard links */
 
 /* Taken: by the same file, since the entry came twice, or not. */
 static int meet_hard(struct finish *f, const struct fm_sink_at *at, const struct fm_sink_at *first)
@@ -102,7 +107,8 @@ static int take_hard(struct finish *f, const struct fm_sink_at *at)
 	struct stat st;
 	int ret = 0;
 
-	if (f->call.s->opts.take && fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+	if (f->call.s->opts.take && fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISREG(st.st_mode))
 		ret = fm_sink_take_old(&f->call, (uint64_t)st.st_size);
 	if (ret == 0)
 		f->call.count.hard_links++;
@@ -111,7 +117,8 @@ static int take_hard(struct finish *f, const struct fm_sink_at *at)
 	return ret;
 }
 
-static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at, int met, const struct fm_pack_entry *e)
+static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at,
+		     int met, const struct fm_pack_entry *e)
 {
 	int ret = fm_tsys_link(first->dir, first->name, at->dir, at->name);
 
@@ -119,9 +126,11 @@ static int link_hard(struct finish *f, const struct fm_sink_at *first, const str
 		return meet_hard(f, at, first);
 	if (ret == -ENOENT)
 		return fm_sink_refuse(f->call.s, first->path, first->path_len,
-				      "is a file that never came, but another name of it did", f->call.err);
+				      "is a file that never came, but another name of it did",
+				      f->call.err);
 	if (ret < 0)
-		return fm_sink_fail(f->call.s, ret, "make the hard link", at->path, at->path_len, f->call.err);
+		return fm_sink_fail(f->call.s, ret, "make the hard link", at->path, at->path_len,
+				    f->call.err);
 	ret = take_hard(f, at);
 	if (ret < 0)
 		return ret;
@@ -143,7 +152,7 @@ static int finish_hard(struct finish *f, const struct fm_pack_entry *e)
 	return ret < 0 ? ret : fm_sink_list(&f->call, e);
 }
 
-/* --------------------------------------------------------------------------------------------- directories */
+/* ---------------------------------------------------------------------------------- directories */
 
 static unsigned depth_of(const struct fm_pack_entry *e)
 {
@@ -190,10 +199,12 @@ static int finish_closed_dir(struct finish *f, const struct fm_pack_entry *e)
 
 static int finish_root(struct finish *f, const struct fm_pack_entry *e)
 {
-	return e->path_len > 0 ? 0 : fm_sink_set_attrs(f->call.s, f->call.s->data, e, NULL, false, f->call.err);
+	return e->path_len > 0
+		       ? 0
+		       : fm_sink_set_attrs(f->call.s, f->call.s->data, e, NULL, false, f->call.err);
 }
 
-/* --------------------------------------------------------------------------------------------------- passes */
+/* --------------------------------------------------------------------------------------- passes */
 
 struct pass {
 	struct finish *f;
@@ -213,7 +224,8 @@ static int visit(void *ctx, const struct fm_pack_entry *e)
 }
 
 /* fn for each entry of that type. */
-static int run_pass(struct finish *f, enum fm_pack_type type, int (*fn)(struct finish *f, const struct fm_pack_entry *e))
+static int run_pass(struct finish *f, enum fm_pack_type type,
+		    int (*fn)(struct finish *f, const struct fm_pack_entry *e))
 {
 	struct pass p = { .f = f, .type = type, .fn = fn };
 	struct fm_sink *s = f->call.s;
@@ -224,7 +236,8 @@ static int run_pass(struct finish *f, enum fm_pack_type type, int (*fn)(struct f
 	fm_err_clear(f->call.err);
 	ret = fm_deferred_each(&s->deferred, visit, &p);
 	if (ret < 0 && f->call.err->code == 0)
-		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, f->call.err);
+		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0,
+				   f->call.err);
 	return ret;
 }
 
@@ -253,7 +266,8 @@ static int move_out(struct finish *f)
 	int ret = fm_tsys_rename_free(s->stage, "data", s->opts.parent, s->new_name);
 
 	if (ret < 0)
-		return fm_sink_fail(s, ret, "move out of its staging directory", NULL, 0, f->call.err);
+		return fm_sink_fail(s, ret, "move out of its staging directory", NULL, 0,
+				    f->call.err);
 	s->is_moved = true;
 	if (f->has_root)
 		return run_pass(f, FM_PACK_DIR, finish_root);

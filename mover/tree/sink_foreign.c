@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_foreign - what an update could not keep: another user's files that may be neither linked nor read, and what of
- * others only root can make anew.
+ * sink_foreign - what an update could not keep: another user's files that may be neither linked nor
+ * read, and what of others only root can make anew.
  *
  * The survey, before anything comes, finds the names. Whether one of them is only there, and so
  * would have to be kept, nobody knows before all names came; then bytes have come, too. So an
@@ -64,7 +64,8 @@ void fm_foreign_begin(struct fm_sink_foreign *f)
 }
 
 /* Why a name could not be kept; NULL: it could. */
-static const char *why_not(const struct fm_sink_foreign *f, const struct fm_scan_met *met, const struct stat *st)
+static const char *why_not(const struct fm_sink_foreign *f, const struct fm_scan_met *met,
+			   const struct stat *st)
 {
 	if (st->st_uid == f->uid)
 		return NULL;
@@ -73,7 +74,10 @@ static const char *why_not(const struct fm_sink_foreign *f, const struct fm_scan
 	if (f->may_link)
 		return NULL;
 	if (S_ISREG(st->st_mode))
-		return faccessat(met->dir->fd, met->name, R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) == 0 ? NULL : FM_FOREIGN_FILE;
+		return faccessat(met->dir->fd, met->name, R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) ==
+				       0
+			       ? NULL
+			       : FM_FOREIGN_FILE;
 	if (S_ISLNK(st->st_mode))
 		return f->may_give ? NULL : FM_FOREIGN_LINK;
 	return FM_FOREIGN_SPECIAL;
@@ -100,7 +104,8 @@ int fm_foreign_look(struct fm_merge *w, const struct fm_merge_at *p)
 
 	if ((f->may_link && f->may_give) || f->count == FM_SINK_FOREIGN_MAX)
 		return 0;
-	ret = p->met->name_len > 0 ? fm_tsys_fstatat(p->met->dir->fd, p->met->name, &st) : fm_tsys_fstat(p->met->dir->fd, &st);
+	ret = p->met->name_len > 0 ? fm_tsys_fstatat(p->met->dir->fd, p->met->name, &st)
+				   : fm_tsys_fstat(p->met->dir->fd, &st);
 	why = ret == 0 ? why_not(f, p->met, &st) : NULL;
 	ret = ret == -ENOENT || !why ? 0 : add(f, p->path, p->len, why);
 	return ret < 0 ? fm_merge_fail(w, ret, "look at", p) : 0;
@@ -109,7 +114,8 @@ int fm_foreign_look(struct fm_merge *w, const struct fm_merge_at *p)
 /* By path; a path that is another's beginning comes first. */
 static int compare(const void *a, const void *b)
 {
-	const struct foreign *x = *(const struct foreign *const *)a, *y = *(const struct foreign *const *)b;
+	const struct foreign *x = *(const struct foreign *const *)a,
+			     *y = *(const struct foreign *const *)b;
 	int order = memcmp(x->path, y->path, x->len < y->len ? x->len : y->len);
 
 	return order ? order : (x->len > y->len) - (x->len < y->len);
@@ -148,13 +154,16 @@ void fm_sink_foreign_met(struct fm_sink *s, const char *path, size_t len)
 	}
 }
 
-static int fail(const struct fm_sink *s, int code, const struct foreign *one, const char *is_what, struct fm_err *err)
+static int fail(const struct fm_sink *s, int code, const struct foreign *one, const char *is_what,
+		struct fm_err *err)
 {
 	char whole[3 * FM_TREE_PATH_MAX];
 	struct fm_path_shown shown;
 
 	(void)snprintf(whole, sizeof(whole), "%s/%s", s->opts.path, one->path);
-	return fm_err_set(err, code, "\"%s\" %s, and cannot be kept: %s; move it away, or say --delete to keep nothing of that",
+	return fm_err_set(err, code,
+			  "\"%s\" %s, and cannot be kept: %s; move it away, or say --delete to "
+			  "keep nothing of that",
 			  fm_path_show(whole, &shown), is_what, one->why);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_large - files that travel by themselves: the sink opens and seals them, somebody else writes.
+ * sink_large - files that travel by themselves: the sink opens and seals them, somebody else
+ * writes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,16 +13,23 @@
 #include "mover/tree/tsys.h"
 
 /* A large file as an entry, without owner and extended attributes: an ATTR entry brings those. */
-static int entry_of(const struct fm_sink *s, const struct fm_tree_large *how, struct fm_pack_entry *e, struct fm_err *err)
+static int entry_of(const struct fm_sink *s, const struct fm_tree_large *how,
+		    struct fm_pack_entry *e, struct fm_err *err)
 {
 	size_t len = strnlen(how->path, sizeof(how->path));
 
-	*e = (struct fm_pack_entry){ .type = FM_PACK_FILE, .mode = how->mode, .size = how->size, .mtime_ns = how->mtime_ns,
-				     .identity = fm_identity_hash(&how->id), .path = how->path, .path_len = len };
+	*e = (struct fm_pack_entry){.type = FM_PACK_FILE,
+				    .mode = how->mode,
+				    .size = how->size,
+				    .mtime_ns = how->mtime_ns,
+				    .identity = fm_identity_hash(&how->id),
+				    .path = how->path,
+				    .path_len = len};
 	if (!fm_pack_is_good_path(how->path, len))
 		return fm_err_set(err, -EPROTO, "a large file came under a path that is none");
 	if (how->size > INT64_MAX || (how->mode & ~01777u) != 0)
-		return fm_sink_refuse(s, how->path, len, "came with a size or mode that no file has", err);
+		return fm_sink_refuse(s, how->path, len,
+				      "came with a size or mode that no file has", err);
 	return 0;
 }
 
@@ -36,8 +44,8 @@ static int open_existing(const struct fm_sink_at *at, int flags)
 }
 
 /* It was begun before in this try. What the journal says of it is kept; the rest comes again. */
-static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-		      struct fm_have *have)
+static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at,
+		      const struct fm_pack_entry *e, struct fm_have *have)
 {
 	struct stat st;
 	int ret = fm_sink_check_name(call, at);
@@ -61,8 +69,8 @@ static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, co
 	return ret;
 }
 
-static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-		      struct fm_have *have)
+static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at,
+		      const struct fm_pack_entry *e, struct fm_have *have)
 {
 	int ret = 0;
 
@@ -70,7 +78,8 @@ static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at, co
 		ret = fm_sink_resume_part(call, at, e, have);
 	if (ret < 0)
 		return ret;
-	ret = ret > 0 ? open_existing(at, 0) : fm_tsys_open(at->dir, at->name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	ret = ret > 0 ? open_existing(at, 0)
+		      : fm_tsys_open(at->dir, at->name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (ret == -EEXIST)
 		return open_again(call, at, e, have);
 	return ret;
@@ -81,7 +90,8 @@ static int set_size(int fd, const struct fm_tree_large *how)
 	return how->has_holes ? fm_tsys_truncate(fd, how->size) : fm_tsys_allocate(fd, how->size);
 }
 
-/* The room for it, so that a disk that is too small is found out now; and its size, which the quota counts from now on. */
+/* The room for it, so that a disk that is too small is found out now; and its size, which the quota
+ * counts from now on. */
 static int make_room(struct fm_sink_call *call, int fd, const struct fm_tree_large *how)
 {
 	uint64_t there, more;
@@ -103,7 +113,8 @@ static int make_room(struct fm_sink_call *call, int fd, const struct fm_tree_lar
 	return ret;
 }
 
-static int create(struct fm_sink_call *call, const struct fm_tree_large *how, int *fd, struct fm_have *have)
+static int create(struct fm_sink_call *call, const struct fm_tree_large *how, int *fd,
+		  struct fm_have *have)
 {
 	struct fm_sink_at at;
 	struct fm_pack_entry e;
@@ -123,7 +134,8 @@ static int create(struct fm_sink_call *call, const struct fm_tree_large *how, in
 	return ret < 0 ? call->err->code : 0;
 }
 
-int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err)
+int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd,
+			 struct fm_have *have, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
 	struct fm_sink_call call;
@@ -157,17 +169,22 @@ int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry,
 }
 
 /* Also what was never written down, as holes are not. */
-static void note_whole(struct fm_sink *s, const struct fm_pack_entry *e, const struct fm_digest *digest)
+static void note_whole(struct fm_sink *s, const struct fm_pack_entry *e,
+		       const struct fm_digest *digest)
 {
-	const struct fm_journal_entry entry = { .path = e->path, .path_len = e->path_len, .size = e->size,
-						.mtime_ns = e->mtime_ns, .identity = e->identity, .len = e->size,
-						.crc = fm_crc32c_part(digest->crc, 0, e->size) };
+	const struct fm_journal_entry entry = {.path = e->path,
+					       .path_len = e->path_len,
+					       .size = e->size,
+					       .mtime_ns = e->mtime_ns,
+					       .identity = e->identity,
+					       .len = e->size,
+					       .crc = fm_crc32c_part(digest->crc, 0, e->size)};
 
 	fm_sink_made_anew(s, &entry);
 }
 
-int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest,
-		       struct fm_err *err)
+int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd,
+		       const struct fm_digest *digest, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
 	struct fm_sink_call call;

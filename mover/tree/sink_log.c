@@ -2,9 +2,10 @@
 /*
  * sink_log - finished files go into the journal, once they are on the disk.
  *
- * The list of those that are made is taken away, then the file system is synced, then what was on the list is appended:
- * nothing is in the journal that the sync did not cover. A sync that fails tells so once; what it lost cannot be known, so
- * nothing of this try is logged, published or kept any more.
+ * The list of those that are made is taken away, then the file system is synced, then what was on
+ * the list is appended: nothing is in the journal that the sync did not cover. A sync that fails
+ * tells so once; what it lost cannot be known, so nothing of this try is logged, published or kept
+ * any more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #define FIRST_PATHS (16u << 10)
 #define MERGE_LOOK_BACK 8u
 
-/* ---------------------------------------------------------------------------------------------- the list */
+/* ------------------------------------------------------------------------------------- the list */
 
 static int grow(struct fm_sink_made *m, size_t path_len)
 {
@@ -52,8 +53,10 @@ static bool is_full(const struct fm_sink_made *m, size_t path_len)
 
 static bool follows(const struct fm_journal_entry *last, const struct fm_journal_entry *e)
 {
-	return last->offset + last->len == e->offset && last->len + e->len <= FM_JOURNAL_PIECE_BYTES && last->path_len == e->path_len && last->size == e->size &&
-	       last->mtime_ns == e->mtime_ns && last->identity == e->identity;
+	return last->offset + last->len == e->offset &&
+	       last->len + e->len <= FM_JOURNAL_PIECE_BYTES && last->path_len == e->path_len &&
+	       last->size == e->size && last->mtime_ns == e->mtime_ns &&
+	       last->identity == e->identity;
 }
 
 /* Chunks of one large file mostly follow each other: one of the last entries grows. */
@@ -127,13 +130,15 @@ void fm_sink_free_made(struct fm_sink *s)
 	fm_budget_free(s->logged.paths);
 }
 
-/* -------------------------------------------------------------------------------------------- the journal */
+/* ---------------------------------------------------------------------------------- the journal */
 
 /*
- * A stretch that overlaps in part what is there (its chunk was cut otherwise by an earlier try) is refused with all that
- * comes along. Half as many are tried then, until it is alone and is left out: it would be sent again, no more.
+ * A stretch that overlaps in part what is there (its chunk was cut otherwise by an earlier try) is
+ * refused with all that comes along. Half as many are tried then, until it is alone and is left
+ * out: it would be sent again, no more.
  */
-static int append_some(struct fm_sink *s, const struct fm_journal_entry *entries, size_t count, struct fm_err *err)
+static int append_some(struct fm_sink *s, const struct fm_journal_entry *entries, size_t count,
+		       struct fm_err *err)
 {
 	size_t n = count;
 
@@ -154,7 +159,8 @@ static int append_some(struct fm_sink *s, const struct fm_journal_entry *entries
 	return 0;
 }
 
-static int append(struct fm_sink *s, const struct fm_journal_entry *entries, size_t count, struct fm_err *err)
+static int append(struct fm_sink *s, const struct fm_journal_entry *entries, size_t count,
+		  struct fm_err *err)
 {
 	int ret = 0;
 

@@ -2,14 +2,14 @@
 /*
  * sink_look - an update looks first, and makes nothing as long as nothing differs.
  *
- * Happy path: each pack that offers what the old version has, exactly, is put aside (in a file without a name, beside the tree) and answered: nothing is
- * needed. At the end nothing differed, and nothing was made.
- * Something differs, or cannot be put aside: the staging directory is made, what was put aside is made now, and the update goes on as if it
- * never had looked.
- * A file was the same, and is not any more when it is made: -ESTALE, since it was said that it need not come.
+ * Happy path: each pack that offers what the old version has, exactly, is put aside (in a file
+ * without a name, beside the tree) and answered: nothing is needed. At the end nothing differed,
+ * and nothing was made. Something differs, or cannot be put aside: the staging directory is made,
+ * what was put aside is made now, and the update goes on as if it never had looked. A file was the
+ * same, and is not any more when it is made: -ESTALE, since it was said that it need not come.
  *
- * What was taken for the same must be sure to be taken over: by hard link, whatever else the file system can. An earlier try has left something: it is gone on
- * with at once.
+ * What was taken for the same must be sure to be taken over: by hard link, whatever else the file
+ * system can. An earlier try has left something: it is gone on with at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,8 @@ bool fm_sink_looks(struct fm_sink *s)
 {
 	struct fm_sink_look *l = &s->look;
 
-	if (!s->opts.is_update || s->opts.is_dry || s->old < 0 || !is_free(s, s->tree_name) || !is_free(s, s->new_name))
+	if (!s->opts.is_update || s->opts.is_dry || s->old < 0 || !is_free(s, s->tree_name) ||
+	    !is_free(s, s->new_name))
 		return false;
 	l->fd = fm_tsys_open(s->opts.parent, ".", O_TMPFILE | O_RDWR, 0600);
 	if (l->fd < 0)
@@ -41,7 +42,7 @@ bool fm_sink_looks(struct fm_sink *s)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ looking */
+/* -------------------------------------------------------------------------------------- looking */
 
 /* A source offers each name once, so the first one tells packs apart: one may come twice. */
 static bool is_known(const struct fm_sink_look *l, uint64_t first)
@@ -55,7 +56,8 @@ static bool is_known(const struct fm_sink_look *l, uint64_t first)
 /* With the lock. False: it cannot be kept. */
 static bool put_aside(struct fm_sink_look *l, const void *pack, uint32_t len, uint64_t first)
 {
-	if (l->packs == FM_SINK_LOOK_PACKS_MAX || fm_tsys_write_all(l->fd, &len, sizeof(len), l->bytes) < 0 ||
+	if (l->packs == FM_SINK_LOOK_PACKS_MAX ||
+	    fm_tsys_write_all(l->fd, &len, sizeof(len), l->bytes) < 0 ||
 	    fm_tsys_write_all(l->fd, pack, len, l->bytes + sizeof(len)) < 0)
 		return false;
 	l->bytes += sizeof(len) + len;
@@ -85,7 +87,8 @@ static int is_same(struct fm_sink_call *call, const struct fm_pack_entry *e)
 }
 
 /* All of a pack's entries; *first tells it from others. */
-static int are_same(struct fm_sink_call *call, struct fm_pack_reader *r, struct fm_tree_count *n, uint64_t *first)
+static int are_same(struct fm_sink_call *call, struct fm_pack_reader *r, struct fm_tree_count *n,
+		    uint64_t *first)
 {
 	struct fm_pack_entry e;
 	bool is_first = true;
@@ -117,7 +120,8 @@ int fm_sink_look_at(struct fm_sink *s, const void *pack, size_t len, struct fm_e
 	uint64_t first = 0;
 	int ret;
 
-	if (atomic_load(&l->state) != FM_SINK_LOOKING || len > UINT32_MAX || fm_pack_open(&r, pack, len) < 0 || !(r.flags & FM_PACK_OFFER))
+	if (atomic_load(&l->state) != FM_SINK_LOOKING || len > UINT32_MAX ||
+	    fm_pack_open(&r, pack, len) < 0 || !(r.flags & FM_PACK_OFFER))
 		return 0;
 	fm_sink_begin(&call, s, &why);
 	ret = are_same(&call, &r, &n, &first);
@@ -138,7 +142,7 @@ int fm_sink_look_at(struct fm_sink *s, const void *pack, size_t len, struct fm_e
 	return ret;
 }
 
-/* ----------------------------------------------------------------------------------------------- making it after all */
+/* -------------------------------------------------------------------------- making it after all */
 
 static int fail_read(const struct fm_sink *s, struct fm_err *err)
 {
@@ -159,7 +163,9 @@ static int make_pack(struct fm_sink *s, const void *pack, size_t len, struct fm_
 
 	for (size_t i = 0; ret == 0 && i < (count + 7) / 8; i++)
 		if (bits[i] != 0)
-			return fm_err_set(err, -ESTALE, "\"%s\": something in it changed while it was compared; run it again",
+			return fm_err_set(err, -ESTALE,
+					  "\"%s\": something in it changed while it was compared; "
+					  "run it again",
 					  fm_path_show(s->opts.path, &shown));
 	return ret;
 }
@@ -179,7 +185,8 @@ static int make_all(struct fm_sink *s, struct fm_err *err)
 		pack = fm_tsys_alloc(len);
 		if (!pack)
 			return fm_sink_fail(s, -ENOMEM, "make what was compared of", NULL, 0, err);
-		ret = read_at(l, pack, len, at + sizeof(len)) ? make_pack(s, pack, len, err) : fail_read(s, err);
+		ret = read_at(l, pack, len, at + sizeof(len)) ? make_pack(s, pack, len, err)
+							      : fail_read(s, err);
 		fm_tsys_free(pack);
 		at += sizeof(len) + len;
 	}
@@ -210,7 +217,8 @@ int fm_sink_build(struct fm_sink *s, struct fm_err *err)
 		if (ret == 0)
 			ret = make_all(s, &s->begin_err);
 		if (ret < 0)
-			atomic_store(&s->is_begun, false);	/* the error is everybody's from now on */
+			/* the error is everybody's from now on */
+			atomic_store(&s->is_begun, false);
 		atomic_store(&s->look.state, FM_SINK_BUILT);
 	}
 	ret = s->begin_err.code;

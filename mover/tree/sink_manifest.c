@@ -2,8 +2,8 @@
 /*
  * sink_manifest - the manifest of the tree that is being made (manifest.h).
  *
- * Each file is listed when it is finished, wherever it came from: a pack, a transfer of its own, an earlier try, the version that is
- * replaced. An entry that comes twice is listed twice.
+ * Each file is listed when it is finished, wherever it came from: a pack, a transfer of its own, an
+ * earlier try, the version that is replaced. An entry that comes twice is listed twice.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,6 +65,7 @@ int fm_sink_place_manifest(struct fm_sink *s, struct fm_err *err)
 void fm_sink_drop_manifest(struct fm_sink *s)
 {
 	if (s->is_manifest_placed)
-		(void)unlinkat(s->opts.parent, s->manifest_name, 0);	/* a sweep finds it, if not */
+		/* a sweep finds it, if not */
+		(void)unlinkat(s->opts.parent, s->manifest_name, 0);
 	s->is_manifest_placed = false;
 }

@@ -2,8 +2,9 @@
 /*
  * sink_meet - what an entry that comes meets under its name in the version that is replaced.
  *
- * Asked for three reasons: whether anything differs at all, since nothing is published if not; what a dry run would add and
- * replace; and whether a file would take the place of a directory, or the other way, which is refused while nothing of it has come.
+ * Asked for three reasons: whether anything differs at all, since nothing is published if not; what
+ * a dry run would add and replace; and whether a file would take the place of a directory, or the
+ * other way, which is refused while nothing of it has come.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,19 +16,24 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, bool is_dir_there, struct fm_err *err)
+int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, bool is_dir_there,
+			struct fm_err *err)
 {
 	char whole[2 * FM_TREE_PATH_MAX + 2];
 	struct fm_path_shown shown;
 
 	snprintf(whole, sizeof(whole), "%s/%.*s", s->opts.path, (int)len, path);
-	return fm_err_set(err, -EEXIST, "\"%s\" exists and is %s, and what would take its place is %s; --force or --delete lets that happen",
-			  fm_path_show(whole, &shown), is_dir_there ? "a directory" : "no directory",
+	return fm_err_set(err, -EEXIST,
+			  "\"%s\" exists and is %s, and what would take its place is %s; --force "
+			  "or --delete lets that happen",
+			  fm_path_show(whole, &shown),
+			  is_dir_there ? "a directory" : "no directory",
 			  is_dir_there ? "none" : "one");
 }
 
 /* The last component of a good path. */
-static const char *last_of(const struct fm_pack_entry *e, char name[FM_SINK_NAME_MAX + 1], size_t *dir_len)
+static const char *last_of(const struct fm_pack_entry *e, char name[FM_SINK_NAME_MAX + 1],
+			   size_t *dir_len)
 {
 	const char *slash = memrchr(e->path, '/', e->path_len);
 	const char *last = slash ? slash + 1 : e->path;
@@ -62,7 +68,8 @@ static bool has_owner(const struct fm_sink *s, const struct stat *st, const stru
 	return !s->opts.has_owners || (st->st_uid == e->uid && st->st_gid == e->gid);
 }
 
-static bool is_same_dir(struct fm_sink_call *call, const struct stat *st, const struct fm_pack_entry *e)
+static bool is_same_dir(struct fm_sink_call *call, const struct stat *st,
+			const struct fm_pack_entry *e)
 {
 	const struct fm_sink *s = call->s;
 	char name[FM_SINK_NAME_MAX + 1];
@@ -84,7 +91,8 @@ static bool is_same_dir(struct fm_sink_call *call, const struct stat *st, const 
 	return ret > 0;
 }
 
-static bool is_same_link(struct fm_sink_call *call, const struct stat *st, const struct fm_pack_entry *e)
+static bool is_same_link(struct fm_sink_call *call, const struct stat *st,
+			 const struct fm_pack_entry *e)
 {
 	char name[FM_SINK_NAME_MAX + 1], target[FM_TREE_PATH_MAX + 1];
 	size_t dir_len;
@@ -98,12 +106,13 @@ static bool is_same_link(struct fm_sink_call *call, const struct stat *st, const
 	return len == (ssize_t)e->target_len && memcmp(target, e->target, e->target_len) == 0;
 }
 
-static bool is_same_hard(struct fm_sink_call *call, const struct stat *st, const struct fm_pack_entry *e)
+static bool is_same_hard(struct fm_sink_call *call, const struct stat *st,
+			 const struct fm_pack_entry *e)
 {
 	struct stat first;
 
-	return S_ISREG(st->st_mode) && look(call, e->target, e->target_len, &first) == 0 && first.st_ino == st->st_ino &&
-	       first.st_dev == st->st_dev;
+	return S_ISREG(st->st_mode) && look(call, e->target, e->target_len, &first) == 0 &&
+	       first.st_ino == st->st_ino && first.st_dev == st->st_dev;
 }
 
 static bool is_same(struct fm_sink_call *call, const struct stat *st, const struct fm_pack_entry *e)

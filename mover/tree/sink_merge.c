@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_merge - an update keeps what only the version that is there has: it comes into the new version.
+ * sink_merge - an update keeps what only the version that is there has: it comes into the new
+ * version.
  *
- * Happy path: the old version is walked before anything comes (survey), since what could not be kept is better refused then. When
- * everything came it is walked again: each name that is not in the new tree is taken over (sink_carry.c). After the exchange it
- * is walked once more, for what appeared in it meanwhile.
- * An error: it names the path, and nothing is published. After the exchange: the replaced version stays as it is, beside the
- * new one.
+ * Happy path: the old version is walked before anything comes (survey), since what could not be
+ * kept is better refused then. When everything came it is walked again: each name that is not in
+ * the new tree is taken over (sink_carry.c). After the exchange it is walked once more, for what
+ * appeared in it meanwhile. An error: it names the path, and nothing is published. After the
+ * exchange: the replaced version stays as it is, beside the new one.
  *
- * Nothing is held but the way from the root to where the walk is (scan.h). With is_delete, or where the old version is replaced
- * as a whole, the same walk only counts what goes.
+ * Nothing is held but the way from the root to where the walk is (scan.h). With is_delete, or where
+ * the old version is replaced as a whole, the same walk only counts what goes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,13 +23,14 @@
 #include "mover/tree/sink_merge.h"
 #include "mover/tree/tsys.h"
 
-/* ------------------------------------------------------------------------------------------------- walking */
+/* -------------------------------------------------------------------------------------- walking */
 
 static void find_place(const struct fm_scan_met *met, struct fm_merge_at *p)
 {
 	p->met = met;
-	p->len = (size_t)snprintf(p->path, sizeof(p->path), "%s%s%s", met->dir->path, met->name_len > 0 && met->dir->path_len > 0 ? "/" : "",
-				  met->name);
+	p->len =
+		(size_t)snprintf(p->path, sizeof(p->path), "%s%s%s", met->dir->path,
+				 met->name_len > 0 && met->dir->path_len > 0 ? "/" : "", met->name);
 	fm_merge_split(p);
 	p->dir = -1;
 }
@@ -96,7 +98,7 @@ static int check_mount(struct fm_merge *w, const struct fm_scan_met *met)
 	return ret < 0 ? fm_merge_fail(w, ret, "look at", &p) : fm_merge_refuse_mount(w, &p);
 }
 
-/* -------------------------------------------------------------------------------------------------- survey */
+/* --------------------------------------------------------------------------------------- survey */
 
 static int count_name(struct fm_merge *w, const struct fm_scan_met *met)
 {
@@ -145,7 +147,7 @@ int fm_sink_survey(struct fm_sink *s, struct fm_err *err)
 	return ret;
 }
 
-/* --------------------------------------------------------------------------------------------------- merging */
+/* -------------------------------------------------------------------------------------- merging */
 
 static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *st)
 {
@@ -153,7 +155,8 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
 	bool is_dir = p->met->type == DT_DIR, is_dir_now = S_ISDIR(st->st_mode);
 
 	w->call->tally.met++;
-	w->call->tally.other += !is_dir_now;	/* what a directory took the place of was counted with it */
+	/* what a directory took the place of was counted with it */
+	w->call->tally.other += !is_dir_now;
 	/* Late: what is in a directory that appeared under the name of a file is nowhere else. */
 	if (is_dir != is_dir_now && (s->is_merging || w->is_late) && !s->opts.may_replace)
 		return fm_sink_refuse_kind(s, p->path, p->len, is_dir, w->call->err);
@@ -161,8 +164,8 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
 }
 
 /*
- * The new version has its name, so its owners can move directories in it: nothing is put into one that is not of the owner who has
- * what it comes from.
+ * The new version has its name, so its owners can move directories in it: nothing is put into one
+ * that is not of the owner who has what it comes from.
  */
 int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p)
 {
@@ -216,7 +219,8 @@ int fm_sink_merge(struct fm_sink_call *call)
 	ret = walk(&w, visit_old);
 	call->count.kept += w.carried;
 	if (ret < 0 && ret != -ECANCELED && !s->is_merging && !w.has_mount) {
-		fm_err_clear(call->err);	/* what goes anyway need not be read, but something does go */
+		/* what goes anyway need not be read, but something does go */
+		fm_err_clear(call->err);
 		call->count.removed += call->count.removed == 0;
 		ret = fm_sink_may_go_on(s, call->err);
 	}
@@ -254,14 +258,16 @@ void fm_sink_settle(struct fm_sink *s)
 	uint64_t came;
 
 	pthread_mutex_lock(&s->counting);
-	came = n->files + n->dirs + n->links + n->hard_links + (s->old < 0);	/* the root, if it is new */
+	/* the root, if it is new */
+	came = n->files + n->dirs + n->links + n->hard_links + (s->old < 0);
 	n->added = came > t->met ? came - t->met : 0;
 	n->replaced = (t->other > t->same ? t->other - t->same : 0) + t->dirs;
-	s->is_same = s->old >= 0 && s->opts.is_update && n->added == 0 && n->replaced == 0 && n->removed == 0;
+	s->is_same = s->old >= 0 && s->opts.is_update && n->added == 0 && n->replaced == 0 &&
+		     n->removed == 0;
 	pthread_mutex_unlock(&s->counting);
 }
 
-/* ------------------------------------------------------------------------------------------ after the exchange */
+/* --------------------------------------------------------------------------- after the exchange */
 
 int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err)
 {
@@ -288,7 +294,7 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 	return ret < 0 ? ret : w.carried > 0 || w.has_saved;
 }
 
-/* ---------------------------------------------------------------------------------------- of a try that died */
+/* --------------------------------------------------------------------------- of a try that died */
 
 /* Not a link to what the new version has in the same place. */
 static bool is_elsewhere(struct fm_merge *w, const struct fm_scan_met *met, const struct stat *st)
@@ -314,7 +320,8 @@ static int visit_left(struct fm_merge *w, const struct fm_scan_met *met)
 	struct stat st;
 
 	if (ret == 0)
-		ret = met->name_len > 0 ? fm_tsys_fstatat(met->dir->fd, met->name, &st) : fm_tsys_fstat(met->dir->fd, &st);
+		ret = met->name_len > 0 ? fm_tsys_fstatat(met->dir->fd, met->name, &st)
+					: fm_tsys_fstat(met->dir->fd, &st);
 	if (ret < 0)
 		return ret;
 	return fm_tsys_ctime(&st) >= w->since_ns && is_elsewhere(w, met, &st) ? -ESTALE : 0;
@@ -329,10 +336,12 @@ static bool is_of_try(const struct fm_sink *s, int left, const struct fm_staging
 	struct stat made, was;
 
 	return s->old >= 0 && fm_tsys_fstat(s->old, &made) == 0 && made.st_ino == state->data_ino &&
-	       fm_tsys_fstat(left, &was) == 0 && state->begun_ns > 0 && fm_tsys_ctime(&was) >= state->begun_ns;
+	       fm_tsys_fstat(left, &was) == 0 && state->begun_ns > 0 &&
+	       fm_tsys_ctime(&was) >= state->begun_ns;
 }
 
-bool fm_sink_is_taken_over(struct fm_sink *s, const char *name, const struct fm_staging_state *state)
+bool fm_sink_is_taken_over(struct fm_sink *s, const char *name,
+			   const struct fm_staging_state *state)
 {
 	struct fm_sink_call call;
 	struct fm_err err = { 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_merge - what the two halves of a merge share: sink_merge.c walks the old version, sink_carry.c takes a name of it over.
+ * sink_merge - what the two halves of a merge share: sink_merge.c walks the old version,
+ * sink_carry.c takes a name of it over.
  */
 #ifndef FM_TREE_SINK_MERGE_H
 #define FM_TREE_SINK_MERGE_H
@@ -62,12 +63,13 @@ int fm_merge_fail(const struct fm_merge *w, int ret, const char *verb, const str
 int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p);
 
 /*
- * Into p->dir, where nothing has the name. 0 too if it went meanwhile. A directory is made empty; fm_sink_finish_carried() gives it
- * the rest.
+ * Into p->dir, where nothing has the name. 0 too if it went meanwhile. A directory is made empty;
+ * fm_sink_finish_carried() gives it the rest.
  */
 int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p);
 
-/* Nothing is put into a directory of the new version, once that has its name, that is not of who has the old one. */
+/* Nothing is put into a directory of the new version, once that has its name, that is not of who
+ * has the old one. */
 int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p);
 
 /*

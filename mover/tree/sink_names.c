@@ -15,9 +15,10 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-_Static_assert(FM_TREE_NAME_HEAD + FM_TREE_PATH_MAX <= FM_TREE_NAMES_LEN, "the longest path fits a page");
+_Static_assert(FM_TREE_NAME_HEAD + FM_TREE_PATH_MAX <= FM_TREE_NAMES_LEN,
+	       "the longest path fits a page");
 
-/* ------------------------------------------------------------------------------------------------ keeping */
+/* -------------------------------------------------------------------------------------- keeping */
 
 static int open_file(const struct fm_sink *s)
 {
@@ -73,7 +74,7 @@ static void add(struct fm_sink_names *n, enum fm_tree_change change, const char 
 		n->error = flush(n);
 	if (n->error < 0)
 		return;
-	w = (struct fm_writer){ .at = n->page->at + n->len, .end = n->page->at + FM_TREE_NAMES_LEN };
+	w = (struct fm_writer){.at = n->page->at + n->len, .end = n->page->at + FM_TREE_NAMES_LEN};
 	fm_put_u8(&w, (uint8_t)change);
 	fm_put_le16(&w, (uint16_t)len);
 	fm_put_bytes(&w, path, len);
@@ -95,7 +96,8 @@ void fm_sink_name(struct fm_sink *s, enum fm_tree_change change, const char *pat
 void fm_sink_name_as(struct fm_sink *s, int met, const struct fm_pack_entry *e)
 {
 	if (met == FM_SINK_MET_NOTHING || met == FM_SINK_MET_OTHER)
-		fm_sink_name(s, met == FM_SINK_MET_NOTHING ? FM_TREE_ADDED : FM_TREE_REPLACED, e->path, e->path_len);
+		fm_sink_name(s, met == FM_SINK_MET_NOTHING ? FM_TREE_ADDED : FM_TREE_REPLACED,
+			     e->path, e->path_len);
 }
 
 /* As fm_sink_meet(); that it may not take the place of what is there is said where it comes. */
@@ -125,7 +127,7 @@ void fm_sink_name_file(struct fm_sink_call *call, const struct fm_pack_entry *e)
 		fm_sink_name_as(call->s, look_for(call, e), e);
 }
 
-/* --------------------------------------------------------------------------------- what was met in a dry run */
+/* -------------------------------------------------------------------- what was met in a dry run */
 
 static uint64_t rotate(uint64_t v, unsigned bits)
 {
@@ -158,8 +160,9 @@ static void sip_word(uint64_t v[4], uint64_t word)
 uint64_t fm_sink_hash(const struct fm_sink *s, const char *path, size_t len)
 {
 	const struct fm_sink_names *n = &s->names;
-	uint64_t v[4] = { n->key[0] ^ UINT64_C(0x736f6d6570736575), n->key[1] ^ UINT64_C(0x646f72616e646f6d),
-			  n->key[0] ^ UINT64_C(0x6c7967656e657261), n->key[1] ^ UINT64_C(0x7465646279746573) };
+	uint64_t v[4] = {
+		n->key[0] ^ UINT64_C(0x736f6d6570736575), n->key[1] ^ UINT64_C(0x646f72616e646f6d),
+		n->key[0] ^ UINT64_C(0x6c7967656e657261), n->key[1] ^ UINT64_C(0x7465646279746573)};
 	uint64_t word;
 	size_t at = 0;
 
@@ -179,7 +182,9 @@ uint64_t fm_sink_hash(const struct fm_sink *s, const char *path, size_t len)
 static int grow(struct fm_sink_names *n)
 {
 	size_t cap = n->met_cap ? 2 * n->met_cap : 1024;
-	uint64_t *met = n->met_cap >= FM_SINK_MET_MAX || FM_FAULT("names.met") ? NULL : fm_budget_realloc(n->met, cap * sizeof(*met));
+	uint64_t *met = n->met_cap >= FM_SINK_MET_MAX || FM_FAULT("names.met")
+				? NULL
+				: fm_budget_realloc(n->met, cap * sizeof(*met));
 
 	if (!met)
 		return n->met_cap >= FM_SINK_MET_MAX ? -E2BIG : -ENOMEM;
@@ -217,15 +222,17 @@ bool fm_sink_is_met(const struct fm_sink *s, const char *path, size_t len)
 	return n->met_count > 0 && bsearch(&wanted, n->met, n->met_count, sizeof(*n->met), compare);
 }
 
-/* ------------------------------------------------------------------------------------------------ reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 static int fail(const struct fm_sink *s, int ret, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 
 	if (ret == -E2BIG)
-		return fm_err_set(err, ret, "more than %u names are too many to tell which of \"%s\" would go", FM_SINK_MET_MAX,
-				  fm_path_show(s->opts.path, &shown));
+		return fm_err_set(
+			err, ret,
+			"more than %u names are too many to tell which of \"%s\" would go",
+			FM_SINK_MET_MAX, fm_path_show(s->opts.path, &shown));
 	return fm_sink_fail(s, ret, "keep the names that differ in", NULL, 0, err);
 }
 
@@ -260,9 +267,12 @@ static int cut(struct fm_tree_names *page)
 	return pos > 0 ? 0 : -EIO;	/* not what was written: the disk's fault */
 }
 
-static int read_page(const struct fm_sink *s, uint64_t at, struct fm_tree_names *out, struct fm_err *err)
+static int read_page(const struct fm_sink *s, uint64_t at, struct fm_tree_names *out,
+		     struct fm_err *err)
 {
-	ssize_t got = FM_FAULT("tree.read") ? (errno = EIO, -1) : pread(s->names.fd, out->at, FM_TREE_NAMES_LEN, (off_t)at);
+	ssize_t got = FM_FAULT("tree.read")
+			      ? (errno = EIO, -1)
+			      : pread(s->names.fd, out->at, FM_TREE_NAMES_LEN, (off_t)at);
 	int ret = got < 0 ? -errno : 0;
 
 	out->len = got > 0 ? (size_t)got : 0;

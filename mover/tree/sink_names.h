@@ -2,9 +2,10 @@
 /*
  * sink_names - the names that a sink adds, replaces and removes, kept until somebody reads them.
  *
- * They lie in a file without a name, on the file system of the tree or else in /tmp, since there may be any number; what cannot be kept
- * is told once, when they are read. In a dry run, where nothing is made, what only the old version has is what nobody met: of what was met
- * a hash of each path is kept, FM_SINK_MET_MAX at most.
+ * They lie in a file without a name, on the file system of the tree or else in /tmp, since there
+ * may be any number; what cannot be kept is told once, when they are read. In a dry run, where
+ * nothing is made, what only the old version has is what nobody met: of what was met a hash of each
+ * path is kept, FM_SINK_MET_MAX at most.
  *
  * fm_sink_name() and fm_sink_name_met(): any thread. Reading runs alone.
  */
@@ -46,10 +47,12 @@ void fm_sink_names_close(struct fm_sink *s);
 /* Nothing happens unless names are wanted. The root is the path of no bytes. */
 void fm_sink_name(struct fm_sink *s, enum fm_tree_change change, const char *path, size_t len);
 
-/* What was made of an entry is added or replaced, by what has its name in the old version. met: as of fm_sink_meet(). */
+/* What was made of an entry is added or replaced, by what has its name in the old version. met: as
+ * of fm_sink_meet(). */
 void fm_sink_name_as(struct fm_sink *s, int met, const struct fm_pack_entry *e);
 
-/* A directory was made, perhaps for what is in it, before it came itself: only that then says whether it replaces another. */
+/* A directory was made, perhaps for what is in it, before it came itself: only that then says
+ * whether it replaces another. */
 void fm_sink_name_dir(struct fm_sink_call *call, const char *path, size_t len);
 
 /* The same of a file: it is looked for. */

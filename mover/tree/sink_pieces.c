@@ -2,9 +2,10 @@
 /*
  * sink_pieces - small files that come in pieces, since a pack ended in the middle of them.
  *
- * A table has the files of which something is missing. Who writes a piece owns its file meanwhile: others wait, so that
- * nobody writes behind the one who sets the time of the finished file, and a piece that comes twice at once is written
- * once. Only files that this table created are written to.
+ * A table has the files of which something is missing. Who writes a piece owns its file meanwhile:
+ * others wait, so that nobody writes behind the one who sets the time of the finished file, and a
+ * piece that comes twice at once is written once. Only files that this table created are written
+ * to.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -108,8 +109,10 @@ static void disown(struct fm_sink *s, struct piece *p)
 	pthread_mutex_unlock(&s->piecing);
 }
 
-/* As long as it will be, now: who counts the quota anew by looking at sizes must not forget what was promised. */
-static int promise(struct fm_sink_call *call, const struct piece *p, int fd, const struct fm_sink_at *at)
+/* As long as it will be, now: who counts the quota anew by looking at sizes must not forget what
+ * was promised. */
+static int promise(struct fm_sink_call *call, const struct piece *p, int fd,
+		   const struct fm_sink_at *at)
 {
 	int ret = fm_sink_take(call, p->size);
 
@@ -123,7 +126,8 @@ static int promise(struct fm_sink_call *call, const struct piece *p, int fd, con
 }
 
 /* -EEXIST, without a text: the name is taken. */
-static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm_sink_at *at,
+		     const struct fm_pack_entry *e)
 {
 	int flags = O_WRONLY | (p->has_file ? 0 : O_CREAT | O_EXCL);
 	int fd = fm_tsys_open(at->dir, at->name, flags, 0600);
@@ -149,18 +153,21 @@ static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm
 }
 
 /* The last piece came. */
-static int finish_file(struct fm_sink_call *call, const struct piece *p, int fd, const struct fm_pack_entry *e)
+static int finish_file(struct fm_sink_call *call, const struct piece *p, int fd,
+		       const struct fm_pack_entry *e)
 {
 	struct fm_pack_entry whole = *e;
 	struct fm_digest digest;
 	int ret;
 
 	whole.flags = p->flags;
-	ret = fm_sink_set_attrs(call->s, fd, &whole, fm_sink_digest(call->s, &whole, p->crc, &digest), false, call->err);
+	ret = fm_sink_set_attrs(call->s, fd, &whole,
+				fm_sink_digest(call->s, &whole, p->crc, &digest), false, call->err);
 	return ret < 0 ? ret : fm_sink_finished(call, &whole, p->crc);
 }
 
-static int write_piece(struct fm_sink_call *call, struct piece *p, int fd, const struct fm_pack_entry *e)
+static int write_piece(struct fm_sink_call *call, struct piece *p, int fd,
+		       const struct fm_pack_entry *e)
 {
 	int ret = fm_tsys_write_all(fd, e->data, e->data_len, e->offset);
 
@@ -168,7 +175,8 @@ static int write_piece(struct fm_sink_call *call, struct piece *p, int fd, const
 		ret = fm_ranges_add(&p->there, e->offset, e->data_len, FM_SINK_PIECE_RANGES_MAX);
 	/* Who reads a file from its start cannot have so many gaps in it; the disk has room. */
 	if (ret == -ENOSPC && p->there.count == FM_SINK_PIECE_RANGES_MAX)
-		return fm_sink_refuse(call->s, e->path, e->path_len, "came in too many pieces that do not touch", call->err);
+		return fm_sink_refuse(call->s, e->path, e->path_len,
+				      "came in too many pieces that do not touch", call->err);
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "write", e->path, e->path_len, call->err);
 	p->crc ^= e->crc;
@@ -185,14 +193,16 @@ static int write_piece(struct fm_sink_call *call, struct piece *p, int fd, const
 }
 
 /* The name is taken and no piece is known: all of them came before, or it is something else. */
-static int meet_finished(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int meet_finished(struct fm_sink_call *call, const struct fm_sink_at *at,
+			 const struct fm_pack_entry *e)
 {
 	int ret = fm_sink_check_name(call, at);
 
 	if (ret == 0)
 		ret = fm_sink_is_complete(call, at, e);
 	if (ret == 0)
-		return fm_sink_refuse(call->s, at->path, at->path_len, "came before, with another size or time", call->err);
+		return fm_sink_refuse(call->s, at->path, at->path_len,
+				      "came before, with another size or time", call->err);
 	return ret < 0 ? ret : 0;
 }
 
@@ -202,11 +212,13 @@ static int put_piece(struct fm_sink_call *call, struct piece *p, const struct fm
 	int fd, ret, close_ret;
 
 	if (p->size != e->size || p->mtime_ns != e->mtime_ns || p->identity != e->identity)
-		return fm_sink_refuse(call->s, at->path, at->path_len, "came in pieces that do not belong together", call->err);
+		return fm_sink_refuse(call->s, at->path, at->path_len,
+				      "came in pieces that do not belong together", call->err);
 	if (fm_ranges_cover(&p->there, e->offset, e->data_len))
 		return 0;
 	if (fm_ranges_overlap(&p->there, e->offset, e->data_len))
-		return fm_sink_refuse(call->s, at->path, at->path_len, "came in pieces that overlap", call->err);
+		return fm_sink_refuse(call->s, at->path, at->path_len,
+				      "came in pieces that overlap", call->err);
 	fd = open_file(call, p, at, e);
 	if (fd == -EEXIST)
 		return meet_finished(call, at, e);
@@ -219,13 +231,15 @@ static int put_piece(struct fm_sink_call *call, struct piece *p, const struct fm
 	return ret;
 }
 
-int fm_sink_piece(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+int fm_sink_piece(struct fm_sink_call *call, const struct fm_sink_at *at,
+		  const struct fm_pack_entry *e)
 {
 	struct piece *p;
 	int ret = own(call->s, e, &p);
 
 	if (ret == -ENOBUFS)
-		return fm_sink_refuse(call->s, at->path, at->path_len, "is one of too many files in pieces at once", call->err);
+		return fm_sink_refuse(call->s, at->path, at->path_len,
+				      "is one of too many files in pieces at once", call->err);
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "write", at->path, at->path_len, call->err);
 	ret = put_piece(call, p, at, e);

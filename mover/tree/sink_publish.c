@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_publish - the finished tree gets its final name; or what there is stays for the next try, or goes.
+ * sink_publish - the finished tree gets its final name; or what there is stays for the next try, or
+ * goes.
  *
  * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
- * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the .new name then, goes
- *                         into a stash, and is removed now or after its grace time.
- * The directory around it was replaced by a new version of that meanwhile: the tree gets its name where its path leads now.
- * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
- *                         under the name: a note says so.
- * The fsync fails:        undone, and nothing is kept.
- * Nothing differs:        an update publishes nothing; what is there stays.
+ * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the
+ * .new name then, goes into a stash, and is removed now or after its grace time. The directory
+ * around it was replaced by a new version of that meanwhile: the tree gets its name where its path
+ * leads now. No EXCHANGE there:      the old version is renamed away, then the new one in. Between
+ * the two nobody finds anything under the name: a note says so. The fsync fails:        undone, and
+ * nothing is kept. Nothing differs:        an update publishes nothing; what is there stays.
  */
 #include <assert.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ struct place {
 	struct fm_err late;	/* why */
 };
 
-/* ------------------------------------------------------------------------------------------------- names */
+/* ---------------------------------------------------------------------------------------- names */
 
 /* The old version gets a new name of that kind beside the new one. */
 static int move_away(struct place *p, enum fm_staging_kind kind, int dir, const char *from)
@@ -67,8 +67,8 @@ static int replaced_dir(const struct place *p)
 }
 
 /*
- * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under the name: what was there is
- * a .kept that is no stash, and no sweep takes it away.
+ * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under
+ * the name: what was there is a .kept that is no stash, and no sweep takes it away.
  */
 static int place_twice(struct place *p)
 {
@@ -80,12 +80,14 @@ static int place_twice(struct place *p)
 	p->placed = PLACED_TWICE;
 	ret = fm_tsys_rename_free(s->opts.parent, s->new_name, p->dir, s->opts.name);
 	if (ret < 0 && renameat2(p->dir, p->old_name, p->dir, s->opts.name, 0) < 0)
-		fm_log_error("%s: the version that was there is %s now, and cannot be moved back: %s", s->opts.path,
-			     p->old_name, fm_err_name(errno));
+		fm_log_error(
+			"%s: the version that was there is %s now, and cannot be moved back: %s",
+			s->opts.path, p->old_name, fm_err_name(errno));
 	return ret;
 }
 
-/* For the next try, should this one end before the old version is away. Best effort: else that stays. */
+/* For the next try, should this one end before the old version is away. Best effort: else that
+ * stays. */
 static void note_old(const struct place *p)
 {
 	struct fm_staging_state state;
@@ -132,10 +134,15 @@ static int place_tree(struct place *p, struct fm_err *err)
 			break;
 		is_taken = ret == 0;
 		if (is_taken && !S_ISDIR(st.st_mode))
-			return fm_err_set(err, -ENOTDIR, "\"%s\": is no directory now; a tree does not replace it", shown.text);
+			return fm_err_set(err, -ENOTDIR,
+					  "\"%s\": is no directory now; a tree does not replace it",
+					  shown.text);
 		if (is_taken && !s->opts.may_replace && !s->opts.is_update)
-			return fm_err_set(err, -EEXIST, "directory \"%s\" exists: somebody else made it meanwhile; --update merges into it, "
-					  "--replace puts this one in its place", shown.text);
+			return fm_err_set(err, -EEXIST,
+					  "directory \"%s\" exists: somebody else made it "
+					  "meanwhile; --update merges into it, "
+					  "--replace puts this one in its place",
+					  shown.text);
 		p->old_ino = is_taken ? st.st_ino : 0;
 		ret = is_taken ? place_over(p) : place_free(p);
 		if (ret != (is_taken ? -ENOENT : -EEXIST))
@@ -149,7 +156,9 @@ static int move_manifest(const struct place *p, int from, int to)
 {
 	const struct fm_sink *s = p->s;
 
-	return from != to && s->is_manifest_placed ? fm_tsys_rename(from, s->manifest_name, to, s->manifest_name, 0) : 0;
+	return from != to && s->is_manifest_placed
+		       ? fm_tsys_rename(from, s->manifest_name, to, s->manifest_name, 0)
+		       : 0;
 }
 
 /* Best effort: the error that led here is the one to report. */
@@ -167,7 +176,8 @@ static void undo(const struct place *p)
 	if (ret == 0)
 		ret = move_manifest(p, p->dir, from);
 	if (ret < 0)
-		fm_log_error("%s: cannot undo its publication: %s", s->opts.path, fm_err_name(errno));
+		fm_log_error("%s: cannot undo its publication: %s", s->opts.path,
+			     fm_err_name(errno));
 }
 
 /* In p->dir, and synced; after an error nothing has changed. */
@@ -190,7 +200,7 @@ static int place_synced(struct place *p, bool is_durable, struct fm_err *err)
 	return fm_sink_note_sync(s, ret, "sync the directory of", err);
 }
 
-/* ------------------------------------------------------------------------------------- where the path leads */
+/* ------------------------------------------------------------------------- where the path leads */
 
 static int find_other(const struct place *p, int *fd, struct fm_err *err)
 {
@@ -207,8 +217,9 @@ static void go_to(struct place *p, int dir)
 }
 
 /*
- * The directory around the tree can be replaced by a new version while the tree comes. It would have its name in the old version then,
- * which nobody finds and which goes. Looked at before, and again when it has its name: a version that comes later finds it there.
+ * The directory around the tree can be replaced by a new version while the tree comes. It would
+ * have its name in the old version then, which nobody finds and which goes. Looked at before, and
+ * again when it has its name: a version that comes later finds it there.
  */
 static int place_where_it_leads(struct place *p, bool is_durable, struct fm_err *err)
 {
@@ -229,16 +240,18 @@ static int place_where_it_leads(struct place *p, bool is_durable, struct fm_err 
 	if (ret < 0)
 		return ret;
 	close(dir);
-	return fm_err_set(err, -ESTALE, "\"%s\": its directory is replaced again and again; run it again",
+	return fm_err_set(err, -ESTALE,
+			  "\"%s\": its directory is replaced again and again; run it again",
 			  fm_path_show(p->s->opts.path, &shown));
 }
 
-/* ------------------------------------------------------------------------------------------- what is left */
+/* --------------------------------------------------------------------------------- what is left */
 
 static void warn_left(const struct fm_sink *s, const char *name, int ret)
 {
 	if (ret < 0)
-		fm_log_warn("%s: cannot remove %s beside it, it is tried again later: %s", s->opts.path, name, fm_err_name(ret));
+		fm_log_warn("%s: cannot remove %s beside it, it is tried again later: %s",
+			    s->opts.path, name, fm_err_name(ret));
 }
 
 /* What of the replaced version is nowhere else stays where it is. */
@@ -247,9 +260,12 @@ static void say_kept(const struct place *p)
 	struct fm_sink *s = p->s;
 	char text[128];
 
-	fm_log_warn("%s: what appeared in the version that was replaced is not in the new one; it stays in %s: %s", s->opts.path,
-		    p->old_name, p->late.text);
-	snprintf(text, sizeof(text), "what appeared in it meanwhile could not be taken over: it is in %s beside it", p->old_name);
+	fm_log_warn("%s: what appeared in the version that was replaced is not in the new one; it "
+		    "stays in %s: %s",
+		    s->opts.path, p->old_name, p->late.text);
+	snprintf(text, sizeof(text),
+		 "what appeared in it meanwhile could not be taken over: it is in %s beside it",
+		 p->old_name);
 	fm_sink_warn(s, text);
 }
 
@@ -259,10 +275,13 @@ static void leave_old(struct place *p, int why)
 	char text[192];
 
 	/* else it stays under the name it has */
-	(void)move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
+	(void)move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p),
+			p->old_name);
 	if (p->is_kept)
 		return;
-	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it: %s; its owner or root removes it (rm -r)",
+	snprintf(text, sizeof(text),
+		 "the version that was replaced stays in %s beside it: %s; its owner or root "
+		 "removes it (rm -r)",
 		 p->old_name, fm_err_name(why));
 	fm_sink_warn(p->s, text);
 }
@@ -271,7 +290,10 @@ static void leave_old(struct place *p, int why)
 static int hand_over(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	const struct fm_stash_what what = { .dir = replaced_dir(p), .from = p->old_name, .ino = p->old_ino, .name = s->opts.name };
+	const struct fm_stash_what what = {.dir = replaced_dir(p),
+					   .from = p->old_name,
+					   .ino = p->old_ino,
+					   .name = s->opts.name};
 	char stash[FM_STAGING_NAME_LEN + 1];
 	int ret;
 
@@ -283,7 +305,8 @@ static int hand_over(struct place *p)
 	return ret;
 }
 
-/* The version that was replaced is in a stash. What others need something in stays for its time, whatever grace_ns says. */
+/* The version that was replaced is in a stash. What others need something in stays for its time,
+ * whatever grace_ns says. */
 static void end_old(struct place *p)
 {
 	struct fm_sink *s = p->s;
@@ -298,7 +321,8 @@ static void end_old(struct place *p)
 		warn_left(s, p->old_name, ret);
 }
 
-/* Whether something in it is wanted, in the directory itself: others may give its name to another one and back. */
+/* Whether something in it is wanted, in the directory itself: others may give its name to another
+ * one and back. */
 static int wanted_in_old(const struct place *p)
 {
 	int fd = fm_tsys_open_unmounted(replaced_dir(p), p->old_name, O_RDONLY | O_DIRECTORY), ret;
@@ -337,7 +361,9 @@ static void put_old_away(struct place *p)
 	if (is_full && !is_others && !p->is_kept) {
 		ret = remove_at_once(p);
 		if (ret == 0 && p->s->opts.grace_ns > 0)
-			fm_sink_note(p->s, "the disk is full: the version that was replaced went at once");
+			fm_sink_note(
+				p->s,
+				"the disk is full: the version that was replaced went at once");
 	}
 	if (ret < 0)
 		leave_old(p, ret);
@@ -354,8 +380,8 @@ static void remove_data(void *ctx)
 }
 
 /*
- * The staging directory and all that is in it. Its lock file says first that it is over: what is half removed must not be
- * gone on with, nor what somebody moved away before, and moves back later.
+ * The staging directory and all that is in it. Its lock file says first that it is over: what is
+ * half removed must not be gone on with, nor what somebody moved away before, and moves back later.
  */
 static void remove_staging(struct fm_sink *s)
 {
@@ -365,12 +391,13 @@ static void remove_staging(struct fm_sink *s)
 		return;
 	(void)fm_staging_write(s->lock, &over);
 	warn_left(s, s->tree_name,
-		  fm_staging_remove_opened(s->opts.parent, s->tree_name, s->stage, NULL, remove_data, s));
+		  fm_staging_remove_opened(s->opts.parent, s->tree_name, s->stage, NULL,
+					   remove_data, s));
 }
 
 /*
- * What appeared in the version that was replaced, while the new one was made, comes into that. It is under the .new name still, where no
- * sweep takes it away.
+ * What appeared in the version that was replaced, while the new one was made, comes into that. It
+ * is under the .new name still, where no sweep takes it away.
  */
 static void merge_late(struct place *p, bool is_durable)
 {
@@ -400,7 +427,8 @@ static int leave_same(struct place *p, struct fm_err *err)
 	if (ret == 0 && (st.st_ino != old.st_ino || st.st_dev != old.st_dev))
 		ret = -ENOENT;
 	if (ret == -ENOENT)
-		return fm_err_set(err, -ESTALE, "\"%s\": was replaced meanwhile by somebody else; run it again",
+		return fm_err_set(err, -ESTALE,
+				  "\"%s\": was replaced meanwhile by somebody else; run it again",
 				  fm_path_show(s->opts.path, &shown));
 	return ret < 0 ? fm_sink_fail(s, ret, "look at", NULL, 0, err) : 0;
 }
@@ -414,14 +442,15 @@ static void clear_up(struct place *p, bool is_durable)
 	if (p->placed == PLACED_EXCHANGED)
 		memcpy(p->old_name, s->new_name, sizeof(p->old_name));
 	if (p->placed == PLACED_TWICE)
-		fm_sink_note(s, "replaced by two renames, since the file system cannot exchange: for a moment nothing was there");
+		fm_sink_note(s, "replaced by two renames, since the file system cannot exchange: "
+				"for a moment nothing was there");
 	if (p->placed != PLACED_FREE && fm_sink_keeps_old(s))
 		merge_late(p, is_durable);
 	if (p->placed != PLACED_FREE)
 		put_old_away(p);
 }
 
-/* ----------------------------------------------------------------------------------------------- the table */
+/* ------------------------------------------------------------------------------------ the table */
 
 int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
@@ -452,7 +481,8 @@ void fm_sink_keep(struct fm_tree *t)
 	if (s->stage >= 0)
 		(void)fm_sink_log(s, NULL);
 	/* What left the staging directory was its owners': nobody goes on with that. */
-	if (atomic_load(&t->sync_error) < 0 || s->stage < 0 || fm_journal_is_empty(s->journal) || (s->is_moved && s->opts.has_owners))
+	if (atomic_load(&t->sync_error) < 0 || s->stage < 0 || fm_journal_is_empty(s->journal) ||
+	    (s->is_moved && s->opts.has_owners))
 		fm_sink_discard(t);
 	else
 		s->state = FM_SINK_KEPT;
@@ -469,6 +499,7 @@ void fm_sink_discard(struct fm_tree *t)
 	fm_sink_drop_manifest(s);
 	if (s->is_moved)
 		warn_left(s, s->new_name,
-			  fm_staging_remove_opened(s->opts.parent, s->new_name, s->data, &freed, NULL, NULL));
+			  fm_staging_remove_opened(s->opts.parent, s->new_name, s->data, &freed,
+						   NULL, NULL));
 	remove_staging(s);
 }

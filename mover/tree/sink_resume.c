@@ -2,10 +2,11 @@
 /*
  * sink_resume - files that earlier tries made.
  *
- * A try begins with an empty data directory; what earlier ones made lies in was.<n>. A file moves from there into data
- * if the journal says that it is what the source has now, and it still has the content that the journal says. So whatever the source has no more does not come along,
- * and no file that exists is ever trusted for its name. Directories that got their mode already and may not be entered
- * are not opened up: what is in them is sent again.
+ * A try begins with an empty data directory; what earlier ones made lies in was.<n>. A file moves
+ * from there into data if the journal says that it is what the source has now, and it still has the
+ * content that the journal says. So whatever the source has no more does not come along, and no
+ * file that exists is ever trusted for its name. Directories that got their mode already and may
+ * not be entered are not opened up: what is in them is sent again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +92,8 @@ static int move_here(const struct fm_sink_at *at, int dir)
 }
 
 /* 1: moved. 0: not there, or not as wanted. -ENOMEM and the like: nobody can say. */
-static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_at *at, const struct wanted *w)
+static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_at *at,
+		    const struct wanted *w)
 {
 	size_t dir_len = at->path_len - strlen(at->name);
 	int dir = fm_sink_dir_find(&call->was[i], at->path, dir_len > 0 ? dir_len - 1 : 0);
@@ -138,8 +140,10 @@ static bool is_same(const struct fm_journal_file *f, const struct fm_pack_entry 
 	return f->size == e->size && f->mtime_ns == e->mtime_ns && f->identity == e->identity;
 }
 
-/* 1: the journal has something of that file; *have: a copy of it, if asked for; *crc: its contributions. */
-static int look_up(struct fm_sink *s, const struct fm_pack_entry *e, bool *is_whole, struct fm_have *have, uint32_t *crc)
+/* 1: the journal has something of that file; *have: a copy of it, if asked for; *crc: its
+ * contributions. */
+static int look_up(struct fm_sink *s, const struct fm_pack_entry *e, bool *is_whole,
+		   struct fm_have *have, uint32_t *crc)
 {
 	const struct fm_journal_file *f;
 	int ret = 0;
@@ -162,20 +166,24 @@ static void count_resumed(struct fm_sink_call *call, const struct fm_pack_entry 
 	call->count.resumed_bytes += bytes;
 }
 
-int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
+		   const struct fm_pack_entry *e)
 {
 	struct wanted w = { .size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns };
 	bool is_whole = false;
 	uint32_t crc;
 	int ret;
 
-	/* It comes by itself, goes on with what is there, and is read again beside the rest of the tree. */
+	/* It comes by itself, goes on with what is there, and is read again beside the rest of the
+	 * tree. */
 	if (e->size > FM_TREE_LARGE)
 		return 0;
 	ret = look_up(call->s, e, &is_whole, NULL, &w.crc);
 
 	if (ret <= 0 || !is_whole)
-		return ret < 0 ? fm_sink_fail(call->s, ret, "look for", e->path, e->path_len, call->err) : 0;
+		return ret < 0 ? fm_sink_fail(call->s, ret, "look for", e->path, e->path_len,
+					      call->err)
+			       : 0;
 	ret = get_here(call, at, &w);
 	if (ret < 0)
 		return ret;
@@ -197,8 +205,8 @@ static uint64_t end_of(const struct fm_ranges *r)
 	return r->count ? r->at[r->count - 1].offset + r->at[r->count - 1].len : 0;
 }
 
-int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-			struct fm_have *have)
+int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at,
+			const struct fm_pack_entry *e, struct fm_have *have)
 {
 	struct wanted w = { .mtime_ns = e->mtime_ns };
 	bool is_whole;

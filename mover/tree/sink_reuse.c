@@ -2,9 +2,10 @@
 /*
  * sink_reuse - unchanged files come from the version that is replaced.
  *
- * A reflink is a file of its own that shares the blocks, and gets the source's mode, time and owner. Where the file
- * system has none, a hard link does if the file has all of these already: it is the same file then, so setting anything would
- * change the old version. Everything else is asked from the source.
+ * A reflink is a file of its own that shares the blocks, and gets the source's mode, time and
+ * owner. Where the file system has none, a hard link does if the file has all of these already: it
+ * is the same file then, so setting anything would change the old version. Everything else is asked
+ * from the source.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ struct old_file {
 	struct stat st;
 };
 
-/* -------------------------------------------------------------------------------------------- is it the same */
+/* ------------------------------------------------------------------------------- is it the same */
 
 /* Of a whole file. */
 static int read_crc(const struct fm_sink_call *call, int fd, uint8_t *buf, uint32_t *crc)
@@ -63,7 +64,8 @@ static int has_crc(const struct fm_sink_call *call, int fd, uint32_t wanted)
 }
 
 /* 1, 0, or an error. */
-static int is_unchanged(const struct fm_sink_call *call, const struct old_file *old, const struct fm_pack_entry *e)
+static int is_unchanged(const struct fm_sink_call *call, const struct old_file *old,
+			const struct fm_pack_entry *e)
 {
 	if ((uint64_t)old->st.st_size != e->size)
 		return 0;
@@ -84,7 +86,8 @@ static int open_old(struct fm_sink_call *call, const struct fm_sink_at *at, stru
 
 	old->fd = -1;
 	old->dir = fm_sink_dir_find(&call->old, at->path, dir_len > 0 ? dir_len - 1 : 0);
-	if (old->dir < 0 || fm_tsys_fstatat(old->dir, at->name, &old->st) < 0 || !S_ISREG(old->st.st_mode))
+	if (old->dir < 0 || fm_tsys_fstatat(old->dir, at->name, &old->st) < 0 ||
+	    !S_ISREG(old->st.st_mode))
 		return 0;
 	return 1;
 }
@@ -98,10 +101,11 @@ static int open_content(struct old_file *old, const char *name)
 	return fm_tsys_fstat(old->fd, &old->st) == 0 && S_ISREG(old->st.st_mode);
 }
 
-/* --------------------------------------------------------------------------------------------------- taking it */
+/* ------------------------------------------------------------------------------------ taking it */
 
 /* same: of the old version's, whether it differs in nothing, attributes included. */
-static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_reflink, bool is_same)
+static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_reflink,
+			 bool is_same)
 {
 	call->tally.same += is_same;
 	call->count.files++;
@@ -114,15 +118,16 @@ static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *
 }
 
 /* The name is taken: the same offer came before. 1: by a finished file. */
-static int meet_taken(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+static int meet_taken(struct fm_sink_call *call, const struct fm_sink_at *at,
+		      const struct fm_pack_entry *e)
 {
 	int ret = fm_sink_check_name(call, at);
 
 	return ret < 0 ? ret : fm_sink_is_complete(call, at, e);
 }
 
-static int fill_clone(struct fm_sink_call *call, int fd, const struct old_file *old, const struct fm_pack_entry *e,
-		      bool is_final)
+static int fill_clone(struct fm_sink_call *call, int fd, const struct old_file *old,
+		      const struct fm_pack_entry *e, bool is_final)
 {
 	struct fm_digest digest = { .crc = e->crc };
 	bool is_known = fm_digest_get(old->fd, &digest) == 0 && digest.size == e->size &&
@@ -137,14 +142,16 @@ static int fill_clone(struct fm_sink_call *call, int fd, const struct old_file *
 }
 
 /* Whether all but the content is what the entry says. */
-static bool has_all_attrs(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old, const struct fm_pack_entry *e)
+static bool has_all_attrs(struct fm_sink_call *call, const struct fm_sink_at *at,
+			  const struct old_file *old, const struct fm_pack_entry *e)
 {
-	return fm_tsys_mtime(&old->st) == e->mtime_ns && fm_sink_has_attrs(call->s, old->dir, at->name, e) > 0;
+	return fm_tsys_mtime(&old->st) == e->mtime_ns &&
+	       fm_sink_has_attrs(call->s, old->dir, at->name, e) > 0;
 }
 
 /* 1: cloned. 0: this file system cannot, or not this file. */
-static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old,
-		     const struct fm_pack_entry *e)
+static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at,
+		     const struct old_file *old, const struct fm_pack_entry *e)
 {
 	bool is_final;
 	mode_t mode = fm_sink_create_mode(call->s, e, &is_final);
@@ -177,17 +184,19 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, con
 	return ret;
 }
 
-/* Whoever may write to the old directory can have put another file there since it was looked at; he has no way to this one. */
-static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old, const struct fm_pack_entry *e)
+/* Whoever may write to the old directory can have put another file there since it was looked at; he
+ * has no way to this one. */
+static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *at,
+		      const struct old_file *old, const struct fm_pack_entry *e)
 {
 	struct stat st;
 
-	return fm_tsys_fstatat(at->dir, at->name, &st) == 0 && st.st_ino == old->st.st_ino && st.st_dev == old->st.st_dev &&
-	       fm_sink_has_attrs(call->s, at->dir, at->name, e) > 0;
+	return fm_tsys_fstatat(at->dir, at->name, &st) == 0 && st.st_ino == old->st.st_ino &&
+	       st.st_dev == old->st.st_dev && fm_sink_has_attrs(call->s, at->dir, at->name, e) > 0;
 }
 
-static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old,
-		    const struct fm_pack_entry *e)
+static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at,
+		    const struct old_file *old, const struct fm_pack_entry *e)
 {
 	int ret;
 
@@ -211,7 +220,8 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 	return 1;
 }
 
-static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old, const struct fm_pack_entry *e)
+static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
+		const struct fm_pack_entry *e)
 {
 	int ret = is_unchanged(call, old, e);
 
@@ -228,8 +238,10 @@ static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct o
 	return ret != 0 ? ret : try_link(call, at, old, e);
 }
 
-/* What is under the name now is what the old version had, with its digest: that of its content, if nobody wrote to it. */
-static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old, const struct fm_pack_entry *e)
+/* What is under the name now is what the old version had, with its digest: that of its content, if
+ * nobody wrote to it. */
+static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
+		       const struct fm_pack_entry *e)
 {
 	struct fm_digest digest = { .crc = e->crc };
 	bool is_known = e->flags & FM_PACK_HAS_CRC;
@@ -241,7 +253,8 @@ static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, s
 	return fm_sink_list_file(call, e, is_known ? &digest.crc : NULL) < 0 ? call->err->code : 1;
 }
 
-/* A file of another's the kernel may not let us link, and a file system has a limit of names that is not told. */
+/* A file of another's the kernel may not let us link, and a file system has a limit of names that
+ * is not told. */
 #define NAMES_MAX 1000
 
 static bool is_linkable(const struct stat *st)
@@ -275,16 +288,19 @@ int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *
 	return ret;
 }
 
-int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at,
+		  const struct fm_pack_entry *e)
 {
 	struct old_file old;
-	bool is_read = call->s->opts.has_checksums || (!call->s->opts.is_dry && !atomic_load(&call->s->has_no_clone));
+	bool is_read = call->s->opts.has_checksums ||
+		       (!call->s->opts.is_dry && !atomic_load(&call->s->has_no_clone));
 	int ret;
 
 	if (!open_old(call, at, &old))
 		return 0;
 	/* Most that changed is told by its size or time, without opening it. */
-	if ((uint64_t)old.st.st_size != e->size || (!call->s->opts.has_checksums && fm_tsys_mtime(&old.st) != e->mtime_ns))
+	if ((uint64_t)old.st.st_size != e->size ||
+	    (!call->s->opts.has_checksums && fm_tsys_mtime(&old.st) != e->mtime_ns))
 		return 0;
 	if (is_read && !open_content(&old, at->name) && call->s->opts.has_checksums)
 		ret = 0;

@@ -22,7 +22,9 @@ static int check_disk(const struct fm_sink *s, uint64_t bytes, bool is_guess, st
 		return fm_err_sys(err, ret, "ask for the free space");
 	if (bytes <= free_bytes)
 		return 0;
-	return fm_err_set(err, -ENOSPC, "no space for the directory: its files take %llu bytes at least, %llu are free; make room there",
+	return fm_err_set(err, -ENOSPC,
+			  "no space for the directory: its files take %llu bytes at least, %llu "
+			  "are free; make room there",
 			  (unsigned long long)bytes, (unsigned long long)free_bytes);
 }
 
@@ -46,7 +48,8 @@ static int check(struct fm_sink *s, uint64_t bytes, bool is_guess, struct fm_err
 	return ret;
 }
 
-/* What is replaced and kept aside in a store does not go for a guess, and nobody is promised the whole of an update. */
+/* What is replaced and kept aside in a store does not go for a guess, and nobody is promised the
+ * whole of an update. */
 static bool has_room_for_whole(const struct fm_sink *s, uint64_t whole)
 {
 	return s->opts.is_dry || whole <= s->opts.room(s->opts.ctx, s->opts.parent);
@@ -60,10 +63,15 @@ int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err)
 
 	if (is_most && s->opts.promise) {
 		s->tree.is_unmeasured = whole > 0 && !has_room_for_whole(s, whole);
-		return s->tree.is_unmeasured ? fm_err_set(err, -ENOSPC, "no space for the whole directory, which takes %llu bytes",
-							  (unsigned long long)whole) : 0;
+		return s->tree.is_unmeasured
+			       ? fm_err_set(
+					 err, -ENOSPC,
+					 "no space for the whole directory, which takes %llu bytes",
+					 (unsigned long long)whole)
+			       : 0;
 	}
 	ret = check(s, is_said ? s->bytes : whole, is_most, err);
 	s->tree.is_unmeasured = is_most && ret == -ENOSPC;
-	return ret == 0 && s->opts.is_look ? fm_err_set(err, -ECANCELED, "there is room for it") : ret;
+	return ret == 0 && s->opts.is_look ? fm_err_set(err, -ECANCELED, "there is room for it")
+					   : ret;
 }

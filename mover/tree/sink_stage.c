@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_stage - what a sink finds at its beginning: the final name, and what earlier tries left beside it.
+ * sink_stage - what a sink finds at its beginning: the final name, and what earlier tries left
+ * beside it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #define WAS_NAME_MAX 16
 #define STATUS_MAX 4096
 
-/* --------------------------------------------------------------------------------------- final name */
+/* ----------------------------------------------------------------------------------- final name */
 
 /* What something is mounted on cannot be renamed, and that would come out at the end only. */
 static int refuse_mount(struct fm_sink *s, struct fm_err *err)
@@ -34,9 +35,13 @@ static int refuse_mount(struct fm_sink *s, struct fm_err *err)
 		close(fd);
 	if (ret < 0)
 		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
-	return ret == 0 ? 0 : fm_err_set(err, -EPERM, "\"%s\": another file system is mounted there, so it cannot be replaced by one rename; put the "
-					 "directory into it (a / at the end of the name), or unmount it first",
-					 fm_path_show(s->opts.path, &shown));
+	return ret == 0 ? 0
+			: fm_err_set(err, -EPERM,
+				     "\"%s\": another file system is mounted there, so it cannot "
+				     "be replaced by one rename; put the "
+				     "directory into it (a / at the end of the name), or "
+				     "unmount it first",
+				     fm_path_show(s->opts.path, &shown));
 }
 
 int fm_sink_look(struct fm_sink *s, struct fm_err *err)
@@ -51,11 +56,18 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
 	fm_path_show(s->opts.path, &shown);
 	if (!S_ISDIR(st.st_mode))
-		return fm_err_set(err, -ENOTDIR, "\"%s\": is a %s; a tree does not replace it, remove it first", shown.text,
-				  S_ISREG(st.st_mode) ? "file" : S_ISLNK(st.st_mode) ? "symbolic link" : "special file");
+		return fm_err_set(err, -ENOTDIR,
+				  "\"%s\": is a %s; a tree does not replace it, remove it first",
+				  shown.text,
+				  S_ISREG(st.st_mode)	? "file"
+				  : S_ISLNK(st.st_mode) ? "symbolic link"
+							: "special file");
 	if (!s->opts.may_replace && !s->opts.is_update)
-		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --update merges into it, --replace puts this one in its place, "
-				  "and a / at the end of the name puts it inside", shown.text);
+		return fm_err_set(err, -EEXIST,
+				  "directory \"%s\" exists; --update merges into it, --replace "
+				  "puts this one in its place, "
+				  "and a / at the end of the name puts it inside",
+				  shown.text);
 	ret = refuse_mount(s, err);
 	if (ret < 0)
 		return ret;
@@ -70,10 +82,11 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 	return s->opts.is_update ? fm_sink_fail(s, ret, "open", NULL, 0, err) : 0;
 }
 
-/* ------------------------------------------------------------------------------------------- earlier tries */
+/* -------------------------------------------------------------------------------- earlier tries */
 
 /* What is nobody's to remove gets another name beside the tree. */
-static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind, char aside[FM_STAGING_NAME_LEN + 1])
+static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind,
+			   char aside[FM_STAGING_NAME_LEN + 1])
 {
 	char text[192];
 	int ret;
@@ -82,21 +95,26 @@ static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind, char as
 	ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, aside, 0);
 	if (ret < 0 || kind == FM_STAGING_KEPT)
 		return ret;
-	snprintf(text, sizeof(text), "what had the name of a version that was replaced is %s beside it now; nothing "
-		 "removes that", aside);
+	snprintf(text, sizeof(text),
+		 "what had the name of a version that was replaced is %s beside it now; nothing "
+		 "removes that",
+		 aside);
 	fm_sink_warn(s, text);
 	return 0;
 }
 
 /*
- * The version that a try replaced before it died, or what somebody else put there. A merge that died has not looked through
- * it for what was saved in it while the new one was made: if there may be such, it stays as long as what is unfinished does.
+ * The version that a try replaced before it died, or what somebody else put there. A merge that
+ * died has not looked through it for what was saved in it while the new one was made: if there may
+ * be such, it stays as long as what is unfinished does.
  */
 static int put_replaced_aside(struct fm_sink *s, uint64_t ino, const struct fm_staging_state *state)
 {
-	const struct fm_stash_what what = { .dir = s->opts.parent, .from = s->new_name, .ino = ino, .name = s->opts.name };
+	const struct fm_stash_what what = {
+		.dir = s->opts.parent, .from = s->new_name, .ino = ino, .name = s->opts.name};
 	bool is_ours = ino == state->old_ino;
-	bool was_merging = state->is_merging && !(is_ours && fm_sink_is_taken_over(s, s->new_name, state));
+	bool was_merging =
+		state->is_merging && !(is_ours && fm_sink_is_taken_over(s, s->new_name, state));
 	enum fm_staging_kind kind = was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
 	char aside[FM_STAGING_NAME_LEN + 1], text[192];
 	int ret = -ESTALE;
@@ -110,13 +128,16 @@ static int put_replaced_aside(struct fm_sink *s, uint64_t ino, const struct fm_s
 		ret = give_other_name(s, kind, aside);
 	if (ret < 0 || !was_merging)
 		return ret;
-	snprintf(text, sizeof(text), "an earlier update ended before it took over what was saved in it meanwhile: the "
-		 "version that it replaced is %s beside it", aside);
+	snprintf(text, sizeof(text),
+		 "an earlier update ended before it took over what was saved in it meanwhile: the "
+		 "version that it replaced is %s beside it",
+		 aside);
 	fm_sink_warn(s, text);
 	return 0;
 }
 
-/* The .new that has that inode goes back into the staging directory; something else that takes its name meanwhile does not. */
+/* The .new that has that inode goes back into the staging directory; something else that takes its
+ * name meanwhile does not. */
 static int move_back(struct fm_sink *s, uint64_t ino, const char *name)
 {
 	int fd = fm_tsys_open(s->opts.parent, s->new_name, O_PATH | O_DIRECTORY, 0);
@@ -141,9 +162,10 @@ static int move_back(struct fm_sink *s, uint64_t ino, const char *name)
 }
 
 /*
- * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into the staging
- * directory as `name`), or the version that a try replaced before it died. The inode tells. A tree whose entries have owners of their own
- * does not come back: they may have moved what is not theirs into it, and hold its directories open.
+ * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into
+ * the staging directory as `name`), or the version that a try replaced before it died. The inode
+ * tells. A tree whose entries have owners of their own does not come back: they may have moved what
+ * is not theirs into it, and hold its directories open.
  */
 static int take_new_back(struct fm_sink *s, const char *name)
 {
@@ -172,7 +194,8 @@ static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
 	return out;
 }
 
-/* What earlier tries made becomes was.0, was.1 ...; *count: how many there are then, FM_SINK_WAS_MAX + 1 at most. */
+/* What earlier tries made becomes was.0, was.1 ...; *count: how many there are then,
+ * FM_SINK_WAS_MAX + 1 at most. */
 static int gather_was(struct fm_sink *s, unsigned *count)
 {
 	char name[WAS_NAME_MAX];
@@ -235,11 +258,12 @@ static int open_was(struct fm_sink *s, unsigned count)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------- the staging directory */
+/* ------------------------------------------------------------------------ the staging directory */
 
 static int open_journal(struct fm_sink *s, const char **why, struct fm_err *err)
 {
-	struct fm_journal_opts opts = { .is_tree = true, .is_synced = s->opts.is_synced, .source = s->opts.source };
+	struct fm_journal_opts opts = {
+		.is_tree = true, .is_synced = s->opts.is_synced, .source = s->opts.source};
 	int fd = fm_tsys_open(s->stage, "journal", O_RDWR | O_CREAT, 0600);
 
 	snprintf(opts.name, sizeof(opts.name), "%s", s->opts.name);
@@ -267,13 +291,14 @@ static void note_afresh(struct fm_sink *s, const char *why)
 
 	if (!why)
 		return;
-	snprintf(text, sizeof(text), "an unfinished earlier transfer was removed and all is sent again: %s", why);
+	snprintf(text, sizeof(text),
+		 "an unfinished earlier transfer was removed and all is sent again: %s", why);
 	fm_sink_note(s, text);
 }
 
 /*
- * Whether what the last try made is still here: it is one of was.*. If not it has been published, and all that the process did
- * not do any more is remove the rest. 1, 0, or why nobody can say.
+ * Whether what the last try made is still here: it is one of was.*. If not it has been published,
+ * and all that the process did not do any more is remove the rest. 1, 0, or why nobody can say.
  */
 static int has_last_data(const struct fm_sink *s, unsigned count)
 {
@@ -295,10 +320,11 @@ static int has_last_data(const struct fm_sink *s, unsigned count)
 }
 
 /*
- * Files without a journal are trusted by nobody. A journal without its files must go too: it would vouch for files that
- * this try makes and has not synced.
+ * Files without a journal are trusted by nobody. A journal without its files must go too: it would
+ * vouch for files that this try makes and has not synced.
  */
-static int open_or_empty_journal(struct fm_sink *s, unsigned count, const char **why, struct fm_err *err)
+static int open_or_empty_journal(struct fm_sink *s, unsigned count, const char **why,
+				 struct fm_err *err)
 {
 	bool is_too_often = count > FM_SINK_WAS_MAX;
 	int ret = open_journal(s, why, err);
@@ -308,7 +334,8 @@ static int open_or_empty_journal(struct fm_sink *s, unsigned count, const char *
 	if (!is_too_often && count > 0) {
 		ret = has_last_data(s, count);
 		if (ret < 0)
-			return fm_sink_fail(s, ret, "look at an unfinished transfer of", NULL, 0, err);
+			return fm_sink_fail(s, ret, "look at an unfinished transfer of", NULL, 0,
+					    err);
 		if (ret > 0)
 			return 0;
 	}
@@ -332,10 +359,11 @@ static int meet_earlier(struct fm_sink *s, struct fm_err *err)
 	if (!s->tree.is_partial)
 		note_afresh(s, why);
 	ret = s->tree.is_partial ? open_was(s, count) : remove_was(s, count);
-	return ret < 0 ? fm_sink_fail(s, ret, "go on with an unfinished transfer of", NULL, 0, err) : 0;
+	return ret < 0 ? fm_sink_fail(s, ret, "go on with an unfinished transfer of", NULL, 0, err)
+		       : 0;
 }
 
-/* ------------------------------------------------------------------------------------------- the new try */
+/* ---------------------------------------------------------------------------------- the new try */
 
 /* umask(2) cannot ask without setting, and would do so for all threads. All bits: not known. */
 static mode_t ask_umask(void)
@@ -364,8 +392,10 @@ static int make_data(struct fm_sink *s)
 	s->data = fm_tsys_open(s->stage, "data", DIR_FLAGS, 0);
 	ret = s->data < 0 ? s->data : fm_tsys_fstat(s->data, &st);
 	if (ret == 0)
-		ret = fm_staging_write(s->lock, &(struct fm_staging_state){ .data_ino = st.st_ino, .is_merging = fm_sink_keeps_old(s),
-									    .begun_ns = fm_tsys_ctime(&st) });
+		ret = fm_staging_write(
+			s->lock, &(struct fm_staging_state){.data_ino = st.st_ino,
+							    .is_merging = fm_sink_keeps_old(s),
+							    .begun_ns = fm_tsys_ctime(&st)});
 	if (ret < 0)
 		return ret;
 	s->umask = ask_umask();
@@ -382,7 +412,8 @@ static int make_spool(struct fm_sink *s)
 	return ret;
 }
 
-/* Whose command was killed just now is still being closed, and who runs it again at once is not to be refused for that. */
+/* Whose command was killed just now is still being closed, and who runs it again at once is not to
+ * be refused for that. */
 #define LOCK_LOOK_MS 50
 
 static int lock_patiently(struct fm_sink *s)
@@ -407,11 +438,16 @@ static int lock_staging(struct fm_sink *s, struct fm_err *err)
 		return 0;
 	s->stage = s->lock = -1;
 	if (ret == -EBUSY)
-		return fm_err_set(err, ret, "\"%s\": is being written by another transfer; wait for it, or cancel it",
-				  fm_path_show(s->opts.path, &shown));
+		return fm_err_set(
+			err, ret,
+			"\"%s\": is being written by another transfer; wait for it, or cancel it",
+			fm_path_show(s->opts.path, &shown));
 	if (ret == -EPERM)
-		return fm_err_set(err, ret, "\"%s\": %s beside it is another user's, or no staging directory, or may not be made "
-				  "there; move it away, or look at owner and mode", fm_path_show(s->opts.path, &shown), s->tree_name);
+		return fm_err_set(err, ret,
+				  "\"%s\": %s beside it is another user's, or no staging "
+				  "directory, or may not be made "
+				  "there; move it away, or look at owner and mode",
+				  fm_path_show(s->opts.path, &shown), s->tree_name);
 	return fm_sink_fail(s, ret, "make a staging directory beside", NULL, 0, err);
 }
 

@@ -2,14 +2,16 @@
 /*
  * source_priv - inside of the source of a tree: what its files share.
  *
- * tree_source.c has the functions of the table, source_work.c hands out work (batches of names), source_put.c makes
- * entries of it, source_sent.c remembers what was sent. The happy path of one fill():
- *   - take a batch: what others left over, else what the far end asked for, else the next names of the walk;
+ * tree_source.c has the functions of the table, source_work.c hands out work (batches of names),
+ * source_put.c makes entries of it, source_sent.c remembers what was sent. The happy path of one
+ * fill():
+ *   - take a batch: what others left over, else what the far end asked for, else the next names of
+ * the walk;
  *   - put each item into the pack, until one has no room: the rest is left over for the next fill;
  *   - keep the outline of the pack until it is acknowledged.
  *
- * Locks, each innermost where it is taken: `walk_lock` is held while directories are read; `lock` guards everything
- * else and is never held across a call that may wait for a disk.
+ * Locks, each innermost where it is taken: `walk_lock` is held while directories are read; `lock`
+ * guards everything else and is never held across a call that may wait for a disk.
  */
 #ifndef FM_TREE_SOURCE_PRIV_H
 #define FM_TREE_SOURCE_PRIV_H
@@ -31,18 +33,21 @@
 #define FM_SOURCE_BATCH_DIRS_MAX 8	/* of them directories, which stay open */
 #define FM_SOURCE_NAMES_LEN 8192u
 #define FM_SOURCE_UNANSWERED_MAX 64	/* offering packs that the far end has not answered */
-#define FM_SOURCE_LEN_MIN (32u << 10)	/* of a pack's buffer: room for the longest paths, and more */
+/* of a pack's buffer: room for the longest paths, and more */
+#define FM_SOURCE_LEN_MIN (32u << 10)
 #define FM_SOURCE_SCRATCH_LEN (256u << 10)
 
 /* One name to be sent, or the rest of a file. */
 struct fm_source_item {
-	struct fm_scan_dir *dir;	/* it is in (a directory: itself), or NULL: name is the whole path */
+	/* it is in (a directory: itself), or NULL: name is the whole path */
+	struct fm_scan_dir *dir;
 	struct fm_reading *file;	/* once it was opened */
 	uint64_t from;			/* the file's first byte that is not in a pack yet */
 	const char *name;		/* in the batch's names, terminated */
 	size_t name_len;
 	unsigned char type;		/* DT_DIR, DT_LNK, DT_REG */
-	bool is_wanted;			/* it was offered with the following, and the far end asked for it */
+	/* it was offered with the following, and the far end asked for it */
+	bool is_wanted;
 	bool is_large;
 	uint64_t size;
 	int64_t mtime_ns;
@@ -52,7 +57,8 @@ struct fm_source_batch {
 	struct fm_list link;		/* while it is left over */
 	unsigned at;			/* the next item */
 	unsigned count;
-	bool is_data;			/* its files go with their data; else as the walk found them */
+	/* its files go with their data; else as the walk found them */
+	bool is_data;
 	struct fm_source_item items[FM_SOURCE_BATCH_MAX];
 	size_t names_len;
 	char names[FM_SOURCE_NAMES_LEN];
@@ -89,10 +95,12 @@ struct fm_source_fill {
 	uint8_t *scratch;		/* ... this too: FM_SOURCE_SCRATCH_LEN */
 };
 
-/* A pack that was filled, until it is acknowledged and, if it offers, answered and what it offered was sent. */
+/* A pack that was filled, until it is acknowledged and, if it offers, answered and what it offered
+ * was sent. */
 struct fm_source_sent {
 	struct fm_source_sent *next;	/* in its bucket */
-	unsigned refs;			/* the table, the list of what is needed, a fill that makes it again */
+	/* the table, the list of what is needed, a fill that makes it again */
+	unsigned refs;
 	uint64_t seq;
 	bool is_acked;
 	bool is_answered;		/* or it offered nothing */
@@ -126,7 +134,8 @@ struct fm_source {
 	unsigned waiting;		/* fills that wait for it */
 	unsigned active;		/* fills that hold work */
 	atomic_bool is_stopped;
-	struct fm_err failed;		/* the first error: what was taken then is lost, so the transfer is */
+	/* the first error: what was taken then is lost, so the transfer is */
+	struct fm_err failed;
 	bool is_walked;
 	size_t per_item;		/* bytes that one item takes in a pack, on the average */
 	struct fm_list left_data;	/* batches */
@@ -157,13 +166,14 @@ int fm_source_put_again(struct fm_source_fill *f, const struct fm_source_sent *s
 
 /* ---- source_work.c ---- */
 
-/* Whether the fill may go on: 0, or the error of all calls from now on, with its text in f->err. The lock is held. */
+/* Whether the fill may go on: 0, or the error of all calls from now on, with its text in f->err.
+ * The lock is held. */
 int fm_source_check_state(struct fm_source_fill *f);
 
 /*
- * Work for this fill: 1, and f->batch. 0: none, and the pack is to be sent as it is, or, if it is empty, there will never
- * be any. -EAGAIN: the pack is empty, and it waits for the engine. Or an error, with its text in f->err. Waits for the
- * other fills: what they leave over may be the last.
+ * Work for this fill: 1, and f->batch. 0: none, and the pack is to be sent as it is, or, if it is
+ * empty, there will never be any. -EAGAIN: the pack is empty, and it waits for the engine. Or an
+ * error, with its text in f->err. Waits for the other fills: what they leave over may be the last.
  */
 int fm_source_take_work(struct fm_source_fill *f);
 
@@ -183,18 +193,21 @@ void fm_source_batches_free(struct fm_list *head);
 int fm_source_leave_rest(struct fm_source_fill *f, const struct fm_source_item *it, uint64_t from);
 
 /*
- * The item's file, f->path, becomes a transfer of its own; its descriptor is taken. FM_SOURCE_PUT, FM_SOURCE_BLOCKED or
- * -ENOMEM.
+ * The item's file, f->path, becomes a transfer of its own; its descriptor is taken. FM_SOURCE_PUT,
+ * FM_SOURCE_BLOCKED or -ENOMEM.
  */
 int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, bool has_holes);
 
-/* Whether f->path is a further name of a file: 1, and the first one is in f->target, *len bytes. 0: no. -ENOMEM. */
+/* Whether f->path is a further name of a file: 1, and the first one is in f->target, *len bytes. 0:
+ * no. -ENOMEM. */
 int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, size_t *len);
 
 /* ---- source_sent.c; the lock is held but for new ---- */
 
-/* What is known of a pack, for fill() and need() of the same number, with one reference. NULL: no memory. */
-struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer);
+/* What is known of a pack, for fill() and need() of the same number, with one reference. NULL: no
+ * memory. */
+struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len,
+					  bool is_offer);
 
 /* Where it is in the table: NULL in it if it is not there. */
 struct fm_source_sent **fm_source_sent_slot(struct fm_source *s, uint64_t seq);

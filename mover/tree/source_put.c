@@ -44,7 +44,8 @@ static void make_path(struct fm_source_fill *f, const struct fm_source_item *it)
 }
 
 /* What all entries have; the path is the one at hand. */
-static struct fm_pack_entry entry_of(const struct fm_source_fill *f, enum fm_pack_type type, const struct stat *st)
+static struct fm_pack_entry entry_of(const struct fm_source_fill *f, enum fm_pack_type type,
+				     const struct stat *st)
 {
 	struct fm_pack_entry e = {
 		.type = type,
@@ -69,13 +70,18 @@ static int add_xattrs(struct fm_source_fill *f, int fd, struct fm_pack_entry *e)
 	if (!f->source->has_owners)
 		return 0;
 	if (!f->xattrs)
-		f->xattrs = FM_FAULT("source.xattrs_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*f->xattrs));
+		f->xattrs = FM_FAULT("source.xattrs_alloc")
+				    ? NULL
+				    : fm_budget_realloc(NULL, sizeof(*f->xattrs));
 	ret = f->xattrs ? fm_xattrs_read(f->xattrs, fd) : -ENOMEM;
 	if (ret == -E2BIG) {
 		struct fm_path_shown shown;
 
-		return fm_err_set(f->err, ret, "\"%s\" has more than %u bytes of extended attributes; leave it out "
-				  "with --exclude", fm_path_show(f->path, &shown), FM_TREE_XATTRS_MAX);
+		return fm_err_set(
+			f->err, ret,
+			"\"%s\" has more than %u bytes of extended attributes; leave it out "
+			"with --exclude",
+			fm_path_show(f->path, &shown), FM_TREE_XATTRS_MAX);
 	}
 	if (ret < 0)
 		return fail(f, ret);
@@ -91,8 +97,11 @@ static int no_room(struct fm_source_fill *f, const struct fm_pack_entry *e)
 
 	if (f->w.count > 0)
 		return FM_SOURCE_FULL;
-	return fm_err_set(f->err, -EMSGSIZE, "\"%s\" has %zu bytes of extended attributes, too many for chunks of %zu; "
-			  "use larger chunks", fm_path_show(f->path, &shown), e->xattr_len, f->w.cap);
+	return fm_err_set(
+		f->err, -EMSGSIZE,
+		"\"%s\" has %zu bytes of extended attributes, too many for chunks of %zu; "
+		"use larger chunks",
+		fm_path_show(f->path, &shown), e->xattr_len, f->w.cap);
 }
 
 static bool has_room(const struct fm_source_fill *f, const struct fm_pack_entry *e)
@@ -214,15 +223,20 @@ static int look_at_file(struct fm_source_fill *f, struct fm_source_item *it, con
 	if (ret < 0)
 		return ret;
 	*st = &it->file->st;
-	if (it->is_wanted && ((uint64_t)(*st)->st_size != it->size || fm_reading_mtime(*st) != it->mtime_ns))
+	if (it->is_wanted &&
+	    ((uint64_t)(*st)->st_size != it->size || fm_reading_mtime(*st) != it->mtime_ns))
 		return -ESTALE;
 	return 0;
 }
 
-/* A further name of a file that was met before: FM_SOURCE_PUT or FM_SOURCE_FULL. Else -ENOENT, or an error. */
+/* A further name of a file that was met before: FM_SOURCE_PUT or FM_SOURCE_FULL. Else -ENOENT, or
+ * an error. */
 static int put_hard(struct fm_source_fill *f, const struct stat *st)
 {
-	struct fm_pack_entry e = { .type = FM_PACK_HARD, .path = f->path, .path_len = f->path_len, .target = f->target };
+	struct fm_pack_entry e = {.type = FM_PACK_HARD,
+				  .path = f->path,
+				  .path_len = f->path_len,
+				  .target = f->target};
 	int ret = fm_source_meet_hardlink(f, st, &e.target_len);
 
 	if (ret < 0)
@@ -256,7 +270,9 @@ static int sum_file(struct fm_source_fill *f, struct fm_reading *file, uint32_t 
 	int ret = 0;
 
 	if (!f->scratch)
-		f->scratch = FM_FAULT("source.scratch_alloc") ? NULL : fm_budget_realloc(NULL, FM_SOURCE_SCRATCH_LEN);
+		f->scratch = FM_FAULT("source.scratch_alloc")
+				     ? NULL
+				     : fm_budget_realloc(NULL, FM_SOURCE_SCRATCH_LEN);
 	if (!f->scratch)
 		return -ENOMEM;
 	*crc = 0;
@@ -273,7 +289,8 @@ static int sum_file(struct fm_source_fill *f, struct fm_reading *file, uint32_t 
 	return ret < 0 ? ret : fm_reading_check(file);
 }
 
-/* Mode, owner and the like of a large file, for who gets no entry with its data. e is that of its offer. */
+/* Mode, owner and the like of a large file, for who gets no entry with its data. e is that of its
+ * offer. */
 static struct fm_pack_entry attr_of(const struct fm_pack_entry *e)
 {
 	struct fm_pack_entry attr = *e;
@@ -285,7 +302,8 @@ static struct fm_pack_entry attr_of(const struct fm_pack_entry *e)
 	return attr;
 }
 
-static int put_offer(struct fm_source_fill *f, struct fm_source_item *it, const struct stat *st, bool is_large)
+static int put_offer(struct fm_source_fill *f, struct fm_source_item *it, const struct stat *st,
+		     bool is_large)
 {
 	bool has_attr = is_large && f->source->has_owners;
 	struct fm_pack_entry e = entry_of(f, FM_PACK_FILE, st), attr;
@@ -347,10 +365,11 @@ static int put_large(struct fm_source_fill *f, struct fm_source_item *it, bool h
 }
 
 /*
- * How much of the file goes into this pack: all of the rest, or, of one that would not fit into a pack of its own, what
- * there is room for. -1: nothing.
+ * How much of the file goes into this pack: all of the rest, or, of one that would not fit into a
+ * pack of its own, what there is room for. -1: nothing.
  */
-static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_item *it, const struct fm_pack_entry *e)
+static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_item *it,
+			 const struct fm_pack_entry *e)
 {
 	uint64_t left = e->size - it->from;
 	int64_t room = fm_pack_room(&f->w, e->path_len, 0, e->xattr_len);
@@ -373,9 +392,12 @@ static int meet_corrupt(struct fm_source_fill *f, const struct fm_pack_entry *e,
 
 	fm_path_show(f->path, &shown);
 	if (!f->source->accepts_corrupt)
-		return fm_err_set(f->err, -EBADMSG, "\"%s\" is corrupt from byte 0 on, somewhere in %llu bytes: this is not what was put there; "
-				  "fmove verify names all such files, --accept-corrupt takes them as they are", shown.text,
-				  (unsigned long long)e->size);
+		return fm_err_set(f->err, -EBADMSG,
+				  "\"%s\" is corrupt from byte 0 on, somewhere in %llu bytes: this "
+				  "is not what was put there; "
+				  "fmove verify names all such files, --accept-corrupt takes them "
+				  "as they are",
+				  shown.text, (unsigned long long)e->size);
 	fm_log_some(&f->source->corrupt_lines, fm_clock_real.now_ns(fm_clock_real.ctx), FM_LOG_WARN,
 		    "\"%s\" is corrupt, and taken all the same", shown.text);
 	fm_pack_set_corrupt(data, e);
@@ -383,7 +405,8 @@ static int meet_corrupt(struct fm_source_fill *f, const struct fm_pack_entry *e,
 	return FM_SOURCE_PUT;
 }
 
-static int read_piece(struct fm_source_fill *f, struct fm_reading *file, const struct fm_pack_entry *e, uint8_t *data)
+static int read_piece(struct fm_source_fill *f, struct fm_reading *file,
+		      const struct fm_pack_entry *e, uint8_t *data)
 {
 	int ret = fm_reading_read(file, data, e->data_len, e->offset);
 	uint32_t part;
@@ -477,7 +500,8 @@ static int read_again(struct fm_source_fill *f, const struct fm_pack_entry *e, u
 		ret = fm_reading_read(file, data, e->data_len, e->offset);
 	if (ret == 0)
 		ret = fm_reading_check(file);
-	if (ret == 0 && fm_crc32c_part(fm_crc32c(0, data, e->data_len), e->offset, e->data_len) != e->crc)
+	if (ret == 0 &&
+	    fm_crc32c_part(fm_crc32c(0, data, e->data_len), e->offset, e->data_len) != e->crc)
 		ret = -ESTALE;
 	fm_reading_put(file);
 	return ret;
@@ -494,8 +518,10 @@ int fm_source_put_again(struct fm_source_fill *f, const struct fm_source_sent *s
 	while (ret == 0 && fm_pack_next(&r, &e) > 0) {
 		uint8_t *data;
 
-		if (fm_pack_room(&f->w, e.path_len, e.target_len, e.xattr_len) < (int64_t)e.data_len)
-			return fm_err_set(f->err, -EINVAL, "a pack is to be made again in a shorter buffer");
+		if (fm_pack_room(&f->w, e.path_len, e.target_len, e.xattr_len) <
+		    (int64_t)e.data_len)
+			return fm_err_set(f->err, -EINVAL,
+					  "a pack is to be made again in a shorter buffer");
 		memcpy(f->path, e.path, e.path_len);
 		f->path[e.path_len] = '\0';
 		data = add(f, &e);

@@ -32,16 +32,21 @@ void fm_source_sent_settle(struct fm_source *s, struct fm_source_sent *sent)
 	fm_source_sent_put(sent);
 }
 
-/* For fill() and need() of the same number. NULL: no memory, or somebody else writes to the pack. */
+/* For fill() and need() of the same number. NULL: no memory, or somebody else writes to the
+ * pack. */
 struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer)
 {
 	size_t outline_len = fm_pack_outline_len(pack, len);
-	struct fm_source_sent *sent = outline_len == 0 || FM_FAULT("source.sent_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*sent) + outline_len);
+	struct fm_source_sent *sent =
+		outline_len == 0 || FM_FAULT("source.sent_alloc")
+			? NULL
+			: fm_budget_realloc(NULL, sizeof(*sent) + outline_len);
 	struct fm_pack_entry e;
 
 	if (!sent)
 		return NULL;
-	*sent = (struct fm_source_sent){ .refs = 1, .seq = seq, .is_answered = !is_offer, .len = outline_len };
+	*sent = (struct fm_source_sent){
+		.refs = 1, .seq = seq, .is_answered = !is_offer, .len = outline_len};
 	fm_list_init(&sent->link);
 	if (!fm_pack_outline(pack, len, sent->outline, outline_len)) {
 		fm_budget_free(sent);

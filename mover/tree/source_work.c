@@ -13,7 +13,8 @@
 #include "mover/base/fault.h"
 #include "mover/tree/source_priv.h"
 
-_Static_assert(FM_SOURCE_BATCH_MAX * 256 <= FM_SOURCE_NAMES_LEN, "a batch of the longest names fits");
+_Static_assert(FM_SOURCE_BATCH_MAX * 256 <= FM_SOURCE_NAMES_LEN,
+	       "a batch of the longest names fits");
 _Static_assert(FM_TREE_PATH_MAX + 1 <= FM_SOURCE_NAMES_LEN, "a batch of one path fits");
 
 /* ---- batches ---- */
@@ -28,7 +29,8 @@ void fm_source_item_free(struct fm_source_item *it)
 
 static struct fm_source_batch *batch_new(void)
 {
-	struct fm_source_batch *b = FM_FAULT("source.batch_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*b));
+	struct fm_source_batch *b =
+		FM_FAULT("source.batch_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*b));
 
 	if (!b)
 		return NULL;
@@ -95,7 +97,8 @@ void fm_source_become_idle(struct fm_source_fill *f)
 	fm_source_wake(f->source);
 }
 
-/* With the lock held. The pack is empty if it is changed. False: too many offers are not answered. */
+/* With the lock held. The pack is empty if it is changed. False: too many offers are not
+ * answered. */
 static bool set_mode(struct fm_source_fill *f, enum fm_source_mode mode)
 {
 	struct fm_source *s = f->source;
@@ -127,7 +130,8 @@ static bool may_take(struct fm_source_fill *f, bool is_data)
 /* As many names as there will be room for, so that few are left over. */
 static unsigned batch_want(const struct fm_source_fill *f)
 {
-	size_t n = f->mode == FM_SOURCE_OFFER ? FM_SOURCE_BATCH_MAX : (f->w.cap - f->w.len) / f->source->per_item + 1;
+	size_t n = f->mode == FM_SOURCE_OFFER ? FM_SOURCE_BATCH_MAX
+					      : (f->w.cap - f->w.len) / f->source->per_item + 1;
 
 	return n < FM_SOURCE_BATCH_MAX ? (unsigned)n : FM_SOURCE_BATCH_MAX;
 }
@@ -165,7 +169,8 @@ static int take_walk(struct fm_source_fill *f)
 	pthread_mutex_unlock(&s->lock);
 	f->batch = batch_new();
 	pthread_mutex_lock(&s->walk_lock);
-	ret = f->batch ? walk_names(f, want) : fm_err_set(f->err, -ENOMEM, "allocate names of the tree");
+	ret = f->batch ? walk_names(f, want)
+		       : fm_err_set(f->err, -ENOMEM, "allocate names of the tree");
 	pthread_mutex_unlock(&s->walk_lock);
 	pthread_mutex_lock(&s->lock);
 	if (ret == 0) {
@@ -205,7 +210,8 @@ static int read_wanted(struct fm_source_sent *sent, struct fm_source_batch *b)
 static int take_needed(struct fm_source_fill *f)
 {
 	struct fm_source *s = f->source;
-	struct fm_source_sent *sent = fm_container_of(fm_list_pop(&s->needed), struct fm_source_sent, link);
+	struct fm_source_sent *sent =
+		fm_container_of(fm_list_pop(&s->needed), struct fm_source_sent, link);
 	bool has_more;
 
 	become_active(f);
@@ -269,8 +275,8 @@ int fm_source_check_state(struct fm_source_fill *f)
 /* Whether nothing will come any more. Nobody holds work. */
 static bool is_over(const struct fm_source *s)
 {
-	return s->is_walked && s->unanswered == 0 && fm_list_is_empty(&s->left_walk) && fm_list_is_empty(&s->left_data) &&
-	       fm_list_is_empty(&s->needed);
+	return s->is_walked && s->unanswered == 0 && fm_list_is_empty(&s->left_walk) &&
+	       fm_list_is_empty(&s->left_data) && fm_list_is_empty(&s->needed);
 }
 
 int fm_source_take_work(struct fm_source_fill *f)
@@ -342,7 +348,8 @@ int fm_source_leave_rest(struct fm_source_fill *f, const struct fm_source_item *
 int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, bool has_holes)
 {
 	struct fm_source *s = f->source;
-	struct fm_source_large *l = FM_FAULT("source.large_alloc") ? NULL : fm_budget_alloc(sizeof(*l));
+	struct fm_source_large *l =
+		FM_FAULT("source.large_alloc") ? NULL : fm_budget_alloc(sizeof(*l));
 	const struct stat *st = &it->file->st;
 	bool is_blocked;
 
@@ -380,8 +387,10 @@ int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, siz
 		memcpy(f->target, first, *len + 1);
 	pthread_mutex_unlock(&s->lock);
 	if (ret == -ENOSPC) {
-		__atomic_store_n(&s->tree.note, "more files have several names than can be remembered: "
-						"further ones are sent as copies", __ATOMIC_RELEASE);
+		__atomic_store_n(&s->tree.note,
+				 "more files have several names than can be remembered: "
+				 "further ones are sent as copies",
+				 __ATOMIC_RELEASE);
 		ret = 0;
 	}
 	return first ? 1 : ret;

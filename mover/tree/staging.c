@@ -2,8 +2,9 @@
 /*
  * staging - the directory in which a tree is made.
  *
- * The lock file has 16 hex digits, the inode of data; an m if what only the old version has comes into the new one, else a
- * dash; 16 more, the inode of the old version; and behind an @ 16 more, when data was made. Earlier versions wrote less of that.
+ * The lock file has 16 hex digits, the inode of data; an m if what only the old version has comes
+ * into the new one, else a dash; 16 more, the inode of the old version; and behind an @ 16 more,
+ * when data was made. Earlier versions wrote less of that.
  */
 #include "mover/tree/staging.h"
 
@@ -30,7 +31,7 @@
 #define STATE_LEN (HEX_LEN + 1 + HEX_LEN + 1 + HEX_LEN)
 #define HEX_AT (sizeof(FM_STAGING_PREFIX) - 1)
 
-/* ------------------------------------------------------------------------------------------------ names */
+/* ---------------------------------------------------------------------------------------- names */
 
 static const struct {
 	enum fm_staging_kind kind;
@@ -46,7 +47,8 @@ enum fm_staging_kind fm_staging_kind(const char *name)
 {
 	const char *hex = name + HEX_AT;
 
-	if (strncmp(name, FM_STAGING_PREFIX, HEX_AT) != 0 || strspn(hex, "0123456789abcdef") != HEX_LEN)
+	if (strncmp(name, FM_STAGING_PREFIX, HEX_AT) != 0 ||
+	    strspn(hex, "0123456789abcdef") != HEX_LEN)
 		return FM_STAGING_NONE;
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
 		if (strcmp(hex + HEX_LEN, suffixes[i].suffix) == 0)
@@ -56,11 +58,12 @@ enum fm_staging_kind fm_staging_kind(const char *name)
 
 bool fm_staging_is_ours(const char *name)
 {
-	return fm_staging_kind(name) != FM_STAGING_NONE || fm_partial_parse(name, NULL) != FM_PARTIAL_NONE ||
-	       fm_manifest_is_name(name);
+	return fm_staging_kind(name) != FM_STAGING_NONE ||
+	       fm_partial_parse(name, NULL) != FM_PARTIAL_NONE || fm_manifest_is_name(name);
 }
 
-void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1])
+void fm_staging_name(enum fm_staging_kind kind, const char *final,
+		     char out[FM_STAGING_NAME_LEN + 1])
 {
 	const char *suffix = suffixes[0].suffix;
 	uint64_t hex;
@@ -75,7 +78,7 @@ void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_S
 	snprintf(out, FM_STAGING_NAME_LEN + 1, FM_STAGING_PREFIX "%016" PRIx64 "%s", hex, suffix);
 }
 
-/* ------------------------------------------------------------------------------------------------- lock */
+/* ----------------------------------------------------------------------------------------- lock */
 
 /* Whether the name still leads to what fd refers to. */
 static bool is_still(int dir, const char *name, int fd)
@@ -161,7 +164,8 @@ static bool has_journal(int dir)
 	return has;
 }
 
-/* Another one may make the first things in it just now, the lock first; or have removed it. -EPERM: it is none. */
+/* Another one may make the first things in it just now, the lock first; or have removed it. -EPERM:
+ * it is none. */
 static int make_lock(int parent, const char *name, int dir)
 {
 	int flags = has_names_but(dir, is_lock) ? O_RDWR : O_RDWR | O_CREAT;
@@ -192,9 +196,9 @@ static int open_both(int parent, const char *name, int *dir, int *lock, bool mak
 }
 
 /*
- * Locked. Any directory may have a file of that name: what is no staging directory yet must be empty. But nobody waits for
- * the disk to have what the lock says, and a power cut leaves an empty one, with the journal, which is made next. Such a
- * directory has no names but ours.
+ * Locked. Any directory may have a file of that name: what is no staging directory yet must be
+ * empty. But nobody waits for the disk to have what the lock says, and a power cut leaves an empty
+ * one, with the journal, which is made next. Such a directory has no names but ours.
  */
 static int take(int dir, int lock)
 {
@@ -204,7 +208,9 @@ static int take(int dir, int lock)
 	if (ret != -EBADMSG)
 		return ret;
 	if (has_names_but(dir, is_lock))
-		return is_empty_file(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging) ? 0 : -EPERM;
+		return is_empty_file(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging)
+			       ? 0
+			       : -EPERM;
 	return fm_staging_write(lock, &(struct fm_staging_state){ .data_ino = 0 });
 }
 
@@ -233,8 +239,9 @@ int fm_staging_write(int lock_fd, const struct fm_staging_state *state)
 {
 	char text[STATE_LEN + 1];
 
-	(void)snprintf(text, sizeof(text), "%016" PRIx64 "%c%016" PRIx64 "@%016" PRIx64, state->data_ino,
-		       state->is_merging ? 'm' : '-', state->old_ino, state->begun_ns);
+	(void)snprintf(text, sizeof(text), "%016" PRIx64 "%c%016" PRIx64 "@%016" PRIx64,
+		       state->data_ino, state->is_merging ? 'm' : '-', state->old_ino,
+		       state->begun_ns);
 	return fm_tsys_write_all(lock_fd, text, STATE_LEN, 0);
 }
 
@@ -246,7 +253,8 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 		return -errno;
 	if (strspn(text, "0123456789abcdef") != HEX_LEN)
 		return -EBADMSG;
-	*state = (struct fm_staging_state){ .data_ino = strtoull(text, NULL, 16), .is_merging = text[HEX_LEN] == 'm' };
+	*state = (struct fm_staging_state){.data_ino = strtoull(text, NULL, 16),
+					   .is_merging = text[HEX_LEN] == 'm'};
 	if (text[HEX_LEN])
 		state->old_ino = strtoull(text + HEX_LEN + 1, &end, 16);
 	if (*end == '@')
@@ -254,16 +262,17 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------- removal */
+/* -------------------------------------------------------------------------------------- removal */
 
 /*
- * The one with that inode, in a stash: so it is gone from its name at once, and a sweep removes what is left of it should
- * this process die. A full disk has no room for that.
+ * The one with that inode, in a stash: so it is gone from its name at once, and a sweep removes
+ * what is left of it should this process die. A full disk has no room for that.
  */
-static int remove_known(int parent, const char *name, uint64_t ino, const struct fm_tree_freed *freed,
-			void (*first)(void *ctx), void *ctx)
+static int remove_known(int parent, const char *name, uint64_t ino,
+			const struct fm_tree_freed *freed, void (*first)(void *ctx), void *ctx)
 {
-	const struct fm_stash_what what = { .dir = parent, .from = name, .ino = ino, .name = GONE_NAME };
+	const struct fm_stash_what what = {
+		.dir = parent, .from = name, .ino = ino, .name = GONE_NAME};
 	char stash[FM_STAGING_NAME_LEN + 1];
 	int ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 
@@ -271,13 +280,14 @@ static int remove_known(int parent, const char *name, uint64_t ino, const struct
 		first(ctx);
 	if (ret == 0) {
 		ret = fm_stash_remove(parent, stash, ino, freed);
-		return ret == -ESTALE ? -EAGAIN : ret;	/* the stash has another name now, and goes later */
+		/* the stash has another name now, and goes later */
+		return ret == -ESTALE ? -EAGAIN : ret;
 	}
 	return ret == -ESTALE ? ret : fm_tree_remove_known(parent, name, ino, freed);
 }
 
-int fm_staging_remove_opened(int parent, const char *name, int fd, const struct fm_tree_freed *freed,
-			     void (*first)(void *ctx), void *ctx)
+int fm_staging_remove_opened(int parent, const char *name, int fd,
+			     const struct fm_tree_freed *freed, void (*first)(void *ctx), void *ctx)
 {
 	struct stat st;
 	int ret = fm_tsys_fstat(fd, &st);
@@ -306,8 +316,10 @@ static bool is_none(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EPERM;
 }
 
-/* Of what is under the .new name, which may be anybody's: FM_STAGING_NEW too if the lock does not know it. An error: nobody can say. */
-static int kind_of_new(int parent, const char *new, const struct fm_staging_state *state, enum fm_staging_kind *kind)
+/* Of what is under the .new name, which may be anybody's: FM_STAGING_NEW too if the lock does not
+ * know it. An error: nobody can say. */
+static int kind_of_new(int parent, const char *new, const struct fm_staging_state *state,
+		       enum fm_staging_kind *kind)
 {
 	struct stat st;
 	int ret = state->data_ino ? fm_tsys_fstatat(parent, new, &st) : -ENOENT;
@@ -349,7 +361,8 @@ enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
 {
 	enum fm_staging_kind kind;
 
-	(void)fm_staging_look(parent, name, &kind);	/* what is not known is what its name says */
+	/* what is not known is what its name says */
+	(void)fm_staging_look(parent, name, &kind);
 	return kind;
 }
 
@@ -368,10 +381,12 @@ static int lock_guard(int parent, const char *tree, int *dir, int *lock)
 	return ret;
 }
 
-/* What a process that died had replaced is put aside as it would have done it. 1: it was; 0: there is none of that. -EPERM: it is somebody else's. */
+/* What a process that died had replaced is put aside as it would have done it. 1: it was; 0: there
+ * is none of that. -EPERM: it is somebody else's. */
 static int put_new_aside(int parent, const char *new, const struct fm_staging_state *state)
 {
-	const struct fm_stash_what what = { .dir = parent, .from = new, .ino = state->old_ino, .name = GONE_NAME };
+	const struct fm_stash_what what = {
+		.dir = parent, .from = new, .ino = state->old_ino, .name = GONE_NAME};
 	enum fm_staging_kind kind;
 	char stash[FM_STAGING_NAME_LEN + 1];
 	int ret = kind_of_new(parent, new, state, &kind);
@@ -383,8 +398,8 @@ static int put_new_aside(int parent, const char *new, const struct fm_staging_st
 }
 
 /* Under the lock. */
-static int sweep_locked(int parent, const char *name, int dir, int lock, const struct fm_staging_age *age,
-			const struct fm_tree_freed *freed)
+static int sweep_locked(int parent, const char *name, int dir, int lock,
+			const struct fm_staging_age *age, const struct fm_tree_freed *freed)
 {
 	struct fm_staging_state state = { .data_ino = 0 };
 	char new[FM_STAGING_NAME_LEN + 1], tree[FM_STAGING_NAME_LEN + 1];
@@ -403,14 +418,16 @@ static int sweep_locked(int parent, const char *name, int dir, int lock, const s
 		return -EAGAIN;
 	if (!age->is_old(age->ctx, parent, name))
 		return -EAGAIN;
-	ret = state.data_ino == 0 ? -ESTALE : remove_known(parent, new, state.data_ino, freed, NULL, NULL);
+	ret = state.data_ino == 0 ? -ESTALE
+				  : remove_known(parent, new, state.data_ino, freed, NULL, NULL);
 	if (ret == -ESTALE)	/* somebody else's */
 		ret = is_new ? -EPERM : 0;
 	return ret < 0 ? ret : fm_staging_remove_opened(parent, tree, dir, freed, NULL, NULL);
 }
 
 /* It is locked while what it guards is removed. */
-static int sweep_guarded(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed)
+static int sweep_guarded(int parent, const char *name, const struct fm_staging_age *age,
+			 const struct fm_tree_freed *freed)
 {
 	char tree[FM_STAGING_NAME_LEN + 1];
 	int dir, lock, ret;
@@ -426,12 +443,14 @@ static int sweep_guarded(int parent, const char *name, const struct fm_staging_a
 	return ret;
 }
 
-int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed)
+int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age,
+		     const struct fm_tree_freed *freed)
 {
 	switch (fm_staging_kind(name)) {
 	case FM_STAGING_OLD:
 	case FM_STAGING_KEPT:
-		return fm_stash_remove_by(parent, name, &(struct fm_stash_rule){ age->at_most, age->ctx }, freed);
+		return fm_stash_remove_by(parent, name,
+					  &(struct fm_stash_rule){age->at_most, age->ctx}, freed);
 	case FM_STAGING_TREE:
 	case FM_STAGING_NEW:
 		return sweep_guarded(parent, name, age, freed);

@@ -2,18 +2,21 @@
 /*
  * staging - the names beside a tree's final name, and who may touch what is under them.
  *
- *   .fmove.<16 hex>.tree   an unfinished transfer: lock, journal, spool, data/ (the tree being made), was.<n>/ (what
- *                          earlier tries made). The digits are a hash of the final name, so that the next try finds it;
- *                          the journal tells the whole name.
- *   .fmove.<16 hex>.new    the finished tree between prepare and publish; for a moment after it, the version replaced.
- *                          The same digits.
- *   .fmove.<16 hex>.old    holds a version that was replaced, or anything that is being removed (stash.h). Random
- *                          digits. Its ctime says since when.
- *   .fmove.<16 hex>.kept   holds a version that was replaced, of which something may be nowhere else. Random digits.
+ *   .fmove.<16 hex>.tree   an unfinished transfer: lock, journal, spool, data/ (the tree being
+ *                          made), was.<n>/ (what earlier tries made). The digits are a hash of the
+ *                          final name, so that the next try finds it; the journal tells the whole
+ *                          name.
+ *   .fmove.<16 hex>.new    the finished tree between prepare and publish; for a moment after it,
+ *                          the version replaced. The same digits.
+ *   .fmove.<16 hex>.old    holds a version that was replaced, or anything that is being removed
+ *                          (stash.h). Random digits. Its ctime says since when.
+ *   .fmove.<16 hex>.kept   holds a version that was replaced, of which something may be nowhere
+ *                          else. Random digits.
  *
- * Whoever works in one of the first two holds a lock (F_OFD_SETLK) on the file `lock` in the .tree directory; it ends with
- * the process. Others may write to the directory around them: a .tree is used if it is ours alone, and empty or made for
- * this (its lock says so), and nothing is removed for its name.
+ * Whoever works in one of the first two holds a lock (F_OFD_SETLK) on the file `lock` in the .tree
+ * directory; it ends with the process. Others may write to the directory around them: a .tree is
+ * used if it is ours alone, and empty or made for this (its lock says so), and nothing is removed
+ * for its name.
  */
 #ifndef FM_TREE_STAGING_H
 #define FM_TREE_STAGING_H
@@ -40,27 +43,33 @@ enum fm_staging_kind {
 };
 
 /* Why a version that was replaced is not removed. */
-#define FM_STAGING_WANTED "a transfer goes on in it, or something lies in it that is nowhere else (.fmove.HASH.kept)"
+#define FM_STAGING_WANTED                                                                          \
+	"a transfer goes on in it, or something lies in it that is nowhere else "                  \
+	"(.fmove.HASH.kept)"
 
 enum fm_staging_kind fm_staging_kind(const char *name);
 
 /* Whether fmove makes such a name: for what is unfinished, was replaced, or lists what came. */
 bool fm_staging_is_ours(const char *name);
 
-/* The name of that kind for a final name; for FM_STAGING_OLD and _KEPT a new one each time, whatever `final` is. */
-void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1]);
+/* The name of that kind for a final name; for FM_STAGING_OLD and _KEPT a new one each time,
+ * whatever `final` is. */
+void fm_staging_name(enum fm_staging_kind kind, const char *final,
+		     char out[FM_STAGING_NAME_LEN + 1]);
 
 /*
- * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's; the lock goes with
- * lock_fd. -EBUSY: somebody else holds it. -EPERM: it is another user's, who could change what is in it, or no staging
- * directory at all, but something that was given the name of one.
+ * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's;
+ * the lock goes with lock_fd. -EBUSY: somebody else holds it. -EPERM: it is another user's, who
+ * could change what is in it, or no staging directory at all, but something that was given the name
+ * of one.
  */
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
 
 /*
- * What the lock file says: the inode of data/ (0: there is none yet, or all is over), by which a .new is told from a
- * replaced version, that of the version which is replaced (0: none yet), whether what only that one has comes into
- * the new one, and when data/ was made, by the clock of the file system (0: nobody knows). -EBADMSG: nothing.
+ * What the lock file says: the inode of data/ (0: there is none yet, or all is over), by which a
+ * .new is told from a replaced version, that of the version which is replaced (0: none yet),
+ * whether what only that one has comes into the new one, and when data/ was made, by the clock of
+ * the file system (0: nobody knows). -EBADMSG: nothing.
  */
 struct fm_staging_state {
 	uint64_t data_ino;
@@ -73,12 +82,14 @@ int fm_staging_write(int lock_fd, const struct fm_staging_state *state);
 int fm_staging_read(int lock_fd, struct fm_staging_state *state);
 
 /*
- * Remove the whole .tree or .new that fd refers to: it goes into a stash first, so that it is gone from its name at once.
- * The holder of a .tree's lock does it with this. -ESTALE: something else has that name, and keeps it. first: called when
- * it has its name no more, for what is removed otherwise; NULL: nothing is.
+ * Remove the whole .tree or .new that fd refers to: it goes into a stash first, so that it is gone
+ * from its name at once. The holder of a .tree's lock does it with this. -ESTALE: something else
+ * has that name, and keeps it. first: called when it has its name no more, for what is removed
+ * otherwise; NULL: nothing is.
  */
-int fm_staging_remove_opened(int parent, const char *name, int fd, const struct fm_tree_freed *freed,
-			     void (*first)(void *ctx), void *ctx);
+int fm_staging_remove_opened(int parent, const char *name, int fd,
+			     const struct fm_tree_freed *freed, void (*first)(void *ctx),
+			     void *ctx);
 
 /* ---- for a store's sweep and for lists of partial transfers ---- */
 
@@ -91,24 +102,27 @@ struct fm_staging_age {
 };
 
 /*
- * Remove one of those names unless a transfer works in it (-EBUSY), or it is not old enough: asked under the lock, since a
- * transfer may have gone on with it, and ended, just before that was taken (-EAGAIN). What a .new holds that a transfer
- * replaced before it died is put aside instead (-EAGAIN, too). -EPERM: it is none of ours, whatever it is called.
- * Of a stash as fm_stash_remove_by().
- * freed as for fm_tree_remove().
+ * Remove one of those names unless a transfer works in it (-EBUSY), or it is not old enough: asked
+ * under the lock, since a transfer may have gone on with it, and ended, just before that was taken
+ * (-EAGAIN). What a .new holds that a transfer replaced before it died is put aside instead
+ * (-EAGAIN, too). -EPERM: it is none of ours, whatever it is called. Of a stash as
+ * fm_stash_remove_by(). freed as for fm_tree_remove().
  */
-int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed);
+int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age,
+		     const struct fm_tree_freed *freed);
 
 /*
- * As fm_staging_kind(). Of what a transfer replaced before it died, and is a .new: FM_STAGING_OLD; after a merge
- * FM_STAGING_KEPT, since nobody has looked through it for what was saved in it meanwhile.
+ * As fm_staging_kind(). Of what a transfer replaced before it died, and is a .new: FM_STAGING_OLD;
+ * after a merge FM_STAGING_KEPT, since nobody has looked through it for what was saved in it
+ * meanwhile.
  */
 enum fm_staging_kind fm_staging_kind_at(int parent, const char *name);
 
 /* The same, or why nobody can say. */
 int fm_staging_look(int parent, const char *name, enum fm_staging_kind *kind);
 
-/* Whether a transfer, whoever's, works in a .tree: 1, 0 (also: there is none), or why nobody can say. */
+/* Whether a transfer, whoever's, works in a .tree: 1, 0 (also: there is none), or why nobody can
+ * say. */
 int fm_staging_is_busy(int parent, const char *name);
 
 struct fm_staging_info {

@@ -47,7 +47,7 @@ static enum fm_staging_kind kind_of_mark(const char *name)
 	return is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD;
 }
 
-/* ------------------------------------------------------------------------------------- finding one */
+/* ---------------------------------------------------------------------------------- finding one */
 
 struct found {
 	int fd;
@@ -131,7 +131,8 @@ static int find(int parent, const char *stash, struct found *f)
 		return f->fd;
 	ret = fm_tsys_fstat(f->fd, &f->st);
 	if (ret == 0)
-		ret = fm_tsys_is_private(&f->st) ? fm_tsys_each_name(f->fd, look_for_mark, f) : -EPERM;
+		ret = fm_tsys_is_private(&f->st) ? fm_tsys_each_name(f->fd, look_for_mark, f)
+						 : -EPERM;
 	if (ret == 0 && f->mark[0])
 		ret = fm_tsys_each_name(f->fd, look_for_held, f);
 	else if (ret == 0 && f->has_any)
@@ -156,7 +157,7 @@ int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX 
 	return 1;
 }
 
-/* --------------------------------------------------------------------------------------- making one */
+/* ----------------------------------------------------------------------------------- making one */
 
 /* Best effort: what is left is empty, or has a mark that names nothing, and goes later. */
 static void drop(int parent, const char *stash, int fd, const char *mark)
@@ -174,10 +175,11 @@ static int put_mark(int stash, const char *mark)
 }
 
 /*
- * Open, with its mark. Somebody else may put something else under the name between two calls. Whoever might read what comes
- * into it still may: what it holds has a mode of its own.
+ * Open, with its mark. Somebody else may put something else under the name between two calls.
+ * Whoever might read what comes into it still may: what it holds has a mode of its own.
  */
-static int make(int parent, enum fm_staging_kind kind, const char *mark, char stash[FM_STAGING_NAME_LEN + 1])
+static int make(int parent, enum fm_staging_kind kind, const char *mark,
+		char stash[FM_STAGING_NAME_LEN + 1])
 {
 	struct found f;
 	int ret;
@@ -188,7 +190,8 @@ static int make(int parent, enum fm_staging_kind kind, const char *mark, char st
 		return ret;
 	ret = find(parent, stash, &f);
 	if (ret < 0) {
-		(void)unlinkat(parent, stash, AT_REMOVEDIR);	/* best effort: an empty one goes later */
+		/* best effort: an empty one goes later */
+		(void)unlinkat(parent, stash, AT_REMOVEDIR);
 		return ret;
 	}
 	ret = f.mark[0] ? -EPERM : put_mark(f.fd, mark);
@@ -244,10 +247,13 @@ void fm_stash_put_back(int stash, const char *name, int dir, const char *from)
 	fm_staging_name(FM_STAGING_KEPT, "", beside);
 	ret = fm_tsys_rename_free(stash, name, dir, beside);
 	if (ret == 0)
-		fm_log_warn("what somebody called %s just now is %s beside it: that name was taken again", from, beside);
+		fm_log_warn("what somebody called %s just now is %s beside it: that name was taken "
+			    "again",
+			    from, beside);
 	else
-		fm_log_warn("what somebody called %s just now lies in a .fmove.HASH.old and stays there: %s", from,
-			    fm_err_name(ret));
+		fm_log_warn("what somebody called %s just now lies in a .fmove.HASH.old and stays "
+			    "there: %s",
+			    from, fm_err_name(ret));
 }
 
 /*
@@ -317,11 +323,11 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 	return ret;
 }
 
-/* ----------------------------------------------------------------------------------------- its end */
+/* -------------------------------------------------------------------------------------- its end */
 
 /*
- * It holds nothing, and goes: the directory only if it is empty, whoever made it, since who could name it so could remove it, too.
- * -ENOTEMPTY: something came into it meanwhile.
+ * It holds nothing, and goes: the directory only if it is empty, whoever made it, since who could
+ * name it so could remove it, too. -ENOTEMPTY: something came into it meanwhile.
  */
 static int remove_empty(int parent, const char *stash, const struct found *f)
 {
@@ -372,8 +378,8 @@ static int may_go(const struct found *f, const struct fm_stash_rule *rule)
 }
 
 /* ino: of what it must hold; 0: whatever. */
-static int remove_stash(int parent, const char *stash, uint64_t ino, const struct fm_stash_rule *rule,
-			const struct fm_tree_freed *freed)
+static int remove_stash(int parent, const char *stash, uint64_t ino,
+			const struct fm_stash_rule *rule, const struct fm_tree_freed *freed)
 {
 	struct found f;
 	int ret = find(parent, stash, &f);
@@ -406,12 +412,12 @@ int fm_stash_remove_unwanted(int parent, const char *stash, const struct fm_tree
 {
 	static const enum fm_wanted nothing = FM_WANTED_NOTHING;
 
-	return fm_stash_remove_by(parent, stash, &(struct fm_stash_rule){ always, &nothing }, freed);
+	return fm_stash_remove_by(parent, stash, &(struct fm_stash_rule){always, &nothing}, freed);
 }
 
 int fm_stash_remove(int parent, const char *stash, uint64_t ino, const struct fm_tree_freed *freed)
 {
 	static const enum fm_wanted anything = FM_WANTED_BUSY;
 
-	return remove_stash(parent, stash, ino, &(struct fm_stash_rule){ always, &anything }, freed);
+	return remove_stash(parent, stash, ino, &(struct fm_stash_rule){always, &anything}, freed);
 }

@@ -63,19 +63,20 @@ int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX 
 int fm_stash_wanted(int parent, const char *stash);
 
 /*
- * Whether a stash may go, asked when it is open for that: who may write to its directory can give its
- * name to another one before, and between any two looks at a name.
+ * Whether a stash may go, asked when it is open for that: who may write to its directory can give
+ * its name to another one before, and between any two looks at a name.
  */
 struct fm_stash_rule {
-	/* How much of what it holds may be wanted (enum fm_wanted); an error: it stays. kind: OLD or KEPT. */
+	/* How much of what it holds may be wanted (enum fm_wanted); an error: it stays. kind: OLD
+	 * or KEPT. */
 	int (*at_most)(const void *ctx, enum fm_staging_kind kind, const struct stat *stash);
 	const void *ctx;
 };
 
 /*
- * What it holds goes, and the stash, as the rule allows. -EPERM: it is none. -EBUSY: something in it
- * is wanted. -ENOTEMPTY: somebody fills it just now, or has put something else there. freed as for
- * fm_tree_remove().
+ * What it holds goes, and the stash, as the rule allows. -EPERM: it is none. -EBUSY: something in
+ * it is wanted. -ENOTEMPTY: somebody fills it just now, or has put something else there. freed as
+ * for fm_tree_remove().
  */
 int fm_stash_remove_by(int parent, const char *stash, const struct fm_stash_rule *rule,
 		       const struct fm_tree_freed *freed);
@@ -83,7 +84,8 @@ int fm_stash_remove_by(int parent, const char *stash, const struct fm_stash_rule
 /* The same, if nothing in it is wanted. */
 int fm_stash_remove_unwanted(int parent, const char *stash, const struct fm_tree_freed *freed);
 
-/* The same, whatever is wanted, if it holds what has that inode (0: whatever), for who put it there. -ESTALE: it does not. */
+/* The same, whatever is wanted, if it holds what has that inode (0: whatever), for who put it
+ * there. -ESTALE: it does not. */
 int fm_stash_remove(int parent, const char *stash, uint64_t ino, const struct fm_tree_freed *freed);
 
 #endif

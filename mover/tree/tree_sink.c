@@ -2,12 +2,12 @@
 /*
  * tree_sink - the end of a transfer where a tree is made.
  *
- * Happy path: lock a staging directory beside the final name, make the tree in it as packs come, journal what is on the
- * disk, and when all is there, one sync and one rename.
- * Failure modes: a pack is refused or the disk is full: the final name is as it was, keep() leaves what came for
- * the next try. The process dies: the lock goes with it, the next try finds the directory by its name. The tree was
- * renamed and the process dies then: the replaced version is under the .new or an .old name, and is swept or
- * removed by the next try.
+ * Happy path: lock a staging directory beside the final name, make the tree in it as packs come,
+ * journal what is on the disk, and when all is there, one sync and one rename. Failure modes: a
+ * pack is refused or the disk is full: the final name is as it was, keep() leaves what came for the
+ * next try. The process dies: the lock goes with it, the next try finds the directory by its name.
+ * The tree was renamed and the process dies then: the replaced version is under the .new or an .old
+ * name, and is swept or removed by the next try.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,25 +20,27 @@
 #include "mover/tree/sink_merge.h"
 #include "mover/tree/tsys.h"
 
-/* ------------------------------------------------------------------------------------------------ messages */
+/* ------------------------------------------------------------------------------------- messages */
 
 static const struct {
 	int code;
 	const char *text;
 } reasons[] = {
-	{ -ENOSPC, "no space left on the file system; make room and run the same again" },
-	{ -EDQUOT, "over the file system's quota for this user; make room and run the same again" },
-	{ -EPERM, "this user may not; look at owner and mode there" },
-	{ -EROFS, "the file system is mounted read-only" },
-	{ -EIO, "input/output error; look at the disk and the kernel's log, then run the same again" },
-	{ -ENAMETOOLONG, "the file system takes no name as long as that" },
-	{ -EMFILE, "too many open files; raise the limit of this process (LimitNOFILE=)" },
-	{ -EMLINK, "the file system takes no more names of one file" },
-	{ -EFBIG, "larger than the file system takes, or too many entries to be kept for the end" },
-	{ -ENOMEM, "out of memory" },
+	{-ENOSPC, "no space left on the file system; make room and run the same again"},
+	{-EDQUOT, "over the file system's quota for this user; make room and run the same again"},
+	{-EPERM, "this user may not; look at owner and mode there"},
+	{-EROFS, "the file system is mounted read-only"},
+	{-EIO,
+	 "input/output error; look at the disk and the kernel's log, then run the same again"},
+	{-ENAMETOOLONG, "the file system takes no name as long as that"},
+	{-EMFILE, "too many open files; raise the limit of this process (LimitNOFILE=)"},
+	{-EMLINK, "the file system takes no more names of one file"},
+	{-EFBIG, "larger than the file system takes, or too many entries to be kept for the end"},
+	{-ENOMEM, "out of memory"},
 };
 
-int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len, struct fm_err *err)
+int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len,
+		 struct fm_err *err)
 {
 	char whole[2 * FM_TREE_PATH_MAX + 2];
 	struct fm_path_shown shown;
@@ -46,20 +48,25 @@ int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char
 	assert(code < 0);
 	if (code == -EACCES)
 		code = -EPERM;
-	snprintf(whole, sizeof(whole), "%s%s%.*s", s->opts.path, len > 0 ? "/" : "", (int)len, len > 0 ? path : "");
+	snprintf(whole, sizeof(whole), "%s%s%.*s", s->opts.path, len > 0 ? "/" : "", (int)len,
+		 len > 0 ? path : "");
 	fm_path_show(whole, &shown);
 	if (code == -ENOSPC && s->had_room)
-		return fm_err_set(err, code,
-				  "%s \"%s\": no space left on the file system, though there was enough "
-				  "when it began: others may have taken it meanwhile; make room and run "
-				  "the same again", verb, shown.text);
+		return fm_err_set(
+			err, code,
+			"%s \"%s\": no space left on the file system, though there was enough "
+			"when it began: others may have taken it meanwhile; make room and run "
+			"the same again",
+			verb, shown.text);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].code == code)
-			return fm_err_set(err, code, "%s \"%s\": %s", verb, shown.text, reasons[i].text);
+			return fm_err_set(err, code, "%s \"%s\": %s", verb, shown.text,
+					  reasons[i].text);
 	return fm_err_sys(err, code, "%s \"%s\"", verb, shown.text);
 }
 
-int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err)
+int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why,
+		   struct fm_err *err)
 {
 	char whole[2 * FM_TREE_PATH_MAX + 2];
 	struct fm_path_shown shown;
@@ -119,10 +126,11 @@ int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err)
 {
 	if (atomic_load_explicit(&s->is_stopped, memory_order_relaxed))
 		return fm_err_set(err, -ECANCELED, "stopped");
-	return atomic_load_explicit(&s->tree.sync_error, memory_order_relaxed) ? check_syncs(s, err) : 0;
+	return atomic_load_explicit(&s->tree.sync_error, memory_order_relaxed) ? check_syncs(s, err)
+									       : 0;
 }
 
-/* --------------------------------------------------------------------------------------------- the beginning */
+/* -------------------------------------------------------------------------------- the beginning */
 
 /* Once, whether it succeeds or not; several threads may want it at once. */
 static int begin_once(struct fm_sink *s, struct fm_err *err)
@@ -130,7 +138,8 @@ static int begin_once(struct fm_sink *s, struct fm_err *err)
 	int ret;
 
 	pthread_mutex_lock(&s->beginning);
-	if (!atomic_load(&s->is_begun) && s->begin_err.code == 0 && (fm_sink_looks(s) || fm_sink_stage(s, &s->begin_err) == 0))
+	if (!atomic_load(&s->is_begun) && s->begin_err.code == 0 &&
+	    (fm_sink_looks(s) || fm_sink_stage(s, &s->begin_err) == 0))
 		atomic_store(&s->is_begun, true);
 	ret = s->begin_err.code;
 	if (ret < 0)
@@ -165,7 +174,8 @@ static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct
 
 	int ret = fm_sink_check_room(s, how->source.size, err);
 
-	if (ret == -ECANCELED && s->opts.is_look) {	/* there is room; whether all can be kept is looked at, too */
+	/* there is room; whether all can be kept is looked at, too */
+	if (ret == -ECANCELED && s->opts.is_look) {
 		struct fm_err why = { 0 };
 
 		if (fm_sink_survey(s, &why) == -ENOSPC)
@@ -178,7 +188,7 @@ static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct
 	return fm_sink_enter(s, err);
 }
 
-/* -------------------------------------------------------------------------------------------------- one call */
+/* ------------------------------------------------------------------------------------- one call */
 
 void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *err)
 {
@@ -270,20 +280,23 @@ void fm_sink_give(const struct fm_sink *s, uint64_t bytes)
 		s->opts.used(s->opts.ctx, -(int64_t)bytes);
 }
 
-/* ----------------------------------------------------------------------------------------------- the table */
+/* ------------------------------------------------------------------------------------ the table */
 
 static int sink_log(struct fm_tree *t, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
 	int ret = fm_sink_enter(s, err);
 
-	return ret < 0 || s->opts.is_dry || atomic_load(&s->look.state) != FM_SINK_BUILT ? ret : fm_sink_log(s, err);
+	return ret < 0 || s->opts.is_dry || atomic_load(&s->look.state) != FM_SINK_BUILT
+		       ? ret
+		       : fm_sink_log(s, err);
 }
 
 /* What only the version that is there has: all of it that nothing met. */
 static void count_rest(const struct fm_sink *s, struct fm_tree_count *out)
 {
-	uint64_t old = atomic_load(&s->old_names), rest = old > s->tally.met ? old - s->tally.met : 0;
+	uint64_t old = atomic_load(&s->old_names),
+		 rest = old > s->tally.met ? old - s->tally.met : 0;
 
 	if (s->old < 0 || !s->opts.is_dry)
 		return;
@@ -375,7 +388,7 @@ static const struct fm_tree_ops sink_ops = {
 	.close = sink_close,
 };
 
-/* ---------------------------------------------------------------------------------------------- beginning */
+/* ------------------------------------------------------------------------------------ beginning */
 
 static char *copy_of(const char *text)
 {
@@ -415,7 +428,8 @@ static bool is_good_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	return len <= FM_STAGING_FINAL_MAX && fm_pack_is_good_path(name, len) && !strchr(name, '/') &&
+	return len <= FM_STAGING_FINAL_MAX && fm_pack_is_good_path(name, len) &&
+	       !strchr(name, '/') &&
 	       strncmp(name, FM_STAGING_PREFIX, strlen(FM_STAGING_PREFIX)) != 0;
 }
 
@@ -427,7 +441,8 @@ static int start(struct fm_sink *s, struct fm_err *err)
 	if (!s->opts.name || !s->opts.path)
 		return fm_err_set(err, -ENOMEM, "allocate the sink");
 	if (!is_good_name(s->opts.name))
-		return fm_err_set(err, -EINVAL, "\"%s\": a tree cannot have that name", fm_path_show(s->opts.name, &shown));
+		return fm_err_set(err, -EINVAL, "\"%s\": a tree cannot have that name",
+				  fm_path_show(s->opts.name, &shown));
 	fm_staging_name(FM_STAGING_TREE, s->opts.name, s->tree_name);
 	fm_staging_name(FM_STAGING_NEW, s->opts.name, s->new_name);
 	ret = fm_sink_look(s, err);

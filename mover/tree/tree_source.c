@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree_source - a directory of this process that is sent: the functions of its table. See source_priv.h.
+ * tree_source - a directory of this process that is sent: the functions of its table. See
+ * source_priv.h.
  */
 #include <assert.h>
 #include <errno.h>
@@ -153,7 +154,8 @@ static int64_t fill_again(struct fm_source_fill *f, struct fm_source_sent *sent)
 	return fill_end(f, NULL, ret);
 }
 
-static int64_t source_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t len, struct fm_err *err)
+static int64_t source_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t len,
+			   struct fm_err *err)
 {
 	struct fm_source *s = source_of(t);
 	struct fm_source_fill *f;
@@ -162,8 +164,10 @@ static int64_t source_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t le
 	int ret;
 
 	if (len < FM_SOURCE_LEN_MIN)
-		return fm_err_set(err, -EINVAL, "chunks of %zu bytes are too small for a tree; at least %u are needed",
-				  len, FM_SOURCE_LEN_MIN);
+		return fm_err_set(
+			err, -EINVAL,
+			"chunks of %zu bytes are too small for a tree; at least %u are needed", len,
+			FM_SOURCE_LEN_MIN);
 	f = fill_new(s);
 	if (!f)
 		return fm_err_set(err, -ENOMEM, "allocate what it takes to read a tree");
@@ -229,7 +233,8 @@ static bool count_wanted(struct fm_source *s, const struct fm_source_sent *sent)
 	return s->count.wanted_files > wanted_files;
 }
 
-static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count, struct fm_err *err)
+static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count,
+		       struct fm_err *err)
 {
 	struct fm_source *s = source_of(t);
 	struct fm_source_sent *sent;
@@ -248,8 +253,10 @@ static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, siz
 		fm_source_sent_settle(s, sent);
 		fm_source_wake(s);
 	} else {
-		ret = fm_err_set(err, -EPROTO, "the far end asked for files of pack %llu, which did not offer them",
-				 (unsigned long long)seq);
+		ret = fm_err_set(
+			err, -EPROTO,
+			"the far end asked for files of pack %llu, which did not offer them",
+			(unsigned long long)seq);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return ret;
@@ -369,7 +376,8 @@ static struct fm_source *source_new(const struct fm_tree_source_opts *opts)
 
 	if (!s)
 		return NULL;
-	s->tree = (struct fm_tree){ .ops = &source_ops, .is_source = true, .has_digests = opts->has_digests };
+	s->tree = (struct fm_tree){
+		.ops = &source_ops, .is_source = true, .has_digests = opts->has_digests};
 	s->is_offering = opts->is_offering || opts->is_dry;
 	s->has_checksums = opts->has_checksums;
 	s->has_owners = opts->has_owners;
@@ -386,7 +394,8 @@ static struct fm_source *source_new(const struct fm_tree_source_opts *opts)
 	return s;
 }
 
-static int source_open(struct fm_source *s, const struct fm_tree_source_opts *opts, struct fm_err *err)
+static int source_open(struct fm_source *s, const struct fm_tree_source_opts *opts,
+		       struct fm_err *err)
 {
 	struct fm_scan_opts scan = { .exclude = &s->exclude };
 	int ret = fm_exclude_init(&s->exclude, opts->excludes, err);
@@ -399,7 +408,8 @@ static int source_open(struct fm_source *s, const struct fm_tree_source_opts *op
 	return s->scan ? 0 : fm_err_set(err, -ENOMEM, "allocate the source");
 }
 
-int fm_tree_source_new(const struct fm_tree_source_opts *opts, struct fm_tree **out, struct fm_err *err)
+int fm_tree_source_new(const struct fm_tree_source_opts *opts, struct fm_tree **out,
+		       struct fm_err *err)
 {
 	struct fm_scan_dir *root = fm_scan_dir_new(opts->root, "", 0);
 	struct fm_source *s = root ? source_new(opts) : NULL;

@@ -37,7 +37,9 @@ void fm_tsys_free(void *at)
 
 int fm_tsys_open_below(int root, const char *path)
 {
-	return FM_FAULT("tree.open") ? -EMFILE : fm_call_open_below(root, path, O_PATH | O_DIRECTORY, 0, NO_LINKS);
+	return FM_FAULT("tree.open")
+		       ? -EMFILE
+		       : fm_call_open_below(root, path, O_PATH | O_DIRECTORY, 0, NO_LINKS);
 }
 
 int fm_tsys_open(int dir, const char *name, int flags, mode_t mode)
@@ -89,7 +91,8 @@ static bool is_memory(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
+	return fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
 }
 
 int fm_tsys_free_bytes(int fd, uint64_t *out)
@@ -199,7 +202,8 @@ int fm_tsys_link(int from_dir, const char *from, int dir, const char *name)
 
 int fm_tsys_is_mounted_on(int dir, const char *name)
 {
-	const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+	const int flags =
+		AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 	struct statx stx;
 	int ret;
 
@@ -276,7 +280,8 @@ int fm_tsys_chmod_opened(int fd, mode_t mode)
 
 	if (ret == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		ret = -ELOOP;
-	/* fchmod() refuses O_PATH; the name of the descriptor leads to what it refers to, whatever the name is now. */
+	/* fchmod() refuses O_PATH; the name of the descriptor leads to what it refers to, whatever
+	 * the name is now. */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if (ret == 0)
 		ret = FM_FAULT("tree.chmod") ? -EIO : fm_call(chmod(self, mode));

@@ -2,7 +2,8 @@
 /*
  * xattr_rules - the short list, and libattr's file.
  *
- * The file has one rule a line, "PATTERN ACTION", and comments behind a '#'. The first pattern that a name matches counts.
+ * The file has one rule a line, "PATTERN ACTION", and comments behind a '#'. The first pattern that
+ * a name matches counts.
  */
 #include "mover/tree/xattr_rules.h"
 

@@ -34,7 +34,8 @@ static int add_one(struct fm_xattrs *x, int fd, const char *name)
 
 int fm_xattrs_read(struct fm_xattrs *x, int fd)
 {
-	ssize_t len = FM_FAULT("xattrs.list") ? (errno = EIO, -1) : flistxattr(fd, x->names, sizeof(x->names));
+	ssize_t len = FM_FAULT("xattrs.list") ? (errno = EIO, -1)
+					      : flistxattr(fd, x->names, sizeof(x->names));
 	int ret = 0;
 
 	x->len = 0;

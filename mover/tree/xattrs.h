@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xattrs - the extended attributes of a file that is read, in the form in which a pack carries them.
+ * xattrs - the extended attributes of a file that is read, in the form in which a pack carries
+ * them.
  */
 #ifndef FM_TREE_XATTRS_H
 #define FM_TREE_XATTRS_H
@@ -18,8 +19,8 @@ struct fm_xattrs {
 };
 
 /*
- * Those of fd that may travel, into x->packed, x->len. 0 also where the file system has none. -E2BIG: more than
- * FM_TREE_XATTRS_MAX bytes; or another -errno.
+ * Those of fd that may travel, into x->packed, x->len. 0 also where the file system has none.
+ * -E2BIG: more than FM_TREE_XATTRS_MAX bytes; or another -errno.
  */
 int fm_xattrs_read(struct fm_xattrs *x, int fd);
 

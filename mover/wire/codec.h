@@ -2,9 +2,10 @@
 /*
  * codec - inside mover/wire only: how one type of control message is written, read and checked.
  *
- * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c, wire_verify.c or
- * wire_volumes.c; wire.c has the table and calls them. check() is the one place that knows the ranges: encoder and decoder both ask it, so that what
- * one side refuses the other can never have sent.
+ * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c,
+ * wire_verify.c or wire_volumes.c; wire.c has the table and calls them. check() is the one place
+ * that knows the ranges: encoder and decoder both ask it, so that what one side refuses the other
+ * can never have sent.
  */
 #ifndef FM_WIRE_CODEC_H
 #define FM_WIRE_CODEC_H
@@ -25,7 +26,8 @@ struct fm_wire_codec {
 	bool is_extensible;		/* bytes behind the last field are ignored, not refused */
 	/* The fields behind type and flags. */
 	void (*put)(struct fm_writer *w, const struct fm_wire_msg *m);
-	/* Fails only where it cannot go on: a count over its maximum, bytes that must be zero (nothing keeps those). */
+	/* Fails only where it cannot go on: a count over its maximum, bytes that must be zero
+	 * (nothing keeps those). */
 	int (*get)(struct fm_reader *r, struct fm_wire_msg *m);
 	/* 0, -ERANGE, -EPROTO (flags that exclude each other). NULL: every value will do. */
 	int (*check)(const struct fm_wire_msg *m);
@@ -71,7 +73,8 @@ extern const struct fm_wire_codec fm_wire_codec_volumes;
 extern const struct fm_wire_codec fm_wire_codec_facts_ask;
 extern const struct fm_wire_codec fm_wire_codec_facts;
 
-/* A string: 16-bit length, then its bytes. Its maximum is check()'s business; every one is below 2^16. */
+/* A string: 16-bit length, then its bytes. Its maximum is check()'s business; every one is below
+ * 2^16. */
 void fm_wire_put_str(struct fm_writer *w, const struct fm_wire_str *s);
 void fm_wire_get_str(struct fm_reader *r, struct fm_wire_str *s);
 

@@ -2,9 +2,9 @@
 /*
  * data - the 64-byte messages of data connections.
  *
- * One per chunk and direction, so it is on the data path: no allocation, one CRC over 60 bytes. The message's own CRC
- * is there because TCP's checksum is weak and because memory on the way (a NIC's, a bridge's) is nobody's: a chunk
- * whose descriptor was hit must not be written somewhere else.
+ * One per chunk and direction, so it is on the data path: no allocation, one CRC over 60 bytes. The
+ * message's own CRC is there because TCP's checksum is weak and because memory on the way (a NIC's,
+ * a bridge's) is nobody's: a chunk whose descriptor was hit must not be written somewhere else.
  */
 #include <errno.h>
 
@@ -24,8 +24,11 @@ _Static_assert(FM_WIRE_CHUNK_MAX <= UINT32_MAX, "length is 32 bits wide");
 
 struct fm_grant fm_grant_of(const struct fm_data_msg *m)
 {
-	return (struct fm_grant){ .generation = m->generation, .slots = m->slot, .slot_bytes = m->length,
-				  .rkey = m->data_crc, .remote = m->xfer };
+	return (struct fm_grant){.generation = m->generation,
+				 .slots = m->slot,
+				 .slot_bytes = m->length,
+				 .rkey = m->data_crc,
+				 .remote = m->xfer};
 }
 
 struct fm_data_msg fm_grant_msg(const struct fm_grant *g)
@@ -68,8 +71,8 @@ static int check_grant(const struct fm_data_msg *m)
 
 static int check_bare(const struct fm_data_msg *m)
 {
-	bool is_bare =
-		!m->status && !m->slot && !m->xfer && !m->seq && !m->offset && !m->length && !m->data_crc;
+	bool is_bare = !m->status && !m->slot && !m->xfer && !m->seq && !m->offset && !m->length &&
+		       !m->data_crc;
 
 	return is_bare ? 0 : -ERANGE;
 }

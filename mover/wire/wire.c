@@ -92,7 +92,8 @@ size_t fm_wire_encode(const struct fm_wire_msg *msg, uint8_t buf[static FM_WIRE_
 	const uint16_t *flags = flags_of((struct fm_wire_msg *)msg);	/* only read */
 	struct fm_writer w = { buf, buf + FM_WIRE_MSG_MAX, false };
 
-	if (!codec || (flags && (*flags & ~codec->flags) != 0) || (codec->check && codec->check(msg) < 0))
+	if (!codec || (flags && (*flags & ~codec->flags) != 0) ||
+	    (codec->check && codec->check(msg) < 0))
 		return 0;
 	fm_put_le16(&w, (uint16_t)msg->type);
 	fm_put_le16(&w, flags ? *flags : 0);
@@ -187,10 +188,12 @@ bool fm_wire_is_text(const struct fm_wire_str *s, size_t max)
 
 bool fm_wire_is_name(const struct fm_wire_str *s, size_t min, size_t max)
 {
-	return s->len >= min && fm_wire_is_text(s, max) && (s->len == 0 || !memchr(s->at, '/', s->len));
+	return s->len >= min && fm_wire_is_text(s, max) &&
+	       (s->len == 0 || !memchr(s->at, '/', s->len));
 }
 
 bool fm_wire_is_chunk(uint32_t chunk)
 {
-	return chunk >= FM_WIRE_CHUNK_MIN && chunk <= FM_WIRE_CHUNK_MAX && (chunk & (chunk - 1)) == 0;
+	return chunk >= FM_WIRE_CHUNK_MIN && chunk <= FM_WIRE_CHUNK_MAX &&
+	       (chunk & (chunk - 1)) == 0;
 }

@@ -1,45 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 8. This header is its specification; fmove-wire(7) says the same for
- * readers.
+ * wire - the node-to-node protocol, version 8. This header is its specification; fmove-wire(7) says
+ * the same for readers.
  *
- * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
- * checked before a value is used; unknown types and unknown flag bits are refused (-EPROTO), wrong lengths are
- * -EBADMSG, values outside their range -ERANGE. Encoders refuse the same: what a message says may come from others (a
- * caller's tree, a file system), and what was overlooked ends one session, not the process.
+ * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges
+ * and overflow are checked before a value is used; unknown types and unknown flag bits are refused
+ * (-EPROTO), wrong lengths are -EBADMSG, values outside their range -ERANGE. Encoders refuse the
+ * same: what a message says may come from others (a caller's tree, a file system), and what was
+ * overlooked ends one session, not the process.
  *
- * Control messages travel on the authenticated control connection, each behind a length of its own (transport). Every
- * one begins
+ * Control messages travel on the authenticated control connection, each behind a length of its own
+ * (transport). Every one begins
  *
  *   off len field
  *     0   2 type     enum fm_wire_type
  *     2   2 flags    bits named per message; others 0
  *
- * A "string" is a 16-bit length and that many bytes, none of them NUL, not necessarily UTF-8. Names of nodes and
- * stores have 1 .. FM_WIRE_NAME_MAX bytes and no '/'; paths 0 .. FM_WIRE_PATH_MAX; texts and notes 0 ..
- * FM_WIRE_TEXT_MAX. Bytes called zero are zero. Behind the last field nothing may follow (HELLO alone ignores what
- * does).
+ * A "string" is a 16-bit length and that many bytes, none of them NUL, not necessarily UTF-8. Names
+ * of nodes and stores have 1 .. FM_WIRE_NAME_MAX bytes and no '/'; paths 0 .. FM_WIRE_PATH_MAX;
+ * texts and notes 0 .. FM_WIRE_TEXT_MAX. Bytes called zero are zero. Behind the last field nothing
+ * may follow (HELLO alone ignores what does).
  *
  * A put:  initiator = source                      A get:  initiator = sink
  *   PUT      source -> sink   make room             GET      sink -> source   open it
  *                                                   FOUND    source -> sink   or ABORT
- *   READY    sink -> source   or ABORT              READY    sink -> source   if GET said RESUME or TREE; else chunks follow FOUND at once
- *   chunks on data connections, each acknowledged when it is checked and written (into a stream: when it is checked)
- *   FINISH   source -> sink   sizes and CRC of the whole
- *   DONE     sink -> source   published (and durable, if asked); or ABORT
- * A sink that says in READY what it has of an earlier try reads that again meanwhile, and tells with KEPT what of it is to be sent after
- * all; FINISH follows the last KEPT.
- * With HOLD in FINISH the sink answers DONE with PREPARED when everything is on the disk but the name; COMMIT from the
- * source then gives it its name, and a second DONE says so.
- * A sink that may stand still (a stream, a file of FUSE, a caller's directory) tells with WINDOW how far the source may go: at once, and
- * again whenever it got rid of some.
- * Either side may send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
+ *   READY    sink -> source   or ABORT              READY    sink -> source   if GET said RESUME or
+ *                                                   TREE; else chunks follow FOUND at once
+ *   chunks on data connections, each acknowledged when it is checked and written (into a stream:
+ * when it is checked) FINISH   source -> sink   sizes and CRC of the whole DONE     sink -> source
+ * published (and durable, if asked); or ABORT A sink that says in READY what it has of an earlier
+ * try reads that again meanwhile, and tells with KEPT what of it is to be sent after all; FINISH
+ * follows the last KEPT. With HOLD in FINISH the sink answers DONE with PREPARED when everything is
+ * on the disk but the name; COMMIT from the source then gives it its name, and a second DONE says
+ * so. A sink that may stand still (a stream, a file of FUSE, a caller's directory) tells with
+ * WINDOW how far the source may go: at once, and again whenever it got rid of some. Either side may
+ * send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
  *
- * A tree (TREE in PUT, GET) is the same with packs (mover/tree/pack.h) as chunks: pack n is chunk n, at offset n * chunk,
- * and may be shorter; size is unknown until FINISH. Its large files are transfers of their own while it runs: PUT with
- * `tree` set, from the source to the sink whoever began it, with an empty store and the path below the tree's root.
- * They end before FINISH of the tree. A sink that was told OFFER by READY's flags answers offering packs with NEED. One that was told NAMES by PUT's
- * says before DONE which names are another now: NAMES, each answered by one without names.
+ * A tree (TREE in PUT, GET) is the same with packs (mover/tree/pack.h) as chunks: pack n is chunk
+ * n, at offset n * chunk, and may be shorter; size is unknown until FINISH. Its large files are
+ * transfers of their own while it runs: PUT with `tree` set, from the source to the sink whoever
+ * began it, with an empty store and the path below the tree's root. They end before FINISH of the
+ * tree. A sink that was told OFFER by READY's flags answers offering packs with NEED. One that was
+ * told NAMES by PUT's says before DONE which names are another now: NAMES, each answered by one
+ * without names.
  */
 #ifndef FM_WIRE_H
 #define FM_WIRE_H
@@ -57,19 +60,25 @@
 #define FM_WIRE_ADDRS_MAX 32
 #define FM_WIRE_TOKENS_MAX 32
 #define FM_WIRE_TOKEN_LEN 16
-#define FM_WIRE_ENTRIES_MAX 128			/* directory entries of one REPLY: 128 * (255 + 40) < FM_WIRE_MSG_MAX */
+/* directory entries of one REPLY: 128 * (255 + 40) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_ENTRIES_MAX 128
 #define FM_WIRE_CHUNK_MIN 4096
 #define FM_WIRE_CHUNK_MAX (64u << 20)
 #define FM_WIRE_SLOTS_MAX 64			/* slots of one grant */
 #define FM_WIRE_RANGES_MAX 2048			/* of one READY: 2048 * 16 < FM_WIRE_MSG_MAX */
-#define FM_WIRE_NEED_MAX 1024			/* entries that one NEED answers: FM_TREE_OFFERS_MAX */
+/* entries that one NEED answers: FM_TREE_OFFERS_MAX */
+#define FM_WIRE_NEED_MAX 1024
 #define FM_WIRE_EXCLUDES_MAX 64			/* patterns of one GET */
 #define FM_WIRE_EXCLUDE_LEN_MAX 255
-#define FM_WIRE_FINDINGS_MAX 8			/* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
-#define FM_WIRE_NAMES_LEN 16384			/* bytes of the names of one NAMES: FM_TREE_NAMES_LEN */
-#define FM_WIRE_ASIDE_MAX 8			/* of one SPACE: 8 * (4095 + 18) < FM_WIRE_MSG_MAX */
+/* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_FINDINGS_MAX 8
+/* bytes of the names of one NAMES: FM_TREE_NAMES_LEN */
+#define FM_WIRE_NAMES_LEN 16384
+/* of one SPACE: 8 * (4095 + 18) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_ASIDE_MAX 8
 #define FM_WIRE_VOLUMES_MAX 64			/* of one VOLUMES: 64 * 530 < FM_WIRE_MSG_MAX */
-#define FM_WIRE_SUBSYSTEM_MAX 223		/* an NQN, or whatever a target calls its subsystem */
+/* an NQN, or whatever a target calls its subsystem */
+#define FM_WIRE_SUBSYSTEM_MAX 223
 #define FM_WIRE_WWID_MAX 159
 #define FM_WIRE_FACTS_MAX 32768			/* bytes of a document in one FACTS */
 #define FM_WIRE_SIZE_UNKNOWN UINT64_MAX
@@ -116,30 +125,36 @@ struct fm_wire_str {
 
 /*
  * HELLO: first message of either side.
- *   4  4 magic   8  2 version_min   10  2 version_max   12 16 boot_id   28 - name (string, 1 .. FM_WIRE_NAME_MAX)
+ *   4  4 magic   8  2 version_min   10  2 version_max   12 16 boot_id   28 - name (string, 1 ..
+ *                                                       FM_WIRE_NAME_MAX)
  *   - 8 session   2 tcp_conns   2 rdma_conns: all three may be missing, which means 0
- * The highest version that both know is spoken; without one the connection ends with BYE. What is behind the last field is
- * ignored, so that later versions can add to it. session: what the dialler calls this session in RESUME; of the acceptor anything but
- * 0. 0: the sender knows neither RECEIVED nor RESUME.
+ * The highest version that both know is spoken; without one the connection ends with BYE. What is
+ * behind the last field is ignored, so that later versions can add to it. session: what the dialler
+ * calls this session in RESUME; of the acceptor anything but 0. 0: the sender knows neither
+ * RECEIVED nor RESUME.
  */
 struct fm_wire_hello {
 	uint16_t version_min;
 	uint16_t version_max;
-	uint8_t boot_id[16];		/* random at start: tells a restarted node from a second connection */
+	/* random at start: tells a restarted node from a second connection */
+	uint8_t boot_id[16];
 	struct fm_wire_str name;
 	uint64_t session;
-	uint16_t tcp_conns;		/* what the sender has at most on one rail; 0: it does not say */
+	/* what the sender has at most on one rail; 0: it does not say */
+	uint16_t tcp_conns;
 	uint16_t rdma_conns;
 };
 
 /*
  * RECEIVED: 4 8 count.  RESUME: 4 8 session   12 8 count   20 8 order
- * A session outlives the connection that carries it: when a cable is cut, its dialler connects anew, over another one, and says RESUME in
- * place of HELLO; the acceptor answers with RESUME. Count is how many messages the sender has had of this session, HELLO, PING, PONG,
- * BYE, RECEIVED and RESUME not counted; behind RESUME either side sends again what came after. RECEIVED says from time to time what
- * need not be kept for that. The dialler closes the old connection behind the answer: a peer that was only slow would take its end for the
- * session's. Order is the dialler's, one more with each RESUME, 1 the first, and the same in the answer: one that is read behind a later one
- * is refused with BYE.
+ * A session outlives the connection that carries it: when a cable is cut, its dialler connects
+ * anew, over another one, and says RESUME in place of HELLO; the acceptor answers with RESUME.
+ * Count is how many messages the sender has had of this session, HELLO, PING, PONG, BYE, RECEIVED
+ * and RESUME not counted; behind RESUME either side sends again what came after. RECEIVED says from
+ * time to time what need not be kept for that. The dialler closes the old connection behind the
+ * answer: a peer that was only slow would take its end for the session's. Order is the dialler's,
+ * one more with each RESUME, 1 the first, and the same in the answer: one that is read behind a
+ * later one is refused with BYE.
  */
 struct fm_wire_resume {
 	uint64_t session;		/* RESUME */
@@ -148,11 +163,13 @@ struct fm_wire_resume {
 };
 
 /*
- * ADDRS: where data connections can be made to the sender. At the begin of a session, and again when they change.
- *   4  2 tcp_port (0: none)   6  2 rdma_port (0: none)   8  2 count   10 - per address:
- *   +0 1 family (4, 6)   +1 1 prefix_len   +2 1 is_rdma (0, 1)   +3 1 private_bits   +4 4 speed_mbps   +8 16 address (IPv4: first 4, rest 0)
+ * ADDRS: where data connections can be made to the sender. At the begin of a session, and again
+ * when they change. 4  2 tcp_port (0: none)   6  2 rdma_port (0: none)   8  2 count   10 - per
+ * address: +0 1 family (4, 6)   +1 1 prefix_len   +2 1 is_rdma (0, 1)   +3 1 private_bits   +4 4
+ *                                          speed_mbps   +8 16 address (IPv4: first 4, rest 0)
  *   +24 - name (string, at most 31)
- * private_bits: the sender takes plain TCP data there from addresses that share so many bits with this one; 0: TLS only.
+ * private_bits: the sender takes plain TCP data there from addresses that share so many bits with
+ * this one; 0: TLS only.
  */
 struct fm_wire_addr {
 	uint8_t family;
@@ -172,7 +189,8 @@ struct fm_wire_addrs {
 };
 
 /*
- * TOKENS_WANT: 4 2 count (1 .. FM_WIRE_TOKENS_MAX).  TOKENS: 4 2 count, 6 16*count tokens; each good once, for 30 s.
+ * TOKENS_WANT: 4 2 count (1 .. FM_WIRE_TOKENS_MAX).  TOKENS: 4 2 count, 6 16*count tokens; each
+ * good once, for 30 s.
  */
 struct fm_wire_tokens {
 	uint16_t count;
@@ -185,28 +203,39 @@ struct fm_wire_ping {
 };
 
 /* Durability asked for. */
-enum fm_wire_durability { FM_WIRE_DURABLE_DEFAULT = 0, FM_WIRE_DURABLE_DISK = 1, FM_WIRE_DURABLE_MEMORY = 2 };
+enum fm_wire_durability {
+	FM_WIRE_DURABLE_DEFAULT = 0,
+	FM_WIRE_DURABLE_DISK = 1,
+	FM_WIRE_DURABLE_MEMORY = 2
+};
 
-#define FM_WIRE_PUT_REPLACE 1u		/* flags of PUT: an existing file (tree; of an update, entry of another kind) may be replaced */
+/* flags of PUT: an existing file (tree; of an update, entry of another kind) may be replaced */
+#define FM_WIRE_PUT_REPLACE 1u
 #define FM_WIRE_PUT_DENSE 2u		/* the source has no holes */
 #define FM_WIRE_PUT_TREE 4u		/* a directory; size is unknown, mode and mtime are 0 */
-#define FM_WIRE_PUT_UPDATE 8u		/* tree: send what differs from the version that is replaced ... */
+/* tree: send what differs from the version that is replaced ... */
+#define FM_WIRE_PUT_UPDATE 8u
 #define FM_WIRE_PUT_CHECKSUM 16u	/* ... by content, not by size and mtime */
 #define FM_WIRE_PUT_DRY 32u		/* tree: say what would be sent, change nothing */
 #define FM_WIRE_PUT_READBACK 64u	/* read every chunk back after it was written and compare */
-#define FM_WIRE_PUT_DELETE 128u		/* update of a tree: what only the version there has goes; else it is kept */
+/* update of a tree: what only the version there has goes; else it is kept */
+#define FM_WIRE_PUT_DELETE 128u
 #define FM_WIRE_PUT_NAMES 256u		/* tree: NAMES before DONE */
 #define FM_WIRE_PUT_FLAGS 511u
 
 /*
  * PUT
- *   4  8 xfer    the initiator's number, not 0; the top bit is set if the initiator accepted the control connection
- *  12  8 size    or SIZE_UNKNOWN; TREE: what its files take at least, or SIZE_UNKNOWN   20  4 chunk   bytes of a whole chunk; a power of two
+ *   4  8 xfer    the initiator's number, not 0; the top bit is set if the initiator accepted the
+ *                control connection
+ *  12  8 size    or SIZE_UNKNOWN; TREE: what its files take at least, or SIZE_UNKNOWN   20  4 chunk
+ *                bytes of a whole chunk; a power of two
  *  24  4 mode    permission bits        28  8 mtime_ns
  *  36  4 uid  40  4 gid   of the caller at the source, as the peer says
  *  44  1 durability   45 3 zero
- *  48  8 tree    0; or the tree, by its number, that this large file belongs to: store is empty then
- *  56  8 dev  64  8 ino  72  8 ctime_ns   what tells the source from any other, with size and mtime; all 0: nothing
+ *  48  8 tree    0; or the tree, by its number, that this large file belongs to: store is empty
+ *                then
+ *  56  8 dev  64  8 ino  72  8 ctime_ns   what tells the source from any other, with size and
+ *                                         mtime; all 0: nothing
  *                does (a pipe), no resume
  *  80  - store (string)   - path (string)
  */
@@ -233,14 +262,17 @@ struct fm_wire_put {
 #define FM_WIRE_READY_OWNERS 4u		/* tree: send owners, extended attributes, ACLs */
 #define FM_WIRE_READY_CHECKSUM 8u	/* tree: offers carry the CRC32C of the content */
 #define FM_WIRE_READY_DRY 16u		/* tree: offer, and send nothing */
-#define FM_WIRE_READY_WINDOW 32u	/* WINDOW says how far the source may go: the sink may stand still (a large file of a tree) */
+/* WINDOW says how far the source may go: the sink may stand still (a large file of a tree) */
+#define FM_WIRE_READY_WINDOW 32u
 #define FM_WIRE_READY_FLAGS 63u
 
 /*
- * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 4 have_crc   20 2 count   22 2 zero
- *   24 - per range of the file that is there from an earlier try: 8 offset, 8 len   - note (string, may be empty: "buffered: ...")
- * Ranges are sorted, do not touch, and begin at multiples of 4096; they are not sent again. have_crc: the xor of their
- * contributions to the CRC of the whole (base/crc32c.h). With ranges, KEPT follows, once or more often.
+ * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 4 have_crc
+ *                   20 2 count   22 2 zero
+ *   24 - per range of the file that is there from an earlier try: 8 offset, 8 len   - note (string,
+ * may be empty: "buffered: ...") Ranges are sorted, do not touch, and begin at multiples of 4096;
+ * they are not sent again. have_crc: the xor of their contributions to the CRC of the whole
+ * (base/crc32c.h). With ranges, KEPT follows, once or more often.
  */
 struct fm_wire_range {
 	uint64_t offset;
@@ -255,21 +287,28 @@ struct fm_wire_ready {
 	uint32_t chunk;
 	uint32_t have_crc;
 	uint16_t count;
-	const uint8_t *have;		/* count ranges as they are in the message; NULL if count is 0 */
+	/* count ranges as they are in the message; NULL if count is 0 */
+	const uint8_t *have;
 	struct fm_wire_str note;
 };
 
-#define FM_WIRE_GET_ORDERED 1u		/* flags of GET: the sink is a stream: chunks without holes, numbered in order */
-#define FM_WIRE_GET_TCP 2u		/* kinds of connection that may be used; both bits clear is refused (-EPROTO) */
+/* flags of GET: the sink is a stream: chunks without holes, numbered in order */
+#define FM_WIRE_GET_ORDERED 1u
+/* kinds of connection that may be used; both bits clear is refused (-EPROTO) */
+#define FM_WIRE_GET_TCP 2u
 #define FM_WIRE_GET_RDMA 4u
-#define FM_WIRE_GET_RESUME 8u		/* wait for READY: what is there of it, and its room, are looked at first */
+/* wait for READY: what is there of it, and its room, are looked at first */
+#define FM_WIRE_GET_RESUME 8u
 #define FM_WIRE_GET_TREE 16u		/* a directory; wait for READY */
-#define FM_WIRE_GET_ACCEPT_CORRUPT 32u	/* also what is not what the digest kept with it says; else the source ends it (-EBADMSG) */
-#define FM_WIRE_GET_WINDOW 64u		/* WINDOW says how far the source may go: the sink may stand still. With ORDERED it always does */
+/* also what is not what the digest kept with it says; else the source ends it (-EBADMSG) */
+#define FM_WIRE_GET_ACCEPT_CORRUPT 32u
+/* WINDOW says how far the source may go: the sink may stand still. With ORDERED it always does */
+#define FM_WIRE_GET_WINDOW 64u
 #define FM_WIRE_GET_FLAGS 127u
 
 /*
- * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2 count (tree)   34 2 zero
+ * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2
+ *                              count (tree)   34 2 zero
  *   36 - store   - path   - per pattern of what not to send: string (1 .. FM_WIRE_EXCLUDE_LEN_MAX)
  */
 struct fm_wire_get {
@@ -289,7 +328,8 @@ struct fm_wire_get {
 #define FM_WIRE_FOUND_FLAGS 1u
 
 /*
- * FOUND: 4 8 xfer   12 8 size (tree: what its files take at least, or SIZE_UNKNOWN)   20 4 mode   24 8 mtime_ns   32 8 dev   40 8 ino
+ * FOUND: 4 8 xfer   12 8 size (tree: what its files take at least, or SIZE_UNKNOWN)   20 4 mode
+ *                   24 8 mtime_ns   32 8 dev   40 8 ino
  *   48 8 ctime_ns (as in PUT)   56 - note (string)
  */
 struct fm_wire_found {
@@ -305,12 +345,15 @@ struct fm_wire_found {
 };
 
 #define FM_WIRE_FINISH_HOLD 1u		/* flags of FINISH: answer PREPARED and wait for COMMIT */
-#define FM_WIRE_FINISH_CORRUPT 2u	/* it is not what the source's digest says, which was accepted: keep no digest with it */
+/* it is not what the source's digest says, which was accepted: keep no digest with it */
+#define FM_WIRE_FINISH_CORRUPT 2u
 #define FM_WIRE_FINISH_FLAGS 3u
 
 /*
- * FINISH: 4 8 xfer   12 8 size (tree: packs * chunk)   20 8 data_bytes (size less holes)   28 8 chunks   36 4 crc (CRC32C of the whole)
- *   40 4 zero   size >= data_bytes >= chunks, and no chunks without bytes. Bytes without chunks: all of them were there
+ * FINISH: 4 8 xfer   12 8 size (tree: packs * chunk)   20 8 data_bytes (size less holes)   28 8
+ *                                                      chunks   36 4 crc (CRC32C of the whole)
+ *   40 4 zero   size >= data_bytes >= chunks, and no chunks without bytes. Bytes without chunks:
+ *               all of them were there
  *   already.
  */
 struct fm_wire_finish {
@@ -328,9 +371,12 @@ struct fm_wire_finish {
 #define FM_WIRE_DONE_FLAGS 7u
 
 /*
- * DONE: 4 8 xfer   then what a tree's sink made, 8 bytes each, 0 for a file: 12 files   20 dirs   28 links   36 hard_links   44 bytes
- *   52 reused_files   60 reused_bytes   68 resumed_files   76 resumed_bytes   84 damaged_files   92 damaged_bytes (were there, and were not what
- *   they should be)   100 added   108 replaced   116 removed   124 kept (names, compared with what was there)
+ * DONE: 4 8 xfer   then what a tree's sink made, 8 bytes each, 0 for a file: 12 files   20 dirs
+ *                  28 links   36 hard_links   44 bytes
+ *   52 reused_files   60 reused_bytes   68 resumed_files   76 resumed_bytes   84 damaged_files   92
+ *                                       damaged_bytes (were there, and were not what
+ *   they should be)   100 added   108 replaced   116 removed   124 kept (names, compared with what
+ *                                                was there)
  *   132 - note (string): what was not as asked
  */
 struct fm_wire_done {
@@ -354,11 +400,14 @@ struct fm_wire_done {
 	struct fm_wire_str note;
 };
 
-#define FM_WIRE_ABORT_KEEP 1u		/* flags of ABORT: what is there may stay for the next try */
-#define FM_WIRE_ABORT_FULL 2u		/* with EBUSY only: no place is free, or too many are its node's; it may be asked again */
+/* flags of ABORT: what is there may stay for the next try */
+#define FM_WIRE_ABORT_KEEP 1u
+/* with EBUSY only: no place is free, or too many are its node's; it may be asked again */
+#define FM_WIRE_ABORT_FULL 2u
 #define FM_WIRE_ABORT_FLAGS 3u
 
-/* ABORT: 4 8 xfer   12 4 code (a positive Linux errno, 1 .. 4095)   16 - text (string, at most FM_WIRE_TEXT_MAX) */
+/* ABORT: 4 8 xfer   12 4 code (a positive Linux errno, 1 .. 4095)   16 - text (string, at most
+ *                   FM_WIRE_TEXT_MAX) */
 struct fm_wire_abort {
 	uint16_t flags;
 	uint64_t xfer;
@@ -368,7 +417,8 @@ struct fm_wire_abort {
 
 /*
  * NEED (sink -> source): which entries of the offering pack `seq` are to be sent.
- *   4 8 xfer   12 8 seq   20 2 count (1 .. FM_WIRE_NEED_MAX)   22 2 zero   24 (count + 7) / 8 bits; bit i of byte i / 8 is entry i, bits
+ *   4 8 xfer   12 8 seq   20 2 count (1 .. FM_WIRE_NEED_MAX)   22 2 zero   24 (count + 7) / 8 bits;
+ *                         bit i of byte i / 8 is entry i, bits
  *   behind the last are 0
  */
 struct fm_wire_need {
@@ -382,10 +432,12 @@ struct fm_wire_need {
 #define FM_WIRE_KEPT_FLAGS 1u
 
 /*
- * KEPT (sink -> source), after a READY with ranges: what was there is read again while the rest comes.
- *   4 8 xfer   12 8 reread (bytes of it, so far)   20 8 offset, 28 8 len of a stretch in these ranges that is not what it should be: send it
+ * KEPT (sink -> source), after a READY with ranges: what was there is read again while the rest
+ * comes. 4 8 xfer   12 8 reread (bytes of it, so far)   20 8 offset, 28 8 len of a stretch in these
+ *                                                  ranges that is not what it should be: send it
  *   36 4 crc (its contributions in have_crc, which go with it)   40 4 zero
- * A stretch begins at a multiple of 4096, and is told once. len, offset and crc 0: none; it goes on.
+ * A stretch begins at a multiple of 4096, and is told once. len, offset and crc 0: none; it goes
+ * on.
  */
 struct fm_wire_kept {
 	uint16_t flags;
@@ -396,10 +448,11 @@ struct fm_wire_kept {
 };
 
 /*
- * NAMES (sink -> source, of a tree that PUT said NAMES for): names that were added, replaced and removed, or would be in a dry run.
- *   4 8 xfer   12 2 len (of what follows, 0 .. FM_WIRE_NAMES_LEN)   14 2 zero   16 - per name: +0 1 change (1 added, 2 replaced, 3 removed)
- *   +1 - path below the root of the tree (string, 1 .. FM_WIRE_PATH_MAX; "." is the root)
- * Nothing follows before the source has answered with NAMES of len 0, which asks for more. After the last one is DONE.
+ * NAMES (sink -> source, of a tree that PUT said NAMES for): names that were added, replaced and
+ * removed, or would be in a dry run. 4 8 xfer   12 2 len (of what follows, 0 .. FM_WIRE_NAMES_LEN)
+ * 14 2 zero   16 - per name: +0 1 change (1 added, 2 replaced, 3 removed) +1 - path below the root
+ * of the tree (string, 1 .. FM_WIRE_PATH_MAX; "." is the root) Nothing follows before the source
+ * has answered with NAMES of len 0, which asks for more. After the last one is DONE.
  */
 struct fm_wire_names {
 	uint64_t xfer;
@@ -413,16 +466,18 @@ struct fm_wire_commit {
 };
 
 /*
- * WINDOW (sink -> source), behind a GET with ORDERED or WINDOW, or a READY with WINDOW: 4 8 xfer   12 8 to (more than before, from 1): the
- * chunks numbered below `to` may be sent. Before the first WINDOW none may. The sink has room for them beside the slots that it lends, so it
- * acknowledges each as soon as it came, however long its stream or file takes none.
+ * WINDOW (sink -> source), behind a GET with ORDERED or WINDOW, or a READY with WINDOW: 4 8 xfer 12
+ * 8 to (more than before, from 1): the chunks numbered below `to` may be sent. Before the first
+ * WINDOW none may. The sink has room for them beside the slots that it lends, so it acknowledges
+ * each as soon as it came, however long its stream or file takes none.
  */
 struct fm_wire_window {
 	uint64_t xfer;
 	uint64_t to;
 };
 
-/* VERIFY: 4 8 id   12 4 uid   16 4 gid   20 - store   - path: re-read it and compare with the digests kept. */
+/* VERIFY: 4 8 id   12 4 uid   16 4 gid   20 - store   - path: re-read it and compare with the
+ *                                                     digests kept. */
 struct fm_wire_verify {
 	uint64_t id;
 	uint32_t uid;
@@ -444,10 +499,13 @@ enum fm_wire_finding {
 };
 
 /*
- * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files   28 8 bytes   36 8 corrupt   44 8 unreadable
- *   52 8 changed   60 8 missing   68 8 swapped   76 8 without (a digest)   84 - text (string)   - per finding: 1 kind, 3 zero, 8 offset (of the first block that
- *   differs, or byte that cannot be read), 8 length (of such blocks, or bytes, in a row; 0: not known), path (string)
- * The numbers are of all so far; each finding is said once.
+ * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files   28
+ *                                                         8 bytes   36 8 corrupt   44 8 unreadable
+ *   52 8 changed   60 8 missing   68 8 swapped   76 8 without (a digest)   84 - text (string)   -
+ *                                                per finding: 1 kind, 3 zero, 8 offset (of the
+ *                                                first block that
+ *   differs, or byte that cannot be read), 8 length (of such blocks, or bytes, in a row; 0: not
+ * known), path (string) The numbers are of all so far; each finding is said once.
  */
 struct fm_wire_found_bad {
 	uint8_t kind;
@@ -473,19 +531,28 @@ struct fm_wire_verified {
 	struct fm_wire_found_bad finding[FM_WIRE_FINDINGS_MAX];
 };
 
-enum fm_wire_verb { FM_WIRE_STAT = 1, FM_WIRE_LIST = 2, FM_WIRE_REMOVE = 3, FM_WIRE_MKDIR = 4, FM_WIRE_PARTIALS = 5,
-		    FM_WIRE_FREE = 6, FM_WIRE_PURGE = 7 };
+enum fm_wire_verb {
+	FM_WIRE_STAT = 1,
+	FM_WIRE_LIST = 2,
+	FM_WIRE_REMOVE = 3,
+	FM_WIRE_MKDIR = 4,
+	FM_WIRE_PARTIALS = 5,
+	FM_WIRE_FREE = 6,
+	FM_WIRE_PURGE = 7
+};
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
 #define FM_WIRE_REQUEST_DRY 2u		/* PURGE only: nothing goes */
 #define FM_WIRE_REQUEST_FLAGS 3u
 
 /*
- * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after (LIST, PARTIALS: names behind
- * it; else empty). PARTIALS: unfinished transfers into that directory, by the names they would get; size: what is there of them.
- * FREE: what the store has room for; with an empty store that of the first one, in the order of the names' bytes, behind the name `after` that the asker may
- * read. PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what is behind that one.
- * The answer to these two is SPACE, or REPLY with a code.
+ * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after
+ *                                                      (LIST, PARTIALS: names behind
+ * it; else empty). PARTIALS: unfinished transfers into that directory, by the names they would get;
+ * size: what is there of them. FREE: what the store has room for; with an empty store that of the
+ * first one, in the order of the names' bytes, behind the name `after` that the asker may read.
+ * PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what
+ * is behind that one. The answer to these two is SPACE, or REPLY with a code.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -498,13 +565,16 @@ struct fm_wire_request {
 	struct fm_wire_str after;
 };
 
-#define FM_WIRE_REPLY_MORE 1u		/* flags of REPLY: ask again with `after` = the last name; needs an entry */
+/* flags of REPLY: ask again with `after` = the last name; needs an entry */
+#define FM_WIRE_REPLY_MORE 1u
 #define FM_WIRE_REPLY_FULL 2u		/* with EBUSY only: as that of ABORT */
 #define FM_WIRE_REPLY_FLAGS 3u
 
 /*
- * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - per entry:
- *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8 whole (PARTIALS: bytes it will
+ * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - per
+ *                                                      entry:
+ *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8
+ *                                               whole (PARTIALS: bytes it will
  *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT)
  * code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not "." or "..".
  */
@@ -526,16 +596,22 @@ struct fm_wire_reply {
 	struct fm_wire_entry entry[FM_WIRE_ENTRIES_MAX];
 };
 
-#define FM_WIRE_SPACE_MORE 1u		/* flags of SPACE: PURGE did not come to all of them; ask again; needs one */
-#define FM_WIRE_SPACE_COUNTING 2u	/* the store was not looked through yet: aside may be more */
+/* flags of SPACE: PURGE did not come to all of them; ask again; needs one */
+#define FM_WIRE_SPACE_MORE 1u
+/* the store was not looked through yet: aside may be more */
+#define FM_WIRE_SPACE_COUNTING 2u
 #define FM_WIRE_SPACE_FLAGS 3u
 
 /*
  * SPACE: the answer to FREE and PURGE that went well.
- *   4 8 id   12 8 size   20 8 free   28 8 used   36 8 quota (0: none)   44 8 promised   52 8 aside   60 4 trees   64 2 count   66 2 zero
- *   68 - store (string; empty: there is no further one)   - per directory that was replaced (PURGE): +0 8 bytes   +8 8 since_ns (since 1970)
- *   +16 - path (string, 1 .. FM_WIRE_PATH_MAX), which ends in .fmove.HASH.old or in that, / and the name that it had
- * All bytes; size and free: SIZE_UNKNOWN where there is no limit. aside goes with the `trees` directories that were replaced and are kept for a while.
+ *   4 8 id   12 8 size   20 8 free   28 8 used   36 8 quota (0: none)   44 8 promised   52 8 aside
+ *                                                60 4 trees   64 2 count   66 2 zero
+ *   68 - store (string; empty: there is no further one)   - per directory that was replaced
+ *                                                         (PURGE): +0 8 bytes   +8 8 since_ns
+ *                                                         (since 1970)
+ *   +16 - path (string, 1 .. FM_WIRE_PATH_MAX), which ends in .fmove.HASH.old or in that, / and the
+ * name that it had All bytes; size and free: SIZE_UNKNOWN where there is no limit. aside goes with
+ * the `trees` directories that were replaced and are kept for a while.
  */
 struct fm_wire_aside {
 	uint64_t bytes;
@@ -563,18 +639,23 @@ struct fm_wire_volumes_ask {
 	uint64_t id;
 };
 
-#define FM_WIRE_VOLUMES_MORE 1u		/* flags of VOLUMES: another one with more of them follows; needs a volume */
+/* flags of VOLUMES: another one with more of them follows; needs a volume */
+#define FM_WIRE_VOLUMES_MORE 1u
 
 #define FM_WIRE_VOLUME_MOUNTED 1u	/* or about to be */
 #define FM_WIRE_VOLUME_READ_WRITE 2u	/* that mount */
-#define FM_WIRE_VOLUME_SEALED 4u	/* by this node, the writer: it writes no more until it says otherwise */
+/* by this node, the writer: it writes no more until it says otherwise */
+#define FM_WIRE_VOLUME_SEALED 4u
 #define FM_WIRE_VOLUME_STATES 7u
 
 /*
- * VOLUMES: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 - text (string)   - per volume:
- *   +0 1 state (bits)   +1 3 zero   +4 8 epoch (the writer: of its last seal or unseal; others: the highest of these that it has heard of;
+ * VOLUMES: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 - text
+ *                                                        (string)   - per volume:
+ *   +0 1 state (bits)   +1 3 zero   +4 8 epoch (the writer: of its last seal or unseal; others: the
+ *                                   highest of these that it has heard of;
  *   0: none)
- *   +12 - name   - subsystem (string, 1 .. FM_WIRE_SUBSYSTEM_MAX)   - wwid (string, 0 .. FM_WIRE_WWID_MAX; empty: never seen)
+ *   +12 - name   - subsystem (string, 1 .. FM_WIRE_SUBSYSTEM_MAX)   - wwid (string, 0 ..
+ *                FM_WIRE_WWID_MAX; empty: never seen)
  *   - writer (that its configuration names; may be empty)
  * code != 0: no volumes.
  */
@@ -601,10 +682,12 @@ struct fm_wire_facts_ask {
 	uint64_t id;
 };
 
-#define FM_WIRE_FACTS_MORE 1u		/* flags of FACTS: another one with more of it follows; needs a piece */
+/* flags of FACTS: another one with more of it follows; needs a piece */
+#define FM_WIRE_FACTS_MORE 1u
 
 /*
- * FACTS: 4 8 id   12 4 code (0, or a positive errno)   16 - text (string)   - piece of the document (string, 0 .. FM_WIRE_FACTS_MAX)
+ * FACTS: 4 8 id   12 4 code (0, or a positive errno)   16 - text (string)   - piece of the document
+ *                                                      (string, 0 .. FM_WIRE_FACTS_MAX)
  * code != 0: no piece.
  */
 struct fm_wire_facts {
@@ -670,8 +753,8 @@ struct fm_wire_range fm_wire_range(const uint8_t *have, unsigned i);
 void fm_wire_set_range(uint8_t *have, unsigned i, struct fm_wire_range range);
 
 /*
- * Whether what a user gave may go into a message as the name of a node or store, as a path. Encoders refuse the
- * others, so ask before.
+ * Whether what a user gave may go into a message as the name of a node or store, as a path.
+ * Encoders refuse the others, so ask before.
  */
 bool fm_wire_is_good_name(const char *at, size_t len);
 bool fm_wire_is_good_path(const char *at, size_t len);
@@ -681,12 +764,15 @@ bool fm_wire_is_good_path(const char *at, size_t len);
  *   off len field
  *     0   1 type        enum fm_data_type
  *     1   1 status      ACK: enum fm_ack_status; else 0
- *     2   2 slot        CHUNK, ACK: which slot of the grant; GRANT: number of slots (1 .. FM_WIRE_SLOTS_MAX); else 0
+ *     2   2 slot        CHUNK, ACK: which slot of the grant; GRANT: number of slots (1 ..
+ *                       FM_WIRE_SLOTS_MAX); else 0
  *     4   4 generation  of the grant that slot belongs to, never 0; WANT: 0
  *     8   8 xfer        CHUNK, ACK; GRANT: remote address of slot 0; else 0
  *    16   8 seq         CHUNK, ACK: the chunk's number in its transfer, from 0; else 0
  *    24   8 offset      CHUNK: in the file; else 0
- *    32   4 length      CHUNK: 1 .. chunk, a multiple of 4096 unless it ends the file or is a pack; GRANT: bytes of a slot (FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX, a multiple of 4096); else 0
+ *    32   4 length      CHUNK: 1 .. chunk, a multiple of 4096 unless it ends the file or is a pack;
+ *                       GRANT: bytes of a slot (FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX, a multiple
+ *                       of 4096); else 0
  *    36   4 data_crc    CHUNK: CRC32C of the payload; GRANT: rkey; else 0
  *    40  20 zero
  *    60   4 crc         CRC32C of bytes 0 .. 59
@@ -694,17 +780,26 @@ bool fm_wire_is_good_path(const char *at, size_t len);
  * WANT    sender -> receiver   there are chunks to send and no grant
  * GRANT   receiver -> sender   these slots are the sender's to fill: one chunk each
  * CHUNK   sender -> receiver   the payload is in that slot
- * ACK     receiver -> sender   the chunk was dealt with (written, or taken into its window); its slot is the sender's again
+ * ACK     receiver -> sender   the chunk was dealt with (written, or taken into its window); its
+ *                              slot is the sender's again
  * REVOKE  receiver -> sender   fill no more slots of this generation
  * RETURN  sender -> receiver   no chunk of this generation is under way: the memory is yours again
  */
-enum fm_data_type { FM_DATA_GRANT = 1, FM_DATA_CHUNK = 2, FM_DATA_ACK = 3, FM_DATA_REVOKE = 4, FM_DATA_RETURN = 5, FM_DATA_WANT = 6 };
+enum fm_data_type {
+	FM_DATA_GRANT = 1,
+	FM_DATA_CHUNK = 2,
+	FM_DATA_ACK = 3,
+	FM_DATA_REVOKE = 4,
+	FM_DATA_RETURN = 5,
+	FM_DATA_WANT = 6
+};
 
 enum fm_ack_status {
 	FM_ACK_WRITTEN = 0,
 	FM_ACK_CORRUPT = 1,	/* data_crc does not match: send it again */
 	FM_ACK_DROPPED = 2,	/* no such transfer any more */
-	/* The same came over another connection and is looked at now: send it again a little later, it may be damaged. */
+	/* The same came over another connection and is looked at now: send it again a little later,
+	 * it may be damaged. */
 	FM_ACK_BUSY = 3,
 };
 

@@ -7,11 +7,14 @@
 
 #include "mover/wire/codec.h"
 
-#define ENTRY_TYPE_MAX 4		/* enum fm_node_type; the store's header is not ours to include */
+/* enum fm_node_type; the store's header is not ours to include */
+#define ENTRY_TYPE_MAX 4
 #define REPLY_HEAD_LEN (4 + 8 + 4 + 2)
 #define ENTRY_HEAD_LEN (1 + 3 + 4 + 8 + 8 + 8)
 _Static_assert(REPLY_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX +
-		       FM_WIRE_ENTRIES_MAX * (ENTRY_HEAD_LEN + 2 + FM_WIRE_ENTRY_NAME_MAX) <= FM_WIRE_MSG_MAX,
+			       FM_WIRE_ENTRIES_MAX *
+				       (ENTRY_HEAD_LEN + 2 + FM_WIRE_ENTRY_NAME_MAX) <=
+		       FM_WIRE_MSG_MAX,
 	       "the largest REPLY fits a message");
 
 static void put_request(struct fm_writer *w, const struct fm_wire_msg *m)
@@ -65,7 +68,8 @@ static int check_request(const struct fm_wire_msg *m)
 		return -EPROTO;
 	if ((q->flags & FM_WIRE_REQUEST_DRY) && !is_purge)
 		return -EPROTO;
-	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) || !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
+	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) ||
+	    !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
 		return -ERANGE;
 	if (q->path.len > 0 && (is_free || (is_purge && !(q->flags & FM_WIRE_REQUEST_DRY))))
 		return -ERANGE;
@@ -110,7 +114,8 @@ static int check_entry(const struct fm_wire_entry *e)
 {
 	const struct fm_wire_str *n = &e->name;
 
-	if (e->type < 1 || e->type > ENTRY_TYPE_MAX || e->mode > FM_WIRE_MODE_MAX || e->size > FM_WIRE_SIZE_MAX)
+	if (e->type < 1 || e->type > ENTRY_TYPE_MAX || e->mode > FM_WIRE_MODE_MAX ||
+	    e->size > FM_WIRE_SIZE_MAX)
 		return -ERANGE;
 	if (e->whole > FM_WIRE_SIZE_MAX && e->whole != FM_WIRE_SIZE_UNKNOWN)
 		return -ERANGE;
@@ -150,7 +155,8 @@ static int check_reply(const struct fm_wire_msg *m)
 	const struct fm_wire_reply *p = &m->reply;
 	int ret = 0;
 
-	if (p->code > FM_WIRE_CODE_MAX || p->count > FM_WIRE_ENTRIES_MAX || (p->code != 0 && p->count != 0))
+	if (p->code > FM_WIRE_CODE_MAX || p->count > FM_WIRE_ENTRIES_MAX ||
+	    (p->code != 0 && p->count != 0))
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_REPLY_MORE) && p->count == 0)
 		return -EPROTO;
@@ -229,7 +235,8 @@ static int check_space(const struct fm_wire_msg *m)
 	if ((p->flags & FM_WIRE_SPACE_MORE) && p->count == 0)
 		return -EPROTO;
 	for (unsigned i = 0; i < p->count; i++)
-		if (p->tree[i].path.len == 0 || !fm_wire_is_text(&p->tree[i].path, FM_WIRE_PATH_MAX))
+		if (p->tree[i].path.len == 0 ||
+		    !fm_wire_is_text(&p->tree[i].path, FM_WIRE_PATH_MAX))
 			return -ERANGE;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_session - the messages that keep a session: HELLO, ADDRS, TOKENS_WANT, TOKENS, PING, PONG, BYE,
- * RECEIVED, RESUME.
+ * wire_session - the messages that keep a session: HELLO, ADDRS, TOKENS_WANT, TOKENS, PING, PONG,
+ * BYE, RECEIVED, RESUME.
  */
 #include <errno.h>
 #include <string.h>

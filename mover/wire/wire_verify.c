@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_verify - VERIFY and VERIFIED: what is stored is read again and compared with the digests kept.
+ * wire_verify - VERIFY and VERIFIED: what is stored is read again and compared with the digests
+ * kept.
  */
 #include <errno.h>
 
@@ -27,8 +28,10 @@ static int get_verify(struct fm_reader *r, struct fm_wire_msg *m)
 
 static int check_verify(const struct fm_wire_msg *m)
 {
-	return fm_wire_is_name(&m->verify.store, 1, FM_WIRE_NAME_MAX) && fm_wire_is_text(&m->verify.path, FM_WIRE_PATH_MAX) ? 0 :
-															      -ERANGE;
+	return fm_wire_is_name(&m->verify.store, 1, FM_WIRE_NAME_MAX) &&
+			       fm_wire_is_text(&m->verify.path, FM_WIRE_PATH_MAX)
+		       ? 0
+		       : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_verify = {

@@ -9,7 +9,9 @@
 #define VOLUMES_HEAD_LEN (4 + 8 + 4 + 2 + 2)
 #define VOLUME_HEAD_LEN (1 + 3 + 8)
 _Static_assert(VOLUMES_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX +
-		       FM_WIRE_VOLUMES_MAX * (VOLUME_HEAD_LEN + 4 * 2 + 2 * FM_WIRE_NAME_MAX + FM_WIRE_SUBSYSTEM_MAX + FM_WIRE_WWID_MAX) <=
+			       FM_WIRE_VOLUMES_MAX *
+				       (VOLUME_HEAD_LEN + 4 * 2 + 2 * FM_WIRE_NAME_MAX +
+					FM_WIRE_SUBSYSTEM_MAX + FM_WIRE_WWID_MAX) <=
 		       FM_WIRE_MSG_MAX,
 	       "the largest VOLUMES fits a message");
 
@@ -57,14 +59,18 @@ static int get_volume(struct fm_reader *r, struct fm_wire_volume *v)
 
 static int check_volume(const struct fm_wire_volume *v)
 {
-	if ((v->state & ~FM_WIRE_VOLUME_STATES) || ((v->state & FM_WIRE_VOLUME_READ_WRITE) && !(v->state & FM_WIRE_VOLUME_MOUNTED)))
+	if ((v->state & ~FM_WIRE_VOLUME_STATES) ||
+	    ((v->state & FM_WIRE_VOLUME_READ_WRITE) && !(v->state & FM_WIRE_VOLUME_MOUNTED)))
 		return -ERANGE;
 	if (v->epoch > FM_WIRE_SIZE_MAX)	/* as the signed numbers of JSON have it */
 		return -ERANGE;
 	if (v->subsystem.len == 0 || !fm_wire_is_text(&v->subsystem, FM_WIRE_SUBSYSTEM_MAX) ||
 	    !fm_wire_is_text(&v->wwid, FM_WIRE_WWID_MAX))
 		return -ERANGE;
-	return fm_wire_is_name(&v->name, 1, FM_WIRE_NAME_MAX) && fm_wire_is_name(&v->writer, 0, FM_WIRE_NAME_MAX) ? 0 : -ERANGE;
+	return fm_wire_is_name(&v->name, 1, FM_WIRE_NAME_MAX) &&
+			       fm_wire_is_name(&v->writer, 0, FM_WIRE_NAME_MAX)
+		       ? 0
+		       : -ERANGE;
 }
 
 static void put_volumes(struct fm_writer *w, const struct fm_wire_msg *m)
@@ -100,7 +106,8 @@ static int check_volumes(const struct fm_wire_msg *m)
 	const struct fm_wire_volumes *v = &m->volumes;
 	int ret = 0;
 
-	if (v->code > FM_WIRE_CODE_MAX || (v->code != 0 && v->count != 0) || !fm_wire_is_text(&v->text, FM_WIRE_TEXT_MAX))
+	if (v->code > FM_WIRE_CODE_MAX || (v->code != 0 && v->count != 0) ||
+	    !fm_wire_is_text(&v->text, FM_WIRE_TEXT_MAX))
 		return -ERANGE;
 	if ((v->flags & FM_WIRE_VOLUMES_MORE) && v->count == 0)
 		return -EPROTO;

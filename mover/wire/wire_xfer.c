@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_xfer - the messages of a transfer: PUT, READY, GET, FOUND, FINISH, DONE, ABORT, NEED, KEPT, NAMES, COMMIT.
+ * wire_xfer - the messages of a transfer: PUT, READY, GET, FOUND, FINISH, DONE, ABORT, NEED, KEPT,
+ * NAMES, COMMIT.
  */
 #include <errno.h>
 
 #include "mover/wire/codec.h"
 #include "mover/base/block.h"
 
-#define NAME_CHANGE_MAX 3		/* enum fm_tree_change; the tree's header is not ours to include */
+/* enum fm_tree_change; the tree's header is not ours to include */
+#define NAME_CHANGE_MAX 3
 
 /* Where a file is: store, then path. The path may be empty: the store itself. */
 static bool is_place(const struct fm_wire_str *store, const struct fm_wire_str *path)
 {
-	return fm_wire_is_name(store, 1, FM_WIRE_NAME_MAX) && fm_wire_is_text(path, FM_WIRE_PATH_MAX);
+	return fm_wire_is_name(store, 1, FM_WIRE_NAME_MAX) &&
+	       fm_wire_is_text(path, FM_WIRE_PATH_MAX);
 }
 
 static void put_put(struct fm_writer *w, const struct fm_wire_msg *m)
@@ -62,12 +65,14 @@ static int check_put(const struct fm_wire_msg *m)
 
 	if (p->size > FM_WIRE_SIZE_MAX && p->size != FM_WIRE_SIZE_UNKNOWN)
 		return -ERANGE;
-	if (!fm_wire_is_chunk(p->chunk) || p->mode > FM_WIRE_MODE_MAX || p->durability > FM_WIRE_DURABLE_MEMORY)
+	if (!fm_wire_is_chunk(p->chunk) || p->mode > FM_WIRE_MODE_MAX ||
+	    p->durability > FM_WIRE_DURABLE_MEMORY)
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_PUT_TREE) && p->tree != 0)
 		return -ERANGE;
 	if (!(p->flags & FM_WIRE_PUT_TREE) &&
-	    (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY | FM_WIRE_PUT_DELETE | FM_WIRE_PUT_NAMES)))
+	    (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY |
+			 FM_WIRE_PUT_DELETE | FM_WIRE_PUT_NAMES)))
 		return -EPROTO;
 	if (p->tree != 0)
 		return p->store.len == 0 && p->path.len > 0 && p->size != FM_WIRE_SIZE_UNKNOWN &&
@@ -87,7 +92,8 @@ const struct fm_wire_codec fm_wire_codec_put = {
 
 struct fm_wire_range fm_wire_range(const uint8_t *have, unsigned i)
 {
-	struct fm_reader r = { have + (size_t)i * FM_WIRE_RANGE_LEN, have + (size_t)(i + 1) * FM_WIRE_RANGE_LEN, false };
+	struct fm_reader r = {have + (size_t)i * FM_WIRE_RANGE_LEN,
+			      have + (size_t)(i + 1) * FM_WIRE_RANGE_LEN, false};
 	struct fm_wire_range range;
 
 	range.offset = fm_get_le64(&r);
@@ -97,7 +103,8 @@ struct fm_wire_range fm_wire_range(const uint8_t *have, unsigned i)
 
 void fm_wire_set_range(uint8_t *have, unsigned i, struct fm_wire_range range)
 {
-	struct fm_writer w = { have + (size_t)i * FM_WIRE_RANGE_LEN, have + (size_t)(i + 1) * FM_WIRE_RANGE_LEN, false };
+	struct fm_writer w = {have + (size_t)i * FM_WIRE_RANGE_LEN,
+			      have + (size_t)(i + 1) * FM_WIRE_RANGE_LEN, false};
 
 	fm_put_le64(&w, range.offset);
 	fm_put_le64(&w, range.len);
@@ -123,7 +130,9 @@ static int get_ready(struct fm_reader *r, struct fm_wire_msg *m)
 	m->ready.count = fm_get_le16(r);
 	if (m->ready.count > FM_WIRE_RANGES_MAX || fm_wire_get_zeros(r, 2) < 0)
 		return -ERANGE;
-	m->ready.have = m->ready.count > 0 ? fm_get_span(r, (size_t)m->ready.count * FM_WIRE_RANGE_LEN) : NULL;
+	m->ready.have = m->ready.count > 0
+				? fm_get_span(r, (size_t)m->ready.count * FM_WIRE_RANGE_LEN)
+				: NULL;
 	fm_wire_get_str(r, &m->ready.note);
 	return 0;
 }
@@ -136,7 +145,8 @@ static bool are_ranges(const uint8_t *have, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		struct fm_wire_range range = fm_wire_range(have, i);
 
-		if (range.len == 0 || range.offset % FM_BLOCK != 0 || (i > 0 && range.offset <= end))
+		if (range.len == 0 || range.offset % FM_BLOCK != 0 ||
+		    (i > 0 && range.offset <= end))
 			return false;
 		if (range.offset > FM_WIRE_SIZE_MAX || range.len > FM_WIRE_SIZE_MAX - range.offset)
 			return false;
@@ -205,7 +215,8 @@ static int check_get(const struct fm_wire_msg *m)
 	if (!fm_wire_is_chunk(g->chunk))
 		return -ERANGE;
 	for (unsigned i = 0; i < g->count; i++)
-		if (g->exclude[i].len == 0 || !fm_wire_is_text(&g->exclude[i], FM_WIRE_EXCLUDE_LEN_MAX))
+		if (g->exclude[i].len == 0 ||
+		    !fm_wire_is_text(&g->exclude[i], FM_WIRE_EXCLUDE_LEN_MAX))
 			return -ERANGE;
 	return is_place(&g->store, &g->path) ? 0 : -ERANGE;
 }
@@ -247,7 +258,8 @@ static int check_found(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_found *f = &m->found;
 
-	if ((f->size > FM_WIRE_SIZE_MAX && f->size != FM_WIRE_SIZE_UNKNOWN) || f->mode > FM_WIRE_MODE_MAX)
+	if ((f->size > FM_WIRE_SIZE_MAX && f->size != FM_WIRE_SIZE_UNKNOWN) ||
+	    f->mode > FM_WIRE_MODE_MAX)
 		return -ERANGE;
 	return fm_wire_is_text(&f->note, FM_WIRE_TEXT_MAX) ? 0 : -ERANGE;
 }
@@ -285,7 +297,9 @@ static int check_finish(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_finish *f = &m->finish;
 
-	return f->size > FM_WIRE_SIZE_MAX || f->data_bytes > f->size || f->chunks > f->data_bytes ? -ERANGE : 0;
+	return f->size > FM_WIRE_SIZE_MAX || f->data_bytes > f->size || f->chunks > f->data_bytes
+		       ? -ERANGE
+		       : 0;
 }
 
 const struct fm_wire_codec fm_wire_codec_finish = {
@@ -457,7 +471,8 @@ static int check_kept(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if (k->damaged.len == 0)
 		return k->damaged.offset == 0 && k->crc == 0 ? 0 : -ERANGE;
-	if (k->damaged.offset % FM_BLOCK != 0 || k->damaged.offset > FM_WIRE_SIZE_MAX - k->damaged.len)
+	if (k->damaged.offset % FM_BLOCK != 0 ||
+	    k->damaged.offset > FM_WIRE_SIZE_MAX - k->damaged.len)
 		return -ERANGE;
 	return 0;
 }
@@ -503,7 +518,8 @@ static int check_names(const struct fm_wire_msg *m)
 	while (fm_reader_left(&r) > 0) {
 		change = fm_get_u8(&r);
 		fm_wire_get_str(&r, &path);
-		if (r.failed || change < 1 || change > NAME_CHANGE_MAX || path.len < 1 || !fm_wire_is_text(&path, FM_WIRE_PATH_MAX))
+		if (r.failed || change < 1 || change > NAME_CHANGE_MAX || path.len < 1 ||
+		    !fm_wire_is_text(&path, FM_WIRE_PATH_MAX))
 			return -ERANGE;
 	}
 	return 0;

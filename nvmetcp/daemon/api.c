@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api - see api.h. A request is answered at once, or waits: for the supervisor to reach what was asked, or for a helper
- * process that discovers. It ends exactly once, by its answer or with its connection.
+ * api - see api.h. A request is answered at once, or waits: for the supervisor to reach what was
+ * asked, or for a helper process that discovers. It ends exactly once, by its answer or with its
+ * connection.
  */
 #include "nvmetcp/daemon/api.h"
 
@@ -31,7 +32,8 @@
 #include "nvmetcp/owned.h"
 #include "nvmetcp/supervisor.h"
 
-#define SHOWN (JSON_COMPACT | JSON_ENSURE_ASCII)	/* targets and peers said parts of it, and it may be shown as it is */
+/* targets and peers said parts of it, and it may be shown as it is */
+#define SHOWN (JSON_COMPACT | JSON_ENSURE_ASCII)
 #define DISCOVER_NS (30 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define UP_MS 60000
@@ -39,11 +41,15 @@
 #define TIMEOUT_MS_MAX 86400000
 
 static const struct fm_packet_limits limits = {
-	.receive_max = FM_NVMED_REQUEST_BYTES_MAX, .send_max = FM_NVMED_MSG_MAX, .queue_max = 2u << 20,
-	.queue_total = { "bytes of unread answers", 16u << 20, 2u << 20, 0, 1 }, .unread_ms = 10000,
+	.receive_max = FM_NVMED_REQUEST_BYTES_MAX,
+	.send_max = FM_NVMED_MSG_MAX,
+	.queue_max = 2u << 20,
+	.queue_total = {"bytes of unread answers", 16u << 20, 2u << 20, 0, 1},
+	.unread_ms = 10000,
 };
 /* Some are kept for root: nobody else shall keep it from taking a volume down. */
-static const struct fm_share_limits conn_limits = { "connections to fmove-nvmed", FM_NVMED_CONNS_MAX, FM_NVMED_CONNS_ROOT, 0, 1 };
+static const struct fm_share_limits conn_limits = {"connections to fmove-nvmed", FM_NVMED_CONNS_MAX,
+						   FM_NVMED_CONNS_ROOT, 0, 1};
 
 struct fm_nvmed_api {
 	struct fm_loop *loop;
@@ -111,7 +117,8 @@ static void reply_error(struct client *c, const json_int_t *id, int code, const 
 
 	(void)snprintf(line, sizeof(line), "%s", text);
 	fm_utf8_mend(line);
-	message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO", "text", line);
+	message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO",
+			    "text", line);
 	if (message && id)
 		(void)json_object_set_new(message, "id", json_integer(*id));
 	send_json(c, message);
@@ -130,7 +137,8 @@ static void reply_done(struct client *c, json_int_t id, json_t *more)
 	}
 	text = json_dumps(more, SHOWN);
 	if (text && strlen(text) > FM_NVMED_MSG_MAX)
-		reply_error(c, &id, -EMSGSIZE, "the answer is longer than 256 KiB: ask for volumes by name");
+		reply_error(c, &id, -EMSGSIZE,
+			    "the answer is longer than 256 KiB: ask for volumes by name");
 	else
 		send_json(c, json_incref(more));
 	free(text);
@@ -159,7 +167,8 @@ static struct request *new_request(struct client *c, json_int_t id, struct fm_er
 	struct request *r = NULL;
 
 	if (c->waiting_count >= FM_NVMED_REQUESTS_MAX) {
-		(void)fm_err_set(err, -EBUSY, "%d requests are under way on this connection", FM_NVMED_REQUESTS_MAX);
+		(void)fm_err_set(err, -EBUSY, "%d requests are under way on this connection",
+				 FM_NVMED_REQUESTS_MAX);
 		return NULL;
 	}
 	r = FM_FAULT("nvmed.request") ? NULL : calloc(1, sizeof(*r));
@@ -180,7 +189,8 @@ static bool check_waiting_all(struct request *r)
 	const char *why;
 
 	if (!fm_supervisor_is_closed(r->api->sup))
-		reply_error(r->client, &r->id, -ECANCELED, "somebody has wished all volumes up meanwhile");
+		reply_error(r->client, &r->id, -ECANCELED,
+			    "somebody has wished all volumes up meanwhile");
 	else if (fm_supervisor_is_all_down(r->api->sup, &why))
 		reply_done(r->client, r->id, json_object());
 	else
@@ -212,12 +222,17 @@ static bool check_waiting(struct request *r)
 	if (ret < 0)
 		reply_error(r->client, &r->id, -ENOENT, "it is no longer configured");
 	else if (!fm_supervisor_wants(r->api->sup, r->volume, r->want))
-		reply_error(r->client, &r->id, -ECANCELED, "somebody has wished something else meanwhile");
+		reply_error(r->client, &r->id, -ECANCELED,
+			    "somebody has wished something else meanwhile");
 	else if (r->is_seal && fm_supervisor_is_sealed(r->api->sup, r->volume) != r->is_sealed)
-		reply_error(r->client, &r->id, -ECANCELED, r->is_sealed ? "somebody has unsealed it meanwhile" : "somebody has sealed it meanwhile");
-	else if (progress == FM_PROGRESS_REFUSED && !(r->is_seal && !r->is_sealed))	/* unsealed, it waits for the readers */
+		reply_error(r->client, &r->id, -ECANCELED,
+			    r->is_sealed ? "somebody has unsealed it meanwhile"
+					 : "somebody has sealed it meanwhile");
+	/* unsealed, it waits for the readers */
+	else if (progress == FM_PROGRESS_REFUSED && !(r->is_seal && !r->is_sealed))
 		reply_error(r->client, &r->id, -EACCES, why);
-	else if (progress == FM_PROGRESS_REACHED || (r->is_for_unit && fm_supervisor_is_mount_allowed(r->api->sup, r->volume)))
+	else if (progress == FM_PROGRESS_REACHED ||
+		 (r->is_for_unit && fm_supervisor_is_mount_allowed(r->api->sup, r->volume)))
 		reply_done(r->client, r->id, show_reached(r));
 	else
 		return false;
@@ -236,7 +251,8 @@ static void deadline_fired(struct fm_timer *timer)
 		(void)fm_supervisor_is_all_down(r->api->sup, &why);
 	else
 		(void)fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
-	(void)snprintf(text, sizeof(text), "not yet: %s; fmove-nvmed goes on trying", why[0] ? why : "it is under way");
+	(void)snprintf(text, sizeof(text), "not yet: %s; fmove-nvmed goes on trying",
+		       why[0] ? why : "it is under way");
 	reply_error(r->client, &r->id, -ETIMEDOUT, text);
 	free_request(r);
 }
@@ -248,10 +264,12 @@ static void answer_later(struct request *r, int timeout_ms)
 
 	r->deadline.fire = deadline_fired;
 	if (timeout_ms == 0) {
-		reply_done(r->client, r->id, r->is_all ? json_object() : show_volume(r->api, r->volume));
+		reply_done(r->client, r->id,
+			   r->is_all ? json_object() : show_volume(r->api, r->volume));
 		free_request(r);
 	} else if (!check_waiting(r)) {
-		fm_timer_set(loop, &r->deadline, fm_loop_now(loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
+		fm_timer_set(loop, &r->deadline,
+			     fm_loop_now(loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
 	}
 }
 
@@ -295,7 +313,9 @@ static int do_ping(const struct order *o, struct fm_err *err)
 	int ret = unpack(o, err, "{}");
 
 	if (ret == 0)
-		reply_done(o->client, o->id, json_pack("{s:s, s:i}", "version", FM_VERSION, "api", FM_NVMED_API_VERSION));
+		reply_done(o->client, o->id,
+			   json_pack("{s:s, s:i}", "version", FM_VERSION, "api",
+				     FM_NVMED_API_VERSION));
 	return ret;
 }
 
@@ -314,9 +334,10 @@ static int do_status(const struct order *o, struct fm_err *err)
 	if (volume)
 		volumes = json_pack("[o]", volumes);
 	reply_done(o->client, o->id,
-		   json_pack("{s:o, s:i, s:s, s:{s:s, s:s}}", "volumes", volumes, "stuck", (int)fm_helpers_stuck(api->helpers),
-			     "second_owner", fm_nvmed_second_owner(), "libnvme", "built", fm_libnvme_built(), "running",
-			     fm_libnvme_loaded()));
+		   json_pack("{s:o, s:i, s:s, s:{s:s, s:s}}", "volumes", volumes, "stuck",
+			     (int)fm_helpers_stuck(api->helpers), "second_owner",
+			     fm_nvmed_second_owner(), "libnvme", "built", fm_libnvme_built(),
+			     "running", fm_libnvme_loaded()));
 	return 0;
 }
 
@@ -335,8 +356,8 @@ static const struct wish_op {
 	{ "unseal", FM_WANT_UP, UP_MS, true, false },
 };
 
-static int check_wish(const struct order *o, const struct wish_op *op, const char *volume, int timeout_ms, bool is_forced,
-		      struct fm_err *err)
+static int check_wish(const struct order *o, const struct wish_op *op, const char *volume,
+		      int timeout_ms, bool is_forced, struct fm_err *err)
 {
 	const struct fm_supervisor *sup = o->client->api->sup;
 	enum fm_supervisor_progress progress;
@@ -345,26 +366,34 @@ static int check_wish(const struct order *o, const struct wish_op *op, const cha
 	if (!o->client->is_root)
 		return fm_err_set(err, -EPERM, "%s is for root", op->op);
 	if (timeout_ms < 0 || timeout_ms > TIMEOUT_MS_MAX)
-		return fm_err_set(err, -EINVAL, "%s: timeout_ms is 0 to %d", op->op, TIMEOUT_MS_MAX);
+		return fm_err_set(err, -EINVAL, "%s: timeout_ms is 0 to %d", op->op,
+				  TIMEOUT_MS_MAX);
 	if (is_forced && !op->has_force)
 		return fm_err_set(err, -EINVAL, "%s takes no \"force\"", op->op);
 	if (fm_supervisor_progress(sup, volume, &progress, &why) < 0)
 		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
 	if (op->want != FM_WANT_DOWN && fm_supervisor_is_closed(sup))
-		return fm_err_set(err, -EBUSY, "all volumes are taken down at present; `fmove nvme up --all` ends that");
+		return fm_err_set(
+			err, -EBUSY,
+			"all volumes are taken down at present; `fmove nvme up --all` ends that");
 	if (op->is_busy_refused && !is_forced && fm_supervisor_is_mounted(sup, volume))
-		return fm_err_set(err, -EBUSY, "%s is mounted: take it down, or disconnect it with force", volume);
+		return fm_err_set(err, -EBUSY,
+				  "%s is mounted: take it down, or disconnect it with force",
+				  volume);
 	return 0;
 }
 
-static int check_all(const struct order *o, const struct wish_op *op, int is_all, int timeout_ms, int force_ms, struct fm_err *err)
+static int check_all(const struct order *o, const struct wish_op *op, int is_all, int timeout_ms,
+		     int force_ms, struct fm_err *err)
 {
 	if (!o->client->is_root)
 		return fm_err_set(err, -EPERM, "%s is for root", op->op);
 	if (!is_all || (op->want != FM_WANT_UP && op->want != FM_WANT_DOWN) || op->is_busy_refused)
 		return fm_err_set(err, -EINVAL, "%s: \"all\" is true, of up or down", op->op);
-	if (timeout_ms < 0 || timeout_ms > TIMEOUT_MS_MAX || force_ms < 0 || force_ms > TIMEOUT_MS_MAX)
-		return fm_err_set(err, -EINVAL, "%s: timeout_ms and force_ms are 0 to %d", op->op, TIMEOUT_MS_MAX);
+	if (timeout_ms < 0 || timeout_ms > TIMEOUT_MS_MAX || force_ms < 0 ||
+	    force_ms > TIMEOUT_MS_MAX)
+		return fm_err_set(err, -EINVAL, "%s: timeout_ms and force_ms are 0 to %d", op->op,
+				  TIMEOUT_MS_MAX);
 	return 0;
 }
 
@@ -375,7 +404,8 @@ static int do_all(const struct order *o, const struct wish_op *op, struct fm_err
 	int is_all = 0, timeout_ms = op->timeout_ms, force_ms = TIMEOUT_MS_MAX, ret;
 	struct request *r;
 
-	ret = unpack(o, err, "{s:b, s?i, s?i}", "all", &is_all, "timeout_ms", &timeout_ms, "force_ms", &force_ms);
+	ret = unpack(o, err, "{s:b, s?i, s?i}", "all", &is_all, "timeout_ms", &timeout_ms,
+		     "force_ms", &force_ms);
 	if (ret == 0)
 		ret = check_all(o, op, is_all, timeout_ms, force_ms, err);
 	if (ret < 0)
@@ -402,8 +432,8 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 	struct request *r;
 	struct fm_err why = { 0 };
 
-	ret = unpack(o, err, "{s:s, s?i, s?b, s?b}", "volume", &volume, "timeout_ms", &timeout_ms, "force", &is_forced, "for_unit",
-		     &is_for_unit);
+	ret = unpack(o, err, "{s:s, s?i, s?b, s?b}", "volume", &volume, "timeout_ms", &timeout_ms,
+		     "force", &is_forced, "for_unit", &is_for_unit);
 	if (ret == 0)
 		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
 	if (ret < 0)
@@ -429,11 +459,14 @@ static int check_ask(const struct order *o, const char *volume, int timeout_ms, 
 	int ret = check_wish(o, &ask, volume, timeout_ms, false, err);
 
 	if (ret == 0 && !fm_supervisor_wants(o->client->api->sup, volume, FM_WANT_UP))
-		return fm_err_set(err, -EACCES, "%s is not to be mounted; to have it so: fmove nvme up %s", volume, volume);
+		return fm_err_set(err, -EACCES,
+				  "%s is not to be mounted; to have it so: fmove nvme up %s",
+				  volume, volume);
 	return ret;
 }
 
-/* Nothing is wished: who was told that a volume may not be mounted has not changed that by asking. */
+/* Nothing is wished: who was told that a volume may not be mounted has not changed that by
+ * asking. */
 static int do_ask(const struct order *o, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
@@ -466,7 +499,8 @@ static int do_seal(const struct order *o, const struct wish_op *op, struct fm_er
 	const char *volume;
 	struct request *r;
 
-	ret = unpack(o, err, "{s:s, s?i, s?b}", "volume", &volume, "timeout_ms", &timeout_ms, "force", &is_forced);
+	ret = unpack(o, err, "{s:s, s?i, s?b}", "volume", &volume, "timeout_ms", &timeout_ms,
+		     "force", &is_forced);
 	if (ret == 0)
 		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
 	if (ret < 0)
@@ -512,10 +546,11 @@ static json_t *entry_of(const struct request *r, json_t *from)
 	const char *subsystem = "", *address = "", *port = "", *family = "";
 	int is_secure = 0;
 
-	(void)json_unpack(from, "{s:s, s:s, s:s, s:s, s:b}", "subsystem", &subsystem, "address", &address, "port", &port, "family", &family,
-			  "secure", &is_secure);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "subsystem", subsystem, "address", address, "port", port, "family", family,
-			 "treq", is_secure ? "required" : "not required", "is_same_address",
+	(void)json_unpack(from, "{s:s, s:s, s:s, s:s, s:b}", "subsystem", &subsystem, "address",
+			  &address, "port", &port, "family", &family, "secure", &is_secure);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "subsystem", subsystem, "address",
+			 address, "port", port, "family", family, "treq",
+			 is_secure ? "required" : "not required", "is_same_address",
 			 fm_owned_is_same_address(address, r->address));
 }
 
@@ -547,15 +582,17 @@ static int do_discover(const struct order *o, struct fm_err *err)
 	char key[64];
 	int ret;
 
-	ret = unpack(o, err, "{s:s, s?s, s?s, s?s}", "address", &address, "port", &port, "host_address", &host_address, "host_interface",
-		     &host_interface);
+	ret = unpack(o, err, "{s:s, s?s, s?s, s?s}", "address", &address, "port", &port,
+		     "host_address", &host_address, "host_interface", &host_interface);
 	if (ret < 0)
 		return ret;
-	/* No mere look: the kernel connects, to whatever address is said, under the name of this host. */
+	/* No mere look: the kernel connects, to whatever address is said, under the name of this
+	 * host. */
 	if (!o->client->is_root)
 		return fm_err_set(err, -EPERM, "discover is for root");
 	if (api->discoveries >= FM_NVMED_DISCOVERIES_MAX)
-		return fm_err_set(err, -EBUSY, "%d discoveries are under way: try again", FM_NVMED_DISCOVERIES_MAX);
+		return fm_err_set(err, -EBUSY, "%d discoveries are under way: try again",
+				  FM_NVMED_DISCOVERIES_MAX);
 	r = new_request(o->client, o->id, err);
 	if (!r)
 		return err->code;
@@ -572,9 +609,12 @@ static int do_discover(const struct order *o, struct fm_err *err)
 	r->is_discovery = true;
 	r->helper.done = discover_done;
 	(void)snprintf(key, sizeof(key), "discover %llu", (unsigned long long)api->serial++);
-	request = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address", r->address, "port", port, "host_nqn",
-			    api->host->nqn, "host_id", api->host->id, "host_address", host_address, "host_interface", host_interface);
-	ret = request ? fm_helper_start(api->helpers, &r->helper, key, request, DISCOVER_NS, err) : fm_err_set(err, -ENOMEM, "no memory");
+	request = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
+			    r->address, "port", port, "host_nqn", api->host->nqn, "host_id",
+			    api->host->id, "host_address", host_address, "host_interface",
+			    host_interface);
+	ret = request ? fm_helper_start(api->helpers, &r->helper, key, request, DISCOVER_NS, err)
+		      : fm_err_set(err, -ENOMEM, "no memory");
 	json_decref(request);
 	if (ret < 0) {
 		fm_supervisor_discovery_ended(api->sup, r->address, r->port, true);
@@ -603,7 +643,8 @@ static int do_request(const struct order *o, struct fm_err *err)
 		return do_ask(o, err);
 	for (size_t i = 0; i < sizeof(wish_ops) / sizeof(wish_ops[0]); i++)
 		if (strcmp(o->op, wish_ops[i].op) == 0)
-			return json_object_get(o->request, "all") ? do_all(o, &wish_ops[i], err) : do_wish(o, &wish_ops[i], err);
+			return json_object_get(o->request, "all") ? do_all(o, &wish_ops[i], err)
+								  : do_wish(o, &wish_ops[i], err);
 	for (size_t i = 0; i < sizeof(seal_ops) / sizeof(seal_ops[0]); i++)
 		if (strcmp(o->op, seal_ops[i].op) == 0)
 			return do_seal(o, &seal_ops[i], err);
@@ -627,12 +668,15 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 	request = json_loadb(msg->text, msg->len, JSON_REJECT_DUPLICATES, &where);
 	id = json_object_get(request, "id");
 	if (!json_is_integer(id) || !json_is_string(json_object_get(request, "op"))) {
-		reply_error(c, NULL, -EINVAL, request ? "a request is an object with an integer \"id\" and a text \"op\"" : where.text);
+		reply_error(
+			c, NULL, -EINVAL,
+			request ? "a request is an object with an integer \"id\" and a text \"op\""
+				: where.text);
 		json_decref(request);
 		return;
 	}
 	(void)snprintf(op, sizeof(op), "%s", json_string_value(json_object_get(request, "op")));
-	o = (struct order){ .client = c, .request = request, .id = json_integer_value(id), .op = op };
+	o = (struct order){.client = c, .request = request, .id = json_integer_value(id), .op = op};
 	/* Each request reads its keys strictly. */
 	(void)json_object_del(request, "id");
 	(void)json_object_del(request, "op");
@@ -701,26 +745,34 @@ static bool client_may_come(void *ctx)
 
 static void client_accepted(void *ctx, int fd, const struct ucred *who)
 {
-	static const char full[] = "{\"event\":\"error\",\"code\":\"EBUSY\",\"text\":\"too many connections to fmove-nvmed: try again\"}";
+	static const char full[] = "{\"event\":\"error\",\"code\":\"EBUSY\",\"text\":\"too many "
+				   "connections to fmove-nvmed: try again\"}";
 	struct fm_nvmed_api *api = ctx;
 	struct fm_err err;
 
 	if (api->is_stopped || !fm_share_may(&api->conns, fm_share_user(who->uid), 1)) {
-		(void)send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);	/* a courtesy */
+		/* a courtesy */
+		(void)send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		fm_packet_close(&api->shared, fd, who->uid);
 		return;
 	}
-	if (client_new(api, fd, who->uid, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
+	if (client_new(api, fd, who->uid, &err) < 0 &&
+	    fm_log_may(&api->lines, fm_loop_now(api->loop)))
 		fm_log_warn("local client refused: %s", err.text);
 }
 
 /* ---- its life ---- */
 
-int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api **out, struct fm_err *err)
+int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api **out,
+		     struct fm_err *err)
 {
-	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
-						     .backlog = FM_NVMED_CONNS_MAX, .daemon = "fmove-nvmed",
-						     .may_take = client_may_come, .accepted = client_accepted };
+	struct fm_packet_listener_opts listening = {.path = opts->socket_path,
+						    .mode = opts->mode,
+						    .gid = opts->gid,
+						    .backlog = FM_NVMED_CONNS_MAX,
+						    .daemon = "fmove-nvmed",
+						    .may_take = client_may_come,
+						    .accepted = client_accepted};
 	struct fm_holders_opts holding = { .loop = opts->loop };
 	struct fm_nvmed_api *api = FM_FAULT("nvmed.alloc") ? NULL : calloc(1, sizeof(*api));
 	int ret = -ENOMEM;
@@ -775,7 +827,8 @@ void fm_nvmed_api_free(struct fm_nvmed_api *api)
 	if (!api)
 		return;
 	assert(api->is_stopped && api->discoveries == 0);
-	if (!fm_holders_settle(api->shared.holders, HOLDERS_NS) || !fm_holders_stop(api->shared.holders, HOLDERS_NS)) {
+	if (!fm_holders_settle(api->shared.holders, HOLDERS_NS) ||
+	    !fm_holders_stop(api->shared.holders, HOLDERS_NS)) {
 		fm_log_warn("a file of a local client does not answer: ending without closing it");
 		_exit(EXIT_SUCCESS);	/* no exit handlers: threads are still running */
 	}

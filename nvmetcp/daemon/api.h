@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api - the local API of fmove-nvmed, as fmove-nvmed-api(7) has it: one JSON object per SOCK_SEQPACKET message. Loop thread.
+ * api - the local API of fmove-nvmed, as fmove-nvmed-api(7) has it: one JSON object per
+ * SOCK_SEQPACKET message. Loop thread.
  *
- * Who asks is what the kernel says (SO_PEERCRED): looking is for everybody who may open the socket, changing for root. Every
- * client is taken for hostile: connections, requests and what waits to be read are limited, see mover/base/packet_conn.h.
+ * Who asks is what the kernel says (SO_PEERCRED): looking is for everybody who may open the socket,
+ * changing for root. Every client is taken for hostile: connections, requests and what waits to be
+ * read are limited, see mover/base/packet_conn.h.
  */
 #ifndef FM_NVMETCP_DAEMON_API_H
 #define FM_NVMETCP_DAEMON_API_H
@@ -20,7 +22,8 @@ struct fm_supervisor;
 #define FM_NVMED_API_VERSION 1
 #define FM_NVMED_MSG_MAX (256u << 10)		/* bytes of an answer */
 #define FM_NVMED_REQUEST_BYTES_MAX (64u << 10)
-/* Divided among users, with a part for root, as mover/base/share.h says: a user has a half of what is free at most. */
+/* Divided among users, with a part for root, as mover/base/share.h says: a user has a half of what
+ * is free at most. */
 #define FM_NVMED_CONNS_MAX 64u
 #define FM_NVMED_CONNS_ROOT 16u
 #define FM_NVMED_REQUESTS_MAX 16		/* under way on one connection */
@@ -35,8 +38,10 @@ struct fm_nvmed_api_opts {
 	const struct fm_host *host;	/* who discovers; outlives it */
 };
 
-/* Listens at once; requests fail until the supervisor is there. -EADDRINUSE: another daemon serves this socket. */
-int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api **out, struct fm_err *err);
+/* Listens at once; requests fail until the supervisor is there. -EADDRINUSE: another daemon serves
+ * this socket. */
+int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api **out,
+		     struct fm_err *err);
 
 void fm_nvmed_api_set_supervisor(struct fm_nvmed_api *api, struct fm_supervisor *sup);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fmoved - see fmoved.h. A connection for each question: connect, ask; "volumes" events, "done"; over. Whatever else
- * happens ends it with a reason, which is all that anybody is told then.
+ * fmoved - see fmoved.h. A connection for each question: connect, ask; "volumes" events, "done";
+ * over. Whatever else happens ends it with a reason, which is all that anybody is told then.
  */
 #include "nvmetcp/daemon/fmoved.h"
 
@@ -28,7 +28,11 @@
 #define DEADLINE_NS (4 * FM_NS_PER_S)	/* fmoved gives its peers two, and looks twice a second */
 
 static const struct fm_packet_limits limits = {
-	.receive_max = ANSWER_MAX, .send_max = 256, .queue_max = 1024, .queue_total = { .what = "bytes", .total = 1024 }, .unread_ms = 4000,
+	.receive_max = ANSWER_MAX,
+	.send_max = 256,
+	.queue_max = 1024,
+	.queue_total = {.what = "bytes", .total = 1024},
+	.unread_ms = 4000,
 };
 
 struct fm_fmoved {
@@ -129,7 +133,8 @@ static int connect_fmoved(struct fm_fmoved *f, struct fm_err *err)
 
 	memcpy(addr.sun_path, f->socket_path, sizeof(addr.sun_path));
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		ret = fm_err_sys(err, -errno, "fmoved of this node does not answer: %s", f->socket_path);
+		ret = fm_err_sys(err, -errno, "fmoved of this node does not answer: %s",
+				 f->socket_path);
 	if (ret == 0)
 		return fm_packet_conn_new(&f->shared, fd, geteuid(), &events, f, &f->conn, err);
 	if (fd >= 0)
@@ -155,7 +160,8 @@ void fm_fmoved_ask(struct fm_fmoved *f)
 
 int fm_fmoved_publish(struct fm_fmoved *f, const char *text, struct fm_err *err)
 {
-	struct fm_file_write how = { .path = f->file, .mode = 0644, .may_replace = true, .is_volatile = true };
+	struct fm_file_write how = {
+		.path = f->file, .mode = 0644, .may_replace = true, .is_volatile = true};
 
 	return fm_file_write(&how, text, err);
 }
@@ -166,8 +172,10 @@ static int set_paths(struct fm_fmoved *f, const struct fm_fmoved_opts *opts, str
 {
 	char dir[PATH_MAX];
 
-	if (strlen(opts->socket_path) >= sizeof(f->socket_path) || strlen(opts->nvmed_socket_path) >= sizeof(dir))
-		return fm_err_set(err, -ENAMETOOLONG, "%s: too long for a socket", opts->socket_path);
+	if (strlen(opts->socket_path) >= sizeof(f->socket_path) ||
+	    strlen(opts->nvmed_socket_path) >= sizeof(dir))
+		return fm_err_set(err, -ENAMETOOLONG, "%s: too long for a socket",
+				  opts->socket_path);
 	strcpy(f->socket_path, opts->socket_path);
 	strcpy(dir, opts->nvmed_socket_path);
 	*strrchr(dir, '/') = '\0';	/* the configuration takes absolute paths only */
@@ -188,7 +196,8 @@ int fm_fmoved_new(const struct fm_fmoved_opts *opts, struct fm_fmoved **out, str
 	f->over_task.run = over_run;
 	fm_packet_shared_init(&f->shared, opts->loop, &limits);
 	f->shared.rx = malloc(ANSWER_MAX);
-	ret = f->shared.rx ? set_paths(f, opts, err) : fm_err_set(err, -ENOMEM, "no memory to ask fmoved");
+	ret = f->shared.rx ? set_paths(f, opts, err)
+			   : fm_err_set(err, -ENOMEM, "no memory to ask fmoved");
 	if (ret < 0) {
 		free(f->shared.rx);
 		free(f);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fmoved - what the other nodes say of their volumes, asked of fmoved of this node over its local API (fmove-api(7),
- * "volumes"): it has authenticated connections to them, fmove-nvmed has none to anybody. And the file where fmoved finds
- * what this node says. Nothing here waits: an answer comes, or the deadline does. Loop thread.
+ * fmoved - what the other nodes say of their volumes, asked of fmoved of this node over its local
+ * API (fmove-api(7), "volumes"): it has authenticated connections to them, fmove-nvmed has none to
+ * anybody. And the file where fmoved finds what this node says. Nothing here waits: an answer
+ * comes, or the deadline does. Loop thread.
  */
 #ifndef FM_NVMETCP_DAEMON_FMOVED_H
 #define FM_NVMETCP_DAEMON_FMOVED_H
@@ -16,7 +17,8 @@ struct fm_fmoved_opts {
 	struct fm_loop *loop;
 	const char *socket_path;	/* fmoved's */
 	const char *nvmed_socket_path;	/* ours: the file is beside it */
-	/* One for each fm_fmoved_ask(), never from inside; the peers are to be taken over, or cleared. */
+	/* One for each fm_fmoved_ask(), never from inside; the peers are to be taken over, or
+	 * cleared. */
 	void (*answered)(void *ctx, struct fm_peers *peers);
 	void *ctx;
 };

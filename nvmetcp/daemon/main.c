@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fmove-nvmed - the supervisor of volumes: arguments, the configuration, and then until it is told to stop.
+ * fmove-nvmed - the supervisor of volumes: arguments, the configuration, and then until it is told
+ * to stop.
  *
  * Exit status: 0 stopped as asked, 1 failed, 2 the command line or the configuration is wrong.
  */
@@ -34,7 +35,8 @@ static const char usage[] =
 	"its configuration again.\n";
 
 /* What fmoved's user may write is none of its business: see service.c for the reload. */
-static const struct fm_daemon_program program = { .name = "fmove-nvmed", .usage = usage, .load = fm_config_load_alone };
+static const struct fm_daemon_program program = {
+	.name = "fmove-nvmed", .usage = usage, .load = fm_config_load_alone};
 
 /* Else a pipe to a helper could become one of them. */
 static void open_standard(void)
@@ -55,7 +57,8 @@ static int serve(struct fm_config *cfg, const struct fm_nvmed_opts *opts)
 
 	if (geteuid() != 0) {
 		fm_config_free(cfg);
-		(void)fm_err_set(&err, -EPERM, "fmove-nvmed must be root: it connects to targets and mounts");
+		(void)fm_err_set(&err, -EPERM,
+				 "fmove-nvmed must be root: it connects to targets and mounts");
 		return fm_daemon_fail(&err, EXIT_FAILURE);
 	}
 	if (fm_nvmed_start(&nvmed, opts, cfg, &err) < 0)

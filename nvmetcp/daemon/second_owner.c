@@ -9,7 +9,8 @@
 const char *fm_nvmed_second_owner(void)
 {
 	glob_t found;
-	bool is_there = glob("/etc/systemd/system/*.wants/nvmf-autoconnect.service", 0, NULL, &found) == 0;
+	bool is_there =
+		glob("/etc/systemd/system/*.wants/nvmf-autoconnect.service", 0, NULL, &found) == 0;
 
 	globfree(&found);
 	return is_there ? "nvmf-autoconnect.service" : "";

@@ -2,9 +2,10 @@
 /*
  * service - see service.h.
  *
- * Start: loop, signals, helpers, state, socket, events, supervisor. The socket comes before anything is done: a second
- * daemon ends there. Stop: the supervisor starts nothing more, helpers are killed, volumes stay as they are: the units take
- * them down, and the next start finds its own by its state.
+ * Start: loop, signals, helpers, state, socket, events, supervisor. The socket comes before
+ * anything is done: a second daemon ends there. Stop: the supervisor starts nothing more, helpers
+ * are killed, volumes stay as they are: the units take them down, and the next start finds its own
+ * by its state.
  */
 #include "nvmetcp/daemon/service.h"
 
@@ -47,9 +48,11 @@ static void say_status(struct fm_nvmed *n)
 	char text[sizeof(n->status)], more[64] = "";
 
 	if (count.refused || stuck)
-		(void)snprintf(more, sizeof(more), ", %u refused, %u calls hang", count.refused, stuck);
+		(void)snprintf(more, sizeof(more), ", %u refused, %u calls hang", count.refused,
+			       stuck);
 	(void)snprintf(text, sizeof(text), "%s%u of %u volumes as wanted%s",
-		       count.alarms ? "ALARM: two nodes write to one volume; " : "", count.as_wanted, count.volumes, more);
+		       count.alarms ? "ALARM: two nodes write to one volume; " : "",
+		       count.as_wanted, count.volumes, more);
 	if (strcmp(text, n->status) == 0)
 		return;
 	memcpy(n->status, text, sizeof(text));
@@ -91,7 +94,8 @@ static void watchdog_fire(struct fm_timer *timer)
 
 static int apply_config(struct fm_nvmed *n, const struct fm_config *cfg, struct fm_err *err)
 {
-	struct fm_supervisor_config config = { .node = cfg->node.name, .host_nqn = n->host.nqn, .host_id = n->host.id };
+	struct fm_supervisor_config config = {
+		.node = cfg->node.name, .host_nqn = n->host.nqn, .host_id = n->host.id};
 	struct fm_volumes volumes;
 	int ret = fm_volumes_make(cfg, &volumes, err);
 
@@ -109,7 +113,8 @@ static void say_restarts(const struct fm_nvmed *n, const struct fm_config *cfg)
 	for (unsigned i = 0; i < fm_option_count; i++) {
 		const struct fm_option *o = &fm_options[i];
 
-		if (fm_option_is_in(o, "nvme") && !o->is_live && !fm_option_is_equal(o, n->cfg, cfg))
+		if (fm_option_is_in(o, "nvme") && !o->is_live &&
+		    !fm_option_is_equal(o, n->cfg, cfg))
 			fm_log_warn("reload: %s changed; it takes a restart", o->path);
 	}
 }
@@ -141,7 +146,8 @@ static void reload_and_say(struct fm_nvmed *n)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
+			 (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 	if (reload(n, &err) < 0)
 		fm_log_error("reload: %s; nothing is changed", err.text);
 	(void)sd_notify(0, "READY=1");
@@ -158,7 +164,8 @@ static void signals_ready(struct fm_watch *watch, uint32_t events)
 			reload_and_say(n);
 			continue;
 		}
-		fm_log_info("%s: stopping; volumes stay as they are", si.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+		fm_log_info("%s: stopping; volumes stay as they are",
+			    si.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
 		(void)sd_notify(0, "STOPPING=1");
 		fm_loop_stop(n->loop);
 	}
@@ -174,7 +181,8 @@ static int start_signals(struct fm_nvmed *n, struct fm_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	n->signals.fd = FM_FAULT("nvmed.signalfd") ? (errno = EMFILE, -1) : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	n->signals.fd = FM_FAULT("nvmed.signalfd") ? (errno = EMFILE, -1)
+						   : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (n->signals.fd < 0)
 		return fm_err_sys(err, -errno, "signalfd");
 	n->signals.ready = signals_ready;
@@ -182,7 +190,8 @@ static int start_signals(struct fm_nvmed *n, struct fm_err *err)
 	return fm_watch_add(n->loop, &n->signals, err);
 }
 
-/* What stands there says which controllers may be removed and what is wanted up: nobody else shall write it. */
+/* What stands there says which controllers may be removed and what is wanted up: nobody else shall
+ * write it. */
 static int open_state(const char *directory, struct fm_err *err)
 {
 	struct stat st;
@@ -193,7 +202,9 @@ static int open_state(const char *directory, struct fm_err *err)
 	if (stat(directory, &st) < 0)
 		return fm_err_sys(err, -errno, "%s", directory);
 	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
-		return fm_err_set(err, -EACCES, "others than root may write to %s (user %u, mode %04o): chown root it and chmod 700 it",
+		return fm_err_set(err, -EACCES,
+				  "others than root may write to %s (user %u, mode %04o): chown "
+				  "root it and chmod 700 it",
 				  directory, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
 	return 0;
 }
@@ -201,8 +212,11 @@ static int open_state(const char *directory, struct fm_err *err)
 static int start_world(struct fm_nvmed *n, struct fm_err *err)
 {
 	struct fm_helpers_opts opts = { .loop = n->loop, .run = fm_helper_main };
-	struct fm_fmoved_opts asking = { .loop = n->loop, .socket_path = n->cfg->node.socket, .nvmed_socket_path = n->cfg->nvme.socket,
-					 .answered = peers_answered, .ctx = n };
+	struct fm_fmoved_opts asking = {.loop = n->loop,
+					.socket_path = n->cfg->node.socket,
+					.nvmed_socket_path = n->cfg->nvme.socket,
+					.answered = peers_answered,
+					.ctx = n};
 	const char *directory = n->cfg->nvme.state_directory;
 	bool is_wanted = strcmp(directory, "null:") != 0, has_state = is_wanted;
 	char broken[512];
@@ -214,11 +228,14 @@ static int start_world(struct fm_nvmed *n, struct fm_err *err)
 		return ret;
 	if (is_wanted && open_state(directory, err) < 0) {
 		(void)snprintf(broken, sizeof(broken), "nvme.state_directory: %.400s", err->text);
-		fm_log_error("%s; nothing is mounted until that is mended and fmove-nvmed restarted, and what it connects is taken for others' "
-			     "then", broken);
+		fm_log_error("%s; nothing is mounted until that is mended and fmove-nvmed "
+			     "restarted, and what it connects is taken for others' "
+			     "then",
+			     broken);
 		has_state = false;
 	}
-	fm_world_init(&n->world, n->helpers, n->fmoved, has_state ? directory : NULL, is_wanted && !has_state ? broken : NULL);
+	fm_world_init(&n->world, n->helpers, n->fmoved, has_state ? directory : NULL,
+		      is_wanted && !has_state ? broken : NULL);
 	return 0;
 }
 
@@ -226,8 +243,12 @@ static int start_api(struct fm_nvmed *n, struct fm_err *err)
 {
 	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
 	const struct fm_config_nvme *cfg = &n->cfg->nvme;
-	struct fm_nvmed_api_opts opts = { .loop = n->loop, .socket_path = cfg->socket, .mode = modes[cfg->socket_mode],
-					  .gid = (gid_t)-1, .helpers = n->helpers, .host = &n->host };
+	struct fm_nvmed_api_opts opts = {.loop = n->loop,
+					 .socket_path = cfg->socket,
+					 .mode = modes[cfg->socket_mode],
+					 .gid = (gid_t)-1,
+					 .helpers = n->helpers,
+					 .host = &n->host};
 	const struct group *group;
 	char dir[PATH_MAX];
 	int ret = 0;
@@ -235,7 +256,9 @@ static int start_api(struct fm_nvmed *n, struct fm_err *err)
 	if (cfg->socket_group[0]) {
 		group = getgrnam(cfg->socket_group);
 		if (!group)
-			return fm_err_set(err, -ENOENT, "nvme.socket_group: this machine has no group \"%s\"", cfg->socket_group);
+			return fm_err_set(err, -ENOENT,
+					  "nvme.socket_group: this machine has no group \"%s\"",
+					  cfg->socket_group);
 		opts.gid = group->gr_gid;
 	}
 	/* /run is empty after a boot; without systemd nobody else makes it. */
@@ -248,8 +271,11 @@ static int start_api(struct fm_nvmed *n, struct fm_err *err)
 
 static int start_supervisor(struct fm_nvmed *n, struct fm_err *err)
 {
-	struct fm_supervisor_opts opts = { .loop = n->loop, .world = &n->world.table, .random = &fm_random_real,
-					   .changed = supervisor_changed, .ctx = n };
+	struct fm_supervisor_opts opts = {.loop = n->loop,
+					  .world = &n->world.table,
+					  .random = &fm_random_real,
+					  .changed = supervisor_changed,
+					  .ctx = n};
 	const struct fm_uevent_heard heard = { kernel_changed, controller_connected, n };
 	struct fm_err why = { 0 };
 	int ret = fm_supervisor_new(&opts, &n->sup, err);
@@ -277,16 +303,18 @@ static void say_start(const struct fm_nvmed *n)
 {
 	struct fm_err why = { 0 };
 
-	fm_log_info("node %s: %u volume%s, as %s", n->cfg->node.name, n->cfg->volume_count, n->cfg->volume_count == 1 ? "" : "s",
-		    n->host.nqn);
+	fm_log_info("node %s: %u volume%s, as %s", n->cfg->node.name, n->cfg->volume_count,
+		    n->cfg->volume_count == 1 ? "" : "s", n->host.nqn);
 	if (fm_libnvme_check(&why) < 0)
 		fm_log_warn("%s; discovery will be refused", why.text);
 	if (fm_nvmed_second_owner()[0])
-		fm_log_warn("%s is enabled and connects too: systemctl disable it, or leave to it what it connects",
+		fm_log_warn("%s is enabled and connects too: systemctl disable it, or leave to it "
+			    "what it connects",
 			    fm_nvmed_second_owner());
 }
 
-int fm_nvmed_start(struct fm_nvmed *n, const struct fm_nvmed_opts *opts, struct fm_config *cfg, struct fm_err *err)
+int fm_nvmed_start(struct fm_nvmed *n, const struct fm_nvmed_opts *opts, struct fm_config *cfg,
+		   struct fm_err *err)
 {
 	struct fm_loop_opts loop_opts = { 0 };
 	int ret;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* service - the running fmove-nvmed: what main.c made of the configuration, in the order in which it is made and unmade. */
+/* service - the running fmove-nvmed: what main.c made of the configuration, in the order in which
+ * it is made and unmade. */
 #ifndef FM_NVMETCP_DAEMON_SERVICE_H
 #define FM_NVMETCP_DAEMON_SERVICE_H
 
@@ -40,7 +41,8 @@ struct fm_nvmed {
 };
 
 /* Takes cfg over, also on failure. Signals must be blocked. */
-int fm_nvmed_start(struct fm_nvmed *nvmed, const struct fm_nvmed_opts *opts, struct fm_config *cfg, struct fm_err *err);
+int fm_nvmed_start(struct fm_nvmed *nvmed, const struct fm_nvmed_opts *opts, struct fm_config *cfg,
+		   struct fm_err *err);
 
 /* Until SIGTERM or SIGINT. */
 void fm_nvmed_run(struct fm_nvmed *nvmed);

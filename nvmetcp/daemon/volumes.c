@@ -20,9 +20,11 @@ _Static_assert((int)FM_CONFIG_VOLUME_EXCLUSIVE == (int)FM_VOLUME_EXCLUSIVE &&
 		       (int)FM_CONFIG_VOLUME_SHARED_READ == (int)FM_VOLUME_SHARED_READ,
 	       "the same modes");
 _Static_assert(FM_CONFIG_NEVER == FM_VOLUME_NEVER, "the same never");
-_Static_assert(FM_CONFIG_VOLUMES_MAX <= FM_VOLUMES_MAX && FM_CONFIG_PATHS_MAX + 1 <= FM_VOLUME_PATHS_MAX &&
+_Static_assert(FM_CONFIG_VOLUMES_MAX <= FM_VOLUMES_MAX &&
+		       FM_CONFIG_PATHS_MAX + 1 <= FM_VOLUME_PATHS_MAX &&
 		       FM_CONFIG_NODES_MAX <= FM_VOLUME_NODES_MAX &&
-		       FM_OPTION_NQN_MAX <= FM_VOLUME_NQN_MAX && FM_VALUE_NAME_MAX <= FM_VOLUME_NAME_MAX,
+		       FM_OPTION_NQN_MAX <= FM_VOLUME_NQN_MAX &&
+		       FM_VALUE_NAME_MAX <= FM_VOLUME_NAME_MAX,
 	       "what may be configured has room");
 
 struct fm_volumes_address {
@@ -40,7 +42,8 @@ static unsigned count_addresses(const struct fm_config_volume *from)
 	return count;
 }
 
-static void take_apart(const char *from, struct fm_volumes_address *text, struct fm_volume_address *to)
+static void take_apart(const char *from, struct fm_volumes_address *text,
+		       struct fm_volume_address *to)
 {
 	uint16_t port = 0;
 	int ret = fm_value_address(from, false, text->host, sizeof(text->host), &port);
@@ -52,7 +55,8 @@ static void take_apart(const char *from, struct fm_volumes_address *text, struct
 }
 
 /* Returns the text behind those that it used. */
-static struct fm_volumes_address *set_addresses(struct fm_volume *v, const struct fm_config_volume *from,
+static struct fm_volumes_address *set_addresses(struct fm_volume *v,
+						const struct fm_config_volume *from,
 						struct fm_volumes_address *text)
 {
 	v->is_discovered = !from->address[0];
@@ -121,7 +125,9 @@ int fm_volumes_make(const struct fm_config *cfg, struct fm_volumes *out, struct 
 	*out = (struct fm_volumes){ 0 };
 	for (unsigned i = 0; i < cfg->volume_count; i++)
 		addresses += count_addresses(&cfg->volumes[i]);
-	out->volume = FM_FAULT("volumes.alloc") ? NULL : calloc(cfg->volume_count + 1, sizeof(*out->volume));
+	out->volume = FM_FAULT("volumes.alloc")
+			      ? NULL
+			      : calloc(cfg->volume_count + 1, sizeof(*out->volume));
 	out->text = FM_FAULT("volumes.alloc") ? NULL : calloc(addresses + 1, sizeof(*out->text));
 	if (!out->volume || !out->text) {
 		fm_volumes_clear(out);

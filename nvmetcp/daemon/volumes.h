@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * volumes - the volumes of a configuration as the supervisor wants them: struct fm_volume, addresses taken apart.
+ * volumes - the volumes of a configuration as the supervisor wants them: struct fm_volume,
+ * addresses taken apart.
  *
- * What is made is plain data, never changed, and borrows its strings from the configuration, which must outlive it. Any
- * thread.
+ * What is made is plain data, never changed, and borrows its strings from the configuration, which
+ * must outlive it. Any thread.
  */
 #ifndef FM_NVMETCP_DAEMON_VOLUMES_H
 #define FM_NVMETCP_DAEMON_VOLUMES_H

@@ -39,9 +39,11 @@ static int read_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 	return fm_mounts_read("", out, err);
 }
 
-static int start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+static int start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+		 uint64_t timeout_ns, struct fm_err *err)
 {
-	return fm_helper_start(((struct fm_world *)ctx)->helpers, helper, key, request, timeout_ns, err);
+	return fm_helper_start(((struct fm_world *)ctx)->helpers, helper, key, request, timeout_ns,
+			       err);
 }
 
 static void give_up(void *ctx, struct fm_helper *helper)
@@ -107,7 +109,8 @@ static int read_text(const char *path, size_t max, char **text, struct fm_err *e
 	close(fd);
 	if (!to || got < 0 || len == max) {
 		free(to);
-		return fm_err_set(err, !to ? -ENOMEM : -EIO, "%s cannot be read, or is too long", path);
+		return fm_err_set(err, !to ? -ENOMEM : -EIO, "%s cannot be read, or is too long",
+				  path);
 	}
 	to[len] = '\0';
 	*text = to;
@@ -130,11 +133,13 @@ static int save(void *ctx, const char *name, const char *text, bool is_durable, 
 {
 	const struct fm_world *world = ctx;
 	char path[PATH_MAX];
-	struct fm_file_write how = { .path = path, .mode = 0600, .may_replace = true, .is_volatile = !is_durable };
+	struct fm_file_write how = {
+		.path = path, .mode = 0600, .may_replace = true, .is_volatile = !is_durable};
 	int ret;
 
 	if (world->broken[0])
-		return fm_err_set(err, -EROFS, "%s: mend that, then systemctl restart fmove-nvmed", world->broken);
+		return fm_err_set(err, -EROFS, "%s: mend that, then systemctl restart fmove-nvmed",
+				  world->broken);
 	if (!world->directory[0])
 		return 0;
 	ret = fm_path_join(world->directory, name, path, err);
@@ -160,7 +165,8 @@ static uint64_t wall_ms(void *ctx)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory, const char *broken)
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved,
+		   const char *directory, const char *broken)
 {
 	char *boot = NULL;
 
@@ -169,14 +175,29 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm
 		strcpy(world->directory, directory);
 	if (broken)
 		(void)snprintf(world->broken, sizeof(world->broken), "%s", broken);
-	/* Without it what an earlier boot connected could be taken for this one's: it would not be there. */
+	/* Without it what an earlier boot connected could be taken for this one's: it would not be
+	 * there. */
 	if (read_text("/proc/sys/kernel/random/boot_id", sizeof(world->boot), &boot, NULL) == 0)
-		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"), boot);
+		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"),
+			       boot);
 	free(boot);
 	world->table = (struct fm_supervisor_world){
-		.read_inventory = read_inventory, .read_settings = read_settings, .read_mounts = read_mounts, .start = start,
-		.give_up = give_up, .has_helper = has_helper, .may_live = may_live, .may_stray = may_stray, .set_iopolicy = set_iopolicy,
-		.rescan = rescan, .load = load, .save = save, .publish = publish,
-		.ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
+		.read_inventory = read_inventory,
+		.read_settings = read_settings,
+		.read_mounts = read_mounts,
+		.start = start,
+		.give_up = give_up,
+		.has_helper = has_helper,
+		.may_live = may_live,
+		.may_stray = may_stray,
+		.set_iopolicy = set_iopolicy,
+		.rescan = rescan,
+		.load = load,
+		.save = save,
+		.publish = publish,
+		.ask_peers = ask_peers,
+		.wall_ms = wall_ms,
+		.boot = world->boot,
+		.ctx = world,
 	};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world - this machine as the supervisor sees it: the kernel's files, helper processes, a directory of state. What is done
- * on the loop's own thread reads and writes the kernel's memory and the local disk, never a volume.
+ * world - this machine as the supervisor sees it: the kernel's files, helper processes, a directory
+ * of state. What is done on the loop's own thread reads and writes the kernel's memory and the
+ * local disk, never a volume.
  */
 #ifndef FM_NVMETCP_DAEMON_WORLD_H
 #define FM_NVMETCP_DAEMON_WORLD_H
@@ -19,15 +20,19 @@ struct fm_world {
 	struct fm_helpers *helpers;
 	struct fm_fmoved *fmoved;
 	char directory[PATH_MAX];	/* of state; "": none, and nothing survives the process */
-	char broken[512];		/* why the one that is configured is not used: what must be durable is an error; "": it is used, or none is */
+	/* why the one that is configured is not used: what must be durable is an error; "": it is
+	 * used, or none is */
+	char broken[512];
 	char boot[64];
 };
 
 /*
- * helpers and fmoved are borrowed. directory: NULL for none; copied, since the configuration that it is from is another after a reload.
- * broken: why there is none although one is configured; NULL: none is wanted. Then nothing is read, and nothing can be saved: an
- * fmove-nvmed that has a directory again would read there what was true before this one, which mounted since.
+ * helpers and fmoved are borrowed. directory: NULL for none; copied, since the configuration that
+ * it is from is another after a reload. broken: why there is none although one is configured; NULL:
+ * none is wanted. Then nothing is read, and nothing can be saved: an fmove-nvmed that has a
+ * directory again would read there what was true before this one, which mounted since.
  */
-void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory, const char *broken);
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved,
+		   const char *directory, const char *broken);
 
 #endif

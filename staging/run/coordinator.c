@@ -320,7 +320,8 @@ static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
 		co->code = -ESTALE;
 	else if (msg->code == -EBADMSG && ++co->tries[msg->extent] >= TRIES_MAX)
 		co->code = -EBADMSG;
-	/* Who refuses a lease is left alone as well: while orders flow, no pulse says what it is at. */
+	/* Who refuses a lease is left alone as well: while orders flow, no pulse says what it is
+	 * at. */
 	seat->read_after_ns = run->now_ns + (run->times->retry
 					     << (seat->reads_failed < 4 ? seat->reads_failed : 4));
 	seat->reads_failed++;

@@ -19,7 +19,8 @@
 #define FM_RUN_EXTENTS_MAX (1U << 18)	/* 16 TiB in extents of 64 MiB */
 #define FM_RUN_LEASES 2			/* extents that a node reads from the source at once */
 #define FM_RUN_SLOTS 8			/* extents in a node's memory */
-#define FM_RUN_FETCHES 4		/* extents that a member fetches from peers' disks at once */
+/* extents that a member fetches from peers' disks at once */
+#define FM_RUN_FETCHES 4
 /* Extents that a member sends from its disk at once; the configuration says how many. */
 #define FM_RUN_UPLOADS_MAX 16
 #define FM_RUN_FANOUT 15		/* nodes that one node sends an extent to from memory */

@@ -21,6 +21,7 @@
 #define FM_RUN_TREE_DIRECT 1U
 #define FM_RUN_TREE_TURN 2U		/* one turn more */
 
-uint64_t fm_run_tree_below(unsigned me, unsigned root, uint64_t wants, uint32_t extent, uint8_t shape);
+uint64_t fm_run_tree_below(unsigned me, unsigned root, uint64_t wants, uint32_t extent,
+			   uint8_t shape);
 
 #endif

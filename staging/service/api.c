@@ -27,11 +27,14 @@ _Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit
 static int stager_of(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err)
 {
 	*out = fm_stager_of(tasks->engine);
-	return *out ? 0 : fm_err_set(err, -EOPNOTSUPP, "this node stages nothing: staging = { directory = "
-				     "\"...\"; }; in fmove.conf says where what is staged is kept");
+	return *out ? 0
+		    : fm_err_set(err, -EOPNOTSUPP,
+				 "this node stages nothing: staging = { directory = "
+				 "\"...\"; }; in fmove.conf says where what is staged is kept");
 }
 
-static void begin(struct fm_json_writer *w, struct fm_api_tasks *tasks, uint64_t id, const char *event)
+static void begin(struct fm_json_writer *w, struct fm_api_tasks *tasks, uint64_t id,
+		  const char *event)
 {
 	fm_jw_begin(w, tasks->tx, FM_API_MSG_MAX);
 	fm_jw_object(w, NULL);
@@ -45,7 +48,8 @@ static int end(struct fm_json_writer *w)
 	return fm_jw_end(w);
 }
 
-static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *info, const char *path)
+static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *info,
+			const char *path)
 {
 	char version[FM_SHA256_HEX + 1];
 
@@ -246,10 +250,13 @@ static void change_run(struct fm_work *work)
 	if (id)
 		(void)c->make(c->cache, id, c->uid, &c->err);
 	else if (fm_cache_find_name(c->cache, c->name))
-		(void)fm_err_set(&c->err, -EPERM, "only who staged it, or root, pins and unstages it");
+		(void)fm_err_set(&c->err, -EPERM,
+				 "only who staged it, or root, pins and unstages it");
 	else
-		(void)fm_err_set(&c->err, -ENOENT, "no dataset is called \"%s\": fmove datasets lists "
-				 "them", c->name);
+		(void)fm_err_set(&c->err, -ENOENT,
+				 "no dataset is called \"%s\": fmove datasets lists "
+				 "them",
+				 c->name);
 }
 
 static void change_done(struct fm_work *work)

@@ -46,10 +46,12 @@ static void add_done(const struct move *m, uint64_t bytes)
 static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 {
 	off_t in = at, out = at;
-	int64_t n = FM_FAULT("stage.copy") ? -EIO : fm_call(copy_file_range(from, &in, to, &out, len, 0));
+	int64_t n = FM_FAULT("stage.copy") ? -EIO
+					   : fm_call(copy_file_range(from, &in, to, &out, len, 0));
 
 	if (n == -EXDEV || n == -EINVAL || n == -EOPNOTSUPP || n == -ENOSYS) {
-		n = fm_call_read_all(from, m->buf, len < PACK_BYTES ? len : PACK_BYTES, (uint64_t)at);
+		n = fm_call_read_all(from, m->buf, len < PACK_BYTES ? len : PACK_BYTES,
+				     (uint64_t)at);
 		if (n > 0) {
 			int ret = fm_call_write_all(to, m->buf, (size_t)n, (uint64_t)at);
 
@@ -69,7 +71,8 @@ static int copy_data(struct move *m, int from, int to, off_t at, off_t end, stru
 			return n;
 		n = copy_piece(m, from, to, at, len);
 		if (n == 0)
-			return fm_err_set(err, -ESTALE, "a file became shorter while it was copied");
+			return fm_err_set(err, -ESTALE,
+					  "a file became shorter while it was copied");
 		if (n < 0)
 			return fm_err_sys(err, n, "copy a file");
 		at += n;
@@ -123,8 +126,10 @@ static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to,
 	ret = copy_content(m, f, to, err);
 	if (ret == 0 && (fm_call(fstat(f->fd, &after)) < 0 || !is_same(&before, &after) ||
 			 (uint64_t)after.st_size != f->size))
-		ret = fm_err_set(err, -ESTALE, "\"%.200s\" changed while it was copied; run it again when "
-				 "nothing writes there", f->path);
+		ret = fm_err_set(err, -ESTALE,
+				 "\"%.200s\" changed while it was copied; run it again when "
+				 "nothing writes there",
+				 f->path);
 	return ret;
 }
 
@@ -141,7 +146,8 @@ static int seal(struct move *m, const struct fm_tree_large *f, int to, struct fm
 	if (ret == 0)
 		ret = fm_digest_of(f->fd, &st, &digest);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "read the CRC32C that is kept with \"%.200s\"", f->path);
+		return fm_err_sys(err, ret, "read the CRC32C that is kept with \"%.200s\"",
+				  f->path);
 	return m->to->ops->seal_large(m->to, f, to, ret > 0 ? &digest : NULL, err);
 }
 
@@ -194,7 +200,8 @@ static int move_all(struct move *m, struct fm_err *err)
 {
 	for (uint64_t seq = 0;;) {
 		int ret = check_stopped(m, err), moved;
-		int64_t n = ret < 0 ? ret : m->from->ops->fill(m->from, seq, m->buf, PACK_BYTES, err);
+		int64_t n =
+			ret < 0 ? ret : m->from->ops->fill(m->from, seq, m->buf, PACK_BYTES, err);
 
 		if (n < 0 && n != -EAGAIN)
 			return (int)n;
@@ -219,8 +226,10 @@ static int move(const struct fm_stage_local *l, const struct fm_tree_begin *how,
 	struct fm_file *source;
 	struct fm_attr attr;
 	int ret = l->store->ops->open_tree
-			  ? l->store->ops->open_tree(l->store, l->path, &l->who, NULL, &source, &attr, err)
-			  : fm_err_set(err, -EOPNOTSUPP, "store %s has no directories", l->store->name);
+			  ? l->store->ops->open_tree(l->store, l->path, &l->who, NULL, &source,
+						     &attr, err)
+			  : fm_err_set(err, -EOPNOTSUPP, "store %s has no directories",
+				       l->store->name);
 
 	if (ret < 0)
 		return ret;

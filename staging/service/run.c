@@ -74,7 +74,8 @@ static void closed(struct fm_work *work)
 	if (r->from)
 		fm_engine_store_put(r->from);
 	while (!fm_list_is_empty(&r->waiters)) {
-		struct fm_stage_waiter *w = fm_container_of(r->waiters.next, struct fm_stage_waiter, at);
+		struct fm_stage_waiter *w =
+			fm_container_of(r->waiters.next, struct fm_stage_waiter, at);
 
 		fm_list_del(&w->at);
 		w->ended(w, r->id, &r->err);
@@ -130,8 +131,10 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 		ret = fm_err_sys(&r->err, -errno, "sync the manifest of %s", r->name);
 	(void)close(fd);	/* it is synced */
 	if (ret == 0 && memcmp(came.listing, r->totals.listing, FM_SHA256_LEN) != 0)
-		ret = fm_err_set(&r->err, -ESTALE, "%s changed while it was fetched; run it again when "
-				 "nothing writes there", r->source);
+		ret = fm_err_set(&r->err, -ESTALE,
+				 "%s changed while it was fetched; run it again when "
+				 "nothing writes there",
+				 r->source);
 	return ret;
 }
 
@@ -154,8 +157,8 @@ static int compare_with(struct fm_stage_run *r, const char *path)
 }
 
 /*
- * Another source has the same names, times and CRCs, and is here. If its bytes are the same, too, it
- * is what was asked for. What came goes in either case.
+ * Another source has the same names, times and CRCs, and is here. If its bytes are the same, too,
+ * it is what was asked for. What came goes in either case.
  */
 static void take_other(struct fm_stage_run *r, const struct fm_cache_key *version)
 {
@@ -166,12 +169,15 @@ static void take_other(struct fm_stage_run *r, const struct fm_cache_key *versio
 	fm_err_clear(&r->err);
 	if (!fm_cache_look(r->runs->cache, r->id, &info) ||
 	    fm_cache_path(r->runs->cache, r->id, path, sizeof(path)) < 0)
-		(void)fm_err_set(&r->err, -ENOENT, "%s was removed meanwhile; run it again", r->name);
+		(void)fm_err_set(&r->err, -ENOENT, "%s was removed meanwhile; run it again",
+				 r->name);
 	else if (compare_with(r, path) == -EEXIST)
-		(void)fm_err_set(&r->err, -EEXIST, "%s has the names, times and CRCs of %s, which is "
-				 "staged here as %s, and other bytes: one of them was made to look like "
-				 "the other; fmove unstage the one that is not wanted", r->source,
-				 info.source, info.name);
+		(void)fm_err_set(
+			&r->err, -EEXIST,
+			"%s has the names, times and CRCs of %s, which is "
+			"staged here as %s, and other bytes: one of them was made to look like "
+			"the other; fmove unstage the one that is not wanted",
+			r->source, info.source, info.name);
 }
 
 static void finish(struct fm_work *work)
@@ -210,7 +216,8 @@ static void discard(struct fm_work *work)
 	close_run(work);
 	r->sink = NULL;
 	r->fetch = NULL;
-	(void)fm_cache_discard(r->runs->cache, id, &err);	/* it makes room as any other one else */
+	/* it makes room as any other one else */
+	(void)fm_cache_discard(r->runs->cache, id, &err);
 }
 
 static void finished(struct fm_work *work)

@@ -43,14 +43,16 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 void fm_stage_runs_stop(struct fm_stage_runs *runs);
 
 /*
- * What a cache knows a listing of a source by: the SHA-256 of both. Names, sizes and times alone are
- * what anybody can make, so nobody is given what another source brought because these are equal.
+ * What a cache knows a listing of a source by: the SHA-256 of both. Names, sizes and times alone
+ * are what anybody can make, so nobody is given what another source brought because these are
+ * equal.
  */
 int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out);
 
 /* The one of that key, or a new one. */
 int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
-		      struct fm_stage_waiter *waiter, struct fm_stage_run **out, struct fm_err *err);
+		      struct fm_stage_waiter *waiter, struct fm_stage_run **out,
+		      struct fm_err *err);
 
 void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out);
 

@@ -261,8 +261,10 @@ static int check_name(const char *name, struct fm_err *err)
 	size_t len = strlen(name);
 
 	if (len == 0 || len > FM_CACHE_NAME_MAX || name[0] == '.' || strchr(name, '/'))
-		return fm_err_set(err, -EINVAL, "a dataset's name is one of 1 to %d bytes without / that "
-				  "does not begin with a dot: give it one with --as", FM_CACHE_NAME_MAX);
+		return fm_err_set(err, -EINVAL,
+				  "a dataset's name is one of 1 to %d bytes without / that "
+				  "does not begin with a dot: give it one with --as",
+				  FM_CACHE_NAME_MAX);
 	return 0;
 }
 

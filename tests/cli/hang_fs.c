@@ -2,10 +2,10 @@
 /*
  * hang_fs - a file system (FUSE) that stops answering, for tests: hang_fs DIRECTORY FILES BYTES UID
  *
- * It speaks to /dev/fuse itself, as fuse(4) and linux/fuse.h have it. In DIRECTORY there are files "0" to FILES - 1 of so many
- * bytes of a pattern, that belong to UID and are for everybody to read and write. "mounted" is printed when it
- * answers. From SIGUSR1 on requests are taken and none is answered, closing included, until it is killed. Then the
- * kernel answers in its place.
+ * It speaks to /dev/fuse itself, as fuse(4) and linux/fuse.h have it. In DIRECTORY there are files
+ * "0" to FILES - 1 of so many bytes of a pattern, that belong to UID and are for everybody to read
+ * and write. "mounted" is printed when it answers. From SIGUSR1 on requests are taken and none is
+ * answered, closing included, until it is killed. Then the kernel answers in its place.
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
@@ -37,10 +37,12 @@ static void hang(int signal)
 
 static void reply(int fd, const struct fuse_in_header *in, int error, const void *data, size_t len)
 {
-	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + len), .error = error, .unique = in->unique };
+	struct fuse_out_header out = {
+		.len = (uint32_t)(sizeof(out) + len), .error = error, .unique = in->unique};
 	struct iovec iov[] = { { &out, sizeof(out) }, { (void *)(uintptr_t)data, len } };
 
-	if (writev(fd, iov, len > 0 ? 2 : 1) < 0 && errno != ENOENT)	/* ENOENT: who asked is gone */
+	/* ENOENT: who asked is gone */
+	if (writev(fd, iov, len > 0 ? 2 : 1) < 0 && errno != ENOENT)
 		perror("hang_fs: answer");
 }
 
@@ -59,8 +61,14 @@ static void fill_attr(uint64_t node, struct fuse_attr *attr)
 
 static void do_init(int fd, const struct fuse_in_header *in)
 {
-	struct fuse_init_out out = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_readahead = 1 << 17, .max_background = 64,
-				     .congestion_threshold = 48, .max_write = 1 << 17, .time_gran = 1, .max_pages = 32 };
+	struct fuse_init_out out = {.major = FUSE_KERNEL_VERSION,
+				    .minor = 31,
+				    .max_readahead = 1 << 17,
+				    .max_background = 64,
+				    .congestion_threshold = 48,
+				    .max_write = 1 << 17,
+				    .time_gran = 1,
+				    .max_pages = 32};
 
 	reply(fd, in, 0, &out, sizeof(out));
 }
@@ -89,8 +97,12 @@ static void do_getattr(int fd, const struct fuse_in_header *in)
 
 static void do_statfs(int fd, const struct fuse_in_header *in)
 {
-	const struct fuse_statfs_out out = { .st = { .blocks = 1 << 20, .bfree = 1 << 20, .bavail = 1 << 20, .bsize = 4096,
-						     .frsize = 4096, .namelen = 255 } };
+	const struct fuse_statfs_out out = {.st = {.blocks = 1 << 20,
+						   .bfree = 1 << 20,
+						   .bavail = 1 << 20,
+						   .bsize = 4096,
+						   .frsize = 4096,
+						   .namelen = 255}};
 
 	reply(fd, in, 0, &out, sizeof(out));
 }
@@ -135,7 +147,8 @@ static void answer(int fd, const struct fuse_in_header *in, const void *body)
 		do_read(fd, in, body);
 		break;
 	case FUSE_WRITE:
-		written = (struct fuse_write_out){ .size = ((const struct fuse_write_in *)body)->size };
+		written =
+			(struct fuse_write_out){.size = ((const struct fuse_write_in *)body)->size};
 		reply(fd, in, 0, &written, sizeof(written));
 		break;
 	case FUSE_FORGET:
@@ -163,7 +176,9 @@ static int mount_at(const char *directory)
 		printf("SKIP: /dev/fuse: %s\n", strerror(errno));
 		exit(77);
 	}
-	(void)snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=0,allow_other", fd, (unsigned)owner);
+	(void)snprintf(options, sizeof(options),
+		       "fd=%d,rootmode=40000,user_id=%u,group_id=0,allow_other", fd,
+		       (unsigned)owner);
 	if (mount("hang_fs", directory, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
 		printf("SKIP: mount: %s\n", strerror(errno));
 		exit(77);
@@ -188,8 +203,10 @@ int main(int argc, char **argv)
 	(void)sigaction(SIGUSR1, &hanging, NULL);
 	puts("mounted");
 	(void)fflush(stdout);
-	/* Requests are still taken when none is answered: who waits for one that was not taken can be killed. */
-	while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && (errno == EINTR || errno == ENOENT))) {
+	/* Requests are still taken when none is answered: who waits for one that was not taken can
+	 * be killed. */
+	while ((n = read(fd, buf, sizeof(buf))) > 0 ||
+	       (n < 0 && (errno == EINTR || errno == ENOENT))) {
 		if (n > 0 && !is_hanging)
 			answer(fd, in, buf + sizeof(*in));
 	}

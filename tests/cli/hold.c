@@ -4,14 +4,15 @@
  *
  *   hold SOCKET CONNECTIONS REQUESTS TEXT [FILE]
  *
- * Makes up to so many connections, one after another; on each so many requests TEXT, in which # is the number of the request,
- * each with a descriptor of FILE beside it. Stops at the first connection on which something was refused, prints how much it
- * has and why there was no more, and keeps it until it is killed.
+ * Makes up to so many connections, one after another; on each so many requests TEXT, in which # is
+ * the number of the request, each with a descriptor of FILE beside it. Stops at the first
+ * connection on which something was refused, prints how much it has and why there was no more, and
+ * keeps it until it is killed.
  *
  *   hold SOCKET -CONNECTIONS 0 TEXT FILE GO
  *
- * Opens FILE; when there is a file GO, makes so many connections and leaves each at once, with a request behind it that nobody has
- * read yet. Prints "open", then "left".
+ * Opens FILE; when there is a file GO, makes so many connections and leaves each at once, with a
+ * request behind it that nobody has read yet. Prints "open", then "left".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,9 @@ static void send_message(int fd, const char *text, int file)
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	} control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS}};
 	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
@@ -70,7 +73,8 @@ static void send_request(int fd, const char *format, unsigned number, int file)
 	size_t len = 0;
 
 	for (; *format && len < sizeof(text) - 16; format++)
-		len += (size_t)sprintf(text + len, *format == '#' ? "%u" : "%c", *format == '#' ? number : (unsigned)*format);
+		len += (size_t)sprintf(text + len, *format == '#' ? "%u" : "%c",
+				       *format == '#' ? number : (unsigned)*format);
 	text[len] = '\0';
 	send_message(fd, text, file);
 }
@@ -115,7 +119,8 @@ static int refused(int fd, const char *format, unsigned requests, int file)
 }
 
 /* It ends when FILE can be closed. */
-static int leave(const char *socket, unsigned conns, const char *text, const char *path, const char *go)
+static int leave(const char *socket, unsigned conns, const char *text, const char *path,
+		 const char *go)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 

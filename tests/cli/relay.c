@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * relay - somebody on the path between two nodes: passes on every TCP connection to its port, keeps a copy of all bytes, and changes a
- * bit when told.
+ * relay - somebody on the path between two nodes: passes on every TCP connection to its port, keeps
+ * a copy of all bytes, and changes a bit when told.
  *
  *   relay ADDRESS PORT TARGET_ADDRESS TARGET_PORT COPY
  *
- * COPY gets the bytes of both directions of all connections. SIGUSR1: one bit of the next large piece that comes by is changed. It says
- * "ready" when it listens, and "changed" when it did that.
+ * COPY gets the bytes of both directions of all connections. SIGUSR1: one bit of the next large
+ * piece that comes by is changed. It says "ready" when it listens, and "changed" when it did that.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -79,7 +79,8 @@ static void take(int listen_fd)
 	if (near < 0)
 		return;
 	far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (far < 0 || way_count + 2 > 2 * PAIRS_MAX || connect(far, (struct sockaddr *)&target, sizeof(target)) < 0) {
+	if (far < 0 || way_count + 2 > 2 * PAIRS_MAX ||
+	    connect(far, (struct sockaddr *)&target, sizeof(target)) < 0) {
 		close(near);
 		close(far);
 		return;
@@ -151,8 +152,10 @@ static void serve(int listen_fd)
 	unsigned count = way_count;
 
 	for (unsigned i = 0; i < count; i++)
-		fds[i + 1] = (struct pollfd){ .fd = ways[i]->is_over ? -1 : ways[i]->len ? ways[i]->to : ways[i]->from,
-					      .events = ways[i]->len ? POLLOUT : POLLIN };
+		fds[i + 1] = (struct pollfd){.fd = ways[i]->is_over ? -1
+						   : ways[i]->len   ? ways[i]->to
+								    : ways[i]->from,
+					     .events = ways[i]->len ? POLLOUT : POLLIN};
 	if (poll(fds, count + 1, -1) < 0)
 		return;
 	for (unsigned i = 0; i < count; i++) {

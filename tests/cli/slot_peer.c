@@ -4,13 +4,15 @@
  *
  *   slot_peer KEY_FILE HOST PORT PEER_KEY tcp|rdma TRIES
  *
- * A try: PUT of a tree, a data connection, and in the first slot that is granted a pack of directories; right behind it the same slot
- * again, with other bytes of the same length: the paths lead out of the store now. What ends the try is the end of the data
- * connection, or the answer to the second pack.
+ * A try: PUT of a tree, a data connection, and in the first slot that is granted a pack of
+ * directories; right behind it the same slot again, with other bytes of the same length: the paths
+ * lead out of the store now. What ends the try is the end of the data connection, or the answer to
+ * the second pack.
  *
- * Every other try fills many slots, so that their packs wait for each other, and when the first is acknowledged rewrites the last: with a
- * pack that is good, but is not what its CRC says. Then it sends all of them again as they should be, over another connection, and
- * finishes the tree: nothing that is published has a name that begins with "z".
+ * Every other try fills many slots, so that their packs wait for each other, and when the first is
+ * acknowledged rewrites the last: with a pack that is good, but is not what its CRC says. Then it
+ * sends all of them again as they should be, over another connection, and finishes the tree:
+ * nothing that is published has a name that begins with "z".
  *
  * Prints how many tries ended with their connection.
  */
@@ -40,7 +42,8 @@ static struct fm_domain *domain;
 static struct fm_ctl *ctl;
 static struct fm_ctl_dial dial = { .timeout_ns = 60 * FM_NS_PER_S };
 static enum fm_kind kind;
-static uint8_t *memory;			/* two packs; then those of the queue, and the one that is none of them */
+/* two packs; then those of the queue, and the one that is none of them */
+static uint8_t *memory;
 static uint32_t pack_len, queue_len;
 
 /* What came. */
@@ -75,7 +78,8 @@ static void wait_for(const bool *what, const char *name)
 
 /* ---- packs ---- */
 
-/* Directories, each below one that is not there; or the same, each below one outside of the store. All lengths are the same. */
+/* Directories, each below one that is not there; or the same, each below one outside of the store.
+ * All lengths are the same. */
 static uint32_t make_pack(uint8_t *at, bool is_bad)
 {
 	struct fm_pack_writer w;
@@ -85,10 +89,13 @@ static uint32_t make_pack(uint8_t *at, bool is_bad)
 		char path[32];
 		struct fm_pack_entry e = { .type = FM_PACK_DIR, .mode = 0700, .path = path };
 
-		e.path_len = (size_t)snprintf(path, sizeof(path), "%c%c/in/in/in/out.%03u", 'A' + i / 26, 'A' + i % 26, i);
+		e.path_len = (size_t)snprintf(path, sizeof(path), "%c%c/in/in/in/out.%03u",
+					      'A' + i / 26, 'A' + i % 26, i);
 		(void)fm_pack_add(&w, &e);
 	}
-	for (uint8_t *found = at; is_bad && (found = memmem(found, (size_t)(at + w.len - found), "/in/in/in/out.", 14)); found++)
+	for (uint8_t *found = at;
+	     is_bad && (found = memmem(found, (size_t)(at + w.len - found), "/in/in/in/out.", 14));
+	     found++)
 		memcpy(found - 2, "../../../../out.", 16);
 	return (uint32_t)fm_pack_end(&w);
 }
@@ -126,8 +133,10 @@ static void say(const struct fm_wire_msg *m)
 
 static void on_opened(void *ctx)
 {
-	const struct fm_wire_msg m = { .type = FM_WIRE_HELLO, .hello = { .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION,
-									 .name = fm_wire_str("slots") } };
+	const struct fm_wire_msg m = {.type = FM_WIRE_HELLO,
+				      .hello = {.version_min = FM_WIRE_VERSION,
+						.version_max = FM_WIRE_VERSION,
+						.name = fm_wire_str("slots")}};
 
 	(void)ctx;
 	say(&m);
@@ -166,7 +175,8 @@ static void on_closed(void *ctx, const struct fm_err *err)
 	is_lost = true;
 }
 
-static const struct fm_ctl_events ctl_events = { .opened = on_opened, .message = on_message, .closed = on_closed };
+static const struct fm_ctl_events ctl_events = {
+	.opened = on_opened, .message = on_message, .closed = on_closed};
 
 static bool is_known(void *ctx, const uint8_t key[FM_KEY_LEN])
 {
@@ -175,7 +185,8 @@ static bool is_known(void *ctx, const uint8_t key[FM_KEY_LEN])
 }
 
 /* It dials us too: one connection is enough. */
-static bool on_accepted(void *ctx, struct fm_ctl *c, const uint8_t key[FM_KEY_LEN], const struct fm_ctl_events **events, void **ctl_ctx)
+static bool on_accepted(void *ctx, struct fm_ctl *c, const uint8_t key[FM_KEY_LEN],
+			const struct fm_ctl_events **events, void **ctl_ctx)
 {
 	(void)ctx;
 	(void)c;
@@ -185,7 +196,8 @@ static bool on_accepted(void *ctx, struct fm_ctl *c, const uint8_t key[FM_KEY_LE
 	return false;
 }
 
-static struct fm_domain *on_token(void *ctx, const uint8_t good[FM_TOKEN_LEN], enum fm_kind of, const uint8_t *key, void **tag)
+static struct fm_domain *on_token(void *ctx, const uint8_t good[FM_TOKEN_LEN], enum fm_kind of,
+				  const uint8_t *key, void **tag)
 {
 	(void)ctx;
 	(void)good;
@@ -202,7 +214,8 @@ static void on_arrived(void *ctx, void *tag, struct fm_conn *c)
 	(void)c;
 }
 
-static const struct fm_net_events net_events = { .is_known = is_known, .accepted = on_accepted, .token = on_token, .arrived = on_arrived };
+static const struct fm_net_events net_events = {
+	.is_known = is_known, .accepted = on_accepted, .token = on_token, .arrived = on_arrived};
 
 /* ---- the data connection ---- */
 
@@ -224,23 +237,38 @@ static void fill_twice(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct fm_send *send = &sends[1 + i];
-		const struct fm_data_msg m = { .type = FM_DATA_CHUNK, .generation = granted.generation, .xfer = number, .seq = 0,
-					       .length = pack_len, .data_crc = fm_crc32c(0, memory, pack_len) };
+		const struct fm_data_msg m = {.type = FM_DATA_CHUNK,
+					      .generation = granted.generation,
+					      .xfer = number,
+					      .seq = 0,
+					      .length = pack_len,
+					      .data_crc = fm_crc32c(0, memory, pack_len)};
 
-		*send = (struct fm_send){ .payload = memory + i * PACK_MAX, .payload_len = pack_len, .region = &region,
-					  .remote = granted.remote, .rkey = granted.rkey };
+		*send = (struct fm_send){.payload = memory + i * PACK_MAX,
+					 .payload_len = pack_len,
+					 .region = &region,
+					 .remote = granted.remote,
+					 .rkey = granted.rkey};
 		send_data(send, &m);
 	}
 }
 
 static void send_queued(unsigned slot, const uint8_t *pack, struct fm_send *send)
 {
-	const struct fm_data_msg m = { .type = FM_DATA_CHUNK, .generation = granted.generation, .xfer = number, .slot = (uint16_t)slot,
-				       .seq = slot, .offset = (uint64_t)slot * PACK_MAX, .length = queue_len,
-				       .data_crc = fm_crc32c(0, queued(slot), queue_len) };
+	const struct fm_data_msg m = {.type = FM_DATA_CHUNK,
+				      .generation = granted.generation,
+				      .xfer = number,
+				      .slot = (uint16_t)slot,
+				      .seq = slot,
+				      .offset = (uint64_t)slot * PACK_MAX,
+				      .length = queue_len,
+				      .data_crc = fm_crc32c(0, queued(slot), queue_len)};
 
-	*send = (struct fm_send){ .payload = pack, .payload_len = queue_len, .region = &region, .rkey = granted.rkey,
-				  .remote = granted.remote + (uint64_t)slot * granted.slot_bytes };
+	*send = (struct fm_send){.payload = pack,
+				 .payload_len = queue_len,
+				 .region = &region,
+				 .rkey = granted.rkey,
+				 .remote = granted.remote + (uint64_t)slot * granted.slot_bytes};
 	send_data(send, &m);
 }
 
@@ -291,7 +319,8 @@ static void on_gone(void *ctx)
 	is_closed = true;
 }
 
-static const struct fm_conn_events conn_events = { .message = on_data, .failed = on_failed, .closed = on_gone };
+static const struct fm_conn_events conn_events = {
+	.message = on_data, .failed = on_failed, .closed = on_gone};
 
 static void on_dialled(void *ctx, int res, struct fm_conn *c, const struct fm_err *err)
 {
@@ -304,7 +333,11 @@ static void on_dialled(void *ctx, int res, struct fm_conn *c, const struct fm_er
 
 static void connect_data(void)
 {
-	struct fm_data_dial d = { .kind = kind, .port = dial.port, .domain = domain, .timeout_ns = 60 * FM_NS_PER_S, .done = on_dialled };
+	struct fm_data_dial d = {.kind = kind,
+				 .port = dial.port,
+				 .domain = domain,
+				 .timeout_ns = 60 * FM_NS_PER_S,
+				 .done = on_dialled};
 
 	net->ops->ctl_addrs(ctl, &d.local, &d.remote);
 	memcpy(d.token, token, FM_TOKEN_LEN);
@@ -334,8 +367,14 @@ static void want_token(void)
 static void put_tree(void)
 {
 	char path[16];
-	struct fm_wire_msg m = { .type = FM_WIRE_PUT, .put = { .flags = FM_WIRE_PUT_TREE, .xfer = ++number, .size = FM_WIRE_SIZE_UNKNOWN,
-							       .chunk = PACK_MAX, .dev = 1, .ino = number, .store = fm_wire_str("s") } };
+	struct fm_wire_msg m = {.type = FM_WIRE_PUT,
+				.put = {.flags = FM_WIRE_PUT_TREE,
+					.xfer = ++number,
+					.size = FM_WIRE_SIZE_UNKNOWN,
+					.chunk = PACK_MAX,
+					.dev = 1,
+					.ino = number,
+					.store = fm_wire_str("s")}};
 
 	(void)snprintf(path, sizeof(path), "t%u", (unsigned)number);
 	m.put.path = fm_wire_str(path);
@@ -363,12 +402,16 @@ static bool send_over_new(unsigned answers)
 
 static void finish_queue(void)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_FINISH, .finish = { .xfer = number, .size = QUEUE * PACK_MAX,
-								     .data_bytes = QUEUE * queue_len, .chunks = QUEUE } };
+	struct fm_wire_msg m = {.type = FM_WIRE_FINISH,
+				.finish = {.xfer = number,
+					   .size = QUEUE * PACK_MAX,
+					   .data_bytes = QUEUE * queue_len,
+					   .chunks = QUEUE}};
 	uint32_t parts = 0;
 
 	for (unsigned i = 0; i < QUEUE; i++)
-		parts ^= fm_crc32c_part(fm_crc32c(0, queued(i), queue_len), (uint64_t)i * PACK_MAX, queue_len);
+		parts ^= fm_crc32c_part(fm_crc32c(0, queued(i), queue_len), (uint64_t)i * PACK_MAX,
+					queue_len);
 	m.finish.crc = fm_crc32c_whole(parts, m.finish.size);
 	say(&m);
 	wait_for(&is_done, "DONE");
@@ -392,7 +435,8 @@ static bool queue_try(void)
 
 static bool one_try(void)
 {
-	const struct fm_wire_msg abort = { .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = fm_wire_str("enough") } };
+	const struct fm_wire_msg abort = {.type = FM_WIRE_ABORT,
+					  .abort = {.code = 5, .text = fm_wire_str("enough")}};
 	struct fm_wire_msg m = abort;
 	bool is_ended;
 
@@ -405,14 +449,18 @@ static bool one_try(void)
 
 static void set_up(char **argv)
 {
-	const struct fm_net_opts opts = { .listen = "0.0.0.0:0", .key_file = argv[1], .is_tcp_allowed = true,
-					  .is_rdma_allowed = kind == FM_KIND_RDMA };
+	const struct fm_net_opts opts = {.listen = "0.0.0.0:0",
+					 .key_file = argv[1],
+					 .is_tcp_allowed = true,
+					 .is_rdma_allowed = kind == FM_KIND_RDMA};
 	struct fm_err err = { 0 };
 
 	if (fm_base64_decode(FM_BASE64, argv[4], dial.key, FM_KEY_LEN) < 0)
 		die("that is no key");
-	if (fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, &err) < 0 || fm_net_new(loop, &opts, &net, &err) < 0 ||
-	    net->ops->start(net, &net_events, NULL, &err) < 0 || net->ops->domain_new(net, &domain, &err) < 0)
+	if (fm_loop_new(&(struct fm_loop_opts){0}, &loop, &err) < 0 ||
+	    fm_net_new(loop, &opts, &net, &err) < 0 ||
+	    net->ops->start(net, &net_events, NULL, &err) < 0 ||
+	    net->ops->domain_new(net, &domain, &err) < 0)
 		die(err.text);
 	memory = mmap(NULL, MEMORY_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)

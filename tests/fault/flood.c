@@ -4,8 +4,9 @@
  *
  *   flood SOCKET FILE COUNT OPEN_MAX NODE STORE
  *
- * Every put is of FILE, a kilobyte a second, so that few are done soon. Passes if all that the daemon did not take were refused with EBUSY and a
- * text, some were, at most OPEN_MAX were taken, and it still answers. Then the connections are closed, which cancels what is open.
+ * Every put is of FILE, a kilobyte a second, so that few are done soon. Passes if all that the
+ * daemon did not take were refused with EBUSY and a text, some were, at most OPEN_MAX were taken,
+ * and it still answers. Then the connections are closed, which cancels what is open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -203,13 +204,14 @@ static void flood_run(struct flood *f)
 
 	while (!is_over(f)) {
 		if (time(NULL) > end)
-			die("after %d s %u of %u were refused, and that leaves more than %u", WAIT_S,
-			    f->refused, f->count, f->open_max);
+			die("after %d s %u of %u were refused, and that leaves more than %u",
+			    WAIT_S, f->refused, f->count, f->open_max);
 		for (unsigned i = 0; i < f->conn_count; i++) {
 			struct conn *c = &f->conns[i];
 			bool wants = is_put_left(f, c) || !c->is_pinged;
 
-			polls[i] = (struct pollfd){ c->fd, (short)(POLLIN | (wants ? POLLOUT : 0)), 0 };
+			polls[i] =
+				(struct pollfd){c->fd, (short)(POLLIN | (wants ? POLLOUT : 0)), 0};
 		}
 		(void)poll(polls, f->conn_count, 100);
 		for (unsigned i = 0; i < f->conn_count; i++) {
@@ -251,7 +253,7 @@ int main(int argc, char **argv)
 	flood_run(&f);
 	if (f.refused == 0)
 		die("not one of %u was refused", f.count);
-	(void)printf("%u puts asked for at once: %u taken, %u refused: %s\n", f.count, f.count - f.refused,
-		     f.refused, f.text);
+	(void)printf("%u puts asked for at once: %u taken, %u refused: %s\n", f.count,
+		     f.count - f.refused, f.refused, f.text);
 	return 0;
 }

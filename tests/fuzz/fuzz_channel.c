@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_channel - any bytes as a message of a tree's channel, ask and answer: refused, or within every limit of channel_msg.h.
+ * fuzz_channel - any bytes as a message of a tree's channel, ask and answer: refused, or within
+ * every limit of channel_msg.h.
  *
- * What is accepted is written again and must give the same bytes. The first byte says which of the two it is.
+ * What is accepted is written again and must give the same bytes. The first byte says which of the
+ * two it is.
  *
  * links: fm_tree
  */
@@ -51,7 +53,8 @@ static void check_answer(const uint8_t *data, size_t size)
 	if (size > sizeof(again) || fm_channel_get_answer(data, size, &a) < 0)
 		return;
 	check(a.ret >= -4095 && a.ret <= (int64_t)FM_CHANNEL_PACK_MAX);
-	check(a.text_len < FM_ERR_TEXT_MAX && a.note_len <= FM_CHANNEL_NOTE_MAX && a.need.count <= FM_TREE_OFFERS_MAX);
+	check(a.text_len < FM_ERR_TEXT_MAX && a.note_len <= FM_CHANNEL_NOTE_MAX &&
+	      a.need.count <= FM_TREE_OFFERS_MAX);
 	check(a.larges_count <= FM_CHANNEL_LARGES_MAX && a.have.count <= FM_JOURNAL_PIECES_MAX);
 	for (unsigned i = 0; i < a.larges_count; i++) {
 		fm_channel_get_large(&a.larges_at, &larges[i]);

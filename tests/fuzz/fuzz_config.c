@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_config - any bytes as a configuration: loaded whole and consistent, or refused with a line that names the file.
- * Its volumes are taken over by the supervisor without another word.
+ * fuzz_config - any bytes as a configuration: loaded whole and consistent, or refused with a line
+ * that names the file. Its volumes are taken over by the supervisor without another word.
  *
  * links: fm_nvmed
  */
@@ -27,8 +27,8 @@ static void check_volumes(const struct fm_config *cfg)
 	for (unsigned i = 0; i < volumes.count; i++) {
 		const struct fm_volume *v = &volumes.volume[i];
 
-		if (!v->subsystem[0] || strchr(v->subsystem, ',') || v->address_count == 0 || !v->address[0].host[0] ||
-		    strcmp(v->mount_point, "/") == 0)
+		if (!v->subsystem[0] || strchr(v->subsystem, ',') || v->address_count == 0 ||
+		    !v->address[0].host[0] || strcmp(v->mount_point, "/") == 0)
 			abort();
 		if (v->mount_point[0] && v->mode != FM_VOLUME_READ_ONLY && !v->writer[0])
 			abort();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_data - any 64 bytes as a message of a data connection: refused, or understood as exactly what they say.
+ * fuzz_data - any 64 bytes as a message of a data connection: refused, or understood as exactly
+ * what they say.
  *
- * The message's own CRC stops a fuzzer at once, so the same bytes are tried as they are and with the CRC set right, as
- * a hostile peer would. Shorter inputs are filled up with zeros.
+ * The message's own CRC stops a fuzzer at once, so the same bytes are tried as they are and with
+ * the CRC set right, as a hostile peer would. Shorter inputs are filled up with zeros.
  *
  * links: fm_wire
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_fabrics - any bytes as what the kernel answers on /dev/nvme-fabrics and in its log, and as mount options: understood
- * within limits, or refused with a line.
+ * fuzz_fabrics - any bytes as what the kernel answers on /dev/nvme-fabrics and in its log, and as
+ * mount options: understood within limits, or refused with a line.
  *
  * links: fm_nvmetcp
  */
@@ -34,7 +34,12 @@ static void try_answer(const uint8_t *data, size_t size)
 static void try_value(const char *text)
 {
 	struct fm_connection_opts o = {
-		.subsystem = text, .address = "10.0.0.1", .port = "4420", .host_nqn = "nqn.h", .host_id = "id", .queues = 1,
+		.subsystem = text,
+		.address = "10.0.0.1",
+		.port = "4420",
+		.host_nqn = "nqn.h",
+		.host_id = "id",
+		.queues = 1,
 		.reconnect_delay_s = 1,
 	};
 	char options[FM_CONNECTION_OPTIONS_MAX], *at;
@@ -47,15 +52,18 @@ static void try_value(const char *text)
 	}
 	for (at = options; *at; at++)
 		commas += *at == ',';
-	check(!strchr(options, '\n') && commas == (strcmp(text, FM_CONNECTION_DISCOVERY_NQN) == 0 ? 8 : 9));
+	check(!strchr(options, '\n') &&
+	      commas == (strcmp(text, FM_CONNECTION_DISCOVERY_NQN) == 0 ? 8 : 9));
 }
 
 static void try_log(const char *text)
 {
-	struct fm_connection_opts o = { .subsystem = "nqn.s", .address = "10.0.0.1", .port = "4420", .host_nqn = "nqn.h" };
+	struct fm_connection_opts o = {
+		.subsystem = "nqn.s", .address = "10.0.0.1", .port = "4420", .host_nqn = "nqn.h"};
 	struct fm_err err = { 0 };
 
-	check(fm_connection_explain(-5, text, &o, &err) != FM_TROUBLE_NONE && err.code == -5 && err.text[0]);
+	check(fm_connection_explain(-5, text, &o, &err) != FM_TROUBLE_NONE && err.code == -5 &&
+	      err.text[0]);
 	(void)fm_connection_knows(text, "tls");
 }
 

@@ -2,9 +2,10 @@
 /*
  * fuzz_journal - any bytes as a journal file: opened, asked, appended to, opened again.
  *
- * The machine, the source and the salt are those of the corpus. Each input is tried as it is, and with the CRCs of its
- * head and records set right, since no fuzzer guesses them. What a journal says must hold together (ranges sorted,
- * within the file), the file must be cut to what counts, and opening it again must say the same.
+ * The machine, the source and the salt are those of the corpus. Each input is tried as it is, and
+ * with the CRCs of its head and records set right, since no fuzzer guesses them. What a journal
+ * says must hold together (ranges sorted, within the file), the file must be cut to what counts,
+ * and opening it again must say the same.
  *
  * links: fm_journal
  */
@@ -31,12 +32,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct fm_journal_env here = {
-	.host = {
-		.machine = { 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e,
-			     0x1f },
-		.boot = { 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e,
-			  0x2f },
-	},
+	.host =
+		{
+			.machine = {0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19,
+				    0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f},
+			.boot = {0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a,
+				 0x2b, 0x2c, 0x2d, 0x2e, 0x2f},
+		},
 	.salt = SALT,
 	.bytes_max = INPUT_MAX + FM_JOURNAL_RECORD_MAX + HEAD,
 };
@@ -96,7 +98,8 @@ static uint64_t fingerprint_all(struct fm_journal *j, const uint8_t *bytes, size
 
 	if (fm_journal_head_get(bytes, len, &head) < 0)
 		return 0;
-	for (size_t at = HEAD; (took = fm_journal_record_get(bytes + at, len - at, &head, &e)) > 0; at += (size_t)took)
+	for (size_t at = HEAD; (took = fm_journal_record_get(bytes + at, len - at, &head, &e)) > 0;
+	     at += (size_t)took)
 		sum = sum * 31 + fingerprint(j, e.path, e.path_len);
 	return sum;
 }
@@ -112,8 +115,14 @@ static struct fm_journal *open_it(int fd, const char **why)
 /* One more piece, of a file that it may know; whether that was taken. */
 static int append_something(struct fm_journal *j, const uint8_t *bytes, size_t len)
 {
-	struct fm_journal_entry e = { .path = "a", .path_len = 1, .size = 10, .mtime_ns = 1, .identity = 2,
-				      .offset = len % 10, .len = 1, .crc = 3 };
+	struct fm_journal_entry e = {.path = "a",
+				     .path_len = 1,
+				     .size = 10,
+				     .mtime_ns = 1,
+				     .identity = 2,
+				     .offset = len % 10,
+				     .len = 1,
+				     .crc = 3};
 	int ret;
 
 	if (len > HEAD + FM_JOURNAL_RECORD_LEN + 8)
@@ -174,7 +183,8 @@ static void mend(uint8_t *bytes, size_t size)
 		return;
 	put_crc(bytes + HEAD - 8, SALT);
 	put_crc(bytes + HEAD - 4, fm_crc32c(0, bytes, HEAD - 4));
-	for (unsigned i = 0; i < RECORDS_MAX && size - at >= FM_JOURNAL_RECORD_LEN; i++, at += len) {
+	for (unsigned i = 0; i < RECORDS_MAX && size - at >= FM_JOURNAL_RECORD_LEN;
+	     i++, at += len) {
 		len = fm_journal_record_len(bytes[at + 6] | (size_t)bytes[at + 7] << 8);
 		if (len > size - at)
 			return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_manifest - any bytes as the manifest of a tree: refused, or entries that keep every promise of manifest.h. CRCs are made good, so
- * that what is behind them is reached.
+ * fuzz_manifest - any bytes as the manifest of a tree: refused, or entries that keep every promise
+ * of manifest.h. CRCs are made good, so that what is behind them is reached.
  *
  * links: fm_tree
  */

@@ -2,8 +2,8 @@
 /*
  * fuzz_mounts - any bytes as the kernel's table of mounts.
  *
- * What was accepted has a mount for each line, strings that are words of it, and a mount that is seen at a point is one
- * of that point. links: fm_nvmetcp
+ * What was accepted has a mount for each line, strings that are words of it, and a mount that is
+ * seen at a point is one of that point. links: fm_nvmetcp
  */
 #include <errno.h>
 #include <stdint.h>
@@ -13,7 +13,8 @@
 #include "mover/base/err.h"
 #include "nvmetcp/mounts.h"
 
-#define LOOKED_UP_MAX 32u	/* points: each look-up goes through the whole table, more than once */
+/* points: each look-up goes through the whole table, more than once */
+#define LOOKED_UP_MAX 32u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,7 +40,8 @@ static size_t check_mount(const struct fm_mount *m)
 
 	check(m->id >= 0 && m->parent >= 0);
 	check(m->point[0] == '/' && m->fs_type[0] != '\0' && comma);
-	return strlen(m->root) + strlen(m->point) + strlen(m->fs_type) + strlen(m->source) + strlen(m->options);
+	return strlen(m->root) + strlen(m->point) + strlen(m->fs_type) + strlen(m->source) +
+	       strlen(m->options);
 }
 
 static void check_lookups(const struct fm_mounts *mounts)

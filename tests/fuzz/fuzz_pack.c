@@ -2,7 +2,8 @@
 /*
  * fuzz_pack - any bytes as a pack of a tree: refused, or entries that keep every promise of pack.h.
  *
- * What is accepted is written again and must give the same bytes; its outline must tell the same entries.
+ * What is accepted is written again and must give the same bytes; its outline must tell the same
+ * entries.
  *
  * links: fm_tree
  */
@@ -31,7 +32,8 @@ static void check_entry(const struct fm_pack_entry *e)
 	size_t at = 0;
 	int ret;
 
-	check(e->path_len > 0 ? fm_pack_is_good_path(e->path, e->path_len) : e->type == FM_PACK_DIR);
+	check(e->path_len > 0 ? fm_pack_is_good_path(e->path, e->path_len)
+			      : e->type == FM_PACK_DIR);
 	check((e->mode & ~01777u) == 0);
 	check(e->offset + e->data_len <= e->size || e->type != FM_PACK_FILE);
 	check(e->type == FM_PACK_FILE || e->data_len == 0);

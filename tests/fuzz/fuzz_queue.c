@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_queue - any bytes as the file of a detached job: a job within its limits that is the same when it is written down
- * and read again, or refused with a line.
+ * fuzz_queue - any bytes as the file of a detached job: a job within its limits that is the same
+ * when it is written down and read again, or refused with a line.
  *
  * links: fm_queue fm_transport fm_store
  */
@@ -23,7 +23,8 @@ static void check(int is_true)
 static struct fm_queue *queue(void)
 {
 	static struct fm_queue *q;
-	const struct fm_queue_config config = { .random = &fm_random_real, .node = "n1", .running_max = 1 };
+	const struct fm_queue_config config = {
+		.random = &fm_random_real, .node = "n1", .running_max = 1};
 	struct fm_err err;
 
 	if (!q)
@@ -37,11 +38,13 @@ static void check_job(const struct fm_queue_job *j)
 
 	check(o->is_detached && o->fd < 0 && o->journal < 0 && !o->job.file);
 	check(o->end == FM_QUEUE_FD || o->end == FM_QUEUE_STORE);
-	check(o->priority < FM_QUEUE_PRIORITY_COUNT && j->state <= FM_QUEUE_CANCELLED && j->seq > 0);
+	check(o->priority < FM_QUEUE_PRIORITY_COUNT && j->state <= FM_QUEUE_CANCELLED &&
+	      j->seq > 0);
 	check(strlen(o->job.path) == o->job.path_len && o->job.path_len <= FM_PATH_LEN_MAX);
 	check(strlen(o->own_path) == o->own_path_len && o->own_path_len <= FM_PATH_LEN_MAX);
 	check(strlen(o->file) == o->file_len && o->file_len <= FM_QUEUE_FILE_PATH_MAX);
-	check(o->job.node[0] && o->job.store[0] && (o->end == FM_QUEUE_STORE) == (o->own_store[0] != '\0'));
+	check(o->job.node[0] && o->job.store[0] &&
+	      (o->end == FM_QUEUE_STORE) == (o->own_store[0] != '\0'));
 	check(o->job.transport <= FM_WANT_TCP && o->job.durability <= FM_DURABILITY_MEMORY);
 }
 
@@ -62,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (len < 0)		/* names that no request could have said */
 		return 0;
 	check(fm_queue_decode(queue(), "aaaaaaaa", once, (size_t)len, &j, &err) == 0);
-	check(fm_queue_encode(j, twice, sizeof(twice)) == len && memcmp(once, twice, (size_t)len) == 0);
+	check(fm_queue_encode(j, twice, sizeof(twice)) == len &&
+	      memcmp(once, twice, (size_t)len) == 0);
 	fm_queue_job_free(j);
 	return 0;
 }

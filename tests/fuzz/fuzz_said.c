@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_said - any bytes as what fmove-nvmed keeps for fmoved, and as what fmoved tells fmove-nvmed of a peer: understood
- * within limits, or refused whole.
+ * fuzz_said - any bytes as what fmove-nvmed keeps for fmoved, and as what fmoved tells fmove-nvmed
+ * of a peer: understood within limits, or refused whole.
  *
  * links: fm_services fm_nvmetcp
  */
@@ -33,7 +33,8 @@ static void try_file(const uint8_t *data, size_t size)
 	}
 	check(count <= FM_VOLUMES_SAID_MAX);
 	for (unsigned i = 0; i < count; i++)
-		check(volumes[i].name[0] && volumes[i].subsystem[0] && strlen(volumes[i].wwid) < sizeof(volumes[i].wwid));
+		check(volumes[i].name[0] && volumes[i].subsystem[0] &&
+		      strlen(volumes[i].wwid) < sizeof(volumes[i].wwid));
 	free(volumes);
 }
 

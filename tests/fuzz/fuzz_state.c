@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_state - any bytes as what the supervisor of volumes reads back: its files of state (the first byte is 'o' for
- * owned.json alone, 's' for all of them at once), and the kernel's events ('u').
+ * fuzz_state - any bytes as what the supervisor of volumes reads back: its files of state (the
+ * first byte is 'o' for owned.json alone, 's' for all of them at once), and the kernel's events
+ * ('u').
  *
- * A list of connections that was accepted is the same when written and read again. Whatever the files hold, the supervisor
- * starts, looks, and what it shows is JSON. links: fm_nvmetcp
+ * A list of connections that was accepted is the same when written and read again. Whatever the
+ * files hold, the supervisor starts, looks, and what it shows is JSON. links: fm_nvmetcp
  */
 #include <errno.h>
 #include <stdint.h>
@@ -83,7 +84,8 @@ static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 	return fm_mounts_parse("", 0, out, err);
 }
 
-static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+		    uint64_t timeout_ns, struct fm_err *err)
 {
 	(void)ctx;
 	(void)helper;
@@ -171,10 +173,26 @@ static void no_peers(void *ctx)
 }
 
 static const struct fm_volume volume = {
-	.name = "v", .subsystem = "q", .address = { { "10.0.0.1", "4420" } }, .address_count = 1, .host_address = "",
-	.host_interface = "", .keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = 30, .fast_io_fail_s = -1, .secret_file = "",
-	.controller_secret_file = "", .iopolicy = "numa", .uuid = "", .nguid = "", .mount_point = "/v", .fs_type = "",
-	.mount_options = "", .mode = FM_VOLUME_SHARED_READ, .writer = "n1",
+	.name = "v",
+	.subsystem = "q",
+	.address = {{"10.0.0.1", "4420"}},
+	.address_count = 1,
+	.host_address = "",
+	.host_interface = "",
+	.keep_alive_s = 5,
+	.reconnect_delay_s = 2,
+	.ctrl_loss_s = 30,
+	.fast_io_fail_s = -1,
+	.secret_file = "",
+	.controller_secret_file = "",
+	.iopolicy = "numa",
+	.uuid = "",
+	.nguid = "",
+	.mount_point = "/v",
+	.fs_type = "",
+	.mount_options = "",
+	.mode = FM_VOLUME_SHARED_READ,
+	.writer = "n1",
 };
 
 static void try_supervisor(char *text)
@@ -183,12 +201,26 @@ static void try_supervisor(char *text)
 	const struct fm_random chance = { fill, NULL };
 	const struct fm_loop_opts loop_opts = { .clock = &clock, .is_simulated = true };
 	const struct fm_supervisor_world world = {
-		.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
-		.give_up = no_give_up, .has_helper = no_helper, .may_live = no_process, .may_stray = no_stray, .set_iopolicy = no_iopolicy, .rescan = no_rescan,
-		.load = load, .save = save,
-		.publish = publish, .ask_peers = no_peers, .wall_ms = now, .boot = BOOT, .ctx = text,
+		.read_inventory = no_inventory,
+		.read_settings = no_settings,
+		.read_mounts = no_mounts,
+		.start = no_start,
+		.give_up = no_give_up,
+		.has_helper = no_helper,
+		.may_live = no_process,
+		.may_stray = no_stray,
+		.set_iopolicy = no_iopolicy,
+		.rescan = no_rescan,
+		.load = load,
+		.save = save,
+		.publish = publish,
+		.ask_peers = no_peers,
+		.wall_ms = now,
+		.boot = BOOT,
+		.ctx = text,
 	};
-	const struct fm_supervisor_config config = { .node = "n1", .host_nqn = "h", .host_id = "i", .volumes = &volume, .count = 1 };
+	const struct fm_supervisor_config config = {
+		.node = "n1", .host_nqn = "h", .host_id = "i", .volumes = &volume, .count = 1};
 	struct fm_supervisor_opts opts = { .world = &world, .random = &chance };
 	struct fm_supervisor *sup;
 	struct fm_err err = { 0 };

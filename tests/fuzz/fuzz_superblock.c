@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_superblock - any bytes as the start of a device; zeros behind them, if they are few. links: fm_nvmetcp
+ * fuzz_superblock - any bytes as the start of a device; zeros behind them, if they are few.
+ * links: fm_nvmetcp
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_text(sb.uuid, sizeof(sb.uuid));
 	check_uuid(sb.uuid);
 	check(sb.clean <= FM_CLEAN_UNKNOWN);
-	check(sb.type[0] != '\0' || (sb.uuid[0] == '\0' && sb.label[0] == '\0' && sb.clean == FM_CLEAN_UNKNOWN));
+	check(sb.type[0] != '\0' ||
+	      (sb.uuid[0] == '\0' && sb.label[0] == '\0' && sb.clean == FM_CLEAN_UNKNOWN));
 	check(!sb.has_mmp || strcmp(sb.type, "ext4") == 0 || strcmp(sb.type, "jbd") == 0);
 	check(strcmp(sb.type, "xfs") != 0 || sb.clean == FM_CLEAN_UNKNOWN);
 	free(bytes);

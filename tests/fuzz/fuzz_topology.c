@@ -2,7 +2,8 @@
 /*
  * fuzz_topology - any bytes as a document of a topology that somebody sent.
  *
- * What was accepted is the same when written and read again, and every drawing takes it. links: fm_cli
+ * What was accepted is the same when written and read again, and every drawing takes it.
+ * links: fm_cli
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_wire - any bytes as a control message of another node: refused with an error, or understood as exactly what they
- * say.
+ * fuzz_wire - any bytes as a control message of another node: refused with an error, or understood
+ * as exactly what they say.
  *
- * What is accepted is written again and must give the same bytes (HELLO: but for what stands behind its last field, which is
- * ignored). So the decoder looks at every byte, accepts nothing that the encoder would assert against, and strings stay
- * inside the message.
+ * What is accepted is written again and must give the same bytes (HELLO: but for what stands behind
+ * its last field, which is ignored). So the decoder looks at every byte, accepts nothing that the
+ * encoder would assert against, and strings stay inside the message.
  *
  * links: fm_wire
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay - the main() of a fuzz target where there is no libFuzzer: every file given, or in a directory given,
- * once; and its beginnings.
+ * replay - the main() of a fuzz target where there is no libFuzzer: every file given, or in a
+ * directory given, once; and its beginnings.
  *
- * So what a fuzzer found once is tried in every test run, by every compiler. A message cut short is the commonest
- * damage there is: each input is tried at some of its lengths, too.
+ * So what a fuzzer found once is tried in every test run, by every compiler. A message cut short is
+ * the commonest damage there is: each input is tried at some of its lengths, too.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -29,7 +29,8 @@ static void try_one(const uint8_t *data, size_t size)
 	if (!copy)
 		abort();
 	memcpy(copy, data, size);
-	(void)LLVMFuzzerTestOneInput(copy, size);	/* it aborts if it does not like what it sees */
+	/* it aborts if it does not like what it sees */
+	(void)LLVMFuzzerTestOneInput(copy, size);
 	free(copy);
 }
 

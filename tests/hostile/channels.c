@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channels - directories of the hostile client, as the daemon sees them: over sockets and a memory file, which it reads
- * and the client rewrites. See client.c and mover/tree/channel.h.
+ * channels - directories of the hostile client, as the daemon sees them: over sockets and a memory
+ * file, which it reads and the client rewrites. See client.c and mover/tree/channel.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,8 @@ unsigned channels_poll(struct pollfd *polls, unsigned max)
 	for (unsigned i = 0; i < CHANNELS_MAX && is_set_up; i++)
 		for (unsigned k = 0; k < FM_CHANNEL_SOCKETS_MAX && channels[i].memory >= 0; k++)
 			if (channels[i].sockets[k] >= 0 && count < max)
-				polls[count++] = (struct pollfd){.fd = channels[i].sockets[k], .events = POLLIN};
+				polls[count++] = (struct pollfd){.fd = channels[i].sockets[k],
+								 .events = POLLIN};
 	return count;
 }
 
@@ -101,10 +102,14 @@ static void add_entry(struct odds *o, struct fm_pack_writer *w)
 	uint8_t *data;
 
 	if (one_in(o, 3))
-		e = (struct fm_pack_entry){.type = FM_PACK_DIR, .mode = 0755, .path = "d", .path_len = 1};
-	else if (one_in(o, 3))
 		e = (struct fm_pack_entry){
-			.type = FM_PACK_LINK, .path = "d/l", .path_len = 3, .target = "/etc", .target_len = 4};
+			.type = FM_PACK_DIR, .mode = 0755, .path = "d", .path_len = 1};
+	else if (one_in(o, 3))
+		e = (struct fm_pack_entry){.type = FM_PACK_LINK,
+					   .path = "d/l",
+					   .path_len = 3,
+					   .target = "/etc",
+					   .target_len = 4};
 	else if (w->flags & FM_PACK_OFFER)
 		e.data_len = 0;
 	else
@@ -133,8 +138,9 @@ static int64_t make_pack(struct odds *o, struct channel *c, unsigned line)
 	return (int64_t)len;
 }
 
-static void answer_fill(struct odds *o, struct channel *c, unsigned line, const struct fm_channel_ask *ask,
-			struct fm_channel_answer *a, int fds[static FM_CHANNEL_LARGES_MAX])
+static void answer_fill(struct odds *o, struct channel *c, unsigned line,
+			const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			int fds[static FM_CHANNEL_LARGES_MAX])
 {
 	static struct fm_tree_large larges[LARGES_MAX];
 
@@ -159,16 +165,21 @@ static void answer_create(struct odds *o, struct fm_channel_answer *a)
 	a->have.pieces = pieces;
 	a->have.count = one_in(o, 3) ? 1 + below(o, 3) : 0;
 	for (size_t i = 0; i < a->have.count; i++)
-		pieces[i] = (struct fm_written){.offset = below(o, 8) * (one_in(o, 8) ? 4095 : 4096),
-						.len = below(o, one_in(o, 4) ? 100000 : 8193),
-						.crc = (uint32_t)odds_next(o)};
+		pieces[i] =
+			(struct fm_written){.offset = below(o, 8) * (one_in(o, 8) ? 4095 : 4096),
+					    .len = below(o, one_in(o, 4) ? 100000 : 8193),
+					    .crc = (uint32_t)odds_next(o)};
 }
 
-static unsigned make_answer(struct odds *o, struct channel *c, unsigned line, const struct fm_channel_ask *ask,
-			    uint8_t *buf, int fds[static FM_CHANNEL_LARGES_MAX])
+static unsigned make_answer(struct odds *o, struct channel *c, unsigned line,
+			    const struct fm_channel_ask *ask, uint8_t *buf,
+			    int fds[static FM_CHANNEL_LARGES_MAX])
 {
-	struct fm_channel_answer a = {
-		.op = ask->op, .tag = ask->tag, .serial = odds_next(o) >> 2, .text = "", .note = ""};
+	struct fm_channel_answer a = {.op = ask->op,
+				      .tag = ask->tag,
+				      .serial = odds_next(o) >> 2,
+				      .text = "",
+				      .note = ""};
 
 	switch (ask->op) {
 	case FM_CHANNEL_FILL:
@@ -193,7 +204,8 @@ static unsigned make_answer(struct odds *o, struct channel *c, unsigned line, co
 		a.text_len = strlen(a.text);
 	}
 	if (one_in(o, 6))
-		a.flags = (unsigned)below(o, 256) & (FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_MORE);
+		a.flags = (unsigned)below(o, 256) &
+			  (FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_MORE);
 	if (one_in(o, 10 * c->manners)) {
 		a.count.bytes = any_number(o);
 		a.count.files = any_number(o);
@@ -201,13 +213,15 @@ static unsigned make_answer(struct odds *o, struct channel *c, unsigned line, co
 	return (unsigned)fm_channel_put_answer(&a, buf);
 }
 
-static unsigned send_answer(struct odds *o, struct channel *c, unsigned line, const uint8_t *buf, size_t len,
-			    const int *fds)
+static unsigned send_answer(struct odds *o, struct channel *c, unsigned line, const uint8_t *buf,
+			    size_t len, const int *fds)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS}};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
@@ -235,7 +249,8 @@ static void rewrite(struct odds *o, struct channel *c, unsigned line)
 	(void)!pwrite(c->memory, &c->pulse, sizeof(c->pulse), FM_CHANNEL_PULSE_AT);
 }
 
-static unsigned answer(struct odds *o, struct channel *c, unsigned line, const uint8_t *in, size_t in_len)
+static unsigned answer(struct odds *o, struct channel *c, unsigned line, const uint8_t *in,
+		       size_t in_len)
 {
 	static uint8_t buf[FM_CHANNEL_ANSWER_MAX + 1024];
 	static struct fm_channel_ask ask;
@@ -269,8 +284,10 @@ static unsigned serve_line(struct odds *o, struct channel *c, unsigned line)
 		char room[CMSG_SPACE(8 * sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = in, .iov_len = sizeof(in)};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control.room)};
 	ssize_t n = recvmsg(c->sockets[line], &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int fd;
 
@@ -282,7 +299,9 @@ static unsigned serve_line(struct odds *o, struct channel *c, unsigned line)
 		return 0;
 	}
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(&msg); at; at = CMSG_NXTHDR(&msg, at))
-		for (size_t i = 0; at->cmsg_type == SCM_RIGHTS && i < (at->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+		for (size_t i = 0;
+		     at->cmsg_type == SCM_RIGHTS && i < (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		     i++) {
 			memcpy(&fd, CMSG_DATA(at) + i * sizeof(int), sizeof(fd));
 			(void)close(fd);
 		}

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostile_client - a local user with bad manners, over the socket of the local API and the channels of trees.
+ * hostile_client - a local user with bad manners, over the socket of the local API and the channels
+ * of trees.
  *
  *   hostile_client --socket PATH --dir DIR [--user UID] [--seed N] [--messages N] [--seconds N]
  *
- * It asks for anything with any keys and values, passes descriptors of every kind (ends of pipes, directories, O_PATH,
- * /proc, the daemon's own socket), answers what the daemon asks over the channels of its trees with anything, rewrites
- * the memory that it shares, reads or does not, and vanishes in the midst.
+ * It asks for anything with any keys and values, passes descriptors of every kind (ends of pipes,
+ * directories, O_PATH, /proc, the daemon's own socket), answers what the daemon asks over the
+ * channels of its trees with anything, rewrites the memory that it shares, reads or does not, and
+ * vanishes in the midst.
  *
- * It ends after so many messages or seconds and prints what it did. What becomes of the daemon, hostile.sh judges.
+ * It ends after so many messages or seconds and prints what it did. What becomes of the daemon,
+ * hostile.sh judges.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,8 +104,8 @@ static bool send_request(int fd, const struct request *r)
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(r->fd_count * sizeof(int));
 	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno == EAGAIN || errno == ETOOMANYREFS ||
-	       errno == ENOBUFS || errno == EMSGSIZE;
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno == EAGAIN ||
+	       errno == ETOOMANYREFS || errno == ENOBUFS || errno == EMSGSIZE;
 }
 
 static void ask(struct client *cl, struct conn *c)
@@ -209,8 +212,9 @@ static uint64_t number(const char *text)
 static void parse(int argc, char **argv, struct client *cl)
 {
 	static const struct option longs[] = {
-		{"socket", 1, NULL, 'k'},   {"dir", 1, NULL, 'd'},     {"user", 1, NULL, 'u'}, {"seed", 1, NULL, 's'},
-		{"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'}, {NULL, 0, NULL, 0},
+		{"socket", 1, NULL, 'k'}, {"dir", 1, NULL, 'd'},      {"user", 1, NULL, 'u'},
+		{"seed", 1, NULL, 's'},	  {"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'},
+		{NULL, 0, NULL, 0},
 	};
 	const char *dir = NULL;
 	uint64_t uid = 0;
@@ -257,11 +261,13 @@ int main(int argc, char **argv)
 	while (cl.messages + cl.answers < cl.messages_max && time(NULL) < cl.until)
 		one_pass(&cl);
 	(void)printf("client: %" PRIu64 " requests and %" PRIu64 " answers for trees over %" PRIu64
-		     " connections, %" PRIu64 " ended by the daemon; %" PRIu64 " events, %" PRIu64 " errors; %" PRIu64
-		     " trees walked or published\n",
-		     cl.messages, cl.answers, cl.conns_made, cl.refused, cl.events, cl.errors, channel_trees);
+		     " connections, %" PRIu64 " ended by the daemon; %" PRIu64 " events, %" PRIu64
+		     " errors; %" PRIu64 " trees walked or published\n",
+		     cl.messages, cl.answers, cl.conns_made, cl.refused, cl.events, cl.errors,
+		     channel_trees);
 	for (unsigned i = 0; i < CODES_MAX && cl.codes[i].count > 0; i++)
-		(void)printf("%s%s %" PRIu64, i > 0 ? ", " : "errors: ", cl.codes[i].name, cl.codes[i].count);
+		(void)printf("%s%s %" PRIu64, i > 0 ? ", " : "errors: ", cl.codes[i].name,
+			     cl.codes[i].count);
 	(void)printf("\n");
 	(void)fflush(stdout);
 	_exit(0);

@@ -33,7 +33,8 @@ int fd_target(struct odds *o);
 
 /* ---- channels.c ---- */
 
-/* The descriptors to pass, into fds; returns how many. They are the caller's. 0: no place, or none could be had. */
+/* The descriptors to pass, into fds; returns how many. They are the caller's. 0: no place, or none
+ * could be had. */
 unsigned channel_begin(struct odds *o, int fds[static FDS_MAX]);
 unsigned channels_poll(struct pollfd *polls, unsigned max);
 /* What came is answered, one way or another; returns how many messages were sent. */

@@ -38,7 +38,8 @@ static int memory_file(struct odds *o, bool is_sealed)
 		return -1;
 	(void)!ftruncate(fd, (off_t)below(o, 1u << 20));
 	if (is_sealed)
-		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+		(void)fcntl(fd, F_ADD_SEALS,
+			    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
 	return fd;
 }
 
@@ -48,7 +49,8 @@ static int one_end(struct odds *o, bool is_socket)
 	int ends[2], which = (int)below(o, 2);
 	char bytes[3000] = "";
 
-	if ((is_socket ? socketpair(AF_UNIX, one_in(o, 2) ? SOCK_STREAM : SOCK_SEQPACKET, 0, ends) : pipe(ends)) < 0)
+	if ((is_socket ? socketpair(AF_UNIX, one_in(o, 2) ? SOCK_STREAM : SOCK_SEQPACKET, 0, ends)
+		       : pipe(ends)) < 0)
 		return -1;
 	if (one_in(o, 2))
 		(void)!write(ends[1], bytes, below(o, sizeof(bytes)));
@@ -118,5 +120,6 @@ int fd_source(struct odds *o)
 
 int fd_target(struct odds *o)
 {
-	return one_in(o, 8) ? memory_file(o, false) : open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return one_in(o, 8) ? memory_file(o, false)
+			    : open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }

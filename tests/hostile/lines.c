@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lines - the hostile peer's data connections: chunks of its own transfers and of others', into slots that it was
- * granted and into any other place, messages in any order, memory that changes while it is sent from. See peer.c.
+ * lines - the hostile peer's data connections: chunks of its own transfers and of others', into
+ * slots that it was granted and into any other place, messages in any order, memory that changes
+ * while it is sent from. See peer.c.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "mover/tree/pack.h"
 #include "tests/hostile/peer.h"
 
-#define PACK_AT	  (512u << 10) /* in the memory that is sent from: packs; before them what files are made of */
+/* in the memory that is sent from: packs; before them what files are made of */
+#define PACK_AT	  (512u << 10)
 #define PACK_ROOM (64u << 10)
 #define TWIN_AT	  (PACK_AT + PACKS_MAX * PACK_ROOM) /* of each pack one whose paths lead out */
 #define CRC_AT	  60
@@ -117,7 +119,8 @@ static int free_slot(const struct line *l)
 
 static uint32_t pack_len(const struct line *l, size_t at)
 {
-	struct fm_reader r = {(uint8_t *)l->tx.memory + at + 12, (uint8_t *)l->tx.memory + at + 16, false};
+	struct fm_reader r = {(uint8_t *)l->tx.memory + at + 12, (uint8_t *)l->tx.memory + at + 16,
+			      false};
 	uint32_t len = fm_get_le32(&r);
 
 	return len >= FM_PACK_HEAD && len <= PACK_ROOM ? len : PACK_ROOM;
@@ -343,7 +346,8 @@ static void line_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 			break;
 		memset(&l->grant, 0, sizeof(l->grant));
 		l->is_want_sent = false;
-		say(l, &(struct fm_data_msg){.type = FM_DATA_RETURN, .generation = in.generation}, 0, 0);
+		say(l, &(struct fm_data_msg){.type = FM_DATA_RETURN, .generation = in.generation},
+		    0, 0);
 		break;
 	case FM_DATA_WANT:
 		send_grant(l);
@@ -378,10 +382,15 @@ static const struct fm_conn_events line_events = {
 
 static void add_file(struct fm_pack_writer *w, struct odds *o, bool is_offer)
 {
-	static const char *const paths[] = {"hstl-d/hstl-a", "hstl-d/b", "hstl-d/c", "hstl-f", "hstl-link"};
+	static const char *const paths[] = {"hstl-d/hstl-a", "hstl-d/b", "hstl-d/c", "hstl-f",
+					    "hstl-link"};
 	const char *path = paths[one_in(o, 16) ? 4 : below(o, 4)];
-	struct fm_pack_entry e = {
-		.type = FM_PACK_FILE, .mode = 0640, .size = 9, .path = path, .path_len = strlen(path), .identity = 7};
+	struct fm_pack_entry e = {.type = FM_PACK_FILE,
+				  .mode = 0640,
+				  .size = 9,
+				  .path = path,
+				  .path_len = strlen(path),
+				  .identity = 7};
 	uint8_t *data;
 
 	if (!is_offer) {
@@ -395,7 +404,8 @@ static void add_file(struct fm_pack_writer *w, struct odds *o, bool is_offer)
 
 static void add_other(struct fm_pack_writer *w, struct odds *o)
 {
-	struct fm_pack_entry e = {.type = FM_PACK_DIR, .mode = 0700, .path = "hstl-d/hstl-up", .path_len = 14};
+	struct fm_pack_entry e = {
+		.type = FM_PACK_DIR, .mode = 0700, .path = "hstl-d/hstl-up", .path_len = 14};
 
 	if (one_in(o, 3))
 		e = (struct fm_pack_entry){.type = FM_PACK_LINK,
@@ -410,7 +420,8 @@ static void add_other(struct fm_pack_writer *w, struct odds *o)
 					   .target = "hstl-d/b",
 					   .target_len = 8};
 	else if (one_in(o, 16))
-		e = (struct fm_pack_entry){.type = FM_PACK_ATTR, .mode = 0600, .path = "hstl-d/big", .path_len = 10};
+		e = (struct fm_pack_entry){
+			.type = FM_PACK_ATTR, .mode = 0600, .path = "hstl-d/big", .path_len = 10};
 	(void)fm_pack_add(w, &e);
 }
 

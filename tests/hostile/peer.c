@@ -2,19 +2,21 @@
 /*
  * hostile_peer - a peer with a good key and bad manners, over the real transports.
  *
- *   hostile_peer --key FILE --name NAME --listen ADDRESS:PORT [--host ADDRESS] --to PORT --to-key KEY [--seed N]
+ *   hostile_peer --key FILE --name NAME --listen ADDRESS:PORT [--host ADDRESS] --to PORT --to-key
+ * KEY [--seed N]
  * [--messages N]
  * [--seconds N]
  *
- * It speaks the protocol well enough to get everywhere (control connections, data connections with the tokens it was
- * given, puts of files and trees that the daemon publishes), and at every step may do something else: any other message
- * with any values, numbers that belong to others, bytes changed, frames of wrong lengths, chunks into slots that it was
- * not granted or that are in use, packs rewritten while they are applied, silence, an end in the midst of everything.
- * Beside that it knocks as a stranger: bytes that are no protocol.
+ * It speaks the protocol well enough to get everywhere (control connections, data connections with
+ * the tokens it was given, puts of files and trees that the daemon publishes), and at every step
+ * may do something else: any other message with any values, numbers that belong to others, bytes
+ * changed, frames of wrong lengths, chunks into slots that it was not granted or that are in use,
+ * packs rewritten while they are applied, silence, an end in the midst of everything. Beside that
+ * it knocks as a stranger: bytes that are no protocol.
  *
- * It ends after so many messages or seconds, without a word, and prints what it did. What becomes of the daemon,
- * hostile.sh judges. Chances come from the seed; what they meet at the daemon does not, so a seed repeats the kind of a
- * run, not the run.
+ * It ends after so many messages or seconds, without a word, and prints what it did. What becomes
+ * of the daemon, hostile.sh judges. Chances come from the seed; what they meet at the daemon does
+ * not, so a seed repeats the kind of a run, not the run.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -31,7 +33,8 @@
 #include "mover/base/env.h"
 #include "tests/hostile/peer.h"
 
-#define QUEUE_MAX (256u << 10) /* bytes that wait for the daemon to read them: no more is said then */
+/* bytes that wait for the daemon to read them: no more is said then */
+#define QUEUE_MAX (256u << 10)
 #define BURST	  32	       /* messages in one go */
 #define TOKENS	  6	       /* data connections asked for at once */
 
@@ -43,8 +46,8 @@ __attribute__((noreturn)) static void die(const char *what)
 
 bool peer_is_over(struct peer *p)
 {
-	if (!p->is_over &&
-	    (p->counts.messages + p->counts.data_messages >= p->messages_max || fm_loop_now(p->loop) >= p->until_ns)) {
+	if (!p->is_over && (p->counts.messages + p->counts.data_messages >= p->messages_max ||
+			    fm_loop_now(p->loop) >= p->until_ns)) {
 		p->is_over = true;
 		fm_loop_stop(p->loop);
 	}
@@ -120,7 +123,8 @@ static const struct talk *find_session(const struct talk *t, uint64_t session)
 	return NULL;
 }
 
-/* The daemon's session, or ours, is to go on here; where there is none, or with a wrong number, all the same. */
+/* The daemon's session, or ours, is to go on here; where there is none, or with a wrong number, all
+ * the same. */
 static void say_resume(struct talk *t, uint64_t session)
 {
 	struct fm_wire_msg m = {.type = FM_WIRE_RESUME};
@@ -129,7 +133,8 @@ static void say_resume(struct talk *t, uint64_t session)
 
 	t->session = session ? session : before ? before->session : 1;
 	t->heard = before ? before->heard : 0;
-	m.resume = (struct fm_wire_resume){.session = t->session, .count = t->heard, .order = ++t->peer->resumes};
+	m.resume = (struct fm_wire_resume){
+		.session = t->session, .count = t->heard, .order = ++t->peer->resumes};
 	if (one_in(o, 8))
 		m.resume.count = one_in(o, 2) ? below(o, t->heard + 1) : any_number(o);
 	if (one_in(o, 8))
@@ -139,8 +144,8 @@ static void say_resume(struct talk *t, uint64_t session)
 
 static bool is_counted(enum fm_wire_type type)
 {
-	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG && type != FM_WIRE_BYE &&
-	       type != FM_WIRE_RECEIVED && type != FM_WIRE_RESUME;
+	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG &&
+	       type != FM_WIRE_BYE && type != FM_WIRE_RECEIVED && type != FM_WIRE_RESUME;
 }
 
 /* Everything of it is at the daemon: say so, rightly or not. */
@@ -153,7 +158,8 @@ static void finish_deeds(struct talk *t)
 		struct fm_wire_msg m = {.type = FM_WIRE_FINISH};
 		uint64_t size = d->is_tree ? d->count * d->chunk : d->bytes;
 
-		if (d->talk != t || d->state != DEED_SENDING || d->sent < d->count || d->acked < d->count)
+		if (d->talk != t || d->state != DEED_SENDING || d->sent < d->count ||
+		    d->acked < d->count)
 			continue;
 		size = size > d->bytes ? size : d->bytes;
 		m.finish = (struct fm_wire_finish){.flags = (uint16_t)one_in(&p->odds, 8),
@@ -220,7 +226,8 @@ static void talk_opened(void *ctx)
 		say_resume(t, 0);
 	else
 		say_hello(t);
-	fm_timer_set(t->peer->loop, &t->timer, after(t->peer, below(&t->peer->odds, 5) * FM_NS_PER_MS));
+	fm_timer_set(t->peer->loop, &t->timer,
+		     after(t->peer, below(&t->peer->odds, 5) * FM_NS_PER_MS));
 }
 
 static void hear_deed(struct talk *t, const struct fm_wire_msg *in)
@@ -232,7 +239,8 @@ static void hear_deed(struct talk *t, const struct fm_wire_msg *in)
 
 		if (d->talk != t || d->state == DEED_NONE)
 			continue;
-		if (in->type == FM_WIRE_READY && d->id == in->ready.xfer && d->state == DEED_ASKED) {
+		if (in->type == FM_WIRE_READY && d->id == in->ready.xfer &&
+		    d->state == DEED_ASKED) {
 			d->state = DEED_SENDING;
 			d->chunk = in->ready.chunk < d->chunk ? in->ready.chunk : d->chunk;
 		}
@@ -262,7 +270,8 @@ static void give_tokens(struct talk *t, unsigned count)
 	static struct fm_wire_msg m;
 
 	m.type = FM_WIRE_TOKENS;
-	m.tokens.count = (uint16_t)(one_in(&t->peer->odds, 4 * t->manners) ? FM_WIRE_TOKENS_MAX : count);
+	m.tokens.count =
+		(uint16_t)(one_in(&t->peer->odds, 4 * t->manners) ? FM_WIRE_TOKENS_MAX : count);
 	memset(m.tokens.token, 0x44, sizeof(m.tokens.token));
 	talk_say(t, &m);
 }
@@ -347,7 +356,8 @@ static void talk_closed(void *ctx, const struct fm_err *err)
 	talk_close(t);
 }
 
-static const struct fm_ctl_events talk_events = {.opened = talk_opened, .message = talk_message, .closed = talk_closed};
+static const struct fm_ctl_events talk_events = {
+	.opened = talk_opened, .message = talk_message, .closed = talk_closed};
 
 static struct talk *talk_new(struct peer *p, bool is_dialled)
 {
@@ -390,10 +400,11 @@ static void dial_fire(struct fm_timer *timer)
 
 static void knock(struct peer *p, int *fd)
 {
-	static const char *const greetings[] = {"", "FMDATA\r\n\1", "\x16\x03\x01\x02", "GET / HTTP/1.1\r\n\r\n",
-						"FMDATA\r\n\1\0\0\0"};
-	struct sockaddr_in to = {
-		.sin_family = AF_INET, .sin_port = htons(p->dial.port), .sin_addr.s_addr = inet_addr(p->dial.host)};
+	static const char *const greetings[] = {"", "FMDATA\r\n\1", "\x16\x03\x01\x02",
+						"GET / HTTP/1.1\r\n\r\n", "FMDATA\r\n\1\0\0\0"};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(p->dial.port),
+				 .sin_addr.s_addr = inet_addr(p->dial.host)};
 	struct odds *o = &p->odds;
 	uint8_t bytes[400];
 	size_t len = below(o, sizeof(bytes));
@@ -449,8 +460,8 @@ static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY
 	return true;
 }
 
-static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
-				   void **tag)
+static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
+				   const uint8_t *key, void **tag)
 {
 	struct peer *p = ctx;
 
@@ -468,8 +479,10 @@ static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
 		line_new(ctx, conn);
 }
 
-static const struct fm_net_events net_events = {
-	.is_known = net_is_known, .accepted = net_accepted, .token = net_token, .arrived = net_arrived};
+static const struct fm_net_events net_events = {.is_known = net_is_known,
+						.accepted = net_accepted,
+						.token = net_token,
+						.arrived = net_arrived};
 
 /* ---- the whole ---- */
 
@@ -540,7 +553,8 @@ static void set_up(struct peer *p, struct options *opts)
 {
 	size_t len = (size_t)LINES_MAX * 2 * REGION;
 	struct fm_err err = {0};
-	uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *memory =
+		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED || fm_loop_new(&(struct fm_loop_opts){0}, &p->loop, &err) < 0 ||
 	    fm_net_new(p->loop, &opts->net, &p->net, &err) < 0 ||
@@ -564,11 +578,12 @@ __attribute__((noreturn)) static void end(const struct peer *p)
 {
 	const struct counts *c = &p->counts;
 
-	(void)printf("%s: %" PRIu64 " control and %" PRIu64 " data messages over %" PRIu64 " and %" PRIu64
-		     " connections, %" PRIu64 " ended by the daemon, %" PRIu64 " went on elsewhere; %" PRIu64
-		     " files and %" PRIu64 " trees done; asked by it %" PRIu64 " times; %" PRIu64 " strangers\n",
-		     p->name, c->messages, c->data_messages, c->talks, c->lines, c->ended, c->resumed, c->files, c->trees,
-		     c->asked, c->strangers);
+	(void)printf("%s: %" PRIu64 " control and %" PRIu64 " data messages over %" PRIu64
+		     " and %" PRIu64 " connections, %" PRIu64 " ended by the daemon, %" PRIu64
+		     " went on elsewhere; %" PRIu64 " files and %" PRIu64
+		     " trees done; asked by it %" PRIu64 " times; %" PRIu64 " strangers\n",
+		     p->name, c->messages, c->data_messages, c->talks, c->lines, c->ended,
+		     c->resumed, c->files, c->trees, c->asked, c->strangers);
 	(void)fflush(stdout);
 	_exit(0);
 }
@@ -576,7 +591,8 @@ __attribute__((noreturn)) static void end(const struct peer *p)
 int main(int argc, char **argv)
 {
 	static struct peer p = { .messages_max = UINT64_MAX, .dial.host = "127.0.0.1" };
-	struct options opts = {.net = {.is_tcp_allowed = true, .is_rdma_allowed = true}, .seconds = 3600};
+	struct options opts = {.net = {.is_tcp_allowed = true, .is_rdma_allowed = true},
+			       .seconds = 3600};
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	parse(argc, argv, &p, &opts);

@@ -29,7 +29,8 @@ struct talk {
 	bool is_dialled, is_open;
 	bool has_lines;	  /* asked for data connections */
 	bool is_mute;	  /* until its timer fires: the daemon may look for another way to us */
-	uint64_t session; /* as its dialler calls the session; 0: it has none that could change its connection */
+	/* as its dialler calls the session; 0: it has none that could change its connection */
+	uint64_t session;
 	uint64_t heard;	  /* messages of that session */
 	unsigned manners; /* it does wrong one time in so many */
 	uint64_t next_id;
@@ -37,7 +38,8 @@ struct talk {
 
 enum deed_state { DEED_NONE, DEED_ASKED, DEED_SENDING, DEED_SENT };
 
-/* A transfer of our own that goes well for a while: so the daemon gets where the next wrong message matters. */
+/* A transfer of our own that goes well for a while: so the daemon gets where the next wrong message
+ * matters. */
 struct deed {
 	struct talk *talk;
 	enum deed_state state;

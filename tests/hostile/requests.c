@@ -10,12 +10,26 @@
 
 #define JOBS_MAX 16 /* ids of jobs that were heard of */
 
-enum kind { NODE, STORE, PATH, BOOL, NUMBER, SMALL, TRANSPORT, DURABILITY, VERIFY, JOB, PATTERNS, TEXT };
+enum kind {
+	NODE,
+	STORE,
+	PATH,
+	BOOL,
+	NUMBER,
+	SMALL,
+	TRANSPORT,
+	DURABILITY,
+	VERIFY,
+	JOB,
+	PATTERNS,
+	TEXT
+};
 
 struct key {
 	const char *name;
 	enum kind kind;
-	const char *ops; /* of which it is a key: p(ut) g(et) s(tat ...) c(ommit, cancel) j(obs, wait, resume) */
+	/* of which it is a key: p(ut) g(et) s(tat ...) c(ommit, cancel) j(obs, wait, resume) */
+	const char *ops;
 	bool is_needed;
 };
 
@@ -63,10 +77,11 @@ static const struct {
 	const char *name;
 	char letter;
 } ops[] = {
-	{"put", 'p'},	 {"put", 'p'},	  {"get", 'g'},	    {"get", 'g'},    {"put", 'p'},     {"stat", 's'},
-	{"list", 's'},	 {"remove", 's'}, {"mkdir", 's'},   {"verify", 's'}, {"commit", 'c'},  {"cancel", 'c'},
-	{"jobs", 'j'},	 {"wait", 'j'},	  {"resume", 'j'},  {"status", ' '}, {"volumes", ' '}, {"facts", ' '}, {"ping", ' '},
-	{"cancel", 'c'}, {"cancel", 'c'}, {"nothing", ' '},
+	{"put", 'p'},	 {"put", 'p'},	   {"get", 'g'},    {"get", 'g'},   {"put", 'p'},
+	{"stat", 's'},	 {"list", 's'},	   {"remove", 's'}, {"mkdir", 's'}, {"verify", 's'},
+	{"commit", 'c'}, {"cancel", 'c'},  {"jobs", 'j'},   {"wait", 'j'},  {"resume", 'j'},
+	{"status", ' '}, {"volumes", ' '}, {"facts", ' '},  {"ping", ' '},  {"cancel", 'c'},
+	{"cancel", 'c'}, {"nothing", ' '},
 };
 
 static char jobs[JOBS_MAX][16];
@@ -89,9 +104,10 @@ static void add(struct request *r, const char *format, ...)
 static const char *any_word(struct odds *o)
 {
 	static const char *const words[] = {
-		"",	    "auto",  "tcp",	"rdma",	    "default", "disk", "memory",     "none",
-		"readback", "low",   "normal",	"high",	    "ENOENT",  "EIO",  "\\u001b[2J", "\\u202e",
-		"\\r",	    "a\\nb", "\\u0000", "\xff\xfe", "..",      "/",    "%n%s",
+		"",	   "auto",     "tcp",	     "rdma",	"default", "disk",
+		"memory",  "none",     "readback",   "low",	"normal",  "high",
+		"ENOENT",  "EIO",      "\\u001b[2J", "\\u202e", "\\r",	   "a\\nb",
+		"\\u0000", "\xff\xfe", "..",	     "/",	"%n%s",
 	};
 
 	return words[below(o, sizeof(words) / sizeof(words[0]))];
@@ -99,7 +115,8 @@ static const char *any_word(struct odds *o)
 
 static void add_name(struct odds *o, struct request *r)
 {
-	static const char *const ways[] = {"", "hstl-d/", "../", "/tmp/", "hstl\\u001b[2J", "a/../../"};
+	static const char *const ways[] = {"",	    "hstl-d/",	      "../",
+					   "/tmp/", "hstl\\u001b[2J", "a/../../"};
 
 	if (one_in(o, 30)) {
 		add(r, "\"");
@@ -109,7 +126,8 @@ static void add_name(struct odds *o, struct request *r)
 	} else if (one_in(o, 10)) {
 		add(r, "{\"bytes\":\"%s\"}", one_in(o, 2) ? "aHN0bP8=" : "====");
 	} else {
-		add(r, "\"%shstl%u\"", ways[one_in(o, 2) ? 0 : below(o, 6)], (unsigned)below(o, 40));
+		add(r, "\"%shstl%u\"", ways[one_in(o, 2) ? 0 : below(o, 6)],
+		    (unsigned)below(o, 40));
 	}
 }
 
@@ -187,7 +205,8 @@ static void add_value(struct odds *o, struct request *r, enum kind kind)
 		break;
 	case JOB:
 		if (job_count > 0 && one_in(o, 2))
-			add(r, "\"%.15s\"", jobs[below(o, job_count < JOBS_MAX ? job_count : JOBS_MAX)]);
+			add(r, "\"%.15s\"",
+			    jobs[below(o, job_count < JOBS_MAX ? job_count : JOBS_MAX)]);
 		else
 			add(r, "%" PRIu64, below(o, 60));
 		break;
@@ -216,7 +235,9 @@ static void add_fds(struct odds *o, struct request *r, char letter, int api)
 		count = (unsigned)below(o, FDS_MAX + 1);
 
 	for (unsigned i = 0; i < count; i++) {
-		int fd = one_in(o, 3) ? fd_any(o, api) : letter == 'g' ? fd_target(o) : fd_source(o);
+		int fd = one_in(o, 3)	 ? fd_any(o, api)
+			 : letter == 'g' ? fd_target(o)
+					 : fd_source(o);
 
 		if (fd >= 0)
 			r->fds[r->fd_count++] = fd;

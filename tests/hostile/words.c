@@ -61,13 +61,15 @@ static struct fm_wire_str any_text(struct odds *o)
 static struct fm_wire_str any_path(struct peer *p, bool is_tree)
 {
 	static char text[64];
-	static const char *const ways[] = {"../",	"a/../../", "/tmp/",	   "./",	"hstl-out/",
-					   "hstl-d/x/", ".fmove.",  "hstl\033[1m", "hstl-link/"};
+	static const char *const ways[] = {"../",     "a/../../",    "/tmp/",
+					   "./",      "hstl-out/",   "hstl-d/x/",
+					   ".fmove.", "hstl\033[1m", "hstl-link/"};
 	struct odds *o = &p->odds;
 	unsigned n = (unsigned)below(o, 40);
 
 	(void)snprintf(text, sizeof(text), "%shstl%s%u",
-		       one_in(o, 6) ? ways[below(o, sizeof(ways) / sizeof(ways[0]))] : "", is_tree ? "-t" : "", n);
+		       one_in(o, 6) ? ways[below(o, sizeof(ways) / sizeof(ways[0]))] : "",
+		       is_tree ? "-t" : "", n);
 	return one_in(o, 30) ? fm_wire_str("") : fm_wire_str(text);
 }
 
@@ -127,17 +129,20 @@ static void make_ready(struct peer *p, struct fm_wire_ready *m)
 	struct odds *o = &p->odds;
 	uint64_t at = 0;
 
-	*m = (struct fm_wire_ready){.flags = (uint16_t)below(o, one_in(o, 2) ? 2 : FM_WIRE_READY_FLAGS + 1),
-				    .xfer = any_id(p),
-				    .chunk = any_chunk(o),
-				    .note = any_text(o)};
+	*m = (struct fm_wire_ready){
+		.flags = (uint16_t)below(o, one_in(o, 2) ? 2 : FM_WIRE_READY_FLAGS + 1),
+		.xfer = any_id(p),
+		.chunk = any_chunk(o),
+		.note = any_text(o)};
 	if (!one_in(o, 3))
 		return;
 	m->count = 1 + (uint16_t)below(o, 8);
 	m->have = have;
 	m->have_crc = (uint32_t)odds_next(o);
 	for (unsigned i = 0; i < m->count; i++, at += 16384)
-		fm_wire_set_range(have, i, (struct fm_wire_range){at + below(o, 2) * 4096, 1 + below(o, 8192)});
+		fm_wire_set_range(
+			have, i,
+			(struct fm_wire_range){at + below(o, 2) * 4096, 1 + below(o, 8192)});
 }
 
 static void make_get(struct peer *p, struct fm_wire_get *m)
@@ -167,23 +172,27 @@ static void make_need(struct peer *p, struct fm_wire_need *m)
 {
 	struct odds *o = &p->odds;
 
-	*m = (struct fm_wire_need){.xfer = any_id(p), .seq = below(o, 6), .count = 1 + (uint16_t)below(o, 8)};
+	*m = (struct fm_wire_need){
+		.xfer = any_id(p), .seq = below(o, 6), .count = 1 + (uint16_t)below(o, 8)};
 	m->bits[0] = (uint8_t)(below(o, 256) & ((1u << m->count) - 1));
 }
 
 static void make_names(struct peer *p, struct fm_wire_names *m)
 {
-	static const uint8_t names[] = { 1, 1, 0, '.', 3, 5, 0, 'a', '/', '.', '.', 033, 2, 1, 0, '/' };
+	static const uint8_t names[] = {1,   1,	  0,   '.', 3, 5, 0, 'a',
+					'/', '.', '.', 033, 2, 1, 0, '/'};
 	static const uint16_t lens[] = { 0, 4, 12, sizeof(names) };
 
-	*m = (struct fm_wire_names){.xfer = any_id(p), .len = lens[below(&p->odds, 4)], .at = names};
+	*m = (struct fm_wire_names){
+		.xfer = any_id(p), .len = lens[below(&p->odds, 4)], .at = names};
 }
 
 static void make_kept(struct peer *p, struct fm_wire_kept *m)
 {
 	struct odds *o = &p->odds;
 
-	*m = (struct fm_wire_kept){.flags = (uint16_t)one_in(o, 3), .xfer = any_id(p), .reread = any_number(o) >> 1};
+	*m = (struct fm_wire_kept){
+		.flags = (uint16_t)one_in(o, 3), .xfer = any_id(p), .reread = any_number(o) >> 1};
 	if (!one_in(o, 2) || m->reread == 0)
 		return;
 	m->damaged.offset = below(o, 16) * 4096;
@@ -218,10 +227,11 @@ static void make_verified(struct peer *p, struct fm_wire_verified *m)
 		m->text = fm_wire_str("");
 	m->count = (uint16_t)below(o, 3);
 	for (unsigned i = 0; i < m->count; i++)
-		m->finding[i] = (struct fm_wire_found_bad){.kind = 1 + (uint8_t)below(o, 2),
-							   .offset = below(o, 1u << 20),
-							   .length = below(o, 1u << 20),
-							   .path = fm_wire_str("hstl\033]0;x\007\r")};
+		m->finding[i] =
+			(struct fm_wire_found_bad){.kind = 1 + (uint8_t)below(o, 2),
+						   .offset = below(o, 1u << 20),
+						   .length = below(o, 1u << 20),
+						   .path = fm_wire_str("hstl\033]0;x\007\r")};
 }
 
 static void make_volumes(struct peer *p, struct fm_wire_volumes *m)
@@ -233,7 +243,8 @@ static void make_volumes(struct peer *p, struct fm_wire_volumes *m)
 	if (m->count > 0)
 		m->flags = (uint16_t)below(o, 2);
 	for (unsigned i = 0; i < m->count; i++)
-		m->volume[i] = (struct fm_wire_volume){.state = (uint8_t)below(o, 8) | FM_WIRE_VOLUME_MOUNTED,
+		m->volume[i] = (struct fm_wire_volume){.state = (uint8_t)below(o, 8) |
+								FM_WIRE_VOLUME_MOUNTED,
 						       .epoch = any_number(o) >> 1,
 						       .name = fm_wire_str("hstl"),
 						       .subsystem = fm_wire_str("nqn.hstl\033[7m"),
@@ -258,7 +269,8 @@ static void make_reply(struct peer *p, struct fm_wire_reply *m)
 {
 	struct odds *o = &p->odds;
 
-	*m = (struct fm_wire_reply){.id = any_id(p), .count = (uint16_t)below(o, 4), .text = any_text(o)};
+	*m = (struct fm_wire_reply){
+		.id = any_id(p), .count = (uint16_t)below(o, 4), .text = any_text(o)};
 	if (m->count > 0)
 		m->flags = (uint16_t)below(o, 2);
 	else
@@ -283,7 +295,8 @@ static void make_addrs(struct peer *p, struct fm_wire_addrs *m)
 						   .is_rdma = one_in(o, 4),
 						   .speed_mbps = (uint32_t)odds_next(o),
 						   .address = {127, 0, 0, (uint8_t)below(o, 3)}};
-		(void)snprintf(m->addr[i].name, sizeof(m->addr[i].name), "%s", one_in(o, 2) ? "lo" : "\033[5mport\r");
+		(void)snprintf(m->addr[i].name, sizeof(m->addr[i].name), "%s",
+			       one_in(o, 2) ? "lo" : "\033[5mport\r");
 	}
 }
 
@@ -330,7 +343,9 @@ static void make_space(struct peer *p, struct fm_wire_space *m)
 				    .count = (uint16_t)below(o, FM_WIRE_ASIDE_MAX + 1),
 				    .store = one_in(o, 3) ? fm_wire_str("") : any_store(o)};
 	for (unsigned i = 0; i < m->count; i++)
-		m->tree[i] = (struct fm_wire_aside){.bytes = any_number(o), .since_ns = (int64_t)any_number(o), .path = fm_wire_str("\033[31ma/../b")};
+		m->tree[i] = (struct fm_wire_aside){.bytes = any_number(o),
+						    .since_ns = (int64_t)any_number(o),
+						    .path = fm_wire_str("\033[31ma/../b")};
 	if (m->count > 0 && one_in(o, 3))
 		m->flags |= FM_WIRE_SPACE_MORE;
 }
@@ -359,7 +374,9 @@ static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
 		m->commit.xfer = any_id(p);
 		break;
 	case FM_WIRE_WINDOW:
-		m->window = (struct fm_wire_window){.xfer = any_id(p), .to = one_in(o, 2) ? 1 + below(o, 8) : 1 + (any_number(o) >> 2)};
+		m->window = (struct fm_wire_window){.xfer = any_id(p),
+						    .to = one_in(o, 2) ? 1 + below(o, 8)
+								       : 1 + (any_number(o) >> 2)};
 		break;
 	case FM_WIRE_KEPT:
 		make_kept(p, &m->kept);
@@ -370,20 +387,24 @@ static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
 	case FM_WIRE_FOUND:
 		m->found = (struct fm_wire_found){.flags = (uint16_t)below(o, 2),
 						  .xfer = any_id(p),
-						  .size = one_in(o, 3) ? FM_WIRE_SIZE_UNKNOWN : any_size(o),
+						  .size = one_in(o, 3) ? FM_WIRE_SIZE_UNKNOWN
+								       : any_size(o),
 						  .mode = (uint32_t)below(o, 01000),
 						  .note = any_text(o)};
 		break;
 	case FM_WIRE_DONE:
-		m->done = (struct fm_wire_done){
-			.flags = (uint16_t)below(o, 8), .xfer = any_id(p), .files = any_number(o), .note = any_text(o)};
+		m->done = (struct fm_wire_done){.flags = (uint16_t)below(o, 8),
+						.xfer = any_id(p),
+						.files = any_number(o),
+						.note = any_text(o)};
 		break;
 	default:
 		m->type = FM_WIRE_ABORT;
-		m->abort = (struct fm_wire_abort){.flags = (uint16_t)below(o, FM_WIRE_ABORT_FLAGS + 1),
-						  .xfer = any_id(p),
-						  .code = one_in(o, 2) ? EBUSY : 1 + (uint32_t)below(o, 4095),
-						  .text = any_text(o)};
+		m->abort = (struct fm_wire_abort){
+			.flags = (uint16_t)below(o, FM_WIRE_ABORT_FLAGS + 1),
+			.xfer = any_id(p),
+			.code = one_in(o, 2) ? EBUSY : 1 + (uint32_t)below(o, 4095),
+			.text = any_text(o)};
 		if (m->abort.code != EBUSY)
 			m->abort.flags &= (uint16_t)~FM_WIRE_ABORT_FULL;
 		break;
@@ -397,9 +418,10 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_FACTS));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
-		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
-						  .version_max = FM_WIRE_VERSION,
-						  .name = fm_wire_str(one_in(o, 2) ? p->name : "\033[31mn2")};
+		m->hello = (struct fm_wire_hello){
+			.version_min = FM_WIRE_VERSION,
+			.version_max = FM_WIRE_VERSION,
+			.name = fm_wire_str(one_in(o, 2) ? p->name : "\033[31mn2")};
 		break;
 	case FM_WIRE_ADDRS:
 		make_addrs(p, &m->addrs);
@@ -416,7 +438,8 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 	case FM_WIRE_RECEIVED:
 	case FM_WIRE_RESUME:
 		m->resume = (struct fm_wire_resume){.session = 1 + below(o, 4),
-						    .count = one_in(o, 4) ? any_number(o) : below(o, 100),
+						    .count = one_in(o, 4) ? any_number(o)
+									  : below(o, 100),
 						    .order = 1 + below(o, 4)};
 		break;
 	case FM_WIRE_REQUEST:
@@ -461,7 +484,8 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 
 /* ---- what a peer does that goes well ---- */
 
-/* NULL: enough are under way. Now and then one is forgotten, and the daemon waits for the rest of it in vain. */
+/* NULL: enough are under way. Now and then one is forgotten, and the daemon waits for the rest of
+ * it in vain. */
 static struct deed *deed_place(struct peer *p)
 {
 	for (unsigned i = 0; i < DEEDS_MAX; i++)
@@ -507,8 +531,9 @@ static void make_id_request(struct peer *p, struct fm_wire_msg *m, uint64_t id)
 	switch (below(&p->odds, 16)) {
 	case 0:
 		m->type = FM_WIRE_VERIFY;
-		m->verify = (struct fm_wire_verify){
-			.id = id, .store = fm_wire_str("s"), .path = any_path(p, one_in(&p->odds, 2))};
+		m->verify = (struct fm_wire_verify){.id = id,
+						    .store = fm_wire_str("s"),
+						    .path = any_path(p, one_in(&p->odds, 2))};
 		break;
 	case 1:
 	case 2:
@@ -582,7 +607,8 @@ static bool answer_xfer(struct talk *t, const struct fm_wire_msg *in, struct fm_
 		return true;
 	case FM_WIRE_FINISH:
 		m->type = FM_WIRE_DONE;
-		m->done = (struct fm_wire_done){.xfer = in->finish.xfer, .note = any_text(&p->odds)};
+		m->done =
+			(struct fm_wire_done){.xfer = in->finish.xfer, .note = any_text(&p->odds)};
 		if (in->finish.flags & FM_WIRE_FINISH_HOLD)
 			m->done.flags = FM_WIRE_DONE_PREPARED;
 		return true;

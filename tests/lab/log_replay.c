@@ -6,12 +6,14 @@
  *   log_replay LOG TARGET mark NAME      make TARGET what the disk was at that mark
  *   log_replay LOG TARGET entry NUMBER   ... when that many entries had been written
  *
- * TARGET is a block device at least as large as the logged one; it is zeroed first, so that nothing of an earlier replay can stand in
- * for a write that is missing. What was written but not flushed before a mark is not in the log before it: the kernel logs a
- * write when a later flush has completed, as if the disk kept nothing that it need not keep.
+ * TARGET is a block device at least as large as the logged one; it is zeroed first, so that nothing
+ * of an earlier replay can stand in for a write that is missing. What was written but not flushed
+ * before a mark is not in the log before it: the kernel logs a write when a later flush has
+ * completed, as if the disk kept nothing that it need not keep.
  *
- * The format is that of Documentation/admin-guide/device-mapper/log-writes.rst in the kernel's sources: blocks of the logged device's
- * sector size; first the super block, then an entry block before each write's data. All numbers are little-endian.
+ * The format is that of Documentation/admin-guide/device-mapper/log-writes.rst in the kernel's
+ * sources: blocks of the logged device's sector size; first the super block, then an entry block
+ * before each write's data. All numbers are little-endian.
  */
 #include <endian.h>
 #include <errno.h>
@@ -102,7 +104,8 @@ static void log_open(struct log *log, const char *path)
 	log->at = log->sector_size;
 }
 
-/* The next entry with its mark, which is "" if it is none; *data is the offset of its data in the log. */
+/* The next entry with its mark, which is "" if it is none; *data is the offset of its data in the
+ * log. */
 static bool log_next(struct log *log, struct entry *out, char mark[SECTOR_MAX], uint64_t *data)
 {
 	char block[SECTOR_MAX];
@@ -180,7 +183,8 @@ static void apply(const struct log *log, int target, const struct entry *entry, 
 	uint64_t range[2] = { entry->sector * log->sector_size, entry->sectors * log->sector_size };
 
 	if ((entry->flags & FLAG_DISCARD) != 0)
-		(void)ioctl(target, BLKDISCARD, range);	/* what it leaves there is nobody's to rely on */
+		/* what it leaves there is nobody's to rely on */
+		(void)ioctl(target, BLKDISCARD, range);
 	else
 		copy(log, target, data, range[0], range[1]);
 }
@@ -211,7 +215,8 @@ int main(int argc, char **argv)
 	int target;
 
 	if (argc != 2 && !is_mark && !is_entry) {
-		(void)fprintf(stderr, "usage: log_replay LOG [TARGET mark NAME | TARGET entry NUMBER]\n");
+		(void)fprintf(stderr,
+			      "usage: log_replay LOG [TARGET mark NAME | TARGET entry NUMBER]\n");
 		return 2;
 	}
 	log_open(&log, argv[1]);

@@ -86,8 +86,9 @@ static uint64_t mount_number(const char *point)
 	if (statx(AT_FDCWD, point, AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &st) < 0)
 		return 0;
 	if (!(st.stx_mask & STATX_MNT_ID_UNIQUE)) {
-		fprintf(stderr, "mount_watch: this kernel gives a mount's number to another one later; "
-				"6.8 or newer is needed\n");
+		fprintf(stderr,
+			"mount_watch: this kernel gives a mount's number to another one later; "
+			"6.8 or newer is needed\n");
 		exit(77);
 	}
 	return st.stx_mnt_id;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvme_helper - runs calls of nvmetcp/helper.h one after the other, as the supervisor does, and prints a line for each:
- *     nvme_helper [--timeout SECONDS] [--linger] JSON...
+ * nvme_helper - runs calls of nvmetcp/helper.h one after the other, as the supervisor does, and
+ * prints a line for each: nvme_helper [--timeout SECONDS] [--linger] JSON...
  *
- * A call is what helper_calls.h says, with "key" (default "k") beside. The line is {"code", "text", "answer", "stuck"}. With
- * --linger it stays until no helper is stuck and says so: {"stuck": 0}. Exit status: 0 if the last call was a success.
+ * A call is what helper_calls.h says, with "key" (default "k") beside. The line is {"code", "text",
+ * "answer", "stuck"}. With
+ * --linger it stays until no helper is stuck and says so: {"stuck": 0}. Exit status: 0 if the last
+ * call was a success.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,8 +28,8 @@ struct call {
 
 static void print_line(const struct call *c, int code, const char *text, json_t *answer)
 {
-	json_t *line = json_pack("{s:i, s:s, s:O*, s:i}", "code", code, "text", text, "answer", answer, "stuck",
-				 (int)fm_helpers_stuck(c->helpers));
+	json_t *line = json_pack("{s:i, s:s, s:O*, s:i}", "code", code, "text", text, "answer",
+				 answer, "stuck", (int)fm_helpers_stuck(c->helpers));
 
 	json_dumpf(line, stdout, JSON_COMPACT);
 	json_decref(line);
@@ -44,14 +46,17 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 	print_line(c, code, text, answer);
 }
 
-static int run_call(struct fm_loop *loop, struct fm_helpers *helpers, const char *text, uint64_t timeout_ns)
+static int run_call(struct fm_loop *loop, struct fm_helpers *helpers, const char *text,
+		    uint64_t timeout_ns)
 {
 	struct call c = { .helper = { .done = call_done }, .helpers = helpers };
-	json_t *request = json_loads(text, 0, NULL), *key = json_incref(json_object_get(request, "key"));
+	json_t *request = json_loads(text, 0, NULL),
+	       *key = json_incref(json_object_get(request, "key"));
 	struct fm_err err = { 0 };
 
 	(void)json_object_del(request, "key");
-	c.code = fm_helper_start(helpers, &c.helper, key ? json_string_value(key) : "k", request, timeout_ns, &err);
+	c.code = fm_helper_start(helpers, &c.helper, key ? json_string_value(key) : "k", request,
+				 timeout_ns, &err);
 	if (c.code < 0)
 		print_line(&c, c.code, err.text, NULL);
 	while (c.code == 0 && !c.is_done)
@@ -77,8 +82,9 @@ int main(int argc, char **argv)
 	struct fm_err err;
 	int code = 0;
 
-	if (fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, &err) < 0 ||
-	    fm_helpers_new(&(struct fm_helpers_opts){ .loop = loop, .run = fm_helper_main }, &helpers, &err) < 0) {
+	if (fm_loop_new(&(struct fm_loop_opts){0}, &loop, &err) < 0 ||
+	    fm_helpers_new(&(struct fm_helpers_opts){.loop = loop, .run = fm_helper_main}, &helpers,
+			   &err) < 0) {
 		fprintf(stderr, "nvme_helper: %s\n", err.text);
 		return EXIT_FAILURE;
 	}

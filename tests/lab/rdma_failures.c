@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_failures - what rdma_transport checks of endings: closing, peers that break the rules, die or fall silent,
- * devices that go, limits, and every single call that can fail.
+ * rdma_failures - what rdma_transport checks of endings: closing, peers that break the rules, die
+ * or fall silent, devices that go, limits, and every single call that can fail.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -22,7 +22,8 @@
 /* ---- closing and failing ---- */
 
 /*
- * Goal:   after closed(), every send is done and nothing is written any more, though both ends were full of sends.
+ * Goal:   after closed(), every send is done and nothing is written any more, though both ends were
+ *         full of sends.
  * Method: the memory is overwritten in closed()'s aftermath and looked at again later.
  */
 static void test_close_in_flight(void)
@@ -65,10 +66,11 @@ static void test_close_in_flight(void)
 }
 
 /*
- * Goal:   memory that a connection had is lent again only when nothing of the old one can land there: from closed() on, writes that
- *         are still on the wire are dropped, though their sender knows of nothing.
- * Method: RDMA_DELAY holds back what a sends, so that writes are under way when b's end is closed and its memory is lent to
- *         another connection, which finds it as it was and writes to it as ever.
+ * Goal:   memory that a connection had is lent again only when nothing of the old one can land
+ *         there: from closed() on, writes that are still on the wire are dropped, though their
+ *         sender knows of nothing.
+ * Method: RDMA_DELAY holds back what a sends, so that writes are under way when b's end is closed
+ * and its memory is lent to another connection, which finds it as it was and writes to it as ever.
  */
 static void test_lent_again(void)
 {
@@ -142,8 +144,8 @@ static void test_take_back(void)
 }
 
 /*
- * Goal: memory lent in one session cannot be reached over a connection of another, even with the right key and
- * address.
+ * Goal: memory lent in one session cannot be reached over a connection of another, even with the
+ * right key and address.
  */
 static void test_other_session(void)
 {
@@ -211,7 +213,8 @@ static pid_t start_child(const char *mode)
 		dup2(fds[1], 1);
 		close(fds[0]);
 		close(fds[1]);
-		execl("/proc/self/exe", "rdma_transport", "serve", getenv("RDMA_B"), "7483", mode, (char *)NULL);
+		execl("/proc/self/exe", "rdma_transport", "serve", getenv("RDMA_B"), "7483", mode,
+		      (char *)NULL);
 		_exit(127);
 	}
 	close(fds[1]);
@@ -239,7 +242,8 @@ static void kill_child_while(bool is_sending)
 	start = now_ns();
 	kill(pid, SIGKILL);
 	CU_ASSERT_TRUE_FATAL(UNTIL(a.failures == 1));
-	printf("\n    after %llu ms: %s ... ", (unsigned long long)((now_ns() - start) / FM_NS_PER_MS), a.err.text);
+	printf("\n    after %llu ms: %s ... ",
+	       (unsigned long long)((now_ns() - start) / FM_NS_PER_MS), a.err.text);
 	CU_ASSERT_PTR_NOT_NULL(strstr(a.err.text, "peer"));
 	close_end(&a);
 	CU_ASSERT_EQUAL(a.sends_good + a.sends_cancelled, is_sending ? 64 : 0);
@@ -253,10 +257,10 @@ static void test_peer_killed(void)
 }
 
 /*
- * Goal:   a peer that falls silent is noticed by what is under way and by an end that is idle, and new
- *         connections to it end when their time is up.
- * Method: RDMA_CUT makes the network between the two lose every frame, RDMA_MEND undoes it. How soon is
- *         printed; what the adapter is told of it is asserted where it is told (rdma_qp.c).
+ * Goal:   a peer that falls silent is noticed by what is under way and by an end that is idle, and
+ *         new connections to it end when their time is up.
+ * Method: RDMA_CUT makes the network between the two lose every frame, RDMA_MEND undoes it. How
+ * soon is printed; what the adapter is told of it is asserted where it is told (rdma_qp.c).
  */
 static void test_silent_peer(void)
 {
@@ -274,10 +278,12 @@ static void test_silent_peer(void)
 	start = now_ns();
 	send_to(&a, &s, 0, 0, 0, 4096);
 	CU_ASSERT_TRUE(UNTIL(a.failures == 1));
-	printf("\n    after %llu ms: %s", (unsigned long long)((now_ns() - start) / FM_NS_PER_MS), a.err.text);
+	printf("\n    after %llu ms: %s", (unsigned long long)((now_ns() - start) / FM_NS_PER_MS),
+	       a.err.text);
 	CU_ASSERT_EQUAL(a.err.code, -ENETDOWN);	/* what goes with it: session.c, cut_same_cable() */
 	CU_ASSERT_PTR_NOT_NULL(strstr(a.err.text, "does not answer"));
-	CU_ASSERT_TRUE(UNTIL(b.failures == 1));	/* it has nothing under way, and asks from time to time */
+	/* it has nothing under way, and asks from time to time */
+	CU_ASSERT_TRUE(UNTIL(b.failures == 1));
 	CU_ASSERT_EQUAL(b.err.code, -ENETDOWN);
 	close_end(&a);
 	close_end(&b);
@@ -292,7 +298,8 @@ static void test_silent_peer(void)
 
 /*
  * Goal:   a device that is unplugged takes its connections with it, in words, and nothing else.
- * Method: RDMA_REMOVE begins to remove b's device; soft-RoCE is not gone before this process has let go of it.
+ * Method: RDMA_REMOVE begins to remove b's device; soft-RoCE is not gone before this process has
+ * let go of it.
  */
 static void test_device_removed(void)
 {
@@ -314,12 +321,15 @@ static void test_device_removed(void)
 }
 
 /*
- * Goal:   a device that came late can be removed, though its address was looked at and nothing was ever dialled from it.
- * Method: as above; RDMA_LATE is an address that RDMA_LATE_ADD makes a device for, and RDMA_LATE_DEL begins to remove it.
+ * Goal:   a device that came late can be removed, though its address was looked at and nothing was
+ *         ever dialled from it.
+ * Method: as above; RDMA_LATE is an address that RDMA_LATE_ADD makes a device for, and
+ * RDMA_LATE_DEL begins to remove it.
  */
 static void test_late_device_removed(void)
 {
-	const char *late = getenv("RDMA_LATE"), *add = getenv("RDMA_LATE_ADD"), *del = getenv("RDMA_LATE_DEL");
+	const char *late = getenv("RDMA_LATE"), *add = getenv("RDMA_LATE_ADD"),
+		   *del = getenv("RDMA_LATE_DEL");
 	char name[FM_RAIL_NAME_MAX], path[64];
 	struct fm_addr addr = { .prefix_len = 0 };
 	uint32_t speed;
@@ -349,7 +359,8 @@ static int drop_ipc_lock(void)
 	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-/* In a child: a process that changes its rights may not use the connection manager it opened before. */
+/* In a child: a process that changes its rights may not use the connection manager it opened
+ * before. */
 static void lend_without_rights(struct end *e, int out_fd)
 {
 	const struct rlimit small = { MIB / 2, MIB / 2 };
@@ -385,7 +396,8 @@ static void test_memlock(void)
 	close_end(&b);
 }
 
-/* Goal: stopping in the middle of connections being made leaves nothing, ends dials, and the port can be used again. */
+/* Goal: stopping in the middle of connections being made leaves nothing, ends dials, and the port
+ * can be used again. */
 static void test_stop_half_made(void)
 {
 	for (unsigned steps = 0; steps < 8; steps++) {
@@ -412,14 +424,16 @@ static void test_stop_half_made(void)
 
 #ifdef FM_FAULTS
 static const char *const fault_names[] = {
-	"rdma.alloc", "rdma.device_list", "rdma.device_alloc", "rdma.device_open", "rdma.channel", "rdma.domain_alloc",
-	"rdma.listen_id", "rdma.bind", "rdma.listen", "rdma.listener", "rdma.probe", "rdma.conn_alloc", "rdma.id", "rdma.resolve_addr",
-	"rdma.resolve_route", "rdma.pd_struct", "rdma.pd", "rdma.query_port", "rdma.comp_channel", "rdma.cq",
-	"rdma.msgs",
-	"rdma.msgs_mr", "rdma.qp_inline", "rdma.qp", "rdma.init_attr", "rdma.modify_qp", "rdma.post_recv",
-	"rdma.connect",
-	"rdma.migrate", "rdma.accept", "rdma.establish", "rdma.cm_event", "rdma.region_alloc", "rdma.reg_mr",
-	"rdma.post_send", "rdma.poll_cq", "rdma.notify", "loop.watch",
+	"rdma.alloc",	     "rdma.device_list",  "rdma.device_alloc",	"rdma.device_open",
+	"rdma.channel",	     "rdma.domain_alloc", "rdma.listen_id",	"rdma.bind",
+	"rdma.listen",	     "rdma.listener",	  "rdma.probe",		"rdma.conn_alloc",
+	"rdma.id",	     "rdma.resolve_addr", "rdma.resolve_route", "rdma.pd_struct",
+	"rdma.pd",	     "rdma.query_port",	  "rdma.comp_channel",	"rdma.cq",
+	"rdma.msgs",	     "rdma.msgs_mr",	  "rdma.qp_inline",	"rdma.qp",
+	"rdma.init_attr",    "rdma.modify_qp",	  "rdma.post_recv",	"rdma.connect",
+	"rdma.migrate",	     "rdma.accept",	  "rdma.establish",	"rdma.cm_event",
+	"rdma.region_alloc", "rdma.reg_mr",	  "rdma.post_send",	"rdma.poll_cq",
+	"rdma.notify",	     "loop.watch",
 };
 
 #define FAULT_TIMES 6	/* of one point: some are passed in every pass of the loop */
@@ -463,7 +477,8 @@ static bool fault_transfer(struct end *a, struct end *b)
 		a->rkey = b->rx.rkey;
 		fill(arena_a, 4096, 0);
 		send_to(a, &s, 0, 0, 0, 4096);
-		CU_ASSERT_TRUE_FATAL(UNTIL((s.is_free && b->messages == 1) || a->failures || b->failures));
+		CU_ASSERT_TRUE_FATAL(
+			UNTIL((s.is_free && b->messages == 1) || a->failures || b->failures));
 		is_good = a->failures + b->failures == 0;
 		CU_ASSERT_TRUE(!a->failures || strlen(a->err.text) > 0);
 		CU_ASSERT_TRUE(!b->failures || strlen(b->err.text) > 0);
@@ -514,7 +529,8 @@ static void test_faults(void)
 			if (!has_fired)
 				break;
 		}
-		CU_ASSERT_TRUE(fault_round(WAIT_NS));	/* nothing was left behind that would be in the way */
+		/* nothing was left behind that would be in the way */
+		CU_ASSERT_TRUE(fault_round(WAIT_NS));
 	}
 	printf("\n    %u rounds, %u faults ... ", rounds, fired);
 	node_open(&node_a, getenv("RDMA_A"), PORT_A);
@@ -533,7 +549,8 @@ static void connect_in_the_end(void)
 	node_b.arrived->ops->close(node_b.arrived);
 }
 
-/* Other parts of the node pass the first and the last of these points, too, and before the listener does. */
+/* Other parts of the node pass the first and the last of these points, too, and before the listener
+ * does. */
 static void open_without_listener(const char *fault)
 {
 	struct fm_err err = { 0 };
@@ -551,13 +568,15 @@ static void open_without_listener(const char *fault)
 }
 
 /*
- * Goal:   a listener that fails, or cannot be made, is made anew, and what is the matter is told until then.
+ * Goal:   a listener that fails, or cannot be made, is made anew, and what is the matter is told
+ *         until then.
  * Method: the event of a request is none; then each step of making the listener fails when the node
  *         starts, as where the port is not free yet.
  */
 static void test_listener_fails(void)
 {
-	static const char *const steps[] = { "rdma.channel", "rdma.listen_id", "rdma.bind", "rdma.listen", "loop.watch" };
+	static const char *const steps[] = {"rdma.channel", "rdma.listen_id", "rdma.bind",
+					    "rdma.listen", "loop.watch"};
 
 	fm_fault_arm("rdma.listener", 1);
 	node_dial(&node_a, &node_b.sa, PORT_B, TOKEN, FAULT_DIAL_NS);
@@ -586,18 +605,18 @@ static void test_listener_fails(void)
 #endif
 
 const struct fm_test rdma_failure_tests[] = {
-	{ "closing with sends in flight ends them all and fences writes", test_close_in_flight },
-	{ "memory lent again is out of reach for the connection that had it", test_lent_again },
-	{ "a write to memory taken back breaks that connection only", test_take_back },
-	{ "memory of one session is out of reach for another", test_other_session },
-	{ "a message without credit breaks the connection and says so", test_no_credit },
-	{ "a killed peer is noticed", test_peer_killed },
-	{ "a silent peer is noticed, with sends under way and without", test_silent_peer },
-	{ "too little lockable memory is explained", test_memlock },
-	{ "stopping half-way leaves nothing", test_stop_half_made },
-	{ "every failure is told once and leaves nothing", test_faults },
-	{ "a listener that fails is made anew", test_listener_fails },
-	{ "a device that was only looked at is let go when it is removed", test_late_device_removed },
-	{ "a device that is removed takes its connections with it", test_device_removed },
+	{"closing with sends in flight ends them all and fences writes", test_close_in_flight},
+	{"memory lent again is out of reach for the connection that had it", test_lent_again},
+	{"a write to memory taken back breaks that connection only", test_take_back},
+	{"memory of one session is out of reach for another", test_other_session},
+	{"a message without credit breaks the connection and says so", test_no_credit},
+	{"a killed peer is noticed", test_peer_killed},
+	{"a silent peer is noticed, with sends under way and without", test_silent_peer},
+	{"too little lockable memory is explained", test_memlock},
+	{"stopping half-way leaves nothing", test_stop_half_made},
+	{"every failure is told once and leaves nothing", test_faults},
+	{"a listener that fails is made anew", test_listener_fails},
+	{"a device that was only looked at is let go when it is removed", test_late_device_removed},
+	{"a device that is removed takes its connections with it", test_device_removed},
 };
 const size_t rdma_failure_count = sizeof(rdma_failure_tests) / sizeof(rdma_failure_tests[0]);

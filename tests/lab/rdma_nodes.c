@@ -24,7 +24,8 @@ void parse_addr(const char *text, struct sockaddr_storage *out)
 	char plain[INET6_ADDRSTRLEN];
 
 	memset(out, 0, sizeof(*out));
-	snprintf(plain, sizeof(plain), "%.*s", scope ? (int)(scope - text) : INET6_ADDRSTRLEN, text ? text : "(none)");
+	snprintf(plain, sizeof(plain), "%.*s", scope ? (int)(scope - text) : INET6_ADDRSTRLEN,
+		 text ? text : "(none)");
 	if (inet_pton(AF_INET, plain, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
 		return;
@@ -38,8 +39,8 @@ void parse_addr(const char *text, struct sockaddr_storage *out)
 	exit(2);
 }
 
-static struct fm_domain *node_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
-				    void **tag)
+static struct fm_domain *node_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
+				    const uint8_t *key, void **tag)
 {
 	struct node *n = ctx;
 
@@ -194,7 +195,8 @@ static void end_closed(void *ctx)
 	e->conn = NULL;
 }
 
-static const struct fm_conn_events end_events = { .message = end_message, .failed = end_failed, .closed = end_closed };
+static const struct fm_conn_events end_events = {
+	.message = end_message, .failed = end_failed, .closed = end_closed};
 
 void end_attach(struct end *e, struct node *n, struct fm_conn *conn)
 {
@@ -208,7 +210,8 @@ static void end_lend(struct end *e, uint8_t *arena, struct end *other)
 	struct fm_err err = { 0 };
 
 	CU_ASSERT_EQUAL_FATAL(e->conn->ops->lend(e->conn, arena, ARENA / 2, true, &e->rx, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(e->conn->ops->lend(e->conn, arena + ARENA / 2, ARENA / 2, false, &e->tx, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		e->conn->ops->lend(e->conn, arena + ARENA / 2, ARENA / 2, false, &e->tx, &err), 0);
 	other->remote = e->rx.remote;
 	other->rkey = e->rx.rkey;
 }
@@ -257,7 +260,8 @@ uint64_t get_u64(const uint8_t *msg, unsigned at)
 	return v;
 }
 
-void send_to(struct end *e, struct test_send *s, uint64_t number, size_t from, size_t to, uint32_t len)
+void send_to(struct end *e, struct test_send *s, uint64_t number, size_t from, size_t to,
+	     uint32_t len)
 {
 	memset(s, 0, sizeof(*s));
 	s->end = e;
@@ -301,7 +305,8 @@ void on_message_check(struct end *e, const uint8_t *msg)
 
 uint8_t *map_arena(size_t len)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (p == MAP_FAILED) {
 		perror("mmap");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_nodes - two nodes of one process with nothing in them but the RDMA transport, and ends of connections that count
- * what happens to them. Everything runs on one thread: step() gives each loop its turn.
+ * rdma_nodes - two nodes of one process with nothing in them but the RDMA transport, and ends of
+ * connections that count what happens to them. Everything runs on one thread: step() gives each
+ * loop its turn.
  */
 #ifndef FM_LAB_RDMA_NODES_H
 #define FM_LAB_RDMA_NODES_H
@@ -100,7 +101,8 @@ void connect_ends(struct end *a, struct end *b);
 void close_end(struct end *e);
 
 /* len bytes from our tx memory at `from` to the other end's rx at `to`; no payload if len is 0. */
-void send_to(struct end *e, struct test_send *s, uint64_t number, size_t from, size_t to, uint32_t len);
+void send_to(struct end *e, struct test_send *s, uint64_t number, size_t from, size_t to,
+	     uint32_t len);
 void send_done(struct fm_send *send, int res);
 
 void put_u64(uint8_t *msg, unsigned at, uint64_t v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rdma_rate - how fast the transport is: one end grants 16 slots of 1 MiB and acknowledges what arrives, the other
- * one fills them. The lane is a thread of its own, as in the daemon; nothing else is, so what limits is the
- * transport.
+ * rdma_rate - how fast the transport is: one end grants 16 slots of 1 MiB and acknowledges what
+ * arrives, the other one fills them. The lane is a thread of its own, as in the daemon; nothing
+ * else is, so what limits is the transport.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@
 #define SLOT MIB
 #define SLOTS 16u
 
-/* One lane in a thread of its own, as in the daemon. The other members are the lane's from when it is attached. */
+/* One lane in a thread of its own, as in the daemon. The other members are the lane's from when it
+ * is attached. */
 struct rate {
 	struct node node;
 	struct end end;
@@ -130,11 +131,12 @@ static void rate_begin(struct fm_task *task)
 	if (!rate.is_server) {
 		const struct fm_conn_info *info = conn->ops->info(conn);
 
-		fprintf(stderr, "%s %s -> %s, MTU %u, %s\n", info->local, info->local_addr, info->remote_addr,
-			info->mtu, info->note);
+		fprintf(stderr, "%s %s -> %s, MTU %u, %s\n", info->local, info->local_addr,
+			info->remote_addr, info->mtu, info->note);
 	}
 	conn->ops->attach(conn, rate.lane, &rate_events, &rate);
-	if (conn->ops->lend(conn, rate.arena, SLOTS * (size_t)SLOT, rate.is_server, region, &err) < 0) {
+	if (conn->ops->lend(conn, rate.arena, SLOTS * (size_t)SLOT, rate.is_server, region, &err) <
+	    0) {
 		fprintf(stderr, "rdma_transport: %s\n", err.text);
 		exit(1);
 	}
@@ -151,7 +153,8 @@ static void *lane_main(void *arg)
 	return NULL;
 }
 
-/* The control loop until there is a connection; then the lane in its own thread, while the control loop goes on. */
+/* The control loop until there is a connection; then the lane in its own thread, while the control
+ * loop goes on. */
 static int rate_run(void)
 {
 	pthread_t thread;
@@ -220,7 +223,8 @@ int send_main(const char *local, const char *addr, const char *port, const char 
 		return 1;
 	cpu_s = (double)(rate.usage.ru_utime.tv_sec + rate.usage.ru_stime.tv_sec) +
 		(double)(rate.usage.ru_utime.tv_usec + rate.usage.ru_stime.tv_usec) / 1e6;
-	printf("%.2f MiB/s, %.2f s, %.2f s of CPU here\n", (double)rate.chunks / ((double)rate.elapsed_ns / 1e9),
-	       (double)rate.elapsed_ns / 1e9, cpu_s);
+	printf("%.2f MiB/s, %.2f s, %.2f s of CPU here\n",
+	       (double)rate.chunks / ((double)rate.elapsed_ns / 1e9), (double)rate.elapsed_ns / 1e9,
+	       cpu_s);
 	return 0;
 }

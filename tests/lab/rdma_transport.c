@@ -3,13 +3,16 @@
  * rdma_transport - drives the RDMA transport by itself, over real devices (the lab's: soft-RoCE).
  *
  *   rdma_transport check                        every behaviour, between two nodes of this process
- *   rdma_transport serve ADDR PORT [wait]       one node: accept, grant 16 slots of 1 MiB, acknowledge chunks
- *   rdma_transport send LOCAL ADDR PORT CHUNKS  the other one: push chunks, print MiB/s and CPU seconds
+ *   rdma_transport serve ADDR PORT [wait]       one node: accept, grant 16 slots of 1 MiB,
+ *                                               acknowledge chunks
+ *   rdma_transport send LOCAL ADDR PORT CHUNKS  the other one: push chunks, print MiB/s and CPU
+ *                                               seconds
  *
- * check reads RDMA_A, RDMA_B (addresses of two RDMA ports of this machine that reach each other) and RDMA_NOBODY (an
- * address that an RDMA port here has a route to and where nobody is) from the environment, and, if they are there,
- * the shell commands RDMA_DELAY, RDMA_CUT, RDMA_MEND, RDMA_NARROW_A, RDMA_NARROW_B, RDMA_WIDEN and RDMA_REMOVE, and
- * RDMA_LATE (an address) with RDMA_LATE_ADD and RDMA_LATE_DEL.
+ * check reads RDMA_A, RDMA_B (addresses of two RDMA ports of this machine that reach each other)
+ * and RDMA_NOBODY (an address that an RDMA port here has a route to and where nobody is) from the
+ * environment, and, if they are there, the shell commands RDMA_DELAY, RDMA_CUT, RDMA_MEND,
+ * RDMA_NARROW_A, RDMA_NARROW_B, RDMA_WIDEN and RDMA_REMOVE, and RDMA_LATE (an address) with
+ * RDMA_LATE_ADD and RDMA_LATE_DEL.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -55,8 +58,8 @@ static void test_connect(void)
 
 	connect_ends(&a, &b);
 	info = a.conn->ops->info(a.conn);
-	printf("\n    %s %s -> %s, MTU %u, %u Mb/s, %s ... ", info->local, info->local_addr, info->remote_addr,
-	       info->mtu, info->speed_mbps, info->note);
+	printf("\n    %s %s -> %s, MTU %u, %u Mb/s, %s ... ", info->local, info->local_addr,
+	       info->remote_addr, info->mtu, info->speed_mbps, info->note);
 	CU_ASSERT_EQUAL(info->kind, FM_KIND_RDMA);
 	CU_ASSERT_STRING_EQUAL(info->local_addr, getenv("RDMA_A"));
 	CU_ASSERT_STRING_EQUAL(info->remote_addr, getenv("RDMA_B"));
@@ -71,7 +74,8 @@ static void test_connect(void)
 }
 
 /*
- * Goal:   when the two ends' networks carry packets of different size, the smaller counts, whoever dials.
+ * Goal:   when the two ends' networks carry packets of different size, the smaller counts, whoever
+ *         dials.
  * Method: RDMA_NARROW makes a's network carry little, then b's; RDMA_WIDEN undoes it.
  */
 static void test_mtu(void)
@@ -143,7 +147,8 @@ static bool has_event(const struct rdma_event_channel *channel)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* Goal: whatever stands in the private data, the request is refused and nobody is asked for a token. */
+/* Goal: whatever stands in the private data, the request is refused and nobody is asked for a
+ * token. */
 static void test_garbage(void)
 {
 	unsigned seen = node_b.tokens_seen, arrivals = node_b.arrivals;
@@ -163,8 +168,9 @@ static void test_garbage(void)
 		param.private_data = i == 0 ? NULL : data;
 		param.private_data_len = (uint8_t)(i == 0 ? 0 : 8 * i - 3);
 		CU_ASSERT_EQUAL_FATAL(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
-		CU_ASSERT_EQUAL(rdma_resolve_addr(id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
-						  RESOLVE_MS), 0);
+		CU_ASSERT_EQUAL(rdma_resolve_addr(id, (struct sockaddr *)&src,
+						  (struct sockaddr *)&dst, RESOLVE_MS),
+				0);
 		CU_ASSERT_EQUAL(rdma_get_cm_event(channel, &event), 0);
 		CU_ASSERT_EQUAL(event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
 		rdma_ack_cm_event(event);
@@ -243,7 +249,8 @@ static void test_payload(void)
 	close_end(&b);
 }
 
-/* One direction of a stream of chunks with slots and acknowledgements, both in the same kind of message. */
+/* One direction of a stream of chunks with slots and acknowledgements, both in the same kind of
+ * message. */
 #define ACK UINT64_C(0xacac)
 #define STREAM_SLOTS 32u
 #define STREAM_SLOT_LEN 65536u
@@ -315,7 +322,8 @@ static void test_both_ways(void)
 	connect_ends(&a, &b);
 	stream_start(&sa, &a, 1000);
 	stream_start(&sb, &b, 1000);
-	while ((sa.acked < sa.total || sb.acked < sb.total) && now_ns() < end && a.failures + b.failures == 0) {
+	while ((sa.acked < sa.total || sb.acked < sb.total) && now_ns() < end &&
+	       a.failures + b.failures == 0) {
 		stream_push(&sa);
 		stream_push(&sb);
 		step();
@@ -332,7 +340,8 @@ static void test_both_ways(void)
 
 /*
  * Goal:   the send queue cannot overflow, and all sends end in order.
- * Method: as many sends under way as are allowed, in several work requests each: more than the queue takes.
+ * Method: as many sends under way as are allowed, in several work requests each: more than the
+ * queue takes.
  */
 static void test_many_sends(void)
 {
@@ -344,7 +353,8 @@ static void test_many_sends(void)
 	for (unsigned i = 0; i < FM_DATA_MSGS_MAX; i++)
 		send_to(&a, &s[i], i, 0, 0, i % 4 ? 4096 : MIB + 64);
 	CU_ASSERT_TRUE(UNTIL(a.sends_good == FM_DATA_MSGS_MAX && b.messages == FM_DATA_MSGS_MAX));
-	for (unsigned i = 0; i < FM_DATA_MSGS_MAX; i++)	/* and again, without payload, several times round the queues */
+	/* and again, without payload, several times round the queues */
+	for (unsigned i = 0; i < FM_DATA_MSGS_MAX; i++)
 		send_to(&a, &s[i], i, 0, 0, 0);
 	for (unsigned round = 0; round < 8; round++) {
 		CU_ASSERT_TRUE_FATAL(UNTIL(a.sends_good == (round + 2) * FM_DATA_MSGS_MAX));
@@ -364,7 +374,8 @@ static void test_big_sends(void)
 	struct end a, b;
 
 	connect_ends(&a, &b);
-	for (unsigned i = 0; i < FM_DATA_MSGS_MAX; i++)	/* 3 requests each: 768 for a queue of 512 */
+	/* 3 requests each: 768 for a queue of 512 */
+	for (unsigned i = 0; i < FM_DATA_MSGS_MAX; i++)
 		send_to(&a, &s[i], i, 0, 0, MIB + 4);
 	CU_ASSERT_TRUE(UNTIL(a.sends_good == FM_DATA_MSGS_MAX && b.messages == FM_DATA_MSGS_MAX));
 	CU_ASSERT_EQUAL(a.failures + b.failures, 0);
@@ -416,6 +427,7 @@ int main(int argc, char **argv)
 		return serve_main(argv[2], argv[3], argc == 5);
 	if (argc == 6 && strcmp(argv[1], "send") == 0)
 		return send_main(argv[2], argv[3], argv[4], argv[5]);
-	fprintf(stderr, "usage: rdma_transport check | serve ADDR PORT | send LOCAL ADDR PORT CHUNKS\n");
+	fprintf(stderr,
+		"usage: rdma_transport check | serve ADDR PORT | send LOCAL ADDR PORT CHUNKS\n");
 	return 2;
 }

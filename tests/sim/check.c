@@ -30,7 +30,8 @@ static bool is_unsure(int code)
 static bool has_cause(const struct job *j)
 {
 	unsigned fired = sim_what_fired(j->sc->sim);
-	bool is_net = (fired & (SIM_FIRED_NET | SIM_FIRED_CRASH) && !j->sc->is_hostile) || j->sc->is_disturbed;
+	bool is_net = (fired & (SIM_FIRED_NET | SIM_FIRED_CRASH) && !j->sc->is_hostile) ||
+		      j->sc->is_disturbed;
 	bool may_break = is_net && !j->sc->is_only_cuts;
 
 	if (j->sc->is_out_of_memory)
@@ -58,7 +59,8 @@ static bool has_cause(const struct job *j)
 		return fired & SIM_FIRED_FLIP;
 	case EEXIST:
 		/* Or its own first try was heard to fail, and had not. */
-		return j->is_put && !j->opts.may_replace && (strcmp(j->path, SHARED_NAME) == 0 || j->tree_old || j->failed > 0);
+		return j->is_put && !j->opts.may_replace &&
+		       (strcmp(j->path, SHARED_NAME) == 0 || j->tree_old || j->failed > 0);
 	case ENOENT:
 		return j->sc->is_disturbed || j->is_missing || (!j->source && !j->is_tree);
 	default:
@@ -75,7 +77,8 @@ static bool may_be_there(const struct scenario *sc, const struct sim_node *n, co
 
 		if (j->to != n || strcmp(j->path, path) != 0 || !j->source || j->is_missing)
 			continue;
-		if (j->is_put && j->result.code != 0 && !is_unsure(j->result.code) && j->failed == 0)
+		if (j->is_put && j->result.code != 0 && !is_unsure(j->result.code) &&
+		    j->failed == 0)
 			continue;
 		if (sim_blob_is_same(j->source, blob))
 			return true;
@@ -92,14 +95,16 @@ static void check_entry(void *ctx, const char *path, struct sim_blob *blob)
 {
 	struct visit *v = ctx;
 
-	if ((v->sc->is_hostile && path[0] == 'h') || blob->is_torn)	/* n3's own; nobody's any more */
+	/* n3's own; nobody's any more */
+	if ((v->sc->is_hostile && path[0] == 'h') || blob->is_torn)
 		return;
 	if (!may_be_there(v->sc, v->node, path, blob))
-		sim_fail(v->sc->sim, "%s holds a file %s of %llu bytes that nobody put there", v->node->name, path,
-			 (unsigned long long)blob->size);
+		sim_fail(v->sc->sim, "%s holds a file %s of %llu bytes that nobody put there",
+			 v->node->name, path, (unsigned long long)blob->size);
 }
 
-/* What is under the name when the job is done: an update keeps what only the version before it had. */
+/* What is under the name when the job is done: an update keeps what only the version before it
+ * had. */
 static const struct sim_tree *tree_wanted(const struct job *j)
 {
 	bool is_merged = j->is_put && j->opts.is_update && !j->opts.is_delete;
@@ -108,7 +113,8 @@ static const struct sim_tree *tree_wanted(const struct job *j)
 }
 
 /* Whether some job may have left this tree under that name. */
-static bool may_tree_be_there(const struct scenario *sc, const struct sim_node *n, const char *path, const struct sim_tree *tree)
+static bool may_tree_be_there(const struct scenario *sc, const struct sim_node *n, const char *path,
+			      const struct sim_tree *tree)
 {
 	for (unsigned i = 0; i < sc->job_count; i++) {
 		const struct job *j = &sc->jobs[i];
@@ -130,7 +136,8 @@ static void check_tree(void *ctx, const char *path, struct sim_tree *tree)
 	if (v->sc->is_hostile && path[0] == 'h')	/* n3's own */
 		return;
 	if (!may_tree_be_there(v->sc, v->node, path, tree))
-		sim_fail(v->sc->sim, "%s holds a tree %s of %zu entries that nobody put there", v->node->name, path, tree->count);
+		sim_fail(v->sc->sim, "%s holds a tree %s of %zu entries that nobody put there",
+			 v->node->name, path, tree->count);
 }
 
 static struct sim_tree *tree_now(const struct job *j)
@@ -144,9 +151,12 @@ static void check_dry(const struct job *j)
 
 	if (tree_now(j) != j->tree_old)
 		sim_fail(j->sc->sim, "job %u was a dry run, and something is another", j->index);
-	if (!j->tree_old && (c->wanted_files != j->tree->files || c->wanted_bytes != j->tree->bytes))
-		sim_fail(j->sc->sim, "job %u: a dry run says %llu files, %llu bytes; in truth %u, %llu", j->index,
-			 (unsigned long long)c->wanted_files, (unsigned long long)c->wanted_bytes, j->tree->files,
+	if (!j->tree_old &&
+	    (c->wanted_files != j->tree->files || c->wanted_bytes != j->tree->bytes))
+		sim_fail(j->sc->sim,
+			 "job %u: a dry run says %llu files, %llu bytes; in truth %u, %llu",
+			 j->index, (unsigned long long)c->wanted_files,
+			 (unsigned long long)c->wanted_bytes, j->tree->files,
 			 (unsigned long long)j->tree->bytes);
 }
 
@@ -164,11 +174,14 @@ static void check_whole_tree(const struct job *j)
 	}
 	if (!got || !sim_tree_is_same(got, tree_wanted(j)))
 		sim_fail(j->sc->sim, "job %u succeeded and the tree is not its source", j->index);
-	if (c->files != want->files || c->dirs != want->dirs || c->links != want->links || c->hard_links != want->hards ||
-	    c->bytes != want->bytes || r->size != want->bytes)
-		sim_fail(j->sc->sim, "job %u: the result counts %llu files, %llu dirs, %llu links, %llu hard links, %llu bytes", j->index,
-			 (unsigned long long)c->files, (unsigned long long)c->dirs, (unsigned long long)c->links,
-			 (unsigned long long)c->hard_links, (unsigned long long)c->bytes);
+	if (c->files != want->files || c->dirs != want->dirs || c->links != want->links ||
+	    c->hard_links != want->hards || c->bytes != want->bytes || r->size != want->bytes)
+		sim_fail(j->sc->sim,
+			 "job %u: the result counts %llu files, %llu dirs, %llu links, %llu hard "
+			 "links, %llu bytes",
+			 j->index, (unsigned long long)c->files, (unsigned long long)c->dirs,
+			 (unsigned long long)c->links, (unsigned long long)c->hard_links,
+			 (unsigned long long)c->bytes);
 }
 
 static void check_failed_tree(const struct job *j)
@@ -189,36 +202,42 @@ static void check_content(struct job *j, const struct sim_blob *got)
 	if (j->source && !sim_blob_is_same(got, j->source))
 		sim_fail(s, "job %u succeeded and the file is not its source", j->index);
 	if (r->crc != got->crc || r->size != got->size)
-		sim_fail(s, "job %u: CRC32C %08x, %llu bytes; in truth %08x, %llu", j->index, r->crc,
-			 (unsigned long long)r->size, got->crc, (unsigned long long)got->size);
+		sim_fail(s, "job %u: CRC32C %08x, %llu bytes; in truth %08x, %llu", j->index,
+			 r->crc, (unsigned long long)r->size, got->crc,
+			 (unsigned long long)got->size);
 	if (r->data_bytes > r->size || !r->is_checked)
-		sim_fail(s, "job %u: %llu bytes of data in %llu", j->index, (unsigned long long)r->data_bytes,
-			 (unsigned long long)r->size);
-	if (j->source && (got->attr.mode != j->source->attr.mode || got->attr.mtime_ns != j->source->attr.mtime_ns))
+		sim_fail(s, "job %u: %llu bytes of data in %llu", j->index,
+			 (unsigned long long)r->data_bytes, (unsigned long long)r->size);
+	if (j->source && (got->attr.mode != j->source->attr.mode ||
+			  got->attr.mtime_ns != j->source->attr.mtime_ns))
 		sim_fail(s, "job %u: mode or time are not the source's", j->index);
 }
 
-/* Who gets a tree hears of its end when what came is kept, or later than that takes: a disk that hangs cannot say. */
+/* Who gets a tree hears of its end when what came is kept, or later than that takes: a disk that
+ * hangs cannot say. */
 static bool has_hung(const struct job *j)
 {
 	return j->is_tree && !j->is_put && sim_what_fired(j->sc->sim) & SIM_FIRED_HANG;
 }
 
 /*
- * Rates are kept over the whole, with 50 ms of it in hand and a chunk on the way; cancelling and timeouts act at once.
- * The engine gives up what has not moved for minutes, which here, where every disk answers, is always a wake-up that
- * was lost.
+ * Rates are kept over the whole, with 50 ms of it in hand and a chunk on the way; cancelling and
+ * timeouts act at once. The engine gives up what has not moved for minutes, which here, where every
+ * disk answers, is always a wake-up that was lost.
  */
 static void check_times(const struct job *j)
 {
 	const struct fm_job_result *r = &j->result;
-	uint64_t rate = j->opts.rate_bytes, allowed = rate / 20 + 2 * 16384, second = SIM_S + 100 * SIM_MS;
+	uint64_t rate = j->opts.rate_bytes, allowed = rate / 20 + 2 * 16384,
+		 second = SIM_S + 100 * SIM_MS;
 	uint64_t moved = r->data_bytes - r->bytes_resumed;
-	uint64_t keep = has_hung(j) ? 6 * SIM_S : 0, until_ns, hung_ns = sim_disk_hung(j->sc->sim, &until_ns);
+	uint64_t keep = has_hung(j) ? 6 * SIM_S : 0, until_ns,
+		 hung_ns = sim_disk_hung(j->sc->sim, &until_ns);
 
-	if (r->code == 0 && rate && moved > allowed && r->elapsed_ns / 1000 < (moved - allowed) * 1000000 / rate)
-		sim_fail(j->sc->sim, "job %u: %llu bytes in %llu ns, faster than its limit of %llu", j->index,
-			 (unsigned long long)moved, (unsigned long long)r->elapsed_ns,
+	if (r->code == 0 && rate && moved > allowed &&
+	    r->elapsed_ns / 1000 < (moved - allowed) * 1000000 / rate)
+		sim_fail(j->sc->sim, "job %u: %llu bytes in %llu ns, faster than its limit of %llu",
+			 j->index, (unsigned long long)moved, (unsigned long long)r->elapsed_ns,
 			 (unsigned long long)rate);
 	if (r->elapsed_ns > PATIENCE_NS + hung_ns && !j->is_unsafe)
 		sim_fail(j->sc->sim, "job %u took %llu ms: %d (%s)", j->index,
@@ -232,9 +251,9 @@ static void check_times(const struct job *j)
 }
 
 /*
- * Without faults nothing waits for a timeout or for luck: a job takes as long as all jobs' blocks one after the other,
- * and a second for memory to be handed around. (In the first seconds connections are still being made; limited jobs
- * take what they are given.)
+ * Without faults nothing waits for a timeout or for luck: a job takes as long as all jobs' blocks
+ * one after the other, and a second for memory to be handed around. (In the first seconds
+ * connections are still being made; limited jobs take what they are given.)
  */
 static void check_pace(const struct job *j)
 {
@@ -244,7 +263,8 @@ static void check_pace(const struct job *j)
 	for (unsigned i = 0; i < sc->job_count; i++) {
 		blocks += sc->jobs[i].source ? sc->jobs[i].source->size / 4096 + 1 : 0;
 		if (sc->jobs[i].is_tree)
-			blocks += sc->jobs[i].tree->bytes / 2048 + 2 * sc->jobs[i].tree->count + 20 * sc->jobs[i].tree->larges;
+			blocks += sc->jobs[i].tree->bytes / 2048 + 2 * sc->jobs[i].tree->count +
+				  20 * sc->jobs[i].tree->larges;
 		if (sc->jobs[i].opts.rate_bytes)
 			return;
 	}
@@ -282,18 +302,20 @@ static void check_job(struct job *j)
 		check_pace(j);
 	if (j->result.code != 0) {
 		if (!has_cause(j))
-			sim_fail(sc->sim, "job %u failed without a cause: %d (%s)", j->index, j->result.code,
-				 j->result.err.text);
+			sim_fail(sc->sim, "job %u failed without a cause: %d (%s)", j->index,
+				 j->result.code, j->result.err.text);
 		if (j->is_tree)
 			check_failed_tree(j);
 		if (j->sunk && !is_unsure(j->result.code))
 			sim_fail(sc->sim, "job %u failed and left a file", j->index);
 		return;
 	}
-	if (j->caller.never_ends && j->caller.is_stream)	/* a file may be nothing but holes where it stands */
+	/* a file may be nothing but holes where it stands */
+	if (j->caller.never_ends && j->caller.is_stream)
 		sim_fail(sc->sim, "job %u: a stream that stands still was moved", j->index);
 	if (j->result.is_durable != (j->opts.durability != FM_DURABILITY_MEMORY))
-		sim_fail(sc->sim, "job %u is%s durable", j->index, j->result.is_durable ? "" : " not");
+		sim_fail(sc->sim, "job %u is%s durable", j->index,
+			 j->result.is_durable ? "" : " not");
 	if (is_lost(j))
 		return;
 	if (j->is_tree)
@@ -368,7 +390,8 @@ static void see_peer(void *ctx, const struct fm_peer_status *st)
 	if (sc->is_hostile && strcmp(st->name, "n3") == 0)
 		return;
 	if (!st->is_connected && !sc->is_out_of_memory)
-		sim_fail(sc->sim, "%s is not connected, long after the last fault: %s", st->name, st->last_error);
+		sim_fail(sc->sim, "%s is not connected, long after the last fault: %s", st->name,
+			 st->last_error);
 }
 
 static void see_rail(void *ctx, const struct fm_rail_status *st)
@@ -383,7 +406,8 @@ static void see_job(void *ctx, const struct fm_job_status *st)
 {
 	struct scenario *sc = ctx;
 
-	sim_fail(sc->sim, "a job for %s still runs when all are done: %s", st->peer, st->progress.state);
+	sim_fail(sc->sim, "a job for %s still runs when all are done: %s", st->peer,
+		 st->progress.state);
 }
 
 void scenario_check_quiet(struct scenario *sc)
@@ -399,13 +423,15 @@ void scenario_check_quiet(struct scenario *sc)
 		fm_job_visit(n->engine, see_job, sc);
 		if (sc->status.slabs_free != sc->status.slabs)
 			sim_fail(sc->sim, "%s: %llu of %llu slabs are free", n->name,
-				 (unsigned long long)sc->status.slabs_free, (unsigned long long)sc->status.slabs);
+				 (unsigned long long)sc->status.slabs_free,
+				 (unsigned long long)sc->status.slabs);
 	}
 	sim_net_counts(sc->sim, &net);
 	sim_disk_counts(sc->sim, &disk);
 	if (net.regions || net.sends || disk.files || disk.ios)
-		sim_fail(sc->sim, "quiet, but %u regions lent, %u sends, %u files, %u reads and writes", net.regions,
-			 net.sends, disk.files, disk.ios);
+		sim_fail(sc->sim,
+			 "quiet, but %u regions lent, %u sends, %u files, %u reads and writes",
+			 net.regions, net.sends, disk.files, disk.ios);
 }
 
 /* ---- what is refused at once ---- */
@@ -463,12 +489,13 @@ void scenario_check_refusals(struct scenario *sc, struct sim_node *n)
 		struct fm_job_opts opts;
 		int want;
 	} cases[] = {
-		{ { .node = "nobody", .store = "s", .path = "f", .path_len = 1 }, -ENOENT },
-		{ { .node = peer, .store = "a/b", .path = "f", .path_len = 1 }, -EINVAL },
-		{ { .node = peer, .store = "", .path = "f", .path_len = 1 }, -EINVAL },
-		{ { .node = peer, .store = long_path, .path = "f", .path_len = 1 }, -EINVAL },
-		{ { .node = peer, .store = "s", .path = "a\0b", .path_len = 3 }, -EINVAL },
-		{ { .node = peer, .store = "s", .path = long_path, .path_len = FM_PATH_LEN_MAX + 1 }, -ENAMETOOLONG },
+		{{.node = "nobody", .store = "s", .path = "f", .path_len = 1}, -ENOENT},
+		{{.node = peer, .store = "a/b", .path = "f", .path_len = 1}, -EINVAL},
+		{{.node = peer, .store = "", .path = "f", .path_len = 1}, -EINVAL},
+		{{.node = peer, .store = long_path, .path = "f", .path_len = 1}, -EINVAL},
+		{{.node = peer, .store = "s", .path = "a\0b", .path_len = 3}, -EINVAL},
+		{{.node = peer, .store = "s", .path = long_path, .path_len = FM_PATH_LEN_MAX + 1},
+		 -ENAMETOOLONG},
 	};
 
 	memset(long_path, 'x', FM_PATH_LEN_MAX + 1);

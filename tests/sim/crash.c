@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash - nodes that crash and come back, what their users and peers do then, and what must hold beyond what always does:
+ * crash - nodes that crash and come back, what their users and peers do then, and what must hold
+ * beyond what always does:
  * - what was said to be done is done, right behind the crash and for ever after;
- * - the other ends of its transfers end as soon as a silent peer is noticed, and say whose fault it was;
- * - where nothing else goes wrong, everything that is begun again succeeds, and with what was logged before.
+ * - the other ends of its transfers end as soon as a silent peer is noticed, and say whose fault it
+ * was;
+ * - where nothing else goes wrong, everything that is begun again succeeds, and with what was
+ * logged before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +14,8 @@
 
 #include "tests/sim/scenario_priv.h"
 
-#define NOTICE_NS (2 * SIM_S)		/* ticks, and passes that are late, beyond the time a peer may be silent */
+/* ticks, and passes that are late, beyond the time a peer may be silent */
+#define NOTICE_NS (2 * SIM_S)
 
 struct crash {
 	struct scenario *sc;
@@ -66,10 +70,13 @@ void scenario_check_end(const struct job *j, const struct fm_job_result *r)
 	struct sim *s = j->sc->sim;
 
 	if (j->peer_died_ns && sim_now(s) > j->peer_died_ns + patience_ns(j->sc, j->from))
-		sim_fail(s, "job %u: %s is dead for %llu ms, and now it ends: %d (%s)", j->index, j->to->name,
-			 (unsigned long long)(sim_now(s) - j->peer_died_ns) / 1000000, r->code, r->err.text);
-	if (j->sc->crashes > 0 && is_about_peer(r->code) && !j->opts.timeout_ns && !strstr(r->err.text, j->to->name))
-		sim_fail(s, "job %u ends and does not say that it was %s: %s", j->index, j->to->name, r->err.text);
+		sim_fail(s, "job %u: %s is dead for %llu ms, and now it ends: %d (%s)", j->index,
+			 j->to->name, (unsigned long long)(sim_now(s) - j->peer_died_ns) / 1000000,
+			 r->code, r->err.text);
+	if (j->sc->crashes > 0 && is_about_peer(r->code) && !j->opts.timeout_ns &&
+	    !strstr(r->err.text, j->to->name))
+		sim_fail(s, "job %u ends and does not say that it was %s: %s", j->index,
+			 j->to->name, r->err.text);
 }
 
 /* Those that had a session with it. Who waits for one may still get one. */
@@ -117,8 +124,9 @@ static void see_job(void *ctx, const struct fm_job_status *st)
 	uint64_t ago_ns = sim_now(c->sc->sim) - c->at_ns;
 
 	if (!st->is_ours && strcmp(st->peer, c->node->name) == 0 && st->elapsed_ns > ago_ns)
-		sim_fail(c->sc->sim, "%s is dead for %llu ms, and what it began there still runs: %s", c->node->name,
-			 (unsigned long long)ago_ns / 1000000, st->progress.state);
+		sim_fail(c->sc->sim,
+			 "%s is dead for %llu ms, and what it began there still runs: %s",
+			 c->node->name, (unsigned long long)ago_ns / 1000000, st->progress.state);
 }
 
 struct peer_check {
@@ -144,7 +152,8 @@ static void check_peers_later(struct crash *c)
 
 		*p = (struct peer_check){ c, sim_node(c->sc->sim, i) };
 		if (p->node != c->node)
-			(void)sim_after(c->sc->sim, NULL, patience_ns(c->sc, p->node), check_peer, p);
+			(void)sim_after(c->sc->sim, NULL, patience_ns(c->sc, p->node), check_peer,
+					p);
 	}
 }
 
@@ -196,7 +205,8 @@ void scenario_plan_crashes(struct scenario *sc)
 
 	for (uint64_t n = 1 + sim_below(s, 3); n > 0; n--) {
 		const struct job *j = &sc->jobs[sim_below(s, sc->job_count)];
-		uint64_t at_ns = j->start_ns + sim_latency(s, 32 * (sc->opts.net_ns + sc->opts.disk_ns));
+		uint64_t at_ns =
+			j->start_ns + sim_latency(s, 32 * (sc->opts.net_ns + sc->opts.disk_ns));
 
 		if (sim_one_in(s, 3))
 			at_ns = sim_below(s, 20 * SIM_S);
@@ -209,20 +219,24 @@ void scenario_plan_crashes(struct scenario *sc)
 
 /* ---- at every step ---- */
 
-/* A put that was done when its node died before it heard finds itself; and one whose name is taken may use up all its tries before the crash. */
+/* A put that was done when its node died before it heard finds itself; and one whose name is taken
+ * may use up all its tries before the crash. */
 static void check_succeeded(const struct scenario *sc)
 {
 	struct sim_disk_counts disk;
 
 	sim_disk_counts(sc->sim, &disk);
 	if (disk.dropped > 0)
-		sim_fail(sc->sim, "%llu bytes that were logged were thrown away", (unsigned long long)disk.dropped);
+		sim_fail(sc->sim, "%llu bytes that were logged were thrown away",
+			 (unsigned long long)disk.dropped);
 	for (unsigned i = 0; i < sc->job_count; i++) {
 		const struct job *j = &sc->jobs[i];
 		int code = j->result.code;
 
 		if (code != 0 && !j->was_taken && !j->is_missing && (j->source || j->is_tree))
-			sim_fail(sc->sim, "job %u fails again and again, and there was one crash: %s", i, j->result.err.text);
+			sim_fail(sc->sim,
+				 "job %u fails again and again, and there was one crash: %s", i,
+				 j->result.err.text);
 	}
 }
 
@@ -235,7 +249,8 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing, struct scenario_totals *totals)
+uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing,
+			    struct scenario_totals *totals)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
 	uint64_t before, steps;

@@ -97,7 +97,8 @@ static void set_store(void *ctx)
 	struct scenario_node *r = ctx;
 	struct fm_err err;
 
-	if (r->node->engine && fm_engine_set_store(r->node->engine, sim_store_new(r->node, "s"), &err) < 0)
+	if (r->node->engine &&
+	    fm_engine_set_store(r->node->engine, sim_store_new(r->node, "s"), &err) < 0)
 		sim_fail(r->sc->sim, "the store cannot be replaced: %s", err.text);
 }
 
@@ -106,7 +107,8 @@ static void set_rate(void *ctx)
 	struct scenario_node *r = ctx;
 
 	if (r->node->engine)
-		fm_engine_set_rate(r->node->engine, sim_one_in(r->sc->sim, 2) ? 0 : 64 * r->sc->chunk_bytes);
+		fm_engine_set_rate(r->node->engine,
+				   sim_one_in(r->sc->sim, 2) ? 0 : 64 * r->sc->chunk_bytes);
 }
 
 static void plan_reload(struct scenario *sc)
@@ -116,7 +118,8 @@ static void plan_reload(struct scenario *sc)
 	r->sc = sc;
 	r->node = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
 	sc->is_reloaded = true;
-	sim_user_after(r->node, sim_below(sc->sim, 15 * SIM_S), sim_one_in(sc->sim, 2) ? set_store : set_rate, r);
+	sim_user_after(r->node, sim_below(sc->sim, 15 * SIM_S),
+		       sim_one_in(sc->sim, 2) ? set_store : set_rate, r);
 }
 
 static void plan_isolation(struct scenario *sc)
@@ -197,7 +200,8 @@ static bool has_two_cables(const struct scenario *sc)
 	return o->rails >= 2 && o->rdma_rails != 1 && (!o->is_tcp_off || o->rdma_rails >= 2);
 }
 
-/* One at a time, once the nodes have told each other their addresses: then another one leads there, and no transfer fails. */
+/* One at a time, once the nodes have told each other their addresses: then another one leads there,
+ * and no transfer fails. */
 static void plan_cables(struct scenario *sc)
 {
 	uint64_t at_ns = SIM_S;

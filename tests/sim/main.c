@@ -5,11 +5,13 @@
  *   sim --seed S [--verbose]       one
  *   sim --from A --count N         many
  *   sim --seeds FILE               those of a file: a number, then a word on what it was, per line
- *   sim --faults                   a put and a get with the n-th fault point failing, n = 1, 2, ... until none is left
- *   sim --hostile ...              as the others, with a hostile node: for --seed, --from and --twice behind it
- *   sim --crashes [--every K] ...  few jobs, and a node crashes at step 1, 1 + K, ... of them, one step a run: for --seed and --from behind it
- *   sim --crashes --step N ...     at that step only
- *   sim --twice S                  the same seed twice: whether it does the same
+ *   sim --faults                   a put and a get with the n-th fault point failing, n = 1, 2, ...
+ *                                  until none is left
+ *   sim --hostile ...              as the others, with a hostile node: for --seed, --from and
+ *                                  --twice behind it
+ *   sim --crashes [--every K] ...  few jobs, and a node crashes at step 1, 1 + K, ... of them, one
+ * step a run: for --seed and --from behind it sim --crashes --step N ...     at that step only sim
+ * --twice S                  the same seed twice: whether it does the same
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,8 @@ static uint64_t crash_every = 1, crash_step;	/* step 0: all */
 
 static void run_step(uint64_t seed, uint64_t step, struct scenario_totals *t)
 {
-	printf("seed %llu, crash at step %llu\n", (unsigned long long)seed, (unsigned long long)step);
+	printf("seed %llu, crash at step %llu\n", (unsigned long long)seed,
+	       (unsigned long long)step);
 	fflush(stdout);
 	(void)scenario_run_crash(seed, step, tracing, t);
 }
@@ -122,8 +125,9 @@ static void print_totals(const struct scenario_totals *t)
 
 	if (t->seeds == 0)
 		return;
-	printf("%u seeds, %u jobs, %u requests, %u payloads damaged, %u jobs sent something again\n", t->seeds, t->jobs,
-	       t->requests, t->flips, t->resent);
+	printf("%u seeds, %u jobs, %u requests, %u payloads damaged, %u jobs sent something "
+	       "again\n",
+	       t->seeds, t->jobs, t->requests, t->flips, t->resent);
 	for (int code = 0; code < 4096; code++) {
 		if (t->codes[code] && code < CODES_NAMED)
 			printf("%7u %s\n", t->codes[code], code ? fm_err_name(code) : "succeeded");
@@ -132,7 +136,8 @@ static void print_totals(const struct scenario_totals *t)
 	}
 	if (others)
 		printf("%7u with numbers that a hostile node made up\n", others);
-	printf("%u trees, %u succeeded; %u tries again, in %u seeds with what was there\n", t->trees, t->trees_done, t->again, t->resumed);
+	printf("%u trees, %u succeeded; %u tries again, in %u seeds with what was there\n",
+	       t->trees, t->trees_done, t->again, t->resumed);
 	if (t->crashes)
 		printf("%u crashes\n", t->crashes);
 	if (t->overlaps)
@@ -141,7 +146,8 @@ static void print_totals(const struct scenario_totals *t)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--verbose] [--hostile | --crashes [--every K | --step N]] --seed S | --from A --count N | "
+	fprintf(stderr, "usage: sim [--verbose] [--hostile | --crashes [--every K | --step N]] "
+			"--seed S | --from A --count N | "
 			"--seeds FILE | --faults | --twice S\n");
 	return 2;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan - what a seed decides: the cluster and how fast it is, which jobs and requests there are, and when.
+ * plan - what a seed decides: the cluster and how fast it is, which jobs and requests there are,
+ * and when.
  */
 #include <stdio.h>
 
 #include "tests/sim/scenario_priv.h"
 
 #define CHUNKS_MAX 24			/* of a file whose size is random */
-#define TRIES_MAX 40			/* of who does not give up: more than fit into the time a node is away */
+/* of who does not give up: more than fit into the time a node is away */
+#define TRIES_MAX 40
 
 static void describe(const struct scenario *sc);
 
@@ -20,7 +22,8 @@ static uint64_t pick_size(struct scenario *sc)
 	};
 	uint64_t which = sim_below(s, 16);
 
-	return which < sizeof(sizes) / sizeof(sizes[0]) ? sizes[which] : sim_below(s, CHUNKS_MAX * chunk);
+	return which < sizeof(sizes) / sizeof(sizes[0]) ? sizes[which]
+							: sim_below(s, CHUNKS_MAX * chunk);
 }
 
 static struct sim_node *other_node(struct scenario *sc, const struct sim_node *n)
@@ -34,7 +37,8 @@ static void plan_source(struct scenario *sc, struct job *j)
 {
 	struct sim *s = sc->sim;
 
-	j->source = sim_blob_new(s, sim_random(s), pick_size(sc), sim_one_in(s, 3) ? 1 + (unsigned)sim_below(s, 4) : 0);
+	j->source = sim_blob_new(s, sim_random(s), pick_size(sc),
+				 sim_one_in(s, 3) ? 1 + (unsigned)sim_below(s, 4) : 0);
 	j->caller.is_stream = sim_one_in(s, 5);
 	j->caller.may_stand = j->caller.is_stream || sim_one_in(s, 2);
 	if (j->is_put) {
@@ -53,12 +57,14 @@ static void plan_source(struct scenario *sc, struct job *j)
 		j->is_missing = true;
 	} else {
 		sim_disk_add(j->to, j->path, j->source);
-		j->caller.never_ends = j->caller.may_stand && j->source->size > 0 && sim_one_in(s, 4);
+		j->caller.never_ends =
+			j->caller.may_stand && j->source->size > 0 && sim_one_in(s, 4);
 		j->caller.stops_at = j->caller.never_ends ? sim_below(s, j->source->size) : 0;
 	}
 }
 
-/* It takes seconds, is given up in the middle and begun again, which goes on with what was logged by then. */
+/* It takes seconds, is given up in the middle and begun again, which goes on with what was logged
+ * by then. */
 static void plan_breaks(struct job *j, uint64_t bytes)
 {
 	struct sim *s = j->sc->sim;
@@ -92,7 +98,8 @@ static void plan_manner(struct scenario *sc, struct job *j)
 	plan_breaks(j, j->is_tree ? j->tree->bytes : j->source ? j->source->size : 0);
 	sim_user_after(j->from, j->start_ns, scenario_job_start, j);
 	if (j->caller.never_ends || sim_one_in(s, 6))
-		sim_user_after(j->from, j->start_ns + 1 + sim_latency(s, 10 * SIM_S), scenario_job_cancel, j);
+		sim_user_after(j->from, j->start_ns + 1 + sim_latency(s, 10 * SIM_S),
+			       scenario_job_cancel, j);
 }
 
 static struct job *plan_file(struct scenario *sc, uint64_t within_ns)
@@ -117,12 +124,14 @@ static void plan_tree_source(struct scenario *sc, struct job *j)
 {
 	struct sim *s = sc->sim;
 
-	j->tree_source = sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40), 1 + (unsigned)sim_below(s, 30), sc->chunk_bytes);
+	j->tree_source = sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40),
+				      1 + (unsigned)sim_below(s, 30), sc->chunk_bytes);
 	j->tree = j->tree_source;
 	if (j->is_put) {
 		if (!sim_one_in(s, 3))
 			return;
-		j->tree_old = sim_tree_changed(s, j->tree, 1 + sim_below(s, UINT64_C(1) << 40), sc->chunk_bytes);
+		j->tree_old = sim_tree_changed(s, j->tree, 1 + sim_below(s, UINT64_C(1) << 40),
+					       sc->chunk_bytes);
 		sim_disk_add_tree(j->to, j->path, j->tree_old);
 		return;
 	}
@@ -201,8 +210,8 @@ static void plan_engine(struct scenario *sc, struct sim *s, unsigned node)
 
 	*o = (struct fm_engine_opts){
 		.lanes = sc->opts.lanes,
-		.chunk_bytes =
-			node == 0 || sim_one_in(s, 3) ? 4096u << sim_below(s, 3) : sc->engine_opts[0].chunk_bytes,
+		.chunk_bytes = node == 0 || sim_one_in(s, 3) ? 4096u << sim_below(s, 3)
+							     : sc->engine_opts[0].chunk_bytes,
 		.rdma_conns = 1 + (unsigned)sim_below(s, 3),
 		.tcp_conns = 1 + (unsigned)sim_below(s, 4),
 		.stall_ns = 2 * SIM_S + sim_below(s, 9 * SIM_S),
@@ -245,15 +254,18 @@ static void describe(const struct scenario *sc)
 {
 	const struct sim_opts *o = &sc->opts;
 
-	sim_trace(sc->sim, "%u nodes, %u lanes, %u rails (%u RDMA%s%s), net %llu us, disk %llu us", o->nodes, o->lanes,
-		  o->rails, o->rdma_rails, o->is_crossed ? ", crossed" : "", o->is_tcp_off ? ", no TCP" : "",
-		  (unsigned long long)o->net_ns / 1000, (unsigned long long)o->disk_ns / 1000);
+	sim_trace(sc->sim, "%u nodes, %u lanes, %u rails (%u RDMA%s%s), net %llu us, disk %llu us",
+		  o->nodes, o->lanes, o->rails, o->rdma_rails, o->is_crossed ? ", crossed" : "",
+		  o->is_tcp_off ? ", no TCP" : "", (unsigned long long)o->net_ns / 1000,
+		  (unsigned long long)o->disk_ns / 1000);
 	for (unsigned i = 0; i < sc->honest; i++) {
 		const struct fm_engine_opts *e = &sc->engine_opts[i];
 
-		sim_trace(sc->sim, "n%u: chunk %u, slab %u of %zu, conns %u/%u, stall %llu ms, rate %llu", i + 1,
-			  e->chunk_bytes, e->slab_bytes, o->arena_len[i], e->rdma_conns, e->tcp_conns,
-			  (unsigned long long)e->stall_ns / 1000000, (unsigned long long)e->rate_bytes);
+		sim_trace(sc->sim,
+			  "n%u: chunk %u, slab %u of %zu, conns %u/%u, stall %llu ms, rate %llu",
+			  i + 1, e->chunk_bytes, e->slab_bytes, o->arena_len[i], e->rdma_conns,
+			  e->tcp_conns, (unsigned long long)e->stall_ns / 1000000,
+			  (unsigned long long)e->rate_bytes);
 	}
 }
 
@@ -275,7 +287,8 @@ static void plan_unsafe_job(struct scenario *sc)
 	(void)snprintf(j->path, sizeof(j->path), "u%u", j->index);
 	j->is_tree = sim_one_in(s, 3);
 	if (j->is_tree)
-		j->tree = j->tree_source = sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40), 8, sc->chunk_bytes);
+		j->tree = j->tree_source =
+			sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40), 8, sc->chunk_bytes);
 	else if (j->is_put)
 		j->source = sim_blob_new(s, sim_random(s), pick_size(sc), sim_one_in(s, 3) ? 2 : 0);
 	if (!j->is_tree && j->is_put && j->caller.is_stream)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario - what one seed does: a cluster, jobs, faults, and the checks behind it. See sim_put_get.c.
+ * scenario - what one seed does: a cluster, jobs, faults, and the checks behind it. See
+ * sim_put_get.c.
  */
 #ifndef FM_TESTS_SIM_SCENARIO_H
 #define FM_TESTS_SIM_SCENARIO_H
@@ -35,12 +36,14 @@ void scenario_run(uint64_t seed, enum sim_tracing tracing, struct scenario_total
 void scenario_run_hostile(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals);
 
 /*
- * Few jobs, nothing goes wrong but that a node crashes at this step (0: none does) and comes back. Returns how many steps it took until
- * all was done.
+ * Few jobs, nothing goes wrong but that a node crashes at this step (0: none does) and comes back.
+ * Returns how many steps it took until all was done.
  */
-uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing, struct scenario_totals *totals);
+uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing,
+			    struct scenario_totals *totals);
 
-/* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was reached. */
+/* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was
+ * reached. */
 bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario_priv - what the files of the scenario share: sim_put_get.c (its course), plan.c (what a seed decides),
- * disturb.c (what goes wrong), check.c (what must hold).
+ * scenario_priv - what the files of the scenario share: sim_put_get.c (its course), plan.c (what a
+ * seed decides), disturb.c (what goes wrong), check.c (what must hold).
  */
 #ifndef FM_TESTS_SIM_SCENARIO_PRIV_H
 #define FM_TESTS_SIM_SCENARIO_PRIV_H
@@ -35,7 +35,8 @@ struct job {
 	struct fm_job_opts opts;
 	unsigned tries;			/* how often it is begun again after it failed */
 	bool was_taken;			/* its name was, at one of them */
-	unsigned breaks;		/* how many tries are cancelled in the middle, so that the next one goes on */
+	/* how many tries are cancelled in the middle, so that the next one goes on */
+	unsigned breaks;
 	bool is_cancel_kept;
 	bool is_committed;		/* a held put: it may get its name in this try */
 	struct fm_job *job;
@@ -63,7 +64,8 @@ struct scenario {
 	struct sim *sim;
 	struct sim_opts opts;
 	struct fm_engine_opts engine_opts[SIM_NODES_MAX];
-	unsigned honest;		/* nodes with an engine: the first so many; the others are hostile */
+	/* nodes with an engine: the first so many; the others are hostile */
+	unsigned honest;
 	uint32_t chunk_bytes;		/* the smallest of all nodes */
 	struct job jobs[JOBS_MAX];
 	unsigned job_count;
@@ -74,9 +76,12 @@ struct scenario {
 	bool is_calm;			/* nothing goes wrong */
 	bool is_reloaded;		/* a limit was set meanwhile */
 	bool is_only_flips;		/* nothing but damaged payloads */
-	bool is_only_cuts;		/* nothing but data connections that break: no transfer fails for that */
-	bool is_only_cables;		/* of these, each for the cable that it goes over, and another one is whole */
-	bool is_disturbed;		/* peers removed, engines restarted: anything may be cancelled or unreachable */
+	/* nothing but data connections that break: no transfer fails for that */
+	bool is_only_cuts;
+	/* of these, each for the cable that it goes over, and another one is whole */
+	bool is_only_cables;
+	/* peers removed, engines restarted: anything may be cancelled or unreachable */
+	bool is_disturbed;
 	bool is_out_of_memory;		/* a fault point fired */
 	unsigned crashes;
 	unsigned stopping;		/* engines */
@@ -91,7 +96,8 @@ struct scenario_node {
 
 /* sim_put_get.c */
 void scenario_wait_for_all(struct scenario *sc);
-void scenario_end(struct scenario *sc, struct scenario_totals *totals);	/* all jobs are done; frees sc */
+/* all jobs are done; frees sc */
+void scenario_end(struct scenario *sc, struct scenario_totals *totals);
 int scenario_node_start(struct scenario *sc, struct sim_node *node);
 int scenario_add_peer(struct sim_node *node, const struct sim_node *peer, bool dials);
 void scenario_job_start(void *job);
@@ -102,12 +108,15 @@ void scenario_request_start(void *request);
 void scenario_plan_opts(struct scenario *sc, uint64_t seed);
 void scenario_plan_work(struct scenario *sc);
 void scenario_plan_unsafe_work(struct scenario *sc);
-void scenario_plan_few(struct scenario *sc);	/* instead of scenario_plan_work(): so few that every step can be tried */
+/* instead of scenario_plan_work(): so few that every step can be tried */
+void scenario_plan_few(struct scenario *sc);
 
 /* crash.c */
 void scenario_plan_crashes(struct scenario *sc);
-void scenario_job_died(struct job *job);	/* its node did, and with it what its user was told */
-void scenario_check_end(const struct job *job, const struct fm_job_result *result);	/* of a try, at a node that lives */
+/* its node did, and with it what its user was told */
+void scenario_job_died(struct job *job);
+/* of a try, at a node that lives */
+void scenario_check_end(const struct job *job, const struct fm_job_result *result);
 
 /* disturb.c */
 void scenario_plan_faults(struct scenario *sc);
@@ -117,7 +126,8 @@ void scenario_hostile_start(struct scenario *sc, struct sim_node *node);
 void scenario_hostile_stop(struct scenario *sc);	/* every honest node is stopped */
 size_t scenario_hostile_arena_len(void);
 
-/* check.c: of those that are done; when all jobs are done; when nothing is going on any more; what the engine must refuse at once. */
+/* check.c: of those that are done; when all jobs are done; when nothing is going on any more; what
+ * the engine must refuse at once. */
 void scenario_check_done(struct scenario *sc);
 void scenario_check_jobs(struct scenario *sc);
 void scenario_check_quiet(struct scenario *sc);

@@ -184,7 +184,8 @@ void sim_trace(struct sim *s, const char *fmt, ...)
 	if (s->opts.tracing == SIM_TRACE_NOT)
 		return;
 	va_start(ap, fmt);
-	(void)vsnprintf(line, sizeof(line), fmt, ap);	/* a cut line is still the same line in both runs */
+	/* a cut line is still the same line in both runs */
+	(void)vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	s->trace_hash = (s->trace_hash ^ s->now_ns) * UINT64_C(0x100000001b3);
 	for (const char *c = line; *c; c++)
@@ -203,7 +204,8 @@ void sim_fail(struct sim *s, const char *fmt, ...)
 	va_list ap;
 
 	fflush(stdout);
-	fprintf(stderr, "\nseed %llu: at %.6f s: ", (unsigned long long)s->opts.seed, (double)s->now_ns / 1e9);
+	fprintf(stderr, "\nseed %llu: at %.6f s: ", (unsigned long long)s->opts.seed,
+		(double)s->now_ns / 1e9);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -265,7 +267,8 @@ static void event_task(struct fm_task *task)
 	event_run(fm_container_of(task, struct sim_event, task));
 }
 
-struct sim_event *sim_at(struct sim *s, struct fm_loop *loop, uint64_t at_ns, void (*run)(void *ctx), void *ctx)
+struct sim_event *sim_at(struct sim *s, struct fm_loop *loop, uint64_t at_ns,
+			 void (*run)(void *ctx), void *ctx)
 {
 	struct sim_event *e = calloc(1, sizeof(*e));
 
@@ -281,7 +284,8 @@ struct sim_event *sim_at(struct sim *s, struct fm_loop *loop, uint64_t at_ns, vo
 	return e;
 }
 
-struct sim_event *sim_after(struct sim *s, struct fm_loop *loop, uint64_t delay_ns, void (*run)(void *ctx), void *ctx)
+struct sim_event *sim_after(struct sim *s, struct fm_loop *loop, uint64_t delay_ns,
+			    void (*run)(void *ctx), void *ctx)
 {
 	return sim_at(s, loop, s->now_ns + delay_ns, run, ctx);
 }
@@ -354,7 +358,8 @@ static uint64_t next_ns(struct sim *s)
 	return next;
 }
 
-/* Events first: all that are due are posted before a loop is chosen, or the order of loops would not be the seed's. */
+/* Events first: all that are due are posted before a loop is chosen, or the order of loops would
+ * not be the seed's. */
 bool sim_step(struct sim *s)
 {
 	uint64_t next;
@@ -425,7 +430,8 @@ static struct sim_event *next_event_of(const struct sim_node *n)
 	for (size_t i = 1; i <= n->sim->heap_len; i++) {
 		struct sim_event *e = n->sim->heap[i];
 
-		if (e->run && e->loop && !e->is_users && is_loop_of(n, e->loop) && (!next || is_before(e, next)))
+		if (e->run && e->loop && !e->is_users && is_loop_of(n, e->loop) &&
+		    (!next || is_before(e, next)))
 			next = e;
 	}
 	return next;
@@ -453,7 +459,8 @@ void sim_drain(struct sim_node *n)
 bool sim_is_idle(const struct sim_node *n)
 {
 	for (unsigned i = 0; i < n->sim->loop_count; i++)
-		if (is_loop_of(n, n->sim->loops[i].loop) && fm_loop_next_ns(n->sim->loops[i].loop) != FM_NEVER)
+		if (is_loop_of(n, n->sim->loops[i].loop) &&
+		    fm_loop_next_ns(n->sim->loops[i].loop) != FM_NEVER)
 			return false;
 	return !next_event_of(n);
 }
@@ -489,8 +496,8 @@ static struct fm_loop *loop_new(struct sim *s, const struct sim_node *n, const c
 }
 
 /*
- * A node's arena is the one that the same node of the seed before had, if that is long enough: fresh pages cost more than what is done
- * with them. What it is longer by nobody may touch.
+ * A node's arena is the one that the same node of the seed before had, if that is long enough:
+ * fresh pages cost more than what is done with them. What it is longer by nobody may touch.
  */
 static void *arena_get(unsigned index, size_t len)
 {
@@ -558,7 +565,8 @@ struct sim *sim_new(const struct sim_opts *opts)
 
 	if (!s)
 		abort();
-	assert(opts->nodes <= SIM_NODES_MAX && opts->lanes <= SIM_LANES_MAX && opts->rails <= SIM_RAILS_MAX);
+	assert(opts->nodes <= SIM_NODES_MAX && opts->lanes <= SIM_LANES_MAX &&
+	       opts->rails <= SIM_RAILS_MAX);
 	s->opts = *opts;
 	s->random_state = opts->seed;
 	s->now_ns = SIM_S;	/* 0 is no time of a clock */
@@ -579,10 +587,13 @@ static void check_counts(struct sim *s)
 	sim_net_counts(s, &net);
 	sim_disk_counts(s, &disk);
 	if (net.ctls || net.conns || net.regions || net.sends || net.domains)
-		sim_fail(s, "left: %u control connections, %u data connections, %u regions lent, %u sends, %u domains",
+		sim_fail(s,
+			 "left: %u control connections, %u data connections, %u regions lent, %u "
+			 "sends, %u domains",
 			 net.ctls, net.conns, net.regions, net.sends, net.domains);
 	if (disk.files || disk.ios || disk.stores)
-		sim_fail(s, "left: %u files, %u reads and writes, %u stores", disk.files, disk.ios, disk.stores);
+		sim_fail(s, "left: %u files, %u reads and writes, %u stores", disk.files, disk.ios,
+			 disk.stores);
 }
 
 static void node_free(struct sim_node *n)
@@ -590,7 +601,8 @@ static void node_free(struct sim_node *n)
 	fm_worker_free(n->worker);
 	sim_store_free(n);
 	sim_trees_free(n);
-	ASAN_POISON_MEMORY_REGION(n->arena, n->arena_len);	/* nobody has it until arena_get() gives it to the next */
+	/* nobody has it until arena_get() gives it to the next */
+	ASAN_POISON_MEMORY_REGION(n->arena, n->arena_len);
 }
 
 void sim_free(struct sim *s)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim - a whole cluster in one thread: real engines over a simulated network, simulated disks, one clock and one seed.
+ * sim - a whole cluster in one thread: real engines over a simulated network, simulated disks, one
+ * clock and one seed.
  *
- * The world (sim.c) has nodes, virtual time and a heap of events. It steps one loop at a time, chosen by the seed among
- * those that have something to do; when none has, time jumps to the next event or timer. Nothing depends on the real
- * clock, on addresses or on the order of threads, so a seed always does the same.
+ * The world (sim.c) has nodes, virtual time and a heap of events. It steps one loop at a time,
+ * chosen by the seed among those that have something to do; when none has, time jumps to the next
+ * event or timer. Nothing depends on the real clock, on addresses or on the order of threads, so a
+ * seed always does the same.
  *
- * An event with a loop runs inside a pass of that loop, as everything of the real transport and the real disks does.
- * One without runs between passes: it is the hardware's. Objects of the network and the disks live until sim_free(), so
- * that what is late finds them; use after close is asserted instead.
+ * An event with a loop runs inside a pass of that loop, as everything of the real transport and the
+ * real disks does. One without runs between passes: it is the hardware's. Objects of the network
+ * and the disks live until sim_free(), so that what is late finds them; use after close is asserted
+ * instead.
  */
 #ifndef FM_TESTS_SIM_H
 #define FM_TESTS_SIM_H
@@ -51,16 +54,20 @@ struct sim_faults {
 	unsigned conn_stall;		/* a data connection pauses for up to 3 s; per message */
 	unsigned dial_refused;		/* data dial fails, one way or another */
 	unsigned ctl_cut;		/* control connection breaks; per message */
-	unsigned ctl_stuck;		/* control connection swallows everything from now on; per message */
+	/* control connection swallows everything from now on; per message */
+	unsigned ctl_stuck;
 	unsigned read_eio;
 	unsigned write_eio;
 	unsigned create_fails;		/* open_source, create */
 	unsigned publish_fails;
 	unsigned source_changes;	/* per file opened as a source */
-	unsigned kept_flips;		/* what an earlier try left is damaged while nobody has it open; per piece */
-	unsigned tree_hangs;		/* a tree's disk hangs for up to 150 s; per pack, a few in all */
+	/* what an earlier try left is damaged while nobody has it open; per piece */
+	unsigned kept_flips;
+	/* a tree's disk hangs for up to 150 s; per pack, a few in all */
+	unsigned tree_hangs;
 	unsigned loop_stall;		/* a thread does not get to run for up to 20 ms; per pass */
-	uint64_t space_bytes;		/* a sink that grows beyond it is out of space; 0: endless */
+	/* a sink that grows beyond it is out of space; 0: endless */
+	uint64_t space_bytes;
 };
 
 /* Faults that did happen: a failure without a cause is a bug. */
@@ -76,12 +83,13 @@ enum sim_fired {
 };
 
 /*
- * How a node ends without a word. Killed (SIGKILL): its kernel stays, so what was written is there and its connections are reset.
- * Power cut: silence; what was not synced is there, or not, or torn.
+ * How a node ends without a word. Killed (SIGKILL): its kernel stays, so what was written is there
+ * and its connections are reset. Power cut: silence; what was not synced is there, or not, or torn.
  */
 enum sim_death { SIM_ALIVE, SIM_KILLED, SIM_POWER_CUT };
 
-/* What becomes of what happens (sim_trace()). Making the lines takes longer than much of what they tell of. */
+/* What becomes of what happens (sim_trace()). Making the lines takes longer than much of what they
+ * tell of. */
 enum sim_tracing {
 	SIM_TRACE_NOT,
 	SIM_TRACE_HASH,			/* sim_trace_hash() tells two runs apart */
@@ -125,12 +133,15 @@ uint64_t sim_below(struct sim *sim, uint64_t n);		/* 0 .. n - 1; n 0: 0 */
 bool sim_one_in(struct sim *sim, unsigned n);			/* n 0: never */
 uint64_t sim_latency(struct sim *sim, uint64_t max_ns);		/* mostly short, sometimes max_ns */
 
-/* run(ctx) after delay_ns, in a pass of loop (NULL: between passes). Events for the same time run in the order made. */
-struct sim_event *sim_after(struct sim *sim, struct fm_loop *loop, uint64_t delay_ns, void (*run)(void *ctx),
-			    void *ctx);
-struct sim_event *sim_at(struct sim *sim, struct fm_loop *loop, uint64_t at_ns, void (*run)(void *ctx), void *ctx);
+/* run(ctx) after delay_ns, in a pass of loop (NULL: between passes). Events for the same time run
+ * in the order made. */
+struct sim_event *sim_after(struct sim *sim, struct fm_loop *loop, uint64_t delay_ns,
+			    void (*run)(void *ctx), void *ctx);
+struct sim_event *sim_at(struct sim *sim, struct fm_loop *loop, uint64_t at_ns,
+			 void (*run)(void *ctx), void *ctx);
 
-/* What somebody does at that node, in a pass of its control loop: a crash of the node does not keep him from it. */
+/* What somebody does at that node, in a pass of its control loop: a crash of the node does not keep
+ * him from it. */
 void sim_user_after(struct sim_node *node, uint64_t delay_ns, void (*run)(void *ctx), void *ctx);
 
 /* It will not run. Not after it ran. */
@@ -139,22 +150,25 @@ void sim_cancel(struct sim_event *event);
 /* One pass of a loop, or one event, or a jump in time. False: nothing will ever happen any more. */
 bool sim_step(struct sim *sim);
 
-/* How many there were, and places inside of them where a disk has done a part of a call: sim_crash_point(). */
+/* How many there were, and places inside of them where a disk has done a part of a call:
+ * sim_crash_point(). */
 uint64_t sim_steps(const struct sim *sim);
 
-/* Step until is_over(ctx), at most until limit_ns of virtual time from now. Returns whether it was over. NULL: never
- * over. */
+/* Step until is_over(ctx), at most until limit_ns of virtual time from now. Returns whether it was
+ * over. NULL: never over. */
 bool sim_run(struct sim *sim, bool (*is_over)(void *ctx), void *ctx, uint64_t limit_ns);
 
 /* Whose pass it is: a loop, or NULL between passes. */
 const struct fm_loop *sim_running(const struct sim *sim);
 
-/* Into the hash that tells whether two runs were the same, and printed; as sim_opts.tracing says. */
+/* Into the hash that tells whether two runs were the same, and printed; as sim_opts.tracing
+ * says. */
 void sim_trace(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 uint64_t sim_trace_hash(const struct sim *sim);
 
 /* Print seed and reason and end the program: an invariant does not hold. */
-void sim_fail(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+void sim_fail(struct sim *sim, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
 
 /* Memory that lives until sim_free(), zeroed. */
 void *sim_alloc(struct sim *sim, size_t len);
@@ -181,7 +195,8 @@ struct sim_node {
 	struct fm_list open_files;	/* struct sim_file: sim_store.c */
 	struct fm_list open_sinks;	/* struct sink of a tree: sim_tree_sink.c */
 	uint64_t hung_until_ns;		/* its trees' disk hangs: sim_tree_hang.c */
-	bool is_rewriting;		/* it changes what it was lent over RDMA behind every step: sim_conn_rewrite() */
+	/* it changes what it was lent over RDMA behind every step: sim_conn_rewrite() */
+	bool is_rewriting;
 };
 
 struct sim_node *sim_node(struct sim *sim, unsigned index);
@@ -195,7 +210,8 @@ struct sim_crash {
 	uint64_t step;			/* of sim_steps() */
 	struct sim_node *node;
 	enum sim_death death;
-	void (*crashed)(void *ctx, struct sim_node *node);	/* between passes; its engine is gone */
+	/* between passes; its engine is gone */
+	void (*crashed)(void *ctx, struct sim_node *node);
 	void *ctx;
 };
 
@@ -213,16 +229,18 @@ struct fm_net *sim_net_new(struct sim_node *node);
 void sim_net_isolate(struct sim_node *node, bool is_isolated);
 
 /*
- * One of its cables: it loses everything without a word, or is pulled, which the node notices at once, since its address goes with
- * the carrier; or it is whole again. What went over it stays stuck.
+ * One of its cables: it loses everything without a word, or is pulled, which the node notices at
+ * once, since its address goes with the carrier; or it is whole again. What went over it stays
+ * stuck.
  */
 enum sim_cable { SIM_CABLE_WHOLE, SIM_CABLE_LOSES, SIM_CABLE_PULLED };
 
 void sim_net_cut_cable(struct sim_node *node, unsigned rail, enum sim_cable what);
 
 /*
- * A byte here and there of the memory that peers lend over RDMA to a hostile node, in use or not: its hardware asks nobody. Behind each
- * step if it is_rewriting; and whenever a pack is applied. Numbers of its own, so that seeds stay what they are.
+ * A byte here and there of the memory that peers lend over RDMA to a hostile node, in use or not:
+ * its hardware asks nobody. Behind each step if it is_rewriting; and whenever a pack is applied.
+ * Numbers of its own, so that seeds stay what they are.
  */
 void sim_conn_rewrite(struct sim *sim);
 void sim_conn_set_hostile(struct sim_node *node);
@@ -239,7 +257,8 @@ struct sim_net_counts {
 	unsigned sends;			/* not done */
 	unsigned domains;
 	unsigned flips;			/* payloads that were damaged and delivered, ever */
-	unsigned overruns;		/* writes outside of lent memory, ever: each broke its connection */
+	/* writes outside of lent memory, ever: each broke its connection */
+	unsigned overruns;
 };
 
 void sim_net_counts(struct sim *sim, struct sim_net_counts *out);
@@ -253,10 +272,12 @@ struct sim_blob {
 	bool *is_data;			/* per block of 4096; NULL: all */
 	struct fm_attr attr;
 	uint32_t crc;			/* CRC32C of the whole, bit by bit */
-	bool is_torn;			/* nobody waited for its sync, and then there was a power cut */
+	/* nobody waited for its sync, and then there was a power cut */
+	bool is_torn;
 };
 
-/* Content that depends on `tag` and differs in every block. holes: one block in so many is data (0: no holes). */
+/* Content that depends on `tag` and differs in every block. holes: one block in so many is data (0:
+ * no holes). */
 struct sim_blob *sim_blob_new(struct sim *sim, uint64_t tag, uint64_t size, unsigned holes);
 bool sim_blob_is_same(const struct sim_blob *a, const struct sim_blob *b);
 
@@ -267,34 +288,43 @@ void sim_disk_add(struct sim_node *node, const char *path, struct sim_blob *blob
 /* What is under that name now, or NULL. */
 struct sim_blob *sim_disk_find(struct sim_node *node, const char *path);
 
-/* Whether a power cut took or tore what was last under that name, a file or a tree, since nobody had waited for its sync. */
+/* Whether a power cut took or tore what was last under that name, a file or a tree, since nobody
+ * had waited for its sync. */
 bool sim_disk_has_lost(const struct sim_node *node, const char *path, bool is_callers);
 
 /* Every name there is. */
-void sim_disk_each(struct sim_node *node, void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx);
+void sim_disk_each(struct sim_node *node,
+		   void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx);
 
 struct sim_caller_opts {
 	bool is_stream;
 	bool may_stand;			/* as of FUSE; a stream's always */
-	bool never_ends;		/* stream: the last read, or the write at stops_at, waits until it is cancelled; file: every read, those writes */
+	/* stream: the last read, or the write at stops_at, waits until it is cancelled; file: every
+	 * read, those writes */
+	bool never_ends;
 	uint64_t stops_at;		/* sink: it takes no byte behind that */
 	bool is_synced;			/* sink: so is what is written down for the next try */
-	const char *partial_path;	/* sink: what is there is kept under this name for the next try; NULL: it is not */
+	/* sink: what is there is kept under this name for the next try; NULL: it is not */
+	const char *partial_path;
 };
 
 /* A file that a local caller handed over. */
-struct fm_file *sim_caller_source(struct sim_node *node, struct sim_blob *blob, const struct sim_caller_opts *opts);
+struct fm_file *sim_caller_source(struct sim_node *node, struct sim_blob *blob,
+				  const struct sim_caller_opts *opts);
 
 /* *result is what was published, or NULL as long as nothing was. */
-struct fm_file *sim_caller_sink(struct sim_node *node, const struct sim_caller_opts *opts, struct sim_blob **result);
+struct fm_file *sim_caller_sink(struct sim_node *node, const struct sim_caller_opts *opts,
+				struct sim_blob **result);
 
 struct sim_disk_counts {
 	unsigned files;			/* not closed */
 	unsigned ios;			/* under way */
-	unsigned overlaps;		/* writes begun while one of the same bytes was under way, ever */
+	/* writes begun while one of the same bytes was under way, ever */
+	unsigned overlaps;
 	unsigned stores;		/* not freed */
 	uint64_t resumed;		/* bytes that a try found there from one before, ever */
-	uint64_t dropped;		/* bytes that were logged and then discarded by an engine, ever */
+	/* bytes that were logged and then discarded by an engine, ever */
+	uint64_t dropped;
 };
 
 /* How often the disk of a tree may hang, as the faults say, from now on. */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim_conn - data connections of the simulated network, as nasty as the contract in transport.h allows.
+ * sim_conn - data connections of the simulated network, as nasty as the contract in transport.h
+ * allows.
  *
- * A send *leaves* (its payload is read from the sender's memory), *arrives* (the payload lands in the receiver's
- * memory, which must be lent to that connection under that key, or the connection breaks as with a NIC) and its message
- * is delivered in a later pass of the receiver's loop. Order holds within one direction of one connection and nowhere
- * else. A TCP send is done when it has left, an RDMA send some time after it arrived; its memory must stay as it is
- * until then, which is checked.
+ * A send *leaves* (its payload is read from the sender's memory), *arrives* (the payload lands in
+ * the receiver's memory, which must be lent to that connection under that key, or the connection
+ * breaks as with a NIC) and its message is delivered in a later pass of the receiver's loop. Order
+ * holds within one direction of one connection and nowhere else. A TCP send is done when it has
+ * left, an RDMA send some time after it arrived; its memory must stay as it is until then, which is
+ * checked.
  *
- * Cut: nothing arrives any more; of payloads that are on the way a part may still land. Each end hears failed() in its
- * own time. Closed by one end: memory lent to it can be written until closed(); the other end hears failed() behind
- * what was under way.
+ * Cut: nothing arrives any more; of payloads that are on the way a part may still land. Each end
+ * hears failed() in its own time. Closed by one end: memory lent to it can be written until
+ * closed(); the other end hears failed() behind what was under way.
  */
 #include <assert.h>
 #include <errno.h>
@@ -116,7 +118,8 @@ static void xmit_done(void *ctx)
 
 	assert(c->under_way > 0 && !c->is_gone);
 	if (x->res == 0 && x->len > 0 && memcmp(x->wire, x->send->payload, x->len) != 0)
-		sim_fail(sim_of(c), "%s: a payload was changed before its send was done", c->net->node->name);
+		sim_fail(sim_of(c), "%s: a payload was changed before its send was done",
+			 c->net->node->name);
 	c->under_way--;
 	x->send->done(x->send, x->res);
 }
@@ -152,7 +155,8 @@ static void tell_failed(void *ctx)
 		return;
 	c->is_told = true;
 	flush(c);
-	sim_trace(sim_of(c), "%s: data connection to %s: %s", c->net->node->name, c->far->net->node->name, c->why.text);
+	sim_trace(sim_of(c), "%s: data connection to %s: %s", c->net->node->name,
+		  c->far->net->node->name, c->why.text);
 	c->events->failed(c->ctx, &c->why);
 }
 
@@ -171,23 +175,27 @@ static struct lent *find_lent(struct sim_conn *c, const struct xmit *x)
 	fm_list_each(at, next, &c->regions) {
 		struct lent *l = fm_container_of(at, struct lent, at);
 
-		if (l->is_rx && l->region.rkey == x->rkey && x->remote >= l->region.remote && x->len <= l->region.len &&
+		if (l->is_rx && l->region.rkey == x->rkey && x->remote >= l->region.remote &&
+		    x->len <= l->region.len &&
 		    x->remote - l->region.remote <= l->region.len - x->len)
 			return l;
 	}
 	return NULL;
 }
 
-/* Of what was on the way when the line was cut, a part may have arrived: payload only, never its message. */
+/* Of what was on the way when the line was cut, a part may have arrived: payload only, never its
+ * message. */
 static void land_parts(struct sim_conn *from)
 {
 	fm_list_each(at, next, &from->sends) {
 		struct xmit *x = fm_container_of(at, struct xmit, at);
-		struct lent *l = x->has_left && x->len > 0 && !from->far->is_gone ? find_lent(from->far, x) : NULL;
+		struct lent *l = x->has_left && x->len > 0 && !from->far->is_gone
+					 ? find_lent(from->far, x)
+					 : NULL;
 
 		if (l && sim_one_in(sim_of(from), 2))
-			memcpy((uint8_t *)l->region.memory + (x->remote - l->region.remote), x->wire,
-			       sim_below(sim_of(from), x->len + 1));
+			memcpy((uint8_t *)l->region.memory + (x->remote - l->region.remote),
+			       x->wire, sim_below(sim_of(from), x->len + 1));
 	}
 }
 
@@ -197,7 +205,8 @@ static void cut(struct sim_conn *c, const char *why, uint64_t within_ns)
 
 	if (c->is_cut)
 		return;
-	sim_trace(s, "cut: data connection %s - %s: %s", c->net->node->name, c->far->net->node->name, why);
+	sim_trace(s, "cut: data connection %s - %s: %s", c->net->node->name,
+		  c->far->net->node->name, why);
 	land_parts(c);
 	land_parts(c->far);
 	c->is_cut = c->far->is_cut = true;
@@ -226,10 +235,12 @@ void sim_conn_isolate(struct sim_net *n, unsigned rails)
 	}
 }
 
-/* The other end hears it soon from a kernel that lives; of a machine without power its own device gives up some day. */
+/* The other end hears it soon from a kernel that lives; of a machine without power its own device
+ * gives up some day. */
 void sim_conn_die(struct sim_net *n)
 {
-	uint64_t within_ns = n->node->death == SIM_POWER_CUT ? 6 * SIM_S : sim_opts(n->node->sim)->net_ns;
+	uint64_t within_ns =
+		n->node->death == SIM_POWER_CUT ? 6 * SIM_S : sim_opts(n->node->sim)->net_ns;
 
 	fm_list_each(at, next, &sim_net_world(n->node->sim)->conns) {
 		struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
@@ -255,13 +266,14 @@ unsigned sim_conn_left(const struct sim_net *n)
 
 static void trace_message(const struct sim_conn *c, const uint8_t msg[FM_DATA_MSG_LEN])
 {
-	static const char *const names[] = { "?", "GRANT", "CHUNK", "ACK", "REVOKE", "RETURN", "WANT" };
+	static const char *const names[] = {"?",      "GRANT",	"CHUNK", "ACK",
+					    "REVOKE", "RETURN", "WANT"};
 	struct fm_data_msg m;
 
 	if (fm_data_decode(msg, &m) == 0)
-		sim_trace(sim_of(c), "%s <- %s %s: %s generation %u slot %u seq %llu status %u", c->net->node->name,
-			  c->far->net->node->name, c->info.local, names[m.type], m.generation, m.slot,
-			  (unsigned long long)m.seq, m.status);
+		sim_trace(sim_of(c), "%s <- %s %s: %s generation %u slot %u seq %llu status %u",
+			  c->net->node->name, c->far->net->node->name, c->info.local, names[m.type],
+			  m.generation, m.slot, (unsigned long long)m.seq, m.status);
 }
 
 static void deliver(void *ctx)
@@ -311,7 +323,8 @@ static bool place(struct sim_conn *to, const struct xmit *x, bool *is_flipped)
 
 	if (!l)
 		return false;
-	if (to->info.kind == FM_KIND_TCP && to->events->may_write && !to->events->may_write(to->ctx, x->msg, x->remote, x->len))
+	if (to->info.kind == FM_KIND_TCP && to->events->may_write &&
+	    !to->events->may_write(to->ctx, x->msg, x->remote, x->len))
 		return false;
 	at = (uint8_t *)l->region.memory + (x->remote - l->region.remote);
 	memcpy(at, x->wire, x->len);
@@ -322,7 +335,8 @@ static bool place(struct sim_conn *to, const struct xmit *x, bool *is_flipped)
 	return true;
 }
 
-/* A byte near the start of each block, where what a pack says is; which one follows from how many there were. */
+/* A byte near the start of each block, where what a pack says is; which one follows from how many
+ * there were. */
 static void rewrite(struct sim_conn *c, const struct fm_region *region)
 {
 	uint64_t *count = &world_of(c)->rewrites;
@@ -330,7 +344,8 @@ static void rewrite(struct sim_conn *c, const struct fm_region *region)
 	for (size_t at = 0; at + REWRITTEN <= region->len; at += 4096) {
 		uint64_t number = ++*count * UINT64_C(0x9e3779b97f4a7c15);
 
-		((uint8_t *)region->memory)[at + (number >> 24) % REWRITTEN] ^= (uint8_t)(1u << (number >> 60) % 8);
+		((uint8_t *)region->memory)[at + (number >> 24) % REWRITTEN] ^=
+			(uint8_t)(1u << (number >> 60) % 8);
 	}
 }
 
@@ -356,7 +371,8 @@ void sim_conn_rewrite(struct sim *s)
 	fm_list_each(at, next, &sim_net_world(s)->conns) {
 		struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
 
-		if (hostile && c->far->net->node == hostile && c->info.kind == FM_KIND_RDMA && !c->is_gone && !c->is_cut)
+		if (hostile && c->far->net->node == hostile && c->info.kind == FM_KIND_RDMA &&
+		    !c->is_gone && !c->is_cut)
 			rewrite_regions(c);
 	}
 }
@@ -370,11 +386,13 @@ static void arrive(void *ctx)
 	bool is_flipped = false;
 
 	/* Given up before it was done: it may have made it all the same. */
-	if (from->is_cut || to->is_gone || !x->has_left || (x->is_done && x->res < 0 && sim_one_in(s, 2)))
+	if (from->is_cut || to->is_gone || !x->has_left ||
+	    (x->is_done && x->res < 0 && sim_one_in(s, 2)))
 		return;
 	if (x->len > 0 && !place(to, x, &is_flipped)) {
 		world_of(from)->overruns++;
-		sim_trace(s, "%s wrote to memory that %s does not lend", from->net->node->name, to->net->node->name);
+		sim_trace(s, "%s wrote to memory that %s does not lend", from->net->node->name,
+			  to->net->node->name);
 		cut(from, "remote access error", sim_opts(s)->net_ns);
 		return;
 	}
@@ -402,7 +420,8 @@ static void leave(void *ctx)
 	if (x->len > 0) {
 		struct lent *l = x->send->region->handle;
 
-		assert(!l->is_rx && l->region.memory == x->send->region->memory && is_inside(x->send));
+		assert(!l->is_rx && l->region.memory == x->send->region->memory &&
+		       is_inside(x->send));
 		memcpy(x->wire, x->send->payload, x->len);
 	}
 	if (c->info.kind == FM_KIND_TCP)
@@ -433,7 +452,8 @@ static void conn_send(struct fm_conn *conn, struct fm_send *send)
 		return;
 	}
 	if (sim_one_in(s, sim_faults(s)->conn_cut))
-		(void)sim_after(s, NULL, sim_latency(s, 2 * sim_opts(s)->net_ns), break_by_fault, c);
+		(void)sim_after(s, NULL, sim_latency(s, 2 * sim_opts(s)->net_ns), break_by_fault,
+				c);
 	if (c->line_free_ns < sim_now(s))
 		c->line_free_ns = sim_now(s);
 	if (sim_one_in(s, sim_faults(s)->conn_stall)) {
@@ -466,8 +486,8 @@ static void check_free(struct sim_conn *c, const char *memory, size_t len)
 	}
 }
 
-static int conn_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx, struct fm_region *out,
-		     struct fm_err *err)
+static int conn_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx,
+		     struct fm_region *out, struct fm_err *err)
 {
 	struct sim_conn *c = conn_of(conn);
 	struct sim_net_world *w = world_of(c);
@@ -481,7 +501,12 @@ static int conn_lend(struct fm_conn *conn, void *memory, size_t len, bool is_rx,
 	w->remote += UINT64_C(1) << 32;
 	l->is_rx = is_rx;
 	l->region = (struct fm_region){
-		.memory = memory, .len = len, .remote = w->remote, .rkey = ++w->rkey, .lkey = w->rkey, .handle = l,
+		.memory = memory,
+		.len = len,
+		.remote = w->remote,
+		.rkey = ++w->rkey,
+		.lkey = w->rkey,
+		.handle = l,
 	};
 	fm_list_append(&c->regions, &l->at);
 	*out = l->region;
@@ -506,7 +531,8 @@ static void conn_take_back(struct fm_conn *conn, struct fm_region *region)
 
 /* ---- the ends ---- */
 
-static void conn_attach(struct fm_conn *conn, struct fm_loop *loop, const struct fm_conn_events *events, void *ctx)
+static void conn_attach(struct fm_conn *conn, struct fm_loop *loop,
+			const struct fm_conn_events *events, void *ctx)
 {
 	struct sim_conn *c = conn_of(conn);
 	struct fm_list *link;
@@ -516,7 +542,8 @@ static void conn_attach(struct fm_conn *conn, struct fm_loop *loop, const struct
 	c->events = events;
 	c->ctx = ctx;
 	while ((link = fm_list_pop(&c->inbox)))
-		(void)sim_after(sim_of(c), loop, 0, deliver, fm_container_of(link, struct inbound, at));
+		(void)sim_after(sim_of(c), loop, 0, deliver,
+				fm_container_of(link, struct inbound, at));
 	if (c->is_failed)
 		(void)sim_after(sim_of(c), loop, 0, tell_failed, c);
 }
@@ -549,7 +576,8 @@ static void conn_close(struct fm_conn *conn)
 	check_thread(c);
 	assert(!c->is_closing);
 	c->is_closing = true;
-	sim_trace(s, "%s: close data connection to %s", c->net->node->name, c->far->net->node->name);
+	sim_trace(s, "%s: close data connection to %s", c->net->node->name,
+		  c->far->net->node->name);
 	flush(c);
 	at_ns = sim_now(s) > c->far->last_arrival_ns ? sim_now(s) : c->far->last_arrival_ns;
 	fail_at(c->far, at_ns + latency(c), -ECONNRESET, "closed by peer");
@@ -592,9 +620,10 @@ static struct sim_conn *conn_new(const struct sim_conn_pair_opts *o, unsigned en
 	c->info.kind = o->kind;
 	c->info.note = o->kind == FM_KIND_TCP ? "TCP" : "simulated RDMA";
 	(void)snprintf(c->info.local, sizeof(c->info.local), "%s", o->addr[end].name);
-	(void)snprintf(c->info.local_addr, sizeof(c->info.local_addr), "%s %s", n->node->name, o->addr[end].name);
-	(void)snprintf(c->info.remote_addr, sizeof(c->info.remote_addr), "%s %s", o->net[!end]->node->name,
-		       o->addr[!end].name);
+	(void)snprintf(c->info.local_addr, sizeof(c->info.local_addr), "%s %s", n->node->name,
+		       o->addr[end].name);
+	(void)snprintf(c->info.remote_addr, sizeof(c->info.remote_addr), "%s %s",
+		       o->net[!end]->node->name, o->addr[!end].name);
 	fm_list_init(&c->regions);
 	fm_list_init(&c->sends);
 	fm_list_init(&c->inbox);
@@ -618,7 +647,8 @@ void sim_net_cut_conn(struct sim *s)
 	fm_list_each(at, next, &sim_net_world(s)->conns) {
 		struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
 
-		if (!c->is_cut && !c->is_closing && !c->far->is_closing && sim_below(s, ++seen) == 0)
+		if (!c->is_cut && !c->is_closing && !c->far->is_closing &&
+		    sim_below(s, ++seen) == 0)
 			found = c;
 	}
 	if (found)

@@ -2,10 +2,11 @@
 /*
  * sim_crash - a node ends at any step, without a word.
  *
- * At that moment it is cut off, and its disk is as it will be found: nothing that its engine does from then on has an effect. The
- * engine still has memory, files and connections, which nobody else could give back. So it is stopped and freed at once, alone, while time
- * stands still for everybody: the next step is one of a world in which it does not exist. That it can be stopped at any step is
- * tested in passing.
+ * At that moment it is cut off, and its disk is as it will be found: nothing that its engine does
+ * from then on has an effect. The engine still has memory, files and connections, which nobody else
+ * could give back. So it is stopped and freed at once, alone, while time stands still for
+ * everybody: the next step is one of a world in which it does not exist. That it can be stopped at
+ * any step is tested in passing.
  */
 #include <assert.h>
 
@@ -78,7 +79,8 @@ static void free_engine(struct sim_node *n)
 	if (!w.is_stopped)
 		sim_fail(n->sim, "%s: what crashed cannot be stopped", n->name);
 	fm_engine_free(w.engine);
-	if (!sim_is_idle(n) || sim_net_left(n) > 0 || !fm_list_is_empty(&n->open_files) || !fm_list_is_empty(&n->open_sinks))
+	if (!sim_is_idle(n) || sim_net_left(n) > 0 || !fm_list_is_empty(&n->open_files) ||
+	    !fm_list_is_empty(&n->open_sinks))
 		sim_fail(n->sim, "%s: something is left of what crashed", n->name);
 }
 

@@ -2,13 +2,14 @@
 /*
  * sim_hostile - a peer with a good key and bad manners among honest nodes.
  *
- * Node n3 has no engine. It speaks the protocol well enough to get everywhere (it says HELLO, makes data connections
- * with the tokens it was given, grants, sends and acknowledges chunks) and at every step may do something else instead:
- * any other message with any values that can be written, numbers that belong to somebody else, bytes changed, chunks
- * into memory it was not lent, into memory whose bytes are just being looked at, silence.
+ * Node n3 has no engine. It speaks the protocol well enough to get everywhere (it says HELLO, makes
+ * data connections with the tokens it was given, grants, sends and acknowledges chunks) and at
+ * every step may do something else instead: any other message with any values that can be written,
+ * numbers that belong to somebody else, bytes changed, chunks into memory it was not lent, into
+ * memory whose bytes are just being looked at, silence.
  *
- * Honest nodes must stay up, keep their memory, and move files between each other as if n3 were not there. What n3
- * spoils is its own.
+ * Honest nodes must stay up, keep their memory, and move files between each other as if n3 were not
+ * there. What n3 spoils is its own.
  */
 #include <assert.h>
 #include <errno.h>
@@ -42,9 +43,11 @@ struct hostile {
 	uint64_t ordered_id;		/* of its last GET into a stream ... */
 	uint64_t window;		/* ... and how far it let that go */
 	unsigned conns, dials;
-	unsigned manners;		/* it does wrong one time in so many: who does it always gets nowhere */
+	/* it does wrong one time in so many: who does it always gets nowhere */
+	unsigned manners;
 	bool never_acks, never_returns;
-	bool is_busy;			/* every chunk comes over another connection just now, it says */
+	/* every chunk comes over another connection just now, it says */
+	bool is_busy;
 	uint64_t next_id;
 	uint32_t pack_len[PACKS];
 	uint32_t pack_crc[PACKS];
@@ -146,16 +149,22 @@ static void hctl_say(struct hctl *c, const struct fm_wire_msg *m)
 		buf[below(c->h, len)] ^= (uint8_t)(1u << below(c->h, 8));
 	if (does_wrong(c->h, 40))
 		len = 1 + below(c->h, len);
-	(void)net->ops->ctl_send(c->ctl, buf, len);	/* whether it arrives is the others' concern */
+	/* whether it arrives is the others' concern */
+	(void)net->ops->ctl_send(c->ctl, buf, len);
 }
 
-static void fill_store(struct hostile *h, struct fm_wire_str *store, struct fm_wire_str *path, bool is_write)
+static void fill_store(struct hostile *h, struct fm_wire_str *store, struct fm_wire_str *path,
+		       bool is_write)
 {
 	static char text[8];
 
 	*store = fm_wire_str(one_in(h, 10) ? "nowhere" : "s");
 	/* It may write, but under names of its own: what it may damage by right says nothing. */
-	(void)snprintf(text, sizeof(text), "%c%u", is_write ? 'h' : one_in(h, 2) ? 't' : 'f', (unsigned)below(h, 8));
+	(void)snprintf(text, sizeof(text), "%c%u",
+		       is_write	      ? 'h'
+		       : one_in(h, 2) ? 't'
+				      : 'f',
+		       (unsigned)below(h, 8));
 	*path = fm_wire_str(one_in(h, 10) ? "" : text);
 }
 
@@ -174,7 +183,8 @@ static void make_put(struct hostile *h, struct fm_wire_put *p)
 		p->size = FM_WIRE_SIZE_UNKNOWN;
 	fill_store(h, &p->store, &p->path, true);
 	if (one_in(h, 3)) {
-		p->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(h, 8) * FM_WIRE_PUT_UPDATE) | (one_in(h, 3) ? FM_WIRE_PUT_NAMES : 0);
+		p->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(h, 8) * FM_WIRE_PUT_UPDATE) |
+			    (one_in(h, 3) ? FM_WIRE_PUT_NAMES : 0);
 		p->size = FM_WIRE_SIZE_UNKNOWN;
 		p->mode = 0;
 	} else if (one_in(h, 3)) {
@@ -190,23 +200,28 @@ static void make_ready(struct hostile *h, struct fm_wire_ready *m)
 {
 	static uint8_t have[2 * FM_WIRE_RANGE_LEN];
 
-	*m = (struct fm_wire_ready){ .flags = (uint16_t)below(h, one_in(h, 2) ? 2 : FM_WIRE_READY_FLAGS + 1),
-				     .xfer = pick_id(h),
-				     .chunk = pick_chunk(h),
-				     .note = fm_wire_str("") };
+	*m = (struct fm_wire_ready){
+		.flags = (uint16_t)below(h, one_in(h, 2) ? 2 : FM_WIRE_READY_FLAGS + 1),
+		.xfer = pick_id(h),
+		.chunk = pick_chunk(h),
+		.note = fm_wire_str("")};
 	if (!one_in(h, 4))
 		return;
 	m->count = 1 + (uint16_t)below(h, 2);
 	m->have = have;
 	m->have_crc = (uint32_t)below(h, UINT32_MAX);
 	for (unsigned i = 0; i < m->count; i++)
-		fm_wire_set_range(have, i, (struct fm_wire_range){ (2 * i + below(h, 2)) * 8192 + i * 8192, 1 + below(h, 8191) });
+		fm_wire_set_range(have, i,
+				  (struct fm_wire_range){(2 * i + below(h, 2)) * 8192 + i * 8192,
+							 1 + below(h, 8191)});
 }
 
 static void make_get(struct hostile *h, struct fm_wire_get *m)
 {
-	*m = (struct fm_wire_get){ .flags = (uint16_t)(2 + below(h, 6)), .xfer = pick_id(h), .chunk = pick_chunk(h),
-				   .rate_bytes = one_in(h, 4) ? below(h, 100000) : 0 };
+	*m = (struct fm_wire_get){.flags = (uint16_t)(2 + below(h, 6)),
+				  .xfer = pick_id(h),
+				  .chunk = pick_chunk(h),
+				  .rate_bytes = one_in(h, 4) ? below(h, 100000) : 0};
 	if (one_in(h, 3))
 		m->flags |= FM_WIRE_GET_RESUME;
 	if (one_in(h, 2))
@@ -224,11 +239,13 @@ static void make_get(struct hostile *h, struct fm_wire_get *m)
 
 static void make_need(struct hostile *h, struct fm_wire_need *m)
 {
-	*m = (struct fm_wire_need){ .xfer = pick_id(h), .seq = below(h, 6), .count = 1 + (uint16_t)below(h, 8) };
+	*m = (struct fm_wire_need){
+		.xfer = pick_id(h), .seq = below(h, 6), .count = 1 + (uint16_t)below(h, 8)};
 	m->bits[0] = (uint8_t)(below(h, 256) & ((1u << m->count) - 1));
 }
 
-/* For a get of its own, further each time; or any number, which may be less than before, for any transfer. */
+/* For a get of its own, further each time; or any number, which may be less than before, for any
+ * transfer. */
 static void make_window(struct hostile *h, struct fm_wire_window *m)
 {
 	bool is_wild = one_in(h, 6);
@@ -263,24 +280,34 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 		make_window(h, &m->window);
 		break;
 	case FM_WIRE_KEPT:
-		m->kept = (struct fm_wire_kept){ .flags = (uint16_t)one_in(h, 3), .xfer = id, .reread = 1 + below(h, 100000) };
+		m->kept = (struct fm_wire_kept){.flags = (uint16_t)one_in(h, 3),
+						.xfer = id,
+						.reread = 1 + below(h, 100000)};
 		if (one_in(h, 2))
-			m->kept.damaged = (struct fm_wire_range){ below(h, 16) * 4096, 1 + below(h, m->kept.reread) };
+			m->kept.damaged = (struct fm_wire_range){below(h, 16) * 4096,
+								 1 + below(h, m->kept.reread)};
 		m->kept.crc = m->kept.damaged.len > 0 ? (uint32_t)below(h, UINT32_MAX) : 0;
 		break;
 	case FM_WIRE_NAMES:
-		m->names = (struct fm_wire_names){ .xfer = id, .len = one_in(h, 2) ? 0 : sizeof(name), .at = name };
+		m->names = (struct fm_wire_names){
+			.xfer = id, .len = one_in(h, 2) ? 0 : sizeof(name), .at = name};
 		break;
 	case FM_WIRE_VERIFY:
 		m->verify = (struct fm_wire_verify){ .id = id };
 		fill_store(h, &m->verify.store, &m->verify.path, false);
 		break;
 	case FM_WIRE_VERIFIED:
-		m->verified = (struct fm_wire_verified){ .flags = (uint16_t)below(h, 2), .id = id, .files = below(h, 9), .text = fm_wire_str("") };
+		m->verified = (struct fm_wire_verified){.flags = (uint16_t)below(h, 2),
+							.id = id,
+							.files = below(h, 9),
+							.text = fm_wire_str("")};
 		break;
 	case FM_WIRE_SPACE:
-		m->space = (struct fm_wire_space){ .id = id, .free = size, .count = (uint16_t)one_in(h, 2), .store = fm_wire_str(one_in(h, 2) ? "s" : "") };
-		m->space.tree[0] = (struct fm_wire_aside){ .bytes = size, .path = fm_wire_str("a") };
+		m->space = (struct fm_wire_space){.id = id,
+						  .free = size,
+						  .count = (uint16_t)one_in(h, 2),
+						  .store = fm_wire_str(one_in(h, 2) ? "s" : "")};
+		m->space.tree[0] = (struct fm_wire_aside){.bytes = size, .path = fm_wire_str("a")};
 		m->space.flags = m->space.count > 0 ? FM_WIRE_SPACE_MORE : 0;
 		break;
 	case FM_WIRE_VOLUMES_ASK:
@@ -293,7 +320,9 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 		m->facts_ask.id = id;
 		break;
 	case FM_WIRE_FACTS:
-		m->facts = (struct fm_wire_facts){ .id = id, .text = fm_wire_str(""), .piece = fm_wire_str(one_in(h, 2) ? "{}" : "") };
+		m->facts = (struct fm_wire_facts){.id = id,
+						  .text = fm_wire_str(""),
+						  .piece = fm_wire_str(one_in(h, 2) ? "{}" : "")};
 		m->facts.flags = m->facts.piece.len > 0 ? (uint16_t)below(h, 2) : 0;
 		break;
 	case FM_WIRE_FOUND:
@@ -314,7 +343,8 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 						     .crc = (uint32_t)below(h, UINT32_MAX) };
 		break;
 	case FM_WIRE_DONE:
-		m->done = (struct fm_wire_done){ .flags = (uint16_t)below(h, 8), .xfer = id, .files = below(h, 9) };
+		m->done = (struct fm_wire_done){
+			.flags = (uint16_t)below(h, 8), .xfer = id, .files = below(h, 9)};
 		break;
 	default:
 		m->type = FM_WIRE_ABORT;
@@ -327,8 +357,8 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 
 static void make_reply(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->reply =
-		(struct fm_wire_reply){ .id = pick_id(h), .count = (uint16_t)below(h, 4), .text = fm_wire_str("text") };
+	m->reply = (struct fm_wire_reply){
+		.id = pick_id(h), .count = (uint16_t)below(h, 4), .text = fm_wire_str("text")};
 	if (m->reply.count > 0)
 		m->reply.flags = (uint16_t)below(h, 2);
 	else
@@ -361,9 +391,10 @@ static void make_message(struct hostile *h, struct fm_wire_msg *m)
 	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_FACTS));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
-		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,
-						   .version_max = FM_WIRE_VERSION + (uint16_t)below(h, 3),
-						   .name = fm_wire_str("n3") };
+		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
+						  .version_max =
+							  FM_WIRE_VERSION + (uint16_t)below(h, 3),
+						  .name = fm_wire_str("n3")};
 		break;
 	case FM_WIRE_ADDRS:
 		make_addrs(h, m);
@@ -398,7 +429,8 @@ static void make_message(struct hostile *h, struct fm_wire_msg *m)
 /* Something that it may ask for. */
 static void make_request(struct hctl *c, struct fm_wire_msg *m)
 {
-	static const enum fm_wire_type types[] = { FM_WIRE_PUT, FM_WIRE_GET, FM_WIRE_REQUEST, FM_WIRE_PING };
+	static const enum fm_wire_type types[] = {FM_WIRE_PUT, FM_WIRE_GET, FM_WIRE_REQUEST,
+						  FM_WIRE_PING};
 	struct hostile *h = c->h;
 	uint64_t id = h->next_id++ | (c->is_dialler ? 0 : UINT64_C(1) << 63);
 
@@ -423,16 +455,20 @@ static void hctl_unasked(void *ctx)
 	else
 		make_request(c, &m);
 	hctl_say(c, &m);
-	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, SIM_S), hctl_unasked, c);
+	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, SIM_S), hctl_unasked,
+			c);
 }
 
 static void hctl_hello(struct hctl *c)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_HELLO,
-				 .hello = { .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .name = fm_wire_str("n3") } };
+	struct fm_wire_msg m = {.type = FM_WIRE_HELLO,
+				.hello = {.version_min = FM_WIRE_VERSION,
+					  .version_max = FM_WIRE_VERSION,
+					  .name = fm_wire_str("n3")}};
 
 	hctl_say(c, &m);
-	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, SIM_S), hctl_unasked, c);
+	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, SIM_S), hctl_unasked,
+			c);
 }
 
 static void dial_data(struct hctl *c, const uint8_t token[FM_WIRE_TOKEN_LEN]);
@@ -448,7 +484,8 @@ static void give_tokens(struct hctl *c, unsigned count)
 	static struct fm_wire_msg m;
 
 	m.type = FM_WIRE_TOKENS;
-	m.tokens.count = (uint16_t)(does_wrong(c->h, 4) ? 1 + below(c->h, FM_WIRE_TOKENS_MAX) : count);
+	m.tokens.count =
+		(uint16_t)(does_wrong(c->h, 4) ? 1 + below(c->h, FM_WIRE_TOKENS_MAX) : count);
 	memset(m.tokens.token, 0x44, sizeof(m.tokens.token));
 	hctl_say(c, &m);
 }
@@ -567,7 +604,8 @@ static void hctl_closed(void *ctx, const struct fm_err *err)
 	(void)err;
 	c->is_closed = true;
 	c->h->node->net->ops->ctl_close(c->ctl);
-	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, 2 * SIM_S), dial_somebody, c->h);
+	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, 2 * SIM_S),
+			dial_somebody, c->h);
 }
 
 static const struct fm_ctl_events hctl_events = { .opened = hctl_opened,
@@ -578,7 +616,8 @@ static void dial_somebody(void *ctx)
 {
 	struct hostile *h = ctx;
 	const struct sim_node *to = sim_node(h->sim, (unsigned)below(h, h->sc->honest));
-	struct fm_ctl_dial d = { .host = to->name, .port = 7471, .events = &hctl_events, .timeout_ns = 5 * SIM_S };
+	struct fm_ctl_dial d = {
+		.host = to->name, .port = 7471, .events = &hctl_events, .timeout_ns = 5 * SIM_S};
 	struct hctl *c;
 
 	if (h->is_over || h->dials++ >= DIALS_MAX)
@@ -647,8 +686,10 @@ static void make_chunk(struct hconn *c, struct fm_data_msg *m)
 	};
 	if (m->generation == 0 || does_wrong(h, 10))
 		m->generation = 1 + (uint32_t)below(h, 3);
-	m->slot = (uint16_t)below(h, c->grant.slots > 0 && !does_wrong(h, 10) ? c->grant.slots : FM_WIRE_SLOTS_MAX);
-	m->offset = does_wrong(h, 5) ? below(h, FM_WIRE_SIZE_MAX - FM_WIRE_CHUNK_MAX) : m->seq % 100 * 4096;
+	m->slot = (uint16_t)below(h, c->grant.slots > 0 && !does_wrong(h, 10) ? c->grant.slots
+									      : FM_WIRE_SLOTS_MAX);
+	m->offset = does_wrong(h, 5) ? below(h, FM_WIRE_SIZE_MAX - FM_WIRE_CHUNK_MAX)
+				     : m->seq % 100 * 4096;
 	m->length = 1 + (uint32_t)below(h, does_wrong(h, 5) ? FM_WIRE_CHUNK_MAX : 4096);
 	/* Zeros, whose CRC is what it ought to be as long as there are 4096 of them. */
 	m->data_crc = one_in(h, 2) ? UINT32_C(0x98f94189) : (uint32_t)below(h, UINT32_MAX);
@@ -679,9 +720,11 @@ static void make_grant(struct hconn *c, struct fm_data_msg *m)
 
 static void make_data_message(struct hconn *c, struct fm_data_msg *m)
 {
-	uint32_t generation = c->grant.generation > 0 ? c->grant.generation : 1 + (uint32_t)below(c->h, 3);
+	uint32_t generation =
+		c->grant.generation > 0 ? c->grant.generation : 1 + (uint32_t)below(c->h, 3);
 
-	*m = (struct fm_data_msg){ .type = 1 + (uint8_t)below(c->h, FM_DATA_WANT), .generation = generation };
+	*m = (struct fm_data_msg){.type = 1 + (uint8_t)below(c->h, FM_DATA_WANT),
+				  .generation = generation};
 	switch ((enum fm_data_type)m->type) {
 	case FM_DATA_GRANT:
 		make_grant(c, m);
@@ -711,7 +754,8 @@ static void hconn_unasked(void *ctx)
 
 	if (c->is_closed || c->h->is_over || c->messages++ > MESSAGES_MAX)
 		return;
-	/* Mostly what is well-behaved for who has a grant, or wants one: else the connection would not live long. */
+	/* Mostly what is well-behaved for who has a grant, or wants one: else the connection would
+	 * not live long. */
 	if (does_wrong(c->h, 4))
 		make_data_message(c, &m);
 	else if (c->grant.generation > 0)
@@ -731,7 +775,8 @@ static void count_busy(struct hconn *c, const struct fm_data_msg *chunk)
 	if (b->count == 0 || b->xfer != chunk->xfer || b->seq != chunk->seq)
 		*b = (struct busy){ chunk->xfer, chunk->seq, now_ns, 0 };
 	if (b->count++ * BUSY_NS > now_ns - b->since_ns || b->count > BUSY_MAX)
-		sim_fail(c->h->sim, "chunk %llu was sent %u times in %llu us", (unsigned long long)b->seq, b->count,
+		sim_fail(c->h->sim, "chunk %llu was sent %u times in %llu us",
+			 (unsigned long long)b->seq, b->count,
 			 (unsigned long long)(now_ns - b->since_ns) / 1000);
 }
 
@@ -807,8 +852,13 @@ static const struct fm_conn_events hconn_events = { .message = hconn_message,
 
 static void make_pack(struct hostile *h, char *at, unsigned which)
 {
-	struct fm_pack_entry e = { .type = FM_PACK_FILE, .mode = 0600, .size = 9, .path = "d/file", .path_len = 6, .identity = 7 };
-	struct fm_pack_entry dir = { .type = FM_PACK_DIR, .mode = 0700, .path = "d", .path_len = 1 };
+	struct fm_pack_entry e = {.type = FM_PACK_FILE,
+				  .mode = 0600,
+				  .size = 9,
+				  .path = "d/file",
+				  .path_len = 6,
+				  .identity = 7};
+	struct fm_pack_entry dir = {.type = FM_PACK_DIR, .mode = 0700, .path = "d", .path_len = 1};
 	struct fm_pack_writer w;
 
 	fm_pack_begin(&w, at, 4096, which == 1 ? FM_PACK_OFFER : 0);
@@ -913,8 +963,8 @@ static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY
 	return true;
 }
 
-static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
-				    void **tag)
+static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
+				   const uint8_t *key, void **tag)
 {
 	struct hostile *h = ctx;
 
@@ -933,7 +983,10 @@ static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
 }
 
 static const struct fm_net_events net_events = {
-	.is_known = net_is_known, .accepted = net_accepted, .token = net_token, .arrived = net_arrived,
+	.is_known = net_is_known,
+	.accepted = net_accepted,
+	.token = net_token,
+	.arrived = net_arrived,
 };
 
 static void fall_silent(void *ctx)
@@ -957,7 +1010,8 @@ void scenario_hostile_start(struct scenario *sc, struct sim_node *node)
 	h->never_acks = one_in(h, 4);
 	h->never_returns = one_in(h, 4);
 	h->is_busy = sim_opts(sc->sim)->seed % 7 == 0;
-	node->is_rewriting = sim_opts(sc->sim)->seed % 4 == 0;	/* else some of what it sends is good when it is looked at */
+	/* else some of what it sends is good when it is looked at */
+	node->is_rewriting = sim_opts(sc->sim)->seed % 4 == 0;
 	sim_conn_set_hostile(node);
 	ret = node->net->ops->start(node->net, &net_events, h, NULL);
 	assert(ret == 0);

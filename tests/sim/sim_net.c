@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim_net - the network of a simulated node: control connections, and the dialling of data connections.
+ * sim_net - the network of a simulated node: control connections, and the dialling of data
+ * connections.
  *
- * A control connection is two ends. What one sends arrives at the other in order, each message after a latency of its
- * own. It breaks (both ends hear it, each in its own time; what was under way then is lost), gets stuck (nothing
- * arrives any more and nobody is told, as when a cable is pulled), or is closed by one end (the other hears it behind
- * the last message). It goes over a cable, the subnet that was dialled: what goes over one that a node has lost gets stuck, and others
- * are made over what is whole. When a node dies, of what it sent and has not arrived the last part is lost, or all or nothing; then the other
- * end is told (the node was killed) or is not (its power was cut).
+ * A control connection is two ends. What one sends arrives at the other in order, each message
+ * after a latency of its own. It breaks (both ends hear it, each in its own time; what was under
+ * way then is lost), gets stuck (nothing arrives any more and nobody is told, as when a cable is
+ * pulled), or is closed by one end (the other hears it behind the last message). It goes over a
+ * cable, the subnet that was dialled: what goes over one that a node has lost gets stuck, and
+ * others are made over what is whole. When a node dies, of what it sent and has not arrived the
+ * last part is lost, or all or nothing; then the other end is told (the node was killed) or is not
+ * (its power was cut).
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -32,14 +35,16 @@ struct fm_ctl {
 	struct sim_net *target;
 	unsigned rail;			/* the subnet, which is the cable, that it goes over */
 	bool is_open;			/* opened() was called, or it was accepted */
-	bool is_closed;			/* by its owner: nothing may be called on it, or call back */
+	/* by its owner: nothing may be called on it, or call back */
+	bool is_closed;
 	bool is_told;			/* closed() was called */
 	bool is_broken;			/* nothing that is sent arrives */
 	bool is_stuck;			/* likewise, and nobody knows ... */
 	uint64_t stuck_ns;		/* ... since then */
 	struct fm_list early;		/* struct parcel: sent before it was open */
 	uint64_t last_ns;		/* when what was sent to this end last arrives */
-	uint64_t deaf_ns;		/* what arrives later is lost, since its sender died; 0: it lives */
+	/* what arrives later is lost, since its sender died; 0: it lives */
+	uint64_t deaf_ns;
 	size_t queued;			/* bytes this end sent that have not arrived */
 	char peer[32];
 };
@@ -64,7 +69,8 @@ static struct sim_net *net_of(struct fm_net *net)
 	return fm_container_of(net, struct sim_net, net);
 }
 
-/* The engine's control side is one thread; before it runs (running NULL) the test itself may call. */
+/* The engine's control side is one thread; before it runs (running NULL) the test itself may
+ * call. */
 static void check_thread(const struct sim_net *n)
 {
 	const struct fm_loop *running = sim_running(sim_of(n));
@@ -129,7 +135,8 @@ static void ctl_tell_closed(void *ctx)
 	if (c->is_closed || c->is_told)
 		return;
 	c->is_told = true;
-	sim_trace(sim_of(c->net), "%s: control connection to %s: %s", c->net->node->name, c->peer, p->err.text);
+	sim_trace(sim_of(c->net), "%s: control connection to %s: %s", c->net->node->name, c->peer,
+		  p->err.text);
 	c->events->closed(c->ctx, &p->err);
 }
 
@@ -159,7 +166,8 @@ static void ctl_break(struct fm_ctl *c)
 	if (c->is_broken || c->is_stuck || !c->far)
 		return;
 	sim_fired(s, SIM_FIRED_NET);
-	sim_trace(s, "cut: control connection %s - %s", c->net->node->name, c->far->net->node->name);
+	sim_trace(s, "cut: control connection %s - %s", c->net->node->name,
+		  c->far->net->node->name);
 	c->is_broken = c->far->is_broken = true;
 	ctl_reset_at(c, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), true);
 	ctl_reset_at(c->far, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), true);
@@ -170,7 +178,8 @@ static void ctl_get_stuck(struct fm_ctl *c)
 	if (!c->far || c->is_stuck)
 		return;
 	sim_fired(sim_of(c->net), SIM_FIRED_NET);
-	sim_trace(sim_of(c->net), "stuck: control connection %s - %s", c->net->node->name, c->far->net->node->name);
+	sim_trace(sim_of(c->net), "stuck: control connection %s - %s", c->net->node->name,
+		  c->far->net->node->name);
 	c->is_stuck = c->far->is_stuck = true;
 	c->stuck_ns = c->far->stuck_ns = sim_now(sim_of(c->net));
 }
@@ -184,7 +193,8 @@ static void ctl_deliver(void *ctx)
 	if (c->is_closed || c->is_told || (c->deaf_ns && sim_now(sim_of(c->net)) >= c->deaf_ns))
 		return;
 	assert(c->is_open);
-	sim_trace(sim_of(c->net), "%s <- %s: %s", c->net->node->name, c->peer, fm_wire_type_name(p->bytes[0]));
+	sim_trace(sim_of(c->net), "%s <- %s: %s", c->net->node->name, c->peer,
+		  fm_wire_type_name(p->bytes[0]));
 	c->events->message(c->ctx, p->bytes, p->len);
 }
 
@@ -220,8 +230,10 @@ static void ctl_arrive(void *ctx)
 	if (c->is_closed)
 		return;
 	if (is_cut_off(c, target)) {
-		ctl_close_at(c, sim_now(s) + (c->dial.connect_ns ? c->dial.connect_ns : c->dial.timeout_ns), -ETIMEDOUT,
-			     "connect: timed out");
+		ctl_close_at(c,
+			     sim_now(s) +
+				     (c->dial.connect_ns ? c->dial.connect_ns : c->dial.timeout_ns),
+			     -ETIMEDOUT, "connect: timed out");
 		return;
 	}
 	if (!is_listening(target) || memcmp(c->dial.key, target->node->key, FM_KEY_LEN) != 0 ||
@@ -254,7 +266,9 @@ static struct sim_net *find_host(struct sim *s, const char *host)
 
 	if (inet_pton(AF_INET, host, &in) == 1) {
 		node = (ntohl(in.s_addr) & 0xff) - 1;
-		return ntohl(in.s_addr) >> 16 == 0x0a00 && node < sim_opts(s)->nodes ? sim_net_world(s)->nets[node] : NULL;
+		return ntohl(in.s_addr) >> 16 == 0x0a00 && node < sim_opts(s)->nodes
+			       ? sim_net_world(s)->nets[node]
+			       : NULL;
 	}
 	for (unsigned i = 0; i < sim_opts(s)->nodes; i++)
 		if (strcmp(sim_node(s, i)->name, host) == 0)
@@ -288,9 +302,11 @@ static struct fm_ctl *net_ctl_dial(struct fm_net *net, const struct fm_ctl_dial 
 	(void)snprintf(c->peer, sizeof(c->peer), "%s", dial->host);
 	sim_trace(s, "%s: dial %s", n->node->name, dial->host);
 	if (!c->target)
-		ctl_close_at(c, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), -ENOENT, "no such host");
+		ctl_close_at(c, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), -ENOENT,
+			     "no such host");
 	else
-		(void)sim_after(s, c->target->node->control, sim_latency(s, sim_opts(s)->net_ns), ctl_arrive, c);
+		(void)sim_after(s, c->target->node->control, sim_latency(s, sim_opts(s)->net_ns),
+				ctl_arrive, c);
 	return c;
 }
 
@@ -541,7 +557,8 @@ static void dial_accept(struct dialling *d, struct fm_domain *domain)
 	}
 	sim_conn_pair(&o, d->ends);
 	(void)sim_at(s, d->target->node->control, there_ns, dial_arrived, d);
-	(void)sim_at(s, d->net->node->control, back_ns, is_failing ? dial_was_late : dial_succeeded, d);
+	(void)sim_at(s, d->net->node->control, back_ns, is_failing ? dial_was_late : dial_succeeded,
+		     d);
 }
 
 /* At the target, in a pass of its control loop. */
@@ -562,13 +579,15 @@ static void dial_at_target(void *ctx)
 			dial_fail_at(d, sim_now(s) + d->dial.timeout_ns, -ETIMEDOUT, "timed out");
 		return;
 	}
-	if (!is_listening(d->target) || d->dial.port != net_data_port(&d->target->net, d->dial.kind, &why) ||
+	if (!is_listening(d->target) ||
+	    d->dial.port != net_data_port(&d->target->net, d->dial.kind, &why) ||
 	    sim_one_in(s, sim_faults(s)->dial_refused)) {
 		sim_fired(s, SIM_FIRED_NET);
 		dial_fail_at(d, back_ns, -ECONNREFUSED, "refused");
 		return;
 	}
-	domain = d->target->events->token(d->target->ctx, d->dial.token, d->dial.kind, NULL, &d->tag);
+	domain = d->target->events->token(d->target->ctx, d->dial.token, d->dial.kind, NULL,
+					  &d->tag);
 	if (!domain) {
 		sim_trace(s, "%s: token refused", d->target->node->name);
 		dial_fail_at(d, back_ns, -EACCES, "token refused");
@@ -590,12 +609,15 @@ static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 	d->net = n;
 	fm_list_init(&d->half_made_at);
 	fm_list_append(&n->dials, &d->dial_at);
-	if (node_of(&dial->remote) >= sim_opts(s)->nodes || rail_of(&dial->remote) >= sim_opts(s)->rails) {
-		dial_fail_at(d, sim_now(s) + dial->timeout_ns, -ETIMEDOUT, "timed out"); /* nobody has that address */
+	if (node_of(&dial->remote) >= sim_opts(s)->nodes ||
+	    rail_of(&dial->remote) >= sim_opts(s)->rails) {
+		/* nobody has that address */
+		dial_fail_at(d, sim_now(s) + dial->timeout_ns, -ETIMEDOUT, "timed out");
 		return;
 	}
 	d->target = sim_net_world(s)->nets[node_of(&dial->remote)];
-	(void)sim_after(s, d->target->node->control, sim_latency(s, sim_opts(s)->net_ns), dial_at_target, d);
+	(void)sim_after(s, d->target->node->control, sim_latency(s, sim_opts(s)->net_ns),
+			dial_at_target, d);
 }
 
 static int net_domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err *err)
@@ -633,7 +655,8 @@ static void dial_cancel(struct dialling *d)
 
 /* ---- the node's network ---- */
 
-static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx,
+		     struct fm_err *err)
 {
 	struct sim_net *n = net_of(net);
 
@@ -654,7 +677,8 @@ static void net_stop(struct fm_net *net)
 	check_thread(n);
 	n->events = NULL;
 	while ((link = fm_list_pop(&n->half_made))) {
-		struct sim_conn *end = fm_container_of(link, struct dialling, half_made_at)->ends[1];
+		struct sim_conn *end =
+			fm_container_of(link, struct dialling, half_made_at)->ends[1];
 
 		if (end)
 			sim_conn_base(end)->ops->close(sim_conn_base(end));
@@ -729,7 +753,9 @@ void sim_net_cut_cable(struct sim_node *node, unsigned rail, enum sim_cable what
 	unsigned bit = 1u << rail;
 
 	sim_trace(node->sim, "%s: cable %u %s", node->name, rail,
-		  what == SIM_CABLE_WHOLE ? "is whole" : what == SIM_CABLE_PULLED ? "is pulled" : "loses everything");
+		  what == SIM_CABLE_WHOLE    ? "is whole"
+		  : what == SIM_CABLE_PULLED ? "is pulled"
+					     : "loses everything");
 	sim_fired(node->sim, SIM_FIRED_NET);
 	n->dead_rails = what == SIM_CABLE_WHOLE ? n->dead_rails & ~bit : n->dead_rails | bit;
 	n->gone_rails = what == SIM_CABLE_PULLED ? n->gone_rails | bit : n->gone_rails & ~bit;
@@ -789,7 +815,8 @@ void sim_net_die(struct sim_node *node)
 unsigned sim_net_left(const struct sim_node *node)
 {
 	const struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
-	unsigned left = sim_conn_left(n) + !fm_list_is_empty(&n->half_made) + !fm_list_is_empty(&n->dials);
+	unsigned left =
+		sim_conn_left(n) + !fm_list_is_empty(&n->half_made) + !fm_list_is_empty(&n->dials);
 
 	fm_list_each(at, next, &sim_net_world(node->sim)->ctls) {
 		const struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
@@ -799,7 +826,8 @@ unsigned sim_net_left(const struct sim_node *node)
 	return left;
 }
 
-/* The machine knows nothing of the connections that its peers still have: whoever sends over one is told so. */
+/* The machine knows nothing of the connections that its peers still have: whoever sends over one is
+ * told so. */
 void sim_net_boot(struct sim_node *node)
 {
 	const struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
@@ -807,7 +835,8 @@ void sim_net_boot(struct sim_node *node)
 	fm_list_each(at, next, &sim_net_world(node->sim)->ctls) {
 		struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
 
-		if (c->far && c->far->net == n && c->deaf_ns && !c->is_closed && !c->is_told && sim_one_in(node->sim, 2))
+		if (c->far && c->far->net == n && c->deaf_ns && !c->is_closed && !c->is_told &&
+		    sim_one_in(node->sim, 2))
 			ctl_reset_at(c, sim_now(node->sim) + sim_below(node->sim, 3 * SIM_S), true);
 	}
 }
@@ -836,7 +865,8 @@ void sim_net_counts(struct sim *s, struct sim_net_counts *out)
 {
 	const struct sim_net_world *w = sim_net_world(s);
 
-	*out = (struct sim_net_counts){ .domains = w->domains, .flips = w->flips, .overruns = w->overruns };
+	*out = (struct sim_net_counts){
+		.domains = w->domains, .flips = w->flips, .overruns = w->overruns};
 	fm_list_each(at, next, &sim_net_world(s)->ctls)
 		out->ctls += !fm_container_of(at, struct fm_ctl, at)->is_closed;
 	sim_conn_counts(s, out);

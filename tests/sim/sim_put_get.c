@@ -2,11 +2,12 @@
 /*
  * sim_put_get - puts, gets and requests at once among real engines, while things go wrong.
  *
- * A seed decides everything: how many nodes, lanes, rails and slabs, how fast they are, what is moved, what breaks.
- * When the jobs are over the faults stop, and these must hold:
- * - every job was done exactly once, within bounds of virtual time, and a failure has a cause that did happen;
- * - success: under the final name are exactly the source's bytes, and the CRC32C is theirs; failure: what was there
- * before;
+ * A seed decides everything: how many nodes, lanes, rails and slabs, how fast they are, what is
+ * moved, what breaks. When the jobs are over the faults stop, and these must hold:
+ * - every job was done exactly once, within bounds of virtual time, and a failure has a cause that
+ * did happen;
+ * - success: under the final name are exactly the source's bytes, and the CRC32C is theirs;
+ * failure: what was there before;
  * - a new put between every two nodes succeeds;
  * - every slab is back, and nothing of network and disks is left (sim_free() looks).
  */
@@ -35,7 +36,8 @@ static struct fm_engine *engine_new(struct scenario *sc, struct sim_node *n, str
 
 int scenario_add_peer(struct sim_node *n, const struct sim_node *peer, bool dials)
 {
-	struct fm_peer_opts o = { .name = peer->name, .host = dials ? peer->name : NULL, .port = 7471 };
+	struct fm_peer_opts o = {
+		.name = peer->name, .host = dials ? peer->name : NULL, .port = 7471};
 	struct fm_err err = { 0 };
 
 	memcpy(o.key, peer->key, FM_KEY_LEN);
@@ -125,7 +127,10 @@ static void open_file(struct job *j)
 	}
 	o->attr = j->source->attr;
 	if (j->caller.is_stream)
-		o->attr = (struct fm_attr){ .type = FM_NODE_FILE, .size = FM_SIZE_UNKNOWN, .mode = o->attr.mode, .mtime_ns = o->attr.mtime_ns };
+		o->attr = (struct fm_attr){.type = FM_NODE_FILE,
+					   .size = FM_SIZE_UNKNOWN,
+					   .mode = o->attr.mode,
+					   .mtime_ns = o->attr.mtime_ns};
 	o->file = sim_caller_source(j->from, j->source, &j->caller);
 }
 
@@ -141,7 +146,10 @@ static void open_tree(struct job *j)
 
 	if (j->is_put) {
 		o->file = sim_caller_tree_source(j->from, j->tree);
-		o->attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = 1, .ino = j->tree->ino };
+		o->attr = (struct fm_attr){.type = FM_NODE_DIR,
+					   .size = FM_SIZE_UNKNOWN,
+					   .dev = 1,
+					   .ino = j->tree->ino};
 	} else {
 		o->excludes = j->excludes;
 		o->file = sim_caller_tree_sink(j->from, j->path, &how);
@@ -166,7 +174,8 @@ void scenario_job_start(void *ctx)
 	j->start_ns = sim_now(j->sc->sim);
 	if (j->breaks > 0) {
 		j->breaks--;
-		sim_user_after(j->from, SIM_S + sim_below(j->sc->sim, 4 * SIM_S), scenario_job_cancel, j);
+		sim_user_after(j->from, SIM_S + sim_below(j->sc->sim, 4 * SIM_S),
+			       scenario_job_cancel, j);
 	}
 	if (!j->from->engine) {		/* being started again */
 		j->done = 1;
@@ -188,12 +197,16 @@ void scenario_job_start(void *ctx)
 		return;
 	}
 	ret = fm_job_start(j->from->engine, o, &job_events, j, &j->job, &err);
-	sim_trace(j->sc->sim, "job %u: %s %s %s %s:%s%s%s%s, %llu bytes%s, limit %llu: %d %s", j->index, j->from->name,
-		  j->is_put ? "puts" : "gets", j->is_put ? "to" : "from", j->to->name, j->path, j->is_tree ? ", tree" : "",
-		  j->caller.is_stream ? ", stream" : j->caller.may_stand ? ", may stand" : "", j->caller.never_ends ? " without end" : "",
+	sim_trace(j->sc->sim, "job %u: %s %s %s %s:%s%s%s%s, %llu bytes%s, limit %llu: %d %s",
+		  j->index, j->from->name, j->is_put ? "puts" : "gets", j->is_put ? "to" : "from",
+		  j->to->name, j->path, j->is_tree ? ", tree" : "",
+		  j->caller.is_stream	? ", stream"
+		  : j->caller.may_stand ? ", may stand"
+					: "",
+		  j->caller.never_ends ? " without end" : "",
 		  (unsigned long long)(j->source ? j->source->size : 0),
-		  j->source && j->source->is_data ? " with holes" : "", (unsigned long long)o->rate_bytes, ret,
-		  err.text);
+		  j->source && j->source->is_data ? " with holes" : "",
+		  (unsigned long long)o->rate_bytes, ret, err.text);
 	if (ret < 0) {
 		j->done = 1;
 		j->result.code = ret;
@@ -218,7 +231,8 @@ static void request_done(void *ctx, const struct fm_request_result *result)
 {
 	struct request *r = ctx;
 
-	sim_trace(r->sc->sim, "request done: %d %s, %zu entries", result->code, result->err.text, result->count);
+	sim_trace(r->sc->sim, "request done: %d %s, %zu entries", result->code, result->err.text,
+		  result->count);
 	r->done++;
 	for (size_t i = 0; r->verb == FM_VERB_LIST && i < result->count; i++)
 		if (strlen(result->entries[i].name) < 1)
@@ -228,7 +242,8 @@ static void request_done(void *ctx, const struct fm_request_result *result)
 void scenario_request_start(void *ctx)
 {
 	struct request *r = ctx;
-	struct fm_request_opts o = { .verb = r->verb, .node = r->to->name, .store = "s", .after = "" };
+	struct fm_request_opts o = {
+		.verb = r->verb, .node = r->to->name, .store = "s", .after = ""};
 	struct fm_err err = { 0 };
 
 	o.path = r->verb == FM_VERB_LIST ? "" : r->verb == FM_VERB_STAT ? SHARED_NAME : "nothing";
@@ -281,7 +296,8 @@ static void put_again(struct scenario *sc)
 	scenario_wait_for_all(sc);
 	for (unsigned i = first; i < sc->job_count; i++)
 		if (sc->jobs[i].result.code != 0)
-			sim_fail(sc->sim, "after the faults a new put fails: %s", sc->jobs[i].result.err.text);
+			sim_fail(sc->sim, "after the faults a new put fails: %s",
+				 sc->jobs[i].result.err.text);
 }
 
 static void engine_stopped(void *ctx)
@@ -495,7 +511,11 @@ bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing)
 				      .tracing = tracing };
 	for (unsigned i = 0; i < 2; i++)
 		sc->engine_opts[i] = (struct fm_engine_opts){
-			.lanes = 2, .chunk_bytes = 4096, .slab_bytes = 16384, .rdma_conns = 2, .tcp_conns = 2,
+			.lanes = 2,
+			.chunk_bytes = 4096,
+			.slab_bytes = 16384,
+			.rdma_conns = 2,
+			.tcp_conns = 2,
 		};
 	sc->chunk_bytes = 4096;
 	sc->sim = sim_new(&sc->opts);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim_store - simulated disks: files in memory whose reads and writes take their time, come back in any order and
- * sometimes fail.
+ * sim_store - simulated disks: files in memory whose reads and writes take their time, come back in
+ * any order and sometimes fail.
  *
- * Memory is looked at as late as the contract in store.h allows: a read fills its buffer, a write empties it, when it
- * completes. So a slot that is used again too early shows as damaged content. A sink's content is seen by others only
- * once it is published.
+ * Memory is looked at as late as the contract in store.h allows: a read fills its buffer, a write
+ * empties it, when it completes. So a slot that is used again too early shows as damaged content. A
+ * sink's content is seen by others only once it is published.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,8 @@ struct sim_entry {
 	bool is_lost;			/* that did happen */
 };
 
-/* What is there of a file that has not its name yet, as its journal says; the rest of its bytes is torn. */
+/* What is there of a file that has not its name yet, as its journal says; the rest of its bytes is
+ * torn. */
 struct sim_partial {
 	struct sim_partial *next;
 	char *path;			/* NULL: a caller's */
@@ -86,7 +87,8 @@ struct sim_file {
 	bool may_resend;		/* a read of what was there failed */
 	struct fm_ranges logged;	/* that too, and what was logged since */
 	struct fm_ranges written;
-	uint64_t unlogged_ns;		/* when the first write came that nobody has asked the journal for; 0: none */
+	/* when the first write came that nobody has asked the journal for; 0: none */
+	uint64_t unlogged_ns;
 };
 
 struct disk_io {
@@ -149,10 +151,14 @@ struct sim_blob *sim_blob_new(struct sim *s, uint64_t tag, uint64_t size, unsign
 		if (!b->is_data[i])
 			memset(b->bytes + at, 0, (size_t)(size - at < BLOCK ? size - at : BLOCK));
 	}
-	b->attr = (struct fm_attr){
-		.type = FM_NODE_FILE, .size = size, .mode = 0640, .mtime_ns = (int64_t)tag, .has_holes = holes > 0,
-		.dev = 1, .ino = tag | 1, .ctime_ns = 1
-	};
+	b->attr = (struct fm_attr){.type = FM_NODE_FILE,
+				   .size = size,
+				   .mode = 0640,
+				   .mtime_ns = (int64_t)tag,
+				   .has_holes = holes > 0,
+				   .dev = 1,
+				   .ino = tag | 1,
+				   .ctime_ns = 1};
 	b->crc = sim_crc32c(b->bytes, size);
 	return b;
 }
@@ -174,7 +180,8 @@ static int64_t finish_read(struct disk_io *d)
 	struct sim_file *f = d->file;
 	struct sim *s = sim_of(f);
 	/* A sink is read back: what was written so far. */
-	uint64_t size = f->is_sink ? f->end : f->blob->size, left = d->offset < size ? size - d->offset : 0;
+	uint64_t size = f->is_sink ? f->end : f->blob->size,
+		 left = d->offset < size ? size - d->offset : 0;
 	uint32_t n = d->io->len < left ? d->io->len : (uint32_t)left;
 
 	if (sim_one_in(s, sim_faults(s)->read_eio) || FM_FAULT("sim.read")) {
@@ -195,18 +202,21 @@ static int64_t finish_read(struct disk_io *d)
 
 static void add_range(struct sim_file *f, struct fm_ranges *r, uint64_t offset, uint64_t len)
 {
-	if (fm_ranges_add(r, offset, len, RANGES_MAX) < 0 && fm_ranges_add(r, offset, len, RANGES_MAX) < 0)
+	if (fm_ranges_add(r, offset, len, RANGES_MAX) < 0 &&
+	    fm_ranges_add(r, offset, len, RANGES_MAX) < 0)
 		sim_fail(sim_of(f), "no memory for ranges");
 }
 
-/* Found damaged since, or written again because its sender was not told that it came: it needs no second entry. */
+/* Found damaged since, or written again because its sender was not told that it came: it needs no
+ * second entry. */
 static bool is_in_journal(const struct sim_file *f, uint64_t offset, uint64_t len)
 {
-	return fm_ranges_overlap(&f->damaged, offset, len) || fm_ranges_cover(&f->logged, offset, len);
+	return fm_ranges_overlap(&f->damaged, offset, len) ||
+	       fm_ranges_cover(&f->logged, offset, len);
 }
 
-/* The journal is at most a second behind (FM_JOB_LOG_NS): then come the engine's tick and what a worker takes for what it is at.
- * Nobody keeps a journal for who breaks the protocol. */
+/* The journal is at most a second behind (FM_JOB_LOG_NS): then come the engine's tick and what a
+ * worker takes for what it is at. Nobody keeps a journal for who breaks the protocol. */
 static void check_journal(struct sim_file *f)
 {
 	uint64_t now_ns = sim_now(sim_of(f));
@@ -214,7 +224,8 @@ static void check_journal(struct sim_file *f)
 	if (f->unlogged_ns == 0)
 		f->unlogged_ns = now_ns;
 	else if (now_ns - f->unlogged_ns > JOURNAL_BEHIND_NS && !sim_is_suspect(f->path))
-		sim_fail(sim_of(f), "what came of %s more than 5 s ago is not in its journal", f->path);
+		sim_fail(sim_of(f), "what came of %s more than 5 s ago is not in its journal",
+			 f->path);
 }
 
 static int64_t finish_write(struct disk_io *d)
@@ -275,13 +286,15 @@ static void check_overlap(const struct sim_file *f, uint64_t offset, uint64_t le
 	}
 }
 
-static struct disk_io *io_new(struct sim_file *f, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
+static struct disk_io *io_new(struct sim_file *f, const struct fm_lane_io *lane, struct fm_io *io,
+			      bool is_write)
 {
 	struct sim *s = sim_of(f);
 	struct disk_io *d = sim_alloc(s, sizeof(*d));
 
 	assert(sim_running(s) == lane->loop && !lane->ring);
-	assert(io->len > 0 && io->done && (uintptr_t)io->buf % BLOCK == 0 && (f->is_sink || !is_write));
+	assert(io->len > 0 && io->done && (uintptr_t)io->buf % BLOCK == 0 &&
+	       (f->is_sink || !is_write));
 	assert(!f->is_published && !f->is_discarded);
 	d->file = f;
 	d->io = io;
@@ -311,7 +324,8 @@ static void file_read(struct fm_file *file, const struct fm_lane_io *lane, struc
 	struct sim_file *f = file_of(file);
 	struct disk_io *d = io_new(f, lane, io, false);
 
-	d->is_waiting = f->never_ends && (!f->file.is_stream || d->offset + io->len > f->blob->size);
+	d->is_waiting =
+		f->never_ends && (!f->file.is_stream || d->offset + io->len > f->blob->size);
 	if (!d->is_waiting)
 		io_start(d);
 }
@@ -325,9 +339,11 @@ static void file_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 	if (!f->file.is_stream) {
 		assert(!f->file.has_fixed_size || io->offset + io->len <= f->size);
 		f->has_come = true;
-		if (fm_ranges_overlap(&f->have, io->offset, io->len) && !f->may_resend && !sim_is_suspect(f->path))
+		if (fm_ranges_overlap(&f->have, io->offset, io->len) && !f->may_resend &&
+		    !sim_is_suspect(f->path))
 			sim_fail(sim_of(f), "what was there of %s was sent again", f->path);
-		memset((uint8_t *)io->buf + io->len, 0, tail);	/* the padding that is the file's to write */
+		/* the padding that is the file's to write */
+		memset((uint8_t *)io->buf + io->len, 0, tail);
 	}
 	d->is_waiting = f->never_ends && d->offset + io->len > f->stops_at;
 	if (!d->is_waiting)
@@ -397,14 +413,15 @@ static void forget_partial(struct sim_file *f);
 static void place(struct sim_file *f, bool is_durable);
 
 /*
- * A sync fails: what it covered is not on the disk, and reads of it may say so. The kernel tells that once; who asks again hears
- * that all is well, so nobody may.
+ * A sync fails: what it covered is not on the disk, and reads of it may say so. The kernel tells
+ * that once; who asks again hears that all is well, so nobody may.
  */
 static int lose_sync(struct sim_file *f, const char *what, struct fm_err *err)
 {
 	sim_fired(sim_of(f), SIM_FIRED_IO);
 	for (size_t i = 0; i < f->written.count; i++)
-		for (uint64_t at = f->written.at[i].offset; at < f->written.at[i].offset + f->written.at[i].len; at += BLOCK)
+		for (uint64_t at = f->written.at[i].offset;
+		     at < f->written.at[i].offset + f->written.at[i].len; at += BLOCK)
 			if (!fm_ranges_overlap(&f->logged, at, BLOCK) && f->blob->cap >= at + BLOCK)
 				memset(f->blob->bytes + at, 0xa5, BLOCK);
 	return fm_err_set(err, fm_sync_note(&f->file.sync, -EIO), "%s: simulated I/O error", what);
@@ -431,14 +448,15 @@ static int file_write_now(struct fm_file *file, void *buf, uint32_t len)
 	return res < 0 ? (int)res : 0;
 }
 
-static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
-			struct fm_err *err)
+static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
+			bool is_durable, struct fm_err *err)
 {
 	struct sim_file *f = file_of(file);
 	struct sim *s = sim_of(f);
 
 	check_worker(f->node);
-	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded && !f->has_failed);
+	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded &&
+	       !f->has_failed);
 	assert(f->end <= size && (!f->file.has_fixed_size || size == f->size));
 	check_lost(f, "published");
 	f->has_failed = true;
@@ -456,7 +474,8 @@ static int file_publish(struct fm_file *file, uint64_t size, const struct fm_att
 	f->blob->attr = *attr;
 	f->blob->attr.size = size;
 	f->blob->crc = sim_crc32c(f->blob->bytes, size);
-	sim_trace(s, "%s: published %s, %llu bytes%s", f->node->name, f->path, (unsigned long long)size, is_durable ? "" : ", not synced");
+	sim_trace(s, "%s: published %s, %llu bytes%s", f->node->name, f->path,
+		  (unsigned long long)size, is_durable ? "" : ", not synced");
 	if (f->store)
 		place(f, is_durable);
 	else
@@ -492,7 +511,8 @@ static void copy_ranges(struct sim_file *f, struct fm_ranges *to, const struct f
 		sim_fail(sim_of(f), "no memory for ranges");
 }
 
-/* Somebody wrote to it, or the disk rotted, while nobody had it open: the journal says what it was. */
+/* Somebody wrote to it, or the disk rotted, while nobody had it open: the journal says what it
+ * was. */
 static void maybe_rot(struct sim_file *f, const struct fm_written *piece)
 {
 	struct sim *s = sim_of(f);
@@ -504,8 +524,10 @@ static void maybe_rot(struct sim_file *f, const struct fm_written *piece)
 	}
 	sim_fired(s, SIM_FIRED_ROT);
 	add_range(f, &f->damaged, piece->offset, piece->len);
-	f->blob->bytes[piece->offset + sim_below(s, piece->len)] ^= (uint8_t)(1u << sim_below(s, 8));
-	sim_trace(s, "%s: %s rots at %llu", f->node->name, f->path, (unsigned long long)piece->offset);
+	f->blob->bytes[piece->offset + sim_below(s, piece->len)] ^=
+		(uint8_t)(1u << sim_below(s, 8));
+	sim_trace(s, "%s: %s rots at %llu", f->node->name, f->path,
+		  (unsigned long long)piece->offset);
 }
 
 /* Pieces as journals have them. */
@@ -518,10 +540,13 @@ static int say_pieces(struct sim_file *f, const struct fm_ranges *logged, struct
 		return -ENOMEM;
 	for (size_t i = 0; i < logged->count; i++)
 		for (uint64_t at = logged->at[i].offset, end = at + logged->at[i].len; at < end;) {
-			uint64_t next = at - at % PIECE + PIECE < end ? at - at % PIECE + PIECE : end;
+			uint64_t next =
+				at - at % PIECE + PIECE < end ? at - at % PIECE + PIECE : end;
 			struct fm_written *w = &have->pieces[have->count++];
 
-			*w = (struct fm_written){ .offset = at, .len = next - at, .crc = parts_of(f->blob, at, next - at) };
+			*w = (struct fm_written){.offset = at,
+						 .len = next - at,
+						 .crc = parts_of(f->blob, at, next - at)};
 			have->crc ^= w->crc;
 			at = next;
 		}
@@ -545,11 +570,12 @@ static int file_make_room(struct fm_file *file, uint64_t size, struct fm_err *er
 	if (space == 0 || size <= space)
 		return 0;
 	sim_fired(s, SIM_FIRED_SPACE);
-	return fm_err_set(err, -ENOSPC, "no space: %llu bytes are needed, %llu are free", (unsigned long long)size,
-			  (unsigned long long)space);
+	return fm_err_set(err, -ENOSPC, "no space: %llu bytes are needed, %llu are free",
+			  (unsigned long long)size, (unsigned long long)space);
 }
 
-static int file_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+static int file_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
+		      struct fm_err *err)
 {
 	struct sim_file *f = file_of(file);
 	struct sim_partial *p = f->partial;
@@ -596,7 +622,8 @@ static int file_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint
 	return 0;
 }
 
-static int file_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+static int file_log(struct fm_file *file, const struct fm_written *written, size_t count,
+		    struct fm_err *err)
 {
 	struct sim_file *f = file_of(file);
 
@@ -607,11 +634,13 @@ static int file_log(struct fm_file *file, const struct fm_written *written, size
 	if (sim_one_in(sim_of(f), 4 * sim_faults(sim_of(f))->publish_fails) || FM_FAULT("sim.log"))
 		return lose_sync(f, "sync, for the journal", err);
 	for (size_t i = 0; i < count; i++) {
-		bool is_there = written[i].offset + written[i].len <= f->end &&
-				parts_of(f->blob, written[i].offset, written[i].len) == written[i].crc;
+		bool is_there =
+			written[i].offset + written[i].len <= f->end &&
+			parts_of(f->blob, written[i].offset, written[i].len) == written[i].crc;
 
 		if (!is_there && !sim_is_suspect(f->path))
-			sim_fail(sim_of(f), "what is to be logged of %s is not what is there", f->path);
+			sim_fail(sim_of(f), "what is to be logged of %s is not what is there",
+				 f->path);
 	}
 	if (sim_crash_point(f->node))
 		return fm_err_set(err, -EIO, "its node died before the journal was written");
@@ -646,7 +675,8 @@ static void leave_partial(struct sim_file *f)
 	for (size_t i = 0; i < f->written.count; i++)
 		memset(p->blob.bytes + f->written.at[i].offset, 0xa5, (size_t)f->written.at[i].len);
 	for (size_t i = 0; i < p->logged.count; i++)
-		memcpy(p->blob.bytes + p->logged.at[i].offset, f->blob->bytes + p->logged.at[i].offset, (size_t)p->logged.at[i].len);
+		memcpy(p->blob.bytes + p->logged.at[i].offset,
+		       f->blob->bytes + p->logged.at[i].offset, (size_t)p->logged.at[i].len);
 }
 
 static void file_keep(struct fm_file *file)
@@ -765,7 +795,8 @@ static const struct fm_file_ops stream_ops = {
 	.close = file_close,
 };
 
-static struct sim_file *file_new(struct sim_node *n, const char *path, struct sim_blob *blob, bool is_sink)
+static struct sim_file *file_new(struct sim_node *n, const char *path, struct sim_blob *blob,
+				 bool is_sink)
 {
 	struct sim_file *f = sim_alloc(n->sim, sizeof(*f));
 
@@ -793,7 +824,8 @@ static void maybe_change(struct sim_file *f)
 	f->blob->attr.ctime_ns++;	/* as who opens it later will see */
 }
 
-struct fm_file *sim_caller_source(struct sim_node *n, struct sim_blob *blob, const struct sim_caller_opts *o)
+struct fm_file *sim_caller_source(struct sim_node *n, struct sim_blob *blob,
+				  const struct sim_caller_opts *o)
 {
 	struct sim_file *f = file_new(n, "(caller's source)", blob, false);
 
@@ -808,7 +840,8 @@ struct fm_file *sim_caller_source(struct sim_node *n, struct sim_blob *blob, con
 	return &f->file;
 }
 
-struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts *o, struct sim_blob **result)
+struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts *o,
+				struct sim_blob **result)
 {
 	struct sim_file *f = file_new(n, "(caller's sink)", NULL, true);
 
@@ -868,7 +901,8 @@ struct sim_blob *sim_disk_find(struct sim_node *n, const char *path)
 	return e ? e->blob : NULL;
 }
 
-void sim_disk_each(struct sim_node *n, void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx)
+void sim_disk_each(struct sim_node *n,
+		   void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx)
 {
 	for (struct sim_entry *e = n->entries; e; e = e->next)
 		if (e->blob)
@@ -898,8 +932,8 @@ static int enter(struct sim_store *st, const struct fm_who *who, struct fm_err *
 	return fm_err_set(err, -EIO, "simulated I/O error");
 }
 
-static int store_open_source(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_file **out,
-			     struct fm_attr *attr, struct fm_err *err)
+static int store_open_source(struct fm_store *store, const char *path, const struct fm_who *who,
+			     struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 	struct sim_blob *blob = sim_disk_find(st->node, path);
@@ -918,8 +952,8 @@ static int store_open_source(struct fm_store *store, const char *path, const str
 	return 0;
 }
 
-static int store_create(struct fm_store *store, const char *path, const struct fm_who *who, const struct fm_create *how,
-			struct fm_file **out, struct fm_err *err)
+static int store_create(struct fm_store *store, const char *path, const struct fm_who *who,
+			const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 	struct sim_file *f;
@@ -949,8 +983,9 @@ static void tree_closed(void *ctx)
 	st->files--;
 }
 
-static int store_open_tree(struct fm_store *store, const char *path, const struct fm_who *who, const char *const *excludes,
-			   struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+static int store_open_tree(struct fm_store *store, const char *path, const struct fm_who *who,
+			   const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			   struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 	struct sim_tree *tree = sim_disk_find_tree(st->node, path);
@@ -959,7 +994,8 @@ static int store_open_tree(struct fm_store *store, const char *path, const struc
 		return -EIO;
 	if (!tree)
 		return fm_err_set(err, -ENOENT, "%s: no such directory", path);
-	*attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = 1, .ino = tree->ino };
+	*attr = (struct fm_attr){
+		.type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = 1, .ino = tree->ino};
 	*out = sim_tree_source_file(st->node, tree, excludes, tree_closed, st);
 	if (!*out)
 		return fm_err_set(err, -ENOMEM, "no memory for the tree");
@@ -967,8 +1003,9 @@ static int store_open_tree(struct fm_store *store, const char *path, const struc
 	return 0;
 }
 
-static int store_create_tree(struct fm_store *store, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
-			     struct fm_file **out, struct fm_err *err)
+static int store_create_tree(struct fm_store *store, const char *path, const struct fm_who *who,
+			     const struct fm_create_tree *how, struct fm_file **out,
+			     struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 
@@ -976,7 +1013,8 @@ static int store_create_tree(struct fm_store *store, const char *path, const str
 		return -EIO;
 	if (path[0] == '\0')
 		return fm_err_set(err, -EISDIR, "the store itself is not replaced");
-	if (!how->may_replace && !how->is_update && !how->is_dry && sim_disk_find_tree(st->node, path))
+	if (!how->may_replace && !how->is_update && !how->is_dry &&
+	    sim_disk_find_tree(st->node, path))
 		return fm_err_set(err, -EEXIST, "%s exists", path);
 	st->files++;		/* an error closes it */
 	*out = sim_tree_sink_file(st->node, path, false, how, tree_closed, st);
@@ -985,8 +1023,8 @@ static int store_create_tree(struct fm_store *store, const char *path, const str
 	return fm_err_set(err, -EIO, "no memory for the tree, or no journal");
 }
 
-static int store_stat(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_attr *attr,
-		      struct fm_err *err)
+static int store_stat(struct fm_store *store, const char *path, const struct fm_who *who,
+		      struct fm_attr *attr, struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 	struct sim_blob *blob = sim_disk_find(st->node, path);
@@ -1005,8 +1043,9 @@ static int by_name(const void *a, const void *b)
 }
 
 /* All names, wherever they are: directories are not simulated. */
-static int store_list(struct fm_store *store, const char *path, const struct fm_who *who, const struct fm_list_opts *o,
-		      struct fm_entry *out, size_t *count, struct fm_err *err)
+static int store_list(struct fm_store *store, const char *path, const struct fm_who *who,
+		      const struct fm_list_opts *o, struct fm_entry *out, size_t *count,
+		      struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 	struct fm_entry *all;
@@ -1030,8 +1069,8 @@ static int store_list(struct fm_store *store, const char *path, const struct fm_
 	return 0;
 }
 
-static int store_remove(struct fm_store *store, const char *path, const struct fm_who *who, bool is_recursive,
-			struct fm_err *err)
+static int store_remove(struct fm_store *store, const char *path, const struct fm_who *who,
+			bool is_recursive, struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 	struct sim_entry *e = find_entry(st->node, path);
@@ -1045,7 +1084,8 @@ static int store_remove(struct fm_store *store, const char *path, const struct f
 	return 0;
 }
 
-static int store_mkdir(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_err *err)
+static int store_mkdir(struct fm_store *store, const char *path, const struct fm_who *who,
+		       struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
 
@@ -1154,7 +1194,10 @@ void sim_disk_counts(struct sim *s, struct sim_disk_counts *out)
 {
 	const struct sim_disk_world *w = sim_disk_world(s);
 
-	*out = (struct sim_disk_counts){
-		.files = w->files, .ios = w->ios, .overlaps = w->overlaps, .stores = w->stores, .resumed = w->resumed, .dropped = w->dropped
-	};
+	*out = (struct sim_disk_counts){.files = w->files,
+					.ios = w->ios,
+					.overlaps = w->overlaps,
+					.stores = w->stores,
+					.resumed = w->resumed,
+					.dropped = w->dropped};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim_tree - what a simulated directory holds, where it is. The ends are in sim_tree_source.c and sim_tree_sink.c.
+ * sim_tree - what a simulated directory holds, where it is. The ends are in sim_tree_source.c and
+ * sim_tree_sink.c.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -32,13 +33,15 @@ char *sim_tree_copy(struct sim *s, const char *text, size_t len)
 
 /* ---- content ---- */
 
-static struct sim_tree_entry *add(struct sim *s, struct sim_tree *t, enum fm_pack_type type, const char *path)
+static struct sim_tree_entry *add(struct sim *s, struct sim_tree *t, enum fm_pack_type type,
+				  const char *path)
 {
 	struct sim_tree_entry *e = &t->entries[t->count++];
 
 	if (t->count > ENTRIES_MAX)
 		abort();
-	*e = (struct sim_tree_entry){ .type = type, .path = sim_tree_copy(s, path, strlen(path)), .mode = 0755 };
+	*e = (struct sim_tree_entry){
+		.type = type, .path = sim_tree_copy(s, path, strlen(path)), .mode = 0755};
 	return e;
 }
 
@@ -67,11 +70,13 @@ static struct sim_tree *tree_new(struct sim *s, uint64_t ino)
 	return t;
 }
 
-static void add_file(struct sim *s, struct sim_tree *t, const char *path, uint64_t tag, uint32_t chunk)
+static void add_file(struct sim *s, struct sim_tree *t, const char *path, uint64_t tag,
+		     uint32_t chunk)
 {
 	struct sim_tree_entry *e = add(s, t, FM_PACK_FILE, path);
 	const uint64_t sizes[] = { 0, 1, 511, 4096, chunk - 1, chunk, chunk + 1 };
-	uint64_t which = sim_below(s, 12), size = which < 7 ? sizes[which] : sim_below(s, 2 * chunk);
+	uint64_t which = sim_below(s, 12),
+		 size = which < 7 ? sizes[which] : sim_below(s, 2 * chunk);
 
 	e->is_large = sim_one_in(s, 8);
 	if (e->is_large)
@@ -88,7 +93,8 @@ static void add_dir(struct sim *s, struct sim_tree *t, const char *path, uint64_
 }
 
 /* A link of some kind, to the file that was made last. */
-static void add_link(struct sim *s, struct sim_tree *t, const char *path, const char *to, uint64_t tag)
+static void add_link(struct sim *s, struct sim_tree *t, const char *path, const char *to,
+		     uint64_t tag)
 {
 	struct sim_tree_entry *e = add(s, t, sim_one_in(s, 2) ? FM_PACK_LINK : FM_PACK_HARD, path);
 
@@ -105,7 +111,8 @@ struct sim_tree *sim_tree_new(struct sim *s, uint64_t tag, unsigned files, uint3
 	for (unsigned i = 0; i < files; i++) {
 		if (sim_one_in(s, 4)) {
 			memcpy(parent, dir, sizeof(parent));
-			(void)snprintf(dir, sizeof(dir), "%.20sd%u/", sim_one_in(s, 2) && strlen(parent) < 20 ? parent : "", i);
+			(void)snprintf(dir, sizeof(dir), "%.20sd%u/",
+				       sim_one_in(s, 2) && strlen(parent) < 20 ? parent : "", i);
 			(void)snprintf(path, sizeof(path), "%.*s", (int)strlen(dir) - 1, dir);
 			add_dir(s, t, path, tag + i);
 		}
@@ -121,7 +128,8 @@ struct sim_tree *sim_tree_new(struct sim *s, uint64_t tag, unsigned files, uint3
 	return t;
 }
 
-struct sim_tree *sim_tree_changed(struct sim *s, const struct sim_tree *like, uint64_t tag, uint32_t chunk)
+struct sim_tree *sim_tree_changed(struct sim *s, const struct sim_tree *like, uint64_t tag,
+				  uint32_t chunk)
 {
 	struct sim_tree *t = tree_new(s, tag | 1);
 	char path[32];
@@ -155,7 +163,8 @@ static bool matches(const char *pattern, const char *path)
 }
 
 /* A hard link whose first name is left out is none any more. */
-static bool is_left_out(const struct sim_tree *t, const struct sim_tree_entry *e, const char *pattern)
+static bool is_left_out(const struct sim_tree *t, const struct sim_tree_entry *e,
+			const char *pattern)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		const char *path = t->entries[i].path;
@@ -195,7 +204,8 @@ static bool is_same_entry(const struct sim_tree_entry *a, const struct sim_tree_
 		return false;
 	switch (a->type) {
 	case FM_PACK_FILE:
-		return sim_blob_is_same(a->blob, b->blob) && a->blob->attr.mode == b->blob->attr.mode &&
+		return sim_blob_is_same(a->blob, b->blob) &&
+		       a->blob->attr.mode == b->blob->attr.mode &&
 		       a->blob->attr.mtime_ns == b->blob->attr.mtime_ns;
 	case FM_PACK_DIR:
 		return a->mode == b->mode && a->mtime_ns == b->mtime_ns;
@@ -222,7 +232,8 @@ struct sim_tree *sim_tree_of_entries(struct sim *s, size_t entries)
 	return t;
 }
 
-struct sim_tree *sim_tree_merged(struct sim *s, const struct sim_tree *t, const struct sim_tree *old)
+struct sim_tree *sim_tree_merged(struct sim *s, const struct sim_tree *t,
+				 const struct sim_tree *old)
 {
 	struct sim_tree *merged = sim_tree_of_entries(s, t->count + (old ? old->count : 0));
 
@@ -251,7 +262,8 @@ static struct sim_dir *find_dir(const struct sim_node *n, const char *path, bool
 	return NULL;
 }
 
-void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree, bool is_durable)
+void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree,
+		    bool is_durable)
 {
 	struct sim_dir *d = find_dir(n, path, is_callers);
 
@@ -311,7 +323,9 @@ struct sim_tree *sim_caller_tree(struct sim_node *n, const char *path)
 	return sim_tree_at(n, path, true);
 }
 
-void sim_disk_each_tree(struct sim_node *n, void (*visit)(void *ctx, const char *path, struct sim_tree *tree), void *ctx)
+void sim_disk_each_tree(struct sim_node *n,
+			void (*visit)(void *ctx, const char *path, struct sim_tree *tree),
+			void *ctx)
 {
 	for (struct sim_dir *d = n->dirs; d; d = d->next)
 		if (!d->is_callers && d->tree)

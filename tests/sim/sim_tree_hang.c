@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim_tree_hang - a tree's disk that hangs now and then: a pack takes up to some minutes to be made or applied, its end is late
- * or its beginning, and it keeps its slots meanwhile. Either that pack alone or all packs of the node. stop() does not end it,
- * as it does not end a system call.
+ * sim_tree_hang - a tree's disk that hangs now and then: a pack takes up to some minutes to be made
+ * or applied, its end is late or its beginning, and it keeps its slots meanwhile. Either that pack
+ * alone or all packs of the node. stop() does not end it, as it does not end a system call.
  */
 #include "tests/sim/sim_tree_priv.h"
 
-#define HANG_NS (150 * SIM_S)		/* several times as long than a peer that is asked for its slots may keep them */
+/* several times as long than a peer that is asked for its slots may keep them */
+#define HANG_NS (150 * SIM_S)
 
 struct hung {
 	struct sim *sim;
@@ -73,8 +74,10 @@ static uint64_t hung_until(struct sim_node *n)
 	return until_ns;
 }
 
-void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io,
-		 void (*start)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io))
+void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_io *lane,
+		 struct fm_io *io,
+		 void (*start)(struct fm_file *file, const struct fm_lane_io *lane,
+			       struct fm_io *io))
 {
 	uint64_t until_ns = hung_until(n);
 	struct hung *h;
@@ -83,9 +86,16 @@ void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_
 		start(file, lane, io);
 		return;
 	}
-	sim_trace(n->sim, "%s: pack %llu hangs until %.3f s", n->name, (unsigned long long)io->offset, (double)until_ns / 1e9);
+	sim_trace(n->sim, "%s: pack %llu hangs until %.3f s", n->name,
+		  (unsigned long long)io->offset, (double)until_ns / 1e9);
 	h = sim_alloc(n->sim, sizeof(*h));
-	*h = (struct hung){ .sim = n->sim, .until_ns = until_ns, .file = file, .lane = lane, .io = io, .own = *io, .start = start };
+	*h = (struct hung){.sim = n->sim,
+			   .until_ns = until_ns,
+			   .file = file,
+			   .lane = lane,
+			   .io = io,
+			   .own = *io,
+			   .start = start};
 	h->own.done = own_done;
 	if (sim_one_in(n->sim, 2))
 		(void)sim_at(n->sim, lane->loop, until_ns, begin_late, h);

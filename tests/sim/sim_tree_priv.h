@@ -12,7 +12,8 @@ char *sim_tree_copy(struct sim *s, const char *text, size_t len);
 struct sim_tree *sim_tree_of_entries(struct sim *s, size_t entries);
 void sim_tree_count(struct sim_tree *t);
 /* Renamed there, and then synced if is_durable; the node may die in between. */
-void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree, bool is_durable);
+void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree,
+		    bool is_durable);
 bool sim_tree_is_lost(const struct sim_node *n, const char *path, bool is_callers);
 struct sim_tree *sim_tree_at(struct sim_node *n, const char *path, bool is_callers);
 
@@ -26,7 +27,9 @@ struct fm_identity sim_blob_identity(const struct sim_blob *blob);
 int sim_tree_fault(struct sim_node *n, unsigned one_in, const char *what, struct fm_err *err);
 
 /* start(), or much later: as the faults are. For read() and write() of a tree's file. */
-void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io,
-		 void (*start)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io));
+void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_io *lane,
+		 struct fm_io *io,
+		 void (*start)(struct fm_file *file, const struct fm_lane_io *lane,
+			       struct fm_io *io));
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim_tree_sink - a simulated directory that comes: staged beside its name, journaled, published at once.
+ * sim_tree_sink - a simulated directory that comes: staged beside its name, journaled, published at
+ * once.
  */
 #include <assert.h>
 #include <errno.h>
@@ -120,14 +121,15 @@ static struct staged *add(struct sink *s, const char *path, size_t len, enum fm_
 		s->stage->staged = st;
 	}
 	st->fd = -1;
-	st->e = (struct sim_tree_entry){ .type = type, .path = sim_tree_copy(sim_of(s), path, len) };
+	st->e = (struct sim_tree_entry){.type = type, .path = sim_tree_copy(sim_of(s), path, len)};
 	st->is_current = true;
 	return st;
 }
 
 static void add_range(struct sink *s, struct fm_ranges *r, uint64_t offset, uint64_t len)
 {
-	if (len > 0 && fm_ranges_add(r, offset, len, RANGES_MAX) < 0 && fm_ranges_add(r, offset, len, RANGES_MAX) < 0)
+	if (len > 0 && fm_ranges_add(r, offset, len, RANGES_MAX) < 0 &&
+	    fm_ranges_add(r, offset, len, RANGES_MAX) < 0)
 		sim_fail(sim_of(s), "no memory for ranges");
 }
 
@@ -141,7 +143,8 @@ static bool is_whole(const struct staged *st)
 }
 
 /* A file as the source says it is; if it is another one than what is there, that is dropped. */
-static struct staged *add_file(struct sink *s, const char *path, size_t len, uint64_t identity, uint64_t size, bool is_large)
+static struct staged *add_file(struct sink *s, const char *path, size_t len, uint64_t identity,
+			       uint64_t size, bool is_large)
 {
 	struct staged *st = add(s, path, len, FM_PACK_FILE);
 
@@ -185,11 +188,15 @@ static struct sim_tree_entry *find_old(struct sink *s, const struct fm_pack_entr
 	for (size_t i = 0; old && s->how.is_update && i < old->count; i++) {
 		struct sim_tree_entry *o = &old->entries[i];
 
-		if (o->type != FM_PACK_FILE || strlen(o->path) != e->path_len || memcmp(o->path, e->path, e->path_len) != 0)
+		if (o->type != FM_PACK_FILE || strlen(o->path) != e->path_len ||
+		    memcmp(o->path, e->path, e->path_len) != 0)
 			continue;
 		if (o->blob->size != e->size || o->blob->attr.mtime_ns != e->mtime_ns)
 			return NULL;
-		return s->how.has_checksums && (!(e->flags & FM_PACK_HAS_CRC) || e->crc != o->blob->crc) ? NULL : o;
+		return s->how.has_checksums &&
+				       (!(e->flags & FM_PACK_HAS_CRC) || e->crc != o->blob->crc)
+			       ? NULL
+			       : o;
 	}
 	return NULL;
 }
@@ -207,7 +214,8 @@ static bool apply_offer(struct sink *s, const struct fm_pack_entry *e)
 	if (st->is_decided)
 		return !st->is_declined;
 	st->is_decided = true;
-	st->is_declined = old || (e->size > 0 && is_whole(st) && fm_ranges_bytes(&st->logged) == e->size);
+	st->is_declined =
+		old || (e->size > 0 && is_whole(st) && fm_ranges_bytes(&st->logged) == e->size);
 	st->is_reused = old && st->is_declined;
 	if (st->is_reused)
 		st->e.blob = old->blob;
@@ -227,13 +235,16 @@ static int apply_other(struct sink *s, const struct fm_pack_entry *e)
 	return 0;
 }
 
-static int apply_entry(struct sink *s, const struct fm_pack_entry *e, bool is_offer, bool *is_needed, struct fm_err *err)
+static int apply_entry(struct sink *s, const struct fm_pack_entry *e, bool is_offer,
+		       bool *is_needed, struct fm_err *err)
 {
 	*is_needed = false;
 	if (e->type == FM_PACK_FILE && is_offer)
 		*is_needed = apply_offer(s, e);
 	else if (s->how.is_dry)
-		return e->type != FM_PACK_FILE ? 0 : fm_err_set(err, -EPROTO, "a file came in a dry run");
+		return e->type != FM_PACK_FILE
+			       ? 0
+			       : fm_err_set(err, -EPROTO, "a file came in a dry run");
 	else if (e->type == FM_PACK_FILE)
 		return apply_piece(s, e, err);
 	else
@@ -259,7 +270,8 @@ static void check_rewritten(struct sink *s, const void *pack, size_t len, uint32
 		sim_fail(sim_of(s), "%s: a pack changed while it was applied", s->stage->path);
 }
 
-static int sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+static int sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count,
+		      struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
 	struct fm_pack_reader r;
@@ -306,12 +318,13 @@ static uint32_t parts_of(struct sink *s, int fd, uint64_t offset, uint64_t len)
 	uint8_t *bytes = sim_alloc(sim_of(s), (size_t)len + 1);
 
 	if (pread(fd, bytes, (size_t)len, (off_t)offset) != (ssize_t)len)
-		sim_fail(sim_of(s), "%llu bytes at %llu were said to be written and are not there", (unsigned long long)len,
-			 (unsigned long long)offset);
+		sim_fail(sim_of(s), "%llu bytes at %llu were said to be written and are not there",
+			 (unsigned long long)len, (unsigned long long)offset);
 	return fm_crc32c_part(fm_crc32c(0, bytes, (size_t)len), offset, len);
 }
 
-/* See sim_store.c. What rots is not logged any more: the next try would not know it for what it is. */
+/* See sim_store.c. What rots is not logged any more: the next try would not know it for what it
+ * is. */
 static int say_have(struct sink *s, struct staged *st, struct fm_have *have)
 {
 	struct fm_ranges logged = { 0 };
@@ -327,11 +340,12 @@ static int say_have(struct sink *s, struct staged *st, struct fm_have *have)
 		const struct fm_range *r = &st->logged.at[i];
 		struct fm_written *w = &have->pieces[have->count++];
 
-		*w = (struct fm_written){ r->offset, r->len, parts_of(s, st->fd, r->offset, r->len) };
+		*w = (struct fm_written){r->offset, r->len, parts_of(s, st->fd, r->offset, r->len)};
 		have->crc ^= w->crc;
 		if (r->len < 4 || !sim_one_in(sim_of(s), sim_faults(sim_of(s))->kept_flips)) {
 			add_range(s, &logged, r->offset, r->len);
-		} else if (pwrite(st->fd, "rot", 3, (off_t)(r->offset + sim_below(sim_of(s), r->len - 3))) == 3) {
+		} else if (pwrite(st->fd, "rot", 3,
+				  (off_t)(r->offset + sim_below(sim_of(s), r->len - 3))) == 3) {
 			sim_fired(sim_of(s), SIM_FIRED_ROT);
 		}
 	}
@@ -340,11 +354,13 @@ static int say_have(struct sink *s, struct staged *st, struct fm_have *have)
 	return 0;
 }
 
-static int sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err)
+static int sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd,
+			     struct fm_have *have, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
 	struct staged *st;
-	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->create_fails, "make a large file", err);
+	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->create_fails, "make a large file",
+				 err);
 
 	assert(!s->is_prepared && !s->is_ended && !s->how.is_dry);
 	if (s->is_stopped || ret < 0)
@@ -373,8 +389,11 @@ static int sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *e,
 
 	if (s->is_stopped || s->is_dead)
 		return fm_err_set(err, -ECANCELED, "stopped");
-	if (!st || !st->e.is_large || st->fd < 0 || e->size != st->e.blob->size || e->identity != st->identity)
-		return blame(s, s->stage->path, "bytes of a large file are to be logged that is not being written", err);
+	if (!st || !st->e.is_large || st->fd < 0 || e->size != st->e.blob->size ||
+	    e->identity != st->identity)
+		return blame(s, s->stage->path,
+			     "bytes of a large file are to be logged that is not being written",
+			     err);
 	if (fm_ranges_overlap(&st->logged, e->offset, e->len))
 		return blame(s, st->e.path, "what was there was sent again", err);
 	if (parts_of(s, st->fd, e->offset, e->len) != e->crc)
@@ -383,12 +402,14 @@ static int sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *e,
 	return 0;
 }
 
-static int sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest, struct fm_err *err)
+static int sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd,
+			   const struct fm_digest *digest, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
 	struct staged *st = find(s, how->path, strlen(how->path));
 	struct stat is;
-	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->publish_fails, "seal a large file", err);
+	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->publish_fails, "seal a large file",
+				 err);
 
 	if (ret < 0 || s->is_stopped)
 		return ret < 0 ? ret : fm_err_set(err, -ECANCELED, "stopped");
@@ -407,7 +428,8 @@ static int sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, i
 static void check_lost(struct sink *s, const char *what)
 {
 	if (atomic_load(&s->tree.sync_error) < 0)
-		sim_fail(sim_of(s), "tree %s is %s after a sync of it failed", s->stage->path, what);
+		sim_fail(sim_of(s), "tree %s is %s after a sync of it failed", s->stage->path,
+			 what);
 }
 
 /* The kernel tells it once: see sim_store.c. */
@@ -435,7 +457,8 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 	for (struct staged *st = s->stage->staged; st; st = st->next) {
 		if (st->e.type != FM_PACK_FILE || st->is_reused)
 			continue;
-		if (!st->e.is_large && is_whole(st) && st->logged.count == 0 && st->e.blob->size > 0)
+		if (!st->e.is_large && is_whole(st) && st->logged.count == 0 &&
+		    st->e.blob->size > 0)
 			add_range(s, &st->logged, 0, st->e.blob->size);
 		for (size_t i = 0; i < st->pending.count; i++)
 			add_range(s, &st->logged, st->pending.at[i].offset, st->pending.at[i].len);
@@ -446,8 +469,8 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 }
 
 /*
- * What was written to a large file and not logged is torn; where nothing was written there are zeros still. In a file of its own: who died
- * may write to the old one yet.
+ * What was written to a large file and not logged is torn; where nothing was written there are
+ * zeros still. In a file of its own: who died may write to the old one yet.
  */
 static void tear_large(struct sink *s, struct staged *st)
 {
@@ -542,9 +565,13 @@ static int sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 		if (!st->is_current)
 			continue;
 		if (!is_whole(st))
-			return blame(s, st->e.path, "its tree is to be published without all of it", err);
+			return blame(s, st->e.path, "its tree is to be published without all of it",
+				     err);
 		if (st->e.type == FM_PACK_HARD && !find(s, st->e.target, strlen(st->e.target)))
-			return blame(s, st->e.path, "its tree is to be published without the file of which it is a name", err);
+			return blame(s, st->e.path,
+				     "its tree is to be published without the file of which it is "
+				     "a name",
+				     err);
 	}
 	s->is_prepared = true;
 	return 0;
@@ -575,14 +602,16 @@ static int sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	struct sink *s = sink_of(t);
 	struct sim_stage *stage = s->stage;
 	struct sim_tree *made;
-	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->publish_fails, "rename the tree", err);
+	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->publish_fails, "rename the tree",
+				 err);
 
 	assert(s->is_prepared && !s->is_ended);
 	if (ret < 0)
 		return ret;
 	if (sim_crash_point(s->node))
 		return fm_err_set(err, -EIO, "its node died before the rename");
-	if (!s->how.may_replace && !s->how.is_update && sim_tree_at(s->node, stage->path, stage->is_callers))
+	if (!s->how.may_replace && !s->how.is_update &&
+	    sim_tree_at(s->node, stage->path, stage->is_callers))
 		return fm_err_set(err, -EEXIST, "%s exists", stage->path);
 	made = make_tree(s);
 	s->count.files = made->files;
@@ -590,10 +619,12 @@ static int sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	s->count.links = made->links;
 	s->count.hard_links = made->hards;
 	s->count.bytes = made->bytes;
-	sim_trace(sim_of(s), "%s: published tree %s, %zu entries, %llu bytes%s", s->node->name, stage->path, made->count,
-		  (unsigned long long)made->bytes, is_durable ? "" : ", not synced");
+	sim_trace(sim_of(s), "%s: published tree %s, %zu entries, %llu bytes%s", s->node->name,
+		  stage->path, made->count, (unsigned long long)made->bytes,
+		  is_durable ? "" : ", not synced");
 	if (s->how.is_update && !s->how.is_delete)
-		made = sim_tree_merged(sim_of(s), made, sim_tree_at(s->node, stage->path, stage->is_callers));
+		made = sim_tree_merged(sim_of(s), made,
+				       sim_tree_at(s->node, stage->path, stage->is_callers));
 	s->is_ended = true;
 	stage_clear(stage);
 	stage->is_used = false;
@@ -635,7 +666,8 @@ static struct sim_stage *stage_new(struct sim_node *n, const char *path, bool is
 }
 
 /* What an earlier try left, if nobody goes on with it now; else a new one. */
-static struct sim_stage *stage_for(struct sim_node *n, const char *path, bool is_callers, bool is_dry)
+static struct sim_stage *stage_for(struct sim_node *n, const char *path, bool is_callers,
+				   bool is_dry)
 {
 	for (struct sim_stage *st = n->stages; st && !is_dry; st = st->next)
 		if (!st->is_used && st->is_callers == is_callers && strcmp(st->path, path) == 0)
@@ -646,7 +678,8 @@ static struct sim_stage *stage_for(struct sim_node *n, const char *path, bool is
 static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
-	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->create_fails, "make the tree", err);
+	int ret =
+		sim_tree_fault(s->node, sim_faults(sim_of(s))->create_fails, "make the tree", err);
 
 	if (ret < 0)
 		return ret;
@@ -694,8 +727,9 @@ static void set_ops(struct fm_file *file)
 	file->ops = &file_ops;
 }
 
-struct fm_file *sim_tree_sink_file(struct sim_node *n, const char *path, bool is_callers, const struct fm_create_tree *how,
-				   void (*closed)(void *ctx), void *ctx)
+struct fm_file *sim_tree_sink_file(struct sim_node *n, const char *path, bool is_callers,
+				   const struct fm_create_tree *how, void (*closed)(void *ctx),
+				   void *ctx)
 {
 	struct sink *s = sim_alloc(n->sim, sizeof(*s));
 	const struct fm_tree_file_opts o = { .tree = &s->tree, .closed = closed, .ctx = ctx };
@@ -724,7 +758,8 @@ struct fm_file *sim_tree_sink_file(struct sim_node *n, const char *path, bool is
 	return file;
 }
 
-struct fm_file *sim_caller_tree_sink(struct sim_node *n, const char *path, const struct fm_create_tree *how)
+struct fm_file *sim_caller_tree_sink(struct sim_node *n, const char *path,
+				     const struct fm_create_tree *how)
 {
 	return sim_tree_sink_file(n, path, true, how, NULL, NULL);
 }

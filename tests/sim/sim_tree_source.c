@@ -62,8 +62,11 @@ static struct sim *sim_of(const struct source *s)
 
 struct fm_identity sim_blob_identity(const struct sim_blob *b)
 {
-	return (struct fm_identity){ .dev = b->attr.dev, .ino = b->attr.ino, .size = b->size, .mtime_ns = b->attr.mtime_ns,
-				     .ctime_ns = b->attr.ctime_ns };
+	return (struct fm_identity){.dev = b->attr.dev,
+				    .ino = b->attr.ino,
+				    .size = b->size,
+				    .mtime_ns = b->attr.mtime_ns,
+				    .ctime_ns = b->attr.ctime_ns};
 }
 
 int sim_tree_fault(struct sim_node *n, unsigned one_in, const char *what, struct fm_err *err)
@@ -105,7 +108,10 @@ struct filling {
 
 static struct fm_pack_entry describe(const struct sim_tree_entry *e)
 {
-	struct fm_pack_entry p = { .type = e->type, .path = e->path, .path_len = strlen(e->path), .mtime_ns = e->mtime_ns };
+	struct fm_pack_entry p = {.type = e->type,
+				  .path = e->path,
+				  .path_len = strlen(e->path),
+				  .mtime_ns = e->mtime_ns};
 	struct fm_identity id;
 
 	if (e->type == FM_PACK_DIR)
@@ -125,7 +131,8 @@ static struct fm_pack_entry describe(const struct sim_tree_entry *e)
 }
 
 /* One entry without data; false: no room. */
-static bool put_plain(struct filling *f, const struct sim_tree_entry *e, size_t index, const struct fm_pack_entry *p)
+static bool put_plain(struct filling *f, const struct sim_tree_entry *e, size_t index,
+		      const struct fm_pack_entry *p)
 {
 	(void)e;
 	if (f->count == 64 || fm_pack_room(&f->w, p->path_len, p->target_len, 0) < 0)
@@ -136,7 +143,8 @@ static bool put_plain(struct filling *f, const struct sim_tree_entry *e, size_t 
 }
 
 /* As much of the file as there is room for; *from moves on. True: it is all in packs. */
-static bool put_data(struct filling *f, const struct sim_tree_entry *e, size_t index, uint64_t *from)
+static bool put_data(struct filling *f, const struct sim_tree_entry *e, size_t index,
+		     uint64_t *from)
 {
 	struct fm_pack_entry p = describe(e);
 	int64_t room = fm_pack_room(&f->w, p.path_len, 0, 0);
@@ -192,7 +200,8 @@ static void fill_wanted(struct source *s, struct filling *f)
 	}
 }
 
-static bool put_offer(struct source *s, struct filling *f, const struct sim_tree_entry *e, size_t index)
+static bool put_offer(struct source *s, struct filling *f, const struct sim_tree_entry *e,
+		      size_t index)
 {
 	struct fm_pack_entry p = describe(e);
 
@@ -228,7 +237,8 @@ static void fill_walk(struct source *s, struct filling *f)
 	}
 }
 
-static int64_t keep_sent(struct source *s, uint64_t seq, const struct filling *f, const void *buf, size_t len, bool is_offer)
+static int64_t keep_sent(struct source *s, uint64_t seq, const struct filling *f, const void *buf,
+			 size_t len, bool is_offer)
 {
 	struct sent *p = sim_alloc(sim_of(s), sizeof(*p));
 
@@ -253,7 +263,8 @@ static bool is_blocked(const struct source *s)
 	return s->unanswered > 0 || s->wanted_at < s->wanted_count || s->at < s->content->count;
 }
 
-static int64_t source_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t len, struct fm_err *err)
+static int64_t source_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t len,
+			   struct fm_err *err)
 {
 	struct source *s = source_of(t);
 	struct sent *old = find_sent(s, seq);
@@ -271,7 +282,8 @@ static int64_t source_fill(struct fm_tree *t, uint64_t seq, void *buf, size_t le
 		memcpy(buf, old->bytes, old->len);
 		return (int64_t)old->len;
 	}
-	is_offer = s->how.is_offering && s->wanted_at == s->wanted_count && s->unanswered < UNANSWERED_MAX;
+	is_offer = s->how.is_offering && s->wanted_at == s->wanted_count &&
+		   s->unanswered < UNANSWERED_MAX;
 	fm_pack_begin(&f.w, buf, len, is_offer ? FM_PACK_OFFER : 0);
 	if (s->wanted_at < s->wanted_count)
 		fill_wanted(s, &f);
@@ -290,17 +302,20 @@ static void source_acked(struct fm_tree *t, uint64_t seq)
 	struct sent *p = find_sent(s, seq);
 
 	if (!p || p->is_acked)
-		sim_fail(sim_of(s), "pack %llu is acknowledged, which was not sent", (unsigned long long)seq);
+		sim_fail(sim_of(s), "pack %llu is acknowledged, which was not sent",
+			 (unsigned long long)seq);
 	p->is_acked = true;
 }
 
-static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count, struct fm_err *err)
+static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count,
+		       struct fm_err *err)
 {
 	struct source *s = source_of(t);
 	struct sent *p = find_sent(s, seq);
 
 	if (!p || p->is_answered || p->count != count)
-		return fm_err_set(err, -EPROTO, "pack %llu did not offer them", (unsigned long long)seq);
+		return fm_err_set(err, -EPROTO, "pack %llu did not offer them",
+				  (unsigned long long)seq);
 	p->is_answered = true;
 	s->unanswered--;
 	for (size_t i = 0; i < count; i++) {
@@ -329,7 +344,8 @@ int sim_memory_file(struct sim *s, const struct sim_blob *b)
 	for (uint64_t at = 0; at < b->size; at += BLOCK) {
 		uint64_t len = b->size - at < BLOCK ? b->size - at : BLOCK;
 
-		if ((!b->is_data || b->is_data[at / BLOCK]) && pwrite(fd, b->bytes + at, len, (off_t)at) != (ssize_t)len)
+		if ((!b->is_data || b->is_data[at / BLOCK]) &&
+		    pwrite(fd, b->bytes + at, len, (off_t)at) != (ssize_t)len)
 			sim_fail(s, "no room in a memory file");
 	}
 	return fd;
@@ -337,8 +353,9 @@ int sim_memory_file(struct sim *s, const struct sim_blob *b)
 
 static void set_time(struct source *s, int fd, int64_t mtime_ns)
 {
-	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-					   { .tv_sec = (time_t)(mtime_ns / 1000000000), .tv_nsec = (long)(mtime_ns % 1000000000) } };
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+					  {.tv_sec = (time_t)(mtime_ns / 1000000000),
+					   .tv_nsec = (long)(mtime_ns % 1000000000)}};
 
 	if (futimens(fd, times) < 0)
 		sim_fail(sim_of(s), "the time of a memory file cannot be set");
@@ -416,8 +433,9 @@ static void set_ops(struct fm_file *file)
 	file->ops = &file_ops;
 }
 
-struct fm_file *sim_tree_source_file(struct sim_node *n, const struct sim_tree *tree, const char *const *excludes,
-				     void (*closed)(void *ctx), void *ctx)
+struct fm_file *sim_tree_source_file(struct sim_node *n, const struct sim_tree *tree,
+				     const char *const *excludes, void (*closed)(void *ctx),
+				     void *ctx)
 {
 	struct source *s = sim_alloc(n->sim, sizeof(*s));
 	const struct fm_tree_file_opts o = { .tree = &s->tree, .closed = closed, .ctx = ctx };

@@ -16,18 +16,20 @@ static bool is_said(const struct node *n, unsigned volume, bool is_read_write)
 	const json_t *at;
 	size_t i;
 
-	json_array_foreach(n->published, i, at)
-		if ((is_text(at, "name", sim_volumes[volume]) || is_text(at, "wwid", sim_wwids[volume])) &&
-		    json_is_true(json_object_get(at, "mounted")) &&
-		    (!is_read_write || json_is_true(json_object_get(at, "read_write"))))
-			return true;
+	json_array_foreach(n->published, i,
+			   at) if ((is_text(at, "name", sim_volumes[volume]) ||
+				    is_text(at, "wwid", sim_wwids[volume])) &&
+				   json_is_true(json_object_get(at, "mounted")) &&
+				   (!is_read_write ||
+				    json_is_true(json_object_get(at, "read_write")))) return true;
 	return false;
 }
 
 void check_said(const struct node *n, unsigned volume, bool is_read_write)
 {
 	if (!is_said(n, volume, is_read_write))
-		sim_violate("%s mounts %s %s, and its peers were not told", n->name, sim_volumes[volume], is_read_write ? "rw" : "ro");
+		sim_violate("%s mounts %s %s, and its peers were not told", n->name,
+			    sim_volumes[volume], is_read_write ? "rw" : "ro");
 }
 
 void check_heard(const struct node *n, unsigned volume, const char *call)
@@ -40,7 +42,8 @@ void check_heard(const struct node *n, unsigned volume, const char *call)
 				    sim_volumes[volume], sim.node[i].name);
 }
 
-/* Out of the table of mounts, of a volume that is not configured, and what was written down of it is lost: nothing is left to know it by. */
+/* Out of the table of mounts, of a volume that is not configured, and what was written down of it
+ * is lost: nothing is left to know it by. */
 static bool is_unknowable(const struct node *n, unsigned volume)
 {
 	return n->is_out[volume] && n->is_held_lost;
@@ -53,26 +56,31 @@ static bool has_left(const struct node *n, unsigned volume)
 	return left->is_there && !left->is_by_hand && !is_unknowable(n, volume);
 }
 
-/* What another host has reserved beside its mount a node cannot write, and unmounts when it hears of it; what it has read is its affair. */
+/* What another host has reserved beside its mount a node cannot write, and unmounts when it hears
+ * of it; what it has read is its affair. */
 static bool writes(const struct node *n, unsigned volume)
 {
 	const struct device *d = &n->device[volume];
 
 	return (has_left(n, volume) && !d->left.is_read_only && !d->left.is_beaten) ||
-	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_read_only && !d->mount.is_beaten);
+	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_read_only &&
+		!d->mount.is_beaten);
 }
 
 static bool has_it(const struct node *n, unsigned volume)
 {
 	const struct device *d = &n->device[volume];
 
-	return (has_left(n, volume) && !d->left.is_beaten) || (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_beaten);
+	return (has_left(n, volume) && !d->left.is_beaten) ||
+	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_beaten);
 }
 
-/* What a person must not do: a writer that is forgotten runs, and mmp lets it write beside who reads what the next writer has sealed. */
+/* What a person must not do: a writer that is forgotten runs, and mmp lets it write beside who
+ * reads what the next writer has sealed. */
 static bool is_back_from_the_dead(const struct node *n, unsigned volume)
 {
-	return n->was_forgotten && sim.mode[volume] == FM_VOLUME_SHARED_READ && !sim.disk[volume].is_xfs;
+	return n->was_forgotten && sim.mode[volume] == FM_VOLUME_SHARED_READ &&
+	       !sim.disk[volume].is_xfs;
 }
 
 static bool is_written_by_the_dead(unsigned volume)
@@ -88,7 +96,8 @@ void check_clean(const struct node *n, unsigned volume)
 	if (sim.was_by_hand[volume] || sim.is_forced[volume] || is_written_by_the_dead(volume))
 		return;
 	if (sim.disk[volume].is_dirty)
-		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name, sim_volumes[volume]);
+		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name,
+			    sim_volumes[volume]);
 }
 
 /* Of a node that was never heard nobody knows that it is the same host. */
@@ -107,9 +116,11 @@ static void check_pair(const struct node *a, const struct node *b, unsigned volu
 	if (writes(a, volume) && writes(b, volume))
 		sim_violate("%s and %s both write to %s", a->name, b->name, sim_volumes[volume]);
 	else if (writes(a, volume) && has_it(b, volume) && !is_back_from_the_dead(a, volume))
-		sim_violate("%s writes to %s, and %s reads it", a->name, sim_volumes[volume], b->name);
+		sim_violate("%s writes to %s, and %s reads it", a->name, sim_volumes[volume],
+			    b->name);
 	else if (writes(b, volume) && has_it(a, volume) && !is_back_from_the_dead(b, volume))
-		sim_violate("%s writes to %s, and %s reads it", b->name, sim_volumes[volume], a->name);
+		sim_violate("%s writes to %s, and %s reads it", b->name, sim_volumes[volume],
+			    a->name);
 }
 
 /* What a person has mounted is told from the moment when the node has seen it, until it is free. */
@@ -128,9 +139,11 @@ static void check_volume(unsigned volume)
 
 		if (is_to_be_told(n, volume, left) && !is_said(n, volume, !left->is_read_only))
 			sim_violate("%s still %s %s, and tells its peers that it does not", n->name,
-				    left->is_read_only ? "reads" : "writes to", sim_volumes[volume]);
+				    left->is_read_only ? "reads" : "writes to",
+				    sim_volumes[volume]);
 		if (is_to_be_told(n, volume, m) && !is_said(n, volume, !m->is_read_only))
-			sim_violate("%s has %s %s, and tells its peers that it has not", n->name, sim_volumes[volume], m->is_read_only ? "ro" : "rw");
+			sim_violate("%s has %s %s, and tells its peers that it has not", n->name,
+				    sim_volumes[volume], m->is_read_only ? "ro" : "rw");
 		for (unsigned k = 0; k < i; k++)
 			check_pair(&sim.node[k], n, volume);
 	}
@@ -211,15 +224,17 @@ static void complain(const struct node *n, unsigned volume)
 	json_t *shown = n->sup ? fm_supervisor_show(n->sup, sim_volumes[volume]) : NULL;
 	char *text = shown ? json_dumps(shown, JSON_COMPACT) : NULL;
 
-	sim_violate("all is well again, and %s has %s as '%c', not '%c': %.1500s", n->name, sim_volumes[volume], present(n, volume),
-		    wanted(n, volume), text ? text : "its daemon does not run");
+	sim_violate("all is well again, and %s has %s as '%c', not '%c': %.1500s", n->name,
+		    sim_volumes[volume], present(n, volume), wanted(n, volume),
+		    text ? text : "its daemon does not run");
 	free(text);
 	json_decref(shown);
 }
 
 /*
- * Whose state is lost does not know that it set the device read-only itself; what was sealed another writer may have left open when its power
- * went. It says what to do, and a person does that.
+ * Whose state is lost does not know that it set the device read-only itself; what was sealed
+ * another writer may have left open when its power went. It says what to do, and a person does
+ * that.
  */
 void check_help(void)
 {
@@ -230,7 +245,8 @@ void check_help(void)
 			const char *text = json_string_value(json_object_get(shown, "text"));
 
 			if (text && strstr(text, "(blockdev --setrw ")) {
-				sim_trace("%s: a person says blockdev --setrw for %s", n->name, sim_volumes[v]);
+				sim_trace("%s: a person says blockdev --setrw for %s", n->name,
+					  sim_volumes[v]);
 				n->device[v].is_read_only = false;
 			}
 			if (text && strstr(text, "reserved for another host"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nodes hear of each other, as fmoved passes it on: a question to each peer, read there at some moment between question
- * and answer, and one answer with all that came, the reason where nothing did.
+ * What nodes hear of each other, as fmoved passes it on: a question to each peer, read there at
+ * some moment between question and answer, and one answer with all that came, the reason where
+ * nothing did.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 
 static bool is_reachable(const struct node *from, const struct node *to)
 {
-	return to->has_power && !sim.is_cut[from->number][to->number] && sim.now_ns >= to->deaf_ns && sim.now_ns >= to->late_ns &&
+	return to->has_power && !sim.is_cut[from->number][to->number] &&
+	       sim.now_ns >= to->deaf_ns && sim.now_ns >= to->late_ns &&
 	       sim.now_ns >= from->late_ns;
 }
 
@@ -91,13 +93,16 @@ static void world_ask_peers(void *ctx)
 		return;
 	}
 	for (unsigned p = 0; p < sim.node_count; p++) {
-		bool is_lost = sim_is_one_in(sim.loss_percent), is_answer_lost = sim_is_one_in(sim.loss_percent);
-		uint64_t there_ns = sim.now_ns + (1 + sim_below(sim.loss_percent ? 1900 : 20)) * MS, back_ns;
+		bool is_lost = sim_is_one_in(sim.loss_percent),
+		     is_answer_lost = sim_is_one_in(sim.loss_percent);
+		uint64_t there_ns = sim.now_ns + (1 + sim_below(sim.loss_percent ? 1900 : 20)) * MS,
+			 back_ns;
 
 		if (p == n->number)
 			continue;
 		back_ns = there_ns + sim_below(50) * MS;
-		n->question[p] = (struct question){ .at_ns = is_lost ? FM_NEVER : there_ns, .is_answer_lost = is_answer_lost };
+		n->question[p] = (struct question){.at_ns = is_lost ? FM_NEVER : there_ns,
+						   .is_answer_lost = is_answer_lost};
 		if (is_lost || is_answer_lost)
 			back_ns = sim.now_ns + PEER_NS;
 		n->answer_ns = back_ns > n->answer_ns ? back_ns : n->answer_ns;
@@ -135,7 +140,8 @@ static bool is_answered(const struct node *n, unsigned peer)
 {
 	const struct question *q = &n->question[peer];
 
-	return q->heard && !q->is_answer_lost && !sim.is_cut[n->number][peer] && sim.now_ns >= n->deaf_ns;
+	return q->heard && !q->is_answer_lost && !sim.is_cut[n->number][peer] &&
+	       sim.now_ns >= n->deaf_ns;
 }
 
 /* ---- answers ---- */
@@ -146,7 +152,8 @@ static json_t *event_of(const struct node *n, unsigned peer)
 
 	if (is_answered(n, peer))
 		return json_pack("{s:s, s:O}", "node", sim.node[peer].name, "volumes", q->heard);
-	return json_pack("{s:s, s:[], s:s, s:s}", "node", sim.node[peer].name, "volumes", "code", "EHOSTUNREACH", "text", "is not connected");
+	return json_pack("{s:s, s:[], s:s, s:s}", "node", sim.node[peer].name, "volumes", "code",
+			 "EHOSTUNREACH", "text", "is not connected");
 }
 
 void exchange_answer(struct node *n)
@@ -163,7 +170,8 @@ void exchange_answer(struct node *n)
 		if (is_answered(n, p))
 			note_heard(n, p);
 		if (fm_peers_add(&peers, event) < 0)
-			sim_violate("%s: what %s says is not understood", n->name, sim.node[p].name);
+			sim_violate("%s: what %s says is not understood", n->name,
+				    sim.node[p].name);
 		json_decref(event);
 	}
 	if (is_deaf)

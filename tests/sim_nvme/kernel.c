@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's kernel: controllers, devices and mounts, and what helper processes do there. The disks are shared by all nodes.
+ * A node's kernel: controllers, devices and mounts, and what helper processes do there. The disks
+ * are shared by all nodes.
  *
- * A call has two moments: when the kernel does it, and when the daemon hears of it; either may come after the call's deadline, and
- * what the kernel holds (is_stuck) is done although its process was killed, or the daemon with it.
+ * A call has two moments: when the kernel does it, and when the daemon hears of it; either may come
+ * after the call's deadline, and what the kernel holds (is_stuck) is done although its process was
+ * killed, or the daemon with it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,20 +24,38 @@
 #define SIZE_BYTES (UINT64_C(1) << 40)
 
 const char *const sim_volumes[VOLUMES_MAX] = { "one", "two" };
-static const char *const subsystems[VOLUMES_MAX] = { "nqn.2026-01.org.fmove:one", "nqn.2026-01.org.fmove:two" };
+static const char *const subsystems[VOLUMES_MAX] = {"nqn.2026-01.org.fmove:one",
+						    "nqn.2026-01.org.fmove:two"};
 static const char *const hosts[VOLUMES_MAX] = { "10.0.0.1", "10.0.0.2" };
 static const char *const points[VOLUMES_MAX] = { "/srv/one", "/srv/two" };
-static const char *const uuids[VOLUMES_MAX] = { "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
-const char *const sim_wwids[VOLUMES_MAX] = { "uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "uuid.bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
+static const char *const uuids[VOLUMES_MAX] = {"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+					       "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"};
+const char *const sim_wwids[VOLUMES_MAX] = {"uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+					    "uuid.bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"};
 
 void kernel_fill_volume(struct fm_volume *v, unsigned volume)
 {
 	*v = (struct fm_volume){
-		.name = sim_volumes[volume], .subsystem = subsystems[volume], .address = { { hosts[volume], "4420" } }, .address_count = 1,
-		.host_address = "", .host_interface = "", .keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = 600, .fast_io_fail_s = -1,
-		.secret_file = "", .controller_secret_file = "", .iopolicy = "", .uuid = uuids[volume], .nguid = "",
-		.mount_point = points[volume], .fs_type = sim.disk[volume].is_xfs ? "xfs" : "ext4", .mount_options = "",
-		.mode = sim.mode[volume], .writer = "",
+		.name = sim_volumes[volume],
+		.subsystem = subsystems[volume],
+		.address = {{hosts[volume], "4420"}},
+		.address_count = 1,
+		.host_address = "",
+		.host_interface = "",
+		.keep_alive_s = 5,
+		.reconnect_delay_s = 2,
+		.ctrl_loss_s = 600,
+		.fast_io_fail_s = -1,
+		.secret_file = "",
+		.controller_secret_file = "",
+		.iopolicy = "",
+		.uuid = uuids[volume],
+		.nguid = "",
+		.mount_point = points[volume],
+		.fs_type = sim.disk[volume].is_xfs ? "xfs" : "ext4",
+		.mount_options = "",
+		.mode = sim.mode[volume],
+		.writer = "",
 	};
 }
 
@@ -65,7 +85,8 @@ static void show_volume(const struct node *n, struct fm_inventory *inv, unsigned
 	ns->is_read_only = d->is_read_only;
 	ns->dev = makedev(MAJOR, d->dev);
 	ns->subsystem = (int)v;
-	ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)inv->controller_count++ };
+	ns->path[ns->path_count++] =
+		(struct fm_inv_path){.controller = (int)inv->controller_count++};
 }
 
 static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
@@ -174,21 +195,24 @@ static struct call *new_call(struct node *n)
 	return NULL;
 }
 
-/* It takes its time; or it hangs, until it is killed or in the kernel's hands, which lets go of it some time. */
+/* It takes its time; or it hangs, until it is killed or in the kernel's hands, which lets go of it
+ * some time. */
 static void plan_call(struct call *c, uint64_t timeout_ns)
 {
 	c->deadline_ns = sim.now_ns + timeout_ns;
 	c->act_ns = sim.now_ns + (1 + sim_below(200)) * MS;
 	if (sim_is_one_in(sim.hang_percent)) {
 		c->is_stuck = sim_is_one_in(60);
-		c->act_ns = sim_is_one_in(30) ? sim.now_ns + sim_below(timeout_ns) : c->deadline_ns + sim_below(200 * S);
+		c->act_ns = sim_is_one_in(30) ? sim.now_ns + sim_below(timeout_ns)
+					      : c->deadline_ns + sim_below(200 * S);
 		if (!c->is_stuck && c->act_ns >= c->deadline_ns)
 			c->act_ns = FM_NEVER;
 	}
 	c->answer_ns = c->act_ns == FM_NEVER ? FM_NEVER : c->act_ns + sim_below(20) * MS;
 }
 
-static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+		       uint64_t timeout_ns, struct fm_err *err)
 {
 	struct node *n = ctx;
 	struct call *c = new_call(n);
@@ -196,14 +220,17 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	if (n->is_dying)
 		return fm_err_set(err, -ECANCELED, "dead");
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (n->call[i].request && !n->call[i].is_orphan && strcmp(n->call[i].key, key) == 0 &&
+		if (n->call[i].request && !n->call[i].is_orphan &&
+		    strcmp(n->call[i].key, key) == 0 &&
 		    (n->call[i].helper || sim_mutant != MUTANT_HUNG_FORGOTTEN))
-			return fm_err_set(err, -EBUSY, "%s: an earlier call still hangs in the kernel", key);
+			return fm_err_set(err, -EBUSY,
+					  "%s: an earlier call still hangs in the kernel", key);
 	if (!c)
 		return fm_err_set(err, -EAGAIN, "too many");
-	*c = (struct call){ .helper = helper, .request = json_incref(request), .volume = volume_of_key(key) };
+	*c = (struct call){
+		.helper = helper, .request = json_incref(request), .volume = volume_of_key(key)};
 	(void)snprintf(c->key, sizeof(c->key), "%s", key);
-	c->process = (struct fm_process){ .pid = 100 + (pid_t)sim_below(3), .start = ++sim.next_id };
+	c->process = (struct fm_process){.pid = 100 + (pid_t)sim_below(3), .start = ++sim.next_id};
 	/* It waits for its daemon, and ends with it if that is killed here. */
 	if (helper->begins && (helper->begins(helper, &c->process, err) < 0 || n->is_dying)) {
 		drop_call(c);
@@ -228,7 +255,8 @@ static bool world_has_helper(void *ctx, const char *key)
 	const struct node *n = ctx;
 
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (n->call[i].request && !n->call[i].is_orphan && strncmp(n->call[i].key, key, strlen(key)) == 0)
+		if (n->call[i].request && !n->call[i].is_orphan &&
+		    strncmp(n->call[i].key, key, strlen(key)) == 0)
 			return sim_mutant != MUTANT_HUNG_FORGOTTEN;
 	return false;
 }
@@ -239,7 +267,8 @@ static bool world_may_live(void *ctx, const struct fm_process *process)
 	const struct node *n = ctx;
 
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (n->call[i].request && n->call[i].process.pid == process->pid && n->call[i].process.start == process->start)
+		if (n->call[i].request && n->call[i].process.pid == process->pid &&
+		    n->call[i].process.start == process->start)
 			return sim_mutant != MUTANT_ORPHAN_FORGOTTEN;
 	return false;
 }
@@ -286,7 +315,8 @@ static int do_connect(struct device *d, json_t *answer, unsigned volume)
 		d->is_read_only = d->is_prepared = false;
 	}
 	(void)snprintf(name, sizeof(name), "nvme%u", volume);
-	return json_object_update_new(answer, json_pack("{s:s, s:i, s:b}", "controller", name, "cntlid", 7, "was_there", was_there));
+	return json_object_update_new(answer, json_pack("{s:s, s:i, s:b}", "controller", name,
+							"cntlid", 7, "was_there", was_there));
 }
 
 /* What still has a device loses it with the controller, and what it had not written. */
@@ -329,18 +359,21 @@ static int put_superblock(const struct call *c, json_t *answer)
 static int do_probe(const struct device *d, const struct call *c, json_t *answer)
 {
 	(void)put_superblock(c, answer);
-	return json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", sim_wwids[c->volume],
-							"uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size", (json_int_t)SIZE_BYTES,
-							"read_only", d->is_read_only));
+	return json_object_update_new(
+		answer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", sim_wwids[c->volume],
+				  "uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size",
+				  (json_int_t)SIZE_BYTES, "read_only", d->is_read_only));
 }
 
-/* Another mount or unmount of it is under way, by a process that nobody waits for any more: it has the device open for itself. */
+/* Another mount or unmount of it is under way, by a process that nobody waits for any more: it has
+ * the device open for itself. */
 static bool is_held(const struct node *n, const struct call *c)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
 		const struct call *other = &n->call[i];
 
-		if (other != c && other->request && other->volume == c->volume && !other->has_acted && is_call(other, "mount"))
+		if (other != c && other->request && other->volume == c->volume &&
+		    !other->has_acted && is_call(other, "mount"))
 			return true;
 	}
 	return n->device[c->volume].left.is_there;
@@ -373,14 +406,17 @@ static void beat_others(const struct node *n, unsigned volume)
 
 		if (host_of(&sim.node[i]) == host_of(n))
 			continue;
-		d->mount.is_beaten = d->mount.is_beaten || (d->mount.is_there && !d->mount.is_read_only);
-		d->left.is_beaten = d->left.is_beaten || (d->left.is_there && !d->left.is_read_only);
+		d->mount.is_beaten =
+			d->mount.is_beaten || (d->mount.is_there && !d->mount.is_read_only);
+		d->left.is_beaten =
+			d->left.is_beaten || (d->left.is_there && !d->left.is_read_only);
 	}
 }
 
 static int reserve(const struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
 {
-	if (!sim.has_reservations || !json_object_get(json_object_get(c->request, "target"), "reserve_as"))
+	if (!sim.has_reservations ||
+	    !json_object_get(json_object_get(c->request, "target"), "reserve_as"))
 		return 0;
 	if (kernel_is_taken(n, c->volume))
 		return fm_err_set(err, -EBADE, "reserved for another host");
@@ -409,16 +445,21 @@ static int do_keep(struct node *n, const struct call *c, json_t *answer, struct 
 {
 	int ret = reserve(n, c, answer, err);
 
-	if (ret == 0 && sim.disk[c->volume].holder && n->device[c->volume].mount.is_taken && n->device[c->volume].mount.is_there)
-		sim_violate("%s takes %s again, which another host had reserved beside its mount", n->name, sim_volumes[c->volume]);
+	if (ret == 0 && sim.disk[c->volume].holder && n->device[c->volume].mount.is_taken &&
+	    n->device[c->volume].mount.is_there)
+		sim_violate("%s takes %s again, which another host had reserved beside its mount",
+			    n->name, sim_volumes[c->volume]);
 	if (ret == -EBADE)
 		json_object_set_new(answer, "is_taken", json_true());	/* for note_taken() */
-	return ret == -EBADE && sim_mutant == MUTANT_TAKEN_AGAIN ? fm_err_set(err, -EIO, "it failed") : ret;
+	return ret == -EBADE && sim_mutant == MUTANT_TAKEN_AGAIN
+		       ? fm_err_set(err, -EIO, "it failed")
+		       : ret;
 }
 
 /* ---- mounts ---- */
 
-static int do_prepare(const struct node *n, struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
+static int do_prepare(const struct node *n, struct device *d, const struct call *c, json_t *answer,
+		      struct fm_err *err)
 {
 	const json_t *is_asked = json_object_get(c->request, "read_only_device");
 	bool is_set = json_is_true(is_asked) && !d->is_read_only;
@@ -443,13 +484,15 @@ static bool is_written_elsewhere(const struct node *n, unsigned volume)
 
 		const struct mounted *left = &sim.node[i].device[volume].left;
 
-		if (i != n->number && ((m->is_there && !m->is_read_only) || (left->is_there && !left->is_read_only)))
+		if (i != n->number &&
+		    ((m->is_there && !m->is_read_only) || (left->is_there && !left->is_read_only)))
 			return true;
 	}
 	return false;
 }
 
-static int do_mount(const struct node *n, struct device *d, const struct call *c, struct fm_err *err)
+static int do_mount(const struct node *n, struct device *d, const struct call *c,
+		    struct fm_err *err)
 {
 	struct disk *disk = &sim.disk[c->volume];
 	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
@@ -459,7 +502,8 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	if (!is_read_only && d->is_read_only)
 		return fm_err_set(err, -EACCES, "the device is read-only");
 	if (!d->is_prepared || d->is_read_only != is_read_only)
-		sim_violate("%s mounts %s %s, and its device is %s", n->name, sim_volumes[c->volume], is_read_only ? "ro" : "rw",
+		sim_violate("%s mounts %s %s, and its device is %s", n->name,
+			    sim_volumes[c->volume], is_read_only ? "ro" : "rw",
 			    d->is_prepared ? "writable" : "not prepared");
 	check_said(n, c->volume, !is_read_only);
 	if (!is_read_only && !disk->is_xfs && is_written_elsewhere(n, c->volume))
@@ -473,7 +517,8 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 		disk->content++;
 		disk->is_dirty = true;
 	}
-	sim_trace("%s: %s is mounted %s", n->name, sim_volumes[c->volume], is_read_only ? "ro" : "rw");
+	sim_trace("%s: %s is mounted %s", n->name, sim_volumes[c->volume],
+		  is_read_only ? "ro" : "rw");
 	return 0;
 }
 
@@ -511,7 +556,8 @@ void kernel_leave(struct node *n, unsigned volume)
 {
 	struct device *d = &n->device[volume];
 
-	sim_trace("%s: %s is %s", n->name, sim_volumes[volume], d->left.is_read_only ? "left" : "written out");
+	sim_trace("%s: %s is %s", n->name, sim_volumes[volume],
+		  d->left.is_read_only ? "left" : "written out");
 	d->left.is_there = false;
 	if (d->left.is_read_only)
 		return;
@@ -522,15 +568,19 @@ void kernel_leave(struct node *n, unsigned volume)
 bool kernel_is_unmounting(const struct node *n, unsigned volume)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (n->call[i].request && n->call[i].volume == volume && is_call(&n->call[i], "unmount"))
+		if (n->call[i].request && n->call[i].volume == volume &&
+		    is_call(&n->call[i], "unmount"))
 			return true;
 	return n->device[volume].left.is_there;
 }
 
-/* Its last bytes take a moment; who has a file open in one that was unmounted lazily keeps it as long as he likes. */
+/* Its last bytes take a moment; who has a file open in one that was unmounted lazily keeps it as
+ * long as he likes. */
 static uint64_t some_farewell(void)
 {
-	return sim.now_ns + (sim_is_one_in(30) ? sim_below(60 * S) : sim_is_one_in(50) ? sim_below(2 * S) : sim_below(50 * MS));
+	return sim.now_ns + (sim_is_one_in(30)	 ? sim_below(60 * S)
+			     : sim_is_one_in(50) ? sim_below(2 * S)
+						 : sim_below(50 * MS));
 }
 
 void kernel_unmount(struct node *n, unsigned volume)
@@ -554,7 +604,8 @@ static int do_unmount(struct node *n, struct device *d, const struct call *c, js
 	return d->mount.is_there ? -EINVAL : give_back(n, c, answer);
 }
 
-/* An exclusive open. What is gone, or is another one by now, nobody has; a mount that hangs may not have come to its device yet. */
+/* An exclusive open. What is gone, or is another one by now, nobody has; a mount that hangs may not
+ * have come to its device yet. */
 static int do_unused(const struct device *d, const struct call *c, struct fm_err *err)
 {
 	unsigned dev = minor_asked(c);
@@ -564,7 +615,8 @@ static int do_unused(const struct device *d, const struct call *c, struct fm_err
 	return d->mount.is_there || d->left.is_there ? fm_err_set(err, -EBUSY, "it is in use") : 0;
 }
 
-static int do_restore(const struct node *n, struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
+static int do_restore(const struct node *n, struct device *d, const struct call *c, json_t *answer,
+		      struct fm_err *err)
 {
 	if (d->mount.is_there)
 		return fm_err_set(err, -EBUSY, "it is mounted");
@@ -605,7 +657,9 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 	if (is_call(c, "connect"))
 		return do_connect(d, answer, c->volume);
 	if (is_call(c, "disconnect"))
-		return is_held(n, c) && is_use_respected(c) ? fm_err_set(err, -EBUSY, "it is in use") : do_disconnect(d, err);
+		return is_held(n, c) && is_use_respected(c)
+			       ? fm_err_set(err, -EBUSY, "it is in use")
+			       : do_disconnect(d, err);
 	if (is_call(c, "probe"))
 		return do_probe(d, c, answer);
 	if (is_call(c, "xfs_state"))
@@ -623,7 +677,8 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 
 /* ---- their course ---- */
 
-/* An unmount takes it out of the table of mounts, and then, whatever becomes of its process, writes what is to be written. */
+/* An unmount takes it out of the table of mounts, and then, whatever becomes of its process, writes
+ * what is to be written. */
 static bool begins_to_write_out(struct node *n, struct call *c)
 {
 	struct device *d = &n->device[c->volume];
@@ -646,7 +701,8 @@ static void act(struct node *n, struct call *c)
 	c->answer = json_object();
 	c->code = do_call(n, c, c->answer, &c->err);
 	c->has_acted = true;
-	sim_trace("%s: %s %s: %s", n->name, sim_volumes[c->volume], asked(c, "call"), c->code < 0 ? c->err.text : "done");
+	sim_trace("%s: %s %s: %s", n->name, sim_volumes[c->volume], asked(c, "call"),
+		  c->code < 0 ? c->err.text : "done");
 }
 
 /* Its place is free before done() may start the next one. */
@@ -690,7 +746,8 @@ uint64_t kernel_next(const struct node *n, const struct call *c)
 	return end > n->stalled_ns ? end : n->stalled_ns;
 }
 
-/* What cannot be written down, or is not because the daemon dies of it, the next one does not know. */
+/* What cannot be written down, or is not because the daemon dies of it, the next one does not
+ * know. */
 static void note_taken(struct node *n, const struct call *c)
 {
 	struct mounted *m = &n->device[c->volume].mount;
@@ -703,7 +760,8 @@ void kernel_step(struct node *n, struct call *c)
 {
 	char text[sizeof(c->err.text)];
 
-	if (!c->has_acted && sim.now_ns >= c->act_ns && (!c->helper || c->act_ns < c->deadline_ns)) {
+	if (!c->has_acted && sim.now_ns >= c->act_ns &&
+	    (!c->helper || c->act_ns < c->deadline_ns)) {
 		act(n, c);
 		if (!c->helper && c->has_acted)
 			drop_call(c);
@@ -715,7 +773,8 @@ void kernel_step(struct node *n, struct call *c)
 		end_call(n, c, c->code, text, c->answer);
 		return;
 	}
-	sim_trace("%s: %s %s: no answer in time", n->name, sim_volumes[c->volume], asked(c, "call"));
+	sim_trace("%s: %s %s: no answer in time", n->name, sim_volumes[c->volume],
+		  asked(c, "call"));
 	end_call(n, c, -ETIMEDOUT, "no answer in time", NULL);
 }
 
@@ -749,7 +808,8 @@ void kernel_kill_helpers(struct node *n)
 			c->is_stuck = true;
 			c->act_ns = sim.now_ns + some_hang();
 		}
-		if (helper && !c->has_acted && !c->is_stuck && c->act_ns != FM_NEVER && sim_is_one_in(50))
+		if (helper && !c->has_acted && !c->is_stuck && c->act_ns != FM_NEVER &&
+		    sim_is_one_in(50))
 			act(n, c);
 		c->helper = NULL;
 		if (c->has_acted || !c->is_stuck)

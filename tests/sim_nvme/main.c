@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main - run seeds. Every seed is printed before it runs, so that a crash names it; one that finds something runs again with all its steps
- * printed.
+ * main - run seeds. Every seed is printed before it runs, so that a crash names it; one that finds
+ * something runs again with all its steps printed.
  *
  *   nvme-sim --from A --count N		many
  *   nvme-sim --seed S [--seed-trace]		one; all that happens in it
@@ -30,7 +30,8 @@ static void run(uint64_t seed)
 	printf(sim_is_tracing ? "\n" : "");
 	fflush(stdout);
 	sim_run(seed);
-	printf(" %u nodes, %llu steps, %.0f s\n", sim.node_count, (unsigned long long)sim.steps, (double)sim.now_ns / (double)S - 1000);
+	printf(" %u nodes, %llu steps, %.0f s\n", sim.node_count, (unsigned long long)sim.steps,
+	       (double)sim.now_ns / (double)S - 1000);
 	if (!sim.violation[0])
 		return;
 	violations++;
@@ -60,7 +61,8 @@ static int run_twice(uint64_t seed)
 static int usage(void)
 {
 	fprintf(stderr, "usage: nvme-sim [--mutant NAME] [--quiet] [--first] [--seed-trace]\n"
-			"                --seed S | --from A --count N | --twice S | --show mutants\n");
+			"                --seed S | --from A --count N | --twice S | --show "
+			"mutants\n");
 	return 2;
 }
 
@@ -114,9 +116,11 @@ int main(int argc, char **argv)
 		} else
 			ret = usage();
 	}
-	for (uint64_t seed = from; seed < from + count && ret == -1 && !(is_first_enough && violations); seed++)
+	for (uint64_t seed = from;
+	     seed < from + count && ret == -1 && !(is_first_enough && violations); seed++)
 		run(seed);
 	if (count > 1)
-		printf("%llu seeds from %llu, %u violations\n", (unsigned long long)count, (unsigned long long)from, violations);
+		printf("%llu seeds from %llu, %u violations\n", (unsigned long long)count,
+		       (unsigned long long)from, violations);
 	return ret > 0 ? ret : violations > 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mistakes that the code does not have, one at a time: a simulator that does not find them finds nothing. The code is as it is; the linker
- * puts these functions before its own (--wrap), and the simulated machine has the others (MUTANT_ in node.c, kernel.c, exchange.c).
+ * Mistakes that the code does not have, one at a time: a simulator that does not find them finds
+ * nothing. The code is as it is; the linker puts these functions before its own (--wrap), and the
+ * simulated machine has the others (MUTANT_ in node.c, kernel.c, exchange.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,8 @@ void __wrap_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_
 /* Whether the guard is not told of it at all. */
 static bool is_dropped(const struct fm_guard_peer *p)
 {
-	return sim_mutant == MUTANT_DEAF_GUARD || (sim_mutant == MUTANT_SILENCE_LIFTS && p->silent_why[0]) ||
+	return sim_mutant == MUTANT_DEAF_GUARD ||
+	       (sim_mutant == MUTANT_SILENCE_LIFTS && p->silent_why[0]) ||
 	       (sim_mutant == MUTANT_READERS_UNSEEN && p->is_mounted && !p->is_read_write);
 }
 
@@ -91,7 +93,8 @@ static bool is_silence_enough(const struct node *n, const struct fm_guard_facts 
 		return facts->is_sealed && !facts->is_sealing;
 	if (sim_mutant == MUTANT_SEAL_UNASKED)
 		return is_just_written(n, facts);
-	return sim_mutant == MUTANT_SILENCE_PERMITS || (sim_mutant == MUTANT_LOST_PERMITS && n->is_heard_lost);
+	return sim_mutant == MUTANT_SILENCE_PERMITS ||
+	       (sim_mutant == MUTANT_LOST_PERMITS && n->is_heard_lost);
 }
 
 static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_guard_peer *peers)
@@ -112,7 +115,8 @@ static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_
 	}
 	facts->peers = peers;
 	facts->peer_count = count;
-	if (sim_mutant == MUTANT_UNSEALED_READERS && !fm_guard_is_writer(facts->volume, facts->node))
+	if (sim_mutant == MUTANT_UNSEALED_READERS &&
+	    !fm_guard_is_writer(facts->volume, facts->node))
 		facts->is_sealed = facts->has_heard = true;
 	facts->has_heard = facts->has_heard || sim_mutant == MUTANT_UNHEARD_READERS;
 	if (sim_mutant == MUTANT_FORCE_STORED && strcmp(facts->volume->name, sim_volumes[0]) == 0)
@@ -137,7 +141,8 @@ void __wrap_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_
 		return;
 	was_refused[node] = was_refused[node] || answer->verdict == FM_GUARD_REFUSED;
 	if (was_refused[node])
-		*answer = (struct fm_guard_answer){ .verdict = FM_GUARD_REFUSED, .why = "once and for all" };
+		*answer = (struct fm_guard_answer){.verdict = FM_GUARD_REFUSED,
+						   .why = "once and for all"};
 }
 
 unsigned sim_known_hosts(const struct node *n)
@@ -190,10 +195,13 @@ bool __wrap_fm_supervised_watch_writers(struct fm_supervised *v)
 	return sim_mutant != MUTANT_ALARM_UNSEEN && __real_fm_supervised_watch_writers(v);
 }
 
-int __real_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
-int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+int __real_fm_supervisor_take_left(struct fm_supervisor *sup,
+				   const struct fm_supervisor_config *config);
+int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup,
+				   const struct fm_supervisor_config *config);
 
-int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup,
+				   const struct fm_supervisor_config *config)
 {
 	if (sim_mutant != MUTANT_REMOVED_FORGOTTEN)
 		return __real_fm_supervisor_take_left(sup, config);

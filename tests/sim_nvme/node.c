@@ -67,8 +67,10 @@ static void put_file(struct file *f, const char *text, bool is_durable)
 	f->durable = strdup(text);
 }
 
-/* Killed at a write it has written, or not. One that failed may have done so at its last step, a sync: then it is there all the same. */
-static int world_save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err)
+/* Killed at a write it has written, or not. One that failed may have done so at its last step, a
+ * sync: then it is there all the same. */
+static int world_save(void *ctx, const char *name, const char *text, bool is_durable,
+		      struct fm_err *err)
 {
 	struct node *n = ctx;
 
@@ -110,7 +112,8 @@ bool node_has_forgotten(struct node *n, const struct node *other)
 {
 	const struct file *f = file_of(n, FM_SUPERVISOR_NODES);
 	json_t *nodes = f->text ? json_loads(f->text, 0, NULL) : NULL;
-	bool has = json_object_size(json_object_get(json_object_get(nodes, other->name), "forgotten")) > 0;
+	bool has = json_object_size(
+			   json_object_get(json_object_get(nodes, other->name), "forgotten")) > 0;
 
 	json_decref(nodes);
 	return has;
@@ -127,10 +130,15 @@ void node_init(struct node *n, unsigned number)
 	n->booted_ns = sim.now_ns;
 	n->clock = (struct fm_clock){ clock_now, n };
 	(void)snprintf(n->name, sizeof(n->name), "n%u", number + 1);
-	(void)snprintf(n->id, sizeof(n->id), "11111111-2222-3333-4444-%012u", sim.is_cloned ? 0 : number);
+	(void)snprintf(n->id, sizeof(n->id), "11111111-2222-3333-4444-%012u",
+		       sim.is_cloned ? 0 : number);
 	(void)snprintf(n->nqn, sizeof(n->nqn), "nqn.2014-08.org.nvmexpress:uuid:%s", n->id);
 	(void)snprintf(n->boot, sizeof(n->boot), "boot-%u-0", number);
-	n->world = (struct fm_supervisor_world){ .load = world_load, .save = world_save, .wall_ms = world_wall, .boot = n->boot, .ctx = n };
+	n->world = (struct fm_supervisor_world){.load = world_load,
+						.save = world_save,
+						.wall_ms = world_wall,
+						.boot = n->boot,
+						.ctx = n};
 	kernel_fill_world(&n->world);
 	exchange_fill_world(&n->world);
 	for (unsigned i = 0; i < NODES_MAX; i++)
@@ -168,8 +176,11 @@ static void name_nodes(const struct node *n, unsigned volume, struct fm_volume *
 void node_configure(struct node *n)
 {
 	struct fm_volume volumes[VOLUMES_MAX];
-	struct fm_supervisor_config config = { .node = n->name, .host_nqn = n->nqn, .host_id = n->id, .volumes = volumes,
-					       .count = 0 };
+	struct fm_supervisor_config config = {.node = n->name,
+					      .host_nqn = n->nqn,
+					      .host_id = n->id,
+					      .volumes = volumes,
+					      .count = 0};
 	struct fm_err err;
 
 	for (unsigned v = 0; v < sim.volume_count; v++) {
@@ -233,7 +244,8 @@ void node_cut_power(struct node *n)
 	for (unsigned i = 0; i < FILES_MAX; i++) {
 		struct file *f = &n->file[i];
 
-		if (!f->text || (f->durable && strcmp(f->text, f->durable) == 0) || sim_is_one_in(50))
+		if (!f->text || (f->durable && strcmp(f->text, f->durable) == 0) ||
+		    sim_is_one_in(50))
 			continue;
 		free(f->text);
 		f->text = f->durable ? strdup(f->durable) : NULL;

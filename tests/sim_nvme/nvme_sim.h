@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvme_sim - two to four real supervisors (nvmetcp/supervisor.h) over simulated kernels, disks, networks and clocks, from one seed.
+ * nvme_sim - two to four real supervisors (nvmetcp/supervisor.h) over simulated kernels, disks,
+ * networks and clocks, from one seed.
  *
- * One world at a time, `sim`. A step is one thing that happens: a pass of a daemon's loop, the kernel's part of a helper's call, the
- * end of such a call, a peer's answer that is made or arrives, a misfortune. After each step what must hold is looked at (check.c).
- * Time jumps from step to step; of what is due at the same moment the seed chooses. One thread.
+ * One world at a time, `sim`. A step is one thing that happens: a pass of a daemon's loop, the
+ * kernel's part of a helper's call, the end of such a call, a peer's answer that is made or
+ * arrives, a misfortune. After each step what must hold is looked at (check.c). Time jumps from
+ * step to step; of what is due at the same moment the seed chooses. One thread.
  */
 #ifndef FM_TESTS_NVME_SIM_H
 #define FM_TESTS_NVME_SIM_H
@@ -31,17 +33,20 @@
 /* What may go wrong, or be asked for, in a seed. */
 enum trouble {
 	TROUBLE_RESTART,		/* the daemon is killed and starts again */
-	TROUBLE_CRASH,			/* the same in the midst of a step, at one of its next writes of state */
+	/* the same in the midst of a step, at one of its next writes of state */
+	TROUBLE_CRASH,
 	TROUBLE_POWER,			/* a node's power is cut */
 	TROUBLE_CONFIG,			/* one node's configuration names another writer */
 	TROUBLE_CUT,			/* two nodes do not reach each other */
 	TROUBLE_LOSS,			/* questions and answers are lost, or late */
-	TROUBLE_DEAF,			/* fmoved of a node does not answer its fmove-nvmed, nor peers */
+	/* fmoved of a node does not answer its fmove-nvmed, nor peers */
+	TROUBLE_DEAF,
 	TROUBLE_LATE,			/* fmoved has no connections in its first seconds */
 	TROUBLE_LOSE,			/* files of state vanish while the daemon does not run */
 	TROUBLE_DAMAGE,			/* or are no JSON */
 	TROUBLE_SAVE,			/* state cannot be written */
-	TROUBLE_HANG,			/* helpers hang, and may do their work after their deadline */
+	/* helpers hang, and may do their work after their deadline */
+	TROUBLE_HANG,
 	TROUBLE_FAIL,			/* helpers fail */
 	TROUBLE_SEAL,			/* a person seals and unseals */
 	TROUBLE_WISH,			/* up, down, connected */
@@ -50,8 +55,10 @@ enum trouble {
 	TROUBLE_FORGET,			/* a person forgets nodes that are off */
 	TROUBLE_CLOCK,			/* Unix time jumps */
 	TROUBLE_STALL,			/* a daemon does not get to run for a while */
-	TROUBLE_BLIND,			/* what a node has mounted cannot be read, for want of memory */
-	TROUBLE_REMOVE,			/* a volume is taken out of one node's configuration, or comes back */
+	/* what a node has mounted cannot be read, for want of memory */
+	TROUBLE_BLIND,
+	/* a volume is taken out of one node's configuration, or comes back */
+	TROUBLE_REMOVE,
 	TROUBLES,
 };
 
@@ -60,7 +67,8 @@ struct disk {
 	uint64_t content;		/* another one whenever somebody may have written */
 	bool is_dirty;			/* mounted read-write, or not unmounted cleanly */
 	bool is_xfs;			/* else ext4 with multiple mount protection, which works */
-	unsigned holder;		/* of a reservation: a host's number and one more; 0: nobody */
+	/* of a reservation: a host's number and one more; 0: nobody */
+	unsigned holder;
 };
 
 struct mounted {
@@ -70,9 +78,12 @@ struct mounted {
 	bool is_by_hand;		/* a person mounted it, whatever anybody says ... */
 	bool is_elsewhere;		/* ... at another point than the volume's */
 	bool is_told;			/* ... and its node has seen that, and says so */
-	bool is_beaten;			/* mounted to write, and another host has reserved it meanwhile: the target refuses its writes ... */
+	/* mounted to write, and another host has reserved it meanwhile: the target refuses its
+	 * writes ... */
+	bool is_beaten;
 	bool is_taken;			/* ... and its node has heard of that */
-	unsigned known_hosts;		/* a bit for each node whose host id its node knew when it was mounted */
+	/* a bit for each node whose host id its node knew when it was mounted */
+	unsigned known_hosts;
 };
 
 struct device {
@@ -83,7 +94,9 @@ struct device {
 	bool is_prepared;
 	uint64_t content;		/* of the disk when it was prepared */
 	struct mounted mount;
-	struct mounted left;		/* out of the table of mounts, and it still has the device: to write its last bytes, or files are open */
+	/* out of the table of mounts, and it still has the device: to write its last bytes, or
+	 * files are open */
+	struct mounted left;
 	uint64_t left_ns;		/* until then; FM_NEVER: until its unmount ends */
 };
 
@@ -96,7 +109,8 @@ struct call {
 	bool is_orphan;			/* of a daemon that is gone */
 	bool is_stuck;			/* in the kernel, SIGKILL or not */
 	bool has_acted;
-	uint64_t act_ns, answer_ns, deadline_ns;	/* act_ns FM_NEVER: it hangs until it is killed */
+	/* act_ns FM_NEVER: it hangs until it is killed */
+	uint64_t act_ns, answer_ns, deadline_ns;
 	int code;
 	struct fm_err err;
 	json_t *answer;
@@ -110,7 +124,8 @@ struct file {
 
 /* A question to one peer. */
 struct question {
-	uint64_t at_ns;			/* when it is read there; FM_NEVER: it has been, or never is */
+	/* when it is read there; FM_NEVER: it has been, or never is */
+	uint64_t at_ns;
 	bool is_answer_lost;
 	json_t *heard;			/* NULL: nothing */
 };
@@ -129,7 +144,8 @@ struct node {
 	uint64_t deaf_ns, late_ns;	/* fmoved does not answer, has no connections, until then */
 	bool is_save_broken;
 	unsigned saves_left;		/* until it crashes; 0: it does not */
-	bool is_dying;			/* killed in the midst of a step: nothing it does has an effect any more */
+	/* killed in the midst of a step: nothing it does has an effect any more */
+	bool is_dying;
 
 	struct fm_loop *loop;
 	struct fm_clock clock;
@@ -143,11 +159,13 @@ struct node {
 	uint64_t answer_ns;
 	struct question question[NODES_MAX];
 	bool was_forgotten;		/* by a person, at some node */
-	bool is_nothing_forced;		/* for mutants.c: force was said of the first volume while it was mounted */
+	/* for mutants.c: force was said of the first volume while it was mounted */
+	bool is_nothing_forced;
 	bool is_held_lost;		/* held.json was lost or damaged */
 	/* That one has it by hand, by its last answer. */
 	bool has_heard_hand[NODES_MAX][VOLUMES_MAX];
-	bool is_heard_lost;		/* for mutants.c: what peers said, and the daemon was not told */
+	/* for mutants.c: what peers said, and the daemon was not told */
+	bool is_heard_lost;
 };
 
 struct sim {
@@ -159,10 +177,12 @@ struct sim {
 	bool is_user[VOLUMES_MAX][NODES_MAX];	/* nodes whose configuration has it */
 	bool has_nodes[VOLUMES_MAX];	/* which names them */
 	bool has_hands;			/* people mount by hand in this seed */
-	bool has_reservations;		/* the target offers them, and forgets them when it restarts */
+	/* the target offers them, and forgets them when it restarts */
+	bool has_reservations;
 	bool is_cloned;			/* all nodes have one host id */
 	bool was_by_hand[VOLUMES_MAX];	/* somebody did: of what is on it nothing is promised */
-	bool is_forced[VOLUMES_MAX];	/* a person took what may be lost upon himself: no two nodes are kept apart any more */
+	/* a person took what may be lost upon himself: no two nodes are kept apart any more */
+	bool is_forced[VOLUMES_MAX];
 	bool has[TROUBLES];
 	const struct plot *plot;	/* of scenario.c; NULL: none */
 	bool is_cut[NODES_MAX][NODES_MAX];
@@ -196,7 +216,8 @@ void node_start(struct node *n);
 /* Its helpers die with it, but for those that the kernel holds. */
 void node_kill(struct node *n);
 void node_cut_power(struct node *n);
-/* Before the daemon is called from outside of its loop: its clock. After it: whether it is to die now. */
+/* Before the daemon is called from outside of its loop: its clock. After it: whether it is to die
+ * now. */
 void node_enter(struct node *n);
 void node_leave(struct node *n);
 void node_configure(struct node *n);

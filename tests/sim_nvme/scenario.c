@@ -101,10 +101,26 @@ static unsigned some_user(unsigned volume)
 
 /* ---- plots: what chance alone hardly ever comes to ---- */
 
-enum act { ACT_NONE, ACT_NAME, ACT_ISOLATE, ACT_LOSE, ACT_LOSE_BEGUN, ACT_OFF, ACT_ON, ACT_FORGET, ACT_SEAL, ACT_UNSEAL, ACT_DOWN, ACT_UP,
-	   ACT_FORCE, ACT_BLIND, ACT_UNMOUNT };
+enum act {
+	ACT_NONE,
+	ACT_NAME,
+	ACT_ISOLATE,
+	ACT_LOSE,
+	ACT_LOSE_BEGUN,
+	ACT_OFF,
+	ACT_ON,
+	ACT_FORGET,
+	ACT_SEAL,
+	ACT_UNSEAL,
+	ACT_DOWN,
+	ACT_UP,
+	ACT_FORCE,
+	ACT_BLIND,
+	ACT_UNMOUNT
+};
 
-/* 'a': the writer in the beginning; 'b': another node that has the volume; 'o': all but 'a'; '*': all nodes. */
+/* 'a': the writer in the beginning; 'b': another node that has the volume; 'o': all but 'a'; '*':
+ * all nodes. */
 struct act_of {
 	enum act act;
 	char who;
@@ -120,43 +136,106 @@ static const struct plot {
 	struct act_of act[ACTS_MAX];
 } plots[] = {
 	/* The writer is changed, and back at one node, which does not hear of the other one. */
-	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, true }, { ACT_NAME, 'a', 'a', false } } },
+	{FM_VOLUME_EXCLUSIVE,
+	 false,
+	 {{ACT_NAME, '*', 'b', false}, {ACT_ISOLATE, 'a', 0, true}, {ACT_NAME, 'a', 'a', false}}},
 	/* Also after it has lost what it heard. */
-	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
-				 { ACT_NAME, 'a', 'a', false } } },
-	/* A reader that has nothing mounted does not hear that it is unsealed, and mounts before the writer does. */
-	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_DOWN, 'a', 0, false },
-				   { ACT_UNSEAL, 'a', 0, false }, { ACT_ISOLATE, 'b', 0, true }, { ACT_UP, 'b', 0, false },
-				   { ACT_UP, 'a', 0, false } } },
-	/* A reader that is forgotten comes back with what it remembers, and mounts before the writer does. */
-	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_OFF, 'b', 0, false },
-				   { ACT_DOWN, 'a', 0, false }, { ACT_UNSEAL, 'a', 0, false }, { ACT_FORGET, 'a', 'b', false },
-				   { ACT_ISOLATE, 'b', 0, false }, { ACT_ON, 'b', 0, false }, { ACT_UP, 'b', 0, false },
-				   { ACT_UP, 'a', 0, false } } },
-	/* A writer that is forgotten comes back with what it sealed, hears nobody, and another one writes. */
-	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
-				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_ISOLATE, 'a', 0, false },
-				   { ACT_ON, 'a', 0, false } } },
+	{FM_VOLUME_EXCLUSIVE,
+	 false,
+	 {{ACT_NAME, '*', 'b', false},
+	  {ACT_ISOLATE, 'a', 0, false},
+	  {ACT_LOSE, 'a', 0, false},
+	  {ACT_NAME, 'a', 'a', false}}},
+	/* A reader that has nothing mounted does not hear that it is unsealed, and mounts before
+	 * the writer does. */
+	{FM_VOLUME_SHARED_READ,
+	 false,
+	 {{ACT_SEAL, 'a', 0, false},
+	  {ACT_DOWN, 'b', 0, false},
+	  {ACT_DOWN, 'a', 0, false},
+	  {ACT_UNSEAL, 'a', 0, false},
+	  {ACT_ISOLATE, 'b', 0, true},
+	  {ACT_UP, 'b', 0, false},
+	  {ACT_UP, 'a', 0, false}}},
+	/* A reader that is forgotten comes back with what it remembers, and mounts before the
+	 * writer does. */
+	{FM_VOLUME_SHARED_READ,
+	 false,
+	 {{ACT_SEAL, 'a', 0, false},
+	  {ACT_DOWN, 'b', 0, false},
+	  {ACT_OFF, 'b', 0, false},
+	  {ACT_DOWN, 'a', 0, false},
+	  {ACT_UNSEAL, 'a', 0, false},
+	  {ACT_FORGET, 'a', 'b', false},
+	  {ACT_ISOLATE, 'b', 0, false},
+	  {ACT_ON, 'b', 0, false},
+	  {ACT_UP, 'b', 0, false},
+	  {ACT_UP, 'a', 0, false}}},
+	/* A writer that is forgotten comes back with what it sealed, hears nobody, and another one
+	 * writes. */
+	{FM_VOLUME_SHARED_READ,
+	 false,
+	 {{ACT_SEAL, 'a', 0, false},
+	  {ACT_OFF, 'a', 0, false},
+	  {ACT_FORGET, 'o', 'a', false},
+	  {ACT_NAME, 'o', 'b', false},
+	  {ACT_FORGET, 'o', 'a', false},
+	  {ACT_ISOLATE, 'a', 0, false},
+	  {ACT_ON, 'a', 0, false}}},
 	/* The same, and what the other one writes is clean at the moment when it comes back. */
-	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
-				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_DOWN, 'b', 0, false },
-				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false }, { ACT_UP, 'b', 0, false } } },
+	{FM_VOLUME_SHARED_READ,
+	 false,
+	 {{ACT_SEAL, 'a', 0, false},
+	  {ACT_OFF, 'a', 0, false},
+	  {ACT_FORGET, 'o', 'a', false},
+	  {ACT_NAME, 'o', 'b', false},
+	  {ACT_FORGET, 'o', 'a', false},
+	  {ACT_DOWN, 'b', 0, false},
+	  {ACT_ISOLATE, 'a', 0, false},
+	  {ACT_ON, 'a', 0, false},
+	  {ACT_UP, 'b', 0, false}}},
 	/* The same, and it was named as no writer for a while, when nobody could hear it. */
-	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_NAME, '*', 'b', false },
-				   { ACT_ON, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_ISOLATE, 'a', 0, false },
-				   { ACT_NAME, 'a', 'a', false }, { ACT_ON, 'a', 0, false } } },
+	{FM_VOLUME_SHARED_READ,
+	 false,
+	 {{ACT_SEAL, 'a', 0, false},
+	  {ACT_OFF, 'a', 0, false},
+	  {ACT_NAME, '*', 'b', false},
+	  {ACT_ON, 'a', 0, false},
+	  {ACT_OFF, 'a', 0, false},
+	  {ACT_ISOLATE, 'a', 0, false},
+	  {ACT_NAME, 'a', 'a', false},
+	  {ACT_ON, 'a', 0, false}}},
 	/* Whose readers have it boots without state and without peers. */
-	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
-				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false } } },
+	{FM_VOLUME_SHARED_READ,
+	 false,
+	 {{ACT_SEAL, 'a', 0, false},
+	  {ACT_OFF, 'a', 0, false},
+	  {ACT_LOSE, 'a', 0, false},
+	  {ACT_ISOLATE, 'a', 0, false},
+	  {ACT_ON, 'a', 0, false}}},
 	/* A mount hangs, its daemon is killed, and the next one finds no note of it. */
-	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_DOWN, 'a', 0, false }, { ACT_LOSE_BEGUN, 'a', 0, false } } },
-	/* A writer that is forgotten comes back, and mmp alone lets it write; what it seals then, another one writes the next moment. */
-	{ FM_VOLUME_SHARED_READ, true, { { ACT_OFF, 'a', 0, false }, { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false },
-				   { ACT_DOWN, 'b', 0, false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false },
-				   { ACT_SEAL, 'a', 0, false }, { ACT_UP, 'b', 0, false } } },
-	/* What is mounted is forced, and cannot be seen until it is unmounted by hand; later another one writes. */
-	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_NAME, 'b', 'b', false }, { ACT_BLIND, 'a', 0, false }, { ACT_FORCE, 'a', 0, true },
-				 { ACT_UNMOUNT, 'a', 0, true }, { ACT_ISOLATE, 'a', 0, false } } },
+	{FM_VOLUME_EXCLUSIVE, false, {{ACT_DOWN, 'a', 0, false}, {ACT_LOSE_BEGUN, 'a', 0, false}}},
+	/* A writer that is forgotten comes back, and mmp alone lets it write; what it seals then,
+	 * another one writes the next moment. */
+	{FM_VOLUME_SHARED_READ,
+	 true,
+	 {{ACT_OFF, 'a', 0, false},
+	  {ACT_NAME, 'o', 'b', false},
+	  {ACT_FORGET, 'o', 'a', false},
+	  {ACT_DOWN, 'b', 0, false},
+	  {ACT_ISOLATE, 'a', 0, false},
+	  {ACT_ON, 'a', 0, false},
+	  {ACT_SEAL, 'a', 0, false},
+	  {ACT_UP, 'b', 0, false}}},
+	/* What is mounted is forced, and cannot be seen until it is unmounted by hand; later
+	 * another one writes. */
+	{FM_VOLUME_EXCLUSIVE,
+	 false,
+	 {{ACT_NAME, 'b', 'b', false},
+	  {ACT_BLIND, 'a', 0, false},
+	  {ACT_FORCE, 'a', 0, true},
+	  {ACT_UNMOUNT, 'a', 0, true},
+	  {ACT_ISOLATE, 'a', 0, false}}},
 };
 
 /* Hardly anything else goes wrong then. */
@@ -220,7 +299,8 @@ static void begin(uint64_t seed)
 	}
 	sim_trace("seed %llu: %u nodes, %s%s, plot %d", (unsigned long long)seed, sim.node_count,
 		  sim.mode[0] == FM_VOLUME_EXCLUSIVE ? "exclusive" : "shared",
-		  sim.disk[0].is_xfs ? ", xfs" : ", ext4", sim.plot ? (int)(sim.plot - plots) + 1 : 0);
+		  sim.disk[0].is_xfs ? ", xfs" : ", ext4",
+		  sim.plot ? (int)(sim.plot - plots) + 1 : 0);
 }
 
 /* ---- what goes wrong ---- */
@@ -237,7 +317,8 @@ static void power_on(struct node *n)
 	sim_trace("%s boots", n->name);
 	n->has_power = true;
 	n->booted_ns = sim.now_ns;
-	(void)snprintf(n->boot, sizeof(n->boot), "boot-%u-%llu", n->number, (unsigned long long)++sim.next_id);
+	(void)snprintf(n->boot, sizeof(n->boot), "boot-%u-%llu", n->number,
+		       (unsigned long long)++sim.next_id);
 	n->start_ns = sim.now_ns + some_time(10 * S);
 	n->deaf_ns = 0;
 	n->late_ns = sim.has[TROUBLE_LATE] ? n->start_ns + some_time(15 * S) : 0;
@@ -266,7 +347,8 @@ static void isolate(unsigned a, bool is_cut)
 
 static void toggle_link(void)
 {
-	unsigned a = (unsigned)sim_below(sim.node_count), b = (a + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count;
+	unsigned a = (unsigned)sim_below(sim.node_count),
+		 b = (a + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count;
 	bool is_cut = !sim.is_cut[a][b];
 
 	if (sim_is_one_in(50))
@@ -289,7 +371,8 @@ static void configure(struct node *n, unsigned volume, unsigned writer)
 {
 	if (n->writer[volume] == writer)
 		return;
-	sim_trace("%s: its configuration names n%u as the writer of %s", n->name, writer + 1, sim_volumes[volume]);
+	sim_trace("%s: its configuration names n%u as the writer of %s", n->name, writer + 1,
+		  sim_volumes[volume]);
 	n->writer[volume] = writer;
 	reconfigure(n);
 }
@@ -298,7 +381,8 @@ static void take_out(struct node *n, unsigned volume, bool is_out)
 {
 	if (n->is_out[volume] == is_out)
 		return;
-	sim_trace("%s: its configuration has %s %s", n->name, is_out ? "no" : "again", sim_volumes[volume]);
+	sim_trace("%s: its configuration has %s %s", n->name, is_out ? "no" : "again",
+		  sim_volumes[volume]);
 	n->is_out[volume] = is_out;
 	reconfigure(n);
 }
@@ -327,7 +411,8 @@ void sim_seal(struct node *n, unsigned volume, bool is_sealed)
 		return;
 	node_enter(n);
 	ret = fm_supervisor_seal(n->sup, sim_volumes[volume], is_sealed, false, &err);
-	sim_trace("%s: %s %s: %s", n->name, is_sealed ? "seal" : "unseal", sim_volumes[volume], ret < 0 ? err.text : "done");
+	sim_trace("%s: %s %s: %s", n->name, is_sealed ? "seal" : "unseal", sim_volumes[volume],
+		  ret < 0 ? err.text : "done");
 	if (ret == 0 && was_sealed && !is_sealed)
 		mutant_unsealed(n->sup, sim_volumes[volume]);
 	node_leave(n);
@@ -340,15 +425,18 @@ static void await_call(struct node *n, unsigned volume, const char *call)
 {
 	uint64_t until_ns = sim.now_ns + 60 * S, steps = sim.steps + 400;
 
-	while (!sim.violation[0] && sim.steps < steps && !(call[0] ? kernel_is_at(n, volume, call) : n->is_asking) && step(until_ns))
+	while (!sim.violation[0] && sim.steps < steps &&
+	       !(call[0] ? kernel_is_at(n, volume, call) : n->is_asking) && step(until_ns))
 		;
-	sim_trace("%s: at %s of %s, or not:", n->name, call[0] ? call : "a question", sim_volumes[volume]);
+	sim_trace("%s: at %s of %s, or not:", n->name, call[0] ? call : "a question",
+		  sim_volumes[volume]);
 }
 
 /* Force comes in each of its states. */
 static void await_moment(struct node *n, unsigned volume)
 {
-	static const char *const calls[] = { "connect", "probe", "xfs_state", "prepare", "mount", "restore", "unmount", "disconnect", "" };
+	static const char *const calls[] = {"connect", "probe",	  "xfs_state",	"prepare", "mount",
+					    "restore", "unmount", "disconnect", ""};
 
 	await_call(n, volume, calls[sim_below(sizeof(calls) / sizeof(calls[0]))]);
 }
@@ -373,7 +461,8 @@ static void force(struct node *n, unsigned volume)
 	if (!n->sup || !sim.is_user[volume][n->number])
 		return;
 	n->is_nothing_forced = volume == 0 && is_nothing_to_force(n, volume);
-	sim.is_forced[volume] = sim.is_forced[volume] || (n->writer[volume] == n->number && !is_nothing_to_force(n, volume));
+	sim.is_forced[volume] = sim.is_forced[volume] ||
+				(n->writer[volume] == n->number && !is_nothing_to_force(n, volume));
 	sim_trace("%s: %s --force %s", n->name, is_unseal ? "unseal" : "up", sim_volumes[volume]);
 	node_enter(n);
 	if (is_unseal)
@@ -385,7 +474,8 @@ static void force(struct node *n, unsigned volume)
 		run_loop(n);
 }
 
-/* As a person may: only what is off, and what has not forgotten this one, which would come back and mount. */
+/* As a person may: only what is off, and what has not forgotten this one, which would come back and
+ * mount. */
 static void forget(struct node *n, unsigned other)
 {
 	struct fm_err err;
@@ -410,7 +500,8 @@ static void forget_all_off(struct node *n)
 		forget(n, i);
 	}
 	if (!is_any_off)
-		node_cut_power(&sim.node[(n->number + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count]);
+		node_cut_power(&sim.node[(n->number + 1 + (unsigned)sim_below(sim.node_count - 1)) %
+					 sim.node_count]);
 }
 
 static void wish(struct node *n, const char *volume, enum fm_plan_want want)
@@ -420,7 +511,10 @@ static void wish(struct node *n, const char *volume, enum fm_plan_want want)
 
 	if (!n->sup)
 		return;
-	sim_trace("%s: %s is to be %s%s", n->name, volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected",
+	sim_trace("%s: %s is to be %s%s", n->name, volume,
+		  want == FM_WANT_UP	 ? "up"
+		  : want == FM_WANT_DOWN ? "down"
+					 : "connected",
 		  is_forced ? ", by force" : "");
 	node_enter(n);
 	(void)fm_supervisor_wish(n->sup, volume, want, is_forced, &err);
@@ -451,7 +545,8 @@ static void force_some_time(struct node *n, unsigned volume)
 static void blind(struct node *n, uint64_t ns)
 {
 	n->blind_ns = sim.now_ns + ns;
-	sim_trace("%s: what is mounted cannot be read until %.3f", n->name, (double)n->blind_ns / (double)S);
+	sim_trace("%s: what is mounted cannot be read until %.3f", n->name,
+		  (double)n->blind_ns / (double)S);
 }
 
 static void happen(enum trouble t, struct node *n)
@@ -479,11 +574,13 @@ static void happen(enum trouble t, struct node *n)
 		break;
 	case TROUBLE_DEAF:
 		n->deaf_ns = sim.now_ns + some_time(60 * S);
-		sim_trace("%s: its fmoved does not answer until %.3f", n->name, (double)n->deaf_ns / (double)S);
+		sim_trace("%s: its fmoved does not answer until %.3f", n->name,
+			  (double)n->deaf_ns / (double)S);
 		break;
 	case TROUBLE_LATE:
 		n->late_ns = sim.now_ns + some_time(15 * S);
-		sim_trace("%s: its fmoved starts again, and has no connections until %.3f", n->name, (double)n->late_ns / (double)S);
+		sim_trace("%s: its fmoved starts again, and has no connections until %.3f", n->name,
+			  (double)n->late_ns / (double)S);
 		break;
 	case TROUBLE_LOSE:
 	case TROUBLE_DAMAGE:
@@ -491,7 +588,8 @@ static void happen(enum trouble t, struct node *n)
 		break;
 	case TROUBLE_SAVE:
 		n->is_save_broken = !n->is_save_broken;
-		sim_trace("%s: its state can%s be written", n->name, n->is_save_broken ? "not" : "");
+		sim_trace("%s: its state can%s be written", n->name,
+			  n->is_save_broken ? "not" : "");
 		break;
 	case TROUBLE_HANG:
 		sim.hang_percent = some_percent();
@@ -501,7 +599,8 @@ static void happen(enum trouble t, struct node *n)
 		break;
 	case TROUBLE_SEAL:
 		/* A person knows where to say it. */
-		sim_seal(sim_is_one_in(80) ? &sim.node[n->writer[volume]] : n, volume, sim_is_one_in(50));
+		sim_seal(sim_is_one_in(80) ? &sim.node[n->writer[volume]] : n, volume,
+			 sim_is_one_in(50));
 		break;
 	case TROUBLE_WISH:
 		wish(n, sim_volumes[volume], (enum fm_plan_want)sim_below(3));
@@ -534,7 +633,8 @@ static void happen(enum trouble t, struct node *n)
 
 static bool is_meant(char who, unsigned i, unsigned a, unsigned b)
 {
-	return who == '*' || (who == 'o' && i != a) || (who == 'a' && i == a) || (who == 'b' && i == b);
+	return who == '*' || (who == 'o' && i != a) || (who == 'a' && i == a) ||
+	       (who == 'b' && i == b);
 }
 
 static void lose_begun(struct node *n)
@@ -622,7 +722,8 @@ static void something_happens(void)
 		return;
 	}
 	do
-		t = (enum trouble)sim_below(TROUBLES + 1);	/* one more: nothing, so that it ends */
+		/* one more: nothing, so that it ends */
+		t = (enum trouble)sim_below(TROUBLES + 1);
 	while (t < TROUBLES && !sim.has[t]);
 	happen(t, some_node());
 }
@@ -635,7 +736,9 @@ struct next {
 	struct node *node;
 	struct call *call;		/* or */
 	int peer;			/* a question is read there, or */
-	int left;			/* this volume has been left by what was unmounted; 0: none, else its number and one more; or */
+	/* this volume has been left by what was unmounted; 0: none, else its number and one more;
+	 * or */
+	int left;
 	bool is_answer, is_loop, is_start;
 };
 
@@ -670,20 +773,29 @@ static void offer_node(struct next *next, struct node *n)
 	uint64_t answer_ns = n->answer_ns > n->stalled_ns ? n->answer_ns : n->stalled_ns;
 
 	if (n->has_power && !n->sup)
-		offer(next, &(struct next){ .at_ns = n->start_ns, .node = n, .peer = -1, .is_start = true });
-	offer(next, &(struct next){ .at_ns = loop_next(n), .node = n, .peer = -1, .is_loop = true });
+		offer(next, &(struct next){
+				    .at_ns = n->start_ns, .node = n, .peer = -1, .is_start = true});
+	offer(next, &(struct next){.at_ns = loop_next(n), .node = n, .peer = -1, .is_loop = true});
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		if (n->call[i].request)
-			offer(next, &(struct next){ .at_ns = kernel_next(n, &n->call[i]), .node = n, .call = &n->call[i], .peer = -1 });
+			offer(next, &(struct next){.at_ns = kernel_next(n, &n->call[i]),
+						   .node = n,
+						   .call = &n->call[i],
+						   .peer = -1});
 	for (unsigned v = 0; v < sim.volume_count; v++)
 		if (n->device[v].left.is_there)
-			offer(next, &(struct next){ .at_ns = n->device[v].left_ns, .node = n, .peer = -1, .left = (int)v + 1 });
+			offer(next, &(struct next){.at_ns = n->device[v].left_ns,
+						   .node = n,
+						   .peer = -1,
+						   .left = (int)v + 1});
 	if (!n->is_asking)
 		return;
 	offer(next, &(struct next){ .at_ns = answer_ns, .node = n, .peer = -1, .is_answer = true });
 	for (unsigned p = 0; p < sim.node_count; p++)
 		if (n->question[p].at_ns < answer_ns)
-			offer(next, &(struct next){ .at_ns = n->question[p].at_ns, .node = n, .peer = (int)p });
+			offer(next, &(struct next){.at_ns = n->question[p].at_ns,
+						   .node = n,
+						   .peer = (int)p});
 }
 
 static void run_loop(struct node *n)
@@ -718,7 +830,9 @@ static bool step(uint64_t until_ns)
 	else
 		exchange_read(next.node, (unsigned)next.peer);
 	check_step();
-	sim.hash = (sim.hash ^ sim.now_ns ^ (next.node->number + 7 * next.is_loop + 13 * next.is_answer)) * UINT64_C(0x100000001b3);
+	sim.hash = (sim.hash ^ sim.now_ns ^
+		    (next.node->number + 7 * next.is_loop + 13 * next.is_answer)) *
+		   UINT64_C(0x100000001b3);
 	if (sim.steps >= STEPS_MAX)
 		sim_violate("it does not come to an end");
 	return true;
@@ -737,11 +851,13 @@ static void run_a_while(void)
 
 static void run_plot(void)
 {
-	unsigned a = sim.node[0].writer[0], b = (a + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count;
+	unsigned a = sim.node[0].writer[0],
+		 b = (a + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count;
 
 	for (unsigned i = 0; i <= ACTS_MAX && !sim.violation[0]; i++) {
 		const struct act_of *of = i < ACTS_MAX ? &sim.plot->act[i] : NULL;
-		uint64_t until_ns = sim.now_ns + (of && of->is_soon ? sim_below(6 * S) : 15 * S + sim_below(15 * S));
+		uint64_t until_ns = sim.now_ns + (of && of->is_soon ? sim_below(6 * S)
+								    : 15 * S + sim_below(15 * S));
 
 		while (!sim.violation[0] && step(until_ns))
 			;

@@ -128,7 +128,8 @@ static void check_node(unsigned number)
 	}
 }
 
-/* Who is not slow loses the time of two sends for an extent at most, when a slow one is to pass it on. */
+/* Who is not slow loses the time of two sends for an extent at most, when a slow one is to pass it
+ * on. */
 static void check_slow(void)
 {
 	double most = 60 + 10.0 * sim.extent_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * journal_fixture - what the tests of the journal share: a file in memory, a machine that is always the same, entries
- * in one line.
+ * journal_fixture - what the tests of the journal share: a file in memory, a machine that is always
+ * the same, entries in one line.
  */
 #ifndef JOURNAL_FIXTURE_H
 #define JOURNAL_FIXTURE_H
@@ -24,12 +24,13 @@
 #define NEVER_KNOWN UINT64_MAX
 
 static const struct fm_journal_env here = {
-	.host = {
-		.machine = { 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e,
-			     0x1f },
-		.boot = { 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e,
-			  0x2f },
-	},
+	.host =
+		{
+			.machine = {0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19,
+				    0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f},
+			.boot = {0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a,
+				 0x2b, 0x2c, 0x2d, 0x2e, 0x2f},
+		},
 	.salt = 0x9abcdef0,
 	.bytes_max = FM_JOURNAL_BYTES_MAX,
 };
@@ -37,7 +38,7 @@ static const struct fm_journal_env here = {
 static const struct fm_journal_opts tree_opts = {
 	.is_tree = true,
 	.is_synced = true,
-	.source = { .node = "node7", .uid = 1000, .dev = 0x801, .ino = UINT64_C(0x1122334455667788) },
+	.source = {.node = "node7", .uid = 1000, .dev = 0x801, .ino = UINT64_C(0x1122334455667788)},
 	.name = "checkpoint-7",
 };
 
@@ -72,19 +73,20 @@ static inline bool file_is(int fd, const void *bytes, size_t len)
 {
 	static uint8_t got[1u << 16];
 
-	return file_len(fd) == len && len <= sizeof(got) && pread(fd, got, len, 0) == (ssize_t)len &&
-	       memcmp(got, bytes, len) == 0;
+	return file_len(fd) == len && len <= sizeof(got) &&
+	       pread(fd, got, len, 0) == (ssize_t)len && memcmp(got, bytes, len) == 0;
 }
 
 /* The descriptor stays open here: the journal gets another one of the same file. */
-static inline int try_open_env(int fd, const struct fm_journal_opts *opts, const struct fm_journal_env *env,
-			       struct fm_journal **out)
+static inline int try_open_env(int fd, const struct fm_journal_opts *opts,
+			       const struct fm_journal_env *env, struct fm_journal **out)
 {
 	fm_err_clear(&err);
 	return fm_journal_open_as(fcntl(fd, F_DUPFD_CLOEXEC, 0), opts, env, out, &why, &err);
 }
 
-static inline struct fm_journal *open_env(int fd, const struct fm_journal_opts *opts, const struct fm_journal_env *env)
+static inline struct fm_journal *open_env(int fd, const struct fm_journal_opts *opts,
+					  const struct fm_journal_env *env)
 {
 	struct fm_journal *j;
 
@@ -98,8 +100,8 @@ static inline struct fm_journal *open_journal(int fd, const struct fm_journal_op
 }
 
 /* A piece of a file whose size tells its content: mtime and identity are made from it. */
-static inline struct fm_journal_entry piece(const char *path, uint64_t size, uint64_t offset, uint64_t len,
-					    uint32_t crc)
+static inline struct fm_journal_entry piece(const char *path, uint64_t size, uint64_t offset,
+					    uint64_t len, uint32_t crc)
 {
 	return (struct fm_journal_entry){ .path = path,
 					  .path_len = strlen(path),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mkfs_scene - real file systems in a file, made by the real tools, for the tests of the superblock.
+ * mkfs_scene - real file systems in a file, made by the real tools, for the tests of the
+ * superblock.
  */
 #ifndef FM_MKFS_SCENE_H
 #define FM_MKFS_SCENE_H
@@ -28,7 +29,8 @@ static inline int shell(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	snprintf(command, sizeof(command), "PATH=$PATH:/usr/sbin:/sbin; { %s; } >/dev/null 2>&1", what);
+	snprintf(command, sizeof(command), "PATH=$PATH:/usr/sbin:/sbin; { %s; } >/dev/null 2>&1",
+		 what);
 	status = system(command);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

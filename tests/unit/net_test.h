@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * net_test - what the tests of the transport share: nodes with keys on 127.0.0.1, a clock that can be moved on, and
- * waiting for something while one loop runs both ends.
+ * net_test - what the tests of the transport share: nodes with keys on 127.0.0.1, a clock that can
+ * be moved on, and waiting for something while one loop runs both ends.
  */
 #ifndef FM_NET_TEST_H
 #define FM_NET_TEST_H
@@ -31,8 +31,9 @@
 #define WAIT_NS (FM_TEST_HANG_S * FM_NS_PER_S)
 
 /*
- * The clock of what is tested: real time plus what a test adds to it, so that deadlines pass without waiting. Between two looks at it at most
- * CLOCK_STEP_NS go by: on a machine that is too busy to let us run, no deadline of ten seconds comes before the passes of a loop that it is for.
+ * The clock of what is tested: real time plus what a test adds to it, so that deadlines pass
+ * without waiting. Between two looks at it at most CLOCK_STEP_NS go by: on a machine that is too
+ * busy to let us run, no deadline of ten seconds comes before the passes of a loop that it is for.
  */
 #define CLOCK_STEP_NS (20 * FM_NS_PER_MS)
 
@@ -139,11 +140,13 @@ static inline const char *test_file(const char *name, const char *text, mode_t m
 	return path;
 }
 
-/* An Ed25519 key in PKCS#8 is sixteen fixed bytes and a seed (RFC 8410, section 7): here 32 times the same byte. */
+/* An Ed25519 key in PKCS#8 is sixteen fixed bytes and a seed (RFC 8410, section 7): here 32 times
+ * the same byte. */
 static inline const char *key_file(uint8_t seed)
 {
-	static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint8_t der[48] = { 0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20 };
+	static const char base64[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint8_t der[48] = {0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20};
 	char text[200], name[32];
 	size_t len;
 
@@ -197,7 +200,8 @@ static inline int raw_listen(uint16_t *port)
 	return fd;
 }
 
-/* A listener whose backlog is full: connecting to it hangs, as to an address behind a firewall that drops. */
+/* A listener whose backlog is full: connecting to it hangs, as to an address behind a firewall that
+ * drops. */
 #define RAW_FULL 8
 
 static inline int raw_listen_full(uint16_t *port, int fds[RAW_FULL])

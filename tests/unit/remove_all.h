@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remove_all - a test's directory, with all that is in it. In this process: a test that loops over every failure removes hundreds of them, and
- * a shell and an rm for each take longer than what is tested.
+ * remove_all - a test's directory, with all that is in it. In this process: a test that loops over
+ * every failure removes hundreds of them, and a shell and an rm for each take longer than what is
+ * tested.
  */
 #ifndef FM_REMOVE_ALL_H
 #define FM_REMOVE_ALL_H
@@ -21,7 +22,8 @@ static inline int remove_one(const char *path, const struct stat *st, int type, 
 	return remove(path);
 }
 
-/* rm has what is left: paths may be longer than the kernel takes at once, and nftw(3) stumbles over those. */
+/* rm has what is left: paths may be longer than the kernel takes at once, and nftw(3) stumbles over
+ * those. */
 static inline void remove_all(const char *path)
 {
 	char command[256];

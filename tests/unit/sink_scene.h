@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_scene - what the tests of a tree's sink share: a directory, packs made by hand, looking at what came of them.
+ * sink_scene - what the tests of a tree's sink share: a directory, packs made by hand, looking at
+ * what came of them.
  */
 #ifndef SINK_SCENE_H
 #define SINK_SCENE_H
@@ -68,7 +69,8 @@ static inline void scene_begin(const char *base)
 	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
 }
 
-/* What is published keeps its manifest, and nothing else leaves one, but where removing it failed: then a sweep finds it. */
+/* What is published keeps its manifest, and nothing else leaves one, but where removing it failed:
+ * then a sweep finds it. */
 static bool may_leave_manifests;
 
 static inline void check_manifests(void)
@@ -98,7 +100,8 @@ static inline unsigned names_in(const char *path, const char *prefix)
 
 	while (d && (entry = readdir(d)))
 		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-			 !fm_manifest_is_name(entry->d_name) && strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+			 !fm_manifest_is_name(entry->d_name) &&
+			 strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
 	if (d)
 		closedir(d);
 	return count;
@@ -156,10 +159,12 @@ static inline uint32_t crc_of(unsigned salt, uint64_t size)
 	return crc;
 }
 
-static inline void write_file(const char *path, unsigned salt, size_t size, mode_t mode, int64_t mtime_ns)
+static inline void write_file(const char *path, unsigned salt, size_t size, mode_t mode,
+			      int64_t mtime_ns)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000 } };
+	struct timespec times[2] = {
+		{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000}};
 	int fd = open(at(path), O_CREAT | O_WRONLY | O_EXCL, 0600);
 	uint8_t *buf = malloc(size + 1);
 
@@ -232,14 +237,19 @@ static inline void pack_add(struct fm_pack_entry e, const char *path, unsigned s
 	if (e.type != FM_PACK_FILE || (pack.flags & FM_PACK_OFFER))
 		return;
 	fill(data, salt, e.offset, e.data_len);
-	fm_pack_set_crc(data, &e, fm_crc32c_part(fm_crc32c(0, data, e.data_len), e.offset, e.data_len));
+	fm_pack_set_crc(data, &e,
+			fm_crc32c_part(fm_crc32c(0, data, e.data_len), e.offset, e.data_len));
 }
 
 /* What a source says of a file; salt stands for its content and its identity. */
 static inline struct fm_pack_entry a_file(unsigned salt, uint64_t size)
 {
-	return (struct fm_pack_entry){ .type = FM_PACK_FILE, .mode = 0644, .size = size, .mtime_ns = A_TIME + salt,
-				       .data_len = (uint32_t)size, .identity = 1000 + salt };
+	return (struct fm_pack_entry){.type = FM_PACK_FILE,
+				      .mode = 0644,
+				      .size = size,
+				      .mtime_ns = A_TIME + salt,
+				      .data_len = (uint32_t)size,
+				      .identity = 1000 + salt};
 }
 
 static inline void add_file(const char *path, unsigned salt, uint64_t size)
@@ -247,7 +257,8 @@ static inline void add_file(const char *path, unsigned salt, uint64_t size)
 	pack_add(a_file(salt, size), path, salt);
 }
 
-static inline void add_piece(const char *path, unsigned salt, uint64_t size, uint64_t offset, uint32_t len)
+static inline void add_piece(const char *path, unsigned salt, uint64_t size, uint64_t offset,
+			     uint32_t len)
 {
 	struct fm_pack_entry e = a_file(salt, size);
 
@@ -266,23 +277,31 @@ static inline void add_offer(const char *path, unsigned salt, uint64_t size)
 
 static inline void add_dir(const char *path, uint32_t mode)
 {
-	pack_add((struct fm_pack_entry){ .type = FM_PACK_DIR, .mode = mode, .mtime_ns = A_TIME + 50 }, path, 0);
+	pack_add((struct fm_pack_entry){.type = FM_PACK_DIR, .mode = mode, .mtime_ns = A_TIME + 50},
+		 path, 0);
 }
 
 static inline void add_link(const char *path, const char *target)
 {
-	pack_add((struct fm_pack_entry){ .type = FM_PACK_LINK, .mtime_ns = A_TIME + 60, .target = target,
-					 .target_len = strlen(target) }, path, 0);
+	pack_add((struct fm_pack_entry){.type = FM_PACK_LINK,
+					.mtime_ns = A_TIME + 60,
+					.target = target,
+					.target_len = strlen(target)},
+		 path, 0);
 }
 
 static inline void add_hard(const char *path, const char *first)
 {
-	pack_add((struct fm_pack_entry){ .type = FM_PACK_HARD, .target = first, .target_len = strlen(first) }, path, 0);
+	pack_add((struct fm_pack_entry){.type = FM_PACK_HARD,
+					.target = first,
+					.target_len = strlen(first)},
+		 path, 0);
 }
 
 static inline void add_attr(const char *path, uint32_t mode, int64_t mtime_ns)
 {
-	pack_add((struct fm_pack_entry){ .type = FM_PACK_ATTR, .mode = mode, .mtime_ns = mtime_ns }, path, 0);
+	pack_add((struct fm_pack_entry){.type = FM_PACK_ATTR, .mode = mode, .mtime_ns = mtime_ns},
+		 path, 0);
 }
 
 static uint8_t bits[FM_TREE_OFFERS_MAX / 8];
@@ -320,9 +339,14 @@ static inline int take_quota(void *ctx, uint64_t bytes, bool is_sent, struct fm_
 
 static inline struct fm_tree_sink_opts options(void)
 {
-	return (struct fm_tree_sink_opts){ .name = "tree", .path = "s/tree", .is_synced = true, .has_digests = true, .has_manifest = true,
-					   .source = { .node = "n1", .dev = 7, .ino = 8 }, .used = count_used,
-					   .take = take_quota };
+	return (struct fm_tree_sink_opts){.name = "tree",
+					  .path = "s/tree",
+					  .is_synced = true,
+					  .has_digests = true,
+					  .has_manifest = true,
+					  .source = {.node = "n1", .dev = 7, .ino = 8},
+					  .used = count_used,
+					  .take = take_quota};
 }
 
 static inline struct fm_tree_sink_opts replacing(void)
@@ -367,7 +391,8 @@ static inline struct fm_tree_count counts(void)
 		CU_ASSERT_EQUAL_FATAL(ok_, 0); \
 	} while (0)
 
-/* A version of the tree: file "f" and "d/g" with that salt, and what the caller added to the pack. */
+/* A version of the tree: file "f" and "d/g" with that salt, and what the caller added to the
+ * pack. */
 static inline void put_version(struct fm_tree_sink_opts opts, unsigned salt)
 {
 	MUST(sink_new(opts));
@@ -413,25 +438,35 @@ static inline bool has_digest(const char *path, unsigned salt, size_t size)
 
 	close(fd);
 	if (ret == -EOPNOTSUPP || ret == -ENODATA)
-		return fsetxattr(open(at(path), O_RDONLY), "user.probe", "", 0, 0) < 0;	/* there are none here */
-	return ret == 0 && digest.crc == crc_of(salt, size) && digest.size == size && digest.mtime_ns == A_TIME + salt;
+		/* there are none here */
+		return fsetxattr(open(at(path), O_RDONLY), "user.probe", "", 0, 0) < 0;
+	return ret == 0 && digest.crc == crc_of(salt, size) && digest.size == size &&
+	       digest.mtime_ns == A_TIME + salt;
 }
 
 static inline struct fm_tree_large large_of(const char *path, unsigned salt, uint64_t size)
 {
-	struct fm_tree_large how = { .fd = -1, .size = size, .mode = 0440, .mtime_ns = A_TIME + salt,
-				     .id = { .dev = 1, .ino = salt, .size = size } };
+	struct fm_tree_large how = {.fd = -1,
+				    .size = size,
+				    .mode = 0440,
+				    .mtime_ns = A_TIME + salt,
+				    .id = {.dev = 1, .ino = salt, .size = size}};
 
 	snprintf(how.path, sizeof(how.path), "%s", path);
 	return how;
 }
 
 /* Write a stretch and say so. */
-static inline void write_large(const struct fm_tree_large *how, int fd, unsigned salt, uint64_t offset, size_t len)
+static inline void write_large(const struct fm_tree_large *how, int fd, unsigned salt,
+			       uint64_t offset, size_t len)
 {
-	struct fm_journal_entry e = { .path = how->path, .path_len = strlen(how->path), .size = how->size,
-				      .mtime_ns = how->mtime_ns, .identity = fm_identity_hash(&how->id), .offset = offset,
-				      .len = len };
+	struct fm_journal_entry e = {.path = how->path,
+				     .path_len = strlen(how->path),
+				     .size = how->size,
+				     .mtime_ns = how->mtime_ns,
+				     .identity = fm_identity_hash(&how->id),
+				     .offset = offset,
+				     .len = len};
 	uint8_t *buf = malloc(len);
 
 	fill(buf, salt, offset, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source_scene - a directory to send, and a far end that takes what a tree's source makes and compares it with the
- * directory.
+ * source_scene - a directory to send, and a far end that takes what a tree's source makes and
+ * compares it with the directory.
  */
 #ifndef SOURCE_SCENE_H
 #define SOURCE_SCENE_H
@@ -182,8 +182,10 @@ static inline void take_attributes(struct got *g, const struct fm_pack_entry *e)
 
 static inline void take_piece(struct got *g, const struct fm_pack_entry *e)
 {
-	CU_ASSERT_TRUE(g->type == 0 || (g->type == FM_PACK_FILE && g->have > 0 && g->have + e->data_len <= e->size) ||
-		       (g->is_offered && g->is_wanted && !g->is_large));
+	CU_ASSERT_TRUE(
+		g->type == 0 ||
+		(g->type == FM_PACK_FILE && g->have > 0 && g->have + e->data_len <= e->size) ||
+		(g->is_offered && g->is_wanted && !g->is_large));
 	CU_ASSERT_TRUE(g->type == 0 || (g->size == e->size && g->identity == e->identity));
 	g->type = FM_PACK_FILE;
 	g->size = e->size;
@@ -193,14 +195,16 @@ static inline void take_piece(struct got *g, const struct fm_pack_entry *e)
 		g->data = calloc(1, e->size + 1);
 	if (e->data_len > 0)
 		memcpy(g->data + e->offset, e->data, e->data_len);
-	CU_ASSERT_EQUAL(fm_crc32c_part(fm_crc32c(0, e->data, e->data_len), e->offset, e->data_len), e->crc);
+	CU_ASSERT_EQUAL(fm_crc32c_part(fm_crc32c(0, e->data, e->data_len), e->offset, e->data_len),
+			e->crc);
 	g->have += e->data_len;
 	g->parts ^= e->crc;
 	if (e->data_len == 0)
 		g->is_wanted = false;	/* empty: complete */
 }
 
-static inline void take_offer(struct got *g, const struct fm_pack_entry *e, struct pending *p, size_t i)
+static inline void take_offer(struct got *g, const struct fm_pack_entry *e, struct pending *p,
+			      size_t i)
 {
 	CU_ASSERT_EQUAL(g->type, 0);
 	g->type = FM_PACK_FILE;
@@ -222,7 +226,8 @@ static inline void take_offer(struct got *g, const struct fm_pack_entry *e, stru
 	far.wanted_bytes += e->size;
 }
 
-static inline void take_entry(const struct fm_pack_entry *e, bool is_offer, struct pending *p, size_t i)
+static inline void take_entry(const struct fm_pack_entry *e, bool is_offer, struct pending *p,
+			      size_t i)
 {
 	struct got *g = got_get(e->path, e->path_len);
 
@@ -271,14 +276,16 @@ static inline void take_large(const struct fm_tree_large *large)
 	struct got *g = got_get(large->path, strlen(large->path));
 	struct stat st;
 
-	CU_ASSERT_TRUE(g->type == 0 || (g->is_offered && g->is_wanted && g->is_large && g->have == 0));
+	CU_ASSERT_TRUE(g->type == 0 ||
+		       (g->is_offered && g->is_wanted && g->is_large && g->have == 0));
 	g->type = FM_PACK_FILE;
 	g->is_large = true;
 	g->size = g->have = large->size;
 	g->mode = large->mode;
 	g->mtime_ns = large->mtime_ns;
 	CU_ASSERT_EQUAL(fstat(large->fd, &st), 0);
-	CU_ASSERT_TRUE((uint64_t)st.st_size == large->size && st.st_ino == large->id.ino && st.st_dev == large->id.dev);
+	CU_ASSERT_TRUE((uint64_t)st.st_size == large->size && st.st_ino == large->id.ino &&
+		       st.st_dev == large->id.dev);
 	CU_ASSERT_EQUAL(lseek(large->fd, 0, SEEK_CUR), 0);
 	CU_ASSERT_EQUAL(large->has_holes, lseek(large->fd, 0, SEEK_HOLE) < st.st_size);
 	close(large->fd);
@@ -390,7 +397,8 @@ static inline int64_t drive(const struct drive *how)
 	atomic_store(&next_seq, 0);
 	for (unsigned i = 0; i < how->threads; i++) {
 		drivers[i].how = how;
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, drive_thread, &drivers[i]), 0);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, drive_thread, &drivers[i]),
+				      0);
 	}
 	for (unsigned i = 0; i < how->threads; i++) {
 		pthread_join(threads[i], NULL);
@@ -433,8 +441,10 @@ static inline bool is_file(const struct got *g, const char *path, const struct s
 	struct stat first;
 
 	if (g->type == FM_PACK_HARD)
-		return stat(in_root(g->target), &first) == 0 && first.st_ino == st->st_ino && first.st_dev == st->st_dev;
-	if (g->type != FM_PACK_FILE || g->size != (uint64_t)st->st_size || g->mode != (st->st_mode & 01777))
+		return stat(in_root(g->target), &first) == 0 && first.st_ino == st->st_ino &&
+		       first.st_dev == st->st_dev;
+	if (g->type != FM_PACK_FILE || g->size != (uint64_t)st->st_size ||
+	    g->mode != (st->st_mode & 01777))
 		return false;
 	if (g->mtime_ns != st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec)
 		return false;
@@ -450,7 +460,8 @@ static inline bool is_link(const struct got *g, const char *path)
 	char target[5000];
 	ssize_t len = readlink(path, target, sizeof(target));
 
-	return g->type == FM_PACK_LINK && len == (ssize_t)strlen(g->target) && memcmp(target, g->target, (size_t)len) == 0;
+	return g->type == FM_PACK_LINK && len == (ssize_t)strlen(g->target) &&
+	       memcmp(target, g->target, (size_t)len) == 0;
 }
 
 static size_t names_there;
@@ -540,7 +551,8 @@ static inline void check_counts(void)
 	tree->ops->count(tree, &told);
 	CU_ASSERT_TRUE(got.files == told.files && got.bytes == told.bytes && got.dirs == told.dirs);
 	CU_ASSERT_TRUE(got.links == told.links && got.hard_links == told.hard_links);
-	CU_ASSERT_TRUE(told.wanted_files == far.wanted_files && told.wanted_bytes == far.wanted_bytes);
+	CU_ASSERT_TRUE(told.wanted_files == far.wanted_files &&
+		       told.wanted_bytes == far.wanted_bytes);
 	CU_ASSERT_EQUAL(told.resumed_files, far.spared_files);
 	CU_ASSERT_EQUAL(told.resumed_bytes, far.spared_bytes);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store_fixture - what the tests of the stores share: a lane to do I/O on, directories on disk and in memory,
- * whole files in one call.
+ * store_fixture - what the tests of the stores share: a lane to do I/O on, directories on disk and
+ * in memory, whole files in one call.
  *
- * Fatal assertions jump out of a test, so nothing here holds memory that LeakSanitizer would find behind one.
+ * Fatal assertions jump out of a test, so nothing here holds memory that LeakSanitizer would find
+ * behind one.
  */
 #ifndef STORE_FIXTURE_H
 #define STORE_FIXTURE_H
@@ -83,9 +84,10 @@ static inline void wait_for(struct lane *l, const struct waited *w)
 	CU_ASSERT_EQUAL(w->calls, 1);
 }
 
-static inline int64_t file_read(struct lane *l, struct fm_file *file, void *buf, uint32_t len, uint64_t offset)
+static inline int64_t file_read(struct lane *l, struct fm_file *file, void *buf, uint32_t len,
+				uint64_t offset)
 {
-	struct waited w = { .io = { .done = waited_done, .buf = buf, .len = len, .offset = offset } };
+	struct waited w = {.io = {.done = waited_done, .buf = buf, .len = len, .offset = offset}};
 
 	file->ops->read(file, &l->io, &w.io);
 	CU_ASSERT_EQUAL(w.calls, 0);	/* never from inside the call */
@@ -93,9 +95,10 @@ static inline int64_t file_read(struct lane *l, struct fm_file *file, void *buf,
 	return w.io.res;
 }
 
-static inline int64_t file_write(struct lane *l, struct fm_file *file, void *buf, uint32_t len, uint64_t offset)
+static inline int64_t file_write(struct lane *l, struct fm_file *file, void *buf, uint32_t len,
+				 uint64_t offset)
 {
-	struct waited w = { .io = { .done = waited_done, .buf = buf, .len = len, .offset = offset } };
+	struct waited w = {.io = {.done = waited_done, .buf = buf, .len = len, .offset = offset}};
 
 	file->ops->write(file, &l->io, &w.io);
 	CU_ASSERT_EQUAL(w.calls, 0);
@@ -164,8 +167,11 @@ static inline unsigned fds_open(void)
 
 static inline struct fm_store *store_open(const char *dir)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
-				      .is_durable = true };
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .is_durable = true};
 	struct fm_store *store = NULL;
 	struct fm_err err = { 0 };
 
@@ -199,11 +205,14 @@ static inline int64_t put_bytes(struct lane *l, struct fm_file *file, const stru
 }
 
 /* A whole put, as the engine does it. */
-static inline int store_put(struct lane *l, struct fm_store *store, const struct put *p, struct fm_err *err)
+static inline int store_put(struct lane *l, struct fm_store *store, const struct put *p,
+			    struct fm_err *err)
 {
-	struct fm_create how = { .size = p->is_stream ? FM_SIZE_UNKNOWN : p->size, .is_dense = !p->is_stream,
-				 .may_replace = p->may_replace };
-	struct fm_attr attr = { .type = FM_NODE_FILE, .size = p->size, .mode = 04640, .mtime_ns = 5 * NS_PER_S + 7 };
+	struct fm_create how = {.size = p->is_stream ? FM_SIZE_UNKNOWN : p->size,
+				.is_dense = !p->is_stream,
+				.may_replace = p->may_replace};
+	struct fm_attr attr = {
+		.type = FM_NODE_FILE, .size = p->size, .mode = 04640, .mtime_ns = 5 * NS_PER_S + 7};
 	struct fm_file *file;
 	int64_t res;
 	int ret = store->ops->create(store, p->path, &root_user, &how, &file, err);
@@ -221,8 +230,10 @@ static inline int store_put(struct lane *l, struct fm_store *store, const struct
 	return ret;
 }
 
-/* 0 if the file holds size bytes of pattern salt. The tail is asked for rounded up, as the engine may. */
-static inline int store_verify(struct lane *l, struct fm_store *store, const char *path, uint64_t size, uint64_t salt)
+/* 0 if the file holds size bytes of pattern salt. The tail is asked for rounded up, as the engine
+ * may. */
+static inline int store_verify(struct lane *l, struct fm_store *store, const char *path,
+			       uint64_t size, uint64_t salt)
 {
 	struct fm_err err = { 0 };
 	struct fm_file *file;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store_scene - what a test of a directory store begins and ends with: a lane, a directory and a store in it.
+ * store_scene - what a test of a directory store begins and ends with: a lane, a directory and a
+ * store in it.
  */
 #ifndef STORE_SCENE_H
 #define STORE_SCENE_H
@@ -46,8 +47,10 @@ static inline const char *at(const char *name)
 
 static inline int put(const char *path, uint64_t size, uint64_t salt, bool may_replace)
 {
-	return store_put(&l, s, &(struct put){ .path = path, .size = size, .salt = salt, .may_replace = may_replace },
-			 &err);
+	return store_put(
+		&l, s,
+		&(struct put){.path = path, .size = size, .salt = salt, .may_replace = may_replace},
+		&err);
 }
 
 /* The directory of that name is kept aside, as one that was replaced; where: in a stash. */
@@ -58,8 +61,12 @@ static inline const char *hold(const char *name, enum fm_staging_kind kind)
 	struct stat st;
 
 	CU_ASSERT_EQUAL_FATAL(stat(at(name), &st), 0);
-	CU_ASSERT_EQUAL_FATAL(fm_stash_keep(&(struct fm_stash_what){ .dir = fd, .from = name, .ino = st.st_ino, .name = name },
-					     fd, kind, where), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_stash_keep(&(struct fm_stash_what){.dir = fd,
+								    .from = name,
+								    .ino = st.st_ino,
+								    .name = name},
+					    fd, kind, where),
+			      0);
 	close(fd);
 	return where;
 }

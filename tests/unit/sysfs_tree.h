@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysfs_tree - a directory that looks like the root of a machine with NVMe: sys/ and proc/ as kernels fill them.
+ * sysfs_tree - a directory that looks like the root of a machine with NVMe: sys/ and proc/ as
+ * kernels fill them.
  *
- * Names, links and texts are those of a real /sys (5.15 to 6.18), not all of them: what nobody reads is left out.
+ * Names, links and texts are those of a real /sys (5.15 to 6.18), not all of them: what nobody
+ * reads is left out.
  */
 #ifndef FM_SYSFS_TREE_H
 #define FM_SYSFS_TREE_H
@@ -44,7 +46,8 @@ static inline void tree_mkdirs(const char *name)
 	tree_path(path, name);
 	if (mkdir(path, 0755) == 0 || errno == EEXIST)
 		return;
-	for (char *slash = path + strlen(tree_root) + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+	for (char *slash = path + strlen(tree_root) + 1; (slash = strchr(slash, '/')) != NULL;
+	     *slash++ = '/') {
 		*slash = '\0';
 		tree_must(mkdir(path, 0755) == 0 || errno == EEXIST, path);
 	}
@@ -87,7 +90,8 @@ static inline void tree_link(const char *target, const char *name)
 	tree_must(symlink(target, path) == 0, path);
 }
 
-static inline int tree_remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static inline int tree_remove_one(const char *path, const struct stat *st, int flag,
+				  struct FTW *ftw)
 {
 	(void)st;
 	(void)flag;
@@ -122,7 +126,8 @@ static inline void tree_free(void)
 #define PCI "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/nvme"
 
 /* What every controller has, of a kernel of 5.15; where is the directory that it is in. */
-static inline void tree_controller(const char *where, const char *name, const char *nqn, const char *transport)
+static inline void tree_controller(const char *where, const char *name, const char *nqn,
+				   const char *transport)
 {
 	char dir[PATH_MAX], link[PATH_MAX], target[PATH_MAX];
 
@@ -136,7 +141,9 @@ static inline void tree_controller(const char *where, const char *name, const ch
 	tree_attr(dir, "kato", "0");
 	tree_attr(dir, "numa_node", "-1");
 	tree_must(snprintf(link, sizeof(link), "sys/class/nvme/%s", name) < PATH_MAX, name);
-	tree_must(snprintf(target, sizeof(target), "../../%s/%s", where + strlen("sys/"), name) < PATH_MAX, name);
+	tree_must(snprintf(target, sizeof(target), "../../%s/%s", where + strlen("sys/"), name) <
+			  PATH_MAX,
+		  name);
 	tree_link(target, link);
 }
 
@@ -163,8 +170,11 @@ static inline void tree_subsystem(const char *name, const char *nqn)
 	tree_must(snprintf(dir, sizeof(dir), SUBSYSTEMS "/%s", name) < PATH_MAX, name);
 	tree_attr(dir, "subsysnqn", nqn);
 	tree_attr(dir, "iopolicy", "numa");
-	tree_must(snprintf(link, sizeof(link), "sys/class/nvme-subsystem/%s", name) < PATH_MAX, name);
-	tree_must(snprintf(target, sizeof(target), "../../devices/virtual/nvme-subsystem/%s", name) < PATH_MAX, name);
+	tree_must(snprintf(link, sizeof(link), "sys/class/nvme-subsystem/%s", name) < PATH_MAX,
+		  name);
+	tree_must(snprintf(target, sizeof(target), "../../devices/virtual/nvme-subsystem/%s",
+			   name) < PATH_MAX,
+		  name);
 	tree_link(target, link);
 }
 
@@ -173,13 +183,18 @@ static inline void tree_join(const char *subsystem, const char *controller)
 {
 	char link[PATH_MAX], target[PATH_MAX];
 
-	tree_must(snprintf(link, sizeof(link), SUBSYSTEMS "/%s/%s", subsystem, controller) < PATH_MAX, subsystem);
-	tree_must(snprintf(target, sizeof(target), "../../nvme-fabrics/ctl/%s", controller) < PATH_MAX, controller);
+	tree_must(snprintf(link, sizeof(link), SUBSYSTEMS "/%s/%s", subsystem, controller) <
+			  PATH_MAX,
+		  subsystem);
+	tree_must(snprintf(target, sizeof(target), "../../nvme-fabrics/ctl/%s", controller) <
+			  PATH_MAX,
+		  controller);
 	tree_link(target, link);
 }
 
 /* A block device below DIR, without a UUID; dev "259:0", or NULL: hidden, or no device node yet. */
-static inline void tree_namespace(const char *dir, const char *name, const char *dev, const char *wwid)
+static inline void tree_namespace(const char *dir, const char *name, const char *dev,
+				  const char *wwid)
 {
 	char path[PATH_MAX], link[PATH_MAX], target[PATH_MAX];
 
@@ -192,7 +207,8 @@ static inline void tree_namespace(const char *dir, const char *name, const char 
 	if (!dev)
 		return;
 	tree_must(snprintf(link, sizeof(link), "sys/dev/block/%s", dev) < PATH_MAX, dev);
-	tree_must(snprintf(target, sizeof(target), "../../%s", path + strlen("sys/")) < PATH_MAX, path);
+	tree_must(snprintf(target, sizeof(target), "../../%s", path + strlen("sys/")) < PATH_MAX,
+		  path);
 	tree_link(target, link);
 }
 

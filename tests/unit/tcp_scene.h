@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tcp_scene - what the tests of TCP data connections share: nodes that take one token, dials, the two ends of a connection and what
- * they saw. Everything is over loopback, where TCP is plain; is_over_tls makes it TLS all the same.
+ * tcp_scene - what the tests of TCP data connections share: nodes that take one token, dials, the
+ * two ends of a connection and what they saw. Everything is over loopback, where TCP is plain;
+ * is_over_tls makes it TLS all the same.
  */
 #ifndef FM_TCP_SCENE_H
 #define FM_TCP_SCENE_H
@@ -46,8 +47,8 @@ static inline bool on_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[
 	return false;
 }
 
-static inline struct fm_domain *on_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
-				    void **tag)
+static inline struct fm_domain *on_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
+					 enum fm_kind kind, const uint8_t *key, void **tag)
 {
 	struct node *n = ctx;
 
@@ -72,12 +73,15 @@ static inline void on_arrived(void *ctx, void *tag, struct fm_conn *conn)
 	n->conn = conn;
 }
 
-static const struct fm_net_events net_events = { is_known, on_accepted, on_token, on_arrived, NULL };
+static const struct fm_net_events net_events = {is_known, on_accepted, on_token, on_arrived, NULL};
 
-static inline int node_try(struct fm_loop *loop, struct node *n, uint8_t seed, bool is_tcp_allowed, struct fm_err *err)
+static inline int node_try(struct fm_loop *loop, struct node *n, uint8_t seed, bool is_tcp_allowed,
+			   struct fm_err *err)
 {
-	const struct fm_net_opts opts = { .listen = "127.0.0.1:0", .key_file = key_file(seed), .dscp = 10,
-					  .is_tcp_allowed = is_tcp_allowed };
+	const struct fm_net_opts opts = {.listen = "127.0.0.1:0",
+					 .key_file = key_file(seed),
+					 .dscp = 10,
+					 .is_tcp_allowed = is_tcp_allowed};
 	int ret;
 
 	memset(n, 0, sizeof(*n));
@@ -137,7 +141,8 @@ static inline struct fm_addr loopback_addr(void)
 	return addr;
 }
 
-static inline void dial_port(struct node *from, uint16_t port, const uint8_t token[FM_TOKEN_LEN], struct dialled *d)
+static inline void dial_port(struct node *from, uint16_t port, const uint8_t token[FM_TOKEN_LEN],
+			     struct dialled *d)
 {
 	struct fm_data_dial dial = { .kind = FM_KIND_TCP,
 				     .local = loopback_addr(),
@@ -168,7 +173,8 @@ struct end {
 	bool closes_when_failed;
 	unsigned asked;			/* whether a payload may come */
 	bool refuses, is_bad_ask;
-	struct end *check;		/* on each message: its payload lies where the message says */
+	/* on each message: its payload lies where the message says */
+	struct end *check;
 	uint8_t *memory;
 	size_t len;
 	struct fm_region region;
@@ -237,7 +243,8 @@ static inline bool on_may_write(void *ctx, const uint8_t msg[MSG], uint64_t remo
 	struct end *e = ctx;
 
 	e->asked++;
-	e->is_bad_ask |= remote < e->region.remote || remote + len > e->region.remote + e->region.len || msg[MSG - 1] != 0xee;
+	e->is_bad_ask |= remote < e->region.remote ||
+			 remote + len > e->region.remote + e->region.len || msg[MSG - 1] != 0xee;
 	return !e->refuses;
 }
 

@@ -18,7 +18,8 @@ static struct sockaddr_storage in4(const char *text, uint16_t port)
 
 static struct sockaddr_storage in6(const char *text, uint16_t port, uint32_t scope)
 {
-	struct sockaddr_in6 in = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_scope_id = scope };
+	struct sockaddr_in6 in = {
+		.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_scope_id = scope};
 	struct sockaddr_storage sa = { 0 };
 
 	CU_ASSERT_EQUAL(inet_pton(AF_INET6, text, &in.sin6_addr), 1);
@@ -69,7 +70,8 @@ static void test_ports_and_lengths(void)
 
 static void test_equal(void)
 {
-	struct sockaddr_storage a = in4("10.0.0.2", 1), b = in4("10.0.0.2", 2), c = in4("10.0.0.3", 1);
+	struct sockaddr_storage a = in4("10.0.0.2", 1), b = in4("10.0.0.2", 2),
+				c = in4("10.0.0.3", 1);
 	struct sockaddr_storage d = in6("fe80::1", 1, 1), e = in6("fe80::1", 1, 2), none = { 0 };
 
 	CU_ASSERT_TRUE(fm_addr_is_equal(&a, &b));
@@ -82,7 +84,8 @@ static void test_equal(void)
 
 static void test_unmap(void)
 {
-	struct sockaddr_storage mapped = in6("::ffff:10.0.0.2", 7471, 0), four = in4("10.0.0.2", 7471);
+	struct sockaddr_storage mapped = in6("::ffff:10.0.0.2", 7471, 0),
+				four = in4("10.0.0.2", 7471);
 	struct sockaddr_storage six = in6("2001:db8::1", 7471, 0), six_before = six;
 
 	fm_addr_unmap(&mapped);
@@ -94,8 +97,8 @@ static void test_unmap(void)
 
 static void test_link_local(void)
 {
-	struct sockaddr_storage a = in6("fe80::1", 1, 1), b = in6("2001:db8::1", 1, 0), c = in4("169.254.1.1", 1),
-				d = in4("10.0.0.1", 1);
+	struct sockaddr_storage a = in6("fe80::1", 1, 1), b = in6("2001:db8::1", 1, 0),
+				c = in4("169.254.1.1", 1), d = in4("10.0.0.1", 1);
 
 	CU_ASSERT_TRUE(fm_addr_is_link_local(&a));
 	CU_ASSERT_FALSE(fm_addr_is_link_local(&b));
@@ -121,8 +124,10 @@ static void test_describe(void)
 }
 
 /*
- * Goal:   the list is what the kernel says: ours, no loopback, no more than asked for, an interface for each.
- * Method: this machine's own interfaces, whatever they are; each address must be one that can be bound.
+ * Goal:   the list is what the kernel says: ours, no loopback, no more than asked for, an interface
+ *         for each.
+ * Method: this machine's own interfaces, whatever they are; each address must be one that can be
+ * bound.
  */
 static void test_list(void)
 {

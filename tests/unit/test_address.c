@@ -2,7 +2,8 @@
 /*
  * address: which address of this machine is told to others.
  *
- * Method: a network namespace of our own, which has no route at first, then one over IPv6, then one over IPv4.
+ * Method: a network namespace of our own, which has no route at first, then one over IPv6, then one
+ * over IPv4.
  *
  * links: fm_config
  */
@@ -74,8 +75,11 @@ static void link_up(void)
 
 static void route6(const char *address)
 {
-	struct addr6 addr = { .addr = IN6ADDR_LOOPBACK_INIT, .prefix_len = 128, .index = (int)if_nametoindex("lo") };
-	struct in6_rtmsg route = { .rtmsg_flags = RTF_UP, .rtmsg_metric = 1, .rtmsg_ifindex = addr.index };
+	struct addr6 addr = {.addr = IN6ADDR_LOOPBACK_INIT,
+			     .prefix_len = 128,
+			     .index = (int)if_nametoindex("lo")};
+	struct in6_rtmsg route = {
+		.rtmsg_flags = RTF_UP, .rtmsg_metric = 1, .rtmsg_ifindex = addr.index};
 
 	do_ioctl(AF_INET6, SIOCDIFADDR, &addr);		/* it would be preferred */
 	CU_ASSERT_EQUAL_FATAL(inet_pton(AF_INET6, address, &addr.addr), 1);

@@ -26,18 +26,22 @@ static unsigned meet_all(struct fm_all_names *n)
 
 static void test_last_name(void)
 {
-	const struct stat other = { .st_dev = 2, .st_ino = 7, .st_nlink = 2 }, alone = { .st_nlink = 1 };
+	const struct stat other = {.st_dev = 2, .st_ino = 7, .st_nlink = 2},
+			  alone = {.st_nlink = 1};
 	struct fm_all_names n = { .count = 0 };
 
 	CU_ASSERT_TRUE(fm_all_names_meet(&n, &alone));
 	CU_ASSERT_EQUAL(meet_all(&n), 0);
-	CU_ASSERT_FALSE(fm_all_names_meet(&n, &other));		/* the same number on another file system */
+	/* the same number on another file system */
+	CU_ASSERT_FALSE(fm_all_names_meet(&n, &other));
 	CU_ASSERT_EQUAL(meet_all(&n), FILES);
-	CU_ASSERT_EQUAL(meet_all(&n), 0);			/* one more than there are: nobody knows */
+	/* one more than there are: nobody knows */
+	CU_ASSERT_EQUAL(meet_all(&n), 0);
 	fm_all_names_free(&n);
 }
 
-/* Goal: what is remembered counts against the budget, and what it has no room for is not said to go. */
+/* Goal: what is remembered counts against the budget, and what it has no room for is not said to
+ * go. */
 static void test_budget(void)
 {
 	struct fm_all_names n = { .count = 0 };

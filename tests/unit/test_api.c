@@ -139,7 +139,8 @@ static void node_down(struct node *n)
 	fm_engine_stop(n->engine, node_stopped, n);
 	CU_ASSERT_TRUE(WAIT_FOR(n->loop, n->is_stopped));
 	loop_idle(n->loop, 5);
-	/* What it still has ends now, and its done() must run while those it belongs to are there. */
+	/* What it still has ends now, and its done() must run while those it belongs to are
+	 * there. */
 	fm_worker_free(n->worker);
 	while (fm_loop_step(n->loop, 0))
 		;
@@ -279,10 +280,12 @@ static void test_requests_about_our_own_store_are_answered(void)
 	node_down(&n);
 }
 
-/* Goal: a status that is too long leaves out what does not fit. Method: every size of the message up to enough. */
+/* Goal: a status that is too long leaves out what does not fit. Method: every size of the message
+ * up to enough. */
 static void test_a_status_that_is_too_long_leaves_out(void)
 {
-	static const char whole[] = "\"stores\":[{\"name\":\"s\",\"durable\":false}],\"peers\":[],\"jobs\":[],\"left_out\":0}";
+	static const char whole[] = "\"stores\":[{\"name\":\"s\",\"durable\":false}],\"peers\":[],"
+				    "\"jobs\":[],\"left_out\":0}";
 	static const char without[] = "\"stores\":[],\"peers\":[],\"jobs\":[],\"left_out\":1}";
 	unsigned refused = 0, left_out = 0;
 	bool is_whole = false;
@@ -290,7 +293,8 @@ static void test_a_status_that_is_too_long_leaves_out(void)
 
 	node_up(&n);
 	for (size_t cap = 1; !is_whole && cap < 4096; cap++) {
-		char *buf = malloc(cap);	/* as long as it is said to be, for the address sanitizer */
+		/* as long as it is said to be, for the address sanitizer */
+		char *buf = malloc(cap);
 		int len = fm_api_event_status(buf, cap, 6, n.engine);
 
 		is_whole = len >= 0 && strstr(buf, whole);
@@ -315,9 +319,15 @@ static void test_what_is_stored_is_verified(void)
 	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	CU_ASSERT_TRUE_FATAL(file >= 0 && write(file, "x", 1) == 1);
 	(void)close(file);
-	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"\",\"progress_ms\":1}"),
-			    "\"event\":\"done\",\"files\":1,\"bytes\":0,\"corrupt\":0,\"unreadable\":0,\"changed\":0,\"missing\":0,\"swapped\":0,\"without\":1}"));
-	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"verify\",\"id\":2,\"node\":\"n1\",\"store\":\"s\",\"path\":\"none\"}"), "ENOENT"));
+	CU_ASSERT_TRUE(says(
+		ask(&n, fd,
+		    "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"\",\"progress_ms\":1}"),
+		"\"event\":\"done\",\"files\":1,\"bytes\":0,\"corrupt\":0,\"unreadable\":0,"
+		"\"changed\":0,\"missing\":0,\"swapped\":0,\"without\":1}"));
+	CU_ASSERT_TRUE(says(ask(&n, fd,
+				"{\"op\":\"verify\",\"id\":2,\"node\":\"n1\",\"store\":\"s\","
+				"\"path\":\"none\"}"),
+			    "ENOENT"));
 	(void)unlink(path);
 	(void)close(fd);
 	node_down(&n);
@@ -356,8 +366,10 @@ static void test_a_detached_job_is_everybodys_who_may(void)
 	node_up(&n);
 	peer_add(&n);
 	fd = client(&n);
-	text = ask(&n, fd, "{\"op\":\"put\",\"id\":1,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x\",\"local_store\":\"s\","
-			   "\"local_path\":\"file\",\"detach\":true,\"priority\":\"high\"}");
+	text = ask(&n, fd,
+		   "{\"op\":\"put\",\"id\":1,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x\","
+		   "\"local_store\":\"s\","
+		   "\"local_path\":\"file\",\"detach\":true,\"priority\":\"high\"}");
 	CU_ASSERT_TRUE_FATAL(says(text, "{\"id\":1,\"event\":\"done\",\"job\":\""));
 	memcpy(job, strstr(text, "\"job\":\"") + 7, FM_QUEUE_ID_LEN);
 	job[FM_QUEUE_ID_LEN] = '\0';
@@ -366,15 +378,20 @@ static void test_a_detached_job_is_everybodys_who_may(void)
 	fd = client(&n);
 	text = ask(&n, fd, "{\"op\":\"jobs\",\"id\":2}");
 	CU_ASSERT_TRUE(says(text, job));
-	CU_ASSERT_TRUE(says(text, "\"op\":\"put\",\"state\":\"running\",\"priority\":\"high\",\"detached\":true"));
-	CU_ASSERT_TRUE(says(text, "\"local_node\":\"n1\",\"local_store\":\"s\",\"local_path\":\"file\""));
+	CU_ASSERT_TRUE(says(
+		text,
+		"\"op\":\"put\",\"state\":\"running\",\"priority\":\"high\",\"detached\":true"));
+	CU_ASSERT_TRUE(
+		says(text, "\"local_node\":\"n1\",\"local_store\":\"s\",\"local_path\":\"file\""));
 	CU_ASSERT_TRUE(says(text, "\"more\":false}"));
 	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"jobs\",\"id\":3", job), "\"seq\":1"));
-	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"jobs\",\"id\":4,\"seq\":1}"), "\"jobs\":[],\"more\":false}"));
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"jobs\",\"id\":4,\"seq\":1}"),
+			    "\"jobs\":[],\"more\":false}"));
 	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"resume\",\"id\":5", job), "EALREADY"));
 	/* Who waits sees how far it is, and may stop waiting. */
 	text = ask_job(&n, fd, "{\"op\":\"wait\",\"id\":6,\"progress_ms\":20", job);
-	while (strstr(text, "\"progress\"") && !strstr(text, "\"connecting\""))	/* its file is opened first */
+	/* its file is opened first */
+	while (strstr(text, "\"progress\"") && !strstr(text, "\"connecting\""))
 		text = answer(&n, fd);
 	CU_ASSERT_TRUE(says(text, "{\"id\":6,\"event\":\"progress\",\"state\":\"connecting\""));
 	send_text(fd, "{\"op\":\"cancel\",\"id\":7,\"job\":6}");
@@ -388,9 +405,12 @@ static void test_a_detached_job_is_everybodys_who_may(void)
 	(void)snprintf(wait, sizeof(wait), "{\"op\":\"wait\",\"id\":8,\"job\":\"%s\"}", job);
 	send_text(other, wait);
 	loop_idle(n.loop, 5);
-	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"cancel\",\"id\":9", job), "\"id\":9,\"event\":\"done\""));
-	CU_ASSERT_TRUE(says(answer(&n, other), "\"id\":8,\"event\":\"error\",\"code\":\"ECANCELED\",\"exit\":130"));
-	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"jobs\",\"id\":3", job), "\"state\":\"cancelled\""));
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"cancel\",\"id\":9", job),
+			    "\"id\":9,\"event\":\"done\""));
+	CU_ASSERT_TRUE(says(answer(&n, other),
+			    "\"id\":8,\"event\":\"error\",\"code\":\"ECANCELED\",\"exit\":130"));
+	CU_ASSERT_TRUE(
+		says(ask_job(&n, fd, "{\"op\":\"jobs\",\"id\":3", job), "\"state\":\"cancelled\""));
 	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"resume\",\"id\":5", job), "done"));
 	(void)close(other);
 	(void)close(fd);
@@ -402,92 +422,96 @@ static void test_a_detached_job_is_everybodys_who_may(void)
 static void test_every_mistake_is_named(void)
 {
 	static const char *const cases[][2] = {
-		{ "{\"op\":\"ping\"}", "\\\"id\\\"" },
-		{ "{\"op\":\"ping\",\"id\":-1}", "\\\"id\\\"" },
-		{ "{\"op\":\"ping\",\"id\":9007199254740992}", "\\\"id\\\"" },
-		{ "{\"op\":\"ping\",\"id\":\"1\"}", "\"id\":null" },
-		{ "{\"id\":1}", "\\\"op\\\"" },
-		{ "{\"op\":\"pong\",\"id\":1}", "unknown operation \\\"pong\\\"" },
-		{ "{\"op\":\"ping\",\"id\":1,\"x\":2}", "unknown key \\\"x\\\"" },
-		{ "{\"op\":\"ping\",\"id\":1,\"path\":\"a\"}",
-		  "\\\"path\\\" has no meaning for ping" },
-		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"discard\":true,\"force\":true}",
-		  "\\\"force\\\" has no meaning for get without" },
-		{ "{\"op\":\"put\",\"id\":1,\"store\":\"s\",\"path\":\"a\"}",
-		  "put needs \\\"node\\\"" },
-		{ "{\"op\":\"stat\",\"id\":1,\"path\":\"a\"}", "stat needs \\\"store\\\"" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\"}", "stat needs \\\"path\\\"" },
-		{ "{\"op\":\"cancel\",\"id\":1}", "cancel needs \\\"job\\\"" },
-		{ "{\"op\":\"wait\",\"id\":1}", "wait needs \\\"job\\\"" },
-		{ "{\"op\":\"wait\",\"id\":1,\"job\":7}", "\\\"job\\\": not the id of a job" },
-		{ "{\"op\":\"wait\",\"id\":1,\"job\":\"\"}", "\\\"job\\\": not the id of a job" },
-		{ "{\"op\":\"wait\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
-		{ "{\"op\":\"wait\",\"id\":1,\"job\":\"abcdefghi\"}", "is no id of a job" },
-		{ "{\"op\":\"cancel\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
-		{ "{\"op\":\"resume\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
-		{ "{\"op\":\"jobs\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
-		{ "{\"op\":\"jobs\",\"id\":1,\"seq\":-1}", "\\\"seq\\\"" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"generate\":1,\"priority\":\"urgent\"}",
-		  "\\\"priority\\\": not one of normal, low, high" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"generate\":1,\"detach\":true}",
-		  "leave out --detach" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"generate\":1,\"local_store\":\"s\",\"local_path\":\"a\"}",
-		  "leaves no room" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"generate\":1,\"local_path\":\"a\"}",
-		  "needs \\\"local_store\\\"" },
-		{ "{\"op\":\"cancel\",\"id\":1,\"job\":5}", "no transfer with the id 5" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":3,\"path\":\"a\"}", "\\\"store\\\"" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"a\\u0000b\"}", "NUL" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"AA==\"}}",
-		  "NUL" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"A\"}}",
-		  "BASE64" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{}}", "BASE64" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\"" },
-		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none" },
-		{ "{\"op\":\"verify\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none" },
-		{ "{\"op\":\"verify\",\"id\":1,\"store\":\"s\"}", "needs \\\"path\\\"" },
-		{ "{\"op\":\"verify\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "n9" },
-		{ "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\"" },
-		{ "{\"op\":\"put\",\"id\":1,\"verify\":\"twice\",\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
-		  "not one of none, readback" },
-		{ "{\"op\":\"get\",\"id\":1,\"hold\":true,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "no meaning" },
-		{ "{\"op\":\"commit\",\"id\":1,\"job\":5}", "the id 5" },
-		{ "{\"op\":\"commit\",\"id\":1,\"job\":5,\"code\":\"EEXIST\",\"text\":7}", "\\\"text\\\"" },
-		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\",\"discard\":true,\"job\":\"abcdefgh\"}",
-		  "\\\"job\\\" needs \\\"attended\\\"" },
-		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\",\"discard\":true,\"attended\":true}",
-		  "\\\"attended\\\" is for a file or directory of the client" },
-		{ "{\"op\":\"commit\",\"id\":1,\"job\":\"abcdefgh\"}", "not a whole number" },
-		{ "{\"op\":\"stat\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
-		  "n9" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"generate\":1}",
-		  "n9" },
-		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"discard\":true}",
-		  "n9" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"generate\":-1}",
-		  "\\\"generate\\\"" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"transport\":\"ip\"}",
-		  "auto, rdma, tcp" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
-		  "\"force\":1}",
-		  "neither true nor false" },
-		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
-		  "0 descriptors came with this request, it takes 1" },
-		{ "{", "not a JSON object" },
-		{ "[]", "not a JSON object" },
-		{ "\xff\xfe", "not a JSON object" },
-		{ "{\"op\":\"ping\",\"id\":1}{}", "not a JSON object" },
-		{ "{\"op\":\"ping\",\"op\":\"ping\",\"id\":1}", "duplicate" },
+		{"{\"op\":\"ping\"}", "\\\"id\\\""},
+		{"{\"op\":\"ping\",\"id\":-1}", "\\\"id\\\""},
+		{"{\"op\":\"ping\",\"id\":9007199254740992}", "\\\"id\\\""},
+		{"{\"op\":\"ping\",\"id\":\"1\"}", "\"id\":null"},
+		{"{\"id\":1}", "\\\"op\\\""},
+		{"{\"op\":\"pong\",\"id\":1}", "unknown operation \\\"pong\\\""},
+		{"{\"op\":\"ping\",\"id\":1,\"x\":2}", "unknown key \\\"x\\\""},
+		{"{\"op\":\"ping\",\"id\":1,\"path\":\"a\"}",
+		 "\\\"path\\\" has no meaning for ping"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"force\":true}",
+		 "\\\"force\\\" has no meaning for get without"},
+		{"{\"op\":\"put\",\"id\":1,\"store\":\"s\",\"path\":\"a\"}",
+		 "put needs \\\"node\\\""},
+		{"{\"op\":\"stat\",\"id\":1,\"path\":\"a\"}", "stat needs \\\"store\\\""},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\"}", "stat needs \\\"path\\\""},
+		{"{\"op\":\"cancel\",\"id\":1}", "cancel needs \\\"job\\\""},
+		{"{\"op\":\"wait\",\"id\":1}", "wait needs \\\"job\\\""},
+		{"{\"op\":\"wait\",\"id\":1,\"job\":7}", "\\\"job\\\": not the id of a job"},
+		{"{\"op\":\"wait\",\"id\":1,\"job\":\"\"}", "\\\"job\\\": not the id of a job"},
+		{"{\"op\":\"wait\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh"},
+		{"{\"op\":\"wait\",\"id\":1,\"job\":\"abcdefghi\"}", "is no id of a job"},
+		{"{\"op\":\"cancel\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh"},
+		{"{\"op\":\"resume\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh"},
+		{"{\"op\":\"jobs\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh"},
+		{"{\"op\":\"jobs\",\"id\":1,\"seq\":-1}", "\\\"seq\\\""},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"priority\":\"urgent\"}",
+		 "\\\"priority\\\": not one of normal, low, high"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"detach\":true}",
+		 "leave out --detach"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"local_store\":\"s\",\"local_path\":\"a\"}",
+		 "leaves no room"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"local_path\":\"a\"}",
+		 "needs \\\"local_store\\\""},
+		{"{\"op\":\"cancel\",\"id\":1,\"job\":5}", "no transfer with the id 5"},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":3,\"path\":\"a\"}", "\\\"store\\\""},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"a\\u0000b\"}", "NUL"},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"AA==\"}}", "NUL"},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"A\"}}", "BASE64"},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{}}", "BASE64"},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\""},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none"},
+		{"{\"op\":\"verify\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none"},
+		{"{\"op\":\"verify\",\"id\":1,\"store\":\"s\"}", "needs \\\"path\\\""},
+		{"{\"op\":\"verify\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
+		 "n9"},
+		{"{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\""},
+		{"{\"op\":\"put\",\"id\":1,\"verify\":\"twice\",\"node\":\"n9\",\"store\":\"s\","
+		 "\"path\":\"x\"}",
+		 "not one of none, readback"},
+		{"{\"op\":\"get\",\"id\":1,\"hold\":true,\"node\":\"n9\",\"store\":\"s\",\"path\":"
+		 "\"x\"}",
+		 "no meaning"},
+		{"{\"op\":\"commit\",\"id\":1,\"job\":5}", "the id 5"},
+		{"{\"op\":\"commit\",\"id\":1,\"job\":5,\"code\":\"EEXIST\",\"text\":7}",
+		 "\\\"text\\\""},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"job\":\"abcdefgh\"}",
+		 "\\\"job\\\" needs \\\"attended\\\""},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"attended\":true}",
+		 "\\\"attended\\\" is for a file or directory of the client"},
+		{"{\"op\":\"commit\",\"id\":1,\"job\":\"abcdefgh\"}", "not a whole number"},
+		{"{\"op\":\"stat\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "n9"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1}",
+		 "n9"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true}",
+		 "n9"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":-1}",
+		 "\\\"generate\\\""},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"transport\":\"ip\"}",
+		 "auto, rdma, tcp"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"force\":1}",
+		 "neither true nor false"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
+		 "0 descriptors came with this request, it takes 1"},
+		{"{", "not a JSON object"},
+		{"[]", "not a JSON object"},
+		{"\xff\xfe", "not a JSON object"},
+		{"{\"op\":\"ping\",\"id\":1}{}", "not a JSON object"},
+		{"{\"op\":\"ping\",\"op\":\"ping\",\"id\":1}", "duplicate"},
 	};
 	struct node n;
 	int fd;
@@ -663,7 +687,8 @@ static void test_a_client_that_does_not_read_is_closed(void)
 	node_down(&n);
 }
 
-/* As many connections as the daemon gives to that user (which only root can choose); the one after them is refused. */
+/* As many connections as the daemon gives to that user (which only root can choose); the one after
+ * them is refused. */
 static unsigned connect_as(struct node *n, uid_t uid, int *fds)
 {
 	const char *got;
@@ -756,7 +781,8 @@ size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static size_t allocated(void)
 {
-	return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks;
+	return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes()
+						       : mallinfo2().uordblks;
 }
 
 /* Goal: what waits costs what it needs, not the largest request there could be. */
@@ -774,13 +800,17 @@ static void test_transfers_that_wait_are_small(void)
 	before = allocated();
 	for (unsigned i = 1; i <= 200; i++) {
 		(void)snprintf(text, sizeof(text),
-			       "{\"op\":\"put\",\"id\":%u,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x%u\",\"generate\":9}", i, i);
+			       "{\"op\":\"put\",\"id\":%u,\"node\":\"n2\",\"store\":\"s\",\"path\":"
+			       "\"x%u\",\"generate\":9}",
+			       i, i);
 		send_text(fd, text);
 		loop_idle(n.loop, 1);
 	}
 	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":0}"), "done"));
 	after = allocated();
-	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"put\",\"id\":200,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x\",\"generate\":9}"),
+	CU_ASSERT_TRUE(says(ask(&n, fd,
+				"{\"op\":\"put\",\"id\":200,\"node\":\"n2\",\"store\":\"s\","
+				"\"path\":\"x\",\"generate\":9}"),
 			    "under way"));
 	CU_ASSERT_TRUE(after > before && after - before < 200 * 8192);
 	(void)close(fd);
@@ -922,36 +952,40 @@ static void test_the_nth_failure_costs_nothing_but_itself(void)
 
 static void test_a_result_says_what_carried_it(void)
 {
-	struct fm_job_result r = { .kind = FM_KIND_TCP, .data_bytes = 6000, .kind_bytes = { [FM_KIND_TCP] = 1000, [FM_KIND_RDMA] = 5000 } };
+	struct fm_job_result r = {.kind = FM_KIND_TCP,
+				  .data_bytes = 6000,
+				  .kind_bytes = {[FM_KIND_TCP] = 1000, [FM_KIND_RDMA] = 5000}};
 	char buf[4096];
 
 	CU_ASSERT_TRUE(fm_api_event_job(buf, sizeof(buf), 7, &r) > 0);
-	CU_ASSERT_TRUE(says(buf, "\"transport\":\"rdma+tcp\",\"rdma_bytes\":5000,\"tcp_bytes\":1000"));
+	CU_ASSERT_TRUE(
+		says(buf, "\"transport\":\"rdma+tcp\",\"rdma_bytes\":5000,\"tcp_bytes\":1000"));
 	r.kind_bytes[FM_KIND_RDMA] = 0;
 	CU_ASSERT_TRUE(fm_api_event_job(buf, sizeof(buf), 7, &r) > 0);
 	CU_ASSERT_TRUE(says(buf, "\"transport\":\"tcp\",\"rdma_bytes\":0,\"tcp_bytes\":1000"));
 }
 
 static const struct fm_test tests[] = {
-	{ "a result says what carried it", test_a_result_says_what_carried_it },
-	{ "requests about our own store are answered",
-	  test_requests_about_our_own_store_are_answered },
-	{ "a status that is too long leaves out what does not fit", test_a_status_that_is_too_long_leaves_out },
-	{ "what is stored is verified", test_what_is_stored_is_verified },
-	{ "a detached job is everybody's who may", test_a_detached_job_is_everybodys_who_may },
-	{ "every mistake is named, and the connection goes on", test_every_mistake_is_named },
-	{ "names that are too long are named", test_names_that_are_too_long_are_named },
-	{ "descriptors that came for nothing are never kept", test_descriptors_are_never_kept },
-	{ "messages that are too long are refused", test_messages_that_are_too_long_are_refused },
-	{ "random bytes do no harm", test_random_bytes_do_no_harm },
-	{ "a client that does not read is closed", test_a_client_that_does_not_read_is_closed },
-	{ "connections are limited for each user", test_connections_are_limited },
-	{ "many requests at once are all answered", test_many_requests_at_once_are_all_answered },
-	{ "transfers that wait hold no more than they need", test_transfers_that_wait_are_small },
-	{ "the socket of a dead daemon is replaced, that of a living one is not",
-	  test_the_socket_of_a_dead_daemon_is_replaced },
-	{ "a stop in the middle leaves nothing", test_a_stop_in_the_middle_leaves_nothing },
-	{ "the n-th failure costs nothing but itself",
-	  test_the_nth_failure_costs_nothing_but_itself },
+	{"a result says what carried it", test_a_result_says_what_carried_it},
+	{"requests about our own store are answered",
+	 test_requests_about_our_own_store_are_answered},
+	{"a status that is too long leaves out what does not fit",
+	 test_a_status_that_is_too_long_leaves_out},
+	{"what is stored is verified", test_what_is_stored_is_verified},
+	{"a detached job is everybody's who may", test_a_detached_job_is_everybodys_who_may},
+	{"every mistake is named, and the connection goes on", test_every_mistake_is_named},
+	{"names that are too long are named", test_names_that_are_too_long_are_named},
+	{"descriptors that came for nothing are never kept", test_descriptors_are_never_kept},
+	{"messages that are too long are refused", test_messages_that_are_too_long_are_refused},
+	{"random bytes do no harm", test_random_bytes_do_no_harm},
+	{"a client that does not read is closed", test_a_client_that_does_not_read_is_closed},
+	{"connections are limited for each user", test_connections_are_limited},
+	{"many requests at once are all answered", test_many_requests_at_once_are_all_answered},
+	{"transfers that wait hold no more than they need", test_transfers_that_wait_are_small},
+	{"the socket of a dead daemon is replaced, that of a living one is not",
+	 test_the_socket_of_a_dead_daemon_is_replaced},
+	{"a stop in the middle leaves nothing", test_a_stop_in_the_middle_leaves_nothing},
+	{"the n-th failure costs nothing but itself",
+	 test_the_nth_failure_costs_nothing_but_itself},
 };
 FM_TEST_MAIN("api", tests)

@@ -54,7 +54,8 @@ static void test_what_is_over_it_is_refused(void)
 	fm_budget_set(UINT64_MAX);
 }
 
-/* Goal: what a walk remembers of hard links, and what a journal says of files, ends at it and not at the machine's memory. */
+/* Goal: what a walk remembers of hard links, and what a journal says of files, ends at it and not
+ * at the machine's memory. */
 static void test_walks_and_journals_are_bounded(void)
 {
 	struct fm_hardlinks links = { .buckets = NULL };

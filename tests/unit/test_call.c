@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_call - system calls as values: what is short, what leads out, what is older than 1970. links: fm_base */
+/* test_call - system calls as values: what is short, what leads out, what is older than 1970.
+ * links: fm_base */
 #include "mover/base/call.h"
 
 #include <fcntl.h>
@@ -32,7 +33,8 @@ static void end(void)
 	CU_ASSERT_EQUAL(rmdir(dir_path), 0);
 }
 
-/* Goal: a read that meets the end of the file says how much there was; one of a closed descriptor says why not. */
+/* Goal: a read that meets the end of the file says how much there was; one of a closed descriptor
+ * says why not. */
 static void test_all_of_the_bytes(void)
 {
 	char buf[8] = "";

@@ -90,7 +90,9 @@ static int both_connect(struct both *b, struct fm_err *err)
 		copies[i] = dup(fds[i]);
 	fm_channel_passed(b->channel);
 	b->memory = copies[0];
-	return fm_tree_remote_new(&(struct fm_tree_remote_opts){ b->real->is_source, copies, count, b->poll, NULL }, &b->remote, err);
+	return fm_tree_remote_new(
+		&(struct fm_tree_remote_opts){b->real->is_source, copies, count, b->poll, NULL},
+		&b->remote, err);
 }
 
 static void both_source(struct both *b, const char *path, const struct fm_tree_begin *how)
@@ -154,8 +156,13 @@ static void move_large(struct moving *m, const struct fm_tree_large *l)
 	ret = m->to->ops->create_large(m->to, l, &fd, &have, &err);
 	for (uint64_t at = 0; ret == 0 && at < l->size;) {
 		ssize_t n = pread(l->fd, buf, sizeof(buf), (off_t)at);
-		struct fm_journal_entry e = { .path = l->path, .path_len = strlen(l->path), .size = l->size, .mtime_ns = l->mtime_ns,
-					      .identity = fm_identity_hash(&l->id), .offset = at, .len = (uint64_t)n };
+		struct fm_journal_entry e = {.path = l->path,
+					     .path_len = strlen(l->path),
+					     .size = l->size,
+					     .mtime_ns = l->mtime_ns,
+					     .identity = fm_identity_hash(&l->id),
+					     .offset = at,
+					     .len = (uint64_t)n};
 
 		ret = n > 0 && pwrite(fd, buf, (size_t)n, (off_t)at) == n ? 0 : -EIO;
 		if (ret == 0)
@@ -243,20 +250,25 @@ static int move(struct fm_tree *from, struct fm_tree *to, struct moving *m)
 
 static void make_tree(void)
 {
-	shell("mkdir -p %s/a/d/e %s/a/empty && cd %s/a && for i in $(seq 300); do echo $i > d/f$i; done && : > zero && "
-	      "ln -s ../nowhere d/link && ln d/f1 hard && chmod 640 d/f2 && chmod 711 d/e && touch -d @1.123456789 d/f3 d/e",
+	shell("mkdir -p %s/a/d/e %s/a/empty && cd %s/a && for i in $(seq 300); do echo $i > d/f$i; "
+	      "done && : > zero && "
+	      "ln -s ../nowhere d/link && ln d/f1 hard && chmod 640 d/f2 && chmod 711 d/e && touch "
+	      "-d @1.123456789 d/f3 d/e",
 	      dir, dir, dir);
 	/* more large ones than may wait anywhere */
 	shell("cd %s/a && for i in $(seq 30); do yes $i | head -c 4300000 > d/e/large$i; done && "
-	      "truncate -s 100000 holes && printf x | dd of=holes bs=1 seek=50000 conv=notrunc status=none",
+	      "truncate -s 100000 holes && printf x | dd of=holes bs=1 seek=50000 conv=notrunc "
+	      "status=none",
 	      dir);
 }
 
 static void compare(const char *name)
 {
-	shell("cd %s/a && find . -printf '%%p %%y %%m %%s %%T@ %%l %%n\\n' | sed 's/\\(.* d [0-7]*\\) [0-9]* /\\1 /' | sort > ../list.a && cd ../%s && "
-	      "find . -printf '%%p %%y %%m %%s %%T@ %%l %%n\\n' | sed 's/\\(.* d [0-7]*\\) [0-9]* /\\1 /' | sort > ../list.b && diff ../list.a ../list.b && "
-	      "diff -r --no-dereference ../a .",
+	shell("cd %s/a && find . -printf '%%p %%y %%m %%s %%T@ %%l %%n\\n' | sed 's/\\(.* d "
+	      "[0-7]*\\) [0-9]* /\\1 /' | sort > ../list.a && cd ../%s && "
+	      "find . -printf '%%p %%y %%m %%s %%T@ %%l %%n\\n"
+	      "' | sed 's/\\(.* d [0-7]*\\) [0-9]* /\\1 /' | sort > ../list.b && diff ../list.a "
+	      "../list.b && diff -r --no-dereference ../a .",
 	      dir, name);
 }
 
@@ -339,7 +351,8 @@ static const char *heard(struct both *b, const char *note)
 	return b->remote->note;
 }
 
-/* Goal: what the real tree has to say grows while it is made, and all of it is heard; who reads what was heard is not disturbed. */
+/* Goal: what the real tree has to say grows while it is made, and all of it is heard; who reads
+ * what was heard is not disturbed. */
 static void test_notes(void)
 {
 	char text[32];
@@ -393,7 +406,8 @@ struct liar {
 	struct fm_tree *remote;
 	pthread_t thread;
 	/* Change the answer to what was asked; NULL: never answer. */
-	void (*lie)(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds);
+	void (*lie)(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		    struct fm_channel_fds *fds);
 	void (*spoil)(uint8_t *buf, size_t *len);	/* the bytes of it; NULL: not */
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 };
@@ -437,7 +451,12 @@ static void liar_begin(struct liar *liar, bool is_source)
 		liar->sockets[i] = pair[0];
 		fds[1 + i] = pair[1];
 	}
-	CU_ASSERT_EQUAL_FATAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ is_source, fds, 1 + FM_CHANNEL_SOCKETS_MIN, liar->poll, NULL }, &liar->remote, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		fm_tree_remote_new(&(struct fm_tree_remote_opts){is_source, fds,
+								 1 + FM_CHANNEL_SOCKETS_MIN,
+								 liar->poll, NULL},
+				   &liar->remote, &err),
+		0);
 	pthread_create(&liar->thread, NULL, liar_run, liar);
 }
 
@@ -450,36 +469,42 @@ static void liar_end(struct liar *liar)
 	close(liar->memory);
 }
 
-static void lie_nothing(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_nothing(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			struct fm_channel_fds *fds)
 {
 	(void)ask, (void)a, (void)fds;
 }
 
-static void lie_tag(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_tag(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		    struct fm_channel_fds *fds)
 {
 	(void)ask, (void)fds;
 	a->tag++;
 }
 
-static void lie_op(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_op(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		   struct fm_channel_fds *fds)
 {
 	(void)ask, (void)fds;
 	a->op = a->op == FM_CHANNEL_FILL ? FM_CHANNEL_LOG : FM_CHANNEL_FILL;
 }
 
-static void lie_too_long(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_too_long(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			 struct fm_channel_fds *fds)
 {
 	(void)fds;
 	a->ret = ask->len + 8;
 }
 
-static void lie_too_large(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_too_large(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			  struct fm_channel_fds *fds)
 {
 	(void)ask, (void)fds;
 	a->ret = INT64_MAX;
 }
 
-static void lie_descriptor(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_descriptor(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			   struct fm_channel_fds *fds)
 {
 	(void)ask, (void)a;
 	fds->at[fds->count++] = open("/dev/null", O_RDWR);
@@ -487,7 +512,8 @@ static void lie_descriptor(const struct fm_channel_ask *ask, struct fm_channel_a
 
 static struct fm_tree_large one_large;
 
-static void lie_large(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_large(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		      struct fm_channel_fds *fds)
 {
 	(void)ask, (void)fds;
 	one_large = (struct fm_tree_large){ .path = "x", .size = 1 };
@@ -495,7 +521,8 @@ static void lie_large(const struct fm_channel_ask *ask, struct fm_channel_answer
 	a->larges_count = 1;
 }
 
-static void lie_large_pipe(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_large_pipe(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			   struct fm_channel_fds *fds)
 {
 	int pair[2];
 
@@ -505,14 +532,16 @@ static void lie_large_pipe(const struct fm_channel_ask *ask, struct fm_channel_a
 	fds->at[fds->count++] = pair[0];
 }
 
-static void lie_large_path(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_large_path(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			   struct fm_channel_fds *fds)
 {
 	lie_large(ask, a, fds);
 	snprintf(one_large.path, sizeof(one_large.path), "../x");
 	fds->at[fds->count++] = open("/proc/self/exe", O_RDONLY);
 }
 
-static void lie_size(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_size(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		     struct fm_channel_fds *fds)
 {
 	lie_large(ask, a, fds);
 	one_large.size = UINT64_MAX;
@@ -545,7 +574,8 @@ static void spoil_flags(uint8_t *buf, size_t *len)
 static void test_lies_of_a_source(void)
 {
 	static const struct {
-		void (*lie)(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds);
+		void (*lie)(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			    struct fm_channel_fds *fds);
 		void (*spoil)(uint8_t *buf, size_t *len);
 		int code;
 	} lies[] = {
@@ -572,17 +602,20 @@ static void test_lies_of_a_source(void)
 		struct fm_err err = { 0 };
 
 		liar_begin(&liar, true);
-		CU_ASSERT_EQUAL(liar.remote->ops->fill(liar.remote, 0, buf, sizeof(buf), &err), lies[i].code);
+		CU_ASSERT_EQUAL(liar.remote->ops->fill(liar.remote, 0, buf, sizeof(buf), &err),
+				lies[i].code);
 		CU_ASSERT_NOT_EQUAL(err.text[0], '\0');
 		/* It is the last that is heard of it. */
-		CU_ASSERT_EQUAL(liar.remote->ops->fill(liar.remote, 0, buf, sizeof(buf), &err), lies[i].code);
+		CU_ASSERT_EQUAL(liar.remote->ops->fill(liar.remote, 0, buf, sizeof(buf), &err),
+				lies[i].code);
 		CU_ASSERT_EQUAL(liar.remote->ops->next_large(liar.remote, &l), 0);
 		liar_end(&liar);
 	}
 	CU_ASSERT_EQUAL(open_fds(), fds);
 }
 
-static void lie_bits(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_bits(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		     struct fm_channel_fds *fds)
 {
 	(void)ask, (void)fds;
 	a->need.count = 3;
@@ -597,19 +630,24 @@ static void test_lies_of_a_sink(void)
 	size_t count;
 
 	liar_begin(&liar, false);
-	CU_ASSERT_EQUAL(liar.remote->ops->apply(liar.remote, "pack", 4, bits, &count, &err), -EPROTO);
+	CU_ASSERT_EQUAL(liar.remote->ops->apply(liar.remote, "pack", 4, bits, &count, &err),
+			-EPROTO);
 	CU_ASSERT_EQUAL(count, 0);
 	liar_end(&liar);
 }
 
-static void lie_have(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_have(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+		     struct fm_channel_fds *fds)
 {
 	char path[] = "/tmp/fm-channel-have.XXXXXX";
 
 	a->have.pieces = fm_budget_alloc(sizeof(*a->have.pieces));
-	a->have.pieces[0] = (struct fm_written){ .len = ask->large.mode == 1 ? 4097 : ask->large.mode == 2 ? 20000 : 4096 };
+	a->have.pieces[0] = (struct fm_written){.len = ask->large.mode == 1   ? 4097
+						       : ask->large.mode == 2 ? 20000
+									      : 4096};
 	a->have.count = 1;
-	fds->at[fds->count++] = ask->large.mode == 3 ? open("/proc/self/exe", O_RDONLY) : mkstemp(path);
+	fds->at[fds->count++] =
+		ask->large.mode == 3 ? open("/proc/self/exe", O_RDONLY) : mkstemp(path);
 	if (ask->large.mode != 3)
 		unlink(path);
 }
@@ -626,7 +664,8 @@ static void test_lies_about_what_is_there(void)
 		int fd = -1;
 
 		liar_begin(&liar, false);
-		CU_ASSERT_EQUAL(liar.remote->ops->create_large(liar.remote, &how, &fd, &have, &err), mode == 0 ? 0 : -EPROTO);
+		CU_ASSERT_EQUAL(liar.remote->ops->create_large(liar.remote, &how, &fd, &have, &err),
+				mode == 0 ? 0 : -EPROTO);
 		CU_ASSERT_EQUAL(fm_ranges_bytes(&have.ranges), mode == 0 ? 4096 : 0);
 		if (fd >= 0)
 			close(fd);
@@ -636,7 +675,8 @@ static void test_lies_about_what_is_there(void)
 	CU_ASSERT_EQUAL(open_fds(), fds);
 }
 
-static void lie_truncate(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds)
+static void lie_truncate(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+			 struct fm_channel_fds *fds)
 {
 	(void)fds;
 	a->ret = ask->len;
@@ -704,7 +744,8 @@ static void test_silence(void)
 	CU_ASSERT_EQUAL(liar.remote->ops->need(liar.remote, 7, buf, 0, &err), -EPROTO);
 	liar.remote->ops->count(liar.remote, &count);
 	CU_ASSERT_EQUAL(liar.remote->ops->next_large(liar.remote, &l), 0);
-	pthread_create(&liar.thread, NULL, liar_run, &liar);	/* for liar_end(): it hears the end */
+	/* for liar_end(): it hears the end */
+	pthread_create(&liar.thread, NULL, liar_run, &liar);
 	liar_end(&liar);
 }
 
@@ -743,23 +784,27 @@ static void slow_nothing(struct fm_tree *t)
 	(void)t;
 }
 
-static const struct fm_tree_ops slow_ops = {
-	.fill = slow_fill, .next_large = slow_next_large, .count = slow_count, .stop = slow_nothing, .close = slow_nothing
-};
+static const struct fm_tree_ops slow_ops = {.fill = slow_fill,
+					    .next_large = slow_next_large,
+					    .count = slow_count,
+					    .stop = slow_nothing,
+					    .close = slow_nothing};
 
 /* ---- time between two looks at a pulse: none where nothing can happen in it ---- */
 
 static struct {
 	int memory;
 	atomic_uint looks;
-	sem_t is_counted;		/* so many looks that without the pulse it would have been given up */
+	/* so many looks that without the pulse it would have been given up */
+	sem_t is_counted;
 } alive;
 
 static uint64_t alive_pulse(void)
 {
 	uint64_t n = 0;
 
-	CU_ASSERT_EQUAL(pread(alive.memory, &n, sizeof(n), FM_CHANNEL_PULSE_AT), (ssize_t)sizeof(n));
+	CU_ASSERT_EQUAL(pread(alive.memory, &n, sizeof(n), FM_CHANNEL_PULSE_AT),
+			(ssize_t)sizeof(n));
 	return n;
 }
 
@@ -819,10 +864,12 @@ static void test_slow(void)
 	sem_destroy(&slow.may_answer);
 }
 
-/* One that is to give a tree its name is waited for without a look; all others that are silent for so many are given up by name. */
+/* One that is to give a tree its name is waited for without a look; all others that are silent for
+ * so many are given up by name. */
 static void test_stands_still(void)
 {
-	struct liar naming = { .lie = NULL, .poll = poll_naming }, still = { .lie = NULL, .poll = poll_still };
+	struct liar naming = {.lie = NULL, .poll = poll_naming},
+		    still = {.lie = NULL, .poll = poll_still};
 	struct asked published;
 	uint8_t buf[4096];
 	struct fm_err err = { 0 };
@@ -834,18 +881,21 @@ static void test_stands_still(void)
 	pthread_join(naming.thread, NULL);	/* it was asked */
 
 	liar_begin(&still, true);
-	CU_ASSERT_EQUAL(still.remote->ops->fill(still.remote, 0, buf, sizeof(buf), &err), -ETIMEDOUT);
+	CU_ASSERT_EQUAL(still.remote->ops->fill(still.remote, 0, buf, sizeof(buf), &err),
+			-ETIMEDOUT);
 	snprintf(who, sizeof(who), "process %d", (int)getpid());
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "stood still"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, who));
-	CU_ASSERT_EQUAL(still.remote->ops->fill(still.remote, 1, buf, sizeof(buf), &err), -ETIMEDOUT);
+	CU_ASSERT_EQUAL(still.remote->ops->fill(still.remote, 1, buf, sizeof(buf), &err),
+			-ETIMEDOUT);
 	liar_end(&still);
 
 	naming.remote->ops->stop(naming.remote);
 	pthread_join(published.thread, NULL);
 	CU_ASSERT_EQUAL(published.ret, -ECANCELED);
 	CU_ASSERT_EQUAL(atomic_load(&naming_looks), 0);
-	pthread_create(&naming.thread, NULL, liar_run, &naming);	/* for liar_end(): it hears the end */
+	/* for liar_end(): it hears the end */
+	pthread_create(&naming.thread, NULL, liar_run, &naming);
 	liar_end(&naming);
 }
 
@@ -857,16 +907,22 @@ static void test_wrong_descriptors(void)
 	int fds[3], pair[2];
 
 	for (unsigned wrong = 0; wrong < 3; wrong++) {
-		CU_ASSERT_EQUAL(socketpair(AF_UNIX, wrong == 1 ? SOCK_STREAM : SOCK_SEQPACKET, 0, pair), 0);
+		CU_ASSERT_EQUAL(
+			socketpair(AF_UNIX, wrong == 1 ? SOCK_STREAM : SOCK_SEQPACKET, 0, pair), 0);
 		fds[0] = wrong == 0 ? open("/proc/self/exe", O_RDONLY) : memfd_create("x", 0);
 		fds[1] = pair[0];
 		fds[2] = wrong == 2 ? open("/dev/null", O_RDWR) : dup(pair[1]);
 		close(pair[1]);
-		CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 3, NULL, NULL }, &t, &err), -EINVAL);
+		CU_ASSERT_EQUAL(
+			fm_tree_remote_new(&(struct fm_tree_remote_opts){true, fds, 3, NULL, NULL},
+					   &t, &err),
+			-EINVAL);
 	}
 	fds[0] = memfd_create("x", 0);
 	fds[1] = dup(fds[0]);
-	CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 2, NULL, NULL }, &t, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){true, fds, 2, NULL, NULL},
+					   &t, &err),
+			-EINVAL);
 	CU_ASSERT_EQUAL(open_fds(), before);
 }
 
@@ -874,10 +930,25 @@ static void test_wrong_descriptors(void)
 
 static size_t an_answer(uint8_t *buf)
 {
-	struct fm_tree_large l = { .path = "d/x", .size = 5000000, .mode = 0644, .mtime_ns = -1, .has_holes = true, .id = { .node = "n", .ino = 3 } };
-	struct fm_channel_answer a = { .op = FM_CHANNEL_FILL, .tag = 4, .ret = 100, .flags = FM_CHANNEL_MORE, .serial = 9,
-				       .count = { .files = 1, .wanted_bytes = 11, .is_reflinked = true }, .text = "t", .text_len = 1,
-				       .note = "no", .note_len = 2, .larges_count = 1, .larges = &l };
+	struct fm_tree_large l = {.path = "d/x",
+				  .size = 5000000,
+				  .mode = 0644,
+				  .mtime_ns = -1,
+				  .has_holes = true,
+				  .id = {.node = "n", .ino = 3}};
+	struct fm_channel_answer a = {
+		.op = FM_CHANNEL_FILL,
+		.tag = 4,
+		.ret = 100,
+		.flags = FM_CHANNEL_MORE,
+		.serial = 9,
+		.count = {.files = 1, .wanted_bytes = 11, .is_reflinked = true},
+		.text = "t",
+		.text_len = 1,
+		.note = "no",
+		.note_len = 2,
+		.larges_count = 1,
+		.larges = &l};
 
 	return fm_channel_put_answer(&a, buf);
 }
@@ -890,11 +961,14 @@ static void test_messages(void)
 	size_t len = an_answer(buf);
 
 	CU_ASSERT_EQUAL(fm_channel_get_answer(buf, len, &a), 0);
-	CU_ASSERT_TRUE(a.op == FM_CHANNEL_FILL && a.tag == 4 && a.ret == 100 && a.serial == 9 && a.count.files == 1);
-	CU_ASSERT_TRUE(a.count.wanted_bytes == 11 && a.count.is_reflinked && a.note_len == 2 && memcmp(a.note, "no", 2) == 0);
+	CU_ASSERT_TRUE(a.op == FM_CHANNEL_FILL && a.tag == 4 && a.ret == 100 && a.serial == 9 &&
+		       a.count.files == 1);
+	CU_ASSERT_TRUE(a.count.wanted_bytes == 11 && a.count.is_reflinked && a.note_len == 2 &&
+		       memcmp(a.note, "no", 2) == 0);
 	CU_ASSERT_EQUAL(a.larges_count, 1);
 	fm_channel_get_large(&a.larges_at, &l);
-	CU_ASSERT_TRUE(strcmp(l.path, "d/x") == 0 && l.size == 5000000 && l.mtime_ns == -1 && l.has_holes && l.id.ino == 3);
+	CU_ASSERT_TRUE(strcmp(l.path, "d/x") == 0 && l.size == 5000000 && l.mtime_ns == -1 &&
+		       l.has_holes && l.id.ino == 3);
 	for (size_t i = 0; i < len; i++)
 		CU_ASSERT_EQUAL(fm_channel_get_answer(buf, i, &a), -EBADMSG);
 	/* Any byte may be another one: it is taken or refused, and nothing else. */
@@ -909,12 +983,17 @@ static void test_messages(void)
 		}
 }
 
-/* What a caller's tree may answer, and must not: it would go into a message to the peer as it is. */
+/* What a caller's tree may answer, and must not: it would go into a message to the peer as it
+ * is. */
 static void test_bad_answers(void)
 {
 	static uint8_t buf[FM_CHANNEL_ANSWER_MAX];
 	struct fm_written pieces[] = { { 0, 8192, 7 }, { 4096, 4096, 1 } };
-	struct fm_channel_answer a = { .op = FM_CHANNEL_CREATE_LARGE, .text = "", .note = "", .have = { .pieces = pieces, .count = 2 } }, back;
+	struct fm_channel_answer a = {.op = FM_CHANNEL_CREATE_LARGE,
+				      .text = "",
+				      .note = "",
+				      .have = {.pieces = pieces, .count = 2}},
+				 back;
 	size_t len = fm_channel_put_answer(&a, buf);
 
 	CU_ASSERT_TRUE(len > 0);
@@ -924,7 +1003,10 @@ static void test_bad_answers(void)
 	CU_ASSERT_EQUAL(fm_channel_get_answer(buf, len, &back), 0);
 	a.note_len = FM_CHANNEL_NOTE_MAX + 1;
 	CU_ASSERT_EQUAL(fm_channel_put_answer(&a, buf), 0);
-	a = (struct fm_channel_answer){ .op = FM_CHANNEL_APPLY, .text = "", .note = "", .need = { .count = FM_TREE_OFFERS_MAX + 1 } };
+	a = (struct fm_channel_answer){.op = FM_CHANNEL_APPLY,
+				       .text = "",
+				       .note = "",
+				       .need = {.count = FM_TREE_OFFERS_MAX + 1}};
 	CU_ASSERT_EQUAL(fm_channel_put_answer(&a, buf), 0);
 }
 
@@ -933,9 +1015,11 @@ static void test_bad_asks(void)
 	static uint8_t buf[FM_CHANNEL_ASK_MAX];
 	static struct fm_channel_ask ask;
 
-	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_FILL, .acks_count = FM_CHANNEL_ACKS_MAX + 1 };
+	ask = (struct fm_channel_ask){.op = FM_CHANNEL_FILL, .acks_count = FM_CHANNEL_ACKS_MAX + 1};
 	CU_ASSERT_EQUAL(fm_channel_put_ask(&ask, buf), 0);
-	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_SEAL_LARGE, .has_digest = true, .digest = { .blocks = FM_DIGEST_BLOCKS_MAX + 1 } };
+	ask = (struct fm_channel_ask){.op = FM_CHANNEL_SEAL_LARGE,
+				      .has_digest = true,
+				      .digest = {.blocks = FM_DIGEST_BLOCKS_MAX + 1}};
 	CU_ASSERT_EQUAL(fm_channel_put_ask(&ask, buf), 0);
 }
 
@@ -945,28 +1029,41 @@ static void test_asks(void)
 	static struct fm_channel_ask ask, back;
 	size_t len;
 
-	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_FILL, .tag = 3, .seq = 8, .len = FM_CHANNEL_PACK_MAX, .larges = 4,
-				       .acks_count = FM_CHANNEL_ACKS_MAX, .needs_count = FM_CHANNEL_NEEDS_MAX };
+	ask = (struct fm_channel_ask){.op = FM_CHANNEL_FILL,
+				      .tag = 3,
+				      .seq = 8,
+				      .len = FM_CHANNEL_PACK_MAX,
+				      .larges = 4,
+				      .acks_count = FM_CHANNEL_ACKS_MAX,
+				      .needs_count = FM_CHANNEL_NEEDS_MAX};
 	for (unsigned i = 0; i < FM_CHANNEL_NEEDS_MAX; i++)
 		ask.needs[i].count = FM_TREE_OFFERS_MAX;
 	ask.needs[3].bits[127] = 0x80;
 	ask.acks[200] = 77;
 	len = fm_channel_put_ask(&ask, buf);
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len, &back), 0);
-	CU_ASSERT_TRUE(back.seq == 8 && back.acks[200] == 77 && back.needs[3].bits[127] == 0x80 && back.larges == 4);
+	CU_ASSERT_TRUE(back.seq == 8 && back.acks[200] == 77 && back.needs[3].bits[127] == 0x80 &&
+		       back.larges == 4);
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len - 1, &back), -EBADMSG);
 
-	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_SEAL_LARGE, .has_digest = true, .digest = { .crc = 5, .size = 6, .blocks = FM_DIGEST_BLOCKS_MAX } };
+	ask = (struct fm_channel_ask){
+		.op = FM_CHANNEL_SEAL_LARGE,
+		.has_digest = true,
+		.digest = {.crc = 5, .size = 6, .blocks = FM_DIGEST_BLOCKS_MAX}};
 	memset(ask.large.path, 'p', 255);
 	ask.digest.block[63] = 9;
 	len = fm_channel_put_ask(&ask, buf);
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len, &back), 0);
-	CU_ASSERT_TRUE(back.has_digest && back.digest.block[63] == 9 && strlen(back.large.path) == 255);
+	CU_ASSERT_TRUE(back.has_digest && back.digest.block[63] == 9 &&
+		       strlen(back.large.path) == 255);
 
-	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_BEGIN, .flags = FM_CHANNEL_OFFERING, .identity = { .node = "node", .ctime_ns = -4 } };
+	ask = (struct fm_channel_ask){.op = FM_CHANNEL_BEGIN,
+				      .flags = FM_CHANNEL_OFFERING,
+				      .identity = {.node = "node", .ctime_ns = -4}};
 	len = fm_channel_put_ask(&ask, buf);
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len, &back), 0);
-	CU_ASSERT_TRUE(back.flags == FM_CHANNEL_OFFERING && strcmp(back.identity.node, "node") == 0 && back.identity.ctime_ns == -4);
+	CU_ASSERT_TRUE(back.flags == FM_CHANNEL_OFFERING &&
+		       strcmp(back.identity.node, "node") == 0 && back.identity.ctime_ns == -4);
 	buf[4]++;
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len, &back), -EPROTONOSUPPORT);
 }
@@ -984,7 +1081,7 @@ static void test_faults(void)
 	dir_begin();
 	shell("mkdir %s/a && echo x > %s/a/x && truncate -s 5000000 %s/a/large", dir, dir, dir);
 	for (unsigned n = 1; has_fired; n++) {
-		struct fm_tree_source_opts o = { .root = open(path_of("a"), O_RDONLY | O_DIRECTORY) };
+		struct fm_tree_source_opts o = {.root = open(path_of("a"), O_RDONLY | O_DIRECTORY)};
 		struct fm_tree_large l;
 		struct fm_err err = { 0 };
 		struct both a = { 0 };
@@ -1010,23 +1107,24 @@ static void test_faults(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "messages are read as they were written, others refused", test_messages },
-	{ "asks are read as they were written", test_asks },
-	{ "what an answer must not say is refused, and not said", test_bad_answers },
-	{ "an ask that cannot be said is none", test_bad_asks },
-	{ "a tree through channels is the same tree", test_tree },
-	{ "an error of the caller's tree is heard", test_error_of_the_tree },
-	{ "and what it has to say beside", test_notes },
-	{ "stop, and a caller that goes away", test_stop },
-	{ "lies of a source end it", test_lies_of_a_source },
-	{ "lies of a sink end it", test_lies_of_a_sink },
-	{ "lies about what is there are refused", test_lies_about_what_is_there },
-	{ "memory that vanishes is an error", test_memory_that_vanishes },
-	{ "stop ends the wait for a caller that says nothing", test_silence },
-	{ "a caller that is slow is waited for", test_slow },
-	{ "a caller that stands still is given up, but not before it gave a tree its name", test_stands_still },
-	{ "wrong descriptors are refused and closed", test_wrong_descriptors },
-	{ "every fault is an error", test_faults },
+	{"messages are read as they were written, others refused", test_messages},
+	{"asks are read as they were written", test_asks},
+	{"what an answer must not say is refused, and not said", test_bad_answers},
+	{"an ask that cannot be said is none", test_bad_asks},
+	{"a tree through channels is the same tree", test_tree},
+	{"an error of the caller's tree is heard", test_error_of_the_tree},
+	{"and what it has to say beside", test_notes},
+	{"stop, and a caller that goes away", test_stop},
+	{"lies of a source end it", test_lies_of_a_source},
+	{"lies of a sink end it", test_lies_of_a_sink},
+	{"lies about what is there are refused", test_lies_about_what_is_there},
+	{"memory that vanishes is an error", test_memory_that_vanishes},
+	{"stop ends the wait for a caller that says nothing", test_silence},
+	{"a caller that is slow is waited for", test_slow},
+	{"a caller that stands still is given up, but not before it gave a tree its name",
+	 test_stands_still},
+	{"wrong descriptors are refused and closed", test_wrong_descriptors},
+	{"every fault is an error", test_faults},
 };
 
 FM_TEST_MAIN("channel", tests)

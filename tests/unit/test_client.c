@@ -82,7 +82,8 @@ static void accept_one(void *ctx, const char *text)
 	close(accept(*(int *)ctx, NULL, NULL));
 }
 
-/* Goal: where too many wait to be accepted, that is said, as something that passes; a command waits for it. */
+/* Goal: where too many wait to be accepted, that is said, as something that passes; a command waits
+ * for it. */
 static void test_many_who_connect(void)
 {
 	char where[] = "/tmp/fm-client.XXXXXX", path[64];
@@ -116,15 +117,19 @@ static void test_many_who_connect(void)
 
 static void test_a_result_says_what_carried_it(void)
 {
-	struct fmove_result r = { .transport = "rdma", .rdma_bytes = 5000, .why = "2 RDMA connections" };
+	struct fmove_result r = {
+		.transport = "rdma", .rdma_bytes = 5000, .why = "2 RDMA connections"};
 	char text[FM_OUTCOME_TRANSPORT_MAX];
 
 	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "rdma (2 RDMA connections)");
 	r.tcp_bytes = 1000;
 	(void)strcpy(r.transport, "rdma+tcp");
-	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "rdma+tcp (5.00 kB over RDMA, 1.00 kB over TCP; 2 RDMA connections)");
+	CU_ASSERT_STRING_EQUAL(
+		fm_outcome_transport(&r, text),
+		"rdma+tcp (5.00 kB over RDMA, 1.00 kB over TCP; 2 RDMA connections)");
 	r.why[0] = '\0';
-	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "rdma+tcp (5.00 kB over RDMA, 1.00 kB over TCP)");
+	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text),
+			       "rdma+tcp (5.00 kB over RDMA, 1.00 kB over TCP)");
 	r.rdma_bytes = 0;
 	(void)strcpy(r.transport, "tcp");
 	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "tcp");
@@ -347,10 +352,14 @@ static void test_the_progress_line_says_what_is_known(void)
 	p = (struct fmove_progress){ .state = "queued", .size = UINT64_MAX, .before = 3 };
 	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "a  0 B  queued, 3 before it");
-	p = (struct fmove_progress){ .state = "waiting", .size = UINT64_MAX, .again_ms = 11500, .text = "n2 is\nnot connected" };
+	p = (struct fmove_progress){.state = "waiting",
+				    .size = UINT64_MAX,
+				    .again_ms = 11500,
+				    .text = "n2 is\nnot connected"};
 	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "a  0 B  again in 0:12: n2 is\\nnot connected");
-	p = (struct fmove_progress){ .state = "committing", .size = UINT64_MAX, .bytes = 12300000000 };
+	p = (struct fmove_progress){
+		.state = "committing", .size = UINT64_MAX, .bytes = 12300000000};
 	fm_progress_line("ckpt.bin", &p, 0, 29, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "ckpt.bi  12.3 GB  committing");
 }
@@ -391,7 +400,8 @@ static void dir_remove(void)
 	remove_all(dir);
 }
 
-static const struct fm_part_opts replacing = { .may_replace = true }, careful = { .may_replace = false };
+static const struct fm_part_opts replacing = {.may_replace = true},
+				 careful = {.may_replace = false};
 static const struct fm_part_opts impatient = { .lock_wait_ms = 1 };
 
 static void test_a_part_appears_only_when_published(void)
@@ -467,7 +477,8 @@ static void journal_something(const struct fm_part *part)
 	CU_ASSERT_EQUAL(write(part->file.journal, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
 }
 
-/* Goal: a part with something in its journal is there for the next get, which it takes from nobody that is alive. */
+/* Goal: a part with something in its journal is there for the next get, which it takes from nobody
+ * that is alive. */
 static void test_a_part_is_gone_on_with(void)
 {
 	struct fm_part_attr attr = { 0400, 0, true };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * config: the option table, loading, checking; the example and the manual page agree with the table.
+ * config: the option table, loading, checking; the example and the manual page agree with the
+ * table.
  *
  * links: fm_config
  */
@@ -24,7 +25,8 @@
 #define KEY2 "Lz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw="
 
 /* A volume that is complete, and what else is said in its entry. */
-#define V(more) "{ name = \"v\"; subsystem = \"disk1\"; address = \"h:4420\"; mount = \"/v\"; " more " }"
+#define V(more)                                                                                    \
+	"{ name = \"v\"; subsystem = \"disk1\"; address = \"h:4420\"; mount = \"/v\"; " more " }"
 #define VOLUME(more) NODE "volumes = ( " V("writer = \"n1\"; " more) " );"
 #define UUID_A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 #define UUID_B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
@@ -40,7 +42,8 @@ static void refused(const char *text, const char *where, const char *part)
 	struct fm_err err = { 0 };
 	struct fm_config *cfg;
 	int ret = load(text, &cfg, &err);
-	bool is_as_expected = ret == -EINVAL && strstr(err.text, where) == err.text && strstr(err.text, part);
+	bool is_as_expected =
+		ret == -EINVAL && strstr(err.text, where) == err.text && strstr(err.text, part);
 
 	if (!is_as_expected)
 		printf("\n    %s    gave %d: %s\n", text, ret, err.text);
@@ -84,26 +87,40 @@ static void test_defaults(void)
 
 static const char full[] =
 	"node = {\n"
-	"  name = \"spark-1\"; listen = \"10.0.0.1:7000\"; address = \"spark-1.lan:7000\"; key_file = \"/k/key\";\n"
-	"  socket = \"/tmp/s\"; socket_mode = \"0666\"; socket_group = \"users\"; log_level = \"debug\";\n"
+	"  name = \"spark-1\"; listen = \"10.0.0.1:7000\"; address = \"spark-1.lan:7000\"; "
+	"key_file = \"/k/key\";\n"
+	"  socket = \"/tmp/s\"; socket_mode = \"0666\"; socket_group = \"users\"; log_level = "
+	"\"debug\";\n"
 	"};\n"
-	"memory = { arena = \"64MiB\"; total = 268435456; slab = \"4 MiB\"; huge_pages = \"never\"; };\n"
-	"mover = { lanes = 3; chunk = \"64KiB\"; transports = [ \"tcp\" ]; rdma_conns = 8; tcp_conns = 16; dscp = 46;\n"
+	"memory = { arena = \"64MiB\"; total = 268435456; slab = \"4 MiB\"; huge_pages = "
+	"\"never\"; };\n"
+	"mover = { lanes = 3; chunk = \"64KiB\"; transports = [ \"tcp\" ]; rdma_conns = 8; "
+	"tcp_conns = 16; dscp = 46;\n"
 	"  rate_limit = \"10Gbit/s\"; stall_timeout = \"2.5s\"; io = \"threads\"; };\n"
-	"stores = ( { name = \"a\"; directory = \"/srv/a\"; read = [ \"*\" ]; write = ( \"peer:n2\", \"user:root\", "
+	"stores = ( { name = \"a\"; directory = \"/srv/a\"; read = [ \"*\" ]; write = ( "
+	"\"peer:n2\", \"user:root\", "
 	"\"group:wheel\" );\n"
-	"  durability = \"memory\"; replace = true; owner = \"caller\"; quota = \"1.5TB\"; buffered = true; },\n"
+	"  durability = \"memory\"; replace = true; owner = \"caller\"; quota = \"1.5TB\"; "
+	"buffered = true; },\n"
 	"  { name = \"b\"; directory = \"null:\"; write = []; } );\n"
-	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; addresses = [ \"h:7471\" ]; key = \"" KEY1 "\"; },\n"
+	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; addresses = [ \"h:7471\" ]; "
+	"key = \"" KEY1 "\"; },\n"
 	"  { name = \"n3\"; key = \"" KEY2 "\"; bench = true; } );\n"
-	"nvme = { host_nqn = \"nqn.2014-08.org.nvmexpress:uuid:" UUID_A "\"; host_id = \"" UUID_A "\"; socket = \"/tmp/n\";\n"
+	"nvme = { host_nqn = \"nqn.2014-08.org.nvmexpress:uuid:" UUID_A "\"; host_id = \"" UUID_A
+	"\"; socket = \"/tmp/n\";\n"
 	"  socket_mode = \"0600\"; socket_group = \"users\"; state_directory = \"null:\"; };\n"
-	"volumes = ( { name = \"data\"; subsystem = \"usb1 part 2\"; address = \"h:4420\"; paths = [ \"[fe80::9%eth0]:4421\" ];\n"
-	"  host_address = \"fe80::1%eth0\"; interface = \"eth0.100\"; queues = 4; queue_size = 64; keep_alive = \"3s\";\n"
-	"  reconnect_delay = \"4s\"; ctrl_loss_timeout = \"10min\"; fast_io_fail = \"1min\"; header_digest = true; data_digest = true;\n"
-	"  secret_file = \"s.key\"; controller_secret_file = \"/c.key\"; tls = true; iopolicy = \"round-robin\"; namespace = 3;\n"
-	"  uuid = \"AAAAAAAA-aaaa-aaaa-aaaa-aaaaaaaaaaaa\"; nguid = \"01234567-89AB-cdef-0123-456789abcdef\"; mount = \"/srv/data\";\n"
-	"  type = \"xfs\"; options = \"noatime,logbufs=8\"; mode = \"shared-read\"; writer = \"n2\"; },\n"
+	"volumes = ( { name = \"data\"; subsystem = \"usb1 part 2\"; address = \"h:4420\"; paths = "
+	"[ \"[fe80::9%eth0]:4421\" ];\n"
+	"  host_address = \"fe80::1%eth0\"; interface = \"eth0.100\"; queues = 4; queue_size = 64; "
+	"keep_alive = \"3s\";\n"
+	"  reconnect_delay = \"4s\"; ctrl_loss_timeout = \"10min\"; fast_io_fail = \"1min\"; "
+	"header_digest = true; data_digest = true;\n"
+	"  secret_file = \"s.key\"; controller_secret_file = \"/c.key\"; tls = true; iopolicy = "
+	"\"round-robin\"; namespace = 3;\n"
+	"  uuid = \"AAAAAAAA-aaaa-aaaa-aaaa-aaaaaaaaaaaa\"; nguid = "
+	"\"01234567-89AB-cdef-0123-456789abcdef\"; mount = \"/srv/data\";\n"
+	"  type = \"xfs\"; options = \"noatime,logbufs=8\"; mode = \"shared-read\"; writer = "
+	"\"n2\"; },\n"
 	"  { name = \"raw\"; subsystem = \"disk2\"; discovery = \"h:8009\"; } );\n";
 
 static void test_everything_said(void)
@@ -142,7 +159,8 @@ static void test_everything_said(void)
 	fm_config_free(cfg);
 }
 
-/* Goal: only the peers of whom it is said may measure, in a store of a name that no other can have. */
+/* Goal: only the peers of whom it is said may measure, in a store of a name that no other can
+ * have. */
 static void test_bench_store(void)
 {
 	static const char text[] =
@@ -168,7 +186,8 @@ static void test_bench_store(void)
 	CU_ASSERT_EQUAL_FATAL(load(said, &cfg, &err), 0);
 	CU_ASSERT_EQUAL(cfg->store_count, 0);
 	fm_config_free(cfg);
-	refused(NODE "stores = ( { name = \".bench\"; directory = \"/s\"; } );", "f.conf:2: stores.name: ", "");
+	refused(NODE "stores = ( { name = \".bench\"; directory = \"/s\"; } );",
+		"f.conf:2: stores.name: ", "");
 }
 
 /* It takes the place of a store. */
@@ -202,18 +221,22 @@ static void test_volumes_said(void)
 	CU_ASSERT_STRING_EQUAL(v->nodes[0], "*");
 	CU_ASSERT_PTR_NULL(v->nodes[1]);
 	CU_ASSERT_STRING_EQUAL(v->host_address, "fe80::1%eth0");
-	CU_ASSERT_TRUE(v->keep_alive_s == 3 && v->reconnect_delay_s == 4 && v->ctrl_loss_s == 600 && v->fast_io_fail_s == 60);
+	CU_ASSERT_TRUE(v->keep_alive_s == 3 && v->reconnect_delay_s == 4 && v->ctrl_loss_s == 600 &&
+		       v->fast_io_fail_s == 60);
 	CU_ASSERT_TRUE(v->has_header_digest && v->has_data_digest && v->has_tls);
 	CU_ASSERT_STRING_EQUAL(v->secret_file, "s.key");
 	CU_ASSERT_STRING_EQUAL(v->uuid, UUID_A);
 	CU_ASSERT_STRING_EQUAL(v->nguid, "0123456789abcdef0123456789abcdef");
-	CU_ASSERT_TRUE(v->nsid == 3 && v->mode == FM_CONFIG_VOLUME_SHARED_READ && v->iopolicy == FM_CONFIG_IOPOLICY_ROUND_ROBIN);
+	CU_ASSERT_TRUE(v->nsid == 3 && v->mode == FM_CONFIG_VOLUME_SHARED_READ &&
+		       v->iopolicy == FM_CONFIG_IOPOLICY_ROUND_ROBIN);
 	v++;
 	CU_ASSERT_STRING_EQUAL(v->discovery, "h:8009");
-	CU_ASSERT_TRUE(!v->address[0] && !v->paths[0] && !v->secret_file[0] && !v->mount_point[0] && !v->writer[0]);
+	CU_ASSERT_TRUE(!v->address[0] && !v->paths[0] && !v->secret_file[0] && !v->mount_point[0] &&
+		       !v->writer[0]);
 	CU_ASSERT_TRUE(v->keep_alive_s == 5 && v->reconnect_delay_s == 2);
 	CU_ASSERT_TRUE(v->ctrl_loss_s == FM_CONFIG_NEVER && v->fast_io_fail_s == FM_CONFIG_NEVER);
-	CU_ASSERT_TRUE(v->queues == 0 && v->queue_size == 128 && v->nsid == 0 && v->mode == FM_CONFIG_VOLUME_EXCLUSIVE);
+	CU_ASSERT_TRUE(v->queues == 0 && v->queue_size == 128 && v->nsid == 0 &&
+		       v->mode == FM_CONFIG_VOLUME_EXCLUSIVE);
 	fm_config_free(cfg);
 }
 
@@ -226,32 +249,47 @@ static void test_mistakes(void)
 	refused(NODE "completely_else = 3;", "f.conf:2: completely_else: ", "unknown key; ");
 	refused("node = 3;", "f.conf:1: node: ", "must be a group");
 	refused("node = {\n name = \"a\";\n name = \"b\";\n};", "f.conf:3: ", "said twice");
-	refused("node = { name = \"a b\"; };", "f.conf:1: node.name: ", "\"a b\" is not allowed; must be a name");
+	refused("node = { name = \"a b\"; };",
+		"f.conf:1: node.name: ", "\"a b\" is not allowed; must be a name");
 	refused("node = { name = 3; };", "f.conf:1: node.name: ", "3 is not allowed");
 	refused("node = { name = \"-x\"; };", "f.conf:1: node.name: ", "not allowed");
 	refused("node = { name = \"n\\x1b[2J\"; };", "f.conf:1: node.name: ", "\"n\\x1b[2J\"");
-	refused("node = { name = \"n1\"; listen = \"7471\"; };", "f.conf:1: node.listen: ", "port 0 .. 65535");
-	refused("node = { name = \"n1\"; listen = \"[::]:65536\"; };", "f.conf:1: node.listen: ", "port 0 .. 65535");
-	refused("node = { name = \"n1\"; address = \"host\"; };", "f.conf:1: node.address: ", "port 1 .. 65535");
-	refused("node = { name = \"n1\"; address = \"a/b:1\"; };", "f.conf:1: node.address: ", "HOST:PORT");
-	refused("node = { name = \"n1\"; socket = \"run/s\"; };", "f.conf:1: node.socket: ", "absolute path");
+	refused("node = { name = \"n1\"; listen = \"7471\"; };",
+		"f.conf:1: node.listen: ", "port 0 .. 65535");
+	refused("node = { name = \"n1\"; listen = \"[::]:65536\"; };",
+		"f.conf:1: node.listen: ", "port 0 .. 65535");
+	refused("node = { name = \"n1\"; address = \"host\"; };",
+		"f.conf:1: node.address: ", "port 1 .. 65535");
+	refused("node = { name = \"n1\"; address = \"a/b:1\"; };",
+		"f.conf:1: node.address: ", "HOST:PORT");
+	refused("node = { name = \"n1\"; socket = \"run/s\"; };",
+		"f.conf:1: node.socket: ", "absolute path");
 	refused("node = { name = \"n1\"; log_level = \"loud\"; };",
 		"f.conf:1: node.log_level: ", "one of error, warn, info, debug");
-	refused(NODE "mover = {\n lanes = 17; };", "f.conf:3: mover.lanes: ", "17 is not allowed; must be 0 .. 16");
+	refused(NODE "mover = {\n lanes = 17; };",
+		"f.conf:3: mover.lanes: ", "17 is not allowed; must be 0 .. 16");
 	refused(NODE "mover = { lanes = -1; };", "f.conf:2: mover.lanes: ", "must be 0 .. 16");
 	refused(NODE "mover = { lanes = 4294967297; };", "f.conf:2: 4294967297: ", "too large");
 	refused(NODE "mover = { lanes = 0x100000001; };", "f.conf:2: 0x100000001: ", "too large");
-	refused(NODE "mover = { lanes = 4294967297L; };", "f.conf:2: mover.lanes: ", "must be 0 .. 16");
+	refused(NODE "mover = { lanes = 4294967297L; };",
+		"f.conf:2: mover.lanes: ", "must be 0 .. 16");
 	refused(NODE "mover = { lanes = 1.5; };", "f.conf:2: mover.lanes: ", "must be 0 .. 16");
 	refused(NODE "mover = { chunk = \"3MiB\"; };",
 		"f.conf:2: mover.chunk: ", "a power of two such as \"64MiB\", 4KiB .. 64MiB");
-	refused(NODE "mover = { chunk = \"1M\"; };", "f.conf:2: mover.chunk: ", "\"1M\" is not allowed");
-	refused(NODE "mover = { stall_timeout = 10; };", "f.conf:2: mover.stall_timeout: ", "a time such as");
-	refused(NODE "mover = { stall_timeout = \"1s\"; };", "f.conf:2: mover.stall_timeout: ", "2s .. 10min");
-	refused(NODE "mover = { rate_limit = \"5B/s\"; };", "f.conf:2: mover.rate_limit: ", "1MiB/s .. 1TiB/s");
-	refused(NODE "mover = { transports = []; };", "f.conf:2: mover.transports: ", "a list of rdma, tcp");
-	refused(NODE "mover = { transports = \"tcp\"; };", "f.conf:2: mover.transports: ", "a list of rdma, tcp");
-	refused(NODE "mover = { transports = [ \"udp\" ]; };", "f.conf:2: mover.transports: ", "a list of rdma, tcp");
+	refused(NODE "mover = { chunk = \"1M\"; };",
+		"f.conf:2: mover.chunk: ", "\"1M\" is not allowed");
+	refused(NODE "mover = { stall_timeout = 10; };",
+		"f.conf:2: mover.stall_timeout: ", "a time such as");
+	refused(NODE "mover = { stall_timeout = \"1s\"; };",
+		"f.conf:2: mover.stall_timeout: ", "2s .. 10min");
+	refused(NODE "mover = { rate_limit = \"5B/s\"; };",
+		"f.conf:2: mover.rate_limit: ", "1MiB/s .. 1TiB/s");
+	refused(NODE "mover = { transports = []; };",
+		"f.conf:2: mover.transports: ", "a list of rdma, tcp");
+	refused(NODE "mover = { transports = \"tcp\"; };",
+		"f.conf:2: mover.transports: ", "a list of rdma, tcp");
+	refused(NODE "mover = { transports = [ \"udp\" ]; };",
+		"f.conf:2: mover.transports: ", "a list of rdma, tcp");
 }
 
 static void test_mistakes_in_lists(void)
@@ -271,19 +309,24 @@ static void test_mistakes_in_lists(void)
 		"f.conf:2: stores.read: ", "must be a list");
 	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; replace = 1; } );",
 		"f.conf:2: stores.replace: ", "true or false");
-	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; },\n { name = \"a\"; directory = \"/c\"; } );",
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; },\n { name = \"a\"; "
+		     "directory = \"/c\"; } );",
 		"f.conf:3: stores.name: ", "is there already, in line 2");
 	refused(NODE "peers = ( { name = \"p\"; } );", "f.conf:2: peers.key: ", "missing");
 	refused(NODE "peers = ( { name = \"p\"; key = \"abc\"; } );",
 		"f.conf:2: peers.key: ", "44 characters of base64");
-	refused(NODE "peers = ( { name = \"n1\"; key = \"" KEY1 "\"; } );", "f.conf:2: peers.name: ", "own name");
-	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1 "\"; }, { name = \"a\"; key = \"" KEY2 "\"; } );",
+	refused(NODE "peers = ( { name = \"n1\"; key = \"" KEY1 "\"; } );",
+		"f.conf:2: peers.name: ", "own name");
+	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1
+		     "\"; }, { name = \"a\"; key = \"" KEY2 "\"; } );",
 		"f.conf:2: peers.name: ", "is there already");
-	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1 "\"; }, { name = \"b\"; key = \"" KEY1 "\"; } );",
+	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1
+		     "\"; }, { name = \"b\"; key = \"" KEY1 "\"; } );",
 		"f.conf:2: peers.key: ", "have the same key");
 	refused(NODE "peers = ( { name = \"p\"; addresses = [ \"h\" ]; key = \"" KEY1 "\"; } );",
 		"f.conf:2: peers.addresses: ", "HOST:PORT");
-	refused(NODE "peers = ( { name = \"p\"; address = \"a:1\"; addresses = [ \"b:1\", \"a:1\" ]; key = \"" KEY1 "\"; } );",
+	refused(NODE "peers = ( { name = \"p\"; address = \"a:1\"; addresses = [ \"b:1\", \"a:1\" "
+		     "]; key = \"" KEY1 "\"; } );",
 		"f.conf:2: peers.addresses: ", "\"a:1\" is said twice for \"p\"");
 }
 
@@ -303,7 +346,8 @@ static void test_private_networks(void)
 		strcat(many, ", \"10.0.0.0/8\"");
 	strcat(many, " ]; };");
 	refused(many, where, "33 entries; at most 32");
-	CU_ASSERT_EQUAL_FATAL(load(NETWORKS("[ \"10.1.0.0/30\", \"fd00:1::/64\" ]"), &cfg, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(load(NETWORKS("[ \"10.1.0.0/30\", \"fd00:1::/64\" ]"), &cfg, NULL),
+			      0);
 	CU_ASSERT_STRING_EQUAL(cfg->mover.private_networks[0], "10.1.0.0/30");
 	CU_ASSERT_STRING_EQUAL(cfg->mover.private_networks[1], "fd00:1::/64");
 	CU_ASSERT_PTR_NULL(cfg->mover.private_networks[2]);
@@ -314,75 +358,113 @@ static void test_mistakes_in_volumes(void)
 {
 	refused(NODE "volumes = {};", "f.conf:2: volumes: ", "must be a list of groups");
 	refused(NODE "volume = ( );", "f.conf:2: volume: ", "did you mean volumes?");
-	refused(NODE "volumes = (\n { name = \"v\"; } );", "f.conf:3: volumes.subsystem: ", "missing; it must be 1 to 223 bytes");
-	refused(VOLUME("adress = 3;"), "f.conf:2: volumes.adress: ", "did you mean volumes.address?");
-	refused(VOLUME("keep_alive = \"500ms\";"), "f.conf:2: volumes.keep_alive: ", "whole seconds");
+	refused(NODE "volumes = (\n { name = \"v\"; } );",
+		"f.conf:3: volumes.subsystem: ", "missing; it must be 1 to 223 bytes");
+	refused(VOLUME("adress = 3;"),
+		"f.conf:2: volumes.adress: ", "did you mean volumes.address?");
+	refused(VOLUME("keep_alive = \"500ms\";"),
+		"f.conf:2: volumes.keep_alive: ", "whole seconds");
 	refused(VOLUME("keep_alive = \"never\";"), "f.conf:2: volumes.keep_alive: ", "1s .. 1h");
 	refused(VOLUME("keep_alive = 5;"), "f.conf:2: volumes.keep_alive: ", "such as \"10s\"");
 	refused(VOLUME("keep_alive = \"0s\";"), "f.conf:2: volumes.keep_alive: ", "1s .. 1h");
-	refused(VOLUME("ctrl_loss_timeout = \"off\";"), "f.conf:2: volumes.ctrl_loss_timeout: ", "1s .. 168h, or \"never\"");
-	refused(VOLUME("ctrl_loss_timeout = -1;"), "f.conf:2: volumes.ctrl_loss_timeout: ", "or \"never\"");
-	refused(VOLUME("fast_io_fail = \"never\";"), "f.conf:2: volumes.fast_io_fail: ", "or \"off\"");
+	refused(VOLUME("ctrl_loss_timeout = \"off\";"),
+		"f.conf:2: volumes.ctrl_loss_timeout: ", "1s .. 168h, or \"never\"");
+	refused(VOLUME("ctrl_loss_timeout = -1;"),
+		"f.conf:2: volumes.ctrl_loss_timeout: ", "or \"never\"");
+	refused(VOLUME("fast_io_fail = \"never\";"),
+		"f.conf:2: volumes.fast_io_fail: ", "or \"off\"");
 	refused(VOLUME("queue_size = 8;"), "f.conf:2: volumes.queue_size: ", "16 .. 1024");
 	refused(VOLUME("namespace = -1;"), "f.conf:2: volumes.namespace: ", "0 .. 2147483647");
-	refused(VOLUME("uuid = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\";"), "f.conf:2: volumes.uuid: ", "a UUID such as");
+	refused(VOLUME("uuid = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\";"),
+		"f.conf:2: volumes.uuid: ", "a UUID such as");
 	refused(VOLUME("nguid = \"0123\";"), "f.conf:2: volumes.nguid: ", "32 hexadecimal digits");
-	refused(VOLUME("nguid = \"0123456789abcdef0123456789abcdeg\";"), "f.conf:2: volumes.nguid: ", "32 hexadecimal");
-	refused(VOLUME("host_address = \"host\";"), "f.conf:2: volumes.host_address: ", "without a port");
-	refused(VOLUME("host_address = \"10.0.0.1%eth0\";"), "f.conf:2: volumes.host_address: ", "without a port");
-	refused(VOLUME("host_address = \"fe80::1%\";"), "f.conf:2: volumes.host_address: ", "without a port");
+	refused(VOLUME("nguid = \"0123456789abcdef0123456789abcdeg\";"),
+		"f.conf:2: volumes.nguid: ", "32 hexadecimal");
+	refused(VOLUME("host_address = \"host\";"),
+		"f.conf:2: volumes.host_address: ", "without a port");
+	refused(VOLUME("host_address = \"10.0.0.1%eth0\";"),
+		"f.conf:2: volumes.host_address: ", "without a port");
+	refused(VOLUME("host_address = \"fe80::1%\";"),
+		"f.conf:2: volumes.host_address: ", "without a port");
 	refused(VOLUME("interface = \"a,b\";"), "f.conf:2: volumes.interface: ", "1 to 15 letters");
-	refused(VOLUME("interface = \"a234567890123456\";"), "f.conf:2: volumes.interface: ", "1 to 15 letters");
+	refused(VOLUME("interface = \"a234567890123456\";"),
+		"f.conf:2: volumes.interface: ", "1 to 15 letters");
 	refused(VOLUME("paths = [ \"\" ];"), "f.conf:2: volumes.paths: ", "\"HOST:PORT\"");
 	refused(VOLUME("paths = \"h:1\";"), "f.conf:2: volumes.paths: ", "a list of");
-	refused(VOLUME("paths = [ \"h:1\", \"h:2\", \"h:3\", \"h:4\", \"h:5\", \"h:6\", \"h:7\", \"h:8\" ];"),
+	refused(VOLUME("paths = [ \"h:1\", \"h:2\", \"h:3\", \"h:4\", \"h:5\", \"h:6\", \"h:7\", "
+		       "\"h:8\" ];"),
 		"f.conf:2: volumes.paths: ", "8 entries; at most 7");
 	refused(VOLUME("nodes = \"n2\";"), "f.conf:2: volumes.nodes: ", "a list of");
-	refused(VOLUME("nodes = [ \"n/2\" ];"), "f.conf:2: volumes.nodes: ", "a list of nodes' names, or of \"*\" alone");
+	refused(VOLUME("nodes = [ \"n/2\" ];"),
+		"f.conf:2: volumes.nodes: ", "a list of nodes' names, or of \"*\" alone");
 	refused(VOLUME("type = \"ext4 \";"), "f.conf:2: volumes.type: ", "1 to 31 letters");
 	refused(VOLUME("options = \"a b\";"), "f.conf:2: volumes.options: ", "without blanks");
-	refused(VOLUME("mode = \"shared\";"), "f.conf:2: volumes.mode: ", "one of exclusive, read-only, shared-read");
-	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"a,hostnqn=b\"; } );", "f.conf:2: volumes.subsystem: ", "without commas");
-	refused(NODE "volumes = ( { name = \"v\"; subsystem = \" a\"; } );", "f.conf:2: volumes.subsystem: ", "no blank at either end");
-	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"\"; } );", "f.conf:2: volumes.subsystem: ", "1 to 223 bytes");
-	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"disk\xe4\"; } );", "f.conf:2: volumes.subsystem: ", "of UTF-8");
-	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = \"h\"; } );", "f.conf:2: volumes.address: ", "port 1");
+	refused(VOLUME("mode = \"shared\";"),
+		"f.conf:2: volumes.mode: ", "one of exclusive, read-only, shared-read");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"a,hostnqn=b\"; } );",
+		"f.conf:2: volumes.subsystem: ", "without commas");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \" a\"; } );",
+		"f.conf:2: volumes.subsystem: ", "no blank at either end");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"\"; } );",
+		"f.conf:2: volumes.subsystem: ", "1 to 223 bytes");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"disk\xe4\"; } );",
+		"f.conf:2: volumes.subsystem: ", "of UTF-8");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = \"h\"; } );",
+		"f.conf:2: volumes.address: ", "port 1");
 	refused(NODE "nvme = { host_id = \"x\"; };", "f.conf:2: nvme.host_id: ", "a UUID");
 	refused(NODE "nvme = { socket = \"x\"; };", "f.conf:2: nvme.socket: ", "an absolute path");
-	refused(NODE "nvme = { host_nqn_file = \"\"; };", "f.conf:2: nvme.host_nqn_file: ", "the path of a file");
+	refused(NODE "nvme = { host_nqn_file = \"\"; };",
+		"f.conf:2: nvme.host_nqn_file: ", "the path of a file");
 }
 
 static void test_mount_points(void)
 {
-	static const char *const bad[] = { "v", "/", "//v", "/v/", "/v/../w", "/./v", "null:", "/v\\n", "/v\xe4" };
+	static const char *const bad[] = {"v",	  "/",	   "//v",   "/v/",   "/v/../w",
+					  "/./v", "null:", "/v\\n", "/v\xe4"};
 	char text[256];
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		(void)snprintf(text, sizeof(text),
-			       NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = \"h:1\"; mount = \"%s\"; } );", bad[i]);
-		refused(text, "f.conf:2: volumes.mount: ", "an absolute path without \".\", \"..\" and control");
+			       NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = "
+				    "\"h:1\"; mount = \"%s\"; } );",
+			       bad[i]);
+		refused(text, "f.conf:2: volumes.mount: ",
+			"an absolute path without \".\", \"..\" and control");
 	}
 }
 
 /* Volumes that could do harm, or that nobody can mean. */
 static void test_volumes_that_do_not_go_together(void)
 {
-	static const char *const options[] = { "ro", "rw", "noatime,ro", "rw,nodev", "a,noload,b", "norecovery", "errors=continue" };
+	static const char *const options[] = {
+		"ro",	      "rw",	    "noatime,ro",     "rw,nodev",
+		"a,noload,b", "norecovery", "errors=continue"};
 	char text[512];
 
-	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; } );", "f.conf:2: volumes.address: ", "missing for \"v\"");
-	refused(VOLUME("discovery = \"h:8009\";"), "f.conf:2: volumes.discovery: ", "say one of them");
-	refused(VOLUME("paths = [ \"h:4420\" ];"), "f.conf:2: volumes.paths: ", "\"h:4420\" is said twice");
-	refused(VOLUME("paths = [ \"a:1\", \"b:1\", \"a:1\" ];"), "f.conf:2: volumes.paths: ", "\"a:1\" is said twice");
-	refused(VOLUME("nodes = [ \"n1\", \"*\" ];"), "f.conf:2: volumes.nodes: ", "\"*\" is every peer");
-	refused(VOLUME("nodes = [ \"n1\", \"n2\", \"n1\" ];"), "f.conf:2: volumes.nodes: ", "\"n1\" is said twice");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; } );",
+		"f.conf:2: volumes.address: ", "missing for \"v\"");
+	refused(VOLUME("discovery = \"h:8009\";"),
+		"f.conf:2: volumes.discovery: ", "say one of them");
+	refused(VOLUME("paths = [ \"h:4420\" ];"),
+		"f.conf:2: volumes.paths: ", "\"h:4420\" is said twice");
+	refused(VOLUME("paths = [ \"a:1\", \"b:1\", \"a:1\" ];"),
+		"f.conf:2: volumes.paths: ", "\"a:1\" is said twice");
+	refused(VOLUME("nodes = [ \"n1\", \"*\" ];"),
+		"f.conf:2: volumes.nodes: ", "\"*\" is every peer");
+	refused(VOLUME("nodes = [ \"n1\", \"n2\", \"n1\" ];"),
+		"f.conf:2: volumes.nodes: ", "\"n1\" is said twice");
 	refused(NODE "volumes = ( " V("") " );", "f.conf:2: volumes.writer: ", "missing for \"v\"");
-	refused(NODE "volumes = ( " V("mode = \"shared-read\";") " );", "f.conf:2: volumes.writer: ", "missing for \"v\"");
+	refused(NODE "volumes = ( " V("mode = \"shared-read\";") " );",
+		"f.conf:2: volumes.writer: ", "missing for \"v\"");
 	refused(VOLUME("mode = \"read-only\";"), "f.conf:2: volumes.writer: ", "nobody writes");
-	refused(VOLUME("fast_io_fail = \"30s\";"), "f.conf:2: volumes.fast_io_fail: ", "stops its journal");
-	refused(VOLUME("mode = \"shared-read\"; fast_io_fail = \"30s\";"), "f.conf:2: volumes.fast_io_fail: ", "must be \"off\"");
-	refused(VOLUME("ctrl_loss_timeout = \"1s\";"), "f.conf:2: volumes.ctrl_loss_timeout: ", "shorter than reconnect_delay (2s)");
-	refused(NODE "volumes = ( " V("mode = \"read-only\"; fast_io_fail = \"1min\"; ctrl_loss_timeout = \"30s\";") " );",
+	refused(VOLUME("fast_io_fail = \"30s\";"),
+		"f.conf:2: volumes.fast_io_fail: ", "stops its journal");
+	refused(VOLUME("mode = \"shared-read\"; fast_io_fail = \"30s\";"),
+		"f.conf:2: volumes.fast_io_fail: ", "must be \"off\"");
+	refused(VOLUME("ctrl_loss_timeout = \"1s\";"),
+		"f.conf:2: volumes.ctrl_loss_timeout: ", "shorter than reconnect_delay (2s)");
+	refused(NODE "volumes = ( " V("mode = \"read-only\"; fast_io_fail = \"1min\"; "
+				      "ctrl_loss_timeout = \"30s\";") " );",
 		"f.conf:2: volumes.fast_io_fail: ", "longer than ctrl_loss_timeout (30s)");
 	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		(void)snprintf(text, sizeof(text), VOLUME("options = \"%s\";"), options[i]);
@@ -390,23 +472,35 @@ static void test_volumes_that_do_not_go_together(void)
 	}
 }
 
-/* Two volumes: what the second says besides its subsystem, and what is wrong with that; NULL: nothing. */
+/* Two volumes: what the second says besides its subsystem, and what is wrong with that; NULL:
+ * nothing. */
 static void test_two_volumes(void)
 {
-	static const struct { const char *first, *second, *key, *part; } pairs[] = {
-		{ "", "name = \"v\"; subsystem = \"disk2\";", "name: ", "is there already, in line 2" },
-		{ "", "name = \"w\"; subsystem = \"disk2\"; mount = \"/v\"; mode = \"read-only\";", "mount: ", "mount point of \"v\"" },
-		{ "", "name = \"w\"; subsystem = \"disk2\";", NULL, NULL },
-		{ "", "name = \"w\"; subsystem = \"disk1\";", "subsystem: ", "may be one namespace" },
-		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\";", "subsystem: ", "may be one namespace" },
-		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; namespace = 1;", "subsystem: ", "tell them apart" },
-		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; namespace = 2;", NULL, NULL },
-		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; uuid = \"" UUID_A "\";", "subsystem: ", "tell them apart" },
-		{ "uuid = \"" UUID_A "\";", "name = \"w\"; subsystem = \"disk1\"; uuid = \"" UUID_B "\";", NULL, NULL },
-		{ "uuid = \"" UUID_A "\";", "name = \"w\"; subsystem = \"disk2\"; uuid = \"" UUID_A "\";", "subsystem: ", "one namespace" },
-		{ "nguid = \"0123456789abcdef0123456789abcdef\";",
-		  "name = \"w\"; subsystem = \"disk2\"; nguid = \"01234567-89ab-cdef-0123-456789abcdef\";",
-		  "subsystem: ", "one namespace" },
+	static const struct { const char *first, *second, *key, *part;
+	} pairs[] = {
+		{"", "name = \"v\"; subsystem = \"disk2\";",
+		 "name: ", "is there already, in line 2"},
+		{"", "name = \"w\"; subsystem = \"disk2\"; mount = \"/v\"; mode = \"read-only\";",
+		 "mount: ", "mount point of \"v\""},
+		{"", "name = \"w\"; subsystem = \"disk2\";", NULL, NULL},
+		{"", "name = \"w\"; subsystem = \"disk1\";", "subsystem: ", "may be one namespace"},
+		{"namespace = 1;", "name = \"w\"; subsystem = \"disk1\";",
+		 "subsystem: ", "may be one namespace"},
+		{"namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; namespace = 1;",
+		 "subsystem: ", "tell them apart"},
+		{"namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; namespace = 2;", NULL,
+		 NULL},
+		{"namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; uuid = \"" UUID_A "\";",
+		 "subsystem: ", "tell them apart"},
+		{"uuid = \"" UUID_A "\";",
+		 "name = \"w\"; subsystem = \"disk1\"; uuid = \"" UUID_B "\";", NULL, NULL},
+		{"uuid = \"" UUID_A "\";",
+		 "name = \"w\"; subsystem = \"disk2\"; uuid = \"" UUID_A "\";",
+		 "subsystem: ", "one namespace"},
+		{"nguid = \"0123456789abcdef0123456789abcdef\";",
+		 "name = \"w\"; subsystem = \"disk2\"; nguid = "
+		 "\"01234567-89ab-cdef-0123-456789abcdef\";",
+		 "subsystem: ", "one namespace"},
 	};
 
 	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
@@ -414,7 +508,9 @@ static void test_two_volumes(void)
 		struct fm_err err = { 0 };
 		struct fm_config *cfg;
 
-		(void)snprintf(text, sizeof(text), NODE "volumes = ( " V("writer = \"n1\"; %s") ",\n{ address = \"h:1\"; %s } );",
+		(void)snprintf(text, sizeof(text),
+			       NODE "volumes = ( " V(
+				       "writer = \"n1\"; %s") ",\n{ address = \"h:1\"; %s } );",
 			       pairs[i].first, pairs[i].second);
 		if (pairs[i].key) {
 			(void)snprintf(where, sizeof(where), "f.conf:3: volumes.%s", pairs[i].key);
@@ -429,8 +525,10 @@ static void test_two_volumes(void)
 /* The same entry on a node that only reads: there it may fail fast. */
 static void test_readers_may_fail_fast(void)
 {
-	static const char text[] = "node = { name = \"n2\"; };\n"
-				   "volumes = ( " V("writer = \"n1\"; mode = \"shared-read\"; fast_io_fail = \"30s\";") " );";
+	static const char text[] =
+		"node = { name = \"n2\"; };\n"
+		"volumes = ( " V(
+			"writer = \"n1\"; mode = \"shared-read\"; fast_io_fail = \"30s\";") " );";
 	struct fm_err err = { 0 };
 	struct fm_config *cfg;
 
@@ -464,14 +562,18 @@ static void test_cross_checks(void)
 	refused(NODE "memory = { arena = \"40MiB\"; slab = \"16MiB\"; };",
 		"f.conf:2: memory.arena: ", "a multiple of memory.slab (16MiB)");
 	/* What is not set is chosen, if anything can be. */
-	refused(NODE "memory = { slab = \"66KiB\"; };", "f.conf:2: memory.slab: ", "a 64th of it or more (4KiB)");
+	refused(NODE "memory = { slab = \"66KiB\"; };",
+		"f.conf:2: memory.slab: ", "a 64th of it or more (4KiB)");
 	refused(NODE "memory = { arena = \"64MiB\"; };\nmover = { chunk = \"64MiB\"; };",
 		"f.conf:2: memory.arena: ", "at least twice mover.chunk (128MiB)");
-	refused(NODE "memory = { arena = \"65537KiB\"; };", "f.conf:2: memory.arena: ", "a multiple of the smallest slab (64KiB)");
-	refused(NODE "memory = { slab = 0; };", "f.conf:2: memory.slab: ", "a size such as \"64MiB\", 64KiB .. 1GiB, or \"auto\"");
+	refused(NODE "memory = { arena = \"65537KiB\"; };",
+		"f.conf:2: memory.arena: ", "a multiple of the smallest slab (64KiB)");
+	refused(NODE "memory = { slab = 0; };",
+		"f.conf:2: memory.slab: ", "a size such as \"64MiB\", 64KiB .. 1GiB, or \"auto\"");
 	accepted("memory = { arena = \"16MiB\"; };");
 	accepted("memory = { arena = \"40MiB\"; };");
-	accepted("memory = { slab = \"auto\"; };\nmover = { chunk = \"auto\"; lanes = 0; tcp_conns = 0; rdma_conns = 0; };");
+	accepted("memory = { slab = \"auto\"; };\nmover = { chunk = \"auto\"; lanes = 0; tcp_conns "
+		 "= 0; rdma_conns = 0; };");
 	accepted("memory = { slab = \"68KiB\"; arena = \"68MiB\"; };");
 	accepted("mover = { chunk = \"64KiB\"; };");
 	accepted("mover = { chunk = \"64MiB\"; };");
@@ -481,18 +583,24 @@ static void test_cross_checks(void)
 /* Who may write a store must not be able to write down jobs. */
 static void test_jobs_are_no_part_of_a_store(void)
 {
-	static const char *const apart[] = { "/var/lib/fmove/data", "/var/lib/fmove/jobs2", "/srv", "null:" };
-	static const char *const within[] = { "/", "/var", "/var/lib/fmove", "/var/lib/fmove/jobs", "/var/lib/fmove/jobs/x" };
+	static const char *const apart[] = {"/var/lib/fmove/data", "/var/lib/fmove/jobs2", "/srv",
+					    "null:"};
+	static const char *const within[] = {"/", "/var", "/var/lib/fmove", "/var/lib/fmove/jobs",
+					     "/var/lib/fmove/jobs/x"};
 	struct fm_config *cfg;
 	struct fm_err err;
 	char text[256];
 
 	for (unsigned i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
-		(void)snprintf(text, sizeof(text), NODE "stores = ( { name = \"a\"; directory = \"%s\"; } );", within[i]);
+		(void)snprintf(text, sizeof(text),
+			       NODE "stores = ( { name = \"a\"; directory = \"%s\"; } );",
+			       within[i]);
 		refused(text, "f.conf:2: stores.directory: ", "must not be within each other");
 	}
 	for (unsigned i = 0; i < sizeof(apart) / sizeof(apart[0]); i++) {
-		(void)snprintf(text, sizeof(text), NODE "stores = ( { name = \"a\"; directory = \"%s\"; } );", apart[i]);
+		(void)snprintf(text, sizeof(text),
+			       NODE "stores = ( { name = \"a\"; directory = \"%s\"; } );",
+			       apart[i]);
 		CU_ASSERT_EQUAL_FATAL(load(text, &cfg, &err), 0);
 		fm_config_free(cfg);
 	}
@@ -501,12 +609,14 @@ static void test_jobs_are_no_part_of_a_store(void)
 				   &cfg, &err), 0);
 	fm_config_free(cfg);
 	refused(NODE "jobs = { running = 0; };", "f.conf:2: jobs.running: ", "1 .. 64");
-	refused(NODE "jobs = { runing = 1; };", "f.conf:2: jobs.runing: ", "did you mean jobs.running");
+	refused(NODE "jobs = { runing = 1; };",
+		"f.conf:2: jobs.runing: ", "did you mean jobs.running");
 }
 
 static void test_staging(void)
 {
-	static const char *const within[] = { "/", "/srv", "/srv/data", "/srv/data/cache", "/var/lib/fmove", "/var/lib" };
+	static const char *const within[] = {
+		"/", "/srv", "/srv/data", "/srv/data/cache", "/var/lib/fmove", "/var/lib"};
 	struct fm_config *cfg;
 	struct fm_err err;
 	char text[300];
@@ -515,22 +625,32 @@ static void test_staging(void)
 	CU_ASSERT_STRING_EQUAL(cfg->staging.directory, "null:");
 	CU_ASSERT_EQUAL(cfg->staging.grace_ns, UINT64_C(3600000000000));
 	fm_config_free(cfg);
-	CU_ASSERT_EQUAL_FATAL(load(NODE "staging = { directory = \"/srv/cache\"; size = \"2TiB\"; high = 80; low = 60; "
+	CU_ASSERT_EQUAL_FATAL(load(NODE
+				   "staging = { directory = \"/srv/cache\"; size = \"2TiB\"; high "
+				   "= 80; low = 60; "
 				   "grace = \"2h\"; user_quota = \"1TiB\"; };"
-				   "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );", &cfg, &err), 0);
+				   "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );",
+				   &cfg, &err),
+			      0);
 	CU_ASSERT_STRING_EQUAL(cfg->staging.directory, "/srv/cache");
-	CU_ASSERT_TRUE(cfg->staging.size_bytes == UINT64_C(2) << 40 && cfg->staging.high == 80 && cfg->staging.low == 60);
+	CU_ASSERT_TRUE(cfg->staging.size_bytes == UINT64_C(2) << 40 && cfg->staging.high == 80 &&
+		       cfg->staging.low == 60);
 	CU_ASSERT_EQUAL(cfg->staging.user_quota_bytes, UINT64_C(1) << 40);
 	fm_config_free(cfg);
 	for (unsigned i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
-		(void)snprintf(text, sizeof(text), NODE "staging = { directory = \"%s\"; };"
-			       "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );", within[i]);
+		(void)snprintf(text, sizeof(text),
+			       NODE "staging = { directory = \"%s\"; };"
+				    "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );",
+			       within[i]);
 		refused(text, "f.conf:2: staging.directory: ", "must not be within each other");
 	}
-	refused(NODE "staging = { high = 80; low = 81; };", "f.conf:2: staging.low: ", "at most staging.high (80)");
-	refused(NODE "staging = { high = 70; };", "f.conf: staging.low (by default): ", "at most staging.high (70)");
+	refused(NODE "staging = { high = 80; low = 81; };",
+		"f.conf:2: staging.low: ", "at most staging.high (80)");
+	refused(NODE "staging = { high = 70; };",
+		"f.conf: staging.low (by default): ", "at most staging.high (70)");
 	refused(NODE "staging = { high = 101; };", "f.conf:2: staging.high: ", "1 .. 100");
-	refused(NODE "staging = { gracious = \"1h\"; };", "f.conf:2: staging.gracious: ", "did you mean staging.grace");
+	refused(NODE "staging = { gracious = \"1h\"; };",
+		"f.conf:2: staging.gracious: ", "did you mean staging.grace");
 	refused(NODE "stagin = { };", "f.conf:2: stagin", "did you mean staging");
 }
 
@@ -542,11 +662,14 @@ static void test_hostile_text(void)
 	char *big;
 
 	refused("node = { name = \"n1\" \n listen = ; };", "f.conf:2: ", "syntax error");
-	refused(NODE "stores = ( { name = \"a\"; directory = \"/var/lib/fmove/jobs/\\x1b[2J\"; } );",
+	refused(NODE
+		"stores = ( { name = \"a\"; directory = \"/var/lib/fmove/jobs/\\x1b[2J\"; } );",
 		"f.conf:2: stores.directory: ", "jobs/\\x1b[2J\"");
 	refused(NODE "\"", "f.conf:2: ", "the string that begins in this line does not end");
-	refused(NODE "a = 3; \"b \\\"", "f.conf:2: ", "the string that begins in this line does not end");
-	refused(NODE "\n/* a\n\n", "f.conf:3: ", "the comment that begins in this line does not end");
+	refused(NODE "a = 3; \"b \\\"",
+		"f.conf:2: ", "the string that begins in this line does not end");
+	refused(NODE "\n/* a\n\n",
+		"f.conf:3: ", "the comment that begins in this line does not end");
 	refused(NODE "\n/*/", "f.conf:3: ", "the comment that begins in this line does not end");
 	refused("@include \"/dev/zero\"", "f.conf:1: @include", "not supported");
 	refused(NODE "/*\n*/ \t@include \"/dev/zero\"", "f.conf:", "");
@@ -559,7 +682,8 @@ static void test_hostile_text(void)
 	if (!big)
 		return;
 	memset(big, ' ', FM_CONFIG_BYTES_MAX + 1);
-	CU_ASSERT_EQUAL(fm_config_load_string(big, FM_CONFIG_BYTES_MAX + 1, "f.conf", &cfg, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_config_load_string(big, FM_CONFIG_BYTES_MAX + 1, "f.conf", &cfg, &err),
+			-EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "larger than"));
 	free(big);
 }
@@ -573,7 +697,8 @@ static void test_too_many(void)
 		return;
 	at += (size_t)sprintf(text, NODE "stores = (");
 	for (int i = 0; i < 65; i++)
-		at += (size_t)sprintf(text + at, "%s{ name = \"s%d\"; directory = \"/s\"; }", i ? "," : "", i);
+		at += (size_t)sprintf(text + at, "%s{ name = \"s%d\"; directory = \"/s\"; }",
+				      i ? "," : "", i);
 	sprintf(text + at, ");");
 	refused(text, "f.conf:2: stores: ", "65 entries; at most 64 are allowed");
 	at = (size_t)sprintf(text, NODE "stores = ({ name = \"a\"; directory = \"/s\"; read = [");
@@ -584,7 +709,8 @@ static void test_too_many(void)
 	free(text);
 }
 
-/* Goal: no allocation or open that fails is lost. Method: the n-th one fails, for every n, until none does. */
+/* Goal: no allocation or open that fails is lost. Method: the n-th one fails, for every n, until
+ * none does. */
 static void test_nth_failure(void)
 {
 	struct fm_err err;
@@ -667,10 +793,12 @@ static void test_peers_directory(void)
 
 	put_file("peers.d/n9.conf", "name = \"n8\"; key = \"" KEY1 "\";\n");
 	CU_ASSERT_EQUAL(load_dir(&cfg, &err), -EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "peers.d/n9.conf:1: peers.name: \"n8\" must stand in a file n8.conf"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+		err.text, "peers.d/n9.conf:1: peers.name: \"n8\" must stand in a file n8.conf"));
 	put_file("peers.d/n9.conf", "name = \"n9\";\nkez = \"" KEY1 "\";\n");
 	CU_ASSERT_EQUAL(load_dir(&cfg, &err), -EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "peers.d/n9.conf:2: peers.kez: unknown key; did you mean peers.key?"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+		err.text, "peers.d/n9.conf:2: peers.kez: unknown key; did you mean peers.key?"));
 	put_file("peers.d/n9.conf", "name = \"n9\"; key = \"" KEY1 "\";\n");
 	fm_peer_file_remove(dir, "n2");
 	CU_ASSERT_EQUAL_FATAL(load_dir(&cfg, &err), 0);
@@ -689,7 +817,8 @@ static void peers_are(const char *what)
 	CU_ASSERT_PTR_NULL(strstr(err.text, "hunter2"));
 }
 
-/* Whoever may write there could have root show him any file, or wait for a writer that never comes. */
+/* Whoever may write there could have root show him any file, or wait for a writer that never
+ * comes. */
 static void test_hostile_peers_directory(void)
 {
 	char conf[PATH_MAX], path[PATH_MAX], secret[PATH_MAX];
@@ -762,16 +891,18 @@ static void test_values(void)
 	CU_ASSERT_STRING_EQUAL(text, "1536B");
 	fm_value_time_print(90 * FM_NS_PER_S, text);
 	CU_ASSERT_STRING_EQUAL(text, "90s");
-	CU_ASSERT_TRUE(fm_value_address("h:1", false, host, sizeof(host), &port) == 0 && port == 1 &&
-		       strcmp(host, "h") == 0);
-	CU_ASSERT_TRUE(fm_value_address("[::1]:65535", false, host, sizeof(host), &port) == 0 && port == 65535);
+	CU_ASSERT_TRUE(fm_value_address("h:1", false, host, sizeof(host), &port) == 0 &&
+		       port == 1 && strcmp(host, "h") == 0);
+	CU_ASSERT_TRUE(fm_value_address("[::1]:65535", false, host, sizeof(host), &port) == 0 &&
+		       port == 65535);
 	CU_ASSERT_STRING_EQUAL(host, "::1");
 	CU_ASSERT_EQUAL(fm_value_address(":7471", true, host, sizeof(host), &port), 0);
 	CU_ASSERT_EQUAL(fm_value_address(":7471", false, host, sizeof(host), &port), -EINVAL);
 	CU_ASSERT_EQUAL(fm_value_address("::1:7471", false, host, sizeof(host), &port), -EINVAL);
 	CU_ASSERT_EQUAL(fm_value_address("[::1]", false, host, sizeof(host), &port), -EINVAL);
 	CU_ASSERT_EQUAL(fm_value_address("h:0", false, host, sizeof(host), &port), -EINVAL);
-	CU_ASSERT_EQUAL(fm_value_address("h:12345678901", false, host, sizeof(host), &port), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_address("h:12345678901", false, host, sizeof(host), &port),
+			-EINVAL);
 	CU_ASSERT_FALSE(fm_value_is_name(""));
 	CU_ASSERT_FALSE(fm_value_is_name(".a"));
 	CU_ASSERT_FALSE(fm_value_is_name("a/b"));
@@ -810,7 +941,8 @@ static char *print(void (*printer)(FILE *))
 	return text;
 }
 
-/* If these two fail: fmove config example > config/examples/fmove.conf; paste what `fmove config man` prints. */
+/* If these two fail: fmove config example > config/examples/fmove.conf; paste what `fmove config
+ * man` prints. */
 static void test_example_is_current(void)
 {
 	char *printed = print(fm_options_print_example);
@@ -836,7 +968,8 @@ static void test_whole_example_loads(void)
 	struct fm_config *cfg;
 
 	for (char *at = printed; at && *at; at += strcspn(at, "\n") + 1) {
-		is_within = is_within || strncmp(at, "#peers", 6) == 0 || strncmp(at, "#volumes", 8) == 0;
+		is_within = is_within || strncmp(at, "#peers", 6) == 0 ||
+			    strncmp(at, "#volumes", 8) == 0;
 		if (!is_within)
 			continue;
 		is_within = strncmp(at, "#}", 2) != 0;
@@ -878,7 +1011,8 @@ static void test_nearest(void)
 	CU_ASSERT_STRING_EQUAL(fm_option_nearest("mover", "chunks"), "chunk");
 	CU_ASSERT_STRING_EQUAL(fm_option_nearest("stores", "direktory"), "directory");
 	CU_ASSERT_PTR_NULL(fm_option_nearest("mover", "xyzzy"));
-	CU_ASSERT_PTR_NULL(fm_option_nearest("mover", "a_name_that_is_longer_than_any_option_could_be"));
+	CU_ASSERT_PTR_NULL(
+		fm_option_nearest("mover", "a_name_that_is_longer_than_any_option_could_be"));
 	CU_ASSERT_STRING_EQUAL(fm_option_nearest(NULL, "store"), "stores");
 }
 
@@ -889,51 +1023,60 @@ static void test_equal_values(void)
 	struct fm_err err = { 0 };
 
 	CU_ASSERT_EQUAL_FATAL(load(full, &a, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(load(NODE "memory = { arena = \"65536KiB\"; slab = \"4MiB\"; };", &b, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		load(NODE "memory = { arena = \"65536KiB\"; slab = \"4MiB\"; };", &b, &err), 0);
 	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("memory", "arena"), a, b));
 	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("memory", "total"), a, b));
 	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("node", "name"), a, b));
-	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("stores", "write"), &a->stores[0], &a->stores[1]));
-	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("stores", "read"), &a->stores[0], &a->stores[1]));
-	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("peers", "key"), &a->peers[0], &a->peers[1]));
-	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "ctrl_loss_timeout"), &a->volumes[0], &a->volumes[1]));
-	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("volumes", "ctrl_loss_timeout"), &a->volumes[1], &a->volumes[1]));
-	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "paths"), &a->volumes[0], &a->volumes[1]));
-	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "uuid"), &a->volumes[0], &a->volumes[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("stores", "write"), &a->stores[0],
+					   &a->stores[1]));
+	CU_ASSERT_TRUE(
+		fm_option_is_equal(fm_option_find("stores", "read"), &a->stores[0], &a->stores[1]));
+	CU_ASSERT_FALSE(
+		fm_option_is_equal(fm_option_find("peers", "key"), &a->peers[0], &a->peers[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "ctrl_loss_timeout"),
+					   &a->volumes[0], &a->volumes[1]));
+	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("volumes", "ctrl_loss_timeout"),
+					  &a->volumes[1], &a->volumes[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "paths"), &a->volumes[0],
+					   &a->volumes[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "uuid"), &a->volumes[0],
+					   &a->volumes[1]));
 	fm_config_free(a);
 	fm_config_free(b);
 }
 
 static const struct fm_test tests[] = {
-	{ "a node's name is enough: the rest has defaults", test_defaults },
-	{ "every option can be said and arrives", test_everything_said },
-	{ "a mistake is one line with file, line, key and what is allowed", test_mistakes },
-	{ "so is a mistake in a store or a peer", test_mistakes_in_lists },
-	{ "peers that may measure have a store for it", test_bench_store },
-	{ "which takes the place of one", test_bench_store_has_room },
-	{ "everything can be said of volumes", test_volumes_said },
-	{ "a mistake in a volume is told like any other", test_mistakes_in_volumes },
-	{ "a mount point is absolute, in one spelling, and not the root", test_mount_points },
-	{ "a volume that could do harm is refused", test_volumes_that_do_not_go_together },
-	{ "two volumes are two names, two mount points, two namespaces", test_two_volumes },
-	{ "who only reads may fail fast", test_readers_may_fail_fast },
-	{ "values that do not go together are refused", test_cross_checks },
-	{ "jobs are no part of a store", test_jobs_are_no_part_of_a_store },
-	{ "a cache is no part of a store, and its marks are in order", test_staging },
-	{ "hostile text is refused", test_hostile_text },
-	{ "private networks are networks, and not too many", test_private_networks },
-	{ "lists have a limit", test_too_many },
-	{ "the n-th failure leaves nothing behind", test_nth_failure },
-	{ "a file in peers.d is a peer, and removing it revokes", test_peers_directory },
-	{ "peers.d shows nobody another file, and is not needed by who needs no peers", test_hostile_peers_directory },
-	{ "files that are none are named", test_unreadable_files },
-	{ "sizes, times, rates, addresses, names", test_values },
-	{ "the example file is what the table prints, and loads", test_example_is_current },
-	{ "so does what is commented out in it", test_whole_example_loads },
-	{ "the manual page holds what the table prints", test_manual_is_current },
-	{ "the help fits 80 columns", test_help_fits },
-	{ "a mistyped key gets a suggestion", test_nearest },
-	{ "values are compared, not texts", test_equal_values },
+	{"a node's name is enough: the rest has defaults", test_defaults},
+	{"every option can be said and arrives", test_everything_said},
+	{"a mistake is one line with file, line, key and what is allowed", test_mistakes},
+	{"so is a mistake in a store or a peer", test_mistakes_in_lists},
+	{"peers that may measure have a store for it", test_bench_store},
+	{"which takes the place of one", test_bench_store_has_room},
+	{"everything can be said of volumes", test_volumes_said},
+	{"a mistake in a volume is told like any other", test_mistakes_in_volumes},
+	{"a mount point is absolute, in one spelling, and not the root", test_mount_points},
+	{"a volume that could do harm is refused", test_volumes_that_do_not_go_together},
+	{"two volumes are two names, two mount points, two namespaces", test_two_volumes},
+	{"who only reads may fail fast", test_readers_may_fail_fast},
+	{"values that do not go together are refused", test_cross_checks},
+	{"jobs are no part of a store", test_jobs_are_no_part_of_a_store},
+	{"a cache is no part of a store, and its marks are in order", test_staging},
+	{"hostile text is refused", test_hostile_text},
+	{"private networks are networks, and not too many", test_private_networks},
+	{"lists have a limit", test_too_many},
+	{"the n-th failure leaves nothing behind", test_nth_failure},
+	{"a file in peers.d is a peer, and removing it revokes", test_peers_directory},
+	{"peers.d shows nobody another file, and is not needed by who needs no peers",
+	 test_hostile_peers_directory},
+	{"files that are none are named", test_unreadable_files},
+	{"sizes, times, rates, addresses, names", test_values},
+	{"the example file is what the table prints, and loads", test_example_is_current},
+	{"so does what is commented out in it", test_whole_example_loads},
+	{"the manual page holds what the table prints", test_manual_is_current},
+	{"the help fits 80 columns", test_help_fits},
+	{"a mistyped key gets a suggestion", test_nearest},
+	{"values are compared, not texts", test_equal_values},
 };
 
 FM_TEST_MAIN("config", tests)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is written to /dev/nvme-fabrics, what its answers mean, and what is done with the files of the kernel: here a
- * directory that looks like them. links: fm_nvmetcp
+ * What is written to /dev/nvme-fabrics, what its answers mean, and what is done with the files of
+ * the kernel: here a directory that looks like them. links: fm_nvmetcp
  *
- * A regular file can play /dev/nvme-fabrics: what is read after the write is what lies behind what was written.
+ * A regular file can play /dev/nvme-fabrics: what is read after the write is what lies behind what
+ * was written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +31,20 @@ static char text[FM_CONNECTION_OPTIONS_MAX];
 static struct fm_connection_opts opts_of(void)
 {
 	return (struct fm_connection_opts){
-		.subsystem = NQN, .address = "10.77.0.2", .port = "4420", .host_nqn = HOST_NQN, .host_id = HOST_ID, .queues = 4,
-		.keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = -1, .fast_io_fail_s = -1,
+		.subsystem = NQN,
+		.address = "10.77.0.2",
+		.port = "4420",
+		.host_nqn = HOST_NQN,
+		.host_id = HOST_ID,
+		.queues = 4,
+		.keep_alive_s = 5,
+		.reconnect_delay_s = 2,
+		.ctrl_loss_s = -1,
+		.fast_io_fail_s = -1,
 	};
 }
 
-/* -------------------------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 static void test_options_plain(void)
 {
@@ -43,8 +52,10 @@ static void test_options_plain(void)
 
 	o.keep_alive_s = 0;
 	CU_ASSERT_EQUAL(fm_connection_options(&o, text, &err), 0);
-	CU_ASSERT_STRING_EQUAL(text, "transport=tcp,traddr=10.77.0.2,trsvcid=4420,nqn=" NQN ",hostnqn=" HOST_NQN ",hostid=" HOST_ID
-			       ",nr_io_queues=4,keep_alive_tmo=0,reconnect_delay=2,ctrl_loss_tmo=-1");
+	CU_ASSERT_STRING_EQUAL(
+		text, "transport=tcp,traddr=10.77.0.2,trsvcid=4420,nqn=" NQN ",hostnqn=" HOST_NQN
+		      ",hostid=" HOST_ID
+		      ",nr_io_queues=4,keep_alive_tmo=0,reconnect_delay=2,ctrl_loss_tmo=-1");
 }
 
 static void test_options_all(void)
@@ -58,14 +69,18 @@ static void test_options_all(void)
 	o.has_header_digest = o.has_data_digest = o.has_tls = true;
 	o.secret = o.controller_secret = SECRET;
 	CU_ASSERT_EQUAL(fm_connection_options(&o, text, &err), 0);
-	CU_ASSERT_STRING_EQUAL(text, "transport=tcp,traddr=10.77.0.2,trsvcid=4420,nqn=disk1,hostnqn=" HOST_NQN ",hostid=" HOST_ID
-			       ",host_traddr=10.77.0.1,host_iface=wire0,nr_io_queues=4,queue_size=64,keep_alive_tmo=5,reconnect_delay=2,"
-			       "ctrl_loss_tmo=-1,hdr_digest,data_digest,tls,dhchap_secret=" SECRET ",dhchap_ctrl_secret=" SECRET);
+	CU_ASSERT_STRING_EQUAL(
+		text, "transport=tcp,traddr=10.77.0.2,trsvcid=4420,nqn=disk1,hostnqn=" HOST_NQN
+		      ",hostid=" HOST_ID ",host_traddr=10.77.0.1,host_iface=wire0,nr_io_queues=4,"
+					 "queue_size=64,keep_alive_tmo=5,reconnect_delay=2,"
+		      "ctrl_loss_tmo=-1,hdr_digest,data_digest,tls,dhchap_secret=" SECRET
+		      ",dhchap_ctrl_secret=" SECRET);
 }
 
 static void test_options_address(void)
 {
-	static const char *const bad[] = { "node7", "10.0.0", "10.0.0.1%eth0", "::1::", "1", "fe80::1:2:3:4:5:6:7:8:9" };
+	static const char *const bad[] = {"node7", "10.0.0", "10.0.0.1%eth0",
+					  "::1::", "1",	     "fe80::1:2:3:4:5:6:7:8:9"};
 	struct fm_connection_opts o = opts_of();
 	char out[FM_CONNECTION_ADDRESS_MAX];
 
@@ -73,7 +88,9 @@ static void test_options_address(void)
 	CU_ASSERT_STRING_EQUAL(out, "::1");
 	CU_ASSERT_EQUAL(fm_connection_address("FE80::0:1%wire0", out), 0);
 	CU_ASSERT_STRING_EQUAL(out, "fe80::1%wire0");
-	CU_ASSERT_EQUAL(fm_connection_address("::1%a-name-of-an-interface-that-is-too-long-for-any-kernel", out), -EINVAL);
+	CU_ASSERT_EQUAL(fm_connection_address(
+				"::1%a-name-of-an-interface-that-is-too-long-for-any-kernel", out),
+			-EINVAL);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		o.address = bad[i];
 		CU_ASSERT_EQUAL(fm_connection_options(&o, text, &err), -EINVAL);
@@ -100,15 +117,17 @@ static void test_options_default_queues(void)
 	CU_ASSERT_PTR_NULL(strstr(text, "nr_io_queues"));
 }
 
-/* Each text in turn with what must not be in it: nothing can become another option, and no error shows the value. */
+/* Each text in turn with what must not be in it: nothing can become another option, and no error
+ * shows the value. */
 static void test_options_injection(void)
 {
 	static const char *const bad[] = { "x,tls", "x\n", "\n", "x\x7f", "\x01" };
 	struct fm_connection_opts o;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		const char **fields[] = { &o.subsystem, &o.address, &o.port, &o.host_nqn, &o.host_id, &o.host_address,
-					  &o.host_interface, &o.secret, &o.controller_secret };
+		const char **fields[] = {&o.subsystem,	    &o.address, &o.port,
+					 &o.host_nqn,	    &o.host_id, &o.host_address,
+					 &o.host_interface, &o.secret,	&o.controller_secret};
 
 		for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++) {
 			o = opts_of();
@@ -123,9 +142,13 @@ static void test_options_injection(void)
 
 static void test_options_refused(void)
 {
-	static const char *const secrets[] = { "geheim", "DHHC-1:", "DHHC-1:01:", "DHHC-1:04:c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2Vj:",
-		"DHHC-1:01:c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2Vj", "DHHC-1:01:c2VjcmV0c2VjcmV0 c2VjcmV0c2VjcmV0c2Vj:",
-		"DHHC-1:01:c2VjcmV0c2VjcmV0:2VjcmV0c2VjcmV0c2Vj:" };
+	static const char *const secrets[] = {"geheim",
+					      "DHHC-1:",
+					      "DHHC-1:01:",
+					      "DHHC-1:04:c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2Vj:",
+					      "DHHC-1:01:c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2Vj",
+					      "DHHC-1:01:c2VjcmV0c2VjcmV0 c2VjcmV0c2VjcmV0c2Vj:",
+					      "DHHC-1:01:c2VjcmV0c2VjcmV0:2VjcmV0c2VjcmV0c2Vj:"};
 	struct fm_connection_opts o;
 	char name[300];
 
@@ -169,7 +192,7 @@ static void test_options_too_long(void)
 	CU_ASSERT_EQUAL(fm_connection_options(&o, text, &err), -E2BIG);
 }
 
-/* -------------------------------------------------------------------------------------------------------- answers */
+/* -------------------------------------------------------------------------------------- answers */
 
 static int parse(const char *answer, int *instance, int *cntlid)
 {
@@ -179,8 +202,16 @@ static int parse(const char *answer, int *instance, int *cntlid)
 static void test_answer(void)
 {
 	static const char *const bad[] = {
-		"", "instance=1", "instance=1,", "instance=,cntlid=1", "instance=-1,cntlid=-1", "instance=1,cntlid=2x",
-		"instance=1,cntlid=2\n\n", "instance=99999999999,cntlid=1", " instance=1,cntlid=2", "cntlid=1,instance=2",
+		"",
+		"instance=1",
+		"instance=1,",
+		"instance=,cntlid=1",
+		"instance=-1,cntlid=-1",
+		"instance=1,cntlid=2x",
+		"instance=1,cntlid=2\n\n",
+		"instance=99999999999,cntlid=1",
+		" instance=1,cntlid=2",
+		"cntlid=1,instance=2",
 		"instance=+1,cntlid=2",
 	};
 	int instance = 0, cntlid = 0;
@@ -191,12 +222,15 @@ static void test_answer(void)
 	CU_ASSERT_EQUAL(parse("instance=0,cntlid=1", &instance, &cntlid), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CU_ASSERT_EQUAL(parse(bad[i], &instance, &cntlid), -EBADMSG);
-	CU_ASSERT_EQUAL(fm_connection_answer_parse("instance=3,cntlid=1\0\n", 21, &instance, &cntlid), -EBADMSG);
+	CU_ASSERT_EQUAL(
+		fm_connection_answer_parse("instance=3,cntlid=1\0\n", 21, &instance, &cntlid),
+		-EBADMSG);
 }
 
 static void test_knows(void)
 {
-	static const char known[] = "instance=-1,cntlid=-1,transport=%s,nqn=%s,hdr_digest,tls_key=%d,dhchap_secret=%s\n";
+	static const char known[] = "instance=-1,cntlid=-1,transport=%s,nqn=%s,hdr_digest,tls_key=%"
+				    "d,dhchap_secret=%s\n";
 
 	CU_ASSERT_TRUE(fm_connection_knows(known, "dhchap_secret"));
 	CU_ASSERT_TRUE(fm_connection_knows(known, "hdr_digest"));
@@ -207,9 +241,10 @@ static void test_knows(void)
 	CU_ASSERT_TRUE(fm_connection_knows("", "tls"));		/* a kernel that says nothing */
 }
 
-/* ------------------------------------------------------------------------------------------------------- troubles */
+/* ------------------------------------------------------------------------------------- troubles */
 
-static void check_trouble(int error, const char *log, const char *secret, enum fm_connection_trouble want, const char *word)
+static void check_trouble(int error, const char *log, const char *secret,
+			  enum fm_connection_trouble want, const char *word)
 {
 	struct fm_connection_opts o = opts_of();
 
@@ -225,11 +260,16 @@ static void check_trouble(int error, const char *log, const char *secret, enum f
 
 static void test_troubles(void)
 {
-	static const char wrong_nqn[] = "3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" NQN "\"\n";
-	static const char not_allowed[] = "3,1,2,-;nvme nvme1: Connect for subsystem " NQN " is not allowed, hostnqn: x\n";
-	static const char two_ids[] = "3,1,2,-;nvme_fabrics: found same hostnqn " HOST_NQN " but different hostid 1-2-3\n";
-	static const char no_answer[] = "3,1,2,-;nvme nvme1: qid 0: authentication failed, error 880\n";
-	static const char of_another[] = "3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"other\"\n";
+	static const char wrong_nqn[] =
+		"3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" NQN "\"\n";
+	static const char not_allowed[] =
+		"3,1,2,-;nvme nvme1: Connect for subsystem " NQN " is not allowed, hostnqn: x\n";
+	static const char two_ids[] = "3,1,2,-;nvme_fabrics: found same hostnqn " HOST_NQN
+				      " but different hostid 1-2-3\n";
+	static const char no_answer[] =
+		"3,1,2,-;nvme nvme1: qid 0: authentication failed, error 880\n";
+	static const char of_another[] =
+		"3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"other\"\n";
 
 	check_trouble(-EHOSTUNREACH, "", NULL, FM_TROUBLE_UNREACHABLE, "10.77.0.2 port 4420");
 	check_trouble(-ECONNREFUSED, "", NULL, FM_TROUBLE_UNREACHABLE, "is the target up");
@@ -251,7 +291,7 @@ static void test_troubles(void)
 	check_trouble(-ENOMEM, "", NULL, FM_TROUBLE_OTHER, "memory");
 }
 
-/* ---------------------------------------------------------------------------------------- the files of the kernel */
+/* ---------------------------------------------------------------------- the files of the kernel */
 
 static char root[64];
 
@@ -438,7 +478,8 @@ static void test_close(void)
 	char path[128], gone[128];
 
 	make_kernel(&o, "");
-	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme9", NQN, 0, &err), 0);		/* not there */
+	/* not there */
+	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme9", NQN, 0, &err), 0);
 	CU_ASSERT_EQUAL(fm_connection_close(root, "../nvme3", NQN, 0, &err), -EINVAL);
 	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme3n1", NQN, 0, &err), -EINVAL);
 	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme3", "other", 0, &err), -ESTALE);
@@ -446,7 +487,8 @@ static void test_close(void)
 	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme3", NQN, 0, &err), -EINVAL);
 	CU_ASSERT_STRING_EQUAL(get("/sys/class/nvme/nvme3/delete_controller"), "");
 	put("/sys/class/nvme/nvme3/transport", "tcp\n");
-	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme3", NQN, 0, &err), -ETIMEDOUT);	/* a kernel that does not do it */
+	/* a kernel that does not do it */
+	CU_ASSERT_EQUAL(fm_connection_close(root, "nvme3", NQN, 0, &err), -ETIMEDOUT);
 	CU_ASSERT_STRING_EQUAL(get("/sys/class/nvme/nvme3/delete_controller"), "1");
 	/* The controller goes, and somebody still holds its device. */
 	put("/sys/class/nvme-subsystem/nvme-subsys3/nvme3/state", "live\n");
@@ -461,7 +503,8 @@ static void test_close(void)
 	clear_root();
 }
 
-/* The library that is here is the one built against; what is no controller is an error, not a crash. */
+/* The library that is here is the one built against; what is no controller is an error, not a
+ * crash. */
 static void test_libnvme(void)
 {
 	struct fm_discovery *log = calloc(1, sizeof(*log));
@@ -515,26 +558,27 @@ static void test_faults(void)
 #endif
 
 static const struct fm_test tests[] = {
-	{ "every value is said, zeros too", test_options_plain },
-	{ "all there is to say", test_options_all },
-	{ "an address is written in one way", test_options_address },
-	{ "queues as many as cores, none for discovery", test_options_default_queues },
-	{ "no value can become another option", test_options_injection },
-	{ "what the kernel would refuse is refused here, without showing a secret", test_options_refused },
-	{ "options longer than the kernel takes are an error", test_options_too_long },
-	{ "the kernel's answer is read strictly", test_answer },
-	{ "what a kernel knows is read from its list", test_knows },
-	{ "each trouble has its kind and one plain line", test_troubles },
-	{ "a connection is made and its settings are finished", test_open },
-	{ "the kernel is told to look for namespaces", test_rescan },
-	{ "a controller that the kernel does not name is found", test_open_without_answer },
-	{ "what the kernel cannot do is refused before it is asked", test_open_refused_first },
-	{ "a secret that the kernel did not use undoes the connection", test_open_secret_unused },
-	{ "a missing module is named", test_open_no_module },
-	{ "only the right controller is removed, and it must be gone", test_close },
-	{ "libnvme is the version built against", test_libnvme },
+	{"every value is said, zeros too", test_options_plain},
+	{"all there is to say", test_options_all},
+	{"an address is written in one way", test_options_address},
+	{"queues as many as cores, none for discovery", test_options_default_queues},
+	{"no value can become another option", test_options_injection},
+	{"what the kernel would refuse is refused here, without showing a secret",
+	 test_options_refused},
+	{"options longer than the kernel takes are an error", test_options_too_long},
+	{"the kernel's answer is read strictly", test_answer},
+	{"what a kernel knows is read from its list", test_knows},
+	{"each trouble has its kind and one plain line", test_troubles},
+	{"a connection is made and its settings are finished", test_open},
+	{"the kernel is told to look for namespaces", test_rescan},
+	{"a controller that the kernel does not name is found", test_open_without_answer},
+	{"what the kernel cannot do is refused before it is asked", test_open_refused_first},
+	{"a secret that the kernel did not use undoes the connection", test_open_secret_unused},
+	{"a missing module is named", test_open_no_module},
+	{"only the right controller is removed, and it must be gone", test_close},
+	{"libnvme is the version built against", test_libnvme},
 #ifdef FM_FAULTS
-	{ "each failure is one error and leaves nothing", test_faults },
+	{"each failure is one error and leaves nothing", test_faults},
 #endif
 };
 

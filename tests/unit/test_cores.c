@@ -87,7 +87,8 @@ static void test_groups_above(void)
 /* What makes no sense limits nothing. */
 static void test_nonsense(void)
 {
-	static const char *const texts[] = { "", "\n", "max\n", "0 100000\n", "-1 100000\n", "100000 0\n", "100000\n", "x y\n" };
+	static const char *const texts[] = {
+		"", "\n", "max\n", "0 100000\n", "-1 100000\n", "100000 0\n", "100000\n", "x y\n"};
 
 	begin();
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -101,7 +102,8 @@ static void test_nonsense(void)
 	end();
 }
 
-static void joined(unsigned online, unsigned allowed, unsigned quota, unsigned usable, enum fm_cores_limit limit)
+static void joined(unsigned online, unsigned allowed, unsigned quota, unsigned usable,
+		   enum fm_cores_limit limit)
 {
 	struct fm_cores c;
 

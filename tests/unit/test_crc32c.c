@@ -61,7 +61,9 @@ static void test_definition(void)
 		uint32_t crc = crc_by_bits(buf + at, len);
 
 		CU_ASSERT_EQUAL(fm_crc32c(0, buf + at, len), crc);
-		CU_ASSERT_EQUAL(fm_crc32c(fm_crc32c(0, buf + at, split), buf + at + split, len - split), crc);
+		CU_ASSERT_EQUAL(
+			fm_crc32c(fm_crc32c(0, buf + at, split), buf + at + split, len - split),
+			crc);
 	}
 }
 
@@ -98,7 +100,8 @@ static void test_zeros(void)
 		CU_ASSERT_EQUAL(zeros_crc(len), fm_crc32c(0, zeros, len));
 }
 
-/* More than ISA-L takes in one call. The pages are never touched: all of them are the one page of zeros. */
+/* More than ISA-L takes in one call. The pages are never touched: all of them are the one page of
+ * zeros. */
 static void test_long(void)
 {
 	size_t len = ((size_t)1 << 31) + 12345;
@@ -109,7 +112,8 @@ static void test_long(void)
 	munmap(buf, len);
 }
 
-/* x has the order 2^31 - 1, here seen from outside: after so many bytes of zeros the CRC is where it began. */
+/* x has the order 2^31 - 1, here seen from outside: after so many bytes of zeros the CRC is where
+ * it began. */
 static void test_order_of_x(void)
 {
 	static const uint8_t zeros[1 << 20];
@@ -157,7 +161,8 @@ static void shuffle(struct piece *pieces, unsigned n)
 	}
 }
 
-/* Goal: any split, in any order, with some pieces missing, gives the CRC of the file with zeros in the holes. */
+/* Goal: any split, in any order, with some pieces missing, gives the CRC of the file with zeros in
+ * the holes. */
 static void test_parts(void)
 {
 	static uint8_t buf[20000];
@@ -176,7 +181,8 @@ static void test_parts(void)
 			if (roll(4) == 0)
 				memset(buf + p.at, 0, p.len);
 			else
-				parts ^= fm_crc32c_part(fm_crc32c(0, buf + p.at, p.len), p.at, p.len);
+				parts ^= fm_crc32c_part(fm_crc32c(0, buf + p.at, p.len), p.at,
+							p.len);
 		}
 		CU_ASSERT_EQUAL(fm_crc32c_whole(parts, size), fm_crc32c(0, buf, size));
 	}
@@ -204,14 +210,15 @@ static void test_far(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "the vectors of RFC 3720 come out", test_vectors },
-	{ "any data, aligned or not, in one piece or two, agrees with the definition", test_definition },
-	{ "the CRCs of two halves give that of the whole", test_combine },
-	{ "the CRC of zeros needs no zeros", test_zeros },
-	{ "a buffer of more than two gigabytes is taken whole", test_long },
-	{ "exponents repeat after 2^31 - 1", test_order_of_x },
-	{ "parts in any order, with holes, give the CRC of the file", test_parts },
-	{ "a file without parts is all zeros", test_no_parts },
-	{ "offsets up to the largest file are exact", test_far },
+	{"the vectors of RFC 3720 come out", test_vectors},
+	{"any data, aligned or not, in one piece or two, agrees with the definition",
+	 test_definition},
+	{"the CRCs of two halves give that of the whole", test_combine},
+	{"the CRC of zeros needs no zeros", test_zeros},
+	{"a buffer of more than two gigabytes is taken whole", test_long},
+	{"exponents repeat after 2^31 - 1", test_order_of_x},
+	{"parts in any order, with holes, give the CRC of the file", test_parts},
+	{"a file without parts is all zeros", test_no_parts},
+	{"offsets up to the largest file are exact", test_far},
 };
 FM_TEST_MAIN("crc32c", tests)

@@ -82,13 +82,16 @@ static void ctl_closed(void *ctx, const struct fm_err *err)
 }
 
 /*
- * Goal:   a dial that goes over a dead port is over soon, and names it, however long others may take.
- * Method: the kernel is told where the peer is, so it sends for long and has nothing to say. The clock is moved by hand.
+ * Goal:   a dial that goes over a dead port is over soon, and names it, however long others may
+ *         take.
+ * Method: the kernel is told where the peer is, so it sends for long and has nothing to say. The
+ * clock is moved by hand.
  */
 static void test_dial_over_dead_port(void)
 {
 	static const struct fm_ctl_events events = { ctl_opened, ctl_message, ctl_closed };
-	struct fm_ctl_dial dial = { .host = "10.9.0.2", .port = 7471, .events = &events, .timeout_ns = 10 * WAIT_NS };
+	struct fm_ctl_dial dial = {
+		.host = "10.9.0.2", .port = 7471, .events = &events, .timeout_ns = 10 * WAIT_NS};
 	struct fm_loop *loop = loop_new();
 	struct fm_ctl *ctl;
 	struct node n;
@@ -97,7 +100,10 @@ static void test_dial_over_dead_port(void)
 	for (const char *port = "w0"; port; port = *port == 'w' ? "x0" : NULL) {
 		char known[128];
 
-		(void)snprintf(known, sizeof(known), "ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:01 dev %s nud permanent", port);
+		(void)snprintf(
+			known, sizeof(known),
+			"ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:01 dev %s nud permanent",
+			port);
 		CU_ASSERT_EQUAL_FATAL(system(known), 0);
 	}
 	node_new(loop, &n, 1);
@@ -155,9 +161,10 @@ static void test_reached_another_way(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "of a port of ours that port alone is told", test_found },
-	{ "a dial over a port that carries nothing does not take its time", test_dial_over_dead_port },
-	{ "who was reached another way is not blamed on a dead port", test_reached_another_way },
+	{"of a port of ours that port alone is told", test_found},
+	{"a dial over a port that carries nothing does not take its time",
+	 test_dial_over_dead_port},
+	{"who was reached another way is not blamed on a dead port", test_reached_another_way},
 };
 
 int main(void)

@@ -17,14 +17,18 @@
 
 /* Version 1, 2 blocks: what is on disks out there. */
 static const uint8_t golden[] = {
-	0x01, 0x02, 0x00, 0x00, 0x83, 0x92, 0x06, 0xe3,				/* version, blocks, zero, crc */
+	/* version, blocks, zero, crc */
+	0x01, 0x02, 0x00, 0x00, 0x83, 0x92, 0x06, 0xe3,
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,				/* size */
 	0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,				/* mtime_ns */
 	0x04, 0x03, 0x02, 0x01, 0x08, 0x07, 0x06, 0x05,				/* blocks */
 };
 
-static const struct fm_digest known = { .crc = 0xe3069283, .size = UINT64_C(0x1122334455667788), .mtime_ns = -2,
-					.blocks = 2, .block = { 0x01020304, 0x05060708 } };
+static const struct fm_digest known = {.crc = 0xe3069283,
+				       .size = UINT64_C(0x1122334455667788),
+				       .mtime_ns = -2,
+				       .blocks = 2,
+				       .block = {0x01020304, 0x05060708}};
 
 /* An empty file without a name, in the current directory. */
 static int new_file(void)
@@ -44,7 +48,8 @@ static void set_raw(int fd, const void *bytes, size_t len)
 
 static bool is_same(const struct fm_digest *a, const struct fm_digest *b)
 {
-	return a->crc == b->crc && a->size == b->size && a->mtime_ns == b->mtime_ns && a->blocks == b->blocks &&
+	return a->crc == b->crc && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->blocks == b->blocks &&
 	       memcmp(a->block, b->block, a->blocks * sizeof(a->block[0])) == 0;
 }
 
@@ -56,7 +61,8 @@ static void test_round_trip(void)
 
 	CU_ASSERT_EQUAL(fm_digest_get(fd, &got), -ENODATA);
 	CU_ASSERT_EQUAL(fm_digest_set(fd, &known), 0);
-	CU_ASSERT_EQUAL(fgetxattr(fd, FM_DIGEST_NAME, bytes, sizeof(bytes)), (ssize_t)sizeof(golden));
+	CU_ASSERT_EQUAL(fgetxattr(fd, FM_DIGEST_NAME, bytes, sizeof(bytes)),
+			(ssize_t)sizeof(golden));
 	CU_ASSERT_EQUAL(memcmp(bytes, golden, sizeof(golden)), 0);
 	CU_ASSERT_EQUAL(fm_digest_get(fd, &got), 0);
 	CU_ASSERT_TRUE(is_same(&got, &known));
@@ -125,7 +131,8 @@ static void test_blocks(void)
 static void test_errors(void)
 {
 	struct fm_digest got;
-	int fd = open("/proc/self/status", O_RDONLY);	/* a file system without extended attributes */
+	/* a file system without extended attributes */
+	int fd = open("/proc/self/status", O_RDONLY);
 
 	CU_ASSERT_EQUAL(fm_digest_get(fd, &got), -EOPNOTSUPP);
 	CU_ASSERT_TRUE(fm_digest_set(fd, &known) < 0);
@@ -159,6 +166,7 @@ int main(void)
 	if (fd >= 0)
 		close(fd);
 	if (!has_xattrs)
-		fm_test_skip("the file system of the current directory keeps no extended attributes");
+		fm_test_skip(
+			"the file system of the current directory keeps no extended attributes");
 	return fm_test_main("digest", tests, sizeof(tests) / sizeof(tests[0]));
 }

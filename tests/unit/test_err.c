@@ -77,7 +77,8 @@ static void test_cut_utf8(void)
 	char name[FM_ERR_TEXT_MAX + 8];
 	struct fm_err err;
 
-	/* Two-byte characters at an even and at an odd place: one of the two cuts falls into the middle of one. */
+	/* Two-byte characters at an even and at an odd place: one of the two cuts falls into the
+	 * middle of one. */
 	for (size_t shift = 0; shift < 2; shift++) {
 		size_t len;
 
@@ -102,7 +103,8 @@ static void test_clear(void)
 	CU_ASSERT_STRING_EQUAL(err.text, "");
 }
 
-/* Goal: a refusal that may pass stays one through all layers, and what is said instead of it is none. */
+/* Goal: a refusal that may pass stays one through all layers, and what is said instead of it is
+ * none. */
 static void test_full(void)
 {
 	struct fm_err err;

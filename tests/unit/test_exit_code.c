@@ -12,22 +12,26 @@
 #define ERRNO_MAX 4095
 
 /*
- * What the daemon and the client say of themselves. p: it may pass; l: what came is lost. Those that are not here failed, do
- * not pass and keep what came; a new one is to be put here, or to be left out, on purpose.
+ * What the daemon and the client say of themselves. p: it may pass; l: what came is lost. Those
+ * that are not here failed, do not pass and keep what came; a new one is to be put here, or to be
+ * left out, on purpose.
  */
 static const struct {
 	enum fm_exit exit;
 	const char *words;		/* "ENOENT EIO:p", ... */
 } expected[] = {
-	{ FM_EXIT_FAILED, "EBUSY:p EAGAIN:p ENOMEM:p ENFILE:p EMFILE:p EPIPE:p ENOSPC:l EFBIG:l ESTALE:l EPROTO:l EISDIR:l ENOTDIR:l "
-			  "ENOENT EINVAL EIO ERANGE ENAMETOOLONG E2BIG EOPNOTSUPP ENODEV ELOOP EMSGSIZE ENOBUFS EALREADY EINTR "
-			  "ENOSYS EOVERFLOW ENODATA EADDRNOTAVAIL ENOTUNIQ ENOTTY ENOTEMPTY EBADF EBADE EADDRINUSE ENOKEY ESPIPE "
-			  "ENXIO EAFNOSUPPORT ESRCH EREMOTEIO ENOTBLK ENOLCK EMLINK EFAULT EDEADLK" },
-	{ FM_EXIT_UNREACHABLE, "ECONNREFUSED:p ECONNRESET:p ECONNABORTED:p ENOTCONN:p EHOSTUNREACH:p EHOSTDOWN:p ENETUNREACH:p "
-			       "ENETDOWN:p ENETRESET:p ETIMEDOUT:p ENONET ETIME EPROTONOSUPPORT" },
-	{ FM_EXIT_CORRUPT, "EBADMSG:l EILSEQ" },
-	{ FM_EXIT_REFUSED, "EACCES EPERM EROFS EXDEV EKEYREJECTED EKEYREVOKED EDQUOT:l EEXIST:l" },
-	{ FM_EXIT_CANCELLED, "ECANCELED:p" },
+	{FM_EXIT_FAILED, "EBUSY:p EAGAIN:p ENOMEM:p ENFILE:p EMFILE:p EPIPE:p ENOSPC:l EFBIG:l "
+			 "ESTALE:l EPROTO:l EISDIR:l ENOTDIR:l "
+			 "ENOENT EINVAL EIO ERANGE ENAMETOOLONG E2BIG EOPNOTSUPP ENODEV ELOOP "
+			 "EMSGSIZE ENOBUFS EALREADY EINTR ENOSYS EOVERFLOW ENODATA EADDRNOTAVAIL "
+			 "ENOTUNIQ ENOTTY ENOTEMPTY EBADF EBADE EADDRINUSE ENOKEY ESPIPE ENXIO "
+			 "EAFNOSUPPORT ESRCH EREMOTEIO ENOTBLK ENOLCK EMLINK EFAULT EDEADLK"},
+	{FM_EXIT_UNREACHABLE, "ECONNREFUSED:p ECONNRESET:p ECONNABORTED:p ENOTCONN:p "
+			      "EHOSTUNREACH:p EHOSTDOWN:p ENETUNREACH:p "
+			      "ENETDOWN:p ENETRESET:p ETIMEDOUT:p ENONET ETIME EPROTONOSUPPORT"},
+	{FM_EXIT_CORRUPT, "EBADMSG:l EILSEQ"},
+	{FM_EXIT_REFUSED, "EACCES EPERM EROFS EXDEV EKEYREJECTED EKEYREVOKED EDQUOT:l EEXIST:l"},
+	{FM_EXIT_CANCELLED, "ECANCELED:p"},
 };
 
 static void check(int code, enum fm_exit status, bool passes, bool keeps)
@@ -38,7 +42,8 @@ static void check(int code, enum fm_exit status, bool passes, bool keeps)
 	CU_ASSERT_EQUAL(fm_errno_keeps_partial(-code), keeps);
 }
 
-/* Goal: each errno of the table means what is written above, and no errno of the kernel's means anything else than to have failed. */
+/* Goal: each errno of the table means what is written above, and no errno of the kernel's means
+ * anything else than to have failed. */
 static void test_each_errno(void)
 {
 	bool is_seen[ERRNO_MAX + 1] = { false };
@@ -46,7 +51,8 @@ static void test_each_errno(void)
 
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		(void)snprintf(buf, sizeof(buf), "%s", expected[i].words);
-		for (char *word = strtok_r(buf, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		for (char *word = strtok_r(buf, " ", &save); word;
+		     word = strtok_r(NULL, " ", &save)) {
 			char *mark = strchr(word, ':');
 			int code;
 

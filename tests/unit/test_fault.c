@@ -51,8 +51,8 @@ static void test_compiled_in(void)
 }
 
 /*
- * The exit status of a process that arms from FMOVE_FAULT = text (NULL: unset), then reaches a.x, b.y, a.x: the
- * number that failed.
+ * The exit status of a process that arms from FMOVE_FAULT = text (NULL: unset), then reaches a.x,
+ * b.y, a.x: the number that failed.
  */
 static int run_with_env(const char *text)
 {
@@ -89,8 +89,18 @@ static void test_env(void)
 
 static void test_env_malformed(void)
 {
-	static const char *const malformed[] = { "", "0", "x", "a.x", "a.x:", "a.x:0", ":1", "a.x:-1", "a.x: 1", "1x",
-						 "99999999999999999999", "4294967296" };
+	static const char *const malformed[] = {"",
+						"0",
+						"x",
+						"a.x",
+						"a.x:",
+						"a.x:0",
+						":1",
+						"a.x:-1",
+						"a.x: 1",
+						"1x",
+						"99999999999999999999",
+						"4294967296"};
 
 	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
 		CU_ASSERT_EQUAL(run_with_env(malformed[i]), 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A data connection that ends, over a connection of the test: what becomes of the chunks that it had.
- * links: fm_data
+ * A data connection that ends, over a connection of the test: what becomes of the chunks that it
+ * had. links: fm_data
  */
 #include "tests/fm_test.h"
 
@@ -39,10 +39,12 @@ static const struct fm_clock test_clock = { clock_now, NULL };
 static struct fm_conn conn;
 static const struct fm_conn_events *events;
 static void *events_ctx;
-static const struct fm_conn_info info = { .kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2" };
+static const struct fm_conn_info info = {
+	.kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2"};
 static bool is_closing;
 
-static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm_conn_events *ev, void *ctx)
+static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm_conn_events *ev,
+			void *ctx)
 {
 	(void)c;
 	(void)loop;
@@ -50,7 +52,8 @@ static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm
 	events_ctx = ctx;
 }
 
-static int conn_lend(struct fm_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out, struct fm_err *err)
+static int conn_lend(struct fm_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out,
+		     struct fm_err *err)
 {
 	(void)c;
 	(void)len;
@@ -179,9 +182,15 @@ static void on_gone(struct fm_flow *flow)
 
 static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
 {
-	struct fm_xfer_opts o = { .id = id, .is_source = true, .file = &f->file, .size = is_stream ? FM_SIZE_UNKNOWN : 2 * CHUNK,
-				  .chunk_bytes = CHUNK, .kinds = 1u << FM_KIND_TCP, .control = w.loop,
-				  .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer_opts o = {.id = id,
+				 .is_source = true,
+				 .file = &f->file,
+				 .size = is_stream ? FM_SIZE_UNKNOWN : 2 * CHUNK,
+				 .chunk_bytes = CHUNK,
+				 .kinds = 1u << FM_KIND_TCP,
+				 .control = w.loop,
+				 .progressed = on_notify,
+				 .drained = on_drained};
 	struct fm_xfer *x;
 
 	f->file = (struct fm_file){ .ops = &file_ops, .is_stream = is_stream };
@@ -192,9 +201,14 @@ static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
 
 static struct fm_xfer *sink(struct file *f, uint64_t id)
 {
-	struct fm_xfer_opts o = { .id = id, .file = &f->file, .size = 2 * CHUNK, .chunk_bytes = CHUNK,
-				  .kinds = 1u << FM_KIND_TCP, .control = w.loop, .progressed = on_notify,
-				  .drained = on_notify };
+	struct fm_xfer_opts o = {.id = id,
+				 .file = &f->file,
+				 .size = 2 * CHUNK,
+				 .chunk_bytes = CHUNK,
+				 .kinds = 1u << FM_KIND_TCP,
+				 .control = w.loop,
+				 .progressed = on_notify,
+				 .drained = on_notify};
 	struct fm_xfer *x;
 
 	f->file = (struct fm_file){ .ops = &file_ops };
@@ -229,14 +243,21 @@ static void begin(void)
 	CU_ASSERT_EQUAL_FATAL(fm_link_new(w.slabs, &w.shared, &w.link, NULL), 0);
 	fm_lane_init(&w.lane, 0, w.loop, NULL);
 	w.lane.chunk_bytes = CHUNK;
-	CU_ASSERT_EQUAL_FATAL(fm_flow_new(&(struct fm_flow_opts){ .conn = &conn, .lane = &w.lane, .link = w.link, .control = w.loop,
-								  .down = on_down, .gone = on_gone }, &w.flow, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_flow_new(&(struct fm_flow_opts){.conn = &conn,
+								 .lane = &w.lane,
+								 .link = w.link,
+								 .control = w.loop,
+								 .down = on_down,
+								 .gone = on_gone},
+					  &w.flow, NULL),
+			      0);
 	w.of_pipe = source(&w.pipe, 1, true);
 	spin();
 	CU_ASSERT_EQUAL_FATAL(w.pipe.count, 1);
 	end_read(&w.pipe);
 	w.of_disk = source(&w.disk, 2, false);
-	granted = fm_grant_msg(&(struct fm_grant){ .slots = 4, .generation = 1, .slot_bytes = CHUNK });
+	granted =
+		fm_grant_msg(&(struct fm_grant){.slots = 4, .generation = 1, .slot_bytes = CHUNK});
 	say(&granted);
 	CU_ASSERT_EQUAL_FATAL(w.disk.count, 2);
 }
@@ -289,9 +310,9 @@ static bool is_to_be_had(struct fm_xfer *of, uint64_t seq)
 }
 
 /*
- * Goal: a disk that hangs holds what is read from it and nothing else of a connection that is gone: the
- * chunks of others go over another connection as soon as it has ended. Its own follow when their reads
- * end, each by itself, and then the connection is over.
+ * Goal: a disk that hangs holds what is read from it and nothing else of a connection that is gone:
+ * the chunks of others go over another connection as soon as it has ended. Its own follow when
+ * their reads end, each by itself, and then the connection is over.
  */
 static void test_hung_disk(void)
 {
@@ -315,11 +336,16 @@ static void test_hung_disk(void)
 	end();
 }
 
-/* Goal: what was acknowledged before the connection ended is not sent again, and a transfer that was removed gets nothing back. */
+/* Goal: what was acknowledged before the connection ended is not sent again, and a transfer that
+ * was removed gets nothing back. */
 static void test_acked_and_removed(void)
 {
 	begin();
-	say(&(struct fm_data_msg){ .type = FM_DATA_ACK, .status = FM_ACK_WRITTEN, .slot = 0, .generation = 1, .xfer = 1 });
+	say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+				  .status = FM_ACK_WRITTEN,
+				  .slot = 0,
+				  .generation = 1,
+				  .xfer = 1});
 	fm_link_remove(w.link, w.of_disk);
 	break_conn();
 	CU_ASSERT_FALSE(is_to_be_had(w.of_pipe, 0));
@@ -361,8 +387,11 @@ static void test_slots_kept(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a disk that hangs holds none but its own chunks of a connection that is gone", test_hung_disk },
-	{ "what was acknowledged, or removed, does not come back when a connection ends", test_acked_and_removed },
-	{ "slots that are not given back end their connection, though nothing happens there", test_slots_kept },
+	{"a disk that hangs holds none but its own chunks of a connection that is gone",
+	 test_hung_disk},
+	{"what was acknowledged, or removed, does not come back when a connection ends",
+	 test_acked_and_removed},
+	{"slots that are not given back end their connection, though nothing happens there",
+	 test_slots_kept},
 };
 FM_TEST_MAIN("flow", tests)

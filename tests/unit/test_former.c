@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_former - what a get replaced in a directory that others may write to as well: they change names there between
- * two calls, and nothing goes for that but what was replaced. links: fm_cli
+ * test_former - what a get replaced in a directory that others may write to as well: they change
+ * names there between two calls, and nothing goes for that but what was replaced. links: fm_cli
  */
 #include "client/lib/former.h"
 
@@ -29,7 +29,7 @@ static uint64_t number_of(const char *name)
 
 static int keep(int parent, const char *name, uint64_t ino)
 {
-	const struct fm_stash_what what = { .dir = parent, .from = name, .ino = ino, .name = "tree" };
+	const struct fm_stash_what what = {.dir = parent, .from = name, .ino = ino, .name = "tree"};
 
 	return fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 }
@@ -61,7 +61,8 @@ static bool has_precious(void)
 {
 	char command[256];
 
-	(void)snprintf(command, sizeof(command), "find '%s' -path '*/file' -size 77c | grep -q .", dir);
+	(void)snprintf(command, sizeof(command), "find '%s' -path '*/file' -size 77c | grep -q .",
+		       dir);
 	return system(command) == 0;
 }
 
@@ -248,7 +249,8 @@ static void run_staging_back(void)
 	CU_ASSERT_TRUE(is_version("tree", 2) && has_precious());
 }
 
-/* Goal: what a staging directory says is over when its tree has its name, wherever somebody moved it meanwhile. */
+/* Goal: what a staging directory says is over when its tree has its name, wherever somebody moved
+ * it meanwhile. */
 static void test_staging_back(void)
 {
 	each_base(run_staging_back);
@@ -272,14 +274,16 @@ static void run_power_cut(void)
 
 	put_version(getting(), 1);
 	put_version(getting(), 2);
-	(void)snprintf(command, sizeof(command), "find '%s' -maxdepth 2 -type f -exec truncate -s 0 {} +", dir);
+	(void)snprintf(command, sizeof(command),
+		       "find '%s' -maxdepth 2 -type f -exec truncate -s 0 {} +", dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	CU_ASSERT_EQUAL(count_kept(), 1);
 	purge();
 	CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
 }
 
-/* Goal: a power cut, which empties files that nobody synced, does not make a replaced version one that nothing removes. */
+/* Goal: a power cut, which empties files that nobody synced, does not make a replaced version one
+ * that nothing removes. */
 static void test_power_cut(void)
 {
 	each_base(run_power_cut);
@@ -298,8 +302,9 @@ static void make_earlier(const char *name, uint64_t ino)
 
 static void run_earlier(void)
 {
-	static const char *const names[] = { ".fmove.0123456789abcde0.old", ".fmove.0123456789abcde1.old",
-					     ".fmove.0123456789abcde2.old" };
+	static const char *const names[] = {".fmove.0123456789abcde0.old",
+					    ".fmove.0123456789abcde1.old",
+					    ".fmove.0123456789abcde2.old"};
 	char to[64];
 
 	make_precious();
@@ -390,7 +395,8 @@ static void run_unknown(void)
 	close(parent);
 }
 
-/* Goal: whatever fails, once, before it goes: it stays, who purges hears why, and a later purge finds it. */
+/* Goal: whatever fails, once, before it goes: it stays, who purges hears why, and a later purge
+ * finds it. */
 static void test_unknown(void)
 {
 	each_base(run_unknown);
@@ -434,7 +440,8 @@ static void run_staging_goes(void)
 	close(parent);
 }
 
-/* Goal: a transfer that ends just now, and removes its staging directory, is no reason to refuse the next one. */
+/* Goal: a transfer that ends just now, and removes its staging directory, is no reason to refuse
+ * the next one. */
 static void test_staging_goes(void)
 {
 	each_base(run_staging_goes);
@@ -444,7 +451,8 @@ struct swap {
 	unsigned calls;
 	unsigned turn;			/* in which one */
 	const char *now, *then;		/* in the next ones; NULL: nothing more */
-	bool takes_again;		/* from then on something has the name whenever it is free */
+	/* from then on something has the name whenever it is free */
+	bool takes_again;
 };
 
 static void exchange(const char *name)
@@ -508,7 +516,8 @@ static bool is_precious_hidden(void)
 {
 	char command[256];
 
-	(void)snprintf(command, sizeof(command), "find '%s' -path '*.old/*/file' -size 77c | grep -q .", dir);
+	(void)snprintf(command, sizeof(command),
+		       "find '%s' -path '*.old/*/file' -size 77c | grep -q .", dir);
 	return system(command) == 0;
 }
 
@@ -534,8 +543,10 @@ static void test_swapped_again(void)
 	each_base(run_swapped_again);
 }
 
-/* A version that may not be written to, so that it needs another mode to be moved; "open" has the mode that would suit. */
-static bool has_kept_modes(unsigned turn, const char *first, const char *now, const char *then, bool *is_over)
+/* A version that may not be written to, so that it needs another mode to be moved; "open" has the
+ * mode that would suit. */
+static bool has_kept_modes(unsigned turn, const char *first, const char *now, const char *then,
+			   bool *is_over)
 {
 	struct swap s = { .turn = turn, .now = now, .then = then };
 	struct stat st;
@@ -580,7 +591,8 @@ static void run_modes(void)
 	(void)fflush(stdout);
 	child = fork();
 	if (child == 0)		/* root needs no mode */
-		_exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 1 : modes() != 0);
+		_exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 1
+										 : modes() != 0);
 	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
 	CU_ASSERT_EQUAL(status, 0);
 }
@@ -651,7 +663,8 @@ static bool die_removing(const char *tree, unsigned turn)
 	return WEXITSTATUS(status) == 0;
 }
 
-/* Goal: what was on its way out when a get, or a purge, was killed counts as kept aside, and goes with the next purge. */
+/* Goal: what was on its way out when a get, or a purge, was killed counts as kept aside, and goes
+ * with the next purge. */
 static void test_dies_removing(void)
 {
 	static const char tree[] = ".fmove.0123456789abcdef.tree";
@@ -676,23 +689,24 @@ static void test_dies_removing(void)
 #endif
 
 static const struct fm_test tests[] = {
-	{ "what has the name of a replaced version stays", test_named_new },
-	{ "and is told of", test_named_new_told },
-	{ "so does what has that of a staging directory", test_named_tree },
-	{ "a directory with a lock and a journal of its own is no staging directory", test_named_like_tree },
-	{ "and what takes those names meanwhile", test_staging_taken },
-	{ "what was published is nothing to go on with", test_staging_back },
-	{ "a power cut empties no mark", test_power_cut },
-	{ "what an earlier version kept is known", test_earlier },
-	{ "what no path can name is looked through, and goes", test_deep },
+	{"what has the name of a replaced version stays", test_named_new},
+	{"and is told of", test_named_new_told},
+	{"so does what has that of a staging directory", test_named_tree},
+	{"a directory with a lock and a journal of its own is no staging directory",
+	 test_named_like_tree},
+	{"and what takes those names meanwhile", test_staging_taken},
+	{"what was published is nothing to go on with", test_staging_back},
+	{"a power cut empties no mark", test_power_cut},
+	{"what an earlier version kept is known", test_earlier},
+	{"what no path can name is looked through, and goes", test_deep},
 #ifdef FM_FAULTS
-	{ "who cannot look does not say that it may go", test_unknown },
-	{ "what is put aside is not lost on the way", test_keep_fails },
-	{ "what was on its way out at a kill goes with the next purge", test_dies_removing },
-	{ "a staging directory that goes meanwhile is made again", test_staging_goes },
-	{ "what takes its name meanwhile stays", test_swapped },
-	{ "and is not hidden if it cannot have its name back", test_swapped_again },
-	{ "and keeps its mode", test_modes },
+	{"who cannot look does not say that it may go", test_unknown},
+	{"what is put aside is not lost on the way", test_keep_fails},
+	{"what was on its way out at a kill goes with the next purge", test_dies_removing},
+	{"a staging directory that goes meanwhile is made again", test_staging_goes},
+	{"what takes its name meanwhile stays", test_swapped},
+	{"and is not hidden if it cannot have its name back", test_swapped_again},
+	{"and keeps its mode", test_modes},
 #endif
 };
 

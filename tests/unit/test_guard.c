@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard: who may mount what, and how. A list of situations; each begins as one that is fine and says what is different.
+ * guard: who may mount what, and how. A list of situations; each begins as one that is fine and
+ * says what is different.
  *
  * links: fm_nvmetcp
  */
@@ -32,17 +33,34 @@ static void scene_begin(struct scene *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->volume = (struct fm_volume){
-		.name = "data", .subsystem = "disk1", .uuid = UUID_A, .nguid = "", .mount_point = "/srv/data", .fs_type = "",
-		.mount_options = "", .mode = FM_VOLUME_EXCLUSIVE, .writer = "n1",
+		.name = "data",
+		.subsystem = "disk1",
+		.uuid = UUID_A,
+		.nguid = "",
+		.mount_point = "/srv/data",
+		.fs_type = "",
+		.mount_options = "",
+		.mode = FM_VOLUME_EXCLUSIVE,
+		.writer = "n1",
 	};
 	s->ns = (struct fm_inv_namespace){
-		.name = "nvme0n1", .nsid = 1, .wwid = "uuid." UUID_A, .uuid = UUID_A, .nguid = NGUID_A, .size_bytes = GIB,
+		.name = "nvme0n1",
+		.nsid = 1,
+		.wwid = "uuid." UUID_A,
+		.uuid = UUID_A,
+		.nguid = NGUID_A,
+		.size_bytes = GIB,
 		.dev = makedev(259, 1),
 	};
 	s->sb = (struct fm_superblock){ .type = "ext4", .clean = FM_CLEAN };
 	s->mounts.mounts = s->mount;
-	s->facts = (struct fm_guard_facts){ .node = "n1", .volume = &s->volume, .ns = &s->ns, .sb = &s->sb, .mounts = &s->mounts,
-					    .peers = s->peer, .peers_why = "" };
+	s->facts = (struct fm_guard_facts){.node = "n1",
+					   .volume = &s->volume,
+					   .ns = &s->ns,
+					   .sb = &s->sb,
+					   .mounts = &s->mounts,
+					   .peers = s->peer,
+					   .peers_why = ""};
 }
 
 static void file_system(struct scene *s, const char *type, enum fm_superblock_clean clean)
@@ -53,17 +71,27 @@ static void file_system(struct scene *s, const char *type, enum fm_superblock_cl
 
 static void peer(struct scene *s, const char *node, const char *writer, const char *mounted)
 {
-	s->peer[s->facts.peer_count++] = (struct fm_guard_peer){ .node = node, .writer = writer, .is_mounted = mounted[0] != '\0',
-								 .is_read_write = strcmp(mounted, "rw") == 0, .silent_why = "",
-								 .counts = true, .has_answered = true, .names_it = writer[0] != '\0' };
+	s->peer[s->facts.peer_count++] =
+		(struct fm_guard_peer){.node = node,
+				       .writer = writer,
+				       .is_mounted = mounted[0] != '\0',
+				       .is_read_write = strcmp(mounted, "rw") == 0,
+				       .silent_why = "",
+				       .counts = true,
+				       .has_answered = true,
+				       .names_it = writer[0] != '\0'};
 }
 
 static void mounted(struct scene *s, unsigned minor, char *point)
 {
 	static char root[] = "/", type[] = "ext4", source[] = "/dev/x\n", options[] = "rw";
 
-	s->mount[s->mounts.count++] = (struct fm_mount){ .dev = makedev(259, minor), .root = root, .point = point, .fs_type = type,
-							 .source = source, .options = options };
+	s->mount[s->mounts.count++] = (struct fm_mount){.dev = makedev(259, minor),
+							.root = root,
+							.point = point,
+							.fs_type = type,
+							.source = source,
+							.options = options};
 }
 
 /* ---- what is different ---- */
@@ -202,139 +230,200 @@ static const struct situation {
 	const char *says;		/* the options, or a part of why */
 } situations[] = {
 	/* who */
-	{ "the writer of an exclusive volume", nothing, FM_GUARD_READ_WRITE, "rw" },
-	{ "another node than the writer", another_node, FM_GUARD_REFUSED, "exclusive to node n1 and this is n2" },
-	{ "no writer at all", no_writer, FM_GUARD_REFUSED, "say writer = NODE" },
-	{ "the writer of a shared volume, with mmp", shared_mmp, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same without mmp", shared, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same on XFS, which has no mmp", shared_xfs, FM_GUARD_READ_WRITE, "rw" },
-	{ "the writer, once it is sealed", sealed, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "since it was sealed" },
-	{ "a reader", reader, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "a reader before it is sealed", unsealed, FM_GUARD_REFUSED, "is not sealed, n1 may write to it; there, when it has written: fmove nvme seal" },
-	{ "a reader that has not heard of the writer", unheard, FM_GUARD_WAITING, "waits for the word of n1 whether \"data\" is sealed: fmoved must run" },
-	{ "the same, and it is silent", unheard_silent, FM_GUARD_WAITING,
-	  "waits for the word of n1 whether \"data\" is sealed: n1 does not answer (is not connected); fmoved must run" },
-	{ "the same, and it does not know the volume", unheard_unnamed, FM_GUARD_WAITING,
-	  "n1 answers, and its configuration does not name it as the writer; say mode = \"shared-read\" and writer = \"n1\" there" },
-	{ "the same, and it has lost its number", unheard_lower, FM_GUARD_WAITING,
-	  "n1 says epoch 3, and this node has heard of 7: n1 takes a higher one by itself, within minutes" },
-	{ "the same, and it has not answered since", unheard_yet, FM_GUARD_WAITING, "the next answer of n1 is awaited, seconds" },
-	{ "a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload" },
+	{"the writer of an exclusive volume", nothing, FM_GUARD_READ_WRITE, "rw"},
+	{"another node than the writer", another_node, FM_GUARD_REFUSED,
+	 "exclusive to node n1 and this is n2"},
+	{"no writer at all", no_writer, FM_GUARD_REFUSED, "say writer = NODE"},
+	{"the writer of a shared volume, with mmp", shared_mmp, FM_GUARD_READ_WRITE, "rw"},
+	{"the same without mmp", shared, FM_GUARD_READ_WRITE, "rw"},
+	{"the same on XFS, which has no mmp", shared_xfs, FM_GUARD_READ_WRITE, "rw"},
+	{"the writer, once it is sealed", sealed, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "since it was sealed"},
+	{"a reader", reader, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"a reader before it is sealed", unsealed, FM_GUARD_REFUSED,
+	 "is not sealed, n1 may write to it; there, when it has written: fmove nvme seal"},
+	{"a reader that has not heard of the writer", unheard, FM_GUARD_WAITING,
+	 "waits for the word of n1 whether \"data\" is sealed: fmoved must run"},
+	{"the same, and it is silent", unheard_silent, FM_GUARD_WAITING,
+	 "waits for the word of n1 whether \"data\" is sealed: n1 does not answer (is not "
+	 "connected); fmoved must run"},
+	{"the same, and it does not know the volume", unheard_unnamed, FM_GUARD_WAITING,
+	 "n1 answers, and its configuration does not name it as the writer; say mode = "
+	 "\"shared-read\" and writer = \"n1\" there"},
+	{"the same, and it has lost its number", unheard_lower, FM_GUARD_WAITING,
+	 "n1 says epoch 3, and this node has heard of 7: n1 takes a higher one by itself, within "
+	 "minutes"},
+	{"the same, and it has not answered since", unheard_yet, FM_GUARD_WAITING,
+	 "the next answer of n1 is awaited, seconds"},
+	{"a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload"},
 	/* what is on it */
-	{ "an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw" },
-	{ "an unclean ext4: a reader must not", reader_dirty, FM_GUARD_REFUSED, "let the writer mount and unmount it" },
-	{ "an unclean ext4 that nobody writes", read_only_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
-	{ "ext3 for a reader", reader_ext3, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "ext2 for a reader: there is no journal", reader_ext2, FM_GUARD_READ_ONLY, "ro" },
-	{ "a clean XFS for a reader", reader_xfs, FM_GUARD_READ_ONLY, "ro,norecovery" },
-	{ "an unclean XFS for a reader", reader_xfs_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
-	{ "an XFS that could not be asked", reader_xfs_unknown, FM_GUARD_REFUSED, "cannot be told" },
-	{ "btrfs for a reader: the device is read-only", reader_btrfs, FM_GUARD_READ_ONLY, "ro" },
-	{ "squashfs", read_only_squashfs, FM_GUARD_READ_ONLY, "ro" },
-	{ "erofs", read_only_erofs, FM_GUARD_READ_ONLY, "ro" },
-	{ "squashfs with a writer", squashfs, FM_GUARD_REFUSED, "nobody can write" },
-	{ "marked as damaged", damaged, FM_GUARD_REFUSED, "e2fsck -f /dev/nvme0n1" },
-	{ "marked as damaged, for a reader", damaged_reader, FM_GUARD_REFUSED, "e2fsck" },
-	{ "nothing known on it", blank, FM_GUARD_REFUSED, "no known file system" },
-	{ "nothing known on it, but the type was said", blank_but_named, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same, read-only", unknown_read_only, FM_GUARD_READ_ONLY, "ro" },
-	{ "the same, a reader of what is sealed", unknown_reader, FM_GUARD_READ_ONLY, "ro" },
-	{ "the same on a shared volume", unknown_shared, FM_GUARD_REFUSED, "says f2fs, which cannot be told to be on nvme0n1" },
-	{ "the same with a peer that knows the volume", unknown_known_to_peer, FM_GUARD_REFUSED, "says f2fs, which cannot be told" },
-	{ "the same with a peer that does not know it", unknown_beside_silent, FM_GUARD_READ_WRITE, "rw" },
-	{ "nothing known where ext4 was said", not_the_ext4, FM_GUARD_REFUSED, "says ext4, and no known file system is on nvme0n1" },
-	{ "nothing known where XFS was said", not_the_xfs, FM_GUARD_REFUSED, "says xfs, and no known file system is on nvme0n1" },
-	{ "nothing known where squashfs was said", not_the_squashfs, FM_GUARD_REFUSED, "says squashfs, and no known" },
-	{ "nothing known where erofs was said", not_the_erofs, FM_GUARD_REFUSED, "says erofs, and no known" },
-	{ "nothing known where a reader expects ext4", not_the_ext4_reader, FM_GUARD_REFUSED, "says ext4, and no known" },
-	{ "another file system than was said", another_type, FM_GUARD_REFUSED, "ext4 is on nvme0n1, the configuration says xfs" },
-	{ "ext3 where ext4 was said", ext3_by_ext4, FM_GUARD_READ_WRITE, "rw" },
+	{"an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw"},
+	{"an unclean ext4: a reader must not", reader_dirty, FM_GUARD_REFUSED,
+	 "let the writer mount and unmount it"},
+	{"an unclean ext4 that nobody writes", read_only_dirty, FM_GUARD_REFUSED,
+	 "was not cleanly unmounted"},
+	{"ext3 for a reader", reader_ext3, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"ext2 for a reader: there is no journal", reader_ext2, FM_GUARD_READ_ONLY, "ro"},
+	{"a clean XFS for a reader", reader_xfs, FM_GUARD_READ_ONLY, "ro,norecovery"},
+	{"an unclean XFS for a reader", reader_xfs_dirty, FM_GUARD_REFUSED,
+	 "was not cleanly unmounted"},
+	{"an XFS that could not be asked", reader_xfs_unknown, FM_GUARD_REFUSED, "cannot be told"},
+	{"btrfs for a reader: the device is read-only", reader_btrfs, FM_GUARD_READ_ONLY, "ro"},
+	{"squashfs", read_only_squashfs, FM_GUARD_READ_ONLY, "ro"},
+	{"erofs", read_only_erofs, FM_GUARD_READ_ONLY, "ro"},
+	{"squashfs with a writer", squashfs, FM_GUARD_REFUSED, "nobody can write"},
+	{"marked as damaged", damaged, FM_GUARD_REFUSED, "e2fsck -f /dev/nvme0n1"},
+	{"marked as damaged, for a reader", damaged_reader, FM_GUARD_REFUSED, "e2fsck"},
+	{"nothing known on it", blank, FM_GUARD_REFUSED, "no known file system"},
+	{"nothing known on it, but the type was said", blank_but_named, FM_GUARD_READ_WRITE, "rw"},
+	{"the same, read-only", unknown_read_only, FM_GUARD_READ_ONLY, "ro"},
+	{"the same, a reader of what is sealed", unknown_reader, FM_GUARD_READ_ONLY, "ro"},
+	{"the same on a shared volume", unknown_shared, FM_GUARD_REFUSED,
+	 "says f2fs, which cannot be told to be on nvme0n1"},
+	{"the same with a peer that knows the volume", unknown_known_to_peer, FM_GUARD_REFUSED,
+	 "says f2fs, which cannot be told"},
+	{"the same with a peer that does not know it", unknown_beside_silent, FM_GUARD_READ_WRITE,
+	 "rw"},
+	{"nothing known where ext4 was said", not_the_ext4, FM_GUARD_REFUSED,
+	 "says ext4, and no known file system is on nvme0n1"},
+	{"nothing known where XFS was said", not_the_xfs, FM_GUARD_REFUSED,
+	 "says xfs, and no known file system is on nvme0n1"},
+	{"nothing known where squashfs was said", not_the_squashfs, FM_GUARD_REFUSED,
+	 "says squashfs, and no known"},
+	{"nothing known where erofs was said", not_the_erofs, FM_GUARD_REFUSED,
+	 "says erofs, and no known"},
+	{"nothing known where a reader expects ext4", not_the_ext4_reader, FM_GUARD_REFUSED,
+	 "says ext4, and no known"},
+	{"another file system than was said", another_type, FM_GUARD_REFUSED,
+	 "ext4 is on nvme0n1, the configuration says xfs"},
+	{"ext3 where ext4 was said", ext3_by_ext4, FM_GUARD_READ_WRITE, "rw"},
 	/* the device */
-	{ "a read-only device and the writer", protected_device, FM_GUARD_REFUSED, "is read-only" },
-	{ "a read-only device and a reader", protected_reader, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "another UUID", another_uuid, FM_GUARD_REFUSED, "its UUID is " UUID_B ", the configuration says " UUID_A },
-	{ "the UUID in capitals", upper_case, FM_GUARD_READ_WRITE, "rw" },
-	{ "a namespace without UUID", no_uuid, FM_GUARD_REFUSED, "its UUID is not there" },
-	{ "attributes that are not filled in yet", not_ready, FM_GUARD_REFUSED, "is not ready" },
-	{ "another number", another_number, FM_GUARD_REFUSED, "its number is 1, the configuration says 2" },
-	{ "the same NGUID with hyphens", nguid_hyphens, FM_GUARD_READ_WRITE, "rw" },
-	{ "another NGUID", another_nguid, FM_GUARD_REFUSED, "its NGUID is " NGUID_A },
-	{ "smaller than last time", smaller, FM_GUARD_REFUSED, "fewer than the 2147483648" },
-	{ "as large as last time", same_size, FM_GUARD_READ_WRITE, "rw" },
-	{ "larger than last time, known by its UUID", larger, FM_GUARD_READ_WRITE, "rw" },
-	{ "another namespace than last time, named by its UUID", another_last, FM_GUARD_READ_WRITE, "rw" },
-	{ "another namespace than last time, known by its number only", another_last_unnamed, FM_GUARD_REFUSED, "the last time was uuid.bbb" },
-	{ "the same namespace as last time, not named", same_last_unnamed, FM_GUARD_READ_WRITE, "rw" },
-	{ "larger than last time, known by its number only", larger_unnamed, FM_GUARD_REFUSED, "may be another namespace" },
+	{"a read-only device and the writer", protected_device, FM_GUARD_REFUSED, "is read-only"},
+	{"a read-only device and a reader", protected_reader, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"another UUID", another_uuid, FM_GUARD_REFUSED,
+	 "its UUID is " UUID_B ", the configuration says " UUID_A},
+	{"the UUID in capitals", upper_case, FM_GUARD_READ_WRITE, "rw"},
+	{"a namespace without UUID", no_uuid, FM_GUARD_REFUSED, "its UUID is not there"},
+	{"attributes that are not filled in yet", not_ready, FM_GUARD_REFUSED, "is not ready"},
+	{"another number", another_number, FM_GUARD_REFUSED,
+	 "its number is 1, the configuration says 2"},
+	{"the same NGUID with hyphens", nguid_hyphens, FM_GUARD_READ_WRITE, "rw"},
+	{"another NGUID", another_nguid, FM_GUARD_REFUSED, "its NGUID is " NGUID_A},
+	{"smaller than last time", smaller, FM_GUARD_REFUSED, "fewer than the 2147483648"},
+	{"as large as last time", same_size, FM_GUARD_READ_WRITE, "rw"},
+	{"larger than last time, known by its UUID", larger, FM_GUARD_READ_WRITE, "rw"},
+	{"another namespace than last time, named by its UUID", another_last, FM_GUARD_READ_WRITE,
+	 "rw"},
+	{"another namespace than last time, known by its number only", another_last_unnamed,
+	 FM_GUARD_REFUSED, "the last time was uuid.bbb"},
+	{"the same namespace as last time, not named", same_last_unnamed, FM_GUARD_READ_WRITE,
+	 "rw"},
+	{"larger than last time, known by its number only", larger_unnamed, FM_GUARD_REFUSED,
+	 "may be another namespace"},
 	/* the others */
-	{ "a peer that does not know the volume", peer_silent, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that agrees", peer_agrees, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that agrees, without mmp", peer_agrees_no_mmp, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that names another writer", peer_other_writer, FM_GUARD_REFUSED, "configuration of n2 names \"n2\"" },
-	{ "a peer that has it read-write", peer_writes, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
-	{ "a peer that has it read-write by hand", peer_writes_unknown, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
-	{ "a peer that still reads what is to be written", peer_reads, FM_GUARD_REFUSED, "n2 has it mounted read-only" },
-	{ "a peer that reads what is sealed", sealed_and_read, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "two readers", reader_beside_reader, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "a reader while the writer writes", reader_beside_writer, FM_GUARD_REFUSED, "n1 has it mounted read-write; there, when it has written: fmove nvme seal data" },
-	{ "a reader while somebody else writes", reader_beside_other, FM_GUARD_REFUSED, "n3 has it mounted read-write; unmount it there first" },
-	{ "read-only while somebody writes", read_only_beside_writer, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
-	{ "read-only here, a writer there", read_only_here_not_there, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
-	{ "a peer with our own name", peer_same_name, FM_GUARD_REFUSED, "another node calls itself n1" },
-	{ "a peer with control characters", peer_escape, FM_GUARD_REFUSED, "\"?[2J\"" },
+	{"a peer that does not know the volume", peer_silent, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that agrees", peer_agrees, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that agrees, without mmp", peer_agrees_no_mmp, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that names another writer", peer_other_writer, FM_GUARD_REFUSED,
+	 "configuration of n2 names \"n2\""},
+	{"a peer that has it read-write", peer_writes, FM_GUARD_REFUSED,
+	 "n2 has it mounted read-write"},
+	{"a peer that has it read-write by hand", peer_writes_unknown, FM_GUARD_REFUSED,
+	 "n2 has it mounted read-write"},
+	{"a peer that still reads what is to be written", peer_reads, FM_GUARD_REFUSED,
+	 "n2 has it mounted read-only"},
+	{"a peer that reads what is sealed", sealed_and_read, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"two readers", reader_beside_reader, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"a reader while the writer writes", reader_beside_writer, FM_GUARD_REFUSED,
+	 "n1 has it mounted read-write; there, when it has written: fmove nvme seal data"},
+	{"a reader while somebody else writes", reader_beside_other, FM_GUARD_REFUSED,
+	 "n3 has it mounted read-write; unmount it there first"},
+	{"read-only while somebody writes", read_only_beside_writer, FM_GUARD_REFUSED,
+	 "n2 has it mounted read-write"},
+	{"read-only here, a writer there", read_only_here_not_there, FM_GUARD_REFUSED,
+	 "names \"n2\" as the writer"},
+	{"a peer with our own name", peer_same_name, FM_GUARD_REFUSED,
+	 "another node calls itself n1"},
+	{"a peer with control characters", peer_escape, FM_GUARD_REFUSED, "\"?[2J\""},
 	/* who was not heard, or says nothing now */
-	{ "a peer that was not heard", unheard_peer, FM_GUARD_WAITING,
-	  "waits for the word of n2 (is not connected) that nobody writes to it there; if that machine is off: "
-	  "fmove nvme up --force data, once, or fmove nvme forget n2, for good" },
-	{ "one of two peers that was not heard", one_of_two, FM_GUARD_WAITING, "the word of n2 (is not connected) that" },
-	{ "a peer that has said so before the configuration was what it is", not_since, FM_GUARD_WAITING, "the word of n2 that" },
-	{ "a peer that was not heard, with mmp", unheard_mmp, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that was not heard, on XFS", unheard_xfs, FM_GUARD_WAITING, "the word of n2" },
-	{ "a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING, "that nobody has it mounted there" },
-	{ "a reader that had it unmounted, with mmp", heard_reader, FM_GUARD_READ_WRITE, "rw" },
-	{ "exclusive by now, and what a silent node knew of its seals is lost, with mmp", lost_reader_exclusive, FM_GUARD_WAITING, "the word of n2" },
-	{ "exclusive by now, who knew a seal of it is silent, with mmp", heard_reader_exclusive, FM_GUARD_WAITING, "the word of n2" },
-	{ "the same, and it has answered", heard_reader_answers, FM_GUARD_READ_WRITE, "rw" },
-	{ "a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING, "that nobody has it mounted there" },
-	{ "what is sealed, while another node was never heard", unheard_sealed, FM_GUARD_WAITING, "the word of n2" },
-	{ "the same, and it does not answer", unheard_own_seal, FM_GUARD_WAITING, "(is off) that nobody writes to it there" },
-	{ "the same, forgotten", own_seal_forgotten, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "the same, by force", own_seal_forced, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "the same, and mmp had let it be written", own_seal_mmp, FM_GUARD_WAITING, "that nobody writes to it there" },
-	{ "what is sealed, and read at an older number", own_seal_old_number, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "what is sealed, and another node is the writer by now", own_seal_other_writer, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
-	{ "a reader that has it unmounted, before it has heard of the unseal", before_unseal, FM_GUARD_WAITING, "nobody has it mounted there" },
-	{ "a reader that has it unmounted at the unseal", at_unseal, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same, silent now, with mmp", at_unseal_silent, FM_GUARD_READ_WRITE, "rw" },
-	{ "a silent reader that had it unmounted before the unseal, with mmp", before_unseal_silent, FM_GUARD_WAITING, "the word of n2" },
-	{ "the same, forgotten", before_unseal_forgotten, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that answers and knows no such volume", knows_no_such, FM_GUARD_READ_WRITE, "rw" },
-	{ "what is to be sealed, before the readers have left", sealing, FM_GUARD_WAITING, "the word of n2" },
-	{ "what is to be sealed, when they have", sealing_left, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "to be sealed, where mmp protects nothing, and the reader is silent", sealing_silent, FM_GUARD_WAITING, "waits for the word of n2" },
-	{ "the target may reserve it", unheard_reservable, FM_GUARD_READ_WRITE, "if reserved" },
-	{ "the same, and the peer is the same host to the target", same_host_reservable, FM_GUARD_WAITING, "n2 has the NVMe host id of this node" },
-	{ "the same with mmp", same_host_mmp, FM_GUARD_READ_WRITE, "rw" },
-	{ "the target may reserve it, and who is the same host does not count", same_host_not_counted, FM_GUARD_READ_WRITE, "if reserved" },
-	{ "the same, and that peer is forgotten", same_host_forgotten, FM_GUARD_READ_WRITE, "if reserved" },
-	{ "the target may reserve it, a reader was never heard", unheard_reader_reservable, FM_GUARD_WAITING, "the word of n2" },
-	{ "the target may reserve it, a reader had it unmounted", heard_reader_reservable, FM_GUARD_READ_WRITE, "if reserved" },
-	{ "a peer that does not count", unheard_not_counted, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that is forgotten", unheard_forgotten, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that was not heard, by force", unheard_forced, FM_GUARD_READ_WRITE, "rw" },
-	{ "a silent peer that had it read-write", silent_writes, FM_GUARD_REFUSED, "n2 had it mounted read-write when it answered last" },
-	{ "the same, forgotten", silent_writes_forgotten, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same, by force", silent_writes_forced, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same, though it does not count", silent_writes_not_counted, FM_GUARD_REFUSED, "fmove nvme forget n2" },
-	{ "a silent peer that named another writer", silent_names_other, FM_GUARD_REFUSED, "configuration of n2 names \"n2\"" },
-	{ "a peer that answers and has it read-write, by force", answers_and_writes_forced, FM_GUARD_REFUSED, "unmount it there first" },
-	{ "nobody knows who the peers are", peers_unknown, FM_GUARD_WAITING, "which other nodes there are (fmoved does not answer)" },
-	{ "the same with mmp", peers_unknown_mmp, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same of a shared volume with mmp", peers_unknown_shared, FM_GUARD_WAITING, "say nodes = [ ] for it" },
+	{"a peer that was not heard", unheard_peer, FM_GUARD_WAITING,
+	 "waits for the word of n2 (is not connected) that nobody writes to it there; if that "
+	 "machine is off: fmove nvme up --force data, once, or fmove nvme forget n2, for good"},
+	{"one of two peers that was not heard", one_of_two, FM_GUARD_WAITING,
+	 "the word of n2 (is not connected) that"},
+	{"a peer that has said so before the configuration was what it is", not_since,
+	 FM_GUARD_WAITING, "the word of n2 that"},
+	{"a peer that was not heard, with mmp", unheard_mmp, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that was not heard, on XFS", unheard_xfs, FM_GUARD_WAITING, "the word of n2"},
+	{"a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING,
+	 "that nobody has it mounted there"},
+	{"a reader that had it unmounted, with mmp", heard_reader, FM_GUARD_READ_WRITE, "rw"},
+	{"exclusive by now, and what a silent node knew of its seals is lost, with mmp",
+	 lost_reader_exclusive, FM_GUARD_WAITING, "the word of n2"},
+	{"exclusive by now, who knew a seal of it is silent, with mmp", heard_reader_exclusive,
+	 FM_GUARD_WAITING, "the word of n2"},
+	{"the same, and it has answered", heard_reader_answers, FM_GUARD_READ_WRITE, "rw"},
+	{"a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING,
+	 "that nobody has it mounted there"},
+	{"what is sealed, while another node was never heard", unheard_sealed, FM_GUARD_WAITING,
+	 "the word of n2"},
+	{"the same, and it does not answer", unheard_own_seal, FM_GUARD_WAITING,
+	 "(is off) that nobody writes to it there"},
+	{"the same, forgotten", own_seal_forgotten, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"the same, by force", own_seal_forced, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"the same, and mmp had let it be written", own_seal_mmp, FM_GUARD_WAITING,
+	 "that nobody writes to it there"},
+	{"what is sealed, and read at an older number", own_seal_old_number, FM_GUARD_READ_ONLY,
+	 "ro,noload"},
+	{"what is sealed, and another node is the writer by now", own_seal_other_writer,
+	 FM_GUARD_REFUSED, "names \"n2\" as the writer"},
+	{"a reader that has it unmounted, before it has heard of the unseal", before_unseal,
+	 FM_GUARD_WAITING, "nobody has it mounted there"},
+	{"a reader that has it unmounted at the unseal", at_unseal, FM_GUARD_READ_WRITE, "rw"},
+	{"the same, silent now, with mmp", at_unseal_silent, FM_GUARD_READ_WRITE, "rw"},
+	{"a silent reader that had it unmounted before the unseal, with mmp", before_unseal_silent,
+	 FM_GUARD_WAITING, "the word of n2"},
+	{"the same, forgotten", before_unseal_forgotten, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that answers and knows no such volume", knows_no_such, FM_GUARD_READ_WRITE, "rw"},
+	{"what is to be sealed, before the readers have left", sealing, FM_GUARD_WAITING,
+	 "the word of n2"},
+	{"what is to be sealed, when they have", sealing_left, FM_GUARD_READ_ONLY, "ro,noload"},
+	{"to be sealed, where mmp protects nothing, and the reader is silent", sealing_silent,
+	 FM_GUARD_WAITING, "waits for the word of n2"},
+	{"the target may reserve it", unheard_reservable, FM_GUARD_READ_WRITE, "if reserved"},
+	{"the same, and the peer is the same host to the target", same_host_reservable,
+	 FM_GUARD_WAITING, "n2 has the NVMe host id of this node"},
+	{"the same with mmp", same_host_mmp, FM_GUARD_READ_WRITE, "rw"},
+	{"the target may reserve it, and who is the same host does not count",
+	 same_host_not_counted, FM_GUARD_READ_WRITE, "if reserved"},
+	{"the same, and that peer is forgotten", same_host_forgotten, FM_GUARD_READ_WRITE,
+	 "if reserved"},
+	{"the target may reserve it, a reader was never heard", unheard_reader_reservable,
+	 FM_GUARD_WAITING, "the word of n2"},
+	{"the target may reserve it, a reader had it unmounted", heard_reader_reservable,
+	 FM_GUARD_READ_WRITE, "if reserved"},
+	{"a peer that does not count", unheard_not_counted, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that is forgotten", unheard_forgotten, FM_GUARD_READ_WRITE, "rw"},
+	{"a peer that was not heard, by force", unheard_forced, FM_GUARD_READ_WRITE, "rw"},
+	{"a silent peer that had it read-write", silent_writes, FM_GUARD_REFUSED,
+	 "n2 had it mounted read-write when it answered last"},
+	{"the same, forgotten", silent_writes_forgotten, FM_GUARD_READ_WRITE, "rw"},
+	{"the same, by force", silent_writes_forced, FM_GUARD_READ_WRITE, "rw"},
+	{"the same, though it does not count", silent_writes_not_counted, FM_GUARD_REFUSED,
+	 "fmove nvme forget n2"},
+	{"a silent peer that named another writer", silent_names_other, FM_GUARD_REFUSED,
+	 "configuration of n2 names \"n2\""},
+	{"a peer that answers and has it read-write, by force", answers_and_writes_forced,
+	 FM_GUARD_REFUSED, "unmount it there first"},
+	{"nobody knows who the peers are", peers_unknown, FM_GUARD_WAITING,
+	 "which other nodes there are (fmoved does not answer)"},
+	{"the same with mmp", peers_unknown_mmp, FM_GUARD_READ_WRITE, "rw"},
+	{"the same of a shared volume with mmp", peers_unknown_shared, FM_GUARD_WAITING,
+	 "say nodes = [ ] for it"},
 	/* here */
-	{ "mounted elsewhere", mounted_elsewhere, FM_GUARD_REFUSED, "is mounted already, at /mnt" },
-	{ "something else at the mount point", point_in_use, FM_GUARD_REFUSED, "something else is mounted at /srv/data" },
+	{"mounted elsewhere", mounted_elsewhere, FM_GUARD_REFUSED, "is mounted already, at /mnt"},
+	{"something else at the mount point", point_in_use, FM_GUARD_REFUSED,
+	 "something else is mounted at /srv/data"},
 };
 
 static bool is_as_expected(const struct situation *t, const struct fm_guard_answer *a)
@@ -344,7 +433,8 @@ static bool is_as_expected(const struct situation *t, const struct fm_guard_answ
 	if (t->verdict == FM_GUARD_REFUSED || t->verdict == FM_GUARD_WAITING)
 		return !a->options && strstr(a->why, t->says);
 	if (a->needs_reservation)
-		return strcmp(t->says, "if reserved") == 0 && strstr(a->why, "waits for the word of n2");
+		return strcmp(t->says, "if reserved") == 0 &&
+		       strstr(a->why, "waits for the word of n2");
 	return strcmp(a->options, t->says) == 0 && !a->why[0];
 }
 
@@ -359,15 +449,16 @@ static void test_situations(void)
 		t->change(&s);
 		fm_guard_decide(&s.facts, &answer);
 		if (!is_as_expected(t, &answer))
-			printf("\n    %s: gave %d, %s, %s\n", t->name, answer.verdict, answer.options ? answer.options : "-", answer.why);
+			printf("\n    %s: gave %d, %s, %s\n", t->name, answer.verdict,
+			       answer.options ? answer.options : "-", answer.why);
 		CU_ASSERT_TRUE(is_as_expected(t, &answer));
 	}
 }
 
 /*
  * Goal:   two nodes never both get read-write, whatever either has heard of the other.
- * Method: every pair of modes and of named writers (configurations that agree), each node asked with and without an
- *         answer of the other.
+ * Method: every pair of modes and of named writers (configurations that agree), each node asked
+ * with and without an answer of the other.
  */
 static void test_never_two_writers(void)
 {
@@ -395,8 +486,9 @@ static void test_never_two_writers(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "every situation has its answer", test_situations },
-	{ "of several nodes one may write at most, without a word between them", test_never_two_writers },
+	{"every situation has its answer", test_situations},
+	{"of several nodes one may write at most, without a word between them",
+	 test_never_two_writers},
 };
 
 FM_TEST_MAIN("guard", tests)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helper processes: a stub that does what the request says: answers, dies, hangs, answers nonsense, too much or nothing.
- * links: fm_nvmetcp
+ * Helper processes: a stub that does what the request says: answers, dies, hangs, answers nonsense,
+ * too much or nothing. links: fm_nvmetcp
  *
- * What must be waited for is waited for; a deadline is short only where nothing but the deadline can happen.
+ * What must be waited for is waited for; a deadline is short only where nothing but the deadline
+ * can happen.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +27,7 @@
 #define SHORT_NS (50 * FM_NS_PER_MS)
 #define POINTS_MAX 50
 
-/* ------------------------------------------------------------------------------------------------- as the helper */
+/* -------------------------------------------------------------------------------- as the helper */
 
 static void stub_say(const char *text)
 {
@@ -57,8 +58,8 @@ static unsigned stub_fds(void)
 
 static void stub_echo(json_t *request)
 {
-	json_t *whole = json_pack("{s:i, s:{s:O, s:i, s:i}}", "code", 0, "answer", "request", request, "fds", (int)stub_fds(), "group",
-				  getpgrp() == getpid());
+	json_t *whole = json_pack("{s:i, s:{s:O, s:i, s:i}}", "code", 0, "answer", "request",
+				  request, "fds", (int)stub_fds(), "group", getpgrp() == getpid());
 	char *text = json_dumps(whole, JSON_COMPACT);
 
 	stub_say(text);
@@ -75,7 +76,8 @@ static int stub_main(json_t *request)
 	if (strcmp(what, "echo") == 0)
 		stub_echo(request);
 	else if (strcmp(what, "error") == 0)
-		stub_say("{\"code\": -5, \"text\": \"the disk is gone\", \"answer\": {\"trouble\": \"other\"}}");
+		stub_say("{\"code\": -5, \"text\": \"the disk is gone\", \"answer\": {\"trouble\": "
+			 "\"other\"}}");
 	else if (strcmp(what, "say") == 0)
 		stub_say(json_string_value(json_object_get(request, "text")));
 	else if (strcmp(what, "flood") == 0)
@@ -86,14 +88,15 @@ static int stub_main(json_t *request)
 	else if (strcmp(what, "exit") == 0)
 		_exit(7);
 	else if (strcmp(what, "touch") == 0)
-		close(open(json_string_value(json_object_get(request, "text")), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		close(open(json_string_value(json_object_get(request, "text")),
+			   O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	else if (strcmp(what, "hang") == 0)
 		for (;;)
 			pause();
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------- fixture */
+/* -------------------------------------------------------------------------------------- fixture */
 
 static struct fm_loop *loop;
 static struct fm_helpers *helpers;
@@ -132,7 +135,8 @@ static void tear_down(void)
 	fm_loop_free(loop);
 	helpers = NULL;
 	loop = NULL;
-	CU_ASSERT_EQUAL(waitpid(-1, NULL, WNOHANG), -1);	/* no child is left, not even a dead one */
+	/* no child is left, not even a dead one */
+	CU_ASSERT_EQUAL(waitpid(-1, NULL, WNOHANG), -1);
 	CU_ASSERT_EQUAL(errno, ECHILD);
 }
 
@@ -165,7 +169,7 @@ static void run_call(struct call *c, const char *what)
 	CU_ASSERT_EQUAL(c->done, 1);
 }
 
-/* --------------------------------------------------------------------------------------------------------- tests */
+/* ---------------------------------------------------------------------------------------- tests */
 
 static void test_answer(void)
 {
@@ -212,7 +216,10 @@ static void test_largest(void)
 		memset(text, 'x', FM_HELPER_ANSWER_MAX + more);
 		memcpy(text, head, strlen(head));
 		strcpy(text + FM_HELPER_ANSWER_MAX + more - strlen(tail), tail);
-		CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "say", "text", text), LONG_NS), 0);
+		CU_ASSERT_EQUAL_FATAL(start(&c, "k",
+					    json_pack("{s:s, s:s}", "call", "say", "text", text),
+					    LONG_NS),
+				      0);
 		wait_done(&c);
 		CU_ASSERT_EQUAL(c.code, more ? -EMSGSIZE : 0);
 		json_decref(c.answer);
@@ -239,16 +246,28 @@ static void test_end_without_answer(void)
 static void test_nonsense(void)
 {
 	static const char *const texts[] = {
-		"{", "[]", "{}", "{\"code\": 0}", "{\"code\": 0, \"answer\": []}", "{\"code\": 1, \"answer\": {}}",
-		"{\"code\": -5}", "{\"code\": -5, \"text\": \"\"}", "{\"code\": -5, \"text\": 3}", "{\"code\": \"0\", \"answer\": {}}",
-		"{\"code\": 0, \"answer\": {}, \"more\": 1}", "{\"code\": 0, \"answer\": {}} x",
+		"{",
+		"[]",
+		"{}",
+		"{\"code\": 0}",
+		"{\"code\": 0, \"answer\": []}",
+		"{\"code\": 1, \"answer\": {}}",
+		"{\"code\": -5}",
+		"{\"code\": -5, \"text\": \"\"}",
+		"{\"code\": -5, \"text\": 3}",
+		"{\"code\": \"0\", \"answer\": {}}",
+		"{\"code\": 0, \"answer\": {}, \"more\": 1}",
+		"{\"code\": 0, \"answer\": {}} x",
 		"{\"code\": 0, \"code\": 0, \"answer\": {}}",
 	};
 	struct call c;
 
 	set_up(stub_main);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "say", "text", texts[i]), LONG_NS), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			start(&c, "k", json_pack("{s:s, s:s}", "call", "say", "text", texts[i]),
+			      LONG_NS),
+			0);
 		wait_done(&c);
 		CU_ASSERT_EQUAL(c.code, -EBADMSG);
 		CU_ASSERT_PTR_NULL(c.answer);
@@ -379,8 +398,8 @@ static pid_t only_child(void)
 	return pid;
 }
 
-/* Goal: one that does not die is counted, keeps its key, and gives it back when it goes. Method: the kill is left out, as
- * the D state does. */
+/* Goal: one that does not die is counted, keeps its key, and gives it back when it goes. Method:
+ * the kill is left out, as the D state does. */
 static void test_stuck(void)
 {
 	struct call c, second;
@@ -417,7 +436,8 @@ static unsigned fds_open(void)
 	return count;
 }
 
-/* Whatever call fails, there is one error with a text, no descriptor, no child, and the next call works. */
+/* Whatever call fails, there is one error with a text, no descriptor, no child, and the next call
+ * works. */
 static void test_faults(void)
 {
 	struct call c;
@@ -461,11 +481,18 @@ static void test_real(void)
 	CU_ASSERT_EQUAL(c.code, -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such call"));
 	json_decref(c.answer);
-	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s, s:i}", "call", "probe", "device", "/dev/null", "x", 1), LONG_NS), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		start(&c, "k",
+		      json_pack("{s:s, s:s, s:i}", "call", "probe", "device", "/dev/null", "x", 1),
+		      LONG_NS),
+		0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -EINVAL);	/* a key that it does not know */
 	json_decref(c.answer);
-	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "xfs_state", "device", "/dev/null"), LONG_NS), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		start(&c, "k", json_pack("{s:s, s:s}", "call", "xfs_state", "device", "/dev/null"),
+		      LONG_NS),
+		0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -ENOTBLK);
 	json_decref(c.answer);
@@ -478,16 +505,19 @@ static void run_json(struct call *c, const char *text)
 	wait_done(c);
 }
 
-/* What is mounted is looked up by the name that the kernel gives it, so it must be written like that. */
+/* What is mounted is looked up by the name that the kernel gives it, so it must be written like
+ * that. */
 static void test_points(void)
 {
-	static const char *const bad[] = { "", "/", "x", "/tmp/", "//tmp", "/tmp/../tmp", "/./tmp", "/tmp/..", "/tmp/." };
+	static const char *const bad[] = {
+		"", "/", "x", "/tmp/", "//tmp", "/tmp/../tmp", "/./tmp", "/tmp/..", "/tmp/."};
 	struct call c;
 	char text[128];
 
 	set_up(fm_helper_main);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		(void)snprintf(text, sizeof(text), "{\"call\": \"unmount\", \"point\": \"%s\"}", bad[i]);
+		(void)snprintf(text, sizeof(text), "{\"call\": \"unmount\", \"point\": \"%s\"}",
+			       bad[i]);
 		run_json(&c, text);
 		CU_ASSERT_EQUAL(c.code, -EINVAL);
 		json_decref(c.answer);
@@ -506,7 +536,9 @@ static void test_resolve(void)
 	run_json(&c, "{\"call\": \"resolve\", \"host\": \"FD00:0::1\"}");
 	CU_ASSERT_EQUAL(c.code, 0);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(c.answer, "addresses")), 1);
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(json_object_get(c.answer, "addresses"), 0)), "fd00::1");
+	CU_ASSERT_STRING_EQUAL(
+		json_string_value(json_array_get(json_object_get(c.answer, "addresses"), 0)),
+		"fd00::1");
 	json_decref(c.answer);
 	run_json(&c, "{\"call\": \"resolve\", \"host\": \"no such name\"}");
 	CU_ASSERT_TRUE(c.code == -ENOENT || c.code == -EAGAIN);
@@ -526,8 +558,12 @@ static void check_secret(const char *content, mode_t mode, int want)
 	CU_ASSERT_EQUAL(write(fd, content, strlen(content)), (ssize_t)strlen(content));
 	CU_ASSERT_EQUAL(fchmod(fd, mode), 0);
 	close(fd);
-	(void)snprintf(text, sizeof(text), "{\"call\": \"connect\", \"subsystem\": \"s\", \"address\": \"127.0.0.1\", \"port\": \"1\", "
-		       "\"host_nqn\": \"nqn.h\", \"host_id\": \"id\", \"secret_file\": \"%s\"}", path);
+	(void)snprintf(text, sizeof(text),
+		       "{\"call\": \"connect\", \"subsystem\": \"s\", \"address\": \"127.0.0.1\", "
+		       "\"port\": \"1\", "
+		       "\"host_nqn\": \"nqn.h\", \"host_id\": \"id\", \"secret_file\": "
+		       "\"%s\"}",
+		       path);
 	run_json(&c, text);
 	CU_ASSERT_EQUAL(c.code, want);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(c.answer, "trouble")), "value");
@@ -559,7 +595,8 @@ static int begins(struct fm_helper *helper, const struct fm_process *process, st
 	return begins_ret < 0 ? fm_err_set(why, begins_ret, "it is not noted") : 0;
 }
 
-static int begins_and_dies(struct fm_helper *helper, const struct fm_process *process, struct fm_err *why)
+static int begins_and_dies(struct fm_helper *helper, const struct fm_process *process,
+			   struct fm_err *why)
 {
 	(void)helper;
 	(void)process;
@@ -567,7 +604,8 @@ static int begins_and_dies(struct fm_helper *helper, const struct fm_process *pr
 	_exit(0);
 }
 
-static int start_touch(struct call *c, int (*noted)(struct fm_helper *, const struct fm_process *, struct fm_err *))
+static int start_touch(struct call *c,
+		       int (*noted)(struct fm_helper *, const struct fm_process *, struct fm_err *))
 {
 	json_t *request = json_pack("{s:s, s:s}", "call", "touch", "text", touched);
 	int ret;
@@ -590,7 +628,8 @@ static void test_begins(void)
 	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
 	pid = fork();
 	if (pid == 0) {
-		(void)dup2(ends[1], STDERR_FILENO);	/* the helper's, too: its end is that of the pipe */
+		/* the helper's, too: its end is that of the pipe */
+		(void)dup2(ends[1], STDERR_FILENO);
 		set_up(stub_main);
 		(void)start_touch(&c, begins_and_dies);
 		_exit(1);
@@ -617,25 +656,25 @@ static void test_begins(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a call is answered, by a process with nothing of ours", test_answer },
-	{ "an error comes with its text", test_error },
-	{ "the largest answer is taken, a larger one is none", test_largest },
-	{ "a helper that ends without an answer is an error that says how", test_end_without_answer },
-	{ "nonsense is no answer", test_nonsense },
-	{ "a helper that does not stop talking is ended", test_too_much },
-	{ "a helper past its deadline is ended", test_deadline },
-	{ "a helper that is given up is ended at once", test_give_up },
-	{ "one call for one thing at a time; the end cancels what is under way", test_keys },
-	{ "there are no more than may be", test_many },
-	{ "done() may start the next call", test_next_from_done },
-	{ "a helper begins when that is noted, or not at all", test_begins },
-	{ "the real helper answers a bad request", test_real },
-	{ "a mount point must be written as the kernel writes it", test_points },
-	{ "a name is resolved, or the error names it", test_resolve },
-	{ "a secret is taken from a private file only, and not shown", test_secret_files },
+	{"a call is answered, by a process with nothing of ours", test_answer},
+	{"an error comes with its text", test_error},
+	{"the largest answer is taken, a larger one is none", test_largest},
+	{"a helper that ends without an answer is an error that says how", test_end_without_answer},
+	{"nonsense is no answer", test_nonsense},
+	{"a helper that does not stop talking is ended", test_too_much},
+	{"a helper past its deadline is ended", test_deadline},
+	{"a helper that is given up is ended at once", test_give_up},
+	{"one call for one thing at a time; the end cancels what is under way", test_keys},
+	{"there are no more than may be", test_many},
+	{"done() may start the next call", test_next_from_done},
+	{"a helper begins when that is noted, or not at all", test_begins},
+	{"the real helper answers a bad request", test_real},
+	{"a mount point must be written as the kernel writes it", test_points},
+	{"a name is resolved, or the error names it", test_resolve},
+	{"a secret is taken from a private file only, and not shown", test_secret_files},
 #ifdef FM_FAULTS
-	{ "a helper that does not die is counted until it has gone", test_stuck },
-	{ "each failure is one error and leaves nothing", test_faults },
+	{"a helper that does not die is counted until it has gone", test_stuck},
+	{"each failure is one error and leaves nothing", test_faults},
 #endif
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: a holder shares our memory and nothing that we have open; work is done there, and its end is told here.
- * Method: real processes: what is open there is asked of /proc, a pipe tells by its end who has it.
+ * Goal: a holder shares our memory and nothing that we have open; work is done there, and its end
+ * is told here. Method: real processes: what is open there is asked of /proc, a pipe tells by its
+ * end who has it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -149,7 +150,8 @@ static void take_it(struct job *j)
 	j->ret = j->fd < 0 ? j->fd : (int)read(j->fd, j->buf, sizeof(j->buf));
 }
 
-/* What is handed over is theirs then: after our close the other end sees it open until it is closed there. */
+/* What is handed over is theirs then: after our close the other end sees it open until it is closed
+ * there. */
 static void test_pass_and_close(void)
 {
 	struct job j = { .act = take_it };
@@ -183,14 +185,16 @@ static void test_pass_many(void)
 
 	begin(0);
 	for (unsigned i = 0; i < 64; i++) {
-		CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds[i]), 0);
+		CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds[i]),
+				      0);
 		(void)snprintf(jobs[i].buf, sizeof(jobs[i].buf), "%u", i);
 		CU_ASSERT_TRUE_FATAL(send(fds[i][0], jobs[i].buf, strlen(jobs[i].buf) + 1, 0) > 0);
 		memset(jobs[i].buf, 0, sizeof(jobs[i].buf));
 		jobs[i].act = take_it;
 		jobs[i].holder = fm_holder_get(all, 1);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(jobs[i].holder);
-		CU_ASSERT_EQUAL_FATAL(fm_holder_pass(jobs[i].holder, fds[i][1], &jobs[i].passed), 0);
+		CU_ASSERT_EQUAL_FATAL(fm_holder_pass(jobs[i].holder, fds[i][1], &jobs[i].passed),
+				      0);
 		submit(&jobs[i], 1);
 	}
 	for (unsigned i = 0; i < 64; i++) {
@@ -254,7 +258,7 @@ static void test_lane(void)
 	(void)close(fd);
 	do_job(&j, 1);
 	r->task.run = read_run;
-	r->io = (struct fm_io){ .done = read_done, .fd = j.fd, .buf = r->buf, .len = sizeof(r->buf) };
+	r->io = (struct fm_io){.done = read_done, .fd = j.fd, .buf = r->buf, .len = sizeof(r->buf)};
 	fm_loop_post(fm_holder_loop(r->holder, 0), &r->task);
 	await(&r->is_done);
 	CU_ASSERT_EQUAL(r->res, 13);
@@ -277,8 +281,9 @@ static void hang(struct job *j)
 }
 
 /*
- * The holder of a daemon that is killed while a call hangs there: what the daemon has open is free, though the call goes on. (What
- * hangs here can be killed in the end, or nobody would see the test's own end; tests/cli/hang.sh has what cannot.)
+ * The holder of a daemon that is killed while a call hangs there: what the daemon has open is free,
+ * though the call goes on. (What hangs here can be killed in the end, or nobody would see the
+ * test's own end; tests/cli/hang.sh has what cannot.)
  */
 static void test_kill(void)
 {

@@ -61,8 +61,10 @@ static void test_pairs(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char nqn_file[128], id_file[128];
-		struct fm_config_nvme cfg = { .host_nqn = (char *)cases[i].nqn, .host_id = (char *)cases[i].id,
-					      .host_nqn_file = nqn_file, .host_id_file = id_file };
+		struct fm_config_nvme cfg = {.host_nqn = (char *)cases[i].nqn,
+					     .host_id = (char *)cases[i].id,
+					     .host_nqn_file = nqn_file,
+					     .host_id_file = id_file};
 		struct fm_host host;
 		struct fm_err err;
 

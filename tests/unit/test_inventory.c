@@ -39,7 +39,9 @@ static struct fm_inv_namespace identified(unsigned minor_no)
 static void make_multipath(void)
 {
 	tree_make();
-	tree_tcp("nvme1", NQN, "traddr=192.0.2.1,trsvcid=4420,host_traddr=192.0.2.9,host_iface=eth0,src_addr=192.0.2.9");
+	tree_tcp("nvme1", NQN,
+		 "traddr=192.0.2.1,trsvcid=4420,host_traddr=192.0.2.9,host_iface=eth0,src_addr=192."
+		 "0.2.9");
 	tree_tcp("nvme2", NQN, "traddr=fe80::1%eth1,trsvcid=4421,src_addr=fe80::2%4");
 	tree_attr(FABRICS "/nvme2", "cntlid", "2");
 	tree_subsystem("nvme-subsys1", NQN);
@@ -159,8 +161,8 @@ static void test_here(void)
 	fm_inventory_free(again);
 }
 
-static void check_settings(const char *controller, int queue_count, int keep_alive_s, int reconnect_delay_s, int ctrl_loss_s,
-			   int fast_io_fail_s)
+static void check_settings(const char *controller, int queue_count, int keep_alive_s,
+			   int reconnect_delay_s, int ctrl_loss_s, int fast_io_fail_s)
 {
 	struct fm_inv_settings is;
 
@@ -200,8 +202,8 @@ static void test_multipath(void)
 	inv = inventory();
 	check_controllers(inv);
 	check_settings("nvme1", 3, 5, 10, 600, FM_INVENTORY_OFF);
-	check_settings("nvme7", FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN,
-		       FM_INVENTORY_UNKNOWN);
+	check_settings("nvme7", FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN,
+		       FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN);
 	CU_ASSERT_EQUAL_FATAL(inv->subsystem_count, 1);
 	CU_ASSERT_STRING_EQUAL(inv->subsystems[0].name, "nvme-subsys1");
 	CU_ASSERT_STRING_EQUAL(inv->subsystems[0].nqn, NQN);
@@ -254,7 +256,8 @@ static void test_no_multipath(void)
 	tree_free();
 }
 
-/* A disk that is plugged in: no `opts`, so few attributes; its namespace is named after its subsystem, not itself. */
+/* A disk that is plugged in: no `opts`, so few attributes; its namespace is named after its
+ * subsystem, not itself. */
 static void test_pcie(void)
 {
 	struct fm_inventory *inv;
@@ -264,7 +267,8 @@ static void test_pcie(void)
 	tree_controller(PCI, "nvme0", "nqn.1994-11.com.samsung:nvme:990", "pcie");
 	tree_attr(PCI "/nvme0", "address", "0000:01:00.0");
 	tree_subsystem("nvme-subsys3", "nqn.1994-11.com.samsung:nvme:990");
-	tree_link("../../../pci0000:00/0000:00:01.0/0000:01:00.0/nvme/nvme0", SUBSYSTEMS "/nvme-subsys3/nvme0");
+	tree_link("../../../pci0000:00/0000:00:01.0/0000:01:00.0/nvme/nvme0",
+		  SUBSYSTEMS "/nvme-subsys3/nvme0");
 	tree_namespace(PCI "/nvme0", "nvme3n1", "259:0", "eui.0025385b21404a55");
 	inv = inventory();
 	CU_ASSERT_EQUAL_FATAL(inv->controller_count, 1);
@@ -272,7 +276,8 @@ static void test_pcie(void)
 	CU_ASSERT_STRING_EQUAL(c->transport, "pcie");
 	CU_ASSERT_STRING_EQUAL(c->traddr, "");
 	CU_ASSERT_STRING_EQUAL(c->hostnqn, "");
-	check_settings("nvme0", 3, 0, FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN);
+	check_settings("nvme0", 3, 0, FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN,
+		       FM_INVENTORY_UNKNOWN);
 	CU_ASSERT_EQUAL_FATAL(inv->namespace_count, 1);
 	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].name, "nvme3n1");
 	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].uuid, "");
@@ -313,7 +318,8 @@ static void test_connecting(void)
 	tree_attr(FABRICS "/nvme0", "fast_io_fail_tmo", "30");
 	tree_attr(FABRICS "/nvme0", "reconnect_delay", "-1");
 	tree_attr(FABRICS "/nvme0", "kato", "soon");
-	tree_attr(FABRICS "/nvme0", "dhchap_secret", "DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:");
+	tree_attr(FABRICS "/nvme0", "dhchap_secret",
+		  "DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:");
 	tree_attr(FABRICS "/nvme0", "dhchap_ctrl_secret", "none");
 	tree_attr(FABRICS "/nvme0", "queue_count", "99999999999999999999");
 	inv = inventory();
@@ -322,7 +328,8 @@ static void test_connecting(void)
 	CU_ASSERT_STRING_EQUAL(c->state, "connecting");
 	CU_ASSERT_STRING_EQUAL(c->subsysnqn, "");
 	CU_ASSERT_EQUAL(c->cntlid, 65535);
-	check_settings("nvme0", FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_OFF, FM_INVENTORY_OFF, 30);
+	check_settings("nvme0", FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_OFF,
+		       FM_INVENTORY_OFF, 30);
 	fm_inventory_settings(tree_root, "nvme0", &settings);
 	CU_ASSERT_TRUE(settings.has_secret && !settings.has_controller_secret && !settings.has_tls);
 	CU_ASSERT_EQUAL(c->subsystem, -1);
@@ -339,7 +346,8 @@ static void test_vanishing(void)
 	tree_remove(FABRICS "/nvme1");		/* the link in the class is still there */
 	tree_namespace(SUBSYSTEMS "/nvme-subsys1", "nvme1n2", NULL, "");
 	tree_attr(SUBSYSTEMS "/nvme-subsys1/nvme1n2", "size", NULL);
-	tree_namespace(FABRICS "/nvme2", "nvme1c2n7", NULL, "");	/* of a namespace that has gone */
+	/* of a namespace that has gone */
+	tree_namespace(FABRICS "/nvme2", "nvme1c2n7", NULL, "");
 	tree_tcp("nvme3", NQN, "");
 	tree_attr(FABRICS "/nvme3", "state", NULL);
 	tree_join("nvme-subsys1", "nvme3");
@@ -405,19 +413,21 @@ static void test_identity(void)
 		const char *wwid, *uuid, *nguid;	/* in sysfs */
 		const char *is_uuid, *is_nguid;
 	} cases[] = {
-		{ "uuid." UUID, "AAAAAAAA-BBBB-CCCC-DDDD-EEEEEEEEEEEE", NULL, UUID, "" },
-		{ "uuid." UUID, UUID, "01234567-89AB-CDEF-0123-456789abcdef", UUID, NGUID },
+		{"uuid." UUID, "AAAAAAAA-BBBB-CCCC-DDDD-EEEEEEEEEEEE", NULL, UUID, ""},
+		{"uuid." UUID, UUID, "01234567-89AB-CDEF-0123-456789abcdef", UUID, NGUID},
 		/* No UUID: the kernel shows the NGUID in its place. */
-		{ "eui." NGUID, "01234567-89ab-cdef-0123-456789abcdef", "01234567-89ab-cdef-0123-456789abcdef", "", NGUID },
-		{ "", "01234567-89ab-cdef-0123-456789abcdef", NGUID, "", NGUID },
+		{"eui." NGUID, "01234567-89ab-cdef-0123-456789abcdef",
+		 "01234567-89ab-cdef-0123-456789abcdef", "", NGUID},
+		{"", "01234567-89ab-cdef-0123-456789abcdef", NGUID, "", NGUID},
 		/* A target that really gives the same to both. */
-		{ "uuid.01234567-89ab-cdef-0123-456789abcdef", "01234567-89ab-cdef-0123-456789abcdef", NGUID,
-		  "01234567-89ab-cdef-0123-456789abcdef", NGUID },
-		{ "nvme.1af4-30-30-00000001", "00000000-0000-0000-0000-000000000000",
-		  "00000000-0000-0000-0000-000000000000", "", "" },
-		{ "nvme.1af4-30-30-00000001", NULL, NULL, "", "" },
-		{ "uuid." UUID, UUID "0", NGUID "0", "", "" },
-		{ "uuid." UUID, "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeeg", "012345678", "", "" },
+		{"uuid.01234567-89ab-cdef-0123-456789abcdef",
+		 "01234567-89ab-cdef-0123-456789abcdef", NGUID,
+		 "01234567-89ab-cdef-0123-456789abcdef", NGUID},
+		{"nvme.1af4-30-30-00000001", "00000000-0000-0000-0000-000000000000",
+		 "00000000-0000-0000-0000-000000000000", "", ""},
+		{"nvme.1af4-30-30-00000001", NULL, NULL, "", ""},
+		{"uuid." UUID, UUID "0", NGUID "0", "", ""},
+		{"uuid." UUID, "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeeg", "012345678", "", ""},
 	};
 	struct fm_inv_namespace ns;
 
@@ -434,7 +444,8 @@ static void test_identity(void)
 	tree_free();
 }
 
-/* Model and serial as long as they can be, in hexadecimal; and longer than anything that a kernel makes. */
+/* Model and serial as long as they can be, in hexadecimal; and longer than anything that a kernel
+ * makes. */
 static void test_long(void)
 {
 	char text[1200], wwid[160];
@@ -488,7 +499,8 @@ static void test_nothing_that_waits(void)
 
 static void test_names(void)
 {
-	static const char *const others[] = { "nvme", "nvmex", "nvme1x", "nvme-subsys1", "nvme1234567890", "nvme1n1p1" };
+	static const char *const others[] = {"nvme",	     "nvmex",	       "nvme1x",
+					     "nvme-subsys1", "nvme1234567890", "nvme1n1p1"};
 	struct fm_inventory *inv;
 	char path[PATH_MAX];
 
@@ -591,24 +603,25 @@ static void test_identify(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a machine without NVMe has an empty inventory", test_none },
-	{ "without sysfs nothing can be said", test_no_sysfs },
-	{ "this machine's own can be read", test_here },
-		{ "partitions, and what is made of a namespace", test_parts },
-	{ "two controllers of one subsystem are two paths to one namespace", test_multipath },
-	{ "without native multipath each controller has its own block device", test_no_multipath },
-	{ "a local disk has few attributes", test_pcie },
-	{ "a discovery controller is known by its NQN where the kernel does not say", test_discovery },
-	{ "a controller that connects has no subsystem yet", test_connecting },
-	{ "what has gone is left out", test_vanishing },
-	{ "a number that was given to another controller", test_number_reused },
-	{ "what is not filled in yet is empty", test_not_filled_in },
-	{ "UUID and NGUID are told apart", test_identity },
-	{ "what is too long is not there, rather than half there", test_long },
-	{ "no attribute is read that asks the controller", test_nothing_that_waits },
-	{ "other names are not looked at", test_names },
-	{ "limits", test_limits },
-	{ "a device number is identified, or refused", test_identify },
+	{"a machine without NVMe has an empty inventory", test_none},
+	{"without sysfs nothing can be said", test_no_sysfs},
+	{"this machine's own can be read", test_here},
+	{"partitions, and what is made of a namespace", test_parts},
+	{"two controllers of one subsystem are two paths to one namespace", test_multipath},
+	{"without native multipath each controller has its own block device", test_no_multipath},
+	{"a local disk has few attributes", test_pcie},
+	{"a discovery controller is known by its NQN where the kernel does not say",
+	 test_discovery},
+	{"a controller that connects has no subsystem yet", test_connecting},
+	{"what has gone is left out", test_vanishing},
+	{"a number that was given to another controller", test_number_reused},
+	{"what is not filled in yet is empty", test_not_filled_in},
+	{"UUID and NGUID are told apart", test_identity},
+	{"what is too long is not there, rather than half there", test_long},
+	{"no attribute is read that asks the controller", test_nothing_that_waits},
+	{"other names are not looked at", test_names},
+	{"limits", test_limits},
+	{"a device number is identified, or refused", test_identify},
 };
 
 FM_TEST_MAIN("inventory", tests)

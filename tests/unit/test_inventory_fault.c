@@ -2,9 +2,10 @@
 /*
  * The n-th-failure loop over the inventory. links: fm_nvmetcp
  *
- * Goal:   whatever fails, there is one error and nothing is left open; and whatever vanishes while it is read, what is
- *         left of the snapshot holds together. An error of this process (no descriptors, no memory) is never taken for
- *         something that is not there: a supervisor would connect it once more.
+ * Goal:   whatever fails, there is one error and nothing is left open; and whatever vanishes while
+ *         it is read, what is left of the snapshot holds together. An error of this process (no
+ *         descriptors, no memory) is never taken for something that is not there: a supervisor
+ *         would connect it once more.
  * Method: fail the n-th fault point, n = 1, 2, 3 ... until all goes without the fault.
  */
 #include "tests/unit/sysfs_tree.h"
@@ -136,8 +137,10 @@ static bool settings_fail(const char *name, const char *controller, unsigned n)
 	has_fired = fm_fault_fired();
 	fm_fault_arm(NULL, 0);
 	CU_ASSERT_EQUAL(fds_open(), fds);
-	CU_ASSERT_TRUE(is.keep_alive_s == 5 || (has_fired && is.keep_alive_s == FM_INVENTORY_UNKNOWN));
-	CU_ASSERT_TRUE(is.ctrl_loss_s == 600 || (has_fired && is.ctrl_loss_s == FM_INVENTORY_UNKNOWN));
+	CU_ASSERT_TRUE(is.keep_alive_s == 5 ||
+		       (has_fired && is.keep_alive_s == FM_INVENTORY_UNKNOWN));
+	CU_ASSERT_TRUE(is.ctrl_loss_s == 600 ||
+		       (has_fired && is.ctrl_loss_s == FM_INVENTORY_UNKNOWN));
 	return has_fired;
 }
 
@@ -156,8 +159,10 @@ static unsigned settings_fail_all(const char *name)
 
 static void test_errors(void)
 {
-	static const char *const ours[] = { "sysfs.open", "sysfs.names", "sysfs.list", "sysfs.stream", "inventory.new",
-					    "inventory.controllers", "inventory.subsystems", "inventory.namespaces" };
+	static const char *const ours[] = {"sysfs.open",	   "sysfs.names",
+					   "sysfs.list",	   "sysfs.stream",
+					   "inventory.new",	   "inventory.controllers",
+					   "inventory.subsystems", "inventory.namespaces"};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		CU_ASSERT_TRUE(fail_all(ours[i], true) > 0);
@@ -167,8 +172,10 @@ static void test_vanishing(void)
 {
 	CU_ASSERT_TRUE(fail_all("sysfs.gone", false) > 50);
 	CU_ASSERT_TRUE(fail_all("sysfs.read", false) > 30);
-	CU_ASSERT_EQUAL(settings_fail_all("sysfs.read"), 15);		/* five of each controller */
-	CU_ASSERT_EQUAL(settings_fail_all("sysfs.gone"), 30);		/* the two directories, and three that are not there, as well */
+	/* five of each controller */
+	CU_ASSERT_EQUAL(settings_fail_all("sysfs.read"), 15);
+	/* the two directories, and three that are not there, as well */
+	CU_ASSERT_EQUAL(settings_fail_all("sysfs.gone"), 30);
 	CU_ASSERT_EQUAL(settings_fail_all("sysfs.open"), 30);
 }
 

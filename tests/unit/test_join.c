@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join: the messages, byte for byte; both sides of the protocol over a real connection on this machine; what is
- * admitted.
+ * join: the messages, byte for byte; both sides of the protocol over a real connection on this
+ * machine; what is admitted.
  *
  * links: fm_cli fm_join fm_transport fm_config
  */
@@ -30,21 +30,26 @@
 /* ---- messages ---- */
 
 static const uint8_t golden_request[] = {
-	'F', 'M', 'J', 'N', 2,	0,  0,	  0,	0, 1, 2,   3,	4, 5, 6,   7,	8,   9,
-	10,  11,  12,  13,  14, 15, 0x2f, 0x1d, 2, 0, 'n', '2', 4, 0, 'h', ':', '7', '1',
-	2,   0,	  4,   0,   0x2f, 0x1d, 10, 2,	0, 7, 0,   0,	0, 0, 0,   0,	0,   0,	  0, 0, 0, 0,
-	6,   0,	  1,   0,   0xfd, 0,	0,  0,	0, 0, 0,   0,	0, 0, 0,   0,	0,   0,	  0, 9,
+	'F',  'M',  'J',  'N', 2,    0,	   0, 0, 0,   1,   2, 3, 4,   5,   6,	7,   8, 9, 10, 11,
+	12,   13,   14,	  15,  0x2f, 0x1d, 2, 0, 'n', '2', 4, 0, 'h', ':', '7', '1', 2, 0, 4,  0,
+	0x2f, 0x1d, 10,	  2,   0,    7,	   0, 0, 0,   0,   0, 0, 0,   0,   0,	0,   0, 0, 6,  0,
+	1,    0,    0xfd, 0,   0,    0,	   0, 0, 0,   0,   0, 0, 0,   0,   0,	0,   0, 9,
 };
 
 static const uint8_t golden_answer[] = {
 	'F', 'M', 'J', 'D', 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 'n', '1', 3, 0, 'h', ':', '1', 0, 0, 0, 0,
 };
 
-static const struct fm_join_addrs further = { 2, { { 4, 7471, { 10, 2, 0, 7 } }, { 6, 1, { 0xfd, [15] = 9 } } } };
+static const struct fm_join_addrs further = {2,
+					     {{4, 7471, {10, 2, 0, 7}}, {6, 1, {0xfd, [15] = 9}}}};
 
 static void test_golden_bytes(void)
 {
-	struct fm_join_request request = { .port = 7471, .name = "n2", .address = "h:71", .further = further }, request_back;
+	struct fm_join_request request = {.port = 7471,
+					  .name = "n2",
+					  .address = "h:71",
+					  .further = further},
+			       request_back;
 	struct fm_join_answer answer = { .name = "n1", .address = "h:1" }, answer_back;
 	uint8_t buf[FM_JOIN_MSG_MAX];
 	size_t len;
@@ -71,7 +76,8 @@ static void test_golden_bytes(void)
 	CU_ASSERT_STRING_EQUAL(answer_back.name, "n1");
 }
 
-/* Goal: no byte of a message is trusted. Method: every length, and every byte changed in every bit. */
+/* Goal: no byte of a message is trusted. Method: every length, and every byte changed in every
+ * bit. */
 static void test_malformed(void)
 {
 	uint8_t buf[sizeof(golden_request) + 1];
@@ -84,7 +90,8 @@ static void test_malformed(void)
 		CU_ASSERT_TRUE(fm_join_answer_decode(golden_answer, len, &answer) < 0);
 	memcpy(buf, golden_request, sizeof(golden_request));
 	buf[sizeof(golden_request)] = 0;
-	CU_ASSERT_EQUAL(fm_join_request_decode(buf, sizeof(buf), &request), -EBADMSG);	/* something behind it */
+	/* something behind it */
+	CU_ASSERT_EQUAL(fm_join_request_decode(buf, sizeof(buf), &request), -EBADMSG);
 	for (size_t bit = 0; bit < sizeof(golden_request) * 8; bit++) {
 		memcpy(buf, golden_request, sizeof(golden_request));
 		buf[bit / 8] = (uint8_t)(buf[bit / 8] ^ 1u << bit % 8);
@@ -120,7 +127,8 @@ static void test_malformed_addresses(void)
 	CU_ASSERT_EQUAL(decode_with(COUNT, 1), -EBADMSG);
 	CU_ASSERT_EQUAL(decode_with(FIRST, 5), -ERANGE);	/* no family */
 	CU_ASSERT_EQUAL(decode_with(FIRST + 1, 1), -ERANGE);
-	CU_ASSERT_EQUAL(decode_with(FIRST + 4 + 4, 1), -ERANGE);	/* an IPv4 address of five bytes */
+	/* an IPv4 address of five bytes */
+	CU_ASSERT_EQUAL(decode_with(FIRST + 4 + 4, 1), -ERANGE);
 	CU_ASSERT_EQUAL(decode_with(FIRST + 20 + 2, 0), -ERANGE);	/* port 0 */
 }
 
@@ -172,18 +180,29 @@ static void test_own_addresses(void)
 		own[i] = own_addr(text);
 	}
 	fm_join_addrs_own(own, FM_ADDRS_MAX, 7471, &said);
-	CU_ASSERT_EQUAL(said.count, FM_ADDRS_MAX < FM_JOIN_ADDRS_MAX ? FM_ADDRS_MAX : FM_JOIN_ADDRS_MAX);
+	CU_ASSERT_EQUAL(said.count,
+			FM_ADDRS_MAX < FM_JOIN_ADDRS_MAX ? FM_ADDRS_MAX : FM_JOIN_ADDRS_MAX);
 }
 
-/* Goal: what a node says of its addresses gets into a configuration only if somebody else can have that address. */
+/* Goal: what a node says of its addresses gets into a configuration only if somebody else can have
+ * that address. */
 static void test_hostile_addresses(void)
 {
 	struct fm_addr own[] = { own_addr("172.17.0.1"), own_addr("fd00::7") };
-	struct fm_join_addrs told = { 11, {
-		{ 4, 7471, { 10, 2, 0, 7 } }, { 4, 7471, { 10, 2, 0, 7 } }, { 4, 22, { 127, 0, 0, 1 } }, { 4, 1, { 0 } },
-		{ 4, 1, { 224, 0, 0, 1 } }, { 4, 1, { 169, 254, 1, 1 } }, { 4, 7471, { 172, 17, 0, 1 } },
-		{ 6, 1, { 0xfe, 0x80, [15] = 1 } }, { 6, 1, { [15] = 1 } }, { 6, 1, { 0xfd, [15] = 7 } }, { 6, 2, { 0xfd, [15] = 8 } },
-	} };
+	struct fm_join_addrs told = {11,
+				     {
+					     {4, 7471, {10, 2, 0, 7}},
+					     {4, 7471, {10, 2, 0, 7}},
+					     {4, 22, {127, 0, 0, 1}},
+					     {4, 1, {0}},
+					     {4, 1, {224, 0, 0, 1}},
+					     {4, 1, {169, 254, 1, 1}},
+					     {4, 7471, {172, 17, 0, 1}},
+					     {6, 1, {0xfe, 0x80, [15] = 1}},
+					     {6, 1, {[15] = 1}},
+					     {6, 1, {0xfd, [15] = 7}},
+					     {6, 2, {0xfd, [15] = 8}},
+				     }};
 
 	fm_join_addrs_keep(&told, own, 2);
 	CU_ASSERT_STRING_EQUAL(text_of(&told), "10.2.0.7:7471\n[fd00::8]:2\n");
@@ -219,14 +238,16 @@ static struct scene {
 static char dir[] = "/tmp/fmove-test-join.XXXXXX";
 
 /* In place of the engine's own. */
-int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer, struct fm_err *err)
+int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer,
+		       struct fm_err *err)
 {
 	(void)engine;
 	if (scene.engine_ret < 0)
 		return fm_err_set(err, scene.engine_ret, "the engine says no");
 	scene.peers++;
 	snprintf(scene.host, sizeof(scene.host), "%s", peer->host ? peer->host : "");
-	snprintf(scene.more, sizeof(scene.more), "%.63s", peer->more_count == 1 ? peer->more[0].host : "");
+	snprintf(scene.more, sizeof(scene.more), "%.63s",
+		 peer->more_count == 1 ? peer->more[0].host : "");
 	scene.more_port = peer->more_count == 1 ? peer->more[0].port : 0;
 	scene.port = peer->port;
 	return 0;
@@ -274,7 +295,8 @@ static const char *key_file(const char *name)
 static void scene_begin(void)
 {
 	struct fm_loop_opts loop_opts = { 0 };
-	struct fm_net_opts net_opts = {.listen = "127.0.0.1:0", .key_file = key_file("server"), .is_tcp_allowed = true};
+	struct fm_net_opts net_opts = {
+		.listen = "127.0.0.1:0", .key_file = key_file("server"), .is_tcp_allowed = true};
 	struct fm_join_opts join_opts = {
 		.node = "srv", .address = "", .admit = admit, .retract = retract};
 	struct fm_err err = { 0 };
@@ -319,8 +341,9 @@ static void *joiner_main(void *arg)
 
 static void joiner_start(void)
 {
-	scene.joining = (struct fm_joining){
-		.host = "127.0.0.1", .port = fm_net_port(scene.net), .key_file = key_file("joiner")};
+	scene.joining = (struct fm_joining){.host = "127.0.0.1",
+					    .port = fm_net_port(scene.net),
+					    .key_file = key_file("joiner")};
 	memcpy(scene.joining.key, scene.key, FM_KEY_LEN);
 	memset(scene.joining.request.secret, 0x5a, FM_JOIN_SECRET_LEN);
 	strcpy(scene.joining.request.name, "new");
@@ -349,7 +372,8 @@ static void test_joins(void)
 	CU_ASSERT_TRUE(scene.is_settled);
 	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 1);
 	CU_ASSERT_STRING_EQUAL(scene.who.request.name, "new");
-	CU_ASSERT_STRING_EQUAL(scene.who.request.address, "127.0.0.1:7999");	/* it said the port only */
+	/* it said the port only */
+	CU_ASSERT_STRING_EQUAL(scene.who.request.address, "127.0.0.1:7999");
 	CU_ASSERT_EQUAL(fm_key_read(key_file("joiner"), key, &err), 0);
 	CU_ASSERT_EQUAL(memcmp(scene.who.key, key, FM_KEY_LEN), 0);
 	CU_ASSERT_EQUAL(scene.peers, 1);
@@ -357,7 +381,7 @@ static void test_joins(void)
 	CU_ASSERT_EQUAL(scene.port, 7999);
 	joiner_start();
 	strcpy(scene.joining.request.address, "[fe80::1%eth0]:7000");
-	scene.joining.request.further = (struct fm_join_addrs){ 1, { { 4, 7001, { 192, 0, 2, 9 } } } };
+	scene.joining.request.further = (struct fm_join_addrs){1, {{4, 7001, {192, 0, 2, 9}}}};
 	fm_join_set_address(scene.join, "srv.lan:7471");
 	joiner_run();
 	CU_ASSERT_EQUAL(scene.ret, 0);
@@ -409,13 +433,17 @@ static void idle_closed(void *ctx, const struct fm_err *err)
 	closed_count++;
 }
 
-/* Goal: all places are held by somebody who says nothing; the next one gets the place of the first of them. */
+/* Goal: all places are held by somebody who says nothing; the next one gets the place of the first
+ * of them. */
 static void test_who_holds_places_makes_room(void)
 {
-	static const struct fm_ctl_events idle = { .opened = idle_opened, .message = idle_message, .closed = idle_closed };
-	struct fm_net_opts opts = { .listen = "127.0.0.1:0", .key_file = key_file("joiner"), .is_tcp_allowed = true };
+	static const struct fm_ctl_events idle = {
+		.opened = idle_opened, .message = idle_message, .closed = idle_closed};
+	struct fm_net_opts opts = {
+		.listen = "127.0.0.1:0", .key_file = key_file("joiner"), .is_tcp_allowed = true};
 	struct fm_ctl *ctls[FM_JOIN_CONNS_MAX];
-	struct fm_ctl_dial dial = { .host = "127.0.0.1", .events = &idle, .timeout_ns = 60 * FM_NS_PER_S };
+	struct fm_ctl_dial dial = {
+		.host = "127.0.0.1", .events = &idle, .timeout_ns = 60 * FM_NS_PER_S};
 	struct fm_net *other;
 	struct fm_err err;
 
@@ -452,7 +480,8 @@ static void test_nobody_is_invited(void)
 	CU_ASSERT_EQUAL(scene.ret, -EACCES);
 	CU_ASSERT_PTR_NOT_NULL(strstr(scene.err.text, "no invitation is open"));
 	CU_ASSERT_TRUE(scene.is_settled);
-	fm_join_open(scene.join, fm_loop_now(scene.loop) + FM_NS_PER_S / 100);	/* it is over soon */
+	/* it is over soon */
+	fm_join_open(scene.join, fm_loop_now(scene.loop) + FM_NS_PER_S / 100);
 	while (scene.join->shut.at_ns > fm_loop_now(scene.loop))
 		fm_loop_step(scene.loop, scene.join->shut.at_ns);
 	joiner_start();
@@ -528,7 +557,8 @@ static void test_nobody_there(void)
 	CU_ASSERT_TRUE(scene.is_settled);
 }
 
-/* The daemon stops while a worker decides: the new node learns that nobody knows, and nothing is left over. */
+/* The daemon stops while a worker decides: the new node learns that nobody knows, and nothing is
+ * left over. */
 static void test_stop_meanwhile(void)
 {
 	sem_t waits;
@@ -554,8 +584,8 @@ static void test_stop_meanwhile(void)
 
 static char conf[64];
 
-static int try_admit(const struct fm_invite *invite, const char *name, uint8_t key, const char *address,
-		     struct fm_err *err)
+static int try_admit(const struct fm_invite *invite, const char *name, uint8_t key,
+		     const char *address, struct fm_err *err)
 {
 	struct fm_join_candidate who = { .key = { key }, .request = { .further = further } };
 
@@ -601,12 +631,14 @@ static void test_admit(void)
 	snprintf(conf, sizeof(conf), "%s/fmove.conf", dir);
 	CU_ASSERT_EQUAL_FATAL(fm_file_write(&how, "node = { name = \"srv\"; };\n", &err), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
-	CU_ASSERT_EQUAL(try_admit(&wrong, "srv", 9, "", &err), -ENOENT);	/* names are not told to guessers */
+	/* names are not told to guessers */
+	CU_ASSERT_EQUAL(try_admit(&wrong, "srv", 9, "", &err), -ENOENT);
 	CU_ASSERT_EQUAL(try_admit(&invite, "srv", 9, "", &err), -EEXIST);
 	CU_ASSERT_EQUAL(try_admit(&invite, "a/b", 9, "", &err), -EINVAL);
 	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1\"; key = \"", &err), -EINVAL);
 	CU_ASSERT_EQUAL(peer_count(), 0);
-	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), 0);	/* none of that used the token up */
+	/* none of that used the token up */
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), 0);
 	CU_ASSERT_EQUAL(peer_count(), 1);
 	CU_ASSERT_EQUAL(further_addresses(), 2);
 	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), -ENOENT);
@@ -616,9 +648,11 @@ static void test_admit(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "taken by another node"));
 	CU_ASSERT_EQUAL(try_admit(&invite, "other", 9, "h:2", &err), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "known already, under the name \"new\""));
-	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "10.2.0.7:7471", &err), 0);	/* the same node, elsewhere now */
+	/* the same node, elsewhere now */
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "10.2.0.7:7471", &err), 0);
 	CU_ASSERT_EQUAL(peer_count(), 1);
-	CU_ASSERT_EQUAL(further_addresses(), 1);	/* its address once is enough, and twice is refused */
+	/* its address once is enough, and twice is refused */
+	CU_ASSERT_EQUAL(further_addresses(), 1);
 }
 
 static void test_admit_broken_config(void)

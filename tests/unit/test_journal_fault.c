@@ -2,9 +2,11 @@
 /*
  * The n-th-failure loop over the journal. links: fm_journal
  *
- * Goal:   whatever call fails, there is one error with a text, no descriptor is left open, what the journal said
- * before it still says, in memory and in the file, and it can be used further. Method: fail the n-th fault point,
- * n = 1, 2, 3 ... until all goes without the fault: then every point has been tried.
+ * Goal:   whatever call fails, there is one error with a text, no descriptor is left open, what the
+ *         journal said
+ * before it still says, in memory and in the file, and it can be used further. Method: fail the
+ * n-th fault point, n = 1, 2, 3 ... until all goes without the fault: then every point has been
+ * tried.
  */
 #include "tests/unit/journal_fixture.h"
 
@@ -25,14 +27,17 @@ static void prepare(int fd)
 	fm_journal_close(j);
 }
 
-/* New files of each kind, pieces of known ones, one that is complete by that, one that starts anew. */
+/* New files of each kind, pieces of known ones, one that is complete by that, one that starts
+ * anew. */
 static int append_batch(struct fm_journal *j)
 {
 	const struct fm_journal_entry batch[] = {
-		piece("part", 100, 20, 10, 0x10), piece("part", 100, 30, 10, 0x20), piece("done", 51, 0, 1, 0x40),
-		piece("done", 51, 40, 1, 0x80),	  piece("other", 70, 30, 40, 0x100), piece("n1", 1, 0, 1, 0),
-		piece("n2", 1, 0, 1, 0),	  piece("n3", 1, 0, 1, 0),	    piece("n4", 2, 0, 1, 0),
-		piece("n5", 1, 0, 1, 0),	  piece("n6", 1, 0, 1, 0),	    piece("n4", 2, 1, 1, 0),
+		piece("part", 100, 20, 10, 0x10),  piece("part", 100, 30, 10, 0x20),
+		piece("done", 51, 0, 1, 0x40),	   piece("done", 51, 40, 1, 0x80),
+		piece("other", 70, 30, 40, 0x100), piece("n1", 1, 0, 1, 0),
+		piece("n2", 1, 0, 1, 0),	   piece("n3", 1, 0, 1, 0),
+		piece("n4", 2, 0, 1, 0),	   piece("n5", 1, 0, 1, 0),
+		piece("n6", 1, 0, 1, 0),	   piece("n4", 2, 1, 1, 0),
 	};
 
 	fm_err_clear(&err);
@@ -41,15 +46,17 @@ static int append_batch(struct fm_journal *j)
 
 static bool is_before(struct fm_journal *j)
 {
-	return bytes_there(j, "part") == 10 && crc_there(j, "part") == 0x1 && bytes_there(j, "done") == 50 &&
-	       crc_there(j, "done") == 0x2 && bytes_there(j, "other") == 30 && crc_there(j, "other") == 0x4 &&
+	return bytes_there(j, "part") == 10 && crc_there(j, "part") == 0x1 &&
+	       bytes_there(j, "done") == 50 && crc_there(j, "done") == 0x2 &&
+	       bytes_there(j, "other") == 30 && crc_there(j, "other") == 0x4 &&
 	       bytes_there(j, "n1") == NEVER_KNOWN && bytes_there(j, "n6") == NEVER_KNOWN;
 }
 
 static bool is_after(struct fm_journal *j)
 {
-	return bytes_there(j, "part") == 30 && crc_there(j, "part") == 0x31 && bytes_there(j, "done") == 2 &&
-	       crc_there(j, "done") == 0xc0 && bytes_there(j, "other") == 70 && crc_there(j, "other") == 0x104 &&
+	return bytes_there(j, "part") == 30 && crc_there(j, "part") == 0x31 &&
+	       bytes_there(j, "done") == 2 && crc_there(j, "done") == 0xc0 &&
+	       bytes_there(j, "other") == 70 && crc_there(j, "other") == 0x104 &&
 	       bytes_there(j, "n1") == 1 && bytes_there(j, "n4") == 2 && bytes_there(j, "n6") == 1;
 }
 
@@ -94,7 +101,8 @@ static bool fail_append(unsigned n)
 		j = open_journal(fd, &tree_opts);
 	}
 	CU_ASSERT_TRUE(ret < 0 ? is_before(j) : is_after(j));
-	if (n % 2 == 0) {	/* it is the same from the file, and from the journal that had the error */
+	/* it is the same from the file, and from the journal that had the error */
+	if (n % 2 == 0) {
 		fm_journal_close(j);
 		j = open_journal(fd, &tree_opts);
 		CU_ASSERT_TRUE(ret < 0 ? is_before(j) : is_after(j));
@@ -231,7 +239,8 @@ static void limit_files(uint64_t len)
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* A write that really stops in the middle, after whole records; and then not even cutting back works. */
+/* A write that really stops in the middle, after whole records; and then not even cutting back
+ * works. */
 static void test_cutting_back(void)
 {
 	int fd = file_of("", 0);
@@ -250,7 +259,8 @@ static void test_cutting_back(void)
 	limit_files(0);
 	CU_ASSERT_EQUAL(file_len(fd), len + 64 + 64 + 10);
 	CU_ASSERT_TRUE(is_before(j));
-	/* Nothing can be appended before what is too much is gone: it would count again behind something short. */
+	/* Nothing can be appended before what is too much is gone: it would count again behind
+	 * something short. */
 	fm_fault_arm("journal.cut", 1);
 	CU_ASSERT_EQUAL(append_one(j, piece("x", 1, 0, 1, 0)), -EIO);
 	fm_fault_arm(NULL, 0);
@@ -287,7 +297,8 @@ static void test_synced(void)
 	CU_ASSERT_EQUAL(append_batch(j), -EIO);
 	CU_ASSERT_TRUE(was_synced());
 	fm_journal_close(j);
-	/* Appended without syncs from now on: that is on the disk before the first of them, and nothing is later. */
+	/* Appended without syncs from now on: that is on the disk before the first of them, and
+	 * nothing is later. */
 	opts.is_synced = false;
 	j = open_journal(fd, &opts);
 	CU_ASSERT_EQUAL(append_one(j, piece("new", 1, 0, 1, 0)), -EIO);

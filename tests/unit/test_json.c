@@ -103,7 +103,8 @@ static void test_every_name_travels_unchanged(void)
 		name_travels(name + 255 - len, len);		/* the last are no UTF-8 */
 	}
 	name_travels("caf\xc3\xa9 \xf0\x9f\x9a\x80\n", 11);
-	/* Characters that are not shown as they are: a mark of right-to-left, and a flag that ends in tags. */
+	/* Characters that are not shown as they are: a mark of right-to-left, and a flag that ends
+	 * in tags. */
 	name_travels("\xe2\x80\x8f \xef\xbf\xbb", 7);
 	name_travels("\xf0\x9f\x8f\xb4\xf3\xa0\x81\xa7\xf3\xa0\x81\xbf", 12);
 }
@@ -165,8 +166,9 @@ static void test_writer_never_runs_over(void)
 }
 
 /*
- * Goal: an item that is begun when the buffer is full up to what is kept is refused, and what is kept is there for the
- * end. Method: every size of buffer; items until none fits, each with 16 bytes kept behind it.
+ * Goal: an item that is begun when the buffer is full up to what is kept is refused, and what is
+ * kept is there for the end. Method: every size of buffer; items until none fits, each with 16
+ * bytes kept behind it.
  */
 static void items_until_full(struct fm_json_writer *w)
 {
@@ -193,7 +195,8 @@ static void test_what_is_kept_is_there_at_the_end(void)
 		fm_jw_array(&w, "a");
 		items_until_full(&w);
 		fm_jw_array_end(&w);
-		fm_jw_array(&w, "b");		/* as long as what was kept, or longer than what is left */
+		/* as long as what was kept, or longer than what is left */
+		fm_jw_array(&w, "b");
 		items_until_full(&w);
 		fm_jw_array_end(&w);
 		fm_jw_object_end(&w);

@@ -66,7 +66,8 @@ static void test_base64(void)
 		CU_ASSERT_STRING_EQUAL(text, cases[i].url);
 		CU_ASSERT_EQUAL(fm_base64_decode(FM_BASE64_URL, text, back, len), 0);
 	}
-	CU_ASSERT_EQUAL(fm_base64_decode(FM_BASE64, "Zh==", back, 1), -EINVAL);	/* bits that belong to no byte */
+	/* bits that belong to no byte */
+	CU_ASSERT_EQUAL(fm_base64_decode(FM_BASE64, "Zh==", back, 1), -EINVAL);
 	CU_ASSERT_EQUAL(fm_base64_decode(FM_BASE64, "Zg=", back, 1), -EINVAL);
 	CU_ASSERT_EQUAL(fm_base64_decode(FM_BASE64, "Zg==", back, 2), -EINVAL);
 	CU_ASSERT_EQUAL(fm_base64_decode(FM_BASE64, "Z===", back, 1), -EINVAL);
@@ -100,7 +101,8 @@ static void test_openssl_agrees(void)
 	CU_ASSERT_EQUAL_FATAL(fm_key_generate(path_of("o.key"), key, &err), 0);
 	fm_value_key_print(key, ours);
 	snprintf(command, sizeof(command),
-		 "test \"$(openssl pkey -in o.key -pubout -outform DER | tail -c 32 | base64)\" = '%s'", ours);
+		 "test \"$(openssl pkey -in o.key -pubout -outform DER | tail -c 32 | base64)\" = "
+		 "'%s'", ours);
 	run(command, "");
 }
 
@@ -117,8 +119,11 @@ static void test_bad_keys(void)
 	CU_ASSERT_EQUAL(fm_key_read(path_of("no.key"), key, &err), -EINVAL);
 	run("openssl genpkey -algorithm X25519 -out x.key 2>/dev/null; chmod 0400 x.key", "");
 	CU_ASSERT_EQUAL(fm_key_read(path_of("x.key"), key, &err), -EINVAL);
-	run("openssl genpkey -algorithm ED25519 -aes256 -pass pass:abcd -out p.key 2>/dev/null; chmod 0400 p.key", "");
-	CU_ASSERT_EQUAL(fm_key_read(path_of("p.key"), key, &err), -EINVAL);	/* and asks nobody for the password */
+	run("openssl genpkey -algorithm ED25519 -aes256 -pass pass:abcd -out p.key 2>/dev/null; "
+	    "chmod 0400 p.key",
+	    "");
+	/* and asks nobody for the password */
+	CU_ASSERT_EQUAL(fm_key_read(path_of("p.key"), key, &err), -EINVAL);
 	CU_ASSERT_EQUAL(fm_key_read("/dev/null", key, &err), -EINVAL);
 }
 
@@ -136,7 +141,8 @@ static void test_key_nth_failure(void)
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_TRUE(has_fired ? ret < 0 : ret == 0);
-		CU_ASSERT_EQUAL(access(path_of("f.key"), F_OK) == 0, !has_fired);	/* no half of a key */
+		/* no half of a key */
+		CU_ASSERT_EQUAL(access(path_of("f.key"), F_OK) == 0, !has_fired);
 	}
 	CU_ASSERT_FALSE(has_fired);
 }
@@ -190,7 +196,8 @@ static void test_directory_tells_nothing(void)
 	text[20] = '\0';	/* the secret's part */
 	run("! grep -rqF -- ", text);
 	CU_ASSERT_TRUE(stat(path_of("invites"), &st) == 0 && (st.st_mode & 0777) == 0700);
-	run("echo rubbish > invites/0123456789abcdef; mkdir invites/d; ln -s /etc/passwd invites/l; : > "
+	run("echo rubbish > invites/0123456789abcdef; mkdir invites/d; ln -s /etc/passwd "
+	    "invites/l; : > "
 	    "invites/0000000000000000",
 	    "");
 	CU_ASSERT_EQUAL(fm_invite_check(dir, invite.secret, &err), 0);
@@ -198,7 +205,8 @@ static void test_directory_tells_nothing(void)
 	run("test -f invites/0123456789abcdef && test -d invites/d && rm -r invites", "");
 }
 
-/* Goal: a token ends by itself. Method: its file is given another time, which is what a clock that moved would do. */
+/* Goal: a token ends by itself. Method: its file is given another time, which is what a clock that
+ * moved would do. */
 static void test_too_late(void)
 {
 	struct fm_invite invite = { .key = { 1 } };
@@ -206,12 +214,15 @@ static void test_too_late(void)
 	char edit[64];
 
 	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
-	snprintf(edit, sizeof(edit), "sed -i 's/ [0-9]*$/ %lld/' invites/*", (long long)time(NULL) - 1);
+	snprintf(edit, sizeof(edit), "sed -i 's/ [0-9]*$/ %lld/' invites/*",
+		 (long long)time(NULL) - 1);
 	run(edit, "");
 	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);
-	snprintf(edit, sizeof(edit), "sed -i 's/ [0-9]*$/ %lld/' invites/*", (long long)time(NULL) + 100000);
+	snprintf(edit, sizeof(edit), "sed -i 's/ [0-9]*$/ %lld/' invites/*",
+		 (long long)time(NULL) + 100000);
 	run(edit, "");
-	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);	/* the clock was set back since */
+	/* the clock was set back since */
+	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);
 }
 
 /* Goal: a token can be an operand. Method: so many that one in 64 would show. */

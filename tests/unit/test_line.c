@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session whose connection is replaced, against a peer that speaks the protocol by hand: a network of control connections whose far
- * ends are the test. links: fm_services
+ * A session whose connection is replaced, against a peer that speaks the protocol by hand: a
+ * network of control connections whose far ends are the test. links: fm_services
  */
 #include "tests/fm_test.h"
 
@@ -53,7 +53,8 @@ static const uint8_t key_b[FM_KEY_LEN] = { 2 }, key_c[FM_KEY_LEN] = { 3 };
 
 /* ---- the network ---- */
 
-static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx,
+		     struct fm_err *err)
 {
 	(void)net;
 	(void)err;
@@ -207,10 +208,19 @@ static void pass(uint64_t ns)
 static void begin(const char *host)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
-	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
-				     .stall_ns = 30 * FM_NS_PER_S };
-	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena), .services = fm_services };
+	struct fm_engine_opts o = {.node = "a",
+				   .lanes = 1,
+				   .chunk_bytes = SLAB,
+				   .slab_bytes = SLAB,
+				   .rdma_conns = 1,
+				   .tcp_conns = 1,
+				   .stall_ns = 30 * FM_NS_PER_S};
+	struct fm_engine_env env = {.clock = &test_clock,
+				    .random = &fm_random_real,
+				    .net = &net,
+				    .arena = arena,
+				    .arena_len = sizeof(arena),
+				    .services = fm_services};
 	struct fm_peer_opts b = { .name = "b", .host = host, .port = 7471 }, c = { .name = "c" };
 
 	memcpy(b.key, key_b, FM_KEY_LEN);
@@ -274,8 +284,11 @@ static void hello_as(struct fm_ctl *c, const char *name, uint8_t boot, uint64_t 
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
 
-	m.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { boot },
-					  .name = fm_wire_str(name), .session = number };
+	m.hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
+					 .version_max = FM_WIRE_VERSION,
+					 .boot_id = {boot},
+					 .name = fm_wire_str(name),
+					 .session = number};
 	say(c, &m);
 }
 
@@ -305,7 +318,11 @@ static void ask(struct fm_ctl *c, uint64_t xfer)
 
 	if (session()->is_dialler)
 		xfer |= UINT64_C(1) << 63;
-	m.put = (struct fm_wire_put){ .xfer = xfer, .size = 10, .chunk = 4096, .store = fm_wire_str("none"), .path = fm_wire_str("x") };
+	m.put = (struct fm_wire_put){.xfer = xfer,
+				     .size = 10,
+				     .chunk = 4096,
+				     .store = fm_wire_str("none"),
+				     .path = fm_wire_str("x")};
 	say(c, &m);
 }
 
@@ -437,7 +454,8 @@ static void test_network_changed(void)
 	end();
 }
 
-/* Goal: the same where it is dialled just now anyway, which is too soon for a link whose address is still missing. */
+/* Goal: the same where it is dialled just now anyway, which is too soon for a link whose address is
+ * still missing. */
 static void test_network_changed_before_dial(void)
 {
 	const struct fm_peer *p;
@@ -497,7 +515,8 @@ static void test_dialler_at_each_point(void)
 static void test_said_meanwhile(void)
 {
 	struct fm_ctl *c = resume_dialled(begin_dialled());
-	struct fm_wire_msg m = { .type = FM_WIRE_ABORT, .abort = { .xfer = 6, .code = ECANCELED, .text = fm_wire_str("") } };
+	struct fm_wire_msg m = {.type = FM_WIRE_ABORT,
+				.abort = {.xfer = 6, .code = ECANCELED, .text = fm_wire_str("")}};
 
 	fm_session_send(session(), &m);
 	CU_ASSERT_EQUAL(c->count, 1);
@@ -550,7 +569,8 @@ static void on_answer(void *ctx, const struct fm_request_result *r)
 /* What a request to b comes to at once; 0: it was sent. */
 static int begin_request(void)
 {
-	const struct fm_request_opts o = { .verb = FM_VERB_STAT, .node = "b", .store = "s", .path = "x", .path_len = 1 };
+	const struct fm_request_opts o = {
+		.verb = FM_VERB_STAT, .node = "b", .store = "s", .path = "x", .path_len = 1};
 
 	answer.code = 0;
 	CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &o, on_answer, NULL, NULL), 0);
@@ -559,8 +579,8 @@ static int begin_request(void)
 }
 
 /*
- * Goal: what begins while nothing leads to the peer is refused at once, and told over which cable; not as long as another way is
- * tried. What is under way waits, and goes on when the cable is back.
+ * Goal: what begins while nothing leads to the peer is refused at once, and told over which cable;
+ * not as long as another way is tried. What is under way waits, and goes on when the cable is back.
  */
 static void test_nothing_leads_there(void)
 {
@@ -573,7 +593,9 @@ static void test_nothing_leads_there(void)
 	CU_ASSERT_EQUAL(begin_request(), 0);
 	break_line(&ctls[1], -ETIMEDOUT);
 	CU_ASSERT_EQUAL(begin_request(), -EHOSTUNREACH);
-	CU_ASSERT_PTR_NOT_NULL(strstr(answer.err.text, "from 0.0.0.0, which carries nothing: 0.0.0.0; look at that cable"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(answer.err.text,
+		       "from 0.0.0.0, which carries nothing: 0.0.0.0; look at that cable"));
 	pass(2 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
 	spare = &ctls[2];
@@ -585,7 +607,8 @@ static void test_nothing_leads_there(void)
 	end();
 }
 
-/* Goal: that no other way led there once says nothing of later, when the connection has worked again meanwhile. */
+/* Goal: that no other way led there once says nothing of later, when the connection has worked
+ * again meanwhile. */
 static void test_nothing_led_there(void)
 {
 	struct fm_addr gone = { .sa.ss_family = AF_INET };
@@ -604,7 +627,8 @@ static void test_nothing_led_there(void)
 	end();
 }
 
-/* Goal: the same where the other end dials: whether it comes another way is awaited for as long as silence says nothing. */
+/* Goal: the same where the other end dials: whether it comes another way is awaited for as long as
+ * silence says nothing. */
 static void test_nobody_comes(void)
 {
 	struct fm_addr gone = { .sa.ss_family = AF_INET };
@@ -618,7 +642,8 @@ static void test_nobody_comes(void)
 	end();
 }
 
-/* Goal: where we have another address it may take the dialler longer, which tries the dead one first. */
+/* Goal: where we have another address it may take the dialler longer, which tries the dead one
+ * first. */
 static void test_somebody_may_come(void)
 {
 	struct fm_addr gone = { .sa.ss_family = AF_INET };
@@ -646,9 +671,9 @@ static void pass_heard(struct fm_ctl *c, unsigned seconds)
 }
 
 /*
- * Goal: a cable that was out for a moment only at our end, as at a switch, so that the dialler stayed
- * with the connection, says nothing of later: neither is a peer that is slow refused, nor is a
- * transfer that has no connection to wait for kept waiting.
+ * Goal: a cable that was out for a moment only at our end, as at a switch, so that the dialler
+ * stayed with the connection, says nothing of later: neither is a peer that is slow refused, nor is
+ * a transfer that has no connection to wait for kept waiting.
  */
 static void test_address_is_back(void)
 {
@@ -688,9 +713,14 @@ static int begin_put(void)
 	static const struct fm_file_ops ops = { .close = put_file_close };
 	static const struct fm_job_events events = { .done = put_done };
 	static struct fm_file file;
-	struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "x", .path_len = 1,
-				 .file = &file, .attr = { .type = FM_NODE_FILE, .size = 10 },
-				 .transport = FM_WANT_TCP };
+	struct fm_job_opts o = {.is_put = true,
+				.node = "b",
+				.store = "s",
+				.path = "x",
+				.path_len = 1,
+				.file = &file,
+				.attr = {.type = FM_NODE_FILE, .size = 10},
+				.transport = FM_WANT_TCP};
 	struct fm_job *job;
 
 	file = (struct fm_file){ .ops = &ops, .is_ours = true };
@@ -722,7 +752,8 @@ static void end_with_data(void)
 	has_address = has_data = false;
 }
 
-/* Goal: when an address is back, a put waits for data connections as it does when the session came up. */
+/* Goal: when an address is back, a put waits for data connections as it does when the session came
+ * up. */
 static void test_way_is_back(void)
 {
 	struct fm_ctl *c = begin_with_data();
@@ -804,7 +835,8 @@ static void test_no_answer(void)
 	end();
 }
 
-/* Goal: where the new connection's cable is cut too before the answer is there, the next one is not waited for. */
+/* Goal: where the new connection's cable is cut too before the answer is there, the next one is not
+ * waited for. */
 static void test_cut_before_answer(void)
 {
 	struct fm_addr gone = { .sa.ss_family = AF_INET };
@@ -826,8 +858,10 @@ static void test_cut_before_answer(void)
 }
 
 /*
- * Goal:   a peer that was only slow reads first what comes first: the end of the old connection must not be before RESUME.
- * Method: the old one is open until the answer; what still comes over it does not count, and its end ends nothing.
+ * Goal:   a peer that was only slow reads first what comes first: the end of the old connection
+ *         must not be before RESUME.
+ * Method: the old one is open until the answer; what still comes over it does not count, and its
+ * end ends nothing.
  */
 static void test_old_stays_open(void)
 {
@@ -896,7 +930,8 @@ static void test_left_are_bounded(void)
 	struct fm_ctl *c = resume_dialled(begin_dialled());
 
 	for (unsigned i = 0; i <= FM_LINES_LEFT_MAX; i++) {
-		CU_ASSERT_EQUAL(session()->lines.left_count, i < FM_LINES_LEFT_MAX ? i + 1 : FM_LINES_LEFT_MAX);
+		CU_ASSERT_EQUAL(session()->lines.left_count,
+				i < FM_LINES_LEFT_MAX ? i + 1 : FM_LINES_LEFT_MAX);
 		CU_ASSERT_EQUAL(ctls[0].is_closed, i >= FM_LINES_LEFT_MAX);
 		c->is_stuck = true;		/* sooner than its answer is overdue */
 		pass(FM_NS_PER_S);
@@ -913,7 +948,8 @@ static void test_left_are_bounded(void)
 /* It did not hear our answer in time, and came again. */
 static void test_acceptor_is_asked_twice(void)
 {
-	struct fm_ctl *old = begin_accepted(NUMBER), *first = connect_as(key_b), *second = connect_as(key_b);
+	struct fm_ctl *old = begin_accepted(NUMBER), *first = connect_as(key_b),
+		      *second = connect_as(key_b);
 
 	say_count(first, FM_WIRE_RESUME, NUMBER, 2);
 	CU_ASSERT_TRUE(old->is_closed);
@@ -926,12 +962,14 @@ static void test_acceptor_is_asked_twice(void)
 }
 
 /*
- * Goal:   a connection that the peer has given up does not take the session from a later one: its end would be the session's.
+ * Goal:   a connection that the peer has given up does not take the session from a later one: its
+ *         end would be the session's.
  * Method: both are there, and the first RESUME is read behind the second.
  */
 static void test_acceptor_is_asked_late(void)
 {
-	struct fm_ctl *old = begin_accepted(NUMBER), *first = connect_as(key_b), *second = connect_as(key_b);
+	struct fm_ctl *old = begin_accepted(NUMBER), *first = connect_as(key_b),
+		      *second = connect_as(key_b);
 
 	break_line(old, -ETIMEDOUT);
 	say_resume(second, NUMBER, 2, 2);
@@ -999,8 +1037,8 @@ static void test_closed_by_peer(void)
 }
 
 /*
- * Goal: a reset may come from a kernel that has given the connection up, of a peer whose session lives. The
- * dialler finds out at once: it goes on, or it ends where nobody listens.
+ * Goal: a reset may come from a kernel that has given the connection up, of a peer whose session
+ * lives. The dialler finds out at once: it goes on, or it ends where nobody listens.
  */
 static void test_dialler_is_reset(void)
 {
@@ -1014,7 +1052,8 @@ static void test_dialler_is_reset(void)
 	CU_ASSERT_TRUE(session()->is_up);
 	pass(FM_NS_PER_S);
 	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
-	break_line(&ctls[2], -ECONNREFUSED);	/* a cable that is cut, and who else has its address */
+	/* a cable that is cut, and who else has its address */
+	break_line(&ctls[2], -ECONNREFUSED);
 	CU_ASSERT_TRUE(session()->is_up);
 	end();
 	c = begin_dialled();
@@ -1113,8 +1152,9 @@ static void test_acceptor_asks_who_listens(void)
 {
 	const struct fm_wire_addr first = { .family = 4, .address = { 10, 1, 0, 2 } };
 	const struct fm_wire_addr second = { .family = 4, .address = { 10, 1, 1, 2 } };
-	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS,
-				       .addrs = { .tcp_port = 7471, .count = 2, .addr = { first, second } } };
+	const struct fm_wire_msg m = {
+		.type = FM_WIRE_ADDRS,
+		.addrs = {.tcp_port = 7471, .count = 2, .addr = {first, second}}};
 
 	has_address = true;
 	for (unsigned refusals = 1; refusals <= 2; refusals++) {
@@ -1150,9 +1190,10 @@ static void test_acceptor_asks_who_listens(void)
 /* Goal: who asks is not in the way of the dialler, which comes meanwhile. */
 static void test_dialler_comes_while_asked(void)
 {
-	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS,
-				       .addrs = { .tcp_port = 7471, .count = 1,
-						  .addr = { { .family = 4, .address = { 10, 1, 0, 2 } } } } };
+	const struct fm_wire_msg m = {.type = FM_WIRE_ADDRS,
+				      .addrs = {.tcp_port = 7471,
+						.count = 1,
+						.addr = {{.family = 4, .address = {10, 1, 0, 2}}}}};
 	struct fm_ctl *c, *asking;
 
 	has_address = true;
@@ -1219,7 +1260,8 @@ static void test_bounded(void)
 	end();
 }
 
-/* Goal: a peer that never says RECEIVED leaves others memory for what is kept for them; and whoever has his share goes on without. */
+/* Goal: a peer that never says RECEIVED leaves others memory for what is kept for them; and whoever
+ * has his share goes on without. */
 static void test_shares(void)
 {
 	struct fm_ctl *b, *c;
@@ -1233,7 +1275,8 @@ static void test_shares(void)
 	of_b = &session()->lines;
 	for (uint64_t i = ABORTS + 1; of_b->forgotten == 0 && i < FM_LINE_KEPT_MAX; i++)
 		ask(b, i);
-	CU_ASSERT_TRUE(of_b->forgotten > 0 && of_b->kept_bytes > total / 4 && of_b->kept_bytes <= total / 2);
+	CU_ASSERT_TRUE(of_b->forgotten > 0 && of_b->kept_bytes > total / 4 &&
+		       of_b->kept_bytes <= total / 2);
 	c = connect_as(key_c);
 	hello_as(c, "c", 9, NUMBER);
 	for (uint64_t i = 1; i <= ABORTS; i++)
@@ -1323,46 +1366,52 @@ static void test_dialler_refuses(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a change of our network has a peer dialled that is not reached", test_network_changed },
-	{ "also one that is dialled just then", test_network_changed_before_dial },
-	{ "who accepted goes on behind whatever the other has had", test_acceptor_at_each_point },
-	{ "who dialled does so too", test_dialler_at_each_point },
-	{ "what is said while there is no connection is said on the next", test_said_meanwhile },
-	{ "without memory for what is sent again the session ends", test_no_room },
-	{ "a connection that is not stuck any more is kept", test_not_stuck_any_more },
-	{ "what begins while nothing leads to the peer is refused at once", test_nothing_leads_there },
-	{ "that nothing led there before is forgotten", test_nothing_led_there },
-	{ "what begins while the dialler may come another way waits for it", test_nobody_comes },
-	{ "and for longer where we have another address", test_somebody_may_come },
-	{ "an address that is back is gone no longer", test_address_is_back },
-	{ "a put waits for a way that is back", test_way_is_back },
-	{ "a put waits when the session goes another way", test_way_is_another },
-	{ "a way that comes and goes does not make a put wait for ever", test_way_flaps },
-	{ "nor does a session that is heard and cannot move", test_way_is_moving },
-	{ "a RESUME without an answer is said again on another connection", test_no_answer },
-	{ "a RESUME whose cable is cut is said on the next connection at once", test_cut_before_answer },
-	{ "the old connection is open until the new one carries the session", test_old_stays_open },
-	{ "an answer to RESUME is awaited, however long it was silent", test_answered_late },
-	{ "HELLO without an answer to RESUME does not keep a session", test_hello_alone },
-	{ "connections that were left are bounded", test_left_are_bounded },
-	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
-	{ "a connection that was given up does not take the session back", test_acceptor_is_asked_late },
-	{ "a peer started again leaves no session behind", test_started_again_with_two },
-	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
-	{ "a connection that its peer closed ends the session", test_closed_by_peer },
-	{ "a dialler whose connection was reset finds out whether the session lives", test_dialler_is_reset },
-	{ "resets without end have nobody dial without a pause", test_reset_again_and_again },
-	{ "an address that refuses does not end a session that was reset", test_reset_and_refused },
-	{ "who accepted waits a while for that", test_acceptor_is_reset },
-	{ "who accepted asks whether anybody listens", test_acceptor_asks_who_listens },
-	{ "who asks is not in the dialler's way", test_dialler_comes_while_asked },
-	{ "what the peer has had is kept no longer", test_received },
-	{ "what is kept has a limit", test_bounded },
-	{ "of what is kept each peer has a share", test_shares },
-	{ "what came is told within a second or so", test_told },
-	{ "RECEIVED of more than was sent breaks the protocol", test_received_too_much },
-	{ "RESUME with wrong numbers, or by another peer, leaves the session alone", test_acceptor_refuses },
-	{ "RESUME in the midst of a session breaks the protocol", test_resume_unasked },
-	{ "wrong answers to RESUME end the session", test_dialler_refuses },
+	{"a change of our network has a peer dialled that is not reached", test_network_changed},
+	{"also one that is dialled just then", test_network_changed_before_dial},
+	{"who accepted goes on behind whatever the other has had", test_acceptor_at_each_point},
+	{"who dialled does so too", test_dialler_at_each_point},
+	{"what is said while there is no connection is said on the next", test_said_meanwhile},
+	{"without memory for what is sent again the session ends", test_no_room},
+	{"a connection that is not stuck any more is kept", test_not_stuck_any_more},
+	{"what begins while nothing leads to the peer is refused at once",
+	 test_nothing_leads_there},
+	{"that nothing led there before is forgotten", test_nothing_led_there},
+	{"what begins while the dialler may come another way waits for it", test_nobody_comes},
+	{"and for longer where we have another address", test_somebody_may_come},
+	{"an address that is back is gone no longer", test_address_is_back},
+	{"a put waits for a way that is back", test_way_is_back},
+	{"a put waits when the session goes another way", test_way_is_another},
+	{"a way that comes and goes does not make a put wait for ever", test_way_flaps},
+	{"nor does a session that is heard and cannot move", test_way_is_moving},
+	{"a RESUME without an answer is said again on another connection", test_no_answer},
+	{"a RESUME whose cable is cut is said on the next connection at once",
+	 test_cut_before_answer},
+	{"the old connection is open until the new one carries the session", test_old_stays_open},
+	{"an answer to RESUME is awaited, however long it was silent", test_answered_late},
+	{"HELLO without an answer to RESUME does not keep a session", test_hello_alone},
+	{"connections that were left are bounded", test_left_are_bounded},
+	{"who is asked twice to go on does so on the second connection",
+	 test_acceptor_is_asked_twice},
+	{"a connection that was given up does not take the session back",
+	 test_acceptor_is_asked_late},
+	{"a peer started again leaves no session behind", test_started_again_with_two},
+	{"a peer that knows no RESUME ends with its connection", test_cannot_resume},
+	{"a connection that its peer closed ends the session", test_closed_by_peer},
+	{"a dialler whose connection was reset finds out whether the session lives",
+	 test_dialler_is_reset},
+	{"resets without end have nobody dial without a pause", test_reset_again_and_again},
+	{"an address that refuses does not end a session that was reset", test_reset_and_refused},
+	{"who accepted waits a while for that", test_acceptor_is_reset},
+	{"who accepted asks whether anybody listens", test_acceptor_asks_who_listens},
+	{"who asks is not in the dialler's way", test_dialler_comes_while_asked},
+	{"what the peer has had is kept no longer", test_received},
+	{"what is kept has a limit", test_bounded},
+	{"of what is kept each peer has a share", test_shares},
+	{"what came is told within a second or so", test_told},
+	{"RECEIVED of more than was sent breaks the protocol", test_received_too_much},
+	{"RESUME with wrong numbers, or by another peer, leaves the session alone",
+	 test_acceptor_refuses},
+	{"RESUME in the midst of a session breaks the protocol", test_resume_unasked},
+	{"wrong answers to RESUME end the session", test_dialler_refuses},
 };
 FM_TEST_MAIN("line", tests)

@@ -8,7 +8,7 @@ struct member {
 	struct fm_list link;
 };
 
-static struct member members[4] = { { .value = 0 }, { .value = 1 }, { .value = 2 }, { .value = 3 } };
+static struct member members[4] = {{.value = 0}, {.value = 1}, {.value = 2}, {.value = 3}};
 
 /* The values of the list as one decimal number, 312 for 3, 1, 2. */
 static int list_digits(struct fm_list *head)

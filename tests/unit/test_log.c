@@ -15,8 +15,8 @@
 static char output[16384];
 
 /*
- * Run body in a process of its own (how lines begin is decided once in each) and keep what it wrote to standard
- * error.
+ * Run body in a process of its own (how lines begin is decided once in each) and keep what it wrote
+ * to standard error.
  */
 static void capture(void (*body)(void))
 {
@@ -69,7 +69,8 @@ static void set_journal(int fd)
 	struct stat st;
 
 	fstat(fd, &st);
-	snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
 	setenv("JOURNAL_STREAM", text, 1);
 }
 
@@ -137,15 +138,19 @@ static void test_controls(void)
 
 static void say_utf8(void)
 {
-	/* e acute, euro sign, an emoji; then: U+009B, a lone continuation, overlong, a surrogate, cut short. */
-	fm_log_info("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|\xc2\x9b|\x9b|\xc0\xaf|\xed\xa0\x80|\xe2\x82");
+	/* e acute, euro sign, an emoji; then: U+009B, a lone continuation, overlong, a surrogate,
+	 * cut short. */
+	fm_log_info("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|\xc2\x9b|\x9b|\xc0\xaf|\xed\xa0\x80|"
+		    "\xe2\x82");
 }
 
 static void test_utf8(void)
 {
 	capture(say_utf8);
-	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|\\xc2\\x9b|\\x9b|\\xc0\\xaf|"
-					       "\\xed\\xa0\\x80|\\xe2\\x82\n");
+	CU_ASSERT_STRING_EQUAL(
+		text_of_line(),
+		"info: \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|\\xc2\\x9b|\\x9b|\\xc0\\xaf|"
+		"\\xed\\xa0\\x80|\\xe2\\x82\n");
 }
 
 static void say_much(void)
@@ -217,15 +222,15 @@ static void test_limit(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "lines that others cause are so many a minute", test_limit },
-	{ "a line has its time, its level and its text", test_line },
-	{ "under the journal a line has its priority instead of a time", test_journal },
-	{ "an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal },
-	{ "what is above the level is not shown", test_levels },
-	{ "levels have names", test_level_names },
-	{ "control characters from outside cannot break or forge a line", test_controls },
-	{ "UTF-8 is shown, what is not UTF-8 or a control is escaped", test_utf8 },
-	{ "a text that is too long is cut and still one line", test_long },
-	{ "logging keeps errno, and survives a closed standard error", test_errno },
+	{"lines that others cause are so many a minute", test_limit},
+	{"a line has its time, its level and its text", test_line},
+	{"under the journal a line has its priority instead of a time", test_journal},
+	{"an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal},
+	{"what is above the level is not shown", test_levels},
+	{"levels have names", test_level_names},
+	{"control characters from outside cannot break or forge a line", test_controls},
+	{"UTF-8 is shown, what is not UTF-8 or a control is escaped", test_utf8},
+	{"a text that is too long is cut and still one line", test_long},
+	{"logging keeps errno, and survives a closed standard error", test_errno},
 };
 FM_TEST_MAIN("log", tests)

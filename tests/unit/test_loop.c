@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_base */
 /*
- * Clocks: `tick` is a clock that the test moves; where nothing sleeps, a loop with epoll can use it too. Tests that
- * let a real loop sleep are woken by what they test; if that fails they hang, and ctest's deadline tells.
+ * Clocks: `tick` is a clock that the test moves; where nothing sleeps, a loop with epoll can use it
+ * too. Tests that let a real loop sleep are woken by what they test; if that fails they hang, and
+ * ctest's deadline tells.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static struct fm_loop *new_real(void)
 	return new_loop(&(struct fm_loop_opts){ 0 });
 }
 
-/* ------------------------------------------------------------------------------------------------------ timers */
+/* --------------------------------------------------------------------------------------- timers */
 
 static char trace[64];
 
@@ -137,7 +138,8 @@ static void ordered_fire(struct fm_timer *timer)
 	fired_count++;
 }
 
-/* Method: set, move and clear timers at random, then let time run; each that is set must fire, by its time. */
+/* Method: set, move and clear timers at random, then let time run; each that is set must fire, by
+ * its time. */
 static void test_timer_many(void)
 {
 	static struct fm_timer timers[MANY];
@@ -207,7 +209,8 @@ static void test_timer_clear_other(void)
 {
 	struct fm_loop *loop = new_sim();
 	struct named_timer b = { .timer.fire = named_fire, .name = 'b' };
-	struct named_timer a = { .timer.fire = clear_other_fire, .name = 'a', .loop = loop, .other = &b.timer };
+	struct named_timer a = {
+		.timer.fire = clear_other_fire, .name = 'a', .loop = loop, .other = &b.timer};
 
 	trace[0] = '\0';
 	fm_timer_set(loop, &a.timer, tick_ns);
@@ -246,7 +249,7 @@ static void test_timer_wakes(void)
 	fm_loop_free(loop);
 }
 
-/* ------------------------------------------------------------------------------------------------------- tasks */
+/* ---------------------------------------------------------------------------------------- tasks */
 
 struct named_task {
 	struct fm_task task;
@@ -268,7 +271,7 @@ static void test_task_order(void)
 {
 	struct fm_loop *loop = new_sim();
 	struct named_task c = { .task.run = named_run, .name = 'c' };
-	struct named_task a = { .task.run = named_run, .name = 'a', .loop = loop, .other = &c.task };
+	struct named_task a = {.task.run = named_run, .name = 'a', .loop = loop, .other = &c.task};
 	struct named_task b = { .task.run = named_run, .name = 'b' };
 
 	trace[0] = '\0';
@@ -288,7 +291,7 @@ static void test_task_order(void)
 static void test_task_reposts_itself(void)
 {
 	struct fm_loop *loop = new_sim();
-	struct named_task a = { .task.run = named_run, .name = 'a', .loop = loop, .other = &a.task };
+	struct named_task a = {.task.run = named_run, .name = 'a', .loop = loop, .other = &a.task};
 
 	trace[0] = '\0';
 	fm_loop_post(loop, &a.task);
@@ -350,7 +353,8 @@ static void test_post_threads(void)
 	for (unsigned p = 0; p < POSTERS; p++) {
 		posters[p].loop = loop;
 		for (unsigned i = 0; i < POSTS; i++)
-			posters[p].tasks[i] = (struct numbered_task){ { .run = numbered_run }, &posters[p], i };
+			posters[p].tasks[i] =
+				(struct numbered_task){{.run = numbered_run}, &posters[p], i};
 		pthread_create(&posters[p].thread, NULL, poster_thread, &posters[p]);
 	}
 	fm_loop_run(loop);
@@ -387,7 +391,8 @@ static void *shared_thread(void *arg)
 	return arg;
 }
 
-/* Goal: a post that finds the task posted already is not lost: a run that sees all its writes follows. */
+/* Goal: a post that finds the task posted already is not lost: a run that sees all its writes
+ * follows. */
 static void test_post_shared(void)
 {
 	pthread_t threads[POSTERS];
@@ -400,7 +405,8 @@ static void test_post_shared(void)
 	fm_loop_run(shared.loop);
 	for (unsigned p = 0; p < POSTERS; p++)
 		pthread_join(threads[p], NULL);
-	fm_loop_step(shared.loop, 0);	/* the last post may have come after the run that stopped the loop */
+	/* the last post may have come after the run that stopped the loop */
+	fm_loop_step(shared.loop, 0);
 	CU_ASSERT_EQUAL(shared.seen, POSTERS * POSTS);
 	fm_loop_free(shared.loop);
 }
@@ -458,7 +464,8 @@ static void *post_once_thread(void *arg)
 	return NULL;
 }
 
-/* Goal: the loop may be freed as soon as the task ran, while its poster is still on the way out. ASan and TSan tell. */
+/* Goal: the loop may be freed as soon as the task ran, while its poster is still on the way out.
+ * ASan and TSan tell. */
 static void test_free_after_post(void)
 {
 	for (int i = 0; i < 300; i++) {
@@ -473,7 +480,7 @@ static void test_free_after_post(void)
 	CU_PASS("nothing was touched after it was freed");
 }
 
-/* -------------------------------------------------------------------------------------------------------- stop */
+/* ----------------------------------------------------------------------------------------- stop */
 
 static void test_stop_before_run(void)
 {
@@ -520,7 +527,7 @@ static void test_stop_signal(void)
 	CU_PASS("it ended each time");
 }
 
-/* ----------------------------------------------------------------------------------------------------- watches */
+/* -------------------------------------------------------------------------------------- watches */
 
 struct pipe_watch {
 	struct fm_watch watch;
@@ -615,7 +622,8 @@ static void pipe_ready_kills(struct fm_watch *watch, uint32_t events)
 	fm_watch_del(p->loop, watch);
 }
 
-/* Two watches are ready at once; whichever is first removes itself and the other, which is freed on the spot. */
+/* Two watches are ready at once; whichever is first removes itself and the other, which is freed on
+ * the spot. */
 static void test_watch_removed_by_other(void)
 {
 	struct fm_loop *loop = new_real();
@@ -627,7 +635,8 @@ static void test_watch_removed_by_other(void)
 	b->victim = a;
 	pipe_put(a);
 	pipe_put(b);
-	/* Only the first to be called is left; a step that called both would call into freed memory. */
+	/* Only the first to be called is left; a step that called both would call into freed
+	 * memory. */
 	CU_ASSERT_TRUE(fm_loop_step(loop, 0));
 	CU_ASSERT_FALSE(fm_loop_step(loop, 0));
 	left = a->victim ? b : a;
@@ -666,7 +675,8 @@ static void test_watch_muted_by_other(void)
 static void test_watch_refused(void)
 {
 	struct fm_loop *loop = new_real(), *sim = new_sim();
-	struct fm_watch watch = { .ready = pipe_ready, .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };
+	struct fm_watch watch = {.ready = pipe_ready,
+				 .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
 	struct fm_err err;
 
 	CU_ASSERT_EQUAL(fm_watch_add(loop, &watch, &err), -EPERM);
@@ -678,7 +688,7 @@ static void test_watch_refused(void)
 	fm_loop_free(sim);
 }
 
-/* ----------------------------------------------------------------------------------------------------- pollers */
+/* -------------------------------------------------------------------------------------- pollers */
 
 struct test_poller {
 	struct fm_poller poller;
@@ -715,7 +725,8 @@ static bool test_before_sleep(struct fm_poller *poller)
 static void test_poller_keeps_awake(void)
 {
 	struct fm_loop *loop = new_real();
-	struct test_poller p = { .poller = { .poll = test_poll, .before_sleep = test_before_sleep }, .finds_left = 1 };
+	struct test_poller p = {.poller = {.poll = test_poll, .before_sleep = test_before_sleep},
+				.finds_left = 1};
 
 	fm_poller_add(loop, &p.poller);
 	CU_ASSERT_TRUE(fm_loop_step(loop, FM_NEVER));
@@ -733,8 +744,10 @@ static void test_poller_keeps_awake(void)
 static void test_poller_spins(void)
 {
 	struct fm_loop *loop = new_loop(&(struct fm_loop_opts){ .clock = &tick, .spin_ns = 10000 });
-	struct test_poller p = { .poller = { .poll = test_poll, .before_sleep = test_before_sleep, .is_busy = true },
-				 .finds_left = 1, .step_ns = 1000 };
+	struct test_poller p = {
+		.poller = {.poll = test_poll, .before_sleep = test_before_sleep, .is_busy = true},
+		.finds_left = 1,
+		.step_ns = 1000};
 
 	tick_ns += 1000000;
 	fm_poller_add(loop, &p.poller);
@@ -802,7 +815,7 @@ static void test_busy_poller_starves_nobody(void)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------- life and death */
+/* ------------------------------------------------------------------------------- life and death */
 
 static void test_time_once_per_pass(void)
 {
@@ -848,30 +861,33 @@ static void test_new_faults(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "timers fire by time, and in the order set at the same time", test_timer_order },
-	{ "a timer may be moved either way, and cleared twice", test_timer_move },
-	{ "of many timers set and cleared at random all fire by time", test_timer_many },
-	{ "a timer that sets itself into the past keeps no other from firing", test_timer_rearm },
-	{ "a due timer that another one clears does not fire", test_timer_clear_other },
-	{ "a sleeping loop wakes up for a timer", test_timer_wakes },
-	{ "tasks run once each in the order posted, what they post in a later pass", test_task_order },
-	{ "a task may post itself again", test_task_reposts_itself },
-	{ "posts of several threads all run, in the order of each thread", test_post_threads },
-	{ "a task posted by several threads runs after the last of them", test_post_shared },
-	{ "a loop that sleeps is woken by a post, every time", test_ping_pong },
-	{ "a loop may be freed as soon as a posted task ran", test_free_after_post },
-	{ "a stop before run is not lost, and ends one run", test_stop_before_run },
-	{ "a signal handler can stop the loop at any moment", test_stop_signal },
-	{ "a watch is called as long as its descriptor is ready", test_watch_level },
-	{ "a watch can change what it waits for, errors always come", test_watch_mod },
-	{ "a ready watch that another one removes is not called", test_watch_removed_by_other },
-	{ "a ready watch that another one changes is called for what it asks", test_watch_muted_by_other },
-	{ "what cannot be watched is refused with an error", test_watch_refused },
-	{ "the loop does not sleep while a poller finds something", test_poller_keeps_awake },
-	{ "the loop spins after a find while a poller is busy", test_poller_spins },
-	{ "a poller may remove itself and the next one", test_poller_removes },
-	{ "a poller that always finds something starves no descriptor", test_busy_poller_starves_nobody },
-	{ "time stands still between passes", test_time_once_per_pass },
-	{ "a loop that cannot be made leaves nothing behind", test_new_faults },
+	{"timers fire by time, and in the order set at the same time", test_timer_order},
+	{"a timer may be moved either way, and cleared twice", test_timer_move},
+	{"of many timers set and cleared at random all fire by time", test_timer_many},
+	{"a timer that sets itself into the past keeps no other from firing", test_timer_rearm},
+	{"a due timer that another one clears does not fire", test_timer_clear_other},
+	{"a sleeping loop wakes up for a timer", test_timer_wakes},
+	{"tasks run once each in the order posted, what they post in a later pass",
+	 test_task_order},
+	{"a task may post itself again", test_task_reposts_itself},
+	{"posts of several threads all run, in the order of each thread", test_post_threads},
+	{"a task posted by several threads runs after the last of them", test_post_shared},
+	{"a loop that sleeps is woken by a post, every time", test_ping_pong},
+	{"a loop may be freed as soon as a posted task ran", test_free_after_post},
+	{"a stop before run is not lost, and ends one run", test_stop_before_run},
+	{"a signal handler can stop the loop at any moment", test_stop_signal},
+	{"a watch is called as long as its descriptor is ready", test_watch_level},
+	{"a watch can change what it waits for, errors always come", test_watch_mod},
+	{"a ready watch that another one removes is not called", test_watch_removed_by_other},
+	{"a ready watch that another one changes is called for what it asks",
+	 test_watch_muted_by_other},
+	{"what cannot be watched is refused with an error", test_watch_refused},
+	{"the loop does not sleep while a poller finds something", test_poller_keeps_awake},
+	{"the loop spins after a find while a poller is busy", test_poller_spins},
+	{"a poller may remove itself and the next one", test_poller_removes},
+	{"a poller that always finds something starves no descriptor",
+	 test_busy_poller_starves_nobody},
+	{"time stands still between passes", test_time_once_per_pass},
+	{"a loop that cannot be made leaves nothing behind", test_new_faults},
 };
 FM_TEST_MAIN("loop", tests)

@@ -2,7 +2,8 @@
 /*
  * What a tree was when it was published, in a file beside it. links: fm_tree
  *
- * In the current directory (the build's), since what is in memory may not tell when a directory was made.
+ * In the current directory (the build's), since what is in memory may not tell when a directory was
+ * made.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +29,27 @@ static struct fm_pack_entry entry(char *path, unsigned i)
 	(void)snprintf(path, 64, "d%u/file-%u", i / 100, i);
 	switch (i % 5) {
 	case 3:
-		return (struct fm_pack_entry){ .type = FM_PACK_HARD, .path = path, .path_len = strlen(path), .target = "a/b", .target_len = 3 };
+		return (struct fm_pack_entry){.type = FM_PACK_HARD,
+					      .path = path,
+					      .path_len = strlen(path),
+					      .target = "a/b",
+					      .target_len = 3};
 	case 4:
-		return (struct fm_pack_entry){ .type = FM_PACK_LINK, .path = path, .path_len = strlen(path), .target = "../x", .target_len = 4 };
+		return (struct fm_pack_entry){.type = FM_PACK_LINK,
+					      .path = path,
+					      .path_len = strlen(path),
+					      .target = "../x",
+					      .target_len = 4};
 	default:
-		return (struct fm_pack_entry){ .type = FM_PACK_FILE, .path = path, .path_len = strlen(path), .size = i, .mtime_ns = 5 + i,
-					       .flags = i % 5 ? FM_PACK_HAS_CRC : 0, .crc = i % 5 ? ~i : 0, .mode = 0644, .uid = 7 };
+		return (struct fm_pack_entry){.type = FM_PACK_FILE,
+					      .path = path,
+					      .path_len = strlen(path),
+					      .size = i,
+					      .mtime_ns = 5 + i,
+					      .flags = i % 5 ? FM_PACK_HAS_CRC : 0,
+					      .crc = i % 5 ? ~i : 0,
+					      .mode = 0644,
+					      .uid = 7};
 	}
 }
 
@@ -43,7 +59,8 @@ static void write_manifest(unsigned count)
 	struct fm_manifest m;
 	char path[64];
 
-	CU_ASSERT_EQUAL_FATAL(fm_manifest_begin(&m, openat(dir, name, O_RDWR | O_CREAT | O_TRUNC, 0600)), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		fm_manifest_begin(&m, openat(dir, name, O_RDWR | O_CREAT | O_TRUNC, 0600)), 0);
 	for (unsigned i = 0; i < count; i++) {
 		struct fm_pack_entry e = entry(path, i);
 
@@ -58,9 +75,12 @@ static bool is_entry(const struct fm_pack_entry *e, unsigned i)
 	char path[64];
 	struct fm_pack_entry want = entry(path, i);
 
-	return e->type == want.type && e->path_len == want.path_len && memcmp(e->path, path, e->path_len) == 0 && e->size == want.size &&
-	       e->mtime_ns == want.mtime_ns && e->flags == want.flags && e->crc == want.crc && e->target_len == want.target_len &&
-	       memcmp(e->target, want.target ? want.target : "", e->target_len) == 0 && e->mode == 0 && e->uid == 0;
+	return e->type == want.type && e->path_len == want.path_len &&
+	       memcmp(e->path, path, e->path_len) == 0 && e->size == want.size &&
+	       e->mtime_ns == want.mtime_ns && e->flags == want.flags && e->crc == want.crc &&
+	       e->target_len == want.target_len &&
+	       memcmp(e->target, want.target ? want.target : "", e->target_len) == 0 &&
+	       e->mode == 0 && e->uid == 0;
 }
 
 /* How many entries are read, all as they were; or the error. */
@@ -172,8 +192,12 @@ static void test_damaged_whose(void)
 
 static void test_names(void)
 {
-	static const char *const bad[] = { "", ".fmove.0123456789abcdef.tree", ".fmove.0123456789abcdeg.manifest", "a.manifest",
-					   ".fmove.0123456789abcdef.manifesu", ".fmove.0123456789abcdef.manifest2" };
+	static const char *const bad[] = {"",
+					  ".fmove.0123456789abcdef.tree",
+					  ".fmove.0123456789abcdeg.manifest",
+					  "a.manifest",
+					  ".fmove.0123456789abcdef.manifesu",
+					  ".fmove.0123456789abcdef.manifest2"};
 
 	CU_ASSERT_TRUE(fm_manifest_is_name(".fmove.0123456789abcdef.manifest"));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -189,7 +213,9 @@ static void test_full_disk(void)
 	if (fm_test_lacks_faults())
 		return;
 	for (unsigned n = 1; n <= 2; n++) {
-		CU_ASSERT_EQUAL_FATAL(fm_manifest_begin(&m, openat(dir, name, O_RDWR | O_CREAT | O_TRUNC, 0600)), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			fm_manifest_begin(&m, openat(dir, name, O_RDWR | O_CREAT | O_TRUNC, 0600)),
+			0);
 		CU_ASSERT_EQUAL(fm_manifest_add(&m, &e), 0);
 		fm_fault_arm("tree.write", n);
 		CU_ASSERT_TRUE(fm_manifest_end(&m, &key, "tree") < 0);
@@ -213,7 +239,8 @@ int main(void)
 {
 	int ret;
 
-	if (!mkdtemp(top) || (dir = open(top, O_RDONLY | O_DIRECTORY)) < 0 || mkdirat(dir, "tree", 0755) < 0)
+	if (!mkdtemp(top) || (dir = open(top, O_RDONLY | O_DIRECTORY)) < 0 ||
+	    mkdirat(dir, "tree", 0755) < 0)
 		return 1;
 	if (fm_manifest_key_at(dir, "tree", &key) < 0) {
 		remove_all(top);

@@ -19,8 +19,8 @@ static int root;
 static void scene_up(void)
 {
 	(void)snprintf(dir, sizeof(dir), "/tmp/fm-measure.XXXXXX");
-	if (!mkdtemp(dir) || (root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 || mkdirat(root, "in", 0755) < 0 ||
-	    mkdirat(root, "in/sub", 0755) < 0)
+	if (!mkdtemp(dir) || (root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+	    mkdirat(root, "in", 0755) < 0 || mkdirat(root, "in/sub", 0755) < 0)
 		abort();
 }
 
@@ -56,8 +56,10 @@ static uint64_t measured(const char *const *excludes)
 }
 
 /*
- * Goal:   a file of several names counts once and whole, wherever the others are: it comes once, and whole.
- * Method: names of it in two directories, the same name in both; then one that has all but one of its names outside.
+ * Goal:   a file of several names counts once and whole, wherever the others are: it comes once,
+ *         and whole.
+ * Method: names of it in two directories, the same name in both; then one that has all but one of
+ * its names outside.
  */
 static void test_a_file_of_several_names_counts_once(void)
 {
@@ -89,8 +91,8 @@ static void test_holes_and_what_is_left_out_do_not_count(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a file of several names counts once", test_a_file_of_several_names_counts_once },
-	{ "holes, and what is left out, do not count", test_holes_and_what_is_left_out_do_not_count },
+	{"a file of several names counts once", test_a_file_of_several_names_counts_once},
+	{"holes, and what is left out, do not count", test_holes_and_what_is_left_out_do_not_count},
 };
 
 FM_TEST_MAIN("measure", tests)

@@ -30,7 +30,9 @@ static void test_flags(void)
 
 static void test_data(void)
 {
-	CU_ASSERT_EQUAL(parse("ro,noload,commit=30,_netdev,nofail,x-systemd.device-timeout=9,defaults,stripe=8"), 0);
+	CU_ASSERT_EQUAL(parse("ro,noload,commit=30,_netdev,nofail,x-systemd.device-timeout=9,"
+			      "defaults,stripe=8"),
+			0);
 	CU_ASSERT_EQUAL(mo.flags, MS_RDONLY);
 	CU_ASSERT_STRING_EQUAL(mo.data, "noload,commit=30,stripe=8");
 }
@@ -46,7 +48,8 @@ static void test_last_wins(void)
 static void test_refused(void)
 {
 	static const char *const bad[] = {
-		"remount", "ro,bind", "loop", "loop=/dev/loop0", "offset=512", "a,,b", ",a", "a,", "ro\nrw", "users",
+		"remount", "ro,bind", "loop", "loop=/dev/loop0", "offset=512",
+		"a,,b",	   ",a",      "a,",   "ro\nrw",		 "users",
 	};
 	char *longest = malloc(2 * FM_MOUNT_DATA_MAX);
 

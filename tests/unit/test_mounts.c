@@ -41,9 +41,12 @@ static void test_fields(void)
 {
 	struct fm_mounts mounts = parsed(
 		ROOT_LINE
-		"23 22 0:21 / /sys rw,nosuid,nodev,noexec,relatime shared:7 master:2 propagate_from:3 - sysfs sysfs rw\n"
-		"24 22 259:1 /sub\\040dir /srv/a\\040b\\011c\\012d\\134e ro,noatime - ext4 /dev/nvme1n1\\043x rw,noload\n"
-		"25 22 259:1048575 / /srv/x rw unbindable - fuse.sshfs host:/a ro,user_id=0");	/* no newline */
+		"23 22 0:21 / /sys rw,nosuid,nodev,noexec,relatime shared:7 master:2 "
+		"propagate_from:3 - sysfs sysfs rw\n"
+		"24 22 259:1 /sub\\040dir /srv/a\\040b\\011c\\012d\\134e ro,noatime - ext4 "
+		"/dev/nvme1n1\\043x rw,noload\n"
+		/* no newline */
+		"25 22 259:1048575 / /srv/x rw unbindable - fuse.sshfs host:/a ro,user_id=0");
 	const struct fm_mount *m = mounts.mounts;
 
 	CU_ASSERT_EQUAL_FATAL(mounts.count, 4);
@@ -84,7 +87,8 @@ static void test_empty_source(void)
 /* A backslash that begins no escape, or one for a NUL, stays what it is. */
 static void test_escapes(void)
 {
-	struct fm_mounts mounts = parsed("30 22 0:40 / /a\\b\\04\\048\\000\\777\\1 rw - tmpfs \\134040 rw\n");
+	struct fm_mounts mounts =
+		parsed("30 22 0:40 / /a\\b\\04\\048\\000\\777\\1 rw - tmpfs \\134040 rw\n");
 
 	CU_ASSERT_STRING_EQUAL(mounts.mounts[0].point, "/a\\b\\04\\048\\000\\777\\1");
 	CU_ASSERT_STRING_EQUAL(mounts.mounts[0].source, "\\040");
@@ -94,12 +98,27 @@ static void test_escapes(void)
 static void test_bad(void)
 {
 	static const char *const bad[] = {
-		"\n", "x\n", "22", "22 1", "22 1 8:1 / / rw\n", "22 1 8:1 / / rw shared:1\n", "22 1 8:1 / / rw - \n",
-		"22 1 8:1 / / rw - ext4\n", "22 1 8:1 / / rw - ext4 /dev/sda1\n", "22 1 8:1 / / rw - ext4 /dev/sda1 rw x\n",
-		"x 1 8:1 / / rw - ext4 s rw\n", "22 -1 8:1 / / rw - ext4 s rw\n", "22 1 8 / / rw - ext4 s rw\n",
-		"22 1 8: / / rw - ext4 s rw\n", "22 1 8:1: / / rw - ext4 s rw\n", "22 1 :1 / / rw - ext4 s rw\n",
-		"22 1 8:1 /  rw - ext4 s rw\n", "22 1 8:1 / rel rw - ext4 s rw\n", "22 1 8:1 / / rw -  s rw\n",
-		"22 99999999999999999999 8:1 / / rw - ext4 s rw\n", " 22 1 8:1 / / rw - ext4 s rw\n",
+		"\n",
+		"x\n",
+		"22",
+		"22 1",
+		"22 1 8:1 / / rw\n",
+		"22 1 8:1 / / rw shared:1\n",
+		"22 1 8:1 / / rw - \n",
+		"22 1 8:1 / / rw - ext4\n",
+		"22 1 8:1 / / rw - ext4 /dev/sda1\n",
+		"22 1 8:1 / / rw - ext4 /dev/sda1 rw x\n",
+		"x 1 8:1 / / rw - ext4 s rw\n",
+		"22 -1 8:1 / / rw - ext4 s rw\n",
+		"22 1 8 / / rw - ext4 s rw\n",
+		"22 1 8: / / rw - ext4 s rw\n",
+		"22 1 8:1: / / rw - ext4 s rw\n",
+		"22 1 :1 / / rw - ext4 s rw\n",
+		"22 1 8:1 /  rw - ext4 s rw\n",
+		"22 1 8:1 / rel rw - ext4 s rw\n",
+		"22 1 8:1 / / rw -  s rw\n",
+		"22 99999999999999999999 8:1 / / rw - ext4 s rw\n",
+		" 22 1 8:1 / / rw - ext4 s rw\n",
 	};
 	struct fm_mounts mounts;
 	char text[512];
@@ -112,10 +131,12 @@ static void test_bad(void)
 		CU_ASSERT_EQUAL(parse_code(text, &mounts), -EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "line 2"));
 	}
-	CU_ASSERT_EQUAL(fm_mounts_parse("22 1 8:1 / /\0 rw - ext4 s rw\n", 29, &mounts, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_mounts_parse("22 1 8:1 / /\0 rw - ext4 s rw\n", 29, &mounts, &err),
+			-EINVAL);
 }
 
-/* An overlay's options have no limit but a page per mount; a point can be PATH_MAX bytes, each escaped. */
+/* An overlay's options have no limit but a page per mount; a point can be PATH_MAX bytes, each
+ * escaped. */
 static void test_long_lines(void)
 {
 	size_t room = 1u << 20, len;
@@ -202,8 +223,9 @@ static void test_hidden(void)
 /* In a chroot the mount at "/" may not be listed, and parents are none of the table's. */
 static void test_chroot(void)
 {
-	struct fm_mounts mounts = parsed("40 35 0:40 / /proc rw - proc proc rw\n41 35 0:41 / /srv rw - tmpfs srv rw\n"
-					 "42 41 0:42 / /srv/a rw - tmpfs a rw\n");
+	struct fm_mounts mounts =
+		parsed("40 35 0:40 / /proc rw - proc proc rw\n41 35 0:41 / /srv rw - tmpfs srv rw\n"
+		       "42 41 0:42 / /srv/a rw - tmpfs a rw\n");
 
 	CU_ASSERT_STRING_EQUAL(source_at(&mounts, "/proc"), "proc");
 	CU_ASSERT_STRING_EQUAL(source_at(&mounts, "/srv/a"), "a");
@@ -213,12 +235,14 @@ static void test_chroot(void)
 
 static void test_circle(void)
 {
-	struct fm_mounts mounts = parsed("22 1 8:1 / / rw - ext4 root rw\n22 22 8:1 / / rw - ext4 again rw\n"
-					 "1 22 8:1 / / rw - ext4 first rw\n");
+	struct fm_mounts mounts =
+		parsed("22 1 8:1 / / rw - ext4 root rw\n22 22 8:1 / / rw - ext4 again rw\n"
+		       "1 22 8:1 / / rw - ext4 first rw\n");
 
 	CU_ASSERT_STRING_EQUAL(source_at(&mounts, "/"), "");
 	fm_mounts_free(&mounts);
-	mounts = parsed("1 1 0:2 / / rw - rootfs own rw\n");	/* its own parent, as old kernels have it */
+	/* its own parent, as old kernels have it */
+	mounts = parsed("1 1 0:2 / / rw - rootfs own rw\n");
 	CU_ASSERT_STRING_EQUAL(source_at(&mounts, "/"), "own");
 	fm_mounts_free(&mounts);
 }
@@ -226,9 +250,11 @@ static void test_circle(void)
 /* A volume that is bound to further places is mounted there as well. */
 static void test_bind(void)
 {
-	struct fm_mounts mounts = parsed(ROOT_LINE "30 22 259:1 / /srv/data rw - ext4 /dev/nvme1n1 rw\n"
-						   "31 22 0:41 / /tmp rw - tmpfs tmp rw\n"
-						   "32 22 259:1 /sub /home/x ro - ext4 /dev/nvme1n1 rw\n");
+	struct fm_mounts mounts =
+		parsed(ROOT_LINE "30 22 259:1 / /srv/data rw - ext4 /dev/nvme1n1 rw\n"
+				 "31 22 0:41 / /tmp rw - tmpfs tmp rw\n"
+				 "32 22 259:1 /sub /home/x ro - ext4 "
+				 "/dev/nvme1n1 rw\n");
 	const struct fm_mount *m = fm_mounts_of(&mounts, makedev(259, 1), NULL);
 
 	CU_ASSERT_PTR_EQUAL(m, &mounts.mounts[1]);

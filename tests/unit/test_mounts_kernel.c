@@ -2,9 +2,10 @@
 /*
  * The table of mounts against the kernel's own word. links: fm_nvmetcp
  *
- * Goal:   what fm_mounts_at() says is seen at a point is what a program gets there, however it was mounted.
- * Method: a mount namespace of our own, real mounts in it (bound, stacked, moved, hidden, with blanks in their names);
- *         statx() of the point says which mount it really is.
+ * Goal:   what fm_mounts_at() says is seen at a point is what a program gets there, however it was
+ *         mounted.
+ * Method: a mount namespace of our own, real mounts in it (bound, stacked, moved, hidden, with
+ * blanks in their names); statx() of the point says which mount it really is.
  */
 #include "tests/unit/sysfs_tree.h"
 
@@ -103,7 +104,8 @@ static void test_stacked_and_moved(void)
 	check_point(at("x"));
 	mount_tmpfs("three", "x", NULL);
 	check_point(at("x"));
-	tree_must(mount(at("y"), at("x"), NULL, MS_MOVE, NULL) == 0, "move");	/* older than the one it lies on */
+	/* older than the one it lies on */
+	tree_must(mount(at("y"), at("x"), NULL, MS_MOVE, NULL) == 0, "move");
 	check_point(at("x"));
 	check_point(at("y"));
 	for (int i = 0; i < 3; i++) {
@@ -117,11 +119,14 @@ static void test_bound_and_hidden(void)
 	struct fm_mounts mounts;
 	const struct fm_mount *m;
 
-	tree_must(mkdir(at("v"), 0755) == 0 && mkdir(at("v/in"), 0755) == 0 && mkdir(at("w"), 0755) == 0, "mkdir");
+	tree_must(mkdir(at("v"), 0755) == 0 && mkdir(at("v/in"), 0755) == 0 &&
+			  mkdir(at("w"), 0755) == 0,
+		  "mkdir");
 	mount_tmpfs("in", "v/in", NULL);
 	tree_must(mkdir(at("v/in/sub"), 0755) == 0, "mkdir");
 	tree_must(mount(at("v/in/sub"), at("w"), NULL, MS_BIND, NULL) == 0, "bind");
-	tree_must(mount(NULL, at("w"), NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0, "read-only");
+	tree_must(mount(NULL, at("w"), NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0,
+		  "read-only");
 	check_point(at("v/in"));
 	check_point(at("w"));
 	mounts = mounts_now();
@@ -156,14 +161,16 @@ static bool write_line(const char *path, const char *line)
 	return is_done;
 }
 
-/* Not as root: a user namespace, in which this user is root, as a file system mounted there wants one who owns files. */
+/* Not as root: a user namespace, in which this user is root, as a file system mounted there wants
+ * one who owns files. */
 static bool enter_user_namespace(void)
 {
 	char uid[32], gid[32];
 
 	snprintf(uid, sizeof(uid), "0 %u 1", geteuid());
 	snprintf(gid, sizeof(gid), "0 %u 1", getegid());
-	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_line("/proc/self/setgroups", "deny") &&
+	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+	       write_line("/proc/self/setgroups", "deny") &&
 	       write_line("/proc/self/uid_map", uid) && write_line("/proc/self/gid_map", gid);
 }
 

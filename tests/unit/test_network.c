@@ -12,8 +12,9 @@
 static struct sockaddr_storage address(const char *text)
 {
 	struct sockaddr_storage sa = { .ss_family = strchr(text, ':') ? AF_INET6 : AF_INET };
-	void *at = sa.ss_family == AF_INET ? (void *)&((struct sockaddr_in *)(void *)&sa)->sin_addr
-					   : (void *)&((struct sockaddr_in6 *)(void *)&sa)->sin6_addr;
+	void *at = sa.ss_family == AF_INET
+			   ? (void *)&((struct sockaddr_in *)(void *)&sa)->sin_addr
+			   : (void *)&((struct sockaddr_in6 *)(void *)&sa)->sin6_addr;
 
 	if (inet_pton(sa.ss_family, text, at) != 1)
 		abort();
@@ -46,13 +47,37 @@ static bool is_shared(const char *a, const char *b, unsigned n)
 /* Goal: what is a network and what is not. Method: each form; what is good is printed as it was. */
 static void test_parse(void)
 {
-	static const char *const good[] = { "10.0.0.0/8", "10.1.2.0/30", "10.1.2.3/32", "192.168.4.2/31", "fd00::/64", "fc00::/7",
-					    "fd00:1::4/126", "::1/128" };
-	static const char *const bad[] = { "", "/", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/6", "0.0.0.0/0", "10.0.0.1/30",
-					   "10.0.0/24", "10.0.0.0/+8", "10.0.0.0/8 ", " 10.0.0.0/8", "10.0.0.0/8/8", "10.0.0.0/a",
-					   "10.0.0.0/99999999999999999999", "fd00::/129", "fd00::1/64", "::/0", "fe80::/10", "fe80::/64",
-					   "fe80::1/128", "fe00::/7", "febf::/16", "fe80::1%eth0/128", "host/24", "fd00::/-1",
-					   "0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/64" };
+	static const char *const good[] = {"10.0.0.0/8",     "10.1.2.0/30", "10.1.2.3/32",
+					   "192.168.4.2/31", "fd00::/64",   "fc00::/7",
+					   "fd00:1::4/126",  "::1/128"};
+	static const char *const bad[] = {
+		"",
+		"/",
+		"10.0.0.0",
+		"10.0.0.0/",
+		"10.0.0.0/33",
+		"10.0.0.0/6",
+		"0.0.0.0/0",
+		"10.0.0.1/30",
+		"10.0.0/24",
+		"10.0.0.0/+8",
+		"10.0.0.0/8 ",
+		" 10.0.0.0/8",
+		"10.0.0.0/8/8",
+		"10.0.0.0/a",
+		"10.0.0.0/99999999999999999999",
+		"fd00::/129",
+		"fd00::1/64",
+		"::/0",
+		"fe80::/10",
+		"fe80::/64",
+		"fe80::1/128",
+		"fe00::/7",
+		"febf::/16",
+		"fe80::1%eth0/128",
+		"host/24",
+		"fd00::/-1",
+		"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/64"};
 	struct fm_network n = { .bits = 99 };
 	char text[FM_NETWORK_TEXT_MAX];
 
@@ -72,7 +97,8 @@ static void test_parse(void)
 /* Goal: the widest network that has an address counts, and families do not mix. */
 static void test_bits(void)
 {
-	const struct fm_networks n = list((const char *const[]){ "10.1.0.0/30", "10.1.0.0/16", "10.2.0.4/31", "fd00::/64", NULL });
+	const struct fm_networks n = list((const char *const[]){"10.1.0.0/30", "10.1.0.0/16",
+								"10.2.0.4/31", "fd00::/64", NULL});
 	const struct fm_networks none = { .count = 0 };
 	struct sockaddr_storage other = { .ss_family = AF_UNIX };
 
@@ -90,8 +116,10 @@ static void test_bits(void)
 
 static void test_shared(void)
 {
-	struct sockaddr_storage loop[] = { address("127.0.0.1"), address("127.9.9.9"), address("::1") };
-	struct sockaddr_storage not[] = { address("128.0.0.1"), address("10.0.0.1"), address("::2"), address("::ffff:127.0.0.1") };
+	struct sockaddr_storage loop[] = {address("127.0.0.1"), address("127.9.9.9"),
+					  address("::1")};
+	struct sockaddr_storage not [] = {address("128.0.0.1"), address("10.0.0.1"), address("::2"),
+					  address("::ffff:127.0.0.1")};
 
 	CU_ASSERT_TRUE(is_shared("10.1.0.1", "10.1.0.2", 30));
 	CU_ASSERT_TRUE(is_shared("10.1.0.1", "10.1.0.1", 32));

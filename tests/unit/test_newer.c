@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_cli */
 /*
- * Goal:   what a newer daemon says in words that this library does not know is not taken for what it does know.
- *         Nor does one that lies keep it asking for ever.
+ * Goal:   what a newer daemon says in words that this library does not know is not taken for what
+ *         it does know. Nor does one that lies keep it asking for ever.
  * Method: a daemon of our own that answers the first request, or each one, with what is given.
  */
 #include <errno.h>
@@ -98,8 +98,9 @@ static void verify_finds(const struct fmove_verify_options *opts)
 	static const char *const answers[] = {
 		"\"event\":\"finding\",\"kind\":\"bent\",\"path\":\"a\",\"offset\":0,\"length\":1",
 		"\"event\":\"finding\",\"path\":\"b\",\"offset\":0,\"length\":1",
-		"\"event\":\"finding\",\"kind\":\"corrupt\",\"path\":\"c\",\"offset\":0,\"length\":1",
-		"\"event\":\"done\",\"files\":3,\"bytes\":3,\"corrupt\":1", NULL };
+		"\"event\":\"finding\",\"kind\":\"corrupt\",\"path\":\"c\",\"offset\":0,\"length\":"
+		"1",
+		"\"event\":\"done\",\"files\":3,\"bytes\":3,\"corrupt\":1", NULL};
 	const struct fmove_name name = { "n", "s", "" };
 	struct fmove *c = daemon_begin(answers);
 	struct fmove_verified out;
@@ -133,7 +134,9 @@ static void on_aside(void *ctx, const struct fmove_aside *aside)
 /* Goal: a node that always tells of one more is found out. */
 static void test_pages_without_end(void)
 {
-	static const char *const answers[] = { "\"event\":\"done\",\"aside\":[{\"path\":\"a\",\"bytes\":1,\"since_ns\":1}],\"more\":true", NULL };
+	static const char *const answers[] = {"\"event\":\"done\",\"aside\":[{\"path\":\"a\","
+					      "\"bytes\":1,\"since_ns\":1}],\"more\":true",
+					      NULL};
 	const struct fmove_name name = { "n", "s", "" };
 	struct fmove_error err;
 
@@ -165,8 +168,9 @@ static bool on_job(void *ctx, const struct fmove_job *job)
 static void test_states_of_jobs(void)
 {
 	static const char *const answers[] = {
-		"\"event\":\"done\",\"jobs\":[{\"job\":\"1\",\"seq\":1,\"state\":\"dreaming\"},{\"job\":\"2\",\"seq\":2,\"state\":\"queued\"}]",
-		NULL };
+		"\"event\":\"done\",\"jobs\":[{\"job\":\"1\",\"seq\":1,\"state\":\"dreaming\"},{"
+		"\"job\":\"2\",\"seq\":2,\"state\":\"queued\"}]",
+		NULL};
 	struct fmove *c = daemon_begin(answers);
 	struct states s = { .count = 0 };
 	struct fmove_error err;

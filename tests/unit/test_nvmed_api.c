@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvmed_api: the local API of fmove-nvmed over its real socket, with a supervisor whose machine has nothing and whose helper
- * processes never come to an end.
+ * nvmed_api: the local API of fmove-nvmed over its real socket, with a supervisor whose machine has
+ * nothing and whose helper processes never come to an end.
  *
  * links: fm_nvmed
  */
@@ -37,7 +37,8 @@ static struct fm_err err;
 static const struct fm_host host = { "nqn.host", "11111111-2222-3333-4444-555555555555" };
 
 #define UUID "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
-static bool is_mounted;			/* what is configured, and connected; else the machine has nothing */
+/* what is configured, and connected; else the machine has nothing */
+static bool is_mounted;
 
 static int one_namespace(struct fm_inventory *inv)
 {
@@ -45,11 +46,22 @@ static int one_namespace(struct fm_inventory *inv)
 	inv->subsystems = calloc(1, sizeof(*inv->subsystems));
 	inv->namespaces = calloc(1, sizeof(*inv->namespaces));
 	inv->controller_count = inv->subsystem_count = inv->namespace_count = 1;
-	inv->controllers[0] = (struct fm_inv_controller){ .name = "nvme0", .id = 1, .state = "live", .transport = "tcp", .subsysnqn = "disk1",
-							  .hostnqn = "nqn.host", .traddr = "10.0.0.1", .trsvcid = "4420" };
+	inv->controllers[0] = (struct fm_inv_controller){.name = "nvme0",
+							 .id = 1,
+							 .state = "live",
+							 .transport = "tcp",
+							 .subsysnqn = "disk1",
+							 .hostnqn = "nqn.host",
+							 .traddr = "10.0.0.1",
+							 .trsvcid = "4420"};
 	inv->subsystems[0] = (struct fm_inv_subsystem){ .name = "nvme-subsys0", .nqn = "disk1" };
-	inv->namespaces[0] = (struct fm_inv_namespace){ .name = "nvme0n1", .nsid = 1, .wwid = "uuid." UUID, .uuid = UUID,
-						    .size_bytes = 1u << 30, .dev = makedev(259, 1), .path_count = 1 };
+	inv->namespaces[0] = (struct fm_inv_namespace){.name = "nvme0n1",
+						       .nsid = 1,
+						       .wwid = "uuid." UUID,
+						       .uuid = UUID,
+						       .size_bytes = 1u << 30,
+						       .dev = makedev(259, 1),
+						       .path_count = 1};
 	return 0;
 }
 
@@ -70,14 +82,16 @@ static void no_settings(void *ctx, const char *controller, struct fm_inv_setting
 
 static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *e)
 {
-	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 259:1 / /srv/data rw - ext4 /dev/nvme0n1 rw\n";
+	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 259:1 / /srv/data rw - "
+				   "ext4 /dev/nvme0n1 rw\n";
 	const char *end = is_mounted ? text + sizeof(text) - 1 : strchr(text, '\n') + 1;
 
 	(void)ctx;
 	return fm_mounts_parse(text, (size_t)(end - text), out, e);
 }
 
-static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *e)
+static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+		    uint64_t timeout_ns, struct fm_err *e)
 {
 	(void)ctx;
 	(void)helper;
@@ -146,9 +160,19 @@ static void no_peers(void *ctx)
 }
 
 static const struct fm_supervisor_world world = {
-	.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
-	.may_stray = no_stray, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file, .save = no_save, .publish = no_publish, .ask_peers = no_peers,
-	.wall_ms = no_time, .boot = "boot",
+	.read_inventory = no_inventory,
+	.read_settings = no_settings,
+	.read_mounts = no_mounts,
+	.start = no_start,
+	.may_stray = no_stray,
+	.set_iopolicy = no_iopolicy,
+	.rescan = no_rescan,
+	.load = no_file,
+	.save = no_save,
+	.publish = no_publish,
+	.ask_peers = no_peers,
+	.wall_ms = no_time,
+	.boot = "boot",
 };
 
 static void changed(void *ctx)
@@ -159,15 +183,32 @@ static void changed(void *ctx)
 
 static void begin(void)
 {
-	struct fm_volume volume = { .name = "data", .subsystem = "disk1", .address = { { "10.0.0.1", "4420" } }, .address_count = 1,
-				    .host_address = "", .host_interface = "", .uuid = "", .nguid = "", .mount_point = "/srv/data",
-				    .fs_type = "", .mount_options = "", .writer = "n1", .secret_file = "",
-				    .controller_secret_file = "", .iopolicy = "numa" };
-	struct fm_supervisor_config config = { .node = "n1", .host_nqn = host.nqn, .host_id = host.id, .volumes = &volume, .count = 1 };
+	struct fm_volume volume = {.name = "data",
+				   .subsystem = "disk1",
+				   .address = {{"10.0.0.1", "4420"}},
+				   .address_count = 1,
+				   .host_address = "",
+				   .host_interface = "",
+				   .uuid = "",
+				   .nguid = "",
+				   .mount_point = "/srv/data",
+				   .fs_type = "",
+				   .mount_options = "",
+				   .writer = "n1",
+				   .secret_file = "",
+				   .controller_secret_file = "",
+				   .iopolicy = "numa"};
+	struct fm_supervisor_config config = {.node = "n1",
+					      .host_nqn = host.nqn,
+					      .host_id = host.id,
+					      .volumes = &volume,
+					      .count = 1};
 	struct fm_loop_opts loop_opts = { 0 };
 	struct fm_helpers_opts helper_opts = { .run = fm_helper_main };
-	struct fm_nvmed_api_opts api_opts = { .socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host };
-	struct fm_supervisor_opts opts = { .world = &world, .random = &fm_random_real, .changed = changed };
+	struct fm_nvmed_api_opts api_opts = {
+		.socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host};
+	struct fm_supervisor_opts opts = {
+		.world = &world, .random = &fm_random_real, .changed = changed};
 
 	strcpy(dir, "/tmp/fm-nvmed.XXXXXX");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
@@ -249,8 +290,9 @@ static void test_looking(void)
 	CU_ASSERT_TRUE(has("\"id\":1") && has("\"event\":\"done\"") && has("\"api\":1"));
 	tell(fd, "{\"id\": 2, \"op\": \"status\"}");
 	hear(fd);
-	CU_ASSERT_TRUE(has("\"name\":\"data\"") && has("\"state\":\"waiting\"") && has("no process can be started") &&
-		       has("\"stuck\":0") && has("\"second_owner\":") && has("\"built\":"));
+	CU_ASSERT_TRUE(has("\"name\":\"data\"") && has("\"state\":\"waiting\"") &&
+		       has("no process can be started") && has("\"stuck\":0") &&
+		       has("\"second_owner\":") && has("\"built\":"));
 	tell(fd, "{\"id\": 3, \"op\": \"status\", \"volume\": \"data\"}");
 	hear(fd);
 	CU_ASSERT_TRUE(has("\"wanted\":\"up\"") && has("\"controllers\":[]"));
@@ -293,15 +335,19 @@ static void test_bad_requests(void)
 
 static void test_wishes(void)
 {
-	static const struct { const char *text, *code; } cases[] = {
-		{ "{\"id\": 1, \"op\": \"up\"}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"none\"}", "ENOENT" },
-		{ "{\"id\": 1, \"op\": \"connect\", \"volume\": \"data\", \"force\": true}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"forget\", \"node\": \"n9\"}", "ENOENT" },
-		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": -1}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"ask\", \"volume\": \"none\"}", "ENOENT" },
-		{ "{\"id\": 1, \"op\": \"ask\", \"volume\": \"data\", \"timeout_ms\": 1}", "ETIMEDOUT" },
-		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 1}", "ETIMEDOUT" },
+	static const struct { const char *text, *code;
+	} cases[] = {
+		{"{\"id\": 1, \"op\": \"up\"}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"up\", \"volume\": \"none\"}", "ENOENT"},
+		{"{\"id\": 1, \"op\": \"connect\", \"volume\": \"data\", \"force\": true}",
+		 "EINVAL"},
+		{"{\"id\": 1, \"op\": \"forget\", \"node\": \"n9\"}", "ENOENT"},
+		{"{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": -1}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"ask\", \"volume\": \"none\"}", "ENOENT"},
+		{"{\"id\": 1, \"op\": \"ask\", \"volume\": \"data\", \"timeout_ms\": 1}",
+		 "ETIMEDOUT"},
+		{"{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 1}",
+		 "ETIMEDOUT"},
 	};
 	bool is_root = geteuid() == 0;
 	int fd, other;
@@ -313,7 +359,8 @@ static void test_wishes(void)
 
 		tell(fd, cases[i].text);
 		hear(fd);
-		snprintf(code, sizeof(code), "\"code\":\"%s\"", is_root || i == 0 ? cases[i].code : "EPERM");
+		snprintf(code, sizeof(code), "\"code\":\"%s\"",
+			 is_root || i == 0 ? cases[i].code : "EPERM");
 		CU_ASSERT_TRUE(has(code));
 	}
 	if (is_root) {
@@ -329,7 +376,8 @@ static void test_wishes(void)
 		CU_ASSERT_TRUE(hear(fd) && has("\"id\":3") && has("ECANCELED"));
 		/* Who asks wishes nothing. */
 		tell(fd, "{\"id\": 5, \"op\": \"ask\", \"volume\": \"data\"}");
-		CU_ASSERT_TRUE(hear(fd) && has("\"id\":5") && has("EACCES") && has("fmove nvme up data"));
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":5") && has("EACCES") &&
+			       has("fmove nvme up data"));
 		tell(fd, "{\"id\": 6, \"op\": \"status\"}");
 		CU_ASSERT_TRUE(hear(fd) && has("\"wanted\":\"down\""));
 		close(other);
@@ -338,7 +386,8 @@ static void test_wishes(void)
 	end();
 }
 
-/* Who forces what is mounted already is told that nothing is forced; who does not is told nothing of it. */
+/* Who forces what is mounted already is told that nothing is forced; who does not is told nothing
+ * of it. */
 static void test_nothing_forced(void)
 {
 	static const struct { const char *text; bool is_said; } cases[] = {
@@ -386,16 +435,21 @@ static void test_ask(void)
 /* At the end of the machine; and as root else. */
 static void test_all(void)
 {
-	static const struct { const char *text, *code; } cases[] = {
-		{ "{\"id\": 1, \"op\": \"down\", \"all\": false}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"volume\": \"data\"}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"connect\", \"all\": true}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"disconnect\", \"all\": true}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"force_ms\": -1}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"timeout_ms\": 5000, \"force_ms\": 1000}", NULL },
-		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0}", "EBUSY" },
-		{ "{\"id\": 1, \"op\": \"up\", \"all\": true}", NULL },
-		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0, \"for_unit\": true}", NULL },
+	static const struct { const char *text, *code;
+	} cases[] = {
+		{"{\"id\": 1, \"op\": \"down\", \"all\": false}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"down\", \"all\": true, \"volume\": \"data\"}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"connect\", \"all\": true}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"disconnect\", \"all\": true}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"down\", \"all\": true, \"force_ms\": -1}", "EINVAL"},
+		{"{\"id\": 1, \"op\": \"down\", \"all\": true, \"timeout_ms\": 5000, \"force_ms\": "
+		 "1000}",
+		 NULL},
+		{"{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0}", "EBUSY"},
+		{"{\"id\": 1, \"op\": \"up\", \"all\": true}", NULL},
+		{"{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0, "
+		 "\"for_unit\": true}",
+		 NULL},
 	};
 	char code[64];
 	int fd;
@@ -406,7 +460,8 @@ static void test_all(void)
 		tell(fd, cases[i].text);
 		hear(fd);
 		snprintf(code, sizeof(code), "\"code\":\"%s\"", cases[i].code ? cases[i].code : "");
-		CU_ASSERT_TRUE(geteuid() == 0 ? has(cases[i].code ? code : "\"done\"") : has("EPERM") || has("EINVAL"));
+		CU_ASSERT_TRUE(geteuid() == 0 ? has(cases[i].code ? code : "\"done\"")
+					      : has("EPERM") || has("EINVAL"));
 	}
 	close(fd);
 	end();
@@ -415,8 +470,10 @@ static void test_all(void)
 /* The kernel says who asks: who may open the socket and is not root may look, and nothing else. */
 static void test_another_user(void)
 {
-	static const char *const ops[] = { "up\", \"volume\": \"data", "connect\", \"volume\": \"data", "down\", \"volume\": \"data",
-					   "disconnect\", \"volume\": \"data", "discover\", \"address\": \"127.0.0.1" };
+	static const char *const ops[] = {
+		"up\", \"volume\": \"data", "connect\", \"volume\": \"data",
+		"down\", \"volume\": \"data", "disconnect\", \"volume\": \"data",
+		"discover\", \"address\": \"127.0.0.1"};
 	char text[128];
 	int fd;
 
@@ -470,7 +527,9 @@ static void test_room_for_root(void)
 static void test_limits(void)
 {
 	static char longest[(64u << 10) + 1];
-	const unsigned most = (geteuid() == 0 ? FM_NVMED_CONNS_MAX : FM_NVMED_CONNS_MAX - FM_NVMED_CONNS_ROOT) / 2;
+	const unsigned most =
+		(geteuid() == 0 ? FM_NVMED_CONNS_MAX : FM_NVMED_CONNS_MAX - FM_NVMED_CONNS_ROOT) /
+		2;
 	int fds[FM_NVMED_CONNS_MAX], fd;
 
 	begin();
@@ -504,7 +563,8 @@ static void test_limits(void)
 
 static void test_second_daemon(void)
 {
-	struct fm_nvmed_api_opts opts = { .socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host };
+	struct fm_nvmed_api_opts opts = {
+		.socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host};
 	struct fm_nvmed_api *second;
 	struct stat st;
 
@@ -520,16 +580,16 @@ static void test_second_daemon(void)
 int main(void)
 {
 	static const struct fm_test tests[] = {
-		{ "ping and status", test_looking },
-		{ "bad requests", test_bad_requests },
-		{ "wishes: refused, late, undone by others", test_wishes },
-		{ "who asks whether it may be mounted has it looked at anew", test_ask },
-		{ "who forces what is mounted is told that nothing is forced", test_nothing_forced },
-		{ "all volumes down, and up again", test_all },
-		{ "another user may look and nothing else", test_another_user },
-		{ "however many others ask, root gets in", test_room_for_root },
-		{ "limits of messages, requests and connections", test_limits },
-		{ "a second daemon leaves the first one's socket", test_second_daemon },
+		{"ping and status", test_looking},
+		{"bad requests", test_bad_requests},
+		{"wishes: refused, late, undone by others", test_wishes},
+		{"who asks whether it may be mounted has it looked at anew", test_ask},
+		{"who forces what is mounted is told that nothing is forced", test_nothing_forced},
+		{"all volumes down, and up again", test_all},
+		{"another user may look and nothing else", test_another_user},
+		{"however many others ask, root gets in", test_room_for_root},
+		{"limits of messages, requests and connections", test_limits},
+		{"a second daemon leaves the first one's socket", test_second_daemon},
 	};
 
 	fm_log_set_level(FM_LOG_ERROR);

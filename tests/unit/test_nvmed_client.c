@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_cli */
 /*
- * test_nvmed_client - fmove nvme against a server of this file: a real socket and messages as fmove-nvmed's API has them.
+ * test_nvmed_client - fmove nvme against a server of this file: a real socket and messages as
+ * fmove-nvmed's API has them.
  *
- * The verb runs in a child, as the program would, with its output in files; this process is the server and plays what each
- * test says, so that nothing depends on time.
+ * The verb runs in a child, as the program would, with its output in files; this process is the
+ * server and plays what each test says, so that nothing depends on time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -172,6 +173,7 @@ static void play(struct talk *t, const char *words, const char *request, const c
 /* ---- what is shown ---- */
 
 #define UUID "5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b"
+/* clang-format off */
 #define LIVE \
 	"{\"name\":\"nvme1\",\"state\":\"live\",\"address\":\"10.0.0.9\",\"port\":\"4420\",\"is_ours\":true,\"keep_alive_s\":5," \
 	"\"reconnect_delay_s\":2,\"ctrl_loss_s\":-1,\"fast_io_fail_s\":-1,\"queues\":8,\"ana\":\"optimized\"}"
@@ -191,16 +193,19 @@ static void play(struct talk *t, const char *words, const char *request, const c
 	"\"error\":\"\",\"tries\":1,\"next_try_ms\":6500,\"subsystem\":\"disk2\",\"mode\":\"read-only\",\"writer\":\"\"," \
 	"\"is_writer\":false,\"controllers\":[],\"paths_live\":0,\"paths_wanted\":1,\"device\":\"\",\"mount_point\":\"/srv/archive\"," \
 	"\"is_mounted\":false}"
+/* clang-format on */
 #define DONE(more) "{\"id\":1,\"event\":\"done\"," more "}"
 #define WELL "\"stuck\":0,\"second_owner\":\"\",\"libnvme\":{\"built\":\"1.3\",\"running\":\"1.3\"}"
 
-static void test_status_says_all_of_a_volume(void)
+	static void
+	test_status_says_all_of_a_volume(void)
 {
 	struct talk t;
 
 	serve(&t);
 	CU_ASSERT_EQUAL(setenv("TZ", "UTC", 1), 0);
-	play(&t, "status data", "{\"id\":1,\"op\":\"status\",\"volume\":\"data\"}", DONE("\"volumes\":[" DATA "]," WELL));
+	play(&t, "status data", "{\"id\":1,\"op\":\"status\",\"volume\":\"data\"}",
+	     DONE("\"volumes\":[" DATA "]," WELL));
 	CU_ASSERT_EQUAL(t.status, 0);
 	is_text(t.err, "");
 	is_text(t.out, "data: mounted since 2026-01-01 00:00:00, wanted up\n"
@@ -209,15 +214,20 @@ static void test_status_says_all_of_a_volume(void)
 		       "  subsystem   nqn.2026-01.org.example:data\n"
 		       "  paths       1 live of 2 wanted\n"
 		       "              nvme1 live to 10.0.0.9 port 4420, 8 queues, ANA optimized\n"
-		       "                keep-alive 5 s, tries again every 2 s, gives up after never, I/O fails after never\n"
-		       "              nvme2 connecting to fd00::9 port 4420, 1 queue, connected by somebody else\n"
-		       "                keep-alive 5 s, tries again every 2 s, gives up after 600 s, I/O fails after 30 s\n"
+		       "                keep-alive 5 s, tries again every 2 s, gives up after "
+		       "never, I/O fails after never\n"
+		       "              nvme2 connecting to fd00::9 port 4420, 1 queue, connected by "
+		       "somebody else\n"
+		       "                keep-alive 5 s, tries again every 2 s, gives up after 600 "
+		       "s, I/O fails after 30 s\n"
 		       "  device      /dev/nvme1n1, namespace 1, 256 GB\n"
-		       "  by id       /dev/disk/by-id/nvme-uuid.5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\n"
+		       "  by id       "
+		       "/dev/disk/by-id/nvme-uuid.5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\n"
 		       "  wwid        uuid.5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\n"
 		       "  uuid        5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\n"
 		       "  mode        shared-read, writer n1 (this node)\n"
-		       "  mount       /srv/data, mounted read-write, ext4 aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\n");
+		       "  mount       /srv/data, mounted read-write, ext4 "
+		       "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\n");
 	serve_end(&t);
 }
 
@@ -227,29 +237,40 @@ static void test_status_of_all_with_warnings(void)
 
 	serve(&t);
 	play(&t, "status", "{\"id\":1,\"op\":\"status\"}",
-	     DONE("\"volumes\":[" ARCHIVE "," ARCHIVE "],\"stuck\":2,\"second_owner\":\"nvmf-autoconnect.service\","
+	     DONE("\"volumes\":[" ARCHIVE "," ARCHIVE
+		  "],\"stuck\":2,\"second_owner\":\"nvmf-autoconnect.service\","
 		  "\"libnvme\":{\"built\":\"1.3\",\"running\":\"1.16\"}"));
 	CU_ASSERT_EQUAL(t.status, 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "warning: 2 helper processes of fmove-nvmed hang in the kernel\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "warning: nvmf-autoconnect.service connects volumes too"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.out, "warning: 2 helper processes of fmove-nvmed hang in the kernel\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.out, "warning: nvmf-autoconnect.service connects volumes too"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "built with libnvme 1.3 and runs with 1.16;"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "\narchive: refused, wanted up\n  because     it is \\x1b[2J exclusive\n"
-					     "  tries       1, the next in 0:07\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "  mount       /srv/archive, not mounted\n\narchive: "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+		t.out, "\narchive: refused, wanted up\n  because     it is \\x1b[2J exclusive\n"
+		       "  tries       1, the next in 0:07\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.out, "  mount       /srv/archive, not mounted\n\narchive: "));
 	play(&t, "status", "{\"id\":1,\"op\":\"status\"}", DONE("\"volumes\":[]," WELL));
 	is_text(t.out, "no volumes are configured\n");
 	serve_end(&t);
 }
 
-/* For a program that watches: the worst of all volumes. What is forgotten or forced is said on standard error. */
+/* For a program that watches: the worst of all volumes. What is forgotten or forced is said on
+ * standard error. */
 static void test_status_check(void)
 {
-#define UP "{\"name\":\"a\",\"wanted\":\"up\",\"state\":\"mounted\",\"mount_point\":\"/a\",\"is_mounted\":true}"
+#define UP                                                                                         \
+	"{\"name\":\"a\",\"wanted\":\"up\",\"state\":\"mounted\",\"mount_point\":\"/"              \
+	"a\",\"is_mounted\":true}"
 #define DOWN "{\"name\":\"b\",\"wanted\":\"down\",\"state\":\"down\"}"
 #define WAITING "{\"name\":\"c\",\"wanted\":\"up\",\"state\":\"waiting\",\"text\":\"waits for n2\"}"
-#define HALF "{\"name\":\"h\",\"wanted\":\"up\",\"state\":\"degraded\",\"mount_point\":\"/h\",\"is_mounted\":false}"
+#define HALF                                                                                       \
+	"{\"name\":\"h\",\"wanted\":\"up\",\"state\":\"degraded\",\"mount_point\":\"/"             \
+	"h\",\"is_mounted\":false}"
 #define REFUSED "{\"name\":\"d\",\"wanted\":\"up\",\"state\":\"refused\"}"
-#define ALARM "{\"name\":\"e\",\"wanted\":\"up\",\"state\":\"mounted\",\"alarm\":\"n2 writes as well\"}"
+#define ALARM                                                                                      \
+	"{\"name\":\"e\",\"wanted\":\"up\",\"state\":\"mounted\",\"alarm\":\"n2 writes as well\"}"
 	static const struct { const char *volumes; int status; } cases[] = {
 		{ DONE("\"volumes\":[" UP "," DOWN "]," WELL), 0 },
 		{ DONE("\"volumes\":[" WAITING "," UP "]," WELL), 4 },
@@ -269,7 +290,8 @@ static void test_status_check(void)
 	play(&t, "status", "{\"id\":1,\"op\":\"status\"}", cases[4].volumes);
 	CU_ASSERT_EQUAL(t.status, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "\n  ALARM       n2 writes as well\n"));
-	play(&t, "forget n2", "{\"id\":1,\"op\":\"forget\",\"node\":\"n2\"}", DONE("\"node\":\"n2\""));
+	play(&t, "forget n2", "{\"id\":1,\"op\":\"forget\",\"node\":\"n2\"}",
+	     DONE("\"node\":\"n2\""));
 	CU_ASSERT_EQUAL(t.status, 0);
 	is_text(t.out, "n2: forgotten, until it speaks\n");
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.err, "warning: if n2 is running"));
@@ -282,7 +304,8 @@ static void test_an_answer_of_wrong_types_is_shown_empty(void)
 
 	serve(&t);
 	play(&t, "status", "{\"id\":1,\"op\":\"status\"}",
-	     DONE("\"volumes\":[{\"name\":7,\"controllers\":{},\"tries\":-1},3,null],\"libnvme\":[]"));
+	     DONE("\"volumes\":[{\"name\":7,\"controllers\":{},\"tries\":-1},3,null],\"libnvme\":["
+		  "]"));
 	CU_ASSERT_EQUAL(t.status, 0);
 	play(&t, "list", "{\"id\":1,\"op\":\"status\"}", DONE("\"volumes\":{\"a\":1}"));
 	is_text(t.out, "NAME  STATE  DEVICE  SIZE  MOUNT  MODE\n");
@@ -294,14 +317,17 @@ static void test_list_is_a_table(void)
 	struct talk t;
 
 	serve(&t);
-	play(&t, "list", "{\"id\":1,\"op\":\"status\"}", DONE("\"volumes\":[" DATA "," ARCHIVE "]," WELL));
+	play(&t, "list", "{\"id\":1,\"op\":\"status\"}",
+	     DONE("\"volumes\":[" DATA "," ARCHIVE "]," WELL));
 	CU_ASSERT_EQUAL(t.status, 0);
 	is_text(t.out, "NAME     STATE    DEVICE        SIZE    MOUNT           MODE\n"
 		       "data     mounted  /dev/nvme1n1  256 GB  /srv/data       shared-read rw\n"
 		       "archive  refused  -             -       (/srv/archive)  read-only\n");
-	play(&t, "list -q", "{\"id\":1,\"op\":\"status\"}", DONE("\"volumes\":[" DATA "," ARCHIVE "]," WELL));
+	play(&t, "list -q", "{\"id\":1,\"op\":\"status\"}",
+	     DONE("\"volumes\":[" DATA "," ARCHIVE "]," WELL));
 	is_text(t.out, "data\narchive\n");
-	play(&t, "list --json", "{\"id\":1,\"op\":\"status\"}", DONE("\"volumes\":[" ARCHIVE "]," WELL));
+	play(&t, "list --json", "{\"id\":1,\"op\":\"status\"}",
+	     DONE("\"volumes\":[" ARCHIVE "]," WELL));
 	is_text(t.out, DONE("\"volumes\":[" ARCHIVE "]," WELL) "\n");
 	serve_end(&t);
 }
@@ -313,25 +339,34 @@ static void test_up_and_down_say_how_long_they_wait(void)
 	struct talk t;
 
 	serve(&t);
-	play(&t, "up data", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":60000}", DONE("\"volume\":" DATA));
+	play(&t, "up data", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":60000}",
+	     DONE("\"volume\":" DATA));
 	CU_ASSERT_EQUAL(t.status, 0);
 	is_text(t.out, "data: mounted at /srv/data, read-write\n");
-	play(&t, "connect data --wait 1500ms", "{\"id\":1,\"op\":\"connect\",\"volume\":\"data\",\"timeout_ms\":1500}",
-	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"connected\",\"device\":\"/dev/nvme1n1\"}"));
+	play(&t, "connect data --wait 1500ms",
+	     "{\"id\":1,\"op\":\"connect\",\"volume\":\"data\",\"timeout_ms\":1500}",
+	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"connected\",\"device\":\"/dev/"
+		  "nvme1n1\"}"));
 	is_text(t.out, "data: connected, /dev/nvme1n1\n");
-	play(&t, "up --wait=0 data", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":0}",
-	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"waiting\",\"text\":\"no answer from 10.0.0.9\"}"));
+	play(&t, "up --wait=0 data",
+	     "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":0}",
+	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"waiting\",\"text\":\"no answer from "
+		  "10.0.0.9\"}"));
 	is_text(t.out, "data: waiting; no answer from 10.0.0.9\n");
-	play(&t, "up --force data", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":60000,\"force\":true}",
+	play(&t, "up --force data",
+	     "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":60000,\"force\":true}",
 	     DONE("\"volume\":" DATA ",\"nothing_forced\":true"));
-	is_text(t.out, "data: mounted at /srv/data, read-write; it was mounted already, and nothing is forced\n");
-	play(&t, "ask data", "{\"id\":1,\"op\":\"ask\",\"volume\":\"data\",\"timeout_ms\":60000}", DONE("\"volume\":" DATA));
+	is_text(t.out, "data: mounted at /srv/data, read-write; it was mounted already, and "
+		       "nothing is forced\n");
+	play(&t, "ask data", "{\"id\":1,\"op\":\"ask\",\"volume\":\"data\",\"timeout_ms\":60000}",
+	     DONE("\"volume\":" DATA));
 	is_text(t.out, "data: mounted at /srv/data, read-write\n");
 	play(&t, "down data", "{\"id\":1,\"op\":\"down\",\"volume\":\"data\",\"timeout_ms\":20000}",
 	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"down\"}"));
 	is_text(t.out, "data: down\n");
 	play(&t, "disconnect -f --timeout 2min data --json",
-	     "{\"id\":1,\"op\":\"disconnect\",\"volume\":\"data\",\"timeout_ms\":120000,\"force\":true}",
+	     "{\"id\":1,\"op\":\"disconnect\",\"volume\":\"data\",\"timeout_ms\":120000,\"force\":"
+	     "true}",
 	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"down\"}"));
 	is_text(t.out, DONE("\"volume\":{\"name\":\"data\",\"state\":\"down\"}") "\n");
 	serve_end(&t);
@@ -339,9 +374,21 @@ static void test_up_and_down_say_how_long_they_wait(void)
 
 static void test_a_wrong_command_line_asks_nobody(void)
 {
-	static const char *const wrong[] = { "up",	    "up a b",	       "up a --wait x",	       "up a --wait 2h --wait 25h",
-					     "down a --wait 1s", "list a", "status a b", "discover", "discover a:b", "discover a:99999",
-					     "discover [::1", "units x", "units --remove --stdout", "--json list", "frobnicate" };
+	static const char *const wrong[] = {"up",
+					    "up a b",
+					    "up a --wait x",
+					    "up a --wait 2h --wait 25h",
+					    "down a --wait 1s",
+					    "list a",
+					    "status a b",
+					    "discover",
+					    "discover a:b",
+					    "discover a:99999",
+					    "discover [::1",
+					    "units x",
+					    "units --remove --stdout",
+					    "--json list",
+					    "frobnicate"};
 	struct talk t;
 
 	serve(&t);
@@ -349,7 +396,8 @@ static void test_a_wrong_command_line_asks_nobody(void)
 		client(&t, wrong[i]);
 		client_end(&t);
 		CU_ASSERT_EQUAL(t.status, FM_EXIT_USAGE);
-		CU_ASSERT_TRUE(strncmp(t.err, "fmove: nvme", 11) == 0 && strchr(t.err, '\n') == t.err + strlen(t.err) - 1);
+		CU_ASSERT_TRUE(strncmp(t.err, "fmove: nvme", 11) == 0 &&
+			       strchr(t.err, '\n') == t.err + strlen(t.err) - 1);
 	}
 	serve_end(&t);
 }
@@ -358,7 +406,8 @@ static void test_a_wrong_command_line_asks_nobody(void)
 
 static void fails(struct talk *t, const char *reply, int status, const char *says)
 {
-	play(t, "up data --wait 0", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":0}", reply);
+	play(t, "up data --wait 0", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":0}",
+	     reply);
 	CU_ASSERT_EQUAL(t->status, status);
 	is_text(t->out, "");
 	if (!strstr(t->err, says))
@@ -367,22 +416,27 @@ static void fails(struct talk *t, const char *reply, int status, const char *say
 	CU_ASSERT_TRUE(strchr(t->err, '\n') == t->err + strlen(t->err) - 1);
 }
 
-#define ERROR(code, text) "{\"id\":1,\"event\":\"error\",\"code\":\"" code "\",\"text\":\"" text "\"}"
+#define ERROR(code, text)                                                                          \
+	"{\"id\":1,\"event\":\"error\",\"code\":\"" code "\",\"text\":\"" text "\"}"
 
 static void test_errors_have_their_status(void)
 {
 	struct talk t;
 
 	serve(&t);
-	fails(&t, ERROR("ENOENT", "no volume is called data"), FM_EXIT_FAILED, "fmove: nvme up: no volume is called data\n");
+	fails(&t, ERROR("ENOENT", "no volume is called data"), FM_EXIT_FAILED,
+	      "fmove: nvme up: no volume is called data\n");
 	fails(&t, ERROR("EBUSY", "it is mounted"), FM_EXIT_FAILED, "it is mounted");
 	fails(&t, ERROR("EPERM", "only root may"), FM_EXIT_REFUSED, "only root may");
 	fails(&t, ERROR("EACCES", "exclusive to n1"), FM_EXIT_REFUSED, "exclusive to n1");
-	fails(&t, ERROR("ETIMEDOUT", "waits for 10.0.0.9"), FM_EXIT_UNREACHABLE, "waits for 10.0.0.9");
+	fails(&t, ERROR("ETIMEDOUT", "waits for 10.0.0.9"), FM_EXIT_UNREACHABLE,
+	      "waits for 10.0.0.9");
 	fails(&t, ERROR("EWHATEVER", "a\\u001b[2Jb\\nc"), FM_EXIT_FAILED, "a\\x1b[2Jb\\x0ac");
 	fails(&t, "{\"id\":1,\"event\":\"error\"}", FM_EXIT_FAILED, "gives no reason");
-	fails(&t, "{\"event\":\"error\",\"code\":\"EINVAL\",\"text\":\"not understood\"}", FM_EXIT_FAILED, "not understood");
-	fails(&t, "{\"id\":1,\"event\":\"progress\"}", FM_EXIT_FAILED, "is not known here; is it of another version?");
+	fails(&t, "{\"event\":\"error\",\"code\":\"EINVAL\",\"text\":\"not understood\"}",
+	      FM_EXIT_FAILED, "not understood");
+	fails(&t, "{\"id\":1,\"event\":\"progress\"}", FM_EXIT_FAILED,
+	      "is not known here; is it of another version?");
 	fails(&t, "{\"id\":1,", FM_EXIT_FAILED, "is no JSON object; is it of another version?");
 	fails(&t, "[]", FM_EXIT_FAILED, "is no JSON object");
 	serve_end(&t);
@@ -495,11 +549,13 @@ static void test_nobody_is_there(void)
 	client(&t, "status");
 	client_end(&t);
 	CU_ASSERT_EQUAL(t.status, FM_EXIT_UNREACHABLE);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.err, "is fmove-nvmed running? systemctl start fmove-nvmed"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.err, "is fmove-nvmed running? systemctl start fmove-nvmed"));
 	client(&t, "discover 10.0.0.9 --socket /nonexistent/sock");
 	client_end(&t);
 	CU_ASSERT_EQUAL(t.status, FM_EXIT_UNREACHABLE);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.err, "nobody listens at /nonexistent/sock: is fmove-nvmed running?"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.err, "nobody listens at /nonexistent/sock: is fmove-nvmed running?"));
 	memset(longer, 'a', sizeof(longer) - 1);
 	CU_ASSERT_EQUAL(fm_nvmed_connect(longer, &nvmed, &err), -ENAMETOOLONG);
 	unlink(t.path);
@@ -525,8 +581,9 @@ static void test_a_request_that_is_too_long(void)
 
 /* ---- discovery ---- */
 
-#define ENTRY(subsystem, address, port, is_same) \
-	"{\"subsystem\":\"" subsystem "\",\"address\":\"" address "\",\"port\":\"" port "\",\"family\":\"ipv4\"," \
+#define ENTRY(subsystem, address, port, is_same)                                                   \
+	"{\"subsystem\":\"" subsystem "\",\"address\":\"" address "\",\"port\":\"" port            \
+	"\",\"family\":\"ipv4\","                                                                  \
 	"\"treq\":\"not required\",\"is_same_address\":" is_same "}"
 
 static void test_discover_asks_and_prints(void)
@@ -535,31 +592,39 @@ static void test_discover_asks_and_prints(void)
 
 	serve(&t);
 	play(&t, "discover 10.0.0.9 --host-address 10.0.0.1 --interface eth1",
-	     "{\"id\":1,\"op\":\"discover\",\"address\":\"10.0.0.9\",\"port\":\"8009\",\"host_address\":\"10.0.0.1\","
+	     "{\"id\":1,\"op\":\"discover\",\"address\":\"10.0.0.9\",\"port\":\"8009\",\"host_"
+	     "address\":\"10.0.0.1\","
 	     "\"host_interface\":\"eth1\"}",
 	     DONE("\"entries\":[" ENTRY("disk1", "10.155.166.7", "4420", "false") "]"));
 	CU_ASSERT_EQUAL(t.status, 0);
 	is_text(t.out, "ADDRESS                      FAMILY SECURE        SUBSYSTEM\n"
-		       "10.155.166.7:4420            ipv4   not required  disk1  (not the address that was dialled)\n"
+		       "10.155.166.7:4420            ipv4   not required  disk1  (not the address "
+		       "that was dialled)\n"
 		       "\n"
-		       "# For fmove.conf; where it is mounted, and who writes, is yours to say (fmove.conf(5)).\n"
+		       "# For fmove.conf; where it is mounted, and who writes, is yours to say "
+		       "(fmove.conf(5)).\n"
 		       "volumes = ( {\n"
 		       "\tname = \"disk1\";\n"
 		       "\tsubsystem = \"disk1\";\n"
-		       "\t# The target advertises 10.155.166.7:4420; below is the address that was dialled.\n"
+		       "\t# The target advertises 10.155.166.7:4420; below is the address that was "
+		       "dialled.\n"
 		       "\taddress = \"10.0.0.9:4420\";\n"
 		       "\t#mount = \"/srv/disk1\";\n"
 		       "\t#mode = \"exclusive\";\n"
 		       "\t#writer = \"NODE\";\n"
 		       "} );\n");
-	play(&t, "discover [fd00::9]:4420", "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"4420\"}",
+	play(&t, "discover [fd00::9]:4420",
+	     "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"4420\"}",
 	     DONE("\"entries\":[]"));
 	is_text(t.out, "the target offers nothing to this host\n");
-	play(&t, "discover fd00::9", "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"8009\"}",
+	play(&t, "discover fd00::9",
+	     "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"8009\"}",
 	     DONE("\"entries\":[]"));
-	play(&t, "discover [fd00::9]", "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"8009\"}",
+	play(&t, "discover [fd00::9]",
+	     "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"8009\"}",
 	     DONE("\"entries\":[]"));
-	play(&t, "discover store.lan:4420", "{\"id\":1,\"op\":\"discover\",\"address\":\"store.lan\",\"port\":\"4420\"}",
+	play(&t, "discover store.lan:4420",
+	     "{\"id\":1,\"op\":\"discover\",\"address\":\"store.lan\",\"port\":\"4420\"}",
 	     DONE("\"entries\":[]"));
 	serve_end(&t);
 }
@@ -625,7 +690,8 @@ static void test_lines_are_a_configuration(void)
 	fm_config_free(cfg);
 }
 
-/* More than a configuration holds of volumes and of paths; names as long as they may be, all alike. */
+/* More than a configuration holds of volumes and of paths; names as long as they may be, all
+ * alike. */
 static void test_lines_are_bounded(void)
 {
 	static char text[200000];
@@ -633,9 +699,12 @@ static void test_lines_are_bounded(void)
 	size_t len = (size_t)sprintf(text, "{\"entries\":[");
 
 	for (unsigned i = 0; i < 400; i++)
-		len += (size_t)sprintf(text + len, ENTRY("%u:%080d", "10.0.0.9", "4420", "true") ",", i, 7);
+		len += (size_t)sprintf(text + len,
+				       ENTRY("%u:%080d", "10.0.0.9", "4420", "true") ",", i, 7);
 	for (unsigned i = 0; i < 20; i++)
-		len += (size_t)sprintf(text + len, "%s" ENTRY("0:%080d", "10.0.1.%u", "4420", "false"), i > 0 ? "," : "", 7, i);
+		len += (size_t)sprintf(text + len,
+				       "%s" ENTRY("0:%080d", "10.0.1.%u", "4420", "false"),
+				       i > 0 ? "," : "", 7, i);
 	strcpy(text + len, "]}");
 	cfg = lines_of(text, "10.0.0.9");
 	CU_ASSERT_EQUAL(cfg->volume_count, FM_CONFIG_VOLUMES_MAX);
@@ -646,23 +715,24 @@ static void test_lines_are_bounded(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "status says all of a volume", test_status_says_all_of_a_volume },
-	{ "status of all, with what is not as it should be", test_status_of_all_with_warnings },
-	{ "status --check says by its exit status whether all is well", test_status_check },
-	{ "an answer of wrong types is shown empty", test_an_answer_of_wrong_types_is_shown_empty },
-	{ "list is a table, names or JSON", test_list_is_a_table },
-	{ "up and down say how long they wait", test_up_and_down_say_how_long_they_wait },
-	{ "a wrong command line asks nobody", test_a_wrong_command_line_asks_nobody },
-	{ "errors have their exit status", test_errors_have_their_status },
-	{ "answers to others are skipped", test_answers_to_others_are_skipped },
-	{ "a daemon that goes away", test_a_daemon_that_goes_away },
-	{ "an answer that is too long", test_an_answer_that_is_too_long },
-	{ "a silent daemon is waited for no longer than said", test_a_silent_daemon_is_waited_for_no_longer_than_said },
-	{ "too many wait already", test_too_many_wait_already },
-	{ "nobody is there", test_nobody_is_there },
-	{ "a request that is too long", test_a_request_that_is_too_long },
-	{ "discover asks and prints", test_discover_asks_and_prints },
-	{ "discovered lines are a configuration", test_lines_are_a_configuration },
-	{ "discovered lines are bounded", test_lines_are_bounded },
+	{"status says all of a volume", test_status_says_all_of_a_volume},
+	{"status of all, with what is not as it should be", test_status_of_all_with_warnings},
+	{"status --check says by its exit status whether all is well", test_status_check},
+	{"an answer of wrong types is shown empty", test_an_answer_of_wrong_types_is_shown_empty},
+	{"list is a table, names or JSON", test_list_is_a_table},
+	{"up and down say how long they wait", test_up_and_down_say_how_long_they_wait},
+	{"a wrong command line asks nobody", test_a_wrong_command_line_asks_nobody},
+	{"errors have their exit status", test_errors_have_their_status},
+	{"answers to others are skipped", test_answers_to_others_are_skipped},
+	{"a daemon that goes away", test_a_daemon_that_goes_away},
+	{"an answer that is too long", test_an_answer_that_is_too_long},
+	{"a silent daemon is waited for no longer than said",
+	 test_a_silent_daemon_is_waited_for_no_longer_than_said},
+	{"too many wait already", test_too_many_wait_already},
+	{"nobody is there", test_nobody_is_there},
+	{"a request that is too long", test_a_request_that_is_too_long},
+	{"discover asks and prints", test_discover_asks_and_prints},
+	{"discovered lines are a configuration", test_lines_are_a_configuration},
+	{"discovered lines are bounded", test_lines_are_bounded},
 };
 FM_TEST_MAIN("nvmed_client", tests)

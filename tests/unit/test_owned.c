@@ -16,7 +16,8 @@
 
 static struct fm_err err;
 
-static struct fm_inv_controller controller(const char *name, uint64_t id, const char *nqn, const char *address)
+static struct fm_inv_controller controller(const char *name, uint64_t id, const char *nqn,
+					   const char *address)
 {
 	struct fm_inv_controller c = { .id = id };
 

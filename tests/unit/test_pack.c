@@ -17,22 +17,34 @@ static uint8_t copy[CAP] __attribute__((aligned(8)));
 static struct fm_pack_entry file_entry(const char *path, uint32_t data_len)
 {
 	return (struct fm_pack_entry){
-		.type = FM_PACK_FILE, .mode = 0640, .size = data_len, .mtime_ns = -5, .uid = 7, .gid = 8,
-		.data_len = data_len, .identity = 9, .path = path, .path_len = strlen(path),
+		.type = FM_PACK_FILE,
+		.mode = 0640,
+		.size = data_len,
+		.mtime_ns = -5,
+		.uid = 7,
+		.gid = 8,
+		.data_len = data_len,
+		.identity = 9,
+		.path = path,
+		.path_len = strlen(path),
 	};
 }
 
 static struct fm_pack_entry entry(enum fm_pack_type type, const char *path, const char *target)
 {
 	return (struct fm_pack_entry){
-		.type = type, .path = path, .path_len = strlen(path), .target = target, .target_len = strlen(target),
+		.type = type,
+		.path = path,
+		.path_len = strlen(path),
+		.target = target,
+		.target_len = strlen(target),
 	};
 }
 
 static size_t xattrs_of(uint8_t *at, size_t room)
 {
-	const struct fm_pack_xattr one = { .name = "user.a", .name_len = 6, .value = (const uint8_t *)"xyz",
-					   .value_len = 3 };
+	const struct fm_pack_xattr one = {
+		.name = "user.a", .name_len = 6, .value = (const uint8_t *)"xyz", .value_len = 3};
 	const struct fm_pack_xattr two = { .name = "user.bbbb", .name_len = 9, .value_len = 0 };
 	size_t len = fm_pack_put_xattr(at, room, &one);
 
@@ -99,9 +111,11 @@ static void test_round_trip(void)
 	CU_ASSERT_EQUAL(fm_pack_open(&r, buf, len), 0);
 	CU_ASSERT_EQUAL(r.count, 6);
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 1);
-	CU_ASSERT_TRUE(e.type == FM_PACK_DIR && e.path_len == 0 && e.mode == 01755 && e.mtime_ns == 3);
+	CU_ASSERT_TRUE(e.type == FM_PACK_DIR && e.path_len == 0 && e.mode == 01755 &&
+		       e.mtime_ns == 3);
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 1);
-	CU_ASSERT_TRUE(e.type == FM_PACK_FILE && e.size == 11 && e.offset == 6 && e.identity == 9 && e.mtime_ns == -5);
+	CU_ASSERT_TRUE(e.type == FM_PACK_FILE && e.size == 11 && e.offset == 6 && e.identity == 9 &&
+		       e.mtime_ns == -5);
 	CU_ASSERT_TRUE(e.uid == 7 && e.gid == 8 && is_text(e.path, e.path_len, "d/f"));
 	CU_ASSERT_TRUE(is_text(e.data, e.data_len, "hello"));
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 1);
@@ -111,9 +125,11 @@ static void test_round_trip(void)
 	CU_ASSERT_TRUE(e.type == FM_PACK_HARD && is_text(e.path, e.path_len, "h"));
 	CU_ASSERT_TRUE(is_text(e.target, e.target_len, "d/f"));
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 1);
-	CU_ASSERT_TRUE(e.type == FM_PACK_ATTR && e.mode == 0600 && is_text(e.path, e.path_len, "big"));
+	CU_ASSERT_TRUE(e.type == FM_PACK_ATTR && e.mode == 0600 &&
+		       is_text(e.path, e.path_len, "big"));
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 1);
-	CU_ASSERT_TRUE(e.type == FM_PACK_FILE && e.size == 0 && e.data_len == 0 && is_text(e.path, e.path_len, "\xff\n"));
+	CU_ASSERT_TRUE(e.type == FM_PACK_FILE && e.size == 0 && e.data_len == 0 &&
+		       is_text(e.path, e.path_len, "\xff\n"));
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 0);
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 0);
 }
@@ -210,9 +226,10 @@ static void test_cut_takes_the_last_back(void)
 
 static void test_paths(void)
 {
-	static const char *const good[] = { "a", "a/b", "...", "a/..b/.c", "\x01", " ", "\\", "a\nb", "\xc3\x28" };
-	static const char *const bad[] = { "", "/", "/a", "a/", "a//b", ".", "..", "./a", "a/.", "a/./b", "../a", "a/..",
-					   "a/../b" };
+	static const char *const good[] = {"a", "a/b", "...",  "a/..b/.c", "\x01",
+					   " ", "\\",  "a\nb", "\xc3\x28"};
+	static const char *const bad[] = {"",	 "/",	"/a",	 "a/",	 "a//b", ".",	  "..",
+					  "./a", "a/.", "a/./b", "../a", "a/..", "a/../b"};
 	char path[5000];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -231,11 +248,20 @@ static void test_paths(void)
 
 static void test_xattr_names(void)
 {
-	static const char *const good[] = { "user.x",
-					    "system.posix_acl_access", "system.posix_acl_default", "user.fmov" };
-	static const char *const bad[] = { "", "user.", "user", "trusted.", "trusted.SGI_ACL_FILE", "security.selinux", "security.capability",
-					   "system.posix_acl_", "system.nfs4_acl", "user.fmove.crc32c", "User.x",
-					   "btrfs.compression" };
+	static const char *const good[] = {"user.x", "system.posix_acl_access",
+					   "system.posix_acl_default", "user.fmov"};
+	static const char *const bad[] = {"",
+					  "user.",
+					  "user",
+					  "trusted.",
+					  "trusted.SGI_ACL_FILE",
+					  "security.selinux",
+					  "security.capability",
+					  "system.posix_acl_",
+					  "system.nfs4_acl",
+					  "user.fmove.crc32c",
+					  "User.x",
+					  "btrfs.compression"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		CU_ASSERT_TRUE(fm_pack_is_good_xattr(good[i], strlen(good[i])));
@@ -247,12 +273,13 @@ static void test_xattr_names(void)
 static void test_xattrs_are_read_back(void)
 {
 	uint8_t packed[64];
-	struct fm_pack_entry e = { .xattrs = packed, .xattr_len = xattrs_of(packed, sizeof(packed)) };
+	struct fm_pack_entry e = {.xattrs = packed, .xattr_len = xattrs_of(packed, sizeof(packed))};
 	struct fm_pack_xattr x;
 	size_t at = 0;
 
 	CU_ASSERT_EQUAL(fm_pack_next_xattr(&e, &at, &x), 1);
-	CU_ASSERT_TRUE(is_text(x.name, x.name_len, "user.a") && is_text(x.value, x.value_len, "xyz"));
+	CU_ASSERT_TRUE(is_text(x.name, x.name_len, "user.a") &&
+		       is_text(x.value, x.value_len, "xyz"));
 	CU_ASSERT_EQUAL(fm_pack_next_xattr(&e, &at, &x), 1);
 	CU_ASSERT_TRUE(is_text(x.name, x.name_len, "user.bbbb") && x.value_len == 0);
 	CU_ASSERT_EQUAL(fm_pack_next_xattr(&e, &at, &x), 0);
@@ -285,35 +312,97 @@ static void test_wrong_fields_are_refused(void)
 		size_t at;
 		uint8_t value;
 	} wrongs[] = {
-		{ HEAD, 0, 'f' }, { HEAD, 4, 2 }, { HEAD, 5, 1 }, { HEAD, 6, 2 }, { HEAD, 7, 1 },
-		{ HEAD, 8, 0 }, { HEAD, 8, 5 }, { HEAD, 8, 7 }, { HEAD, 11, 1 }, { HEAD, 12, 1 },
-		{ HEAD, 15, 1 },
-		{ DIR_, 0, 0 }, { DIR_, 0, 6 }, { DIR_, 1, 1 }, { DIR_, 0, FM_PACK_HARD },
-		{ DIR_, 0, FM_PACK_LINK }, { DIR_, 0, FM_PACK_ATTR }, { DIR_, 0, FM_PACK_FILE },
-		{ DIR_, 2, 1 }, { DIR_, 5, 4 }, { DIR_, 5, 8 }, { DIR_, 7, 1 }, { DIR_, 8, 1 },
-		{ DIR_, 32, 1 }, { DIR_, 40, 1 }, { DIR_, 44, 1 }, { DIR_, 48, 1 }, { DIR_, 58, 1 },
-		{ FILE_, 2, 1 }, { FILE_, 2, 2 }, { FILE_, 2, 8 }, { FILE_, 8, 10 }, { FILE_, 15, 0x80 },
-		{ FILE_, 32, 7 }, { FILE_, 39, 0x80 }, { FILE_, 40, 0 }, { FILE_, 40, 6 }, { FILE_, 43, 1 },
-		{ FILE_, 56, 0 }, { FILE_, 56, 2 }, { FILE_, 57, 0x40 }, { FILE_, 58, 1 }, { FILE_, 60, 3 },
-		{ FILE_, 62, 1 }, { FILE_, 63, 0xff }, { FILE_, 64, '/' }, { FILE_, 64, 0 },
-		{ FILE_, 66, '/' }, { FILE_, 67, 5 }, { FILE_, 69, 200 }, { FILE_, 71, 'U' }, { FILE_, 72, 0 },
-		{ LINK, 4, 1 }, { LINK, 8, 1 }, { LINK, 40, 1 }, { LINK, 58, 0 }, { LINK, 60, 1 },
-		{ LINK, 67, 0 }, { LINK, 84, 1 },
-		{ HARD, 4, 1 }, { HARD, 16, 1 }, { HARD, 24, 1 }, { HARD, 28, 1 }, { HARD, 48, 1 },
-		{ HARD, 58, 0 }, { HARD, 65, '/' }, { HARD, 64, '.' }, { HARD, 71, 1 },
-		{ ATTR, 8, 1 }, { ATTR, 5, 8 }, { ATTR, 48, 1 }, { ATTR, 58, 1 }, { ATTR, 56, 0 },
-		{ EMPTY, 8, 1 }, { EMPTY, 32, 1 }, { EMPTY, 44, 1 }, { EMPTY, 71, 1 },
+		{HEAD, 0, 'f'},
+		{HEAD, 4, 2},
+		{HEAD, 5, 1},
+		{HEAD, 6, 2},
+		{HEAD, 7, 1},
+		{HEAD, 8, 0},
+		{HEAD, 8, 5},
+		{HEAD, 8, 7},
+		{HEAD, 11, 1},
+		{HEAD, 12, 1},
+		{HEAD, 15, 1},
+		{DIR_, 0, 0},
+		{DIR_, 0, 6},
+		{DIR_, 1, 1},
+		{DIR_, 0, FM_PACK_HARD},
+		{DIR_, 0, FM_PACK_LINK},
+		{DIR_, 0, FM_PACK_ATTR},
+		{DIR_, 0, FM_PACK_FILE},
+		{DIR_, 2, 1},
+		{DIR_, 5, 4},
+		{DIR_, 5, 8},
+		{DIR_, 7, 1},
+		{DIR_, 8, 1},
+		{DIR_, 32, 1},
+		{DIR_, 40, 1},
+		{DIR_, 44, 1},
+		{DIR_, 48, 1},
+		{DIR_, 58, 1},
+		{FILE_, 2, 1},
+		{FILE_, 2, 2},
+		{FILE_, 2, 8},
+		{FILE_, 8, 10},
+		{FILE_, 15, 0x80},
+		{FILE_, 32, 7},
+		{FILE_, 39, 0x80},
+		{FILE_, 40, 0},
+		{FILE_, 40, 6},
+		{FILE_, 43, 1},
+		{FILE_, 56, 0},
+		{FILE_, 56, 2},
+		{FILE_, 57, 0x40},
+		{FILE_, 58, 1},
+		{FILE_, 60, 3},
+		{FILE_, 62, 1},
+		{FILE_, 63, 0xff},
+		{FILE_, 64, '/'},
+		{FILE_, 64, 0},
+		{FILE_, 66, '/'},
+		{FILE_, 67, 5},
+		{FILE_, 69, 200},
+		{FILE_, 71, 'U'},
+		{FILE_, 72, 0},
+		{LINK, 4, 1},
+		{LINK, 8, 1},
+		{LINK, 40, 1},
+		{LINK, 58, 0},
+		{LINK, 60, 1},
+		{LINK, 67, 0},
+		{LINK, 84, 1},
+		{HARD, 4, 1},
+		{HARD, 16, 1},
+		{HARD, 24, 1},
+		{HARD, 28, 1},
+		{HARD, 48, 1},
+		{HARD, 58, 0},
+		{HARD, 65, '/'},
+		{HARD, 64, '.'},
+		{HARD, 71, 1},
+		{ATTR, 8, 1},
+		{ATTR, 5, 8},
+		{ATTR, 48, 1},
+		{ATTR, 58, 1},
+		{ATTR, 56, 0},
+		{EMPTY, 8, 1},
+		{EMPTY, 32, 1},
+		{EMPTY, 44, 1},
+		{EMPTY, 71, 1},
 	};
 	size_t len = make_one_of_each();
 
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
-		size_t at = wrongs[i].at + (wrongs[i].entry == HEAD ? 0 : entry_at(len, (unsigned)wrongs[i].entry));
+		size_t at =
+			wrongs[i].at +
+			(wrongs[i].entry == HEAD ? 0 : entry_at(len, (unsigned)wrongs[i].entry));
 
 		memcpy(copy, buf, len);
 		CU_ASSERT_NOT_EQUAL(copy[at], wrongs[i].value);
 		copy[at] = wrongs[i].value;
 		if (read_all(copy, len) != -EBADMSG)
-			printf("taken: entry %d, byte %zu = %u\n", wrongs[i].entry, wrongs[i].at, wrongs[i].value);
+			printf("taken: entry %d, byte %zu = %u\n", wrongs[i].entry, wrongs[i].at,
+			       wrongs[i].value);
 		CU_ASSERT_EQUAL(read_all(copy, len), -EBADMSG);
 	}
 }
@@ -414,8 +503,9 @@ static void test_outline(void)
 		CU_ASSERT_EQUAL(fm_pack_next(&r, &b), ret);
 		if (ret <= 0)
 			break;
-		CU_ASSERT_TRUE(a.type == b.type && a.size == b.size && a.data_len == b.data_len && a.crc == b.crc &&
-			       a.offset == b.offset && a.path_len == b.path_len && memcmp(a.path, b.path, a.path_len) == 0);
+		CU_ASSERT_TRUE(a.type == b.type && a.size == b.size && a.data_len == b.data_len &&
+			       a.crc == b.crc && a.offset == b.offset && a.path_len == b.path_len &&
+			       memcmp(a.path, b.path, a.path_len) == 0);
 		CU_ASSERT_PTR_NULL(b.data);
 	} while (true);
 }

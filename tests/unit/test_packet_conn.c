@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: a connection that ends lets go of all it has, whatever else is just about to happen, and whatever cannot be had.
- * Method: a real socket pair, a real holder; what is due is let come due in one pass; a pipe tells by its end who has it.
+ * Goal: a connection that ends lets go of all it has, whatever else is just about to happen, and
+ * whatever cannot be had. Method: a real socket pair, a real holder; what is due is let come due in
+ * one pass; a pipe tells by its end who has it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,10 @@
 #include "tests/fm_test.h"
 
 static const struct fm_packet_limits limits = {
-	.receive_max = 1024, .send_max = 1024, .queue_max = 4096, .queue_total = { .what = "bytes", .total = 1 << 16 },
+	.receive_max = 1024,
+	.send_max = 1024,
+	.queue_max = 4096,
+	.queue_total = {.what = "bytes", .total = 1 << 16},
 	.unread_ms = 60000,
 };
 
@@ -66,11 +70,13 @@ static void begin(struct world *w)
 	fm_packet_shared_init(&w->shared, w->loop, &limits);
 	w->shared.rx = w->rx;
 	w->shared.holders = w->holders;
-	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	w->ours = fds[0];
 	w->peer = fds[1];
 	CU_ASSERT_TRUE_FATAL(fm_packet_may_take(&w->shared));
-	CU_ASSERT_EQUAL_FATAL(fm_packet_conn_new(&w->shared, w->ours, 1, &events, w, &w->conn, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		fm_packet_conn_new(&w->shared, w->ours, 1, &events, w, &w->conn, &err), 0);
 }
 
 static void end(struct world *w)
@@ -84,7 +90,8 @@ static void end(struct world *w)
 	fm_loop_free(w->loop);	/* asserts that it watches nothing and no timer is set */
 }
 
-/* A message with the writing end of a pipe beside it, which is nowhere else then. Returns the reading end. */
+/* A message with the writing end of a pipe beside it, which is nowhere else then. Returns the
+ * reading end. */
 static int send_pipe(int socket)
 {
 	union {
@@ -92,7 +99,10 @@ static int send_pipe(int socket)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { .room = { 0 } };
 	struct iovec iov = { "x", 1 };
-	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	int fds[2];
 
 	CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
@@ -120,9 +130,9 @@ static void send_something(struct fm_timer *timer)
 }
 
 /*
- * Goal: when a connection breaks just before the time to look at it again, it is not looked at again.
- * Method: the client is gone; in one pass something is sent to it, which breaks it, and the time has come. A fault that is armed
- * where descriptors are watched tells whether that was tried.
+ * Goal: when a connection breaks just before the time to look at it again, it is not looked at
+ * again. Method: the client is gone; in one pass something is sent to it, which breaks it, and the
+ * time has come. A fault that is armed where descriptors are watched tells whether that was tried.
  */
 static void test_broken_in_the_pass_of_the_next_try(void)
 {
@@ -243,9 +253,12 @@ static void test_left_open(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a connection that breaks when it was to be tried again is not watched any more", test_broken_in_the_pass_of_the_next_try },
-	{ "a connection is closed with what was sent to it when there is no memory", test_closed_without_memory },
-	{ "what could not be closed is closed later, at the end too", test_closed_at_last },
-	{ "what cannot be closed at the end either is left to the end of the process, alone", test_left_open },
+	{"a connection that breaks when it was to be tried again is not watched any more",
+	 test_broken_in_the_pass_of_the_next_try},
+	{"a connection is closed with what was sent to it when there is no memory",
+	 test_closed_without_memory},
+	{"what could not be closed is closed later, at the end too", test_closed_at_last},
+	{"what cannot be closed at the end either is left to the end of the process, alone",
+	 test_left_open},
 };
 FM_TEST_MAIN("packet_conn", tests)

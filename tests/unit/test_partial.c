@@ -50,10 +50,16 @@ static void make(const char *name, const char *text)
 
 static void test_names(void)
 {
-	static const char *const none[] = { "", ".fmove.", ".fmove.0123456789abcdef", ".fmove.0123456789abcdef.tree",
-					    ".fmove.0123456789abcde.part", ".fmove.0123456789abcdef0.part",
-					    ".fmove.0123456789ABCDEF.part", ".fmove.0123456789abcdef.part.x",
-					    "x.fmove.0123456789abcdef.part", ".fmove.0x23456789abcdef.part" };
+	static const char *const none[] = {"",
+					   ".fmove.",
+					   ".fmove.0123456789abcdef",
+					   ".fmove.0123456789abcdef.tree",
+					   ".fmove.0123456789abcde.part",
+					   ".fmove.0123456789abcdef0.part",
+					   ".fmove.0123456789ABCDEF.part",
+					   ".fmove.0123456789abcdef.part.x",
+					   "x.fmove.0123456789abcdef.part",
+					   ".fmove.0x23456789abcdef.part"};
 	char name[FM_PARTIAL_NAME_MAX + 1];
 	uint64_t hash = 0;
 
@@ -128,8 +134,9 @@ static void test_halves(void)
 }
 
 /*
- * Goal: a version that was replaced, which a crash leaves under the partial name, is not written to: somebody may still
- * read it. Method: such a file with an empty journal, and with one of another file.
+ * Goal: a version that was replaced, which a crash leaves under the partial name, is not written
+ * to: somebody may still read it. Method: such a file with an empty journal, and with one of
+ * another file.
  */
 static void test_replaced(void)
 {
@@ -149,7 +156,8 @@ static void test_replaced(void)
 		head.ino = st.st_ino + (i == 1);
 		fm_journal_head_put(&head, bytes);
 		if (i > 0)
-			CU_ASSERT_EQUAL(write(p.journal, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+			CU_ASSERT_EQUAL(write(p.journal, bytes, sizeof(bytes)),
+					(ssize_t)sizeof(bytes));
 		fm_partial_close(&p);
 		reader = openat(dir, p.name, O_RDONLY);
 		CU_ASSERT_EQUAL_FATAL(fm_partial_open(dir, "f", 0, &p), 0);
@@ -165,7 +173,8 @@ static void test_replaced(void)
 	}
 }
 
-/* Goal: in place of the journal: nothing is touched, -EPERM or the like. In place of the file: it is put out of the way. */
+/* Goal: in place of the journal: nothing is touched, -EPERM or the like. In place of the file: it
+ * is put out of the way. */
 static void test_foreign(void)
 {
 	char file[FM_PARTIAL_NAME_MAX + 1], journal[FM_PARTIAL_NAME_MAX + 1];
@@ -192,7 +201,8 @@ static void test_foreign(void)
 			ret = fm_partial_open(dir, "f", 0, &p);
 			CU_ASSERT_EQUAL(ret == 0, is_file && i < 3);
 			if (ret == 0) {
-				CU_ASSERT_TRUE(fstat(p.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1);
+				CU_ASSERT_TRUE(fstat(p.fd, &st) == 0 && S_ISREG(st.st_mode) &&
+					       st.st_nlink == 1);
 				CU_ASSERT_EQUAL(write(p.fd, "x", 1), 1);
 				fm_partial_close(&p);
 			}
@@ -222,7 +232,8 @@ static void test_random(void)
 	begin();
 	CU_ASSERT_EQUAL_FATAL(fm_partial_open_random(dir, 7, &p), 0);
 	CU_ASSERT_STRING_EQUAL(p.name, ".fmove.0000000000000007.part");
-	CU_ASSERT_TRUE(p.journal < 0 && fm_partial_is_busy(dir, p.name) && !fm_partial_is_journaled(&p));
+	CU_ASSERT_TRUE(p.journal < 0 && fm_partial_is_busy(dir, p.name) &&
+		       !fm_partial_is_journaled(&p));
 	CU_ASSERT_EQUAL(fm_partial_open_random(dir, 7, &q), -EEXIST);
 	fm_partial_close(&p);
 	CU_ASSERT_FALSE(fm_partial_is_busy(dir, p.name));
@@ -245,13 +256,15 @@ static void test_failures(void)
 		ret = fm_partial_open(dir, "f", 0, &p);
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
-		CU_ASSERT_TRUE(ret == 0 || has_fired);	/* that the file says it is in use can be done without */
+		/* that the file says it is in use can be done without */
+		CU_ASSERT_TRUE(ret == 0 || has_fired);
 		if (ret == 0)
 			fm_partial_close(&p);
 		CU_ASSERT_EQUAL_FATAL(fm_partial_open(dir, "f", 0, &p), 0);
 		CU_ASSERT_EQUAL(fm_partial_remove(&p), 0);
 		fm_partial_close(&p);
-		CU_ASSERT_EQUAL(unlinkat(AT_FDCWD, path, AT_REMOVEDIR), 0);	/* nothing is left in it */
+		/* nothing is left in it */
+		CU_ASSERT_EQUAL(unlinkat(AT_FDCWD, path, AT_REMOVEDIR), 0);
 		end();
 		if (!has_fired)
 			return;
@@ -310,8 +323,9 @@ static void test_look_fails(void)
 }
 
 /*
- * Goal: a file that was moved under the partial name is not written to, and so not given away at the end: only what the journal
- * names is. Method: an empty one; one that another transfer has locked, though the journal names it; one with a damaged journal.
+ * Goal: a file that was moved under the partial name is not written to, and so not given away at
+ * the end: only what the journal names is. Method: an empty one; one that another transfer has
+ * locked, though the journal names it; one with a damaged journal.
  */
 static void test_moved_here(void)
 {

@@ -24,8 +24,8 @@ static void end(void)
 }
 
 /*
- * Goal: every name that could leave the store, or mean two things, is refused before the disk is asked; all
- * others are not.
+ * Goal: every name that could leave the store, or mean two things, is refused before the disk is
+ * asked; all others are not.
  */
 static void test_check(void)
 {
@@ -185,7 +185,8 @@ static unsigned syncs_of(const char *path)
 	return n - 1;
 }
 
-/* Goal: before a file is called durable, so are all the directories it is in, whoever made them: also behind a link. */
+/* Goal: before a file is called durable, so are all the directories it is in, whoever made them:
+ * also behind a link. */
 static void test_parents_of_others_are_synced(void)
 {
 	if (fm_test_lacks_faults())
@@ -193,7 +194,8 @@ static void test_parents_of_others_are_synced(void)
 	begin(ON_DISK);
 	CU_ASSERT_EQUAL(syncs_of("f"), 0);
 	CU_ASSERT_EQUAL(syncs_of("a/b/c/f"), 3);
-	CU_ASSERT_EQUAL(syncs_of("a/b/c/g"), 3);	/* another one's, who has not synced them yet */
+	/* another one's, who has not synced them yet */
+	CU_ASSERT_EQUAL(syncs_of("a/b/c/g"), 3);
 	CU_ASSERT_EQUAL(symlinkat("a/b", root, "link"), 0);
 	CU_ASSERT_EQUAL(syncs_of("link/c/h"), 3);
 	end();
@@ -224,7 +226,8 @@ static void test_a_parent_that_was_moved_out(void)
 	end();
 }
 
-/* Goal: a directory above that may be passed through, but not read, is no reason to refuse a file, nor one to forget the sync. */
+/* Goal: a directory above that may be passed through, but not read, is no reason to refuse a file,
+ * nor one to forget the sync. */
 static void test_a_parent_that_may_not_be_read(void)
 {
 	const struct fm_path_make make = { .has_owner = false };
@@ -249,7 +252,8 @@ static void test_a_parent_that_may_not_be_read(void)
 	end();
 }
 
-/* Goal: missing directories are made, also through a link inside, never outside or through a file. */
+/* Goal: missing directories are made, also through a link inside, never outside or through a
+ * file. */
 static void test_parents(void)
 {
 	const struct fm_path_make make = { .has_owner = false };
@@ -305,14 +309,14 @@ static void test_deepest(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "names that could leave the store are refused, all others are not", test_check },
-	{ "names and paths of the greatest length work, one byte more does not", test_lengths },
-	{ "a name in a message is one short line", test_show },
-	{ "links inside the store are followed, those that leave it are not", test_links },
-	{ "missing directories are made inside the store only", test_parents },
-	{ "the directories above are synced, whoever made them", test_parents_of_others_are_synced },
-	{ "a directory that was moved out of the store", test_a_parent_that_was_moved_out },
-	{ "a directory above that may not be read", test_a_parent_that_may_not_be_read },
-	{ "a path of 4095 bytes can be made", test_deepest },
+	{"names that could leave the store are refused, all others are not", test_check},
+	{"names and paths of the greatest length work, one byte more does not", test_lengths},
+	{"a name in a message is one short line", test_show},
+	{"links inside the store are followed, those that leave it are not", test_links},
+	{"missing directories are made inside the store only", test_parents},
+	{"the directories above are synced, whoever made them", test_parents_of_others_are_synced},
+	{"a directory that was moved out of the store", test_a_parent_that_was_moved_out},
+	{"a directory above that may not be read", test_a_parent_that_may_not_be_read},
+	{"a path of 4095 bytes can be made", test_deepest},
 };
 FM_TEST_MAIN("path", tests)

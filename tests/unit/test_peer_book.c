@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peer_book: what peers said of their addresses comes back after a restart, and of a file that a stranger wrote comes nothing.
+ * peer_book: what peers said of their addresses comes back after a restart, and of a file that a
+ * stranger wrote comes nothing.
  *
  * links: fm_config
  */
@@ -118,7 +119,8 @@ static void test_comes_back(void)
 	end();
 }
 
-/* However often a peer says something else: one page is being written, and one waits, for a moment in which none is. */
+/* However often a peer says something else: one page is being written, and one waits, for a moment
+ * in which none is. */
 static void test_told_often(void)
 {
 	begin();
@@ -153,7 +155,8 @@ static void test_longest(void)
 
 	begin();
 	for (unsigned i = 0; i < FM_PEER_ADDRS_MAX; i++) {
-		(void)snprintf(all[i].host, sizeof(all[i].host), "fd00:1111:2222:3333:4444:5555:6666:%x", 0x7770 + i);
+		(void)snprintf(all[i].host, sizeof(all[i].host),
+			       "fd00:1111:2222:3333:4444:5555:6666:%x", 0x7770 + i);
 		all[i].port = 65535;
 	}
 	tell(all, FM_PEER_ADDRS_MAX);
@@ -167,8 +170,12 @@ static void test_longest(void)
 static void test_bad_lines(void)
 {
 	static const char *const bad[] = {
-		"10.1.0.3",	  "10.1.0.3:",	      "10.1.0.3:0",  "10.1.0.3:65536", "10.1.0.3:-1",  "10.1.0.3:80x",
-		"10.1.0.3 :80",	  "there.example:80", ":80",	     "",	       "[10.1.0.3:80", "fd00::3:80x",
+		"10.1.0.3",	"10.1.0.3:",
+		"10.1.0.3:0",	"10.1.0.3:65536",
+		"10.1.0.3:-1",	"10.1.0.3:80x",
+		"10.1.0.3 :80", "there.example:80",
+		":80",		"",
+		"[10.1.0.3:80", "fd00::3:80x",
 	};
 	char lines[256];
 
@@ -177,9 +184,11 @@ static void test_bad_lines(void)
 		(void)snprintf(lines, sizeof(lines), "10.1.0.2:80\n%s\n10.1.0.4:80\n", bad[i]);
 		CU_ASSERT_EQUAL(count_of(lines), 1);
 	}
-	(void)snprintf(lines, sizeof(lines), "10.1.0.2:80\n%*s10.1.0.3:80\n10.1.0.4:80\n", LINE_MAX_BYTES, "");
+	(void)snprintf(lines, sizeof(lines), "10.1.0.2:80\n%*s10.1.0.3:80\n10.1.0.4:80\n",
+		       LINE_MAX_BYTES, "");
 	CU_ASSERT_EQUAL(count_of(lines), 1);
-	CU_ASSERT_EQUAL(count_of("10.1.0.2:80\n10.1.0.3:8"), 1);	/* cut off: the port may have been another one */
+	/* cut off: the port may have been another one */
+	CU_ASSERT_EQUAL(count_of("10.1.0.2:80\n10.1.0.3:8"), 1);
 	end();
 }
 
@@ -189,7 +198,8 @@ static void test_bad_files(void)
 
 	begin();
 	for (unsigned i = 0; i < 2 * FM_PEER_ADDRS_MAX; i++)
-		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "10.1.0.%u:80\n", i);
+		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "10.1.0.%u:80\n",
+			       i);
 	CU_ASSERT_EQUAL(count_of(many), FM_PEER_ADDRS_MAX);
 	memset(many, '\n', sizeof(many) - 1);
 	memcpy(many, "10.1.0.2:80", 11);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal:   whatever somebody else said, nothing that a terminal obeys gets into a line for people, a log, an error, or
- * JSON. Method: escape sequences, OSC, CR, C1 and direction marks through each of them; what they write is looked at
- * byte by byte.
+ * Goal:   whatever somebody else said, nothing that a terminal obeys gets into a line for people, a
+ *         log, an error, or
+ * JSON. Method: escape sequences, OSC, CR, C1 and direction marks through each of them; what they
+ * write is looked at byte by byte.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -17,8 +18,8 @@
 #include "mover/base/show.h"
 #include "tests/fm_test.h"
 
-/* ESC, OSC with BEL, CR, DEL, C1 CSI as UTF-8 and as a byte, overrides and isolates, a line separator, half a
- * character. */
+/* ESC, OSC with BEL, CR, DEL, C1 CSI as UTF-8 and as a byte, overrides and isolates, a line
+ * separator, half a character. */
 static const char *const hostile[] = {
 	"\033[2J",
 	"\033]0;title\007",
@@ -43,13 +44,14 @@ static const char *const hostile[] = {
 /* Written down once more, in another way than in plain.c: what must not be in a text. */
 static bool is_harmless(const char *text)
 {
-	static const char *const bad[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x80\xab",
-					  "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6",
-					  "\xe2\x81\xa7", "\xe2\x81\xa8", "\xe2\x81\xa9", "\xe2\x80\x8e",
-					  "\xe2\x80\x8f", "\xd8\x9c",	  "\xf3\xa0"};
+	static const char *const bad[] = {
+		"\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x80\xab", "\xe2\x80\xac",
+		"\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8",
+		"\xe2\x81\xa9", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xd8\x9c",	"\xf3\xa0"};
 
 	for (const char *p = text; *p; p++)
-		if ((uint8_t)*p < 0x20 || *p == 0x7f || ((uint8_t)*p == 0xc2 && (uint8_t)p[1] < 0xa0))
+		if ((uint8_t)*p < 0x20 || *p == 0x7f ||
+		    ((uint8_t)*p == 0xc2 && (uint8_t)p[1] < 0xa0))
 			return false;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (strstr(text, bad[i]))
@@ -67,8 +69,9 @@ static void test_plain(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(out, "\\x"));
 	}
 	CU_ASSERT_STRING_EQUAL(fm_plain("a\033b", 3, out, sizeof(out)), "a\\x1bb");
-	CU_ASSERT_STRING_EQUAL(fm_plain("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\\\"", 11, out, sizeof(out)),
-			       "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\\\"");
+	CU_ASSERT_STRING_EQUAL(
+		fm_plain("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\\\"", 11, out, sizeof(out)),
+		"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\\\"");
 	/* No half of anything where it is cut. */
 	CU_ASSERT_STRING_EQUAL(fm_plain("ab\xe2\x82\xac", 5, out, 5), "ab");
 	CU_ASSERT_STRING_EQUAL(fm_plain("ab\033", 3, out, 6), "ab");
@@ -98,7 +101,8 @@ static void test_path(void)
 	CU_ASSERT_STRING_EQUAL(fm_path_show("a\"b\\c", &shown), "a\\x22b\\x5cc");
 }
 
-/* A parser gets back what was said, where that was UTF-8; a terminal shows no more of it than escapes. */
+/* A parser gets back what was said, where that was UTF-8; a terminal shows no more of it than
+ * escapes. */
 static void test_json(void)
 {
 	char buf[256];
@@ -116,7 +120,8 @@ static void test_json(void)
 		CU_ASSERT_TRUE(is_harmless(buf));
 		CU_ASSERT_EQUAL_FATAL(fm_json_parse(buf, strlen(buf), &json, &err), 0);
 		CU_ASSERT_EQUAL(fm_json_text(fm_json_get(json, "text"), &text), 0);
-		if (i != 5 && i != 11 && i != 13) /* bytes that are no character; tags, which nobody needs */
+		/* bytes that are no character; tags, which nobody needs */
+		if (i != 5 && i != 11 && i != 13)
 			CU_ASSERT_STRING_EQUAL(text, hostile[i]);
 		fm_json_free(json);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan: the next step towards what is wanted. A list of situations written as words, and a small model of the kernel
- * where steps are carried out from random beginnings.
+ * plan: the next step towards what is wanted. A list of situations written as words, and a small
+ * model of the kernel where steps are carried out from random beginnings.
  *
  * links: fm_nvmetcp
  */
@@ -42,16 +42,30 @@ static void world_begin(struct world *w)
 	memset(w, 0, sizeof(*w));
 	strcpy(w->subsystem[0].nqn, NQN);
 	strcpy(w->subsystem[1].nqn, "other");
-	w->inv = (struct fm_inventory){ .controllers = w->controller, .subsystems = w->subsystem, .subsystem_count = 2,
-					.namespaces = w->ns };
+	w->inv = (struct fm_inventory){.controllers = w->controller,
+				       .subsystems = w->subsystem,
+				       .subsystem_count = 2,
+				       .namespaces = w->ns};
 	w->mounts.mounts = w->mount;
-	w->volume = (struct fm_volume){ .name = "data", .subsystem = NQN, .uuid = "", .nguid = "", .mount_point = POINT,
-					.fs_type = "", .mount_options = "", .mode = FM_VOLUME_EXCLUSIVE, .writer = "n1" };
+	w->volume = (struct fm_volume){.name = "data",
+				       .subsystem = NQN,
+				       .uuid = "",
+				       .nguid = "",
+				       .mount_point = POINT,
+				       .fs_type = "",
+				       .mount_options = "",
+				       .mode = FM_VOLUME_EXCLUSIVE,
+				       .writer = "n1"};
 	w->address[0] = (struct fm_volume_address){ "10.0.0.1", "4420" };
 	w->address[1] = (struct fm_volume_address){ "fd00::2", "4421" };
-	w->pv = (struct fm_plan_volume){ .volume = &w->volume, .want = FM_WANT_UP, .host_nqn = HOST, .is_writable = true,
-					 .address = w->address, .address_count = 1, .is_held = w->is_held,
-					 .owned = (const char(*)[32])w->owned };
+	w->pv = (struct fm_plan_volume){.volume = &w->volume,
+					.want = FM_WANT_UP,
+					.host_nqn = HOST,
+					.is_writable = true,
+					.address = w->address,
+					.address_count = 1,
+					.is_held = w->is_held,
+					.owned = (const char(*)[32])w->owned};
 }
 
 /* ---- words ---- */
@@ -60,7 +74,8 @@ static void set_address(struct fm_inv_controller *c, char letter)
 {
 	static const struct { char letter; const char *host, *port; } places[] = {
 		{ 'A', "10.0.0.1", "4420" }, { 'B', "fd00::2", "4421" },	/* the volume's */
-		{ 'b', "FD00:0::2", "4421" },					/* B as others may write it */
+		/* B as others may write it */
+		{ 'b', "FD00:0::2", "4421" },
 		{ 'p', "10.0.0.1", "4421" }, { 'X', "10.0.0.9", "4420" },
 	};
 
@@ -72,7 +87,8 @@ static void set_address(struct fm_inv_controller *c, char letter)
 	}
 }
 
-/* "nvme1=live@A*": name, state, address; * owned, h another host, s another subsystem, ? subsystem unreadable, o RDMA. */
+/* "nvme1=live@A*": name, state, address; * owned, h another host, s another subsystem, ? subsystem
+ * unreadable, o RDMA. */
 static void add_controller(struct world *w, const char *word)
 {
 	struct fm_inv_controller *c = &w->controller[w->inv.controller_count++];
@@ -111,8 +127,9 @@ static unsigned minor_of(const char *device)
 }
 
 /*
- * "nvme0n1=1a": device, number, letter of the UUID ('-': nothing filled in yet). i: ANA inaccessible, s: another
- * subsystem, 1 or 2: only the first or second controller is its path. Else all of the subsystem are.
+ * "nvme0n1=1a": device, number, letter of the UUID ('-': nothing filled in yet). i: ANA
+ * inaccessible, s: another subsystem, 1 or 2: only the first or second controller is its path. Else
+ * all of the subsystem are.
  */
 static void add_namespace(struct world *w, const char *word)
 {
@@ -126,9 +143,11 @@ static void add_namespace(struct world *w, const char *word)
 	if (letter != '-')
 		fill_in(ns, letter);
 	for (unsigned i = 0; i < w->inv.controller_count; i++) {
-		if (w->controller[i].subsystem != ns->subsystem || (strpbrk(flags, "12") && *strpbrk(flags, "12") != (char)('1' + i)))
+		if (w->controller[i].subsystem != ns->subsystem ||
+		    (strpbrk(flags, "12") && *strpbrk(flags, "12") != (char)('1' + i)))
 			continue;
-		strcpy(ns->path[ns->path_count].ana_state, strchr(flags, 'i') ? "inaccessible" : "optimized");
+		strcpy(ns->path[ns->path_count].ana_state,
+		       strchr(flags, 'i') ? "inaccessible" : "optimized");
 		ns->path[ns->path_count++].controller = (int)i;
 	}
 }
@@ -151,16 +170,22 @@ static void add_mount(struct world *w, const char *word)
 	if (sscanf(word, "%63[^@]@%63[^=]=%15s", source, point, how) != 3)
 		abort();
 	below = fm_mounts_at(&w->mounts, point);
-	*m = (struct fm_mount){ .id = ++w->mount_id, .parent = below ? below->id : 0, .fs_type = type,
-				.root = strcmp(how, "part") == 0 ? directory : root, .is_read_only = strcmp(how, "ro") == 0 };
+	*m = (struct fm_mount){.id = ++w->mount_id,
+			       .parent = below ? below->id : 0,
+			       .fs_type = type,
+			       .root = strcmp(how, "part") == 0 ? directory : root,
+			       .is_read_only = strcmp(how, "ro") == 0};
 	m->source = keep(w, source);
 	m->point = keep(w, point);
 	m->options = m->root;
 	w->mounts.count++;
-	m->dev = strncmp(source, "/dev/nvme", 9) == 0 && !strchr(source + 9, 'p') ? makedev(259, minor_of(source + 5)) : makedev(8, 1);
+	m->dev = strncmp(source, "/dev/nvme", 9) == 0 && !strchr(source + 9, 'p')
+			 ? makedev(259, minor_of(source + 5))
+			 : makedev(8, 1);
 }
 
-static void for_each_word(struct world *w, const char *words, void (*add)(struct world *, const char *))
+static void for_each_word(struct world *w, const char *words,
+			  void (*add)(struct world *, const char *))
 {
 	char copy[256], *rest;
 
@@ -204,110 +229,180 @@ static const struct situation {
 	const char *says;		/* a part of why */
 } situations[] = {
 	/* connecting */
-	{ "first connect", one_path, "", "", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
-	{ "the first path does not answer: the second", first_held, "", "", "", FM_STEP_CONNECT, "fd00::2:4421" },
-	{ "neither answers", both_held, "", "", "", FM_STEP_WAIT, "10.0.0.1:4420 could not be connected" },
-	{ "another subsystem at that address", one_path, "nvme1=live@As", "nvme0n1=1as", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
-	{ "the subsystem at another port", one_path, "nvme1=live@p", "", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
-	{ "as another host", one_path, "nvme1=live@Ah", "", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
-	{ "over RDMA", one_path, "nvme1=live@Ao", "", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
-	{ "connecting", one_path, "nvme1=connecting@A*", "", "", FM_STEP_WAIT, "nvme1 (10.0.0.1:4420) is connecting" },
-	{ "connecting, its subsystem not known", one_path, "nvme1=connecting@A*?", "", "", FM_STEP_WAIT, "is connecting" },
-	{ "somebody's, its subsystem not known", one_path, "nvme1=connecting@A?", "", "", FM_STEP_CONNECT, "10.0.0.1" },
-	{ "resetting", one_path, "nvme1=resetting@A", "", "", FM_STEP_WAIT, "resetting" },
-	{ "deleting: not a second one beside it", one_path, "nvme1=deleting@A*", "", "", FM_STEP_WAIT, "deleting" },
-	{ "deleting without I/O", one_path, "nvme1=deleting_(no_IO)@A*", "", "", FM_STEP_WAIT, "deleting (no IO)" },
-	{ "dead", one_path, "nvme1=dead@A*", "", "", FM_STEP_WAIT, "nvme1 (10.0.0.1:4420) is dead" },
-	{ "one goes and another is there", one_path, "nvme1=deleting@A* nvme2=live@A*", NS, "", FM_STEP_MOUNT, "nvme0n1" },
-	{ "the controller is gone (ctrl_loss_tmo), not mounted", one_path, "", "", "", FM_STEP_CONNECT, "10.0.0.1" },
-	{ "discovery has not answered", not_discovered, "", "", "", FM_STEP_WAIT, "discovery has not found" },
-	{ "its name cannot be resolved", not_resolved, "", "", "", FM_STEP_WAIT, "is not resolved yet" },
-	{ "the same, and all is there", not_resolved, LIVE, NS, UP_RW, FM_STEP_WAIT, "is not resolved yet" },
-	{ "the same, connected and not mounted", not_resolved, LIVE, NS, "", FM_STEP_MOUNT, "nvme0n1" },
-	{ "discovered", discovered, "", "", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
-	{ "advertised under another address: discovery's", advertised, "", "", "", FM_STEP_CONNECT, "10.0.0.9:4420" },
-	{ "advertised under another address: the one dialled", one_path, "nvme1=live@X", "", "", FM_STEP_CONNECT, "10.0.0.1:4420" },
+	{"first connect", one_path, "", "", "", FM_STEP_CONNECT, "10.0.0.1:4420"},
+	{"the first path does not answer: the second", first_held, "", "", "", FM_STEP_CONNECT,
+	 "fd00::2:4421"},
+	{"neither answers", both_held, "", "", "", FM_STEP_WAIT,
+	 "10.0.0.1:4420 could not be connected"},
+	{"another subsystem at that address", one_path, "nvme1=live@As", "nvme0n1=1as", "",
+	 FM_STEP_CONNECT, "10.0.0.1:4420"},
+	{"the subsystem at another port", one_path, "nvme1=live@p", "", "", FM_STEP_CONNECT,
+	 "10.0.0.1:4420"},
+	{"as another host", one_path, "nvme1=live@Ah", "", "", FM_STEP_CONNECT, "10.0.0.1:4420"},
+	{"over RDMA", one_path, "nvme1=live@Ao", "", "", FM_STEP_CONNECT, "10.0.0.1:4420"},
+	{"connecting", one_path, "nvme1=connecting@A*", "", "", FM_STEP_WAIT,
+	 "nvme1 (10.0.0.1:4420) is connecting"},
+	{"connecting, its subsystem not known", one_path, "nvme1=connecting@A*?", "", "",
+	 FM_STEP_WAIT, "is connecting"},
+	{"somebody's, its subsystem not known", one_path, "nvme1=connecting@A?", "", "",
+	 FM_STEP_CONNECT, "10.0.0.1"},
+	{"resetting", one_path, "nvme1=resetting@A", "", "", FM_STEP_WAIT, "resetting"},
+	{"deleting: not a second one beside it", one_path, "nvme1=deleting@A*", "", "",
+	 FM_STEP_WAIT, "deleting"},
+	{"deleting without I/O", one_path, "nvme1=deleting_(no_IO)@A*", "", "", FM_STEP_WAIT,
+	 "deleting (no IO)"},
+	{"dead", one_path, "nvme1=dead@A*", "", "", FM_STEP_WAIT, "nvme1 (10.0.0.1:4420) is dead"},
+	{"one goes and another is there", one_path, "nvme1=deleting@A* nvme2=live@A*", NS, "",
+	 FM_STEP_MOUNT, "nvme0n1"},
+	{"the controller is gone (ctrl_loss_tmo), not mounted", one_path, "", "", "",
+	 FM_STEP_CONNECT, "10.0.0.1"},
+	{"discovery has not answered", not_discovered, "", "", "", FM_STEP_WAIT,
+	 "discovery has not found"},
+	{"its name cannot be resolved", not_resolved, "", "", "", FM_STEP_WAIT,
+	 "is not resolved yet"},
+	{"the same, and all is there", not_resolved, LIVE, NS, UP_RW, FM_STEP_WAIT,
+	 "is not resolved yet"},
+	{"the same, connected and not mounted", not_resolved, LIVE, NS, "", FM_STEP_MOUNT,
+	 "nvme0n1"},
+	{"discovered", discovered, "", "", "", FM_STEP_CONNECT, "10.0.0.1:4420"},
+	{"advertised under another address: discovery's", advertised, "", "", "", FM_STEP_CONNECT,
+	 "10.0.0.9:4420"},
+	{"advertised under another address: the one dialled", one_path, "nvme1=live@X", "", "",
+	 FM_STEP_CONNECT, "10.0.0.1:4420"},
 	/* the namespace */
-	{ "no namespace yet", one_path, LIVE, "", "", FM_STEP_WAIT, "no namespace for this host yet" },
-	{ "a namespace that is not filled in", one_path, LIVE, "nvme0n1=1-", "", FM_STEP_WAIT, "nvme0n1 is not ready" },
-	{ "several, none named", one_path, LIVE, "nvme0n1=1a nvme0n2=2b", "", FM_STEP_REFUSE, "(1: uuid.aaaa" },
-	{ "several, named by number", number_2, LIVE, "nvme0n1=1a nvme0n2=2b", "", FM_STEP_MOUNT, "nvme0n2" },
-	{ "several, named by UUID", uuid_a, LIVE, "nvme0n1=1b nvme0n2=2a", "", FM_STEP_MOUNT, "nvme0n2" },
-	{ "several, one not filled in yet", one_path, LIVE, "nvme0n1=1a nvme0n2=2-", "", FM_STEP_WAIT, "nvme0n2 is not ready" },
-	{ "the same, the number is said", number_2, LIVE, "nvme0n2=2a nvme0n1=1-", "", FM_STEP_MOUNT, "nvme0n2" },
-	{ "two targets with one name and one number", two_paths, BOTH, "nvme1n1=1a1 nvme2n1=1b2", "", FM_STEP_REFUSE, "(1: uuid.aaaa" },
-	{ "the same, named by UUID", uuid_a, LIVE, "nvme2n1=1b nvme1n1=1a", "", FM_STEP_MOUNT, "nvme1n1" },
-	{ "the named one is not there yet", uuid_a, LIVE, "nvme0n1=1b nvme0n2=2-", "", FM_STEP_WAIT, "nvme0n2 is not ready" },
-	{ "its UUID has changed", uuid_a, LIVE, "nvme0n1=1b", "", FM_STEP_REFUSE, "its UUID is bbbb" },
-	{ "its number has changed", number_2, LIVE, NS, "", FM_STEP_REFUSE, "its number is 1" },
-	{ "another one is mounted", uuid_a, LIVE, "nvme0n1=1b", UP_RW, FM_STEP_REFUSE, "its UUID is bbbb" },
-	{ "another one is mounted, the right one there", uuid_a, LIVE, "nvme0n1=1b nvme0n2=2a", UP_RW, FM_STEP_REFUSE,
-	  "it is mounted, unmount it" },
-	{ "another is added to the one that is mounted", one_path, LIVE, "nvme0n1=1a nvme0n2=2b", UP_RW, FM_STEP_NONE, "" },
-	{ "the same UUID twice", uuid_a, LIVE, "nvme0n1=1a nvme0n2=2a", "", FM_STEP_REFUSE, "several namespaces" },
-	{ "without native multipath: a device for each path", two_paths, BOTH, "nvme1n1=1a1 nvme2n1=1a2", "", FM_STEP_MOUNT, "nvme1n1" },
-	{ "the same, the first path lost", two_paths, "nvme1=connecting@A* nvme2=live@B*", "nvme1n1=1a1 nvme2n1=1a2", "",
-	  FM_STEP_MOUNT, "nvme2n1" },
-	{ "the same, mounted elsewhere by the other path", two_paths, BOTH, "nvme1n1=1a1 nvme2n1=1a2", "/dev/nvme2n1@/mnt=rw",
-	  FM_STEP_REFUSE, "nvme2n1 is mounted at /mnt" },
-	{ "of another subsystem", one_path, "nvme1=live@A* nvme2=live@Xs", "nvme9n1=1as", "", FM_STEP_WAIT, "no namespace" },
+	{"no namespace yet", one_path, LIVE, "", "", FM_STEP_WAIT,
+	 "no namespace for this host yet"},
+	{"a namespace that is not filled in", one_path, LIVE, "nvme0n1=1-", "", FM_STEP_WAIT,
+	 "nvme0n1 is not ready"},
+	{"several, none named", one_path, LIVE, "nvme0n1=1a nvme0n2=2b", "", FM_STEP_REFUSE,
+	 "(1: uuid.aaaa"},
+	{"several, named by number", number_2, LIVE, "nvme0n1=1a nvme0n2=2b", "", FM_STEP_MOUNT,
+	 "nvme0n2"},
+	{"several, named by UUID", uuid_a, LIVE, "nvme0n1=1b nvme0n2=2a", "", FM_STEP_MOUNT,
+	 "nvme0n2"},
+	{"several, one not filled in yet", one_path, LIVE, "nvme0n1=1a nvme0n2=2-", "",
+	 FM_STEP_WAIT, "nvme0n2 is not ready"},
+	{"the same, the number is said", number_2, LIVE, "nvme0n2=2a nvme0n1=1-", "", FM_STEP_MOUNT,
+	 "nvme0n2"},
+	{"two targets with one name and one number", two_paths, BOTH, "nvme1n1=1a1 nvme2n1=1b2", "",
+	 FM_STEP_REFUSE, "(1: uuid.aaaa"},
+	{"the same, named by UUID", uuid_a, LIVE, "nvme2n1=1b nvme1n1=1a", "", FM_STEP_MOUNT,
+	 "nvme1n1"},
+	{"the named one is not there yet", uuid_a, LIVE, "nvme0n1=1b nvme0n2=2-", "", FM_STEP_WAIT,
+	 "nvme0n2 is not ready"},
+	{"its UUID has changed", uuid_a, LIVE, "nvme0n1=1b", "", FM_STEP_REFUSE,
+	 "its UUID is bbbb"},
+	{"its number has changed", number_2, LIVE, NS, "", FM_STEP_REFUSE, "its number is 1"},
+	{"another one is mounted", uuid_a, LIVE, "nvme0n1=1b", UP_RW, FM_STEP_REFUSE,
+	 "its UUID is bbbb"},
+	{"another one is mounted, the right one there", uuid_a, LIVE, "nvme0n1=1b nvme0n2=2a",
+	 UP_RW, FM_STEP_REFUSE, "it is mounted, unmount it"},
+	{"another is added to the one that is mounted", one_path, LIVE, "nvme0n1=1a nvme0n2=2b",
+	 UP_RW, FM_STEP_NONE, ""},
+	{"the same UUID twice", uuid_a, LIVE, "nvme0n1=1a nvme0n2=2a", "", FM_STEP_REFUSE,
+	 "several namespaces"},
+	{"without native multipath: a device for each path", two_paths, BOTH,
+	 "nvme1n1=1a1 nvme2n1=1a2", "", FM_STEP_MOUNT, "nvme1n1"},
+	{"the same, the first path lost", two_paths, "nvme1=connecting@A* nvme2=live@B*",
+	 "nvme1n1=1a1 nvme2n1=1a2", "", FM_STEP_MOUNT, "nvme2n1"},
+	{"the same, mounted elsewhere by the other path", two_paths, BOTH,
+	 "nvme1n1=1a1 nvme2n1=1a2", "/dev/nvme2n1@/mnt=rw", FM_STEP_REFUSE,
+	 "nvme2n1 is mounted at /mnt"},
+	{"of another subsystem", one_path, "nvme1=live@A* nvme2=live@Xs", "nvme9n1=1as", "",
+	 FM_STEP_WAIT, "no namespace"},
 	/* mounting */
-	{ "live, not mounted", one_path, LIVE, NS, "", FM_STEP_MOUNT, "nvme0n1" },
-	{ "adopted: somebody else connected it", one_path, "nvme5=live@A", NS, "", FM_STEP_MOUNT, "nvme0n1" },
-	{ "the mount does not wait for the second path", two_paths, LIVE, NS, "", FM_STEP_MOUNT, "nvme0n1" },
-	{ "the mount failed: the second path meanwhile", mount_held, LIVE, NS, "", FM_STEP_CONNECT, "fd00::2:4421" },
-	{ "the mount failed and nothing else is missing", mount_held, BOTH, NS, "", FM_STEP_WAIT, "could not be mounted" },
-	{ "the only path is connecting", one_path, "nvme1=connecting@A*", NS, "", FM_STEP_WAIT, "is connecting" },
-	{ "ANA forbids the only path", one_path, LIVE, "nvme0n1=1ai", "", FM_STEP_WAIT, "no path to nvme0n1 can be used" },
-	{ "mounted elsewhere", one_path, LIVE, NS, "/dev/nvme0n1@/mnt=rw", FM_STEP_REFUSE, "nvme0n1 is mounted at /mnt, by somebody" },
-	{ "a partition of it is mounted", one_path, LIVE, NS, "/dev/nvme0n1p1@/mnt=rw", FM_STEP_REFUSE, "mounted at /mnt" },
-	{ "mounted by somebody else before we are connected", one_path, "nvme5=live@X", NS, "/dev/nvme0n1@/mnt=rw", FM_STEP_REFUSE,
-	  "mounted at /mnt" },
-	{ "something else at the mount point", one_path, "", "", "/dev/sda1@" POINT "=rw", FM_STEP_REFUSE,
-	  "something else is mounted at " POINT },
-	{ "another namespace at the mount point", one_path, "nvme2=live@Xs", "nvme9n1=1as", "/dev/nvme9n1@" POINT "=rw", FM_STEP_REFUSE,
-	  "/dev/nvme9n1" },
-	{ "a partition of a local disk there", one_path, "", "", "/dev/nvme7n1p2@" POINT "=rw", FM_STEP_REFUSE, "something else" },
-	{ "a directory of it there", one_path, LIVE, NS, "/dev/nvme0n1@" POINT "=part", FM_STEP_REFUSE, "something else" },
-	{ "something on top of it", one_path, LIVE, NS, UP_RW " tmpfs@" POINT "=rw", FM_STEP_REFUSE, "tmpfs" },
+	{"live, not mounted", one_path, LIVE, NS, "", FM_STEP_MOUNT, "nvme0n1"},
+	{"adopted: somebody else connected it", one_path, "nvme5=live@A", NS, "", FM_STEP_MOUNT,
+	 "nvme0n1"},
+	{"the mount does not wait for the second path", two_paths, LIVE, NS, "", FM_STEP_MOUNT,
+	 "nvme0n1"},
+	{"the mount failed: the second path meanwhile", mount_held, LIVE, NS, "", FM_STEP_CONNECT,
+	 "fd00::2:4421"},
+	{"the mount failed and nothing else is missing", mount_held, BOTH, NS, "", FM_STEP_WAIT,
+	 "could not be mounted"},
+	{"the only path is connecting", one_path, "nvme1=connecting@A*", NS, "", FM_STEP_WAIT,
+	 "is connecting"},
+	{"ANA forbids the only path", one_path, LIVE, "nvme0n1=1ai", "", FM_STEP_WAIT,
+	 "no path to nvme0n1 can be used"},
+	{"mounted elsewhere", one_path, LIVE, NS, "/dev/nvme0n1@/mnt=rw", FM_STEP_REFUSE,
+	 "nvme0n1 is mounted at /mnt, by somebody"},
+	{"a partition of it is mounted", one_path, LIVE, NS, "/dev/nvme0n1p1@/mnt=rw",
+	 FM_STEP_REFUSE, "mounted at /mnt"},
+	{"mounted by somebody else before we are connected", one_path, "nvme5=live@X", NS,
+	 "/dev/nvme0n1@/mnt=rw", FM_STEP_REFUSE, "mounted at /mnt"},
+	{"something else at the mount point", one_path, "", "", "/dev/sda1@" POINT "=rw",
+	 FM_STEP_REFUSE, "something else is mounted at " POINT},
+	{"another namespace at the mount point", one_path, "nvme2=live@Xs", "nvme9n1=1as",
+	 "/dev/nvme9n1@" POINT "=rw", FM_STEP_REFUSE, "/dev/nvme9n1"},
+	{"a partition of a local disk there", one_path, "", "", "/dev/nvme7n1p2@" POINT "=rw",
+	 FM_STEP_REFUSE, "something else"},
+	{"a directory of it there", one_path, LIVE, NS, "/dev/nvme0n1@" POINT "=part",
+	 FM_STEP_REFUSE, "something else"},
+	{"something on top of it", one_path, LIVE, NS, UP_RW " tmpfs@" POINT "=rw", FM_STEP_REFUSE,
+	 "tmpfs"},
 	/* up */
-	{ "as wanted", one_path, LIVE, NS, UP_RW, FM_STEP_NONE, "" },
-	{ "as wanted, read-only", read_only, LIVE, NS, UP_RO, FM_STEP_NONE, "" },
-	{ "as wanted, and somebody binds a part of it", one_path, LIVE, NS, UP_RW " /dev/nvme0n1@/c/data=part", FM_STEP_NONE, "" },
-	{ "without a mount point", no_mount, LIVE, NS, "", FM_STEP_NONE, "" },
-	{ "without a mount point, used by somebody", no_mount, LIVE, NS, "/dev/nvme0n1@/mnt=rw", FM_STEP_NONE, "" },
-	{ "connected only", connected, LIVE, NS, "", FM_STEP_NONE, "" },
-	{ "connected only, but mounted", connected, LIVE, NS, UP_RW, FM_STEP_UNMOUNT, "to be connected only" },
-	{ "mounted, the second path missing", two_paths, LIVE, NS, UP_RW, FM_STEP_CONNECT, "fd00::2:4421" },
-	{ "mounted, the second path missing and not answering", both_held, LIVE, NS, UP_RW, FM_STEP_WAIT, "fd00::2:4421 could not" },
-	{ "mounted, a short loss is the kernel's", one_path, "nvme1=connecting@A*", NS, UP_RW, FM_STEP_WAIT, "is connecting" },
-	{ "mounted, one of two paths connecting", two_paths, "nvme1=live@A* nvme2=connecting@B*", NS, UP_RW, FM_STEP_WAIT, "nvme2" },
-	{ "the second path written in another way", two_paths, "nvme1=live@A* nvme2=live@b", NS, UP_RW, FM_STEP_NONE, "" },
-	{ "read-write wanted, mounted read-only (after an error)", one_path, LIVE, NS, UP_RO, FM_STEP_UNMOUNT, "after an error" },
-	{ "read-only wanted, mounted read-write", read_only, LIVE, NS, UP_RW, FM_STEP_UNMOUNT, "must be read-only" },
-	{ "the device is gone, the mount is there", one_path, "", "", UP_RW, FM_STEP_UNMOUNT, "the device of " POINT " is gone" },
-	{ "the same, a new device with another number is there", one_path, LIVE, "nvme3n1=1a", UP_RW, FM_STEP_UNMOUNT, "is gone" },
-	{ "the same, mounted by its identity", one_path, "", "", "/dev/disk/by-id/nvme-uuid.a@" POINT "=rw", FM_STEP_UNMOUNT, "is gone" },
-	{ "a path that is no longer wanted", one_path, "nvme1=live@A* nvme2=live@B*", NS, UP_RW, FM_STEP_DISCONNECT, "nvme2" },
-	{ "the same, somebody else's", one_path, "nvme1=live@A* nvme2=live@B", NS, UP_RW, FM_STEP_NONE, "" },
-	{ "the same, while the wanted one is not live", one_path, "nvme1=connecting@A* nvme2=live@B*", NS, UP_RW, FM_STEP_WAIT, "nvme1" },
-	{ "one path twice: somebody raced us", one_path, "nvme1=live@A nvme2=live@A*", NS, UP_RW, FM_STEP_DISCONNECT, "nvme2" },
-	{ "the second of two devices is in use", one_path, "nvme1=live@A nvme2=live@A*", "nvme1n1=1a1 nvme2n1=1a2",
-	  "/dev/nvme2n1@" POINT "=rw", FM_STEP_NONE, "" },
+	{"as wanted", one_path, LIVE, NS, UP_RW, FM_STEP_NONE, ""},
+	{"as wanted, read-only", read_only, LIVE, NS, UP_RO, FM_STEP_NONE, ""},
+	{"as wanted, and somebody binds a part of it", one_path, LIVE, NS,
+	 UP_RW " /dev/nvme0n1@/c/data=part", FM_STEP_NONE, ""},
+	{"without a mount point", no_mount, LIVE, NS, "", FM_STEP_NONE, ""},
+	{"without a mount point, used by somebody", no_mount, LIVE, NS, "/dev/nvme0n1@/mnt=rw",
+	 FM_STEP_NONE, ""},
+	{"connected only", connected, LIVE, NS, "", FM_STEP_NONE, ""},
+	{"connected only, but mounted", connected, LIVE, NS, UP_RW, FM_STEP_UNMOUNT,
+	 "to be connected only"},
+	{"mounted, the second path missing", two_paths, LIVE, NS, UP_RW, FM_STEP_CONNECT,
+	 "fd00::2:4421"},
+	{"mounted, the second path missing and not answering", both_held, LIVE, NS, UP_RW,
+	 FM_STEP_WAIT, "fd00::2:4421 could not"},
+	{"mounted, a short loss is the kernel's", one_path, "nvme1=connecting@A*", NS, UP_RW,
+	 FM_STEP_WAIT, "is connecting"},
+	{"mounted, one of two paths connecting", two_paths, "nvme1=live@A* nvme2=connecting@B*", NS,
+	 UP_RW, FM_STEP_WAIT, "nvme2"},
+	{"the second path written in another way", two_paths, "nvme1=live@A* nvme2=live@b", NS,
+	 UP_RW, FM_STEP_NONE, ""},
+	{"read-write wanted, mounted read-only (after an error)", one_path, LIVE, NS, UP_RO,
+	 FM_STEP_UNMOUNT, "after an error"},
+	{"read-only wanted, mounted read-write", read_only, LIVE, NS, UP_RW, FM_STEP_UNMOUNT,
+	 "must be read-only"},
+	{"the device is gone, the mount is there", one_path, "", "", UP_RW, FM_STEP_UNMOUNT,
+	 "the device of " POINT " is gone"},
+	{"the same, a new device with another number is there", one_path, LIVE, "nvme3n1=1a", UP_RW,
+	 FM_STEP_UNMOUNT, "is gone"},
+	{"the same, mounted by its identity", one_path, "", "",
+	 "/dev/disk/by-id/nvme-uuid.a@" POINT "=rw", FM_STEP_UNMOUNT, "is gone"},
+	{"a path that is no longer wanted", one_path, "nvme1=live@A* nvme2=live@B*", NS, UP_RW,
+	 FM_STEP_DISCONNECT, "nvme2"},
+	{"the same, somebody else's", one_path, "nvme1=live@A* nvme2=live@B", NS, UP_RW,
+	 FM_STEP_NONE, ""},
+	{"the same, while the wanted one is not live", one_path,
+	 "nvme1=connecting@A* nvme2=live@B*", NS, UP_RW, FM_STEP_WAIT, "nvme1"},
+	{"one path twice: somebody raced us", one_path, "nvme1=live@A nvme2=live@A*", NS, UP_RW,
+	 FM_STEP_DISCONNECT, "nvme2"},
+	{"the second of two devices is in use", one_path, "nvme1=live@A nvme2=live@A*",
+	 "nvme1n1=1a1 nvme2n1=1a2", "/dev/nvme2n1@" POINT "=rw", FM_STEP_NONE, ""},
 	/* down */
-	{ "down: nothing there", down, "", "", "", FM_STEP_NONE, "" },
-	{ "down: mounted", down, LIVE, NS, UP_RW, FM_STEP_UNMOUNT, "to be down" },
-	{ "down: unmounted, ours", down, LIVE, NS, "", FM_STEP_DISCONNECT, "nvme1" },
-	{ "down: connecting, ours", down, "nvme1=connecting@A*", NS, "", FM_STEP_DISCONNECT, "nvme1" },
-	{ "down: deleting", down, "nvme1=deleting@A*", "", "", FM_STEP_WAIT, "nvme1 is deleting" },
-	{ "down: somebody else's stays", down, "nvme5=live@A", NS, "", FM_STEP_NONE, "" },
-	{ "down: somebody else's, mounted by us", down, "nvme5=live@A", NS, UP_RW, FM_STEP_UNMOUNT, "to be down" },
-	{ "down: our name is another's by now", down, "nvme1=live@A*s", "nvme0n1=1as", "", FM_STEP_NONE, "" },
-	{ "down: mounted elsewhere by somebody", down, LIVE, NS, "/dev/nvme0n1@/mnt=rw", FM_STEP_REFUSE, "mounted at /mnt" },
-	{ "down: mounted elsewhere, not ours at all", down, "nvme5=live@A", NS, "/dev/nvme0n1@/mnt=rw", FM_STEP_NONE, "" },
-	{ "down: the device is gone, the mount is there", down, "", "", UP_RW, FM_STEP_UNMOUNT, "is gone" },
-	{ "down: something else at the mount point stays", down, "", "", "/dev/sda1@" POINT "=rw", FM_STEP_NONE, "" },
-	{ "down: of two, ours only", down, "nvme1=live@A nvme2=live@B*", NS, "", FM_STEP_DISCONNECT, "nvme2" },
+	{"down: nothing there", down, "", "", "", FM_STEP_NONE, ""},
+	{"down: mounted", down, LIVE, NS, UP_RW, FM_STEP_UNMOUNT, "to be down"},
+	{"down: unmounted, ours", down, LIVE, NS, "", FM_STEP_DISCONNECT, "nvme1"},
+	{"down: connecting, ours", down, "nvme1=connecting@A*", NS, "", FM_STEP_DISCONNECT,
+	 "nvme1"},
+	{"down: deleting", down, "nvme1=deleting@A*", "", "", FM_STEP_WAIT, "nvme1 is deleting"},
+	{"down: somebody else's stays", down, "nvme5=live@A", NS, "", FM_STEP_NONE, ""},
+	{"down: somebody else's, mounted by us", down, "nvme5=live@A", NS, UP_RW, FM_STEP_UNMOUNT,
+	 "to be down"},
+	{"down: our name is another's by now", down, "nvme1=live@A*s", "nvme0n1=1as", "",
+	 FM_STEP_NONE, ""},
+	{"down: mounted elsewhere by somebody", down, LIVE, NS, "/dev/nvme0n1@/mnt=rw",
+	 FM_STEP_REFUSE, "mounted at /mnt"},
+	{"down: mounted elsewhere, not ours at all", down, "nvme5=live@A", NS,
+	 "/dev/nvme0n1@/mnt=rw", FM_STEP_NONE, ""},
+	{"down: the device is gone, the mount is there", down, "", "", UP_RW, FM_STEP_UNMOUNT,
+	 "is gone"},
+	{"down: something else at the mount point stays", down, "", "", "/dev/sda1@" POINT "=rw",
+	 FM_STEP_NONE, ""},
+	{"down: of two, ours only", down, "nvme1=live@A nvme2=live@B*", NS, "", FM_STEP_DISCONNECT,
+	 "nvme2"},
 };
 
 static void plan(const struct world *w, struct fm_plan *out)
@@ -369,11 +464,15 @@ static void test_blind(void)
 		unsigned count;
 		int first;
 	} cases[] = {
-		{ one_path, LIVE, NS, 0, 0 },		{ one_path, LIVE, "", 1, 0 },
-		{ one_path, LIVE, "nvme0n1=1-", 0, 0 },	{ one_path, "nvme1=connecting@A*", "", 0, 0 },
-		{ two_paths, BOTH, "nvme0n1=1a1", 1, 1 }, { two_paths, BOTH, "nvme0n1=1as", 2, 0 },
-		{ uuid_a, LIVE, "nvme0n1=1b", 1, 0 },	{ number_2, LIVE, "nvme0n1=1a nvme0n2=2b", 0, 0 },
-		{ one_path, "nvme1=live@A* nvme2=live@X*", NS, 0, 0 },
+		{one_path, LIVE, NS, 0, 0},
+		{one_path, LIVE, "", 1, 0},
+		{one_path, LIVE, "nvme0n1=1-", 0, 0},
+		{one_path, "nvme1=connecting@A*", "", 0, 0},
+		{two_paths, BOTH, "nvme0n1=1a1", 1, 1},
+		{two_paths, BOTH, "nvme0n1=1as", 2, 0},
+		{uuid_a, LIVE, "nvme0n1=1b", 1, 0},
+		{number_2, LIVE, "nvme0n1=1a nvme0n2=2b", 0, 0},
+		{one_path, "nvme1=live@A* nvme2=live@X*", NS, 0, 0},
 	};
 	struct fm_plan p;
 	struct world w;
@@ -456,7 +555,8 @@ static bool has_controller(const struct world *w)
 	return false;
 }
 
-/* Time passes: what comes is there, what goes is gone, what was not filled in is, what is held may be tried again. */
+/* Time passes: what comes is there, what goes is gone, what was not filled in is, what is held may
+ * be tried again. */
 static void pass_time(struct world *w)
 {
 	for (int i = (int)w->inv.controller_count - 1; i >= 0; i--) {
@@ -498,16 +598,19 @@ static void do_connect(struct world *w, const struct fm_plan *p, uint64_t *seed)
 		const struct fm_inv_controller *c = &w->controller[i];
 
 		/* One path never gets two. */
-		CU_ASSERT_FALSE(strcmp(c->subsysnqn, NQN) == 0 && strcmp(c->hostnqn, HOST) == 0 && strcmp(c->transport, "tcp") == 0 &&
+		CU_ASSERT_FALSE(strcmp(c->subsysnqn, NQN) == 0 && strcmp(c->hostnqn, HOST) == 0 &&
+				strcmp(c->transport, "tcp") == 0 &&
 				strcmp(c->trsvcid, w->address[p->address].port) == 0 &&
-				(strcmp(c->traddr, w->address[p->address].host) == 0 || c->traddr[0] == 'F'));
+				(strcmp(c->traddr, w->address[p->address].host) == 0 ||
+				 c->traddr[0] == 'F'));
 	}
 	CU_ASSERT_FALSE(w->is_held[p->address]);
 	if (random_below(seed, 3) == 0) {
 		w->is_held[p->address] = true;	/* it failed */
 		return;
 	}
-	snprintf(word, sizeof(word), "nvme%u=connecting@%c*", 40 + w->pv.owned_count, 'A' + p->address);
+	snprintf(word, sizeof(word), "nvme%u=connecting@%c*", 40 + w->pv.owned_count,
+		 'A' + p->address);
 	add_controller(w, word);
 	add_path(w, w->inv.controller_count - 1);
 }
@@ -524,12 +627,14 @@ static void do_mount(struct world *w, const struct fm_plan *p, uint64_t *seed)
 
 	CU_ASSERT_TRUE(ns->wwid[0] && ns->subsystem == 0 && !is_other_uuid(w, ns));
 	CU_ASSERT_TRUE(w->volume.nsid == 0 || ns->nsid == w->volume.nsid);
-	CU_ASSERT_TRUE(!fm_mounts_at(&w->mounts, POINT) && !fm_mounts_of(&w->mounts, ns->dev, NULL));
+	CU_ASSERT_TRUE(!fm_mounts_at(&w->mounts, POINT) &&
+		       !fm_mounts_of(&w->mounts, ns->dev, NULL));
 	if (random_below(seed, 3) == 0) {
 		w->pv.is_mount_held = true;
 		return;
 	}
-	snprintf(word, sizeof(word), "/dev/%s@" POINT "=%s", ns->name, w->pv.is_writable ? "rw" : "ro");
+	snprintf(word, sizeof(word), "/dev/%s@" POINT "=%s", ns->name,
+		 w->pv.is_writable ? "rw" : "ro");
 	add_mount(w, word);
 }
 
@@ -553,29 +658,37 @@ static void do_disconnect(struct world *w, const struct fm_plan *p)
 		is_owned = is_owned || strcmp(w->owned[i], c->name) == 0;
 	CU_ASSERT_TRUE(is_owned && c->subsystem == 0 && strcmp(c->hostnqn, HOST) == 0);
 	for (unsigned i = 0; i < w->inv.namespace_count; i++)	/* no mount loses its last path */
-		CU_ASSERT_FALSE(w->ns[i].path_count == 1 && w->ns[i].path[0].controller == p->controller &&
+		CU_ASSERT_FALSE(w->ns[i].path_count == 1 &&
+				w->ns[i].path[0].controller == p->controller &&
 				fm_mounts_of(&w->mounts, w->ns[i].dev, NULL));
 	remove_controller(w, p->controller);
 }
 
 static void random_world(struct world *w, uint64_t *seed)
 {
-	static const char *const states[] = { "live", "live", "live", "connecting", "resetting", "new", "deleting", "deleting_(no_IO)",
-					      "dead" };
-	static const char *const flags[] = { "*", "*", "", "", "h", "*h", "s", "*s", "*?", "?", "o" };
-	static const char *const namespaces[] = { "nvme0n1=1a", "nvme0n1=1b", "nvme0n1=1-", "nvme0n2=2a", "nvme0n2=2b", "nvme9n1=1as",
-						  "nvme1n1=1a1", "nvme0n1=1ai" };
-	static const char *const mounts[] = { "/dev/nvme0n1@" POINT "=rw", "/dev/nvme0n1@" POINT "=ro", "/dev/nvme0n2@" POINT "=rw",
-					      "/dev/nvme5n1@" POINT "=rw", "/dev/nvme9n1@" POINT "=rw", "/dev/sda1@" POINT "=rw",
-					      "/dev/nvme0n1@/mnt=rw", "/dev/nvme0n1p1@/mnt=rw", "/dev/nvme0n1@" POINT "=part" };
-	static void (*const changes[])(struct world *) = { one_path, two_paths, read_only, no_mount, connected, down, uuid_a, number_2,
-							   both_held, mount_held };
+	static const char *const states[] = {"live",	  "live", "live",     "connecting",
+					     "resetting", "new",  "deleting", "deleting_(no_IO)",
+					     "dead"};
+	static const char *const flags[] = {"*", "*", "", "", "h", "*h", "s", "*s", "*?", "?", "o"};
+	static const char *const namespaces[] = {"nvme0n1=1a",	"nvme0n1=1b", "nvme0n1=1-",
+						 "nvme0n2=2a",	"nvme0n2=2b", "nvme9n1=1as",
+						 "nvme1n1=1a1", "nvme0n1=1ai"};
+	static const char *const mounts[] = {
+		"/dev/nvme0n1@" POINT "=rw",  "/dev/nvme0n1@" POINT "=ro",
+		"/dev/nvme0n2@" POINT "=rw",  "/dev/nvme5n1@" POINT "=rw",
+		"/dev/nvme9n1@" POINT "=rw",  "/dev/sda1@" POINT "=rw",
+		"/dev/nvme0n1@/mnt=rw",	      "/dev/nvme0n1p1@/mnt=rw",
+		"/dev/nvme0n1@" POINT "=part"};
+	static void (*const changes[])(struct world *) = {one_path,  two_paths, read_only, no_mount,
+							  connected, down,	uuid_a,	   number_2,
+							  both_held, mount_held};
 	char word[64];
 
 	world_begin(w);
 	for (unsigned n = random_below(seed, 4); n > 0; n--) {
-		snprintf(word, sizeof(word), "nvme%u=%s@%c%s", n, states[random_below(seed, COUNT(states))],
-			 "AABbXp"[random_below(seed, 6)], flags[random_below(seed, COUNT(flags))]);
+		snprintf(word, sizeof(word), "nvme%u=%s@%c%s", n,
+			 states[random_below(seed, COUNT(states))], "AABbXp"[random_below(seed, 6)],
+			 flags[random_below(seed, COUNT(flags))]);
 		add_controller(w, word);
 	}
 	for (unsigned n = random_below(seed, 3); n > 0 && w->inv.controller_count > 0; n--) {
@@ -603,7 +716,8 @@ static bool is_as_wanted(const struct world *w, const struct fm_plan *p)
 		return false;
 	if (w->pv.want == FM_WANT_CONNECTED || !w->volume.mount_point[0])
 		return !p->is_mounted;
-	return there && there->dev == w->ns[p->ns].dev && p->is_mounted && p->is_read_write == w->pv.is_writable;
+	return there && there->dev == w->ns[p->ns].dev && p->is_mounted &&
+	       p->is_read_write == w->pv.is_writable;
 }
 
 #define STEPS_MAX 60
@@ -644,10 +758,11 @@ static enum fm_plan_step run_plan(struct world *w, uint64_t *seed)
 }
 
 /*
- * Goal:   from wherever the machine is, the steps end: as wanted, or refused. On the way nothing is disconnected that is not
- *         ours, nothing mounted that is not the volume's, no path made twice, no mount robbed of its last path.
- * Method: random machines, steps carried out in a model where connects and mounts fail now and then. Every 5th changes
- *         its mind at the end: then it must come down as well.
+ * Goal:   from wherever the machine is, the steps end: as wanted, or refused. On the way nothing is
+ *         disconnected that is not ours, nothing mounted that is not the volume's, no path made
+ *         twice, no mount robbed of its last path.
+ * Method: random machines, steps carried out in a model where connects and mounts fail now and
+ * then. Every 5th changes its mind at the end: then it must come down as well.
  */
 static void test_steps_end(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process: a process is known again by its number and its start, and what /proc does not say clearly may live. links: fm_nvmetcp
+ * process: a process is known again by its number and its start, and what /proc does not say
+ * clearly may live. links: fm_nvmetcp
  */
 #include <signal.h>
 #include <stdio.h>
@@ -92,7 +93,8 @@ static void test_this_kernel(void)
 	close(ends[1]);
 }
 
-/* Whether one of that name may be a helper of ours. As root: started by another user, with these rights. It hides its files. */
+/* Whether one of that name may be a helper of ours. As root: started by another user, with these
+ * rights. It hides its files. */
 static bool is_taken_for_ours(uid_t effective)
 {
 	bool is_root = getuid() == 0, is_taken;

@@ -139,7 +139,8 @@ static void test_goes_on(void)
 		CU_ASSERT_TRUE(p.held <= QUOTA / 2 && (p.held > 0 || p.rest <= 1));
 		CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.reserved), p.held);
 	}
-	CU_ASSERT_EQUAL(fm_promise_take(&p, 1, &err), -EDQUOT);		/* nobody spoke of that one */
+	/* nobody spoke of that one */
+	CU_ASSERT_EQUAL(fm_promise_take(&p, 1, &err), -EDQUOT);
 	CU_ASSERT_STRING_EQUAL(err.text, "over the store's quota: 1 bytes are needed, 100000 of "
 					 "100000 are used, 0 promised to running transfers");
 	end_promises();
@@ -303,8 +304,8 @@ static void test_disk(void)
 }
 
 /*
- * Goal: a file that comes by itself gets what no tree was promised, and no more; of what a tree that
- * stands still was promised, too.
+ * Goal: a file that comes by itself gets what no tree was promised, and no more; of what a tree
+ * that stands still was promised, too.
  */
 static void test_files_heed_promises(void)
 {
@@ -314,8 +315,9 @@ static void test_files_heed_promises(void)
 		return;
 	CU_ASSERT_EQUAL(fm_promise_ask(&p, fd, 7 * MIB, &err), 0);
 	CU_ASSERT_EQUAL(put("m/f", 4 * MIB + 4096, 1, false), -ENOSPC);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "4198400 bytes are needed, 8388608 are free, of which 4194304 are "
-						"promised to directories"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(err.text, "4198400 bytes are needed, 8388608 are free, of which 4194304 are "
+				 "promised to directories"));
 	CU_ASSERT_EQUAL(put("m/f", 3 * MIB, 1, false), 0);
 	CU_ASSERT_EQUAL(fm_promise_take(&p, 4 * MIB, &err), 0);
 	fill(fd, "of the tree", 4 * MIB);
@@ -327,7 +329,7 @@ static void test_files_heed_promises(void)
 
 static int stream(const char *path, uint64_t size)
 {
-	return store_put(&l, s, &(struct put){ .path = path, .size = size, .is_stream = true }, &err);
+	return store_put(&l, s, &(struct put){.path = path, .size = size, .is_stream = true}, &err);
 }
 
 /* Of nothing but a hole, whose size is known before its first byte. */
@@ -345,7 +347,8 @@ static int sparse(const char *path, uint64_t size)
 	return ret;
 }
 
-/* Goal: with a quota, streams and files with holes leave what a tree was promised, and get all the rest. */
+/* Goal: with a quota, streams and files with holes leave what a tree was promised, and get all the
+ * rest. */
 static void test_streams_heed_quota(void)
 {
 	int (*const comes[])(const char *path, uint64_t size) = { stream, sparse };
@@ -362,8 +365,8 @@ static void test_streams_heed_quota(void)
 }
 
 /*
- * Goal: without a quota they are not asked, and take what they come to, as does whoever writes there
- * without fmove: the manual says so. What has a size and no holes leaves it.
+ * Goal: without a quota they are not asked, and take what they come to, as does whoever writes
+ * there without fmove: the manual says so. What has a size and no holes leaves it.
  */
 static void test_streams_without_quota(void)
 {
@@ -380,7 +383,8 @@ static void test_streams_without_quota(void)
 	end_with_disk(fd);
 }
 
-/* Another tree of the same peer begins while the disk is asked how much this one may be promised. */
+/* Another tree of the same peer begins while the disk is asked how much this one may be
+ * promised. */
 static void begin_same(void *ctx, const char *name)
 {
 	unsigned *looked = ctx;
@@ -422,7 +426,8 @@ static void begin_another(void *ctx, const char *name)
 	CU_ASSERT_EQUAL(fm_promise_ask(&p, *(int *)ctx, 7 * MIB, &why), 0);
 }
 
-/* Goal: what was promised after a file looked for its room, and before it had it, is heeded, too. */
+/* Goal: what was promised after a file looked for its room, and before it had it, is heeded,
+ * too. */
 static void test_promise_in_between(void)
 {
 	int fd = begin_with_disk();

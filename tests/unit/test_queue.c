@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_queue fm_store */
 /*
- * test_queue - the queue of jobs over an engine that is made up here: it starts what it is told to and ends it when the
- * test says so. Time stands still unless it is moved.
+ * test_queue - the queue of jobs over an engine that is made up here: it starts what it is told to
+ * and ends it when the test says so. Time stands still unless it is moved.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +107,8 @@ static void engine_progress(struct fm_job *j, struct fm_job_progress *out)
 }
 
 static int engine_request(struct fm_engine *e, const struct fm_request_opts *o,
-		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err)
+			  void (*done)(void *ctx, const struct fm_request_result *result),
+			  void *ctx, struct fm_err *err)
 {
 	(void)e;
 	(void)err;
@@ -118,8 +119,8 @@ static int engine_request(struct fm_engine *e, const struct fm_request_opts *o,
 	return 0;
 }
 
-static int store_open_source(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_file **out,
-			     struct fm_attr *attr, struct fm_err *err)
+static int store_open_source(struct fm_store *s, const char *path, const struct fm_who *who,
+			     struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	(void)s;
 	(void)who;
@@ -151,8 +152,8 @@ static void partial_close(struct fm_file *file)
 static const struct fm_file_ops partial_ops = { .keep = partial_keep, .close = partial_close };
 static struct fm_file partial = { .ops = &partial_ops, .has_partial = true };
 
-static int store_create(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create *how,
-			struct fm_file **out, struct fm_err *err)
+static int store_create(struct fm_store *s, const char *path, const struct fm_who *who,
+			const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
 	(void)s;
 	(void)who;
@@ -164,7 +165,8 @@ static int store_create(struct fm_store *s, const char *path, const struct fm_wh
 	return fm_null_sink(out, err);
 }
 
-static int store_stat(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_attr *attr, struct fm_err *err)
+static int store_stat(struct fm_store *s, const char *path, const struct fm_who *who,
+		      struct fm_attr *attr, struct fm_err *err)
 {
 	(void)s;
 	(void)who;
@@ -172,7 +174,8 @@ static int store_stat(struct fm_store *s, const char *path, const struct fm_who 
 	return strcmp(path, "missing") == 0 ? fm_err_set(err, -ENOENT, "no such file") : 0;
 }
 
-static const struct fm_store_ops store_ops = { .open_source = store_open_source, .create = store_create, .stat = store_stat };
+static const struct fm_store_ops store_ops = {
+	.open_source = store_open_source, .create = store_create, .stat = store_stat};
 static struct fm_store store = { .ops = &store_ops, .name = "s", .is_durable = true };
 static struct fm_store_ref store_ref = { .store = &store };
 
@@ -250,7 +253,8 @@ static void scene_up(unsigned running_max)
 	struct fm_err err;
 
 	(void)snprintf(dir, sizeof(dir), "/tmp/fm-queue.XXXXXX");
-	if (!mkdtemp(dir) || fm_loop_new(&opts, &loop, &err) < 0 || fm_worker_new(0, &worker, &err) < 0)
+	if (!mkdtemp(dir) || fm_loop_new(&opts, &loop, &err) < 0 ||
+	    fm_worker_new(0, &worker, &err) < 0)
 		abort();
 	fm_log_set_level(FM_LOG_ERROR);
 	started_count = 0;
@@ -264,7 +268,8 @@ static void queue_down(void)
 {
 	fm_queue_stop(q);
 	for (unsigned i = 0; i < started_count; i++) {
-		struct fm_job_result r = { .code = -ECANCELED, .err = { -ECANCELED, "fmoved is stopping" } };
+		struct fm_job_result r = {.code = -ECANCELED,
+					  .err = {-ECANCELED, "fmoved is stopping"}};
 
 		if (started[i].is_over)
 			continue;
@@ -324,13 +329,18 @@ static void caller_done(struct fm_queue_watch *watch, const struct fm_job_result
 	c->result = *result;
 }
 
-static const struct fm_queue_events caller_events = { .accepted = caller_accepted, .prepared = caller_prepared,
-						    .done = caller_done };
+static const struct fm_queue_events caller_events = {
+	.accepted = caller_accepted, .prepared = caller_prepared, .done = caller_done};
 
 static struct fm_queue_opts store_put(const char *path, uid_t uid)
 {
 	return (struct fm_queue_opts){
-		.job = { .is_put = true, .node = "n2", .store = "t", .path = path, .path_len = strlen(path), .who = { .uid = uid } },
+		.job = {.is_put = true,
+			.node = "n2",
+			.store = "t",
+			.path = path,
+			.path_len = strlen(path),
+			.who = {.uid = uid}},
 		.end = FM_QUEUE_STORE,
 		.fd = -1,
 		.journal = -1,
@@ -366,7 +376,8 @@ static struct fm_queue_opts attended_get(const char *path, uid_t uid)
 	return o;
 }
 
-/* What there is to say of a directory whose client is asked for everything; it is never asked here. */
+/* What there is to say of a directory whose client is asked for everything; it is never asked
+ * here. */
 static struct fm_tree no_tree;
 
 static void tree_close(struct fm_file *file)
@@ -809,7 +820,8 @@ static void test_limits_are_refused_politely(void)
 		CU_ASSERT_EQUAL_FATAL(submit(&o, &c[i], &err), 0);
 	}
 	CU_ASSERT_EQUAL(submit(&o, &c[FM_QUEUE_JOBS_USER_MAX], &err), -EBUSY);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "too many places for jobs that have not ended are yours"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(err.text, "too many places for jobs that have not ended are yours"));
 	o = store_put("b", BOB);
 	CU_ASSERT_EQUAL(submit(&o, &bob, &err), 0);
 	run();
@@ -934,8 +946,10 @@ static void test_a_caller_who_waits_says_how_long(void)
 }
 
 /*
- * Goal:   a peer that is back is not waited for, and one that comes and goes all the time costs a try in a second.
- * Method: a job whose pause is a minute by now; a session with another peer, then with its own; then one every tenth of a second.
+ * Goal:   a peer that is back is not waited for, and one that comes and goes all the time costs a
+ *         try in a second.
+ * Method: a job whose pause is a minute by now; a session with another peer, then with its own;
+ * then one every tenth of a second.
  */
 static void test_a_peer_that_is_back_is_not_waited_for(void)
 {
@@ -970,7 +984,8 @@ static void test_a_peer_that_is_back_is_not_waited_for(void)
 	scene_down();
 }
 
-/* Each try of "a" fails at once, step by step, until the clock shows `until_ns` or nothing more is tried. */
+/* Each try of "a" fails at once, step by step, until the clock shows `until_ns` or nothing more is
+ * tried. */
 static void fail_until(uint64_t until_ns, const struct caller *c)
 {
 	while (!c->is_done && now_ns < until_ns) {
@@ -982,8 +997,9 @@ static void fail_until(uint64_t until_ns, const struct caller *c)
 
 /*
  * Goal:   --retry 30s is 30 s, neither 13 nor 60, whatever the steps between tries are.
- * Method: every try fails at once. A last one begins when the time is up, and only its failure ends the job, which says how long
- *         and how often it was tried; if it goes well instead, the job is done.
+ * Method: every try fails at once. A last one begins when the time is up, and only its failure ends
+ * the job, which says how long and how often it was tried; if it goes well instead, the job is
+ * done.
  */
 static void test_it_is_tried_for_as_long_as_was_asked(void)
 {
@@ -1034,7 +1050,8 @@ static void test_time_counts_from_the_last_progress(void)
 	pass(11 * FM_NS_PER_S);
 	end("a", -ETIMEDOUT);
 	CU_ASSERT_TRUE_FATAL(c.is_done);
-	CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "gave up after 11.0 s without progress, 1 try: "));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(c.result.err.text, "gave up after 11.0 s without progress, 1 try: "));
 	scene_down();
 }
 
@@ -1235,7 +1252,8 @@ static void test_jobs_survive_a_restart(void)
 	CU_ASSERT_EQUAL(state_of(done.id), FM_QUEUE_DONE);
 	CU_ASSERT_EQUAL(told(own.id, &w), -EAGAIN);
 	CU_ASSERT_EQUAL(told(done.id, &w), 0);
-	CU_ASSERT_TRUE(w.result.size == 1000 && w.result.crc == 77 && strcmp(w.result.why, "asked for") == 0);
+	CU_ASSERT_TRUE(w.result.size == 1000 && w.result.crc == 77 &&
+		       strcmp(w.result.why, "asked for") == 0);
 	CU_ASSERT_EQUAL(told(failed.id, &w), -EACCES);
 	CU_ASSERT_STRING_EQUAL(w.result.err.text, "it ended so");
 	end("between", 0);
@@ -1275,16 +1293,24 @@ static void test_jobs_survive_a_crash(void)
 static void test_torn_and_strange_files_are_set_aside(void)
 {
 	static const char *const bad[] = {
-		"", "{", "[]", "{}", "nonsense",
+		"",
+		"{",
+		"[]",
+		"{}",
+		"nonsense",
 		"{\"version\":2,\"node\":\"n1\"}",
 		"{\"version\":1,\"node\":\"n1\",\"seq\":0,\"state\":\"queued\",\"end\":\"store\"}",
-		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"flying\",\"end\":\"store\",\"peer\":\"n2\",\"store\":\"s\","
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"flying\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
 		"\"own_store\":\"s\",\"created_ms\":0,\"ended_ms\":0}",
-		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"file\",\"peer\":\"n2\",\"store\":\"s\","
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"file\","
+		"\"peer\":\"n2\",\"store\":\"s\","
 		"\"created_ms\":0,\"ended_ms\":0}",
-		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\",\"peer\":\"n2\",\"store\":\"s\","
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
 		"\"own_store\":\"s\",\"uid\":-1,\"created_ms\":0,\"ended_ms\":0}",
-		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\",\"peer\":\"n2\",\"store\":\"s\","
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
 		"\"own_store\":\"s\",\"excludes\":[1],\"created_ms\":0,\"ended_ms\":0}",
 	};
 	char id[FM_QUEUE_ID_LEN + 1];
@@ -1307,13 +1333,15 @@ static void test_torn_and_strange_files_are_set_aside(void)
 		CU_ASSERT_FALSE(is_known(id));
 		CU_ASSERT_TRUE(has_file(id, ".json.bad") && !has_file(id, ".json"));
 	}
-	CU_ASSERT_TRUE(has_file("zzzzzzzz", ".json"));	/* another node's, and none of our business */
+	/* another node's, and none of our business */
+	CU_ASSERT_TRUE(has_file("zzzzzzzz", ".json"));
 	CU_ASSERT_TRUE(has_file("UPPERCAS", ".json"));
 	CU_ASSERT_EQUAL(state_of(good.id), FM_QUEUE_RUNNING);
 	scene_down();
 }
 
-/* Goal: any cut of a file is a job, or is set aside; nothing else. Method: every length of a real one. */
+/* Goal: any cut of a file is a job, or is set aside; nothing else. Method: every length of a real
+ * one. */
 static void test_any_part_of_a_file_does_no_harm(void)
 {
 	char name[128], text[4096];
@@ -1528,7 +1556,8 @@ static void test_a_paused_job_of_a_lost_caller_can_be_cancelled(void)
 	scene_down();
 }
 
-/* Goal: who asks for a paused job in the same pass in which its place is taken is not told that it is done. */
+/* Goal: who asks for a paused job in the same pass in which its place is taken is not told that it
+ * is done. */
 static void test_whose_place_was_taken_is_not_done(void)
 {
 	struct fm_queue_opts o;
@@ -1619,7 +1648,9 @@ static void test_who_attended_and_went_away_is_waited_for(void)
 		CU_ASSERT_FALSE(c.is_done);
 		CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
 		CU_ASSERT_EQUAL(told(id, &other), -EAGAIN);
-		CU_ASSERT_PTR_NOT_NULL(strstr(other.result.err.text, i == 2 ? "looks whether it has it" : "its command has gone away"));
+		CU_ASSERT_PTR_NOT_NULL(
+			strstr(other.result.err.text,
+			       i == 2 ? "looks whether it has it" : "its command has gone away"));
 	}
 	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, -1, NULL, &err), -EINVAL);
 	queue_down();
@@ -1636,11 +1667,12 @@ static void test_who_attended_and_went_away_is_waited_for(void)
 	scene_down();
 }
 
-/* Goal: what has the name already is the job's if it is of the size and time of its source, which must be there to be asked. */
+/* Goal: what has the name already is the job's if it is of the size and time of its source, which
+ * must be there to be asked. */
 static void test_what_has_its_name_already_is_found(void)
 {
 	const int codes[] = { -EHOSTUNREACH, -EEXIST, 0 };
-	struct fm_entry entry = { .attr = { .type = FM_NODE_FILE, .size = 4, .mtime_ns = 1000000007 } };
+	struct fm_entry entry = {.attr = {.type = FM_NODE_FILE, .size = 4, .mtime_ns = 1000000007}};
 	struct fm_request_result r = { .entries = &entry, .count = 1 };
 	const struct timespec times[2] = { { 1, 7 }, { 1, 7 } };
 	char id[FM_QUEUE_ID_LEN + 1];
@@ -1672,7 +1704,8 @@ static void test_what_has_its_name_already_is_found(void)
 		CU_ASSERT_EQUAL(state_of(id), codes[i] ? FM_QUEUE_FAILED : FM_QUEUE_DONE);
 		CU_ASSERT_EQUAL(told(id, &c), codes[i]);
 	}
-	CU_ASSERT_TRUE(c.result.size == 4 && c.result.is_durable && strstr(c.result.note, "an earlier try"));
+	CU_ASSERT_TRUE(c.result.size == 4 && c.result.is_durable &&
+		       strstr(c.result.note, "an earlier try"));
 	scene_down();
 }
 
@@ -1781,7 +1814,8 @@ static void set_ended(const char *id, const char *ms)
 {
 	char command[256];
 
-	(void)snprintf(command, sizeof(command), "sed -i 's/\"ended_ms\":[0-9]*/\"ended_ms\":%s/' %s/%s.json", ms, dir, id);
+	(void)snprintf(command, sizeof(command),
+		       "sed -i 's/\"ended_ms\":[0-9]*/\"ended_ms\":%s/' %s/%s.json", ms, dir, id);
 	if (system(command) != 0)
 		abort();
 }
@@ -1858,7 +1892,8 @@ static void test_what_an_earlier_try_left_survives_a_refusal(void)
 
 /* ---- what is full ---- */
 
-/* Goal: who is refused since nothing is left for his end hears that it may pass, so that he waits. */
+/* Goal: who is refused since nothing is left for his end hears that it may pass, so that he
+ * waits. */
 static void test_a_full_end_may_pass(void)
 {
 	struct fm_queue_opts o = store_put("a", ALICE);
@@ -1868,7 +1903,8 @@ static void test_a_full_end_may_pass(void)
 	o.own_path = "full";
 	o.own_path_len = strlen(o.own_path);
 	submitted(&o, &c);
-	CU_ASSERT_TRUE(c.is_done && c.result.code == -EBUSY && c.result.err.code == -EBUSY && c.result.err.is_full);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -EBUSY && c.result.err.code == -EBUSY &&
+		       c.result.err.is_full);
 	scene_down();
 }
 
@@ -1934,7 +1970,8 @@ static void test_one_user_does_not_get_all_the_memory(void)
 static void visit(void)
 {
 	struct caller c[4] = { { .is_done = false } };
-	struct fm_queue_opts o[4] = { store_put("a", ALICE), file_put("b", ALICE), store_put("c", BOB), attended_get("d", BOB) };
+	struct fm_queue_opts o[4] = {store_put("a", ALICE), file_put("b", ALICE),
+				     store_put("c", BOB), attended_get("d", BOB)};
 	struct fm_err err;
 	struct transfer *j;
 
@@ -1985,58 +2022,67 @@ static void test_the_nth_failure_costs_nothing_but_itself(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "the oldest is next, and no more than the limit run", test_the_oldest_is_next_and_no_more_than_the_limit_run },
-	{ "the limit can be changed", test_the_limit_can_be_changed },
-	{ "priority comes before age", test_priority_comes_before_age },
-	{ "users take turns", test_users_take_turns },
-	{ "one user does not get every place", test_one_user_does_not_get_every_place },
-	{ "a pipe does not wait", test_a_pipe_does_not_wait },
-	{ "who could not look does so later", test_who_could_not_look_does_so_later },
-	{ "a pipe not opened is not tried later", test_a_pipe_not_opened_is_not_tried_later },
-	{ "what cannot be looked at is told", test_what_cannot_be_looked_at_is_told },
-	{ "a pipe is never paused", test_a_pipe_is_never_paused },
-	{ "a pipe leaves room for files", test_a_pipe_leaves_room_for_files },
-	{ "the places before a job are counted", test_places_before_it_are_counted },
-	{ "limits are refused politely", test_limits_are_refused_politely },
-	{ "what cannot go on alone is not detached", test_what_cannot_go_on_alone_is_not_detached },
-	{ "a full directory is told at once", test_a_full_directory_is_told_at_once },
-	{ "a failure that may pass is tried again", test_a_failure_that_may_pass_is_tried_again },
-	{ "other failures are final", test_other_failures_are_final },
-	{ "a peer that is back is not waited for", test_a_peer_that_is_back_is_not_waited_for },
-	{ "a caller who waits says how long", test_a_caller_who_waits_says_how_long },
-	{ "it is tried for as long as was asked", test_it_is_tried_for_as_long_as_was_asked },
-	{ "time counts from the last progress", test_time_counts_from_the_last_progress },
-	{ "the same again is no progress", test_the_same_again_is_no_progress },
-	{ "the timeout counts from the beginning", test_the_timeout_counts_from_the_beginning },
-	{ "a target that an earlier try made is done", test_a_target_that_an_earlier_try_made_is_done },
-	{ "a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state },
-	{ "a job can be cancelled while it is accepted", test_a_job_can_be_cancelled_while_it_is_accepted },
-	{ "jobs of others are as if they were not there", test_jobs_of_others_are_as_if_they_were_not_there },
-	{ "jobs survive a restart", test_jobs_survive_a_restart },
-	{ "jobs survive a crash", test_jobs_survive_a_crash },
-	{ "torn and strange files are set aside", test_torn_and_strange_files_are_set_aside },
-	{ "any part of a file does no harm", test_any_part_of_a_file_does_no_harm },
-	{ "two daemons do not share a directory", test_two_daemons_do_not_share_a_directory },
-	{ "a paused job goes on with its file", test_a_paused_job_goes_on_with_its_file },
-	{ "a failed job can be tried again", test_a_failed_job_can_be_tried_again },
-	{ "only the last that ended are kept", test_only_the_last_that_ended_are_kept },
-	{ "an end that cannot be written down is not begun again",
-	  test_an_end_that_cannot_be_written_down_is_not_begun_again },
-	{ "what a lost caller wanted is paused", test_what_a_lost_caller_wanted_is_paused },
-	{ "a paused job of a lost caller can be cancelled", test_a_paused_job_of_a_lost_caller_can_be_cancelled },
-	{ "whose place was taken is not done", test_whose_place_was_taken_is_not_done },
-	{ "what is received is done when it has its name", test_what_is_received_is_done_when_it_has_its_name },
-	{ "who attended and went away is waited for", test_who_attended_and_went_away_is_waited_for },
-	{ "what has its name already is found", test_what_has_its_name_already_is_found },
-	{ "an attended job is begun again by its id", test_an_attended_job_is_begun_again_by_its_id },
-	{ "a directory whose client went away waits", test_a_directory_whose_client_went_away_waits },
-	{ "what is attended is limited", test_what_is_attended_is_limited },
-	{ "what ended long ago is forgotten without another end", test_what_ended_long_ago_is_forgotten_without_another_end },
-	{ "a job cannot be resumed with a pipe", test_a_job_cannot_be_resumed_with_a_pipe },
-	{ "what an earlier try left survives a refusal", test_what_an_earlier_try_left_survives_a_refusal },
-	{ "one user does not get all the pipes", test_one_user_does_not_get_all_the_pipes },
-	{ "who is refused since nothing is left for his end may wait", test_a_full_end_may_pass },
-	{ "one user does not get all the memory", test_one_user_does_not_get_all_the_memory },
-	{ "the n-th failure costs nothing but itself", test_the_nth_failure_costs_nothing_but_itself },
+	{"the oldest is next, and no more than the limit run",
+	 test_the_oldest_is_next_and_no_more_than_the_limit_run},
+	{"the limit can be changed", test_the_limit_can_be_changed},
+	{"priority comes before age", test_priority_comes_before_age},
+	{"users take turns", test_users_take_turns},
+	{"one user does not get every place", test_one_user_does_not_get_every_place},
+	{"a pipe does not wait", test_a_pipe_does_not_wait},
+	{"who could not look does so later", test_who_could_not_look_does_so_later},
+	{"a pipe not opened is not tried later", test_a_pipe_not_opened_is_not_tried_later},
+	{"what cannot be looked at is told", test_what_cannot_be_looked_at_is_told},
+	{"a pipe is never paused", test_a_pipe_is_never_paused},
+	{"a pipe leaves room for files", test_a_pipe_leaves_room_for_files},
+	{"the places before a job are counted", test_places_before_it_are_counted},
+	{"limits are refused politely", test_limits_are_refused_politely},
+	{"what cannot go on alone is not detached", test_what_cannot_go_on_alone_is_not_detached},
+	{"a full directory is told at once", test_a_full_directory_is_told_at_once},
+	{"a failure that may pass is tried again", test_a_failure_that_may_pass_is_tried_again},
+	{"other failures are final", test_other_failures_are_final},
+	{"a peer that is back is not waited for", test_a_peer_that_is_back_is_not_waited_for},
+	{"a caller who waits says how long", test_a_caller_who_waits_says_how_long},
+	{"it is tried for as long as was asked", test_it_is_tried_for_as_long_as_was_asked},
+	{"time counts from the last progress", test_time_counts_from_the_last_progress},
+	{"the same again is no progress", test_the_same_again_is_no_progress},
+	{"the timeout counts from the beginning", test_the_timeout_counts_from_the_beginning},
+	{"a target that an earlier try made is done",
+	 test_a_target_that_an_earlier_try_made_is_done},
+	{"a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state},
+	{"a job can be cancelled while it is accepted",
+	 test_a_job_can_be_cancelled_while_it_is_accepted},
+	{"jobs of others are as if they were not there",
+	 test_jobs_of_others_are_as_if_they_were_not_there},
+	{"jobs survive a restart", test_jobs_survive_a_restart},
+	{"jobs survive a crash", test_jobs_survive_a_crash},
+	{"torn and strange files are set aside", test_torn_and_strange_files_are_set_aside},
+	{"any part of a file does no harm", test_any_part_of_a_file_does_no_harm},
+	{"two daemons do not share a directory", test_two_daemons_do_not_share_a_directory},
+	{"a paused job goes on with its file", test_a_paused_job_goes_on_with_its_file},
+	{"a failed job can be tried again", test_a_failed_job_can_be_tried_again},
+	{"only the last that ended are kept", test_only_the_last_that_ended_are_kept},
+	{"an end that cannot be written down is not begun again",
+	 test_an_end_that_cannot_be_written_down_is_not_begun_again},
+	{"what a lost caller wanted is paused", test_what_a_lost_caller_wanted_is_paused},
+	{"a paused job of a lost caller can be cancelled",
+	 test_a_paused_job_of_a_lost_caller_can_be_cancelled},
+	{"whose place was taken is not done", test_whose_place_was_taken_is_not_done},
+	{"what is received is done when it has its name",
+	 test_what_is_received_is_done_when_it_has_its_name},
+	{"who attended and went away is waited for", test_who_attended_and_went_away_is_waited_for},
+	{"what has its name already is found", test_what_has_its_name_already_is_found},
+	{"an attended job is begun again by its id", test_an_attended_job_is_begun_again_by_its_id},
+	{"a directory whose client went away waits", test_a_directory_whose_client_went_away_waits},
+	{"what is attended is limited", test_what_is_attended_is_limited},
+	{"what ended long ago is forgotten without another end",
+	 test_what_ended_long_ago_is_forgotten_without_another_end},
+	{"a job cannot be resumed with a pipe", test_a_job_cannot_be_resumed_with_a_pipe},
+	{"what an earlier try left survives a refusal",
+	 test_what_an_earlier_try_left_survives_a_refusal},
+	{"one user does not get all the pipes", test_one_user_does_not_get_all_the_pipes},
+	{"who is refused since nothing is left for his end may wait", test_a_full_end_may_pass},
+	{"one user does not get all the memory", test_one_user_does_not_get_all_the_memory},
+	{"the n-th failure costs nothing but itself",
+	 test_the_nth_failure_costs_nothing_but_itself},
 };
 FM_TEST_MAIN("queue", tests)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rails over a clock and a network of the test: what is dialled when, and how long it takes until all is back. links: fm_services
+ * Rails over a clock and a network of the test: what is dialled when, and how long it takes until
+ * all is back. links: fm_services
  */
 #include "tests/fm_test.h"
 
@@ -66,7 +67,8 @@ static bool is_well;			/* the network: from port i to port i, frames arrive ... 
 static bool is_link_local_only;		/* ... of link-local addresses */
 static uint64_t answer_ns;		/* ... and so long does the peer take to answer a dial */
 static int silent_port;			/* nothing comes back over it; -1: none ... */
-static bool is_last_silent;		/* ... over the last connection of it; the others have sent nothing */
+/* ... over the last connection of it; the others have sent nothing */
+static bool is_last_silent;
 static const struct conn *silent;	/* nothing comes back over that one; NULL: none ... */
 static unsigned looks;			/* ... which was seen so often */
 static bool is_mute;			/* the peer says nothing over the session */
@@ -103,7 +105,8 @@ static void spin(void)
 
 /* ---- connections ---- */
 
-static void conn_attach(struct fm_conn *conn, struct fm_loop *lane, const struct fm_conn_events *events, void *ctx)
+static void conn_attach(struct fm_conn *conn, struct fm_loop *lane,
+			const struct fm_conn_events *events, void *ctx)
 {
 	struct conn *c = fm_container_of(conn, struct conn, conn);
 
@@ -162,8 +165,11 @@ static bool conn_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 	return (int)c->port == silent_port && (!is_last_silent || up[c->port] == c);
 }
 
-static const struct fm_conn_ops conn_ops = { .attach = conn_attach, .send = conn_send, .close = conn_close,
-					     .is_silent = conn_is_silent, .info = conn_info };
+static const struct fm_conn_ops conn_ops = {.attach = conn_attach,
+					    .send = conn_send,
+					    .close = conn_close,
+					    .is_silent = conn_is_silent,
+					    .info = conn_info};
 
 static void conn_break_with(struct conn *c, int code)
 {
@@ -181,7 +187,8 @@ static void conn_break(struct conn *c)
 
 /* ---- the network ---- */
 
-static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx,
+		     struct fm_err *err)
 {
 	(void)net;
 	(void)events;
@@ -224,17 +231,21 @@ static const char *ctl_peer(const struct fm_ctl *c)
 	return "test";
 }
 
-/* Ours end in 1, the peer's in 2; each port has a subnet of its own and, as every port has, a link-local address. */
+/* Ours end in 1, the peer's in 2; each port has a subnet of its own and, as every port has, a
+ * link-local address. */
 static void address(unsigned port, bool is_ipv6, unsigned host, struct fm_addr *out)
 {
 	char text[64];
 
-	*out = (struct fm_addr){ .prefix_len = is_ipv6 ? 64 : 24, .is_rdma = kind == FM_KIND_RDMA, .speed_mbps = host == 1 ? mbps_here : mbps_there };
+	*out = (struct fm_addr){.prefix_len = is_ipv6 ? 64 : 24,
+				.is_rdma = kind == FM_KIND_RDMA,
+				.speed_mbps = host == 1 ? mbps_here : mbps_there};
 	(void)snprintf(out->name, sizeof(out->name), "roce%u", port);
 	if (is_one_subnet && !is_ipv6)
 		(void)snprintf(text, sizeof(text), "10.0.0.%u", 10 * host + port);
 	else
-		(void)snprintf(text, sizeof(text), is_ipv6 ? "fe80::%x:%x" : "10.0.%u.%u", port, host);
+		(void)snprintf(text, sizeof(text), is_ipv6 ? "fe80::%x:%x" : "10.0.%u.%u", port,
+			       host);
 	if (is_ipv6) {
 		out->sa.ss_family = AF_INET6;
 		inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)(void *)&out->sa)->sin6_addr);
@@ -280,7 +291,8 @@ static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 	dials[dial_count++] = (struct dial){ *dial, clock_ns, clock_ns + dial->timeout_ns };
 	if (strcmp(dial->local.name, dial->remote.name) != 0) {
 		crosses_dialled++;
-		longest_cross_ns = dial->timeout_ns > longest_cross_ns ? dial->timeout_ns : longest_cross_ns;
+		longest_cross_ns =
+			dial->timeout_ns > longest_cross_ns ? dial->timeout_ns : longest_cross_ns;
 	}
 	dialled++;
 }
@@ -413,7 +425,7 @@ static void say_addrs(unsigned port_count)
 		struct fm_wire_addr *w = &m.addrs.addr[m.addrs.count++];
 
 		address(i / 2, i % 2, 2, &a);
-		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len, 
+		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len,
 						  .is_rdma = a.is_rdma, .speed_mbps = a.speed_mbps,
 						  .private_bits = i % 2 ? 0 : (uint8_t)privacy };
 		if (i % 2)
@@ -428,14 +440,25 @@ static void say_addrs(unsigned port_count)
 static void begin(unsigned port_count)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
-	struct fm_engine_opts o = { .node = "a", .lanes = lanes, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = conns_here,
-				    .tcp_conns = conns_here, .is_link_counted = is_link_counted, .key = { 1 } };
-	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena), .services = fm_services };
+	struct fm_engine_opts o = {.node = "a",
+				   .lanes = lanes,
+				   .chunk_bytes = SLAB,
+				   .slab_bytes = SLAB,
+				   .rdma_conns = conns_here,
+				   .tcp_conns = conns_here,
+				   .is_link_counted = is_link_counted,
+				   .key = {1}};
+	struct fm_engine_env env = {.clock = &test_clock,
+				    .random = &fm_random_real,
+				    .net = &net,
+				    .arena = arena,
+				    .arena_len = sizeof(arena),
+				    .services = fm_services};
 	struct fm_peer_opts peer = { .name = "b", .host = "b", .port = 7471, .key = { 2 } };
 	struct fm_wire_msg hello = { .type = FM_WIRE_HELLO };
 
-	fm_log_set_level(FM_LOG_ERROR);		/* each rail says when it comes and goes: thousands of lines */
+	/* each rail says when it comes and goes: thousands of lines */
+	fm_log_set_level(FM_LOG_ERROR);
 	clock_ns = FM_NS_PER_S;
 	silent_port = -1;
 	silent = NULL;
@@ -456,9 +479,12 @@ static void begin(unsigned port_count)
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &peer, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_start(engine, NULL), 0);
 	ctl_events->opened(ctl_ctx);
-	hello.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { 7 },
-					      .name = fm_wire_str("b"), .tcp_conns = (uint16_t)conns_there,
-					      .rdma_conns = (uint16_t)conns_there };
+	hello.hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
+					     .version_max = FM_WIRE_VERSION,
+					     .boot_id = {7},
+					     .name = fm_wire_str("b"),
+					     .tcp_conns = (uint16_t)conns_there,
+					     .rdma_conns = (uint16_t)conns_there};
 	say(&hello);
 	say_addrs(ports);
 }
@@ -499,8 +525,9 @@ static uint64_t until_up(void)
 }
 
 /*
- * Goal:   however long RDMA was away, and whatever was being dialled when it came back, every rail is soon back: the many
- *         pairs that lead nowhere are not in the way of those that lead somewhere.
+ * Goal:   however long RDMA was away, and whatever was being dialled when it came back, every rail
+ *         is soon back: the many pairs that lead nowhere are not in the way of those that lead
+ *         somewhere.
  * Method: outages that end at every point of a minute.
  */
 static void test_back_in_time(void)
@@ -532,8 +559,8 @@ static void test_back_in_time(void)
 }
 
 /*
- * Goal:   a peer that is slow to answer, and always is, gets its rails all the same; a pair that leads nowhere does not keep its
- *         ports for any longer than before.
+ * Goal:   a peer that is slow to answer, and always is, gets its rails all the same; a pair that
+ *         leads nowhere does not keep its ports for any longer than before.
  * Method: every dial is answered after 8 s, of RDMA and of TCP.
  */
 static void test_slow_answers(void)
@@ -554,7 +581,8 @@ static void test_slow_answers(void)
 	kind = FM_KIND_RDMA;
 }
 
-/* Goal: a rail that comes up and breaks, again and again, is left alone for longer and longer, but for half a minute at most. */
+/* Goal: a rail that comes up and breaks, again and again, is left alone for longer and longer, but
+ * for half a minute at most. */
 static void test_breaks_young(void)
 {
 	uint64_t pause_ns = 0, last_ns = 0;
@@ -578,7 +606,8 @@ static void test_breaks_young(void)
 	end();
 }
 
-/* Goal: where nothing else is up, a rail that breaks young is tried again before a transfer that waits for it gives up. */
+/* Goal: where nothing else is up, a rail that breaks young is tried again before a transfer that
+ * waits for it gives up. */
 static void test_breaks_alone(void)
 {
 	static const unsigned counts[] = { 1, 2 };
@@ -597,16 +626,18 @@ static void test_breaks_alone(void)
 			took_ns = until_up();
 			longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
 		}
-		printf("(%u: at most %llu ms) ... ", counts[n], (unsigned long long)(longest_ns / FM_NS_PER_MS));
+		printf("(%u: at most %llu ms) ... ", counts[n],
+		       (unsigned long long)(longest_ns / FM_NS_PER_MS));
 		CU_ASSERT_TRUE(longest_ns >= 4 * FM_NS_PER_S && longest_ns <= 8 * FM_NS_PER_S);
 		end();
 	}
 }
 
 /*
- * Goal:   pairs that are likely to work, and do not, leave the ports to others now and then, even where they are so many that one
- *         of them is always due.
- * Method: four ports in one subnet, in which nothing arrives but what goes from link-local to link-local address.
+ * Goal:   pairs that are likely to work, and do not, leave the ports to others now and then, even
+ *         where they are so many that one of them is always due.
+ * Method: four ports in one subnet, in which nothing arrives but what goes from link-local to
+ * link-local address.
  */
 static void test_unlikely_only(void)
 {
@@ -644,14 +675,16 @@ static void ignore_peer(void *ctx, const struct fm_peer_status *status)
 /* How many rails status says are down. */
 static unsigned lost(void)
 {
-	static const struct fm_status_visitor visitor = { .node = ignore_node, .peer = ignore_peer, .rail = count_lost };
+	static const struct fm_status_visitor visitor = {
+		.node = ignore_node, .peer = ignore_peer, .rail = count_lost};
 	unsigned n = 0;
 
 	fm_engine_status(engine, &visitor, &n);
 	return n;
 }
 
-/* Goal: a rail over which nothing comes back ends soon, but only while the peer is heard: else the machine itself may have stood still. */
+/* Goal: a rail over which nothing comes back ends soon, but only while the peer is heard: else the
+ * machine itself may have stood still. */
 static void test_silent(void)
 {
 	begin(2);
@@ -674,8 +707,8 @@ static void test_silent(void)
 }
 
 /*
- * Goal: the first connection that finds its cable cut takes the others of the same addresses along, and no
- * more: what it carried must not go to one that would find out only then.
+ * Goal: the first connection that finds its cable cut takes the others of the same addresses along,
+ * and no more: what it carried must not go to one that would find out only then.
  */
 static void test_silent_together(void)
 {
@@ -694,7 +727,8 @@ static void test_silent_together(void)
 	conns_here = 1;
 }
 
-/* Goal: the same where the transport finds it out, as RDMA does. Of other reasons to break each has its own. */
+/* Goal: the same where the transport finds it out, as RDMA does. Of other reasons to break each has
+ * its own. */
 static void test_cut_together(void)
 {
 	conns_here = 2;
@@ -710,7 +744,8 @@ static void test_cut_together(void)
 	conns_here = 1;
 }
 
-/* Goal: when the last connection breaks, jobs wait for the next one; while there is another one, none does. */
+/* Goal: when the last connection breaks, jobs wait for the next one; while there is another one,
+ * none does. */
 static void test_last_is_awaited(void)
 {
 	const struct fm_session *s;
@@ -736,8 +771,8 @@ static bool has(unsigned port, unsigned count)
 }
 
 /*
- * Goal: a cable that is back keeps the connections that were made over it since, though one from before
- * the cut is found silent only then.
+ * Goal: a cable that is back keeps the connections that were made over it since, though one from
+ * before the cut is found silent only then.
  */
 static void test_back_before_all_are_found(void)
 {
@@ -761,7 +796,8 @@ static void test_back_before_all_are_found(void)
 	conns_here = 1;
 }
 
-/* How often it dials within half a minute in which the peer refuses all; is_flapping: and says other addresses at each step. */
+/* How often it dials within half a minute in which the peer refuses all; is_flapping: and says
+ * other addresses at each step. */
 static unsigned count_dials(bool is_flapping)
 {
 	unsigned before;
@@ -785,8 +821,9 @@ static unsigned count_dials(bool is_flapping)
 
 /*
  * Goal:   a peer whose addresses come and go is dialled anew for it, but not all the time.
- * Method: half a minute of dials that fail, with the same addresses and with others at each step. Pauses begin anew every few seconds
- *         then, which makes up to three times as many dials, and not one for each time that the addresses come.
+ * Method: half a minute of dials that fail, with the same addresses and with others at each step.
+ * Pauses begin anew every few seconds then, which makes up to three times as many dials, and not
+ * one for each time that the addresses come.
  */
 static void test_flapping(void)
 {
@@ -807,15 +844,22 @@ static void note_end(void *ctx, const struct fm_job_result *result)
 }
 
 /*
- * Goal:   a transfer that has a session, but never a connection for its data, ends, whatever the peer does.
- * Method: nothing is reached, and the peer calls its network private and not private by turns, for which all is dialled anew.
+ * Goal:   a transfer that has a session, but never a connection for its data, ends, whatever the
+ *         peer does.
+ * Method: nothing is reached, and the peer calls its network private and not private by turns, for
+ * which all is dialled anew.
  */
 static void test_never_a_connection(void)
 {
 	static const struct fm_file_ops ops = { .close = close_nothing };
 	struct fm_file file = { .ops = &ops, .is_ours = true };
-	const struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "f", .path_len = 1, .file = &file,
-				       .attr = { .type = FM_NODE_FILE, .size = 1 } };
+	const struct fm_job_opts o = {.is_put = true,
+				      .node = "b",
+				      .store = "s",
+				      .path = "f",
+				      .path_len = 1,
+				      .file = &file,
+				      .attr = {.type = FM_NODE_FILE, .size = 1}};
 	const struct fm_job_events events = { .done = note_end };
 	struct fm_err ended = { 0 }, err;
 	struct fm_job *job;
@@ -844,8 +888,13 @@ static void test_only_moments(void)
 {
 	static const struct fm_file_ops ops = { .close = close_nothing };
 	struct fm_file file = { .ops = &ops, .is_ours = true };
-	const struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "f", .path_len = 1, .file = &file,
-				       .attr = { .type = FM_NODE_FILE, .size = 1 } };
+	const struct fm_job_opts o = {.is_put = true,
+				      .node = "b",
+				      .store = "s",
+				      .path = "f",
+				      .path_len = 1,
+				      .file = &file,
+				      .attr = {.type = FM_NODE_FILE, .size = 1}};
 	const struct fm_job_events events = { .done = note_end };
 	struct fm_wire_msg ready = { .type = FM_WIRE_READY };
 	struct fm_err ended = { 0 }, err;
@@ -874,7 +923,8 @@ static void test_only_moments(void)
 	kind = FM_KIND_RDMA;
 }
 
-/* Goal: a rail has as many connections as the smaller node wants, and over a slow link fewer, unless they were set. */
+/* Goal: a rail has as many connections as the smaller node wants, and over a slow link fewer,
+ * unless they were set. */
 static void test_how_many(void)
 {
 	static const struct {
@@ -884,7 +934,8 @@ static void test_how_many(void)
 		uint32_t mbps_here, mbps_there;
 		unsigned want;
 	} cases[] = {
-		{ FM_KIND_RDMA, 8, 0, true, 100000, 100000, 8 },	/* an older node does not say */
+		/* an older node does not say */
+		{ FM_KIND_RDMA, 8, 0, true, 100000, 100000, 8 },
 		{ FM_KIND_RDMA, 8, 2, true, 100000, 100000, 2 },
 		{ FM_KIND_RDMA, 2, 8, true, 100000, 100000, 2 },
 		{ FM_KIND_RDMA, 8, 8, true, 1000, 1000, 8 },
@@ -941,7 +992,8 @@ static void skip_peer(void *ctx, const struct fm_peer_status *s)
 
 static bool has_each_lane_one(void)
 {
-	static const struct fm_status_visitor visitor = { .node = skip_node, .peer = skip_peer, .rail = count_lane };
+	static const struct fm_status_visitor visitor = {
+		.node = skip_node, .peer = skip_peer, .rail = count_lane};
 
 	memset(conns_of_lane, 0, sizeof(conns_of_lane));
 	fm_engine_status(engine, &visitor, NULL);
@@ -951,7 +1003,8 @@ static bool has_each_lane_one(void)
 	return true;
 }
 
-/* Goal: the connections of a session are spread over all lanes, and still are when some broke and were made again. */
+/* Goal: the connections of a session are spread over all lanes, and still are when some broke and
+ * were made again. */
 static void test_lanes(void)
 {
 	kind = FM_KIND_RDMA;
@@ -971,20 +1024,21 @@ static void test_lanes(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
-	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
-	{ "all connections of a cable end with the first that finds it cut", test_silent_together },
-	{ "so they do where a connection itself says that its network is gone", test_cut_together },
-	{ "when the last connection breaks, the next one is awaited", test_last_is_awaited },
-	{ "what was made since a cable is back is kept", test_back_before_all_are_found },
-	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
-	{ "a peer that is always slow to answer gets its rails, too", test_slow_answers },
-	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
-	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
-	{ "a rail that breaks young is tried soon where nothing else is up", test_breaks_alone },
-	{ "connections are spread over the lanes, also when some were made again", test_lanes },
-	{ "a transfer that never gets a connection ends", test_never_a_connection },
-	{ "a transfer whose connections last moments goes on", test_only_moments },
-	{ "a rail has as many connections as the smaller node and the link want", test_how_many },
+	{"a peer whose addresses come and go is not dialled all the time", test_flapping},
+	{"a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent},
+	{"all connections of a cable end with the first that finds it cut", test_silent_together},
+	{"so they do where a connection itself says that its network is gone", test_cut_together},
+	{"when the last connection breaks, the next one is awaited", test_last_is_awaited},
+	{"what was made since a cable is back is kept", test_back_before_all_are_found},
+	{"rails are back soon after the network is, however long it was away", test_back_in_time},
+	{"a peer that is always slow to answer gets its rails, too", test_slow_answers},
+	{"pairs that are unlikely to work get their turn", test_unlikely_only},
+	{"a rail that breaks young is left alone longer each time, within bounds",
+	 test_breaks_young},
+	{"a rail that breaks young is tried soon where nothing else is up", test_breaks_alone},
+	{"connections are spread over the lanes, also when some were made again", test_lanes},
+	{"a transfer that never gets a connection ends", test_never_a_connection},
+	{"a transfer whose connections last moments goes on", test_only_moments},
+	{"a rail has as many connections as the smaller node and the link want", test_how_many},
 };
 FM_TEST_MAIN("rail", tests)

@@ -22,7 +22,7 @@ static uint32_t roll(uint32_t below)
 	return (uint32_t)((seed >> 33) % below);
 }
 
-/* -------------------------------------------------------------------------------------------- the bitmap */
+/* ----------------------------------------------------------------------------------- the bitmap */
 
 static bool is_in[SPACE + 1];	/* the last one is never in: a sentinel */
 
@@ -79,9 +79,10 @@ static bool is_asked_as_bitmap(const struct fm_ranges *r, size_t offset, size_t 
 	       got_to == (to == SPACE ? UINT64_MAX : to);
 }
 
-/* ------------------------------------------------------------------------------------------------- tests */
+/* ---------------------------------------------------------------------------------------- tests */
 
-/* Add at random, sometimes with a limit that is too low; whatever happens, the set is the bitmap's. */
+/* Add at random, sometimes with a limit that is too low; whatever happens, the set is the
+ * bitmap's. */
 static bool one_round(uint32_t len_max)
 {
 	struct fm_ranges r = { 0 }, copy = { 0 };
@@ -89,7 +90,8 @@ static bool one_round(uint32_t len_max)
 
 	memset(is_in, 0, sizeof(is_in));
 	for (unsigned i = 0; i < STEPS && is_good; i++) {
-		size_t offset = roll(SPACE), len = 1 + roll(len_max), before = runs(), max = roll(2) ? SPACE : roll(20);
+		size_t offset = roll(SPACE), len = 1 + roll(len_max), before = runs(),
+		       max = roll(2) ? SPACE : roll(20);
 		bool old[SPACE + 1];
 		int ret;
 
@@ -104,7 +106,8 @@ static bool one_round(uint32_t len_max)
 		is_good = is_good && is_as_bitmap(&r);
 		for (unsigned k = 0; k < 8 && is_good; k++) {
 			offset = roll(SPACE);
-			is_good = is_asked_as_bitmap(&r, offset, roll((uint32_t)(SPACE - offset) + 1));
+			is_good = is_asked_as_bitmap(&r, offset,
+						     roll((uint32_t)(SPACE - offset) + 1));
 		}
 	}
 	is_good = is_good && fm_ranges_copy(&copy, &r) == 0 && is_as_bitmap(&copy);

@@ -63,9 +63,10 @@ static void test_huge_chunk(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a rate of 0 never makes anybody wait", test_no_limit },
-	{ "asked again when it says, it lets through its rate and at most a tenth of a second more", test_average },
-	{ "what was not used in a pause is not saved up", test_pause_saves_nothing },
-	{ "a chunk of 64 MiB at a byte a second does not overflow", test_huge_chunk },
+	{"a rate of 0 never makes anybody wait", test_no_limit},
+	{"asked again when it says, it lets through its rate and at most a tenth of a second more",
+	 test_average},
+	{"what was not used in a pause is not saved up", test_pause_saves_nothing},
+	{"a chunk of 64 MiB at a byte a second does not overflow", test_huge_chunk},
 };
 FM_TEST_MAIN("rate", tests)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of RDMA can be tested without a device: that its absence is said clearly, and what the two ends tell each
- * other. The rest is proven in the lab (tests/lab/rdma_transport.c). links: fm_transport
+ * What of RDMA can be tested without a device: that its absence is said clearly, and what the two
+ * ends tell each other. The rest is proven in the lab (tests/lab/rdma_transport.c).
+ * links: fm_transport
  */
 #include "mover/transport/rdma.h"
 
@@ -26,7 +27,8 @@ struct fm_rdma_domain *fm_domain_rdma(struct fm_domain *domain)
 }
 
 /*
- * Goal:   on a machine without RDMA, or without the right to use it, the error is one line that says which.
+ * Goal:   on a machine without RDMA, or without the right to use it, the error is one line that
+ *         says which.
  * Method: this machine, if it is one; else there is nothing to see here.
  */
 static void test_no_device(void)
@@ -46,7 +48,8 @@ static void test_no_device(void)
 		CU_ASSERT_PTR_NULL(strchr(why, '\n'));
 		CU_ASSERT_TRUE(strstr(why, "RDMA") || strstr(why, "/dev/infiniband"));
 		if (access("/sys/class/infiniband", F_OK) < 0)
-			CU_ASSERT_STRING_EQUAL(why, "no RDMA device (nothing in /sys/class/infiniband)");
+			CU_ASSERT_STRING_EQUAL(why,
+					       "no RDMA device (nothing in /sys/class/infiniband)");
 	}
 	fm_rdma_free(rdma);
 	fm_loop_free(loop);
@@ -88,23 +91,27 @@ static void test_malformed_requests(void)
 		uint8_t value;
 		enum rdma_refusal refusal;
 	} cases[] = {
-		{ 0, 'f', RDMA_REFUSAL_GARBAGE }, { 3, 0, RDMA_REFUSAL_GARBAGE }, { 4, 0, RDMA_REFUSAL_VERSION },
-		{ 4, 2, RDMA_REFUSAL_VERSION },	  { 5, 0, RDMA_REFUSAL_GARBAGE }, { 5, 6, RDMA_REFUSAL_GARBAGE },
-		{ 6, 1, RDMA_REFUSAL_GARBAGE },	  { 7, 128, RDMA_REFUSAL_GARBAGE },
+		{0, 'f', RDMA_REFUSAL_GARBAGE}, {3, 0, RDMA_REFUSAL_GARBAGE},
+		{4, 0, RDMA_REFUSAL_VERSION},	{4, 2, RDMA_REFUSAL_VERSION},
+		{5, 0, RDMA_REFUSAL_GARBAGE},	{5, 6, RDMA_REFUSAL_GARBAGE},
+		{6, 1, RDMA_REFUSAL_GARBAGE},	{7, 128, RDMA_REFUSAL_GARBAGE},
 	};
 	uint8_t request[RDMA_REQUEST_LEN];
 	struct rdma_hello hello;
 
 	for (size_t len = 0; len < RDMA_REQUEST_LEN; len++)
-		CU_ASSERT_EQUAL(fm_rdma_request_decode(golden_request, len, &hello), RDMA_REFUSAL_GARBAGE);
+		CU_ASSERT_EQUAL(fm_rdma_request_decode(golden_request, len, &hello),
+				RDMA_REFUSAL_GARBAGE);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		memcpy(request, golden_request, sizeof(request));
 		request[cases[i].at] = cases[i].value;
-		CU_ASSERT_EQUAL(fm_rdma_request_decode(request, sizeof(request), &hello), cases[i].refusal);
+		CU_ASSERT_EQUAL(fm_rdma_request_decode(request, sizeof(request), &hello),
+				cases[i].refusal);
 	}
 }
 
-/* Goal: an acceptance is refused unless everything in it fits; a refusal may come from another version. */
+/* Goal: an acceptance is refused unless everything in it fits; a refusal may come from another
+ * version. */
 static void test_malformed_answers(void)
 {
 	uint8_t buf[RDMA_ANSWER_LEN];

@@ -30,7 +30,8 @@ static void say(struct fm_wire_addrs *said, const char *text)
 }
 
 /* The next host of the round, or "". */
-static const char *next(struct fm_reach *r, const struct fm_addr *own, size_t count, char local[INET_ADDRSTRLEN])
+static const char *next(struct fm_reach *r, const struct fm_addr *own, size_t count,
+			char local[INET_ADDRSTRLEN])
 {
 	struct fm_reach_dial to;
 
@@ -38,12 +39,14 @@ static const char *next(struct fm_reach *r, const struct fm_addr *own, size_t co
 	if (!fm_reach_next(r, own, count, &to))
 		return "";
 	if (to.local.sa.ss_family)
-		(void)inet_ntop(AF_INET, &((struct sockaddr_in *)&to.local.sa)->sin_addr, local, INET_ADDRSTRLEN);
+		(void)inet_ntop(AF_INET, &((struct sockaddr_in *)&to.local.sa)->sin_addr, local,
+				INET_ADDRSTRLEN);
 	return to.to->host;
 }
 
 static const struct fm_endpoint more[] = { { "10.2.0.2", 7471 }, { "there.example", 7471 } };
-static const struct fm_peer_opts opts = { .name = "n2", .host = "10.1.0.2", .port = 7471, .more = more, .more_count = 2 };
+static const struct fm_peer_opts opts = {
+	.name = "n2", .host = "10.1.0.2", .port = 7471, .more = more, .more_count = 2};
 
 static void test_in_turn(void)
 {
@@ -72,8 +75,8 @@ static void test_in_turn(void)
 }
 
 /*
- * Goal: whatever the peer says of its addresses meanwhile, the way that is dialled first when a session
- * has to leave its cable is another one than its own.
+ * Goal: whatever the peer says of its addresses meanwhile, the way that is dialled first when a
+ * session has to leave its cable is another one than its own.
  */
 static void test_last_stays_last(void)
 {
@@ -116,9 +119,11 @@ static void test_two_ports_in_one_subnet(void)
 
 static void test_learned(void)
 {
-	static const char *const refused[] = { "127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "169.254.1.1", "fe80::1", "ff02::1",
-					       "::1", "::", "::ffff:10.2.0.2" };
-	struct fm_addr own[] = { own_addr("10.1.0.1", 24), own_addr("10.3.0.1", 24), own_addr("172.17.0.1", 16) };
+	static const char *const refused[] = {
+		"127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "169.254.1.1", "fe80::1",
+		"ff02::1",   "::1",	"::",	     "::ffff:10.2.0.2"};
+	struct fm_addr own[] = {own_addr("10.1.0.1", 24), own_addr("10.3.0.1", 24),
+				own_addr("172.17.0.1", 16)};
 	struct fm_peer_opts one = { .name = "n2", .host = "10.1.0.2", .port = 7471 };
 	struct fm_wire_addrs said = { .tcp_port = 7471 };
 	char local[INET_ADDRSTRLEN];
@@ -141,7 +146,8 @@ static void test_learned(void)
 	CU_ASSERT_STRING_EQUAL(next(&r, own, 3, local), "10.3.0.2");
 	CU_ASSERT_STRING_EQUAL(local, "10.3.0.1");
 	CU_ASSERT_STRING_EQUAL(next(&r, own, 3, local), "");
-	/* It says something else: what it said before is forgotten, what the configuration names is not. */
+	/* It says something else: what it said before is forgotten, what the configuration names is
+	 * not. */
 	said.count = 0;
 	CU_ASSERT_TRUE(fm_reach_learn(&r, &said));
 	CU_ASSERT_EQUAL(r.count, 1);
@@ -150,7 +156,11 @@ static void test_learned(void)
 static void test_bounds(void)
 {
 	static struct fm_endpoint many[FM_PEER_ADDRS_MAX + 1];
-	struct fm_peer_opts o = { .name = "n2", .host = "a", .port = 1, .more = many, .more_count = FM_PEER_ADDRS_MAX };
+	struct fm_peer_opts o = {.name = "n2",
+				 .host = "a",
+				 .port = 1,
+				 .more = many,
+				 .more_count = FM_PEER_ADDRS_MAX};
 	struct fm_wire_addrs said = { .tcp_port = 7471 };
 	struct fm_err err = { 0 };
 	struct fm_reach r;
@@ -174,10 +184,12 @@ static void test_bounds(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "addresses are tried in turn, one that was given up last", test_in_turn },
-	{ "the address that was dialled last is tried last, whatever is learned meanwhile", test_last_stays_last },
-	{ "of two ports in one subnet each has its turn", test_two_ports_in_one_subnet },
-	{ "what a peer says is dialled where a subnet is shared, and nothing that leads elsewhere", test_learned },
-	{ "addresses have a limit", test_bounds },
+	{"addresses are tried in turn, one that was given up last", test_in_turn},
+	{"the address that was dialled last is tried last, whatever is learned meanwhile",
+	 test_last_stays_last},
+	{"of two ports in one subnet each has its turn", test_two_ports_in_one_subnet},
+	{"what a peer says is dialled where a subnet is shared, and nothing that leads elsewhere",
+	 test_learned},
+	{"addresses have a limit", test_bounds},
 };
 FM_TEST_MAIN("reach", tests)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_cli */
 /*
- * Goal:   a program that the daemon refuses hears why, in the daemon's words, whenever it asks; and is asked whether to ask again
- *         if, and only if, a place was missing.
- * Method: a daemon of our own that says the refusal and closes: before the request, behind it without reading it, and
- *         without a word; then others that answer the third time, refuse for another reason, or never answer. A clock
- *         that goes on whenever it is looked at lets a limit run out between any two looks.
+ * Goal:   a program that the daemon refuses hears why, in the daemon's words, whenever it asks; and
+ *         is asked whether to ask again if, and only if, a place was missing.
+ * Method: a daemon of our own that says the refusal and closes: before the request, behind it
+ * without reading it, and without a word; then others that answer the third time, refuse for
+ * another reason, or never answer. A clock that goes on whenever it is looked at lets a limit run
+ * out between any two looks.
  */
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +26,8 @@
 #include "tests/fm_test.h"
 
 static const char refusal[] =
-	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":6,\"text\":\"too many connections\"}";
+	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":6,\"text\":\"too many "
+	"connections\"}";
 
 enum when { BEFORE, BEHIND, SILENT };
 
@@ -39,7 +41,7 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 	if (!goes_by_looks)
 		return (int)syscall(SYS_clock_gettime, clock, out);
 	looks++;
-	*out = (struct timespec){ .tv_sec = 1000 + looks / 1000, .tv_nsec = looks % 1000 * 1000000 };
+	*out = (struct timespec){.tv_sec = 1000 + looks / 1000, .tv_nsec = looks % 1000 * 1000000};
 	return 0;
 }
 
@@ -112,8 +114,12 @@ static void test_without_a_word(void)
 
 /* ---- asking again ---- */
 
-#define FULL "{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":1,\"full\":true,\"text\":\"all are taken\"}"
-#define IN_USE "{\"event\":\"error\",\"id\":1,\"code\":\"EBUSY\",\"exit\":1,\"full\":false,\"text\":\"it is in use\"}"
+#define FULL                                                                                       \
+	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":1,\"full\":true,\"text\":"   \
+	"\"all are taken\"}"
+#define IN_USE                                                                                     \
+	"{\"event\":\"error\",\"id\":1,\"code\":\"EBUSY\",\"exit\":1,\"full\":false,\"text\":"     \
+	"\"it is in use\"}"
 #define DONE "{\"event\":\"done\",\"id\":1}"
 
 struct again {
@@ -125,7 +131,8 @@ struct again {
 	useconds_t pause_us;
 };
 
-/* One connection for each answer, which comes behind the request. One that says it has no limit gets another. */
+/* One connection for each answer, which comes behind the request. One that says it has no limit
+ * gets another. */
 static void answer_each(int listener, const char *const *answers)
 {
 	char request[1024];
@@ -216,7 +223,8 @@ static void test_until_there_is_no_more_patience(void)
 	CU_ASSERT_TRUE(a.err.is_full);
 	CU_ASSERT_EQUAL(a.asked, 2);
 	fmove_set_again(a.c, NULL, NULL);
-	CU_ASSERT_EQUAL(fmove_status(a.c, &status, NULL), -EBUSY);	/* over a connection of its own */
+	/* over a connection of its own */
+	CU_ASSERT_EQUAL(fmove_status(a.c, &status, NULL), -EBUSY);
 	CU_ASSERT_EQUAL(a.asked, 2);
 	again_down(&a);
 }
@@ -239,12 +247,13 @@ static void test_until_the_timeout(void)
 }
 
 /*
- * Goal:   a limit that runs out just before it is asked again does not become 0, which means no limit to the daemon.
+ * Goal:   a limit that runs out just before it is asked again does not become 0, which means no
+ *         limit to the daemon.
  * Method: limits of so many looks at the clock that the last of each is another one.
  */
 static void test_a_limit_stays_one(void)
 {
-	static const char *const answers[] = { FULL, FULL, FULL, FULL, FULL, FULL, FULL, FULL, NULL };
+	static const char *const answers[] = {FULL, FULL, FULL, FULL, FULL, FULL, FULL, FULL, NULL};
 	static const struct fmove_name name = { "n2", "s", "f" };
 	struct fmove_entry entry;
 	struct again a;
@@ -259,7 +268,8 @@ static void test_a_limit_stays_one(void)
 	}
 }
 
-/* Of many names it takes long, and whoever asked is not to be told that it failed while it goes on. */
+/* Of many names it takes long, and whoever asked is not to be told that it failed while it goes
+ * on. */
 static void test_a_removal_of_many_names_has_its_time(void)
 {
 	static const struct fmove_name name = { "n2", "s", "d" };
@@ -296,7 +306,8 @@ static const struct fm_test tests[] = {
 	{"the refusal came behind the request, which nobody read", test_behind_its_request},
 	{"nothing was said", test_without_a_word},
 	{"what finds no place is asked again until it is taken", test_until_it_is_taken},
-	{"what is busy for another reason is not asked again", test_another_reason_is_no_reason_to_wait},
+	{"what is busy for another reason is not asked again",
+	 test_another_reason_is_no_reason_to_wait},
 	{"it is asked again as long as the caller wants", test_until_there_is_no_more_patience},
 	{"it is asked again no longer than its timeout", test_until_the_timeout},
 	{"a limit that runs out on the way stays a limit", test_a_limit_stays_one},

@@ -2,7 +2,8 @@
 /*
  * links: fm_tree fm_journal
  *
- * test_remove - directories that go as a whole, also when several remove the same one; what a sweep may take away.
+ * test_remove - directories that go as a whole, also when several remove the same one; what a sweep
+ * may take away.
  */
 #include <pthread.h>
 #include <sys/mount.h>
@@ -30,7 +31,8 @@ static void make_tree(const char *name)
 		int len = snprintf(path, sizeof(path), "%s", name);
 
 		for (unsigned depth = 0; depth < 8; depth++) {
-			len += snprintf(path + len, sizeof(path) - (size_t)len, "/d%u", depth ? depth : i);
+			len += snprintf(path + len, sizeof(path) - (size_t)len, "/d%u",
+					depth ? depth : i);
 			CU_ASSERT_EQUAL(mkdir(at(path), 0700), 0);
 			(void)snprintf(path + len, sizeof(path) - (size_t)len, "/f");
 			close(open(at(path), O_CREAT | O_WRONLY, 0600));
@@ -48,7 +50,8 @@ static void *remove_it(void *arg)
 	return NULL;
 }
 
-/* Goal: a sweep and a publish that remove the same old version leave nothing of it, whoever is done first. */
+/* Goal: a sweep and a publish that remove the same old version leave nothing of it, whoever is done
+ * first. */
 static void test_at_once(void)
 {
 	pthread_t threads[REMOVERS];
@@ -60,7 +63,8 @@ static void test_at_once(void)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		make_tree("tree");
 		for (unsigned i = 0; i < REMOVERS; i++)
-			CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, remove_it, &ret[i]), 0);
+			CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, remove_it, &ret[i]),
+					      0);
 		for (unsigned i = 0; i < REMOVERS; i++) {
 			CU_ASSERT_EQUAL(pthread_join(threads[i], NULL), 0);
 			CU_ASSERT_EQUAL(ret[i], 0);
@@ -72,7 +76,8 @@ static void test_at_once(void)
 	scene_end();
 }
 
-/* What another one who removes the tree does meanwhile: directories that are about to be met are at the top. */
+/* What another one who removes the tree does meanwhile: directories that are about to be met are at
+ * the top. */
 static void move_meanwhile(void *ctx, int64_t bytes)
 {
 	unsigned *calls = ctx;
@@ -185,7 +190,8 @@ static void test_mounted(void)
 
 /* ---- stashes ---- */
 
-/* A private directory of that name, with a directory `v` in it and a mark that names this inode (0: none). */
+/* A private directory of that name, with a directory `v` in it and a mark that names this inode (0:
+ * none). */
 static void make_like_stash(const char *name, mode_t mode, uint64_t ino)
 {
 	char path[256];
@@ -200,7 +206,8 @@ static void make_like_stash(const char *name, mode_t mode, uint64_t ino)
 	CU_ASSERT_EQUAL(chmod(at(name), mode), 0);
 }
 
-/* Goal: nothing goes for its name: not what has no mark, nor what others may write to, nor what the mark does not name. */
+/* Goal: nothing goes for its name: not what has no mark, nor what others may write to, nor what the
+ * mark does not name. */
 static void test_like_stashes(void)
 {
 	static const char name[] = ".fmove.0123456789abcdef.old";
@@ -209,9 +216,13 @@ static void test_like_stashes(void)
 	for (int how = 0; how < 3; how++) {
 		scene_begin(IN_MEMORY);
 		parent = open(dir, O_RDONLY | O_DIRECTORY);
-		make_like_stash(name, how == 1 ? 0777 : 0700, how == 0 ? 0 : how == 1 ? 1 : ino_of("."));
+		make_like_stash(name, how == 1 ? 0777 : 0700,
+				how == 0   ? 0
+				: how == 1 ? 1
+					   : ino_of("."));
 		CU_ASSERT_EQUAL(fm_stash_look(parent, name, held), how == 2);
-		CU_ASSERT_EQUAL(fm_stash_remove(parent, name, 0, NULL), how == 2 ? -ENOTEMPTY : -EPERM);
+		CU_ASSERT_EQUAL(fm_stash_remove(parent, name, 0, NULL),
+				how == 2 ? -ENOTEMPTY : -EPERM);
 		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.old/v/d1/f"), F_OK), 0);
 		close(parent);
 		scene_end();
@@ -225,7 +236,8 @@ static void check_held(int ret, const char *stash)
 	struct stat st;
 
 	CU_ASSERT_EQUAL(ret, 0);
-	CU_ASSERT_TRUE(stat(at(stash), &st) == 0 && (st.st_mode & 07777) == 0755);	/* whoever might read it still may */
+	/* whoever might read it still may */
+	CU_ASSERT_TRUE(stat(at(stash), &st) == 0 && (st.st_mode & 07777) == 0755);
 	CU_ASSERT_TRUE(fm_stash_look(parent, stash, held) == 1 && strcmp(held, "name") == 0);
 	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, 0, NULL), 0);
 	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
@@ -234,8 +246,10 @@ static void check_held(int ret, const char *stash)
 #ifdef FM_FAULTS
 struct meanwhile {
 	unsigned turn;			/* at which point */
-	bool takes_name;		/* something else gets the name of what is put aside; else stashes that are empty go */
-	bool takes_again;		/* and from then on something has that name whenever it is free */
+	/* something else gets the name of what is put aside; else stashes that are empty go */
+	bool takes_name;
+	/* and from then on something has that name whenever it is free */
+	bool takes_again;
 };
 
 static void do_meanwhile(void *ctx, const char *point)
@@ -262,7 +276,8 @@ static void do_meanwhile(void *ctx, const char *point)
 		closedir(d);
 }
 
-/* Goal: what takes the name of what is put aside, at any point, stays whole; and a sweep that meets the stash half made does no harm. */
+/* Goal: what takes the name of what is put aside, at any point, stays whole; and a sweep that meets
+ * the stash half made does no harm. */
 static void test_held_meanwhile(void)
 {
 	char stash[FM_STAGING_NAME_LEN + 1];
@@ -280,9 +295,12 @@ static void test_held_meanwhile(void)
 		fm_fault_watch(do_meanwhile, &m);
 		ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 		fm_fault_watch(NULL, NULL);
-		/* A sweep that comes when it is filled takes it, being told that any age is enough. */
-		CU_ASSERT_TRUE(ret == 0 || (ret == -ESTALE && is_there("tree/d1/f")) || (ret == -ENOENT && !is_there("tree")));
-		if (ret == 0 && fm_stash_look(parent, stash, (char[FM_STAGING_FINAL_MAX + 1]){ 0 }) == 1)
+		/* A sweep that comes when it is filled takes it, being told that any age is
+		 * enough. */
+		CU_ASSERT_TRUE(ret == 0 || (ret == -ESTALE && is_there("tree/d1/f")) ||
+			       (ret == -ENOENT && !is_there("tree")));
+		if (ret == 0 &&
+		    fm_stash_look(parent, stash, (char[FM_STAGING_FINAL_MAX + 1]){0}) == 1)
 			CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, 0, NULL), 0);
 		CU_ASSERT_TRUE(is_there("theirs/d1/f") || is_there("tree/d1/f"));
 		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
@@ -291,7 +309,8 @@ static void test_held_meanwhile(void)
 	}
 }
 
-/* Goal: what got the name meanwhile stays in its directory, where its owner finds it, also if it cannot get that name back. */
+/* Goal: what got the name meanwhile stays in its directory, where its owner finds it, also if it
+ * cannot get that name back. */
 static void test_held_taken(void)
 {
 	char stash[FM_STAGING_NAME_LEN + 1], kept[512];
@@ -336,14 +355,16 @@ static void test_held_fails(void)
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), ret == 0);
 		CU_ASSERT_EQUAL(is_there("tree/d1/f"), ret < 0);
-		CU_ASSERT_TRUE(ret < 0 || (fm_stash_look(parent, stash, held) == 1 && strcmp(held, "name") == 0));
+		CU_ASSERT_TRUE(ret < 0 || (fm_stash_look(parent, stash, held) == 1 &&
+					   strcmp(held, "name") == 0));
 		close(parent);
 		scene_end();
 	}
 	CU_ASSERT_TRUE(!has_fired && n > 8);
 }
 
-/* Goal: whatever fails, once, of what is kept aside nobody hears that somebody else has named it so. */
+/* Goal: whatever fails, once, of what is kept aside nobody hears that somebody else has named it
+ * so. */
 static void test_held_unknown(void)
 {
 	char stash[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
@@ -394,7 +415,8 @@ static void leave_replaced(const char *tree, const char *new)
 /* Goal: a .tree does not go before what only its lock file knows was put aside. */
 static void test_replaced_unknown(void)
 {
-	static const char tree[] = ".fmove.0123456789abcdef.tree", new[] = ".fmove.0123456789abcdef.new";
+	static const char tree[] = ".fmove.0123456789abcdef.tree",
+			  new[] = ".fmove.0123456789abcdef.new";
 	const struct fm_staging_age age = { .is_old = is_any_age };
 	bool has_fired = true;
 
@@ -439,7 +461,8 @@ static void test_held_fails(void)
 }
 #endif
 
-/* Goal: a directory that has the name of the manifest is somebody's, and stays where he finds it. */
+/* Goal: a directory that has the name of the manifest is somebody's, and stays where he finds
+ * it. */
 static void test_like_manifest(void)
 {
 	struct fm_stash_what what = { .from = "tree", .name = "name" };
@@ -463,7 +486,8 @@ static void test_like_manifest(void)
 	scene_end();
 }
 
-/* Goal: what is put aside is told by its mark, under the name that it had, and goes as a whole; also one that forbids itself to its owner. */
+/* Goal: what is put aside is told by its mark, under the name that it had, and goes as a whole;
+ * also one that forbids itself to its owner. */
 static void test_held(void)
 {
 	char stash[FM_STAGING_NAME_LEN + 1];
@@ -484,17 +508,18 @@ static void test_held(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what is put aside is known, and goes", test_held },
-	{ "what is called like a stash and is none stays", test_like_stashes },
-	{ "what happens to names while something is put aside harms nobody", test_held_meanwhile },
-	{ "what got the name meanwhile is not hidden if it cannot have that back", test_held_taken },
-	{ "whatever fails, it is held or where it was", test_held_fails },
-	{ "a directory that is called like its manifest stays", test_like_manifest },
-	{ "what only a lock file knows is put aside before that goes", test_replaced_unknown },
-	{ "what is put aside and cannot be looked at is not said to be another's", test_held_unknown },
-	{ "several that remove the same leave nothing", test_at_once },
-	{ "what somebody else moves meanwhile goes too", test_moved_meanwhile },
-	{ "what is mounted in it stays", test_mounted },
-	{ "the age of what a sweep takes is asked under the lock", test_age_under_lock },
+	{"what is put aside is known, and goes", test_held},
+	{"what is called like a stash and is none stays", test_like_stashes},
+	{"what happens to names while something is put aside harms nobody", test_held_meanwhile},
+	{"what got the name meanwhile is not hidden if it cannot have that back", test_held_taken},
+	{"whatever fails, it is held or where it was", test_held_fails},
+	{"a directory that is called like its manifest stays", test_like_manifest},
+	{"what only a lock file knows is put aside before that goes", test_replaced_unknown},
+	{"what is put aside and cannot be looked at is not said to be another's",
+	 test_held_unknown},
+	{"several that remove the same leave nothing", test_at_once},
+	{"what somebody else moves meanwhile goes too", test_moved_meanwhile},
+	{"what is mounted in it stays", test_mounted},
+	{"the age of what a sweep takes is asked under the lock", test_age_under_lock},
 };
 FM_TEST_MAIN("remove", tests)

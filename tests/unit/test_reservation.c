@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reservation: the key, what statuses mean, who a report says has it. Taking one is for tests/lab/t/reservation.sh.
+ * reservation: the key, what statuses mean, who a report says has it. Taking one is for
+ * tests/lab/t/reservation.sh.
  *
  * links: fm_nvmetcp
  */
@@ -33,11 +34,15 @@ static void test_key(void)
 	CU_ASSERT_EQUAL(key_of("11111111-2222-3333-4444-555555555555"), 0x1111111122223333);
 	CU_ASSERT_EQUAL(key_of("fEdcBa98-7654-3210-0000-000000000000"), 0xfedcba9876543210);
 	CU_ASSERT_EQUAL(key_of("00000000-0000-0000-8001-00000000000f"), 0x800100000000000f);
-	CU_ASSERT_EQUAL(fm_reservation_key("00000000-0000-0000-0000-000000000000", &none, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("00000000-0000-0000-0000-000000000000", &none, &err),
+			-EINVAL);
 	CU_ASSERT_EQUAL(fm_reservation_key("", &none, &err), -EINVAL);
-	CU_ASSERT_EQUAL(fm_reservation_key("11111111-2222-3333-4444-55555555555", &none, &err), -EINVAL);
-	CU_ASSERT_EQUAL(fm_reservation_key("11111111-2222-3333-4444-5555555555555", &none, &err), -EINVAL);
-	CU_ASSERT_EQUAL(fm_reservation_key("11111111222233334444555555555555", &none, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("11111111-2222-3333-4444-55555555555", &none, &err),
+			-EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("11111111-2222-3333-4444-5555555555555", &none, &err),
+			-EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("11111111222233334444555555555555", &none, &err),
+			-EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no UUID"));
 }
 
@@ -76,7 +81,8 @@ static void test_status(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (fm_reservation_status(cases[i].ret) != cases[i].status)
-			printf("0x%x: %d\n", (unsigned)cases[i].ret, fm_reservation_status(cases[i].ret));
+			printf("0x%x: %d\n", (unsigned)cases[i].ret,
+			       fm_reservation_status(cases[i].ret));
 		CU_ASSERT_EQUAL(fm_reservation_status(cases[i].ret), cases[i].status);
 	}
 }
@@ -84,7 +90,8 @@ static void test_status(void)
 /* Two registrants; who has it is the second. */
 static void test_holder(void)
 {
-	static const uint8_t id[16] = { 0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 0x44, 0x44, 0xa5, 0x5a, 0x55, 0x55, 0x55, 0xff };
+	static const uint8_t id[16] = {0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33,
+				       0x44, 0x44, 0xa5, 0x5a, 0x55, 0x55, 0x55, 0xff};
 	uint8_t report[64 + 2 * 64] = { [5] = 2 };
 	char out[FM_RESERVATION_HOLDER_MAX];
 

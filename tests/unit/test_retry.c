@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_retry - how often and how long something is tried again, by a clock of ours. links: fm_base */
+/* test_retry - how often and how long something is tried again, by a clock of ours.
+ * links: fm_base */
 #include "mover/base/retry.h"
 
 #include <errno.h>

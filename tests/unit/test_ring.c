@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_base */
 /*
- * Every test that moves bytes runs twice, with io_uring and with threads: callers must not see a difference. Where
- * the kernel refuses io_uring both runs use threads; test_kind() says so. A lost completion hangs the test, and
- * ctest's deadline tells.
+ * Every test that moves bytes runs twice, with io_uring and with threads: callers must not see a
+ * difference. Where the kernel refuses io_uring both runs use threads; test_kind() says so. A lost
+ * completion hangs the test, and ctest's deadline tells.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,8 @@
 
 static struct fm_loop *loop;
 static struct fm_ring *ring;
-static uint8_t *memory;		/* registered with the ring: BLOCKS blocks to write from, then as many to read to */
+/* registered with the ring: BLOCKS blocks to write from, then as many to read to */
+static uint8_t *memory;
 static bool is_threads_only;
 
 struct op {
@@ -60,7 +61,8 @@ static struct fm_ring *make_ring(unsigned depth, bool with_memory)
 
 static void set_up(unsigned depth)
 {
-	memory = mmap(NULL, 2 * BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, 2 * BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
 	if (memory == MAP_FAILED || fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, NULL) < 0)
 		exit(1);
 	for (size_t i = 0; i < BLOCKS * BLOCK; i++)
@@ -94,7 +96,11 @@ static void op_done(struct fm_io *io)
 
 static struct op make_op(int fd, void *buf, size_t len, uint64_t offset)
 {
-	return (struct op){ .io = { .done = op_done, .fd = fd, .buf = buf, .len = (uint32_t)len, .offset = offset } };
+	return (struct op){.io = {.done = op_done,
+				  .fd = fd,
+				  .buf = buf,
+				  .len = (uint32_t)len,
+				  .offset = offset}};
 }
 
 static void wait_for(const struct op *op)
@@ -153,7 +159,7 @@ static void close_pipe(int fds[2])
 	close(fds[1]);
 }
 
-/* ------------------------------------------------------------------------------------------------------- files */
+/* ---------------------------------------------------------------------------------------- files */
 
 static void check_write_read(void)
 {
@@ -219,12 +225,15 @@ static void test_direct(void)
 	on_both(DEPTH, check_direct);
 }
 
-/* Goal: what is moved behind the bytes that were asked for, to fill a block, is moved and not counted. */
+/* Goal: what is moved behind the bytes that were asked for, to fill a block, is moved and not
+ * counted. */
 static void check_pad(void)
 {
 	int fd = temp_file();
-	struct op op[2] = { make_op(fd, block(0), 100, 0), make_op(fd, block(1), BLOCK + 100, 2 * BLOCK) };
-	struct op back = make_op(fd, block(BLOCKS), 4 * BLOCK - 10, 0), short_back = make_op(fd, block(BLOCKS), BLOCK, 3 * BLOCK);
+	struct op op[2] = {make_op(fd, block(0), 100, 0),
+			   make_op(fd, block(1), BLOCK + 100, 2 * BLOCK)};
+	struct op back = make_op(fd, block(BLOCKS), 4 * BLOCK - 10, 0),
+		  short_back = make_op(fd, block(BLOCKS), BLOCK, 3 * BLOCK);
 
 	op[0].io.pad = op[1].io.pad = BLOCK - 100;
 	fm_ring_write(ring, &op[0].io);
@@ -299,7 +308,8 @@ static void chain_done(struct fm_io *io)
 static void check_chain(void)
 {
 	int fd = temp_file();
-	struct chain chain = { .io = { .done = chain_done, .fd = fd, .buf = block(0), .len = BLOCK }, .left = 100 };
+	struct chain chain = {.io = {.done = chain_done, .fd = fd, .buf = block(0), .len = BLOCK},
+			      .left = 100};
 
 	fm_ring_write(ring, &chain.io);
 	wait_for_all();
@@ -315,7 +325,8 @@ static void test_chain(void)
 
 static void check_errors(void)
 {
-	int full = open("/dev/full", O_RDWR | O_CLOEXEC), dir = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int full = open("/dev/full", O_RDWR | O_CLOEXEC),
+	    dir = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	void *nowhere = mmap(NULL, BLOCK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int file = temp_file(), fds[2];
 
@@ -341,7 +352,7 @@ static void test_errors(void)
 	on_both(DEPTH, check_errors);
 }
 
-/* ----------------------------------------------------------------------------------------------------- streams */
+/* -------------------------------------------------------------------------------------- streams */
 
 static const int pipe_flags[] = { 0, O_NONBLOCK };
 
@@ -399,7 +410,8 @@ static void test_pipe_end(void)
 	on_both(DEPTH, check_pipe_end);
 }
 
-/* Much more than a pipe holds, both ends on the same ring: neither may hold up the other, or the loop. */
+/* Much more than a pipe holds, both ends on the same ring: neither may hold up the other, or the
+ * loop. */
 static void check_pipe_through(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -488,8 +500,9 @@ static void test_cancel_waiting(void)
 }
 
 /*
- * Goal: whatever a cancellation meets, its operation ends once, and the next one of the same struct is not hit by it.
- * Method: cancel after 0, 1, 2 passes, with and without a byte to read; then the same struct must read a byte.
+ * Goal: whatever a cancellation meets, its operation ends once, and the next one of the same struct
+ * is not hit by it. Method: cancel after 0, 1, 2 passes, with and without a byte to read; then the
+ * same struct must read a byte.
  */
 static void check_cancel_races(void)
 {
@@ -577,7 +590,8 @@ static void check_socket(void)
 		struct op in, out;
 		int fds[2];
 
-		CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags[i], 0, fds), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags[i], 0, fds), 0);
 		memset(block(BLOCKS), 0, len);
 		in = make_op(fds[0], block(BLOCKS), len, FM_IO_STREAM);
 		out = make_op(fds[1], block(0), len, FM_IO_STREAM);
@@ -637,8 +651,8 @@ static void test_terminal(void)
 }
 
 /*
- * Kernels differ in which non-blocking descriptors io_uring waits for itself and which it answers EAGAIN for. Where it
- * does, the ring has to wait.
+ * Kernels differ in which non-blocking descriptors io_uring waits for itself and which it answers
+ * EAGAIN for. Where it does, the ring has to wait.
  */
 static void check_again(void)
 {
@@ -693,7 +707,7 @@ static void test_file_as_stream(void)
 	on_both(DEPTH, check_file_as_stream);
 }
 
-/* --------------------------------------------------------------------------------------------- life and death */
+/* ------------------------------------------------------------------------------- life and death */
 
 static void *loop_thread(void *arg)
 {
@@ -746,7 +760,8 @@ static void check_degraded(const char *point, const char *kind)
 {
 	fm_fault_arm(point, 1);
 	set_up(DEPTH);
-	if (fm_fault_fired())	/* not in a build without fault points, or where threads are all there is */
+	/* not in a build without fault points, or where threads are all there is */
+	if (fm_fault_fired())
 		CU_ASSERT_STRING_EQUAL(fm_ring_kind(ring), kind);
 	fm_fault_arm(NULL, 0);
 	check_write_read();
@@ -821,29 +836,29 @@ static void test_new_faults(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a ring says what it is made of", test_kind },
-	{ "what was written is read back, in registered memory or not", test_write_read },
-	{ "a read ends short at the end of the file", test_end_of_file },
-	{ "a direct read ends at the end of a file that is not a whole block", test_direct },
-	{ "what fills a block is moved and not counted", test_pad },
-	{ "more operations than the ring is deep all come to their end", test_more_than_depth },
-	{ "done() may start the next operation with the same struct", test_chain },
-	{ "each error of the system comes through", test_errors },
-	{ "a read from a pipe waits for all its bytes, and the loop does not", test_pipe_waits },
-	{ "the end of a pipe ends a read with what came before", test_pipe_end },
-	{ "both ends of a pipe move more than it holds", test_pipe_through },
-	{ "an operation that waits for a pipe can be cancelled", test_pipe_cancel },
-	{ "an operation that waits for its turn can be cancelled", test_cancel_waiting },
-	{ "a cancellation hits its own operation or nothing, whenever it comes", test_cancel_races },
-	{ "streams that wait for ever hold up no file", test_streams_hold_up_no_file },
-	{ "a pipe that nobody reads is an error", test_pipe_broken },
-	{ "a socket works like a pipe", test_socket },
-	{ "a terminal is read, and given up", test_terminal },
-	{ "a descriptor without data is waited for, whoever does the waiting", test_again },
-	{ "a file can be read and written as a stream", test_file_as_stream },
-	{ "a ring may be made on one thread and used on the loop's", test_other_thread },
-	{ "a ring does without what the kernel refuses", test_degraded },
-	{ "an injected failure is an I/O error", test_injected },
-	{ "a ring that cannot be made leaves nothing behind", test_new_faults },
+	{"a ring says what it is made of", test_kind},
+	{"what was written is read back, in registered memory or not", test_write_read},
+	{"a read ends short at the end of the file", test_end_of_file},
+	{"a direct read ends at the end of a file that is not a whole block", test_direct},
+	{"what fills a block is moved and not counted", test_pad},
+	{"more operations than the ring is deep all come to their end", test_more_than_depth},
+	{"done() may start the next operation with the same struct", test_chain},
+	{"each error of the system comes through", test_errors},
+	{"a read from a pipe waits for all its bytes, and the loop does not", test_pipe_waits},
+	{"the end of a pipe ends a read with what came before", test_pipe_end},
+	{"both ends of a pipe move more than it holds", test_pipe_through},
+	{"an operation that waits for a pipe can be cancelled", test_pipe_cancel},
+	{"an operation that waits for its turn can be cancelled", test_cancel_waiting},
+	{"a cancellation hits its own operation or nothing, whenever it comes", test_cancel_races},
+	{"streams that wait for ever hold up no file", test_streams_hold_up_no_file},
+	{"a pipe that nobody reads is an error", test_pipe_broken},
+	{"a socket works like a pipe", test_socket},
+	{"a terminal is read, and given up", test_terminal},
+	{"a descriptor without data is waited for, whoever does the waiting", test_again},
+	{"a file can be read and written as a stream", test_file_as_stream},
+	{"a ring may be made on one thread and used on the loop's", test_other_thread},
+	{"a ring does without what the kernel refuses", test_degraded},
+	{"an injected failure is an I/O error", test_injected},
+	{"a ring that cannot be made leaves nothing behind", test_new_faults},
 };
 FM_TEST_MAIN("ring", tests)

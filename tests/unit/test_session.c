@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions against a peer that speaks the protocol by hand: a network of one control connection whose far end is the
- * test. links: fm_services fm_store
+ * Sessions against a peer that speaks the protocol by hand: a network of one control connection
+ * whose far end is the test. links: fm_services fm_store
  */
 #include "tests/fm_test.h"
 
@@ -50,7 +50,8 @@ static unsigned findings, verdicts;	/* in what was sent */
 static unsigned volumes_said;
 static size_t facts_said;
 
-static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx,
+		     struct fm_err *err)
 {
 	(void)net;
 	(void)err;
@@ -75,7 +76,8 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	sent++;
 	if (last.type == FM_WIRE_ABORT) {
 		aborted = last.abort.code;
-		(void)snprintf(abort_text, sizeof(abort_text), "%.*s", (int)last.abort.text.len, last.abort.text.at);
+		(void)snprintf(abort_text, sizeof(abort_text), "%.*s", (int)last.abort.text.len,
+			       last.abort.text.at);
 	}
 	if (last.type == FM_WIRE_VOLUMES)
 		volumes_said += last.volumes.count;
@@ -172,7 +174,11 @@ static int read_here(void *ctx, struct fm_volume_said **out, unsigned *count, st
 	CU_ASSERT_PTR_NOT_NULL_FATAL(*out);
 	*count = volumes_here;
 	for (unsigned i = 0; i < volumes_here; i++) {
-		(*out)[i] = (struct fm_volume_said){ .subsystem = "disk", .writer = "a", .is_mounted = true, .is_read_write = true, .epoch = i };
+		(*out)[i] = (struct fm_volume_said){.subsystem = "disk",
+						    .writer = "a",
+						    .is_mounted = true,
+						    .is_read_write = true,
+						    .epoch = i};
 		snprintf((*out)[i].name, sizeof((*out)[i].name), "v%u", i);
 	}
 	if (is_odd_here)
@@ -223,10 +229,20 @@ static void spin(void)
 static void begin(void)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
-	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
-				     .stall_ns = 1000 * FM_NS_PER_S };	/* nor does it need data connections */
-	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena), .services = fm_services };
+	struct fm_engine_opts o = {.node = "a",
+				   .lanes = 1,
+				   .chunk_bytes = SLAB,
+				   .slab_bytes = SLAB,
+				   .rdma_conns = 1,
+				   .tcp_conns = 1,
+				   /* nor does it need data connections */
+				   .stall_ns = 1000 * FM_NS_PER_S};
+	struct fm_engine_env env = {.clock = &test_clock,
+				    .random = &fm_random_real,
+				    .net = &net,
+				    .arena = arena,
+				    .arena_len = sizeof(arena),
+				    .services = fm_services};
 	struct fm_peer_opts peer = { .name = "b", .key = { 2 } };
 
 	ctl = (struct fm_ctl){ 0 };
@@ -274,7 +290,8 @@ static void say_hello(uint16_t min, uint16_t max)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
 
-	m.hello = (struct fm_wire_hello){ .version_min = min, .version_max = max, .boot_id = { 7 }, .name = fm_wire_str("b") };
+	m.hello = (struct fm_wire_hello){
+		.version_min = min, .version_max = max, .boot_id = {7}, .name = fm_wire_str("b")};
 	say(&m);
 }
 
@@ -294,8 +311,10 @@ static void test_other_version(void)
 
 	begin();
 	say_hello(FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2);
-	(void)snprintf(text, sizeof(text), "speaks protocol versions %d to %d, a speaks %d: install the same fmove on both",
-		       FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2, FM_WIRE_VERSION);
+	(void)snprintf(
+		text, sizeof(text),
+		"speaks protocol versions %d to %d, a speaks %d: install the same fmove on both",
+		FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2, FM_WIRE_VERSION);
 	CU_ASSERT_TRUE(ctl.is_closed);
 	CU_ASSERT_TRUE(is_bye_with(text));
 	end();
@@ -351,7 +370,11 @@ static void test_no_store(void)
 	begin();
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
 	/* b dialled, so its numbers have no top bit. */
-	put.put = (struct fm_wire_put){ .xfer = 5, .size = 10, .chunk = 4096, .store = fm_wire_str("none"), .path = fm_wire_str("x") };
+	put.put = (struct fm_wire_put){.xfer = 5,
+				       .size = 10,
+				       .chunk = 4096,
+				       .store = fm_wire_str("none"),
+				       .path = fm_wire_str("x")};
 	say(&put);
 	CU_ASSERT_EQUAL(last.type, FM_WIRE_ABORT);
 	CU_ASSERT_EQUAL(last.abort.xfer, 5);
@@ -385,24 +408,30 @@ static void test_log_of_peer(void)
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
 	CU_ASSERT_TRUE(dup2(fileno(log), STDERR_FILENO) >= 0);
 	for (unsigned i = 0; i < 1000; i++) {
-		put.put = (struct fm_wire_put){ .xfer = 5 + i, .size = 10, .chunk = 4096, .store = fm_wire_str("none"),
-						.path = fm_wire_str("x") };
+		put.put = (struct fm_wire_put){.xfer = 5 + i,
+					       .size = 10,
+					       .chunk = 4096,
+					       .store = fm_wire_str("none"),
+					       .path = fm_wire_str("x")};
 		say(&put);
 		CU_ASSERT_EQUAL(last.type, FM_WIRE_ABORT);
 	}
 	CU_ASSERT_TRUE(dup2(was, STDERR_FILENO) >= 0);
 	said = lines_with(log, "put of a:none");
-	CU_ASSERT_TRUE(said >= FM_PEER_LINES / 2 && said <= 2 * FM_PEER_LINES);	/* a minute may end meanwhile */
+	/* a minute may end meanwhile */
+	CU_ASSERT_TRUE(said >= FM_PEER_LINES / 2 && said <= 2 * FM_PEER_LINES);
 	end();
 	close(was);
 	(void)fclose(log);
 }
 
-/* A store "s" that keeps nothing and has no directories: what is wanted of it is looked at later, by the worker. */
+/* A store "s" that keeps nothing and has no directories: what is wanted of it is looked at later,
+ * by the worker. */
 static void add_store(void)
 {
 	static const char *const all[] = { "*", NULL };
-	const struct fm_store_opts o = { .name = "s", .directory = "null:", .read = all, .write = all };
+	const struct fm_store_opts o = {
+		.name = "s", .directory = "null:", .read = all, .write = all};
 	struct fm_store *store;
 
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&o, &store, NULL), 0);
@@ -421,7 +450,8 @@ static void say_at_once(const struct fm_wire_msg *m)
 
 enum asking { ASK_PUT, ASK_PUT_TREE, ASK_REQUEST, ASK_VERIFY };
 
-/* True: it was refused since there is too much of it; what was asked is not carried out yet, nor answered otherwise. */
+/* True: it was refused since there is too much of it; what was asked is not carried out yet, nor
+ * answered otherwise. */
 static bool is_refused(enum asking what)
 {
 	static uint64_t id;
@@ -431,20 +461,31 @@ static bool is_refused(enum asking what)
 	last.type = 0;
 	if (what == ASK_REQUEST) {
 		m.type = FM_WIRE_REQUEST;
-		m.request = (struct fm_wire_request){ .id = id, .verb = FM_VERB_LIST, .store = fm_wire_str("s"), .path = fm_wire_str("x"),
-						      .after = fm_wire_str("") };
+		m.request = (struct fm_wire_request){.id = id,
+						     .verb = FM_VERB_LIST,
+						     .store = fm_wire_str("s"),
+						     .path = fm_wire_str("x"),
+						     .after = fm_wire_str("")};
 	} else if (what == ASK_VERIFY) {
 		m.type = FM_WIRE_VERIFY;
-		m.verify = (struct fm_wire_verify){ .id = id, .store = fm_wire_str("s"), .path = fm_wire_str("x") };
+		m.verify = (struct fm_wire_verify){
+			.id = id, .store = fm_wire_str("s"), .path = fm_wire_str("x")};
 	} else {
-		m.put = (struct fm_wire_put){ .flags = what == ASK_PUT_TREE ? FM_WIRE_PUT_TREE : 0, .xfer = id, .chunk = 4096,
-					      .size = what == ASK_PUT_TREE ? FM_WIRE_SIZE_UNKNOWN : 10, .store = fm_wire_str("s"),
-					      .path = fm_wire_str("x") };
+		m.put = (struct fm_wire_put){.flags = what == ASK_PUT_TREE ? FM_WIRE_PUT_TREE : 0,
+					     .xfer = id,
+					     .chunk = 4096,
+					     .size = what == ASK_PUT_TREE ? FM_WIRE_SIZE_UNKNOWN
+									  : 10,
+					     .store = fm_wire_str("s"),
+					     .path = fm_wire_str("x")};
 	}
 	say_at_once(&m);
-	return (last.type == FM_WIRE_ABORT && last.abort.code == EBUSY && last.abort.flags & FM_WIRE_ABORT_FULL) ||
-	       (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY && last.reply.flags & FM_WIRE_REPLY_FULL) ||
-	       (last.type == FM_WIRE_VERIFIED && last.verified.code == EBUSY && last.verified.flags & FM_WIRE_VERIFIED_FULL);
+	return (last.type == FM_WIRE_ABORT && last.abort.code == EBUSY &&
+		last.abort.flags & FM_WIRE_ABORT_FULL) ||
+	       (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY &&
+		last.reply.flags & FM_WIRE_REPLY_FULL) ||
+	       (last.type == FM_WIRE_VERIFIED && last.verified.code == EBUSY &&
+		last.verified.flags & FM_WIRE_VERIFIED_FULL);
 }
 
 /* Its connection goes and it comes back, while what it asked for is still with the workers. */
@@ -457,19 +498,25 @@ static void reconnect(void)
 	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
 	again = (struct fm_ctl){ 0 };
 	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, &again, key, &ctl_events, &ctl_ctx));
-	hello.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { 7 }, .name = fm_wire_str("b") };
+	hello.hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
+					     .version_max = FM_WIRE_VERSION,
+					     .boot_id = {7},
+					     .name = fm_wire_str("b")};
 	say_at_once(&hello);
 	CU_ASSERT_FALSE(again.is_closed);
 }
 
-/* Goal: whatever a peer asks for, a half of the places is for others, also when it hangs up and comes back while its work still runs. */
+/* Goal: whatever a peer asks for, a half of the places is for others, also when it hangs up and
+ * comes back while its work still runs. */
 static void test_a_peers_share(void)
 {
 	static const struct {
 		enum asking what;
 		unsigned max;
-	} all[] = { { ASK_PUT, FM_JOBS_PEERS_MAX }, { ASK_PUT_TREE, FM_TREES_PEERS_MAX }, { ASK_REQUEST, FM_REQUESTS_PEERS_MAX },
-		    { ASK_VERIFY, FM_VERIFICATIONS_PEERS_MAX } };
+	} all[] = {{ASK_PUT, FM_JOBS_PEERS_MAX},
+		   {ASK_PUT_TREE, FM_TREES_PEERS_MAX},
+		   {ASK_REQUEST, FM_REQUESTS_PEERS_MAX},
+		   {ASK_VERIFY, FM_VERIFICATIONS_PEERS_MAX}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		unsigned n = 0;
@@ -496,7 +543,8 @@ static void test_verifications_of_one_peer(void)
 	begin();
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
 	add_store();
-	verify.verify = (struct fm_wire_verify){ .store = fm_wire_str("s"), .path = fm_wire_str("x") };
+	verify.verify =
+		(struct fm_wire_verify){.store = fm_wire_str("s"), .path = fm_wire_str("x")};
 	abort.abort = (struct fm_wire_abort){ .code = ECANCELED, .text = fm_wire_str("") };
 	for (unsigned i = 1; i <= VERIFICATIONS_OF_ONE + 1; i++) {
 		verify.verify.id = abort.abort.xfer = i;
@@ -522,7 +570,8 @@ static void on_verifying(void *ctx, const struct fm_verify_count *count)
 	(void)count;
 }
 
-static void on_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path)
+static void on_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
+		       const char *path)
 {
 	(void)ctx;
 	(void)kind;
@@ -548,11 +597,13 @@ static void live_on(const struct fm_wire_msg *said)
 	say(&pong);
 }
 
-/* Goal: a peer that lives and never answers is not waited for without end; one that says something now and then is. */
+/* Goal: a peer that lives and never answers is not waited for without end; one that says something
+ * now and then is. */
 static void test_verifying_in_silence(void)
 {
-	static const struct fm_verification_events events = { on_verifying, on_finding, on_verified };
-	const struct fm_verification_opts o = { .node = "b", .store = "s", .path = "x", .path_len = 1 };
+	static const struct fm_verification_events events = {on_verifying, on_finding, on_verified};
+	const struct fm_verification_opts o = {
+		.node = "b", .store = "s", .path = "x", .path_len = 1};
 	struct fm_wire_msg going_on = { .type = FM_WIRE_VERIFIED };
 	struct fm_verification *v;
 
@@ -561,7 +612,8 @@ static void test_verifying_in_silence(void)
 	verified = (struct fm_err){ .code = 1 };
 	CU_ASSERT_EQUAL_FATAL(fm_verification_start(engine, &o, &events, NULL, &v, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_VERIFY);
-	going_on.verified = (struct fm_wire_verified){ .flags = FM_WIRE_VERIFIED_MORE, .id = last.verify.id, .text = fm_wire_str("") };
+	going_on.verified = (struct fm_wire_verified){
+		.flags = FM_WIRE_VERIFIED_MORE, .id = last.verify.id, .text = fm_wire_str("")};
 	for (unsigned i = 0; i < 100; i++)
 		live_on(&going_on);
 	CU_ASSERT_EQUAL(verified.code, 1);
@@ -580,12 +632,19 @@ static void on_asked(void *ctx, const struct fm_request_result *result)
 	asked = result->err;
 }
 
-/* Goal: who asks a peer that is full hears that it may pass, of a request and of a verification as of a transfer. */
+/* Goal: who asks a peer that is full hears that it may pass, of a request and of a verification as
+ * of a transfer. */
 static void test_a_full_peer(void)
 {
-	static const struct fm_verification_events events = { on_verifying, on_finding, on_verified };
-	const struct fm_verification_opts o = { .node = "b", .store = "s", .path = "x", .path_len = 1 };
-	const struct fm_request_opts ls = { .verb = FM_VERB_LIST, .node = "b", .store = "s", .path = "x", .path_len = 1, .after = "" };
+	static const struct fm_verification_events events = {on_verifying, on_finding, on_verified};
+	const struct fm_verification_opts o = {
+		.node = "b", .store = "s", .path = "x", .path_len = 1};
+	const struct fm_request_opts ls = {.verb = FM_VERB_LIST,
+					   .node = "b",
+					   .store = "s",
+					   .path = "x",
+					   .path_len = 1,
+					   .after = ""};
 	struct fm_wire_msg reply = { .type = FM_WIRE_REPLY }, said = { .type = FM_WIRE_VERIFIED };
 	struct fm_verification *v;
 
@@ -594,14 +653,20 @@ static void test_a_full_peer(void)
 	for (unsigned is_full = 0; is_full < 2; is_full++) {
 		CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &ls, on_asked, NULL, NULL), 0);
 		CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_REQUEST);
-		reply.reply = (struct fm_wire_reply){ .flags = is_full ? FM_WIRE_REPLY_FULL : 0, .id = last.request.id, .code = EBUSY,
-						      .text = fm_wire_str("all are taken") };
+		reply.reply = (struct fm_wire_reply){.flags = is_full ? FM_WIRE_REPLY_FULL : 0,
+						     .id = last.request.id,
+						     .code = EBUSY,
+						     .text = fm_wire_str("all are taken")};
 		say(&reply);
 		CU_ASSERT_TRUE(asked.code == -EBUSY && asked.is_full == is_full);
-		CU_ASSERT_EQUAL_FATAL(fm_verification_start(engine, &o, &events, NULL, &v, NULL), 0);
+		CU_ASSERT_EQUAL_FATAL(fm_verification_start(engine, &o, &events, NULL, &v, NULL),
+				      0);
 		CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_VERIFY);
-		said.verified = (struct fm_wire_verified){ .flags = is_full ? FM_WIRE_VERIFIED_FULL : 0, .id = last.verify.id, .code = EBUSY,
-							   .text = fm_wire_str("all are taken") };
+		said.verified =
+			(struct fm_wire_verified){.flags = is_full ? FM_WIRE_VERIFIED_FULL : 0,
+						  .id = last.verify.id,
+						  .code = EBUSY,
+						  .text = fm_wire_str("all are taken")};
 		say(&said);
 		CU_ASSERT_TRUE(verified.code == -EBUSY && verified.is_full == is_full);
 	}
@@ -638,20 +703,26 @@ static void tree_drop(struct fm_tree *t)
 	(void)t;
 }
 
-static const struct fm_tree_ops tree_ops = {
-	.count = tree_count, .stop = tree_stop, .log = tree_log, .keep = tree_drop, .discard = tree_drop, .close = tree_drop
-};
+static const struct fm_tree_ops tree_ops = {.count = tree_count,
+					    .stop = tree_stop,
+					    .log = tree_log,
+					    .keep = tree_drop,
+					    .discard = tree_drop,
+					    .close = tree_drop};
 static struct fm_tree tree = { .ops = &tree_ops };
 static struct fm_file *tree_file;
-static int own_code;			/* why it refuses; -EBUSY: no memory is left for another transfer there */
+/* why it refuses; -EBUSY: no memory is left for another transfer there */
+static int own_code;
 
 static int own_full(struct fm_err *err)
 {
-	return own_code == -EBUSY ? fm_err_full(err, "all memory is taken") : fm_err_sys(err, own_code, "open it");
+	return own_code == -EBUSY ? fm_err_full(err, "all memory is taken")
+				  : fm_err_sys(err, own_code, "open it");
 }
 
-static int own_create_tree(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
-			   struct fm_file **out, struct fm_err *err)
+static int own_create_tree(struct fm_store *s, const char *path, const struct fm_who *who,
+			   const struct fm_create_tree *how, struct fm_file **out,
+			   struct fm_err *err)
 {
 	const struct fm_tree_file_opts o = { .tree = &tree };
 	int ret = own_code ? own_full(err) : fm_tree_file_new(&o, &tree_file, err);
@@ -683,8 +754,8 @@ static int own_create(struct fm_store *s, const char *path, const struct fm_who 
 	return own_code ? own_full(err) : 0;
 }
 
-static int own_open_source(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_file **out, struct fm_attr *attr,
-			   struct fm_err *err)
+static int own_open_source(struct fm_store *s, const char *path, const struct fm_who *who,
+			   struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	(void)s;
 	(void)path;
@@ -694,15 +765,17 @@ static int own_open_source(struct fm_store *s, const char *path, const struct fm
 	return own_code ? own_full(err) : 0;
 }
 
-static int own_open_tree(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
-			 struct fm_attr *attr, struct fm_err *err)
+static int own_open_tree(struct fm_store *s, const char *path, const struct fm_who *who,
+			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			 struct fm_err *err)
 {
 	(void)excludes;
 	return own_open_source(s, path, who, out, attr, err);
 }
 
 /* Everything is corrupt, and has the longest of names. */
-static int own_verify(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_verify *v, struct fm_err *err)
+static int own_verify(struct fm_store *s, const char *path, const struct fm_who *who,
+		      struct fm_verify *v, struct fm_err *err)
 {
 	(void)s;
 	(void)path;
@@ -725,8 +798,12 @@ static void own_free(struct fm_store *s)
 	(void)s;
 }
 
-static const struct fm_store_ops own_ops = { .open_source = own_open_source, .open_tree = own_open_tree, .create = own_create,
-					     .create_tree = own_create_tree, .verify = own_verify, .free = own_free };
+static const struct fm_store_ops own_ops = {.open_source = own_open_source,
+					    .open_tree = own_open_tree,
+					    .create = own_create,
+					    .create_tree = own_create_tree,
+					    .verify = own_verify,
+					    .free = own_free};
 static struct fm_store own_store = { .ops = &own_ops, .name = "own" };
 
 static void begin_with_own_store(void)
@@ -736,14 +813,20 @@ static void begin_with_own_store(void)
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_store(engine, &own_store, NULL), 0);
 }
 
-/* What a peer hears of its store's code, of whatever it wants to move, and whether it may ask again. */
+/* What a peer hears of its store's code, of whatever it wants to move, and whether it may ask
+ * again. */
 static void refuses_with(int code, int heard, bool may_ask_again)
 {
 	struct fm_wire_msg m[] = {
-		{ .type = FM_WIRE_PUT, .put = { .xfer = 2, .chunk = 4096, .size = 10 } },
-		{ .type = FM_WIRE_PUT, .put = { .xfer = 4, .chunk = 4096, .size = FM_WIRE_SIZE_UNKNOWN, .flags = FM_WIRE_PUT_TREE } },
-		{ .type = FM_WIRE_GET, .get = { .xfer = 6, .chunk = 4096, .flags = FM_WIRE_GET_TCP } },
-		{ .type = FM_WIRE_GET, .get = { .xfer = 8, .chunk = 4096, .flags = FM_WIRE_GET_TCP | FM_WIRE_GET_TREE } },
+		{.type = FM_WIRE_PUT, .put = {.xfer = 2, .chunk = 4096, .size = 10}},
+		{.type = FM_WIRE_PUT,
+		 .put = {.xfer = 4,
+			 .chunk = 4096,
+			 .size = FM_WIRE_SIZE_UNKNOWN,
+			 .flags = FM_WIRE_PUT_TREE}},
+		{.type = FM_WIRE_GET, .get = {.xfer = 6, .chunk = 4096, .flags = FM_WIRE_GET_TCP}},
+		{.type = FM_WIRE_GET,
+		 .get = {.xfer = 8, .chunk = 4096, .flags = FM_WIRE_GET_TCP | FM_WIRE_GET_TREE}},
 	};
 
 	begin_with_own_store();
@@ -767,8 +850,8 @@ static void refuses_with(int code, int heard, bool may_ask_again)
 }
 
 /*
- * Goal: a peer hears that it may ask again where the store finds that nothing is left for it, or has no descriptor just now;
- * not where it is refused for good.
+ * Goal: a peer hears that it may ask again where the store finds that nothing is left for it, or
+ * has no descriptor just now; not where it is refused for good.
  */
 static void test_a_full_store(void)
 {
@@ -784,7 +867,8 @@ static void on_written(struct fm_io *io)
 	(void)io;
 }
 
-/* b puts a tree, a part of which hangs on its way to the disk, if that is wanted; for so many seconds nothing else happens. */
+/* b puts a tree, a part of which hangs on its way to the disk, if that is wanted; for so many
+ * seconds nothing else happens. */
 static void put_tree(bool is_hanging, bool is_callers, unsigned seconds)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
@@ -798,10 +882,15 @@ static void put_tree(bool is_hanging, bool is_callers, unsigned seconds)
 	lane.loop = disk;
 	io = (struct fm_io){ .done = on_written, .buf = &byte, .len = 1 };
 	tree.is_callers = is_callers;
-	put.put = (struct fm_wire_put){ .xfer = 2, .flags = FM_WIRE_PUT_TREE, .size = FM_WIRE_SIZE_UNKNOWN, .chunk = 4096,
-					.store = fm_wire_str("own"), .path = fm_wire_str("x") };
+	put.put = (struct fm_wire_put){.xfer = 2,
+				       .flags = FM_WIRE_PUT_TREE,
+				       .size = FM_WIRE_SIZE_UNKNOWN,
+				       .chunk = 4096,
+				       .store = fm_wire_str("own"),
+				       .path = fm_wire_str("x")};
 	say(&put);
-	CU_ASSERT_EQUAL_FATAL(last.type, is_callers ? FM_WIRE_WINDOW : FM_WIRE_READY);	/* behind READY */
+	/* behind READY */
+	CU_ASSERT_EQUAL_FATAL(last.type, is_callers ? FM_WIRE_WINDOW : FM_WIRE_READY);
 	if (is_hanging)
 		tree_file->ops->write(tree_file, &lane, &io);
 	for (unsigned i = 0; i < seconds && !aborted; i++)
@@ -815,7 +904,8 @@ static void end_with_disk(void)
 	fm_loop_free(disk);
 }
 
-/* Goal: a directory whose disk hangs for ever ends by itself; one that waits for its far end, or for a client, does not. */
+/* Goal: a directory whose disk hangs for ever ends by itself; one that waits for its far end, or
+ * for a client, does not. */
 static void test_tree_on_a_disk_that_hangs(void)
 {
 	put_tree(true, false, 290);
@@ -835,8 +925,8 @@ static void test_tree_on_a_disk_that_hangs(void)
 }
 
 /*
- * Goal: a file that has its room and of which nothing comes does not keep it for ever, though its peer
- * lives.
+ * Goal: a file that has its room and of which nothing comes does not keep it for ever, though its
+ * peer lives.
  */
 static void test_file_of_which_nothing_comes(void)
 {
@@ -860,7 +950,8 @@ static void test_file_of_which_nothing_comes(void)
 	end();
 }
 
-/* Goal: a sink that never says what is there and that it has room ends its get, and it is the one that is named. */
+/* Goal: a sink that never says what is there and that it has room ends its get, and it is the one
+ * that is named. */
 static void test_get_that_is_never_ready(void)
 {
 	struct fm_wire_msg get = { .type = FM_WIRE_GET };
@@ -881,14 +972,16 @@ static void test_get_that_is_never_ready(void)
 	end();
 }
 
-/* Goal: findings of several verifications that end together never close the session, however slowly the peer reads; it gets them all. */
+/* Goal: findings of several verifications that end together never close the session, however slowly
+ * the peer reads; it gets them all. */
 static void test_many_findings_at_once(void)
 {
 	struct fm_wire_msg verify = { .type = FM_WIRE_VERIFY };
 	const unsigned all = VERIFICATIONS_OF_ONE * FM_VERIFY_FINDINGS_MAX;
 
 	begin_with_own_store();
-	verify.verify = (struct fm_wire_verify){ .store = fm_wire_str("own"), .path = fm_wire_str("x") };
+	verify.verify =
+		(struct fm_wire_verify){.store = fm_wire_str("own"), .path = fm_wire_str("x")};
 	ctl.is_unread = true;
 	for (verify.verify.id = 2; verify.verify.id < 2 + VERIFICATIONS_OF_ONE; verify.verify.id++)
 		say_at_once(&verify);
@@ -910,7 +1003,9 @@ static void test_many_findings_at_once(void)
 	for (verify.verify.id = 2; verify.verify.id < 2 + VERIFICATIONS_OF_ONE; verify.verify.id++)
 		say_at_once(&verify);
 	spin();
-	say(&(struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .xfer = 3, .code = ECANCELED, .text = fm_wire_str("") } });
+	say(&(struct fm_wire_msg){
+		.type = FM_WIRE_ABORT,
+		.abort = {.xfer = 3, .code = ECANCELED, .text = fm_wire_str("")}});
 	CU_ASSERT_FALSE(ctl.is_closed);
 	end();
 }
@@ -930,8 +1025,10 @@ static void test_volumes_asked(void)
 	volumes_here = 2 * FM_WIRE_VOLUMES_MAX + 1;
 	say(&ask);
 	CU_ASSERT_EQUAL(volumes_said, volumes_here);
-	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_VOLUMES && last.volumes.count == 1 && last.volumes.flags == 0);
-	CU_ASSERT_EQUAL(last.volumes.volume[0].state, FM_WIRE_VOLUME_MOUNTED | FM_WIRE_VOLUME_READ_WRITE);
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_VOLUMES && last.volumes.count == 1 &&
+			     last.volumes.flags == 0);
+	CU_ASSERT_EQUAL(last.volumes.volume[0].state,
+			FM_WIRE_VOLUME_MOUNTED | FM_WIRE_VOLUME_READ_WRITE);
 	CU_ASSERT_EQUAL(last.volumes.volume[0].epoch, volumes_here - 1);
 	end();
 }
@@ -996,9 +1093,13 @@ static void test_volumes_answers(void)
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
 	ask_volumes();
 	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_VOLUMES_ASK && heard.dones == 0);
-	m.volumes = (struct fm_wire_volumes){ .flags = FM_WIRE_VOLUMES_MORE, .id = last.volumes_ask.id, .count = 1, .text = fm_wire_str("") };
-	m.volumes.volume[0] = (struct fm_wire_volume){ FM_WIRE_VOLUME_SEALED, 7, fm_wire_str("v"), fm_wire_str("disk"), fm_wire_str("w"),
-						       fm_wire_str("b") };
+	m.volumes = (struct fm_wire_volumes){.flags = FM_WIRE_VOLUMES_MORE,
+					     .id = last.volumes_ask.id,
+					     .count = 1,
+					     .text = fm_wire_str("")};
+	m.volumes.volume[0] = (struct fm_wire_volume){FM_WIRE_VOLUME_SEALED, 7,
+						      fm_wire_str("v"),	     fm_wire_str("disk"),
+						      fm_wire_str("w"),	     fm_wire_str("b")};
 	say(&m);
 	CU_ASSERT_TRUE(heard.volumes == 1 && heard.dones == 0);
 	m.volumes.flags = 0;
@@ -1014,7 +1115,8 @@ static void test_volumes_answers(void)
 	m.volumes.flags = FM_WIRE_VOLUMES_MORE;
 	for (unsigned i = 0; i < 300 && heard.dones == 0; i++)
 		say(&m);
-	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -EPROTO && heard.volumes == FM_VOLUMES_SAID_MAX);
+	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -EPROTO &&
+		       heard.volumes == FM_VOLUMES_SAID_MAX);
 	/* Silence. */
 	ask_volumes();
 	for (unsigned i = 0; i < 5; i++)
@@ -1079,7 +1181,8 @@ static void test_facts_asked(void)
 	facts_here = 3 * FM_WIRE_FACTS_MAX + 1;
 	ask_for_facts();
 	CU_ASSERT_TRUE(facts_read == 2 && facts_said == facts_here);
-	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_FACTS && last.facts.flags == 0 && last.facts.piece.len == 1);
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_FACTS && last.facts.flags == 0 &&
+			     last.facts.piece.len == 1);
 	CU_ASSERT_EQUAL(*last.facts.piece.at, 'c');
 	ask_for_facts();
 	CU_ASSERT_TRUE(facts_read == 2 && facts_said == facts_here);
@@ -1098,7 +1201,8 @@ static void test_facts_asked(void)
 	end();
 }
 
-/* Goal: a peer that asks and does not read costs one answer, loses no session, and holds up nobody for long. */
+/* Goal: a peer that asks and does not read costs one answer, loses no session, and holds up nobody
+ * for long. */
 static void test_facts_unread(void)
 {
 	unsigned before;
@@ -1113,7 +1217,8 @@ static void test_facts_unread(void)
 	CU_ASSERT_TRUE(facts_said > 0 && facts_said < facts_here);
 	before = sent;
 	ask_for_facts();	/* while the first is under way */
-	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == EBUSY && sent == before + 1);
+	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == EBUSY &&
+		       sent == before + 1);
 	/* It reads on: the rest comes. */
 	for (unsigned i = 0; i < 30 && last.facts.code == EBUSY; i++) {
 		ctl.queued = 0;
@@ -1187,8 +1292,10 @@ static void test_facts_answers(void)
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
 	CU_ASSERT_EQUAL(ask_facts(NULL, &err), 0);
 	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_FACTS_ASK && told.dones == 0);
-	m.facts = (struct fm_wire_facts){ .flags = FM_WIRE_FACTS_MORE, .id = last.facts_ask.id, .text = fm_wire_str(""),
-					  .piece = fm_wire_str(piece) };
+	m.facts = (struct fm_wire_facts){.flags = FM_WIRE_FACTS_MORE,
+					 .id = last.facts_ask.id,
+					 .text = fm_wire_str(""),
+					 .piece = fm_wire_str(piece)};
 	say(&m);
 	CU_ASSERT_TRUE(told.answers == 1 && told.dones == 0);
 	m.facts.flags = 0;
@@ -1202,10 +1309,14 @@ static void test_facts_answers(void)
 	m.facts.flags = FM_WIRE_FACTS_MORE;
 	for (unsigned i = 0; i < 300 && told.dones == 0; i++)
 		say(&m);
-	CU_ASSERT_TRUE(told.dones == 1 && told.code == -EPROTO && told.bytes == FM_NODE_FACTS_BYTES_MAX);
+	CU_ASSERT_TRUE(told.dones == 1 && told.code == -EPROTO &&
+		       told.bytes == FM_NODE_FACTS_BYTES_MAX);
 	/* It refuses. */
 	CU_ASSERT_EQUAL(ask_facts("b", &err), 0);
-	m.facts = (struct fm_wire_facts){ .id = last.facts_ask.id, .code = EACCES, .text = fm_wire_str("no"), .piece = fm_wire_str("") };
+	m.facts = (struct fm_wire_facts){.id = last.facts_ask.id,
+					 .code = EACCES,
+					 .text = fm_wire_str("no"),
+					 .piece = fm_wire_str("")};
 	say(&m);
 	CU_ASSERT_TRUE(told.dones == 1 && told.code == -EACCES);
 	/* Silence. */
@@ -1245,7 +1356,8 @@ static void test_round_trip(void)
 	end();
 }
 
-/* Goal: a token is good for the peer it was given to, once. Method: another key that is known, the peer's own, the same again. */
+/* Goal: a token is good for the peer it was given to, once. Method: another key that is known, the
+ * peer's own, the same again. */
 static void test_tokens_are_the_peers(void)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS_WANT };
@@ -1270,30 +1382,32 @@ static void test_tokens_are_the_peers(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "users cannot keep root from asking for volumes", test_volumes_are_asked_for_root },
-	{ "a token is good for the peer that it was given to", test_tokens_are_the_peers },
-	{ "facts: in pieces, one reading for all who ask, or why not", test_facts_asked },
-	{ "facts for a peer that does not read", test_facts_unread },
-	{ "facts of a peer: in pieces, without end, refused, silence, gone", test_facts_answers },
-	{ "how long a PING took", test_round_trip },
-	{ "what this node says of volumes: all of it, or why not", test_volumes_asked },
-	{ "a message that breaks the protocol is not sent, and ends its session", test_cannot_be_said },
-	{ "what a peer says of volumes, in time and within limits", test_volumes_answers },
-	{ "a peer that speaks other versions only is told which, and what to do", test_other_version },
-	{ "a newer peer that still knows our version is welcome", test_newer_that_knows_ours },
-	{ "nothing is taken before HELLO", test_before_hello },
-	{ "bytes that are no message end the session with a word", test_garbage },
-	{ "a second HELLO ends the session", test_hello_twice },
-	{ "a put into a store that is not there is refused, and the session goes on", test_no_store },
-	{ "and that fills no log", test_log_of_peer },
-	{ "of a peer that is full is said that it may be asked again", test_a_full_peer },
-	{ "where a store has nothing left for a transfer its peer may ask again", test_a_full_store },
-	{ "half of everything is for other peers, also behind a reconnect", test_a_peers_share },
-	{ "what a peer gave up counts while it is still read", test_verifications_of_one_peer },
-	{ "a verification that a peer never answers ends", test_verifying_in_silence },
-	{ "a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs },
-	{ "a file of which nothing comes ends", test_file_of_which_nothing_comes },
-	{ "a get whose sink is never ready ends", test_get_that_is_never_ready },
-	{ "many findings at once wait for room in the session", test_many_findings_at_once },
+	{"users cannot keep root from asking for volumes", test_volumes_are_asked_for_root},
+	{"a token is good for the peer that it was given to", test_tokens_are_the_peers},
+	{"facts: in pieces, one reading for all who ask, or why not", test_facts_asked},
+	{"facts for a peer that does not read", test_facts_unread},
+	{"facts of a peer: in pieces, without end, refused, silence, gone", test_facts_answers},
+	{"how long a PING took", test_round_trip},
+	{"what this node says of volumes: all of it, or why not", test_volumes_asked},
+	{"a message that breaks the protocol is not sent, and ends its session",
+	 test_cannot_be_said},
+	{"what a peer says of volumes, in time and within limits", test_volumes_answers},
+	{"a peer that speaks other versions only is told which, and what to do",
+	 test_other_version},
+	{"a newer peer that still knows our version is welcome", test_newer_that_knows_ours},
+	{"nothing is taken before HELLO", test_before_hello},
+	{"bytes that are no message end the session with a word", test_garbage},
+	{"a second HELLO ends the session", test_hello_twice},
+	{"a put into a store that is not there is refused, and the session goes on", test_no_store},
+	{"and that fills no log", test_log_of_peer},
+	{"of a peer that is full is said that it may be asked again", test_a_full_peer},
+	{"where a store has nothing left for a transfer its peer may ask again", test_a_full_store},
+	{"half of everything is for other peers, also behind a reconnect", test_a_peers_share},
+	{"what a peer gave up counts while it is still read", test_verifications_of_one_peer},
+	{"a verification that a peer never answers ends", test_verifying_in_silence},
+	{"a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs},
+	{"a file of which nothing comes ends", test_file_of_which_nothing_comes},
+	{"a get whose sink is never ready ends", test_get_that_is_never_ready},
+	{"many findings at once wait for room in the session", test_many_findings_at_once},
 };
 FM_TEST_MAIN("session", tests)

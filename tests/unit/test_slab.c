@@ -114,7 +114,8 @@ static void session_give(struct fm_slabs *s, struct session *x, unsigned i)
 	x->is_giving[i] = false;
 }
 
-/* Each connection that has none tries to have one; each that has one looks whether to give it, and does a while later. */
+/* Each connection that has none tries to have one; each that has one looks whether to give it, and
+ * does a while later. */
 static void session_step(struct fm_slabs *s, struct session *x, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < MAX; i++)
@@ -127,7 +128,8 @@ static void session_step(struct fm_slabs *s, struct session *x, uint64_t now_ns)
 			(void)fm_slabs_ask_back(s, FM_SLAB_TX, &x->user, &x->is_giving[i], now_ns);
 }
 
-static void steps(struct fm_slabs *s, struct session *x, unsigned count, uint64_t from_ms, uint64_t to_ms)
+static void steps(struct fm_slabs *s, struct session *x, unsigned count, uint64_t from_ms,
+		  uint64_t to_ms)
 {
 	for (uint64_t ms = from_ms; ms < to_ms; ms++)
 		for (unsigned i = 0; i < count; i++)
@@ -163,7 +165,8 @@ static void test_shares(void)
 		CU_ASSERT_EQUAL(x[i].user.held, 4);
 	steps(s, x, 5, 60, 100);
 	for (unsigned i = 0; i < 5; i++)
-		CU_ASSERT_TRUE(x[i].user.held >= 2 && x[i].user.held <= 4);	/* what is left of 12 is anybody's */
+		/* what is left of 12 is anybody's */
+		CU_ASSERT_TRUE(x[i].user.held >= 2 && x[i].user.held <= 4);
 	end(s, x, 5);
 }
 
@@ -198,7 +201,8 @@ static void test_asks_no_more(void)
 	fm_slabs_free(s);
 }
 
-/* Goal: slabs with something in them that stands still do not stand for those that could be given. */
+/* Goal: slabs with something in them that stands still do not stand for those that could be
+ * given. */
 static void test_standing_still(void)
 {
 	struct fm_slabs *s = slabs_of(8);
@@ -221,11 +225,13 @@ static void test_standing_still(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "an arena that does not hold two slabs is refused with the numbers", test_too_small },
-	{ "sending and receiving each get at most their half, and get it whatever the other does", test_halves },
-	{ "two leases never overlap, and the last slab given back is taken first", test_disjoint },
-	{ "sessions come to have equal shares, whoever came first", test_shares },
-	{ "no more is asked back than is above the share, and only while somebody wants for his", test_asks_no_more },
-	{ "what stands still is not waited for: the rest is asked back", test_standing_still },
+	{"an arena that does not hold two slabs is refused with the numbers", test_too_small},
+	{"sending and receiving each get at most their half, and get it whatever the other does",
+	 test_halves},
+	{"two leases never overlap, and the last slab given back is taken first", test_disjoint},
+	{"sessions come to have equal shares, whoever came first", test_shares},
+	{"no more is asked back than is above the share, and only while somebody wants for his",
+	 test_asks_no_more},
+	{"what stands still is not waited for: the rest is asked back", test_standing_still},
 };
 FM_TEST_MAIN("slab", tests)

@@ -27,9 +27,11 @@ static char told[512];
 
 static void found(void *ctx, const struct fm_stage_finding *f)
 {
-	static const char *const words[] = { [FM_STAGE_MISSING] = "missing", [FM_STAGE_EXTRA] = "extra",
-					     [FM_STAGE_OTHER] = "other", [FM_STAGE_DAMAGED] = "damaged",
-					     [FM_STAGE_UNREADABLE] = "unreadable" };
+	static const char *const words[] = {[FM_STAGE_MISSING] = "missing",
+					    [FM_STAGE_EXTRA] = "extra",
+					    [FM_STAGE_OTHER] = "other",
+					    [FM_STAGE_DAMAGED] = "damaged",
+					    [FM_STAGE_UNREADABLE] = "unreadable"};
 	size_t len = strlen(told);
 
 	(void)ctx;
@@ -217,7 +219,8 @@ static void test_unreadable(void)
 	if (fm_test_lacks_faults())
 		return;
 	begin(NULL);
-	fm_fault_arm("stage.read_data", 3);	/* "a", then chunks of "big"; the second is a hole */
+	/* "a", then chunks of "big"; the second is a hole */
+	fm_fault_arm("stage.read_data", 3);
 	CU_ASSERT_EQUAL(check(NULL), 0);
 	CU_ASSERT_STRING_EQUAL(told, "unreadable d/big 8388608+100;");
 	fm_fault_arm(NULL, 0);

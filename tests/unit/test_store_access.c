@@ -2,7 +2,8 @@
 /*
  * Who may. links: fm_store
  *
- * The users and groups are those that every system has: root, and whatever entries the database shows.
+ * The users and groups are those that every system has: root, and whatever entries the database
+ * shows.
  */
 #include "mover/store/access.h"
 
@@ -29,7 +30,8 @@ static bool allows(const char *rule, const struct fm_who *who)
 
 static void test_peers(void)
 {
-	const struct fm_who n2 = { .peer = "n2" };		/* says it is root there: that is its word only */
+	/* says it is root there: that is its word only */
+	const struct fm_who n2 = { .peer = "n2" };
 	const struct fm_who n22 = { .peer = "n22" };
 	const struct fm_who local = { .uid = 4000000 };
 
@@ -44,7 +46,8 @@ static void test_peers(void)
 	CU_ASSERT_TRUE(allows("*", &local));
 }
 
-/* Goal: users match by uid, groups by the caller's first group and by the database; root needs no rule. */
+/* Goal: users match by uid, groups by the caller's first group and by the database; root needs no
+ * rule. */
 static void test_users(void)
 {
 	const struct fm_who root = { .uid = 0, .gid = 0 };
@@ -116,7 +119,8 @@ static void test_no_rules(void)
 	CU_ASSERT_FALSE(fm_access_allows(access, &a_peer));
 	CU_ASSERT_EQUAL(fm_access_check(access, &a_peer, "write", &err), -EACCES);
 	CU_ASSERT_STRING_EQUAL(err.text,
-			       "peer n2 may not write here; \"peer:n2\" in the store's write list would allow it");
+			       "peer n2 may not write here; \"peer:n2\" in the store's write list "
+			       "would allow it");
 	CU_ASSERT_TRUE(fm_access_allows(access, &root_user));
 	fm_access_free(access);
 	fm_access_free(NULL);
@@ -152,7 +156,8 @@ static void test_store_asks(void)
 		CU_ASSERT_EQUAL(s->ops->remove(s, "1", &reader, true, &err), -EACCES);
 		CU_ASSERT_EQUAL(s->ops->mkdir(s, "1", &reader, &err), -EACCES);
 		CU_ASSERT_STRING_EQUAL(err.text, "store s: peer reader may not write here; "
-						 "\"peer:reader\" in the store's write list would allow it");
+						 "\"peer:reader\" in the store's write list would "
+						 "allow it");
 		CU_ASSERT_EQUAL(s->ops->stat(s, "", &reader, &attr, &err), 0);
 		CU_ASSERT_EQUAL(s->ops->list(s, "", &reader, &page, &entry, &count, &err), 0);
 		CU_ASSERT_EQUAL(s->ops->mkdir(s, "1", &writer, &err), 0);
@@ -162,12 +167,13 @@ static void test_store_asks(void)
 }
 
 /*
- * What a service that is `nobody` gets to see of root's file, and of a store it may not write to. Runs in a
- * child.
+ * What a service that is `nobody` gets to see of root's file, and of a store it may not write to.
+ * Runs in a child.
  */
 static int as_nobody(const char *dir)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody };
+	struct fm_store_opts opts = {
+		.name = "s", .directory = dir, .read = everybody, .write = everybody};
 	const struct fm_who caller = { .uid = 65534, .gid = 65534 };
 	const struct fm_create how = { .size = 1 };
 	struct fm_store *s;
@@ -205,7 +211,8 @@ static int as_nobody(const char *dir)
 	return 0;
 }
 
-/* Goal: what the service's own user may not do is told apart from what the store's rules do not allow. */
+/* Goal: what the service's own user may not do is told apart from what the store's rules do not
+ * allow. */
 static void test_service_rights(void)
 {
 	char dir[64];
@@ -234,7 +241,8 @@ static void test_service_rights(void)
 /* Goal: owner = "caller" gives files and directories to whom they are for. */
 static void test_owner_caller(void)
 {
-	struct fm_store_opts opts = { .name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER };
+	struct fm_store_opts opts = {
+		.name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER};
 	const struct fm_who who = { .peer = "n2", .uid = 1234, .gid = 2345 };
 	const struct fm_create how = { .size = 0 };
 	const struct fm_attr attr = { .type = FM_NODE_FILE, .mode = 06755 };
@@ -286,12 +294,13 @@ static void look_for_his(void *ctx, const char *point)
 }
 
 /*
- * Goal: a partial file is nobody's but ours before it is whole, since it may become another's: who could open it once has it open
- * for good.
+ * Goal: a partial file is nobody's but ours before it is whole, since it may become another's: who
+ * could open it once has it open for good.
  */
 static void test_partial_is_ours(void)
 {
-	struct fm_store_opts opts = { .name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER };
+	struct fm_store_opts opts = {
+		.name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER};
 	const struct fm_who who = { .peer = "n2", .uid = 1234, .gid = 2345 };
 	struct fm_create how = { .size = 4 << 20, .is_resumable = true };
 	struct fm_store *s;
@@ -337,7 +346,9 @@ static void victim_make(const struct attack *a)
 	if (a->kind == VICTIM_FILE)
 		close(open(path, O_CREAT | O_WRONLY, 0600));
 	else
-		CU_ASSERT_EQUAL(a->kind == VICTIM_LINK ? symlink("/etc/passwd", path) : mkdir(path, 0755), 0);
+		CU_ASSERT_EQUAL(a->kind == VICTIM_LINK ? symlink("/etc/passwd", path)
+						       : mkdir(path, 0755),
+				0);
 	if (a->kind == VICTIM_FULL_DIR)
 		close(open(inner, O_CREAT | O_WRONLY, 0600));
 }
@@ -356,7 +367,8 @@ static void attack_move(void *ctx, const char *point)
 	snprintf(victim, sizeof(victim), "%s/victim", a->around);
 	d = opendir(a->around);
 	while (d && (entry = readdir(d))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || strcmp(entry->d_name, "victim") == 0)
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    strcmp(entry->d_name, "victim") == 0)
 			continue;
 		snprintf(from, sizeof(from), "%s/%s", a->around, entry->d_name);
 		snprintf(to, sizeof(to), "%s/moved", a->around);
@@ -371,7 +383,8 @@ static void attack_move(void *ctx, const char *point)
 /* false: the operation ended before it was the user's turn. */
 static bool attack_once(struct attack *a, bool is_put)
 {
-	struct fm_store_opts opts = { .name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER };
+	struct fm_store_opts opts = {
+		.name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER};
 	const struct fm_who who = { .peer = "n2", .uid = 1234, .gid = 2345 };
 	const struct fm_create how = { .size = 0 };
 	struct fm_store *s;
@@ -397,7 +410,8 @@ static bool attack_once(struct attack *a, bool is_put)
 	else if (s->ops->create(s, "user/new/file", &who, &how, &file, &err) == 0)
 		file->ops->close(file);
 	fm_fault_watch(NULL, NULL);
-	CU_ASSERT_EQUAL(fstat(victim, &st), 0);		/* an empty one may be gone, which he could do himself */
+	/* an empty one may be gone, which he could do himself */
+	CU_ASSERT_EQUAL(fstat(victim, &st), 0);
 	CU_ASSERT_TRUE(st.st_uid == 0 && st.st_gid == 0);
 	close(victim);
 	s->ops->free(s);
@@ -406,8 +420,9 @@ static bool attack_once(struct attack *a, bool is_put)
 }
 
 /*
- * Goal: nobody gets what is root's by changing names in his own directory while something is made there for him. Method: before
- * each call of an operation, the user moves what is there away and puts another thing under its name.
+ * Goal: nobody gets what is root's by changing names in his own directory while something is made
+ * there for him. Method: before each call of an operation, the user moves what is there away and
+ * puts another thing under its name.
  */
 static void test_names_that_change(void)
 {

@@ -21,15 +21,16 @@ static int sink(int fd, uint64_t size, struct fm_file **out)
 	return fm_caller_sink(fd, -1, &how, out, &err);
 }
 
-/* --------------------------------------------------------------------------------------------- regular */
+/* -------------------------------------------------------------------------------------- regular */
 
 /*
- * Goal: a caller's file takes and gives every length; it is synced and dressed, not renamed; its flags are as
- * before.
+ * Goal: a caller's file takes and gives every length; it is synced and dressed, not renamed; its
+ * flags are as before.
  */
 static void test_regular(void)
 {
-	static const uint32_t sizes[] = { 0, 1, 511, 4095, 4096, 4097, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 13 };
+	static const uint32_t sizes[] = {0,    1,	  511,	 4095,	    4096,
+					 4097, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 13};
 
 	for (size_t n = 0; n < 2 * sizeof(sizes) / sizeof(sizes[0]); n++) {
 		struct put p = { .size = sizes[n / 2], .salt = n };
@@ -59,7 +60,8 @@ static void test_regular(void)
 		CU_ASSERT_EQUAL(attr.mode, 0640);
 		CU_ASSERT_FALSE(file->is_stream);
 		if (p.size > 0)
-			CU_ASSERT_EQUAL(file_read(&l, file, buffer(), CHUNK, 0), (int64_t)(p.size < CHUNK ? p.size : CHUNK));
+			CU_ASSERT_EQUAL(file_read(&l, file, buffer(), CHUNK, 0),
+					(int64_t)(p.size < CHUNK ? p.size : CHUNK));
 		if (!file->is_ours)
 			CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), 0);
 		file->ops->close(file);
@@ -95,12 +97,14 @@ static void note_closed(struct fm_file *file)
 }
 
 /*
- * Goal: a file that ends before its size, as it was when it was opened, is no source, whatever its times say: some file systems
- * have them in steps of milliseconds. Method: one whose look finds nothing.
+ * Goal: a file that ends before its size, as it was when it was opened, is no source, whatever its
+ * times say: some file systems have them in steps of milliseconds. Method: one whose look finds
+ * nothing.
  */
 static void test_small_cut(void)
 {
-	static const struct fm_file_ops ops = { .check_unchanged = say_unchanged, .close = note_closed };
+	static const struct fm_file_ops ops = {.check_unchanged = say_unchanged,
+					       .close = note_closed};
 
 	for (size_t i = 0; i < BASES; i++) {
 		struct fm_file of = { .ops = &ops }, *file = &of;
@@ -168,7 +172,8 @@ static void test_discard(void)
 
 	for (int i = 0; i < 2; i++) {
 		begin(ON_DISK, false);
-		CU_ASSERT_EQUAL_FATAL(sink(open(at("f"), O_CREAT | O_WRONLY, 0600), 1 << 20, &file), 0);
+		CU_ASSERT_EQUAL_FATAL(sink(open(at("f"), O_CREAT | O_WRONLY, 0600), 1 << 20, &file),
+				      0);
 		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
 		if (i)
 			file->ops->discard(file);
@@ -201,7 +206,7 @@ static void test_half_read(void)
 	end();
 }
 
-/* --------------------------------------------------------------------------------------------- streams */
+/* -------------------------------------------------------------------------------------- streams */
 
 /* Somebody at the other end of a pipe, who is slow and deals in odd lengths. */
 static pid_t feed(int fd, size_t len)
@@ -247,7 +252,8 @@ static void expect_success(pid_t child)
 /* The kinds of stream, each as a service may get it. */
 enum { PIPE, PIPE_NONBLOCKING, SOCKET, SOCKET_NONBLOCKING, KINDS };
 
-/* Two connected ends: one to be read, one to be written. `ours` is the one that may be non-blocking. */
+/* Two connected ends: one to be read, one to be written. `ours` is the one that may be
+ * non-blocking. */
 static void make_ends(int kind, int ours, int ends[2])
 {
 	if (kind < SOCKET)
@@ -255,7 +261,8 @@ static void make_ends(int kind, int ours, int ends[2])
 	if (kind >= SOCKET)
 		CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	if (kind == PIPE_NONBLOCKING || kind == SOCKET_NONBLOCKING)
-		CU_ASSERT_EQUAL(fcntl(ends[ours], F_SETFL, fcntl(ends[ours], F_GETFL) | O_NONBLOCK), 0);
+		CU_ASSERT_EQUAL(fcntl(ends[ours], F_SETFL, fcntl(ends[ours], F_GETFL) | O_NONBLOCK),
+				0);
 }
 
 /* Goal: reads fill the buffer up to the end of the stream, whatever pieces it comes in. */
@@ -315,7 +322,8 @@ static void test_stream_sink(void)
 	}
 }
 
-/* Goal: a read that nobody will ever answer can be given up; so can one behind which nothing is under way. */
+/* Goal: a read that nobody will ever answer can be given up; so can one behind which nothing is
+ * under way. */
 static void test_stream_cancel(void)
 {
 	for (int n = 0; n < 2 * KINDS; n++) {
@@ -386,7 +394,7 @@ static void test_terminal(void)
 	end();
 }
 
-/* -------------------------------------------------------------------------------------------- refusals */
+/* ------------------------------------------------------------------------------------- refusals */
 
 static void test_dev_null(void)
 {
@@ -448,7 +456,9 @@ static void test_refused(void)
 		CU_ASSERT_EQUAL(fds_open(), fds);
 	}
 	CU_ASSERT_EQUAL(sink(-1, 1, &(struct fm_file *){ NULL }), -EBADF);
-	CU_ASSERT_EQUAL(sink(open(at("empty"), O_WRONLY), UINT64_C(1) << 60, &(struct fm_file *){ NULL }), -ENOSPC);
+	CU_ASSERT_EQUAL(
+		sink(open(at("empty"), O_WRONLY), UINT64_C(1) << 60, &(struct fm_file *){NULL}),
+		-ENOSPC);
 	CU_ASSERT_EQUAL(fds_open(), fds);
 	CU_ASSERT_EQUAL(store_verify(&l, s, "full", 100, 1), 0);
 	end();
@@ -477,8 +487,8 @@ static int service_publishes(int fd)
 }
 
 /*
- * Goal: a service that may not read the caller's directory writes what was passed, and leaves mode and time to
- * the caller.
+ * Goal: a service that may not read the caller's directory writes what was passed, and leaves mode
+ * and time to the caller.
  */
 static void test_two_users(void)
 {

@@ -2,9 +2,10 @@
 /*
  * The n-th-failure loop over every operation of the stores. links: fm_store
  *
- * Goal:   whatever call fails, there is one error with a text, no descriptor and no partial file is left, what
- * was there is as it was. Method: fail the n-th fault point, n = 1, 2, 3 ... until an operation ends without
- * the fault: then every point has been tried.
+ * Goal:   whatever call fails, there is one error with a text, no descriptor and no partial file is
+ *         left, what
+ * was there is as it was. Method: fail the n-th fault point, n = 1, 2, 3 ... until an operation
+ * ends without the fault: then every point has been tried.
  */
 #include "mover/base/fault.h"
 #include "mover/store/aside.h"
@@ -52,7 +53,7 @@ static void loop_over(const struct step *step, const char *base)
 	CU_ASSERT_TRUE(n > step->points_min);
 }
 
-/* ------------------------------------------------------------------------------------------ operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 static void prepare_nothing(void)
 {
@@ -75,8 +76,14 @@ static int run_put(void)
 
 static int run_put_fleeting(void)
 {
-	return store_put(&l, s, &(struct put){ .path = "d/f", .size = CHUNK + 13, .salt = 2, .may_replace = true,
-					       .is_fleeting = true, .is_stream = true }, &err);
+	return store_put(&l, s,
+			 &(struct put){.path = "d/f",
+				       .size = CHUNK + 13,
+				       .salt = 2,
+				       .may_replace = true,
+				       .is_fleeting = true,
+				       .is_stream = true},
+			 &err);
 }
 
 static void check_new(int ret)
@@ -184,7 +191,8 @@ static int run_caller(void)
 	struct fm_create how = { .size = p.size, .is_dense = true };
 	struct fm_file *file;
 	int64_t res;
-	int ret = fm_caller_sink(open(at("c"), O_CREAT | O_RDWR | O_TRUNC, 0600), -1, &how, &file, &err);
+	int ret = fm_caller_sink(open(at("c"), O_CREAT | O_RDWR | O_TRUNC, 0600), -1, &how, &file,
+				 &err);
 
 	if (ret < 0)
 		return ret;
@@ -232,7 +240,8 @@ static int run_stream(void)
 
 static int run_null(void)
 {
-	struct fm_store_opts opts = { .name = "n", .directory = "null:", .read = everybody, .write = everybody };
+	struct fm_store_opts opts = {
+		.name = "n", .directory = "null:", .read = everybody, .write = everybody};
 	struct fm_create how = { .size = 1 };
 	struct fm_store *store;
 	struct fm_file *file;
@@ -338,24 +347,25 @@ static int run_promised(void)
 }
 
 static const struct step steps[] = {
-	{ "put of a new file", prepare_nothing, run_put, check_new, 15 },
-	{ "put over an old file", prepare_old, run_put, check_replaced, 15 },
-	{ "put, neither durable nor of known size", prepare_old, run_put_fleeting, check_replaced, 12 },
-	{ "get", prepare_old, run_get, check_old, 6 },
-	{ "list", prepare_old, run_list, check_old, 4 },
-	{ "stat", prepare_old, run_stat, check_old, 2 },
-	{ "remove -r", prepare_old, run_remove, check_removed, 8 },
-	{ "mkdir", prepare_nothing, run_mkdir, check_mkdir, 5 },
-	{ "opening a store", prepare_old, run_open, check_old, 10 },
-	{ "a caller's target", prepare_nothing, run_caller, check_caller, 8 },
-	{ "a caller's source", prepare_large, run_caller_source, check_large, 4 },
-	{ "a caller's small source", prepare_old, run_caller_source, check_old, 8 },
-	{ "a stream", prepare_nothing, run_stream, check_nothing, 2 },
-	{ "purge", prepare_aside, run_purge, check_purged, 4 },
-	{ "df", prepare_aside, run_space, check_purged_after, 3 },
-	{ "making room", prepare_aside, run_promise, check_purged_after, 4 },
-	{ "a promise that is kept", prepare_old, run_promised, check_old, 4 },
-	{ "the null store", prepare_nothing, run_null, check_nothing, 4 },
+	{"put of a new file", prepare_nothing, run_put, check_new, 15},
+	{"put over an old file", prepare_old, run_put, check_replaced, 15},
+	{"put, neither durable nor of known size", prepare_old, run_put_fleeting, check_replaced,
+	 12},
+	{"get", prepare_old, run_get, check_old, 6},
+	{"list", prepare_old, run_list, check_old, 4},
+	{"stat", prepare_old, run_stat, check_old, 2},
+	{"remove -r", prepare_old, run_remove, check_removed, 8},
+	{"mkdir", prepare_nothing, run_mkdir, check_mkdir, 5},
+	{"opening a store", prepare_old, run_open, check_old, 10},
+	{"a caller's target", prepare_nothing, run_caller, check_caller, 8},
+	{"a caller's source", prepare_large, run_caller_source, check_large, 4},
+	{"a caller's small source", prepare_old, run_caller_source, check_old, 8},
+	{"a stream", prepare_nothing, run_stream, check_nothing, 2},
+	{"purge", prepare_aside, run_purge, check_purged, 4},
+	{"df", prepare_aside, run_space, check_purged_after, 3},
+	{"making room", prepare_aside, run_promise, check_purged_after, 4},
+	{"a promise that is kept", prepare_old, run_promised, check_old, 4},
+	{"the null store", prepare_nothing, run_null, check_nothing, 4},
 };
 
 static void test_each_failure(void)

@@ -13,21 +13,24 @@
 #include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
 
-/* --------------------------------------------------------------------------------------------- content */
+/* -------------------------------------------------------------------------------------- content */
 
 /*
- * Goal: every length arrives as it is, whether the size was said before or not, through the ring and through
- * threads.
+ * Goal: every length arrives as it is, whether the size was said before or not, through the ring
+ * and through threads.
  */
 static void test_sizes(void)
 {
-	static const uint64_t sizes[] = { 0, 1, 511, 512, 4095, 4096, 4097, CHUNK - 1, CHUNK, CHUNK + 1,
-					  3 * CHUNK + 13 };
+	static const uint64_t sizes[] = {0,    1,	  511,	 512,	    4095,	   4096,
+					 4097, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 13};
 
 	for (size_t b = 0; b < 2 * BASES; b++) {
 		begin(bases[b / 2], b % 2);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-			struct put p = { .path = "known", .size = sizes[i], .salt = i + 1, .may_replace = true };
+			struct put p = {.path = "known",
+					.size = sizes[i],
+					.salt = i + 1,
+					.may_replace = true};
 
 			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
 			CU_ASSERT_EQUAL(store_verify(&l, s, "known", sizes[i], i + 1), 0);
@@ -41,7 +44,8 @@ static void test_sizes(void)
 	}
 }
 
-/* Goal: permission bits and time come along; set-id bits do not; nothing else is left in the directory. */
+/* Goal: permission bits and time come along; set-id bits do not; nothing else is left in the
+ * directory. */
 static void test_metadata(void)
 {
 	struct fm_attr attr;
@@ -63,7 +67,8 @@ static void test_metadata(void)
 		CU_ASSERT_EQUAL(s->ops->stat(s, "", &a_peer, &attr, &err), 0);
 		CU_ASSERT_EQUAL(attr.type, FM_NODE_DIR);
 		CU_ASSERT_EQUAL(s->ops->stat(s, "none", &a_peer, &attr, &err), -ENOENT);
-		CU_ASSERT_STRING_EQUAL(err.text, "store s: open \"none\": no such file or directory");
+		CU_ASSERT_STRING_EQUAL(err.text,
+				       "store s: open \"none\": no such file or directory");
 		CU_ASSERT_EQUAL(dir_count(dir, ""), 3);		/* f . .. */
 		end();
 	}
@@ -88,7 +93,8 @@ static void test_direct(void)
 			printf("SKIP: no O_DIRECT under " ON_DISK ": %s\n", file->note);
 		file->ops->close(file);
 		CU_ASSERT_EQUAL(put("g", 13, 1, false), 0);
-		CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "g", &root_user, &file, &attr, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "g", &root_user, &file, &attr, &err),
+				      0);
 		CU_ASSERT_TRUE(b == 1 || file->is_direct == !file->note);
 		file->ops->close(file);
 		end();
@@ -98,8 +104,11 @@ static void test_direct(void)
 /* Goal: a store that asks for buffered I/O gets it, says so, and stores the same bytes. */
 static void test_buffered(void)
 {
-	struct fm_store_opts opts = { .name = "b", .directory = dir, .read = everybody, .write = everybody,
-				      .is_buffered = true };
+	struct fm_store_opts opts = {.name = "b",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .is_buffered = true};
 	struct fm_attr attr;
 	struct fm_file *file;
 
@@ -115,7 +124,8 @@ static void test_buffered(void)
 	end();
 }
 
-/* Goal: an odd length in the buffer of a longer one is padded with zeros on disk, not with what lay there. */
+/* Goal: an odd length in the buffer of a longer one is padded with zeros on disk, not with what lay
+ * there. */
 static void test_odd_writes(void)
 {
 	struct fm_create how = { .size = FM_SIZE_UNKNOWN };
@@ -129,8 +139,10 @@ static void test_odd_writes(void)
 	memset(buf, 0xee, 16384);
 	/* Two at once: neither is written while the lane waits. */
 	for (unsigned i = 0; i < 2; i++) {
-		w[i].io = (struct fm_io){ .done = waited_done, .buf = buf + 8192 * i, .len = 100 + i,
-					  .offset = 8192 * i };
+		w[i].io = (struct fm_io){.done = waited_done,
+					 .buf = buf + 8192 * i,
+					 .len = 100 + i,
+					 .offset = 8192 * i};
 		file->ops->write(file, &l.io, &w[i].io);
 	}
 	if (file->is_direct)
@@ -144,8 +156,10 @@ static void test_odd_writes(void)
 
 	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &file, &attr, &err), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		w[i] = (struct waited){ .io = { .done = waited_done, .buf = buf + 8192 * i, .len = i ? 208 : 4097,
-						.offset = 8192 * i } };
+		w[i] = (struct waited){.io = {.done = waited_done,
+					      .buf = buf + 8192 * i,
+					      .len = i ? 208 : 4097,
+					      .offset = 8192 * i}};
 		file->ops->read(file, &l.io, &w[i].io);
 	}
 	for (unsigned i = 0; i < 2; i++) {
@@ -159,7 +173,7 @@ static void test_odd_writes(void)
 	end();
 }
 
-/* ----------------------------------------------------------------------------------------------- holes */
+/* ---------------------------------------------------------------------------------------- holes */
 
 /* A sparse file made behind the store's back: data at 1 MiB + 100 (one byte) and at the end. */
 static void make_sparse(const char *name, off_t size)
@@ -179,7 +193,8 @@ static uint64_t copy_data(struct fm_file *src, struct fm_file *dst, uint64_t siz
 	uint64_t from = 0, to = 0, moved = 0;
 
 	while (src->ops->next_data(src, to, &from, &to) == 0 && from < size) {
-		CU_ASSERT_TRUE(from % FM_BLOCK == 0 && from < to && (to % FM_BLOCK == 0 || to == size));
+		CU_ASSERT_TRUE(from % FM_BLOCK == 0 && from < to &&
+			       (to % FM_BLOCK == 0 || to == size));
 		for (uint64_t o = from; o < to; o += CHUNK) {
 			uint32_t len = to - o < CHUNK ? (uint32_t)(to - o) : CHUNK;
 
@@ -204,10 +219,12 @@ static void test_holes(void)
 	for (size_t b = 0; b < BASES; b++) {
 		begin(bases[b], false);
 		make_sparse("sparse", (off_t)size);
-		CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "sparse", &root_user, &src, &attr, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			s->ops->open_source(s, "sparse", &root_user, &src, &attr, &err), 0);
 		CU_ASSERT_TRUE(attr.has_holes);
 		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "copy", &root_user, &how, &dst, &err), 0);
-		CU_ASSERT_TRUE(copy_data(src, dst, size) <= 8 << 20);	/* tmpfs may use huge pages */
+		/* tmpfs may use huge pages */
+		CU_ASSERT_TRUE(copy_data(src, dst, size) <= 8 << 20);
 		CU_ASSERT_EQUAL(dst->ops->publish(dst, size, &attr, true, &err), 0);
 		src->ops->close(src);
 		dst->ops->close(dst);
@@ -248,7 +265,7 @@ static void test_next_data_ends(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------- replacing */
+/* ------------------------------------------------------------------------------------ replacing */
 
 static void test_replace(void)
 {
@@ -256,12 +273,20 @@ static void test_replace(void)
 		begin(bases[b], false);
 		CU_ASSERT_EQUAL(put("f", 5000, 1, false), 0);
 		CU_ASSERT_EQUAL(put("f", 100, 2, false), -EEXIST);
-		CU_ASSERT_STRING_EQUAL(err.text, "store s: \"f\": exists; it is replaced only if asked for (--force)");
+		CU_ASSERT_STRING_EQUAL(
+			err.text,
+			"store s: \"f\": exists; it is replaced only if asked for (--force)");
 		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 5000, 1), 0);
 		CU_ASSERT_EQUAL(put("f", 100, 2, true), 0);
 		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 100, 2), 0);
-		CU_ASSERT_EQUAL(store_put(&l, s, &(struct put){ .path = "f", .size = 9, .salt = 3, .may_replace = true,
-								.is_fleeting = true }, &err), 0);
+		CU_ASSERT_EQUAL(store_put(&l, s,
+					  &(struct put){.path = "f",
+							.size = 9,
+							.salt = 3,
+							.may_replace = true,
+							.is_fleeting = true},
+					  &err),
+				0);
 		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 9, 3), 0);
 		end();
 	}
@@ -270,8 +295,11 @@ static void test_replace(void)
 /* Goal: the store's own leave is as good as the caller's. */
 static void test_store_replaces(void)
 {
-	struct fm_store_opts opts = { .name = "r", .directory = dir, .read = everybody, .write = everybody,
-				      .may_replace = true };
+	struct fm_store_opts opts = {.name = "r",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .may_replace = true};
 
 	begin(ON_DISK, false);
 	s->ops->free(s);
@@ -282,7 +310,8 @@ static void test_store_replaces(void)
 	end();
 }
 
-/* Goal: a name that appears, changes kind or goes while the bytes come is treated as it is at the end. */
+/* Goal: a name that appears, changes kind or goes while the bytes come is treated as it is at the
+ * end. */
 static void test_target_changes(void)
 {
 	static const struct {
@@ -290,9 +319,10 @@ static void test_target_changes(void)
 		char becomes;		/* f: a file, d: a directory, l: a link, 0: nothing */
 		int ret;
 	} cases[] = {
-		{ false, false, 'f', -EEXIST }, { false, true, 'f', 0 },    { false, false, 'd', -EEXIST },
-		{ false, true, 'd', -EISDIR },	{ false, true, 'l', -EEXIST }, { true, true, 0, 0 },
-		{ true, true, 'd', -EISDIR },
+		{false, false, 'f', -EEXIST}, {false, true, 'f', 0},
+		{false, false, 'd', -EEXIST}, {false, true, 'd', -EISDIR},
+		{false, true, 'l', -EEXIST},  {true, true, 0, 0},
+		{true, true, 'd', -EISDIR},
 	};
 	struct fm_create how = { .size = 0 };
 	const struct fm_attr attr = { .mode = 0644 };
@@ -329,7 +359,10 @@ static void test_dir_replaced(void)
 	static const struct {
 		bool is_there, may_replace, is_durable;
 		int ret;
-	} cases[] = { { false, false, true, 0 }, { false, true, false, 0 }, { true, true, true, 0 }, { true, false, true, -EEXIST } };
+	} cases[] = {{false, false, true, 0},
+		     {false, true, false, 0},
+		     {true, true, true, 0},
+		     {true, false, true, -EEXIST}};
 	const struct fm_attr attr = { .mode = 0644 };
 	struct fm_file *file;
 
@@ -353,7 +386,8 @@ static void test_dir_replaced(void)
 		if (ret < 0)
 			file->ops->discard(file);
 		file->ops->close(file);
-		CU_ASSERT_EQUAL(store_verify(&l, s, "d/f", ret < 0 ? 77 : 4096, ret < 0 ? 1 : 5), 0);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "d/f", ret < 0 ? 77 : 4096, ret < 0 ? 1 : 5),
+				0);
 		CU_ASSERT_EQUAL(dir_count(at("before"), "") + dir_count(at("d"), ""), 2 + 2 + 1);
 		CU_ASSERT_EQUAL(fds_open(), fds);
 		end();
@@ -379,18 +413,22 @@ static void test_dir_gone(void)
 		CU_ASSERT_EQUAL(rename(at("d"), at("before")), 0);
 		if (is_in_the_way)
 			CU_ASSERT_EQUAL(put("d", 77, 1, false), 0);
-		CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &attr, true, &err), is_in_the_way ? -ENOTDIR : 0);
+		CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &attr, true, &err),
+				is_in_the_way ? -ENOTDIR : 0);
 		if (is_in_the_way)
 			file->ops->discard(file);
 		file->ops->close(file);
-		CU_ASSERT_EQUAL(store_verify(&l, s, is_in_the_way ? "d" : "d/e/f", is_in_the_way ? 77 : 4096, is_in_the_way ? 1 : 5), 0);
+		CU_ASSERT_EQUAL(store_verify(&l, s, is_in_the_way ? "d" : "d/e/f",
+					     is_in_the_way ? 77 : 4096, is_in_the_way ? 1 : 5),
+				0);
 		CU_ASSERT_EQUAL(dir_count(at("before/e"), ""), 2);
 		CU_ASSERT_EQUAL(fds_open(), fds);
 		end();
 	}
 }
 
-/* Goal: what is neither file nor free is refused before anything is begun, with or without leave. */
+/* Goal: what is neither file nor free is refused before anything is begun, with or without
+ * leave. */
 static void test_bad_targets(void)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -418,7 +456,7 @@ static void test_bad_targets(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------- bad input */
+/* ------------------------------------------------------------------------------------ bad input */
 
 /* Goal: each operation refuses each path that does not stay inside, and nothing happens outside. */
 static void test_refused_paths(void)
@@ -427,9 +465,10 @@ static void test_refused_paths(void)
 		const char *path;
 		int ret;
 	} cases[] = {
-		{ "/etc/passwd", -EXDEV }, { "../x", -EXDEV },    { "a/../../x", -EXDEV }, { "./x", -EINVAL },
-		{ "x/", -EINVAL },	    { "a//x", -EINVAL },   { ".fmove.x", -EINVAL },  { "a/.fmove.x", -EINVAL },
-		{ "out/x", -EXDEV },	    { "up/x", -EXDEV },
+		{"/etc/passwd", -EXDEV}, {"../x", -EXDEV},	  {"a/../../x", -EXDEV},
+		{"./x", -EINVAL},	 {"x/", -EINVAL},	  {"a//x", -EINVAL},
+		{".fmove.x", -EINVAL},	 {"a/.fmove.x", -EINVAL}, {"out/x", -EXDEV},
+		{"up/x", -EXDEV},
 	};
 	struct fm_create how = { .size = 1 };
 	struct fm_list_opts page = { .after = "", .max = 1 };
@@ -460,8 +499,9 @@ static void test_refused_paths(void)
 
 static void test_odd_names(void)
 {
-	static const char *const names[] = { " ", "a b", "\xc3\xa4\xe2\x82\xac", "new\nline", "\xff\xfe",
-					     "-rf", "*", "\\", "d/e/f", "..." };
+	static const char *const names[] = {
+		" ",	 "a b", "\xc3\xa4\xe2\x82\xac", "new\nline", "\xff\xfe", "-rf", "*", "\\",
+		"d/e/f", "..."};
 	char longest[256];
 
 	memset(longest, 'n', 255);
@@ -495,7 +535,8 @@ static void test_bad_sources(void)
 	end();
 }
 
-/* Goal: more bytes than were announced, or an offset beyond any file, are refused; the file is not harmed. */
+/* Goal: more bytes than were announced, or an offset beyond any file, are refused; the file is not
+ * harmed. */
 static void test_writes_beyond(void)
 {
 	struct fm_create how = { .size = 5000, .is_dense = true };
@@ -517,19 +558,22 @@ static void test_writes_beyond(void)
 
 static void test_bad_store(void)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = "/var/tmp/fm-store-no-such-directory" };
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = "/var/tmp/fm-store-no-such-directory"};
 	static const char *const bad[] = { "user:no-such-user-here", NULL };
 	struct fm_store *store;
 
 	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -ENOENT);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "store s: directory /var/tmp/fm-store-no-such-directory: "));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(err.text, "store s: directory /var/tmp/fm-store-no-such-directory: "));
 	opts.directory = "/etc/passwd";
 	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -ENOTDIR);
 	opts.directory = "/var/tmp";
 	opts.write = bad;
 	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -EINVAL);
 	CU_ASSERT_STRING_EQUAL(err.text,
-			       "store s: write: rule \"user:no-such-user-here\": this machine has no such user");
+			       "store s: write: rule \"user:no-such-user-here\": this machine has "
+			       "no such user");
 	opts.directory = "null:";
 	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -EINVAL);
 	memset(buffer(), 'n', 300);
@@ -538,7 +582,7 @@ static void test_bad_store(void)
 	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -ENAMETOOLONG);
 }
 
-/* ------------------------------------------------------------------------------------ changing sources */
+/* ----------------------------------------------------------------------------- changing sources */
 
 static int open_and(void (*change)(void))
 {
@@ -609,16 +653,22 @@ static void change_by_remove(void)
 	CU_ASSERT_EQUAL(s->ops->remove(s, "f", &a_peer, false, &err), 0);
 }
 
-/* Goal: a source that changed is found out; one that was only replaced or removed by name is still good. */
+/* Goal: a source that changed is found out; one that was only replaced or removed by name is still
+ * good. */
 static void test_changes(void)
 {
 	static const struct {
 		void (*change)(void);
 		int ret;
 	} cases[] = {
-		{ change_nothing, 0 },	      { change_byte, -ESTALE },	 { change_byte_and_time_back, -ESTALE },
-		{ change_size, -ESTALE },     { change_by_put, 0 },	 { change_by_remove, 0 },
-		{ change_by_half_a_put, 0 },  { change_by_rename, -ESTALE },
+		{change_nothing, 0},
+		{change_byte, -ESTALE},
+		{change_byte_and_time_back, -ESTALE},
+		{change_size, -ESTALE},
+		{change_by_put, 0},
+		{change_by_remove, 0},
+		{change_by_half_a_put, 0},
+		{change_by_rename, -ESTALE},
 	};
 
 	for (size_t b = 0; b < BASES; b++) {
@@ -627,7 +677,8 @@ static void test_changes(void)
 			CU_ASSERT_EQUAL(put("f", 5000, 1, true), 0);
 			CU_ASSERT_EQUAL(open_and(cases[i].change), cases[i].ret);
 			if (cases[i].ret < 0)
-				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "changed while it was read"));
+				CU_ASSERT_PTR_NOT_NULL(
+					strstr(err.text, "changed while it was read"));
 		}
 		CU_ASSERT_EQUAL(unlink(at(PUT_ASIDE)), 0);
 		CU_ASSERT_EQUAL(unlink(at("g")), 0);
@@ -635,7 +686,8 @@ static void test_changes(void)
 	}
 }
 
-/* Goal: whoever has the old file open goes on reading the old file while a new one takes its name. */
+/* Goal: whoever has the old file open goes on reading the old file while a new one takes its
+ * name. */
 static void test_get_during_put(void)
 {
 	struct fm_file *file;
@@ -654,9 +706,10 @@ static void test_get_during_put(void)
 	end();
 }
 
-/* -------------------------------------------------------------------------------------------- lifetime */
+/* ------------------------------------------------------------------------------------- lifetime */
 
-/* Goal: however a sink ends without being published, nothing is left but the directories that were made. */
+/* Goal: however a sink ends without being published, nothing is left but the directories that were
+ * made. */
 static void test_abandoned(void)
 {
 	struct fm_create how = { .size = 1 << 20, .is_dense = true };
@@ -678,14 +731,16 @@ static void test_abandoned(void)
 	/* The directory goes under its feet. */
 	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
 	CU_ASSERT_EQUAL(s->ops->remove(s, "d", &root_user, true, &err), 0);
-	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &(struct fm_attr){ .mode = 0600 }, true, &err), -ENOENT);
+	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &(struct fm_attr){.mode = 0600}, true, &err),
+			-ENOENT);
 	file->ops->discard(file);
 	file->ops->close(file);
 	CU_ASSERT_EQUAL(fds_open(), fds);
 	end();
 }
 
-/* Goal: files opened from a store may be used after it was freed (a reload of the configuration does that). */
+/* Goal: files opened from a store may be used after it was freed (a reload of the configuration
+ * does that). */
 static void test_freed_early(void)
 {
 	struct fm_create how = { .size = 4096 };
@@ -734,8 +789,13 @@ static void ask_again(void *ctx, const char *name)
 static void reopen_unseen(void)
 {
 	s->ops->free(s);
-	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){ .name = "s", .directory = dir, .read = everybody, .write = everybody,
-								     .old_keep_ns = UINT64_MAX }, &s, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){.name = "s",
+								    .directory = dir,
+								    .read = everybody,
+								    .write = everybody,
+								    .old_keep_ns = UINT64_MAX},
+					    &s, &err),
+			      0);
 }
 
 /* The store anew, one that keeps what was replaced: it knows what was there before at once. */
@@ -747,7 +807,8 @@ static void reopen_keeping(void)
 	s->ops->sweep(s, &is_over);
 }
 
-/* Goal: who asks for the room of a store while another's question is still looked into has his answer at once: many cannot take all workers. */
+/* Goal: who asks for the room of a store while another's question is still looked into has his
+ * answer at once: many cannot take all workers. */
 static void test_space_asked_by_many(void)
 {
 	struct fm_store_space space;
@@ -764,7 +825,9 @@ static void test_space_asked_by_many(void)
 	CU_ASSERT_TRUE(a.reads > 1 && a.reads_inside == 0);
 	CU_ASSERT_TRUE(a.seen.is_counting && a.seen.trees == 1);
 	CU_ASSERT_TRUE(!space.is_counting && space.trees == 1 && space.aside > 0);
-	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &(struct fm_space_page){ .count = 0 }, &err), 0);
+	CU_ASSERT_EQUAL(
+		s->ops->purge(s, "", &root_user, false, &(struct fm_space_page){.count = 0}, &err),
+		0);
 	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
 	CU_ASSERT_TRUE(space.trees == 0 && space.aside == 0);
 	end();
@@ -791,8 +854,9 @@ static void link_as(const char *name, const char *other)
 }
 
 /*
- * Goal: what is said to be kept aside is what a purge makes free: a file that several versions share too, but not one that has a name elsewhere.
- * Method: one name twice in one version, one in two of them, one also outside; what a purge then says of each is added up.
+ * Goal: what is said to be kept aside is what a purge makes free: a file that several versions
+ * share too, but not one that has a name elsewhere. Method: one name twice in one version, one in
+ * two of them, one also outside; what a purge then says of each is added up.
  */
 static void test_aside_counts_shared_files(void)
 {
@@ -835,7 +899,8 @@ static void sweep_meanwhile(void *ctx, const char *name)
 		s->ops->sweep(s, &is_over);
 }
 
-/* Goal: who purges a store while it is looked through for the first time waits for that, and hears what was found. */
+/* Goal: who purges a store while it is looked through for the first time waits for that, and hears
+ * what was found. */
 static void test_purge_awaits_the_first_look(void)
 {
 	static struct fm_space_page page;
@@ -850,7 +915,8 @@ static void test_purge_awaits_the_first_look(void)
 	end();
 }
 
-/* Goal: who purges a store that was not looked through yet hears that there may be more; that nothing is there nobody says. */
+/* Goal: who purges a store that was not looked through yet hears that there may be more; that
+ * nothing is there nobody says. */
 static void test_purge_before_it_is_known(void)
 {
 	static struct fm_space_page page;
@@ -873,7 +939,8 @@ static void test_purge_before_it_is_known(void)
 	end();
 }
 
-/* Goal: who gives what is wanted the name of what is not, while that is purged, gets nothing removed by it. */
+/* Goal: who gives what is wanted the name of what is not, while that is purged, gets nothing
+ * removed by it. */
 static void test_purge_exchanged(void)
 {
 	static struct fm_space_page page;
@@ -885,14 +952,16 @@ static void test_purge_exchanged(void)
 		CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
 		(void)snprintf(one, sizeof(one), "%s", hold("v", FM_STAGING_OLD));
 		reopen_keeping();
-		CU_ASSERT_TRUE(mkdir(at("w"), 0755) == 0 && mkdir(at("w/.fmove.0123456789abcdef.kept"), 0755) == 0);
+		CU_ASSERT_TRUE(mkdir(at("w"), 0755) == 0 &&
+			       mkdir(at("w/.fmove.0123456789abcdef.kept"), 0755) == 0);
 		(void)snprintf(two, sizeof(two), "%s", hold("w", FM_STAGING_OLD));
 		x.calls = 0;
 		x.turn++;
 		fm_fault_watch(exchange_at, &x);
 		(void)s->ops->purge(s, "", &root_user, false, &page, &err);
 		fm_fault_watch(NULL, NULL);
-		(void)snprintf(command, sizeof(command), "find '%s' -name .fmove.0123456789abcdef.kept | grep -q .", dir);
+		(void)snprintf(command, sizeof(command),
+			       "find '%s' -name .fmove.0123456789abcdef.kept | grep -q .", dir);
 		CU_ASSERT_EQUAL(system(command), 0);
 		(void)snprintf(command, sizeof(command), "rm -rf '%s'/.fmove.*", dir);
 		CU_ASSERT_EQUAL(system(command), 0);
@@ -909,17 +978,20 @@ static void test_purge_kept_renamed(void)
 
 	begin(IN_MEMORY, false);
 	CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
-	CU_ASSERT_EQUAL(rename(at(hold("v", FM_STAGING_KEPT)), at(".fmove.0123456789abcdef.old")), 0);
+	CU_ASSERT_EQUAL(rename(at(hold("v", FM_STAGING_KEPT)), at(".fmove.0123456789abcdef.old")),
+			0);
 	reopen_keeping();
 	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, true, &page, &err), -EBUSY);
 	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), -EBUSY);
-	CU_ASSERT_EQUAL(rename(at(".fmove.0123456789abcdef.old/v"), at("v")), 0);	/* it is there */
+	/* it is there */
+	CU_ASSERT_EQUAL(rename(at(".fmove.0123456789abcdef.old/v"), at("v")), 0);
 	(void)snprintf(command, sizeof(command), "rm -r '%s'/.fmove.*", dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	end();
 }
 
-/* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
+/* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still
+ * known then. */
 static void test_purge_goes_on(void)
 {
 	static struct fm_space_page page;
@@ -932,8 +1004,10 @@ static void test_purge_goes_on(void)
 		begin(bases[0], false);
 		for (unsigned j = 0; j < 3; j++) {
 			(void)snprintf(below, sizeof(below), "%s/d", names[j]);
-			CU_ASSERT_TRUE(mkdir(at(names[j]), 0755) == 0 && mkdir(at(below), 0755) == 0);
-			(void)snprintf(where[j], sizeof(where[j]), "%s", hold(names[j], FM_STAGING_OLD));
+			CU_ASSERT_TRUE(mkdir(at(names[j]), 0755) == 0 &&
+				       mkdir(at(below), 0755) == 0);
+			(void)snprintf(where[j], sizeof(where[j]), "%s",
+				       hold(names[j], FM_STAGING_OLD));
 		}
 		reopen_keeping();
 		(void)snprintf(below, sizeof(below), "%s/%s/d", where[i], names[i]);
@@ -992,35 +1066,37 @@ static void test_aside_shares(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "every length arrives as it is", test_sizes },
-	{ "mode and time come along, set-id bits do not", test_metadata },
-	{ "O_DIRECT is used on disk, or it says why not", test_direct },
-	{ "a buffered store says so", test_buffered },
-	{ "an odd length is padded with zeros", test_odd_writes },
-	{ "holes stay holes", test_holes },
-	{ "files of nothing but holes, and without any", test_next_data_ends },
-	{ "an existing file is replaced with leave only", test_replace },
-	{ "the store's leave to replace is enough", test_store_replaces },
-	{ "a target that changes meanwhile counts as it is at the end", test_target_changes },
-	{ "a file follows its directory's name", test_dir_replaced },
-	{ "a file makes its directory again", test_dir_gone },
-	{ "directories, links, pipes and sockets are never replaced", test_bad_targets },
-	{ "each operation refuses each path that leaves the store", test_refused_paths },
-	{ "names with any other bytes work", test_odd_names },
-	{ "what is no regular file cannot be read", test_bad_sources },
-	{ "more than was announced is not written", test_writes_beyond },
-	{ "a store that cannot be is refused by name", test_bad_store },
-	{ "a source that changed is found out", test_changes },
-	{ "a get goes on while a put replaces its file", test_get_during_put },
-	{ "an abandoned sink leaves nothing", test_abandoned },
-	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
-	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
-	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
-	{ "what is wanted does not go under the name of what is not", test_purge_exchanged },
-	{ "what is nowhere else does not go under another name", test_purge_kept_renamed },
-	{ "who has very much aside leaves places for others", test_aside_shares },
-	{ "a purge awaits the first look", test_purge_awaits_the_first_look },
-	{ "a purge says that the store was not looked through yet", test_purge_before_it_is_known },
-	{ "files outlive their store", test_freed_early },
+	{"every length arrives as it is", test_sizes},
+	{"mode and time come along, set-id bits do not", test_metadata},
+	{"O_DIRECT is used on disk, or it says why not", test_direct},
+	{"a buffered store says so", test_buffered},
+	{"an odd length is padded with zeros", test_odd_writes},
+	{"holes stay holes", test_holes},
+	{"files of nothing but holes, and without any", test_next_data_ends},
+	{"an existing file is replaced with leave only", test_replace},
+	{"the store's leave to replace is enough", test_store_replaces},
+	{"a target that changes meanwhile counts as it is at the end", test_target_changes},
+	{"a file follows its directory's name", test_dir_replaced},
+	{"a file makes its directory again", test_dir_gone},
+	{"directories, links, pipes and sockets are never replaced", test_bad_targets},
+	{"each operation refuses each path that leaves the store", test_refused_paths},
+	{"names with any other bytes work", test_odd_names},
+	{"what is no regular file cannot be read", test_bad_sources},
+	{"more than was announced is not written", test_writes_beyond},
+	{"a store that cannot be is refused by name", test_bad_store},
+	{"a source that changed is found out", test_changes},
+	{"a get goes on while a put replaces its file", test_get_during_put},
+	{"an abandoned sink leaves nothing", test_abandoned},
+	{"many who ask for the room of a store do not wait for each other",
+	 test_space_asked_by_many},
+	{"what is kept aside is counted as what a purge makes free",
+	 test_aside_counts_shared_files},
+	{"what cannot be purged is said when all else is gone", test_purge_goes_on},
+	{"what is wanted does not go under the name of what is not", test_purge_exchanged},
+	{"what is nowhere else does not go under another name", test_purge_kept_renamed},
+	{"who has very much aside leaves places for others", test_aside_shares},
+	{"a purge awaits the first look", test_purge_awaits_the_first_look},
+	{"a purge says that the store was not looked through yet", test_purge_before_it_is_known},
+	{"files outlive their store", test_freed_early},
 };
 FM_TEST_MAIN("store file", tests)

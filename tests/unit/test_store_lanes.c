@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One file, several lanes at once, as the engine has it. Meant for the thread sanitizer too. links: fm_store
+ * One file, several lanes at once, as the engine has it. Meant for the thread sanitizer too.
+ * links: fm_store
  */
 #include <pthread.h>
 
@@ -64,15 +65,16 @@ static void *lane_thread(void *arg)
 		for (unsigned i = 0; i < used; i++) {
 			while (slots[i].w.calls == 0)
 				fm_loop_step(wk->lane.loop, 100000000);
-			wk->failures += !slot_is_good(wk, &slots[i], wk->memory + IN_FLIGHT * CHUNK);
+			wk->failures +=
+				!slot_is_good(wk, &slots[i], wk->memory + IN_FLIGHT * CHUNK);
 		}
 	}
 	return NULL;
 }
 
 /*
- * Lanes are opened and closed here: a ring that is mapped where another thread's was would look like a race to
- * the sanitizer.
+ * Lanes are opened and closed here: a ring that is mapped where another thread's was would look
+ * like a race to the sanitizer.
  */
 static void run_lanes(struct fm_file *file, bool is_write)
 {
@@ -98,11 +100,15 @@ static void run_lanes(struct fm_file *file, bool is_write)
 	}
 }
 
-/* Goal: what several lanes write is what several lanes read, with a quota that all of them take from. */
+/* Goal: what several lanes write is what several lanes read, with a quota that all of them take
+ * from. */
 static void test_lanes(void)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
-				      .quota_bytes = SIZE + 100 };
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .quota_bytes = SIZE + 100};
 	const struct fm_attr written = { .mode = 0644 };
 	struct fm_attr attr;
 	struct fm_file *file;
@@ -127,7 +133,8 @@ static void test_lanes(void)
 	}
 }
 
-/* Goal: of many that put one name at once without leave, one wins and the others are told; the file is whole. */
+/* Goal: of many that put one name at once without leave, one wins and the others are told; the file
+ * is whole. */
 static void *put_thread(void *arg)
 {
 	const struct fm_attr written = { .mode = 0644 };
@@ -154,7 +161,8 @@ static void test_one_name(void)
 
 		begin(bases[b], false);
 		for (unsigned i = 0; i < PUTS; i++)
-			CU_ASSERT_EQUAL_FATAL(pthread_create(&ids[i], NULL, put_thread, &results[i]), 0);
+			CU_ASSERT_EQUAL_FATAL(
+				pthread_create(&ids[i], NULL, put_thread, &results[i]), 0);
 		for (unsigned i = 0; i < PUTS; i++) {
 			CU_ASSERT_EQUAL(pthread_join(ids[i], NULL), 0);
 			won += results[i] == 0;

@@ -44,7 +44,8 @@ static void test_sizes(void)
 
 		CU_ASSERT_EQUAL(s->ops->stat(s, cases[i].path, &a_peer, &attr, &err), cases[i].ret);
 		CU_ASSERT_EQUAL(attr.size, cases[i].size);
-		CU_ASSERT_EQUAL(s->ops->open_source(s, cases[i].path, &a_peer, &file, &attr, &err), cases[i].ret);
+		CU_ASSERT_EQUAL(s->ops->open_source(s, cases[i].path, &a_peer, &file, &attr, &err),
+				cases[i].ret);
 		CU_ASSERT_EQUAL(attr.size, cases[i].size);
 		if (file)
 			file->ops->close(file);
@@ -114,8 +115,10 @@ static void test_sink(void)
 	struct lane l;
 
 	lane_open(&l, false);
-	CU_ASSERT_EQUAL(store_put(&l, s, &(struct put){ .path = "any/name", .size = 3 * CHUNK + 13 }, &err), 0);
-	CU_ASSERT_EQUAL(store_put(&l, s, &(struct put){ .path = "a/../b", .size = 1 }, &err), -EXDEV);
+	CU_ASSERT_EQUAL(
+		store_put(&l, s, &(struct put){.path = "any/name", .size = 3 * CHUNK + 13}, &err),
+		0);
+	CU_ASSERT_EQUAL(store_put(&l, s, &(struct put){.path = "a/../b", .size = 1}, &err), -EXDEV);
 	CU_ASSERT_EQUAL(store_put(&l, s, &(struct put){ .path = "", .size = 1 }, &err), -EISDIR);
 	CU_ASSERT_EQUAL(s->ops->remove(s, "any/name", &a_peer, false, &err), -ENOENT);
 	CU_ASSERT_EQUAL(s->ops->mkdir(s, "any", &a_peer, &err), 0);

@@ -23,7 +23,8 @@ static void touch(const char *name)
 	close(fd);
 }
 
-/* Goal: pages of any size give every name once, in the order of its bytes, however the directory has them. */
+/* Goal: pages of any size give every name once, in the order of its bytes, however the directory
+ * has them. */
 static void test_pages(void)
 {
 	enum { NAMES = 257 };
@@ -33,7 +34,8 @@ static void test_pages(void)
 	for (size_t b = 0; b < BASES; b++) {
 		begin(bases[b], false);
 		for (unsigned i = 0; i < NAMES; i++) {
-			snprintf(name, sizeof(name), "%c%03u", i % 2 ? 'a' : '\xff', (i * 7919) % 1000);
+			snprintf(name, sizeof(name), "%c%03u", i % 2 ? 'a' : '\xff',
+				 (i * 7919) % 1000);
 			touch(name);
 		}
 		for (size_t max = 1; max < 300; max = max * 3 + 1) {
@@ -120,7 +122,8 @@ static void test_remove(void)
 	}
 }
 
-/* Goal: removing a tree removes links, pipes and partial files in it, and nothing that a link points to. */
+/* Goal: removing a tree removes links, pipes and partial files in it, and nothing that a link
+ * points to. */
 static void test_remove_tree(void)
 {
 	char name[64];

@@ -19,14 +19,20 @@
 #define SALT 3
 #define POINTS_MAX 200
 
-static const struct fm_attr written = { .type = FM_NODE_FILE, .size = SIZE, .mode = 0444, .mtime_ns = 5 };
+static const struct fm_attr written = {
+	.type = FM_NODE_FILE, .size = SIZE, .mode = 0444, .mtime_ns = 5};
 
 static struct fm_identity source_of(int version)
 {
-	return (struct fm_identity){ .node = "n1", .dev = 1, .ino = 2, .size = SIZE, .mtime_ns = version, .ctime_ns = version };
+	return (struct fm_identity){.node = "n1",
+				    .dev = 1,
+				    .ino = 2,
+				    .size = SIZE,
+				    .mtime_ns = version,
+				    .ctime_ns = version};
 }
 
-/* -------------------------------------------------------------------------------------- one transfer's steps */
+/* ------------------------------------------------------------------------- one transfer's steps */
 
 struct xfer {
 	struct fm_file *file;
@@ -35,8 +41,11 @@ struct xfer {
 
 static int open_sink(struct fm_store *store, const char *path, bool is_synced, struct xfer *out)
 {
-	struct fm_create how = { .size = SIZE, .is_dense = true, .may_replace = true, .is_resumable = true,
-				 .is_synced = is_synced };
+	struct fm_create how = {.size = SIZE,
+				.is_dense = true,
+				.may_replace = true,
+				.is_resumable = true,
+				.is_synced = is_synced};
 
 	*out = (struct xfer){ 0 };
 	return store->ops->create(store, path, &root_user, &how, &out->file, &err);
@@ -50,7 +59,8 @@ static int begin_sink(struct xfer *x, int version)
 }
 
 /* Chunks [from, to) of the content `salt`, and what the engine would log of them. */
-static int write_chunks(struct lane *lane, struct fm_file *file, unsigned from, unsigned to, uint64_t salt, bool is_logged)
+static int write_chunks(struct lane *lane, struct fm_file *file, unsigned from, unsigned to,
+			uint64_t salt, bool is_logged)
 {
 	struct fm_written w = { .offset = from * (uint64_t)CHUNK };
 
@@ -88,7 +98,8 @@ static void end_sink(struct xfer *x, void (*how)(struct fm_file *file))
 	fm_have_free(&x->have);
 }
 
-/* As fork(2), without the lane: what another thread of a process has locked stays so in its child. */
+/* As fork(2), without the lane: what another thread of a process has locked stays so in its
+ * child. */
 static pid_t fork_alone(void)
 {
 	pid_t child;
@@ -114,7 +125,8 @@ static void interrupted_put(const char *path, unsigned logged, bool is_synced)
 		lane_open(&lane, true);
 		if (open_sink(s, path, is_synced, &x) < 0 || begin_sink(&x, 1) < 0)
 			_exit(1);
-		if (x.have.ranges.count > 0 || write_chunks(&lane, x.file, 0, logged, SALT, logged > 0) < 0 ||
+		if (x.have.ranges.count > 0 ||
+		    write_chunks(&lane, x.file, 0, logged, SALT, logged > 0) < 0 ||
 		    write_chunks(&lane, x.file, logged, logged + 1, SALT + 1, false) < 0)
 			_exit(2);
 		_exit(0);
@@ -135,8 +147,12 @@ static void finish_put(struct xfer *x, const char *path, unsigned from, uint64_t
 
 static void quota_store(uint64_t quota)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
-				      .is_durable = true, .quota_bytes = quota };
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .is_durable = true,
+				     .quota_bytes = quota};
 
 	s->ops->free(s);
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
@@ -145,8 +161,12 @@ static void quota_store(uint64_t quota)
 /* The nth point of it fails (0: none). Whether that came. */
 static bool sweep_failing(uint64_t keep_ns, unsigned nth)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
-				      .is_durable = true, .partial_keep_ns = keep_ns };
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .is_durable = true,
+				     .partial_keep_ns = keep_ns};
 	static const atomic_bool not_over;
 	struct fm_store *store;
 	bool has_fired = false;
@@ -184,9 +204,10 @@ static int64_t size_of(const char *path)
 	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size;
 }
 
-/* ------------------------------------------------------------------------------------------------ going on */
+/* ------------------------------------------------------------------------------------- going on */
 
-/* Goal: what was logged before the process was killed is there, exactly that, and the file is whole in the end. */
+/* Goal: what was logged before the process was killed is there, exactly that, and the file is whole
+ * in the end. */
 static void test_killed(void)
 {
 	struct xfer x;
@@ -208,7 +229,8 @@ static void test_killed(void)
 	}
 }
 
-/* Goal: nothing was logged: the next try begins with nothing, and the journal that was left says so. */
+/* Goal: nothing was logged: the next try begins with nothing, and the journal that was left says
+ * so. */
 static void test_killed_early(void)
 {
 	struct xfer x;
@@ -274,19 +296,21 @@ static void test_reread(void)
 		CU_ASSERT_NOT_EQUAL(part, x.have.pieces[0].crc);
 		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 0, CHUNK, &part), 0);
 		CU_ASSERT_EQUAL(part, crc_of(0, 1));
-		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 16 * (uint64_t)CHUNK, CHUNK, &part), -ENODATA);
+		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 16 * (uint64_t)CHUNK, CHUNK, &part),
+				-ENODATA);
 		end_sink(&x, x.file->ops->discard);
 		end();
 	}
 }
 
-/* --------------------------------------------------------------------------------------- a sync that failed */
+/* --------------------------------------------------------------------------- a sync that failed */
 
 /* A caller's file, as its command opens and passes it. */
 static int open_caller_sink(struct xfer *out)
 {
 	struct fm_create how = { .size = SIZE, .is_resumable = true, .is_synced = true };
-	int fd = open(at("c"), O_CREAT | O_RDWR, 0600), journal = open(at("c.journal"), O_CREAT | O_RDWR, 0600);
+	int fd = open(at("c"), O_CREAT | O_RDWR, 0600),
+	    journal = open(at("c.journal"), O_CREAT | O_RDWR, 0600);
 
 	*out = (struct xfer){ 0 };
 	return fm_caller_sink(fd, journal, &how, &out->file, &err);
@@ -308,7 +332,8 @@ static const struct {
 	{ "store.fsync", 1, false, true },
 };
 
-/* Goal: after a sync that failed nothing is logged, published or kept, and the next try begins with nothing. */
+/* Goal: after a sync that failed nothing is logged, published or kept, and the next try begins with
+ * nothing. */
 static void test_failed_sync(void)
 {
 	struct xfer x;
@@ -317,25 +342,32 @@ static void test_failed_sync(void)
 		return;
 	for (size_t i = 0; i < sizeof(syncs) / sizeof(syncs[0]); i++) {
 		begin(ON_DISK, false);
-		CU_ASSERT_EQUAL_FATAL(syncs[i].is_callers ? open_caller_sink(&x) : open_sink(s, "f", true, &x), 0);
+		CU_ASSERT_EQUAL_FATAL(syncs[i].is_callers ? open_caller_sink(&x)
+							  : open_sink(s, "f", true, &x),
+				      0);
 		CU_ASSERT_EQUAL(begin_sink(&x, 1), 0);
-		CU_ASSERT_EQUAL(syncs[i].is_log ? 0 : write_chunks(&l, x.file, 0, 2, SALT, true), 0);
+		CU_ASSERT_EQUAL(syncs[i].is_log ? 0 : write_chunks(&l, x.file, 0, 2, SALT, true),
+				0);
 		fm_fault_arm(syncs[i].fault, syncs[i].nth);
-		CU_ASSERT_EQUAL(syncs[i].is_log ? write_chunks(&l, x.file, 0, 2, SALT, true) :
-						  x.file->ops->publish(x.file, SIZE, &written, true, &err), -EIO);
+		CU_ASSERT_EQUAL(syncs[i].is_log
+					? write_chunks(&l, x.file, 0, 2, SALT, true)
+					: x.file->ops->publish(x.file, SIZE, &written, true, &err),
+				-EIO);
 		CU_ASSERT_TRUE(fm_fault_fired());
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_EQUAL(fm_file_sync_error(x.file), -EIO);
-		CU_ASSERT_EQUAL(syncs[i].is_log ? write_chunks(&l, x.file, 2, 3, SALT, true) : -EIO, -EIO);
+		CU_ASSERT_EQUAL(syncs[i].is_log ? write_chunks(&l, x.file, 2, 3, SALT, true) : -EIO,
+				-EIO);
 		CU_ASSERT_EQUAL(x.file->ops->publish(x.file, SIZE, &written, true, &err), -EIO);
 		end_sink(&x, x.file->ops->keep);
 		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
-		CU_ASSERT_TRUE(!syncs[i].is_callers || (size_of(at("c")) == 0 && size_of(at("c.journal")) == 0));
+		CU_ASSERT_TRUE(!syncs[i].is_callers ||
+			       (size_of(at("c")) == 0 && size_of(at("c.journal")) == 0));
 		end();
 	}
 }
 
-/* -------------------------------------------------------------------------------------------- beginning afresh */
+/* ----------------------------------------------------------------------------- beginning afresh */
 
 static void garbage_behind_journal(void)
 {
@@ -347,7 +379,9 @@ static void garbage_behind_journal(void)
 
 static void half_a_record(void)
 {
-	CU_ASSERT_EQUAL(truncate(partial_of(FM_PARTIAL_JOURNAL), size_of(partial_of(FM_PARTIAL_JOURNAL)) - 10), 0);
+	CU_ASSERT_EQUAL(truncate(partial_of(FM_PARTIAL_JOURNAL),
+				 size_of(partial_of(FM_PARTIAL_JOURNAL)) - 10),
+			0);
 }
 
 static void damaged_head(void)
@@ -448,7 +482,8 @@ static void test_of_no_use(void)
 		CU_ASSERT_EQUAL(x.file->resume_note != NULL, cases[i].note != NULL);
 		if (x.file->resume_note && cases[i].note)
 			CU_ASSERT_PTR_NOT_NULL(strstr(x.file->resume_note, cases[i].note));
-		finish_put(&x, "f", cases[i].bytes > 0 ? 2 : 0, cases[i].bytes > 0 ? SALT : SALT + 9);
+		finish_put(&x, "f", cases[i].bytes > 0 ? 2 : 0,
+			   cases[i].bytes > 0 ? SALT : SALT + 9);
 		CU_ASSERT_EQUAL(store_verify(&l, s, "victim", 10, 1), 0);
 		end();
 	}
@@ -471,7 +506,7 @@ static void test_unknown_source(void)
 	end();
 }
 
-/* ----------------------------------------------------------------------------------------------------- ends */
+/* ----------------------------------------------------------------------------------------- ends */
 
 /* Goal: each end leaves what it should, and room is given back. */
 static void test_ends(void)
@@ -485,12 +520,14 @@ static void test_ends(void)
 		CU_ASSERT_EQUAL(begin_sink(&x, 1), 0);
 		CU_ASSERT_EQUAL(write_chunks(&l, x.file, 0, 3, SALT, i > 0), 0);
 		if (i == 4)
-			CU_ASSERT_EQUAL(x.file->ops->prepare(x.file, SIZE, &written, true, &err), 0);
+			CU_ASSERT_EQUAL(x.file->ops->prepare(x.file, SIZE, &written, true, &err),
+					0);
 		end_sink(&x, i == 2 ? x.file->ops->discard : i == 1 ? NULL : x.file->ops->keep);
 		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), i < 3 ? 0 : 2);
 		if (i < 3)
 			continue;
-		/* The room that was reserved for the rest is free again; the mode is not the final one. */
+		/* The room that was reserved for the rest is free again; the mode is not the final
+		 * one. */
 		CU_ASSERT_EQUAL(stat(partial_of(FM_PARTIAL_FILE), &st), 0);
 		CU_ASSERT_EQUAL(st.st_size, 3 * CHUNK);
 		CU_ASSERT_EQUAL(st.st_mode & 07777, 0600);
@@ -503,7 +540,8 @@ static void test_ends(void)
 	end();
 }
 
-/* Goal: what was given to its owner is not gone on with: he may have it open, and the next try may be another's. */
+/* Goal: what was given to its owner is not gone on with: he may have it open, and the next try may
+ * be another's. */
 static void test_given_away(void)
 {
 	struct fm_create how = { .size = SIZE, .may_replace = true, .is_resumable = true };
@@ -569,7 +607,8 @@ static void test_target_appears(void)
 	end();
 }
 
-/* Goal: two transfers to one name at once: both arrive whole, the second one cannot be resumed and says so. */
+/* Goal: two transfers to one name at once: both arrive whole, the second one cannot be resumed and
+ * says so. */
 static void test_two_at_once(void)
 {
 	struct xfer first, second;
@@ -591,7 +630,8 @@ static void test_two_at_once(void)
 	end();
 }
 
-/* A process that puts its own content again and again, and now and then gives up in one way or another. */
+/* A process that puts its own content again and again, and now and then gives up in one way or
+ * another. */
 static void race(unsigned who, unsigned rounds)
 {
 	struct lane lane;
@@ -604,18 +644,24 @@ static void race(unsigned who, unsigned rounds)
 		if (open_sink(s, "f", i % 2, &x) < 0 || begin_sink(&x, 1 + (int)who) < 0)
 			_exit(1);	/* whatever of the others' is there is of another source */
 		for (unsigned n = 0; n < 5; n++)
-			if (!fm_ranges_cover(&x.have.ranges, n * (uint64_t)CHUNK, n < 4 ? CHUNK : 13) &&
+			if (!fm_ranges_cover(&x.have.ranges, n * (uint64_t)CHUNK,
+					     n < 4 ? CHUNK : 13) &&
 			    write_chunks(&lane, x.file, n, n + 1, SALT + who, n % 2) < 0)
 				_exit(2);
-		ret = (i + who) % 3 == 0 ? 1 : x.file->ops->publish(x.file, SIZE, &written, i % 4 > 0, &err);
+		ret = (i + who) % 3 == 0
+			      ? 1
+			      : x.file->ops->publish(x.file, SIZE, &written, i % 4 > 0, &err);
 		if (ret < 0)
 			_exit(3);
-		end_sink(&x, ret == 0 ? NULL : i % 2 && x.file->ops->keep ? x.file->ops->keep : x.file->ops->discard);
+		end_sink(&x, ret == 0			  ? NULL
+			     : i % 2 && x.file->ops->keep ? x.file->ops->keep
+							  : x.file->ops->discard);
 	}
 	_exit(0);
 }
 
-/* Whether what has the name is one of the racers' content from one end to the other, as a reader sees it who opened it. */
+/* Whether what has the name is one of the racers' content from one end to the other, as a reader
+ * sees it who opened it. */
 static bool is_whole(void)
 {
 	struct fm_file *file;
@@ -638,7 +684,8 @@ static bool is_whole(void)
 	return is_good;
 }
 
-/* Goal: many at once to one name, each ending as it likes: none fails, and what is there is whole, all the time. */
+/* Goal: many at once to one name, each ending as it likes: none fails, and what is there is whole,
+ * all the time. */
 static void test_race(void)
 {
 	pid_t children[4];
@@ -667,7 +714,8 @@ static void test_race(void)
 	end();
 }
 
-/* Goal: a small file, a stream, and one that is not asked for leave no trace that could be gone on with. */
+/* Goal: a small file, a stream, and one that is not asked for leave no trace that could be gone on
+ * with. */
 static void test_not_worth_it(void)
 {
 	const struct fm_create hows[] = {
@@ -688,7 +736,8 @@ static void test_not_worth_it(void)
 	end();
 }
 
-/* Goal: a sink that is told the size only by begin() goes on as well, and all of it is promised from then on. */
+/* Goal: a sink that is told the size only by begin() goes on as well, and all of it is promised
+ * from then on. */
 static void test_unknown_size(void)
 {
 	struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = true, .is_synced = true };
@@ -734,14 +783,16 @@ static void test_digest(void)
 	if (ret == -EOPNOTSUPP || ret == -ENODATA)
 		printf("SKIP: no extended attributes under " ON_DISK "\n");
 	else
-		CU_ASSERT_TRUE(ret == 0 && kept.crc == digest.crc && kept.size == SIZE && kept.mtime_ns == 5);
+		CU_ASSERT_TRUE(ret == 0 && kept.crc == digest.crc && kept.size == SIZE &&
+			       kept.mtime_ns == 5);
 	close(fd);
 	end();
 }
 
-/* ---------------------------------------------------------------------------------------------------- quota */
+/* ---------------------------------------------------------------------------------------- quota */
 
-/* Goal: what is kept counts, once; also after a crash; and its transfer may go on in a store that is full because of it. */
+/* Goal: what is kept counts, once; also after a crash; and its transfer may go on in a store that
+ * is full because of it. */
 static void test_quota(void)
 {
 	struct xfer x;
@@ -754,7 +805,8 @@ static void test_quota(void)
 		CU_ASSERT_EQUAL(put("g", i == 0 ? SIZE : 3 * CHUNK, 1, false), -EDQUOT);
 		CU_ASSERT_EQUAL_FATAL(open_sink(s, "f", true, &x), 0);
 		CU_ASSERT_EQUAL(begin_sink(&x, 1), 0);
-		CU_ASSERT_EQUAL(put("g", 2 * CHUNK, 1, false), -EDQUOT);	/* all of f is promised */
+		/* all of f is promised */
+		CU_ASSERT_EQUAL(put("g", 2 * CHUNK, 1, false), -EDQUOT);
 		if (i == 0)
 			CU_ASSERT_EQUAL(write_chunks(&l, x.file, 2, 3, SALT, true), 0);
 		end_sink(&x, x.file->ops->keep);
@@ -773,7 +825,7 @@ static void test_quota(void)
 	end();
 }
 
-/* -------------------------------------------------------------------------------------------- callers' files */
+/* ------------------------------------------------------------------------------- callers' files */
 
 static int caller_open(struct xfer *x, int *fd, int *journal)
 {
@@ -785,7 +837,8 @@ static int caller_open(struct xfer *x, int *fd, int *journal)
 	return fm_caller_sink(dup(*fd), dup(*journal), &how, &x->file, &err);
 }
 
-/* Goal: a caller's file goes on with its journal; what is of no use is emptied; nothing is removed. */
+/* Goal: a caller's file goes on with its journal; what is of no use is emptied; nothing is
+ * removed. */
 static void test_caller(void)
 {
 	int fd, journal, flags;
@@ -815,7 +868,8 @@ static void test_caller(void)
 		close(journal);
 		CU_ASSERT_EQUAL(store_verify(&l, s, "c", SIZE, SALT), 0);
 
-		/* The same once more, as if its caller had died before the rename: all is there, but of another source. */
+		/* The same once more, as if its caller had died before the rename: all is there,
+		 * but of another source. */
 		CU_ASSERT_EQUAL(chmod(at("c"), 0600), 0);
 		CU_ASSERT_EQUAL_FATAL(caller_open(&x, &fd, &journal), 0);
 		CU_ASSERT_EQUAL(begin_sink(&x, 2), 0);
@@ -863,7 +917,8 @@ static void test_caller_refused(void)
 
 		CU_ASSERT_EQUAL(truncate(at("t"), cases[i].is_full ? 10 : 0), 0);
 		ret = fm_caller_sink(open(at("t"), cases[i].flags),
-				     open(cases[i].journal_flags & O_DIRECTORY ? dir : at("j"), cases[i].journal_flags),
+				     open(cases[i].journal_flags & O_DIRECTORY ? dir : at("j"),
+					  cases[i].journal_flags),
 				     &how, &file, &err);
 		CU_ASSERT_EQUAL(ret, cases[i].ret);
 		if (ret == 0)
@@ -880,7 +935,7 @@ static void test_caller_refused(void)
 	end();
 }
 
-/* ---------------------------------------------------------------------------------------- lists and sweeps */
+/* ----------------------------------------------------------------------------- lists and sweeps */
 
 static void test_listed(void)
 {
@@ -912,7 +967,8 @@ static void test_listed(void)
 	opts.after = "f";
 	CU_ASSERT_EQUAL(s->ops->partials(s, "d", &a_peer, &opts, entries, &count, &err), 0);
 	CU_ASSERT_EQUAL(count, 0);
-	CU_ASSERT_EQUAL(s->ops->partials(s, "none", &a_peer, &opts, entries, &count, &err), -ENOENT);
+	CU_ASSERT_EQUAL(s->ops->partials(s, "none", &a_peer, &opts, entries, &count, &err),
+			-ENOENT);
 	CU_ASSERT_EQUAL(s->ops->partials(s, "../d", &a_peer, &opts, entries, &count, &err), -EXDEV);
 	end();
 }
@@ -920,8 +976,9 @@ static void test_listed(void)
 /* Goal: what nobody has gone on with for long enough goes, and nothing else. */
 static void test_swept(void)
 {
-	static const char *const names[] = { ".fmove.0123456789abcdef.part", "d/.fmove.fedcba9876543210.journal",
-					     "d/.fmove.notes", "d/file", "d/.fmove.0123456789abcdef.part.x" };
+	static const char *const names[] = {".fmove.0123456789abcdef.part",
+					    "d/.fmove.fedcba9876543210.journal", "d/.fmove.notes",
+					    "d/file", "d/.fmove.0123456789abcdef.part.x"};
 	unsigned fds;
 	struct xfer x;
 
@@ -941,7 +998,8 @@ static void test_swept(void)
 	CU_ASSERT_EQUAL(dir_count(at("d"), PARTIALS), 5);
 	sweep(1);
 	CU_ASSERT_EQUAL(fds_open(), fds);
-	CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 3);		/* f is being gone on with; the link is not ours */
+	/* f is being gone on with; the link is not ours */
+	CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 3);
 	CU_ASSERT_EQUAL(dir_count(at("d"), PARTIALS), 2);
 	CU_ASSERT_EQUAL(access(at("d/file"), F_OK), 0);
 	CU_ASSERT_EQUAL(store_verify(&l, s, "victim", 10, 1), 0);
@@ -953,7 +1011,8 @@ static void test_swept(void)
 	end();
 }
 
-/* Goal: a replaced version of which something is nowhere else stays as long as what is unfinished does. */
+/* Goal: a replaced version of which something is nowhere else stays as long as what is unfinished
+ * does. */
 static void test_swept_kept(void)
 {
 	static const enum fm_staging_kind kinds[] = { FM_STAGING_KEPT, FM_STAGING_OLD };
@@ -973,7 +1032,8 @@ static void test_swept_kept(void)
 	end();
 }
 
-/* A pair of name `f` as a crash leaves it behind the exchange: an older version in place of the file. */
+/* A pair of name `f` as a crash leaves it behind the exchange: an older version in place of the
+ * file. */
 static void leave_replaced(bool has_head)
 {
 	CU_ASSERT_EQUAL(put("older", 5 * (size_t)CHUNK, 1, false), 0);
@@ -992,7 +1052,8 @@ static void sweep_after_boot(void)
 	fm_fault_arm(NULL, 0);
 }
 
-/* Goal: what nobody could go on with goes when the machine is started again, however young; what somebody can, or does, stays. */
+/* Goal: what nobody could go on with goes when the machine is started again, however young; what
+ * somebody can, or does, stays. */
 static void test_swept_at_boot(void)
 {
 	struct xfer x;
@@ -1014,14 +1075,16 @@ static void test_swept_at_boot(void)
 		sweep_after_boot();
 		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 2);
 		end_sink(&x, x.file->ops->discard);
-		CU_ASSERT_EQUAL(close(open(partial_of(FM_PARTIAL_JOURNAL), O_CREAT | O_WRONLY, 0600)), 0);
+		CU_ASSERT_EQUAL(
+			close(open(partial_of(FM_PARTIAL_JOURNAL), O_CREAT | O_WRONLY, 0600)), 0);
 		sweep_after_boot();
 		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
 		end();
 	}
 }
 
-/* Goal: what a stream left, nobody can go on with: it goes when the machine is started again, and one under way stays. */
+/* Goal: what a stream left, nobody can go on with: it goes when the machine is started again, and
+ * one under way stays. */
 static void test_streams_swept_at_boot(void)
 {
 #ifdef FM_FAULTS
@@ -1030,7 +1093,9 @@ static void test_streams_swept_at_boot(void)
 
 	for (unsigned n = 0; n < 2; n++) {
 		begin(bases[n], false);
-		CU_ASSERT_EQUAL(close(open(at(".fmove.0123456789abcdef.part"), O_CREAT | O_WRONLY, 0600)), 0);
+		CU_ASSERT_EQUAL(
+			close(open(at(".fmove.0123456789abcdef.part"), O_CREAT | O_WRONLY, 0600)),
+			0);
 		sweep(UINT64_C(3600) * NS_PER_S);
 		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 1);	/* another machine's, perhaps */
 		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &running, &err), 0);
@@ -1062,7 +1127,8 @@ static void leave_new(enum found_new how)
 	CU_ASSERT_EQUAL(stat(at(".fmove.0123456789abcdef.new"), &st), 0);
 	lock = fopen(at(".fmove.0123456789abcdef.tree/lock"), "w");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(lock);
-	fprintf(lock, "%016llx%c%016llx", (unsigned long long)st.st_ino + (how != NEW_UNFINISHED), how == NEW_MERGED ? 'm' : '-',
+	fprintf(lock, "%016llx%c%016llx", (unsigned long long)st.st_ino + (how != NEW_UNFINISHED),
+		how == NEW_MERGED ? 'm' : '-',
 		(unsigned long long)st.st_ino + (how == NEW_STRANGE ? 2 : 0));
 	CU_ASSERT_EQUAL(fclose(lock), 0);
 	usleep(50000);	/* times of files are those of the last tick */
@@ -1074,8 +1140,9 @@ static bool has_new(void)
 }
 
 /*
- * Goal: a .new that the lock file knows as the version that was replaced is put aside, and kept as long as those, after a
- * merge as long as what is unfinished; the new one goes with its .tree; what the lock file does not know stays.
+ * Goal: a .new that the lock file knows as the version that was replaced is put aside, and kept as
+ * long as those, after a merge as long as what is unfinished; the new one goes with its .tree; what
+ * the lock file does not know stays.
  */
 static void test_swept_replaced_tree(void)
 {
@@ -1092,7 +1159,8 @@ static void test_swept_replaced_tree(void)
 		CU_ASSERT_EQUAL(has_new(), how == NEW_STRANGE);
 		CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), how == NEW_STRANGE ? 1 : 0);
 		if (how == NEW_STRANGE)
-			CU_ASSERT_TRUE(rmdir(at(".fmove.0123456789abcdef.new/d")) == 0 && rmdir(at(".fmove.0123456789abcdef.new")) == 0);
+			CU_ASSERT_TRUE(rmdir(at(".fmove.0123456789abcdef.new/d")) == 0 &&
+				       rmdir(at(".fmove.0123456789abcdef.new")) == 0);
 		end();
 	}
 }
@@ -1135,7 +1203,8 @@ static void remove_all_aside(void)
 }
 #endif
 
-/* Goal: who gives what must stay the name of what is old enough, while that is swept, gets nothing removed by it. */
+/* Goal: who gives what must stay the name of what is old enough, while that is swept, gets nothing
+ * removed by it. */
 static void test_sweep_exchanged(void)
 {
 #ifdef FM_FAULTS
@@ -1146,7 +1215,8 @@ static void test_sweep_exchanged(void)
 		begin(IN_MEMORY, false);
 		CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
 		(void)snprintf(one, sizeof(one), "%s", hold("v", FM_STAGING_OLD));
-		CU_ASSERT_TRUE(mkdir(at("w"), 0755) == 0 && mkdir(at("w/.fmove.0123456789abcdef.kept"), 0755) == 0);
+		CU_ASSERT_TRUE(mkdir(at("w"), 0755) == 0 &&
+			       mkdir(at("w/.fmove.0123456789abcdef.kept"), 0755) == 0);
 		(void)snprintf(two, sizeof(two), "%s", hold("w", FM_STAGING_OLD));
 		usleep(20000);	/* times of files are those of the last tick */
 		x.calls = 0;
@@ -1164,7 +1234,8 @@ static void test_sweep_exchanged(void)
 #endif
 }
 
-/* Goal: what was kept for what is nowhere else is that, whatever name it has by now: no sweep takes it before its time. */
+/* Goal: what was kept for what is nowhere else is that, whatever name it has by now: no sweep takes
+ * it before its time. */
 static void test_kept_renamed(void)
 {
 	static const char old[] = ".fmove.0123456789abcdef.old";
@@ -1181,11 +1252,13 @@ static void test_kept_renamed(void)
 	end();
 }
 
-/* Goal: a sweep does not walk through what has the name of a replaced version and is none, and leaves it. */
+/* Goal: a sweep does not walk through what has the name of a replaced version and is none, and
+ * leaves it. */
 static void test_foreign_not_walked(void)
 {
 #ifdef FM_FAULTS
-	static const char *const names[] = { ".fmove.0123456789abcdef.old", ".fmove.0123456789abcdef.kept" };
+	static const char *const names[] = {".fmove.0123456789abcdef.old",
+					    ".fmove.0123456789abcdef.kept"};
 	unsigned met = 0;
 
 	begin(ON_DISK, false);
@@ -1206,7 +1279,7 @@ static void test_foreign_not_walked(void)
 #endif
 }
 
-/* -------------------------------------------------------------------------------------------- every failure */
+/* -------------------------------------------------------------------------------- every failure */
 
 static int step_first(void)
 {
@@ -1235,10 +1308,13 @@ static int step_second(int version)
 	/* Trust what it says is there, as the engine does. */
 	for (unsigned i = 0; i < 5 && ret == 0; i++)
 		if (!fm_ranges_cover(&x.have.ranges, i * (uint64_t)CHUNK, i < 4 ? CHUNK : 13))
-			ret = write_chunks(&l, x.file, i, i + 1, version == 1 ? SALT : SALT + 1, true);
+			ret = write_chunks(&l, x.file, i, i + 1, version == 1 ? SALT : SALT + 1,
+					   true);
 	if (ret == 0)
 		ret = x.file->ops->publish(x.file, SIZE, &written, true, &err);
-	end_sink(&x, ret == 0 ? NULL : x.file->ops->keep ? x.file->ops->keep : x.file->ops->discard);
+	end_sink(&x, ret == 0		 ? NULL
+		     : x.file->ops->keep ? x.file->ops->keep
+					 : x.file->ops->discard);
 	return ret;
 }
 
@@ -1277,9 +1353,9 @@ static int run_step(int which)
 }
 
 /*
- * Goal: whatever call fails, no descriptor is left open, and the next tries complete with the right content: nothing is
- * believed to be there that is not. Method: the n-th fault point fails, n = 1, 2, 3 ... in one step, the steps after it
- * succeed.
+ * Goal: whatever call fails, no descriptor is left open, and the next tries complete with the right
+ * content: nothing is believed to be there that is not. Method: the n-th fault point fails, n = 1,
+ * 2, 3 ... in one step, the steps after it succeed.
  */
 static void test_each_failure(void)
 {
@@ -1307,7 +1383,9 @@ static void test_each_failure(void)
 			CU_ASSERT_TRUE((which == 3 && ret == 0) || run_step(which) == 0);
 			if (which == 0)
 				CU_ASSERT_EQUAL(step_second(1), 0);
-			CU_ASSERT_EQUAL(store_verify(&l, s, which < 3 ? "f" : "c", SIZE, which == 2 ? SALT + 1 : SALT), 0);
+			CU_ASSERT_EQUAL(store_verify(&l, s, which < 3 ? "f" : "c", SIZE,
+						     which == 2 ? SALT + 1 : SALT),
+					0);
 			sweep(1);
 			end();
 		}
@@ -1317,8 +1395,8 @@ static void test_each_failure(void)
 }
 
 /*
- * Goal: a sweep that cannot look, or put something aside, leaves what it does not know so that a later one does; it never makes
- * somebody else's of what was replaced.
+ * Goal: a sweep that cannot look, or put something aside, leaves what it does not know so that a
+ * later one does; it never makes somebody else's of what was replaced.
  */
 static void test_swept_while_it_fails(void)
 {

@@ -12,12 +12,15 @@
 #include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
 
-/* ----------------------------------------------------------------------------------------------- quota */
+/* ---------------------------------------------------------------------------------------- quota */
 
 static void reopen(uint64_t quota)
 {
-	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
-				      .quota_bytes = quota };
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .quota_bytes = quota};
 
 	s->ops->free(s);
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
@@ -35,14 +38,15 @@ static void test_quota(void)
 		reopen(10000);
 		CU_ASSERT_EQUAL(put("a", 7001, 1, false), -EDQUOT);
 		CU_ASSERT_STRING_EQUAL(err.text,
-				       "store s: over the store's quota: 7001 bytes are needed, 3000 of 10000 are "
-				       "used, 0 promised to running transfers");
+				       "store s: over the store's quota: 7001 bytes are needed, "
+				       "3000 of 10000 are used, 0 promised to running transfers");
 		CU_ASSERT_EQUAL(put("a", 7000, 1, false), 0);
 		CU_ASSERT_EQUAL(put("b", 1, 1, false), -EDQUOT);
 		CU_ASSERT_EQUAL(put("empty", 0, 1, false), 0);
 		CU_ASSERT_EQUAL(s->ops->remove(s, "a", &a_peer, false, &err), 0);
 
-		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "run", &root_user, &how, &running, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "run", &root_user, &how, &running, &err),
+				      0);
 		CU_ASSERT_EQUAL(put("b", 3001, 1, false), -EDQUOT);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "4000 promised"));
 		CU_ASSERT_EQUAL(put("b", 3000, 1, false), 0);
@@ -89,9 +93,9 @@ static int promise(struct fm_file **file, bool is_resumable, uint64_t size)
 }
 
 /*
- * Goal: a file counts as long as it says it is as soon as that is known, though most of it are holes that nobody writes; so two at
- * once do not both pass, and what they promised is given back however they end. One whose length is known only at its end meets
- * the quota there.
+ * Goal: a file counts as long as it says it is as soon as that is known, though most of it are
+ * holes that nobody writes; so two at once do not both pass, and what they promised is given back
+ * however they end. One whose length is known only at its end meets the quota there.
  */
 static void test_quota_sparse(void)
 {
@@ -103,7 +107,8 @@ static void test_quota_sparse(void)
 		begin(bases[i / 2], false);
 		reopen(64 << 20);
 		CU_ASSERT_EQUAL(promise(&one, i % 2, UINT64_C(1) << 40), -EDQUOT);
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "over the store's quota: 1099511627776 bytes are needed"));
+		CU_ASSERT_PTR_NOT_NULL(
+			strstr(err.text, "over the store's quota: 1099511627776 bytes are needed"));
 		one->ops->close(one);
 		CU_ASSERT_EQUAL(promise(&one, i % 2, 40 << 20), 0);
 		CU_ASSERT_EQUAL(promise(&two, i % 2, 30 << 20), -EDQUOT);
@@ -141,9 +146,10 @@ static void test_quota_too_deep(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------ full disks */
+/* ----------------------------------------------------------------------------------- full disks */
 
-/* Goal: a size that cannot fit is refused before the first byte, with the numbers, and nothing is left. */
+/* Goal: a size that cannot fit is refused before the first byte, with the numbers, and nothing is
+ * left. */
 static void test_impossible_size(void)
 {
 	struct fm_create how = { .size = UINT64_C(1) << 60, .is_dense = true };
@@ -152,7 +158,8 @@ static void test_impossible_size(void)
 	for (size_t b = 0; b < BASES; b++) {
 		begin(bases[b], false);
 		CU_ASSERT_EQUAL(s->ops->create(s, "f", &root_user, &how, &file, &err), -ENOSPC);
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no space: 1152921504606846976 bytes are needed, "));
+		CU_ASSERT_PTR_NOT_NULL(
+			strstr(err.text, "no space: 1152921504606846976 bytes are needed, "));
 		how.size = UINT64_MAX - 1;
 		CU_ASSERT_EQUAL(s->ops->create(s, "f", &root_user, &how, &file, &err), -EFBIG);
 		how.size = UINT64_C(1) << 60;
@@ -161,8 +168,8 @@ static void test_impossible_size(void)
 }
 
 /*
- * A file system of a few MiB over the directory `name` of the scene. A loop device makes it one with blocks and
- * O_DIRECT.
+ * A file system of a few MiB over the directory `name` of the scene. A loop device makes it one
+ * with blocks and O_DIRECT.
  */
 static bool mount_small(const char *name, bool is_disk)
 {
@@ -172,14 +179,14 @@ static bool mount_small(const char *name, bool is_disk)
 	if (!is_disk)
 		return mount("tmpfs", at(name), "tmpfs", 0, "size=4m") == 0;
 	snprintf(command, sizeof(command),
-		 "truncate -s 16M '%s' && mkfs.ext4 -q -F '%s' >&2 && mount -o loop '%s' '%s'", at("image"),
-		 at("image"), at("image"), at(name));
+		 "truncate -s 16M '%s' && mkfs.ext4 -q -F '%s' >&2 && mount -o loop '%s' '%s'",
+		 at("image"), at("image"), at("image"), at(name));
 	return system(command) == 0;
 }
 
 /*
- * Goal: a stream that fills the disk fails with ENOSPC and leaves it empty again; a dense file is refused at
- * once.
+ * Goal: a stream that fills the disk fails with ENOSPC and leaves it empty again; a dense file is
+ * refused at once.
  */
 static void test_full(void)
 {
@@ -191,7 +198,8 @@ static void test_full(void)
 	for (int is_disk = 0; is_disk < 2; is_disk++) {
 		begin(ON_DISK, false);
 		if (!mount_small("m", is_disk)) {
-			printf("SKIP: cannot mount a small %s\n", is_disk ? "ext4 on a loop device" : "tmpfs");
+			printf("SKIP: cannot mount a small %s\n",
+			       is_disk ? "ext4 on a loop device" : "tmpfs");
 			end();
 			continue;
 		}
@@ -240,8 +248,9 @@ static uint64_t free_bytes(void)
 }
 
 /*
- * Goal: a file whose size is known only when its source was found is refused then, with the numbers, and leaves the
- * file system as it was; one that fits is not, and in a store its room is nobody else's from then on.
+ * Goal: a file whose size is known only when its source was found is refused then, with the
+ * numbers, and leaves the file system as it was; one that fits is not, and in a store its room is
+ * nobody else's from then on.
  */
 static void check_fetched(bool is_disk)
 {
@@ -250,7 +259,8 @@ static void check_fetched(bool is_disk)
 	char text[128];
 
 	for (unsigned i = 0; i < 4; i++) {
-		snprintf(text, sizeof(text), "no space: 67108864 bytes are needed, %llu are free; make room there",
+		snprintf(text, sizeof(text),
+			 "no space: 67108864 bytes are needed, %llu are free; make room there",
 			 (unsigned long long)free_bytes());
 		CU_ASSERT_EQUAL(fetch(&file, i & 1, i & 2, 64 << 20), -ENOSPC);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, text));
@@ -277,7 +287,8 @@ static void test_fetched(void)
 			check_fetched(is_disk);
 			CU_ASSERT_EQUAL(umount(at("m")), 0);
 		} else {
-			printf("SKIP: cannot mount a small %s\n", is_disk ? "ext4 on a loop device" : "tmpfs");
+			printf("SKIP: cannot mount a small %s\n",
+			       is_disk ? "ext4 on a loop device" : "tmpfs");
 		}
 		end();
 	}
@@ -299,7 +310,8 @@ static void test_read_only(void)
 	CU_ASSERT_EQUAL(mount("tmpfs", at("m"), "tmpfs", MS_REMOUNT | MS_RDONLY, NULL), 0);
 	CU_ASSERT_EQUAL(put("m/f", 1, 1, false), -EROFS);
 	CU_ASSERT_STRING_EQUAL(err.text,
-			       "store s: make a partial file beside \"m/f\": the file system is mounted read-only");
+			       "store s: make a partial file beside \"m/f\": the file system is "
+			       "mounted read-only");
 	CU_ASSERT_EQUAL(put("m/new/f", 1, 1, false), -EROFS);
 	CU_ASSERT_EQUAL(s->ops->mkdir(s, "m/d", &root_user, &err), -EROFS);
 	CU_ASSERT_EQUAL(s->ops->remove(s, "m/old", &root_user, false, &err), -EROFS);
@@ -308,11 +320,12 @@ static void test_read_only(void)
 	end();
 }
 
-/* --------------------------------------------------------------------------------- lesser file systems */
+/* -------------------------------------------------------------------------- lesser file systems */
 
 /*
- * Goal: a file system without rename flags (NFS) or without statx's word on O_DIRECT (before Linux 6.1) gets
- * the same results. Method: the kernel's answer is replaced by that of such a system.
+ * Goal: a file system without rename flags (NFS) or without statx's word on O_DIRECT (before
+ * Linux 6.1) gets the same results. Method: the kernel's answer is replaced by that of such a
+ * system.
  */
 static void test_fallbacks(void)
 {
@@ -321,7 +334,8 @@ static void test_fallbacks(void)
 
 	for (size_t i = 0; i < 2; i++) {
 		for (int is_fleeting = 0; is_fleeting < 2; is_fleeting++) {
-			struct put p = { .path = "f", .size = 4097, .salt = 1, .is_fleeting = is_fleeting };
+			struct put p = {
+				.path = "f", .size = 4097, .salt = 1, .is_fleeting = is_fleeting};
 
 			begin(ON_DISK, false);
 			fm_fault_arm(points[i], 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervisor: a machine of the simulator's, with its own time: targets that go and come, a kernel that reconnects and gives
- * up, helper processes that take their time, fail, hang and die with the supervisor.
+ * supervisor: a machine of the simulator's, with its own time: targets that go and come, a kernel
+ * that reconnects and gives up, helper processes that take their time, fail, hang and die with the
+ * supervisor.
  *
  * links: fm_nvmetcp
  */
@@ -77,9 +78,11 @@ struct mood {
 	bool hangs_sync;		/* unmounts that write out first */
 	bool hangs_unmount;		/* those that are not lazy */
 	bool fails_mount;
-	bool hangs_mount;		/* and does not die at its deadline, but ends five minutes later */
+	/* and does not die at its deadline, but ends five minutes later */
+	bool hangs_mount;
 	bool is_mounting_late;		/* then it has mounted all the same */
-	bool is_written;		/* somebody else's unmount is still writing: disconnects that ask are told */
+	/* somebody else's unmount is still writing: disconnects that ask are told */
+	bool is_written;
 	unsigned hang_percent, fail_percent;
 };
 
@@ -108,13 +111,17 @@ static struct sim {
 	struct mounted mounted[MOUNTS_MAX];
 	struct call call[CALLS_MAX];
 	struct mood mood;
-	struct fm_process orphan;	/* pid 0: none. A helper of an fmove-nvmed before this one */
+	/* pid 0: none. A helper of an fmove-nvmed before this one */
+	struct fm_process orphan;
 	char *file[FILES];
-	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
+	/* when the peers are heard that were asked; 0: they were not */
+	uint64_t ask_ns;
 	bool is_silent;			/* n2 does not answer ... */
 	const char *silent_why;		/* ... for that reason; NULL: an ordinary one */
-	const char *n2_host;		/* n2's host id; NULL: it does not say what it is to targets */
-	bool is_deaf;			/* n2 answers, and has heard nothing of what this node says */
+	/* n2's host id; NULL: it does not say what it is to targets */
+	const char *n2_host;
+	/* n2 answers, and has heard nothing of what this node says */
+	bool is_deaf;
 	int64_t said_epoch;		/* not 0: the number that n2 says, whatever it has heard */
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
@@ -124,30 +131,41 @@ static struct sim {
 	char *published;
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
-	bool has_part, is_part_mounted;	/* the first volume's device has a partition, which somebody has mounted to write */
-	unsigned twins;			/* more devices of the first namespace, as without native multipath: minors 300 and so on */
+	/* the first volume's device has a partition, which somebody has mounted to write */
+	bool has_part, is_part_mounted;
+	/* more devices of the first namespace, as without native multipath: minors 300 and so on */
+	unsigned twins;
 	unsigned strangers;		/* namespaces of no volume, in use */
 	unsigned busy_dev;		/* minor of one that something has; 0: none */
-	bool is_btrfs_mounted;		/* somebody has mounted it, and what is mounted has a device of its own */
-	const char *holder;		/* what is made of the first volume's device; NULL: nothing */
+	/* somebody has mounted it, and what is mounted has a device of its own */
+	bool is_btrfs_mounted;
+	/* what is made of the first volume's device; NULL: nothing */
+	const char *holder;
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
-	bool is_covered;		/* something else is mounted over the first volume's mount point */
+	/* something else is mounted over the first volume's mount point */
+	bool is_covered;
 	bool is_moved;			/* what is mounted: to the mount point of now */
 	bool is_mapped;			/* multipathd has the first volume's device */
-	bool is_pathless;		/* no path of any device is left, and the kernel keeps them */
-	bool has_another;		/* the first subsystem has a namespace 2 as well, which the kernel lists first */
+	/* no path of any device is left, and the kernel keeps them */
+	bool is_pathless;
+	/* the first subsystem has a namespace 2 as well, which the kernel lists first */
+	bool has_another;
 	unsigned connects, prepares, mounts, saves, rescans, unmounts_lazy, syncs;
-	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
-	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
+	/* minor of the device that is set read-only; 0: none */
+	unsigned read_only_dev[VOLUMES];
+	/* minor of the device that was prepared for a mount */
+	unsigned prepared_dev[VOLUMES];
 	bool is_target_able;		/* it has write protection and reservations */
 	bool is_target_refusing;	/* write protection, which it offers */
 	bool is_protected[VOLUMES];	/* by the target */
 	char reserved_for[VOLUMES][64];	/* a host id; "": nobody */
 	uint64_t connect_ns[512];
-	unsigned held_dev[VOLUMES];	/* minor of a device that a file system still has; 0: none */
+	/* minor of a device that a file system still has; 0: none */
+	unsigned held_dev[VOLUMES];
 	uint64_t held_ns[VOLUMES];	/* until then */
 	bool is_target_forgetful;	/* between a reservation and the mount */
-	bool is_unit_changing;		/* systemd's mount unit of the first volume starts or stops */
+	/* systemd's mount unit of the first volume starts or stops */
+	bool is_unit_changing;
 	unsigned unused;		/* calls that ask whether a device is free */
 	const char *bad_name;		/* a wwid, instead of the right one */
 	bool has_discovery;		/* a discovery controller is there */
@@ -160,7 +178,8 @@ static struct sim {
 static const char *const nqns[VOLUMES] = { "nqn.2026-01.org.fmove:a", "disk2" };
 static const char *const names[VOLUMES] = { "one", "two" };
 static const char *const points[VOLUMES] = { "/srv/one", "/srv/two" };
-static const char *const hosts[VOLUMES][PATHS] = { { "10.0.0.1", "10.0.1.1" }, { "10.0.0.2", "10.0.1.2" } };
+static const char *const hosts[VOLUMES][PATHS] = {{"10.0.0.1", "10.0.1.1"},
+						  {"10.0.0.2", "10.0.1.2"}};
 
 /* ---- time and chance ---- */
 
@@ -210,7 +229,8 @@ static struct controller *make_controller(unsigned volume, unsigned path)
 
 		if (c->is_there)
 			continue;
-		*c = (struct controller){ .is_there = true, .volume = volume, .path = path, .id = ++sim.next_id };
+		*c = (struct controller){
+			.is_there = true, .volume = volume, .path = path, .id = ++sim.next_id};
 		if (!sim.dev[volume])
 			sim.dev[volume] = ++sim.next_dev;
 		return c;
@@ -300,7 +320,8 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(ns->name, sizeof(ns->name), "nvme%un1", volume);
 	strcpy(ns->uuid, uuid);
-	snprintf(ns->wwid, sizeof(ns->wwid), sim.bad_name ? "%s" : "uuid.%s", sim.bad_name ? sim.bad_name : uuid);
+	snprintf(ns->wwid, sizeof(ns->wwid), sim.bad_name ? "%s" : "uuid.%s",
+		 sim.bad_name ? sim.bad_name : uuid);
 	ns->nsid = 1;
 	ns->size_bytes = sim.size_bytes;
 	ns->is_read_only = is_device_read_only(volume);
@@ -335,7 +356,10 @@ static void show_strangers(struct fm_inventory *inv)
 	for (unsigned i = 0; i < sim.strangers; i++) {
 		struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
 
-		*ns = (struct fm_inv_namespace){ .nsid = i + 1, .subsystem = -1, .dev = makedev(259, 1000 + i), .holder = "dm-0" };
+		*ns = (struct fm_inv_namespace){.nsid = i + 1,
+						.subsystem = -1,
+						.dev = makedev(259, 1000 + i),
+						.holder = "dm-0"};
 		snprintf(ns->name, sizeof(ns->name), "nvme90n%u", i + 1);
 		snprintf(ns->wwid, sizeof(ns->wwid), "eui.%016x", i);
 	}
@@ -387,9 +411,14 @@ static void world_settings(void *ctx, const char *controller, struct fm_inv_sett
 {
 	(void)ctx;
 	(void)controller;
-	*out = (struct fm_inv_settings){ .queue_count = 3, .keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = 30,
-					 .fast_io_fail_s = FM_INVENTORY_OFF, .has_secret = sim.has_secret, .has_controller_secret =
-					 sim.has_secret, .has_tls = sim.has_tls };
+	*out = (struct fm_inv_settings){.queue_count = 3,
+					.keep_alive_s = 5,
+					.reconnect_delay_s = 2,
+					.ctrl_loss_s = 30,
+					.fast_io_fail_s = FM_INVENTORY_OFF,
+					.has_secret = sim.has_secret,
+					.has_controller_secret = sim.has_secret,
+					.has_tls = sim.has_tls};
 }
 
 static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
@@ -404,16 +433,21 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 		const struct mounted *m = &sim.mounted[i];
 
 		if (m->is_there)
-			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10,
-					m->dev, sim.is_moved ? sim.volume[m->point].mount_point : points[m->point],
-					m->is_read_only ? "ro" : "rw", m->point);
+			len += snprintf(
+				text + len, sizeof(text) - (size_t)len,
+				"%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10, m->dev,
+				sim.is_moved ? sim.volume[m->point].mount_point : points[m->point],
+				m->is_read_only ? "ro" : "rw", m->point);
 	}
 	if (sim.is_btrfs_mounted)
-		len += snprintf(text + len, sizeof(text) - (size_t)len, "97 1 0:60 / /mnt rw - btrfs /dev/nvme0n1 rw\n");
+		len += snprintf(text + len, sizeof(text) - (size_t)len,
+				"97 1 0:60 / /mnt rw - btrfs /dev/nvme0n1 rw\n");
 	if (sim.is_part_mounted)
-		len += snprintf(text + len, sizeof(text) - (size_t)len, "98 1 259:200 / /mnt rw - ext4 /dev/disk/by-label/x rw\n");
+		len += snprintf(text + len, sizeof(text) - (size_t)len,
+				"98 1 259:200 / /mnt rw - ext4 /dev/disk/by-label/x rw\n");
 	if (sim.is_covered)
-		len += snprintf(text + len, sizeof(text) - (size_t)len, "99 %d 0:50 / %s rw - tmpfs tmpfs rw\n",
+		len += snprintf(text + len, sizeof(text) - (size_t)len,
+				"99 %d 0:50 / %s rw - tmpfs tmpfs rw\n",
 				sim.mounted[0].is_there ? 10 : 1, points[0]);
 	return fm_mounts_parse(text, (size_t)len, out, err);
 }
@@ -451,17 +485,20 @@ static unsigned path_of_request(const struct call *c, unsigned volume)
 static struct controller *find_controller(unsigned volume, unsigned path)
 {
 	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
-		if (sim.controller[i].is_there && sim.controller[i].volume == volume && sim.controller[i].path == path)
+		if (sim.controller[i].is_there && sim.controller[i].volume == volume &&
+		    sim.controller[i].path == path)
 			return &sim.controller[i];
 	return NULL;
 }
 
-static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+		       uint64_t timeout_ns, struct fm_err *err)
 {
 	struct call *c = NULL;
 	unsigned volume = volume_of_key(key);
 	bool is_syncing = json_is_true(json_object_get(request, "sync"));
-	bool is_hanging = sim.mood.hangs[volume] || is_one_in(sim.mood.hang_percent) || (is_syncing && sim.mood.hangs_sync);
+	bool is_hanging = sim.mood.hangs[volume] || is_one_in(sim.mood.hang_percent) ||
+			  (is_syncing && sim.mood.hangs_sync);
 	bool is_lazy = json_is_true(json_object_get(request, "lazy"));
 
 	(void)ctx;
@@ -469,10 +506,13 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 		if (!sim.call[i].request)
 			c = c ? c : &sim.call[i];
 		else if (strcmp(sim.call[i].key, key) == 0)
-			return fm_err_set(err, -EBUSY, "%s: an earlier call still hangs in the kernel", key);
+			return fm_err_set(err, -EBUSY,
+					  "%s: an earlier call still hangs in the kernel", key);
 	}
 	assert(c);
-	*c = (struct call){ .helper = helper, .request = json_incref(request), .deadline_ns = sim.now_ns + timeout_ns };
+	*c = (struct call){.helper = helper,
+			   .request = json_incref(request),
+			   .deadline_ns = sim.now_ns + timeout_ns};
 	snprintf(c->key, sizeof(c->key), "%s", key);
 	c->process = (struct fm_process){ .pid = 7, .start = ++sim.next_id };
 	if (helper->begins && helper->begins(helper, &c->process, err) < 0) {
@@ -522,7 +562,8 @@ static bool world_may_live(void *ctx, const struct fm_process *process)
 {
 	(void)ctx;
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (sim.call[i].request && sim.call[i].process.pid == process->pid && sim.call[i].process.start == process->start)
+		if (sim.call[i].request && sim.call[i].process.pid == process->pid &&
+		    sim.call[i].process.start == process->start)
 			return true;
 	return sim.orphan.pid == process->pid && sim.orphan.start == process->start;
 }
@@ -540,7 +581,9 @@ static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
 	char name[32];
 
 	if (sim.mood.trouble || !sim.is_up[volume][path] || is_one_in(sim.mood.fail_percent)) {
-		json_object_set_new(answer, "trouble", json_string(sim.mood.trouble ? sim.mood.trouble : "unreachable"));
+		json_object_set_new(
+			answer, "trouble",
+			json_string(sim.mood.trouble ? sim.mood.trouble : "unreachable"));
 		return fm_err_set(err, -ECONNREFUSED, "nobody answers");
 	}
 	/* As in the kernel: whether there is one is looked at in the beginning only. */
@@ -620,30 +663,35 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
 	put_superblock(answer);
-	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", wwid, "uuid", uuid,
-						 "nguid", "", "nsid", 1, "size", (json_int_t)sim.size_bytes, "read_only",
+	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", wwid,
+						 "uuid", uuid, "nguid", "", "nsid", 1, "size",
+						 (json_int_t)sim.size_bytes, "read_only",
 						 is_device_read_only(volume)));
 	return 0;
 }
 
-/* Peers are told before it happens, so that of two nodes that mount at the same time one hears of the other. */
+/* Peers are told before it happens, so that of two nodes that mount at the same time one hears of
+ * the other. */
 static void check_announced(unsigned volume, bool is_read_write)
 {
 	json_t *said = json_loads(sim.published, 0, NULL), *at;
 	bool is_told = false;
 	size_t i;
 
-	json_array_foreach(json_object_get(said, "volumes"), i, at)
-		is_told = is_told || (strcmp(json_string_value(json_object_get(at, "name")), sim.volume[volume].name) == 0 &&
-				      json_is_true(json_object_get(at, "mounted")) &&
-				      json_is_true(json_object_get(at, "read_write")) == is_read_write);
+	json_array_foreach(json_object_get(said, "volumes"), i, at) is_told =
+		is_told || (strcmp(json_string_value(json_object_get(at, "name")),
+				   sim.volume[volume].name) == 0 &&
+			    json_is_true(json_object_get(at, "mounted")) &&
+			    json_is_true(json_object_get(at, "read_write")) == is_read_write);
 	CU_ASSERT_TRUE(is_told);
 	json_decref(said);
 }
 
-static int do_prepare_target(unsigned volume, const json_t *target, json_t *answer, struct fm_err *err)
+static int do_prepare_target(unsigned volume, const json_t *target, json_t *answer,
+			     struct fm_err *err)
 {
-	const json_t *protect = json_object_get(target, "write_protect"), *host = json_object_get(target, "reserve_as");
+	const json_t *protect = json_object_get(target, "write_protect"),
+		     *host = json_object_get(target, "reserve_as");
 
 	if (!sim.is_target_able)
 		return 0;
@@ -655,9 +703,11 @@ static int do_prepare_target(unsigned volume, const json_t *target, json_t *answ
 		json_object_set_new(answer, "write_protected", json_true());
 	if (!host)
 		return 0;
-	if (sim.reserved_for[volume][0] && strcmp(sim.reserved_for[volume], json_string_value(host)) != 0)
+	if (sim.reserved_for[volume][0] &&
+	    strcmp(sim.reserved_for[volume], json_string_value(host)) != 0)
 		return fm_err_set(err, -EBADE, "reserved for another host");
-	snprintf(sim.reserved_for[volume], sizeof(sim.reserved_for[volume]), "%s", json_string_value(host));
+	snprintf(sim.reserved_for[volume], sizeof(sim.reserved_for[volume]), "%s",
+		 json_string_value(host));
 	json_object_set_new(answer, "reserved", json_true());
 	return 0;
 }
@@ -668,7 +718,8 @@ static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 	const json_t *is_asked = json_object_get(c->request, "read_only_device");
 	bool is_set = json_is_true(is_asked) && !is_device_read_only(volume);
 
-	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
+	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] ||
+	    is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].point == volume)
@@ -689,13 +740,15 @@ static int do_mount(const struct call *c, struct fm_err *err)
 	unsigned volume = volume_of_key(c->key);
 	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
 
-	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
+	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] ||
+	    is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
 	if (sim.mood.fails_mount)
 		return fm_err_set(err, -EINVAL, "not this file system");
 	CU_ASSERT_EQUAL(sim.prepared_dev[volume], sim.dev[volume]);
 	CU_ASSERT_EQUAL(is_device_read_only(volume), is_read_only);
-	CU_ASSERT_TRUE(!sim.is_target_able || sim.is_target_forgetful || is_read_only || strcmp(sim.reserved_for[volume], HOST_ID) == 0);
+	CU_ASSERT_TRUE(!sim.is_target_able || sim.is_target_forgetful || is_read_only ||
+		       strcmp(sim.reserved_for[volume], HOST_ID) == 0);
 	check_announced(volume, strncmp(asked(c, "options"), "rw", 2) == 0);
 	/* Never another identity, never twice. */
 	CU_ASSERT_EQUAL(sim.letter[volume], RIGHT);
@@ -705,7 +758,8 @@ static int do_mount(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
 		if (sim.mounted[i].is_there)
 			continue;
-		sim.mounted[i] = (struct mounted){ true, is_read_only, sim.dev[volume], volume, sim.letter[volume] };
+		sim.mounted[i] = (struct mounted){true, is_read_only, sim.dev[volume], volume,
+						  sim.letter[volume]};
 		sim.prepared_dev[volume] = 0;
 		sim.mounts++;
 		return 0;
@@ -727,11 +781,13 @@ static int do_keep(const struct call *c, json_t *answer, struct fm_err *err)
 	json_t *target = json_object_get(c->request, "target");
 	bool is_mounted = false;
 
-	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
+	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] ||
+	    is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].point == volume)
-			is_mounted = sim.mounted[i].is_read_only == json_is_true(json_object_get(target, "write_protect"));
+			is_mounted = sim.mounted[i].is_read_only ==
+				     json_is_true(json_object_get(target, "write_protect"));
 	CU_ASSERT_TRUE(is_mounted);
 	if (json_is_true(json_object_get(target, "write_protect")))
 		sim.read_only_dev[volume] = sim.dev[volume];
@@ -797,9 +853,10 @@ static int do_discover(const struct call *c, json_t *answer, struct fm_err *err)
 		return fm_err_set(err, -ECONNREFUSED, "nobody listens");
 	}
 	for (unsigned p = 0; p < PATHS; p++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", nqns[volume], "address", hosts[volume][p], "port",
-						     "4420"));
-	json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", "another", "address", "10.9.9.9", "port", "4420"));
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", nqns[volume],
+						     "address", hosts[volume][p], "port", "4420"));
+	json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", "another", "address",
+					     "10.9.9.9", "port", "4420"));
 	json_object_set_new(answer, "entries", all);
 	return 0;
 }
@@ -822,7 +879,8 @@ static int do_unused(const struct call *c, struct fm_err *err)
 	if (volume == 0 && dev == sim.dev[0] &&
 	    (sim.is_part_mounted || sim.is_btrfs_mounted || sim.holder || sim.is_mapped))
 		return fm_err_set(err, -EBUSY, "it is in use");
-	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev && sim.now_ns < sim.held_ns[volume])
+	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev &&
+	    sim.now_ns < sim.held_ns[volume])
 		return fm_err_set(err, -EBUSY, "it is in use");
 	return 0;
 }
@@ -865,7 +923,8 @@ static void end_call(struct call *c)
 	json_t *answer = json_object();
 	struct fm_err err = { 0 };
 	bool is_late = sim.now_ns >= c->deadline_ns;
-	int code = is_late ? fm_err_set(&err, -ETIMEDOUT, "no answer in time") : do_call(c, answer, &err);
+	int code = is_late ? fm_err_set(&err, -ETIMEDOUT, "no answer in time")
+			   : do_call(c, answer, &err);
 
 	c->helper = NULL;
 	if (!is_late || c->stuck_ns <= sim.now_ns)
@@ -895,8 +954,10 @@ static uint64_t when_call(const struct call *c)
 
 static unsigned file_number(const char *name)
 {
-	static const char *const files[] = { FM_SUPERVISOR_BEGUN, FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED,
-					     FM_SUPERVISOR_HEARD, FM_SUPERVISOR_NODES, FM_SUPERVISOR_HELD };
+	static const char *const files[] = {FM_SUPERVISOR_BEGUN,  FM_SUPERVISOR_OWNED,
+					    FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED,
+					    FM_SUPERVISOR_SEALED, FM_SUPERVISOR_HEARD,
+					    FM_SUPERVISOR_NODES,  FM_SUPERVISOR_HELD};
 
 	for (unsigned i = 0; i < FILES; i++)
 		if (strcmp(files[i], name) == 0)
@@ -915,7 +976,8 @@ static int world_load(void *ctx, const char *name, char **text, struct fm_err *e
 	return 0;
 }
 
-static int world_save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err)
+static int world_save(void *ctx, const char *name, const char *text, bool is_durable,
+		      struct fm_err *err)
 {
 	unsigned i = file_number(name);
 
@@ -980,7 +1042,10 @@ static int64_t published_epoch(unsigned v)
 /* A reader has heard of what this node says, unless it is deaf. */
 static int64_t epoch_of_n2(unsigned v)
 {
-	int64_t epoch = sim.peer[v].epoch, here = strcmp(sim.volume[v].writer, sim.node) == 0 && !sim.is_deaf ? published_epoch(v) : 0;
+	int64_t epoch = sim.peer[v].epoch,
+		here = strcmp(sim.volume[v].writer, sim.node) == 0 && !sim.is_deaf
+			       ? published_epoch(v)
+			       : 0;
 
 	return !sim.peer[v].is_mounted && here > epoch ? here : epoch;
 }
@@ -990,8 +1055,9 @@ static json_t *host_of(const char *host_id)
 	char host[FM_PEER_HOST_LEN + 1];
 
 	fm_peers_host(host_id, host);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST, "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host,
-			 "writer", "", "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST,
+			 "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host, "writer", "", "mounted",
+			 0, "read_write", 0, "sealed", 0, "epoch", 0);
 }
 
 /* As fmoved passes it on. */
@@ -1005,22 +1071,29 @@ static void peers_answer(void)
 		const struct peer_word *p = &sim.peer[v];
 
 		if (p->writer)
-			json_array_append_new(volumes, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", names[v], "subsystem",
-								 nqns[v], "wwid", "", "writer", p->writer, "mounted", p->is_mounted,
-								 "read_write", p->is_read_write, "sealed", p->is_sealed, "epoch",
-								 (json_int_t)(sim.said_epoch ? sim.said_epoch : epoch_of_n2(v))));
+			json_array_append_new(
+				volumes,
+				json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name",
+					  names[v], "subsystem", nqns[v], "wwid", "", "writer",
+					  p->writer, "mounted", p->is_mounted, "read_write",
+					  p->is_read_write, "sealed", p->is_sealed, "epoch",
+					  (json_int_t)(sim.said_epoch ? sim.said_epoch
+								      : epoch_of_n2(v))));
 	}
 	if (sim.n2_host && !sim.is_silent)
 		json_array_append_new(volumes, host_of(sim.n2_host));
 	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
 	if (sim.is_fmoved_away || sim.is_n2_removed) {
 		json_decref(event);
-		snprintf(peers.why, sizeof(peers.why), "%s", sim.is_fmoved_away ? "fmoved of this node does not answer" : "");
+		snprintf(peers.why, sizeof(peers.why), "%s",
+			 sim.is_fmoved_away ? "fmoved of this node does not answer" : "");
 		fm_supervisor_peers(sim.sup, &peers);
 		return;
 	}
 	if (sim.is_silent)
-		json_object_update_new(event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text", sim.silent_why ? sim.silent_why : "is not connected"));
+		json_object_update_new(
+			event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text",
+					 sim.silent_why ? sim.silent_why : "is not connected"));
 	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
 	json_decref(event);
 	fm_supervisor_peers(sim.sup, &peers);
@@ -1033,10 +1106,22 @@ static uint64_t world_wall(void *ctx)
 }
 
 static const struct fm_supervisor_world world = {
-	.read_inventory = world_inventory, .read_settings = world_settings, .read_mounts = world_mounts, .start = world_start,
-	.give_up = world_give_up, .has_helper = world_has_helper, .may_live = world_may_live, .may_stray = world_may_stray,
-	.set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save,
-	.publish = world_publish, .ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
+	.read_inventory = world_inventory,
+	.read_settings = world_settings,
+	.read_mounts = world_mounts,
+	.start = world_start,
+	.give_up = world_give_up,
+	.has_helper = world_has_helper,
+	.may_live = world_may_live,
+	.may_stray = world_may_stray,
+	.set_iopolicy = world_iopolicy,
+	.rescan = world_rescan,
+	.load = world_load,
+	.save = world_save,
+	.publish = world_publish,
+	.ask_peers = world_ask_peers,
+	.wall_ms = world_wall,
+	.boot = "this-boot",
 };
 
 /* ---- running it ---- */
@@ -1082,8 +1167,11 @@ static void run_for(uint64_t ns)
 
 static void set_config(void)
 {
-	struct fm_supervisor_config config = { .node = sim.node, .host_nqn = HOST, .host_id = HOST_ID, .volumes = sim.volume,
-					       .count = sim.volume_count };
+	struct fm_supervisor_config config = {.node = sim.node,
+					      .host_nqn = HOST,
+					      .host_id = HOST_ID,
+					      .volumes = sim.volume,
+					      .count = sim.volume_count};
 	struct fm_err err;
 
 	CU_ASSERT_EQUAL_FATAL(fm_supervisor_set(sim.sup, &config, &err), 0);
@@ -1091,7 +1179,7 @@ static void set_config(void)
 
 static void start_supervisor(void)
 {
-	struct fm_supervisor_opts opts = { .loop = sim.loop, .world = &world, .random = &sim_random };
+	struct fm_supervisor_opts opts = {.loop = sim.loop, .world = &world, .random = &sim_random};
 	struct fm_err err;
 
 	CU_ASSERT_EQUAL_FATAL(fm_supervisor_new(&opts, &sim.sup, &err), 0);
@@ -1101,11 +1189,26 @@ static void start_supervisor(void)
 static struct fm_volume volume_of(unsigned v)
 {
 	return (struct fm_volume){
-		.name = names[v], .subsystem = nqns[v], .address = { { hosts[v][0], "4420" }, { hosts[v][1], "4420" } },
-		.address_count = 1, .host_address = "", .host_interface = "", .keep_alive_s = 5, .reconnect_delay_s = 2,
-		.ctrl_loss_s = 30, .fast_io_fail_s = -1, .secret_file = "", .controller_secret_file = "", .iopolicy = "numa",
-		.uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", .nguid = "", .mount_point = points[v], .fs_type = "ext4",
-		.mount_options = "", .mode = FM_VOLUME_EXCLUSIVE, .writer = "n1",
+		.name = names[v],
+		.subsystem = nqns[v],
+		.address = {{hosts[v][0], "4420"}, {hosts[v][1], "4420"}},
+		.address_count = 1,
+		.host_address = "",
+		.host_interface = "",
+		.keep_alive_s = 5,
+		.reconnect_delay_s = 2,
+		.ctrl_loss_s = 30,
+		.fast_io_fail_s = -1,
+		.secret_file = "",
+		.controller_secret_file = "",
+		.iopolicy = "numa",
+		.uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+		.nguid = "",
+		.mount_point = points[v],
+		.fs_type = "ext4",
+		.mount_options = "",
+		.mode = FM_VOLUME_EXCLUSIVE,
+		.writer = "n1",
 	};
 }
 
@@ -1170,7 +1273,8 @@ static const char *shown(unsigned v, const char *key)
 	static char text[512];
 	json_t *volume = fm_supervisor_show(sim.sup, names[v]);
 
-	snprintf(text, sizeof(text), "%s", volume ? json_string_value(json_object_get(volume, key)) : "(none)");
+	snprintf(text, sizeof(text), "%s",
+		 volume ? json_string_value(json_object_get(volume, key)) : "(none)");
 	json_decref(volume);
 	return text;
 }
@@ -1263,7 +1367,8 @@ static void test_late_target(void)
 	/* 1, 2, 4 ... 60 s, a quarter more or less */
 	CU_ASSERT_TRUE(sim.connects >= 7 && sim.connects <= 16);
 	for (unsigned i = 1; i < sim.connects; i++)
-		CU_ASSERT_TRUE(sim.connect_ns[i] - sim.connect_ns[i - 1] >= S && sim.connect_ns[i] - sim.connect_ns[i - 1] < 62 * S);
+		CU_ASSERT_TRUE(sim.connect_ns[i] - sim.connect_ns[i - 1] >= S &&
+			       sim.connect_ns[i] - sim.connect_ns[i - 1] < 62 * S);
 	set_target(0, true);
 	run_for(62 * S);
 	is_state(0, "mounted");
@@ -1406,7 +1511,8 @@ static void test_close(void)
 	end();
 }
 
-/* Files that are open are waited for as long as there is a target, and not longer than it was said. */
+/* Files that are open are waited for as long as there is a target, and not longer than it was
+ * said. */
 static void test_close_in_use(void)
 {
 	begin(1);
@@ -1527,7 +1633,8 @@ static void test_read_only_stays(void)
 	end();
 }
 
-/* While it is prepared nobody else can have the device, so whoever waits for the permission to mount it waits. */
+/* While it is prepared nobody else can have the device, so whoever waits for the permission to
+ * mount it waits. */
 static void test_prepare(void)
 {
 	begin(1);
@@ -1581,7 +1688,8 @@ static void test_one_hangs(void)
 	is_state(1, "mounted");
 	is_state(0, "connecting");
 	run_for(40 * S);
-	CU_ASSERT_TRUE(strstr(shown(0, "error"), "no answer in time") || strstr(shown(0, "error"), "hangs"));
+	CU_ASSERT_TRUE(strstr(shown(0, "error"), "no answer in time") ||
+		       strstr(shown(0, "error"), "hangs"));
 	sim.mood.hangs[0] = false;
 	run_for(180 * S);
 	is_state(0, "mounted");
@@ -1740,10 +1848,12 @@ static void test_foreign(void)
 	end();
 }
 
-/* Nor is what others connected without what the configuration asks for; what this node has connected is as configured. */
+/* Nor is what others connected without what the configuration asks for; what this node has
+ * connected is as configured. */
 static void test_foreign_unfit(void)
 {
-	static const char *const says[] = { "without a secret (secret_file)", "without TLS", "whether with digests" };
+	static const char *const says[] = {"without a secret (secret_file)", "without TLS",
+					   "whether with digests"};
 
 	for (unsigned i = 0; i < 3; i++) {
 		begin(1);
@@ -1853,7 +1963,8 @@ static void test_discovery(void)
 	end();
 }
 
-/* A helper that was killed leaves its discovery controller, and so does one that died with the supervisor. */
+/* A helper that was killed leaves its discovery controller, and so does one that died with the
+ * supervisor. */
 static void test_discovery_left(void)
 {
 	begin(1);
@@ -1920,7 +2031,8 @@ static void test_read_only_left(void)
 	end();
 }
 
-/* Without a UUID in the configuration it must be what it was, as long as the subsystem is the same. */
+/* Without a UUID in the configuration it must be what it was, as long as the subsystem is the
+ * same. */
 static void test_last_time(void)
 {
 	begin(1);
@@ -2006,8 +2118,9 @@ static void test_reload(void)
 }
 
 /*
- * Configured anew twice while the first still cannot be unmounted: one after the other goes, then the last comes. Until then it is not
- * mounted, though the very thing that it names is: that is about to go.
+ * Configured anew twice while the first still cannot be unmounted: one after the other goes, then
+ * the last comes. Until then it is not mounted, though the very thing that it names is: that is
+ * about to go.
  */
 static void test_reload_twice(void)
 {
@@ -2043,8 +2156,13 @@ static void test_reload_twice(void)
 /* A failure of ours costs a try, never the volume. */
 static void test_faults(void)
 {
-	static const char *const once[] = { "owned.alloc", "supervisor.owned", "supervisor.held", "supervisor.room", "supervisor.volume" };
-	struct fm_supervisor_config config = { .node = "n1", .host_nqn = HOST, .host_id = HOST_ID, .volumes = sim.volume, .count = 2 };
+	static const char *const once[] = {"owned.alloc", "supervisor.owned", "supervisor.held",
+					   "supervisor.room", "supervisor.volume"};
+	struct fm_supervisor_config config = {.node = "n1",
+					      .host_nqn = HOST,
+					      .host_id = HOST_ID,
+					      .volumes = sim.volume,
+					      .count = 2};
 	struct fm_err err;
 
 	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
@@ -2096,8 +2214,12 @@ static void test_fault_of_words(void)
 /* What cannot be read is no state; what is of another boot has gone with it. */
 static void test_bad_files(void)
 {
-	static const char *const bad[] = { "", "nonsense", "[]", "{\"boot\": 1}", "{\"boot\": \"other-boot\", \"controllers\": []}",
-					   "{\"boot\": \"this-boot\", \"controllers\": [1]}" };
+	static const char *const bad[] = {"",
+					  "nonsense",
+					  "[]",
+					  "{\"boot\": 1}",
+					  "{\"boot\": \"other-boot\", \"controllers\": []}",
+					  "{\"boot\": \"this-boot\", \"controllers\": [1]}"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		begin(1);
@@ -2119,8 +2241,8 @@ static void nothing_said(void)
 /* ---- chance ---- */
 
 /*
- * A connect of somebody else's beside ours is the kernel's affair. As long as nobody knows what became of a connect that
- * was killed, what comes to be there is taken for its work.
+ * A connect of somebody else's beside ours is the kernel's affair. As long as nobody knows what
+ * became of a connect that was killed, what comes to be there is taken for its work.
  */
 static bool is_connecting(unsigned volume)
 {
@@ -2129,7 +2251,8 @@ static bool is_connecting(unsigned volume)
 	if (owned && strstr(owned, "\"controller\": \"\""))
 		return true;
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (sim.call[i].request && is_call(&sim.call[i], "connect") && volume_of_key(sim.call[i].key) == volume)
+		if (sim.call[i].request && is_call(&sim.call[i], "connect") &&
+		    volume_of_key(sim.call[i].key) == volume)
 			return true;
 	return false;
 }
@@ -2221,7 +2344,8 @@ static void run_seed(uint64_t seed)
 
 static int64_t number(unsigned v, const char *key)
 {
-	json_t *volume = fm_supervisor_show(sim.sup, names[v]), *value = json_object_get(volume, key);
+	json_t *volume = fm_supervisor_show(sim.sup, names[v]),
+	       *value = json_object_get(volume, key);
 	int64_t n = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
 
 	json_decref(volume);
@@ -2249,13 +2373,14 @@ static void begin_shared(const char *node, const char *writer)
 	sim.node = node;
 	sim.volume[0].mode = FM_VOLUME_SHARED_READ;
 	sim.volume[0].writer = writer;
-	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"open\",\"epoch\":0}}");
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"open\","
+		   "\"epoch\":0}}");
 }
 
 static void n2_says(bool is_mounted, bool is_sealed, int epoch)
 {
 	sim.is_silent = false;
-	sim.peer[0] = (struct peer_word){ sim.volume[0].writer, is_mounted, false, is_sealed, epoch };
+	sim.peer[0] = (struct peer_word){sim.volume[0].writer, is_mounted, false, is_sealed, epoch};
 }
 
 static int seal(bool is_sealed, bool is_forced)
@@ -2317,7 +2442,8 @@ static void test_seal(void)
 	end();
 }
 
-/* Killed between the wish and the seal: it goes on. Down, or by another node, or for another mode, it is refused. */
+/* Killed between the wish and the seal: it goes on. Down, or by another node, or for another mode,
+ * it is refused. */
 static void test_seal_refused(void)
 {
 	begin_shared("n1", "n1");
@@ -2445,7 +2571,8 @@ static void test_sealed_again_while_mounted(void)
 	end();
 }
 
-/* Readers may have what was sealed, and nobody here knows: it opens when each node has said that it has nothing as old as that. */
+/* Readers may have what was sealed, and nobody here knows: it opens when each node has said that it
+ * has nothing as old as that. */
 static void test_lost_number(void)
 {
 	int64_t epoch;
@@ -2509,9 +2636,12 @@ static void add_longest(json_t *volumes)
 
 	/* Two bytes in JSON; what would be six is not taken. */
 	memset(longest, '"', sizeof(longest) - 1);
-	(void)json_array_append_new(volumes, json_pack("{s:s#, s:s#, s:s#, s:s#, s:b, s:b, s:b, s:I}", "name", longest, FM_PEER_NAME_MAX,
-						       "subsystem", longest, 223, "wwid", longest, 159, "writer", longest, FM_PEER_NAME_MAX,
-						       "mounted", true, "read_write", true, "sealed", true, "epoch", (json_int_t)INT64_MAX));
+	(void)json_array_append_new(volumes,
+				    json_pack("{s:s#, s:s#, s:s#, s:s#, s:b, s:b, s:b, s:I}",
+					      "name", longest, FM_PEER_NAME_MAX, "subsystem",
+					      longest, 223, "wwid", longest, 159, "writer", longest,
+					      FM_PEER_NAME_MAX, "mounted", true, "read_write", true,
+					      "sealed", true, "epoch", (json_int_t)INT64_MAX));
 }
 
 /* So many volumes, from node "n0", "n1" ... */
@@ -2546,7 +2676,8 @@ static void test_all_is_heard_again(void)
 	fm_peers_clear(&peers);
 }
 
-/* One that says too much, or what makes no sense, is as one that does not answer; what the others say stays. */
+/* One that says too much, or what makes no sense, is as one that does not answer; what the others
+ * say stays. */
 static void test_peer_says_too_much(void)
 {
 	struct fm_peers peers = { 0 };
@@ -2571,7 +2702,8 @@ static void test_peer_says_too_much(void)
 	fm_peers_clear(&peers);
 }
 
-/* What a peer says of volumes that are none of ours is not kept, unless it has them mounted; of what may become ours it is. */
+/* What a peer says of volumes that are none of ours is not kept, unless it has them mounted; of
+ * what may become ours it is. */
 static void test_only_ours_is_kept(void)
 {
 	struct fm_peers peers = { 0 };
@@ -2582,10 +2714,13 @@ static void test_only_ours_is_kept(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(true, 0);
-	event = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}, {s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}]}", "node", "n2", "volumes",
-			  "name", "other", "subsystem", "nqn.none-of-ours", "wwid", "uuid.zzz", "writer", "n2", "mounted", 0, "read_write", 0,
-			  "sealed", 0, "epoch", 0, "name", "renamed", "subsystem", nqns[0], "wwid", "uuid.yyy", "writer", "n2", "mounted", 1,
-			  "read_write", 1, "sealed", 0, "epoch", 0);
+	event = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}, {s:s, s:s, s:s, s:s, "
+			  "s:b, s:b, s:b, s:i}]}",
+			  "node", "n2", "volumes", "name", "other", "subsystem", "nqn.none-of-ours",
+			  "wwid", "uuid.zzz", "writer", "n2", "mounted", 0, "read_write", 0,
+			  "sealed", 0, "epoch", 0, "name", "renamed", "subsystem", nqns[0], "wwid",
+			  "uuid.yyy", "writer", "n2", "mounted", 1, "read_write", 1, "sealed", 0,
+			  "epoch", 0);
 	while (sim.ask_ns == 0)
 		run_for(100 * MS);
 	sim.ask_ns = 0;
@@ -2637,7 +2772,8 @@ static void test_number_raised_again_and_again(void)
 	end();
 }
 
-/* A hostile writer jumps to the end of the numbers: its readers do not follow, so another writer can be heard. */
+/* A hostile writer jumps to the end of the numbers: its readers do not follow, so another writer
+ * can be heard. */
 static void test_number_jumps_to_the_end(void)
 {
 	begin_shared("n1", "n2");
@@ -2665,7 +2801,8 @@ static void test_number_jumps_to_the_end(void)
 	end();
 }
 
-/* A controller that lacks what is configured comes when the volume is mounted: it stays mounted, and that is said. */
+/* A controller that lacks what is configured comes when the volume is mounted: it stays mounted,
+ * and that is said. */
 static void test_foreign_unfit_later(void)
 {
 	begin(1);
@@ -2682,7 +2819,8 @@ static void test_foreign_unfit_later(void)
 	end();
 }
 
-/* Whatever a peer says when it ends its session, of any length: it is shown as one that does not answer, and is waited for. */
+/* Whatever a peer says when it ends its session, of any length: it is shown as one that does not
+ * answer, and is waited for. */
 static void test_long_farewell(void)
 {
 	char why[2 * FM_PEERS_WHY_MAX + 1] = "";
@@ -2702,10 +2840,12 @@ static void test_long_farewell(void)
 	end();
 }
 
-/* Whatever number a peer says, or a damaged file has: those that follow are such that every reader takes them, for ever. */
+/* Whatever number a peer says, or a damaged file has: those that follow are such that every reader
+ * takes them, for ever. */
 static void test_last_number(void)
 {
-	const int64_t last = INT64_C(1) << 53, bad[] = { INT64_MAX, last, last - 1, last / 2, last / 2 - 1 };
+	const int64_t last = INT64_C(1) << 53,
+		      bad[] = {INT64_MAX, last, last - 1, last / 2, last / 2 - 1};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		begin_shared("n1", "n1");
@@ -2722,7 +2862,8 @@ static void test_last_number(void)
 		end();
 	}
 	begin_shared("n1", "n1");
-	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"open\",\"epoch\":9007199254740992}}");
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"open\","
+		   "\"epoch\":9007199254740992}}");
 	n2_says(false, false, 0);
 	start_supervisor();
 	run_for(60 * S);
@@ -2730,8 +2871,10 @@ static void test_last_number(void)
 	end();
 	/* A reader. */
 	begin_shared("n1", "n2");
-	keep_state(FM_SUPERVISOR_MOUNTED, "{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"wwid\":\"\",\"size_bytes\":0,"
-					  "\"set_read_only\":\"\",\"writer\":\"n2\",\"writer_epoch\":9007199254740992,\"writer_sealed\":true}}");
+	keep_state(FM_SUPERVISOR_MOUNTED, "{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\","
+					  "\"wwid\":\"\",\"size_bytes\":0,"
+					  "\"set_read_only\":\"\",\"writer\":\"n2\",\"writer_"
+					  "epoch\":9007199254740992,\"writer_sealed\":true}}");
 	n2_says(true, true, 5);
 	start_supervisor();
 	run_for(60 * S);
@@ -2740,8 +2883,8 @@ static void test_last_number(void)
 }
 
 /*
- * What is said of it is the same as before then, and is said again: what peers answer to that lets it be mounted. n2 knows no such volume,
- * so that it answers is all that is waited for.
+ * What is said of it is the same as before then, and is said again: what peers answer to that lets
+ * it be mounted. n2 knows no such volume, so that it answers is all that is waited for.
  */
 static void test_unseal_before_sealed(void)
 {
@@ -2762,7 +2905,8 @@ static void test_unseal_before_sealed(void)
 	end();
 }
 
-/* An unseal has a number of its own: what a reader said before it has heard of it is not enough, though the file system is protected. */
+/* An unseal has a number of its own: what a reader said before it has heard of it is not enough,
+ * though the file system is protected. */
 static void test_unseal_number(void)
 {
 	begin_read();
@@ -2796,7 +2940,8 @@ static void test_unseal_number(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(true, 0);
-	/* But not for a seal: nothing protects what is mounted read-only, and n2 may be the writer by now. */
+	/* But not for a seal: nothing protects what is mounted read-only, and n2 may be the writer
+	 * by now. */
 	CU_ASSERT_EQUAL(seal(true, false), 0);
 	run_for(60 * S);
 	is_state(0, "waiting");
@@ -2867,7 +3012,8 @@ static void test_target(void)
 	run_for(20 * S);
 	is_mounted_as(true, 0);
 	CU_ASSERT_TRUE(!sim.is_protected[0] && sim.reserved_for[0][0]);
-	/* Unmounted by somebody else, it is given back as soon as it is wanted no more, connected or not; also after a restart. */
+	/* Unmounted by somebody else, it is given back as soon as it is wanted no more, connected
+	 * or not; also after a restart. */
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(5 * S);
@@ -2877,7 +3023,8 @@ static void test_target(void)
 	run_for(20 * S);
 	is_state(0, "connected");
 	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
-	/* The writer is another node by the time that it is prepared: not mounted, and given back. */
+	/* The writer is another node by the time that it is prepared: not mounted, and given
+	 * back. */
 	wish(0, FM_WANT_UP, false);
 	run_until("prepare");
 	mounts = sim.mounts;
@@ -2982,7 +3129,8 @@ static void test_target_restarts_with_another(void)
 	end();
 }
 
-/* It is back before the mount that rests on it is there: no look sees that as something that is mounted. */
+/* It is back before the mount that rests on it is there: no look sees that as something that is
+ * mounted. */
 static void test_target_restarts_while_mounting(void)
 {
 	begin(1);
@@ -3004,7 +3152,8 @@ static void test_target_restarts_while_mounting(void)
 	end();
 }
 
-/* Another host may have written beside what is mounted here: to take it again would have both write, one after the other. */
+/* Another host may have written beside what is mounted here: to take it again would have both
+ * write, one after the other. */
 static void test_reservation_is_not_taken_back(void)
 {
 	begin(1);
@@ -3072,7 +3221,8 @@ static void test_reservation_in_doubt(void)
 	}
 }
 
-/* Nobody is told that the target protects what it did not say that it does; what it may do all the same is asked to end. */
+/* Nobody is told that the target protects what it did not say that it does; what it may do all the
+ * same is asked to end. */
 static void test_target_refuses(void)
 {
 	begin_shared("n1", "n1");
@@ -3113,7 +3263,8 @@ static void test_target_of_others(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_state(0, "refused");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "the target protects it, and not because of us"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(shown(0, "text"), "the target protects it, and not because of us"));
 	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
 	set_config();
 	run_for(20 * S);
@@ -3157,16 +3308,20 @@ static void test_target_killed(void)
 	}
 }
 
-/* What peers hear of a volume: "rw", "ro" or "" if it is not mounted nor about to be, "none" if they hear nothing of it. */
+/* What peers hear of a volume: "rw", "ro" or "" if it is not mounted nor about to be, "none" if
+ * they hear nothing of it. */
 static const char *told(unsigned v)
 {
 	json_t *said = json_loads(sim.published, 0, NULL), *at;
 	const char *is = "none";
 	size_t i;
 
-	json_array_foreach(json_object_get(said, "volumes"), i, at)
-		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
-			is = json_is_false(json_object_get(at, "mounted")) ? "" : json_is_true(json_object_get(at, "read_write")) ? "rw" : "ro";
+	json_array_foreach(
+		json_object_get(said, "volumes"), i,
+		at) if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0) is =
+		json_is_false(json_object_get(at, "mounted"))	  ? ""
+		: json_is_true(json_object_get(at, "read_write")) ? "rw"
+								  : "ro";
 	json_decref(said);
 	return is;
 }
@@ -3179,7 +3334,8 @@ static void test_reader(void)
 	start_supervisor();
 	run_for(30 * S);
 	is_state(0, "waiting");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "waits for the word of n2 whether \"one\" is sealed"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(shown(0, "text"), "waits for the word of n2 whether \"one\" is sealed"));
 	n2_says(true, false, 0);
 	run_for(20 * S);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "is not sealed"));
@@ -3199,7 +3355,8 @@ static void test_reader(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(false, 2);
-	/* Once it has said that it has nothing mounted the writer may write: it must be heard again. Also after a boot. */
+	/* Once it has said that it has nothing mounted the writer may write: it must be heard
+	 * again. Also after a boot. */
 	for (unsigned i = 0; i < 2; i++) {
 		if (i == 0) {
 			wish(0, FM_WANT_DOWN, false);
@@ -3218,7 +3375,8 @@ static void test_reader(void)
 		is_mounted_as(false, 2);
 		sim.is_silent = true;
 	}
-	/* What is older than what it has heard it does not take: that is an answer under way, or of a writer that has lost its state. */
+	/* What is older than what it has heard it does not take: that is an answer under way, or of
+	 * a writer that has lost its state. */
 	n2_says(true, true, 1);
 	run_for(20 * S);
 	is_mounted_as(false, 2);
@@ -3244,7 +3402,8 @@ static void test_reader(void)
 	end();
 }
 
-/* An answer that was asked for before this node said that it has nothing mounted may be older than what the writer did upon that. */
+/* An answer that was asked for before this node said that it has nothing mounted may be older than
+ * what the writer did upon that. */
 static void test_void_seal(void)
 {
 	begin_shared("n1", "n2");
@@ -3318,10 +3477,13 @@ static void test_stuck_mount(void)
 
 /* ---- what an earlier fmove-nvmed has begun ---- */
 
-#define BEGUN "{\"boot\": \"%s\", \"unknown\": false, \"begun\": [{\"pid\": 99, \"start\": 5, \"name\": \"%s\", \"subsystem\": \"%s\", " \
-	      "\"wwid\": \"%s\", \"read_write\": %s, \"epoch\": 3}]}"
+#define BEGUN                                                                                      \
+	"{\"boot\": \"%s\", \"unknown\": false, \"begun\": [{\"pid\": 99, \"start\": 5, "          \
+	"\"name\": \"%s\", \"subsystem\": \"%s\", "                                                \
+	"\"wwid\": \"%s\", \"read_write\": %s, \"epoch\": 3}]}"
 
-static void begin_with_orphan(const char *boot, const char *name, const char *subsystem, const char *read_write)
+static void begin_with_orphan(const char *boot, const char *name, const char *subsystem,
+			      const char *read_write)
 {
 	char text[1024];
 
@@ -3350,7 +3512,8 @@ static void test_orphan(void)
 	begin_with_orphan("this-boot", names[0], nqns[0], "false");
 	run_for(5 * S);
 	CU_ASSERT_STRING_EQUAL(told(0), "ro");
-	/* Its device is there by now and nobody has seen that it is free, nor how it was mounted if it was. */
+	/* Its device is there by now and nobody has seen that it is free, nor how it was mounted if
+	 * it was. */
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(5 * S);
@@ -3381,22 +3544,35 @@ static void test_orphan(void)
 	end();
 }
 
-/* Nobody knows what stood there: it forbids, as long as there is somebody who may have been meant. */
+/* Nobody knows what stood there: it forbids, as long as there is somebody who may have been
+ * meant. */
 static void test_begun_makes_no_sense(void)
 {
 	static const char good[] = "{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [";
 	static const char *const bad[] = {
-		NULL, "", "{", "[]", "null", "{\"boot\": \"this-boot\"}", "{\"boot\": 1, \"unknown\": false, \"begun\": []}",
-		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": {}}", "{\"boot\": \"this-boot\", \"unknown\": true, \"begun\": []}",
-		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [], \"more\": 1}", good,
-		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 0, \"start\": 5, \"name\": \"n\", \"subsystem\": \"s\", "
-		"\"wwid\": \"\", \"read_write\": true, \"epoch\": 3}]}",
-		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 99, \"start\": -5, \"name\": \"n\", \"subsystem\": \"s\", "
-		"\"wwid\": \"\", \"read_write\": true, \"epoch\": 3}]}",
-		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 4294967395, \"start\": 5, \"name\": \"n\", \"subsystem\": "
-		"\"s\", \"wwid\": \"\", \"read_write\": true, \"epoch\": 3}]}",
-		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 98, \"start\": 5, \"name\": \"n\", \"subsystem\": \"s\", "
-		"\"wwid\": \"\", \"read_write\": \"yes\", \"epoch\": 3}]}",
+		NULL,
+		"",
+		"{",
+		"[]",
+		"null",
+		"{\"boot\": \"this-boot\"}",
+		"{\"boot\": 1, \"unknown\": false, \"begun\": []}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": {}}",
+		"{\"boot\": \"this-boot\", \"unknown\": true, \"begun\": []}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [], \"more\": 1}",
+		good,
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 0, \"start\": "
+		"5, \"name\": \"n\", \"subsystem\": \"s\", \"wwid\": \"\", \"read_write\": true, "
+		"\"epoch\": 3}]}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 99, "
+		"\"start\": -5, \"name\": \"n\", \"subsystem\": \"s\", \"wwid\": \"\", "
+		"\"read_write\": true, \"epoch\": 3}]}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 4294967395, "
+		"\"start\": 5, \"name\": \"n\", \"subsystem\": \"s\", \"wwid\": \"\", "
+		"\"read_write\": true, \"epoch\": 3}]}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 98, "
+		"\"start\": 5, \"name\": \"n\", \"subsystem\": \"s\", \"wwid\": \"\", "
+		"\"read_write\": \"yes\", \"epoch\": 3}]}",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -3462,7 +3638,8 @@ static void test_unmount_is_told(void)
 	end();
 }
 
-/* Who comes after a restart finds the mount, or the device in use: nothing is lost by an unmount that is noted nowhere. */
+/* Who comes after a restart finds the mount, or the device in use: nothing is lost by an unmount
+ * that is noted nowhere. */
 static void test_unmount_that_cannot_be_noted(void)
 {
 	begin(1);
@@ -3487,7 +3664,8 @@ static void test_unmount_that_cannot_be_noted(void)
 
 /* ---- out of the table of mounts, and not free yet ---- */
 
-/* A person unmounts; the file system has the device for so long, to write its last bytes or for open files. */
+/* A person unmounts; the file system has the device for so long, to write its last bytes or for
+ * open files. */
 static void unmount_by_hand(unsigned v, uint64_t held_for_ns)
 {
 	sim.held_dev[v] = sim.dev[v];
@@ -3497,7 +3675,8 @@ static void unmount_by_hand(unsigned v, uint64_t held_for_ns)
 	fm_supervisor_wake(sim.sup);
 }
 
-/* Nobody else may have it before the last byte is written, and it is not mounted again beside what is left of it. */
+/* Nobody else may have it before the last byte is written, and it is not mounted again beside what
+ * is left of it. */
 static void test_unmounted_by_hand(void)
 {
 	begin(1);
@@ -3542,7 +3721,8 @@ static void test_reader_unmounted_by_hand(void)
 	end();
 }
 
-/* A lazy unmount by force leaves the file system to whoever has a file open. The controller is somebody else's, and stays. */
+/* A lazy unmount by force leaves the file system to whoever has a file open. The controller is
+ * somebody else's, and stays. */
 static void test_forced_and_held(void)
 {
 	begin(1);
@@ -3590,7 +3770,8 @@ static void test_held_unknown(void)
 	end();
 }
 
-/* The kernel has made it dead, and does not bring it back: not with the same number, and not for that file system. */
+/* The kernel has made it dead, and does not bring it back: not with the same number, and not for
+ * that file system. */
 static void test_held_and_gone(void)
 {
 	begin(1);
@@ -3631,7 +3812,8 @@ static void restart_without_volumes(void)
 	start_supervisor();
 }
 
-/* Whatever the configuration says: peers are told until the device is free, and it is taken down. */
+/* Whatever the configuration says: peers are told until the device is free, and it is taken
+ * down. */
 static void test_removed_while_held(void)
 {
 	begin(1);
@@ -3669,7 +3851,8 @@ static void test_removed_while_held(void)
 	end();
 }
 
-/* It comes back while the former one is taken down; or it is configured as it was, and stays as it is. */
+/* It comes back while the former one is taken down; or it is configured as it was, and stays as it
+ * is. */
 static void test_removed_and_back(void)
 {
 	begin(1);
@@ -3719,7 +3902,8 @@ static void lose_file(const char *name)
 	sim.file[file_number(name)] = NULL;
 }
 
-/* Without the file what is mounted is told by its wwid, and left alone. What another boot had says nothing. */
+/* Without the file what is mounted is told by its wwid, and left alone. What another boot had says
+ * nothing. */
 static void test_removed_unknown(void)
 {
 	begin(1);
@@ -3730,7 +3914,9 @@ static void test_removed_unknown(void)
 	sim.volume_count = 0;
 	start_supervisor();
 	run_for(60 * S);
-	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"wwid\":\"uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\",\"writer\":\"\",\"mounted\":true,\"read_write\":true"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(sim.published, "\"wwid\":\"uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\","
+				      "\"writer\":\"\",\"mounted\":true,\"read_write\":true"));
 	CU_ASSERT_EQUAL(sim.mounts, 1);
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		sim.mounted[i].is_there = false;
@@ -3740,8 +3926,11 @@ static void test_removed_unknown(void)
 
 	begin(1);
 	sim.volume_count = 0;
-	keep_state(FM_SUPERVISOR_HELD, "{\"boot\":\"another\",\"held\":[{\"name\":\"one\",\"subsystem\":\"s\",\"nsid\":1,\"uuid\":\"\",\"nguid\":\"\","
-				       "\"mount_point\":\"/m\",\"mode\":0,\"writer\":\"n1\",\"wwid\":\"\",\"read_write\":true}]}");
+	keep_state(FM_SUPERVISOR_HELD,
+		   "{\"boot\":\"another\",\"held\":[{\"name\":\"one\",\"subsystem\":\"s\",\"nsid\":"
+		   "1,\"uuid\":\"\",\"nguid\":\"\","
+		   "\"mount_point\":\"/"
+		   "m\",\"mode\":0,\"writer\":\"n1\",\"wwid\":\"\",\"read_write\":true}]}");
 	start_supervisor();
 	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 0);
 	end();
@@ -3754,14 +3943,16 @@ static bool is_told_written(char letter)
 	bool is_told = false;
 	size_t i;
 
-	json_array_foreach(json_object_get(said, "volumes"), i, at)
-		is_told = is_told || (json_string_value(json_object_get(at, "wwid"))[5] == letter &&
-				      json_is_true(json_object_get(at, "mounted")) && json_is_true(json_object_get(at, "read_write")));
+	json_array_foreach(json_object_get(said, "volumes"), i, at) is_told =
+		is_told || (json_string_value(json_object_get(at, "wwid"))[5] == letter &&
+			    json_is_true(json_object_get(at, "mounted")) &&
+			    json_is_true(json_object_get(at, "read_write")));
 	json_decref(said);
 	return is_told;
 }
 
-/* Which namespace is the volume's nobody looks for while something else is at its mount point. What is beneath is mounted all the same. */
+/* Which namespace is the volume's nobody looks for while something else is at its mount point. What
+ * is beneath is mounted all the same. */
 static void test_covered(void)
 {
 	begin(1);
@@ -3774,7 +3965,8 @@ static void test_covered(void)
 	start_supervisor();
 	run_for(20 * S);
 	CU_ASSERT_TRUE(is_told_written('a'));
-	/* Also when it is out of the table, and not free; and without the file, as long as it is in the table. */
+	/* Also when it is out of the table, and not free; and without the file, as long as it is in
+	 * the table. */
 	sim.is_covered = true;
 	unmount_by_hand(0, 60 * S);
 	run_for(20 * S);
@@ -3797,7 +3989,8 @@ static void test_covered(void)
 	end();
 }
 
-/* Where nothing says which namespace it is, another one takes its place, and what the file system still has is told all the same. */
+/* Where nothing says which namespace it is, another one takes its place, and what the file system
+ * still has is told all the same. */
 static void test_another_came(void)
 {
 	begin(1);
@@ -3897,7 +4090,8 @@ static void test_stranger_stray(void)
 	end();
 }
 
-/* What is another volume's by now the former one does not go on holding, which would never be free. */
+/* What is another volume's by now the former one does not go on holding, which would never be
+ * free. */
 static void test_renamed(void)
 {
 	json_t *shows;
@@ -3953,7 +4147,8 @@ static void test_more_than_can_be_held(void)
 	end();
 }
 
-/* More than peers take: then they take nothing, and wait for this node. What is left out would be told to be free. */
+/* More than peers take: then they take nothing, and wait for this node. What is left out would be
+ * told to be free. */
 static void test_more_than_can_be_said(void)
 {
 	json_t *said;
@@ -3963,7 +4158,8 @@ static void test_more_than_can_be_said(void)
 	start_supervisor();
 	run_for(20 * S);
 	said = json_loads(sim.published, 0, NULL);
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 2);	/* and the host, and the volume */
+	/* and the host, and the volume */
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 2);
 	json_decref(said);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 255 volumes"));
 	/* The host stands among them. */
@@ -3979,7 +4175,8 @@ static void test_more_than_can_be_said(void)
 	end();
 }
 
-/* A partition that somebody mounts by hand, what LVM makes of the namespace, btrfs: the file system there is of another device. */
+/* A partition that somebody mounts by hand, what LVM makes of the namespace, btrfs: the file system
+ * there is of another device. */
 static void test_used_in_parts(void)
 {
 	for (unsigned is_volume = 0; is_volume < 2; is_volume++) {
@@ -4089,9 +4286,13 @@ static void test_multipath(void)
 /* What cannot be written down is not mounted; what is damaged is no reason not to start. */
 static void test_held_file(void)
 {
-	static const char *const bad[] = { "{", "[]", "{\"boot\":1,\"held\":[]}", "{\"boot\":\"this-boot\",\"held\":[1,{},{\"name\":\"\"}]}",
-					   "{\"boot\":\"this-boot\",\"held\":[{\"name\":\"one\",\"subsystem\":\"s\",\"nsid\":-1,\"uuid\":\"\",\"nguid\":\"\","
-					   "\"mount_point\":\"/m\",\"mode\":7,\"writer\":\"n1\",\"wwid\":\"\",\"read_write\":true}]}" };
+	static const char *const bad[] = {
+		"{", "[]", "{\"boot\":1,\"held\":[]}",
+		"{\"boot\":\"this-boot\",\"held\":[1,{},{\"name\":\"\"}]}",
+		"{\"boot\":\"this-boot\",\"held\":[{\"name\":\"one\",\"subsystem\":\"s\",\"nsid\":-"
+		"1,\"uuid\":\"\",\"nguid\":\"\","
+		"\"mount_point\":\"/"
+		"m\",\"mode\":7,\"writer\":\"n1\",\"wwid\":\"\",\"read_write\":true}]}"};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		begin(1);
@@ -4114,7 +4315,8 @@ static void test_held_file(void)
 	end();
 }
 
-/* Without mmp: what the other node says is all that keeps it from writing, too. Mounted read-write here. */
+/* Without mmp: what the other node says is all that keeps it from writing, too. Mounted read-write
+ * here. */
 static void begin_as_writer(void)
 {
 	begin(1);
@@ -4145,7 +4347,8 @@ static void restart_with_orphan(void)
 	start_supervisor();
 }
 
-/* Force is for the mount that a person waits for: where it is mounted there is none, and one of a later day was not meant. */
+/* Force is for the mount that a person waits for: where it is mounted there is none, and one of a
+ * later day was not meant. */
 static void test_force_is_no_store(void)
 {
 	begin_as_writer();
@@ -4204,7 +4407,8 @@ static void test_force_ends_with_mount_by_hand(void)
 	end();
 }
 
-/* What cannot be seen may be mounted: the force that was said of it would lie in wait until it is unmounted, by hand and unseen. */
+/* What cannot be seen may be mounted: the force that was said of it would lie in wait until it is
+ * unmounted, by hand and unseen. */
 static void test_force_unseen(void)
 {
 	begin_as_writer();
@@ -4235,7 +4439,8 @@ static void test_force_elsewhere(void)
 	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
 	start_supervisor();
 	run_for(20 * S);
-	sim.mounted[0] = (struct mounted){ .is_there = true, .dev = sim.dev[0], .point = 1, .letter = RIGHT };
+	sim.mounted[0] =
+		(struct mounted){.is_there = true, .dev = sim.dev[0], .point = 1, .letter = RIGHT};
 	fm_supervisor_wake(sim.sup);
 	run_for(20 * S);
 	wish(0, FM_WANT_UP, true);
@@ -4249,7 +4454,8 @@ static void test_force_elsewhere(void)
 	end();
 }
 
-/* An unmount that an earlier fmove-nvmed began, or that hangs past its deadline: the mount after it is the one that is waited for. */
+/* An unmount that an earlier fmove-nvmed began, or that hangs past its deadline: the mount after it
+ * is the one that is waited for. */
 static void test_force_while_unmount_hangs(void)
 {
 	for (unsigned is_restarted = 0; is_restarted < 2; is_restarted++) {
@@ -4284,7 +4490,8 @@ static void test_force_ends_with_unseal(void)
 	struct fm_err err;
 
 	begin_shared("n1", "n1");
-	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"sealed\",\"epoch\":7}}");
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"sealed\","
+		   "\"epoch\":7}}");
 	n2_says(true, false, 7);
 	start_supervisor();
 	run_for(20 * S);
@@ -4418,7 +4625,8 @@ static void test_dirty_since_the_probe(void)
 	end();
 }
 
-/* A mount that is under way stays one to write, whom ever the configuration names as the writer by now. */
+/* A mount that is under way stays one to write, whom ever the configuration names as the writer by
+ * now. */
 static void test_other_writer_while_mounting(void)
 {
 	begin(1);
@@ -4469,7 +4677,8 @@ static void test_other_writer(void)
 	sim.is_silent = true;
 	run_for(60 * S);
 	is_state(0, "refused");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 had it mounted read-write when it answered last"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(shown(0, "text"), "n2 had it mounted read-write when it answered last"));
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(60 * S);
@@ -4485,7 +4694,8 @@ static void test_other_writer(void)
 	end();
 }
 
-/* It said nothing when it was asked to leave, with files open there: what it has is in use until it says otherwise. */
+/* It said nothing when it was asked to leave, with files open there: what it has is in use until it
+ * says otherwise. */
 static void test_silent_reader(void)
 {
 	begin_read();
@@ -4493,7 +4703,8 @@ static void test_silent_reader(void)
 	sim.is_silent = true;
 	run_for(60 * S);
 	is_state(0, "refused");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 had it mounted read-only when it answered last"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(shown(0, "text"), "n2 had it mounted read-only when it answered last"));
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(60 * S);
@@ -4509,7 +4720,8 @@ static void test_silent_reader(void)
 
 static void is_waiting_for(const char *name)
 {
-	json_t *volume = fm_supervisor_show(sim.sup, names[0]), *waits_for = json_object_get(volume, "waits_for");
+	json_t *volume = fm_supervisor_show(sim.sup, names[0]),
+	       *waits_for = json_object_get(volume, "waits_for");
 
 	is_state(0, "waiting");
 	CU_ASSERT_EQUAL(json_array_size(waits_for), name[0] ? 1 : 0);
@@ -4574,7 +4786,8 @@ static void test_waiting(void)
 	end();
 }
 
-/* What n2 said before it could know whom this node names now permits nothing: it may have mounted since. */
+/* What n2 said before it could know whom this node names now permits nothing: it may have mounted
+ * since. */
 static void test_configured_anew(void)
 {
 	begin_unprotected();
@@ -4613,15 +4826,20 @@ static void test_configured_anew(void)
 	end();
 }
 
-/* It was sealed once, and what a silent reader said of that is lost: with mmp it waits for that node. One that was never sealed does not. */
+/* It was sealed once, and what a silent reader said of that is lost: with mmp it waits for that
+ * node. One that was never sealed does not. */
 static void test_lost_words_of_exclusive(void)
 {
 	for (unsigned was_sealed = 0; was_sealed < 2; was_sealed++) {
 		begin(1);
 		sim.is_silent = true;
-		keep_state(FM_SUPERVISOR_MOUNTED,
-			   was_sealed ? "{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"wwid\":\"\",\"size_bytes\":0,\"set_read_only\":\"\","
-					"\"writer\":\"n1\",\"writer_epoch\":5,\"writer_sealed\":false}}" : "{}");
+		keep_state(
+			FM_SUPERVISOR_MOUNTED,
+			was_sealed
+				? "{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"wwid\":"
+				  "\"\",\"size_bytes\":0,\"set_read_only\":\"\","
+				  "\"writer\":\"n1\",\"writer_epoch\":5,\"writer_sealed\":false}}"
+				: "{}");
 		start_supervisor();
 		run_for(30 * S);
 		is_state(0, was_sealed ? "waiting" : "mounted");
@@ -4655,7 +4873,8 @@ static void test_force(void)
 	end();
 }
 
-/* Force is about what was said before it: who speaks after it counts, also when it is silent again. */
+/* Force is about what was said before it: who speaks after it counts, also when it is silent
+ * again. */
 static void test_force_of_who_speaks(void)
 {
 	begin_unprotected();
@@ -4766,7 +4985,8 @@ static void test_forget(void)
 	mount_anew();
 	is_state(0, "refused");
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 had it mounted read-write"));
-	/* The writer is another one, and this one again: also while the supervisor was not there. */
+	/* The writer is another one, and this one again: also while the supervisor was not
+	 * there. */
 	for (unsigned i = 0; i < 2; i++) {
 		CU_ASSERT_EQUAL(forget("n2"), 0);
 		run_for(20 * S);
@@ -4877,7 +5097,8 @@ static void test_who_counts(void)
 	end();
 }
 
-/* Two nodes that both have it read-write: a person did that. The one that is not the writer leaves, if it can. */
+/* Two nodes that both have it read-write: a person did that. The one that is not the writer leaves,
+ * if it can. */
 static void test_two_writers(void)
 {
 	begin(1);
@@ -4914,7 +5135,8 @@ static void test_two_writers(void)
 	end();
 }
 
-/* A target that keeps it for this node protects it without words; one that offers no such thing does not, and is not asked again and again. */
+/* A target that keeps it for this node protects it without words; one that offers no such thing
+ * does not, and is not asked again and again. */
 static void test_reserved_without_words(void)
 {
 	begin_unprotected();
@@ -4938,7 +5160,8 @@ static void test_reserved_without_words(void)
 	end();
 }
 
-/* Two machines with one host id are one host to the target: each would have what the other one has reserved. */
+/* Two machines with one host id are one host to the target: each would have what the other one has
+ * reserved. */
 static void test_same_host(void)
 {
 	begin_unprotected();
@@ -4993,13 +5216,14 @@ static void test_said_of_what_is_not_configured(void)
 	run_for(30 * S);
 	CU_ASSERT_EQUAL(sim.mounts, 1);
 	is_state(1, "refused");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(1, "text"), "n2 had it mounted read-write when it answered last"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(shown(1, "text"), "n2 had it mounted read-write when it answered last"));
 	end();
 }
 
 /*
- * Its configuration was copied from the writer: a node of the name that it has by now was a peer, and
- * may have it. fmoved names no peer of its own name.
+ * Its configuration was copied from the writer: a node of the name that it has by now was a peer,
+ * and may have it. fmoved names no peer of its own name.
  */
 static void test_takes_the_name_of_the_writer(void)
 {
@@ -5086,133 +5310,168 @@ static void test_chance(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "connects, identifies, mounts, and takes down again", test_straight },
-	{ "a target that is down at the start is awaited with patience", test_late_target },
-	{ "a short loss is the kernel's affair", test_short_loss },
-	{ "a controller that the kernel gave up is made anew, and mounted by identity", test_ctrl_loss },
-	{ "what is lost is unmounted though in use; what is not, only by force", test_gone_in_use },
-	{ "before a lazy unmount by force what is dirty is written, or that is tried once", test_force_writes_once },
-	{ "at the end of the machine all is down, and nothing of it remembered", test_close },
-	{ "the same with files open", test_close_in_use },
-	{ "the same with the target gone", test_close_without_target },
-	{ "what is still being written is not disconnected, but by force", test_still_written },
-	{ "a device that was set read-only is writable again when it is unmounted", test_reader_becomes_writer },
-	{ "a device that was read-only before stays so", test_read_only_stays },
-	{ "allowed to be mounted when it is prepared; one that was not mounted is as it was", test_prepare },
-	{ "not allowed to be mounted when it is about to be unmounted", test_leaving_is_not_allowed },
-	{ "one volume that hangs does not keep another", test_one_hangs },
-	{ "a namespace that the kernel has missed is looked for, with patience", test_missed_namespace },
-	{ "another namespace at the same place is not mounted", test_identity },
-	{ "a wish that could not be written down is written when it is said again", test_wish_in_doubt },
-	{ "who is not the named writer is refused, until the configuration changes", test_not_writer },
-	{ "a target that says no is not asked often", test_refused_by_target },
-	{ "after a restart it adopts, and knows its own and the wishes", test_restart },
-	{ "killed while connecting, it finds what it made", test_killed_while_connecting },
-	{ "what others connected is used and left", test_foreign },
-	{ "but not without the secret, TLS or digest that are configured", test_foreign_unfit },
-	{ "a wish for down while connecting", test_down_while_connecting },
-	{ "two paths: degraded with one; one less after a reload", test_two_paths },
-	{ "names are looked up, and what was known is kept", test_names },
-	{ "discovery is asked, and what was known is kept", test_discovery },
-	{ "what a discovery leaves that was killed is removed", test_discovery_left },
-	{ "what a mount leaves that was killed is undone", test_read_only_left },
-	{ "without a name of its own it must be what it was the last time", test_last_time },
-	{ "smaller below a mount: said at once, and not mounted again", test_smaller_below_a_mount },
-	{ "names that are no UTF-8 are shown as far as they are", test_no_utf8 },
-	{ "a volume that is no longer configured is taken down", test_reload },
-	{ "a volume that is configured anew twice in a row", test_reload_twice },
-	{ "a failure of ours costs a try", test_faults },
-	{ "what cannot be said for want of memory is not left out", test_fault_of_words },
-	{ "files of state that make no sense are no state", test_bad_files },
-	{ "sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal },
-	{ "sealing goes on after a kill, and is for the writer of a shared volume that is up", test_seal_refused },
-	{ "a reader that is silent keeps it sealed, but by force", test_lost_reader },
-	{ "a file of seals that is lost opens nothing", test_lost_seals },
-	{ "a writer that has lost its number takes a new one, and waits for the word of all at that", test_lost_number },
-	{ "no number that a peer says, or a damaged file has, is the last one", test_last_number },
-	{ "all that peers can say is read again after a restart", test_all_is_heard_again },
-	{ "a peer that says much when it goes is shown all the same", test_long_farewell },
-	{ "unsealed before it was sealed: peers are asked anew, and it is mounted", test_unseal_before_sealed },
-	{ "an unseal waits for each reader's word at its own number", test_unseal_number },
-	{ "the number of who was a writer of its own is followed when it is one no more", test_number_of_another_writer },
-	{ "a reader that has left mounts only what it hears afresh", test_void_seal },
-	{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
-	{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
-	{ "what a target forgot that was away is taken again", test_target_restarts },
-	{ "also one that was back before the mount was there", test_target_restarts_while_mounting },
-	{ "what another host has reserved meanwhile is unmounted, and mounted when that has left", test_target_restarts_with_another },
-	{ "a reservation that another host had meanwhile is not taken again", test_reservation_is_not_taken_back },
-	{ "nor is one trusted whose refusal nobody may have heard", test_reservation_in_doubt },
-	{ "what the target refused to protect is not said to be protected", test_target_refuses },
-	{ "what somebody else has protected or reserved stays so", test_target_of_others },
-	{ "killed at any moment of a seal, it can be written again", test_target_killed },
-	{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
-	{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
-	{ "a peer that says too much concerns no other", test_peer_says_too_much },
-	{ "what peers say of volumes that are none of ours is not kept", test_only_ours_is_kept },
-	{ "a peer that raises the number again and again is believed ever more rarely",
-	  test_number_raised_again_and_again },
-	{ "a writer that jumps to the end of the numbers is not followed", test_number_jumps_to_the_end },
-	{ "a controller that is not as configured and comes later is reported", test_foreign_unfit_later },
-	{ "what an earlier fmove-nvmed has begun is told until its process has ended", test_orphan },
-	{ "a file of what was begun that makes no sense forbids", test_begun_makes_no_sense },
-	{ "a mount is written down before it begins", test_begun_is_written_first },
-	{ "what is being unmounted is told as mounted", test_unmount_is_told },
-	{ "an unmount that cannot be written down is done, and a restart knows of it", test_unmount_that_cannot_be_noted },
-	{ "what a person has unmounted is told as mounted until its device is free", test_unmounted_by_hand },
-	{ "a reader's too", test_reader_unmounted_by_hand },
-	{ "and what was unmounted by force, lazily", test_forced_and_held },
-	{ "a device that cannot be looked at is not free, and keeps nobody waiting", test_held_unknown },
-	{ "a device that is gone is free, one without a path is not", test_held_and_gone },
-	{ "what is of no volume is told until its device is free", test_stranger_held },
-	{ "the same, over a restart, and when it is configured", test_stranger_left },
-	{ "a mount of no volume may hang, and nobody knows of what", test_stranger_stray },
-	{ "a volume under another name", test_renamed },
-	{ "a volume that is configured no more is told until its device is free, over restarts", test_removed_while_held },
-	{ "and may come back meanwhile", test_removed_and_back },
-	{ "without a file what is mounted is told by its wwid", test_removed_unknown },
-	{ "what is mounted beneath something else is told", test_covered },
-	{ "what is held is told also when another namespace is the volume's", test_another_came },
-	{ "what is mounted and has no path is told, too", test_stranger_without_path },
-	{ "more devices than can be looked at at once count as in use until each was tried", test_more_than_can_be_held },
-	{ "nothing is left out where more is to be told than peers take", test_more_than_can_be_said },
-	{ "so is a partition that is mounted, and what is made of the device", test_used_in_parts },
-	{ "what keeps others waiting is shown where it is", test_used_is_shown },
-	{ "what multipathd has is not in use, and not mounted", test_multipath },
-	{ "what peers are told to be mounted is written down first", test_held_file },
-	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
-	{ "force said during an unmount is for the mount after it", test_force_while_unmounting },
-	{ "force ends with a mount by hand", test_force_ends_with_mount_by_hand },
-	{ "force ends with an unseal without it", test_force_ends_with_unseal },
-	{ "force ends where it cannot be seen what is mounted", test_force_unseen },
-	{ "force ends with a mount by hand, wherever", test_force_elsewhere },
-	{ "force said while an unmount hangs is for the mount after it", test_force_while_unmount_hangs },
-	{ "force ends with the end of the machine", test_force_ends_with_all },
-	{ "force is not about who speaks after it", test_force_of_who_speaks },
-	{ "a note of a mount that reads is none of one that writes", test_note_of_another_mount },
-	{ "what is mounted is told also where that cannot be written down", test_told_unnoted },
-	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
-	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
-	{ "a reader looks again whether it is clean when nobody else can have it", test_dirty_since_the_probe },
-	{ "another writer is configured while it is mounted: peers hear of it", test_other_writer_while_mounting },
-	{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },
-	{ "a reader that falls silent is there until it says otherwise, or a person does", test_silent_reader },
-	{ "without a protection a node's word is waited for, and lifts it", test_waiting },
-	{ "what was said before the configuration was what it is permits nothing", test_configured_anew },
-	{ "what a reader of former seals said is lost, and the volume is exclusive now", test_lost_words_of_exclusive },
-	{ "by force, once", test_force },
-	{ "a node that is forgotten does not count, until it speaks or the writer is another one", test_forget },
-	{ "a peer that is configured no more counts until it is forgotten", test_vanished },
-	{ "and can be forgotten where that is lost", test_vanished_and_lost },
-	{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
-	{ "a reservation protects without words", test_reserved_without_words },
-	{ "but not from a node that is the same host to the target", test_same_host },
-	{ "what a peer has mounted forbids, also if it was not configured here then", test_said_of_what_is_not_configured },
-	{ "a node that takes the writer's name waits for who had it", test_takes_the_name_of_the_writer },
-	{ "a node with another name asks anew", test_takes_another_name },
-	{ "words that are void while it is prepared permit nothing", test_words_void_while_prepared },
-	{ "two nodes that write: an alarm, and who is not the writer leaves", test_two_writers },
-	{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
+	{"connects, identifies, mounts, and takes down again", test_straight},
+	{"a target that is down at the start is awaited with patience", test_late_target},
+	{"a short loss is the kernel's affair", test_short_loss},
+	{"a controller that the kernel gave up is made anew, and mounted by identity",
+	 test_ctrl_loss},
+	{"what is lost is unmounted though in use; what is not, only by force", test_gone_in_use},
+	{"before a lazy unmount by force what is dirty is written, or that is tried once",
+	 test_force_writes_once},
+	{"at the end of the machine all is down, and nothing of it remembered", test_close},
+	{"the same with files open", test_close_in_use},
+	{"the same with the target gone", test_close_without_target},
+	{"what is still being written is not disconnected, but by force", test_still_written},
+	{"a device that was set read-only is writable again when it is unmounted",
+	 test_reader_becomes_writer},
+	{"a device that was read-only before stays so", test_read_only_stays},
+	{"allowed to be mounted when it is prepared; one that was not mounted is as it was",
+	 test_prepare},
+	{"not allowed to be mounted when it is about to be unmounted", test_leaving_is_not_allowed},
+	{"one volume that hangs does not keep another", test_one_hangs},
+	{"a namespace that the kernel has missed is looked for, with patience",
+	 test_missed_namespace},
+	{"another namespace at the same place is not mounted", test_identity},
+	{"a wish that could not be written down is written when it is said again",
+	 test_wish_in_doubt},
+	{"who is not the named writer is refused, until the configuration changes",
+	 test_not_writer},
+	{"a target that says no is not asked often", test_refused_by_target},
+	{"after a restart it adopts, and knows its own and the wishes", test_restart},
+	{"killed while connecting, it finds what it made", test_killed_while_connecting},
+	{"what others connected is used and left", test_foreign},
+	{"but not without the secret, TLS or digest that are configured", test_foreign_unfit},
+	{"a wish for down while connecting", test_down_while_connecting},
+	{"two paths: degraded with one; one less after a reload", test_two_paths},
+	{"names are looked up, and what was known is kept", test_names},
+	{"discovery is asked, and what was known is kept", test_discovery},
+	{"what a discovery leaves that was killed is removed", test_discovery_left},
+	{"what a mount leaves that was killed is undone", test_read_only_left},
+	{"without a name of its own it must be what it was the last time", test_last_time},
+	{"smaller below a mount: said at once, and not mounted again", test_smaller_below_a_mount},
+	{"names that are no UTF-8 are shown as far as they are", test_no_utf8},
+	{"a volume that is no longer configured is taken down", test_reload},
+	{"a volume that is configured anew twice in a row", test_reload_twice},
+	{"a failure of ours costs a try", test_faults},
+	{"what cannot be said for want of memory is not left out", test_fault_of_words},
+	{"files of state that make no sense are no state", test_bad_files},
+	{"sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal},
+	{"sealing goes on after a kill, and is for the writer of a shared volume that is up",
+	 test_seal_refused},
+	{"a reader that is silent keeps it sealed, but by force", test_lost_reader},
+	{"a file of seals that is lost opens nothing", test_lost_seals},
+	{"a writer that has lost its number takes a new one, and waits for the word of all at that",
+	 test_lost_number},
+	{"no number that a peer says, or a damaged file has, is the last one", test_last_number},
+	{"all that peers can say is read again after a restart", test_all_is_heard_again},
+	{"a peer that says much when it goes is shown all the same", test_long_farewell},
+	{"unsealed before it was sealed: peers are asked anew, and it is mounted",
+	 test_unseal_before_sealed},
+	{"an unseal waits for each reader's word at its own number", test_unseal_number},
+	{"the number of who was a writer of its own is followed when it is one no more",
+	 test_number_of_another_writer},
+	{"a reader that has left mounts only what it hears afresh", test_void_seal},
+	{"sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted},
+	{"a target that can protects what is sealed and keeps what is written for one host",
+	 test_target},
+	{"what a target forgot that was away is taken again", test_target_restarts},
+	{"also one that was back before the mount was there", test_target_restarts_while_mounting},
+	{"what another host has reserved meanwhile is unmounted, and mounted when that has left",
+	 test_target_restarts_with_another},
+	{"a reservation that another host had meanwhile is not taken again",
+	 test_reservation_is_not_taken_back},
+	{"nor is one trusted whose refusal nobody may have heard", test_reservation_in_doubt},
+	{"what the target refused to protect is not said to be protected", test_target_refuses},
+	{"what somebody else has protected or reserved stays so", test_target_of_others},
+	{"killed at any moment of a seal, it can be written again", test_target_killed},
+	{"a reader mounts what is sealed, anew with each epoch, and leaves what is not",
+	 test_reader},
+	{"a mount that hangs past its deadline stays announced until it is over", test_stuck_mount},
+	{"a peer that says too much concerns no other", test_peer_says_too_much},
+	{"what peers say of volumes that are none of ours is not kept", test_only_ours_is_kept},
+	{"a peer that raises the number again and again is believed ever more rarely",
+	 test_number_raised_again_and_again},
+	{"a writer that jumps to the end of the numbers is not followed",
+	 test_number_jumps_to_the_end},
+	{"a controller that is not as configured and comes later is reported",
+	 test_foreign_unfit_later},
+	{"what an earlier fmove-nvmed has begun is told until its process has ended", test_orphan},
+	{"a file of what was begun that makes no sense forbids", test_begun_makes_no_sense},
+	{"a mount is written down before it begins", test_begun_is_written_first},
+	{"what is being unmounted is told as mounted", test_unmount_is_told},
+	{"an unmount that cannot be written down is done, and a restart knows of it",
+	 test_unmount_that_cannot_be_noted},
+	{"what a person has unmounted is told as mounted until its device is free",
+	 test_unmounted_by_hand},
+	{"a reader's too", test_reader_unmounted_by_hand},
+	{"and what was unmounted by force, lazily", test_forced_and_held},
+	{"a device that cannot be looked at is not free, and keeps nobody waiting",
+	 test_held_unknown},
+	{"a device that is gone is free, one without a path is not", test_held_and_gone},
+	{"what is of no volume is told until its device is free", test_stranger_held},
+	{"the same, over a restart, and when it is configured", test_stranger_left},
+	{"a mount of no volume may hang, and nobody knows of what", test_stranger_stray},
+	{"a volume under another name", test_renamed},
+	{"a volume that is configured no more is told until its device is free, over restarts",
+	 test_removed_while_held},
+	{"and may come back meanwhile", test_removed_and_back},
+	{"without a file what is mounted is told by its wwid", test_removed_unknown},
+	{"what is mounted beneath something else is told", test_covered},
+	{"what is held is told also when another namespace is the volume's", test_another_came},
+	{"what is mounted and has no path is told, too", test_stranger_without_path},
+	{"more devices than can be looked at at once count as in use until each was tried",
+	 test_more_than_can_be_held},
+	{"nothing is left out where more is to be told than peers take",
+	 test_more_than_can_be_said},
+	{"so is a partition that is mounted, and what is made of the device", test_used_in_parts},
+	{"what keeps others waiting is shown where it is", test_used_is_shown},
+	{"what multipathd has is not in use, and not mounted", test_multipath},
+	{"what peers are told to be mounted is written down first", test_held_file},
+	{"force is for the mount that is waited for, not for a later one", test_force_is_no_store},
+	{"force said during an unmount is for the mount after it", test_force_while_unmounting},
+	{"force ends with a mount by hand", test_force_ends_with_mount_by_hand},
+	{"force ends with an unseal without it", test_force_ends_with_unseal},
+	{"force ends where it cannot be seen what is mounted", test_force_unseen},
+	{"force ends with a mount by hand, wherever", test_force_elsewhere},
+	{"force said while an unmount hangs is for the mount after it",
+	 test_force_while_unmount_hangs},
+	{"force ends with the end of the machine", test_force_ends_with_all},
+	{"force is not about who speaks after it", test_force_of_who_speaks},
+	{"a note of a mount that reads is none of one that writes", test_note_of_another_mount},
+	{"what is mounted is told also where that cannot be written down", test_told_unnoted},
+	{"a device that is in use is found by who is started later, without any file",
+	 test_held_over_restart},
+	{"a mount that systemd goes on with is told until its unit rests", test_unit_goes_on},
+	{"a reader looks again whether it is clean when nobody else can have it",
+	 test_dirty_since_the_probe},
+	{"another writer is configured while it is mounted: peers hear of it",
+	 test_other_writer_while_mounting},
+	{"a peer that names another writer, or writes, refuses until it says otherwise",
+	 test_other_writer},
+	{"a reader that falls silent is there until it says otherwise, or a person does",
+	 test_silent_reader},
+	{"without a protection a node's word is waited for, and lifts it", test_waiting},
+	{"what was said before the configuration was what it is permits nothing",
+	 test_configured_anew},
+	{"what a reader of former seals said is lost, and the volume is exclusive now",
+	 test_lost_words_of_exclusive},
+	{"by force, once", test_force},
+	{"a node that is forgotten does not count, until it speaks or the writer is another one",
+	 test_forget},
+	{"a peer that is configured no more counts until it is forgotten", test_vanished},
+	{"and can be forgotten where that is lost", test_vanished_and_lost},
+	{"who counts: those that are named, or all that fmoved has ever named", test_who_counts},
+	{"a reservation protects without words", test_reserved_without_words},
+	{"but not from a node that is the same host to the target", test_same_host},
+	{"what a peer has mounted forbids, also if it was not configured here then",
+	 test_said_of_what_is_not_configured},
+	{"a node that takes the writer's name waits for who had it",
+	 test_takes_the_name_of_the_writer},
+	{"a node with another name asks anew", test_takes_another_name},
+	{"words that are void while it is prepared permit nothing", test_words_void_while_prepared},
+	{"two nodes that write: an alarm, and who is not the writer leaves", test_two_writers},
+	{"whatever happens: one controller a path, the right identity, and well in the end",
+	 test_chance},
 };
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * systemd: whether a mount unit says what is wanted. The bus itself is tried in the lab (tests/lab/t/nvme_boot.sh).
+ * systemd: whether a mount unit says what is wanted. The bus itself is tried in the lab
+ * (tests/lab/t/nvme_boot.sh).
  *
  * links: fm_nvmetcp
  */
@@ -40,9 +41,11 @@ static void test_options(void)
 		int len = 0;
 
 		strcpy(mount.options, cases[i].unit);
-		CU_ASSERT_EQUAL(fm_systemd_has_options(&mount, cases[i].wanted, &lacking, &len), !cases[i].lacking);
+		CU_ASSERT_EQUAL(fm_systemd_has_options(&mount, cases[i].wanted, &lacking, &len),
+				!cases[i].lacking);
 		if (cases[i].lacking)
-			CU_ASSERT_TRUE((size_t)len == strlen(cases[i].lacking) && strncmp(lacking, cases[i].lacking, (size_t)len) == 0);
+			CU_ASSERT_TRUE((size_t)len == strlen(cases[i].lacking) &&
+				       strncmp(lacking, cases[i].lacking, (size_t)len) == 0);
 	}
 }
 

@@ -71,7 +71,8 @@ static void test_every_service_can_end(void)
 		const struct fm_service *s = all[n];
 
 		CU_ASSERT_PTR_NOT_NULL(s->name);
-		/* What is told to stop says when it has, and what the engine would wait for is told. */
+		/* What is told to stop says when it has, and what the engine would wait for is
+		 * told. */
 		CU_ASSERT_EQUAL(s->stop != NULL, s->is_idle != NULL);
 	}
 	CU_ASSERT_TRUE(n > 0 && n <= FM_SERVICES_MAX);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_transport fm_wire */
 /*
- * Data connections over TCP, through struct fm_net and real sockets on 127.0.0.1: one loop for both ends, two
- * threads, or a node and a bare socket that speaks the protocol by hand (the bytes of mover/transport/tcp.h, which
- * this fixes).
+ * Data connections over TCP, through struct fm_net and real sockets on 127.0.0.1: one loop for both
+ * ends, two threads, or a node and a bare socket that speaks the protocol by hand (the bytes of
+ * mover/transport/tcp.h, which this fixes).
  */
 #include "mover/transport/tcp.h"
 
@@ -81,7 +81,8 @@ static void test_refused_and_silent(void)
 
 static void test_local_address(void)
 {
-	struct fm_data_dial dial = { .kind = FM_KIND_TCP, .done = on_dialled, .timeout_ns = FM_NS_PER_S };
+	struct fm_data_dial dial = {
+		.kind = FM_KIND_TCP, .done = on_dialled, .timeout_ns = FM_NS_PER_S};
 	struct sockaddr_in other = loopback(0);
 	struct pair p;
 
@@ -108,7 +109,8 @@ static void test_local_address(void)
 static void test_bound_to_the_rail(void)
 {
 	struct sockaddr_storage peer = { 0 };
-	struct fm_data_dial dial = { .kind = FM_KIND_TCP, .done = on_dialled, .timeout_ns = 10 * FM_NS_PER_S };
+	struct fm_data_dial dial = {
+		.kind = FM_KIND_TCP, .done = on_dialled, .timeout_ns = 10 * FM_NS_PER_S};
 	struct sockaddr_in second = loopback(0);
 	socklen_t len = sizeof(peer);
 	struct pair p;
@@ -170,12 +172,14 @@ static void test_what_is_to_be_had(void)
 	fm_loop_free(loop);
 }
 
-/* Where there is no RDMA there is still TCP, and a reason; where there is, both have the same port. */
+/* Where there is no RDMA there is still TCP, and a reason; where there is, both have the same
+ * port. */
 static void test_rdma_or_a_reason(void)
 {
-	const struct fm_net_opts opts = {
-		.listen = "127.0.0.1:0", .key_file = key_file(1), .is_tcp_allowed = true, .is_rdma_allowed = true
-	};
+	const struct fm_net_opts opts = {.listen = "127.0.0.1:0",
+					 .key_file = key_file(1),
+					 .is_tcp_allowed = true,
+					 .is_rdma_allowed = true};
 	struct fm_loop *loop = loop_new();
 	struct fm_net *net = NULL;
 	struct node n = { 0 };
@@ -228,7 +232,9 @@ static bool raw_receive(struct fm_loop *loop, int fd, uint8_t *buf, size_t len)
 	ssize_t n = 0;
 
 	while (got < len &&
-	       WAIT_FOR(loop, (n = recv(fd, buf + got, len - got, MSG_DONTWAIT)) >= 0 || errno != EAGAIN) && n > 0)
+	       WAIT_FOR(loop, (n = recv(fd, buf + got, len - got, MSG_DONTWAIT)) >= 0 ||
+				      errno != EAGAIN) &&
+	       n > 0)
 		got += (size_t)n;
 	return got == len;
 }
@@ -269,8 +275,8 @@ static void test_bad_hellos(void)
 }
 
 /*
- * Goal: the bytes on the wire are those of tcp.h. Method: a bare socket reads what a node dials with, and what it
- * sends.
+ * Goal: the bytes on the wire are those of tcp.h. Method: a bare socket reads what a node dials
+ * with, and what it sends.
  */
 static void test_golden_bytes(void)
 {
@@ -384,7 +390,8 @@ static bool is_zero(const uint8_t *at, size_t len)
 	return true;
 }
 
-/* A payload of len bytes to the lent memory's address plus offset, with a key that is off by key_off. */
+/* A payload of len bytes to the lent memory's address plus offset, with a key that is off by
+ * key_off. */
 static void outside(uint32_t len, uint64_t offset, uint32_t key_off)
 {
 	uint8_t frame[80 + 64];
@@ -475,7 +482,8 @@ static void test_empty_payload_elsewhere(void)
 	pair_free(&p);
 }
 
-/* Goal: how a frame is cut into segments does not matter. Method: byte by byte; then many frames in one go. */
+/* Goal: how a frame is cut into segments does not matter. Method: byte by byte; then many frames in
+ * one go. */
 static void test_dribble(void)
 {
 	uint8_t frame[80 + 10], many[50 * 90];
@@ -525,7 +533,8 @@ static void test_dies_in_payload(void)
 }
 
 /*
- * Goal:   memory that was taken back is not written to, and whoever was writing there loses the connection.
+ * Goal:   memory that was taken back is not written to, and whoever was writing there loses the
+ *         connection.
  * Method: take it back in the middle of a payload, poison it, send the rest.
  */
 static void test_take_back_in_payload(void)
@@ -561,7 +570,8 @@ static void test_old_grant(void)
 
 	old = p.to.region;
 	p.to.conn->ops->take_back(p.to.conn, &p.to.region);
-	CU_ASSERT_EQUAL(p.to.conn->ops->lend(p.to.conn, p.to.memory, PAGE, true, &p.to.region, NULL), 0);
+	CU_ASSERT_EQUAL(
+		p.to.conn->ops->lend(p.to.conn, p.to.memory, PAGE, true, &p.to.region, NULL), 0);
 	CU_ASSERT_NOT_EQUAL(old.rkey, p.to.region.rkey);
 	head_make(frame, 64, old.rkey, old.remote);
 	memset(frame + 80, 0x77, 64);
@@ -607,7 +617,8 @@ static uint32_t chunk_len(uint32_t seq)
 }
 
 /*
- * Queue what end `from` sends as number seq: a chunk at place seq % OUTS of its own memory to the same of the peer's.
+ * Queue what end `from` sends as number seq: a chunk at place seq % OUTS of its own memory to the
+ * same of the peer's.
  */
 static void chunk_send(struct end *from, struct out *o, const struct end *to, uint32_t seq)
 {
@@ -636,10 +647,10 @@ static void end_lend_both(struct end *e)
 }
 
 /*
- * Goal:   many messages under way both ways, of all sizes around the read-ahead, arrive in order, each payload in
- *         place before its message.
- * Method: on_message() compares every byte. A place is used again only after its message was answered by progress of
- *         the peer, which lock-step rounds give.
+ * Goal:   many messages under way both ways, of all sizes around the read-ahead, arrive in order,
+ *         each payload in place before its message.
+ * Method: on_message() compares every byte. A place is used again only after its message was
+ * answered by progress of the peer, which lock-step rounds give.
  */
 static void test_both_directions(void)
 {
@@ -655,8 +666,8 @@ static void test_both_directions(void)
 			chunk_send(&p.to, &outs[1][i], &p.from, round * OUTS + i);
 		}
 		CU_ASSERT_EQUAL(p.from.sent, round * OUTS);	/* nothing from inside the call */
-		CU_ASSERT_TRUE(
-			WAIT_FOR(p.loop, p.from.messages == (round + 1) * OUTS && p.to.messages == (round + 1) * OUTS));
+		CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.from.messages == (round + 1) * OUTS &&
+							p.to.messages == (round + 1) * OUTS));
 		CU_ASSERT_EQUAL(p.from.sent, (round + 1) * OUTS);
 		CU_ASSERT_EQUAL(p.to.sent, (round + 1) * OUTS);
 	}
@@ -665,7 +676,8 @@ static void test_both_directions(void)
 	pair_free(&p);
 }
 
-#define BIG (12u << 20)			/* more than any socket buffer, and than one pass may move */
+/* more than any socket buffer, and than one pass may move */
+#define BIG (12u << 20)
 
 static void big_send(struct end *from, struct out *o, const struct fm_region *to, uint32_t seq)
 {
@@ -680,7 +692,8 @@ static void big_send(struct end *from, struct out *o, const struct fm_region *to
 	from->conn->ops->send(from->conn, &o->send);
 }
 
-/* Goal: payloads larger than all buffers on the way arrive whole, and a message waits behind them. */
+/* Goal: payloads larger than all buffers on the way arrive whole, and a message waits behind
+ * them. */
 static void test_big_payloads(void)
 {
 	struct out tail = { 0 };
@@ -758,7 +771,8 @@ static unsigned outs_done(unsigned side)
 	return done;
 }
 
-/* Goal: close gives every send back once, then says closed, once. Method: close at different points of sending 5 MB. */
+/* Goal: close gives every send back once, then says closed, once. Method: close at different points
+ * of sending 5 MB. */
 static void test_close_in_flight(void)
 {
 	for (unsigned steps = 0; steps < 12; steps++) {
@@ -786,7 +800,8 @@ static void test_close_in_flight(void)
 	}
 }
 
-/* The receiver closes: the sender gets one failure, everything back, and may still send and close. */
+/* The receiver closes: the sender gets one failure, everything back, and may still send and
+ * close. */
 static void test_peer_closes(void)
 {
 	struct out late = { 0 };
@@ -839,7 +854,8 @@ static void test_close_in_callbacks(void)
 	}
 }
 
-/* Goal: the last words of a peer that closes right after them are heard, even by one that is just sending. */
+/* Goal: the last words of a peer that closes right after them are heard, even by one that is just
+ * sending. */
 static void test_last_words(void)
 {
 	struct out bye = { 0 };
@@ -855,7 +871,8 @@ static void test_last_words(void)
 	for (uint32_t i = 0; i < OUTS; i++)
 		chunk_send(&p.from, &outs[0][i], &p.to, i);
 	p.to.close_after_sends = 1;
-	p.from.memory = NULL;	/* the message is no chunk; the memory is in outs[0] yet, so remember it */
+	/* the message is no chunk; the memory is in outs[0] yet, so remember it */
+	p.from.memory = NULL;
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.from.failed == 1));
 	CU_ASSERT_EQUAL(p.from.messages, 1);
 	p.from.memory = p.from.region.memory;
@@ -879,11 +896,13 @@ struct lane {
 
 static atomic_uint lanes_lent, lanes_done;
 
-/* The next round begins when all of the last is sent and as much came; the peer may be a round ahead. */
+/* The next round begins when all of the last is sent and as much came; the peer may be a round
+ * ahead. */
 static void lane_tick(struct fm_timer *timer)
 {
 	struct lane *l = fm_container_of(timer, struct lane, tick);
-	bool is_through = l->seq == LANE_ROUNDS * OUTS && l->end.sent == l->seq && l->end.messages == l->seq;
+	bool is_through =
+		l->seq == LANE_ROUNDS * OUTS && l->end.sent == l->seq && l->end.messages == l->seq;
 
 	if (is_through || l->end.failed) {
 		atomic_fetch_add(&lanes_done, 1);
@@ -917,8 +936,8 @@ static void *lane_run(void *arg)
 
 /*
  * Goal:   a connection made on the control loop works on another thread's loop.
- * Method: two threads, each the lane of one end, exchange 80 MB; meant for TSan as well. A place is written again
- *         one round later, behind the message of the round before, which looked at it.
+ * Method: two threads, each the lane of one end, exchange 80 MB; meant for TSan as well. A place is
+ * written again one round later, behind the message of the round before, which looked at it.
  */
 static void test_two_threads(void)
 {
@@ -961,7 +980,8 @@ static void life(void)
 
 	if (!p.loop)
 		return;
-	if (node_try(p.loop, &p.a, 1, true, &err) < 0 || node_try(p.loop, &p.b, 2, true, &err) < 0) {
+	if (node_try(p.loop, &p.a, 1, true, &err) < 0 ||
+	    node_try(p.loop, &p.b, 2, true, &err) < 0) {
 		CU_ASSERT_TRUE(err.code < 0 && err.text[0]);
 		goto out;
 	}
@@ -1040,44 +1060,45 @@ static void test_clean_up(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a token is good once, a wrong one never", test_token },
-	{ "nobody there, and somebody who does not answer", test_refused_and_silent },
-	{ "a local address that is not ours is an error", test_local_address },
-	{ "the connection comes from the address that was asked for", test_bound_to_the_rail },
-	{ "what is not to be had says why", test_what_is_to_be_had },
-	{ "without RDMA there is a reason, and TCP", test_rdma_or_a_reason },
-	{ "stop ends dials under way", test_stop_ends_dials },
-	{ "a hello that is not exactly right gets nothing", test_bad_hellos },
-	{ "an answer that is not exactly right is no connection", test_bad_answers },
-	{ "the bytes on the wire are those of tcp.h", test_golden_bytes },
-	{ "a payload outside the lent memory breaks the connection", test_outside_the_region },
-	{ "a payload for a slot in use breaks the connection before it is read", test_slot_in_use },
-	{ "memory that was not lent for receiving is safe", test_nothing_lent },
-	{ "a header that makes no sense breaks the connection", test_empty_payload_elsewhere },
-	{ "frames cut into any pieces are the same frames", test_dribble },
-	{ "a peer that dies in the middle of a payload", test_dies_in_payload },
-	{ "memory taken back in the middle of a payload is not written to", test_take_back_in_payload },
-	{ "an old grant does not work", test_old_grant },
-	{ "lent regions are bounded, and their places used again", test_many_regions },
-	{ "many messages both ways, in order, payloads in place", test_both_directions },
-	{ "payloads larger than every buffer arrive whole", test_big_payloads },
-	{ "a slow reader gets the same bytes", test_slow_reader },
-	{ "close with sends in flight gives all of them back", test_close_in_flight },
-	{ "a peer that closes is one failure", test_peer_closes },
-	{ "the owner may close in any callback", test_close_in_callbacks },
-	{ "a peer's last words are heard", test_last_words },
-	{ "two threads, one end each", test_two_threads },
-	{ "any one failure is survived", test_every_failure },
-	{ "a token is good once, over TLS too", test_token_over_tls },
-	{ "many messages both ways over TLS", test_both_directions_over_tls },
-	{ "payloads larger than every buffer over TLS", test_big_payloads_over_tls },
-	{ "close with sends in flight over TLS", test_close_in_flight_over_tls },
-	{ "a peer that closes over TLS", test_peer_closes_over_tls },
-	{ "the owner may close in any callback over TLS", test_close_in_callbacks_over_tls },
-	{ "a peer's last words are heard over TLS", test_last_words_over_tls },
-	{ "two threads, one end each, over TLS", test_two_threads_over_tls },
-	{ "any one failure is survived over TLS", test_every_failure_over_tls },
-	{ "(cleaning up)", test_clean_up },
+	{"a token is good once, a wrong one never", test_token},
+	{"nobody there, and somebody who does not answer", test_refused_and_silent},
+	{"a local address that is not ours is an error", test_local_address},
+	{"the connection comes from the address that was asked for", test_bound_to_the_rail},
+	{"what is not to be had says why", test_what_is_to_be_had},
+	{"without RDMA there is a reason, and TCP", test_rdma_or_a_reason},
+	{"stop ends dials under way", test_stop_ends_dials},
+	{"a hello that is not exactly right gets nothing", test_bad_hellos},
+	{"an answer that is not exactly right is no connection", test_bad_answers},
+	{"the bytes on the wire are those of tcp.h", test_golden_bytes},
+	{"a payload outside the lent memory breaks the connection", test_outside_the_region},
+	{"a payload for a slot in use breaks the connection before it is read", test_slot_in_use},
+	{"memory that was not lent for receiving is safe", test_nothing_lent},
+	{"a header that makes no sense breaks the connection", test_empty_payload_elsewhere},
+	{"frames cut into any pieces are the same frames", test_dribble},
+	{"a peer that dies in the middle of a payload", test_dies_in_payload},
+	{"memory taken back in the middle of a payload is not written to",
+	 test_take_back_in_payload},
+	{"an old grant does not work", test_old_grant},
+	{"lent regions are bounded, and their places used again", test_many_regions},
+	{"many messages both ways, in order, payloads in place", test_both_directions},
+	{"payloads larger than every buffer arrive whole", test_big_payloads},
+	{"a slow reader gets the same bytes", test_slow_reader},
+	{"close with sends in flight gives all of them back", test_close_in_flight},
+	{"a peer that closes is one failure", test_peer_closes},
+	{"the owner may close in any callback", test_close_in_callbacks},
+	{"a peer's last words are heard", test_last_words},
+	{"two threads, one end each", test_two_threads},
+	{"any one failure is survived", test_every_failure},
+	{"a token is good once, over TLS too", test_token_over_tls},
+	{"many messages both ways over TLS", test_both_directions_over_tls},
+	{"payloads larger than every buffer over TLS", test_big_payloads_over_tls},
+	{"close with sends in flight over TLS", test_close_in_flight_over_tls},
+	{"a peer that closes over TLS", test_peer_closes_over_tls},
+	{"the owner may close in any callback over TLS", test_close_in_callbacks_over_tls},
+	{"a peer's last words are heard over TLS", test_last_words_over_tls},
+	{"two threads, one end each, over TLS", test_two_threads_over_tls},
+	{"any one failure is survived over TLS", test_every_failure_over_tls},
+	{"(cleaning up)", test_clean_up},
 };
 
 FM_TEST_MAIN("tcp", tests)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_transport fm_wire */
 /*
- * Data connections inside TLS, and who would like to break in: somebody on the path, a node with another key, one that is no node.
- * test_tcp has the data path itself, with and without TLS.
+ * Data connections inside TLS, and who would like to break in: somebody on the path, a node with
+ * another key, one that is no node. test_tcp has the data path itself, with and without TLS.
  */
 #include "mover/transport/tls.h"
 
@@ -26,7 +26,11 @@ struct path {
 
 static void path_new(struct path *p, uint16_t to)
 {
-	*p = (struct path){ .to = to, .fd = { -1, -1 }, .flip_at = SIZE_MAX, .cut_at = SIZE_MAX, .stall_at = SIZE_MAX };
+	*p = (struct path){.to = to,
+			   .fd = {-1, -1},
+			   .flip_at = SIZE_MAX,
+			   .cut_at = SIZE_MAX,
+			   .stall_at = SIZE_MAX};
 	p->listen_fd = raw_listen(&p->port);
 	fcntl(p->listen_fd, F_SETFL, O_NONBLOCK);
 	p->copy = malloc(COPY_MAX);
@@ -50,7 +54,8 @@ static void path_free(struct path *p)
 	free(p->copy);
 }
 
-/* One byte after the other decides, so that what happens at which byte does not depend on how they come. */
+/* One byte after the other decides, so that what happens at which byte does not depend on how they
+ * come. */
 static void path_pass(struct path *p, unsigned from)
 {
 	uint8_t buf[16384];
@@ -124,7 +129,8 @@ static bool trip_dial(struct trip *t)
 	struct pair *p = &t->pair;
 
 	dial_port(&p->a, t->path.port, p->b.token, &p->d);
-	CU_ASSERT_TRUE(WAIT_FOR(p->loop, path_run(&t->path) || (p->d.done && (p->b.conn || p->d.res < 0))));
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop,
+				path_run(&t->path) || (p->d.done && (p->b.conn || p->d.res < 0))));
 	if (!p->d.conn || !p->b.conn) {
 		end_close(&(struct end){ .conn = p->d.conn });
 		return false;
@@ -146,13 +152,16 @@ static bool trip_go(struct trip *t)
 	end_lend(&p->to, SIZE, true);
 	for (size_t i = 0; i < SIZE; i++)
 		p->from.memory[i] = pattern(0, i);
-	t->out = (struct out){ .end = &p->from, .send = { .done = on_sent, .payload = p->from.memory, .payload_len = SIZE } };
+	t->out = (struct out){
+		.end = &p->from,
+		.send = {.done = on_sent, .payload = p->from.memory, .payload_len = SIZE}};
 	t->out.send.region = &p->from.region;
 	t->out.send.remote = p->to.region.remote;
 	t->out.send.rkey = p->to.region.rkey;
 	msg_put(t->out.send.msg, 0, 0, SIZE);
 	p->from.conn->ops->send(p->from.conn, &t->out.send);
-	CU_ASSERT_TRUE(WAIT_FOR(p->loop, path_run(&t->path) || p->to.messages || p->to.failed || p->from.failed));
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, path_run(&t->path) || p->to.messages || p->to.failed ||
+						 p->from.failed));
 	CU_ASSERT_EQUAL(p->to.bad, 0);
 	return p->to.messages == 1;
 }
@@ -164,7 +173,8 @@ static bool has_seen(const struct path *p, const void *what, size_t len)
 
 /* ---- tests ---- */
 
-/* Goal: nobody on the path reads payload, message or token. Method: what passed is searched for pieces of them. */
+/* Goal: nobody on the path reads payload, message or token. Method: what passed is searched for
+ * pieces of them. */
 static void test_nothing_to_read(void)
 {
 	uint8_t piece[16];
@@ -188,7 +198,8 @@ static void test_nothing_to_read(void)
 }
 
 /*
- * Goal:   a bit that is changed on the way ends the connection, or the attempt, with words; nothing of a changed record is delivered.
+ * Goal:   a bit that is changed on the way ends the connection, or the attempt, with words; nothing
+ *         of a changed record is delivered.
  * Method: a bit in the handshake, at some places; in the first records; deep in the payload.
  */
 static void test_changed_bits(void)
@@ -225,12 +236,14 @@ static void test_cut(void)
 		CU_ASSERT_FALSE(trip_go(&t));
 		CU_ASSERT_EQUAL(t.pair.to.messages, 0);
 		if (t.pair.d.res == 0)
-			CU_ASSERT_TRUE(WAIT_FOR(t.pair.loop, t.pair.to.failed && t.pair.from.failed));
+			CU_ASSERT_TRUE(
+				WAIT_FOR(t.pair.loop, t.pair.to.failed && t.pair.from.failed));
 		trip_free(&t);
 	}
 }
 
-/* Goal: a handshake or an answer that never comes ends by its deadline, at either end, and holds up nothing meanwhile. */
+/* Goal: a handshake or an answer that never comes ends by its deadline, at either end, and holds up
+ * nothing meanwhile. */
 static void test_stalls(void)
 {
 	static const size_t places[] = { 0, 300, 900 };
@@ -246,7 +259,8 @@ static void test_stalls(void)
 		CU_ASSERT_TRUE(WAIT_FOR(t.pair.loop, t.pair.d.done));
 		CU_ASSERT_EQUAL(t.pair.d.res, -ETIMEDOUT);
 		ASSERT_SAYS(t.pair.d.err, "does not answer");
-		CU_ASSERT_TRUE(t.path.fd[1] < 0 || WAIT_FOR(t.pair.loop, raw_is_closed(t.path.fd[1])));
+		CU_ASSERT_TRUE(t.path.fd[1] < 0 ||
+			       WAIT_FOR(t.pair.loop, raw_is_closed(t.path.fd[1])));
 		CU_ASSERT_EQUAL(t.pair.b.tokens, 0);
 		trip_free(&t);
 	}
@@ -315,7 +329,8 @@ static void test_asked_for_tls(void)
 	trip_free(&t);
 }
 
-/* Goal: keys are not used for more than they are good for. Method: a fault point says that they were. */
+/* Goal: keys are not used for more than they are good for. Method: a fault point says that they
+ * were. */
 static void test_worn_keys(void)
 {
 #ifdef FM_FAULTS

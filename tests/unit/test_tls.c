@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_transport fm_wire */
 /*
- * Control connections, through struct fm_net and real sockets on 127.0.0.1: two nodes on one loop, or a node and a peer
- * that misbehaves, made of bare sockets or of the TLS layer alone.
+ * Control connections, through struct fm_net and real sockets on 127.0.0.1: two nodes on one loop,
+ * or a node and a peer that misbehaves, made of bare sockets or of the TLS layer alone.
  */
 #include "mover/transport/tls.h"
 
@@ -109,8 +109,8 @@ static bool on_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_
 	return true;
 }
 
-static struct fm_domain *on_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
-				    void **tag)
+static struct fm_domain *on_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
+				  const uint8_t *key, void **tag)
 {
 	(void)ctx;
 	(void)token;
@@ -128,11 +128,13 @@ static void on_arrived(void *ctx, void *tag, struct fm_conn *conn)
 	CU_FAIL("a data connection arrived");
 }
 
-static const struct fm_net_events net_events = { is_known, on_accepted, on_token, on_arrived, NULL };
+static const struct fm_net_events net_events = {is_known, on_accepted, on_token, on_arrived, NULL};
 
-static int node_try(struct fm_loop *loop, struct node *n, uint8_t seed, const char *listen, struct fm_err *err)
+static int node_try(struct fm_loop *loop, struct node *n, uint8_t seed, const char *listen,
+		    struct fm_err *err)
 {
-	const struct fm_net_opts opts = { .listen = listen, .key_file = key_file(seed), .is_tcp_allowed = true };
+	const struct fm_net_opts opts = {
+		.listen = listen, .key_file = key_file(seed), .is_tcp_allowed = true};
 	int ret;
 
 	memset(n, 0, sizeof(*n));
@@ -189,17 +191,21 @@ static void pair_free(struct pair *p)
 	fm_loop_free(p->loop);
 }
 
-static struct fm_ctl_dial dial_to(struct seen *s, const char *host, uint16_t port, const uint8_t key[FM_KEY_LEN])
+static struct fm_ctl_dial dial_to(struct seen *s, const char *host, uint16_t port,
+				  const uint8_t key[FM_KEY_LEN])
 {
-	struct fm_ctl_dial dial = {
-		.host = host, .port = port, .events = &ctl_events, .ctx = s, .timeout_ns = 10 * FM_NS_PER_S
-	};
+	struct fm_ctl_dial dial = {.host = host,
+				   .port = port,
+				   .events = &ctl_events,
+				   .ctx = s,
+				   .timeout_ns = 10 * FM_NS_PER_S};
 
 	memcpy(dial.key, key, FM_KEY_LEN);
 	return dial;
 }
 
-static void dial(struct node *n, struct seen *s, const char *host, uint16_t port, const uint8_t key[FM_KEY_LEN])
+static void dial(struct node *n, struct seen *s, const char *host, uint16_t port,
+		 const uint8_t key[FM_KEY_LEN])
 {
 	struct fm_ctl_dial d = dial_to(s, host, port, key);
 
@@ -241,12 +247,15 @@ static void raw_tls_open(struct raw_tls *r, struct pair *p)
 
 	memcpy(opts.key, p->b.key, FM_KEY_LEN);
 	r->fd = opts.fd = raw_connect(fm_net_port(p->b.net));
-	if (fm_tls_node_new(key_file(1), &r->node, &err) < 0 || fm_tls_new(r->node, &opts, &r->tls, &err) < 0)
+	if (fm_tls_node_new(key_file(1), &r->node, &err) < 0 ||
+	    fm_tls_new(r->node, &opts, &r->tls, &err) < 0)
 		abort();
-	CU_ASSERT_TRUE(WAIT_FOR(p->loop, ret != -EAGAIN || (ret = fm_tls_handshake(r->tls, &err)) != -EAGAIN));
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, ret != -EAGAIN || (ret = fm_tls_handshake(r->tls, &err)) !=
+								   -EAGAIN));
 	CU_ASSERT_EQUAL(ret, 0);
 	ret = -EAGAIN;
-	CU_ASSERT_TRUE(WAIT_FOR(p->loop, (ret = (int)fm_tls_read(r->tls, welcome, 4, &err)) != -EAGAIN));
+	CU_ASSERT_TRUE(
+		WAIT_FOR(p->loop, (ret = (int)fm_tls_read(r->tls, welcome, 4, &err)) != -EAGAIN));
 	CU_ASSERT_EQUAL(ret, 4);
 	CU_ASSERT_EQUAL(welcome[0], 0);
 }
@@ -257,7 +266,8 @@ static void raw_tls_send(struct raw_tls *r, struct pair *p, const void *buf, siz
 	struct fm_err err;
 	ssize_t n = 0;
 
-	while (len > 0 && WAIT_FOR(p->loop, (n = fm_tls_write(r->tls, at, len, &err)) != -EAGAIN) && n > 0) {
+	while (len > 0 && WAIT_FOR(p->loop, (n = fm_tls_write(r->tls, at, len, &err)) != -EAGAIN) &&
+	       n > 0) {
 		at += n;
 		len -= (size_t)n;
 	}
@@ -301,7 +311,8 @@ static void test_messages_both_ways(void)
 }
 
 /*
- * Goal: messages of the largest size, more of them than fit any buffer, both ways at once, arrive whole and in order.
+ * Goal: messages of the largest size, more of them than fit any buffer, both ways at once, arrive
+ * whole and in order.
  */
 static void test_big_messages(void)
 {
@@ -318,8 +329,8 @@ static void test_big_messages(void)
 			CU_ASSERT_EQUAL(p.a.net->ops->ctl_send(p.out.ctl, msg, sizeof(msg)), 0);
 			CU_ASSERT_EQUAL(p.b.net->ops->ctl_send(p.b.in.ctl, msg, sizeof(msg)), 0);
 		}
-		CU_ASSERT_TRUE(
-			WAIT_FOR(p.loop, p.out.messages == 48 * (round + 1) && p.b.in.messages == 48 * (round + 1)));
+		CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.messages == 48 * (round + 1) &&
+							p.b.in.messages == 48 * (round + 1)));
 	}
 	CU_ASSERT_EQUAL(p.out.sum, sum);
 	CU_ASSERT_EQUAL(p.b.in.sum, sum);
@@ -358,7 +369,8 @@ static void test_close_flushes(void)
 	pair_free(&p);
 }
 
-/* Goal: the owner may close in any callback. Method: in each of them; the sanitizer watches the memory. */
+/* Goal: the owner may close in any callback. Method: in each of them; the sanitizer watches the
+ * memory. */
 static void test_close_in_callbacks(void)
 {
 	struct pair p;
@@ -384,7 +396,8 @@ static void test_close_while_dialling(void)
 	pair_new(&p);
 	for (unsigned steps = 0; steps < 30; steps++) {
 		memset(&p.out, 0, sizeof(p.out));
-		dial(&p.a, &p.out, steps % 2 ? "localhost" : "127.0.0.1", fm_net_port(p.b.net), p.b.key);
+		dial(&p.a, &p.out, steps % 2 ? "localhost" : "127.0.0.1", fm_net_port(p.b.net),
+		     p.b.key);
 		for (unsigned i = 0; i < steps; i++)
 			fm_loop_step(p.loop, FM_NS_PER_MS);
 		seen_close(&p.out);
@@ -414,7 +427,8 @@ static void test_queue_bound(void)
 	}
 	CU_ASSERT_EQUAL(ret, -ENOBUFS);
 	CU_ASSERT_TRUE(sent > FM_CTL_QUEUE_MAX - 2 * sizeof(msg));
-	CU_ASSERT_TRUE(sent < FM_CTL_QUEUE_MAX + (64u << 20));	/* what the kernel takes is the kernel's limit */
+	/* what the kernel takes is the kernel's limit */
+	CU_ASSERT_TRUE(sent < FM_CTL_QUEUE_MAX + (64u << 20));
 	CU_ASSERT_EQUAL(p.b.in.closed, 0);
 	raw_tls_close(&r);
 	pair_free(&p);
@@ -474,8 +488,8 @@ static void test_known_but_not_wanted(void)
 static unsigned joins;
 static struct seen join_seen;
 
-static bool on_join(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN], const struct fm_ctl_events **events,
-		    void **ctl_ctx)
+static bool on_join(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN],
+		    const struct fm_ctl_events **events, void **ctl_ctx)
 {
 	struct pair *p = ctx;
 
@@ -498,8 +512,8 @@ static void join(struct pair *p, const uint8_t key[FM_KEY_LEN])
 }
 
 /*
- * Goal: a node that nobody knows gets in by joining only, only while joins are taken, and only to the key that it was
- * told.
+ * Goal: a node that nobody knows gets in by joining only, only while joins are taken, and only to
+ * the key that it was told.
  */
 static void test_join(void)
 {
@@ -596,7 +610,8 @@ static void test_no_such_name(void)
 	pair_free(&p);
 }
 
-/* A name with several addresses: "localhost" has ::1 and 127.0.0.1, and b listens on the second only. */
+/* A name with several addresses: "localhost" has ::1 and 127.0.0.1, and b listens on the second
+ * only. */
 static void test_by_name(void)
 {
 	struct pair p;
@@ -660,7 +675,8 @@ static void listen_fails(const char *where, int code, const char *says)
 
 static void test_listen(void)
 {
-	static const char *const good[] = { "[::]:0", ":0", "0.0.0.0:0", "127.0.0.1:0", "localhost:0" };
+	static const char *const good[] = {"[::]:0", ":0", "0.0.0.0:0", "127.0.0.1:0",
+					   "localhost:0"};
 	struct fm_loop *loop = loop_new();
 	struct fm_err err = { 0 };
 	char where[64];
@@ -714,8 +730,8 @@ static void test_dual_stack(void)
 
 static void test_garbage(void)
 {
-	static const char *const all[] = { "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00garbage", "\x16", "",
-					   "\x16\xff\xff\xff\xff\xff\xff" };
+	static const char *const all[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00garbage",
+					  "\x16", "", "\x16\xff\xff\xff\xff\xff\xff"};
 	struct pair p;
 
 	pair_new(&p);
@@ -791,7 +807,8 @@ static void test_flood(void)
 	loop_idle(p.loop, 50);
 	CU_ASSERT_TRUE(fds_open() - before <= FLOOD + FM_HALF_OPEN_MAX + 2);
 	dial(&p.a, &p.out, "127.0.0.1", fm_net_port(p.b.net), p.b.key);
-	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.opened == 1));	/* within its 10 s: the flood was there first */
+	/* within its 10 s: the flood was there first */
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.opened == 1));
 	CU_ASSERT_TRUE(fds_open() - before <= FLOOD + FM_HALF_OPEN_MAX + 4);
 	for (unsigned i = 0; i < FLOOD; i++)
 		close(fd[i]);
@@ -823,8 +840,8 @@ static void test_bad_frames(void)
 }
 
 /*
- * Goal: a reset is told from an end. An end comes from the peer's process, or from its kernel when that
- * process is no more; a reset also from a kernel that gave up the connection alone.
+ * Goal: a reset is told from an end. An end comes from the peer's process, or from its kernel when
+ * that process is no more; a reset also from a kernel that gave up the connection alone.
  */
 static void test_reset(void)
 {
@@ -841,7 +858,8 @@ static void test_reset(void)
 	pair_free(&p);
 }
 
-/* Goal: how a message is cut into records and segments does not matter. Method: byte by byte, and all at once. */
+/* Goal: how a message is cut into records and segments does not matter. Method: byte by byte, and
+ * all at once. */
 static void test_dribble(void)
 {
 	static const uint8_t frames[] = "\x03\0\0\0abc\x01\0\0\0d\x05\0\0\0efghi";
@@ -904,7 +922,8 @@ static void raw_tls_accept(struct raw_tls *r, struct pair *p)
 	loop_idle(p->loop, 5);
 	r->fd = opts.fd = accept(fd, NULL, NULL);
 	close(fd);
-	if (fm_tls_node_new(key_file(2), &r->node, &err) < 0 || fm_tls_new(r->node, &opts, &r->tls, &err) < 0)
+	if (fm_tls_node_new(key_file(2), &r->node, &err) < 0 ||
+	    fm_tls_new(r->node, &opts, &r->tls, &err) < 0)
 		abort();
 	CU_ASSERT_TRUE(WAIT_FOR(p->loop, (ret = fm_tls_handshake(r->tls, &err)) != -EAGAIN));
 	CU_ASSERT_EQUAL(ret, 0);
@@ -1008,7 +1027,8 @@ static void with_two_hellos(SSL_CTX *ctx)
 static void test_strangers(void)
 {
 	stranger(with_two_hellos, "\x07" "fmove/1");
-	stranger(with_two_hellos, "\x0c" "fmove-data/1");	/* the sanitizer looks at what it leaves behind */
+	/* the sanitizer looks at what it leaves behind */
+	stranger(with_two_hellos, "\x0c" "fmove-data/1");
 	stranger(without_key, "\x07" "fmove/1");
 	stranger(without_key, "\x07" "fmove/2");
 	stranger(without_key, "\x0c" "fmove-join/1");
@@ -1061,11 +1081,12 @@ static void key_fails(const char *path, int code, const char *says)
 static void test_key_file(void)
 {
 	/* A P-256 key, and a public key in place of a private one. */
-	static const char ec[] = "-----BEGIN PRIVATE KEY-----\n"
-				 "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2\n"
-				 "OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r\n"
-				 "1RTwjmYSi9R/zpBnuQ4EiMnCqfMPWiZqB4QdbAd0E7oH50VpuZ1P087G\n"
-				 "-----END PRIVATE KEY-----\n";
+	static const char ec[] =
+		"-----BEGIN PRIVATE KEY-----\n"
+		"MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2\n"
+		"OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r\n"
+		"1RTwjmYSi9R/zpBnuQ4EiMnCqfMPWiZqB4QdbAd0E7oH50VpuZ1P087G\n"
+		"-----END PRIVATE KEY-----\n";
 	char path[128];
 
 	key_fails("/no/such/key", -ENOENT, "fmove keygen");
@@ -1089,8 +1110,8 @@ static void test_key_file(void)
 }
 
 /*
- * RFC 8032, 7.1: the public key of a seed is known. Ours are 32 times one byte; node "1" must have that key, not any
- * key.
+ * RFC 8032, 7.1: the public key of a seed is known. Ours are 32 times one byte; node "1" must have
+ * that key, not any key.
  */
 static void test_key_is_the_files(void)
 {
@@ -1113,7 +1134,8 @@ static void test_key_is_the_files(void)
 
 /* ---- failures ---- */
 
-/* One whole life of a pair: made, connected by name, a message each way. Whatever fails, it ends, with one event. */
+/* One whole life of a pair: made, connected by name, a message each way. Whatever fails, it ends,
+ * with one event. */
 static void life(void)
 {
 	struct fm_err err = { 0 };

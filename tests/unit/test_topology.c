@@ -80,7 +80,8 @@ static void compare(const char *name, const char *suffix,
 
 static void test_golden(void)
 {
-	static const char *const names[] = { "pair", "triangle", "ring", "switch", "mixture", "alone" };
+	static const char *const names[] = {"pair",   "triangle", "ring",
+					    "switch", "mixture",  "alone"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		compare(names[i], "txt", fm_topology_draw);
@@ -117,24 +118,25 @@ static void test_refused(void)
 		const char *text, *why;
 		int code;
 	} bad[] = {
-		{ "", "not a JSON", -EINVAL },
-		{ "{}", "not a topology", -EINVAL },
-		{ "{\"fmove_topology\":2}", "this fmove knows 1", -EOPNOTSUPP },
-		{ "{\"fmove_topology\":1,\"nodes\":[]}", "nodes: has none", -EINVAL },
-		{ "{\"fmove_topology\":1,\"nodes\":{}}", "nodes: not an array", -EINVAL },
-		{ "{\"fmove_topology\":1,\"node\":\"b\",\"nodes\":[{\"name\":\"a\"}]}",
-		  "node: names none of the nodes", -EINVAL },
-		{ "{\"fmove_topology\":1,\"nodes\":[{\"name\":\"a\"},{\"name\":\"a\"}]}",
-		  "one name twice", -EINVAL },
-		{ HEAD ",\"ports\":[{\"node\":\"b\",\"name\":\"p\"}]}", "node: names none", -EINVAL },
-		{ HEAD ",\"ports\":[{\"node\":\"a\",\"name\":7}]}", "name: not a text", -EINVAL },
-		{ HEAD ",\"ports\":[{\"node\":\"a\",\"name\":\"p\",\"rate_mbps\":-1}]}",
-		  "rate_mbps: not a number", -EINVAL },
-		{ HEAD ",\"ports\":[{\"node\":\"a\",\"name\":\"p\",\"functions\":[{\"device\":"
-		       "\"x;reboot\"}]}]}", "device: not a name", -EINVAL },
-		{ HEAD ",\"links\":[{\"from\":{\"node\":\"a\",\"port\":\"p\"}}]}",
-		  "from: names none of the ports", -EINVAL },
-		{ HEAD ",\"left_out\":true}", "left_out: not a number", -EINVAL },
+		{"", "not a JSON", -EINVAL},
+		{"{}", "not a topology", -EINVAL},
+		{"{\"fmove_topology\":2}", "this fmove knows 1", -EOPNOTSUPP},
+		{"{\"fmove_topology\":1,\"nodes\":[]}", "nodes: has none", -EINVAL},
+		{"{\"fmove_topology\":1,\"nodes\":{}}", "nodes: not an array", -EINVAL},
+		{"{\"fmove_topology\":1,\"node\":\"b\",\"nodes\":[{\"name\":\"a\"}]}",
+		 "node: names none of the nodes", -EINVAL},
+		{"{\"fmove_topology\":1,\"nodes\":[{\"name\":\"a\"},{\"name\":\"a\"}]}",
+		 "one name twice", -EINVAL},
+		{HEAD ",\"ports\":[{\"node\":\"b\",\"name\":\"p\"}]}", "node: names none", -EINVAL},
+		{HEAD ",\"ports\":[{\"node\":\"a\",\"name\":7}]}", "name: not a text", -EINVAL},
+		{HEAD ",\"ports\":[{\"node\":\"a\",\"name\":\"p\",\"rate_mbps\":-1}]}",
+		 "rate_mbps: not a number", -EINVAL},
+		{HEAD ",\"ports\":[{\"node\":\"a\",\"name\":\"p\",\"functions\":[{\"device\":"
+		      "\"x;reboot\"}]}]}",
+		 "device: not a name", -EINVAL},
+		{HEAD ",\"links\":[{\"from\":{\"node\":\"a\",\"port\":\"p\"}}]}",
+		 "from: names none of the ports", -EINVAL},
+		{HEAD ",\"left_out\":true}", "left_out: not a number", -EINVAL},
 	};
 	struct fm_topology *t;
 	struct fm_err err;
@@ -199,7 +201,8 @@ static void test_pair(void)
 	session(nodes[0], "n2", "10.0.0.1", "10.0.0.2", 70);
 	session(nodes[1], "n1", "10.0.0.2", "10.0.0.1", 60);
 	t = make(nodes, 2);
-	CU_ASSERT_TRUE(t->node_count == 2 && t->self == 0 && !t->nodes[0].why[0] && !t->nodes[1].why[0]);
+	CU_ASSERT_TRUE(t->node_count == 2 && t->self == 0 && !t->nodes[0].why[0] &&
+		       !t->nodes[1].why[0]);
 	CU_ASSERT_EQUAL_FATAL(t->link_count, 1);
 	CU_ASSERT_TRUE(t->links[0].rail_count == 3 && fm_link_is_up(&t->links[0]));
 	CU_ASSERT_TRUE(t->links[0].rails[1].is_up);
@@ -282,7 +285,8 @@ static void test_relay(void)
 	scene_free(nodes, 4);
 }
 
-/* A switch: each port reaches several. A port without RDMA is one, too. Storage leaves by its route. */
+/* A switch: each port reaches several. A port without RDMA is one, too. Storage leaves by its
+ * route. */
 static void test_switch(void)
 {
 	unsigned segment[FM_TOPOLOGY_PORTS_MAX];
@@ -358,7 +362,8 @@ static void test_bounds(void)
 		rail(nodes[0], peer, "tcp", "10.8.0.1", address, true);
 	}
 	t = make(nodes, 1);
-	CU_ASSERT_TRUE(t->node_count == FM_TOPOLOGY_NODES_MAX && t->port_count <= FM_TOPOLOGY_PORTS_MAX);
+	CU_ASSERT_TRUE(t->node_count == FM_TOPOLOGY_NODES_MAX &&
+		       t->port_count <= FM_TOPOLOGY_PORTS_MAX);
 	CU_ASSERT_TRUE(t->left_out > 0);
 	CU_ASSERT_TRUE(fm_topology_write(t, first, sizeof(first)) > 0);
 	free(t);

@@ -2,9 +2,11 @@
 /*
  * The n-th-failure loop over the sink of a tree. links: fm_tree
  *
- * Goal:   whatever call fails, the final name has the old or the new version, whole; there is one error with a text, no descriptor
+ * Goal:   whatever call fails, the final name has the old or the new version, whole; there is one
+ *         error with a text, no descriptor
  * stays open, and the same transfer without the failure succeeds.
- * Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends without the fault: then every point was tried.
+ * Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends without the fault: then
+ * every point was tried.
  */
 #include <sys/wait.h>
 
@@ -31,8 +33,10 @@ static unsigned left(void)
 	const struct dirent *entry;
 
 	while (d && (entry = readdir(d)))
-		count += strcmp(entry->d_name, "tree") != 0 && entry->d_name[0] == '.' && entry->d_name[1] == 'f' &&
-			 fm_staging_kind(entry->d_name) != FM_STAGING_OLD && fm_staging_kind(entry->d_name) != FM_STAGING_KEPT &&
+		count += strcmp(entry->d_name, "tree") != 0 && entry->d_name[0] == '.' &&
+			 entry->d_name[1] == 'f' &&
+			 fm_staging_kind(entry->d_name) != FM_STAGING_OLD &&
+			 fm_staging_kind(entry->d_name) != FM_STAGING_KEPT &&
 			 !fm_manifest_is_name(entry->d_name);
 	if (d)
 		closedir(d);
@@ -41,11 +45,19 @@ static unsigned left(void)
 
 static int put_large(void)
 {
-	struct fm_tree_large how = { .path = "d/large", .size = LARGE_SIZE, .mode = 0640, .mtime_ns = A_TIME,
-				     .id = { .ino = 5 } };
-	struct fm_digest digest = { .crc = crc_of(9, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = A_TIME };
-	struct fm_journal_entry e = { .path = how.path, .path_len = 7, .size = LARGE_SIZE, .mtime_ns = A_TIME,
-				      .identity = fm_identity_hash(&how.id), .len = LARGE_SIZE };
+	struct fm_tree_large how = {.path = "d/large",
+				    .size = LARGE_SIZE,
+				    .mode = 0640,
+				    .mtime_ns = A_TIME,
+				    .id = {.ino = 5}};
+	struct fm_digest digest = {
+		.crc = crc_of(9, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = A_TIME};
+	struct fm_journal_entry e = {.path = how.path,
+				     .path_len = 7,
+				     .size = LARGE_SIZE,
+				     .mtime_ns = A_TIME,
+				     .identity = fm_identity_hash(&how.id),
+				     .len = LARGE_SIZE};
 	struct fm_have have;
 	uint8_t *buf;
 	int fd, ret = t->ops->create_large(t, &how, &fd, &have, &err);
@@ -123,18 +135,21 @@ static int run(const struct step *step, unsigned n)
 /* What only the old version has, at some depth and of several kinds. */
 static bool has_kept(void)
 {
-	return has_content("tree/only here", 3, 10) && has_content("tree/kept/deep/x", 4, 20) && has_stat("tree/kept/deep/x", 0644, A_TIME + 4) &&
-	       is_there("tree/kept/l") && has_content("tree/d/kept", 5, 30);
+	return has_content("tree/only here", 3, 10) && has_content("tree/kept/deep/x", 4, 20) &&
+	       has_stat("tree/kept/deep/x", 0644, A_TIME + 4) && is_there("tree/kept/l") &&
+	       has_content("tree/d/kept", 5, 30);
 }
 
 static bool is_new(const struct step *step)
 {
 	bool is_merged = step->has_old && step->options().is_update && !step->options().is_delete;
 
-	return is_version("tree", 2) && has_content("tree/d/h", 2, 300) && has_content("tree/d/large", 9, LARGE_SIZE) &&
-	       has_stat("tree/d", 0750, A_TIME + 50) && has_stat("tree/closed", 0, A_TIME + 50) && is_there("tree/l") &&
-	       has_stat("tree/d/large", 0600, A_TIME) && has_stat("tree/f", 0644, A_TIME + 2) &&
-	       (!is_merged || has_kept()) && names_in(at("tree"), "") == (is_merged ? 6 : 4) &&
+	return is_version("tree", 2) && has_content("tree/d/h", 2, 300) &&
+	       has_content("tree/d/large", 9, LARGE_SIZE) &&
+	       has_stat("tree/d", 0750, A_TIME + 50) && has_stat("tree/closed", 0, A_TIME + 50) &&
+	       is_there("tree/l") && has_stat("tree/d/large", 0600, A_TIME) &&
+	       has_stat("tree/f", 0644, A_TIME + 2) && (!is_merged || has_kept()) &&
+	       names_in(at("tree"), "") == (is_merged ? 6 : 4) &&
 	       names_in(at("tree/d"), "") == (is_merged ? 4 : 3);
 }
 
@@ -142,8 +157,8 @@ static bool is_old(const struct step *step)
 {
 	if (!step->has_old)
 		return !is_there("tree");
-	return has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300) && names_in(at("tree"), "") == 4 &&
-	       has_kept() && has_stat("tree/f", 0644, A_TIME + 2);
+	return has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300) &&
+	       names_in(at("tree"), "") == 4 && has_kept() && has_stat("tree/f", 0644, A_TIME + 2);
 }
 
 static void make_old(void)
@@ -318,7 +333,8 @@ static void test_broken_sync(void)
 	CU_ASSERT_EQUAL(finish(), -EIO);
 	t->ops->keep(t);
 	t->ops->close(t);
-	CU_ASSERT_EQUAL(names_in(dir, ""), 0);	/* it covered all that there was, so nothing is kept */
+	/* it covered all that there was, so nothing is kept */
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
 	scene_end();
 }
 
@@ -337,7 +353,8 @@ static bool has_late(const char *root)
 
 	snprintf(late, sizeof(late), "%s/late", root);
 	snprintf(x, sizeof(x), "%s/kept/late/x", root);
-	return has_content(late, 6, 40) && has_stat(late, 0640, A_TIME + 6) && has_content(x, 7, 50) && has_stat(x, 0600, A_TIME + 7);
+	return has_content(late, 6, 40) && has_stat(late, 0640, A_TIME + 6) &&
+	       has_content(x, 7, 50) && has_stat(x, 0600, A_TIME + 7);
 }
 
 /* It is taken over; if it cannot be, it stays in the version that was replaced. */
@@ -365,7 +382,8 @@ static void test_late(void)
 		if (i == 0) {
 			CU_ASSERT_TRUE(has_late("tree") && ours(FM_STAGING_OLD)[0] == '\0');
 		} else {
-			CU_ASSERT_TRUE(!is_there("tree/late") && has_late(version_in(FM_STAGING_KEPT)));
+			CU_ASSERT_TRUE(!is_there("tree/late") &&
+				       has_late(version_in(FM_STAGING_KEPT)));
 			CU_ASSERT_PTR_NOT_NULL(strstr(t->note, ours(FM_STAGING_KEPT)));
 		}
 		t->ops->close(t);
@@ -393,8 +411,8 @@ static bool has_saved(const char *root)
 
 	snprintf(x, sizeof(x), "%s/kept/deep/x", root);
 	snprintf(l, sizeof(l), "%s/kept/l", root);
-	return has_content(x, 11, 70) && has_stat(x, 0600, A_TIME + 11) && readlink(at(l), target, sizeof(target) - 1) == 1 &&
-	       target[0] == 'y';
+	return has_content(x, 11, 70) && has_stat(x, 0600, A_TIME + 11) &&
+	       readlink(at(l), target, sizeof(target) - 1) == 1 && target[0] == 'y';
 }
 
 static void run_saved(enum saved how)
@@ -421,8 +439,10 @@ static void run_saved(enum saved how)
 	CU_ASSERT_TRUE(has_content("tree/new", 8, 60));
 	CU_ASSERT_EQUAL(t->note != NULL, how != SAVED_COMES);
 	if (how == SAVED_COMES) {
-		CU_ASSERT_TRUE(has_saved("tree") && has_content("tree/d/kept", 5, 30) && ours(FM_STAGING_OLD)[0] == '\0');
-		CU_ASSERT_TRUE(used_bytes < used);	/* the old version went, and what was taken over first */
+		CU_ASSERT_TRUE(has_saved("tree") && has_content("tree/d/kept", 5, 30) &&
+			       ours(FM_STAGING_OLD)[0] == '\0');
+		/* the old version went, and what was taken over first */
+		CU_ASSERT_TRUE(used_bytes < used);
 	} else if (how == SAVED_CANNOT_COME) {
 		CU_ASSERT_TRUE(!has_saved("tree") && has_saved(version_in(FM_STAGING_KEPT)));
 	} else {
@@ -485,7 +505,8 @@ static void test_replaced_and_died(void)
 	OK(t->ops->log(t, &err));
 	OK(t->ops->prepare(t, true, &err));
 	snprintf(tree, sizeof(tree), "%s", ours(FM_STAGING_TREE));
-	CU_ASSERT_TRUE(publish_and_die((struct dying){ .point = "tree.mkdir", .turn = 1 }));	/* of the stash */
+	/* of the stash */
+	CU_ASSERT_TRUE(publish_and_die((struct dying){ .point = "tree.mkdir", .turn = 1 }));
 	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy'", dir, tree, dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	t->ops->close(t);	/* what is left is the one that died's, all but the copy */
@@ -494,14 +515,16 @@ static void test_replaced_and_died(void)
 	/* It must not be taken for the unfinished tree, nor the journal for one of it. */
 	MUST(sink_new(replacing()));
 	CU_ASSERT_FALSE(t->is_partial);
-	CU_ASSERT_TRUE(is_version(version_in(FM_STAGING_OLD), 1) && ours(FM_STAGING_NEW)[0] == '\0');
+	CU_ASSERT_TRUE(is_version(version_in(FM_STAGING_OLD), 1) &&
+		       ours(FM_STAGING_NEW)[0] == '\0');
 	t->ops->close(t);
 	CU_ASSERT_TRUE(has_content("tree/f", 2, 5000));
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 1);
 	scene_end();
 }
 
-/* Goal: where a full disk has no room to keep what was replaced it goes, and who replaced it hears so. */
+/* Goal: where a full disk has no room to keep what was replaced it goes, and who replaced it hears
+ * so. */
 static void test_replaced_on_full_disk(void)
 {
 	struct fm_tree_sink_opts opts = replacing();
@@ -554,7 +577,8 @@ static void sweep_all(void)
 	closedir(d);
 }
 
-/* A process replaces the tree, and dies in the midst of giving the new one its name. False: it came through. */
+/* A process replaces the tree, and dies in the midst of giving the new one its name. False: it came
+ * through. */
 static bool die_replacing(unsigned turn)
 {
 	struct dying how = { .turn = turn };
@@ -576,7 +600,8 @@ static bool die_replacing(unsigned turn)
 	return WEXITSTATUS(status) == 0;
 }
 
-/* Goal: wherever it dies, one of the versions has the name, and a sweep leaves nothing else, in one pass or two. */
+/* Goal: wherever it dies, one of the versions has the name, and a sweep leaves nothing else, in one
+ * pass or two. */
 static void test_died_anywhere(void)
 {
 	bool is_dead = true;
@@ -596,8 +621,8 @@ static void test_died_anywhere(void)
 }
 
 /*
- * Goal: what was saved in the version that a merge replaced, and that nobody looked through, is swept no sooner than what
- * is unfinished, and who updates again hears of it.
+ * Goal: what was saved in the version that a merge replaced, and that nobody looked through, is
+ * swept no sooner than what is unfinished, and who updates again hears of it.
  */
 static void test_merged_and_died(void)
 {
@@ -616,13 +641,17 @@ static void test_merged_and_died(void)
 	save();
 	/* What the process leaves that dies right behind the exchange. */
 	snprintf(tree, sizeof(tree), "%s", ours(FM_STAGING_TREE));
-	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy' && cp -a '%s/tree' '%s/was'", dir, tree, dir, dir, dir);
+	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy' && cp -a '%s/tree' '%s/was'",
+		 dir, tree, dir, dir, dir);
 	CU_ASSERT_EQUAL(system(command), 0);
-	snprintf(command, sizeof(command), "cp -a '%s/%s' '%s/made'", dir, ours(FM_STAGING_NEW), dir);
+	snprintf(command, sizeof(command), "cp -a '%s/%s' '%s/made'", dir, ours(FM_STAGING_NEW),
+		 dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	t->ops->discard(t);
 	t->ops->close(t);
-	snprintf(command, sizeof(command), "cd '%s' && mv copy %s && rm -rf tree && mv made tree && mv was %.23s.new", dir, tree, tree);
+	snprintf(command, sizeof(command),
+		 "cd '%s' && mv copy %s && rm -rf tree && mv made tree && mv was %.23s.new", dir,
+		 tree, tree);
 	CU_ASSERT_EQUAL(system(command), 0);
 	parent = open(dir, O_RDONLY | O_DIRECTORY);
 	CU_ASSERT_EQUAL(fm_staging_kind_at(parent, ours(FM_STAGING_NEW)), FM_STAGING_KEPT);
@@ -630,7 +659,8 @@ static void test_merged_and_died(void)
 	opts = options();
 	opts.is_update = true;
 	MUST(sink_new(opts));
-	CU_ASSERT_TRUE(has_saved(ours(FM_STAGING_KEPT)) && ours(FM_STAGING_NEW)[0] == '\0' && ours(FM_STAGING_OLD)[0] == '\0');
+	CU_ASSERT_TRUE(has_saved(ours(FM_STAGING_KEPT)) && ours(FM_STAGING_NEW)[0] == '\0' &&
+		       ours(FM_STAGING_OLD)[0] == '\0');
 	CU_ASSERT_TRUE(t->note && strstr(t->note, ours(FM_STAGING_KEPT)));
 	t->ops->close(t);
 	scene_end();
@@ -673,7 +703,8 @@ static void look_between(void *ctx, const char *point)
 	b->is_safe = ours(FM_STAGING_OLD)[0] == '\0' && is_version(ours(FM_STAGING_KEPT), 1);
 }
 
-/* Goal: who dies between the two renames leaves the old version where no sweep, and no want of room, removes it. */
+/* Goal: who dies between the two renames leaves the old version where no sweep, and no want of
+ * room, removes it. */
 static void test_dies_between(void)
 {
 	struct between b = { .is_seen = false };
@@ -755,18 +786,18 @@ static void test_notes(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "whatever fails, a version is there whole, and the next try succeeds", test_each_failure },
-	{ "a failing sync of the directory undoes the publication", test_undo },
-	{ "nothing is published after a failed sync", test_broken_sync },
-	{ "what appears in the version that is replaced is not lost", test_late },
-	{ "what is saved while a version gets its name is there, not what was before", test_saved },
-	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
-	{ "what has no room to be kept goes, and that is said", test_replaced_on_full_disk },
-	{ "who dies while a version is replaced leaves nothing that stays", test_died_anywhere },
-	{ "what was saved in the version that a merge replaced is kept", test_merged_and_died },
-	{ "where names cannot be exchanged", test_no_exchange },
-	{ "and who dies on the way leaves both versions", test_dies_between },
-	{ "all of that is said", test_notes },
+	{"whatever fails, a version is there whole, and the next try succeeds", test_each_failure},
+	{"a failing sync of the directory undoes the publication", test_undo},
+	{"nothing is published after a failed sync", test_broken_sync},
+	{"what appears in the version that is replaced is not lost", test_late},
+	{"what is saved while a version gets its name is there, not what was before", test_saved},
+	{"the version that was replaced is not taken for a partial tree", test_replaced_and_died},
+	{"what has no room to be kept goes, and that is said", test_replaced_on_full_disk},
+	{"who dies while a version is replaced leaves nothing that stays", test_died_anywhere},
+	{"what was saved in the version that a merge replaced is kept", test_merged_and_died},
+	{"where names cannot be exchanged", test_no_exchange},
+	{"and who dies on the way leaves both versions", test_dies_between},
+	{"all of that is said", test_notes},
 };
 
 int main(void)

@@ -27,7 +27,8 @@ static struct {
 	const char *text;
 	size_t offers;
 	atomic_ulong called_on;
-	atomic_uint fills, applies, acks, begins, prepares, publishes, keeps, discards, stops, closes;
+	atomic_uint fills, applies, acks, begins, prepares, publishes, keeps, discards, stops,
+		closes;
 	atomic_uint_fast64_t seq;
 	bool is_rewritten;		/* the peer writes to the slot while the pack is applied */
 	atomic_uint at_once, at_once_max;	/* applies */
@@ -57,7 +58,8 @@ static int64_t tree_fill(struct fm_tree *t, uint64_t seq, void *to, size_t len, 
 	return tree_is.res;
 }
 
-static int tree_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+static int tree_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count,
+		      struct fm_err *err)
 {
 	unsigned now = ++tree_is.at_once;
 
@@ -181,12 +183,14 @@ static void io_done(struct fm_io *io)
 
 static void begin(bool is_source, unsigned threads)
 {
-	const struct fm_tree_file_opts o = { .tree = &tree, .threads = threads, .closed = on_closed, .ctx = &closed };
+	const struct fm_tree_file_opts o = {
+		.tree = &tree, .threads = threads, .closed = on_closed, .ctx = &closed};
 
 	memset(&tree_is, 0, sizeof(tree_is));
 	tree = (struct fm_tree){ .ops = &tree_ops, .is_source = is_source };
 	told = closed = dones = 0;
-	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&(struct fm_loop_opts){ .is_simulated = threads == 0 }, &loop, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		fm_loop_new(&(struct fm_loop_opts){.is_simulated = threads == 0}, &loop, NULL), 0);
 	fm_done_list_init(&done_list, loop);
 	lane = (struct fm_lane_io){ .loop = loop, .done = &done_list };
 	CU_ASSERT_EQUAL_FATAL(fm_tree_file_new(&o, &file, NULL), 0);
@@ -338,7 +342,8 @@ static void test_answer_simulated(void)
 	answer_with(0);
 }
 
-/* Whatever happens to the slot meanwhile: the tree gets what was there once, and that is what the CRC is of. */
+/* Whatever happens to the slot meanwhile: the tree gets what was there once, and that is what the
+ * CRC is of. */
 static void test_copy(void)
 {
 	struct fm_io io = { .done = io_done, .buf = buf, .len = LEN };
@@ -382,8 +387,8 @@ static void test_copies_wait(void)
 }
 
 /*
- * Goal: where there is memory for a small copy and none for a large one, all packs that waited for the small one's end. The sleep only
- * gives them time to begin to wait: without it they end, too.
+ * Goal: where there is memory for a small copy and none for a large one, all packs that waited for
+ * the small one's end. The sleep only gives them time to begin to wait: without it they end, too.
  */
 static void test_copies_do_not_wait_for_nobody(void)
 {
@@ -394,7 +399,8 @@ static void test_copies_do_not_wait_for_nobody(void)
 	fm_budget_set((fm_budget_used() + LEN / 2) * 8 / 7 + 8);
 	tree_is.is_held = true;
 	for (unsigned i = 0; i < 4; i++) {
-		io[i] = (struct fm_io){ .done = io_done, .buf = buf, .len = i == 0 ? 64 : LEN, .offset = i };
+		io[i] = (struct fm_io){
+			.done = io_done, .buf = buf, .len = i == 0 ? 64 : LEN, .offset = i};
 		file->ops->write(file, &lane, &io[i]);
 		while (tree_is.at_once == 0)
 			(void)usleep(1000);
@@ -481,7 +487,8 @@ static void test_many(void)
 	tree_is.res = 1;
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < 64; i++) {
-			io[i] = (struct fm_io){ .done = io_done, .buf = bufs[i], .len = LEN, .offset = i };
+			io[i] = (struct fm_io){
+				.done = io_done, .buf = bufs[i], .len = LEN, .offset = i};
 			file->ops->read(file, &lane, &io[i]);
 		}
 		wait_for(&dones, (round + 1) * 64);
@@ -491,13 +498,15 @@ static void test_many(void)
 }
 
 /*
- * Goal: a tree for which others leave no memory now is refused as such, and what an earlier try has brought stays for the next one;
- * what is new, or goes out, leaves nothing.
+ * Goal: a tree for which others leave no memory now is refused as such, and what an earlier try has
+ * brought stays for the next one; what is new, or goes out, leaves nothing.
  */
 static void test_full(void)
 {
-	const struct fm_tree_file_opts o = { .tree = &tree, .threads = 2, .who = fm_share_name("n1") };
-	const uint64_t most = 3 << 19;		/* of the 2 MiB that trees may have; 256 KiB are root's */
+	const struct fm_tree_file_opts o = {
+		.tree = &tree, .threads = 2, .who = fm_share_name("n1")};
+	/* of the 2 MiB that trees may have; 256 KiB are root's */
+	const uint64_t most = 3 << 19;
 	struct fm_share_held others = { 0 };
 	struct fm_err err;
 
@@ -507,7 +516,8 @@ static void test_full(void)
 		const bool is_source = i & 1, is_partial = i & 2;
 
 		memset(&tree_is, 0, sizeof(tree_is));
-		tree = (struct fm_tree){ .ops = &tree_ops, .is_source = is_source, .is_partial = is_partial };
+		tree = (struct fm_tree){
+			.ops = &tree_ops, .is_source = is_source, .is_partial = is_partial};
 		CU_ASSERT_EQUAL(fm_tree_file_new(&o, &file, &err), -EBUSY);
 		CU_ASSERT_TRUE(err.is_full);
 		CU_ASSERT_EQUAL(tree_is.keeps, is_partial && !is_source);
@@ -518,8 +528,8 @@ static void test_full(void)
 }
 
 /*
- * Goal: as many directories as there are places for those of one peer can be had, on a machine of many processors too,
- * with the memory that there is by default.
+ * Goal: as many directories as there are places for those of one peer can be had, on a machine of
+ * many processors too, with the memory that there is by default.
  */
 static void test_places_have_memory(void)
 {
@@ -560,7 +570,8 @@ static void test_no_copy(void)
 /* The tree is closed in any case; who made it is not told then. */
 static void test_no_memory(void)
 {
-	const struct fm_tree_file_opts o = { .tree = &tree, .threads = 2, .closed = on_closed, .ctx = &closed };
+	const struct fm_tree_file_opts o = {
+		.tree = &tree, .threads = 2, .closed = on_closed, .ctx = &closed};
 	unsigned n = 1;
 
 	for (;; n++) {
@@ -586,24 +597,25 @@ static void test_no_memory(void)
 #endif
 
 static const struct fm_test tests[] = {
-	{ "a read is a pack of the tree, made by a thread of its own", test_read },
-	{ "the same without threads", test_read_simulated },
-	{ "the text of the first error is kept", test_first_error },
-	{ "codes and lengths that a tree may not return become errors", test_odd_results },
-	{ "a pack that offers ends when its answer was taken", test_answer },
-	{ "the same without threads", test_answer_simulated },
-	{ "a pack is a copy, whose CRC it is that counts", test_copy },
-	{ "without memory for another copy packs wait for one", test_copies_wait },
-	{ "no pack waits for a copy that nobody has", test_copies_do_not_wait_for_nobody },
-	{ "a tree that is refused for want of memory keeps what an earlier try brought", test_full },
-	{ "stop ends what waits and begins nothing more", test_stop },
-	{ "what was begun before a stop ends cancelled", test_stop_first },
-	{ "begin, log, prepare, publish and discard are the tree's", test_worker_calls },
-	{ "many packs at once", test_many },
-	{ "places for directories of a peer have memory, with many processors too", test_places_have_memory },
+	{"a read is a pack of the tree, made by a thread of its own", test_read},
+	{"the same without threads", test_read_simulated},
+	{"the text of the first error is kept", test_first_error},
+	{"codes and lengths that a tree may not return become errors", test_odd_results},
+	{"a pack that offers ends when its answer was taken", test_answer},
+	{"the same without threads", test_answer_simulated},
+	{"a pack is a copy, whose CRC it is that counts", test_copy},
+	{"without memory for another copy packs wait for one", test_copies_wait},
+	{"no pack waits for a copy that nobody has", test_copies_do_not_wait_for_nobody},
+	{"a tree that is refused for want of memory keeps what an earlier try brought", test_full},
+	{"stop ends what waits and begins nothing more", test_stop},
+	{"what was begun before a stop ends cancelled", test_stop_first},
+	{"begin, log, prepare, publish and discard are the tree's", test_worker_calls},
+	{"many packs at once", test_many},
+	{"places for directories of a peer have memory, with many processors too",
+	 test_places_have_memory},
 #ifdef FM_FAULTS
-	{ "without memory for a single copy the pack is an error", test_no_copy },
-	{ "a file that cannot be made closes the tree", test_no_memory },
+	{"without memory for a single copy the pack is an error", test_no_copy},
+	{"a file that cannot be made closes the tree", test_no_memory},
 #endif
 };
 FM_TEST_MAIN("tree_file", tests)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sink of a tree, when something is there already: an earlier try of it, the version that it replaces. links: fm_tree
+ * The sink of a tree, when something is there already: an earlier try of it, the version that it
+ * replaces. links: fm_tree
  */
 #include <linux/fs.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 #include "mover/base/fault.h"
 #include "tests/unit/sink_scene.h"
 
-/* -------------------------------------------------------------------------------------------------- resume */
+/* --------------------------------------------------------------------------------------- resume */
 
 /* One try: two files in the journal, two not (they are made after the last log), and it dies. */
 static void die_half_way(struct fm_tree_sink_opts opts, bool is_prepared)
@@ -80,7 +81,8 @@ static void send_rest(void)
 	OK(apply());
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/logged", 1, 5000) && has_stat("tree/logged", 0644, A_TIME + 1));
+	CU_ASSERT_TRUE(has_content("tree/logged", 1, 5000) &&
+		       has_stat("tree/logged", 0644, A_TIME + 1));
 	CU_ASSERT_TRUE(has_content("tree/d/logged", 2, 600) && has_content("tree/late", 3, 700));
 	CU_ASSERT_TRUE(has_content("tree/new", 5, 900) && has_stat("tree/d", 0750, A_TIME + 50));
 	/* What the source has no more did not come along. */
@@ -112,7 +114,8 @@ static void run_resume_after(bool is_prepared)
 	offer_all(false);
 	offer_all(false);	/* the same pack twice: the same answer */
 	n = counts();
-	CU_ASSERT_TRUE(n.resumed_files == 2 && n.resumed_bytes == 5600 && n.files == 2 && n.reused_files == 0);
+	CU_ASSERT_TRUE(n.resumed_files == 2 && n.resumed_bytes == 5600 && n.files == 2 &&
+		       n.reused_files == 0);
 	send_rest();
 }
 
@@ -409,7 +412,8 @@ static bool begin_with_fault(unsigned n)
 	return has_fired;
 }
 
-/* Whatever fails while it is begun: what earlier tries made is there for the next one, whether it is kept or only closed. */
+/* Whatever fails while it is begun: what earlier tries made is there for the next one, whether it
+ * is kept or only closed. */
 static void run_begin_fails(void)
 {
 	bool has_fired = true;
@@ -463,7 +467,8 @@ static void test_begin_fails(void)
 	each_base(run_new_fails);
 }
 
-/* Published, and then it died before it removed the rest: the journal vouches for nothing any more. */
+/* Published, and then it died before it removed the rest: the journal vouches for nothing any
+ * more. */
 static void run_published_and_died(void)
 {
 	char path[512];
@@ -499,7 +504,7 @@ static void test_published_and_died(void)
 	each_base(run_published_and_died);
 }
 
-/* ---------------------------------------------------------------------------------------------------- large */
+/* ---------------------------------------------------------------------------------------- large */
 
 static uint32_t part_crc(unsigned salt, uint64_t offset, size_t len)
 {
@@ -531,14 +536,16 @@ static void begin_large(const struct fm_tree_large *how)
 
 static void end_large(const struct fm_tree_large *how, uint64_t there)
 {
-	struct fm_digest digest = { .crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns };
+	struct fm_digest digest = {
+		.crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns};
 	struct fm_have have;
 	int fd;
 
 	MUST(t->ops->create_large(t, how, &fd, &have, &err));
 	CU_ASSERT_EQUAL(fm_ranges_bytes(&have.ranges), there);
 	CU_ASSERT_TRUE(fm_ranges_cover(&have.ranges, 0, 2 * MIB));
-	CU_ASSERT_EQUAL(have.crc, part_crc(1, 0, 2 * MIB) ^ (there > 2 * MIB ? part_crc(1, 3 * MIB, MIB) : 0));
+	CU_ASSERT_EQUAL(have.crc, part_crc(1, 0, 2 * MIB) ^
+					  (there > 2 * MIB ? part_crc(1, 3 * MIB, MIB) : 0));
 	write_large(how, fd, 1, 2 * MIB, LARGE_SIZE - 2 * MIB);
 	OK(t->ops->seal_large(t, how, fd, &digest, &err));
 	close(fd);
@@ -560,7 +567,8 @@ static void run_large(void)
 	OK(finish());
 	CU_ASSERT_TRUE(counts().files == 1 && counts().bytes == LARGE_SIZE);
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/d/large", 1, LARGE_SIZE) && has_stat("tree/d/large", 0440, A_TIME + 1));
+	CU_ASSERT_TRUE(has_content("tree/d/large", 1, LARGE_SIZE) &&
+		       has_stat("tree/d/large", 0440, A_TIME + 1));
 	CU_ASSERT_TRUE(has_digest("tree/d/large", 1, LARGE_SIZE));
 	CU_ASSERT_EQUAL(ino_of("tree/d/large"), ino_of("tree/d/again"));
 	CU_ASSERT_EQUAL(used_bytes, 2 * LARGE_SIZE);
@@ -587,23 +595,30 @@ static void run_large_twice(void)
 /* All of it is there: nobody writes to it, and it is sealed once more. */
 static void whole_large(const struct fm_tree_large *how)
 {
-	struct fm_digest digest = { .crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns };
+	struct fm_digest digest = {
+		.crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns};
 	struct fm_have have;
 	int fd;
 
 	MUST(t->ops->create_large(t, how, &fd, &have, &err));
-	CU_ASSERT_TRUE(fm_ranges_bytes(&have.ranges) == LARGE_SIZE && have.count == 1 && have.pieces[0].crc == have.crc);
+	CU_ASSERT_TRUE(fm_ranges_bytes(&have.ranges) == LARGE_SIZE && have.count == 1 &&
+		       have.pieces[0].crc == have.crc);
 	OK(t->ops->seal_large(t, how, fd, &digest, &err));
 	close(fd);
 	fm_have_free(&have);
 }
 
-/* One that is begun in one try and ended in the next. It is never said to be there, since somebody has to read it again. */
+/* One that is begun in one try and ended in the next. It is never said to be there, since somebody
+ * has to read it again. */
 static void run_large_resume(void)
 {
 	const struct fm_tree_large how = large_of("d/large", 1, LARGE_SIZE);
-	struct fm_pack_entry offer = { .type = FM_PACK_FILE, .flags = FM_PACK_IS_LARGE, .mode = 0440, .size = LARGE_SIZE,
-				       .mtime_ns = A_TIME + 1, .identity = fm_identity_hash(&how.id) };
+	struct fm_pack_entry offer = {.type = FM_PACK_FILE,
+				      .flags = FM_PACK_IS_LARGE,
+				      .mode = 0440,
+				      .size = LARGE_SIZE,
+				      .mtime_ns = A_TIME + 1,
+				      .identity = fm_identity_hash(&how.id)};
 
 	MUST(sink_new(options()));
 	begin_large(&how);
@@ -628,13 +643,15 @@ static void run_large_resume(void)
 	CU_ASSERT_TRUE(counts().resumed_files == 1 && counts().resumed_bytes == LARGE_SIZE);
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/d/large", 1, LARGE_SIZE) && has_stat("tree/d/large", 0440, A_TIME + 1));
+	CU_ASSERT_TRUE(has_content("tree/d/large", 1, LARGE_SIZE) &&
+		       has_stat("tree/d/large", 0440, A_TIME + 1));
 	CU_ASSERT_EQUAL(used_bytes, LARGE_SIZE);
 }
 
 static void run_large_hostile(void)
 {
-	static const char *const paths[] = { "../x", "/x", "l/x", ".fmove.x", "f/x", "f", "l", "d", "", NULL };
+	static const char *const paths[] = {"../x", "/x", "l/x", ".fmove.x", "f/x",
+					    "f",    "l",  "d",	 "",	     NULL};
 	struct fm_have have;
 	int fd;
 
@@ -661,7 +678,7 @@ static void test_large(void)
 	each_base(run_large_hostile);
 }
 
-/* -------------------------------------------------------------------------------------------------- update */
+/* --------------------------------------------------------------------------------------- update */
 
 static bool can_reflink(void)
 {
@@ -695,9 +712,9 @@ static void offer_update(bool has_crc)
 		const char *path;
 		unsigned salt;
 		size_t size;
-	} files[] = { { "same", 1, 5000 }, { "d/same", 2, 600 }, { "d/empty", 3, 0 }, { "other time", 4, 100 },
-		      { "other size", 5, 101 }, { "other mode", 6, 100 }, { "new", 8, 100 }, { "link now", 9, 5 },
-		      { "nowhere/new", 10, 100 } };
+	} files[] = {{"same", 1, 5000},	     {"d/same", 2, 600},     {"d/empty", 3, 0},
+		     {"other time", 4, 100}, {"other size", 5, 101}, {"other mode", 6, 100},
+		     {"new", 8, 100},	     {"link now", 9, 5},     {"nowhere/new", 10, 100}};
 
 	pack_begin(FM_PACK_OFFER);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -730,7 +747,8 @@ static void run_update(void)
 	MUST(sink_new(opts));
 	offer_update(false);
 	CU_ASSERT_TRUE(is_needed(3));
-	CU_ASSERT_EQUAL(is_needed(5), !is_cloned);	/* a link would change the old version's mode */
+	/* a link would change the old version's mode */
+	CU_ASSERT_EQUAL(is_needed(5), !is_cloned);
 	CU_ASSERT_EQUAL(counts().reused_files, is_cloned ? 4 : 3);
 	CU_ASSERT_EQUAL(counts().is_reflinked, is_cloned);
 	offer_update(false);	/* twice */
@@ -740,8 +758,10 @@ static void run_update(void)
 	OK(apply());
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/same", 1, 5000) && has_stat("tree/same", 0644, A_TIME + 1));
-	CU_ASSERT_TRUE(has_content("tree/d/same", 2, 600) && has_content("tree/other time", 4, 100));
+	CU_ASSERT_TRUE(has_content("tree/same", 1, 5000) &&
+		       has_stat("tree/same", 0644, A_TIME + 1));
+	CU_ASSERT_TRUE(has_content("tree/d/same", 2, 600) &&
+		       has_content("tree/other time", 4, 100));
 	CU_ASSERT_TRUE(has_stat("tree/other time", 0644, A_TIME + 4));
 	CU_ASSERT_EQUAL(ino_of("tree/same") == old_ino, !is_cloned);
 	CU_ASSERT_FALSE(is_there("tree/gone"));
@@ -749,7 +769,8 @@ static void run_update(void)
 	close(held);
 }
 
-/* A reused file may be one of the old version: attributes that come for it all the same do not change that. */
+/* A reused file may be one of the old version: attributes that come for it all the same do not
+ * change that. */
 static void run_update_attr(void)
 {
 	struct fm_tree_sink_opts opts = replacing();
@@ -777,11 +798,13 @@ static void run_update_checksum(void)
 	CU_ASSERT_EQUAL(unlink(at("tree/d/same")), 0);
 	write_file("tree/d/same", 2, 600, 0644, A_TIME + 2);
 	CU_ASSERT_EQUAL(unlink(at("tree/other mode")), 0);
-	write_file("tree/other mode", 66, 100, 0644, A_TIME + 6);	/* other content, same size, time and mode */
+	/* other content, same size, time and mode */
+	write_file("tree/other mode", 66, 100, 0644, A_TIME + 6);
 	opts.is_update = opts.has_checksums = true;
 	MUST(sink_new(opts));
 	offer_update(true);
-	CU_ASSERT_EQUAL(is_needed(3), !can_reflink());	/* the same content with another time: no link may do */
+	/* the same content with another time: no link may do */
+	CU_ASSERT_EQUAL(is_needed(3), !can_reflink());
 	CU_ASSERT_TRUE(is_needed(5));
 	t->ops->close(t);
 	CU_ASSERT_TRUE(has_stat("tree/same", 0644, A_TIME + 1));
@@ -822,7 +845,8 @@ static void test_update(void)
 	each_base(run_dry);
 }
 
-/* What rotted since it was logged is not taken for what the journal says: it is needed, and comes again. */
+/* What rotted since it was logged is not taken for what the journal says: it is needed, and comes
+ * again. */
 static void run_rotten(void)
 {
 	char path[512];
@@ -836,7 +860,8 @@ static void run_rotten(void)
 	add_offer("d/logged", 2, 600);
 	OK(apply());
 	CU_ASSERT_TRUE(is_needed(0) && !is_needed(1));
-	CU_ASSERT_TRUE(counts().damaged_files == 1 && counts().damaged_bytes == 5000 && counts().resumed_bytes == 600);
+	CU_ASSERT_TRUE(counts().damaged_files == 1 && counts().damaged_bytes == 5000 &&
+		       counts().resumed_bytes == 600);
 	OK(apply());	/* the same pack again */
 	CU_ASSERT_TRUE(is_needed(0) && !is_needed(1));
 	pack_begin(0);
@@ -853,7 +878,7 @@ static void test_rotten(void)
 	each_base(run_rotten);
 }
 
-/* ------------------------------------------------------------------------------------------------- owners */
+/* --------------------------------------------------------------------------------------- owners */
 
 static struct fm_tree_sink_opts for_user(void)
 {
@@ -872,7 +897,8 @@ static bool is_root(void)
 	return geteuid() == 0;
 }
 
-/* Once a tree is where its owner can enter it, no try goes on with it: kept, or left by one that died. */
+/* Once a tree is where its owner can enter it, no try goes on with it: kept, or left by one that
+ * died. */
 static void run_given_away(void)
 {
 	for (int is_killed = 0; is_killed <= 1; is_killed++) {
@@ -912,7 +938,8 @@ static void put_victim(void *ctx, const char *point)
 		(void)rename(at("victim"), at("tree/f"));
 }
 
-/* A tree of one file is there, a file of another's beside it, which is returned open, and the update of the first begins: it is offered. */
+/* A tree of one file is there, a file of another's beside it, which is returned open, and the
+ * update of the first begins: it is offered. */
 static int begin_update_beside_victim(void)
 {
 	struct fm_tree_sink_opts opts = for_user();
@@ -957,7 +984,8 @@ static void run_other_file_is_linked(void)
 	end_update_beside_victim(fd);
 }
 
-/* The same, when it was looked at and found the same, and is made because something else differs. */
+/* The same, when it was looked at and found the same, and is made because something else
+ * differs. */
 static void run_other_file_was_compared(void)
 {
 	int fd = begin_update_beside_victim();
@@ -973,11 +1001,14 @@ static void run_other_file_was_compared(void)
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
 
-/* The same, before anything is looked at, and what tells files apart is what he said of his: a clone would give him its content. */
+/* The same, before anything is looked at, and what tells files apart is what he said of his: a
+ * clone would give him its content. */
 static void run_other_file_is_unchanged(void)
 {
 	struct fm_tree_sink_opts opts = for_user();
-	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (A_TIME + 1) / 1000000000, .tv_nsec = (A_TIME + 1) % 1000000000 } };
+	const struct timespec times[2] = {
+		{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (A_TIME + 1) / 1000000000, .tv_nsec = (A_TIME + 1) % 1000000000}};
 	int fd;
 
 	OK(mkdir(at("tree"), 0755));
@@ -1013,9 +1044,10 @@ static void test_other_file_is_linked(void)
 	scene_end();
 }
 
-/* -------------------------------------------------------------------------------- an update that was killed */
+/* -------------------------------------------------------------------- an update that was killed */
 
-/* What somebody saves in the version that is replaced: nothing, a new file, another one in the place of one that came, a directory. */
+/* What somebody saves in the version that is replaced: nothing, a new file, another one in the
+ * place of one that came, a directory. */
 enum saved { SAVED_NOTHING, SAVED_BESIDE, SAVED_OVER, SAVED_DIR, SAVED_KINDS };
 
 static void kill_at(void *ctx, const char *name)
@@ -1072,7 +1104,8 @@ static void await_later(const char *path)
 		OK(mkdir(at("tick"), 0700));
 		OK(lstat(at("tick"), &now));
 		OK(rmdir(at("tick")));
-	} while (now.st_ctim.tv_sec == was.st_ctim.tv_sec && now.st_ctim.tv_nsec == was.st_ctim.tv_nsec);
+	} while (now.st_ctim.tv_sec == was.st_ctim.tv_sec &&
+		 now.st_ctim.tv_nsec == was.st_ctim.tv_nsec);
 }
 
 static void save_in(enum saved what, const char *old)
@@ -1095,7 +1128,10 @@ static bool is_saved(enum saved what, const char *kept)
 {
 	char path[400];
 
-	snprintf(path, sizeof(path), "%s/%s", kept, what == SAVED_OVER ? "f" : what == SAVED_DIR ? "saved/aged" : "saved");
+	snprintf(path, sizeof(path), "%s/%s", kept,
+		 what == SAVED_OVER  ? "f"
+		 : what == SAVED_DIR ? "saved/aged"
+				     : "saved");
 	return kept[0] && has_content(path, 7, 70);
 }
 
@@ -1116,7 +1152,8 @@ static bool is_aside(unsigned salt)
 	return is;
 }
 
-/* 1: it died when the new version had its name, and the old one no holder yet; 0: elsewhere; -1: it did not die. */
+/* 1: it died when the new version had its name, and the old one no holder yet; 0: elsewhere; -1: it
+ * did not die. */
 static int run_killed_update(enum saved what, unsigned n)
 {
 	char old[256];
@@ -1133,7 +1170,8 @@ static int run_killed_update(enum saved what, unsigned n)
 	MUST(begin_update());
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/new", 2, 10) && has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300));
+	CU_ASSERT_TRUE(has_content("tree/new", 2, 10) && has_content("tree/f", 2, 5000) &&
+		       has_content("tree/d/g", 1, 300));
 	CU_ASSERT_FALSE(is_there(ours(FM_STAGING_NEW)[0] ? ours(FM_STAGING_NEW) : "none"));
 	CU_ASSERT_FALSE(ours(FM_STAGING_TREE)[0]);
 	if (is_between && what == SAVED_NOTHING)
@@ -1144,9 +1182,11 @@ static int run_killed_update(enum saved what, unsigned n)
 }
 
 /*
- * Goal:   an update that is killed after the exchange and before it took over what was saved meanwhile leaves nothing that
- *         a person has to look through, unless something was saved; then that is there.
- * Method: killed at each point of its publication in turn; then something is saved, or not, and the update runs again.
+ * Goal:   an update that is killed after the exchange and before it took over what was saved
+ *         meanwhile leaves nothing that a person has to look through, unless something was saved;
+ *         then that is there.
+ * Method: killed at each point of its publication in turn; then something is saved, or not, and the
+ * update runs again.
  */
 static void test_killed_update(void)
 {
@@ -1167,19 +1207,20 @@ static void test_killed_update(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what rotted meanwhile comes again", test_rotten },
-	{ "a later try takes what the journal says, and nothing else", test_resume },
-	{ "what is not there is sent, whatever the journal says", test_lying_journal },
-	{ "the journal forgets before a file is made again", test_forgotten },
-	{ "another source begins afresh", test_other_source },
-	{ "a source that is known late", test_late },
-	{ "a beginning that fails takes nothing away", test_begin_fails },
-	{ "what was published before it died is no partial tree", test_published_and_died },
-	{ "large files: sealed, gone on with, not sent again", test_large },
-	{ "unchanged files come from the old version", test_update },
-	{ "a tree that its owner could enter is not gone on with", test_given_away },
-	{ "a file that takes the place of one that is reused is not", test_other_file_is_linked },
-	{ "an update that is killed leaves nothing to look through, unless something was saved", test_killed_update },
+	{"what rotted meanwhile comes again", test_rotten},
+	{"a later try takes what the journal says, and nothing else", test_resume},
+	{"what is not there is sent, whatever the journal says", test_lying_journal},
+	{"the journal forgets before a file is made again", test_forgotten},
+	{"another source begins afresh", test_other_source},
+	{"a source that is known late", test_late},
+	{"a beginning that fails takes nothing away", test_begin_fails},
+	{"what was published before it died is no partial tree", test_published_and_died},
+	{"large files: sealed, gone on with, not sent again", test_large},
+	{"unchanged files come from the old version", test_update},
+	{"a tree that its owner could enter is not gone on with", test_given_away},
+	{"a file that takes the place of one that is reused is not", test_other_file_is_linked},
+	{"an update that is killed leaves nothing to look through, unless something was saved",
+	 test_killed_update},
 };
 
 FM_TEST_MAIN("tree sink, not for the first time", tests)

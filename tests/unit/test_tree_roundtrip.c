@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree from its source into its sink, by several threads, packs twice and in disorder. links: fm_tree
+ * A tree from its source into its sink, by several threads, packs twice and in disorder.
+ * links: fm_tree
  *
- * Goal:   what arrives is what was there: names, kinds, content, holes, modes, times, links; also in pieces over several
+ * Goal:   what arrives is what was there: names, kinds, content, holes, modes, times, links; also
+ *         in pieces over several
  * tries, and when most of it is there already.
  */
 #include <ftw.h>
@@ -23,8 +25,19 @@ static _Atomic int packs_left;		/* before the transfer is broken off */
 
 static void make_sizes(void)
 {
-	static const size_t sizes[] = { 0, 1, 4095, 4096, 100000, 262143, 262144, 262145, 1048577, FM_TREE_LARGE - 1, FM_TREE_LARGE,
-					FM_TREE_LARGE + 1, 9000000 };
+	static const size_t sizes[] = {0,
+				       1,
+				       4095,
+				       4096,
+				       100000,
+				       262143,
+				       262144,
+				       262145,
+				       1048577,
+				       FM_TREE_LARGE - 1,
+				       FM_TREE_LARGE,
+				       FM_TREE_LARGE + 1,
+				       9000000};
 	char name[128];
 
 	CU_ASSERT_EQUAL(mkdir(at("src/sizes"), 0755), 0);
@@ -45,9 +58,12 @@ static void make_many(void)
 		CU_ASSERT_EQUAL(mkdir(at(name), 0700), 0);
 		for (unsigned i = 0; i < 20; i++) {
 			snprintf(name, sizeof(name), "src/many%u/in/f%u", d, i);
-			write_file(name, d * 20 + i, (d * 977 + i * 3571) % 30000, 0644, A_TIME + i);
+			write_file(name, d * 20 + i, (d * 977 + i * 3571) % 30000, 0644,
+				   A_TIME + i);
 		}
-		CU_ASSERT_EQUAL(chmod(at((snprintf(name, sizeof(name), "src/many%u/in", d), name)), d % 3 ? 0555 : 0711), 0);
+		CU_ASSERT_EQUAL(chmod(at((snprintf(name, sizeof(name), "src/many%u/in", d), name)),
+				      d % 3 ? 0555 : 0711),
+				0);
 	}
 }
 
@@ -76,9 +92,13 @@ static void make_source(void)
 static void copy_stretch(const struct fm_tree_large *how, int fd, uint64_t from, uint64_t to)
 {
 	uint8_t *buf = malloc(to - from);
-	struct fm_journal_entry e = { .path = how->path, .path_len = strlen(how->path), .size = how->size,
-				      .mtime_ns = how->mtime_ns, .identity = fm_identity_hash(&how->id), .offset = from,
-				      .len = to - from };
+	struct fm_journal_entry e = {.path = how->path,
+				     .path_len = strlen(how->path),
+				     .size = how->size,
+				     .mtime_ns = how->mtime_ns,
+				     .identity = fm_identity_hash(&how->id),
+				     .offset = from,
+				     .len = to - from};
 
 	CU_ASSERT_EQUAL(pread(how->fd, buf, to - from, (off_t)from), (ssize_t)(to - from));
 	CU_ASSERT_EQUAL(pwrite(fd, buf, to - from, (off_t)from), (ssize_t)(to - from));
@@ -188,8 +208,10 @@ static void transfer(void)
 
 static void source_open(bool is_offering, bool has_checksums)
 {
-	struct fm_tree_source_opts opts = { .root = open(at("src"), O_RDONLY | O_DIRECTORY), .is_offering = is_offering,
-					    .has_checksums = has_checksums, .has_owners = true };
+	struct fm_tree_source_opts opts = {.root = open(at("src"), O_RDONLY | O_DIRECTORY),
+					   .is_offering = is_offering,
+					   .has_checksums = has_checksums,
+					   .has_owners = true};
 
 	MUST(fm_tree_source_new(&opts, &source, &err));
 }
@@ -209,7 +231,8 @@ static void end_transfer(void)
 	OK(finish());
 	source->ops->count(source, &sent);
 	made = counts();
-	CU_ASSERT_TRUE(sent.files == made.files && sent.bytes == made.bytes && sent.links == made.links);
+	CU_ASSERT_TRUE(sent.files == made.files && sent.bytes == made.bytes &&
+		       sent.links == made.links);
 	CU_ASSERT_TRUE(sent.dirs == made.dirs && sent.hard_links == made.hard_links);
 	t->ops->close(t);
 	source->ops->close(source);
@@ -231,9 +254,11 @@ static int compare_one(const char *path, const struct stat *a, int flag, struct 
 	compared++;
 	if (lstat(other, &b) < 0)
 		return 1;
-	if (a->st_mode != b.st_mode || (!S_ISDIR(a->st_mode) && (a->st_size != b.st_size || a->st_nlink != b.st_nlink)))
+	if (a->st_mode != b.st_mode ||
+	    (!S_ISDIR(a->st_mode) && (a->st_size != b.st_size || a->st_nlink != b.st_nlink)))
 		return 1;
-	return a->st_mtim.tv_sec != b.st_mtim.tv_sec || a->st_mtim.tv_nsec != b.st_mtim.tv_nsec || a->st_uid != b.st_uid;
+	return a->st_mtim.tv_sec != b.st_mtim.tv_sec || a->st_mtim.tv_nsec != b.st_mtim.tv_nsec ||
+	       a->st_uid != b.st_uid;
 }
 
 static void check_same(void)
@@ -291,9 +316,11 @@ static void test_update(void)
 		MUST(sink_new(opts));
 		transfer();
 		CU_ASSERT_TRUE(sent_bytes > 9000000 && sent_bytes < 9500000);
-		CU_ASSERT_TRUE(counts().reused_files > 600 && counts().files - counts().reused_files <= 4);
+		CU_ASSERT_TRUE(counts().reused_files > 600 &&
+			       counts().files - counts().reused_files <= 4);
 		end_transfer();
-		/* A hard link to what was hard linked before: names of the old version are gone, so nlink is as before. */
+		/* A hard link to what was hard linked before: names of the old version are gone, so
+		 * nlink is as before. */
 		check_same();
 		scene_end();
 	}

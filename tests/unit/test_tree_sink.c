@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sink of a tree: what the packs say is made, appears as a whole or not at all, and nothing outside is touched. links: fm_tree
+ * The sink of a tree: what the packs say is made, appears as a whole or not at all, and nothing
+ * outside is touched. links: fm_tree
  */
 #include <linux/fs.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include "mover/tree/wanted.h"
 #include "tests/unit/sink_scene.h"
 
-/* ------------------------------------------------------------------------------------------------- making */
+/* --------------------------------------------------------------------------------------- making */
 
 static void check_everything(void)
 {
@@ -24,13 +25,16 @@ static void check_everything(void)
 
 	CU_ASSERT_TRUE(has_content("tree/f", 1, 5000) && has_stat("tree/f", 0644, A_TIME + 1));
 	CU_ASSERT_TRUE(has_content("tree/empty", 2, 0) && has_stat("tree/empty", 0644, A_TIME + 2));
-	CU_ASSERT_TRUE(has_content("tree/d/e/g", 3, 70000) && has_stat("tree/d/e/g", 0444, A_TIME + 3));
-	CU_ASSERT_TRUE(has_content("tree/d/h", 3, 70000) && ino_of("tree/d/h") == ino_of("tree/d/e/g"));
+	CU_ASSERT_TRUE(has_content("tree/d/e/g", 3, 70000) &&
+		       has_stat("tree/d/e/g", 0444, A_TIME + 3));
+	CU_ASSERT_TRUE(has_content("tree/d/h", 3, 70000) &&
+		       ino_of("tree/d/h") == ino_of("tree/d/e/g"));
 	CU_ASSERT_EQUAL(readlink(at("tree/d/l"), target, sizeof(target) - 1), 9);
 	CU_ASSERT_STRING_EQUAL(target, "../../etc");
 	CU_ASSERT_EQUAL(lstat(at("tree/d/l"), &st), 0);
 	CU_ASSERT_EQUAL(st.st_mtim.tv_nsec, (A_TIME + 60) % 1000000000);
-	CU_ASSERT_TRUE(has_stat("tree/d", 0750, A_TIME + 50) && has_stat("tree", 01777, A_TIME + 50));
+	CU_ASSERT_TRUE(has_stat("tree/d", 0750, A_TIME + 50) &&
+		       has_stat("tree", 01777, A_TIME + 50));
 	CU_ASSERT_TRUE(has_stat("tree/d/e", 0500, A_TIME + 50));
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
@@ -81,7 +85,8 @@ static void run_everything(void)
 	CU_ASSERT_FALSE(is_there("tree"));
 	OK(t->ops->publish(t, true, &err));
 	n = counts();
-	CU_ASSERT_TRUE(n.files == 3 && n.dirs == 2 && n.links == 1 && n.hard_links == 1 && n.bytes == 75000);
+	CU_ASSERT_TRUE(n.files == 3 && n.dirs == 2 && n.links == 1 && n.hard_links == 1 &&
+		       n.bytes == 75000);
 	CU_ASSERT_EQUAL(used_bytes, 75000 + 70000);	/* a quota counts names */
 	CU_ASSERT_EQUAL(new_bytes, 75000);
 	t->ops->close(t);
@@ -125,7 +130,8 @@ static void test_digests(void)
 
 static void run_pieces(void)
 {
-	static const unsigned order[] = { 3, 0, 4, 4, 1, 0, 2, 3, 1 };	/* of five pieces; some twice, also behind the last one */
+	/* of five pieces; some twice, also behind the last one */
+	static const unsigned order[] = { 3, 0, 4, 4, 1, 0, 2, 3, 1 };
 
 	MUST(sink_new(options()));
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
@@ -139,7 +145,8 @@ static void run_pieces(void)
 	CU_ASSERT_TRUE(counts().files == 1 && counts().bytes == 500000);
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/d/f", 5, 500000) && has_stat("tree/d/f", 0644, A_TIME + 5));
+	CU_ASSERT_TRUE(has_content("tree/d/f", 5, 500000) &&
+		       has_stat("tree/d/f", 0644, A_TIME + 5));
 }
 
 static void test_pieces(void)
@@ -147,7 +154,8 @@ static void test_pieces(void)
 	each_base(run_pieces);
 }
 
-/* Goal: a peer that sends a file in more pieces than one who reads it would is blamed, and not the disk. */
+/* Goal: a peer that sends a file in more pieces than one who reads it would is blamed, and not the
+ * disk. */
 static void test_many_pieces(void)
 {
 	int ret = 0;
@@ -194,7 +202,7 @@ static void test_missing(void)
 	scene_end();
 }
 
-/* ---------------------------------------------------------------------------------------------- at once */
+/* -------------------------------------------------------------------------------------- at once */
 
 #define PACKS 40u
 #define FILES_EACH 25u
@@ -214,7 +222,8 @@ static int apply_number(unsigned p, struct fm_err *e)
 		struct fm_pack_entry f = a_file(p * FILES_EACH + i, 3000);
 		uint8_t *data;
 
-		f.path_len = (size_t)snprintf(path, sizeof(path), "%u/%u/f", p % 4, p * FILES_EACH + i);
+		f.path_len =
+			(size_t)snprintf(path, sizeof(path), "%u/%u/f", p % 4, p * FILES_EACH + i);
 		f.path = path;
 		if (i % 5 == 0) {	/* the pieces of it are in this pack and the next */
 			f.offset = p % 2 ? 1000 : 0;
@@ -225,7 +234,9 @@ static int apply_number(unsigned p, struct fm_err *e)
 		}
 		data = fm_pack_add(&w, &f);
 		fill(data, i % 5 == 0 ? 0 : p * FILES_EACH + i, f.offset, f.data_len);
-		fm_pack_set_crc(data, &f, fm_crc32c_part(fm_crc32c(0, data, f.data_len), f.offset, f.data_len));
+		fm_pack_set_crc(
+			data, &f,
+			fm_crc32c_part(fm_crc32c(0, data, f.data_len), f.offset, f.data_len));
 	}
 	return shared->ops->apply(shared, buf, fm_pack_end(&w), ours_bits, &count, e);
 }
@@ -261,7 +272,8 @@ static bool has_all_twice(void)
 					   !has_stat(path, 0644, A_TIME + p * FILES_EACH + i)))
 				return false;
 			snprintf(path, sizeof(path), "tree/pieces/%u.%u", p / 2, i);
-			if (i % 5 == 0 && (!has_content(path, 0, 3000) || !has_stat(path, 0644, A_TIME)))
+			if (i % 5 == 0 &&
+			    (!has_content(path, 0, 3000) || !has_stat(path, 0644, A_TIME)))
 				return false;
 		}
 	return true;
@@ -275,7 +287,9 @@ static void run_twice_at_once(void)
 	MUST(sink_new(options()));
 	shared = t;
 	for (unsigned i = 0; i < 4; i++)
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, i < 3 ? apply_all : log_often, &errs[i]), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			pthread_create(&threads[i], NULL, i < 3 ? apply_all : log_often, &errs[i]),
+			0);
 	for (unsigned i = 0; i < 4; i++) {
 		pthread_join(threads[i], NULL);
 		CU_ASSERT_EQUAL(errs[i].code, 0);
@@ -295,7 +309,7 @@ static void test_twice_at_once(void)
 	each_base(run_twice_at_once);
 }
 
-/* ----------------------------------------------------------------------------------------------- hostile */
+/* -------------------------------------------------------------------------------------- hostile */
 
 static void long_path(char *out, size_t depth)
 {
@@ -354,12 +368,29 @@ static void run_hostile(void)
 		void (*add)(void);
 		const char *word;
 	} cases[] = {
-		{ through_link, "l/x" }, { dir_through_link, "l/x" }, { hard_through_link, "l/x" }, { through_inner_link, "up/x" },
-		{ through_file, "f/x" }, { file_over_link, "kinds" }, { piece_over_link, "kinds" }, { file_over_dir, "kinds" },
-		{ piece_over_dir, "kinds" }, { dir_over_file, "kinds" }, { dir_over_link, "kinds" }, { link_over_file, "kinds" },
-		{ link_over_dir, "kinds" }, { other_link, "kinds" }, { our_name, "fmove's own" }, { our_dir, "fmove's own" },
-		{ our_inner_dir, "fmove's own" }, { our_link, "fmove's own" }, { our_hard, "fmove's own" }, { large_in_pack, "large" },
-		{ other_piece, "belong" }, { overlapping_piece, "overlap" }, { too_deep, "1024" },
+		{through_link, "l/x"},
+		{dir_through_link, "l/x"},
+		{hard_through_link, "l/x"},
+		{through_inner_link, "up/x"},
+		{through_file, "f/x"},
+		{file_over_link, "kinds"},
+		{piece_over_link, "kinds"},
+		{file_over_dir, "kinds"},
+		{piece_over_dir, "kinds"},
+		{dir_over_file, "kinds"},
+		{dir_over_link, "kinds"},
+		{link_over_file, "kinds"},
+		{link_over_dir, "kinds"},
+		{other_link, "kinds"},
+		{our_name, "fmove's own"},
+		{our_dir, "fmove's own"},
+		{our_inner_dir, "fmove's own"},
+		{our_link, "fmove's own"},
+		{our_hard, "fmove's own"},
+		{large_in_pack, "large"},
+		{other_piece, "belong"},
+		{overlapping_piece, "overlap"},
+		{too_deep, "1024"},
 	};
 
 	CU_ASSERT_EQUAL(mkdir(at("outside"), 0755), 0);
@@ -401,8 +432,9 @@ static void test_damaged(void)
 	len = fm_pack_end(&pack);
 	path = memmem(pack.buf, len, "abc/def", 7);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(path);
-	for (const char *const *bad = (const char *const[]){ "../../x", "/bc/def", "abc//ef", "abc/./f", "abc/de/", "ab\0/def",
-							     NULL }; *bad; bad++) {
+	for (const char *const *bad = (const char *const[]){"../../x", "/bc/def", "abc//ef",
+							    "abc/./f", "abc/de/", "ab\0/def", NULL};
+	     *bad; bad++) {
 		memcpy(path, *bad, 7);
 		CU_ASSERT_EQUAL(t->ops->apply(t, pack.buf, len, bits, &bit_count, &err), -EPROTO);
 		CU_ASSERT_EQUAL(bit_count, 0);
@@ -416,7 +448,8 @@ static void test_damaged(void)
 	scene_end();
 }
 
-/* A file that was reused is one of the old version: sent all the same, it must not be written to. */
+/* A file that was reused is one of the old version: sent all the same, it must not be written
+ * to. */
 static void run_reused_is_not_written(void)
 {
 	struct fm_tree_sink_opts opts = replacing();
@@ -436,7 +469,8 @@ static void run_reused_is_not_written(void)
 	add_file("f", 2, 5000);		/* other content, time and identity */
 	OK(apply());
 	CU_ASSERT_EQUAL(used_bytes, used + 5000);
-	CU_ASSERT_EQUAL(new_bytes, sent);	/* whoever was promised room for what comes has it still */
+	/* whoever was promised room for what comes has it still */
+	CU_ASSERT_EQUAL(new_bytes, sent);
 	CU_ASSERT_TRUE(is_version("tree", 1));
 	pack_begin(0);
 	add_piece("f", 3, 5000, 0, 100);
@@ -452,7 +486,7 @@ static void test_reused_is_not_written(void)
 	each_base(run_reused_is_not_written);
 }
 
-/* --------------------------------------------------------------------------------------------- publishing */
+/* ----------------------------------------------------------------------------------- publishing */
 
 static void test_names(void)
 {
@@ -488,7 +522,8 @@ static void run_replacing(void)
 	opts.grace_ns = 1000;
 	put_version(opts, 2);
 	CU_ASSERT_TRUE(is_version("tree", 2));
-	/* The version that was replaced stays for who has it open, and under a name of ours for a while. */
+	/* The version that was replaced stays for who has it open, and under a name of ours for a
+	 * while. */
 	CU_ASSERT_EQUAL(faccessat(held, "d/g", R_OK, 0), 0);
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 1);
 	CU_ASSERT_TRUE(is_version(version_in(FM_STAGING_OLD), 1));
@@ -499,7 +534,8 @@ static void run_replacing(void)
 	put_version(replacing(), 3);
 	CU_ASSERT_TRUE(is_version("tree", 3));
 	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
-	CU_ASSERT_EQUAL(used_bytes, 3 * 5300 - 5300);	/* the first one was removed by a sweep that told nobody */
+	/* the first one was removed by a sweep that told nobody */
+	CU_ASSERT_EQUAL(used_bytes, 3 * 5300 - 5300);
 	CU_ASSERT_EQUAL(readlink(at("tree"), buf, sizeof(buf)), -1);
 }
 
@@ -538,7 +574,8 @@ static void test_replacing_wanted(void)
 	scene_begin(IN_MEMORY);
 	put_wanted("tree");
 	put_version(replacing(), 2);
-	CU_ASSERT_TRUE(is_version("tree", 2) && is_version(version_in(FM_STAGING_OLD), 1) && is_wanted_there());
+	CU_ASSERT_TRUE(is_version("tree", 2) && is_version(version_in(FM_STAGING_OLD), 1) &&
+		       is_wanted_there());
 	scene_end();
 }
 
@@ -561,7 +598,9 @@ static void swap_stash(void *ctx, const char *point)
 	d = opendir(dir);
 	while (d && (e = readdir(d)))
 		if (fm_staging_kind(e->d_name) == FM_STAGING_OLD && strcmp(e->d_name, w->with) != 0)
-			CU_ASSERT_EQUAL(renameat2(dirfd(d), e->d_name, dirfd(d), w->with, RENAME_EXCHANGE), 0);
+			CU_ASSERT_EQUAL(
+				renameat2(dirfd(d), e->d_name, dirfd(d), w->with, RENAME_EXCHANGE),
+				0);
 	closedir(d);
 }
 
@@ -735,12 +774,14 @@ static void run_late(void)
 	write_file("tree/late/in/f", 9, 9, 0644, 9);
 	write_file("tree/d/late", 8, 9, 0644, 9);
 	if (opts.has_owners)
-		CU_ASSERT_EQUAL(chown(at("tree/late"), 601, 601) + chown(at("tree/late/in"), 602, 602), 0);
+		CU_ASSERT_EQUAL(
+			chown(at("tree/late"), 601, 601) + chown(at("tree/late/in"), 602, 602), 0);
 	CU_ASSERT_EQUAL(chmod(at("tree/late/in"), 0751), 0);
 	OK(t->ops->publish(t, true, &err));
 	CU_ASSERT_PTR_NULL(t->note);
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/late/in/f", 9, 9) && has_content("tree/d/late", 8, 9) && is_version("tree", 1));
+	CU_ASSERT_TRUE(has_content("tree/late/in/f", 9, 9) && has_content("tree/d/late", 8, 9) &&
+		       is_version("tree", 1));
 	CU_ASSERT_TRUE(is_owned("tree/late/in", opts.has_owners ? 602 : geteuid(), 0751));
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
@@ -784,7 +825,8 @@ static void *close_soon(void *tree)
 {
 	struct fm_tree *first = tree;
 
-	usleep(60000);		/* the other one is waiting by then; if not, it has nothing to wait for */
+	/* the other one is waiting by then; if not, it has nothing to wait for */
+	usleep(60000);
 	first->ops->close(first);
 	return NULL;
 }
@@ -870,7 +912,8 @@ static void test_quota(void)
 	OK(apply());
 	CU_ASSERT_EQUAL(used_bytes, 20000);
 	snprintf(piece, sizeof(piece), "%s/data/q", ours(FM_STAGING_TREE));
-	CU_ASSERT_TRUE(lstat(at(piece), &st) == 0 && st.st_size == 10000);	/* whoever counts sizes sees the promise */
+	/* whoever counts sizes sees the promise */
+	CU_ASSERT_TRUE(lstat(at(piece), &st) == 0 && st.st_size == 10000);
 	t->ops->discard(t);
 	CU_ASSERT_EQUAL(used_bytes, 0);
 	t->ops->close(t);
@@ -942,8 +985,8 @@ static int apply_files(unsigned count)
 }
 
 /*
- * Goal: what a tree remembers is taken from the budget, all of it is given back, and who gets no more hears that there is no
- * memory.
+ * Goal: what a tree remembers is taken from the budget, all of it is given back, and who gets no
+ * more hears that there is no memory.
  */
 static void test_memory(void)
 {
@@ -971,12 +1014,14 @@ static void test_memory(void)
 	scene_end();
 }
 
-/* ------------------------------------------------------------------------------- owners, extended attributes */
+/* ------------------------------------------------------------------ owners, extended attributes */
 
 static size_t put_xattr(uint8_t *buf, size_t len, const char *name, const char *value)
 {
-	struct fm_pack_xattr x = { .name = name, .name_len = strlen(name), .value = (const uint8_t *)value,
-				   .value_len = strlen(value) };
+	struct fm_pack_xattr x = {.name = name,
+				  .name_len = strlen(name),
+				  .value = (const uint8_t *)value,
+				  .value_len = strlen(value)};
 
 	return len + fm_pack_put_xattr(buf + len, 512 - len, &x);
 }
@@ -991,7 +1036,8 @@ static void check_owned(const char *path, uid_t uid)
 	if (!S_ISLNK(st.st_mode)) {
 		CU_ASSERT_EQUAL(getxattr(at(path), "user.a", value, sizeof(value)), 5);
 		CU_ASSERT_STRING_EQUAL(value, "value");
-		CU_ASSERT_EQUAL(getxattr(at(path), "user.skipped", NULL, 0), -1);	/* xattr.conf says so */
+		/* xattr.conf says so */
+		CU_ASSERT_EQUAL(getxattr(at(path), "user.skipped", NULL, 0), -1);
 	}
 }
 
@@ -1001,7 +1047,8 @@ static void write_xattr_conf(void)
 	FILE *file = fopen(at("xattr.conf"), "w");
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	fprintf(file, "# a comment\n\nuser.a permissions\nnonsense\nuser.skip*\tskip\t# ours\nuser.* permissions\nuser.* skip\n");
+	fprintf(file, "# a comment\n\nuser.a permissions\nnonsense\nuser.skip*\tskip\t# "
+		      "ours\nuser.* permissions\nuser.* skip\n");
 	fclose(file);
 	fm_xattr_rules_read(at("xattr.conf"));
 }
@@ -1010,7 +1057,11 @@ static void write_xattr_conf(void)
 static void make_owned(struct fm_tree_sink_opts opts)
 {
 	struct fm_tree_large how = large_of("large", 4, 5000);
-	struct fm_pack_entry e = a_file(1, 100), link = { .type = FM_PACK_LINK, .target = "x", .target_len = 1, .uid = 503, .gid = 504 };
+	struct fm_pack_entry e = a_file(1, 100), link = {.type = FM_PACK_LINK,
+							 .target = "x",
+							 .target_len = 1,
+							 .uid = 503,
+							 .gid = 504};
 	struct fm_have have;
 	uint8_t xattrs[512];
 	int fd;
@@ -1019,7 +1070,8 @@ static void make_owned(struct fm_tree_sink_opts opts)
 	e.gid = 502;
 	e.mode = 0400;
 	e.xattrs = xattrs;
-	e.xattr_len = put_xattr(xattrs, put_xattr(xattrs, 0, "user.a", "value"), "user.skipped", "other");
+	e.xattr_len =
+		put_xattr(xattrs, put_xattr(xattrs, 0, "user.a", "value"), "user.skipped", "other");
 	opts.has_owners = true;
 	write_xattr_conf();
 	MUST(sink_new(opts));
@@ -1052,7 +1104,8 @@ static void run_owners(void)
 	check_owned("tree/d", 501);
 	check_owned("tree/large", 501);
 	check_owned("tree/l", 503);
-	CU_ASSERT_TRUE(has_stat("tree/f", 0400, A_TIME + 1) && has_stat("tree/large", 0400, A_TIME + 1));
+	CU_ASSERT_TRUE(has_stat("tree/f", 0400, A_TIME + 1) &&
+		       has_stat("tree/large", 0400, A_TIME + 1));
 }
 
 static void test_owners(void)
@@ -1090,7 +1143,7 @@ static void test_one_owner(void)
 		each_base(run_one_owner);
 }
 
-/* ------------------------------------------------------------------------------------ directories as they come */
+/* --------------------------------------------------------------------- directories as they come */
 
 /* In a child, since only who is not root is stopped by modes: 0, or the line that failed. */
 #define STEP(what) do { \
@@ -1127,7 +1180,8 @@ static int closed_dirs(void)
 		STEP(finish() == 0);
 		t->ops->close(t);
 		STEP(has_stat("tree", 0555, A_TIME + 50) && has_stat("tree/no", 0, A_TIME + 50));
-		STEP(has_stat("tree/readonly", 0500, A_TIME + 50) && has_content("tree/readonly/h", salt, 100));
+		STEP(has_stat("tree/readonly", 0500, A_TIME + 50) &&
+		     has_content("tree/readonly/h", salt, 100));
 		STEP(names_in(dir, "") == 1);
 	}
 	for (salt = 4; salt <= 6; salt++) {	/* kept after prepare, gone on with, discarded */
@@ -1224,7 +1278,8 @@ static void run_deep(void)
 	OK(apply());
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_TRUE(has_content("tree/wide/299/0123456789abcdef0123456789abcdef0123456789abcdef", 3, 1));
+	CU_ASSERT_TRUE(has_content("tree/wide/299/0123456789abcdef0123456789abcdef0123456789abcdef",
+				   3, 1));
 	put_version(replacing(), 4);	/* the deep one goes */
 	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
 }
@@ -1234,7 +1289,7 @@ static void test_deep(void)
 	each_base(run_deep);
 }
 
-/* ------------------------------------------------------------------------------------------- folding names */
+/* -------------------------------------------------------------------------------- folding names */
 
 /* FM_TEST_DIR on a file system that can fold (ext4 with the casefold feature). */
 static void test_folding(void)
@@ -1243,7 +1298,8 @@ static void test_folding(void)
 
 	scene_begin(ON_DISK);
 	fd = open(dir, O_RDONLY);
-	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0 || (flags |= FS_CASEFOLD_FL, ioctl(fd, FS_IOC_SETFLAGS, &flags)) < 0) {
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0 ||
+	    (flags |= FS_CASEFOLD_FL, ioctl(fd, FS_IOC_SETFLAGS, &flags)) < 0) {
 		printf("SKIP: no file system that folds names there; ");
 		close(fd);
 		scene_end();
@@ -1288,7 +1344,8 @@ static void test_room(void)
 	struct fm_tree_begin how;
 
 	scene_begin(IN_MEMORY);
-	for (unsigned i = 0; i < 2; i++) {	/* afresh, and as an update, of which it is the most that comes */
+	/* afresh, and as an update, of which it is the most that comes */
+	for (unsigned i = 0; i < 2; i++) {
 		o = options();
 		o.source = (struct fm_identity){ .dev = 0 };
 		o.is_update = i == 1;
@@ -1330,7 +1387,8 @@ static uint64_t no_room(void *ctx, int parent)
 	return 0;
 }
 
-/* Goal: an update of which a dry run said that it brings nothing is not refused for want of room. */
+/* Goal: an update of which a dry run said that it brings nothing is not refused for want of
+ * room. */
 static void test_nothing_needs_no_room(void)
 {
 	struct fm_tree_begin how = a_source_of(TOO_MUCH);
@@ -1354,40 +1412,41 @@ static void test_nothing_needs_no_room(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "everything is made as it was sent, and shown at once", test_everything },
-	{ "digests are kept with files", test_digests },
-	{ "pieces may come in any order, and twice", test_pieces },
-	{ "a file in too many pieces is the peer's fault", test_many_pieces },
-	{ "what came in part only is not published", test_missing },
-	{ "packs that come three times at once make each file once", test_twice_at_once },
-	{ "hostile entries are refused and touch nothing", test_hostile },
-	{ "damaged packs are refused", test_damaged },
-	{ "a reused file is not written to", test_reused_is_not_written },
-	{ "what a tree may not replace", test_names },
-	{ "a version is replaced at once, and stays for who has it open", test_replacing },
-	{ "a replaced version of which something is nowhere else stays", test_replacing_wanted },
+	{"everything is made as it was sent, and shown at once", test_everything},
+	{"digests are kept with files", test_digests},
+	{"pieces may come in any order, and twice", test_pieces},
+	{"a file in too many pieces is the peer's fault", test_many_pieces},
+	{"what came in part only is not published", test_missing},
+	{"packs that come three times at once make each file once", test_twice_at_once},
+	{"hostile entries are refused and touch nothing", test_hostile},
+	{"damaged packs are refused", test_damaged},
+	{"a reused file is not written to", test_reused_is_not_written},
+	{"what a tree may not replace", test_names},
+	{"a version is replaced at once, and stays for who has it open", test_replacing},
+	{"a replaced version of which something is nowhere else stays", test_replacing_wanted},
 #ifdef FM_FAULTS
-	{ "nor does it go under another one's name", test_replacing_exchanged },
+	{"nor does it go under another one's name", test_replacing_exchanged},
 #endif
-	{ "a name that somebody else takes meanwhile", test_meanwhile },
-	{ "a directory that appears in the place of a file is kept aside", test_kind_meanwhile },
-	{ "what appears in the version that was replaced comes along", test_late },
-	{ "directories that are moved in the new version stay whose they are", test_swap },
-	{ "one transfer to a name at a time", test_busy },
-	{ "a name that is in use is waited for", test_patience },
-	{ "one that is just ending is waited for", test_just_ending },
-	{ "stop ends it", test_stopped },
-	{ "what a tree remembers is in the budget of memory", test_memory },
-	{ "what has no room is refused before anything is made", test_room },
-	{ "an update that brings nothing needs no room", test_nothing_needs_no_room },
-	{ "a quota is asked, and told", test_quota },
-	{ "a quota counts both versions of a tree that is brought up to date", test_quota_of_an_update },
-	{ "owners and extended attributes", test_owners },
-	{ "all of a tree belongs to who sent it", test_one_owner },
-	{ "directories that forbid themselves to their owner", test_closed_dirs },
-	{ "another user's staging directory is not used", test_foreign_staging },
-	{ "deep and wide trees, long paths", test_deep },
-	{ "names that are one for the file system are told", test_folding },
+	{"a name that somebody else takes meanwhile", test_meanwhile},
+	{"a directory that appears in the place of a file is kept aside", test_kind_meanwhile},
+	{"what appears in the version that was replaced comes along", test_late},
+	{"directories that are moved in the new version stay whose they are", test_swap},
+	{"one transfer to a name at a time", test_busy},
+	{"a name that is in use is waited for", test_patience},
+	{"one that is just ending is waited for", test_just_ending},
+	{"stop ends it", test_stopped},
+	{"what a tree remembers is in the budget of memory", test_memory},
+	{"what has no room is refused before anything is made", test_room},
+	{"an update that brings nothing needs no room", test_nothing_needs_no_room},
+	{"a quota is asked, and told", test_quota},
+	{"a quota counts both versions of a tree that is brought up to date",
+	 test_quota_of_an_update},
+	{"owners and extended attributes", test_owners},
+	{"all of a tree belongs to who sent it", test_one_owner},
+	{"directories that forbid themselves to their owner", test_closed_dirs},
+	{"another user's staging directory is not used", test_foreign_staging},
+	{"deep and wide trees, long paths", test_deep},
+	{"names that are one for the file system are told", test_folding},
 };
 
 FM_TEST_MAIN("tree sink", tests)

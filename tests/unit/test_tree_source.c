@@ -9,9 +9,26 @@
 
 static void make_sizes(void)
 {
-	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 32767, 32768, 65535, 65536, 65537, 100000, 262143, 262144,
-					262145, 1048575, 1048576, 1048577, FM_TREE_LARGE - 1, FM_TREE_LARGE,
-					FM_TREE_LARGE + 1 };
+	static const size_t sizes[] = {0,
+				       1,
+				       4095,
+				       4096,
+				       4097,
+				       32767,
+				       32768,
+				       65535,
+				       65536,
+				       65537,
+				       100000,
+				       262143,
+				       262144,
+				       262145,
+				       1048575,
+				       1048576,
+				       1048577,
+				       FM_TREE_LARGE - 1,
+				       FM_TREE_LARGE,
+				       FM_TREE_LARGE + 1};
 	char name[64];
 
 	make_dir("sizes");
@@ -95,14 +112,17 @@ static void test_everything_comes_once(void)
 		begin(bases[b]);
 		make_everything();
 		for (size_t i = 0; i < 6; i++) {
-			struct drive how = { .len = lens[i / 2], .threads = threads[i % 2], .again_percent = 30 };
+			struct drive how = {
+				.len = lens[i / 2], .threads = threads[i % 2], .again_percent = 30};
 
 			send_all((struct fm_tree_source_opts){ .root = -1 }, &how);
 			compare_all();
 			check_counts();
 			CU_ASSERT_PTR_NULL(tree->note);
 			CU_ASSERT_EQUAL(far.larges, 4);
-			CU_ASSERT_EQUAL(is_hard("second name") + is_hard("hf/third name") + is_hard("hf/blobs/0123"), 2);
+			CU_ASSERT_EQUAL(is_hard("second name") + is_hard("hf/third name") +
+						is_hard("hf/blobs/0123"),
+					2);
 			tree->ops->close(tree);
 			far_forget();
 		}
@@ -131,8 +151,11 @@ static void test_what_is_wanted_comes(void)
 	begin(IN_MEMORY);
 	make_everything();
 	for (size_t i = 0; i < 12; i++) {
-		struct drive how = { .len = i % 2 ? 64u << 10 : 1u << 20, .threads = i < 6 ? 1 : 6, .again_percent = 30 };
-		struct fm_tree_source_opts opts = { .is_offering = true, .has_checksums = i % 4 >= 2 };
+		struct drive how = {.len = i % 2 ? 64u << 10 : 1u << 20,
+				    .threads = i < 6 ? 1 : 6,
+				    .again_percent = 30};
+		struct fm_tree_source_opts opts = {.is_offering = true,
+						   .has_checksums = i % 4 >= 2};
 
 		far.wanted_percent = percents[i % 3];
 		send_all(opts, &how);
@@ -164,8 +187,9 @@ static void test_dry_sends_offers_only(void)
 
 static void test_unanswered_offers_are_bounded(void)
 {
-	static const char prefix[] = "a long name so that few of them fit into one pack, which makes this test a quick "
-				     "one; a long name so that few of them fit into one pack";
+	static const char prefix[] =
+		"a long name so that few of them fit into one pack, which makes this test a quick "
+		"one; a long name so that few of them fit into one pack";
 	const size_t len = 32u << 10;
 	uint64_t seq = 0;
 	int64_t n;
@@ -297,12 +321,14 @@ static void test_attributes_come_if_asked_for(void)
 	if (geteuid() == 0)
 		CU_ASSERT_EQUAL(chown(in_root("f"), 1234, 5), 0);
 	send_all((struct fm_tree_source_opts){ .root = -1 }, &plain);
-	CU_ASSERT_TRUE(got_find("f")->xattr_len == 0 && got_find("f")->uid == 0 && !got_find("big")->has_attr);
+	CU_ASSERT_TRUE(got_find("f")->xattr_len == 0 && got_find("f")->uid == 0 &&
+		       !got_find("big")->has_attr);
 	tree->ops->close(tree);
 	far_forget();
 	far.wanted_percent = 100;
 	for (unsigned i = 0; i < 2; i++) {
-		send_all((struct fm_tree_source_opts){ .has_owners = true, .is_offering = i == 1 }, &plain);
+		send_all((struct fm_tree_source_opts){.has_owners = true, .is_offering = i == 1},
+			 &plain);
 		CU_ASSERT_EQUAL(got_find("f")->uid, geteuid() == 0 ? 1234 : geteuid());
 		CU_ASSERT_TRUE(got_find("big")->has_attr);
 		CU_ASSERT_EQUAL(got_find("f")->xattr_len, has_xattrs ? 4 + 10 + 3 : 0);
@@ -330,10 +356,12 @@ static void test_too_many_attributes_are_told(void)
 	compare_all();
 	tree->ops->close(tree);
 	far_forget();
-	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .has_owners = true }, &tiny), -EMSGSIZE);
+	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){.has_owners = true}, &tiny),
+			-EMSGSIZE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"f\" has 40010 bytes of extended attributes"));
 	CU_ASSERT_EQUAL(setxattr(in_root("f"), "user.b", value, 40000, 0), 0);
-	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .has_owners = true }, &plain), -E2BIG);
+	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){.has_owners = true}, &plain),
+			-E2BIG);
 out:
 	free(value);
 	end();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The source of a tree where it is not as one would wish: what is left out or refused, limits, changes. links: fm_tree
+ * The source of a tree where it is not as one would wish: what is left out or refused, limits,
+ * changes. links: fm_tree
  */
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,9 +17,12 @@
 
 static void make_for_excludes(void)
 {
-	static const char *const dirs[] = { "build", "src", "src/build", "src/deep", "src/deep/build" };
-	static const char *const files[] = { "a.o", "src/a.o", "src/a.c", "src/deep/b.o", "src/deep/build/x", "build/x",
-					     "src/notbuild", ".hidden", "src/[x]", "src/deep/a.c", PARTIAL, "src/" STAGED };
+	static const char *const dirs[] = {"build", "src", "src/build", "src/deep",
+					   "src/deep/build"};
+	static const char *const files[] = {
+		"a.o",	   "src/a.o",	   "src/a.c", "src/deep/b.o", "src/deep/build/x",
+		"build/x", "src/notbuild", ".hidden", "src/[x]",      "src/deep/a.c",
+		PARTIAL,   "src/" STAGED};
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		make_dir(dirs[i]);
@@ -33,26 +37,30 @@ static void test_excludes(void)
 		const char *gone[8];
 		size_t names;		/* that come, with the root */
 	} cases[] = {
-		{ { NULL }, { PARTIAL, "src/" STAGED }, 16 },
-		{ { "*.o" }, { "a.o", "src/a.o", "src/deep/b.o" }, 13 },
-		{ { "/*.o" }, { "a.o" }, 15 },
-		{ { "build" }, { "build", "build/x", "src/build", "src/deep/build", "src/deep/build/x" }, 11 },
-		{ { "/build" }, { "build", "build/x" }, 14 },
-		{ { "/build/" }, { "build", "build/x" }, 14 },
-		{ { "a.o/" }, { NULL }, 16 },
-		{ { "src/*.o" }, { "src/a.o" }, 15 },
-		{ { "src/*/*.o" }, { "src/deep/b.o" }, 15 },
-		{ { "deep/b.o" }, { NULL }, 16 },
-		{ { "*" }, { "a.o", "src", ".hidden" }, 1 },
-		{ { "src/*", "*.o" }, { "src/a.c", "src/deep", "src/deep/a.c", "a.o" }, 5 },
-		{ { "src/\\[x]" }, { "src/[x]" }, 15 },
-		{ { "no/such", "thing" }, { NULL }, 16 },
+		{{NULL}, {PARTIAL, "src/" STAGED}, 16},
+		{{"*.o"}, {"a.o", "src/a.o", "src/deep/b.o"}, 13},
+		{{"/*.o"}, {"a.o"}, 15},
+		{{"build"},
+		 {"build", "build/x", "src/build", "src/deep/build", "src/deep/build/x"},
+		 11},
+		{{"/build"}, {"build", "build/x"}, 14},
+		{{"/build/"}, {"build", "build/x"}, 14},
+		{{"a.o/"}, {NULL}, 16},
+		{{"src/*.o"}, {"src/a.o"}, 15},
+		{{"src/*/*.o"}, {"src/deep/b.o"}, 15},
+		{{"deep/b.o"}, {NULL}, 16},
+		{{"*"}, {"a.o", "src", ".hidden"}, 1},
+		{{"src/*", "*.o"}, {"src/a.c", "src/deep", "src/deep/a.c", "a.o"}, 5},
+		{{"src/\\[x]"}, {"src/[x]"}, 15},
+		{{"no/such", "thing"}, {NULL}, 16},
 	};
 
 	begin(ON_DISK);
 	make_for_excludes();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		send_all((struct fm_tree_source_opts){ .excludes = cases[i].patterns, .skips = fm_staging_is_ours }, &plain);
+		send_all((struct fm_tree_source_opts){.excludes = cases[i].patterns,
+						      .skips = fm_staging_is_ours},
+			 &plain);
 		for (size_t j = 0; j < 8 && cases[i].gone[j]; j++)
 			CU_ASSERT_PTR_NULL(got_find(cases[i].gone[j]));
 		if (far.names != cases[i].names)
@@ -99,7 +107,8 @@ static void test_special_files_are_refused(void)
 	CU_ASSERT_EQUAL(mkfifo(in_root("d/pipe"), 0600), 0);
 	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .root = -1 }, &plain), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"d/pipe\" is a fifo"));
-	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .is_offering = true }, &plain), -EINVAL);
+	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){.is_offering = true}, &plain),
+			-EINVAL);
 	send_all((struct fm_tree_source_opts){ .excludes = skip }, &plain);
 	CU_ASSERT_EQUAL(far.names, 2);
 	tree->ops->close(tree);
@@ -140,7 +149,8 @@ static void test_unreadable_is_told(void)
 	CU_ASSERT_EQUAL(chmod(in_root("d"), 0755), 0);
 	CU_ASSERT_EQUAL(file_ret, -EPERM);
 	CU_ASSERT_EQUAL(dir_ret, -EPERM);
-	CU_ASSERT_PTR_NOT_NULL(strstr(file_err.text, "cannot read \"d/secret\": permission denied"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(file_err.text, "cannot read \"d/secret\": permission denied"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(file_err.text, "leave it out with --exclude"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(dir_err.text, "cannot read \"d\": permission denied"));
 	end();
@@ -225,14 +235,16 @@ static void test_too_long_a_path_is_told(void)
 	begin(ON_DISK);
 	fd = make_chain(15, 255);
 	memset(name, 'x', 255);
-	CU_ASSERT_EQUAL(mkdirat(fd, name, 0755), 0);	/* its path has 4095 bytes, the most there may be */
+	/* its path has 4095 bytes, the most there may be */
+	CU_ASSERT_EQUAL(mkdirat(fd, name, 0755), 0);
 	below = openat(fd, name, O_RDONLY | O_DIRECTORY);
 	send_all((struct fm_tree_source_opts){ .root = -1 }, &plain);
 	CU_ASSERT_EQUAL(far.names, 1 + 15 + 1);
 	tree->ops->close(tree);
 	far_forget();
 	close(openat(below, "y", O_CREAT | O_WRONLY, 0644));
-	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .root = -1 }, &plain), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){.root = -1}, &plain),
+			-ENAMETOOLONG);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "makes a path of 4097"));
 	CU_ASSERT_EQUAL(unlinkat(below, "y", 0), 0);
 	CU_ASSERT_EQUAL(unlinkat(fd, name, AT_REMOVEDIR), 0);
@@ -252,7 +264,8 @@ static void test_too_long_a_path_is_told(void)
 #endif
 
 #if HAS_ASAN
-size_t __sanitizer_get_current_allocated_bytes(void);	/* its header is not there with every compiler */
+/* its header is not there with every compiler */
+size_t __sanitizer_get_current_allocated_bytes(void);
 
 static size_t in_use(void)
 {
@@ -503,7 +516,8 @@ static void *disturb(void *arg)
 	return NULL;
 }
 
-/* It is sent as something that it was, or said to change; what comes twice was renamed meanwhile. */
+/* It is sent as something that it was, or said to change; what comes twice was renamed
+ * meanwhile. */
 static void *fill_some(void *arg)
 {
 	struct fm_tree_large *large = malloc(sizeof(*large));
@@ -533,7 +547,8 @@ static void test_changes_all_the_time(void)
 	begin(IN_MEMORY);
 	CU_ASSERT_EQUAL(pthread_create(&disturber, NULL, disturb, &is_over), 0);
 	for (unsigned i = 0; i < 300; i++) {
-		CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .has_owners = i % 2 == 1 }), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			source_new((struct fm_tree_source_opts){.has_owners = i % 2 == 1}), 0);
 		for (unsigned j = 0; j < 4; j++)
 			CU_ASSERT_EQUAL(pthread_create(&fillers[j], NULL, fill_some, NULL), 0);
 		for (unsigned j = 0; j < 4; j++) {
@@ -548,22 +563,22 @@ static void test_changes_all_the_time(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "excludes", test_excludes },
-	{ "bad excludes are refused", test_bad_excludes },
-	{ "special files are refused by name", test_special_files_are_refused },
-	{ "what cannot be read is told", test_unreadable_is_told },
-	{ "1024 directories deep with few descriptors, and not one more", test_depth },
-	{ "a path of 4095 bytes comes, a longer one is told", test_too_long_a_path_is_told },
-	{ "memory does not grow with the names in a directory", test_memory_is_bounded },
-	{ "the walk waits for large files", test_large_files_wait },
-	{ "large files that nobody took are closed", test_large_files_nobody_took_are_closed },
-	{ "buffers that are too small are refused", test_small_buffers_are_refused },
-	{ "a file that changes between its pieces", test_change_between_pieces },
-	{ "a file that shrinks", test_shrinking_file },
-	{ "a file that changes before its pack is made again", test_change_before_it_is_made_again },
-	{ "a new name is no change", test_new_name_is_no_change },
-	{ "a file that changes after its offer", test_change_after_the_offer },
-	{ "names that come and go all the time", test_changes_all_the_time },
+	{"excludes", test_excludes},
+	{"bad excludes are refused", test_bad_excludes},
+	{"special files are refused by name", test_special_files_are_refused},
+	{"what cannot be read is told", test_unreadable_is_told},
+	{"1024 directories deep with few descriptors, and not one more", test_depth},
+	{"a path of 4095 bytes comes, a longer one is told", test_too_long_a_path_is_told},
+	{"memory does not grow with the names in a directory", test_memory_is_bounded},
+	{"the walk waits for large files", test_large_files_wait},
+	{"large files that nobody took are closed", test_large_files_nobody_took_are_closed},
+	{"buffers that are too small are refused", test_small_buffers_are_refused},
+	{"a file that changes between its pieces", test_change_between_pieces},
+	{"a file that shrinks", test_shrinking_file},
+	{"a file that changes before its pack is made again", test_change_before_it_is_made_again},
+	{"a new name is no change", test_new_name_is_no_change},
+	{"a file that changes after its offer", test_change_after_the_offer},
+	{"names that come and go all the time", test_changes_all_the_time},
 };
 
 FM_TEST_MAIN("tree source, bad trees", tests)

@@ -2,9 +2,10 @@
 /*
  * The n-th-failure loop over the source of a tree. links: fm_tree
  *
- * Goal:   whatever call fails, there is one error with a text, later calls give it too, and no descriptor is left
- * (and no memory, which the sanitizer tells). Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends
- * without the fault: then every point has been tried.
+ * Goal:   whatever call fails, there is one error with a text, later calls give it too, and no
+ *         descriptor is left
+ * (and no memory, which the sanitizer tells). Method: fail the n-th fault point, n = 1, 2, 3 ...
+ * until a transfer ends without the fault: then every point has been tried.
  */
 #include "mover/base/fault.h"
 #include "mover/tree/staging.h"
@@ -19,10 +20,12 @@ static const struct kind {
 	struct fm_tree_source_opts opts;
 	unsigned points_min;
 } kinds[] = {
-	{ "as it is", { .excludes = excludes, .skips = fm_staging_is_ours }, 100 },
-	{ "with owners", { .has_owners = true }, 100 },
-	{ "offered", { .is_offering = true }, 80 },
-	{ "offered with everything", { .is_offering = true, .has_checksums = true, .has_owners = true }, 150 },
+	{"as it is", {.excludes = excludes, .skips = fm_staging_is_ours}, 100},
+	{"with owners", {.has_owners = true}, 100},
+	{"offered", {.is_offering = true}, 80},
+	{"offered with everything",
+	 {.is_offering = true, .has_checksums = true, .has_owners = true},
+	 150},
 };
 
 static void make_little(void)

@@ -58,7 +58,8 @@ static int after(const struct fmove_options *opts, int code)
 static void test_long_times(void)
 {
 	/* In nanoseconds the last but one is 0, if what does not fit is forgotten. */
-	static const uint64_t ms[] = { 1000, UINT64_MAX / FM_NS_PER_MS + 1, UINT64_C(1) << 58, UINT64_MAX };
+	static const uint64_t ms[] = {1000, UINT64_MAX / FM_NS_PER_MS + 1, UINT64_C(1) << 58,
+				      UINT64_MAX};
 
 	begin();
 	for (unsigned i = 0; i < 4; i++) {

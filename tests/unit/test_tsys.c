@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names that lead out of their directory, at the system calls of a tree. links: fm_tree fm_journal */
+/* Names that lead out of their directory, at the system calls of a tree.
+ * links: fm_tree fm_journal */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,7 +67,8 @@ static void test_open(void)
 
 static void test_names(void)
 {
-	static const char *const out[] = { "../new", "..", ".", "", "/new", "sub/../../new", "sub/new", "../file" };
+	static const char *const out[] = {"../new",	   "..",      ".",	"", "/new",
+					  "sub/../../new", "sub/new", "../file"};
 	struct stat st;
 
 	begin();

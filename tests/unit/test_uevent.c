@@ -19,16 +19,20 @@ static void test_filter(void)
 		bool is_nvme;
 	} cases[] = {
 #define TEXT(t) t, sizeof(t) - 1
-		{ TEXT("change@/devices/virtual/nvme-fabrics/ctl/nvme1\0ACTION=change\0SUBSYSTEM=nvme\0NVME_EVENT=connected\0"), true },
-		{ TEXT("add@/devices/virtual/nvme-subsystem/nvme-subsys0\0SUBSYSTEM=nvme-subsystem\0"), true },
-		{ TEXT("add@/x\0SUBSYSTEM=block\0DEVNAME=nvme0n1\0DEVTYPE=disk\0"), true },
-		{ TEXT("add@/x\0DEVNAME=nvme0n1\0SUBSYSTEM=block"), true },
-		{ TEXT("add@/x\0SUBSYSTEM=block\0DEVNAME=sda\0"), false },
-		{ TEXT("add@/x\0SUBSYSTEM=blocks\0DEVNAME=nvme0n1\0"), false },
-		{ TEXT("add@/devices/nvme\0SUBSYSTEM=net\0"), false },
-		{ TEXT("SUBSYSTEM=nvm"), false },
-		{ TEXT(""), false },
-		{ TEXT("\0\0\0"), false },
+		{TEXT("change@/devices/virtual/nvme-fabrics/ctl/"
+		      "nvme1\0ACTION=change\0SUBSYSTEM=nvme\0NVME_EVENT=connected\0"),
+		 true},
+		{TEXT("add@/devices/virtual/nvme-subsystem/"
+		      "nvme-subsys0\0SUBSYSTEM=nvme-subsystem\0"),
+		 true},
+		{TEXT("add@/x\0SUBSYSTEM=block\0DEVNAME=nvme0n1\0DEVTYPE=disk\0"), true},
+		{TEXT("add@/x\0DEVNAME=nvme0n1\0SUBSYSTEM=block"), true},
+		{TEXT("add@/x\0SUBSYSTEM=block\0DEVNAME=sda\0"), false},
+		{TEXT("add@/x\0SUBSYSTEM=blocks\0DEVNAME=nvme0n1\0"), false},
+		{TEXT("add@/devices/nvme\0SUBSYSTEM=net\0"), false},
+		{TEXT("SUBSYSTEM=nvm"), false},
+		{TEXT(""), false},
+		{TEXT("\0\0\0"), false},
 #undef TEXT
 	};
 
@@ -48,12 +52,18 @@ static void is_connected(const char *text, size_t len, const char *controller)
 static void test_connected(void)
 {
 #define TEXT(t) t, sizeof(t) - 1
-	is_connected(TEXT("change@/c/nvme1\0SUBSYSTEM=nvme\0DEVNAME=nvme1\0NVME_EVENT=connected\0"), "nvme1");
+	is_connected(TEXT("change@/c/nvme1\0SUBSYSTEM=nvme\0DEVNAME=nvme1\0NVME_EVENT=connected\0"),
+		     "nvme1");
 	is_connected(TEXT("NVME_EVENT=connected\0DEVNAME=nvme12\0SUBSYSTEM=nvme"), "nvme12");
-	is_connected(TEXT("change@/c/nvme1\0SUBSYSTEM=nvme\0DEVNAME=nvme1\0NVME_EVENT=rediscover\0"), NULL);
-	is_connected(TEXT("add@/x\0SUBSYSTEM=block\0DEVNAME=nvme0n1\0NVME_EVENT=connected\0"), NULL);
+	is_connected(
+		TEXT("change@/c/nvme1\0SUBSYSTEM=nvme\0DEVNAME=nvme1\0NVME_EVENT=rediscover\0"),
+		NULL);
+	is_connected(TEXT("add@/x\0SUBSYSTEM=block\0DEVNAME=nvme0n1\0NVME_EVENT=connected\0"),
+		     NULL);
 	is_connected(TEXT("change@/c/nvme1\0SUBSYSTEM=nvme\0NVME_EVENT=connected\0"), NULL);
-	is_connected(TEXT("SUBSYSTEM=nvme\0NVME_EVENT=connected\0DEVNAME=nvme1111111111111111111111111111\0"), NULL);
+	is_connected(TEXT("SUBSYSTEM=nvme\0NVME_EVENT=connected\0DEVNAME="
+			  "nvme1111111111111111111111111111\0"),
+		     NULL);
 	is_connected(TEXT(""), NULL);
 #undef TEXT
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_cli fm_nvmed */
 /*
- * test_units - names as systemd escapes them, mount options as the guard decides them, and files of somebody else's that
- * stay as they are.
+ * test_units - names as systemd escapes them, mount options as the guard decides them, and files of
+ * somebody else's that stay as they are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +120,8 @@ static bool systemd_escape_one(const char *path, char *out, size_t cap)
 	return systemd_escape((const char *const[]){ path, NULL }, out, cap);
 }
 
-/* A name with each of these bytes, all in one call: what comes back has a space between two and none in one. False: refused. */
+/* A name with each of these bytes, all in one call: what comes back has a space between two and
+ * none in one. False: refused. */
 static bool is_as_systemd_does_them(int first, int last)
 {
 	static char paths[256][5], theirs[256 * 16];
@@ -173,7 +174,9 @@ static struct fm_config *load(const char *node, const char *volume)
 	int ret;
 
 	snprintf(text, sizeof(text),
-		 "node = { name = \"%s\"; };\nvolumes = ( { name = \"data\"; subsystem = \"disk1\"; address = \"10.0.0.9:4420\"; %s } );\n",
+		 "node = { name = \"%s\"; };\n"
+		 "volumes = ( { name = \"data\"; subsystem = \"disk1\"; address = "
+		 "\"10.0.0.9:4420\"; %s } );\n",
 		 node, volume);
 	ret = fm_config_load_string(text, strlen(text), "f", &cfg, &err);
 	if (ret < 0)
@@ -198,16 +201,23 @@ static void test_the_unit_of_a_writer(void)
 	struct fm_unit unit;
 	struct fm_err err;
 
-	CU_ASSERT_EQUAL_FATAL(make("n1", "mount = \"/srv/my-data\"; type = \"ext4\"; writer = \"n1\"; options = \"noatime\"; "
-				   "uuid = \"" UUID "\"; nguid = \"" NGUID "\";", &unit, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(make("n1",
+				   "mount = \"/srv/my-data\"; type = \"ext4\"; writer = \"n1\"; "
+				   "options = \"noatime\"; "
+				   "uuid = \"" UUID "\"; nguid = \"" NGUID "\";",
+				   &unit, &err),
+			      0);
 	CU_ASSERT_STRING_EQUAL(unit.name, "srv-my\\x2ddata.mount");
-	CU_ASSERT_STRING_EQUAL(unit.text, "# Written by fmove nvme units for volume data; what is changed here is lost when it "
+	CU_ASSERT_STRING_EQUAL(unit.text, "# Written by fmove nvme units for volume data; what is "
+					  "changed here is lost when it "
 					  "runs again.\n"
 					  "[Unit]\n"
 					  "Description=Volume data (NVMe-TCP)\n"
 					  "Documentation=man:fmove-nvme(1)\n"
-					  "Requires=fmove-nvme@data.service fmove-nvme-ask@data.service\n"
-					  "After=fmove-nvme@data.service fmove-nvme-ask@data.service\n"
+					  "Requires=fmove-nvme@data.service "
+					  "fmove-nvme-ask@data.service\n"
+					  "After=fmove-nvme@data.service "
+					  "fmove-nvme-ask@data.service\n"
 					  "\n"
 					  "[Mount]\n"
 					  "What=/dev/disk/by-id/nvme-uuid." UUID "\n"
@@ -236,10 +246,15 @@ static void has_line(const char *node, const char *volume, const char *line)
 
 static void test_what_differs(void)
 {
-	has_line("n1", "mount = \"/a\"; writer = \"n1\"; nguid = \"" NGUID "\";", "\nWhat=/dev/disk/by-id/nvme-eui." NGUID "\n");
-	has_line("n1", "mount = \"/a\"; writer = \"n1\"; uuid = \"" UUID "\";", "\nWhere=/a\nOptions=_netdev,nofail,rw\n");
-	has_line("n1", "mount = \"/50% of it\"; writer = \"n1\"; uuid = \"" UUID "\";", "\nWhere=/50%% of it\n");
-	has_line("n2", "mount = \"/a\"; mode = \"shared-read\"; writer = \"n1\"; type = \"xfs\"; options = \"noatime\"; "
+	has_line("n1", "mount = \"/a\"; writer = \"n1\"; nguid = \"" NGUID "\";",
+		 "\nWhat=/dev/disk/by-id/nvme-eui." NGUID "\n");
+	has_line("n1", "mount = \"/a\"; writer = \"n1\"; uuid = \"" UUID "\";",
+		 "\nWhere=/a\nOptions=_netdev,nofail,rw\n");
+	has_line("n1", "mount = \"/50% of it\"; writer = \"n1\"; uuid = \"" UUID "\";",
+		 "\nWhere=/50%% of it\n");
+	has_line("n2",
+		 "mount = \"/a\"; mode = \"shared-read\"; writer = \"n1\"; type = \"xfs\"; options "
+		 "= \"noatime\"; "
 		 "uuid = \"" UUID "\";",
 		 "\nOptions=_netdev,nofail,ro,norecovery,noatime\n");
 }
@@ -264,11 +279,15 @@ static void test_what_gets_no_unit_says_why(void)
 
 	CU_ASSERT_STRING_EQUAL(fm_unit_why_none(cfg, &cfg->volumes[0]), "it has no mount point");
 	fm_config_free(cfg);
-	refuses(-EINVAL, "n1", "mount = \"/a\"; writer = \"n1\"; namespace = 1;", "f:2: volumes.uuid: missing");
-	refuses(-EINVAL, "n1", IDENTIFIED "mount = \"/a\"; mode = \"read-only\";", "volumes.type: missing");
+	refuses(-EINVAL, "n1", "mount = \"/a\"; writer = \"n1\"; namespace = 1;",
+		"f:2: volumes.uuid: missing");
+	refuses(-EINVAL, "n1", IDENTIFIED "mount = \"/a\"; mode = \"read-only\";",
+		"volumes.type: missing");
 	refuses(-EINVAL, "n1", IDENTIFIED "mount = \"/a \"; writer = \"n1\";", "volumes.mount: ");
-	refuses(-EINVAL, "n1", IDENTIFIED "mount = \"/a\\\\\"; writer = \"n1\";", "volumes.mount: ");
-	snprintf(mount, sizeof(mount), IDENTIFIED "mount = \"/%0200d/%0100d\"; writer = \"n1\";", 0, 0);
+	refuses(-EINVAL, "n1", IDENTIFIED "mount = \"/a\\\\\"; writer = \"n1\";",
+		"volumes.mount: ");
+	snprintf(mount, sizeof(mount), IDENTIFIED "mount = \"/%0200d/%0100d\"; writer = \"n1\";", 0,
+		 0);
 	refuses(-ENAMETOOLONG, "n1", mount, "volumes.mount: a unit's name would be longer");
 }
 
@@ -276,8 +295,12 @@ static void test_what_gets_no_unit_says_why(void)
 static void as_the_guard(const char *node, const char *mode, const char *type)
 {
 	bool is_read_only = strcmp(mode, "read-only") == 0;
-	struct fm_inv_namespace ns = { .name = "nvme0n1", .nsid = 1, .wwid = "uuid." UUID, .uuid = UUID, .size_bytes = 1 << 30,
-				       .dev = makedev(259, 1) };
+	struct fm_inv_namespace ns = {.name = "nvme0n1",
+				      .nsid = 1,
+				      .wwid = "uuid." UUID,
+				      .uuid = UUID,
+				      .size_bytes = 1 << 30,
+				      .dev = makedev(259, 1)};
 	struct fm_superblock sb = { .clean = FM_CLEAN, .has_mmp = true };
 	struct fm_mounts mounts = { .mounts = NULL };
 	struct fm_guard_answer answer;
@@ -287,17 +310,27 @@ static void as_the_guard(const char *node, const char *mode, const char *type)
 	struct fm_err err;
 	char text[400], line[64];
 
-	snprintf(text, sizeof(text), IDENTIFIED "mount = \"/a\"; mode = \"%s\"; writer = \"n1\"; type = \"%s\";", mode, type);
+	snprintf(text, sizeof(text),
+		 IDENTIFIED "mount = \"/a\"; mode = \"%s\"; writer = \"n1\"; type = \"%s\";", mode,
+		 type);
 	if (is_read_only)
-		snprintf(text, sizeof(text), IDENTIFIED "mount = \"/a\"; mode = \"read-only\"; type = \"%s\";", type);
+		snprintf(text, sizeof(text),
+			 IDENTIFIED "mount = \"/a\"; mode = \"read-only\"; type = \"%s\";", type);
 	cfg = load(node, text);
 	CU_ASSERT_EQUAL_FATAL(fm_volumes_make(cfg, &volumes, &err), 0);
 	snprintf(sb.type, sizeof(sb.type), "%s", type);
 	/* What readers wait for has come. */
-	fm_guard_decide(&(struct fm_guard_facts){ .node = node, .volume = &volumes.volume[0], .ns = &ns, .sb = &sb, .mounts = &mounts,
-						  .peers_why = "", .has_heard = true, .is_sealed = strcmp(node, "n1") != 0 },
+	fm_guard_decide(&(struct fm_guard_facts){.node = node,
+						 .volume = &volumes.volume[0],
+						 .ns = &ns,
+						 .sb = &sb,
+						 .mounts = &mounts,
+						 .peers_why = "",
+						 .has_heard = true,
+						 .is_sealed = strcmp(node, "n1") != 0},
 			&answer);
-	CU_ASSERT_EQUAL(fm_unit_why_none(cfg, &cfg->volumes[0]) != NULL, answer.verdict == FM_GUARD_REFUSED);
+	CU_ASSERT_EQUAL(fm_unit_why_none(cfg, &cfg->volumes[0]) != NULL,
+			answer.verdict == FM_GUARD_REFUSED);
 	if (answer.verdict != FM_GUARD_REFUSED) {
 		CU_ASSERT_EQUAL_FATAL(fm_unit_make(cfg, &cfg->volumes[0], &unit, &err), 0);
 		snprintf(line, sizeof(line), "\nOptions=_netdev,nofail,%s\n", answer.options);
@@ -377,7 +410,8 @@ static void test_only_our_files_are_ours(void)
 	CU_ASSERT_EQUAL(mkdirat(dir, "d.mount", 0755), 0);
 	CU_ASSERT_EQUAL(mkfifoat(dir, "fifo.mount", 0644), 0);
 	for (size_t i = 0; i < 6; i++) {
-		static const char *const theirs[] = { "b.mount", "empty.mount", "link.mount", "masked.mount", "d.mount", "fifo.mount" };
+		static const char *const theirs[] = {"b.mount",	     "empty.mount", "link.mount",
+						     "masked.mount", "d.mount",	    "fifo.mount"};
 
 		CU_ASSERT_EQUAL(fm_unit_file_look(dir, theirs[i], text, &err), -EEXIST);
 	}
@@ -386,8 +420,9 @@ static void test_only_our_files_are_ours(void)
 	CU_ASSERT_EQUAL(fm_unit_file_look(dir, "a.mount", text, &err), 0);
 	CU_ASSERT_EQUAL(faccessat(dir, "c.service", F_OK, 0), 0);
 	for (size_t i = 0; i < 7; i++) {
-		static const char *const rest[] = { "b.mount", "empty.mount", "c.service", "link.mount", "masked.mount", "fifo.mount",
-						    "d.mount" };
+		static const char *const rest[] = {"b.mount",	 "empty.mount",	 "c.service",
+						   "link.mount", "masked.mount", "fifo.mount",
+						   "d.mount"};
 
 		CU_ASSERT_EQUAL(unlinkat(dir, rest[i], i == 6 ? AT_REMOVEDIR : 0), 0);
 	}

@@ -2,10 +2,12 @@
 /*
  * Whether a device is free, against the kernel. links: fm_nvmetcp
  *
- * Goal:   what peers are told rests on this: as long as a file system may write to a device, the helper's call "unused" says so, although
- *         no mount is in the table any more; and no longer.
- * Method: ext4 on a loop device, in a mount namespace of our own: unmounted, unmounted lazily with a file open, and mounted in another
- *         mount namespace only. fm_mounts_read() shows that the table says nothing of it.
+ * Goal:   what peers are told rests on this: as long as a file system may write to a device, the
+ *         helper's call "unused" says so, although no mount is in the table any more; and no
+ *         longer.
+ * Method: ext4 on a loop device, in a mount namespace of our own: unmounted, unmounted lazily with
+ * a file open, and mounted in another mount namespace only. fm_mounts_read() shows that the table
+ * says nothing of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +38,8 @@ static dev_t dev;
 /* The call's answer for a device by this name and number. */
 static int unused(const char *path, dev_t number)
 {
-	json_t *request = json_pack("{s:s, s:[i, i]}", "device", path, "rdev", (int)major(number), (int)minor(number));
+	json_t *request = json_pack("{s:s, s:[i, i]}", "device", path, "rdev", (int)major(number),
+				    (int)minor(number));
 	json_t *answer = json_object();
 	struct fm_err err = { 0 };
 	int ret = fm_helper_unused(request, answer, &err);
@@ -97,7 +100,8 @@ static void test_unmounted(void)
 	becomes_free();
 }
 
-/* As `umount -l` does, and the lazy unmount of `fmove nvme down --force`. What is written then still comes to the device. */
+/* As `umount -l` does, and the lazy unmount of `fmove nvme down --force`. What is written then
+ * still comes to the device. */
 static void test_lazily(void)
 {
 	static const char text[] = "written after it was out of the table of mounts";
@@ -165,7 +169,8 @@ static void test_other_namespace(void)
 	close(ready[1]);
 }
 
-/* A number that the kernel has no more is nobody's; a name that is missing, or another's, says nothing of a number that is there. */
+/* A number that the kernel has no more is nobody's; a name that is missing, or another's, says
+ * nothing of a number that is there. */
 static void test_gone(void)
 {
 	CU_ASSERT_EQUAL(unused("/dev/fmove-no-such-device", makedev(7, 1000000)), 0);
@@ -182,7 +187,8 @@ static void test_gone(void)
 
 static bool make_loop(void)
 {
-	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC),
+	    number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
 	struct stat st;
 
 	if (control >= 0)
@@ -209,7 +215,8 @@ static const char *make_device(void)
 	image = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (image < 0 || ftruncate(image, 16 << 20) < 0 || mkdir(point, 0700) < 0)
 		return "no file of 16 MiB can be made";
-	snprintf(command, sizeof(command), "PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q -F %s >/dev/null 2>&1", path);
+	snprintf(command, sizeof(command),
+		 "PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q -F %s >/dev/null 2>&1", path);
 	if (system(command) != 0)
 		return "no mkfs.ext4";
 	if (!make_loop())
@@ -252,7 +259,8 @@ int main(void)
 		remove_device();
 		fm_test_skip(lacking);
 	}
-	ret = fm_test_main("unused devices and the kernel", tests, sizeof(tests) / sizeof(tests[0]));
+	ret = fm_test_main("unused devices and the kernel", tests,
+			   sizeof(tests) / sizeof(tests[0]));
 	remove_device();
 	return ret;
 }

@@ -2,8 +2,8 @@
 /*
  * links: fm_store
  *
- * test_verify - what is stored is read again and compared with the digests: well, damaged, changed on purpose, without a
- * digest.
+ * test_verify - what is stored is read again and compared with the digests: well, damaged, changed
+ * on purpose, without a digest.
  */
 #include <pthread.h>
 #include <sys/xattr.h>
@@ -100,7 +100,8 @@ static void test_well(void)
 	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
 	CU_ASSERT_EQUAL(v.count.files, 3);
 	CU_ASSERT_EQUAL(v.count.bytes, BIG + 12345);
-	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without, 0);
+	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without,
+			0);
 	CU_ASSERT_PTR_NULL(fm_verify_take(&v));
 	fm_verify_destroy(&v);
 }
@@ -108,8 +109,9 @@ static void test_well(void)
 /* Goal: unfinished trees, and versions that were replaced, are nobody's files yet or any more. */
 static void test_ours(void)
 {
-	static const char *const dirs[] = { ".fmove.0123456789abcdef.tree", ".fmove.0123456789abcdef.tree/data",
-					    ".fmove.0123456789abcdef.old", "below", "below/.fmove.0123456789abcdef.new" };
+	static const char *const dirs[] = {
+		".fmove.0123456789abcdef.tree", ".fmove.0123456789abcdef.tree/data",
+		".fmove.0123456789abcdef.old", "below", "below/.fmove.0123456789abcdef.new"};
 	char path[128];
 	struct fm_verify v;
 	struct fm_err err;
@@ -122,7 +124,8 @@ static void test_ours(void)
 	}
 	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
 	CU_ASSERT_EQUAL(v.count.files, 3 + 1);	/* those of test_well, and below/file */
-	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without, 0);
+	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without,
+			0);
 	fm_verify_destroy(&v);
 	for (size_t i = 5; i > 0; i--) {
 		(void)snprintf(path, sizeof(path), "%s/%s/file", top, dirs[i - 1]);
@@ -168,7 +171,8 @@ static void check_changed(struct fm_verify *v, const char *path, uint64_t offset
 	CU_ASSERT_PTR_NULL(fm_verify_take(v));
 }
 
-/* Goal: what was cut off, or written to, is told, with the place; what got another time only is as it came. */
+/* Goal: what was cut off, or written to, is told, with the place; what got another time only is as
+ * it came. */
 static void test_cut(void)
 {
 	char path[128];
@@ -246,12 +250,14 @@ static void *change_meanwhile(void *arg)
 	do {
 		fm_verify_look(&m->v, &count);
 	} while (count.bytes == 0);
-	CU_ASSERT_EQUAL(m->is_cut ? ftruncate(fd, BIG - 100) : pwrite(fd, "another", 7, BIG - 7), m->is_cut ? 0 : 7);
+	CU_ASSERT_EQUAL(m->is_cut ? ftruncate(fd, BIG - 100) : pwrite(fd, "another", 7, BIG - 7),
+			m->is_cut ? 0 : 7);
 	close(fd);
 	return NULL;
 }
 
-/* Goal: what is written to while it is read is changed, no damage. (If it was read to its end before, it is well.) */
+/* Goal: what is written to while it is read is changed, no damage. (If it was read to its end
+ * before, it is well.) */
 static void test_changed_meanwhile(void)
 {
 	struct meanwhile m = { .is_cut = false };
@@ -342,15 +348,16 @@ static void test_stopped(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what is well is found well", test_well },
-	{ "what is fmove's own is not looked at", test_ours },
-	{ "a flipped bit is found, and in which block", test_damaged },
-	{ "what was cut off or written to is told, and where", test_cut },
-	{ "what was changed on purpose, and what has no digest, is told apart", test_changed_and_without },
-	{ "what is changed while it is read is no damage", test_changed_meanwhile },
-	{ "what cannot be read is a finding", test_unreadable },
-	{ "what is not opened is no finding", test_not_opened },
-	{ "it can be stopped", test_stopped },
+	{"what is well is found well", test_well},
+	{"what is fmove's own is not looked at", test_ours},
+	{"a flipped bit is found, and in which block", test_damaged},
+	{"what was cut off or written to is told, and where", test_cut},
+	{"what was changed on purpose, and what has no digest, is told apart",
+	 test_changed_and_without},
+	{"what is changed while it is read is no damage", test_changed_meanwhile},
+	{"what cannot be read is a finding", test_unreadable},
+	{"what is not opened is no finding", test_not_opened},
+	{"it can be stopped", test_stopped},
 };
 
 int main(void)

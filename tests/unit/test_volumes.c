@@ -17,14 +17,20 @@
 
 static const char text[] =
 	"node = { name = \"n1\"; };\n"
-	"volumes = ( { name = \"data\"; subsystem = \"disk1\"; address = \"10.0.0.9:4420\"; paths = [ \"[fd00::9]:4421\",\n"
-	"  \"nas.lan:4422\" ]; host_address = \"10.0.0.1\"; interface = \"eth0\"; queues = 4; queue_size = 64; keep_alive = \"3s\";\n"
+	"volumes = ( { name = \"data\"; subsystem = \"disk1\"; address = \"10.0.0.9:4420\"; paths "
+	"= [ \"[fd00::9]:4421\",\n"
+	"  \"nas.lan:4422\" ]; host_address = \"10.0.0.1\"; interface = \"eth0\"; queues = 4; "
+	"queue_size = 64; keep_alive = \"3s\";\n"
 	"  reconnect_delay = \"4s\";\n"
-	"  ctrl_loss_timeout = \"10min\"; header_digest = true; data_digest = true; secret_file = \"/s\";\n"
-	"  controller_secret_file = \"/c\"; tls = true; iopolicy = \"queue-depth\"; namespace = 2;\n"
+	"  ctrl_loss_timeout = \"10min\"; header_digest = true; data_digest = true; secret_file = "
+	"\"/s\";\n"
+	"  controller_secret_file = \"/c\"; tls = true; iopolicy = \"queue-depth\"; namespace = "
+	"2;\n"
 	"  uuid = \"" UUID "\"; nguid = \"0123456789ABCDEF0123456789abcdef\";\n"
-	"  mount = \"/srv/data\"; type = \"ext4\"; options = \"noatime,nodev\"; mode = \"shared-read\"; writer = \"n1\"; },\n"
-	"  { name = \"raw\"; subsystem = \"disk2\"; discovery = \"nas.lan:8009\"; fast_io_fail = \"30s\"; } );\n";
+	"  mount = \"/srv/data\"; type = \"ext4\"; options = \"noatime,nodev\"; mode = "
+	"\"shared-read\"; writer = \"n1\"; },\n"
+	"  { name = \"raw\"; subsystem = \"disk2\"; discovery = \"nas.lan:8009\"; fast_io_fail = "
+	"\"30s\"; } );\n";
 
 static struct fm_config *load(void)
 {
@@ -77,7 +83,8 @@ static void test_everything_arrives(void)
 	check_everything_said(&volumes.volume[0]);
 	CU_ASSERT_TRUE(volumes.volume[1].is_discovered && volumes.volume[1].address_count == 1);
 	CU_ASSERT_STRING_EQUAL(volumes.volume[1].address[0].port, "8009");
-	CU_ASSERT_TRUE(volumes.volume[1].ctrl_loss_s == FM_VOLUME_NEVER && volumes.volume[1].fast_io_fail_s == 30);
+	CU_ASSERT_TRUE(volumes.volume[1].ctrl_loss_s == FM_VOLUME_NEVER &&
+		       volumes.volume[1].fast_io_fail_s == 30);
 	CU_ASSERT_STRING_EQUAL(volumes.volume[1].iopolicy, "numa");
 	fm_volumes_clear(&volumes);
 	CU_ASSERT_TRUE(volumes.count == 0 && !volumes.volume);
@@ -99,7 +106,8 @@ static void test_none_is_no_error(void)
 	fm_config_free(cfg);
 }
 
-/* Goal: no allocation that fails is lost. Method: the n-th one fails, for every n, until none does. */
+/* Goal: no allocation that fails is lost. Method: the n-th one fails, for every n, until none
+ * does. */
 static void test_nth_failure(void)
 {
 	struct fm_config *cfg = load();

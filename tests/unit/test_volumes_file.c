@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * volumes_file: what fmove-nvmed keeps for fmoved: read anew when it is another one, refused whole when it is none.
+ * volumes_file: what fmove-nvmed keeps for fmoved: read anew when it is another one, refused whole
+ * when it is none.
  *
  * links: fm_services
  */
@@ -13,8 +14,10 @@
 #include "mover/services/volumes_file.h"
 #include "tests/fm_test.h"
 
-#define ONE "{\"name\":\"data\",\"subsystem\":\"disk1\",\"wwid\":\"uuid.a\",\"writer\":\"n1\",\"mounted\":true,\"read_write\":false," \
-	    "\"sealed\":true,\"epoch\":3}"
+#define ONE                                                                                        \
+	"{\"name\":\"data\",\"subsystem\":\"disk1\",\"wwid\":\"uuid.a\",\"writer\":\"n1\","        \
+	"\"mounted\":true,\"read_write\":false,"                                                   \
+	"\"sealed\":true,\"epoch\":3}"
 
 static struct fm_volume_said *volumes;
 static unsigned count;
@@ -34,7 +37,8 @@ static void test_good(void)
 	CU_ASSERT_STRING_EQUAL(volumes[0].subsystem, "disk1");
 	CU_ASSERT_STRING_EQUAL(volumes[0].wwid, "uuid.a");
 	CU_ASSERT_STRING_EQUAL(volumes[0].writer, "n1");
-	CU_ASSERT_TRUE(volumes[0].is_mounted && !volumes[0].is_read_write && volumes[0].is_sealed && volumes[0].epoch == 3);
+	CU_ASSERT_TRUE(volumes[0].is_mounted && !volumes[0].is_read_write && volumes[0].is_sealed &&
+		       volumes[0].epoch == 3);
 	free(volumes);
 	CU_ASSERT_EQUAL_FATAL(parse("{\"volumes\":[]}"), 0);
 	CU_ASSERT_EQUAL(count, 0);
@@ -55,11 +59,25 @@ static int parse_with(const char *from, const char *to)
 
 static void test_bad(void)
 {
-	static const char *const bad[] = { "", "[]", "{}", "{\"volumes\":{}}", "{\"volumes\":[1]}", "{\"volumes\":[{}]}", "{\"volumes\":[" ONE };
+	static const char *const bad[] = {"",
+					  "[]",
+					  "{}",
+					  "{\"volumes\":{}}",
+					  "{\"volumes\":[1]}",
+					  "{\"volumes\":[{}]}",
+					  "{\"volumes\":[" ONE};
 	static const char *const changes[][2] = {
-		{ "\"data\"", "\"\"" },	   { "\"data\"", "\"a/b\"" },	{ "\"data\"", "7" },	   { "\"disk1\"", "\"\"" },
-		{ "\"n1\"", "\"n/1\"" },   { "true", "1" },		{ "false", "null" },	   { ":3", ":-1" },
-		{ ":3", ":3.5" },	   { "\"wwid\"", "\"wwit\"" },	{ "\"uuid.a\"", "\"\\u0000\"" },
+		{"\"data\"", "\"\""},
+		{"\"data\"", "\"a/b\""},
+		{"\"data\"", "7"},
+		{"\"disk1\"", "\"\""},
+		{"\"n1\"", "\"n/1\""},
+		{"true", "1"},
+		{"false", "null"},
+		{":3", ":-1"},
+		{":3", ":3.5"},
+		{"\"wwid\"", "\"wwit\""},
+		{"\"uuid.a\"", "\"\\u0000\""},
 	};
 	char name[80], quoted[100];
 

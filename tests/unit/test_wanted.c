@@ -2,8 +2,8 @@
 /*
  * links: fm_tree fm_journal
  *
- * test_wanted - what a replaced directory still has that is somebody's is found wherever it lies, and
- * who cannot look does not say that nothing is there.
+ * test_wanted - what a replaced directory still has that is somebody's is found wherever it lies,
+ * and who cannot look does not say that nothing is there.
  */
 #include "mover/tree/wanted.h"
 
@@ -94,8 +94,8 @@ static const struct {
 	void (*add)(int in);
 	int wanted;
 } kinds[] = {
-	{ add_kept, FM_WANTED_KEPT }, { add_kept_in_stash, FM_WANTED_KEPT }, { add_part, FM_WANTED_BUSY },
-	{ add_tree, FM_WANTED_BUSY }, { add_new, FM_WANTED_KEPT },
+	{add_kept, FM_WANTED_KEPT}, {add_kept_in_stash, FM_WANTED_KEPT}, {add_part, FM_WANTED_BUSY},
+	{add_tree, FM_WANTED_BUSY}, {add_new, FM_WANTED_KEPT},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -127,7 +127,8 @@ static void test_found(void)
 	}
 }
 
-/* Goal: the same in a version that is kept aside, which lies in a stash; and that one which is kept lies in one. */
+/* Goal: the same in a version that is kept aside, which lies in a stash; and that one which is kept
+ * lies in one. */
 static void test_found_in_stash(void)
 {
 	char stash[FM_STAGING_NAME_LEN + 1];
@@ -186,7 +187,8 @@ static void test_wide(void)
 			char name[8];
 
 			(void)snprintf(name, sizeof(name), "w%u", n);
-			CU_ASSERT_EQUAL(mkdirat(parent, "old/here", 0755) == 0 || errno == EEXIST, 1);
+			CU_ASSERT_EQUAL(mkdirat(parent, "old/here", 0755) == 0 || errno == EEXIST,
+					1);
 			in = openat(parent, "old/here", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			CU_ASSERT_EQUAL(mkdirat(in, name, 0755), 0);
 			bottom = deep_make(in, name, 40);
@@ -232,12 +234,14 @@ static int closed(void)
 		failed += rmdir(at("mine/in")) < 0 || rmdir(at("mine")) < 0;
 	}
 	/* Another user's. */
-	failed += fm_wanted_in(parent, "roots") != -EACCES || fm_wanted_in(parent, "old") != -EACCES;
+	failed +=
+		fm_wanted_in(parent, "roots") != -EACCES || fm_wanted_in(parent, "old") != -EACCES;
 	close(parent);
 	return failed;
 }
 
-/* Goal: what its owner closed to himself is looked through, and stays as closed; another's is not known. */
+/* Goal: what its owner closed to himself is looked through, and stays as closed; another's is not
+ * known. */
 static void test_closed(void)
 {
 	int status;

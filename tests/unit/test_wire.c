@@ -2,10 +2,11 @@
 /*
  * links: fm_wire
  *
- * test_wire - the node-to-node protocol: the bytes of every control message, and that nothing but those is accepted.
+ * test_wire - the node-to-node protocol: the bytes of every control message, and that nothing but
+ * those is accepted.
  *
- * The golden bytes were written down from wire.h, not printed by the encoder. If one of these fails, either the change
- * is a mistake or it is a new version of the protocol.
+ * The golden bytes were written down from wire.h, not printed by the encoder. If one of these
+ * fails, either the change is a mistake or it is a new version of the protocol.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,8 +31,12 @@ struct golden {
 
 static void make_hello(struct fm_wire_msg *m)
 {
-	m->hello = (struct fm_wire_hello){ .version_min = 1, .version_max = 2, .name = fm_wire_str("n1"), .session = 7,
-					   .tcp_conns = 16, .rdma_conns = 2 };
+	m->hello = (struct fm_wire_hello){.version_min = 1,
+					  .version_max = 2,
+					  .name = fm_wire_str("n1"),
+					  .session = 7,
+					  .tcp_conns = 16,
+					  .rdma_conns = 2};
 	for (unsigned i = 0; i < 16; i++)
 		m->hello.boot_id[i] = (uint8_t)(0xa0 + i);
 }
@@ -142,9 +147,12 @@ static void make_found(struct fm_wire_msg *m)
 
 static void make_finish(struct fm_wire_msg *m)
 {
-	m->finish = (struct fm_wire_finish){
-		.flags = FM_WIRE_FINISH_HOLD, .xfer = 5, .size = 0x3000, .data_bytes = 0x2000, .chunks = 2, .crc = 0xe3069283
-	};
+	m->finish = (struct fm_wire_finish){.flags = FM_WIRE_FINISH_HOLD,
+					    .xfer = 5,
+					    .size = 0x3000,
+					    .data_bytes = 0x2000,
+					    .chunks = 2,
+					    .crc = 0xe3069283};
 }
 
 static void make_done(struct fm_wire_msg *m)
@@ -173,7 +181,10 @@ static void make_done(struct fm_wire_msg *m)
 
 static void make_abort(struct fm_wire_msg *m)
 {
-	m->abort = (struct fm_wire_abort){ .flags = FM_WIRE_ABORT_KEEP, .xfer = 7, .code = 28, .text = fm_wire_str("no space") };
+	m->abort = (struct fm_wire_abort){.flags = FM_WIRE_ABORT_KEEP,
+					  .xfer = 7,
+					  .code = 28,
+					  .text = fm_wire_str("no space")};
 }
 
 static void make_request(struct fm_wire_msg *m)
@@ -197,16 +208,23 @@ static void make_reply(struct fm_wire_msg *m)
 	m->reply.code = 0;
 	m->reply.count = 2;
 	m->reply.text = fm_wire_str("");
-	m->reply.entry[0] =
-		(struct fm_wire_entry){ .type = 1, .mode = 0600, .size = 13, .mtime_ns = 5, .whole = 26, .name = fm_wire_str("f") };
-	m->reply.entry[1] =
-		(struct fm_wire_entry){ .type = 2, .mode = 0755, .size = 0, .mtime_ns = 6, .whole = FM_WIRE_SIZE_UNKNOWN,
-					.name = fm_wire_str("dir") };
+	m->reply.entry[0] = (struct fm_wire_entry){.type = 1,
+						   .mode = 0600,
+						   .size = 13,
+						   .mtime_ns = 5,
+						   .whole = 26,
+						   .name = fm_wire_str("f")};
+	m->reply.entry[1] = (struct fm_wire_entry){.type = 2,
+						   .mode = 0755,
+						   .size = 0,
+						   .mtime_ns = 6,
+						   .whole = FM_WIRE_SIZE_UNKNOWN,
+						   .name = fm_wire_str("dir")};
 }
 
 static void make_need(struct fm_wire_msg *m)
 {
-	m->need = (struct fm_wire_need){ .xfer = 10, .seq = 11, .count = 9, .bits = { 0x81, 0x01 } };
+	m->need = (struct fm_wire_need){.xfer = 10, .seq = 11, .count = 9, .bits = {0x81, 0x01}};
 }
 
 static void make_commit(struct fm_wire_msg *m)
@@ -216,7 +234,8 @@ static void make_commit(struct fm_wire_msg *m)
 
 static void make_verify(struct fm_wire_msg *m)
 {
-	m->verify = (struct fm_wire_verify){ .id = 13, .uid = 1, .gid = 2, .store = fm_wire_str("s"), .path = fm_wire_str("p") };
+	m->verify = (struct fm_wire_verify){
+		.id = 13, .uid = 1, .gid = 2, .store = fm_wire_str("s"), .path = fm_wire_str("p")};
 }
 
 static void make_verified(struct fm_wire_msg *m)
@@ -235,7 +254,10 @@ static void make_verified(struct fm_wire_msg *m)
 		.swapped = 8,
 		.without = 6,
 		.text = fm_wire_str("t"),
-		.finding = { { .kind = FM_WIRE_UNREADABLE, .offset = 0x1000, .length = 0x200, .path = fm_wire_str("a") } },
+		.finding = {{.kind = FM_WIRE_UNREADABLE,
+			     .offset = 0x1000,
+			     .length = 0x200,
+			     .path = fm_wire_str("a")}},
 	};
 }
 
@@ -267,9 +289,10 @@ static void make_facts_ask(struct fm_wire_msg *m)
 
 static void make_facts(struct fm_wire_msg *m)
 {
-	m->facts = (struct fm_wire_facts){
-		.flags = FM_WIRE_FACTS_MORE, .id = 14, .text = fm_wire_str(""), .piece = fm_wire_str("{}")
-	};
+	m->facts = (struct fm_wire_facts){.flags = FM_WIRE_FACTS_MORE,
+					  .id = 14,
+					  .text = fm_wire_str(""),
+					  .piece = fm_wire_str("{}")};
 }
 
 static void make_names(struct fm_wire_msg *m)
@@ -281,9 +304,11 @@ static void make_names(struct fm_wire_msg *m)
 
 static void make_kept(struct fm_wire_msg *m)
 {
-	m->kept = (struct fm_wire_kept){
-		.flags = FM_WIRE_KEPT_LAST, .xfer = 15, .reread = 0x3000, .damaged = { 0x1000, 0x2001 }, .crc = 0x01020304
-	};
+	m->kept = (struct fm_wire_kept){.flags = FM_WIRE_KEPT_LAST,
+					.xfer = 15,
+					.reread = 0x3000,
+					.damaged = {0x1000, 0x2001},
+					.crc = 0x01020304};
 }
 
 static void make_window(struct fm_wire_msg *m)
@@ -322,64 +347,74 @@ static void make_resume(struct fm_wire_msg *m)
 }
 
 static const struct golden goldens[] = {
-	{ FM_WIRE_HELLO, make_hello,
-	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31 0700000000000000 1000 0200" },
-	{ FM_WIRE_ADDRS, make_addrs,
-	  "0200 0000 2f1d 0000 0200"
-	  "04 1e 01 18 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
-	  "06 40 00 00 00000000 fe800000000000000000000000000007 0000" },
-	{ FM_WIRE_TOKENS_WANT, make_tokens_want, "0300 0000 2000" },
-	{ FM_WIRE_TOKENS, make_tokens,
-	  "0400 0000 0200 11111111111111111111111111111111 22222222222222222222222222222222" },
-	{ FM_WIRE_PING, make_ping, "0500 0000 0102030405060708" },
-	{ FM_WIRE_PONG, make_ping, "0600 0000 0102030405060708" },
-	{ FM_WIRE_PUT, make_put,
-	  "0700 0300 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffff"
-	  "e8030000 64000000 02 000000 0000000000000000 1000000000000000 1100000000000000 ffffffffffffffff 0100 73 0300 612f62" },
-	{ FM_WIRE_READY, make_ready,
-	  "0800 0100 0300000000000000 00000100 04030201 0200 0000"
-	  "0000000000000000 0010000000000000 0020000000000000 0110000000000000 0800 6275666665726564" },
-	{ FM_WIRE_GET, make_get,
-	  "0900 1500 0400000000000000 00100000 00e40b5402000000 01000000 02000000 0200 0000 0400 64617461 0000"
-	  "0300 2a2e6f 0100 78" },
-	{ FM_WIRE_FOUND, make_found,
-	  "0a00 0100 0400000000000000 ffffffffffffff7f ff010000 0100000000000000"
-	  "0200000000000000 0300000000000000 0400000000000000 0000" },
-	{ FM_WIRE_FINISH, make_finish,
-	  "0b00 0100 0500000000000000 0030000000000000 0020000000000000 0200000000000000 839206e3 00000000" },
-	{ FM_WIRE_DONE, make_done,
-	  "0c00 0500 0600000000000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000"
-	  "0500000000000000 0600000000000000 0700000000000000 0800000000000000 0900000000000000 0a00000000000000"
-	  "0b00000000000000 0c00000000000000 0d00000000000000 0e00000000000000 0f00000000000000 0100 6e" },
-	{ FM_WIRE_ABORT, make_abort, "0d00 0100 0700000000000000 1c000000 0800 6e6f207370616365" },
-	{ FM_WIRE_REQUEST, make_request,
-	  "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000" },
-	{ FM_WIRE_REPLY, make_reply,
-	  "0f00 0100 0900000000000000 00000000 0200 0000"
-	  "01 000000 80010000 0d00000000000000 0500000000000000 1a00000000000000 0100 66"
-	  "02 000000 ed010000 0000000000000000 0600000000000000 ffffffffffffffff 0300 646972" },
-	{ FM_WIRE_BYE, make_bye, "1000 0000 0e00 76657273696f6e2031206f6e6c79" },
-	{ FM_WIRE_NEED, make_need, "1100 0000 0a00000000000000 0b00000000000000 0900 0000 8101" },
-	{ FM_WIRE_COMMIT, make_commit, "1200 0000 0c00000000000000" },
-	{ FM_WIRE_VERIFY, make_verify, "1300 0000 0d00000000000000 01000000 02000000 0100 73 0100 70" },
-	{ FM_WIRE_VERIFIED, make_verified,
-	  "1400 0100 0d00000000000000 05000000 0100 0000 0100000000000000 0200000000000000 0300000000000000"
-	  "0400000000000000 0500000000000000 0700000000000000 0800000000000000 0600000000000000 0100 74 02 000000 0010000000000000"
-	  "0002000000000000 0100 61" },
-	{ FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000" },
-	{ FM_WIRE_VOLUMES, make_volumes,
-	  "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 0100 71 0100 77 0200 6e31" },
-	{ FM_WIRE_FACTS_ASK, make_facts_ask, "1d00 0000 0e00000000000000" },
-	{ FM_WIRE_FACTS, make_facts, "1e00 0100 0e00000000000000 00000000 0000 0200 7b7d" },
-	{ FM_WIRE_KEPT, make_kept,
-	  "1700 0100 0f00000000000000 0030000000000000 0010000000000000 0120000000000000 04030201 00000000" },
-	{ FM_WIRE_SPACE, make_space,
-	  "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000"
-	  "0500000000000000 0600000000000000 07000000 0100 0000 0100 73 0800000000000000 ffffffffffffffff 0300 612f62" },
-	{ FM_WIRE_RECEIVED, make_resume, "1900 0000 1200000000000000" },
-	{ FM_WIRE_RESUME, make_resume, "1a00 0000 1100000000000000 1200000000000000 1300000000000000" },
-	{ FM_WIRE_WINDOW, make_window, "1b00 0000 1100000000000000 0201000000000000" },
-	{ FM_WIRE_NAMES, make_names, "1c00 0000 1100000000000000 0a00 0000 01 0100 61 03 0300 622f63" },
+	{FM_WIRE_HELLO, make_hello,
+	 "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31 "
+	 "0700000000000000 1000 0200"},
+	{FM_WIRE_ADDRS, make_addrs,
+	 "0200 0000 2f1d 0000 0200"
+	 "04 1e 01 18 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
+	 "06 40 00 00 00000000 fe800000000000000000000000000007 0000"},
+	{FM_WIRE_TOKENS_WANT, make_tokens_want, "0300 0000 2000"},
+	{FM_WIRE_TOKENS, make_tokens,
+	 "0400 0000 0200 11111111111111111111111111111111 22222222222222222222222222222222"},
+	{FM_WIRE_PING, make_ping, "0500 0000 0102030405060708"},
+	{FM_WIRE_PONG, make_ping, "0600 0000 0102030405060708"},
+	{FM_WIRE_PUT, make_put,
+	 "0700 0300 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffffe8030000 "
+	 "64000000 02 000000 0000000000000000 1000000000000000 1100000000000000 ffffffffffffffff "
+	 "0100 73 0300 612f62"},
+	{FM_WIRE_READY, make_ready,
+	 "0800 0100 0300000000000000 00000100 04030201 0200 00000000000000000000 0010000000000000 "
+	 "0020000000000000 0110000000000000 0800 6275666665726564"},
+	{FM_WIRE_GET, make_get,
+	 "0900 1500 0400000000000000 00100000 00e40b5402000000 01000000 02000000 0200 0000 0400 "
+	 "64617461 00000300 2a2e6f 0100 78"},
+	{FM_WIRE_FOUND, make_found,
+	 "0a00 0100 0400000000000000 ffffffffffffff7f ff010000 0100000000000000"
+	 "0200000000000000 0300000000000000 0400000000000000 0000"},
+	{FM_WIRE_FINISH, make_finish,
+	 "0b00 0100 0500000000000000 0030000000000000 0020000000000000 0200000000000000 839206e3 "
+	 "00000000"},
+	{FM_WIRE_DONE, make_done,
+	 "0c00 0500 0600000000000000 0100000000000000 0200000000000000 0300000000000000 "
+	 "04000000000000000500000000000000 0600000000000000 0700000000000000 0800000000000000 "
+	 "0900000000000000 0a000000000000000b00000000000000 0c00000000000000 0d00000000000000 "
+	 "0e00000000000000 0f00000000000000 0100 6e"},
+	{FM_WIRE_ABORT, make_abort, "0d00 0100 0700000000000000 1c000000 0800 6e6f207370616365"},
+	{FM_WIRE_REQUEST, make_request,
+	 "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000"},
+	{FM_WIRE_REPLY, make_reply,
+	 "0f00 0100 0900000000000000 00000000 0200 0000"
+	 "01 000000 80010000 0d00000000000000 0500000000000000 1a00000000000000 0100 66"
+	 "02 000000 ed010000 0000000000000000 0600000000000000 ffffffffffffffff 0300 646972"},
+	{FM_WIRE_BYE, make_bye, "1000 0000 0e00 76657273696f6e2031206f6e6c79"},
+	{FM_WIRE_NEED, make_need, "1100 0000 0a00000000000000 0b00000000000000 0900 0000 8101"},
+	{FM_WIRE_COMMIT, make_commit, "1200 0000 0c00000000000000"},
+	{FM_WIRE_VERIFY, make_verify,
+	 "1300 0000 0d00000000000000 01000000 02000000 0100 73 0100 70"},
+	{FM_WIRE_VERIFIED, make_verified,
+	 "1400 0100 0d00000000000000 05000000 0100 0000 0100000000000000 0200000000000000 "
+	 "03000000000000000400000000000000 0500000000000000 0700000000000000 0800000000000000 "
+	 "0600000000000000 0100 74 02 000000 00100000000000000002000000000000 0100 61"},
+	{FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000"},
+	{FM_WIRE_VOLUMES, make_volumes,
+	 "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 "
+	 "0100 71 0100 77 0200 6e31"},
+	{FM_WIRE_FACTS_ASK, make_facts_ask, "1d00 0000 0e00000000000000"},
+	{FM_WIRE_FACTS, make_facts, "1e00 0100 0e00000000000000 00000000 0000 0200 7b7d"},
+	{FM_WIRE_KEPT, make_kept,
+	 "1700 0100 0f00000000000000 0030000000000000 0010000000000000 0120000000000000 04030201 "
+	 "00000000"},
+	{FM_WIRE_SPACE, make_space,
+	 "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 "
+	 "04000000000000000500000000000000 0600000000000000 07000000 0100 0000 0100 73 "
+	 "0800000000000000 ffffffffffffffff 0300 612f62"},
+	{FM_WIRE_RECEIVED, make_resume, "1900 0000 1200000000000000"},
+	{FM_WIRE_RESUME, make_resume,
+	 "1a00 0000 1100000000000000 1200000000000000 1300000000000000"},
+	{FM_WIRE_WINDOW, make_window, "1b00 0000 1100000000000000 0201000000000000"},
+	{FM_WIRE_NAMES, make_names,
+	 "1c00 0000 1100000000000000 0a00 0000 01 0100 61 03 0300 622f63"},
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -410,7 +445,8 @@ static size_t golden_bytes(enum fm_wire_type type, uint8_t *out)
 	return 0;
 }
 
-/* From a block of exactly len bytes, so that the address sanitizer sees a decoder that looks behind it. */
+/* From a block of exactly len bytes, so that the address sanitizer sees a decoder that looks behind
+ * it. */
 static int decode_exact(const uint8_t *bytes, size_t len, struct fm_wire_msg *out)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -444,10 +480,12 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
 	for (unsigned type = 0; type <= FM_WIRE_NAMES; type++)		/* none was forgotten */
-		CU_ASSERT_EQUAL(golden_bytes((enum fm_wire_type)type, encoded) > 0, strcmp(fm_wire_type_name(type), "?") != 0);
+		CU_ASSERT_EQUAL(golden_bytes((enum fm_wire_type)type, encoded) > 0,
+				strcmp(fm_wire_type_name(type), "?") != 0);
 }
 
-/* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
+/* Encoding twice proves nothing about a field that both directions misplace together; so look at
+ * some values. */
 static void test_decoded_values(void)
 {
 	uint8_t bytes[BYTES_MAX];
@@ -478,14 +516,17 @@ static void test_truncated(void)
 		size_t len = from_hex(goldens[i].hex, bytes);
 
 		for (size_t cut = 0; cut < len; cut++) {
-			int want = goldens[i].type == FM_WIRE_HELLO && cut == HELLO_NAME_END ? 0 : -EBADMSG;
+			int want = goldens[i].type == FM_WIRE_HELLO && cut == HELLO_NAME_END
+					   ? 0
+					   : -EBADMSG;
 
 			CU_ASSERT_EQUAL(decode_exact(bytes, cut, &msg_out), want);
 		}
 	}
 }
 
-/* Goal: a HELLO of an older node, which ends with the name, and one of a newer node are understood. */
+/* Goal: a HELLO of an older node, which ends with the name, and one of a newer node are
+ * understood. */
 static void test_hello_conns(void)
 {
 	static uint8_t again[FM_WIRE_MSG_MAX];
@@ -560,7 +601,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_HELLO, 28, "0000", -ERANGE },
 	{ FM_WIRE_HELLO, 30, "2f", -ERANGE },
 	{ FM_WIRE_HELLO, 31, "00", -ERANGE },
-	/* ADDRS: count, family, prefix, is_rdma, private bits, tail of an IPv4 address, length and bytes of the name */
+	/* ADDRS: count, family, prefix, is_rdma, private bits, tail of an IPv4 address, length and
+	 * bytes of the name */
 	{ FM_WIRE_ADDRS, 8, "2100", -ERANGE },
 	{ FM_WIRE_ADDRS, 8, "ffff", -ERANGE },
 	{ FM_WIRE_ADDRS, 8, "0300", -EBADMSG },
@@ -600,11 +642,13 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_PUT, 83, "0400", -EBADMSG },
 	{ FM_WIRE_PUT, 83, "0200", -EBADMSG },
 	{ FM_WIRE_PUT, 86, "00", -ERANGE },
-	/* PUT of a large file in a tree: size known, no store; a tree: size not known, in no tree */
+	/* PUT of a large file in a tree: size known, no store; a tree: size not known, in no
+	 * tree */
 	{ FM_WIRE_PUT, 48, "01", -ERANGE },
 	{ FM_WIRE_PUT, 2, "0400", 0 },
 	{ FM_WIRE_PUT, 2, "0400 0100000000000080 0000000000000000", 0 },
-	/* READY: chunk, count, zero, ranges (empty, off the grid, touching, beyond any file), note */
+	/* READY: chunk, count, zero, ranges (empty, off the grid, touching, beyond any file),
+	 * note */
 	{ FM_WIRE_READY, 12, "01000100", -ERANGE },
 	{ FM_WIRE_READY, 12, "00000000", -ERANGE },
 	{ FM_WIRE_READY, 20, "0108", -ERANGE },
@@ -645,7 +689,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
 	{ FM_WIRE_REQUEST, 29, "00", -ERANGE },
-	/* REPLY: code with entries, code, count, MORE without an entry, type, zero, mode, size, whole, name */
+	/* REPLY: code with entries, code, count, MORE without an entry, type, zero, mode, size,
+	 * whole, name */
 	{ FM_WIRE_REPLY, 12, "02000000", -ERANGE },
 	{ FM_WIRE_REPLY, 12, "00100000", -ERANGE },
 	{ FM_WIRE_REPLY, 16, "8100", -ERANGE },
@@ -700,7 +745,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_VERIFIED, 87, "06", -ERANGE },
 	{ FM_WIRE_VERIFIED, 88, "01", -ERANGE },
 	{ FM_WIRE_VERIFIED, 109, "00", -ERANGE },
-	/* VOLUMES: code with a volume, code, count, zero, state, read-write and not mounted, zero, epoch, name, subsystem, writer */
+	/* VOLUMES: code with a volume, code, count, zero, state, read-write and not mounted, zero,
+	 * epoch, name, subsystem, writer */
 	{ FM_WIRE_VOLUMES, 12, "01000000", -ERANGE },
 	{ FM_WIRE_VOLUMES, 12, "00100000", -ERANGE },
 	{ FM_WIRE_VOLUMES, 16, "4100", -ERANGE },
@@ -735,7 +781,8 @@ static void test_ranges(void)
 		ret = decode_exact(bytes, len, &msg_out);
 		CU_ASSERT_EQUAL(ret, s->want);
 		if (ret != s->want)
-			printf("\n%s at %zu = %s: %d\n", fm_wire_type_name(s->type), s->at, s->hex, ret);
+			printf("\n%s at %zu = %s: %d\n", fm_wire_type_name(s->type), s->at, s->hex,
+			       ret);
 	}
 }
 
@@ -775,7 +822,8 @@ static void test_string_lengths(void)
 			bytes[s->at] = (uint8_t)len;
 			bytes[s->at + 1] = (uint8_t)(len >> 8);
 			memset(bytes + s->at + 2, 'x', len);
-			CU_ASSERT_EQUAL(decode_exact(bytes, s->at + 2 + len, &msg_out), len > s->max ? -ERANGE : 0);
+			CU_ASSERT_EQUAL(decode_exact(bytes, s->at + 2 + len, &msg_out),
+					len > s->max ? -ERANGE : 0);
 		}
 	}
 }
@@ -784,14 +832,16 @@ static void test_string_lengths(void)
 static void test_list_after(void)
 {
 	static char long_name[257];
-	static const struct { const char *after; int want; } cases[] = {
-		{ "", 0 }, { "x", 0 }, { "a/b", -ERANGE }, { long_name, -ERANGE }, { long_name + 1, 0 },
+	static const struct { const char *after; int want;
+	} cases[] = {
+		{"", 0}, {"x", 0}, {"a/b", -ERANGE}, {long_name, -ERANGE}, {long_name + 1, 0},
 	};
 
 	memset(long_name, 'n', 256);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t bytes[BYTES_MAX];
-		size_t len = golden_bytes(FM_WIRE_REQUEST, bytes), after_len = strlen(cases[i].after);
+		size_t len = golden_bytes(FM_WIRE_REQUEST, bytes),
+		       after_len = strlen(cases[i].after);
 
 		memcpy(bytes + 2, "\0\0", 2);
 		bytes[12] = FM_WIRE_LIST;
@@ -802,7 +852,8 @@ static void test_list_after(void)
 	}
 }
 
-/* The largest message there is fits, and one byte more than a message may have is refused whatever it says. */
+/* The largest message there is fits, and one byte more than a message may have is refused whatever
+ * it says. */
 static void test_largest(void)
 {
 	static char name[256], text[FM_WIRE_TEXT_MAX + 1];
@@ -816,7 +867,8 @@ static void test_largest(void)
 	msg_in.reply.count = FM_WIRE_ENTRIES_MAX;
 	msg_in.reply.text = fm_wire_str(text);
 	for (unsigned i = 0; i < FM_WIRE_ENTRIES_MAX; i++)
-		msg_in.reply.entry[i] = (struct fm_wire_entry){ .type = 1, .name = fm_wire_str(name) };
+		msg_in.reply.entry[i] =
+			(struct fm_wire_entry){.type = 1, .name = fm_wire_str(name)};
 	len = fm_wire_encode(&msg_in, encoded);
 	CU_ASSERT_TRUE(len <= FM_WIRE_MSG_MAX);
 	CU_ASSERT_EQUAL(decode_exact(encoded, len, &msg_out), 0);
@@ -837,7 +889,8 @@ static uint32_t random_u32(void)
 	return (uint32_t)(random_state >> 32);
 }
 
-/* What is accepted means exactly its bytes: written again it is the same (HELLO: but for what is behind its last field). */
+/* What is accepted means exactly its bytes: written again it is the same (HELLO: but for what is
+ * behind its last field). */
 static void check_accepted(const uint8_t *bytes, size_t len)
 {
 	size_t again;
@@ -854,7 +907,8 @@ static void test_random(void)
 	uint8_t *bytes = malloc(BYTES_MAX);
 
 	for (unsigned i = 0; bytes && i < 100000; i++) {
-		size_t len = golden_bytes((enum fm_wire_type)(1 + random_u32() % FM_WIRE_VERIFIED), bytes);
+		size_t len = golden_bytes((enum fm_wire_type)(1 + random_u32() % FM_WIRE_VERIFIED),
+					  bytes);
 
 		for (unsigned n = random_u32() % 4; n > 0; n--)
 			bytes[random_u32() % len] = (uint8_t)random_u32();
@@ -886,12 +940,20 @@ static void test_encoders_refuse(void)
 	struct fm_wire_str text = { long_text, sizeof(long_text) };
 
 	memset(long_text, 'x', sizeof(long_text));
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 8 } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 }, 0 } }), 0);
+	CU_ASSERT_EQUAL(
+		encoded_of((struct fm_wire_msg){.type = FM_WIRE_DONE, .done = {.flags = 8}}), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){.type = FM_WIRE_HELLO,
+							.hello = {1, 1, {0}, {"a/b", 3}, 0}}),
+			0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)31 }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_READY, .ready = { .chunk = 4096, .have_crc = 7 } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = text } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 0 } }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){.type = FM_WIRE_READY,
+							.ready = {.chunk = 4096, .have_crc = 7}}),
+			0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){.type = FM_WIRE_ABORT,
+							.abort = {.code = 5, .text = text}}),
+			0);
+	CU_ASSERT_EQUAL(
+		encoded_of((struct fm_wire_msg){.type = FM_WIRE_ABORT, .abort = {.code = 0}}), 0);
 	CU_ASSERT_TRUE(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE }) > 0);
 }
 

@@ -2,8 +2,8 @@
 /*
  * links: fm_wire
  *
- * test_wire_data - the 64-byte messages of data connections: their golden bytes, and that nothing but those is
- * accepted.
+ * test_wire_data - the 64-byte messages of data connections: their golden bytes, and that nothing
+ * but those is accepted.
  *
  * The golden bytes were written down from wire.h, not printed by the encoder.
  */
@@ -38,35 +38,50 @@ struct data_golden {
 };
 
 static const struct data_golden data_goldens[] = {
-	{ { .type = FM_DATA_GRANT, .slot = 16, .generation = 2, .xfer = UINT64_C(0x7f0000001000),
-	    .length = 1u << 20, .data_crc = 0xabcd },
-	  "01 00 1000 02000000 00100000007f0000 0000000000000000 0000000000000000 00001000 cdab0000 00000000"
-	  "00000000000000000000000000000000 24c0f32e" },
-	{ { .type = FM_DATA_CHUNK, .slot = 15, .generation = 2, .xfer = 3, .seq = 4, .offset = 0x500000,
-	    .length = 13, .data_crc = 0xe3069283 },
-	  "02 00 0f00 02000000 0300000000000000 0400000000000000 0000500000000000 0d000000 839206e3 00000000"
-	  "00000000000000000000000000000000 4d1acb83" },
-	{ { .type = FM_DATA_ACK, .status = FM_ACK_CORRUPT, .slot = 15, .generation = 2, .xfer = 3, .seq = 4 },
-	  "03 01 0f00 02000000 0300000000000000 0400000000000000 0000000000000000 00000000 00000000 00000000"
-	  "00000000000000000000000000000000 21fd8619" },
-	{ { .type = FM_DATA_REVOKE, .generation = 2 },
-	  "04 00 0000 02000000 0000000000000000 0000000000000000 0000000000000000 00000000 00000000 00000000"
-	  "00000000000000000000000000000000 ad2f70b0" },
-	{ { .type = FM_DATA_RETURN, .generation = UINT32_MAX },
-	  "05 00 0000 ffffffff 0000000000000000 0000000000000000 0000000000000000 00000000 00000000 00000000"
-	  "00000000000000000000000000000000 96730a16" },
-	{ { .type = FM_DATA_WANT },
-	  "06 00 0000 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 00000000 00000000"
-	  "00000000000000000000000000000000 1aaa7e62" },
+	{{.type = FM_DATA_GRANT,
+	  .slot = 16,
+	  .generation = 2,
+	  .xfer = UINT64_C(0x7f0000001000),
+	  .length = 1u << 20,
+	  .data_crc = 0xabcd},
+	 "01 00 1000 02000000 00100000007f0000 0000000000000000 0000000000000000 00001000 "
+	 "cdab0000 0000000000000000000000000000000000000000 24c0f32e"},
+	{{.type = FM_DATA_CHUNK,
+	  .slot = 15,
+	  .generation = 2,
+	  .xfer = 3,
+	  .seq = 4,
+	  .offset = 0x500000,
+	  .length = 13,
+	  .data_crc = 0xe3069283},
+	 "02 00 0f00 02000000 0300000000000000 0400000000000000 0000500000000000 0d000000 "
+	 "839206e3 0000000000000000000000000000000000000000 4d1acb83"},
+	{{.type = FM_DATA_ACK,
+	  .status = FM_ACK_CORRUPT,
+	  .slot = 15,
+	  .generation = 2,
+	  .xfer = 3,
+	  .seq = 4},
+	 "03 01 0f00 02000000 0300000000000000 0400000000000000 0000000000000000 00000000 "
+	 "00000000 0000000000000000000000000000000000000000 21fd8619"},
+	{{.type = FM_DATA_REVOKE, .generation = 2},
+	 "04 00 0000 02000000 0000000000000000 0000000000000000 0000000000000000 00000000 "
+	 "00000000 0000000000000000000000000000000000000000 ad2f70b0"},
+	{{.type = FM_DATA_RETURN, .generation = UINT32_MAX},
+	 "05 00 0000 ffffffff 0000000000000000 0000000000000000 0000000000000000 00000000 "
+	 "00000000 0000000000000000000000000000000000000000 96730a16"},
+	{{.type = FM_DATA_WANT},
+	 "06 00 0000 00000000 0000000000000000 0000000000000000 0000000000000000 00000000 "
+	 "00000000 0000000000000000000000000000000000000000 1aaa7e62"},
 };
 
 #define DATA_GOLDENS (sizeof(data_goldens) / sizeof(data_goldens[0]))
 
 static bool is_same_data(const struct fm_data_msg *a, const struct fm_data_msg *b)
 {
-	return a->type == b->type && a->status == b->status && a->slot == b->slot && a->generation == b->generation &&
-	       a->xfer == b->xfer && a->seq == b->seq && a->offset == b->offset && a->length == b->length &&
-	       a->data_crc == b->data_crc;
+	return a->type == b->type && a->status == b->status && a->slot == b->slot &&
+	       a->generation == b->generation && a->xfer == b->xfer && a->seq == b->seq &&
+	       a->offset == b->offset && a->length == b->length && a->data_crc == b->data_crc;
 }
 
 static void test_data_golden(void)
@@ -116,7 +131,8 @@ static const struct spoiled_data {
 	{ FM_DATA_GRANT, 2, "4000", 0 },
 	{ FM_DATA_GRANT, 2, "4100", -ERANGE },
 	{ FM_DATA_GRANT, 4, "00000000", -ERANGE },
-	{ FM_DATA_GRANT, 8, "0000ffffffffffff", -ERANGE },	/* the slots would run over the end of all addresses */
+	/* the slots would run over the end of all addresses */
+	{ FM_DATA_GRANT, 8, "0000ffffffffffff", -ERANGE },
 	{ FM_DATA_GRANT, 16, "01", -ERANGE },
 	{ FM_DATA_GRANT, 24, "01", -ERANGE },
 	{ FM_DATA_GRANT, 32, "00000000", -ERANGE },

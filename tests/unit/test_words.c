@@ -29,7 +29,8 @@ static void test_no_word(void)
 		CU_ASSERT_EQUAL(fm_word_parse(fm_words_transport, bad[i]), -1);
 }
 
-/* Goal: the words are those that are written down in jobs and configurations, and a change of one is seen here. */
+/* Goal: the words are those that are written down in jobs and configurations, and a change of one
+ * is seen here. */
 static void test_as_they_are_written_down(void)
 {
 	CU_ASSERT_EQUAL(fm_word_parse(fm_words_transport, "rdma"), 1);

@@ -167,7 +167,8 @@ static void test_done_owns(void)
 	struct chain *chain = calloc(1, sizeof(*chain));
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(chain);
-	*chain = (struct chain){ .work = { .run = chain_run, .done = chain_done }, .worker = worker, .left = 50 };
+	*chain = (struct chain){
+		.work = {.run = chain_run, .done = chain_done}, .worker = worker, .left = 50};
 	fm_worker_submit(worker, &chain->work, loop);
 	wait_for(50);
 	tear_down(worker);
@@ -231,9 +232,11 @@ static void waiting_done(struct fm_work *work)
 	dones++;
 }
 
-static void submit_as(struct fm_worker *worker, struct waiting *w, struct fm_share_id who, sem_t *until)
+static void submit_as(struct fm_worker *worker, struct waiting *w, struct fm_share_id who,
+		      sem_t *until)
 {
-	*w = (struct waiting){ .work = { .run = waiting_run, .done = waiting_done, .who = who }, .until = until };
+	*w = (struct waiting){.work = {.run = waiting_run, .done = waiting_done, .who = who},
+			      .until = until};
 	fm_worker_submit(worker, &w->work, loop);
 }
 
@@ -285,10 +288,15 @@ static void ordered_run(struct fm_work *work)
 	waiting_run(work);
 }
 
-static void submit_of(struct fm_worker *worker, struct ordered *o, const char *peer, uid_t user, sem_t *until)
+static void submit_of(struct fm_worker *worker, struct ordered *o, const char *peer, uid_t user,
+		      sem_t *until)
 {
 	o->number = user;
-	o->w = (struct waiting){ .work = { .run = ordered_run, .done = waiting_done, .who = fm_share_name(peer), .user = user }, .until = until };
+	o->w = (struct waiting){.work = {.run = ordered_run,
+					 .done = waiting_done,
+					 .who = fm_share_name(peer),
+					 .user = user},
+				.until = until};
 	fm_worker_submit(worker, &o->w.work, loop);
 }
 
@@ -301,9 +309,9 @@ static void wait_begun(unsigned count)
 }
 
 /*
- * Goal: a user of a peer who asks for much does not go before another of its users who comes later. Method: two
- * threads for it, both held by the first user; when one is free, the other user is next, though the first has more
- * in the queue.
+ * Goal: a user of a peer who asks for much does not go before another of its users who comes later.
+ * Method: two threads for it, both held by the first user; when one is free, the other user is
+ * next, though the first has more in the queue.
  */
 static void test_a_peers_users_take_turns(void)
 {
@@ -372,8 +380,9 @@ static void ended_one(struct fm_worker *worker, struct ordered *o, const char *p
 }
 
 /*
- * Goal: a peer with very many users does not make forgotten who of another peer's had his turn. Method: users 1 and 2 of n1
- * have one each, then a hundred of n2's; with n1's thread held, 2 asks before 1, whose turn it is.
+ * Goal: a peer with very many users does not make forgotten who of another peer's had his turn.
+ * Method: users 1 and 2 of n1 have one each, then a hundred of n2's; with n1's thread held, 2 asks
+ * before 1, whose turn it is.
  */
 static void test_many_users_of_one_peer(void)
 {
@@ -407,16 +416,16 @@ static void test_many_users_of_one_peer(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "many users of one peer make no other peer's forgotten", test_many_users_of_one_peer },
-	{ "users of one peer take turns on one thread", test_users_take_turns_on_one_thread },
-	{ "users of one peer take turns", test_a_peers_users_take_turns },
-	{ "threads are divided among those who ask", test_threads_are_shared },
-	{ "work runs on another thread and is done on the loop's", test_where },
-	{ "one thread takes work in the order submitted", test_order },
-	{ "as many calls block at once as there are threads", test_parallel },
-	{ "free finishes what was submitted and leaves its done() to the loop", test_free_finishes },
-	{ "done() may submit its work again, or free it", test_done_owns },
-	{ "a simulated worker runs on the loop, in a later pass", test_simulated },
-	{ "a worker that cannot be made leaves nothing behind", test_new_faults },
+	{"many users of one peer make no other peer's forgotten", test_many_users_of_one_peer},
+	{"users of one peer take turns on one thread", test_users_take_turns_on_one_thread},
+	{"users of one peer take turns", test_a_peers_users_take_turns},
+	{"threads are divided among those who ask", test_threads_are_shared},
+	{"work runs on another thread and is done on the loop's", test_where},
+	{"one thread takes work in the order submitted", test_order},
+	{"as many calls block at once as there are threads", test_parallel},
+	{"free finishes what was submitted and leaves its done() to the loop", test_free_finishes},
+	{"done() may submit its work again, or free it", test_done_owns},
+	{"a simulated worker runs on the loop, in a later pass", test_simulated},
+	{"a worker that cannot be made leaves nothing behind", test_new_faults},
 };
 FM_TEST_MAIN("worker", tests)

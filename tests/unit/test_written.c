@@ -2,7 +2,8 @@
 /*
  * links: fm_store
  *
- * test_written - a file that somebody stores to through a mapping while it is read is told from one that stays as it is.
+ * test_written - a file that somebody stores to through a mapping while it is read is told from one
+ * that stays as it is.
  */
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -94,7 +95,8 @@ static void test_buffered_source(void)
 	struct fm_attr attr;
 	struct fm_err err = { 0 };
 
-	CU_ASSERT_EQUAL_FATAL(fm_file_source_new(open(path, O_RDONLY), &opts, &file, &attr, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_file_source_new(open(path, O_RDONLY), &opts, &file, &attr, &err),
+			      0);
 	CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), 0);
 	m.at[LEN - 1] = 'z';
 	CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), -ESTALE);
@@ -113,7 +115,8 @@ static void test_direct_source(void)
 	struct lane l;
 
 	lane_open(&l, false);
-	CU_ASSERT_EQUAL_FATAL(fm_file_source_new(open(path, O_RDONLY), &opts, &file, &attr, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_file_source_new(open(path, O_RDONLY), &opts, &file, &attr, &err),
+			      0);
 	CU_ASSERT_EQUAL(file_read(&l, file, buffer(), LEN, 0), LEN);
 	CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), 0);
 	m.at[4096] = 'z';
@@ -138,7 +141,8 @@ static void test_same_tick(void)
 		unmap(&m);
 	}
 }
-/* What was written before the clock was set back has times to come: no tick of theirs is waited for. */
+/* What was written before the clock was set back has times to come: no tick of theirs is waited
+ * for. */
 static void test_clock_set_back(void)
 {
 	struct mapped m = map_dirty();
@@ -185,7 +189,8 @@ static void set_up(void)
 		exit(1);
 	if (fm_fileio_is_memory(&fs)) {
 		remove_all(top);
-		fm_test_skip(ON_DISK " is in memory, which keeps no time of stores through a mapping");
+		fm_test_skip(ON_DISK
+			     " is in memory, which keeps no time of stores through a mapping");
 	}
 	(void)snprintf(path, sizeof(path), "%s/f", top);
 }

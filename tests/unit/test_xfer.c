@@ -110,8 +110,14 @@ static const struct fm_file_ops stream_ops = { .write = stream_write, .cancel = 
 static void world_new(struct world *w, bool is_source, uint64_t size, const struct fm_file_ops *ops)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
-	struct fm_xfer_opts o = { .id = 7, .is_source = is_source, .file = &w->file, .size = size, .chunk_bytes = CHUNK,
-				  .kinds = 1u << FM_KIND_TCP, .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer_opts o = {.id = 7,
+				 .is_source = is_source,
+				 .file = &w->file,
+				 .size = size,
+				 .chunk_bytes = CHUNK,
+				 .kinds = 1u << FM_KIND_TCP,
+				 .progressed = on_notify,
+				 .drained = on_drained};
 
 	memset(w, 0, sizeof(*w));
 	notified = drained = 0;
@@ -155,13 +161,16 @@ static void test_bad_have(void)
 
 	world_new(&w, false, 100000, &plain_ops);
 	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);		/* a CRC of no bytes */
-	CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, 4096, 100, 10), 0);	/* ends in the middle of a block */
+	/* ends in the middle of a block */
+	CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, 4096, 100, 10), 0);
 	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);
 	fm_ranges_free(&have.ranges);
 	for (uint64_t i = 0; i <= FM_WIRE_RANGES_MAX; i++)
-		CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, 2 * i * 4096, 4096, FM_WIRE_RANGES_MAX + 1), 0);
+		CU_ASSERT_EQUAL(
+			fm_ranges_add(&have.ranges, 2 * i * 4096, 4096, FM_WIRE_RANGES_MAX + 1), 0);
 	w.x->o.size = UINT64_C(1) << 40;
-	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);		/* more than READY can say */
+	/* more than READY can say */
+	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);
 	fm_ranges_free(&have.ranges);
 	world_free(&w);
 }
@@ -177,7 +186,7 @@ static unsigned held_by(const void *who, const struct fm_xfer *x)
 
 static bool claim(struct world *w, const void *who, struct fm_chunk *c)
 {
-	const struct fm_claim ask = { .who = who, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by };
+	const struct fm_claim ask = {.who = who, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by};
 	uint64_t again;
 	struct fm_xfer *x = fm_link_claim(w->link, &ask, c, &again);
 
@@ -263,7 +272,8 @@ static void test_holes_are_skipped(void)
 	world_free(&w);
 }
 
-/* Goal: what was there and is damaged comes like the rest; nothing is finished before all of it was read again. */
+/* Goal: what was there and is damaged comes like the rest; nothing is finished before all of it was
+ * read again. */
 static void test_damaged_comes_again(void)
 {
 	uint64_t from[8];
@@ -274,7 +284,8 @@ static void test_damaged_comes_again(void)
 
 	world_new(&w, true, 6 * CHUNK, &plain_ops);
 	CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, CHUNK, 3 * CHUNK, 9), 0);
-	have.crc = fm_crc32c_part(fm_crc32c(0, content + CHUNK, CHUNK), CHUNK, CHUNK) ^ 0x1234;	/* what was kept is not what there was */
+	/* what was kept is not what there was */
+	have.crc = fm_crc32c_part(fm_crc32c(0, content + CHUNK, CHUNK), CHUNK, CHUNK) ^ 0x1234;
 	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), 0);
 	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 0, CHUNK, 0), -EPROTO);
 	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 3 * CHUNK, 2 * CHUNK, 0), -EPROTO);
@@ -290,18 +301,21 @@ static void test_damaged_comes_again(void)
 		acked(&w, &c);
 	}
 	CU_ASSERT_EQUAL_FATAL(n, 4);
-	CU_ASSERT_TRUE(from[0] == 2 * CHUNK && from[1] == 3 * CHUNK && from[2] == 4 * CHUNK && from[3] == 5 * CHUNK);
+	CU_ASSERT_TRUE(from[0] == 2 * CHUNK && from[1] == 3 * CHUNK && from[2] == 4 * CHUNK &&
+		       from[3] == 5 * CHUNK);
 	CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
 	fm_xfer_reread(w.x, 3 * CHUNK, true);
 	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
 	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, CHUNK, CHUNK, 0), -EPROTO);
 	CU_ASSERT_EQUAL(fm_xfer_crc(w.x, 6 * CHUNK), fm_crc32c(0, content, 6 * CHUNK));
-	CU_ASSERT_TRUE(w.x->data_bytes == 6 * CHUNK && w.x->have_bytes == CHUNK && w.x->damaged_bytes == 2 * CHUNK);
+	CU_ASSERT_TRUE(w.x->data_bytes == 6 * CHUNK && w.x->have_bytes == CHUNK &&
+		       w.x->damaged_bytes == 2 * CHUNK);
 	fm_have_free(&have);
 	world_free(&w);
 }
 
-/* Goal: whatever a peer says of a chunk, nothing is written outside the file and no memory is used without bound. */
+/* Goal: whatever a peer says of a chunk, nothing is written outside the file and no memory is used
+ * without bound. */
 static void test_hostile_chunks(void)
 {
 	static const struct fm_chunk bad[] = {
@@ -322,15 +336,23 @@ static void test_hostile_chunks(void)
 	world_new(&w, false, 3 * CHUNK, &plain_ops);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &bad[i]), -ERANGE);
-	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &(struct fm_chunk){ .seq = 2, .offset = 2 * CHUNK, .len = CHUNK }), 0);
+	CU_ASSERT_EQUAL(
+		fm_xfer_accept(w.x,
+			       &(struct fm_chunk){.seq = 2, .offset = 2 * CHUNK, .len = CHUNK}),
+		0);
 	world_free(&w);
 	world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
-	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &(struct fm_chunk){ .seq = FM_XFER_SEQ_AHEAD, .offset = 0, .len = 1 }), -ERANGE);
-	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &(struct fm_chunk){ .seq = 9, .offset = CHUNK, .len = 1 }), 0);
+	CU_ASSERT_EQUAL(
+		fm_xfer_accept(w.x,
+			       &(struct fm_chunk){.seq = FM_XFER_SEQ_AHEAD, .offset = 0, .len = 1}),
+		-ERANGE);
+	CU_ASSERT_EQUAL(
+		fm_xfer_accept(w.x, &(struct fm_chunk){.seq = 9, .offset = CHUNK, .len = 1}), 0);
 	world_free(&w);
 }
 
-/* Goal: only a file's last chunk ends elsewhere than at a block, whether its size is known or the chunk itself says it. */
+/* Goal: only a file's last chunk ends elsewhere than at a block, whether its size is known or the
+ * chunk itself says it. */
 static void test_only_the_end_is_odd(void)
 {
 	const struct fm_chunk last = { .seq = 2, .offset = 2 * CHUNK, .len = 100 };
@@ -356,7 +378,8 @@ static void test_only_the_end_is_odd(void)
 	world_free(&w);
 }
 
-/* Goal: a chunk may overtake the word of how long the file is; if that says less, the transfer fails and nothing else. */
+/* Goal: a chunk may overtake the word of how long the file is; if that says less, the transfer
+ * fails and nothing else. */
 static void test_a_chunk_behind_the_end_that_is_said_later(void)
 {
 	const struct fm_chunk beyond = { .seq = 0, .offset = UINT64_C(100) << 40, .len = CHUNK };
@@ -414,7 +437,7 @@ static void test_no_room_for_the_map_of_chunks(void)
 /* Goal: what each kind of connection carried is known, whatever came twice. */
 static void test_what_each_kind_carried(void)
 {
-	struct fm_chunk a = { .seq = 0, .len = CHUNK }, b = { .seq = 1, .offset = CHUNK, .len = 10 };
+	struct fm_chunk a = {.seq = 0, .len = CHUNK}, b = {.seq = 1, .offset = CHUNK, .len = 10};
 	struct world w;
 
 	world_new(&w, false, CHUNK + 10, &plain_ops);
@@ -466,7 +489,8 @@ static void lose(struct world *w, const struct fm_chunk *chunk)
 	fm_xfer_unref(w->x);
 }
 
-/* Goal: a stream's chunk is there to be claimed when it was read, not before; the next is read while it is sent; all over one connection. */
+/* Goal: a stream's chunk is there to be claimed when it was read, not before; the next is read
+ * while it is sent; all over one connection. */
 static void test_stream(void)
 {
 	struct fm_chunk c, last, none;
@@ -495,9 +519,9 @@ static void test_stream(void)
 }
 
 /*
- * Goal: what a connection took along of a stream is sent again over another one, from the memory that
- * it was read into, in order and with its numbers; what the stream gives next comes behind it. As much
- * is kept as there are places for.
+ * Goal: what a connection took along of a stream is sent again over another one, from the memory
+ * that it was read into, in order and with its numbers; what the stream gives next comes behind it.
+ * As much is kept as there are places for.
  */
 static void test_lost_stream(void)
 {
@@ -535,7 +559,8 @@ static void test_lost_stream(void)
 		acked(&w, &again);
 	}
 	fill(&w, &two, 100);
-	CU_ASSERT_TRUE_FATAL(claim(&w, &two, &again) && again.seq == count && again.offset == count * CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &two, &again) && again.seq == count &&
+			     again.offset == count * CHUNK);
 	acked(&w, &again);
 	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x) && w.x->chunks == count + 1);
 	CU_ASSERT_EQUAL(w.x->resent_bytes, (count - 1) * CHUNK);
@@ -543,8 +568,8 @@ static void test_lost_stream(void)
 }
 
 /*
- * Goal: a stream that is silent when its connection is lost goes on when it says something: all lanes
- * hear of it then, as whoever saw to the read is gone, though another may have its address.
+ * Goal: a stream that is silent when its connection is lost goes on when it says something: all
+ * lanes hear of it then, as whoever saw to the read is gone, though another may have its address.
  */
 static void test_stream_read_outlives_its_connection(void)
 {
@@ -572,7 +597,8 @@ static void test_stream_read_outlives_its_connection(void)
 	world_free(&w);
 }
 
-/* Goal: what was lost of a file that goes into a stream comes again over another connection, within what the sink has room for. */
+/* Goal: what was lost of a file that goes into a stream comes again over another connection, within
+ * what the sink has room for. */
 static void test_lost_ordered(void)
 {
 	struct fm_chunk c[2], again;
@@ -599,7 +625,8 @@ static void test_lost_ordered(void)
 	world_free(&w);
 }
 
-/* Goal: a stream leaves a kind of connection that was given up for it, when nothing of it is under way there any more. */
+/* Goal: a stream leaves a kind of connection that was given up for it, when nothing of it is under
+ * way there any more. */
 static void test_stream_leaves_a_kind(void)
 {
 	const struct fm_claim rdma = { .who = &rdma, .kind = FM_KIND_RDMA, .now_ns = 1 };
@@ -625,7 +652,8 @@ static void test_stream_leaves_a_kind(void)
 	world_free(&w);
 }
 
-/* Goal: a stream whose length is a whole number of chunks, or 0, ends; one that cannot be read fails. */
+/* Goal: a stream whose length is a whole number of chunks, or 0, ends; one that cannot be read
+ * fails. */
 static void test_stream_ends(void)
 {
 	struct world w;
@@ -672,7 +700,8 @@ static unsigned looks, told_to_wait;
 /* While the file is asked: the lock is free, and another connection is told to come again. */
 static int look_beside(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
 {
-	const struct fm_claim other = { .who = &looks, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by };
+	const struct fm_claim other = {
+		.who = &looks, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by};
 	struct fm_chunk c;
 	uint64_t again;
 
@@ -680,11 +709,13 @@ static int look_beside(struct fm_file *file, uint64_t offset, uint64_t *from, ui
 	if (pthread_mutex_trylock(&looked_at->link->lock) != 0)
 		return -EDEADLK;
 	pthread_mutex_unlock(&looked_at->link->lock);
-	told_to_wait += !fm_link_claim(looked_at->link, &other, &c, &again) && again > other.now_ns && again < FM_NS_PER_S;
+	told_to_wait += !fm_link_claim(looked_at->link, &other, &c, &again) &&
+			again > other.now_ns && again < FM_NS_PER_S;
 	return holey_next(file, offset, from, to);
 }
 
-/* Goal: a disk that takes its time to say where data is lets no other lane of the session wait for it. */
+/* Goal: a disk that takes its time to say where data is lets no other lane of the session wait for
+ * it. */
 static void test_looking_for_data_beside_others(void)
 {
 	static const struct fm_file_ops ops = { .next_data = look_beside };
@@ -727,7 +758,8 @@ static int look_in_vain(struct fm_file *file, uint64_t offset, uint64_t *from, u
 /* Goal: a transfer may end, or fail, while its file is asked. */
 static void test_ending_while_looking_for_data(void)
 {
-	static const struct fm_file_ops removing = { .next_data = look_and_remove }, failing = { .next_data = look_in_vain };
+	static const struct fm_file_ops removing = {.next_data = look_and_remove},
+					failing = {.next_data = look_in_vain};
 	struct fm_chunk c;
 	struct world w;
 
@@ -747,13 +779,20 @@ static void test_ending_while_looking_for_data(void)
 	fm_loop_free(w.loop);
 }
 
-/* Goal: of two transfers each has its turn, the one with four times the weight four times as many chunks. */
+/* Goal: of two transfers each has its turn, the one with four times the weight four times as many
+ * chunks. */
 static void test_weights(void)
 {
-	struct fm_xfer_opts o = { .id = 8, .is_source = true, .size = 400 * CHUNK, .chunk_bytes = CHUNK, .weight = FM_WEIGHT_HIGH,
-				  .kinds = 1u << FM_KIND_TCP, .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer_opts o = {.id = 8,
+				 .is_source = true,
+				 .size = 400 * CHUNK,
+				 .chunk_bytes = CHUNK,
+				 .weight = FM_WEIGHT_HIGH,
+				 .kinds = 1u << FM_KIND_TCP,
+				 .progressed = on_notify,
+				 .drained = on_drained};
 	unsigned of_heavy = 0, in_a_row = 0, longest = 0;
-	const struct fm_claim ask = { .who = &o, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by };
+	const struct fm_claim ask = {.who = &o, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by};
 	struct fm_xfer *heavy, *x;
 	struct fm_chunk c;
 	struct world w;
@@ -818,7 +857,8 @@ static void fail_each(struct fm_xfer_opts *o)
 		if (fm_xfer_new(o, &x, &err) == 0)
 			break;
 		CU_ASSERT_TRUE(fm_fault_fired());
-		CU_ASSERT_TRUE((err.code == -ENOMEM || err.code == -EBUSY) && err.text[0]);	/* no place in the budget's share is EBUSY */
+		/* no place in the budget's share is EBUSY */
+		CU_ASSERT_TRUE((err.code == -ENOMEM || err.code == -EBUSY) && err.text[0]);
 	}
 	fm_fault_arm(NULL, 0);
 #ifdef FM_FAULTS
@@ -835,7 +875,11 @@ static void fail_each(struct fm_xfer_opts *o)
 static void test_no_memory(void)
 {
 	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
-	struct fm_xfer_opts sink = { .id = 1, .size = FM_SIZE_UNKNOWN, .chunk_bytes = CHUNK, .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer_opts sink = {.id = 1,
+				    .size = FM_SIZE_UNKNOWN,
+				    .chunk_bytes = CHUNK,
+				    .progressed = on_notify,
+				    .drained = on_drained};
 	struct fm_xfer_opts source = sink;
 
 	fail_each(&sink);
@@ -847,14 +891,20 @@ static void test_no_memory(void)
 }
 
 /*
- * Goal: one user's pipes do not take all memory from another's; whoever is refused hears it at once, and what is given back can be had again.
- * (What waited for it would hold up the other end of its pipe.)
+ * Goal: one user's pipes do not take all memory from another's; whoever is refused hears it at
+ * once, and what is given back can be had again. (What waited for it would hold up the other end of
+ * its pipe.)
  */
 static void share_memory(bool is_source)
 {
 	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
-	struct fm_xfer_opts o = { .is_source = is_source, .file = &stream, .size = FM_SIZE_UNKNOWN, .chunk_bytes = CHUNK,
-				  .who = fm_share_user(1), .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer_opts o = {.is_source = is_source,
+				 .file = &stream,
+				 .size = FM_SIZE_UNKNOWN,
+				 .chunk_bytes = CHUNK,
+				 .who = fm_share_user(1),
+				 .progressed = on_notify,
+				 .drained = on_drained};
 	struct fm_err err = { 0 };
 	struct fm_xfer *x[64], *other;
 	unsigned n;
@@ -889,14 +939,16 @@ static uint64_t default_budget(void)
 	struct fm_config *cfg;
 	uint64_t bytes;
 
-	CU_ASSERT_EQUAL_FATAL(fm_config_load_string(text, sizeof(text) - 1, "f.conf", &cfg, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_config_load_string(text, sizeof(text) - 1, "f.conf", &cfg, NULL),
+			      0);
 	bytes = cfg->memory.total_bytes - cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES;
 	fm_config_free(cfg);
 	return bytes;
 }
 
 /* How many transfers one user may have that begin at once, as those of pipes do. */
-static unsigned places_of_one(struct fm_share *places, struct fm_share_held *place, struct fm_share_id who)
+static unsigned places_of_one(struct fm_share *places, struct fm_share_held *place,
+			      struct fm_share_id who)
 {
 	unsigned n = 0;
 
@@ -906,21 +958,26 @@ static unsigned places_of_one(struct fm_share *places, struct fm_share_held *pla
 }
 
 /*
- * Goal: with the memory that a daemon has by itself, one user has as many pipes as the manual promises, and others
- * begin theirs meanwhile.
+ * Goal: with the memory that a daemon has by itself, one user has as many pipes as the manual
+ * promises, and others begin theirs meanwhile.
  */
 static void test_memory_for_all_places(void)
 {
 	struct fm_share places;
 	struct fm_share_held place[FM_QUEUE_PROMPT_MAX] = { { 0 } };
 	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
-	struct fm_xfer_opts o = { .file = &stream, .size = FM_SIZE_UNKNOWN, .chunk_bytes = FM_JOB_BESIDE_CHUNK_MAX,
-				  .who = fm_share_user(1), .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer_opts o = {.file = &stream,
+				 .size = FM_SIZE_UNKNOWN,
+				 .chunk_bytes = FM_JOB_BESIDE_CHUNK_MAX,
+				 .who = fm_share_user(1),
+				 .progressed = on_notify,
+				 .drained = on_drained};
 	struct fm_xfer *x[FM_QUEUE_PROMPT_MAX + 2];
 	struct fm_err err = { 0 };
 	unsigned n, made = 0;
 
-	fm_share_init(&places, &(struct fm_share_limits){ "places", FM_QUEUE_PROMPT_MAX, FM_QUEUE_PROMPT_ROOT, 0, 7 });
+	fm_share_init(&places, &(struct fm_share_limits){"places", FM_QUEUE_PROMPT_MAX,
+							 FM_QUEUE_PROMPT_ROOT, 0, 7});
 	n = places_of_one(&places, place, o.who);
 	CU_ASSERT_EQUAL(n, 56);		/* client/man/fmove.1, LIMITS */
 	fm_budget_set(default_budget());
@@ -946,7 +1003,10 @@ static void test_memory_for_all_places(void)
 
 static int come(struct world *w, struct fm_lane *lane, uint64_t seq, uint64_t offset, uint32_t len)
 {
-	struct fm_chunk c = { .seq = seq, .offset = offset, .len = len, .crc = fm_crc32c(0, content + offset % CHUNK, len) };
+	struct fm_chunk c = {.seq = seq,
+			     .offset = offset,
+			     .len = len,
+			     .crc = fm_crc32c(0, content + offset % CHUNK, len)};
 	int ret = fm_xfer_accept(w->x, &c);
 	struct fm_beside_place *place;
 
@@ -972,8 +1032,8 @@ static void take(int64_t res)
 }
 
 /*
- * Goal: what comes for a pipe that nobody reads has its place, no more may come than there are places, and it is written in order
- * whatever the order was in which it came.
+ * Goal: what comes for a pipe that nobody reads has its place, no more may come than there are
+ * places, and it is written in order whatever the order was in which it came.
  */
 static void test_drain(void)
 {
@@ -985,15 +1045,18 @@ static void test_drain(void)
 	lane.io.loop = w.loop;
 	d = w.x;
 	CU_ASSERT_EQUAL(d->beside.count, FM_BESIDE_STREAM_CHUNKS_MAX);
-	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -ERANGE);		/* nobody was told that it may */
+	/* nobody was told that it may */
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -ERANGE);
 	CU_ASSERT_EQUAL(fm_drain_open(d), d->beside.count);
 	CU_ASSERT_EQUAL(fm_drain_open(d), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), 0);
 	CU_ASSERT_PTR_NULL(writing);
 	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), -EALREADY);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
-	CU_ASSERT_TRUE_FATAL(writing && writing->len == CHUNK && memcmp(writing->buf, content, CHUNK) == 0);
-	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EALREADY);	/* it is being written, once */
+	CU_ASSERT_TRUE_FATAL(writing && writing->len == CHUNK &&
+			     memcmp(writing->buf, content, CHUNK) == 0);
+	/* it is being written, once */
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EALREADY);
 	CU_ASSERT_EQUAL(come(&w, &lane, 2, 2 * CHUNK, CHUNK), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 3, 3 * CHUNK, 100), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 4, 4 * CHUNK, CHUNK), -ERANGE);
@@ -1004,7 +1067,8 @@ static void test_drain(void)
 	CU_ASSERT_EQUAL(fm_drain_open(d), 2 + d->beside.count);
 	CU_ASSERT_EQUAL(fm_drain_end(d), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 4, 3 * CHUNK + 100, CHUNK), -EPROTO);	/* FINISH came */
-	CU_ASSERT_EQUAL(come(&w, &lane, 2, 5, 7), -EALREADY);	/* what it says now counts no more */
+	/* what it says now counts no more */
+	CU_ASSERT_EQUAL(come(&w, &lane, 2, 5, 7), -EALREADY);
 	take(CHUNK);
 	CU_ASSERT_FALSE(fm_drain_is_empty(d));
 	notified = 0;
@@ -1015,7 +1079,8 @@ static void test_drain(void)
 	world_free(&w);
 }
 
-/* Goal: a source that lies about what there is of a stream does not get it taken for the whole; nor does what arrived damaged count. */
+/* Goal: a source that lies about what there is of a stream does not get it taken for the whole; nor
+ * does what arrived damaged count. */
 static void test_hostile_stream(void)
 {
 	const struct fm_chunk first = { .seq = 0, .offset = 0, .len = CHUNK };
@@ -1026,7 +1091,8 @@ static void test_hostile_stream(void)
 	lane.io.loop = w.loop;
 	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), 0);
-	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), -EAGAIN);		/* two at once in one place */
+	/* two at once in one place */
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), -EAGAIN);
 	CU_ASSERT_PTR_NULL(fm_drain_filled(w.x, 0, false, &lane));	/* it arrived damaged */
 	CU_ASSERT_EQUAL(come(&w, &lane, 2, 2 * CHUNK, CHUNK), 0);
 	CU_ASSERT_EQUAL(fm_drain_end(w.x), -EPROTO);		/* some are missing before it */
@@ -1043,12 +1109,14 @@ static void test_hostile_stream(void)
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
 	(void)fm_drain_open(w.x);
-	CU_ASSERT_EQUAL(come(&w, &lane, 0, CHUNK, CHUNK), 0);		/* a hole cannot be written into a pipe */
+	/* a hole cannot be written into a pipe */
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, CHUNK, CHUNK), 0);
 	CU_ASSERT_TRUE(w.x->err.code == -EPROTO && !writing);
 	world_free(&w);
 }
 
-/* Goal: a reader that goes away, and a transfer that ends while nobody reads, leave nothing under way. */
+/* Goal: a reader that goes away, and a transfer that ends while nobody reads, leave nothing under
+ * way. */
 static void test_drain_ends(void)
 {
 	struct fm_lane lane = { .chunk_bytes = CHUNK };
@@ -1084,8 +1152,8 @@ static void take_standing(uint64_t seq)
 }
 
 /*
- * Goal: a file that may stand still has a place for all that may come; it is written as it comes, and how far the source may go follows what
- * is written. What comes again counts once.
+ * Goal: a file that may stand still has a place for all that may come; it is written as it comes,
+ * and how far the source may go follows what is written. What comes again counts once.
  */
 static void test_standing_sink(void)
 {
@@ -1145,8 +1213,8 @@ static void test_twice_at_once(void)
 }
 
 /*
- * Goal: of a file that may stand still nothing is claimed but what was read, in whatever order that was, and no more is read than there is
- * memory for.
+ * Goal: of a file that may stand still nothing is claimed but what was read, in whatever order that
+ * was, and no more is read than there is memory for.
  */
 static void test_standing_source(void)
 {
@@ -1219,37 +1287,48 @@ static void test_window(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what is said to be there and cannot be is refused", test_bad_have },
-	{ "chunks come in order and cover the file, and acknowledged in any order give its CRC32C", test_in_order_and_whole },
-	{ "a chunk that was lost comes again with its number, and counts once", test_lost_comes_again },
-	{ "holes are not sent, blocks around them are", test_holes_are_skipped },
-	{ "what was there and is damaged comes again", test_damaged_comes_again },
-	{ "where data is, is looked for without the lock", test_looking_for_data_beside_others },
-	{ "a transfer may end while its data is looked for", test_ending_while_looking_for_data },
-	{ "a chunk that does not belong in the file is refused, whatever its numbers", test_hostile_chunks },
-	{ "only a file's last chunk ends elsewhere than at a block", test_only_the_end_is_odd },
-	{ "a chunk behind an end that is said later fails the transfer", test_a_chunk_behind_the_end_that_is_said_later },
-	{ "a chunk that came three times counts once, in the CRC too", test_repetition_counts_once },
-	{ "no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks },
-	{ "what each kind of connection carried is known", test_what_each_kind_carried },
-	{ "a stream's chunk is read before it is claimed; all go over one connection", test_stream },
-	{ "a stream's chunks go over another connection when theirs is lost", test_lost_stream },
-	{ "a stream that is silent when its connection is lost goes on later", test_stream_read_outlives_its_connection },
-	{ "a file's chunks for a stream go over another connection when theirs is lost", test_lost_ordered },
-	{ "a stream leaves a kind of connection that it may not use any more", test_stream_leaves_a_kind },
-	{ "a stream ends with nothing, or cannot be read", test_stream_ends },
-	{ "what a stream does not take at once waits in its place, and no more comes", test_drain },
-	{ "what comes for a stream and cannot be the whole of it fails", test_hostile_stream },
-	{ "a stream that breaks, or is given up, leaves no write under way", test_drain_ends },
-	{ "what comes for a file that stands still waits in its place, and no more comes", test_standing_sink },
-	{ "a chunk that comes twice at once is asked for again", test_twice_at_once },
-	{ "of a source that may stand still only what was read is claimed", test_standing_source },
-	{ "a stream is sent as far as it was asked for", test_window },
-	{ "of a short file no connection takes more than its share while there are others", test_share },
-	{ "transfers take turns, by their weight", test_weights },
-	{ "a transfer that was removed is found no more and drains when the last lane lets go", test_removed_is_not_found },
-	{ "each failure of making a transfer gives one error and leaks nothing", test_no_memory },
-	{ "of the memory for pipes each user has a share", test_streams_share_memory },
-	{ "the memory that a daemon has by itself is enough for all pipes that one user may have", test_memory_for_all_places },
+	{"what is said to be there and cannot be is refused", test_bad_have},
+	{"chunks come in order and cover the file, and acknowledged in any order give its CRC32C",
+	 test_in_order_and_whole},
+	{"a chunk that was lost comes again with its number, and counts once",
+	 test_lost_comes_again},
+	{"holes are not sent, blocks around them are", test_holes_are_skipped},
+	{"what was there and is damaged comes again", test_damaged_comes_again},
+	{"where data is, is looked for without the lock", test_looking_for_data_beside_others},
+	{"a transfer may end while its data is looked for", test_ending_while_looking_for_data},
+	{"a chunk that does not belong in the file is refused, whatever its numbers",
+	 test_hostile_chunks},
+	{"only a file's last chunk ends elsewhere than at a block", test_only_the_end_is_odd},
+	{"a chunk behind an end that is said later fails the transfer",
+	 test_a_chunk_behind_the_end_that_is_said_later},
+	{"a chunk that came three times counts once, in the CRC too", test_repetition_counts_once},
+	{"no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks},
+	{"what each kind of connection carried is known", test_what_each_kind_carried},
+	{"a stream's chunk is read before it is claimed; all go over one connection", test_stream},
+	{"a stream's chunks go over another connection when theirs is lost", test_lost_stream},
+	{"a stream that is silent when its connection is lost goes on later",
+	 test_stream_read_outlives_its_connection},
+	{"a file's chunks for a stream go over another connection when theirs is lost",
+	 test_lost_ordered},
+	{"a stream leaves a kind of connection that it may not use any more",
+	 test_stream_leaves_a_kind},
+	{"a stream ends with nothing, or cannot be read", test_stream_ends},
+	{"what a stream does not take at once waits in its place, and no more comes", test_drain},
+	{"what comes for a stream and cannot be the whole of it fails", test_hostile_stream},
+	{"a stream that breaks, or is given up, leaves no write under way", test_drain_ends},
+	{"what comes for a file that stands still waits in its place, and no more comes",
+	 test_standing_sink},
+	{"a chunk that comes twice at once is asked for again", test_twice_at_once},
+	{"of a source that may stand still only what was read is claimed", test_standing_source},
+	{"a stream is sent as far as it was asked for", test_window},
+	{"of a short file no connection takes more than its share while there are others",
+	 test_share},
+	{"transfers take turns, by their weight", test_weights},
+	{"a transfer that was removed is found no more and drains when the last lane lets go",
+	 test_removed_is_not_found},
+	{"each failure of making a transfer gives one error and leaks nothing", test_no_memory},
+	{"of the memory for pipes each user has a share", test_streams_share_memory},
+	{"the memory that a daemon has by itself is enough for all pipes that one user may have",
+	 test_memory_for_all_places},
 };
 FM_TEST_MAIN("xfer", tests)

@@ -24,7 +24,8 @@
 #define CONNECT_NS (6 * FM_NS_PER_S)
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
-#define KEEP_NS (5 * FM_NS_PER_S)	/* for the journal, after a failure; a client that cancelled waits longer */
+/* for the journal, after a failure; a client that cancelled waits longer */
+#define KEEP_NS (5 * FM_NS_PER_S)
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
 struct fm_jobs *fm_jobs_of(const struct fm_engine *e)
@@ -81,7 +82,8 @@ static void leave(struct fm_job *j)
 	bool is_kept = j->is_kept && j->file->ops->keep && !has_lost(j);
 
 	if (is_kept && j->has_begun && j->last_log_count > 0)
-		(void)j->file->ops->log(j->file, j->last_log, j->last_log_count, &j->work_err);	/* then it is sent again */
+		/* then it is sent again */
+		(void)j->file->ops->log(j->file, j->last_log, j->last_log_count, &j->work_err);
 	is_kept = is_kept && !has_lost(j);
 	if (is_kept)
 		j->file->ops->keep(j->file);
@@ -117,8 +119,8 @@ static void report(struct fm_job *j)
 }
 
 /*
- * The caller of a get looks at its file as soon as it hears that it failed, so it hears it when the journal says what is
- * there; but not much later, should a disk hang.
+ * The caller of a get looks at its file as soon as it hears that it failed, so it hears it when the
+ * journal says what is there; but not much later, should a disk hang.
  */
 static bool is_reported_late(const struct fm_job *j)
 {
@@ -128,14 +130,16 @@ static bool is_reported_late(const struct fm_job *j)
 void fm_job_clean(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
-	if (j->is_working || j->is_rereading || j->x || (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
+	if (j->is_working || j->is_rereading || j->x ||
+	    (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
 		return;
 	if (j->file && !j->file->is_ours)
 		fm_job_work(j, clean_run, clean_done);
 	else if (j->is_ours && !j->is_reported)
 		report(j);
 	else
-		fm_loop_post(j->engine->env.loop, &j->free_task);	/* later: lists of jobs are being walked */
+		/* later: lists of jobs are being walked */
+		fm_loop_post(j->engine->env.loop, &j->free_task);
 }
 
 bool fm_job_is_over(struct fm_job *j)
@@ -160,13 +164,15 @@ bool fm_job_goes_on(struct fm_job *j)
 	return false;
 }
 
-/* Whether the next try will find something at the far end: a guess, since only the sink knows what its journal says. */
+/* Whether the next try will find something at the far end: a guess, since only the sink knows what
+ * its journal says. */
 static bool is_kept_there(const struct fm_job *j)
 {
 	bool is_known = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
 	bool is_long = fm_engine_now(j->engine) > j->started_ns + FM_JOB_LOG_NS;
 
-	if (j->result.code == 0 || !j->is_kept || j->is_dry || !is_known || j->engine->o.is_unchecked)
+	if (j->result.code == 0 || !j->is_kept || j->is_dry || !is_known ||
+	    j->engine->o.is_unchecked)
 		return false;
 	return j->x->have_bytes > 0 || (j->x->data_bytes > 0 && is_long);
 }
@@ -196,7 +202,8 @@ static void fill_result(struct fm_job *j)
 	r->is_durable = j->is_durable && r->code == 0;
 	r->is_checked = !j->engine->o.is_unchecked;
 	r->is_tree = j->is_tree;
-	r->is_unmeasured = !j->is_source && r->code == -ENOSPC && j->file && j->file->tree && j->file->tree->is_unmeasured;
+	r->is_unmeasured = !j->is_source && r->code == -ENOSPC && j->file && j->file->tree &&
+			   j->file->tree->is_unmeasured;
 	r->data_bytes = j->sums.bytes;
 	memcpy(r->kind_bytes, j->sums.kind_bytes, sizeof(r->kind_bytes));
 	memcpy(r->encryption_bytes, j->sums.encryption_bytes, sizeof(r->encryption_bytes));
@@ -244,7 +251,8 @@ static void tell_far_end(struct fm_job *j)
 
 	if (!j->session || j->is_far_end_told || j->result.code == 0)
 		return;
-	m.abort.flags = (uint16_t)((j->is_kept ? FM_WIRE_ABORT_KEEP : 0) | abort_full(&j->result.err));
+	m.abort.flags =
+		(uint16_t)((j->is_kept ? FM_WIRE_ABORT_KEEP : 0) | abort_full(&j->result.err));
 	m.abort.xfer = j->id;
 	m.abort.code = (uint32_t)-j->result.code;
 	m.abort.text = fm_wire_str(j->result.err.text);
@@ -290,7 +298,8 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 	j->state = FM_JOB_ENDED;
 	j->is_kept = is_kept;
 	j->result.code = code;
-	j->result.is_partial_kept = is_kept && code && !j->is_source;	/* here: if its journal says anything */
+	/* here: if its journal says anything */
+	j->result.is_partial_kept = is_kept && code && !j->is_source;
 	j->result.err.code = code;
 	(void)snprintf(j->result.err.text, sizeof(j->result.err.text), "%s", text);
 	if (j->is_tree)
@@ -298,14 +307,16 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 	if (j->session)
 		fill_result(j);
 	if (!j->is_ours && !j->parent && code)
-		fm_peer_log(j->engine, j->session ? j->session->peer : NULL, FM_LOG_INFO, "%s of %s:%s for %s ended: %s",
-			    j->is_source ? "get" : "put", j->engine->name, j->store, j->peer_name, j->result.err.text);
+		fm_peer_log(j->engine, j->session ? j->session->peer : NULL, FM_LOG_INFO,
+			    "%s of %s:%s for %s ended: %s", j->is_source ? "get" : "put",
+			    j->engine->name, j->store, j->peer_name, j->result.err.text);
 	tell_far_end(j);
 	if (j->is_drained)
 		free_xfer(j);
 	if (j->x && !j->x->is_removed) {
 		if (fm_link_remove(j->x->link, j->x) && j->session)
-			fm_session_wake(j->session, UINT_MAX, UINT64_MAX);	/* reads that wait for ever are given up */
+			/* reads that wait for ever are given up */
+			fm_session_wake(j->session, UINT_MAX, UINT64_MAX);
 	}
 	j->session = NULL;
 	if (j->is_listening && code)
@@ -329,8 +340,8 @@ struct fm_holder *fm_job_holder(const struct fm_job *j)
 }
 
 /*
- * What has descriptors of a caller is for his holder. A tree has threads of its own, since whoever has it may let them wait. Its end takes
- * them away, so that is for others.
+ * What has descriptors of a caller is for his holder. A tree has threads of its own, since whoever
+ * has it may let them wait. Its end takes them away, so that is for others.
  */
 static struct fm_worker *worker_of(const struct fm_job *j)
 {
@@ -350,7 +361,8 @@ static struct fm_share_id whose(const struct fm_job *j)
 	return tree->is_ours ? fm_share_user(tree->who.uid) : fm_share_name(j->peer_name);
 }
 
-void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work))
+void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work),
+		 void (*done)(struct fm_work *work))
 {
 	assert(!j->is_working);
 	j->is_working = true;
@@ -376,9 +388,11 @@ void fm_job_set_note(struct fm_job *j, const char *text, size_t len)
 	if (strstr(said, now))
 		return;
 	have = strlen(now);
-	if (!strstr(now, said) && have + 2 < sizeof(now)) {	/* else it is said again, with more */
+	/* else it is said again, with more */
+	if (!strstr(now, said) && have + 2 < sizeof(now)) {
 		memcpy(now + have, "; ", 2);
-		(void)fm_plain(said, strlen(said), now + have + 2, sizeof(now) - have - 2);	/* cut: the last matters more */
+		/* cut: the last matters more */
+		(void)fm_plain(said, strlen(said), now + have + 2, sizeof(now) - have - 2);
 	}
 	memcpy(said, now, sizeof(now));
 }
@@ -402,7 +416,8 @@ static void xfer_progressed(struct fm_task *task)
 	pthread_mutex_unlock(&j->session->link->lock);
 	if (err.code == -ECONNABORTED) {
 		j->is_given_up = true;
-		j->deadline_ns = fm_engine_now(j->engine) + ABORT_NS;	/* its ABORT with the reason is on the way */
+		/* its ABORT with the reason is on the way */
+		j->deadline_ns = fm_engine_now(j->engine) + ABORT_NS;
 	} else if (err.code == -ECONNRESET)
 		fm_job_end(j, err.code, "%s: %s", j->peer_name, err.text);
 	else if (err.code)
@@ -417,7 +432,8 @@ static void xfer_drained(struct fm_task *task)
 {
 	struct fm_job *j = job_of(task, offsetof(struct fm_xfer, ended));
 
-	/* `notify` may still be on its way; it was posted before, so it runs before a task posted now. */
+	/* `notify` may still be on its way; it was posted before, so it runs before a task posted
+	 * now. */
 	if (j->x->notify.is_posted) {
 		fm_loop_post(j->engine->env.loop, task);
 		return;
@@ -443,9 +459,11 @@ void fm_job_limit_chunk(struct fm_job *j)
 }
 
 /*
- * Whose disk may stand still: that of a caller, all of whose transfers count as one; a peer's get may go to one; and each tree of a store.
- * An end that stands still by somebody's will is none of these, nor a pipe, or two ends of a pipeline could wait for each other: one from
- * which we read has a slot only when its bytes are there (fill.h), and one into which a peer's get goes has a window (drain.h).
+ * Whose disk may stand still: that of a caller, all of whose transfers count as one; a peer's get
+ * may go to one; and each tree of a store. An end that stands still by somebody's will is none of
+ * these, nor a pipe, or two ends of a pipeline could wait for each other: one from which we read
+ * has a slot only when its bytes are there (fill.h), and one into which a peer's get goes has a
+ * window (drain.h).
  */
 static uint64_t share_of(const struct fm_job *j)
 {
@@ -462,25 +480,26 @@ static uint64_t share_of(const struct fm_job *j)
 
 int fm_job_make_xfer(struct fm_job *j)
 {
-	struct fm_xfer_opts o = { .id = j->id,
-				  .is_source = j->is_source,
-				  .file = j->file,
-				  .size = j->attr.size,
-				  .chunk_bytes = j->chunk,
-				  .is_ordered = j->is_ordered,
-				  .is_windowed = j->is_windowed,
-				  .window = j->window,
-				  .is_read_back = !j->is_source && j->is_readback && j->file->ops->read,
-				  .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
-				  .share = j->is_source ? share_of(j) : 0,
-				  .who = whose(j),
-				  .rate_bytes = j->rate_bytes,
-				  .weight = j->weight,
-				  .rate_of = j->parent ? j->parent->x : NULL,
-				  .control = j->engine->env.loop,
-				  .owner = &j->at,
-				  .progressed = xfer_progressed,
-				  .drained = xfer_drained };
+	struct fm_xfer_opts o = {.id = j->id,
+				 .is_source = j->is_source,
+				 .file = j->file,
+				 .size = j->attr.size,
+				 .chunk_bytes = j->chunk,
+				 .is_ordered = j->is_ordered,
+				 .is_windowed = j->is_windowed,
+				 .window = j->window,
+				 .is_read_back =
+					 !j->is_source && j->is_readback && j->file->ops->read,
+				 .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
+				 .share = j->is_source ? share_of(j) : 0,
+				 .who = whose(j),
+				 .rate_bytes = j->rate_bytes,
+				 .weight = j->weight,
+				 .rate_of = j->parent ? j->parent->x : NULL,
+				 .control = j->engine->env.loop,
+				 .owner = &j->at,
+				 .progressed = xfer_progressed,
+				 .drained = xfer_drained};
 	struct fm_err err = { 0 };
 	int ret;
 
@@ -528,7 +547,8 @@ unsigned fm_job_choose(struct fm_job *j)
 	r->conns = j->session->up[r->kind];
 	r->encryption = fm_session_encryption(j->session, r->kind);
 	if (r->kind == FM_KIND_RDMA)
-		(void)snprintf(r->why, sizeof(r->why), "%u RDMA connection%s", r->conns, r->conns == 1 ? "" : "s");
+		(void)snprintf(r->why, sizeof(r->why), "%u RDMA connection%s", r->conns,
+			       r->conns == 1 ? "" : "s");
 	else if (j->want == FM_WANT_TCP)
 		(void)snprintf(r->why, sizeof(r->why), "asked for");
 	else
@@ -556,7 +576,8 @@ struct fm_job *fm_job_find(struct fm_session *s, uint64_t id)
 
 /* ---- the beginning ---- */
 
-struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent)
+struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len,
+			  struct fm_job *parent)
 {
 	struct fm_job *j = FM_FAULT("job.new") ? NULL : fm_budget_alloc(sizeof(*j));
 
@@ -597,7 +618,8 @@ void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 	fm_session_send(s, &m);
 }
 
-struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const struct fm_wire_str *store, const struct fm_wire_str *path,
+struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
+				   const struct fm_wire_str *store, const struct fm_wire_str *path,
 				   uint32_t uid, uint32_t gid, bool is_source)
 {
 	struct fm_share_held place = { 0 };
@@ -609,7 +631,8 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 		fm_session_protocol_error(s, "a transfer number that is not its to use");
 		return NULL;
 	}
-	if (fm_share_take(&fm_jobs_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) < 0) {
+	if (fm_share_take(&fm_jobs_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) <
+	    0) {
 		fm_job_refuse(s, id, &err);
 		return NULL;
 	}
@@ -632,7 +655,8 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	j->who = (struct fm_who){ .peer = j->who_peer, .uid = uid, .gid = gid };
 	j->store_ref = fm_engine_store_get(e, store->at, store->len);
 	if (!j->store_ref) {
-		fm_job_end(j, -ENOENT, "there is no store %s; fmove df %s lists those there are", j->store, e->name);
+		fm_job_end(j, -ENOENT, "there is no store %s; fmove df %s lists those there are",
+			   j->store, e->name);
 		return NULL;
 	}
 	return j;
@@ -667,13 +691,16 @@ static void go(struct fm_job *j)
 		if ((fm_line_is_moving(s) && may_wait(j)) ||
 		    (j->want == FM_WANT_AUTO && may_wait_for(j, FM_KIND_TCP)))
 			return;
-		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why, sizeof(why));
-		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name, why);
+		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why,
+				sizeof(why));
+		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name,
+			   why);
 		return;
 	}
 	j->id = fm_session_new_id(s);
 	j->state = FM_JOB_OPENING;
-	j->deadline_ns = fm_engine_now(j->engine) + (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
+	j->deadline_ns =
+		fm_engine_now(j->engine) + (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
 	if (j->is_source)
 		fm_job_source_start(j);
 	else
@@ -689,7 +716,8 @@ static void bind_session(struct fm_job *j, struct fm_session *s)
 	go(j);
 }
 
-static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct fm_peer **peer, struct fm_err *err)
+static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct fm_peer **peer,
+		      struct fm_err *err)
 {
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
@@ -697,18 +725,26 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 		return fm_err_set(err, -EINVAL, "%s is this node: copy the file with cp", o->node);
 	*peer = fm_engine_peer(e, o->node);
 	if (!*peer)
-		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s; fmove status lists its peers", o->node, e->name);
+		return fm_err_set(
+			err, -ENOENT,
+			"no node %s in the configuration of %s; fmove status lists its peers",
+			o->node, e->name);
 	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
-		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
+		return fm_err_set(err, -EINVAL,
+				  "'%s' is no name of a store: 1 to %d bytes without '/'", o->store,
+				  FM_WIRE_NAME_MAX);
 	if (o->path_len > FM_PATH_LEN_MAX)
-		return fm_err_set(err, -ENAMETOOLONG, "the path has %zu bytes, %d are allowed", o->path_len, FM_PATH_LEN_MAX);
+		return fm_err_set(err, -ENAMETOOLONG, "the path has %zu bytes, %d are allowed",
+				  o->path_len, FM_PATH_LEN_MAX);
 	if (memchr(o->path, '\0', o->path_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	/* A user's share of them is the queue's affair. */
 	if (fm_jobs_of(e)->count - fm_jobs_of(e)->peer_places.used >= FM_JOBS_LOCAL_MAX)
-		return fm_err_full(err, "%u transfers are running, no more are allowed", FM_JOBS_LOCAL_MAX);
+		return fm_err_full(err, "%u transfers are running, no more are allowed",
+				   FM_JOBS_LOCAL_MAX);
 	if (o->file && o->file->tree && !fm_job_has_room_for_tree(e))
-		return fm_err_full(err, "%u directories are being moved, no more are allowed", FM_TREES_LOCAL_MAX);
+		return fm_err_full(err, "%u directories are being moved, no more are allowed",
+				   FM_TREES_LOCAL_MAX);
 	return 0;
 }
 
@@ -743,7 +779,8 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 	fm_job_tree_listen(j);
 }
 
-int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct fm_job_events *events, void *ctx, struct fm_job **out,
+int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
+		 const struct fm_job_events *events, void *ctx, struct fm_job **out,
 		 struct fm_err *err)
 {
 	struct fm_peer *peer = NULL;
@@ -907,7 +944,8 @@ static bool transfer_is_on(const struct fm_session *s)
 static void transfer_stop(struct fm_engine *e)
 {
 	fm_list_each(at, next, &fm_jobs_of(e)->list)
-		fm_job_end(fm_container_of(at, struct fm_job, at), -ECANCELED, "fmoved at %s is stopping", e->name);
+		fm_job_end(fm_container_of(at, struct fm_job, at), -ECANCELED,
+			   "fmoved at %s is stopping", e->name);
 }
 
 static bool transfer_awaits_callers(const struct fm_engine *e)
@@ -915,13 +953,15 @@ static bool transfer_awaits_callers(const struct fm_engine *e)
 	fm_list_each(at, next, &fm_jobs_of(e)->list) {
 		const struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
-		if (j->state != FM_JOB_ENDED || (j->is_ours && !j->is_reported) || !fm_job_holder(j))
+		if (j->state != FM_JOB_ENDED || (j->is_ours && !j->is_reported) ||
+		    !fm_job_holder(j))
 			return false;
 	}
 	return true;
 }
 
-/* Nothing moved for so long, as far as `moved` says, a number that is another one when something did. */
+/* Nothing moved for so long, as far as `moved` says, a number that is another one when something
+ * did. */
 static bool is_still(struct fm_job *j, uint64_t moved, uint64_t limit_ns, uint64_t now_ns)
 {
 	if (moved != j->moved || !j->moved_ns) {
@@ -948,13 +988,15 @@ static bool is_stalled(struct fm_job *j, uint64_t now_ns)
 }
 
 /*
- * A tree may have nothing to move for long: its far end may wait for a caller, which nobody here can tell from a disk that hangs. So each
- * end watches its own disk: a call that does not end while nothing else of the tree goes on either. (Its large files are watched
- * as files.) What is compared by content is read, without a byte moved: that is given as long as a sync.
+ * A tree may have nothing to move for long: its far end may wait for a caller, which nobody here
+ * can tell from a disk that hangs. So each end watches its own disk: a call that does not end while
+ * nothing else of the tree goes on either. (Its large files are watched as files.) What is compared
+ * by content is read, without a byte moved: that is given as long as a sync.
  */
 static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
 {
-	uint64_t limit_ns = j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM ? COMMIT_NS : STALL_NS;
+	uint64_t limit_ns =
+		j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM ? COMMIT_NS : STALL_NS;
 	struct fm_tree_count count;
 	struct fm_tree_sums sums;
 	uint64_t ended;
@@ -967,7 +1009,8 @@ static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
 	}
 	fm_job_tree_sums(j, &sums);
 	fm_job_tree_count(j, &count);
-	return is_still(j, ended + sums.bytes + bytes_moved(j) + count.files + count.dirs, limit_ns, now_ns);
+	return is_still(j, ended + sums.bytes + bytes_moved(j) + count.files + count.dirs, limit_ns,
+			now_ns);
 }
 
 /* True: it has ended for that. */
@@ -980,10 +1023,13 @@ static bool ends_stalled(struct fm_job *j, uint64_t now_ns)
 	if (j->is_tree ? !has_tree_stalled(j, now_ns) : !is_stalled(j, now_ns))
 		return false;
 	if (j->is_tree)
-		fm_job_end(j, -ETIMEDOUT, "nothing of the directory was %s at %s for %llu s and more: a disk there hangs",
+		fm_job_end(j, -ETIMEDOUT,
+			   "nothing of the directory was %s at %s for %llu s and more: a disk "
+			   "there hangs",
 			   j->is_source ? "read" : "written", j->engine->name, limit_s);
 	else
-		fm_job_end(j, -ETIMEDOUT, "not a byte was moved for %llu s: a disk or %s hangs", limit_s, j->peer_name);
+		fm_job_end(j, -ETIMEDOUT, "not a byte was moved for %llu s: a disk or %s hangs",
+			   limit_s, j->peer_name);
 	return true;
 }
 
@@ -1001,7 +1047,8 @@ static void deadline_passed(struct fm_job *j)
 	}
 	switch (j->state) {
 	case FM_JOB_WAIT:
-		fm_job_end(j, -EHOSTUNREACH, "%s is not connected%s%s", j->peer_name, j->peer && j->peer->last_error[0] ? ": " : "",
+		fm_job_end(j, -EHOSTUNREACH, "%s is not connected%s%s", j->peer_name,
+			   j->peer && j->peer->last_error[0] ? ": " : "",
 			   j->peer ? j->peer->last_error : "");
 		break;
 	case FM_JOB_OPENING:
@@ -1009,10 +1056,13 @@ static void deadline_passed(struct fm_job *j)
 			   j->is_working ? j->engine->name : j->peer_name);
 		break;
 	case FM_JOB_COPYING:
-		fm_job_end(j, -ECONNRESET, "%s: no data connection is left, or it gave the transfer up", j->peer_name);
+		fm_job_end(j, -ECONNRESET,
+			   "%s: no data connection is left, or it gave the transfer up",
+			   j->peer_name);
 		break;
 	default:
-		fm_job_end(j, -ETIMEDOUT, "not committed within an hour: a disk or %s hangs", j->peer_name);
+		fm_job_end(j, -ETIMEDOUT, "not committed within an hour: a disk or %s hangs",
+			   j->peer_name);
 		break;
 	}
 }
@@ -1060,17 +1110,20 @@ static void on_abort(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (!j)
 		return;		/* it crossed our own end */
 	j->is_far_end_told = true;
-	(void)snprintf(text, sizeof(text), "%s: %.*s", s->name, (int)m->text.len, m->text.at);	/* a cut text is still a text */
-	j->result.err.is_full = j->is_ours && j->state == FM_JOB_OPENING && m->flags & FM_WIRE_ABORT_FULL;
+	/* a cut text is still a text */
+	(void)snprintf(text, sizeof(text), "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+	j->result.err.is_full =
+		j->is_ours && j->state == FM_JOB_OPENING && m->flags & FM_WIRE_ABORT_FULL;
 	fm_job_end_kept(j, m->flags & FM_WIRE_ABORT_KEEP, -(int)m->code, text);
 }
 
 void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 {
 	static const char *const names[] = {
-		[FM_JOB_WAIT] = "connecting", [FM_JOB_OPENING] = "opening",	  [FM_JOB_COPYING] = "copying",
-		[FM_JOB_EMPTYING] = "copying",
-		[FM_JOB_CHECKING] = "committing", [FM_JOB_FINISHING] = "committing", [FM_JOB_PREPARED] = "prepared", [FM_JOB_DRAINING] = "committing",
+		[FM_JOB_WAIT] = "connecting",	    [FM_JOB_OPENING] = "opening",
+		[FM_JOB_COPYING] = "copying",	    [FM_JOB_EMPTYING] = "copying",
+		[FM_JOB_CHECKING] = "committing",   [FM_JOB_FINISHING] = "committing",
+		[FM_JOB_PREPARED] = "prepared",	    [FM_JOB_DRAINING] = "committing",
 		[FM_JOB_PUBLISHING] = "committing", [FM_JOB_ENDED] = "ending",
 	};
 
@@ -1127,8 +1180,8 @@ static void transfer_init(void *state)
 	fm_list_init(&all->list);
 	fm_share_init(&all->peer_places, &(struct fm_share_limits){ "places for transfers of peers",
 								    FM_JOBS_PEERS_MAX, 0, 0, 1 });
-	fm_share_init(&all->peer_trees, &(struct fm_share_limits){ "places for directories of peers",
-								   FM_TREES_PEERS_MAX, 0, 0, 1 });
+	fm_share_init(&all->peer_trees, &(struct fm_share_limits){"places for directories of peers",
+								  FM_TREES_PEERS_MAX, 0, 0, 1});
 }
 
 static const struct fm_service_message messages[] = {

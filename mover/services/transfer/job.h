@@ -2,13 +2,15 @@
 /*
  * job - one transfer as the control thread sees it, at either end, whoever began it.
  *
- * Source:  (WAIT for the session) -> PUT, READY  or  GET, open, FOUND -> COPYING -> CHECKING that the source is
+ * Source:  (WAIT for the session) -> PUT, READY  or  GET, open, FOUND -> COPYING -> CHECKING that
+ *                                                    the source is
  *          unchanged -> FINISH -> FINISHING -> DONE
  * Sink:    (WAIT for the session) -> GET, FOUND  or  PUT, create, READY -> COPYING -> FINISH ->
  *          DRAINING -> PUBLISHING -> DONE
  *
- * Failure: the first reason counts. The caller (if it is ours) hears it at once; the peer is told by ABORT; chunks
- * under way end on their own; then the file is discarded (sink) and closed on a worker, and the job is freed.
+ * Failure: the first reason counts. The caller (if it is ours) hears it at once; the peer is told
+ * by ABORT; chunks under way end on their own; then the file is discarded (sink) and closed on a
+ * worker, and the job is freed.
  *
  * Private to transfer/: shared by job.c (its life), job_source.c and job_sink.c (the two roles) and
  * job_tree.c (what trees have beyond that). Control thread only.
@@ -22,21 +24,25 @@
 #include "mover/services/transfer/transfer.h"
 
 #define FM_JOB_OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */
-#define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)	/* the same of a tree, which may have another one's rest to remove first */
+/* the same of a tree, which may have another one's rest to remove first */
+#define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)
 #define FM_JOB_LOG_NS FM_NS_PER_S	/* the journal is at most this far behind, and a sync */
 #define FM_JOB_CORRUPT_NOTE "not what was put there: its source is corrupt, which was accepted"
 /* Some of each transfer are held while a file that may stand still is waited for (beside.h). */
 #define FM_JOB_BESIDE_CHUNK_MAX (256u << 10)
-#define FM_JOB_SUBS_KEPT_MAX 256	/* large files of one tree, those included that are over and whose file is being closed */
+/* large files of one tree, those included that are over and whose file is being closed */
+#define FM_JOB_SUBS_KEPT_MAX 256
 
 enum fm_job_state {
 	FM_JOB_WAIT,		/* for the session, or for a connection of the kind wanted */
 	FM_JOB_OPENING,		/* the far end opens its file, or a worker ours */
 	FM_JOB_COPYING,
-	FM_JOB_EMPTYING,	/* sink that may stand still: all is here, and it has not taken all yet */
+	/* sink that may stand still: all is here, and it has not taken all yet */
+	FM_JOB_EMPTYING,
 	FM_JOB_CHECKING,	/* source: is it still what it was? */
 	FM_JOB_FINISHING,	/* source: FINISH is out */
-	FM_JOB_PREPARED,	/* held: all is there but the name; COMMIT is awaited (sink), the caller's word (source) */
+	/* held: all is there but the name; COMMIT is awaited (sink), the caller's word (source) */
+	FM_JOB_PREPARED,
 	FM_JOB_DRAINING,	/* sink: the last lanes let go of the file */
 	FM_JOB_PUBLISHING,	/* sink: a worker syncs and renames */
 	FM_JOB_ENDED,
@@ -49,7 +55,8 @@ struct fm_job {
 	struct fm_peer *peer;		/* ours only, while it waits */
 	char peer_name[FM_WIRE_NAME_MAX + 1];
 	bool is_ours;			/* a local caller began it */
-	struct fm_share_held place;	/* else: its peer's, until nothing of it runs any more ... */
+	/* else: its peer's, until nothing of it runs any more ... */
+	struct fm_share_held place;
 	struct fm_share_held tree_place;	/* ... and this, if it is a tree */
 	bool is_source;
 	enum fm_job_state state;
@@ -70,7 +77,8 @@ struct fm_job {
 	bool may_replace;
 	bool is_readback;
 	bool accepts_corrupt;
-	bool is_corrupt;		/* source: what was read is not what was kept, which was accepted */
+	/* source: what was read is not what was kept, which was accepted */
+	bool is_corrupt;
 	bool is_buffered;		/* large files of a tree, see struct fm_job_opts */
 	bool is_held;
 	bool is_ordered;		/* the sink is a stream */
@@ -84,14 +92,18 @@ struct fm_job {
 	struct fm_file *file;
 	struct fm_attr attr;		/* of the source */
 	struct fm_have have;		/* of it, from an earlier try */
-	struct fm_kept *kept;		/* sink: how far that was read again; NULL: there is nothing, or not begun */
+	/* sink: how far that was read again; NULL: there is nothing, or not begun */
+	struct fm_kept *kept;
 	bool is_rereading;		/* a worker does that now */
-	size_t note_said;		/* sink: so much of the file's note READY had; it only grows */
+	/* sink: so much of the file's note READY had; it only grows */
+	size_t note_said;
 	const char *names_note;		/* sink: why not all names were told; NULL: they were */
-	bool has_begun;			/* sink: the file knows its source, so log() may be called */
+	/* sink: the file knows its source, so log() may be called */
+	bool has_begun;
 	bool awaits_ready;		/* source of a get: the sink says first what it has */
 	bool is_kept;			/* ended: what is there stays for the next try */
-	struct fm_written *log;		/* sink: being written to the journal; room for FM_XFER_LOG_MAX */
+	/* sink: being written to the journal; room for FM_XFER_LOG_MAX */
+	struct fm_written *log;
 	size_t log_count;
 	struct fm_written *last_log;	/* what was left to be written there when it ended */
 	size_t last_log_count;
@@ -109,7 +121,8 @@ struct fm_job {
 	bool has_names;			/* the names that change are told */
 	struct fm_tree_names *names;	/* sink: the page that is told; NULL: none yet */
 	uint64_t names_at;		/* ... and where the next one is */
-	bool awaits_named;		/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
+	/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
+	bool awaits_named;
 	bool is_listening;		/* its file is there and tells us things */
 	unsigned wants;			/* source: flags of READY */
 	struct fm_task tree_task;	/* a large file is over: go on */
@@ -127,14 +140,16 @@ struct fm_job {
 	uint64_t wanted_files;		/* sink: of what was offered, what was needed */
 	uint64_t wanted_bytes;
 	struct fm_ranges answered;	/* sink: numbers of the offering packs that were answered */
-	struct fm_job *logging[FM_JOB_SUBS_MAX];	/* sink: large files whose log the worker has; they count as working */
+	/* sink: large files whose log the worker has; they count as working */
+	struct fm_job *logging[FM_JOB_SUBS_MAX];
 	unsigned logging_count;
 
 	/* A large file. */
 	struct fm_job *parent;		/* NULL: none */
 	struct fm_list sub_at;
 	struct fm_tree_large *large;
-	bool is_given_up;		/* source: the far end dropped a chunk; the reason is to follow */
+	/* source: the far end dropped a chunk; the reason is to follow */
+	bool is_given_up;
 	bool is_durable;
 	bool is_published;
 	struct fm_wire_finish finish;
@@ -144,9 +159,12 @@ struct fm_job {
 	struct fm_work work;
 	bool is_working;
 	int work_ret;
-	struct fm_attr work_attr;	/* the worker's: `attr` as it was when it began, or what it found. Others read and write `attr` meanwhile */
+	/* the worker's: `attr` as it was when it began, or what it found. Others read and write
+	 * `attr` meanwhile */
+	struct fm_attr work_attr;
 	struct fm_err work_err;
-	struct fm_file *work_file;	/* the worker's while it publishes and closes it, and `file` is NULL; NULL: it is closed */
+	/* the worker's while it publishes and closes it, and `file` is NULL; NULL: it is closed */
+	struct fm_file *work_file;
 	struct fm_create create;
 
 	struct fm_job_events events;
@@ -156,14 +174,16 @@ struct fm_job {
 	struct fm_task report_task;
 	struct fm_task free_task;
 	bool is_reported;
-	uint64_t report_by_ns;		/* it is reported once the file is closed, or then; 0: at once */
+	/* it is reported once the file is closed, or then; 0: at once */
+	uint64_t report_by_ns;
 	bool is_far_end_told;		/* it knows that the job ended, or was never asked */
 };
 
 /* Those of one engine. */
 struct fm_jobs {
 	struct fm_list list;		/* fm_job.at */
-	unsigned count;			/* without the large files of trees; local callers' and peers' */
+	/* without the large files of trees; local callers' and peers' */
+	unsigned count;
 	unsigned tree_count;		/* of them trees */
 	struct fm_share peer_places;	/* of all peers together, divided among them */
 	struct fm_share peer_trees;	/* the same of trees */
@@ -172,15 +192,19 @@ struct fm_jobs {
 /* job.c */
 struct fm_jobs *fm_jobs_of(const struct fm_engine *e);
 struct fm_job *fm_job_find(struct fm_session *s, uint64_t id);
-struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const struct fm_wire_str *store, const struct fm_wire_str *path,
+struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
+				   const struct fm_wire_str *store, const struct fm_wire_str *path,
 				   uint32_t uid, uint32_t gid, bool is_source);
-/* The first call counts. code 0: done. text: why not. What came stays for the next try if that could help. */
-void fm_job_end(struct fm_job *j, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The first call counts. code 0: done. text: why not. What came stays for the next try if that
+ * could help. */
+void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* The same with all that why says: also that no place was free, and the same may be taken later. */
 void fm_job_fail(struct fm_job *j, const struct fm_err *why);
 /* Who has the descriptors of its end, or of its tree; NULL: they are ours. */
 struct fm_holder *fm_job_holder(const struct fm_job *j);
-void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work));
+void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work),
+		 void (*done)(struct fm_work *work));
 /* The same of work that is not the job's one thing at a time. */
 void fm_job_submit(struct fm_job *j, struct fm_work *work);
 /* As fm_job_end(), and whether it stays is said. */
@@ -189,8 +213,10 @@ int fm_job_make_xfer(struct fm_job *j);
 /* Its chunks go through memory beside the slots (beside.h): they are small then. */
 bool fm_job_is_beside(const struct fm_job *j);
 void fm_job_limit_chunk(struct fm_job *j);
-/* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no memory. */
-struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent);
+/* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no
+ * memory. */
+struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len,
+			  struct fm_job *parent);
 /* It has ended: as soon as nobody uses the file, close it; then free the job. */
 void fm_job_clean(struct fm_job *j);
 void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why);
@@ -233,10 +259,12 @@ void fm_job_on_need(struct fm_session *s, const struct fm_wire_msg *msg);
 bool fm_job_has_room_for_tree(const struct fm_engine *e);
 /* It is one from here on; it is counted. */
 void fm_job_set_tree(struct fm_job *j);
-/* The same of one that a peer began, who has a share of the places: -EBUSY, -ENOMEM, and it has ended. */
+/* The same of one that a peer began, who has a share of the places: -EBUSY, -ENOMEM, and it has
+ * ended. */
 int fm_job_set_peers_tree(struct fm_job *j);
 /* Copies. -EINVAL: too many, or too long; -ENOMEM. */
-int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count, struct fm_err *err);
+int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count,
+			struct fm_err *err);
 int fm_job_set_excludes_of(struct fm_job *j, const char *const *at, struct fm_err *err);
 /* Its file is there: it may tell us things now. */
 void fm_job_tree_listen(struct fm_job *j);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_kept - what is there from an earlier try is read again before it is taken for what its journal says. See job.h.
+ * job_kept - what is there from an earlier try is read again before it is taken for what its
+ * journal says. See job.h.
  *
- * Sink, happy path: READY is out -> while the rest comes, a worker reads piece after piece, a slice at a time -> each is what the
- * journal says -> KEPT (LAST): the source may end it.
- * A piece is something else, or cannot be read: it counts no more, and KEPT says which, so that the source sends it.
- * Source: what KEPT names is sent; nothing is finished before the last KEPT.
+ * Sink, happy path: READY is out -> while the rest comes, a worker reads piece after piece, a slice
+ * at a time -> each is what the journal says -> KEPT (LAST): the source may end it. A piece is
+ * something else, or cannot be read: it counts no more, and KEPT says which, so that the source
+ * sends it. Source: what KEPT names is sent; nothing is finished before the last KEPT.
  */
 #include <assert.h>
 #include <errno.h>
@@ -94,11 +95,17 @@ static int drop(struct fm_job *j, const struct fm_written *piece)
 	ret = fm_xfer_take_back(j->x, piece->offset, piece->len, piece->crc);
 	pthread_mutex_unlock(&j->session->link->lock);
 	if (ret < 0) {
-		fm_job_end(j, ret, "what is there of an earlier try is damaged, and cannot be sent again: %s", fm_err_name(ret));
+		fm_job_end(
+			j, ret,
+			"what is there of an earlier try is damaged, and cannot be sent again: %s",
+			fm_err_name(ret));
 		return ret;
 	}
-	fm_session_log(j->session, FM_LOG_WARN, "%s: what an earlier try left is not what it was: %llu bytes at byte %llu; they are sent again",
-		    fm_path_show(j->path, &shown), (unsigned long long)piece->len, (unsigned long long)piece->offset);
+	fm_session_log(j->session, FM_LOG_WARN,
+		       "%s: what an earlier try left is not what it was: %llu bytes at byte %llu; "
+		       "they are sent again",
+		       fm_path_show(j->path, &shown), (unsigned long long)piece->len,
+		       (unsigned long long)piece->offset);
 	return 0;
 }
 
@@ -108,7 +115,8 @@ static void take(struct fm_job *j, const struct fm_written *piece)
 	uint64_t block_bytes = fm_digest_block_bytes(j->attr.size);
 
 	pthread_mutex_lock(&j->session->link->lock);
-	for (uint64_t i = piece->offset / block_bytes; i <= (piece->offset + piece->len - 1) / block_bytes; i++)
+	for (uint64_t i = piece->offset / block_bytes;
+	     i <= (piece->offset + piece->len - 1) / block_bytes; i++)
 		fm_xfer_count_kept(j->x, i * block_bytes, k->block[i]);
 	pthread_mutex_unlock(&j->session->link->lock);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_names - which names of a tree were added, replaced and removed, told to whoever asked for it. See job.h.
+ * job_names - which names of a tree were added, replaced and removed, told to whoever asked for it.
+ * See job.h.
  *
- * Sink, happy path: published (or the end of a dry run) -> a worker reads a page -> it goes to the source (NAMES) or, of a get, to the caller ->
- * that wants more -> the next page ... -> none is left: DONE.
- * Source: a page goes to the caller; when that wants more, NAMES without names says so. So there is one page under way, whoever is slow.
- * Who wants no more for a while is not waited for, and pages that cannot be read are not told: the tree is there all the same, and a note says it.
+ * Sink, happy path: published (or the end of a dry run) -> a worker reads a page -> it goes to the
+ * source (NAMES) or, of a get, to the caller -> that wants more -> the next page ... -> none is
+ * left: DONE. Source: a page goes to the caller; when that wants more, NAMES without names says so.
+ * So there is one page under way, whoever is slow. Who wants no more for a while is not waited for,
+ * and pages that cannot be read are not told: the tree is there all the same, and a note says it.
  */
 #include <errno.h>
 #include <string.h>
@@ -75,7 +77,8 @@ static void page_done(struct fm_work *work)
 
 void fm_job_tell_names(struct fm_job *j)
 {
-	bool is_told = j->has_names && j->is_tree && j->file->tree->ops->names && (!j->is_ours || j->events.names);
+	bool is_told = j->has_names && j->is_tree && j->file->tree->ops->names &&
+		       (!j->is_ours || j->events.names);
 
 	if (is_told && !j->names)
 		j->names = FM_FAULT("job.names") ? NULL : fm_budget_alloc(sizeof(*j->names));
@@ -117,7 +120,8 @@ void fm_job_on_names(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (!j)
 		return;		/* it crossed our ABORT, or our DONE */
 	if (is_page)
-		is_awaited = j->is_source && j->has_names && j->state == FM_JOB_FINISHING && !j->awaits_named;
+		is_awaited = j->is_source && j->has_names && j->state == FM_JOB_FINISHING &&
+			     !j->awaits_named;
 	else
 		is_awaited = !j->is_source && !j->is_ours && j->awaits_named;
 	if (!is_awaited)

@@ -13,7 +13,8 @@
 #include "mover/store/held_file.h"
 #include "mover/store/small_sink.h"
 
-/* Flows whose peer asked for slots when there was no transfer to give them for may give them now. */
+/* Flows whose peer asked for slots when there was no transfer to give them for may give them
+ * now. */
 static void wake_wanting(struct fm_session *s)
 {
 	if (!s->is_closed && atomic_load(&s->link->wants) > 0)
@@ -27,7 +28,8 @@ static void begin_window(struct fm_job *j)
 		fm_job_sink_progressed(j);
 }
 
-/* Of a get: whether its file looks at what is there, and at the room, before the first chunk is asked for. */
+/* Of a get: whether its file looks at what is there, and at the room, before the first chunk is
+ * asked for. */
 static bool is_begun_first(const struct fm_job *j)
 {
 	const struct fm_file_ops *ops = j->file->ops;
@@ -47,8 +49,12 @@ void fm_job_sink_start(struct fm_job *j)
 		return;
 	g->flags = (uint16_t)((is_begun_first(j) && !j->is_tree ? FM_WIRE_GET_RESUME : 0) |
 			      (j->accepts_corrupt ? FM_WIRE_GET_ACCEPT_CORRUPT : 0) |
-			      (j->is_ordered ? FM_WIRE_GET_ORDERED : fm_job_is_beside(j) ? FM_WIRE_GET_WINDOW : 0) | (j->is_tree ? FM_WIRE_GET_TREE : 0) |
-			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) | (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
+			      (j->is_ordered	     ? FM_WIRE_GET_ORDERED
+			       : fm_job_is_beside(j) ? FM_WIRE_GET_WINDOW
+						     : 0) |
+			      (j->is_tree ? FM_WIRE_GET_TREE : 0) |
+			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) |
+			      (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
 	for (; j->excludes && j->excludes[g->count]; g->count++)
 		g->exclude[g->count] = fm_wire_str(j->excludes[g->count]);
 	if (j->is_tree && j->file->tree->pack_max > 0 && j->chunk > j->file->tree->pack_max)
@@ -117,8 +123,10 @@ static void send_ready(struct fm_job *j)
 
 	assert(ranges->count <= FM_WIRE_RANGES_MAX);	/* fm_xfer_set_have() saw to that */
 	for (unsigned i = 0; i < ranges->count; i++)
-		fm_wire_set_range(have, i, (struct fm_wire_range){ ranges->at[i].offset, ranges->at[i].len });
-	m.ready.flags = (uint16_t)((j->is_durable ? FM_WIRE_READY_DURABLE : 0) | fm_job_tree_ready_flags(j) |
+		fm_wire_set_range(have, i,
+				  (struct fm_wire_range){ranges->at[i].offset, ranges->at[i].len});
+	m.ready.flags = (uint16_t)((j->is_durable ? FM_WIRE_READY_DURABLE : 0) |
+				   fm_job_tree_ready_flags(j) |
 				   (says_window_in_ready(j) ? FM_WIRE_READY_WINDOW : 0));
 	m.ready.xfer = j->id;
 	m.ready.chunk = j->chunk;
@@ -128,8 +136,9 @@ static void send_ready(struct fm_job *j)
 	add_note(note, sizeof(note), j->file->note);
 	add_note(note, sizeof(note), j->file->resume_note);
 	if (is_blind)
-		add_note(note, sizeof(note), j->is_tree ? "small files are not read back: fmove verify does that" :
-							  "not read back: this store cannot");
+		add_note(note, sizeof(note),
+			 j->is_tree ? "small files are not read back: fmove verify does that"
+				    : "not read back: this store cannot");
 	m.ready.note = fm_wire_str(note);
 	j->note_said = j->file->note ? strlen(j->file->note) : 0;
 	fm_session_send(j->session, &m);
@@ -231,7 +240,8 @@ static void create_run(struct fm_work *work)
 	if (j->is_tree)
 		j->work_ret = fm_job_tree_create(j);
 	else
-		j->work_ret = store->ops->create(store, j->path, &j->who, &j->create, &j->file, &j->work_err);
+		j->work_ret = store->ops->create(store, j->path, &j->who, &j->create, &j->file,
+						 &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
 	else if (j->create.is_resumable)
@@ -301,10 +311,12 @@ void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 				    .ctime_ns = m->ctime_ns };
 	j->is_readback = m->flags & FM_WIRE_PUT_READBACK;
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
-	j->create = (struct fm_create){ .size = m->size,
-					.is_dense = m->flags & FM_WIRE_PUT_DENSE,
-					.may_replace = m->flags & FM_WIRE_PUT_REPLACE,
-					.is_resumable = !s->engine->o.is_unchecked && m->size != FM_WIRE_SIZE_UNKNOWN && (m->ino != 0 || m->ctime_ns != 0) };
+	j->create = (struct fm_create){.size = m->size,
+				       .is_dense = m->flags & FM_WIRE_PUT_DENSE,
+				       .may_replace = m->flags & FM_WIRE_PUT_REPLACE,
+				       .is_resumable = !s->engine->o.is_unchecked &&
+						       m->size != FM_WIRE_SIZE_UNKNOWN &&
+						       (m->ino != 0 || m->ctime_ns != 0)};
 	if (m->durability == FM_WIRE_DURABLE_DEFAULT)
 		j->is_durable = j->store_ref->store->is_durable;
 	else
@@ -383,7 +395,8 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 
 	if (!j)
 		return;
-	if (j->is_source || j->state != FM_JOB_COPYING || fm_job_subs(j) > 0 || fm_job_is_kept_unread(j)) {
+	if (j->is_source || j->state != FM_JOB_COPYING || fm_job_subs(j) > 0 ||
+	    fm_job_is_kept_unread(j)) {
 		fm_session_protocol_error(s, "FINISH out of turn");
 		return;
 	}
@@ -395,9 +408,12 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (err.code)
 		fm_job_end(j, ret, "%s", err.text);
 	else if (ret == -EBADMSG)
-		fm_job_end(j, ret, "the whole file's CRC32C differs from the source's: nothing was published");
+		fm_job_end(
+			j, ret,
+			"the whole file's CRC32C differs from the source's: nothing was published");
 	else if (ret < 0)
-		fm_job_end(j, ret, "the chunks that came are not the file that was sent: %s", fm_err_name(ret));
+		fm_job_end(j, ret, "the chunks that came are not the file that was sent: %s",
+			   fm_err_name(ret));
 	if (ret < 0)
 		return;
 	j->finish = *m;
@@ -406,7 +422,9 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (!j->is_tree) {
 		j->attr.size = m->size;
 		j->digest.mtime_ns = j->attr.mtime_ns;
-		j->attr.digest = j->engine->o.is_unchecked || m->flags & FM_WIRE_FINISH_CORRUPT ? NULL : &j->digest;
+		j->attr.digest = j->engine->o.is_unchecked || m->flags & FM_WIRE_FINISH_CORRUPT
+					 ? NULL
+					 : &j->digest;
 		j->result.size = m->size;
 		j->result.crc = m->crc;
 	}
@@ -451,10 +469,12 @@ static bool has_log(struct fm_job *j)
 	return j->log_count > 0;
 }
 
-/* A transfer that is over within a second costs no journal. What a tree's large files wrote is logged with the tree. */
+/* A transfer that is over within a second costs no journal. What a tree's large files wrote is
+ * logged with the tree. */
 void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns)
 {
-	if (j->state != FM_JOB_COPYING || !j->has_begun || j->is_working || !j->x || !j->file->ops->log || j->parent || j->is_dry)
+	if (j->state != FM_JOB_COPYING || !j->has_begun || j->is_working || !j->x ||
+	    !j->file->ops->log || j->parent || j->is_dry)
 		return;
 	if (j->logged_ns == 0)
 		j->logged_ns = now_ns;
@@ -474,20 +494,25 @@ static void publish_run(struct fm_work *work)
 
 	fm_err_clear(&j->work_err);
 	if (!j->is_dry)
-		j->work_ret = j->file->ops->publish(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
-	else if (j->file->ops->prepare)		/* which says what the run itself would be refused for */
-		j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+		j->work_ret = j->file->ops->publish(j->file, j->finish.size, &j->attr,
+						    j->is_durable, &j->work_err);
+	/* which says what the run itself would be refused for */
+	else if (j->file->ops->prepare)
+		j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr,
+						    j->is_durable, &j->work_err);
 	else
 		j->work_ret = 0;
 }
 
-/* A file that is published and that nobody asks any more is closed at once: the worker need not be woken for that again. */
+/* A file that is published and that nobody asks any more is closed at once: the worker need not be
+ * woken for that again. */
 static void publish_last_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->work_file->ops->publish(j->work_file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	j->work_ret = j->work_file->ops->publish(j->work_file, j->finish.size, &j->attr,
+						 j->is_durable, &j->work_err);
 	if (j->work_ret < 0)
 		return;		/* what becomes of it is for the job's end to say */
 	fm_file_close(j->work_file);
@@ -599,7 +624,8 @@ static void prepare_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr, j->is_durable,
+					    &j->work_err);
 }
 
 static void prepare_done(struct fm_work *work)

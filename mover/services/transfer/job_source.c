@@ -11,8 +11,8 @@
 #include "mover/services/transfer/job.h"
 
 /*
- * TCP copies through the CPU: a chunk should stay in its caches from the read to the socket, and from the socket to
- * the write.
+ * TCP copies through the CPU: a chunk should stay in its caches from the read to the socket, and
+ * from the socket to the write.
  */
 #define TCP_CHUNK_MAX (256u << 10)
 #define CHUNKS_OF(size, chunk) ((size) == FM_SIZE_UNKNOWN ? UINT64_MAX : (size) / (chunk) + 1)
@@ -25,17 +25,22 @@ void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
 				     .size = j->work_attr.size,
 				     .mtime_ns = j->work_attr.mtime_ns,
 				     .ctime_ns = j->work_attr.ctime_ns };
-	(void)snprintf(out->node, sizeof(out->node), "%s", j->is_source ? j->engine->name : j->peer_name);
+	(void)snprintf(out->node, sizeof(out->node), "%s",
+		       j->is_source ? j->engine->name : j->peer_name);
 }
 
 static uint16_t put_flags(const struct fm_job *j)
 {
-	unsigned flags = (j->may_replace ? FM_WIRE_PUT_REPLACE : 0) | (j->is_readback ? FM_WIRE_PUT_READBACK : 0);
+	unsigned flags = (j->may_replace ? FM_WIRE_PUT_REPLACE : 0) |
+			 (j->is_readback ? FM_WIRE_PUT_READBACK : 0);
 
 	if (!j->is_tree)
 		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
-	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) | (j->is_delete ? FM_WIRE_PUT_DELETE : 0) |
-			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_PUT_DRY : 0) | (j->has_names ? FM_WIRE_PUT_NAMES : 0));
+	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) |
+			  (j->is_delete ? FM_WIRE_PUT_DELETE : 0) |
+			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) |
+			  (j->is_dry ? FM_WIRE_PUT_DRY : 0) |
+			  (j->has_names ? FM_WIRE_PUT_NAMES : 0));
 }
 
 /* Of a tree what its files take at least: more is not known. */
@@ -97,7 +102,8 @@ static int take_have(struct fm_job *j, const struct fm_wire_ready *m)
 	return ret;
 }
 
-/* Whether it is awaited, and says what it may. The sink of a get does not know how large our chunks can be. */
+/* Whether it is awaited, and says what it may. The sink of a get does not know how large our chunks
+ * can be. */
 static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
 {
 	if (!j->is_source || j->state != FM_JOB_OPENING || j->is_working)
@@ -145,7 +151,8 @@ static void open_run(struct fm_work *work)
 	if (j->is_tree)
 		j->work_ret = fm_job_tree_open(j);
 	else
-		j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file, &j->work_attr, &j->work_err);
+		j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file,
+						      &j->work_attr, &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
 }
@@ -173,7 +180,8 @@ static void open_done(struct fm_work *work)
 	if (j->state == FM_JOB_ENDED)
 		return;
 	if (j->awaits_ready)
-		j->deadline_ns = fm_engine_now(j->engine) + (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
+		j->deadline_ns = fm_engine_now(j->engine) +
+				 (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
 	else
 		fm_job_source_copy(j);
 }
@@ -194,7 +202,8 @@ static int get_tree(struct fm_job *j, const struct fm_wire_get *m)
 void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_get *m = &msg->get;
-	struct fm_job *j = fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, true);
+	struct fm_job *j =
+		fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, true);
 
 	if (!j)
 		return;
@@ -247,13 +256,17 @@ static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
 		shown.text[0] = '\0';
 	else
 		fm_path_show(j->path, &shown);
-	fm_job_end(j, -EBADMSG, "%s%s%s is corrupt from byte %llu on, somewhere in %llu bytes (CRC32C %08" PRIx32 ", %08" PRIx32 " when it was put "
-		   "there): nothing is published; --accept-corrupt takes it as it is", shown.text[0] ? "\"" : "",
-		   shown.text[0] ? shown.text : "the source", shown.text[0] ? "\"" : "", (unsigned long long)offset,
+	fm_job_end(j, -EBADMSG,
+		   "%s%s%s is corrupt from byte %llu on, somewhere in %llu bytes (CRC32C %08" PRIx32
+		   ", %08" PRIx32 " when it was put "
+		   "there): nothing is published; --accept-corrupt takes it as it is",
+		   shown.text[0] ? "\"" : "", shown.text[0] ? shown.text : "the source",
+		   shown.text[0] ? "\"" : "", (unsigned long long)offset,
 		   (unsigned long long)length, sent->crc, j->file->kept->crc);
 }
 
-/* Whether what was read is what was kept with the file, or may be something else. If not, the job has ended. */
+/* Whether what was read is what was kept with the file, or may be something else. If not, the job
+ * has ended. */
 static bool is_as_kept(struct fm_job *j)
 {
 	struct fm_digest sent;
@@ -287,10 +300,13 @@ static void send_finish(struct fm_job *j)
 		return;
 	if (j->is_corrupt && j->is_ours)
 		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
-	f->flags = (uint16_t)((j->is_held ? FM_WIRE_FINISH_HOLD : 0) | (j->is_corrupt ? FM_WIRE_FINISH_CORRUPT : 0));
+	f->flags = (uint16_t)((j->is_held ? FM_WIRE_FINISH_HOLD : 0) |
+			      (j->is_corrupt ? FM_WIRE_FINISH_CORRUPT : 0));
 	f->xfer = j->id;
 	pthread_mutex_lock(&j->session->link->lock);
-	f->size = j->is_tree ? x->chunks * x->o.chunk_bytes : j->attr.size == FM_SIZE_UNKNOWN ? x->next_offset : j->attr.size;
+	f->size = j->is_tree			    ? x->chunks * x->o.chunk_bytes
+		  : j->attr.size == FM_SIZE_UNKNOWN ? x->next_offset
+						    : j->attr.size;
 	f->data_bytes = x->data_bytes;
 	f->chunks = x->chunks;
 	f->crc = j->engine->o.is_unchecked ? 0 : fm_xfer_crc(x, f->size);
@@ -350,24 +366,24 @@ static void take_count(struct fm_job *j, const struct fm_wire_done *m)
 
 	fm_job_tree_count(j, &ours);
 	j->result.size = m->bytes;
-	j->result.tree = (struct fm_tree_count){ .files = m->files,
-						 .dirs = m->dirs,
-						 .links = m->links,
-						 .hard_links = m->hard_links,
-						 .bytes = m->bytes,
-						 .reused_files = m->reused_files,
-						 .reused_bytes = m->reused_bytes,
-						 .resumed_files = m->resumed_files,
-						 .resumed_bytes = m->resumed_bytes,
-						 .damaged_files = m->damaged_files,
-						 .damaged_bytes = m->damaged_bytes,
-						 .added = m->added,
-						 .replaced = m->replaced,
-						 .removed = m->removed,
-						 .kept = m->kept,
-						 .wanted_files = ours.wanted_files,
-						 .wanted_bytes = ours.wanted_bytes,
-						 .is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED };
+	j->result.tree = (struct fm_tree_count){.files = m->files,
+						.dirs = m->dirs,
+						.links = m->links,
+						.hard_links = m->hard_links,
+						.bytes = m->bytes,
+						.reused_files = m->reused_files,
+						.reused_bytes = m->reused_bytes,
+						.resumed_files = m->resumed_files,
+						.resumed_bytes = m->resumed_bytes,
+						.damaged_files = m->damaged_files,
+						.damaged_bytes = m->damaged_bytes,
+						.added = m->added,
+						.replaced = m->replaced,
+						.removed = m->removed,
+						.kept = m->kept,
+						.wanted_files = ours.wanted_files,
+						.wanted_bytes = ours.wanted_bytes,
+						.is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED};
 }
 
 void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_tree - what a transfer of a tree has beyond that of a file. See job.h; tree/tree.h has the ends.
+ * job_tree - what a transfer of a tree has beyond that of a file. See job.h; tree/tree.h has the
+ * ends.
  *
- * Source, happy path: PUT, READY (or GET, FOUND, READY) -> the tree is told what the far end wants (worker) -> packs go as
- * chunks; NEED feeds the tree; each large file that it found becomes a job of its own, at most FM_JOB_SUBS_MAX at once -> packs and
- * large files are all there -> FINISH.
- * Sink: PUT, create (or FOUND, begin) -> READY -> packs are applied, offers answered with NEED; PUT with our number in `tree`
- * makes a large file in it -> FINISH.
- * Failure: a large file that fails fails its tree, and a tree that ends ends them all; only the tree's end is told to the far
- * end. The tree's functions are stopped, so that nothing waits for a caller or a disk of which nobody wants anything more. A
- * tree is freed behind its last large file.
+ * Source, happy path: PUT, READY (or GET, FOUND, READY) -> the tree is told what the far end wants
+ * (worker) -> packs go as chunks; NEED feeds the tree; each large file that it found becomes a job
+ * of its own, at most FM_JOB_SUBS_MAX at once -> packs and large files are all there -> FINISH.
+ * Sink: PUT, create (or FOUND, begin) -> READY -> packs are applied, offers answered with NEED; PUT
+ * with our number in `tree` makes a large file in it -> FINISH. Failure: a large file that fails
+ * fails its tree, and a tree that ends ends them all; only the tree's end is told to the far end.
+ * The tree's functions are stopped, so that nothing waits for a caller or a disk of which nobody
+ * wants anything more. A tree is freed behind its last large file.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,10 +28,12 @@
 #include "mover/store/tree_file.h"
 #include "mover/tree/pack.h"
 
-#define ANSWERED_MAX 65536u	/* stretches of numbers of offering packs; they come nearly in order */
+/* stretches of numbers of offering packs; they come nearly in order */
+#define ANSWERED_MAX 65536u
 
 _Static_assert(FM_WIRE_NEED_MAX == FM_TREE_OFFERS_MAX, "a NEED answers one pack");
-_Static_assert(FM_WIRE_EXCLUDES_MAX == FM_TREE_EXCLUDES_MAX && FM_WIRE_EXCLUDE_LEN_MAX == FM_TREE_EXCLUDE_LEN_MAX,
+_Static_assert(FM_WIRE_EXCLUDES_MAX == FM_TREE_EXCLUDES_MAX &&
+		       FM_WIRE_EXCLUDE_LEN_MAX == FM_TREE_EXCLUDE_LEN_MAX,
 	       "what may be excluded may be asked for");
 
 /* ---- the job ---- */
@@ -61,7 +64,8 @@ int fm_job_set_peers_tree(struct fm_job *j)
 	return 0;
 }
 
-int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count, struct fm_err *err)
+int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count,
+			struct fm_err *err)
 {
 	size_t bytes = (count + 1) * sizeof(*j->excludes);
 	char *text;
@@ -89,10 +93,12 @@ int fm_job_set_excludes_of(struct fm_job *j, const char *const *at, struct fm_er
 
 	for (; at[count]; count++) {
 		if (count == FM_TREE_EXCLUDES_MAX)
-			return fm_err_set(err, -EINVAL, "more than %d patterns to exclude", FM_TREE_EXCLUDES_MAX);
+			return fm_err_set(err, -EINVAL, "more than %d patterns to exclude",
+					  FM_TREE_EXCLUDES_MAX);
 		strs[count] = fm_wire_str(at[count]);
 		if (strs[count].len == 0 || strs[count].len > FM_TREE_EXCLUDE_LEN_MAX)
-			return fm_err_set(err, -EINVAL, "a pattern to exclude has 1 to %d bytes", FM_TREE_EXCLUDE_LEN_MAX);
+			return fm_err_set(err, -EINVAL, "a pattern to exclude has 1 to %d bytes",
+					  FM_TREE_EXCLUDE_LEN_MAX);
 	}
 	return fm_job_set_excludes(j, strs, count, err);
 }
@@ -204,7 +210,8 @@ void fm_job_sub_freed(struct fm_job *j)
 	struct fm_job *parent = j->parent;
 
 	if (j->large && j->large->fd >= 0)
-		fm_holder_close(fm_job_holder(j), &j->large->fd, 1);	/* it was never opened as a file */
+		/* it was never opened as a file */
+		fm_holder_close(fm_job_holder(j), &j->large->fd, 1);
 	fm_list_del(&j->sub_at);
 	if (parent->state == FM_JOB_ENDED)
 		fm_job_clean(parent);
@@ -217,7 +224,8 @@ void fm_job_tree_end_subs(struct fm_job *j)
 		struct fm_job *sub = fm_container_of(at, struct fm_job, sub_at);
 
 		sub->is_far_end_told = true;	/* by the end of the tree */
-		fm_job_end_kept(sub, j->is_kept, j->result.code ? j->result.code : -ECANCELED, j->result.err.text);
+		fm_job_end_kept(sub, j->is_kept, j->result.code ? j->result.code : -ECANCELED,
+				j->result.err.text);
 	}
 }
 
@@ -229,8 +237,10 @@ int fm_job_tree_open(struct fm_job *j)
 	int ret;
 
 	if (!store->ops->open_tree)
-		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories", store->name);
-	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->excludes, &j->file, &j->work_attr, &j->work_err);
+		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories",
+				  store->name);
+	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->excludes,
+				    &j->file, &j->work_attr, &j->work_err);
 	if (ret == 0) {
 		assert(j->file->tree && j->file->tree->is_source);
 		j->tree_bytes = j->work_attr.size == FM_SIZE_UNKNOWN ? 0 : j->work_attr.size;
@@ -250,11 +260,13 @@ static void wake_lanes(struct fm_job *j)
 static void begin_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
-	struct fm_tree_begin how = { .is_offering = j->wants & FM_WIRE_READY_OFFER || j->is_dry || j->wants & FM_WIRE_READY_DRY,
-				     .has_checksums = j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM,
-				     .has_owners = j->wants & FM_WIRE_READY_OWNERS,
-				     .is_dry = j->is_dry || j->wants & FM_WIRE_READY_DRY,
-				     .accepts_corrupt = j->accepts_corrupt };
+	struct fm_tree_begin how = {.is_offering = j->wants & FM_WIRE_READY_OFFER || j->is_dry ||
+						   j->wants & FM_WIRE_READY_DRY,
+				    .has_checksums =
+					    j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM,
+				    .has_owners = j->wants & FM_WIRE_READY_OWNERS,
+				    .is_dry = j->is_dry || j->wants & FM_WIRE_READY_DRY,
+				    .accepts_corrupt = j->accepts_corrupt};
 
 	fm_err_clear(&j->work_err);
 	j->work_ret = fm_tree_file_begin(j->file, &how, &j->work_err);
@@ -279,8 +291,10 @@ static int check_large(const struct fm_job *j, const struct fm_attr *attr, struc
 {
 	if (attr->size == j->large->size && attr->mtime_ns == j->large->mtime_ns)
 		return 0;
-	return fm_err_set(err, -ESTALE, "the source changed while it was read (%llu bytes, now %llu); run it again",
-			  (unsigned long long)j->large->size, (unsigned long long)attr->size);
+	return fm_err_set(
+		err, -ESTALE,
+		"the source changed while it was read (%llu bytes, now %llu); run it again",
+		(unsigned long long)j->large->size, (unsigned long long)attr->size);
 }
 
 static void open_large_run(struct fm_work *work)
@@ -294,7 +308,8 @@ static void open_large_run(struct fm_work *work)
 	if (tree_of(j->parent)->has_digests)
 		j->work_ret = fm_stored_source(fd, j->is_buffered, &j->file, &attr, &j->work_err);
 	else
-		j->work_ret = (j->is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &j->file, &attr, &j->work_err);
+		j->work_ret = (j->is_buffered ? fm_caller_source_buffered : fm_caller_source)(
+			fd, &j->file, &attr, &j->work_err);
 	if (j->work_ret == 0)
 		j->work_ret = fm_held_file_new(fm_job_holder(j), &j->file, &j->work_err);
 	if (j->work_ret < 0)
@@ -324,7 +339,9 @@ static void start_large(struct fm_job *parent, const struct fm_tree_large *large
 		return;
 	}
 	j->is_far_end_told = true;	/* nothing was asked of it yet */
-	j->deadline_ns = 0;		/* it waits for threads of the tree, and they for the tree's disk, however long that takes */
+	/* it waits for threads of the tree, and they for the tree's disk, however long that
+	 * takes */
+	j->deadline_ns = 0;
 	fm_job_work(j, open_large_run, open_large_done);
 }
 
@@ -333,7 +350,8 @@ bool fm_job_tree_has_large(struct fm_job *j)
 	struct fm_tree_large large;
 	bool has_begun = false;
 
-	while (j->state == FM_JOB_COPYING && fm_job_subs(j) < FM_JOB_SUBS_MAX && tree_of(j)->ops->next_large(tree_of(j), &large) > 0) {
+	while (j->state == FM_JOB_COPYING && fm_job_subs(j) < FM_JOB_SUBS_MAX &&
+	       tree_of(j)->ops->next_large(tree_of(j), &large) > 0) {
 		has_begun = true;
 		start_large(j, &large);
 	}
@@ -357,7 +375,8 @@ static bool is_sent(struct fm_job *j)
 /* Something was found, needed or finished: go on. */
 static void source_happened(struct fm_job *j)
 {
-	if (j->state == FM_JOB_COPYING && j->x && !fm_job_tree_has_large(j) && j->state == FM_JOB_COPYING && is_sent(j))
+	if (j->state == FM_JOB_COPYING && j->x && !fm_job_tree_has_large(j) &&
+	    j->state == FM_JOB_COPYING && is_sent(j))
 		fm_job_source_progressed(j);
 }
 
@@ -376,7 +395,8 @@ void fm_job_on_need(struct fm_session *s, const struct fm_wire_msg *msg)
 	}
 	ret = tree_of(j)->ops->need(tree_of(j), m->seq, m->bits, m->count, &err);
 	if (ret < 0) {
-		fm_job_end(j, ret, "%s asked for files that were not offered: %s", s->name, err.text);
+		fm_job_end(j, ret, "%s asked for files that were not offered: %s", s->name,
+			   err.text);
 		return;
 	}
 	if (j->state != FM_JOB_COPYING)
@@ -401,7 +421,8 @@ int fm_job_tree_create(struct fm_job *j)
 				      .bytes = j->tree_bytes };
 
 	if (!store->ops->create_tree)
-		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories", store->name);
+		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories",
+				  store->name);
 	fm_job_identity(j, &how.source);
 	return store->ops->create_tree(store, j->path, &j->who, &how, &j->file, &j->work_err);
 }
@@ -412,8 +433,10 @@ unsigned fm_job_tree_ready_flags(const struct fm_job *j)
 
 	if (!t)
 		return 0;
-	return (t->is_partial || j->is_update || j->is_dry ? FM_WIRE_READY_OFFER : 0) | (t->has_owners ? FM_WIRE_READY_OWNERS : 0) |
-	       (j->has_checksums ? FM_WIRE_READY_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_READY_DRY : 0);
+	return (t->is_partial || j->is_update || j->is_dry ? FM_WIRE_READY_OFFER : 0) |
+	       (t->has_owners ? FM_WIRE_READY_OWNERS : 0) |
+	       (j->has_checksums ? FM_WIRE_READY_CHECKSUM : 0) |
+	       (j->is_dry ? FM_WIRE_READY_DRY : 0);
 }
 
 /* A pack that came twice is answered once. */
@@ -448,7 +471,8 @@ static void sink_happened(struct fm_job *j)
 
 static int create_large(struct fm_job *j)
 {
-	int ret = fm_large_file_new(j->parent->file->tree, j->large, &j->file, &j->have, &j->work_err);
+	int ret = fm_large_file_new(j->parent->file->tree, j->large, &j->file, &j->have,
+				    &j->work_err);
 
 	if (ret == 0)
 		ret = fm_held_file_new(fm_job_holder(j), &j->file, &j->work_err);
@@ -456,9 +480,10 @@ static int create_large(struct fm_job *j)
 		j->file = NULL;
 		return ret;
 	}
-	return j->have.ranges.count <= FM_WIRE_RANGES_MAX ?
-		       0 :
-		       fm_err_set(&j->work_err, -EOVERFLOW, "what is there of it is in more pieces than can be said");
+	return j->have.ranges.count <= FM_WIRE_RANGES_MAX
+		       ? 0
+		       : fm_err_set(&j->work_err, -EOVERFLOW,
+				    "what is there of it is in more pieces than can be said");
 }
 
 static void create_large_run(struct fm_work *work)
@@ -553,7 +578,8 @@ static void log_run(struct fm_work *work)
 	for (unsigned i = 0; i < j->logging_count && j->work_ret == 0; i++) {
 		struct fm_job *sub = j->logging[i];
 
-		j->work_ret = sub->file->ops->log(sub->file, sub->log, sub->log_count, &j->work_err);
+		j->work_ret =
+			sub->file->ops->log(sub->file, sub->log, sub->log_count, &j->work_err);
 	}
 	if (j->work_ret == 0)
 		j->work_ret = j->file->ops->log(j->file, NULL, 0, &j->work_err);
@@ -573,10 +599,12 @@ static void log_done(struct fm_work *work)
 	fm_job_sink_logged(j);
 }
 
-/* The worker gets what this large file wrote; until then it is not closed, nor anything else done to it. */
+/* The worker gets what this large file wrote; until then it is not closed, nor anything else done
+ * to it. */
 static void take_log(struct fm_job *j, struct fm_job *sub)
 {
-	if (sub->state != FM_JOB_COPYING || sub->is_working || !sub->x || j->logging_count == FM_JOB_SUBS_MAX)
+	if (sub->state != FM_JOB_COPYING || sub->is_working || !sub->x ||
+	    j->logging_count == FM_JOB_SUBS_MAX)
 		return;
 	if (!sub->log)
 		sub->log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*sub->log));

@@ -24,9 +24,11 @@ struct fm_job;
  */
 #define FM_JOBS_LOCAL_MAX 160u		/* transfers; the queue divides them (queue/queue.h) */
 #define FM_JOBS_PEERS_MAX 864u
-#define FM_TREES_LOCAL_MAX 32u		/* of these transfers those of trees: each has threads of its own; the queue divides them */
+/* of these transfers those of trees: each has threads of its own; the queue divides them */
+#define FM_TREES_LOCAL_MAX 32u
 #define FM_TREES_PEERS_MAX 48u
-#define FM_JOB_SUBS_MAX 8		/* large files of one tree under way at once; they are no transfers of their own to anybody */
+/* large files of one tree under way at once; they are no transfers of their own to anybody */
+#define FM_JOB_SUBS_MAX 8
 
 enum fm_transport_want { FM_WANT_AUTO, FM_WANT_RDMA, FM_WANT_TCP };
 enum fm_durability { FM_DURABILITY_DEFAULT, FM_DURABILITY_DISK, FM_DURABILITY_MEMORY };
@@ -37,28 +39,40 @@ struct fm_job_opts {
 	const char *store;
 	const char *path;		/* path_len bytes */
 	size_t path_len;
-	struct fm_file *file;		/* ours: source of a put, sink of a get; taken over, also on error; or a tree (store/tree_file.h) */
+	/* ours: source of a put, sink of a get; taken over, also on error; or a tree
+	 * (store/tree_file.h) */
+	struct fm_file *file;
 	struct fm_attr attr;		/* put: of the source; of a tree's root dev and ino count */
 	struct fm_who who;		/* the local caller; peer is NULL */
 	enum fm_transport_want transport;
 	enum fm_durability durability;
-	bool may_replace;		/* a file, a tree as a whole; with is_update: an entry of another kind */
-	bool is_readback;		/* put: each chunk is read back from the far disk and compared */
+	/* a file, a tree as a whole; with is_update: an entry of another kind */
+	bool may_replace;
+	/* put: each chunk is read back from the far disk and compared */
+	bool is_readback;
 	bool is_held;			/* put: it gets its name only after fm_job_commit() */
-	bool is_buffered;		/* put of a caller's: through the page cache, since others read it at the same time */
-	bool accepts_corrupt;		/* also what is not what the digest kept with it says; else that is -EBADMSG */
+	/* put of a caller's: through the page cache, since others read it at the same time */
+	bool is_buffered;
+	/* also what is not what the digest kept with it says; else that is -EBADMSG */
+	bool accepts_corrupt;
 	uint64_t rate_bytes;		/* 0: no limit of its own */
-	unsigned weight;		/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL (link.h) */
+	/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL
+	 * (link.h) */
+	unsigned weight;
 	uint64_t timeout_ns;		/* for the whole transfer; 0: none */
 	void *gone_ctx;			/* for gone() */
 	/* A tree (file->tree is set): */
-	bool is_update;			/* send what differs from the version that is replaced ... */
+	/* send what differs from the version that is replaced ... */
+	bool is_update;
 	bool has_checksums;		/* ... by content */
-	bool is_delete;			/* ... and what only that version has goes; else it is kept */
+	/* ... and what only that version has goes; else it is kept */
+	bool is_delete;
 	bool is_dry;			/* say what would be sent, change nothing */
-	bool has_names;			/* names() of the events is called with the names that change */
+	/* names() of the events is called with the names that change */
+	bool has_names;
 	uint64_t tree_bytes;		/* put of a tree: that will come at least; 0: not known */
-	const char *const *excludes;	/* get: patterns of what not to send, NULL-terminated; NULL: none */
+	/* get: patterns of what not to send, NULL-terminated; NULL: none */
+	const char *const *excludes;
 };
 
 struct fm_job_progress {
@@ -80,20 +94,29 @@ struct fm_job_result {
 	uint64_t data_bytes;		/* size less holes; a tree: what was moved for it */
 	uint64_t bytes_resent;
 	uint64_t bytes_resumed;		/* were there from an earlier try, and not sent */
-	uint64_t bytes_damaged;		/* were there too, and were not what they should be: sent again */
-	uint64_t bytes_reached;		/* what was moved and what was there: if that is no more than ever before, it did not get on */
+	/* were there too, and were not what they should be: sent again */
+	uint64_t bytes_damaged;
+	/* what was moved and what was there: if that is no more than ever before, it did not get
+	 * on */
+	uint64_t bytes_reached;
 	unsigned corrupt_chunks;
 	uint32_t crc;			/* CRC32C of the whole; a tree: 0 */
 	bool is_tree;
-	struct fm_tree_count tree;	/* what is there now; wanted_*: was needed of what was offered (of a dry run: would be sent) */
-	bool is_unmeasured;		/* get: refused, since the whole of an update has no room; a dry run can tell how much of it will come */
+	/* what is there now; wanted_*: was needed of what was offered (of a dry run: would be
+	 * sent) */
+	struct fm_tree_count tree;
+	/* get: refused, since the whole of an update has no room; a dry run can tell how much of it
+	 * will come */
+	bool is_unmeasured;
 	bool is_partial_kept;		/* failed: what came is kept for the next try */
 	bool is_durable;
 	bool is_checked;		/* false only in measuring mode */
 	enum fm_kind kind;		/* that carried the data, at last */
-	uint64_t kind_bytes[FM_KIND_COUNT];	/* what of them each kind carried: several, if connections came or went */
+	/* what of them each kind carried: several, if connections came or went */
+	uint64_t kind_bytes[FM_KIND_COUNT];
 	enum fm_encryption encryption;	/* of that kind, if it carried nothing */
-	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];	/* how what was moved was sealed; RDMA is plain */
+	/* how what was moved was sealed; RDMA is plain */
+	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
 	unsigned conns;			/* data connections of that kind that were up */
 	char why[160];			/* why this transport: "2 rails", "no RDMA device at n2" */
 	char note[320];			/* what was not as asked: "buffered: ..."; may be empty */
@@ -101,29 +124,34 @@ struct fm_job_result {
 };
 
 struct fm_job_events {
-	/* Once, last; the job is gone afterwards. A get's sink is synced but not renamed: the caller does that. */
+	/* Once, last; the job is gone afterwards. A get's sink is synced but not renamed: the
+	 * caller does that. */
 	void (*done)(void *ctx, const struct fm_job_result *result);
-	/* is_held only, NULL else: all is at the far end but the name; fm_job_commit() or fm_job_cancel() is awaited. */
+	/* is_held only, NULL else: all is at the far end but the name; fm_job_commit() or
+	 * fm_job_cancel() is awaited. */
 	void (*prepared)(void *ctx);
-	/* has_names only, NULL else: a page of them (tree/names.h), valid during the call. None follows before fm_job_named(). */
+	/* has_names only, NULL else: a page of them (tree/names.h), valid during the call. None
+	 * follows before fm_job_named(). */
 	void (*names)(void *ctx, const struct fm_tree_names *page);
-	/* NULL, or once, after done(), with gone_ctx: nothing of it is left, its file is closed: that may wait for ever. */
+	/* NULL, or once, after done(), with gone_ctx: nothing of it is left, its file is closed:
+	 * that may wait for ever. */
 	void (*gone)(void *ctx);
 };
 
 /*
- * Errors that are known at once: -ENOENT unknown node, -EINVAL bad path, -EBUSY over FM_JOBS_LOCAL_MAX; done() is not
- * called then.
+ * Errors that are known at once: -ENOENT unknown node, -EINVAL bad path, -EBUSY over
+ * FM_JOBS_LOCAL_MAX; done() is not called then.
  */
-int fm_job_start(struct fm_engine *engine, const struct fm_job_opts *opts, const struct fm_job_events *events, void *ctx,
-		 struct fm_job **out, struct fm_err *err);
+int fm_job_start(struct fm_engine *engine, const struct fm_job_opts *opts,
+		 const struct fm_job_events *events, void *ctx, struct fm_job **out,
+		 struct fm_err *err);
 
 /* Those errors alone, for who will start it later; the file may be NULL and is not taken over. */
 int fm_job_check(struct fm_engine *engine, const struct fm_job_opts *opts, struct fm_err *err);
 
 /*
- * done() comes with code and the reason, at once at this end; the far end is told. is_kept: what is there already stays
- * for the next try.
+ * done() comes with code and the reason, at once at this end; the far end is told. is_kept: what is
+ * there already stays for the next try.
  */
 void fm_job_cancel(struct fm_job *job, int code, bool is_kept, const char *reason);
 
