@@ -365,17 +365,11 @@ static const char *secret_advice(int error, const struct fm_connection_opts *o)
 	       "this host's NQN)";
 }
 
-enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_log,
-						 const struct fm_connection_opts *o,
-						 struct fm_err *err)
+static void say(enum fm_connection_trouble kind, int error, const struct fm_connection_opts *o,
+		struct fm_err *err)
 {
-	enum fm_connection_trouble kind = FM_TROUBLE_NONE;
 	const char *errno_text = fm_err_name(error);
 
-	if (error == -EIO || error == -EINVAL)
-		kind = kind_in_log(kernel_log, o);
-	if (kind == FM_TROUBLE_NONE)
-		kind = kind_of(error, o);
 	switch (kind) {
 	case FM_TROUBLE_UNREACHABLE:
 		(void)fm_err_set(err, error,
@@ -441,5 +435,18 @@ enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_l
 		(void)fm_err_set(err, error, "the kernel said: %s", errno_text);
 		break;
 	}
+}
+
+enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_log,
+						 const struct fm_connection_opts *o,
+						 struct fm_err *err)
+{
+	enum fm_connection_trouble kind = FM_TROUBLE_NONE;
+
+	if (error == -EIO || error == -EINVAL)
+		kind = kind_in_log(kernel_log, o);
+	if (kind == FM_TROUBLE_NONE)
+		kind = kind_of(error, o);
+	say(kind, error, o, err);
 	return kind;
 }
