@@ -133,6 +133,13 @@ static pid_t parent(void)
 	return 0;
 }
 
+static bool is_whole_store(const char *source)
+{
+	const char *colon = strchr(source, ':'), *slash = strchr(colon ? colon : source, '/');
+
+	return !slash || !slash[1];
+}
+
 /* STORE/PATH is of this node. */
 static int name_here(struct stage *s, struct fmove *c, const char *text, int *status)
 {
@@ -289,12 +296,12 @@ int fm_cmd_stage(int argc, char **argv)
 	has_node = strchr(args.operands[0], ':');
 	if (has_node && fm_name_parse(args.operands[0], &s.source, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
-	if (has_node && !s.source.path[0] && !s.opts.name)
+	if (is_whole_store(args.operands[0]) && !s.opts.name)
 		return fm_usage(
 			&args,
 			"%s names a whole store: name a directory in it, or the dataset with --as; "
-			"\"fmove df %s\" lists the stores",
-			args.operands[0], s.source.node);
+			"\"fmove df%s%s\" lists the stores",
+			args.operands[0], has_node ? " " : "", has_node ? s.source.node : "");
 	if (s.opts.pid == 0)
 		s.opts.pid = s.command ? getpid() : parent();
 	if (isatty(STDERR_FILENO)) {

@@ -295,7 +295,8 @@ static int start_queue(struct fm_fmoved *fmoved, struct fm_err *err)
 	return fm_queue_new(&opts, &fmoved->queue, err);
 }
 
-static int start_stager(struct fm_fmoved *fmoved, struct fm_err *err)
+/* A node without its cache moves files all the same: who stages hears why. */
+static void start_stager(struct fm_fmoved *fmoved)
 {
 	const struct fm_config_staging *cfg = &fmoved->cfg->staging;
 	const struct fm_stager_opts opts = {
@@ -311,10 +312,12 @@ static int start_stager(struct fm_fmoved *fmoved, struct fm_err *err)
 			   .grace_ns = cfg->grace_ns,
 			   .user_quota = cfg->user_quota_bytes },
 	};
+	struct fm_err err;
 
-	if (strcmp(cfg->directory, "null:") == 0)
-		return 0;
-	return fm_stager_new(&opts, &fmoved->stager, err);
+	if (strcmp(cfg->directory, "null:") != 0 &&
+	    fm_stager_new(&opts, &fmoved->stager, &err) < 0)
+		fm_log_error("staging: %s; nothing is staged until fmoved is started again",
+			     err.text);
 }
 
 static int start_holders(struct fm_fmoved *fmoved, struct fm_err *err)
@@ -544,7 +547,7 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (ret == 0)
 		ret = start_queue(fmoved, err);
 	if (ret == 0)
-		ret = start_stager(fmoved, err);
+		start_stager(fmoved);
 	if (ret == 0)
 		ret = start_holders(fmoved, err);
 	if (ret == 0)

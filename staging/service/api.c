@@ -26,11 +26,18 @@ _Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit
 
 static int stager_of(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err)
 {
+	const struct fm_err *why = fm_stager_why(tasks->engine);
+
 	*out = fm_stager_of(tasks->engine);
-	return *out ? 0
-		    : fm_err_set(err, -EOPNOTSUPP,
-				 "this node stages nothing: staging = { directory = "
-				 "\"...\"; }; in fmove.conf says where what is staged is kept");
+	if (*out)
+		return 0;
+	if (why->code)
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "this node stages nothing until fmoved is started again: %s",
+				  why->text);
+	return fm_err_set(err, -EOPNOTSUPP,
+			  "this node stages nothing: staging = { directory = \"...\"; }; in "
+			  "fmove.conf says where what is staged is kept");
 }
 
 static void begin(struct fm_json_writer *w, struct fm_api_tasks *tasks, uint64_t id,

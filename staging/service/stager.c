@@ -380,17 +380,32 @@ static void stop_service(struct fm_engine *engine)
 	fm_stager_stop(fm_stager_of(engine));
 }
 
+struct state {
+	struct fm_stager *stager;
+	struct fm_err why;		/* there is none, though one is configured */
+};
+
 const struct fm_service fm_stage_service = { .name = "staging",
-					     .state_bytes = sizeof(struct fm_stager *),
+					     .state_bytes = sizeof(struct state),
 					     .stop = stop_service,
 					     .is_idle = is_idle };
 
-struct fm_stager *fm_stager_of(const struct fm_engine *engine)
+static struct state *state_of(const struct fm_engine *engine)
 {
-	return *(struct fm_stager **)fm_service_state(engine, &fm_stage_service);
+	return fm_service_state(engine, &fm_stage_service);
 }
 
-int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
+struct fm_stager *fm_stager_of(const struct fm_engine *engine)
+{
+	return state_of(engine)->stager;
+}
+
+const struct fm_err *fm_stager_why(const struct fm_engine *engine)
+{
+	return &state_of(engine)->why;
+}
+
+static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
 {
 	static const struct fm_share_limits limits = { .what = "requests to stage",
 						       .total = FM_STAGE_ASKS_MAX,
@@ -411,9 +426,20 @@ int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, str
 	fm_share_init(&s->places, &limits);
 	s->upkeep.fire = upkeep_fire;
 	arm_upkeep(s);
-	*(struct fm_stager **)fm_service_state(opts->engine, &fm_stage_service) = s;
 	*out = s;
 	return 0;
+}
+
+int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
+{
+	struct state *state = state_of(opts->engine);
+	int ret = stager_new(opts, &state->stager, &state->why);
+
+	if (ret == 0)
+		*out = state->stager;
+	else
+		*err = state->why;
+	return ret;
 }
 
 void fm_stager_stop(struct fm_stager *s)

@@ -47,11 +47,17 @@ struct fm_stager_opts {
 extern const struct fm_service fm_stage_service;
 extern const struct fm_api_op *const fm_stage_ops[];	/* NULL-terminated */
 
-/* Opens the cache: waits for the disk, before the loop runs. */
+/*
+ * Opens the cache: waits for the disk, before the loop runs. On an error there is no stager, and
+ * fm_stager_why() has the reason.
+ */
 int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err);
 
-/* NULL: this node stages nothing, since no directory is configured. */
+/* NULL: this node stages nothing. */
 struct fm_stager *fm_stager_of(const struct fm_engine *engine);
+
+/* Why that is NULL although a directory is configured; code 0: none is. */
+const struct fm_err *fm_stager_why(const struct fm_engine *engine);
 
 /* Nothing is begun any more. */
 void fm_stager_stop(struct fm_stager *s);

@@ -96,7 +96,7 @@ echo file >"$(store 2)/file"
 no 1 'director' fmove stage n2:s/file
 no 1 'no dataset is called "none"' fmove unstage none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
-no 2 'not of the form NODE:STORE/PATH' fmove stage set
+no 2 'set names a whole store.*fmove df" lists' fmove stage set
 no 2 'n2:s names a whole store.*--as.*fmove df n2' fmove stage n2:s
 no 2 'standard output is the command' fmove stage --json n2:s/set -- true
 fmove stage --json n2:s/nowhere >out 2>err
@@ -183,10 +183,17 @@ fast 2
 "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
 reachable 2
 
-# A directory that fmoved cannot make: it says what root types.
+# A directory that fmoved cannot make: it says what root types, who stages hears it, and all else goes on.
 sed "s|/n1/cache\"|/nowhere/cache\"|; /listen/s|:[0-9]*\"|:0\"|; s|/n1/state|/n1/other|; s|/fmoved.sock|/other.sock|" "$dir/c/n1/fmove.conf" >nowhere.conf
-fmoved --config nowhere.conf 2>err && bad "a cache that cannot be made"
-grep -qF "install -d -o $(id -u) -m 711 $dir/c/nowhere/cache): No such file" err || bad "no word of root: $(cat err)"
+root="install -d -o $(id -u) -m 711 $dir/c/nowhere/cache): No such file"
+fmoved --config nowhere.conf 2>log &
+nowhere=$!
+await fmove --socket "$dir/c/n1/other.sock" ls "n1:s" >/dev/null || bad "it does not serve without its cache: $(cat log)"
+grep -qF "$root" log || bad "no word of root: $(cat log)"
+fmove --socket "$dir/c/n1/other.sock" datasets 2>err && bad "datasets of a cache that is none"
+grep -qF "$root" err || bad "who asks hears not why: $(cat err)"
+kill $nowhere
+wait $nowhere || bad "it ends with $?"
 
 # The source is away: what is READY is whole.
 mv "$(store 2)/many" "$(store 2)/kept"
