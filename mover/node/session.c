@@ -688,14 +688,19 @@ static void close_silent(struct fm_session *s)
 	close_with(s, -ETIMEDOUT, why, false);
 }
 
-bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err)
+void fm_session_name_cable(const struct fm_session *s, struct fm_err *err)
 {
 	char why[320];
 
-	if (!fm_line_is_lost(s))
-		return false;
 	name_way(s, "nothing leads there now", why, sizeof(why));
 	(void)fm_err_set(err, -EHOSTUNREACH, "%s: %s", s->name, why);
+}
+
+bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err)
+{
+	if (!fm_line_is_lost(s))
+		return false;
+	fm_session_name_cable(s, err);
 	return true;
 }
 

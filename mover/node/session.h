@@ -83,6 +83,9 @@ bool fm_session_has_room(const struct fm_session *s);
  */
 bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err);
 
+/* The same error, of one that moves and may yet find another way. */
+void fm_session_name_cable(const struct fm_session *s, struct fm_err *err);
+
 /* End it: err for the services and the log; bye: tell the peer this (NULL: nothing). */
 void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye);
 

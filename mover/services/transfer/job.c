@@ -691,6 +691,11 @@ static void go(struct fm_job *j)
 		if ((fm_line_is_moving(s) && may_wait(j)) ||
 		    (j->want == FM_WANT_AUTO && may_wait_for(j, FM_KIND_TCP)))
 			return;
+		if (fm_line_is_moving(s)) {
+			fm_session_name_cable(s, &err);
+			fm_job_end(j, err.code, "%s", err.text);
+			return;
+		}
 		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why,
 				sizeof(why));
 		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name,
