@@ -42,6 +42,8 @@ struct entry {
 	char path[];
 };
 
+#define PLACES "places for what is kept aside"
+
 /* Where one is: its directory, open, and its name there. */
 struct place {
 	int dir;
@@ -61,12 +63,12 @@ static void entry_free(struct entry *e)
 
 void fm_aside_init(struct fm_aside_index *index)
 {
-	static const struct fm_share_limits places = {.what = "places for what is kept aside",
+	static const struct fm_share_limits places = {.what = PLACES,
 						      .total = FM_ASIDE_MAX,
 						      .root = FM_ASIDE_ROOT,
 						      .times = 7};
 	static const struct fm_share_limits foreign = {
-		.what = places.what, .total = FM_ASIDE_FOREIGN_MAX, .times = 1};
+		.what = PLACES, .total = FM_ASIDE_FOREIGN_MAX, .times = 1};
 	struct timespec now;
 	pthread_condattr_t attr;
 
