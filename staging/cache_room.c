@@ -176,31 +176,23 @@ static void add(char *text, size_t max, const char *fmt, ...)
 /* "; to make room: ...", of what would help, the surest first. */
 static void say_what_helps(const struct staying *s, bool is_disk, char *text, size_t max)
 {
+	static const struct {
+		enum fm_evict_reason why;
+		const char *what, *how;
+	} helps[] = {
+		{ FM_EVICT_PINNED, "unpin", " pinned" },
+		{ FM_EVICT_HELD, "end jobs", " held" },
+		{ FM_EVICT_GRACE, "wait for staging.grace or unstage", "" },
+		{ FM_EVICT_NOT_READY, "unstage what is not whole", "" },
+		{ FM_EVICT_MAY, "close what is open", "" },
+	};
 	const char *comma = "; this makes room: ";
 
-	if (s->count[FM_EVICT_PINNED] > 0) {
-		add(text, max, "%sunpin (%" PRIu64 " MiB in %u pinned)", comma,
-		    s->of[FM_EVICT_PINNED], s->count[FM_EVICT_PINNED]);
-		comma = ", ";
-	}
-	if (s->count[FM_EVICT_HELD] > 0) {
-		add(text, max, "%send jobs (%" PRIu64 " MiB in %u held)", comma,
-		    s->of[FM_EVICT_HELD], s->count[FM_EVICT_HELD]);
-		comma = ", ";
-	}
-	if (s->count[FM_EVICT_GRACE] > 0) {
-		add(text, max, "%swait for staging.grace or unstage (%" PRIu64 " MiB in %u)", comma,
-		    s->of[FM_EVICT_GRACE], s->count[FM_EVICT_GRACE]);
-		comma = ", ";
-	}
-	if (s->count[FM_EVICT_NOT_READY] > 0) {
-		add(text, max, "%sunstage what is not whole (%" PRIu64 " MiB in %u)", comma,
-		    s->of[FM_EVICT_NOT_READY], s->count[FM_EVICT_NOT_READY]);
-		comma = ", ";
-	}
-	if (s->count[FM_EVICT_MAY] > 0) {
-		add(text, max, "%sclose what is open (%" PRIu64 " MiB in %u)", comma,
-		    s->of[FM_EVICT_MAY], s->count[FM_EVICT_MAY]);
+	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {
+		if (s->count[helps[i].why] == 0)
+			continue;
+		add(text, max, "%s%s (%" PRIu64 " MiB in %u%s)", comma, helps[i].what,
+		    s->of[helps[i].why], s->count[helps[i].why], helps[i].how);
 		comma = ", ";
 	}
 	add(text, max, "%s%s", comma,
