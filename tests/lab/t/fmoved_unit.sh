@@ -230,11 +230,17 @@ staged() {
 	wait_for holds 0
 	setpriv --reuid alice --regid alice --init-groups sleep infinity &
 	holder=$!
+	wait_for is_of $holder alice
 	check as_alice "$FMOVE_BIN/fmove" stage --hold-pid $holder n2:s/set
 	check holds 1
 	kill $holder
 	wait_for holds 0
 	say "staged, held by a user's processes: done"
+}
+
+# A process that setpriv starts is root's first.
+is_of() {
+	[ "$(stat -c %U "/proc/$1")" = "$2" ]
 }
 
 # What a tree is: kind, mode, owners, size, links, names.
