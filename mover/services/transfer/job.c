@@ -415,7 +415,7 @@ static void xfer_progressed(struct fm_task *task)
 	err = j->x->err;
 	pthread_mutex_unlock(&j->session->link->lock);
 	if (err.code == -ECONNABORTED) {
-		j->is_given_up = true;
+		j->source.is_given_up = true;
 		/* its ABORT with the reason is on the way */
 		j->deadline_ns = fm_engine_now(j->engine) + ABORT_NS;
 	} else if (err.code == -ECONNRESET)
@@ -469,7 +469,7 @@ static uint64_t share_of(const struct fm_job *j)
 {
 	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62;
 
-	if (fm_job_is_beside(j) || j->is_windowed)
+	if (fm_job_is_beside(j) || j->source.is_windowed)
 		return 0;
 	if (!(j->parent ? j->parent : j)->is_ours)
 		return is_users | is_peers | j->who.uid;
@@ -486,8 +486,8 @@ int fm_job_make_xfer(struct fm_job *j)
 				 .size = j->attr.size,
 				 .chunk_bytes = j->chunk,
 				 .is_ordered = j->is_ordered,
-				 .is_windowed = j->is_windowed,
-				 .window = j->window,
+				 .is_windowed = j->source.is_windowed,
+				 .window = j->source.window,
 				 .is_read_back =
 					 !j->is_source && j->is_readback && j->file->ops->read,
 				 .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
@@ -818,11 +818,11 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 	j->who.peer = NULL;
 	j->want = o->transport;
 	j->durability = o->durability;
-	j->may_replace = o->may_replace;
+	j->source.may_replace = o->may_replace;
 	j->is_readback = o->is_readback;
 	j->accepts_corrupt = o->accepts_corrupt;
-	j->is_buffered = o->is_buffered;
-	j->is_held = o->is_held;
+	j->source.is_buffered = o->is_buffered;
+	j->source.is_held = o->is_held;
 	j->rate_bytes = o->rate_bytes;
 	j->weight = o->weight;
 	j->events = *events;
@@ -886,7 +886,7 @@ static void watch_connections(struct fm_job *j, uint64_t now_ns)
 		return;
 	if (is_stranded(j) && j->deadline_ns == 0)
 		j->deadline_ns = now_ns + j->engine->o.stall_ns;
-	else if (!is_stranded(j) && !j->is_given_up)
+	else if (!is_stranded(j) && !j->source.is_given_up)
 		j->deadline_ns = 0;
 }
 

@@ -48,6 +48,19 @@ enum fm_job_state {
 	FM_JOB_ENDED,
 };
 
+/* What the end that has the bytes knows beyond that. */
+struct fm_job_source {
+	/* As in struct fm_job_opts. */
+	bool may_replace;
+	bool is_buffered;		/* large files of a tree, too */
+	bool is_held;			/* COMMIT was not sent yet */
+	bool awaits_ready;		/* of a get: the sink says first what it has */
+	bool is_windowed;		/* the sink may stand still ... */
+	uint64_t window;		/* ... and its chunks numbered below may be sent */
+	bool is_corrupt;		/* what was read is not what was kept, which was accepted */
+	bool is_given_up;		/* the far end dropped a chunk; the reason is to follow */
+};
+
 struct fm_job {
 	struct fm_list at;		/* fm_jobs.list */
 	struct fm_engine *engine;
@@ -74,16 +87,9 @@ struct fm_job {
 	char who_peer[FM_WIRE_NAME_MAX + 1];
 	enum fm_transport_want want;
 	enum fm_durability durability;
-	bool may_replace;
 	bool is_readback;
 	bool accepts_corrupt;
-	/* source: what was read is not what was kept, which was accepted */
-	bool is_corrupt;
-	bool is_buffered;		/* large files of a tree, see struct fm_job_opts */
-	bool is_held;
 	bool is_ordered;		/* the sink is a stream */
-	bool is_windowed;		/* source: the sink may stand still ... */
-	uint64_t window;		/* ... and its chunks numbered below may be sent */
 	uint64_t rate_bytes;
 	unsigned weight;
 	uint32_t chunk;
@@ -100,7 +106,6 @@ struct fm_job {
 	const char *names_note;		/* sink: why not all names were told; NULL: they were */
 	/* sink: the file knows its source, so log() may be called */
 	bool has_begun;
-	bool awaits_ready;		/* source of a get: the sink says first what it has */
 	bool is_kept;			/* ended: what is there stays for the next try */
 	/* sink: being written to the journal; room for FM_XFER_LOG_MAX */
 	struct fm_written *log;
@@ -148,8 +153,6 @@ struct fm_job {
 	struct fm_job *parent;		/* NULL: none */
 	struct fm_list sub_at;
 	struct fm_tree_large *large;
-	/* source: the far end dropped a chunk; the reason is to follow */
-	bool is_given_up;
 	bool is_durable;
 	bool is_published;
 	struct fm_wire_finish finish;
@@ -166,6 +169,8 @@ struct fm_job {
 	/* the worker's while it publishes and closes it, and `file` is NULL; NULL: it is closed */
 	struct fm_file *work_file;
 	struct fm_create create;
+
+	struct fm_job_source source;
 
 	struct fm_job_events events;
 	void *ctx;

@@ -31,7 +31,7 @@ void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
 
 static uint16_t put_flags(const struct fm_job *j)
 {
-	unsigned flags = (j->may_replace ? FM_WIRE_PUT_REPLACE : 0) |
+	unsigned flags = (j->source.may_replace ? FM_WIRE_PUT_REPLACE : 0) |
 			 (j->is_readback ? FM_WIRE_PUT_READBACK : 0);
 
 	if (!j->is_tree)
@@ -108,7 +108,7 @@ static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
 {
 	if (!j->is_source || j->state != FM_JOB_OPENING || j->is_working)
 		return false;
-	if (!j->awaits_ready && (!(j->is_ours || j->parent) || m->chunk > j->chunk))
+	if (!j->source.awaits_ready && (!(j->is_ours || j->parent) || m->chunk > j->chunk))
 		return false;
 	if (m->count > 0 && (j->file->is_stream || j->is_tree))
 		return false;
@@ -131,7 +131,7 @@ void fm_job_on_ready(struct fm_session *s, const struct fm_wire_msg *msg)
 		return;
 	}
 	j->is_durable = m->flags & FM_WIRE_READY_DURABLE;
-	j->is_windowed |= (m->flags & FM_WIRE_READY_WINDOW) != 0;
+	j->source.is_windowed |= (m->flags & FM_WIRE_READY_WINDOW) != 0;
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	fm_job_set_note(j, m->note.at, m->note.len);
 	if (j->is_tree)
@@ -179,7 +179,7 @@ static void open_done(struct fm_work *work)
 	fm_session_send(j->session, &m);
 	if (j->state == FM_JOB_ENDED)
 		return;
-	if (j->awaits_ready)
+	if (j->source.awaits_ready)
 		j->deadline_ns = fm_engine_now(j->engine) +
 				 (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
 	else
@@ -211,9 +211,9 @@ void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	j->rate_bytes = m->rate_bytes;
 	j->is_ordered = m->flags & FM_WIRE_GET_ORDERED;
-	j->is_windowed = m->flags & (FM_WIRE_GET_ORDERED | FM_WIRE_GET_WINDOW);
+	j->source.is_windowed = m->flags & (FM_WIRE_GET_ORDERED | FM_WIRE_GET_WINDOW);
 	j->accepts_corrupt = m->flags & FM_WIRE_GET_ACCEPT_CORRUPT;
-	j->awaits_ready = m->flags & (FM_WIRE_GET_RESUME | FM_WIRE_GET_TREE);
+	j->source.awaits_ready = m->flags & (FM_WIRE_GET_RESUME | FM_WIRE_GET_TREE);
 	if (!(m->flags & FM_WIRE_GET_RDMA))
 		j->want = FM_WANT_TCP;
 	else if (!(m->flags & FM_WIRE_GET_TCP))
@@ -230,11 +230,11 @@ void fm_job_on_window(struct fm_session *s, const struct fm_wire_msg *msg)
 
 	if (!j)
 		return;		/* it crossed our ABORT */
-	if (!j->is_source || !j->is_windowed || m->to <= j->window) {
+	if (!j->is_source || !j->source.is_windowed || m->to <= j->source.window) {
 		fm_session_protocol_error(s, "WINDOW out of turn");
 		return;
 	}
-	j->window = m->to;
+	j->source.window = m->to;
 	if (!j->x)
 		return;
 	pthread_mutex_lock(&s->link->lock);
@@ -272,7 +272,7 @@ static bool is_as_kept(struct fm_job *j)
 	struct fm_digest sent;
 
 	if (j->is_tree)
-		j->is_corrupt |= atomic_load(&j->file->tree->has_corrupt);
+		j->source.is_corrupt |= atomic_load(&j->file->tree->has_corrupt);
 	if (!j->file->kept || j->engine->o.is_unchecked)
 		return true;
 	pthread_mutex_lock(&j->session->link->lock);
@@ -282,9 +282,9 @@ static bool is_as_kept(struct fm_job *j)
 	pthread_mutex_unlock(&j->session->link->lock);
 	if (sent.crc == j->file->kept->crc)
 		return true;
-	j->is_corrupt = true;
+	j->source.is_corrupt = true;
 	if (j->parent)
-		j->parent->is_corrupt = true;
+		j->parent->source.is_corrupt = true;
 	if (!j->accepts_corrupt)
 		end_corrupt(j, &sent);
 	return j->accepts_corrupt;
@@ -298,10 +298,10 @@ static void send_finish(struct fm_job *j)
 
 	if (!is_as_kept(j))
 		return;
-	if (j->is_corrupt && j->is_ours)
+	if (j->source.is_corrupt && j->is_ours)
 		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
-	f->flags = (uint16_t)((j->is_held ? FM_WIRE_FINISH_HOLD : 0) |
-			      (j->is_corrupt ? FM_WIRE_FINISH_CORRUPT : 0));
+	f->flags = (uint16_t)((j->source.is_held ? FM_WIRE_FINISH_HOLD : 0) |
+			      (j->source.is_corrupt ? FM_WIRE_FINISH_CORRUPT : 0));
 	f->xfer = j->id;
 	pthread_mutex_lock(&j->session->link->lock);
 	f->size = j->is_tree			    ? x->chunks * x->o.chunk_bytes
@@ -393,7 +393,8 @@ void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg)
 
 	if (!j)
 		return;
-	if (j->state != FM_JOB_FINISHING || (m->flags & FM_WIRE_DONE_PREPARED && !j->is_held)) {
+	if (j->state != FM_JOB_FINISHING ||
+	    (m->flags & FM_WIRE_DONE_PREPARED && !j->source.is_held)) {
 		fm_session_protocol_error(s, "DONE out of turn");
 		return;
 	}
@@ -418,7 +419,7 @@ void fm_job_commit(struct fm_job *j)
 	if (j->state != FM_JOB_PREPARED)
 		return;		/* it ended meanwhile: done() is on its way */
 	m.commit.xfer = j->id;
-	j->is_held = false;
+	j->source.is_held = false;
 	j->state = FM_JOB_FINISHING;
 	fm_session_send(j->session, &m);
 }

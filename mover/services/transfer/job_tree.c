@@ -165,7 +165,7 @@ static struct fm_job *sub_new(struct fm_job *parent, uint64_t id, const struct f
 	j->durability = FM_DURABILITY_MEMORY;	/* the tree's sync covers it */
 	j->is_readback = parent->is_readback;
 	j->accepts_corrupt = parent->accepts_corrupt;
-	j->is_buffered = parent->is_buffered;
+	j->source.is_buffered = parent->source.is_buffered;
 	j->attr = (struct fm_attr){ .type = FM_NODE_FILE,
 				    .size = large->size,
 				    .mode = large->mode,
@@ -306,10 +306,12 @@ static void open_large_run(struct fm_work *work)
 	fm_err_clear(&j->work_err);
 	j->large->fd = -1;
 	if (tree_of(j->parent)->has_digests)
-		j->work_ret = fm_stored_source(fd, j->is_buffered, &j->file, &attr, &j->work_err);
+		j->work_ret =
+			fm_stored_source(fd, j->source.is_buffered, &j->file, &attr, &j->work_err);
 	else
-		j->work_ret = (j->is_buffered ? fm_caller_source_buffered : fm_caller_source)(
-			fd, &j->file, &attr, &j->work_err);
+		j->work_ret = (j->source.is_buffered
+				       ? fm_caller_source_buffered
+				       : fm_caller_source)(fd, &j->file, &attr, &j->work_err);
 	if (j->work_ret == 0)
 		j->work_ret = fm_held_file_new(fm_job_holder(j), &j->file, &j->work_err);
 	if (j->work_ret < 0)
