@@ -40,7 +40,7 @@ static void free_run(struct fm_task *task)
 	struct fm_job *j = fm_container_of(task, struct fm_job, free_task);
 	struct fm_engine *e = j->engine;
 
-	assert(!j->is_working && !j->is_rereading && !j->x && (!j->file || j->file->is_ours));
+	assert(!j->is_working && !j->sink.is_rereading && !j->x && (!j->file || j->file->is_ours));
 	if (j->file)
 		fm_file_close(j->file);
 	if (j->store_ref)
@@ -54,14 +54,14 @@ static void free_run(struct fm_task *task)
 	fm_share_give_all(&j->place);
 	fm_share_give_all(&j->tree_place);
 	fm_have_free(&j->have);
-	fm_budget_free(j->kept);
+	fm_budget_free(j->sink.kept);
 	fm_ranges_free(&j->answered);
 	if (j->events.gone)
 		j->events.gone(j->gone_ctx);
 	free(j->excludes);
 	free(j->large);
-	fm_budget_free(j->log);
-	fm_budget_free(j->last_log);
+	fm_budget_free(j->sink.log);
+	fm_budget_free(j->sink.last_log);
 	fm_budget_free(j->names);
 	free(j->path);
 	fm_budget_free(j);
@@ -81,9 +81,10 @@ static void leave(struct fm_job *j)
 {
 	bool is_kept = j->is_kept && j->file->ops->keep && !has_lost(j);
 
-	if (is_kept && j->has_begun && j->last_log_count > 0)
+	if (is_kept && j->sink.has_begun && j->sink.last_log_count > 0)
 		/* then it is sent again */
-		(void)j->file->ops->log(j->file, j->last_log, j->last_log_count, &j->work_err);
+		(void)j->file->ops->log(j->file, j->sink.last_log, j->sink.last_log_count,
+					&j->work_err);
 	is_kept = is_kept && !has_lost(j);
 	if (is_kept)
 		j->file->ops->keep(j->file);
@@ -96,7 +97,7 @@ static void clean_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (!j->is_source && !j->is_published)
+	if (!j->is_source && !j->sink.is_published)
 		leave(j);
 	fm_file_close(j->file);
 }
@@ -124,13 +125,14 @@ static void report(struct fm_job *j)
  */
 static bool is_reported_late(const struct fm_job *j)
 {
-	return !j->is_source && j->result.code && j->is_kept && j->has_begun && j->file->ops->keep;
+	return !j->is_source && j->result.code && j->is_kept && j->sink.has_begun &&
+	       j->file->ops->keep;
 }
 
 void fm_job_clean(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
-	if (j->is_working || j->is_rereading || j->x ||
+	if (j->is_working || j->sink.is_rereading || j->x ||
 	    (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
 		return;
 	if (j->file && !j->file->is_ours)
@@ -262,8 +264,8 @@ static void tell_far_end(struct fm_job *j)
 /* What was written since the journal was told last is told when the file is kept: clean_run(). */
 static void free_xfer(struct fm_job *j)
 {
-	if (j->has_begun && j->is_kept)
-		j->last_log = fm_xfer_steal_log(j->x, &j->last_log_count);
+	if (j->sink.has_begun && j->is_kept)
+		j->sink.last_log = fm_xfer_steal_log(j->x, &j->sink.last_log_count);
 	fm_xfer_free(j->x);
 	j->x = NULL;
 }

@@ -61,6 +61,28 @@ struct fm_job_source {
 	bool is_given_up;		/* the far end dropped a chunk; the reason is to follow */
 };
 
+/* What the end that writes the bytes knows beyond that. */
+struct fm_job_sink {
+	struct fm_create create;	/* asked for by a peer: how its file is made */
+	bool has_begun;			/* the file knows its source, so log() may be called */
+	bool is_published;
+	/* how far what an earlier try left was read again; NULL: there is nothing, or not begun */
+	struct fm_kept *kept;
+	bool is_rereading;		/* a worker does that now */
+	size_t note_said;		/* so much of the file's note READY had; it only grows */
+	/* being written to the journal; room for FM_XFER_LOG_MAX */
+	struct fm_written *log;
+	size_t log_count;
+	struct fm_written *last_log;	/* what was left to be written there when it ended */
+	size_t last_log_count;
+	uint64_t logged_ns;
+	struct fm_wire_finish finish;
+	struct fm_digest digest;	/* of what was written */
+	/* the worker's while it publishes and closes it, and fm_job.file is NULL; NULL: it is
+	 * closed */
+	struct fm_file *work_file;
+};
+
 struct fm_job {
 	struct fm_list at;		/* fm_jobs.list */
 	struct fm_engine *engine;
@@ -98,21 +120,8 @@ struct fm_job {
 	struct fm_file *file;
 	struct fm_attr attr;		/* of the source */
 	struct fm_have have;		/* of it, from an earlier try */
-	/* sink: how far that was read again; NULL: there is nothing, or not begun */
-	struct fm_kept *kept;
-	bool is_rereading;		/* a worker does that now */
-	/* sink: so much of the file's note READY had; it only grows */
-	size_t note_said;
 	const char *names_note;		/* sink: why not all names were told; NULL: they were */
-	/* sink: the file knows its source, so log() may be called */
-	bool has_begun;
 	bool is_kept;			/* ended: what is there stays for the next try */
-	/* sink: being written to the journal; room for FM_XFER_LOG_MAX */
-	struct fm_written *log;
-	size_t log_count;
-	struct fm_written *last_log;	/* what was left to be written there when it ended */
-	size_t last_log_count;
-	uint64_t logged_ns;
 	struct fm_xfer *x;
 	bool is_drained;		/* no lane uses x or file any more */
 
@@ -154,9 +163,6 @@ struct fm_job {
 	struct fm_list sub_at;
 	struct fm_tree_large *large;
 	bool is_durable;
-	bool is_published;
-	struct fm_wire_finish finish;
-	struct fm_digest digest;	/* sink: of what was written */
 
 	/* One thing at a time is with the worker. */
 	struct fm_work work;
@@ -166,11 +172,9 @@ struct fm_job {
 	 * `attr` meanwhile */
 	struct fm_attr work_attr;
 	struct fm_err work_err;
-	/* the worker's while it publishes and closes it, and `file` is NULL; NULL: it is closed */
-	struct fm_file *work_file;
-	struct fm_create create;
 
 	struct fm_job_source source;
+	struct fm_job_sink sink;
 
 	struct fm_job_events events;
 	void *ctx;

@@ -47,12 +47,12 @@ static void say(struct fm_job *j, const struct fm_written *damaged, bool is_last
 
 	m.kept.flags = is_last ? FM_WIRE_KEPT_LAST : 0;
 	m.kept.xfer = j->id;
-	m.kept.reread = j->kept->reread;
+	m.kept.reread = j->sink.kept->reread;
 	if (damaged) {
 		m.kept.damaged = (struct fm_wire_range){ damaged->offset, damaged->len };
 		m.kept.crc = damaged->crc;
 	}
-	j->kept->said_ns = fm_engine_now(j->engine);
+	j->sink.kept->said_ns = fm_engine_now(j->engine);
 	pthread_mutex_lock(&j->session->link->lock);
 	fm_xfer_reread(j->x, m.kept.reread, is_last);
 	pthread_mutex_unlock(&j->session->link->lock);
@@ -72,7 +72,7 @@ static void reread_done(struct fm_work *work);
 /* The next slice of the piece at hand. It lies in one block of the digest. */
 static void read_on(struct fm_job *j)
 {
-	struct fm_kept *k = j->kept;
+	struct fm_kept *k = j->sink.kept;
 	const struct fm_written *piece = &j->have.pieces[k->next];
 	uint64_t block_bytes = fm_digest_block_bytes(j->attr.size), left = piece->len - k->at, room;
 
@@ -81,7 +81,7 @@ static void read_on(struct fm_job *j)
 	k->len = left < room ? left : room;
 	k->len = k->len < SLICE_BYTES ? k->len : SLICE_BYTES;
 	k->work = (struct fm_work){ .run = reread_run, .done = reread_done };
-	j->is_rereading = true;
+	j->sink.is_rereading = true;
 	fm_job_submit(j, &k->work);
 }
 
@@ -111,7 +111,7 @@ static int drop(struct fm_job *j, const struct fm_written *piece)
 
 static void take(struct fm_job *j, const struct fm_written *piece)
 {
-	struct fm_kept *k = j->kept;
+	struct fm_kept *k = j->sink.kept;
 	uint64_t block_bytes = fm_digest_block_bytes(j->attr.size);
 
 	pthread_mutex_lock(&j->session->link->lock);
@@ -124,7 +124,7 @@ static void take(struct fm_job *j, const struct fm_written *piece)
 /* A piece was read to its end, or cannot be. */
 static void judge(struct fm_job *j, bool is_good)
 {
-	struct fm_kept *k = j->kept;
+	struct fm_kept *k = j->sink.kept;
 	const struct fm_written *piece = &j->have.pieces[k->next++];
 	bool is_last = k->next == j->have.count;
 
@@ -146,7 +146,7 @@ static void reread_done(struct fm_work *work)
 	struct fm_job *j = k->job;
 	const struct fm_written *piece = &j->have.pieces[k->next];
 
-	j->is_rereading = false;
+	j->sink.is_rereading = false;
 	if (j->state == FM_JOB_ENDED) {
 		fm_job_clean(j);
 		return;
@@ -171,21 +171,21 @@ static void reread_done(struct fm_work *work)
 
 bool fm_job_is_kept_unread(const struct fm_job *j)
 {
-	return j->kept && j->kept->next < j->have.count;
+	return j->sink.kept && j->sink.kept->next < j->have.count;
 }
 
 void fm_job_reread_kept(struct fm_job *j)
 {
 	if (j->state == FM_JOB_ENDED || j->have.count == 0)
 		return;
-	assert(!j->kept && j->file->ops->reread);
-	j->kept = FM_FAULT("job.kept") ? NULL : fm_budget_alloc(sizeof(*j->kept));
-	if (!j->kept) {
+	assert(!j->sink.kept && j->file->ops->reread);
+	j->sink.kept = FM_FAULT("job.kept") ? NULL : fm_budget_alloc(sizeof(*j->sink.kept));
+	if (!j->sink.kept) {
 		fm_job_end(j, -ENOMEM, "out of memory");
 		return;
 	}
-	j->kept->job = j;
-	j->kept->said_ns = fm_engine_now(j->engine);
+	j->sink.kept->job = j;
+	j->sink.kept->said_ns = fm_engine_now(j->engine);
 	read_on(j);
 }
 

@@ -140,7 +140,7 @@ static void send_ready(struct fm_job *j)
 			 j->is_tree ? "small files are not read back: fmove verify does that"
 				    : "not read back: this store cannot");
 	m.ready.note = fm_wire_str(note);
-	j->note_said = j->file->note ? strlen(j->file->note) : 0;
+	j->sink.note_said = j->file->note ? strlen(j->file->note) : 0;
 	fm_session_send(j->session, &m);
 }
 
@@ -181,7 +181,7 @@ static void begin_done(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	if (is_refused_for_room(j)) {
-		j->has_begun = true;	/* the caller hears it when it is known what stays */
+		j->sink.has_begun = true; /* the caller hears it when it is known what stays */
 		if (!fm_job_is_over(j))
 			fm_job_end_kept(j, true, j->work_ret, j->work_err.text);
 		return;
@@ -191,7 +191,7 @@ static void begin_done(struct fm_work *work)
 	if (!j->is_tree && j->file->resume_note)
 		fm_job_set_note(j, j->file->resume_note, strlen(j->file->resume_note));
 	/* Else nothing could tell the source later. */
-	j->has_begun = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
+	j->sink.has_begun = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
 	go_ahead(j);
 }
 
@@ -240,11 +240,11 @@ static void create_run(struct fm_work *work)
 	if (j->is_tree)
 		j->work_ret = fm_job_tree_create(j);
 	else
-		j->work_ret = store->ops->create(store, j->path, &j->who, &j->create, &j->file,
+		j->work_ret = store->ops->create(store, j->path, &j->who, &j->sink.create, &j->file,
 						 &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
-	else if (j->create.is_resumable)
+	else if (j->sink.create.is_resumable)
 		j->work_ret = begin(j);
 }
 
@@ -257,7 +257,7 @@ void fm_job_sink_created(struct fm_work *work)
 	if (j->is_tree)
 		fm_job_tree_listen(j);
 	fm_job_limit_chunk(j);
-	j->has_begun = j->create.is_resumable || j->is_tree;
+	j->sink.has_begun = j->sink.create.is_resumable || j->is_tree;
 	go_ahead(j);
 }
 
@@ -267,8 +267,8 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 		return -EBUSY;
 	j->attr.type = FM_NODE_DIR;
 	j->tree_bytes = m->size == FM_WIRE_SIZE_UNKNOWN ? 0 : m->size;
-	j->attr.size = j->create.size = FM_SIZE_UNKNOWN;
-	j->create.is_resumable = false;	/* the tree is told its source when it is created */
+	j->attr.size = j->sink.create.size = FM_SIZE_UNKNOWN;
+	j->sink.create.is_resumable = false; /* the tree is told its source when it is created */
 	j->is_update = m->flags & FM_WIRE_PUT_UPDATE;
 	j->is_delete = m->flags & FM_WIRE_PUT_DELETE;
 	j->has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
@@ -285,7 +285,7 @@ static bool is_created_late(struct fm_job *j)
 {
 	if (j->is_tree || j->is_readback)
 		return false;
-	j->file = fm_small_sink_new(j->store_ref->store, j->path, &j->who, &j->create);
+	j->file = fm_small_sink_new(j->store_ref->store, j->path, &j->who, &j->sink.create);
 	return j->file != NULL;
 }
 
@@ -311,17 +311,17 @@ void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 				    .ctime_ns = m->ctime_ns };
 	j->is_readback = m->flags & FM_WIRE_PUT_READBACK;
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
-	j->create = (struct fm_create){.size = m->size,
-				       .is_dense = m->flags & FM_WIRE_PUT_DENSE,
-				       .may_replace = m->flags & FM_WIRE_PUT_REPLACE,
-				       .is_resumable = !s->engine->o.is_unchecked &&
-						       m->size != FM_WIRE_SIZE_UNKNOWN &&
-						       (m->ino != 0 || m->ctime_ns != 0)};
+	j->sink.create = (struct fm_create){.size = m->size,
+					    .is_dense = m->flags & FM_WIRE_PUT_DENSE,
+					    .may_replace = m->flags & FM_WIRE_PUT_REPLACE,
+					    .is_resumable = !s->engine->o.is_unchecked &&
+							    m->size != FM_WIRE_SIZE_UNKNOWN &&
+							    (m->ino != 0 || m->ctime_ns != 0)};
 	if (m->durability == FM_WIRE_DURABLE_DEFAULT)
 		j->is_durable = j->store_ref->store->is_durable;
 	else
 		j->is_durable = m->durability == FM_WIRE_DURABLE_DISK;
-	j->create.is_synced = j->is_durable;
+	j->sink.create.is_synced = j->is_durable;
 	if (m->flags & FM_WIRE_PUT_TREE && put_tree(j, m) < 0)
 		return;
 	if (is_created_late(j))
@@ -403,7 +403,7 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 	pthread_mutex_lock(&s->link->lock);
 	err = j->x->err;
 	ret = err.code ? err.code : check_whole(j, m);
-	fm_xfer_digest(j->x, m->size, &j->digest);
+	fm_xfer_digest(j->x, m->size, &j->sink.digest);
 	pthread_mutex_unlock(&s->link->lock);
 	if (err.code)
 		fm_job_end(j, ret, "%s", err.text);
@@ -416,15 +416,15 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 			   fm_err_name(ret));
 	if (ret < 0)
 		return;
-	j->finish = *m;
+	j->sink.finish = *m;
 	if (m->flags & FM_WIRE_FINISH_CORRUPT && j->is_ours)
 		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
 	if (!j->is_tree) {
 		j->attr.size = m->size;
-		j->digest.mtime_ns = j->attr.mtime_ns;
+		j->sink.digest.mtime_ns = j->attr.mtime_ns;
 		j->attr.digest = j->engine->o.is_unchecked || m->flags & FM_WIRE_FINISH_CORRUPT
 					 ? NULL
-					 : &j->digest;
+					 : &j->sink.digest;
 		j->result.size = m->size;
 		j->result.crc = m->crc;
 	}
@@ -440,7 +440,7 @@ static void log_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->file->ops->log(j->file, j->log, j->log_count, &j->work_err);
+	j->work_ret = j->file->ops->log(j->file, j->sink.log, j->sink.log_count, &j->work_err);
 }
 
 static void log_done(struct fm_work *work)
@@ -452,33 +452,33 @@ static void log_done(struct fm_work *work)
 
 void fm_job_sink_logged(struct fm_job *j)
 {
-	j->logged_ns = fm_engine_now(j->engine);
+	j->sink.logged_ns = fm_engine_now(j->engine);
 	if (fm_job_goes_on(j) && j->state == FM_JOB_DRAINING && j->is_drained)
 		fm_job_sink_drained(j);
 }
 
 static bool has_log(struct fm_job *j)
 {
-	if (!j->log)
-		j->log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*j->log));
-	if (!j->log)
+	if (!j->sink.log)
+		j->sink.log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*j->sink.log));
+	if (!j->sink.log)
 		return false;	/* the next tick tries again */
 	pthread_mutex_lock(&j->session->link->lock);
-	j->log_count = fm_xfer_take_log(j->x, j->log);
+	j->sink.log_count = fm_xfer_take_log(j->x, j->sink.log);
 	pthread_mutex_unlock(&j->session->link->lock);
-	return j->log_count > 0;
+	return j->sink.log_count > 0;
 }
 
 /* A transfer that is over within a second costs no journal. What a tree's large files wrote is
  * logged with the tree. */
 void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns)
 {
-	if (j->state != FM_JOB_COPYING || !j->has_begun || j->is_working || !j->x ||
+	if (j->state != FM_JOB_COPYING || !j->sink.has_begun || j->is_working || !j->x ||
 	    !j->file->ops->log || j->parent || j->is_dry)
 		return;
-	if (j->logged_ns == 0)
-		j->logged_ns = now_ns;
-	else if (now_ns < j->logged_ns + FM_JOB_LOG_NS)
+	if (j->sink.logged_ns == 0)
+		j->sink.logged_ns = now_ns;
+	else if (now_ns < j->sink.logged_ns + FM_JOB_LOG_NS)
 		return;
 	else if (j->is_tree)
 		fm_job_tree_log(j);
@@ -494,11 +494,11 @@ static void publish_run(struct fm_work *work)
 
 	fm_err_clear(&j->work_err);
 	if (!j->is_dry)
-		j->work_ret = j->file->ops->publish(j->file, j->finish.size, &j->attr,
+		j->work_ret = j->file->ops->publish(j->file, j->sink.finish.size, &j->attr,
 						    j->is_durable, &j->work_err);
 	/* which says what the run itself would be refused for */
 	else if (j->file->ops->prepare)
-		j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr,
+		j->work_ret = j->file->ops->prepare(j->file, j->sink.finish.size, &j->attr,
 						    j->is_durable, &j->work_err);
 	else
 		j->work_ret = 0;
@@ -511,12 +511,12 @@ static void publish_last_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->work_file->ops->publish(j->work_file, j->finish.size, &j->attr,
-						 j->is_durable, &j->work_err);
+	j->work_ret = j->sink.work_file->ops->publish(j->sink.work_file, j->sink.finish.size,
+						      &j->attr, j->is_durable, &j->work_err);
 	if (j->work_ret < 0)
 		return;		/* what becomes of it is for the job's end to say */
-	fm_file_close(j->work_file);
-	j->work_file = NULL;
+	fm_file_close(j->sink.work_file);
+	j->sink.work_file = NULL;
 }
 
 /* What of a tree is there now, and a note that it did not have when READY was sent. */
@@ -553,7 +553,7 @@ static void say_note(struct fm_job *j, char note[FM_WIRE_TEXT_MAX])
 	const char *now = j->file->note ? j->file->note : "";
 
 	note[0] = '\0';
-	if (strlen(now) > j->note_said)
+	if (strlen(now) > j->sink.note_said)
 		add_note(note, FM_WIRE_TEXT_MAX, now);
 	add_note(note, FM_WIRE_TEXT_MAX, j->names_note);
 	if (j->is_ours) {
@@ -581,7 +581,7 @@ static void publish_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	j->is_published = j->work_ret == 0 && !j->is_dry;
+	j->sink.is_published = j->work_ret == 0 && !j->is_dry;
 	if (fm_job_goes_on(j))
 		fm_job_tell_names(j);
 }
@@ -590,7 +590,7 @@ static void publish_last_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	j->file = j->work_file;
+	j->file = j->sink.work_file;
 	publish_done(work);
 }
 
@@ -614,7 +614,7 @@ static void publish(struct fm_job *j)
 		fm_job_work(j, publish_run, publish_done);
 		return;
 	}
-	j->work_file = j->file;
+	j->sink.work_file = j->file;
 	fm_job_work(j, publish_last_run, publish_last_done);
 	j->file = NULL;
 }
@@ -624,7 +624,7 @@ static void prepare_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr, j->is_durable,
+	j->work_ret = j->file->ops->prepare(j->file, j->sink.finish.size, &j->attr, j->is_durable,
 					    &j->work_err);
 }
 
@@ -661,7 +661,7 @@ void fm_job_sink_drained(struct fm_job *j)
 		fm_job_end(j, j->x->err.code, "%s", j->x->err.text);
 		return;
 	}
-	if (!(j->finish.flags & FM_WIRE_FINISH_HOLD) || j->is_dry) {
+	if (!(j->sink.finish.flags & FM_WIRE_FINISH_HOLD) || j->is_dry) {
 		publish(j);
 	} else if (j->file->ops->prepare) {
 		j->state = FM_JOB_PUBLISHING;

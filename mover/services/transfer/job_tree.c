@@ -412,15 +412,15 @@ void fm_job_on_need(struct fm_session *s, const struct fm_wire_msg *msg)
 int fm_job_tree_create(struct fm_job *j)
 {
 	struct fm_store *store = j->store_ref->store;
-	struct fm_create_tree how = { .may_replace = j->create.may_replace,
-				      .is_update = j->is_update,
-				      .is_delete = j->is_delete,
-				      .has_checksums = j->has_checksums,
-				      .is_dry = j->is_dry,
-				      .is_durable = j->is_durable,
-				      .has_names = j->has_names,
-				      .has_digests = !j->engine->o.is_unchecked,
-				      .bytes = j->tree_bytes };
+	struct fm_create_tree how = {.may_replace = j->sink.create.may_replace,
+				     .is_update = j->is_update,
+				     .is_delete = j->is_delete,
+				     .has_checksums = j->has_checksums,
+				     .is_dry = j->is_dry,
+				     .is_durable = j->is_durable,
+				     .has_names = j->has_names,
+				     .has_digests = !j->engine->o.is_unchecked,
+				     .bytes = j->tree_bytes};
 
 	if (!store->ops->create_tree)
 		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories",
@@ -565,7 +565,7 @@ void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m)
 		return;
 	}
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
-	j->create.is_resumable = false;
+	j->sink.create.is_resumable = false;
 	fm_job_work(j, create_large_run, fm_job_sink_created);
 }
 
@@ -580,8 +580,8 @@ static void log_run(struct fm_work *work)
 	for (unsigned i = 0; i < j->logging_count && j->work_ret == 0; i++) {
 		struct fm_job *sub = j->logging[i];
 
-		j->work_ret =
-			sub->file->ops->log(sub->file, sub->log, sub->log_count, &j->work_err);
+		j->work_ret = sub->file->ops->log(sub->file, sub->sink.log, sub->sink.log_count,
+						  &j->work_err);
 	}
 	if (j->work_ret == 0)
 		j->work_ret = j->file->ops->log(j->file, NULL, 0, &j->work_err);
@@ -608,14 +608,14 @@ static void take_log(struct fm_job *j, struct fm_job *sub)
 	if (sub->state != FM_JOB_COPYING || sub->is_working || !sub->x ||
 	    j->logging_count == FM_JOB_SUBS_MAX)
 		return;
-	if (!sub->log)
-		sub->log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*sub->log));
-	if (!sub->log)
+	if (!sub->sink.log)
+		sub->sink.log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*sub->sink.log));
+	if (!sub->sink.log)
 		return;		/* the next time */
 	pthread_mutex_lock(&j->session->link->lock);
-	sub->log_count = fm_xfer_take_log(sub->x, sub->log);
+	sub->sink.log_count = fm_xfer_take_log(sub->x, sub->sink.log);
 	pthread_mutex_unlock(&j->session->link->lock);
-	if (sub->log_count == 0)
+	if (sub->sink.log_count == 0)
 		return;
 	sub->is_working = true;
 	j->logging[j->logging_count++] = sub;
