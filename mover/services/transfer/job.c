@@ -52,17 +52,17 @@ static void free_run(struct fm_task *task)
 		fm_jobs_of(e)->count--;
 	fm_jobs_of(e)->tree_count -= j->is_tree;
 	fm_share_give_all(&j->place);
-	fm_share_give_all(&j->tree_place);
+	fm_share_give_all(&j->tree.place);
 	fm_have_free(&j->have);
 	fm_budget_free(j->sink.kept);
-	fm_ranges_free(&j->answered);
+	fm_ranges_free(&j->tree.answered);
 	if (j->events.gone)
 		j->events.gone(j->gone_ctx);
-	free(j->excludes);
+	free(j->tree.excludes);
 	free(j->large);
 	fm_budget_free(j->sink.log);
 	fm_budget_free(j->sink.last_log);
-	fm_budget_free(j->names);
+	fm_budget_free(j->tree.names);
 	free(j->path);
 	fm_budget_free(j);
 	fm_engine_check_stopped(e);
@@ -133,7 +133,7 @@ void fm_job_clean(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
 	if (j->is_working || j->sink.is_rereading || j->x ||
-	    (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
+	    (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->tree.subs))
 		return;
 	if (j->file && !j->file->is_ours)
 		fm_job_work(j, clean_run, clean_done);
@@ -173,7 +173,7 @@ static bool is_kept_there(const struct fm_job *j)
 	bool is_known = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
 	bool is_long = fm_engine_now(j->engine) > j->started_ns + FM_JOB_LOG_NS;
 
-	if (j->result.code == 0 || !j->is_kept || j->is_dry || !is_known ||
+	if (j->result.code == 0 || !j->is_kept || j->tree.is_dry || !is_known ||
 	    j->engine->o.is_unchecked)
 		return false;
 	return j->x->have_bytes > 0 || (j->x->data_bytes > 0 && is_long);
@@ -206,13 +206,13 @@ static void fill_result(struct fm_job *j)
 	r->is_tree = j->is_tree;
 	r->is_unmeasured = !j->is_source && r->code == -ENOSPC && j->file && j->file->tree &&
 			   j->file->tree->is_unmeasured;
-	r->data_bytes = j->sums.bytes;
-	memcpy(r->kind_bytes, j->sums.kind_bytes, sizeof(r->kind_bytes));
-	memcpy(r->encryption_bytes, j->sums.encryption_bytes, sizeof(r->encryption_bytes));
-	r->bytes_resent = j->sums.resent;
-	r->bytes_resumed = j->sums.resumed;
-	r->bytes_damaged = j->sums.damaged;
-	r->corrupt_chunks = j->sums.corrupt;
+	r->data_bytes = j->tree.sums.bytes;
+	memcpy(r->kind_bytes, j->tree.sums.kind_bytes, sizeof(r->kind_bytes));
+	memcpy(r->encryption_bytes, j->tree.sums.encryption_bytes, sizeof(r->encryption_bytes));
+	r->bytes_resent = j->tree.sums.resent;
+	r->bytes_resumed = j->tree.sums.resumed;
+	r->bytes_damaged = j->tree.sums.damaged;
+	r->corrupt_chunks = j->tree.sums.corrupt;
 	if (!j->x)
 		return;
 	pthread_mutex_lock(&j->session->link->lock);
@@ -321,7 +321,7 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 			fm_session_wake(j->session, UINT_MAX, UINT64_MAX);
 	}
 	j->session = NULL;
-	if (j->is_listening && code)
+	if (j->tree.is_listening && code)
 		fm_tree_file_stop(j->file);
 	if (j->is_ours && is_reported_late(j))
 		j->report_by_ns = fm_engine_now(j->engine) + KEEP_NS;
@@ -350,7 +350,7 @@ static struct fm_worker *worker_of(const struct fm_job *j)
 	const struct fm_job *tree = j->parent ? j->parent : j;
 	struct fm_holder *holder = fm_job_holder(j);
 
-	if (j->state != FM_JOB_ENDED && tree->is_listening)
+	if (j->state != FM_JOB_ENDED && tree->tree.is_listening)
 		return fm_tree_file_worker(tree->file);
 	return holder ? fm_holder_worker(holder) : j->engine->env.worker;
 }
@@ -598,12 +598,12 @@ struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len
 	j->started_ns = fm_engine_now(e);
 	j->report_task.run = report_run;
 	j->free_task.run = free_run;
-	fm_list_init(&j->subs);
+	fm_list_init(&j->tree.subs);
 	fm_list_init(&j->sub_at);
 	fm_list_append(&fm_jobs_of(e)->list, &j->at);
 	j->parent = parent;
 	if (parent)
-		fm_list_append(&parent->subs, &j->sub_at);
+		fm_list_append(&parent->tree.subs, &j->sub_at);
 	else
 		fm_jobs_of(e)->count++;
 	return j;
@@ -777,12 +777,12 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 	fm_job_set_tree(j);
 	j->attr.type = FM_NODE_DIR;
 	j->attr.size = FM_SIZE_UNKNOWN;
-	j->is_update = o->is_update;
-	j->is_delete = o->is_delete;
-	j->has_checksums = o->has_checksums;
-	j->is_dry = o->is_dry;
-	j->tree_bytes = o->tree_bytes;
-	j->has_names = o->has_names;
+	j->tree.is_update = o->is_update;
+	j->tree.is_delete = o->is_delete;
+	j->tree.has_checksums = o->has_checksums;
+	j->tree.is_dry = o->is_dry;
+	j->tree.bytes = o->tree_bytes;
+	j->tree.has_names = o->has_names;
 	fm_job_tree_listen(j);
 }
 
@@ -1002,13 +1002,14 @@ static bool is_stalled(struct fm_job *j, uint64_t now_ns)
  */
 static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
 {
-	uint64_t limit_ns =
-		j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM ? COMMIT_NS : STALL_NS;
+	uint64_t limit_ns = j->tree.has_checksums || j->tree.wants & FM_WIRE_READY_CHECKSUM
+				    ? COMMIT_NS
+				    : STALL_NS;
 	struct fm_tree_count count;
 	struct fm_tree_sums sums;
 	uint64_t ended;
 
-	if (!j->is_listening || j->file->tree->is_callers)
+	if (!j->tree.is_listening || j->file->tree->is_callers)
 		return false;
 	if (fm_tree_file_calls(j->file, &ended) == 0) {
 		j->moved_ns = now_ns;
@@ -1048,7 +1049,7 @@ static bool waits_for_pipe(const struct fm_job *j)
 
 static void deadline_passed(struct fm_job *j)
 {
-	if (j->awaits_named && !j->is_source) {
+	if (j->tree.awaits_named && !j->is_source) {
 		fm_job_names_unread(j);
 		return;
 	}

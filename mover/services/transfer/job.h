@@ -83,6 +83,53 @@ struct fm_job_sink {
 	struct fm_file *work_file;
 };
 
+/* What moved for large files. */
+struct fm_tree_sums {
+	uint64_t bytes;
+	uint64_t kind_bytes[FM_KIND_COUNT];
+	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
+	uint64_t resent;
+	uint64_t resumed;
+	uint64_t damaged;
+	unsigned corrupt;
+};
+
+/* What a tree has beyond a file, at either end. Its large files are jobs too, which have a
+ * parent. */
+struct fm_job_tree {
+	struct fm_share_held place;	/* a peer's: this, beside fm_job.place */
+	bool is_listening;		/* its file is there and tells us things */
+	uint64_t bytes;			/* that its files take at least; 0: not known */
+	/* As in struct fm_job_opts. */
+	bool is_update;
+	bool is_delete;
+	bool has_checksums;
+	bool is_dry;
+	char **excludes;		/* NULL-terminated, in one block; NULL: none */
+	struct fm_list subs;		/* fm_job.sub_at of its large files, until they are freed */
+	struct fm_tree_sums sums;	/* of those that ended */
+	struct fm_task task;		/* a large file is over: go on */
+
+	/* The names that change. */
+	bool has_names;			/* they are told */
+	/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
+	bool awaits_named;
+	struct fm_tree_names *names;	/* sink: the page that is told; NULL: none yet */
+	uint64_t names_at;		/* ... and where the next one is */
+	const char *names_note;		/* sink: why not all names were told; NULL: they were */
+
+	/* Source */
+	unsigned wants;			/* flags of READY */
+
+	/* Sink */
+	uint64_t wanted_files;		/* of what was offered, what was needed */
+	uint64_t wanted_bytes;
+	struct fm_ranges answered;	/* numbers of the offering packs that were answered */
+	/* large files whose log the worker has; they count as working */
+	struct fm_job *logging[FM_JOB_SUBS_MAX];
+	unsigned logging_count;
+};
+
 struct fm_job {
 	struct fm_list at;		/* fm_jobs.list */
 	struct fm_engine *engine;
@@ -90,10 +137,9 @@ struct fm_job {
 	struct fm_peer *peer;		/* ours only, while it waits */
 	char peer_name[FM_WIRE_NAME_MAX + 1];
 	bool is_ours;			/* a local caller began it */
-	/* else: its peer's, until nothing of it runs any more ... */
-	struct fm_share_held place;
-	struct fm_share_held tree_place;	/* ... and this, if it is a tree */
+	struct fm_share_held place;	/* else: its peer's, until nothing of it runs any more */
 	bool is_source;
+	bool is_tree;
 	enum fm_job_state state;
 	uint64_t id;
 	uint64_t started_ns;
@@ -120,49 +166,15 @@ struct fm_job {
 	struct fm_file *file;
 	struct fm_attr attr;		/* of the source */
 	struct fm_have have;		/* of it, from an earlier try */
-	const char *names_note;		/* sink: why not all names were told; NULL: they were */
 	bool is_kept;			/* ended: what is there stays for the next try */
 	struct fm_xfer *x;
 	bool is_drained;		/* no lane uses x or file any more */
-
-	/* A tree. Its large files are jobs too, which have a parent. */
-	bool is_tree;
-	uint64_t tree_bytes;		/* that its files take at least; 0: not known */
-	bool is_update;
-	bool is_delete;
-	bool has_checksums;
-	bool is_dry;
-	bool has_names;			/* the names that change are told */
-	struct fm_tree_names *names;	/* sink: the page that is told; NULL: none yet */
-	uint64_t names_at;		/* ... and where the next one is */
-	/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
-	bool awaits_named;
-	bool is_listening;		/* its file is there and tells us things */
-	unsigned wants;			/* source: flags of READY */
-	struct fm_task tree_task;	/* a large file is over: go on */
-	char **excludes;		/* NULL-terminated, in one block; NULL: none */
-	struct fm_list subs;		/* fm_job.sub_at of its large files, until they are freed */
-	struct fm_tree_sums {
-		uint64_t bytes;		/* of those that ended */
-		uint64_t kind_bytes[FM_KIND_COUNT];
-		uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
-		uint64_t resent;
-		uint64_t resumed;
-		uint64_t damaged;
-		unsigned corrupt;
-	} sums;
-	uint64_t wanted_files;		/* sink: of what was offered, what was needed */
-	uint64_t wanted_bytes;
-	struct fm_ranges answered;	/* sink: numbers of the offering packs that were answered */
-	/* sink: large files whose log the worker has; they count as working */
-	struct fm_job *logging[FM_JOB_SUBS_MAX];
-	unsigned logging_count;
+	bool is_durable;
 
 	/* A large file. */
 	struct fm_job *parent;		/* NULL: none */
 	struct fm_list sub_at;
 	struct fm_tree_large *large;
-	bool is_durable;
 
 	/* One thing at a time is with the worker. */
 	struct fm_work work;
@@ -173,8 +185,9 @@ struct fm_job {
 	struct fm_attr work_attr;
 	struct fm_err work_err;
 
-	struct fm_job_source source;
-	struct fm_job_sink sink;
+	struct fm_job_source source;	/* if is_source ... */
+	struct fm_job_sink sink;	/* ... and if not */
+	struct fm_job_tree tree;	/* if is_tree */
 
 	struct fm_job_events events;
 	void *ctx;

@@ -55,8 +55,8 @@ void fm_job_sink_start(struct fm_job *j)
 			      (j->is_tree ? FM_WIRE_GET_TREE : 0) |
 			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) |
 			      (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
-	for (; j->excludes && j->excludes[g->count]; g->count++)
-		g->exclude[g->count] = fm_wire_str(j->excludes[g->count]);
+	for (; j->tree.excludes && j->tree.excludes[g->count]; g->count++)
+		g->exclude[g->count] = fm_wire_str(j->tree.excludes[g->count]);
 	if (j->is_tree && j->file->tree->pack_max > 0 && j->chunk > j->file->tree->pack_max)
 		j->chunk = j->file->tree->pack_max;
 	g->xfer = j->id;
@@ -89,7 +89,7 @@ static int begin(struct fm_job *j)
 
 	fm_job_identity(j, &source);
 	if (j->is_tree)
-		source.size = j->tree_bytes;
+		source.size = j->tree.bytes;
 	if (ops->begin)
 		ret = ops->begin(j->file, &source, &j->have, &j->work_err);
 	if (ret == 0 && is_room_asked(j, source.size))
@@ -181,7 +181,8 @@ static void begin_done(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	if (is_refused_for_room(j)) {
-		j->sink.has_begun = true; /* the caller hears it when it is known what stays */
+		/* the caller hears it when it is known what stays */
+		j->sink.has_begun = true;
 		if (!fm_job_is_over(j))
 			fm_job_end_kept(j, true, j->work_ret, j->work_err.text);
 		return;
@@ -208,7 +209,7 @@ void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg)
 	}
 	j->attr.type = j->is_tree ? FM_NODE_DIR : FM_NODE_FILE;
 	j->attr.size = j->is_tree ? FM_SIZE_UNKNOWN : m->size;
-	j->tree_bytes = j->is_tree && m->size != FM_WIRE_SIZE_UNKNOWN ? m->size : 0;
+	j->tree.bytes = j->is_tree && m->size != FM_WIRE_SIZE_UNKNOWN ? m->size : 0;
 	j->attr.mode = m->mode;
 	j->attr.mtime_ns = m->mtime_ns;
 	j->attr.has_holes = !(m->flags & FM_WIRE_FOUND_DENSE);
@@ -266,14 +267,14 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 	if (fm_job_set_peers_tree(j) < 0)
 		return -EBUSY;
 	j->attr.type = FM_NODE_DIR;
-	j->tree_bytes = m->size == FM_WIRE_SIZE_UNKNOWN ? 0 : m->size;
+	j->tree.bytes = m->size == FM_WIRE_SIZE_UNKNOWN ? 0 : m->size;
 	j->attr.size = j->sink.create.size = FM_SIZE_UNKNOWN;
-	j->sink.create.is_resumable = false; /* the tree is told its source when it is created */
-	j->is_update = m->flags & FM_WIRE_PUT_UPDATE;
-	j->is_delete = m->flags & FM_WIRE_PUT_DELETE;
-	j->has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
-	j->is_dry = m->flags & FM_WIRE_PUT_DRY;
-	j->has_names = m->flags & FM_WIRE_PUT_NAMES;
+	j->sink.create.is_resumable = false;	/* the tree is told its source when it is created */
+	j->tree.is_update = m->flags & FM_WIRE_PUT_UPDATE;
+	j->tree.is_delete = m->flags & FM_WIRE_PUT_DELETE;
+	j->tree.has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
+	j->tree.is_dry = m->flags & FM_WIRE_PUT_DRY;
+	j->tree.has_names = m->flags & FM_WIRE_PUT_NAMES;
 	return 0;
 }
 
@@ -474,7 +475,7 @@ static bool has_log(struct fm_job *j)
 void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns)
 {
 	if (j->state != FM_JOB_COPYING || !j->sink.has_begun || j->is_working || !j->x ||
-	    !j->file->ops->log || j->parent || j->is_dry)
+	    !j->file->ops->log || j->parent || j->tree.is_dry)
 		return;
 	if (j->sink.logged_ns == 0)
 		j->sink.logged_ns = now_ns;
@@ -493,7 +494,7 @@ static void publish_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	if (!j->is_dry)
+	if (!j->tree.is_dry)
 		j->work_ret = j->file->ops->publish(j->file, j->sink.finish.size, &j->attr,
 						    j->is_durable, &j->work_err);
 	/* which says what the run itself would be refused for */
@@ -525,8 +526,8 @@ static void say_count(struct fm_job *j, struct fm_wire_done *m)
 	const struct fm_tree_count *c = &j->result.tree;
 
 	fm_job_tree_count(j, &j->result.tree);
-	j->result.tree.wanted_files = j->wanted_files;
-	j->result.tree.wanted_bytes = j->wanted_bytes;
+	j->result.tree.wanted_files = j->tree.wanted_files;
+	j->result.tree.wanted_bytes = j->tree.wanted_bytes;
 	j->result.size = c->bytes;
 	if (c->is_reflinked)
 		m->flags |= FM_WIRE_DONE_REFLINKED;
@@ -555,7 +556,7 @@ static void say_note(struct fm_job *j, char note[FM_WIRE_TEXT_MAX])
 	note[0] = '\0';
 	if (strlen(now) > j->sink.note_said)
 		add_note(note, FM_WIRE_TEXT_MAX, now);
-	add_note(note, FM_WIRE_TEXT_MAX, j->names_note);
+	add_note(note, FM_WIRE_TEXT_MAX, j->tree.names_note);
 	if (j->is_ours) {
 		fm_job_set_note(j, now, strlen(now));
 		fm_job_set_note(j, note, strlen(note));
@@ -581,7 +582,7 @@ static void publish_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	j->sink.is_published = j->work_ret == 0 && !j->is_dry;
+	j->sink.is_published = j->work_ret == 0 && !j->tree.is_dry;
 	if (fm_job_goes_on(j))
 		fm_job_tell_names(j);
 }
@@ -604,7 +605,7 @@ void fm_job_sink_told(struct fm_job *j)
 /* Of a tree there is more to say, and a caller looks at his file. */
 static bool is_last_use(const struct fm_job *j)
 {
-	return !j->is_tree && !j->parent && !j->is_ours && !j->is_dry;
+	return !j->is_tree && !j->parent && !j->is_ours && !j->tree.is_dry;
 }
 
 static void publish(struct fm_job *j)
@@ -661,7 +662,7 @@ void fm_job_sink_drained(struct fm_job *j)
 		fm_job_end(j, j->x->err.code, "%s", j->x->err.text);
 		return;
 	}
-	if (!(j->sink.finish.flags & FM_WIRE_FINISH_HOLD) || j->is_dry) {
+	if (!(j->sink.finish.flags & FM_WIRE_FINISH_HOLD) || j->tree.is_dry) {
 		publish(j);
 	} else if (j->file->ops->prepare) {
 		j->state = FM_JOB_PUBLISHING;

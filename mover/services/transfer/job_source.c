@@ -36,17 +36,17 @@ static uint16_t put_flags(const struct fm_job *j)
 
 	if (!j->is_tree)
 		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
-	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) |
-			  (j->is_delete ? FM_WIRE_PUT_DELETE : 0) |
-			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) |
-			  (j->is_dry ? FM_WIRE_PUT_DRY : 0) |
-			  (j->has_names ? FM_WIRE_PUT_NAMES : 0));
+	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->tree.is_update ? FM_WIRE_PUT_UPDATE : 0) |
+			  (j->tree.is_delete ? FM_WIRE_PUT_DELETE : 0) |
+			  (j->tree.has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) |
+			  (j->tree.is_dry ? FM_WIRE_PUT_DRY : 0) |
+			  (j->tree.has_names ? FM_WIRE_PUT_NAMES : 0));
 }
 
 /* Of a tree what its files take at least: more is not known. */
 static uint64_t size_said(const struct fm_job *j)
 {
-	return j->is_tree && j->tree_bytes > 0 ? j->tree_bytes : j->attr.size;
+	return j->is_tree && j->tree.bytes > 0 ? j->tree.bytes : j->attr.size;
 }
 
 void fm_job_source_start(struct fm_job *j)

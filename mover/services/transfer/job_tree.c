@@ -53,7 +53,7 @@ int fm_job_set_peers_tree(struct fm_job *j)
 {
 	struct fm_err err;
 	int ret = fm_share_take(&fm_jobs_of(j->engine)->peer_trees, fm_share_name(j->peer_name), 1,
-				&j->tree_place, &err);
+				&j->tree.place, &err);
 
 	if (ret < 0) {
 		fm_job_fail(j, &err);
@@ -67,22 +67,22 @@ int fm_job_set_peers_tree(struct fm_job *j)
 int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count,
 			struct fm_err *err)
 {
-	size_t bytes = (count + 1) * sizeof(*j->excludes);
+	size_t bytes = (count + 1) * sizeof(*j->tree.excludes);
 	char *text;
 
 	for (size_t i = 0; i < count; i++)
 		bytes += at[i].len + 1;
-	j->excludes = FM_FAULT("job.excludes") ? NULL : malloc(bytes);
-	if (!j->excludes)
+	j->tree.excludes = FM_FAULT("job.excludes") ? NULL : malloc(bytes);
+	if (!j->tree.excludes)
 		return fm_err_sys(err, -ENOMEM, "remember what to exclude");
-	text = (char *)&j->excludes[count + 1];
+	text = (char *)&j->tree.excludes[count + 1];
 	for (size_t i = 0; i < count; i++) {
-		j->excludes[i] = text;
+		j->tree.excludes[i] = text;
 		memcpy(text, at[i].at, at[i].len);
 		text[at[i].len] = '\0';
 		text += at[i].len + 1;
 	}
-	j->excludes[count] = NULL;
+	j->tree.excludes[count] = NULL;
 	return 0;
 }
 
@@ -111,7 +111,7 @@ static struct fm_tree *tree_of(const struct fm_job *j)
 void fm_job_tree_count(const struct fm_job *j, struct fm_tree_count *out)
 {
 	*out = (struct fm_tree_count){ 0 };
-	if (j->is_listening)
+	if (j->tree.is_listening)
 		tree_of(j)->ops->count(tree_of(j), out);
 }
 
@@ -119,16 +119,16 @@ unsigned fm_job_subs(const struct fm_job *j)
 {
 	unsigned n = 0;
 
-	fm_list_each(at, next, &j->subs)
+	fm_list_each(at, next, &j->tree.subs)
 		n += fm_container_of(at, struct fm_job, sub_at)->state != FM_JOB_ENDED;
 	return n;
 }
 
 void fm_job_tree_sums(const struct fm_job *j, struct fm_tree_sums *out)
 {
-	*out = j->sums;
+	*out = j->tree.sums;
 	pthread_mutex_lock(&j->session->link->lock);
-	fm_list_each(at, next, &j->subs) {
+	fm_list_each(at, next, &j->tree.subs) {
 		const struct fm_job *sub = fm_container_of(at, struct fm_job, sub_at);
 
 		if (sub->state == FM_JOB_ENDED || !sub->x)
@@ -184,21 +184,21 @@ void fm_job_sub_ended(struct fm_job *j)
 	struct fm_err err = r->err;
 	struct fm_path_shown shown;
 
-	parent->sums.bytes += r->data_bytes;
+	parent->tree.sums.bytes += r->data_bytes;
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
-		parent->sums.kind_bytes[i] += r->kind_bytes[i];
+		parent->tree.sums.kind_bytes[i] += r->kind_bytes[i];
 	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)
-		parent->sums.encryption_bytes[i] += r->encryption_bytes[i];
-	parent->sums.resent += r->bytes_resent;
-	parent->sums.resumed += r->bytes_resumed;
-	parent->sums.damaged += r->bytes_damaged;
-	parent->sums.corrupt += r->corrupt_chunks;
+		parent->tree.sums.encryption_bytes[i] += r->encryption_bytes[i];
+	parent->tree.sums.resent += r->bytes_resent;
+	parent->tree.sums.resumed += r->bytes_resumed;
+	parent->tree.sums.damaged += r->bytes_damaged;
+	parent->tree.sums.corrupt += r->corrupt_chunks;
 	if (r->note[0])
 		fm_job_set_note(parent, r->note, strlen(r->note));
 	if (parent->state == FM_JOB_ENDED)
 		return;
 	if (r->code == 0) {
-		fm_loop_post(parent->engine->env.loop, &parent->tree_task);
+		fm_loop_post(parent->engine->env.loop, &parent->tree.task);
 		return;
 	}
 	(void)fm_err_wrap(&err, "%s", fm_path_show(j->path, &shown));
@@ -220,7 +220,7 @@ void fm_job_sub_freed(struct fm_job *j)
 void fm_job_tree_end_subs(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
-	fm_list_each(at, next, &j->subs) {
+	fm_list_each(at, next, &j->tree.subs) {
 		struct fm_job *sub = fm_container_of(at, struct fm_job, sub_at);
 
 		sub->is_far_end_told = true;	/* by the end of the tree */
@@ -239,11 +239,11 @@ int fm_job_tree_open(struct fm_job *j)
 	if (!store->ops->open_tree)
 		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories",
 				  store->name);
-	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->excludes,
+	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->tree.excludes,
 				    &j->file, &j->work_attr, &j->work_err);
 	if (ret == 0) {
 		assert(j->file->tree && j->file->tree->is_source);
-		j->tree_bytes = j->work_attr.size == FM_SIZE_UNKNOWN ? 0 : j->work_attr.size;
+		j->tree.bytes = j->work_attr.size == FM_SIZE_UNKNOWN ? 0 : j->work_attr.size;
 		j->work_attr.size = FM_SIZE_UNKNOWN;
 	}
 	return ret;
@@ -260,13 +260,13 @@ static void wake_lanes(struct fm_job *j)
 static void begin_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
-	struct fm_tree_begin how = {.is_offering = j->wants & FM_WIRE_READY_OFFER || j->is_dry ||
-						   j->wants & FM_WIRE_READY_DRY,
-				    .has_checksums =
-					    j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM,
-				    .has_owners = j->wants & FM_WIRE_READY_OWNERS,
-				    .is_dry = j->is_dry || j->wants & FM_WIRE_READY_DRY,
-				    .accepts_corrupt = j->accepts_corrupt};
+	struct fm_tree_begin how = {
+		.is_offering = j->tree.wants & FM_WIRE_READY_OFFER || j->tree.is_dry ||
+			       j->tree.wants & FM_WIRE_READY_DRY,
+		.has_checksums = j->tree.has_checksums || j->tree.wants & FM_WIRE_READY_CHECKSUM,
+		.has_owners = j->tree.wants & FM_WIRE_READY_OWNERS,
+		.is_dry = j->tree.is_dry || j->tree.wants & FM_WIRE_READY_DRY,
+		.accepts_corrupt = j->accepts_corrupt};
 
 	fm_err_clear(&j->work_err);
 	j->work_ret = fm_tree_file_begin(j->file, &how, &j->work_err);
@@ -282,7 +282,7 @@ static void begin_done(struct fm_work *work)
 
 void fm_job_tree_ready(struct fm_job *j, const struct fm_wire_ready *m)
 {
-	j->wants = m->flags;
+	j->tree.wants = m->flags;
 	fm_job_work(j, begin_run, begin_done);
 }
 
@@ -413,14 +413,14 @@ int fm_job_tree_create(struct fm_job *j)
 {
 	struct fm_store *store = j->store_ref->store;
 	struct fm_create_tree how = {.may_replace = j->sink.create.may_replace,
-				     .is_update = j->is_update,
-				     .is_delete = j->is_delete,
-				     .has_checksums = j->has_checksums,
-				     .is_dry = j->is_dry,
+				     .is_update = j->tree.is_update,
+				     .is_delete = j->tree.is_delete,
+				     .has_checksums = j->tree.has_checksums,
+				     .is_dry = j->tree.is_dry,
 				     .is_durable = j->is_durable,
-				     .has_names = j->has_names,
+				     .has_names = j->tree.has_names,
 				     .has_digests = !j->engine->o.is_unchecked,
-				     .bytes = j->tree_bytes};
+				     .bytes = j->tree.bytes};
 
 	if (!store->ops->create_tree)
 		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories",
@@ -435,18 +435,18 @@ unsigned fm_job_tree_ready_flags(const struct fm_job *j)
 
 	if (!t)
 		return 0;
-	return (t->is_partial || j->is_update || j->is_dry ? FM_WIRE_READY_OFFER : 0) |
+	return (t->is_partial || j->tree.is_update || j->tree.is_dry ? FM_WIRE_READY_OFFER : 0) |
 	       (t->has_owners ? FM_WIRE_READY_OWNERS : 0) |
-	       (j->has_checksums ? FM_WIRE_READY_CHECKSUM : 0) |
-	       (j->is_dry ? FM_WIRE_READY_DRY : 0);
+	       (j->tree.has_checksums ? FM_WIRE_READY_CHECKSUM : 0) |
+	       (j->tree.is_dry ? FM_WIRE_READY_DRY : 0);
 }
 
 /* A pack that came twice is answered once. */
 static int is_first_answer(struct fm_job *j, uint64_t seq)
 {
-	if (fm_ranges_cover(&j->answered, seq, 1))
+	if (fm_ranges_cover(&j->tree.answered, seq, 1))
 		return 0;
-	return fm_ranges_add(&j->answered, seq, 1, ANSWERED_MAX) < 0 ? -ENOMEM : 1;
+	return fm_ranges_add(&j->tree.answered, seq, 1, ANSWERED_MAX) < 0 ? -ENOMEM : 1;
 }
 
 static void sink_happened(struct fm_job *j)
@@ -461,8 +461,8 @@ static void sink_happened(struct fm_job *j)
 			fm_job_end(j, ret, "too many files are offered in too odd an order");
 		if (ret <= 0)
 			continue;
-		j->wanted_files += a.wanted_files;
-		j->wanted_bytes += a.wanted_bytes;
+		j->tree.wanted_files += a.wanted_files;
+		j->tree.wanted_bytes += a.wanted_bytes;
 		m.need.xfer = j->id;
 		m.need.seq = a.seq;
 		m.need.count = (uint16_t)a.count;
@@ -502,7 +502,7 @@ static const char *why_not(const struct fm_job *tree, const struct fm_wire_put *
 	*code = -EPROTO;
 	if (!tree || tree->is_source || !tree->is_tree || tree->state != FM_JOB_COPYING || !tree->x)
 		return "there is no tree that it could belong to";
-	if (tree->is_dry)
+	if (tree->tree.is_dry)
 		return "its tree is only asked what it needs";
 	if (!fm_pack_is_good_path(m->path.at, m->path.len))
 		return "its path is none below a tree";
@@ -533,7 +533,7 @@ static unsigned subs_kept(const struct fm_job *j)
 {
 	unsigned n = 0;
 
-	fm_list_each(at, next, &j->subs)
+	fm_list_each(at, next, &j->tree.subs)
 		n++;
 	return n;
 }
@@ -577,8 +577,8 @@ static void log_run(struct fm_work *work)
 
 	fm_err_clear(&j->work_err);
 	j->work_ret = 0;
-	for (unsigned i = 0; i < j->logging_count && j->work_ret == 0; i++) {
-		struct fm_job *sub = j->logging[i];
+	for (unsigned i = 0; i < j->tree.logging_count && j->work_ret == 0; i++) {
+		struct fm_job *sub = j->tree.logging[i];
 
 		j->work_ret = sub->file->ops->log(sub->file, sub->sink.log, sub->sink.log_count,
 						  &j->work_err);
@@ -591,13 +591,13 @@ static void log_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	for (unsigned i = 0; i < j->logging_count; i++) {
-		struct fm_job *sub = j->logging[i];
+	for (unsigned i = 0; i < j->tree.logging_count; i++) {
+		struct fm_job *sub = j->tree.logging[i];
 
 		if (!fm_job_is_over(sub) && sub->state == FM_JOB_DRAINING && sub->is_drained)
 			fm_job_sink_drained(sub);
 	}
-	j->logging_count = 0;
+	j->tree.logging_count = 0;
 	fm_job_sink_logged(j);
 }
 
@@ -606,7 +606,7 @@ static void log_done(struct fm_work *work)
 static void take_log(struct fm_job *j, struct fm_job *sub)
 {
 	if (sub->state != FM_JOB_COPYING || sub->is_working || !sub->x ||
-	    j->logging_count == FM_JOB_SUBS_MAX)
+	    j->tree.logging_count == FM_JOB_SUBS_MAX)
 		return;
 	if (!sub->sink.log)
 		sub->sink.log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*sub->sink.log));
@@ -618,12 +618,12 @@ static void take_log(struct fm_job *j, struct fm_job *sub)
 	if (sub->sink.log_count == 0)
 		return;
 	sub->is_working = true;
-	j->logging[j->logging_count++] = sub;
+	j->tree.logging[j->tree.logging_count++] = sub;
 }
 
 void fm_job_tree_log(struct fm_job *j)
 {
-	fm_list_each(at, next, &j->subs)
+	fm_list_each(at, next, &j->tree.subs)
 		take_log(j, fm_container_of(at, struct fm_job, sub_at));
 	fm_job_work(j, log_run, log_done);
 }
@@ -644,13 +644,13 @@ static void happened(void *ctx)
 
 static void tree_task_run(struct fm_task *task)
 {
-	happened(fm_container_of(task, struct fm_job, tree_task));
+	happened(fm_container_of(task, struct fm_job, tree.task));
 }
 
 void fm_job_tree_listen(struct fm_job *j)
 {
 	assert(j->is_tree && j->file->tree);
-	j->is_listening = true;
-	j->tree_task.run = tree_task_run;
+	j->tree.is_listening = true;
+	j->tree.task.run = tree_task_run;
 	fm_tree_file_listen(j->file, j->engine->env.loop, happened, j);
 }
