@@ -62,7 +62,7 @@ static void free_run(struct fm_task *task)
 	free(j->large);
 	fm_budget_free(j->sink.log);
 	fm_budget_free(j->sink.last_log);
-	fm_budget_free(j->tree.names);
+	fm_budget_free(j->tree.names.page);
 	free(j->path);
 	fm_budget_free(j);
 	fm_engine_check_stopped(e);
@@ -132,12 +132,12 @@ static bool is_reported_late(const struct fm_job *j)
 void fm_job_clean(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
-	if (j->is_working || j->sink.is_rereading || j->x ||
-	    (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->tree.subs))
+	if (j->is_working || j->sink.is_rereading || j->x || j->report == FM_REPORT_DUE ||
+	    !fm_list_is_empty(&j->tree.subs))
 		return;
 	if (j->file && !j->file->is_ours)
 		fm_job_work(j, clean_run, clean_done);
-	else if (j->is_ours && !j->is_reported)
+	else if (j->report == FM_REPORT_LATE)
 		report(j);
 	else
 		/* later: lists of jobs are being walked */
@@ -237,7 +237,7 @@ static void report_run(struct fm_task *task)
 {
 	struct fm_job *j = fm_container_of(task, struct fm_job, report_task);
 
-	j->is_reported = true;
+	j->report = FM_REPORT_TOLD;
 	j->events.done(j->ctx, &j->result);
 	fm_job_clean(j);
 }
@@ -323,10 +323,12 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 	j->session = NULL;
 	if (j->tree.is_listening && code)
 		fm_tree_file_stop(j->file);
-	if (j->is_ours && is_reported_late(j))
+	if (j->is_ours && is_reported_late(j)) {
+		j->report = FM_REPORT_LATE;
 		j->report_by_ns = fm_engine_now(j->engine) + KEEP_NS;
-	else if (j->is_ours)
+	} else if (j->is_ours) {
 		report(j);
+	}
 	if (j->parent)
 		fm_job_sub_ended(j);
 	fm_job_clean(j);
@@ -782,7 +784,7 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 	j->tree.has_checksums = o->has_checksums;
 	j->tree.is_dry = o->is_dry;
 	j->tree.bytes = o->tree_bytes;
-	j->tree.has_names = o->has_names;
+	j->tree.names.state = o->has_names ? FM_NAMES_ASKED : FM_NAMES_UNASKED;
 	fm_job_tree_listen(j);
 }
 
@@ -807,6 +809,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 		return ret;
 	}
 	j->is_ours = true;
+	j->report = FM_REPORT_DUE;
 	j->is_source = o->is_put;
 	j->peer = peer;
 	(void)snprintf(j->peer_name, sizeof(j->peer_name), "%s", peer->name);
@@ -960,8 +963,8 @@ static bool transfer_awaits_callers(const struct fm_engine *e)
 	fm_list_each(at, next, &fm_jobs_of(e)->list) {
 		const struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
-		if (j->state != FM_JOB_ENDED || (j->is_ours && !j->is_reported) ||
-		    !fm_job_holder(j))
+		if (j->state != FM_JOB_ENDED || j->report == FM_REPORT_DUE ||
+		    j->report == FM_REPORT_LATE || !fm_job_holder(j))
 			return false;
 	}
 	return true;
@@ -1049,7 +1052,7 @@ static bool waits_for_pipe(const struct fm_job *j)
 
 static void deadline_passed(struct fm_job *j)
 {
-	if (j->tree.awaits_named && !j->is_source) {
+	if (j->tree.names.state == FM_NAMES_SHOWN && !j->is_source) {
 		fm_job_names_unread(j);
 		return;
 	}
@@ -1104,7 +1107,7 @@ static void transfer_tick(struct fm_engine *e, uint64_t now_ns)
 
 		if (j->state != FM_JOB_ENDED)
 			tick(j, now_ns);
-		else if (j->report_by_ns && !j->is_reported && now_ns >= j->report_by_ns)
+		else if (j->report == FM_REPORT_LATE && now_ns >= j->report_by_ns)
 			report(j);
 	}
 }

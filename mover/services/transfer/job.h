@@ -94,6 +94,20 @@ struct fm_tree_sums {
 	unsigned corrupt;
 };
 
+/* The names that change in a tree, as they are told page by page: job_names.c. */
+struct fm_job_names {
+	enum {
+		FM_NAMES_UNASKED,	/* nobody wants them */
+		FM_NAMES_ASKED,
+		/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
+		FM_NAMES_SHOWN,
+	} state;
+	/* Sink */
+	struct fm_tree_names *page;	/* that is told; NULL: none yet */
+	uint64_t next;			/* where the next one is */
+	const char *note;		/* why not all were told; NULL: they were */
+};
+
 /* What a tree has beyond a file, at either end. Its large files are jobs too, which have a
  * parent. */
 struct fm_job_tree {
@@ -110,13 +124,7 @@ struct fm_job_tree {
 	struct fm_tree_sums sums;	/* of those that ended */
 	struct fm_task task;		/* a large file is over: go on */
 
-	/* The names that change. */
-	bool has_names;			/* they are told */
-	/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
-	bool awaits_named;
-	struct fm_tree_names *names;	/* sink: the page that is told; NULL: none yet */
-	uint64_t names_at;		/* ... and where the next one is */
-	const char *names_note;		/* sink: why not all names were told; NULL: they were */
+	struct fm_job_names names;	/* that change */
 
 	/* Source */
 	unsigned wants;			/* flags of READY */
@@ -128,6 +136,14 @@ struct fm_job_tree {
 	/* large files whose log the worker has; they count as working */
 	struct fm_job *logging[FM_JOB_SUBS_MAX];
 	unsigned logging_count;
+};
+
+/* What the local caller has heard of the end. */
+enum fm_job_report {
+	FM_REPORT_NONE,			/* nobody here waits for it: a peer's, or a large file */
+	FM_REPORT_DUE,
+	FM_REPORT_LATE,			/* not before the file is closed, or report_by_ns */
+	FM_REPORT_TOLD,
 };
 
 struct fm_job {
@@ -195,8 +211,7 @@ struct fm_job {
 	struct fm_job_result result;
 	struct fm_task report_task;
 	struct fm_task free_task;
-	bool is_reported;
-	/* it is reported once the file is closed, or then; 0: at once */
+	enum fm_job_report report;
 	uint64_t report_by_ns;
 	bool is_far_end_told;		/* it knows that the job ended, or was never asked */
 };

@@ -38,9 +38,9 @@ static void send_names(struct fm_job *j, const struct fm_tree_names *page)
 
 static void end(struct fm_job *j, const char *note)
 {
-	j->tree.names_note = note;
-	fm_budget_free(j->tree.names);
-	j->tree.names = NULL;
+	j->tree.names.note = note;
+	fm_budget_free(j->tree.names.page);
+	j->tree.names.page = NULL;
 	j->deadline_ns = 0;
 	fm_job_sink_told(j);
 }
@@ -51,8 +51,8 @@ static void page_run(struct fm_work *work)
 	struct fm_tree *t = j->file->tree;
 
 	fm_err_clear(&j->work_err);
-	if (t->ops->names(t, &j->tree.names_at, j->tree.names, &j->work_err) < 0)
-		j->tree.names->len = 0;	/* its note says so */
+	if (t->ops->names(t, &j->tree.names.next, j->tree.names.page, &j->work_err) < 0)
+		j->tree.names.page->len = 0;	/* its note says so */
 	j->file->note = t->note;
 	j->work_ret = 0;
 }
@@ -63,29 +63,29 @@ static void page_done(struct fm_work *work)
 
 	if (!fm_job_goes_on(j))
 		return;
-	if (j->tree.names->len == 0) {
+	if (j->tree.names.page->len == 0) {
 		end(j, NULL);
 		return;
 	}
-	j->tree.awaits_named = true;
+	j->tree.names.state = FM_NAMES_SHOWN;
 	j->deadline_ns = fm_engine_now(j->engine) + WAIT_NS;
 	if (j->is_ours)
-		j->events.names(j->ctx, j->tree.names);
+		j->events.names(j->ctx, j->tree.names.page);
 	else
-		send_names(j, j->tree.names);
+		send_names(j, j->tree.names.page);
 }
 
 void fm_job_tell_names(struct fm_job *j)
 {
-	bool is_told = j->tree.has_names && j->is_tree && j->file->tree->ops->names &&
-		       (!j->is_ours || j->events.names);
+	struct fm_job_names *names = &j->tree.names;
+	bool is_told = names->state != FM_NAMES_UNASKED && j->is_tree &&
+		       j->file->tree->ops->names && (!j->is_ours || j->events.names);
 
-	if (is_told && !j->tree.names)
-		j->tree.names =
-			FM_FAULT("job.names") ? NULL : fm_budget_alloc(sizeof(*j->tree.names));
+	if (is_told && !names->page)
+		names->page = FM_FAULT("job.names") ? NULL : fm_budget_alloc(sizeof(*names->page));
 	if (!is_told)
 		fm_job_sink_told(j);
-	else if (!j->tree.names)
+	else if (!names->page)
 		end(j, "there is no memory to tell the names that changed");
 	else
 		fm_job_work(j, page_run, page_done);
@@ -93,7 +93,7 @@ void fm_job_tell_names(struct fm_job *j)
 
 void fm_job_names_unread(struct fm_job *j)
 {
-	j->tree.awaits_named = false;
+	j->tree.names.state = FM_NAMES_ASKED;
 	end(j, "the names that changed were not all told: nobody took them for half a minute");
 }
 
@@ -105,7 +105,7 @@ static void take_page(struct fm_job *j, const struct fm_wire_names *m)
 	struct fm_tree_names page = { .len = m->len };
 
 	memcpy(page.at, m->at, m->len);
-	j->tree.awaits_named = true;
+	j->tree.names.state = FM_NAMES_SHOWN;
 	if (j->events.names)
 		j->events.names(j->ctx, &page);
 	else
@@ -121,10 +121,10 @@ void fm_job_on_names(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (!j)
 		return;		/* it crossed our ABORT, or our DONE */
 	if (is_page)
-		is_awaited = j->is_source && j->tree.has_names && j->state == FM_JOB_FINISHING &&
-			     !j->tree.awaits_named;
+		is_awaited = j->is_source && j->state == FM_JOB_FINISHING &&
+			     j->tree.names.state == FM_NAMES_ASKED;
 	else
-		is_awaited = !j->is_source && !j->is_ours && j->tree.awaits_named;
+		is_awaited = !j->is_source && !j->is_ours && j->tree.names.state == FM_NAMES_SHOWN;
 	if (!is_awaited)
 		fm_session_protocol_error(s, "NAMES out of turn");
 	else if (is_page)
@@ -137,9 +137,9 @@ void fm_job_on_names(struct fm_session *s, const struct fm_wire_msg *msg)
 
 void fm_job_named(struct fm_job *j)
 {
-	if (!j->tree.awaits_named || j->state == FM_JOB_ENDED)
+	if (j->tree.names.state != FM_NAMES_SHOWN || j->state == FM_JOB_ENDED)
 		return;
-	j->tree.awaits_named = false;
+	j->tree.names.state = FM_NAMES_ASKED;
 	if (j->is_source) {
 		send_names(j, NULL);
 		return;

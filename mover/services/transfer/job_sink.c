@@ -274,7 +274,8 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 	j->tree.is_delete = m->flags & FM_WIRE_PUT_DELETE;
 	j->tree.has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
 	j->tree.is_dry = m->flags & FM_WIRE_PUT_DRY;
-	j->tree.has_names = m->flags & FM_WIRE_PUT_NAMES;
+	if (m->flags & FM_WIRE_PUT_NAMES)
+		j->tree.names.state = FM_NAMES_ASKED;
 	return 0;
 }
 
@@ -556,7 +557,7 @@ static void say_note(struct fm_job *j, char note[FM_WIRE_TEXT_MAX])
 	note[0] = '\0';
 	if (strlen(now) > j->sink.note_said)
 		add_note(note, FM_WIRE_TEXT_MAX, now);
-	add_note(note, FM_WIRE_TEXT_MAX, j->tree.names_note);
+	add_note(note, FM_WIRE_TEXT_MAX, j->tree.names.note);
 	if (j->is_ours) {
 		fm_job_set_note(j, now, strlen(now));
 		fm_job_set_note(j, note, strlen(note));

@@ -40,7 +40,7 @@ static uint16_t put_flags(const struct fm_job *j)
 			  (j->tree.is_delete ? FM_WIRE_PUT_DELETE : 0) |
 			  (j->tree.has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) |
 			  (j->tree.is_dry ? FM_WIRE_PUT_DRY : 0) |
-			  (j->tree.has_names ? FM_WIRE_PUT_NAMES : 0));
+			  (j->tree.names.state != FM_NAMES_UNASKED ? FM_WIRE_PUT_NAMES : 0));
 }
 
 /* Of a tree what its files take at least: more is not known. */

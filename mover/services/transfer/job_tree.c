@@ -418,7 +418,7 @@ int fm_job_tree_create(struct fm_job *j)
 				     .has_checksums = j->tree.has_checksums,
 				     .is_dry = j->tree.is_dry,
 				     .is_durable = j->is_durable,
-				     .has_names = j->tree.has_names,
+				     .has_names = j->tree.names.state != FM_NAMES_UNASKED,
 				     .has_digests = !j->engine->o.is_unchecked,
 				     .bytes = j->tree.bytes};
 
