@@ -10,7 +10,6 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/data/lane.h"
-#include "mover/data/link.h"
 #include "mover/store/store.h"
 #include "mover/data/xfer.h"
 
@@ -43,9 +42,7 @@ static void give_up_run(struct fm_task *task)
 	fm_xfer_unref(p->x);
 }
 
-int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
-		   void (*ended)(struct fm_xfer *x, unsigned place, int64_t res),
-		   struct fm_err *err)
+int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who, struct fm_err *err)
 {
 	struct fm_beside *b = &x->beside;
 
@@ -65,7 +62,6 @@ int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
 		give_memory(x);
 		return fm_err_sys(err, -ENOMEM, "allocate room for what waits for a file");
 	}
-	b->ended = ended;
 	for (unsigned i = 0; i < b->count; i++)
 		b->place[i] = (struct fm_beside_place){ .x = x, .give_up.run = give_up_run };
 	return 0;
@@ -91,24 +87,20 @@ void *fm_beside_at(const struct fm_xfer *x, unsigned place)
 static void io_done(struct fm_io *io)
 {
 	struct fm_beside_place *p = fm_container_of(io, struct fm_beside_place, io);
-	struct fm_xfer *x = p->x;
-	struct fm_link *l = x->link;
 
 	p->is_in_flight = false;
-	x->beside.ended(x, (unsigned)(p - x->beside.place), io->res);
-	fm_xfer_unref(x);
-	fm_link_unref(l);
+	p->ended(p, io->res);
 }
 
-void fm_beside_start(struct fm_beside_place *p, const struct fm_io *io)
+void fm_beside_start(struct fm_beside_place *p, const struct fm_io *io,
+		     void (*ended)(struct fm_beside_place *place, int64_t res))
 {
 	struct fm_xfer *x = p->x;
 	struct fm_file *file = x->o.file;
 
-	fm_xfer_ref(x);
-	fm_link_ref(x->link);	/* the session may be gone when the file answers */
 	assert(!p->is_in_flight);
 	p->is_in_flight = true;
+	p->ended = ended;
 	p->io = *io;
 	p->io.done = io_done;
 	p->io.buf = fm_beside_at(x, (unsigned)(p - x->beside.place));

@@ -35,34 +35,30 @@ struct fm_beside_place {
 	/* The rest is that lane's. */
 	struct fm_io io;
 	bool is_in_flight;
+	void (*ended)(struct fm_beside_place *place, int64_t res);
 	struct fm_task give_up;
 };
 
 struct fm_beside {
 	unsigned count;			/* places; 0: the transfer goes through slots */
 	char *memory;			/* page-aligned, a chunk for each place */
-	void (*ended)(struct fm_xfer *x, unsigned place, int64_t res);
 	struct fm_share_held held;	/* of the budget */
 	struct fm_beside_place place[FM_BESIDE_CHUNKS_MAX];
 };
 
 /*
  * Control thread: the memory of x->beside, for 1 to `most` chunks: fewer where much of it is taken.
- * ended() is called on the lane of the place for each fm_beside_start(). -EBUSY: there is not even
- * one left for this user; *err is_full.
+ * -EBUSY: there is not even one left for this user; *err is_full.
  */
-int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
-		   void (*ended)(struct fm_xfer *x, unsigned place, int64_t res),
-		   struct fm_err *err);
+int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who, struct fm_err *err);
 void fm_beside_fini(struct fm_xfer *x);
 
 void *fm_beside_at(const struct fm_xfer *x, unsigned place);
 
-/*
- * Its lane, without the lock: read or write; io says len and offset. Holds the transfer and its
- * link until it has ended.
- */
-void fm_beside_start(struct fm_beside_place *place, const struct fm_io *io);
+/* Its lane, without the lock: read or write; io says len and offset. The caller holds the transfer
+ * until ended() is called, on that lane, without the lock. */
+void fm_beside_start(struct fm_beside_place *place, const struct fm_io *io,
+		     void (*ended)(struct fm_beside_place *place, int64_t res));
 
 /* Under the lock: a read or write that was begun, or is about to be, is given up if that can be. */
 void fm_beside_cancel(struct fm_beside_place *place);

@@ -8,7 +8,6 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/data/lane.h"
-#include "mover/data/link.h"
 #include "mover/store/store.h"
 #include "mover/data/xfer.h"
 
@@ -132,12 +131,12 @@ static void count_written(struct fm_xfer *x, struct fm_drain_place *p)
 	make_room(x);
 }
 
-static void write_ended(struct fm_xfer *x, unsigned place, int64_t res)
+struct fm_beside_place *fm_drain_ended(struct fm_beside_place *place, int64_t res)
 {
-	struct fm_drain_place *p = &x->drain.place[place];
+	struct fm_xfer *x = place->x;
+	struct fm_drain_place *p = &x->drain.place[place - x->beside.place];
 	struct fm_beside_place *next = NULL;
 
-	pthread_mutex_lock(&x->link->lock);
 	if (res == (int64_t)p->len) {
 		count_written(x, p);
 	} else {
@@ -145,21 +144,20 @@ static void write_ended(struct fm_xfer *x, unsigned place, int64_t res)
 		fail_write(x, p, res);
 	}
 	if (x->o.file->is_stream)
-		next = begin(x, x->next_seq, x->beside.place[place].lane);
+		next = begin(x, x->next_seq, place->lane);
 	tell_control(x);
-	pthread_mutex_unlock(&x->link->lock);
-	if (next)
-		fm_drain_start(next);
+	return next;
 }
 
 int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
 {
 	unsigned most = x->o.file->is_stream ? FM_BESIDE_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
 
-	return fm_beside_init(x, most, who, write_ended, err);
+	return fm_beside_init(x, most, who, err);
 }
 
-void fm_drain_start(struct fm_beside_place *place)
+void fm_drain_start(struct fm_beside_place *place,
+		    void (*ended)(struct fm_beside_place *place, int64_t res))
 {
 	struct fm_xfer *x = place->x;
 	const struct fm_drain_place *p = &x->drain.place[place - x->beside.place];
@@ -169,7 +167,7 @@ void fm_drain_start(struct fm_beside_place *place)
 		io.offset = FM_IO_STREAM;
 	else if (x->o.file->tree)
 		io.offset = p->seq;
-	fm_beside_start(place, &io);
+	fm_beside_start(place, &io, ended);
 }
 
 uint64_t fm_drain_open(struct fm_xfer *x)

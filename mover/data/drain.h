@@ -70,13 +70,17 @@ void *fm_drain_place(const struct fm_xfer *x, uint64_t seq);
 
 /*
  * Under the lock: it is in its place, or is not (it arrived damaged). Not NULL: the caller, on that
- * lane, is to call fm_drain_start() with it.
+ * lane, is to call fm_link_start() with it.
  */
 struct fm_beside_place *fm_drain_filled(struct fm_xfer *x, uint64_t seq, bool is_there,
 					struct fm_lane *lane);
 
-/* Its lane, without the lock. */
-void fm_drain_start(struct fm_beside_place *place);
+/* As fm_beside_start(). */
+void fm_drain_start(struct fm_beside_place *place,
+		    void (*ended)(struct fm_beside_place *place, int64_t res));
+
+/* Under the lock: that write ended. Not NULL: to be started now, on the same lane. */
+struct fm_beside_place *fm_drain_ended(struct fm_beside_place *place, int64_t res);
 
 /*
  * Under the lock. How far the source may be told to go, which it is then; 0: no further yet than it

@@ -4,7 +4,6 @@
 #include "mover/base/block.h"
 #include "mover/data/beside.h"
 #include "mover/data/lane.h"
-#include "mover/data/link.h"
 #include "mover/store/store.h"
 #include "mover/data/xfer.h"
 
@@ -22,22 +21,24 @@ static void tell(struct fm_xfer *x, unsigned place)
 		fm_loop_post(x->o.control, &x->notify);
 }
 
-static void read_ended(struct fm_xfer *x, unsigned place, int64_t res)
+void fm_fill_ended(struct fm_beside_place *place, int64_t res)
 {
-	pthread_mutex_lock(&x->link->lock);
-	fm_xfer_filled(x, place, res);
-	tell(x, place);
-	pthread_mutex_unlock(&x->link->lock);
+	struct fm_xfer *x = place->x;
+	unsigned at = (unsigned)(place - x->beside.place);
+
+	fm_xfer_filled(x, at, res);
+	tell(x, at);
 }
 
 int fm_fill_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
 {
 	unsigned most = x->o.file->is_stream ? FM_BESIDE_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
 
-	return fm_beside_init(x, most, who, read_ended, err);
+	return fm_beside_init(x, most, who, err);
 }
 
-void fm_fill_start(struct fm_beside_place *place)
+void fm_fill_start(struct fm_beside_place *place,
+		   void (*ended)(struct fm_beside_place *place, int64_t res))
 {
 	struct fm_xfer *x = place->x;
 	const struct fm_file *file = x->o.file;
@@ -49,7 +50,7 @@ void fm_fill_start(struct fm_beside_place *place)
 		io.len = (uint32_t)fm_block_up(c->len);
 		io.offset = file->tree ? c->seq : c->offset;
 	}
-	fm_beside_start(place, &io);
+	fm_beside_start(place, &io, ended);
 }
 
 void fm_fill_cancel(struct fm_xfer *x)

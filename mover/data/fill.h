@@ -44,8 +44,12 @@ struct fm_fill {
 /* Control thread: the memory. As fm_beside_init(). */
 int fm_fill_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err);
 
-/* The lane of that place; fm_link_fill() gave it. */
-void fm_fill_start(struct fm_beside_place *place);
+/* As fm_beside_start(), of a place that fm_xfer_fill() gave. */
+void fm_fill_start(struct fm_beside_place *place,
+		   void (*ended)(struct fm_beside_place *place, int64_t res));
+
+/* Under the lock: that read ended. */
+void fm_fill_ended(struct fm_beside_place *place, int64_t res);
 
 /* Under the lock: the transfer was removed. */
 void fm_fill_cancel(struct fm_xfer *x);

@@ -34,16 +34,6 @@ void fm_flow_rx_init(struct fm_flow *f)
 		f->rx[i].flow = f;
 }
 
-static void lock(struct fm_flow *f)
-{
-	pthread_mutex_lock(&f->link->lock);
-}
-
-static void unlock(struct fm_flow *f)
-{
-	pthread_mutex_unlock(&f->link->lock);
-}
-
 static void *slot_memory(struct fm_flow *f, unsigned slot)
 {
 	return (char *)f->rx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
@@ -92,24 +82,13 @@ static void fail_io(struct fm_rx *r, const char *verb)
 	char what[48];
 
 	(void)snprintf(what, sizeof(what), "%s %u bytes", verb, r->chunk.len);	/* fits */
-	lock(r->flow);
-	fm_xfer_fail_io(r->x, r->io.res < 0 ? (int)r->io.res : -EIO, what, r->chunk.offset);
-	unlock(r->flow);
+	fm_link_fail_io(r->x, r->io.res < 0 ? (int)r->io.res : -EIO, what, r->chunk.offset);
 }
 
 static void count_written(struct fm_rx *r)
 {
-	lock(r->flow);
-	fm_xfer_written(r->x, &r->chunk, &r->flow->info);
-	unlock(r->flow);
+	fm_link_written(r->x, &r->chunk, &r->flow->info);
 	settle(r, FM_ACK_WRITTEN);
-}
-
-static void count_corrupt(struct fm_flow *f, struct fm_xfer *x)
-{
-	lock(f);
-	x->corrupt_chunks++;
-	unlock(f);
 }
 
 /* What the disk has is compared with what came; if it differs, the source has the bytes still. */
@@ -126,7 +105,7 @@ static void read_back_done(struct fm_io *io)
 		   fm_crc32c(0, io->buf, r->chunk.len) == r->chunk.crc) {
 		count_written(r);
 	} else {
-		count_corrupt(f, r->x);
+		fm_link_corrupt(r->x);
 		fm_log_some(&f->lane->lines, fm_loop_now(f->lane->io.loop), FM_LOG_WARN,
 			    "the disk gave back other bytes than were written to it: %u bytes at "
 			    "byte %llu of a transfer; they are "
@@ -157,7 +136,7 @@ static void write_done(struct fm_io *io)
 
 	r->flow->io_count--;
 	if (r->x->o.file->tree && io->res == -EBADMSG) {
-		count_corrupt(r->flow, r->x);
+		fm_link_corrupt(r->x);
 		settle(r, FM_ACK_CORRUPT);
 	} else if (io->res != (int64_t)r->chunk.len) {
 		fail_io(r, "write");
@@ -197,35 +176,17 @@ static bool is_as_sent(struct fm_flow *f, const struct fm_xfer *x, const struct 
 	       fm_crc32c(0, slot_memory(f, slot), c->len) == c->crc;
 }
 
-/* Under the lock. */
-static int accept_chunk(struct fm_xfer *x, const struct fm_chunk *c)
-{
-	int ret = fm_xfer_accept(x, c);
-
-	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
-		fm_xfer_fail(x, -EPROTO,
-			     "the peer sent a chunk that does not belong there (number %llu, byte "
-			     "%llu, %u bytes)",
-			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
-	return ret;
-}
-
 /* 0: it may be written. Else it is refused with that status. */
 static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot,
 		 enum fm_ack_status *status)
 {
-	int ret;
-
 	if (!is_as_sent(f, x, c, slot)) {
-		count_corrupt(f, x);
+		fm_link_corrupt(x);
 		*status = FM_ACK_CORRUPT;
 		return -EBADMSG;
 	}
-	lock(f);
-	ret = accept_chunk(x, c);
-	unlock(f);
 	*status = FM_ACK_DROPPED;
-	return ret;
+	return fm_link_accept(x, c);
 }
 
 /* What the sender hears of a chunk that has no place beside the sink. */
@@ -251,25 +212,16 @@ static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x,
 {
 	void *copy = fm_drain_place(x, c->seq);
 	struct fm_beside_place *place;
+	int ret = fm_link_accept(x, c);
 	bool is_as_sent;
-	int ret;
 
-	lock(f);
-	ret = accept_chunk(x, c);
-	unlock(f);
 	if (ret < 0)
 		return refusal(ret);
 	memcpy(copy, slot_memory(f, slot), c->len);
 	is_as_sent = f->lane->is_unchecked || fm_crc32c(0, copy, c->len) == c->crc;
-	lock(f);
-	if (is_as_sent)
-		(void)fm_xfer_came(x, c, &f->info);	/* that it had not come was looked for */
-	else
-		x->corrupt_chunks++;
-	place = fm_drain_filled(x, c->seq, is_as_sent, f->lane);
-	unlock(f);
+	place = fm_link_filled(x, c, is_as_sent, &f->info, f->lane);
 	if (place)
-		fm_drain_start(place);
+		fm_link_start(place);
 	return is_as_sent ? FM_ACK_WRITTEN : FM_ACK_CORRUPT;
 }
 

@@ -34,16 +34,6 @@ void fm_flow_tx_init(struct fm_flow *f)
 	}
 }
 
-static void lock(struct fm_flow *f)
-{
-	pthread_mutex_lock(&f->link->lock);
-}
-
-static void unlock(struct fm_flow *f)
-{
-	pthread_mutex_unlock(&f->link->lock);
-}
-
 static unsigned there(const struct fm_tx *t)
 {
 	return (unsigned)(t - t->flow->tx);
@@ -108,9 +98,7 @@ static void tx_free(struct fm_tx *t)
 
 static void tx_drop(struct fm_tx *t)
 {
-	lock(t->flow);
-	fm_xfer_dropped(t->x);
-	unlock(t->flow);
+	fm_link_dropped(t->x);
 	tx_free(t);
 }
 
@@ -169,37 +157,20 @@ static void tx_send(struct fm_tx *t)
 	f->conn->ops->send(f->conn, &t->send);
 }
 
-static void fail_read(struct fm_tx *t, int64_t res)
-{
-	lock(t->flow);
-	fm_xfer_fail_read(t->x, &t->chunk, res);
-	unlock(t->flow);
-}
-
 /* Whether there is something to send. *is_uncounted: the chunk turned out not to exist. */
 static bool take_read(struct fm_tx *t, bool *is_uncounted)
 {
 	struct fm_xfer *x = t->x;
 	int64_t res = t->io.res;
-	bool is_over;
 
-	lock(t->flow);
-	is_over = x->is_removed || x->err.code;
-	unlock(t->flow);
-	if (is_over)
+	if (fm_link_is_over(x))
 		return false;
 	if (x->o.file->tree && (res >= 0 || res == -EAGAIN)) {
-		if (!t->chunk.is_again)
-			fm_link_untake(t->flow->link,
-				       x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
-		lock(t->flow);
-		is_over = !fm_xfer_pack_read(x, &t->chunk, res);
-		unlock(t->flow);
-		*is_uncounted = is_over;
-		return !is_over;
+		*is_uncounted = !fm_link_pack_read(x, &t->chunk, res);
+		return !*is_uncounted;
 	}
 	if (res < (int64_t)t->chunk.len) {
-		fail_read(t, res);
+		fm_link_fail_read(x, &t->chunk, res);
 		return false;
 	}
 	return true;
@@ -223,9 +194,7 @@ static void tx_filled(struct fm_tx *t)
 static void tx_copy(struct fm_tx *t)
 {
 	memcpy(slot_memory(t->flow, t->slot), fm_beside_at(t->x, t->chunk.place), t->chunk.len);
-	lock(t->flow);
-	fm_xfer_copied(t->x, t->chunk.place);
-	unlock(t->flow);
+	fm_link_copied(t->x, t->chunk.place);
 	t->word = FM_TX_UNSENT;
 	tx_filled(t);
 }
@@ -235,10 +204,8 @@ static void tx_lose(struct fm_tx *t)
 {
 	assert(t->step != FM_TX_READING && t->step != FM_TX_SENDING);
 	if (t->word != FM_TX_ACKED) {
-		lock(t->flow);
 		t->chunk.crc = 0;
-		fm_xfer_lost(t->x, &t->chunk);
-		unlock(t->flow);
+		fm_link_lost(t->x, &t->chunk);
 	}
 	tx_free(t);
 }
@@ -398,16 +365,6 @@ static void read_waiting(struct fm_flow *f)
 	}
 }
 
-static bool is_wanted(struct fm_flow *f, const struct fm_tx *t)
-{
-	bool is_removed;
-
-	lock(f);
-	is_removed = t->x->is_removed;
-	unlock(f);
-	return !is_removed;
-}
-
 static void send_again(struct fm_tx *t)
 {
 	if (t->x->beside.count > 0)
@@ -428,10 +385,10 @@ static void send_later(struct fm_flow *f, uint64_t now_ns)
 			return;
 		}
 		fm_list_del(&t->wait_at);
-		if (is_wanted(f, t))
-			send_again(t);
-		else
+		if (fm_link_is_removed(t->x))
 			tx_drop(t);
+		else
+			send_again(t);
 	}
 }
 
@@ -504,16 +461,9 @@ static bool take_tx_slab(struct fm_flow *f)
 	return true;
 }
 
-static bool is_orphan(struct fm_flow *f, const struct fm_tx *t)
+static bool is_orphan(const struct fm_tx *t)
 {
-	bool is;
-
-	if (!t->x || t->word != FM_TX_AWAITED)
-		return false;
-	lock(f);
-	is = t->x->is_removed;
-	unlock(f);
-	return is;
+	return t->x && t->word == FM_TX_AWAITED && fm_link_is_removed(t->x);
 }
 
 /*
@@ -525,7 +475,7 @@ static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 	bool has_orphan = false;
 
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX && !has_orphan; i++)
-		has_orphan = is_orphan(f, &f->tx[i]);
+		has_orphan = is_orphan(&f->tx[i]);
 	if (!has_orphan)
 		f->orphans_ns = 0;
 	else if (now_ns >= f->orphans_ns + ORPHAN_NS)
@@ -543,7 +493,7 @@ static void fill_beside(struct fm_flow *f, uint64_t now_ns)
 	uint64_t again_ns;
 
 	while ((place = fm_link_fill(f->link, &claim, f->lane, &again_ns))) {
-		fm_fill_start(place);
+		fm_link_start(place);
 		fm_xfer_unref(place->x);
 	}
 	fm_lane_wake_at(f->lane, again_ns);
@@ -617,26 +567,6 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 	return t;
 }
 
-/* Under the lock. Whether it was refused too often to be sent once more: its transfer fails. */
-static bool is_hopeless(struct fm_tx *t)
-{
-	unsigned long long offset = t->chunk.offset;
-
-	if (t->word == FM_TX_BUSY && ++t->chunk.busy_count >= FM_XFER_BUSY_MAX)
-		fm_xfer_fail(t->x, -ETIMEDOUT,
-			     "the far end asks for the chunk at byte %llu again and again, since "
-			     "it looks at another copy of it", offset);
-	else if (t->word == FM_TX_CORRUPT && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX)
-		fm_xfer_fail(
-			t->x, -EBADMSG,
-			"the chunk at byte %llu arrived damaged %d times: check the memory and the "
-			"network of both nodes",
-			offset, FM_XFER_CORRUPT_MAX);
-	else
-		return false;
-	return true;
-}
-
 /*
  * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut:
  * read and send it again, into the slot that it had. The latter takes the far end no longer than a
@@ -646,15 +576,9 @@ static bool is_hopeless(struct fm_tx *t)
 static void tx_again(struct fm_tx *t)
 {
 	struct fm_flow *f = t->flow;
-	bool is_given_up;
 
 	t->chunk.is_again = true;
-	lock(f);
-	t->x->corrupt_chunks += t->word == FM_TX_CORRUPT;
-	t->x->resent_bytes += t->chunk.len;
-	is_given_up = is_hopeless(t);
-	unlock(f);
-	if (is_given_up) {
+	if (fm_link_refused(t->x, &t->chunk, t->word == FM_TX_BUSY)) {
 		tx_drop(t);
 	} else if (t->word == FM_TX_BUSY) {
 		t->again_ns = fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS;
@@ -691,14 +615,10 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 	}
 	if (m->status == FM_ACK_WRITTEN && t->x->o.file->ops->acked)
 		t->x->o.file->ops->acked(t->x->o.file, place_of(t->x->o.file, &t->chunk));
-	lock(f);
-	if (m->status == FM_ACK_WRITTEN) {
-		fm_xfer_acked(t->x, &t->chunk, &f->info);
-	} else {
-		fm_xfer_dropped(t->x);
-		fm_xfer_fail(t->x, -ECONNABORTED, "the far end gave the transfer up");
-	}
-	unlock(f);
+	if (m->status == FM_ACK_WRITTEN)
+		fm_link_acked(t->x, &t->chunk, &f->info);
+	else
+		fm_link_given_up(t->x);
 	measure_ack(f, t);
 	t->word = FM_TX_ACKED;
 	if (t->step != FM_TX_SENDING)
@@ -718,7 +638,7 @@ int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
 /* Nobody wants it any more. (What a connection that ends holds is lost with it.) */
 static void drop_held(struct fm_tx *t)
 {
-	if (t->step == FM_TX_HELD && !is_wanted(t->flow, t))
+	if (t->step == FM_TX_HELD && fm_link_is_removed(t->x))
 		tx_drop(t);
 }
 
@@ -727,7 +647,7 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
 		struct fm_tx *t = &f->tx[i];
 
-		if (f->orphans_ns == 0 && is_orphan(f, t))
+		if (f->orphans_ns == 0 && is_orphan(t))
 			f->orphans_ns = fm_loop_now(f->lane->io.loop);
 		drop_held(t);
 	}

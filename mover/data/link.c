@@ -385,3 +385,314 @@ bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_givin
 					    ? IDLE_WANTED_NS
 					    : IDLE_NS);
 }
+
+/* ---- what is asked of a transfer, or told to it ---- */
+
+static void lock(struct fm_xfer *x)
+{
+	pthread_mutex_lock(&x->link->lock);
+}
+
+static void unlock(struct fm_xfer *x)
+{
+	pthread_mutex_unlock(&x->link->lock);
+}
+
+void fm_link_moved(struct fm_xfer *x, struct fm_moved *out)
+{
+	lock(x);
+	fm_xfer_moved(x, out);
+	unlock(x);
+}
+
+int fm_link_error(struct fm_xfer *x, struct fm_err *out)
+{
+	lock(x);
+	*out = x->err;
+	unlock(x);
+	return out->code;
+}
+
+void fm_link_set_kinds(struct fm_xfer *x, unsigned kinds)
+{
+	lock(x);
+	x->o.kinds = kinds;
+	unlock(x);
+}
+
+void fm_link_set_size(struct fm_xfer *x, uint64_t size)
+{
+	lock(x);
+	x->o.size = size;
+	unlock(x);
+}
+
+void fm_link_set_window(struct fm_xfer *x, uint64_t to)
+{
+	lock(x);
+	x->o.window = to;
+	unlock(x);
+}
+
+bool fm_link_is_sent(struct fm_xfer *x)
+{
+	bool is;
+
+	lock(x);
+	is = fm_xfer_is_sent(x);
+	unlock(x);
+	return is;
+}
+
+void fm_link_feed(struct fm_xfer *x)
+{
+	lock(x);
+	fm_xfer_feed(x);
+	unlock(x);
+}
+
+void fm_link_sent_whole(struct fm_xfer *x, struct fm_whole *out)
+{
+	lock(x);
+	fm_xfer_sent_whole(x, out);
+	unlock(x);
+}
+
+void fm_link_end_sink(struct fm_xfer *x, uint64_t size, struct fm_whole *out)
+{
+	lock(x);
+	fm_xfer_end_sink(x, size, out);
+	unlock(x);
+}
+
+uint64_t fm_link_open_window(struct fm_xfer *x)
+{
+	uint64_t to;
+
+	lock(x);
+	to = fm_drain_open(x);
+	unlock(x);
+	return to;
+}
+
+bool fm_link_is_drained(struct fm_xfer *x)
+{
+	bool is;
+
+	lock(x);
+	is = fm_drain_is_empty(x);
+	unlock(x);
+	return is;
+}
+
+size_t fm_link_take_log(struct fm_xfer *x, struct fm_written *out)
+{
+	size_t count;
+
+	lock(x);
+	count = fm_xfer_take_log(x, out);
+	unlock(x);
+	return count;
+}
+
+void fm_link_reread(struct fm_xfer *x, uint64_t bytes, bool is_over)
+{
+	lock(x);
+	fm_xfer_reread(x, bytes, is_over);
+	unlock(x);
+}
+
+int fm_link_take_back(struct fm_xfer *x, const struct fm_written *piece)
+{
+	int ret;
+
+	lock(x);
+	ret = fm_xfer_take_back(x, piece->offset, piece->len, piece->crc);
+	unlock(x);
+	return ret;
+}
+
+void fm_link_count_kept(struct fm_xfer *x, const struct fm_written *piece, const uint32_t *block)
+{
+	lock(x);
+	fm_xfer_count_kept(x, piece->offset, piece->len, block);
+	unlock(x);
+}
+
+int fm_link_take_kept(struct fm_xfer *x, uint64_t reread, bool is_over,
+		      const struct fm_written *damaged)
+{
+	int ret;
+
+	lock(x);
+	ret = fm_xfer_take_kept(x, reread, is_over, damaged);
+	unlock(x);
+	return ret;
+}
+
+bool fm_link_is_removed(struct fm_xfer *x)
+{
+	bool is;
+
+	lock(x);
+	is = x->is_removed;
+	unlock(x);
+	return is;
+}
+
+bool fm_link_is_over(struct fm_xfer *x)
+{
+	bool is;
+
+	lock(x);
+	is = x->is_removed || x->err.code;
+	unlock(x);
+	return is;
+}
+
+bool fm_link_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
+{
+	bool is_there;
+
+	if (!chunk->is_again)
+		fm_link_untake(x->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
+	lock(x);
+	is_there = fm_xfer_pack_read(x, chunk, res);
+	unlock(x);
+	return is_there;
+}
+
+void fm_link_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res)
+{
+	lock(x);
+	fm_xfer_fail_read(x, chunk, res);
+	unlock(x);
+}
+
+void fm_link_copied(struct fm_xfer *x, unsigned place)
+{
+	lock(x);
+	fm_xfer_copied(x, place);
+	unlock(x);
+}
+
+void fm_link_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
+{
+	lock(x);
+	fm_xfer_lost(x, chunk);
+	unlock(x);
+}
+
+void fm_link_dropped(struct fm_xfer *x)
+{
+	lock(x);
+	fm_xfer_dropped(x);
+	unlock(x);
+}
+
+bool fm_link_refused(struct fm_xfer *x, struct fm_chunk *chunk, bool is_busy)
+{
+	bool is_given_up;
+
+	lock(x);
+	is_given_up = fm_xfer_refused(x, chunk, is_busy);
+	unlock(x);
+	return is_given_up;
+}
+
+void fm_link_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
+{
+	lock(x);
+	fm_xfer_acked(x, chunk, by);
+	unlock(x);
+}
+
+void fm_link_given_up(struct fm_xfer *x)
+{
+	lock(x);
+	fm_xfer_dropped(x);
+	fm_xfer_fail(x, -ECONNABORTED, "the far end gave the transfer up");
+	unlock(x);
+}
+
+int fm_link_accept(struct fm_xfer *x, const struct fm_chunk *c)
+{
+	int ret;
+
+	lock(x);
+	ret = fm_xfer_accept(x, c);
+	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
+		fm_xfer_fail(x, -EPROTO,
+			     "the peer sent a chunk that does not belong there (number %llu, byte "
+			     "%llu, %u bytes)",
+			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
+	unlock(x);
+	return ret;
+}
+
+void fm_link_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
+{
+	lock(x);
+	fm_xfer_written(x, chunk, by);
+	unlock(x);
+}
+
+void fm_link_corrupt(struct fm_xfer *x)
+{
+	lock(x);
+	x->corrupt_chunks++;
+	unlock(x);
+}
+
+void fm_link_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset)
+{
+	lock(x);
+	fm_xfer_fail_io(x, code, what, offset);
+	unlock(x);
+}
+
+struct fm_beside_place *fm_link_filled(struct fm_xfer *x, const struct fm_chunk *chunk,
+				       bool is_as_sent, const struct fm_conn_info *by,
+				       struct fm_lane *lane)
+{
+	struct fm_beside_place *place;
+
+	lock(x);
+	if (is_as_sent)
+		(void)fm_xfer_came(x, chunk, by); /* that it had not come was looked for */
+	else
+		x->corrupt_chunks++;
+	place = fm_drain_filled(x, chunk->seq, is_as_sent, lane);
+	unlock(x);
+	return place;
+}
+
+static void place_ended(struct fm_beside_place *place, int64_t res)
+{
+	struct fm_beside_place *next = NULL;
+	struct fm_xfer *x = place->x;
+	struct fm_link *l = x->link;
+
+	lock(x);
+	if (x->o.is_source)
+		fm_fill_ended(place, res);
+	else
+		next = fm_drain_ended(place, res);
+	unlock(x);
+	if (next)
+		fm_link_start(next);
+	fm_xfer_unref(x);
+	fm_link_unref(l);
+}
+
+void fm_link_start(struct fm_beside_place *place)
+{
+	struct fm_xfer *x = place->x;
+
+	fm_xfer_ref(x);
+	fm_link_ref(x->link);
+	if (x->o.is_source)
+		fm_fill_start(place, place_ended);
+	else
+		fm_drain_start(place, place_ended);
+}

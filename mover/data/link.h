@@ -22,10 +22,14 @@
 struct fm_beside_place;
 struct fm_chunk;
 struct fm_claim;
+struct fm_conn_info;
 struct fm_err;
 struct fm_lane;
 struct fm_loop;
+struct fm_moved;
 struct fm_rate;
+struct fm_whole;
+struct fm_written;
 struct fm_xfer;
 
 #define FM_LINK_BUCKETS 64
@@ -126,5 +130,59 @@ void fm_link_put_slab(struct fm_link *link, enum fm_slab_use use, int slab, bool
  */
 bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, bool *is_giving,
 			 uint64_t used_ns, uint64_t now_ns);
+
+/*
+ * What is asked of a transfer that is in a link, or told to it: xfer.h says what each does. Its
+ * lock is taken here, and only here.
+ */
+
+/* Control thread. */
+void fm_link_moved(struct fm_xfer *x, struct fm_moved *out);
+int fm_link_error(struct fm_xfer *x, struct fm_err *out);	/* the first failure's code, or 0 */
+void fm_link_set_kinds(struct fm_xfer *x, unsigned kinds);
+void fm_link_set_size(struct fm_xfer *x, uint64_t size);
+void fm_link_set_window(struct fm_xfer *x, uint64_t to);
+bool fm_link_is_sent(struct fm_xfer *x);
+void fm_link_feed(struct fm_xfer *x);
+void fm_link_sent_whole(struct fm_xfer *x, struct fm_whole *out);
+void fm_link_end_sink(struct fm_xfer *x, uint64_t size, struct fm_whole *out);
+uint64_t fm_link_open_window(struct fm_xfer *x);
+bool fm_link_is_drained(struct fm_xfer *x);
+size_t fm_link_take_log(struct fm_xfer *x, struct fm_written *out);
+void fm_link_reread(struct fm_xfer *x, uint64_t bytes, bool is_over);
+int fm_link_take_back(struct fm_xfer *x, const struct fm_written *piece);
+void fm_link_count_kept(struct fm_xfer *x, const struct fm_written *piece, const uint32_t *block);
+int fm_link_take_kept(struct fm_xfer *x, uint64_t reread, bool is_over,
+		      const struct fm_written *damaged);
+
+/* Lane, source. */
+bool fm_link_is_removed(struct fm_xfer *x);
+bool fm_link_is_over(struct fm_xfer *x);	/* removed, or failed */
+bool fm_link_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
+void fm_link_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res);
+void fm_link_copied(struct fm_xfer *x, unsigned place);
+void fm_link_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
+void fm_link_dropped(struct fm_xfer *x);
+bool fm_link_refused(struct fm_xfer *x, struct fm_chunk *chunk, bool is_busy);
+void fm_link_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
+/* the far end will have no more of it */
+void fm_link_given_up(struct fm_xfer *x);
+
+/* Lane, sink. A chunk that does not belong there fails the transfer. */
+int fm_link_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
+void fm_link_written(struct fm_xfer *x, const struct fm_chunk *chunk,
+		     const struct fm_conn_info *by);
+void fm_link_corrupt(struct fm_xfer *x);
+void fm_link_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset);
+/* A chunk was copied to its place beside the sink. As fm_drain_filled(). */
+struct fm_beside_place *fm_link_filled(struct fm_xfer *x, const struct fm_chunk *chunk,
+				       bool is_as_sent, const struct fm_conn_info *by,
+				       struct fm_lane *lane);
+
+/*
+ * Lane: the read or write at a place that fm_link_fill() or fm_link_filled() gave. Holds the
+ * transfer and the link until it has ended: the session may be gone when the file answers.
+ */
+void fm_link_start(struct fm_beside_place *place);
 
 #endif

@@ -318,9 +318,25 @@ void fm_xfer_reread(struct fm_xfer *x, uint64_t bytes, bool is_over)
 	x->is_rereading = !is_over;
 }
 
-void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint32_t part)
+void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint64_t len, const uint32_t *block)
 {
-	x->block_crc[offset / fm_digest_block_bytes(x->o.size)] ^= part;
+	uint64_t block_bytes = fm_digest_block_bytes(x->o.size);
+
+	for (uint64_t i = offset / block_bytes; i <= (offset + len - 1) / block_bytes; i++)
+		x->block_crc[i] ^= block[i];
+}
+
+int fm_xfer_take_kept(struct fm_xfer *x, uint64_t reread, bool is_over,
+		      const struct fm_written *damaged)
+{
+	bool is_possible = reread >= x->reread_bytes && reread <= fm_ranges_bytes(&x->have);
+	int ret = x->is_rereading && is_possible ? 0 : -EPROTO;
+
+	if (ret == 0 && damaged->len > 0)
+		ret = fm_xfer_take_back(x, damaged->offset, damaged->len, damaged->crc);
+	if (ret == 0)
+		fm_xfer_reread(x, reread, is_over);
+	return ret;
 }
 
 /* Of what was there and is damaged. */
@@ -751,6 +767,28 @@ void fm_xfer_dropped(struct fm_xfer *x)
 	x->under_way--;
 }
 
+bool fm_xfer_refused(struct fm_xfer *x, struct fm_chunk *chunk, bool is_busy)
+{
+	unsigned long long offset = chunk->offset;
+
+	x->corrupt_chunks += !is_busy;
+	x->resent_bytes += chunk->len;
+	if (is_busy && ++chunk->busy_count >= FM_XFER_BUSY_MAX)
+		fm_xfer_fail(x, -ETIMEDOUT,
+			     "the far end asks for the chunk at byte %llu again and again, since "
+			     "it looks at another copy of it",
+			     offset);
+	else if (!is_busy && ++chunk->corrupt_count >= FM_XFER_CORRUPT_MAX)
+		fm_xfer_fail(
+			x, -EBADMSG,
+			"the chunk at byte %llu arrived damaged %d times: check the memory and the "
+			"network of both nodes",
+			offset, FM_XFER_CORRUPT_MAX);
+	else
+		return false;
+	return true;
+}
+
 static bool is_seen(const struct fm_xfer *x, uint64_t seq)
 {
 	return x->seen[seq / 8] & 1u << seq % 8;
@@ -948,4 +986,56 @@ void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *ou
 uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size)
 {
 	return fm_crc32c_whole(x->crc_parts, size);
+}
+
+void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out)
+{
+	*out = (struct fm_moved){.bytes = x->data_bytes,
+				 .resent = x->resent_bytes,
+				 .resumed = x->have_bytes,
+				 .reread = x->reread_bytes,
+				 .damaged = x->damaged_bytes,
+				 .corrupt = x->corrupt_chunks};
+	memcpy(out->kind_bytes, x->kind_bytes, sizeof(out->kind_bytes));
+	memcpy(out->encryption_bytes, x->encryption_bytes, sizeof(out->encryption_bytes));
+}
+
+void fm_moved_add(struct fm_moved *to, const struct fm_moved *more)
+{
+	to->bytes += more->bytes;
+	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
+		to->kind_bytes[i] += more->kind_bytes[i];
+	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)
+		to->encryption_bytes[i] += more->encryption_bytes[i];
+	to->resent += more->resent;
+	to->resumed += more->resumed;
+	to->reread += more->reread;
+	to->damaged += more->damaged;
+	to->corrupt += more->corrupt;
+}
+
+static void whole(const struct fm_xfer *x, uint64_t size, struct fm_whole *out)
+{
+	*out = (struct fm_whole){.err = x->err,
+				 .size = size,
+				 .data_bytes = x->data_bytes,
+				 .chunks = x->chunks,
+				 .crc = fm_xfer_crc(x, size)};
+	fm_xfer_digest(x, size, &out->digest);
+}
+
+void fm_xfer_sent_whole(const struct fm_xfer *x, struct fm_whole *out)
+{
+	if (x->o.file->tree)
+		whole(x, x->chunks * x->o.chunk_bytes, out);
+	else
+		whole(x, x->o.size == FM_SIZE_UNKNOWN ? x->next_offset : x->o.size, out);
+	if (x->have_bytes > 0)
+		out->digest.blocks = 0;
+}
+
+void fm_xfer_end_sink(struct fm_xfer *x, uint64_t size, struct fm_whole *out)
+{
+	whole(x, size, out);
+	out->is_gapless = x->beside.count == 0 || fm_drain_end(x) == 0;
 }

@@ -4,9 +4,9 @@
  * written, the CRC of the whole.
  *
  * Shared by the control thread and the lanes; every call but ref and unref needs the lock of the
- * transfer's link (link.h). A chunk under way holds a reference. The control thread ends a transfer
- * with fm_link_remove(): nobody can take or find it any more, and when the last reference is gone
- * `drained` runs on the control loop: no I/O on the file is in flight.
+ * transfer's link, which link.c takes around it. A chunk under way holds a reference. The control
+ * thread ends a transfer with fm_link_remove(): nobody can take or find it any more, and when the
+ * last reference is gone `drained` runs on the control loop: no I/O on the file is in flight.
  *
  * A source hands out chunks in order, each once, and again when it was lost with its connection or
  * arrived damaged. A chunk has a number (seq) by which the sink tells a repetition from a new one.
@@ -168,6 +168,29 @@ struct fm_xfer {
 	uint64_t odd_end;
 };
 
+/* What moved, as far as it counts. */
+struct fm_moved {
+	uint64_t bytes;
+	uint64_t kind_bytes[FM_KIND_COUNT];
+	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
+	uint64_t resent;
+	uint64_t resumed;		/* of bytes: were there from an earlier try */
+	uint64_t reread;
+	uint64_t damaged;
+	unsigned corrupt;
+};
+
+/* What a source sent, or a sink got, once that is all. */
+struct fm_whole {
+	struct fm_err err;		/* why it is not all; code 0: nothing failed */
+	bool is_gapless;		/* sink: no chunk is missing before one that is here */
+	uint64_t size;
+	uint64_t data_bytes;
+	uint64_t chunks;
+	uint32_t crc;
+	struct fm_digest digest;	/* its mtime is left to the caller */
+};
+
 /* The reference of the control thread is the caller's. */
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err);
 
@@ -229,8 +252,14 @@ int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t
 /* What was there was read again, bytes of it in all; is_over: to the end. */
 void fm_xfer_reread(struct fm_xfer *x, uint64_t bytes, bool is_over);
 
-/* Sink: the contribution to its block of a stretch that was there, and is what it should be. */
-void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint32_t part);
+/* Sink: the contributions of a stretch that was there, and is what it should be, by blocks of the
+ * whole. */
+void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint64_t len, const uint32_t *block);
+
+/* Source: so much was read again at the far end, and that stretch was something else; len 0: none.
+ * -EPROTO: that cannot be. */
+int fm_xfer_take_kept(struct fm_xfer *x, uint64_t reread, bool is_over,
+		      const struct fm_written *damaged);
 
 /*
  * Sink: the stretches written since the last call, into out (room for FM_XFER_LOG_MAX); returns how
@@ -285,6 +314,12 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_xfer_dropped(struct fm_xfer *x);
 
 /*
+ * Source: it arrived damaged, or (is_busy) while the far end looked at another copy of it. True:
+ * not for the first time, and it is not sent again: the transfer fails.
+ */
+bool fm_xfer_refused(struct fm_xfer *x, struct fm_chunk *chunk, bool is_busy);
+
+/*
  * Sink: whether a chunk with these numbers may be written. Only the last chunk of a file may end
  * elsewhere than at a block: what is written behind its data, to fill the block, must not be
  * another chunk's. That of a sink that may stand still has its place in the drain then. Of those
@@ -321,5 +356,13 @@ uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size);
 /* CRC and size of the whole, and the blocks where they are known; its mtime is left to the
  * caller. */
 void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out);
+
+void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out);
+void fm_moved_add(struct fm_moved *to, const struct fm_moved *more);
+
+/* Source, sent. Of what the far end had already only the CRC of the whole is known. */
+void fm_xfer_sent_whole(const struct fm_xfer *x, struct fm_whole *out);
+/* Sink: all is here, size bytes, and no more may come. */
+void fm_xfer_end_sink(struct fm_xfer *x, uint64_t size, struct fm_whole *out);
 
 #endif

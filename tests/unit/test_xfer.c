@@ -586,7 +586,9 @@ static void test_stream_read_outlives_its_connection(void)
 	fm_link_unbind(w.link, &one);
 	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
 	notified = 0;
-	w.x->beside.ended(w.x, (unsigned)(reading - w.x->beside.place), 100);
+	pthread_mutex_lock(&w.link->lock);
+	fm_fill_ended(reading, 100);
+	pthread_mutex_unlock(&w.link->lock);
 	spin(&w);
 	CU_ASSERT_EQUAL(notified, 1);
 	fm_xfer_unref(w.x);
@@ -1016,7 +1018,7 @@ static int come(struct world *w, struct fm_lane *lane, uint64_t seq, uint64_t of
 	(void)fm_xfer_came(w->x, &c, &by_tcp);
 	place = fm_drain_filled(w->x, seq, true, lane);
 	if (place)
-		fm_drain_start(place);
+		fm_link_start(place);
 	return 0;
 }
 

@@ -168,7 +168,7 @@ bool fm_job_goes_on(struct fm_job *j)
 
 /* Whether the next try will find something at the far end: a guess, since only the sink knows what
  * its journal says. */
-static bool is_kept_there(const struct fm_job *j)
+static bool is_kept_there(const struct fm_job *j, const struct fm_moved *moved)
 {
 	bool is_known = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
 	bool is_long = fm_engine_now(j->engine) > j->started_ns + FM_JOB_LOG_NS;
@@ -176,7 +176,7 @@ static bool is_kept_there(const struct fm_job *j)
 	if (j->result.code == 0 || !j->is_kept || j->tree.is_dry || !is_known ||
 	    j->engine->o.is_unchecked)
 		return false;
-	return j->x->have_bytes > 0 || (j->x->data_bytes > 0 && is_long);
+	return moved->resumed > 0 || (moved->bytes > 0 && is_long);
 }
 
 /* What was there of a tree: what the far end did not ask for (source), or what was found (sink). */
@@ -198,7 +198,11 @@ static uint64_t bytes_reached(const struct fm_job *j)
 static void fill_result(struct fm_job *j)
 {
 	struct fm_job_result *r = &j->result;
+	struct fm_moved all = j->tree.sums, own = {0};
 
+	if (j->x)
+		fm_link_moved(j->x, &own);
+	fm_moved_add(&all, &own);
 	r->elapsed_ns = fm_engine_now(j->engine) - j->started_ns;
 	r->attr = j->attr;
 	r->is_durable = j->is_durable && r->code == 0;
@@ -206,30 +210,19 @@ static void fill_result(struct fm_job *j)
 	r->is_tree = j->is_tree;
 	r->is_unmeasured = !j->is_source && r->code == -ENOSPC && j->file && j->file->tree &&
 			   j->file->tree->is_unmeasured;
-	r->data_bytes = j->tree.sums.bytes;
-	memcpy(r->kind_bytes, j->tree.sums.kind_bytes, sizeof(r->kind_bytes));
-	memcpy(r->encryption_bytes, j->tree.sums.encryption_bytes, sizeof(r->encryption_bytes));
-	r->bytes_resent = j->tree.sums.resent;
-	r->bytes_resumed = j->tree.sums.resumed;
-	r->bytes_damaged = j->tree.sums.damaged;
-	r->corrupt_chunks = j->tree.sums.corrupt;
+	r->data_bytes = all.bytes;
+	memcpy(r->kind_bytes, all.kind_bytes, sizeof(r->kind_bytes));
+	memcpy(r->encryption_bytes, all.encryption_bytes, sizeof(r->encryption_bytes));
+	r->bytes_resent = all.resent;
+	r->bytes_resumed = all.resumed;
+	r->bytes_damaged = all.damaged;
+	r->corrupt_chunks = all.corrupt;
 	if (!j->x)
 		return;
-	pthread_mutex_lock(&j->session->link->lock);
-	r->data_bytes += j->x->data_bytes;
-	r->bytes_resent += j->x->resent_bytes;
-	r->bytes_resumed += j->x->have_bytes;
-	r->bytes_damaged += j->x->damaged_bytes;
-	r->corrupt_chunks += j->x->corrupt_chunks;
-	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
-		r->kind_bytes[i] += j->x->kind_bytes[i];
-	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)
-		r->encryption_bytes[i] += j->x->encryption_bytes[i];
 	if (r->kind_bytes[r->kind] == 0 && r->kind_bytes[!r->kind] > 0)
 		r->kind = !r->kind;	/* chosen last, and it came too late to carry anything */
 	if (j->is_source)
-		r->is_partial_kept = is_kept_there(j);
-	pthread_mutex_unlock(&j->session->link->lock);
+		r->is_partial_kept = is_kept_there(j, &own);
 	r->bytes_reached = bytes_reached(j);
 }
 
@@ -415,10 +408,7 @@ static void xfer_progressed(struct fm_task *task)
 
 	if (j->state == FM_JOB_ENDED || !j->session)
 		return;
-	pthread_mutex_lock(&j->session->link->lock);
-	err = j->x->err;
-	pthread_mutex_unlock(&j->session->link->lock);
-	if (err.code == -ECONNABORTED) {
+	if (fm_link_error(j->x, &err) == -ECONNABORTED) {
 		j->source.is_given_up = true;
 		/* its ABORT with the reason is on the way */
 		j->deadline_ns = fm_engine_now(j->engine) + ABORT_NS;
@@ -866,9 +856,7 @@ static void choose_again(struct fm_job *j)
 	kinds = fm_job_choose(j);
 	if (kinds == 0)
 		return;		/* what there was may come back; the tick watches */
-	pthread_mutex_lock(&j->session->link->lock);
-	j->x->o.kinds = kinds;
-	pthread_mutex_unlock(&j->session->link->lock);
+	fm_link_set_kinds(j->x, kinds);
 }
 
 /* Copying with no connection left to copy over. */
@@ -983,12 +971,10 @@ static bool is_still(struct fm_job *j, uint64_t moved, uint64_t limit_ns, uint64
 
 static uint64_t bytes_moved(const struct fm_job *j)
 {
-	uint64_t bytes;
+	struct fm_moved moved;
 
-	pthread_mutex_lock(&j->session->link->lock);
-	bytes = j->x->data_bytes + j->x->damaged_bytes + j->x->reread_bytes;
-	pthread_mutex_unlock(&j->session->link->lock);
-	return bytes;
+	fm_link_moved(j->x, &moved);
+	return moved.bytes + moved.damaged + moved.reread;
 }
 
 /* A pipe may be slow for ever; a file may not. */
@@ -1009,7 +995,7 @@ static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
 				    ? COMMIT_NS
 				    : STALL_NS;
 	struct fm_tree_count count;
-	struct fm_tree_sums sums;
+	struct fm_moved sums;
 	uint64_t ended;
 
 	if (!j->tree.is_listening || j->file->tree->is_callers)
@@ -1138,19 +1124,19 @@ void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 		[FM_JOB_PUBLISHING] = "committing", [FM_JOB_ENDED] = "ending",
 	};
 
-	struct fm_tree_sums sums;
+	struct fm_moved own, all;
 	struct fm_tree_count count;
 
 	*out = (struct fm_job_progress){ .size = j->attr.size, .state = names[j->state] };
 	if (!j->x || !j->session)
 		return;
-	fm_job_tree_sums(j, &sums);
-	pthread_mutex_lock(&j->session->link->lock);
-	out->bytes_done = sums.bytes + j->x->data_bytes;
-	out->bytes_resent = sums.resent + j->x->resent_bytes;
-	out->bytes_resumed = sums.resumed + j->x->have_bytes;
-	out->corrupt_chunks = sums.corrupt + j->x->corrupt_chunks;
-	pthread_mutex_unlock(&j->session->link->lock);
+	fm_job_tree_sums(j, &all);
+	fm_link_moved(j->x, &own);
+	fm_moved_add(&all, &own);
+	out->bytes_done = all.bytes;
+	out->bytes_resent = all.resent;
+	out->bytes_resumed = all.resumed;
+	out->corrupt_chunks = all.corrupt;
 	out->rails = j->result.conns;
 	if (j->is_tree) {
 		fm_job_tree_count(j, &count);

@@ -83,17 +83,6 @@ struct fm_job_sink {
 	struct fm_file *work_file;
 };
 
-/* What moved for large files. */
-struct fm_tree_sums {
-	uint64_t bytes;
-	uint64_t kind_bytes[FM_KIND_COUNT];
-	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
-	uint64_t resent;
-	uint64_t resumed;
-	uint64_t damaged;
-	unsigned corrupt;
-};
-
 /* The names that change in a tree, as they are told page by page: job_names.c. */
 struct fm_job_names {
 	enum {
@@ -121,7 +110,7 @@ struct fm_job_tree {
 	bool is_dry;
 	char **excludes;		/* NULL-terminated, in one block; NULL: none */
 	struct fm_list subs;		/* fm_job.sub_at of its large files, until they are freed */
-	struct fm_tree_sums sums;	/* of those that ended */
+	struct fm_moved sums;		/* for those that ended */
 	struct fm_task task;		/* a large file is over: go on */
 
 	struct fm_job_names names;	/* that change */
@@ -325,7 +314,7 @@ void fm_job_tree_end_subs(struct fm_job *j);
 void fm_job_sub_ended(struct fm_job *j);
 void fm_job_sub_freed(struct fm_job *j);
 /* What moved so far for the tree, its own packs aside. */
-void fm_job_tree_sums(const struct fm_job *j, struct fm_tree_sums *out);
+void fm_job_tree_sums(const struct fm_job *j, struct fm_moved *out);
 
 /* job_sink.c */
 void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg);

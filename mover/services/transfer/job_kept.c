@@ -53,9 +53,7 @@ static void say(struct fm_job *j, const struct fm_written *damaged, bool is_last
 		m.kept.crc = damaged->crc;
 	}
 	j->sink.kept->said_ns = fm_engine_now(j->engine);
-	pthread_mutex_lock(&j->session->link->lock);
-	fm_xfer_reread(j->x, m.kept.reread, is_last);
-	pthread_mutex_unlock(&j->session->link->lock);
+	fm_link_reread(j->x, m.kept.reread, is_last);
 	fm_session_send(j->session, &m);
 }
 
@@ -89,11 +87,8 @@ static void read_on(struct fm_job *j)
 static int drop(struct fm_job *j, const struct fm_written *piece)
 {
 	struct fm_path_shown shown;
-	int ret;
+	int ret = fm_link_take_back(j->x, piece);
 
-	pthread_mutex_lock(&j->session->link->lock);
-	ret = fm_xfer_take_back(j->x, piece->offset, piece->len, piece->crc);
-	pthread_mutex_unlock(&j->session->link->lock);
 	if (ret < 0) {
 		fm_job_end(
 			j, ret,
@@ -109,18 +104,6 @@ static int drop(struct fm_job *j, const struct fm_written *piece)
 	return 0;
 }
 
-static void take(struct fm_job *j, const struct fm_written *piece)
-{
-	struct fm_kept *k = j->sink.kept;
-	uint64_t block_bytes = fm_digest_block_bytes(j->attr.size);
-
-	pthread_mutex_lock(&j->session->link->lock);
-	for (uint64_t i = piece->offset / block_bytes;
-	     i <= (piece->offset + piece->len - 1) / block_bytes; i++)
-		fm_xfer_count_kept(j->x, i * block_bytes, k->block[i]);
-	pthread_mutex_unlock(&j->session->link->lock);
-}
-
 /* A piece was read to its end, or cannot be. */
 static void judge(struct fm_job *j, bool is_good)
 {
@@ -130,7 +113,7 @@ static void judge(struct fm_job *j, bool is_good)
 
 	k->reread += piece->len - k->at;	/* what was given up unread */
 	if (is_good)
-		take(j, piece);
+		fm_link_count_kept(j->x, piece, k->block);
 	else if (drop(j, piece) < 0)
 		return;
 	if (!is_good || is_last)
@@ -191,33 +174,18 @@ void fm_job_reread_kept(struct fm_job *j)
 
 /* ---- source ---- */
 
-/* 0, or -EPROTO: what the far end says cannot be. */
-static int take_kept(struct fm_job *j, const struct fm_wire_kept *m)
-{
-	struct fm_xfer *x = j->x;
-	bool is_possible = m->reread >= x->reread_bytes && m->reread <= fm_ranges_bytes(&x->have);
-	int ret = x->is_rereading && is_possible ? 0 : -EPROTO;
-
-	if (ret == 0 && m->damaged.len > 0)
-		ret = fm_xfer_take_back(x, m->damaged.offset, m->damaged.len, m->crc);
-	if (ret == 0)
-		fm_xfer_reread(x, m->reread, m->flags & FM_WIRE_KEPT_LAST);
-	return ret;
-}
-
 void fm_job_on_kept(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_kept *m = &msg->kept;
+	const struct fm_written damaged = {
+		.offset = m->damaged.offset, .len = m->damaged.len, .crc = m->crc};
 	struct fm_job *j = fm_job_find(s, m->xfer);
 	int ret = -EPROTO;
 
 	if (!j)
 		return;		/* it crossed our ABORT */
-	if (j->is_source && j->state == FM_JOB_COPYING && j->x) {
-		pthread_mutex_lock(&s->link->lock);
-		ret = take_kept(j, m);
-		pthread_mutex_unlock(&s->link->lock);
-	}
+	if (j->is_source && j->state == FM_JOB_COPYING && j->x)
+		ret = fm_link_take_kept(j->x, m->reread, m->flags & FM_WIRE_KEPT_LAST, &damaged);
 	if (ret == -EPROTO)
 		fm_session_protocol_error(s, "KEPT out of turn");
 	else if (ret < 0)

@@ -223,9 +223,7 @@ void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg)
 		fm_job_work(j, begin_run, begin_done);
 		return;
 	}
-	pthread_mutex_lock(&s->link->lock);
-	j->x->o.size = m->size;
-	pthread_mutex_unlock(&s->link->lock);
+	fm_link_set_size(j->x, m->size);
 	j->state = FM_JOB_COPYING;
 	j->deadline_ns = 0;
 }
@@ -334,35 +332,25 @@ void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 
 /* ---- everything came ---- */
 
-static int check_whole(struct fm_job *j, const struct fm_wire_finish *m)
+static int check_whole(const struct fm_job *j, const struct fm_wire_finish *m,
+		       const struct fm_whole *whole)
 {
-	struct fm_xfer *x = j->x;
-	uint32_t crc = fm_xfer_crc(x, m->size);
-
 	if (j->attr.size != FM_SIZE_UNKNOWN && m->size != j->attr.size)
 		return -EPROTO;
-	if (x->chunks != m->chunks || x->data_bytes != m->data_bytes)
+	if (whole->chunks != m->chunks || whole->data_bytes != m->data_bytes)
 		return -EPROTO;
 	if (j->is_ordered && m->size != m->data_bytes)
 		return -EPROTO;
-	if (x->beside.count > 0 && fm_drain_end(x) < 0)
+	if (!whole->is_gapless)
 		return -EPROTO;
-	return !j->engine->o.is_unchecked && crc != m->crc ? -EBADMSG : 0;
+	return !j->engine->o.is_unchecked && whole->crc != m->crc ? -EBADMSG : 0;
 }
 
-/* Whether what may stand still took all that came. */
-static bool is_empty(struct fm_job *j)
+/* What may stand still has to take all that came first. */
+static void drain(struct fm_job *j)
 {
-	bool is;
-
-	pthread_mutex_lock(&j->session->link->lock);
-	is = fm_drain_is_empty(j->x);
-	pthread_mutex_unlock(&j->session->link->lock);
-	return is;
-}
-
-static void begin_draining(struct fm_job *j)
-{
+	if (!fm_link_is_drained(j->x))
+		return;
 	j->state = FM_JOB_DRAINING;
 	fm_link_remove(j->session->link, j->x);
 }
@@ -373,9 +361,7 @@ static void open_window(struct fm_job *j)
 	struct fm_wire_msg m = { .type = FM_WIRE_WINDOW };
 
 	m.window.xfer = j->id;
-	pthread_mutex_lock(&j->session->link->lock);
-	m.window.to = fm_drain_open(j->x);
-	pthread_mutex_unlock(&j->session->link->lock);
+	m.window.to = fm_link_open_window(j->x);
 	if (m.window.to > 0)
 		fm_session_send(j->session, &m);
 }
@@ -384,15 +370,15 @@ void fm_job_sink_progressed(struct fm_job *j)
 {
 	if (j->state < FM_JOB_EMPTYING)
 		open_window(j);
-	else if (j->state == FM_JOB_EMPTYING && is_empty(j))
-		begin_draining(j);
+	else if (j->state == FM_JOB_EMPTYING)
+		drain(j);
 }
 
 void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_finish *m = &msg->finish;
 	struct fm_job *j = fm_job_find(s, m->xfer);
-	struct fm_err err;
+	struct fm_whole whole;
 	int ret;
 
 	if (!j)
@@ -402,13 +388,10 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 		fm_session_protocol_error(s, "FINISH out of turn");
 		return;
 	}
-	pthread_mutex_lock(&s->link->lock);
-	err = j->x->err;
-	ret = err.code ? err.code : check_whole(j, m);
-	fm_xfer_digest(j->x, m->size, &j->sink.digest);
-	pthread_mutex_unlock(&s->link->lock);
-	if (err.code)
-		fm_job_end(j, ret, "%s", err.text);
+	fm_link_end_sink(j->x, m->size, &whole);
+	ret = whole.err.code ? whole.err.code : check_whole(j, m, &whole);
+	if (whole.err.code)
+		fm_job_end(j, ret, "%s", whole.err.text);
 	else if (ret == -EBADMSG)
 		fm_job_end(
 			j, ret,
@@ -419,6 +402,7 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (ret < 0)
 		return;
 	j->sink.finish = *m;
+	j->sink.digest = whole.digest;
 	if (m->flags & FM_WIRE_FINISH_CORRUPT && j->is_ours)
 		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
 	if (!j->is_tree) {
@@ -431,8 +415,7 @@ void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 		j->result.crc = m->crc;
 	}
 	j->state = FM_JOB_EMPTYING;
-	if (is_empty(j))
-		begin_draining(j);
+	drain(j);
 }
 
 /* ---- the journal ---- */
@@ -465,9 +448,7 @@ static bool has_log(struct fm_job *j)
 		j->sink.log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*j->sink.log));
 	if (!j->sink.log)
 		return false;	/* the next tick tries again */
-	pthread_mutex_lock(&j->session->link->lock);
-	j->sink.log_count = fm_xfer_take_log(j->x, j->sink.log);
-	pthread_mutex_unlock(&j->session->link->lock);
+	j->sink.log_count = fm_link_take_log(j->x, j->sink.log);
 	return j->sink.log_count > 0;
 }
 

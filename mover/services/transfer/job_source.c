@@ -237,9 +237,7 @@ void fm_job_on_window(struct fm_session *s, const struct fm_wire_msg *msg)
 	j->source.window = m->to;
 	if (!j->x)
 		return;
-	pthread_mutex_lock(&s->link->lock);
-	j->x->o.window = m->to;
-	pthread_mutex_unlock(&s->link->lock);
+	fm_link_set_window(j->x, m->to);
 	fm_session_wake(s, j->x->o.kinds, UINT64_MAX);
 }
 
@@ -267,26 +265,19 @@ static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
 
 /* Whether what was read is what was kept with the file, or may be something else. If not, the job
  * has ended. */
-static bool is_as_kept(struct fm_job *j)
+static bool is_as_kept(struct fm_job *j, const struct fm_digest *sent)
 {
-	struct fm_digest sent;
-
 	if (j->is_tree)
 		j->source.is_corrupt |= atomic_load(&j->file->tree->has_corrupt);
 	if (!j->file->kept || j->engine->o.is_unchecked)
 		return true;
-	pthread_mutex_lock(&j->session->link->lock);
-	fm_xfer_digest(j->x, j->attr.size, &sent);
-	if (j->x->have_bytes > 0)
-		sent.blocks = 0;	/* what the far end has is known as a whole only */
-	pthread_mutex_unlock(&j->session->link->lock);
-	if (sent.crc == j->file->kept->crc)
+	if (sent->crc == j->file->kept->crc)
 		return true;
 	j->source.is_corrupt = true;
 	if (j->parent)
 		j->parent->source.is_corrupt = true;
 	if (!j->accepts_corrupt)
-		end_corrupt(j, &sent);
+		end_corrupt(j, sent);
 	return j->accepts_corrupt;
 }
 
@@ -294,23 +285,20 @@ static void send_finish(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_FINISH };
 	struct fm_wire_finish *f = &m.finish;
-	const struct fm_xfer *x = j->x;
+	struct fm_whole whole;
 
-	if (!is_as_kept(j))
+	fm_link_sent_whole(j->x, &whole);
+	if (!is_as_kept(j, &whole.digest))
 		return;
 	if (j->source.is_corrupt && j->is_ours)
 		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
 	f->flags = (uint16_t)((j->source.is_held ? FM_WIRE_FINISH_HOLD : 0) |
 			      (j->source.is_corrupt ? FM_WIRE_FINISH_CORRUPT : 0));
 	f->xfer = j->id;
-	pthread_mutex_lock(&j->session->link->lock);
-	f->size = j->is_tree			    ? x->chunks * x->o.chunk_bytes
-		  : j->attr.size == FM_SIZE_UNKNOWN ? x->next_offset
-						    : j->attr.size;
-	f->data_bytes = x->data_bytes;
-	f->chunks = x->chunks;
-	f->crc = j->engine->o.is_unchecked ? 0 : fm_xfer_crc(x, f->size);
-	pthread_mutex_unlock(&j->session->link->lock);
+	f->size = whole.size;
+	f->data_bytes = whole.data_bytes;
+	f->chunks = whole.chunks;
+	f->crc = j->engine->o.is_unchecked ? 0 : whole.crc;
 	if (!j->is_tree) {
 		j->result.size = f->size;
 		j->result.crc = f->crc;
@@ -338,14 +326,9 @@ static void check_done(struct fm_work *work)
 
 void fm_job_source_progressed(struct fm_job *j)
 {
-	bool is_sent;
-
 	if (j->state != FM_JOB_COPYING)
 		return;
-	pthread_mutex_lock(&j->session->link->lock);
-	is_sent = fm_xfer_is_sent(j->x);
-	pthread_mutex_unlock(&j->session->link->lock);
-	if (!is_sent) {
+	if (!fm_link_is_sent(j->x)) {
 		fm_session_wake(j->session, j->x->o.kinds, UINT64_MAX);
 		return;
 	}

@@ -124,22 +124,19 @@ unsigned fm_job_subs(const struct fm_job *j)
 	return n;
 }
 
-void fm_job_tree_sums(const struct fm_job *j, struct fm_tree_sums *out)
+void fm_job_tree_sums(const struct fm_job *j, struct fm_moved *out)
 {
+	struct fm_moved moved;
+
 	*out = j->tree.sums;
-	pthread_mutex_lock(&j->session->link->lock);
 	fm_list_each(at, next, &j->tree.subs) {
 		const struct fm_job *sub = fm_container_of(at, struct fm_job, sub_at);
 
 		if (sub->state == FM_JOB_ENDED || !sub->x)
 			continue;
-		out->bytes += sub->x->data_bytes;
-		out->resent += sub->x->resent_bytes;
-		out->resumed += sub->x->have_bytes;
-		out->damaged += sub->x->damaged_bytes;
-		out->corrupt += sub->x->corrupt_chunks;
+		fm_link_moved(sub->x, &moved);
+		fm_moved_add(out, &moved);
 	}
-	pthread_mutex_unlock(&j->session->link->lock);
 }
 
 /* ---- large files, both ends ---- */
@@ -251,9 +248,7 @@ int fm_job_tree_open(struct fm_job *j)
 
 static void wake_lanes(struct fm_job *j)
 {
-	pthread_mutex_lock(&j->session->link->lock);
-	fm_xfer_feed(j->x);
-	pthread_mutex_unlock(&j->session->link->lock);
+	fm_link_feed(j->x);
 	fm_session_wake(j->session, j->x->o.kinds, UINT64_MAX);
 }
 
@@ -364,21 +359,11 @@ bool fm_job_tree_has_large(struct fm_job *j)
 	return fm_job_subs(j) > 0;
 }
 
-static bool is_sent(struct fm_job *j)
-{
-	bool is;
-
-	pthread_mutex_lock(&j->session->link->lock);
-	is = fm_xfer_is_sent(j->x);
-	pthread_mutex_unlock(&j->session->link->lock);
-	return is;
-}
-
 /* Something was found, needed or finished: go on. */
 static void source_happened(struct fm_job *j)
 {
 	if (j->state == FM_JOB_COPYING && j->x && !fm_job_tree_has_large(j) &&
-	    j->state == FM_JOB_COPYING && is_sent(j))
+	    j->state == FM_JOB_COPYING && fm_link_is_sent(j->x))
 		fm_job_source_progressed(j);
 }
 
@@ -612,9 +597,7 @@ static void take_log(struct fm_job *j, struct fm_job *sub)
 		sub->sink.log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*sub->sink.log));
 	if (!sub->sink.log)
 		return;		/* the next time */
-	pthread_mutex_lock(&j->session->link->lock);
-	sub->sink.log_count = fm_xfer_take_log(sub->x, sub->sink.log);
-	pthread_mutex_unlock(&j->session->link->lock);
+	sub->sink.log_count = fm_link_take_log(sub->x, sub->sink.log);
 	if (sub->sink.log_count == 0)
 		return;
 	sub->is_working = true;
