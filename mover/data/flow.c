@@ -10,7 +10,6 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/data/lane.h"
 #include "mover/data/link.h"
 
 /* A network that is well answers every second. */
@@ -183,7 +182,7 @@ static void drain(struct fm_flow *f)
 	f->state = FM_FLOW_FINISHED;
 	fm_flow_tx_finish(f);
 	fm_flow_rx_finish(f);
-	fm_lane_leave(f->lane, &f->lane_at);
+	fm_lane_leave(f->lane, &f->user);
 	fm_loop_post(f->control, &f->gone_task);
 }
 
@@ -199,7 +198,7 @@ static void cancel_removed(struct fm_flow *f)
 	fm_flow_tx_cancel_removed(f);
 }
 
-void fm_flow_step(struct fm_flow *f)
+static void step(struct fm_flow *f)
 {
 	uint64_t now_ns = fm_loop_now(f->lane->io.loop);
 
@@ -216,7 +215,12 @@ void fm_flow_step(struct fm_flow *f)
 
 static void step_run(struct fm_task *task)
 {
-	fm_flow_step(fm_container_of(task, struct fm_flow, step_task));
+	step(fm_container_of(task, struct fm_flow, step_task));
+}
+
+static void user_step(struct fm_lane_user *user)
+{
+	step(fm_container_of(user, struct fm_flow, user));
 }
 
 static void attach_run(struct fm_task *task)
@@ -225,7 +229,7 @@ static void attach_run(struct fm_task *task)
 
 	assert(f->state == FM_FLOW_NEW);
 	f->state = FM_FLOW_UP;
-	fm_list_append(&f->lane->flows, &f->lane_at);
+	fm_lane_join(f->lane, &f->user);
 	f->conn->ops->attach(f->conn, f->lane->io.loop, &conn_events, f);
 	fm_flow_wake(f);
 }
@@ -313,7 +317,8 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	f->kind = f->info.kind;
 	fm_link_ref(f->link);
 	atomic_fetch_add(&f->link->flows[f->kind], 1);
-	fm_list_init(&f->lane_at);
+	fm_list_init(&f->user.at);
+	f->user.step = user_step;
 	fm_list_init(&f->owner_at);
 	f->attach_task.run = attach_run;
 	f->look_task.run = look_run;

@@ -30,9 +30,9 @@
 #include "mover/base/ring.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
+#include "mover/data/lane.h"
 #include "mover/data/xfer.h"
 
-struct fm_lane;
 struct fm_link;
 struct fm_flow;
 
@@ -134,7 +134,7 @@ struct fm_flow {
 	unsigned kind;
 	uint64_t made_ns;
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
-	struct fm_list lane_at;
+	struct fm_lane_user user;	/* of the lane */
 	struct fm_list owner_at;	/* the control thread's */
 	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task,
 		free_task;
@@ -222,9 +222,6 @@ void fm_flow_close(struct fm_flow *flow);
 
 /* Control thread, from gone() or later. */
 void fm_flow_free(struct fm_flow *flow);
-
-/* Lane: do what can be done now. */
-void fm_flow_step(struct fm_flow *flow);
 
 /* flow_tx.c: lane. */
 void fm_flow_tx_init(struct fm_flow *flow);

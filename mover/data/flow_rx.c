@@ -12,7 +12,6 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/data/flow.h"
-#include "mover/data/lane.h"
 #include "mover/data/link.h"
 #include "mover/store/store.h"
 

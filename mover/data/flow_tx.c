@@ -8,7 +8,6 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/data/flow.h"
-#include "mover/data/lane.h"
 #include "mover/data/link.h"
 
 /* Chunks of a file in memory that wait for the network card. */

@@ -4,12 +4,14 @@
 #include <assert.h>
 
 #include "mover/base/env.h"
-#include "mover/data/flow.h"
 
 static void pump(struct fm_lane *lane)
 {
-	fm_list_each(at, next, &lane->flows)
-		fm_flow_step(fm_container_of(at, struct fm_flow, lane_at));
+	fm_list_each(at, next, &lane->users) {
+		struct fm_lane_user *user = fm_container_of(at, struct fm_lane_user, at);
+
+		user->step(user);
+	}
 }
 
 static void pump_run(struct fm_task *task)
@@ -28,21 +30,26 @@ void fm_lane_init(struct fm_lane *lane, unsigned index, struct fm_loop *loop, st
 		.io = {.loop = loop, .ring = ring, .done = &lane->done, .index = index},
 		.index = index};
 	fm_done_list_init(&lane->done, loop);
-	fm_list_init(&lane->flows);
+	fm_list_init(&lane->users);
 	lane->pump.run = pump_run;
 	lane->tick.fire = tick_fire;
 }
 
-void fm_lane_leave(struct fm_lane *lane, struct fm_list *flow)
+void fm_lane_join(struct fm_lane *lane, struct fm_lane_user *user)
 {
-	fm_list_del(flow);
-	if (fm_list_is_empty(&lane->flows))
+	fm_list_append(&lane->users, &user->at);
+}
+
+void fm_lane_leave(struct fm_lane *lane, struct fm_lane_user *user)
+{
+	fm_list_del(&user->at);
+	if (fm_list_is_empty(&lane->users))
 		fm_timer_clear(lane->io.loop, &lane->tick);
 }
 
 void fm_lane_fini(struct fm_lane *lane)
 {
-	assert(fm_list_is_empty(&lane->flows) && !fm_timer_is_set(&lane->tick));
+	assert(fm_list_is_empty(&lane->users) && !fm_timer_is_set(&lane->tick));
 }
 
 void fm_lane_wake(struct fm_lane *lane)

@@ -17,13 +17,19 @@
 #include "mover/base/loop.h"
 #include "mover/store/store.h"
 
+/* Who is served by a lane: a flow. */
+struct fm_lane_user {
+	struct fm_list at;		/* fm_lane.users */
+	void (*step)(struct fm_lane_user *user);	/* do what can be done now */
+};
+
 struct fm_lane {
 	struct fm_lane_io io;
 	struct fm_done_list done;	/* I/O that ended at once */
 	unsigned index;
 	uint32_t chunk_bytes;		/* of a slot */
 	bool is_unchecked;		/* measuring only: no CRC */
-	struct fm_list flows;		/* fm_flow.lane_at */
+	struct fm_list users;		/* fm_lane_user.at */
 	struct fm_task pump;
 	struct fm_timer tick;
 	struct fm_log_limit lines;	/* of bytes that the disk, or who lent them, changed */
@@ -32,16 +38,17 @@ struct fm_lane {
 /* Before its thread runs. */
 void fm_lane_init(struct fm_lane *lane, unsigned index, struct fm_loop *loop, struct fm_ring *ring);
 
-/* Lane. A flow leaves; behind the last one no timer stays. */
-void fm_lane_leave(struct fm_lane *lane, struct fm_list *flow);
+/* Lane. Behind the last one that leaves no timer stays. */
+void fm_lane_join(struct fm_lane *lane, struct fm_lane_user *user);
+void fm_lane_leave(struct fm_lane *lane, struct fm_lane_user *user);
 
-/* Every flow has left. */
+/* Every one has left. */
 void fm_lane_fini(struct fm_lane *lane);
 
 /* There may be something to do: a new source, a transfer that was removed. Any thread. */
 void fm_lane_wake(struct fm_lane *lane);
 
-/* Lane. Look at the lane's flows again no later than at_ns. */
+/* Lane. Its users are looked at again no later than at_ns. */
 void fm_lane_wake_at(struct fm_lane *lane, uint64_t at_ns);
 
 #endif

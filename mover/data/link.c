@@ -229,9 +229,11 @@ static bool claim_any(struct fm_link *l, const struct fm_claim *claim, struct fm
 struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out,
 			      uint64_t *again_ns)
 {
+	struct fm_claim counted = *claim;
 	struct fm_xfer *found = NULL;
 	uint64_t when;
 
+	counted.conns = atomic_load_explicit(&l->flows[claim->kind], memory_order_relaxed);
 	*again_ns = FM_NEVER;
 	when = node_rate_when(l, claim->now_ns);
 	if (when) {
@@ -239,7 +241,7 @@ struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, s
 		return NULL;
 	}
 	pthread_mutex_lock(&l->lock);
-	while (claim_any(l, claim, out, again_ns, &found))
+	while (claim_any(l, &counted, out, again_ns, &found))
 		;	/* what was found is claimed by this lane, or by another that came first */
 	pthread_mutex_unlock(&l->lock);
 	if (found)

@@ -15,7 +15,6 @@
 #include "mover/base/env.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
-#include "mover/data/link.h"
 #include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
@@ -491,13 +490,12 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
  */
 static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
 {
-	unsigned conns = atomic_load_explicit(&x->link->flows[c->kind], memory_order_relaxed);
 	uint64_t left, share;
 
-	if (x->o.size == FM_SIZE_UNKNOWN || conns < 2 || !c->held)
+	if (x->o.size == FM_SIZE_UNKNOWN || c->conns < 2 || !c->held)
 		return false;
 	left = (x->o.size - x->next_offset) / x->o.chunk_bytes + 1;
-	share = left / (2 * conns);
+	share = left / (2 * c->conns);
 	if (share >= FM_WIRE_SLOTS_MAX)
 		return false;
 	return c->held(c->who, x) >= (share > 2 ? share : 2);

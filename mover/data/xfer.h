@@ -209,6 +209,7 @@ void fm_xfer_abandon(struct fm_xfer *x);
 struct fm_claim {
 	const void *who;		/* the connection */
 	unsigned kind;
+	unsigned conns;			/* of that kind; the link says */
 	uint64_t now_ns;
 	/* how many chunks of x it has under way; NULL: none is to be sent yet */
 	unsigned (*held)(const void *who, const struct fm_xfer *x);
