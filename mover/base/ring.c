@@ -18,7 +18,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/base/ring_impl.h"
+#include "mover/base/ring_priv.h"
 
 enum io_state { IO_IDLE, IO_WAITING, IO_RUNNING, IO_ENDED };
 

@@ -6,7 +6,7 @@
  * their own, which polls all of them, so that those that wait for ever neither hold up files nor
  * each other, and can be cancelled. Whatever ended goes to the loop in one posted task.
  */
-#include "mover/base/ring_impl.h"
+#include "mover/base/ring_priv.h"
 
 #include <assert.h>
 #include <errno.h>

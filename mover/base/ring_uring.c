@@ -14,7 +14,7 @@
  * A non-blocking descriptor without data answers EAGAIN: then a poll of the descriptor takes the
  * place of the transfer until it is ready.
  */
-#include "mover/base/ring_impl.h"
+#include "mover/base/ring_priv.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_impl - what ring.c and its two backends (ring_uring.c, ring_threads.c) share. Nobody else
+ * ring_priv - what ring.c and its two backends (ring_uring.c, ring_threads.c) share. Nobody else
  * includes it.
  *
  * The front (ring.c) keeps the order, the depth and the calls of done(); a backend moves the bytes
  * of what it was given.
  */
-#ifndef FM_BASE_RING_IMPL_H
-#define FM_BASE_RING_IMPL_H
+#ifndef FM_BASE_RING_PRIV_H
+#define FM_BASE_RING_PRIV_H
 
 #include "mover/base/loop.h"
 #include "mover/base/ring.h"
