@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
-#include "mover/transport/net.h"
 #include "mover/transport/transport.h"
 
 struct fm_listener;

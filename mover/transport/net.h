@@ -43,18 +43,6 @@ void fm_net_set_private(struct fm_net *net, const struct fm_networks *networks);
 /* Our own public key. */
 void fm_net_key(const struct fm_net *net, uint8_t key[FM_KEY_LEN]);
 
-/*
- * How a node that nobody knows yet comes in: a second protocol on the same port, "fmove-join/1",
- * with the same messages. The dialler still pins the key of the node that it joins; the acceptor
- * takes any key, and what the caller may do is for the messages to settle (a one-time token). Such
- * a connection never reaches fm_net_events.
- */
-struct fm_tls_join_events {
-	/* As fm_net_events.accepted, but key is only proved, not known. */
-	bool (*accepted)(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN],
-			 const struct fm_ctl_events **events, void **ctl_ctx);
-};
-
 /* Take joins from now on; events NULL: no more. Connections that exist go on. */
 void fm_net_set_join(struct fm_net *net, const struct fm_tls_join_events *events, void *ctx);
 

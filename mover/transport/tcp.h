@@ -66,8 +66,6 @@ struct fm_tcp;
 struct fm_tls;
 struct fm_tls_node;
 
-#define FM_TCP_REGIONS_MAX 4096		/* lent to one connection at once */
-
 struct fm_tcp_opts {
 	struct fm_loop *loop;
 	struct fm_listener *listener;	/* counts what is half-open */

@@ -41,7 +41,6 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
-#include "mover/transport/tcp.h"
 #include "mover/transport/tls.h"
 
 #define PREFIX_LEN 16u				/* of a header: what is not the message */

@@ -13,6 +13,8 @@
 
 #include "mover/transport/transport.h"
 
+#define FM_TCP_REGIONS_MAX 4096		/* lent to one connection at once */
+
 struct fm_tls;
 
 /*

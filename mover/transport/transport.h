@@ -266,6 +266,18 @@ struct fm_net_events {
 	void (*changed)(void *ctx);
 };
 
+/*
+ * How a node that nobody knows yet comes in: a second protocol on the same port, "fmove-join/1",
+ * with the same messages. The dialler still pins the key of the node that it joins; the acceptor
+ * takes any key, and what the caller may do is for the messages to settle (a one-time token). Such
+ * a connection never reaches fm_net_events.
+ */
+struct fm_tls_join_events {
+	/* As fm_net_events.accepted, but key is only proved, not known. */
+	bool (*accepted)(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN],
+			 const struct fm_ctl_events **events, void **ctl_ctx);
+};
+
 struct fm_net_ops {
 	/* Start listening, on the control loop; events come from now on. */
 	int (*start)(struct fm_net *net, const struct fm_net_events *events, void *ctx,

@@ -6,6 +6,7 @@
  * mover/transport/tcp.h, which this fixes).
  */
 #include "mover/transport/tcp.h"
+#include "mover/transport/tcp_conn.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
