@@ -20,6 +20,7 @@
 #include "mover/store/store.h"
 #include "mover/store/sync.h"
 #include "mover/store/sys.h"
+#include "mover/tree/tree.h"
 
 struct looking {
 	struct fm_work work;
@@ -374,6 +375,11 @@ int fm_file_set_holder(struct fm_file *file, struct fm_holder *holder, struct fm
 		return fm_err_set(err, -ENOMEM, "allocate the file");
 	file->holder = fm_holder_ref(holder);
 	return 0;
+}
+
+int fm_file_sync_error(const struct fm_file *file)
+{
+	return file->tree ? atomic_load(&file->tree->sync_error) : fm_sync_error(&file->sync);
 }
 
 void fm_file_close(struct fm_file *file)

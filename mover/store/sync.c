@@ -3,14 +3,7 @@
 
 #include <errno.h>
 
-#include "mover/store/store.h"
 #include "mover/store/sys.h"
-#include "mover/tree/tree.h"
-
-int fm_file_sync_error(const struct fm_file *file)
-{
-	return file->tree ? atomic_load(&file->tree->sync_error) : fm_sync_error(&file->sync);
-}
 
 int fm_sync_error(const struct fm_sync *s)
 {
