@@ -9,7 +9,7 @@
 #define FM_JOURNAL_FORMAT_H
 
 #include "mover/journal/host.h"
-#include "mover/journal/journal.h"
+#include "mover/journal/entry.h"
 
 #define FM_JOURNAL_HEAD_LEN 432u
 #define FM_JOURNAL_RECORD_LEN 56u	/* without its path */

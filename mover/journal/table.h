@@ -13,7 +13,7 @@
 #ifndef FM_JOURNAL_TABLE_H
 #define FM_JOURNAL_TABLE_H
 
-#include "mover/journal/journal.h"
+#include "mover/journal/entry.h"
 #include "mover/journal/siphash.h"
 
 struct fm_table_file;
