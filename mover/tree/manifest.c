@@ -18,7 +18,7 @@
 #include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
-#include "mover/tree/staging.h"
+#include "mover/tree/staging_names.h"
 #include "mover/tree/tree.h"
 #include "mover/tree/tsys.h"
 

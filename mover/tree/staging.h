@@ -25,37 +25,18 @@
 #include <stdint.h>
 
 #include "mover/journal/journal.h"
-#include "mover/journal/partial.h"
 #include "mover/tree/remove.h"
+#include "mover/tree/staging_names.h"
 
 struct fm_err;
-
-#define FM_STAGING_PREFIX FM_PARTIAL_PREFIX
-#define FM_STAGING_NAME_LEN 28		/* without the NUL; .new and .old are one shorter */
-#define FM_STAGING_FINAL_MAX 255	/* bytes of a final name */
-
-enum fm_staging_kind {
-	FM_STAGING_NONE,	/* none of these names */
-	FM_STAGING_TREE,
-	FM_STAGING_NEW,
-	FM_STAGING_OLD,
-	FM_STAGING_KEPT,	/* a replaced version of which something is nowhere else */
-};
 
 /* Why a version that was replaced is not removed. */
 #define FM_STAGING_WANTED                                                                          \
 	"a transfer goes on in it, or something lies in it that is nowhere else "                  \
 	"(.fmove.HASH.kept)"
 
-enum fm_staging_kind fm_staging_kind(const char *name);
-
 /* Whether fmove makes such a name: for what is unfinished, was replaced, or lists what came. */
 bool fm_staging_is_ours(const char *name);
-
-/* The name of that kind for a final name; for FM_STAGING_OLD and _KEPT a new one each time,
- * whatever `final` is. */
-void fm_staging_name(enum fm_staging_kind kind, const char *final,
-		     char out[FM_STAGING_NAME_LEN + 1]);
 
 /*
  * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's;

@@ -24,7 +24,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "mover/tree/staging.h"
+#include "mover/tree/remove.h"
+#include "mover/tree/staging_names.h"
 #include "mover/tree/wanted.h"
 
 struct fm_stash_what {
