@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/api/api.h"
+#include "mover/api/api_limits.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mover/api/api.h"
+#include "mover/api/api_limits.h"
 #include "mover/api/api_event.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"

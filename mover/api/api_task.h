@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "mover/api/api.h"
+#include "mover/api/api_limits.h"
 #include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/base/list.h"
