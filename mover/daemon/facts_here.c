@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * facts_here - see facts_here.h. The daemon's status is taken on the loop; a worker reads the rest.
+ * facts_here - the facts of this node, read for peers (mover/services/node_facts.h). The daemon's
+ * status is taken on the loop; a worker reads the rest.
  */
-#include "mover/daemon/facts_here.h"
+#include "mover/daemon/fmoved.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 #include "mover/api/api_event.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
-#include "mover/daemon/fmoved.h"
 #include "mover/facts/collect.h"
 #include "mover/facts/facts.h"
 #include "mover/services/node_facts.h"

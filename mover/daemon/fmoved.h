@@ -93,4 +93,17 @@ void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg);
 /* What systemctl status shows. */
 void fm_fmoved_say_status(const struct fm_fmoved *fmoved);
 
+/* reload.c */
+int fm_reload_new(struct fm_fmoved *fmoved, struct fm_reload **out, struct fm_err *err);
+
+/* Begin, or once more when the one under way has ended. */
+void fm_reload_start(struct fm_reload *reload);
+
+/* None under way: the worker has ended and its posts have run. NULL is allowed. */
+void fm_reload_free(struct fm_reload *reload);
+
+/* facts_here.c */
+/* Peers that ask are told from now on, if the configuration says so then. */
+void fm_facts_here_begin(struct fm_fmoved *fmoved);
+
 #endif

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* reload - see reload.h. */
-#include "mover/daemon/reload.h"
+/*
+ * reload - SIGHUP: read the configuration again and take over what can be taken over while running.
+ *
+ * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
+ * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
+ * nothing. Control loop only; reading and opening happen on a worker's thread.
+ */
+#include "mover/daemon/fmoved.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +21,6 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
-#include "mover/daemon/fmoved.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
