@@ -32,7 +32,7 @@
 
 #include "mover/base/list.h"
 #include "mover/base/share.h"
-#include "mover/node/engine.h"
+#include "mover/node/engine_opts.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
 

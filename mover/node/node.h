@@ -11,7 +11,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
-#include "mover/node/engine.h"
+#include "mover/node/engine_opts.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
 #include "mover/data/rate.h"

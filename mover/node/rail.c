@@ -493,7 +493,7 @@ void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (s->is_dialler && !s->rails.is_stale)
 		list_rails(s);
 	if (!s->is_closed)
-		fm_services_session_changed(s);
+		fm_services_session_changed(s->engine, s);
 }
 
 void fm_rail_look(struct fm_session *s)

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "mover/node/engine.h"
+#include "mover/node/engine_opts.h"
 #include "mover/wire/wire.h"
 
 struct fm_way {

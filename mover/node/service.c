@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "mover/base/fault.h"
-#include "mover/node/session.h"
+#include "mover/node/node.h"
 
 /* Each of them that has this function. */
 #define EACH(e, i, function) \
@@ -51,20 +51,6 @@ void fm_services_free(struct fm_engine *e)
 		free(e->service_state[--e->service_count]);
 }
 
-static void hand_over(const struct fm_service *service, struct fm_session *s,
-		      const struct fm_wire_msg *m)
-{
-	for (unsigned i = 0; i < service->message_count && !s->is_closed; i++)
-		if (service->messages[i].type == m->type)
-			service->messages[i].on(s, m);
-}
-
-void fm_services_message(struct fm_session *s, const struct fm_wire_msg *m)
-{
-	for (unsigned i = 0; i < s->engine->service_count; i++)
-		hand_over(s->engine->env.services[i], s, m);
-}
-
 void fm_services_peer_up(struct fm_peer *p)
 {
 	EACH(p->engine, i, peer_up)
@@ -77,23 +63,23 @@ void fm_services_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
 		p->engine->env.services[i]->peer_unreachable(p, err);
 }
 
-void fm_services_session_changed(struct fm_session *s)
+void fm_services_session_changed(struct fm_engine *e, struct fm_session *s)
 {
-	EACH(s->engine, i, session_changed)
-		s->engine->env.services[i]->session_changed(s);
+	EACH(e, i, session_changed)
+	e->env.services[i]->session_changed(s);
 }
 
-void fm_services_session_lost(struct fm_session *s, const struct fm_err *err)
+void fm_services_session_lost(struct fm_engine *e, struct fm_session *s, const struct fm_err *err)
 {
-	EACH(s->engine, i, session_lost)
-		s->engine->env.services[i]->session_lost(s, err);
+	EACH(e, i, session_lost)
+	e->env.services[i]->session_lost(s, err);
 }
 
-bool fm_services_are_on(const struct fm_session *s)
+bool fm_services_are_on(const struct fm_engine *e, const struct fm_session *s)
 {
-	EACH(s->engine, i, is_on)
-		if (s->engine->env.services[i]->is_on(s))
-			return true;
+	EACH(e, i, is_on)
+	if (e->env.services[i]->is_on(s))
+		return true;
 	return false;
 }
 

@@ -63,12 +63,11 @@ void *fm_service_state(const struct fm_engine *e, const struct fm_service *servi
 int fm_services_init(struct fm_engine *e, struct fm_err *err);
 void fm_services_free(struct fm_engine *e);
 
-void fm_services_message(struct fm_session *s, const struct fm_wire_msg *m);
 void fm_services_peer_up(struct fm_peer *p);
 void fm_services_peer_unreachable(struct fm_peer *p, const struct fm_err *err);
-void fm_services_session_changed(struct fm_session *s);
-void fm_services_session_lost(struct fm_session *s, const struct fm_err *err);
-bool fm_services_are_on(const struct fm_session *s);
+void fm_services_session_changed(struct fm_engine *e, struct fm_session *s);
+void fm_services_session_lost(struct fm_engine *e, struct fm_session *s, const struct fm_err *err);
+bool fm_services_are_on(const struct fm_engine *e, const struct fm_session *s);
 void fm_services_tick(struct fm_engine *e, uint64_t now_ns);
 void fm_services_stop(struct fm_engine *e);
 bool fm_services_are_idle(const struct fm_engine *e);

@@ -88,7 +88,7 @@ void fm_session_close(struct fm_session *s, const struct fm_err *err, const char
 	memset(s->tokens, 0, sizeof(s->tokens));
 	fm_list_each(at, next, &s->flows)
 		fm_flow_close(fm_container_of(at, struct fm_flow, owner_at));
-	fm_services_session_lost(s, err);
+	fm_services_session_lost(s->engine, s, err);
 	if (s->peer)
 		fm_peer_lost(s->peer, s, err);
 	free_if_done(s);
@@ -266,6 +266,14 @@ static const struct fm_service_message messages[] = {
 	{ FM_WIRE_TOKENS, fm_rail_on_tokens },
 };
 
+static void hand_over(const struct fm_service *service, struct fm_session *s,
+		      const struct fm_wire_msg *m)
+{
+	for (unsigned i = 0; i < service->message_count && !s->is_closed; i++)
+		if (service->messages[i].type == m->type)
+			service->messages[i].on(s, m);
+}
+
 static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 {
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
@@ -274,7 +282,8 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 			return;
 		}
 	}
-	fm_services_message(s, m);
+	for (unsigned i = 0; i < s->engine->service_count; i++)
+		hand_over(s->engine->env.services[i], s, m);
 }
 
 /* What may come before HELLO, or before the answer to RESUME. */
@@ -546,7 +555,7 @@ static void flow_down(struct fm_flow *f)
 		fm_rail_await(s, FM_KIND_TCP);
 		fm_rail_await(s, f->kind);
 	}
-	fm_services_session_changed(s);
+	fm_services_session_changed(s->engine, s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 }
 
@@ -610,7 +619,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	fm_session_log(s, FM_LOG_INFO, "%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name,
 		       f->info.local_addr, f->info.remote_addr, f->info.local[0] ? " on " : "",
 		       f->info.local, f->lane->index, f->info.note);
-	fm_services_session_changed(s);
+	fm_services_session_changed(s->engine, s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);
 	return 0;
 }
@@ -720,7 +729,8 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		close_silent(s);
 		return;
 	}
-	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && !fm_services_are_on(s)) {
+	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS &&
+	    !fm_services_are_on(s->engine, s)) {
 		close_with(s, -EALREADY, "another connection is in use", true);
 		return;
 	}

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/node/engine.h"
+#include "mover/node/engine_opts.h"
 #include "mover/data/flow.h"
 
 #define MIB (UINT64_C(1) << 20)
