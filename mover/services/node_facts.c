@@ -3,39 +3,22 @@
 #include "mover/services/node_facts.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/node/session.h"
+#include "mover/services/asking.h"
 
 #define ASKING_NS                                                                                  \
 	(20 * FM_NS_PER_S) /* reading takes a second or two, of a machine that is busy more */
 #define SENDING_NS (15 * FM_NS_PER_S)
 #define FRESH_NS   (2 * FM_NS_PER_S)
 
-struct asked {
-	struct fm_session *session; /* NULL: has answered, or never will */
-	uint64_t id;
-	size_t bytes; /* said so far */
-};
-
-/* begin (a task): peers that are connected are asked -> answer() for each piece -> done(). */
 struct facts_ask {
-	struct fm_list at; /* facts.asks */
-	struct fm_engine *engine;
+	struct fm_ask ask;
 	struct fm_node_facts_events events;
 	void *ctx;
-	char node[FM_WIRE_NAME_MAX + 1]; /* "": all of them */
-	struct fm_share_held place;
-	uint64_t deadline_ns;
-	struct fm_task begin_task;
-	struct fm_task done_task;
-	bool is_over;
-	unsigned count, waiting;
-	struct asked asked[FM_PEERS_MAX];
 };
 
 /* An answer to a peer: it waits for the document, then goes as the session has room. */
@@ -49,9 +32,7 @@ struct served {
 };
 
 struct facts {
-	struct fm_list asks; /* facts_ask.at */
-	unsigned ask_count;
-	struct fm_share places;		       /* of asks, by user */
+	struct fm_asking asking;
 	struct fm_list served;		       /* served.at */
 	struct fm_share peer_places;	       /* of answers, by peer */
 	const struct fm_node_facts_here *here; /* NULL: ours are not read */
@@ -80,155 +61,78 @@ void fm_node_facts_set_here(struct fm_engine *e, const struct fm_node_facts_here
 
 /* ---- asking ---- */
 
-static void ask_done_run(struct fm_task *task)
+static void send_ask(struct fm_session *s, uint64_t id)
 {
-	struct facts_ask *a = fm_container_of(task, struct facts_ask, done_task);
-	struct fm_engine *e = a->engine;
+	fm_session_send(
+		s, &(struct fm_wire_msg){.type = FM_WIRE_FACTS_ASK, .facts_ask = {.id = id}});
+}
+
+static void tell(struct fm_ask *ask, const struct fm_node_facts_answer *answer)
+{
+	const struct facts_ask *a = fm_container_of(ask, struct facts_ask, ask);
+
+	a->events.answer(a->ctx, answer);
+}
+
+static void ask_answer(struct fm_ask *ask, const char *node, const struct fm_wire_msg *m,
+		       bool is_more)
+{
+	tell(ask, &(struct fm_node_facts_answer){.node = node,
+						 .piece = m->facts.piece.at,
+						 .len = m->facts.piece.len,
+						 .is_more = is_more});
+}
+
+static void ask_failed(struct fm_ask *ask, const char *node, const struct fm_err *err)
+{
+	tell(ask, &(struct fm_node_facts_answer){.node = node, .err = err});
+}
+
+static void ask_done(struct fm_ask *ask)
+{
+	const struct facts_ask *a = fm_container_of(ask, struct facts_ask, ask);
 
 	a->events.done(a->ctx);
-	fm_list_del(&a->at);
-	facts_of(e)->ask_count--;
-	fm_share_give_all(&a->place);
-	free(a);
-	fm_engine_check_stopped(e);
 }
 
-static void check_over(struct facts_ask *a)
-{
-	if (a->waiting > 0 || a->is_over)
-		return;
-	a->is_over = true;
-	fm_loop_post(a->engine->env.loop, &a->done_task);
-}
-
-static void fail_one(struct facts_ask *a, struct asked *one, const struct fm_err *err)
-{
-	const struct fm_node_facts_answer answer = {.node = one->session->name, .err = err};
-
-	one->session = NULL;
-	a->waiting--;
-	a->events.answer(a->ctx, &answer);
-}
-
-static void ask_peer(struct facts_ask *a, struct fm_peer *p)
-{
-	struct fm_wire_msg m = {.type = FM_WIRE_FACTS_ASK};
-	struct fm_node_facts_answer answer = {.node = p->name};
-	struct asked *one = &a->asked[a->count];
-	struct fm_err err = {0};
-
-	if (a->engine->is_stopping)
-		(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", a->engine->name);
-	else if (!p->session)
-		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s",
-				 p->last_error[0] ? ": " : "", p->last_error);
-	if (err.code < 0) {
-		answer.err = &err;
-		a->events.answer(a->ctx, &answer);
-		return;
-	}
-	one->session = p->session;
-	one->id = m.facts_ask.id = fm_session_new_id(p->session);
-	a->count++;
-	a->waiting++;
-	fm_session_send(p->session, &m);
-}
-
-static void begin_run(struct fm_task *task)
-{
-	struct facts_ask *a = fm_container_of(task, struct facts_ask, begin_task);
-
-	fm_list_each (at, next, &a->engine->peers) {
-		struct fm_peer *p = fm_container_of(at, struct fm_peer, at);
-
-		if (!a->node[0] || strcmp(a->node, p->name) == 0)
-			ask_peer(a, p);
-	}
-	a->waiting--;
-	check_over(a);
-}
+static const struct fm_question question = {
+	.places = {"places for questions about facts", FM_NODE_FACTS_ASKS_MAX,
+		   FM_NODE_FACTS_ASKS_ROOT, 0, 1},
+	.timeout_ns = ASKING_NS,
+	.ask_bytes = sizeof(struct facts_ask),
+	.said_max = FM_NODE_FACTS_BYTES_MAX,
+	.said_what = "bytes of facts",
+	.send = send_ask,
+	.answer = ask_answer,
+	.failed = ask_failed,
+	.done = ask_done,
+};
 
 int fm_node_facts_ask(struct fm_engine *e, uid_t uid, const char *node,
 		      const struct fm_node_facts_events *events, void *ctx, struct fm_err *err)
 {
-	struct fm_share_held place = {0};
 	struct facts_ask *a;
-	int ret;
+	struct fm_ask *ask;
+	int ret = fm_asking_begin(&facts_of(e)->asking, e, uid, node, &ask, err);
 
-	if (e->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
-	if (node && !fm_engine_peer(e, node))
-		return fm_err_set(err, -ENOENT, "%s has no peer \"%.64s\"", e->name, node);
-	ret = fm_share_take(&facts_of(e)->places, fm_share_user(uid), 1, &place, err);
 	if (ret < 0)
 		return ret;
-	a = FM_FAULT("node_facts.ask") ? NULL : calloc(1, sizeof(*a));
-	if (!a) {
-		fm_share_give_all(&place);
-		return fm_err_set(err, -ENOMEM, "no memory to ask the peers");
-	}
-	a->place = place;
-	a->waiting = 1; /* until all are asked: a session may end before, or in the midst of it */
-	a->engine = e;
+	a = fm_container_of(ask, struct facts_ask, ask);
 	a->events = *events;
 	a->ctx = ctx;
-	if (node)
-		(void)snprintf(a->node, sizeof(a->node), "%s", node);
-	a->deadline_ns = fm_engine_now(e) + ASKING_NS;
-	a->begin_task.run = begin_run;
-	a->done_task.run = ask_done_run;
-	fm_list_append(&facts_of(e)->asks, &a->at);
-	facts_of(e)->ask_count++;
-	fm_loop_post(e->env.loop, &a->begin_task);
 	return 0;
-}
-
-/* ---- what is answered ---- */
-
-static struct asked *find(const struct fm_session *s, uint64_t id, struct facts_ask **ask)
-{
-	fm_list_each (at, next, &facts_of(s->engine)->asks) {
-		struct facts_ask *a = fm_container_of(at, struct facts_ask, at);
-
-		for (unsigned i = 0; i < a->count; i++) {
-			if (a->asked[i].session != s || a->asked[i].id != id)
-				continue;
-			*ask = a;
-			return &a->asked[i];
-		}
-	}
-	return NULL;
 }
 
 static void on_facts(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_facts *m = &msg->facts;
-	struct fm_node_facts_answer answer = {
-		.node = s->name, .piece = m->piece.at, .len = m->piece.len};
-	struct facts_ask *a = NULL;
-	struct asked *one = find(s, m->id, &a);
-	struct fm_err err = {0};
+	const struct fm_ask_reply reply = {.id = m->id,
+					   .code = m->code,
+					   .text = m->text,
+					   .said = m->piece.len,
+					   .is_more = m->flags & FM_WIRE_FACTS_MORE};
 
-	if (!one)
-		return; /* too late */
-	one->bytes += m->piece.len;
-	if (m->code)
-		(void)fm_err_set(&err, -(int)m->code, "%.*s", (int)m->text.len, m->text.at);
-	else if (one->bytes > FM_NODE_FACTS_BYTES_MAX)
-		(void)fm_err_set(&err, -EPROTO, "says more than %u bytes of facts",
-				 FM_NODE_FACTS_BYTES_MAX);
-	if (err.code < 0) {
-		fail_one(a, one, &err);
-		check_over(a);
-		return;
-	}
-	answer.is_more = m->flags & FM_WIRE_FACTS_MORE;
-	if (!answer.is_more) {
-		one->session = NULL;
-		a->waiting--;
-	}
-	a->events.answer(a->ctx, &answer);
-	check_over(a);
+	fm_asking_heard(&facts_of(s->engine)->asking, s, msg, &reply);
 }
 
 /* ---- a peer asks ---- */
@@ -418,14 +322,7 @@ static void facts_session_lost(struct fm_session *s, const struct fm_err *err)
 {
 	struct facts *f = facts_of(s->engine);
 
-	fm_list_each (at, next, &f->asks) {
-		struct facts_ask *a = fm_container_of(at, struct facts_ask, at);
-
-		for (unsigned i = 0; i < a->count; i++)
-			if (a->asked[i].session == s)
-				fail_one(a, &a->asked[i], err);
-		check_over(a);
-	}
+	fm_asking_session_lost(&f->asking, s, err);
 	fm_list_each (at, next, &f->served) {
 		struct served *v = fm_container_of(at, struct served, at);
 
@@ -434,22 +331,13 @@ static void facts_session_lost(struct fm_session *s, const struct fm_err *err)
 	}
 }
 
-static void fail_all(struct facts_ask *a, const struct fm_err *err)
-{
-	for (unsigned i = 0; i < a->count; i++)
-		if (a->asked[i].session)
-			fail_one(a, &a->asked[i], err);
-	check_over(a);
-}
-
 static void facts_stop(struct fm_engine *e)
 {
 	struct facts *f = facts_of(e);
 	struct fm_err err = {0};
 
 	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
-	fm_list_each (at, next, &f->asks)
-		fail_all(fm_container_of(at, struct facts_ask, at), &err);
+	fm_asking_stop(&f->asking, &err);
 	refuse_all(f, &err);
 	if (!f->is_working)
 		text_drop(f);
@@ -477,15 +365,8 @@ static void tick_served(struct facts *f, uint64_t now_ns)
 static void facts_tick(struct fm_engine *e, uint64_t now_ns)
 {
 	struct facts *f = facts_of(e);
-	struct fm_err err = {0};
 
-	(void)fm_err_set(&err, -ETIMEDOUT, "did not answer in time");
-	fm_list_each (at, next, &f->asks) {
-		struct facts_ask *a = fm_container_of(at, struct facts_ask, at);
-
-		if (now_ns >= a->deadline_ns)
-			fail_all(a, &err);
-	}
+	fm_asking_tick(&f->asking, now_ns);
 	tick_served(f, now_ns);
 	if (f->text && fm_list_is_empty(&f->served) && now_ns >= f->read_ns + FRESH_NS)
 		text_drop(f);
@@ -495,18 +376,15 @@ static bool facts_are_idle(const struct fm_engine *e)
 {
 	const struct facts *f = facts_of(e);
 
-	return f->ask_count == 0 && !f->is_working;
+	return fm_asking_is_idle(&f->asking) && !f->is_working;
 }
 
 static void facts_init(void *state)
 {
 	struct facts *f = state;
 
-	fm_list_init(&f->asks);
+	fm_asking_init(&f->asking, &question);
 	fm_list_init(&f->served);
-	fm_share_init(&f->places, &(struct fm_share_limits){"places for questions about facts",
-							    FM_NODE_FACTS_ASKS_MAX,
-							    FM_NODE_FACTS_ASKS_ROOT, 0, 1});
 	fm_share_init(&f->peer_places,
 		      &(struct fm_share_limits){"places for facts that peers ask for",
 						FM_NODE_FACTS_PEERS_MAX, 0, 0, 1});
