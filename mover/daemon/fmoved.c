@@ -40,14 +40,13 @@
 #include "mover/base/network.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/admit.h"
+#include "mover/daemon/here.h"
 #include "mover/daemon/invites.h"
 #include "mover/daemon/lanes.h"
 #include "mover/daemon/limits.h"
 #include "mover/daemon/parts.h"
 #include "mover/daemon/peer_book.h"
 #include "mover/node/engine.h"
-#include "mover/services/volumes.h"
-#include "staging/service/stager.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"
@@ -173,7 +172,6 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 			return ret;
 		env.keeper = fm_peer_book_keeper(fmoved->book);
 	}
-	fm_volumes_file_init(&fmoved->volumes, cfg->nvme.socket);
 	fm_net_key(fmoved->net, opts.key);
 	for (unsigned i = 0; i < opts.lanes; i++) {
 		env.lane_loops[i] = fm_lanes_loop(fmoved->lanes, i);
@@ -181,9 +179,7 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	}
 	ret = fm_engine_new(&opts, &env, &fmoved->engine, err);
 	if (ret == 0)
-		fm_volumes_set_here(fmoved->engine, &fmoved->volumes.table);
-	if (ret == 0)
-		fm_facts_here_begin(fmoved);
+		fm_here_engine_made(fmoved);
 	return ret;
 }
 
@@ -291,31 +287,6 @@ static int start_queue(struct fm_fmoved *fmoved, struct fm_err *err)
 		opts.directory = NULL;
 	}
 	return fm_queue_new(&opts, &fmoved->queue, err);
-}
-
-/* A node without its cache moves files all the same: who stages hears why. */
-static void start_stager(struct fm_fmoved *fmoved)
-{
-	const struct fm_config_staging *cfg = &fmoved->cfg->staging;
-	const struct fm_stager_opts opts = {
-		.loop = fmoved->loop,
-		.engine = fmoved->engine,
-		.queue = fmoved->queue,
-		.worker = fmoved->worker,
-		.node = fmoved->started->node.name,
-		.cache = { .directory = cfg->directory,
-			   .size = cfg->size_bytes,
-			   .high = cfg->high,
-			   .low = cfg->low,
-			   .grace_ns = cfg->grace_ns,
-			   .user_quota = cfg->user_quota_bytes },
-	};
-	struct fm_err err;
-
-	if (strcmp(cfg->directory, "null:") != 0 &&
-	    fm_stager_new(&opts, &fmoved->stager, &err) < 0)
-		fm_log_error("staging: %s; nothing is staged until fmoved is started again",
-			     err.text);
 }
 
 static int start_holders(struct fm_fmoved *fmoved, struct fm_err *err)
@@ -442,7 +413,6 @@ static void begin_stop(struct fm_fmoved *fmoved, const char *why)
 	fm_api_stop(fmoved->api);
 	fm_invites_stop(fmoved->invites);
 	fm_join_stop(fmoved->join);
-	fm_stager_stop(fmoved->stager);
 	fm_queue_stop(fmoved->queue);
 	fm_engine_stop(fmoved->engine, engine_stopped, fmoved);
 }
@@ -545,7 +515,7 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (ret == 0)
 		ret = start_queue(fmoved, err);
 	if (ret == 0)
-		start_stager(fmoved);
+		fm_here_queue_made(fmoved);
 	if (ret == 0)
 		ret = start_holders(fmoved, err);
 	if (ret == 0)
@@ -560,7 +530,6 @@ static void abandon(struct fm_fmoved *fmoved)
 {
 	if (fmoved->api)
 		fm_api_stop(fmoved->api);
-	fm_stager_stop(fmoved->stager);
 	if (fmoved->queue)
 		fm_queue_stop(fmoved->queue);
 	fm_engine_stop(fmoved->engine, engine_stopped, fmoved);
@@ -648,7 +617,6 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	fm_invites_free(fmoved->invites);
 	fm_join_free(fmoved->join);
 	fm_api_free(fmoved->api);
-	fm_stager_free(fmoved->stager);
 	fm_queue_free(fmoved->queue);
 	if (!fm_holders_stop(fmoved->holders, HOLDERS_NS))
 		end_without("closing it");
@@ -658,7 +626,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	fm_lanes_free(fmoved->lanes);	/* before the engine, parts of which their threads use */
 	fm_engine_free(fmoved->engine);
 	fm_peer_book_free(fmoved->book);
-	fm_volumes_file_clear(&fmoved->volumes);
+	fm_here_end(fmoved);
 	fm_net_free(fmoved->net);
 	fm_loop_free(fmoved->loop);
 	fm_arena_unmap(&fmoved->arena);

@@ -11,9 +11,8 @@
 #include "config/config.h"
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
+#include "mover/daemon/here.h"
 #include "mover/daemon/tune.h"
-#include "mover/services/node_facts.h"
-#include "mover/services/volumes_file.h"
 
 struct fm_api;
 struct fm_engine;
@@ -24,7 +23,6 @@ struct fm_lanes;
 struct fm_net;
 struct fm_holders;
 struct fm_queue;
-struct fm_stager;
 struct fm_reload;
 struct fm_store;
 struct fm_worker;
@@ -48,13 +46,11 @@ struct fm_fmoved {
 	struct fm_worker *worker;
 	struct fm_lanes *lanes;
 	struct fm_net *net;
-	struct fm_volumes_file volumes;
-	struct fm_node_facts_here facts;
+	struct fm_here here;
 	struct fm_engine *engine;
 	struct fm_peer_book *book;	/* NULL: there is no state directory */
 	struct fm_holders *holders;
 	struct fm_queue *queue;
-	struct fm_stager *stager;	/* NULL: nothing is staged */
 	struct fm_api *api;
 	struct fm_join *join;
 	struct fm_invites *invites;

@@ -47,8 +47,14 @@ int fm_services_init(struct fm_engine *e, struct fm_err *err)
 
 void fm_services_free(struct fm_engine *e)
 {
-	while (e->service_count > 0)
-		free(e->service_state[--e->service_count]);
+	while (e->service_count > 0) {
+		const struct fm_service *service = e->env.services[--e->service_count];
+		void *state = e->service_state[e->service_count];
+
+		if (service->end)
+			service->end(state);
+		free(state);
+	}
 }
 
 void fm_services_peer_up(struct fm_peer *p)

@@ -33,6 +33,8 @@ struct fm_service {
 	/* What it keeps in each engine: so many bytes of zeros, which init() makes ready. */
 	size_t state_bytes;
 	void (*init)(void *state);
+	/* The engine goes, which has stopped or was never started: nothing of this is under way. */
+	void (*end)(void *state);
 
 	/* There is a session with this peer. */
 	void (*peer_up)(struct fm_peer *p);

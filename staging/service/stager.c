@@ -375,9 +375,16 @@ static bool is_idle(const struct fm_engine *engine)
 		      !s->is_in_upkeep);
 }
 
-static void stop_service(struct fm_engine *engine)
+static void stop(struct fm_engine *engine)
 {
-	fm_stager_stop(fm_stager_of(engine));
+	struct fm_stager *s = fm_stager_of(engine);
+
+	if (!s)
+		return;
+	s->is_stopping = true;
+	atomic_store(&s->is_cancelled, true);
+	fm_timer_clear(s->o.loop, &s->upkeep);
+	fm_stage_runs_stop(&s->runs);
 }
 
 struct state {
@@ -385,9 +392,21 @@ struct state {
 	struct fm_err why;		/* there is none, though one is configured */
 };
 
+static void end(void *of)
+{
+	const struct state *state = of;
+
+	if (!state->stager)
+		return;
+	assert(fm_list_is_empty(&state->stager->asks));
+	fm_cache_close(state->stager->cache);
+	free(state->stager);
+}
+
 const struct fm_service fm_stage_service = { .name = "staging",
 					     .state_bytes = sizeof(struct state),
-					     .stop = stop_service,
+					     .end = end,
+					     .stop = stop,
 					     .is_idle = is_idle };
 
 static struct state *state_of(const struct fm_engine *engine)
@@ -430,35 +449,14 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	return 0;
 }
 
-int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
+int fm_stager_start(const struct fm_stager_opts *opts, struct fm_err *err)
 {
 	struct state *state = state_of(opts->engine);
 	int ret = stager_new(opts, &state->stager, &state->why);
 
-	if (ret == 0)
-		*out = state->stager;
-	else
+	if (ret < 0)
 		*err = state->why;
 	return ret;
-}
-
-void fm_stager_stop(struct fm_stager *s)
-{
-	if (!s)
-		return;
-	s->is_stopping = true;
-	atomic_store(&s->is_cancelled, true);
-	fm_timer_clear(s->o.loop, &s->upkeep);
-	fm_stage_runs_stop(&s->runs);
-}
-
-void fm_stager_free(struct fm_stager *s)
-{
-	if (!s)
-		return;
-	assert(fm_list_is_empty(&s->asks));
-	fm_cache_close(s->cache);
-	free(s);
 }
 
 struct fm_cache *fm_stager_cache(struct fm_stager *s)

@@ -49,21 +49,15 @@ extern const struct fm_api_op *const fm_stage_ops[];	/* NULL-terminated */
 
 /*
  * Opens the cache: waits for the disk, before the loop runs. On an error there is no stager, and
- * fm_stager_why() has the reason.
+ * fm_stager_why() has the reason. It stops and ends with the engine, which outlives the queue.
  */
-int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err);
+int fm_stager_start(const struct fm_stager_opts *opts, struct fm_err *err);
 
 /* NULL: this node stages nothing. */
 struct fm_stager *fm_stager_of(const struct fm_engine *engine);
 
 /* Why that is NULL although a directory is configured; code 0: none is. */
 const struct fm_err *fm_stager_why(const struct fm_engine *engine);
-
-/* Nothing is begun any more. */
-void fm_stager_stop(struct fm_stager *s);
-
-/* Stopped; the queue has ended its jobs, and the loop has run what was posted. NULL is allowed. */
-void fm_stager_free(struct fm_stager *s);
 
 struct fm_cache *fm_stager_cache(struct fm_stager *s);
 struct fm_worker *fm_stager_worker(struct fm_stager *s);

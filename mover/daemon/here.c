@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * facts_here - the facts of this node, read for peers (mover/services/node_facts.h). The daemon's
- * status is taken on the loop; a worker reads the rest.
- */
-#include "mover/daemon/fmoved.h"
+/* here - see here.h. */
+#include "mover/daemon/here.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +10,17 @@
 #include "mover/api/api_event.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/log.h"
+#include "mover/daemon/fmoved.h"
 #include "mover/facts/collect.h"
 #include "mover/facts/facts.h"
 #include "mover/services/node_facts.h"
+#include "mover/services/volumes.h"
+#include "staging/service/stager.h"
 
-static int begin(void *ctx, char **status, struct fm_err *err)
+/* ---- facts: the daemon's status is taken on the loop; a worker reads the rest ---- */
+
+static int begin_facts(void *ctx, char **status, struct fm_err *err)
 {
 	struct fm_fmoved *fmoved = ctx;
 	int ret;
@@ -70,8 +73,50 @@ static int read_facts(void *ctx, const char *status, char **out, struct fm_err *
 	return ret;
 }
 
-void fm_facts_here_begin(struct fm_fmoved *fmoved)
+/* ---- staging ---- */
+
+/* A node without its cache moves files all the same: who stages hears why. */
+static void start_stager(struct fm_fmoved *fmoved)
 {
-	fmoved->facts = (struct fm_node_facts_here){begin, read_facts, fmoved};
-	fm_node_facts_set_here(fmoved->engine, &fmoved->facts);
+	const struct fm_config_staging *cfg = &fmoved->cfg->staging;
+	const struct fm_stager_opts opts = {
+		.loop = fmoved->loop,
+		.engine = fmoved->engine,
+		.queue = fmoved->queue,
+		.worker = fmoved->worker,
+		.node = fmoved->started->node.name,
+		.cache = { .directory = cfg->directory,
+			   .size = cfg->size_bytes,
+			   .high = cfg->high,
+			   .low = cfg->low,
+			   .grace_ns = cfg->grace_ns,
+			   .user_quota = cfg->user_quota_bytes },
+	};
+	struct fm_err err;
+
+	if (strcmp(cfg->directory, "null:") != 0 && fm_stager_start(&opts, &err) < 0)
+		fm_log_error("staging: %s; nothing is staged until fmoved is started again",
+			     err.text);
+}
+
+/* ---- all of them ---- */
+
+void fm_here_engine_made(struct fm_fmoved *fmoved)
+{
+	struct fm_here *here = &fmoved->here;
+
+	fm_volumes_file_init(&here->volumes, fmoved->cfg->nvme.socket);
+	fm_volumes_set_here(fmoved->engine, &here->volumes.table);
+	here->facts = (struct fm_node_facts_here){begin_facts, read_facts, fmoved};
+	fm_node_facts_set_here(fmoved->engine, &here->facts);
+}
+
+void fm_here_queue_made(struct fm_fmoved *fmoved)
+{
+	start_stager(fmoved);
+}
+
+void fm_here_end(struct fm_fmoved *fmoved)
+{
+	fm_volumes_file_clear(&fmoved->here.volumes);
 }
