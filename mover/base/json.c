@@ -387,3 +387,85 @@ int fm_json_name(const struct fm_json *json, char *out, size_t cap, size_t *len)
 	*len = n;
 	return 0;
 }
+
+/* ---- a whole object ---- */
+
+static const char *type_name(enum fm_json_type type)
+{
+	static const char *const names[] = {
+		[FM_JSON_OBJECT] = "object", [FM_JSON_ARRAY] = "array",
+		[FM_JSON_TEXT] = "string",   [FM_JSON_INTEGER] = "integer",
+		[FM_JSON_REAL] = "real",     [FM_JSON_BOOL] = "true or false",
+		[FM_JSON_NULL] = "null",
+	};
+
+	return names[type];
+}
+
+static const char *value_name(const struct fm_json *value)
+{
+	if (fm_json_type(value) == FM_JSON_BOOL)
+		return json_is_true(jansson(value)) ? "true" : "false";
+	return type_name(fm_json_type(value));
+}
+
+static int read_key(const struct fm_json *object, const struct fm_json_key *k, struct fm_err *err)
+{
+	const struct fm_json *value = fm_json_get(object, k->key);
+	int ret;
+
+	if (!value && k->is_optional)
+		return 0;
+	if (!value)
+		return fm_err_set(err, -EINVAL, "Object item not found: %s", k->key);
+	if (!k->text)
+		return 0;
+	if (k->type == FM_JSON_TEXT)
+		ret = fm_json_text(value, k->text);
+	else if (k->type == FM_JSON_INTEGER)
+		ret = fm_json_i64(value, k->integer);
+	else
+		ret = fm_json_bool(value, k->flag);
+	if (ret == -EILSEQ)
+		return fm_err_set(err, -EINVAL, "%s has a NUL byte in it", k->key);
+	return ret < 0 ? fm_err_set(err, -EINVAL, "Expected %s, got %s", type_name(k->type),
+				    value_name(value))
+		       : 0;
+}
+
+struct unknown {
+	const struct fm_json_key *keys;
+	size_t count, unknown;
+	char names[FM_ERR_TEXT_MAX];
+};
+
+static int note_unknown(void *ctx, const char *key, const struct fm_json *value)
+{
+	struct unknown *u = ctx;
+	size_t len = strlen(u->names);
+
+	(void)value;
+	for (size_t i = 0; i < u->count; i++)
+		if (strcmp(u->keys[i].key, key) == 0)
+			return 0;
+	/* what does not fit is cut */
+	(void)snprintf(u->names + len, sizeof(u->names) - len, "%s%s", u->unknown++ ? ", " : "",
+		       key);
+	return 0;
+}
+
+int fm_json_read_keys(const struct fm_json *object, const struct fm_json_key *keys, size_t count,
+		      struct fm_err *err)
+{
+	struct unknown u = { .keys = keys, .count = count };
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < count; i++)
+		ret = read_key(object, &keys[i], err);
+	if (ret < 0)
+		return ret;
+	(void)fm_json_each(object, note_unknown, &u);
+	return u.unknown ? fm_err_set(err, -EINVAL, "%zu object item(s) left unpacked: %s",
+				      u.unknown, u.names)
+			 : 0;
+}

@@ -108,4 +108,23 @@ int fm_json_text(const struct fm_json *json, const char **out);	/* -EILSEQ: it h
  */
 int fm_json_name(const struct fm_json *json, char *out, size_t cap, size_t *len);
 
+/*
+ * One key of an object that is read whole: what it must be, and where it goes. With no place it is
+ * known, and was read already.
+ */
+struct fm_json_key {
+	const char *key;
+	enum fm_json_type type;		/* FM_JSON_TEXT, FM_JSON_INTEGER, FM_JSON_BOOL */
+	bool is_optional;		/* not there: its place stays as it is */
+	union {
+		const char **text;	/* lives as long as the document */
+		int64_t *integer;
+		bool *flag;
+	};
+};
+
+/* Strictly: -EINVAL, with the key, for one that is missing, of another type, or none of these. */
+int fm_json_read_keys(const struct fm_json *object, const struct fm_json_key *keys, size_t count,
+		      struct fm_err *err);
+
 #endif

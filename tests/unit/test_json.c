@@ -273,6 +273,65 @@ static void test_values_of_the_wrong_type_are_refused(void)
 	fm_json_free(json);
 }
 
+/* Whether it is read, or is refused for that reason. */
+static bool reads(const char *text, const char *why)
+{
+	const char *t = "";
+	int64_t n = 7;
+	bool is = false;
+	const struct fm_json_key keys[] = {
+		{ .key = "known" },
+		{ "t", FM_JSON_TEXT, false, .text = &t },
+		{ "n", FM_JSON_INTEGER, true, .integer = &n },
+		{ "is", FM_JSON_BOOL, true, .flag = &is },
+	};
+	struct fm_json *json = parsed(text);
+	struct fm_err err = { 0 };
+	int ret = fm_json_read_keys(json, keys, sizeof(keys) / sizeof(keys[0]), &err);
+	bool is_right = ret == (why[0] ? -EINVAL : 0) && strcmp(err.text, why) == 0;
+
+	if (ret == 0)
+		is_right = is_right && strcmp(t, "x") == 0 && n == (is ? INT64_MAX : 7);
+	if (!is_right)
+		printf("\n%d, %s, of %s\n", ret, err.text, text);
+	fm_json_free(json);
+	return is_right;
+}
+
+static void test_objects_are_read_strictly(void)
+{
+	CU_ASSERT_TRUE(reads("{\"known\":[],\"t\":\"x\"}", ""));
+	CU_ASSERT_TRUE(reads("{\"is\":true,\"n\":9223372036854775807,\"t\":\"x\",\"known\":0}",
+			     ""));
+	CU_ASSERT_TRUE(reads("{\"t\":\"x\"}", "Object item not found: known"));
+	CU_ASSERT_TRUE(reads("{\"known\":1}", "Object item not found: t"));
+	CU_ASSERT_TRUE(reads("{\"known\":1,\"t\":null}", "Expected string, got null"));
+	CU_ASSERT_TRUE(reads("{\"known\":1,\"t\":\"a\\u0000\"}", "t has a NUL byte in it"));
+	CU_ASSERT_TRUE(reads("{\"known\":1,\"t\":\"x\",\"n\":false}",
+			     "Expected integer, got false"));
+	CU_ASSERT_TRUE(reads("{\"known\":1,\"t\":\"x\",\"is\":{}}",
+			     "Expected true or false, got object"));
+	CU_ASSERT_TRUE(reads("{\"a\":1,\"known\":1,\"t\":\"x\",\"b\":1}",
+			     "2 object item(s) left unpacked: a, b"));
+}
+
+/* The names of those that nobody knows are cut, however many there are. */
+static void test_many_unknown_keys(void)
+{
+	static const char begins[] = "200 object item(s) left unpacked: unknown0, unknown1, ";
+	char many[4096] = "{", *end = many + 1;
+	struct fm_json *json;
+	struct fm_err err = { 0 };
+
+	for (unsigned i = 0; i < 200; i++)
+		end += sprintf(end, "%s\"unknown%u\":1", i ? "," : "", i);
+	strcpy(end, "}");
+	json = parsed(many);
+	CU_ASSERT_EQUAL(fm_json_read_keys(json, NULL, 0, &err), -EINVAL);
+	CU_ASSERT_EQUAL(strncmp(err.text, begins, strlen(begins)), 0);
+	fm_json_free(json);
+}
+
 static void test_base64_has_one_spelling(void)
 {
 	static const struct {
@@ -326,6 +385,8 @@ static const struct fm_test tests[] = {
 	{ "only one object is a message", test_only_one_object_is_a_message },
 	{ "deep nesting is refused", test_deep_nesting_is_refused },
 	{ "values of the wrong type are refused", test_values_of_the_wrong_type_are_refused },
+	{ "objects are read strictly", test_objects_are_read_strictly },
+	{ "unknown keys are named as far as there is room", test_many_unknown_keys },
 	{ "base64 has one spelling", test_base64_has_one_spelling },
 	{ "errnos have names and exit statuses", test_errnos_have_names_and_exits },
 };
