@@ -18,6 +18,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
+#include "mover/base/json.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
@@ -80,7 +81,7 @@ struct request {
 	struct fm_list link;
 	struct client *client;		/* NULL: it has gone; only a discovery lives on */
 	struct fm_nvmed_api *api;
-	json_int_t id;
+	int64_t id;
 	char volume[FM_VOLUME_NAME_MAX + 1];
 	enum fm_plan_want want;
 	bool is_seal, is_sealed;	/* seal or unseal, and which */
@@ -109,7 +110,7 @@ static void send_json(struct client *c, json_t *message)
 }
 
 /* id: NULL if it could not be read. */
-static void reply_error(struct client *c, const json_int_t *id, int code, const char *text)
+static void reply_error(struct client *c, const int64_t *id, int code, const char *text)
 {
 	const char *name = strerrorname_np(-code);
 	char line[FM_ERR_TEXT_MAX];
@@ -125,7 +126,7 @@ static void reply_error(struct client *c, const json_int_t *id, int code, const 
 }
 
 /* more is taken over; NULL is no memory. */
-static void reply_done(struct client *c, json_int_t id, json_t *more)
+static void reply_done(struct client *c, int64_t id, json_t *more)
 {
 	char *text;
 
@@ -162,7 +163,7 @@ static void free_request(struct request *r)
 	free(r);
 }
 
-static struct request *new_request(struct client *c, json_int_t id, struct fm_err *err)
+static struct request *new_request(struct client *c, int64_t id, struct fm_err *err)
 {
 	struct request *r = NULL;
 
@@ -258,7 +259,7 @@ static void deadline_fired(struct fm_timer *timer)
 }
 
 /* When what was asked for is so, or at the latest after timeout_ms. 0: now, however it stands. */
-static void answer_later(struct request *r, int timeout_ms)
+static void answer_later(struct request *r, int64_t timeout_ms)
 {
 	struct fm_loop *loop = r->api->loop;
 
@@ -291,26 +292,33 @@ void fm_nvmed_api_changed(struct fm_nvmed_api *api)
 
 struct order {
 	struct client *client;
-	json_t *request;
-	json_int_t id;
+	const struct fm_json *request;
+	int64_t id;
 	const char *op;
 };
 
-static int unpack(const struct order *o, struct fm_err *err, const char *format, ...)
-{
-	json_error_t where;
-	va_list ap;
-	int ret;
+#define KEYS_MAX 8u
 
-	va_start(ap, format);
-	ret = json_vunpack_ex(o->request, &where, JSON_STRICT, format, ap);
-	va_end(ap);
-	return ret < 0 ? fm_err_set(err, -EINVAL, "%s: %s", o->op, where.text) : 0;
+/* Strictly: what a request has besides these is an error. */
+static int read_keys(const struct order *o, const struct fm_json_key *keys, size_t count,
+		     struct fm_err *err)
+{
+	struct fm_json_key all[KEYS_MAX + 2] = { { .key = "id" }, { .key = "op" } };
+	struct fm_err why = { 0 };
+
+	assert(count <= KEYS_MAX);
+	if (count > 0)
+		memcpy(all + 2, keys, count * sizeof(*keys));
+	return fm_json_read_keys(o->request, all, count + 2, &why) < 0
+		       ? fm_err_set(err, -EINVAL, "%s: %s", o->op, why.text)
+		       : 0;
 }
+
+#define READ_KEYS(o, keys, err) read_keys(o, keys, sizeof(keys) / sizeof((keys)[0]), err)
 
 static int do_ping(const struct order *o, struct fm_err *err)
 {
-	int ret = unpack(o, err, "{}");
+	int ret = read_keys(o, NULL, 0, err);
 
 	if (ret == 0)
 		reply_done(o->client, o->id,
@@ -323,8 +331,9 @@ static int do_status(const struct order *o, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
 	const char *volume = NULL;
+	const struct fm_json_key keys[] = { { "volume", FM_JSON_TEXT, true, .text = &volume } };
 	json_t *volumes;
-	int ret = unpack(o, err, "{s?s}", "volume", &volume);
+	int ret = READ_KEYS(o, keys, err);
 
 	if (ret < 0)
 		return ret;
@@ -357,7 +366,7 @@ static const struct wish_op {
 };
 
 static int check_wish(const struct order *o, const struct wish_op *op, const char *volume,
-		      int timeout_ms, bool is_forced, struct fm_err *err)
+		      int64_t timeout_ms, bool is_forced, struct fm_err *err)
 {
 	const struct fm_supervisor *sup = o->client->api->sup;
 	enum fm_supervisor_progress progress;
@@ -383,8 +392,8 @@ static int check_wish(const struct order *o, const struct wish_op *op, const cha
 	return 0;
 }
 
-static int check_all(const struct order *o, const struct wish_op *op, int is_all, int timeout_ms,
-		     int force_ms, struct fm_err *err)
+static int check_all(const struct order *o, const struct wish_op *op, bool is_all,
+		     int64_t timeout_ms, int64_t force_ms, struct fm_err *err)
 {
 	if (!o->client->is_root)
 		return fm_err_set(err, -EPERM, "%s is for root", op->op);
@@ -401,11 +410,16 @@ static int check_all(const struct order *o, const struct wish_op *op, int is_all
 static int do_all(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int is_all = 0, timeout_ms = op->timeout_ms, force_ms = TIMEOUT_MS_MAX, ret;
+	int64_t timeout_ms = op->timeout_ms, force_ms = TIMEOUT_MS_MAX;
+	bool is_all = false;
+	const struct fm_json_key keys[] = {
+		{ "all", FM_JSON_BOOL, false, .flag = &is_all },
+		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
+		{ "force_ms", FM_JSON_INTEGER, true, .integer = &force_ms },
+	};
 	struct request *r;
+	int ret = READ_KEYS(o, keys, err);
 
-	ret = unpack(o, err, "{s:b, s?i, s?i}", "all", &is_all, "timeout_ms", &timeout_ms,
-		     "force_ms", &force_ms);
 	if (ret == 0)
 		ret = check_all(o, op, is_all, timeout_ms, force_ms, err);
 	if (ret < 0)
@@ -427,13 +441,19 @@ static int do_all(const struct order *o, const struct wish_op *op, struct fm_err
 static int do_wish(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int timeout_ms = op->timeout_ms, is_forced = 0, is_for_unit = 0, ret;
-	const char *volume;
+	int64_t timeout_ms = op->timeout_ms;
+	bool is_forced = false, is_for_unit = false;
+	const char *volume = "";
+	const struct fm_json_key keys[] = {
+		{ "volume", FM_JSON_TEXT, false, .text = &volume },
+		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
+		{ "force", FM_JSON_BOOL, true, .flag = &is_forced },
+		{ "for_unit", FM_JSON_BOOL, true, .flag = &is_for_unit },
+	};
 	struct request *r;
 	struct fm_err why = { 0 };
+	int ret = READ_KEYS(o, keys, err);
 
-	ret = unpack(o, err, "{s:s, s?i, s?b, s?b}", "volume", &volume, "timeout_ms", &timeout_ms,
-		     "force", &is_forced, "for_unit", &is_for_unit);
 	if (ret == 0)
 		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
 	if (ret < 0)
@@ -453,7 +473,8 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 
 /* ---- ask ---- */
 
-static int check_ask(const struct order *o, const char *volume, int timeout_ms, struct fm_err *err)
+static int check_ask(const struct order *o, const char *volume, int64_t timeout_ms,
+		     struct fm_err *err)
 {
 	static const struct wish_op ask = { .op = "ask", .want = FM_WANT_UP };
 	int ret = check_wish(o, &ask, volume, timeout_ms, false, err);
@@ -470,11 +491,15 @@ static int check_ask(const struct order *o, const char *volume, int timeout_ms, 
 static int do_ask(const struct order *o, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int timeout_ms = UP_MS, ret;
-	const char *volume;
+	int64_t timeout_ms = UP_MS;
+	const char *volume = "";
+	const struct fm_json_key keys[] = {
+		{ "volume", FM_JSON_TEXT, false, .text = &volume },
+		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
+	};
 	struct request *r;
+	int ret = READ_KEYS(o, keys, err);
 
-	ret = unpack(o, err, "{s:s, s?i}", "volume", &volume, "timeout_ms", &timeout_ms);
 	if (ret == 0)
 		ret = check_ask(o, volume, timeout_ms, err);
 	if (ret < 0)
@@ -495,12 +520,17 @@ static int do_ask(const struct order *o, struct fm_err *err)
 static int do_seal(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int timeout_ms = op->timeout_ms, is_forced = 0, ret;
-	const char *volume;
+	int64_t timeout_ms = op->timeout_ms;
+	bool is_forced = false;
+	const char *volume = "";
+	const struct fm_json_key keys[] = {
+		{ "volume", FM_JSON_TEXT, false, .text = &volume },
+		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
+		{ "force", FM_JSON_BOOL, true, .flag = &is_forced },
+	};
 	struct request *r;
+	int ret = READ_KEYS(o, keys, err);
 
-	ret = unpack(o, err, "{s:s, s?i, s?b}", "volume", &volume, "timeout_ms", &timeout_ms,
-		     "force", &is_forced);
 	if (ret == 0)
 		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
 	if (ret < 0)
@@ -526,8 +556,9 @@ static int do_seal(const struct order *o, const struct wish_op *op, struct fm_er
 
 static int do_forget(const struct order *o, struct fm_err *err)
 {
-	const char *node;
-	int ret = unpack(o, err, "{s:s}", "node", &node);
+	const char *node = "";
+	const struct fm_json_key keys[] = { { "node", FM_JSON_TEXT, false, .text = &node } };
+	int ret = READ_KEYS(o, keys, err);
 
 	if (ret < 0)
 		return ret;
@@ -576,14 +607,18 @@ static void discover_done(struct fm_helper *helper, int code, const char *text, 
 static int do_discover(const struct order *o, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	const char *address, *port = "8009", *host_address = "", *host_interface = "";
+	const char *address = "", *port = "8009", *host_address = "", *host_interface = "";
+	const struct fm_json_key keys[] = {
+		{ "address", FM_JSON_TEXT, false, .text = &address },
+		{ "port", FM_JSON_TEXT, true, .text = &port },
+		{ "host_address", FM_JSON_TEXT, true, .text = &host_address },
+		{ "host_interface", FM_JSON_TEXT, true, .text = &host_interface },
+	};
 	struct request *r;
 	json_t *request;
 	char key[64];
-	int ret;
+	int ret = READ_KEYS(o, keys, err);
 
-	ret = unpack(o, err, "{s:s, s?s, s?s, s?s}", "address", &address, "port", &port,
-		     "host_address", &host_address, "host_interface", &host_interface);
 	if (ret < 0)
 		return ret;
 	/* No mere look: the kernel connects, to whatever address is said, under the name of this
@@ -643,8 +678,8 @@ static int do_request(const struct order *o, struct fm_err *err)
 		return do_ask(o, err);
 	for (size_t i = 0; i < sizeof(wish_ops) / sizeof(wish_ops[0]); i++)
 		if (strcmp(o->op, wish_ops[i].op) == 0)
-			return json_object_get(o->request, "all") ? do_all(o, &wish_ops[i], err)
-								  : do_wish(o, &wish_ops[i], err);
+			return fm_json_get(o->request, "all") ? do_all(o, &wish_ops[i], err)
+							      : do_wish(o, &wish_ops[i], err);
 	for (size_t i = 0; i < sizeof(seal_ops) / sizeof(seal_ops[0]); i++)
 		if (strcmp(o->op, seal_ops[i].op) == 0)
 			return do_seal(o, &seal_ops[i], err);
@@ -655,34 +690,26 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 {
 	struct client *c = ctx;
 	struct fm_err err = { 0 };
-	json_error_t where;
-	json_t *request, *id;
-	char op[64];
-	struct order o;
+	struct fm_json *request;
+	struct order o = { .client = c };
 
 	fm_holder_close(msg->holder, msg->fds, msg->fd_count);	/* none is wanted */
 	if (msg->why[0]) {
 		reply_error(c, NULL, -EMSGSIZE, msg->why);
 		return;
 	}
-	request = json_loadb(msg->text, msg->len, JSON_REJECT_DUPLICATES, &where);
-	id = json_object_get(request, "id");
-	if (!json_is_integer(id) || !json_is_string(json_object_get(request, "op"))) {
-		reply_error(
-			c, NULL, -EINVAL,
-			request ? "a request is an object with an integer \"id\" and a text \"op\""
-				: where.text);
-		json_decref(request);
+	if (fm_json_parse(msg->text, msg->len, &request, &err) < 0) {
+		reply_error(c, NULL, err.code, err.text);
 		return;
 	}
-	(void)snprintf(op, sizeof(op), "%s", json_string_value(json_object_get(request, "op")));
-	o = (struct order){.client = c, .request = request, .id = json_integer_value(id), .op = op};
-	/* Each request reads its keys strictly. */
-	(void)json_object_del(request, "id");
-	(void)json_object_del(request, "op");
-	if (do_request(&o, &err) < 0)
+	o.request = request;
+	if (fm_json_i64(fm_json_get(request, "id"), &o.id) < 0 ||
+	    fm_json_text(fm_json_get(request, "op"), &o.op) < 0)
+		reply_error(c, NULL, -EINVAL,
+			    "a request is an object with an integer \"id\" and a text \"op\"");
+	else if (do_request(&o, &err) < 0)
 		reply_error(c, &o.id, err.code, err.text);
-	json_decref(request);
+	fm_json_free(request);
 }
 
 /* ---- clients ---- */

@@ -302,20 +302,43 @@ static void test_looking(void)
 
 static void test_bad_requests(void)
 {
-	static const struct { const char *text, *code; } cases[] = {
-		{ "nonsense", "EINVAL" },
-		{ "[]", "EINVAL" },
-		{ "{}", "EINVAL" },
-		{ "{\"id\": \"1\", \"op\": \"ping\"}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": 2}", "EINVAL" },
-		{ "{\"id\": 1, \"id\": 2, \"op\": \"ping\"}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"ping\", \"more\": 1}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"ping\"} ", "" },
-		{ "{\"id\": 1, \"op\": \"status\", \"volume\": 1}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"status\", \"volume\": \"none\"}", "ENOENT" },
-		{ "{\"id\": 1, \"op\": \"format\", \"volume\": \"data\"}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"discover\"}", "EINVAL" },
-		{ "{\"id\": 1, \"op\": \"discover\", \"address\": \"a.example\"}", "EINVAL" },
+#define BAD_REQUEST "a request is an object with an integer \\\"id\\\" and a text \\\"op\\\""
+#define WISH(more) "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\"" more "}"
+	static const struct { const char *text, *code, *why; } cases[] = {
+		{ "nonsense", "EINVAL", "" },
+		{ "[]", "EINVAL", "" },
+		{ "{}", "EINVAL", BAD_REQUEST },
+		{ "{\"id\": \"1\", \"op\": \"ping\"}", "EINVAL", BAD_REQUEST },
+		{ "{\"id\": 1, \"op\": 2}", "EINVAL", BAD_REQUEST },
+		{ "{\"id\": 1, \"id\": 2, \"op\": \"ping\"}", "EINVAL", "duplicate object key" },
+		{ "{\"id\": 1, \"op\": \"ping\", \"more\": 1}", "EINVAL",
+		  "\"ping: 1 object item(s) left unpacked: more\"" },
+		{ "{\"b\": 1, \"id\": 1, \"op\": \"status\", \"a\": 1}", "EINVAL",
+		  "\"status: 2 object item(s) left unpacked: b, a\"" },
+		{ "{\"id\": 1, \"op\": \"ping\"} ", "", "" },
+		{ "{\"id\": 1, \"op\": \"status\", \"volume\": 1}", "EINVAL",
+		  "\"status: Expected string, got integer\"" },
+		{ "{\"id\": 1, \"op\": \"status\", \"volume\": null}", "EINVAL",
+		  "\"status: Expected string, got null\"" },
+		{ "{\"id\": 1, \"op\": \"status\", \"volume\": \"none\"}", "ENOENT", "" },
+		{ "{\"id\": 1, \"op\": \"format\", \"volume\": \"data\"}", "EINVAL", "" },
+		{ "{\"id\": 1, \"op\": \"discover\"}", "EINVAL",
+		  "\"discover: Object item not found: address\"" },
+		{ "{\"id\": 1, \"op\": \"discover\", \"address\": \"a.example\"}", "EINVAL", "" },
+		{ WISH(", \"timeout_ms\": 1.5"), "EINVAL", "\"up: Expected integer, got real\"" },
+		{ WISH(", \"force\": 1"), "EINVAL", "\"up: Expected true or false, got integer\"" },
+		{ WISH(", \"timeout_ms\": -1"), "EINVAL",
+		  "\"up: timeout_ms is 0 to 86400000\"" },
+		/* beyond an int, where it would be 0 or 1 */
+		{ WISH(", \"timeout_ms\": 4294967296"), "EINVAL",
+		  "\"up: timeout_ms is 0 to 86400000\"" },
+		{ WISH(", \"timeout_ms\": -4294967295"), "EINVAL",
+		  "\"up: timeout_ms is 0 to 86400000\"" },
+		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"force_ms\": 4294967297}",
+		  "EINVAL", "\"down: timeout_ms and force_ms are 0 to 86400000\"" },
+		{ WISH(", \"all\": true"), "EINVAL",
+		  "\"up: 1 object item(s) left unpacked: volume\"" },
+		{ "{\"id\": 1, \"op\": \"status\", \"volume\": \"da\\u0000ta\"}", "EINVAL", "" },
 	};
 	int fd;
 
@@ -327,8 +350,10 @@ static void test_bad_requests(void)
 		tell(fd, cases[i].text);
 		hear(fd);
 		snprintf(code, sizeof(code), "\"code\":\"%s\"", cases[i].code);
-		CU_ASSERT_TRUE(has(cases[i].code[0] ? code : "\"done\""));
+		CU_ASSERT_TRUE(has(cases[i].code[0] ? code : "\"done\"") && has(cases[i].why));
 	}
+#undef WISH
+#undef BAD_REQUEST
 	close(fd);
 	end();
 }
