@@ -5,12 +5,15 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/crc32c.h"
+#include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/json.h"
 #include "mover/base/utf8.h"
 
 /* Room for one more; NULL: no memory. */
@@ -19,11 +22,13 @@ static void *grow(void *array, unsigned count, size_t size)
 	return FM_FAULT("peers.grow") ? NULL : reallocarray(array, count + 1, size);
 }
 
-static int take_text(const json_t *from, const char *key, size_t least, char *to, size_t cap)
+static int take_text(const struct fm_json *from, const char *key, size_t least, char *to,
+		     size_t cap)
 {
-	const char *text = json_string_value(json_object_get(from, key));
+	const char *text;
 
-	if (!text || strlen(text) < least || strlen(text) >= cap)
+	if (fm_json_text(fm_json_get(from, key), &text) < 0 || strlen(text) < least ||
+	    strlen(text) >= cap)
 		return -EBADMSG;
 	for (const char *at = text; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
@@ -32,18 +37,8 @@ static int take_text(const json_t *from, const char *key, size_t least, char *to
 	return 0;
 }
 
-static int take_flag(const json_t *from, const char *key, bool *to)
+static int take_volume(const struct fm_json *from, const char *node, struct fm_peer_volume *v)
 {
-	const json_t *value = json_object_get(from, key);
-
-	*to = json_is_true(value);
-	return json_is_boolean(value) ? 0 : -EBADMSG;
-}
-
-static int take_volume(const json_t *from, const char *node, struct fm_peer_volume *v)
-{
-	const json_t *epoch = json_object_get(from, "epoch");
-
 	*v = (struct fm_peer_volume){ 0 };
 	strcpy(v->node, node);
 	if (take_text(from, "name", 1, v->name, sizeof(v->name)) < 0 ||
@@ -51,12 +46,11 @@ static int take_volume(const json_t *from, const char *node, struct fm_peer_volu
 	    take_text(from, "wwid", 0, v->wwid, sizeof(v->wwid)) < 0 ||
 	    take_text(from, "writer", 0, v->writer, sizeof(v->writer)) < 0)
 		return -EBADMSG;
-	if (take_flag(from, "mounted", &v->is_mounted) < 0 ||
-	    take_flag(from, "read_write", &v->is_read_write) < 0 ||
-	    take_flag(from, "sealed", &v->is_sealed) < 0 || !json_is_integer(epoch) ||
-	    json_integer_value(epoch) < 0)
+	if (fm_json_bool(fm_json_get(from, "mounted"), &v->is_mounted) < 0 ||
+	    fm_json_bool(fm_json_get(from, "read_write"), &v->is_read_write) < 0 ||
+	    fm_json_bool(fm_json_get(from, "sealed"), &v->is_sealed) < 0 ||
+	    fm_json_u64(fm_json_get(from, "epoch"), &v->epoch) < 0)
 		return -EBADMSG;
-	v->epoch = (uint64_t)json_integer_value(epoch);
 	return 0;
 }
 
@@ -100,13 +94,14 @@ static int add_node(struct fm_peers *peers, const char *node, const char *why)
 }
 
 /* "" for an answer, else why there is none. */
-static const char *why_of(const json_t *event)
+static const char *why_of(const struct fm_json *event)
 {
-	const char *text = json_string_value(json_object_get(event, "text"));
+	const char *text;
 
-	if (!json_object_get(event, "code"))
+	if (!fm_json_get(event, "code"))
 		return "";
-	return text && text[0] ? text : "does not answer";
+	return fm_json_text(fm_json_get(event, "text"), &text) == 0 && text[0] ? text
+									       : "does not answer";
 }
 
 static unsigned count_of(const struct fm_peers *peers, const char *node)
@@ -118,19 +113,24 @@ static unsigned count_of(const struct fm_peers *peers, const char *node)
 	return count;
 }
 
+static bool is_array(const struct fm_json *list)
+{
+	return list && fm_json_type(list) == FM_JSON_ARRAY;
+}
+
 /* All of it or nothing. */
-static int add_volumes(struct fm_peers *peers, const char *node, const json_t *list)
+static int add_volumes(struct fm_peers *peers, const char *node, const struct fm_json *list)
 {
 	unsigned before = peers->volume_count;
 	struct fm_peer_volume v;
-	const json_t *at;
+	const struct fm_json *at;
 	int ret = 0;
 
-	if (!json_is_array(list))
+	if (!is_array(list))
 		return -EBADMSG;
-	if (json_array_size(list) > FM_PEERS_EACH_MAX - count_of(peers, node))
+	if (fm_json_count(list) > FM_PEERS_EACH_MAX - count_of(peers, node))
 		return -E2BIG;
-	for (size_t i = 0; ret == 0 && (at = json_array_get(list, i)); i++) {
+	for (size_t i = 0; ret == 0 && (at = fm_json_at(list, i)); i++) {
 		ret = take_volume(at, node, &v);
 		if (ret == 0)
 			ret = add_volume(peers, &v);
@@ -140,16 +140,17 @@ static int add_volumes(struct fm_peers *peers, const char *node, const json_t *l
 	return ret;
 }
 
-int fm_peers_add(struct fm_peers *peers, const json_t *event)
+int fm_peers_add(struct fm_peers *peers, const struct fm_json *event)
 {
+	const struct fm_json *list = fm_json_get(event, "volumes");
 	unsigned before = peers->volume_count;
 	char node[FM_PEER_NAME_MAX + 1] = "";
 	const char *why = why_of(event);
 	int ret = take_text(event, "node", 1, node, sizeof(node));
 
 	if (ret == 0)
-		ret = add_volumes(peers, node, json_object_get(event, "volumes"));
-	if (ret == -ENOMEM || !json_is_array(json_object_get(event, "volumes")) || !node[0])
+		ret = add_volumes(peers, node, list);
+	if (ret == -ENOMEM || !is_array(list) || !node[0])
 		return ret;
 	if (ret == -E2BIG)
 		why = "says too much of volumes";
@@ -270,40 +271,57 @@ static int write_volume(json_t *all, const struct fm_peer_volume *v)
 					       v->is_sealed, "epoch", (json_int_t)v->epoch));
 }
 
-json_t *fm_peers_write(const struct fm_peers *peers)
+char *fm_peers_write(const struct fm_peers *peers)
 {
 	json_t *all = FM_FAULT("peers.write") ? NULL : json_object();
+	bool is_whole = all;
+	char *text = NULL;
 
-	for (unsigned i = 0; all && i < peers->volume_count; i++)
-		if (write_volume(all, &peers->volumes[i]) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	return all;
+	for (unsigned i = 0; is_whole && i < peers->volume_count; i++)
+		is_whole = write_volume(all, &peers->volumes[i]) == 0;
+	if (is_whole)
+		text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS);
+	json_decref(all);
+	return text;
 }
 
-int fm_peers_read(struct fm_peers *peers, const json_t *kept)
+struct reading {
+	struct fm_peers *peers;
+	int ret;		/* 0: all of it made sense */
+};
+
+/* What of one node makes no sense does not keep that of the others away. */
+static int read_event(void *ctx, const char *key, const struct fm_json *event)
 {
-	const char *node;
-	json_t *event;
-	int ret = 0;
+	struct reading *r = ctx;
+	char node[FM_PEER_NAME_MAX + 1];
+	int ret = take_text(event, "node", 1, node, sizeof(node));
 
-	json_object_foreach((json_t *)kept, node, event) {
-		char name[FM_PEER_NAME_MAX + 1];
-		int one = take_text(event, "node", 1, name, sizeof(name));
+	(void)key;
+	if (ret == 0)
+		ret = r->peers->volume_count >= FM_PEERS_VOLUMES_MAX
+			      ? -E2BIG
+			      : add_volumes(r->peers, node, fm_json_get(event, "volumes"));
+	r->ret = ret < 0 ? ret : r->ret;
+	return 0;
+}
 
-		if (one == 0)
-			one = peers->volume_count >= FM_PEERS_VOLUMES_MAX
-				      ? -E2BIG
-				      : add_volumes(peers, name, json_object_get(event, "volumes"));
-		ret = one < 0 ? one : ret;
-	}
+int fm_peers_read(struct fm_peers *peers, const char *text, struct fm_err *err)
+{
+	struct reading r = { .peers = peers };
+	struct fm_json *kept;
+	int ret = fm_json_parse(text, strlen(text), &kept, err);
+
+	if (ret < 0)
+		return ret;
+	(void)fm_json_each(kept, read_event, &r);
+	fm_json_free(kept);
 	for (unsigned i = 0; i < peers->volume_count; i++)
 		peers->volumes[i].is_stale = true;
 	free(peers->nodes);
 	peers->nodes = NULL;
 	peers->node_count = 0;
-	return ret;
+	return r.ret < 0 ? fm_err_set(err, r.ret, "some of it makes no sense") : 0;
 }
 
 static bool is_same_volume(const struct fm_peer_volume *a, const struct fm_peer_volume *b)

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <jansson.h>
+struct fm_err;
+struct fm_json;
 
 #define FM_PEER_NAME_MAX 64
 #define FM_PEERS_WHY_MAX 256
@@ -59,7 +60,7 @@ struct fm_peers {
  * concerned. -EBADMSG: it is no such event; -E2BIG: too many nodes; -ENOMEM. Nothing of it is taken
  * then.
  */
-int fm_peers_add(struct fm_peers *peers, const json_t *event);
+int fm_peers_add(struct fm_peers *peers, const struct fm_json *event);
 
 /* Of a host id. The same for two nodes: targets take them for one host. */
 #define FM_PEER_HOST_LEN 13
@@ -86,12 +87,13 @@ void fm_peers_share(struct fm_peers *peers);
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
 /*
- * All that was said, as an object with an event for each node, for a file; NULL: no memory. And
- * what such a file has: said before, so all of it is stale, and no node is listed; peers is zeroed.
- * -EBADMSG, -E2BIG, -ENOMEM: some of it is not there.
+ * All that was said, as the text of a file: an object with an event for each node; to be free()d,
+ * NULL: no memory. And what such a text has: said before, so all of it is stale, and no node is
+ * listed; peers is zeroed. -EINVAL: it is no object; -EBADMSG, -E2BIG: some of it is not there;
+ * -ENOMEM.
  */
-json_t *fm_peers_write(const struct fm_peers *peers);
-int fm_peers_read(struct fm_peers *peers, const json_t *kept);
+char *fm_peers_write(const struct fm_peers *peers);
+int fm_peers_read(struct fm_peers *peers, const char *text, struct fm_err *err);
 
 /* Why that node does not answer now; "": it does. */
 const char *fm_peers_silent_why(const struct fm_peers *peers, const char *node);

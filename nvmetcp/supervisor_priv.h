@@ -305,7 +305,9 @@ struct fm_supervisor {
 	struct fm_list volumes;		/* struct fm_supervised */
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
-	struct fm_state_file wishes, mounted, sealed, heard, nodes;
+	struct fm_state_file wishes, mounted, sealed, nodes;
+	char *heard_text;		/* what peers said, as it is in the file; NULL: not known */
+	bool is_heard_in_doubt;		/* the last write of that failed */
 	/* Of supervisor_begun.c: */
 	struct fm_begun begun[FM_SUPERVISED_BEGUN_MAX];
 	unsigned begun_count;

@@ -51,14 +51,25 @@ static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, con
 /* What of it makes no sense forbids nothing, so it is said. */
 static int recall_heard(struct fm_supervisor *sup)
 {
-	int ret = fm_peers_read(&sup->peers, sup->heard.entries);
+	struct fm_err err = { 0 };
+	char *text = NULL;
+	int ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_HEARD, &text, &err), read = 0;
 
-	if (ret < 0 && ret != -ENOMEM)
+	if (ret == 0)
+		read = fm_peers_read(&sup->peers, text, &err);
+	free(text);
+	if (ret < 0 && ret != -ENOENT)
+		fm_log_warn("state: " FM_SUPERVISOR_HEARD ": %s; taken for empty", err.text);
+	else if (read == -EINVAL)
+		fm_log_warn("state: " FM_SUPERVISOR_HEARD " is no JSON object: taken for empty");
+	else if (read < 0 && read != -ENOMEM)
 		fm_log_warn("state: " FM_SUPERVISOR_HEARD
 			    " makes no sense: what some peers said before is not known");
 	(void)snprintf(sup->peers.why, sizeof(sup->peers.why),
 		       "fmoved of this node has not been asked yet");
-	return ret == -ENOMEM ? ret : 0;
+	/* Of what was not understood the file is rid with the next answers. */
+	sup->heard_text = read == 0 || read == -EINVAL ? fm_peers_write(&sup->peers) : NULL;
+	return read == -ENOMEM ? read : 0;
 }
 
 int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
@@ -70,7 +81,7 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 
 	load_file(sup, &sup->wishes, FM_SUPERVISOR_WISHES, &is_lost);
 	load_file(sup, &sup->mounted, FM_SUPERVISOR_MOUNTED, &is_lost);
-	load_file(sup, &sup->heard, FM_SUPERVISOR_HEARD, &is_lost);
+	ret = recall_heard(sup);
 	load_file(sup, &sup->nodes, FM_SUPERVISOR_NODES, &is_lost);
 	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
 	fm_supervisor_recall_begun(sup);
@@ -80,7 +91,7 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	if (is_lost)
 		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
 	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries ||
-	    !sup->heard.entries || !sup->nodes.entries || recall_heard(sup) < 0)
+	    !sup->nodes.entries || ret < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
 	if (ret == 0)
@@ -98,11 +109,11 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 	json_decref(sup->wishes.entries);
 	json_decref(sup->mounted.entries);
 	json_decref(sup->sealed.entries);
-	json_decref(sup->heard.entries);
 	json_decref(sup->nodes.entries);
 	json_decref(sup->left);
 	json_decref(sup->used_strangers);
 	json_decref(sup->strangers);
+	free(sup->heard_text);
 	free(sup->owned_text);
 	free(sup->held_text);
 }
@@ -144,21 +155,22 @@ static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file
 
 void fm_supervisor_save_heard(struct fm_supervisor *sup)
 {
-	json_t *now = fm_peers_write(&sup->peers);
-	bool was_in_doubt = sup->heard.is_in_doubt;
+	char *now = fm_peers_write(&sup->peers);
+	bool was_in_doubt = sup->is_heard_in_doubt;
 	struct fm_err err = { 0 };
 	int ret;
 
-	if (now && json_equal(now, sup->heard.entries) && !was_in_doubt) {
-		json_decref(now);
+	if (now && sup->heard_text && strcmp(now, sup->heard_text) == 0 && !was_in_doubt) {
+		free(now);
 		return;
 	}
 	if (now) {
-		json_decref(sup->heard.entries);
-		sup->heard.entries = now;
+		free(sup->heard_text);
+		sup->heard_text = now;
 	}
-	ret = now ? save_file(sup, &sup->heard, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
-	sup->heard.is_in_doubt = ret < 0;
+	ret = now ? sup->world->save(sup->world->ctx, FM_SUPERVISOR_HEARD, now, true, &err)
+		  : fm_err_set(&err, -ENOMEM, "out of memory");
+	sup->is_heard_in_doubt = ret < 0;
 	if (ret < 0 && !was_in_doubt)
 		fm_log_warn("state: what peers said of their volumes is not written down, a "
 			    "restart would forget it: %s",

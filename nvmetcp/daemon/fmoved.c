@@ -19,6 +19,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/json.h"
 #include "mover/base/loop.h"
 #include "mover/base/packet_conn.h"
 #include "nvmetcp/peers.h"
@@ -83,37 +84,39 @@ static void deadline_fired(struct fm_timer *timer)
 
 /* ---- what it says ---- */
 
-static void message_take(struct fm_fmoved *f, const json_t *message)
+/* NULL: nothing that could be read. */
+static void message_take(struct fm_fmoved *f, const struct fm_json *message)
 {
-	const char *event = json_string_value(json_object_get(message, "event")), *text;
+	const char *event = "", *text = "what is not understood";
 	char why[FM_PEERS_WHY_MAX];
 
-	if (event && strcmp(event, "volumes") == 0) {
+	(void)fm_json_text(fm_json_get(message, "event"), &event);
+	if (strcmp(event, "volumes") == 0) {
 		if (fm_peers_add(&f->peers, message) < 0)
 			over(f, "fmoved says what is not understood, or too much");
 		return;
 	}
-	if (event && strcmp(event, "done") == 0) {
+	if (strcmp(event, "done") == 0) {
 		over(f, "");
 		return;
 	}
-	text = json_string_value(json_object_get(message, "text"));
-	(void)snprintf(why, sizeof(why), "fmoved says: %s", text ? text : "what is not understood");
+	(void)fm_json_text(fm_json_get(message, "text"), &text);
+	(void)snprintf(why, sizeof(why), "fmoved says: %s", text);
 	over(f, why);
 }
 
 static void conn_message(void *ctx, const struct fm_packet *msg)
 {
 	struct fm_fmoved *f = ctx;
-	json_t *message;
+	struct fm_json *message = NULL;
 
 	for (unsigned i = 0; i < msg->fd_count; i++)
 		(void)close(msg->fds[i]);	/* none is wanted */
 	if (!f->is_asking || f->over_task.is_posted)
 		return;
-	message = json_loadb(msg->text, msg->len, JSON_REJECT_DUPLICATES, NULL);
+	(void)fm_json_parse(msg->text, msg->len, &message, NULL);
 	message_take(f, message);
-	json_decref(message);
+	fm_json_free(message);
 }
 
 static void conn_closed(void *ctx, const char *reason)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/json.h"
 #include "mover/services/volumes_file.h"
 #include "nvmetcp/peers.h"
 
@@ -41,10 +42,13 @@ static void try_file(const uint8_t *data, size_t size)
 /* Twice: the second time the node is known. */
 static void try_event(const uint8_t *data, size_t size)
 {
-	json_t *event = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
 	struct fm_peers peers = { 0 }, before = { 0 };
-	int ret = fm_peers_add(&peers, event), again = fm_peers_add(&peers, event);
+	struct fm_json *event = NULL;
+	int ret, again;
 
+	(void)fm_json_parse((const char *)data, size, &event, NULL);
+	ret = fm_peers_add(&peers, event);
+	again = fm_peers_add(&peers, event);
 	check(ret == again);
 	check(ret < 0 ? peers.node_count == 0 && peers.volume_count == 0 : peers.node_count == 1);
 	(void)fm_peers_add(&before, event);
@@ -52,7 +56,7 @@ static void try_event(const uint8_t *data, size_t size)
 	check(fm_peers_are_equal(&peers, &peers));
 	fm_peers_clear(&peers);
 	fm_peers_clear(&before);
-	json_decref(event);
+	fm_json_free(event);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/json.h"
 #include "nvmetcp/peers.h"
 #include "tests/sim_nvme/nvme_sim.h"
 
@@ -156,23 +157,34 @@ static json_t *event_of(const struct node *n, unsigned peer)
 			 "EHOSTUNREACH", "text", "is not connected");
 }
 
+/* As the bytes that fmoved sends. event is taken over. */
+static int hear(struct fm_peers *peers, json_t *event)
+{
+	char *text = json_dumps(event, JSON_COMPACT);
+	struct fm_json *json = NULL;
+	int ret = text ? fm_json_parse(text, strlen(text), &json, NULL) : -ENOMEM;
+
+	if (ret == 0)
+		ret = fm_peers_add(peers, json);
+	fm_json_free(json);
+	free(text);
+	json_decref(event);
+	return ret;
+}
+
 void exchange_answer(struct node *n)
 {
 	struct fm_peers peers = { 0 };
 	bool is_deaf = sim.now_ns < n->deaf_ns;
 
 	for (unsigned p = 0; p < sim.node_count && !is_deaf; p++) {
-		json_t *event;
-
 		if (p == n->number)
 			continue;
-		event = event_of(n, p);
 		if (is_answered(n, p))
 			note_heard(n, p);
-		if (fm_peers_add(&peers, event) < 0)
+		if (hear(&peers, event_of(n, p)) < 0)
 			sim_violate("%s: what %s says is not understood", n->name,
 				    sim.node[p].name);
-		json_decref(event);
 	}
 	if (is_deaf)
 		strcpy(peers.why, "fmoved does not answer in time");

@@ -17,6 +17,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/json.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/helper.h"
@@ -1060,6 +1061,25 @@ static json_t *host_of(const char *host_id)
 			 0, "read_write", 0, "sealed", 0, "epoch", 0);
 }
 
+static void hear_text(struct fm_peers *peers, const char *text)
+{
+	struct fm_json *json = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(fm_json_parse(text, strlen(text), &json, NULL), 0);
+	CU_ASSERT_EQUAL(fm_peers_add(peers, json), 0);
+	fm_json_free(json);
+}
+
+/* event is taken over. */
+static void hear(struct fm_peers *peers, json_t *event)
+{
+	char *text = json_dumps(event, JSON_COMPACT);
+
+	hear_text(peers, text);
+	free(text);
+	json_decref(event);
+}
+
 /* As fmoved passes it on. */
 static void peers_answer(void)
 {
@@ -1094,8 +1114,7 @@ static void peers_answer(void)
 		json_object_update_new(
 			event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text",
 					 sim.silent_why ? sim.silent_why : "is not connected"));
-	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
-	json_decref(event);
+	hear(&peers, event);
 	fm_supervisor_peers(sim.sup, &peers);
 }
 
@@ -2654,25 +2673,64 @@ static void hear_longest(struct fm_peers *peers, unsigned node, unsigned count)
 		add_longest(volumes);
 	snprintf(name, sizeof(name), "n%u", node);
 	event = json_pack("{s:s, s:o}", "node", name, "volumes", volumes);
-	CU_ASSERT_EQUAL(fm_peers_add(peers, event), 0);
-	json_decref(event);
+	hear(peers, event);
 }
 
 /* As much as peers can say of as many volumes: what is written down of it is read again. */
 static void test_all_is_heard_again(void)
 {
 	struct fm_peers peers = { 0 };
-	json_t *kept;
 	char *text;
 
 	for (unsigned i = 0; i < FM_PEERS_VOLUMES_MAX / FM_PEERS_EACH_MAX; i++)
 		hear_longest(&peers, i, FM_PEERS_EACH_MAX);
 	CU_ASSERT_EQUAL(peers.volume_count, FM_PEERS_VOLUMES_MAX);
-	kept = fm_peers_write(&peers);
-	text = json_dumps(kept, JSON_INDENT(1) | JSON_SORT_KEYS);
+	text = fm_peers_write(&peers);
 	CU_ASSERT_TRUE(strlen(text) < FM_SUPERVISOR_STATE_BYTES_MAX);
 	free(text);
-	json_decref(kept);
+	fm_peers_clear(&peers);
+}
+
+/* Other versions of fmove-nvmed read the file: its bytes stay as they are. */
+static void test_heard_as_written(void)
+{
+	static const char written[] = "{\n \"n2\": {\n  \"node\": \"n2\",\n  \"volumes\": [\n"
+				      "   {\n    \"epoch\": 7,\n    \"mounted\": true,\n"
+				      "    \"name\": \"v\",\n    \"read_write\": false,\n"
+				      "    \"sealed\": true,\n    \"subsystem\": \"q\\\"\",\n"
+				      "    \"writer\": \"n2\",\n    \"wwid\": \"\"\n   }\n"
+				      "  ]\n }\n}";
+	struct fm_peers peers = { 0 }, again = { 0 };
+	struct fm_err err = { 0 };
+	char *text;
+
+	hear(&peers, json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}]}", "node", "n2",
+			       "volumes", "name", "v", "subsystem", "q\"", "wwid", "", "writer",
+			       "n2", "mounted", 1, "read_write", 0, "sealed", 1, "epoch", 7));
+	text = fm_peers_write(&peers);
+	CU_ASSERT_STRING_EQUAL(text, written);
+	CU_ASSERT_EQUAL(fm_peers_read(&again, text, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(again.volume_count, 1);
+	CU_ASSERT_TRUE(again.node_count == 0 && again.volumes[0].is_stale);
+	again.volumes[0].is_stale = false;
+	CU_ASSERT_EQUAL(memcmp(&again.volumes[0], &peers.volumes[0], sizeof(again.volumes[0])), 0);
+	free(text);
+	fm_peers_clear(&peers);
+	fm_peers_clear(&again);
+}
+
+#define SAID(name) "{\"name\":\"" name "\",\"subsystem\":\"q\",\"wwid\":\"\",\"writer\":\"\"," \
+	"\"mounted\":false,\"read_write\":false,\"sealed\":false,\"epoch\":0}"
+
+/* A text with a NUL byte would be read as a shorter one. */
+static void test_peer_says_nul(void)
+{
+	struct fm_peers peers = { 0 };
+
+	hear_text(&peers, "{\"node\":\"n1\",\"volumes\":[" SAID("v") "]}");
+	hear_text(&peers, "{\"node\":\"n2\",\"volumes\":[" SAID("v") "," SAID("w\\u0000") "]}");
+	CU_ASSERT_TRUE(!fm_peers_are_silent(&peers, "n1") && fm_peers_are_silent(&peers, "n2"));
+	CU_ASSERT_EQUAL(peers.volume_count, 1);
 	fm_peers_clear(&peers);
 }
 
@@ -2685,12 +2743,11 @@ static void test_peer_says_too_much(void)
 
 	hear_longest(&peers, 0, 3);
 	hear_longest(&peers, 1, FM_PEERS_EACH_MAX + 1);
-	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	hear(&peers, event);
 	hear_longest(&peers, 2, FM_PEERS_EACH_MAX);
 	CU_ASSERT_EQUAL(peers.volume_count, 3 + FM_PEERS_EACH_MAX);
 	CU_ASSERT_FALSE(fm_peers_are_silent(&peers, "n0") || fm_peers_are_silent(&peers, "n2"));
 	CU_ASSERT_TRUE(fm_peers_are_silent(&peers, "n1") && fm_peers_are_silent(&peers, "bad"));
-	json_decref(event);
 	fm_peers_clear(&peers);
 
 	/* Many nodes: each has its share, and who keeps to it loses nothing. */
@@ -2724,11 +2781,10 @@ static void test_only_ours_is_kept(void)
 	while (sim.ask_ns == 0)
 		run_for(100 * MS);
 	sim.ask_ns = 0;
-	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	hear(&peers, event);
 	fm_supervisor_peers(sim.sup, &peers);
 	CU_ASSERT_PTR_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_HEARD)], "none-of-ours"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_HEARD)], "renamed"));
-	json_decref(event);
 	end();
 }
 
@@ -5364,6 +5420,8 @@ static const struct fm_test tests[] = {
 	 test_lost_number},
 	{"no number that a peer says, or a damaged file has, is the last one", test_last_number},
 	{"all that peers can say is read again after a restart", test_all_is_heard_again},
+	{"what peers said is written as it ever was", test_heard_as_written},
+	{"a peer that says a NUL byte has said nothing", test_peer_says_nul},
 	{"a peer that says much when it goes is shown all the same", test_long_farewell},
 	{"unsealed before it was sealed: peers are asked anew, and it is mounted",
 	 test_unseal_before_sealed},
