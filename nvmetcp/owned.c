@@ -3,6 +3,7 @@
 #include "nvmetcp/owned.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/json.h"
 #include "nvmetcp/connection.h"
 
 #define OWNED_MAX 4096		/* of a file; more than there can be controllers */
@@ -221,22 +223,28 @@ char *fm_owned_write(const struct fm_owned_list *list, const char *boot)
 	return text;
 }
 
-static int read_one(struct fm_owned_list *list, json_t *from)
+static int read_one(struct fm_owned_list *list, const struct fm_json *from)
 {
-	const char *controller, *subsystem, *address, *port;
-	json_int_t id;
-	int cntlid;
+	const char *controller = "", *subsystem = "", *address = "", *port = "";
+	int64_t id = 0, cntlid = 0;
+	const struct fm_json_key keys[] = {
+		{ "controller", FM_JSON_TEXT, false, .text = &controller },
+		{ "id", FM_JSON_INTEGER, false, .integer = &id },
+		{ "cntlid", FM_JSON_INTEGER, false, .integer = &cntlid },
+		{ "subsystem", FM_JSON_TEXT, false, .text = &subsystem },
+		{ "address", FM_JSON_TEXT, false, .text = &address },
+		{ "port", FM_JSON_TEXT, false, .text = &port },
+	};
 	struct fm_owned *o;
 
-	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:s, s:I, s:i, s:s, s:s, s:s}", "controller",
-			   &controller, "id", &id, "cntlid", &cntlid, "subsystem", &subsystem,
-			   "address", &address, "port", &port) < 0)
+	if (fm_json_read_keys(from, keys, sizeof(keys) / sizeof(keys[0]), NULL) < 0 ||
+	    cntlid < INT_MIN || cntlid > INT_MAX)
 		return -EINVAL;
 	o = add(list);
 	if (!o)
 		return -ENOMEM;
 	o->id = (uint64_t)id;
-	o->cntlid = cntlid;
+	o->cntlid = (int)cntlid;
 	o->is_expected = !controller[0];
 	if (snprintf(o->controller, sizeof(o->controller), "%s", controller) >=
 	    (int)sizeof(o->controller))
@@ -244,23 +252,36 @@ static int read_one(struct fm_owned_list *list, json_t *from)
 	return set_path(o, subsystem, address, port) ? 0 : -EINVAL;
 }
 
+/* Of another boot there is nothing in it. */
+static int read_whole(struct fm_owned_list *list, const struct fm_json *whole, const char *boot)
+{
+	const struct fm_json *all = fm_json_get(whole, "controllers");
+	const char *of_boot = "";
+	const struct fm_json_key keys[] = {
+		{ "boot", FM_JSON_TEXT, false, .text = &of_boot },
+		{ .key = "controllers" },
+	};
+	int ret = fm_json_read_keys(whole, keys, sizeof(keys) / sizeof(keys[0]), NULL);
+
+	if (ret < 0 || fm_json_type(all) != FM_JSON_ARRAY || fm_json_count(all) > OWNED_MAX)
+		return -EINVAL;
+	if (strcmp(of_boot, boot) != 0)
+		return 0;
+	for (size_t i = 0; i < fm_json_count(all) && ret == 0; i++)
+		ret = read_one(list, fm_json_at(all, i));
+	return ret;
+}
+
 int fm_owned_read(struct fm_owned_list *list, const char *text, const char *boot,
 		  struct fm_err *err)
 {
-	json_t *whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *all = NULL;
-	const char *of_boot = "";
-	int ret = 0;
+	struct fm_json *whole = NULL;
+	int ret = fm_json_parse(text, strlen(text), &whole, NULL);
 
 	*list = (struct fm_owned_list){ 0 };
-	if (!whole ||
-	    json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:o}", "boot", &of_boot, "controllers",
-			   &all) < 0 ||
-	    !json_is_array(all) || json_array_size(all) > OWNED_MAX)
-		ret = -EINVAL;
-	if (ret == 0 && strcmp(of_boot, boot) == 0)
-		for (size_t i = 0; i < json_array_size(all) && ret == 0; i++)
-			ret = read_one(list, json_array_get(all, i));
-	json_decref(whole);
+	if (ret == 0)
+		ret = read_whole(list, whole, boot);
+	fm_json_free(whole);
 	if (ret < 0)
 		fm_owned_clear(list);
 	if (ret == -ENOMEM)
