@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json - JSON for the local API, for the daemon and its clients: a reader (on jansson; nothing
- * else includes it) and a writer.
+ * json - JSON for the local APIs, for daemons and their clients: a reader (on jansson, which only
+ * nvmetcp includes besides, for documents that it changes) and a writer.
  *
  * The writer fills a buffer of its caller: no allocation, and one check at the end. Texts and names
  * are bytes of unknown origin: fm_jw_text() mends what is not UTF-8, fm_jw_name() keeps it exactly,
