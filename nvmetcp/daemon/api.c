@@ -438,36 +438,62 @@ static int do_all(const struct order *o, const struct wish_op *op, struct fm_err
 	return 0;
 }
 
+struct wish {
+	const char *volume;
+	int64_t timeout_ms;
+	bool is_forced, is_for_unit;
+};
+
+#define WISH_KEYS 4u
+
+/* The first so many of these keys are what the request may have. */
+static int read_wish(const struct order *o, unsigned count, int timeout_ms, struct wish *w,
+		     struct fm_err *err)
+{
+	const struct fm_json_key keys[WISH_KEYS] = {
+		{ "volume", FM_JSON_TEXT, false, .text = &w->volume },
+		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &w->timeout_ms },
+		{ "force", FM_JSON_BOOL, true, .flag = &w->is_forced },
+		{ "for_unit", FM_JSON_BOOL, true, .flag = &w->is_for_unit },
+	};
+
+	*w = (struct wish){ .volume = "", .timeout_ms = timeout_ms };
+	return read_keys(o, keys, count, err);
+}
+
+/* NULL: *err says why. */
+static struct request *wish_request(const struct order *o, const struct wish *w,
+				    enum fm_plan_want want, struct fm_err *err)
+{
+	struct request *r = new_request(o->client, o->id, err);
+
+	if (!r)
+		return NULL;
+	(void)snprintf(r->volume, sizeof(r->volume), "%s", w->volume);
+	r->want = want;
+	return r;
+}
+
 static int do_wish(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int64_t timeout_ms = op->timeout_ms;
-	bool is_forced = false, is_for_unit = false;
-	const char *volume = "";
-	const struct fm_json_key keys[] = {
-		{ "volume", FM_JSON_TEXT, false, .text = &volume },
-		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
-		{ "force", FM_JSON_BOOL, true, .flag = &is_forced },
-		{ "for_unit", FM_JSON_BOOL, true, .flag = &is_for_unit },
-	};
-	struct request *r;
 	struct fm_err why = { 0 };
-	int ret = READ_KEYS(o, keys, err);
+	struct request *r;
+	struct wish w;
+	int ret = read_wish(o, WISH_KEYS, op->timeout_ms, &w, err);
 
 	if (ret == 0)
-		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
+		ret = check_wish(o, op, w.volume, w.timeout_ms, w.is_forced, err);
 	if (ret < 0)
 		return ret;
-	r = new_request(o->client, o->id, err);
+	r = wish_request(o, &w, op->want, err);
 	if (!r)
 		return err->code;
-	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
-	r->want = op->want;
-	r->is_forced = is_forced && op->want == FM_WANT_UP;
-	r->is_for_unit = is_for_unit && op->want == FM_WANT_UP;
-	if (fm_supervisor_wish(api->sup, volume, op->want, is_forced, &why) < 0)
-		fm_log_error("volume %s: %s", volume, why.text);
-	answer_later(r, timeout_ms);
+	r->is_forced = w.is_forced && op->want == FM_WANT_UP;
+	r->is_for_unit = w.is_for_unit && op->want == FM_WANT_UP;
+	if (fm_supervisor_wish(api->sup, w.volume, op->want, w.is_forced, &why) < 0)
+		fm_log_error("volume %s: %s", w.volume, why.text);
+	answer_later(r, w.timeout_ms);
 	return 0;
 }
 
@@ -491,27 +517,20 @@ static int check_ask(const struct order *o, const char *volume, int64_t timeout_
 static int do_ask(const struct order *o, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int64_t timeout_ms = UP_MS;
-	const char *volume = "";
-	const struct fm_json_key keys[] = {
-		{ "volume", FM_JSON_TEXT, false, .text = &volume },
-		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
-	};
 	struct request *r;
-	int ret = READ_KEYS(o, keys, err);
+	struct wish w;
+	int ret = read_wish(o, 2, UP_MS, &w, err);	/* volume, timeout_ms */
 
 	if (ret == 0)
-		ret = check_ask(o, volume, timeout_ms, err);
+		ret = check_ask(o, w.volume, w.timeout_ms, err);
 	if (ret < 0)
 		return ret;
-	r = new_request(o->client, o->id, err);
+	r = wish_request(o, &w, FM_WANT_UP, err);
 	if (!r)
 		return err->code;
-	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
-	r->want = FM_WANT_UP;
 	r->is_for_unit = true;
-	fm_supervisor_look_anew(api->sup, volume);
-	answer_later(r, timeout_ms);
+	fm_supervisor_look_anew(api->sup, w.volume);
+	answer_later(r, w.timeout_ms);
 	return 0;
 }
 
@@ -520,35 +539,26 @@ static int do_ask(const struct order *o, struct fm_err *err)
 static int do_seal(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int64_t timeout_ms = op->timeout_ms;
-	bool is_forced = false;
-	const char *volume = "";
-	const struct fm_json_key keys[] = {
-		{ "volume", FM_JSON_TEXT, false, .text = &volume },
-		{ "timeout_ms", FM_JSON_INTEGER, true, .integer = &timeout_ms },
-		{ "force", FM_JSON_BOOL, true, .flag = &is_forced },
-	};
 	struct request *r;
-	int ret = READ_KEYS(o, keys, err);
+	struct wish w;
+	int ret = read_wish(o, 3, op->timeout_ms, &w, err);	/* all but for_unit */
 
 	if (ret == 0)
-		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
+		ret = check_wish(o, op, w.volume, w.timeout_ms, w.is_forced, err);
 	if (ret < 0)
 		return ret;
-	r = new_request(o->client, o->id, err);
+	r = wish_request(o, &w, op->want, err);
 	if (!r)
 		return err->code;
 	r->is_seal = true;
 	r->is_sealed = op == &seal_ops[0];
-	r->is_forced = is_forced;
-	r->want = op->want;
-	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
-	ret = fm_supervisor_seal(api->sup, volume, r->is_sealed, is_forced, err);
+	r->is_forced = w.is_forced;
+	ret = fm_supervisor_seal(api->sup, w.volume, r->is_sealed, w.is_forced, err);
 	if (ret < 0) {
 		free_request(r);
 		return ret;
 	}
-	answer_later(r, fm_supervisor_wants(api->sup, volume, FM_WANT_UP) ? timeout_ms : 0);
+	answer_later(r, fm_supervisor_wants(api->sup, w.volume, FM_WANT_UP) ? w.timeout_ms : 0);
 	return 0;
 }
 
