@@ -45,8 +45,8 @@ ratios() {
 	awk -v a="$2" -v b="$3" '{ printf "%.4f\n", $a / $b }' "$1" > "$1.ratios"
 }
 
-# compare WHAT FILE COLUMN COLUMN UNIT NAME RELATION WANTED: a figure from what in_turn left. RELATION is ">=" or "<=", or "-" if
-# the figure is only for the record. The ratio is the median of the pairs' own ratios: the machine drifts, neighbours in time do not.
+# compare WHAT FILE COLUMN COLUMN UNIT NAME RELATION WANTED: a figure from what in_turn left. RELATION is ">=" or "<="; "+-" if the
+# figure must be 1, as near as WANTED; or "-" if it is only for the record. The ratio is the median of the pairs' own ratios: the machine drifts, neighbours in time do not.
 compare() {
 	local what=$1 file=$2 ours=$3 theirs=$4 unit=$5 name=$6 relation=$7 wanted=$8
 
@@ -60,13 +60,22 @@ absolute() {
 	add_row "$1" "$2 $3" "" "" "$2" "$4" "$5"
 }
 
+# is_as_wanted VALUE RELATION WANTED
+is_as_wanted() {
+	local left=$1 relation=$2
+
+	[ "$2" != +- ] || { left="($1 < 1 ? 1 - $1 : $1 - 1)"; relation='<='; }
+	awk "BEGIN { exit !($left $relation $3) }"
+}
+
 add_row() {
 	local what=$1 ours=$2 theirs=$3 ratio=$4 value=$5 relation=$6 wanted=$7 verdict='for the record' limit=''
 
 	if [ "$relation" != - ]; then
 		limit="$relation $wanted"
 		verdict=pass
-		awk "BEGIN { exit !($value $relation $wanted) }" || { verdict=SHORT; is_short=1; }
+		[ "$relation" != +- ] || limit="1 +- $wanted"
+		is_as_wanted "$value" "$relation" "$wanted" || { verdict=SHORT; is_short=1; }
 	fi
 	rows+=("$what | $ours | $theirs | $ratio | $limit | $verdict")
 	say "-- $what: $ours; $theirs; ratio $ratio, wanted $limit: $verdict"

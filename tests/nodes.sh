@@ -22,9 +22,9 @@ node_key() {
 	"$FMOVE_BIN/fmove" keygen "$1/key" > "$1/pub"
 }
 
-# node_peer NAME ADDRESS PUB_FILE: one entry for node_conf.
+# node_peer NAME ADDRESS PUB_FILE: one entry for node_conf, with what stands in `node_peer_extra`.
 node_peer() {
-	printf '{ name = "%s"; address = "%s"; key = "%s"; }' "$1" "$2" "$(cat "$3")"
+	printf '{ name = "%s"; address = "%s"; key = "%s"; %s}' "$1" "$2" "$(cat "$3")" "${node_peer_extra:-}"
 }
 
 # node_conf DIR NAME LISTEN PEER...: write its configuration: a store `s`, a store `null`, and whatever comes from standard input (sections;
