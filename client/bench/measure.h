@@ -80,6 +80,8 @@ struct fm_bench_path {
 	struct fm_bench_latency latency; /* count 0: not measured */
 	struct fm_bench_cpu here, there; /* there: of a peer */
 	uint64_t rdma_bytes, tcp_bytes;	 /* which transport carried what */
+	/* by TCP from this machine meanwhile, and again; 0: not known */
+	uint64_t segments_sent, segments_again;
 	bool is_cached, is_throttled;	 /* as seen while it was measured */
 	unsigned invalid;
 	char why[FM_BENCH_TEXT_MAX]; /* beside the numbers, or in their place */

@@ -110,6 +110,8 @@ static void path_write(struct fm_json_writer *w, const struct fm_bench_path *p)
 		fm_jw_u64(w, "connections", p->connections);
 		fm_jw_u64(w, "rdma_bytes", p->rdma_bytes);
 		fm_jw_u64(w, "tcp_bytes", p->tcp_bytes);
+		fm_jw_u64(w, "tcp_segments_sent", p->segments_sent);
+		fm_jw_u64(w, "tcp_segments_again", p->segments_again);
 	}
 	fm_jw_bool(w, "cached", p->is_cached);
 	fm_jw_bool(w, "throttled", p->is_throttled);
@@ -310,6 +312,8 @@ static int path_read(const struct fm_json *json, struct fm_bench *b)
 	    unsigned_read(json, "connections", UINT16_MAX, &p->connections) < 0 ||
 	    u64_read(json, "rdma_bytes", BYTES_MAX, &p->rdma_bytes) < 0 ||
 	    u64_read(json, "tcp_bytes", BYTES_MAX, &p->tcp_bytes) < 0 ||
+	    u64_read(json, "tcp_segments_sent", BYTES_MAX, &p->segments_sent) < 0 ||
+	    u64_read(json, "tcp_segments_again", BYTES_MAX, &p->segments_again) < 0 ||
 	    bool_read(json, "cached", &p->is_cached) < 0 ||
 	    bool_read(json, "throttled", &p->is_throttled) < 0 ||
 	    repeats_read(fm_json_get(json, "repeats"), p) < 0 ||

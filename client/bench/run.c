@@ -12,6 +12,7 @@
 #include "client/bench/cpu_watch.h"
 #include "client/bench/disk.h"
 #include "client/bench/scratch.h"
+#include "client/bench/tcp_watch.h"
 #include "client/bench/wire.h"
 #include "client/cli/cmd.h"
 #include "client/cli/show.h"
@@ -230,6 +231,7 @@ static int wire_path(struct fm_run *run, const struct fm_wire_opts *o, enum fm_b
 {
 	struct fm_bench_path *path = fm_bench_add(run->bench, o->kind, op, o->peer);
 	uint64_t before = throttled();
+	struct fm_tcp_watch watch;
 	int ret;
 
 	if (!path)
@@ -240,7 +242,9 @@ static int wire_path(struct fm_run *run, const struct fm_wire_opts *o, enum fm_b
 		(void)snprintf(path->here.why, sizeof(path->here.why), "not measured of a latency");
 	if (is_latency)
 		path->there = path->here;
+	fm_tcp_watch_begin(&watch);
 	ret = is_latency ? fm_wire_latency(o, path, err) : fm_wire_measure(o, path, err);
+	fm_tcp_watch_end(&watch, path);
 	path->is_throttled = throttled() != before;
 	return failed(run, path, ret, err);
 }

@@ -89,17 +89,17 @@ static bool is_disk(const struct fm_bench_path *p)
 	return p->kind == FM_BENCH_DISK || p->kind == FM_BENCH_NVME_TCP;
 }
 
-/* The fastest that is valid: what that stage can do. where: NULL: anywhere. */
+/* The fastest that has nothing against it but what is allowed. where: NULL: anywhere. */
 static const struct fm_bench_path *best(const struct fm_bench *b,
 					bool (*is_kind)(const struct fm_bench_path *p),
-					enum fm_bench_op op, const char *where)
+					enum fm_bench_op op, const char *where, unsigned allowed)
 {
 	const struct fm_bench_path *found = NULL;
 
 	for (unsigned i = 0; i < b->path_count; i++) {
 		const struct fm_bench_path *p = &b->paths[i];
 
-		if (!is_kind(p) || p->op != op || p->invalid ||
+		if (!is_kind(p) || p->op != op || p->invalid & ~allowed ||
 		    (where && strcmp(p->where, where) != 0))
 			continue;
 		if (!found || p->rates.median > found->rates.median)
@@ -108,9 +108,45 @@ static const struct fm_bench_path *best(const struct fm_bench *b,
 	return found;
 }
 
+static double seconds_of(const struct fm_bench_path *p)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < p->repeat_count; i++)
+		sum += p->repeats[i].seconds;
+	return sum;
+}
+
+/* Of the core that did the most, at an end that did much of it itself; 0: of none. */
+static double busiest_of(const struct fm_bench_path *p, const struct fm_bench_cpu *cpu)
+{
+	double ours = cpu->process_s + cpu->softirq_s;
+
+	return cpu->is_known && ours >= FM_BENCH_CORE_OURS * seconds_of(p) ? cpu->busiest : 0;
+}
+
 static double busiest(const struct fm_bench_path *p)
 {
-	return p->here.busiest > p->there.busiest ? p->here.busiest : p->there.busiest;
+	double here = busiest_of(p, &p->here), there = busiest_of(p, &p->there);
+
+	return here > there ? here : there;
+}
+
+static double lost(const struct fm_bench_path *p)
+{
+	return p->tcp_bytes == 0 || p->segments_sent == 0
+		       ? 0
+		       : (double)p->segments_again / (double)p->segments_sent;
+}
+
+static void say_lost(struct fm_bench *b, const struct fm_bench_path *p)
+{
+	char is[FM_SHOW_MAX];
+
+	(void)snprintf(b->verdict, sizeof(b->verdict),
+		       "limited by loss on the wire to %.200s: %.1f %% of the segments were sent "
+		       "again: %s",
+		       p->where, 100 * lost(p), fm_show_rate(p->rates.median, is));
 }
 
 static void add_stage(struct fm_bench_stage *s, size_t *count, const struct fm_bench_path *p,
@@ -124,23 +160,28 @@ static void add_stage(struct fm_bench_stage *s, size_t *count, const struct fm_b
 	++*count;
 }
 
-/* From a file here to a peer: the disk, the wire, both together. */
+/* From a file here to a peer: the disk, the wire, both together. A noisy stage may be one. */
 static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
 {
 	struct fm_bench_stage stages[FM_BENCH_STAGES_MAX];
 	char name[FM_BENCH_TEXT_MAX];
 	size_t count = 0;
+	int limit = -1;
 
 	(void)snprintf(name, sizeof(name), "%.200s's disk read at %.200s", b->node, p->from);
-	add_stage(stages, &count, best(b, is_disk, FM_BENCH_READ, p->from), name, 0);
+	add_stage(stages, &count, best(b, is_disk, FM_BENCH_READ, p->from, FM_BENCH_NOISY), name,
+		  0);
 	(void)snprintf(name, sizeof(name), "the wire to %.200s", p->where);
-	add_stage(stages, &count, best(b, is_wire, FM_BENCH_SEND, p->where), name, hardware);
-	if (count < 2)
+	add_stage(stages, &count, best(b, is_wire, FM_BENCH_SEND, p->where, FM_BENCH_NOISY), name,
+		  hardware);
+	if (count == 2)
+		limit = fm_bench_verdict(stages, count, &p->rates, busiest(p), b->verdict);
+	if (limit != 0 && lost(p) >= FM_BENCH_LOSS)
+		say_lost(b, p);
+	else if (count < 2)
 		(void)snprintf(
 			b->verdict, sizeof(b->verdict),
 			"no limit can be named: not each stage was measured alone, and is valid");
-	else
-		(void)fm_bench_verdict(stages, count, &p->rates, busiest(p), b->verdict);
 }
 
 /* One stage alone: against its hardware, and the processors. */
@@ -154,6 +195,8 @@ static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, dou
 	if (hardware > 0 && p->rates.median >= FM_BENCH_NEAR * hardware)
 		(void)snprintf(b->verdict, sizeof(b->verdict),
 			       "%.200s: limited by the port: %s of %s", name, is, of);
+	else if (lost(p) >= FM_BENCH_LOSS)
+		say_lost(b, p);
 	else if (busiest(p) >= FM_BENCH_CORE_BUSY)
 		(void)snprintf(b->verdict, sizeof(b->verdict),
 			       "%.200s: limited by one processor, %.0f %% busy: %s", name,
@@ -181,9 +224,23 @@ static void conclude_disk(struct fm_bench *b, const struct fm_bench_path *r,
 			       r ? "reads" : "writes", fm_show_rate((r ? r : w)->rates.median, is));
 }
 
+/* What is noisy has no rate to be named, but may have a cause. */
+static const struct fm_bench_path *noisy_with_cause(const struct fm_bench *b)
+{
+	for (unsigned i = 0; i < b->path_count; i++) {
+		const struct fm_bench_path *p = &b->paths[i];
+
+		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY &&
+		    (lost(p) >= FM_BENCH_LOSS || busiest(p) >= FM_BENCH_CORE_BUSY))
+			return p;
+	}
+	return NULL;
+}
+
 void fm_bench_conclude(struct fm_bench *b, double hardware)
 {
-	const struct fm_bench_path *wire = best(b, is_wire, FM_BENCH_SEND, NULL), *read, *write;
+	const struct fm_bench_path *wire = best(b, is_wire, FM_BENCH_SEND, NULL, 0), *read, *write;
+	const struct fm_bench_path *noisy = noisy_with_cause(b);
 
 	b->verdict[0] = '\0';
 	for (unsigned i = 0; i < b->path_count; i++)
@@ -192,10 +249,10 @@ void fm_bench_conclude(struct fm_bench *b, double hardware)
 			conclude_put(b, &b->paths[i], hardware);
 			return;
 		}
-	read = best(b, is_disk, FM_BENCH_READ, NULL);
-	write = best(b, is_disk, FM_BENCH_WRITE, read ? read->where : NULL);
-	if (wire)
-		conclude_wire(b, wire, hardware);
+	read = best(b, is_disk, FM_BENCH_READ, NULL, 0);
+	write = best(b, is_disk, FM_BENCH_WRITE, read ? read->where : NULL, 0);
+	if (wire || noisy)
+		conclude_wire(b, wire ? wire : noisy, hardware);
 	else if (read || write)
 		conclude_disk(b, read, write);
 	else

@@ -4,7 +4,8 @@
  *
  * A limit is named only beyond the noise: end to end is within a tenth of what the slowest stage
  * does alone, and the next stage is faster by more than both scatter. A path that is not valid
- * says nothing.
+ * says nothing, but for two causes that noise does not hide: segments that are lost, and a
+ * processor that has nothing left.
  */
 #ifndef FM_BENCH_VERDICT_H
 #define FM_BENCH_VERDICT_H
@@ -13,7 +14,9 @@
 
 #define FM_BENCH_STAGES_MAX 8u
 #define FM_BENCH_NEAR	    0.9	 /* of a ceiling: it is reached */
-#define FM_BENCH_CORE_BUSY  0.95 /* a core that is this busy has nothing left */
+#define FM_BENCH_CORE_BUSY  0.95 /* a core that is this busy has nothing left ... */
+#define FM_BENCH_CORE_OURS  0.25	 /* ... and is ours if an end used so much of one itself */
+#define FM_BENCH_LOSS	    0.005 /* of the segments were sent again: more than a full wire does */
 
 struct fm_bench_stage {
 	char name[FM_BENCH_TEXT_MAX];

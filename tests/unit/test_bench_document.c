@@ -29,6 +29,8 @@ static struct fm_bench *sample(void)
 	p = fm_bench_add(b, FM_BENCH_TCP, FM_BENCH_BOTH, "n2");
 	p->connections = 4;
 	p->tcp_bytes = 7;
+	p->segments_sent = 100;
+	p->segments_again = 3;
 	strcpy(p->there.why, "it does not say");
 	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 0.5};
 	(void)fm_bench_judge(b);
@@ -48,6 +50,7 @@ static void test_roundtrip(void)
 	CU_ASSERT_STRING_EQUAL(first, second);
 	CU_ASSERT_STRING_EQUAL(again->paths[0].where, "/srv/\xff");
 	CU_ASSERT_EQUAL(again->paths[1].invalid, FM_BENCH_TOO_SHORT);
+	CU_ASSERT_EQUAL(again->paths[1].segments_again, 3);
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"invalid\":[\"too short\"]"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"median_bytes_per_s\":2000000000.000000"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"cpu_there\":{\"unknown\":\"it does not say\"}"));

@@ -2,10 +2,13 @@
 /* What is valid, and which stage limits: on measurements written by hand. links: fm_cli */
 #include "client/bench/verdict.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/bench/tcp_watch.h"
 #include "client/bench/validity.h"
+#include "mover/base/err.h"
 #include "tests/fm_test.h"
 
 #define GB 1e9
@@ -152,6 +155,9 @@ static void test_runs(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by the port"));
 	p->there.is_known = true;
 	p->there.busiest = 0.99;
+	fm_bench_conclude(b, 0); /* some core is full, but of another's work */
+	CU_ASSERT_PTR_NULL(strstr(b->verdict, "limited by one processor"));
+	p->there.process_s = 3;
 	fm_bench_conclude(b, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by one processor"));
 	p->there.busiest = 0;
@@ -167,11 +173,96 @@ static void test_runs(void)
 	fm_bench_free(b);
 }
 
+/* Goal: loss is named, whatever it does to the rates; the little that a full wire has is not. */
+static void test_loss(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *p = path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", GB, 0.3);
+
+	p->tcp_bytes = 6 * (uint64_t)GB;
+	p->segments_sent = 1000000;
+	p->segments_again = 10000;
+	CU_ASSERT_EQUAL(fm_bench_judge(b), 3);
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by loss on the wire to n2: 1.0 %"));
+	p->segments_again = 1000;
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "nothing that is valid"));
+	fm_bench_free(b);
+}
+
+/* Goal: what others do to a stage that is far from the limit does not hide the limit. */
+static void test_noisy_stage(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *wire = path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", 2 * GB, 0.3), *p;
+
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_READ, "/d", GB / 10, 0.01);
+	p = path(b, FM_BENCH_PUT, FM_BENCH_SEND, "n2", GB / 10, 0.01);
+	strcpy(p->from, "/d");
+	(void)fm_bench_judge(b);
+	CU_ASSERT_EQUAL(wire->invalid, FM_BENCH_NOISY);
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by n1's disk read at /d"));
+	wire->is_cached = true; /* any other doubt does */
+	(void)fm_bench_judge(b);
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "not each stage was measured"));
+	fm_bench_free(b);
+}
+
+/* Goal: the sentence is about what was planted when these were measured (tests/soak/limits.sh). */
+static void test_recorded(void)
+{
+	static const struct {
+		const char *name, *said;
+	} rows[] = {{"slow_disk", "limited by n1's disk read at /srv/s"},
+		    {"slow_wire", "limited by the wire to n2: "},
+		    {"loss", "limited by loss on the wire to n2: "},
+		    {"one_processor", "limited by one processor"}};
+	char file[512];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fm_err err = {0};
+		struct fm_bench *b;
+
+		(void)snprintf(file, sizeof(file), FM_SOURCE_DIR "/tests/unit/bench_runs/%s.json",
+			       rows[i].name);
+		CU_ASSERT_EQUAL_FATAL(fm_bench_load(file, &b, &err), 0);
+		fm_bench_conclude(b, 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, rows[i].said));
+		fm_bench_free(b);
+	}
+}
+
+/* ---- segments ---- */
+
+static void test_segments(void)
+{
+	static const char text[] = "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
+				   "Tcp: RtoAlgorithm OutSegs RetransSegs InErrs\nTcp: 1 500 7 0\n"
+				   "Udp: InDatagrams\nUdp: 3\n";
+	struct fm_tcp_watch w;
+
+	CU_ASSERT_TRUE(fm_tcp_watch_parse(text, &w));
+	CU_ASSERT_EQUAL(w.sent, 500);
+	CU_ASSERT_EQUAL(w.again, 7);
+	CU_ASSERT_FALSE(fm_tcp_watch_parse("", &w));
+	CU_ASSERT_FALSE(fm_tcp_watch_parse("Tcp: OutSegs RetransSegs\n", &w));
+	CU_ASSERT_FALSE(fm_tcp_watch_parse("Tcp: A OutSegs B\nTcp: 1 2 3\n", &w));
+	CU_ASSERT_FALSE(fm_tcp_watch_parse("Tcp: A OutSegs RetransSegs\nTcp: 1 2\n", &w));
+	CU_ASSERT_FALSE(w.is_known);
+}
+
 static const struct fm_test tests[] = {
 	{"what is valid", test_valid},
 	{"what is not, and why", test_not_valid},
 	{"the planted limit is named", test_planted_limits},
 	{"only beyond the noise", test_beyond_the_noise},
 	{"of a whole run", test_runs},
+	{"loss is named", test_loss},
+	{"a noisy stage is no limit", test_noisy_stage},
+	{"of recorded runs", test_recorded},
+	{"segments sent again", test_segments},
 };
 FM_TEST_MAIN("bench verdict", tests)
