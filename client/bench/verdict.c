@@ -2,6 +2,7 @@
 /* verdict - see verdict.h. */
 #include "client/bench/verdict.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 		say_none("all together is slower than each stage alone", e, least, out);
 		return -1;
 	}
-	if (next >= 0 && s[next].rates.min <= s[limit].rates.max) {
+	if (next >= 0 && s[next].rates.min <= fmax(s[limit].rates.max, e->max)) {
 		say_none("the two slowest stages are alike within the noise", e, least, out);
 		return -1;
 	}
@@ -245,7 +246,7 @@ void fm_bench_conclude(struct fm_bench *b, double hardware)
 	b->verdict[0] = '\0';
 	for (unsigned i = 0; i < b->path_count; i++)
 		if (b->paths[i].kind == FM_BENCH_PUT && b->paths[i].from[0] &&
-		    !b->paths[i].invalid) {
+		    !(b->paths[i].invalid & ~(unsigned)FM_BENCH_NOISY)) {
 			conclude_put(b, &b->paths[i], hardware);
 			return;
 		}

@@ -3,9 +3,9 @@
  * verdict - which stage of the way limits, in one sentence. Pure functions.
  *
  * A limit is named only beyond the noise: end to end is within a tenth of what the slowest stage
- * does alone, and the next stage is faster by more than both scatter. A path that is not valid
- * says nothing, but for two causes that noise does not hide: segments that are lost, and a
- * processor that has nothing left.
+ * does alone, and the slowest repeat of the next stage is faster than the fastest of both. A path
+ * that is not valid says nothing, but for two causes that noise does not hide: segments that are
+ * lost, and a processor that has nothing left.
  */
 #ifndef FM_BENCH_VERDICT_H
 #define FM_BENCH_VERDICT_H

@@ -204,6 +204,11 @@ static void test_noisy_stage(void)
 	CU_ASSERT_EQUAL(wire->invalid, FM_BENCH_NOISY);
 	fm_bench_conclude(b, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by n1's disk read at /d"));
+	p->repeats[0].bytes = (uint64_t)(1.7 * GB / 10); /* the put itself, too */
+	(void)fm_bench_judge(b);
+	CU_ASSERT_EQUAL(p->invalid, FM_BENCH_NOISY);
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by n1's disk read at /d"));
 	wire->is_cached = true; /* any other doubt does */
 	(void)fm_bench_judge(b);
 	fm_bench_conclude(b, 0);
