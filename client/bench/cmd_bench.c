@@ -57,6 +57,7 @@ enum {
 	OPT_NOW,
 	OPT_JSON,
 	OPT_CSV,
+	OPT_HTML,
 	OPT_QUIET,
 	OPT_CONFIG
 };
@@ -75,6 +76,7 @@ const struct fm_opt fm_opts_bench[] = {
 	{"now", 0, OPT_NOW, NULL, "do not wait until no transfer runs here", NULL},
 	{"json", 0, OPT_JSON, NULL, "the measurement as one JSON object on standard output", NULL},
 	{"csv", 0, OPT_CSV, NULL, "a row for each path on standard output", NULL},
+	{"html", 0, OPT_HTML, NULL, "a page with plots on standard output; of compare, too", NULL},
 	{"quiet", 'q', OPT_QUIET, NULL, "say nothing of how far it is", NULL},
 	{"config", 0, OPT_CONFIG, "FILE", "the daemon's configuration (" FM_COLLECT_CONFIG ")",
 	 "FILE"},
@@ -171,9 +173,12 @@ static int take_option(struct fm_args *args, int key, struct wanted *w)
 		break;
 	case OPT_JSON:
 	case OPT_CSV:
+	case OPT_HTML:
 		if (w->form != FM_BENCH_TABLE)
-			return fm_usage(args, "--json or --csv");
-		w->form = key == OPT_JSON ? FM_BENCH_JSON : FM_BENCH_CSV;
+			return fm_usage(args, "--json, --csv or --html");
+		w->form = key == OPT_JSON  ? FM_BENCH_JSON
+			  : key == OPT_CSV ? FM_BENCH_CSV
+					   : FM_BENCH_HTML;
 		break;
 	}
 	return -1;
@@ -219,8 +224,8 @@ static int take_files(struct fm_args *args, struct wanted *w)
 	if (w->file_count < 2 || w->file_count > FM_COMPARE_MAX)
 		return fm_usage(args, "compare: give 2 to %u files that --json wrote",
 				FM_COMPARE_MAX);
-	if (w->form != FM_BENCH_TABLE)
-		return fm_usage(args, "compare: prints a table only");
+	if (w->form != FM_BENCH_TABLE && w->form != FM_BENCH_HTML)
+		return fm_usage(args, "compare: prints a table, or with --html a page");
 	return -1;
 }
 
@@ -447,7 +452,8 @@ static int exit_of(const struct wanted *w, int status)
 
 static int compare(const struct wanted *w, int *status, struct fm_err *err)
 {
-	int ret = fm_compare_files(w->files, w->file_count, err);
+	int ret = fm_compare_files(w->files, w->file_count,
+				   w->form == FM_BENCH_HTML, err);
 
 	*status = ret < 0 ? *status : ret;
 	return ret < 0 ? ret : 0;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/bench/page.h"
 #include "client/cli/show.h"
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
@@ -76,27 +77,47 @@ static void print_one(const char *file, const struct fm_bench_path *a,
 			     words[fm_compare_rates(a, b) + 1]);
 }
 
-static int print(char *const *files, struct fm_bench *const *all, size_t count)
+static int status_of(struct fm_bench *const *all, size_t count)
+{
+	for (unsigned i = 0; i < all[0]->path_count; i++)
+		for (size_t k = 1; k < count; k++) {
+			const struct fm_bench_path *first = &all[0]->paths[i],
+						   *other = fm_compare_find(all[k], first);
+
+			if (other && (first->invalid || other->invalid))
+				return FM_EXIT_PARTLY;
+		}
+	return FM_EXIT_DONE;
+}
+
+static void print(char *const *files, struct fm_bench *const *all, size_t count)
 {
 	char name[FM_BENCH_TEXT_MAX], rate[FM_SHOW_MAX];
-	int status = FM_EXIT_DONE;
 
 	for (unsigned i = 0; i < all[0]->path_count; i++) {
-		const struct fm_bench_path *first = &all[0]->paths[i], *other;
+		const struct fm_bench_path *first = &all[0]->paths[i];
 
 		(void)printf("%s\n  %-30s %10s\n", fm_bench_path_name(first, name), files[0],
 			     fm_show_rate(first->rates.median, rate));
-		for (size_t k = 1; k < count; k++) {
-			other = fm_compare_find(all[k], first);
-			print_one(files[k], first, other);
-			if (other && (first->invalid || other->invalid))
-				status = FM_EXIT_PARTLY;
-		}
+		for (size_t k = 1; k < count; k++)
+			print_one(files[k], first, fm_compare_find(all[k], first));
 	}
-	return status;
 }
 
-int fm_compare_files(char *const *files, size_t count, struct fm_err *err)
+/* The status, or -errno. */
+static int print_as(bool is_page, char *const *files, struct fm_bench *const *all, size_t count)
+{
+	int status = status_of(all, count), ret = 0;
+
+	if (is_page)
+		ret = fm_page_print((const char *const *)files,
+				    (const struct fm_bench *const *)all, count, status);
+	else
+		print(files, all, count);
+	return ret < 0 ? ret : status;
+}
+
+int fm_compare_files(char *const *files, size_t count, bool is_page, struct fm_err *err)
 {
 	struct fm_bench *all[FM_COMPARE_MAX] = {NULL};
 	int ret = 0;
@@ -106,8 +127,8 @@ int fm_compare_files(char *const *files, size_t count, struct fm_err *err)
 		if (ret == 0 && i > 0 && (ret = fm_compare_check(all[0], all[i], err)) < 0)
 			(void)fm_err_wrap(err, "%s and %s", files[0], files[i]);
 	}
-	if (ret == 0)
-		ret = print(files, all, count);
+	if (ret == 0 && (ret = print_as(is_page, files, all, count)) < 0)
+		(void)fm_err_sys(err, ret, "print the comparison");
 	for (size_t i = 0; i < count; i++)
 		fm_bench_free(all[i]);
 	return ret;

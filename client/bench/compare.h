@@ -9,6 +9,9 @@
 #ifndef FM_BENCH_COMPARE_H
 #define FM_BENCH_COMPARE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "client/bench/measure.h"
 
 struct fm_err;
@@ -26,7 +29,10 @@ int fm_compare_rates(const struct fm_bench_path *a, const struct fm_bench_path *
  * path in common. */
 int fm_compare_check(const struct fm_bench *a, const struct fm_bench *b, struct fm_err *err);
 
-/* Load and print. Its status: 0; 3: something that is compared is not valid. Or -errno. */
-int fm_compare_files(char *const *files, size_t count, struct fm_err *err);
+/*
+ * Load and print, as a table or as a page. Its status: 0; 3: something that is compared is not
+ * valid. Or -errno.
+ */
+int fm_compare_files(char *const *files, size_t count, bool is_page, struct fm_err *err);
 
 #endif

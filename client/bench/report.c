@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/bench/page.h"
 #include "client/cli/show.h"
 
 #define CELL_MAX 96
@@ -140,6 +141,8 @@ int fm_bench_print(const struct fm_bench *b, enum fm_bench_form form, int exit)
 		print_table(b);
 	if (form == FM_BENCH_CSV)
 		print_csv(b);
+	if (form == FM_BENCH_HTML)
+		return fm_page_print(&(const char *){"this run"}, &b, 1, exit);
 	if (form != FM_BENCH_JSON)
 		return 0;
 	buf = malloc(FM_BENCH_BYTES_MAX);

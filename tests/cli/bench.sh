@@ -143,6 +143,36 @@ no 1 'nothing: open' fmove bench compare a nothing
 no 2 'give 2 to 16 files' fmove bench compare a
 no 2 'one mode at a time' fmove bench tcp disk
 
+# As a page: whole by itself, well formed, every figure of the documents in it, and no name that a browser would take for markup.
+page_is_whole() {
+	local what
+
+	for what in '<script' '</pre><b>' 'src=' 'href=' 'url(' '@import'; do
+		grep -qiF -- "$what" out && bad "the page has $what: $(grep -iF -- "$what" out | head -c 300)"
+	done
+	python3 -c 'import sys, xml.dom.minidom
+xml.dom.minidom.parseString(sys.stdin.read().replace("<!DOCTYPE html>", "", 1).encode())' <out || bad "the page is not well formed"
+}
+invalid fmove bench tcp --peer n2 $short --html
+page_is_whole
+grep -q '<svg' out || bad "no plot in the page"
+grep -q 'tcp receive n2' out || bad "the page lacks a path"
+hostile='<script>alert(1)</script>&\"'"'"'</pre><b>'
+sed "s|\"where\":\"n2\"|\"where\":\"$(sed 's/[&\\]/\\&/g' <<<"$hostile")\"|" a >hostile
+grep -qF '<script>' hostile || bad "no hostile name was made: $(cat hostile)"
+ok fmove bench compare --html hostile hostile
+page_is_whole
+grep -qF '&lt;script&gt;alert(1)&lt;/script&gt;&amp;' out || bad "the name is not shown: $(head -c 600 out)"
+ok fmove bench compare --html b a
+page_is_whole
+grep -q -- '-33.3 %, slower' out || bad "the page does not compare"
+invalid fmove bench compare --html "$corpus/quick.json" "$corpus/quick.json"
+page_is_whole
+for figure in $(grep -oE '[0-9]+(\.[0-9]+)?' "$corpus/quick.json"); do
+	grep -qF -- "${figure%.0}" out || bad "the page lacks $figure"
+done
+no 2 'prints a table, or with --html a page' fmove bench compare --json a b
+
 # What cannot be measured.
 no 2 'with whom' fmove bench tcp $short
 no 2 'must be rdma, tcp' fmove bench carrier-pigeon $short
@@ -150,7 +180,7 @@ no 2 'no other node takes part' fmove bench disk --peer n2 $short
 no 2 'nvme-tcp: give --volume' fmove bench nvme-tcp $short
 no 2 '--seconds' fmove bench disk --seconds 0
 no 2 '--size' fmove bench disk --size 5
-no 2 '--json or --csv' fmove bench disk --json --csv
+no 2 '--json, --csv or --html' fmove bench disk --json --csv
 no 1 'n9: no peer of this node' fmove bench tcp --peer n9 $short
 no 1 'store nothing: this node has none' fmove bench disk --store nothing $short
 no 1 'volume v: the configuration has none' fmove bench nvme-tcp --volume v $short
