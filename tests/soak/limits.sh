@@ -4,7 +4,7 @@
 # Goal:   the verdict of fmove bench names the limit that was planted: a slow disk, a slow wire, a wire that loses, one processor.
 # Method: two nodes in network namespaces, joined by a veth; one limit at a time, in turn, as often as was asked. What is measured is
 #         real; only the sentence is looked at. A disk is made slow by its control group, a wire by tbf, loss is a filter of tc that
-#         drops at random, and a node has one processor by its affinity.
+#         drops at random, and a node has one processor by its affinity. The nodes go before what else runs.
 #
 #   limits.sh ROUNDS      FM_LIMITS_KEEP=DIR keeps every document there
 set -euo pipefail
@@ -71,7 +71,8 @@ nodes_up() {
 			<<< 'mover = { transports = [ "tcp" ]; };'
 	done
 	for i in 1 2; do
-		node_wrap=(ip netns exec "$id$i")
+		# what else runs here is a limit of its own, and none that was planted
+		node_wrap=(nice -n -15 ip netns exec "$id$i")
 		node_start "$dir/n$i"
 	done
 	node_wait "$dir/n1" tcp 1 all
