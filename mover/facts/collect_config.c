@@ -100,11 +100,12 @@ static void store(struct fm_collect *c, const struct fm_config_store *from)
 	if (!s)
 		return;
 	fm_fact_text(&s->name, FM_FACT_TEXT, from->name);
-	fm_fact_text(&s->directory, FM_FACT_TEXT, from->directory);
 	if (c->options->is_within_daemon) {
+		fm_fact_unknown(&s->directory, FM_COLLECT_NOT_FOR_PEERS);
 		store_unasked(s);
 		return;
 	}
+	fm_fact_text(&s->directory, FM_FACT_TEXT, from->directory);
 	ret = fm_collect_path(c, path, "%s", from->directory);
 	if (ret == 0)
 		ret = fm_ask_or_give_up(look, path, (char *)&l, sizeof(l));

@@ -94,8 +94,13 @@ static void fstab_line(struct fm_collect *c, char *line)
 static void fstab(struct fm_collect *c)
 {
 	char *text, *rest = NULL;
-	int ret = fm_collect_file(c, &text, "/etc/fstab");
+	int ret;
 
+	if (c->options->is_within_daemon) {
+		fm_fact_unknown(&c->facts->fstab_read, FM_COLLECT_NOT_FOR_PEERS);
+		return;
+	}
+	ret = fm_collect_file(c, &text, "/etc/fstab");
 	fm_collect_list_read(&c->facts->fstab_read, ret, "/etc/fstab");
 	if (ret < 0)
 		return;

@@ -336,7 +336,8 @@ static void test_for_peers(void)
 	tree_attr("etc/fmove", "fmove.conf",
 		  "node = { name = \"gpu1\"; }; volumes = ( { name = \"v\"; subsystem = \"d\"; "
 		  "address = \"h:4420\"; writer = \"gpu1\"; secret_file = \"/etc/fmove/v.chap\"; } "
-		  ");");
+		  "); stores = ( { name = \"s\"; directory = \"/srv/private\"; } );");
+	tree_attr("etc", "fstab", "private:/export /mnt nfs rw 0 0\n");
 	tree_attr("etc/fmove", "node.key", "secret");
 	tree_attr("etc/nvme", "hostnqn", "nqn.private");
 	tree_attr("etc/nvme", "hostid", "id.private");
