@@ -7,6 +7,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/node/session.h"
 #include "mover/services/asking.h"
 
@@ -14,6 +15,7 @@
 	(20 * FM_NS_PER_S) /* reading takes a second or two, of a machine that is busy more */
 #define SENDING_NS (15 * FM_NS_PER_S)
 #define FRESH_NS   (2 * FM_NS_PER_S)
+#define LATE_NS	   SENDING_NS /* whoever waited for it has been refused by then */
 
 struct facts_ask {
 	struct fm_ask ask;
@@ -39,7 +41,8 @@ struct facts {
 	/* The document: */
 	struct fm_engine *engine; /* while a worker makes it */
 	struct fm_work work;
-	bool is_working;
+	bool is_working, is_late;
+	uint64_t begun_ns;
 	char *status; /* the worker's, while it works */
 	char *made;   /* likewise */
 	int made_len;
@@ -221,6 +224,10 @@ static void read_done(struct fm_work *work)
 	struct fm_engine *e = f->engine;
 
 	f->is_working = false;
+	if (f->is_late)
+		fm_log_info("reading facts for peers came back after %llu s",
+			    (unsigned long long)((fm_engine_now(e) - f->begun_ns) / FM_NS_PER_S));
+	f->is_late = false;
 	free(f->status);
 	f->status = NULL;
 	if (f->made_len < 0) {
@@ -237,6 +244,21 @@ static void read_done(struct fm_work *work)
 	fm_engine_check_stopped(e);
 }
 
+/*
+ * Nothing ends a read that hangs in the kernel, so the worker is lost until it comes back, and no
+ * other one is begun meanwhile.
+ */
+static void look_for_late(struct facts *f, uint64_t now_ns)
+{
+	if (!f->is_working || f->is_late || now_ns < f->begun_ns + LATE_NS)
+		return;
+	f->is_late = true;
+	fm_log_warn("reading facts for peers has not come back for %llu s: a file of /sys or "
+		    "/proc, or a device, does not answer; one of our workers waits for it, and "
+		    "peers are told no facts until then",
+		    (unsigned long long)((now_ns - f->begun_ns) / FM_NS_PER_S));
+}
+
 /* Who asks now waits for it, too. A document that is being sent, or is fresh, will do. */
 static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct fm_err *err)
 {
@@ -244,7 +266,12 @@ static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct
 	int ret;
 
 	*is_ready = f->text && (is_sent || fm_engine_now(e) < f->read_ns + FRESH_NS);
-	if (*is_ready || f->is_working)
+	if (*is_ready)
+		return 0;
+	if (f->is_late)
+		return fm_err_set(err, -ETIMEDOUT,
+				  "reading its facts hangs: something there does not answer");
+	if (f->is_working)
 		return 0;
 	text_drop(f);
 	ret = f->here->begin(f->here->ctx, &f->status, err);
@@ -252,6 +279,7 @@ static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct
 		return ret;
 	f->engine = e;
 	f->is_working = true;
+	f->begun_ns = fm_engine_now(e);
 	fm_err_clear(&f->made_err);
 	f->work = (struct fm_work){.run = read_run, .done = read_done};
 	fm_worker_submit(e->env.worker, &f->work, e->env.loop);
@@ -367,6 +395,7 @@ static void facts_tick(struct fm_engine *e, uint64_t now_ns)
 	struct facts *f = facts_of(e);
 
 	fm_asking_tick(&f->asking, now_ns);
+	look_for_late(f, now_ns);
 	tick_served(f, now_ns);
 	if (f->text && fm_list_is_empty(&f->served) && now_ns >= f->read_ns + FRESH_NS)
 		text_drop(f);

@@ -192,6 +192,7 @@ static const struct fm_volumes_here here = { .read = read_here };
 static size_t facts_here;
 static unsigned facts_read;
 static int facts_code;			/* or what begin() says */
+static void (*facts_hang)(void);	/* what happens while they are read */
 
 static int begin_facts(void *ctx, char **status, struct fm_err *err)
 {
@@ -205,6 +206,8 @@ static int read_facts(void *ctx, const char *status, char **out, struct fm_err *
 	(void)ctx;
 	(void)status;
 	facts_read++;
+	if (facts_hang)
+		facts_hang();
 	if (facts_here == 0)
 		return fm_err_set(err, -EIO, "no facts");
 	*out = malloc(facts_here);
@@ -1201,6 +1204,38 @@ static void test_facts_asked(void)
 	end();
 }
 
+static uint32_t hung_code[2];
+
+/* It does not come back: who waits is refused, and who asks then is refused at once. */
+static void hang(void)
+{
+	static uint8_t buf[FM_WIRE_MSG_MAX];
+	const struct fm_wire_msg ask = {.type = FM_WIRE_FACTS_ASK, .facts_ask = {.id = 1000}};
+
+	fm_node_facts_service.tick(engine, clock_now(NULL) + 16 * FM_NS_PER_S);
+	hung_code[0] = last.facts.code;
+	ctl_events->message(ctl_ctx, buf, fm_wire_encode(&ask, buf));
+	hung_code[1] = last.type == FM_WIRE_FACTS && last.facts.id == 1000 ? last.facts.code : 0;
+}
+
+/* Goal: a reading that hangs holds no peer and no second worker, and is forgotten afterwards. */
+static void test_facts_hang(void)
+{
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	facts_read = 0;
+	facts_here = 1;
+	facts_hang = hang;
+	ask_for_facts();
+	facts_hang = NULL;
+	CU_ASSERT_EQUAL(hung_code[0], ETIMEDOUT);
+	CU_ASSERT_EQUAL(hung_code[1], ETIMEDOUT);
+	CU_ASSERT_EQUAL(facts_read, 1);
+	ask_for_facts();
+	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == 0 && facts_said == 1);
+	end();
+}
+
 /* Goal: a peer that asks and does not read costs one answer, loses no session, and holds up nobody
  * for long. */
 static void test_facts_unread(void)
@@ -1385,6 +1420,7 @@ static const struct fm_test tests[] = {
 	{"users cannot keep root from asking for volumes", test_volumes_are_asked_for_root},
 	{"a token is good for the peer that it was given to", test_tokens_are_the_peers},
 	{"facts: in pieces, one reading for all who ask, or why not", test_facts_asked},
+	{"facts whose reading hangs", test_facts_hang},
 	{"facts for a peer that does not read", test_facts_unread},
 	{"facts of a peer: in pieces, without end, refused, silence, gone", test_facts_answers},
 	{"how long a PING took", test_round_trip},
