@@ -15,6 +15,7 @@
 #include "client/bench/tcp_watch.h"
 #include "client/bench/wire.h"
 #include "client/cli/cmd.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/show.h"
 #include "mover/base/err.h"
 
@@ -50,6 +51,8 @@ static int failed(struct fm_run *run, struct fm_bench_path *path, int code, stru
 	step_end(run);
 	if (code == 0)
 		return 0;
+	if (code == -ECANCELED && !fm_is_interrupted())
+		code = -EHOSTUNREACH; /* by a daemon that ends, and not by who asked */
 	if (code == -ECANCELED || code == -ENOMEM)
 		return code;
 	path->invalid |= FM_BENCH_FAILED;

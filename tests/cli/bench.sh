@@ -200,6 +200,19 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	json_has '"invalid":\["too short"\?,\?"cached","failed"\]\|"invalid":\["cached","failed"\]'
 fi
 
+# A peer that goes away while it is measured, and one that is not there at all: no number, and an end.
+fmove bench tcp --peer n2 --seconds 500 --quiet --config "$conf" --json >out 2>err &
+pid=$!
+moved data 0
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+wait $pid
+got=$?
+[ $got -ne 0 ] && [ $got -ne 3 ] || bad "the peer went away: status $got: $(head -c 600 err out)"
+grep -q 'bench: tcp send n2: ' err || bad "the peer went away: $(cat err)"
+no 4 'tcp send n2' fmove bench tcp --peer n2 $short
+"$FM_SOURCE/tests/cluster" start "$dir/c" n2
+reachable 2
+
 # Without a daemon disks can be measured.
 FMOVE_SOCKET=$dir/nobody invalid fmove bench disk --path place $short
 no 4 'nobody' env FMOVE_SOCKET="$dir/nobody" fmove bench tcp --peer n2 $short
