@@ -163,7 +163,7 @@ bench_fio() {
 
 # bench_fio_one OP DEPTH: KiB per second is field 7 of a reader, field 48 of a writer.
 bench_fio_one() {
-	fio --name=one --filename="$disk/bench/fio" --rw="$1" --ioengine=io_uring --direct=1 --bs=1M --iodepth="$2" \
+	fio --name=one --filename="$disk/bench/fio" --rw="$1" --ioengine=io_uring --direct=1 --fixedbufs=1 --bs=1M --iodepth="$2" \
 		--size="${gib}G" --time_based --runtime=$BENCH_SECONDS --output-format=terse |
 		awk -F';' -v op="$1" '{ printf "%.4f\n", (op == "read" ? $7 : $48) * 1024 / 1e9 }'
 }
