@@ -228,7 +228,9 @@ static bool is_sound_state(const struct fm_run *run, const struct fm_run_state *
 
 static void answer(struct fm_run *run, const struct fm_run_msg *msg, enum fm_run_msg_type type)
 {
-	struct fm_run_msg say = {.type = (uint8_t)type, .join = msg->join};
+	struct fm_run_msg say = {.type = (uint8_t)type,
+				 .join = msg->join,
+				 .order = run->coordinator.seat[msg->from].order};
 
 	fm_run_send(run, msg->from, &say);
 }
@@ -267,6 +269,13 @@ static void on_page(struct fm_run *run, const struct fm_run_msg *msg)
 					  seat->have_count == run->extent_count);
 }
 
+/* A page of its report, which was sent before the pulse, or a word about an extent since then. */
+static bool is_report_lost(const struct seat *seat, const struct fm_run_state *st)
+{
+	return !seat->is_whole || (st->order == seat->order && st->place != FM_RUN_READY &&
+				   st->have_count != seat->have_count);
+}
+
 static void on_pulse(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
@@ -283,14 +292,13 @@ static void on_pulse(struct fm_run *run, const struct fm_run_msg *msg)
 		unhold_all(run, co, msg->from);
 	if (is_changed)
 		co->progress_ns = run->now_ns;
-	if (seat->is_whole && msg->state.order == seat->order) {
-		if (msg->state.place != FM_RUN_READY && msg->state.have_count != seat->have_count) {
-			co->resynced++;
-			answer(run, msg, FM_RUN_RESYNC);
-			return;
-		}
-		take_work(run, seat, &msg->state);
+	if (is_report_lost(seat, &msg->state)) {
+		co->resynced++;
+		answer(run, msg, FM_RUN_RESYNC);
+		return;
 	}
+	if (msg->state.order == seat->order)
+		take_work(run, seat, &msg->state);
 	answer(run, msg, FM_RUN_NOTED);
 }
 

@@ -566,7 +566,8 @@ static void take_answer(struct fm_run *run, const struct fm_run_msg *msg)
 	if (msg->from != run->root || msg->join != run->member.join)
 		return;
 	run->member.heard_ns = run->now_ns;
-	if (msg->type == FM_RUN_RESYNC)
+	/* The last order that was given may be one that did not come: no other one tells of it. */
+	if (msg->type == FM_RUN_RESYNC || msg->order != run->member.order)
 		fm_run_join(run);
 	else
 		run->member.is_unheard = false;

@@ -67,7 +67,7 @@ enum fm_run_msg_type {
 	FM_RUN_END,
 	/* no order: what I know of you is not what you say. Join anew */
 	FM_RUN_RESYNC,
-	FM_RUN_NOTED,			/* no order: the pulse came */
+	FM_RUN_NOTED,			/* order: no order, the pulse came; the last one given */
 
 	/* Between members. */
 	/* extent, crc, node (who read it), nodes, shape: it is in my memory */

@@ -156,13 +156,15 @@ static void test_elapsed(void)
 /* ---- a run alone ---- */
 
 static unsigned sent, ended;
+static unsigned sent_of[FM_RUN_MSG_TYPES]; /* by type, and to whom the last one of it went */
+static unsigned last_hop[FM_RUN_MSG_TYPES];
 
 static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
 {
 	(void)ctx;
-	(void)hop;
-	(void)msg;
 	sent++;
+	sent_of[msg->type]++;
+	last_hop[msg->type] = hop;
 }
 
 static void world_slot_extent(void *ctx, unsigned slot, uint32_t extent)
@@ -339,6 +341,53 @@ static void test_hostile(void)
 	fm_run_free(run);
 }
 
+/* ---- what got lost, with nothing behind it that would tell ---- */
+
+/* Node 0 coordinates. */
+static struct fm_run *run_of(unsigned self, enum fm_run_place place, uint64_t up)
+{
+	struct fm_run_params p = params();
+	struct fm_run *run;
+
+	p.self = self;
+	p.place = place;
+	p.up = up;
+	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+	memset(sent_of, 0, sizeof(sent_of));
+	return run;
+}
+
+/* Goal: the coordinator asks again for a report of which only the beginning came. */
+static void test_lost_page(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 0xe);
+	struct fm_run_msg msg = {.type = FM_RUN_JOIN, .from = 1, .to = 0, .join = 5};
+
+	msg.state.place = FM_RUN_SINK;
+	fm_run_message(run, 1, &msg);
+	msg.type = FM_RUN_PULSE;
+	fm_run_message(run, 1, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_RESYNC], 1);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_RESYNC], 1);
+	fm_run_free(run);
+}
+
+/* Goal: a member whose last order did not come reports anew, when the coordinator notes its pulse.
+ */
+static void test_lost_order(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct fm_run_msg msg = {.type = FM_RUN_NOTED, .from = 0, .to = 1};
+
+	msg.join = run->member.join;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 0);
+	msg.order = 1;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -347,6 +396,8 @@ static const struct fm_test tests[] = {
 	{"time", test_elapsed},
 	{"limits", test_params},
 	{"messages that cannot be", test_hostile},
+	{"lost: the rest of a report", test_lost_page},
+	{"lost: the last order", test_lost_order},
 };
 
 FM_TEST_MAIN("stage_run", tests)
