@@ -75,10 +75,13 @@ int fm_run_slot_take(struct fm_run *run, bool is_lease)
 	return needed == 0 ? found : -1;
 }
 
-/* To those below, if they are peers. Who reads for others and finds the first of them away asks the
- * next. */
-void fm_run_slot_offer(struct fm_run *run, struct slot *s)
+/*
+ * Those below, if they are peers. Who reads for others and finds the first of them away asks the
+ * next. If none of them is a peer it asks all peers: one may have become a sink since the lease.
+ */
+static uint64_t below_of(const struct fm_run *run, struct slot *s)
 {
+	bool is_for_others = s->root == run->self && run->member.place != FM_RUN_SINK;
 	uint64_t below = 0;
 
 	for (unsigned i = 0; i < run->node_count && below == 0; i++) {
@@ -89,6 +92,13 @@ void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 		if (below == 0)
 			s->shape = (uint8_t)(s->shape + FM_RUN_TREE_TURN);
 	}
+	return below || !is_for_others ? below : run->up & run->known & ~s->sending;
+}
+
+void fm_run_slot_offer(struct fm_run *run, struct slot *s)
+{
+	uint64_t below = below_of(run, s);
+
 	s->offered |= below;
 	s->since_ns = run->now_ns;
 	for (unsigned n = 0; n < run->node_count; n++) {

@@ -388,6 +388,26 @@ static void test_lost_order(void)
 	fm_run_free(run);
 }
 
+/* Goal: what was read for a sink that is no peer goes to a peer that became one since. */
+static void test_lease_for_who_is_away(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 1 << 2);
+	struct fm_run_msg links = {.type = FM_RUN_LINKS, .from = 2, .to = 1, .nodes = 3};
+	struct fm_run_msg lease = {.type = FM_RUN_LEASE, .from = 0, .to = 1, .hops = 1,
+				   .order = 1, .extent = 7, .nodes = 1 << 3};
+	struct slot *s;
+
+	fm_run_message(run, 2, &links);
+	lease.join = run->member.join;
+	fm_run_message(run, 2, &lease);
+	s = fm_run_slot_find(run, SLOT_READING, 7);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	fm_run_read_done(run, fm_run_slot_number(run, s), 99, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_OFFER], 2);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -398,6 +418,7 @@ static const struct fm_test tests[] = {
 	{"messages that cannot be", test_hostile},
 	{"lost: the rest of a report", test_lost_page},
 	{"lost: the last order", test_lost_order},
+	{"a lease for who is away", test_lease_for_who_is_away},
 };
 
 FM_TEST_MAIN("stage_run", tests)
