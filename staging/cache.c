@@ -145,6 +145,14 @@ uint64_t fm_cache_own_of(struct fm_cache *c, const struct fm_cache_entry *e)
 	return fm_cache_room_of(&e->set) - (is_shared ? e->set.shared : 0);
 }
 
+/* READY or gone, it needs nothing more. */
+static uint64_t promised_of(struct fm_cache *c, const struct fm_cache_entry *e)
+{
+	uint64_t own = fm_cache_own_of(c, e);
+
+	return e->place == FM_CACHE_PARTIAL && own > e->written ? own - e->written : 0;
+}
+
 static uint64_t sum_up(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
@@ -158,7 +166,7 @@ void fm_cache_sum(struct fm_cache *c, struct fm_cache_sums *out)
 		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
 		out->used = sum_up(out->used, fm_cache_own_of(c, e));
-		out->promised = sum_up(out->promised, e->promised);
+		out->promised = sum_up(out->promised, promised_of(c, e));
 	}
 }
 

@@ -212,8 +212,8 @@ int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 		   struct fm_cache_fetch **out, struct fm_err *err);
 
 /*
- * What is not READY stays as a partial dataset, and so does its promise of room. Waits for the
- * disk.
+ * What is not READY stays as a partial dataset, with a promise of the room for what is missing.
+ * Waits for the disk.
  */
 void fm_cache_fetch_close(struct fm_cache_fetch *f);
 
@@ -223,10 +223,10 @@ uint64_t fm_cache_fetch_id(const struct fm_cache_fetch *f);
 int fm_cache_fetch_dir(const struct fm_cache_fetch *f);
 
 /*
- * So many bytes take room on the disk now that did not before: less of it is promised. Never
- * waits.
+ * So much of it is on the disk now, in all: that room is promised no more. Without this word it
+ * counts twice, since the file system has it no more. Never waits.
  */
-void fm_cache_fetch_wrote(struct fm_cache_fetch *f, uint64_t bytes);
+void fm_cache_fetch_wrote(struct fm_cache_fetch *f, uint64_t bytes, uint64_t files);
 
 /* Whether an extent is there (written, not necessarily saved); that it is now. Never wait. */
 bool fm_cache_fetch_has(const struct fm_cache_fetch *f, unsigned extent);

@@ -239,7 +239,7 @@ static int add_entry(struct fm_cache *c, const struct fm_cache_plan *plan,
 	*out = set.source && c->count < FM_CACHE_DATASETS_MAX ? fm_cache_entry_new(c, &set) : NULL;
 	if (*out) {
 		(*out)->is_fetched = true;
-		(*out)->promised = fm_cache_room_of(&set);
+		(*out)->is_measured = true; /* nothing of it is there */
 		(*out)->use.requested = (*out)->use.used = fm_cache_now(c);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -305,6 +305,7 @@ void fm_cache_fetch_close(struct fm_cache_fetch *f)
 		return;
 	pthread_mutex_lock(&f->c->lock);
 	f->e->is_fetched = false;
+	f->e->is_measured = false; /* who fails may remove what it wrote */
 	pthread_mutex_unlock(&f->c->lock);
 	(void)close(f->dir); /* what counts of it was synced, and that was heard */
 	fetch_free(f);
@@ -322,10 +323,14 @@ int fm_cache_fetch_dir(const struct fm_cache_fetch *f)
 	return f->dir;
 }
 
-void fm_cache_fetch_wrote(struct fm_cache_fetch *f, uint64_t bytes)
+void fm_cache_fetch_wrote(struct fm_cache_fetch *f, uint64_t bytes, uint64_t files)
 {
+	const struct fm_cache_dataset wrote = {.bytes = bytes, .files = files};
+	uint64_t room = fm_cache_room_of(&wrote);
+
 	pthread_mutex_lock(&f->c->lock);
-	f->e->promised -= bytes < f->e->promised ? bytes : f->e->promised;
+	if (room > f->e->written)
+		f->e->written = room;
 	if (f->e->state == FM_CACHE_PLANNED)
 		f->e->state = FM_CACHE_FETCHING;
 	pthread_mutex_unlock(&f->c->lock);

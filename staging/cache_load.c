@@ -266,14 +266,6 @@ static int read_extents(const struct found *f, struct fm_cache_entry *e)
 	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
 }
 
-/* In the proportion of what is missing: how large each extent is, only its fetch knows. */
-static uint64_t promise_of(const struct fm_cache_entry *e)
-{
-	double missing = e->set.extents ? 1.0 - (double)e->extents_done / e->set.extents : 1.0;
-
-	return (uint64_t)((double)fm_cache_room_of(&e->set) * missing);
-}
-
 static int take_entry(const struct found *f, struct fm_cache_dataset *set)
 {
 	struct fm_cache_entry *e =
@@ -289,9 +281,7 @@ static int take_entry(const struct found *f, struct fm_cache_dataset *set)
 	ret = read_use(f, e);
 	if (ret == 0 && f->place == FM_CACHE_PARTIAL)
 		ret = read_extents(f, e);
-	if (f->place == FM_CACHE_PARTIAL) {
-		e->promised = promise_of(e);
-	} else {
+	if (f->place != FM_CACHE_PARTIAL) {
 		e->state = FM_CACHE_READY;
 		e->extents_done = e->set.extents;
 	}

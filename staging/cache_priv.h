@@ -41,7 +41,7 @@ struct fm_cache_entry {
 	enum fm_cache_state state;
 	enum fm_cache_place place;
 	uint64_t ino;
-	uint64_t promised;
+	uint64_t written; /* of what it takes, so much is on the disk: less is promised */
 	unsigned extents_done;
 	unsigned hold_count;
 	unsigned kept; /* by those who take from it */
@@ -49,6 +49,7 @@ struct fm_cache_entry {
 	bool is_fetched; /* a fetch is open */
 	bool is_wanted;	 /* somebody asked for it while it was looked at */
 	bool is_going;	 /* nothing brings it back */
+	bool is_measured; /* `written` is right, or kept so by its fetch */
 	bool is_use_new; /* in memory only */
 	struct fm_list holds;
 };

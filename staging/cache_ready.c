@@ -138,7 +138,6 @@ static int publish(struct fm_cache_fetch *f)
 	f->e->place = FM_CACHE_IN_READY;
 	f->e->state = FM_CACHE_READY;
 	f->e->extents_done = f->e->set.extents;
-	f->e->promised = 0;
 	pthread_mutex_unlock(&f->c->lock);
 	return ret;
 }

@@ -8,7 +8,8 @@
  *
  * What is promised is read before the file system is asked. What is written between the two then
  * counts twice, which refuses too much for a moment; the other way round it would count not at all.
- * Nobody promises more meanwhile: that needs `room`.
+ * Nobody promises more meanwhile: that needs `room`. What is written is told by its fetch
+ * (fm_cache_fetch_wrote()) while one is open, else measured here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "staging/cache_file.h"
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
 #include "staging/evict.h"
@@ -25,6 +27,8 @@
 /* A request is written down once a minute at most (cache_use.c): after a crash it may be so much
  * older. */
 #define GRACE_MORE_NS (60 * FM_NS_PER_S)
+
+#define FEW_FILES 4096 /* a walk through so many takes milliseconds */
 
 struct room {
 	struct fm_cache_sums sums;
@@ -74,6 +78,84 @@ static uint64_t lacking(const struct room *r, uint64_t bytes, uint64_t mark)
 	uint64_t of_disk = more_than(plus(r->sums.promised, bytes), r->free);
 
 	return of_size > of_disk ? of_size : of_disk;
+}
+
+/* ---- what is there of partial datasets ---- */
+
+static int measure_file(void *ctx, int dir, const char *name, const struct stat *st)
+{
+	(void)dir;
+	(void)name;
+	/* A hard link of another version takes no room, and none was set aside for it. */
+	if (st->st_nlink == 1)
+		*(uint64_t *)ctx += (uint64_t)st->st_blocks * 512;
+	return 0;
+}
+
+static int measure_dir(void *ctx, int fd)
+{
+	(void)fd;
+	*(uint64_t *)ctx += FM_CACHE_BLOCK;
+	return 0;
+}
+
+/*
+ * While it comes, its fetch says what was written. But a large file takes its room when it is made,
+ * long before its bytes are there, and of a dataset of few files one may be all.
+ */
+static bool is_to_measure(const struct fm_cache_entry *e)
+{
+	return e->place == FM_CACHE_PARTIAL && !e->is_going &&
+	       (!e->is_measured || (e->is_fetched && e->set.files <= FEW_FILES));
+}
+
+static uint64_t next_to_measure(struct fm_cache *c, uint64_t after,
+				char name[static FM_CACHE_ENTRY_NAME_MAX])
+{
+	struct fm_cache_entry *best = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		if (is_to_measure(e) && e->set.id > after &&
+		    (!best || e->set.id < best->set.id))
+			best = e;
+	}
+	if (best)
+		fm_cache_entry_name(best, name);
+	after = best ? best->set.id : 0;
+	pthread_mutex_unlock(&c->lock);
+	return after;
+}
+
+/*
+ * What earlier fetches left takes room already. Only the disk knows how much: a fetch that failed
+ * may have removed some, and one that was killed said nothing. So each is gone through once behind
+ * its fetch. Where that fails as much is promised as before; after a start, all of it.
+ */
+static void measure(struct fm_cache *c)
+{
+	char name[FM_CACHE_ENTRY_NAME_MAX];
+	uint64_t written = 0;
+	const struct fm_cache_visitor visitor = {
+		.file = measure_file, .dir = measure_dir, .ctx = &written};
+
+	for (uint64_t id = next_to_measure(c, 0, name); id != 0;
+	     id = next_to_measure(c, id, name)) {
+		struct fm_cache_entry *e;
+
+		written = 0;
+		if (fm_cache_walk(c->dirs[FM_CACHE_PARTIAL], name, &visitor) < 0)
+			continue;
+		pthread_mutex_lock(&c->lock);
+		e = fm_cache_entry_of(c, id);
+		if (e) {
+			e->written = written;
+			e->is_measured = true;
+		}
+		pthread_mutex_unlock(&c->lock);
+	}
 }
 
 /* ---- what could go ---- */
@@ -221,8 +303,10 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 		       struct fm_err *err)
 {
 	struct room r;
-	int ret = look(c, &r);
+	int ret;
 
+	measure(c);
+	ret = look(c, &r);
 	if (ret == 0)
 		ret = evict_for(c, bytes, &r);
 	if (ret < 0)
@@ -257,6 +341,7 @@ static void trim(struct fm_cache *c)
 	int ret;
 
 	pthread_mutex_lock(&c->room);
+	measure(c);
 	ret = look(c, &r);
 	if (ret == 0)
 		ret = evict_for(c, 0, &r);

@@ -248,7 +248,6 @@ static int count_shared(struct taking *t)
 	pthread_mutex_lock(&t->f->c->lock);
 	e->set.base = t->reuse->old;
 	e->set.shared = shared < e->set.bytes ? shared : e->set.bytes;
-	e->promised -= shared < e->promised ? shared : e->promised;
 	pthread_mutex_unlock(&t->f->c->lock);
 	return fm_cache_dataset_write(t->f->dir, &e->set);
 }

@@ -47,6 +47,7 @@ struct fm_stage_run {
 	struct fm_file *file;
 	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
 	bool is_there;			/* all of it came, in an earlier run */
+	bool is_coming;			/* its bytes do, now */
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
@@ -191,7 +192,7 @@ static void finish(struct fm_work *work)
 		(void)fm_err_sys(&r->err, data, "open what came of %s", r->name);
 		return;
 	}
-	fm_cache_fetch_wrote(r->fetch, r->totals.bytes);
+	fm_cache_fetch_wrote(r->fetch, r->totals.bytes, r->totals.entries);
 	ret = make_manifest(r, data, &version);
 	(void)close(data);	/* only read */
 	if (ret < 0)
@@ -243,6 +244,7 @@ static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *re
 {
 	struct fm_stage_run *r = fm_container_of(watch, struct fm_stage_run, watch);
 
+	r->is_coming = false;
 	if (result->code < 0) {
 		r->err = result->err;
 		end_run(r);
@@ -265,11 +267,14 @@ static int start_job(struct fm_stage_run *r)
 		.journal = -1,
 		.file = "",
 	};
+	int ret;
 
 	r->file = NULL;		/* taken over */
 	r->phase = "fetching";
 	r->watch.events = &fetch_events;
-	return fm_queue_submit(r->runs->o.queue, &o, &r->watch, &r->err);
+	ret = fm_queue_submit(r->runs->o.queue, &o, &r->watch, &r->err);
+	r->is_coming = ret == 0;
+	return ret;
 }
 
 /* ---- from a store of this node ---- */
@@ -292,6 +297,7 @@ static void copied(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
+	r->is_coming = false;
 	if (r->err.code == 0)
 		begin_finish(r);
 	else
@@ -301,6 +307,7 @@ static void copied(struct fm_work *work)
 static void start_copy(struct fm_stage_run *r)
 {
 	r->phase = "copying";
+	r->is_coming = true;
 	submit(r, copy, copied);
 }
 
@@ -403,6 +410,25 @@ void fm_stage_runs_stop(struct fm_stage_runs *runs)
 		atomic_store(&fm_container_of(at, struct fm_stage_run, at)->is_stopped, true);
 }
 
+static void note_written(struct fm_stage_run *r)
+{
+	struct fm_queue_progress p = { .job = { .bytes_done = atomic_load(&r->done) } };
+
+	if (r->watch.job)
+		fm_queue_progress(r->watch.job, &p);
+	fm_cache_fetch_wrote(r->fetch, p.job.bytes_done, p.job.files);
+}
+
+void fm_stage_runs_note(struct fm_stage_runs *runs)
+{
+	fm_list_each(at, next, &runs->all) {
+		struct fm_stage_run *r = fm_container_of(at, struct fm_stage_run, at);
+
+		if (r->is_coming)
+			note_written(r);
+	}
+}
+
 static struct fm_stage_run *find(struct fm_stage_runs *runs, const struct fm_cache_key *key)
 {
 	fm_list_each(at, next, &runs->all) {
@@ -434,6 +460,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	if (strcmp(r->node, runs->o.node) == 0)
 		r->from = fm_engine_store_get(runs->o.engine, r->store, strlen(r->store));
 	fm_list_init(&r->waiters);
+	fm_stage_runs_note(runs);
 	fm_list_append(&runs->all, &r->at);
 	r->phase = "making room";
 	submit(r, prepare, prepared);

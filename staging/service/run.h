@@ -42,6 +42,9 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 			struct fm_cache *cache);
 void fm_stage_runs_stop(struct fm_stage_runs *runs);
 
+/* Who looks for room next knows what is on the disk of those that come. */
+void fm_stage_runs_note(struct fm_stage_runs *runs);
+
 /*
  * What a cache knows a listing of a source by: the SHA-256 of both. Names, sizes and times alone
  * are what anybody can make, so nobody is given what another source brought because these are

@@ -361,6 +361,7 @@ static void upkeep_fire(struct fm_timer *timer)
 {
 	struct fm_stager *s = fm_container_of(timer, struct fm_stager, upkeep);
 
+	fm_stage_runs_note(&s->runs);
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);

@@ -156,7 +156,7 @@ static inline uint64_t scene_stage(struct scene *s, unsigned n, uint64_t bytes)
 
 	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s->c, &plan, &f, &s->err), 0);
 	scene_fill(f, plan.name);
-	fm_cache_fetch_wrote(f, 2 * FILE_LEN);
+	fm_cache_fetch_wrote(f, 2 * FILE_LEN, 4);
 	CU_ASSERT_EQUAL(scene_finish(s, f, n), 0);
 	id = fm_cache_fetch_id(f);
 	fm_cache_fetch_close(f);
