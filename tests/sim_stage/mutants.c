@@ -30,6 +30,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_ANY_ORDER] = "any_order",
 	[MUTANT_CLOCK] = "clock",
 	[MUTANT_ALL_FROM_ONE] = "all_from_one",
+	[MUTANT_SLOT_KEPT] = "slot_kept",
 	[MUTANT_FULL_STAYS] = "full_stays",
 };
 
@@ -68,6 +69,9 @@ WRAP(bool, fm_run_is_overdue, (const struct fm_run *run, const struct seat_lease
      MUTANT_LEASE_FOREVER, false)
 WRAP(bool, fm_run_is_silent, (const struct fm_run *run, const struct seat *seat), (run, seat),
      MUTANT_NEVER_SILENT, false)
+WRAP(bool, fm_run_may_release, (const struct fm_run *run, const struct slot *s, bool is_needed),
+     (run, s, is_needed), MUTANT_SLOT_KEPT,
+     is_needed &&__real_fm_run_may_release(run, s, is_needed))
 WRAP(bool, fm_run_is_under_way, (const struct coordinator *co, uint32_t extent, uint64_t near),
      (co, extent, near), MUTANT_READ_TWICE, false)
 WRAP(bool, fm_run_is_held, (const struct coordinator *co, uint32_t extent, uint64_t near),

@@ -161,6 +161,9 @@ void sim_run(uint64_t seed);
 void sim_fault(void);
 void sim_heal(void);
 
+/* audit.c */
+void check_audit(unsigned node);
+
 /* check.c */
 void check_publish(unsigned node);
 void check_end(unsigned node, int code);
@@ -185,6 +188,7 @@ enum mutant {
 	MUTANT_ANY_ORDER,		/* orders of anybody, in any order */
 	MUTANT_CLOCK,			/* the clock is believed */
 	MUTANT_ALL_FROM_ONE,		/* who reads sends to all */
+	MUTANT_SLOT_KEPT,		/* a slot stays until it is needed */
 	MUTANT_FULL_STAYS,		/* a node with a full disk says it wrote */
 	MUTANTS,
 };

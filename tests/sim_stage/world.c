@@ -620,6 +620,7 @@ void sim_step(void)
 	else if (n->run && n->boot == e->boot)
 		step_run(n, e);
 	sim_reap(n);
+	check_audit(e->node);
 	free(e->msg);
 	free(e);
 }
