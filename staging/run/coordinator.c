@@ -244,7 +244,7 @@ static void on_join(struct fm_run *run, const struct fm_run_msg *msg)
 	seat->is_here = true;
 	seat->join = msg->join;
 	seat->state = msg->state;
-	seat->heard_ns = run->now_ns;
+	seat->heard_ns = seat->joined_ns = run->now_ns;
 	take_work(run, seat, &msg->state);
 	if (!(co->seen & bit(msg->from)))
 		co->progress_ns = run->now_ns;
@@ -269,10 +269,13 @@ static void on_page(struct fm_run *run, const struct fm_run_msg *msg)
 					  seat->have_count == run->extent_count);
 }
 
-/* A page of its report, which was sent before the pulse, or a word about an extent since then. */
-static bool is_report_lost(const struct seat *seat, const struct fm_run_state *st)
+/* A page of its report, which may be later than a pulse on another way, or a word since then. */
+static bool is_report_lost(const struct fm_run *run, const struct seat *seat,
+			   const struct fm_run_state *st)
 {
-	return !seat->is_whole || (st->order == seat->order && st->place != FM_RUN_READY &&
+	if (!seat->is_whole)
+		return run->now_ns > seat->joined_ns + run->times->quiet;
+	return (st->order == seat->order && st->place != FM_RUN_READY &&
 				   st->have_count != seat->have_count);
 }
 
@@ -292,12 +295,12 @@ static void on_pulse(struct fm_run *run, const struct fm_run_msg *msg)
 		unhold_all(run, co, msg->from);
 	if (is_changed)
 		co->progress_ns = run->now_ns;
-	if (is_report_lost(seat, &msg->state)) {
+	if (is_report_lost(run, seat, &msg->state)) {
 		co->resynced++;
 		answer(run, msg, FM_RUN_RESYNC);
 		return;
 	}
-	if (msg->state.order == seat->order)
+	if (seat->is_whole && msg->state.order == seat->order)
 		take_work(run, seat, &msg->state);
 	answer(run, msg, FM_RUN_NOTED);
 }

@@ -416,7 +416,7 @@ static void drop_out(struct fm_run *run, int code)
 
 		if (s->use == SLOT_RECEIVING) {
 			run->world->cancel_receive(run->ctx, i);
-			fm_run_slot_free(run, s);
+			fm_run_coming_failed(run, s, -EBUSY);
 		}
 	}
 	send_state(run, FM_RUN_PULSE);
@@ -561,13 +561,25 @@ static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 		on_commit(run, msg);
 }
 
+/*
+ * The last order that was given did not come: no other one tells of it. Twice the same, since an
+ * order may be later than the answer to a pulse that went another way.
+ */
+static bool is_order_lost(struct member *m, uint32_t given)
+{
+	bool is_again = m->noted_order == given && m->noted_had == m->order;
+
+	m->noted_order = given;
+	m->noted_had = m->order;
+	return given != m->order && is_again;
+}
+
 static void take_answer(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	if (msg->from != run->root || msg->join != run->member.join)
 		return;
 	run->member.heard_ns = run->now_ns;
-	/* The last order that was given may be one that did not come: no other one tells of it. */
-	if (msg->type == FM_RUN_RESYNC || msg->order != run->member.order)
+	if (msg->type == FM_RUN_RESYNC || is_order_lost(&run->member, msg->order))
 		fm_run_join(run);
 	else
 		run->member.is_unheard = false;

@@ -67,6 +67,7 @@ struct member {
 	struct upload upload[FM_RUN_UPLOADS_MAX];
 	unsigned fetches_failed;	/* in a row */
 	uint32_t join, order;
+	uint32_t noted_order, noted_had; /* the last NOTED that told of a missing order, and when */
 	uint64_t wanted;
 	bool is_unheard;		/* of the last request the coordinator has not heard */
 	uint64_t pulse_ns;		/* the next */
@@ -88,7 +89,7 @@ struct seat {
 	uint32_t join, order;
 	struct fm_run_state state;
 	uint32_t have_count;
-	uint64_t heard_ns;
+	uint64_t heard_ns, joined_ns;
 	struct seat_lease lease[FM_RUN_LEASES];
 	struct fm_run_coming coming[FM_RUN_SLOTS];
 	unsigned coming_count;

@@ -27,7 +27,6 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_NO_FETCH] = "no_fetch",
 	[MUTANT_NO_MERGE] = "no_merge",
 	[MUTANT_NO_RELAY] = "no_relay",
-	[MUTANT_ANY_ORDER] = "any_order",
 	[MUTANT_CLOCK] = "clock",
 	[MUTANT_ALL_FROM_ONE] = "all_from_one",
 	[MUTANT_SLOT_KEPT] = "slot_kept",
@@ -81,8 +80,6 @@ WRAP(int, fm_run_server, (const struct fm_run *run, unsigned node, uint32_t exte
 WRAP(unsigned, fm_run_first, (const struct fm_run *run), (run), MUTANT_NO_MERGE, run->self)
 WRAP(int, fm_run_hop, (const struct fm_run *run, unsigned to), (run, to), MUTANT_NO_RELAY,
      run->up &bit(to) ? (int)to : -1)
-WRAP(bool, fm_run_is_next_order, (const struct fm_run *run, const struct fm_run_msg *msg),
-     (run, msg), MUTANT_ANY_ORDER, true)
 WRAP(uint64_t, fm_run_elapsed, (uint64_t last_ns, uint64_t now_ns), (last_ns, now_ns), MUTANT_CLOCK,
      now_ns - last_ns)
 WRAP(uint64_t, fm_run_tree_below,

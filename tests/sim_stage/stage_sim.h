@@ -185,7 +185,6 @@ enum mutant {
 	MUTANT_NO_FETCH,		/* who fell behind stays there */
 	MUTANT_NO_MERGE,		/* everybody who can read coordinates */
 	MUTANT_NO_RELAY,		/* only peers speak to each other */
-	MUTANT_ANY_ORDER,		/* orders of anybody, in any order */
 	MUTANT_CLOCK,			/* the clock is believed */
 	MUTANT_ALL_FROM_ONE,		/* who reads sends to all */
 	MUTANT_SLOT_KEPT,		/* a slot stays until it is needed */

@@ -367,6 +367,10 @@ static void test_lost_page(void)
 	fm_run_message(run, 1, &msg);
 	msg.type = FM_RUN_PULSE;
 	fm_run_message(run, 1, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_RESYNC], 0); /* it may be late */
+	for (unsigned i = 1; i < 5; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	fm_run_message(run, 1, &msg);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_RESYNC], 1);
 	CU_ASSERT_EQUAL(last_hop[FM_RUN_RESYNC], 1);
 	fm_run_free(run);
@@ -384,7 +388,33 @@ static void test_lost_order(void)
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 0);
 	msg.order = 1;
 	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 0); /* it may be late */
+	fm_run_message(run, 0, &msg);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	fm_run_free(run);
+}
+
+/* Goal: an order is taken in its turn only; another one's, or a former report's, not at all. */
+static void test_order_out_of_turn(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct fm_run_msg msg = {.type = FM_RUN_LEASE, .from = 0, .to = 1, .order = 1};
+
+	msg.join = run->member.join - 1;
+	fm_run_message(run, 0, &msg);
+	msg.join = run->member.join;
+	msg.from = 2;
+	fm_run_message(run, 2, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 0);
+	msg.from = 0;
+	msg.order = 2;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_FALSE(run->member.lease[0].is_used);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	msg.join = run->member.join;
+	msg.order = 1;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_TRUE(run->member.lease[0].is_used);
 	fm_run_free(run);
 }
 
@@ -418,6 +448,7 @@ static const struct fm_test tests[] = {
 	{"messages that cannot be", test_hostile},
 	{"lost: the rest of a report", test_lost_page},
 	{"lost: the last order", test_lost_order},
+	{"an order out of its turn", test_order_out_of_turn},
 	{"a lease for who is away", test_lease_for_who_is_away},
 };
 
