@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "client/bench/compare.h"
+#include "client/bench/compare_print.h"
 #include "client/bench/report.h"
 #include "client/bench/run.h"
 #include "client/bench/targets.h"
@@ -452,7 +452,7 @@ static int exit_of(const struct wanted *w, int status)
 
 static int compare(const struct wanted *w, int *status, struct fm_err *err)
 {
-	int ret = fm_compare_files(w->files, w->file_count,
+	int ret = fm_compare_print(w->files, w->file_count,
 				   w->form == FM_BENCH_HTML, err);
 
 	*status = ret < 0 ? *status : ret;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare - several measurements side by side: what differs by more than noise. Pure functions, but
- * for printing.
+ * compare - several measurements side by side: what differs by more than noise. Pure functions.
  *
  * Each is compared with the first. A path is the same if kind, operation, place, depth and size
  * are. It differs if the ranges of both are apart, and the medians by more than both scatter.
@@ -9,14 +8,9 @@
 #ifndef FM_BENCH_COMPARE_H
 #define FM_BENCH_COMPARE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "client/bench/measure.h"
 
 struct fm_err;
-
-#define FM_COMPARE_MAX 16u
 
 /* The same path of another measurement, or NULL. */
 const struct fm_bench_path *fm_compare_find(const struct fm_bench *in,
@@ -28,11 +22,5 @@ int fm_compare_rates(const struct fm_bench_path *a, const struct fm_bench_path *
 /* -EINVAL: they cannot be compared: one is quick and one thorough, repeats of other lengths, no
  * path in common. */
 int fm_compare_check(const struct fm_bench *a, const struct fm_bench *b, struct fm_err *err);
-
-/*
- * Load and print, as a table or as a page. Its status: 0; 3: something that is compared is not
- * valid. Or -errno.
- */
-int fm_compare_files(char *const *files, size_t count, bool is_page, struct fm_err *err);
 
 #endif
