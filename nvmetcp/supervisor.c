@@ -713,6 +713,7 @@ static uint64_t look_at(struct fm_supervised *v)
 	make_plan(v);
 	fm_supervised_hold_found(v);
 	fm_supervised_watch_held(v);
+	fm_supervised_end_taken(v);
 	end_force(v);
 	fm_supervised_note_live(v);
 	watch_device(v);

@@ -61,6 +61,18 @@ void fm_supervised_note_live(struct fm_supervised *v)
 	v->is_keep_due = v->is_keep_due || is_anew;
 }
 
+void fm_supervised_end_taken(struct fm_supervised *v)
+{
+	bool may_write;
+
+	if (!(v->is_taken || v->is_doubtful) || !v->is_found || v->call != FM_CALL_NONE ||
+	    v->is_announced || fm_supervised_is_left_hanging(v, &may_write) ||
+	    fm_supervised_is_held(v, &may_write))
+		return;
+	v->is_taken = v->is_doubtful = false;
+	(void)fm_supervisor_save_mounted(v->sup, v);
+}
+
 bool fm_supervised_is_kept(const struct fm_supervised *v)
 {
 	return !(v->is_keep_due && has_kept(v)) && v->call != FM_CALL_KEEP;

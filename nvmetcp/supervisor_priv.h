@@ -424,6 +424,10 @@ void fm_supervised_peers_asked(struct fm_supervised *v);
 /* In each look, with its plan: whether a controller is live that was not at the last one. */
 void fm_supervised_note_live(struct fm_supervised *v);
 
+/* In each look, with what is held: of a mount that is over it does not matter any more who had it
+ * reserved beside it. */
+void fm_supervised_end_taken(struct fm_supervised *v);
+
 /* Whether the target is to be asked now to keep it, again. */
 bool fm_supervised_is_keep_due(const struct fm_supervised *v);
 

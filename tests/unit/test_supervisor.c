@@ -3242,6 +3242,28 @@ static void test_reservation_is_not_taken_back(void)
 	end();
 }
 
+/* With the mount beside which another host had it that is over: what a person mounts after it is
+ * not ended. */
+static void test_reservation_taken_is_over(void)
+{
+	begin(1);
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	strcpy(sim.reserved_for[0], "another host");
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(30 * S);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	lose_what_target_keeps();
+	sim.mounted[0] = (struct mounted){ .is_there = true, .dev = sim.dev[0], .letter = RIGHT };
+	fm_supervisor_wake(sim.sup);
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
 /* What the target has said nobody may have heard: it ends as one that was refused does. */
 static void test_reservation_in_doubt(void)
 {
@@ -5438,6 +5460,7 @@ static const struct fm_test tests[] = {
 	 test_target_restarts_with_another},
 	{"a reservation that another host had meanwhile is not taken again",
 	 test_reservation_is_not_taken_back},
+	{"that is over with that mount", test_reservation_taken_is_over},
 	{"nor is one trusted whose refusal nobody may have heard", test_reservation_in_doubt},
 	{"what the target refused to protect is not said to be protected", test_target_refuses},
 	{"what somebody else has protected or reserved stays so", test_target_of_others},
