@@ -100,9 +100,11 @@ int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err);
 int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
- * "unmount": {"point", ["rdev", "force", "lazy", "sync", "device", "read_write_device",
- * "release_as"]}: what is mounted at the point, if it is of that device (-ESTALE else). Nothing
- * mounted there is a success. sync: write out what is dirty first, which can hang.
+ * "unmount": {"point", ["rdev", "force", "lazy", "sync", "shutdown", "device",
+ * "read_write_device", "release_as"]}: what is mounted at the point, if it is of that device
+ * (-ESTALE else). Nothing mounted there is a success. sync: write out what is dirty first, which
+ * can hang. shutdown: instead, have it write nothing any more, though a file is open on it: answers
+ * {"shut_down"} or {"still_writes"}, why that is not known to be so, also with -EBUSY.
  * read_write_device: the device, which was set read-only here, is writable afterwards. release_as:
  * our host id, for which the target kept it. Answers {["sync_error", "still_read_only",
  * "still_reserved"]}: texts, what of these went wrong though it is unmounted. -EBUSY: in use. Where

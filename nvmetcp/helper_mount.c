@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -17,6 +18,10 @@
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mount_options.h"
 #include "nvmetcp/systemd.h"
+
+/* Of ext4, XFS and f2fs alike, each of which has a name of its own for it. */
+#define SHUT_DOWN _IOR('X', 125, uint32_t)
+#define WRITE_NOTHING 2
 
 struct order {
 	const char *device, *point, *type, *options, *wwid;
@@ -187,28 +192,48 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err)
 
 /* -------------------------------------------------------------------------------------- unmount */
 
-/* Whether something is mounted at the point, of that device (NULL: of any). */
-static int find_asked(const char *point, json_t *rdev, bool *is_mounted, struct fm_err *err)
-{
-	int want_major, want_minor, ret;
-	dev_t dev;
-
-	ret = fm_helper_find_mounted(point, is_mounted, &dev, err);
-	if (ret < 0 || !*is_mounted || !rdev)
-		return ret;
-	ret = fm_helper_unpack(rdev, err, "[i, i]", &want_major, &want_minor);
-	if (ret == 0 && dev != makedev((unsigned)want_major, (unsigned)want_minor))
-		ret = fm_err_set(err, -ESTALE,
-				 "what is mounted at %s is device %u:%u, not %d:%d: left alone",
-				 point, major(dev), minor(dev), want_major, want_minor);
-	return ret;
-}
-
 struct farewell {
 	const char *point, *device, *release_as;
 	json_t *rdev;
-	int force, lazy, sync, read_write_device;
+	dev_t dev;			/* of what is mounted */
+	int force, lazy, sync, shutdown, read_write_device;
 };
+
+/* Whether something is mounted at the point, of the device that is asked for, if any is. */
+static int find_asked(struct farewell *f, bool *is_mounted, struct fm_err *err)
+{
+	int want_major, want_minor, ret;
+
+	ret = fm_helper_find_mounted(f->point, is_mounted, &f->dev, err);
+	if (ret < 0 || !*is_mounted || !f->rdev)
+		return ret;
+	ret = fm_helper_unpack(f->rdev, err, "[i, i]", &want_major, &want_minor);
+	if (ret == 0 && f->dev != makedev((unsigned)want_major, (unsigned)want_minor))
+		ret = fm_err_set(err, -ESTALE,
+				 "what is mounted at %s is device %u:%u, not %d:%d: left alone",
+				 f->point, major(f->dev), minor(f->dev), want_major, want_minor);
+	return ret;
+}
+
+/* What it has not written yet is lost, also of who has a file open. Not of what was mounted over it
+ * meanwhile: that has another number. */
+static int shut_down(const struct farewell *f, json_t *answer, struct fm_err *err)
+{
+	int error = 0, fd = open(f->point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	uint32_t how = WRITE_NOTHING;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		error = -errno;
+	else if (st.st_dev != f->dev)
+		error = -ESTALE;
+	else if (ioctl(fd, SHUT_DOWN, &how) < 0)
+		error = errno == ENOTTY ? -EOPNOTSUPP : -errno;
+	if (fd >= 0)
+		close(fd);
+	return error ? fm_helper_put(answer, "still_writes", json_string(fm_err_name(error)), err)
+		     : fm_helper_put(answer, "shut_down", json_true(), err);
+}
 
 /* What cannot be written is said, and hinders nothing: it is unmounted by order. */
 static int sync_point(const char *point, json_t *answer, struct fm_err *err)
@@ -250,7 +275,9 @@ static int unmount_by_unit(const char *point, struct fm_err *err)
 
 static int unmount(const struct farewell *f, json_t *answer, struct fm_err *err)
 {
-	int ret = f->sync ? sync_point(f->point, answer, err) : 0;
+	int ret = f->shutdown ? shut_down(f, answer, err) :
+		  f->sync     ? sync_point(f->point, answer, err) :
+				0;
 
 	if (ret == 0 && !f->force && !f->lazy)
 		ret = unmount_by_unit(f->point, err);
@@ -274,15 +301,18 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err)
 	bool is_mounted = false;
 	int ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?s}", "point",
-			       &f.point, "rdev", &f.rdev, "device", &f.device, "force", &f.force,
-			       "lazy", &f.lazy, "sync", &f.sync, "read_write_device",
-			       &f.read_write_device, "release_as", &f.release_as);
+	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?b, s?s}",
+			       "point", &f.point, "rdev", &f.rdev, "device", &f.device, "force",
+			       &f.force, "lazy", &f.lazy, "sync", &f.sync, "shutdown", &f.shutdown,
+			       "read_write_device", &f.read_write_device, "release_as",
+			       &f.release_as);
 	if (ret == 0 && (f.read_write_device || f.release_as) && (!f.device || !f.rdev))
 		ret = fm_err_set(err, -EINVAL,
 				 "which device is to be made writable or released is not said");
+	if (ret == 0 && f.shutdown && !f.rdev)
+		ret = fm_err_set(err, -EINVAL, "which device is to be shut down is not said");
 	if (ret == 0)
-		ret = find_asked(f.point, f.rdev, &is_mounted, err);
+		ret = find_asked(&f, &is_mounted, err);
 	if (ret == 0 && is_mounted)
 		ret = unmount(&f, answer, err);
 	if (ret == 0 && f.release_as &&

@@ -943,8 +943,8 @@ static void keep_conflicts(struct fm_supervised *v, const char *text)
 
 	(void)snprintf(line, sizeof(line),
 		       "mounted, but the target was away and does not keep it for this host now: "
-		       "%s; it is unmounted as "
-		       "soon as no file is open on it",
+		       "%s; nothing more is written to it here, and it is unmounted as soon as no "
+		       "file is open on it",
 		       text);
 	fm_supervised_error(v, line);
 	v->is_taken = true;
@@ -996,14 +996,24 @@ static const struct fm_inv_namespace *find_device(const struct fm_supervisor *su
 	return NULL;
 }
 
+/* What another host has reserved it may have written, and leave: what is still to be written here
+ * would go over that. A file system that is read-only after an error may write yet. */
+static bool is_to_be_shut_down(const struct fm_supervised *v, const struct fm_mount *mount)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+
+	return v->is_taken && !v->is_shut_down && ns && ns->dev == mount->dev;
+}
+
 /* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be.
  * That is tried once. */
 static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *mount,
 			       const struct fm_inv_namespace *ns, bool is_synced)
 {
-	json_t *request = json_pack("{s:s, s:s, s:[i, i], s:b, s:b}", "call", "unmount", "point",
-				    v->volume->mount_point, "rdev", (int)major(mount->dev),
-				    (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced);
+	json_t *request = json_pack("{s:s, s:s, s:[i, i], s:b, s:b, s:b}", "call", "unmount",
+				    "point", v->volume->mount_point, "rdev", (int)major(mount->dev),
+				    (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced,
+				    "shutdown", is_to_be_shut_down(v, mount));
 	char device[64];
 
 	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
@@ -1031,7 +1041,8 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	ns = find_device(v->sup, mount->dev);
 	v->is_gone = !ns;
 	v->is_lazy = (v->is_gone || fm_supervised_is_forced(v)) && v->hung_unmounts > 0;
-	is_synced = v->is_lazy && ns && fm_inventory_is_live(v->sup->inv, ns) && !v->is_sync_tried;
+	is_synced = v->is_lazy && ns && fm_inventory_is_live(v->sup->inv, ns) &&
+		    !v->is_sync_tried && !v->is_taken;
 	v->is_sync_tried = v->is_sync_tried || is_synced;
 	key_of_device(v, mount->dev, key);
 	if (v->is_lazy)	/* beside the one that hangs */
@@ -1076,8 +1087,26 @@ static void unmounted(struct fm_supervised *v, json_t *answer)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
+static void note_shut_down(struct fm_supervised *v, json_t *answer)
+{
+	const char *why = json_string_value(json_object_get(answer, "still_writes"));
+
+	if (why && !v->is_shutdown_failed)
+		fm_log_error("volume %s: another host has it reserved, and that nothing more is "
+			     "written to it here is not certain: %s: end what uses it",
+			     v->volume->name, why);
+	v->is_shutdown_failed = v->is_shutdown_failed || why;
+	if (v->is_shut_down || !json_is_true(json_object_get(answer, "shut_down")))
+		return;
+	v->is_shut_down = true;
+	fm_log_error("volume %s: another host has it reserved: nothing more is written to it here, "
+		     "and what was not written yet is lost",
+		     v->volume->name);
+}
+
 static void unmount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
+	note_shut_down(v, answer);
 	if (code == 0) {
 		unmounted(v, answer);
 		fm_supervised_worked(v);

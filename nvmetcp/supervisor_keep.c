@@ -69,7 +69,7 @@ void fm_supervised_end_taken(struct fm_supervised *v)
 	    v->is_announced || fm_supervised_is_left_hanging(v, &may_write) ||
 	    fm_supervised_is_held(v, &may_write))
 		return;
-	v->is_taken = v->is_doubtful = false;
+	v->is_taken = v->is_doubtful = v->is_shut_down = v->is_shutdown_failed = false;
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 

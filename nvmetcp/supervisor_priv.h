@@ -292,6 +292,8 @@ struct fm_supervised {
 	bool is_doubtful;
 	/* ... but another host had it meanwhile: it is not asked for again, and this mount ends */
 	bool is_taken;
+	/* ... of which the file system here writes nothing more; or nobody can say */
+	bool is_shut_down, is_shutdown_failed;
 	bool is_too_small;		/* smaller than when it was mounted, and mounted */
 };
 

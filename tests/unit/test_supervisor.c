@@ -59,6 +59,7 @@ struct mounted {
 	unsigned dev;
 	unsigned point;		/* the volume's */
 	char letter;
+	bool is_shut_down;	/* it writes nothing any more */
 };
 
 struct call {
@@ -759,8 +760,11 @@ static int do_mount(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
 		if (sim.mounted[i].is_there)
 			continue;
-		sim.mounted[i] = (struct mounted){true, is_read_only, sim.dev[volume], volume,
-						  sim.letter[volume]};
+		sim.mounted[i] = (struct mounted){.is_there = true,
+						  .is_read_only = is_read_only,
+						  .dev = sim.dev[volume],
+						  .point = volume,
+						  .letter = sim.letter[volume]};
 		sim.prepared_dev[volume] = 0;
 		sim.mounts++;
 		return 0;
@@ -810,10 +814,11 @@ static int do_restore(const struct call *c, struct fm_err *err)
 	return 0;
 }
 
-static int do_unmount(const struct call *c, struct fm_err *err)
+static int do_unmount(const struct call *c, json_t *answer, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key);
 	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
+	bool is_shut_down = json_is_true(json_object_get(c->request, "shutdown"));
+	unsigned volume = volume_of_key(c->key);
 
 	CU_ASSERT_TRUE(is_lazy || !json_is_true(json_object_get(c->request, "sync")));
 
@@ -824,6 +829,9 @@ static int do_unmount(const struct call *c, struct fm_err *err)
 			continue;
 		if (m->dev != minor_asked(c))
 			return fm_err_set(err, -ESTALE, "another device is there");
+		m->is_shut_down = m->is_shut_down || is_shut_down;
+		if (is_shut_down)
+			json_object_set_new(answer, "shut_down", json_true());
 		if (!is_lazy && (sim.mood.is_busy || is_one_in(sim.mood.fail_percent)))
 			return fm_err_set(err, -EBUSY, "in use");
 		m->is_there = false;
@@ -903,7 +911,7 @@ static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 	if (is_call(c, "mount"))
 		return do_mount(c, err);
 	if (is_call(c, "unmount"))
-		return do_unmount(c, err);
+		return do_unmount(c, answer, err);
 	if (is_call(c, "unused"))
 		return do_unused(c, err);
 	if (is_call(c, "discover"))
@@ -3220,7 +3228,8 @@ static void test_reservation_is_not_taken_back(void)
 	strcpy(sim.reserved_for[0], "another host");
 	fm_supervisor_connected(sim.sup, NULL);
 	run_for(30 * S);
-	CU_ASSERT_TRUE(sim.mounted[0].is_there);
+	/* In use, it is there yet: what that one has written it does not overwrite. */
+	CU_ASSERT_TRUE(sim.mounted[0].is_there && sim.mounted[0].is_shut_down);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "another host"));
 	CU_ASSERT_EQUAL(number(0, "is_reserved"), false);
 	/* That one has left: not by a look, not by a connection, nor over a restart. */
@@ -3243,7 +3252,7 @@ static void test_reservation_is_not_taken_back(void)
 }
 
 /* With the mount beside which another host had it that is over: what a person mounts after it is
- * not ended. */
+ * neither ended nor shut down. */
 static void test_reservation_taken_is_over(void)
 {
 	begin(1);
@@ -3260,6 +3269,7 @@ static void test_reservation_taken_is_over(void)
 	fm_supervisor_wake(sim.sup);
 	run_for(30 * S);
 	is_state(0, "mounted");
+	CU_ASSERT_FALSE(sim.mounted[0].is_shut_down);
 	CU_ASSERT_EQUAL(sim.mounts, 1);
 	end();
 }

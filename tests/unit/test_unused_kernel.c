@@ -169,6 +169,92 @@ static void test_other_namespace(void)
 	close(ready[1]);
 }
 
+/* The call's answer, into the caller's hands. */
+static int unmount_with(const char *where, json_t *how, json_t **answer)
+{
+	struct fm_err err = { 0 };
+	int ret;
+
+	json_object_set_new(how, "point", json_string(where));
+	*answer = json_object();
+	ret = fm_helper_unmount(how, *answer, &err);
+	json_decref(how);
+	return ret;
+}
+
+static json_t *shut_down(dev_t number)
+{
+	return json_pack("{s:[i, i], s:b}", "rdev", (int)major(number), (int)minor(number),
+			 "shutdown", 1);
+}
+
+static off_t bytes_written(void)
+{
+	char path[96], line[256] = "";
+	unsigned long long sectors = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/stat", major(dev), minor(dev));
+	f = fopen(path, "r");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_PTR_NOT_NULL(fgets(line, sizeof(line), f));
+	fclose(f);
+	CU_ASSERT_EQUAL(sscanf(line, "%*u %*u %*u %*u %*u %*u %llu", &sectors), 1);
+	return (off_t)sectors * 512;
+}
+
+/* Another host has written to it: nothing of what is here goes over that, though a file is open,
+ * and nothing of another file system that is asked about by mistake. */
+static void test_shut_down(void)
+{
+	static const char text[1 << 16] = "what the other host must not find";
+	json_t *answer;
+	off_t before;
+	int fd;
+
+	mount_it(0);
+	fd = open_file(O_RDWR | O_CREAT | O_TRUNC);
+	CU_ASSERT_EQUAL(unmount_with(point, shut_down(dev + 1), &answer), -ESTALE);
+	json_decref(answer);
+	CU_ASSERT_EQUAL(write(fd, text, sizeof(text)), (ssize_t)sizeof(text));
+	CU_ASSERT_EQUAL(fsync(fd), 0);
+	CU_ASSERT_EQUAL(pwrite(fd, text, sizeof(text), sizeof(text)), (ssize_t)sizeof(text));
+	CU_ASSERT_EQUAL(unmount_with(point, shut_down(dev), &answer), -EBUSY);
+	CU_ASSERT_TRUE(json_is_true(json_object_get(answer, "shut_down")));
+	json_decref(answer);
+	before = bytes_written();
+	CU_ASSERT_TRUE(write(fd, text, sizeof(text)) < 0);
+	CU_ASSERT_TRUE(fsync(fd) < 0);
+	close(fd);
+	CU_ASSERT_EQUAL(unmount_with(point, shut_down(dev), &answer), 0);
+	json_decref(answer);
+	becomes_free();
+	/* ext4 writes its superblock all the same. */
+	CU_ASSERT_TRUE(bytes_written() - before <= 8192);
+	mount_it(0);
+	fd = open_file(O_RDONLY);
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_END), (off_t)sizeof(text));
+	close(fd);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+}
+
+/* What cannot do that says so, and is unmounted. */
+static void test_no_shutdown(void)
+{
+	json_t *answer;
+	struct stat st;
+
+	CU_ASSERT_EQUAL_FATAL(mount("none", point, "tmpfs", 0, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(stat(point, &st), 0);
+	CU_ASSERT_EQUAL(unmount_with(point, shut_down(st.st_dev), &answer), 0);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(answer, "still_writes")),
+			       "Operation not supported");
+	json_decref(answer);
+	CU_ASSERT_EQUAL(unmount_with(point, json_pack("{s:b}", "shutdown", 1), &answer), -EINVAL);
+	json_decref(answer);
+}
+
 /* A number that the kernel has no more is nobody's; a name that is missing, or another's, says
  * nothing of a number that is there. */
 static void test_gone(void)
@@ -245,6 +331,8 @@ static const struct fm_test tests[] = {
 	{ "unmounted lazily, with a file open to be read", test_lazily_read_only },
 	{ "mounted in another mount namespace only", test_other_namespace },
 	{ "gone, or by another name", test_gone },
+	{ "shut down, with a file open and more to be written", test_shut_down },
+	{ "shut down, where the file system cannot do that", test_no_shutdown },
 };
 
 int main(void)

@@ -1,10 +1,11 @@
-# about: reservations on a device that has them: taken, found again after a crash, refused to another host, given back
+# about: reservations on a device that has them: taken, found again after a crash, refused to another host, given back; shut down
 # guests: 1
-# disks: 1 64M
+# disks: 1 320M
 # when: soak
 #
 # Goal:   the writer's host alone can write as long as it has the device reserved; another host is refused with one line and changes
-#         nothing; the same host finds its own again; what is given back anybody may have. A device without reservations is none the worse.
+#         nothing; the same host finds its own again; what is given back anybody may have. What is mounted writes nothing more
+#         once another host has had the device beside it. A device without reservations is none the worse.
 # Method: the kernel's SCSI target (LIO) with one disk behind two loopback ports: two hosts, as far as the target knows. The calls are
 #         those of the volume supervisor's helper processes, through the interface that NVMe has too. NVMe itself: nvme_protect.sh.
 
@@ -17,7 +18,7 @@ HOST1=11111111-2222-3333-4444-555555555555
 HOST2=99999999-2222-3333-4444-555555555555
 EBADE=-52 EBUSY=-16 EINVAL=-22
 
-need dd findmnt mkfs.ext4 losetup
+need dd findmnt mkfs.ext4 mkfs.xfs losetup sha256sum
 [ -x "$FMOVE_BIN/nvme_helper" ] || fail "no nvme_helper in $FMOVE_BIN: build lab-programs"
 
 # --- the target -----------------------------------------------------------------------------------
@@ -101,10 +102,10 @@ taken() {
 	check can_write $disk2
 	reserve $disk1 $HOST1 0
 	[ "$(value reserved)" = true ] || fail "not reserved: $reply"
-	holder | grep -q "naa.6001405000000001" || fail "the target says: $(holder)"
-	holder | grep -q "Write Exclusive Access$" || fail "the target says: $(holder)"
+	grep -q "naa.6001405000000001" <<< "$(holder)" || fail "the target says: $(holder)"
+	grep -q "Write Exclusive Access$" <<< "$(holder)" || fail "the target says: $(holder)"
 	# The key is the beginning of the host's id.
-	registered | grep -q 0x1111111122223333 || fail "the target knows: $(registered)"
+	grep -q 0x1111111122223333 <<< "$(registered)" || fail "the target knows: $(registered)"
 	check can_write $disk1
 	check_not can_write $disk2
 	check can_read $disk2
@@ -125,8 +126,8 @@ refused() {
 	reserve $disk2 $HOST2 $EBADE
 	say "refused: $(value text)"
 	value text | grep -q "reserved for another host: unmount it there" || fail "not said what to do: $reply"
-	registered | grep -q 0x9999 && fail "the host that was refused stays known: $(registered)"
-	holder | grep -q "naa.6001405000000001" || fail "the target says: $(holder)"
+	grep -q 0x9999 <<< "$(registered)" && fail "the host that was refused stays known: $(registered)"
+	grep -q "naa.6001405000000001" <<< "$(holder)" || fail "the target says: $(holder)"
 	release $disk2 $HOST2		# what it does not have
 	[ -z "$(value still_reserved)" ] || fail "$reply"
 	check_not can_write $disk2
@@ -151,9 +152,51 @@ mounted() {
 	[ -z "$(value still_reserved)" ] || fail "$reply"
 }
 
+# sum: of what is on the disk.
+sum() {
+	dd if="/dev/$disk2" iflag=direct bs=1M status=none | sha256sum
+}
+
+# By who has the file open.
+writes_on() {
+	head -c 64K /dev/zero >&7 && sync "$POINT"
+}
+
+# The other host reserves it beside a mount here that has a file open and more to write, writes,
+# and leaves: from then on the target refuses this one nothing.
+shut_down() {
+	local kind=$1 now
+
+	check mkfs.$kind -q "$2" /dev/$disk2
+	reserve $disk1 $HOST1 0		# reads it afresh
+	release $disk1 $HOST1
+	call mount $disk1 "\"type\":\"$kind\",\"options\":\"rw\""
+	[ "$(value code)" = 0 ] || fail "mount: $reply"
+	exec 7> $POINT/file
+	echo begun >&7
+	check sync $POINT/file
+	POINT=/run/other reserve $disk2 $HOST2 0
+	ask "{\"call\":\"keep\",\"device\":\"/dev/$disk1\",\"rdev\":[$(tr ':' ',' < /sys/block/$disk1/dev)],\"target\":{\"reserve_as\":\"$HOST1\"}}"
+	[ "$(value code)" = $EBADE ] || fail "kept beside another host: $reply"
+	head -c 1M /dev/urandom >&7
+	call unmount $disk1 '"shutdown":true'
+	[ "$(value code) $(value shut_down)" = "$EBUSY true" ] || fail "not shut down: $reply"
+	check can_write $disk2
+	POINT=/run/other release $disk2 $HOST2
+	grep -qi "no spc-3 reservation holder" <<< "$(holder)" || fail "the target says: $(holder)"
+	now=$(sum)
+	check_not writes_on
+	pause 6		# longer than ext4 leaves what is dirty in its log
+	[ "$(sum)" = "$now" ] || fail "$kind: something was written after another host"
+	exec 7>&-
+	call unmount $disk1 '"shutdown":true'
+	[ "$(value code)" = 0 ] || fail "unmount: $reply"
+	say "$kind: shut down beside another host, and nothing is written when that has left"
+}
+
 given_back() {
-	holder | grep -qi "no spc-3 reservation holder" || fail "the target says: $(holder)"
-	registered | grep -q 0x && fail "the target still knows: $(registered)"
+	grep -qi "no spc-3 reservation holder" <<< "$(holder)" || fail "the target says: $(holder)"
+	grep -q 0x <<< "$(registered)" && fail "the target still knows: $(registered)"
 	check can_write $disk1
 	check can_write $disk2
 	reserve $disk2 $HOST2 0
@@ -192,4 +235,6 @@ found_again
 refused
 mounted
 given_back
+shut_down ext4 -F
+shut_down xfs -f
 without
