@@ -185,8 +185,8 @@ int fm_reservation_take(int fd, uint64_t key, struct fm_err *err)
 		ret = 0;
 	else if (fm_reservation_status(said) == FM_RESERVATION_CONFLICT)
 		ret = refuse(fd, err);
-	else
-		ret = fail(said, "reserve it", err);
+	else	/* this host may have it, from before or by now */
+		return fail(said, "reserve it", err);
 	(void)leave(fd, key);	/* err says what went wrong first */
 	return ret;
 }

@@ -7,7 +7,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/pr.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
@@ -17,6 +21,43 @@
 #include "tests/fm_test.h"
 
 static struct fm_err err;
+
+/* What a device does that is no NVMe and fails at a moment: no kernel here can be made to. */
+static struct {
+	bool is_there, is_known, is_reserved;
+	int reserve_says;		/* of IOC_PR_RESERVE */
+} fake;
+
+static int fake_ioctl(unsigned long request, const void *arg)
+{
+	const struct pr_registration *r = arg;
+
+	switch (request) {
+	case IOC_PR_REGISTER:
+		fake.is_known = r->new_key != 0;
+		fake.is_reserved = fake.is_reserved && fake.is_known;
+		return 0;
+	case IOC_PR_RESERVE:
+		fake.is_reserved = fake.is_reserved || fake.reserve_says == 0;
+		errno = fake.reserve_says < 0 ? -fake.reserve_says : 0;
+		return fake.reserve_says < 0 ? -1 : fake.reserve_says;
+	default:
+		errno = ENOTTY;
+		return -1;
+	}
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	return fake.is_there ? fake_ioctl(request, arg) :
+			       (int)syscall(SYS_ioctl, fd, request, arg);
+}
 
 static uint64_t key_of(const char *host_id)
 {
@@ -125,11 +166,37 @@ static void test_no_device(void)
 	CU_ASSERT_EQUAL(fm_write_protect_set(fd, true, &err), -EBADF);
 }
 
+/* What this host has it keeps when it asks for it again, and that fails: to leave would let another
+ * host have it. */
+static void test_failed(void)
+{
+	static const int failed[] = { -EAGAIN, -EIO, -EINTR, 0x10000 };
+
+	fake.is_there = true;
+	CU_ASSERT_EQUAL(fm_reservation_take(-1, 1, &err), 1);
+	for (size_t i = 0; i < sizeof(failed) / sizeof(failed[0]); i++) {
+		fake.reserve_says = failed[i];
+		CU_ASSERT_TRUE(fm_reservation_take(-1, 1, &err) < 0);
+		CU_ASSERT_TRUE(fake.is_known && fake.is_reserved);
+	}
+	CU_ASSERT_EQUAL(fm_reservation_release(-1, 1, &err), 0);
+	CU_ASSERT_FALSE(fake.is_known || fake.is_reserved);
+	/* Refused, it is not known there. */
+	fake.reserve_says = 0x18;
+	CU_ASSERT_EQUAL(fm_reservation_take(-1, 1, &err), -EBADE);
+	CU_ASSERT_FALSE(fake.is_known);
+	fake.reserve_says = -EOPNOTSUPP;
+	CU_ASSERT_EQUAL(fm_reservation_take(-1, 1, &err), 0);
+	CU_ASSERT_FALSE(fake.is_known);
+	fake.is_there = false;
+}
+
 static const struct fm_test tests[] = {
 	{ "the key is the beginning of the host's id", test_key },
 	{ "what the kernel says of a reservation, old kernels and new", test_status },
 	{ "who has it is read from a report", test_holder },
 	{ "what is no such device offers nothing", test_no_device },
+	{ "what was had is not given back when a try to have it again fails", test_failed },
 };
 
 FM_TEST_MAIN("reservation", tests)
