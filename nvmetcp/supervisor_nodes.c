@@ -211,13 +211,15 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 
 /* ---- what fmoved says of them ---- */
 
-/* It speaks: nobody forgets it any more. */
+/* It speaks: nobody forgets it any more. For that no memory is needed, which may be lacking. */
 static void end_forgotten(struct fm_supervisor *sup, const char *node)
 {
+	json_t *entry = json_object_get(sup->nodes.entries, node);
+
 	if (!forgotten_of(sup, node))
 		return;
 	fm_log_info("%s speaks: it is not forgotten any more", node);
-	(void)json_object_set_new(sup->nodes.entries, node, json_object());
+	(void)json_object_clear(entry);
 	sup->nodes.is_in_doubt = true;
 }
 
