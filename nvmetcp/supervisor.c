@@ -400,7 +400,8 @@ static bool is_release_due(const struct fm_supervised *v)
 	return v->is_reserved && !v->is_release_tried && !v->plan.is_mounted && ns &&
 	       fm_inventory_is_live(v->sup->inv, ns) && !v->is_announced &&
 	       !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_in_use(v) &&
-	       (fm_supervised_want(v) != FM_WANT_UP || !fm_supervised_is_writable(v));
+	       (fm_supervised_want(v) != FM_WANT_UP || !fm_supervised_is_writable(v)) &&
+	       !fm_supervised_is_host_shared(v);
 }
 
 static void take_step(struct fm_supervised *v)

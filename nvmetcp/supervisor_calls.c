@@ -1017,8 +1017,9 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 	char device[64];
 
 	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
-	v->is_release_asked =
-		ns && v->is_reserved && !v->is_lazy && fm_inventory_is_live(v->sup->inv, ns);
+	v->is_release_asked = ns && v->is_reserved && !v->is_lazy &&
+			      fm_inventory_is_live(v->sup->inv, ns) &&
+			      !fm_supervised_is_host_shared(v);
 	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);

@@ -532,6 +532,22 @@ static bool has_mounted(const struct fm_supervised *v, const char *node)
 	return false;
 }
 
+bool fm_supervised_is_host_shared(const struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	char host[FM_PEER_HOST_LEN + 1];
+
+	fm_peers_host(v->sup->host_id, host);
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const char *node = peers->volumes[i].node;
+
+		if (fm_peers_is_host(peers, node, host) && !fm_supervised_is_forgotten(v, node) &&
+		    (fm_peers_are_silent(peers, node) || has_mounted(v, node)))
+			return true;
+	}
+	return false;
+}
+
 /* Those who have what is sealed, or had it when they answered last: written down, because they may
  * be silent after our restart. */
 static void note_readers(struct fm_supervised *v)

@@ -441,6 +441,10 @@ bool fm_supervised_is_kept(const struct fm_supervised *v);
 /* Whether it is to be mounted read-write here: this node is the writer, and it is not sealed. */
 bool fm_supervised_is_writable(const struct fm_supervised *v);
 
+/* Whether another node that is this host to targets has it mounted, or may have: what that one has
+ * reserved this one would give back. */
+bool fm_supervised_is_host_shared(const struct fm_supervised *v);
+
 /* Which namespace it is, or was last; "": not known. */
 const char *fm_supervised_wwid(const struct fm_supervised *v);
 

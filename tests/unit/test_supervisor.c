@@ -5287,6 +5287,36 @@ static void test_same_host(void)
 	end();
 }
 
+/* To the target the other one's reservation is this one's: it is not given back below its mount,
+ * nor while nobody can say whether it has one. */
+static void test_same_host_is_left_its_own(void)
+{
+	begin(1);
+	sim.is_target_able = true;
+	sim.is_silent = false;
+	sim.n2_host = HOST_ID;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	run_until_asked();
+	wish(0, FM_WANT_DOWN, false);
+	run_for(30 * S);
+	is_state(0, "down");
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	sim.is_silent = true;
+	sim.peer[0] = (struct peer_word){ "n1", false, false, false, 0 };
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	sim.is_silent = false;
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	end();
+}
+
 /* Said of what is configured only later, or is so again: no answer brings it any more. */
 static void test_said_of_what_is_not_configured(void)
 {
@@ -5554,6 +5584,7 @@ static const struct fm_test tests[] = {
 	{"who counts: those that are named, or all that fmoved has ever named", test_who_counts},
 	{"a reservation protects without words", test_reserved_without_words},
 	{"but not from a node that is the same host to the target", test_same_host},
+	{"nor is its reservation given back below its mount", test_same_host_is_left_its_own},
 	{"what a peer has mounted forbids, also if it was not configured here then",
 	 test_said_of_what_is_not_configured},
 	{"a node that takes the writer's name waits for who had it",
