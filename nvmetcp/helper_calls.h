@@ -81,7 +81,8 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
 /*
  * "keep": {"device", "rdev", "target", ["wwid"]}: "target" of "prepare", of a device that is
  * mounted and whose target may have lost what it kept. One that is to be protected is set read-only
- * here as well. Answers what "prepare" does of that; -EBADE as there.
+ * here as well. Answers what "prepare" does of that, and {["missed"]}: another host may have had it
+ * reserved meanwhile, and left; -EBADE as there.
  */
 int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err);
 

@@ -8,6 +8,7 @@
 #include <linux/nvme_ioctl.h>
 #include <linux/pr.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "mover/base/err.h"
@@ -17,6 +18,7 @@
 #define RESERVATION_REPORT 0x0e
 #define UNREGISTER 1			/* an action of the first */
 #define EXTENDED 1			/* the second tells host ids whole */
+#define REPORT_BYTES 4096
 #define RESCAP 31			/* of Identify Namespace: what the namespace offers of it */
 #define RESCAP_WRITE_EXCLUSIVE 0x02
 
@@ -128,18 +130,44 @@ bool fm_reservation_holder(const uint8_t *report, size_t len,
 	return false;
 }
 
+/*
+ * The target counts each time that a host makes itself known or unknown, and begins at 0 when it
+ * has forgotten them. That this host made itself known, and got no further, is no other host.
+ */
+bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key)
+{
+	enum { HEADER = 64, COUNT = 5, KEY = HEADER + 8 };
+	char holder[FM_RESERVATION_HOLDER_MAX];
+	uint32_t generation;
+	uint64_t first = 0;
+
+	if (len < KEY + sizeof(first) || fm_reservation_holder(report, len, holder))
+		return false;
+	memcpy(&generation, report, sizeof(generation));
+	if (report[COUNT] == 1 && report[COUNT + 1] == 0)
+		memcpy(&first, report + KEY, sizeof(first));
+	return le32toh(generation) > (first && le64toh(first) == key ? 1 : 0);
+}
+
+static int read_report(int fd, uint8_t report[static REPORT_BYTES])
+{
+	struct nvme_passthru_cmd cmd = {.opcode = RESERVATION_REPORT,
+					.cdw10 = REPORT_BYTES / 4 - 1,
+					.cdw11 = EXTENDED,
+					.addr = (uintptr_t)report,
+					.data_len = REPORT_BYTES};
+
+	memset(report, 0, REPORT_BYTES);
+	return fm_nvme_command(fd, false, &cmd, "ask who has it reserved", NULL, NULL);
+}
+
 /* -EBADE: of another host. */
 static int refuse(int fd, struct fm_err *err)
 {
-	uint8_t report[4096] = { 0 };
-	struct nvme_passthru_cmd cmd = {.opcode = RESERVATION_REPORT,
-					.cdw10 = sizeof(report) / 4 - 1,
-					.cdw11 = EXTENDED,
-					.addr = (uintptr_t)report,
-					.data_len = sizeof(report)};
 	char holder[FM_RESERVATION_HOLDER_MAX] = "";
+	uint8_t report[REPORT_BYTES];
 
-	if (fm_nvme_command(fd, false, &cmd, "ask who has it reserved", NULL, NULL) == 0)
+	if (read_report(fd, report) == 0)
 		(void)fm_reservation_holder(report, sizeof(report), holder);
 	return fm_err_set(err, -EBADE,
 			  "the target keeps it reserved for another host%s%s: unmount it there "
@@ -149,6 +177,14 @@ static int refuse(int fd, struct fm_err *err)
 }
 
 /* ---- public ---- */
+
+bool fm_reservation_is_missed(int fd, uint64_t key)
+{
+	uint8_t report[REPORT_BYTES];
+
+	return read_report(fd, report) == 0 &&
+	       fm_reservation_tells_missed(report, sizeof(report), key);
+}
 
 int fm_reservation_key(const char *host_id, uint64_t *key, struct fm_err *err)
 {

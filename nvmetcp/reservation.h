@@ -27,6 +27,13 @@ int fm_reservation_key(const char *host_id, uint64_t *key, struct fm_err *err);
  */
 int fm_reservation_take(int fd, uint64_t key, struct fm_err *err);
 
+/*
+ * Whether another host may have had it, and left, since this one had it: the target has forgotten
+ * this one's, which it says by that nobody has it, and counts somebody who made himself known
+ * since. False also where the target does not tell.
+ */
+bool fm_reservation_is_missed(int fd, uint64_t key);
+
 /* Given back, and this host is no longer known by its key. A success where there was none. */
 int fm_reservation_release(int fd, uint64_t key, struct fm_err *err);
 
@@ -49,5 +56,8 @@ enum fm_reservation_status fm_reservation_status(int ret);
 #define FM_RESERVATION_HOLDER_MAX 37
 bool fm_reservation_holder(const uint8_t *report, size_t len,
 			   char out[static FM_RESERVATION_HOLDER_MAX]);
+
+/* The same of fm_reservation_is_missed(). */
+bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key);
 
 #endif

@@ -951,6 +951,20 @@ static void keep_conflicts(struct fm_supervised *v, const char *text)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
+/* Who may have had it, and written, is not known; or the target tells that there was somebody. */
+static void note_doubt(struct fm_supervised *v, int code, const json_t *answer)
+{
+	bool is_missed = json_is_true(json_object_get(answer, "missed"));
+
+	v->is_doubtful = v->is_doubtful || is_missed ||
+			 (v->is_reservation_asked && !is_answered(code));
+	if (is_missed)
+		fm_log_warn("volume %s: the target was away, and another host may have written to "
+			    "it since: it is unmounted as soon as no file is open on it, and "
+			    "mounted anew",
+			    v->volume->name);
+}
+
 static void keep_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
 	const char *why = json_string_value(json_object_get(answer, "unprotected"));
@@ -958,7 +972,7 @@ static void keep_done(struct fm_supervised *v, int code, const char *text, json_
 		json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
 
 	v->is_keep_asked = false;
-	v->is_doubtful = v->is_doubtful || (v->is_reservation_asked && !is_answered(code));
+	note_doubt(v, code, answer);
 	if (code == -EBADE && v->is_reservation_asked) {
 		keep_conflicts(v, text);
 		return;

@@ -194,6 +194,26 @@ void check_hands(void)
 
 /* ---- in the end ---- */
 
+/* Another host had it reserved beside this mount, and its node goes on with it. */
+static bool is_stale(const struct mounted *m)
+{
+	return m->is_there && m->is_beaten && !m->is_untold && !m->is_by_hand;
+}
+
+#define STALE_NS (20 * S)		/* to look, to ask the target and to unmount */
+
+void check_stale(void)
+{
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		const struct node *n = &sim.node[i];
+
+		if (n->sup && sim.now_ns > n->stalled_ns + STALE_NS &&
+		    sim.now_ns > n->booted_ns + STALE_NS && is_stale(&n->device[0].mount))
+			sim_violate("%s goes on with %s, which another host had reserved beside it",
+				    n->name, sim_volumes[0]);
+	}
+}
+
 /* What a node must have in the end: 'w', 'r' or '-'. */
 static char wanted(const struct node *n, unsigned volume)
 {
@@ -215,7 +235,7 @@ static char present(const struct node *n, unsigned volume)
 	if (!m->is_there)
 		return '-';
 	if (!m->is_read_only)
-		return m->is_elsewhere ? '-' : 'w';
+		return m->is_elsewhere ? '-' : is_stale(m) ? 'o' : 'w';
 	return m->content == sim.disk[volume].content || sim.was_by_hand[volume] ? 'r' : 'o';
 }
 

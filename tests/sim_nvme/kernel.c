@@ -394,9 +394,13 @@ bool kernel_is_taken(const struct node *n, unsigned volume)
 void kernel_restart_target(unsigned volume)
 {
 	sim_trace("the target of %s restarts", sim_volumes[volume]);
-	sim.disk[volume].holder = 0;
-	for (unsigned i = 0; i < sim.node_count; i++)
-		sim.node[i].device[volume].cntlid++;
+	sim.disk[volume].holder = sim.disk[volume].generation = 0;
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		struct device *d = &sim.node[i].device[volume];
+
+		d->cntlid++;
+		d->mount.is_untold = d->mount.is_untold || d->mount.is_beaten;
+	}
 }
 
 static void beat_others(const struct node *n, unsigned volume)
@@ -420,8 +424,10 @@ static int reserve(const struct node *n, const struct call *c, json_t *answer, s
 		return 0;
 	if (kernel_is_taken(n, c->volume))
 		return fm_err_set(err, -EBADE, "reserved for another host");
-	if (sim.disk[c->volume].holder == 0)
+	if (sim.disk[c->volume].holder == 0) {
 		beat_others(n, c->volume);
+		sim.disk[c->volume].generation++;
+	}
 	sim.disk[c->volume].holder = host_of(n);
 	return json_object_set_new(answer, "reserved", json_true());
 }
@@ -435,16 +441,24 @@ static int give_back(const struct node *n, const struct call *c, json_t *answer)
 		return 0;
 	if (d->mount.is_there || d->left.is_there)
 		return json_object_set_new(answer, "still_reserved", json_string("it is in use"));
-	if (!kernel_is_taken(n, c->volume))
+	if (sim.disk[c->volume].holder && !kernel_is_taken(n, c->volume)) {
 		sim.disk[c->volume].holder = 0;
+		sim.disk[c->volume].generation++;
+	}
 	return 0;
 }
 
 /* Of what is mounted, whoever has unmounted it meanwhile. */
 static int do_keep(struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
 {
+	const struct disk *disk = &sim.disk[c->volume];
+	bool is_missed = disk->holder == 0 && disk->generation > 0;
 	int ret = reserve(n, c, answer, err);
 
+	if (ret == 0 && is_missed && sim_mutant != MUTANT_MISSED)
+		json_object_set_new(answer, "missed", json_true());
+	if (is_missed && (n->is_save_broken || n->saves_left > 0))
+		n->device[c->volume].mount.is_untold = true;
 	if (ret == 0 && sim.disk[c->volume].holder && n->device[c->volume].mount.is_taken &&
 	    n->device[c->volume].mount.is_there)
 		sim_violate("%s takes %s again, which another host had reserved beside its mount",

@@ -40,6 +40,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_ALARM_UNSEEN] = "alarm_unseen",
 	[MUTANT_TAKEN_AGAIN] = "taken_again",
 	[MUTANT_SAME_HOST] = "same_host",
+	[MUTANT_MISSED] = "missed",
 };
 
 static bool was_refused[NODES_MAX];

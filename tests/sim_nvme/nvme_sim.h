@@ -69,6 +69,8 @@ struct disk {
 	bool is_xfs;			/* else ext4 with multiple mount protection, which works */
 	/* of a reservation: a host's number and one more; 0: nobody */
 	unsigned holder;
+	/* how often a host made itself known or unknown since the target has forgotten them */
+	unsigned generation;
 };
 
 struct mounted {
@@ -82,6 +84,9 @@ struct mounted {
 	 * writes ... */
 	bool is_beaten;
 	bool is_taken;			/* ... and its node has heard of that */
+	/* ... or nobody can tell it: the target has forgotten that as well, or it was not written
+	 * down */
+	bool is_untold;
 	/* a bit for each node whose host id its node knew when it was mounted */
 	unsigned known_hosts;
 };
@@ -276,6 +281,8 @@ void check_said(const struct node *n, unsigned volume, bool is_read_write);
 bool check_is_calm(bool is_last);
 /* What people have mounted by hand is told, and is an alarm beside another writer. */
 void check_hands(void);
+/* No node goes on with a mount beside which another host had it reserved, if it could know. */
+void check_stale(void);
 /* A person does what a refusal asks for. */
 void check_help(void);
 
@@ -307,6 +314,7 @@ enum mutant {
 	MUTANT_ALARM_UNSEEN,
 	MUTANT_TAKEN_AGAIN,
 	MUTANT_SAME_HOST,
+	MUTANT_MISSED,
 	MUTANTS,
 };
 

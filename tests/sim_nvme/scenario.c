@@ -116,7 +116,9 @@ enum act {
 	ACT_UP,
 	ACT_FORCE,
 	ACT_BLIND,
-	ACT_UNMOUNT
+	ACT_UNMOUNT,
+	ACT_STALL,
+	ACT_TARGET			/* it restarts, and has forgotten who had reserved it */
 };
 
 /* 'a': the writer in the beginning; 'b': another node that has the volume; 'o': all but 'a'; '*':
@@ -236,6 +238,16 @@ static const struct plot {
 	  {ACT_FORCE, 'a', 0, true},
 	  {ACT_UNMOUNT, 'a', 0, true},
 	  {ACT_ISOLATE, 'a', 0, false}}},
+	/* Who has never heard of the writer reserves what it has mounted, writes, and leaves,
+	 * before the writer looks again. */
+	{FM_VOLUME_EXCLUSIVE,
+	 false,
+	 {{ACT_ISOLATE, 'b', 0, false},
+	  {ACT_LOSE, 'b', 0, false},
+	  {ACT_STALL, 'a', 0, false},
+	  {ACT_TARGET, 'a', 0, true},
+	  {ACT_NAME, 'b', 'b', true},
+	  {ACT_DOWN, 'b', 0, false}}},
 };
 
 /* Hardly anything else goes wrong then. */
@@ -694,6 +706,12 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 		case ACT_UNMOUNT:
 			kernel_unmount(n, 0);
 			break;
+		case ACT_STALL:
+			n->stalled_ns = sim.now_ns + 100 * S;
+			break;
+		case ACT_TARGET:
+			kernel_restart_target(0);
+			break;
 		case ACT_NONE:
 			break;
 		}
@@ -865,6 +883,8 @@ static void run_plot(void)
 			act(of, a, b);
 		check_step();
 	}
+	if (sim.hang_percent == 0 && sim.fail_percent == 0)
+		check_stale();
 }
 
 /* ---- the end ---- */

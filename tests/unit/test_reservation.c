@@ -166,6 +166,33 @@ static void test_no_device(void)
 	CU_ASSERT_EQUAL(fm_write_protect_set(fd, true, &err), -EBADF);
 }
 
+/* What a target says that has forgotten this host: how often others came and left, and who is
+ * known. */
+static void test_missed(void)
+{
+	uint8_t report[64 + 2 * 64] = { 0 };
+
+	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	report[0] = 2;		/* one came and left */
+	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, 64 + 15, 0x0102));
+	report[0] = 1;		/* this one, which could not reserve it then */
+	report[5] = 1;
+	report[64 + 8] = 2;
+	report[64 + 9] = 1;
+	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0103));
+	report[0] = 3;
+	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	/* Nothing was forgotten: somebody has it, this host or who is asked about next. */
+	report[64 + 2] = 1;
+	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	/* The count is of 32 bits. */
+	report[64 + 2] = report[0] = 0;
+	report[3] = 1;
+	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+}
+
 /* What this host has it keeps when it asks for it again, and that fails: to leave would let another
  * host have it. */
 static void test_failed(void)
@@ -195,6 +222,7 @@ static const struct fm_test tests[] = {
 	{ "the key is the beginning of the host's id", test_key },
 	{ "what the kernel says of a reservation, old kernels and new", test_status },
 	{ "who has it is read from a report", test_holder },
+	{ "that another host came and left is read from it, too", test_missed },
 	{ "what is no such device offers nothing", test_no_device },
 	{ "what was had is not given back when a try to have it again fails", test_failed },
 };

@@ -166,6 +166,8 @@ static struct sim {
 	unsigned held_dev[VOLUMES];
 	uint64_t held_ns[VOLUMES];	/* until then */
 	bool is_target_forgetful;	/* between a reservation and the mount */
+	/* another host came and left since it has forgotten this one */
+	bool is_reservation_missed;
 	/* systemd's mount unit of the first volume starts or stops */
 	bool is_unit_changing;
 	unsigned unused;		/* calls that ask whether a device is free */
@@ -796,6 +798,8 @@ static int do_keep(const struct call *c, json_t *answer, struct fm_err *err)
 	CU_ASSERT_TRUE(is_mounted);
 	if (json_is_true(json_object_get(target, "write_protect")))
 		sim.read_only_dev[volume] = sim.dev[volume];
+	if (sim.is_reservation_missed)
+		json_object_set_new(answer, "missed", json_true());
 	return do_prepare_target(volume, target, answer, err);
 }
 
@@ -3309,6 +3313,32 @@ static void test_reservation_in_doubt(void)
 	}
 }
 
+/* Another host came and left before this node was connected again: the target tells that. */
+static void test_reservation_missed(void)
+{
+	begin(1);
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	lose_what_target_keeps();
+	sim.is_reservation_missed = sim.mood.is_busy = true;
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(5 * S);
+	sim.is_reservation_missed = false;
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(30 * S);
+	is_state(0, "unmounting");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	CU_ASSERT_FALSE(sim.mounted[0].is_shut_down);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	sim.mood.is_busy = false;
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
 /* Nobody is told that the target protects what it did not say that it does; what it may do all the
  * same is asked to end. */
 static void test_target_refuses(void)
@@ -5502,6 +5532,7 @@ static const struct fm_test tests[] = {
 	 test_reservation_is_not_taken_back},
 	{"that is over with that mount", test_reservation_taken_is_over},
 	{"nor is one trusted whose refusal nobody may have heard", test_reservation_in_doubt},
+	{"nor one that another host had while this node was away", test_reservation_missed},
 	{"what the target refused to protect is not said to be protected", test_target_refuses},
 	{"what somebody else has protected or reserved stays so", test_target_of_others},
 	{"killed at any moment of a seal, it can be written again", test_target_killed},
