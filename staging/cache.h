@@ -173,6 +173,9 @@ struct fm_cache_holder {
 int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_holder *who,
 		  uint64_t *hold, struct fm_err *err);
 
+/* Never waits. */
+bool fm_cache_is_held_by(struct fm_cache *cache, uint64_t id, uid_t uid);
+
 /* Never waits. One that has ended is left alone. */
 void fm_cache_release(struct fm_cache *cache, uint64_t hold);
 
@@ -267,6 +270,13 @@ int fm_cache_allow(struct fm_cache *cache, uint64_t id, const struct fm_cache_wh
  * ones go. Waits for the disk.
  */
 int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+
+/*
+ * Of the users who were named only those may still for whom may() says so. It is asked without a
+ * lock, and may wait. Waits for the disk.
+ */
+int fm_cache_allow_only(struct fm_cache *cache, uint64_t id, bool (*may)(void *ctx, uid_t uid),
+			void *ctx, struct fm_err *err);
 
 /* 1: that user was named, or is root; 0: he was not. Waits for the disk. */
 int fm_cache_is_allowed(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);

@@ -227,6 +227,20 @@ void fm_cache_release(struct fm_cache *c, uint64_t number)
 	pthread_mutex_unlock(&c->lock);
 }
 
+bool fm_cache_is_held_by(struct fm_cache *c, uint64_t id, uid_t uid)
+{
+	struct fm_cache_entry *e;
+	bool is_held = false;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	if (e)
+		fm_list_each (at, next, &e->holds)
+			is_held |= fm_container_of(at, struct fm_cache_hold, at)->record.uid == uid;
+	pthread_mutex_unlock(&c->lock);
+	return is_held;
+}
+
 /* ---- upkeep ---- */
 
 static void find_ended(struct fm_cache *c)

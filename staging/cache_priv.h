@@ -45,6 +45,7 @@ struct fm_cache_entry {
 	unsigned extents_done;
 	unsigned hold_count;
 	unsigned kept; /* by those who take from it */
+	unsigned allowed; /* how often a user was */
 	bool is_busy;
 	bool is_fetched; /* a fetch is open */
 	bool is_wanted;	 /* somebody asked for it while it was looked at */

@@ -328,6 +328,20 @@ static int add_user(int dir, uid_t uid)
 	return set_acl(dir, &who);
 }
 
+/* How often a user was allowed, and once more. */
+static unsigned count_allowed(struct fm_cache *c, uint64_t id, bool is_one_more)
+{
+	struct fm_cache_entry *e;
+	unsigned count = 0;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	if (e)
+		count = e->allowed += is_one_more;
+	pthread_mutex_unlock(&c->lock);
+	return count;
+}
+
 /* Under `use`, so that of two who are allowed at once both are. */
 int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 {
@@ -337,6 +351,7 @@ int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_er
 	ret = dir = open_entry(c, id, err);
 	if (dir >= 0) {
 		ret = add_user(dir, uid);
+		(void)count_allowed(c, id, true);
 		(void)close(dir); /* only its list was changed */
 		if (ret < 0)
 			(void)fm_err_sys(err, ret, "cache %.200s: say who may read it",
@@ -344,6 +359,54 @@ int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_er
 	}
 	pthread_mutex_unlock(&c->use);
 	return ret;
+}
+
+static int drop_users(int dir, const uid_t *refused, size_t count)
+{
+	uid_t users[FM_CACHE_WHO_MAX], left[FM_CACHE_WHO_MAX];
+	struct fm_cache_who who = {.users = left};
+	size_t had;
+	int ret = read_users(dir, users, &had);
+
+	for (size_t i = 0; ret == 0 && i < had; i++)
+		if (!has_user(refused, count, users[i]))
+			left[who.user_count++] = users[i];
+	return ret == 0 && who.user_count < had ? set_acl(dir, &who) : ret;
+}
+
+/* 1: one was allowed while others were asked about, and perhaps he was one of them: once more. */
+static int try_only(struct fm_cache *c, uint64_t id, int dir, bool (*may)(void *ctx, uid_t uid),
+		    void *ctx)
+{
+	uid_t users[FM_CACHE_WHO_MAX], refused[FM_CACHE_WHO_MAX];
+	unsigned allowed = count_allowed(c, id, false);
+	size_t had, count = 0;
+	int ret = read_users(dir, users, &had);
+
+	for (size_t i = 0; ret == 0 && i < had; i++)
+		if (!may(ctx, users[i]))
+			refused[count++] = users[i];
+	if (count == 0)
+		return ret;
+	pthread_mutex_lock(&c->use);
+	ret = count_allowed(c, id, false) == allowed ? drop_users(dir, refused, count) : 1;
+	pthread_mutex_unlock(&c->use);
+	return ret;
+}
+
+int fm_cache_allow_only(struct fm_cache *c, uint64_t id, bool (*may)(void *ctx, uid_t uid),
+			void *ctx, struct fm_err *err)
+{
+	int ret, dir = open_entry(c, id, err);
+
+	if (dir < 0)
+		return dir;
+	do
+		ret = try_only(c, id, dir, may, ctx);
+	while (ret == 1);
+	(void)close(dir); /* only its list was changed */
+	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: say who may read it", c->directory)
+		       : 0;
 }
 
 int fm_cache_is_allowed(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)

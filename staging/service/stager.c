@@ -15,6 +15,7 @@
 #include "mover/store/tree_file.h"
 #include "staging/offered.h"
 #include "staging/service/local.h"
+#include "staging/service/rights.h"
 #include "staging/service/run.h"
 
 #define UPKEEP_NS (5 * FM_NS_PER_S)
@@ -51,6 +52,8 @@ struct fm_stager {
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
+	bool has_agreed;		/* rights with rules, since the start */
+	struct fm_stage_rights *rights;	/* while they are made to */
 	bool is_stopping;
 	atomic_bool is_cancelled;	/* the same, for the worker */
 };
@@ -96,10 +99,13 @@ static void hold_run(struct fm_work *work)
 	uint64_t hold;
 	int ret = fm_cache_request(c, a->id, err);
 
-	if (ret == 0)
-		ret = fm_cache_allow_user(c, a->id, a->uid, err);
+	/* Held first: that is what a right may stand on. */
 	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
+	if (ret == 0)
+		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
+	if (ret == 0)
+		ret = fm_cache_allow_user(c, a->id, a->uid, err);
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
 	if (ret < 0)
@@ -135,6 +141,38 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 
 /* ---- the listing ---- */
 
+static void say_source(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
+{
+	(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, "%s:%s/%s", a->node, a->store, a->path);
+}
+
+static void refused_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	char source[FM_CACHE_SOURCE_MAX + 1];
+
+	say_source(a, source);
+	fm_stage_rights_end(a->s->cache, source, a->uid);
+}
+
+static void refused_done(struct fm_work *work)
+{
+	end_ask(fm_container_of(work, struct fm_stage_ask, work));
+}
+
+/* Whom its store does not let read the source may not read what is here of it. */
+static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
+{
+	a->result.err = *why;
+	if (why->code != -EACCES) {
+		end_ask(a);
+		return;
+	}
+	a->work = (struct fm_work){ .run = refused_run, .done = refused_done,
+				    .who = fm_share_user(a->uid) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
 static void find_or_fetch(struct fm_stage_ask *a)
 {
 	char source[FM_CACHE_SOURCE_MAX + 1];
@@ -148,7 +186,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	uint64_t id;
 	int ret;
 
-	(void)snprintf(source, sizeof(source), "%s:%s/%s", a->node, a->store, a->path);
+	say_source(a, source);
 	ret = fm_stage_key(source, a->totals.listing, &key);
 	if (ret < 0) {
 		(void)fm_err_sys(&err, ret, "find %s", a->name);
@@ -182,7 +220,7 @@ static void list_done(struct fm_work *work)
 	if (a->result.err.code == 0 && a->s->is_stopping)
 		(void)fm_err_set(&a->result.err, -ECANCELED, "fmoved stops");
 	if (a->result.err.code < 0)
-		end_ask(a);
+		fail_listing(a, &a->result.err);
 	else
 		find_or_fetch(a);
 }
@@ -192,7 +230,7 @@ static void listed(struct fm_queue_watch *watch, const struct fm_job_result *res
 	struct fm_stage_ask *a = fm_container_of(watch, struct fm_stage_ask, watch);
 
 	if (result->code < 0) {
-		fail_ask(a, &result->err);
+		fail_listing(a, &result->err);
 		return;
 	}
 	a->work = (struct fm_work){ .run = list_run, .done = list_done,
@@ -339,12 +377,15 @@ void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress 
 
 static void upkeep_run(struct fm_work *work)
 {
-	fm_cache_upkeep(fm_container_of(work, struct fm_stager, upkeep_work)->cache);
+	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
+
+	fm_stage_rights_run(s->rights);
+	fm_cache_upkeep(s->cache);
 }
 
-static void arm_upkeep(struct fm_stager *s)
+static void arm_upkeep(struct fm_stager *s, uint64_t after_ns)
 {
-	fm_timer_set(s->o.loop, &s->upkeep, fm_loop_now(s->o.loop) + UPKEEP_NS);
+	fm_timer_set(s->o.loop, &s->upkeep, fm_loop_now(s->o.loop) + after_ns);
 }
 
 static void upkeep_done(struct fm_work *work)
@@ -352,8 +393,10 @@ static void upkeep_done(struct fm_work *work)
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
 	s->is_in_upkeep = false;
+	fm_stage_rights_free(s->rights);
+	s->rights = NULL;
 	if (!s->is_stopping)
-		arm_upkeep(s);
+		arm_upkeep(s, UPKEEP_NS);
 	fm_engine_check_stopped(s->o.engine);
 }
 
@@ -362,6 +405,9 @@ static void upkeep_fire(struct fm_timer *timer)
 	struct fm_stager *s = fm_container_of(timer, struct fm_stager, upkeep);
 
 	fm_stage_runs_note(&s->runs);
+	if (!s->has_agreed)
+		s->rights = fm_stage_rights_begin(s->cache, s->o.engine, s->o.node);
+	s->has_agreed = s->has_agreed || s->rights;
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);
@@ -445,7 +491,7 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	fm_stage_runs_init(&s->runs, opts, s->cache);
 	fm_share_init(&s->places, &limits);
 	s->upkeep.fire = upkeep_fire;
-	arm_upkeep(s);
+	arm_upkeep(s, 0);
 	*out = s;
 	return 0;
 }

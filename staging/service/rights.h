@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rights - who may still read a copy, after rules were changed.
+ *
+ * Who stages a source may read its copy, since its store let him read the source then. Where the
+ * store is this node's, its rules are asked again: at each request for the dataset and when the
+ * daemon starts. The rules of another node are not known here: there a right lasts as long as its
+ * user holds the dataset, and his next request, which that node lists the source for or not, renews
+ * or ends it. A source that no store here has any more is one whose rules are not known.
+ */
+#ifndef FM_STAGE_RIGHTS_H
+#define FM_STAGE_RIGHTS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fm_cache;
+struct fm_engine;
+struct fm_err;
+struct fm_stage_rights;
+struct fm_store;
+
+/* store: this node's, that the source is in; NULL: its rules are not known. Worker. */
+int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,
+			  struct fm_err *err);
+
+/* Its store lets this user read no more: he may read no copy of that source. Worker. */
+void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid);
+
+/*
+ * The same for all that is READY. begin() and free() are for the control thread, run() for a
+ * worker. NULL: there was no memory, and it is said; run() and free() take it.
+ */
+struct fm_stage_rights *fm_stage_rights_begin(struct fm_cache *cache, struct fm_engine *engine,
+					      const char *node);
+void fm_stage_rights_run(struct fm_stage_rights *rights);
+void fm_stage_rights_free(struct fm_stage_rights *rights);
+
+#endif
