@@ -308,6 +308,9 @@ struct fm_space_page {
 struct fm_store_ops {
 	int (*open_source)(struct fm_store *s, const char *path, const struct fm_who *who,
 			   struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
+	/* A regular file by its descriptor, open for reading; the caller's. NULL: it has none. */
+	int (*open_fd)(struct fm_store *s, const char *path, const struct fm_who *who,
+		       struct fm_err *err);
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who,
 		      const struct fm_create *how, struct fm_file **out, struct fm_err *err);
 	/*

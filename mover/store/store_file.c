@@ -123,6 +123,17 @@ static int open_regular(struct fm_store_dir *dir, const char *path, struct fm_er
 	return ret;
 }
 
+static int store_file_open_fd(struct fm_store *store, const char *path, const struct fm_who *who,
+			      struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int fd = may_read(dir, path, who, err);
+
+	if (fd == 0)
+		fd = open_regular(dir, path, err);
+	return store_result(dir, fd, err);
+}
+
 static int store_file_open_source(struct fm_store *store, const char *path,
 				  const struct fm_who *who, struct fm_file **out,
 				  struct fm_attr *attr, struct fm_err *err)
@@ -323,6 +334,7 @@ static int store_file_purge(struct fm_store *store, const char *after, const str
 
 static const struct fm_store_ops store_file_ops = {
 	.open_source = store_file_open_source,
+	.open_fd = store_file_open_fd,
 	.create = store_file_create,
 	.open_tree = store_file_open_tree,
 	.create_tree = store_file_create_tree,
