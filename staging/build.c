@@ -235,3 +235,18 @@ int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t versi
 	fm_stage_chunk_buf_free(b.buf);
 	return ret;
 }
+
+int fm_stage_list_file(const struct fm_stage_entry *file, struct fm_stage_totals *totals,
+		       struct fm_err *err)
+{
+	struct fm_stage_writer *w = NULL;
+	uint8_t none[FM_SHA256_LEN];
+	int ret = fm_stage_writer_new(-1, true, &w);
+
+	if (ret == 0)
+		ret = fm_stage_writer_entry(w, file);
+	if (ret == 0)
+		ret = fm_stage_writer_end(w, none, totals);
+	fm_stage_writer_free(w);
+	return ret < 0 ? fm_err_sys(err, ret, "list a file") : 0;
+}

@@ -28,6 +28,10 @@ struct fm_stage_build_opts {
 int fm_stage_list(const struct fm_stage_build_opts *opts, struct fm_stage_totals *totals,
 		  struct fm_err *err);
 
+/* The totals of a dataset that is this file, of which nothing more is known. */
+int fm_stage_list_file(const struct fm_stage_entry *file, struct fm_stage_totals *totals,
+		       struct fm_err *err);
+
 /* The manifest, into fd, an empty file. Not synced. */
 int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],
 		   struct fm_stage_totals *totals, struct fm_err *err);

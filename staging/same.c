@@ -57,10 +57,20 @@ static int compare_file(struct pair *p, const struct fm_stage_met *m, int b)
 	return ret;
 }
 
+static int compare_met(struct pair *p, const struct fm_stage_met *m, int b, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret = compare_file(p, m, b);
+
+	if (ret == 0)
+		return fm_err_set(err, -EEXIST, "the bytes of \"%s\" differ",
+				  fm_path_show(m->path, &shown));
+	return ret < 0 ? fm_reading_fail(err, ret, m->path) : 0;
+}
+
 static int compare_all(struct pair *p, struct fm_stage_walk *walk, int b,
 		       const atomic_bool *is_stopped, struct fm_err *err)
 {
-	struct fm_path_shown shown;
 	struct fm_stage_met m;
 	int ret;
 
@@ -69,24 +79,27 @@ static int compare_all(struct pair *p, struct fm_stage_walk *walk, int b,
 			return fm_err_set(err, -ECANCELED, "stopped");
 		if (!S_ISREG(m.st.st_mode))
 			continue;
-		ret = compare_file(p, &m, b);
-		if (ret == 0)
-			return fm_err_set(err, -EEXIST, "the bytes of \"%s\" differ",
-					  fm_path_show(m.path, &shown));
+		ret = compare_met(p, &m, b, err);
 		if (ret < 0)
-			return fm_reading_fail(err, ret, m.path);
+			return ret;
 	}
 	return ret;
 }
 
-int fm_stage_same(int a, int b, const atomic_bool *is_stopped, struct fm_err *err)
+int fm_stage_same(int a, int b, const char *file, const atomic_bool *is_stopped,
+		  struct fm_err *err)
 {
+	const struct fm_stage_met one = { .dir = a, .name = file, .path = file };
 	struct pair p = { .buf = { fm_stage_chunk_buf_new(), fm_stage_chunk_buf_new() } };
 	struct fm_stage_walk *walk = NULL;
-	int ret = p.buf[0] && p.buf[1] ? fm_stage_walk_new(a, FM_STAGE_NAMES_MAX, &walk) : -ENOMEM;
+	int ret = p.buf[0] && p.buf[1] ? 0 : -ENOMEM;
 
+	if (ret == 0 && !file)
+		ret = fm_stage_walk_new(a, FM_STAGE_NAMES_MAX, &walk);
 	if (ret < 0)
 		(void)fm_err_sys(err, ret, "compare two datasets");
+	else if (file)
+		ret = compare_met(&p, &one, b, err);
 	else
 		ret = compare_all(&p, walk, b, is_stopped, err);
 	fm_stage_walk_free(walk);

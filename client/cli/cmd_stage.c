@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_stage - fmove stage [NODE:]STORE/PATH: a directory of another node, or of a store of this
- * one, is in this node's cache, and held.
+ * cmd_stage - fmove stage [NODE:]STORE/PATH: a directory or file of another node, or of a store of
+ * this one, is in this node's cache, and held.
  */
 #include "client/cli/ask.h"
 

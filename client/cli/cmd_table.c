@@ -69,7 +69,7 @@ const struct fm_cmd fm_cmds[] = {
 	 "is unfinished only with --unfinished.",
 	 fm_opts_purge, true, fm_cmd_purge},
 	{"stage", "[NODE:]STORE/PATH [-- COMMAND...]",
-	 "Have a directory of another node, or of a store, on this node's disk.",
+	 "Have a directory or file of another node, or of a store, on this node's disk.",
 	 "Prints the path of the copy, and nothing else, on standard output, so that DATA=$(fmove "
 	 "stage n2:data/set) works. A copy that is here is the answer, if the source is what it "
 	 "was by names, sizes and times. It is read-only, and stays as long as the process that "

@@ -3,7 +3,9 @@
 #include "staging/service/local.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,6 +21,7 @@
 #include "mover/store/tree_file.h"
 #include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
+#include "staging/cache.h"
 
 #define PACK_BYTES (4u << 20)
 #define PIECE_BYTES (16u << 20)		/* of a large file, between two looks at is_stopped */
@@ -277,5 +280,85 @@ int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM
 		ret = sink->ops->prepare(sink, 0, &attr, true, err);
 	if (ret == 0)
 		ret = sink->ops->publish(sink, 0, &attr, true, err);
+	return ret;
+}
+
+/* ---- one file ---- */
+
+/* What the source's node kept with it is compared when the manifest is made. */
+static int dress(const struct fm_tree_large *f, int to, struct fm_err *err)
+{
+	struct fm_digest digest;
+	struct stat st;
+	int ret = fm_call(fstat(f->fd, &st));
+
+	if (ret == 0)
+		ret = fm_digest_of(f->fd, &st, &digest);
+	if (ret > 0)
+		ret = fm_digest_set(to, &digest);
+	if (ret == -EOPNOTSUPP)
+		ret = 0;	/* the cache's file system keeps none */
+	if (ret == 0)
+		ret = fm_call(fchmod(to, st.st_mode & 0777));
+	if (ret == 0)
+		ret = fm_call(futimens(to, (const struct timespec[]){ st.st_atim, st.st_mtim }));
+	if (ret == 0)
+		ret = fm_call(fsync(to));
+	return ret < 0 ? fm_err_sys(err, ret, "finish the copy of a file") : 0;
+}
+
+static int copy_to(struct move *m, const struct fm_tree_large *f, int dir, const char *name,
+		   struct fm_err *err)
+{
+	int to = fm_call(openat(dir, FM_CACHE_SCRATCH_NAME,
+				O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+	int ret;
+
+	if (to < 0)
+		return fm_err_sys(err, to, "make a file of the copy");
+	ret = copy_unchanged(m, f, to, err);
+	if (ret == 0)
+		ret = dress(f, to, err);
+	(void)close(to);	/* it is synced */
+	if (ret < 0)
+		return ret;
+	ret = fm_call_renameat(dir, FM_CACHE_SCRATCH_NAME, dir, name, RENAME_NOREPLACE);
+	return ret < 0 ? fm_err_sys(err, ret, "name the copy of a file") : 0;
+}
+
+static int open_file(const struct fm_stage_local *l, struct fm_tree_large *f, struct fm_err *err)
+{
+	struct stat st;
+	int ret;
+
+	if (!l->store->ops->open_fd)
+		return fm_err_set(err, -EOPNOTSUPP, "store %s has no files", l->store->name);
+	f->fd = l->store->ops->open_fd(l->store, l->path, &l->who, err);
+	if (f->fd < 0)
+		return f->fd;
+	ret = fm_call(fstat(f->fd, &st));
+	if (ret == 0) {
+		f->size = (uint64_t)st.st_size;
+		return 0;
+	}
+	(void)close(f->fd);	/* only read */
+	return fm_err_sys(err, ret, "look at a file");
+}
+
+int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char *name,
+			     struct fm_err *err)
+{
+	struct fm_tree_large f = { .fd = -1 };
+	struct move m = { .l = l };
+	int ret = open_file(l, &f, err);
+
+	if (ret < 0)
+		return ret;
+	(void)snprintf(f.path, sizeof(f.path), "%s", l->path);
+	m.buf = FM_FAULT("stage.alloc") ? NULL : aligned_alloc(4096, PACK_BYTES);
+	ret = m.buf ? copy_to(&m, &f, dir, name, err)
+		    : fm_err_set(err, -ENOMEM, "no memory to read a file");
+	free(m.buf);
+	(void)close(f.fd);	/* only read */
 	return ret;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local - a directory of a store of this node: listed, and copied into the cache, without the
- * network.
+ * local - a directory or file of a store of this node: listed, and copied into the cache, without
+ * the network.
  *
  * The store's own end of a tree reads it, with the caller's rights, and what it says goes straight
  * into the other end: the listing (offered.h), or the dataset's directory. Large files are cloned
@@ -35,5 +35,12 @@ int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered 
  */
 int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM_SHA256_LEN],
 			struct fm_file *sink, struct fm_err *err);
+
+/*
+ * A file: to `name` in `dir`, where a dataset comes (cache.h). It has that name when it is all
+ * there, and is synced. -ESTALE as above.
+ */
+int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char *name,
+			     struct fm_err *err);
 
 #endif

@@ -117,9 +117,25 @@ static void remove_beside(int dir)
 	(void)closedir(d);	/* only read */
 }
 
+/*
+ * What a manifest is made of: the directory of that name; of a dataset that is one file, the one
+ * that the file is in.
+ */
+static int open_root(const struct fm_stage_run *r, int dir)
+{
+	return fm_call_open_below(dir, r->totals.is_file ? "." : r->name,
+				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
+}
+
+static const char *file_of(const struct fm_stage_run *r)
+{
+	return r->totals.is_file ? r->name : NULL;
+}
+
 static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *version)
 {
-	const struct fm_stage_build_opts opts = { .root = data, .is_stopped = &r->is_stopped,
+	const struct fm_stage_build_opts opts = { .root = data, .file = file_of(r),
+						  .is_stopped = &r->is_stopped,
 						  .bytes_done = &r->done };
 	int dir = fm_cache_fetch_dir(r->fetch), ret;
 	struct fm_stage_totals came;
@@ -139,17 +155,18 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 	return ret;
 }
 
-static int compare_with(struct fm_stage_run *r, const char *path)
+static int compare_with(struct fm_stage_run *r, char *path)
 {
-	int ours = fm_call_open_below(fm_cache_fetch_dir(r->fetch), r->name,
-				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
-	int other = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	int ret = ours < 0 ? ours : other;
+	int ours = open_root(r, fm_cache_fetch_dir(r->fetch)), other, ret;
 
+	if (r->totals.is_file)	/* of one version, both have one name */
+		*strrchr(path, '/') = '\0';
+	other = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	ret = ours < 0 ? ours : other;
 	if (ret < 0)
 		(void)fm_err_sys(&r->err, ret, "compare %s with %s", r->name, path);
 	else
-		ret = fm_stage_same(ours, other, &r->is_stopped, &r->err);
+		ret = fm_stage_same(ours, other, file_of(r), &r->is_stopped, &r->err);
 	if (ours >= 0)
 		(void)close(ours);	/* only read */
 	if (other >= 0)
@@ -186,7 +203,7 @@ static void finish(struct fm_work *work)
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 	struct fm_cache_key version;
 	int dir = fm_cache_fetch_dir(r->fetch), ret;
-	int data = fm_call_open_below(dir, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
+	int data = open_root(r, dir);
 
 	if (data < 0) {
 		(void)fm_err_sys(&r->err, data, "open what came of %s", r->name);
@@ -287,6 +304,10 @@ static void copy(struct fm_work *work)
 		.is_stopped = &r->is_stopped, .bytes_done = &r->done,
 	};
 
+	if (r->totals.is_file) {
+		(void)fm_stage_local_copy_file(&l, fm_cache_fetch_dir(r->fetch), r->name, &r->err);
+		return;
+	}
 	if (fm_stage_local_copy(&l, r->key.bytes, r->file, &r->err) < 0 && r->file->ops->keep)
 		r->file->ops->keep(r->file);
 	fm_file_close(r->file);
@@ -318,6 +339,8 @@ static int open_sink(struct fm_stage_run *r)
 	static const char *const everybody[] = { "*", NULL };
 	const struct fm_create_tree how = { .is_durable = true, .has_digests = true,
 					    .bytes = r->totals.bytes };
+	const struct fm_create how_file = { .size = FM_SIZE_UNKNOWN, .is_resumable = true,
+					    .is_synced = true };
 	const struct fm_who who = { NULL, r->uid, r->gid };
 	char directory[64];
 	struct fm_store_opts opts = { .name = "cache", .directory = directory, .read = everybody,
@@ -329,7 +352,18 @@ static int open_sink(struct fm_stage_run *r)
 	ret = fm_store_open(&opts, &r->sink, &r->err);
 	if (ret < 0)
 		return ret;
+	if (r->totals.is_file)
+		return r->sink->ops->create(r->sink, r->name, &who, &how_file, &r->file, &r->err);
 	return r->sink->ops->create_tree(r->sink, r->name, &who, &how, &r->file, &r->err);
+}
+
+/* All of it came, in an earlier run. */
+static bool is_there(const struct fm_stage_run *r)
+{
+	struct stat st;
+
+	return fm_call_fstatat(fm_cache_fetch_dir(r->fetch), r->name, &st) == 0 &&
+	       (r->totals.is_file ? S_ISREG(st.st_mode) : S_ISDIR(st.st_mode));
 }
 
 static void prepare(struct fm_work *work)
@@ -344,7 +378,6 @@ static void prepare(struct fm_work *work)
 		.extents = r->totals.extents ? r->totals.extents : 1,
 		.cost = 1,
 	};
-	struct stat st;
 	int ret = fm_cache_fetch(r->runs->cache, &plan, &r->fetch, &r->err);
 
 	if (ret == -EALREADY) {
@@ -356,9 +389,8 @@ static void prepare(struct fm_work *work)
 	r->id = fm_cache_fetch_id(r->fetch);
 	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, &r->err) < 0)
 		return;
-	r->is_there = fm_call_fstatat(fm_cache_fetch_dir(r->fetch), r->name, &st) == 0 &&
-		      S_ISDIR(st.st_mode);
-	if (!r->is_there)
+	r->is_there = is_there(r);
+	if (!r->is_there && !(r->from && r->totals.is_file))
 		(void)open_sink(r);
 }
 

@@ -12,7 +12,9 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/node/node.h"
+#include "mover/services/request.h"
 #include "mover/store/tree_file.h"
+#include "staging/build.h"
 #include "staging/offered.h"
 #include "staging/service/local.h"
 #include "staging/service/rights.h"
@@ -292,6 +294,64 @@ static int list(struct fm_stage_ask *a, struct fm_err *err)
 	return fm_queue_submit(a->s->o.queue, &o, &a->watch, err);
 }
 
+/* ---- first: what it is ---- */
+
+static void list_file(struct fm_stage_ask *a, const struct fm_attr *attr)
+{
+	const struct fm_stage_entry file = { .type = FM_STAGE_FILE, .size = attr->size,
+					     .mtime_ns = attr->mtime_ns, .path = a->name,
+					     .path_len = strlen(a->name) };
+
+	if (fm_stage_list_file(&file, &a->totals, &a->result.err) < 0)
+		end_ask(a);
+	else
+		find_or_fetch(a);
+}
+
+static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr)
+{
+	struct fm_err err;
+	int ret;
+
+	if (attr->type == FM_NODE_FILE) {
+		list_file(a, attr);
+		return;
+	}
+	if (attr->type != FM_NODE_DIR)
+		ret = fm_err_set(&err, -EINVAL, "it is neither a directory nor a file");
+	else if (strcmp(a->node, a->s->o.node) == 0)
+		ret = list_local(a, &err);
+	else
+		ret = list(a, &err);
+	if (ret < 0)
+		fail_ask(a, &err);
+}
+
+static void looked(void *ctx, const struct fm_request_result *result)
+{
+	struct fm_stage_ask *a = ctx;
+	struct fm_err err;
+
+	if (result->code < 0) {
+		fail_ask(a, &result->err);
+	} else if (a->s->is_stopping) {
+		(void)fm_err_set(&err, -ECANCELED, "fmoved stops");
+		fail_ask(a, &err);
+	} else {
+		list_source(a, &result->entries[0].attr);
+	}
+}
+
+static int look(struct fm_stage_ask *a, struct fm_err *err)
+{
+	const struct fm_request_opts o = { .verb = FM_VERB_STAT, .node = a->node,
+					   .store = a->store, .path = a->path,
+					   .path_len = a->path_len,
+					   .who = { NULL, a->uid, a->gid } };
+
+	return fm_request_start(a->s->o.engine, &o, looked, a, err);
+}
+
 /* ---- from outside ---- */
 
 static int check_name(const char *name, struct fm_err *err)
@@ -347,7 +407,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	if (s->is_stopping)
 		ret = fm_err_set(err, -ECANCELED, "fmoved stops");
 	else
-		ret = strcmp(a->node, s->o.node) == 0 ? list_local(a, err) : list(a, err);
+		ret = look(a, err);
 	if (ret < 0) {
 		fm_share_give_all(&place);
 		free_ask(a);

@@ -89,11 +89,11 @@ fi
 no 2 'stores = ' fmove stage /tmp
 no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
 no 1 '' fmove stage nobody:s/set
-no 1 'n1 has no store "none"' fmove stage n1:none/set
-no 1 'n1 has no store "none"' fmove stage none/set
+no 1 'n1 has no store none' fmove stage n1:none/set
+no 1 'n1 has no store none' fmove stage none/set
 no 1 'nowhere' fmove stage s/nowhere
-echo file >"$(store 2)/file"
-no 1 'director' fmove stage n2:s/file
+mkfifo "$(store 2)/fifo"
+no 1 'neither a directory nor a file' fmove stage n2:s/fifo
 no 1 'no dataset is called "none"' fmove unstage none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
 no 2 'set names a whole store.*fmove df" lists' fmove stage set

@@ -276,6 +276,88 @@ static void test_failures(void)
 	end();
 }
 
+/* ---- one file ---- */
+
+static int copy_file(void)
+{
+	struct fm_stage_local l = opts_of();
+	int dir = open(to, O_RDONLY | O_DIRECTORY), ret;
+
+	l.path = "set/large";
+	ret = fm_stage_local_copy_file(&l, dir, "copy", &err);
+	close(dir);
+	return ret;
+}
+
+static void test_file(void)
+{
+	struct fm_stage_build_opts opts = { .file = "copy" };
+	struct fm_stage_totals is, want;
+	char path[128], command[256];
+	struct stat st;
+
+	begin();
+	CU_ASSERT_EQUAL(copy_file(), 0);
+	(void)snprintf(command, sizeof(command), "cmp %s/set/large %s/copy", from, to);
+	CU_ASSERT_EQUAL(system(command), 0);
+	(void)snprintf(path, sizeof(path), "%s/set/large", from);
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	const struct fm_stage_entry file = {
+		.type = FM_STAGE_FILE, .path = "copy", .path_len = 4, .size = (uint64_t)st.st_size,
+		.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
+	};
+	CU_ASSERT_EQUAL(fm_stage_list_file(&file, &want, &err), 0);
+	opts.root = open(to, O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL(fm_stage_list(&opts, &is, &err), 0);
+	close(opts.root);
+	CU_ASSERT_TRUE(want.is_file);
+	CU_ASSERT_EQUAL(memcmp(is.listing, want.listing, FM_SHA256_LEN), 0);
+	end();
+}
+
+static void test_file_changed(void)
+{
+	bool is_done = false;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	fm_fault_watch(write_meanwhile, &is_done);
+	CU_ASSERT_EQUAL(copy_file(), -ESTALE);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(is_done);
+	CU_ASSERT_FALSE(is_there());
+	end();
+}
+
+/* It fails at any piece: told, and nothing has the name; the next try makes it. */
+static void test_file_failures(void)
+{
+	static const char *const points[] = { "stage.alloc", "stage.copy" };
+	bool has_fired = true;
+
+	if (fm_test_lacks_faults())
+		return;
+	for (size_t p = 0; p < sizeof(points) / sizeof(points[0]); p++) {
+		for (unsigned n = 1; n < 100; n++) {
+			int ret;
+
+			begin();
+			fm_fault_arm(points[p], n);
+			ret = copy_file();
+			has_fired = fm_fault_fired();
+			fm_fault_arm(NULL, 0);
+			CU_ASSERT_EQUAL(is_there(), ret == 0);
+			if (ret < 0)
+				CU_ASSERT_EQUAL(copy_file(), 0);
+			end();
+			if (!has_fired)
+				break;
+		}
+		CU_ASSERT_FALSE(has_fired);
+	}
+}
+
 static const struct fm_test tests[] = {
 	{ "its listing is that of the directory", test_list },
 	{ "its copy is the same", test_copy },
@@ -283,6 +365,9 @@ static const struct fm_test tests[] = {
 	{ "what was damaged at the source is told", test_damaged },
 	{ "it stops when it is told to", test_stopped },
 	{ "what fails is told", test_failures },
+	{ "a file's copy is the same, and its listing", test_file },
+	{ "a file that changes while it is copied is told", test_file_changed },
+	{ "of a file that could not be copied nothing has its name", test_file_failures },
 };
 
 FM_TEST_MAIN("stage_local", tests)
