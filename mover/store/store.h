@@ -311,6 +311,12 @@ struct fm_store_ops {
 	/* A regular file by its descriptor, open for reading; the caller's. NULL: it has none. */
 	int (*open_fd)(struct fm_store *s, const char *path, const struct fm_who *who,
 		       struct fm_err *err);
+	/*
+	 * Whether an absolute path without symbolic links is in this store, and the caller may read
+	 * it: true, and *below is the part of path that names it there. NULL: no path is.
+	 */
+	bool (*has_path)(struct fm_store *s, const char *path, const struct fm_who *who,
+			 const char **below);
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who,
 		      const struct fm_create *how, struct fm_file **out, struct fm_err *err);
 	/*

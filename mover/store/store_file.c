@@ -134,6 +134,25 @@ static int store_file_open_fd(struct fm_store *store, const char *path, const st
 	return store_result(dir, fd, err);
 }
 
+/* Where the directory is now, whatever it is called in the configuration. */
+static bool store_file_has_path(struct fm_store *store, const char *path, const struct fm_who *who,
+				const char **below)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	char link[32], root[FM_PATH_LEN_MAX + 1];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", dir->root);
+	len = readlink(link, root, sizeof(root));
+	if (len <= 0 || (size_t)len == sizeof(root) || !fm_access_allows(dir->read, who))
+		return false;
+	len -= root[len - 1] == '/';	/* the root of all */
+	if (strncmp(path, root, (size_t)len) != 0 || (path[len] && path[len] != '/'))
+		return false;
+	*below = path + len + (path[len] == '/');
+	return true;
+}
+
 static int store_file_open_source(struct fm_store *store, const char *path,
 				  const struct fm_who *who, struct fm_file **out,
 				  struct fm_attr *attr, struct fm_err *err)
@@ -335,6 +354,7 @@ static int store_file_purge(struct fm_store *store, const char *after, const str
 static const struct fm_store_ops store_file_ops = {
 	.open_source = store_file_open_source,
 	.open_fd = store_file_open_fd,
+	.has_path = store_file_has_path,
 	.create = store_file_create,
 	.open_tree = store_file_open_tree,
 	.create_tree = store_file_create_tree,
