@@ -6,6 +6,7 @@
 #include "client/cli/ask.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct stage {
 	struct fm_name source;
 	struct fmove_stage_options opts;
 	char **command;			/* NULL: none */
+	const char *pid_text;		/* of --hold-pid; NULL: not given */
 	bool is_json;
 	bool has_line;			/* of progress, on the terminal */
 };
@@ -161,6 +163,48 @@ static int name_here(struct stage *s, struct fmove *c, const char *text, int *st
 	return -1;
 }
 
+/* Links are followed with our own rights. Where these end, the rules of the store say more. */
+static int resolve(const char *text, char out[static PATH_MAX], struct fm_err *err)
+{
+	if (realpath(text, out))
+		return 0;
+	if (errno != EACCES)
+		return fm_err_sys(err, -errno, "%s", text);
+	if (strlen(text) >= PATH_MAX)
+		return fm_err_set(err, -ENAMETOOLONG, "the path is too long");
+	(void)strcpy(out, text);
+	return 0;
+}
+
+/* An absolute path is of the store of this node that it is in. */
+static int name_path(struct stage *s, struct fmove *c, const char *text, int *status)
+{
+	struct fmove_place place;
+	struct fmove_error why;
+	char path[PATH_MAX];
+	struct fm_err err;
+
+	if (resolve(text, path, &err) < 0) {
+		*status = fm_fail("stage", &err);
+		return -1;
+	}
+	if (fmove_locate(c, path, &place, &why) < 0) {
+		*status = fm_ask_fail("stage", text, &why);
+		return -1;
+	}
+	(void)snprintf(s->source.node, sizeof(s->source.node), "%.64s", place.node);
+	(void)snprintf(s->source.store, sizeof(s->source.store), "%.64s", place.store);
+	(void)snprintf(s->source.path, sizeof(s->source.path), "%s", place.path);
+	return 0;
+}
+
+static int name_source(struct stage *s, struct fmove *c, const char *text, int *status)
+{
+	if (text[0] == '/')
+		return name_path(s, c, text, status);
+	return strchr(text, ':') ? 0 : name_here(s, c, text, status);
+}
+
 /* ---- progress ---- */
 
 static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size)
@@ -260,48 +304,74 @@ static int stage(struct stage *s, struct fmove *c)
 	return fm_stdout_end("stage", FM_EXIT_DONE);
 }
 
+/* What can be said of the operand before the daemon is asked. */
+static int check_source(struct stage *s, struct fm_args *args)
+{
+	const char *text = args->operands[0];
+	bool has_node = strchr(text, ':');
+	struct fm_err err;
+
+	if (text[0] == '.')
+		return fm_usage(args,
+				"%s: what is staged is named [NODE:]STORE/PATH, or by an absolute "
+				"path in a store of this node",
+				text);
+	if (text[0] == '/')
+		return FM_EXIT_DONE;
+	if (has_node && fm_name_parse(text, &s->source, &err) < 0)
+		return fm_usage(args, "%s", err.text);
+	if (is_whole_store(text) && !s->opts.name)
+		return fm_usage(
+			args,
+			"%s names a whole store: name a directory in it, or the dataset with --as; "
+			"\"fmove df%s%s\" lists the stores",
+			text, has_node ? " " : "", has_node ? s->source.node : "");
+	return FM_EXIT_DONE;
+}
+
+static int check_args(struct stage *s, struct fm_args *args)
+{
+	if (s->command && !s->command[0])
+		return fm_usage(args, "no command behind --");
+	if (s->command && s->is_json)
+		return fm_usage(args, "--json: standard output is the command's");
+	return check_source(s, args);
+}
+
+/* False: it is over, with args->status. */
+static bool take_args(struct stage *s, struct fm_args *args)
+{
+	int key;
+
+	while ((key = fm_args_next(args)) > 0) {
+		s->is_json |= key == OPT_JSON;
+		s->opts.is_pinned |= key == OPT_PIN;
+		if (key == OPT_AS)
+			s->opts.name = args->value;
+		if (key == OPT_PID)
+			s->pid_text = args->value;
+	}
+	if (fm_args_end(args, 1, 1) < 0)
+		return false;
+	if (s->pid_text && parse_pid(s->pid_text, &s->opts.pid) < 0)
+		args->status = fm_usage(args, "--hold-pid %s: not the number of a process",
+					s->pid_text);
+	else
+		args->status = check_args(s, args);
+	return args->status == FM_EXIT_DONE;
+}
+
 int fm_cmd_stage(int argc, char **argv)
 {
 	struct stage s = { .opts = { .pid = 0 } };
 	struct fm_args args;
-	struct fm_err err;
 	struct fmove *c;
-	bool has_node;
-	int key, status;
+	int status;
 
 	argc = cut_command(argc, argv, &s.command);
 	fm_args_begin(&args, "stage", argc, argv);
-	while ((key = fm_args_next(&args)) > 0) {
-		s.is_json |= key == OPT_JSON;
-		s.opts.is_pinned |= key == OPT_PIN;
-		if (key == OPT_AS)
-			s.opts.name = args.value;
-		if (key == OPT_PID && parse_pid(args.value, &s.opts.pid) < 0)
-			return fm_usage(&args, "--hold-pid %s: not the number of a process",
-					args.value);
-	}
-	if (fm_args_end(&args, 1, 1) < 0)
+	if (!take_args(&s, &args))
 		return args.status;
-	if (s.command && !s.command[0])
-		return fm_usage(&args, "no command behind --");
-	if (s.command && s.is_json)
-		return fm_usage(&args, "--json: standard output is the command's");
-	if (args.operands[0][0] == '/' || args.operands[0][0] == '.')
-		return fm_usage(
-			&args,
-			"%s: what is staged is named NODE:STORE/PATH; a store in fmove.conf of the "
-			"node that has it declares it: stores = ( { name = \"NAME\"; directory = "
-			"\"...\"; } );",
-			args.operands[0]);
-	has_node = strchr(args.operands[0], ':');
-	if (has_node && fm_name_parse(args.operands[0], &s.source, &err) < 0)
-		return fm_usage(&args, "%s", err.text);
-	if (is_whole_store(args.operands[0]) && !s.opts.name)
-		return fm_usage(
-			&args,
-			"%s names a whole store: name a directory in it, or the dataset with --as; "
-			"\"fmove df%s%s\" lists the stores",
-			args.operands[0], has_node ? " " : "", has_node ? s.source.node : "");
 	if (s.opts.pid == 0)
 		s.opts.pid = s.command ? getpid() : parent();
 	if (isatty(STDERR_FILENO)) {
@@ -310,7 +380,7 @@ int fm_cmd_stage(int argc, char **argv)
 	}
 	if (fm_ask_open("stage", false, &c, &status) < 0)
 		return status;
-	if (!has_node && name_here(&s, c, args.operands[0], &status) < 0) {
+	if (name_source(&s, c, args.operands[0], &status) < 0) {
 		fmove_close(c);
 		return status;
 	}

@@ -601,6 +601,19 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
 		struct fmove_error *err);
 
+struct fmove_place {
+	char node[FMOVE_NAME_MAX + 1];
+	char store[FMOVE_NAME_MAX + 1];
+	char path[FMOVE_PATH_MAX + 1];	/* "": the store itself */
+};
+
+/*
+ * The store of this node that an absolute path without symbolic links is in, and its name there.
+ * -ENOENT: it is in none that the caller may read.
+ */
+int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
+		 struct fmove_error *err);
+
 /* Call each() for all that is staged, or comes, until it returns false. */
 int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
 		   void *ctx, struct fmove_error *err);

@@ -1786,6 +1786,27 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 	return 0;
 }
 
+int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
+		 struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	size_t len;
+	int ret;
+
+	request_begin(c, &w, "locate");
+	fm_jw_name(&w, "path", path, strlen(path));
+	ret = request_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	memset(out, 0, sizeof(*out));
+	text_copy(done, "node", out->node, sizeof(out->node));
+	text_copy(done, "store", out->store, sizeof(out->store));
+	(void)fm_json_name(fm_json_get(done, "path"), out->path, sizeof(out->path), &len);
+	fm_json_free(done);
+	return 0;
+}
+
 /* One page; whether there are more, and where they begin. */
 static bool datasets_show(const struct fm_json *done,
 			  bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,

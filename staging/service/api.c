@@ -17,6 +17,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/json.h"
 #include "mover/base/worker.h"
+#include "staging/service/api_ops.h"
 #include "staging/service/stager.h"
 #include "staging/sha256.h"
 
@@ -347,5 +348,5 @@ static const struct fm_api_op op_unpin = { .name = "unpin", .start = start_unpin
 static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_unstage, CHANGES };
 
 const struct fm_api_op *const fm_stage_ops[] = {
-	&op_stage, &op_datasets, &op_pin, &op_unpin, &op_unstage, NULL,
+	&fm_stage_op_locate, &op_stage, &op_datasets, &op_pin, &op_unpin, &op_unstage, NULL,
 };

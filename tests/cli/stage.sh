@@ -86,7 +86,9 @@ if [ "$(id -u)" -eq 0 ] && id nobody daemon >/dev/null 2>&1; then
 fi
 
 # What cannot be.
-no 2 'stores = ' fmove stage /tmp
+no 1 'No such file' fmove stage /no/where
+no 1 'stores = \( \{ name = "tmp"; directory = "/tmp"; \} \);' fmove stage /tmp
+no 2 'absolute path in a store' fmove stage ./set
 no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
 no 1 '' fmove stage nobody:s/set
 no 1 'n1 has no store none' fmove stage n1:none/set
