@@ -101,8 +101,10 @@ static void print_last_word(void)
 		     "| nvme\\ unseal | nvme\\ status)\n"
 		     "\t\t[[ $word == -* ]] || options=$(fmove nvme list --quiet 2>/dev/null)\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tpin | unpin | unstage)\n"
-		     "\t\t[[ $word == -* ]] || {\n"
+		     "\tpin | unpin | unstage | datasets)\n"
+		     "\t\t[[ $verb != datasets || $before == check || $word == -* ]] || "
+		     "options=check\n"
+		     "\t\t[[ $word == -* || $options == check ]] || {\n"
 		     /* never as words that bash expands: a name is what somebody else chose */
 		     "\t\t\twhile IFS= read -r before; do\n"
 		     "\t\t\t\t[[ $before == \"$word\"* ]] && COMPREPLY+=(\"$(printf %%q "

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
@@ -28,9 +30,19 @@ struct shown {
 	unsigned count;
 };
 
+/* The day when it was read again; "-": it was not. */
+static void show_day(int64_t ms, char out[static 16])
+{
+	time_t at = (time_t)(ms / 1000);
+	struct tm tm;
+
+	if (ms <= 0 || !localtime_r(&at, &tm) || strftime(out, 16, "%Y-%m-%d", &tm) == 0)
+		(void)strcpy(out, "-");
+}
+
 static void print_line(const struct shown *s, const struct fmove_dataset *d)
 {
-	char bytes[FM_SHOW_MAX], name[1024], source[4 * 1024];
+	char bytes[FM_SHOW_MAX], name[1024], source[4 * 1024], day[16];
 
 	fm_show(d->name, strlen(d->name), name, sizeof(name));
 	if (s->is_quiet) {
@@ -38,9 +50,11 @@ static void print_line(const struct shown *s, const struct fmove_dataset *d)
 		return;
 	}
 	fm_show(d->source, strlen(d->source), source, sizeof(source));
-	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64 " pinned  %s  %s\n",
+	show_day(d->verified_ms, day);
+	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64
+		     " pinned  checked %-10s  %s  %s\n",
 		     d->state, d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes),
-		     d->holds, d->pins, name, source);
+		     d->holds, d->pins, day, name, source);
 }
 
 static void print_json(const struct shown *s, const struct fmove_dataset *d)
@@ -61,6 +75,7 @@ static void print_json(const struct shown *s, const struct fmove_dataset *d)
 	fm_jw_i64(&w, "created_ms", d->created_ms);
 	fm_jw_i64(&w, "requested_ms", d->requested_ms);
 	fm_jw_i64(&w, "used_ms", d->used_ms);
+	fm_jw_i64(&w, "verified_ms", d->verified_ms);
 	fm_jw_object_end(&w);
 	fm_rows_add(&w, s->count == 0);
 }
@@ -77,6 +92,94 @@ static bool print_one(void *ctx, const struct fmove_dataset *d)
 	return true;
 }
 
+/* ---- datasets check ---- */
+
+static void check_progress(void *ctx, uint64_t bytes, uint64_t size)
+{
+	const struct shown *s = ctx;
+	char done[FM_SHOW_MAX], all[FM_SHOW_MAX];
+
+	(void)s;
+	(void)fprintf(stderr, "\rreading %s of %s\033[K", fm_show_bytes(bytes, done),
+		      fm_show_bytes(size, all));
+}
+
+static void print_finding_json(const struct shown *s, const struct fmove_dataset_finding *f)
+{
+	static char buf[JSON_MAX];	/* one thread prints */
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_text(&w, "kind", f->kind);
+	fm_jw_name(&w, "path", f->path, strlen(f->path));
+	fm_jw_u64(&w, "offset", f->offset);
+	fm_jw_u64(&w, "length", f->length);
+	fm_jw_object_end(&w);
+	fm_rows_add(&w, s->count == 0);
+}
+
+static void print_finding(void *ctx, const struct fmove_dataset_finding *f)
+{
+	char path[4 * sizeof(f->path)], offset[FM_SHOW_MAX], length[FM_SHOW_MAX];
+	struct shown *s = ctx;
+
+	if (s->is_json) {
+		print_finding_json(s, f);
+	} else {
+		fm_show(f->path, strlen(f->path), path, sizeof(path));
+		(void)printf("%s: %s", f->kind, path);
+		if (f->length > 0)
+			(void)printf(" at byte %s, %s bytes", fm_show_count(f->offset, offset),
+				     fm_show_count(f->length, length));
+		(void)printf("\n");	/* fm_stdout_end() looks for errors */
+	}
+	s->count++;
+}
+
+static int say_checked(const struct shown *s, const char *name, const struct fmove_checked *r)
+{
+	char bytes[FM_SHOW_MAX], more[64] = "";
+
+	if (r->findings > s->count)
+		(void)snprintf(more, sizeof(more), ", of which the first %u are named", s->count);
+	if (r->findings == 0)
+		fm_say("datasets: %s: %s read again: all as its manifest says", name,
+		       fm_show_bytes(r->bytes, bytes));
+	else
+		fm_say("datasets: %s: %" PRIu64 " places are not as its manifest says%s; fmove "
+		       "unstage %s, and stage it again",
+		       name, r->findings, more, name);
+	return r->findings == 0 ? FM_EXIT_DONE : FM_EXIT_CORRUPT;
+}
+
+static int check(const struct fm_args *args, struct shown *s)
+{
+	struct fmove_check_options opts = { .finding = print_finding, .ctx = s };
+	struct fmove_checked result;
+	struct fmove_error why;
+	struct fmove *c;
+	int ret, status;
+
+	if (strcmp(args->operands[0], "check") != 0 || args->count != 2)
+		return fm_usage(args, "what may follow is \"check NAME\"");
+	if (fm_ask_open("datasets", false, &c, &status) < 0)
+		return status;
+	if (isatty(STDERR_FILENO))
+		opts.progress = check_progress;
+	if (s->is_json)
+		fm_rows_begin("findings");
+	ret = fmove_dataset_check(c, args->operands[1], &opts, &result, &why);
+	fmove_close(c);
+	if (opts.progress)
+		(void)fputs("\r\033[K", stderr);
+	status = ret < 0 ? fm_ask_fail("datasets", args->operands[1], &why)
+			 : say_checked(s, args->operands[1], &result);
+	if (s->is_json)
+		fm_rows_end(NULL, status);
+	return fm_stdout_end("datasets", status);
+}
+
 int fm_cmd_datasets(int argc, char **argv)
 {
 	struct shown s = { .count = 0 };
@@ -90,8 +193,10 @@ int fm_cmd_datasets(int argc, char **argv)
 		s.is_json |= key == OPT_JSON;
 		s.is_quiet |= key == OPT_QUIET;
 	}
-	if (fm_args_end(&args, 0, 0) < 0)
+	if (fm_args_end(&args, 0, 2) < 0)
 		return args.status;
+	if (args.count > 0)
+		return check(&args, &s);
 	if (fm_ask_open("datasets", false, &c, &status) < 0)
 		return status;
 	if (s.is_json)

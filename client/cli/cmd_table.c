@@ -84,9 +84,12 @@ const struct fm_cmd fm_cmds[] = {
 	 "staging.directory of fmove.conf(5) says where this node keeps copies. Ctrl-C ends the "
 	 "waiting; what is fetched goes on: fmove jobs lists it, fmove cancel ends it.",
 	 fm_opts_stage, true, fm_cmd_stage},
-	{"datasets", "", "List what is staged on this node.",
-	 "State, version, size, holds, pins, name and source of each. planned and fetching: it "
-	 "comes; ready: it is here.",
+	{"datasets", "[check NAME]", "List what is staged on this node.",
+	 "State, version, size, holds, pins, when it was checked, name and source of each. planned "
+	 "and fetching: it comes; ready: it is here.\n"
+	 "\n"
+	 "check NAME reads all of one that is ready again and compares it with its manifest; what "
+	 "is damaged is printed, and the exit status is 5.",
 	 fm_opts_datasets, true, fm_cmd_datasets},
 	{"pin", "NAME", "Keep a dataset until it is unpinned.", "fmove datasets lists the names.",
 	 fm_opts_pin, true, fm_cmd_pin},

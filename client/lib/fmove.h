@@ -581,6 +581,7 @@ struct fmove_dataset {
 	int64_t created_ms;
 	int64_t requested_ms;
 	int64_t used_ms;
+	int64_t verified_ms;		/* when all of it was read and was right; 0: never */
 };
 
 /* Zero-initialise. */
@@ -617,6 +618,29 @@ int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 /* Call each() for all that is staged, or comes, until it returns false. */
 int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
 		   void *ctx, struct fmove_error *err);
+
+/* What of a dataset is not what its manifest says. */
+struct fmove_dataset_finding {
+	char kind[16];			/* "missing", "extra", "changed", "corrupt", "unreadable" */
+	char path[FMOVE_PATH_MAX + 1];	/* below the dataset */
+	uint64_t offset, length;	/* of a file: where */
+};
+
+/* Zero-initialise. */
+struct fmove_check_options {
+	void (*progress)(void *ctx, uint64_t bytes, uint64_t size);
+	void (*finding)(void *ctx, const struct fmove_dataset_finding *f);
+	void *ctx;
+};
+
+struct fmove_checked {
+	uint64_t bytes;
+	uint64_t findings;		/* of many the first ones were told */
+};
+
+/* A dataset that is ready is read again. 0 also if something was found. */
+int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
+			struct fmove_checked *out, struct fmove_error *err);
 
 /* It stays until it is unpinned; it does no more; it is removed now. */
 int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err);

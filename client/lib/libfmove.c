@@ -1739,6 +1739,7 @@ static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
 	(void)fm_json_i64(fm_json_get(json, "created_ms"), &d->created_ms);
 	(void)fm_json_i64(fm_json_get(json, "requested_ms"), &d->requested_ms);
 	(void)fm_json_i64(fm_json_get(json, "used_ms"), &d->used_ms);
+	(void)fm_json_i64(fm_json_get(json, "verified_ms"), &d->verified_ms);
 }
 
 static void stage_between(void *ctx, const char *event, const struct fm_json *json)
@@ -1843,6 +1844,51 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 		is_more = datasets_show(done, each, ctx, &d, &next);
 		fm_json_free(done);
 	} while (is_more);
+	return 0;
+}
+
+static void check_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	const struct fmove_check_options *o = ctx;
+	struct fmove_dataset_finding f = { .offset = 0 };
+	uint64_t bytes = 0, size = 0;
+	size_t len;
+
+	if (strcmp(event, "progress") == 0 && o->progress) {
+		(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
+		(void)fm_json_u64(fm_json_get(json, "size"), &size);
+		o->progress(o->ctx, bytes, size);
+	} else if (strcmp(event, "finding") == 0 && o->finding) {
+		text_copy(json, "kind", f.kind, sizeof(f.kind));
+		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
+		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);
+		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
+		o->finding(o->ctx, &f);
+	}
+}
+
+int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
+			struct fmove_checked *out, struct fmove_error *err)
+{
+	struct fmove_check_options o = opts ? *opts : (struct fmove_check_options){ .ctx = NULL };
+	struct fmove_options waits = { .timeout_ms = 0 };
+	struct waiting waiting = { .opts = &waits, .between = check_between, .ctx = &o };
+	static const struct parcel nothing;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	request_begin(c, &w, "check");
+	fm_jw_text(&w, "name", name);
+	if (o.progress)
+		fm_jw_u64(&w, "progress_ms", 500);
+	ret = request_run(c, &w, &nothing, &waiting, &done, err);
+	if (ret < 0)
+		return ret;
+	*out = (struct fmove_checked){ .bytes = 0 };
+	(void)fm_json_u64(fm_json_get(done, "bytes"), &out->bytes);
+	(void)fm_json_u64(fm_json_get(done, "findings"), &out->findings);
+	fm_json_free(done);
 	return 0;
 }
 

@@ -25,7 +25,7 @@
 #define DATASET_TEXT_MAX ((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 1024)
 _Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit a message");
 
-static int stager_of(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err)
+int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err)
 {
 	const struct fm_err *why = fm_stager_why(tasks->engine);
 
@@ -73,6 +73,7 @@ static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *in
 	fm_jw_i64(w, "created_ms", info->created_ns / (int64_t)FM_NS_PER_MS);
 	fm_jw_i64(w, "requested_ms", info->requested_ns / (int64_t)FM_NS_PER_MS);
 	fm_jw_i64(w, "used_ms", info->used_ns / (int64_t)FM_NS_PER_MS);
+	fm_jw_i64(w, "verified_ms", info->verified_ns / (int64_t)FM_NS_PER_MS);
 }
 
 /* ---- stage ---- */
@@ -136,7 +137,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 	};
 	struct fm_stage_ask *ask;
 	struct fm_stager *s;
-	int ret = stager_of(call->tasks, &s, err);
+	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
 	if (ret == 0)
 		ret = fm_stager_ask(s, &r, staged, t, &ask, err);
@@ -197,7 +198,7 @@ static int list_event(struct fm_api_tasks *tasks, struct fm_stager *s, uint64_t 
 static int datasets(const struct fm_api_call *call, struct fm_err *err)
 {
 	struct fm_stager *s;
-	int ret = stager_of(call->tasks, &s, err);
+	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
 	if (ret < 0)
 		return ret;
@@ -224,47 +225,49 @@ struct change {
 };
 
 /* 1: it is called so, and that user staged it, or is root. */
-static int is_his(const struct change *c, uint64_t id)
+static int is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 {
 	struct fm_cache_info info;
 	struct fm_err err;	/* it goes just now: then it is none */
 
-	return fm_cache_look(c->cache, id, &info) && strcmp(info.name, c->name) == 0 &&
-	       fm_cache_is_allowed(c->cache, id, c->uid, &err) == 1;
+	return fm_cache_look(c, id, &info) && strcmp(info.name, name) == 0 &&
+	       fm_cache_is_allowed(c, id, uid, &err) == 1;
 }
 
-/* Of several of that name the one that was asked for last, if it is his; else any that is. */
-static uint64_t find_his(const struct change *c)
+/* Any that is his; 0: none. */
+static uint64_t find_any(struct fm_cache *c, const char *name, uid_t uid)
 {
-	uint64_t id = fm_cache_find_name(c->cache, c->name), *ids;
-	size_t count;
+	uint64_t *ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids)), id = 0;
+	size_t count = ids ? fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX) : 0;
 
-	if (id == 0 || is_his(c, id))
-		return id;
-	ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids));
-	count = ids ? fm_cache_list(c->cache, ids, FM_CACHE_DATASETS_MAX) : 0;
-	for (id = 0; count > 0 && id == 0; count--)
-		if (is_his(c, ids[count - 1]))
+	for (; count > 0 && id == 0; count--)
+		if (is_his(c, ids[count - 1], name, uid))
 			id = ids[count - 1];
 	free(ids);
 	return id;
 }
 
+int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint64_t *id,
+		      struct fm_err *err)
+{
+	uint64_t last = fm_cache_find_name(cache, name);
+
+	if (last == 0)
+		return fm_err_set(err, -ENOENT,
+				  "no dataset is called \"%s\": fmove datasets lists them", name);
+	*id = is_his(cache, last, name, uid) ? last : find_any(cache, name, uid);
+	if (*id == 0)
+		return fm_err_set(err, -EPERM, "only who staged it, or root, may do that");
+	return 0;
+}
+
 static void change_run(struct fm_work *work)
 {
 	struct change *c = fm_container_of(work, struct change, work);
-	uint64_t id = find_his(c);
+	uint64_t id;
 
-	if (id)
+	if (fm_stage_find_his(c->cache, c->name, c->uid, &id, &c->err) == 0)
 		(void)c->make(c->cache, id, c->uid, &c->err);
-	else if (fm_cache_find_name(c->cache, c->name))
-		(void)fm_err_set(&c->err, -EPERM,
-				 "only who staged it, or root, pins and unstages it");
-	else
-		(void)fm_err_set(&c->err, -ENOENT,
-				 "no dataset is called \"%s\": fmove datasets lists "
-				 "them",
-				 c->name);
 }
 
 static void change_done(struct fm_work *work)
@@ -297,7 +300,7 @@ static int start_change(struct fm_api_task *t, const struct fm_api_call *call,
 {
 	struct fm_stager *s;
 	struct change *c;
-	int ret = stager_of(call->tasks, &s, err);
+	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
 	if (ret < 0)
 		return ret;
@@ -348,5 +351,6 @@ static const struct fm_api_op op_unpin = { .name = "unpin", .start = start_unpin
 static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_unstage, CHANGES };
 
 const struct fm_api_op *const fm_stage_ops[] = {
-	&fm_stage_op_locate, &op_stage, &op_datasets, &op_pin, &op_unpin, &op_unstage, NULL,
+	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_datasets,
+	&op_pin,	     &op_unpin,		 &op_unstage, NULL,
 };

@@ -6,8 +6,26 @@
 #ifndef FM_STAGE_API_OPS_H
 #define FM_STAGE_API_OPS_H
 
-struct fm_api_op;
+#include <stdint.h>
+#include <sys/types.h>
 
+struct fm_api_op;
+struct fm_api_tasks;
+struct fm_cache;
+struct fm_err;
+struct fm_stager;
+
+/* Of this node; -EOPNOTSUPP: it stages nothing, and err says why. */
+int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err);
+
+/*
+ * The dataset that a user means by a name: of several the one that was asked for last, if it is
+ * his; else any that is. -ENOENT; -EPERM: he staged none of them. For a worker.
+ */
+int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint64_t *id,
+		      struct fm_err *err);
+
+extern const struct fm_api_op fm_stage_op_check;	/* api_check.c */
 extern const struct fm_api_op fm_stage_op_locate;	/* api_locate.c */
 
 #endif

@@ -16,6 +16,7 @@
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
 #include "staging/offered.h"
+#include "staging/service/check_runs.h"
 #include "staging/service/local.h"
 #include "staging/service/rights.h"
 #include "staging/service/run.h"
@@ -50,6 +51,7 @@ struct fm_stager {
 	struct fm_cache *cache;
 	struct fm_list asks;
 	struct fm_stage_runs runs;
+	struct fm_stage_check_runs checks;
 	struct fm_share places;
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
@@ -479,7 +481,7 @@ static bool is_idle(const struct fm_engine *engine)
 	const struct fm_stager *s = fm_stager_of(engine);
 
 	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->runs.all) &&
-		      !s->is_in_upkeep);
+		      fm_list_is_empty(&s->checks.all) && !s->is_in_upkeep);
 }
 
 static void stop(struct fm_engine *engine)
@@ -492,6 +494,7 @@ static void stop(struct fm_engine *engine)
 	atomic_store(&s->is_cancelled, true);
 	fm_timer_clear(s->o.loop, &s->upkeep);
 	fm_stage_runs_stop(&s->runs);
+	fm_stage_check_runs_stop(&s->checks);
 }
 
 struct state {
@@ -549,6 +552,7 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	s->o = *opts;
 	fm_list_init(&s->asks);
 	fm_stage_runs_init(&s->runs, opts, s->cache);
+	fm_stage_check_runs_init(&s->checks, opts->engine);
 	fm_share_init(&s->places, &limits);
 	s->upkeep.fire = upkeep_fire;
 	arm_upkeep(s, 0);
@@ -574,6 +578,11 @@ struct fm_cache *fm_stager_cache(struct fm_stager *s)
 struct fm_worker *fm_stager_worker(struct fm_stager *s)
 {
 	return s->o.worker;
+}
+
+struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s)
+{
+	return &s->checks;
 }
 
 struct fm_loop *fm_stager_loop(struct fm_stager *s)

@@ -29,6 +29,7 @@ struct fm_api_op;
 struct fm_err;
 struct fm_loop;
 struct fm_queue;
+struct fm_stage_check_runs;
 struct fm_stager;
 struct fm_worker;
 
@@ -61,6 +62,7 @@ const struct fm_err *fm_stager_why(const struct fm_engine *engine);
 
 struct fm_cache *fm_stager_cache(struct fm_stager *s);
 struct fm_worker *fm_stager_worker(struct fm_stager *s);
+struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s);
 struct fm_loop *fm_stager_loop(struct fm_stager *s);
 
 /* ---- a request ---- */

@@ -71,6 +71,9 @@ ok fmove stage --as "$odd" n2:s/held -- true
 complete_of fmove unstage '' >out
 grep -qx set out && grep -qxF "$(printf %q "$odd")" out || bad "completion of names: $(cat out)"
 complete_of fmove pin se | grep -qx set || bad "completion of pin se"
+complete_of fmove datasets check se | grep -qx set || bad "completion of datasets check se"
+complete_of fmove datasets ch | grep -qx check || bad "completion of datasets ch"
+complete_of fmove datasets --j | grep -qx -- --json || bad "completion of datasets --j"
 [ ! -e ran ] || bad "a name was run"
 await fmove unstage "$odd" 2>/dev/null || bad "it stays: $(fmove datasets)"
 

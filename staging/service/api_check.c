@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api_check - "check": a dataset that is READY is read again and compared with its manifest. See
+ * api_op.h.
+ *
+ * Happy path: the dataset is held, its manifest is the one that its version names, and all that is
+ * there is what the manifest says; then it is written down that it was verified. What is not so is
+ * told at the end: the first FINDINGS_MAX, and how many there were. A client that goes away ends
+ * it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/api/api.h"
+#include "mover/api/api_op.h"
+#include "mover/api/api_request.h"
+#include "mover/api/api_task.h"
+#include "mover/base/call.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/json.h"
+#include "mover/node/node.h"
+#include "staging/check.h"
+#include "staging/manifest.h"
+#include "staging/service/api_ops.h"
+#include "staging/service/check_runs.h"
+#include "staging/service/stager.h"
+
+#define FINDINGS_MAX 64u
+
+struct finding {
+	enum fm_stage_found found;
+	char *path;
+	uint64_t offset, len;
+};
+
+struct check {
+	struct fm_stage_check_run run;
+	struct fm_work work;
+	struct fm_api_task *task;	/* NULL: it is gone */
+	struct fm_cache *cache;
+	char name[FM_NAME_LEN_MAX + 1];
+	uid_t uid;
+	uint64_t id;
+	_Atomic uint64_t size, done;	/* bytes */
+	uint64_t found;			/* how many, told or not */
+	struct finding findings[FINDINGS_MAX];
+	unsigned count;
+	struct fm_err err;
+};
+
+/* ---- worker ---- */
+
+static void note(void *ctx, const struct fm_stage_finding *f)
+{
+	struct check *c = ctx;
+	char *path = c->count < FINDINGS_MAX ? strdup(f->path) : NULL;
+
+	c->found++;
+	if (path)
+		c->findings[c->count++] = (struct finding){ f->found, path, f->offset, f->len };
+}
+
+/* A manifest that is another one than the version says nothing of the data. */
+static int check_manifest(struct check *c, int fd, struct fm_stage_totals *totals)
+{
+	uint8_t version[FM_SHA256_LEN];
+	struct fm_cache_info info;
+	int ret = fm_stage_manifest_check(fd, version, totals);
+
+	if (ret == 0 && !fm_cache_look(c->cache, c->id, &info))
+		return fm_err_set(&c->err, -ENOENT, "%s was removed meanwhile", c->name);
+	if (ret == -EBADMSG || (ret == 0 && memcmp(version, info.version.bytes, sizeof(version))))
+		return fm_err_set(&c->err, -EBADMSG,
+				  "the manifest of %s is damaged: fmove unstage %s, and stage it "
+				  "again",
+				  c->name, c->name);
+	return ret < 0 ? fm_err_sys(&c->err, ret, "read the manifest of %s", c->name) : 0;
+}
+
+static int compare(struct check *c, int dir, int manifest)
+{
+	struct fm_stage_totals totals;
+	int ret = check_manifest(c, manifest, &totals);
+	struct fm_stage_check_opts o = { .manifest = manifest, .is_stopped = &c->run.is_stopped,
+					 .bytes_done = &c->done, .found = note, .ctx = c };
+
+	if (ret < 0)
+		return ret;
+	atomic_store(&c->size, totals.bytes);
+	o.file = totals.is_file ? c->name : NULL;
+	o.root = fm_call_open_below(dir, totals.is_file ? "." : c->name,
+				    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
+	if (o.root < 0)
+		return fm_err_sys(&c->err, o.root, "open %s", c->name);
+	ret = fm_stage_check(&o, &c->err);
+	(void)close(o.root);	/* only read */
+	return ret;
+}
+
+/* DIRECTORY/ready/VERSION: the data is in it under its name. */
+static int open_dataset(struct check *c)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	int dir;
+
+	if (fm_cache_path(c->cache, c->id, path, sizeof(path)) < 0)
+		return fm_err_set(&c->err, -EAGAIN, "%s is not here yet: fmove datasets says how "
+						    "far it is", c->name);
+	*strrchr(path, '/') = '\0';
+	dir = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return dir < 0 ? fm_err_sys(&c->err, dir, "open %s", path) : dir;
+}
+
+static void check_held(struct check *c)
+{
+	int dir = open_dataset(c), manifest, ret;
+
+	if (dir < 0)
+		return;
+	manifest = fm_call_open_below(dir, FM_CACHE_MANIFEST_NAME, O_RDONLY | O_NOFOLLOW, 0, 0);
+	if (manifest < 0) {
+		(void)fm_err_sys(&c->err, manifest, "open the manifest of %s", c->name);
+	} else {
+		ret = compare(c, dir, manifest);
+		(void)close(manifest);	/* only read */
+		if (ret == 0 && c->found == 0)
+			(void)fm_cache_verified(c->cache, c->id, &c->err);
+	}
+	(void)close(dir);
+}
+
+static void check_run(struct fm_work *work)
+{
+	struct check *c = fm_container_of(work, struct check, work);
+	const struct fm_cache_holder who = { .uid = c->uid };
+	uint64_t hold;
+
+	if (fm_stage_find_his(c->cache, c->name, c->uid, &c->id, &c->err) < 0 ||
+	    fm_cache_hold(c->cache, c->id, &who, &hold, &c->err) < 0)
+		return;
+	check_held(c);
+	fm_cache_release(c->cache, hold);
+}
+
+/* ---- control thread ---- */
+
+static void begin(struct fm_json_writer *w, struct fm_api_task *t, const char *event)
+{
+	fm_jw_begin(w, t->tasks->tx, FM_API_MSG_MAX);
+	fm_jw_object(w, NULL);
+	fm_jw_u64(w, "id", t->id);
+	fm_jw_text(w, "event", event);
+}
+
+static void send_event(struct fm_json_writer *w, struct fm_api_task *t)
+{
+	fm_jw_object_end(w);
+	fm_api_task_send(t, fm_jw_end(w));
+}
+
+static void tell(struct fm_api_task *t, const struct finding *f)
+{
+	static const char *const kinds[] = { [FM_STAGE_MISSING] = "missing",
+					     [FM_STAGE_EXTRA] = "extra",
+					     [FM_STAGE_OTHER] = "changed",
+					     [FM_STAGE_DAMAGED] = "corrupt",
+					     [FM_STAGE_UNREADABLE] = "unreadable" };
+	struct fm_json_writer w;
+
+	begin(&w, t, "finding");
+	fm_jw_text(&w, "kind", kinds[f->found]);
+	fm_jw_name(&w, "path", f->path, strlen(f->path));
+	fm_jw_u64(&w, "offset", f->offset);
+	fm_jw_u64(&w, "length", f->len);
+	send_event(&w, t);
+}
+
+static void answer(struct check *c, struct fm_api_task *t)
+{
+	struct fm_json_writer w;
+
+	for (unsigned i = 0; i < c->count; i++)
+		tell(t, &c->findings[i]);
+	if (c->err.code < 0) {
+		fm_api_task_send_error(t, &c->err);
+		return;
+	}
+	begin(&w, t, "done");
+	fm_jw_u64(&w, "bytes", atomic_load(&c->size));
+	fm_jw_u64(&w, "findings", c->found);
+	send_event(&w, t);
+}
+
+static void check_done(struct fm_work *work)
+{
+	struct check *c = fm_container_of(work, struct check, work);
+
+	if (c->task) {
+		answer(c, c->task);
+		c->task->work = NULL;
+		fm_api_task_free(c->task);
+	}
+	while (c->count > 0)
+		free(c->findings[--c->count].path);
+	fm_stage_check_run_end(&c->run);
+	free(c);
+}
+
+static void forget(struct fm_api_task *t)
+{
+	struct check *c = t->work;
+
+	c->task = NULL;
+	atomic_store(&c->run.is_stopped, true);
+}
+
+static void show_progress(struct fm_timer *timer)
+{
+	struct fm_api_task *t = fm_container_of(timer, struct fm_api_task, progress);
+	struct check *c = t->work;
+	struct fm_json_writer w;
+
+	if (!t->owner->is_slow(t->owner->ctx)) {
+		begin(&w, t, "progress");
+		fm_jw_text(&w, "phase", "reading");
+		fm_jw_u64(&w, "bytes", atomic_load(&c->done));
+		fm_jw_u64(&w, "size", atomic_load(&c->size));
+		send_event(&w, t);
+	}
+	fm_timer_set(t->tasks->loop, timer,
+		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+}
+
+static int start_check(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	struct fm_stager *s;
+	struct check *c;
+	int ret = fm_stage_api_stager(call->tasks, &s, err);
+
+	if (ret < 0)
+		return ret;
+	c = FM_FAULT("stage.check") ? NULL : calloc(1, sizeof(*c));
+	if (!c)
+		return fm_err_set(err, -ENOMEM, "no memory for a request");
+	c->task = t;
+	c->cache = fm_stager_cache(s);
+	c->uid = t->owner->who.uid;
+	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
+	c->work = (struct fm_work){ .run = check_run, .done = check_done,
+				    .who = fm_share_user(c->uid) };
+	fm_stage_check_run_begin(fm_stager_checks(s), &c->run);
+	t->work = c;
+	t->work_forget = forget;
+	t->progress.fire = show_progress;
+	if (t->progress_ms > 0)
+		fm_timer_set(t->tasks->loop, &t->progress,
+			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+	fm_worker_submit(fm_stager_worker(s), &c->work, fm_stager_loop(s));
+	return 0;
+}
+
+const struct fm_api_op fm_stage_op_check = {
+	.name = "check",
+	.takes = FM_API_KEY(PROGRESS_MS),
+	.needs = FM_API_KEY(NAME),
+	.start = start_check,
+	.abandon = fm_api_task_free,
+};

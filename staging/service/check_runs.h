@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check_runs - the checks of datasets that are under way: the node stops when they have ended, and
+ * ends them for it. Control thread.
+ */
+#ifndef FM_STAGE_CHECK_RUNS_H
+#define FM_STAGE_CHECK_RUNS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "mover/base/list.h"
+
+struct fm_engine;
+
+struct fm_stage_check_runs {
+	struct fm_list all;
+	struct fm_engine *engine;
+	bool is_stopping;
+};
+
+/* Part of what a check needs; its maker's. */
+struct fm_stage_check_run {
+	struct fm_list at;
+	struct fm_engine *engine;
+	atomic_bool is_stopped;		/* the worker looks */
+};
+
+void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine *engine);
+void fm_stage_check_runs_stop(struct fm_stage_check_runs *runs);
+
+void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run);
+void fm_stage_check_run_end(struct fm_stage_check_run *run);
+
+#endif

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Goal:   fmove datasets check finds what is damaged in a dataset, says where, and says when all was right.
+# Method: a real daemon. Bytes of a file are changed behind its back with its time put back, a file is removed, one is added, one is
+#         cut, the manifest is changed; each is told, by a tree and by a single file. Who did not stage it may not ask.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+up 1
+
+mkdir -p "$(store 1)/set/d"
+random 9000000 "$(store 1)/set/d/large"
+for i in 1 2 3 4; do echo $i >"$(store 1)/set/f$i"; done
+random 5000000 "$(store 1)/file"
+data=$(fmove stage s/set 2>err) || bad "stage: $(cat err)"
+file=$(fmove stage s/file -- sh -c 'echo "$FMOVE_STAGED"' 2>err) || bad "stage: $(cat err)"
+
+# verified NAME: when it was, in ms; 0: never.
+verified() {
+	fmove datasets --json | grep -o "\"name\":\"$1\"[^}]*" | grep -o '"verified_ms":[0-9]*' | grep -o '[0-9]*$'
+}
+
+# spoil FILE OFFSET: a byte of it is another, and nothing else is seen to be.
+spoil() {
+	local time
+	time=$(stat -c %y "$1")
+	chmod u+w "$1"
+	printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+	touch -d "$time" "$1"
+	chmod u-w "$1"
+}
+
+[ "$(verified set)" = 0 ] || bad "it was verified already"
+for name in set file; do
+	fmove datasets check $name >out 2>err || bad "check $name: $(cat out err)"
+	[ ! -s out ] && grep -q "$name: .* read again: all as its manifest says" err || bad "check $name says: $(cat out err)"
+	[ "$(verified $name)" -gt 1600000000000 ] || bad "it is not written down: $(fmove datasets --json)"
+	fmove datasets | grep -q "checked $(date +%Y).* $name " || bad "it is not shown: $(fmove datasets)"
+done
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+[ "$(verified set)" -gt 1600000000000 ] || bad "a daemon that starts does not know it: $(fmove datasets --json)"
+before=$(verified set)
+
+# Each kind of damage, and only that.
+spoil "$data/d/large" 5000000
+spoil "$file" 100
+fmove datasets check set >out 2>err
+[ $? -eq 5 ] || bad "a byte that is another: $(cat out err)"
+grep -qx 'corrupt: d/large at byte 4,194,304, 4,194,304 bytes' out && [ "$(wc -l <out)" -eq 1 ] || bad "where: $(cat out)"
+grep -q 'set: 1 places are not as.*fmove unstage set' err || bad "what to do: $(cat err)"
+fmove datasets check file >out 2>err
+[ $? -eq 5 ] && grep -qx 'corrupt: file at byte 0, 4,194,304 bytes' out || bad "of a file: $(cat out err)"
+chmod u+w "$data" "$data/f2"
+rm -f "$data/f1"
+echo longer >>"$data/f2"
+: >"$data/extra"
+fmove datasets check --json set >out 2>err
+[ $? -eq 5 ] || bad "damage of all kinds: $(cat out err)"
+for f in '"corrupt","path":"d/large","offset":4194304,"length":4194304' '"missing","path":"f1"' '"changed","path":"f2"' \
+	'"extra","path":"extra"'; do
+	grep -qF "{\"kind\":$f" out || bad "no $f: $(cat out)"
+done
+[ "$(grep -o '"kind"' out | wc -l)" -eq 4 ] && grep -q '"exit":5}' out || bad "not four: $(cat out)"
+[ "$(verified set)" = "$before" ] || bad "what is damaged was verified"
+
+# Staged again it is right.
+await fmove unstage file 2>/dev/null || bad "it stays: $(fmove datasets)"
+ok fmove stage s/file
+ok fmove datasets check file
+
+# A manifest that is another one.
+manifest=$(dirname "$data")/.manifest
+spoil "$manifest" 100
+no 5 'manifest of set is damaged' fmove datasets check set
+
+no 1 'no dataset is called "none"' fmove datasets check none
+no 2 'check NAME' fmove datasets check
+no 2 'check NAME' fmove datasets look set
+need_nobody
+chmod 755 "$dir/c" "$dir/c/n1"
+no 6 'only who staged it' as_nobody fmove datasets check file
+exit
