@@ -66,6 +66,7 @@ enum fm_api_key {
 	FM_API_KEY_NAME,
 	FM_API_KEY_PIN,
 	FM_API_KEY_PID,
+	FM_API_KEY_CHECK,
 	FM_API_KEY_COUNT,
 };
 

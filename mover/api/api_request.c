@@ -101,6 +101,7 @@ static const struct key keys[] = {
 	[FM_API_KEY_NAME] = {"name", KEY_WORD, AT(name), FM_NAME_LEN_MAX, 0, NULL},
 	[FM_API_KEY_PIN] = {"pin", KEY_BOOL, AT(is_pinned), 0, 0, NULL},
 	[FM_API_KEY_PID] = {"pid", KEY_U64, AT(pid), INT32_MAX, 0, NULL},
+	[FM_API_KEY_CHECK] = {"check", KEY_CHOICE, AT(check), 0, 0, fm_words_check},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
 

@@ -16,6 +16,8 @@ extern const char *const fm_words_transport[];
 extern const char *const fm_words_durability[];
 /* enum fm_queue_priority, enum fmove_priority. */
 extern const char *const fm_words_priority[];
+/* stage: whether a copy that is here is what its source is now: asked, not asked. */
+extern const char *const fm_words_check[];
 /* Whether a put is read back: no, yes. */
 extern const char *const fm_words_readback[];
 /* enum fm_queue_state, enum fmove_job_state. */
