@@ -16,14 +16,18 @@
 #include "client/cli/show.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/words.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK };
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
 	{"pin", 0, OPT_PIN, NULL, "it stays until fmove unpin", NULL},
 	{"hold-pid", 0, OPT_PID, "PID", "it stays as long as this process (that which runs fmove)",
 	 NULL},
+	{"check", 0, OPT_CHECK, "HOW",
+	 "listing: the source is asked what it is now (default); none: one that is here will do",
+	 "listing none"},
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -34,6 +38,7 @@ struct stage {
 	struct fm_name source;
 	struct fmove_stage_options opts;
 	char **command;			/* NULL: none */
+	const char *check_text;		/* of --check; NULL: not given */
 	const char *pid_text;		/* of --hold-pid; NULL: not given */
 	bool is_json;
 	bool has_line;			/* of progress, on the terminal */
@@ -235,6 +240,7 @@ static void print_json(const struct fmove_dataset *d, bool is_fetched)
 	fm_jw_name(&w, "source", d->source, strlen(d->source));
 	fm_jw_u64(&w, "bytes", d->bytes);
 	fm_jw_bool(&w, "fetched", is_fetched);
+	fm_jw_text(&w, "check", fm_words_check[d->is_trusted]);
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
@@ -277,6 +283,13 @@ static int run_command(const struct stage *s, const struct fmove_dataset *d)
 	return fm_fail("stage", &err);
 }
 
+static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
+{
+	if (is_fetched)
+		return "fetched as";
+	return d->is_trusted ? "here, and its source not asked:" : "here and unchanged:";
+}
+
 static int stage(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source);
@@ -292,7 +305,7 @@ static int stage(struct stage *s, struct fmove *c)
 	if (ret < 0)
 		return fail(s, &why);
 	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
-	       is_fetched ? "fetched as" : "here and unchanged:", d.version);
+	       freshness(&d, is_fetched), d.version);
 	if (s->command)
 		return run_command(s, &d);
 	if (s->is_json) {
@@ -331,6 +344,11 @@ static int check_source(struct stage *s, struct fm_args *args)
 
 static int check_args(struct stage *s, struct fm_args *args)
 {
+	int check = s->check_text ? fm_word_parse(fm_words_check, s->check_text) : 0;
+
+	if (check < 0)
+		return fm_usage(args, "--check %s: not listing or none", s->check_text);
+	s->opts.is_trusted = check == 1;
 	if (s->command && !s->command[0])
 		return fm_usage(args, "no command behind --");
 	if (s->command && s->is_json)
@@ -348,6 +366,8 @@ static bool take_args(struct stage *s, struct fm_args *args)
 		s->opts.is_pinned |= key == OPT_PIN;
 		if (key == OPT_AS)
 			s->opts.name = args->value;
+		if (key == OPT_CHECK)
+			s->check_text = args->value;
 		if (key == OPT_PID)
 			s->pid_text = args->value;
 	}

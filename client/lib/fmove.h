@@ -581,6 +581,7 @@ struct fmove_dataset {
 	int64_t created_ms;
 	int64_t requested_ms;
 	int64_t used_ms;
+	bool is_trusted;		/* fmove_stage(): its source was not asked */
 	int64_t verified_ms;		/* when all of it was read and was right; 0: never */
 };
 
@@ -590,6 +591,7 @@ struct fmove_stage_options {
 	/* it stays as long as this process of ours lives; 0: for the grace */
 	pid_t pid;
 	bool is_pinned;			/* it stays until it is unpinned */
+	bool is_trusted;		/* one that is here will do: its source is not asked */
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
 };

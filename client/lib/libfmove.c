@@ -1775,12 +1775,15 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		fm_jw_u64(&w, "pid", (uint64_t)o.pid);
 	if (o.is_pinned)
 		fm_jw_bool(&w, "pin", true);
+	if (o.is_trusted)
+		fm_jw_text(&w, "check", "none");
 	if (o.progress)
 		fm_jw_u64(&w, "progress_ms", 500);
 	ret = request_run(c, &w, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
 	dataset_read(done, out);
+	out->is_trusted = word_read(done, "check", fm_words_check, 0) == 1;
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(done, "fetched"), is_fetched);
 	fm_json_free(done);

@@ -16,6 +16,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/json.h"
+#include "mover/base/words.h"
 #include "mover/base/worker.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/stager.h"
@@ -108,6 +109,7 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 		begin(&w, t->tasks, t->id, "done");
 		dataset_add(&w, &result->info, result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
+		fm_jw_text(&w, "check", fm_words_check[result->is_trusted]);
 		fm_api_task_send(t, end(&w));
 	}
 	fm_api_task_free(t);
@@ -133,7 +135,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 	const struct fm_stage_request r = {
 		.node = a->node, .store = a->store, .path = a->path, .path_len = a->path_len,
 		.name = name_of(a), .who = t->owner->who, .pid = (pid_t)a->pid,
-		.is_pinned = a->is_pinned,
+		.is_pinned = a->is_pinned, .is_trusted = a->check,
 	};
 	struct fm_stage_ask *ask;
 	struct fm_stager *s;
@@ -154,7 +156,8 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 
 static const struct fm_api_op op_stage = {
 	.name = "stage",
-	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(PROGRESS_MS),
+	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(CHECK) |
+		 FM_API_KEY(PROGRESS_MS),
 	.needs = FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH),
 	.start = start_stage,
 	.abandon = fm_api_task_free,	/* what it began goes on */

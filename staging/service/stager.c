@@ -10,6 +10,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/node/node.h"
 #include "mover/services/request.h"
@@ -39,6 +40,7 @@ struct fm_stage_ask {
 	gid_t gid;
 	pid_t pid;
 	bool is_pinned;
+	bool is_trusted;
 	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
 	size_t path_len;
 	struct fm_stage_result result;
@@ -145,7 +147,7 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 
 /* ---- the listing ---- */
 
-static void say_source(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
+static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
 {
 	(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, "%s:%s/%s", a->node, a->store, a->path);
 }
@@ -155,7 +157,7 @@ static void refused_run(struct fm_work *work)
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	char source[FM_CACHE_SOURCE_MAX + 1];
 
-	say_source(a, source);
+	source_of(a, source);
 	fm_stage_rights_end(a->s->cache, source, a->uid);
 }
 
@@ -190,7 +192,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	uint64_t id;
 	int ret;
 
-	say_source(a, source);
+	source_of(a, source);
 	ret = fm_stage_key(source, a->totals.listing, &key);
 	if (ret < 0) {
 		(void)fm_err_sys(&err, ret, "find %s", a->name);
@@ -329,13 +331,72 @@ static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr)
 		fail_ask(a, &err);
 }
 
+/* What is here of that source, and whether its user may use it without asking there. */
+static bool is_usable(const struct fm_stage_ask *a, const struct fm_cache_info *info,
+		      const char *source)
+{
+	struct fm_err err;	/* it goes just now: then it is none */
+
+	return info->state == FM_CACHE_READY && strcmp(info->source, source) == 0 &&
+	       fm_cache_is_allowed(a->s->cache, info->id, a->uid, &err) == 1;
+}
+
+/* a->id: the one that came last; 0: none. */
+static void find_here(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	uint64_t *ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids));
+	size_t count = ids ? fm_cache_list(a->s->cache, ids, FM_CACHE_DATASETS_MAX) : 0;
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_cache_info info;
+	int64_t newest = INT64_MIN;
+
+	source_of(a, source);
+	for (size_t i = 0; i < count; i++) {
+		if (!fm_cache_look(a->s->cache, ids[i], &info) || info.created_ns < newest ||
+		    !is_usable(a, &info, source))
+			continue;
+		newest = info.created_ns;
+		a->id = ids[i];
+	}
+	free(ids);
+}
+
+static void submit_find(struct fm_stage_ask *a, void (*done)(struct fm_work *work))
+{
+	a->work = (struct fm_work){ .run = find_here, .done = done,
+				    .who = fm_share_user(a->uid) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
+/* Who cannot ask the source hears that there is a copy, if he may use it. */
+static void unreachable(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_err why = a->result.err;
+
+	if (a->id)
+		(void)fm_err_set(&a->result.err, why.code,
+				 "%.400s; --check none uses the copy that is here", why.text);
+	end_ask(a);
+}
+
+static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
+{
+	a->result.err = *why;
+	if (fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping)
+		submit_find(a, unreachable);
+	else
+		end_ask(a);
+}
+
 static void looked(void *ctx, const struct fm_request_result *result)
 {
 	struct fm_stage_ask *a = ctx;
 	struct fm_err err;
 
 	if (result->code < 0) {
-		fail_ask(a, &result->err);
+		fail_look(a, &result->err);
 	} else if (a->s->is_stopping) {
 		(void)fm_err_set(&err, -ECANCELED, "fmoved stops");
 		fail_ask(a, &err);
@@ -352,6 +413,27 @@ static int look(struct fm_stage_ask *a, struct fm_err *err)
 					   .who = { NULL, a->uid, a->gid } };
 
 	return fm_request_start(a->s->o.engine, &o, looked, a, err);
+}
+
+/* ---- without asking ---- */
+
+static void found_here(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	struct fm_err err;
+
+	if (a->id) {
+		a->result.was_ready = a->result.is_trusted = true;
+		take(a, a->id);
+	} else if (look(a, &err) < 0) {
+		fail_ask(a, &err);
+	}
+}
+
+static int trust(struct fm_stage_ask *a)
+{
+	submit_find(a, found_here);
+	return 0;
 }
 
 /* ---- from outside ---- */
@@ -379,6 +461,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->gid = r->who.gid;
 	a->pid = r->pid;
 	a->is_pinned = r->is_pinned;
+	a->is_trusted = r->is_trusted;
 	(void)snprintf(a->node, sizeof(a->node), "%s", r->node);
 	(void)snprintf(a->store, sizeof(a->store), "%s", r->store);
 	(void)snprintf(a->name, sizeof(a->name), "%s", r->name);
@@ -409,7 +492,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	if (s->is_stopping)
 		ret = fm_err_set(err, -ECANCELED, "fmoved stops");
 	else
-		ret = look(a, err);
+		ret = a->is_trusted ? trust(a) : look(a, err);
 	if (ret < 0) {
 		fm_share_give_all(&place);
 		free_ask(a);

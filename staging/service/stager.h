@@ -74,6 +74,7 @@ struct fm_stage_request {
 	struct fm_who who;
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
+	bool is_trusted;		/* one that is here is the answer: no source is asked */
 };
 
 struct fm_stage_result {
@@ -81,6 +82,7 @@ struct fm_stage_result {
 	struct fm_cache_info info;
 	char path[FM_PATH_LEN_MAX + 1];
 	bool was_ready;			/* nothing was fetched for this request */
+	bool is_trusted;		/* its source was not asked */
 };
 
 struct fm_stage_ask;

@@ -108,7 +108,7 @@ fmove stage --json n2:s/nowhere >out 2>err
 grep -qx '{"source":"n2:s/nowhere","exit":1,"error":{"code":"ENOENT","text":".*nowhere.*"}}' out ||
 	bad "no object for what failed: $(cat out err)"
 fmove stage --json n2:s/set >out 2>err
-grep -q '^{"path":"/.*,"fetched":false,"exit":0}$' out || bad "the object: $(cat out err)"
+grep -q '^{"path":"/.*,"fetched":false,"check":"listing","exit":0}$' out || bad "the object: $(cat out err)"
 [ "$(fmove datasets --quiet)" = set ] || bad "names: $(fmove datasets --quiet)"
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
 
