@@ -2,7 +2,7 @@
 /*
  * message - what the nodes of a run say to each other. One struct for all of them; which members
  * a type uses stands beside it.
- * The encoding is wire/wire_stage's. Nodes are numbers: their places in the order that all
+ * encode.h has them as bytes. Nodes are numbers: their places in the order that all
  * configurations agree on.
  *
  * A message goes from `from` to `to`, over one node between them at most. Extents, their CRCs
