@@ -439,12 +439,17 @@ static struct fm_stage_entry entry_of(struct fm_stage_offered *o, size_t i)
 					.target_len = o->names[file->group].path_len };
 }
 
-static int list(struct fm_stage_offered *o, struct fm_stage_writer *w, struct fm_err *err)
+static int list(struct fm_stage_offered *o, struct fm_stage_writer *w, bool is_draft,
+		struct fm_err *err)
 {
+	const struct fm_stage_chunk unknown = { .crc = 0 };
+
 	for (size_t i = 0; i < o->count; i++) {
 		struct fm_stage_entry e = entry_of(o, i);
 		int ret = fm_stage_writer_entry(w, &e);
 
+		for (uint64_t n = 0; is_draft && ret == 0 && n < fm_stage_chunks(e.size); n++)
+			ret = fm_stage_writer_chunk(w, &unknown);
 		if (ret == -EINVAL)	/* its directory was not offered */
 			return fail_changed(&o->names[i], err);
 		if (ret < 0)
@@ -453,8 +458,8 @@ static int list(struct fm_stage_offered *o, struct fm_stage_writer *w, struct fm
 	return 0;
 }
 
-int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *totals,
-			 struct fm_err *err)
+int fm_stage_offered_draft(struct fm_stage_offered *o, int fd, struct fm_stage_totals *totals,
+			   struct fm_err *err)
 {
 	uint8_t none[FM_SHA256_LEN];
 	struct fm_stage_writer *w = NULL;
@@ -465,12 +470,12 @@ int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *tot
 	if (ret == 0)
 		ret = find_groups(o, err);
 	if (ret == 0) {
-		ret = fm_stage_writer_new(-1, false, &w);
+		ret = fm_stage_writer_new(fd, false, &w);
 		if (ret < 0)
 			(void)fm_err_sys(err, ret, "begin a listing");
 	}
 	if (ret == 0)
-		ret = list(o, w, err);
+		ret = list(o, w, fd >= 0, err);
 	if (ret == 0) {
 		ret = fm_stage_writer_end(w, none, totals);
 		if (ret < 0)
@@ -479,4 +484,10 @@ int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *tot
 	fm_stage_writer_free(w);
 	pthread_mutex_unlock(&o->lock);
 	return ret;
+}
+
+int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *totals,
+			 struct fm_err *err)
+{
+	return fm_stage_offered_draft(o, -1, totals, err);
 }

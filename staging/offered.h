@@ -36,6 +36,13 @@ struct fm_tree *fm_stage_offered_tree(struct fm_stage_offered *o);
 int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *totals,
 			 struct fm_err *err);
 
+/*
+ * The same, and the draft of its manifest into fd, an empty file: names, sizes and extents, and for
+ * each chunk a CRC of 0, which nobody knows yet. -1: none.
+ */
+int fm_stage_offered_draft(struct fm_stage_offered *o, int fd, struct fm_stage_totals *totals,
+			   struct fm_err *err);
+
 void fm_stage_offered_free(struct fm_stage_offered *o);	/* the maker's part; NULL is allowed */
 
 #endif

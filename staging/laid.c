@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* laid - see laid.h. */
+#include "staging/laid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/crc32c.h"
+#include "mover/base/fault.h"
+#include "mover/tree/reading.h"
+#include "mover/tree/tree.h"
+#include "staging/chunk.h"
+
+#define FM_NS INT64_C(1000000000)
+#define INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
+
+/* ---- the files of an extent ---- */
+
+/* A file, or the part of it that is in the extent. */
+struct piece {
+	char path[FM_TREE_PATH_MAX + 1];
+	uint64_t size, offset, len;
+	int64_t mtime_ns;
+};
+
+typedef int piece_fn(int root, const struct piece *p, uint8_t *at);
+
+static void text(char out[static FM_TREE_PATH_MAX + 1], const char *at, size_t len)
+{
+	memcpy(out, at, len);
+	out[len] = '\0';
+}
+
+static int each_of(struct fm_stage_reader *r, const struct fm_stage_extent *x, int root,
+		   uint8_t *buf, piece_fn *fn)
+{
+	uint64_t done = 0;
+	struct piece p;
+	int ret = 0;
+
+	fm_stage_reader_seek(r, x);
+	for (uint32_t left = x->files; ret == 0 && left > 0;) {
+		struct fm_stage_entry e;
+
+		ret = fm_stage_reader_next(r, &e);
+		if (ret <= 0)
+			return ret < 0 ? ret : -EBADMSG;
+		ret = 0;
+		if (e.type != FM_STAGE_FILE || e.size == 0)
+			continue;
+		text(p.path, e.path, e.path_len);
+		p.size = e.size;
+		p.mtime_ns = e.mtime_ns;
+		p.offset = x->offset;
+		p.len = e.size >= FM_STAGE_EXTENT ? x->bytes : e.size;
+		if (p.len > x->bytes - done)
+			return -EBADMSG;
+		ret = fn(root, &p, buf + done);
+		done += p.len;
+		left--;
+	}
+	return ret;
+}
+
+static int each_piece(int manifest, int root, uint32_t n, uint8_t *buf, piece_fn *fn)
+{
+	struct fm_stage_extent x;
+	struct fm_stage_reader *r;
+	int ret = fm_stage_reader_new(manifest, &r);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_stage_reader_extent(r, n, &x);
+	if (ret == 0)
+		ret = each_of(r, &x, root, buf, fn);
+	fm_stage_reader_free(r);
+	return ret;
+}
+
+int64_t fm_stage_extent_bytes(int manifest, uint32_t n)
+{
+	struct fm_stage_extent x;
+	struct fm_stage_reader *r;
+	int ret = fm_stage_reader_new(manifest, &r);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_stage_reader_extent(r, n, &x);
+	fm_stage_reader_free(r);
+	return ret < 0 ? ret : (int64_t)x.bytes;
+}
+
+/* ---- reading ---- */
+
+static int read_chunks(struct fm_reading *r, const struct piece *p, uint8_t *at, uint8_t *chunk)
+{
+	int ret = 0;
+
+	for (uint64_t done = 0; ret == 0 && done < p->len;) {
+		uint64_t n = (p->offset + done) / FM_STAGE_CHUNK;
+		uint32_t len = fm_stage_chunk_len(p->size, n);
+		struct fm_stage_chunk c;
+
+		ret = fm_stage_chunk_read(r, n, chunk, &c);
+		if (ret == 0)
+			memcpy(at + done, chunk, len);
+		done += len;
+	}
+	return ret < 0 ? ret : fm_reading_check(r);
+}
+
+static int read_source(int root, const struct piece *p, uint8_t *at)
+{
+	struct fm_reading *r;
+	uint8_t *chunk;
+	int ret = fm_stage_chunk_open_path(root, p->path, &r);
+
+	if (ret < 0)
+		return ret == -ENOENT || ret == -ELOOP ? -ESTALE : ret;
+	if ((uint64_t)r->st.st_size != p->size || fm_reading_mtime(&r->st) != p->mtime_ns) {
+		fm_reading_put(r);
+		return -ESTALE;
+	}
+	chunk = fm_stage_chunk_buf_new();
+	ret = chunk ? read_chunks(r, p, at, chunk) : -ENOMEM;
+	fm_stage_chunk_buf_free(chunk);
+	fm_reading_put(r);
+	return ret;
+}
+
+int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf)
+{
+	return each_piece(manifest, root, n, buf, read_source);
+}
+
+static int read_laid(int root, const struct piece *p, uint8_t *at)
+{
+	int fd = fm_call_open_below(root, p->path, O_RDONLY | O_NOFOLLOW, 0, INSIDE);
+	int64_t n;
+
+	if (fd < 0)
+		return fd;
+	n = fm_call_read_all(fd, at, p->len, p->offset);
+	/* It is not wanted in the page cache, and nothing is lost where it stays. */
+	(void)posix_fadvise(fd, (off_t)p->offset, (off_t)p->len, POSIX_FADV_DONTNEED);
+	(void)close(fd);	/* only read */
+	if (n < 0)
+		return (int)n;
+	return (uint64_t)n == p->len ? 0 : -EBADMSG;
+}
+
+int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf)
+{
+	return each_piece(manifest, root, n, buf, read_laid);
+}
+
+/* ---- writing ---- */
+
+static bool is_zero(const uint8_t *at, size_t len)
+{
+	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
+}
+
+static int write_zeros(int fd, const uint8_t *at, size_t len, uint64_t offset)
+{
+	int ret = fm_call(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+				    (off_t)len));
+
+	return ret == 0 ? 0 : fm_call_write_all(fd, at, len, offset);
+}
+
+static size_t granule_at(const struct piece *p, uint64_t at)
+{
+	return p->len - at < FM_STAGE_GRANULE ? p->len - at : FM_STAGE_GRANULE;
+}
+
+static int write_runs(int fd, const struct piece *p, const uint8_t *at)
+{
+	int ret = 0;
+
+	for (uint64_t from = 0, to; ret == 0 && from < p->len; from = to) {
+		bool are_zeros = is_zero(at + from, granule_at(p, from));
+
+		to = from;
+		do
+			to += granule_at(p, to);
+		while (to < p->len && is_zero(at + to, granule_at(p, to)) == are_zeros);
+		ret = are_zeros ? write_zeros(fd, at + from, to - from, p->offset + from)
+				: fm_call_write_all(fd, at + from, to - from, p->offset + from);
+	}
+	return ret;
+}
+
+static int write_laid(int root, const struct piece *p, uint8_t *at)
+{
+	int fd = FM_FAULT("stage.laid_write")
+			 ? -EIO
+			 : fm_call_open_below(root, p->path, O_WRONLY | O_NOFOLLOW, 0, INSIDE);
+	int ret = fd < 0 ? fd : write_runs(fd, p, at);
+
+	if (fd >= 0 && close(fd) < 0 && ret == 0)
+		ret = -errno;
+	return ret;
+}
+
+int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf)
+{
+	return each_piece(manifest, root, n, (uint8_t *)(uintptr_t)buf, write_laid);
+}
+
+/* ---- CRCs of a manifest ---- */
+
+struct crcs {
+	struct fm_stage_reader *r;
+	uint32_t *out;
+	uint32_t count;
+	uint32_t n;			/* the extent */
+	uint64_t done;			/* bytes of it */
+	struct fm_stage_extent x;
+};
+
+/* The chunk belongs to the extent that is open; at its end the next one is. */
+static int add_chunk(struct crcs *c, uint32_t crc, uint32_t len)
+{
+	int ret = 0;
+
+	if (c->done == 0) {
+		ret = c->n < c->count ? fm_stage_reader_extent(c->r, c->n, &c->x) : -EBADMSG;
+		if (ret < 0)
+			return ret;
+		c->out[c->n] = 0;
+	}
+	c->out[c->n] ^= fm_crc32c_part(crc, c->done, len);
+	c->done += len;
+	if (c->done > c->x.bytes)
+		return -EBADMSG;
+	if (c->done == c->x.bytes) {
+		c->out[c->n] = fm_crc32c_whole(c->out[c->n], c->done);
+		c->n++;
+		c->done = 0;
+	}
+	return 0;
+}
+
+static int add_file(struct crcs *c, uint64_t size)
+{
+	struct fm_stage_chunk chunk;
+	int ret = 1;
+
+	for (uint64_t n = 0; ret > 0 && n < fm_stage_chunks(size); n++) {
+		ret = fm_stage_reader_chunk(c->r, &chunk);
+		if (ret > 0 && add_chunk(c, chunk.crc, fm_stage_chunk_len(size, n)) < 0)
+			ret = -EBADMSG;
+	}
+	return ret > 0 ? 0 : -EBADMSG;
+}
+
+int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out)
+{
+	struct crcs c = { .out = out, .count = count };
+	struct fm_stage_entry e;
+	int ret = fm_stage_reader_new(manifest, &c.r);
+
+	if (ret < 0)
+		return ret;
+	while ((ret = fm_stage_reader_next(c.r, &e)) > 0) {
+		ret = e.type == FM_STAGE_FILE ? add_file(&c, e.size) : 0;
+		if (ret < 0)
+			break;
+	}
+	fm_stage_reader_free(c.r);
+	return ret == 0 && (c.n != count || c.done != 0) ? -EBADMSG : ret;
+}
+
+/*
+ * ---- the whole ----
+ *
+ * Paths of a manifest do not lead out of it, links come last, and nobody else writes there.
+ */
+
+typedef int entry_fn(int root, const char *path, const char *target,
+		     const struct fm_stage_entry *e);
+
+static int each_entry(int manifest, int root, entry_fn *fn)
+{
+	char path[FM_TREE_PATH_MAX + 1], target[FM_TREE_PATH_MAX + 1];
+	struct fm_stage_entry e;
+	struct fm_stage_reader *r;
+	int ret = fm_stage_reader_new(manifest, &r);
+
+	if (ret < 0)
+		return ret;
+	while ((ret = fm_stage_reader_next(r, &e)) > 0) {
+		text(path, e.path, e.path_len);
+		text(target, e.target, e.target_len);
+		ret = fn(root, path, target, &e);
+		if (ret < 0)
+			break;
+	}
+	fm_stage_reader_free(r);
+	return ret;
+}
+
+static int make_dir(int root, const char *path)
+{
+	int ret = fm_call(mkdirat(root, path, 0700));
+
+	return ret == -EEXIST ? fm_call(fchmodat(root, path, 0700, 0)) : ret;
+}
+
+static int make_file(int root, const char *path, uint64_t size)
+{
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW;
+	int fd = fm_call_open_below(root, path, flags, 0600, INSIDE), ret;
+
+	if (fd == -EACCES && fm_call(fchmodat(root, path, 0600, 0)) == 0)
+		fd = fm_call_open_below(root, path, flags, 0600, INSIDE);
+	if (fd < 0)
+		return fd;
+	ret = fm_call_ftruncate(fd, size);
+	(void)close(fd);	/* nothing was written */
+	return ret;
+}
+
+static int begin_one(int root, const char *path, const char *target,
+		     const struct fm_stage_entry *e)
+{
+	(void)target;
+	if (e->type == FM_STAGE_DIR)
+		return make_dir(root, path);
+	return e->type == FM_STAGE_FILE ? make_file(root, path, e->size) : 0;
+}
+
+int fm_stage_lay_begin(int manifest, int root)
+{
+	return each_entry(manifest, root, begin_one);
+}
+
+static int set_mtime(int root, const char *path, int64_t mtime_ns)
+{
+	int64_t s = mtime_ns / FM_NS, ns = mtime_ns % FM_NS;
+	const struct timespec times[] = {
+		{ .tv_nsec = UTIME_OMIT },
+		{ .tv_sec = ns < 0 ? s - 1 : s, .tv_nsec = ns < 0 ? ns + FM_NS : ns },
+	};
+
+	return fm_call(utimensat(root, path, times, AT_SYMLINK_NOFOLLOW));
+}
+
+static int end_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)
+{
+	int ret = 0;
+
+	if (e->type == FM_STAGE_DIR)
+		return 0;
+	if (e->type != FM_STAGE_FILE)
+		(void)unlinkat(root, path, 0);	/* of an earlier try */
+	if (e->type == FM_STAGE_HARD)
+		return fm_call(linkat(root, target, root, path, 0));
+	if (e->type == FM_STAGE_LINK)
+		ret = fm_call(symlinkat(target, root, path));
+	else
+		ret = fm_call(fchmodat(root, path, e->mode, 0));
+	return ret < 0 ? ret : set_mtime(root, path, e->mtime_ns);
+}
+
+/* When nothing is made in it any more. */
+static int end_dir(int root, const char *path, const char *target, const struct fm_stage_entry *e)
+{
+	(void)target;
+	return e->type == FM_STAGE_DIR ? fm_call(fchmodat(root, path, e->mode, 0)) : 0;
+}
+
+int fm_stage_lay_end(int manifest, int root)
+{
+	int ret = each_entry(manifest, root, end_one);
+
+	return ret < 0 ? ret : each_entry(manifest, root, end_dir);
+}

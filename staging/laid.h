@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * laid - a dataset on the disk, extent by extent: laid out from its manifest or the draft of one
+ * (offered.h), filled in any order, finished; and the bytes of an extent, from such a directory or
+ * from the source.
+ *
+ * The bytes of an extent are those of its files, one behind the other. Its CRC is the CRC32C of
+ * them. manifest: a descriptor that several threads may use at once. root: of the directory. All of
+ * it waits for the disk. One thread at a time for each extent.
+ */
+#ifndef FM_STAGE_LAID_H
+#define FM_STAGE_LAID_H
+
+#include "staging/manifest.h"
+
+#define FM_STAGE_EXTENT_BYTES_MAX (2u * FM_STAGE_EXTENT)
+
+/* How many bytes extent n has; or an error. */
+int64_t fm_stage_extent_bytes(int manifest, uint32_t n);
+
+/*
+ * Into buf, which has room for them. -ESTALE: of the source, a file is not what was listed. The
+ * source is read without the page cache where the file system can do that.
+ */
+int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf);
+int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
+
+/* Zeros become holes where the file system has any. Not synced. */
+int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf);
+
+/* The CRC of each extent, from the CRCs of a manifest's chunks. */
+int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out);
+
+/* Directories and files of their sizes; those that are there stay. */
+int fm_stage_lay_begin(int manifest, int root);
+
+/* Links, times and permissions. Twice is fine. */
+int fm_stage_lay_end(int manifest, int root);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dataset laid out and filled by extents is what its manifest says. links: fm_staging
+ *
+ * In the current directory (the build's): what is in memory keeps no times as a disk does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "staging/build.h"
+#include "staging/check.h"
+#include "staging/laid.h"
+#include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
+
+static char top[64];
+static int from, to, manifest;
+static struct fm_stage_totals totals;
+static struct fm_err err;
+static unsigned findings;
+
+static void found(void *ctx, const struct fm_stage_finding *f)
+{
+	(void)ctx;
+	(void)f;
+	findings++;
+}
+
+static void write_file(const char *path, const char *text, off_t at)
+{
+	int fd = openat(from, path, O_CREAT | O_WRONLY, 0640);
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(pwrite(fd, text, strlen(text), at), (ssize_t)strlen(text));
+	(void)close(fd);
+}
+
+static void begin(void)
+{
+	struct fm_stage_build_opts opts = { .root = -1 };
+	uint8_t version[FM_SHA256_LEN];
+
+	strcpy(top, "stage_laid.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(top));
+	CU_ASSERT_EQUAL_FATAL(chdir(top), 0);
+	CU_ASSERT_EQUAL_FATAL(mkdir("from", 0755) | mkdir("to", 0700), 0);
+	opts.root = from = open("from", O_RDONLY | O_DIRECTORY);
+	to = open("to", O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL_FATAL(mkdirat(from, "d", 0750) | mkdirat(from, "d/e", 0555), 0);
+	write_file("d/a", "small", 0);
+	write_file("d/none", "", 0);
+	write_file("d/z", "another", 0);
+	/* two extents, most of it a hole */
+	write_file("large", "end", 2 * (off_t)FM_STAGE_EXTENT + 5000);
+	write_file("large", "begin", 70000);
+	CU_ASSERT_EQUAL_FATAL(symlinkat("d/a", from, "link"), 0);
+	CU_ASSERT_EQUAL_FATAL(linkat(from, "d/a", from, "hard", 0), 0);
+	manifest = memfd_create("manifest", 0);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_build(&opts, manifest, version, &totals, &err), 0);
+}
+
+static void end(void)
+{
+	(void)close(from);
+	(void)close(to);
+	(void)close(manifest);
+	CU_ASSERT_EQUAL_FATAL(chdir(".."), 0);
+	remove_all(top);
+}
+
+static int move(uint32_t n, uint32_t crc)
+{
+	int64_t len = fm_stage_extent_bytes(manifest, n);
+	uint8_t *buf = len > 0 ? malloc((size_t)len) : NULL;
+	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf) : -ENOMEM;
+
+	if (ret == 0)
+		CU_ASSERT_EQUAL(fm_crc32c(0, buf, (size_t)len), crc);
+	if (ret == 0)
+		ret = fm_stage_extent_write(manifest, to, n, buf);
+	free(buf);
+	return ret;
+}
+
+static int move_all(void)
+{
+	uint32_t crc[8];
+	int ret = fm_stage_extent_crcs(manifest, totals.extents, crc);
+
+	for (uint32_t n = totals.extents; ret == 0 && n-- > 0;)
+		ret = move(n, crc[n]);
+	return ret;
+}
+
+static unsigned check(void)
+{
+	const struct fm_stage_check_opts opts = { .root = to, .manifest = manifest,
+						  .found = found };
+
+	findings = 0;
+	CU_ASSERT_EQUAL(fm_stage_check(&opts, &err), 0);
+	return findings;
+}
+
+static void test_whole(void)
+{
+	struct stat a, b;
+
+	begin();
+	CU_ASSERT_EQUAL(totals.extents, 3);	/* two of the large file, and a pack before it */
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	CU_ASSERT_EQUAL(move_all(), 0);
+	CU_ASSERT_EQUAL(fm_stage_lay_end(manifest, to), 0);
+	CU_ASSERT_EQUAL(check(), 0);
+	CU_ASSERT_EQUAL(fstatat(to, "large", &a, 0) | fstatat(from, "large", &b, 0), 0);
+	CU_ASSERT_TRUE(a.st_blocks <= b.st_blocks + 256);	/* its hole is one */
+	CU_ASSERT_EQUAL(fstatat(to, "d/e", &a, 0), 0);
+	CU_ASSERT_EQUAL(a.st_mode & 07777, 0555);
+	CU_ASSERT_EQUAL(fstatat(to, "d/a", &a, 0), 0);
+	CU_ASSERT_EQUAL(a.st_mode & 07777, 0640);
+	end();
+}
+
+/* What an earlier try left, finished or not, is gone on with; what lay in an extent is replaced. */
+static void test_again(void)
+{
+	begin();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	CU_ASSERT_EQUAL(move_all(), 0);
+	CU_ASSERT_EQUAL(fm_stage_lay_end(manifest, to), 0);
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	int fd = openat(to, "large", O_WRONLY);
+	CU_ASSERT_EQUAL(pwrite(fd, "wrong", 5, 200000), 5);	/* where a hole must be */
+	(void)close(fd);
+	CU_ASSERT_EQUAL(move_all(), 0);
+	CU_ASSERT_EQUAL(fm_stage_lay_end(manifest, to), 0);
+	CU_ASSERT_EQUAL(check(), 0);
+	end();
+}
+
+static void test_changed(void)
+{
+	begin();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	write_file("d/z", "longer than it was", 0);
+	CU_ASSERT_EQUAL(move_all(), -ESTALE);
+	CU_ASSERT_EQUAL(unlinkat(from, "d/z", 0), 0);
+	CU_ASSERT_EQUAL(move_all(), -ESTALE);
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "by extents, in any order, it becomes what the manifest says", test_whole },
+	{ "what is there is gone on with", test_again },
+	{ "a source that changed is told", test_changed },
+};
+
+FM_TEST_MAIN("stage_laid", tests)
