@@ -47,6 +47,7 @@ enum fm_config_mode { FM_CONFIG_MODE_0600, FM_CONFIG_MODE_0660, FM_CONFIG_MODE_0
 enum fm_config_pages { FM_CONFIG_PAGES_AUTO, FM_CONFIG_PAGES_ALWAYS, FM_CONFIG_PAGES_NEVER };
 enum fm_config_io { FM_CONFIG_IO_AUTO, FM_CONFIG_IO_URING, FM_CONFIG_IO_THREADS };
 enum fm_config_durability { FM_CONFIG_DURABLE_DISK, FM_CONFIG_DURABLE_MEMORY };
+enum fm_config_layout { FM_CONFIG_LAYOUT_FILES, FM_CONFIG_LAYOUT_HF };
 enum fm_config_owner { FM_CONFIG_OWNER_SERVICE, FM_CONFIG_OWNER_CALLER };
 
 enum fm_config_iopolicy {
@@ -126,6 +127,7 @@ struct fm_config_store {
 	uint64_t partial_keep_ns;
 	uint64_t old_keep_ns;
 	bool is_buffered;
+	unsigned layout;		/* enum fm_config_layout */
 	char *file;			/* where it stands */
 	unsigned line;
 };

@@ -25,6 +25,7 @@
 static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
 static const char *const pages_words[] = { "auto", "always", "never", NULL };
 static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
+static const char *const layout_words[] = { "files", "hf", NULL };
 static const char *const owner_words[] = { "service", "caller", NULL };
 static const char *const never_words[] = { "never", NULL };
 static const char *const off_words[] = { "off", NULL };
@@ -170,6 +171,9 @@ const struct fm_option fm_options[] = {
 	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "10min", NULL, true,
 	  "How long a directory that was replaced is kept, for who still reads it; looked at every "
 	  "hour. 0: not at all" },
+	{ "stores.layout", FM_OPTION_CHOICE, STORE(layout), 0, 0, "files", layout_words, true,
+	  "What is in it: files; or a hub cache of Hugging Face (its hub directory, with models--ORG--NAME "
+	  "and the like in it), for fmove stage hf:ORG/NAME" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
 

@@ -396,6 +396,7 @@ struct fm_store_opts {
 	/* a tree that was replaced is kept this long; 0: removed at once */
 	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
+	bool is_hub;			/* a hub cache of Hugging Face: hub.h */
 };
 
 /* The directory must exist. tmpfs directories become memory stores by themselves. Options are

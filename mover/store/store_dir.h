@@ -23,6 +23,7 @@ struct fm_store_dir {
 	atomic_uint users;		/* the owner and each open file */
 	bool may_replace;
 	bool is_buffered;
+	bool is_hub;
 	uint64_t partial_keep_ns;
 	/* for a partial file that is in use: its transfer may be just ending */
 	unsigned lock_wait_ms;

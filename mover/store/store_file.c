@@ -17,6 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/store/access.h"
 #include "mover/store/file_source.h"
+#include "mover/store/hub.h"
 #include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/store_null.h"
@@ -89,6 +90,12 @@ static int may_write(struct fm_store_dir *dir, const char *path, const struct fm
 	int ret = fm_access_check(dir->write, who, "write", err);
 
 	return ret < 0 ? ret : fm_path_check(path, err);
+}
+
+/* Whether the path is that of one revision of a hub cache. */
+static bool is_revision(const struct fm_store_dir *dir, const char *path, struct fm_hub_name *out)
+{
+	return dir->is_hub && fm_hub_path_parse(path, out) == 0;
 }
 
 /* What every operation ends with: whose error it is. */
@@ -199,8 +206,11 @@ static int store_file_open_tree(struct fm_store *store, const char *path, const 
 {
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_read(dir, path, who, err);
+	struct fm_hub_name name;
 
-	if (ret == 0)
+	if (ret == 0 && is_revision(dir, path, &name))
+		ret = fm_hub_tree(dir, &name, who, excludes, out, attr, err);
+	else if (ret == 0)
 		ret = fm_tree_store_source(dir, path, who, excludes, out, attr, err);
 	return store_result(dir, ret, err);
 }
@@ -221,10 +231,13 @@ static int store_file_stat(struct fm_store *store, const char *path, const struc
 			   struct fm_attr *attr, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
+	struct fm_hub_name name;
 	struct stat st;
 	int fd = may_read(dir, path, who, err);
 	int ret;
 
+	if (fd == 0 && is_revision(dir, path, &name))
+		return store_result(dir, fm_hub_stat(dir, &name, attr, err), err);
 	if (fd == 0)
 		fd = fm_path_open(dir->root, path, O_PATH, err);
 	if (fd < 0)
@@ -243,8 +256,11 @@ static int store_file_list(struct fm_store *store, const char *path, const struc
 {
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_read(dir, path, who, err);
+	struct fm_hub_name name;
 
-	if (ret == 0)
+	if (ret == 0 && is_revision(dir, path, &name))
+		ret = fm_hub_list(dir, &name, opts, out, count, err);
+	else if (ret == 0)
 		ret = fm_listing(dir, path, opts, out, count, err);
 	return store_result(dir, ret, err);
 }
@@ -423,6 +439,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->may_replace = opts->may_replace;
 	dir->is_buffered = opts->is_buffered;
 	dir->owner = opts->owner;
+	dir->is_hub = opts->is_hub;
 	dir->usage.quota = opts->quota_bytes;
 	dir->partial_keep_ns = opts->partial_keep_ns > 0 ? opts->partial_keep_ns : PARTIAL_KEEP_NS;
 	dir->old_keep_ns = opts->old_keep_ns;

@@ -395,6 +395,8 @@ static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out
 	ret = make_path(s, d->name, err);
 	if (ret < 0)
 		return ret;
+	if (s->opts.wants && !s->opts.wants(s->opts.wants_ctx, s->path))
+		return 0;
 	ret = type == DT_UNKNOWN || FM_FAULT("scan.unknown") ? ask_type(s, d->name, &type) : 0;
 	if (ret == -ENOENT && s->opts.is_target)
 		return 0;

@@ -41,6 +41,9 @@ struct fm_scan_opts {
 	struct fm_scan_dir *root;		/* a reference is taken */
 	const struct fm_exclude *exclude;	/* outlives the scan */
 	bool (*skips)(const char *name);	/* names that are not met; NULL: none */
+	/* paths below the root that are, with what is below them; NULL: all */
+	bool (*wants)(void *ctx, const char *path);
+	void *wants_ctx;
 	/*
 	 * Not of a source, but of the version that a sink has under the final name: special files
 	 * are met too, a directory that went is not, and the texts of errors say what to do there.

@@ -225,6 +225,9 @@ struct fm_tree_source_opts {
 	const char *const *excludes;
 	/* names that are not sent (fmove's own); NULL: none */
 	bool (*skips)(const char *name);
+	/* whether a path below the root is sent, asked before what is below it; NULL: all are */
+	bool (*wants)(void *ctx, const char *path);
+	void *wants_ctx;		/* outlives the tree */
 };
 
 int fm_tree_source_new(const struct fm_tree_source_opts *opts, struct fm_tree **out,

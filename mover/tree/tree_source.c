@@ -403,6 +403,8 @@ static int source_open(struct fm_source *s, const struct fm_tree_source_opts *op
 	if (ret < 0)
 		return ret;
 	scan.skips = opts->skips;
+	scan.wants = opts->wants;
+	scan.wants_ctx = opts->wants_ctx;
 	scan.root = s->root;
 	s->scan = fm_scan_new(&scan);
 	return s->scan ? 0 : fm_err_set(err, -ENOMEM, "allocate the source");
