@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sha256 - SHA-256 over bytes that come piece by piece, by OpenSSL. This is the one file of staging
- * that knows that library.
+ * sha256 - SHA-256 over bytes that come piece by piece, by OpenSSL. This and blob.c are the files
+ * of staging that know that library.
  */
 #ifndef FM_STAGE_SHA256_H
 #define FM_STAGE_SHA256_H

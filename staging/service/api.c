@@ -19,6 +19,7 @@
 #include "mover/base/words.h"
 #include "mover/base/worker.h"
 #include "staging/service/api_ops.h"
+#include "staging/service/hub_ask.h"
 #include "staging/service/stager.h"
 #include "staging/sha256.h"
 
@@ -79,6 +80,8 @@ static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *in
 
 /* ---- stage ---- */
 
+static const struct fm_api_op op_stage_hub;
+
 static void stage_progress(struct fm_timer *timer)
 {
 	struct fm_api_task *t = fm_container_of(timer, struct fm_api_task, progress);
@@ -86,7 +89,10 @@ static void stage_progress(struct fm_timer *timer)
 	struct fm_json_writer w;
 
 	if (!t->owner->is_slow(t->owner->ctx)) {
-		fm_stage_ask_look(t->work, &p);
+		if (t->op == &op_stage_hub)
+			fm_hub_ask_look(t->work, &p);
+		else
+			fm_stage_ask_look(t->work, &p);
 		begin(&w, t->tasks, t->id, "progress");
 		fm_jw_text(&w, "phase", p.phase);
 		fm_jw_u64(&w, "bytes", p.bytes);
@@ -97,9 +103,9 @@ static void stage_progress(struct fm_timer *timer)
 		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
-static void staged(void *ctx, const struct fm_stage_result *result)
+/* home: HF_HOME; NULL: it is no hub's. */
+static void answer(struct fm_api_task *t, const struct fm_stage_result *result, const char *home)
 {
-	struct fm_api_task *t = ctx;
 	struct fm_json_writer w;
 
 	t->work = NULL;
@@ -110,9 +116,16 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 		dataset_add(&w, &result->info, result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
 		fm_jw_text(&w, "check", fm_words_check[result->is_trusted]);
+		if (home)
+			fm_jw_name(&w, "hf_home", home, strlen(home));
 		fm_api_task_send(t, end(&w));
 	}
 	fm_api_task_free(t);
+}
+
+static void staged(void *ctx, const struct fm_stage_result *result)
+{
+	answer(ctx, result, NULL);
 }
 
 static void forget_ask(struct fm_api_task *t)
@@ -127,6 +140,16 @@ static const char *name_of(const struct fm_api_request *a)
 	if (a->name[0])
 		return a->name;
 	return slash ? slash + 1 : a->path;
+}
+
+static void begin_work(struct fm_api_task *t, void *work, void (*forget)(struct fm_api_task *t))
+{
+	t->work = work;
+	t->work_forget = forget;
+	t->progress.fire = stage_progress;
+	if (t->progress_ms > 0)
+		fm_timer_set(t->tasks->loop, &t->progress,
+			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
 static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
@@ -145,12 +168,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 		ret = fm_stager_ask(s, &r, staged, t, &ask, err);
 	if (ret < 0)
 		return ret;
-	t->work = ask;
-	t->work_forget = forget_ask;
-	t->progress.fire = stage_progress;
-	if (t->progress_ms > 0)
-		fm_timer_set(t->tasks->loop, &t->progress,
-			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+	begin_work(t, ask, forget_ask);
 	return 0;
 }
 
@@ -160,6 +178,41 @@ static const struct fm_api_op op_stage = {
 		 FM_API_KEY(PROGRESS_MS),
 	.needs = FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH),
 	.start = start_stage,
+	.abandon = fm_api_task_free,	/* what it began goes on */
+};
+
+static void hub_staged(void *ctx, const struct fm_stage_result *result, const char *home)
+{
+	answer(ctx, result, home);
+}
+
+static void forget_hub_ask(struct fm_api_task *t)
+{
+	fm_hub_ask_forget(t->work);
+}
+
+static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call,
+			   struct fm_err *err)
+{
+	const struct fm_api_request *a = call->ask;
+	const struct fm_hub_ask_opts o = { .path = a->path, .name = a->name, .who = t->owner->who,
+					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned };
+	struct fm_hub_ask *ask;
+	struct fm_stager *s;
+	int ret = stager_of(call->tasks, &s, err);
+
+	if (ret == 0)
+		ret = fm_hub_ask(s, &o, hub_staged, t, &ask, err);
+	if (ret == 0)
+		begin_work(t, ask, forget_hub_ask);
+	return ret;
+}
+
+static const struct fm_api_op op_stage_hub = {
+	.name = "stage_hub",
+	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(PROGRESS_MS),
+	.needs = FM_API_KEY(PATH),
+	.start = start_stage_hub,
 	.abandon = fm_api_task_free,	/* what it began goes on */
 };
 
@@ -354,6 +407,6 @@ static const struct fm_api_op op_unpin = { .name = "unpin", .start = start_unpin
 static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_unstage, CHANGES };
 
 const struct fm_api_op *const fm_stage_ops[] = {
-	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_datasets,
+	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_stage_hub, &op_datasets,
 	&op_pin,	     &op_unpin,		 &op_unstage, NULL,
 };

@@ -12,6 +12,7 @@
 #include "mover/node/node.h"
 #include "mover/store/store.h"
 #include "staging/cache.h"
+#include "staging/service/hub.h"
 
 #define NSS_BUF_LEN (1u << 16)
 #define NO_GROUP    ((gid_t)-1)
@@ -106,10 +107,13 @@ struct fm_stage_rights {
 static struct fm_store_ref *store_of(struct fm_engine *engine, const char *node, const char *source)
 {
 	size_t len = strlen(node);
-	const char *store = source + len + 1;
+	const char *store;
 
+	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
+		source += strlen(FM_HUB_SOURCE);
 	if (strncmp(source, node, len) != 0 || source[len] != ':')
 		return NULL;
+	store = source + len + 1;
 	return fm_engine_store_get(engine, store, strcspn(store, "/"));
 }
 

@@ -25,6 +25,7 @@
 #include "mover/tree/staging.h"
 #include "staging/build.h"
 #include "staging/same.h"
+#include "staging/service/hub.h"
 #include "staging/service/local.h"
 #include "staging/sha256.h"
 
@@ -48,6 +49,7 @@ struct fm_stage_run {
 	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
 	bool is_there;			/* all of it came, in an earlier run */
 	bool is_coming;			/* its bytes do, now */
+	bool is_hub;
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
@@ -211,6 +213,9 @@ static void finish(struct fm_work *work)
 	}
 	fm_cache_fetch_wrote(r->fetch, r->totals.bytes, r->totals.entries);
 	ret = make_manifest(r, data, &version);
+	if (ret == 0 && r->is_hub &&
+	    fm_hub_verify(data, r->path, &r->is_stopped, &r->done, &r->err) < 0)
+		ret = fm_err_wrap(&r->err, "%s", r->source);
 	(void)close(data);	/* only read */
 	if (ret < 0)
 		return;
@@ -242,7 +247,10 @@ static void finished(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
-	if (r->err.code == -ESTALE || r->id != fm_cache_fetch_id(r->fetch))
+	bool is_wrong = r->err.code == -ESTALE ||
+			(r->is_hub && (r->err.code == -EBADMSG || r->err.code == -EXDEV));
+
+	if (is_wrong || r->id != fm_cache_fetch_id(r->fetch))
 		submit(r, discard, closed);
 	else
 		end_run(r);
@@ -483,6 +491,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	r->key = *plan->key;
 	r->uid = plan->uid;
 	r->gid = plan->gid;
+	r->is_hub = plan->is_hub;
 	(void)snprintf(r->node, sizeof(r->node), "%s", plan->node);
 	(void)snprintf(r->store, sizeof(r->store), "%s", plan->store);
 	(void)snprintf(r->name, sizeof(r->name), "%s", plan->name);

@@ -30,6 +30,7 @@ struct fm_stage_plan {
 	const struct fm_stage_totals *totals;
 	uid_t uid;
 	gid_t gid;
+	bool is_hub;			/* path is a commit of a hub's repository: hub.h */
 };
 
 /* Who waits for it. Its caller's; ended() comes once. */

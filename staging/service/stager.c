@@ -18,6 +18,7 @@
 #include "staging/build.h"
 #include "staging/offered.h"
 #include "staging/service/check_runs.h"
+#include "staging/service/hub.h"
 #include "staging/service/local.h"
 #include "staging/service/rights.h"
 #include "staging/service/run.h"
@@ -41,6 +42,7 @@ struct fm_stage_ask {
 	pid_t pid;
 	bool is_pinned;
 	bool is_trusted;
+	bool is_hub;
 	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
 	size_t path_len;
 	struct fm_stage_result result;
@@ -51,7 +53,8 @@ struct fm_stage_ask {
 struct fm_stager {
 	struct fm_stager_opts o;
 	struct fm_cache *cache;
-	struct fm_list asks;
+	struct fm_list asks, hub_asks;
+	struct fm_hub *hub;
 	struct fm_stage_runs runs;
 	struct fm_stage_check_runs checks;
 	struct fm_share places;
@@ -149,7 +152,9 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 
 static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
 {
-	(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, "%s:%s/%s", a->node, a->store, a->path);
+	/* What a hub gave was compared with its names, and no plain source is called so. */
+	(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, "%s%s:%s/%s", a->is_hub ? FM_HUB_SOURCE : "",
+		       a->node, a->store, a->path);
 }
 
 static void refused_run(struct fm_work *work)
@@ -186,7 +191,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
 				      .path_len = a->path_len, .name = a->name, .source = source,
 				      .key = &key, .totals = &a->totals, .uid = a->uid,
-				      .gid = a->gid };
+				      .gid = a->gid, .is_hub = a->is_hub };
 	struct fm_cache_info info;
 	struct fm_err err;
 	uint64_t id;
@@ -462,6 +467,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->pid = r->pid;
 	a->is_pinned = r->is_pinned;
 	a->is_trusted = r->is_trusted;
+	a->is_hub = r->is_hub;
 	(void)snprintf(a->node, sizeof(a->node), "%s", r->node);
 	(void)snprintf(a->store, sizeof(a->store), "%s", r->store);
 	(void)snprintf(a->name, sizeof(a->name), "%s", r->name);
@@ -526,6 +532,7 @@ static void upkeep_run(struct fm_work *work)
 
 	fm_stage_rights_run(s->rights);
 	fm_cache_upkeep(s->cache);
+	fm_hub_sweep(s->hub);
 }
 
 static void arm_upkeep(struct fm_stager *s, uint64_t after_ns)
@@ -563,8 +570,9 @@ static bool is_idle(const struct fm_engine *engine)
 {
 	const struct fm_stager *s = fm_stager_of(engine);
 
-	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->runs.all) &&
-		      fm_list_is_empty(&s->checks.all) && !s->is_in_upkeep);
+	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks) &&
+		      fm_list_is_empty(&s->runs.all) && fm_list_is_empty(&s->checks.all) &&
+		      !s->is_in_upkeep);
 }
 
 static void stop(struct fm_engine *engine)
@@ -587,13 +595,14 @@ struct state {
 
 static void end(void *of)
 {
-	const struct state *state = of;
+	struct fm_stager *s = ((const struct state *)of)->stager;
 
-	if (!state->stager)
+	if (!s)
 		return;
-	assert(fm_list_is_empty(&state->stager->asks));
-	fm_cache_close(state->stager->cache);
-	free(state->stager);
+	assert(fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks));
+	fm_hub_free(s->hub);
+	fm_cache_close(s->cache);
+	free(s);
 }
 
 const struct fm_service fm_stage_service = { .name = "staging",
@@ -628,12 +637,18 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	if (!s)
 		return fm_err_set(err, -ENOMEM, "allocate the stager");
 	ret = fm_cache_open(&opts->cache, &s->cache, err);
+	if (ret == 0) {
+		ret = fm_hub_new(s->cache, opts->cache.directory, &s->hub, err);
+		if (ret < 0)
+			fm_cache_close(s->cache);
+	}
 	if (ret < 0) {
 		free(s);
 		return ret;
 	}
 	s->o = *opts;
 	fm_list_init(&s->asks);
+	fm_list_init(&s->hub_asks);
 	fm_stage_runs_init(&s->runs, opts, s->cache);
 	fm_stage_check_runs_init(&s->checks, opts->engine);
 	fm_share_init(&s->places, &limits);
@@ -671,4 +686,19 @@ struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s)
 struct fm_loop *fm_stager_loop(struct fm_stager *s)
 {
 	return s->o.loop;
+}
+
+struct fm_engine *fm_stager_engine(struct fm_stager *s)
+{
+	return s->o.engine;
+}
+
+struct fm_hub *fm_stager_hub(struct fm_stager *s)
+{
+	return s->hub;
+}
+
+struct fm_list *fm_stager_hub_asks(struct fm_stager *s)
+{
+	return &s->hub_asks;
 }

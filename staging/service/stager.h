@@ -27,6 +27,8 @@
 
 struct fm_api_op;
 struct fm_err;
+struct fm_hub;
+struct fm_list;
 struct fm_loop;
 struct fm_queue;
 struct fm_stage_check_runs;
@@ -64,6 +66,9 @@ struct fm_cache *fm_stager_cache(struct fm_stager *s);
 struct fm_worker *fm_stager_worker(struct fm_stager *s);
 struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s);
 struct fm_loop *fm_stager_loop(struct fm_stager *s);
+struct fm_engine *fm_stager_engine(struct fm_stager *s);
+struct fm_hub *fm_stager_hub(struct fm_stager *s);
+struct fm_list *fm_stager_hub_asks(struct fm_stager *s);	/* of hub_ask.h */
 
 /* ---- a request ---- */
 
@@ -75,6 +80,7 @@ struct fm_stage_request {
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
 	bool is_trusted;		/* one that is here is the answer: no source is asked */
+	bool is_hub;			/* path is a commit of a hub's repository: hub_ask.h */
 };
 
 struct fm_stage_result {

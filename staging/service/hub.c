@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* hub - see hub.h. */
+#include "staging/service/hub.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/store/hub.h"
+#include "staging/blob.h"
+#include "staging/cache.h"
+#include "staging/sha256.h"
+
+#define HOME "hf"
+#define HUB "hub"
+#define NEW ".new"			/* in a repository's directory: what gets its name next */
+#define READY "../../../../ready/"	/* from snapshots, and from trees */
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+struct fm_hub {
+	struct fm_cache *cache;
+	pthread_mutex_t lock;		/* of all that is in the hub's directory */
+	int root;			/* the cache's directory */
+	char home[FM_PATH_LEN_MAX + 1];
+};
+
+/* ---- directories ---- */
+
+static int open_dir(int parent, const char *name)
+{
+	return fm_call(openat(parent, name, DIR_FLAGS));
+}
+
+/* Made if it is not there; everybody may look into it, whatever the umask says. */
+static int make_dir(int parent, const char *name)
+{
+	int ret = FM_FAULT("hub.mkdir") ? -ENOSPC : fm_call_mkdirat(parent, name, 0755), fd;
+
+	if (ret < 0 && ret != -EEXIST)
+		return ret;
+	fd = open_dir(parent, name);
+	if (fd < 0 || ret == -EEXIST)
+		return fd;
+	ret = fm_call(fchmod(fd, 0755));
+	if (ret == 0)
+		ret = fm_call(fsync(parent));
+	if (ret < 0)
+		(void)close(fd);	/* only made */
+	return ret < 0 ? ret : fd;
+}
+
+static int make_dir_and_close(int parent, const char *name)
+{
+	int fd = make_dir(parent, name);
+
+	(void)close(parent);	/* what was made in it is synced */
+	return fd;
+}
+
+static int make_repository(const struct fm_hub *h, const char *name)
+{
+	int fd = make_dir(h->root, HOME);
+
+	if (fd >= 0)
+		fd = make_dir_and_close(fd, HUB);
+	return fd < 0 ? fd : make_dir_and_close(fd, name);
+}
+
+/* ---- what appears ---- */
+
+/* What is in the repository's directory as NEW gets its name, which is on the disk then. */
+static int give_name(int repository, int dir, const char *name)
+{
+	int ret = FM_FAULT("hub.rename") ? -EIO
+					 : fm_call_renameat(repository, NEW, dir, name, 0);
+
+	return ret < 0 ? ret : fm_call(fsync(dir));
+}
+
+static bool is_link_to(int dir, const char *name, const char *target)
+{
+	char now[FM_PATH_LEN_MAX + 1];
+	ssize_t len = readlinkat(dir, name, now, sizeof(now));
+
+	return len > 0 && (size_t)len == strlen(target) && memcmp(now, target, (size_t)len) == 0;
+}
+
+static int make_link(int repository, const char *in, const char *name, const char *target)
+{
+	int dir = make_dir(repository, in), ret = 0;
+
+	if (dir < 0)
+		return dir;
+	if (!is_link_to(dir, name, target)) {
+		(void)unlinkat(repository, NEW, 0);	/* a crash left it */
+		ret = FM_FAULT("hub.symlink") ? -ENOSPC
+					      : fm_call_symlinkat(target, repository, NEW);
+		if (ret == 0)
+			ret = give_name(repository, dir, name);
+	}
+	(void)close(dir);	/* synced */
+	return ret;
+}
+
+static int read_ref(int dir, const char *name, char commit[FM_HUB_COMMIT_LEN + 1])
+{
+	char text[FM_HUB_COMMIT_LEN + 8];
+	int fd = fm_call(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+	int64_t len;
+
+	if (fd < 0)
+		return fd;
+	len = fm_call_read_all(fd, text, sizeof(text), 0);
+	(void)close(fd);	/* only read */
+	return len < 0 ? (int)len : fm_hub_ref_parse(text, (size_t)len, commit);
+}
+
+static int write_ref(int repository, int dir, const char *name, const char *commit)
+{
+	char now[FM_HUB_COMMIT_LEN + 1];
+	int fd, ret;
+
+	if (read_ref(dir, name, now) == 0 && strcmp(now, commit) == 0)
+		return 0;
+	(void)unlinkat(repository, NEW, 0);	/* a crash left it */
+	fd = fm_call(openat(repository, NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+	if (fd < 0)
+		return fd;
+	ret = FM_FAULT("hub.ref") ? -ENOSPC : fm_call_write_all(fd, commit, strlen(commit), 0);
+	if (ret == 0)
+		ret = fm_call(fchmod(fd, 0644));
+	if (ret == 0)
+		ret = fm_call(fsync(fd));
+	(void)close(fd);	/* synced */
+	return ret < 0 ? ret : give_name(repository, dir, name);
+}
+
+/* refs/REVISION: of "pr/1" the directory pr is made. */
+static int make_ref(int repository, const char *revision, const char *commit)
+{
+	char part[FM_HUB_REVISION_MAX + 1];
+	int dir = make_dir(repository, "refs"), ret;
+	const char *slash;
+
+	while (dir >= 0 && (slash = strchr(revision, '/'))) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - revision), revision);
+		dir = make_dir_and_close(dir, part);
+		revision = slash + 1;
+	}
+	if (dir < 0)
+		return dir;
+	ret = write_ref(repository, dir, revision, commit);
+	(void)close(dir);	/* synced */
+	return ret;
+}
+
+static int show_in(const struct fm_hub *h, int repository, const char *data,
+		   const struct fm_hub_name *name, const char *commit)
+{
+	char target[FM_PATH_LEN_MAX + 1], list[FM_HUB_COMMIT_LEN + 8];
+	struct stat st;
+	int len, ret = 0;
+
+	(void)snprintf(list, sizeof(list), "%s.json", commit);
+	len = snprintf(target, sizeof(target), READY "%s/%s/trees/%s", data, name->dir, list);
+	if (len < 0 || (size_t)len >= sizeof(target))
+		return -ENAMETOOLONG;
+	if (fstatat(h->root, target + sizeof("../../../../") - 1, &st, 0) == 0)
+		ret = make_link(repository, "trees", list, target);
+	(void)snprintf(target, sizeof(target), READY "%s/%s/snapshots/%s", data, name->dir,
+		       commit);
+	if (ret == 0)
+		ret = make_link(repository, "snapshots", commit, target);
+	if (ret == 0 && strcmp(name->revision, commit) != 0)
+		ret = make_ref(repository, name->revision, commit);
+	return ret;
+}
+
+int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, const char *commit,
+		char *path, size_t max, struct fm_err *err)
+{
+	char version[FM_SHA256_HEX + 1], data[FM_SHA256_HEX + FM_CACHE_NAME_MAX + 2];
+	struct fm_cache_info info;
+	int repository, len, ret;
+
+	if (!fm_cache_look(h->cache, id, &info) || info.state != FM_CACHE_READY)
+		return fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again",
+				  name->dir);
+	fm_sha256_hex(info.version.bytes, version);
+	(void)snprintf(data, sizeof(data), "%s/%s", version, info.name);
+	pthread_mutex_lock(&h->lock);
+	repository = make_repository(h, name->dir);
+	ret = repository < 0 ? repository : show_in(h, repository, data, name, commit);
+	if (repository >= 0)
+		(void)close(repository);	/* what was made in it is synced */
+	pthread_mutex_unlock(&h->lock);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "make %s of %s in %s/" HUB, name->revision, name->dir,
+				  h->home);
+	len = snprintf(path, max, "%s/" HUB "/%s/snapshots/%s", h->home, name->dir, commit);
+	if (len < 0 || (size_t)len >= max)
+		return fm_err_set(err, -ENAMETOOLONG, "its path is too long");
+	return 0;
+}
+
+/* ---- what goes ---- */
+
+/* each() may remove the name that it is called with. */
+static void for_each(int dir, void (*each)(int dir, const char *name, void *ctx), void *ctx)
+{
+	int fd = openat(dir, ".", DIR_FLAGS);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);	/* only read */
+		return;
+	}
+	while ((e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			each(dir, e->d_name, ctx);
+	(void)closedir(d);	/* only read */
+}
+
+static void for_each_in(int parent, const char *name,
+			void (*each)(int dir, const char *name, void *ctx), void *ctx)
+{
+	int dir = open_dir(parent, name);
+
+	if (dir < 0)
+		return;
+	for_each(dir, each, ctx);
+	(void)close(dir);	/* what stays is looked at the next time */
+}
+
+/* Of the commit ctx; a directory that is empty then goes, too. */
+static void drop_ref(int dir, const char *name, void *ctx)
+{
+	char commit[FM_HUB_COMMIT_LEN + 1];
+
+	if (read_ref(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
+		(void)unlinkat(dir, name, 0);
+		return;
+	}
+	for_each_in(dir, name, drop_ref, ctx);
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+/* Whether a snapshot leads to a dataset that is here; whatever is no link of ours is left alone. */
+static bool is_there(const struct fm_hub *h, int dir, const char *name)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
+	const char *hex = target + sizeof(READY) - 1;
+	struct fm_cache_key version;
+
+	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
+	    memcmp(target, READY, sizeof(READY) - 1) != 0)
+		return true;
+	for (size_t i = 0; i < sizeof(version.bytes); i++) {
+		unsigned byte;
+
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			return true;
+		version.bytes[i] = (uint8_t)byte;
+	}
+	return fm_cache_find_version(h->cache, &version) != 0;
+}
+
+struct sweep {
+	const struct fm_hub *h;
+	int repository;
+};
+
+static void drop_snapshot(int dir, const char *name, void *ctx)
+{
+	const struct sweep *s = ctx;
+	char list[FM_NAME_LEN_MAX + 8], commit[FM_HUB_COMMIT_LEN + 1];
+
+	if (!fm_hub_is_commit(name) || is_there(s->h, dir, name))
+		return;
+	strcpy(commit, name);
+	for_each_in(s->repository, "refs", drop_ref, commit);
+	(void)snprintf(list, sizeof(list), "trees/%s.json", name);
+	(void)unlinkat(s->repository, list, 0);
+	if (unlinkat(dir, name, 0) < 0)
+		fm_log_warn("%s/" HUB ": snapshots/%s of a dataset that is gone cannot be removed: "
+			    "%s",
+			    s->h->home, name, fm_err_name(errno));
+}
+
+/* A repository without snapshots goes. */
+static void sweep_repository(int hub, const char *name, void *ctx)
+{
+	static const char *const parts[] = { "snapshots", "trees", "refs", NULL };
+	struct sweep s = { .h = ctx, .repository = open_dir(hub, name) };
+
+	if (s.repository < 0)
+		return;
+	for_each_in(s.repository, "snapshots", drop_snapshot, &s);
+	if (unlinkat(s.repository, "snapshots", AT_REMOVEDIR) == 0 || errno == ENOENT) {
+		(void)unlinkat(s.repository, NEW, 0);
+		for (const char *const *p = parts; *p; p++)
+			(void)unlinkat(s.repository, *p, AT_REMOVEDIR);
+		(void)unlinkat(hub, name, AT_REMOVEDIR);	/* unless there is more in it */
+	}
+	(void)close(s.repository);	/* only read */
+}
+
+void fm_hub_sweep(struct fm_hub *h)
+{
+	int home;
+
+	pthread_mutex_lock(&h->lock);
+	home = open_dir(h->root, HOME);
+	if (home >= 0) {
+		for_each_in(home, HUB, sweep_repository, h);
+		(void)close(home);	/* only read */
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- what came ---- */
+
+static int verify_blob(int data, const char *path, const atomic_bool *is_stopped,
+		       _Atomic uint64_t *done, struct fm_err *err)
+{
+	int fd = fm_call_open_below(data, path, O_RDONLY, 0, 0), ret;
+
+	if (fd < 0)
+		return fm_err_sys(err, fd, "open %s", path);
+	ret = fm_stage_blob_check(fd, strrchr(path, '/') + 1, is_stopped, done, err);
+	(void)close(fd);	/* only read */
+	return ret < 0 ? ret : 0;
+}
+
+int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
+		  _Atomic uint64_t *done, struct fm_err *err)
+{
+	struct fm_hub_name name;
+	struct fm_hub_view *v;
+	const char *blob;
+	size_t at = 0;
+	int ret = fm_hub_path_parse(path, &name);
+
+	if (ret < 0)
+		return fm_err_set(err, ret, "it is no revision of a repository");
+	ret = fm_hub_view(data, name.dir, name.revision, &v, err);
+	if (ret < 0)
+		return ret;
+	while (ret == 0 && (blob = fm_hub_view_blob(v, &at)))
+		ret = verify_blob(data, blob, is_stopped, done, err);
+	fm_hub_view_free(v);
+	return ret;
+}
+
+/* ---- the whole ---- */
+
+int fm_hub_new(struct fm_cache *cache, const char *directory, struct fm_hub **out,
+	       struct fm_err *err)
+{
+	struct fm_hub *h = FM_FAULT("hub.alloc") ? NULL : calloc(1, sizeof(*h));
+
+	if (!h)
+		return fm_err_sys(err, -ENOMEM, "open the hub");
+	h->cache = cache;
+	(void)snprintf(h->home, sizeof(h->home), "%s/" HOME, directory);
+	h->root = fm_call(open(directory, DIR_FLAGS & ~O_NOFOLLOW));
+	if (h->root < 0) {
+		int ret = fm_err_sys(err, h->root, "directory %s", directory);
+
+		free(h);
+		return ret;
+	}
+	pthread_mutex_init(&h->lock, NULL);
+	*out = h;
+	return 0;
+}
+
+void fm_hub_free(struct fm_hub *h)
+{
+	if (!h)
+		return;
+	(void)close(h->root);	/* only read */
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+const char *fm_hub_home(const struct fm_hub *h)
+{
+	return h->home;
+}

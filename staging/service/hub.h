@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hub - what is staged of Hugging Face, as one hub cache: CACHE/hf/hub, so that one HF_HOME serves
+ * all models and datasets of the node.
+ *
+ * The data is in the cache, a dataset for each commit, and READY by one rename as any other. A
+ * dataset is a hub cache of its own: NAME/models--ORG--NAME/{blobs,snapshots}. The hub is nothing
+ * but names beside it: snapshots/COMMIT is a link to the snapshot's directory in a READY dataset,
+ * refs/REVISION a file with the commit. These appear when the dataset is READY and held, the ref
+ * last; when it is gone the ref goes first. What the hub says of a dataset that is not there is
+ * therefore never more than that it is not there. All of it can be removed by hand while nobody
+ * stages: each request makes what it needs.
+ *
+ * Workers, any of them at once; waits for the disk.
+ */
+#ifndef FM_STAGE_HUB_H
+#define FM_STAGE_HUB_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/base/hub_name.h"
+
+/* The source of a dataset that a hub gave begins with it. */
+#define FM_HUB_SOURCE "hf://"
+
+struct fm_cache;
+struct fm_err;
+struct fm_hub;
+
+/* cache and its directory outlive it. */
+int fm_hub_new(struct fm_cache *cache, const char *directory, struct fm_hub **out,
+	       struct fm_err *err);
+void fm_hub_free(struct fm_hub *h);	/* NULL is allowed */
+
+/* What HF_HOME is. */
+const char *fm_hub_home(const struct fm_hub *h);
+
+/*
+ * The hub has that READY dataset, which is `commit` of name, and the revision leads to it. path: of
+ * the snapshot.
+ */
+int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, const char *commit,
+		char *path, size_t max, struct fm_err *err);
+
+/* To be called every few seconds: what leads to datasets that are gone is removed. */
+void fm_hub_sweep(struct fm_hub *h);
+
+/*
+ * What came of `path` (KIND--ORG--NAME@COMMIT) into the directory data is that and whole: every
+ * link leads to a blob in it, and every blob is what its name says. -EBADMSG, -EXDEV: it is not.
+ */
+int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
+		  _Atomic uint64_t *done, struct fm_err *err);
+
+#endif

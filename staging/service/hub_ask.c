@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* hub_ask - see hub_ask.h. */
+#include "staging/service/hub_ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/hub_name.h"
+#include "mover/base/list.h"
+#include "mover/base/worker.h"
+#include "mover/node/node.h"
+#include "staging/service/hub.h"
+#include "staging/service/hub_find.h"
+
+struct fm_hub_ask {
+	struct fm_list at;
+	struct fm_stager *s;
+	struct fm_hub_name name;
+	char dataset[FM_CACHE_NAME_MAX + 1];
+	char commit[FM_HUB_COMMIT_LEN + 1];
+	struct fm_who who;
+	pid_t pid;
+	bool is_pinned;
+	struct fm_stage_ask *ask;	/* while it is staged */
+	struct fm_work work;
+	struct fm_stage_result result;
+	void (*done)(void *ctx, const struct fm_stage_result *result, const char *home);
+	void *ctx;			/* NULL: nobody waits any more */
+};
+
+/* ---- the end ---- */
+
+static void end(struct fm_hub_ask *h)
+{
+	struct fm_engine *engine = fm_stager_engine(h->s);
+
+	if (h->ctx)
+		h->done(h->ctx, &h->result, fm_hub_home(fm_stager_hub(h->s)));
+	fm_list_del(&h->at);
+	free(h);
+	fm_engine_check_stopped(engine);
+}
+
+/* ---- it is staged: show it ---- */
+
+static void show_run(struct fm_work *work)
+{
+	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
+
+	(void)fm_hub_show(fm_stager_hub(h->s), h->result.info.id, &h->name, h->commit,
+			  h->result.path, sizeof(h->result.path), &h->result.err);
+}
+
+static void show_done(struct fm_work *work)
+{
+	end(fm_container_of(work, struct fm_hub_ask, work));
+}
+
+static void staged(void *ctx, const struct fm_stage_result *result)
+{
+	struct fm_hub_ask *h = ctx;
+
+	h->ask = NULL;
+	h->result = *result;
+	if (result->err.code < 0) {
+		end(h);
+		return;
+	}
+	h->work = (struct fm_work){ .run = show_run, .done = show_done,
+				    .who = fm_share_user(h->who.uid) };
+	fm_worker_submit(fm_stager_worker(h->s), &h->work, fm_stager_loop(h->s));
+}
+
+/* ---- it is found: stage it ---- */
+
+static void found(void *ctx, const struct fm_hub_found *where)
+{
+	struct fm_hub_ask *h = ctx;
+	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 2];
+	struct fm_stage_request r = { .node = where->node, .store = where->store, .path = path,
+				      .name = h->dataset, .who = h->who, .pid = h->pid,
+				      .is_pinned = h->is_pinned, .is_hub = true };
+
+	if (where->err.code < 0 || !h->ctx) {
+		h->result.err = where->err;
+		end(h);
+		return;
+	}
+	strcpy(h->commit, where->commit);
+	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", h->name.dir, h->commit);
+	if (fm_stager_ask(h->s, &r, staged, h, &h->ask, &h->result.err) < 0)
+		end(h);
+}
+
+/* ---- from outside ---- */
+
+int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
+	       void (*done)(void *ctx, const struct fm_stage_result *result, const char *home),
+	       void *ctx, struct fm_hub_ask **out, struct fm_err *err)
+{
+	struct fm_hub_name name;
+	struct fm_hub_ask *h;
+	int ret;
+
+	if (fm_hub_path_parse(o->path, &name) < 0)
+		return fm_err_set(err, -EINVAL, "path is not models--ORG--NAME@REVISION");
+	h = FM_FAULT("hub.ask") ? NULL : calloc(1, sizeof(*h));
+	if (!h)
+		return fm_err_sys(err, -ENOMEM, "ask for %s", name.dir);
+	h->s = s;
+	h->name = name;
+	h->who = o->who;
+	h->pid = o->pid;
+	h->is_pinned = o->is_pinned;
+	h->done = done;
+	h->ctx = ctx;
+	(void)snprintf(h->dataset, sizeof(h->dataset), "%s", o->name[0] ? o->name : name.dir);
+	ret = fm_hub_find(fm_stager_engine(s), &name, &o->who, found, h, err);
+	if (ret < 0) {
+		free(h);
+		return ret;
+	}
+	fm_list_append(fm_stager_hub_asks(s), &h->at);
+	*out = h;
+	return 0;
+}
+
+/* While it is looked for or shown somebody else's call has h: it ends by itself. */
+void fm_hub_ask_forget(struct fm_hub_ask *h)
+{
+	h->ctx = NULL;
+	if (!h->ask)
+		return;
+	fm_stage_ask_forget(h->ask);
+	fm_list_del(&h->at);
+	free(h);
+}
+
+void fm_hub_ask_look(const struct fm_hub_ask *h, struct fm_stage_progress *out)
+{
+	*out = (struct fm_stage_progress){ .phase = "looking for it" };
+	if (h->ask)
+		fm_stage_ask_look(h->ask, out);
+}
