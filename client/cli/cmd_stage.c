@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cmd_stage - fmove stage [NODE:]STORE/PATH: a directory or file of another node, or of a store of
- * this one, is in this node's cache, and held.
+ * this one, is in this node's cache, and held. hf:ORG/NAME: a repository of Hugging Face is.
  */
 #include "client/cli/ask.h"
 
@@ -15,6 +15,7 @@
 
 #include "client/cli/show.h"
 #include "mover/base/err.h"
+#include "mover/base/hub_name.h"
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 
@@ -36,6 +37,9 @@ const struct fm_opt fm_opts_stage[] = {
 
 struct stage {
 	struct fm_name source;
+	const char *repository;		/* as it was said: hf:ORG/NAME; NULL: it is none */
+	struct fm_hub_name hub;
+	char hf_home[FMOVE_PATH_MAX + 1];
 	struct fmove_stage_options opts;
 	char **command;			/* NULL: none */
 	const char *check_text;		/* of --check; NULL: not given */
@@ -215,19 +219,20 @@ static int name_source(struct stage *s, struct fmove *c, const char *text, int *
 static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size)
 {
 	struct stage *s = ctx;
+	const char *what = s->repository ? s->repository : s->source.path;
 	char done[FM_SHOW_MAX], all[FM_SHOW_MAX];
 
 	s->has_line = true;
 	if (size > 0)
-		(void)fprintf(stderr, "\r%s: %s %s of %s\033[K", s->source.path, phase,
+		(void)fprintf(stderr, "\r%s: %s %s of %s\033[K", what, phase,
 			      fm_show_bytes(bytes, done), fm_show_bytes(size, all));
 	else
-		(void)fprintf(stderr, "\r%s: %s\033[K", s->source.path, phase);
+		(void)fprintf(stderr, "\r%s: %s\033[K", what, phase);
 }
 
 /* ---- the end ---- */
 
-static void print_json(const struct fmove_dataset *d, bool is_fetched)
+static void print_json(const struct stage *s, const struct fmove_dataset *d, bool is_fetched)
 {
 	static char buf[JSON_MAX];
 	struct fm_json_writer w;
@@ -241,6 +246,8 @@ static void print_json(const struct fmove_dataset *d, bool is_fetched)
 	fm_jw_u64(&w, "bytes", d->bytes);
 	fm_jw_bool(&w, "fetched", is_fetched);
 	fm_jw_text(&w, "check", fm_words_check[d->is_trusted]);
+	if (s->repository)
+		fm_jw_name(&w, "hf_home", s->hf_home, strlen(s->hf_home));
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
@@ -254,7 +261,10 @@ static int fail(const struct stage *s, const struct fmove_error *why)
 	struct fm_json_writer w;
 	int status;
 
-	(void)fm_name_text(&s->source, text, sizeof(text));
+	if (s->repository)
+		(void)snprintf(text, sizeof(text), "%s", s->repository);
+	else
+		(void)fm_name_text(&s->source, text, sizeof(text));
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
 		return status;
@@ -272,12 +282,25 @@ static int fail(const struct stage *s, const struct fmove_error *why)
 	return fm_stdout_end("stage", status);
 }
 
+/* HF_HUB_CACHE goes before HF_HOME, so one that is set elsewhere must not lead away from it. */
+static int set_environment(const struct stage *s, const struct fmove_dataset *d)
+{
+	char hub[FMOVE_PATH_MAX + sizeof("/hub")];
+
+	if (setenv("FMOVE_STAGED", d->path, 1) < 0)
+		return -1;
+	if (!s->repository)
+		return 0;
+	(void)snprintf(hub, sizeof(hub), "%s/hub", s->hf_home);
+	return setenv("HF_HOME", s->hf_home, 1) < 0 ? -1 : setenv("HF_HUB_CACHE", hub, 1);
+}
+
 /* In our place, under our number: what holds the data is the command now. */
 static int run_command(const struct stage *s, const struct fmove_dataset *d)
 {
 	struct fm_err err;
 
-	if (setenv("FMOVE_STAGED", d->path, 1) == 0)
+	if (set_environment(s, d) == 0)
 		(void)execvp(s->command[0], s->command);
 	(void)fm_err_sys(&err, -errno, "%s", s->command[0]);
 	return fm_fail("stage", &err);
@@ -297,7 +320,10 @@ static int stage(struct stage *s, struct fmove *c)
 	struct fmove_dataset d;
 	struct fmove_error why;
 	bool is_fetched;
-	int ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
+	int ret = s->repository
+			  ? fmove_stage_hub(c, s->hub.dir, s->hub.revision, &s->opts, &d,
+					    s->hf_home, &is_fetched, &why)
+			  : fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
 
 	if (s->has_line)
 		(void)fputs("\r\033[K", stderr);
@@ -306,10 +332,12 @@ static int stage(struct stage *s, struct fmove *c)
 		return fail(s, &why);
 	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
 	       freshness(&d, is_fetched), d.version);
+	if (s->repository)
+		fm_say("HF_HOME=%s", s->hf_home);
 	if (s->command)
 		return run_command(s, &d);
 	if (s->is_json) {
-		print_json(&d, is_fetched);
+		print_json(s, &d, is_fetched);
 	} else {
 		fm_stdout_raw();	/* a program reads it: DATA=$(fmove stage ...) */
 		(void)printf("%s\n", d.path);
@@ -342,6 +370,18 @@ static int check_source(struct stage *s, struct fm_args *args)
 	return FM_EXIT_DONE;
 }
 
+static int check_repository(struct stage *s, struct fm_args *args)
+{
+	struct fm_err err;
+
+	s->repository = args->operands[0];
+	if (s->opts.is_trusted)
+		return fm_usage(args, "--check none: of hf:ORG/NAME the hub's node says the commit");
+	if (fm_hub_name_parse(s->repository + 3, &s->hub, &err) < 0)
+		return fm_usage(args, "%s", err.text);
+	return FM_EXIT_DONE;
+}
+
 static int check_args(struct stage *s, struct fm_args *args)
 {
 	int check = s->check_text ? fm_word_parse(fm_words_check, s->check_text) : 0;
@@ -353,6 +393,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 		return fm_usage(args, "no command behind --");
 	if (s->command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
+	if (strncmp(args->operands[0], "hf:", 3) == 0)
+		return check_repository(s, args);
 	return check_source(s, args);
 }
 

@@ -68,7 +68,7 @@ const struct fm_cmd fm_cmds[] = {
 	 "a later get there needs the room. Nothing else is removed: nothing of yours, and what "
 	 "is unfinished only with --unfinished.",
 	 fm_opts_purge, true, fm_cmd_purge},
-	{"stage", "[NODE:]STORE/PATH | /PATH [-- COMMAND...]",
+	{"stage", "[NODE:]STORE/PATH | /PATH | hf:ORG/NAME[@REVISION] [-- COMMAND...]",
 	 "Have a directory or file of another node, or of a store, on this node's disk.",
 	 "Prints the path of the copy, and nothing else, on standard output, so that DATA=$(fmove "
 	 "stage n2:data/set) works. A copy that is here is the answer, if the source is what it "
@@ -79,7 +79,9 @@ const struct fm_cmd fm_cmds[] = {
 	 "as long as it does. fmove ends as the command does. To fetch it ahead and hold nothing: "
 	 "-- true.\n"
 	 "\n"
-	 "An absolute path stands for the store of this node that it is in.\n"
+	 "An absolute path stands for the store of this node that it is in. hf:ORG/NAME is a model "
+	 "of Hugging Face, from a store with layout = \"hf\" of any node: HF_HOME stands on "
+	 "standard error, and is set for COMMAND.\n"
 	 "\n"
 	 "staging.directory of fmove.conf(5) says where this node keeps copies. Ctrl-C ends the "
 	 "waiting; what is fetched goes on: fmove jobs lists it, fmove cancel ends it.",

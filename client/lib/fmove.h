@@ -617,6 +617,15 @@ struct fmove_place {
 int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 		 struct fmove_error *err);
 
+/*
+ * A repository of Hugging Face, as a hub cache's directory calls it
+ * (models--ORG--NAME), from a hub cache of any node. out->path: of the snapshot; hf_home: what
+ * HF_HOME is to be.
+ */
+int fmove_stage_hub(struct fmove *c, const char *repository, const char *revision,
+		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err);
+
 /* Call each() for all that is staged, or comes, until it returns false. */
 int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
 		   void *ctx, struct fmove_error *err);

@@ -1755,37 +1755,72 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 	o->progress(o->ctx, phase, bytes, size);
 }
 
-int fmove_stage(struct fmove *c, const struct fmove_name *source,
-		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
-		struct fmove_error *err)
+/* What is staged is in w already; done: the caller's to free. */
+static int stage_run(struct fmove *c, struct fm_json_writer *w,
+		     const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		     bool *is_fetched, struct fm_json **done, struct fmove_error *err)
 {
 	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){ .name = NULL };
 	struct fmove_options waits = { .timeout_ms = 0 };
 	struct waiting waiting = { .opts = &waits, .between = stage_between, .ctx = &o };
 	static const struct parcel nothing;
+	int ret;
+
+	if (o.name)
+		fm_jw_text(w, "name", o.name);
+	if (o.pid > 0)
+		fm_jw_u64(w, "pid", (uint64_t)o.pid);
+	if (o.is_pinned)
+		fm_jw_bool(w, "pin", true);
+	if (o.is_trusted)
+		fm_jw_text(w, "check", "none");
+	if (o.progress)
+		fm_jw_u64(w, "progress_ms", 500);
+	ret = request_run(c, w, &nothing, &waiting, done, err);
+	if (ret < 0)
+		return ret;
+	dataset_read(*done, out);
+	out->is_trusted = word_read(*done, "check", fm_words_check, 0) == 1;
+	*is_fetched = false;
+	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
+	return 0;
+}
+
+int fmove_stage(struct fmove *c, const struct fmove_name *source,
+		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
+		struct fmove_error *err)
+{
 	struct fm_json_writer w;
 	struct fm_json *done;
 	int ret;
 
 	request_begin(c, &w, "stage");
 	request_name(&w, source);
-	if (o.name)
-		fm_jw_text(&w, "name", o.name);
-	if (o.pid > 0)
-		fm_jw_u64(&w, "pid", (uint64_t)o.pid);
-	if (o.is_pinned)
-		fm_jw_bool(&w, "pin", true);
-	if (o.is_trusted)
-		fm_jw_text(&w, "check", "none");
-	if (o.progress)
-		fm_jw_u64(&w, "progress_ms", 500);
-	ret = request_run(c, &w, &nothing, &waiting, &done, err);
+	ret = stage_run(c, &w, opts, out, is_fetched, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	return ret;
+}
+
+int fmove_stage_hub(struct fmove *c, const char *repository, const char *revision,
+		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err)
+{
+	char path[FMOVE_PATH_MAX + 1];
+	struct fm_json_writer w;
+	struct fm_json *done;
+	size_t len;
+	int ret = snprintf(path, sizeof(path), "%s@%s", repository, revision);
+
+	if (ret < 0 || (size_t)ret >= sizeof(path))
+		return fail(err, -ENAMETOOLONG, "the revision is too long");
+	request_begin(c, &w, "stage_hub");
+	fm_jw_name(&w, "path", path, strlen(path));
+	ret = stage_run(c, &w, opts, out, is_fetched, &done, err);
 	if (ret < 0)
 		return ret;
-	dataset_read(done, out);
-	out->is_trusted = word_read(done, "check", fm_words_check, 0) == 1;
-	*is_fetched = false;
-	(void)fm_json_bool(fm_json_get(done, "fetched"), is_fetched);
+	hf_home[0] = '\0';
+	(void)fm_json_name(fm_json_get(done, "hf_home"), hf_home, FMOVE_PATH_MAX + 1, &len);
 	fm_json_free(done);
 	return 0;
 }

@@ -199,7 +199,7 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned };
 	struct fm_hub_ask *ask;
 	struct fm_stager *s;
-	int ret = stager_of(call->tasks, &s, err);
+	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
 	if (ret == 0)
 		ret = fm_hub_ask(s, &o, hub_staged, t, &ask, err);

@@ -1,0 +1,178 @@
+#!/bin/bash
+# Goal:   a repository of Hugging Face comes from any node's hub cache into one hub cache of this node: only the revision that was
+#         asked for, verified by its blobs' names, in both layouts; and nothing that is not whole or leads out of its cache.
+# Method: real daemons, hub caches made here. What is staged is read through the hub as huggingface_hub reads it, whose real code
+#         drives it where it is installed (hf_offline.py). Hostile caches, damaged blobs, SIGKILL, removal.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; };'
+export FM_CLUSTER_STORE='layout = "hf";'
+up 2
+hub=$dir/c/n1/cache/hf/hub
+from=$(store 2)
+
+# commit TEXT: 40 digits.
+commit() {
+	sha1sum <<<"$1" | cut -c 1-40
+}
+
+git_name() {
+	{ printf 'blob %s\0' "$(stat -c %s "$1")"; cat "$1"; } | sha1sum | cut -c 1-40
+}
+
+# file REPOSITORY COMMIT NAME sha256|git [shared]: what is in ./new becomes a file of that snapshot.
+file() {
+	local blobs=$from/$1/blobs up=../.. sum deep=${3//[^\/]/}
+	if [ "$4" = sha256 ]; then sum=$(sha256sum <new | cut -c 1-64); else sum=$(git_name new); fi
+	mkdir -p "$blobs" "$(dirname "$from/$1/snapshots/$2/$3")"
+	if [ -n "${5:-}" ]; then
+		mkdir -p "$from/blobs/ab"
+		mv new "$from/blobs/ab/xet$sum"
+		ln -sf "../../blobs/ab/xet$sum" "$blobs/$sum"
+	else
+		mv new "$blobs/$sum"
+	fi
+	ln -sf "${deep//\//..\/}$up/blobs/$sum" "$from/$1/snapshots/$2/$3"
+}
+
+ref() {
+	mkdir -p "$(dirname "$from/$1/refs/$2")"
+	printf %s "$3" >"$from/$1/refs/$2"
+}
+
+# The older layout, two revisions; and a repository of the newer one, whose large blob is the cache's own.
+old=models--org--old
+one=$(commit one) two=$(commit two)
+for rev in "$one" "$two"; do
+	random 3000000 new; file $old "$rev" model.safetensors sha256
+	echo "{\"rev\": \"$rev\"}" >new; file $old "$rev" config.json git
+	echo deep >new; file $old "$rev" sub/deep/tokenizer.json git
+done
+ref $old main "$two"
+ref $old v1.0 "$one"
+ref $old pr/1 "$one"
+new=datasets--org--new
+three=$(commit three)
+random 2000000 new; file $new "$three" data/train.parquet sha256 shared
+echo readme >new; file $new "$three" README.md git
+mkdir "$from/$new/trees"
+echo '{}' >"$from/$new/trees/$three.json"
+ref $new main "$three"
+random 1000 "$from/blobs/ab/other"
+
+# The default is main: a path of a snapshot in the hub, the same files behind it, and no other revision's blobs.
+path=$(fmove stage hf:org/old 2>err) || bad "stage: $(cat err)"
+[ "$path" = "$hub/$old/snapshots/$two" ] || bad "another path: $path"
+grep -q "HF_HOME=$dir/c/n1/cache/hf" err || bad "no HF_HOME: $(cat err)"
+diff -r "$from/$old/snapshots/$two" "$path" || bad "the snapshot differs"
+[ "$(readlink "$path/config.json")" = "$(readlink "$from/$old/snapshots/$two/config.json")" ] || bad "another link: $(ls -l "$path/")"
+[ "$(cat "$hub/$old/refs/main")" = "$two" ] || bad "refs/main is not $two"
+[ -L "$hub/$old/snapshots/$two" ] || bad "no link into the dataset"
+
+blobs=$(cd -P "$path/../../blobs" && ls | wc -l)
+[ "$blobs" -eq 3 ] || bad "$blobs blobs for three files"
+[ "$(fmove stage hf:org/old@main 2>err)" = "$path" ] && grep -q unchanged err || bad "the second time: $(cat err)"
+
+# A tag, a reference with a slash, a commit.
+[ "$(fmove stage hf:models/org/old@v1.0 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a tag: $(cat err)"
+[ "$(fmove stage hf:org/old@pr/1 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a pull request: $(cat err)"
+[ "$(cat "$hub/$old/refs/v1.0")$(cat "$hub/$old/refs/pr/1")" = "$one$one" ] || bad "refs"
+[ "$(fmove stage "hf:org/old@$one" 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a commit: $(cat err)"
+diff -r "$from/$old/snapshots/$one" "$hub/$old/snapshots/$one" || bad "the tagged snapshot differs"
+
+# The newer layout; what others have in the cache's own blobs stays there.
+fmove stage --json hf:datasets/org/new >out 2>err || bad "the newer layout: $(cat err)"
+grep -q "\"path\":\"$hub/$new/snapshots/$three\".*\"hf_home\":\"$dir/c/n1/cache/hf\"" out || bad "the object: $(cat out)"
+diff -r "$from/$new/snapshots/$three" "$hub/$new/snapshots/$three" || bad "the newer layout differs"
+cmp "$from/$new/trees/$three.json" "$hub/$new/trees/$three.json" || bad "its list did not come"
+[ -z "$(find "$dir/c/n1/cache/ready" -name other)" ] || bad "a blob of nobody's came"
+
+# A command has both, whatever was set before.
+ok env HF_HUB_CACHE=/nowhere fmove stage hf:org/old -- sh -c 'test "$FMOVE_STAGED" = "$0" && test "$HF_HUB_CACHE" = "$HF_HOME/hub"' "$path"
+
+# The real thing, where it is.
+python=$(command -v python3) && "$python" "$FM_SOURCE/tests/cli/hf_offline.py" "$dir/c/n1/cache/hf" \
+	"model org/old main $two model.safetensors" "dataset org/new main $three data/train.parquet" >out 2>&1
+case $? in
+0)	;;
+77)	echo "not tried: $(cat out)" ;;
+*)	bad "huggingface_hub: $(cat out)" ;;
+esac
+
+# This node's own hub cache goes before another's.
+here=models--org--here
+mkdir -p "$(store 1)"
+from=$(store 1)
+echo here >new; file $here "$one" f git; ref $here main "$one"
+from=$(store 2)
+held() {
+	fmove stage "$1" -- sh -c 'echo "$FMOVE_STAGED"' 2>err
+}
+[ "$(held hf:org/here)" = "$hub/$here/snapshots/$one" ] && grep -q 'n1:s' err || bad "of this node: $(cat err)"
+
+# What cannot be.
+for name in org/../x ../x org/x/y org/.x org/a--b 'org/x@../y' 'org/x@' 'org/x@/a' ''; do
+	no 2 'a repository is hf:ORG/NAME' fmove stage "hf:$name"
+done
+no 1 'no hub cache of any node has models--org--nowhere@main; asked: n1:s, n2:s' fmove stage hf:org/nowhere
+no 1 'no hub cache.*models--org--old@nowhere' fmove stage hf:org/old@nowhere
+
+hostile=models--org--hostile
+# made NAME: a whole repository again.
+made() {
+	rm -rf "${from:?}/$hostile"
+	echo fine >new; file $hostile "$one" f git
+	ref $hostile main "$one"
+}
+made; ln -s ../../../../../../etc/passwd "$from/$hostile/snapshots/$one/out"
+no 1 'n2:.*leads to where no blobs' fmove stage hf:org/hostile
+made; ln -s /etc/passwd "$from/$hostile/snapshots/$one/out"
+no 1 'leads to where no blobs' fmove stage hf:org/hostile
+made; ln -s ../../../$old/refs/main "$from/$hostile/snapshots/$one/out"
+no 1 'leads to where no blobs' fmove stage hf:org/hostile
+made; ln -s ../../blobs/nothing "$from/$hostile/snapshots/$one/gone"
+no 1 'not whole' fmove stage hf:org/hostile
+made; : >"$from/$hostile/blobs/abc.incomplete"
+no 1 'download.*abc.incomplete' fmove stage hf:org/hostile
+made; printf '../../x' >"$from/$hostile/refs/main"
+no 1 'names no commit' fmove stage hf:org/hostile
+made; rm -r "$from/$hostile/blobs"; ln -s "../$old/blobs" "$from/$hostile/blobs"
+no 1 'hostile/blobs' fmove stage hf:org/hostile
+
+# A blob that is not what its name says: of either kind, and nothing of it stays.
+for kind in sha256 git; do
+	made; echo good >new; file $hostile "$one" bad $kind
+	echo evil >"$(readlink -f "$from/$hostile/snapshots/$one/bad")"
+	no 5 'not what its name says' fmove stage hf:org/hostile
+	[ ! -e "$hub/$hostile" ] || bad "it is in the hub: $(ls -lR "$hub/$hostile")"
+	fmove datasets --json | grep -q "\"name\":\"$hostile\"" && bad "something of it stays: $(fmove datasets)"
+done
+
+# SIGKILL before the links appear: the next call makes them; none leads to what is not ready.
+big=models--org--big
+random 30000000 new; file $big "$one" model.bin sha256
+echo small >new; file $big "$one" config.json git
+ref $big main "$one"
+for round in $(seq "${FM_STAGE_KILLS:-3}"); do
+	[ "$round" -eq 1 ] || await fmove unstage $big || bad "round $round: it stays: $(fmove datasets)"
+	fmove stage hf:org/big -- true >out 2>err &
+	stager=$!
+	sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
+	kill -KILL "$(cat "$dir/c/n1/pid")"
+	await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+	wait $stager		# it may have been ready just before
+	for link in "$hub"/*/snapshots/*; do
+		[ ! -L "$link" ] || [ -d "$link/" ] || bad "round $round: $link leads nowhere"
+	done
+	[ ! -e "$hub/$big/refs/main" ] || diff -r "$from/$big/snapshots/$one" "$hub/$big/snapshots/$one" || bad "round $round: a ref of what is not whole"
+	"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+	reachable 2
+	path=$(held hf:org/big) || bad "round $round: $(cat err)"
+	diff -r "$from/$big/snapshots/$one" "$path" || bad "round $round: it differs"
+done
+
+# It goes: the ref, the link, the repository. Others stay.
+await fmove unstage $here 2>/dev/null || bad "it stays: $(fmove datasets)"
+await test ! -e "$hub/$here" -a ! -L "$hub/$here/snapshots/$one" || bad "it is in the hub still: $(ls -lR "$hub/$here")"
+[ "$(cat "$hub/$old/refs/main")" = "$two" ] || bad "another one's ref went"
+exit
