@@ -2,7 +2,7 @@
 # The short way in. CMake does the work (CMakeLists.txt, CMakePresets.json); this says what belongs together.
 #
 #   make            the programs, in build/bin
-#   make demo       two nodes on this machine, a gigabyte there and back; installs what is missing to build
+#   make demo       three nodes on this machine, a gigabyte there and back; installs what is missing to build
 #   make check      everything that tests, sanitizers and the lab included; installs what is missing for that
 #   make check-fast the same without the guests of the lab: before each commit
 #   make coverage   which share of lines and branches those run through

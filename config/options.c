@@ -124,6 +124,10 @@ const struct fm_option fm_options[] = {
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0", NULL, false,
 	  "How much one user may hold and pin; what several need counts in full for each of them. "
 	  "0: no limit" },
+	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL, false,
+	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "
+	  "shares the reading of a source with; each of them needs the others in its own list. "
+	  "\"*\": all peers" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,

@@ -92,6 +92,21 @@ static bool print_one(void *ctx, const struct fmove_dataset *d)
 	return true;
 }
 
+static void print_sums(const struct shown *s, uint64_t read, int status)
+{
+	char bytes[FM_SHOW_MAX], buf[128];
+	struct fm_json_writer w;
+
+	if (s->is_json) {
+		fm_jw_begin(&w, buf, sizeof(buf));
+		fm_jw_u64(&w, "source_bytes", read);
+		fm_rows_end(&w, status);
+	} else if (!s->is_quiet && read > 0) {
+		fm_say("%s read here from sources, for nodes that stage together",
+		       fm_show_bytes(read, bytes));
+	}
+}
+
 /* ---- datasets check ---- */
 
 static void check_progress(void *ctx, uint64_t bytes, uint64_t size)
@@ -183,6 +198,7 @@ static int check(const struct fm_args *args, struct shown *s)
 int fm_cmd_datasets(int argc, char **argv)
 {
 	struct shown s = { .count = 0 };
+	uint64_t read = 0;
 	struct fmove_error why;
 	struct fm_args args;
 	struct fmove *c;
@@ -202,11 +218,12 @@ int fm_cmd_datasets(int argc, char **argv)
 	if (s.is_json)
 		fm_rows_begin("datasets");
 	ret = fmove_datasets(c, print_one, &s, &why);
+	if (ret == 0)
+		ret = fmove_source_bytes(c, &read, &why);
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("datasets", NULL, &why);
-	if (s.is_json)
-		fm_rows_end(NULL, status);
+	print_sums(&s, read, status);
 	return fm_stdout_end("datasets", status);
 }
 

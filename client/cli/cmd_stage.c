@@ -19,7 +19,7 @@
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES };
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
@@ -29,6 +29,8 @@ const struct fm_opt fm_opts_stage[] = {
 	{"check", 0, OPT_CHECK, "HOW",
 	 "listing: the source is asked what it is now (default); none: one that is here will do",
 	 "listing none"},
+	{"nodes", 0, OPT_NODES, "LIST",
+	 "the nodes that are to have it: all, or names between commas", NULL},
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -46,6 +48,11 @@ struct stage {
 	const char *pid_text;		/* of --hold-pid; NULL: not given */
 	bool is_json;
 	bool has_line;			/* of progress, on the terminal */
+	char line[256];			/* of it: the nodes */
+	/* With --nodes, in the end: */
+	struct fm_json_writer *w;	/* NULL: no object is written */
+	unsigned ready, failed;
+	uint64_t read;
 };
 
 /* ---- what was said ---- */
@@ -223,11 +230,74 @@ static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size
 	char done[FM_SHOW_MAX], all[FM_SHOW_MAX];
 
 	s->has_line = true;
-	if (size > 0)
+	if (s->line[0]) {
+		(void)fprintf(stderr, "\r%s:%s\033[K", what, s->line);
+		s->line[0] = '\0';
+	} else if (size > 0)
 		(void)fprintf(stderr, "\r%s: %s %s of %s\033[K", what, phase,
 			      fm_show_bytes(bytes, done), fm_show_bytes(size, all));
 	else
 		(void)fprintf(stderr, "\r%s: %s\033[K", what, phase);
+}
+
+/* ---- several nodes ---- */
+
+static void add_to_line(struct stage *s, const struct fmove_stage_node *n)
+{
+	char done[FM_SHOW_MAX];
+	size_t len = strlen(s->line);
+
+	if (n->is_wanted)
+		(void)snprintf(s->line + len, sizeof(s->line) - len, " %s %s %s", n->node, n->state,
+			       fm_show_bytes(n->bytes, done));
+}
+
+static void add_to_object(struct fm_json_writer *w, const struct fmove_stage_node *n)
+{
+	fm_jw_object(w, NULL);
+	fm_jw_name(w, "node", n->node, strlen(n->node));
+	fm_jw_text(w, "state", n->state);
+	fm_jw_bool(w, "wanted", n->is_wanted);
+	fm_jw_name(w, "path", n->path, strlen(n->path));
+	fm_jw_u64(w, "bytes", n->bytes);
+	fm_jw_u64(w, "read", n->read);
+	if (n->code[0]) {
+		fm_jw_object(w, "error");
+		fm_jw_text(w, "code", n->code);
+		fm_jw_text(w, "text", n->text);
+		fm_jw_object_end(w);
+	}
+	fm_jw_object_end(w);
+}
+
+static void node(void *ctx, const struct fmove_stage_node *n, bool is_end)
+{
+	struct stage *s = ctx;
+	bool is_ready = strcmp(n->state, "ready") == 0;
+
+	if (!is_end) {
+		add_to_line(s, n);
+		return;
+	}
+	if (s->has_line)
+		(void)fputs("\r\033[K", stderr);
+	s->has_line = false;
+	s->read += n->read;
+	s->ready += n->is_wanted && is_ready;
+	s->failed += n->is_wanted && !is_ready;
+	if (s->w)
+		add_to_object(s->w, n);
+	if (n->is_wanted && !is_ready)
+		fm_say("%s: %s: %s", n->node, n->state, n->text);
+	else if (n->is_wanted)
+		fm_say("%s: ready: %s", n->node, n->path);
+}
+
+static int status_of(const struct stage *s)
+{
+	if (s->failed == 0)
+		return FM_EXIT_DONE;
+	return s->ready > 0 ? FM_EXIT_PARTLY : FM_EXIT_FAILED;
 }
 
 /* ---- the end ---- */
@@ -313,6 +383,47 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 	return d->is_trusted ? "here, and its source not asked:" : "here and unchanged:";
 }
 
+/* Each node was named by node(); this one's path is what a program reads. */
+static int stage_nodes(struct stage *s, struct fmove *c)
+{
+	struct fmove_name name = fm_name_parts(&s->source);
+	static char buf[JSON_MAX];
+	char bytes[FM_SHOW_MAX];
+	struct fmove_dataset d;
+	struct fm_json_writer w;
+	struct fmove_error why;
+	bool is_fetched;
+	int ret;
+
+	if (s->is_json) {
+		fm_jw_begin(&w, buf, sizeof(buf));
+		fm_jw_object(&w, NULL);
+		fm_jw_array(&w, "nodes");
+		s->w = &w;
+	}
+	ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
+	fmove_close(c);
+	if (ret < 0)
+		return fail(s, &why);
+	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
+	       fm_show_bytes(s->read, bytes));
+	if (s->is_json) {
+		fm_jw_array_end(&w);
+		fm_jw_u64(&w, "source_bytes", s->read);
+		fm_jw_name(&w, "path", d.path, strlen(d.path));
+		fm_jw_u64(&w, "exit", (uint64_t)status_of(s));
+		fm_jw_object_end(&w);
+		if (fm_jw_end(&w) > 0)
+			(void)printf("%s\n", buf);
+	} else if (s->command && d.path[0] && s->failed == 0) {
+		return run_command(s, &d);
+	} else if (d.path[0] && !s->command) {
+		fm_stdout_raw();
+		(void)printf("%s\n", d.path);
+	}
+	return fm_stdout_end("stage", status_of(s));
+}
+
 static int stage(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source);
@@ -375,6 +486,8 @@ static int check_repository(struct stage *s, struct fm_args *args)
 	struct fm_err err;
 
 	s->repository = args->operands[0];
+	if (s->opts.nodes)
+		return fm_usage(args, "--nodes: hf:ORG/NAME is staged by each node for itself");
 	if (s->opts.is_trusted)
 		return fm_usage(args, "--check none: of hf:ORG/NAME the hub's node says the commit");
 	if (fm_hub_name_parse(s->repository + 3, &s->hub, &err) < 0)
@@ -389,6 +502,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 	if (check < 0)
 		return fm_usage(args, "--check %s: not listing or none", s->check_text);
 	s->opts.is_trusted = check == 1;
+	if (s->opts.is_trusted && s->opts.nodes)
+		return fm_usage(args, "--check none: with --nodes each node asks the source");
 	if (s->command && !s->command[0])
 		return fm_usage(args, "no command behind --");
 	if (s->command && s->is_json)
@@ -410,6 +525,8 @@ static bool take_args(struct stage *s, struct fm_args *args)
 			s->opts.name = args->value;
 		if (key == OPT_CHECK)
 			s->check_text = args->value;
+		if (key == OPT_NODES)
+			s->opts.nodes = args->value;
 		if (key == OPT_PID)
 			s->pid_text = args->value;
 	}
@@ -446,5 +563,9 @@ int fm_cmd_stage(int argc, char **argv)
 		fmove_close(c);
 		return status;
 	}
-	return stage(&s, c);
+	if (!s.opts.nodes)
+		return stage(&s, c);
+	s.opts.node = node;
+	s.opts.ctx = &s;
+	return stage_nodes(&s, c);
 }

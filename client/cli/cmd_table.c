@@ -84,7 +84,10 @@ const struct fm_cmd fm_cmds[] = {
 	 "standard error, and is set for COMMAND.\n"
 	 "\n"
 	 "staging.directory of fmove.conf(5) says where this node keeps copies. Ctrl-C ends the "
-	 "waiting; what is fetched goes on: fmove jobs lists it, fmove cancel ends it.",
+	 "waiting; what is fetched goes on: fmove jobs lists it, fmove cancel ends it.\n"
+	 "\n"
+	 "With --nodes it is on each of them, and its source is read once; staging.peers of "
+	 "fmove.conf(5) says which nodes stage together.",
 	 fm_opts_stage, true, fm_cmd_stage},
 	{"datasets", "[check NAME]", "List what is staged on this node.",
 	 "State, version, size, holds, pins, when it was checked, name and source of each. planned "

@@ -585,6 +585,17 @@ struct fmove_dataset {
 	int64_t verified_ms;		/* when all of it was read and was right; 0: never */
 };
 
+/* A node of a request for several; texts are valid during the call. */
+struct fmove_stage_node {
+	const char *node;
+	const char *state;		/* "waiting", "fetching", "ready", "failed", "silent" */
+	bool is_wanted;			/* else it only reads, or passes on */
+	uint64_t bytes;			/* that are there */
+	uint64_t read;			/* bytes that it read from the source */
+	const char *path;		/* of a ready one: absolute, on that node; or "" */
+	const char *code, *text;	/* why not; or "" */
+};
+
 /* Zero-initialise. */
 struct fmove_stage_options {
 	const char *name;		/* NULL: the last part of the path */
@@ -594,11 +605,16 @@ struct fmove_stage_options {
 	bool is_trusted;		/* one that is here will do: its source is not asked */
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
+	/* "all", or names between commas: where it is to be; NULL: here */
+	const char *nodes;
+	/* with nodes: for each node, in each progress (is_end false) and in the end; or NULL */
+	void (*node)(void *ctx, const struct fmove_stage_node *node, bool is_end);
 };
 
 /*
  * A directory of another node, or of a store of this one, is on this node's disk, in *out, when
- * this returns. is_fetched: not all of it was there.
+ * this returns. is_fetched: not all of it was there. With nodes each of them is told of, and 0 says
+ * only that all have ended; out->path is "" if it is not here.
  */
 int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
@@ -652,6 +668,10 @@ struct fmove_checked {
 /* A dataset that is ready is read again. 0 also if something was found. */
 int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
 			struct fmove_checked *out, struct fmove_error *err);
+
+/* Bytes that this node has read from sources since its daemon started, for nodes that staged
+ * together. */
+int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err);
 
 /* It stays until it is unpinned; it does no more; it is removed now. */
 int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err);

@@ -1742,6 +1742,37 @@ static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
 	(void)fm_json_i64(fm_json_get(json, "verified_ms"), &d->verified_ms);
 }
 
+static const char *text_or_none(const struct fm_json *json, const char *key)
+{
+	const char *text;
+
+	return fm_json_text(fm_json_get(json, key), &text) < 0 ? "" : text;
+}
+
+static void stage_nodes(const struct fmove_stage_options *o, const struct fm_json *json,
+			bool is_end)
+{
+	const struct fm_json *list = fm_json_get(json, "nodes");
+	char name[FMOVE_NAME_MAX + 1], path[FMOVE_PATH_MAX + 1];
+	size_t len;
+
+	for (size_t i = 0; o->node && i < fm_json_count(list); i++) {
+		const struct fm_json *one = fm_json_at(list, i);
+		struct fmove_stage_node n = { .node = name, .path = path,
+					      .state = text_or_none(one, "state"),
+					      .code = text_or_none(one, "code"),
+					      .text = text_or_none(one, "text") };
+
+		name[0] = path[0] = '\0';
+		(void)fm_json_name(fm_json_get(one, "node"), name, sizeof(name), &len);
+		(void)fm_json_name(fm_json_get(one, "path"), path, sizeof(path), &len);
+		(void)fm_json_bool(fm_json_get(one, "wanted"), &n.is_wanted);
+		(void)fm_json_u64(fm_json_get(one, "bytes"), &n.bytes);
+		(void)fm_json_u64(fm_json_get(one, "read"), &n.read);
+		o->node(o->ctx, &n, is_end);
+	}
+}
+
 static void stage_between(void *ctx, const char *event, const struct fm_json *json)
 {
 	const struct fmove_stage_options *o = ctx;
@@ -1752,6 +1783,7 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 		return;
 	(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
 	(void)fm_json_u64(fm_json_get(json, "size"), &size);
+	stage_nodes(o, json, false);
 	o->progress(o->ctx, phase, bytes, size);
 }
 
@@ -1774,6 +1806,8 @@ static int stage_run(struct fmove *c, struct fm_json_writer *w,
 		fm_jw_bool(w, "pin", true);
 	if (o.is_trusted)
 		fm_jw_text(w, "check", "none");
+	if (o.nodes)
+		fm_jw_text(w, "nodes", o.nodes);
 	if (o.progress)
 		fm_jw_u64(w, "progress_ms", 500);
 	ret = request_run(c, w, &nothing, &waiting, done, err);
@@ -1783,6 +1817,7 @@ static int stage_run(struct fmove *c, struct fm_json_writer *w,
 	out->is_trusted = word_read(*done, "check", fm_words_check, 0) == 1;
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
+	stage_nodes(&o, *done, true);
 	return 0;
 }
 
@@ -1882,6 +1917,23 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 		is_more = datasets_show(done, each, ctx, &d, &next);
 		fm_json_free(done);
 	} while (is_more);
+	return 0;
+}
+
+int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	request_begin(c, &w, "datasets");
+	fm_jw_u64(&w, "seq", INT32_MAX);	/* none of them: only the sums */
+	ret = request_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	*out = 0;
+	(void)fm_json_u64(fm_json_get(done, "source_bytes"), out);
+	fm_json_free(done);
 	return 0;
 }
 

@@ -67,6 +67,7 @@ enum fm_api_key {
 	FM_API_KEY_PIN,
 	FM_API_KEY_PID,
 	FM_API_KEY_CHECK,
+	FM_API_KEY_NODES,
 	FM_API_KEY_COUNT,
 };
 

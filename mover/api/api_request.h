@@ -24,6 +24,9 @@
 
 struct fm_api_op;
 
+/* bytes of a list of 64 nodes' names */
+#define FM_API_NODES_MAX 4200
+
 struct fm_api_request {
 	bool has_id;
 	uint64_t id;
@@ -70,6 +73,7 @@ struct fm_api_request {
 	uint64_t after_seq;		/* jobs, datasets: those behind it */
 	bool is_pinned;			/* stage: it stays until it is unpinned */
 	unsigned check;			/* stage: 1: its source is not asked if it is here */
+	char nodes[FM_API_NODES_MAX + 1];	/* stage: where it is to be; "": here */
 	uint64_t pid;			/* stage: it stays as long as that process; 0: none */
 	size_t local_path_len;
 	size_t file_len;

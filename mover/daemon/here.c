@@ -91,6 +91,7 @@ static void start_stager(struct fm_fmoved *fmoved)
 			   .low = cfg->low,
 			   .grace_ns = cfg->grace_ns,
 			   .user_quota = cfg->user_quota_bytes },
+		.peers = (const char *const *)fmoved->started->staging.peers,
 	};
 	struct fm_err err;
 

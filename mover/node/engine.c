@@ -404,8 +404,13 @@ static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_s
 void fm_engine_status(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx)
 {
 	visit_node(e, v, ctx);
-	fm_list_each(at, next, &e->stores)
-		v->store(ctx, fm_container_of(at, struct fm_store_ref, at)->store);
+	fm_list_each(at, next, &e->stores) {
+		const struct fm_store *store =
+			fm_container_of(at, struct fm_store_ref, at)->store;
+
+		if (!store->is_hidden)
+			v->store(ctx, store);
+	}
 	fm_list_each(at, next, &e->peers)
 		visit_peer(e, fm_container_of(at, struct fm_peer, at), v, ctx);
 }

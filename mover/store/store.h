@@ -327,6 +327,12 @@ struct fm_store_ops {
 	int (*open_tree)(struct fm_store *s, const char *path, const struct fm_who *who,
 			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
 			 struct fm_err *err);
+	/*
+	 * A descriptor of a directory, for reading below it by *at calls that follow no link: for
+	 * who may read the store. NULL: this store has no directories.
+	 */
+	int (*open_dir)(struct fm_store *s, const char *path, const struct fm_who *who,
+			struct fm_err *err);
 	int (*create_tree)(struct fm_store *s, const char *path, const struct fm_who *who,
 			   const struct fm_create_tree *how, struct fm_file **out,
 			   struct fm_err *err);
@@ -374,6 +380,7 @@ struct fm_store {
 	const struct fm_store_ops *ops;
 	char name[FM_NAME_LEN_MAX + 1];
 	bool is_durable;		/* the store's default */
+	bool is_hidden;			/* of a service: no configuration has it, nobody lists it */
 	bool takes_small;		/* what create() makes has write_now(): see small_sink.h */
 };
 

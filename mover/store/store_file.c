@@ -215,6 +215,17 @@ static int store_file_open_tree(struct fm_store *store, const char *path, const 
 	return store_result(dir, ret, err);
 }
 
+static int store_file_open_dir(struct fm_store *store, const char *path, const struct fm_who *who,
+			       struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_read(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_create_tree(struct fm_store *store, const char *path,
 				  const struct fm_who *who, const struct fm_create_tree *how,
 				  struct fm_file **out, struct fm_err *err)
@@ -373,6 +384,7 @@ static const struct fm_store_ops store_file_ops = {
 	.has_path = store_file_has_path,
 	.create = store_file_create,
 	.open_tree = store_file_open_tree,
+	.open_dir = store_file_open_dir,
 	.create_tree = store_file_create_tree,
 	.stat = store_file_stat,
 	.list = store_file_list,

@@ -73,6 +73,9 @@ extern const struct fm_wire_codec fm_wire_codec_volumes;
 extern const struct fm_wire_codec fm_wire_codec_facts_ask;
 extern const struct fm_wire_codec fm_wire_codec_facts;
 
+/* wire_stage.c */
+extern const struct fm_wire_codec fm_wire_codec_stage;
+
 /* A string: 16-bit length, then its bytes. Its maximum is check()'s business; every one is below
  * 2^16. */
 void fm_wire_put_str(struct fm_writer *w, const struct fm_wire_str *s);

@@ -40,6 +40,7 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_NAMES] = &fm_wire_codec_names,
 	[FM_WIRE_FACTS_ASK] = &fm_wire_codec_facts_ask,
 	[FM_WIRE_FACTS] = &fm_wire_codec_facts,
+	[FM_WIRE_STAGE] = &fm_wire_codec_stage,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))

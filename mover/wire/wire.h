@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 8. This header is its specification; fmove-wire(7) says
- * the same for readers.
+ * wire - the node-to-node protocol, version 10. This header is its specification; fmove-wire(7)
+ * says the same for readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges
  * and overflow are checked before a value is used; unknown types and unknown flag bits are refused
@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 9
+#define FM_WIRE_VERSION 10
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -80,6 +80,8 @@
 /* an NQN, or whatever a target calls its subsystem */
 #define FM_WIRE_SUBSYSTEM_MAX 223
 #define FM_WIRE_WWID_MAX 159
+#define FM_WIRE_STAGE_RUN_LEN 32		/* what a staging run is known by */
+#define FM_WIRE_STAGE_MAX 32768			/* bytes of the body of one STAGE */
 #define FM_WIRE_FACTS_MAX 32768			/* bytes of a document in one FACTS */
 #define FM_WIRE_SIZE_UNKNOWN UINT64_MAX
 #define FM_WIRE_SIZE_MAX ((uint64_t)INT64_MAX)
@@ -115,6 +117,7 @@ enum fm_wire_type {
 	FM_WIRE_NAMES = 28,
 	FM_WIRE_FACTS_ASK = 29,
 	FM_WIRE_FACTS = 30,
+	FM_WIRE_STAGE = 31,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -698,6 +701,24 @@ struct fm_wire_facts {
 	struct fm_wire_str piece;
 };
 
+enum fm_wire_stage_kind {
+	FM_WIRE_STAGE_ABOUT = 1,	/* what is staged, by whom: the sender takes part */
+	FM_WIRE_STAGE_RUN = 2,		/* a message of the run (staging/run/encode.h) */
+	FM_WIRE_STAGE_IS = 3,		/* how far the sender is, or why it takes no part */
+};
+
+/*
+ * STAGE: 4 32 run   36 1 kind   37 1 zero   38 - body (16-bit length, so many bytes, of any value)
+ * Nodes that stage one dataset together. Who takes no part in the run, and does not begin one over
+ * ABOUT, drops it.
+ */
+struct fm_wire_stage {
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+	uint8_t kind;
+	const uint8_t *body;
+	size_t len;
+};
+
 /* BYE: 4 - text (string): why the connection ends. */
 struct fm_wire_bye {
 	struct fm_wire_str text;
@@ -712,6 +733,7 @@ struct fm_wire_msg {
 		struct fm_wire_tokens tokens;		/* TOKENS and TOKENS_WANT */
 		struct fm_wire_facts_ask facts_ask;
 		struct fm_wire_facts facts;
+		struct fm_wire_stage stage;
 		struct fm_wire_ping ping;		/* PING and PONG */
 		struct fm_wire_resume resume;		/* RESUME and RECEIVED */
 		struct fm_wire_put put;

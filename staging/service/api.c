@@ -14,6 +14,7 @@
 #include "mover/api/api_task.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/json.h"
 #include "mover/base/words.h"
@@ -21,11 +22,18 @@
 #include "staging/service/api_ops.h"
 #include "staging/service/hub_ask.h"
 #include "staging/service/stager.h"
+#include "staging/service/together.h"
 #include "staging/sha256.h"
 
 /* A name and a source, every byte escaped as six, a path likewise, and the rest. */
 #define DATASET_TEXT_MAX ((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 1024)
 _Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit a message");
+
+/* Of a node in a list: escaped, for 64 of them. */
+#define NODE_PATH_MAX 256u
+_Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) + DATASET_TEXT_MAX <=
+		       FM_API_MSG_MAX,
+	       "all nodes fit a message");
 
 int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err)
 {
@@ -82,6 +90,42 @@ static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *in
 
 static const struct fm_api_op op_stage_hub;
 
+/* One that was asked for, or has a part that is worth a word. */
+static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
+{
+	fm_jw_object(w, NULL);
+	fm_jw_name(w, "node", n->name, strlen(n->name));
+	fm_jw_text(w, "state", n->state);
+	fm_jw_u64(w, "bytes", n->done);
+	fm_jw_u64(w, "read", n->read);
+	fm_jw_bool(w, "wanted", n->is_wanted);
+	/* with a path of this length, escaped, there is room for all */
+	if (n->path[0] && strlen(n->path) < NODE_PATH_MAX)
+		fm_jw_name(w, "path", n->path, strlen(n->path));
+	if (n->code < 0 && strcmp(n->state, "ready") != 0) {
+		fm_jw_text(w, "code", fm_api_errno_name(n->code));
+		fm_jw_text(w, "text", n->text);
+	}
+	fm_jw_object_end(w);
+}
+
+static void nodes_add(struct fm_json_writer *w, const struct fm_together *t)
+{
+	uint64_t read = 0;
+
+	fm_jw_array(w, "nodes");
+	for (unsigned i = 0; i < fm_together_count(t); i++) {
+		struct fm_together_node n;
+
+		fm_together_look(t, i, &n);
+		read += n.read;
+		if (n.is_wanted || n.read > 0)
+			node_add(w, &n);
+	}
+	fm_jw_array_end(w);
+	fm_jw_u64(w, "source_bytes", read);
+}
+
 static void stage_progress(struct fm_timer *timer)
 {
 	struct fm_api_task *t = fm_container_of(timer, struct fm_api_task, progress);
@@ -97,6 +141,8 @@ static void stage_progress(struct fm_timer *timer)
 		fm_jw_text(&w, "phase", p.phase);
 		fm_jw_u64(&w, "bytes", p.bytes);
 		fm_jw_u64(&w, "size", p.size);
+		if (p.together)
+			nodes_add(&w, p.together);
 		fm_api_task_send(t, end(&w));
 	}
 	fm_timer_set(t->tasks->loop, timer,
@@ -109,15 +155,18 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 	struct fm_json_writer w;
 
 	t->work = NULL;
-	if (result->err.code < 0) {
+	if (result->err.code < 0 && !result->together) {
 		fm_api_task_send_error(t, &result->err);
 	} else {
 		begin(&w, t->tasks, t->id, "done");
-		dataset_add(&w, &result->info, result->path);
+		if (result->is_here)
+			dataset_add(&w, &result->info, result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
 		fm_jw_text(&w, "check", fm_words_check[result->is_trusted]);
 		if (home)
 			fm_jw_name(&w, "hf_home", home, strlen(home));
+		if (result->together)
+			nodes_add(&w, result->together);
 		fm_api_task_send(t, end(&w));
 	}
 	fm_api_task_free(t);
@@ -158,7 +207,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 	const struct fm_stage_request r = {
 		.node = a->node, .store = a->store, .path = a->path, .path_len = a->path_len,
 		.name = name_of(a), .who = t->owner->who, .pid = (pid_t)a->pid,
-		.is_pinned = a->is_pinned, .is_trusted = a->check,
+		.is_pinned = a->is_pinned, .is_trusted = a->check, .nodes = a->nodes,
 	};
 	struct fm_stage_ask *ask;
 	struct fm_stager *s;
@@ -175,7 +224,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 static const struct fm_api_op op_stage = {
 	.name = "stage",
 	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(CHECK) |
-		 FM_API_KEY(PROGRESS_MS),
+		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(NODES),
 	.needs = FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH),
 	.start = start_stage,
 	.abandon = fm_api_task_free,	/* what it began goes on */
@@ -234,6 +283,7 @@ static int list_event(struct fm_api_tasks *tasks, struct fm_stager *s, uint64_t 
 	begin(&w, tasks, id, "done");
 	fm_jw_u64(&w, "size", sums.size);
 	fm_jw_u64(&w, "used", sums.used);
+	fm_jw_u64(&w, "source_bytes", fm_togethers_read(fm_stager_togethers(s)));
 	fm_jw_array(&w, "datasets");
 	for (i = from; i < count && fm_jw_room(&w) > DATASET_TEXT_MAX + 64; i++) {
 		if (!fm_cache_look(c, ids[i], &info))

@@ -22,11 +22,13 @@
 #include "mover/base/fault.h"
 #include "mover/node/node.h"
 #include "mover/store/held_file.h"
+#include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
 #include "staging/build.h"
 #include "staging/same.h"
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
+#include "staging/service/together.h"
 #include "staging/sha256.h"
 
 struct fm_stage_run {
@@ -47,6 +49,10 @@ struct fm_stage_run {
 	struct fm_store *sink;		/* the dataset's directory */
 	struct fm_file *file;
 	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
+	struct fm_together *together;	/* NULL: it comes from the source alone */
+	struct fm_together_sink taker;
+	bool is_shared;			/* it came so */
+	bool is_alone;			/* no other node asked for it */
 	bool is_there;			/* all of it came, in an earlier run */
 	bool is_coming;			/* its bytes do, now */
 	bool is_hub;
@@ -74,6 +80,10 @@ static void closed(struct fm_work *work)
 	struct fm_engine *engine = r->runs->o.engine;
 
 	fm_list_del(&r->at);
+	if (r->together && r->err.code < 0 && !r->is_shared)
+		fm_together_refuse(r->together, &r->err);
+	if (r->together)
+		fm_together_put(r->together);
 	if (r->from)
 		fm_engine_store_put(r->from);
 	while (!fm_list_is_empty(&r->waiters)) {
@@ -243,6 +253,17 @@ static void discard(struct fm_work *work)
 	(void)fm_cache_discard(r->runs->cache, id, &err);
 }
 
+/* The other nodes hear how it ended here. */
+static void tell_together(struct fm_stage_run *r)
+{
+	char path[FM_PATH_LEN_MAX + 1] = "";
+
+	if (r->err.code == 0)
+		/* it is READY; if it goes just now it has no path */
+		(void)fm_cache_path(r->runs->cache, r->id, path, sizeof(path));
+	fm_together_published(r->together, path, &r->err);
+}
+
 static void finished(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -250,6 +271,10 @@ static void finished(struct fm_work *work)
 	bool is_wrong = r->err.code == -ESTALE ||
 			(r->is_hub && (r->err.code == -EBADMSG || r->err.code == -EXDEV));
 
+	if (r->is_shared)
+		tell_together(r);
+	else if (r->together && r->err.code == 0)
+		fm_together_found(r->together);
 	if (is_wrong || r->id != fm_cache_fetch_id(r->fetch))
 		submit(r, discard, closed);
 	else
@@ -340,6 +365,60 @@ static void start_copy(struct fm_stage_run *r)
 	submit(r, copy, copied);
 }
 
+/* ---- with other nodes ---- */
+
+static void all_came(struct fm_together_sink *sink)
+{
+	struct fm_stage_run *r = fm_container_of(sink, struct fm_stage_run, taker);
+
+	r->is_shared = true;
+	begin_finish(r);
+}
+
+static int open_sink(struct fm_stage_run *r);
+
+static void prepare_alone(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+
+	(void)open_sink(r);
+}
+
+static void prepared_alone(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+
+	if (r->err.code < 0)
+		end_run(r);
+	else if (r->from)
+		start_copy(r);
+	else if (start_job(r) < 0)
+		end_run(r);
+}
+
+/* A source that does not stage is read by this node alone. */
+static void none_comes(struct fm_together_sink *sink, const struct fm_err *err)
+{
+	struct fm_stage_run *r = fm_container_of(sink, struct fm_stage_run, taker);
+
+	if (err->code == -EOPNOTSUPP && r->is_alone) {
+		submit(r, prepare_alone, prepared_alone);
+		return;
+	}
+	r->err = *err;
+	if (err->code == -ESTALE)
+		submit(r, discard, closed);
+	else
+		end_run(r);
+}
+
+static void start_together(struct fm_stage_run *r)
+{
+	r->phase = "staging";
+	r->taker = (struct fm_together_sink){ .publish = all_came, .ended = none_comes };
+	fm_together_take(r->together, &r->taker, r->fetch);
+}
+
 /* ---- prepare ---- */
 
 static int open_sink(struct fm_stage_run *r)
@@ -355,6 +434,10 @@ static int open_sink(struct fm_stage_run *r)
 				      .write = everybody, .is_durable = true };
 	int ret;
 
+	/* what came of it together with others */
+	ret = fm_tree_remove(fm_cache_fetch_dir(r->fetch), FM_TOGETHER_LAID, NULL);
+	if (ret < 0)
+		return fm_err_sys(&r->err, ret, "begin %s anew", r->name);
 	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d",
 		       fm_cache_fetch_dir(r->fetch));
 	ret = fm_store_open(&opts, &r->sink, &r->err);
@@ -398,7 +481,7 @@ static void prepare(struct fm_work *work)
 	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, &r->err) < 0)
 		return;
 	r->is_there = is_there(r);
-	if (!r->is_there && !(r->from && r->totals.is_file))
+	if (!r->is_there && !r->together && !(r->from && r->totals.is_file))
 		(void)open_sink(r);
 }
 
@@ -414,6 +497,8 @@ static void prepared(struct fm_work *work)
 		end_run(r);
 	else if (r->is_there)
 		begin_finish(r);
+	else if (r->together)
+		start_together(r);
 	else if (r->from)
 		start_copy(r);
 	else if (start_job(r) < 0)
@@ -497,6 +582,10 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	(void)snprintf(r->name, sizeof(r->name), "%s", plan->name);
 	memcpy(r->path, plan->path, plan->path_len);
 	r->path_len = plan->path_len;
+	r->together = plan->together;
+	r->is_alone = plan->is_alone;
+	if (r->together)
+		fm_together_get(r->together);
 	(void)snprintf(r->source, sizeof(r->source), "%s", plan->source);
 	if (strcmp(r->node, runs->o.node) == 0)
 		r->from = fm_engine_store_get(runs->o.engine, r->store, strlen(r->store));
@@ -527,7 +616,9 @@ void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress 
 	struct fm_queue_progress p;
 
 	*out = (struct fm_stage_progress){ .phase = run->phase, .size = run->totals.bytes };
-	if (run->watch.job) {
+	if (run->together && !run->is_shared && !run->watch.job) {
+		out->bytes = fm_together_done(run->together);
+	} else if (run->watch.job) {
 		fm_queue_progress(run->watch.job, &p);
 		out->bytes = p.job.bytes_done;
 	} else {

@@ -12,6 +12,7 @@
 #include "staging/service/stager.h"
 
 struct fm_stage_run;
+struct fm_together;
 
 struct fm_stage_runs {
 	struct fm_list all;
@@ -31,6 +32,8 @@ struct fm_stage_plan {
 	uid_t uid;
 	gid_t gid;
 	bool is_hub;			/* path is a commit of a hub's repository: hub.h */
+	struct fm_together *together;	/* by which it comes; NULL: from the source alone */
+	bool is_alone;			/* if they do not, it may */
 };
 
 /* Who waits for it. Its caller's; ended() comes once. */

@@ -4,15 +4,18 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
-#include "mover/node/node.h"
+#include "mover/node/session.h"
 #include "mover/services/request.h"
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
@@ -22,6 +25,7 @@
 #include "staging/service/local.h"
 #include "staging/service/rights.h"
 #include "staging/service/run.h"
+#include "staging/service/together.h"
 
 #define UPKEEP_NS (5 * FM_NS_PER_S)
 
@@ -36,6 +40,11 @@ struct fm_stage_ask {
 	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
 	struct fm_stage_totals totals;
 	struct fm_share_held place;
+	int draft;			/* of the manifest; -1: none */
+	uint64_t nodes;			/* that it is for; 0: this one */
+	struct fm_together *together;	/* NULL: none */
+	struct fm_together_waiter end;	/* of it */
+	bool is_invited;		/* by a run, which is told how it ended */
 	uint64_t id;			/* of the dataset */
 	uid_t uid;
 	gid_t gid;
@@ -57,6 +66,7 @@ struct fm_stager {
 	struct fm_hub *hub;
 	struct fm_stage_runs runs;
 	struct fm_stage_check_runs checks;
+	struct fm_togethers *togethers;
 	struct fm_share places;
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
@@ -74,6 +84,8 @@ static void free_ask(struct fm_stage_ask *a)
 	if (a->from)
 		fm_engine_store_put(a->from);
 	fm_stage_offered_free(a->offered);
+	if (a->draft >= 0)
+		(void)close(a->draft);
 	free(a);
 }
 
@@ -83,8 +95,13 @@ static void end_ask(struct fm_stage_ask *a)
 
 	void *ctx = atomic_load(&a->ctx);
 
+	a->result.together = a->nodes ? a->together : NULL;
 	if (ctx)
 		a->done(ctx, &a->result);
+	if (a->is_invited && a->result.err.code < 0)
+		fm_together_refuse(a->together, &a->result.err);
+	if (a->together)
+		fm_together_put(a->together);
 	fm_list_del(&a->at);
 	fm_share_give_all(&a->place);
 	free_ask(a);
@@ -119,14 +136,32 @@ static void hold_run(struct fm_work *work)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
 	if (ret < 0)
 		return;
+	a->result.is_here = true;
 	if (fm_cache_path(c, a->id, a->result.path, sizeof(a->result.path)) < 0 ||
 	    !fm_cache_look(c, a->id, &a->result.info))
 		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
 }
 
+/* How it is on the other nodes is known when the run ends. */
+static void together_ended(struct fm_together_waiter *w, const struct fm_err *err)
+{
+	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, end);
+
+	if (a->result.err.code == 0 && err->code < 0 && !a->result.is_here)
+		a->result.err = *err;
+	end_ask(a);
+}
+
 static void hold_done(struct fm_work *work)
 {
-	end_ask(fm_container_of(work, struct fm_stage_ask, work));
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	if (!a->nodes || a->result.err.code < 0) {
+		end_ask(a);
+		return;
+	}
+	a->end.ended = together_ended;
+	fm_together_wait(a->together, &a->end);
 }
 
 static void take(struct fm_stage_ask *a, uint64_t id)
@@ -142,10 +177,15 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, waiter);
 
 	a->run = NULL;
-	if (err->code < 0)
-		fail_ask(a, err);
-	else
+	if (err->code == 0) {
 		take(a, id);
+	} else if (!a->nodes) {
+		fail_ask(a, err);
+	} else {	/* the others go on */
+		a->result.err = *err;
+		a->end.ended = together_ended;
+		fm_together_wait(a->together, &a->end);
+	}
 }
 
 /* ---- the listing ---- */
@@ -184,6 +224,36 @@ static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
+/* The run of this listing with other nodes; there is one only where they are asked for, or have
+ * begun one, or may have. */
+static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key, struct fm_err *err)
+{
+	struct fm_togethers *all = a->s->togethers;
+	const struct fm_together_source source = { .node = a->node, .store = a->store,
+						   .path = a->path, .name = a->name,
+						   .uid = a->uid, .gid = a->gid };
+	bool is_alone = !a->nodes && !a->is_invited && !fm_together_find(all, key) &&
+			(a->is_hub || a->totals.is_file || strcmp(a->node, a->s->o.node) == 0 ||
+			 fm_togethers_may(all, a->node, err) < 0);
+	int ret;
+
+	if (a->together || is_alone)
+		return 0;
+	ret = fm_together_join(all, &source, &a->totals, a->draft, &a->together, err);
+	a->draft = -1;		/* taken over */
+	if (ret < 0)
+		return a->nodes || a->is_invited ? ret : 0;
+	fm_together_get(a->together);
+	if (a->nodes)
+		fm_together_request(a->together, a->nodes);
+	return 0;
+}
+
+static bool is_for_us(const struct fm_stage_ask *a)
+{
+	return !a->nodes || fm_togethers_has_self(a->s->togethers, a->nodes);
+}
+
 static void find_or_fetch(struct fm_stage_ask *a)
 {
 	char source[FM_CACHE_SOURCE_MAX + 1];
@@ -194,6 +264,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 				      .gid = a->gid, .is_hub = a->is_hub };
 	struct fm_cache_info info;
 	struct fm_err err;
+	bool is_ready;
 	uint64_t id;
 	int ret;
 
@@ -204,8 +275,27 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		fail_ask(a, &err);
 		return;
 	}
+	if (a->is_invited) {
+		ret = fm_together_listed(a->together, &key, a->draft, &err);
+		a->draft = -1;		/* taken over */
+	}
 	id = fm_cache_find_listing(a->s->cache, &key);
-	if (id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY) {
+	is_ready = id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY;
+	if (ret == 0 && (a->nodes || !is_ready))
+		ret = join_together(a, &key, &err);
+	if (ret < 0) {
+		fail_ask(a, &err);
+		return;
+	}
+	if (!is_for_us(a)) {
+		a->result.was_ready = true;
+		a->end.ended = together_ended;
+		fm_together_wait(a->together, &a->end);
+		return;
+	}
+	plan.together = a->together;
+	plan.is_alone = !a->nodes && !a->is_invited;
+	if (is_ready) {
 		a->result.was_ready = true;
 		take(a, id);
 		return;
@@ -219,7 +309,11 @@ static void list_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
-	(void)fm_stage_offered_end(a->offered, &a->totals, &a->result.err);
+	a->draft = fm_call(open(a->s->o.cache.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	if (a->draft < 0)
+		(void)fm_err_sys(&a->result.err, a->draft, "list into the cache's directory");
+	else
+		(void)fm_stage_offered_draft(a->offered, a->draft, &a->totals, &a->result.err);
 }
 
 static void list_done(struct fm_work *work)
@@ -311,7 +405,14 @@ static void list_file(struct fm_stage_ask *a, const struct fm_attr *attr)
 					     .mtime_ns = attr->mtime_ns, .path = a->name,
 					     .path_len = strlen(a->name) };
 
-	if (fm_stage_list_file(&file, &a->totals, &a->result.err) < 0)
+	int ret;
+
+	if (a->nodes || a->is_invited)
+		ret = fm_err_set(&a->result.err, -EINVAL,
+				 "a single file is staged by each node for itself, without --nodes");
+	else
+		ret = fm_stage_list_file(&file, &a->totals, &a->result.err);
+	if (ret < 0)
 		end_ask(a);
 	else
 		find_or_fetch(a);
@@ -468,6 +569,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->is_pinned = r->is_pinned;
 	a->is_trusted = r->is_trusted;
 	a->is_hub = r->is_hub;
+	a->draft = -1;
 	(void)snprintf(a->node, sizeof(a->node), "%s", r->node);
 	(void)snprintf(a->store, sizeof(a->store), "%s", r->store);
 	(void)snprintf(a->name, sizeof(a->name), "%s", r->name);
@@ -482,6 +584,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 {
 	struct fm_share_held place = { 0 };
 	struct fm_stage_ask *a;
+	uint64_t nodes = 0;
 	int ret = check_name(r->name, err);
 
 	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
@@ -490,11 +593,21 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		ret = fm_share_take(&s->places, fm_share_user(r->who.uid), 1, &place, err);
 	if (ret < 0)
 		return ret;
+	if (r->nodes && r->nodes[0]) {
+		ret = fm_togethers_may(s->togethers, r->node, err);
+		if (ret == 0)
+			ret = fm_togethers_nodes(s->togethers, r->nodes, &nodes, err);
+		if (ret < 0) {
+			fm_share_give_all(&place);
+			return ret;
+		}
+	}
 	a = new_ask(s, r);
 	if (!a) {
 		fm_share_give_all(&place);
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
+	a->nodes = nodes;
 	if (s->is_stopping)
 		ret = fm_err_set(err, -ECANCELED, "fmoved stops");
 	else
@@ -522,6 +635,31 @@ void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress 
 	*out = (struct fm_stage_progress){ .phase = "listing" };
 	if (ask->run)
 		fm_stage_run_look(ask->run, out);
+	else if (ask->together)
+		*out = (struct fm_stage_progress){ .phase = "staging" };
+	out->together = ask->nodes ? ask->together : NULL;
+}
+
+/* ---- a peer's request for this node ---- */
+
+static void invited(void *ctx, struct fm_together *t, const struct fm_together_source *source)
+{
+	struct fm_stager *s = ctx;
+	const struct fm_stage_request r = { .node = source->node, .store = source->store,
+					    .path = source->path,
+					    .path_len = strlen(source->path),
+					    .name = source->name,
+					    .who = { NULL, source->uid, source->gid } };
+	struct fm_stage_ask *a;
+	struct fm_err err;
+
+	if (fm_stager_ask(s, &r, NULL, NULL, &a, &err) < 0) {
+		fm_together_refuse(t, &err);
+		return;
+	}
+	a->is_invited = true;
+	a->together = t;
+	fm_together_get(t);
 }
 
 /* ---- the whole ---- */
@@ -572,7 +710,35 @@ static bool is_idle(const struct fm_engine *engine)
 
 	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks) &&
 		      fm_list_is_empty(&s->runs.all) && fm_list_is_empty(&s->checks.all) &&
-		      !s->is_in_upkeep);
+		      !s->is_in_upkeep &&
+		      fm_togethers_are_idle(s->togethers));
+}
+
+static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
+{
+	struct fm_stager *s = fm_stager_of(session->engine);
+
+	if (s)
+		fm_togethers_message(s->togethers, session, m);
+	else
+		fm_togethers_refuse(session, m);
+}
+
+static void peer_up(struct fm_peer *p)
+{
+	struct fm_stager *s = fm_stager_of(p->engine);
+
+	if (s)
+		fm_togethers_peer_up(s->togethers, p);
+}
+
+static void session_lost(struct fm_session *session, const struct fm_err *err)
+{
+	struct fm_stager *s = fm_stager_of(session->engine);
+
+	(void)err;
+	if (s)
+		fm_togethers_session_lost(s->togethers, session);
 }
 
 static void stop(struct fm_engine *engine)
@@ -584,6 +750,7 @@ static void stop(struct fm_engine *engine)
 	s->is_stopping = true;
 	atomic_store(&s->is_cancelled, true);
 	fm_timer_clear(s->o.loop, &s->upkeep);
+	fm_togethers_stop(s->togethers);
 	fm_stage_runs_stop(&s->runs);
 	fm_stage_check_runs_stop(&s->checks);
 }
@@ -600,12 +767,19 @@ static void end(void *of)
 	if (!s)
 		return;
 	assert(fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks));
+	fm_togethers_free(s->togethers);
 	fm_hub_free(s->hub);
 	fm_cache_close(s->cache);
 	free(s);
 }
 
+static const struct fm_service_message messages[] = { { FM_WIRE_STAGE, on_stage } };
+
 const struct fm_service fm_stage_service = { .name = "staging",
+					     .messages = messages,
+					     .message_count = 1,
+					     .peer_up = peer_up,
+					     .session_lost = session_lost,
 					     .state_bytes = sizeof(struct state),
 					     .end = end,
 					     .stop = stop,
@@ -626,6 +800,31 @@ const struct fm_err *fm_stager_why(const struct fm_engine *engine)
 	return &state_of(engine)->why;
 }
 
+static int new_togethers(struct fm_stager *s, struct fm_err *err)
+{
+	const struct fm_togethers_opts opts = {
+		.engine = s->o.engine, .loop = s->o.loop, .worker = s->o.worker,
+		.node = s->o.node, .cache = s->cache, .directory = s->o.cache.directory,
+		.peers = s->o.peers, .invited = invited, .ctx = s,
+	};
+
+	return fm_togethers_new(&opts, &s->togethers, err);
+}
+
+static int open_parts(struct fm_stager *s, struct fm_err *err)
+{
+	int ret = fm_cache_open(&s->o.cache, &s->cache, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_hub_new(s->cache, s->o.cache.directory, &s->hub, err);
+	if (ret == 0 && (ret = new_togethers(s, err)) < 0)
+		fm_hub_free(s->hub);
+	if (ret < 0)
+		fm_cache_close(s->cache);
+	return ret;
+}
+
 static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
 {
 	static const struct fm_share_limits limits = { .what = "requests to stage",
@@ -636,17 +835,12 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 
 	if (!s)
 		return fm_err_set(err, -ENOMEM, "allocate the stager");
-	ret = fm_cache_open(&opts->cache, &s->cache, err);
-	if (ret == 0) {
-		ret = fm_hub_new(s->cache, opts->cache.directory, &s->hub, err);
-		if (ret < 0)
-			fm_cache_close(s->cache);
-	}
+	s->o = *opts;
+	ret = open_parts(s, err);
 	if (ret < 0) {
 		free(s);
 		return ret;
 	}
-	s->o = *opts;
 	fm_list_init(&s->asks);
 	fm_list_init(&s->hub_asks);
 	fm_stage_runs_init(&s->runs, opts, s->cache);
@@ -701,4 +895,9 @@ struct fm_hub *fm_stager_hub(struct fm_stager *s)
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s)
 {
 	return &s->hub_asks;
+}
+
+struct fm_togethers *fm_stager_togethers(struct fm_stager *s)
+{
+	return s->togethers;
 }

@@ -32,6 +32,8 @@ struct fm_list;
 struct fm_loop;
 struct fm_queue;
 struct fm_stage_check_runs;
+struct fm_together;
+struct fm_togethers;
 struct fm_stager;
 struct fm_worker;
 
@@ -44,6 +46,8 @@ struct fm_stager_opts {
 	struct fm_worker *worker;
 	const char *node;		/* our name; outlives it */
 	struct fm_cache_opts cache;
+	/* whom this node stages together with, NULL-terminated; outlives it; NULL: nobody */
+	const char *const *peers;
 };
 
 /* A service without messages: it keeps the stager where the operations of the API find it. */
@@ -69,6 +73,7 @@ struct fm_loop *fm_stager_loop(struct fm_stager *s);
 struct fm_engine *fm_stager_engine(struct fm_stager *s);
 struct fm_hub *fm_stager_hub(struct fm_stager *s);
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s);	/* of hub_ask.h */
+struct fm_togethers *fm_stager_togethers(struct fm_stager *s);
 
 /* ---- a request ---- */
 
@@ -81,6 +86,8 @@ struct fm_stage_request {
 	bool is_pinned;
 	bool is_trusted;		/* one that is here is the answer: no source is asked */
 	bool is_hub;			/* path is a commit of a hub's repository: hub_ask.h */
+	/* on which it is to be, as fm_togethers_nodes() takes it; NULL, "": here */
+	const char *nodes;
 };
 
 struct fm_stage_result {
@@ -89,6 +96,9 @@ struct fm_stage_result {
 	char path[FM_PATH_LEN_MAX + 1];
 	bool was_ready;			/* nothing was fetched for this request */
 	bool is_trusted;		/* its source was not asked */
+	bool is_here;			/* info and path are of it; else only other nodes have it */
+	/* A request for several nodes: how it ended there; good during done(). NULL: none */
+	const struct fm_together *together;
 };
 
 struct fm_stage_ask;
@@ -104,6 +114,7 @@ void fm_stage_ask_forget(struct fm_stage_ask *ask);
 struct fm_stage_progress {
 	const char *phase;		/* "listing", "fetching", "checking" */
 	uint64_t bytes, size;
+	const struct fm_together *together;	/* NULL: it is for this node alone */
 };
 
 void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress *out);

@@ -252,6 +252,16 @@ static void make_volumes(struct peer *p, struct fm_wire_volumes *m)
 						       .writer = fm_wire_str("n1")};
 }
 
+static void make_stage(struct peer *p, struct fm_wire_stage *m)
+{
+	struct fm_wire_str body = any_text(&p->odds);
+
+	*m = (struct fm_wire_stage){.kind = (uint8_t)(1 + below(&p->odds, 3)),
+				    .body = (const uint8_t *)body.at,
+				    .len = body.len};
+	m->run[0] = (uint8_t)below(&p->odds, 4);
+}
+
 static void make_facts(struct peer *p, struct fm_wire_facts *m)
 {
 	struct odds *o = &p->odds;
@@ -415,7 +425,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_FACTS));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_STAGE));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){
@@ -475,6 +485,9 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 		break;
 	case FM_WIRE_VOLUMES:
 		make_volumes(p, &m->volumes);
+		break;
+	case FM_WIRE_STAGE:
+		make_stage(p, &m->stage);
 		break;
 	default:
 		make_xfer_word(p, m);

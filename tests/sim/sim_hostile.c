@@ -325,6 +325,11 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 						  .piece = fm_wire_str(one_in(h, 2) ? "{}" : "")};
 		m->facts.flags = m->facts.piece.len > 0 ? (uint16_t)below(h, 2) : 0;
 		break;
+	case FM_WIRE_STAGE:
+		m->stage = (struct fm_wire_stage){.kind = (uint8_t)(1 + below(h, 3)),
+						  .body = (const uint8_t *)"stage",
+						  .len = below(h, 6)};
+		break;
 	case FM_WIRE_FOUND:
 		m->found = (struct fm_wire_found){ .flags = (uint16_t)below(h, 2),
 						   .xfer = id,
@@ -388,7 +393,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_FACTS));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_STAGE));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,

@@ -36,11 +36,12 @@ static bool is_sessions(unsigned type)
 
 static unsigned takers(unsigned type)
 {
+	const struct fm_service *const *all = fm_parts_services();
 	unsigned n = 0;
 
-	for (unsigned i = 0; fm_services[i]; i++)
-		for (unsigned k = 0; k < fm_services[i]->message_count; k++)
-			n += fm_services[i]->messages[k].type == type;
+	for (unsigned i = 0; all[i]; i++)
+		for (unsigned k = 0; k < all[i]->message_count; k++)
+			n += all[i]->messages[k].type == type;
 	return n;
 }
 

@@ -295,6 +295,16 @@ static void make_facts(struct fm_wire_msg *m)
 					  .piece = fm_wire_str("{}")};
 }
 
+static void make_stage(struct fm_wire_msg *m)
+{
+	static const uint8_t body[] = { 0, 1, 255 };
+
+	m->stage = (struct fm_wire_stage){.run = {7, [31] = 9},
+					  .kind = FM_WIRE_STAGE_RUN,
+					  .body = body,
+					  .len = sizeof(body)};
+}
+
 static void make_names(struct fm_wire_msg *m)
 {
 	static const uint8_t names[] = { 1, 1, 0, 'a', 3, 3, 0, 'b', '/', 'c' };
@@ -402,6 +412,9 @@ static const struct golden goldens[] = {
 	 "0100 71 0100 77 0200 6e31"},
 	{FM_WIRE_FACTS_ASK, make_facts_ask, "1d00 0000 0e00000000000000"},
 	{FM_WIRE_FACTS, make_facts, "1e00 0100 0e00000000000000 00000000 0000 0200 7b7d"},
+	{FM_WIRE_STAGE, make_stage,
+	 "1f00 0000 0700000000000000 0000000000000000 0000000000000000 0000000000000009 02 00 "
+	 "0300 0001ff"},
 	{FM_WIRE_KEPT, make_kept,
 	 "1700 0100 0f00000000000000 0030000000000000 0010000000000000 0120000000000000 04030201 "
 	 "00000000"},
@@ -566,7 +579,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1f00", -EPROTO },
+	{ FM_WIRE_PING, 0, "2000", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -962,7 +975,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(31), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(32), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* about - see about.h. */
+#include "staging/service/about.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/bytes.h"
+#include "staging/cache.h"
+#include "staging/service/run.h"
+#include "staging/sha256.h"
+
+#define CODE_MAX 4095
+
+static void put_text(struct fm_writer *w, const char *text)
+{
+	size_t len = strlen(text);
+
+	fm_put_le16(w, (uint16_t)len);
+	fm_put_bytes(w, text, len);
+}
+
+static void get_text(struct fm_reader *r, char *out, size_t cap)
+{
+	size_t len = fm_get_le16(r);
+	const uint8_t *at = fm_get_span(r, len);
+
+	out[0] = '\0';
+	if (!at || len >= cap || memchr(at, '\0', len)) {
+		r->failed = true;
+		return;
+	}
+	memcpy(out, at, len);
+	out[len] = '\0';
+}
+
+/* ---- ABOUT ---- */
+
+static bool is_name(const char *name)
+{
+	return fm_wire_is_good_name(name, strlen(name));
+}
+
+static bool is_dataset_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len <= FM_CACHE_NAME_MAX && name[0] != '.' && !strchr(name, '/');
+}
+
+static bool is_sound(const struct fm_stage_about *a)
+{
+	if (a->extents == 0 || a->extents > FM_RUN_EXTENTS_MAX || a->bytes > FM_STAGE_BYTES_MAX ||
+	    a->entries > FM_STAGE_ENTRIES_MAX || a->count == 0 || a->source >= a->count ||
+	    !is_name(a->store) || !is_dataset_name(a->name) ||
+	    !fm_wire_is_good_path(a->path, strlen(a->path)))
+		return false;
+	for (unsigned i = 0; i < a->count; i++)
+		if (!is_name(a->node[i]) || (i > 0 && strcmp(a->node[i - 1], a->node[i]) >= 0))
+			return false;
+	return true;
+}
+
+size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static FM_WIRE_STAGE_MAX])
+{
+	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
+
+	if (a->count > FM_RUN_NODES_MAX || !is_sound(a))
+		return 0;
+	fm_put_bytes(&w, a->listing, sizeof(a->listing));
+	fm_put_le64(&w, a->entries);
+	fm_put_le64(&w, a->bytes);
+	fm_put_le32(&w, a->extents);
+	fm_put_le32(&w, a->uid);
+	fm_put_le32(&w, a->gid);
+	fm_put_le64(&w, a->wanted);
+	fm_put_u8(&w, a->is_in);
+	fm_put_u8(&w, (uint8_t)a->source);
+	fm_put_le16(&w, (uint16_t)a->count);
+	put_text(&w, a->store);
+	put_text(&w, a->path);
+	put_text(&w, a->name);
+	for (unsigned i = 0; i < a->count; i++)
+		put_text(&w, a->node[i]);
+	return w.failed ? 0 : (size_t)(w.at - buf);
+}
+
+int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about *out)
+{
+	struct fm_reader r = { buf, buf + len, false };
+	uint8_t is_in;
+
+	memset(out, 0, sizeof(*out));
+	fm_get_bytes(&r, out->listing, sizeof(out->listing));
+	out->entries = fm_get_le64(&r);
+	out->bytes = fm_get_le64(&r);
+	out->extents = fm_get_le32(&r);
+	out->uid = fm_get_le32(&r);
+	out->gid = fm_get_le32(&r);
+	out->wanted = fm_get_le64(&r);
+	is_in = fm_get_u8(&r);
+	out->is_in = is_in == 1;
+	out->source = fm_get_u8(&r);
+	out->count = fm_get_le16(&r);
+	get_text(&r, out->store, sizeof(out->store));
+	get_text(&r, out->path, sizeof(out->path));
+	get_text(&r, out->name, sizeof(out->name));
+	if (out->count > FM_RUN_NODES_MAX || is_in > 1)
+		return -EBADMSG;
+	for (unsigned i = 0; i < out->count; i++)
+		get_text(&r, out->node[i], sizeof(out->node[i]));
+	return r.failed || fm_reader_left(&r) > 0 || !is_sound(out) ? -EBADMSG : 0;
+}
+
+int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
+		       uint8_t run[FM_WIRE_STAGE_RUN_LEN])
+{
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_sha256 *s;
+	int ret;
+
+	(void)snprintf(source, sizeof(source), "%s:%s/%s", a->node[a->source], a->store, a->path);
+	ret = fm_stage_key(source, a->listing, key);
+	s = ret < 0 ? NULL : fm_sha256_new();
+	if (!s)
+		return -ENOMEM;
+	fm_sha256_add(s, key->bytes, sizeof(key->bytes));
+	for (unsigned i = 0; i < a->count; i++)
+		fm_sha256_add(s, a->node[i], strlen(a->node[i]) + 1);
+	fm_sha256_end(s, run);
+	fm_sha256_free(s);
+	return 0;
+}
+
+/* ---- IS ---- */
+
+size_t fm_stage_is_encode(const struct fm_stage_is *is, uint8_t buf[static FM_WIRE_STAGE_MAX])
+{
+	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
+
+	fm_put_u8(&w, is->place);
+	fm_put_le32(&w, (uint32_t)-is->code);
+	fm_put_le64(&w, is->done);
+	fm_put_le64(&w, is->read);
+	put_text(&w, is->path);
+	put_text(&w, is->text);
+	return w.failed ? 0 : (size_t)(w.at - buf);
+}
+
+int fm_stage_is_decode(const uint8_t *buf, size_t len, struct fm_stage_is *out)
+{
+	struct fm_reader r = { buf, buf + len, false };
+	uint32_t code;
+
+	memset(out, 0, sizeof(*out));
+	out->place = fm_get_u8(&r);
+	code = fm_get_le32(&r);
+	out->done = fm_get_le64(&r);
+	out->read = fm_get_le64(&r);
+	get_text(&r, out->path, sizeof(out->path));
+	get_text(&r, out->text, sizeof(out->text));
+	if (r.failed || fm_reader_left(&r) > 0 || out->place >= FM_RUN_PLACES || code > CODE_MAX)
+		return -EBADMSG;
+	out->code = -(int)code;
+	return 0;
+}

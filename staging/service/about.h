@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * about - what nodes that stage one dataset together say of it beside the messages of the run: the
+ * bodies of STAGE (mover/wire/wire.h), kinds ABOUT and IS. Little-endian; a string is a 16-bit
+ * length and that many bytes, none of them NUL. What is decoded is hostile: all of it is checked.
+ *
+ * ABOUT: 0 32 listing   32 8 entries   40 8 bytes   48 4 extents   52 4 uid   56 4 gid (of whom
+ *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 1
+ *        is_in   69 1 source (which node)   70 2 count   then strings: store, path, name; then
+ *        the names of the nodes, sorted
+ * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
+ *        of the source)   21 - strings: path (of what is READY), text (why not)
+ */
+#ifndef FM_STAGE_ABOUT_H
+#define FM_STAGE_ABOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/wire/wire.h"
+#include "staging/manifest.h"
+#include "staging/run/message.h"
+
+struct fm_cache_key;
+
+/* Who stages what. Two nodes that say the same of it are in one run. */
+struct fm_stage_about {
+	uint8_t listing[FM_SHA256_LEN];
+	uint64_t entries;
+	uint64_t bytes;
+	uint32_t extents;		/* 1 .. FM_RUN_EXTENTS_MAX */
+	uint32_t uid;
+	uint32_t gid;
+	uint64_t wanted;
+	bool is_in;			/* messages of the run may be sent to the sender */
+	unsigned source;
+	unsigned count;			/* nodes */
+	char store[FM_WIRE_NAME_MAX + 1];
+	char path[FM_WIRE_PATH_MAX + 1];
+	char name[FM_WIRE_NAME_MAX * 4];	/* of the dataset */
+	char node[FM_RUN_NODES_MAX][FM_WIRE_NAME_MAX + 1];
+};
+
+/* How many bytes; 0: what no decoder takes. */
+size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static FM_WIRE_STAGE_MAX]);
+int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about *out);
+
+/* What the run is known by: source, listing and nodes. And what the cache knows the dataset by. */
+int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
+		       uint8_t run[FM_WIRE_STAGE_RUN_LEN]);
+
+/* How far a node is. */
+struct fm_stage_is {
+	uint8_t place;
+	int code;
+	uint64_t done;
+	uint64_t read;
+	char path[FM_WIRE_PATH_MAX + 1];
+	char text[256];
+};
+
+size_t fm_stage_is_encode(const struct fm_stage_is *is, uint8_t buf[static FM_WIRE_STAGE_MAX]);
+int fm_stage_is_decode(const uint8_t *buf, size_t len, struct fm_stage_is *out);
+
+#endif

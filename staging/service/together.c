@@ -1,0 +1,876 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * together - see together.h. Here: which runs there are, who takes part, what is said; what is
+ * read, sent and written is together_io.c's.
+ */
+#include "staging/service/together.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/budget.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/node/session.h"
+#include "staging/laid.h"
+#include "staging/run/encode.h"
+#include "staging/run/rank.h"
+#include "staging/service/together_priv.h"
+
+#define TICK_NS (100 * FM_NS_PER_MS)
+#define SAY_NS FM_NS_PER_S
+#define NAMED_NS (3 * FM_NS_PER_S)	/* who asks may be heard behind who invites */
+#define LAST_NS (3 * FM_NS_PER_S)	/* that the last words of others are waited for */
+
+static uint64_t bit(unsigned node)
+{
+	return UINT64_C(1) << node;
+}
+
+/* ---- what goes out ---- */
+
+static struct fm_session *session_of(const struct fm_together *t, unsigned node)
+{
+	struct fm_peer *p = fm_engine_peer(t->all->o.engine, t->about.node[node]);
+
+	return p ? p->session : NULL;
+}
+
+static void say(struct fm_session *s, const uint8_t *run, enum fm_wire_stage_kind kind,
+		const uint8_t *body, size_t len)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_STAGE };
+
+	memcpy(m.stage.run, run, sizeof(m.stage.run));
+	m.stage.kind = (uint8_t)kind;
+	m.stage.body = body;
+	m.stage.len = len;
+	if (len > 0)
+		fm_session_send(s, &m);
+}
+
+static void say_about(struct fm_together *t, struct fm_session *s)
+{
+	uint8_t body[FM_WIRE_STAGE_MAX];
+
+	if (!s)
+		return;
+	t->about.is_in = t->core != NULL;
+	t->about.wanted = t->wanted;
+	say(s, t->run, FM_WIRE_STAGE_ABOUT, body, fm_stage_about_encode(&t->about, body));
+}
+
+static bool is_allowed(const struct fm_togethers *all, const char *peer)
+{
+	for (const char *const *p = all->o.peers; p && *p; p++)
+		if (strcmp(*p, "*") == 0 || strcmp(*p, peer) == 0)
+			return true;
+	return false;
+}
+
+static void say_about_to_all(struct fm_together *t)
+{
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (n != t->self && is_allowed(t->all, t->about.node[n]))
+			say_about(t, session_of(t, n));
+}
+
+/* What we are at, to those that take part. */
+static void say_is(struct fm_together *t)
+{
+	const struct fm_together_peer *me = &t->peer[t->self];
+	struct fm_stage_is is = { .place = me->place, .code = me->code, .done = me->done,
+				  .read = me->read };
+	uint8_t body[FM_WIRE_STAGE_MAX];
+	size_t len;
+
+	(void)snprintf(is.path, sizeof(is.path), "%s", me->path ? me->path : "");
+	(void)snprintf(is.text, sizeof(is.text), "%s", me->text ? me->text : "");
+	len = fm_stage_is_encode(&is, body);
+	for (unsigned n = 0; n < t->about.count; n++) {
+		struct fm_session *s = t->in & bit(n) ? session_of(t, n) : NULL;
+
+		if (s)
+			say(s, t->run, FM_WIRE_STAGE_IS, body, len);
+	}
+	t->said_ns = fm_loop_now(t->all->o.loop);
+}
+
+void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg)
+{
+	uint8_t body[FM_RUN_BYTES_MAX];
+	size_t len = fm_run_encode(msg, body);
+	struct fm_together_out *o = FM_FAULT("stage.out")
+					    ? NULL
+					    : fm_budget_alloc(sizeof(*o) + len);
+
+	if (!o)
+		return;		/* as if it was lost on its way: numbers tell */
+	o->hop = hop;
+	o->len = len;
+	memcpy(o->body, body, len);
+	fm_list_append(&t->out, &o->at);
+	fm_together_wake(t);
+}
+
+/* As much as the sessions have room for, each in order; the rest in a later tick. */
+static void flush(struct fm_together *t)
+{
+	uint64_t full = 0;
+
+	fm_list_each(at, next, &t->out) {
+		struct fm_together_out *o = fm_container_of(at, struct fm_together_out, at);
+		struct fm_session *s = session_of(t, o->hop);
+
+		if (full & bit(o->hop))
+			continue;
+		if (s && !fm_session_has_room(s)) {
+			full |= bit(o->hop);
+			continue;
+		}
+		fm_list_del(&o->at);
+		if (s)
+			say(s, t->run, FM_WIRE_STAGE_RUN, o->body, o->len);
+		fm_budget_free(o);
+	}
+}
+
+/* ---- what is known of the nodes ---- */
+
+static void set_text(char **at, const char *text)
+{
+	free(*at);
+	*at = text[0] ? strdup(text) : NULL;	/* without memory it is not said */
+}
+
+void fm_together_fail_here(struct fm_together *t, const struct fm_err *err)
+{
+	struct fm_together_peer *me = &t->peer[t->self];
+
+	if (me->code)
+		return;		/* the first reason counts */
+	me->code = err->code;
+	set_text(&me->text, err->text);
+}
+
+static void look_at_core(struct fm_together *t)
+{
+	struct fm_together_peer *me = &t->peer[t->self];
+	uint8_t before = me->place;
+	struct fm_run_show show;
+
+	if (!t->core)
+		return;
+	fm_run_show(t->core, &show);
+	me->place = (uint8_t)show.place;
+	me->is_heard = true;
+	if (me->place != before || fm_loop_now(t->all->o.loop) >= t->said_ns + SAY_NS)
+		say_is(t);
+}
+
+/* ---- the end ---- */
+
+static void free_together(struct fm_together *t)
+{
+	struct fm_togethers *all = t->all;
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&t->out)))
+		fm_budget_free(fm_container_of(at, struct fm_together_out, at));
+	for (unsigned n = 0; n < t->about.count; n++) {
+		free(t->peer[n].path);
+		free(t->peer[n].text);
+	}
+	if (t->hold)
+		fm_cache_release(all->o.cache, t->hold);
+	fm_run_free(t->core);
+	fm_together_close_io(t);
+	fm_share_give_all(&t->place);
+	fm_timer_clear(all->o.loop, &t->timer);
+	fm_list_del(&t->at);
+	all->count--;
+	free(t->have);
+	free(t->crc);
+	free(t);
+	fm_engine_check_stopped(all->o.engine);
+}
+
+static void tell_waiters(struct fm_together *t)
+{
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&t->waiters))) {
+		struct fm_together_waiter *w = fm_container_of(at, struct fm_together_waiter, at);
+
+		fm_list_init(&w->at);
+		w->ended(w, &t->err);
+	}
+}
+
+static void tell_sink(struct fm_together *t)
+{
+	struct fm_together_sink *sink = t->sink;
+
+	t->sink = NULL;
+	if (sink && t->err.code == 0 && t->peer[t->self].place != FM_RUN_READY)
+		(void)fm_err_set(&t->err, -EAGAIN,
+				 "the run ended before it was here; run it again");
+	if (sink)
+		sink->ended(sink, &t->err);
+}
+
+/* Whether each node that was asked for has said how it ended, or cannot. */
+static bool have_all_spoken(const struct fm_together *t)
+{
+	for (unsigned n = 0; n < t->about.count; n++) {
+		const struct fm_together_peer *p = &t->peer[n];
+		bool is_missing = t->missing & bit(n) || !session_of(t, n);
+
+		if (n != t->self && t->wanted & bit(n) && !is_missing &&
+		    p->place != FM_RUN_READY && p->code == 0)
+			return false;
+	}
+	return true;
+}
+
+/* It is over: when nothing is under way any more, who waits hears it, and it is forgotten. */
+static void finish(struct fm_together *t)
+{
+	if (t->ops > 0 || t->is_publishing)
+		return;
+	if (t->sink)
+		tell_sink(t);
+	if (!t->all->is_stopping && !have_all_spoken(t) &&
+	    fm_loop_now(t->all->o.loop) < t->over_ns + LAST_NS)
+		return;
+	tell_waiters(t);
+	if (t->users == 0 && !t->is_woken)
+		free_together(t);
+}
+
+void fm_together_get(struct fm_together *t)
+{
+	t->users++;
+}
+
+void fm_together_put(struct fm_together *t)
+{
+	t->users--;
+	fm_together_wake(t);
+}
+
+void fm_together_over(struct fm_together *t, const struct fm_err *err)
+{
+	if (t->is_over)
+		return;
+	t->is_over = true;
+	t->over_ns = fm_loop_now(t->all->o.loop);
+	if (err)
+		t->err = *err;
+	look_at_core(t);
+	say_is(t);
+	fm_together_drop_core(t);
+	fm_together_wake(t);
+}
+
+/* What the run asked for, and what it said, since it was called last. */
+static void run_task(struct fm_task *task)
+{
+	struct fm_together *t = fm_container_of(task, struct fm_together, task);
+
+	t->is_woken = false;
+	if (!t->is_over) {
+		fm_together_start_ops(t);
+		look_at_core(t);
+	}
+	flush(t);
+	if (t->is_ended && !t->is_over)
+		fm_together_over(t, NULL);
+	if (t->is_over)
+		finish(t);
+}
+
+void fm_together_wake(struct fm_together *t)
+{
+	t->is_woken = true;
+	fm_loop_post(t->all->o.loop, &t->task);
+}
+
+static void tick(struct fm_timer *timer)
+{
+	struct fm_together *t = fm_container_of(timer, struct fm_together, timer);
+	uint64_t now_ns = fm_loop_now(t->all->o.loop);
+
+	fm_timer_set(t->all->o.loop, timer, now_ns + TICK_NS);
+	if (t->core && !t->is_over)
+		fm_run_tick(t->core, now_ns);
+	fm_together_wake(t);
+}
+
+/* ---- a new one ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* This node and its peers. */
+static int list_nodes(const struct fm_togethers *all, char (*node)[FM_WIRE_NAME_MAX + 1],
+		      unsigned *count, struct fm_err *err)
+{
+	struct fm_engine *e = all->o.engine;
+
+	if (e->peer_count >= FM_RUN_NODES_MAX)
+		return fm_err_set(err, -EOPNOTSUPP, "more than %u nodes do not stage together",
+				  FM_RUN_NODES_MAX);
+	*count = 0;
+	(void)snprintf(node[(*count)++], FM_WIRE_NAME_MAX + 1, "%s", all->o.node);
+	fm_list_each(at, next, &e->peers)
+		(void)snprintf(node[(*count)++], FM_WIRE_NAME_MAX + 1, "%s",
+			       fm_container_of(at, struct fm_peer, at)->name);
+	qsort(node, *count, FM_WIRE_NAME_MAX + 1, compare_names);
+	return 0;
+}
+
+static int find_node(const struct fm_stage_about *a, const char *name)
+{
+	for (unsigned n = 0; n < a->count; n++)
+		if (strcmp(a->node[n], name) == 0)
+			return (int)n;
+	return -1;
+}
+
+struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_cache_key *key)
+{
+	fm_list_each(at, next, &all->list) {
+		struct fm_together *t = fm_container_of(at, struct fm_together, at);
+
+		if (!t->is_over && memcmp(&t->key, key, sizeof(*key)) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+static struct fm_together *find_run(struct fm_togethers *all, const uint8_t *run)
+{
+	fm_list_each(at, next, &all->list) {
+		struct fm_together *t = fm_container_of(at, struct fm_together, at);
+
+		if (memcmp(t->run, run, sizeof(t->run)) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+/* What it needs of the disk first (together_io.c), then fm_together_looked(). */
+static int new_together(struct fm_togethers *all, const struct fm_stage_about *about,
+			struct fm_share_id who, struct fm_together **out, struct fm_err *err)
+{
+	struct fm_share_held place = { 0 };
+	const char *names[FM_RUN_NODES_MAX];
+	struct fm_together *t;
+	int ret;
+
+	if (all->is_stopping)
+		return fm_err_set(err, -ECANCELED, "fmoved stops");
+	ret = fm_share_take(&all->places, who, 1, &place, err);
+	if (ret < 0)
+		return ret;
+	t = FM_FAULT("stage.together") ? NULL : calloc(1, sizeof(*t));
+	if (!t) {
+		fm_share_give_all(&place);
+		return fm_err_set(err, -ENOMEM, "no memory for a staging run");
+	}
+	t->all = all;
+	t->place = place;
+	t->about = *about;
+	t->about.wanted = 0;
+	t->self = (unsigned)find_node(about, all->o.node);
+	t->draft = t->root = t->disk = t->scratch = -1;
+	t->uid = about->uid;
+	t->gid = about->gid;
+	t->task.run = run_task;
+	t->timer.fire = tick;
+	fm_list_init(&t->out);
+	fm_list_init(&t->waiters);
+	fm_list_init(&t->starting);
+	fm_list_init(&t->batch);
+	fm_list_init(&t->running);
+	for (unsigned n = 0; n < about->count; n++)
+		names[n] = t->about.node[n];
+	fm_list_append(&all->list, &t->at);
+	all->count++;
+	ret = fm_stage_about_key(about, &t->key, t->run);
+	t->have = calloc((about->extents + 63) / 64, sizeof(*t->have));
+	t->crc = calloc(about->extents, sizeof(*t->crc));
+	if (ret < 0 || !t->have || !t->crc) {
+		free_together(t);
+		return fm_err_set(err, -ENOMEM, "no memory for a staging run");
+	}
+	fm_run_rank(t->key.bytes, names, about->count, bit(about->source), t->rank);
+	fm_timer_set(all->o.loop, &t->timer, fm_loop_now(all->o.loop) + TICK_NS);
+	*out = t;
+	return 0;
+}
+
+int fm_together_join(struct fm_togethers *all, const struct fm_together_source *source,
+		     const struct fm_stage_totals *totals, int draft, struct fm_together **out,
+		     struct fm_err *err)
+{
+	struct fm_stage_about a = { .entries = totals->entries, .bytes = totals->bytes,
+				    .extents = totals->extents ? totals->extents : 1,
+				    .uid = source->uid, .gid = source->gid };
+	struct fm_cache_key key;
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+	struct fm_together *t;
+	int ret = list_nodes(all, a.node, &a.count, err), node;
+
+	memcpy(a.listing, totals->listing, sizeof(a.listing));
+	(void)snprintf(a.store, sizeof(a.store), "%s", source->store);
+	(void)snprintf(a.path, sizeof(a.path), "%s", source->path);
+	(void)snprintf(a.name, sizeof(a.name), "%s", source->name);
+	node = find_node(&a, source->node);
+	a.source = node < 0 ? 0 : (unsigned)node;
+	if (ret == 0 && (totals->extents == 0 || totals->extents > FM_RUN_EXTENTS_MAX))
+		ret = fm_err_set(err, -EOPNOTSUPP, "a dataset of %u extents is not staged together",
+				 totals->extents);
+	if (ret == 0 && fm_stage_about_key(&a, &key, run) < 0)
+		ret = fm_err_set(err, -ENOMEM, "no memory for a staging run");
+	t = ret < 0 ? NULL : fm_together_find(all, &key);
+	if (ret == 0 && !t)
+		ret = new_together(all, &a, fm_share_user(source->uid), &t, err);
+	if (ret < 0) {
+		(void)close(draft);
+		return ret;
+	}
+	if (t->draft < 0)
+		t->draft = draft;
+	else
+		(void)close(draft);
+	if (!t->core && !t->is_looking)
+		fm_together_look_here(t, NULL);
+	*out = t;
+	return 0;
+}
+
+int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, int draft,
+		       struct fm_err *err)
+{
+	int ret = 0;
+
+	if (memcmp(&t->key, key, sizeof(*key)) != 0)
+		ret = fm_err_set(err, -ESTALE, "%s:%s/%s changed meanwhile",
+				 t->about.node[t->about.source], t->about.store, t->about.path);
+	if (ret == 0 && t->draft < 0)
+		t->draft = draft;
+	else
+		(void)close(draft);
+	return ret;
+}
+
+/* It has begun here: peers may say what they have. */
+void fm_together_begin(struct fm_together *t)
+{
+	say_about_to_all(t);
+	if (t->wanted && t->core)
+		fm_run_request(t->core, t->wanted);
+	fm_together_wake(t);
+}
+
+void fm_together_request(struct fm_together *t, uint64_t nodes)
+{
+	t->wanted |= nodes;
+	say_about_to_all(t);
+	if (t->core)
+		fm_run_request(t->core, t->wanted);
+	fm_together_wake(t);
+}
+
+void fm_together_wait(struct fm_together *t, struct fm_together_waiter *w)
+{
+	fm_list_append(&t->waiters, &w->at);
+	fm_together_wake(t);
+}
+
+void fm_together_refuse(struct fm_together *t, const struct fm_err *err)
+{
+	fm_together_fail_here(t, err);
+	if (t->core)
+		fm_run_refuse(t->core, err->code);
+	fm_together_wake(t);
+}
+
+/* Asked for by a peer: once, when it is known by whom. */
+void fm_together_check_invited(struct fm_together *t)
+{
+	struct fm_together_source s = {
+		.node = t->about.node[t->about.source], .store = t->about.store,
+		.path = t->about.path, .name = t->about.name, .uid = t->uid, .gid = t->gid,
+	};
+
+	struct fm_err err;
+
+	if (!t->is_invited || t->is_answering || t->sink || t->is_over)
+		return;
+	if (t->is_named) {
+		t->is_answering = true;
+	} else if (fm_loop_now(t->all->o.loop) >= t->invited_ns + NAMED_NS) {
+		t->is_answering = true;
+		(void)fm_err_set(&err, -EACCES,
+				 "no node that %s stages with has asked for it there: "
+				 "staging.peers in its fmove.conf says with whom",
+				 t->all->o.node);
+		fm_together_refuse(t, &err);
+	}
+	if (!t->is_named)
+		return;
+	t->all->o.invited(t->all->o.ctx, t, &s);
+}
+
+/* ---- what comes ---- */
+
+static void refuse_peer(struct fm_session *s, const uint8_t *run, const struct fm_err *err)
+{
+	struct fm_stage_is is = { .place = FM_RUN_OUT, .code = err->code };
+	uint8_t body[FM_WIRE_STAGE_MAX];
+
+	(void)snprintf(is.text, sizeof(is.text), "%.250s", err->text);
+	say(s, run, FM_WIRE_STAGE_IS, body, fm_stage_is_encode(&is, body));
+}
+
+/* Whether its words fit each other, and this node is in it, as is the peer. */
+static int check_about(const struct fm_togethers *all, const struct fm_session *s,
+		       const struct fm_wire_stage *m, struct fm_stage_about *a, struct fm_err *err)
+{
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+	struct fm_cache_key key;
+
+	if (fm_stage_about_decode(m->body, m->len, a) < 0 ||
+	    fm_stage_about_key(a, &key, run) < 0 || memcmp(run, m->run, sizeof(run)) != 0)
+		return fm_err_set(err, -EPROTO, "%s says what cannot be of a run", s->name);
+	if (find_node(a, all->o.node) < 0 || find_node(a, s->name) < 0)
+		return fm_err_set(err, -ENOENT, "%s does not know the same nodes as %s",
+				  all->o.node, s->name);
+	if (!is_allowed(all, s->name))
+		return fm_err_set(err, -EACCES,
+				  "%s does not stage with %s: staging.peers in its fmove.conf "
+				  "says with whom",
+				  all->o.node, s->name);
+	return 0;
+}
+
+static void on_about(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
+{
+	struct fm_together *t = find_run(all, m->run);
+	struct fm_stage_about *a = calloc(1, sizeof(*a));
+	struct fm_err err = { 0 };
+	unsigned from;
+	int ret = a ? check_about(all, s, m, a, &err)
+		    : fm_err_set(&err, -ENOMEM, "no memory for a staging run");
+
+	if (ret == 0 && !t) {
+		ret = new_together(all, a, fm_share_name(s->name), &t, &err);
+		if (ret == 0)
+			fm_together_look_here(t, s->name);
+	}
+	if (ret < 0 || t->is_over) {
+		if (ret < 0)
+			refuse_peer(s, m->run, &err);
+		free(a);
+		return;
+	}
+	from = (unsigned)find_node(a, s->name);
+	if (a->wanted & bit(t->self) && !t->is_named) {
+		t->is_named = true;
+		t->uid = a->uid;
+		t->gid = a->gid;
+	}
+	fm_together_heard(t, from, a->is_in);
+	fm_together_check_invited(t);
+	free(a);
+}
+
+/* A peer takes part; who did not know that we do is told. */
+void fm_together_heard(struct fm_together *t, unsigned from, bool is_in)
+{
+	bool was_in = t->in & bit(from);
+
+	if (!is_in || was_in)
+		return;
+	t->in |= bit(from);
+	if (!t->core)
+		return;
+	say_about(t, session_of(t, from));
+	fm_run_peer_up(t->core, from);
+	fm_together_wake(t);
+}
+
+static void on_run(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
+{
+	struct fm_together *t = find_run(all, m->run);
+	struct fm_run_msg msg;
+	int via;
+
+	if (!t || t->is_over || !t->core)
+		return;
+	via = find_node(&t->about, s->name);
+	if (via < 0 || !(t->in & bit((unsigned)via)))
+		return;
+	if (fm_run_decode(m->body, m->len, &msg) < 0) {
+		fm_session_protocol_error(s, "a message of a staging run that cannot be");
+		return;
+	}
+	fm_run_message(t->core, (unsigned)via, &msg);
+	fm_together_wake(t);
+}
+
+/* The only reader does not take part: whoever wants it can fetch it from there alone. */
+static void check_source(struct fm_together *t, unsigned from, const struct fm_together_peer *p)
+{
+	struct fm_err err;
+
+	if (from != t->about.source || t->in & bit(from) || p->code == 0 || t->is_over)
+		return;
+	(void)fm_err_set(&err, -EOPNOTSUPP, "%s", p->text ? p->text : "the source takes no part");
+	fm_together_over(t, &err);
+}
+
+static void on_is(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
+{
+	struct fm_together *t = find_run(all, m->run);
+	struct fm_stage_is *is = t ? malloc(sizeof(*is)) : NULL;
+	struct fm_together_peer *p;
+	int from = t ? find_node(&t->about, s->name) : -1;
+
+	if (!is || from < 0) {
+		free(is);
+		return;
+	}
+	if (fm_stage_is_decode(m->body, m->len, is) < 0) {
+		free(is);
+		fm_session_protocol_error(s, "words of a staging run that cannot be");
+		return;
+	}
+	p = &t->peer[from];
+	p->is_heard = true;
+	p->place = is->place;
+	p->code = is->code;
+	p->done = is->done;
+	p->read = is->read;
+	set_text(&p->path, is->path);
+	set_text(&p->text, is->text);
+	free(is);
+	check_source(t, (unsigned)from, p);
+	fm_together_wake(t);
+}
+
+void fm_togethers_message(struct fm_togethers *all, struct fm_session *s,
+			  const struct fm_wire_msg *m)
+{
+	if (m->stage.kind == FM_WIRE_STAGE_ABOUT)
+		on_about(all, s, &m->stage);
+	else if (m->stage.kind == FM_WIRE_STAGE_RUN)
+		on_run(all, s, &m->stage);
+	else
+		on_is(all, s, &m->stage);
+}
+
+void fm_togethers_refuse(struct fm_session *s, const struct fm_wire_msg *m)
+{
+	struct fm_err err;
+
+	(void)fm_err_set(&err, -EOPNOTSUPP,
+			 "%s stages nothing: staging.directory of its fmove.conf says where",
+			 s->engine->name);
+	if (m->stage.kind == FM_WIRE_STAGE_ABOUT)
+		refuse_peer(s, m->stage.run, &err);
+}
+
+void fm_togethers_peer_up(struct fm_togethers *all, struct fm_peer *p)
+{
+	if (!is_allowed(all, p->name))
+		return;
+	fm_list_each(at, next, &all->list) {
+		struct fm_together *t = fm_container_of(at, struct fm_together, at);
+
+		if (!t->is_over && find_node(&t->about, p->name) >= 0)
+			say_about(t, p->session);
+	}
+}
+
+void fm_togethers_session_lost(struct fm_togethers *all, struct fm_session *s)
+{
+	fm_list_each(at, next, &all->list) {
+		struct fm_together *t = fm_container_of(at, struct fm_together, at);
+		int n = find_node(&t->about, s->name);
+
+		if (n < 0 || !(t->in & bit((unsigned)n)))
+			continue;
+		t->in &= ~bit((unsigned)n);
+		fm_together_cancel_ops(t, n);
+		if (t->core && !t->is_over)
+			fm_run_peer_lost(t->core, (unsigned)n);
+		fm_together_wake(t);
+	}
+}
+
+/* ---- what is shown ---- */
+
+uint64_t fm_together_done(const struct fm_together *t)
+{
+	return t->peer[t->self].done;
+}
+
+unsigned fm_together_count(const struct fm_together *t)
+{
+	return t->about.count;
+}
+
+static const char *state_of(const struct fm_together *t, unsigned n)
+{
+	const struct fm_together_peer *p = &t->peer[n];
+
+	if (p->place == FM_RUN_READY)
+		return "ready";
+	if (p->code)
+		return "failed";
+	if (n != t->self && !session_of(t, n))
+		return "silent";
+	if (t->is_over && t->wanted & bit(n))
+		return t->missing & bit(n) || t->err.code ? "failed" : "silent";
+	return p->place == FM_RUN_SINK ? "fetching" : "waiting";
+}
+
+void fm_together_look(const struct fm_together *t, unsigned n, struct fm_together_node *out)
+{
+	const struct fm_together_peer *p = &t->peer[n];
+
+	*out = (struct fm_together_node){
+		.name = t->about.node[n], .state = state_of(t, n), .done = p->done,
+		.read = p->read, .path = p->path ? p->path : "", .code = p->code,
+		.text = p->text ? p->text : "", .is_wanted = t->wanted & bit(n),
+	};
+	if (strcmp(out->state, "failed") == 0 && out->code == 0) {
+		out->code = t->err.code ? t->err.code : -EHOSTUNREACH;
+		out->text = t->err.code ? t->err.text : "it took no part";
+	}
+	if (strcmp(out->state, "silent") == 0 && out->code == 0) {
+		out->code = -EHOSTUNREACH;
+		out->text = "is not connected, or says nothing";
+	}
+}
+
+/* ---- all of them ---- */
+
+int fm_togethers_may(const struct fm_togethers *all, const char *source, struct fm_err *err)
+{
+	if (strcmp(source, all->o.node) != 0 && !is_allowed(all, source))
+		return fm_err_set(err, -EACCES,
+				  "%s is not in staging.peers of this node's fmove.conf: nodes "
+				  "stage together with those that are named there",
+				  source);
+	return 0;
+}
+
+/* "a,b" or "all"; into the set. */
+static int add_node(const struct fm_stage_about *a, const char *at, size_t len, uint64_t *out,
+		    struct fm_err *err)
+{
+	char name[FM_WIRE_NAME_MAX + 1];
+	int n = -1;
+
+	if (len < sizeof(name)) {
+		(void)snprintf(name, sizeof(name), "%.*s", (int)len, at);
+		n = find_node(a, name);
+	}
+	if (n < 0)
+		return fm_err_set(err, -ENOENT, "there is no node \"%.*s\"", (int)len, at);
+	*out |= bit((unsigned)n);
+	return 0;
+}
+
+int fm_togethers_nodes(const struct fm_togethers *all, const char *list, uint64_t *out,
+		       struct fm_err *err)
+{
+	struct fm_stage_about *a = calloc(1, sizeof(*a));
+	int ret = a ? list_nodes(all, a->node, &a->count, err)
+		    : fm_err_set(err, -ENOMEM, "no memory for a request");
+
+	*out = 0;
+	if (ret == 0 && strcmp(list, "all") == 0) {
+		*out = a->count == 64 ? UINT64_MAX : bit(a->count) - 1;
+		list = "";
+	}
+	while (ret == 0 && *list) {
+		size_t len = strcspn(list, ",");
+
+		ret = add_node(a, list, len, out, err);
+		list += len + (list[len] == ',');
+	}
+	free(a);
+	return ret;
+}
+
+bool fm_togethers_has_self(const struct fm_togethers *all, uint64_t nodes)
+{
+	uint64_t self;
+	struct fm_err err;
+
+	return fm_togethers_nodes(all, all->o.node, &self, &err) == 0 && nodes & self;
+}
+
+uint64_t fm_togethers_read(const struct fm_togethers *all)
+{
+	return atomic_load(&all->read);
+}
+
+int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers **out,
+		     struct fm_err *err)
+{
+	static const struct fm_share_limits limits = { "places for staging runs of several nodes",
+						       FM_TOGETHERS_MAX, 0, 0, 1 };
+	struct fm_togethers *all = FM_FAULT("stage.together") ? NULL : calloc(1, sizeof(*all));
+	int ret;
+
+	if (!all)
+		return fm_err_set(err, -ENOMEM, "allocate the staging runs");
+	all->o = *opts;
+	fm_list_init(&all->list);
+	fm_share_init(&all->places, &limits);
+	ret = fm_landing_new(opts->engine, &all->landing, err);
+	if (ret < 0) {
+		free(all);
+		return ret;
+	}
+	*out = all;
+	return 0;
+}
+
+void fm_togethers_stop(struct fm_togethers *all)
+{
+	struct fm_err err;
+
+	all->is_stopping = true;
+	(void)fm_err_set(&err, -ECANCELED, "fmoved stops");
+	fm_list_each(at, next, &all->list)
+		fm_together_over(fm_container_of(at, struct fm_together, at), &err);
+}
+
+bool fm_togethers_are_idle(const struct fm_togethers *all)
+{
+	return all->count == 0 && fm_landing_count(all->landing) == 0;
+}
+
+void fm_togethers_free(struct fm_togethers *all)
+{
+	if (!all)
+		return;
+	assert(fm_list_is_empty(&all->list));
+	free(all);
+}

@@ -1,0 +1,992 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * together_io - what a run asks for, done: extents are read, sent, received, written, and the
+ * dataset is laid out. See together.h.
+ *
+ * The run's calls only note an op; the loop's task starts it, a worker or a job does it, and its
+ * end is told to the run, if it is still the same one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/budget.h"
+#include "mover/base/bytes.h"
+#include "mover/base/call.h"
+#include "mover/base/crc32c.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/services/transfer/transfer.h"
+#include "mover/tree/remove.h"
+#include "mover/tree/staging.h"
+#include "staging/cache_file.h"
+#include "staging/laid.h"
+#include "staging/offered.h"
+#include "staging/service/local.h"
+#include "staging/service/together_priv.h"
+
+#define SCRATCH_LEN 8u		/* of an extent: its CRC, and 1 if it is there */
+
+enum op_kind { OP_READ, OP_WRITE, OP_FORGET, OP_UPLOAD, OP_CHECK, OP_PUBLISH };
+
+struct op {
+	struct fm_list at;
+	struct fm_together *t;
+	enum op_kind kind;
+	unsigned generation;
+	bool is_cancelled;
+	struct fm_work work;
+	unsigned slot, to, to_slot;
+	bool is_from_disk;
+	uint32_t extent, crc, number;
+	struct fm_landed *b;
+	struct fm_job *job;
+	int code;
+};
+
+static bool is_current(const struct op *op)
+{
+	const struct fm_together *t = op->t;
+
+	return !op->is_cancelled && t->core && !t->is_over && op->generation == t->generation;
+}
+
+static void op_free(struct op *op)
+{
+	struct fm_together *t = op->t;
+
+	fm_list_del(&op->at);
+	fm_landed_put(op->b);
+	free(op);
+	t->ops--;
+	fm_together_wake(t);
+}
+
+static struct op *op_new(struct fm_together *t, enum op_kind kind, uint32_t extent)
+{
+	struct op *op = FM_FAULT("stage.op") ? NULL : calloc(1, sizeof(*op));
+
+	fm_together_wake(t);
+	if (!op) {
+		t->is_broken = true;
+		return NULL;
+	}
+	op->t = t;
+	op->kind = kind;
+	op->generation = t->generation;
+	op->extent = extent;
+	fm_list_append(&t->starting, &op->at);
+	t->ops++;
+	return op;
+}
+
+static void submit(struct fm_together *t, struct fm_work *work, void (*run)(struct fm_work *w),
+		   void (*done)(struct fm_work *w))
+{
+	*work = (struct fm_work){ .run = run, .done = done, .who = fm_share_user(t->uid) };
+	fm_worker_submit(t->all->o.worker, work, t->all->o.loop);
+}
+
+static uint32_t size_of(const struct fm_together *t, uint32_t extent)
+{
+	return t->sizes ? t->sizes[extent] : 0;
+}
+
+/* ---- reading the source ---- */
+
+static void read_run(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_together *t = op->t;
+
+	op->b = fm_landed_new(size_of(t, op->extent));
+	if (!op->b) {
+		op->code = -ENOMEM;
+		return;
+	}
+	op->code = fm_stage_extent_read_source(t->draft, t->root, op->extent, op->b->at);
+	op->crc = fm_crc32c(0, op->b->at, op->b->len);
+	atomic_fetch_add(&t->all->read, op->b->len);
+}
+
+static void read_done(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_together *t = op->t;
+
+	if (op->b)
+		t->peer[t->self].read += op->b->len;
+	if (is_current(op)) {
+		if (op->code == 0) {
+			t->slot[op->slot].b = op->b;
+			op->b = NULL;
+		}
+		fm_run_read_done(t->core, op->slot, op->crc, op->code);
+	}
+	op_free(op);
+}
+
+static void world_read(void *ctx, unsigned slot, uint32_t extent)
+{
+	struct op *op = op_new(ctx, OP_READ, extent);
+
+	if (op)
+		op->slot = slot;
+}
+
+/* ---- writing ---- */
+
+static int write_scratch(const struct fm_together *t, uint32_t extent, uint32_t crc, bool is_there)
+{
+	uint8_t bytes[SCRATCH_LEN];
+	struct fm_writer w = { bytes, bytes + sizeof(bytes), false };
+
+	fm_put_le32(&w, crc);
+	fm_put_le32(&w, is_there);
+	return fm_call_write_all(t->scratch, bytes, sizeof(bytes),
+				 (uint64_t)extent * SCRATCH_LEN);
+}
+
+static void write_one(struct op *op)
+{
+	struct fm_together *t = op->t;
+
+	if (op->kind == OP_FORGET) {
+		op->code = write_scratch(t, op->extent, 0, false);
+		return;
+	}
+	op->code = fm_stage_extent_write(t->draft, t->disk, op->extent, op->b->at);
+	if (op->code == 0)
+		op->code = write_scratch(t, op->extent, op->crc, true);
+	if (op->code < 0)
+		return;
+	fm_cache_fetch_wrote(t->fetch, op->b->len);
+	fm_cache_fetch_mark(t->fetch, op->extent);
+}
+
+/* All that came meanwhile, and one sync for it. */
+static void write_run(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, write_work);
+	int ret;
+
+	fm_list_each(at, next, &t->batch)
+		write_one(fm_container_of(at, struct op, at));
+	ret = fm_cache_fetch_save(t->fetch, &t->work_err);
+	fm_list_each(at, next, &t->batch) {
+		struct op *op = fm_container_of(at, struct op, at);
+
+		op->code = op->code < 0 ? op->code : ret;
+	}
+}
+
+static void tell_written(struct op *op)
+{
+	struct fm_together *t = op->t;
+	struct fm_err err;
+
+	if (op->kind == OP_FORGET || !is_current(op))
+		return;
+	if (op->code < 0) {
+		(void)fm_err_sys(&err, op->code, "write %s into the cache of %s", t->about.name,
+				 t->all->o.node);
+		fm_together_fail_here(t, &err);
+	} else {
+		t->have[op->extent / 64] |= UINT64_C(1) << (op->extent % 64);
+		t->crc[op->extent] = op->crc;
+		t->peer[t->self].done += op->b->len;
+	}
+	fm_run_written(t->core, op->slot, op->code);
+}
+
+static void write_done(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, write_work);
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&t->batch))) {
+		struct op *op = fm_container_of(at, struct op, at);
+
+		fm_list_init(&op->at);
+		tell_written(op);
+		op_free(op);
+	}
+	t->is_writing = false;
+	t->ops--;
+	fm_together_wake(t);
+}
+
+static void start_writes(struct fm_together *t)
+{
+	if (t->is_writing)
+		return;
+	fm_list_each(at, next, &t->starting) {
+		struct op *op = fm_container_of(at, struct op, at);
+
+		if (op->kind != OP_WRITE && op->kind != OP_FORGET)
+			continue;
+		fm_list_del(&op->at);
+		fm_list_append(&t->batch, &op->at);
+	}
+	if (fm_list_is_empty(&t->batch))
+		return;
+	t->is_writing = true;
+	t->ops++;
+	submit(t, &t->write_work, write_run, write_done);
+}
+
+static void world_write(void *ctx, unsigned slot, uint32_t extent)
+{
+	struct fm_together *t = ctx;
+	struct op *op = op_new(t, OP_WRITE, extent);
+
+	if (!op)
+		return;
+	op->slot = slot;
+	op->b = fm_landed_get(t->slot[slot].b);
+	op->crc = fm_crc32c(0, op->b->at, op->b->len);
+}
+
+static void world_forget(void *ctx, uint32_t extent)
+{
+	struct fm_together *t = ctx;
+
+	t->have[extent / 64] &= ~(UINT64_C(1) << (extent % 64));
+	t->peer[t->self].done -= size_of(t, extent);
+	(void)op_new(t, OP_FORGET, extent);
+}
+
+/* ---- sending ---- */
+
+static void say_none(const struct op *op)
+{
+	struct fm_together *t = op->t;
+	const struct fm_run_msg none = { .type = FM_RUN_NONE, .from = (uint8_t)t->self,
+					 .to = (uint8_t)op->to, .extent = op->extent,
+					 .slot = (uint8_t)op->to_slot };
+
+	if (!t->is_over)
+		fm_together_queue(t, op->to, &none);
+}
+
+/* Cancelled or not, the receiver hears that it does not come. */
+static void upload_end(struct op *op, int code)
+{
+	struct fm_together *t = op->t;
+
+	if (code < 0)
+		say_none(op);
+	if (is_current(op))
+		fm_run_sent(t->core, op->to, op->extent, code);
+	op_free(op);
+}
+
+static void put_done(void *ctx, const struct fm_job_result *result)
+{
+	struct op *op = ctx;
+
+	op->job = NULL;
+	upload_end(op, result->code);
+}
+
+static void put(struct op *op)
+{
+	static const struct fm_job_events events = { .done = put_done };
+	struct fm_together *t = op->t;
+	char path[FM_LANDING_PATH_MAX];
+	struct fm_job_opts o = { .is_put = true, .node = t->about.node[op->to],
+				 .store = FM_LANDING_STORE, .path = path,
+				 .durability = FM_DURABILITY_MEMORY };
+	struct fm_err err;
+	int ret;
+
+	fm_landing_path(t->run, op->to_slot, op->extent, path);
+	o.path_len = strlen(path);
+	ret = fm_landed_source(op->b, &o.file, &o.attr, &err);
+	if (ret == 0)
+		ret = fm_job_start(t->all->o.engine, &o, &events, op, &op->job, &err);
+	if (ret < 0)
+		upload_end(op, ret);
+}
+
+static void upload_run(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_together *t = op->t;
+
+	op->b = fm_landed_new(size_of(t, op->extent));
+	if (!op->b) {
+		op->code = -ENOMEM;
+		return;
+	}
+	op->code = fm_stage_extent_read(t->draft, t->disk, op->extent, op->b->at);
+	if (op->code == 0 && fm_crc32c(0, op->b->at, op->b->len) != op->crc)
+		op->code = -EBADMSG;
+}
+
+static void upload_read(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_together *t = op->t;
+	bool is_bad = op->code < 0 && op->code != -ENOMEM;
+
+	if (op->code == 0 && is_current(op)) {
+		put(op);
+		return;
+	}
+	if (is_bad && is_current(op)) {
+		t->have[op->extent / 64] &= ~(UINT64_C(1) << (op->extent % 64));
+		say_none(op);
+		fm_run_disk_bad(t->core, op->extent);
+		op_free(op);
+		return;
+	}
+	upload_end(op, op->code < 0 ? op->code : -ECANCELED);
+}
+
+static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsigned to_slot)
+{
+	struct fm_together *t = ctx;
+	struct op *op = op_new(t, OP_UPLOAD, extent);
+
+	if (!op)
+		return;
+	op->to = to;
+	op->to_slot = to_slot;
+	op->is_from_disk = slot < 0;
+	op->crc = t->crc[extent];
+	if (slot >= 0)
+		op->b = fm_landed_get(t->slot[slot].b);
+}
+
+/* It may end at once, and then is gone. */
+static void cancel(struct op *op)
+{
+	op->is_cancelled = true;
+	if (op->job)
+		fm_job_cancel(op->job, -ECANCELED, false, "it is not wanted any more");
+}
+
+static void world_cancel_upload(void *ctx, unsigned to, uint32_t extent, int slot)
+{
+	struct fm_together *t = ctx;
+	struct fm_list *const lists[] = { &t->starting, &t->running };
+
+	for (unsigned i = 0; i < 2; i++)
+		fm_list_each(at, next, lists[i]) {
+			struct op *op = fm_container_of(at, struct op, at);
+
+			if (op->kind != OP_UPLOAD || op->to != to || op->extent != extent ||
+			    op->is_from_disk != (slot < 0) || op->is_cancelled)
+				continue;
+			cancel(op);
+			return;
+		}
+}
+
+void fm_together_cancel_ops(struct fm_together *t, int to)
+{
+	struct fm_list *const lists[] = { &t->starting, &t->running };
+
+	for (unsigned i = 0; i < 2; i++)
+		fm_list_each(at, next, lists[i]) {
+			struct op *op = fm_container_of(at, struct op, at);
+
+			if (to < 0 || (op->kind == OP_UPLOAD && (int)op->to == to))
+				cancel(op);
+		}
+}
+
+/* ---- receiving ---- */
+
+static void received(void *ctx, struct fm_landed *b, uint32_t crc, int code)
+{
+	struct fm_together_slot *s = ctx;
+	struct fm_together *t = s->owner;
+	unsigned slot = (unsigned)(s - t->slot);
+
+	s->place = NULL;
+	if (t->is_over || !t->core)
+		return;
+	if (code == 0)
+		s->b = fm_landed_get(b);
+	fm_run_received(t->core, slot, crc, code);
+	fm_together_wake(t);
+}
+
+static void expect(struct fm_together *t, const struct fm_run_msg *msg)
+{
+	struct fm_together_slot *s = &t->slot[msg->slot];
+	const struct fm_landing_opts o = {
+		.run = t->run, .slot = msg->slot, .extent = msg->extent,
+		.from = t->about.node[msg->to], .bytes = size_of(t, msg->extent),
+		.bytes_max = FM_STAGE_EXTENT_BYTES_MAX, .ended = received, .ctx = s,
+	};
+
+	s->owner = t;
+	s->place = fm_landing_expect(t->all->landing, &o);
+	t->is_broken |= !s->place;
+}
+
+static void drop_slot(struct fm_together *t, unsigned slot)
+{
+	struct fm_together_slot *s = &t->slot[slot];
+
+	if (s->place)
+		fm_landing_drop(s->place);
+	fm_landed_put(s->b);
+	*s = (struct fm_together_slot){ .b = NULL };
+}
+
+static void world_cancel_receive(void *ctx, unsigned slot)
+{
+	struct fm_together_slot *s = &((struct fm_together *)ctx)->slot[slot];
+
+	if (s->place)
+		fm_landing_drop(s->place);
+	s->place = NULL;
+}
+
+static void world_release(void *ctx, unsigned slot)
+{
+	drop_slot(ctx, slot);
+}
+
+static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
+{
+	struct fm_together *t = ctx;
+
+	if (msg->type == FM_RUN_GET && msg->from == t->self)
+		expect(t, msg);
+	fm_together_queue(t, hop, msg);
+}
+
+/* ---- looking at the source again ---- */
+
+static int list_source(struct fm_together *t, int draft, struct fm_stage_totals *totals,
+		       struct fm_err *err)
+{
+	const struct fm_stage_local l = {
+		.store = t->store->store, .path = t->about.path,
+		.who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid },
+		.is_stopped = &t->all->is_stopping,
+	};
+	struct fm_stage_offered *o;
+	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &o, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_stage_local_list(&l, o, err);
+	if (ret == 0)
+		ret = fm_stage_offered_draft(o, draft, totals, err);
+	fm_stage_offered_free(o);
+	if (ret == 0 && memcmp(totals->listing, t->about.listing, FM_SHA256_LEN) != 0)
+		ret = fm_err_set(err, -ESTALE,
+				 "%s:%s/%s changed; run it again when nothing writes there",
+				 t->about.node[t->about.source], t->about.store, t->about.path);
+	return ret;
+}
+
+static void check_run(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_stage_totals totals;
+	struct fm_err err;
+
+	op->code = list_source(op->t, -1, &totals, &err);
+}
+
+static void check_done(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+
+	if (is_current(op))
+		fm_run_checked(op->t->core, op->number, op->code);
+	op_free(op);
+}
+
+static void world_check_source(void *ctx, uint32_t number)
+{
+	struct op *op = op_new(ctx, OP_CHECK, 0);
+
+	if (op)
+		op->number = number;
+}
+
+/* ---- all is there ---- */
+
+static void publish_run(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_together *t = op->t;
+	int dir = fm_cache_fetch_dir(t->fetch);
+
+	op->code = fm_stage_lay_end(t->draft, t->disk);
+	if (op->code == 0)
+		op->code = fm_call_renameat(dir, FM_TOGETHER_LAID, dir, t->about.name, 0);
+}
+
+static void publish_done(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_together *t = op->t;
+	struct fm_err err;
+	int code = op->code;
+
+	op_free(op);
+	if (code == 0 && !t->is_over) {
+		t->sink->publish(t->sink);
+		return;
+	}
+	(void)fm_err_sys(&err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
+	fm_together_published(t, NULL, &err);
+}
+
+static void world_publish(void *ctx)
+{
+	struct fm_together *t = ctx;
+
+	t->is_publishing = op_new(t, OP_PUBLISH, 0);
+}
+
+void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err)
+{
+	struct fm_together_peer *me = &t->peer[t->self];
+
+	t->is_publishing = false;
+	t->fetch = NULL;
+	if (err->code == 0) {
+		t->is_ready = true;
+		t->sink = NULL;		/* it goes on by itself */
+		me->place = FM_RUN_READY;
+		free(me->path);
+		me->path = strdup(path);
+	} else {
+		fm_together_fail_here(t, err);
+	}
+	if (t->core && !t->is_over)
+		fm_run_published(t->core, err->code);
+	fm_together_wake(t);
+}
+
+/* ---- the rest of what a run asks for ---- */
+
+static void world_invited(void *ctx)
+{
+	struct fm_together *t = ctx;
+
+	if (!t->is_invited)
+		t->invited_ns = fm_loop_now(t->all->o.loop);
+	t->is_invited = true;
+	fm_together_wake(t);
+}
+
+static int why(struct fm_together *t, int code)
+{
+	const char *source = t->about.node[t->about.source];
+
+	if (t->peer[t->self].code == code && t->peer[t->self].text)
+		return fm_err_set(&t->err, code, "%s", t->peer[t->self].text);
+	if (code == -ESTALE)
+		return fm_err_set(&t->err, code,
+				  "%s:%s/%s changed while it was read; run it again when nothing "
+				  "writes there",
+				  source, t->about.store, t->about.path);
+	if (code == -ETIMEDOUT)
+		return fm_err_set(&t->err, code, "nothing came from %s, or from who has it",
+				  source);
+	return fm_err_sys(&t->err, code, "stage %s:%s/%s", source, t->about.store, t->about.path);
+}
+
+static void world_end(void *ctx, int code, uint64_t missing)
+{
+	struct fm_together *t = ctx;
+
+	t->is_ended = true;
+	t->missing = missing;
+	if (code < 0)
+		(void)why(t, code);
+	fm_together_wake(t);
+}
+
+static const struct fm_run_world world = {
+	.send = world_send,
+	.read = world_read,
+	.write = world_write,
+	.upload = world_upload,
+	.cancel_upload = world_cancel_upload,
+	.cancel_receive = world_cancel_receive,
+	.release = world_release,
+	.forget = world_forget,
+	.check_source = world_check_source,
+	.invited = world_invited,
+	.publish = world_publish,
+	.end = world_end,
+};
+
+/* ---- starting what was noted ---- */
+
+static void start(struct op *op)
+{
+	if (op->kind == OP_READ)
+		submit(op->t, &op->work, read_run, read_done);
+	else if (op->kind == OP_CHECK)
+		submit(op->t, &op->work, check_run, check_done);
+	else if (op->kind == OP_PUBLISH)
+		submit(op->t, &op->work, publish_run, publish_done);
+	else if (op->is_cancelled)
+		upload_end(op, -ECANCELED);
+	else if (op->is_from_disk)
+		submit(op->t, &op->work, upload_run, upload_read);
+	else
+		put(op);
+}
+
+void fm_together_start_ops(struct fm_together *t)
+{
+	struct fm_err err;
+
+	start_writes(t);
+	fm_list_each(at, next, &t->starting) {
+		struct op *op = fm_container_of(at, struct op, at);
+
+		if (op->kind == OP_WRITE || op->kind == OP_FORGET)
+			continue;
+		fm_list_del(&op->at);
+		fm_list_append(&t->running, &op->at);
+		start(op);
+	}
+	fm_together_check_invited(t);
+	if (t->is_broken) {
+		(void)fm_err_set(&err, -ENOMEM, "no memory to stage %s", t->about.name);
+		fm_together_over(t, &err);
+	}
+}
+
+/* Nothing of the run is wanted any more; what is under way ends by itself. */
+void fm_together_drop_core(struct fm_together *t)
+{
+	fm_together_cancel_ops(t, -1);
+	fm_list_each(at, next, &t->starting) {
+		struct op *op = fm_container_of(at, struct op, at);
+
+		if (op->kind == OP_PUBLISH)
+			t->is_publishing = false;
+		op_free(op);
+	}
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
+		drop_slot(t, i);
+	fm_run_free(t->core);
+	t->core = NULL;
+	t->generation++;
+}
+
+void fm_together_close_io(struct fm_together *t)
+{
+	const int fds[] = { t->draft, t->root, t->disk, t->scratch };
+
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);	/* what was written is synced */
+	if (t->store)
+		fm_engine_store_put(t->store);
+	free(t->sizes);
+}
+
+/* ---- a run, with what is here ---- */
+
+static int new_core(struct fm_together *t, enum fm_run_place place)
+{
+	struct fm_run_params p = {
+		.self = t->self, .node_count = t->about.count, .rank = t->rank, .up = t->in,
+		.extent_count = t->about.extents, .can_read = t->root >= 0,
+		.uploads = FM_TOGETHER_UPLOADS, .place = place, .have = t->have, .crc = t->crc,
+	};
+	struct fm_engine *e = t->all->o.engine;
+
+	e->env.random->fill(e->env.random->ctx, &p.join, sizeof(p.join));
+	return fm_run_new(&p, &world, t, &t->core);
+}
+
+static int fill_sizes(struct fm_together *t)
+{
+	uint32_t *sizes = calloc(t->about.extents, sizeof(*sizes));
+	struct fm_stage_reader *r = NULL;
+	int ret = sizes ? fm_stage_reader_new(t->draft, &r) : -ENOMEM;
+
+	if (ret == 0 && fm_stage_reader_totals(r)->extents != t->about.extents)
+		ret = -EBADMSG;
+	for (uint32_t n = 0; ret == 0 && n < t->about.extents; n++) {
+		struct fm_stage_extent x;
+
+		ret = fm_stage_reader_extent(r, n, &x);
+		sizes[n] = (uint32_t)x.bytes;
+	}
+	fm_stage_reader_free(r);
+	if (ret < 0)
+		free(sizes);
+	else
+		t->sizes = sizes;
+	return ret;
+}
+
+/* It is READY here: what it takes to serve it. */
+static int open_ready(struct fm_together *t, uint64_t id)
+{
+	const struct fm_cache_holder nobody = { .uid = 0 };
+	char path[FM_PATH_LEN_MAX + 64];
+	struct fm_err err;
+	char *slash;
+	int ret = fm_cache_path(t->all->o.cache, id, path, sizeof(path));
+
+	if (ret == 0)
+		ret = fm_cache_hold(t->all->o.cache, id, &nobody, &t->hold, &err);
+	if (ret < 0)
+		return ret;
+	t->disk = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	t->peer[t->self].path = strdup(path);
+	slash = strrchr(path, '/');
+	(void)snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s",
+		       FM_CACHE_MANIFEST_NAME);
+	if (t->draft >= 0)
+		(void)close(t->draft);
+	t->draft = fm_call(open(path, O_RDONLY | O_CLOEXEC));
+	if (t->disk < 0 || t->draft < 0)
+		return -ENOENT;
+	ret = fm_stage_extent_crcs(t->draft, t->about.extents, t->crc);
+	if (ret == 0)
+		memset(t->have, 0xff, (t->about.extents + 63) / 64 * sizeof(*t->have));
+	return ret;
+}
+
+static int open_source(struct fm_together *t)
+{
+	const struct fm_who who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid };
+	struct fm_store *s = t->store->store;
+	struct fm_stage_totals totals;
+	int ret = 0;
+
+	if (!s->ops->open_dir)
+		return fm_err_set(&t->work_err, -EOPNOTSUPP, "store %s has no directories",
+				  s->name);
+	if (t->draft < 0) {
+		t->draft = fm_call(open(t->all->o.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+		ret = t->draft < 0 ? fm_err_sys(&t->work_err, t->draft, "list the source")
+				   : list_source(t, t->draft, &totals, &t->work_err);
+	}
+	if (ret == 0)
+		t->root = s->ops->open_dir(s, t->about.path, &who, &t->work_err);
+	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
+}
+
+static void look_run(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+	struct fm_cache *c = t->all->o.cache;
+	uint64_t id = fm_cache_find_listing(c, &t->key);
+	struct fm_cache_info info;
+	int ret;
+
+	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
+		t->is_ready = open_ready(t, id) == 0;
+	ret = t->store ? open_source(t) : 0;
+	if (ret == 0 && t->draft >= 0 && !t->sizes)
+		ret = fill_sizes(t);
+	if (ret < 0 && t->work_err.code == 0)
+		(void)fm_err_sys(&t->work_err, ret, "look at %s", t->about.name);
+}
+
+static void look_done(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+
+	t->ops--;
+	t->is_looking = false;
+	if (t->is_over) {
+		fm_together_wake(t);
+		return;
+	}
+	if (t->work_err.code == 0 && new_core(t, t->is_ready ? FM_RUN_READY : FM_RUN_PASSIVE) < 0)
+		(void)fm_err_set(&t->work_err, -ENOMEM, "no memory to stage %s", t->about.name);
+	if (t->work_err.code < 0) {
+		fm_together_fail_here(t, &t->work_err);
+		fm_together_over(t, &t->work_err);
+		return;
+	}
+	if (t->is_ready)
+		t->peer[t->self].done = t->about.bytes;
+	fm_together_begin(t);
+	if (t->fetch)
+		fm_together_take(t, t->sink, t->fetch);
+}
+
+void fm_together_look_here(struct fm_together *t, const char *asker)
+{
+	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
+	if (t->self == t->about.source) {
+		t->store = fm_engine_store_get(t->all->o.engine, t->about.store,
+					       strlen(t->about.store));
+		if (!t->store)
+			(void)fm_err_set(&t->work_err, -ENOENT, "%s has no store \"%s\"",
+					 t->all->o.node, t->about.store);
+	}
+	t->is_looking = true;
+	t->ops++;
+	submit(t, &t->work, look_run, look_done);
+}
+
+/* ---- this node wants it ---- */
+
+/* What an earlier try that fetched it alone has left. */
+static int remove_ours(void *ctx, const char *name)
+{
+	return fm_staging_is_ours(name) ? fm_tree_remove(*(int *)ctx, name, NULL) : 0;
+}
+
+/* The CRC that was written down with it, and is what is there. */
+static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
+{
+	uint8_t bytes[SCRATCH_LEN];
+	struct fm_reader r = { bytes, bytes + sizeof(bytes), false };
+	struct fm_landed *b;
+	bool is_it;
+
+	if (fm_call_read_all(t->scratch, bytes, sizeof(bytes), (uint64_t)extent * SCRATCH_LEN) !=
+	    SCRATCH_LEN)
+		return false;
+	*crc = fm_get_le32(&r);
+	if (fm_get_le32(&r) != 1)
+		return false;
+	b = fm_landed_new(t->sizes[extent]);
+	is_it = b && fm_stage_extent_read(t->draft, t->disk, extent, b->at) == 0 &&
+		fm_crc32c(0, b->at, b->len) == *crc;
+	fm_landed_put(b);
+	return is_it;
+}
+
+static int lay(struct fm_together *t)
+{
+	int dir = fm_cache_fetch_dir(t->fetch), ret = 0;
+
+	if (t->draft < 0)
+		return -EBADMSG;
+	if (!t->sizes)
+		ret = fill_sizes(t);
+	if (ret == 0)
+		ret = fm_cache_names(dir, remove_ours, &dir);
+	if (ret == 0)
+		ret = fm_call_mkdirat(dir, FM_TOGETHER_LAID, 0700);
+	if (ret < 0 && ret != -EEXIST)
+		return ret;
+	t->disk = fm_call_open_below(dir, FM_TOGETHER_LAID, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+				     0, 0);
+	if (t->disk < 0)
+		return t->disk;
+	t->scratch = fm_call_open_below(dir, FM_CACHE_SCRATCH_NAME, O_RDWR | O_CREAT | O_NOFOLLOW,
+					0600, 0);
+	return t->scratch < 0 ? t->scratch : fm_stage_lay_begin(t->draft, t->disk);
+}
+
+static void take_run(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+	int ret = lay(t);
+
+	if (ret < 0) {
+		(void)fm_err_sys(&t->work_err, ret, "lay %s out in the cache of %s",
+				 t->about.name, t->all->o.node);
+		return;
+	}
+	for (uint32_t n = 0; n < t->about.extents && !t->all->is_stopping; n++) {
+		if (!fm_cache_fetch_has(t->fetch, n) || !read_again(t, n, &t->crc[n]))
+			continue;
+		t->have[n / 64] |= UINT64_C(1) << (n % 64);
+		t->peer[t->self].done += t->sizes[n];
+	}
+}
+
+/* What was passive is a sink: for the others it is as if the node had begun anew. */
+static void become_sink(struct fm_together *t)
+{
+	fm_together_drop_core(t);
+	if (new_core(t, FM_RUN_SINK) < 0) {
+		t->is_broken = true;
+		return;
+	}
+	fm_run_request(t->core, t->wanted);
+}
+
+static void take_done(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+	struct fm_together_sink *sink = t->sink;
+
+	t->ops--;
+	t->is_taking = false;
+	fm_together_wake(t);
+	if (t->is_over)
+		return;
+	if (t->work_err.code == 0) {
+		become_sink(t);
+		return;
+	}
+	t->sink = NULL;
+	t->fetch = NULL;
+	fm_together_refuse(t, &t->work_err);
+	sink->ended(sink, &t->work_err);
+}
+
+void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
+		      struct fm_cache_fetch *fetch)
+{
+	t->sink = sink;
+	t->fetch = fetch;
+	if (t->is_looking || t->is_over) {	/* afterwards; or it is told the end */
+		fm_together_wake(t);
+		return;
+	}
+	t->is_taking = true;
+	t->ops++;
+	fm_err_clear(&t->work_err);
+	submit(t, &t->work, take_run, take_done);
+}
+
+/* ---- it is here by itself ---- */
+
+static void found_run(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+	uint64_t id = fm_cache_find_listing(t->all->o.cache, &t->key);
+
+	t->is_ready = id && open_ready(t, id) == 0 && (t->sizes || fill_sizes(t) == 0);
+}
+
+static void found_done(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+
+	t->ops--;
+	t->is_looking = false;
+	fm_together_wake(t);
+	if (t->is_over || !t->is_ready)
+		return;
+	fm_together_drop_core(t);
+	t->peer[t->self].done = t->about.bytes;
+	t->is_broken |= new_core(t, FM_RUN_READY) < 0;
+	if (t->core && t->wanted)
+		fm_run_request(t->core, t->wanted);
+}
+
+void fm_together_found(struct fm_together *t)
+{
+	if (t->is_over || t->is_ready || t->is_looking || t->is_taking || t->sink)
+		return;
+	t->is_looking = true;
+	t->ops++;
+	submit(t, &t->work, found_run, found_done);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* together_priv - what together.c and together_io.c share. */
+#ifndef FM_STAGE_TOGETHER_PRIV_H
+#define FM_STAGE_TOGETHER_PRIV_H
+
+#include <stdatomic.h>
+
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/base/share.h"
+#include "mover/base/worker.h"
+#include "mover/node/node.h"
+#include "staging/run/run.h"
+#include "staging/service/about.h"
+#include "staging/service/landing.h"
+#include "staging/service/together.h"
+
+/* Extents that a node sends from its disk at once. */
+#define FM_TOGETHER_UPLOADS 4u
+
+struct fm_togethers {
+	struct fm_togethers_opts o;
+	struct fm_list list;		/* fm_together.at */
+	unsigned count;
+	struct fm_share places;
+	struct fm_landing *landing;
+	atomic_bool is_stopping;	/* the worker looks, too */
+	_Atomic uint64_t read;
+};
+
+/* A message that waits for room in a session. */
+struct fm_together_out {
+	struct fm_list at;
+	unsigned hop;
+	size_t len;
+	uint8_t body[];
+};
+
+/* A node, as it says; ourselves, too. */
+struct fm_together_peer {
+	bool is_heard;
+	uint8_t place;			/* enum fm_run_place */
+	int code;
+	uint64_t done, read;
+	char *path, *text;		/* NULL: "" */
+};
+
+struct fm_together_slot {
+	struct fm_together *owner;
+	struct fm_landed *b;		/* NULL: nothing is there (yet) */
+	struct fm_landing_place *place;	/* NULL: nothing is awaited */
+};
+
+struct fm_together {
+	struct fm_list at;
+	struct fm_togethers *all;
+	struct fm_share_held place;
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+	struct fm_cache_key key;
+	struct fm_stage_about about;
+	uint8_t rank[FM_RUN_NODES_MAX];
+	unsigned self;
+	struct fm_together_peer peer[FM_RUN_NODES_MAX];
+	uint64_t in;			/* peers that take part, with a session */
+	uint64_t wanted;		/* by requests made here */
+	uid_t uid;			/* of whom it is for here */
+	gid_t gid;
+	struct fm_run *core;		/* NULL: not yet, or not any more */
+	unsigned generation;		/* of the core: answers to an earlier one are dropped */
+	struct fm_list out;
+	struct fm_list waiters;
+	unsigned users;
+	struct fm_task task;
+	bool is_woken;			/* it is posted */
+	struct fm_timer timer;
+	uint64_t said_ns;
+	/* The disk: */
+	int draft;			/* of the manifest; -1: not known here */
+	int root;			/* of the source; -1: cannot read it */
+	int disk;			/* of what is here; -1: nothing */
+	int scratch;			/* the CRCs of what is laid */
+	struct fm_store_ref *store;	/* of the source, here */
+	uint64_t hold;			/* of what is READY here */
+	uint32_t *sizes;		/* of extents; NULL: not known */
+	uint64_t *have;			/* extents that are on the disk, bits ... */
+	uint32_t *crc;			/* ... and their CRCs */
+	bool is_ready;			/* all of them, READY */
+	struct fm_together_slot slot[FM_RUN_SLOTS];
+	struct fm_list starting, running;	/* ops */
+	unsigned ops;			/* that have not ended, with works of other kinds */
+	bool is_writing;
+	struct fm_list batch;
+	struct fm_work write_work;
+	struct fm_work work;		/* look, take */
+	struct fm_err work_err;
+	char asker[FM_WIRE_NAME_MAX + 1];	/* "": a caller of this node */
+	bool is_looking, is_taking;
+	/* Wanting it: */
+	struct fm_together_sink *sink;
+	struct fm_cache_fetch *fetch;
+	bool is_publishing;
+	bool is_named;			/* by a peer's request */
+	bool is_invited, is_answering;
+	uint64_t invited_ns;
+	/* The end: */
+	bool is_broken;			/* no memory for what the run asked for */
+	bool is_ended;			/* the run says so */
+	bool is_over;
+	uint64_t over_ns;
+	uint64_t missing;
+	struct fm_err err;
+};
+
+/* together.c */
+void fm_together_wake(struct fm_together *t);
+void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg);
+void fm_together_begin(struct fm_together *t);
+void fm_together_heard(struct fm_together *t, unsigned from, bool is_in);
+void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);
+void fm_together_check_invited(struct fm_together *t);
+/* err NULL: as the run says. */
+void fm_together_over(struct fm_together *t, const struct fm_err *err);
+
+/* together_io.c */
+void fm_together_look_here(struct fm_together *t, const char *asker);
+void fm_together_start_ops(struct fm_together *t);
+/* Those to that node are not answered any more; -1: all. */
+void fm_together_cancel_ops(struct fm_together *t, int to);
+void fm_together_drop_core(struct fm_together *t);
+void fm_together_close_io(struct fm_together *t);
+
+#endif

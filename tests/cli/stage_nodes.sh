@@ -1,0 +1,107 @@
+#!/bin/bash
+# Goal:   several nodes have a directory of one of them on their disks, and its bytes were read there once.
+# Method: three real daemons. What each has is compared with the source; what was read of it is counted by the daemon that
+#         reads. Two requests at two nodes at once. A node that is not let; one that is not there; one whose cache is too small.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 3
+
+source=$(store 2)/set
+mkdir -p "$source/d/empty"
+for i in $(seq 50); do random 3000 "$source/d/f$i"; done
+random 150000000 "$source/large"
+truncate -s 9000000 "$source/holes"
+ln -s d/f1 "$source/link"
+ln "$source/d/f2" "$source/hard"
+chmod 640 "$source/d/f3"
+: >"$source/d/none"
+
+# read_of I: bytes that node I has read from sources.
+read_of() {
+	"$FMOVE_BIN/fmove" --socket "$dir/c/n$1/fmoved.sock" datasets --json >sums
+	json source_bytes sums
+}
+
+bytes=$(find "$source" -type f -links 1 -printf '%s\n' -o -name hard -printf '%s\n' | awk '{ n += $1 } END { print n }')
+
+# once BEFORE: the source was read once since then, but for 2 %.
+once() {
+	read=$(($(read_of 2) - $1))
+	[ "$read" -ge "$bytes" ] && [ $((read * 100)) -le $((bytes * 102)) ] || bad "$read bytes were read for $bytes"
+}
+
+# What extents come into is there after a reload, and nobody is told of it.
+take_over 3
+fmove status --json | grep -q '"\.staging"' && bad "the store of extents is listed"
+no 2 'is not of the form' fmove put "$source/d/f1" n3:.staging/x
+
+fmove stage --nodes all --json n2:s/set >out 2>err || bad "all: $(cat out err)"
+for i in 1 2 3; do
+	data[i]=$(grep -o "{\"node\":\"n$i\",[^}]*}" out >row; json path row)
+	[ -d "${data[i]}" ] && diff -r --no-dereference "$source" "${data[i]}" || bad "n$i: $(cat out err)"
+	[ "$(stat -c %i "${data[i]}/d/f2")" = "$(stat -c %i "${data[i]}/hard")" ] || bad "n$i: a hard link was lost"
+	[ -z "$(find "${data[i]}" ! -type l -perm /222)" ] || bad "n$i: something can be written to"
+done
+[ "$(for i in 1 2 3; do basename "$(dirname "${data[i]}")"; done | sort -u | wc -l)" -eq 1 ] ||
+	bad "not one version: ${data[*]}"
+[ "$(json source_bytes out)" -le $((bytes * 102 / 100)) ] || bad "it says that $(json source_bytes out) bytes were read"
+once 0
+grep -q '3 of 3 nodes have it' err || bad "the line: $(cat err)"
+[ "$fails" -eq 0 ] || { tail -n 20 "$dir"/c/n*/log >&2; exit; }
+
+# The second time nothing is read, and a node that lacks it gets it from those that have it.
+before=$(read_of 2)
+ok fmove stage --nodes all n2:s/set
+use 3
+ok fmove unstage set
+use 1
+fmove stage --nodes n3 n2:s/set >out 2>err || bad "again at n3: $(cat err)"
+[ ! -s out ] || bad "n1 was not asked for, and says a path: $(cat out)"
+grep -q '1 of 1 nodes have it' err && diff -r --no-dereference "$source" "${data[3]}" || bad "again at n3: $(cat err)"
+[ "$(read_of 2)" -eq "$before" ] || bad "$(($(read_of 2) - before)) bytes were read again"
+
+# Two requests at two nodes at once share one reading.
+cp -a "$source" "$(store 2)/both"
+echo both >"$(store 2)/both/both"
+source=$(store 2)/both
+bytes=$((bytes + 5))
+before=$(read_of 2)
+FMOVE_SOCKET=$dir/c/n3/fmoved.sock fmove stage n2:s/both >out.3 2>err.3 &
+other=$!
+fmove stage n2:s/both >out.1 2>err.1 || bad "at once, n1: $(cat err.1)"
+wait $other || bad "at once, n3: $(cat err.3)"
+diff -r --no-dereference "$source" "$(cat out.1)" && diff -r --no-dereference "$source" "$(cat out.3)" ||
+	bad "at once: $(cat err.1 err.3)"
+once "$before"
+
+# A node that is not there is named, and so is a name that is none; the others have it.
+no 1 'no node "n9"' fmove stage --nodes n1,n9 n2:s/both
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+echo more >"$source/more"
+fmove stage --nodes all n2:s/both >out 2>err
+[ $? -eq 3 ] && grep -q 'n3: silent' err && grep -q '2 of 3' err || bad "without n3: $(cat err)"
+diff -r --no-dereference "$source" "$(cat out)" || bad "without n3 it differs"
+"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+reachable 3
+ok fmove stage --nodes n3 n2:s/both
+
+# One whose cache is too small drops out, and the others finish.
+random 100000000 "$source/larger"
+sed -i 's/size = "1GiB"/size = "200MiB"/' "$dir/c/n3/fmove.conf"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start with a small cache"
+reachable 3
+fmove stage --nodes all --json n2:s/both >out 2>err
+[ $? -eq 3 ] && grep -q 'n3: failed: .*room' err && grep -q '2 of 3' err || bad "a small cache: $(cat err)"
+grep -q '"node":"n3","state":"failed".*"error":{"code":"ENOSPC"' out || bad "the object of a small cache: $(cat out)"
+diff -r --no-dereference "$source" "$(grep -o '{"node":"n1",[^}]*}' out >row; json path row)" || bad "n1 beside a small cache"
+
+# One that does not let us takes no part.
+sed -i 's/peers = \[ "\*" \]/peers = [ "n2" ]/; s/size = "200MiB"/size = "1GiB"/' "$dir/c/n3/fmove.conf"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start with a peer less"
+reachable 3
+echo evenmore >"$source/more"
+fmove stage --nodes n1,n3 n2:s/both >out 2>err
+[ $? -eq 3 ] && grep -q 'n3: failed: n3 does not stage with n1: staging.peers' err || bad "not let: $(cat err)"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_about - any bytes as what a node says of a staging run: refused, or understood as exactly
+ * what they say.
+ *
+ * links: fm_staging_service
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "staging/service/about.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint8_t again[FM_WIRE_STAGE_MAX];
+
+static void check_same(const uint8_t *data, size_t size, size_t len)
+{
+	if (len != size || memcmp(data, again, len) != 0)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct fm_stage_about about;
+	static struct fm_stage_is is;
+
+	if (size > FM_WIRE_STAGE_MAX)
+		return 0;
+	if (fm_stage_about_decode(data, size, &about) == 0)
+		check_same(data, size, fm_stage_about_encode(&about, again));
+	if (fm_stage_is_decode(data, size, &is) == 0)
+		check_same(data, size, fm_stage_is_encode(&is, again));
+	return 0;
+}
