@@ -357,15 +357,21 @@ struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_c
 	return NULL;
 }
 
+/* One that goes on, before one that is over and waits for last words. */
 static struct fm_together *find_run(struct fm_togethers *all, const uint8_t *run)
 {
+	struct fm_together *found = NULL;
+
 	fm_list_each(at, next, &all->list) {
 		struct fm_together *t = fm_container_of(at, struct fm_together, at);
 
-		if (memcmp(t->run, run, sizeof(t->run)) == 0)
+		if (memcmp(t->run, run, sizeof(t->run)) != 0)
+			continue;
+		if (!t->is_over)
 			return t;
+		found = t;
 	}
-	return NULL;
+	return found;
 }
 
 /* What it needs of the disk first (together_io.c), then fm_together_looked(). */
@@ -574,14 +580,13 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 	int ret = a ? check_about(all, s, m, a, &err)
 		    : fm_err_set(&err, -ENOMEM, "no memory for a staging run");
 
-	if (ret == 0 && !t) {
+	if (ret == 0 && (!t || t->is_over)) {
 		ret = new_together(all, a, fm_share_name(s->name), &t, &err);
 		if (ret == 0)
 			fm_together_look_here(t, s->name);
 	}
-	if (ret < 0 || t->is_over) {
-		if (ret < 0)
-			refuse_peer(s, m->run, &err);
+	if (ret < 0) {
+		refuse_peer(s, m->run, &err);
 		free(a);
 		return;
 	}

@@ -130,7 +130,7 @@ struct fm_together_sink {
 
 void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 		      struct fm_cache_fetch *fetch);
-/* code: 0 and where it is, or why it is not READY. */
+/* err: code 0, and where it is; or why it is not READY. The sink hears nothing more. */
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err);
 /* It became READY here by itself. */
 void fm_together_found(struct fm_together *t);

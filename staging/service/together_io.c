@@ -535,16 +535,18 @@ static void publish_done(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
 	struct fm_together *t = op->t;
+	struct fm_together_sink *sink = t->sink;
 	struct fm_err err;
 	int code = op->code;
 
 	op_free(op);
 	if (code == 0 && !t->is_over) {
-		t->sink->publish(t->sink);
+		sink->publish(sink);
 		return;
 	}
 	(void)fm_err_sys(&err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
 	fm_together_published(t, NULL, &err);
+	sink->ended(sink, &err);
 }
 
 static void world_publish(void *ctx)
@@ -560,9 +562,9 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 
 	t->is_publishing = false;
 	t->fetch = NULL;
+	t->sink = NULL;		/* it goes on by itself */
 	if (err->code == 0) {
 		t->is_ready = true;
-		t->sink = NULL;		/* it goes on by itself */
 		me->place = FM_RUN_READY;
 		free(me->path);
 		me->path = strdup(path);

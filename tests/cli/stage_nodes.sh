@@ -4,7 +4,7 @@
 #         reads. Two requests at two nodes at once. A node that is not let; one that is not there; one whose cache is too small.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 3
 
 source=$(store 2)/set
@@ -75,6 +75,24 @@ diff -r --no-dereference "$source" "$(cat out.1)" && diff -r --no-dereference "$
 	bad "at once: $(cat err.1 err.3)"
 once "$before"
 
+# So do two that each ask for all nodes, and the same at once again.
+echo again >"$source/both"
+bytes=$((bytes + 1))
+before=$(read_of 2)
+FMOVE_SOCKET=$dir/c/n3/fmoved.sock fmove stage --nodes all n2:s/both >out.3 2>err.3 &
+other=$!
+fmove stage --nodes all n2:s/both >out.1 2>err.1 || bad "all at once, n1: $(cat err.1)"
+wait $other || bad "all at once, n3: $(cat err.3)"
+once "$before"
+for i in 1 2 3; do
+	FMOVE_SOCKET=$dir/c/n$i/fmoved.sock fmove stage --nodes all n2:s/both >"out.$i" 2>"err.$i" &
+done
+wait
+for i in 1 2 3; do
+	diff -r --no-dereference "$source" "$(cat "out.$i")" || bad "all at once again, n$i: $(cat "err.$i")"
+done
+once "$before"
+
 # A node that is not there is named, and so is a name that is none; the others have it.
 no 1 'no node "n9"' fmove stage --nodes n1,n9 n2:s/both
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
@@ -88,7 +106,7 @@ ok fmove stage --nodes n3 n2:s/both
 
 # One whose cache is too small drops out, and the others finish.
 random 100000000 "$source/larger"
-sed -i 's/size = "1GiB"/size = "200MiB"/' "$dir/c/n3/fmove.conf"
+sed -i 's/size = "3GiB"/size = "200MiB"/' "$dir/c/n3/fmove.conf"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start with a small cache"
 reachable 3
@@ -98,7 +116,7 @@ grep -q '"node":"n3","state":"failed".*"error":{"code":"ENOSPC"' out || bad "the
 diff -r --no-dereference "$source" "$(grep -o '{"node":"n1",[^}]*}' out >row; json path row)" || bad "n1 beside a small cache"
 
 # One that does not let us takes no part.
-sed -i 's/peers = \[ "\*" \]/peers = [ "n2" ]/; s/size = "200MiB"/size = "1GiB"/' "$dir/c/n3/fmove.conf"
+sed -i 's/peers = \[ "\*" \]/peers = [ "n2" ]/; s/size = "200MiB"/size = "3GiB"/' "$dir/c/n3/fmove.conf"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start with a peer less"
 reachable 3
