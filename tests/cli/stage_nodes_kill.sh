@@ -2,7 +2,7 @@
 # Goal:   whichever daemon of three is killed while they stage a dataset, nothing wrong becomes READY, the others go on, and the
 #         same request made again has it on all of them.
 # Method: SIGKILL of each of them in the midst of it: of the one that asked, of the source, of a third one; then the request
-#         again. What is READY is compared with the source each time.
+#         again. What is READY is compared with the source each time. FM_STAGE_ROUNDS=N: at N random moments.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "2GiB"; grace = "0s"; peers = [ "*" ]; };'
@@ -26,28 +26,51 @@ whole() {
 	done
 }
 
-for killed in 3 1 2; do
-	set=set$killed
+# midst KILLED: something has come to that node, or, of the source, to another one.
+midst() {
+	await has_some $(($1 == 3 ? 3 : 1)) || bad "nothing comes: $(cat err.first)"
+}
+
+# moment: any time of what takes a few seconds.
+moment() {
+	sleep "$((RANDOM % 4)).$((RANDOM % 10))"
+}
+
+# round KILLED SET WHEN...
+round() {
+	local killed=$1 set=$2 stager
+
+	shift 2
+	rm -rf "$(store 2)"/set*
 	cp -a "$(store 2)/first" "$(store 2)/$set"
 	echo "$set" >"$(store 2)/$set/which"
-	fmove stage --nodes all "n2:s/$set" >out.first 2>err.first &
+	fmove stage --nodes all "n2:s/$set" -- true >out.first 2>err.first &
 	stager=$!
-	watched=$((killed == 3 ? 3 : 1))
-	await has_some $watched || bad "$set: nothing comes: $(cat err.first)"
+	"$@"
 	kill -KILL "$(cat "$dir/c/n$killed/pid")"
 	await test -e "$dir/c/n$killed/exit" || bad "n$killed does not end"
 	rm -f "$dir/c/n$killed/exit"
 	"$FM_SOURCE/tests/cluster" start "$dir/c" "n$killed" || bad "n$killed does not start again"
-	use 1
 	reachable 2
 	reachable 3
 	if [ "$killed" -eq 1 ]; then
-		wait $stager && bad "$set: it ended well without its daemon"
+		wait $stager && [ "$1" = midst ] && bad "$set: it ended well without its daemon"
 	fi
 	whole "$set"
-	fmove stage --nodes all "n2:s/$set" >out 2>err || bad "$set: again: $(cat err)"
+	fmove stage --nodes all "n2:s/$set" -- true >out 2>err || bad "$set: again, n$killed was killed: $(cat err)"
 	[ "$(find "$dir"/c/n*/cache/ready -mindepth 2 -maxdepth 2 -name "$set" | wc -l)" -eq 3 ] ||
-		bad "$set: not on all: $(cat out err)"
+		bad "$set: not on all: $(cat err)"
 	whole "$set"
 	wait $stager
-done
+}
+
+if [ "${FM_STAGE_ROUNDS:-0}" -gt 0 ]; then
+	for n in $(seq "$FM_STAGE_ROUNDS"); do
+		round $((RANDOM % 3 + 1)) "set$n" moment
+		[ "$fails" -eq 0 ] || break
+	done
+else
+	for killed in 3 1 2; do
+		round $killed "set$killed" midst $killed
+	done
+fi
