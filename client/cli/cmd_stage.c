@@ -489,7 +489,7 @@ static int check_repository(struct stage *s, struct fm_args *args)
 	if (s->opts.nodes)
 		return fm_usage(args, "--nodes: hf:ORG/NAME is staged by each node for itself");
 	if (s->opts.is_trusted)
-		return fm_usage(args, "--check none: of hf:ORG/NAME the hub's node says the commit");
+		return fm_usage(args, "--check none: a hub's node says what commit it is");
 	if (fm_hub_name_parse(s->repository + 3, &s->hub, &err) < 0)
 		return fm_usage(args, "%s", err.text);
 	return FM_EXIT_DONE;

@@ -9,7 +9,7 @@
 
 #include "mover/base/bytes.h"
 #include "staging/cache.h"
-#include "staging/service/run.h"
+#include "staging/key.h"
 #include "staging/sha256.h"
 
 #define CODE_MAX 4095

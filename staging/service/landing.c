@@ -12,6 +12,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/node/engine.h"
 #include "mover/node/node.h"
 #include "mover/store/done_list.h"
 

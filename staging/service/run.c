@@ -29,7 +29,6 @@
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
 #include "staging/service/together.h"
-#include "staging/sha256.h"
 
 struct fm_stage_run {
 	struct fm_list at;
@@ -506,19 +505,6 @@ static void prepared(struct fm_work *work)
 }
 
 /* ---- from outside ---- */
-
-int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out)
-{
-	struct fm_sha256 *s = fm_sha256_new();
-
-	if (!s)
-		return -ENOMEM;
-	fm_sha256_add(s, source, strlen(source) + 1);
-	fm_sha256_add(s, listing, FM_SHA256_LEN);
-	fm_sha256_end(s, out->bytes);
-	fm_sha256_free(s);
-	return 0;
-}
 
 void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts *opts,
 			struct fm_cache *cache)

@@ -49,13 +49,6 @@ void fm_stage_runs_stop(struct fm_stage_runs *runs);
 /* Who looks for room next knows what is on the disk of those that come. */
 void fm_stage_runs_note(struct fm_stage_runs *runs);
 
-/*
- * What a cache knows a listing of a source by: the SHA-256 of both. Names, sizes and times alone
- * are what anybody can make, so nobody is given what another source brought because these are
- * equal.
- */
-int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out);
-
 /* The one of that key, or a new one. */
 int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out,

@@ -19,6 +19,7 @@
 #include "mover/services/request.h"
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
+#include "staging/key.h"
 #include "staging/offered.h"
 #include "staging/service/check_runs.h"
 #include "staging/service/hub.h"
@@ -404,12 +405,11 @@ static void list_file(struct fm_stage_ask *a, const struct fm_attr *attr)
 	const struct fm_stage_entry file = { .type = FM_STAGE_FILE, .size = attr->size,
 					     .mtime_ns = attr->mtime_ns, .path = a->name,
 					     .path_len = strlen(a->name) };
-
 	int ret;
 
 	if (a->nodes || a->is_invited)
 		ret = fm_err_set(&a->result.err, -EINVAL,
-				 "a single file is staged by each node for itself, without --nodes");
+				 "each node stages a single file for itself, without --nodes");
 	else
 		ret = fm_stage_list_file(&file, &a->totals, &a->result.err);
 	if (ret < 0)

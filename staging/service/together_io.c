@@ -165,7 +165,8 @@ static void write_one(struct op *op)
 		op->code = write_scratch(t, op->extent, op->crc, true);
 	if (op->code < 0)
 		return;
-	fm_cache_fetch_wrote(t->fetch, op->b->len);
+	t->laid += op->b->len;
+	fm_cache_fetch_wrote(t->fetch, t->laid, 0);
 	fm_cache_fetch_mark(t->fetch, op->extent);
 }
 
@@ -909,7 +910,9 @@ static void take_run(struct fm_work *work)
 			continue;
 		t->have[n / 64] |= UINT64_C(1) << (n % 64);
 		t->peer[t->self].done += t->sizes[n];
+		t->laid += t->sizes[n];
 	}
+	fm_cache_fetch_wrote(t->fetch, t->laid, 0);
 }
 
 /* What was passive is a sink: for the others it is as if the node had begun anew. */
