@@ -249,18 +249,27 @@ static void on_none(struct fm_run *run, const struct fm_run_msg *msg)
 		fm_run_coming_failed(run, s, -EBUSY);
 }
 
+/* A sink writes what it holds, once. */
+static void write_held(struct fm_run *run, struct slot *s)
+{
+	const struct member *m = &run->member;
+
+	if (m->place != FM_RUN_SINK || fm_run_has(run, s->extent))
+		return;
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
+		if (m->slot[i].is_writing && m->slot[i].extent == s->extent)
+			return;
+	s->is_writing = true;
+	run->world->write(run->ctx, fm_run_slot_number(run, s), s->extent);
+}
+
 /* The bytes are in the slot, and right: to the disk, and on to those below. */
 static void hold(struct fm_run *run, struct slot *s, uint32_t crc, bool is_offered)
 {
-	struct slot *other = fm_run_slot_find(run, SLOT_HELD, s->extent);
-
 	s->use = SLOT_HELD;
 	s->crc = crc;
 	s->since_ns = run->now_ns;
-	if (run->member.place == FM_RUN_SINK && !fm_run_has(run, s->extent) && !other) {
-		s->is_writing = true;
-		run->world->write(run->ctx, fm_run_slot_number(run, s), s->extent);
-	}
+	write_held(run, s);
 	if (is_offered)
 		fm_run_slot_offer(run, s);
 	fm_run_slot_settle(run, s);
@@ -511,6 +520,9 @@ void fm_run_want(struct fm_run *run)
 	if (run->is_over || run->member.place != FM_RUN_PASSIVE)
 		return;
 	run->member.place = FM_RUN_SINK;
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) /* what it read for others */
+		if (run->member.slot[i].use == SLOT_HELD)
+			write_held(run, &run->member.slot[i]);
 	send_state(run, FM_RUN_PULSE);
 	fm_run_request(run, 0);
 }

@@ -155,9 +155,11 @@ static void test_elapsed(void)
 
 /* ---- a run alone ---- */
 
-static unsigned sent, ended;
+static unsigned sent, ended, written, receives_cancelled;
+static int end_code;
 static unsigned sent_of[FM_RUN_MSG_TYPES]; /* by type, and to whom the last one of it went */
 static unsigned last_hop[FM_RUN_MSG_TYPES];
+static struct fm_run_msg last[FM_RUN_MSG_TYPES];
 
 static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
 {
@@ -165,6 +167,7 @@ static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
 	sent++;
 	sent_of[msg->type]++;
 	last_hop[msg->type] = hop;
+	last[msg->type] = *msg;
 }
 
 static void world_slot_extent(void *ctx, unsigned slot, uint32_t extent)
@@ -172,6 +175,12 @@ static void world_slot_extent(void *ctx, unsigned slot, uint32_t extent)
 	(void)ctx;
 	(void)slot;
 	(void)extent;
+}
+
+static void world_write(void *ctx, unsigned slot, uint32_t extent)
+{
+	world_slot_extent(ctx, slot, extent);
+	written++;
 }
 
 static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsigned to_slot)
@@ -192,6 +201,12 @@ static void world_slot(void *ctx, unsigned slot)
 	world_slot_extent(ctx, slot, 0);
 }
 
+static void world_cancel_receive(void *ctx, unsigned slot)
+{
+	world_slot(ctx, slot);
+	receives_cancelled++;
+}
+
 static void world_number(void *ctx, uint32_t number)
 {
 	world_slot_extent(ctx, 0, number);
@@ -205,18 +220,18 @@ static void world_plain(void *ctx)
 static void world_end(void *ctx, int code, uint64_t missing)
 {
 	(void)ctx;
-	(void)code;
 	(void)missing;
+	end_code = code;
 	ended++;
 }
 
 static const struct fm_run_world world = {
 	.send = world_send,
 	.read = world_slot_extent,
-	.write = world_slot_extent,
+	.write = world_write,
 	.upload = world_upload,
 	.cancel_upload = world_cancel_upload,
-	.cancel_receive = world_slot,
+	.cancel_receive = world_cancel_receive,
 	.release = world_slot,
 	.forget = world_number,
 	.check_source = world_number,
@@ -354,6 +369,7 @@ static struct fm_run *run_of(unsigned self, enum fm_run_place place, uint64_t up
 	p.up = up;
 	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
 	memset(sent_of, 0, sizeof(sent_of));
+	written = receives_cancelled = ended = 0;
 	return run;
 }
 
@@ -438,6 +454,43 @@ static void test_lease_for_who_is_away(void)
 	fm_run_free(run);
 }
 
+/* An order of node 0 to the member here, in its turn. */
+static void order(struct fm_run *run, enum fm_run_msg_type type, uint32_t extent, uint64_t nodes)
+{
+	struct fm_run_msg msg = {.type = (uint8_t)type, .from = 0, .to = (uint8_t)run->self,
+				 .join = run->member.join, .order = run->member.order + 1,
+				 .extent = extent, .nodes = nodes, .node = 2};
+
+	fm_run_message(run, 0, &msg);
+}
+
+/* The slot of what the member here read by order, for these nodes. */
+static struct slot *read_for(struct fm_run *run, uint32_t extent, uint64_t nodes)
+{
+	struct slot *s;
+
+	order(run, FM_RUN_LEASE, extent, nodes);
+	s = fm_run_slot_find(run, SLOT_READING, extent);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	fm_run_read_done(run, fm_run_slot_number(run, s), 99, 0);
+	return s;
+}
+
+/* Goal: who becomes a sink while it reads for others writes what it holds. */
+static void test_want_while_reading(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+	struct slot *s = read_for(run, 7, 1 << 2);
+
+	CU_ASSERT_EQUAL(written, 0);
+	fm_run_want(run);
+	CU_ASSERT_EQUAL(written, 1);
+	fm_run_written(run, fm_run_slot_number(run, s), 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_HAVE], 1);
+	CU_ASSERT_FALSE(run->member.lease[0].is_used);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -450,6 +503,7 @@ static const struct fm_test tests[] = {
 	{"lost: the last order", test_lost_order},
 	{"an order out of its turn", test_order_out_of_turn},
 	{"a lease for who is away", test_lease_for_who_is_away},
+	{"a reader that becomes a sink", test_want_while_reading},
 };
 
 FM_TEST_MAIN("stage_run", tests)
