@@ -71,6 +71,16 @@ void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg)
 
 /* ---- who has what ---- */
 
+uint64_t fm_run_in_place(const struct coordinator *co, enum fm_run_place place)
+{
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
+		if (co->seat[n].is_here && co->seat[n].state.place == place)
+			nodes |= bit(n);
+	return nodes;
+}
+
 static void put_off(struct fm_run *run, uint32_t extent, uint64_t ns)
 {
 	run->coordinator.not_before_ms[extent] = (uint32_t)((run->now_ns + ns) / 1000000);
@@ -105,22 +115,37 @@ static void discard(struct fm_run *run, unsigned node, uint32_t extent, uint32_t
 	fm_run_order(run, node, &msg);
 }
 
-/* The first CRC of an extent counts, unless a node that is READY, so that its source was looked at,
- * says another one. */
+/*
+ * The first CRC of an extent counts, unless a node that is READY, so that its source was looked at,
+ * says another one. If the source was looked at for both, it gave other bytes without a change that
+ * shows: nobody knows which are right, and no more nodes get them. false: this one does not count.
+ */
+static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t ready = fm_run_in_place(co, FM_RUN_READY);
+
+	if (!(ready & bit(node))) {
+		discard(run, node, extent, co->crc[extent]);
+		return false;
+	}
+	if (co->is_sealed || co->holders[extent] & ready) {
+		co->is_torn = true;
+		return false;
+	}
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (co->holders[extent] & bit(n))
+			discard(run, n, extent, crc);
+	return true;
+}
+
 static void note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[node];
 
-	if (fm_run_is_conflict(co, extent, crc)) {
-		if (seat->state.place != FM_RUN_READY || co->is_sealed) {
-			discard(run, node, extent, co->crc[extent]);
-			return;
-		}
-		for (unsigned n = 0; n < run->node_count; n++)
-			if (co->holders[extent] & bit(n))
-				discard(run, n, extent, crc);
-	}
+	if (fm_run_is_conflict(co, extent, crc) && !settle_conflict(run, node, extent, crc))
+		return;
 	if (!co->holders[extent]) {
 		co->crc[extent] = crc;
 		co->covered++;

@@ -18,25 +18,15 @@
 #define SCAN_MAX 1024 /* extents looked at for one member in one go */
 #define COMING_MAX (FM_RUN_SLOTS - FM_RUN_LEASES)
 
-static uint64_t in_place(const struct coordinator *co, enum fm_run_place place)
-{
-	uint64_t nodes = 0;
-
-	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
-		if (co->seat[n].is_here && co->seat[n].state.place == place)
-			nodes |= bit(n);
-	return nodes;
-}
-
 static uint64_t sinks_of(const struct coordinator *co)
 {
-	return in_place(co, FM_RUN_SINK);
+	return fm_run_in_place(co, FM_RUN_SINK);
 }
 
 /* Who passes extents on. */
 static uint64_t carriers_of(const struct coordinator *co)
 {
-	return in_place(co, FM_RUN_SINK) | in_place(co, FM_RUN_READY);
+	return fm_run_in_place(co, FM_RUN_SINK) | fm_run_in_place(co, FM_RUN_READY);
 }
 
 /* ---- members that are gone, leases that take too long ---- */
@@ -408,7 +398,7 @@ static uint64_t wanted(const struct coordinator *co)
 static void plan_invites(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t nodes = wanted(co) & in_place(co, FM_RUN_PASSIVE);
+	uint64_t nodes = wanted(co) & fm_run_in_place(co, FM_RUN_PASSIVE);
 
 	for (unsigned n = 0; n < run->node_count; n++) {
 		struct fm_run_msg msg = {.type = FM_RUN_INVITE};
@@ -424,12 +414,13 @@ static void plan_invites(struct fm_run *run)
 static bool is_done(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;
-	uint64_t undone = wanted(co) & ~in_place(co, FM_RUN_READY) & ~in_place(co, FM_RUN_OUT);
+	uint64_t undone = wanted(co) & ~fm_run_in_place(co, FM_RUN_READY) &
+			  ~fm_run_in_place(co, FM_RUN_OUT);
 	uint64_t silent_ns = co->began_ns + run->times->settle + run->times->silent;
 
 	if (sinks_of(co) || run->now_ns < co->began_ns + run->times->settle)
 		return false;
-	return run->now_ns >= silent_ns ? !(undone & in_place(co, FM_RUN_PASSIVE)) : !undone;
+	return run->now_ns >= silent_ns ? !(undone & fm_run_in_place(co, FM_RUN_PASSIVE)) : !undone;
 }
 
 /* First those that peers pass it on to: a peer that has ended passes on nothing. */
@@ -438,7 +429,7 @@ static void end_all(struct fm_run *run, int code)
 	struct coordinator *co = &run->coordinator;
 	struct fm_run_msg msg = {.type = FM_RUN_END,
 				 .code = code,
-				 .nodes = wanted(co) & ~in_place(co, FM_RUN_READY)};
+				 .nodes = wanted(co) & ~fm_run_in_place(co, FM_RUN_READY)};
 
 	for (unsigned i = 0; i < 2 * run->node_count; i++) {
 		unsigned n = i % run->node_count;
@@ -459,6 +450,8 @@ void fm_run_plan(struct fm_run *run)
 	forget_silent(run);
 	if (co->code == 0 && sinks_of(co) && run->now_ns > co->progress_ns + run->times->stall)
 		co->code = -ETIMEDOUT;
+	if (co->code == 0 && sinks_of(co) && co->is_torn)
+		co->code = -EBADMSG;
 	if (co->code != 0 || is_done(run)) {
 		end_all(run, co->code);
 		return;

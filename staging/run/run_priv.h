@@ -117,6 +117,7 @@ struct coordinator {
 	uint32_t next_read;		/* none below it is to be read */
 	uint32_t version;		/* one more whenever a CRC is new or gone */
 	bool is_sealed;			/* the CRCs are the source's */
+	bool is_torn;			/* of one extent the source gave two */
 	uint32_t check_version;		/* CHECK is under way for it; 0: none */
 	uint64_t check_after_ns;
 	unsigned check_turn;
@@ -198,6 +199,7 @@ void fm_run_coordinator_begin(struct fm_run *run);
 void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg);
 void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg);
 void fm_run_seat_forget(struct fm_run *run, unsigned node);
+uint64_t fm_run_in_place(const struct coordinator *co, enum fm_run_place place);
 
 /* plan.c */
 void fm_run_plan(struct fm_run *run);

@@ -68,12 +68,23 @@ static bool has_reader(void)
 	return false;
 }
 
+/* Storage gave wrong bytes, and somebody has them: no more nodes get an extent of two contents. */
+static bool is_torn(void)
+{
+	for (unsigned n = 0; n < sim.node_count; n++)
+		for (uint32_t e = 0; e < sim.extent_count && !sim.has_expected; e++)
+			if (sim.node[n].is_ready && sim.node[n].journal[e] != sim.truth[e])
+				return sim.is_storage_ever_bad;
+	return false;
+}
+
 /* Whether the node can have it in the end: it is there, its disk has room, and the source is as it
  * was. */
 static bool can_finish(const struct node *n)
 {
 	return n->is_asked && !n->is_gone && n->disk_room > sim.extent_count &&
-	       sim.change_ns == FM_NEVER && has_reader() && !sim.is_storage_gone;
+	       sim.change_ns == FM_NEVER && has_reader() && !sim.is_storage_gone &&
+	       !(n->code == -EBADMSG && is_torn());
 }
 
 bool check_is_over(void)

@@ -491,6 +491,56 @@ static void test_want_while_reading(void)
 	fm_run_free(run);
 }
 
+/* What a member says to the coordinator here: all extents but one, or none. */
+static void report(struct fm_run *run, unsigned node, struct fm_run_state state, uint32_t crc,
+		   uint32_t without)
+{
+	unsigned via = run->up & bit(node) ? node : 1;
+	struct fm_run_msg msg = {.type = FM_RUN_JOIN, .from = (uint8_t)node, .join = 5,
+				 .hops = via != node, .state = state};
+
+	fm_run_message(run, via, &msg);
+	memset(&msg.page, 0, sizeof(msg.page));
+	msg.type = FM_RUN_PAGE_OF;
+	for (uint32_t first = 0; first < 300; first += FM_RUN_PAGE) {
+		msg.page.first = first;
+		msg.page.is_last = first > 0;
+		for (uint32_t i = 0; i < FM_RUN_PAGE; i++) {
+			bool has = state.have_count > 0 && first + i != without;
+
+			msg.page.bits[i / 8] &= (uint8_t)~(1U << i % 8);
+			msg.page.bits[i / 8] |= (uint8_t)(has << i % 8);
+			msg.page.crc[i] = crc;
+		}
+		fm_run_message(run, via, &msg);
+	}
+}
+
+static int end_beside_two_contents(enum fm_run_place place)
+{
+	struct fm_run *run = run_of(0, place, 0xe);
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 0xf, .have_count = 300};
+
+	fm_run_tick(run, 0);
+	report(run, 1, ready, 9, 300);
+	report(run, 2, ready, 10, 300);
+	for (unsigned i = 1; i < 9; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ended, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_END].code, end_code);
+	fm_run_free(run);
+	ended = 0;
+	return end_code;
+}
+
+/* Goal: where two members are READY with different bytes, nobody else gets either; and a run in
+ * which nobody wants it ends as if nothing were. */
+static void test_two_contents(void)
+{
+	CU_ASSERT_EQUAL(end_beside_two_contents(FM_RUN_SINK), -EBADMSG);
+	CU_ASSERT_EQUAL(end_beside_two_contents(FM_RUN_PASSIVE), 0);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -504,6 +554,7 @@ static const struct fm_test tests[] = {
 	{"an order out of its turn", test_order_out_of_turn},
 	{"a lease for who is away", test_lease_for_who_is_away},
 	{"a reader that becomes a sink", test_want_while_reading},
+	{"two contents of one extent", test_two_contents},
 };
 
 FM_TEST_MAIN("stage_run", tests)
