@@ -100,28 +100,44 @@ static void revoke_overdue(struct fm_run *run)
 
 /* ---- who reads ---- */
 
+/* Who is READY and lost an extent keeps no other one in its place: what it has it serves, but
+ * nothing comes to others over its disk. */
+static uint64_t ends_of(const struct fm_run *run)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t ends = 0, ready = fm_run_in_place(co, FM_RUN_READY);
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (ready & bit(n) && co->seat[n].is_whole &&
+		    co->seat[n].have_count < run->extent_count)
+			ends |= bit(n);
+	return ends;
+}
+
 /* The carriers that this one reaches over others of them. */
-static uint64_t part_of(const struct coordinator *co, uint64_t carriers, unsigned node)
+static uint64_t part_of(const struct coordinator *co, uint64_t carriers, uint64_t ends,
+			unsigned node)
 {
 	uint64_t part = bit(node), before = 0;
 
 	while (part != before) {
 		before = part;
 		for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
-			if (carriers & ~part & bit(n) && co->seat[n].state.up & part)
+			if (carriers & ~part & bit(n) && co->seat[n].state.up & part & ~ends)
 				part |= bit(n);
 	}
 	return part;
 }
 
-static unsigned parts_of(const struct coordinator *co, uint64_t carriers,
+static unsigned parts_of(const struct fm_run *run, uint64_t carriers,
 			 uint64_t parts[FM_RUN_NODES_MAX])
 {
-	uint64_t left = carriers;
+	const struct coordinator *co = &run->coordinator;
+	uint64_t left = carriers, ends = ends_of(run);
 	unsigned count = 0;
 
 	while (left) {
-		parts[count] = part_of(co, carriers, (unsigned)__builtin_ctzll(left));
+		parts[count] = part_of(co, carriers, ends, (unsigned)__builtin_ctzll(left));
 		left &= ~parts[count++];
 	}
 	return count;
@@ -258,7 +274,7 @@ static void plan_reads(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
 	uint64_t parts[FM_RUN_NODES_MAX];
-	unsigned count = parts_of(co, carriers_of(co), parts);
+	unsigned count = parts_of(run, carriers_of(co), parts);
 
 	if (!sinks_of(co))
 		return;

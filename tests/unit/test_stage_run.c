@@ -516,6 +516,28 @@ static void report(struct fm_run *run, unsigned node, struct fm_run_state state,
 	}
 }
 
+/*
+ * Goal: what a READY member lost goes over it all the same. Method: 3, a sink, is peer of 1 only,
+ * which lost extent 7; 2 has it, and is peer of 1.
+ */
+static void test_ready_that_lost(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_READY, .up = 0xd, .have_count = 299},
+	       9, 7);
+	report(run, 2, (struct fm_run_state){.place = FM_RUN_READY, .up = 2, .have_count = 300},
+	       9, 300);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 2}, 0, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].to, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].extent, 7);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].node, 2);
+	fm_run_free(run);
+}
+
 static int end_beside_two_contents(enum fm_run_place place)
 {
 	struct fm_run *run = run_of(0, place, 0xe);
@@ -554,6 +576,7 @@ static const struct fm_test tests[] = {
 	{"an order out of its turn", test_order_out_of_turn},
 	{"a lease for who is away", test_lease_for_who_is_away},
 	{"a reader that becomes a sink", test_want_while_reading},
+	{"a READY member that lost an extent", test_ready_that_lost},
 	{"two contents of one extent", test_two_contents},
 };
 
