@@ -278,7 +278,6 @@ static void hold(struct fm_run *run, struct slot *s, uint32_t crc, bool is_offer
 void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 {
 	struct slot *s = &run->member.slot[slot];
-	struct lease *l = fm_run_lease_of(run, (int)slot);
 
 	if (run->is_over || s->use != SLOT_RECEIVING)
 		return;
@@ -288,8 +287,6 @@ void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 		fm_run_coming_failed(run, s, code);
 	} else {
 		run->member.fetches_failed = 0;
-		if (l && l->is_revoked)
-			fm_run_lease_over(l);
 		hold(run, s, crc, true);
 	}
 	fm_run_tick(run, run->clock_ns);
@@ -332,19 +329,25 @@ static void on_lease(struct fm_run *run, const struct fm_run_msg *msg)
 	fm_run_member_tell(run, FM_RUN_READ_FAILED, msg->extent, -EBUSY);
 }
 
+/* A read cannot be taken back, and keeps its lease; what is carried can. */
 static void on_revoke(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
 		struct lease *l = &run->member.lease[i];
+		struct slot *s = l->slot >= 0 ? &run->member.slot[l->slot] : NULL;
 
 		if (!l->is_used || l->extent != msg->extent)
 			continue;
 		l->is_revoked = true;
-		if (l->slot >= 0 && run->member.slot[l->slot].use != SLOT_HELD)
+		if (s && s->use == SLOT_READING)
 			continue;
 		fm_run_lease_over(l);
-		if (l->slot >= 0)
-			fm_run_slot_settle(run, &run->member.slot[l->slot]);
+		if (s && s->use == SLOT_RECEIVING) {
+			run->world->cancel_receive(run->ctx, (unsigned)l->slot);
+			fm_run_slot_free(run, s);
+		} else if (s) {
+			fm_run_slot_settle(run, s);
+		}
 	}
 }
 

@@ -76,25 +76,39 @@ static bool is_other_free(const struct fm_run *run, unsigned node)
 	return false;
 }
 
-static void revoke_overdue(struct fm_run *run)
+static void revoke(struct fm_run *run, unsigned node, struct seat_lease *l)
 {
 	struct coordinator *co = &run->coordinator;
+	struct fm_run_msg msg = {.type = FM_RUN_REVOKE, .extent = l->extent};
+
+	l->is_revoked = true;
+	co->busy[l->extent]--;
+	if (l->extent < co->next_read)
+		co->next_read = l->extent;
+	fm_run_order(run, node, &msg);
+}
+
+/* Of what takes too long, if another one can read it; and of what all have that want it, since they
+ * got it elsewhere: it would hold a carrier up. */
+static void revoke_leases(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t sinks = sinks_of(co);
 
 	for (unsigned i = 0; i < run->node_count * FM_RUN_LEASES; i++) {
 		unsigned n = i / FM_RUN_LEASES;
 		struct seat_lease *l = &co->seat[n].lease[i % FM_RUN_LEASES];
-		struct fm_run_msg msg = {.type = FM_RUN_REVOKE, .extent = l->extent};
 
-		if (!fm_run_is_overdue(run, l) ||
-		    (!is_other_free(run, n) && sinks_of(co) & ~co->holders[l->extent]))
+		if (!l->is_used || l->is_revoked)
 			continue;
-		l->is_revoked = true;
-		co->busy[l->extent]--;
-		co->tries[l->extent] = (uint8_t)(co->tries[l->extent] + (co->tries[l->extent] < 4));
-		if (l->extent < co->next_read)
-			co->next_read = l->extent;
-		co->revoked++;
-		fm_run_order(run, n, &msg);
+		if (!(sinks & ~co->holders[l->extent])) {
+			revoke(run, n, l);
+		} else if (fm_run_is_overdue(run, l) && is_other_free(run, n)) {
+			revoke(run, n, l);
+			co->tries[l->extent] = (uint8_t)(co->tries[l->extent] +
+							 (co->tries[l->extent] < 4));
+			co->revoked++;
+		}
 	}
 }
 
@@ -472,7 +486,7 @@ void fm_run_plan(struct fm_run *run)
 		end_all(run, co->code);
 		return;
 	}
-	revoke_overdue(run);
+	revoke_leases(run);
 	plan_invites(run);
 	if (run->now_ns < co->began_ns + run->times->settle)
 		return;

@@ -563,6 +563,41 @@ static void test_two_contents(void)
 	CU_ASSERT_EQUAL(end_beside_two_contents(FM_RUN_PASSIVE), 0);
 }
 
+/* Goal: the lease of a carrier is taken back when all who want the extent got it elsewhere. */
+static void test_lease_needless(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xe);
+	struct fm_run_show show;
+
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1, .have_count = 299}, 9,
+	       8);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 0);
+	report(run, 2, (struct fm_run_state){.up = 1, .lease_count = 2, .lease = {{7}, {8}}}, 0, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_REVOKE].to, 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_REVOKE].extent, 7);
+	fm_run_show(run, &show);
+	CU_ASSERT_EQUAL(show.revoked, 0); /* nothing was too slow */
+	fm_run_free(run);
+}
+
+/* Goal: what comes to be carried does not come any more once its lease is taken back. */
+static void test_carry_revoked(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+	struct fm_run_show show;
+
+	order(run, FM_RUN_CARRY, 7, 1 << 3);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_GET], 1);
+	order(run, FM_RUN_REVOKE, 7, 0);
+	CU_ASSERT_EQUAL(receives_cancelled, 1);
+	fm_run_show(run, &show);
+	CU_ASSERT_EQUAL(show.leases, 0);
+	CU_ASSERT_EQUAL(show.slots_used, 0);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -578,6 +613,8 @@ static const struct fm_test tests[] = {
 	{"a reader that becomes a sink", test_want_while_reading},
 	{"a READY member that lost an extent", test_ready_that_lost},
 	{"two contents of one extent", test_two_contents},
+	{"a lease that nobody needs", test_lease_needless},
+	{"a carry that is revoked", test_carry_revoked},
 };
 
 FM_TEST_MAIN("stage_run", tests)
