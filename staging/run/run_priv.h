@@ -32,6 +32,7 @@ struct slot {
 	bool is_fetch;			/* from its disk, by order */
 	bool is_writing;
 	bool was_sent;			/* to one at least */
+	uint8_t offers;			/* how often */
 	uint8_t root, shape;		/* of the tree */
 	uint64_t wants;			/* nodes that the tree is for */
 	uint64_t offered;		/* those that may still ask for it */

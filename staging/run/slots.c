@@ -17,6 +17,8 @@
 
 #include "staging/run/tree.h"
 
+#define OFFERS_IN_TURN 2 /* then all are asked */
+
 unsigned fm_run_slot_number(const struct fm_run *run, const struct slot *s)
 {
 	return (unsigned)(s - run->member.slot);
@@ -77,11 +79,10 @@ int fm_run_slot_take(struct fm_run *run, bool is_lease)
 
 /*
  * Those below, if they are peers. Who reads for others and finds the first of them away asks the
- * next. If none of them is a peer it asks all peers: one may have become a sink since the lease.
+ * next.
  */
 static uint64_t below_of(const struct fm_run *run, struct slot *s)
 {
-	bool is_for_others = s->root == run->self && run->member.place != FM_RUN_SINK;
 	uint64_t below = 0;
 
 	for (unsigned i = 0; i < run->node_count && below == 0; i++) {
@@ -92,13 +93,23 @@ static uint64_t below_of(const struct fm_run *run, struct slot *s)
 		if (below == 0)
 			s->shape = (uint8_t)(s->shape + FM_RUN_TREE_TURN);
 	}
-	return below || !is_for_others ? below : run->up & run->known & ~s->sending;
+	return below;
 }
 
+/*
+ * Who reads for others asks all peers if it is peer of none of those below, or if nobody has taken
+ * it after the next in turn was asked too: these may be slow or full or want it no more, and
+ * another one may have become a sink since the lease.
+ */
 void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 {
-	uint64_t below = below_of(run, s);
+	bool is_for_others = s->root == run->self && (run->member.place != FM_RUN_SINK ||
+						      !(s->shape & FM_RUN_TREE_DIRECT));
+	uint64_t below = s->offers < OFFERS_IN_TURN ? below_of(run, s) : 0;
 
+	if (below == 0 && is_for_others)
+		below = run->up & run->known & ~s->sending;
+	s->offers = (uint8_t)(s->offers + (s->offers <= OFFERS_IN_TURN));
 	s->offered |= below;
 	s->since_ns = run->now_ns;
 	for (unsigned n = 0; n < run->node_count; n++) {
@@ -126,21 +137,30 @@ static void lease_settle(struct fm_run *run, struct slot *s)
 	fm_run_lease_over(l);
 }
 
-/* Frees it if nothing keeps it; who must have it sent and was heard by nobody offers it again. */
-void fm_run_slot_settle(struct fm_run *run, struct slot *s)
+/*
+ * Whether to offer it again: to others if none of those who were asked takes it and a lease waits
+ * for that; and if who is to pass it on is slow to take it, until all were asked.
+ */
+static bool is_to_offer(struct fm_run *run, const struct slot *s)
 {
+	bool is_leased = fm_run_lease_of(run, (int)fm_run_slot_number(run, s)) != NULL;
 	uint64_t wait = s->sending ? run->times->send : run->times->offer;
 
+	return s->use == SLOT_HELD && !s->is_writing && s->root == run->self &&
+	       (is_leased || (s->sending && s->offers <= OFFERS_IN_TURN)) &&
+	       run->now_ns >= s->since_ns + wait;
+}
+
+/* Frees it if nothing keeps it. */
+void fm_run_slot_settle(struct fm_run *run, struct slot *s)
+{
 	lease_settle(run, s);
 	if (fm_run_may_release(run, s, false)) {
 		fm_run_slot_free(run, s);
-		return;
+	} else if (is_to_offer(run, s)) {
+		s->shape = (uint8_t)(s->shape + FM_RUN_TREE_TURN);
+		fm_run_slot_offer(run, s);
 	}
-	if (s->use != SLOT_HELD || s->is_writing || s->was_sent || s->root != run->self ||
-	    run->now_ns < s->since_ns + wait)
-		return;
-	s->shape = (uint8_t)(s->shape + FM_RUN_TREE_TURN);
-	fm_run_slot_offer(run, s);
 }
 
 /* ---- sending ---- */

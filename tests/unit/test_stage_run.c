@@ -598,6 +598,76 @@ static void test_carry_revoked(void)
 	fm_run_free(run);
 }
 
+static void know(struct fm_run *run, unsigned peer)
+{
+	struct fm_run_msg msg = {.type = FM_RUN_LINKS, .from = (uint8_t)peer,
+				 .to = (uint8_t)run->self, .nodes = run->up};
+
+	fm_run_message(run, peer, &msg);
+}
+
+static void say(struct fm_run *run, unsigned from, enum fm_run_msg_type type, uint32_t extent)
+{
+	struct fm_run_msg msg = {.type = (uint8_t)type, .from = (uint8_t)from,
+				 .to = (uint8_t)run->self, .extent = extent};
+
+	fm_run_message(run, from, &msg);
+}
+
+/* Goal: what those it was read for do not take is offered to all, since another one may want it. */
+static void test_offer_to_all(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+
+	fm_run_tick(run, 0);
+	know(run, 0);
+	know(run, 2);
+	know(run, 3);
+	(void)read_for(run, 7, 1 << 2);
+	say(run, 2, FM_RUN_PASS, 7);
+	fm_run_tick(run, FM_NS_PER_S);
+	say(run, 2, FM_RUN_PASS, 7);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 2);
+	fm_run_tick(run, 2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 5);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_OFFER], 3);
+	fm_run_free(run);
+}
+
+/* Goal: a sink that reads and sent an extent to one who is slow to take it, and fetched by another
+ * meanwhile, offers it to the next; and keeps no slot for that for ever. */
+static void test_offer_beside_slow(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct slot *s;
+
+	fm_run_tick(run, 0);
+	know(run, 0);
+	know(run, 2);
+	know(run, 3);
+	s = read_for(run, 6, 0xd);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_OFFER], 0);
+	say(run, 0, FM_RUN_GET, 6);
+	say(run, 2, FM_RUN_GET, 6);
+	fm_run_sent(run, 2, 6, 0);
+	fm_run_written(run, fm_run_slot_number(run, s), 0);
+	for (unsigned i = 1; i < 5; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	fm_run_tick(run, 5 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 2);
+	for (unsigned i = 6; i < 15; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 4); /* 2 and 3: all but who takes it */
+	CU_ASSERT_FALSE(fm_run_may_release(run, s, true));
+	for (unsigned i = 15; i < 20; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 4);
+	CU_ASSERT_TRUE(fm_run_may_release(run, s, true));
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -615,6 +685,8 @@ static const struct fm_test tests[] = {
 	{"two contents of one extent", test_two_contents},
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
+	{"an offer to all", test_offer_to_all},
+	{"an offer beside one who is slow", test_offer_beside_slow},
 };
 
 FM_TEST_MAIN("stage_run", tests)
