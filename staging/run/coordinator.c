@@ -180,12 +180,22 @@ static bool lease_over(struct coordinator *co, struct seat *seat, uint32_t exten
 	return false;
 }
 
+void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_coming coming)
+{
+	seat->coming[seat->coming_count++] = coming;
+	co->busy[coming.extent]++;
+	if (coming.from < FM_RUN_NODES_MAX)
+		co->uploads[coming.from]++;
+}
+
 static void coming_drop(struct coordinator *co, struct seat *seat, uint32_t extent)
 {
 	for (unsigned i = 0; i < seat->coming_count; i++) {
 		if (seat->coming[i].extent != extent)
 			continue;
 		co->busy[extent]--;
+		if (seat->coming[i].from < FM_RUN_NODES_MAX)
+			co->uploads[seat->coming[i].from]--;
 		seat->coming[i] = seat->coming[--seat->coming_count];
 		return;
 	}
@@ -217,10 +227,8 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 						     lease_since(run, old, extent)};
 		co->busy[extent] = (uint16_t)(co->busy[extent] + !st->lease[i].is_revoked);
 	}
-	for (unsigned i = 0; i < st->coming_count; i++) {
-		seat->coming[seat->coming_count++] = st->coming[i];
-		co->busy[st->coming[i].extent]++;
-	}
+	for (unsigned i = 0; i < st->coming_count; i++)
+		fm_run_coming_add(co, seat, st->coming[i]);
 }
 
 /* Its leases and what it has are anybody's again. */

@@ -172,11 +172,12 @@ static bool is_put_off(const struct fm_run *run, uint32_t extent)
 	return run->coordinator.not_before_ms[extent] > run->now_ns / 1000000;
 }
 
-static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t part, uint64_t near)
+static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t sinks, uint64_t part,
+		       uint64_t near)
 {
 	const struct coordinator *co = &run->coordinator;
 
-	return sinks_of(co) & part & ~co->holders[extent] && !fm_run_is_held(co, extent, part) &&
+	return sinks & part & ~co->holders[extent] && !fm_run_is_held(co, extent, part) &&
 	       !is_put_off(run, extent) && !fm_run_is_under_way(co, extent, near);
 }
 
@@ -185,11 +186,12 @@ static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t part,
 static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 {
 	const struct coordinator *co = &run->coordinator;
+	uint64_t sinks = sinks_of(co);
 	bool is_of_sinks = false;
 	int best = -1;
 
 	for (unsigned n = 0; n < run->node_count; n++)
-		is_of_sinks = is_of_sinks || (near & sinks_of(co) & bit(n) && does_read(run, n));
+		is_of_sinks = is_of_sinks || (near & sinks & bit(n) && does_read(run, n));
 	for (unsigned i = 0; i < run->node_count; i++) {
 		unsigned n = (extent + i) % run->node_count;
 
@@ -287,21 +289,20 @@ static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t near)
 static void plan_reads(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t parts[FM_RUN_NODES_MAX];
-	unsigned count = parts_of(run, carriers_of(co), parts);
+	uint64_t parts[FM_RUN_NODES_MAX], near[FM_RUN_NODES_MAX], sinks = sinks_of(co);
+	unsigned count = sinks ? parts_of(run, carriers_of(co), parts) : 0;
 
-	if (!sinks_of(co))
+	if (!sinks)
 		return;
+	for (unsigned i = 0; i < count; i++)
+		near[i] = near_to(co, parts[i]);
 	for (uint32_t e = count > 1 ? 0 : co->next_read; e < run->extent_count; e++) {
 		if (count == 1 && e == co->next_read && fm_run_is_held(co, e, parts[0]))
 			co->next_read++;
-		for (unsigned i = 0; i < count; i++) {
-			uint64_t near = near_to(co, parts[i]);
-
-			if (is_to_read(run, e, parts[i], near) && !read_or_carry(run, e, near) &&
-			    count == 1)
+		for (unsigned i = 0; i < count; i++)
+			if (is_to_read(run, e, sinks, parts[i], near[i]) &&
+			    !read_or_carry(run, e, near[i]) && count == 1)
 				return;
-		}
 	}
 }
 
@@ -324,8 +325,8 @@ static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsig
 	struct seat *seat = &run->coordinator.seat[node];
 	struct fm_run_msg msg = {.type = FM_RUN_FETCH, .extent = extent, .node = (uint8_t)server};
 
-	seat->coming[seat->coming_count++] = (struct fm_run_coming){extent, (uint8_t)server};
-	run->coordinator.busy[extent]++;
+	fm_run_coming_add(&run->coordinator, seat,
+			  (struct fm_run_coming){extent, (uint8_t)server});
 	fm_run_order(run, node, &msg);
 }
 
@@ -338,11 +339,23 @@ static bool may_fetch(const struct seat *seat)
 	return count < FM_RUN_FETCHES && seat->coming_count < COMING_MAX;
 }
 
+static uint64_t servers_of(const struct fm_run *run)
+{
+	uint64_t servers = 0;
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (run->coordinator.uploads[n] < run->uploads_max)
+			servers |= bit(n);
+	return servers;
+}
+
 static void plan_fetches_of(struct fm_run *run, unsigned node)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[node];
 
+	if (!(servers_of(run) & seat->state.up)) /* so mostly, beside slow ones */
+		return;
 	for (uint32_t i = 0; i < run->extent_count && i < SCAN_MAX && may_fetch(seat); i++) {
 		uint32_t e = seat->next_fetch;
 		int server;
@@ -396,6 +409,7 @@ static void plan_commits(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
 	struct fm_run_msg msg = {.type = FM_RUN_COMMIT};
+	uint64_t sinks = sinks_of(co);
 	bool has_crc = false;
 
 	if (!fm_run_is_sealed(co) || co->covered < run->extent_count)
@@ -403,7 +417,7 @@ static void plan_commits(struct fm_run *run)
 	for (unsigned n = 0; n < run->node_count; n++) {
 		struct seat *seat = &co->seat[n];
 
-		if (!(sinks_of(co) & bit(n)) || !seat->is_whole ||
+		if (!(sinks & bit(n)) || !seat->is_whole ||
 		    seat->have_count < run->extent_count || run->now_ns < seat->ask_after_ns)
 			continue;
 		if (!has_crc)

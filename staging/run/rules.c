@@ -115,16 +115,6 @@ bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t
 	return false;
 }
 
-static unsigned uploads(const struct coordinator *co, unsigned node)
-{
-	unsigned count = 0;
-
-	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
-		for (unsigned i = 0; i < co->seat[n].coming_count; i++)
-			count += co->seat[n].coming[i].from == node;
-	return count;
-}
-
 /* Of the peers that have it the one that sends least; -1: none has room. */
 int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 {
@@ -141,7 +131,7 @@ int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 
 		if (!(may & bit(n)))
 			continue;
-		busy = uploads(co, n);
+		busy = co->uploads[n];
 		if (busy >= least)
 			continue;
 		least = busy;

@@ -106,6 +106,7 @@ struct coordinator {
 	int code;			/* not 0: it cannot be done */
 	uint64_t began_ns, progress_ns;
 	struct seat seat[FM_RUN_NODES_MAX];
+	uint16_t uploads[FM_RUN_NODES_MAX]; /* that others fetch from its disk */
 	uint64_t seen;			/* members that ever reported */
 	uint64_t *holders;		/* by extent: who has it on disk */
 	uint32_t *crc;			/* of those that somebody has */
@@ -200,6 +201,7 @@ void fm_run_coordinator_begin(struct fm_run *run);
 void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg);
 void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg);
 void fm_run_seat_forget(struct fm_run *run, unsigned node);
+void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_coming coming);
 uint64_t fm_run_in_place(const struct coordinator *co, enum fm_run_place place);
 
 /* plan.c */

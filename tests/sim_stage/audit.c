@@ -51,6 +51,21 @@ static void audit_member(unsigned node, const struct fm_run *run)
 			sim_violate("n%u's upload of extent %u is lost", node, m->upload[i].extent);
 }
 
+/* Of each node, as many fetches are counted as are. */
+static void audit_uploads(unsigned node, const struct coordinator *co)
+{
+	unsigned uploads[NODES_MAX] = {0};
+
+	for (unsigned n = 0; n < sim.node_count; n++)
+		for (unsigned i = 0; i < co->seat[n].coming_count; i++)
+			if (co->seat[n].coming[i].from < NODES_MAX)
+				uploads[co->seat[n].coming[i].from]++;
+	for (unsigned n = 0; n < sim.node_count; n++)
+		if (uploads[n] != co->uploads[n])
+			sim_violate("n%u counts %u fetches from n%u, and %u are", node,
+				    co->uploads[n], n, uploads[n]);
+}
+
 /* Of each extent, as many are counted to be busy with it as are. */
 static void audit_coordinator(unsigned node, const struct coordinator *co)
 {
@@ -80,6 +95,8 @@ void check_audit(unsigned node)
 	if (!run || sim.node[node].is_over)
 		return;
 	audit_member(node, run);
-	if (run->coordinator.is_on && sim.steps % 32 == 0)
+	if (run->coordinator.is_on && sim.steps % 32 == 0) {
 		audit_coordinator(node, &run->coordinator);
+		audit_uploads(node, &run->coordinator);
+	}
 }
