@@ -110,7 +110,8 @@ static void check_reads(void)
 	for (unsigned n = 0; n < sim.node_count; n++)
 		sent += sim.node[n].sent;
 	even = (double)sent / sim.node_count;
-	if (!sim.is_even || sinks < sim.node_count || sim.extent_count < 6 * sim.node_count)
+	if (!sim.is_even || sim.has_late || sinks < sim.node_count ||
+	    sim.extent_count < 6 * sim.node_count)
 		return;
 	for (unsigned n = 0; n < sim.node_count; n++)
 		if ((double)sim.node[n].sent > UNEVEN_MAX * even + 4)

@@ -91,6 +91,7 @@ static void plan_requests(void)
 		bool is_late = sim_random(8) == 0;
 
 		sim.node[n].is_asked = left >> n & 1;
+		sim.has_late = sim.has_late || (kind == 2 && sim.node[n].is_asked && is_late);
 		if (kind > 0 && sim.node[n].is_asked)
 			sim_event(sim_random(S) + (is_late ? sim_random(20 * S) : 0), EVENT_REQUEST,
 				  n)

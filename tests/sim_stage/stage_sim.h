@@ -119,6 +119,7 @@ struct sim {
 	bool has_expected;		/* a manifest is known */
 	bool is_faulty;			/* anything at all goes wrong in this seed */
 	bool has_slow;			/* and that is only that some are slow */
+	bool has_late;			/* one is asked when others may be through */
 	bool has[FAULTS];
 	bool is_wire_bad, is_storage_bad, is_storage_ever_bad, are_disks_full, is_even;
 	double loss_of_bytes;
