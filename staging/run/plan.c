@@ -182,7 +182,7 @@ static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t sinks
 }
 
 /* Who keeps it reads it, if somebody of them can; of those who has the fewest leases; and all in
- * turn. */
+ * turn. Who has it already would answer at once, and be told again without end. */
 static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 {
 	const struct coordinator *co = &run->coordinator;
@@ -195,7 +195,7 @@ static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 	for (unsigned i = 0; i < run->node_count; i++) {
 		unsigned n = (extent + i) % run->node_count;
 
-		if (!(near & bit(n)) || !may_lease(run, n) ||
+		if (!(near & ~co->holders[extent] & bit(n)) || !may_lease(run, n) ||
 		    (is_of_sinks && co->seat[n].state.place != FM_RUN_SINK))
 			continue;
 		if (best < 0 ||

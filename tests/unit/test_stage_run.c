@@ -538,6 +538,28 @@ static void test_ready_that_lost(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: who has an extent is not told to read it, which it would answer at once and be told again.
+ * Method: 3, a reader, is peer of 1, which does not know it; 2, a sink, reaches 1 only.
+ */
+static void test_no_lease_for_who_has_it(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+
+	run->member.can_read = false;
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.up = 1 << 2}, 0, 0);
+	report(run, 2, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1 << 1}, 0, 0);
+	report(run, 3,
+	       (struct fm_run_state){
+		       .place = FM_RUN_READY, .up = 1 << 1, .have_count = 300, .can_read = true},
+	       9, 300);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_LEASE], 0);
+	fm_run_free(run);
+}
+
 static int end_beside_two_contents(enum fm_run_place place)
 {
 	struct fm_run *run = run_of(0, place, 0xe);
@@ -682,6 +704,7 @@ static const struct fm_test tests[] = {
 	{"a lease for who is away", test_lease_for_who_is_away},
 	{"a reader that becomes a sink", test_want_while_reading},
 	{"a READY member that lost an extent", test_ready_that_lost},
+	{"no lease for who has it", test_no_lease_for_who_has_it},
 	{"two contents of one extent", test_two_contents},
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
