@@ -121,10 +121,11 @@ static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 		fm_run_member_take(run, msg);
 }
 
-/* Behind each event: what the coordinator here decides, and what its own member does about it. */
+/* Behind each event: what the coordinator here decides, and what its own member does about it. They
+ * may answer each other without end; then the next event goes on. */
 static void settle(struct fm_run *run)
 {
-	do {
+	for (unsigned i = 0; i <= ORDERS_MAX && !run->is_over; i++) {
 		struct fm_run_msg msg;
 
 		fm_run_leases_start(run);
@@ -136,7 +137,7 @@ static void settle(struct fm_run *run)
 		run->order_first = (run->order_first + 1) % ORDERS_MAX;
 		run->order_count--;
 		take_order(run, &msg);
-	} while (!run->is_over);
+	}
 }
 
 void fm_run_tick(struct fm_run *run, uint64_t now_ns)

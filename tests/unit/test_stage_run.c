@@ -560,6 +560,32 @@ static void test_no_lease_for_who_has_it(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: an event ends, whatever the member here answers to the coordinator here. Method: it is
+ * publishing when a READY member turns up that has other bytes: told to discard what it has, it
+ * does not; told to fetch it, it says that it has it.
+ */
+static void test_event_ends(void)
+{
+	uint64_t have[5] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	struct fm_run_params p = params();
+	uint32_t crc[300];
+	struct fm_run *run;
+
+	p.have = have;
+	p.crc = crc;
+	for (unsigned e = 0; e < 300; e++)
+		crc[e] = 9 - (e == 7);
+	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+	fm_run_tick(run, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	run->member.is_publishing = true;
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_READY, .up = 1, .have_count = 300}, 9,
+	       300);
+	CU_ASSERT_EQUAL(run->member.have_count, 300);
+	fm_run_free(run);
+}
+
 static int end_beside_two_contents(enum fm_run_place place)
 {
 	struct fm_run *run = run_of(0, place, 0xe);
@@ -705,6 +731,7 @@ static const struct fm_test tests[] = {
 	{"a reader that becomes a sink", test_want_while_reading},
 	{"a READY member that lost an extent", test_ready_that_lost},
 	{"no lease for who has it", test_no_lease_for_who_has_it},
+	{"an event ends", test_event_ends},
 	{"two contents of one extent", test_two_contents},
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
