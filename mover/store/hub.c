@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -30,6 +31,7 @@ struct fm_hub_view {
 	const char *dir, *commit;
 	char blobs[FM_HUB_DIR_MAX + 16];	/* DIR/blobs/ */
 	size_t files;			/* of the snapshot */
+	unsigned depth;			/* of the directory that is read, in the snapshot */
 	struct name *names;		/* sorted when it is made; each once */
 	size_t count, cap;
 };
@@ -66,7 +68,7 @@ static int add(struct fm_hub_view *v, const char *path, size_t len, uint64_t siz
 		size_t cap = v->cap ? 2 * v->cap : 64;
 		struct name *more = FM_FAULT("hub.alloc")
 					    ? NULL
-					    : reallocarray(v->names, cap, sizeof(*more));
+					    : fm_budget_realloc(v->names, cap * sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
@@ -76,9 +78,10 @@ static int add(struct fm_hub_view *v, const char *path, size_t len, uint64_t siz
 	if (v->count >= FM_HUB_NAMES_MAX)
 		return -E2BIG;
 	v->names[v->count].size = size;
-	v->names[v->count].path = FM_FAULT("hub.alloc") ? NULL : strndup(path, len);
+	v->names[v->count].path = FM_FAULT("hub.alloc") ? NULL : fm_budget_alloc(len + 1);
 	if (!v->names[v->count].path)
 		return -ENOMEM;
+	memcpy(v->names[v->count].path, path, len);
 	v->count++;
 	return 0;
 }
@@ -105,7 +108,7 @@ static void sort(struct fm_hub_view *v)
 	qsort(v->names, v->count, sizeof(*v->names), compare);
 	for (size_t i = 0; i < v->count; i++) {
 		if (left > 0 && strcmp(v->names[left - 1].path, v->names[i].path) == 0)
-			free(v->names[i].path);
+			fm_budget_free(v->names[i].path);
 		else
 			v->names[left++] = v->names[i];
 	}
@@ -175,6 +178,23 @@ static int add_blob(struct fm_hub_view *v, const char *path)
 
 static int walk(struct fm_hub_view *v, const char *dir, struct fm_err *err);
 
+/* Each takes a descriptor and some of the stack: who writes there chooses how many there are. */
+static int enter(struct fm_hub_view *v, const char *dir, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret;
+
+	if (v->depth == FM_HUB_DEPTH_MAX)
+		return fm_err_set(err, -E2BIG,
+				  "\"%s\" is too deep: a snapshot has %d directories in one "
+				  "another at most",
+				  fm_path_show(dir, &shown), FM_HUB_DEPTH_MAX);
+	v->depth++;
+	ret = walk(v, dir, err);
+	v->depth--;
+	return ret;
+}
+
 static int meet(struct fm_hub_view *v, int fd, const char *dir, const char *name,
 		struct fm_err *err)
 {
@@ -188,7 +208,7 @@ static int meet(struct fm_hub_view *v, int fd, const char *dir, const char *name
 				  fm_path_show(name, &shown));
 	ret = fm_call_fstatat(fd, name, &st);
 	if (ret == 0 && S_ISDIR(st.st_mode))
-		return walk(v, path, err);
+		return enter(v, path, err);
 	if (ret == 0 && S_ISLNK(st.st_mode)) {
 		ret = read_link(fd, name, dir, target, sizeof(target));
 		if (ret == 0)
@@ -320,8 +340,8 @@ void fm_hub_view_free(struct fm_hub_view *v)
 	if (!v)
 		return;
 	for (size_t i = 0; i < v->count; i++)
-		free(v->names[i].path);
-	free(v->names);
+		fm_budget_free(v->names[i].path);
+	fm_budget_free(v->names);
 	free(v);
 }
 

@@ -25,6 +25,7 @@ struct fm_store_dir;
 struct fm_hub_view;
 
 #define FM_HUB_NAMES_MAX (1u << 20)	/* of one revision */
+#define FM_HUB_DEPTH_MAX 32		/* directories in one another in a snapshot */
 
 /*
  * The commit of a revision, by refs. -ENOENT: no such repository or revision. -EBADMSG: a ref that
@@ -35,7 +36,8 @@ int fm_hub_commit(int root, const struct fm_hub_name *name, char commit[FM_HUB_C
 
 /*
  * -ENOENT: it is not there. -EBADMSG: it is not whole: a download is not through, a link leads
- * nowhere. -EXDEV: a link leads out of the cache. -E2BIG: too many names.
+ * nowhere. -EXDEV: a link leads out of the cache. -E2BIG: too many names, or too deep. -ENOMEM: the
+ * budget has no room for the names.
  */
 int fm_hub_view(int root, const char *dir, const char *commit, struct fm_hub_view **out,
 		struct fm_err *err);

@@ -136,6 +136,8 @@ made; : >"$from/$hostile/blobs/abc.incomplete"
 no 1 'download.*abc.incomplete' fmove stage hf:org/hostile
 made; printf '../../x' >"$from/$hostile/refs/main"
 no 1 'names no commit' fmove stage hf:org/hostile
+made; mkdir -p "$from/$hostile/snapshots/$one/$(printf 'd/%.0s' $(seq 1900))"
+no 1 'too deep' fmove stage hf:org/hostile
 made; rm -r "$from/$hostile/blobs"; ln -s "../$old/blobs" "$from/$hostile/blobs"
 no 1 'hostile/blobs' fmove stage hf:org/hostile
 
