@@ -58,8 +58,8 @@ const struct fm_option fm_options[] = {
 	  "directory of its own, jobs; \"null:\": there are none" },
 	{ "node.show_facts", FM_OPTION_BOOL, AT(node.show_facts), 0, 0, "true", NULL, true,
 	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, "
-	  "routes, limits and stores, as fmove doctor and fmove topology of theirs ask for them; "
-	  "never keys or tokens. If not, theirs say that they are told none" },
+	  "routes, limits and names of stores, as fmove doctor and fmove topology of theirs ask for "
+	  "them; never keys or tokens. If not, theirs say that they are told none" },
 	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names, true,
 	  "How much is written to the log" },
 
