@@ -493,7 +493,7 @@ static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 	if (fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping)
 		submit_find(a, unreachable);
 	else
-		end_ask(a);
+		fail_listing(a, why);
 }
 
 static void looked(void *ctx, const struct fm_request_result *result)
