@@ -234,6 +234,17 @@ as_nobody() {
 	setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups "$@"
 }
 
+# A process of nobody's, $holder, until it is killed.
+nobody_sleeps() {
+	setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups sleep 1000 >/dev/null 2>&1 &
+	holder=$!
+	await is_of_nobody $holder || bad "no process of nobody"
+}
+
+is_of_nobody() {
+	[ "$(stat -c %U "/proc/$1")" = nobody ]
+}
+
 # random BYTES FILE
 random() {
 	head -c "$1" /dev/urandom >"$2"

@@ -81,10 +81,13 @@ await fmove unstage "$odd" 2>/dev/null || bad "it stays: $(fmove datasets)"
 if [ "$(id -u)" -eq 0 ] && id nobody daemon >/dev/null 2>&1; then
 	chmod 755 "$dir/c" "$dir/c/n1"
 	as_nobody test -r "$data/d/f1" && bad "nobody may read it, who did not ask"
-	[ "$(as_nobody fmove stage n2:s/set 2>err)" = "$data" ] || bad "nobody: $(cat err)"
+	nobody_sleeps
+	[ "$(as_nobody fmove stage --hold-pid $holder n2:s/set 2>err)" = "$data" ] || bad "nobody: $(cat err)"
 	as_nobody cmp "$source/d/f1" "$data/d/f1" || bad "nobody may not read it"
 	setpriv --reuid daemon --regid daemon --clear-groups fmove stage n2:s/set >out 2>err || bad "daemon: $(cat err)"
-	as_nobody test -r "$data/d/f1" || bad "nobody lost it when another one asked"
+	as_nobody test -r "$data/d/f1" || bad "nobody holds it, and lost it when another one asked"
+	kill $holder
+	wait $holder 2>/dev/null
 	no 6 '' as_nobody fmove stage --hold-pid 1 n2:s/set
 fi
 

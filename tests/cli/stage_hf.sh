@@ -156,7 +156,10 @@ random 30000000 new; file $big "$one" model.bin sha256
 echo small >new; file $big "$one" config.json git
 ref $big main "$one"
 for round in $(seq "${FM_STAGE_KILLS:-3}"); do
-	[ "$round" -eq 1 ] || await fmove unstage $big || bad "round $round: it stays: $(fmove datasets)"
+	if [ "$round" -gt 1 ]; then
+		await fmove unstage $big || bad "round $round: it stays: $(fmove datasets)"
+		await test ! -L "$hub/$big/snapshots/$one" || bad "round $round: the hub keeps it: $(ls -lR "$hub/$big")"
+	fi
 	fmove stage hf:org/big -- true >out 2>err &
 	stager=$!
 	sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
@@ -172,6 +175,17 @@ for round in $(seq "${FM_STAGE_KILLS:-3}"); do
 	path=$(held hf:org/big) || bad "round $round: $(cat err)"
 	diff -r "$from/$big/snapshots/$one" "$path" || bad "round $round: it differs"
 done
+
+# A daemon that ended between a dataset's removal and the sweep: the next one's first sweep does it.
+kill -KILL "$(cat "$dir/c/n1/pid")"
+await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+lost=models--org--lost
+mkdir -p "$hub/$lost/snapshots" "$hub/$lost/refs"
+ln -s "../../../../ready/$(sha256sum </dev/null | cut -c 1-64)/$lost/$lost/snapshots/$two" "$hub/$lost/snapshots/$two"
+printf %s "$two" >"$hub/$lost/refs/main"
+"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+reachable 2
+await test ! -e "$hub/$lost" || bad "a start keeps what leads nowhere: $(ls -lR "$hub/$lost")"
 
 # It goes: the ref, the link, the repository. Others stay.
 await fmove unstage $here 2>/dev/null || bad "it stays: $(fmove datasets)"

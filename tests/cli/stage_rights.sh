@@ -66,12 +66,7 @@ ok fmove stage s/own -- true	# as the start does, it asks the rules: he may
 # Of another node: what nobody holds he may read until the next start, what he holds until then, too.
 make_source 2 held
 make_source 2 left
-setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups sleep 1000 >/dev/null 2>&1 &
-holder=$!
-is_his() {
-	[ "$(stat -c %U "/proc/$holder")" = nobody ]
-}
-await is_his || bad "no process of nobody"
+nobody_sleeps
 held=$(as_nobody fmove stage --hold-pid $holder n2:s/held 2>err) || bad "held: $(cat err)"
 left=$(for_nobody n2:s/left)
 [ "$(reads "$held")" = held ] && [ "$(reads "$left")" = left ] || bad "he staged both, and cannot read them"
