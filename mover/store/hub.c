@@ -374,7 +374,7 @@ const char *fm_hub_view_blob(const struct fm_hub_view *v, size_t *at)
 
 /* ---- refs ---- */
 
-static int read_ref(int root, const char *path, char commit[FM_HUB_COMMIT_LEN + 1])
+int fm_hub_ref_read(int root, const char *path, char commit[FM_HUB_COMMIT_LEN + 1])
 {
 	char text[REF_BYTES_MAX];
 	int fd = open_plain(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -402,7 +402,7 @@ int fm_hub_commit(int root, const struct fm_hub_name *name, char commit[FM_HUB_C
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/refs/%s", name->dir, name->revision);
-	ret = read_ref(root, path, commit);
+	ret = fm_hub_ref_read(root, path, commit);
 	if (ret == -EBADMSG)
 		return fm_err_set(err, ret, "\"%s\" names no commit", fm_path_show(path, &shown));
 	return ret < 0 ? fm_err_sys(err, ret, "read \"%s\"", fm_path_show(path, &shown)) : 0;

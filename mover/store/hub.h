@@ -27,6 +27,9 @@ struct fm_hub_view;
 #define FM_HUB_NAMES_MAX (1u << 20)	/* of one revision */
 #define FM_HUB_DEPTH_MAX 32		/* directories in one another in a snapshot */
 
+/* The commit that a ref names: a file below root, reached over no link. -EBADMSG: none. */
+int fm_hub_ref_read(int root, const char *path, char commit[FM_HUB_COMMIT_LEN + 1]);
+
 /*
  * The commit of a revision, by refs. -ENOENT: no such repository or revision. -EBADMSG: a ref that
  * is no commit.

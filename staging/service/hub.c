@@ -2,7 +2,6 @@
 /* hub - see hub.h. */
 #include "staging/service/hub.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,6 +18,7 @@
 #include "mover/store/hub.h"
 #include "staging/blob.h"
 #include "staging/cache.h"
+#include "staging/cache_file.h"
 #include "staging/sha256.h"
 
 #define HOME "hf"
@@ -112,25 +112,12 @@ static int make_link(int repository, const char *in, const char *name, const cha
 	return ret;
 }
 
-static int read_ref(int dir, const char *name, char commit[FM_HUB_COMMIT_LEN + 1])
-{
-	char text[FM_HUB_COMMIT_LEN + 8];
-	int fd = fm_call(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-	int64_t len;
-
-	if (fd < 0)
-		return fd;
-	len = fm_call_read_all(fd, text, sizeof(text), 0);
-	(void)close(fd);	/* only read */
-	return len < 0 ? (int)len : fm_hub_ref_parse(text, (size_t)len, commit);
-}
-
 static int write_ref(int repository, int dir, const char *name, const char *commit)
 {
 	char now[FM_HUB_COMMIT_LEN + 1];
 	int fd, ret;
 
-	if (read_ref(dir, name, now) == 0 && strcmp(now, commit) == 0)
+	if (fm_hub_ref_read(dir, name, now) == 0 && strcmp(now, commit) == 0)
 		return 0;
 	(void)unlinkat(repository, NEW, 0);	/* a crash left it */
 	fd = fm_call(openat(repository, NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -215,33 +202,30 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, c
 
 /* ---- what goes ---- */
 
-/* each() may remove the name that it is called with. */
-static void for_each(int dir, void (*each)(int dir, const char *name, void *ctx), void *ctx)
-{
-	int fd = openat(dir, ".", DIR_FLAGS);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
+struct each {
+	int dir;
+	void (*fn)(int dir, const char *name, void *ctx);
+	void *ctx;
+};
 
-	if (!d) {
-		if (fd >= 0)
-			(void)close(fd);	/* only read */
-		return;
-	}
-	while ((e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			each(dir, e->d_name, ctx);
-	(void)closedir(d);	/* only read */
+static int call_each(void *ctx, const char *name)
+{
+	const struct each *e = ctx;
+
+	e->fn(e->dir, name, e->ctx);
+	return 0;
 }
 
+/* fn may remove the name that it is called with. */
 static void for_each_in(int parent, const char *name,
-			void (*each)(int dir, const char *name, void *ctx), void *ctx)
+			void (*fn)(int dir, const char *name, void *ctx), void *ctx)
 {
-	int dir = open_dir(parent, name);
+	struct each e = { .dir = open_dir(parent, name), .fn = fn, .ctx = ctx };
 
-	if (dir < 0)
+	if (e.dir < 0)
 		return;
-	for_each(dir, each, ctx);
-	(void)close(dir);	/* what stays is looked at the next time */
+	(void)fm_cache_names(e.dir, call_each, &e);	/* what stays is looked at the next time */
+	(void)close(e.dir);	/* only read */
 }
 
 /* Of the commit ctx; a directory that is empty then goes, too. */
@@ -249,7 +233,7 @@ static void drop_ref(int dir, const char *name, void *ctx)
 {
 	char commit[FM_HUB_COMMIT_LEN + 1];
 
-	if (read_ref(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
+	if (fm_hub_ref_read(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
 		(void)unlinkat(dir, name, 0);
 		return;
 	}

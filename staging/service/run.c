@@ -8,7 +8,6 @@
  */
 #include "staging/service/run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
 #include "staging/build.h"
+#include "staging/cache_file.h"
 #include "staging/same.h"
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
@@ -111,21 +111,11 @@ static void end_run(struct fm_stage_run *r)
 /* ---- finish ---- */
 
 /* What a transfer leaves beside a tree for fmove verify: the manifest of the dataset says more. */
-static void remove_beside(int dir)
+static int remove_beside(void *ctx, const char *name)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	if (!d) {
-		if (fd >= 0)
-			(void)close(fd);	/* only read */
-		return;
-	}
-	while ((e = readdir(d)))
-		if (fm_staging_is_ours(e->d_name))
-			(void)unlinkat(dir, e->d_name, 0);	/* if it stays it does no harm */
-	(void)closedir(d);	/* only read */
+	if (fm_staging_is_ours(name))
+		(void)unlinkat(*(const int *)ctx, name, 0);	/* if it stays it does no harm */
+	return 0;
 }
 
 /*
@@ -228,7 +218,7 @@ static void finish(struct fm_work *work)
 	(void)close(data);	/* only read */
 	if (ret < 0)
 		return;
-	remove_beside(dir);
+	(void)fm_cache_names(dir, remove_beside, &dir);	/* as one that stays */
 	for (unsigned i = 0; i < (r->totals.extents ? r->totals.extents : 1); i++)
 		fm_cache_fetch_mark(r->fetch, i);
 	ret = fm_cache_fetch_save(r->fetch, &r->err);
