@@ -7,7 +7,7 @@ up 2
 # with_fault NODE POINT: the daemon of that node anew, where the first of those fails with EMFILE.
 with_fault() {
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" "n$1"
-	FMOVE_FAULT=$2:1 "$FM_SOURCE/tests/cluster" start "$dir/c" "n$1" || bad "n$1 does not start again"
+	FMOVE_FAULT=$2:1 start_again "n$1"
 	reachable 2
 }
 

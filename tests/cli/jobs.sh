@@ -41,15 +41,6 @@ is_moving() {
 	fmove jobs --json | grep -o "\"job\":\"$1\".*" | grep -q '^[^}]*"phase":"copying"[^}]*"bytes":[1-9]'
 }
 
-crash() {
-	kill -KILL "$(cat "$dir/c/$1/pid")"
-	await test -e "$dir/c/$1/exit" || bad "$1 does not end"
-}
-
-start() {
-	"$FM_SOURCE/tests/cluster" start "$dir/c" "$1" || bad "$1 does not start again"
-}
-
 # ---- who no longer waits has ended the wait, not the job
 
 # is_fmove PID: it is no longer the shell, whose own handlers it began with.
@@ -214,7 +205,7 @@ slow 2
 detach get n2:s/several/big restarted
 moving "$id"
 crash n1
-start n1
+start_again n1
 fast 2
 reach done "$id"
 same big restarted
@@ -306,7 +297,7 @@ behind=$id
 detach put big n2:s/own-big
 own=$id
 crash n1
-start n1
+start_again n1
 fast 1
 [ "$(field state "$own")" = paused ] || bad "a job on a caller's file after a crash: $(fmove jobs)"
 no 1 'fmove resume' fmove wait "$own"
@@ -347,7 +338,7 @@ detach put n1:s/big n2:s/crash2
 moving "$id"
 crash n2
 reach waiting "$id"
-start n2
+start_again n2
 fast 1
 # It may have tried again by itself by then.
 fmove resume "$id" >out 2>err || grep -q 'nothing to resume' err || bad "resume of one that waits: $(cat err)"
@@ -360,7 +351,7 @@ detach put n1:s/big n2:s/stop
 moving "$id"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 reach waiting "$id"
-start n2
+start_again n2
 fast 1
 ok fmove wait "$id"
 same big "$(store 2)/stop"
@@ -369,7 +360,7 @@ fmove put --retry 60s big n2:s/retry >fg.out 2>fg.err &
 fg=$!
 moved retry 0
 crash n2
-start n2
+start_again n2
 fast 1
 wait $fg || bad "put --retry: $(cat fg.err)"
 same big "$(store 2)/retry"
@@ -378,7 +369,7 @@ crash n2
 from=$SECONDS
 no 4 'gave up after ([89]|[0-9]{2,})\.[0-9] s without progress, [0-9]+ tries: ' fmove put --retry 8s f n2:s/nobody
 [ $((SECONDS - from)) -ge 7 ] || bad "put --retry 8s ended after $((SECONDS - from)) s"
-start n2
+start_again n2
 reachable 2
 # A peer that is back is not waited for: the pause is 12 s or more by now, of which nearly all is left.
 # Where a daemon takes longer than that to start nothing is seen, and it is tried again.
@@ -393,7 +384,7 @@ is_not_waited_for() {
 	detach put n1:s/f "n2:s/back$1"
 	await again_in "$id" || bad "$id does not wait long: $(fmove jobs)"
 	from=$SECONDS
-	start n2
+	start_again n2
 	ok fmove wait "$id"
 	took="$((SECONDS - from)) s of $again ms"
 	[ $((SECONDS - from)) -lt $((again / 1000)) ]
@@ -430,7 +421,7 @@ detach put n1:s/f n2:s/whole
 whole=$id
 crash n1
 head -c 100 "$dir/c/n1/state/jobs/$torn.json" >cut && cp cut "$dir/c/n1/state/jobs/$torn.json"
-start n1
+start_again n1
 ok fmove wait "$whole"
 no 1 "no job $torn" fmove wait "$torn"
 [ -e "$dir/c/n1/state/jobs/$torn.json.bad" ] || bad "the torn file is gone: $(ls "$dir/c/n1/state/jobs")"
@@ -441,7 +432,7 @@ use 2
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 rm -rf "$dir/c/n2/state"
 : >"$dir/c/n2/state"
-start n2
+start_again n2
 no 1 'keeps no jobs' fmove put --detach f n1:s/x
 ok fmove put f n1:s/x
 use 1
@@ -466,7 +457,7 @@ no 6 'for root' as daemon fmove jobs --all
 fmove jobs --all --json | grep -q "\"job\":\"$theirs\",\"user\":$(id -u nobody)" || bad "root does not see: $(fmove jobs --all)"
 fmove jobs -q | grep -q "$theirs" && bad "root sees the jobs of others unasked"
 crash n1
-start n1
+start_again n1
 chmod 666 "$dir/c/n1/fmoved.sock"
 no 1 "no job $theirs" as daemon fmove resume "$theirs"
 ok as nobody fmove resume "$theirs"

@@ -131,6 +131,17 @@ reachable() {
 	await fmove ls "n$1:s" || bad "n$1 cannot be reached"
 }
 
+# crash NODE: SIGKILL of its daemon, which has ended then.
+crash() {
+	kill -KILL "$(cat "$dir/c/$1/pid")"
+	await test -e "$dir/c/$1/exit" || bad "$1 does not end"
+}
+
+# start_again NODE: it was stopped, or crashed.
+start_again() {
+	"$FM_SOURCE/tests/cluster" start "$dir/c" "$1" || bad "$1 does not start again"
+}
+
 # take_over I: node nI reads its configuration again.
 take_over() {
 	local log=$dir/c/n$1/log before

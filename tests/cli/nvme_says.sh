@@ -48,6 +48,6 @@ no_seal 'is not up' seal data
 
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "n1 does not stop"
 says 'elsewhere +fmoved of this node does not answer'
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 says 'n2: not mounted'
 end_all

@@ -19,7 +19,7 @@ no 4 'n2' fmove get n2:s/x x
 no 4 'n2' fmove ls n2:s
 fmove status >out
 grep -q 'n2.*not connected' out || bad "status does not say that n2 is down: $(cat out)"
-"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+start_again n2
 works_again
 
 # Frozen: it keeps its connections and says nothing.
@@ -34,7 +34,7 @@ works_again
 sed -i 's/10min/3s/' "$dir"/c/n?/fmove.conf
 for node in n1 n2; do
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" $node || bad "$node does not stop"
-	"$FM_SOURCE/tests/cluster" start "$dir/c" $node || bad "$node does not start again"
+	start_again $node
 done
 works_again
 kill -STOP "$(cat "$dir/c/n2/pid")"

@@ -183,9 +183,8 @@ idle
 
 # restart I: the daemon of node I is killed, and comes back.
 restart() {
-	kill -KILL "$(cat "$dir/c/n$1/pid")"
-	await test -e "$dir/c/n$1/exit" || bad "n$1 does not end"
-	"$FM_SOURCE/tests/cluster" start "$dir/c" "n$1" || bad "n$1 does not start again"
+	crash "n$1"
+	start_again "n$1"
 }
 
 # ends_badly [SAYS]: what was begun last fails; and says how to go on, if that is asked.

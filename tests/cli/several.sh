@@ -161,17 +161,16 @@ wait $pid
 await test -e "$dir/c/n3/exit" || bad "n3 does not end"
 await n1_is_idle || bad "transfers go on"
 nobody x
-"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+start_again n3
 reachable 3
 
 # With --retry all of them are tried again while one is away, for so long.
 start --retry 10min
-kill -KILL "$(cat "$dir/c/n3/pid")"
-await test -e "$dir/c/n3/exit" || bad "n3 does not end"
+crash n3
 await n1_is_idle || bad "transfers go on"
 kill -0 $pid || bad "put --retry ended with n3: $(cat err)"
 nobody x
-"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+start_again n3
 await both_move || bad "put --retry does not go on: $(cat err)"
 kill -INT $pid
 wait $pid
@@ -184,7 +183,7 @@ nobody x
 fmove put --retry 10min f n2:s/retried n3:s/retried >out 2>err &
 pid=$!
 sleep 1
-"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+start_again n3
 wait $pid || bad "put --retry, n3 came back: $(cat err)"
 same f "$(store 2)/retried"
 same f "$(store 3)/retried"

@@ -118,7 +118,7 @@ no 1 'no node n9' fmove df n9
 replaced b 3
 old=$(find "$s" -maxdepth 1 -name '.fmove.*.old')
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
-"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+start_again n2
 reachable 2
 looked_through() {
 	fmove df n2:s --json | grep -q '"counting":false'
@@ -176,7 +176,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	}
 	trap 'umount -l "$s"; down' EXIT
 	sed -i 's/quota = "20MiB";//' "$dir/c/n2/fmove.conf"
-	"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+	start_again n2
 	reachable 2
 	replaced t 1
 	replaced t 2

@@ -142,11 +142,10 @@ slow 2
 fmove stage n2:s/many >out 2>err &
 stager=$!
 moved many 3000000
-kill -KILL "$(cat "$dir/c/n1/pid")"
-await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+crash n1
 wait $stager && bad "it ended well without its daemon"
 fast 2
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 reachable 2
 [ "$(rows '"name":"many","state":"ready"' | wc -l)" -eq 1 ] ||
 	bad "half of it is ready: $(fmove datasets)"
@@ -188,7 +187,7 @@ moved moving 2000000
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 wait $stager && bad "it ended well without its daemon"
 fast 2
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 reachable 2
 
 # A directory that fmoved cannot make: it says what root types, who stages hears it, and all else goes on.

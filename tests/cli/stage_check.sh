@@ -37,7 +37,7 @@ for name in set file; do
 	fmove datasets | grep -q "checked $(date +%Y).* $name " || bad "it is not shown: $(fmove datasets)"
 done
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 [ "$(verified set)" -gt 1600000000000 ] || bad "a daemon that starts does not know it: $(fmove datasets --json)"
 before=$(verified set)
 

@@ -63,11 +63,10 @@ slow 2
 fmove stage n2:s/large >out 2>err &
 stager=$!
 moved large 3000000
-kill -KILL "$(cat "$dir/c/n1/pid")"
-await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+crash n1
 wait $stager && bad "it ended well without its daemon"
 fast 2
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 reachable 2
 fmove datasets --json | grep -q '"name":"large","state":"ready"' && bad "half of it is ready: $(fmove datasets)"
 staged n2:s/large "$(store 2)/large"

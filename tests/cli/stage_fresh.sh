@@ -38,5 +38,5 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	as_nobody fmove stage --check none n2:s/set >out 2>err
 	[ $? -eq 4 ] && [ ! -s out ] && ! grep -q 'check none' err || bad "nobody has what he never staged: $(cat out err)"
 fi
-"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+start_again n2
 exit

@@ -52,7 +52,7 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 	sed -i '/stores = /,$ s,directory = "[^"]*/s";,& read = ( "peer:n2" );,' "$dir/c/n1/fmove.conf"
 	grep -q 'read = ( "peer:n2" )' "$dir/c/n1/fmove.conf" || bad "the store's rules: $(cat "$dir/c/n1/fmove.conf")"
-	"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+	start_again n1
 	as_nobody fmove stage s/set >out 2>err
 	[ $? -eq 6 ] && [ ! -s out ] && grep -q 'may not read here' err || bad "nobody may not read the store: $(cat out err)"
 fi

@@ -163,27 +163,25 @@ for round in $(seq "${FM_STAGE_KILLS:-3}"); do
 	fmove stage hf:org/big -- true >out 2>err &
 	stager=$!
 	sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
-	kill -KILL "$(cat "$dir/c/n1/pid")"
-	await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+	crash n1
 	wait $stager		# it may have been ready just before
 	for link in "$hub"/*/snapshots/*; do
 		[ ! -L "$link" ] || [ -d "$link/" ] || bad "round $round: $link leads nowhere"
 	done
 	[ ! -e "$hub/$big/refs/main" ] || diff -r "$from/$big/snapshots/$one" "$hub/$big/snapshots/$one" || bad "round $round: a ref of what is not whole"
-	"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+	start_again n1
 	reachable 2
 	path=$(held hf:org/big) || bad "round $round: $(cat err)"
 	diff -r "$from/$big/snapshots/$one" "$path" || bad "round $round: it differs"
 done
 
 # A daemon that ended between a dataset's removal and the sweep: the next one's first sweep does it.
-kill -KILL "$(cat "$dir/c/n1/pid")"
-await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+crash n1
 lost=models--org--lost
 mkdir -p "$hub/$lost/snapshots" "$hub/$lost/refs"
 ln -s "../../../../ready/$(sha256sum </dev/null | cut -c 1-64)/$lost/$lost/snapshots/$two" "$hub/$lost/snapshots/$two"
 printf %s "$two" >"$hub/$lost/refs/main"
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 reachable 2
 await test ! -e "$hub/$lost" || bad "a start keeps what leads nowhere: $(ls -lR "$hub/$lost")"
 

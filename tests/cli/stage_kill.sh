@@ -22,10 +22,9 @@ for round in $(seq "${FM_STAGE_KILLS:-4}"); do
 	fmove stage n2:s/set >out 2>err &
 	stager=$!
 	sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
-	kill -KILL "$(cat "$dir/c/n1/pid")"
-	await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+	crash n1
 	wait $stager		# it may have been ready just before
-	"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+	start_again n1
 	reachable 2
 	for ready in $(fmove datasets --json | grep -o '"state":"ready"[^}]*"path":"[^"]*' | sed 's/.*"//'); do
 		whole "$ready"

@@ -100,7 +100,7 @@ echo more >"$source/more"
 fmove stage --nodes all n2:s/both >out 2>err
 [ $? -eq 3 ] && grep -q 'n3: silent' err && grep -q '2 of 3' err || bad "without n3: $(cat err)"
 diff -r --no-dereference "$source" "$(cat out)" || bad "without n3 it differs"
-"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+start_again n3
 reachable 3
 ok fmove stage --nodes n3 n2:s/both
 

@@ -47,10 +47,9 @@ round() {
 	fmove stage --nodes all "n2:s/$set" -- true >out.first 2>err.first &
 	stager=$!
 	"$@"
-	kill -KILL "$(cat "$dir/c/n$killed/pid")"
-	await test -e "$dir/c/n$killed/exit" || bad "n$killed does not end"
+	crash "n$killed"
 	rm -f "$dir/c/n$killed/exit"
-	"$FM_SOURCE/tests/cluster" start "$dir/c" "n$killed" || bad "n$killed does not start again"
+	start_again "n$killed"
 	reachable 2
 	reachable 3
 	if [ "$killed" -eq 1 ]; then

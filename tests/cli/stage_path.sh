@@ -39,7 +39,7 @@ no 2 'absolute path' fmove stage ./link
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 sed -i "s|^stores = (|&\n { name = \"inner\"; directory = \"$(store 1)/sets\"; read = ( \"*\" ); },|" "$dir/c/n1/fmove.conf"
 grep -q '"inner"' "$dir/c/n1/fmove.conf" || bad "a second store: $(cat "$dir/c/n1/fmove.conf")"
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 echo two >"$(store 1)/sets/one/f"
 from n1:inner/one "$(store 1)/sets/one"
 
@@ -52,7 +52,7 @@ as_nobody fmove stage "$(store 1)/sets/one" >out 2>err || bad "by the rules of t
 grep -qF 'n1:inner/one' err || bad "another store: $(cat err)"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 sed -i 's,read = ( "[*]" ),read = ( "peer:n2" ),; /stores = /,$ s,directory = "[^"]*/s";,& read = ( "peer:n2" );,' "$dir/c/n1/fmove.conf"
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 for path in "$(store 1)/sets/one" "$(store 1)/sets/nowhere"; do
 	no 1 'in no store of n1 that you may read' as_nobody sh -c 'fmove stage "$0"; exit $?' "$path"
 done

@@ -15,7 +15,7 @@ rules() {
 
 restart() {
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-	"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+	start_again n1
 	reachable 2
 }
 

@@ -47,7 +47,7 @@ copy=$(fmove stage n2:s/copy 2>err) || bad "copy: $(cat err)"
 
 # The shell holds what its subshell asked for. A daemon that starts keeps the holds of those who live.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+start_again n1
 reachable 2
 fmove datasets --json | grep -o '{"name":"good3",[^}]*}' | grep -q '"holds":1,' || bad "not held: $(fmove datasets)"
 

@@ -12,7 +12,7 @@ chmod 755 "$dir/c" "$dir/c/n2" && chmod 777 "$s" && chmod 666 "$dir"/c/n1/fmoved
 
 restart() {
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
-	"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+	start_again n2
 	reachable 2
 }
 

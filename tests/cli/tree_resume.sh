@@ -120,7 +120,7 @@ for node in n2 n1; do
 	wait $get
 	[ $? -eq 4 ] || bad "get -r when $node died: $? $(cat err.get)"
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" $node >/dev/null 2>&1
-	"$FM_SOURCE/tests/cluster" start "$dir/c" $node || bad "$node does not start again"
+	start_again $node
 	no_target "$(store 2)/t-$node" "SIGKILL of $node"
 	no_target g-$node "SIGKILL of $node"
 	again put -r a n2:s/t-$node

@@ -8,15 +8,6 @@
 export FM_CLUSTER_STORE='old_keep = "0s";'
 up 2
 
-crash() {
-	kill -KILL "$(cat "$dir/c/$1/pid")"
-	"$FM_SOURCE/tests/cluster" stop "$dir/c" "$1" >/dev/null 2>&1
-}
-
-start() {
-	"$FM_SOURCE/tests/cluster" start "$dir/c" "$1" || bad "$1 does not start again"
-}
-
 put_is_noted() {
 	fmove ls --partial --json n2:s | tr -d '\n' | grep -q "\"name\":\"$1\",[^}]*\"size\":[1-9]"
 }
@@ -49,7 +40,7 @@ await put_is_noted t1 || bad 'nothing of t1 is written down'
 crash n2
 await no_jobs || bad 'the try does not end'
 echo later >a/later
-start n2
+start_again n2
 wait $put || bad "put -r --retry, the far daemon restarted: $? $(cat put.err)"
 went_on put.out
 same_tree a "$(store 2)/t1"
@@ -61,7 +52,7 @@ await get_is_noted || bad 'nothing of g1 is written down'
 crash n2
 await no_jobs || bad 'the try does not end'
 echo later >"$(store 2)/src/later"
-start n2
+start_again n2
 wait $get || bad "get -r --retry, the far daemon restarted: $? $(cat get.err)"
 went_on get.out
 same_tree "$(store 2)/src" g1
@@ -72,7 +63,7 @@ get=$!
 moved src 1000000
 await get_is_noted || bad 'nothing of g2 is written down'
 crash n1
-start n1
+start_again n1
 wait $get || bad "get -r --retry, our daemon restarted: $? $(cat get.err)"
 went_on get.out
 same_tree "$(store 2)/src" g2
@@ -94,7 +85,7 @@ file_retried() {
 	await file_is_noted "$where" || bad "nothing of $name is written down"
 	kill "-$signal" "$(cat "$dir/c/n1/pid")"
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 >/dev/null 2>&1
-	start n1
+	start_again n1
 	wait $pid || bad "$*, our daemon restarted: $? $(cat file.err)"
 	went_on file.out
 }
@@ -116,7 +107,7 @@ head -c 8000000 /dev/urandom | fmove put --retry 60s --limit $slow - n2:s/pipe >
 pid=$!
 moved pipe 1000000
 crash n1
-start n1
+start_again n1
 wait $pid && bad 'put of a pipe went on without what it had given'
 grep -q 'fmoved closed the connection' err || bad "put of a pipe, our daemon restarted: $(cat err)"
 reachable 2
@@ -126,7 +117,7 @@ reachable 2
 pid=$!
 moved rest 1000000
 crash n1
-start n1
+start_again n1
 wait $pid && bad 'put of the rest of a file went on from somewhere else'
 grep -q 'fmoved closed the connection' err || bad "put of the rest of a file, our daemon restarted: $(cat err)"
 [ ! -e "$(store 2)/rest" ] || bad 'the rest of a file is published'
@@ -145,7 +136,7 @@ lose_the_answer() {
 	while [ "$(stat -c %i "$t")" = "$before" ]; do kill -0 $put 2>/dev/null || break; done
 	crash n2
 	published=$(stat -c %i "$t")
-	start n2
+	start_again n2
 	wait $put || bad "put -r --replace, its answer lost: $? $(cat put.err)"
 	[ "$(stat -c %i "$t")" = "$published" ] || bad "what had been published was replaced: $(cat put.out)"
 	same_tree a "$t"
@@ -187,7 +178,7 @@ wait $pid
 from=$SECONDS
 no 1 'is tried once' fmove get -r --retry 10min --detach n2:s/src x
 [ $((SECONDS - from)) -lt "$HANG_S" ] || bad "what is refused was tried for $((SECONDS - from)) s"
-start n2
+start_again n2
 reachable 2
 
 # ---- what is to be replaced, of the same sizes and times, is not taken for what an earlier try published ----
@@ -199,7 +190,7 @@ put=$!
 moved twin 1000000
 crash n2
 await no_jobs || bad 'the try does not end'
-start n2
+start_again n2
 wait $put || bad "put -r --replace --retry, the far daemon restarted: $? $(cat put.err)"
 same_tree other "$(store 2)/twin"
 reachable 2
@@ -228,7 +219,7 @@ for ((tries = 0; tries < 12; tries++)); do
 	crash n2
 	await no_jobs || bad 'the try does not end'
 	lose
-	start n2
+	start_again n2
 done
 is_over || bad "put -r --retry 3s goes on after $tries tries, each of which moved the same"
 kill $put 2>/dev/null

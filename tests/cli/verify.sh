@@ -221,4 +221,4 @@ ok fmove verify n2:s/a
 # Its node goes away in the middle.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2 || bad "n2 does not stop"
 no 4 'n2' fmove verify n2:s
-"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+start_again n2
