@@ -127,6 +127,26 @@ void fm_cache_entry_name(const struct fm_cache_entry *e, char out[static FM_CACH
 				   out);
 }
 
+int fm_cache_entry_open(struct fm_cache *c, uint64_t id)
+{
+	char name[FM_CACHE_ENTRY_NAME_MAX];
+	struct fm_cache_entry *e;
+	int dir = -1, fd = -ENOENT;
+
+	pthread_mutex_lock(&c->places);
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	if (e && !e->is_going) {
+		fm_cache_entry_name(e, name);
+		dir = c->dirs[e->place];
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (dir >= 0)
+		fd = fm_cache_sys_open(dir, name, FM_CACHE_DIR_FLAGS, 0);
+	pthread_mutex_unlock(&c->places);
+	return fd;
+}
+
 /* No sum of these overflows: a record's values have limits (cache_format.c), and there are few
  * records. */
 uint64_t fm_cache_room_of(const struct fm_cache_dataset *set)
@@ -347,6 +367,7 @@ static void free_all(struct fm_cache *c)
 	while ((at = fm_list_pop(&c->ended)))
 		fm_cache_hold_free(fm_container_of(at, struct fm_cache_hold, at));
 	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->places);
 	pthread_mutex_destroy(&c->use);
 	pthread_mutex_destroy(&c->room);
 	free(c->directory);
@@ -376,6 +397,7 @@ int fm_cache_open(const struct fm_cache_opts *opts, struct fm_cache **out, struc
 	fm_list_init(&c->ended);
 	pthread_mutex_init(&c->room, NULL);
 	pthread_mutex_init(&c->use, NULL);
+	pthread_mutex_init(&c->places, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	c->directory = FM_FAULT("cache.alloc") ? NULL : strdup(opts->directory);
 	ret = c->directory ? fm_cache_load(c, err)

@@ -116,14 +116,16 @@ static int close_door(struct eviction *v, bool is_last)
 static int move(struct eviction *v, enum fm_cache_place from, const char *name,
 		enum fm_cache_place to, const char *new_name)
 {
-	int *dirs = v->c->dirs;
-	int ret = fm_cache_sys_rename(dirs[from], name, dirs[to], new_name, RENAME_NOREPLACE);
+	int *dirs = v->c->dirs, ret;
 
+	pthread_mutex_lock(&v->c->places);
+	ret = fm_cache_sys_rename(dirs[from], name, dirs[to], new_name, RENAME_NOREPLACE);
 	if (ret == 0) {
 		pthread_mutex_lock(&v->c->lock);
 		v->e->place = to;
 		pthread_mutex_unlock(&v->c->lock);
 	}
+	pthread_mutex_unlock(&v->c->places);
 	return ret;
 }
 
@@ -133,13 +135,15 @@ static int move(struct eviction *v, enum fm_cache_place from, const char *name,
  */
 static void put_back(struct eviction *v)
 {
-	int *dirs = v->c->dirs;
-	int ret = fm_call_renameat(dirs[FM_CACHE_IN_EVICTING], v->name, dirs[FM_CACHE_IN_READY],
-				   v->name, RENAME_NOREPLACE);
+	int *dirs = v->c->dirs, ret;
 
+	pthread_mutex_lock(&v->c->places);
+	ret = fm_call_renameat(dirs[FM_CACHE_IN_EVICTING], v->name, dirs[FM_CACHE_IN_READY],
+			       v->name, RENAME_NOREPLACE);
 	if (ret == 0)
 		set_state(v, FM_CACHE_READY, FM_CACHE_IN_READY);
-	else
+	pthread_mutex_unlock(&v->c->places);
+	if (ret < 0)
 		fm_log_warn("cache %s: evicting/%s cannot be renamed back to ready: %s",
 			    v->c->directory, v->name, fm_err_name(ret));
 }

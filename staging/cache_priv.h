@@ -5,7 +5,9 @@
  * The index is in memory, under `lock`, which is never held over a call that may wait for the disk.
  * Who does something to a dataset on the disk sets is_busy under the lock, and alone may move or
  * free its entry then. `room` is held by whoever sets room aside, `use` by whoever writes a .use
- * file; both before `lock`, and only in calls that may wait.
+ * file, `places` by whoever renames a dataset's directory, until the index knows, and by whoever
+ * opens one by its name. They are taken in this order, before `lock`, and only in calls that may
+ * wait.
  */
 #ifndef FM_STAGING_CACHE_PRIV_H
 #define FM_STAGING_CACHE_PRIV_H
@@ -70,6 +72,7 @@ struct fm_cache {
 	uint8_t boot[FM_HOLD_BOOT_LEN];
 	pthread_mutex_t room;
 	pthread_mutex_t use;
+	pthread_mutex_t places;
 	pthread_mutex_t lock;
 	struct fm_list entries;
 	unsigned count;
@@ -89,6 +92,10 @@ void fm_cache_entry_free(struct fm_cache *c, struct fm_cache_entry *e);
 
 /* How its directory is called. */
 void fm_cache_entry_name(const struct fm_cache_entry *e, char out[static FM_CACHE_ENTRY_NAME_MAX]);
+
+/* Its directory, which is written to wherever it is moved from then on. No lock is held but `room`
+ * or `use`. -ENOENT: there is none, or nothing brings it back. */
+int fm_cache_entry_open(struct fm_cache *c, uint64_t id);
 
 /* What it takes at most when all of it is there. */
 uint64_t fm_cache_room_of(const struct fm_cache_dataset *set);

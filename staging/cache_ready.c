@@ -119,7 +119,7 @@ static int sync_places(struct fm_cache *c)
 }
 
 /* If the disk does not say that it has the rename, it is undone: READY is for good. */
-static int publish(struct fm_cache_fetch *f)
+static int rename_ready(struct fm_cache_fetch *f)
 {
 	char partial[FM_CACHE_HEX_LEN + 1], ready[FM_CACHE_HEX_LEN + 1];
 	int *dirs = f->c->dirs, ret;
@@ -139,6 +139,16 @@ static int publish(struct fm_cache_fetch *f)
 	f->e->state = FM_CACHE_READY;
 	f->e->extents_done = f->e->set.extents;
 	pthread_mutex_unlock(&f->c->lock);
+	return ret;
+}
+
+static int publish(struct fm_cache_fetch *f)
+{
+	int ret;
+
+	pthread_mutex_lock(&f->c->places);
+	ret = rename_ready(f);
+	pthread_mutex_unlock(&f->c->places);
 	return ret;
 }
 
@@ -249,22 +259,15 @@ static int set_acl(int dir, const struct fm_cache_who *who)
 
 static int open_entry(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
-	char name[FM_CACHE_ENTRY_NAME_MAX];
-	struct fm_cache_entry *e;
-	int ret, dir = -1;
+	int ret;
 
 	pthread_mutex_lock(&c->lock);
-	e = fm_cache_entry_of(c, id);
-	ret = fm_cache_may_use(e, err);
-	if (ret == 0) {
-		fm_cache_entry_name(e, name);
-		dir = c->dirs[e->place];
-	}
+	ret = fm_cache_may_use(fm_cache_entry_of(c, id), err);
 	pthread_mutex_unlock(&c->lock);
 	if (ret < 0)
 		return ret;
-	ret = fm_cache_sys_open(dir, name, FM_CACHE_DIR_FLAGS, 0);
-	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: open %s", c->directory, name) : ret;
+	ret = fm_cache_entry_open(c, id);
+	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: open it", c->directory) : ret;
 }
 
 int fm_cache_allow(struct fm_cache *c, uint64_t id, const struct fm_cache_who *who,

@@ -16,32 +16,10 @@
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
 
-#define SAVED_FOR_NS                                                                               \
-	(60 *                                                                                      \
-	 FM_NS_PER_S) /* a request within that time after one that is written down need not be */
-#define MOVES_MAX 8   /* of a directory, while we look for it */
+/* A request within that time after one that is written down need not be. */
+#define SAVED_FOR_NS (60 * FM_NS_PER_S)
 
 /* ---- the file ---- */
-
-/* -ENOENT: it moved, or there is none. */
-static int open_entry(struct fm_cache *c, uint64_t id, struct fm_cache_use *use, int *fd)
-{
-	char name[FM_CACHE_ENTRY_NAME_MAX];
-	struct fm_cache_entry *e;
-	int dir = -1;
-
-	pthread_mutex_lock(&c->lock);
-	e = fm_cache_entry_of(c, id);
-	if (e && !e->is_going) {
-		fm_cache_entry_name(e, name);
-		dir = c->dirs[e->place];
-		*use = e->use;
-		e->is_use_new = false;
-	}
-	pthread_mutex_unlock(&c->lock);
-	*fd = dir < 0 ? -ENOENT : fm_cache_sys_open(dir, name, FM_CACHE_DIR_FLAGS, 0);
-	return *fd < 0 ? *fd : 0;
-}
 
 static int write_use(struct fm_cache *c, int dir, struct fm_cache_use *use, bool is_durable)
 {
@@ -63,24 +41,35 @@ static void mark_new(struct fm_cache *c, uint64_t id)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The directory is opened by its name, and written to wherever it is moved from then on. */
-static int find_entry(struct fm_cache *c, uint64_t id, struct fm_cache_use *use, int *fd)
+/* Its directory, and what its .use file is to say. */
+static int open_entry(struct fm_cache *c, uint64_t id, struct fm_cache_use *use)
 {
-	int ret = -ENOENT;
+	struct fm_cache_entry *e;
+	int fd = fm_cache_entry_open(c, id);
 
-	for (int i = 0; i < MOVES_MAX && ret == -ENOENT; i++)
-		ret = open_entry(c, id, use, fd);
-	return ret;
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	if (e) {
+		*use = e->use;
+		e->is_use_new = false;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (e)
+		return fd;
+	(void)close(fd); /* nothing was done to it */
+	return -ENOENT;
 }
 
 /* Under `use`. */
 static int save(struct fm_cache *c, uint64_t id, bool is_durable)
 {
 	struct fm_cache_use use;
-	int fd, ret = find_entry(c, id, &use, &fd);
+	int ret, fd = open_entry(c, id, &use);
 
-	if (ret < 0)
-		return ret;
+	if (fd < 0)
+		return fd;
 	ret = write_use(c, fd, &use, is_durable);
 	(void)close(fd); /* only a name was changed through it */
 	if (ret < 0)
@@ -284,10 +273,10 @@ static void take_pins(struct fm_cache *c, uint64_t id, const struct fm_cache_use
 static int unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct fm_err *err)
 {
 	struct fm_cache_use use;
-	int fd, ret = find_entry(c, id, &use, &fd);
+	int ret, fd = open_entry(c, id, &use);
 
-	if (ret < 0)
-		return fm_err_sys(err, ret, "cache %.200s: unpin", c->directory);
+	if (fd < 0)
+		return fm_err_sys(err, fd, "cache %.200s: unpin", c->directory);
 	if (is_all ? use.pin_count == 0 : find_pin(&use, uid) < 0) {
 		(void)close(fd); /* only looked for */
 		return fm_err_set(err, -ENOENT, is_all ? "nobody pins it" : "you do not pin it");
