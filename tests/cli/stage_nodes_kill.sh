@@ -52,6 +52,7 @@ round() {
 	start_again "n$killed"
 	reachable 2
 	reachable 3
+	await fmove --socket "$dir/c/n3/fmoved.sock" ls n2:s || bad "n3 cannot reach n2"
 	if [ "$killed" -eq 1 ]; then
 		wait $stager && [ "$1" = midst ] && bad "$set: it ended well without its daemon"
 	fi
