@@ -82,7 +82,7 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
  * "keep": {"device", "rdev", "target", ["wwid"]}: "target" of "prepare", of a device that is
  * mounted and whose target may have lost what it kept. One that is to be protected is set read-only
  * here as well. Answers what "prepare" does of that, and {["missed"]}: another host may have had it
- * reserved meanwhile, and left; -EBADE as there.
+ * reserved meanwhile, and left, also with an error; -EBADE as there.
  */
 int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err);
 
@@ -149,6 +149,9 @@ int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err);
 
 /* The "target" of "prepare", of a device that is nobody else's; NULL: nothing. */
 int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct fm_err *err);
+
+/* The "target" of "keep"; "missed" is answered with an error, too. */
+int fm_helper_target_keep(int device, json_t *target, json_t *answer, struct fm_err *err);
 
 /* A device that is in use is left alone: -EBUSY. One that was not reserved is a success. */
 int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id,

@@ -140,21 +140,30 @@ static int set_read_only(int device, const char *path, struct fm_err *err)
 		       : 0;
 }
 
-/* Asked before this host makes itself known again. */
-static bool is_missed(int device, const json_t *target)
+static int put_missed(int device, const char *host_id, json_t *answer, struct fm_err *err)
+{
+	uint64_t key;
+	int ret = fm_reservation_key(host_id, &key, err);
+
+	if (ret == 0)
+		ret = fm_reservation_is_missed(device, key, err);
+	return ret > 0 ? fm_helper_put(answer, "missed", json_true(), err) : ret;
+}
+
+/* Asked before this host makes itself known again, and answered whatever fails afterwards: a target
+ * that restarts once more has forgotten it. */
+int fm_helper_target_keep(int device, json_t *target, json_t *answer, struct fm_err *err)
 {
 	const char *host_id = json_string_value(json_object_get(target, "reserve_as"));
-	uint64_t key;
+	int ret = host_id ? put_missed(device, host_id, answer, err) : 0;
 
-	return host_id && fm_reservation_key(host_id, &key, NULL) == 0 &&
-	       fm_reservation_is_missed(device, key);
+	return ret < 0 ? ret : fm_helper_target_prepare(device, target, answer, err);
 }
 
 int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err)
 {
 	const char *path, *wwid = NULL;
 	json_t *rdev, *target;
-	bool was_missed;
 	int device, ret = fm_helper_unpack(request, err, "{s:s, s:o, s:o, s?s}", "device", &path,
 					   "rdev", &rdev, "target", &target, "wwid", &wwid);
 
@@ -163,13 +172,10 @@ int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err)
 	device = fm_helper_open_device(path, rdev, wwid, 0, err);
 	if (device < 0)
 		return device;
-	was_missed = is_missed(device, target);
 	if (json_is_true(json_object_get(target, "write_protect")))
 		ret = set_read_only(device, path, err);
 	if (ret == 0)
-		ret = fm_helper_target_prepare(device, target, answer, err);
-	if (ret == 0 && was_missed)
-		ret = fm_helper_put(answer, "missed", json_true(), err);
+		ret = fm_helper_target_keep(device, target, answer, err);
 	close(device);
 	return ret;
 }

@@ -149,7 +149,8 @@ bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key
 	return le32toh(generation) > (first && le64toh(first) == key ? 1 : 0);
 }
 
-static int read_report(int fd, uint8_t report[static REPORT_BYTES])
+/* status: as of fm_nvme_command(). */
+static int read_report(int fd, uint8_t report[static REPORT_BYTES], int *status, struct fm_err *err)
 {
 	struct nvme_passthru_cmd cmd = {.opcode = RESERVATION_REPORT,
 					.cdw10 = REPORT_BYTES / 4 - 1,
@@ -158,7 +159,7 @@ static int read_report(int fd, uint8_t report[static REPORT_BYTES])
 					.data_len = REPORT_BYTES};
 
 	memset(report, 0, REPORT_BYTES);
-	return fm_nvme_command(fd, false, &cmd, "ask who has it reserved", NULL, NULL);
+	return fm_nvme_command(fd, false, &cmd, "ask who has it reserved", status, err);
 }
 
 /* -EBADE: of another host. */
@@ -167,7 +168,7 @@ static int refuse(int fd, struct fm_err *err)
 	char holder[FM_RESERVATION_HOLDER_MAX] = "";
 	uint8_t report[REPORT_BYTES];
 
-	if (read_report(fd, report) == 0)
+	if (read_report(fd, report, NULL, NULL) == 0)
 		(void)fm_reservation_holder(report, sizeof(report), holder);
 	return fm_err_set(err, -EBADE,
 			  "the target keeps it reserved for another host%s%s: unmount it there "
@@ -178,12 +179,23 @@ static int refuse(int fd, struct fm_err *err)
 
 /* ---- public ---- */
 
-bool fm_reservation_is_missed(int fd, uint64_t key)
+/* A target that refuses the command does not tell. One that was not reached is to be asked again:
+ * what it counts says nothing any more once this host has the reservation. */
+int fm_reservation_is_missed(int fd, uint64_t key, struct fm_err *err)
 {
 	uint8_t report[REPORT_BYTES];
+	int status, ret = read_report(fd, report, &status, err);
 
-	return read_report(fd, report) == 0 &&
-	       fm_reservation_tells_missed(report, sizeof(report), key);
+	if (ret == 0)
+		return fm_reservation_tells_missed(report, sizeof(report), key);
+	switch (fm_reservation_status(status ? status : ret)) {
+	case FM_RESERVATION_NOT_OFFERED:
+		return 0;
+	case FM_RESERVATION_NO_PATH:
+		return fail(status ? status : ret, "ask who had it reserved", err);
+	default:
+		return status ? 0 : ret;
+	}
 }
 
 int fm_reservation_key(const char *host_id, uint64_t *key, struct fm_err *err)

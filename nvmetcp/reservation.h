@@ -30,9 +30,9 @@ int fm_reservation_take(int fd, uint64_t key, struct fm_err *err);
 /*
  * Whether another host may have had it, and left, since this one had it: the target has forgotten
  * this one's, which it says by that nobody has it, and counts somebody who made himself known
- * since. False also where the target does not tell.
+ * since. 1; 0: none had it, or the target does not tell; -errno: it could not be asked.
  */
-bool fm_reservation_is_missed(int fd, uint64_t key);
+int fm_reservation_is_missed(int fd, uint64_t key, struct fm_err *err);
 
 /* Given back, and this host is no longer known by its key. A success where there was none. */
 int fm_reservation_release(int fd, uint64_t key, struct fm_err *err);

@@ -855,17 +855,18 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 		begin_restore(v);
 }
 
-/* By the helper itself. */
+/* By the helper itself; where there was no memory it may have answered. */
 static bool is_answered(int code)
 {
-	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE;
+	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE &&
+	       code != -ENOMEM;
 }
 
 /* What it answered, it answered when systemd's job was over; an error of the bus, -EIO, may have
  * come before. */
 static bool is_unit_done(int code)
 {
-	return is_answered(code) && code != -ENOMEM && code != -EIO;
+	return is_answered(code) && code != -EIO;
 }
 
 static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)

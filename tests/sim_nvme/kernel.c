@@ -455,7 +455,7 @@ static int do_keep(struct node *n, const struct call *c, json_t *answer, struct 
 	bool is_missed = disk->holder == 0 && disk->generation > 0;
 	int ret = reserve(n, c, answer, err);
 
-	if (ret == 0 && is_missed && sim_mutant != MUTANT_MISSED)
+	if (is_missed && sim_mutant != MUTANT_MISSED)
 		json_object_set_new(answer, "missed", json_true());
 	if (is_missed && (n->is_save_broken || n->saves_left > 0))
 		n->device[c->volume].mount.is_untold = true;

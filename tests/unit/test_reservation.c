@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <linux/nvme_ioctl.h>
 #include <linux/pr.h>
 #include <stdarg.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "nvmetcp/helper_calls.h"
 #include "nvmetcp/nvme_command.h"
 #include "nvmetcp/reservation.h"
 #include "nvmetcp/write_protect.h"
@@ -22,28 +25,55 @@
 
 static struct fm_err err;
 
-/* What a device does that is no NVMe and fails at a moment: no kernel here can be made to. */
+/* What a device does that fails at a moment: no kernel here can be made to. */
 static struct {
 	bool is_there, is_known, is_reserved;
+	bool is_nvme;
 	int reserve_says;		/* of IOC_PR_RESERVE */
+	int report_says;		/* of a reservation report: status or -errno; 0: it does */
+	uint8_t generation;		/* in it */
 } fake;
 
-static int fake_ioctl(unsigned long request, const void *arg)
+static int say(int ret)
+{
+	errno = ret < 0 ? -ret : 0;
+	return ret < 0 ? -1 : ret;
+}
+
+static int fake_report(const struct nvme_passthru_cmd *cmd)
+{
+	uint8_t *report = (uint8_t *)(uintptr_t)cmd->addr;
+
+	report[0] = fake.generation;
+	return say(fake.report_says);
+}
+
+static int fake_identify(const struct nvme_passthru_cmd *cmd)
+{
+	memset((uint8_t *)(uintptr_t)cmd->addr, 0xff, cmd->data_len);
+	return 0;
+}
+
+static int fake_ioctl(unsigned long request, void *arg)
 {
 	const struct pr_registration *r = arg;
 
 	switch (request) {
+	case NVME_IOCTL_ID:
+		return fake.is_nvme ? 1 : say(-ENOTTY);
+	case NVME_IOCTL_ADMIN_CMD:
+		return fake.is_nvme ? fake_identify(arg) : say(-ENOTTY);
+	case NVME_IOCTL_IO_CMD:
+		return fake.is_nvme ? fake_report(arg) : say(-ENOTTY);
 	case IOC_PR_REGISTER:
 		fake.is_known = r->new_key != 0;
 		fake.is_reserved = fake.is_reserved && fake.is_known;
 		return 0;
 	case IOC_PR_RESERVE:
 		fake.is_reserved = fake.is_reserved || fake.reserve_says == 0;
-		errno = fake.reserve_says < 0 ? -fake.reserve_says : 0;
-		return fake.reserve_says < 0 ? -1 : fake.reserve_says;
+		return say(fake.reserve_says);
 	default:
-		errno = ENOTTY;
-		return -1;
+		return say(-ENOTTY);
 	}
 }
 
@@ -218,11 +248,59 @@ static void test_failed(void)
 	fake.is_there = false;
 }
 
+/* Sets *is_missed by the answer to "keep". */
+static int keep(bool *is_missed)
+{
+	json_t *target = json_pack("{s:s}", "reserve_as", "11111111-2222-3333-4444-555555555555");
+	json_t *answer = json_object();
+	int ret = fm_helper_target_keep(-1, target, answer, &err);
+
+	*is_missed = json_is_true(json_object_get(answer, "missed"));
+	json_decref(target);
+	json_decref(answer);
+	return ret;
+}
+
+/* That somebody came and left is told whatever else fails, and is not taken for told by a target
+ * that was not reached. One that does not tell is no worse than one that knows of nobody. */
+static void test_missed_told(void)
+{
+	static const int not_reached[] = { -EAGAIN, -EINTR, -ENOMEM, -EIO, 0x371, 0x4302 };
+	static const int refused[] = { 0x4001, 0x4002, 0x2002, 0x0286, -EINVAL, -EOPNOTSUPP };
+	bool is_missed;
+
+	memset(&fake, 0, sizeof(fake));
+	fake.is_there = fake.is_nvme = true;
+	fake.generation = 2;
+	fake.reserve_says = -EAGAIN;
+	CU_ASSERT_TRUE(keep(&is_missed) < 0 && is_missed);
+	fake.reserve_says = 0;
+	for (size_t i = 0; i < sizeof(not_reached) / sizeof(not_reached[0]); i++) {
+		fake.is_known = fake.is_reserved = false;
+		fake.report_says = not_reached[i];
+		CU_ASSERT_TRUE(keep(&is_missed) < 0);
+		CU_ASSERT_FALSE(fake.is_known || fake.is_reserved);
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		fake.is_known = fake.is_reserved = false;
+		fake.report_says = refused[i];
+		CU_ASSERT_EQUAL(keep(&is_missed), 0);
+		CU_ASSERT_TRUE(fake.is_reserved && !is_missed);
+	}
+	fake.is_known = fake.is_reserved = false;
+	fake.report_says = 0;
+	CU_ASSERT_TRUE(keep(&is_missed) == 0 && is_missed && fake.is_reserved);
+	memset(&fake, 0, sizeof(fake));
+	CU_ASSERT_EQUAL(fm_reservation_is_missed(-1, 1, &err), -EBADF);
+}
+
 static const struct fm_test tests[] = {
 	{ "the key is the beginning of the host's id", test_key },
 	{ "what the kernel says of a reservation, old kernels and new", test_status },
 	{ "who has it is read from a report", test_holder },
 	{ "that another host came and left is read from it, too", test_missed },
+	{ "and is told though the rest fails, and asked again where nobody was reached",
+	  test_missed_told },
 	{ "what is no such device offers nothing", test_no_device },
 	{ "what was had is not given back when a try to have it again fails", test_failed },
 };

@@ -80,6 +80,7 @@ struct mood {
 	bool hangs_sync;		/* unmounts that write out first */
 	bool hangs_unmount;		/* those that are not lazy */
 	bool fails_mount;
+	int keep_says;			/* not 0: what FM_CALL_KEEP ends with */
 	/* and does not die at its deadline, but ends five minutes later */
 	bool hangs_mount;
 	bool is_mounting_late;		/* then it has mounted all the same */
@@ -800,6 +801,8 @@ static int do_keep(const struct call *c, json_t *answer, struct fm_err *err)
 		sim.read_only_dev[volume] = sim.dev[volume];
 	if (sim.is_reservation_missed)
 		json_object_set_new(answer, "missed", json_true());
+	if (sim.mood.keep_says)
+		return fm_err_set(err, sim.mood.keep_says, "it failed");
 	return do_prepare_target(volume, target, answer, err);
 }
 
@@ -3313,18 +3316,23 @@ static void test_reservation_in_doubt(void)
 	}
 }
 
-/* Another host came and left before this node was connected again: the target tells that. */
-static void test_reservation_missed(void)
+/* Mounted, and its target has forgotten it; `says` is what comes of asking again (0: it is taken
+ * again), once. Then this fmove-nvmed ends, and whatever is open is closed: it is mounted anew. */
+static void keep_once(int says, bool is_missed)
 {
 	begin(1);
 	sim.is_target_able = true;
 	start_supervisor();
 	run_for(20 * S);
 	lose_what_target_keeps();
-	sim.is_reservation_missed = sim.mood.is_busy = true;
+	sim.is_reservation_missed = is_missed;
+	sim.mood.keep_says = says;
+	sim.mood.is_busy = true;
 	fm_supervisor_connected(sim.sup, NULL);
-	run_for(5 * S);
+	run_until("keep");
+	run_for(500 * MS);
 	sim.is_reservation_missed = false;
+	sim.mood.keep_says = 0;
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(30 * S);
@@ -3337,6 +3345,15 @@ static void test_reservation_missed(void)
 	is_state(0, "mounted");
 	CU_ASSERT_EQUAL(sim.mounts, 2);
 	end();
+}
+
+/* Another host came and left before this node was connected again: the target tells that, and may
+ * do so once. Where there was no memory for what it said, it may have said that somebody has it. */
+static void test_reservation_missed(void)
+{
+	keep_once(0, true);
+	keep_once(-EAGAIN, true);
+	keep_once(-ENOMEM, false);
 }
 
 /* Nobody is told that the target protects what it did not say that it does; what it may do all the
