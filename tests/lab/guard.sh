@@ -591,8 +591,8 @@ make_well() {
 	each_node reads $generations
 }
 
-# guard_run PLAN: the box carries out that function, and the target's records are judged; every
-# other guest is a node.
+# guard_run PLAN [AFTER]: the box carries out that function, and the target's records are judged;
+# then the other one, which nobody judges. Every other guest is a node.
 guard_run() {
 	if [ "$GUEST" != 1 ]; then
 		node_begin
@@ -604,5 +604,6 @@ guard_run() {
 	"$1"
 	make_well open
 	verdict_of_target
+	"${2:-:}"
 	box_end
 }

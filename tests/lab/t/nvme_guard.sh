@@ -6,7 +6,7 @@
 #
 # Goal:   never two nodes that write to a volume, never a reader beside a writer, whatever is
 #         restarted, cut off or without power; what waits for a word is mounted when it comes; and
-#         a person can force, and forget.
+#         a person can force, and forget. Two that write all the same are an alarm.
 # Method: guard.sh. A sample: soak has nvme_power, nvme_fmoved and nvme_races. LAB_ROUNDS: races.
 
 VOLUMES='own_mmp own_xfs shared_ext4'
@@ -19,6 +19,8 @@ VOLUMES='own_mmp own_xfs shared_ext4'
 . "$LAB_TOP/tests/lab/guard_restarts.sh"
 # shellcheck source=tests/lab/guard_races.sh
 . "$LAB_TOP/tests/lab/guard_races.sh"
+# shellcheck source=tests/lab/guard_hands.sh
+. "$LAB_TOP/tests/lab/guard_hands.sh"
 
 plan() {
 	lapsed_refusal
@@ -28,4 +30,4 @@ plan() {
 	races "${LAB_ROUNDS:-1}"
 }
 
-guard_run plan
+guard_run plan two_writers
