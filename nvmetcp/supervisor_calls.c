@@ -592,6 +592,7 @@ static void note_prepare(struct fm_supervised *v)
 	}
 	/* asked anew */
 	v->is_protect_confirmed = v->is_taken = v->is_doubtful = v->is_keep_due = false;
+	v->is_reserved_unknown = false;
 	v->is_reserved = v->is_reserved || !is_reader;
 	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
 		v->is_write_protected = was_protected;
@@ -990,13 +991,14 @@ static void keep_done(struct fm_supervised *v, int code, const char *text, json_
 			    v->volume->name,
 			    v->is_reservation_asked ? "keeps it for this host"
 						    : "protects what is sealed");
-	else
+	else if (!v->is_reserved_unknown)
 		fm_log_warn("volume %s: the target offers no %s any more", v->volume->name,
 			    v->is_reservation_asked ? "reservations" : "write protection");
 	if (v->is_reservation_asked)
 		v->is_reserved = is_kept;
 	else
 		v->is_write_protected = v->is_protect_confirmed = is_kept;
+	v->is_reserved_unknown = v->is_reserved_unknown && !v->is_reservation_asked;
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 

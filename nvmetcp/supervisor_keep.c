@@ -12,6 +12,9 @@
  * have written beside each other's mount. That mount ends, and the next one is asked for as any
  * other.
  *
+ * Of what was mounted before a start, and of which nothing is written down, the target may keep it
+ * as well, or another host have had it since. So it is asked all the same.
+ *
  * That the target is asked is written down before. Where nobody has heard what it said, because
  * fmove-nvmed or the helper was killed, or it hung, there may have been another host, and the mount
  * ends as well. Until then it is taken again if nobody has it: there may have been none.
@@ -26,7 +29,8 @@ static bool has_kept(const struct fm_supervised *v)
 	if (!v->plan.is_mounted || !fm_guard_is_writer(v->volume, v->sup->node))
 		return false;
 	return v->plan.is_read_write
-		       ? v->is_reserved && !v->is_taken && fm_supervised_is_writable(v)
+		       ? (v->is_reserved || v->is_reserved_unknown) && !v->is_taken &&
+				 fm_supervised_is_writable(v)
 		       : v->is_write_protected && v->seal == FM_SEAL_DONE;
 }
 

@@ -287,6 +287,8 @@ struct fm_supervised {
 	bool is_protect_confirmed;	/* it said so; without that it may all the same */
 	/* the target keeps it for this host, or is to: of what is mounted read-write */
 	bool is_reserved;
+	/* nothing is written down of what is mounted, so it may: it is asked */
+	bool is_reserved_unknown;
 	bool is_keep_asked;		/* ... which it is asked anew at this moment ... */
 	/* ... or was, for what is mounted, and nobody has heard what it said */
 	bool is_doubtful;

@@ -275,6 +275,7 @@ static void recall_mounted(struct fm_supervised *v)
 	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0,
 	    is_asked = 0, is_taken = 0;
 
+	v->is_reserved_unknown = true;
 	if (json_unpack(mounted,
 			"{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}",
 			"subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
@@ -298,6 +299,7 @@ static void recall_mounted(struct fm_supervised *v)
 	v->is_write_protected = is_write_protected;
 	v->is_protect_confirmed = is_protect_confirmed;
 	v->is_reserved = is_reserved;
+	v->is_reserved_unknown = false;
 	v->is_doubtful = is_asked;
 	v->is_taken = is_taken;
 }

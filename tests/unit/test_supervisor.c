@@ -3356,6 +3356,50 @@ static void test_reservation_missed(void)
 	keep_once(-ENOMEM, false);
 }
 
+/* Of what is mounted nothing is written down: the target is asked for it as if it had been. */
+static void test_reservation_unknown(void)
+{
+	unsigned mounted = file_number("mounted.json");
+
+	for (unsigned is_other = 0; is_other < 2; is_other++) {
+		begin(1);
+		sim.is_target_able = true;
+		start_supervisor();
+		run_for(20 * S);
+		kill_supervisor(false);
+		free(sim.file[mounted]);
+		sim.file[mounted] = NULL;
+		start_supervisor();
+		run_for(20 * S);
+		is_state(0, "mounted");
+		CU_ASSERT_EQUAL(number(0, "is_reserved"), 1);
+		CU_ASSERT_EQUAL(sim.mounts, 1);
+		kill_supervisor(false);
+		free(sim.file[mounted]);
+		sim.file[mounted] = NULL;
+		lose_what_target_keeps();
+		if (is_other)
+			strcpy(sim.reserved_for[0], "another host");
+		start_supervisor();
+		run_for(20 * S);
+		CU_ASSERT_EQUAL(strcmp(sim.reserved_for[0], HOST_ID) == 0, !is_other);
+		CU_ASSERT_EQUAL(sim.mounted[0].is_there, !is_other);
+		end();
+	}
+	/* One that has none is none the worse. */
+	begin(1);
+	start_supervisor();
+	run_for(20 * S);
+	kill_supervisor(false);
+	free(sim.file[mounted]);
+	sim.file[mounted] = NULL;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), 0);
+	end();
+}
+
 /* Nobody is told that the target protects what it did not say that it does; what it may do all the
  * same is asked to end. */
 static void test_target_refuses(void)
@@ -5550,6 +5594,7 @@ static const struct fm_test tests[] = {
 	{"that is over with that mount", test_reservation_taken_is_over},
 	{"nor is one trusted whose refusal nobody may have heard", test_reservation_in_doubt},
 	{"nor one that another host had while this node was away", test_reservation_missed},
+	{"what is mounted, and not written down, is asked for as well", test_reservation_unknown},
 	{"what the target refused to protect is not said to be protected", test_target_refuses},
 	{"what somebody else has protected or reserved stays so", test_target_of_others},
 	{"killed at any moment of a seal, it can be written again", test_target_killed},
