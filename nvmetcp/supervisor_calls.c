@@ -1022,6 +1022,12 @@ static bool is_to_be_shut_down(const struct fm_supervised *v, const struct fm_mo
 	return v->is_taken && !v->is_shut_down && ns && ns->dev == mount->dev;
 }
 
+/* What is mounted read-only here may be a host's of the same id, which has it reserved. */
+static bool may_be_reserved(const struct fm_supervised *v, const struct fm_mount *mount)
+{
+	return v->is_reserved || (v->is_reserved_unknown && !mount->is_read_only);
+}
+
 /* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be.
  * That is tried once. */
 static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *mount,
@@ -1034,7 +1040,7 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 	char device[64];
 
 	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
-	v->is_release_asked = ns && v->is_reserved && !v->is_lazy &&
+	v->is_release_asked = ns && may_be_reserved(v, mount) && !v->is_lazy &&
 			      fm_inventory_is_live(v->sup->inv, ns) &&
 			      !fm_supervised_is_host_shared(v);
 	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
@@ -1101,7 +1107,8 @@ static void unmounted(struct fm_supervised *v, json_t *answer)
 	v->is_sync_tried = false;
 	if (v->is_read_write_asked && !left)
 		fm_supervised_note_read_only(v, "");
-	v->is_reserved = v->is_reserved && (kept || !v->is_release_asked);
+	v->is_reserved = kept || (v->is_reserved && !v->is_release_asked);
+	v->is_reserved_unknown = v->is_reserved_unknown && !v->is_release_asked;
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 

@@ -3386,6 +3386,20 @@ static void test_reservation_unknown(void)
 		CU_ASSERT_EQUAL(sim.mounted[0].is_there, !is_other);
 		end();
 	}
+	/* It is given back, though this node is not the writer any more. */
+	begin(1);
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	kill_supervisor(false);
+	free(sim.file[mounted]);
+	sim.file[mounted] = NULL;
+	sim.volume[0].writer = sim.peer[0].writer = "n2";
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	end();
 	/* One that has none is none the worse. */
 	begin(1);
 	start_supervisor();
