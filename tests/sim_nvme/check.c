@@ -43,10 +43,10 @@ void check_heard(const struct node *n, unsigned volume, const char *call)
 }
 
 /* Out of the table of mounts, of a volume that is not configured, and what was written down of it
- * is lost: nothing is left to know it by. */
+ * is lost: nothing is left to know it by. Until it is configured again, and a daemon has looked. */
 static bool is_unknowable(const struct node *n, unsigned volume)
 {
-	return n->is_out[volume] && n->is_held_lost;
+	return (n->is_out[volume] || n->was_out[volume]) && n->is_held_lost;
 }
 
 static bool has_left(const struct node *n, unsigned volume)

@@ -72,6 +72,7 @@ static int world_publish(void *ctx, const char *text, struct fm_err *err)
 	said = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	json_decref(n->published);
 	n->published = json_incref(json_object_get(said, "volumes"));
+	memcpy(n->was_out, n->is_out, sizeof(n->was_out));
 	json_decref(said);
 	note_told(n);
 	if (sim_is_tracing)

@@ -525,7 +525,8 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	if (is_read_only)
 		check_clean(n, c->volume);
 	d->mount = (struct mounted){ .is_there = true, .is_read_only = is_read_only, .dev = d->dev,
-				     .content = d->content, .known_hosts = sim_known_hosts(n) };
+				     .content = d->content, .known_hosts = sim_known_hosts(n),
+				     .is_beaten = !is_read_only && kernel_is_taken(n, c->volume) };
 	d->is_prepared = false;
 	if (!is_read_only) {
 		disk->content++;

@@ -80,8 +80,8 @@ struct mounted {
 	bool is_by_hand;		/* a person mounted it, whatever anybody says ... */
 	bool is_elsewhere;		/* ... at another point than the volume's */
 	bool is_told;			/* ... and its node has seen that, and says so */
-	/* mounted to write, and another host has reserved it meanwhile: the target refuses its
-	 * writes ... */
+	/* mounted to write, and another host has reserved it since it was prepared: the target
+	 * refuses its writes ... */
 	bool is_beaten;
 	bool is_taken;			/* ... and its node has heard of that */
 	/* ... or nobody can tell it: the target has forgotten that as well, or it was not written
@@ -139,7 +139,8 @@ struct node {
 	unsigned number;
 	char name[8], nqn[80], id[40], boot[32];
 	unsigned writer[VOLUMES_MAX];	/* by its configuration: a node's number */
-	bool is_out[VOLUMES_MAX];	/* and it has no such volume at present */
+	bool is_out[VOLUMES_MAX];	/* and it has no such volume at present ... */
+	bool was_out[VOLUMES_MAX];	/* ... or had none when it told its peers last */
 	bool has_power;
 	uint64_t start_ns;		/* of the daemon, while it does not run */
 	uint64_t booted_ns;
