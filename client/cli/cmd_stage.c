@@ -383,6 +383,31 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 	return d->is_trusted ? "here, and its source not asked:" : "here and unchanged:";
 }
 
+/* Whether --nodes has this node, where COMMAND would run. False: *status says more. */
+static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args *args, int *status)
+{
+	char node[FM_NAME_PART_MAX + 1];
+	struct fmove_error why;
+	const char *at = s->opts.nodes;
+
+	if (!s->command || strcmp(at, "all") == 0)
+		return true;
+	if (fmove_node(c, node, sizeof(node), &why) < 0) {
+		*status = fm_ask_fail("stage", NULL, &why);
+		return false;
+	}
+	for (; *at; at += strspn(at, ",")) {
+		size_t len = strcspn(at, ",");
+
+		if (len == strlen(node) && memcmp(at, node, len) == 0)
+			return true;
+		at += len;
+	}
+	*status = fm_usage(args, "--nodes %s: %s is run on %s, which is not one of them",
+			   s->opts.nodes, s->command[0], node);
+	return false;
+}
+
 /* Each node was named by node(); this one's path is what a program reads. */
 static int stage_nodes(struct stage *s, struct fmove *c)
 {
@@ -417,7 +442,9 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 			(void)printf("%s\n", buf);
 	} else if (s->command && d.path[0] && s->failed == 0) {
 		return run_command(s, &d);
-	} else if (d.path[0] && !s->command) {
+	} else if (s->command) {
+		fm_say("stage: %s is not run, since not every node has it", s->command[0]);
+	} else if (d.path[0]) {
 		fm_stdout_raw();
 		(void)printf("%s\n", d.path);
 	}
@@ -504,6 +531,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 	s->opts.is_trusted = check == 1;
 	if (s->opts.is_trusted && s->opts.nodes)
 		return fm_usage(args, "--check none: with --nodes each node asks the source");
+	if (s->opts.nodes && !s->opts.nodes[0])
+		return fm_usage(args, "--nodes: an empty list: all, or names between commas");
 	if (s->command && !s->command[0])
 		return fm_usage(args, "no command behind --");
 	if (s->command && s->is_json)
@@ -565,6 +594,10 @@ int fm_cmd_stage(int argc, char **argv)
 	}
 	if (!s.opts.nodes)
 		return stage(&s, c);
+	if (!can_run(&s, c, &args, &status)) {
+		fmove_close(c);
+		return status;
+	}
 	s.opts.node = node;
 	s.opts.ctx = &s;
 	return stage_nodes(&s, c);

@@ -95,11 +95,20 @@ once "$before"
 
 # A node that is not there is named, and so is a name that is none; the others have it.
 no 1 'no node "n9"' fmove stage --nodes n1,n9 n2:s/both
+no 2 'an empty list' fmove stage --nodes '' n2:s/both
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 echo more >"$source/more"
 fmove stage --nodes all n2:s/both >out 2>err
 [ $? -eq 3 ] && grep -q 'n3: silent' err && grep -q '2 of 3' err || bad "without n3: $(cat err)"
 diff -r --no-dereference "$source" "$(cat out)" || bad "without n3 it differs"
+
+# A command that is not run is told from one that ended well. It runs here, when all have the dataset.
+fmove stage --nodes all n2:s/both -- touch ran >out 2>err
+[ $? -eq 3 ] && grep -q 'touch is not run' err || bad "a command without n3: $(cat err)"
+no 2 'touch is run on n1, which is not one of them' fmove stage --nodes n2,n3 n2:s/both -- touch ran
+[ ! -e ran ] || bad "a command was run"
+ok fmove stage --nodes n2,n1 n2:s/both -- touch ran
+[ -e ran ] || bad "a command was not run"
 start_again n3
 reachable 3
 ok fmove stage --nodes n3 n2:s/both
