@@ -267,55 +267,111 @@ static const struct fm_api_op op_stage_hub = {
 
 /* ---- datasets ---- */
 
-/* Those from number `from` of the list on, as many as fit. */
-static int list_event(struct fm_api_tasks *tasks, struct fm_stager *s, uint64_t id, uint64_t from)
-{
-	static uint64_t ids[FM_CACHE_DATASETS_MAX];	/* one loop */
-	struct fm_cache *c = fm_stager_cache(s);
-	size_t count = fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX);
-	struct fm_cache_info info;
-	struct fm_cache_sums sums;
-	char path[FM_PATH_LEN_MAX + 1];
-	struct fm_json_writer w;
-	size_t i;
+/* What a user sees of the list: what he may read, and what is fetched for him. Root sees all. */
+struct listing {
+	struct fm_work work;
+	struct fm_api_task *task;	/* NULL: it is gone */
+	struct fm_stager *stager;
+	uid_t uid;
+	uint64_t from;			/* number in the list */
+	size_t count;
+	uint64_t ids[FM_CACHE_DATASETS_MAX];
+	bool is_readable[FM_CACHE_DATASETS_MAX];
+};
 
-	fm_cache_sums(c, &sums);
-	begin(&w, tasks, id, "done");
-	fm_jw_u64(&w, "size", sums.size);
-	fm_jw_u64(&w, "used", sums.used);
-	fm_jw_u64(&w, "source_bytes", fm_togethers_read(fm_stager_togethers(s)));
-	fm_jw_array(&w, "datasets");
-	for (i = from; i < count && fm_jw_room(&w) > DATASET_TEXT_MAX + 64; i++) {
-		if (!fm_cache_look(c, ids[i], &info))
-			continue;
-		if (info.state != FM_CACHE_READY ||
-		    fm_cache_path(c, ids[i], path, sizeof(path)) < 0)
-			path[0] = '\0';
-		fm_jw_object(&w, NULL);
-		dataset_add(&w, &info, path);
-		fm_jw_object_end(&w);
-	}
-	fm_jw_array_end(&w);
-	fm_jw_u64(&w, "next", i);
-	fm_jw_bool(&w, "more", i < count);
-	return end(&w);
+static void listing_run(struct fm_work *work)
+{
+	struct listing *l = fm_container_of(work, struct listing, work);
+	struct fm_cache *c = fm_stager_cache(l->stager);
+	struct fm_err err;	/* it goes just now: then he sees it no more */
+
+	l->count = fm_cache_list(c, l->ids, FM_CACHE_DATASETS_MAX);
+	for (size_t i = l->from; i < l->count; i++)
+		l->is_readable[i] = l->uid == 0 ||
+				    fm_cache_is_allowed(c, l->ids[i], l->uid, &err) == 1;
 }
 
-static int datasets(const struct fm_api_call *call, struct fm_err *err)
+/* Those from number `from` on, as many as fit. */
+static void listing_add(struct listing *l, struct fm_json_writer *w)
+{
+	struct fm_cache *c = fm_stager_cache(l->stager);
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_cache_info info;
+	size_t i;
+
+	fm_jw_array(w, "datasets");
+	for (i = l->from; i < l->count && fm_jw_room(w) > DATASET_TEXT_MAX + 64; i++) {
+		if (!fm_cache_look(c, l->ids[i], &info) ||
+		    (!l->is_readable[i] && !fm_stager_is_asked(l->stager, info.source, l->uid)))
+			continue;
+		if (info.state != FM_CACHE_READY ||
+		    fm_cache_path(c, l->ids[i], path, sizeof(path)) < 0)
+			path[0] = '\0';
+		fm_jw_object(w, NULL);
+		dataset_add(w, &info, path);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
+	fm_jw_u64(w, "next", i);
+	fm_jw_bool(w, "more", i < l->count);
+}
+
+static void listing_done(struct fm_work *work)
+{
+	struct listing *l = fm_container_of(work, struct listing, work);
+	struct fm_api_task *t = l->task;
+	struct fm_cache_sums sums;
+	struct fm_json_writer w;
+
+	if (t) {
+		t->work = NULL;
+		fm_cache_sums(fm_stager_cache(l->stager), &sums);
+		begin(&w, t->tasks, t->id, "done");
+		fm_jw_u64(&w, "size", sums.size);
+		fm_jw_u64(&w, "used", sums.used);
+		fm_jw_u64(&w, "source_bytes",
+			  fm_togethers_read(fm_stager_togethers(l->stager)));
+		listing_add(l, &w);
+		fm_api_task_send(t, end(&w));
+		fm_api_task_free(t);
+	}
+	free(l);
+}
+
+static void forget_listing(struct fm_api_task *t)
+{
+	((struct listing *)t->work)->task = NULL;
+}
+
+static int start_datasets(struct fm_api_task *t, const struct fm_api_call *call,
+			  struct fm_err *err)
 {
 	struct fm_stager *s;
+	struct listing *l;
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
 	if (ret < 0)
 		return ret;
-	fm_api_answer(call, list_event(call->tasks, s, call->ask->id, call->ask->after_seq));
+	l = FM_FAULT("stage.listing") ? NULL : malloc(sizeof(*l));
+	if (!l)
+		return fm_err_set(err, -ENOMEM, "no memory for a list of what is staged");
+	l->work = (struct fm_work){ .run = listing_run, .done = listing_done,
+				    .who = fm_share_user(t->owner->who.uid) };
+	l->task = t;
+	l->stager = s;
+	l->uid = t->owner->who.uid;
+	l->from = call->ask->after_seq;
+	t->work = l;
+	t->work_forget = forget_listing;
+	fm_worker_submit(fm_stager_worker(s), &l->work, fm_stager_loop(s));
 	return 0;
 }
 
 static const struct fm_api_op op_datasets = {
 	.name = "datasets",
 	.takes = FM_API_KEY(SEQ),
-	.answer = datasets,
+	.start = start_datasets,
+	.abandon = fm_api_task_free,
 };
 
 /* ---- one that is there: pin, unpin, unstage ---- */

@@ -630,6 +630,22 @@ void fm_stage_ask_forget(struct fm_stage_ask *ask)
 	atomic_store(&ask->ctx, NULL);
 }
 
+bool fm_stager_is_asked(struct fm_stager *s, const char *source, uid_t uid)
+{
+	char text[FM_CACHE_SOURCE_MAX + 1];
+
+	fm_list_each (at, next, &s->asks) {
+		const struct fm_stage_ask *a = fm_container_of(at, struct fm_stage_ask, at);
+
+		if (a->uid != uid)
+			continue;
+		source_of(a, text);
+		if (strcmp(text, source) == 0)
+			return true;
+	}
+	return false;
+}
+
 void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress *out)
 {
 	*out = (struct fm_stage_progress){ .phase = "listing" };

@@ -111,6 +111,9 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 /* Who asked has gone away. */
 void fm_stage_ask_forget(struct fm_stage_ask *ask);
 
+/* Whether a request of that user for that source is under way, though he went away. */
+bool fm_stager_is_asked(struct fm_stager *s, const char *source, uid_t uid);
+
 struct fm_stage_progress {
 	const char *phase;		/* "listing", "fetching", "checking" */
 	uint64_t bytes, size;

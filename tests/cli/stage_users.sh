@@ -78,4 +78,29 @@ await as_nobody fmove unstage roots 2>/dev/null || bad "he cannot remove his own
 [ ! -e "$his" ] || bad "his own stays"
 [ -d "$roots" ] || bad "what root staged went with it"
 await fmove unstage roots 2>/dev/null || bad "root cannot remove it: $(fmove datasets)"
+
+# What others staged is theirs to see, and root's: not its name, not where it comes from.
+ok as_nobody sh -c 'fmove stage n2:s/his; :'
+[ "$(as_nobody fmove datasets --quiet)" = his ] || bad "nobody sees: $(as_nobody fmove datasets)"
+as_nobody fmove datasets --json >out
+grep -q good out && bad "nobody sees what others staged: $(cat out)"
+for name in his good; do fmove datasets --quiet | grep -qx $name || bad "root does not see $name"; done
+
+# What is fetched for him he sees, though he waits no more; another one's fetch he does not.
+random 20000000 "$(store 2)/his/large"
+mkdir "$(store 2)/roots2"
+random 20000000 "$(store 2)/roots2/large"
+slow 2
+as_nobody fmove stage n2:s/his >out 2>err &
+waits=$!
+fmove stage n2:s/roots2 -- true >out.root 2>err.root &
+both_come() {
+	[ "$(fmove datasets | grep -c '^fetching')" -eq 2 ]
+}
+await both_come || bad "two do not come: $(fmove datasets; cat err err.root)"
+as_nobody fmove datasets | grep -q '^fetching .* his ' || bad "nobody does not see his own: $(fmove datasets)"
+as_nobody fmove datasets | grep -q roots2 && bad "nobody sees what root fetches: $(as_nobody fmove datasets)"
+fast 2
+wait $waits || bad "his: $(cat err)"
+wait || bad "roots2: $(cat err.root)"
 exit
