@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cli/interrupt.h"
 #include "client/cli/show.h"
 #include "mover/base/err.h"
 #include "mover/base/hub_name.h"
@@ -324,7 +325,16 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 		(void)printf("%s\n", buf);
 }
 
-static int fail(const struct stage *s, const struct fmove_error *why)
+/* Ctrl-C ends the waiting alone. */
+static void say_left(struct fmove_error *why)
+{
+	why->code = -ECANCELED;
+	(void)snprintf(why->text, sizeof(why->text),
+		       "no longer waited for, but it goes on: fmove datasets shows it, the same "
+		       "command waits for it again, and fmove cancel ends it if fmove jobs has it");
+}
+
+static int fail(struct stage *s, struct fmove_error *why)
 {
 	static char buf[JSON_MAX];
 	char text[FM_ASK_NAME_TEXT_MAX];
@@ -335,6 +345,10 @@ static int fail(const struct stage *s, const struct fmove_error *why)
 		(void)snprintf(text, sizeof(text), "%s", s->repository);
 	else
 		(void)fm_name_text(&s->source, text, sizeof(text));
+	if (s->has_line)
+		(void)fputs("\r\033[K", stderr);
+	if (fm_is_interrupted())
+		say_left(why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
 		return status;
@@ -370,6 +384,8 @@ static int run_command(const struct stage *s, const struct fmove_dataset *d)
 {
 	struct fm_err err;
 
+	if (fm_is_interrupted())	/* too late to end the waiting, not too late for this */
+		return FM_EXIT_CANCELLED;
 	if (set_environment(s, d) == 0)
 		(void)execvp(s->command[0], s->command);
 	(void)fm_err_sys(&err, -errno, "%s", s->command[0]);
@@ -463,11 +479,11 @@ static int stage(struct stage *s, struct fmove *c)
 					    s->hf_home, &is_fetched, &why)
 			  : fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
 
-	if (s->has_line)
-		(void)fputs("\r\033[K", stderr);
 	fmove_close(c);
 	if (ret < 0)
 		return fail(s, &why);
+	if (s->has_line)
+		(void)fputs("\r\033[K", stderr);
 	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
 	       freshness(&d, is_fetched), d.version);
 	if (s->repository)
@@ -573,6 +589,7 @@ int fm_cmd_stage(int argc, char **argv)
 {
 	struct stage s = { .opts = { .pid = 0 } };
 	struct fm_args args;
+	struct fm_err err;
 	struct fmove *c;
 	int status;
 
@@ -586,6 +603,9 @@ int fm_cmd_stage(int argc, char **argv)
 		s.opts.progress = progress;
 		s.opts.ctx = &s;
 	}
+	if (fm_interrupt_start(&err) < 0)
+		return fm_fail("stage", &err);
+	s.opts.cancel_fd = fm_interrupt_fd();
 	if (fm_ask_open("stage", false, &c, &status) < 0)
 		return status;
 	if (name_source(&s, c, args.operands[0], &status) < 0) {

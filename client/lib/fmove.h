@@ -605,6 +605,7 @@ struct fmove_stage_options {
 	bool is_trusted;		/* one that is here will do: its source is not asked */
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
+	int cancel_fd;	/* as in struct fmove_options, but it ends the waiting, and not the fetch */
 	/* "all", or names between commas: where it is to be; NULL: here */
 	const char *nodes;
 	/* with nodes: for each node, in each progress (is_end false) and in the end; or NULL */

@@ -1793,7 +1793,7 @@ static int stage_run(struct fmove *c, struct fm_json_writer *w,
 		     bool *is_fetched, struct fm_json **done, struct fmove_error *err)
 {
 	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){ .name = NULL };
-	struct fmove_options waits = { .timeout_ms = 0 };
+	struct fmove_options waits = { .cancel_fd = o.cancel_fd };
 	struct waiting waiting = { .opts = &waits, .between = stage_between, .ctx = &o };
 	static const struct parcel nothing;
 	int ret;

@@ -201,6 +201,17 @@ static void begin_work(struct fm_api_task *t, void *work, void (*forget)(struct 
 			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
+/* Ends the waiting; others may wait for the same. */
+static void leave(struct fm_api_task *t, bool is_kept)
+{
+	struct fm_err err;
+
+	(void)is_kept;
+	(void)fm_err_set(&err, -ECANCELED, "not waited for any longer; what was begun goes on");
+	fm_api_task_send_error(t, &err);
+	fm_api_task_free(t);
+}
+
 static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
@@ -227,6 +238,7 @@ static const struct fm_api_op op_stage = {
 		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(NODES),
 	.needs = FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH),
 	.start = start_stage,
+	.cancel = leave,
 	.abandon = fm_api_task_free,	/* what it began goes on */
 };
 
@@ -262,6 +274,7 @@ static const struct fm_api_op op_stage_hub = {
 	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(PROGRESS_MS),
 	.needs = FM_API_KEY(PATH),
 	.start = start_stage_hub,
+	.cancel = leave,
 	.abandon = fm_api_task_free,	/* what it began goes on */
 };
 

@@ -179,6 +179,33 @@ ok fmove cancel "$(json job row)"
 await fmove unstage moving 2>/dev/null || bad "a fetch that was cancelled: $(fmove datasets)"
 fast 2
 
+# Ctrl-C says what is left, and it is so: it goes on, and comes to be ready. No command is run.
+slow 2
+fmove stage n2:s/moving -- touch ran >out 2>err &
+stager=$!
+moved moving 1000000
+kill -TERM $stager
+wait $stager
+[ $? -eq 130 ] && [ ! -s out ] || bad "interrupted: $(cat out err)"
+grep -q 'no longer waited for, but it goes on: fmove datasets' err && [ "$(wc -l <err)" -eq 1 ] || bad "interrupted: $(cat err)"
+fmove datasets | grep -Eq '^(planned|fetching) .* moving ' || bad "it does not go on: $(fmove datasets)"
+fast 2
+is_ready() { [ -n "$(rows '"name":"moving","state":"ready"')" ]; }
+await is_ready || bad "it does not come: $(fmove datasets)"
+[ ! -e ran ] || bad "who was interrupted ran his command"
+await fmove unstage moving 2>/dev/null || bad "who was interrupted holds it: $(fmove datasets)"
+slow 2
+cp -a "$(store 2)/moving" "$(store 2)/json"
+fmove stage --json n2:s/json >out 2>err &
+stager=$!
+moved json 1000000
+kill -TERM $stager
+wait $stager
+[ $? -eq 130 ] && [ "$(json exit out)" = 130 ] && grep -q '"code":"ECANCELED"' out || bad "interrupted, --json: $(cat out err)"
+fast 2
+is_ready() { [ -n "$(rows '"name":"json","state":"ready"')" ]; }
+await is_ready || bad "json does not come: $(fmove datasets)"
+
 # The daemon is stopped in the midst: nothing hangs.
 slow 2
 fmove stage n2:s/moving >out 2>err &
