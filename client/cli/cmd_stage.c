@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "client/cli/interrupt.h"
+#include "client/cli/progress.h"
 #include "client/cli/show.h"
+#include "client/cli/stage_line.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/hub_name.h"
 #include "mover/base/json.h"
@@ -49,7 +52,7 @@ struct stage {
 	const char *pid_text;		/* of --hold-pid; NULL: not given */
 	bool is_json;
 	bool has_line;			/* of progress, on the terminal */
-	char line[256];			/* of it: the nodes */
+	struct fm_stage_line line;
 	/* With --nodes, in the end: */
 	struct fm_json_writer *w;	/* NULL: no object is written */
 	unsigned ready, failed;
@@ -227,31 +230,17 @@ static int name_source(struct stage *s, struct fmove *c, const char *text, int *
 static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size)
 {
 	struct stage *s = ctx;
-	const char *what = s->repository ? s->repository : s->source.path;
-	char done[FM_SHOW_MAX], all[FM_SHOW_MAX];
+	const struct fm_stage_report now = { .what = s->repository ? s->repository : s->source.path,
+					     .phase = phase, .bytes = bytes, .size = size,
+					     .now_ns = fm_clock_real.now_ns(fm_clock_real.ctx) };
+	char text[512];
 
+	fm_stage_line_text(&s->line, &now, fm_progress_width(), text, sizeof(text));
+	(void)fprintf(stderr, "\r%s\033[K", text);
 	s->has_line = true;
-	if (s->line[0]) {
-		(void)fprintf(stderr, "\r%s:%s\033[K", what, s->line);
-		s->line[0] = '\0';
-	} else if (size > 0)
-		(void)fprintf(stderr, "\r%s: %s %s of %s\033[K", what, phase,
-			      fm_show_bytes(bytes, done), fm_show_bytes(size, all));
-	else
-		(void)fprintf(stderr, "\r%s: %s\033[K", what, phase);
 }
 
 /* ---- several nodes ---- */
-
-static void add_to_line(struct stage *s, const struct fmove_stage_node *n)
-{
-	char done[FM_SHOW_MAX];
-	size_t len = strlen(s->line);
-
-	if (n->is_wanted)
-		(void)snprintf(s->line + len, sizeof(s->line) - len, " %s %s %s", n->node, n->state,
-			       fm_show_bytes(n->bytes, done));
-}
 
 static void add_to_object(struct fm_json_writer *w, const struct fmove_stage_node *n)
 {
@@ -277,7 +266,7 @@ static void node(void *ctx, const struct fmove_stage_node *n, bool is_end)
 	bool is_ready = strcmp(n->state, "ready") == 0;
 
 	if (!is_end) {
-		add_to_line(s, n);
+		fm_stage_line_node(&s->line, n);
 		return;
 	}
 	if (s->has_line)

@@ -22,7 +22,7 @@ void fm_progress_begin(struct fm_progress *p, const char *label, bool is_quiet)
 	fm_show(label, strlen(label), p->label, sizeof(p->label));
 }
 
-static int terminal_width(void)
+int fm_progress_width(void)
 {
 	struct winsize size;
 
@@ -127,7 +127,7 @@ void fm_progress_show(void *ctx, const struct fmove_progress *now)
 	rate_update(p, now->bytes);
 	if (!p->is_on)
 		return;
-	fm_progress_line(p->label, now, p->rate, terminal_width(), line, sizeof(line));
+	fm_progress_line(p->label, now, p->rate, fm_progress_width(), line, sizeof(line));
 	/* a terminal that went away is no reason to stop */
 	(void)fprintf(stderr, "\r\033[K%s", line);
 	p->is_shown = true;

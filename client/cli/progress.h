@@ -29,6 +29,9 @@ void fm_progress_show(void *ctx, const struct fmove_progress *now);
 /* Wipe the line. */
 void fm_progress_end(struct fm_progress *p);
 
+/* Columns of the terminal that standard error is. */
+int fm_progress_width(void);
+
 /* The line itself, at most width columns if the label is ASCII, for a transfer at `rate`. */
 void fm_progress_line(const char *label, const struct fmove_progress *now, double rate, int width,
 		      char *out, size_t cap);

@@ -21,9 +21,11 @@
 #include "client/cli/part.h"
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
+#include "client/cli/stage_line.h"
 #include "client/cli/turn.h"
 #include "client/lib/tries.h"
 #include "mover/journal/format.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
@@ -364,6 +366,54 @@ static void test_the_progress_line_says_what_is_known(void)
 	CU_ASSERT_STRING_EQUAL(line, "ckpt.bi  12.3 GB  committing");
 }
 
+static void report(struct fm_stage_line *l, uint64_t bytes, uint64_t size, unsigned s, int width,
+		   char line[static 256])
+{
+	const struct fm_stage_report r = { .what = "set\n", .bytes = bytes, .size = size,
+					   .phase = size > 0 ? "staging" : "listing",
+					   .now_ns = s * FM_NS_PER_S };
+
+	fm_stage_line_text(l, &r, width, line, 256);
+}
+
+static void test_the_line_of_a_dataset_says_rate_and_time_left(void)
+{
+	struct fm_stage_line l = { .is_begun = false };
+	char line[256];
+
+	report(&l, 0, 0, 5, 80, line);
+	CU_ASSERT_STRING_EQUAL(line, "set\\n: listing");
+	report(&l, 0, 0, 90, 80, line);	/* takes no part in the rate */
+	report(&l, 1000000, 60000000, 100, 80, line);
+	report(&l, 21000000, 60000000, 110, 80, line);
+	CU_ASSERT_STRING_EQUAL(line, "set\\n: staging 21.0 MB of 60.0 MB  1.05 MB/s  0:37 left");
+	report(&l, 60000000, 60000000, 150, 80, line);
+	CU_ASSERT_STRING_EQUAL(line, "set\\n: staging 60.0 MB of 60.0 MB  1.00 MB/s");
+}
+
+static void test_the_line_of_several_nodes_names_who_is_not_ready(void)
+{
+	const struct fmove_stage_node nodes[] = {
+		{ .node = "n1", .state = "ready", .bytes = 60000000, .is_wanted = true },
+		{ .node = "n2", .state = "fetching", .bytes = 20000000, .is_wanted = true },
+		{ .node = "n3", .state = "silent", .is_wanted = true },
+		{ .node = "source", .state = "ready", .bytes = 60000000 },
+	};
+	struct fm_stage_line l = { .is_begun = false };
+	char line[256];
+
+	report(&l, 0, 60000000, 1, 80, line);
+	for (int n = 0; n < 4; n++)
+		fm_stage_line_node(&l, &nodes[n]);
+	report(&l, 0, 60000000, 9, 200, line);
+	CU_ASSERT_STRING_EQUAL(line, "set\\n: staging 80.0 MB of 180 MB  10.0 MB/s  0:10 left  "
+				     "1 of 3 ready, n3 silent, n2 fetching 20.0 MB");
+	for (int n = 0; n < 4; n++)
+		fm_stage_line_node(&l, &nodes[n]);
+	report(&l, 0, 60000000, 10, 40, line);
+	CU_ASSERT_EQUAL(strlen(line), 39);
+}
+
 /* ---- the part file ---- */
 
 static char dir[64];
@@ -560,6 +610,10 @@ static const struct fm_test tests[] = {
 	{ "numbers read well", test_numbers_read_well },
 	{ "nothing shown moves the cursor", test_nothing_shown_moves_the_cursor },
 	{ "the progress line says what is known", test_the_progress_line_says_what_is_known },
+	{ "the line of a dataset says rate and time left",
+	  test_the_line_of_a_dataset_says_rate_and_time_left },
+	{ "the line of several nodes names who is not ready",
+	  test_the_line_of_several_nodes_names_who_is_not_ready },
 	{ "a part appears under its name only when published",
 	  test_a_part_appears_only_when_published },
 	{ "a part never replaces a file unasked", test_a_part_never_replaces_unasked },
