@@ -490,7 +490,9 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
 	if (is_local && !is_any_store) {
 		ref = fm_engine_store_get(e, o->store, strlen(o->store));
 		if (!ref)
-			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
+			return fm_err_set(err, -ENOENT,
+					  "%s has no store %s; fmove df %s lists those there are",
+					  e->name, o->store, e->name);
 	}
 	ret = fm_share_take(&requests_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret == 0)

@@ -357,7 +357,9 @@ static int start(struct fm_verification *v, const struct fm_verification_opts *o
 	if (is_local) {
 		v->store_ref = fm_engine_store_get(e, o->store, strlen(o->store));
 		if (!v->store_ref)
-			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
+			return fm_err_set(err, -ENOENT,
+					  "%s has no store %s; fmove df %s lists those there are",
+					  e->name, o->store, e->name);
 		return start_work(v, err);
 	}
 	v->peer = fm_engine_peer(e, o->node);

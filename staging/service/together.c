@@ -795,7 +795,10 @@ static int add_node(const struct fm_stage_about *a, const char *at, size_t len, 
 		n = find_node(a, name);
 	}
 	if (n < 0)
-		return fm_err_set(err, -ENOENT, "there is no node \"%.*s\"", (int)len, at);
+		return fm_err_set(err, -ENOENT,
+				  "there is no node \"%.*s\"; fmove status lists the peers of "
+				  "this one",
+				  (int)len, at);
 	*out |= bit((unsigned)n);
 	return 0;
 }

@@ -98,7 +98,8 @@ no 2 'absolute path in a store' fmove stage ./set
 no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
 no 1 '' fmove stage nobody:s/set
 no 1 'n1 has no store none' fmove stage n1:none/set
-no 1 'n1 has no store none' fmove stage none/set
+no 1 'n1 has no store none; fmove df n1 ' fmove stage none/set
+no 1 'n1 has no store none; fmove df n1 ' fmove verify n1:none/set
 no 1 'nowhere' fmove stage s/nowhere
 mkfifo "$(store 2)/fifo"
 no 1 'neither a directory nor a file' fmove stage n2:s/fifo

@@ -94,7 +94,7 @@ done
 once "$before"
 
 # A node that is not there is named, and so is a name that is none; the others have it.
-no 1 'no node "n9"' fmove stage --nodes n1,n9 n2:s/both
+no 1 'no node "n9"; fmove status ' fmove stage --nodes n1,n9 n2:s/both
 no 2 'an empty list' fmove stage --nodes '' n2:s/both
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 echo more >"$source/more"
