@@ -176,6 +176,10 @@ int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_hol
 /* Never waits. */
 bool fm_cache_is_held_by(struct fm_cache *cache, uint64_t id, uid_t uid);
 
+/* The processes that hold it, the first max of them: their number. Never waits. */
+size_t fm_cache_holders(struct fm_cache *cache, uint64_t id, struct fm_cache_holder *out,
+			size_t max);
+
 /* Never waits. One that has ended is left alone. */
 void fm_cache_release(struct fm_cache *cache, uint64_t hold);
 

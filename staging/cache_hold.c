@@ -227,6 +227,26 @@ void fm_cache_release(struct fm_cache *c, uint64_t number)
 	pthread_mutex_unlock(&c->lock);
 }
 
+size_t fm_cache_holders(struct fm_cache *c, uint64_t id, struct fm_cache_holder *out, size_t max)
+{
+	struct fm_cache_entry *e;
+	size_t count = 0;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	if (e)
+		fm_list_each (at, next, &e->holds) {
+			const struct fm_cache_hold *h =
+				fm_container_of(at, struct fm_cache_hold, at);
+
+			if (h->pidfd >= 0 && count < max)
+				out[count++] = (struct fm_cache_holder){ h->record.uid,
+									 h->record.process.pid };
+		}
+	pthread_mutex_unlock(&c->lock);
+	return count;
+}
+
 bool fm_cache_is_held_by(struct fm_cache *c, uint64_t id, uid_t uid)
 {
 	struct fm_cache_entry *e;

@@ -52,9 +52,25 @@ static void print_line(const struct shown *s, const struct fmove_dataset *d)
 	fm_show(d->source, strlen(d->source), source, sizeof(source));
 	show_day(d->verified_ms, day);
 	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64
-		     " pinned  checked %-10s  %s  %s\n",
+		     " pinned  checked %-10s  %s  %s",
 		     d->state, d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes),
 		     d->holds, d->pins, day, name, source);
+	for (unsigned i = 0; i < d->holder_count; i++)
+		(void)printf("%s%d (uid %u)", i == 0 ? "  held by process " : ", ",
+			     (int)d->holders[i].pid, (unsigned)d->holders[i].uid);
+	(void)printf("\n");
+}
+
+static void holders_json(struct fm_json_writer *w, const struct fmove_dataset *d)
+{
+	fm_jw_array(w, "holders");
+	for (unsigned i = 0; i < d->holder_count; i++) {
+		fm_jw_object(w, NULL);
+		fm_jw_u64(w, "pid", (uint64_t)d->holders[i].pid);
+		fm_jw_u64(w, "uid", d->holders[i].uid);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
 }
 
 static void print_json(const struct shown *s, const struct fmove_dataset *d)
@@ -76,6 +92,7 @@ static void print_json(const struct shown *s, const struct fmove_dataset *d)
 	fm_jw_i64(&w, "requested_ms", d->requested_ms);
 	fm_jw_i64(&w, "used_ms", d->used_ms);
 	fm_jw_i64(&w, "verified_ms", d->verified_ms);
+	holders_json(&w, d);
 	fm_jw_object_end(&w);
 	fm_rows_add(&w, s->count == 0);
 }

@@ -569,6 +569,8 @@ int fmove_facts(struct fmove *c, const char *node,
 /* ---- what is staged on this node ---- */
 
 /* A dataset. Times: ms since 1970. */
+#define FMOVE_HOLDERS_MAX 16
+
 struct fmove_dataset {
 	char name[FMOVE_DATASET_NAME_MAX + 1];
 	char state[16];			/* "planned", "fetching", "ready", "evicting" */
@@ -583,6 +585,12 @@ struct fmove_dataset {
 	int64_t used_ms;
 	bool is_trusted;		/* fmove_stage(): its source was not asked */
 	int64_t verified_ms;		/* when all of it was read and was right; 0: never */
+	/* fmove_datasets(): of the processes that hold it the first ones, and whose hold it is */
+	unsigned holder_count;
+	struct {
+		pid_t pid;
+		uid_t uid;
+	} holders[FMOVE_HOLDERS_MAX];
 };
 
 /* A node of a request for several; texts are valid during the call. */

@@ -1723,6 +1723,22 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name,
 
 /* ---- what is staged ---- */
 
+static void holders_read(const struct fm_json *list, struct fmove_dataset *d)
+{
+	size_t count = list ? fm_json_count(list) : 0;
+	uint64_t pid, uid;
+
+	for (size_t i = 0; i < count && i < FMOVE_HOLDERS_MAX; i++) {
+		const struct fm_json *one = fm_json_at(list, i);
+
+		if (fm_json_u64(fm_json_get(one, "pid"), &pid) < 0 ||
+		    fm_json_u64(fm_json_get(one, "uid"), &uid) < 0)
+			continue;
+		d->holders[d->holder_count].pid = (pid_t)pid;
+		d->holders[d->holder_count++].uid = (uid_t)uid;
+	}
+}
+
 static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
 {
 	size_t len;
@@ -1740,6 +1756,7 @@ static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
 	(void)fm_json_i64(fm_json_get(json, "requested_ms"), &d->requested_ms);
 	(void)fm_json_i64(fm_json_get(json, "used_ms"), &d->used_ms);
 	(void)fm_json_i64(fm_json_get(json, "verified_ms"), &d->verified_ms);
+	holders_read(fm_json_get(json, "holders"), d);
 }
 
 static const char *text_or_none(const struct fm_json *json, const char *key)

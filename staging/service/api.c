@@ -26,7 +26,8 @@
 #include "staging/sha256.h"
 
 /* A name and a source, every byte escaped as six, a path likewise, and the rest. */
-#define DATASET_TEXT_MAX ((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 1024)
+#define DATASET_TEXT_MAX ((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 2048)
+#define HOLDERS_MAX 16u	/* that are named */
 _Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit a message");
 
 /* Of a node in a list: escaped, for 64 of them. */
@@ -64,6 +65,21 @@ static int end(struct fm_json_writer *w)
 {
 	fm_jw_object_end(w);
 	return fm_jw_end(w);
+}
+
+static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t id)
+{
+	struct fm_cache_holder holders[HOLDERS_MAX];
+	size_t count = fm_cache_holders(c, id, holders, HOLDERS_MAX);
+
+	fm_jw_array(w, "holders");
+	for (size_t i = 0; i < count; i++) {
+		fm_jw_object(w, NULL);
+		fm_jw_u64(w, "pid", (uint64_t)holders[i].pid);
+		fm_jw_u64(w, "uid", holders[i].uid);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
 }
 
 static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *info,
@@ -322,6 +338,7 @@ static void listing_add(struct listing *l, struct fm_json_writer *w)
 			path[0] = '\0';
 		fm_jw_object(w, NULL);
 		dataset_add(w, &info, path);
+		holders_add(w, c, l->ids[i]);
 		fm_jw_object_end(w);
 	}
 	fm_jw_array_end(w);

@@ -56,6 +56,12 @@ chmod 755 "$dir/c" "$dir/c/n1"
 sleep 1000 &
 holder=$!
 
+# Who holds it is named, also after a start of the daemon.
+fmove datasets >out
+grep -q " good3 .* held by process $$ (uid $(id -u))" out || bad "who holds good3: $(cat out)"
+fmove datasets --json | grep -q "\"name\":\"good3\".*\"holders\":\[{\"pid\":$$,\"uid\":$(id -u)}" ||
+	bad "who holds good3: $(fmove datasets --json)"
+
 # It goes when root says so, or one who staged it; it stays when he says so who staged it.
 mkdir "$(store 2)/roots"
 echo roots >"$(store 2)/roots/f"
