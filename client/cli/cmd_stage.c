@@ -475,6 +475,9 @@ static int stage(struct stage *s, struct fmove *c)
 		(void)fputs("\r\033[K", stderr);
 	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
 	       freshness(&d, is_fetched), d.version);
+	if (s->opts.name && strcmp(s->opts.name, d.name) != 0)
+		fm_say("it is called %s here, as when it was staged first; not %s", d.name,
+		       s->opts.name);
 	if (s->repository)
 		fm_say("HF_HOME=%s", s->hf_home);
 	if (s->command)

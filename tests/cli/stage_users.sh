@@ -56,6 +56,13 @@ chmod 755 "$dir/c" "$dir/c/n1"
 sleep 1000 &
 holder=$!
 
+# A copy that is here keeps its name: who gave another one hears it, since pin and unstage go by it.
+ok fmove stage --as better n2:s/good3
+grep -q 'it is called good3 here' err || bad "another name: $(cat err)"
+no 1 'no dataset is called "better"' fmove pin better
+ok fmove stage --as good3 n2:s/good3
+grep -q 'is called' err && bad "its own name: $(cat err)"
+
 # Who holds it is named, also after a start of the daemon.
 fmove datasets >out
 grep -q " good3 .* held by process $$ (uid $(id -u))" out || bad "who holds good3: $(cat out)"
