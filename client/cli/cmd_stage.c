@@ -23,7 +23,7 @@
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES, OPT_DETACH };
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
@@ -35,6 +35,8 @@ const struct fm_opt fm_opts_stage[] = {
 	 "listing none"},
 	{"nodes", 0, OPT_NODES, "LIST",
 	 "the nodes that are to have it: all, or names between commas", NULL},
+	{"detach", 0, OPT_DETACH, NULL,
+	 "end as soon as it comes: fmove datasets shows how far it is", NULL},
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -51,6 +53,8 @@ struct stage {
 	const char *check_text;		/* of --check; NULL: not given */
 	const char *pid_text;		/* of --hold-pid; NULL: not given */
 	bool is_json;
+	bool is_detached;		/* what is not here is not waited for */
+	bool is_left;			/* nor was it */
 	bool has_line;			/* of progress, on the terminal */
 	struct fm_stage_line line;
 	/* With --nodes, in the end: */
@@ -235,6 +239,13 @@ static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size
 					     .now_ns = fm_clock_real.now_ns(fm_clock_real.ctx) };
 	char text[512];
 
+	/* With the listing it is known that the caller may have it. */
+	if (s->is_detached && strcmp(phase, "listing") != 0) {
+		s->is_left = true;
+		fm_interrupt_raise();
+	}
+	if (!isatty(STDERR_FILENO))
+		return;
 	fm_stage_line_text(&s->line, &now, fm_progress_width(), text, sizeof(text));
 	(void)fprintf(stderr, "\r%s\033[K", text);
 	s->has_line = true;
@@ -323,6 +334,26 @@ static void say_left(struct fmove_error *why)
 		       "command waits for it again, and fmove cancel ends it if fmove jobs has it");
 }
 
+/* --detach: it comes, and that is all. */
+static int end_left(const struct stage *s, const char *source)
+{
+	static char buf[JSON_MAX];
+	struct fm_json_writer w;
+
+	fm_say("%s: comes: fmove datasets shows it, the same command waits for it", source);
+	if (!s->is_json)
+		return FM_EXIT_DONE;
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "source", source, strlen(source));
+	fm_jw_bool(&w, "detached", true);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) > 0)
+		(void)printf("%s\n", buf);
+	return fm_stdout_end("stage", FM_EXIT_DONE);
+}
+
 static int fail(struct stage *s, struct fmove_error *why)
 {
 	static char buf[JSON_MAX];
@@ -336,6 +367,8 @@ static int fail(struct stage *s, struct fmove_error *why)
 		(void)fm_name_text(&s->source, text, sizeof(text));
 	if (s->has_line)
 		(void)fputs("\r\033[K", stderr);
+	if (s->is_left && why->code == -ECANCELED && !fm_is_interrupted())
+		return end_left(s, text);
 	if (fm_is_interrupted())
 		say_left(why);
 	status = fm_ask_fail("stage", text, why);
@@ -543,6 +576,10 @@ static int check_args(struct stage *s, struct fm_args *args)
 		return fm_usage(args, "--nodes: an empty list: all, or names between commas");
 	if (s->command && !s->command[0])
 		return fm_usage(args, "no command behind --");
+	if (s->pid_text && s->is_detached)
+		return fm_usage(args, "--detach: nobody holds what comes later: use --pin");
+	if (s->command && s->is_detached)
+		return fm_usage(args, "--detach: a command behind -- needs what is waited for");
 	if (s->command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
 	if (strncmp(args->operands[0], "hf:", 3) == 0)
@@ -558,6 +595,7 @@ static bool take_args(struct stage *s, struct fm_args *args)
 	while ((key = fm_args_next(args)) > 0) {
 		s->is_json |= key == OPT_JSON;
 		s->opts.is_pinned |= key == OPT_PIN;
+		s->is_detached |= key == OPT_DETACH;
 		if (key == OPT_AS)
 			s->opts.name = args->value;
 		if (key == OPT_CHECK)
@@ -589,9 +627,9 @@ int fm_cmd_stage(int argc, char **argv)
 	fm_args_begin(&args, "stage", argc, argv);
 	if (!take_args(&s, &args))
 		return args.status;
-	if (s.opts.pid == 0)
+	if (s.opts.pid == 0 && !s.is_detached)
 		s.opts.pid = s.command ? getpid() : parent();
-	if (isatty(STDERR_FILENO)) {
+	if (s.is_detached || isatty(STDERR_FILENO)) {
 		s.opts.progress = progress;
 		s.opts.ctx = &s;
 	}

@@ -207,6 +207,25 @@ fast 2
 is_ready() { [ -n "$(rows '"name":"json","state":"ready"')" ]; }
 await is_ready || bad "json does not come: $(fmove datasets)"
 
+# --detach ends when it comes, and says what is refused; of one that is here it has the path.
+cp -a "$(store 2)/json" "$(store 2)/detached"
+slow 2
+no 2 'detach' fmove stage --detach n2:s/detached -- true
+no 2 'use --pin' fmove stage --detach --hold-pid $$ n2:s/detached
+no 1 'no such file' fmove stage --detach n2:s/nowhere
+ok fmove stage --detach --pin n2:s/detached
+[ ! -s out ] && grep -q 'n2:s/detached: comes' err || bad "detached: $(cat out err)"
+fmove datasets | grep -Eq '^(planned|fetching) .* detached ' || bad "it does not come: $(fmove datasets)"
+ok fmove stage --detach --json n2:s/detached
+[ "$(json exit out)" = 0 ] && grep -q '"detached":true' out || bad "detached, --json: $(cat out)"
+fast 2
+is_ready() { [ -n "$(rows '"name":"detached","state":"ready"')" ]; }
+await is_ready || bad "detached does not come: $(fmove datasets)"
+here=$(fmove stage --detach n2:s/detached 2>err) && [ -d "$here" ] || bad "detached and here: $(cat err)"
+no 1 'it is pinned' fmove unstage detached
+ok fmove unpin detached
+await fmove unstage detached 2>/dev/null || bad "it is held: $(fmove datasets)"
+
 # The daemon is stopped in the midst: nothing hangs.
 slow 2
 fmove stage n2:s/moving >out 2>err &
