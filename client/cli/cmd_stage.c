@@ -43,6 +43,9 @@ const struct fm_opt fm_opts_stage[] = {
 
 #define JSON_MAX (128u << 10)
 
+/* Exit status where the command cannot be run; its own is any else. */
+enum { NOT_RUN = 126, NOT_FOUND = 127 };
+
 struct stage {
 	struct fm_name source;
 	const char *repository;		/* as it was said: hf:ORG/NAME; NULL: it is none */
@@ -405,13 +408,16 @@ static int set_environment(const struct stage *s, const struct fmove_dataset *d)
 static int run_command(const struct stage *s, const struct fmove_dataset *d)
 {
 	struct fm_err err;
+	int code;
 
 	if (fm_is_interrupted())	/* too late to end the waiting, not too late for this */
 		return FM_EXIT_CANCELLED;
 	if (set_environment(s, d) == 0)
 		(void)execvp(s->command[0], s->command);
-	(void)fm_err_sys(&err, -errno, "%s", s->command[0]);
-	return fm_fail("stage", &err);
+	code = errno;
+	(void)fm_err_sys(&err, -code, "%s", s->command[0]);
+	(void)fm_fail("stage", &err);
+	return code == ENOENT ? NOT_FOUND : NOT_RUN;	/* as of env(1) and the shell */
 }
 
 static const char *freshness(const struct fmove_dataset *d, bool is_fetched)

@@ -226,6 +226,12 @@ no 1 'it is pinned' fmove unstage detached
 ok fmove unpin detached
 await fmove unstage detached 2>/dev/null || bad "it is held: $(fmove datasets)"
 
+# A command that is none: as a shell has it.
+fmove stage n2:s/set -- ./none 2>err
+[ $? -eq 127 ] && grep -q './none: ' err || bad "a command that is not there: $(cat err)"
+fmove stage n2:s/set -- / 2>err
+[ $? -eq 126 ] || bad "a command that is a directory: $(cat err)"
+
 # The daemon is stopped in the midst: nothing hangs.
 slow 2
 fmove stage n2:s/moving >out 2>err &
