@@ -309,6 +309,10 @@ void fm_run_lease_over(struct lease *l)
 
 static void on_lease(struct fm_run *run, const struct fm_run_msg *msg)
 {
+	if (msg->type == FM_RUN_LEASE && !run->member.can_read) {
+		fm_run_member_tell(run, FM_RUN_READ_FAILED, msg->extent, -EOPNOTSUPP);
+		return;
+	}
 	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
 		struct lease *l = &run->member.lease[i];
 
@@ -537,14 +541,41 @@ void fm_run_refuse(struct fm_run *run, int code)
 	drop_out(run, code);
 }
 
-void fm_run_checked(struct fm_run *run, uint32_t number, int code)
+static void tell_checked(struct fm_run *run, uint32_t number, int code)
 {
 	struct fm_run_msg msg = {
 		.type = FM_RUN_CHECKED, .join = run->member.join, .number = number, .code = code};
 
+	fm_run_send(run, run->root, &msg);
+}
+
+/* One at a time, whatever a coordinator says: of those that come meanwhile the last one counts. */
+static void on_check(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct member *m = &run->member;
+
+	if (!m->can_read) {
+		tell_checked(run, msg->number, -EOPNOTSUPP);
+	} else if (m->is_checking) {
+		m->is_to_check = true;
+		m->next_check = msg->number;
+	} else {
+		m->is_checking = true;
+		run->world->check_source(run->ctx, msg->number);
+	}
+}
+
+void fm_run_checked(struct fm_run *run, uint32_t number, int code)
+{
+	struct member *m = &run->member;
+
 	if (run->is_over)
 		return;
-	fm_run_send(run, run->root, &msg);
+	m->is_checking = m->is_to_check && m->next_check != number;
+	m->is_to_check = false;
+	tell_checked(run, number, code);
+	if (m->is_checking)
+		run->world->check_source(run->ctx, m->next_check);
 	fm_run_tick(run, run->clock_ns);
 }
 
@@ -569,7 +600,7 @@ static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 	else if (msg->type == FM_RUN_DISCARD)
 		on_discard(run, msg);
 	else if (msg->type == FM_RUN_CHECK)
-		run->world->check_source(run->ctx, msg->number);
+		on_check(run, msg);
 	else if (msg->type == FM_RUN_INVITE && run->member.place == FM_RUN_PASSIVE)
 		run->world->invited(run->ctx);
 	else if (msg->type == FM_RUN_COMMIT)

@@ -60,6 +60,8 @@ struct member {
 	int code;
 	bool can_read;
 	bool is_publishing;
+	bool is_checking, is_to_check;	/* the source; once more, for next_check */
+	uint32_t next_check;
 	uint64_t *have;			/* bits */
 	uint32_t *crc;			/* of those */
 	uint32_t have_count;

@@ -155,7 +155,8 @@ static void test_elapsed(void)
 
 /* ---- a run alone ---- */
 
-static unsigned sent, ended, written, receives_cancelled;
+static unsigned sent, ended, written, receives_cancelled, asked_read, asked_check;
+static uint32_t last_check;
 static int end_code;
 static unsigned sent_of[FM_RUN_MSG_TYPES]; /* by type, and to whom the last one of it went */
 static unsigned last_hop[FM_RUN_MSG_TYPES];
@@ -175,6 +176,19 @@ static void world_slot_extent(void *ctx, unsigned slot, uint32_t extent)
 	(void)ctx;
 	(void)slot;
 	(void)extent;
+}
+
+static void world_read(void *ctx, unsigned slot, uint32_t extent)
+{
+	world_slot_extent(ctx, slot, extent);
+	asked_read++;
+}
+
+static void world_check(void *ctx, uint32_t number)
+{
+	world_slot_extent(ctx, 0, number);
+	asked_check++;
+	last_check = number;
 }
 
 static void world_write(void *ctx, unsigned slot, uint32_t extent)
@@ -227,14 +241,14 @@ static void world_end(void *ctx, int code, uint64_t missing)
 
 static const struct fm_run_world world = {
 	.send = world_send,
-	.read = world_slot_extent,
+	.read = world_read,
 	.write = world_write,
 	.upload = world_upload,
 	.cancel_upload = world_cancel_upload,
 	.cancel_receive = world_cancel_receive,
 	.release = world_slot,
 	.forget = world_number,
-	.check_source = world_number,
+	.check_source = world_check,
 	.invited = world_plain,
 	.publish = world_plain,
 	.end = world_end,
@@ -369,7 +383,7 @@ static struct fm_run *run_of(unsigned self, enum fm_run_place place, uint64_t up
 	p.up = up;
 	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
 	memset(sent_of, 0, sizeof(sent_of));
-	written = receives_cancelled = ended = 0;
+	written = receives_cancelled = ended = asked_read = asked_check = 0;
 	return run;
 }
 
@@ -716,6 +730,54 @@ static void test_offer_beside_slow(void)
 	fm_run_free(run);
 }
 
+/* Goal: a coordinator that is wrong makes nobody read a source that he does not have. */
+static void test_orders_without_source(void)
+{
+	struct fm_run_params p = params();
+	struct fm_run_msg msg = {.type = FM_RUN_CHECK, .from = 0, .to = 1, .number = 7};
+	struct fm_run *run;
+
+	p.self = 1;
+	p.up = 0xd;
+	p.can_read = false;
+	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+	asked_read = asked_check = 0;
+	msg.join = run->member.join;
+	msg.order = 1;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(asked_check, 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_CHECKED].number, 7);
+	CU_ASSERT_EQUAL(last[FM_RUN_CHECKED].code, -EOPNOTSUPP);
+	msg.type = FM_RUN_LEASE;
+	msg.order = 2;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(asked_read, 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_READ_FAILED].code, -EOPNOTSUPP);
+	fm_run_free(run);
+}
+
+/* Goal: the source is listed once at a time, however often that is ordered, and then for the last
+ * one. */
+static void test_checks_at_once(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct fm_run_msg msg = {.type = FM_RUN_CHECK, .from = 0, .to = 1};
+
+	msg.join = run->member.join;
+	for (unsigned i = 1; i <= 100; i++) {
+		msg.order = msg.number = i;
+		fm_run_message(run, 0, &msg);
+	}
+	CU_ASSERT_EQUAL(asked_check, 1);
+	fm_run_checked(run, 1, 0);
+	CU_ASSERT_EQUAL(asked_check, 2);
+	CU_ASSERT_EQUAL(last_check, 100);
+	fm_run_checked(run, 100, 0);
+	CU_ASSERT_EQUAL(asked_check, 2);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CHECKED], 2);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -737,6 +799,8 @@ static const struct fm_test tests[] = {
 	{"a carry that is revoked", test_carry_revoked},
 	{"an offer to all", test_offer_to_all},
 	{"an offer beside one who is slow", test_offer_beside_slow},
+	{"orders for who has no source", test_orders_without_source},
+	{"checks at once", test_checks_at_once},
 };
 
 FM_TEST_MAIN("stage_run", tests)
