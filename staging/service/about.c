@@ -76,6 +76,7 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 	fm_put_le32(&w, a->uid);
 	fm_put_le32(&w, a->gid);
 	fm_put_le64(&w, a->wanted);
+	fm_put_le64(&w, a->may_read);
 	fm_put_u8(&w, a->is_in);
 	fm_put_u8(&w, (uint8_t)a->source);
 	fm_put_le16(&w, (uint16_t)a->count);
@@ -100,6 +101,7 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	out->uid = fm_get_le32(&r);
 	out->gid = fm_get_le32(&r);
 	out->wanted = fm_get_le64(&r);
+	out->may_read = fm_get_le64(&r);
 	is_in = fm_get_u8(&r);
 	out->is_in = is_in == 1;
 	out->source = fm_get_u8(&r);

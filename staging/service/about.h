@@ -5,8 +5,9 @@
  * length and that many bytes, none of them NUL. What is decoded is hostile: all of it is checked.
  *
  * ABOUT: 0 32 listing   32 8 entries   40 8 bytes   48 4 extents   52 4 uid   56 4 gid (of whom
- *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 1
- *        is_in   69 1 source (which node)   70 2 count   then strings: store, path, name; then
+ *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 8
+ *        may_read (nodes that the source's store lets read; counts if its node says it)   76 1
+ *        is_in   77 1 source (which node)   78 2 count   then strings: store, path, name; then
  *        the names of the nodes, sorted
  * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
  *        of the source)   21 - strings: path (of what is READY), text (why not)
@@ -33,6 +34,7 @@ struct fm_stage_about {
 	uint32_t uid;
 	uint32_t gid;
 	uint64_t wanted;
+	uint64_t may_read;
 	bool is_in;			/* messages of the run may be sent to the sender */
 	unsigned source;
 	unsigned count;			/* nodes */

@@ -308,6 +308,8 @@ static void tick(struct fm_timer *timer)
 	uint64_t now_ns = fm_loop_now(t->all->o.loop);
 
 	fm_timer_set(t->all->o.loop, timer, now_ns + TICK_NS);
+	if (!t->is_told)
+		fm_together_sort(t);	/* the source's node may be gone */
 	if (t->core && !t->is_over)
 		fm_run_tick(t->core, now_ns);
 	fm_together_wake(t);
@@ -517,7 +519,8 @@ void fm_together_check_invited(struct fm_together *t)
 {
 	struct fm_together_source s = {
 		.node = t->about.node[t->about.source], .store = t->about.store,
-		.path = t->about.path, .name = t->about.name, .uid = t->uid, .gid = t->gid,
+		.path = t->about.path, .name = t->about.name, .uid = t->named_uid,
+		.gid = t->named_gid,
 	};
 
 	struct fm_err err;
@@ -571,6 +574,75 @@ static int check_about(const struct fm_togethers *all, const struct fm_session *
 	return 0;
 }
 
+/*
+ * Who may have bytes of it: whom the rules of its store let read it. The source's node says who
+ * that is; before it has, nobody else gets any, unless it is not there. Then staging.peers alone
+ * decides, as for who asks for what is on this disk.
+ */
+static uint64_t may_take_part(const struct fm_together *t)
+{
+	uint64_t always = bit(t->self) | bit(t->about.source);
+
+	if (t->is_told)
+		return t->about.may_read | always;
+	return session_of(t, t->about.source) ? always : UINT64_MAX;
+}
+
+static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err *err)
+{
+	return fm_err_set(err, -EACCES,
+			  "%s may not read store %s of %s; \"peer:%s\" in the store's read list "
+			  "would allow it",
+			  t->about.node[n], t->about.store, t->about.node[t->about.source],
+			  t->about.node[n]);
+}
+
+static void leave(struct fm_together *t, unsigned n)
+{
+	t->in &= ~bit(n);
+	fm_together_cancel_ops(t, (int)n);
+	if (t->core && !t->is_over)
+		fm_run_peer_lost(t->core, n);
+}
+
+/* Who did not know that we take part is told. */
+static void enter(struct fm_together *t, unsigned n)
+{
+	t->in |= bit(n);
+	if (!t->core)
+		return;
+	say_about(t, session_of(t, n));
+	fm_run_peer_up(t->core, n);
+}
+
+void fm_together_sort(struct fm_together *t)
+{
+	uint64_t may = may_take_part(t);
+
+	for (unsigned n = 0; n < t->about.count; n++) {
+		struct fm_together_peer *p = &t->peer[n];
+		struct fm_err err;
+
+		if (t->in & ~may & bit(n))
+			leave(t, n);
+		if (t->said_in & may & ~t->in & bit(n))
+			enter(t, n);
+		if (!t->is_told || may & bit(n) || p->code)
+			continue;
+		p->code = refuse_reader(t, n, &err);
+		set_text(&p->text, err.text);
+	}
+	fm_together_wake(t);
+}
+
+void fm_together_heard(struct fm_together *t, unsigned from, bool is_in)
+{
+	if (!is_in || t->said_in & bit(from))
+		return;
+	t->said_in |= bit(from);
+	fm_together_sort(t);
+}
+
 static void on_about(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
 {
 	struct fm_together *t = find_run(all, m->run);
@@ -591,29 +663,23 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		return;
 	}
 	from = (unsigned)find_node(a, s->name);
+	if (from == t->about.source && a->is_in && !t->is_told) {
+		t->about.may_read = a->may_read;
+		t->is_told = true;
+		fm_together_sort(t);
+	}
+	if (t->is_told && !(may_take_part(t) & bit(from))) {
+		(void)refuse_reader(t, from, &err);
+		refuse_peer(s, m->run, &err);
+	}
 	if (a->wanted & bit(t->self) && !t->is_named) {
 		t->is_named = true;
-		t->uid = a->uid;
-		t->gid = a->gid;
+		t->named_uid = a->uid;
+		t->named_gid = a->gid;
 	}
 	fm_together_heard(t, from, a->is_in);
 	fm_together_check_invited(t);
 	free(a);
-}
-
-/* A peer takes part; who did not know that we do is told. */
-void fm_together_heard(struct fm_together *t, unsigned from, bool is_in)
-{
-	bool was_in = t->in & bit(from);
-
-	if (!is_in || was_in)
-		return;
-	t->in |= bit(from);
-	if (!t->core)
-		return;
-	say_about(t, session_of(t, from));
-	fm_run_peer_up(t->core, from);
-	fm_together_wake(t);
 }
 
 static void on_run(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
@@ -653,7 +719,7 @@ static void on_is(struct fm_togethers *all, struct fm_session *s, const struct f
 	struct fm_together_peer *p;
 	int from = t ? find_node(&t->about, s->name) : -1;
 
-	if (!is || from < 0) {
+	if (!is || from < 0 || (t->is_told && !(may_take_part(t) & bit((unsigned)from)))) {
 		free(is);
 		return;
 	}
@@ -715,12 +781,11 @@ void fm_togethers_session_lost(struct fm_togethers *all, struct fm_session *s)
 		struct fm_together *t = fm_container_of(at, struct fm_together, at);
 		int n = find_node(&t->about, s->name);
 
-		if (n < 0 || !(t->in & bit((unsigned)n)))
+		if (n < 0)
 			continue;
-		t->in &= ~bit((unsigned)n);
-		fm_together_cancel_ops(t, n);
-		if (t->core && !t->is_over)
-			fm_run_peer_lost(t->core, (unsigned)n);
+		t->said_in &= ~bit((unsigned)n);
+		if (t->in & bit((unsigned)n))
+			leave(t, (unsigned)n);
 		fm_together_wake(t);
 	}
 }

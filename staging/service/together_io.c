@@ -787,6 +787,23 @@ static int open_source(struct fm_together *t)
 	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
 }
 
+/* Rules of peers know them by name: users there are their word. */
+static uint64_t who_may_read(const struct fm_together *t)
+{
+	struct fm_store *s = t->store->store;
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < t->about.count; n++) {
+		const struct fm_who who = { t->about.node[n], t->uid, t->gid };
+		struct fm_attr attr;
+		struct fm_err err;
+
+		if (n != t->self && s->ops->stat(s, "", &who, &attr, &err) == 0)
+			nodes |= UINT64_C(1) << n;
+	}
+	return nodes;
+}
+
 static void look_run(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
@@ -798,6 +815,8 @@ static void look_run(struct fm_work *work)
 	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
 		t->is_ready = open_ready(t, id) == 0;
 	ret = t->store ? open_source(t) : 0;
+	if (ret == 0 && t->store)
+		t->work_may_read = who_may_read(t);
 	if (ret == 0 && t->draft >= 0 && !t->sizes)
 		ret = fill_sizes(t);
 	if (ret < 0 && t->work_err.code == 0)
@@ -814,6 +833,11 @@ static void look_done(struct fm_work *work)
 		fm_together_wake(t);
 		return;
 	}
+	if (t->store) {
+		t->about.may_read = t->work_may_read;
+		t->is_told = true;
+	}
+	fm_together_sort(t);
 	if (t->work_err.code == 0 && new_core(t, t->is_ready ? FM_RUN_READY : FM_RUN_PASSIVE) < 0)
 		(void)fm_err_set(&t->work_err, -ENOMEM, "no memory to stage %s", t->about.name);
 	if (t->work_err.code < 0) {

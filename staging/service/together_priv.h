@@ -61,10 +61,14 @@ struct fm_together {
 	uint8_t rank[FM_RUN_NODES_MAX];
 	unsigned self;
 	struct fm_together_peer peer[FM_RUN_NODES_MAX];
-	uint64_t in;			/* peers that take part, with a session */
+	uint64_t in;			/* peers that take part, with a session, and may */
+	uint64_t said_in;		/* peers that say so */
+	bool is_told;			/* about.may_read is the source's word */
 	uint64_t wanted;		/* by requests made here */
-	uid_t uid;			/* of whom it is for here */
+	uid_t uid;			/* with whose rights the source is looked at here */
 	gid_t gid;
+	uid_t named_uid;		/* of whom a peer's request for this node is */
+	gid_t named_gid;
 	struct fm_run *core;		/* NULL: not yet, or not any more */
 	unsigned generation;		/* of the core: answers to an earlier one are dropped */
 	struct fm_list out;
@@ -94,6 +98,7 @@ struct fm_together {
 	struct fm_work write_work;
 	struct fm_work work;		/* look, take */
 	struct fm_err work_err;
+	uint64_t work_may_read;		/* for about.may_read */
 	char asker[FM_WIRE_NAME_MAX + 1];	/* "": a caller of this node */
 	bool is_looking, is_taking;
 	/* Wanting it: */
@@ -117,6 +122,8 @@ void fm_together_wake(struct fm_together *t);
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg);
 void fm_together_begin(struct fm_together *t);
 void fm_together_heard(struct fm_together *t, unsigned from, bool is_in);
+/* Who may take part, after what decides that has changed. */
+void fm_together_sort(struct fm_together *t);
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);
 void fm_together_check_invited(struct fm_together *t);
 /* err NULL: as the run says. */

@@ -132,3 +132,17 @@ reachable 3
 echo evenmore >"$source/more"
 fmove stage --nodes n1,n3 n2:s/both >out 2>err
 [ $? -eq 3 ] && grep -q 'n3: failed: n3 does not stage with n1: staging.peers' err || bad "not let: $(cat err)"
+
+# Whom the rules of the source's store do not let read gets none of it, from whomever.
+sed -i 's/peers = \[ "n2" \]/peers = [ "*" ]/' "$dir/c/n3/fmove.conf"
+sed -i "s|directory = \"$dir/c/n2/s\";|&\nread = [ \"peer:n1\" ];|" "$dir/c/n2/fmove.conf"
+for i in 2 3; do
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n$i
+	"$FM_SOURCE/tests/cluster" start "$dir/c" n$i || bad "n$i does not start with other rules"
+done
+reachable 2
+reachable 3
+echo theirs >"$source/more"
+fmove stage --nodes all n2:s/both >out 2>err
+[ $? -eq 3 ] && grep -q 'n3: failed: .*may not read' err && grep -q '2 of 3' err || bad "not let read: $(cat err)"
+diff -r --no-dereference "$source" "$(cat out)" || bad "n1 beside one that may not read"
