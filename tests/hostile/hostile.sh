@@ -89,7 +89,7 @@ write_conf() {
 	mkdir -p "$dir_n1/own" "$dir_n1/read"
 	node_stores="{ name = \"own\"; directory = \"$dir_n1/own\"; read = [ \"peer:n2\", \"user:root\" ]; write = [ \"peer:n2\", \"user:root\" ]; },
 		{ name = \"read\"; directory = \"$dir_n1/read\"; write = [ ]; },"
-	node_conf "$dir_n1" n1 "$host:$((port + 1))" "$entries" <<< "$extra"
+	node_conf "$dir_n1" n1 "$host:$((port + 1))" "$entries" <<< "$extra $staging"
 	sed -i "s/^node = {/node = { socket_mode = \"0666\"; log_level = \"${FM_HOSTILE_LOG:-warn}\";/" "$dir_n1/conf"
 	node_stores=''
 	node_conf "$dir/n2" n2 "$host:$((port + 2))" "$(node_peer n1 "$host:$((port + 1))" "$dir/n1/pub")" <<< "$extra"
@@ -99,6 +99,8 @@ start_nodes() {
 	local i
 
 	extra="memory = { arena = \"64MiB\"; slab = \"1MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { chunk = \"64KiB\"; tcp_conns = 2; };"
+	staging="staging = { directory = \"$dir/n1/cache\"; size = \"64MiB\"; grace = \"0s\"; peers = [ \"*\" ]; };"
+	mkdir -p "$dir/n1/cache"
 	port=$(($(node_ports $((3 + peers))) - 1))
 	for i in n1 n2 $(seq -f 'h%g' 1 "$peers"); do
 		node_key "$dir/$i" || die "no key"
@@ -118,7 +120,7 @@ start_nodes() {
 # Everything beside the stores that may be written, n1's log and its state.
 outside() {
 	(cd "$base" && find up -path "up/above/nodes/n1/s" -prune -o -path up/above/nodes/n1/state -prune -o -path 'up/above/nodes/n2' -prune -o \
-		-path up/above/nodes/n1/log -prune -o -path up/above/nodes/n1/own/honest -prune -o -path up/above/nodes/work -prune -o \
+		-path up/above/nodes/n1/log -prune -o -path up/above/nodes/n1/cache -prune -o -path up/above/nodes/n1/own/honest -prune -o -path up/above/nodes/work -prune -o \
 		! -type d -printf '%p %m %U %s %T@ %l\n' -o -type d -printf '%p %m %U\n' | sort)
 	find / /tmp /etc /var /root /home -maxdepth 1 -name '*hstl*' 2>/dev/null || true
 }
@@ -136,6 +138,15 @@ held() {
 # No control, no mark that turns text around: what peers said is shown, not obeyed.
 is_plain() {
 	! LC_ALL=C grep -lP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]' "$@"
+}
+
+# Each time another version, of what the hostile peers may not read. What they take part in they can end: nothing is said of how.
+stage_round() {
+	local round=$1
+
+	mkdir -p "$dir/n1/own/honest/secret"
+	echo "$round: nobody but n2 and root" > "$dir/n1/own/honest/secret/f"
+	timeout 5 "$FMOVE_BIN/fmove" --socket "$dir/n1/sock" stage --nodes n1 own/honest/secret > "$base/staged" 2>&1 || true
 }
 
 honest_round() {
@@ -270,6 +281,7 @@ rounds=0
 while hostile_run; do
 	rounds=$((rounds + 1))
 	honest_round $rounds
+	stage_round $rounds
 	is_alive || die "n1 is gone"
 	[ -z "$(report)" ] || die "a report in a log"
 done

@@ -5,6 +5,8 @@
  * while it is sent from. See peer.c.
  */
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/bytes.h"
@@ -16,6 +18,7 @@
 /* in the memory that is sent from: packs; before them what files are made of */
 #define PACK_AT	  (512u << 10)
 #define PACK_ROOM (64u << 10)
+#define SLOT_BYTES 65536u
 #define TWIN_AT	  (PACK_AT + PACKS_MAX * PACK_ROOM) /* of each pack one whose paths lead out */
 #define CRC_AT	  60
 
@@ -216,7 +219,7 @@ static void send_grant(struct line *l)
 	struct fm_grant g = {.slots = (unsigned)(1 + below(o, 8)),
 			     .generation = 1 + (uint32_t)below(o, 1000),
 			     .remote = l->rx.remote,
-			     .slot_bytes = 65536,
+			     .slot_bytes = SLOT_BYTES,
 			     .rkey = l->rx.rkey};
 	struct fm_data_msg m;
 
@@ -300,6 +303,18 @@ static void chunk_acked(struct line *l, const struct fm_data_msg *in)
 			p->deeds[i].acked++;
 }
 
+/* What no rule lets us read came. */
+static void look_for_secret(const struct line *l, const struct fm_data_msg *in)
+{
+	size_t at = (size_t)in->slot * SLOT_BYTES;
+
+	if (at + SLOT_BYTES <= REGION &&
+	    memmem(l->memory + at, SLOT_BYTES, SECRET, strlen(SECRET))) {
+		(void)fprintf(stderr, "the daemon sent what we may not read\n");
+		exit(1);
+	}
+}
+
 static void answer_chunk(struct line *l, const struct fm_data_msg *in)
 {
 	struct odds *o = &l->peer->odds;
@@ -311,6 +326,7 @@ static void answer_chunk(struct line *l, const struct fm_data_msg *in)
 				.seq = in->seq};
 
 	remember(l->peer, in->xfer);
+	look_for_secret(l, in);
 	if (l->never_acks)
 		return;
 	if (one_in(o, 2 * l->manners))

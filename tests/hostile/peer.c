@@ -322,6 +322,9 @@ static void hear(struct talk *t, const struct fm_wire_msg *in)
 		remember(t->peer, in->get.xfer);
 		t->peer->counts.asked++;
 		break;
+	case FM_WIRE_STAGE:
+		stage_hear(t, &in->stage);
+		break;
 	case FM_WIRE_REQUEST:
 		t->peer->counts.asked++;
 		break;
@@ -581,9 +584,10 @@ __attribute__((noreturn)) static void end(const struct peer *p)
 	(void)printf("%s: %" PRIu64 " control and %" PRIu64 " data messages over %" PRIu64
 		     " and %" PRIu64 " connections, %" PRIu64 " ended by the daemon, %" PRIu64
 		     " went on elsewhere; %" PRIu64 " files and %" PRIu64
-		     " trees done; asked by it %" PRIu64 " times; %" PRIu64 " strangers\n",
+		     " trees done; asked by it %" PRIu64 " times; %" PRIu64
+		     " strangers; %" PRIu64 " staging runs that it told of\n",
 		     p->name, c->messages, c->data_messages, c->talks, c->lines, c->ended,
-		     c->resumed, c->files, c->trees, c->asked, c->strangers);
+		     c->resumed, c->files, c->trees, c->asked, c->strangers, c->runs);
 	(void)fflush(stdout);
 	_exit(0);
 }

@@ -9,6 +9,8 @@
 #include "mover/base/loop.h"
 #include "mover/transport/net.h"
 #include "mover/wire/wire.h"
+#include "staging/service/about.h"
+#include "staging/service/landing.h"
 #include "tests/hostile/odds.h"
 
 #define TALKS_MAX 8	     /* control connections at once */
@@ -18,6 +20,10 @@
 #define IDS_MAX	  32	     /* numbers of transfers that were heard of */
 #define DEEDS_MAX 8	     /* transfers of our own that we remember */
 #define PACKS_MAX 4
+#define STAGES_MAX 8	     /* staging runs that we say something of */
+
+/* What is in a store that no hostile peer may read. */
+#define SECRET "nobody but n2 and root"
 
 struct peer;
 
@@ -34,6 +40,16 @@ struct talk {
 	uint64_t heard;	  /* messages of that session */
 	unsigned manners; /* it does wrong one time in so many */
 	uint64_t next_id;
+};
+
+/* A staging run, of the daemon or of ours. */
+struct stage_run {
+	bool is_used;
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+	struct fm_stage_about about;
+	unsigned self, daemon;		  /* which nodes of it */
+	uint32_t join, order;		  /* ours: of reports, of orders */
+	uint32_t heard_join, heard_order; /* the daemon's */
 };
 
 enum deed_state { DEED_NONE, DEED_ASKED, DEED_SENDING, DEED_SENT };
@@ -79,6 +95,7 @@ struct counts {
 	uint64_t talks, lines, strangers;
 	uint64_t resumed; /* sessions that went on over another connection */
 	uint64_t files, trees; /* transfers that the daemon said were done */
+	uint64_t runs;	       /* of staging, that it told of */
 	uint64_t asked;	       /* requests, puts and gets that it made of us */
 	uint64_t ended;	       /* control connections that it ended */
 };
@@ -98,6 +115,9 @@ struct peer {
 	struct talk talks[TALKS_MAX];
 	struct line lines[LINES_MAX];
 	struct deed deeds[DEEDS_MAX];
+	struct stage_run stages[STAGES_MAX];
+	bool has_landing;
+	char landing[FM_LANDING_PATH_MAX]; /* where the daemon awaits an extent of us */
 	struct fm_timer dial_timer, stranger_timer;
 	int strangers[4];
 	struct counts counts;
@@ -117,6 +137,11 @@ void word_request(struct talk *t, struct fm_wire_msg *m);
 bool word_answer(struct talk *t, const struct fm_wire_msg *in, struct fm_wire_msg *m);
 uint64_t any_id(struct peer *p);
 void remember(struct peer *p, uint64_t id);
+
+/* ---- stages.c: of staging runs ---- */
+
+void stage_word(struct talk *t, struct fm_wire_stage *m);
+void stage_hear(struct talk *t, const struct fm_wire_stage *in);
 
 /* ---- peer.c ---- */
 

@@ -532,6 +532,11 @@ static bool begin_deed(struct talk *t, struct fm_wire_put *m, uint64_t id)
 				  .ino = is_tree,
 				  .store = fm_wire_str("s"),
 				  .path = any_path(p, is_tree)};
+	if (!is_tree && p->has_landing && one_in(&p->odds, 2)) {
+		m->size = d->count * d->chunk;
+		m->store = fm_wire_str(FM_LANDING_STORE);
+		m->path = fm_wire_str(p->landing);
+	}
 	if (is_tree) {
 		m->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(&p->odds, 2) * FM_WIRE_PUT_UPDATE);
 		m->flags |= one_in(&p->odds, 2) ? FM_WIRE_PUT_NAMES : 0;
@@ -577,6 +582,11 @@ void word_request(struct talk *t, struct fm_wire_msg *m)
 	uint64_t id = t->next_id++ | (t->is_dialled ? 0 : UINT64_C(1) << 63);
 
 	remember(p, id);
+	if (one_in(&p->odds, 3)) {
+		m->type = FM_WIRE_STAGE;
+		stage_word(t, &m->stage);
+		return;
+	}
 	m->type = FM_WIRE_PUT;
 	if (one_in(&p->odds, 4) && begin_deed(t, &m->put, id))
 		return;
