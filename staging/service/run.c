@@ -49,6 +49,7 @@ struct fm_stage_run {
 	struct fm_file *file;
 	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
 	struct fm_together *together;	/* NULL: it comes from the source alone */
+	struct fm_together *also;	/* hears how it ends, but it does not come from there */
 	struct fm_together_sink taker;
 	bool is_shared;			/* it came so */
 	bool is_alone;			/* no other node asked for it */
@@ -73,6 +74,15 @@ static void close_run(struct fm_work *work)
 		fm_cache_fetch_close(r->fetch);
 }
 
+static void tell_how_it_ended(const struct fm_stage_run *r, struct fm_together *t)
+{
+	if (r->err.code < 0)
+		fm_together_refuse(t, &r->err);
+	else
+		fm_together_found(t);
+	fm_together_put(t);
+}
+
 static void closed(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -83,6 +93,8 @@ static void closed(struct fm_work *work)
 		fm_together_refuse(r->together, &r->err);
 	if (r->together)
 		fm_together_put(r->together);
+	if (r->also)
+		tell_how_it_ended(r, r->also);
 	if (r->from)
 		fm_engine_store_put(r->from);
 	while (!fm_list_is_empty(&r->waiters)) {
@@ -573,6 +585,17 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	return r;
 }
 
+/* It came too late to fetch it with others, who wait for it all the same. */
+static void tell_also(struct fm_stage_run *r, struct fm_together *t)
+{
+	if (!t || t == r->together || t == r->also)
+		return;
+	if (r->also)
+		fm_together_put(r->also);	/* it is over, or there were not two */
+	fm_together_get(t);
+	r->also = t;
+}
+
 int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out, struct fm_err *err)
 {
@@ -582,6 +605,7 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 		r = new_run(runs, plan);
 	if (!r)
 		return fm_err_set(err, -ENOMEM, "no memory to fetch %s", plan->name);
+	tell_also(r, plan->together);
 	fm_list_append(&r->waiters, &waiter->at);
 	*out = r;
 	return 0;

@@ -302,8 +302,11 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		return;
 	}
 	a->waiter.ended = run_ended;
-	if (fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err) < 0)
-		fail_ask(a, &err);
+	if (fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err) == 0)
+		return;
+	if (a->nodes)		/* the other nodes wait for this one, too */
+		fm_together_refuse(a->together, &err);
+	fail_ask(a, &err);
 }
 
 static void list_run(struct fm_work *work)

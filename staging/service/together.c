@@ -488,6 +488,8 @@ void fm_together_begin(struct fm_together *t)
 	say_about_to_all(t);
 	if (t->wanted && t->core)
 		fm_run_request(t->core, t->wanted);
+	if (t->peer[t->self].code && t->core)	/* refused before there was a run to tell it */
+		fm_run_refuse(t->core, t->peer[t->self].code);
 	fm_together_wake(t);
 }
 
@@ -514,7 +516,8 @@ void fm_together_refuse(struct fm_together *t, const struct fm_err *err)
 	fm_together_wake(t);
 }
 
-/* Asked for by a peer: once, when it is known by whom. */
+/* Asked for by a peer: once, when it is known by whom. What was asked for here is under way, and
+ * says how it ends. */
 void fm_together_check_invited(struct fm_together *t)
 {
 	struct fm_together_source s = {
@@ -525,7 +528,8 @@ void fm_together_check_invited(struct fm_together *t)
 
 	struct fm_err err;
 
-	if (!t->is_invited || t->is_answering || t->sink || t->is_over)
+	if (!t->is_invited || t->is_answering || t->sink || t->is_over ||
+	    t->wanted & bit(t->self))
 		return;
 	if (t->is_named) {
 		t->is_answering = true;

@@ -850,6 +850,8 @@ static void look_done(struct fm_work *work)
 	fm_together_begin(t);
 	if (t->fetch)
 		fm_together_take(t, t->sink, t->fetch);
+	else if (t->is_found)
+		fm_together_found(t);
 }
 
 void fm_together_look_here(struct fm_together *t, const char *asker)
@@ -998,12 +1000,19 @@ static void found_run(struct fm_work *work)
 static void found_done(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+	struct fm_err err;
 
 	t->ops--;
 	t->is_looking = false;
 	fm_together_wake(t);
-	if (t->is_over || !t->is_ready)
+	if (t->is_over)
 		return;
+	if (!t->is_ready) {
+		(void)fm_err_set(&err, -ENOENT, "%s was removed meanwhile; run it again",
+				 t->about.name);
+		fm_together_refuse(t, &err);
+		return;
+	}
 	fm_together_drop_core(t);
 	t->peer[t->self].done = t->about.bytes;
 	t->is_broken |= new_core(t, FM_RUN_READY) < 0;
@@ -1013,6 +1022,7 @@ static void found_done(struct fm_work *work)
 
 void fm_together_found(struct fm_together *t)
 {
+	t->is_found = t->is_looking;	/* looked at before it was there, perhaps: then again */
 	if (t->is_over || t->is_ready || t->is_looking || t->is_taking || t->sink)
 		return;
 	t->is_looking = true;

@@ -90,6 +90,7 @@ struct fm_together {
 	uint32_t *crc;			/* ... and their CRCs */
 	uint64_t laid;			/* bytes of all, for the cache; the worker's */
 	bool is_ready;			/* all of them, READY */
+	bool is_found;			/* it became so while it was looked for */
 	struct fm_together_slot slot[FM_RUN_SLOTS];
 	struct fm_list starting, running;	/* ops */
 	unsigned ops;			/* that have not ended, with works of other kinds */

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Goal:   a request for several nodes counts this one among them, however long it is at the dataset already by itself.
+# Method: the source's node copies what is its own, alone; meanwhile it is asked to have it on all nodes. In the end all have it.
+. "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 2
+
+source=$(store 2)/set
+mkdir -p "$source"
+(cd "$source" && seq 40000 | split -a 5 -l 1)
+export FMOVE_SOCKET=$dir/c/n2/fmoved.sock
+fmove stage s/set >out.alone 2>err.alone &
+alone=$!
+fetching() {
+	fmove datasets | grep -q '^fetching .* set '
+}
+await fetching || bad "it does not begin: $(fmove datasets)"
+fmove stage --nodes all s/set >out 2>err || bad "all: $(cat err)"
+grep -q '2 of 2 nodes have it' err || bad "not both: $(cat err)"
+wait $alone || bad "alone: $(cat err.alone)"
+[ "$(cat out)" = "$(cat out.alone)" ] || bad "two copies: $(cat out out.alone)"
+diff -r "$source" "$(cat out)" || bad "n2 differs"
+exit
