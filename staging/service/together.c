@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -105,40 +104,35 @@ static void say_is(struct fm_together *t)
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg)
 {
 	uint8_t body[FM_RUN_BYTES_MAX];
-	size_t len = fm_run_encode(msg, body);
-	struct fm_together_out *o = FM_FAULT("stage.out")
-					    ? NULL
-					    : fm_budget_alloc(sizeof(*o) + len);
 
-	if (!o)
-		return;		/* as if it was lost on its way: numbers tell */
-	o->hop = hop;
-	o->len = len;
-	memcpy(o->body, body, len);
-	fm_list_append(&t->out, &o->at);
-	fm_together_wake(t);
+	/* if not, it is as if it was lost on its way */
+	if (fm_outbox_add(&t->out, hop, body, fm_run_encode(msg, body)))
+		fm_together_wake(t);
 }
 
-/* As much as the sessions have room for, each in order; the rest in a later tick. */
+/* To who is not there it is dropped. */
+static bool has_room(void *ctx, unsigned node)
+{
+	const struct fm_session *s = session_of(ctx, node);
+
+	return !s || fm_session_has_room(s);
+}
+
+static void say_run(void *ctx, unsigned node, const uint8_t *body, size_t len)
+{
+	struct fm_together *t = ctx;
+	struct fm_session *s = session_of(t, node);
+
+	if (s)
+		say(s, t->run, FM_WIRE_STAGE_RUN, body, len);
+}
+
+/* The rest in a later tick. */
 static void flush(struct fm_together *t)
 {
-	uint64_t full = 0;
+	const struct fm_outbox_way way = { .has_room = has_room, .say = say_run, .ctx = t };
 
-	fm_list_each(at, next, &t->out) {
-		struct fm_together_out *o = fm_container_of(at, struct fm_together_out, at);
-		struct fm_session *s = session_of(t, o->hop);
-
-		if (full & bit(o->hop))
-			continue;
-		if (s && !fm_session_has_room(s)) {
-			full |= bit(o->hop);
-			continue;
-		}
-		fm_list_del(&o->at);
-		if (s)
-			say(s, t->run, FM_WIRE_STAGE_RUN, o->body, o->len);
-		fm_budget_free(o);
-	}
+	fm_outbox_flush(&t->out, &way);
 }
 
 /* ---- what is known of the nodes ---- */
@@ -179,10 +173,8 @@ static void look_at_core(struct fm_together *t)
 static void free_together(struct fm_together *t)
 {
 	struct fm_togethers *all = t->all;
-	struct fm_list *at;
 
-	while ((at = fm_list_pop(&t->out)))
-		fm_budget_free(fm_container_of(at, struct fm_together_out, at));
+	fm_outbox_clear(&t->out);
 	for (unsigned n = 0; n < t->about.count; n++) {
 		free(t->peer[n].path);
 		free(t->peer[n].text);
@@ -405,7 +397,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	t->gid = about->gid;
 	t->task.run = run_task;
 	t->timer.fire = tick;
-	fm_list_init(&t->out);
+	fm_outbox_init(&t->out);
 	fm_list_init(&t->waiters);
 	fm_list_init(&t->starting);
 	fm_list_init(&t->batch);

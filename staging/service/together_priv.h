@@ -13,6 +13,7 @@
 #include "staging/run/run.h"
 #include "staging/service/about.h"
 #include "staging/service/landing.h"
+#include "staging/service/outbox.h"
 #include "staging/service/together.h"
 
 /* Extents that a node sends from its disk at once. */
@@ -26,14 +27,6 @@ struct fm_togethers {
 	struct fm_landing *landing;
 	atomic_bool is_stopping;	/* the worker looks, too */
 	_Atomic uint64_t read;
-};
-
-/* A message that waits for room in a session. */
-struct fm_together_out {
-	struct fm_list at;
-	unsigned hop;
-	size_t len;
-	uint8_t body[];
 };
 
 /* A node, as it says; ourselves, too. */
@@ -71,7 +64,7 @@ struct fm_together {
 	gid_t named_gid;
 	struct fm_run *core;		/* NULL: not yet, or not any more */
 	unsigned generation;		/* of the core: answers to an earlier one are dropped */
-	struct fm_list out;
+	struct fm_outbox out;
 	struct fm_list waiters;
 	unsigned users;
 	struct fm_task task;
