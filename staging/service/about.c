@@ -146,6 +146,7 @@ size_t fm_stage_is_encode(const struct fm_stage_is *is, uint8_t buf[static FM_WI
 	fm_put_le32(&w, (uint32_t)-is->code);
 	fm_put_le64(&w, is->done);
 	fm_put_le64(&w, is->read);
+	fm_put_u8(&w, is->is_over);
 	put_text(&w, is->path);
 	put_text(&w, is->text);
 	return w.failed ? 0 : (size_t)(w.at - buf);
@@ -155,15 +156,19 @@ int fm_stage_is_decode(const uint8_t *buf, size_t len, struct fm_stage_is *out)
 {
 	struct fm_reader r = { buf, buf + len, false };
 	uint32_t code;
+	uint8_t is_over;
 
 	memset(out, 0, sizeof(*out));
 	out->place = fm_get_u8(&r);
 	code = fm_get_le32(&r);
 	out->done = fm_get_le64(&r);
 	out->read = fm_get_le64(&r);
+	is_over = fm_get_u8(&r);
+	out->is_over = is_over == 1;
 	get_text(&r, out->path, sizeof(out->path));
 	get_text(&r, out->text, sizeof(out->text));
-	if (r.failed || fm_reader_left(&r) > 0 || out->place >= FM_RUN_PLACES || code > CODE_MAX)
+	if (r.failed || fm_reader_left(&r) > 0 || out->place >= FM_RUN_PLACES || code > CODE_MAX ||
+	    is_over > 1)
 		return -EBADMSG;
 	out->code = -(int)code;
 	return 0;

@@ -10,7 +10,8 @@
  *        is_in   77 1 source (which node)   78 2 count   then strings: store, path, name; then
  *        the names of the nodes, sorted
  * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
- *        of the source)   21 - strings: path (of what is READY), text (why not)
+ *        of the source)   21 1 is_over (the sender has left the run)   22 - strings: path (of
+ *        what is READY), text (why not)
  */
 #ifndef FM_STAGE_ABOUT_H
 #define FM_STAGE_ABOUT_H
@@ -58,6 +59,7 @@ struct fm_stage_is {
 	int code;
 	uint64_t done;
 	uint64_t read;
+	bool is_over;			/* it takes part no more, or begins anew */
 	char path[FM_WIRE_PATH_MAX + 1];
 	char text[256];
 };

@@ -85,7 +85,11 @@ static void say_is(struct fm_together *t)
 {
 	const struct fm_together_peer *me = &t->peer[t->self];
 	struct fm_stage_is is = { .place = me->place, .code = me->code, .done = me->done,
-				  .read = me->read };
+				  .read = me->read, .is_over = t->is_over };
+	/* what could not begin here is told to all who wait for it; the last words to all who were
+	 * there */
+	uint64_t to = t->in | (t->core || t->is_told ? 0 : t->said_in) |
+		      (t->is_over ? t->was_in : 0);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 	size_t len;
 
@@ -93,12 +97,23 @@ static void say_is(struct fm_together *t)
 	(void)snprintf(is.text, sizeof(is.text), "%s", me->text ? me->text : "");
 	len = fm_stage_is_encode(&is, body);
 	for (unsigned n = 0; n < t->about.count; n++) {
-		struct fm_session *s = t->in & bit(n) ? session_of(t, n) : NULL;
+		struct fm_session *s = to & bit(n) ? session_of(t, n) : NULL;
 
 		if (s)
 			say(s, t->run, FM_WIRE_STAGE_IS, body, len);
 	}
 	t->said_ns = fm_loop_now(t->all->o.loop);
+}
+
+/* Whoever wants it calls those who do not take part and have not refused: they may
+ * have left, or not heard of it. */
+static void call_others(struct fm_together *t)
+{
+	for (unsigned n = 0; n < t->about.count && (t->sink || t->wanted); n++)
+		if (n != t->self && !(t->said_in & bit(n)) &&
+		    (!t->peer[n].code || t->was_in & bit(n)) &&
+		    is_allowed(t->all, t->about.node[n]))
+			say_about(t, session_of(t, n));
 }
 
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg)
@@ -164,8 +179,11 @@ static void look_at_core(struct fm_together *t)
 	fm_run_show(t->core, &show);
 	me->place = (uint8_t)show.place;
 	me->is_heard = true;
-	if (me->place != before || fm_loop_now(t->all->o.loop) >= t->said_ns + SAY_NS)
-		say_is(t);
+	if (fm_loop_now(t->all->o.loop) >= t->said_ns + SAY_NS)
+		call_others(t);
+	else if (me->place == before)
+		return;
+	say_is(t);
 }
 
 /* ---- the end ---- */
@@ -605,10 +623,20 @@ static void leave(struct fm_together *t, unsigned n)
 static void enter(struct fm_together *t, unsigned n)
 {
 	t->in |= bit(n);
+	t->was_in |= bit(n);
 	if (!t->core)
 		return;
 	say_about(t, session_of(t, n));
 	fm_run_peer_up(t->core, n);
+}
+
+/* By its own word, or its session was lost. */
+static void left(struct fm_together *t, unsigned n)
+{
+	t->said_in &= ~bit(n);
+	if (t->in & bit(n))
+		leave(t, n);
+	fm_together_wake(t);
 }
 
 void fm_together_sort(struct fm_together *t)
@@ -702,7 +730,7 @@ static void check_source(struct fm_together *t, unsigned from, const struct fm_t
 {
 	struct fm_err err;
 
-	if (from != t->about.source || t->in & bit(from) || p->code == 0 || t->is_over)
+	if (from != t->about.source || t->was_in & bit(from) || p->code == 0 || t->is_over)
 		return;
 	(void)fm_err_set(&err, -EOPNOTSUPP, "%s", p->text ? p->text : "the source takes no part");
 	fm_together_over(t, &err);
@@ -732,8 +760,10 @@ static void on_is(struct fm_togethers *all, struct fm_session *s, const struct f
 	p->read = is->read;
 	set_text(&p->path, is->path);
 	set_text(&p->text, is->text);
-	free(is);
+	if (is->is_over)
+		left(t, (unsigned)from);
 	check_source(t, (unsigned)from, p);
+	free(is);
 	fm_together_wake(t);
 }
 
@@ -779,10 +809,7 @@ void fm_togethers_session_lost(struct fm_togethers *all, struct fm_session *s)
 
 		if (n < 0)
 			continue;
-		t->said_in &= ~bit((unsigned)n);
-		if (t->in & bit((unsigned)n))
-			leave(t, (unsigned)n);
-		fm_together_wake(t);
+		left(t, (unsigned)n);
 	}
 }
 

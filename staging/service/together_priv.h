@@ -55,6 +55,7 @@ struct fm_together {
 	unsigned self;
 	struct fm_together_peer peer[FM_RUN_NODES_MAX];
 	uint64_t in;			/* peers that take part, with a session, and may */
+	uint64_t was_in;		/* and those that have left since */
 	uint64_t said_in;		/* peers that say so */
 	bool is_told;			/* about.may_read is the source's word */
 	uint64_t wanted;		/* by requests made here */

@@ -1,0 +1,51 @@
+#!/bin/bash
+# Goal:   whatever fails at a node while several stage together, the command ends, what it says is so, and the same command again has it everywhere.
+# Method: a daemon that is started anew with one call that will fail, the first or a later one; the node that asks and the source's. Each
+#         time another version of the source, of a few extents.
+#
+#   FM_STAGE_FAULTS   which: NODE:NAME:N each (a sample)
+. "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 2
+
+source=$(store 2)/set
+mkdir -p "$source/d"
+for i in $(seq 20); do random 3000 "$source/d/f$i"; done
+random 70000000 "$source/large"
+ln -s d/f1 "$source/link"
+
+restart() {
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" "n$1"
+	env ${2:+"FMOVE_FAULT=$2"} "$FM_SOURCE/tests/cluster" start "$dir/c" "n$1" || bad "n$1 does not start for $2"
+	reachable 2
+}
+
+# what_is_said WHEN: who is said to have it has it.
+what_is_said() {
+	local i data
+
+	for i in 1 2; do
+		data=$(sed -n "s/^fmove: n$i: ready: //p" err)
+		[ -z "$data" ] || diff -r --no-dereference "$source" "$data" || bad "$1: n$i differs: $(cat err)"
+	done
+}
+
+faults=${FM_STAGE_FAULTS:-"1:stage.landed:1 2:stage.landed:1 1:stage.op:1 2:stage.op:1 2:stage.offered:1 1:stage.laid_write:1 1:cache.syncfs:2 2:stage.out:2
+	1:stage.landing:3 1:stage.run:1 2:stage.together:2"}
+round=0
+for fault in $faults; do
+	node=${fault%%:*}
+	round=$((round + 1))
+	echo $round >"$source/round"
+	restart "$node" "${fault#*:}"
+	timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err
+	status=$?
+	[ $status -ne 124 ] || bad "$fault: it does not end: $(cat err)"
+	kill -0 "$(cat "$dir/c/n$node/pid")" || bad "$fault: n$node is gone"
+	echo "$fault: $status: $(tail -n 1 err)"
+	what_is_said "$fault"
+	timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "$fault: again: $(cat err)"
+	what_is_said "$fault, again"
+	restart "$node"
+done
+exit
