@@ -127,6 +127,7 @@ const struct fm_option fm_options[] = {
 	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL, false,
 	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "
 	  "shares the reading of a source with; each of them needs the others in its own list. "
+	  "What one of them says it read is taken for the source's bytes: name those that you trust. "
 	  "\"*\": all peers" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
