@@ -26,6 +26,7 @@
 #include "mover/transport/net.h"
 #include "mover/transport/transport.h"
 #include "tests/fm_test.h"
+#include "tests/unit/port.h"
 #include "tests/unit/remove_all.h"
 
 #define WAIT_NS (FM_TEST_HANG_S * FM_NS_PER_S)
@@ -189,14 +190,10 @@ static inline int raw_connect(uint16_t port)
 
 static inline int raw_listen(uint16_t *port)
 {
-	struct sockaddr_in in = loopback(0);
-	socklen_t len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = raw_bind(port);
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&in, len) < 0 || listen(fd, 16) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&in, &len) < 0)
+	if (listen(fd, 16) < 0)
 		abort();
-	*port = ntohs(in.sin_port);
 	return fd;
 }
 

@@ -500,6 +500,31 @@ static void test_holds(void)
 	scene_end(&s);
 }
 
+/* Whoever ended a process that held something need not wait for upkeep. */
+static void test_hold_ends_at_once(void)
+{
+	struct fm_cache_holder who = {.uid = 0};
+	struct scene s;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t id = scene_stage(&s, 1, 60 * MIB), hold;
+
+		scene_pass(&s, 9 * HOUR);
+		who.pid = start_child();
+		CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &who, &hold, &s.err), 0);
+		CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 90 * MIB, &s.err), -ENOSPC);
+		CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
+		CU_ASSERT_EQUAL(kill(who.pid, SIGKILL), 0);
+		CU_ASSERT_EQUAL(waitpid(who.pid, NULL, 0), who.pid);
+		CU_ASSERT_EQUAL(i == 0 ? fm_cache_make_room(s.c, 90 * MIB, &s.err)
+				       : fm_cache_discard(s.c, id, &s.err),
+				0);
+	}
+	scene_end(&s);
+}
+
 /* One whose process ended while no daemon ran is gone, and so is its file. */
 static void test_hold_of_one_who_is_gone(void)
 {
@@ -919,6 +944,7 @@ static const struct fm_test tests[] = {
 	{"what somebody has open or mapped stays", test_open_files},
 	{"who comes while it is evicted keeps it, or finds nothing", test_races},
 	{"a hold ends with its process, and survives a restart", test_holds},
+	{"who ended a holder has its room at once", test_hold_ends_at_once},
 	{"a hold of a process that is gone is gone", test_hold_of_one_who_is_gone},
 	{"holds have a limit for each user and in all", test_too_many_holds},
 	{"pins are charged to each who pins, and are kept", test_pins_and_quota},

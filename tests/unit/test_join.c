@@ -26,6 +26,7 @@
 #include "mover/join/join.h"
 #include "mover/transport/net.h"
 #include "tests/fm_test.h"
+#include "tests/unit/port.h"
 
 /* ---- messages ---- */
 
@@ -547,14 +548,20 @@ static void test_wrong_server(void)
 	scene_end();
 }
 
+/* A socket that does not listen keeps the port from whatever else runs here. */
 static void test_nobody_there(void)
 {
+	uint16_t port;
+	int fd = raw_bind(&port);
+
 	scene_begin();
 	joiner_start();
 	scene_end();
+	scene.joining.port = port;
 	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.is_settled, &scene.err);
 	CU_ASSERT_EQUAL(scene.ret, -ECONNREFUSED);
 	CU_ASSERT_TRUE(scene.is_settled);
+	(void)close(fd);
 }
 
 /* The daemon stops while a worker decides: the new node learns that nobody knows, and nothing is

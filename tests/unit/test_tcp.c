@@ -63,9 +63,11 @@ static void test_refused_and_silent(void)
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.d.done == 1));
 	CU_ASSERT_EQUAL(p.d.res, -ETIMEDOUT);
 	close(fd);
+	fd = raw_bind(&port);
 	dial_port(&p.a, port, p.b.token, &p.d);
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.d.done == 1));
 	CU_ASSERT_EQUAL(p.d.res, -ECONNREFUSED);
+	close(fd);
 	fd = raw_listen_full(&port, full);
 	dial_port(&p.a, port, p.b.token, &p.d);
 	loop_idle(p.loop, 20);

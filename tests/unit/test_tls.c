@@ -560,15 +560,15 @@ static void test_nobody_there(void)
 {
 	struct pair p;
 	uint16_t port;
-	int fd = raw_listen(&port);
+	int fd = raw_bind(&port);
 
-	close(fd);
 	pair_new(&p);
 	dial(&p.a, &p.out, "127.0.0.1", port, p.b.key);
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.closed == 1));
 	CU_ASSERT_EQUAL(p.out.err.code, -ECONNREFUSED);
 	ASSERT_SAYS(p.out.err, "connection refused: is fmoved running there?");
 	pair_free(&p);
+	close(fd);
 }
 
 static void test_no_answer(void)
