@@ -233,17 +233,22 @@ int fm_cache_evict(struct fm_cache *c, uint64_t id)
 /* Whom to ask, or what to wait for. */
 static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
+	struct fm_cache_holder holder;
 	struct fm_cache_info info;
 
 	if (!fm_cache_look(c, id, &info))
 		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
 	if (info.pins > 0)
 		return fm_err_set(err, -EBUSY, "it is pinned: who pinned it, or root, unpins it");
+	if (fm_cache_holders(c, id, &holder, 1) > 0)
+		return fm_err_set(err, -EBUSY,
+				  "processes hold it, such as a shell that ran fmove stage: "
+				  "\"fmove datasets\" names them, and it can go when they have "
+				  "ended");
 	if (info.holds > 0)
 		return fm_err_set(err, -EBUSY,
-				  "processes hold it (%u), such as a shell that ran fmove stage: "
-				  "it can go when they have ended",
-				  info.holds);
+				  "it is checked, or other nodes have some of it from here: it can "
+				  "go when that has ended");
 	if (info.state != FM_CACHE_READY)
 		return fm_err_set(err, -EBUSY,
 				  "it is fetched just now: \"fmove jobs\" lists that, and \"fmove "
@@ -253,8 +258,10 @@ static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 
 int fm_cache_discard(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
-	int ret = fm_cache_evict(c, id);
+	int ret;
 
+	fm_cache_holds_end(c);
+	ret = fm_cache_evict(c, id);
 	if (ret == -ENOENT)
 		return fm_err_set(err, ret, "no such dataset is staged here");
 	if (ret == -EBUSY)

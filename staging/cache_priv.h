@@ -126,6 +126,7 @@ int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_
 
 /* cache_hold.c */
 int fm_cache_hold_load(struct fm_cache *c, const char *name);
+/* Those of processes that have ended, so that who ended one need not wait for upkeep. */
 void fm_cache_holds_end(struct fm_cache *c);
 void fm_cache_hold_free(struct fm_cache_hold *h);
 

@@ -305,6 +305,7 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 	struct room r;
 	int ret;
 
+	fm_cache_holds_end(c);
 	measure(c);
 	ret = look(c, &r);
 	if (ret == 0)

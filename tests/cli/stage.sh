@@ -54,10 +54,10 @@ echo held >"$(store 2)/held/held"
 sleep 1000 &
 holder=$!
 held=$(fmove stage --hold-pid $holder n2:s/held 2>err) || bad "held by a process: $(cat err)"
-no 1 'held: processes hold it .1., such as a shell' fmove unstage held
+no 1 'held: processes hold it, such as a shell .*datasets. names them' fmove unstage held
 kill $holder
 wait $holder 2>/dev/null
-await fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove datasets)"
+fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove datasets)"
 [ ! -e "$held" ] || bad "it was removed, and is there"
 
 # Names are completed, and nothing of them is run.

@@ -54,7 +54,7 @@ grep -q '3 of 3 nodes have it' err || bad "the line: $(cat err)"
 before=$(read_of 2)
 ok fmove stage --nodes all n2:s/set
 use 3
-ok fmove unstage set
+await fmove unstage set || bad "n3 keeps what others do not take any more: $(fmove unstage set 2>&1)"
 use 1
 fmove stage --nodes n3 n2:s/set >out 2>err || bad "again at n3: $(cat err)"
 [ ! -s out ] || bad "n1 was not asked for, and says a path: $(cat out)"
