@@ -24,13 +24,15 @@
 #define HOME "hf"
 #define HUB "hub"
 #define NEW ".new"			/* in a repository's directory: what gets its name next */
-#define READY "../../../../ready/"	/* from snapshots, and from trees */
+#define READY "../../../../ready/"	/* from snapshots, blobs and trees */
+#define FROM_ROOT (sizeof("../../../../") - 1)	/* what a link says behind it is below the root */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct fm_hub {
 	struct fm_cache *cache;
 	pthread_mutex_t lock;		/* of all that is in the hub's directory */
 	int root;			/* the cache's directory */
+	bool is_swept;			/* once since the start */
 	char home[FM_PATH_LEN_MAX + 1];
 };
 
@@ -95,6 +97,12 @@ static bool is_link_to(int dir, const char *name, const char *target)
 	return len > 0 && (size_t)len == strlen(target) && memcmp(now, target, (size_t)len) == 0;
 }
 
+static int new_link(int repository, const char *target)
+{
+	(void)unlinkat(repository, NEW, 0);	/* a crash left it */
+	return FM_FAULT("hub.symlink") ? -ENOSPC : fm_call_symlinkat(target, repository, NEW);
+}
+
 static int make_link(int repository, const char *in, const char *name, const char *target)
 {
 	int dir = make_dir(repository, in), ret = 0;
@@ -102,9 +110,7 @@ static int make_link(int repository, const char *in, const char *name, const cha
 	if (dir < 0)
 		return dir;
 	if (!is_link_to(dir, name, target)) {
-		(void)unlinkat(repository, NEW, 0);	/* a crash left it */
-		ret = FM_FAULT("hub.symlink") ? -ENOSPC
-					      : fm_call_symlinkat(target, repository, NEW);
+		ret = new_link(repository, target);
 		if (ret == 0)
 			ret = give_name(repository, dir, name);
 	}
@@ -151,23 +157,124 @@ static int make_ref(int repository, const char *revision, const char *commit)
 	return ret;
 }
 
+/* ---- directories, one name after the other ---- */
+
+struct each {
+	int dir;
+	void (*fn)(int dir, const char *name, void *ctx);
+	void *ctx;
+};
+
+static int call_each(void *ctx, const char *name)
+{
+	const struct each *e = ctx;
+
+	e->fn(e->dir, name, e->ctx);
+	return 0;
+}
+
+/* fn may remove the name that it is called with. */
+static void for_each_in(int parent, const char *name,
+			void (*fn)(int dir, const char *name, void *ctx), void *ctx)
+{
+	struct each e = { .dir = open_dir(parent, name), .fn = fn, .ctx = ctx };
+
+	if (e.dir < 0)
+		return;
+	(void)fm_cache_names(e.dir, call_each, &e);	/* what stays is looked at the next time */
+	(void)close(e.dir);	/* only read */
+}
+
+/* ---- blobs ---- */
+
+struct blobs {
+	int repository;
+	int dir;		/* the repository's blobs */
+	const char *from;	/* READY...: the repository in the dataset */
+	int ret;
+};
+
+/* What leads to that blob in another dataset stays: both have the same bytes. */
+static void make_blob(int dir, const char *name, void *ctx)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	struct blobs *b = ctx;
+	struct stat st;
+	int len;
+
+	(void)dir;
+	if (b->ret < 0 || fstatat(b->dir, name, &st, 0) == 0)
+		return;
+	len = snprintf(target, sizeof(target), "%s/blobs/%s", b->from, name);
+	b->ret = len < 0 || (size_t)len >= sizeof(target) ? -ENAMETOOLONG
+							  : new_link(b->repository, target);
+	if (b->ret == 0)
+		b->ret = fm_call_renameat(b->repository, NEW, b->dir, name, 0);
+}
+
+/*
+ * A file of a snapshot is a link to ../../blobs/HASH. Programs open it, and get to the dataset's
+ * blob, but huggingface_hub also makes the path by its names alone when it lists or removes what
+ * is there: it is one in the hub then.
+ */
+static int make_blobs(const struct fm_hub *h, int repository, const char *from)
+{
+	struct blobs b = { .repository = repository, .dir = make_dir(repository, "blobs"),
+			   .from = from };
+	char path[FM_PATH_LEN_MAX + 1];
+	int len = snprintf(path, sizeof(path), "%s/blobs", from + FROM_ROOT);
+
+	if (b.dir < 0)
+		return b.dir;
+	if (len < 0 || (size_t)len >= sizeof(path))
+		b.ret = -ENAMETOOLONG;
+	else
+		for_each_in(h->root, path, make_blob, &b);
+	if (b.ret == 0)
+		b.ret = fm_call(fsync(b.dir));
+	(void)close(b.dir);	/* synced */
+	return b.ret;
+}
+
+/* ---- a snapshot ---- */
+
+/* in/name leads to what is there under the same name in the dataset, from: READY... */
+static int make_same(int repository, const char *from, const char *in, const char *name)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	int len = snprintf(target, sizeof(target), "%s/%s/%s", from, in, name);
+
+	return len < 0 || (size_t)len >= sizeof(target) ? -ENAMETOOLONG
+							: make_link(repository, in, name, target);
+}
+
+/* The list of what the snapshot should have, which not every dataset has. */
+static int make_list(const struct fm_hub *h, int repository, const char *from, const char *commit)
+{
+	char path[FM_PATH_LEN_MAX + 1], list[FM_HUB_COMMIT_LEN + 8];
+	struct stat st;
+	int len;
+
+	(void)snprintf(list, sizeof(list), "%s.json", commit);
+	len = snprintf(path, sizeof(path), "%s/trees/%s", from + FROM_ROOT, list);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return -ENAMETOOLONG;
+	return fstatat(h->root, path, &st, 0) == 0 ? make_same(repository, from, "trees", list)
+						   : 0;
+}
+
 static int show_in(const struct fm_hub *h, int repository, const char *data,
 		   const struct fm_hub_name *name, const char *commit)
 {
-	char target[FM_PATH_LEN_MAX + 1], list[FM_HUB_COMMIT_LEN + 8];
-	struct stat st;
-	int len, ret = 0;
+	char from[FM_PATH_LEN_MAX + 1];
+	int ret;
 
-	(void)snprintf(list, sizeof(list), "%s.json", commit);
-	len = snprintf(target, sizeof(target), READY "%s/%s/trees/%s", data, name->dir, list);
-	if (len < 0 || (size_t)len >= sizeof(target))
-		return -ENAMETOOLONG;
-	if (fstatat(h->root, target + sizeof("../../../../") - 1, &st, 0) == 0)
-		ret = make_link(repository, "trees", list, target);
-	(void)snprintf(target, sizeof(target), READY "%s/%s/snapshots/%s", data, name->dir,
-		       commit);
+	(void)snprintf(from, sizeof(from), READY "%s/%s", data, name->dir);
+	ret = make_blobs(h, repository, from);
 	if (ret == 0)
-		ret = make_link(repository, "snapshots", commit, target);
+		ret = make_list(h, repository, from, commit);
+	if (ret == 0)
+		ret = make_same(repository, from, "snapshots", commit);
 	if (ret == 0 && strcmp(name->revision, commit) != 0)
 		ret = make_ref(repository, name->revision, commit);
 	return ret;
@@ -202,32 +309,6 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, c
 
 /* ---- what goes ---- */
 
-struct each {
-	int dir;
-	void (*fn)(int dir, const char *name, void *ctx);
-	void *ctx;
-};
-
-static int call_each(void *ctx, const char *name)
-{
-	const struct each *e = ctx;
-
-	e->fn(e->dir, name, e->ctx);
-	return 0;
-}
-
-/* fn may remove the name that it is called with. */
-static void for_each_in(int parent, const char *name,
-			void (*fn)(int dir, const char *name, void *ctx), void *ctx)
-{
-	struct each e = { .dir = open_dir(parent, name), .fn = fn, .ctx = ctx };
-
-	if (e.dir < 0)
-		return;
-	(void)fm_cache_names(e.dir, call_each, &e);	/* what stays is looked at the next time */
-	(void)close(e.dir);	/* only read */
-}
-
 /* Of the commit ctx; a directory that is empty then goes, too. */
 static void drop_ref(int dir, const char *name, void *ctx)
 {
@@ -241,7 +322,7 @@ static void drop_ref(int dir, const char *name, void *ctx)
 	(void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* Whether a snapshot leads to a dataset that is here; whatever is no link of ours is left alone. */
+/* Whether a snapshot or blob leads to a dataset that is here; whatever is no link of ours is left alone. */
 static bool is_there(const struct fm_hub *h, int dir, const char *name)
 {
 	char target[FM_PATH_LEN_MAX + 1];
@@ -265,15 +346,17 @@ static bool is_there(const struct fm_hub *h, int dir, const char *name)
 struct sweep {
 	const struct fm_hub *h;
 	int repository;
+	bool is_less; /* a snapshot went */
 };
 
 static void drop_snapshot(int dir, const char *name, void *ctx)
 {
-	const struct sweep *s = ctx;
+	struct sweep *s = ctx;
 	char list[FM_NAME_LEN_MAX + 8], commit[FM_HUB_COMMIT_LEN + 1];
 
 	if (!fm_hub_is_commit(name) || is_there(s->h, dir, name))
 		return;
+	s->is_less = true;
 	strcpy(commit, name);
 	for_each_in(s->repository, "refs", drop_ref, commit);
 	(void)snprintf(list, sizeof(list), "trees/%s.json", name);
@@ -284,15 +367,46 @@ static void drop_snapshot(int dir, const char *name, void *ctx)
 			    s->h->home, name, fm_err_name(errno));
 }
 
+static void drop_blob(int dir, const char *name, void *ctx)
+{
+	const struct sweep *s = ctx;
+
+	if (!is_there(s->h, dir, name))
+		(void)unlinkat(dir, name, 0);
+}
+
+/* A blob that the dataset of this snapshot has, too. */
+static void make_blobs_again(int dir, const char *name, void *ctx)
+{
+	char from[FM_PATH_LEN_MAX + 1], *end;
+	const struct sweep *s = ctx;
+	ssize_t len = readlinkat(dir, name, from, sizeof(from) - 1);
+	int ret;
+
+	from[len > 0 ? len : 0] = '\0';
+	end = strstr(from, "/snapshots/");
+	if (!end || memcmp(from, READY, sizeof(READY) - 1) != 0)
+		return;
+	*end = '\0';
+	ret = make_blobs(s->h, s->repository, from);
+	if (ret < 0)
+		fm_log_warn("%s/" HUB ": the blobs of snapshots/%s cannot be named: %s",
+			    s->h->home, name, fm_err_name(ret));
+}
+
 /* A repository without snapshots goes. */
 static void sweep_repository(int hub, const char *name, void *ctx)
 {
-	static const char *const parts[] = { "snapshots", "trees", "refs", NULL };
+	static const char *const parts[] = { "snapshots", "blobs", "trees", "refs", NULL };
 	struct sweep s = { .h = ctx, .repository = open_dir(hub, name) };
 
 	if (s.repository < 0)
 		return;
 	for_each_in(s.repository, "snapshots", drop_snapshot, &s);
+	if (s.is_less || !s.h->is_swept) {
+		for_each_in(s.repository, "blobs", drop_blob, &s);
+		for_each_in(s.repository, "snapshots", make_blobs_again, &s);
+	}
 	if (unlinkat(s.repository, "snapshots", AT_REMOVEDIR) == 0 || errno == ENOENT) {
 		(void)unlinkat(s.repository, NEW, 0);
 		for (const char *const *p = parts; *p; p++)
@@ -312,6 +426,7 @@ void fm_hub_sweep(struct fm_hub *h)
 		for_each_in(home, HUB, sweep_repository, h);
 		(void)close(home);	/* only read */
 	}
+	h->is_swept = true;
 	pthread_mutex_unlock(&h->lock);
 }
 

@@ -87,6 +87,17 @@ diff -r "$from/$new/snapshots/$three" "$hub/$new/snapshots/$three" || bad "the n
 cmp "$from/$new/trees/$three.json" "$hub/$new/trees/$three.json" || bad "its list did not come"
 [ -z "$(find "$dir/c/n1/cache/ready" -name other)" ] || bad "a blob of nobody's came"
 
+# by_name: huggingface_hub makes the path of a blob of what one link says, and does not follow the snapshot's: it is there, too.
+by_name() {
+	find "$hub"/*/snapshots/*/ -type l | while read -r file; do
+		blob=$(realpath -sm "$(dirname "$file")/$(readlink "$file")")
+		case $blob in "$hub"/*/blobs/*) ;; *) echo "$blob is not in the hub" ;; esac
+		cmp "$file" "$blob" 2>&1
+	done >found
+	[ ! -s found ] && [ "$(find "$hub" -name snapshots | wc -l)" -gt 0 ] || bad "$1: $(cat found)"
+}
+by_name "by name"
+
 # A command has both, whatever was set before.
 ok env HF_HUB_CACHE=/nowhere fmove stage hf:org/old -- sh -c 'test "$FMOVE_STAGED" = "$0" && test "$HF_HUB_CACHE" = "$HF_HOME/hub"' "$path"
 
@@ -189,4 +200,20 @@ await test ! -e "$hub/$lost" || bad "a start keeps what leads nowhere: $(ls -lR 
 await fmove unstage $here 2>/dev/null || bad "it stays: $(fmove datasets)"
 await test ! -e "$hub/$here" -a ! -L "$hub/$here/snapshots/$one" || bad "it is in the hub still: $(ls -lR "$hub/$here")"
 [ "$(cat "$hub/$old/refs/main")" = "$two" ] || bad "another one's ref went"
+
+# A blob of two revisions stays in the hub when that dataset goes by which it came there: the first one, which was asked for last.
+pair=models--org--pair
+for rev in "$one" "$two"; do
+	echo both >new; file $pair "$rev" config.json git
+	random 1000 new; file $pair "$rev" model.bin sha256
+done
+for rev in "$one" "$two" "$one"; do
+	held "hf:org/pair@$rev" >/dev/null || bad "a pair: $(cat err)"
+done
+by_name "a pair"
+await fmove unstage $pair
+await test ! -L "$hub/$pair/snapshots/$one" || bad "it is in the hub still: $(ls -lR "$hub/$pair")"
+[ -L "$hub/$pair/snapshots/$two" ] || bad "the other one went"
+by_name "when one went"
+[ "$(find "$hub/$pair/blobs" -type l | wc -l)" -eq 2 ] || bad "blobs of nobody: $(ls -l "$hub/$pair/blobs")"
 exit
