@@ -469,3 +469,188 @@ int fm_json_read_keys(const struct fm_json *object, const struct fm_json_key *ke
 				      u.unknown, u.names)
 			 : 0;
 }
+
+/* ---- documents in memory ---- */
+
+static json_t *editable(struct fm_json *json)
+{
+	return (json_t *)(void *)json;
+}
+
+struct fm_json *fm_json_object(void)
+{
+	return wrapped(json_object());
+}
+
+struct fm_json *fm_json_array(void)
+{
+	return wrapped(json_array());
+}
+
+struct fm_json *fm_json_of_text(const char *text)
+{
+	return wrapped(json_string(text));
+}
+
+struct fm_json *fm_json_of_i64(int64_t v)
+{
+	return wrapped(json_integer(v));
+}
+
+struct fm_json *fm_json_of_bool(bool v)
+{
+	return wrapped(json_boolean(v));
+}
+
+struct fm_json *fm_json_pack(const char *format, ...)
+{
+	va_list ap;
+	json_t *json;
+
+	va_start(ap, format);
+	json = json_vpack_ex(NULL, 0, format, ap);
+	va_end(ap);
+	return wrapped(json);
+}
+
+int fm_json_unpack(const struct fm_json *json, const char *format, ...)
+{
+	va_list ap;
+	int ret;
+
+	va_start(ap, format);
+	ret = json_vunpack_ex((json_t *)(uintptr_t)json, NULL, 0, format, ap);
+	va_end(ap);
+	return ret < 0 ? -EINVAL : 0;
+}
+
+int fm_json_vunpack_strict(const struct fm_json *json, struct fm_err *err, const char *format,
+			   va_list ap)
+{
+	json_error_t why;
+
+	if (json_vunpack_ex((json_t *)(uintptr_t)json, &why, JSON_STRICT, format, ap) == 0)
+		return 0;
+	return fm_err_set(err, -EINVAL, "%s", why.text);
+}
+
+int fm_json_unpack_strict(const struct fm_json *json, struct fm_err *err, const char *format, ...)
+{
+	va_list ap;
+	int ret;
+
+	va_start(ap, format);
+	ret = fm_json_vunpack_strict(json, err, format, ap);
+	va_end(ap);
+	return ret;
+}
+
+struct fm_json *fm_json_load(const char *text)
+{
+	return wrapped(json_loads(text, JSON_REJECT_DUPLICATES, NULL));
+}
+
+char *fm_json_dump(const struct fm_json *json, enum fm_json_style style)
+{
+	static const size_t flags[] = {
+		[FM_JSON_ONE_LINE] = JSON_COMPACT,
+		[FM_JSON_ASCII] = JSON_COMPACT | JSON_ENSURE_ASCII,
+		[FM_JSON_FILE] = JSON_INDENT(1),
+		[FM_JSON_SORTED_FILE] = JSON_INDENT(1) | JSON_SORT_KEYS,
+	};
+
+	return json_dumps(jansson(json), flags[style]);
+}
+
+struct fm_json *fm_json_share(const struct fm_json *json)
+{
+	return wrapped(json_incref((json_t *)(uintptr_t)json));
+}
+
+struct fm_json *fm_json_copy(const struct fm_json *json)
+{
+	return wrapped(json_deep_copy(jansson(json)));
+}
+
+bool fm_json_is_equal(const struct fm_json *a, const struct fm_json *b)
+{
+	return json_equal(jansson(a), jansson(b));
+}
+
+struct fm_json *fm_json_part(struct fm_json *object, const char *key)
+{
+	return wrapped(json_object_get(jansson(object), key));
+}
+
+int fm_json_set(struct fm_json *object, const char *key, struct fm_json *value)
+{
+	return json_object_set_new(editable(object), key, editable(value));
+}
+
+int fm_json_set_all(struct fm_json *object, struct fm_json *others)
+{
+	return json_object_update_new(editable(object), editable(others));
+}
+
+int fm_json_delete(struct fm_json *object, const char *key)
+{
+	return json_object_del(editable(object), key);
+}
+
+int fm_json_add(struct fm_json *array, struct fm_json *value)
+{
+	return json_array_append_new(editable(array), editable(value));
+}
+
+int fm_json_add_all(struct fm_json *array, const struct fm_json *others)
+{
+	return json_array_extend(editable(array), (json_t *)(uintptr_t)others);
+}
+
+int fm_json_remove(struct fm_json *array, size_t i)
+{
+	return json_array_remove(editable(array), i);
+}
+
+void fm_json_clear(struct fm_json *json)
+{
+	(void)json_object_clear(editable(json)); /* one of them is for what it is */
+	(void)json_array_clear(editable(json));
+}
+
+bool fm_json_is(const struct fm_json *json, enum fm_json_type type)
+{
+	return json && fm_json_type(json) == type;
+}
+
+bool fm_json_is_true(const struct fm_json *json)
+{
+	return json_is_true(jansson(json));
+}
+
+const char *fm_json_as_text(const struct fm_json *json)
+{
+	return json_string_value(jansson(json));
+}
+
+int64_t fm_json_as_i64(const struct fm_json *json)
+{
+	return json_integer_value(jansson(json));
+}
+
+size_t fm_json_member_count(const struct fm_json *object)
+{
+	return json_object_size(jansson(object));
+}
+
+bool fm_json_next(const struct fm_json *object, void **at, const char **key, struct fm_json **value)
+{
+	json_t *json = (json_t *)(uintptr_t)object; /* its iterator lacks the const */
+
+	*at = *at ? json_object_iter_next(json, *at) : json_object_iter(json);
+	if (!*at)
+		return false;
+	*key = json_object_iter_key(*at);
+	*value = wrapped(json_object_iter_value(*at));
+	return true;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json - JSON for the local APIs, for daemons and their clients: a reader (on jansson, which only
- * nvmetcp includes besides, for documents that it changes) and a writer.
+ * json - JSON for the local APIs, for daemons and their clients: a writer, a reader, and documents
+ * that are built and changed in memory. The last two stand on jansson, which nothing else includes.
  *
  * The writer fills a buffer of its caller: no allocation, and one check at the end. Texts and names
  * are bytes of unknown origin: fm_jw_text() mends what is not UTF-8, fm_jw_name() keeps it exactly,
@@ -10,6 +10,7 @@
 #ifndef FM_JSON_H
 #define FM_JSON_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -126,5 +127,77 @@ struct fm_json_key {
 /* Strictly: -EINVAL, with the key, for one that is missing, of another type, or none of these. */
 int fm_json_read_keys(const struct fm_json *object, const struct fm_json_key *keys, size_t count,
 		      struct fm_err *err);
+
+/*
+ * ---- documents in memory ----
+ *
+ * For one owner who builds them, changes them, keeps them and writes them whole. A value is shared:
+ * fm_json_free() gives up one share. Whoever sets or adds a value gives its share away, in failure,
+ * too. NULL is what no memory, or a value that is no UTF-8, left: everything here takes it, fails
+ * with it, and passes it on, so that a caller asks once, at the end.
+ */
+
+struct fm_json *fm_json_object(void);
+struct fm_json *fm_json_array(void);
+struct fm_json *fm_json_of_text(const char *text);
+struct fm_json *fm_json_of_i64(int64_t v);
+struct fm_json *fm_json_of_bool(bool v);
+
+/*
+ * A document by its format, as jansson's json_pack(): {} an object, [] an array; s a text, also for
+ * each key; i an int, I a long long, b an int that is a flag; o a value whose share is given away,
+ * O one that is shared. s*, o* and O*: left out with its key if it is NULL.
+ */
+struct fm_json *fm_json_pack(const char *format, ...);
+
+/*
+ * A document's values by such a format, with o for a value that stays the document's. s? before a
+ * key: it may be missing, and its place stays as it is. -EINVAL with the reason. Strictly: for a
+ * key that the format lacks, too.
+ */
+int fm_json_unpack(const struct fm_json *json, const char *format, ...);
+int fm_json_unpack_strict(const struct fm_json *json, struct fm_err *err, const char *format, ...);
+int fm_json_vunpack_strict(const struct fm_json *json, struct fm_err *err, const char *format,
+			   va_list ap);
+
+/* An object or array and nothing behind it, with no NUL in any string; NULL for all else. */
+struct fm_json *fm_json_load(const char *text);
+
+/* A text for free(), or NULL. */
+enum fm_json_style {
+	FM_JSON_ONE_LINE,
+	FM_JSON_ASCII,	    /* one line, with all that is not ASCII escaped */
+	FM_JSON_FILE,	    /* for people: lines, indented */
+	FM_JSON_SORTED_FILE /* the same, with the keys in order */
+};
+char *fm_json_dump(const struct fm_json *json, enum fm_json_style style);
+
+/* One more share of it. A copy shares nothing. */
+struct fm_json *fm_json_share(const struct fm_json *json);
+struct fm_json *fm_json_copy(const struct fm_json *json);
+bool fm_json_is_equal(const struct fm_json *a, const struct fm_json *b);
+
+/* What fm_json_get() finds, of a document that may be changed. */
+struct fm_json *fm_json_part(struct fm_json *object, const char *key);
+
+/* All that change something: 0, or negative if they could not. */
+int fm_json_set(struct fm_json *object, const char *key, struct fm_json *value);
+int fm_json_set_all(struct fm_json *object, struct fm_json *others); /* the members of others */
+int fm_json_delete(struct fm_json *object, const char *key);
+int fm_json_add(struct fm_json *array, struct fm_json *value);
+int fm_json_add_all(struct fm_json *array, const struct fm_json *others);
+int fm_json_remove(struct fm_json *array, size_t i);
+void fm_json_clear(struct fm_json *json);
+
+/* What it holds, or what stands here if it is something else or NULL. */
+bool fm_json_is(const struct fm_json *json, enum fm_json_type type); /* false */
+bool fm_json_is_true(const struct fm_json *json);		     /* false */
+const char *fm_json_as_text(const struct fm_json *json);	     /* NULL */
+int64_t fm_json_as_i64(const struct fm_json *json);		     /* 0 */
+size_t fm_json_member_count(const struct fm_json *object);	     /* 0 */
+
+/* The next member of an object that does not change meanwhile; the first if *at is NULL. */
+bool fm_json_next(const struct fm_json *object, void **at, const char **key,
+		  struct fm_json **value);
 
 #endif

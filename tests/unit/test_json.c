@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/exit_code.h"
@@ -360,6 +361,105 @@ static void test_base64_has_one_spelling(void)
 	}
 }
 
+static void is_written(const struct fm_json *json, enum fm_json_style style, const char *wanted)
+{
+	char *text = fm_json_dump(json, style);
+
+	CU_ASSERT_STRING_EQUAL_FATAL(text ? text : "(none)", wanted);
+	free(text);
+}
+
+static void test_a_document_is_built_and_changed(void)
+{
+	struct fm_json *json =
+		fm_json_pack("{s:s, s:[i], s:s*}", "b", "\303\244", "a", 1, "c", NULL);
+	struct fm_json *copy = fm_json_copy(json);
+
+	is_written(json, FM_JSON_ONE_LINE, "{\"b\":\"\303\244\",\"a\":[1]}");
+	is_written(json, FM_JSON_ASCII, "{\"b\":\"\\u00E4\",\"a\":[1]}");
+	is_written(json, FM_JSON_FILE, "{\n \"b\": \"\303\244\",\n \"a\": [\n  1\n ]\n}");
+	is_written(json, FM_JSON_SORTED_FILE, "{\n \"a\": [\n  1\n ],\n \"b\": \"\303\244\"\n}");
+
+	CU_ASSERT_EQUAL(fm_json_set(json, "b", fm_json_of_bool(true)), 0);
+	CU_ASSERT_EQUAL(fm_json_add(fm_json_part(json, "a"), fm_json_of_i64(2)), 0);
+	CU_ASSERT_EQUAL(fm_json_add_all(fm_json_part(json, "a"), fm_json_get(copy, "a")), 0);
+	CU_ASSERT_EQUAL(fm_json_remove(fm_json_part(json, "a"), 0), 0);
+	is_written(json, FM_JSON_ONE_LINE, "{\"b\":true,\"a\":[2,1]}");
+	is_written(copy, FM_JSON_ONE_LINE, "{\"b\":\"\303\244\",\"a\":[1]}");
+	CU_ASSERT_FALSE(fm_json_is_equal(json, copy));
+
+	CU_ASSERT_EQUAL(fm_json_set_all(json, fm_json_share(copy)), 0);
+	CU_ASSERT_TRUE(fm_json_is_equal(json, copy));
+	CU_ASSERT_EQUAL(fm_json_delete(json, "b"), 0);
+	CU_ASSERT_TRUE(fm_json_delete(json, "b") < 0);
+	CU_ASSERT_EQUAL(fm_json_member_count(json), 1);
+	fm_json_clear(fm_json_part(json, "a"));
+	is_written(json, FM_JSON_ONE_LINE, "{\"a\":[]}");
+	fm_json_clear(json);
+	is_written(json, FM_JSON_ONE_LINE, "{}");
+	fm_json_free(json);
+	fm_json_free(copy);
+}
+
+/* What no memory left is passed on, and asked for once at the end; no share is lost (ASan). */
+static void test_what_could_not_be_built_is_passed_on(void)
+{
+	struct fm_json *array = fm_json_array(), *value = fm_json_of_i64(1);
+	void *at = NULL;
+	const char *key;
+
+	CU_ASSERT_PTR_NULL(fm_json_of_text("\377"));
+	CU_ASSERT_PTR_NULL(fm_json_pack("{s:o}", "k", NULL));
+	CU_ASSERT_TRUE(fm_json_add(array, NULL) < 0);
+	CU_ASSERT_TRUE(fm_json_add(NULL, fm_json_share(value)) < 0);
+	CU_ASSERT_TRUE(fm_json_set(NULL, "k", fm_json_share(value)) < 0);
+	CU_ASSERT_TRUE(fm_json_set(array, "k", fm_json_share(value)) < 0);
+	CU_ASSERT_PTR_NULL(fm_json_share(NULL));
+	CU_ASSERT_PTR_NULL(fm_json_copy(NULL));
+	CU_ASSERT_PTR_NULL(fm_json_dump(NULL, FM_JSON_ONE_LINE));
+	CU_ASSERT_FALSE(fm_json_is(NULL, FM_JSON_OBJECT));
+	CU_ASSERT_FALSE(fm_json_is_true(NULL));
+	CU_ASSERT_PTR_NULL(fm_json_as_text(NULL));
+	CU_ASSERT_EQUAL(fm_json_as_i64(NULL), 0);
+	CU_ASSERT_FALSE(fm_json_next(NULL, &at, &key, &value));
+	fm_json_free(value);
+	fm_json_free(array);
+}
+
+static void test_a_document_is_unpacked(void)
+{
+	struct fm_json *json = fm_json_load("{\"s\":\"text\",\"i\":4,\"more\":{\"x\":1,\"y\":2}}");
+	const struct fm_json *more = NULL;
+	const char *text = "", *other = "as it was", *key;
+	struct fm_json *value;
+	struct fm_err err = {0};
+	int64_t sum = 0;
+	int i = 0;
+
+	CU_ASSERT_EQUAL(fm_json_unpack(json, "{s:s, s:i, s?s}", "s", &text, "i", &i, "o", &other),
+			0);
+	CU_ASSERT_STRING_EQUAL(text, "text");
+	CU_ASSERT_STRING_EQUAL(other, "as it was");
+	CU_ASSERT_EQUAL(i, 4);
+	CU_ASSERT_EQUAL(fm_json_unpack(json, "{s:i}", "s", &i), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_unpack_strict(json, &err, "{s:s, s:i}", "s", &text, "i", &i),
+			-EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "more"));
+	CU_ASSERT_EQUAL(fm_json_unpack_strict(json, &err, "{s:s, s:i, s:o}", "s", &text, "i", &i,
+					      "more", &more),
+			0);
+	for (void *at = NULL; fm_json_next(more, &at, &key, &value);)
+		sum = sum * 10 + fm_json_as_i64(value) * (key[0] == 'x' ? 1 : 100);
+	CU_ASSERT_TRUE(sum == 210 || sum == 2001);
+	CU_ASSERT_EQUAL(fm_json_unpack(NULL, "{s:s}", "s", &text), -EINVAL);
+	fm_json_free(json);
+
+	CU_ASSERT_PTR_NULL(fm_json_load(NULL));
+	CU_ASSERT_PTR_NULL(fm_json_load("{\"a\":1,\"a\":2}"));
+	CU_ASSERT_PTR_NULL(fm_json_load("{\"a\":\"\\u0000\"}"));
+	CU_ASSERT_PTR_NULL(fm_json_load("{} {}"));
+}
+
 static void test_errnos_have_names_and_exits(void)
 {
 	CU_ASSERT_STRING_EQUAL(fm_api_errno_name(-ENOENT), "ENOENT");
@@ -376,18 +476,21 @@ static void test_errnos_have_names_and_exits(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what the writer makes the reader reads", test_writer_makes_what_the_reader_reads },
-	{ "every name travels unchanged", test_every_name_travels_unchanged },
-	{ "text that is no UTF-8 is mended", test_text_that_is_no_utf8_is_mended },
-	{ "UTF-8 is what RFC 3629 says", test_utf8_is_what_rfc_3629_says },
-	{ "the writer never runs over its buffer", test_writer_never_runs_over },
-	{ "what is kept is there at the end", test_what_is_kept_is_there_at_the_end },
-	{ "only one object is a message", test_only_one_object_is_a_message },
-	{ "deep nesting is refused", test_deep_nesting_is_refused },
-	{ "values of the wrong type are refused", test_values_of_the_wrong_type_are_refused },
-	{ "objects are read strictly", test_objects_are_read_strictly },
-	{ "unknown keys are named as far as there is room", test_many_unknown_keys },
-	{ "base64 has one spelling", test_base64_has_one_spelling },
-	{ "errnos have names and exit statuses", test_errnos_have_names_and_exits },
+	{"what the writer makes the reader reads", test_writer_makes_what_the_reader_reads},
+	{"every name travels unchanged", test_every_name_travels_unchanged},
+	{"text that is no UTF-8 is mended", test_text_that_is_no_utf8_is_mended},
+	{"UTF-8 is what RFC 3629 says", test_utf8_is_what_rfc_3629_says},
+	{"the writer never runs over its buffer", test_writer_never_runs_over},
+	{"what is kept is there at the end", test_what_is_kept_is_there_at_the_end},
+	{"only one object is a message", test_only_one_object_is_a_message},
+	{"deep nesting is refused", test_deep_nesting_is_refused},
+	{"values of the wrong type are refused", test_values_of_the_wrong_type_are_refused},
+	{"objects are read strictly", test_objects_are_read_strictly},
+	{"unknown keys are named as far as there is room", test_many_unknown_keys},
+	{"base64 has one spelling", test_base64_has_one_spelling},
+	{"a document is built and changed", test_a_document_is_built_and_changed},
+	{"what could not be built is passed on", test_what_could_not_be_built_is_passed_on},
+	{"a document is unpacked", test_a_document_is_unpacked},
+	{"errnos have names and exit statuses", test_errnos_have_names_and_exits},
 };
 FM_TEST_MAIN("json", tests)
