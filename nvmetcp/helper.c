@@ -56,7 +56,7 @@ struct fm_helper_run {
 
 struct fm_helpers {
 	struct fm_loop *loop;
-	int (*run)(json_t *request);
+	int (*run)(struct fm_json *request);
 	struct fm_list runs;
 	unsigned count, stuck;
 };
@@ -85,18 +85,18 @@ unsigned fm_helpers_stuck(const struct fm_helpers *helpers)
 
 /* {"code": 0, "answer": {...}} or {"code": -5, "text": "...", "answer": {...}}: what
  * fm_helper_main() writes. */
-static json_t *parse_answer(struct fm_helper_run *run, int *code, const char **text)
+static struct fm_json *parse_answer(struct fm_helper_run *run, int *code, const char **text)
 {
-	json_error_t where;
-	json_t *whole = json_loadb(run->answer, run->answer_len, JSON_REJECT_DUPLICATES, &where),
-	       *answer = NULL;
+	struct fm_json *whole = NULL;
+	const struct fm_json *answer = NULL;
 
 	*text = "";
-	if (!whole ||
-	    json_unpack_ex(whole, &where, JSON_STRICT, "{s:i, s?s, s?o}", "code", code, "text",
-			   text, "answer", &answer) < 0 ||
-	    *code > 0 || (*code == 0 && !json_is_object(answer)) || (*code < 0 && !(*text)[0])) {
-		json_decref(whole);
+	if (fm_json_parse(run->answer, run->answer_len, &whole, NULL) < 0 ||
+	    fm_json_unpack_strict(whole, NULL, "{s:i, s?s, s?o}", "code", code, "text", text,
+				  "answer", &answer) < 0 ||
+	    *code > 0 || (*code == 0 && !fm_json_is(answer, FM_JSON_OBJECT)) ||
+	    (*code < 0 && !(*text)[0])) {
+		fm_json_free(whole);
 		*code = fm_err_set(&run->err, -EBADMSG,
 				   "the helper process answered something that is no answer");
 		*text = run->err.text;
@@ -124,7 +124,8 @@ static void free_run(struct fm_helper_run *run)
 }
 
 /* The owner is told; it may free its struct or start the next call from there. */
-static void tell(struct fm_helper_run *run, int code, const char *text, json_t *answer)
+static void tell(struct fm_helper_run *run, int code, const char *text,
+		 const struct fm_json *answer)
 {
 	struct fm_helper *helper = run->helper;
 
@@ -154,7 +155,7 @@ static void finish(struct fm_helper_run *run, const siginfo_t *how)
 {
 	struct fm_err err = { 0 };
 	struct fm_helper *helper = run->helper;
-	json_t *whole = NULL;
+	struct fm_json *whole = NULL;
 	const char *text = "";
 	int code;
 
@@ -175,9 +176,9 @@ static void finish(struct fm_helper_run *run, const siginfo_t *how)
 	free_run(run);
 	if (helper) {
 		helper->run = NULL;
-		helper->done(helper, code, text, whole ? json_object_get(whole, "answer") : NULL);
+		helper->done(helper, code, text, whole ? fm_json_get(whole, "answer") : NULL);
 	}
-	json_decref(whole);
+	fm_json_free(whole);
 }
 
 static void exit_ready(struct fm_watch *watch, uint32_t events)
@@ -318,8 +319,8 @@ static void reset_signals(void)
  * Nothing of ours but the memory, standard input and standard error; standard output is its end of
  * the socket. A helper dies with the supervisor, before it begins too.
  */
-static _Noreturn void be_helper(int (*run)(json_t *request), json_t *request, int end,
-				pid_t supervisor)
+static _Noreturn void be_helper(int (*run)(struct fm_json *request), struct fm_json *request,
+				int end, pid_t supervisor)
 {
 	char go;
 
@@ -337,7 +338,7 @@ static _Noreturn void be_helper(int (*run)(json_t *request), json_t *request, in
 	_exit(run(request));
 }
 
-static int start_process(struct fm_helper_run *run, json_t *request, struct fm_err *err)
+static int start_process(struct fm_helper_run *run, struct fm_json *request, struct fm_err *err)
 {
 	pid_t self = getpid();
 	int ret, ends[2];
@@ -434,7 +435,7 @@ static int announce(pid_t pid, struct fm_helper *helper, struct fm_err *err)
 }
 
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key,
-		    json_t *request, uint64_t timeout_ns, struct fm_err *err)
+		    struct fm_json *request, uint64_t timeout_ns, struct fm_err *err)
 {
 	struct fm_helper_run *run;
 	int ret;

@@ -21,7 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <jansson.h>
+#include "mover/base/json.h"
+
 
 struct fm_err;
 struct fm_loop;
@@ -47,7 +48,8 @@ struct fm_helper {
 	 */
 	int (*begins)(struct fm_helper *helper, const struct fm_process *process,
 		      struct fm_err *err);
-	void (*done)(struct fm_helper *helper, int code, const char *text, json_t *answer);
+	void (*done)(struct fm_helper *helper, int code, const char *text,
+		     const struct fm_json *answer);
 	/* The helpers': */
 	struct fm_helper_run *run;
 };
@@ -56,7 +58,7 @@ struct fm_helpers_opts {
 	struct fm_loop *loop;
 	/* what a helper does: answers on standard output, returns its exit status;
 	 * fm_helper_main */
-	int (*run)(json_t *request);
+	int (*run)(struct fm_json *request);
 };
 
 int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err);
@@ -73,7 +75,7 @@ void fm_helpers_free(struct fm_helpers *helpers);
  * FM_HELPERS_MAX are under way.
  */
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key,
-		    json_t *request, uint64_t timeout_ns, struct fm_err *err);
+		    struct fm_json *request, uint64_t timeout_ns, struct fm_err *err);
 
 /* Its deadline is now; done() follows, not from inside this call. Nothing happens if it is not
  * under way. */
@@ -88,6 +90,6 @@ unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
 
 /* Does what the request says and answers on standard output; takes keys out of the request. Returns
  * the exit status. */
-int fm_helper_main(json_t *request);
+int fm_helper_main(struct fm_json *request);
 
 #endif

@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include <jansson.h>
+#include "mover/base/json.h"
+
 
 struct fm_err;
 
@@ -26,20 +27,20 @@ struct fm_err;
  * {"trouble"}, a word of connection.h. Secrets are read by the helper and go from there into the
  * kernel: no message, argument or environment has them.
  */
-int fm_helper_connect(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_connect(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "discover": as "connect", without a subsystem. Answers {"entries": [{"subsystem", "address",
  * "port", "family", "secure"}], "left_out", "cut"}. The discovery controller that it makes is
  * removed before it answers.
  */
-int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_discover(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "resolve": {"host"} answers {"addresses": [...]}, each once, as fm_connection_address() writes
  * them, in the resolver's order. -ENOENT: there is no such name; -EAGAIN: nobody could be asked.
  */
-int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_resolve(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "disconnect": {"controller", "subsystem", "wait_ms", ["unused"]} answers {}. See
@@ -47,18 +48,18 @@ int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err);
  * [{"device", "rdev"}]: -EBUSY if one of these is in use, by a file system for instance that is not
  * mounted any more but still being written out.
  */
-int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_disconnect(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "probe": {"device", ["rdev", "wwid"]} reads the first FM_SUPERBLOCK_BYTES from the device itself,
  * not from the page cache. Answers {"superblock": BASE64, "rdev", "size", "read_only", "wwid",
  * "uuid", "nguid", "nsid"}. -ESTALE: the device is another one.
  */
-int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_probe(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /* "xfs_state": {"device", ["rdev"]} answers {"clean": bool}, as xfs_logprint says. -ENOENT: it is
  * not installed. */
-int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_xfs_state(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "prepare": {"device", "rdev", "point", ["wwid", "read_only_device", "xfs", "target"]}: what is
@@ -76,7 +77,7 @@ int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
  * {"write_protected"} or, if that went wrong, {"unprotected"}, a text; or everybody can again
  * (false).
  */
-int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_prepare(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "keep": {"device", "rdev", "target", ["wwid"]}: "target" of "prepare", of a device that is
@@ -84,13 +85,13 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
  * here as well. Answers what "prepare" does of that, and {["missed"]}: another host may have had it
  * reserved meanwhile, and left, also with an error; -EBADE as there.
  */
-int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_keep(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "restore": {"device", "rdev", ["read_write_device", "release_as"]}: of a device that was prepared
  * and is not mounted. -EBUSY as above. Answers {}.
  */
-int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_restore(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "mount": {"device", "rdev", "point", "type", "options", ["wwid"]}, after "prepare". Where systemd
@@ -98,7 +99,7 @@ int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err);
  * at the point already, that is a success. Answers {"device", ["unit_unfit"]}: the name that was
  * asked for, and what was wrong with a unit.
  */
-int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_mount(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "unmount": {"point", ["rdev", "force", "lazy", "sync", "shutdown", "device",
@@ -111,7 +112,7 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
  * "still_reserved"]}: texts, what of these went wrong though it is unmounted. -EBUSY: in use. Where
  * systemd has a unit for the point, that is stopped, unless it is unmounted lazily.
  */
-int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /*
  * "unused": {["device", "rdev", "wwid", "unit_of"]}, of what is not mounted any more: whether
@@ -120,7 +121,7 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
  * now, is unused. Any other error says nothing. unit_of: a mount point; -EBUSY if systemd's unit
  * for it starts or stops, or is to. Answers {}.
  */
-int fm_helper_unused(json_t *request, json_t *answer, struct fm_err *err);
+int fm_helper_unused(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 
 /* ------------------------------------------------------------------------------- shared by them */
 
@@ -128,11 +129,11 @@ int fm_helper_unused(json_t *request, json_t *answer, struct fm_err *err);
  * Opens a block device read-only (flags: O_DIRECT and the like beside) and checks what was asked
  * about it. rdev and wwid may be NULL. A descriptor, or -ESTALE, -ENOTBLK, -errno.
  */
-int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int flags,
+int fm_helper_open_device(const char *path, const struct fm_json *rdev, const char *wwid, int flags,
 			  struct fm_err *err);
 
 /* Whether nobody has the device for himself: 0, -EBUSY, -errno. One that has gone is unused. */
-int fm_helper_check_unused(const char *path, json_t *rdev, struct fm_err *err);
+int fm_helper_check_unused(const char *path, const struct fm_json *rdev, struct fm_err *err);
 
 /*
  * What is mounted at a point, from the table of mounts: what is mounted may be dead, and then its
@@ -145,33 +146,36 @@ int fm_helper_open_free_point(const char *point, struct fm_err *err);
 
 /* Not below the feet of somebody who still has it. The target's own protection is another thing,
  * which stays. */
-int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err);
+int fm_helper_make_writable(const char *path, const struct fm_json *rdev, struct fm_err *err);
 
 /* The "target" of "prepare", of a device that is nobody else's; NULL: nothing. */
-int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct fm_err *err);
+int fm_helper_target_prepare(int device, const struct fm_json *target, struct fm_json *answer,
+			     struct fm_err *err);
 
 /* The "target" of "keep"; "missed" is answered with an error, too. */
-int fm_helper_target_keep(int device, json_t *target, json_t *answer, struct fm_err *err);
+int fm_helper_target_keep(int device, const struct fm_json *target, struct fm_json *answer,
+			  struct fm_err *err);
 
 /* A device that is in use is left alone: -EBUSY. One that was not reserved is a success. */
-int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id,
+int fm_helper_target_release(const char *path, const struct fm_json *rdev, const char *host_id,
 			     struct fm_err *err);
 
 /* "superblock" and "clean" of "prepare"; fd: of the device, opened with O_DIRECT for the first. */
-int fm_helper_put_start(int fd, json_t *answer, struct fm_err *err);
-int fm_helper_put_xfs_state(int fd, json_t *answer, struct fm_err *err);
+int fm_helper_put_start(int fd, struct fm_json *answer, struct fm_err *err);
+int fm_helper_put_xfs_state(int fd, struct fm_json *answer, struct fm_err *err);
 
 /* "/dev/nvme0n1": the kernel's own name of an open block device, checked to be it. */
 int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err);
 
-/* The request's keys by a format of json_unpack(); "call" is no longer among them. What it gives is
- * the request's. -EINVAL. */
-int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...);
+/* The request's keys by a format of fm_json_unpack(); "call" is no longer among them. What it gives
+ * is the request's. -EINVAL. */
+int fm_helper_unpack(const struct fm_json *request, struct fm_err *err, const char *format, ...);
 
 /* A number pair for the answer. */
-json_t *fm_helper_rdev(dev_t dev);
+struct fm_json *fm_helper_rdev(dev_t dev);
 
 /* Adds to the answer; -ENOMEM. value is taken over, NULL is no memory. */
-int fm_helper_put(json_t *answer, const char *key, json_t *value, struct fm_err *err);
+int fm_helper_put(struct fm_json *answer, const char *key, struct fm_json *value,
+		  struct fm_err *err);
 
 #endif

@@ -71,12 +71,12 @@ struct files {
 	const char *host, *controller;
 };
 
-static int unpack_opts(json_t *request, struct fm_connection_opts *o, struct files *files,
+static int unpack_opts(struct fm_json *request, struct fm_connection_opts *o, struct files *files,
 		       struct fm_err *err)
 {
 	int header = 0, data = 0, tls = 0, queues = 0, queue_size = 0, ret;
 
-	if (o->subsystem && json_object_get(request, "subsystem"))
+	if (o->subsystem && fm_json_get(request, "subsystem"))
 		return fm_err_set(err, -EINVAL, "a discovery has no subsystem");
 	ret = fm_helper_unpack(
 		request, err,
@@ -122,8 +122,9 @@ static int open_with_secrets(struct fm_connection_opts *o, const struct files *f
 }
 
 /* The connection of a request; an error's kind goes into the answer. */
-static int open_connection(json_t *request, json_t *answer, struct fm_connection_opts *o,
-			   struct fm_connection *out, struct fm_err *err)
+static int open_connection(struct fm_json *request, struct fm_json *answer,
+			   struct fm_connection_opts *o, struct fm_connection *out,
+			   struct fm_err *err)
 {
 	enum fm_connection_trouble trouble = FM_TROUBLE_VALUE;
 	struct files files = { 0 };
@@ -133,7 +134,7 @@ static int open_connection(json_t *request, json_t *answer, struct fm_connection
 		ret = open_with_secrets(o, &files, out, &trouble, err);
 	if (ret < 0)
 		(void)fm_helper_put(answer, "trouble",
-				    json_string(fm_connection_trouble_name(trouble)), NULL);
+				    fm_json_of_text(fm_connection_trouble_name(trouble)), NULL);
 	return ret;
 }
 
@@ -142,48 +143,49 @@ static const struct fm_connection_opts defaults = {
 	.keep_alive_s = 5, .reconnect_delay_s = 10, .ctrl_loss_s = 600, .fast_io_fail_s = -1,
 };
 
-int fm_helper_connect(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_connect(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	struct fm_connection_opts o = defaults;
 	struct fm_connection c;
 	int ret = open_connection(request, answer, &o, &c, err);
 
 	if (ret == 0)
-		ret = fm_helper_put(answer, "controller", json_string(c.controller), err);
+		ret = fm_helper_put(answer, "controller", fm_json_of_text(c.controller), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "cntlid", json_integer(c.cntlid), err);
+		ret = fm_helper_put(answer, "cntlid", fm_json_of_i64(c.cntlid), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "was_there", json_boolean(c.was_there), err);
+		ret = fm_helper_put(answer, "was_there", fm_json_of_bool(c.was_there), err);
 	return ret;
 }
 
-static int put_entries(const struct fm_discovery *log, json_t *answer, struct fm_err *err)
+static int put_entries(const struct fm_discovery *log, struct fm_json *answer, struct fm_err *err)
 {
-	json_t *entries = json_array();
+	struct fm_json *entries = fm_json_array();
 	int ret = 0;
 
 	for (unsigned i = 0; i < log->count && ret == 0; i++) {
 		const struct fm_discovered *e = &log->entry[i];
-		json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:b}", "subsystem", e->subsystem,
-					  "address", e->address, "port", e->port, "family",
-					  e->is_ipv6 ? "ipv6" : "ipv4", "secure", e->wants_secure);
+		struct fm_json *entry =
+			fm_json_pack("{s:s, s:s, s:s, s:s, s:b}", "subsystem", e->subsystem,
+				     "address", e->address, "port", e->port, "family",
+				     e->is_ipv6 ? "ipv6" : "ipv4", "secure", e->wants_secure);
 
-		if (!entries || !entry || json_array_append_new(entries, entry) < 0)
+		if (!entries || !entry || fm_json_add(entries, entry) < 0)
 			ret = fm_err_set(err, -ENOMEM, "no memory for the discovery log");
 	}
 	if (ret < 0) {
-		json_decref(entries);
+		fm_json_free(entries);
 		return ret;
 	}
 	ret = fm_helper_put(answer, "entries", entries, err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "left_out", json_integer(log->left_out), err);
+		ret = fm_helper_put(answer, "left_out", fm_json_of_i64(log->left_out), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "cut", json_boolean(log->is_cut), err);
+		ret = fm_helper_put(answer, "cut", fm_json_of_bool(log->is_cut), err);
 	return ret;
 }
 
-static int read_log(const char *controller, json_t *answer, struct fm_err *err)
+static int read_log(const char *controller, struct fm_json *answer, struct fm_err *err)
 {
 	struct fm_discovery *log;
 	char path[64];
@@ -203,7 +205,7 @@ static int read_log(const char *controller, json_t *answer, struct fm_err *err)
 	return ret;
 }
 
-int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_discover(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	struct fm_connection_opts o = defaults;
 	struct fm_connection c = { 0 };
@@ -231,10 +233,10 @@ int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err)
 	return ret;
 }
 
-int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_disconnect(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	const char *controller, *subsystem, *device;
-	json_t *unused = NULL, *at, *rdev;
+	const struct fm_json *unused = NULL, *at, *rdev;
 	int wait_ms, ret;
 	size_t i;
 
@@ -245,7 +247,7 @@ int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err)
 		return ret;
 	if (wait_ms < 0 || wait_ms > WAIT_MS_MAX)
 		return fm_err_set(err, -EINVAL, "wait_ms is 0 to %d", WAIT_MS_MAX);
-	json_array_foreach(unused, i, at) {
+	for (i = 0; (at = fm_json_at(unused, i)); i++) {
 		ret = fm_helper_unpack(at, err, "{s:s, s:o}", "device", &device, "rdev", &rdev);
 		if (ret == 0)
 			ret = fm_helper_check_unused(device, rdev, err);

@@ -25,7 +25,7 @@
 #define LOGPRINT_BYTES_MAX (4u << 20)	/* of xfs_logprint's output; the state stands at its top */
 
 /* Whether an open device is the one that was meant. */
-static int check_device(int fd, const char *path, json_t *rdev, const char *wwid,
+static int check_device(int fd, const char *path, const struct fm_json *rdev, const char *wwid,
 			struct fm_err *err)
 {
 	struct fm_inv_namespace ns;
@@ -54,7 +54,7 @@ static int check_device(int fd, const char *path, json_t *rdev, const char *wwid
 	return ret;
 }
 
-int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int flags,
+int fm_helper_open_device(const char *path, const struct fm_json *rdev, const char *wwid, int flags,
 			  struct fm_err *err)
 {
 	int ret, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
@@ -68,7 +68,7 @@ int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int 
 	return ret;
 }
 
-int fm_helper_check_unused(const char *path, json_t *rdev, struct fm_err *err)
+int fm_helper_check_unused(const char *path, const struct fm_json *rdev, struct fm_err *err)
 {
 	int fd = fm_helper_open_device(path, rdev, NULL, O_EXCL, err);
 
@@ -109,7 +109,7 @@ int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err)
 
 /* ---------------------------------------------------------------------------------------- probe */
 
-int fm_helper_put_start(int fd, json_t *answer, struct fm_err *err)
+int fm_helper_put_start(int fd, struct fm_json *answer, struct fm_err *err)
 {
 	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
 	void *bytes = aligned_alloc(FM_SUPERBLOCK_BYTES, FM_SUPERBLOCK_BYTES);
@@ -125,10 +125,10 @@ int fm_helper_put_start(int fd, json_t *answer, struct fm_err *err)
 		return fm_err_sys(err, -errno, "read the device");
 	if (got != FM_SUPERBLOCK_BYTES)
 		return fm_err_set(err, -EIO, "the device has only %zd bytes", got);
-	return fm_helper_put(answer, "superblock", json_string(text), err);
+	return fm_helper_put(answer, "superblock", fm_json_of_text(text), err);
 }
 
-static int put_identity(dev_t dev, json_t *answer, struct fm_err *err)
+static int put_identity(dev_t dev, struct fm_json *answer, struct fm_err *err)
 {
 	struct fm_inv_namespace ns;
 	int ret = fm_inventory_identify("", dev, &ns, err);
@@ -136,15 +136,15 @@ static int put_identity(dev_t dev, json_t *answer, struct fm_err *err)
 	/* No NVMe: what is asked for by hand may be any device. */
 	if (ret < 0)
 		return ret == -ENODEV ? 0 : ret;
-	ret = fm_helper_put(answer, "wwid", json_string(ns.wwid), err);
+	ret = fm_helper_put(answer, "wwid", fm_json_of_text(ns.wwid), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "uuid", json_string(ns.uuid), err);
+		ret = fm_helper_put(answer, "uuid", fm_json_of_text(ns.uuid), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "nguid", json_string(ns.nguid), err);
-	return ret == 0 ? fm_helper_put(answer, "nsid", json_integer(ns.nsid), err) : ret;
+		ret = fm_helper_put(answer, "nguid", fm_json_of_text(ns.nguid), err);
+	return ret == 0 ? fm_helper_put(answer, "nsid", fm_json_of_i64(ns.nsid), err) : ret;
 }
 
-static int put_device(int fd, json_t *answer, struct fm_err *err)
+static int put_device(int fd, struct fm_json *answer, struct fm_err *err)
 {
 	struct stat st;
 	uint64_t size;
@@ -155,16 +155,16 @@ static int put_device(int fd, json_t *answer, struct fm_err *err)
 		return fm_err_sys(err, -errno, "look at the device");
 	ret = fm_helper_put(answer, "rdev", fm_helper_rdev(st.st_rdev), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "size", json_integer((json_int_t)size), err);
+		ret = fm_helper_put(answer, "size", fm_json_of_i64((int64_t)size), err);
 	if (ret == 0)
-		ret = fm_helper_put(answer, "read_only", json_boolean(is_ro), err);
+		ret = fm_helper_put(answer, "read_only", fm_json_of_bool(is_ro), err);
 	return ret == 0 ? put_identity(st.st_rdev, answer, err) : ret;
 }
 
-int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_probe(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	const char *path, *wwid = NULL;
-	json_t *rdev = NULL;
+	const struct fm_json *rdev = NULL;
 	int fd, ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s}", "device", &path, "rdev",
 				       &rdev, "wwid", &wwid);
 
@@ -183,10 +183,10 @@ int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err)
 }
 
 /* The device of a request that says nothing else. */
-static int open_asked(json_t *request, struct fm_err *err)
+static int open_asked(struct fm_json *request, struct fm_err *err)
 {
 	const char *path;
-	json_t *rdev = NULL;
+	const struct fm_json *rdev = NULL;
 	int ret = fm_helper_unpack(request, err, "{s:s, s?o}", "device", &path, "rdev", &rdev);
 
 	return ret < 0 ? ret : fm_helper_open_device(path, rdev, NULL, 0, err);
@@ -292,17 +292,17 @@ static int logprint_state(const char *device, int *state, struct fm_err *err)
 		device, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-static int put_state(int fd, json_t *answer, struct fm_err *err)
+static int put_state(int fd, struct fm_json *answer, struct fm_err *err)
 {
 	char name[64];
 	int state, ret = fm_helper_device_name(fd, name, err);
 
 	if (ret == 0)
 		ret = logprint_state(name, &state, err);
-	return ret == 0 ? fm_helper_put(answer, "clean", json_boolean(state), err) : ret;
+	return ret == 0 ? fm_helper_put(answer, "clean", fm_json_of_bool(state), err) : ret;
 }
 
-int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_xfs_state(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	int ret, fd = open_asked(request, err);
 
@@ -314,7 +314,7 @@ int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err)
 }
 
 /* Where nobody can say it is left out. */
-int fm_helper_put_xfs_state(int fd, json_t *answer, struct fm_err *err)
+int fm_helper_put_xfs_state(int fd, struct fm_json *answer, struct fm_err *err)
 {
 	int ret = put_state(fd, answer, err);
 

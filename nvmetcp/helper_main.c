@@ -17,7 +17,7 @@
 
 static const struct call {
 	const char *name;
-	int (*run)(json_t *request, json_t *answer, struct fm_err *err);
+	int (*run)(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 } calls[] = {
 	{"connect", fm_helper_connect},
 	{"discover", fm_helper_discover},
@@ -33,41 +33,41 @@ static const struct call {
 	{"unused", fm_helper_unused},
 };
 
-int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...)
+int fm_helper_unpack(const struct fm_json *request, struct fm_err *err, const char *format, ...)
 {
-	json_error_t where;
 	va_list ap;
 	int ret;
 
 	va_start(ap, format);
-	ret = json_vunpack_ex(request, &where, JSON_STRICT, format, ap);
+	ret = fm_json_vunpack_strict(request, err, format, ap);
 	va_end(ap);
-	return ret < 0 ? fm_err_set(err, -EINVAL, "the request to the helper process is wrong: %s",
-				    where.text)
-		       : 0;
+	if (ret < 0)
+		fm_err_wrap(err, "the request to the helper process is wrong");
+	return ret;
 }
 
-json_t *fm_helper_rdev(dev_t dev)
+struct fm_json *fm_helper_rdev(dev_t dev)
 {
-	return json_pack("[i, i]", (int)major(dev), (int)minor(dev));
+	return fm_json_pack("[i, i]", (int)major(dev), (int)minor(dev));
 }
 
-int fm_helper_put(json_t *answer, const char *key, json_t *value, struct fm_err *err)
+int fm_helper_put(struct fm_json *answer, const char *key, struct fm_json *value,
+		  struct fm_err *err)
 {
-	if (!value || json_object_set_new(answer, key, value) < 0)
+	if (!value || fm_json_set(answer, key, value) < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for the answer");
 	return 0;
 }
 
-static int run_call(json_t *request, json_t *answer, struct fm_err *err)
+static int run_call(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
-	const char *name = json_string_value(json_object_get(request, "call"));
+	const char *name = fm_json_as_text(fm_json_get(request, "call"));
 
 	for (size_t i = 0; name && i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (strcmp(calls[i].name, name) != 0)
 			continue;
 		/* Each call reads its keys strictly. */
-		(void)json_object_del(request, "call");
+		(void)fm_json_delete(request, "call");
 		return calls[i].run(request, answer, err);
 	}
 	return fm_err_set(err, -EINVAL, "the helper process knows no call \"%.64s\"",
@@ -89,21 +89,22 @@ static int write_answer(const char *text)
 	return 0;
 }
 
-static int answer_with(int code, const char *text, json_t *answer)
+static int answer_with(int code, const char *text, const struct fm_json *answer)
 {
-	json_t *whole = json_pack("{s:i, s:s, s:O}", "code", code, "text", text, "answer", answer);
-	char *line = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
+	struct fm_json *whole =
+		fm_json_pack("{s:i, s:s, s:O}", "code", code, "text", text, "answer", answer);
+	char *line = whole ? fm_json_dump(whole, FM_JSON_ONE_LINE) : NULL;
 	int ret = line ? write_answer(line) : -ENOMEM;
 
 	free(line);
-	json_decref(whole);
+	fm_json_free(whole);
 	return ret;
 }
 
-int fm_helper_main(json_t *request)
+int fm_helper_main(struct fm_json *request)
 {
 	struct fm_err err = { 0 };
-	json_t *answer = json_object();
+	struct fm_json *answer = fm_json_object();
 	sigset_t all;
 	int code;
 
@@ -117,6 +118,6 @@ int fm_helper_main(json_t *request)
 	code = run_call(request, answer, &err);
 	fm_utf8_mend(err.text);		/* JSON takes nothing else; it may quote a target */
 	code = answer_with(code, code < 0 && !err.text[0] ? fm_err_name(code) : err.text, answer);
-	json_decref(answer);
+	fm_json_free(answer);
 	return code < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -25,7 +25,7 @@
 
 struct order {
 	const char *device, *point, *type, *options, *wwid;
-	json_t *rdev;
+	const struct fm_json *rdev;
 };
 
 static int explain_mount(const struct order *o, const char *name, int error, struct fm_err *err)
@@ -80,7 +80,8 @@ static int check_unit(const struct order *o, const struct fm_systemd_mount *unit
  * else, or nobody can be asked. Should systemd be starting such a one at this moment, the device is
  * as it was prepared, and the kernel mounts it there once.
  */
-static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struct fm_err *err)
+static int mount_by_unit(const struct order *o, dev_t dev, struct fm_json *answer,
+			 struct fm_err *err)
 {
 	struct fm_systemd_mount unit;
 	struct fm_systemd *systemd;
@@ -90,7 +91,7 @@ static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struc
 		return is_no_systemd(ret) ? 1 : ret;
 	ret = fm_systemd_look(systemd, o->point, &unit, err) < 0 || !unit.has_file;
 	if (ret == 0 && check_unit(o, &unit, dev, err) < 0) {
-		ret = fm_helper_put(answer, "unit_unfit", json_string(err->text), err);
+		ret = fm_helper_put(answer, "unit_unfit", fm_json_of_text(err->text), err);
 		ret = ret < 0 ? ret : 1;
 	}
 	if (ret == 0)
@@ -105,7 +106,7 @@ static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struc
  * nevertheless.
  */
 static int mount_and_check(const struct order *o, const struct fm_mount_options *mo, int device,
-			   int point, const char *name, json_t *answer, struct fm_err *err)
+			   int point, const char *name, struct fm_json *answer, struct fm_err *err)
 {
 	struct stat want;
 	char target[64];
@@ -149,7 +150,8 @@ static int is_mounted_already(const struct order *o, int device, bool *out, stru
 	return ret;
 }
 
-static int mount_device(const struct order *o, int device, json_t *answer, struct fm_err *err)
+static int mount_device(const struct order *o, int device, struct fm_json *answer,
+			struct fm_err *err)
 {
 	struct fm_mount_options mo;
 	int point, ret = fm_mount_options_parse(o->options, &mo, err);
@@ -169,10 +171,10 @@ static int mount_device(const struct order *o, int device, json_t *answer, struc
 		ret = mount_and_check(o, &mo, device, point, name, answer, err);
 		close(point);
 	}
-	return ret == 0 ? fm_helper_put(answer, "device", json_string(name), err) : ret;
+	return ret == 0 ? fm_helper_put(answer, "device", fm_json_of_text(name), err) : ret;
 }
 
-int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_mount(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	struct order o = { 0 };
 	int device, ret;
@@ -194,7 +196,7 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err)
 
 struct farewell {
 	const char *point, *device, *release_as;
-	json_t *rdev;
+	const struct fm_json *rdev;
 	dev_t dev;			/* of what is mounted */
 	int force, lazy, sync, shutdown, read_write_device;
 };
@@ -217,7 +219,7 @@ static int find_asked(struct farewell *f, bool *is_mounted, struct fm_err *err)
 
 /* What it has not written yet is lost, also of who has a file open. Not of what was mounted over it
  * meanwhile: that has another number. */
-static int shut_down(const struct farewell *f, json_t *answer, struct fm_err *err)
+static int shut_down(const struct farewell *f, struct fm_json *answer, struct fm_err *err)
 {
 	int error = 0, fd = open(f->point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	uint32_t how = WRITE_NOTHING;
@@ -231,12 +233,13 @@ static int shut_down(const struct farewell *f, json_t *answer, struct fm_err *er
 		error = errno == ENOTTY ? -EOPNOTSUPP : -errno;
 	if (fd >= 0)
 		close(fd);
-	return error ? fm_helper_put(answer, "still_writes", json_string(fm_err_name(error)), err)
-		     : fm_helper_put(answer, "shut_down", json_true(), err);
+	return error ? fm_helper_put(answer, "still_writes", fm_json_of_text(fm_err_name(error)),
+				     err)
+		     : fm_helper_put(answer, "shut_down", fm_json_of_bool(true), err);
 }
 
 /* What cannot be written is said, and hinders nothing: it is unmounted by order. */
-static int sync_point(const char *point, json_t *answer, struct fm_err *err)
+static int sync_point(const char *point, struct fm_json *answer, struct fm_err *err)
 {
 	int error = 0, fd = open(point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -244,7 +247,7 @@ static int sync_point(const char *point, json_t *answer, struct fm_err *err)
 		error = -errno;
 	if (fd >= 0)
 		close(fd);
-	return error ? fm_helper_put(answer, "sync_error", json_string(fm_err_name(error)), err)
+	return error ? fm_helper_put(answer, "sync_error", fm_json_of_text(fm_err_name(error)), err)
 		     : 0;
 }
 
@@ -273,7 +276,7 @@ static int unmount_by_unit(const char *point, struct fm_err *err)
 	return ret;
 }
 
-static int unmount(const struct farewell *f, json_t *answer, struct fm_err *err)
+static int unmount(const struct farewell *f, struct fm_json *answer, struct fm_err *err)
 {
 	int ret = f->shutdown ? shut_down(f, answer, err) :
 		  f->sync     ? sync_point(f->point, answer, err) :
@@ -294,7 +297,7 @@ static int unmount(const struct farewell *f, json_t *answer, struct fm_err *err)
 	return fm_err_sys(err, -errno, "unmount %s", f->point);
 }
 
-int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	struct farewell f = { 0 };
 	struct fm_err why = { 0 };
@@ -317,9 +320,9 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err)
 		ret = unmount(&f, answer, err);
 	if (ret == 0 && f.release_as &&
 	    fm_helper_target_release(f.device, f.rdev, f.release_as, &why) < 0)
-		ret = fm_helper_put(answer, "still_reserved", json_string(why.text), err);
+		ret = fm_helper_put(answer, "still_reserved", fm_json_of_text(why.text), err);
 	if (ret == 0 && f.read_write_device && fm_helper_make_writable(f.device, f.rdev, &why) < 0)
-		ret = fm_helper_put(answer, "still_read_only", json_string(why.text), err);
+		ret = fm_helper_put(answer, "still_read_only", fm_json_of_text(why.text), err);
 	return ret;
 }
 
@@ -359,7 +362,8 @@ static bool is_device_gone(dev_t dev, const char *wwid)
 	       strcmp(ns.wwid, wwid) != 0;
 }
 
-static int check_free(const char *device, json_t *rdev, const char *wwid, struct fm_err *err)
+static int check_free(const char *device, const struct fm_json *rdev, const char *wwid,
+		      struct fm_err *err)
 {
 	int first, second, fd, ret = fm_helper_unpack(rdev, err, "[i, i]", &first, &second);
 	dev_t dev;
@@ -385,10 +389,10 @@ static int check_free(const char *device, json_t *rdev, const char *wwid, struct
 			    : fd;
 }
 
-int fm_helper_unused(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_unused(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	const char *device = NULL, *wwid = NULL, *point = NULL;
-	json_t *rdev = NULL;
+	const struct fm_json *rdev = NULL;
 	int ret = fm_helper_unpack(request, err, "{s?s, s?o, s?s, s?s}", "device", &device, "rdev",
 				   &rdev, "wwid", &wwid, "unit_of", &point);
 

@@ -195,7 +195,7 @@ static int drop_cache(int device, const char *name, struct fm_err *err)
 
 struct order {
 	const char *device, *point, *wwid;
-	json_t *rdev, *target;
+	const struct fm_json *rdev, *target;
 	int read_only_device;		/* -1: leave it as it is */
 	int is_xfs;
 };
@@ -216,7 +216,7 @@ static int check_writable(int device, const char *name, struct fm_err *err)
 
 /* What is there now, when nobody else can have it here and the target has been asked: what was read
  * before may be another's by now. */
-static int put_contents(const struct order *o, int claim, int device, json_t *answer,
+static int put_contents(const struct order *o, int claim, int device, struct fm_json *answer,
 			struct fm_err *err)
 {
 	int ret = fm_helper_put_start(claim, answer, err);
@@ -225,7 +225,7 @@ static int put_contents(const struct order *o, int claim, int device, json_t *an
 }
 
 /* *was: read-only before. */
-static int prepare_device(const struct order *o, int device, int *was, json_t *answer,
+static int prepare_device(const struct order *o, int device, int *was, struct fm_json *answer,
 			  struct fm_err *err)
 {
 	int ret = 0, claim = claim_device(device, o->device, err);
@@ -249,7 +249,7 @@ static int prepare_device(const struct order *o, int device, int *was, json_t *a
 	return ret;
 }
 
-int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_prepare(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	struct order o = { .read_only_device = -1 };
 	int device, point, was = -1, ret;
@@ -270,11 +270,11 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
 	ret = prepare_device(&o, device, &was, answer, err);
 	close(device);
 	return ret == 0 ? fm_helper_put(answer, "set_read_only",
-					json_boolean(o.read_only_device == 1 && was == 0), err)
+					fm_json_of_bool(o.read_only_device == 1 && was == 0), err)
 			: ret;
 }
 
-int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err)
+int fm_helper_make_writable(const char *path, const struct fm_json *rdev, struct fm_err *err)
 {
 	int was, claim, ret, device = fm_helper_open_device(path, rdev, NULL, 0, err);
 
@@ -289,11 +289,11 @@ int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err)
 	return ret;
 }
 
-int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_restore(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	const char *path, *release_as = NULL;
 	int is_writable = 0, ret;
-	json_t *rdev;
+	const struct fm_json *rdev;
 
 	(void)answer;
 	ret = fm_helper_unpack(request, err, "{s:s, s:o, s?b, s?s}", "device", &path, "rdev", &rdev,

@@ -12,27 +12,27 @@
 #define ADDRESSES_MAX 16
 
 /* In one way of writing, and each once. */
-static int add_address(json_t *addresses, const struct addrinfo *ai)
+static int add_address(struct fm_json *addresses, const struct addrinfo *ai)
 {
 	char text[NI_MAXHOST], address[FM_CONNECTION_ADDRESS_MAX];
-	const json_t *seen;
+	const struct fm_json *seen;
 	size_t i;
 
 	if (getnameinfo(ai->ai_addr, ai->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST) !=
 		    0 ||
 	    fm_connection_address(text, address) < 0)
 		return 0;
-	json_array_foreach(addresses, i, seen)
-		if (strcmp(json_string_value(seen), address) == 0)
+	for (i = 0; (seen = fm_json_at(addresses, i)); i++)
+		if (strcmp(fm_json_as_text(seen), address) == 0)
 			return 0;
-	return json_array_append_new(addresses, json_string(address));
+	return fm_json_add(addresses, fm_json_of_text(address));
 }
 
-int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_resolve(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list = NULL;
-	json_t *addresses;
+	struct fm_json *addresses;
 	const char *host;
 	int ret = fm_helper_unpack(request, err, "{s:s}", "host", &host);
 
@@ -42,17 +42,17 @@ int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err)
 	if (ret != 0)
 		return fm_err_set(err, ret == EAI_AGAIN ? -EAGAIN : -ENOENT, "%s: %s", host,
 				  gai_strerror(ret));
-	addresses = json_array();
+	addresses = fm_json_array();
 	for (const struct addrinfo *ai = list;
-	     addresses && ai && json_array_size(addresses) < ADDRESSES_MAX; ai = ai->ai_next)
+	     addresses && ai && fm_json_count(addresses) < ADDRESSES_MAX; ai = ai->ai_next)
 		if (add_address(addresses, ai) < 0)
 			ret = -ENOMEM;
 	freeaddrinfo(list);
-	if (ret == 0 && addresses && json_array_size(addresses) == 0)
+	if (ret == 0 && addresses && fm_json_count(addresses) == 0)
 		ret = fm_err_set(err, -ENOENT, "%s has neither an IPv4 nor an IPv6 address", host);
 	if (ret == 0)
 		return fm_helper_put(answer, "addresses", addresses, err);
-	json_decref(addresses);
+	fm_json_free(addresses);
 	return ret == -ENOMEM ? fm_err_set(err, ret, "no memory for the addresses of %s", host)
 			      : ret;
 }

@@ -73,29 +73,29 @@ static int unprotect(int device, struct fm_err *err)
 }
 
 /* The device is read-only here in any case, so what the target will not do hinders nothing. */
-static int protect(int device, json_t *answer, struct fm_err *err)
+static int protect(int device, struct fm_json *answer, struct fm_err *err)
 {
 	struct fm_err why = { 0 };
 	int ret = fm_write_protect_set(device, true, &why);
 
 	if (ret < 0)
-		return fm_helper_put(answer, "unprotected", json_string(why.text), err);
-	return fm_helper_put(answer, "write_protected", json_boolean(ret), err);
+		return fm_helper_put(answer, "unprotected", fm_json_of_text(why.text), err);
+	return fm_helper_put(answer, "write_protected", fm_json_of_bool(ret), err);
 }
 
 /* ---- reservation ---- */
 
-static int reserve(int device, const char *host_id, json_t *answer, struct fm_err *err)
+static int reserve(int device, const char *host_id, struct fm_json *answer, struct fm_err *err)
 {
 	uint64_t key;
 	int ret = fm_reservation_key(host_id, &key, err);
 
 	if (ret == 0)
 		ret = fm_reservation_take(device, key, err);
-	return ret < 0 ? ret : fm_helper_put(answer, "reserved", json_boolean(ret), err);
+	return ret < 0 ? ret : fm_helper_put(answer, "reserved", fm_json_of_bool(ret), err);
 }
 
-int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id,
+int fm_helper_target_release(const char *path, const struct fm_json *rdev, const char *host_id,
 			     struct fm_err *err)
 {
 	uint64_t key;
@@ -112,7 +112,8 @@ int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id
 	return ret;
 }
 
-int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct fm_err *err)
+int fm_helper_target_prepare(int device, const struct fm_json *target, struct fm_json *answer,
+			     struct fm_err *err)
 {
 	const char *host_id = NULL;
 	int is_protected = -1, ret;
@@ -140,30 +141,31 @@ static int set_read_only(int device, const char *path, struct fm_err *err)
 		       : 0;
 }
 
-static int put_missed(int device, const char *host_id, json_t *answer, struct fm_err *err)
+static int put_missed(int device, const char *host_id, struct fm_json *answer, struct fm_err *err)
 {
 	uint64_t key;
 	int ret = fm_reservation_key(host_id, &key, err);
 
 	if (ret == 0)
 		ret = fm_reservation_is_missed(device, key, err);
-	return ret > 0 ? fm_helper_put(answer, "missed", json_true(), err) : ret;
+	return ret > 0 ? fm_helper_put(answer, "missed", fm_json_of_bool(true), err) : ret;
 }
 
 /* Asked before this host makes itself known again, and answered whatever fails afterwards: a target
  * that restarts once more has forgotten it. */
-int fm_helper_target_keep(int device, json_t *target, json_t *answer, struct fm_err *err)
+int fm_helper_target_keep(int device, const struct fm_json *target, struct fm_json *answer,
+			  struct fm_err *err)
 {
-	const char *host_id = json_string_value(json_object_get(target, "reserve_as"));
+	const char *host_id = fm_json_as_text(fm_json_get(target, "reserve_as"));
 	int ret = host_id ? put_missed(device, host_id, answer, err) : 0;
 
 	return ret < 0 ? ret : fm_helper_target_prepare(device, target, answer, err);
 }
 
-int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err)
+int fm_helper_keep(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	const char *path, *wwid = NULL;
-	json_t *rdev, *target;
+	const struct fm_json *rdev, *target;
 	int device, ret = fm_helper_unpack(request, err, "{s:s, s:o, s:o, s?s}", "device", &path,
 					   "rdev", &rdev, "target", &target, "wwid", &wwid);
 
@@ -172,7 +174,7 @@ int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err)
 	device = fm_helper_open_device(path, rdev, wwid, 0, err);
 	if (device < 0)
 		return device;
-	if (json_is_true(json_object_get(target, "write_protect")))
+	if (fm_json_is_true(fm_json_get(target, "write_protect")))
 		ret = set_read_only(device, path, err);
 	if (ret == 0)
 		ret = fm_helper_target_keep(device, target, answer, err);

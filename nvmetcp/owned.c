@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/json.h"
@@ -202,24 +200,24 @@ bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
 
 char *fm_owned_write(const struct fm_owned_list *list, const char *boot)
 {
-	json_t *all = json_array(), *whole;
+	struct fm_json *all = fm_json_array(), *whole;
 	char *text;
 
 	for (unsigned i = 0; i < list->count; i++) {
 		const struct fm_owned *o = &list->entry[i];
-		json_t *one = json_pack("{s:s, s:I, s:i, s:s, s:s, s:s}", "controller",
-					o->controller, "id", (json_int_t)o->id, "cntlid", o->cntlid,
-					"subsystem", o->path.subsystem, "address", o->path.address,
-					"port", o->path.port);
+		struct fm_json *one = fm_json_pack(
+			"{s:s, s:I, s:i, s:s, s:s, s:s}", "controller", o->controller, "id",
+			(long long)o->id, "cntlid", o->cntlid, "subsystem", o->path.subsystem,
+			"address", o->path.address, "port", o->path.port);
 
-		if (!one || json_array_append_new(all, one) < 0) {
-			json_decref(all);
+		if (!one || fm_json_add(all, one) < 0) {
+			fm_json_free(all);
 			return NULL;
 		}
 	}
-	whole = json_pack("{s:s, s:o}", "boot", boot, "controllers", all);
-	text = whole ? json_dumps(whole, JSON_INDENT(1)) : NULL;
-	json_decref(whole);
+	whole = fm_json_pack("{s:s, s:o}", "boot", boot, "controllers", all);
+	text = whole ? fm_json_dump(whole, FM_JSON_FILE) : NULL;
+	fm_json_free(whole);
 	return text;
 }
 

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,34 +253,34 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)
 
 /* ---- over a restart ---- */
 
-static int write_volume(json_t *all, const struct fm_peer_volume *v)
+static int write_volume(struct fm_json *all, const struct fm_peer_volume *v)
 {
-	json_t *event = json_object_get(all, v->node);
+	struct fm_json *event = fm_json_part(all, v->node);
 
 	if (!event) {
-		event = json_pack("{s:s, s:[]}", "node", v->node, "volumes");
-		if (json_object_set_new(all, v->node, event) < 0)
+		event = fm_json_pack("{s:s, s:[]}", "node", v->node, "volumes");
+		if (fm_json_set(all, v->node, event) < 0)
 			return -ENOMEM;
 	}
-	return json_array_append_new(json_object_get(event, "volumes"),
-				     json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name",
-					       v->name, "subsystem", v->subsystem, "wwid", v->wwid,
-					       "writer", v->writer, "mounted", v->is_mounted,
-					       "read_write", v->is_read_write, "sealed",
-					       v->is_sealed, "epoch", (json_int_t)v->epoch));
+	return fm_json_add(fm_json_part(event, "volumes"),
+			   fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", v->name,
+					"subsystem", v->subsystem, "wwid", v->wwid, "writer",
+					v->writer, "mounted", v->is_mounted, "read_write",
+					v->is_read_write, "sealed", v->is_sealed, "epoch",
+					(long long)v->epoch));
 }
 
 char *fm_peers_write(const struct fm_peers *peers)
 {
-	json_t *all = FM_FAULT("peers.write") ? NULL : json_object();
+	struct fm_json *all = FM_FAULT("peers.write") ? NULL : fm_json_object();
 	bool is_whole = all;
 	char *text = NULL;
 
 	for (unsigned i = 0; is_whole && i < peers->volume_count; i++)
 		is_whole = write_volume(all, &peers->volumes[i]) == 0;
 	if (is_whole)
-		text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS);
-	json_decref(all);
+		text = fm_json_dump(all, FM_JSON_SORTED_FILE);
+	fm_json_free(all);
 	return text;
 }
 

@@ -644,11 +644,11 @@ static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 static void free_volume(struct fm_supervised *v)
 {
 	fm_list_del(&v->link);
-	json_decref(v->raised);
-	json_decref(v->readers);
-	json_decref(v->answered);
-	json_decref(v->spoken);
-	json_decref(v->waits_for);
+	fm_json_free(v->raised);
+	fm_json_free(v->readers);
+	fm_json_free(v->answered);
+	fm_json_free(v->spoken);
+	fm_json_free(v->waits_for);
 	free(v->volume);
 	free(v);
 }
@@ -1002,7 +1002,7 @@ void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
 {
 	v->is_mount_forced = is_forced;
 	v->is_nothing_forced = false;
-	json_decref(v->spoken);
+	fm_json_free(v->spoken);
 	v->spoken = NULL;
 	fm_supervised_note_speakers(v);
 }

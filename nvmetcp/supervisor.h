@@ -15,8 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <jansson.h>
-
+#include "mover/base/json.h"
 #include "nvmetcp/plan.h"
 #include "nvmetcp/volume.h"
 
@@ -54,7 +53,7 @@ struct fm_supervisor_world {
 	/* As fm_inventory_settings(). */
 	void (*read_settings)(void *ctx, const char *controller, struct fm_inv_settings *out);
 	/* As fm_helper_start(). */
-	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+	int (*start)(void *ctx, struct fm_helper *helper, const char *key, struct fm_json *request,
 		     uint64_t timeout_ns, struct fm_err *err);
 	/* As fm_helper_give_up(). */
 	void (*give_up)(void *ctx, struct fm_helper *helper);
@@ -200,7 +199,7 @@ void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume);
 
 /* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or
  * there is no such volume. */
-json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);
+struct fm_json *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);
 
 /*
  * A helper process is to ask this discovery controller, by a literal address; and it has ended,

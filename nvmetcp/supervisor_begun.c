@@ -23,28 +23,28 @@
 
 /* ---- the file ---- */
 
-static json_t *write_one(const struct fm_begun *b)
+static struct fm_json *write_one(const struct fm_begun *b)
 {
-	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", (json_int_t)b->process.pid,
-			 "start", (json_int_t)b->process.start, "name", b->name, "subsystem",
-			 b->subsystem, "wwid", b->wwid, "read_write", b->is_read_write, "epoch",
-			 (json_int_t)b->epoch);
+	return fm_json_pack("{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", (long long)b->process.pid,
+			    "start", (long long)b->process.start, "name", b->name, "subsystem",
+			    b->subsystem, "wwid", b->wwid, "read_write", b->is_read_write, "epoch",
+			    (long long)b->epoch);
 }
 
 static char *write_all(const struct fm_supervisor *sup)
 {
-	json_t *all = json_array(), *whole;
+	struct fm_json *all = fm_json_array(), *whole;
 	char *text;
 
 	for (unsigned i = 0; i < sup->begun_count; i++)
-		if (json_array_append_new(all, write_one(&sup->begun[i])) < 0) {
-			json_decref(all);
+		if (fm_json_add(all, write_one(&sup->begun[i])) < 0) {
+			fm_json_free(all);
 			return NULL;
 		}
-	whole = json_pack("{s:s, s:b, s:o}", "boot", sup->world->boot, "unknown",
-			  sup->is_begun_unknown, "begun", all);
-	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
-	json_decref(whole);
+	whole = fm_json_pack("{s:s, s:b, s:o}", "boot", sup->world->boot, "unknown",
+			     sup->is_begun_unknown, "begun", all);
+	text = whole ? fm_json_dump(whole, FM_JSON_SORTED_FILE) : NULL;
+	fm_json_free(whole);
 	return text;
 }
 
@@ -67,16 +67,16 @@ static int take_text(const char *from, char *to, size_t cap)
 	return 0;
 }
 
-static int read_one(json_t *from, struct fm_begun *b)
+static int read_one(const struct fm_json *from, struct fm_begun *b)
 {
 	const char *name, *subsystem, *wwid;
-	json_int_t pid, start, epoch;
+	long long pid, start, epoch;
 	int is_read_write;
 
 	*b = (struct fm_begun){ .is_inherited = true };
-	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid",
-			   &pid, "start", &start, "name", &name, "subsystem", &subsystem, "wwid",
-			   &wwid, "read_write", &is_read_write, "epoch", &epoch) < 0)
+	if (fm_json_unpack_strict(from, NULL, "{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", &pid,
+				  "start", &start, "name", &name, "subsystem", &subsystem, "wwid",
+				  &wwid, "read_write", &is_read_write, "epoch", &epoch) < 0)
 		return -EBADMSG;
 	if (pid <= 0 || pid > INT32_MAX || start < 0 || epoch < 0 ||
 	    epoch >= FM_SUPERVISED_EPOCH_MAX || !name[0])
@@ -96,21 +96,21 @@ bool fm_supervisor_is_of_another_boot(const struct fm_supervisor *sup, const cha
 }
 
 /* -EBADMSG: it makes no sense, and what of it does is taken. */
-static int read_all(struct fm_supervisor *sup, json_t *whole)
+static int read_all(struct fm_supervisor *sup, const struct fm_json *whole)
 {
 	const char *boot;
-	json_t *all, *at;
+	const struct fm_json *all, *at;
 	int is_unknown;
 	size_t i;
 
-	if (json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:b, s:o}", "boot", &boot, "unknown",
-			   &is_unknown, "begun", &all) < 0)
+	if (fm_json_unpack_strict(whole, NULL, "{s:s, s:b, s:o}", "boot", &boot, "unknown",
+				  &is_unknown, "begun", &all) < 0)
 		return -EBADMSG;
 	if (fm_supervisor_is_of_another_boot(sup, boot))
 		return 0;
-	if (!json_is_array(all) || is_unknown)
+	if (!fm_json_is(all, FM_JSON_ARRAY) || is_unknown)
 		return -EBADMSG;
-	json_array_foreach(all, i, at) {
+	for (i = 0; (at = fm_json_at(all, i)); i++) {
 		if (sup->begun_count == FM_SUPERVISED_BEGUN_MAX ||
 		    read_one(at, &sup->begun[sup->begun_count]) < 0)
 			return -EBADMSG;
@@ -122,13 +122,13 @@ static int read_all(struct fm_supervisor *sup, json_t *whole)
 void fm_supervisor_recall_begun(struct fm_supervisor *sup)
 {
 	struct fm_err err = { 0 };
-	json_t *whole = NULL;
+	struct fm_json *whole = NULL;
 	char *text = NULL;
 
 	if (sup->world->load(sup->world->ctx, FM_SUPERVISOR_BEGUN, &text, &err) == 0)
-		whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+		whole = fm_json_load(text);
 	sup->is_begun_unknown = sup->was_begun_unknown = !whole || read_all(sup, whole) < 0;
-	json_decref(whole);
+	fm_json_free(whole);
 	free(text);
 }
 
@@ -191,14 +191,15 @@ bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_
 	return is_hanging;
 }
 
-static json_t *say_one(const struct fm_begun *b)
+static struct fm_json *say_one(const struct fm_begun *b)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name, "subsystem",
-			 b->subsystem, "wwid", b->wwid, "writer", "", "mounted", 1, "read_write",
-			 b->is_read_write, "sealed", 0, "epoch", (json_int_t)b->epoch);
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name,
+			    "subsystem", b->subsystem, "wwid", b->wwid, "writer", "", "mounted", 1,
+			    "read_write", b->is_read_write, "sealed", 0, "epoch",
+			    (long long)b->epoch);
 }
 
-bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all)
+bool fm_supervisor_say_begun(const struct fm_supervisor *sup, struct fm_json *all)
 {
 	bool is_whole = true;
 
@@ -206,7 +207,7 @@ bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all)
 		const struct fm_begun *b = &sup->begun[i];
 
 		if (b->is_inherited && !is_anybodys(sup, b))
-			is_whole = json_array_append_new(all, say_one(b)) == 0 && is_whole;
+			is_whole = fm_json_add(all, say_one(b)) == 0 && is_whole;
 	}
 	return is_whole;
 }

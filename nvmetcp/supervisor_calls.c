@@ -38,7 +38,8 @@
 #define REFUSAL_NS (10 * FM_NS_PER_S)
 #define KEY_MAX 400
 
-static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer);
+static void call_done(struct fm_helper *helper, int code, const char *text,
+		      const struct fm_json *answer);
 
 /* A mount that hangs is nowhere to be seen but in its note: without one it is not begun. */
 static int mount_begins(struct fm_supervised *v, const struct fm_process *process,
@@ -83,7 +84,7 @@ static int call_begins(struct fm_helper *helper, const struct fm_process *proces
 /* request is taken over; NULL is no memory for it. The key says what the call is about: see
  * helper.h. */
 static int begin(struct fm_supervised *v, enum fm_supervised_call call, const char *key,
-		 json_t *request, uint64_t timeout_ns)
+		 struct fm_json *request, uint64_t timeout_ns)
 {
 	const struct fm_supervisor_world *world = v->sup->world;
 	struct fm_err err = { 0 };
@@ -96,7 +97,7 @@ static int begin(struct fm_supervised *v, enum fm_supervised_call call, const ch
 		ret = world->start(world->ctx, &v->helper, key, request, timeout_ns, &err);
 	else
 		ret = fm_err_set(&err, -ENOMEM, "no memory for a request to a helper process");
-	json_decref(request);
+	fm_json_free(request);
 	if (ret == 0)
 		v->call = call;
 	else
@@ -119,7 +120,7 @@ static void key_of_device(const struct fm_supervised *v, dev_t dev, char key[sta
 }
 
 int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev,
-			   json_t *request, uint64_t timeout_ns)
+			   struct fm_json *request, uint64_t timeout_ns)
 {
 	char key[KEY_MAX];
 
@@ -129,22 +130,23 @@ int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call
 
 /* ---- connect ---- */
 
-static json_t *connect_request(const struct fm_supervised *v, const struct fm_supervised_path *path)
+static struct fm_json *connect_request(const struct fm_supervised *v,
+				       const struct fm_supervised_path *path)
 {
 	const struct fm_volume *vol = v->volume;
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, "
-			 "s:b, s:b, s:b, s:s, s:s}",
-			 "call", "connect", "subsystem", vol->subsystem, "address", path->host,
-			 "port", path->port, "host_nqn", v->sup->host_nqn, "host_id",
-			 v->sup->host_id, "host_address", vol->host_address, "host_interface",
-			 vol->host_interface, "queues", (int)vol->queues, "queue_size",
-			 (int)vol->queue_size, "keep_alive_s", vol->keep_alive_s,
-			 "reconnect_delay_s", vol->reconnect_delay_s, "ctrl_loss_s",
-			 vol->ctrl_loss_s, "fast_io_fail_s", vol->fast_io_fail_s, "header_digest",
-			 vol->has_header_digest, "data_digest", vol->has_data_digest, "tls",
-			 vol->has_tls, "secret_file", vol->secret_file, "controller_secret_file",
-			 vol->controller_secret_file);
+	return fm_json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, "
+		"s:b, s:b, s:b, s:s, s:s}",
+		"call", "connect", "subsystem", vol->subsystem, "address", path->host, "port",
+		path->port, "host_nqn", v->sup->host_nqn, "host_id", v->sup->host_id,
+		"host_address", vol->host_address, "host_interface", vol->host_interface, "queues",
+		(int)vol->queues, "queue_size", (int)vol->queue_size, "keep_alive_s",
+		vol->keep_alive_s, "reconnect_delay_s", vol->reconnect_delay_s, "ctrl_loss_s",
+		vol->ctrl_loss_s, "fast_io_fail_s", vol->fast_io_fail_s, "header_digest",
+		vol->has_header_digest, "data_digest", vol->has_data_digest, "tls", vol->has_tls,
+		"secret_file", vol->secret_file, "controller_secret_file",
+		vol->controller_secret_file);
 }
 
 void fm_supervised_connect(struct fm_supervised *v, unsigned path)
@@ -195,9 +197,9 @@ static struct fm_supervised_path *connecting_path(struct fm_supervised *v)
 }
 
 static void connect_failed(struct fm_supervised *v, struct fm_supervised_path *path,
-			   const char *text, json_t *answer)
+			   const char *text, const struct fm_json *answer)
 {
-	const char *trouble = json_string_value(json_object_get(answer, "trouble"));
+	const char *trouble = fm_json_as_text(fm_json_get(answer, "trouble"));
 	const struct fm_owned_path *to = &v->connecting;
 	char line[FM_SUPERVISED_WHY_MAX];
 
@@ -213,7 +215,8 @@ static void connect_failed(struct fm_supervised *v, struct fm_supervised_path *p
 			       trouble && is_slow_trouble(trouble) ? HOLD_MAX_S : 1, HOLD_MAX_S);
 }
 
-static void connect_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void connect_done(struct fm_supervised *v, int code, const char *text,
+			 const struct fm_json *answer)
 {
 	struct fm_supervised_path *path = connecting_path(v);
 	const struct fm_owned_path *to = &v->connecting;
@@ -221,8 +224,8 @@ static void connect_done(struct fm_supervised *v, int code, const char *text, js
 	int cntlid = 0, was_there = 0;
 	const char *name = "";
 
-	if (code == 0 && json_unpack(answer, "{s:s, s:i, s:b}", "controller", &name, "cntlid",
-				     &cntlid, "was_there", &was_there) < 0) {
+	if (code == 0 && fm_json_unpack(answer, "{s:s, s:i, s:b}", "controller", &name, "cntlid",
+					&cntlid, "was_there", &was_there) < 0) {
 		code = -EBADMSG;
 		text = "the helper process answered something that is no connection";
 		answer = NULL;
@@ -290,10 +293,10 @@ static bool goes_with(const struct fm_supervised *v, const struct fm_inv_namespa
  * Devices that go with the controller: what uses one, a file system for instance that somebody else
  * has unmounted and the kernel is still writing out, would lose that.
  */
-static json_t *devices_of(const struct fm_supervised *v, const struct fm_inv_controller *c)
+static struct fm_json *devices_of(const struct fm_supervised *v, const struct fm_inv_controller *c)
 {
 	const struct fm_inventory *inv = v->sup->inv;
-	json_t *all = json_array();
+	struct fm_json *all = fm_json_array();
 	char device[64];
 
 	for (unsigned i = 0; i < inv->namespace_count; i++) {
@@ -302,9 +305,8 @@ static json_t *devices_of(const struct fm_supervised *v, const struct fm_inv_con
 		if (!goes_with(v, ns, c))
 			continue;
 		(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-		(void)json_array_append_new(all,
-					    json_pack("{s:s, s:[i, i]}", "device", device, "rdev",
-						      (int)major(ns->dev), (int)minor(ns->dev)));
+		(void)fm_json_add(all, fm_json_pack("{s:s, s:[i, i]}", "device", device, "rdev",
+						    (int)major(ns->dev), (int)minor(ns->dev)));
 	}
 	return all;
 }
@@ -318,9 +320,9 @@ void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_contr
 			    v->plan.why);
 	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
 	if (begin(v, FM_CALL_DISCONNECT, key,
-		  json_pack("{s:s, s:s, s:s, s:i, s:o*}", "call", "disconnect", "controller",
-			    c->name, "subsystem", v->volume->subsystem, "wait_ms",
-			    DISCONNECT_WAIT_MS, "unused", devices_of(v, c)),
+		  fm_json_pack("{s:s, s:s, s:s, s:i, s:o*}", "call", "disconnect", "controller",
+			       c->name, "subsystem", v->volume->subsystem, "wait_ms",
+			       DISCONNECT_WAIT_MS, "unused", devices_of(v, c)),
 		  DISCONNECT_NS) < 0)
 		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
 }
@@ -381,18 +383,19 @@ static void mount_waits(struct fm_supervised *v, const char *why)
 }
 
 /* {"call": CALL, "device", "rdev", and the wwid if there is one}. */
-static json_t *device_request(const struct fm_inv_namespace *ns, const char *call, bool has_wwid)
+static struct fm_json *device_request(const struct fm_inv_namespace *ns, const char *call,
+				      bool has_wwid)
 {
 	char device[64];
 
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	return json_pack("{s:s, s:s, s:[i, i], s:s*}", "call", call, "device", device, "rdev",
-			 (int)major(ns->dev), (int)minor(ns->dev), "wwid",
-			 has_wwid && ns->wwid[0] ? ns->wwid : NULL);
+	return fm_json_pack("{s:s, s:s, s:[i, i], s:s*}", "call", call, "device", device, "rdev",
+			    (int)major(ns->dev), (int)minor(ns->dev), "wwid",
+			    has_wwid && ns->wwid[0] ? ns->wwid : NULL);
 }
 
-static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call, json_t *request,
-			   uint64_t timeout_ns)
+static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call,
+			   struct fm_json *request, uint64_t timeout_ns)
 {
 	int ret = fm_supervised_begin_on(v, call, v->ns.dev, request, timeout_ns);
 
@@ -419,14 +422,14 @@ void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace 
 }
 
 /* The open device's own word on who it is takes the place of what the look saw. */
-static int take_identity(struct fm_inv_namespace *ns, json_t *answer)
+static int take_identity(struct fm_inv_namespace *ns, const struct fm_json *answer)
 {
 	const char *wwid, *uuid, *nguid;
-	json_int_t size;
+	long long size;
 	int nsid, is_ro;
 
-	if (json_unpack(answer, "{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", &wwid, "uuid", &uuid,
-			"nguid", &nguid, "nsid", &nsid, "size", &size, "read_only", &is_ro) < 0)
+	if (fm_json_unpack(answer, "{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", &wwid, "uuid", &uuid,
+			   "nguid", &nguid, "nsid", &nsid, "size", &size, "read_only", &is_ro) < 0)
 		return -EBADMSG;
 	if (strlen(wwid) >= sizeof(ns->wwid) || strlen(uuid) >= sizeof(ns->uuid) ||
 	    strlen(nguid) >= sizeof(ns->nguid))
@@ -440,9 +443,9 @@ static int take_identity(struct fm_inv_namespace *ns, json_t *answer)
 	return 0;
 }
 
-static int take_superblock(struct fm_superblock *sb, json_t *answer)
+static int take_superblock(struct fm_superblock *sb, const struct fm_json *answer)
 {
-	const char *text = json_string_value(json_object_get(answer, "superblock"));
+	const char *text = fm_json_as_text(fm_json_get(answer, "superblock"));
 	uint8_t bytes[FM_SUPERBLOCK_BYTES];
 
 	if (!text || fm_base64_decode(FM_BASE64, text, bytes, sizeof(bytes)) < 0)
@@ -452,14 +455,14 @@ static int take_superblock(struct fm_superblock *sb, json_t *answer)
 
 /* What the target is asked for, where it can: the writer alone may write, and nobody to what he has
  * sealed. */
-static json_t *target_request(const struct fm_supervised *v)
+static struct fm_json *target_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
-	json_t *target = json_pack("{s:s*}", "reserve_as",
-				   !is_reader && v->is_reserved ? v->sup->host_id : NULL);
+	struct fm_json *target = fm_json_pack(
+		"{s:s*}", "reserve_as", !is_reader && v->is_reserved ? v->sup->host_id : NULL);
 
 	if (v->is_write_protected && fm_guard_is_writer(v->volume, v->sup->node))
-		(void)json_object_set_new(target, "write_protect", json_boolean(is_reader));
+		(void)fm_json_set(target, "write_protect", fm_json_of_bool(is_reader));
 	return target;
 }
 
@@ -469,31 +472,30 @@ static bool needs_xfs_state(const struct fm_supervised *v)
 	return !fm_supervised_is_writable(v) && strcmp(v->sb.type, "xfs") == 0;
 }
 
-static json_t *prepare_request(const struct fm_supervised *v)
+static struct fm_json *prepare_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
-	json_t *request = device_request(&v->ns, "prepare", true);
-	int ret =
-		request ? json_object_set_new(request, "point", json_string(v->volume->mount_point))
-			: -1;
+	struct fm_json *request = device_request(&v->ns, "prepare", true);
+	int ret = request ? fm_json_set(request, "point", fm_json_of_text(v->volume->mount_point))
+			  : -1;
 
 	/* A writer's device that is read-only is so by us, or the guard would have refused. */
 	if (ret == 0 && (is_reader || v->ns.is_read_only))
-		ret = json_object_set_new(request, "read_only_device", json_boolean(is_reader));
+		ret = fm_json_set(request, "read_only_device", fm_json_of_bool(is_reader));
 	if (ret == 0 && needs_xfs_state(v))
-		ret = json_object_set_new(request, "xfs", json_true());
+		ret = fm_json_set(request, "xfs", fm_json_of_bool(true));
 	if (ret == 0)
-		ret = json_object_set_new(request, "target", target_request(v));
+		ret = fm_json_set(request, "target", target_request(v));
 	if (ret == 0)
 		return request;
-	json_decref(request);
+	fm_json_free(request);
 	return NULL;
 }
 
-static json_t *mount_request(const struct fm_supervised *v)
+static struct fm_json *mount_request(const struct fm_supervised *v)
 {
 	const struct fm_volume *vol = v->volume;
-	json_t *request = device_request(&v->ns, "mount", true);
+	struct fm_json *request = device_request(&v->ns, "mount", true);
 	char *options;
 	int ret;
 
@@ -501,16 +503,16 @@ static json_t *mount_request(const struct fm_supervised *v)
 		     v->how.options) < 0)
 		options = NULL;
 	ret = options && request
-		      ? json_object_update_new(
-				request,
-				json_pack("{s:s, s:s, s:s}", "point", vol->mount_point, "type",
-					  vol->fs_type[0] ? vol->fs_type : v->sb.type, "options",
-					  options))
+		      ? fm_json_set_all(request,
+					fm_json_pack("{s:s, s:s, s:s}", "point", vol->mount_point,
+						     "type",
+						     vol->fs_type[0] ? vol->fs_type : v->sb.type,
+						     "options", options))
 		      : -1;
 	free(options);
 	if (ret == 0)
 		return request;
-	json_decref(request);
+	fm_json_free(request);
 	return NULL;
 }
 
@@ -531,11 +533,10 @@ static bool needs_replay(const struct fm_supervised *v)
 static void note_waits(struct fm_supervised *v, const struct fm_guard_answer *how,
 		       const struct fm_guard_peer *peers)
 {
-	json_decref(v->waits_for);
-	v->waits_for = how->waits_count > 0 ? json_array() : NULL;
+	fm_json_free(v->waits_for);
+	v->waits_for = how->waits_count > 0 ? fm_json_array() : NULL;
 	for (unsigned i = 0; i < how->waits_count; i++)
-		(void)json_array_append_new(v->waits_for,
-					    json_string(peers[how->waits_for[i]].node));
+		(void)fm_json_add(v->waits_for, fm_json_of_text(peers[how->waits_for[i]].node));
 }
 
 /* The last look is seconds old by now: what is mounted is read again. */
@@ -616,21 +617,21 @@ static bool is_to_be_writable(const struct fm_supervised *v, const struct fm_inv
 }
 
 /* What is to be undone at a device, into a request of "restore" or "unmount". */
-static int put_undo(const struct fm_supervised *v, json_t *request)
+static int put_undo(const struct fm_supervised *v, struct fm_json *request)
 {
-	return json_object_update_new(
-		request, json_pack("{s:b, s:s*}", "read_write_device", v->is_read_write_asked,
-				   "release_as", v->is_release_asked ? v->sup->host_id : NULL));
+	return fm_json_set_all(request, fm_json_pack("{s:b, s:s*}", "read_write_device",
+						     v->is_read_write_asked, "release_as",
+						     v->is_release_asked ? v->sup->host_id : NULL));
 }
 
 static void begin_undo(struct fm_supervised *v, bool is_read_write, bool is_release)
 {
-	json_t *request = device_request(&v->ns, "restore", false);
+	struct fm_json *request = device_request(&v->ns, "restore", false);
 
 	v->is_read_write_asked = is_read_write;
 	v->is_release_asked = is_release;
 	if (put_undo(v, request) < 0) {
-		json_decref(request);
+		fm_json_free(request);
 		request = NULL;
 	}
 	(void)begin_on_device(v, FM_CALL_RESTORE, request, RESTORE_NS);
@@ -714,7 +715,8 @@ void fm_supervised_peers_asked(struct fm_supervised *v)
 	fm_supervisor_look_soon(v->sup);
 }
 
-static void probe_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void probe_done(struct fm_supervised *v, int code, const char *text,
+		       const struct fm_json *answer)
 {
 	if (code == 0 &&
 	    (take_identity(&v->ns, answer) < 0 || take_superblock(&v->sb, answer) < 0)) {
@@ -736,9 +738,10 @@ static void probe_done(struct fm_supervised *v, int code, const char *text, json
 }
 
 /* Where nobody can say (xfs_logprint is not installed) it stays unknown, and the guard refuses. */
-static void xfs_state_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void xfs_state_done(struct fm_supervised *v, int code, const char *text,
+			   const struct fm_json *answer)
 {
-	const json_t *clean = json_object_get(answer, "clean");
+	const struct fm_json *clean = fm_json_get(answer, "clean");
 
 	if (code < 0 && code != -ENOENT) {
 		mount_failed(v, text);
@@ -747,7 +750,7 @@ static void xfs_state_done(struct fm_supervised *v, int code, const char *text, 
 	if (code < 0)
 		fm_log_warn("volume %s: %s", v->volume->name, text);
 	else
-		v->sb.clean = json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
+		v->sb.clean = fm_json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
 	if (is_still_wanted(v))
 		decide(v, false);
 }
@@ -769,18 +772,18 @@ static void begin_mount(struct fm_supervised *v)
 }
 
 /* What went wrong at the target may have been done there all the same. */
-static void take_target(struct fm_supervised *v, json_t *answer)
+static void take_target(struct fm_supervised *v, const struct fm_json *answer)
 {
-	const char *why = json_string_value(json_object_get(answer, "unprotected"));
+	const char *why = fm_json_as_text(fm_json_get(answer, "unprotected"));
 
-	v->is_protect_confirmed = json_is_true(json_object_get(answer, "write_protected"));
+	v->is_protect_confirmed = fm_json_is_true(fm_json_get(answer, "write_protected"));
 	if (why)
 		fm_log_warn("volume %s: the target does not protect what is sealed: %s",
 			    v->volume->name, why);
 	else if (fm_guard_is_writer(v->volume, v->sup->node))
 		v->is_write_protected = v->is_protect_confirmed;
 	if (v->how.verdict == FM_GUARD_READ_WRITE)
-		v->is_reserved = json_is_true(json_object_get(answer, "reserved"));
+		v->is_reserved = fm_json_is_true(fm_json_get(answer, "reserved"));
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
@@ -802,9 +805,9 @@ static bool is_unprotected(const struct fm_supervised *v, const struct fm_guard_
  * somebody may have written since the probe, seconds ago, and peers may have spoken. False: it is
  * not mounted.
  */
-static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
+static bool is_still_allowed(struct fm_supervised *v, const struct fm_json *answer)
 {
-	const json_t *clean = json_object_get(answer, "clean");
+	const struct fm_json *clean = fm_json_get(answer, "clean");
 	struct fm_guard_answer how;
 	struct fm_err err = { 0 };
 
@@ -813,7 +816,7 @@ static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
 		return false;
 	}
 	if (clean)
-		v->sb.clean = json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
+		v->sb.clean = fm_json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
 	if (ask_guard(v, &how, &err) < 0)
 		mount_failed(v, err.text);
 	else if (is_unprotected(v, &how))
@@ -830,7 +833,8 @@ static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
 	return false;
 }
 
-static void prepare_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void prepare_done(struct fm_supervised *v, int code, const char *text,
+			 const struct fm_json *answer)
 {
 	bool was_asked = v->is_reserved;
 
@@ -844,7 +848,7 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 	v->is_refused = false;
 	take_target(v, answer);
 	/* Somebody else was first to set it read-only: that is his. */
-	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")) &&
+	if (!v->ns.is_read_only && !fm_json_is_true(fm_json_get(answer, "set_read_only")) &&
 	    !v->is_write_protected)
 		fm_supervised_note_read_only(v, "");
 	v->is_unreservable = was_asked && v->how.verdict == FM_GUARD_READ_WRITE && !v->is_reserved;
@@ -870,9 +874,10 @@ static bool is_unit_done(int code)
 	return is_answered(code) && code != -EIO;
 }
 
-static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void mount_done(struct fm_supervised *v, int code, const char *text,
+		       const struct fm_json *answer)
 {
-	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
+	const char *unfit = fm_json_as_text(fm_json_get(answer, "unit_unfit"));
 
 	if (is_unit_done(code))
 		v->is_unit_in_doubt = v->is_unit_read_write = false;
@@ -901,15 +906,16 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 
 /* ---- while it is mounted ---- */
 
-static json_t *keep_request(const struct fm_supervised *v)
+static struct fm_json *keep_request(const struct fm_supervised *v)
 {
-	json_t *request = device_request(&v->ns, "keep", true);
-	json_t *target = v->is_reservation_asked ? json_pack("{s:s}", "reserve_as", v->sup->host_id)
-						 : json_pack("{s:b}", "write_protect", 1);
+	struct fm_json *request = device_request(&v->ns, "keep", true);
+	struct fm_json *target = v->is_reservation_asked
+					 ? fm_json_pack("{s:s}", "reserve_as", v->sup->host_id)
+					 : fm_json_pack("{s:b}", "write_protect", 1);
 
-	if (request && json_object_set_new(request, "target", target) == 0)
+	if (request && fm_json_set(request, "target", target) == 0)
 		return request;
-	json_decref(request);
+	fm_json_free(request);
 	return NULL;
 }
 
@@ -954,9 +960,9 @@ static void keep_conflicts(struct fm_supervised *v, const char *text)
 }
 
 /* Who may have had it, and written, is not known; or the target tells that there was somebody. */
-static void note_doubt(struct fm_supervised *v, int code, const json_t *answer)
+static void note_doubt(struct fm_supervised *v, int code, const struct fm_json *answer)
 {
-	bool is_missed = json_is_true(json_object_get(answer, "missed"));
+	bool is_missed = fm_json_is_true(fm_json_get(answer, "missed"));
 
 	v->is_doubtful = v->is_doubtful || is_missed ||
 			 (v->is_reservation_asked && !is_answered(code));
@@ -967,11 +973,12 @@ static void note_doubt(struct fm_supervised *v, int code, const json_t *answer)
 			    v->volume->name);
 }
 
-static void keep_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void keep_done(struct fm_supervised *v, int code, const char *text,
+		      const struct fm_json *answer)
 {
-	const char *why = json_string_value(json_object_get(answer, "unprotected"));
-	bool is_kept = json_is_true(
-		json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
+	const char *why = fm_json_as_text(fm_json_get(answer, "unprotected"));
+	bool is_kept = fm_json_is_true(
+		fm_json_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
 
 	v->is_keep_asked = false;
 	note_doubt(v, code, answer);
@@ -1030,13 +1037,13 @@ static bool may_be_reserved(const struct fm_supervised *v, const struct fm_mount
 
 /* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be.
  * That is tried once. */
-static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *mount,
-			       const struct fm_inv_namespace *ns, bool is_synced)
+static struct fm_json *unmount_request(struct fm_supervised *v, const struct fm_mount *mount,
+				       const struct fm_inv_namespace *ns, bool is_synced)
 {
-	json_t *request = json_pack("{s:s, s:s, s:[i, i], s:b, s:b, s:b}", "call", "unmount",
-				    "point", v->volume->mount_point, "rdev", (int)major(mount->dev),
-				    (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced,
-				    "shutdown", is_to_be_shut_down(v, mount));
+	struct fm_json *request = fm_json_pack(
+		"{s:s, s:s, s:[i, i], s:b, s:b, s:b}", "call", "unmount", "point",
+		v->volume->mount_point, "rdev", (int)major(mount->dev), (int)minor(mount->dev),
+		"lazy", v->is_lazy, "sync", is_synced, "shutdown", is_to_be_shut_down(v, mount));
 	char device[64];
 
 	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
@@ -1046,10 +1053,10 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	if (json_object_set_new(request, "device", json_string(device)) == 0 &&
+	if (fm_json_set(request, "device", fm_json_of_text(device)) == 0 &&
 	    put_undo(v, request) == 0)
 		return request;
-	json_decref(request);
+	fm_json_free(request);
 	return NULL;
 }
 
@@ -1089,11 +1096,11 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	}
 }
 
-static void unmounted(struct fm_supervised *v, json_t *answer)
+static void unmounted(struct fm_supervised *v, const struct fm_json *answer)
 {
-	const char *lost = json_string_value(json_object_get(answer, "sync_error"));
-	const char *left = json_string_value(json_object_get(answer, "still_read_only"));
-	const char *kept = json_string_value(json_object_get(answer, "still_reserved"));
+	const char *lost = fm_json_as_text(fm_json_get(answer, "sync_error"));
+	const char *left = fm_json_as_text(fm_json_get(answer, "still_read_only"));
+	const char *kept = fm_json_as_text(fm_json_get(answer, "still_reserved"));
 
 	if (lost)
 		fm_log_warn("volume %s: what was still to be written is lost: %s", v->volume->name,
@@ -1112,16 +1119,16 @@ static void unmounted(struct fm_supervised *v, json_t *answer)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-static void note_shut_down(struct fm_supervised *v, json_t *answer)
+static void note_shut_down(struct fm_supervised *v, const struct fm_json *answer)
 {
-	const char *why = json_string_value(json_object_get(answer, "still_writes"));
+	const char *why = fm_json_as_text(fm_json_get(answer, "still_writes"));
 
 	if (why && !v->is_shutdown_failed)
 		fm_log_error("volume %s: another host has it reserved, and that nothing more is "
 			     "written to it here is not certain: %s: end what uses it",
 			     v->volume->name, why);
 	v->is_shutdown_failed = v->is_shutdown_failed || why;
-	if (v->is_shut_down || !json_is_true(json_object_get(answer, "shut_down")))
+	if (v->is_shut_down || !fm_json_is_true(fm_json_get(answer, "shut_down")))
 		return;
 	v->is_shut_down = true;
 	fm_log_error("volume %s: another host has it reserved: nothing more is written to it here, "
@@ -1129,7 +1136,8 @@ static void note_shut_down(struct fm_supervised *v, json_t *answer)
 		     v->volume->name);
 }
 
-static void unmount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+static void unmount_done(struct fm_supervised *v, int code, const char *text,
+			 const struct fm_json *answer)
 {
 	note_shut_down(v, answer);
 	if (code == 0) {
@@ -1150,7 +1158,8 @@ static void unmount_done(struct fm_supervised *v, int code, const char *text, js
 
 /* ---- the end of each ---- */
 
-static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void call_done(struct fm_helper *helper, int code, const char *text,
+		      const struct fm_json *answer)
 {
 	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, helper);
 	enum fm_supervised_call call = v->call;

@@ -388,9 +388,9 @@ static bool is_due(const struct fm_supervised *v)
 }
 
 /* h NULL: of the unit alone. */
-static json_t *request_of(const struct fm_supervised *v, const struct fm_held *h)
+static struct fm_json *request_of(const struct fm_supervised *v, const struct fm_held *h)
 {
-	json_t *request = json_pack(
+	struct fm_json *request = fm_json_pack(
 		"{s:s, s:s*}", "call", "unused", "unit_of",
 		v->is_unit_in_doubt && v->volume->mount_point[0] ? v->volume->mount_point : NULL);
 	const struct fm_inv_namespace *ns = h ? find_device(v->sup, h->dev) : NULL;
@@ -405,11 +405,11 @@ static json_t *request_of(const struct fm_supervised *v, const struct fm_held *h
 	dev = is_mapped ? ns->mapper_dev : h->dev;
 	(void)snprintf(device, sizeof(device), "/dev/%s", is_mapped ? ns->mapper : h->name);
 	wwid = h->wwid[0] && !is_mapped ? h->wwid : NULL;
-	if (json_object_update_new(request, json_pack("{s:s, s:[i, i], s:s*}", "device", device,
-						      "rdev", (int)major(dev), (int)minor(dev),
-						      "wwid", wwid)) == 0)
+	if (fm_json_set_all(request,
+			    fm_json_pack("{s:s, s:[i, i], s:s*}", "device", device, "rdev",
+					 (int)major(dev), (int)minor(dev), "wwid", wwid)) == 0)
 		return request;
-	json_decref(request);
+	fm_json_free(request);
 	return NULL;
 }
 

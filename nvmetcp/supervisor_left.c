@@ -39,22 +39,22 @@ static const char *wwid_of_held(const struct fm_supervised *v)
 	return v->word.wwid;
 }
 
-static json_t *write_one(const struct fm_supervised *v)
+static struct fm_json *write_one(const struct fm_supervised *v)
 {
 	const struct fm_volume *vol = v->volume;
 
-	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name,
-			 "subsystem", vol->subsystem, "nsid", (json_int_t)vol->nsid, "uuid",
-			 vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
-			 (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v),
-			 "read_write", v->word.is_read_write);
+	return fm_json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name,
+			    "subsystem", vol->subsystem, "nsid", (long long)vol->nsid, "uuid",
+			    vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
+			    (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v),
+			    "read_write", v->word.is_read_write);
 }
 
 /* It leads to no target, and is found by its wwid. */
-static struct fm_volume volume_of_stranger(const json_t *said)
+static struct fm_volume volume_of_stranger(const struct fm_json *said)
 {
 	return (struct fm_volume){
-		.name = json_string_value(json_object_get(said, "name")),
+		.name = fm_json_as_text(fm_json_get(said, "name")),
 		.subsystem = STRANGER,
 		.uuid = "",
 		.nguid = "",
@@ -63,40 +63,41 @@ static struct fm_volume volume_of_stranger(const json_t *said)
 	};
 }
 
-static json_t *write_stranger(const json_t *said)
+static struct fm_json *write_stranger(const struct fm_json *said)
 {
 	const struct fm_volume vol = volume_of_stranger(said);
 
-	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:O, s:O}", "name", vol.name,
-			 "subsystem", vol.subsystem, "nsid", (json_int_t)vol.nsid, "uuid", vol.uuid,
-			 "nguid", vol.nguid, "mount_point", vol.mount_point, "mode", (int)vol.mode,
-			 "writer", vol.writer, "wwid", json_object_get(said, "wwid"), "read_write",
-			 json_object_get(said, "read_write"));
+	return fm_json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:O, s:O}", "name", vol.name,
+			    "subsystem", vol.subsystem, "nsid", (long long)vol.nsid, "uuid",
+			    vol.uuid, "nguid", vol.nguid, "mount_point", vol.mount_point, "mode",
+			    (int)vol.mode, "writer", vol.writer, "wwid", fm_json_get(said, "wwid"),
+			    "read_write", fm_json_get(said, "read_write"));
 }
 
 /* What was not looked at yet stays: nothing says that it is free. */
 static char *write_all(const struct fm_supervisor *sup)
 {
-	json_t *all = sup->left ? json_copy(sup->left) : json_array(), *whole, *said;
+	struct fm_json *all = sup->left ? fm_json_copy(sup->left) : fm_json_array(), *whole;
+	const struct fm_json *said;
 	char *text;
 	size_t i;
 
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
-		if (v->word.is_mounted && json_array_append_new(all, write_one(v)) < 0) {
-			json_decref(all);
+		if (v->word.is_mounted && fm_json_add(all, write_one(v)) < 0) {
+			fm_json_free(all);
 			return NULL;
 		}
 	}
-	json_array_foreach(sup->used_strangers, i, said)
-		if (json_array_append_new(all, write_stranger(said)) < 0) {
-			json_decref(all);
+	for (i = 0; (said = fm_json_at(sup->used_strangers, i)); i++)
+		if (fm_json_add(all, write_stranger(said)) < 0) {
+			fm_json_free(all);
 			return NULL;
 		}
-	whole = json_pack("{s:s, s:o}", "boot", sup->world->boot, "held", all);
-	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
-	json_decref(whole);
+	whole = fm_json_pack("{s:s, s:o}", "boot", sup->world->boot, "held", all);
+	text = whole ? fm_json_dump(whole, FM_JSON_SORTED_FILE) : NULL;
+	fm_json_free(whole);
 	return text;
 }
 
@@ -148,24 +149,24 @@ int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err)
 void fm_supervisor_recall_left(struct fm_supervisor *sup)
 {
 	struct fm_err err = { 0 };
-	json_t *whole = NULL, *all;
+	struct fm_json *whole = NULL, *all;
 	char *text = NULL;
 	const char *boot;
 	int ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_HELD, &text, &err);
 
 	if (ret == 0)
-		whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+		whole = fm_json_load(text);
 	free(text);
-	if (json_unpack(whole, "{s:s, s:o}", "boot", &boot, "held", &all) < 0 ||
-	    !json_is_array(all)) {
+	if (fm_json_unpack(whole, "{s:s, s:o}", "boot", &boot, "held", &all) < 0 ||
+	    !fm_json_is(all, FM_JSON_ARRAY)) {
 		if (ret != -ENOENT)
 			fm_log_warn("state: " FM_SUPERVISOR_HELD
 				    " makes no sense: what was mounted here, and is not configured "
 				    "now, is not known");
 	} else if (!fm_supervisor_is_of_another_boot(sup, boot)) {
-		sup->left = json_incref(all);
+		sup->left = fm_json_share(all);
 	}
-	json_decref(whole);
+	fm_json_free(whole);
 }
 
 /* ---- what is held by its wwid ---- */
@@ -220,15 +221,15 @@ static bool is_local(const struct fm_inventory *inv, const struct fm_inv_namespa
  * Peers know it by its wwid. Its target's other words are not passed on: of who says what makes no
  * sense they would take nothing.
  */
-static json_t *say_stranger(const char *name, const char *wwid, bool is_read_write)
+static struct fm_json *say_stranger(const char *name, const char *wwid, bool is_read_write)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", name, "subsystem",
-			 STRANGER, "wwid", wwid, "writer", "", "mounted", 1, "read_write",
-			 is_read_write, "sealed", 0, "epoch", (json_int_t)0);
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", name, "subsystem",
+			    STRANGER, "wwid", wwid, "writer", "", "mounted", 1, "read_write",
+			    is_read_write, "sealed", 0, "epoch", (long long)0);
 }
 
 /* It is taken for another namespace now, of which its word is. */
-static bool say_former(const struct fm_supervised *v, json_t *all)
+static bool say_former(const struct fm_supervised *v, struct fm_json *all)
 {
 	bool is_whole = true;
 
@@ -236,8 +237,7 @@ static bool say_former(const struct fm_supervised *v, json_t *all)
 		const struct fm_held *h = &v->held[i];
 
 		if (h->wwid[0] && strcmp(h->wwid, fm_supervised_wwid(v)) != 0 &&
-		    json_array_append_new(all, say_stranger(h->name, h->wwid, h->is_read_write)) <
-			    0)
+		    fm_json_add(all, say_stranger(h->name, h->wwid, h->is_read_write)) < 0)
 			is_whole = false;
 	}
 	return is_whole;
@@ -255,9 +255,9 @@ static bool may_be_used(const struct fm_supervisor *sup, const struct fm_inv_nam
 }
 
 /* NULL: no memory. */
-static json_t *list_used(const struct fm_supervisor *sup)
+static struct fm_json *list_used(const struct fm_supervisor *sup)
 {
-	json_t *used = json_array();
+	struct fm_json *used = fm_json_array();
 	bool may_write;
 
 	for (unsigned i = 0; sup->inv && i < sup->inv->namespace_count; i++) {
@@ -265,25 +265,25 @@ static json_t *list_used(const struct fm_supervisor *sup)
 
 		if (ns->wwid[0] && may_be_used(sup, ns, &may_write) && !is_local(sup->inv, ns) &&
 		    !is_anybodys(sup, ns) &&
-		    json_array_append_new(used, say_stranger(ns->name, ns->wwid, may_write)) < 0) {
-			json_decref(used);
+		    fm_json_add(used, say_stranger(ns->name, ns->wwid, may_write)) < 0) {
+			fm_json_free(used);
 			return NULL;
 		}
 	}
 	return used;
 }
 
-static const char *wwid_of(const json_t *said)
+static const char *wwid_of(const struct fm_json *said)
 {
-	return json_string_value(json_object_get(said, "wwid"));
+	return fm_json_as_text(fm_json_get(said, "wwid"));
 }
 
-static bool has_wwid(const json_t *all, const char *wwid)
+static bool has_wwid(const struct fm_json *all, const char *wwid)
 {
-	const json_t *said;
+	const struct fm_json *said;
 	size_t i;
 
-	json_array_foreach(all, i, said)
+	for (i = 0; (said = fm_json_at(all, i)); i++)
 		if (strcmp(wwid_of(said), wwid) == 0)
 			return true;
 	return false;
@@ -317,9 +317,9 @@ static bool may_be_there(const struct fm_inventory *inv, const char *wwid)
 }
 
 /* Out of the table of mounts, which is not free: held as a volume's is, by what it is now. */
-static void hold_stranger(struct fm_supervisor *sup, const json_t *said)
+static void hold_stranger(struct fm_supervisor *sup, const struct fm_json *said)
 {
-	bool may_write = json_is_true(json_object_get(said, "read_write"));
+	bool may_write = fm_json_is_true(fm_json_get(said, "read_write"));
 	struct fm_volume volume = volume_of_stranger(said);
 	struct fm_supervised *v = find_holder(sup, wwid_of(said));
 
@@ -336,27 +336,28 @@ static void hold_stranger(struct fm_supervisor *sup, const json_t *said)
 
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 {
-	json_t *used = FM_FAULT("supervisor.strangers") ? NULL : list_used(sup),
-	       *now = json_copy(used), *said;
+	struct fm_json *used = FM_FAULT("supervisor.strangers") ? NULL : list_used(sup),
+		       *now = fm_json_copy(used);
+	const struct fm_json *said;
 	bool is_new, is_whole = now;
 	size_t i;
 
-	json_array_foreach(sup->used_strangers, i, said)
+	for (i = 0; (said = fm_json_at(sup->used_strangers, i)); i++)
 		if (used && !has_wwid(used, wwid_of(said)))
 			hold_stranger(sup, said);
 	if (used) {
-		json_decref(sup->used_strangers);
+		fm_json_free(sup->used_strangers);
 		sup->used_strangers = used;
 	}
 	fm_list_each(at, next, &sup->volumes)
 		is_whole = say_former(fm_container_of(at, struct fm_supervised, link), now) &&
 			   is_whole;
 	if (!is_whole) {	/* what is told next cannot be made, and is not */
-		json_decref(now);
+		fm_json_free(now);
 		now = NULL;
 	}
-	is_new = sup->strangers ? !json_equal(now, sup->strangers) : json_array_size(now) > 0;
-	json_decref(sup->strangers);
+	is_new = sup->strangers ? !fm_json_is_equal(now, sup->strangers) : fm_json_count(now) > 0;
+	fm_json_free(sup->strangers);
 	sup->strangers = now;
 	return is_new;
 }
@@ -365,12 +366,12 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
  * More than peers take: then they take nothing of this node, and it is as one that does not answer.
  * What is left out instead would be told to be free.
  */
-bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
+bool fm_supervisor_say_strangers(struct fm_supervisor *sup, struct fm_json *all)
 {
 	bool was_too_much = sup->is_too_much_said,
-	     is_whole = json_array_extend(all, sup->strangers) == 0;
+	     is_whole = fm_json_add_all(all, sup->strangers) == 0;
 
-	sup->is_too_much_said = json_array_size(all) > FM_PEERS_EACH_MAX;
+	sup->is_too_much_said = fm_json_count(all) > FM_PEERS_EACH_MAX;
 	if (sup->is_too_much_said && !was_too_much)
 		fm_log_warn(FM_SUPERVISOR_TOO_MUCH, FM_SUPERVISOR_SAID_MAX);
 	return is_whole;
@@ -379,17 +380,18 @@ bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
 /* ---- what of it is not configured ---- */
 
 /* Borrows. -EBADMSG. */
-static int read_one(json_t *from, struct fm_volume *volume, const char **wwid, int *is_read_write)
+static int read_one(const struct fm_json *from, struct fm_volume *volume, const char **wwid,
+		    int *is_read_write)
 {
-	json_int_t nsid;
+	long long nsid;
 	int mode;
 
 	*volume = (struct fm_volume){ 0 };
-	if (json_unpack(from, "{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name",
-			&volume->name, "subsystem", &volume->subsystem, "nsid", &nsid, "uuid",
-			&volume->uuid, "nguid", &volume->nguid, "mount_point", &volume->mount_point,
-			"mode", &mode, "writer", &volume->writer, "wwid", wwid, "read_write",
-			is_read_write) < 0)
+	if (fm_json_unpack(from, "{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name",
+			   &volume->name, "subsystem", &volume->subsystem, "nsid", &nsid, "uuid",
+			   &volume->uuid, "nguid", &volume->nguid, "mount_point",
+			   &volume->mount_point, "mode", &mode, "writer", &volume->writer, "wwid",
+			   wwid, "read_write", is_read_write) < 0)
 		return -EBADMSG;
 	if (nsid < 0 || nsid > UINT32_MAX || mode < 0 || mode > FM_VOLUME_SHARED_READ ||
 	    !volume->name[0] || strlen(volume->name) > FM_VOLUME_NAME_MAX)
@@ -439,12 +441,12 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 {
 	size_t i = 0;
 
-	while (i < json_array_size(sup->left)) {
+	while (i < fm_json_count(sup->left)) {
 		struct fm_volume volume;
 		const char *wwid;
 		int is_read_write;
 
-		if (read_one(json_array_get(sup->left, i), &volume, &wwid, &is_read_write) < 0) {
+		if (read_one(fm_json_at(sup->left, i), &volume, &wwid, &is_read_write) < 0) {
 			fm_log_warn("state: " FM_SUPERVISOR_HELD
 				    " makes no sense: something that was mounted here may not be "
 				    "known");
@@ -454,7 +456,7 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 		} else if (take_down(sup, &volume, wwid, is_read_write) < 0) {
 			return -ENOMEM;
 		}
-		(void)json_array_remove(sup->left, i);
+		(void)fm_json_remove(sup->left, i);
 	}
 	return 0;
 }
@@ -464,10 +466,10 @@ void fm_supervisor_give_left(struct fm_supervisor *sup)
 	struct fm_volume volume;
 	const char *wwid;
 	int is_read_write;
-	json_t *one;
+	const struct fm_json *one;
 	size_t i;
 
-	json_array_foreach(sup->left, i, one) {
+	for (i = 0; (one = fm_json_at(sup->left, i)); i++) {
 		if (read_one(one, &volume, &wwid, &is_read_write) < 0)
 			continue;
 		fm_list_each(at, next, &sup->volumes) {
@@ -477,5 +479,5 @@ void fm_supervisor_give_left(struct fm_supervisor *sup)
 				note_left(v, wwid, is_read_write);
 		}
 	}
-	(void)json_array_clear(sup->left);
+	(void)fm_json_clear(sup->left);
 }

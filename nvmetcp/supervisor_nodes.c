@@ -39,7 +39,7 @@ bool fm_supervised_counts(const struct fm_supervised *v, const char *node)
 
 bool fm_supervised_has_answered(const struct fm_supervised *v, const char *node)
 {
-	return json_object_get(v->answered, node);
+	return fm_json_get(v->answered, node);
 }
 
 const char *fm_supervised_peers_why(const struct fm_supervised *v)
@@ -49,32 +49,32 @@ const char *fm_supervised_peers_why(const struct fm_supervised *v)
 
 /* ---- forgotten ---- */
 
-static json_t *forgotten_of(const struct fm_supervisor *sup, const char *node)
+static const struct fm_json *forgotten_of(const struct fm_supervisor *sup, const char *node)
 {
-	return json_object_get(json_object_get(sup->nodes.entries, node), "forgotten");
+	return fm_json_get(fm_json_get(sup->nodes.entries, node), "forgotten");
 }
 
 bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node)
 {
 	const char *writer =
-		json_string_value(json_object_get(forgotten_of(v->sup, node), v->volume->name));
+		fm_json_as_text(fm_json_get(forgotten_of(v->sup, node), v->volume->name));
 
 	return writer && strcmp(writer, writer_of(v->volume)) == 0;
 }
 
 uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node)
 {
-	return (uint64_t)json_integer_value(
-		json_object_get(json_object_get(sup->nodes.entries, node), "since_ms"));
+	return (uint64_t)fm_json_as_i64(
+		fm_json_get(fm_json_get(sup->nodes.entries, node), "since_ms"));
 }
 
 void fm_supervised_end_forgetting(struct fm_supervised *v)
 {
 	const char *node;
-	json_t *entry;
+	struct fm_json *entry;
 
-	json_object_foreach(v->sup->nodes.entries, node, entry) {
-		if (json_object_del(json_object_get(entry, "forgotten"), v->volume->name) < 0)
+	for (void *it = NULL; fm_json_next(v->sup->nodes.entries, &it, &node, &entry);) {
+		if (fm_json_delete(fm_json_part(entry, "forgotten"), v->volume->name) < 0)
 			continue;
 		fm_log_info("volume %s: that %s is forgotten ends here", v->volume->name, node);
 		v->sup->nodes.is_in_doubt = true;
@@ -86,31 +86,29 @@ void fm_supervised_end_forgetting(struct fm_supervised *v)
 void fm_supervised_check_forgetting(struct fm_supervised *v)
 {
 	const char *node;
-	json_t *entry;
+	struct fm_json *entry;
 
-	json_object_foreach(
-		v->sup->nodes.entries, node,
-		entry) if (json_object_get(json_object_get(entry, "forgotten"), v->volume->name) &&
-			   !fm_supervised_is_forgotten(v, node))
-	{
-		fm_supervised_end_forgetting(v);
-		return;
-	}
+	for (void *it = NULL; fm_json_next(v->sup->nodes.entries, &it, &node, &entry);)
+		if (fm_json_get(fm_json_get(entry, "forgotten"), v->volume->name) &&
+		    !fm_supervised_is_forgotten(v, node)) {
+			fm_supervised_end_forgetting(v);
+			return;
+		}
 }
 
-static json_t *everything(const struct fm_supervisor *sup)
+static struct fm_json *everything(const struct fm_supervisor *sup)
 {
-	json_t *volumes = json_object();
+	struct fm_json *volumes = fm_json_object();
 
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (!v->is_retired)
-			(void)json_object_set_new(volumes, v->volume->name,
-						  json_string(writer_of(v->volume)));
+			(void)fm_json_set(volumes, v->volume->name,
+					  fm_json_of_text(writer_of(v->volume)));
 	}
-	return json_pack("{s:I, s:o}", "since_ms", (json_int_t)sup->world->wall_ms(sup->world->ctx),
-			 "forgotten", volumes);
+	return fm_json_pack("{s:I, s:o}", "since_ms",
+			    (long long)sup->world->wall_ms(sup->world->ctx), "forgotten", volumes);
 }
 
 static void drop_reader(struct fm_supervised *v, const char *node)
@@ -118,9 +116,9 @@ static void drop_reader(struct fm_supervised *v, const char *node)
 	struct fm_err err = { 0 };
 	size_t i = 0;
 
-	while (i < json_array_size(v->readers))
-		if (strcmp(json_string_value(json_array_get(v->readers, i)), node) != 0 ||
-		    json_array_remove(v->readers, i) < 0)
+	while (i < fm_json_count(v->readers))
+		if (strcmp(fm_json_as_text(fm_json_at(v->readers, i)), node) != 0 ||
+		    fm_json_remove(v->readers, i) < 0)
 			i++;
 	if (v->readers && fm_supervisor_save_seal(v->sup, v, &err) < 0)
 		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name,
@@ -146,7 +144,7 @@ static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 			return true;
 	}
 	return fm_peers_are_listed(&sup->peers, node) ||
-	       (sup->peers.why[0] && json_object_get(sup->nodes.entries, node));
+	       (sup->peers.why[0] && fm_json_get(sup->nodes.entries, node));
 }
 
 /* What it said last forbids, or may, also where the file of who counts is lost. */
@@ -160,7 +158,7 @@ static bool has_word(const struct fm_supervisor *sup, const char *node)
 
 static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
 {
-	if (!json_object_get(sup->nodes.entries, node) && !is_to_be_known(sup, node) &&
+	if (!fm_json_get(sup->nodes.entries, node) && !is_to_be_known(sup, node) &&
 	    !has_word(sup, node))
 		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one",
 				  node);
@@ -178,31 +176,31 @@ static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_e
 
 int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
 {
-	json_t *before;
+	struct fm_json *before;
 	int ret = check_forget(sup, node, err);
 
 	if (ret < 0)
 		return ret;
-	before = json_incref(json_object_get(sup->nodes.entries, node));
+	before = fm_json_share(fm_json_get(sup->nodes.entries, node));
 	if (is_to_be_known(sup, node))
-		ret = json_object_set_new(sup->nodes.entries, node, everything(sup));
+		ret = fm_json_set(sup->nodes.entries, node, everything(sup));
 	else
-		(void)json_object_del(sup->nodes.entries, node);	/* it may not be there */
+		(void)fm_json_delete(sup->nodes.entries, node); /* it may not be there */
 	sup->nodes.is_in_doubt = true;
 	if (ret == 0)
 		ret = fm_supervisor_save_nodes(sup);
 	if (ret < 0 && before)
-		(void)json_object_set(sup->nodes.entries, node, before);
+		(void)fm_json_set(sup->nodes.entries, node, fm_json_share(before));
 	else if (ret < 0)
-		(void)json_object_del(sup->nodes.entries, node);
-	json_decref(before);
+		(void)fm_json_delete(sup->nodes.entries, node);
+	fm_json_free(before);
 	if (ret < 0)
 		return fm_err_set(
 			err, -EIO,
 			"it cannot be written down, the log says why; nothing is changed");
 	fm_log_warn("%s is forgotten by order of a person: it counts no more, until it speaks",
 		    node);
-	if (!json_object_get(sup->nodes.entries, node))
+	if (!fm_json_get(sup->nodes.entries, node))
 		drop_word(sup, node);
 	sup->peers_version++;
 	fm_supervisor_look_soon(sup);
@@ -214,12 +212,12 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 /* It speaks: nobody forgets it any more. For that no memory is needed, which may be lacking. */
 static void end_forgotten(struct fm_supervisor *sup, const char *node)
 {
-	json_t *entry = json_object_get(sup->nodes.entries, node);
+	struct fm_json *entry = fm_json_part(sup->nodes.entries, node);
 
 	if (!forgotten_of(sup, node))
 		return;
 	fm_log_info("%s speaks: it is not forgotten any more", node);
-	(void)json_object_clear(entry);
+	fm_json_clear(entry);
 	sup->nodes.is_in_doubt = true;
 }
 
@@ -229,8 +227,8 @@ static bool note_answer(struct fm_supervised *v, const char *node)
 	    fm_supervised_has_answered(v, node))
 		return false;
 	if (!v->answered)
-		v->answered = json_object();
-	return json_object_set_new(v->answered, node, json_true()) == 0;
+		v->answered = fm_json_object();
+	return fm_json_set(v->answered, node, fm_json_of_bool(true)) == 0;
 }
 
 void fm_supervised_note_speakers(struct fm_supervised *v)
@@ -241,9 +239,9 @@ void fm_supervised_note_speakers(struct fm_supervised *v)
 		if (peers->nodes[i].why[0])
 			continue;
 		if (!v->spoken)
-			v->spoken = json_object();
+			v->spoken = fm_json_object();
 		/* Without memory nobody could tell what force is about. */
-		if (json_object_set_new(v->spoken, peers->nodes[i].node, json_true()) < 0)
+		if (fm_json_set(v->spoken, peers->nodes[i].node, fm_json_of_bool(true)) < 0)
 			v->is_mount_forced = false;
 	}
 }
@@ -257,8 +255,8 @@ bool fm_supervisor_note_nodes(struct fm_supervisor *sup)
 	for (unsigned i = 0; i < peers->node_count; i++) {
 		const char *node = peers->nodes[i].node;
 
-		if (!json_object_get(sup->nodes.entries, node)) {
-			(void)json_object_set_new(sup->nodes.entries, node, json_object());
+		if (!fm_json_get(sup->nodes.entries, node)) {
+			(void)fm_json_set(sup->nodes.entries, node, fm_json_object());
 			sup->nodes.is_in_doubt = true;
 		}
 		if (peers->nodes[i].why[0])
@@ -292,7 +290,7 @@ bool fm_supervisor_answers_begin(struct fm_supervisor *sup)
 
 void fm_supervised_void_answers(struct fm_supervised *v)
 {
-	json_decref(v->answered);
+	fm_json_free(v->answered);
 	v->answered = NULL;
 }
 

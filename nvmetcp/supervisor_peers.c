@@ -91,7 +91,7 @@ static struct fm_guard_peer guard_peer(const struct fm_supervised *v, const char
 				      .counts = fm_supervised_counts(v, node),
 				      .has_answered = fm_supervised_has_answered(v, node),
 				      .is_forgotten = fm_supervised_is_forgotten(v, node),
-				      .has_spoken = json_object_get(v->spoken, node)};
+				      .has_spoken = fm_json_get(v->spoken, node)};
 }
 
 static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, unsigned *count)
@@ -132,16 +132,16 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 {
 	const struct fm_supervisor *sup = v->sup;
 	size_t room = sup->peers.volume_count + sup->peers.node_count +
-		      json_object_size(sup->nodes.entries) + v->volume->node_count;
+		      fm_json_member_count(sup->nodes.entries) + v->volume->node_count;
 	const char *node;
-	json_t *entry;
+	struct fm_json *entry;
 
 	*count = 0;
 	*out = FM_FAULT("supervisor.peers") ? NULL : calloc(room + 1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
 	add_said(v, *out, count);
-	json_object_foreach(sup->nodes.entries, node, entry)
+	for (void *it = NULL; fm_json_next(sup->nodes.entries, &it, &node, &entry);)
 		add_node(v, node, *out, count);
 	for (unsigned i = 0; i < sup->peers.node_count; i++)
 		add_node(v, sup->peers.nodes[i].node, *out, count);
@@ -198,48 +198,48 @@ static void word_of(const struct fm_supervised *v, struct fm_supervised_word *wo
 	look_at_mounts(v, word);
 }
 
-static json_t *say_one(const struct fm_supervised *v)
+static struct fm_json *say_one(const struct fm_supervised *v)
 {
 	const struct fm_supervised_word *word = &v->word;
 	const struct fm_volume *vol = v->volume;
 
 	if (FM_FAULT("supervisor.say"))
 		return NULL;
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem",
-			 vol->subsystem, "wwid", word->wwid, "writer",
-			 vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted",
-			 word->is_mounted, "read_write", word->is_read_write, "sealed",
-			 word->is_sealed, "epoch", (json_int_t)word->epoch);
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name,
+			    "subsystem", vol->subsystem, "wwid", word->wwid, "writer",
+			    vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted",
+			    word->is_mounted, "read_write", word->is_read_write, "sealed",
+			    word->is_sealed, "epoch", (long long)word->epoch);
 }
 
-static json_t *say_host(const struct fm_supervisor *sup)
+static struct fm_json *say_host(const struct fm_supervisor *sup)
 {
 	char host[FM_PEER_HOST_LEN + 1];
 
 	fm_peers_host(sup->host_id, host);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST,
-			 "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host, "writer", "", "mounted",
-			 0, "read_write", 0, "sealed", 0, "epoch", 0);
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST,
+			    "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host, "writer", "",
+			    "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
 }
 
 /* NULL: no memory. Nothing is said then: what is left out is free, to peers. */
 static char *say_all(struct fm_supervisor *sup)
 {
-	json_t *all = json_array(), *said;
-	bool is_whole = json_array_append_new(all, say_host(sup)) == 0;
+	struct fm_json *all = fm_json_array(), *said;
+	bool is_whole = fm_json_add(all, say_host(sup)) == 0;
 	char *text;
 
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (v->word.is_said)
-			is_whole = json_array_append_new(all, say_one(v)) == 0 && is_whole;
+			is_whole = fm_json_add(all, say_one(v)) == 0 && is_whole;
 	}
 	is_whole = fm_supervisor_say_begun(sup, all) && is_whole;
 	is_whole = fm_supervisor_say_strangers(sup, all) && is_whole;
-	said = json_pack("{s:o}", "volumes", all);
-	text = said && is_whole ? json_dumps(said, JSON_COMPACT) : NULL;
-	json_decref(said);
+	said = fm_json_pack("{s:o}", "volumes", all);
+	text = said && is_whole ? fm_json_dump(said, FM_JSON_ONE_LINE) : NULL;
+	fm_json_free(said);
 	return text;
 }
 
@@ -449,17 +449,17 @@ static uint64_t highest_said(const struct fm_supervised *v)
 /* Whether this peer's higher number is to be followed now: the next one after twice the time. */
 static bool is_raise_due(struct fm_supervised *v, const char *node)
 {
-	const json_t *last = json_object_get(v->raised, node);
+	const struct fm_json *last = fm_json_get(v->raised, node);
 	uint64_t now = fm_loop_now(v->sup->loop), wait = RAISE_NS;
-	json_t *next;
+	struct fm_json *next;
 
 	if (last) {
-		wait = 2 * (uint64_t)json_integer_value(json_object_get(last, "wait"));
-		if (now < (uint64_t)json_integer_value(json_object_get(last, "from")))
+		wait = 2 * (uint64_t)fm_json_as_i64(fm_json_get(last, "wait"));
+		if (now < (uint64_t)fm_json_as_i64(fm_json_get(last, "from")))
 			return false;
 	}
-	next = json_pack("{s:I, s:I}", "wait", (json_int_t)wait, "from", (json_int_t)(now + wait));
-	return json_object_set_new(v->raised, node, next) == 0;
+	next = fm_json_pack("{s:I, s:I}", "wait", (long long)wait, "from", (long long)(now + wait));
+	return fm_json_set(v->raised, node, next) == 0;
 }
 
 /*
@@ -473,7 +473,7 @@ static bool may_be_raised(struct fm_supervised *v)
 	const struct fm_peers *peers = &v->sup->peers;
 	bool may_be = false;
 
-	v->raised = v->raised ? v->raised : json_object();
+	v->raised = v->raised ? v->raised : fm_json_object();
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
@@ -553,24 +553,25 @@ bool fm_supervised_is_host_shared(const struct fm_supervised *v)
 static void note_readers(struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
-	json_t *now, *at;
+	const struct fm_json *at;
+	struct fm_json *now;
 	struct fm_err err = { 0 };
 	size_t i;
 
 	if (v->seal == FM_SEAL_OPEN || !is_writer(v))
 		return;
-	now = json_array();
-	json_array_foreach(v->readers, i, at)
-		if (fm_peers_are_silent(peers, json_string_value(at)))
-			(void)json_array_append(now, at);
+	now = fm_json_array();
+	for (i = 0; (at = fm_json_at(v->readers, i)); i++)
+		if (fm_peers_are_silent(peers, fm_json_as_text(at)))
+			(void)fm_json_add(now, fm_json_share(at));
 	for (unsigned n = 0; n < peers->node_count; n++)
 		if (has_mounted(v, peers->nodes[n].node))
-			(void)json_array_append_new(now, json_string(peers->nodes[n].node));
-	if (!now || json_equal(now, v->readers)) {
-		json_decref(now);
+			(void)fm_json_add(now, fm_json_of_text(peers->nodes[n].node));
+	if (!now || fm_json_is_equal(now, v->readers)) {
+		fm_json_free(now);
 		return;
 	}
-	json_decref(v->readers);
+	fm_json_free(v->readers);
 	v->readers = now;
 	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
 		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name,
@@ -794,13 +795,13 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 static const char *lost_reader(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
-	const json_t *at;
+	const struct fm_json *at;
 	size_t i;
 
-	json_array_foreach(v->readers, i,
-			   at) if (fm_peers_are_silent(peers, json_string_value(at)) &&
-				   !fm_supervised_is_forgotten(
-					   v, json_string_value(at))) return json_string_value(at);
+	for (i = 0; (at = fm_json_at(v->readers, i)); i++)
+		if (fm_peers_are_silent(peers, fm_json_as_text(at)) &&
+		    !fm_supervised_is_forgotten(v, fm_json_as_text(at)))
+			return fm_json_as_text(at);
 	for (unsigned n = 0; v->are_readers_lost && n < peers->node_count; n++)
 		if (peers->nodes[n].why[0] && !fm_supervised_is_forgotten(v, peers->nodes[n].node))
 			return peers->nodes[n].node;
@@ -891,7 +892,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		return fm_err_wrap(err, "nothing is changed");
 	}
 	if (!is_sealed) {
-		json_decref(v->readers);
+		fm_json_free(v->readers);
 		v->readers = NULL;
 		v->are_readers_lost = false;
 		fm_supervised_drop_answers(v);
@@ -924,54 +925,55 @@ static const struct fm_peer_volume *said_by(const struct fm_supervised *v, const
 }
 
 /* NULL: it answers, and has nothing of it. */
-static json_t *show_node(const struct fm_supervised *v, const char *node)
+static struct fm_json *show_node(const struct fm_supervised *v, const char *node)
 {
 	const char *why = fm_peers_silent_why(&v->sup->peers, node);
 	const struct fm_peer_volume *p = said_by(v, node);
 	bool is_forgotten = fm_supervised_is_forgotten(v, node);
-	json_t *one;
+	struct fm_json *one;
 
 	if (!p && !why[0])
 		return NULL;
-	one = json_pack("{s:s, s:s, s:b, s:b, s:I}", "node", node, "why", why, "counts",
-			fm_supervised_counts(v, node) && !is_forgotten, "has_answered",
-			fm_supervised_has_answered(v, node), "forgotten_ms",
-			is_forgotten ? (json_int_t)fm_supervisor_forgotten_ms(v->sup, node) : 0);
+	one = fm_json_pack("{s:s, s:s, s:b, s:b, s:I}", "node", node, "why", why, "counts",
+			   fm_supervised_counts(v, node) && !is_forgotten, "has_answered",
+			   fm_supervised_has_answered(v, node), "forgotten_ms",
+			   is_forgotten ? (long long)fm_supervisor_forgotten_ms(v->sup, node) : 0);
 	if (p)
-		(void)json_object_update_new(one, json_pack("{s:s, s:b, s:b, s:b, s:I}", "writer",
-							    p->writer, "is_mounted", p->is_mounted,
-							    "is_read_write", p->is_read_write,
-							    "is_sealed", p->is_sealed, "epoch",
-							    (json_int_t)p->epoch));
+		(void)fm_json_set_all(one,
+				      fm_json_pack("{s:s, s:b, s:b, s:b, s:I}", "writer", p->writer,
+						   "is_mounted", p->is_mounted, "is_read_write",
+						   p->is_read_write, "is_sealed", p->is_sealed,
+						   "epoch", (long long)p->epoch));
 	return one;
 }
 
-static void show_seal(const struct fm_supervised *v, json_t *to)
+static void show_seal(const struct fm_supervised *v, struct fm_json *to)
 {
 	bool is_sealed =
 		is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->is_heard_sealed;
 
-	(void)json_object_set_new(to, "is_sealed", json_boolean(is_sealed));
-	(void)json_object_set_new(to, "epoch", json_integer((json_int_t)v->epoch));
-	(void)json_object_set_new(
-		to, "mounted_epoch",
-		json_integer((json_int_t)(v->plan.is_mounted ? v->mounted_epoch : 0)));
+	(void)fm_json_set(to, "is_sealed", fm_json_of_bool(is_sealed));
+	(void)fm_json_set(to, "epoch", fm_json_of_i64((int64_t)v->epoch));
+	(void)fm_json_set(to, "mounted_epoch",
+			  fm_json_of_i64((int64_t)(v->plan.is_mounted ? v->mounted_epoch : 0)));
 }
 
-void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to)
+void fm_supervised_show_peers(const struct fm_supervised *v, struct fm_json *to)
 {
-	json_t *all = json_array(), *one, *entry;
+	struct fm_json *all = fm_json_array(), *one, *entry;
+	char too_much[FM_ERR_TEXT_MAX];
 	const char *node;
 
+	/* fits */
+	(void)snprintf(too_much, sizeof(too_much), FM_SUPERVISOR_TOO_MUCH, FM_SUPERVISOR_SAID_MAX);
 	if (is_shared(v) && v->sup->node)
 		show_seal(v, to);
-	json_object_foreach(v->sup->nodes.entries, node, entry) {
+	for (void *it = NULL; fm_json_next(v->sup->nodes.entries, &it, &node, &entry);) {
 		one = show_node(v, node);
 		if (one)
-			(void)json_array_append_new(all, one);
+			(void)fm_json_add(all, one);
 	}
-	(void)json_object_set_new(to, "peers", all);
-	(void)json_object_set_new(to, "peers_why", v->sup->is_too_much_said ?
-				  json_sprintf(FM_SUPERVISOR_TOO_MUCH, FM_SUPERVISOR_SAID_MAX) :
-				  json_string(v->sup->peers.why));
+	(void)fm_json_set(to, "peers", all);
+	(void)fm_json_set(to, "peers_why",
+			  fm_json_of_text(v->sup->is_too_much_said ? too_much : v->sup->peers.why));
 }

@@ -95,7 +95,7 @@ struct fm_supervised_facts {
  * at present. */
 struct fm_state_file {
 	const char *name;
-	json_t *entries;		/* as they were written last, or read */
+	struct fm_json *entries; /* as they were written last, or read */
 	/* the last write failed: the file may have what was to be written all the same */
 	bool is_in_doubt;
 };
@@ -190,10 +190,10 @@ struct fm_supervised {
 	bool is_refused;		/* by the guard */
 	bool is_waiting;		/* that is: it waits for words of peers */
 	/* names of those; NULL: it is not known who they are, or nobody */
-	json_t *waits_for;
+	struct fm_json *waits_for;
 	bool is_mount_forced;		/* the next one that writes, by a person */
 	/* names of nodes that answered then, or have since; NULL: none */
-	json_t *spoken;
+	struct fm_json *spoken;
 	bool is_nothing_forced;		/* the last time that was said it was mounted already */
 	bool is_unreservable;		/* the target was asked, and has reserved nothing */
 	struct fm_supervised_facts refused_facts;
@@ -218,9 +218,9 @@ struct fm_supervised {
 	/* the highest number of a seal or an unseal that this node made, or heard of its writer */
 	uint64_t epoch;
 	/* by peer: from when a higher number is followed; NULL: none */
-	json_t *raised;
+	struct fm_json *raised;
 	/* names of nodes that have it, or are silent and had it; NULL: none */
-	json_t *readers;
+	struct fm_json *readers;
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
 
@@ -261,7 +261,7 @@ struct fm_supervised {
 	/* the first of the supervisor's asks whose answers permit anything; 0: none yet */
 	uint64_t answers_from;
 	/* names of nodes that have answered such a one; NULL: none */
-	json_t *answered;
+	struct fm_json *answered;
 
 	/* What people are told. */
 	/* mounted, and a controller that is not as configured has come; "": none */
@@ -323,12 +323,12 @@ struct fm_supervisor {
 	/* Of supervisor_left.c: */
 	/* what was mounted here when fmove-nvmed ran last, until it is compared with the
 	 * configuration */
-	json_t *left;
+	struct fm_json *left;
 	char *held_text;		/* as it is in the file; NULL: not known */
 	/* what is mounted here and of no volume, at the last look */
-	json_t *used_strangers;
+	struct fm_json *used_strangers;
 	/* that, and what volumes held when they were others: told */
-	json_t *strangers;
+	struct fm_json *strangers;
 	bool is_too_much_said;		/* with all that, peers are told more than they take */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
@@ -415,7 +415,7 @@ void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *
 /* Starts a call about this device, 0: about none; request is taken over, NULL is no memory for it.
  * An error is kept for people. */
 int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev,
-			   json_t *request, uint64_t timeout_ns);
+			   struct fm_json *request, uint64_t timeout_ns);
 
 /* How the keys of all calls begin that are about a device of this volume. */
 void fm_supervised_device_keys(const struct fm_supervised *v, char *key, size_t size);
@@ -490,7 +490,7 @@ const char *fm_supervised_leave_why(const struct fm_supervised *v,
  * now. */
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err);
 
-void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to);
+void fm_supervised_show_peers(const struct fm_supervised *v, struct fm_json *to);
 
 /* ---- supervisor_nodes.c ---- */
 
@@ -536,7 +536,7 @@ void fm_supervisor_settle_begun(struct fm_supervisor *sup);
 bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write);
 /* What of that is of no volume that is configured here, to what peers are told. False: no memory
  * for some of it. */
-bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
+bool fm_supervisor_say_begun(const struct fm_supervisor *sup, struct fm_json *all);
 
 /* ---- supervisor_held.c ---- */
 
@@ -587,7 +587,7 @@ bool fm_supervised_is_stranger(const struct fm_supervised *v);
 /* What is mounted here and of no volume. Whether that is something else than before. */
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 /* That, to what peers are told. False: no memory for some of it. */
-bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
+bool fm_supervisor_say_strangers(struct fm_supervisor *sup, struct fm_json *all);
 #define FM_SUPERVISOR_SAID_MAX (FM_PEERS_EACH_MAX - 1)	/* beside the host */
 #define FM_SUPERVISOR_TOO_MUCH \
 	"more than %d volumes and namespaces are to be told to peers, which take none of them " \

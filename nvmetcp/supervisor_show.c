@@ -139,31 +139,31 @@ void fm_supervised_update(struct fm_supervised *v)
 /* ---- JSON ---- */
 
 /* Names come from a target, and a line may have been cut anywhere. */
-static void put_text(json_t *to, const char *key, const char *text)
+static void put_text(struct fm_json *to, const char *key, const char *text)
 {
-	json_t *value = json_string(text);
+	struct fm_json *value = fm_json_of_text(text);
 	char *copy = value ? NULL : strdup(text);
 
 	if (copy) {
 		fm_utf8_mend(copy);
-		value = json_string(copy);
+		value = fm_json_of_text(copy);
 	}
 	free(copy);
-	(void)json_object_set_new(to, key, value);
+	(void)fm_json_set(to, key, value);
 }
 
-static void put_int(json_t *to, const char *key, uint64_t value)
+static void put_int(struct fm_json *to, const char *key, uint64_t value)
 {
-	(void)json_object_set_new(to, key, json_integer((json_int_t)value));
+	(void)fm_json_set(to, key, fm_json_of_i64((int64_t)value));
 }
 
 /* -1: off, or never; left out: the kernel does not say. */
-static void put_seconds(json_t *to, const char *key, int seconds)
+static void put_seconds(struct fm_json *to, const char *key, int seconds)
 {
 	if (seconds == FM_INVENTORY_OFF)
-		(void)json_object_set_new(to, key, json_integer(-1));
+		(void)fm_json_set(to, key, fm_json_of_i64(-1));
 	else if (seconds != FM_INVENTORY_UNKNOWN)
-		(void)json_object_set_new(to, key, json_integer(seconds));
+		(void)fm_json_set(to, key, fm_json_of_i64(seconds));
 }
 
 /* Of the volume's namespace, if it is known; else the controller's own first one. */
@@ -177,18 +177,18 @@ static const char *ana_of(const struct fm_supervised *v, unsigned controller)
 	return "";
 }
 
-static json_t *show_controller(const struct fm_supervised *v, unsigned i)
+static struct fm_json *show_controller(const struct fm_supervised *v, unsigned i)
 {
 	const struct fm_inv_controller *c = &v->sup->inv->controllers[i];
 	struct fm_inv_settings settings;
-	json_t *to = json_object();
+	struct fm_json *to = fm_json_object();
 
 	v->sup->world->read_settings(v->sup->world->ctx, c->name, &settings);
 	put_text(to, "name", c->name);
 	put_text(to, "state", c->state);
 	put_text(to, "address", c->traddr);
 	put_text(to, "port", c->trsvcid);
-	(void)json_object_set_new(to, "is_ours", json_boolean(fm_owned_find(&v->sup->owned, c)));
+	(void)fm_json_set(to, "is_ours", fm_json_of_bool(fm_owned_find(&v->sup->owned, c)));
 	put_seconds(to, "keep_alive_s", settings.keep_alive_s);
 	put_seconds(to, "reconnect_delay_s", settings.reconnect_delay_s);
 	put_seconds(to, "ctrl_loss_s", settings.ctrl_loss_s);
@@ -199,10 +199,10 @@ static json_t *show_controller(const struct fm_supervised *v, unsigned i)
 	return to;
 }
 
-static json_t *show_controllers(const struct fm_supervised *v)
+static struct fm_json *show_controllers(const struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
-	json_t *all = json_array();
+	struct fm_json *all = fm_json_array();
 
 	for (unsigned i = 0; inv && i < inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &inv->controllers[i];
@@ -210,7 +210,7 @@ static json_t *show_controllers(const struct fm_supervised *v)
 
 		if (strcmp(c->subsysnqn, v->volume->subsystem) == 0 ||
 		    (o && strcmp(o->path.subsystem, v->volume->subsystem) == 0))
-			(void)json_array_append_new(all, show_controller(v, i));
+			(void)fm_json_add(all, show_controller(v, i));
 	}
 	return all;
 }
@@ -238,7 +238,7 @@ static const char *fs_type_of(const struct fm_supervised *v)
 	return mount ? mount->fs_type : v->has_sb ? v->sb.type : "";
 }
 
-static void show_device(const struct fm_supervised *v, json_t *to)
+static void show_device(const struct fm_supervised *v, struct fm_json *to)
 {
 	static const struct fm_inv_namespace none;
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
@@ -257,14 +257,13 @@ static void show_device(const struct fm_supervised *v, json_t *to)
 	put_text(to, "nguid", ns->nguid);
 	put_int(to, "nsid", ns->nsid);
 	put_int(to, "size_bytes", ns->size_bytes);
-	(void)json_object_set_new(to, "is_read_only", json_boolean(ns->is_read_only));
-	(void)json_object_set_new(to, "is_write_protected",
-				  json_boolean(ns->is_read_only && v->is_write_protected &&
-					       v->is_protect_confirmed &&
-					       fm_supervised_is_kept(v)));
-	(void)json_object_set_new(to, "is_reserved",
-				  json_boolean(v->plan.is_read_write && v->is_reserved &&
-					       !v->is_taken && fm_supervised_is_kept(v)));
+	(void)fm_json_set(to, "is_read_only", fm_json_of_bool(ns->is_read_only));
+	(void)fm_json_set(to, "is_write_protected",
+			  fm_json_of_bool(ns->is_read_only && v->is_write_protected &&
+					  v->is_protect_confirmed && fm_supervised_is_kept(v)));
+	(void)fm_json_set(to, "is_reserved",
+			  fm_json_of_bool(v->plan.is_read_write && v->is_reserved && !v->is_taken &&
+					  fm_supervised_is_kept(v)));
 	put_text(to, "fs_type", fs_type_of(v));
 	put_text(to, "fs_uuid", v->has_sb ? v->sb.uuid : "");
 }
@@ -286,7 +285,7 @@ static uint64_t next_try_ms(const struct fm_supervised *v)
 								 : (next - now) / FM_NS_PER_MS + 1;
 }
 
-static void show_state(const struct fm_supervised *v, json_t *to)
+static void show_state(const struct fm_supervised *v, struct fm_json *to)
 {
 	static const char *const wants[] = {
 		[FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up"};
@@ -298,10 +297,10 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	put_text(to, "state", fm_supervised_state_name(v->state));
 	put_int(to, "since_ms", v->since_ms);
 	put_text(to, "text", v->text);
-	(void)json_object_set_new(to, "waits_for",
-				  v->state == FM_STATE_WAITING && v->is_refused && v->waits_for
-					  ? json_deep_copy(v->waits_for)
-					  : json_array());
+	(void)fm_json_set(to, "waits_for",
+			  v->state == FM_STATE_WAITING && v->is_refused && v->waits_for
+				  ? fm_json_copy(v->waits_for)
+				  : fm_json_array());
 	fm_supervised_show_alarm(v, alarm, sizeof(alarm));
 	put_text(to, "alarm", alarm);
 	put_text(to, "unprotected", v->unfit);
@@ -312,25 +311,24 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	put_text(to, "subsystem", vol->subsystem);
 	put_text(to, "mode", mode_name(vol->mode));
 	put_text(to, "writer", vol->writer);
-	(void)json_object_set_new(
-		to, "is_writer",
-		json_boolean(v->sup->node && fm_guard_is_writer(vol, v->sup->node)));
+	(void)fm_json_set(to, "is_writer",
+			  fm_json_of_bool(v->sup->node && fm_guard_is_writer(vol, v->sup->node)));
 	put_int(to, "paths_live", v->plan.paths_live);
 	put_int(to, "paths_wanted", v->plan.paths_wanted);
 	put_text(to, "mount_point", vol->mount_point);
-	(void)json_object_set_new(to, "is_mounted", json_boolean(v->plan.is_mounted));
-	(void)json_object_set_new(to, "is_read_write", json_boolean(v->plan.is_read_write));
+	(void)fm_json_set(to, "is_mounted", fm_json_of_bool(v->plan.is_mounted));
+	(void)fm_json_set(to, "is_read_write", fm_json_of_bool(v->plan.is_read_write));
 }
 
-static json_t *show_one(const struct fm_supervised *v)
+static struct fm_json *show_one(const struct fm_supervised *v)
 {
-	json_t *to = json_object();
+	struct fm_json *to = fm_json_object();
 
 	if (!to)
 		return NULL;
 	show_state(v, to);
 	show_device(v, to);
-	(void)json_object_set_new(to, "controllers", show_controllers(v));
+	(void)fm_json_set(to, "controllers", show_controllers(v));
 	fm_supervised_show_peers(v, to);
 	return to;
 }
@@ -348,9 +346,9 @@ static bool is_shadowed(const struct fm_supervised *v)
 	return false;
 }
 
-json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume)
+struct fm_json *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume)
 {
-	json_t *all = volume ? NULL : json_array();
+	struct fm_json *all = volume ? NULL : fm_json_array();
 
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
@@ -358,7 +356,7 @@ json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume)
 		if (is_shadowed(v))
 			continue;
 		if (!volume)
-			(void)json_array_append_new(all, show_one(v));
+			(void)fm_json_add(all, show_one(v));
 		else if (strcmp(v->volume->name, volume) == 0)
 			return show_one(v);
 	}

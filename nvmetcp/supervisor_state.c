@@ -28,15 +28,15 @@ static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, con
 {
 	struct fm_err err = { 0 };
 	char *text = NULL;
-	json_t *object = NULL;
+	struct fm_json *object = NULL;
 	int ret = sup->world->load(sup->world->ctx, name, &text, &err);
 
 	*is_lost = false;
 	if (ret == 0) {
-		object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-		if (!json_is_object(object)) {
+		object = fm_json_load(text);
+		if (!fm_json_is(object, FM_JSON_OBJECT)) {
 			fm_log_warn("state: %s is no JSON object: taken for empty", name);
-			json_decref(object);
+			fm_json_free(object);
 			object = NULL;
 			*is_lost = true;
 		}
@@ -45,7 +45,7 @@ static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, con
 		*is_lost = true;
 	}
 	free(text);
-	*file = (struct fm_state_file){ .name = name, .entries = object ? object : json_object() };
+	*file = (struct fm_state_file){.name = name, .entries = object ? object : fm_json_object()};
 }
 
 /* What of it makes no sense forbids nothing, so it is said. */
@@ -89,7 +89,7 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	/* Written down with the first volume's, so that it holds for the others after a restart,
 	 * too. */
 	if (is_lost)
-		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
+		(void)fm_json_set(sup->sealed.entries, LOST, fm_json_of_bool(true));
 	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries ||
 	    !sup->nodes.entries || ret < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
@@ -106,13 +106,13 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 
 void fm_supervisor_forget_state(struct fm_supervisor *sup)
 {
-	json_decref(sup->wishes.entries);
-	json_decref(sup->mounted.entries);
-	json_decref(sup->sealed.entries);
-	json_decref(sup->nodes.entries);
-	json_decref(sup->left);
-	json_decref(sup->used_strangers);
-	json_decref(sup->strangers);
+	fm_json_free(sup->wishes.entries);
+	fm_json_free(sup->mounted.entries);
+	fm_json_free(sup->sealed.entries);
+	fm_json_free(sup->nodes.entries);
+	fm_json_free(sup->left);
+	fm_json_free(sup->used_strangers);
+	fm_json_free(sup->strangers);
 	free(sup->heard_text);
 	free(sup->owned_text);
 	free(sup->held_text);
@@ -145,7 +145,7 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup)
 static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file,
 		     struct fm_err *err)
 {
-	char *text = json_dumps(file->entries, JSON_INDENT(1) | JSON_SORT_KEYS);
+	char *text = fm_json_dump(file->entries, FM_JSON_SORTED_FILE);
 	int ret = text ? sup->world->save(sup->world->ctx, file->name, text, true, err)
 		       : fm_err_set(err, -ENOMEM, "out of memory");
 
@@ -194,33 +194,33 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup)
  * be written down all the same.
  */
 static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *volume,
-			 json_t *entry, struct fm_err *err)
+			 struct fm_json *entry, struct fm_err *err)
 {
-	json_t *before = json_incref(json_object_get(file->entries, volume));
+	struct fm_json *before = fm_json_share(fm_json_get(file->entries, volume));
 	int ret;
 
-	if (entry && json_equal(entry, before) && !file->is_in_doubt) {
-		json_decref(entry);
-		json_decref(before);
+	if (entry && fm_json_is_equal(entry, before) && !file->is_in_doubt) {
+		fm_json_free(entry);
+		fm_json_free(before);
 		return 0;
 	}
-	ret = json_object_set_new(file->entries, volume, entry) < 0
+	ret = fm_json_set(file->entries, volume, entry) < 0
 		      ? fm_err_set(err, -ENOMEM, "out of memory")
 		      : save_file(sup, file, err);
 	file->is_in_doubt = ret < 0;
 	if (ret < 0 && before)
-		(void)json_object_set(file->entries, volume, before);
+		(void)fm_json_set(file->entries, volume, fm_json_share(before));
 	else if (ret < 0)
-		(void)json_object_del(file->entries, volume);
-	json_decref(before);
+		(void)fm_json_delete(file->entries, volume);
+	fm_json_free(before);
 	return ret;
 }
 
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v,
 			    struct fm_err *err)
 {
-	int ret =
-		replace_entry(sup, &sup->wishes, v->volume->name, json_string(wants[v->want]), err);
+	int ret = replace_entry(sup, &sup->wishes, v->volume->name, fm_json_of_text(wants[v->want]),
+				err);
 
 	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart")
 		       : 0;
@@ -228,12 +228,12 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
 {
-	json_int_t heard = v->has_heard || v->epoch > 0 ? (json_int_t)v->epoch : -1;
-	json_t *now = json_pack(
+	long long heard = v->has_heard || v->epoch > 0 ? (long long)v->epoch : -1;
+	struct fm_json *now = fm_json_pack(
 		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem",
 		v->volume->subsystem, "wwid", v->last_wwid, "size_bytes",
-		(json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
-		(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard,
+		(long long)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
+		(long long)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard,
 		"writer_sealed", v->is_heard_sealed, "write_protected", v->is_write_protected,
 		"protect_confirmed", v->is_protect_confirmed, "reserved", v->is_reserved, "asked",
 		v->is_keep_asked || v->is_doubtful, "taken", v->is_taken);
@@ -249,10 +249,11 @@ int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervise
 			    struct fm_err *err)
 {
 	bool has_readers = v->seal != FM_SEAL_OPEN;
-	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem,
-				"state", seals[v->seal], "epoch", (json_int_t)v->epoch, "readers",
-				has_readers ? v->readers : NULL, "are_readers_lost",
-				has_readers && v->are_readers_lost);
+	struct fm_json *now =
+		fm_json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem,
+			     "state", seals[v->seal], "epoch", (long long)v->epoch, "readers",
+			     has_readers ? v->readers : NULL, "are_readers_lost",
+			     has_readers && v->are_readers_lost);
 
 	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
 }
@@ -269,20 +270,20 @@ void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
 /* Of another subsystem it says nothing: the volume has become another one. */
 static void recall_mounted(struct fm_supervised *v)
 {
-	json_t *mounted = json_object_get(v->sup->mounted.entries, v->volume->name);
+	const struct fm_json *mounted = fm_json_get(v->sup->mounted.entries, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
-	json_int_t size, epoch = 0, heard = -1;
+	long long size, epoch = 0, heard = -1;
 	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0,
 	    is_asked = 0, is_taken = 0;
 
 	v->is_reserved_unknown = true;
-	if (json_unpack(mounted,
-			"{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}",
-			"subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
-			"set_read_only", &read_only, "epoch", &epoch, "writer", &writer,
-			"writer_epoch", &heard, "writer_sealed", &is_sealed, "write_protected",
-			&is_write_protected, "protect_confirmed", &is_protect_confirmed, "reserved",
-			&is_reserved, "asked", &is_asked, "taken", &is_taken) < 0 ||
+	if (fm_json_unpack(mounted,
+			   "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}",
+			   "subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
+			   "set_read_only", &read_only, "epoch", &epoch, "writer", &writer,
+			   "writer_epoch", &heard, "writer_sealed", &is_sealed, "write_protected",
+			   &is_write_protected, "protect_confirmed", &is_protect_confirmed,
+			   "reserved", &is_reserved, "asked", &is_asked, "taken", &is_taken) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
 		return;
@@ -323,42 +324,43 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	struct fm_supervisor *sup = v->sup;
 	struct fm_err err = { 0 };
 
-	json_decref(v->raised);
+	fm_json_free(v->raised);
 	v->raised = NULL;
 	v->has_number = v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
 	v->hears_from = 0;
 	v->seal = FM_SEAL_OPEN;
-	if (json_object_del(sup->sealed.entries, v->volume->name) == 0 &&
+	if (fm_json_delete(sup->sealed.entries, v->volume->name) == 0 &&
 	    save_file(sup, &sup->sealed, &err) < 0) {
 		sup->sealed.is_in_doubt = true;
 		fm_log_warn("state: %s", err.text);
 	}
 }
 
-static bool are_names(const json_t *readers)
+static bool are_names(const struct fm_json *readers)
 {
-	const json_t *at;
+	const struct fm_json *at;
 	size_t i;
 
-	json_array_foreach(readers, i, at)
-		if (!json_is_string(at))
+	for (i = 0; (at = fm_json_at(readers, i)); i++)
+		if (!fm_json_is(at, FM_JSON_TEXT))
 			return false;
-	return json_array_size(readers) <= FM_PEERS_NODES_MAX;
+	return fm_json_count(readers) <= FM_PEERS_NODES_MAX;
 }
 
 static void recall_seal(struct fm_supervised *v)
 {
-	json_t *entry = json_object_get(v->sup->sealed.entries, v->volume->name), *readers = NULL;
+	const struct fm_json *entry = fm_json_get(v->sup->sealed.entries, v->volume->name),
+			     *readers = NULL;
 	const char *subsystem, *state;
-	json_int_t epoch;
+	long long epoch;
 	int are_readers_lost = 0;
 	unsigned seal = 0;
 
-	if (!entry && !json_object_get(v->sup->sealed.entries, LOST))
+	if (!entry && !fm_json_get(v->sup->sealed.entries, LOST))
 		return;
-	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state",
-			&state, "epoch", &epoch, "readers", &readers, "are_readers_lost",
-			&are_readers_lost) < 0 ||
+	if (fm_json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state",
+			   &state, "epoch", &epoch, "readers", &readers, "are_readers_lost",
+			   &are_readers_lost) < 0 ||
 	    epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
@@ -382,14 +384,13 @@ static void recall_seal(struct fm_supervised *v)
 	/* A higher one was heard since: the file is an old one. */
 	v->has_number = (uint64_t)epoch >= v->epoch;
 	v->epoch = v->has_number ? (uint64_t)epoch : v->epoch;
-	v->readers = json_incref(readers);
+	v->readers = fm_json_share(readers);
 	v->are_readers_lost = are_readers_lost;
 }
 
 void fm_supervised_recall(struct fm_supervised *v)
 {
-	const char *wish =
-		json_string_value(json_object_get(v->sup->wishes.entries, v->volume->name));
+	const char *wish = fm_json_as_text(fm_json_get(v->sup->wishes.entries, v->volume->name));
 
 	for (unsigned i = 0; wish && i < sizeof(wants) / sizeof(wants[0]); i++)
 		if (strcmp(wish, wants[i]) == 0)

@@ -24,7 +24,8 @@
 #define HOLD_MAX_S 60
 #define KEY_MAX 400
 
-static void where_done(struct fm_helper *helper, int code, const char *text, json_t *answer);
+static void where_done(struct fm_helper *helper, int code, const char *text,
+		       const struct fm_json *answer);
 
 static bool is_literal(const char *host, char out[static FM_CONNECTION_ADDRESS_MAX])
 {
@@ -129,7 +130,8 @@ void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *addres
 	fm_supervisor_look_soon(sup);
 }
 
-static void swept(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void swept(struct fm_helper *helper, int code, const char *text,
+		  const struct fm_json *answer)
 {
 	struct fm_supervisor *sup = fm_container_of(helper, struct fm_supervisor, sweeper);
 
@@ -148,9 +150,9 @@ static void swept(struct fm_helper *helper, int code, const char *text, json_t *
 
 static void sweep(struct fm_supervisor *sup, const struct fm_owned *o)
 {
-	json_t *request =
-		json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect", "controller", o->controller,
-			  "subsystem", o->path.subsystem, "wait_ms", SWEEP_WAIT_MS);
+	struct fm_json *request = fm_json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect",
+					       "controller", o->controller, "subsystem",
+					       o->path.subsystem, "wait_ms", SWEEP_WAIT_MS);
 	const struct fm_owned left = *o;
 	struct fm_err err = { 0 };
 	char key[KEY_MAX];
@@ -164,7 +166,7 @@ static void sweep(struct fm_supervisor *sup, const struct fm_owned *o)
 	sup->sweeper.done = swept;
 	sup->is_sweeping = request && sup->world->start(sup->world->ctx, &sup->sweeper, key,
 							request, SWEEP_NS, &err) == 0;
-	json_decref(request);
+	fm_json_free(request);
 	if (!sup->is_sweeping)
 		fm_hold_failed(sup, &sup->sweep_hold, 1, HOLD_MAX_S);
 }
@@ -203,7 +205,8 @@ static void where_failed(struct fm_supervised *v, const char *text)
 	fm_hold_failed(v->sup, &v->where.hold, 1, HOLD_MAX_S);
 }
 
-static void begin(struct fm_supervised *v, const char *what, json_t *request, uint64_t timeout_ns)
+static void begin(struct fm_supervised *v, const char *what, struct fm_json *request,
+		  uint64_t timeout_ns)
 {
 	const struct fm_supervisor_world *world = v->sup->world;
 	struct fm_err err = { 0 };
@@ -216,7 +219,7 @@ static void begin(struct fm_supervised *v, const char *what, json_t *request, ui
 		ret = world->start(world->ctx, &v->where.helper, key, request, timeout_ns, &err);
 	else
 		ret = fm_err_set(&err, -ENOMEM, "no memory for a request to a helper process");
-	json_decref(request);
+	fm_json_free(request);
 	v->where.is_busy = ret == 0;
 	if (ret < 0)
 		where_failed(v, err.text);
@@ -236,10 +239,10 @@ static void begin_discovery(struct fm_supervised *v, const char *literal)
 		return;
 	}
 	begin(v, "discovery",
-	      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
-			literal, "port", vol->address[v->where.at].port, "host_nqn",
-			v->sup->host_nqn, "host_id", v->sup->host_id, "host_address",
-			vol->host_address, "host_interface", vol->host_interface),
+	      fm_json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
+			   literal, "port", vol->address[v->where.at].port, "host_nqn",
+			   v->sup->host_nqn, "host_id", v->sup->host_id, "host_address",
+			   vol->host_address, "host_interface", vol->host_interface),
 	      DISCOVER_NS);
 	if (!v->where.is_busy)
 		fm_supervisor_discovery_ended(v->sup, v->where.literal, v->where.port, true);
@@ -262,8 +265,8 @@ uint64_t fm_supervised_where_ask(struct fm_supervised *v)
 	} else {
 		v->where.is_discovering = false;
 		begin(v, "names",
-		      json_pack("{s:s, s:s}", "call", "resolve", "host",
-				vol->address[v->where.at].host),
+		      fm_json_pack("{s:s, s:s}", "call", "resolve", "host",
+				   vol->address[v->where.at].host),
 		      RESOLVE_NS);
 	}
 	return v->where.is_busy ? FM_NEVER : v->where.hold.until_ns;
@@ -280,14 +283,14 @@ static void ask_later(struct fm_supervised *v)
 }
 
 /* The one in use stays if it is among them; else the first. NULL: none. */
-static const char *choose(json_t *addresses, const char *used)
+static const char *choose(const struct fm_json *addresses, const char *used)
 {
 	const char *first = NULL;
-	json_t *at;
+	const struct fm_json *at;
 	size_t i;
 
-	json_array_foreach(addresses, i, at) {
-		const char *text = json_string_value(at);
+	for (i = 0; (at = fm_json_at(addresses, i)); i++) {
+		const char *text = fm_json_as_text(at);
 
 		if (text && strcmp(text, used) == 0)
 			return text;
@@ -296,11 +299,11 @@ static const char *choose(json_t *addresses, const char *used)
 	return first;
 }
 
-static void resolved(struct fm_supervised *v, json_t *answer)
+static void resolved(struct fm_supervised *v, const struct fm_json *answer)
 {
 	const struct fm_volume *vol = v->volume;
 	unsigned at = v->where.at % vol->address_count;
-	const char *host = choose(json_object_get(answer, "addresses"),
+	const char *host = choose(fm_json_get(answer, "addresses"),
 				  vol->is_discovered ? "" : v->path[at].host);
 	char literal[FM_CONNECTION_ADDRESS_MAX];
 
@@ -324,14 +327,14 @@ static void resolved(struct fm_supervised *v, json_t *answer)
 		ask_later(v);
 }
 
-static bool take_entry(const struct fm_supervised *v, json_t *entry,
+static bool take_entry(const struct fm_supervised *v, const struct fm_json *entry,
 		       struct fm_supervised_path *path)
 {
 	const char *subsystem, *address, *port;
 	char literal[FM_CONNECTION_ADDRESS_MAX];
 
-	if (json_unpack(entry, "{s:s, s:s, s:s}", "subsystem", &subsystem, "address", &address,
-			"port", &port) < 0 ||
+	if (fm_json_unpack(entry, "{s:s, s:s, s:s}", "subsystem", &subsystem, "address", &address,
+			   "port", &port) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || !is_literal(address, literal) ||
 	    strlen(port) >= sizeof(path->port))
 		return false;
@@ -356,15 +359,15 @@ static void keep_hold(const struct fm_supervised *v, struct fm_supervised_path *
 			path->hold = v->path[i].hold;
 }
 
-static void discovered(struct fm_supervised *v, json_t *answer)
+static void discovered(struct fm_supervised *v, const struct fm_json *answer)
 {
 	struct fm_supervised_path found[FM_VOLUME_PATHS_MAX] = { 0 };
 	unsigned count = 0;
 	char line[FM_SUPERVISED_WHY_MAX];
-	json_t *entry;
+	const struct fm_json *entry;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "entries"), i, entry) {
+	for (i = 0; (entry = fm_json_at(fm_json_get(answer, "entries"), i)); i++) {
 		if (count == FM_VOLUME_PATHS_MAX || !take_entry(v, entry, &found[count]) ||
 		    has(found, count, &found[count]))
 			continue;
@@ -385,7 +388,8 @@ static void discovered(struct fm_supervised *v, json_t *answer)
 	ask_later(v);
 }
 
-static void where_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void where_done(struct fm_helper *helper, int code, const char *text,
+		       const struct fm_json *answer)
 {
 	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, where.helper);
 	char line[FM_SUPERVISED_WHY_MAX];

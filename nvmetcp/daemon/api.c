@@ -34,7 +34,6 @@
 #include "nvmetcp/supervisor.h"
 
 /* targets and peers said parts of it, and it may be shown as it is */
-#define SHOWN (JSON_COMPACT | JSON_ENSURE_ASCII)
 #define DISCOVER_NS (30 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define UP_MS 60000
@@ -96,9 +95,9 @@ struct request {
 
 /* ---- answers ---- */
 
-static void send_json(struct client *c, json_t *message)
+static void send_json(struct client *c, struct fm_json *message)
 {
-	char *text = message ? json_dumps(message, SHOWN) : NULL;
+	char *text = message ? fm_json_dump(message, FM_JSON_ASCII) : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	if (len > 0 && len <= FM_NVMED_MSG_MAX)
@@ -106,7 +105,7 @@ static void send_json(struct client *c, json_t *message)
 	else
 		fm_log_warn("local API: an answer could not be made");
 	free(text);
-	json_decref(message);
+	fm_json_free(message);
 }
 
 /* id: NULL if it could not be read. */
@@ -114,41 +113,41 @@ static void reply_error(struct client *c, const int64_t *id, int code, const cha
 {
 	const char *name = strerrorname_np(-code);
 	char line[FM_ERR_TEXT_MAX];
-	json_t *message;
+	struct fm_json *message;
 
 	(void)snprintf(line, sizeof(line), "%s", text);
 	fm_utf8_mend(line);
-	message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO",
-			    "text", line);
+	message = fm_json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO",
+			       "text", line);
 	if (message && id)
-		(void)json_object_set_new(message, "id", json_integer(*id));
+		(void)fm_json_set(message, "id", fm_json_of_i64(*id));
 	send_json(c, message);
 }
 
 /* more is taken over; NULL is no memory. */
-static void reply_done(struct client *c, int64_t id, json_t *more)
+static void reply_done(struct client *c, int64_t id, struct fm_json *more)
 {
 	char *text;
 
-	if (!more || json_object_set_new(more, "id", json_integer(id)) < 0 ||
-	    json_object_set_new(more, "event", json_string("done")) < 0) {
-		json_decref(more);
+	if (!more || fm_json_set(more, "id", fm_json_of_i64(id)) < 0 ||
+	    fm_json_set(more, "event", fm_json_of_text("done")) < 0) {
+		fm_json_free(more);
 		reply_error(c, &id, -ENOMEM, "no memory for the answer");
 		return;
 	}
-	text = json_dumps(more, SHOWN);
+	text = fm_json_dump(more, FM_JSON_ASCII);
 	if (text && strlen(text) > FM_NVMED_MSG_MAX)
 		reply_error(c, &id, -EMSGSIZE,
 			    "the answer is longer than 256 KiB: ask for volumes by name");
 	else
-		send_json(c, json_incref(more));
+		send_json(c, fm_json_share(more));
 	free(text);
-	json_decref(more);
+	fm_json_free(more);
 }
 
-static json_t *show_volume(const struct fm_nvmed_api *api, const char *volume)
+static struct fm_json *show_volume(const struct fm_nvmed_api *api, const char *volume)
 {
-	return json_pack("{s:o}", "volume", fm_supervisor_show(api->sup, volume));
+	return fm_json_pack("{s:o}", "volume", fm_supervisor_show(api->sup, volume));
 }
 
 /* ---- waiting ---- */
@@ -193,7 +192,7 @@ static bool check_waiting_all(struct request *r)
 		reply_error(r->client, &r->id, -ECANCELED,
 			    "somebody has wished all volumes up meanwhile");
 	else if (fm_supervisor_is_all_down(r->api->sup, &why))
-		reply_done(r->client, r->id, json_object());
+		reply_done(r->client, r->id, fm_json_object());
 	else
 		return false;
 	free_request(r);
@@ -201,12 +200,12 @@ static bool check_waiting_all(struct request *r)
 }
 
 /* Who said force is told that it was for nothing. */
-static json_t *show_reached(const struct request *r)
+static struct fm_json *show_reached(const struct request *r)
 {
-	json_t *done = show_volume(r->api, r->volume);
+	struct fm_json *done = show_volume(r->api, r->volume);
 
 	if (done && r->is_forced && fm_supervisor_is_nothing_forced(r->api->sup, r->volume))
-		(void)json_object_set_new(done, "nothing_forced", json_true());
+		(void)fm_json_set(done, "nothing_forced", fm_json_of_bool(true));
 	return done;
 }
 
@@ -266,7 +265,7 @@ static void answer_later(struct request *r, int64_t timeout_ms)
 	r->deadline.fire = deadline_fired;
 	if (timeout_ms == 0) {
 		reply_done(r->client, r->id,
-			   r->is_all ? json_object() : show_volume(r->api, r->volume));
+			   r->is_all ? fm_json_object() : show_volume(r->api, r->volume));
 		free_request(r);
 	} else if (!check_waiting(r)) {
 		fm_timer_set(loop, &r->deadline,
@@ -322,8 +321,8 @@ static int do_ping(const struct order *o, struct fm_err *err)
 
 	if (ret == 0)
 		reply_done(o->client, o->id,
-			   json_pack("{s:s, s:i}", "version", FM_VERSION, "api",
-				     FM_NVMED_API_VERSION));
+			   fm_json_pack("{s:s, s:i}", "version", FM_VERSION, "api",
+					FM_NVMED_API_VERSION));
 	return ret;
 }
 
@@ -332,7 +331,7 @@ static int do_status(const struct order *o, struct fm_err *err)
 	struct fm_nvmed_api *api = o->client->api;
 	const char *volume = NULL;
 	const struct fm_json_key keys[] = { { "volume", FM_JSON_TEXT, true, .text = &volume } };
-	json_t *volumes;
+	struct fm_json *volumes;
 	int ret = READ_KEYS(o, keys, err);
 
 	if (ret < 0)
@@ -341,12 +340,12 @@ static int do_status(const struct order *o, struct fm_err *err)
 	if (!volumes && volume)
 		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
 	if (volume)
-		volumes = json_pack("[o]", volumes);
+		volumes = fm_json_pack("[o]", volumes);
 	reply_done(o->client, o->id,
-		   json_pack("{s:o, s:i, s:s, s:{s:s, s:s}}", "volumes", volumes, "stuck",
-			     (int)fm_helpers_stuck(api->helpers), "second_owner",
-			     fm_nvmed_second_owner(), "libnvme", "built", fm_libnvme_built(),
-			     "running", fm_libnvme_loaded()));
+		   fm_json_pack("{s:o, s:i, s:s, s:{s:s, s:s}}", "volumes", volumes, "stuck",
+				(int)fm_helpers_stuck(api->helpers), "second_owner",
+				fm_nvmed_second_owner(), "libnvme", "built", fm_libnvme_built(),
+				"running", fm_libnvme_loaded()));
 	return 0;
 }
 
@@ -426,7 +425,7 @@ static int do_all(const struct order *o, const struct wish_op *op, struct fm_err
 		return ret;
 	if (op->want == FM_WANT_UP) {
 		fm_supervisor_open(api->sup);
-		reply_done(o->client, o->id, json_object());
+		reply_done(o->client, o->id, fm_json_object());
 		return 0;
 	}
 	r = new_request(o->client, o->id, err);
@@ -576,29 +575,31 @@ static int do_forget(const struct order *o, struct fm_err *err)
 		return fm_err_set(err, -EPERM, "forget is for root");
 	ret = fm_supervisor_forget(o->client->api->sup, node, err);
 	if (ret == 0)
-		reply_done(o->client, o->id, json_pack("{s:s}", "node", node));
+		reply_done(o->client, o->id, fm_json_pack("{s:s}", "node", node));
 	return ret;
 }
 
 /* ---- discover ---- */
 
-static json_t *entry_of(const struct request *r, json_t *from)
+static struct fm_json *entry_of(const struct request *r, const struct fm_json *from)
 {
 	const char *subsystem = "", *address = "", *port = "", *family = "";
 	int is_secure = 0;
 
-	(void)json_unpack(from, "{s:s, s:s, s:s, s:s, s:b}", "subsystem", &subsystem, "address",
-			  &address, "port", &port, "family", &family, "secure", &is_secure);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "subsystem", subsystem, "address",
-			 address, "port", port, "family", family, "treq",
-			 is_secure ? "required" : "not required", "is_same_address",
-			 fm_owned_is_same_address(address, r->address));
+	(void)fm_json_unpack(from, "{s:s, s:s, s:s, s:s, s:b}", "subsystem", &subsystem, "address",
+			     &address, "port", &port, "family", &family, "secure", &is_secure);
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "subsystem", subsystem, "address",
+			    address, "port", port, "family", family, "treq",
+			    is_secure ? "required" : "not required", "is_same_address",
+			    fm_owned_is_same_address(address, r->address));
 }
 
-static void discover_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void discover_done(struct fm_helper *helper, int code, const char *text,
+			  const struct fm_json *answer)
 {
 	struct request *r = fm_container_of(helper, struct request, helper);
-	json_t *entries, *at;
+	const struct fm_json *at;
+	struct fm_json *entries;
 	size_t i;
 
 	r->api->discoveries--;
@@ -606,10 +607,10 @@ static void discover_done(struct fm_helper *helper, int code, const char *text, 
 	if (r->client && code < 0) {
 		reply_error(r->client, &r->id, code, text);
 	} else if (r->client) {
-		entries = json_array();
-		json_array_foreach(json_object_get(answer, "entries"), i, at)
-			(void)json_array_append_new(entries, entry_of(r, at));
-		reply_done(r->client, r->id, json_pack("{s:o}", "entries", entries));
+		entries = fm_json_array();
+		for (i = 0; (at = fm_json_at(fm_json_get(answer, "entries"), i)); i++)
+			(void)fm_json_add(entries, entry_of(r, at));
+		reply_done(r->client, r->id, fm_json_pack("{s:o}", "entries", entries));
 	}
 	free_request(r);
 }
@@ -625,7 +626,7 @@ static int do_discover(const struct order *o, struct fm_err *err)
 		{ "host_interface", FM_JSON_TEXT, true, .text = &host_interface },
 	};
 	struct request *r;
-	json_t *request;
+	struct fm_json *request;
 	char key[64];
 	int ret = READ_KEYS(o, keys, err);
 
@@ -654,13 +655,13 @@ static int do_discover(const struct order *o, struct fm_err *err)
 	r->is_discovery = true;
 	r->helper.done = discover_done;
 	(void)snprintf(key, sizeof(key), "discover %llu", (unsigned long long)api->serial++);
-	request = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
-			    r->address, "port", port, "host_nqn", api->host->nqn, "host_id",
-			    api->host->id, "host_address", host_address, "host_interface",
-			    host_interface);
+	request = fm_json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
+			       r->address, "port", port, "host_nqn", api->host->nqn, "host_id",
+			       api->host->id, "host_address", host_address, "host_interface",
+			       host_interface);
 	ret = request ? fm_helper_start(api->helpers, &r->helper, key, request, DISCOVER_NS, err)
 		      : fm_err_set(err, -ENOMEM, "no memory");
-	json_decref(request);
+	fm_json_free(request);
 	if (ret < 0) {
 		fm_supervisor_discovery_ended(api->sup, r->address, r->port, true);
 		free_request(r);

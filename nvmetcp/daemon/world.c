@@ -39,7 +39,7 @@ static int read_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 	return fm_mounts_read("", out, err);
 }
 
-static int start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+static int start(void *ctx, struct fm_helper *helper, const char *key, struct fm_json *request,
 		 uint64_t timeout_ns, struct fm_err *err)
 {
 	return fm_helper_start(((struct fm_world *)ctx)->helpers, helper, key, request, timeout_ns,

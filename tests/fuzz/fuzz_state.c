@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/inventory.h"
@@ -84,7 +83,7 @@ static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 	return fm_mounts_parse("", 0, out, err);
 }
 
-static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+static int no_start(void *ctx, struct fm_helper *helper, const char *key, struct fm_json *request,
 		    uint64_t timeout_ns, struct fm_err *err)
 {
 	(void)ctx;
@@ -224,7 +223,7 @@ static void try_supervisor(char *text)
 	struct fm_supervisor_opts opts = { .world = &world, .random = &chance };
 	struct fm_supervisor *sup;
 	struct fm_err err = { 0 };
-	json_t *shown;
+	struct fm_json *shown;
 	char *line;
 
 	check(fm_loop_new(&loop_opts, &opts.loop, &err) == 0);
@@ -233,10 +232,10 @@ static void try_supervisor(char *text)
 	while (fm_loop_step(opts.loop, 0))
 		;
 	shown = fm_supervisor_show(sup, NULL);
-	line = json_dumps(shown, 0);
-	check(line && json_array_size(shown) == 1);
+	line = fm_json_dump(shown, FM_JSON_ONE_LINE);
+	check(line && fm_json_count(shown) == 1);
 	free(line);
-	json_decref(shown);
+	fm_json_free(shown);
 	(void)fm_supervisor_wish(sup, "v", FM_WANT_CONNECTED, false, &err);
 	while (fm_loop_step(opts.loop, 0))
 		;

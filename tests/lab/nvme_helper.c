@@ -26,18 +26,22 @@ struct call {
 	bool is_done;
 };
 
-static void print_line(const struct call *c, int code, const char *text, json_t *answer)
+static void print_line(const struct call *c, int code, const char *text,
+		       const struct fm_json *answer)
 {
-	json_t *line = json_pack("{s:i, s:s, s:O*, s:i}", "code", code, "text", text, "answer",
-				 answer, "stuck", (int)fm_helpers_stuck(c->helpers));
+	struct fm_json *line =
+		fm_json_pack("{s:i, s:s, s:O*, s:i}", "code", code, "text", text, "answer", answer,
+			     "stuck", (int)fm_helpers_stuck(c->helpers));
+	char *shown = fm_json_dump(line, FM_JSON_ONE_LINE);
 
-	json_dumpf(line, stdout, JSON_COMPACT);
-	json_decref(line);
-	printf("\n");
+	(void)printf("%s\n", shown ? shown : "(no memory)");
+	free(shown);
+	fm_json_free(line);
 	fflush(stdout);
 }
 
-static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void call_done(struct fm_helper *helper, int code, const char *text,
+		      const struct fm_json *answer)
 {
 	struct call *c = fm_container_of(helper, struct call, helper);
 
@@ -50,19 +54,19 @@ static int run_call(struct fm_loop *loop, struct fm_helpers *helpers, const char
 		    uint64_t timeout_ns)
 {
 	struct call c = { .helper = { .done = call_done }, .helpers = helpers };
-	json_t *request = json_loads(text, 0, NULL),
-	       *key = json_incref(json_object_get(request, "key"));
+	struct fm_json *request = fm_json_load(text),
+		       *key = fm_json_share(fm_json_get(request, "key"));
 	struct fm_err err = { 0 };
 
-	(void)json_object_del(request, "key");
-	c.code = fm_helper_start(helpers, &c.helper, key ? json_string_value(key) : "k", request,
+	(void)fm_json_delete(request, "key");
+	c.code = fm_helper_start(helpers, &c.helper, key ? fm_json_as_text(key) : "k", request,
 				 timeout_ns, &err);
 	if (c.code < 0)
 		print_line(&c, c.code, err.text, NULL);
 	while (c.code == 0 && !c.is_done)
 		(void)fm_loop_step(loop, FM_NS_PER_S);
-	json_decref(key);
-	json_decref(request);
+	fm_json_free(key);
+	fm_json_free(request);
 	return c.code;
 }
 

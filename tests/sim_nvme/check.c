@@ -5,23 +5,23 @@
 
 #include "tests/sim_nvme/nvme_sim.h"
 
-static bool is_text(const json_t *said, const char *key, const char *text)
+static bool is_text(const struct fm_json *said, const char *key, const char *text)
 {
-	return strcmp(json_string_value(json_object_get(said, key)), text) == 0;
+	return strcmp(fm_json_as_text(fm_json_get(said, key)), text) == 0;
 }
 
 /* By its name, or by what it is, as its peers look for it. */
 static bool is_said(const struct node *n, unsigned volume, bool is_read_write)
 {
-	const json_t *at;
+	const struct fm_json *at;
 	size_t i;
 
-	json_array_foreach(n->published, i,
-			   at) if ((is_text(at, "name", sim_volumes[volume]) ||
-				    is_text(at, "wwid", sim_wwids[volume])) &&
-				   json_is_true(json_object_get(at, "mounted")) &&
-				   (!is_read_write ||
-				    json_is_true(json_object_get(at, "read_write")))) return true;
+	for (i = 0; (at = fm_json_at(n->published, i)); i++)
+		if ((is_text(at, "name", sim_volumes[volume]) ||
+		     is_text(at, "wwid", sim_wwids[volume])) &&
+		    fm_json_is_true(fm_json_get(at, "mounted")) &&
+		    (!is_read_write || fm_json_is_true(fm_json_get(at, "read_write"))))
+			return true;
 	return false;
 }
 
@@ -241,14 +241,14 @@ static char present(const struct node *n, unsigned volume)
 
 static void complain(const struct node *n, unsigned volume)
 {
-	json_t *shown = n->sup ? fm_supervisor_show(n->sup, sim_volumes[volume]) : NULL;
-	char *text = shown ? json_dumps(shown, JSON_COMPACT) : NULL;
+	struct fm_json *shown = n->sup ? fm_supervisor_show(n->sup, sim_volumes[volume]) : NULL;
+	char *text = shown ? fm_json_dump(shown, FM_JSON_ONE_LINE) : NULL;
 
 	sim_violate("all is well again, and %s has %s as '%c', not '%c': %.1500s", n->name,
 		    sim_volumes[volume], present(n, volume), wanted(n, volume),
 		    text ? text : "its daemon does not run");
 	free(text);
-	json_decref(shown);
+	fm_json_free(shown);
 }
 
 /*
@@ -261,8 +261,9 @@ void check_help(void)
 	for (unsigned i = 0; i < sim.node_count; i++) {
 		for (unsigned v = 0; v < sim.volume_count; v++) {
 			struct node *n = &sim.node[i];
-			json_t *shown = n->sup ? fm_supervisor_show(n->sup, sim_volumes[v]) : NULL;
-			const char *text = json_string_value(json_object_get(shown, "text"));
+			struct fm_json *shown =
+				n->sup ? fm_supervisor_show(n->sup, sim_volumes[v]) : NULL;
+			const char *text = fm_json_as_text(fm_json_get(shown, "text"));
 
 			if (text && strstr(text, "(blockdev --setrw ")) {
 				sim_trace("%s: a person says blockdev --setrw for %s", n->name,
@@ -273,7 +274,7 @@ void check_help(void)
 				sim.disk[v].holder = 0;
 			if (text && strstr(text, "(fmove nvme unseal "))
 				sim_seal(n, v, false);
-			json_decref(shown);
+			fm_json_free(shown);
 		}
 	}
 }

@@ -22,18 +22,18 @@ static bool is_reachable(const struct node *from, const struct node *to)
 	       sim.now_ns >= from->late_ns;
 }
 
-static const char *text_of(const json_t *said, const char *key)
+static const char *text_of(const struct fm_json *said, const char *key)
 {
-	return json_string_value(json_object_get(said, key));
+	return fm_json_as_text(fm_json_get(said, key));
 }
 
-static bool is_said_written(const json_t *said, unsigned volume)
+static bool is_said_written(const struct fm_json *said, unsigned volume)
 {
-	const json_t *at;
+	const struct fm_json *at;
 	size_t i;
 
-	json_array_foreach(said, i, at)
-		if (json_is_true(json_object_get(at, "read_write")) &&
+	for (i = 0; (at = fm_json_at(said, i)); i++)
+		if (fm_json_is_true(fm_json_get(at, "read_write")) &&
 		    (strcmp(text_of(at, "wwid"), sim_wwids[volume]) == 0 ||
 		     strcmp(text_of(at, "name"), sim_volumes[volume]) == 0))
 			return true;
@@ -63,17 +63,17 @@ static void note_heard(struct node *n, unsigned peer)
 static int world_publish(void *ctx, const char *text, struct fm_err *err)
 {
 	struct node *n = ctx;
-	json_t *said;
+	struct fm_json *said;
 
 	if (n->is_dying || (n->is_save_broken && sim_is_one_in(50)))
 		return fm_err_set(err, -EIO, "broken");
 	if (sim_mutant == MUTANT_SAY_NOTHING_BEFORE && sim_is_one_in(50))
 		return 0;
-	said = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	json_decref(n->published);
-	n->published = json_incref(json_object_get(said, "volumes"));
+	said = fm_json_load(text);
+	fm_json_free(n->published);
+	n->published = fm_json_share(fm_json_get(said, "volumes"));
 	memcpy(n->was_out, n->is_out, sizeof(n->was_out));
-	json_decref(said);
+	fm_json_free(said);
 	note_told(n);
 	if (sim_is_tracing)
 		sim_trace("%s says %s", n->name, text);
@@ -122,7 +122,7 @@ void exchange_drop(struct node *n)
 	n->is_asking = false;
 	for (unsigned p = 0; p < NODES_MAX; p++) {
 		n->question[p].at_ns = FM_NEVER;
-		json_decref(n->question[p].heard);
+		fm_json_free(n->question[p].heard);
 		n->question[p].heard = NULL;
 	}
 }
@@ -135,7 +135,7 @@ void exchange_read(struct node *n, unsigned peer)
 	q->at_ns = FM_NEVER;
 	if (!is_reachable(n, to))
 		return;
-	q->heard = json_incref(to->published);
+	q->heard = fm_json_share(to->published);
 }
 
 static bool is_answered(const struct node *n, unsigned peer)
@@ -148,20 +148,20 @@ static bool is_answered(const struct node *n, unsigned peer)
 
 /* ---- answers ---- */
 
-static json_t *event_of(const struct node *n, unsigned peer)
+static struct fm_json *event_of(const struct node *n, unsigned peer)
 {
 	const struct question *q = &n->question[peer];
 
 	if (is_answered(n, peer))
-		return json_pack("{s:s, s:O}", "node", sim.node[peer].name, "volumes", q->heard);
-	return json_pack("{s:s, s:[], s:s, s:s}", "node", sim.node[peer].name, "volumes", "code",
-			 "EHOSTUNREACH", "text", "is not connected");
+		return fm_json_pack("{s:s, s:O}", "node", sim.node[peer].name, "volumes", q->heard);
+	return fm_json_pack("{s:s, s:[], s:s, s:s}", "node", sim.node[peer].name, "volumes", "code",
+			    "EHOSTUNREACH", "text", "is not connected");
 }
 
 /* As the bytes that fmoved sends. event is taken over. */
-static int hear(struct fm_peers *peers, json_t *event)
+static int hear(struct fm_peers *peers, struct fm_json *event)
 {
-	char *text = json_dumps(event, JSON_COMPACT);
+	char *text = fm_json_dump(event, FM_JSON_ONE_LINE);
 	struct fm_json *json = NULL;
 	int ret = text ? fm_json_parse(text, strlen(text), &json, NULL) : -ENOMEM;
 
@@ -169,7 +169,7 @@ static int hear(struct fm_peers *peers, json_t *event)
 		ret = fm_peers_add(peers, json);
 	fm_json_free(json);
 	free(text);
-	json_decref(event);
+	fm_json_free(event);
 	return ret;
 }
 

@@ -159,7 +159,7 @@ static void world_rescan(void *ctx, const char *controller)
 
 static const char *asked(const struct call *c, const char *key)
 {
-	const char *text = json_string_value(json_object_get(c->request, key));
+	const char *text = fm_json_as_text(fm_json_get(c->request, key));
 
 	return text ? text : "";
 }
@@ -182,8 +182,8 @@ static unsigned volume_of_key(const char *key)
 
 static void drop_call(struct call *c)
 {
-	json_decref(c->request);
-	json_decref(c->answer);
+	fm_json_free(c->request);
+	fm_json_free(c->answer);
 	*c = (struct call){ 0 };
 }
 
@@ -211,8 +211,8 @@ static void plan_call(struct call *c, uint64_t timeout_ns)
 	c->answer_ns = c->act_ns == FM_NEVER ? FM_NEVER : c->act_ns + sim_below(20) * MS;
 }
 
-static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
-		       uint64_t timeout_ns, struct fm_err *err)
+static int world_start(void *ctx, struct fm_helper *helper, const char *key,
+		       struct fm_json *request, uint64_t timeout_ns, struct fm_err *err)
 {
 	struct node *n = ctx;
 	struct call *c = new_call(n);
@@ -228,7 +228,7 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	if (!c)
 		return fm_err_set(err, -EAGAIN, "too many");
 	*c = (struct call){
-		.helper = helper, .request = json_incref(request), .volume = volume_of_key(key)};
+		.helper = helper, .request = fm_json_share(request), .volume = volume_of_key(key)};
 	(void)snprintf(c->key, sizeof(c->key), "%s", key);
 	c->process = (struct fm_process){.pid = 100 + (pid_t)sim_below(3), .start = ++sim.next_id};
 	/* It waits for its daemon, and ends with it if that is killed here. */
@@ -301,10 +301,10 @@ void kernel_fill_world(struct fm_supervisor_world *world)
 
 static unsigned minor_asked(const struct call *c)
 {
-	return (unsigned)json_integer_value(json_array_get(json_object_get(c->request, "rdev"), 1));
+	return (unsigned)fm_json_as_i64(fm_json_at(fm_json_get(c->request, "rdev"), 1));
 }
 
-static int do_connect(struct device *d, json_t *answer, unsigned volume)
+static int do_connect(struct device *d, struct fm_json *answer, unsigned volume)
 {
 	bool was_there = d->dev != 0;
 	char name[32];
@@ -315,8 +315,8 @@ static int do_connect(struct device *d, json_t *answer, unsigned volume)
 		d->is_read_only = d->is_prepared = false;
 	}
 	(void)snprintf(name, sizeof(name), "nvme%u", volume);
-	return json_object_update_new(answer, json_pack("{s:s, s:i, s:b}", "controller", name,
-							"cntlid", 7, "was_there", was_there));
+	return fm_json_set_all(answer, fm_json_pack("{s:s, s:i, s:b}", "controller", name, "cntlid",
+						    7, "was_there", was_there));
 }
 
 /* What still has a device loses it with the controller, and what it had not written. */
@@ -346,23 +346,23 @@ static void fill_superblock(const struct disk *disk, uint8_t bytes[static FM_SUP
 	bytes[1024 + 0x61] = 1;		/* mmp */
 }
 
-static int put_superblock(const struct call *c, json_t *answer)
+static int put_superblock(const struct call *c, struct fm_json *answer)
 {
 	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
 	uint8_t bytes[FM_SUPERBLOCK_BYTES];
 
 	fill_superblock(&sim.disk[c->volume], bytes);
 	fm_base64_encode(FM_BASE64, bytes, sizeof(bytes), text);
-	return json_object_set_new(answer, "superblock", json_string(text));
+	return fm_json_set(answer, "superblock", fm_json_of_text(text));
 }
 
-static int do_probe(const struct device *d, const struct call *c, json_t *answer)
+static int do_probe(const struct device *d, const struct call *c, struct fm_json *answer)
 {
 	(void)put_superblock(c, answer);
-	return json_object_update_new(
-		answer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", sim_wwids[c->volume],
-				  "uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size",
-				  (json_int_t)SIZE_BYTES, "read_only", d->is_read_only));
+	return fm_json_set_all(
+		answer, fm_json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", sim_wwids[c->volume],
+				     "uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size",
+				     (long long)SIZE_BYTES, "read_only", d->is_read_only));
 }
 
 /* Another mount or unmount of it is under way, by a process that nobody waits for any more: it has
@@ -417,10 +417,10 @@ static void beat_others(const struct node *n, unsigned volume)
 	}
 }
 
-static int reserve(const struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
+static int reserve(const struct node *n, const struct call *c, struct fm_json *answer,
+		   struct fm_err *err)
 {
-	if (!sim.has_reservations ||
-	    !json_object_get(json_object_get(c->request, "target"), "reserve_as"))
+	if (!sim.has_reservations || !fm_json_get(fm_json_get(c->request, "target"), "reserve_as"))
 		return 0;
 	if (kernel_is_taken(n, c->volume))
 		return fm_err_set(err, -EBADE, "reserved for another host");
@@ -429,18 +429,18 @@ static int reserve(const struct node *n, const struct call *c, json_t *answer, s
 		sim.disk[c->volume].generation++;
 	}
 	sim.disk[c->volume].holder = host_of(n);
-	return json_object_set_new(answer, "reserved", json_true());
+	return fm_json_set(answer, "reserved", fm_json_of_bool(true));
 }
 
 /* Only with the device for itself. */
-static int give_back(const struct node *n, const struct call *c, json_t *answer)
+static int give_back(const struct node *n, const struct call *c, struct fm_json *answer)
 {
 	const struct device *d = &n->device[c->volume];
 
-	if (!json_object_get(c->request, "release_as"))
+	if (!fm_json_get(c->request, "release_as"))
 		return 0;
 	if (d->mount.is_there || d->left.is_there)
-		return json_object_set_new(answer, "still_reserved", json_string("it is in use"));
+		return fm_json_set(answer, "still_reserved", fm_json_of_text("it is in use"));
 	if (sim.disk[c->volume].holder && !kernel_is_taken(n, c->volume)) {
 		sim.disk[c->volume].holder = 0;
 		sim.disk[c->volume].generation++;
@@ -449,14 +449,14 @@ static int give_back(const struct node *n, const struct call *c, json_t *answer)
 }
 
 /* Of what is mounted, whoever has unmounted it meanwhile. */
-static int do_keep(struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
+static int do_keep(struct node *n, const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	const struct disk *disk = &sim.disk[c->volume];
 	bool is_missed = disk->holder == 0 && disk->generation > 0;
 	int ret = reserve(n, c, answer, err);
 
 	if (is_missed && sim_mutant != MUTANT_MISSED)
-		json_object_set_new(answer, "missed", json_true());
+		fm_json_set(answer, "missed", fm_json_of_bool(true));
 	if (is_missed && (n->is_save_broken || n->saves_left > 0))
 		n->device[c->volume].mount.is_untold = true;
 	if (ret == 0 && sim.disk[c->volume].holder && n->device[c->volume].mount.is_taken &&
@@ -464,7 +464,7 @@ static int do_keep(struct node *n, const struct call *c, json_t *answer, struct 
 		sim_violate("%s takes %s again, which another host had reserved beside its mount",
 			    n->name, sim_volumes[c->volume]);
 	if (ret == -EBADE)
-		json_object_set_new(answer, "is_taken", json_true());	/* for note_taken() */
+		fm_json_set(answer, "is_taken", fm_json_of_bool(true)); /* for note_taken() */
 	return ret == -EBADE && sim_mutant == MUTANT_TAKEN_AGAIN
 		       ? fm_err_set(err, -EIO, "it failed")
 		       : ret;
@@ -472,21 +472,21 @@ static int do_keep(struct node *n, const struct call *c, json_t *answer, struct 
 
 /* ---- mounts ---- */
 
-static int do_prepare(const struct node *n, struct device *d, const struct call *c, json_t *answer,
-		      struct fm_err *err)
+static int do_prepare(const struct node *n, struct device *d, const struct call *c,
+		      struct fm_json *answer, struct fm_err *err)
 {
-	const json_t *is_asked = json_object_get(c->request, "read_only_device");
-	bool is_set = json_is_true(is_asked) && !d->is_read_only;
+	const struct fm_json *is_asked = fm_json_get(c->request, "read_only_device");
+	bool is_set = fm_json_is_true(is_asked) && !d->is_read_only;
 
 	if (d->mount.is_there)
 		return fm_err_set(err, -EBUSY, "something is mounted there");
 	if (is_asked)
-		d->is_read_only = json_is_true(is_asked);
+		d->is_read_only = fm_json_is_true(is_asked);
 	d->is_prepared = true;
 	d->content = sim.disk[c->volume].content;
-	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
-	if (json_is_true(json_object_get(c->request, "xfs")))
-		json_object_set_new(answer, "clean", json_boolean(!sim.disk[c->volume].is_dirty));
+	fm_json_set(answer, "set_read_only", fm_json_of_bool(is_set));
+	if (fm_json_is_true(fm_json_get(c->request, "xfs")))
+		fm_json_set(answer, "clean", fm_json_of_bool(!sim.disk[c->volume].is_dirty));
 	(void)put_superblock(c, answer);
 	return reserve(n, c, answer, err);
 }
@@ -606,15 +606,16 @@ void kernel_unmount(struct node *n, unsigned volume)
 	take_out(n, volume, some_farewell());
 }
 
-static int do_unmount(struct node *n, struct device *d, const struct call *c, json_t *answer)
+static int do_unmount(struct node *n, struct device *d, const struct call *c,
+		      struct fm_json *answer)
 {
-	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
+	bool is_lazy = fm_json_is_true(fm_json_get(c->request, "lazy"));
 
 	if (d->mount.is_there && !d->mount.is_elsewhere)
 		take_out(n, c->volume, is_lazy ? some_farewell() : FM_NEVER);
 	if (d->left.is_there && d->left_ns == FM_NEVER)
 		kernel_leave(n, c->volume);
-	if (json_is_true(json_object_get(c->request, "read_write_device")) && !d->left.is_there)
+	if (fm_json_is_true(fm_json_get(c->request, "read_write_device")) && !d->left.is_there)
 		d->is_read_only = false;
 	return d->mount.is_there ? -EINVAL : give_back(n, c, answer);
 }
@@ -630,35 +631,35 @@ static int do_unused(const struct device *d, const struct call *c, struct fm_err
 	return d->mount.is_there || d->left.is_there ? fm_err_set(err, -EBUSY, "it is in use") : 0;
 }
 
-static int do_restore(const struct node *n, struct device *d, const struct call *c, json_t *answer,
-		      struct fm_err *err)
+static int do_restore(const struct node *n, struct device *d, const struct call *c,
+		      struct fm_json *answer, struct fm_err *err)
 {
 	if (d->mount.is_there)
 		return fm_err_set(err, -EBUSY, "it is mounted");
-	if (json_is_true(json_object_get(c->request, "read_write_device")))
+	if (fm_json_is_true(fm_json_get(c->request, "read_write_device")))
 		d->is_read_only = false;
 	return give_back(n, c, answer);
 }
 
-static int do_xfs_state(const struct disk *disk, json_t *answer)
+static int do_xfs_state(const struct disk *disk, struct fm_json *answer)
 {
-	return json_object_set_new(answer, "clean", json_boolean(!disk->is_dirty));
+	return fm_json_set(answer, "clean", fm_json_of_bool(!disk->is_dirty));
 }
 
 /* By force the devices are not named. */
 static bool is_use_respected(const struct call *c)
 {
-	return json_array_size(json_object_get(c->request, "unused")) > 0;
+	return fm_json_count(fm_json_get(c->request, "unused")) > 0;
 }
 
-static int do_call(struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
+static int do_call(struct node *n, const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	struct device *d = &n->device[c->volume];
 	bool is_connection = is_call(c, "connect") || is_call(c, "disconnect");
 
 	if (sim_is_one_in(sim.fail_percent) && !(is_call(c, "unmount") && d->left.is_there)) {
 		if (is_call(c, "connect"))
-			json_object_set_new(answer, "trouble", json_string("unreachable"));
+			fm_json_set(answer, "trouble", fm_json_of_text("unreachable"));
 		return fm_err_set(err, -EIO, "it failed");
 	}
 	if (is_call(c, "unused"))
@@ -700,7 +701,7 @@ static bool begins_to_write_out(struct node *n, struct call *c)
 
 	if (!is_call(c, "unmount") || !d->mount.is_there || d->mount.is_elsewhere ||
 	    d->mount.is_read_only || d->dev != minor_asked(c) ||
-	    json_is_true(json_object_get(c->request, "lazy")) || sim_is_one_in(sim.fail_percent))
+	    fm_json_is_true(fm_json_get(c->request, "lazy")) || sim_is_one_in(sim.fail_percent))
 		return false;
 	take_out(n, c->volume, FM_NEVER);
 	c->is_stuck = true;
@@ -713,7 +714,7 @@ static void act(struct node *n, struct call *c)
 {
 	if (begins_to_write_out(n, c))
 		return;
-	c->answer = json_object();
+	c->answer = fm_json_object();
 	c->code = do_call(n, c, c->answer, &c->err);
 	c->has_acted = true;
 	sim_trace("%s: %s %s: %s", n->name, sim_volumes[c->volume], asked(c, "call"),
@@ -721,17 +722,18 @@ static void act(struct node *n, struct call *c)
 }
 
 /* Its place is free before done() may start the next one. */
-static void end_call(struct node *n, struct call *c, int code, const char *text, json_t *answer)
+static void end_call(struct node *n, struct call *c, int code, const char *text,
+		     const struct fm_json *answer)
 {
 	struct fm_helper *helper = c->helper;
-	json_t *kept = json_incref(answer);
+	struct fm_json *kept = fm_json_share(answer);
 
 	c->helper = NULL;
 	if (c->has_acted || !c->is_stuck)
 		drop_call(c);
 	node_enter(n);
 	helper->done(helper, code, text, kept);
-	json_decref(kept);
+	fm_json_free(kept);
 	node_leave(n);
 }
 
@@ -767,7 +769,7 @@ static void note_taken(struct node *n, const struct call *c)
 {
 	struct mounted *m = &n->device[c->volume].mount;
 
-	if (json_object_get(c->answer, "is_taken"))
+	if (fm_json_get(c->answer, "is_taken"))
 		m->is_taken = !n->is_save_broken && n->saves_left == 0;
 }
 

@@ -206,6 +206,6 @@ int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup,
 {
 	if (sim_mutant != MUTANT_REMOVED_FORGOTTEN)
 		return __real_fm_supervisor_take_left(sup, config);
-	(void)json_array_clear(sup->left);
+	(void)fm_json_clear(sup->left);
 	return 0;
 }

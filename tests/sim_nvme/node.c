@@ -111,11 +111,11 @@ void node_lose_file(struct node *n, const char *name, bool is_damaged)
 bool node_has_forgotten(struct node *n, const struct node *other)
 {
 	const struct file *f = file_of(n, FM_SUPERVISOR_NODES);
-	json_t *nodes = f->text ? json_loads(f->text, 0, NULL) : NULL;
-	bool has = json_object_size(
-			   json_object_get(json_object_get(nodes, other->name), "forgotten")) > 0;
+	struct fm_json *nodes = f->text ? fm_json_load(f->text) : NULL;
+	bool has =
+		fm_json_member_count(fm_json_get(fm_json_get(nodes, other->name), "forgotten")) > 0;
 
-	json_decref(nodes);
+	fm_json_free(nodes);
 	return has;
 }
 
@@ -238,7 +238,7 @@ void node_cut_power(struct node *n)
 	sim_trace("%s: its power is cut", n->name);
 	kernel_cut_power(n);
 	node_kill(n);
-	json_decref(n->published);
+	fm_json_free(n->published);
 	n->published = NULL;
 	n->has_power = false;
 	for (unsigned i = 0; i < FILES_MAX; i++) {
@@ -257,7 +257,7 @@ void node_clear(struct node *n)
 	kernel_cut_power(n);
 	node_kill(n);
 	exchange_drop(n);
-	json_decref(n->published);
+	fm_json_free(n->published);
 	for (unsigned i = 0; i < FILES_MAX; i++) {
 		free(n->file[i].text);
 		free(n->file[i].durable);

@@ -14,10 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <jansson.h>
-
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/helper.h"
 #include "nvmetcp/process.h"
@@ -107,7 +106,7 @@ struct device {
 
 struct call {
 	struct fm_helper *helper;	/* NULL: past its deadline, or its daemon is gone */
-	json_t *request;		/* NULL: this place is free */
+	struct fm_json *request;	/* NULL: this place is free */
 	char key[400];
 	struct fm_process process;
 	unsigned volume;
@@ -118,7 +117,7 @@ struct call {
 	uint64_t act_ns, answer_ns, deadline_ns;
 	int code;
 	struct fm_err err;
-	json_t *answer;
+	struct fm_json *answer;
 };
 
 struct file {
@@ -132,7 +131,7 @@ struct question {
 	/* when it is read there; FM_NEVER: it has been, or never is */
 	uint64_t at_ns;
 	bool is_answer_lost;
-	json_t *heard;			/* NULL: nothing */
+	struct fm_json *heard; /* NULL: nothing */
 };
 
 struct node {
@@ -160,7 +159,7 @@ struct node {
 	struct device device[VOLUMES_MAX];
 	struct call call[CALLS_MAX];
 	struct file file[FILES_MAX];
-	json_t *published;		/* the array; NULL: no file */
+	struct fm_json *published; /* the array; NULL: no file */
 	bool is_asking;
 	uint64_t answer_ns;
 	struct question question[NODES_MAX];

@@ -56,20 +56,21 @@ static unsigned stub_fds(void)
 	return count - 2 - 3 - 1;
 }
 
-static void stub_echo(json_t *request)
+static void stub_echo(struct fm_json *request)
 {
-	json_t *whole = json_pack("{s:i, s:{s:O, s:i, s:i}}", "code", 0, "answer", "request",
-				  request, "fds", (int)stub_fds(), "group", getpgrp() == getpid());
-	char *text = json_dumps(whole, JSON_COMPACT);
+	struct fm_json *whole =
+		fm_json_pack("{s:i, s:{s:O, s:i, s:i}}", "code", 0, "answer", "request", request,
+			     "fds", (int)stub_fds(), "group", getpgrp() == getpid());
+	char *text = fm_json_dump(whole, FM_JSON_ONE_LINE);
 
 	stub_say(text);
 	free(text);
-	json_decref(whole);
+	fm_json_free(whole);
 }
 
-static int stub_main(json_t *request)
+static int stub_main(struct fm_json *request)
 {
-	const char *what = json_string_value(json_object_get(request, "call"));
+	const char *what = fm_json_as_text(fm_json_get(request, "call"));
 
 	if (!what)
 		return 4;
@@ -79,7 +80,7 @@ static int stub_main(json_t *request)
 		stub_say("{\"code\": -5, \"text\": \"the disk is gone\", \"answer\": {\"trouble\": "
 			 "\"other\"}}");
 	else if (strcmp(what, "say") == 0)
-		stub_say(json_string_value(json_object_get(request, "text")));
+		stub_say(fm_json_as_text(fm_json_get(request, "text")));
 	else if (strcmp(what, "flood") == 0)
 		for (;;)
 			stub_say("0123456789012345678901234567890123456789");
@@ -88,7 +89,7 @@ static int stub_main(json_t *request)
 	else if (strcmp(what, "exit") == 0)
 		_exit(7);
 	else if (strcmp(what, "touch") == 0)
-		close(open(json_string_value(json_object_get(request, "text")),
+		close(open(fm_json_as_text(fm_json_get(request, "text")),
 			   O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	else if (strcmp(what, "hang") == 0)
 		for (;;)
@@ -107,20 +108,21 @@ struct call {
 	unsigned done;
 	int code;
 	char text[FM_ERR_TEXT_MAX];
-	json_t *answer;
+	struct fm_json *answer;
 };
 
-static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void call_done(struct fm_helper *helper, int code, const char *text,
+		      const struct fm_json *answer)
 {
 	struct call *c = fm_container_of(helper, struct call, helper);
 
 	c->done++;
 	c->code = code;
 	(void)snprintf(c->text, sizeof(c->text), "%s", text);
-	c->answer = json_incref(answer);
+	c->answer = fm_json_share(answer);
 }
 
-static void set_up(int (*run)(json_t *request))
+static void set_up(int (*run)(struct fm_json *request))
 {
 	int ret = fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, &err);
 
@@ -140,20 +142,20 @@ static void tear_down(void)
 	CU_ASSERT_EQUAL(errno, ECHILD);
 }
 
-static int start(struct call *c, const char *key, json_t *request, uint64_t timeout_ns)
+static int start(struct call *c, const char *key, struct fm_json *request, uint64_t timeout_ns)
 {
 	int ret;
 
 	*c = (struct call){ .helper = { .done = call_done } };
 	fm_err_clear(&err);
 	ret = fm_helper_start(helpers, &c->helper, key, request, timeout_ns, &err);
-	json_decref(request);
+	fm_json_free(request);
 	return ret;
 }
 
 static int start_call(struct call *c, const char *key, const char *what, uint64_t timeout_ns)
 {
-	return start(c, key, json_pack("{s:s}", "call", what), timeout_ns);
+	return start(c, key, fm_json_pack("{s:s}", "call", what), timeout_ns);
 }
 
 static void wait_done(struct call *c)
@@ -174,19 +176,19 @@ static void run_call(struct call *c, const char *what)
 static void test_answer(void)
 {
 	struct call c;
-	json_t *request = json_pack("{s:s, s:s}", "call", "echo", "name", "b\xc3\xa4r");
+	struct fm_json *request = fm_json_pack("{s:s, s:s}", "call", "echo", "name", "b\xc3\xa4r");
 
 	set_up(stub_main);
-	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_incref(request), LONG_NS), 0);
+	CU_ASSERT_EQUAL_FATAL(start(&c, "k", fm_json_share(request), LONG_NS), 0);
 	CU_ASSERT_EQUAL(c.done, 0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, 0);
-	CU_ASSERT_TRUE(json_equal(json_object_get(c.answer, "request"), request));
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(c.answer, "fds")), 0);
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(c.answer, "group")), 1);
+	CU_ASSERT_TRUE(fm_json_is_equal(fm_json_get(c.answer, "request"), request));
+	CU_ASSERT_EQUAL(fm_json_as_i64(fm_json_get(c.answer, "fds")), 0);
+	CU_ASSERT_EQUAL(fm_json_as_i64(fm_json_get(c.answer, "group")), 1);
 	CU_ASSERT_EQUAL(fm_helpers_stuck(helpers), 0);
-	json_decref(c.answer);
-	json_decref(request);
+	fm_json_free(c.answer);
+	fm_json_free(request);
 	tear_down();
 }
 
@@ -198,8 +200,8 @@ static void test_error(void)
 	run_call(&c, "error");
 	CU_ASSERT_EQUAL(c.code, -EIO);
 	CU_ASSERT_STRING_EQUAL(c.text, "the disk is gone");
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(c.answer, "trouble")), "other");
-	json_decref(c.answer);
+	CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_get(c.answer, "trouble")), "other");
+	fm_json_free(c.answer);
 	tear_down();
 }
 
@@ -217,12 +219,12 @@ static void test_largest(void)
 		memcpy(text, head, strlen(head));
 		strcpy(text + FM_HELPER_ANSWER_MAX + more - strlen(tail), tail);
 		CU_ASSERT_EQUAL_FATAL(start(&c, "k",
-					    json_pack("{s:s, s:s}", "call", "say", "text", text),
+					    fm_json_pack("{s:s, s:s}", "call", "say", "text", text),
 					    LONG_NS),
 				      0);
 		wait_done(&c);
 		CU_ASSERT_EQUAL(c.code, more ? -EMSGSIZE : 0);
-		json_decref(c.answer);
+		fm_json_free(c.answer);
 	}
 	free(text);
 	tear_down();
@@ -265,7 +267,7 @@ static void test_nonsense(void)
 	set_up(stub_main);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		CU_ASSERT_EQUAL_FATAL(
-			start(&c, "k", json_pack("{s:s, s:s}", "call", "say", "text", texts[i]),
+			start(&c, "k", fm_json_pack("{s:s, s:s}", "call", "say", "text", texts[i]),
 			      LONG_NS),
 			0);
 		wait_done(&c);
@@ -301,7 +303,7 @@ static void test_deadline(void)
 	CU_ASSERT_EQUAL(c.done, 1);
 	CU_ASSERT_FALSE(fm_helper_is_any(helpers, "k"));
 	run_call(&c, "error");			/* the key is free again */
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	tear_down();
 }
 
@@ -318,7 +320,7 @@ static void test_give_up(void)
 	CU_ASSERT_EQUAL(c.done, 1);
 	fm_helper_give_up(helpers, &c.helper);	/* it has ended */
 	run_call(&c, "error");
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	tear_down();
 }
 
@@ -333,7 +335,7 @@ static void test_keys(void)
 	CU_ASSERT_EQUAL_FATAL(start_call(&c, "b", "error", LONG_NS), 0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -EIO);
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	CU_ASSERT_EQUAL(a.done, 0);
 	tear_down();
 	CU_ASSERT_EQUAL(a.done, 1);
@@ -357,10 +359,11 @@ static void test_many(void)
 }
 
 /* done() may start the next call, for the same key. */
-static void again_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+static void again_done(struct fm_helper *helper, int code, const char *text,
+		       const struct fm_json *answer)
 {
 	struct call *c = fm_container_of(helper, struct call, helper);
-	json_t *request = json_pack("{s:s}", "call", "error");
+	struct fm_json *request = fm_json_pack("{s:s}", "call", "error");
 
 	(void)text;
 	(void)answer;
@@ -368,7 +371,7 @@ static void again_done(struct fm_helper *helper, int code, const char *text, jso
 	CU_ASSERT_EQUAL(code, -EIO);
 	if (c->done < 3)
 		CU_ASSERT_EQUAL(fm_helper_start(helpers, helper, "k", request, LONG_NS, &err), 0);
-	json_decref(request);
+	fm_json_free(request);
 }
 
 static void test_next_from_done(void)
@@ -423,7 +426,7 @@ static void test_stuck(void)
 		(void)fm_loop_step(loop, FM_NS_PER_S);
 	CU_ASSERT_EQUAL(c.done, 1);
 	run_call(&second, "error");
-	json_decref(second.answer);
+	fm_json_free(second.answer);
 	tear_down();
 }
 
@@ -457,7 +460,7 @@ static void test_faults(void)
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		if (ret == 0) {
-			json_decref(c.answer);
+			fm_json_free(c.answer);
 		} else {
 			CU_ASSERT_EQUAL(err.code, ret);
 			CU_ASSERT_TRUE(strlen(err.text) > 10);
@@ -480,28 +483,29 @@ static void test_real(void)
 	run_call(&c, "no such call");
 	CU_ASSERT_EQUAL(c.code, -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such call"));
-	json_decref(c.answer);
-	CU_ASSERT_EQUAL_FATAL(
-		start(&c, "k",
-		      json_pack("{s:s, s:s, s:i}", "call", "probe", "device", "/dev/null", "x", 1),
-		      LONG_NS),
-		0);
+	fm_json_free(c.answer);
+	CU_ASSERT_EQUAL_FATAL(start(&c, "k",
+				    fm_json_pack("{s:s, s:s, s:i}", "call", "probe", "device",
+						 "/dev/null", "x", 1),
+				    LONG_NS),
+			      0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -EINVAL);	/* a key that it does not know */
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	CU_ASSERT_EQUAL_FATAL(
-		start(&c, "k", json_pack("{s:s, s:s}", "call", "xfs_state", "device", "/dev/null"),
+		start(&c, "k",
+		      fm_json_pack("{s:s, s:s}", "call", "xfs_state", "device", "/dev/null"),
 		      LONG_NS),
 		0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -ENOTBLK);
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	tear_down();
 }
 
 static void run_json(struct call *c, const char *text)
 {
-	CU_ASSERT_EQUAL_FATAL(start(c, "k", json_loads(text, 0, NULL), LONG_NS), 0);
+	CU_ASSERT_EQUAL_FATAL(start(c, "k", fm_json_load(text), LONG_NS), 0);
 	wait_done(c);
 }
 
@@ -520,11 +524,11 @@ static void test_points(void)
 			       bad[i]);
 		run_json(&c, text);
 		CU_ASSERT_EQUAL(c.code, -EINVAL);
-		json_decref(c.answer);
+		fm_json_free(c.answer);
 	}
 	run_json(&c, "{\"call\": \"unmount\", \"point\": \"/nonexistent/.hidden/..x\"}");
 	CU_ASSERT_EQUAL(c.code, 0);	/* nothing is mounted there */
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	tear_down();
 }
 
@@ -535,15 +539,14 @@ static void test_resolve(void)
 	set_up(fm_helper_main);
 	run_json(&c, "{\"call\": \"resolve\", \"host\": \"FD00:0::1\"}");
 	CU_ASSERT_EQUAL(c.code, 0);
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(c.answer, "addresses")), 1);
-	CU_ASSERT_STRING_EQUAL(
-		json_string_value(json_array_get(json_object_get(c.answer, "addresses"), 0)),
-		"fd00::1");
-	json_decref(c.answer);
+	CU_ASSERT_EQUAL(fm_json_count(fm_json_get(c.answer, "addresses")), 1);
+	CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_at(fm_json_get(c.answer, "addresses"), 0)),
+			       "fd00::1");
+	fm_json_free(c.answer);
 	run_json(&c, "{\"call\": \"resolve\", \"host\": \"no such name\"}");
 	CU_ASSERT_TRUE(c.code == -ENOENT || c.code == -EAGAIN);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such name: "));
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	tear_down();
 }
 
@@ -566,9 +569,9 @@ static void check_secret(const char *content, mode_t mode, int want)
 		       path);
 	run_json(&c, text);
 	CU_ASSERT_EQUAL(c.code, want);
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(c.answer, "trouble")), "value");
+	CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_get(c.answer, "trouble")), "value");
 	CU_ASSERT_PTR_NULL(strstr(c.text, "geheim"));
-	json_decref(c.answer);
+	fm_json_free(c.answer);
 	(void)unlink(path);
 }
 
@@ -607,13 +610,13 @@ static int begins_and_dies(struct fm_helper *helper, const struct fm_process *pr
 static int start_touch(struct call *c,
 		       int (*noted)(struct fm_helper *, const struct fm_process *, struct fm_err *))
 {
-	json_t *request = json_pack("{s:s, s:s}", "call", "touch", "text", touched);
+	struct fm_json *request = fm_json_pack("{s:s, s:s}", "call", "touch", "text", touched);
 	int ret;
 
 	*c = (struct call){ .helper = { .begins = noted, .done = call_done } };
 	fm_err_clear(&err);
 	ret = fm_helper_start(helpers, &c->helper, "k", request, LONG_NS, &err);
-	json_decref(request);
+	fm_json_free(request);
 	return ret;
 }
 

@@ -90,7 +90,7 @@ static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *e)
 	return fm_mounts_parse(text, (size_t)(end - text), out, e);
 }
 
-static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
+static int no_start(void *ctx, struct fm_helper *helper, const char *key, struct fm_json *request,
 		    uint64_t timeout_ns, struct fm_err *e)
 {
 	(void)ctx;

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <linux/nvme_ioctl.h>
 #include <linux/pr.h>
 #include <stdarg.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/nvme_command.h"
 #include "nvmetcp/reservation.h"
@@ -251,13 +251,14 @@ static void test_failed(void)
 /* Sets *is_missed by the answer to "keep". */
 static int keep(bool *is_missed)
 {
-	json_t *target = json_pack("{s:s}", "reserve_as", "11111111-2222-3333-4444-555555555555");
-	json_t *answer = json_object();
+	struct fm_json *target = fm_json_pack("{s:s}", "reserve_as",
+					      "11111111-2222-3333-4444-555555555555");
+	struct fm_json *answer = fm_json_object();
 	int ret = fm_helper_target_keep(-1, target, answer, &err);
 
-	*is_missed = json_is_true(json_object_get(answer, "missed"));
-	json_decref(target);
-	json_decref(answer);
+	*is_missed = fm_json_is_true(fm_json_get(answer, "missed"));
+	fm_json_free(target);
+	fm_json_free(answer);
 	return ret;
 }
 

@@ -66,7 +66,7 @@ struct call {
 	struct fm_helper *helper;	/* NULL: free, or only stuck */
 	char key[400];
 	struct fm_process process;
-	json_t *request;
+	struct fm_json *request;
 	uint64_t due_ns, deadline_ns;
 	uint64_t stuck_ns;		/* keeps its key until then */
 	bool was_there;			/* connect, discover: another was there when it began */
@@ -471,7 +471,7 @@ static unsigned volume_of_key(const char *key)
 
 static const char *asked(const struct call *c, const char *key)
 {
-	return json_string_value(json_object_get(c->request, key));
+	return fm_json_as_text(fm_json_get(c->request, key));
 }
 
 static bool is_call(const struct call *c, const char *name)
@@ -496,15 +496,15 @@ static struct controller *find_controller(unsigned volume, unsigned path)
 	return NULL;
 }
 
-static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request,
-		       uint64_t timeout_ns, struct fm_err *err)
+static int world_start(void *ctx, struct fm_helper *helper, const char *key,
+		       struct fm_json *request, uint64_t timeout_ns, struct fm_err *err)
 {
 	struct call *c = NULL;
 	unsigned volume = volume_of_key(key);
-	bool is_syncing = json_is_true(json_object_get(request, "sync"));
+	bool is_syncing = fm_json_is_true(fm_json_get(request, "sync"));
 	bool is_hanging = sim.mood.hangs[volume] || is_one_in(sim.mood.hang_percent) ||
 			  (is_syncing && sim.mood.hangs_sync);
-	bool is_lazy = json_is_true(json_object_get(request, "lazy"));
+	bool is_lazy = fm_json_is_true(fm_json_get(request, "lazy"));
 
 	(void)ctx;
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
@@ -516,12 +516,12 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	}
 	assert(c);
 	*c = (struct call){.helper = helper,
-			   .request = json_incref(request),
+			   .request = fm_json_share(request),
 			   .deadline_ns = sim.now_ns + timeout_ns};
 	snprintf(c->key, sizeof(c->key), "%s", key);
 	c->process = (struct fm_process){ .pid = 7, .start = ++sim.next_id };
 	if (helper->begins && helper->begins(helper, &c->process, err) < 0) {
-		json_decref(c->request);
+		fm_json_free(c->request);
 		*c = (struct call){ 0 };
 		return err->code;
 	}
@@ -579,16 +579,15 @@ static bool world_may_stray(void *ctx)
 	return sim.orphan.pid > 0;
 }
 
-static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_connect(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key), path = path_of_request(c, volume);
 	struct controller *there = find_controller(volume, path);
 	char name[32];
 
 	if (sim.mood.trouble || !sim.is_up[volume][path] || is_one_in(sim.mood.fail_percent)) {
-		json_object_set_new(
-			answer, "trouble",
-			json_string(sim.mood.trouble ? sim.mood.trouble : "unreachable"));
+		fm_json_set(answer, "trouble",
+			    fm_json_of_text(sim.mood.trouble ? sim.mood.trouble : "unreachable"));
 		return fm_err_set(err, -ECONNREFUSED, "nobody answers");
 	}
 	/* As in the kernel: whether there is one is looked at in the beginning only. */
@@ -596,19 +595,19 @@ static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
 		there = make_controller(volume, path);
 	check_single();
 	snprintf(name, sizeof(name), "nvme%u", (unsigned)(there - sim.controller));
-	json_object_set_new(answer, "controller", json_string(name));
-	json_object_set_new(answer, "cntlid", json_integer(7));
-	json_object_set_new(answer, "was_there", json_boolean(c->was_there));
+	fm_json_set(answer, "controller", fm_json_of_text(name));
+	fm_json_set(answer, "cntlid", fm_json_of_i64(7));
+	fm_json_set(answer, "was_there", fm_json_of_bool(c->was_there));
 	return 0;
 }
 
-static void release(unsigned volume, const json_t *host)
+static void release(unsigned volume, const struct fm_json *host)
 {
 	if (!host)
 		return;
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		CU_ASSERT_FALSE(sim.mounted[i].is_there && sim.mounted[i].point == volume);
-	if (strcmp(sim.reserved_for[volume], json_string_value(host)) == 0)
+	if (strcmp(sim.reserved_for[volume], fm_json_as_text(host)) == 0)
 		sim.reserved_for[volume][0] = '\0';
 }
 
@@ -616,7 +615,7 @@ static int do_disconnect(const struct call *c, struct fm_err *err)
 {
 	unsigned i = 0;
 
-	if (sim.mood.is_written && json_array_size(json_object_get(c->request, "unused")) > 0)
+	if (sim.mood.is_written && fm_json_count(fm_json_get(c->request, "unused")) > 0)
 		return fm_err_set(err, -EBUSY, "being written out");
 	sscanf(asked(c, "controller"), "nvme%u", &i);
 	if (i == DISCOVERY_NUMBER) {
@@ -634,7 +633,7 @@ static int do_disconnect(const struct call *c, struct fm_err *err)
 
 static unsigned minor_asked(const struct call *c)
 {
-	return (unsigned)json_integer_value(json_array_get(json_object_get(c->request, "rdev"), 1));
+	return (unsigned)fm_json_as_i64(fm_json_at(fm_json_get(c->request, "rdev"), 1));
 }
 
 /* An ext4 that was cleanly unmounted, with multiple mount protection unless sim.has_no_mmp. */
@@ -647,17 +646,17 @@ static uint8_t ext4[FM_SUPERBLOCK_BYTES] = {
 	[1024 + 0x61] = 1,				/* mmp */
 };
 
-static void put_superblock(json_t *answer)
+static void put_superblock(struct fm_json *answer)
 {
 	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
 
 	ext4[1024 + 0x61] = !sim.has_no_mmp;
 	ext4[1024 + 0x60] = sim.is_dirty ? 0x44 : 0x40;
 	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
-	json_object_set_new(answer, "superblock", json_string(text));
+	fm_json_set(answer, "superblock", fm_json_of_text(text));
 }
 
-static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_probe(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	char uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", wwid[64];
 	unsigned volume = volume_of_key(c->key);
@@ -668,10 +667,10 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
 	put_superblock(answer);
-	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", wwid,
-						 "uuid", uuid, "nguid", "", "nsid", 1, "size",
-						 (json_int_t)sim.size_bytes, "read_only",
-						 is_device_read_only(volume)));
+	fm_json_set_all(answer,
+			fm_json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", wwid, "uuid", uuid,
+				     "nguid", "", "nsid", 1, "size", (long long)sim.size_bytes,
+				     "read_only", is_device_read_only(volume)));
 	return 0;
 }
 
@@ -679,49 +678,51 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
  * the other. */
 static void check_announced(unsigned volume, bool is_read_write)
 {
-	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	struct fm_json *said = fm_json_load(sim.published);
+	const struct fm_json *at;
 	bool is_told = false;
 	size_t i;
 
-	json_array_foreach(json_object_get(said, "volumes"), i, at) is_told =
-		is_told || (strcmp(json_string_value(json_object_get(at, "name")),
-				   sim.volume[volume].name) == 0 &&
-			    json_is_true(json_object_get(at, "mounted")) &&
-			    json_is_true(json_object_get(at, "read_write")) == is_read_write);
+	for (i = 0; (at = fm_json_at(fm_json_get(said, "volumes"), i)); i++)
+		is_told = is_told ||
+			  (strcmp(fm_json_as_text(fm_json_get(at, "name")),
+				  sim.volume[volume].name) == 0 &&
+			   fm_json_is_true(fm_json_get(at, "mounted")) &&
+			   fm_json_is_true(fm_json_get(at, "read_write")) == is_read_write);
 	CU_ASSERT_TRUE(is_told);
-	json_decref(said);
+	fm_json_free(said);
 }
 
-static int do_prepare_target(unsigned volume, const json_t *target, json_t *answer,
+static int do_prepare_target(unsigned volume, const struct fm_json *target, struct fm_json *answer,
 			     struct fm_err *err)
 {
-	const json_t *protect = json_object_get(target, "write_protect"),
-		     *host = json_object_get(target, "reserve_as");
+	const struct fm_json *protect = fm_json_get(target, "write_protect"),
+			     *host = fm_json_get(target, "reserve_as");
 
 	if (!sim.is_target_able)
 		return 0;
 	if (protect && !sim.is_target_refusing)
-		sim.is_protected[volume] = json_is_true(protect);
-	if (json_is_true(protect) && sim.is_target_refusing)
-		json_object_set_new(answer, "unprotected", json_string("Input/output error"));
-	else if (json_is_true(protect))
-		json_object_set_new(answer, "write_protected", json_true());
+		sim.is_protected[volume] = fm_json_is_true(protect);
+	if (fm_json_is_true(protect) && sim.is_target_refusing)
+		fm_json_set(answer, "unprotected", fm_json_of_text("Input/output error"));
+	else if (fm_json_is_true(protect))
+		fm_json_set(answer, "write_protected", fm_json_of_bool(true));
 	if (!host)
 		return 0;
 	if (sim.reserved_for[volume][0] &&
-	    strcmp(sim.reserved_for[volume], json_string_value(host)) != 0)
+	    strcmp(sim.reserved_for[volume], fm_json_as_text(host)) != 0)
 		return fm_err_set(err, -EBADE, "reserved for another host");
 	snprintf(sim.reserved_for[volume], sizeof(sim.reserved_for[volume]), "%s",
-		 json_string_value(host));
-	json_object_set_new(answer, "reserved", json_true());
+		 fm_json_as_text(host));
+	fm_json_set(answer, "reserved", fm_json_of_bool(true));
 	return 0;
 }
 
-static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_prepare(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key);
-	const json_t *is_asked = json_object_get(c->request, "read_only_device");
-	bool is_set = json_is_true(is_asked) && !is_device_read_only(volume);
+	const struct fm_json *is_asked = fm_json_get(c->request, "read_only_device");
+	bool is_set = fm_json_is_true(is_asked) && !is_device_read_only(volume);
 
 	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] ||
 	    is_one_in(sim.mood.fail_percent))
@@ -731,13 +732,13 @@ static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 			return fm_err_set(err, -EBUSY, "something is mounted there");
 	if (is_set)
 		sim.read_only_dev[volume] = sim.dev[volume];
-	else if (json_is_false(is_asked))
+	else if (is_asked && !fm_json_is_true(is_asked))
 		sim.read_only_dev[volume] = 0;
 	sim.prepared_dev[volume] = sim.dev[volume];
 	sim.prepares++;
-	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
+	fm_json_set(answer, "set_read_only", fm_json_of_bool(is_set));
 	put_superblock(answer);
-	return do_prepare_target(volume, json_object_get(c->request, "target"), answer, err);
+	return do_prepare_target(volume, fm_json_get(c->request, "target"), answer, err);
 }
 
 static int do_mount(const struct call *c, struct fm_err *err)
@@ -783,10 +784,10 @@ static void make_writable(const struct call *c, unsigned volume)
 }
 
 /* Of what is mounted. */
-static int do_keep(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_keep(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key);
-	json_t *target = json_object_get(c->request, "target");
+	const struct fm_json *target = fm_json_get(c->request, "target");
 	bool is_mounted = false;
 
 	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] ||
@@ -795,12 +796,12 @@ static int do_keep(const struct call *c, json_t *answer, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].point == volume)
 			is_mounted = sim.mounted[i].is_read_only ==
-				     json_is_true(json_object_get(target, "write_protect"));
+				     fm_json_is_true(fm_json_get(target, "write_protect"));
 	CU_ASSERT_TRUE(is_mounted);
-	if (json_is_true(json_object_get(target, "write_protect")))
+	if (fm_json_is_true(fm_json_get(target, "write_protect")))
 		sim.read_only_dev[volume] = sim.dev[volume];
 	if (sim.is_reservation_missed)
-		json_object_set_new(answer, "missed", json_true());
+		fm_json_set(answer, "missed", fm_json_of_bool(true));
 	if (sim.mood.keep_says)
 		return fm_err_set(err, sim.mood.keep_says, "it failed");
 	return do_prepare_target(volume, target, answer, err);
@@ -815,19 +816,19 @@ static int do_restore(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].dev == minor_asked(c))
 			return fm_err_set(err, -EBUSY, "it is mounted");
-	release(volume, json_object_get(c->request, "release_as"));
-	if (json_is_true(json_object_get(c->request, "read_write_device")))
+	release(volume, fm_json_get(c->request, "release_as"));
+	if (fm_json_is_true(fm_json_get(c->request, "read_write_device")))
 		make_writable(c, volume);
 	return 0;
 }
 
-static int do_unmount(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
-	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
-	bool is_shut_down = json_is_true(json_object_get(c->request, "shutdown"));
+	bool is_lazy = fm_json_is_true(fm_json_get(c->request, "lazy"));
+	bool is_shut_down = fm_json_is_true(fm_json_get(c->request, "shutdown"));
 	unsigned volume = volume_of_key(c->key);
 
-	CU_ASSERT_TRUE(is_lazy || !json_is_true(json_object_get(c->request, "sync")));
+	CU_ASSERT_TRUE(is_lazy || !fm_json_is_true(fm_json_get(c->request, "sync")));
 
 	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
 		struct mounted *m = &sim.mounted[i];
@@ -838,42 +839,42 @@ static int do_unmount(const struct call *c, json_t *answer, struct fm_err *err)
 			return fm_err_set(err, -ESTALE, "another device is there");
 		m->is_shut_down = m->is_shut_down || is_shut_down;
 		if (is_shut_down)
-			json_object_set_new(answer, "shut_down", json_true());
+			fm_json_set(answer, "shut_down", fm_json_of_bool(true));
 		if (!is_lazy && (sim.mood.is_busy || is_one_in(sim.mood.fail_percent)))
 			return fm_err_set(err, -EBUSY, "in use");
 		m->is_there = false;
 		sim.unmounts_lazy += is_lazy;
 	}
-	release(volume, json_object_get(c->request, "release_as"));
-	if (json_is_true(json_object_get(c->request, "read_write_device")))
+	release(volume, fm_json_get(c->request, "release_as"));
+	if (fm_json_is_true(fm_json_get(c->request, "read_write_device")))
 		make_writable(c, volume);
 	return 0;
 }
 
-static int do_resolve(json_t *answer, struct fm_err *err)
+static int do_resolve(struct fm_json *answer, struct fm_err *err)
 {
 	if (!sim.can_resolve)
 		return fm_err_set(err, -EAGAIN, "nobody could be asked");
-	json_object_set_new(answer, "addresses", json_pack("[s]", sim.resolved));
+	fm_json_set(answer, "addresses", fm_json_pack("[s]", sim.resolved));
 	return 0;
 }
 
-static int do_discover(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_discover(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key);
-	json_t *all = json_array();
+	struct fm_json *all = fm_json_array();
 
 	sim.has_discovery = sim.has_discovery && c->was_there;
 	if (!sim.can_resolve) {
-		json_decref(all);
+		fm_json_free(all);
 		return fm_err_set(err, -ECONNREFUSED, "nobody listens");
 	}
 	for (unsigned p = 0; p < PATHS; p++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", nqns[volume],
-						     "address", hosts[volume][p], "port", "4420"));
-	json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", "another", "address",
-					     "10.9.9.9", "port", "4420"));
-	json_object_set_new(answer, "entries", all);
+		fm_json_add(all, fm_json_pack("{s:s, s:s, s:s}", "subsystem", nqns[volume],
+					      "address", hosts[volume][p], "port", "4420"));
+	fm_json_add(all, fm_json_pack("{s:s, s:s, s:s}", "subsystem", "another", "address",
+				      "10.9.9.9", "port", "4420"));
+	fm_json_set(answer, "entries", all);
 	return 0;
 }
 
@@ -901,7 +902,7 @@ static int do_unused(const struct call *c, struct fm_err *err)
 	return 0;
 }
 
-static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_call(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	if (is_call(c, "connect"))
 		return do_connect(c, answer, err);
@@ -928,7 +929,7 @@ static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 
 static void drop_call(struct call *c)
 {
-	json_decref(c->request);
+	fm_json_free(c->request);
 	*c = (struct call){ 0 };
 }
 
@@ -936,7 +937,7 @@ static void drop_call(struct call *c)
 static void end_call(struct call *c)
 {
 	struct fm_helper *helper = c->helper;
-	json_t *answer = json_object();
+	struct fm_json *answer = fm_json_object();
 	struct fm_err err = { 0 };
 	bool is_late = sim.now_ns >= c->deadline_ns;
 	int code = is_late ? fm_err_set(&err, -ETIMEDOUT, "no answer in time")
@@ -946,7 +947,7 @@ static void end_call(struct call *c)
 	if (!is_late || c->stuck_ns <= sim.now_ns)
 		drop_call(c);
 	helper->done(helper, code, err.text, is_late ? NULL : answer);
-	json_decref(answer);
+	fm_json_free(answer);
 }
 
 /* The kernel has let go of it. */
@@ -1044,14 +1045,15 @@ static void world_ask_peers(void *ctx)
 /* Of the first volume with that name; 0: nothing is published. */
 static int64_t published_epoch(unsigned v)
 {
-	json_t *said = sim.published ? json_loads(sim.published, 0, NULL) : NULL, *at;
+	struct fm_json *said = fm_json_load(sim.published);
+	const struct fm_json *at;
 	int64_t epoch = 0;
 	size_t i;
 
-	json_array_foreach(json_object_get(said, "volumes"), i, at)
-		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
-			epoch = json_integer_value(json_object_get(at, "epoch"));
-	json_decref(said);
+	for (i = 0; (at = fm_json_at(fm_json_get(said, "volumes"), i)); i++)
+		if (strcmp(fm_json_as_text(fm_json_get(at, "name")), names[v]) == 0)
+			epoch = fm_json_as_i64(fm_json_get(at, "epoch"));
+	fm_json_free(said);
 	return epoch;
 }
 
@@ -1066,14 +1068,14 @@ static int64_t epoch_of_n2(unsigned v)
 	return !sim.peer[v].is_mounted && here > epoch ? here : epoch;
 }
 
-static json_t *host_of(const char *host_id)
+static struct fm_json *host_of(const char *host_id)
 {
 	char host[FM_PEER_HOST_LEN + 1];
 
 	fm_peers_host(host_id, host);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST,
-			 "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host, "writer", "", "mounted",
-			 0, "read_write", 0, "sealed", 0, "epoch", 0);
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST,
+			    "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host, "writer", "",
+			    "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
 }
 
 static void hear_text(struct fm_peers *peers, const char *text)
@@ -1086,19 +1088,19 @@ static void hear_text(struct fm_peers *peers, const char *text)
 }
 
 /* event is taken over. */
-static void hear(struct fm_peers *peers, json_t *event)
+static void hear(struct fm_peers *peers, struct fm_json *event)
 {
-	char *text = json_dumps(event, JSON_COMPACT);
+	char *text = fm_json_dump(event, FM_JSON_ONE_LINE);
 
 	hear_text(peers, text);
 	free(text);
-	json_decref(event);
+	fm_json_free(event);
 }
 
 /* As fmoved passes it on. */
 static void peers_answer(void)
 {
-	json_t *volumes = json_array(), *event;
+	struct fm_json *volumes = fm_json_array(), *event;
 	struct fm_peers peers = { 0 };
 
 	sim.ask_ns = 0;
@@ -1106,29 +1108,29 @@ static void peers_answer(void)
 		const struct peer_word *p = &sim.peer[v];
 
 		if (p->writer)
-			json_array_append_new(
-				volumes,
-				json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name",
-					  names[v], "subsystem", nqns[v], "wwid", "", "writer",
-					  p->writer, "mounted", p->is_mounted, "read_write",
-					  p->is_read_write, "sealed", p->is_sealed, "epoch",
-					  (json_int_t)(sim.said_epoch ? sim.said_epoch
-								      : epoch_of_n2(v))));
+			fm_json_add(volumes,
+				    fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name",
+						 names[v], "subsystem", nqns[v], "wwid", "",
+						 "writer", p->writer, "mounted", p->is_mounted,
+						 "read_write", p->is_read_write, "sealed",
+						 p->is_sealed, "epoch",
+						 (long long)(sim.said_epoch ? sim.said_epoch
+									    : epoch_of_n2(v))));
 	}
 	if (sim.n2_host && !sim.is_silent)
-		json_array_append_new(volumes, host_of(sim.n2_host));
-	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
+		fm_json_add(volumes, host_of(sim.n2_host));
+	event = fm_json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
 	if (sim.is_fmoved_away || sim.is_n2_removed) {
-		json_decref(event);
+		fm_json_free(event);
 		snprintf(peers.why, sizeof(peers.why), "%s",
 			 sim.is_fmoved_away ? "fmoved of this node does not answer" : "");
 		fm_supervisor_peers(sim.sup, &peers);
 		return;
 	}
 	if (sim.is_silent)
-		json_object_update_new(
-			event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text",
-					 sim.silent_why ? sim.silent_why : "is not connected"));
+		fm_json_set_all(event,
+				fm_json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text",
+					     sim.silent_why ? sim.silent_why : "is not connected"));
 	hear(&peers, event);
 	fm_supervisor_peers(sim.sup, &peers);
 }
@@ -1273,13 +1275,13 @@ static void kill_supervisor(bool is_done)
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
 		struct call *c = &sim.call[i];
 		struct fm_err err;
-		json_t *answer;
+		struct fm_json *answer;
 
 		if (c->helper) {
-			answer = json_object();
+			answer = fm_json_object();
 			if (is_done && c->due_ns != FM_NEVER)
 				(void)do_call(c, answer, &err);
-			json_decref(answer);
+			fm_json_free(answer);
 			c->helper->done(c->helper, -ECANCELED, "cancelled", NULL);
 		}
 		if (c->request)
@@ -1305,11 +1307,11 @@ static void end(void)
 static const char *shown(unsigned v, const char *key)
 {
 	static char text[512];
-	json_t *volume = fm_supervisor_show(sim.sup, names[v]);
+	struct fm_json *volume = fm_supervisor_show(sim.sup, names[v]);
 
 	snprintf(text, sizeof(text), "%s",
-		 volume ? json_string_value(json_object_get(volume, key)) : "(none)");
-	json_decref(volume);
+		 volume ? fm_json_as_text(fm_json_get(volume, key)) : "(none)");
+	fm_json_free(volume);
 	return text;
 }
 
@@ -2115,7 +2117,7 @@ static void test_smaller_below_a_mount(void)
 /* What a target calls itself need not be UTF-8, and a line may be cut anywhere. */
 static void test_no_utf8(void)
 {
-	json_t *all;
+	struct fm_json *all;
 	char *text;
 
 	begin(1);
@@ -2125,10 +2127,10 @@ static void test_no_utf8(void)
 	run_for(5 * S);
 	CU_ASSERT_STRING_EQUAL(shown(0, "by_id"), "/dev/disk/by-id/nvme-disk??");
 	all = fm_supervisor_show(sim.sup, NULL);
-	text = json_dumps(all, 0);
+	text = fm_json_dump(all, FM_JSON_ONE_LINE);
 	CU_ASSERT_PTR_NOT_NULL(text);
 	free(text);
-	json_decref(all);
+	fm_json_free(all);
 	end();
 }
 
@@ -2378,11 +2380,12 @@ static void run_seed(uint64_t seed)
 
 static int64_t number(unsigned v, const char *key)
 {
-	json_t *volume = fm_supervisor_show(sim.sup, names[v]),
-	       *value = json_object_get(volume, key);
-	int64_t n = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
+	struct fm_json *volume = fm_supervisor_show(sim.sup, names[v]);
+	const struct fm_json *value = fm_json_get(volume, key);
+	int64_t n =
+		fm_json_is(value, FM_JSON_BOOL) ? fm_json_is_true(value) : fm_json_as_i64(value);
 
-	json_decref(volume);
+	fm_json_free(volume);
 	return n;
 }
 
@@ -2664,30 +2667,30 @@ static void test_lost_number(void)
 	end();
 }
 
-static void add_longest(json_t *volumes)
+static void add_longest(struct fm_json *volumes)
 {
 	char longest[224] = "";
 
 	/* Two bytes in JSON; what would be six is not taken. */
 	memset(longest, '"', sizeof(longest) - 1);
-	(void)json_array_append_new(volumes,
-				    json_pack("{s:s#, s:s#, s:s#, s:s#, s:b, s:b, s:b, s:I}",
-					      "name", longest, FM_PEER_NAME_MAX, "subsystem",
-					      longest, 223, "wwid", longest, 159, "writer", longest,
-					      FM_PEER_NAME_MAX, "mounted", true, "read_write", true,
-					      "sealed", true, "epoch", (json_int_t)INT64_MAX));
+	(void)fm_json_add(volumes,
+			  fm_json_pack("{s:s#, s:s#, s:s#, s:s#, s:b, s:b, s:b, s:I}", "name",
+				       longest, FM_PEER_NAME_MAX, "subsystem", longest, 223, "wwid",
+				       longest, 159, "writer", longest, FM_PEER_NAME_MAX, "mounted",
+				       true, "read_write", true, "sealed", true, "epoch",
+				       (long long)INT64_MAX));
 }
 
 /* So many volumes, from node "n0", "n1" ... */
 static void hear_longest(struct fm_peers *peers, unsigned node, unsigned count)
 {
-	json_t *volumes = json_array(), *event;
+	struct fm_json *volumes = fm_json_array(), *event;
 	char name[8];
 
 	for (unsigned i = 0; i < count; i++)
 		add_longest(volumes);
 	snprintf(name, sizeof(name), "n%u", node);
-	event = json_pack("{s:s, s:o}", "node", name, "volumes", volumes);
+	event = fm_json_pack("{s:s, s:o}", "node", name, "volumes", volumes);
 	hear(peers, event);
 }
 
@@ -2719,9 +2722,10 @@ static void test_heard_as_written(void)
 	struct fm_err err = { 0 };
 	char *text;
 
-	hear(&peers, json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}]}", "node", "n2",
-			       "volumes", "name", "v", "subsystem", "q\"", "wwid", "", "writer",
-			       "n2", "mounted", 1, "read_write", 0, "sealed", 1, "epoch", 7));
+	hear(&peers,
+	     fm_json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}]}", "node", "n2",
+			  "volumes", "name", "v", "subsystem", "q\"", "wwid", "", "writer", "n2",
+			  "mounted", 1, "read_write", 0, "sealed", 1, "epoch", 7));
 	text = fm_peers_write(&peers);
 	CU_ASSERT_STRING_EQUAL(text, written);
 	CU_ASSERT_EQUAL(fm_peers_read(&again, text, &err), 0);
@@ -2754,7 +2758,8 @@ static void test_peer_says_nul(void)
 static void test_peer_says_too_much(void)
 {
 	struct fm_peers peers = { 0 };
-	json_t *event = json_pack("{s:s, s:[{s:s}]}", "node", "bad", "volumes", "name", "v");
+	struct fm_json *event =
+		fm_json_pack("{s:s, s:[{s:s}]}", "node", "bad", "volumes", "name", "v");
 
 	hear_longest(&peers, 0, 3);
 	hear_longest(&peers, 1, FM_PEERS_EACH_MAX + 1);
@@ -2779,20 +2784,20 @@ static void test_peer_says_too_much(void)
 static void test_only_ours_is_kept(void)
 {
 	struct fm_peers peers = { 0 };
-	json_t *event;
+	struct fm_json *event;
 
 	begin_shared("n1", "n1");
 	n2_says(false, false, 0);
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(true, 0);
-	event = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}, {s:s, s:s, s:s, s:s, "
-			  "s:b, s:b, s:b, s:i}]}",
-			  "node", "n2", "volumes", "name", "other", "subsystem", "nqn.none-of-ours",
-			  "wwid", "uuid.zzz", "writer", "n2", "mounted", 0, "read_write", 0,
-			  "sealed", 0, "epoch", 0, "name", "renamed", "subsystem", nqns[0], "wwid",
-			  "uuid.yyy", "writer", "n2", "mounted", 1, "read_write", 1, "sealed", 0,
-			  "epoch", 0);
+	event = fm_json_pack(
+		"{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}, {s:s, s:s, s:s, s:s, "
+		"s:b, s:b, s:b, s:i}]}",
+		"node", "n2", "volumes", "name", "other", "subsystem", "nqn.none-of-ours", "wwid",
+		"uuid.zzz", "writer", "n2", "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0,
+		"name", "renamed", "subsystem", nqns[0], "wwid", "uuid.yyy", "writer", "n2",
+		"mounted", 1, "read_write", 1, "sealed", 0, "epoch", 0);
 	while (sim.ask_ns == 0)
 		run_for(100 * MS);
 	sim.ask_ns = 0;
@@ -2895,7 +2900,7 @@ static void test_foreign_unfit_later(void)
 static void test_long_farewell(void)
 {
 	char why[2 * FM_PEERS_WHY_MAX + 1] = "";
-	json_t *one;
+	struct fm_json *one;
 
 	for (size_t i = 0; i + 2 < sizeof(why); i += 2)
 		memcpy(why + i, "\303\251", 2);
@@ -2906,8 +2911,8 @@ static void test_long_farewell(void)
 	run_for(20 * S);
 	is_state(0, "waiting");
 	one = fm_supervisor_show(sim.sup, "one");
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(one, "peers")), 1);
-	json_decref(one);
+	CU_ASSERT_EQUAL(fm_json_count(fm_json_get(one, "peers")), 1);
+	fm_json_free(one);
 	end();
 }
 
@@ -3505,17 +3510,17 @@ static void test_target_killed(void)
  * they hear nothing of it. */
 static const char *told(unsigned v)
 {
-	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	struct fm_json *said = fm_json_load(sim.published);
+	const struct fm_json *at;
 	const char *is = "none";
 	size_t i;
 
-	json_array_foreach(
-		json_object_get(said, "volumes"), i,
-		at) if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0) is =
-		json_is_false(json_object_get(at, "mounted"))	  ? ""
-		: json_is_true(json_object_get(at, "read_write")) ? "rw"
-								  : "ro";
-	json_decref(said);
+	for (i = 0; (at = fm_json_at(fm_json_get(said, "volumes"), i)); i++)
+		if (strcmp(fm_json_as_text(fm_json_get(at, "name")), names[v]) == 0)
+			is = !fm_json_is_true(fm_json_get(at, "mounted"))     ? ""
+			     : fm_json_is_true(fm_json_get(at, "read_write")) ? "rw"
+									      : "ro";
+	fm_json_free(said);
 	return is;
 }
 
@@ -4132,15 +4137,16 @@ static void test_removed_unknown(void)
 /* Whether peers hear of that namespace, under whichever name, that it is mounted to write. */
 static bool is_told_written(char letter)
 {
-	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	struct fm_json *said = fm_json_load(sim.published);
+	const struct fm_json *at;
 	bool is_told = false;
 	size_t i;
 
-	json_array_foreach(json_object_get(said, "volumes"), i, at) is_told =
-		is_told || (json_string_value(json_object_get(at, "wwid"))[5] == letter &&
-			    json_is_true(json_object_get(at, "mounted")) &&
-			    json_is_true(json_object_get(at, "read_write")));
-	json_decref(said);
+	for (i = 0; (at = fm_json_at(fm_json_get(said, "volumes"), i)); i++)
+		is_told = is_told || (fm_json_as_text(fm_json_get(at, "wwid"))[5] == letter &&
+				      fm_json_is_true(fm_json_get(at, "mounted")) &&
+				      fm_json_is_true(fm_json_get(at, "read_write")));
+	fm_json_free(said);
 	return is_told;
 }
 
@@ -4287,7 +4293,7 @@ static void test_stranger_stray(void)
  * free. */
 static void test_renamed(void)
 {
-	json_t *shows;
+	struct fm_json *shows;
 
 	begin(1);
 	start_supervisor();
@@ -4298,8 +4304,8 @@ static void test_renamed(void)
 	set_config();
 	run_for(60 * S);
 	shows = fm_supervisor_show(sim.sup, "one-anew");
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(shows, "state")), "mounted");
-	json_decref(shows);
+	CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_get(shows, "state")), "mounted");
+	fm_json_free(shows);
 	CU_ASSERT_TRUE(is_told_written('a'));
 	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
 	end();
@@ -4344,16 +4350,16 @@ static void test_more_than_can_be_held(void)
  * told to be free. */
 static void test_more_than_can_be_said(void)
 {
-	json_t *said;
+	struct fm_json *said;
 
 	begin(1);
 	sim.strangers = STRANGERS_MAX;
 	start_supervisor();
 	run_for(20 * S);
-	said = json_loads(sim.published, 0, NULL);
+	said = fm_json_load(sim.published);
 	/* and the host, and the volume */
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 2);
-	json_decref(said);
+	CU_ASSERT_EQUAL(fm_json_count(fm_json_get(said, "volumes")), STRANGERS_MAX + 2);
+	fm_json_free(said);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 255 volumes"));
 	/* The host stands among them. */
 	sim.strangers = 255;
@@ -4913,16 +4919,16 @@ static void test_silent_reader(void)
 
 static void is_waiting_for(const char *name)
 {
-	json_t *volume = fm_supervisor_show(sim.sup, names[0]),
-	       *waits_for = json_object_get(volume, "waits_for");
+	struct fm_json *volume = fm_supervisor_show(sim.sup, names[0]);
+	const struct fm_json *waits_for = fm_json_get(volume, "waits_for");
 
 	is_state(0, "waiting");
-	CU_ASSERT_EQUAL(json_array_size(waits_for), name[0] ? 1 : 0);
+	CU_ASSERT_EQUAL(fm_json_count(waits_for), name[0] ? 1 : 0);
 	if (name[0])
-		CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(waits_for, 0)), name);
+		CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_at(waits_for, 0)), name);
 	CU_ASSERT_FALSE(number(0, "is_mounted"));
 	CU_ASSERT_STRING_EQUAL(told(0), "");
-	json_decref(volume);
+	fm_json_free(volume);
 }
 
 /* Nothing but words keeps a second writer away, and n2 does not speak. */

@@ -38,15 +38,15 @@ static dev_t dev;
 /* The call's answer for a device by this name and number. */
 static int unused(const char *path, dev_t number)
 {
-	json_t *request = json_pack("{s:s, s:[i, i]}", "device", path, "rdev", (int)major(number),
-				    (int)minor(number));
-	json_t *answer = json_object();
+	struct fm_json *request = fm_json_pack("{s:s, s:[i, i]}", "device", path, "rdev",
+					       (int)major(number), (int)minor(number));
+	struct fm_json *answer = fm_json_object();
 	struct fm_err err = { 0 };
 	int ret = fm_helper_unused(request, answer, &err);
 
 	CU_ASSERT_TRUE(ret == 0 || err.text[0]);
-	json_decref(request);
-	json_decref(answer);
+	fm_json_free(request);
+	fm_json_free(answer);
 	return ret;
 }
 
@@ -170,22 +170,22 @@ static void test_other_namespace(void)
 }
 
 /* The call's answer, into the caller's hands. */
-static int unmount_with(const char *where, json_t *how, json_t **answer)
+static int unmount_with(const char *where, struct fm_json *how, struct fm_json **answer)
 {
 	struct fm_err err = { 0 };
 	int ret;
 
-	json_object_set_new(how, "point", json_string(where));
-	*answer = json_object();
+	fm_json_set(how, "point", fm_json_of_text(where));
+	*answer = fm_json_object();
 	ret = fm_helper_unmount(how, *answer, &err);
-	json_decref(how);
+	fm_json_free(how);
 	return ret;
 }
 
-static json_t *shut_down(dev_t number)
+static struct fm_json *shut_down(dev_t number)
 {
-	return json_pack("{s:[i, i], s:b}", "rdev", (int)major(number), (int)minor(number),
-			 "shutdown", 1);
+	return fm_json_pack("{s:[i, i], s:b}", "rdev", (int)major(number), (int)minor(number),
+			    "shutdown", 1);
 }
 
 static off_t bytes_written(void)
@@ -208,26 +208,26 @@ static off_t bytes_written(void)
 static void test_shut_down(void)
 {
 	static const char text[1 << 16] = "what the other host must not find";
-	json_t *answer;
+	struct fm_json *answer;
 	off_t before;
 	int fd;
 
 	mount_it(0);
 	fd = open_file(O_RDWR | O_CREAT | O_TRUNC);
 	CU_ASSERT_EQUAL(unmount_with(point, shut_down(dev + 1), &answer), -ESTALE);
-	json_decref(answer);
+	fm_json_free(answer);
 	CU_ASSERT_EQUAL(write(fd, text, sizeof(text)), (ssize_t)sizeof(text));
 	CU_ASSERT_EQUAL(fsync(fd), 0);
 	CU_ASSERT_EQUAL(pwrite(fd, text, sizeof(text), sizeof(text)), (ssize_t)sizeof(text));
 	CU_ASSERT_EQUAL(unmount_with(point, shut_down(dev), &answer), -EBUSY);
-	CU_ASSERT_TRUE(json_is_true(json_object_get(answer, "shut_down")));
-	json_decref(answer);
+	CU_ASSERT_TRUE(fm_json_is_true(fm_json_get(answer, "shut_down")));
+	fm_json_free(answer);
 	before = bytes_written();
 	CU_ASSERT_TRUE(write(fd, text, sizeof(text)) < 0);
 	CU_ASSERT_TRUE(fsync(fd) < 0);
 	close(fd);
 	CU_ASSERT_EQUAL(unmount_with(point, shut_down(dev), &answer), 0);
-	json_decref(answer);
+	fm_json_free(answer);
 	becomes_free();
 	/* ext4 writes its superblock all the same. */
 	CU_ASSERT_TRUE(bytes_written() - before <= 8192);
@@ -242,17 +242,18 @@ static void test_shut_down(void)
 /* What cannot do that says so, and is unmounted. */
 static void test_no_shutdown(void)
 {
-	json_t *answer;
+	struct fm_json *answer;
 	struct stat st;
 
 	CU_ASSERT_EQUAL_FATAL(mount("none", point, "tmpfs", 0, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(stat(point, &st), 0);
 	CU_ASSERT_EQUAL(unmount_with(point, shut_down(st.st_dev), &answer), 0);
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(answer, "still_writes")),
+	CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_get(answer, "still_writes")),
 			       "Operation not supported");
-	json_decref(answer);
-	CU_ASSERT_EQUAL(unmount_with(point, json_pack("{s:b}", "shutdown", 1), &answer), -EINVAL);
-	json_decref(answer);
+	fm_json_free(answer);
+	CU_ASSERT_EQUAL(unmount_with(point, fm_json_pack("{s:b}", "shutdown", 1), &answer),
+			-EINVAL);
+	fm_json_free(answer);
 }
 
 /* A number that the kernel has no more is nobody's; a name that is missing, or another's, says
