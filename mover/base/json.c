@@ -37,6 +37,11 @@ void fm_jw_begin(struct fm_json_writer *w, char *buf, size_t cap)
 	*w = (struct fm_json_writer){ .buf = buf, .cap = cap, .is_first = true };
 }
 
+void fm_jw_stream(struct fm_json_writer *w, FILE *to)
+{
+	*w = (struct fm_json_writer){.to = to, .is_first = true};
+}
+
 void fm_jw_keep(struct fm_json_writer *w, size_t bytes)
 {
 	w->kept = bytes;
@@ -52,6 +57,10 @@ size_t fm_jw_room(const struct fm_json_writer *w)
 
 static void jw_raw(struct fm_json_writer *w, const char *text, size_t len)
 {
+	if (w->to) {
+		(void)fwrite(text, 1, len, w->to); /* the stream knows of errors */
+		return;
+	}
 	if (w->failed || len > fm_jw_room(w)) {
 		w->failed = true;
 		return;
@@ -111,8 +120,8 @@ static void jw_quoted(struct fm_json_writer *w, const char *text, size_t len)
 static void jw_key(struct fm_json_writer *w, const char *key)
 {
 	if (!w->is_first)
-		jw_raw(w, ",", 1);
-	w->is_first = false;
+		jw_str(w, w->begins_line ? ",\n" : ",");
+	w->is_first = w->begins_line = false;
 	if (!key)
 		return;
 	jw_quoted(w, key, strlen(key));
@@ -204,13 +213,13 @@ void fm_jw_text(struct fm_json_writer *w, const char *key, const char *text)
 
 static void jw_base64(struct fm_json_writer *w, const uint8_t *in, size_t len)
 {
-	/* the terminator has its room */
-	if (w->failed || FM_BASE64_ROOM(len) - 1 > fm_jw_room(w)) {
-		w->failed = true;
-		return;
+	enum { PIECE = 48 }; /* bytes; of whole threes, so that only the last one is padded */
+	char piece[FM_BASE64_ROOM(PIECE)];
+
+	for (size_t at = 0; at < len; at += PIECE) {
+		fm_base64_encode(FM_BASE64, in + at, len - at < PIECE ? len - at : PIECE, piece);
+		jw_str(w, piece);
 	}
-	fm_base64_encode(FM_BASE64, in, len, w->buf + w->len);
-	w->len += FM_BASE64_ROOM(len) - 1;
 }
 
 void fm_jw_name(struct fm_json_writer *w, const char *key, const char *name, size_t len)
@@ -225,8 +234,23 @@ void fm_jw_name(struct fm_json_writer *w, const char *key, const char *name, siz
 	jw_str(w, "\"}");
 }
 
+void fm_jw_line(struct fm_json_writer *w)
+{
+	w->begins_line = true;
+}
+
+void fm_jw_members(struct fm_json_writer *w, const char *object)
+{
+	size_t len = strlen(object);
+
+	assert(len > 2 && object[0] == '{' && object[len - 1] == '}');
+	jw_key(w, NULL);
+	jw_raw(w, object + 1, len - 2);
+}
+
 int fm_jw_end(struct fm_json_writer *w)
 {
+	assert(!w->to);
 	if (w->failed)
 		return -EMSGSIZE;
 	w->buf[w->len] = '\0';

@@ -3,9 +3,10 @@
  * json - JSON for the local APIs, for daemons and their clients: a writer, a reader, and documents
  * that are built and changed in memory. The last two stand on jansson, which nothing else includes.
  *
- * The writer fills a buffer of its caller: no allocation, and one check at the end. Texts and names
- * are bytes of unknown origin: fm_jw_text() mends what is not UTF-8, fm_jw_name() keeps it exactly,
- * as {"bytes": BASE64}. The reader refuses duplicate keys and NUL in any string. Any thread.
+ * The writer fills a buffer of its caller, with one check at the end, or prints to a stream as it
+ * goes: no allocation. Texts and names are bytes of unknown origin: fm_jw_text() mends what is not
+ * UTF-8, fm_jw_name() keeps it exactly, as {"bytes": BASE64}. The reader refuses duplicate keys and
+ * NUL in any string. Any thread.
  */
 #ifndef FM_JSON_H
 #define FM_JSON_H
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "mover/base/utf8.h"
 
@@ -26,11 +28,16 @@ struct fm_json_writer {
 	size_t cap;
 	size_t len;
 	size_t kept;		/* bytes at the end of the buffer that nothing is written to now */
+	FILE *to;		/* NULL: into buf */
 	bool is_first;		/* nothing stands before in this object or array */
+	bool begins_line;	/* what comes next does */
 	bool failed;		/* it did not fit */
 };
 
 void fm_jw_begin(struct fm_json_writer *w, char *buf, size_t cap);
+
+/* Of any length; there is nothing to end, and an error is the stream's. */
+void fm_jw_stream(struct fm_json_writer *w, FILE *to);
 
 /*
  * From now on keep so many bytes free, for what has to come behind (0: none). What is longer than
@@ -52,6 +59,12 @@ void fm_jw_bool(struct fm_json_writer *w, const char *key, bool v);
 void fm_jw_null(struct fm_json_writer *w, const char *key);
 void fm_jw_text(struct fm_json_writer *w, const char *key, const char *text);
 void fm_jw_name(struct fm_json_writer *w, const char *key, const char *name, size_t len);
+
+/* The next value begins a line, if one stands before it in its object or array. */
+void fm_jw_line(struct fm_json_writer *w);
+
+/* All members of an object that is JSON already, as they are. It has some. */
+void fm_jw_members(struct fm_json_writer *w, const char *object);
 
 /* Terminates. The length, or -EMSGSIZE. */
 int fm_jw_end(struct fm_json_writer *w);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +208,48 @@ static void test_what_is_kept_is_there_at_the_end(void)
 			CU_ASSERT_TRUE(cap < sizeof("{\"a\":[],\"b\":[]}"));
 		CU_ASSERT_EQUAL(buf[cap], '#');
 	}
+}
+
+/* What a stream gets is what a buffer would. Names of any length go through the same pieces. */
+static void test_a_stream_gets_what_a_buffer_does(void)
+{
+	char text[2000], buf[2000], name[200], out[200];
+	size_t size = 0, len;
+
+	for (size_t n = 1; n < sizeof(name); n++) {
+		FILE *to = fmemopen(text, sizeof(text), "w");
+		struct fm_json_writer w[2];
+		struct fm_json *json;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+		memset(name, 0x80 + (int)(n % 60), n);
+		fm_jw_stream(&w[0], to);
+		fm_jw_begin(&w[1], buf, sizeof(buf));
+		for (unsigned i = 0; i < 2; i++) {
+			fm_jw_object(&w[i], NULL);
+			fm_jw_members(&w[i], "{\"a\":1,\"b\":2}");
+			fm_jw_array(&w[i], "rows");
+			fm_jw_line(&w[i]);
+			fm_jw_name(&w[i], NULL, name, n);
+			fm_jw_line(&w[i]);
+			fm_jw_u64(&w[i], NULL, n);
+			fm_jw_u64(&w[i], NULL, n);
+			fm_jw_array_end(&w[i]);
+			fm_jw_real(&w[i], "real", 0.5);
+			fm_jw_object_end(&w[i]);
+		}
+		size = (size_t)fm_jw_end(&w[1]);
+		CU_ASSERT_EQUAL(fclose(to), 0);
+		CU_ASSERT_STRING_EQUAL_FATAL(text, buf);
+		json = parsed(text);
+		CU_ASSERT_EQUAL(fm_json_name(fm_json_at(fm_json_get(json, "rows"), 0), out,
+					     sizeof(out), &len),
+				0);
+		CU_ASSERT_TRUE(len == n && memcmp(out, name, n) == 0);
+		fm_json_free(json);
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"},\n199,199],\"real\":0.500000}"));
+	CU_ASSERT_EQUAL(strlen(text), size);
 }
 
 static void test_only_one_object_is_a_message(void)
@@ -482,6 +525,7 @@ static const struct fm_test tests[] = {
 	{"UTF-8 is what RFC 3629 says", test_utf8_is_what_rfc_3629_says},
 	{"the writer never runs over its buffer", test_writer_never_runs_over},
 	{"what is kept is there at the end", test_what_is_kept_is_there_at_the_end},
+	{"a stream gets what a buffer does", test_a_stream_gets_what_a_buffer_does},
 	{"only one object is a message", test_only_one_object_is_a_message},
 	{"deep nesting is refused", test_deep_nesting_is_refused},
 	{"values of the wrong type are refused", test_values_of_the_wrong_type_are_refused},
