@@ -15,8 +15,6 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 
-#define JSON_MAX (64u << 10)	/* a name of 4200 bytes, each escaped as six, and the rest */
-
 int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why)
 {
 	bool is_cancelled = why->is_full && fm_is_interrupted();	/* it would wait still */
@@ -49,24 +47,20 @@ struct each {
 	void *ctx;
 };
 
-static void each_json(const struct each *each, const char *operand, const struct fmove_error *why,
-		      bool is_first)
+static void each_json(const struct each *each, struct fm_rows *rows, const char *operand,
+		      const struct fmove_error *why)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, each->row, operand, strnlen(operand, FM_ASK_NAME_TEXT_MAX));
-	fm_jw_u64(&w, "exit", why ? (uint64_t)fm_api_exit(why->code) : 0);
+	fm_jw_name(w, each->row, operand, strnlen(operand, FM_ASK_NAME_TEXT_MAX));
+	fm_jw_u64(w, "exit", why ? (uint64_t)fm_api_exit(why->code) : 0);
 	if (why) {
-		fm_jw_object(&w, "error");
-		fm_jw_text(&w, "code", fm_api_errno_name(why->code));
-		fm_jw_text(&w, "text", why->text);
-		fm_jw_object_end(&w);
+		fm_jw_object(w, "error");
+		fm_jw_text(w, "code", fm_api_errno_name(why->code));
+		fm_jw_text(w, "text", why->text);
+		fm_jw_object_end(w);
 	}
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, is_first);
+	fm_jw_object_end(w);
 }
 
 static int each_do(const struct each *each, struct fmove *c, const char *operand,
@@ -88,12 +82,13 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 {
 	int failed = 0, status = FM_EXIT_DONE;
 	struct fmove_error why;
+	struct fm_rows rows;
 	struct fmove *c;
 
 	if (fm_ask_open(args->cmd->name, false, &c, &status) < 0)
 		return status;
 	if (is_json)
-		fm_rows_begin(each->rows);
+		fm_rows_begin(&rows, each->rows);
 	for (int i = 0; i < args->count; i++) {
 		int ret = each_do(each, c, args->operands[i], &why);
 
@@ -102,13 +97,13 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 			status = fm_ask_fail(args->cmd->name, args->operands[i], &why);
 		}
 		if (is_json)
-			each_json(each, args->operands[i], ret < 0 ? &why : NULL, i == 0);
+			each_json(each, &rows, args->operands[i], ret < 0 ? &why : NULL);
 	}
 	fmove_close(c);
 	if (failed > 0 && failed < args->count)
 		status = FM_EXIT_PARTLY;
 	if (is_json)
-		fm_rows_end(NULL, status);
+		fm_rows_end(&rows, status);
 	return fm_stdout_end(args->cmd->name, status);
 }
 

@@ -23,9 +23,8 @@ const struct fm_opt fm_opts_pin[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-#define JSON_MAX (128u << 10)
-
 struct shown {
+	struct fm_rows rows;
 	bool is_json, is_quiet;
 	unsigned count;
 };
@@ -73,28 +72,24 @@ static void holders_json(struct fm_json_writer *w, const struct fmove_dataset *d
 	fm_jw_array_end(w);
 }
 
-static void print_json(const struct shown *s, const struct fmove_dataset *d)
+static void print_json(struct shown *s, const struct fmove_dataset *d)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&s->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "name", d->name, strlen(d->name));
-	fm_jw_text(&w, "state", d->state);
-	fm_jw_text(&w, "version", d->version);
-	fm_jw_name(&w, "source", d->source, strlen(d->source));
-	fm_jw_name(&w, "path", d->path, strlen(d->path));
-	fm_jw_u64(&w, "bytes", d->bytes);
-	fm_jw_u64(&w, "holds", d->holds);
-	fm_jw_u64(&w, "pins", d->pins);
-	fm_jw_i64(&w, "created_ms", d->created_ms);
-	fm_jw_i64(&w, "requested_ms", d->requested_ms);
-	fm_jw_i64(&w, "used_ms", d->used_ms);
-	fm_jw_i64(&w, "verified_ms", d->verified_ms);
-	holders_json(&w, d);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, s->count == 0);
+	fm_jw_name(w, "name", d->name, strlen(d->name));
+	fm_jw_text(w, "state", d->state);
+	fm_jw_text(w, "version", d->version);
+	fm_jw_name(w, "source", d->source, strlen(d->source));
+	fm_jw_name(w, "path", d->path, strlen(d->path));
+	fm_jw_u64(w, "bytes", d->bytes);
+	fm_jw_u64(w, "holds", d->holds);
+	fm_jw_u64(w, "pins", d->pins);
+	fm_jw_i64(w, "created_ms", d->created_ms);
+	fm_jw_i64(w, "requested_ms", d->requested_ms);
+	fm_jw_i64(w, "used_ms", d->used_ms);
+	fm_jw_i64(w, "verified_ms", d->verified_ms);
+	holders_json(w, d);
+	fm_jw_object_end(w);
 }
 
 static bool print_one(void *ctx, const struct fmove_dataset *d)
@@ -109,15 +104,13 @@ static bool print_one(void *ctx, const struct fmove_dataset *d)
 	return true;
 }
 
-static void print_sums(const struct shown *s, uint64_t read, int status)
+static void print_sums(struct shown *s, uint64_t read, int status)
 {
-	char bytes[FM_SHOW_MAX], buf[128];
-	struct fm_json_writer w;
+	char bytes[FM_SHOW_MAX];
 
 	if (s->is_json) {
-		fm_jw_begin(&w, buf, sizeof(buf));
-		fm_jw_u64(&w, "source_bytes", read);
-		fm_rows_end(&w, status);
+		fm_jw_u64(fm_rows_over(&s->rows), "source_bytes", read);
+		fm_rows_end(&s->rows, status);
 	} else if (!s->is_quiet && read > 0) {
 		fm_say("%s read here from sources, for nodes that stage together",
 		       fm_show_bytes(read, bytes));
@@ -136,19 +129,15 @@ static void check_progress(void *ctx, uint64_t bytes, uint64_t size)
 		      fm_show_bytes(size, all));
 }
 
-static void print_finding_json(const struct shown *s, const struct fmove_dataset_finding *f)
+static void print_finding_json(struct shown *s, const struct fmove_dataset_finding *f)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&s->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_text(&w, "kind", f->kind);
-	fm_jw_name(&w, "path", f->path, strlen(f->path));
-	fm_jw_u64(&w, "offset", f->offset);
-	fm_jw_u64(&w, "length", f->length);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, s->count == 0);
+	fm_jw_text(w, "kind", f->kind);
+	fm_jw_name(w, "path", f->path, strlen(f->path));
+	fm_jw_u64(w, "offset", f->offset);
+	fm_jw_u64(w, "length", f->length);
+	fm_jw_object_end(w);
 }
 
 static void print_finding(void *ctx, const struct fmove_dataset_finding *f)
@@ -200,7 +189,7 @@ static int check(const struct fm_args *args, struct shown *s)
 	if (isatty(STDERR_FILENO))
 		opts.progress = check_progress;
 	if (s->is_json)
-		fm_rows_begin("findings");
+		fm_rows_begin(&s->rows, "findings");
 	ret = fmove_dataset_check(c, args->operands[1], &opts, &result, &why);
 	fmove_close(c);
 	if (opts.progress)
@@ -208,7 +197,7 @@ static int check(const struct fm_args *args, struct shown *s)
 	status = ret < 0 ? fm_ask_fail("datasets", args->operands[1], &why)
 			 : say_checked(s, args->operands[1], &result);
 	if (s->is_json)
-		fm_rows_end(NULL, status);
+		fm_rows_end(&s->rows, status);
 	return fm_stdout_end("datasets", status);
 }
 
@@ -233,7 +222,7 @@ int fm_cmd_datasets(int argc, char **argv)
 	if (fm_ask_open("datasets", false, &c, &status) < 0)
 		return status;
 	if (s.is_json)
-		fm_rows_begin("datasets");
+		fm_rows_begin(&s.rows, "datasets");
 	ret = fmove_datasets(c, print_one, &s, &why);
 	if (ret == 0)
 		ret = fmove_source_bytes(c, &read, &why);

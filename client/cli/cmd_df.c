@@ -9,13 +9,10 @@
 #include <sys/stat.h>
 
 #include "client/cli/ask.h"
-#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "config/value.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
-
-#define JSON_MAX 4096
 
 const struct fm_opt fm_opts_df[] = {
 	FM_ASK_JSON,
@@ -30,24 +27,20 @@ static void bytes_json(struct fm_json_writer *w, const char *key, uint64_t bytes
 		fm_jw_u64(w, key, bytes);
 }
 
-static void print_json(const struct fm_df *df, const struct fmove_space *s)
+static void print_json(struct fm_df *df, const struct fmove_space *s)
 {
-	char buf[JSON_MAX];
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&df->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_text(&w, "store", s->store);
-	bytes_json(&w, "size", s->size);
-	bytes_json(&w, "free", s->free);
-	bytes_json(&w, "used", s->used);
-	bytes_json(&w, "quota", s->quota);
-	bytes_json(&w, "promised", s->promised);
-	bytes_json(&w, "aside", s->aside);
-	bytes_json(&w, "aside_trees", s->trees);
-	fm_jw_bool(&w, "counting", s->is_counting);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, df->count == 0);
+	fm_jw_text(w, "store", s->store);
+	bytes_json(w, "size", s->size);
+	bytes_json(w, "free", s->free);
+	bytes_json(w, "used", s->used);
+	bytes_json(w, "quota", s->quota);
+	bytes_json(w, "promised", s->promised);
+	bytes_json(w, "aside", s->aside);
+	bytes_json(w, "aside_trees", s->trees);
+	fm_jw_bool(w, "counting", s->is_counting);
+	fm_jw_object_end(w);
 }
 
 static const char *bytes_text(uint64_t bytes, char out[static FM_SHOW_MAX])
@@ -124,7 +117,7 @@ static int df(const struct fm_name *name, const char *text, struct fm_df *how)
 	if (fm_ask_open("df", false, &c, &status) < 0)
 		return status;
 	if (how->is_json)
-		fm_rows_begin("stores");
+		fm_rows_begin(&how->rows, "stores");
 	ret = fmove_space(c, &parts, fm_df_print, how, &why);
 	fmove_close(c);
 	if (ret < 0) {
@@ -132,7 +125,7 @@ static int df(const struct fm_name *name, const char *text, struct fm_df *how)
 		status = fm_ask_fail("df", text, &why);
 	}
 	if (how->is_json)
-		fm_rows_end(NULL, status);
+		fm_rows_end(&how->rows, status);
 	else if (ret == 0 && how->count == 0)
 		fm_say("df: no store there that you may read");
 	return fm_stdout_end("df", status);

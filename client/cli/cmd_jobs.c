@@ -22,8 +22,6 @@ const struct fm_opt fm_opts_jobs[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-/* two names of 4200 bytes and a text, each escaped as six, and the rest */
-#define JSON_MAX (128u << 10)
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
 static const char *state_of(const struct fmove_job *j)
@@ -32,6 +30,7 @@ static const char *state_of(const struct fmove_job *j)
 }
 
 struct jobs {
+	struct fm_rows rows;
 	bool is_json;
 	bool is_quiet;
 	bool is_all;
@@ -143,16 +142,12 @@ static void job_json(struct fm_json_writer *w, const struct fmove_job *j)
 	fm_jw_text(w, "text", j->text);
 }
 
-static void print_json(const struct jobs *jobs, const struct fmove_job *j)
+static void print_json(struct jobs *jobs, const struct fmove_job *j)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&jobs->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	job_json(&w, j);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, jobs->count == 0);
+	job_json(w, j);
+	fm_jw_object_end(w);
 }
 
 static bool print_one(void *ctx, const struct fmove_job *j)
@@ -188,12 +183,12 @@ int fm_cmd_jobs(int argc, char **argv)
 	if (fm_ask_open("jobs", jobs.is_quiet, &c, &status) < 0)
 		return status;
 	if (jobs.is_json)
-		fm_rows_begin("jobs");
+		fm_rows_begin(&jobs.rows, "jobs");
 	ret = fmove_jobs(c, jobs.is_all, print_one, &jobs, &why);
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("jobs", NULL, &why);
 	if (jobs.is_json)
-		fm_rows_end(NULL, status);
+		fm_rows_end(&jobs.rows, status);
 	return fm_stdout_end("jobs", status);
 }

@@ -32,6 +32,7 @@ const struct fm_opt fm_opts_ls[] = {
 };
 
 struct listing {
+	struct fm_rows rows;
 	bool is_json;
 	bool is_long;
 	bool is_partial;
@@ -43,19 +44,15 @@ struct listing {
 
 static void print_json(struct listing *l, const struct fmove_entry *e)
 {
-	char buf[FMOVE_NAME_MAX * 6 + 256];
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&l->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "name", e->name, strlen(e->name));
-	fm_ask_entry_json(&w, e);
+	fm_jw_name(w, "name", e->name, strlen(e->name));
+	fm_ask_entry_json(w, e);
 	if (l->is_partial && e->whole == UINT64_MAX)
-		fm_jw_null(&w, "whole");
+		fm_jw_null(w, "whole");
 	else if (l->is_partial)
-		fm_jw_u64(&w, "whole", e->whole);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, l->count == 0);
+		fm_jw_u64(w, "whole", e->whole);
+	fm_jw_object_end(w);
 }
 
 static void print_text(const struct listing *l, const struct fmove_entry *e)
@@ -132,7 +129,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	if (fm_ask_open("ls", false, &c, &status) < 0)
 		return status;
 	if (l->is_json)
-		fm_rows_begin("entries");
+		fm_rows_begin(&l->rows, "entries");
 	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l,
 							    &why);
 	if (ret == -ENOTDIR && !l->is_partial)
@@ -141,7 +138,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	if (ret < 0)
 		status = fm_ask_fail("ls", text, &why);
 	if (l->is_json)
-		fm_rows_end(NULL, status);
+		fm_rows_end(&l->rows, status);
 	return fm_stdout_end("ls", status);
 }
 

@@ -31,6 +31,7 @@ const struct fm_opt fm_opts_purge[] = {
 };
 
 struct purge {
+	struct fm_rows rows;
 	struct fm_name name;	/* of the store */
 	bool is_local;		/* a directory of the caller's instead */
 	bool is_unfinished;	/* not what was replaced: what is unfinished there */
@@ -42,20 +43,16 @@ struct purge {
 	uint64_t bytes;
 };
 
-static void print_json(const struct purge *p, const struct fmove_aside *a)
+static void print_json(struct purge *p, const struct fmove_aside *a)
 {
-	static char buf[FMOVE_PATH_MAX * 12 + 256];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&p->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "path", a->path, strlen(a->path));
+	fm_jw_name(w, "path", a->path, strlen(a->path));
 	if (a->name[0])
-		fm_jw_name(&w, "name", a->name, strlen(a->name));
-	fm_jw_u64(&w, "bytes", a->bytes);
-	fm_jw_i64(&w, "since_ns", a->since_ns);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, p->count == 0);
+		fm_jw_name(w, "name", a->name, strlen(a->name));
+	fm_jw_u64(w, "bytes", a->bytes);
+	fm_jw_i64(w, "since_ns", a->since_ns);
+	fm_jw_object_end(w);
 }
 
 static void print_text(const struct purge *p, const struct fmove_aside *a)
@@ -80,18 +77,16 @@ static void begin(struct purge *p)
 {
 	p->has_begun = true;
 	if (p->is_json)
-		fm_rows_begin(p->is_unfinished ? "unfinished" : "aside");
+		fm_rows_begin(&p->rows, p->is_unfinished ? "unfinished" : "aside");
 }
 
-static void end_json(const struct purge *p, int status)
+static void end_json(struct purge *p, int status)
 {
-	char buf[128];
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_over(&p->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_u64(&w, "bytes", p->bytes);
-	fm_jw_bool(&w, "dry_run", p->is_dry);
-	fm_rows_end(&w, status);
+	fm_jw_u64(w, "bytes", p->bytes);
+	fm_jw_bool(w, "dry_run", p->is_dry);
+	fm_rows_end(&p->rows, status);
 }
 
 static void print(void *ctx, const struct fmove_aside *a)

@@ -14,20 +14,16 @@ const struct fm_opt fm_opts_stat[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-#define JSON_MAX (64u << 10)	/* a name of 4200 bytes, each escaped as six, and the rest */
-
 static void print_json(const char *name, const struct fmove_entry *e)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
 	struct fm_json_writer w;
 
-	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_stream(&w, stdout); /* fm_stdout_end() looks for errors */
 	fm_jw_object(&w, NULL);
 	fm_jw_name(&w, "name", name, strlen(name));
 	fm_ask_entry_json(&w, e);
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s\n", buf);	/* fm_stdout_end() looks for errors */
+	(void)printf("\n");
 }
 
 static void print_text(const char *name, const struct fmove_entry *e)

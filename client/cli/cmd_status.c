@@ -78,14 +78,13 @@ static void print_node(const struct fm_json *s)
 }
 
 /* What cannot be asked for (a disk that hangs) is said, and the rest is shown all the same. */
-static void print_space(struct fmove *c, bool is_json)
+static void print_space(struct fmove *c, struct fm_df *df)
 {
-	const struct fmove_name own = { NULL, "", "" };
-	struct fm_df df = { .is_json = is_json };
+	const struct fmove_name own = {NULL, "", ""};
 	struct fmove_error why;
 
 	fmove_set_timeout(c, SPACE_MS);
-	if (fmove_space(c, &own, fm_df_print, &df, &why) < 0)
+	if (fmove_space(c, &own, fm_df_print, df, &why) < 0)
 		fm_say("status: room of the stores: %s", why.text);
 }
 
@@ -185,9 +184,10 @@ static void print_all(struct fmove *c, const struct look *now, const struct look
 	const struct fm_json *peers = fm_json_get(now->json, "peers"),
 			     *jobs = fm_json_get(now->json, "jobs");
 	double seconds = (double)(now->at_ns - before->at_ns) / (double)FM_NS_PER_S;
+	struct fm_df df = {.is_json = false};
 
 	print_node(now->json);
-	print_space(c, false);
+	print_space(c, &df);
 	(void)printf("peers%s\n", fm_json_count(peers) == 0 ? "   none" : "");
 	for (size_t i = 0; i < fm_json_count(peers); i++) {
 		const struct fm_json *peer = fm_json_at(peers, i);
@@ -252,16 +252,21 @@ static int show(struct fmove *c, struct fmove_error *why)
 
 static int show_json(struct fmove *c, struct fmove_error *why)
 {
+	struct fm_df df = {.is_json = true};
 	char *text;
 	int ret;
 
 	ret = fmove_status(c, &text, why);
 	if (ret < 0)
 		return ret;
-	/* Its last byte is a brace. fm_stdout_end() looks for errors. */
-	(void)printf("%.*s,\"space\":[", (int)strlen(text) - 1, text);
-	print_space(c, true);
-	(void)printf("]}\n");
+	fm_jw_stream(&df.rows.w, stdout); /* fm_stdout_end() looks for errors */
+	fm_jw_object(&df.rows.w, NULL);
+	fm_jw_members(&df.rows.w, text);
+	fm_jw_array(&df.rows.w, "space");
+	print_space(c, &df);
+	fm_jw_array_end(&df.rows.w);
+	fm_jw_object_end(&df.rows.w);
+	(void)printf("\n");
 	free(text);
 	return 0;
 }

@@ -27,9 +27,8 @@ const struct fm_opt fm_opts_verify[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-#define JSON_MAX (64u << 10)	/* a path of 8192 bytes, each escaped as six, and the rest */
-
 struct verifying {
+	struct fm_rows rows;
 	const char *name;
 	bool is_json;
 	bool is_quiet;
@@ -49,19 +48,15 @@ static const char *const kinds[] = {[FMOVE_CORRUPT] = "corrupt", [FMOVE_UNREADAB
 				    [FMOVE_CHANGED] = "changed", [FMOVE_MISSING] = "missing",
 				    [FMOVE_SWAPPED] = "swapped", [FMOVE_FINDING_OTHER] = "other"};
 
-static void print_finding_json(const struct verifying *v, const struct fmove_finding *f)
+static void print_finding_json(struct verifying *v, const struct fmove_finding *f)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = fm_rows_next(&v->rows);
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_text(&w, "kind", kinds[f->kind]);
-	fm_jw_name(&w, "path", f->path, strlen(f->path));
-	fm_jw_u64(&w, "offset", f->offset);
-	fm_jw_u64(&w, "length", f->length);
-	fm_jw_object_end(&w);
-	fm_rows_add(&w, v->findings == 0);
+	fm_jw_text(w, "kind", kinds[f->kind]);
+	fm_jw_name(w, "path", f->path, strlen(f->path));
+	fm_jw_u64(w, "offset", f->offset);
+	fm_jw_u64(w, "length", f->length);
+	fm_jw_object_end(w);
 }
 
 /*
@@ -175,23 +170,20 @@ static void say_end(const struct verifying *v, const struct fmove_verified *r)
 	       fm_show_bytes(r->bytes, bytes), seconds, found, rest);
 }
 
-static void json_end(const struct verifying *v, const struct fmove_verified *r, int status)
+static void json_end(struct verifying *v, const struct fmove_verified *r, int status)
 {
-	struct fm_json_writer w;
-	char buf[512];
+	struct fm_json_writer *w = fm_rows_over(&v->rows);
 
-	/* the rest of the object that begins before the findings */
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_u64(&w, "files", r->files);
-	fm_jw_u64(&w, "bytes", r->bytes);
-	fm_jw_u64(&w, "corrupt", r->corrupt);
-	fm_jw_u64(&w, "unreadable", r->unreadable);
-	fm_jw_u64(&w, "changed", r->changed);
-	fm_jw_u64(&w, "missing", r->missing);
-	fm_jw_u64(&w, "swapped", r->swapped);
-	fm_jw_u64(&w, "without", r->without);
-	fm_jw_real(&w, "seconds", (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S);
-	fm_rows_end(&w, status);	/* numbers: they fit */
+	fm_jw_u64(w, "files", r->files);
+	fm_jw_u64(w, "bytes", r->bytes);
+	fm_jw_u64(w, "corrupt", r->corrupt);
+	fm_jw_u64(w, "unreadable", r->unreadable);
+	fm_jw_u64(w, "changed", r->changed);
+	fm_jw_u64(w, "missing", r->missing);
+	fm_jw_u64(w, "swapped", r->swapped);
+	fm_jw_u64(w, "without", r->without);
+	fm_jw_real(w, "seconds", (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S);
+	fm_rows_end(&v->rows, status);
 }
 
 static int verify(struct fmove *c, const struct fm_name *name, struct verifying *v)
@@ -206,7 +198,7 @@ static int verify(struct fmove *c, const struct fm_name *name, struct verifying 
 	int ret, status;
 
 	if (v->is_json)
-		fm_rows_begin("findings");
+		fm_rows_begin(&v->rows, "findings");
 	v->start_ns = now_ns();
 	fm_progress_begin(&v->progress, v->name, v->is_quiet);
 	ret = fmove_verify(c, &parts, &opts, &result, &why);

@@ -6,10 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "client/cli/rows.h"
 #include "client/lib/fmove.h"
 
 struct fm_df {
-	bool is_json;			/* members of an array */
+	bool is_json; /* as rows that the caller began */
+	struct fm_rows rows;
 	size_t count;			/* printed so far */
 };
 

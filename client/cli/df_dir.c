@@ -17,8 +17,6 @@
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
-#define JSON_MAX (FMOVE_PATH_MAX * 12 + 512)
-
 struct in_dir {
 	uint64_t size, free;		/* of the file system, for this user */
 	uint64_t aside, asides;		/* bytes; directories */
@@ -50,21 +48,20 @@ static int look(int fd, struct in_dir *in, struct fm_err *err)
 
 static void print_json(const char *path, const struct in_dir *in)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_rows rows;
+	struct fm_json_writer *w;
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "path", path, strlen(path));
-	fm_jw_u64(&w, "size", in->size);
-	fm_jw_u64(&w, "free", in->free);
-	fm_jw_u64(&w, "aside", in->aside);
-	fm_jw_u64(&w, "aside_trees", in->asides);
-	fm_jw_u64(&w, "unfinished", in->unfinished);
-	fm_jw_u64(&w, "unfinished_transfers", in->transfers);
-	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("{\"directories\":[%s],\"exit\":0}\n", buf);
+	fm_rows_begin(&rows, "directories");
+	w = fm_rows_next(&rows);
+	fm_jw_name(w, "path", path, strlen(path));
+	fm_jw_u64(w, "size", in->size);
+	fm_jw_u64(w, "free", in->free);
+	fm_jw_u64(w, "aside", in->aside);
+	fm_jw_u64(w, "aside_trees", in->asides);
+	fm_jw_u64(w, "unfinished", in->unfinished);
+	fm_jw_u64(w, "unfinished_transfers", in->transfers);
+	fm_jw_object_end(w);
+	fm_rows_end(&rows, FM_EXIT_DONE);
 }
 
 static void print_text(const struct in_dir *in)

@@ -17,14 +17,14 @@
 static const char *const changes[] = {
 	[FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed"};
 
-#define NAME_JSON_MAX (6 * FMOVE_PATH_MAX + 100)
-#define JSON_MAX (64u << 10)	/* two names of 4200 bytes, each escaped as six, and the rest */
-
 void fm_outcomes_begin(struct fm_outcomes *o)
 {
 	o->start_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
-	if (o->is_json && o->is_many)
-		(void)printf("{\"files\":[");	/* fm_stdout_end() looks for errors */
+	fm_jw_stream(&o->json, stdout); /* fm_stdout_end() looks for errors */
+	if (!o->is_json || !o->is_many)
+		return;
+	fm_jw_object(&o->json, NULL);
+	fm_jw_array(&o->json, "files");
 }
 
 static void json_error(struct fm_json_writer *w, const struct fm_outcome *one)
@@ -99,26 +99,25 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_text(w, "note", r->note);
 }
 
-/* Behind the last source's object. */
-static const char *separator(const struct fm_outcomes *o)
+static void json_begin(struct fm_json_writer *w)
 {
-	return o->is_many && o->done + o->failed > 0 ? ",\n" : "";
+	fm_jw_line(w);
+	fm_jw_object(w, NULL);
 }
 
 /* As they come, before all else of their object: there may be any number. */
 static void json_name(struct fm_outcomes *o, enum fmove_change change, const char *path)
 {
-	static char buf[NAME_JSON_MAX];		/* one thread prints */
-	struct fm_json_writer w;
+	struct fm_json_writer *w = &o->json;
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_text(&w, "change", changes[change]);
-	fm_jw_name(&w, "path", path, strlen(path));
-	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s%s%s", o->has_names ? "" : separator(o),
-			     o->has_names ? ",\n" : "{\"names\":[", buf);
+	if (!o->has_names) {
+		json_begin(w);
+		fm_jw_array(w, "names");
+	}
+	json_begin(w);
+	fm_jw_text(w, "change", changes[change]);
+	fm_jw_name(w, "path", path, strlen(path));
+	fm_jw_object_end(w);
 }
 
 void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change,
@@ -138,29 +137,26 @@ void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum 
 	o->has_names = true;
 }
 
-static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
+static void json_one(struct fm_outcomes *o, const struct fm_outcome *one)
 {
-	static char buf[JSON_MAX];	/* one thread prints */
-	struct fm_json_writer w;
-	int ret;
+	struct fm_json_writer *w = &o->json;
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "source", one->source, strlen(one->source));
-	fm_jw_name(&w, "target", one->target, strlen(one->target));
-	fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(one->err.code));
+	if (o->has_names)
+		fm_jw_array_end(w);
+	else
+		json_begin(w);
+	fm_jw_name(w, "source", one->source, strlen(one->source));
+	fm_jw_name(w, "target", one->target, strlen(one->target));
+	fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(one->err.code));
 	if (one->job[0])
-		fm_jw_text(&w, "job", one->job);
+		fm_jw_text(w, "job", one->job);
 	if (one->err.code < 0)
-		json_error(&w, one);
+		json_error(w, one);
 	else if (!one->is_handed_over)
-		json_result(&w, one);
-	fm_jw_object_end(&w);
-	ret = fm_jw_end(&w);
-	if (ret < 0)	/* names longer than any that can be opened */
-		(void)snprintf(buf, sizeof(buf), "{\"exit\":%d}", (int)fm_api_exit(one->err.code));
-	(void)printf("%s%s%s", o->has_names ? "]," : separator(o), buf + o->has_names,
-		     o->is_many ? "" : "\n");
+		json_result(w, one);
+	fm_jw_object_end(w);
+	if (!o->is_many)
+		(void)printf("\n");
 }
 
 static const char *plural(uint64_t n)
@@ -415,20 +411,18 @@ int fm_outcomes_end(struct fm_outcomes *o)
 {
 	double seconds = (double)(fm_clock_real.now_ns(fm_clock_real.ctx) - o->start_ns) /
 			 (double)FM_NS_PER_S;
-	struct fm_json_writer w;
-	char buf[512];
+	struct fm_json_writer *w = &o->json;
 
 	if (o->is_json && o->is_many) {
-		/* the rest of the object that fm_outcomes_begin() began */
-		fm_jw_begin(&w, buf, sizeof(buf));
-		fm_jw_u64(&w, "done", o->done);
-		fm_jw_u64(&w, "failed", o->failed);
-		fm_jw_u64(&w, "bytes", o->bytes);
-		fm_jw_real(&w, "seconds", seconds);
-		fm_jw_real(&w, "gb_per_s", seconds > 0 ? (double)o->bytes / 1e9 / seconds : 0);
-		fm_jw_u64(&w, "exit", (uint64_t)exit_of(o));
-		(void)fm_jw_end(&w);			/* numbers: they fit */
-		(void)printf("],%s}\n", buf);
+		fm_jw_array_end(w);
+		fm_jw_u64(w, "done", o->done);
+		fm_jw_u64(w, "failed", o->failed);
+		fm_jw_u64(w, "bytes", o->bytes);
+		fm_jw_real(w, "seconds", seconds);
+		fm_jw_real(w, "gb_per_s", seconds > 0 ? (double)o->bytes / 1e9 / seconds : 0);
+		fm_jw_u64(w, "exit", (uint64_t)exit_of(o));
+		fm_jw_object_end(w);
+		(void)printf("\n");
 	}
 	return fm_stdout_end(o->verb, exit_of(o));
 }

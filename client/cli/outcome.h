@@ -14,6 +14,7 @@
 
 #include "client/lib/fmove.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 
 struct fm_outcome {
 	const char *source;		/* as typed, or NODE:STORE/PATH; bytes */
@@ -34,6 +35,7 @@ struct fm_outcomes {
 	bool is_quiet;
 	bool is_json;
 	bool is_many;			/* several sources */
+	struct fm_json_writer json;
 	unsigned done;
 	unsigned failed;
 	int first_exit;			/* of the first that failed */

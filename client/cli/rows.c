@@ -6,29 +6,33 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "mover/base/json.h"
-
-void fm_rows_begin(const char *key)
+void fm_rows_begin(struct fm_rows *rows, const char *key)
 {
-	(void)printf("{\"%s\":[", key);
+	rows->are_over = false;
+	fm_jw_stream(&rows->w, stdout);
+	fm_jw_object(&rows->w, NULL);
+	fm_jw_array(&rows->w, key);
 }
 
-void fm_rows_add(struct fm_json_writer *row, bool is_first)
+struct fm_json_writer *fm_rows_next(struct fm_rows *rows)
 {
-	if (fm_jw_end(row) > 0)
-		(void)printf("%s%s", is_first ? "" : ",\n", row->buf);
+	fm_jw_line(&rows->w);
+	fm_jw_object(&rows->w, NULL);
+	return &rows->w;
 }
 
-void fm_rows_end(struct fm_json_writer *more, int status)
+struct fm_json_writer *fm_rows_over(struct fm_rows *rows)
 {
-	struct fm_json_writer none;
-	char buf[64];
+	fm_jw_array_end(&rows->w);
+	rows->are_over = true;
+	return &rows->w;
+}
 
-	if (!more) {
-		more = &none;
-		fm_jw_begin(more, buf, sizeof(buf));
-	}
-	fm_jw_u64(more, "exit", (uint64_t)status);
-	(void)fm_jw_end(more);		/* the caller left room */
-	(void)printf("],%s}\n", more->buf);
+void fm_rows_end(struct fm_rows *rows, int status)
+{
+	if (!rows->are_over)
+		(void)fm_rows_over(rows);
+	fm_jw_u64(&rows->w, "exit", (uint64_t)status);
+	fm_jw_object_end(&rows->w);
+	(void)printf("\n");
 }

@@ -11,16 +11,21 @@
 #ifndef FM_CLIENT_ROWS_H
 #define FM_CLIENT_ROWS_H
 
-#include <stdbool.h>
+#include "mover/base/json.h"
 
-struct fm_json_writer;
+struct fm_rows {
+	struct fm_json_writer w;
+	bool are_over;
+};
 
-void fm_rows_begin(const char *key);
+void fm_rows_begin(struct fm_rows *rows, const char *key);
 
-/* Ends row and prints it. One that did not fit its buffer is left out. */
-void fm_rows_add(struct fm_json_writer *row, bool is_first);
+/* A row, which is an object that the caller ends. */
+struct fm_json_writer *fm_rows_next(struct fm_rows *rows);
 
-/* more: members that stand before "exit", with room for that; NULL: none. */
-void fm_rows_end(struct fm_json_writer *more, int status);
+/* No row any more: what the caller writes now stands before "exit". */
+struct fm_json_writer *fm_rows_over(struct fm_rows *rows);
+
+void fm_rows_end(struct fm_rows *rows, int status);
 
 #endif
