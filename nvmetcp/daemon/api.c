@@ -33,7 +33,6 @@
 #include "nvmetcp/owned.h"
 #include "nvmetcp/supervisor.h"
 
-/* targets and peers said parts of it, and it may be shown as it is */
 #define DISCOVER_NS (30 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define UP_MS 60000
@@ -95,9 +94,12 @@ struct request {
 
 /* ---- answers ---- */
 
+/* Targets and peers said parts of it, and it may be shown as it is. */
+#define SHOWN FM_JSON_ASCII
+
 static void send_json(struct client *c, struct fm_json *message)
 {
-	char *text = message ? fm_json_dump(message, FM_JSON_ASCII) : NULL;
+	char *text = message ? fm_json_dump(message, SHOWN) : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	if (len > 0 && len <= FM_NVMED_MSG_MAX)
@@ -108,17 +110,22 @@ static void send_json(struct client *c, struct fm_json *message)
 	fm_json_free(message);
 }
 
-/* id: NULL if it could not be read. */
-static void reply_error(struct client *c, const int64_t *id, int code, const char *text)
+static struct fm_json *error_message(int code, const char *text)
 {
 	const char *name = strerrorname_np(-code);
 	char line[FM_ERR_TEXT_MAX];
-	struct fm_json *message;
 
 	(void)snprintf(line, sizeof(line), "%s", text);
 	fm_utf8_mend(line);
-	message = fm_json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO",
-			       "text", line);
+	return fm_json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO",
+			    "text", line);
+}
+
+/* id: NULL if it could not be read. */
+static void reply_error(struct client *c, const int64_t *id, int code, const char *text)
+{
+	struct fm_json *message = error_message(code, text);
+
 	if (message && id)
 		(void)fm_json_set(message, "id", fm_json_of_i64(*id));
 	send_json(c, message);
@@ -135,7 +142,7 @@ static void reply_done(struct client *c, int64_t id, struct fm_json *more)
 		reply_error(c, &id, -ENOMEM, "no memory for the answer");
 		return;
 	}
-	text = fm_json_dump(more, FM_JSON_ASCII);
+	text = fm_json_dump(more, SHOWN);
 	if (text && strlen(text) > FM_NVMED_MSG_MAX)
 		reply_error(c, &id, -EMSGSIZE,
 			    "the answer is longer than 256 KiB: ask for volumes by name");
@@ -781,16 +788,26 @@ static bool client_may_come(void *ctx)
 	return fm_packet_may_take(&((struct fm_nvmed_api *)ctx)->shared);
 }
 
+/* A courtesy to who has too many connections. */
+static void send_full(int fd)
+{
+	struct fm_json *message =
+		error_message(-EBUSY, "too many connections to fmove-nvmed: try again");
+	char *text = fm_json_dump(message, SHOWN);
+
+	if (text)
+		(void)send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+	free(text);
+	fm_json_free(message);
+}
+
 static void client_accepted(void *ctx, int fd, const struct ucred *who)
 {
-	static const char full[] = "{\"event\":\"error\",\"code\":\"EBUSY\",\"text\":\"too many "
-				   "connections to fmove-nvmed: try again\"}";
 	struct fm_nvmed_api *api = ctx;
 	struct fm_err err;
 
 	if (api->is_stopped || !fm_share_may(&api->conns, fm_share_user(who->uid), 1)) {
-		/* a courtesy */
-		(void)send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send_full(fd);
 		fm_packet_close(&api->shared, fd, who->uid);
 		return;
 	}

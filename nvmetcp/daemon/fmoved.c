@@ -147,8 +147,10 @@ static int connect_fmoved(struct fm_fmoved *f, struct fm_err *err)
 
 void fm_fmoved_ask(struct fm_fmoved *f)
 {
-	static const char question[] = "{\"id\":1,\"op\":\"volumes\"}";
+	struct fm_json_writer w;
 	struct fm_err err = { 0 };
+	char question[64];
+	int len;
 
 	f->is_asking = true;
 	if (connect_fmoved(f, &err) < 0) {
@@ -156,7 +158,14 @@ void fm_fmoved_ask(struct fm_fmoved *f)
 		return;
 	}
 	fm_timer_set(f->loop, &f->deadline, fm_loop_now(f->loop) + DEADLINE_NS);
-	fm_packet_conn_send(f->conn, question, sizeof(question) - 1);
+	fm_jw_begin(&w, question, sizeof(question));
+	fm_jw_object(&w, NULL);
+	fm_jw_u64(&w, "id", 1);
+	fm_jw_text(&w, "op", "volumes");
+	fm_jw_object_end(&w);
+	len = fm_jw_end(&w);
+	assert(len > 0);
+	fm_packet_conn_send(f->conn, question, (size_t)len);
 }
 
 /* ---- what this node says ---- */
