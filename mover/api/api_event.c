@@ -16,7 +16,7 @@
 #include "mover/services/request.h"
 #include "mover/tree/names.h"
 
-static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,
+void fm_api_event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,
 			const char *event)
 {
 	fm_jw_begin(w, buf, cap);
@@ -25,7 +25,7 @@ static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_
 	fm_jw_text(w, "event", event);
 }
 
-static int event_end(struct fm_json_writer *w)
+int fm_api_event_end(struct fm_json_writer *w)
 {
 	fm_jw_object_end(w);
 	return fm_jw_end(w);
@@ -35,37 +35,37 @@ int fm_api_event_accepted(char *buf, size_t cap, uint64_t id, const char *job)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "accepted");
+	fm_api_event_begin(&w, buf, cap, id, "accepted");
 	fm_jw_text(&w, "job", job);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_detached(char *buf, size_t cap, uint64_t id, const char *job)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	fm_jw_text(&w, "job", job);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_done(char *buf, size_t cap, uint64_t id)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
-	return event_end(&w);
+	fm_api_event_begin(&w, buf, cap, id, "done");
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_pong(char *buf, size_t cap, uint64_t id, const char *node)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	fm_jw_text(&w, "version", FM_VERSION);
 	fm_jw_u64(&w, "api", FM_API_VERSION);
 	fm_jw_text(&w, "node", node);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 static void error_add(struct fm_json_writer *w, const struct fm_err *err)
@@ -88,18 +88,18 @@ int fm_api_event_error(char *buf, size_t cap, const uint64_t *id, const struct f
 		fm_jw_null(&w, "id");
 	fm_jw_text(&w, "event", "error");
 	error_add(&w, err);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_failed(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "error");
+	fm_api_event_begin(&w, buf, cap, id, "error");
 	error_add(&w, &r->err);
 	fm_jw_bool(&w, "kept", r->is_partial_kept);
 	fm_jw_u64(&w, "bytes", r->bytes_reached);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_queue_progress *q)
@@ -107,7 +107,7 @@ int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_qu
 	const struct fm_job_progress *p = &q->job;
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "progress");
+	fm_api_event_begin(&w, buf, cap, id, "progress");
 	fm_jw_text(&w, "state", p->state);
 	if (p->size == FM_SIZE_UNKNOWN)
 		fm_jw_null(&w, "size");
@@ -122,7 +122,7 @@ int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_qu
 	fm_jw_u64(&w, "before", q->before);
 	fm_jw_u64(&w, "again_ms", q->again_ns / FM_NS_PER_MS);
 	fm_jw_text(&w, "text", q->text);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 static void mode_add(struct fm_json_writer *w, uint32_t mode)
@@ -221,19 +221,19 @@ int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_res
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	result_add(&w, r);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "prepared");
+	fm_api_event_begin(&w, buf, cap, id, "prepared");
 	if (r)
 		result_add(&w, r);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 /* ---- directory entries ---- */
@@ -269,9 +269,9 @@ int fm_api_event_stat(char *buf, size_t cap, uint64_t id, const struct fm_reques
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	attr_add(&w, &r->entries[0].attr);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 static void bytes_add(struct fm_json_writer *w, const char *key, uint64_t bytes)
@@ -287,7 +287,7 @@ int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_reque
 	const struct fm_store_space *s = &r->page->space;
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	if (r->store[0]) {
 		fm_jw_text(&w, "store", r->store);
 		bytes_add(&w, "size", s->size);
@@ -302,7 +302,7 @@ int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_reque
 		fm_jw_u64(&w, "aside_trees", s->trees);
 		fm_jw_bool(&w, "counting", s->is_counting);
 	}
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 /* The shortest name takes four bytes of a page, and at most so many as text; longer ones take six
@@ -320,7 +320,7 @@ int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_
 	struct fm_tree_name name;
 	size_t pos = 0;
 
-	event_begin(&w, buf, cap, id, "names");
+	fm_api_event_begin(&w, buf, cap, id, "names");
 	fm_jw_array(&w, "names");
 	while (fm_tree_names_next(page->at, page->len, &pos, &name) > 0) {
 		fm_jw_object(&w, NULL);
@@ -329,7 +329,7 @@ int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_
 		fm_jw_object_end(&w);
 	}
 	fm_jw_array_end(&w);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 #define ASIDE_TEXT_MAX (FM_PATH_LEN_MAX * 6 + 200)
@@ -340,7 +340,7 @@ int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_requ
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	fm_jw_array(&w, "aside");
 	for (size_t i = 0; i < r->page->count; i++) {
 		const struct fm_aside *a = &r->page->aside[i];
@@ -353,14 +353,14 @@ int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_requ
 	}
 	fm_jw_array_end(&w);
 	fm_jw_bool(&w, "more", r->is_more);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
 {
 	struct fm_json_writer w;
 
-	event_begin(&w, buf, cap, id, "done");
+	fm_api_event_begin(&w, buf, cap, id, "done");
 	fm_jw_array(&w, "entries");
 	for (size_t i = 0; i < r->count; i++) {
 		fm_jw_object(&w, NULL);
@@ -374,5 +374,5 @@ int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_reques
 	}
 	fm_jw_array_end(&w);
 	fm_jw_bool(&w, "more", r->is_more);
-	return event_end(&w);
+	return fm_api_event_end(&w);
 }

@@ -19,12 +19,18 @@
 struct fm_engine;
 struct fm_err;
 struct fm_job_result;
+struct fm_json_writer;
 struct fm_node_facts_answer;
 struct fm_queue;
 struct fm_queue_progress;
 struct fm_request_result;
 struct fm_tree_names;
 struct fm_volumes_answer;
+
+/* What every event begins and ends with. */
+void fm_api_event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,
+			const char *event);
+int fm_api_event_end(struct fm_json_writer *w);
 
 int fm_api_event_accepted(char *buf, size_t cap, uint64_t id, const char *job);
 int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_queue_progress *p);

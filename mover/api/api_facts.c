@@ -24,10 +24,7 @@ int fm_api_event_facts(char *buf, size_t cap, uint64_t id, const struct fm_node_
 {
 	struct fm_json_writer w;
 
-	fm_jw_begin(&w, buf, cap);
-	fm_jw_object(&w, NULL);
-	fm_jw_u64(&w, "id", id);
-	fm_jw_text(&w, "event", "facts");
+	fm_api_event_begin(&w, buf, cap, id, "facts");
 	fm_jw_text(&w, "node", a->node);
 	if (a->err) {
 		fm_jw_text(&w, "code", fm_api_errno_name(a->err->code));
@@ -36,8 +33,7 @@ int fm_api_event_facts(char *buf, size_t cap, uint64_t id, const struct fm_node_
 		fm_jw_name(&w, "piece", a->piece, a->len);
 	}
 	fm_jw_bool(&w, "more", a->is_more);
-	fm_jw_object_end(&w);
-	return fm_jw_end(&w);
+	return fm_api_event_end(&w);
 }
 
 /* ---- the operation ---- */

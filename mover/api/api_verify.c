@@ -19,26 +19,12 @@
 /* The longest path of a finding: 4095 bytes twice, each escaped as six. */
 _Static_assert(2 * 4096 * 6 + 256 <= FM_API_MSG_MAX, "a finding does not fit a message");
 
-static void begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id, const char *event)
-{
-	fm_jw_begin(w, buf, cap);
-	fm_jw_object(w, NULL);
-	fm_jw_u64(w, "id", id);
-	fm_jw_text(w, "event", event);
-}
-
-static int end(struct fm_json_writer *w)
-{
-	fm_jw_object_end(w);
-	return fm_jw_end(w);
-}
-
 static int count_event(char *buf, size_t cap, uint64_t id, const char *event,
 		       const struct fm_verify_count *c)
 {
 	struct fm_json_writer w;
 
-	begin(&w, buf, cap, id, event);
+	fm_api_event_begin(&w, buf, cap, id, event);
 	fm_jw_u64(&w, "files", c->files);
 	fm_jw_u64(&w, "bytes", c->bytes);
 	fm_jw_u64(&w, "corrupt", c->corrupt);
@@ -47,7 +33,7 @@ static int count_event(char *buf, size_t cap, uint64_t id, const char *event,
 	fm_jw_u64(&w, "missing", c->missing);
 	fm_jw_u64(&w, "swapped", c->swapped);
 	fm_jw_u64(&w, "without", c->without);
-	return end(&w);
+	return fm_api_event_end(&w);
 }
 
 int fm_api_event_verifying(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c)
@@ -70,12 +56,12 @@ int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kin
 					    [FM_FINDING_SWAPPED] = "swapped"};
 	struct fm_json_writer w;
 
-	begin(&w, buf, cap, id, "finding");
+	fm_api_event_begin(&w, buf, cap, id, "finding");
 	fm_jw_text(&w, "kind", kinds[kind]);
 	fm_jw_u64(&w, "offset", offset);
 	fm_jw_u64(&w, "length", length);
 	fm_jw_name(&w, "path", path, strlen(path));
-	return end(&w);
+	return fm_api_event_end(&w);
 }
 
 /* ---- verifying ---- */

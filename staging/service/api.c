@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/api/api_task.h"
@@ -50,21 +51,6 @@ int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, stru
 	return fm_err_set(err, -EOPNOTSUPP,
 			  "this node stages nothing: staging = { directory = \"...\"; }; in "
 			  "fmove.conf says where what is staged is kept");
-}
-
-static void begin(struct fm_json_writer *w, struct fm_api_tasks *tasks, uint64_t id,
-		  const char *event)
-{
-	fm_jw_begin(w, tasks->tx, FM_API_MSG_MAX);
-	fm_jw_object(w, NULL);
-	fm_jw_u64(w, "id", id);
-	fm_jw_text(w, "event", event);
-}
-
-static int end(struct fm_json_writer *w)
-{
-	fm_jw_object_end(w);
-	return fm_jw_end(w);
 }
 
 static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t id)
@@ -153,13 +139,13 @@ static void stage_progress(struct fm_timer *timer)
 			fm_hub_ask_look(t->work, &p);
 		else
 			fm_stage_ask_look(t->work, &p);
-		begin(&w, t->tasks, t->id, "progress");
+		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "progress");
 		fm_jw_text(&w, "phase", p.phase);
 		fm_jw_u64(&w, "bytes", p.bytes);
 		fm_jw_u64(&w, "size", p.size);
 		if (p.together)
 			nodes_add(&w, p.together);
-		fm_api_task_send(t, end(&w));
+		fm_api_task_send(t, fm_api_event_end(&w));
 	}
 	fm_timer_set(t->tasks->loop, timer,
 		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
@@ -174,7 +160,7 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 	if (result->err.code < 0 && !result->together) {
 		fm_api_task_send_error(t, &result->err);
 	} else {
-		begin(&w, t->tasks, t->id, "done");
+		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 		if (result->is_here)
 			dataset_add(&w, &result->info, result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
@@ -183,7 +169,7 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 			fm_jw_name(&w, "hf_home", home, strlen(home));
 		if (result->together)
 			nodes_add(&w, result->together);
-		fm_api_task_send(t, end(&w));
+		fm_api_task_send(t, fm_api_event_end(&w));
 	}
 	fm_api_task_free(t);
 }
@@ -356,13 +342,13 @@ static void listing_done(struct fm_work *work)
 	if (t) {
 		t->work = NULL;
 		fm_cache_sums(fm_stager_cache(l->stager), &sums);
-		begin(&w, t->tasks, t->id, "done");
+		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 		fm_jw_u64(&w, "size", sums.size);
 		fm_jw_u64(&w, "used", sums.used);
 		fm_jw_u64(&w, "source_bytes",
 			  fm_togethers_read(fm_stager_togethers(l->stager)));
 		listing_add(l, &w);
-		fm_api_task_send(t, end(&w));
+		fm_api_task_send(t, fm_api_event_end(&w));
 		fm_api_task_free(t);
 	}
 	free(l);
@@ -473,8 +459,8 @@ static void change_done(struct fm_work *work)
 		if (c->err.code < 0) {
 			fm_api_task_send_error(t, &c->err);
 		} else {
-			begin(&w, t->tasks, t->id, "done");
-			fm_api_task_send(t, end(&w));
+			fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
+			fm_api_task_send(t, fm_api_event_end(&w));
 		}
 		fm_api_task_free(t);
 	}

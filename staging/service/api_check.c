@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/api/api_task.h"
@@ -152,10 +153,7 @@ static void check_run(struct fm_work *work)
 
 static void begin(struct fm_json_writer *w, struct fm_api_task *t, const char *event)
 {
-	fm_jw_begin(w, t->tasks->tx, FM_API_MSG_MAX);
-	fm_jw_object(w, NULL);
-	fm_jw_u64(w, "id", t->id);
-	fm_jw_text(w, "event", event);
+	fm_api_event_begin(w, t->tasks->tx, FM_API_MSG_MAX, t->id, event);
 }
 
 static void send_event(struct fm_json_writer *w, struct fm_api_task *t)

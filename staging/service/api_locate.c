@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/api/api_task.h"
@@ -75,15 +76,11 @@ static void answer(struct locate *l)
 		fm_api_task_send_error(t, &err);
 		return;
 	}
-	fm_jw_begin(&w, t->tasks->tx, FM_API_MSG_MAX);
-	fm_jw_object(&w, NULL);
-	fm_jw_u64(&w, "id", t->id);
-	fm_jw_text(&w, "event", "done");
+	fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 	fm_jw_text(&w, "node", t->tasks->node);
 	fm_jw_text(&w, "store", l->store);
 	fm_jw_name(&w, "path", l->below, strlen(l->below));
-	fm_jw_object_end(&w);
-	fm_api_task_send(t, fm_jw_end(&w));
+	fm_api_task_send(t, fm_api_event_end(&w));
 }
 
 static void locate_done(struct fm_work *work)
