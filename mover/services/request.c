@@ -11,6 +11,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/node/session.h"
+#include "mover/services/target.h"
 
 _Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message");
 
@@ -426,18 +427,17 @@ static void send_request(struct request *r, struct fm_session *s)
 static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local,
 		      struct fm_err *err)
 {
+	struct fm_peer *peer;
+	int ret = 0;
+
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
-	if (!is_local && !fm_engine_peer(e, o->node))
-		return fm_err_set(
-			err, -ENOENT,
-			"no node %s in the configuration of %s; fmove status lists its peers",
-			o->node, e->name);
-	if (!fm_wire_is_good_name(o->store, strlen(o->store)) &&
-	    (o->verb != FM_VERB_FREE || o->store[0]))
-		return fm_err_set(err, -EINVAL,
-				  "'%s' is no name of a store: 1 to %d bytes without '/'", o->store,
-				  FM_WIRE_NAME_MAX);
+	if (!is_local)
+		ret = fm_target_peer(e, o->node, &peer, err);
+	if (ret == 0 && (o->verb != FM_VERB_FREE || o->store[0]))
+		ret = fm_target_check_store(o->store, err);
+	if (ret < 0)
+		return ret;
 	if (o->path_len > FM_PATH_LEN_MAX || (o->after && strlen(o->after) > FM_NAME_LEN_MAX))
 		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
 				  FM_PATH_LEN_MAX);

@@ -10,6 +10,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/node/session.h"
+#include "mover/services/target.h"
 
 /* What is found is called the same on the wire. */
 _Static_assert((int)FM_FINDING_CORRUPT == (int)FM_WIRE_CORRUPT &&
@@ -331,17 +332,17 @@ static void send_verify(struct fm_verification *v, struct fm_session *s)
 static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o, bool is_local,
 		      struct fm_err *err)
 {
+	struct fm_peer *peer;
+	int ret = 0;
+
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
-	if (!is_local && !fm_engine_peer(e, o->node))
-		return fm_err_set(
-			err, -ENOENT,
-			"no node %s in the configuration of %s; fmove status lists its peers",
-			o->node, e->name);
-	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
-		return fm_err_set(err, -EINVAL,
-				  "'%s' is no name of a store: 1 to %d bytes without '/'", o->store,
-				  FM_WIRE_NAME_MAX);
+	if (!is_local)
+		ret = fm_target_peer(e, o->node, &peer, err);
+	if (ret == 0)
+		ret = fm_target_check_store(o->store, err);
+	if (ret < 0)
+		return ret;
 	if (!fm_wire_is_good_path(o->path, o->path_len))
 		return fm_err_set(err, -EINVAL,
 				  "the path holds a NUL byte, or has more than %d bytes",

@@ -16,6 +16,7 @@
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
 #include "mover/base/plain.h"
+#include "mover/services/target.h"
 #include "mover/store/held_file.h"
 #include "mover/store/may_stand.h"
 #include "mover/store/tree_file.h"
@@ -718,20 +719,17 @@ static void bind_session(struct fm_job *j, struct fm_session *s)
 static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct fm_peer **peer,
 		      struct fm_err *err)
 {
+	int ret;
+
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
 	if (strcmp(o->node, e->name) == 0)
 		return fm_err_set(err, -EINVAL, "%s is this node: copy the file with cp", o->node);
-	*peer = fm_engine_peer(e, o->node);
-	if (!*peer)
-		return fm_err_set(
-			err, -ENOENT,
-			"no node %s in the configuration of %s; fmove status lists its peers",
-			o->node, e->name);
-	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
-		return fm_err_set(err, -EINVAL,
-				  "'%s' is no name of a store: 1 to %d bytes without '/'", o->store,
-				  FM_WIRE_NAME_MAX);
+	ret = fm_target_peer(e, o->node, peer, err);
+	if (ret == 0)
+		ret = fm_target_check_store(o->store, err);
+	if (ret < 0)
+		return ret;
 	if (o->path_len > FM_PATH_LEN_MAX)
 		return fm_err_set(err, -ENAMETOOLONG, "the path has %zu bytes, %d are allowed",
 				  o->path_len, FM_PATH_LEN_MAX);

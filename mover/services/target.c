@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* target - see target.h. */
+#include "mover/services/target.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/node/node.h"
+#include "mover/wire/wire.h"
+
+int fm_target_peer(struct fm_engine *e, const char *node, struct fm_peer **out, struct fm_err *err)
+{
+	*out = fm_engine_peer(e, node);
+	if (*out)
+		return 0;
+	return fm_err_set(err, -ENOENT,
+			  "no node %s in the configuration of %s; fmove status lists its peers",
+			  node, e->name);
+}
+
+int fm_target_check_store(const char *store, struct fm_err *err)
+{
+	if (fm_wire_is_good_name(store, strlen(store)))
+		return 0;
+	return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'",
+			  store, FM_WIRE_NAME_MAX);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * target - the node and the store that a local caller named: what is said of those that are not
+ * there, in the words of one place. Control thread.
+ */
+#ifndef FM_TARGET_H
+#define FM_TARGET_H
+
+struct fm_engine;
+struct fm_err;
+struct fm_peer;
+
+/* -ENOENT: no such peer is configured. */
+int fm_target_peer(struct fm_engine *e, const char *node, struct fm_peer **out, struct fm_err *err);
+
+/* -EINVAL: no store can have that name. */
+int fm_target_check_store(const char *store, struct fm_err *err);
+
+#endif
