@@ -24,6 +24,14 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 	return is_cancelled ? FM_EXIT_CANCELLED : (int)fm_api_exit(why->code);
 }
 
+void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why)
+{
+	fm_jw_object(w, "error");
+	fm_jw_text(w, "code", fm_api_errno_name(why->code));
+	fm_jw_text(w, "text", why->text);
+	fm_jw_object_end(w);
+}
+
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status)
 {
 	static struct fm_turn turn;
@@ -54,12 +62,8 @@ static void each_json(const struct each *each, struct fm_rows *rows, const char 
 
 	fm_jw_name(w, each->row, operand, strnlen(operand, FM_ASK_NAME_TEXT_MAX));
 	fm_jw_u64(w, "exit", why ? (uint64_t)fm_api_exit(why->code) : 0);
-	if (why) {
-		fm_jw_object(w, "error");
-		fm_jw_text(w, "code", fm_api_errno_name(why->code));
-		fm_jw_text(w, "text", why->text);
-		fm_jw_object_end(w);
-	}
+	if (why)
+		fm_ask_error_json(w, why);
 	fm_jw_object_end(w);
 }
 

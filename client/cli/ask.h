@@ -20,6 +20,9 @@ struct fm_json_writer;
 /* Say the error of the library, "fmove: VERB: NAME: ...", and return the exit status. */
 int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why);
 
+/* "error" of the object in w. */
+void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why);
+
 /* Connect, or say why not: -1 and *status. Once in a process. */
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
 

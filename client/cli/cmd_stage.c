@@ -41,8 +41,6 @@ const struct fm_opt fm_opts_stage[] = {
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
-#define JSON_MAX (128u << 10)
-
 /* Exit status where the command cannot be run; its own is any else. */
 enum { NOT_RUN = 126, NOT_FOUND = 127 };
 
@@ -61,7 +59,8 @@ struct stage {
 	bool has_line;			/* of progress, on the terminal */
 	struct fm_stage_line line;
 	/* With --nodes, in the end: */
-	struct fm_json_writer *w;	/* NULL: no object is written */
+	struct fm_json_writer w;
+	bool has_json;			/* ... where their object is begun */
 	unsigned ready, failed;
 	uint64_t read;
 };
@@ -256,6 +255,29 @@ static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size
 
 /* ---- several nodes ---- */
 
+/* fm_stdout_end() looks for errors. */
+static void json_begin(struct fm_json_writer *w)
+{
+	fm_jw_stream(w, stdout);
+	fm_jw_object(w, NULL);
+}
+
+static void json_end(struct fm_json_writer *w)
+{
+	fm_jw_object_end(w);
+	(void)printf("\n");
+}
+
+/* When all are known: a request that fails has no nodes. */
+static void json_nodes(struct stage *s)
+{
+	if (s->has_json)
+		return;
+	json_begin(&s->w);
+	fm_jw_array(&s->w, "nodes");
+	s->has_json = true;
+}
+
 static void add_to_object(struct fm_json_writer *w, const struct fmove_stage_node *n)
 {
 	fm_jw_object(w, NULL);
@@ -289,8 +311,10 @@ static void node(void *ctx, const struct fmove_stage_node *n, bool is_end)
 	s->read += n->read;
 	s->ready += n->is_wanted && is_ready;
 	s->failed += n->is_wanted && !is_ready;
-	if (s->w)
-		add_to_object(s->w, n);
+	if (s->is_json) {
+		json_nodes(s);
+		add_to_object(&s->w, n);
+	}
 	if (n->is_wanted && !is_ready)
 		fm_say("%s: %s: %s", n->node, n->state, n->text);
 	else if (n->is_wanted)
@@ -308,11 +332,9 @@ static int status_of(const struct stage *s)
 
 static void print_json(const struct stage *s, const struct fmove_dataset *d, bool is_fetched)
 {
-	static char buf[JSON_MAX];
 	struct fm_json_writer w;
 
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
+	json_begin(&w);
 	fm_jw_name(&w, "path", d->path, strlen(d->path));
 	fm_jw_name(&w, "name", d->name, strlen(d->name));
 	fm_jw_text(&w, "version", d->version);
@@ -323,9 +345,7 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	if (s->repository)
 		fm_jw_name(&w, "hf_home", s->hf_home, strlen(s->hf_home));
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
-	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s\n", buf);
+	json_end(&w);
 }
 
 /* Ctrl-C ends the waiting alone. */
@@ -340,26 +360,21 @@ static void say_left(struct fmove_error *why)
 /* --detach: it comes, and that is all. */
 static int end_left(const struct stage *s, const char *source)
 {
-	static char buf[JSON_MAX];
 	struct fm_json_writer w;
 
 	fm_say("%s: comes: fmove datasets shows it, the same command waits for it", source);
 	if (!s->is_json)
 		return FM_EXIT_DONE;
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
+	json_begin(&w);
 	fm_jw_name(&w, "source", source, strlen(source));
 	fm_jw_bool(&w, "detached", true);
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
-	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s\n", buf);
+	json_end(&w);
 	return fm_stdout_end("stage", FM_EXIT_DONE);
 }
 
 static int fail(struct stage *s, struct fmove_error *why)
 {
-	static char buf[JSON_MAX];
 	char text[FM_ASK_NAME_TEXT_MAX];
 	struct fm_json_writer w;
 	int status;
@@ -377,17 +392,11 @@ static int fail(struct stage *s, struct fmove_error *why)
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
 		return status;
-	fm_jw_begin(&w, buf, sizeof(buf));
-	fm_jw_object(&w, NULL);
+	json_begin(&w);
 	fm_jw_name(&w, "source", text, strlen(text));
 	fm_jw_u64(&w, "exit", (uint64_t)status);
-	fm_jw_object(&w, "error");
-	fm_jw_text(&w, "code", fm_api_errno_name(why->code));
-	fm_jw_text(&w, "text", why->text);
-	fm_jw_object_end(&w);
-	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s\n", buf);
+	fm_ask_error_json(&w, why);
+	json_end(&w);
 	return fm_stdout_end("stage", status);
 }
 
@@ -456,20 +465,12 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 static int stage_nodes(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source);
-	static char buf[JSON_MAX];
 	char bytes[FM_SHOW_MAX];
 	struct fmove_dataset d;
-	struct fm_json_writer w;
 	struct fmove_error why;
 	bool is_fetched;
 	int ret;
 
-	if (s->is_json) {
-		fm_jw_begin(&w, buf, sizeof(buf));
-		fm_jw_object(&w, NULL);
-		fm_jw_array(&w, "nodes");
-		s->w = &w;
-	}
 	ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
 	fmove_close(c);
 	if (ret < 0)
@@ -477,13 +478,12 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
 	       fm_show_bytes(s->read, bytes));
 	if (s->is_json) {
-		fm_jw_array_end(&w);
-		fm_jw_u64(&w, "source_bytes", s->read);
-		fm_jw_name(&w, "path", d.path, strlen(d.path));
-		fm_jw_u64(&w, "exit", (uint64_t)status_of(s));
-		fm_jw_object_end(&w);
-		if (fm_jw_end(&w) > 0)
-			(void)printf("%s\n", buf);
+		json_nodes(s);
+		fm_jw_array_end(&s->w);
+		fm_jw_u64(&s->w, "source_bytes", s->read);
+		fm_jw_name(&s->w, "path", d.path, strlen(d.path));
+		fm_jw_u64(&s->w, "exit", (uint64_t)status_of(s));
+		json_end(&s->w);
 	} else if (s->command && d.path[0] && s->failed == 0) {
 		return run_command(s, &d);
 	} else if (s->command) {
