@@ -91,38 +91,40 @@ static void print_range(const struct fm_option *o, char *out, size_t max)
 			 o->words ? "\"" : "");
 }
 
+/* Of the types that no other words are made of. */
+static const char *const forms[] = {
+	[FM_OPTION_NAME] = "a name: " FM_VALUE_NAME_FORM,
+	[FM_OPTION_DIRECTORY] = "an absolute path without \".\" and \"..\", or \"null:\"",
+	[FM_OPTION_FILE] = "the path of a file",
+	[FM_OPTION_SOCKET] =
+		"an absolute path without \".\" and \"..\", of at most 107 bytes",
+	[FM_OPTION_MOUNT_POINT] = "an absolute path without \".\", \"..\" and control "
+				  "characters, in UTF-8, not \"/\"",
+	[FM_OPTION_GROUP] = "the name of a group of this machine",
+	[FM_OPTION_LISTEN] =
+		"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
+	[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
+	[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
+	[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, "
+			  "no blank at either end",
+	[FM_OPTION_UUID] = "a UUID such as \"5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\"",
+	[FM_OPTION_NGUID] = "32 hexadecimal digits, with hyphens as in a UUID or without",
+	[FM_OPTION_FLAGS] =
+		"mount options with commas between, without blanks, quotes and backslashes",
+	[FM_OPTION_KEY] = "a public key: 44 characters of base64 (fmove keygen prints it)",
+	[FM_OPTION_BOOL] = "true or false",
+	[FM_OPTION_WHO] =
+		"a list of \"*\", \"peer:*\", \"peer:NAME\", \"user:NAME\", \"group:NAME\"",
+	[FM_OPTION_ADDRESSES] =
+		"a list of \"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
+	[FM_OPTION_NETWORKS] = "a list of networks such as \"10.0.0.0/30\" or "
+			       "\"fd00:1::/64\": 7 bits or more, zeros behind them, "
+			       "not link-local",
+	[FM_OPTION_NODES] = "a list of nodes' names, or of \"*\" alone",
+};
+
 void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 {
-	static const char *const forms[] = {
-		[FM_OPTION_NAME] = "a name: " FM_VALUE_NAME_FORM,
-		[FM_OPTION_DIRECTORY] = "an absolute path without \".\" and \"..\", or \"null:\"",
-		[FM_OPTION_FILE] = "the path of a file",
-		[FM_OPTION_SOCKET] =
-			"an absolute path without \".\" and \"..\", of at most 107 bytes",
-		[FM_OPTION_MOUNT_POINT] = "an absolute path without \".\", \"..\" and control "
-					  "characters, in UTF-8, not \"/\"",
-		[FM_OPTION_GROUP] = "the name of a group of this machine",
-		[FM_OPTION_LISTEN] =
-			"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
-		[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
-		[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
-		[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, "
-				  "no blank at either end",
-		[FM_OPTION_UUID] = "a UUID such as \"5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\"",
-		[FM_OPTION_NGUID] = "32 hexadecimal digits, with hyphens as in a UUID or without",
-		[FM_OPTION_FLAGS] =
-			"mount options with commas between, without blanks, quotes and backslashes",
-		[FM_OPTION_KEY] = "a public key: 44 characters of base64 (fmove keygen prints it)",
-		[FM_OPTION_BOOL] = "true or false",
-		[FM_OPTION_WHO] =
-			"a list of \"*\", \"peer:*\", \"peer:NAME\", \"user:NAME\", \"group:NAME\"",
-		[FM_OPTION_ADDRESSES] =
-			"a list of \"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
-		[FM_OPTION_NETWORKS] = "a list of networks such as \"10.0.0.0/30\" or "
-				       "\"fd00:1::/64\": 7 bits or more, zeros behind them, "
-				       "not link-local",
-		[FM_OPTION_NODES] = "a list of nodes' names, or of \"*\" alone",
-	};
 	bool may_be_empty = o->type <= FM_OPTION_TEXT_LAST && o->standard && !o->standard[0];
 	char words[80];
 
