@@ -365,16 +365,14 @@ static const char *secret_advice(int error, const struct fm_connection_opts *o)
 	       "this host's NQN)";
 }
 
-static void say(enum fm_connection_trouble kind, int error, const struct fm_connection_opts *o,
-		struct fm_err *err)
+static void say_of_target(enum fm_connection_trouble kind, int error,
+			  const struct fm_connection_opts *o, struct fm_err *err)
 {
-	const char *errno_text = fm_err_name(error);
-
 	switch (kind) {
 	case FM_TROUBLE_UNREACHABLE:
 		(void)fm_err_set(err, error,
 				 "%s port %s: %s: is the target up, and address and port right?%s",
-				 o->address, o->port, errno_text,
+				 o->address, o->port, fm_err_name(error),
 				 is_set(o->secret) && error == -ECONNREFUSED
 					 ? " (Linux before 6.10 also says so of a wrong secret)"
 					 : "");
@@ -407,6 +405,23 @@ static void say(enum fm_connection_trouble kind, int error, const struct fm_conn
 				 "another host or wait",
 				 o->subsystem);
 		break;
+	default:	/* say() has it */
+		break;
+	}
+}
+
+static void say(enum fm_connection_trouble kind, int error, const struct fm_connection_opts *o,
+		struct fm_err *err)
+{
+	switch (kind) {
+	case FM_TROUBLE_UNREACHABLE:
+	case FM_TROUBLE_NOT_ALLOWED:
+	case FM_TROUBLE_SECRET:
+	case FM_TROUBLE_NQN:
+	case FM_TROUBLE_REFUSED:
+	case FM_TROUBLE_BUSY:
+		say_of_target(kind, error, o, err);
+		break;
 	case FM_TROUBLE_KERNEL:
 		(void)fm_err_set(
 			err, error,
@@ -432,7 +447,7 @@ static void say(enum fm_connection_trouble kind, int error, const struct fm_conn
 		break;
 	case FM_TROUBLE_NONE:
 	case FM_TROUBLE_OTHER:
-		(void)fm_err_set(err, error, "the kernel said: %s", errno_text);
+		(void)fm_err_set(err, error, "the kernel said: %s", fm_err_name(error));
 		break;
 	}
 }
