@@ -32,6 +32,7 @@
 #include "config/value.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/words.h"
 
 #define VERB		 FM_RUN_VERB
 #define QUICK_S		 2.0
@@ -116,14 +117,12 @@ static int take_size(struct fm_args *args, uint64_t *out)
 
 static int take_transport(struct fm_args *args, enum fmove_transport *out)
 {
-	static const char *const words[] = {"auto", "rdma", "tcp"};
+	int value = fm_word_parse(fm_words_transport, args->value);
 
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(args->value, words[i]) == 0) {
-			*out = (enum fmove_transport)i;
-			return -1;
-		}
-	return fm_usage(args, "--transport %s: must be auto, rdma or tcp", args->value);
+	if (value < 0)
+		return fm_usage(args, "--transport %s: must be auto, rdma or tcp", args->value);
+	*out = (enum fmove_transport)value;
+	return -1;
 }
 
 /* -1: go on. */
