@@ -393,15 +393,11 @@ static void on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 		return;
 	}
 	(void)snprintf(r->store, sizeof(r->store), "%.*s", (int)m->store.len, m->store.at);
-	r->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
-	if (r->store_ref) {
+	r->code = fm_target_store(e, m->store.at, m->store.len, &r->store_ref, &r->err);
+	if (r->code < 0)
+		finish(r);
+	else
 		start_work(r);
-		return;
-	}
-	r->code = fm_err_set(&r->err, -ENOENT,
-			     "there is no store %s; fmove df %s lists those there are", r->store,
-			     e->name);
-	finish(r);
 }
 
 static void send_request(struct request *r, struct fm_session *s)
@@ -487,13 +483,10 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
 
 	if (ret < 0)
 		return ret;
-	if (is_local && !is_any_store) {
-		ref = fm_engine_store_get(e, o->store, strlen(o->store));
-		if (!ref)
-			return fm_err_set(err, -ENOENT,
-					  "%s has no store %s; fmove df %s lists those there are",
-					  e->name, o->store, e->name);
-	}
+	if (is_local && !is_any_store)
+		ret = fm_target_store(e, o->store, strlen(o->store), &ref, err);
+	if (ret < 0)
+		return ret;
 	ret = fm_share_take(&requests_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret == 0)
 		r = request_new(e, o->path, o->path_len);

@@ -26,3 +26,13 @@ int fm_target_check_store(const char *store, struct fm_err *err)
 	return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'",
 			  store, FM_WIRE_NAME_MAX);
 }
+
+int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct fm_store_ref **out,
+		    struct fm_err *err)
+{
+	*out = fm_engine_store_get(e, store, len);
+	if (*out)
+		return 0;
+	return fm_err_set(err, -ENOENT, "%s has no store %.*s; fmove df %s lists those there are",
+			  e->name, (int)len, store, e->name);
+}

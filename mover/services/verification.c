@@ -285,6 +285,7 @@ static void on_verify(struct fm_session *s, const struct fm_wire_msg *msg)
 	struct fm_engine *e = s->engine;
 	struct fm_verification *v;
 	struct fm_err err = { 0 };
+	int ret;
 
 	if (fm_share_take(&verifications_of(e)->peer_places, fm_share_name(s->name), 1, &place,
 			  &err) < 0) {
@@ -303,12 +304,10 @@ static void on_verify(struct fm_session *s, const struct fm_wire_msg *msg)
 	v->id = m->id;
 	(void)snprintf(v->who_peer, sizeof(v->who_peer), "%s", s->name);
 	v->who = (struct fm_who){ .peer = v->who_peer, .uid = m->uid, .gid = m->gid };
-	v->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
-	if (!v->store_ref)
-		(void)fm_err_set(&err, -ENOENT,
-				 "there is no store %.*s; fmove df %s lists those there are",
-				 (int)m->store.len, m->store.at, e->name);
-	if (!v->store_ref || start_work(v, &err) < 0)
+	ret = fm_target_store(e, m->store.at, m->store.len, &v->store_ref, &err);
+	if (ret == 0)
+		ret = start_work(v, &err);
+	if (ret < 0)
 		finish(v, &err);
 }
 
@@ -356,12 +355,9 @@ static int start(struct fm_verification *v, const struct fm_verification_opts *o
 	struct fm_engine *e = v->engine;
 
 	if (is_local) {
-		v->store_ref = fm_engine_store_get(e, o->store, strlen(o->store));
-		if (!v->store_ref)
-			return fm_err_set(err, -ENOENT,
-					  "%s has no store %s; fmove df %s lists those there are",
-					  e->name, o->store, e->name);
-		return start_work(v, err);
+		int ret = fm_target_store(e, o->store, strlen(o->store), &v->store_ref, err);
+
+		return ret < 0 ? ret : start_work(v, err);
 	}
 	v->peer = fm_engine_peer(e, o->node);
 	if (!v->peer->session)

@@ -17,6 +17,7 @@
 #include "mover/base/fault.h"
 #include "mover/node/session.h"
 #include "mover/services/request.h"
+#include "mover/services/target.h"
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
 #include "staging/key.h"
@@ -366,10 +367,9 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 
 	if (ret < 0)
 		return ret;
-	a->from = fm_engine_store_get(a->s->o.engine, a->store, strlen(a->store));
-	if (!a->from)
-		return fm_err_set(err, -ENOENT, "%s has no store \"%s\": fmove df lists the stores",
-				  a->node, a->store);
+	ret = fm_target_store(a->s->o.engine, a->store, strlen(a->store), &a->from, err);
+	if (ret < 0)
+		return ret;
 	a->work = (struct fm_work){ .run = list_local_run, .done = list_done,
 				    .who = fm_share_user(a->uid) };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);

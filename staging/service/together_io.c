@@ -21,6 +21,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/services/target.h"
 #include "mover/services/transfer/transfer.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
@@ -857,13 +858,9 @@ static void look_done(struct fm_work *work)
 void fm_together_look_here(struct fm_together *t, const char *asker)
 {
 	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
-	if (t->self == t->about.source) {
-		t->store = fm_engine_store_get(t->all->o.engine, t->about.store,
-					       strlen(t->about.store));
-		if (!t->store)
-			(void)fm_err_set(&t->work_err, -ENOENT, "%s has no store \"%s\"",
-					 t->all->o.node, t->about.store);
-	}
+	if (t->self == t->about.source)
+		(void)fm_target_store(t->all->o.engine, t->about.store, strlen(t->about.store),
+				      &t->store, &t->work_err);
 	t->is_looking = true;
 	t->ops++;
 	submit(t, &t->work, look_run, look_done);

@@ -648,10 +648,8 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
 	(void)snprintf(j->store, sizeof(j->store), "%.*s", (int)store->len, store->at);
 	(void)snprintf(j->who_peer, sizeof(j->who_peer), "%s", s->name);
 	j->who = (struct fm_who){ .peer = j->who_peer, .uid = uid, .gid = gid };
-	j->store_ref = fm_engine_store_get(e, store->at, store->len);
-	if (!j->store_ref) {
-		fm_job_end(j, -ENOENT, "there is no store %s; fmove df %s lists those there are",
-			   j->store, e->name);
+	if (fm_target_store(e, store->at, store->len, &j->store_ref, &err) < 0) {
+		fm_job_end(j, err.code, "%s", err.text);
 		return NULL;
 	}
 	return j;
