@@ -2,10 +2,15 @@
 /*
  * log - one line at a time to standard error, each with one write(2), so that lines of several
  * threads do not mix.
+ *
+ * Whoever reads the log may stand still: a journal that was stopped, a terminal that is held. Then
+ * every thread that has something to say would stand still, too. So a line for which there is no
+ * room is lost, and counted. Only a file is waited for.
  */
 #include "mover/base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +37,7 @@ static atomic_int log_level_max = FM_LOG_INFO;
 static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;	/* of all limits: lines are few */
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 static bool log_is_journal;
+static atomic_uint log_lost;		/* lines, since the last one that was taken */
 
 static const struct {
 	const char *word;
@@ -108,11 +116,57 @@ static bool is_said(enum fm_log_level level)
 	return (int)level <= atomic_load_explicit(&log_level_max, memory_order_relaxed);
 }
 
+/* -EAGAIN: there is no room. */
+static int write_at_once(const char *line, size_t len)
+{
+	const struct iovec iov = { .iov_base = (char *)(uintptr_t)line, .iov_len = len };
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct stat st;
+	ssize_t ret;
+
+	if (fstat(STDERR_FILENO, &st) < 0)
+		return -errno;
+	if (S_ISSOCK(st.st_mode))
+		ret = send(STDERR_FILENO, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		ret = S_ISREG(st.st_mode) ? write(STDERR_FILENO, line, len)
+					  : pwritev2(STDERR_FILENO, &iov, 1, -1, RWF_NOWAIT);
+	if (ret < 0 && errno == EOPNOTSUPP)	/* a terminal, and a pipe of older kernels */
+		ret = poll(&room, 1, 0) == 1 ? write(STDERR_FILENO, line, len)
+					     : (errno = EAGAIN, -1);
+	return ret < 0 ? -errno : 0;
+}
+
+static bool put_line(enum fm_log_level level, const char *text)
+{
+	char line[LOG_LINE_MAX];
+	size_t len = log_prefix(line, sizeof(line), level);
+
+	len = log_escape(line, len, text);
+	line[len++] = '\n';
+	return write_at_once(line, len) != -EAGAIN;
+}
+
+/* Whether those that were lost are told of, if any were. */
+static bool tell_lost(void)
+{
+	unsigned lost = atomic_exchange_explicit(&log_lost, 0, memory_order_relaxed);
+	char text[128];
+
+	if (lost == 0)
+		return true;
+	(void)snprintf(text, sizeof(text),
+		       "%u lines before this one were lost: nobody read the log", lost);
+	if (put_line(FM_LOG_ERROR, text))
+		return true;
+	(void)atomic_fetch_add_explicit(&log_lost, lost, memory_order_relaxed);
+	return false;
+}
+
 static void log_line(enum fm_log_level level, const char *fmt, va_list args)
 {
-	char text[LOG_TEXT_MAX], line[LOG_LINE_MAX];
+	char text[LOG_TEXT_MAX];
 	int errno_saved = errno;
-	size_t len;
 	int n;
 
 	(void)pthread_once(&log_once, log_find_journal);
@@ -121,10 +175,8 @@ static void log_line(enum fm_log_level level, const char *fmt, va_list args)
 		text[0] = '\0';
 	else if ((size_t)n >= sizeof(text))
 		memcpy(text + sizeof(text) - 4, "...", 4);
-	len = log_prefix(line, sizeof(line), level);
-	len = log_escape(line, len, text);
-	line[len++] = '\n';
-	(void)!write(STDERR_FILENO, line, len);	/* there is nobody left to tell */
+	if (!tell_lost() || !put_line(level, text))
+		(void)atomic_fetch_add_explicit(&log_lost, 1, memory_order_relaxed);
 	errno = errno_saved;
 }
 
@@ -153,19 +205,20 @@ void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level 
 
 bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns)
 {
-	unsigned most = limit->most ? limit->most : LIMIT_LINES;
+	unsigned most = limit->most ? limit->most : LIMIT_LINES, left_out = 0;
 	bool may;
 
 	pthread_mutex_lock(&limit_lock);
 	/* now_ns may be of before the minute began: another thread looked at the clock later, and
 	 * came first. */
 	if (now_ns > limit->since_ns && now_ns - limit->since_ns > LIMIT_NS) {
-		if (limit->count > most)
-			fm_log_warn("and %u more like it", limit->count - most);
+		left_out = limit->count > most ? limit->count - most : 0;
 		limit->since_ns = now_ns;
 		limit->count = 0;
 	}
 	may = limit->count++ < most;
 	pthread_mutex_unlock(&limit_lock);
+	if (left_out > 0)	/* without the lock: a file may let us wait */
+		fm_log_warn("and %u more like it", left_out);
 	return may;
 }

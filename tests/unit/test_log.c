@@ -2,7 +2,9 @@
 /* links: fm_base */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -221,7 +223,91 @@ static void test_limit(void)
 	CU_ASSERT_STRING_EQUAL(text_of_line(), "warning: and 981 more like it\n");
 }
 
+/* Nothing more fits into it. */
+static void fill_up(int fd)
+{
+	static const char much[4096];
+	int flags = fcntl(fd, F_GETFL);
+
+	(void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	while (write(fd, much, sizeof(much)) > 0 || write(fd, much, 1) > 0)
+		;
+	(void)fcntl(fd, F_SETFL, flags);
+}
+
+static void drain(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	while (poll(&p, 1, 0) > 0 && read(fd, output, sizeof(output)) > 0)
+		;
+	output[0] = '\0';
+}
+
+/* Three lines, and one more when it is told that the log is read again. */
+static void say_to(int log, int told)
+{
+	char go;
+
+	unsetenv("JOURNAL_STREAM");
+	dup2(log, STDERR_FILENO);
+	alarm(FM_TEST_HANG_S);		/* for one who waits for whoever reads the log */
+	for (unsigned i = 0; i < 3; i++)
+		fm_log_error("lost");
+	(void)!write(told, "", 1);
+	(void)!read(told, &go, 1);
+	fm_log_error("read again");
+	_exit(0);
+}
+
+static void check_unread(const int log[2])
+{
+	int told[2], status = -1;
+	char done = 1;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, told), 0);
+	fill_up(log[1]);
+	pid = fork();
+	if (pid == 0) {
+		close(told[0]);
+		say_to(log[1], told[1]);
+	}
+	close(told[1]);
+	CU_ASSERT_EQUAL(read(told[0], &done, 1), 1);
+	drain(log[0]);
+	(void)send(told[0], "", 1, MSG_NOSIGNAL);
+	waitpid(pid, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	close(log[1]);
+	for (size_t len = 0; len < sizeof(output) - 1;) {
+		ssize_t ret = read(log[0], output + len, sizeof(output) - 1 - len);
+
+		if (ret <= 0)
+			break;
+		output[len += (size_t)ret] = '\0';
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(output, "error: 3 lines before this one were lost"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(output, "error: read again\n"));
+	CU_ASSERT_PTR_NULL(strstr(output, "error: lost\n"));
+	close(log[0]);
+	close(told[0]);
+}
+
+/* Goal: who reads the log may stand still, and nobody who says something waits for him. What had no
+ * room is counted. */
+static void test_unread(void)
+{
+	int log[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe(log), 0);
+	check_unread(log);
+	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, log), 0);
+	check_unread(log);
+}
+
 static const struct fm_test tests[] = {
+	{"nobody waits for who reads the log, and lines that are lost are counted", test_unread},
 	{"lines that others cause are so many a minute", test_limit},
 	{"a line has its time, its level and its text", test_line},
 	{"under the journal a line has its priority instead of a time", test_journal},
