@@ -199,23 +199,32 @@ static int may_be_wanted(const void *ctx, enum fm_staging_kind kind, const struc
 	return is_kept_over ? FM_WANTED_KEPT : FM_WANTED_NOTHING;
 }
 
-/* The journal is written every second of a transfer, so it is the younger one. */
-static bool is_old_tree(const void *ctx, int dir, const char *name)
+/* struct fm_staging_age: the journal is written every second of a transfer, so it is the younger
+ * one. */
+static bool is_old_tree(const void *ctx, const struct stat *made, const struct stat *journal)
 {
 	const struct sweep *sw = ctx;
+
+	return is_older(sw, made, sw->sd->partial_keep_ns) &&
+	       (!journal || is_older(sw, journal, sw->sd->partial_keep_ns));
+}
+
+/* As far as it can be told without the lock, by names. */
+static bool may_be_old(const struct sweep *sw, int dir, const char *name)
+{
 	enum fm_staging_kind kind = fm_staging_kind_at(dir, name);
 	char journal[FM_STAGING_NAME_LEN + sizeof("/journal")];
-	struct stat st;
+	struct stat st, of_journal;
 
 	if (!look(dir, name, &st))
 		return false;
 	if (kind != FM_STAGING_NEW && fm_staging_kind(name) == FM_STAGING_NEW)
 		return true;	/* it is put aside, and its time begins */
-	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
-		return false;
 	(void)snprintf(journal, sizeof(journal), "%s/journal", name);
-	return kind != FM_STAGING_TREE || !look(dir, journal, &st) ||
-	       is_older(sw, &st, sw->sd->partial_keep_ns);
+	return is_old_tree(sw, &st,
+			   kind == FM_STAGING_TREE && look(dir, journal, &of_journal)
+				   ? &of_journal
+				   : NULL);
 }
 
 /*
@@ -251,7 +260,7 @@ static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *
 	bool is_aside = kind == FM_STAGING_OLD || kind == FM_STAGING_KEPT;
 	int ret = -EAGAIN;
 
-	if (is_aside || is_old_tree(sw, dir, name))
+	if (is_aside || may_be_old(sw, dir, name))
 		ret = fm_staging_sweep(dir, name, &age, &told);
 	if (ret == 0)
 		sw->removed++;

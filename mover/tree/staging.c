@@ -358,6 +358,24 @@ static int put_new_aside(int parent, const char *new, const struct fm_staging_st
 	return ret == 0 ? 1 : ret == -ESTALE ? -EPERM : ret;
 }
 
+/* Of what is locked, or what the lock knows, whatever has its name by now. */
+static int ask_age(int parent, const char *name, int dir, const struct fm_staging_state *state,
+		   const struct fm_staging_age *age)
+{
+	bool is_new = fm_staging_kind(name) == FM_STAGING_NEW;
+	struct stat st, journal;
+	int ret = is_new ? fm_tsys_fstatat(parent, name, &st) : fm_tsys_fstat(dir, &st);
+
+	if (ret < 0)
+		return ret;
+	if (is_new && st.st_ino != state->data_ino)
+		return -EPERM;
+	ret = is_new ? -ENOENT : fm_tsys_fstatat(dir, "journal", &journal);
+	if (ret < 0 && ret != -ENOENT)
+		return ret;
+	return age->is_old(age->ctx, &st, ret == 0 ? &journal : NULL) ? 0 : -EAGAIN;
+}
+
 /* Under the lock. */
 static int sweep_locked(int parent, const char *name, int dir, int lock,
 			const struct fm_staging_age *age, const struct fm_tree_freed *freed)
@@ -377,8 +395,9 @@ static int sweep_locked(int parent, const char *name, int dir, int lock,
 		return ret;
 	if (is_new && ret > 0)
 		return -EAGAIN;
-	if (!age->is_old(age->ctx, parent, name))
-		return -EAGAIN;
+	ret = ask_age(parent, name, dir, &state, age);
+	if (ret < 0)
+		return ret;
 	ret = state.data_ino == 0 ? -ESTALE
 				  : remove_known(parent, new, state.data_ino, freed, NULL, NULL);
 	if (ret == -ESTALE)	/* somebody else's */

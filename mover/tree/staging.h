@@ -75,8 +75,9 @@ int fm_staging_remove_opened(int parent, const char *name, int fd,
 /* ---- for a store's sweep and for lists of partial transfers ---- */
 
 struct fm_staging_age {
-	/* Whether a .tree or .new is old enough to go. */
-	bool (*is_old)(const void *ctx, int parent, const char *name);
+	/* Whether a .tree or .new is old enough to go; journal: that of a .tree, NULL: there is
+	 * none. */
+	bool (*is_old)(const void *ctx, const struct stat *made, const struct stat *journal);
 	/* Of a stash, as in struct fm_stash_rule (tree/stash.h). */
 	int (*at_most)(const void *ctx, enum fm_staging_kind kind, const struct stat *stash);
 	const void *ctx;
@@ -85,9 +86,9 @@ struct fm_staging_age {
 /*
  * Remove one of those names unless a transfer works in it (-EBUSY), or it is not old enough: asked
  * under the lock, since a transfer may have gone on with it, and ended, just before that was taken
- * (-EAGAIN). What a .new holds that a transfer replaced before it died is put aside instead
- * (-EAGAIN, too). -EPERM: it is none of ours, whatever it is called. Of a stash as
- * fm_stash_remove_by(). freed as for fm_tree_remove().
+ * (-EAGAIN); of what was locked, since others may exchange names. What a .new holds that a transfer
+ * replaced before it died is put aside instead (-EAGAIN, too). -EPERM: it is none of ours, whatever
+ * it is called. Of a stash as fm_stash_remove_by(). freed as for fm_tree_remove().
  */
 int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age,
 		     const struct fm_tree_freed *freed);

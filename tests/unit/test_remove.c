@@ -117,16 +117,19 @@ static void test_moved_meanwhile(void)
 struct asked {
 	bool is_old;
 	unsigned times;
+	const char *name;
 	int lock_ret;			/* of somebody who comes meanwhile */
 };
 
-static bool is_old(const void *ctx, int from, const char *name)
+static bool is_old(const void *ctx, const struct stat *made, const struct stat *journal)
 {
 	struct asked *a = (struct asked *)(uintptr_t)ctx;
 	int tree_fd, lock_fd;
 
+	(void)made;
+	(void)journal;
 	a->times++;
-	a->lock_ret = fm_staging_lock(from, name, &tree_fd, &lock_fd);
+	a->lock_ret = fm_staging_lock(parent, a->name, &tree_fd, &lock_fd);
 	if (a->lock_ret == 0) {
 		close(lock_fd);
 		close(tree_fd);
@@ -137,9 +140,10 @@ static bool is_old(const void *ctx, int from, const char *name)
 /* Goal: a tree that somebody went on with just before the sweep locked it stays. */
 static void test_age_under_lock(void)
 {
-	struct asked asked = { .is_old = false };
+	char name[FM_STAGING_NAME_LEN + 1];
+	struct asked asked = { .is_old = false, .name = name };
 	const struct fm_staging_age age = { .is_old = is_old, .ctx = &asked };
-	char name[FM_STAGING_NAME_LEN + 1], made[FM_STAGING_NAME_LEN + sizeof("/data")];
+	char made[FM_STAGING_NAME_LEN + sizeof("/data")];
 	int tree_fd, lock_fd;
 
 	scene_begin(IN_MEMORY);
@@ -276,6 +280,67 @@ static void do_meanwhile(void *ctx, const char *point)
 		closedir(d);
 }
 
+struct swap {
+	unsigned first, second;		/* at which points both names are exchanged */
+	unsigned point;
+	ino_t old;			/* the only one that is old enough */
+};
+
+#define SWAP_ONE ".fmove.0123456789abcdef.tree"
+#define SWAP_TWO ".fmove.fedcba9876543210.tree"
+
+static void swap_at(void *ctx, const char *name)
+{
+	struct swap *s = ctx;
+
+	(void)name;
+	s->point++;
+	if (s->point == s->first || s->point == s->second)
+		(void)renameat2(AT_FDCWD, at(SWAP_ONE), AT_FDCWD, at(SWAP_TWO), RENAME_EXCHANGE);
+}
+
+static bool is_the_old(const void *ctx, const struct stat *made, const struct stat *journal)
+{
+	const struct swap *s = ctx;
+
+	(void)journal;
+	return made->st_ino == s->old;
+}
+
+static ino_t leave_tree(const char *name)
+{
+	const struct fm_staging_state state = { .data_ino = 1 };
+	int tree_fd, lock_fd;
+
+	CU_ASSERT_EQUAL_FATAL(fm_staging_lock(parent, name, &tree_fd, &lock_fd), 0);
+	CU_ASSERT_EQUAL(fm_staging_write(lock_fd, &state), 0);
+	close(lock_fd);
+	close(tree_fd);
+	return ino_of(name);
+}
+
+/* Goal: a tree that is young does not go because an old one had its name while it was asked. */
+static void test_age_exchanged(void)
+{
+	for (unsigned turn = 0; turn < 24 * 24; turn++) {
+		struct swap s = { .first = turn / 24 + 1, .second = turn / 24 + turn % 24 + 1 };
+		const struct fm_staging_age age = { .is_old = is_the_old, .ctx = &s };
+		ino_t young;
+
+		scene_begin(IN_MEMORY);
+		parent = open(dir, O_RDONLY | O_DIRECTORY);
+		young = leave_tree(SWAP_ONE);
+		s.old = leave_tree(SWAP_TWO);
+		fm_fault_watch(swap_at, &s);
+		(void)fm_staging_sweep(parent, SWAP_ONE, &age, NULL);
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_TRUE((is_there(SWAP_ONE) && ino_of(SWAP_ONE) == young) ||
+			       (is_there(SWAP_TWO) && ino_of(SWAP_TWO) == young));
+		close(parent);
+		scene_end();
+	}
+}
+
 /* Goal: what takes the name of what is put aside, at any point, stays whole; and a sweep that meets
  * the stash half made does no harm. */
 static void test_held_meanwhile(void)
@@ -390,11 +455,11 @@ static void test_held_unknown(void)
 	scene_end();
 }
 
-static bool is_any_age(const void *ctx, int at_dir, const char *name)
+static bool is_any_age(const void *ctx, const struct stat *made, const struct stat *journal)
 {
 	(void)ctx;
-	(void)at_dir;
-	(void)name;
+	(void)made;
+	(void)journal;
 	return true;
 }
 
@@ -438,6 +503,11 @@ static void test_replaced_unknown(void)
 static void test_held_meanwhile(void)
 {
 	printf("SKIP: built without fault points\n");
+}
+
+static void test_age_exchanged(void)
+{
+	test_held_meanwhile();
 }
 
 static void test_held_unknown(void)
@@ -521,5 +591,6 @@ static const struct fm_test tests[] = {
 	{"what somebody else moves meanwhile goes too", test_moved_meanwhile},
 	{"what is mounted in it stays", test_mounted},
 	{"the age of what a sweep takes is asked under the lock", test_age_under_lock},
+	{"and is that of what is locked, whatever has its name meanwhile", test_age_exchanged},
 };
 FM_TEST_MAIN("remove", tests)

@@ -556,11 +556,11 @@ static int kept_at_most(const void *ctx, enum fm_staging_kind kind, const struct
 	return FM_WANTED_KEPT;
 }
 
-static bool is_any_old(const void *ctx, int from, const char *name)
+static bool is_any_old(const void *ctx, const struct stat *made, const struct stat *journal)
 {
 	(void)ctx;
-	(void)from;
-	(void)name;
+	(void)made;
+	(void)journal;
 	return true;
 }
 

@@ -47,11 +47,11 @@ static int kept_at_most(const void *ctx, enum fm_staging_kind kind, const struct
 	return FM_WANTED_KEPT;
 }
 
-static bool is_of_any_age(const void *ctx, int parent, const char *name)
+static bool is_of_any_age(const void *ctx, const struct stat *made, const struct stat *journal)
 {
 	(void)ctx;
-	(void)parent;
-	(void)name;
+	(void)made;
+	(void)journal;
 	return true;
 }
 
