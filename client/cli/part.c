@@ -263,6 +263,14 @@ int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struc
 		fm_part_discard(part);
 		return ret;
 	}
+	if (ret == 0 && !is_ours(part, part->file.dir, part->file.name)) {
+		ret = fm_err_set(err, -ESTALE,
+				 "somebody removed %s, under which %s came, or gave another file "
+				 "that name; run it again",
+				 part->file.name, part->last);
+		fm_part_discard(part);
+		return ret;
+	}
 	if (ret == 0)
 		ret = part_place(part, err);
 	if (ret < 0) {

@@ -217,6 +217,7 @@ static struct fm_place sink_place(struct sink *s, bool is_durable)
 		.from = s->parent.fd,
 		.dir = s->parent.fd,
 		.temp = s->partial.name,
+		.fd = s->io.fd,
 		.name = s->parent.name,
 		.path = s->path,
 		.journal = s->partial.journal_name[0] ? s->partial.journal_name : NULL,
@@ -282,6 +283,7 @@ static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm
 		return ret;
 	place.from = held;
 	place.temp = s->parent.name;
+	place.fd = -1;		/* a later version of it may be there by now */
 	place.dir = dir;
 	place.journal = NULL;
 	ret = fm_place(&place, &old_bytes, err);

@@ -8,7 +8,8 @@
  * rename, so a plain one does. A crash in between:     the partial name has no file, or the old
  * one, which is not the one that the journal names: the next try begins afresh. No flags there
  * (NFS):   link and unlink; when replacing, a plain rename. Failure modes:          the name
- * appears or goes between look and rename: look again, a few times. The sync fails: undone.
+ * appears or goes between look and rename: look again, a few times. The sync fails: undone. Another
+ * file has the partial name: refused.
  */
 #include "mover/store/place.h"
 
@@ -162,11 +163,32 @@ static void place_undo(const struct fm_place *place, enum placed placed)
 			     fm_err_name(errno));
 }
 
+/* Who may write to the directory can give its name to something else, which nobody has checked. */
+static int check_named(const struct fm_place *place, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat by_fd, by_name;
+	int ret = place->fd < 0 ? 0 : fm_sys_fstat(place->fd, &by_fd);
+
+	if (ret == 0 && place->fd >= 0)
+		ret = fm_sys_fstatat(place->from, place->temp, &by_name);
+	if (ret < 0)
+		return place_fail(place, ret, err);
+	if (place->fd < 0 || (by_fd.st_dev == by_name.st_dev && by_fd.st_ino == by_name.st_ino))
+		return 0;
+	return fm_err_set(err, -ESTALE,
+			  "\"%s\": somebody gave another file the name %s, under which it came; "
+			  "run it again",
+			  fm_path_show(place->path, &shown), place->temp);
+}
+
 int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
 {
 	enum placed placed = PLACED_MOVED;
-	int ret = place_install(place, &placed, old_bytes, err);
+	int ret = check_named(place, err);
 
+	if (ret == 0)
+		ret = place_install(place, &placed, old_bytes, err);
 	if (ret < 0)
 		return ret;
 	ret = place->sync ? fm_sync_dir(place->sync, place->dir) : 0;

@@ -16,6 +16,7 @@ struct fm_place {
 	int from;			/* where the partial name is, and the journal */
 	int dir;			/* where the final name is; mostly the same */
 	const char *temp;		/* the partial file's name */
+	int fd;				/* and the file, which must have it; -1: not asked */
 	const char *name;		/* the final name */
 	const char *path;		/* for messages */
 	/* NULL, or the name whose lock guards the partial one: removed once that is free */
@@ -32,9 +33,10 @@ struct fm_place {
 int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err);
 
 /*
- * Give it the final name. *old_bytes: size of the file it replaced, 0 if none. After an error the
- * final name is as it was and the partial file is there under its own; but where a file system
- * knows no RENAME_EXCHANGE, a replaced file is gone even if the sync fails.
+ * Give it the final name. *old_bytes: size of the file it replaced, 0 if none. -ESTALE: another
+ * file has the partial one's name. After an error the final name is as it was, and what has the
+ * partial name still has it; but where a file system knows no RENAME_EXCHANGE, a replaced file is
+ * gone even if the sync fails.
  */
 int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err);
 

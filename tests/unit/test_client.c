@@ -513,6 +513,25 @@ static void test_a_part_never_replaces_unasked(void)
 	dir_remove();
 }
 
+/* Goal: what somebody gave the name of the part is not what a get leaves under the final one. */
+static void test_a_part_is_known_by_its_inode(void)
+{
+	struct fm_part_attr attr = { 0644, 0, true };
+	struct fm_part part;
+	struct fm_err err;
+	char path[128], theirs[128];
+
+	dir_make();
+	path_of("a", path, sizeof(path));
+	path_of("theirs", theirs, sizeof(theirs));
+	CU_ASSERT_EQUAL(fm_part_open(path, &replacing, &part, &err), 0);
+	CU_ASSERT_EQUAL(renameat(part.file.dir, part.file.name, AT_FDCWD, theirs), 0);
+	CU_ASSERT_EQUAL(symlinkat("/etc/passwd", part.file.dir, part.file.name), 0);
+	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), -ESTALE);
+	CU_ASSERT_EQUAL(files_in_dir(), 1);
+	dir_remove();
+}
+
 /* What a daemon writes into a journal, as far as a part is concerned. */
 static void journal_something(const struct fm_part *part)
 {
@@ -617,6 +636,7 @@ static const struct fm_test tests[] = {
 	{ "a part appears under its name only when published",
 	  test_a_part_appears_only_when_published },
 	{ "a part never replaces a file unasked", test_a_part_never_replaces_unasked },
+	{ "a part is known by its inode, not by its name", test_a_part_is_known_by_its_inode },
 	{ "a part is gone on with", test_a_part_is_gone_on_with },
 	{ "the second signal ends at once and removes the part",
 	  test_the_second_signal_removes_the_part },

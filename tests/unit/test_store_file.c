@@ -2,6 +2,7 @@
 /*
  * Directory stores, on disk and in memory: bytes in, bytes out. links: fm_store
  */
+#include <glob.h>
 #include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -390,6 +391,40 @@ static void test_dir_replaced(void)
 				0);
 		CU_ASSERT_EQUAL(dir_count(at("before"), "") + dir_count(at("d"), ""), 2 + 2 + 1);
 		CU_ASSERT_EQUAL(fds_open(), fds);
+		end();
+	}
+}
+
+/* As anybody does who may write to the directory. */
+static void take_name_of_partial(void)
+{
+	glob_t found;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.part"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(rename(found.gl_pathv[0], at("theirs")), 0);
+	CU_ASSERT_EQUAL(symlink("/etc/passwd", found.gl_pathv[0]), 0);
+	globfree(&found);
+}
+
+/* Goal: what somebody gave the name of the partial file is not published in its place. */
+static void test_partial_exchanged(void)
+{
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_create how = { .size = 4096, .may_replace = true };
+	struct fm_file *file;
+
+	for (unsigned i = 0; i < 4; i++) {
+		begin(bases[i % 2], false);
+		if (i >= 2)
+			CU_ASSERT_EQUAL(put("f", 77, 1, false), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+		pattern(buffer(), 5, 0, 4096);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+		take_name_of_partial();
+		CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &attr, true, &err), -ESTALE);
+		file->ops->discard(file);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 77, 1), i >= 2 ? 0 : -ENOENT);
 		end();
 	}
 }
@@ -1078,6 +1113,7 @@ static const struct fm_test tests[] = {
 	{"a target that changes meanwhile counts as it is at the end", test_target_changes},
 	{"a file follows its directory's name", test_dir_replaced},
 	{"a file makes its directory again", test_dir_gone},
+	{"what has the name of a partial file is not published for that", test_partial_exchanged},
 	{"directories, links, pipes and sockets are never replaced", test_bad_targets},
 	{"each operation refuses each path that leaves the store", test_refused_paths},
 	{"names with any other bytes work", test_odd_names},
