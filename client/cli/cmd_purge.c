@@ -16,7 +16,7 @@
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "client/lib/former.h"
-#include "client/lib/unfinished.h"
+#include "mover/tree/unfinished.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
@@ -24,8 +24,8 @@ enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_DRY, OPT_UNFINISHED };
 
 const struct fm_opt fm_opts_purge[] = {
 	{"dry-run", 'n', OPT_DRY, NULL, "only say what would go", NULL},
-	{"unfinished", 0, OPT_UNFINISHED, NULL, "what gets that were cut off left in DIR, instead",
-	 NULL},
+	{"unfinished", 0, OPT_UNFINISHED, NULL,
+	 "what transfers that were cut off left there, instead", NULL},
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -111,7 +111,8 @@ static int purge_store(const char *text, struct purge *p, int *status)
 	if (fm_ask_open("purge", false, &c, status) < 0)
 		return -ENOTCONN;
 	begin(p);
-	ret = fmove_purge(c, &parts, p->is_dry, print, p, &why);
+	ret = p->is_unfinished ? fmove_purge_partials(c, &parts, p->is_dry, print, p, &why)
+			       : fmove_purge(c, &parts, p->is_dry, print, p, &why);
 	fmove_close(c);
 	if (ret < 0)
 		*status = fm_ask_fail("purge", text, &why);
@@ -141,7 +142,7 @@ static bool remove_unfinished(void *ctx, int parent, const struct fm_unfinished 
 	struct fmove_aside a = { .bytes = u->bytes, .since_ns = u->changed_ns };
 	struct fm_err why;
 
-	if (fm_unfinished_remove(parent, u, up->p->is_dry, &why) < 0) {
+	if (fm_unfinished_remove(parent, u, up->p->is_dry, NULL, &why) < 0) {
 		if (up->stay++ == 0)
 			up->first = why;
 		return true;
@@ -241,14 +242,11 @@ int fm_cmd_purge(int argc, char **argv)
 				args.operands[0]);
 	if (p.is_local)
 		return purge(args.operands[0], &p);
-	if (p.is_unfinished)
-		return fm_usage(&args, "what is unfinished in a store goes by itself after "
-				       "partial_keep; \"fmove ls --partial\" lists it");
 	if (fm_name_parse(args.operands[0], &p.name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (p.name.path[0])
 		return fm_usage(&args,
-				"\"%.200s\": what is kept aside is a store's; leave out the path",
+				"\"%.200s\": a whole store is purged; leave out the path",
 				args.operands[0]);
 	return purge(args.operands[0], &p);
 }

@@ -66,7 +66,7 @@ const struct fm_cmd fm_cmds[] = {
 	 "while (old_keep), so that who reads it can read on. It goes by itself when room is "
 	 "needed. So is what get replaced in a directory of yours, DIR, for ten minutes, or until "
 	 "a later get there needs the room. Nothing else is removed: nothing of yours, and what "
-	 "is unfinished only with --unfinished.",
+	 "transfers that were cut off left only with --unfinished.",
 	 fm_opts_purge, true, fm_cmd_purge},
 	{"stage", "[NODE:]STORE/PATH | /PATH | hf:ORG/NAME[@REVISION] [-- COMMAND...]",
 	 "Have a directory or file of another node, or of a store, on this node's disk.",

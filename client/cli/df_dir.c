@@ -13,7 +13,7 @@
 #include "client/cli/ask.h"
 #include "client/lib/former.h"
 #include "client/cli/show.h"
-#include "client/lib/unfinished.h"
+#include "mover/tree/unfinished.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 

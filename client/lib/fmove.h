@@ -487,6 +487,12 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
 		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
 		struct fmove_error *err);
 
+/* The same of what is unfinished in a store, and nobody works on, by its path; name: that it would
+ * have got; since_ns: when it last changed. */
+int fmove_purge_partials(struct fmove *c, const struct fmove_name *name, bool is_dry,
+			 void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+			 struct fmove_error *err);
+
 /* is_recursive: a directory too, for which it waits up to an hour, unless fmove_set_timeout() said
  * how long. A node goes on after -ETIMEDOUT. */
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,

@@ -1580,7 +1580,7 @@ static void aside_split(struct fmove_aside *a)
 	len = (size_t)(last - stash);
 	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)),
 		       stash);
-	if (fm_staging_kind(part) == FM_STAGING_NONE)
+	if (!fm_staging_is_ours(part))
 		return;
 	/* shorter */
 	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(stash - a->path), a->path,
@@ -1610,9 +1610,9 @@ static bool aside_show(const struct fm_json *done, struct fmove_aside *last, siz
 	return count > 0 && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
 }
 
-int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
-		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
-		struct fmove_error *err)
+static int purge(struct fmove *c, const struct fmove_name *name, bool is_partial, bool is_dry,
+		 void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		 struct fmove_error *err)
 {
 	const struct fmove_options opts = { .timeout_ms = REMOVE_MS };
 	const struct parcel with = { .count = 0 };
@@ -1631,6 +1631,8 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
 		c->limit_ms = opts.timeout_ms;
 		if (is_dry)
 			fm_jw_bool(&w, "dry_run", true);
+		if (is_partial)
+			fm_jw_bool(&w, "partial", true);
 		ret = request_run(c, &w, &with, &waiting, &done, err);
 		if (ret < 0)
 			return ret;
@@ -1640,9 +1642,23 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
 	if (is_more)
 		return fail(
 			err, -EPROTO,
-			"the node tells of more than %d directories, which no store keeps aside",
+			"the node tells of more than %d, which no store keeps aside",
 			FMOVE_ASIDE_MAX);
 	return 0;
+}
+
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
+		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		struct fmove_error *err)
+{
+	return purge(c, name, false, is_dry, each, ctx, err);
+}
+
+int fmove_purge_partials(struct fmove *c, const struct fmove_name *name, bool is_dry,
+			 void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+			 struct fmove_error *err)
+{
+	return purge(c, name, true, is_dry, each, ctx, err);
 }
 
 /* ---- verifying ---- */

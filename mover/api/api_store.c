@@ -19,13 +19,14 @@ static const struct verb {
 	const struct fm_api_op *op;
 	enum fm_verb verb;
 	int (*event)(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
+	enum fm_verb of_partials;	/* where it takes "partial" */
 } verbs[] = {
-	{ &fm_api_stat, FM_VERB_STAT, fm_api_event_stat },
-	{ &fm_api_list, FM_VERB_LIST, fm_api_event_list },
-	{ &fm_api_remove, FM_VERB_REMOVE, NULL },
-	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL },
-	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space },
-	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged },
+	{ &fm_api_stat, FM_VERB_STAT, fm_api_event_stat, 0 },
+	{ &fm_api_list, FM_VERB_LIST, fm_api_event_list, FM_VERB_PARTIALS },
+	{ &fm_api_remove, FM_VERB_REMOVE, NULL, 0 },
+	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL, 0 },
+	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space, 0 },
+	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged, FM_VERB_PURGE_PARTIALS },
 };
 
 static const struct verb *verb_of(const struct fm_api_op *op)
@@ -55,8 +56,9 @@ static void request_done(void *ctx, const struct fm_request_result *result)
 static int start_request(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
+	const struct verb *v = verb_of(t->op);
 	const struct fm_request_opts opts = {
-		.verb = a->is_partial ? FM_VERB_PARTIALS : verb_of(t->op)->verb,
+		.verb = a->is_partial ? v->of_partials : v->verb,
 		.node = a->node[0] ? a->node : NULL,
 		.store = a->store,
 		.path = a->path,
@@ -111,7 +113,7 @@ const struct fm_api_op fm_api_space = {
 
 const struct fm_api_op fm_api_purge = {
 	.name = "purge",
-	.takes = TAKES | FM_API_KEY(DRY_RUN),
+	.takes = TAKES | FM_API_KEY(DRY_RUN) | FM_API_KEY(PARTIAL),
 	.needs = NEEDS,
 	.start = start_request,
 };

@@ -74,9 +74,14 @@ static struct requests *requests_of(const struct fm_engine *e)
 	return fm_service_state(e, &fm_request_service);
 }
 
+static bool is_purge(enum fm_verb verb)
+{
+	return verb == FM_VERB_PURGE || verb == FM_VERB_PURGE_PARTIALS;
+}
+
 static bool is_about_space(const struct request *r)
 {
-	return r->verb == FM_VERB_FREE || r->verb == FM_VERB_PURGE;
+	return r->verb == FM_VERB_FREE || is_purge(r->verb);
 }
 
 static void free_run(struct fm_task *task)
@@ -122,11 +127,11 @@ static void report_run(struct fm_task *task)
 static void fill_space(const struct request *r, struct fm_wire_msg *m)
 {
 	const struct fm_space_page *p = &r->page;
-	bool is_purge = r->verb == FM_VERB_PURGE;
+	bool is_page = is_purge(r->verb);
 
 	m->type = FM_WIRE_SPACE;
 	m->space = (struct fm_wire_space){
-		.flags = (uint16_t)((is_purge && p->is_more ? FM_WIRE_SPACE_MORE : 0) |
+		.flags = (uint16_t)((is_page && p->is_more ? FM_WIRE_SPACE_MORE : 0) |
 				    (p->space.is_counting ? FM_WIRE_SPACE_COUNTING : 0)),
 		.id = r->id,
 		.size = p->space.size,
@@ -136,7 +141,7 @@ static void fill_space(const struct request *r, struct fm_wire_msg *m)
 		.promised = p->space.promised,
 		.aside = p->space.aside,
 		.trees = p->space.trees,
-		.count = (uint16_t)(is_purge ? p->count : 0),
+		.count = (uint16_t)(is_page ? p->count : 0),
 		.store = fm_wire_str(r->store)};
 	for (size_t i = 0; i < m->space.count; i++)
 		m->space.tree[i] = (struct fm_wire_aside){ .bytes = p->aside[i].bytes,
@@ -226,11 +231,13 @@ static int list_run(struct request *r, struct fm_store *s)
 static int space_run(struct request *r, struct fm_store *s)
 {
 	struct fm_space_page *p = &r->page;
+	fm_store_purge *purge;
 
 	*p = (struct fm_space_page){.space = {.size = FM_SIZE_UNKNOWN, .free = FM_SIZE_UNKNOWN}};
 	if (r->verb == FM_VERB_FREE)
 		return s->ops->space ? s->ops->space(s, &r->who, &p->space, &r->work_err) : 0;
-	return s->ops->purge ? s->ops->purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
+	purge = r->verb == FM_VERB_PURGE ? s->ops->purge : s->ops->purge_partials;
+	return purge ? purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
 }
 
 static void work_run(struct fm_work *work)
@@ -256,6 +263,7 @@ static void work_run(struct fm_work *work)
 		break;
 	case FM_VERB_FREE:
 	case FM_VERB_PURGE:
+	case FM_VERB_PURGE_PARTIALS:
 		r->work_ret = space_run(r, s);
 		break;
 	}
@@ -447,11 +455,11 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 		return fm_err_set(err, -EINVAL,
 				  "`after` is for LIST, PARTIALS and FREE of every store, "
 				  "`is_recursive` for REMOVE");
-	if ((o->is_dry && o->verb != FM_VERB_PURGE) ||
+	if ((o->is_dry && !is_purge(o->verb)) ||
 	    (o->path_len > 0 &&
-	     (o->verb == FM_VERB_FREE || (o->verb == FM_VERB_PURGE && !o->is_dry))))
+	     (o->verb == FM_VERB_FREE || (is_purge(o->verb) && !o->is_dry))))
 		return fm_err_set(err, -EINVAL,
-				  "`is_dry` is for PURGE; FREE and PURGE have no path");
+				  "`is_dry` is for purges; FREE and they have no path");
 	return 0;
 }
 
@@ -662,7 +670,7 @@ static void request_stop(struct fm_engine *e)
 
 static bool removes(const struct request *r)
 {
-	return r->verb == FM_VERB_REMOVE || (r->verb == FM_VERB_PURGE && !r->is_dry);
+	return r->verb == FM_VERB_REMOVE || (is_purge(r->verb) && !r->is_dry);
 }
 
 static void request_tick(struct fm_engine *e, uint64_t now_ns)

@@ -30,7 +30,8 @@ enum fm_verb {
 	FM_VERB_MKDIR = 4,
 	FM_VERB_PARTIALS = 5,
 	FM_VERB_FREE = 6,
-	FM_VERB_PURGE = 7
+	FM_VERB_PURGE = 7,
+	FM_VERB_PURGE_PARTIALS = 8
 };
 
 struct fm_request_opts {

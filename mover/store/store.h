@@ -301,6 +301,9 @@ struct fm_space_page {
 	bool is_more;
 };
 
+typedef int fm_store_purge(struct fm_store *s, const char *after, const struct fm_who *who,
+			   bool is_dry, struct fm_space_page *out, struct fm_err *err);
+
 /*
  * Worker, all of them. Paths are below the store, without leading slash; "" is the store itself.
  * Errors: see store/README.md.
@@ -364,8 +367,9 @@ struct fm_store_ops {
 	 * A page of what was replaced and is kept aside, the oldest first: it goes, and is told;
 	 * is_dry: told only, those behind the path `after`. NULL: nothing is ever kept.
 	 */
-	int (*purge)(struct fm_store *s, const char *after, const struct fm_who *who, bool is_dry,
-		     struct fm_space_page *out, struct fm_err *err);
+	fm_store_purge *purge;
+	/* The same of what is unfinished, by its path. NULL: nothing ever is. */
+	fm_store_purge *purge_partials;
 	int (*mkdir)(struct fm_store *s, const char *path, const struct fm_who *who,
 		     struct fm_err *err);
 	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL:

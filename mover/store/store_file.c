@@ -18,6 +18,7 @@
 #include "mover/store/access.h"
 #include "mover/store/file_source.h"
 #include "mover/store/hub.h"
+#include "mover/store/leftovers.h"
 #include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/store_null.h"
@@ -378,6 +379,18 @@ static int store_file_purge(struct fm_store *store, const char *after, const str
 	return store_result(dir, ret, err);
 }
 
+static int store_file_purge_partials(struct fm_store *store, const char *after,
+				     const struct fm_who *who, bool is_dry,
+				     struct fm_space_page *out, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, "", who, err);
+
+	if (ret == 0)
+		ret = fm_leftovers_page(dir, after, is_dry, out, err);
+	return store_result(dir, ret, err);
+}
+
 static const struct fm_store_ops store_file_ops = {
 	.open_source = store_file_open_source,
 	.open_fd = store_file_open_fd,
@@ -393,6 +406,7 @@ static const struct fm_store_ops store_file_ops = {
 	.remove = store_file_remove,
 	.space = store_file_space,
 	.purge = store_file_purge,
+	.purge_partials = store_file_purge_partials,
 	.mkdir = store_file_mkdir,
 	.verify = store_file_verify,
 	.free = store_file_free,

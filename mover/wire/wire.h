@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 10
+#define FM_WIRE_VERSION 11
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -541,11 +541,12 @@ enum fm_wire_verb {
 	FM_WIRE_MKDIR = 4,
 	FM_WIRE_PARTIALS = 5,
 	FM_WIRE_FREE = 6,
-	FM_WIRE_PURGE = 7
+	FM_WIRE_PURGE = 7,
+	FM_WIRE_PURGE_PARTIALS = 8
 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
-#define FM_WIRE_REQUEST_DRY 2u		/* PURGE only: nothing goes */
+#define FM_WIRE_REQUEST_DRY 2u		/* PURGE and PURGE_PARTIALS only: nothing goes */
 #define FM_WIRE_REQUEST_FLAGS 3u
 
 /*
@@ -555,7 +556,8 @@ enum fm_wire_verb {
  * size: what is there of them. FREE: what the store has room for; with an empty store that of the
  * first one, in the order of the names' bytes, behind the name `after` that the asker may read.
  * PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what
- * is behind that one. The answer to these two is SPACE, or REPLY with a code.
+ * is behind that one. PURGE_PARTIALS: the same of what is unfinished in the store.
+ * The answer to these three is SPACE, or REPLY with a code.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -606,7 +608,7 @@ struct fm_wire_reply {
 #define FM_WIRE_SPACE_FLAGS 3u
 
 /*
- * SPACE: the answer to FREE and PURGE that went well.
+ * SPACE: the answer to FREE, PURGE and PURGE_PARTIALS that went well.
  *   4 8 id   12 8 size   20 8 free   28 8 used   36 8 quota (0: none)   44 8 promised   52 8 aside
  *                                                60 4 trees   64 2 count   66 2 zero
  *   68 - store (string; empty: there is no further one)   - per directory that was replaced

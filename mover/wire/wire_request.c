@@ -60,9 +60,10 @@ static size_t after_max(const struct fm_wire_request *q)
 static int check_request(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_request *q = &m->request;
-	bool is_purge = q->verb == FM_WIRE_PURGE, is_free = q->verb == FM_WIRE_FREE;
+	bool is_purge = q->verb == FM_WIRE_PURGE || q->verb == FM_WIRE_PURGE_PARTIALS;
+	bool is_free = q->verb == FM_WIRE_FREE;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_PURGE)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_PURGE_PARTIALS)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;

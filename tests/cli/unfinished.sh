@@ -1,5 +1,5 @@
 #!/bin/bash
-# Goal:   what gets that were cut off left in a directory of the caller's is seen, and goes when he says so: nothing that a get
+# Goal:   what transfers that were cut off left in a directory of the caller's, or in a store, is seen, and goes when he says so: nothing that a transfer
 #         works on, nothing that is nowhere else, nothing of the user's own.
 # Method: gets of a file and of a directory, killed; others that run; things of the same names that are none of these.
 . "$(dirname "$0")/lib.sh"
@@ -54,7 +54,7 @@ cut_off
 tree=$(echo d/.fmove.*.tree)
 mkdir "${tree%.tree}.new" && echo saved >"${tree%.tree}.new/saved"
 for how in '' -n; do
-	no 3 "\.new\" may be the version that this get replaced" fmove purge --unfinished $how --json d
+	no 3 "\.new\" may be the version that this transfer replaced" fmove purge --unfinished $how --json d
 	[ "$(cat d/.fmove.*.new/saved)" = saved ] && [ -e "$tree/data" ] || bad "purge $how: it went: $(ls -lA d)"
 	[ -n "$how" ] || begun '.fmove.*.journal' n2:s/file d/file
 	[ -n "$how" ] || cut_off
@@ -103,7 +103,90 @@ same "$src/file" d/around/file
 ok fmove purge d
 [ "$(ls -A d)" = "around
 file" ] || bad "something is left: $(ls -lAR d)"
-# Of a store this is the store's affair; what cannot be is refused.
-no 2 'partial_keep' fmove purge --unfinished n2:s
+# ---- in a store, wherever it lies
+
+# left NAME ARGS...: a put that is killed when something of it was written down.
+left() {
+	local name=$1
+
+	shift
+	slow 1
+	fmove put --quiet "$@" 2>/dev/null &
+	get=$!
+	pattern=$name
+	await is_there_unfinished || bad "nothing of $name comes: $(find "$src" -name '.fmove.*')"
+}
+
+is_there_unfinished() {
+	[ -n "$(find "$src" -type f -path "$pattern" -size +0 | head -n 1)" ]
+}
+
+still() {
+	kill -KILL $get
+	wait $get 2>/dev/null
+	ended "$1"
+	fast 1
+}
+
+how_many() {
+	find "$src" -name '.fmove.*.part' -o -name '.fmove.*.tree' | wc -l
+}
+
+rm -rf big && mkdir big && cp "$src/file" big/f
+left '*/deep/er/.fmove.*.journal' "$src/file" n2:s/deep/er/one
+no 1 'stays: a transfer works on it' fmove purge --unfinished n2:s
+no 1 'stays: a transfer works on it' fmove purge --unfinished -n n2:s
+still deep/er/one
+left '*/.fmove.*.tree/journal' -r big n2:s/two
+still two
+[ "$(how_many)" -eq 2 ] || bad "not two are left: $(find "$src" -name '.fmove.*')"
+mkdir "$src/own" && echo mine >"$src/own/f"
+ok fmove purge --unfinished -n n2:s
+grep -q ' deep/er/one (deep/er/\.fmove\.[0-9a-f]*\.part)$' out && grep -q ' two (\.fmove\.[0-9a-f]*\.tree)$' out &&
+	grep -q 'would remove 2 unfinished' out || bad "purge -n of a store: $(cat out)"
+ok fmove purge n2:s
+[ "$(how_many)" -eq 2 ] || bad "purge, or purge -n, removed what is unfinished"
+ok fmove purge --unfinished --json n2:s
+grep -q '"unfinished":\[{"path":' out && [ "$(value bytes)" -gt 0 ] && [ "$(grep -o '"path":' out | wc -l)" -eq 2 ] || bad "purge --json of a store: $(cat out)"
+[ -z "$(find "$src" -name '.fmove.*')" ] || bad "something is left: $(find "$src" -name '.fmove.*')"
+[ "$(cat "$src/own/f")" = mine ] || bad "something of the user's went"
+ok fmove put --json "$src/file" n2:s/deep/er/one
+[ "$(value resumed_bytes)" = 0 ] || bad "it went on with what went: $(cat out)"
+# More than a page of them, and one of somebody else's.
+left '*/.fmove.*.journal' "$src/file" n2:s/three
+still three
+part=$(find "$src" -maxdepth 1 -name '.fmove.*.part')
+for i in $(seq 20); do
+	mkdir "$src/dir$i" && ln "$part" "$src/dir$i/${part##*/}" && cp "${part%.part}.journal" "$src/dir$i/"
+done
+echo mine >"$src/own/.fmove.00000000000000ad.part"
+echo no >"$src/own/.fmove.00000000000000ad.journal"
+no 3 'stays: nothing says' fmove purge --unfinished -n n2:s
+[ "$(grep -c '[ /]three (' out)" -eq 21 ] || bad "pages: $(cat out)"
+no 3 'stays: nothing says' fmove purge --unfinished n2:s
+[ "$(find "$src" -name '.fmove.*.part')" = "$src/own/.fmove.00000000000000ad.part" ] || bad "pages: $(find "$src" -name '.fmove.*')"
+rm "$src"/own/.fmove.*
+# What came before a node is killed, and nobody can go on with: from a pipe, without a journal; or with one in which nothing is.
+slow 1
+cat "$src/file" | fmove put --quiet - n2:s/piped 2>/dev/null &
+get=$!
+pattern='*/.fmove.*.part'
+await is_there_unfinished || bad "nothing of a pipe comes"
+no 1 'stays: ' fmove purge --unfinished n2:s
+crash n2
+wait $get 2>/dev/null
+fast 1
+cp "$src/file" "$src/own/.fmove.00000000000000ad.part"
+: >"$src/own/.fmove.00000000000000ad.journal"
+start_again n2
+reachable 2
+[ "$(how_many)" -eq 2 ] || bad "not two are left: $(find "$src" -name '.fmove.*')"
+ok fmove purge --unfinished -n n2:s
+grep -q 'would remove 2 unfinished' out || bad "purge -n of what nobody goes on with: $(cat out)"
+[ "$(how_many)" -eq 2 ] || bad "purge -n removed something"
+ok fmove purge --unfinished n2:s
+[ -z "$(find "$src" -name '.fmove.*')" ] || bad "something is left: $(find "$src" -name '.fmove.*')"
+no 2 'leave out the path' fmove purge --unfinished n2:s/deep
+no 1 'no store x' fmove purge --unfinished n2:x
 no 1 'nowhere' fmove df ./nowhere
 no 1 'no node d in .*; the directory here is \./d$' fmove df d

@@ -333,9 +333,9 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 		m->store = fm_wire_str("");
 		m->after = any_store(o);
 	}
-	if (m->verb == FM_WIRE_PURGE && one_in(o, 2))
+	if (m->verb >= FM_WIRE_PURGE && one_in(o, 2))
 		m->flags = FM_WIRE_REQUEST_DRY;
-	else if (m->verb == FM_WIRE_PURGE)
+	else if (m->verb >= FM_WIRE_PURGE)
 		m->path = fm_wire_str("");
 }
 

@@ -697,7 +697,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 20, "00", -ERANGE },
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
-	{ FM_WIRE_REQUEST, 12, "08", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "09", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* unfinished - see unfinished.h. */
-#include "client/lib/unfinished.h"
+#include "mover/tree/unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/journal/journal.h"
 #include "mover/tree/descent.h"
+#include "mover/tree/remove.h"
 #include "mover/tree/stash.h"
 #include "mover/tree/tsys.h"
 
@@ -83,33 +84,32 @@ static void name_tree(int parent, struct fm_unfinished *u)
 	u->bytes += bytes_in(parent, made);
 }
 
-/* 1: it is one. A .new goes with its .tree. */
-static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
+int fm_unfinished_look(int parent, const char *name, bool is_dir, struct fm_unfinished *u)
 {
-	enum fm_staging_kind kind = at->is_dir ? fm_staging_kind(at->name) : FM_STAGING_NONE;
-	bool is_file = !at->is_dir && fm_partial_parse(at->name, NULL) == FM_PARTIAL_FILE;
+	enum fm_staging_kind kind = is_dir ? fm_staging_kind(name) : FM_STAGING_NONE;
+	bool is_file = !is_dir && fm_partial_parse(name, NULL) == FM_PARTIAL_FILE;
 	struct stat st;
 	int ret;
 
 	if (!is_file && kind != FM_STAGING_TREE && kind != FM_STAGING_KEPT &&
 	    kind != FM_STAGING_NEW)
 		return 0;
-	if (kind == FM_STAGING_NEW && is_there(at->dir, at->name, ".tree"))
+	if (kind == FM_STAGING_NEW && is_there(parent, name, ".tree"))
 		return 0;
-	ret = fm_tsys_fstatat(at->dir, at->name, &st);
+	ret = fm_tsys_fstatat(parent, name, &st);
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	*u = (struct fm_unfinished){ .bytes = (uint64_t)st.st_blocks * 512 };
 	u->changed_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
-	(void)snprintf(u->found, sizeof(u->found), "%s", at->name);	/* of that kind: it fits */
+	(void)snprintf(u->found, sizeof(u->found), "%s", name);	/* of that kind: it fits */
 	if (is_file)
-		name_file(at->dir, u);
+		name_file(parent, u);
 	else
-		u->bytes += bytes_in(at->dir, at->name);
+		u->bytes += bytes_in(parent, name);
 	if (kind == FM_STAGING_TREE)
-		name_tree(at->dir, u);
+		name_tree(parent, u);
 	if (kind == FM_STAGING_KEPT)
-		(void)fm_stash_look(at->dir, at->name, u->name);	/* else that is not known */
+		(void)fm_stash_look(parent, name, u->name);	/* else that is not known */
 	return 1;
 }
 
@@ -126,7 +126,7 @@ int fm_unfinished_each(int parent,
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look for what is unfinished");
 	while (goes_on && (ret = fm_descent_next(d, &at)) > 0) {
-		ret = look(&at, &u);
+		ret = fm_unfinished_look(at.dir, at.name, at.is_dir, &u);
 		if (ret < 0)
 			break;
 		if (ret > 0)
@@ -154,14 +154,14 @@ static int lock_journal(int parent, int journal, const char *name, bool is_dry)
 	return by_fd.st_ino == by_name.st_ino ? 0 : -EBUSY;	/* another one began meanwhile */
 }
 
-/* The journal's lock guards both. */
+/* The journal's lock guards both. freed NULL: it is only asked. */
 static int remove_file(int parent, const struct fm_unfinished *u, int journal,
-		       const char *journal_name, bool is_dry)
+		       const char *journal_name, const struct fm_tree_freed *freed)
 {
 	struct fm_journal_opts head;
 	struct stat st, file;
 	uint64_t bytes;
-	int ret = lock_journal(parent, journal, journal_name, is_dry);
+	int ret = lock_journal(parent, journal, journal_name, !freed);
 
 	if (ret == 0)
 		ret = fm_tsys_fstat(journal, &st);
@@ -173,13 +173,16 @@ static int remove_file(int parent, const struct fm_unfinished *u, int journal,
 		ret = fm_tsys_fstatat(parent, u->found, &file);
 	if (ret == 0 && (head.ino != file.st_ino || !S_ISREG(file.st_mode)))
 		ret = -EPERM;
-	if (ret < 0 || is_dry)
+	if (ret < 0 || !freed)
 		return ret == -EBADMSG ? -EPERM : ret == -ENOENT ? 0 : ret;
 	ret = fm_tsys_unlink(parent, u->found, 0);
+	if (ret == 0 && freed->used)
+		freed->used(freed->ctx, -(int64_t)file.st_size);
 	return ret < 0 && ret != -ENOENT ? ret : fm_tsys_unlink(parent, journal_name, 0);
 }
 
-static int remove_part(int parent, const struct fm_unfinished *u, bool is_dry)
+static int remove_part(int parent, const struct fm_unfinished *u,
+		       const struct fm_tree_freed *freed)
 {
 	char name[FM_PARTIAL_NAME_MAX + 1];
 	int journal, ret = fm_partial_is_busy(parent, u->found);
@@ -191,13 +194,14 @@ static int remove_part(int parent, const struct fm_unfinished *u, bool is_dry)
 	if (journal < 0)
 		return journal == -ENOENT || journal == -ELOOP || journal == -EACCES ? -EPERM
 										     : journal;
-	ret = remove_file(parent, u, journal, name, is_dry);
+	ret = remove_file(parent, u, journal, name, freed);
 	(void)close(journal);	/* only read */
 	return ret;
 }
 
 /* The tree that was about to get its name, if that is what its lock file says. */
-static int remove_made(int parent, const struct fm_unfinished *u, int lock)
+static int remove_made(int parent, const struct fm_unfinished *u, int lock,
+		       const struct fm_tree_freed *freed)
 {
 	char made[FM_PARTIAL_NAME_MAX + 1];
 	struct fm_staging_state state;
@@ -206,7 +210,7 @@ static int remove_made(int parent, const struct fm_unfinished *u, int lock)
 	if (ret < 0)
 		return ret;
 	sibling(u->found, ".new", made);
-	return state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, NULL) : 0;
+	return state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, freed) : 0;
 }
 
 static bool is_empty(int parent, const char *name)
@@ -243,40 +247,45 @@ static int ask_tree(int parent, const struct fm_unfinished *u)
 	return ret;
 }
 
-static int remove_tree(int parent, const struct fm_unfinished *u)
+static int remove_tree(int parent, const struct fm_unfinished *u,
+		       const struct fm_tree_freed *freed)
 {
 	int stage, lock, ret = fm_staging_lock(parent, u->found, &stage, &lock);
 
 	if (ret < 0)
 		return ret;
-	ret = remove_made(parent, u, lock);
+	ret = remove_made(parent, u, lock, freed);
 	if (ret == 0)
-		ret = fm_staging_remove_opened(parent, u->found, stage, NULL, NULL, NULL);
+		ret = fm_staging_remove_opened(parent, u->found, stage, freed, NULL, NULL);
 	(void)close(lock);
 	(void)close(stage);	/* only read */
 	return ret;
 }
 
-/* Its get was cut off right after it had replaced a version, which has the other name still. */
+/* Its transfer was cut off right after it had replaced a version, which still has the other
+ * name. */
 static int say_replaced(const struct fm_unfinished *u, struct fm_err *err)
 {
 	char made[FM_PARTIAL_NAME_MAX + 1];
 
 	sibling(u->found, ".new", made);
-	return fm_err_set(err, -ESTALE, "\"%s\" stays: \"%s\" may be the version that this get "
-			  "replaced before it was cut off; the next get of the same puts that "
-			  "aside", u->found, made);
+	return fm_err_set(err, -ESTALE,
+			  "\"%s\" stays: \"%s\" may be the version that this transfer replaced "
+			  "before it was cut off; the next one of the same puts that aside",
+			  u->found, made);
 }
 
-int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry, struct fm_err *err)
+int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
+			 const struct fm_tree_freed *freed, struct fm_err *err)
 {
+	static const struct fm_tree_freed untold = { .used = NULL };
 	enum fm_staging_kind kind = fm_staging_kind(u->found);
 	int ret = -EPERM;
 
 	if (kind == FM_STAGING_NONE)
-		ret = remove_part(parent, u, is_dry);
+		ret = remove_part(parent, u, is_dry ? NULL : freed ? freed : &untold);
 	else if (kind == FM_STAGING_TREE)
-		ret = is_dry ? ask_tree(parent, u) : remove_tree(parent, u);
+		ret = is_dry ? ask_tree(parent, u) : remove_tree(parent, u, freed);
 	if (ret == -EBUSY)
 		return fm_err_set(err, ret, "\"%s\" stays: a transfer works on it", u->found);
 	if (ret == -ESTALE)
@@ -288,7 +297,7 @@ int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
 	if (ret == -EPERM)
 		return fm_err_set(err, ret,
 				  "\"%s\" stays: nothing says that it is of an unfinished "
-				  "get of yours; look, and remove it with rm",
+				  "transfer of yours; look, and remove it with rm",
 				  u->found);
 	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is unfinished", u->found) : 0;
 }
