@@ -109,6 +109,10 @@ static void add(struct fm_bench_cpu *to, const struct fm_cpu_time *before,
 		to->kernel_s += used.kernel_s;
 		to->softirq_s += used.softirq_s;
 		to->busiest = used.busiest > to->busiest ? used.busiest : to->busiest;
+		to->allowed = used.allowed;
+		to->watched_s += used.seconds;
+		to->wait_s += used.wait_s;
+		to->allowed_busy_s += used.allowed_busy * used.seconds;
 		return;
 	}
 	to->is_known = false;

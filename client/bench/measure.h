@@ -64,6 +64,10 @@ struct fm_bench_cpu {
 	char why[FM_BENCH_TEXT_MAX]; /* it is not */
 	double process_s, kernel_s, softirq_s;
 	double busiest; /* core, 0 .. 1, in the repeat where it was most */
+	unsigned allowed; /* processors that the process may use; 0: not known */
+	double watched_s; /* over which all of this was looked at */
+	double wait_s;	  /* that its threads waited for a processor, together */
+	double allowed_busy_s; /* of watched_s its processors were busy, whatever with */
 };
 
 struct fm_bench_path {

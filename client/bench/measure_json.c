@@ -71,6 +71,10 @@ static void cpu_write(struct fm_json_writer *w, const char *key, const struct fm
 		fm_jw_real(w, "softirq_s", cpu->softirq_s);
 		fm_jw_real(w, "s_per_gib", fmax(0, fm_bench_cpu_per_gib(p, cpu)));
 		fm_jw_real(w, "busiest_core", cpu->busiest);
+		fm_jw_u64(w, "allowed_processors", cpu->allowed);
+		fm_jw_real(w, "watched_s", cpu->watched_s);
+		fm_jw_real(w, "waited_s", cpu->wait_s);
+		fm_jw_real(w, "allowed_busy_s", cpu->allowed_busy_s);
 	}
 	fm_jw_object_end(w);
 }
@@ -284,9 +288,14 @@ static int cpu_read(const struct fm_json *json, struct fm_bench_cpu *cpu)
 	} rows[] = {{"process_s", SECONDS_MAX, &cpu->process_s},
 		    {"kernel_s", SECONDS_MAX, &cpu->kernel_s},
 		    {"softirq_s", SECONDS_MAX, &cpu->softirq_s},
-		    {"busiest_core", 1, &cpu->busiest}};
+		    {"busiest_core", 1, &cpu->busiest},
+		    {"watched_s", SECONDS_MAX, &cpu->watched_s},
+		    {"waited_s", SECONDS_MAX, &cpu->wait_s},
+		    {"allowed_busy_s", SECONDS_MAX, &cpu->allowed_busy_s}};
 	int ret = text_read(json, "unknown", cpu->why, sizeof(cpu->why));
 
+	if (ret == 0)
+		ret = unsigned_read(json, "allowed_processors", UINT16_MAX, &cpu->allowed);
 	cpu->is_known = fm_json_get(json, "process_s") != NULL;
 	for (size_t i = 0; ret == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
 		ret = real_read(json, rows[i].key, rows[i].max, rows[i].to);

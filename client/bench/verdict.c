@@ -46,7 +46,7 @@ static void say_none(const char *why, const struct fm_bench_rates *e, double lea
 }
 
 int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct fm_bench_rates *e,
-		     double busiest_core, char out[static FM_BENCH_TEXT_MAX])
+		     const char *processors, char out[static FM_BENCH_TEXT_MAX])
 {
 	int limit = slowest(s, count, -1), next = limit < 0 ? -1 : slowest(s, count, limit);
 	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
@@ -56,10 +56,9 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 	if (limit < 0 || e->median <= 0)
 		return -1;
 	least = s[limit].rates.median;
-	if (e->max < FM_BENCH_NEAR * s[limit].rates.min && busiest_core >= FM_BENCH_CORE_BUSY) {
-		(void)snprintf(
-			out, FM_BENCH_TEXT_MAX, "limited by one processor, %.0f %% busy: %s of %s",
-			100 * busiest_core, fm_show_rate(e->median, is), fm_show_rate(least, of));
+	if (e->max < FM_BENCH_NEAR * s[limit].rates.min && processors[0]) {
+		(void)snprintf(out, FM_BENCH_TEXT_MAX, "limited by %.150s: %s of %s", processors,
+			       fm_show_rate(e->median, is), fm_show_rate(least, of));
 		say_others(s, count, -1, e->median, out);
 		return -1;
 	}
@@ -118,19 +117,49 @@ static double seconds_of(const struct fm_bench_path *p)
 	return sum;
 }
 
-/* Of the core that did the most, at an end that did much of it itself; 0: of none. */
-static double busiest_of(const struct fm_bench_path *p, const struct fm_bench_cpu *cpu)
+/* How busy all that an end may use was, if that left it nothing; else 0. */
+static double all_busy(const struct fm_bench_cpu *cpu)
 {
-	double ours = cpu->process_s + cpu->softirq_s;
+	double used, busy;
 
-	return cpu->is_known && ours >= FM_BENCH_CORE_OURS * seconds_of(p) ? cpu->busiest : 0;
+	if (cpu->allowed == 0 || cpu->watched_s <= 0)
+		return 0;
+	used = cpu->process_s / (cpu->allowed * cpu->watched_s);
+	busy = cpu->allowed_busy_s / cpu->watched_s;
+	if (used >= FM_BENCH_CORE_BUSY)
+		return fmin(used, 1);
+	return busy >= FM_BENCH_ALL_BUSY && cpu->wait_s >= FM_BENCH_WAITED * cpu->watched_s
+		       ? fmin(busy, 1)
+		       : 0;
 }
 
-static double busiest(const struct fm_bench_path *p)
+/* "one processor, 98 % busy", "" of an end that had some left. */
+static bool processors_of(const struct fm_bench_path *p, const struct fm_bench_cpu *cpu,
+			  const char *whose, char out[static FM_BENCH_TEXT_MAX])
 {
-	double here = busiest_of(p, &p->here), there = busiest_of(p, &p->there);
+	double ours = cpu->process_s + cpu->softirq_s, busy = all_busy(cpu);
 
-	return here > there ? here : there;
+	out[0] = '\0';
+	if (!cpu->is_known)
+		return false;
+	if (busy > 0 && cpu->allowed > 1)
+		(void)snprintf(out, FM_BENCH_TEXT_MAX,
+			       "the %u processors that %.100s may use, %.0f %% busy", cpu->allowed,
+			       whose, 100 * busy);
+	else if (busy > 0)
+		(void)snprintf(out, FM_BENCH_TEXT_MAX, "one processor, %.0f %% busy", 100 * busy);
+	else if (cpu->busiest >= FM_BENCH_CORE_BUSY && ours >= FM_BENCH_CORE_BUSY * seconds_of(p))
+		(void)snprintf(out, FM_BENCH_TEXT_MAX, "one processor, %.0f %% busy",
+			       100 * cpu->busiest);
+	return out[0] != '\0';
+}
+
+/* Of either end; out is what processors_of() says. */
+static bool has_none_left(const struct fm_bench *b, const struct fm_bench_path *p,
+			  char out[static FM_BENCH_TEXT_MAX])
+{
+	return processors_of(p, &p->here, b->node, out) ||
+	       processors_of(p, &p->there, p->where, out);
 }
 
 static double lost(const struct fm_bench_path *p)
@@ -165,10 +194,11 @@ static void add_stage(struct fm_bench_stage *s, size_t *count, const struct fm_b
 static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
 {
 	struct fm_bench_stage stages[FM_BENCH_STAGES_MAX];
-	char name[FM_BENCH_TEXT_MAX];
+	char name[FM_BENCH_TEXT_MAX], processors[FM_BENCH_TEXT_MAX];
 	size_t count = 0;
 	int limit = -1;
 
+	(void)has_none_left(b, p, processors);
 	(void)snprintf(name, sizeof(name), "%.200s's disk read at %.200s", b->node, p->from);
 	add_stage(stages, &count, best(b, is_disk, FM_BENCH_READ, p->from, FM_BENCH_NOISY), name,
 		  0);
@@ -176,7 +206,7 @@ static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, doub
 	add_stage(stages, &count, best(b, is_wire, FM_BENCH_SEND, p->where, FM_BENCH_NOISY), name,
 		  hardware);
 	if (count == 2)
-		limit = fm_bench_verdict(stages, count, &p->rates, busiest(p), b->verdict);
+		limit = fm_bench_verdict(stages, count, &p->rates, processors, b->verdict);
 	if (limit != 0 && lost(p) >= FM_BENCH_LOSS)
 		say_lost(b, p);
 	else if (count < 2)
@@ -188,7 +218,8 @@ static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, doub
 /* One stage alone: against its hardware, and the processors. */
 static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
 {
-	char name[FM_BENCH_TEXT_MAX], is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+	char name[FM_BENCH_TEXT_MAX], processors[FM_BENCH_TEXT_MAX];
+	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
 
 	(void)fm_bench_path_name(p, name);
 	(void)fm_show_rate(p->rates.median, is);
@@ -198,10 +229,9 @@ static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, dou
 			       "%.200s: limited by the port: %s of %s", name, is, of);
 	else if (lost(p) >= FM_BENCH_LOSS)
 		say_lost(b, p);
-	else if (busiest(p) >= FM_BENCH_CORE_BUSY)
-		(void)snprintf(b->verdict, sizeof(b->verdict),
-			       "%.200s: limited by one processor, %.0f %% busy: %s", name,
-			       100 * busiest(p), is);
+	else if (has_none_left(b, p, processors))
+		(void)snprintf(b->verdict, sizeof(b->verdict), "%.200s: limited by %.200s: %s",
+			       name, processors, is);
 	else if (hardware > 0)
 		(void)snprintf(b->verdict, sizeof(b->verdict),
 			       "%.200s: %s, %.0f %% of what the ports allow; no limit shows", name,
@@ -228,11 +258,13 @@ static void conclude_disk(struct fm_bench *b, const struct fm_bench_path *r,
 /* What is noisy has no rate to be named, but may have a cause. */
 static const struct fm_bench_path *noisy_with_cause(const struct fm_bench *b)
 {
+	char unused[FM_BENCH_TEXT_MAX];
+
 	for (unsigned i = 0; i < b->path_count; i++) {
 		const struct fm_bench_path *p = &b->paths[i];
 
 		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY &&
-		    (lost(p) >= FM_BENCH_LOSS || busiest(p) >= FM_BENCH_CORE_BUSY))
+		    (lost(p) >= FM_BENCH_LOSS || has_none_left(b, p, unused)))
 			return p;
 	}
 	return NULL;

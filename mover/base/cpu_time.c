@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/cores.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 
@@ -20,7 +22,8 @@
 #define SLACK_S	      1.0 /* of each core: ticks are coarse, and looking takes a while */
 #define SECONDS_MAX   1e6 /* nobody measures for longer */
 #define KERNEL_THREAD 0x00200000u /* in the flags of a process; PF_KTHREAD there */
-#define MAGIC	      "fmove_cpu 1"
+#define MAGIC	      "fmove_cpu 2"
+#define GROUPS_DIR    "/sys/fs/cgroup"
 
 static uint64_t ns_of(uint64_t ticks)
 {
@@ -50,16 +53,44 @@ static int line_take(const char *line, uint64_t columns[static COLUMNS])
 	return core;
 }
 
-static void core_take(int core, const uint64_t c[static COLUMNS], struct fm_cpu_time *out)
+/* affinity: a list as the kernel writes it, "0-3,8"; "": all. */
+static bool is_in(const char *affinity, int core)
 {
-	if (core == -1)
-		out->softirq_ns = ns_of(c[IRQ] + c[SOFTIRQ]);
-	else if (core >= 0 && out->cores < FM_CPU_CORES_MAX)
-		out->busy_ns[out->cores++] =
-			ns_of(c[USER] + c[NICE] + c[SYSTEM] + c[IRQ] + c[SOFTIRQ] + c[STEAL]);
+	int from, to, used;
+
+	if (!*affinity)
+		return true;
+	for (const char *at = affinity; sscanf(at, "%d%n", &from, &used) == 1; at++) {
+		at += used;
+		to = from;
+		if (*at == '-' && sscanf(at + 1, "%d%n", &to, &used) == 1)
+			at += 1 + used;
+		if (core >= from && core <= to)
+			return true;
+		if (*at != ',')
+			break;
+	}
+	return false;
 }
 
-static int cores_read(const char *proc, struct fm_cpu_time *out, struct fm_err *err)
+static void core_take(int core, const uint64_t c[static COLUMNS], const char *affinity,
+		      struct fm_cpu_time *out)
+{
+	uint64_t busy = ns_of(c[USER] + c[NICE] + c[SYSTEM] + c[IRQ] + c[SOFTIRQ] + c[STEAL]);
+
+	if (core == -1)
+		out->softirq_ns = ns_of(c[IRQ] + c[SOFTIRQ]);
+	if (core < 0 || out->cores >= FM_CPU_CORES_MAX)
+		return;
+	out->busy_ns[out->cores++] = busy;
+	if (!is_in(affinity, core))
+		return;
+	out->affine++;
+	out->allowed_busy_ns += busy;
+}
+
+static int cores_read(const char *proc, const char *affinity, struct fm_cpu_time *out,
+		      struct fm_err *err)
 {
 	char path[PATH_MAX], line[LINE_TEXT_MAX];
 	uint64_t columns[COLUMNS];
@@ -71,7 +102,7 @@ static int cores_read(const char *proc, struct fm_cpu_time *out, struct fm_err *
 		return fm_err_sys(err, -errno, "%s", path);
 	/* The line of interrupts is longer: its rest comes as further lines, none of a core. */
 	while (fgets(line, sizeof(line), f))
-		core_take(line_take(line, columns), columns, out);
+		core_take(line_take(line, columns), columns, affinity, out);
 	(void)fclose(f);
 	return out->cores > 0 ? 0 : fm_err_set(err, -EPROTO, "%s: has no processors", path);
 }
@@ -102,6 +133,47 @@ static int process_parse(char *text, struct process *out)
 	return 0;
 }
 
+/* What its threads waited for a processor: the second number of schedstat, in nanoseconds. */
+static uint64_t waited_read(const char *proc, const char *number)
+{
+	char path[PATH_MAX];
+	uint64_t sum = 0, ns;
+	struct dirent *e;
+	DIR *dir;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s/task", proc, number);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		(void)snprintf(path, sizeof(path), "%s/%s/task/%.20s/schedstat", proc, number,
+			       e->d_name);
+		f = isdigit((unsigned char)e->d_name[0]) ? fopen(path, "re") : NULL;
+		if (!f)
+			continue;
+		sum += fscanf(f, "%*u %" SCNu64, &ns) == 1 ? ns : 0;
+		(void)fclose(f);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return sum;
+}
+
+/* The processors of its affinity, "": not known. */
+static void affinity_read(const char *proc, pid_t pid, char out[static LINE_TEXT_MAX])
+{
+	char path[PATH_MAX], line[LINE_TEXT_MAX];
+	FILE *f;
+
+	out[0] = '\0';
+	(void)snprintf(path, sizeof(path), "%s/%d/status", proc, (int)pid);
+	f = pid > 0 ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Cpus_allowed_list: %511[0-9,-]", out) == 1)
+			break;
+	if (f)
+		(void)fclose(f);
+}
+
 /* One that has ended meanwhile counts no more; so did what it did before, and a difference says 0.
  */
 static void process_count(const char *proc, const char *number, pid_t pid, struct fm_cpu_time *out)
@@ -122,8 +194,25 @@ static void process_count(const char *proc, const char *number, pid_t pid, struc
 		return;
 	if (p.flags & KERNEL_THREAD)
 		out->kernel_ns += strncmp(p.name, "ksoftirqd/", 10) == 0 ? 0 : ns_of(p.ticks);
-	else if (pid > 0 && (p.parent == pid || atoi(number) == pid))
+	else if (pid > 0 && (p.parent == pid || atoi(number) == pid)) {
 		out->process_ns += ns_of(p.ticks);
+		out->wait_ns += waited_read(proc, number);
+	}
+}
+
+/* The cores, and which of them a process may use. */
+static int allowed_read(const char *proc, pid_t pid, struct fm_cpu_time *out, struct fm_err *err)
+{
+	char affinity[LINE_TEXT_MAX], groups[PATH_MAX];
+	unsigned quota;
+	int ret;
+
+	affinity_read(proc, pid, affinity);
+	ret = cores_read(proc, affinity, out, err);
+	(void)snprintf(groups, sizeof(groups), "%s/%d/cgroup", proc, (int)pid);
+	quota = pid > 0 ? fm_cores_quota(groups, GROUPS_DIR) : 0;
+	out->allowed = quota > 0 && quota < out->affine ? quota : out->affine;
+	return ret;
 }
 
 int fm_cpu_time_read(const char *proc, pid_t pid, struct fm_cpu_time *out, struct fm_err *err)
@@ -139,15 +228,18 @@ int fm_cpu_time_read(const char *proc, pid_t pid, struct fm_cpu_time *out, struc
 		if (isdigit((unsigned char)e->d_name[0]))
 			process_count(proc, e->d_name, pid, out);
 	(void)closedir(dir);
-	return cores_read(proc, out, err);
+	return allowed_read(proc, pid, out, err);
 }
 
 /* ---- as text ---- */
 
 int fm_cpu_time_write(const struct fm_cpu_time *t, char *buf, size_t cap)
 {
-	int len = snprintf(buf, cap, MAGIC " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u",
-			   t->at_ns, t->process_ns, t->kernel_ns, t->softirq_ns, t->cores);
+	int len = snprintf(buf, cap,
+			   MAGIC " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u",
+			   t->at_ns, t->process_ns, t->kernel_ns, t->softirq_ns, t->wait_ns,
+			   t->allowed_busy_ns, t->affine, t->allowed, t->cores);
 
 	for (unsigned i = 0; i < t->cores && len > 0 && (size_t)len < cap; i++)
 		len += snprintf(buf + len, cap - (size_t)len, " %" PRIu64, t->busy_ns[i]);
@@ -175,8 +267,9 @@ int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
 {
 	char copy[FM_CPU_TEXT_MAX];
 	const char *at = copy + strlen(MAGIC);
-	uint64_t *const fields[] = {&out->at_ns, &out->process_ns, &out->kernel_ns,
-				    &out->softirq_ns};
+	uint64_t *const fields[] = {&out->at_ns,      &out->process_ns,	     &out->kernel_ns,
+				    &out->softirq_ns, &out->wait_ns,	     &out->allowed_busy_ns,
+				    &out->affine,     &out->allowed};
 	uint64_t cores = 0;
 	int ret = 0;
 
@@ -193,6 +286,8 @@ int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
 		ret = number_take(&at, FM_CPU_CORES_MAX, &cores);
 	for (; ret == 0 && out->cores < cores; out->cores++)
 		ret = number_take(&at, INT64_MAX, &out->busy_ns[out->cores]);
+	if (out->affine > cores || out->allowed > out->affine)
+		return -EINVAL;
 	return ret < 0 || strcmp(at, "\n") != 0 ? -EINVAL : 0;
 }
 
@@ -222,6 +317,12 @@ int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time 
 		if (share > out->busiest)
 			out->busiest = share;
 	}
+	out->wait_s = grown(before->wait_ns, after->wait_ns);
+	out->allowed = (unsigned)after->allowed;
+	if (after->affine > 0 && after->affine == before->affine)
+		out->allowed_busy = grown(before->allowed_busy_ns, after->allowed_busy_ns) /
+				    seconds / (double)after->affine;
+	out->allowed_busy = out->allowed_busy > 1 ? 1 : out->allowed_busy;
 	/* ticks are coarse, so a core may seem busier than there is time */
 	out->busiest = out->busiest > 1 ? 1 : out->busiest;
 	return 0;

@@ -5,6 +5,9 @@
  *
  * What other processes do counts in the cores only. A softirq is machine-wide and counts once:
  * ksoftirqd, which runs some of them, is not counted as a thread. Any thread; reads files.
+ *
+ * A process may use fewer processors than there are, by its affinity and its control group. Whether
+ * these had nothing left for it is told by how busy they were and how long its threads waited.
  */
 #ifndef FM_BASE_CPU_TIME_H
 #define FM_BASE_CPU_TIME_H
@@ -21,6 +24,10 @@ struct fm_err;
 struct fm_cpu_time {
 	uint64_t at_ns; /* a clock of its machine */
 	uint64_t process_ns, kernel_ns, softirq_ns;
+	uint64_t wait_ns;	  /* its threads were ready to run, and had no processor */
+	uint64_t allowed_busy_ns; /* of the processors of its affinity, whatever with */
+	uint64_t affine;	  /* how many these are */
+	uint64_t allowed;	  /* and how many it may use: a quota may make them fewer */
 	unsigned cores;
 	uint64_t busy_ns[FM_CPU_CORES_MAX];
 };
@@ -38,6 +45,9 @@ struct fm_cpu_used {
 	double seconds; /* between the looks */
 	double process_s, kernel_s, softirq_s;
 	double busiest; /* of the core that did the most: 0 .. 1 */
+	double wait_s;	/* of all threads together */
+	double allowed_busy; /* of the processors of its affinity: 0 .. 1 */
+	unsigned allowed;    /* processors it may use */
 };
 
 /* -EINVAL: not of one machine, no time lies between them, or it is more than its cores can do. */

@@ -89,11 +89,12 @@ static struct fm_bench_stage stage(const char *name, double rate, double scatter
 	return s;
 }
 
-static int judge(const struct fm_bench_stage *s, size_t n, double rate, double core, char *out)
+static int judge(const struct fm_bench_stage *s, size_t n, double rate, const char *processors,
+		 char *out)
 {
 	const struct fm_bench_rates e = {rate, rate * 0.99, rate * 1.01, 0.01};
 
-	return fm_bench_verdict(s, n, &e, core, out);
+	return fm_bench_verdict(s, n, &e, processors, out);
 }
 
 static void test_planted_limits(void)
@@ -103,13 +104,13 @@ static void test_planted_limits(void)
 				     stage("the wire", 23 * GB, 0.02, 24 * GB),
 				     stage("n2's disk write", 2.2 * GB, 0.02, 0)};
 
-	CU_ASSERT_EQUAL(judge(s, 3, 2.1 * GB, 0.5, text), 2);
+	CU_ASSERT_EQUAL(judge(s, 3, 2.1 * GB, "", text), 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "limited by n2's disk write: 2.10 GB/s of 2.20 GB/s"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "the wire is 9 % used"));
 	s[1] = stage("the wire", 1 * GB, 0.02, 24 * GB);
-	CU_ASSERT_EQUAL(judge(s, 3, 0.99 * GB, 0.5, text), 1);
+	CU_ASSERT_EQUAL(judge(s, 3, 0.99 * GB, "", text), 1);
 	s[0] = stage("n1's disk read", 0.5 * GB, 0.02, 0);
-	CU_ASSERT_EQUAL(judge(s, 3, 0.49 * GB, 0.5, text), 0);
+	CU_ASSERT_EQUAL(judge(s, 3, 0.49 * GB, "", text), 0);
 }
 
 /* Goal: two stages that are alike, a way slower than all of it, and a full core are told as that.
@@ -120,15 +121,15 @@ static void test_beyond_the_noise(void)
 	struct fm_bench_stage s[] = {stage("disk", 2 * GB, 0.04, 0),
 				     stage("wire", 2.1 * GB, 0.04, 0)};
 
-	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, 0.5, text), -1);
+	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, "", text), -1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "alike within the noise"));
 	s[1] = stage("wire", 4 * GB, 0.04, 0);
-	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, 0.5, text), 0);
-	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, 0.5, text), -1);
+	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, "", text), 0);
+	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, "", text), -1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "slower than each stage alone"));
-	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, 0.99, text), -1);
+	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, "one processor, 99 % busy", text), -1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "limited by one processor, 99 % busy"));
-	CU_ASSERT_EQUAL(judge(s, 0, 1 * GB, 0.5, text), -1);
+	CU_ASSERT_EQUAL(judge(s, 0, 1 * GB, "", text), -1);
 	CU_ASSERT_STRING_EQUAL(text, "");
 }
 
@@ -157,7 +158,7 @@ static void test_runs(void)
 	p->there.busiest = 0.99;
 	fm_bench_conclude(b, 0); /* some core is full, but of another's work */
 	CU_ASSERT_PTR_NULL(strstr(b->verdict, "limited by one processor"));
-	p->there.process_s = 3;
+	p->there.process_s = 6;
 	fm_bench_conclude(b, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by one processor"));
 	p->there.busiest = 0;
@@ -171,6 +172,50 @@ static void test_runs(void)
 	fm_bench_conclude(b, 20 * GB);
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "not each stage was measured"));
 	fm_bench_free(b);
+}
+
+/* Goal: processors limit an end that used all that it may, or had to wait for them while they were
+ * full; what others do elsewhere, and a wait for processors that had time left, are no limit. */
+static void test_processors(void)
+{
+	static const struct {
+		struct fm_bench_cpu cpu; /* over six seconds */
+		const char *said;	 /* NULL: no processor is named */
+	} rows[] = {
+		{{.process_s = 5.9, .allowed = 1, .allowed_busy_s = 6}, "one processor, 98 % busy"},
+		/* others have half of the one */
+		{{.process_s = 3, .allowed = 1, .allowed_busy_s = 5.7, .wait_s = 4},
+		 "one processor, 95 % busy"},
+		{{.process_s = 3, .allowed = 1, .allowed_busy_s = 5.7, .wait_s = 0.5}, NULL},
+		{{.process_s = 3, .allowed = 1, .allowed_busy_s = 4, .wait_s = 9}, NULL},
+		/* a quota of one on a machine that is idle otherwise */
+		{{.process_s = 5.9, .allowed = 1, .allowed_busy_s = 0.4},
+		 "one processor, 98 % busy"},
+		{{.process_s = 6, .allowed = 2, .allowed_busy_s = 5.8, .wait_s = 3},
+		 "the 2 processors that n2 may use, 97 % busy"},
+		{{.process_s = 6, .allowed = 2, .allowed_busy_s = 3.5, .wait_s = 3}, NULL},
+		/* a spinner has one of many, and we little of it; one thread has it */
+		{{.process_s = 3, .allowed = 8, .allowed_busy_s = 1, .busiest = 1}, NULL},
+		{{.process_s = 6, .allowed = 8, .allowed_busy_s = 1, .busiest = 1},
+		 "one processor"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fm_bench *b = quick();
+		struct fm_bench_path *p = path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", GB, 0.3);
+
+		p->there = rows[i].cpu;
+		p->there.is_known = true;
+		p->there.watched_s = 6;
+		(void)fm_bench_judge(b);
+		fm_bench_conclude(b, 0);
+		if (rows[i].said) {
+			CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, rows[i].said));
+		} else {
+			CU_ASSERT_PTR_NULL(strstr(b->verdict, "limited by"));
+		}
+		fm_bench_free(b);
+	}
 }
 
 /* Goal: loss is named, whatever it does to the rates; the little that a full wire has is not. */
@@ -224,7 +269,9 @@ static void test_recorded(void)
 	} rows[] = {{"slow_disk", "limited by n1's disk read at /srv/s"},
 		    {"slow_wire", "limited by the wire to n2: "},
 		    {"loss", "limited by loss on the wire to n2: "},
-		    {"one_processor", "limited by one processor"}};
+		    {"one_processor", "limited by one processor"},
+		    /* nothing planted: what else ran had both */
+		    {"beside_load", "limited by the 2 processors that n1 may use"}};
 	char file[512];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -265,6 +312,7 @@ static const struct fm_test tests[] = {
 	{"the planted limit is named", test_planted_limits},
 	{"only beyond the noise", test_beyond_the_noise},
 	{"of a whole run", test_runs},
+	{"processors that have nothing left are named", test_processors},
 	{"loss is named", test_loss},
 	{"a noisy stage is no limit", test_noisy_stage},
 	{"of recorded runs", test_recorded},

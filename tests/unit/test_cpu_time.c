@@ -131,6 +131,43 @@ static void test_container(void)
 	remove_all(root);
 }
 
+/* Goal: of a process on one of two processors, that one counts, with what its threads waited. */
+static void test_allowed(void)
+{
+	static struct fm_cpu_time before, after;
+	struct fm_cpu_used used;
+	struct fm_err err = { 0 };
+	char path[300];
+
+	begin();
+	write_file("stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n"
+			   "cpu1 0 0 0 0 0 0 0 0 0 0\n");
+	write_process("40", "fmoved", 1, 0, 0);
+	write_file("40/status", "Name:\tfmoved\nCpus_allowed:\t2\nCpus_allowed_list:\t1,5-7\n");
+	(void)snprintf(path, sizeof(path), "%s/40/task", root);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/40/task/40", root);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/40/task/44", root);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+	write_file("40/task/40/schedstat", "7 1000000000 3\n");
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &before, &err), 0);
+	CU_ASSERT_EQUAL(before.affine, 1);
+	CU_ASSERT_EQUAL(before.allowed, 1);
+	write_file("stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 900 0 0 0 0 0 0 0 0 0\n"
+			   "cpu1 50 0 0 0 0 0 0 0 0 0\n");
+	write_file("40/task/40/schedstat", "7 1500000000 3\n");
+	write_file("40/task/44/schedstat", "7 2000000000 3\n");
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &after, &err), 0);
+	after.at_ns = before.at_ns + 10 * UINT64_C(100000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_used(&before, &after, &used), 0);
+	CU_ASSERT_EQUAL(used.allowed, 1);
+	CU_ASSERT_TRUE(is_near(used.wait_s, 2.5));
+	CU_ASSERT_TRUE(is_near(used.allowed_busy, 0.05));
+	CU_ASSERT_TRUE(is_near(used.busiest, 0.9));
+	remove_all(root);
+}
+
 /* Goal: a node that says more than its processors could have done says nothing. */
 static void test_impossible(void)
 {
@@ -154,17 +191,24 @@ static void test_impossible(void)
 /* Goal: what one writes the other reads; all else is refused, whoever sent it. */
 static void test_text(void)
 {
-	static const char *const bad[] = { "", "fmove_cpu 2 1 1 1 1 0\n", "fmove_cpu 1 1 1 1 1 1\n",
-					   "fmove_cpu 1 1 1 1 1 0", "fmove_cpu 1 1 1 1 1 0 7\n",
-					   "fmove_cpu 1 -1 1 1 1 0\n", "fmove_cpu 1  1 1 1 1 0\n",
-					   "fmove_cpu 1 1 1 1 1 1025 1\n",
-					   "fmove_cpu 1 1 1 1 9223372036854775808 0\n" };
-	static struct fm_cpu_time t = { 1, 2, 3, 4, 2, { 5, 6 } }, again;
+	static const char *const bad[] = { "",
+					   "fmove_cpu 1 1 1 1 1 0\n",
+					   "fmove_cpu 3 1 1 1 1 1 1 0 0 0\n",
+					   "fmove_cpu 2 1 1 1 1 1 1 0 0 1\n",
+					   "fmove_cpu 2 1 1 1 1 1 1 0 0 0",
+					   "fmove_cpu 2 1 1 1 1 1 1 0 0 0 7\n",
+					   "fmove_cpu 2 -1 1 1 1 1 1 0 0 0\n",
+					   "fmove_cpu 2  1 1 1 1 1 1 0 0 0\n",
+					   "fmove_cpu 2 1 1 1 1 1 1 0 0 1025 1\n",
+					   "fmove_cpu 2 1 1 1 1 1 1 2 1 1 1\n",
+					   "fmove_cpu 2 1 1 1 1 1 1 1 2 1 1\n",
+					   "fmove_cpu 2 1 1 1 9223372036854775808 1 1 0 0 0\n" };
+	static struct fm_cpu_time t = { 1, 2, 3, 4, 7, 8, 2, 1, 2, { 5, 6 } }, again;
 	static char text[FM_CPU_TEXT_MAX];
 	struct fm_cpu_used used;
 	int len = fm_cpu_time_write(&t, text, sizeof(text));
 
-	CU_ASSERT_STRING_EQUAL(text, "fmove_cpu 1 1 2 3 4 2 5 6\n");
+	CU_ASSERT_STRING_EQUAL(text, "fmove_cpu 2 1 2 3 4 7 8 2 1 2 5 6\n");
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_parse(text, (size_t)len, &again), 0);
 	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
 	CU_ASSERT_EQUAL(fm_cpu_time_write(&t, text, 20), -EMSGSIZE);
@@ -189,6 +233,7 @@ static void test_here(void)
 
 	CU_ASSERT_EQUAL(fm_cpu_time_read("/proc", getpid(), &t, &err), 0);
 	CU_ASSERT_TRUE(t.cores > 0);
+	CU_ASSERT_TRUE(t.allowed > 0);
 	CU_ASSERT_EQUAL(fm_cpu_time_read("/nothing", 1, &t, &err), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nothing"));
 }
@@ -196,6 +241,7 @@ static void test_here(void)
 static const struct fm_test tests[] = {
 	{ "a process, its children and the kernel's threads count", test_who_counts },
 	{ "a container's processes are no threads of the kernel", test_container },
+	{ "which processors a process may use, and its waiting", test_allowed },
 	{ "more than processors can do is refused", test_impossible },
 	{ "as text and back", test_text },
 	{ "this machine can be read", test_here },
