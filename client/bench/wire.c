@@ -24,6 +24,8 @@
 #define GROWTH_MAX  16.0 /* a first, short transfer says little */
 #define SAMPLES_MAX 16384u
 #define SAMPLE_MS   20u
+/* A transfer that takes this many times as long as a repeat, and the time to ask, hangs. */
+#define HANGS_AFTER 20u
 #define ENOUGH	    0.9	 /* of the wanted time: a repeat need not go on */
 #define SIZE_SHARE  0.25 /* of it: a transfer this long says how large a repeat is */
 
@@ -96,12 +98,19 @@ static void progress(void *ctx, const struct fmove_progress *p)
 	sample(ctx, p->bytes);
 }
 
+uint64_t fm_wire_limit_ms(double seconds)
+{
+	return FM_WIRE_ASK_MS + (uint64_t)(HANGS_AFTER * seconds * 1e3);
+}
+
 static int transfer(struct way *w)
 {
 	const struct fm_wire_opts *o = w->o;
+	const uint64_t limit_ms = o->fd > 0 ? 0 : fm_wire_limit_ms(o->seconds);
 	const struct fmove_options opts = {.transport = transport_of(o),
 					   .durability = FMOVE_MEMORY,
 					   .cancel_fd = fm_interrupt_fd(),
+					   .timeout_ms = limit_ms,
 					   .progress_ms = w->samples ? SAMPLE_MS : 0,
 					   .progress = w->samples ? progress : NULL,
 					   .ctx = w};

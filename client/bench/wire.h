@@ -41,6 +41,12 @@ struct fm_wire_opts {
 int fm_wire_check(const struct fmove_result *result, enum fmove_transport wanted, uint64_t bytes,
 		  struct fm_err *err);
 
+/*
+ * After so long a transfer of made-up data is given up: its peer hangs. seconds: of a repeat. A
+ * file has a length of its own, so its time says nothing.
+ */
+uint64_t fm_wire_limit_ms(double seconds);
+
 /* -EACCES with the line that allows it: the peer has no store for measuring, or not for us. */
 int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err);
 

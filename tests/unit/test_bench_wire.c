@@ -43,8 +43,17 @@ static void test_length(void)
 	CU_ASSERT_EQUAL(fm_wire_check(&r, FMOVE_AUTO, 1, &err), 0);
 }
 
+/* Goal: no transfer may hang for ever, and a slow one of a long repeat has its time. */
+static void test_limit(void)
+{
+	CU_ASSERT_TRUE(fm_wire_limit_ms(0) >= 1000);
+	CU_ASSERT_TRUE(fm_wire_limit_ms(10) >= 4 * 10000);
+	CU_ASSERT_TRUE(fm_wire_limit_ms(10) < 600000);
+}
+
 static const struct fm_test tests[] = {
 	{"what another transport carried does not count", test_carried},
+	{"a transfer has an end", test_limit},
 	{"so many bytes as were asked for", test_length},
 };
 FM_TEST_MAIN("bench_wire", tests)
