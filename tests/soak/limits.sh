@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Goal:   the verdict of fmove bench names the limit that was planted: a slow disk, a slow wire, a wire that loses, one processor.
+#         How often it names one where none was planted is told beside it.
 # Method: two nodes in network namespaces, joined by a veth; one limit at a time, in turn, as often as was asked. What is measured is
 #         real; only the sentence is looked at. A disk is made slow by its control group, a wire by tbf, loss is a filter of tc that
 #         drops at random, and a node has one processor by its affinity. The nodes go before what else runs.
@@ -15,6 +16,7 @@ rounds=${1:-20}
 id=fml$$-
 net=10.97.$(($$ % 250))
 kinds=(slow_disk slow_wire loss one_processor)
+controls=(none none_with_disk)
 declare -A said=(
 	[slow_disk]="limited by n1's disk read"
 	[slow_wire]="limited by the wire to n2"
@@ -22,6 +24,7 @@ declare -A said=(
 	[one_processor]="limited by one processor"
 )
 declare -A named
+false_names=0
 
 skip() {
 	echo "SKIP: $*"
@@ -136,6 +139,15 @@ one_processor() {
 	done
 }
 
+# Nothing. That all processors are full, of what else runs, may be said: it is true, and none of the limits here.
+none() {
+	:
+}
+
+none_with_disk() {
+	:
+}
+
 # --- the rounds ------------------------------------------------------------------------------------------------------------------
 
 # What is measured: of disk and wire together all of it, of the others the wire.
@@ -143,10 +155,23 @@ bench() {
 	local mode=(tcp --peer n2)
 
 	case $1 in
-	slow_*)	mode=(all --peer n2 --path "$dir/from") ;;
+	slow_* | none_with_disk)
+		mode=(all --peer n2 --path "$dir/from") ;;
 	esac
 	in_node 1 "$FMOVE_BIN/fmove" --socket "$dir/n1/sock" bench "${mode[@]}" --seconds 1.2 --size 64MiB --quiet --json \
 		--config "$dir/n1/conf" > "$dir/out" 2> "$dir/err" || [ $? = 3 ] || { cat "$dir/err"; exit 1; }
+}
+
+# Without a plant: which of what could have been planted is named all the same.
+count_false() {
+	local kind
+
+	echo "$1, round $2: $3"
+	for kind in "${kinds[@]}"; do
+		[[ $3 == *"${said[$kind]}"* ]] || continue
+		false_names=$((false_names + 1))
+		echo "$1, round $2: names $kind, which was not planted: $3"
+	done
 }
 
 one() {
@@ -157,8 +182,11 @@ one() {
 	"$kind" pull
 	[ -z "${FM_LIMITS_KEEP:-}" ] || cp "$dir/out" "$FM_LIMITS_KEEP/$kind-$round.json"
 	verdict=$(json verdict < <(grep -o '"verdict":"[^"]*"' "$dir/out"))
-	if [[ $verdict == *"${said[$kind]}"* ]]; then
+	if [[ $kind == none* ]]; then
+		count_false "$kind" "$round" "$verdict"
+	elif [[ $verdict == *"${said[$kind]}"* ]]; then
 		named[$kind]=$((${named[$kind]:-0} + 1))
+		echo "$kind, round $round: named"
 	else
 		echo "$kind, round $round: not named: $verdict"
 	fi
@@ -183,7 +211,7 @@ for pid in "$(cat "$dir/n1/pid")" $(cat "/proc/$(cat "$dir/n1/pid")/task"/*/chil
 	echo "$pid" > "$group/cgroup.procs"
 done
 for ((round = 1; round <= rounds; round++)); do
-	for kind in "${kinds[@]}"; do
+	for kind in "${kinds[@]}" "${controls[@]}"; do
 		one "$kind" "$round"
 	done
 done
@@ -193,5 +221,6 @@ for kind in "${kinds[@]}"; do
 	echo "$kind: named ${named[$kind]:-0} of $rounds times"
 	[ "${named[$kind]:-0}" = "$rounds" ] || status=1
 done
-echo "in all: $(for kind in "${kinds[@]}"; do printf '%s %s, ' "$kind" "${named[$kind]:-0}"; done)of $rounds each"
+echo "nothing planted: one of these named $false_names of $((rounds * ${#controls[@]})) times"
+echo "in all: $(for kind in "${kinds[@]}"; do printf '%s %s, ' "$kind" "${named[$kind]:-0}"; done)of $rounds each; falsely $false_names of $((rounds * ${#controls[@]}))"
 exit $status
