@@ -113,6 +113,8 @@ static void add(struct fm_bench_cpu *to, const struct fm_cpu_time *before,
 		to->watched_s += used.seconds;
 		to->wait_s += used.wait_s;
 		to->allowed_busy_s += used.allowed_busy * used.seconds;
+		to->thread_s += used.thread_wanted * used.seconds;
+		to->core_softirq_s += used.core_softirq * used.seconds;
 		return;
 	}
 	to->is_known = false;

@@ -68,6 +68,8 @@ struct fm_bench_cpu {
 	double watched_s; /* over which all of this was looked at */
 	double wait_s;	  /* that its threads waited for a processor, together */
 	double allowed_busy_s; /* of watched_s its processors were busy, whatever with */
+	double thread_s;       /* that the thread which did so most ran or waited to run */
+	double core_softirq_s; /* that one core did nothing but softirqs */
 };
 
 struct fm_bench_path {
@@ -84,8 +86,8 @@ struct fm_bench_path {
 	struct fm_bench_latency latency; /* count 0: not measured */
 	struct fm_bench_cpu here, there; /* there: of a peer */
 	uint64_t rdma_bytes, tcp_bytes;	 /* which transport carried what */
-	/* by TCP from this machine meanwhile, and again; 0: not known */
-	uint64_t segments_sent, segments_again;
+	/* by TCP from this machine meanwhile, again, again though they had come; 0: not known */
+	uint64_t segments_sent, segments_again, segments_needless;
 	bool is_cached, is_throttled;	 /* as seen while it was measured */
 	unsigned invalid;
 	char why[FM_BENCH_TEXT_MAX]; /* beside the numbers, or in their place */

@@ -75,6 +75,8 @@ static void cpu_write(struct fm_json_writer *w, const char *key, const struct fm
 		fm_jw_real(w, "watched_s", cpu->watched_s);
 		fm_jw_real(w, "waited_s", cpu->wait_s);
 		fm_jw_real(w, "allowed_busy_s", cpu->allowed_busy_s);
+		fm_jw_real(w, "busiest_thread_s", cpu->thread_s);
+		fm_jw_real(w, "softirq_core_s", cpu->core_softirq_s);
 	}
 	fm_jw_object_end(w);
 }
@@ -116,6 +118,7 @@ static void path_write(struct fm_json_writer *w, const struct fm_bench_path *p)
 		fm_jw_u64(w, "tcp_bytes", p->tcp_bytes);
 		fm_jw_u64(w, "tcp_segments_sent", p->segments_sent);
 		fm_jw_u64(w, "tcp_segments_again", p->segments_again);
+		fm_jw_u64(w, "tcp_segments_needless", p->segments_needless);
 	}
 	fm_jw_bool(w, "cached", p->is_cached);
 	fm_jw_bool(w, "throttled", p->is_throttled);
@@ -291,7 +294,9 @@ static int cpu_read(const struct fm_json *json, struct fm_bench_cpu *cpu)
 		    {"busiest_core", 1, &cpu->busiest},
 		    {"watched_s", SECONDS_MAX, &cpu->watched_s},
 		    {"waited_s", SECONDS_MAX, &cpu->wait_s},
-		    {"allowed_busy_s", SECONDS_MAX, &cpu->allowed_busy_s}};
+		    {"allowed_busy_s", SECONDS_MAX, &cpu->allowed_busy_s},
+		    {"busiest_thread_s", SECONDS_MAX, &cpu->thread_s},
+		    {"softirq_core_s", SECONDS_MAX, &cpu->core_softirq_s}};
 	int ret = text_read(json, "unknown", cpu->why, sizeof(cpu->why));
 
 	if (ret == 0)
@@ -323,6 +328,7 @@ static int path_read(const struct fm_json *json, struct fm_bench *b)
 	    u64_read(json, "tcp_bytes", BYTES_MAX, &p->tcp_bytes) < 0 ||
 	    u64_read(json, "tcp_segments_sent", BYTES_MAX, &p->segments_sent) < 0 ||
 	    u64_read(json, "tcp_segments_again", BYTES_MAX, &p->segments_again) < 0 ||
+	    u64_read(json, "tcp_segments_needless", BYTES_MAX, &p->segments_needless) < 0 ||
 	    bool_read(json, "cached", &p->is_cached) < 0 ||
 	    bool_read(json, "throttled", &p->is_throttled) < 0 ||
 	    repeats_read(fm_json_get(json, "repeats"), p) < 0 ||

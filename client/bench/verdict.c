@@ -46,7 +46,7 @@ static void say_none(const char *why, const struct fm_bench_rates *e, double lea
 }
 
 int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct fm_bench_rates *e,
-		     const char *processors, char out[static FM_BENCH_TEXT_MAX])
+		     char out[static FM_BENCH_TEXT_MAX])
 {
 	int limit = slowest(s, count, -1), next = limit < 0 ? -1 : slowest(s, count, limit);
 	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
@@ -56,12 +56,6 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 	if (limit < 0 || e->median <= 0)
 		return -1;
 	least = s[limit].rates.median;
-	if (e->max < FM_BENCH_NEAR * s[limit].rates.min && processors[0]) {
-		(void)snprintf(out, FM_BENCH_TEXT_MAX, "limited by %.150s: %s of %s", processors,
-			       fm_show_rate(e->median, is), fm_show_rate(least, of));
-		say_others(s, count, -1, e->median, out);
-		return -1;
-	}
 	if (e->median < FM_BENCH_NEAR * least) {
 		say_none("all together is slower than each stage alone", e, least, out);
 		return -1;
@@ -108,39 +102,29 @@ static const struct fm_bench_path *best(const struct fm_bench *b,
 	return found;
 }
 
-static double seconds_of(const struct fm_bench_path *p)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < p->repeat_count; i++)
-		sum += p->repeats[i].seconds;
-	return sum;
-}
-
 /* How busy all that an end may use was, if that left it nothing; else 0. */
 static double all_busy(const struct fm_bench_cpu *cpu)
 {
-	double used, busy;
+	double all = cpu->allowed * cpu->watched_s, busy;
 
-	if (cpu->allowed == 0 || cpu->watched_s <= 0)
+	if (all <= 0)
 		return 0;
-	used = cpu->process_s / (cpu->allowed * cpu->watched_s);
+	if (cpu->process_s >= FM_BENCH_CORE_BUSY * all)
+		return fmin(cpu->process_s / all, 1);
 	busy = cpu->allowed_busy_s / cpu->watched_s;
-	if (used >= FM_BENCH_CORE_BUSY)
-		return fmin(used, 1);
-	return busy >= FM_BENCH_ALL_BUSY && cpu->wait_s >= FM_BENCH_WAITED * cpu->watched_s
+	return busy >= FM_BENCH_ALL_BUSY && cpu->process_s + cpu->wait_s >= FM_BENCH_WANTED * all
 		       ? fmin(busy, 1)
 		       : 0;
 }
 
 /* "one processor, 98 % busy", "" of an end that had some left. */
-static bool processors_of(const struct fm_bench_path *p, const struct fm_bench_cpu *cpu,
-			  const char *whose, char out[static FM_BENCH_TEXT_MAX])
+static bool processors_of(const struct fm_bench_cpu *cpu, const char *whose,
+			  char out[static FM_BENCH_TEXT_MAX])
 {
-	double ours = cpu->process_s + cpu->softirq_s, busy = all_busy(cpu);
+	double busy = all_busy(cpu), enough = FM_BENCH_CORE_BUSY * cpu->watched_s;
 
 	out[0] = '\0';
-	if (!cpu->is_known)
+	if (!cpu->is_known || cpu->watched_s <= 0)
 		return false;
 	if (busy > 0 && cpu->allowed > 1)
 		(void)snprintf(out, FM_BENCH_TEXT_MAX,
@@ -148,9 +132,15 @@ static bool processors_of(const struct fm_bench_path *p, const struct fm_bench_c
 			       whose, 100 * busy);
 	else if (busy > 0)
 		(void)snprintf(out, FM_BENCH_TEXT_MAX, "one processor, %.0f %% busy", 100 * busy);
-	else if (cpu->busiest >= FM_BENCH_CORE_BUSY && ours >= FM_BENCH_CORE_BUSY * seconds_of(p))
-		(void)snprintf(out, FM_BENCH_TEXT_MAX, "one processor, %.0f %% busy",
-			       100 * cpu->busiest);
+	else if (cpu->thread_s >= enough)
+		(void)snprintf(out, FM_BENCH_TEXT_MAX,
+			       "one processor: a thread of %.100s wants one %.0f %% of the time",
+			       whose, 100 * cpu->thread_s / cpu->watched_s);
+	else if (cpu->core_softirq_s >= enough)
+		(void)snprintf(out, FM_BENCH_TEXT_MAX,
+			       "one processor: one of %.100s is %.0f %% busy with interrupts of "
+			       "the network",
+			       whose, 100 * cpu->core_softirq_s / cpu->watched_s);
 	return out[0] != '\0';
 }
 
@@ -158,15 +148,36 @@ static bool processors_of(const struct fm_bench_path *p, const struct fm_bench_c
 static bool has_none_left(const struct fm_bench *b, const struct fm_bench_path *p,
 			  char out[static FM_BENCH_TEXT_MAX])
 {
-	return processors_of(p, &p->here, b->node, out) ||
-	       processors_of(p, &p->there, p->where, out);
+	return processors_of(&p->here, b->node, out) || processors_of(&p->there, p->where, out);
+}
+
+/* Full, and the end waited for them, but slept as well: nothing that can be named. */
+static bool may_be_held_up(const struct fm_bench_cpu *cpu)
+{
+	return cpu->is_known && cpu->watched_s > 0 &&
+	       cpu->allowed_busy_s >= FM_BENCH_ALL_BUSY * cpu->watched_s &&
+	       cpu->wait_s >= FM_BENCH_WAITED * cpu->watched_s;
+}
+
+static const char *held_up_text(const struct fm_bench_path *p)
+{
+	return may_be_held_up(&p->here) || may_be_held_up(&p->there)
+		       ? "; processors are full, and what else runs there may be the cause"
+		       : "";
 }
 
 static double lost(const struct fm_bench_path *p)
 {
-	return p->tcp_bytes == 0 || p->segments_sent == 0
+	uint64_t needless = p->segments_needless;
+
+	return p->tcp_bytes == 0 || p->segments_sent == 0 || p->segments_again <= needless
 		       ? 0
-		       : (double)p->segments_again / (double)p->segments_sent;
+		       : (double)(p->segments_again - needless) / (double)p->segments_sent;
+}
+
+static bool is_lossy(const struct fm_bench_path *p)
+{
+	return lost(p) >= FM_BENCH_LOSS;
 }
 
 static void say_lost(struct fm_bench *b, const struct fm_bench_path *p)
@@ -174,9 +185,22 @@ static void say_lost(struct fm_bench *b, const struct fm_bench_path *p)
 	char is[FM_SHOW_MAX];
 
 	(void)snprintf(b->verdict, sizeof(b->verdict),
-		       "limited by loss on the wire to %.200s: %.1f %% of the segments were sent "
-		       "again: %s",
+		       "limited by loss on the wire to %.200s: %.1f %% of the segments were lost: "
+		       "%s",
 		       p->where, 100 * lost(p), fm_show_rate(p->rates.median, is));
+}
+
+static void say_processors(struct fm_bench *b, const struct fm_bench_path *p,
+			   const char *processors)
+{
+	char name[FM_BENCH_TEXT_MAX], is[FM_SHOW_MAX];
+	int len = snprintf(b->verdict, sizeof(b->verdict), "%.200s: limited by %.180s: %s",
+			   fm_bench_path_name(p, name), processors,
+			   fm_show_rate(p->rates.median, is));
+
+	if (is_lossy(p))
+		(void)snprintf(b->verdict + len, sizeof(b->verdict) - (size_t)len,
+			       "; %.1f %% of the segments were lost, too", 100 * lost(p));
 }
 
 static void add_stage(struct fm_bench_stage *s, size_t *count, const struct fm_bench_path *p,
@@ -190,24 +214,36 @@ static void add_stage(struct fm_bench_stage *s, size_t *count, const struct fm_b
 	++*count;
 }
 
-/* From a file here to a peer: the disk, the wire, both together. A noisy stage may be one. */
+static bool is_port(const struct fm_bench_path *wire, double hardware)
+{
+	return hardware > 0 && wire->rates.median >= FM_BENCH_NEAR * hardware;
+}
+
+/*
+ * From a file here to a peer: the disk, the wire, both together. A noisy stage may be one. Where it
+ * is neither the disk nor the port, what the wire waits for is named, if that is known.
+ */
 static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
 {
+	const struct fm_bench_path *wire =
+		best(b, is_wire, FM_BENCH_SEND, p->where, FM_BENCH_NOISY);
 	struct fm_bench_stage stages[FM_BENCH_STAGES_MAX];
 	char name[FM_BENCH_TEXT_MAX], processors[FM_BENCH_TEXT_MAX];
 	size_t count = 0;
 	int limit = -1;
 
-	(void)has_none_left(b, p, processors);
 	(void)snprintf(name, sizeof(name), "%.200s's disk read at %.200s", b->node, p->from);
 	add_stage(stages, &count, best(b, is_disk, FM_BENCH_READ, p->from, FM_BENCH_NOISY), name,
 		  0);
 	(void)snprintf(name, sizeof(name), "the wire to %.200s", p->where);
-	add_stage(stages, &count, best(b, is_wire, FM_BENCH_SEND, p->where, FM_BENCH_NOISY), name,
-		  hardware);
+	add_stage(stages, &count, wire, name, hardware);
 	if (count == 2)
-		limit = fm_bench_verdict(stages, count, &p->rates, processors, b->verdict);
-	if (limit != 0 && lost(p) >= FM_BENCH_LOSS)
+		limit = fm_bench_verdict(stages, count, &p->rates, b->verdict);
+	if (count == 2 && (limit == 0 || is_port(wire, hardware)))
+		return;
+	if (has_none_left(b, p, processors) || (limit == 1 && has_none_left(b, wire, processors)))
+		say_processors(b, p, processors);
+	else if (is_lossy(p))
 		say_lost(b, p);
 	else if (count < 2)
 		(void)snprintf(
@@ -224,21 +260,21 @@ static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, dou
 	(void)fm_bench_path_name(p, name);
 	(void)fm_show_rate(p->rates.median, is);
 	(void)fm_show_rate(hardware, of);
-	if (hardware > 0 && p->rates.median >= FM_BENCH_NEAR * hardware)
+	if (is_port(p, hardware))
 		(void)snprintf(b->verdict, sizeof(b->verdict),
 			       "%.200s: limited by the port: %s of %s", name, is, of);
-	else if (lost(p) >= FM_BENCH_LOSS)
-		say_lost(b, p);
 	else if (has_none_left(b, p, processors))
-		(void)snprintf(b->verdict, sizeof(b->verdict), "%.200s: limited by %.200s: %s",
-			       name, processors, is);
+		say_processors(b, p, processors);
+	else if (is_lossy(p))
+		say_lost(b, p);
 	else if (hardware > 0)
 		(void)snprintf(b->verdict, sizeof(b->verdict),
-			       "%.200s: %s, %.0f %% of what the ports allow; no limit shows", name,
-			       is, 100 * p->rates.median / hardware);
+			       "%.200s: %s, %.0f %% of what the ports allow; no limit shows%s",
+			       name, is, 100 * p->rates.median / hardware, held_up_text(p));
 	else
 		(void)snprintf(b->verdict, sizeof(b->verdict),
-			       "%.200s: %s; what its hardware allows is not known", name, is);
+			       "%.200s: %s; what its hardware allows is not known%s", name, is,
+			       held_up_text(p));
 }
 
 static void conclude_disk(struct fm_bench *b, const struct fm_bench_path *r,
@@ -264,7 +300,7 @@ static const struct fm_bench_path *noisy_with_cause(const struct fm_bench *b)
 		const struct fm_bench_path *p = &b->paths[i];
 
 		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY &&
-		    (lost(p) >= FM_BENCH_LOSS || has_none_left(b, p, unused)))
+		    (is_lossy(p) || has_none_left(b, p, unused)))
 			return p;
 	}
 	return NULL;

@@ -82,6 +82,7 @@ static void core_take(int core, const uint64_t c[static COLUMNS], const char *af
 		out->softirq_ns = ns_of(c[IRQ] + c[SOFTIRQ]);
 	if (core < 0 || out->cores >= FM_CPU_CORES_MAX)
 		return;
+	out->core_softirq_ns[out->cores] = ns_of(c[IRQ] + c[SOFTIRQ]);
 	out->busy_ns[out->cores++] = busy;
 	if (!is_in(affinity, core))
 		return;
@@ -133,11 +134,20 @@ static int process_parse(char *text, struct process *out)
 	return 0;
 }
 
-/* What its threads waited for a processor: the second number of schedstat, in nanoseconds. */
-static uint64_t waited_read(const char *proc, const char *number)
+static void thread_take(const char *id, uint64_t ran_ns, uint64_t waited_ns,
+			struct fm_cpu_time *out)
+{
+	out->wait_ns += waited_ns;
+	if (out->threads < FM_CPU_THREADS_MAX)
+		out->thread[out->threads++] =
+			(struct fm_cpu_thread){strtoull(id, NULL, 10), ran_ns + waited_ns};
+}
+
+/* Its threads: how long each ran and waited for a processor, as schedstat has it. */
+static void threads_read(const char *proc, const char *number, struct fm_cpu_time *out)
 {
 	char path[PATH_MAX];
-	uint64_t sum = 0, ns;
+	uint64_t ran_ns, waited_ns;
 	struct dirent *e;
 	DIR *dir;
 	FILE *f;
@@ -150,12 +160,12 @@ static uint64_t waited_read(const char *proc, const char *number)
 		f = isdigit((unsigned char)e->d_name[0]) ? fopen(path, "re") : NULL;
 		if (!f)
 			continue;
-		sum += fscanf(f, "%*u %" SCNu64, &ns) == 1 ? ns : 0;
+		if (fscanf(f, "%" SCNu64 " %" SCNu64, &ran_ns, &waited_ns) == 2)
+			thread_take(e->d_name, ran_ns, waited_ns, out);
 		(void)fclose(f);
 	}
 	if (dir)
 		(void)closedir(dir);
-	return sum;
 }
 
 /* The processors of its affinity, "": not known. */
@@ -196,7 +206,7 @@ static void process_count(const char *proc, const char *number, pid_t pid, struc
 		out->kernel_ns += strncmp(p.name, "ksoftirqd/", 10) == 0 ? 0 : ns_of(p.ticks);
 	else if (pid > 0 && (p.parent == pid || atoi(number) == pid)) {
 		out->process_ns += ns_of(p.ticks);
-		out->wait_ns += waited_read(proc, number);
+		threads_read(proc, number, out);
 	}
 }
 
@@ -242,7 +252,13 @@ int fm_cpu_time_write(const struct fm_cpu_time *t, char *buf, size_t cap)
 			   t->allowed_busy_ns, t->affine, t->allowed, t->cores);
 
 	for (unsigned i = 0; i < t->cores && len > 0 && (size_t)len < cap; i++)
-		len += snprintf(buf + len, cap - (size_t)len, " %" PRIu64, t->busy_ns[i]);
+		len += snprintf(buf + len, cap - (size_t)len, " %" PRIu64 " %" PRIu64,
+				t->busy_ns[i], t->core_softirq_ns[i]);
+	if (len > 0 && (size_t)len < cap)
+		len += snprintf(buf + len, cap - (size_t)len, " %u", t->threads);
+	for (unsigned i = 0; i < t->threads && len > 0 && (size_t)len < cap; i++)
+		len += snprintf(buf + len, cap - (size_t)len, " %" PRIu64 " %" PRIu64,
+				t->thread[i].id, t->thread[i].wanted_ns);
 	if (len > 0 && (size_t)len < cap)
 		len += snprintf(buf + len, cap - (size_t)len, "\n");
 	return len < 0 || (size_t)len >= cap ? -EMSGSIZE : len;
@@ -263,6 +279,13 @@ static int number_take(const char **at, uint64_t max, uint64_t *out)
 	return 0;
 }
 
+static int pair_take(const char **at, uint64_t *first, uint64_t *second)
+{
+	int ret = number_take(at, INT64_MAX, first);
+
+	return ret < 0 ? ret : number_take(at, INT64_MAX, second);
+}
+
 int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
 {
 	char copy[FM_CPU_TEXT_MAX];
@@ -270,7 +293,7 @@ int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
 	uint64_t *const fields[] = {&out->at_ns,      &out->process_ns,	     &out->kernel_ns,
 				    &out->softirq_ns, &out->wait_ns,	     &out->allowed_busy_ns,
 				    &out->affine,     &out->allowed};
-	uint64_t cores = 0;
+	uint64_t cores = 0, threads = 0;
 	int ret = 0;
 
 	memset(out, 0, sizeof(*out));
@@ -285,7 +308,12 @@ int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
 	if (ret == 0)
 		ret = number_take(&at, FM_CPU_CORES_MAX, &cores);
 	for (; ret == 0 && out->cores < cores; out->cores++)
-		ret = number_take(&at, INT64_MAX, &out->busy_ns[out->cores]);
+		ret = pair_take(&at, &out->busy_ns[out->cores], &out->core_softirq_ns[out->cores]);
+	if (ret == 0)
+		ret = number_take(&at, FM_CPU_THREADS_MAX, &threads);
+	for (; ret == 0 && out->threads < threads; out->threads++)
+		ret = pair_take(&at, &out->thread[out->threads].id,
+				&out->thread[out->threads].wanted_ns);
 	if (out->affine > cores || out->allowed > out->affine)
 		return -EINVAL;
 	return ret < 0 || strcmp(at, "\n") != 0 ? -EINVAL : 0;
@@ -298,10 +326,50 @@ static double grown(uint64_t before, uint64_t after)
 	return after > before ? (double)(after - before) / 1e9 : 0;
 }
 
+static double most(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* ticks are coarse, so a core may seem busier than there is time */
+static double share_of(uint64_t before, uint64_t after, double seconds)
+{
+	double share = grown(before, after) / seconds;
+
+	return share > 1 ? 1 : share;
+}
+
+/* One that began in between wanted nothing before. */
+static uint64_t wanted_by(const struct fm_cpu_time *t, uint64_t id)
+{
+	for (unsigned i = 0; i < t->threads; i++)
+		if (t->thread[i].id == id)
+			return t->thread[i].wanted_ns;
+	return 0;
+}
+
+static void shares(const struct fm_cpu_time *before, const struct fm_cpu_time *after,
+		   struct fm_cpu_used *out)
+{
+	double s = out->seconds;
+
+	for (unsigned i = 0; i < after->cores; i++) {
+		out->busiest =
+			most(out->busiest, share_of(before->busy_ns[i], after->busy_ns[i], s));
+		out->core_softirq =
+			most(out->core_softirq, share_of(before->core_softirq_ns[i],
+							 after->core_softirq_ns[i], s));
+	}
+	for (unsigned i = 0; i < after->threads; i++)
+		out->thread_wanted = most(out->thread_wanted,
+					  share_of(wanted_by(before, after->thread[i].id),
+						   after->thread[i].wanted_ns, s));
+}
+
 int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time *after,
 		     struct fm_cpu_used *out)
 {
-	double seconds = grown(before->at_ns, after->at_ns), share;
+	double seconds = grown(before->at_ns, after->at_ns);
 
 	memset(out, 0, sizeof(*out));
 	if (before->cores != after->cores || seconds <= 0 || seconds > SECONDS_MAX)
@@ -312,18 +380,12 @@ int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time 
 	out->softirq_s = grown(before->softirq_ns, after->softirq_ns);
 	if (out->process_s + out->kernel_s + out->softirq_s > after->cores * (seconds + SLACK_S))
 		return -EINVAL;
-	for (unsigned i = 0; i < after->cores; i++) {
-		share = grown(before->busy_ns[i], after->busy_ns[i]) / seconds;
-		if (share > out->busiest)
-			out->busiest = share;
-	}
+	shares(before, after, out);
 	out->wait_s = grown(before->wait_ns, after->wait_ns);
 	out->allowed = (unsigned)after->allowed;
 	if (after->affine > 0 && after->affine == before->affine)
 		out->allowed_busy = grown(before->allowed_busy_ns, after->allowed_busy_ns) /
 				    seconds / (double)after->affine;
 	out->allowed_busy = out->allowed_busy > 1 ? 1 : out->allowed_busy;
-	/* ticks are coarse, so a core may seem busier than there is time */
-	out->busiest = out->busiest > 1 ? 1 : out->busiest;
 	return 0;
 }

@@ -7,7 +7,8 @@
  * ksoftirqd, which runs some of them, is not counted as a thread. Any thread; reads files.
  *
  * A process may use fewer processors than there are, by its affinity and its control group. Whether
- * these had nothing left for it is told by how busy they were and how long its threads waited.
+ * these had nothing left for it is told by how busy they were and how long its threads waited. A
+ * thread that runs, or waits for a processor, wants one.
  */
 #ifndef FM_BASE_CPU_TIME_H
 #define FM_BASE_CPU_TIME_H
@@ -19,7 +20,12 @@
 struct fm_err;
 
 #define FM_CPU_CORES_MAX 1024u
-#define FM_CPU_TEXT_MAX	 (24u * (FM_CPU_CORES_MAX + 8))
+#define FM_CPU_THREADS_MAX 128u /* that are told one by one; what others do is in the sums */
+#define FM_CPU_TEXT_MAX	 (21u * (2 * FM_CPU_CORES_MAX + 2 * FM_CPU_THREADS_MAX + 16))
+
+struct fm_cpu_thread {
+	uint64_t id, wanted_ns;
+};
 
 struct fm_cpu_time {
 	uint64_t at_ns; /* a clock of its machine */
@@ -29,7 +35,9 @@ struct fm_cpu_time {
 	uint64_t affine;	  /* how many these are */
 	uint64_t allowed;	  /* and how many it may use: a quota may make them fewer */
 	unsigned cores;
-	uint64_t busy_ns[FM_CPU_CORES_MAX];
+	uint64_t busy_ns[FM_CPU_CORES_MAX], core_softirq_ns[FM_CPU_CORES_MAX];
+	unsigned threads; /* of the process and its children */
+	struct fm_cpu_thread thread[FM_CPU_THREADS_MAX];
 };
 
 /* Of a process and its children, 0: of nobody. proc: "/proc". -errno of a file, -EPROTO. */
@@ -48,6 +56,9 @@ struct fm_cpu_used {
 	double wait_s;	/* of all threads together */
 	double allowed_busy; /* of the processors of its affinity: 0 .. 1 */
 	unsigned allowed;    /* processors it may use */
+	/* of the time, 0 .. 1: the thread that wanted a processor most, the core with the most of
+	 * softirqs */
+	double thread_wanted, core_softirq;
 };
 
 /* -EINVAL: not of one machine, no time lies between them, or it is more than its cores can do. */

@@ -103,6 +103,7 @@ static void test_who_counts(void)
 	CU_ASSERT_TRUE(is_near(used.kernel_s, 6));
 	CU_ASSERT_TRUE(is_near(used.softirq_s, 2));
 	CU_ASSERT_TRUE(is_near(used.busiest, 0.05));
+	CU_ASSERT_TRUE(is_near(used.core_softirq, 0));
 	remove_all(root);
 }
 
@@ -157,7 +158,7 @@ static void test_allowed(void)
 	write_file("stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 900 0 0 0 0 0 0 0 0 0\n"
 			   "cpu1 50 0 0 0 0 0 0 0 0 0\n");
 	write_file("40/task/40/schedstat", "7 1500000000 3\n");
-	write_file("40/task/44/schedstat", "7 2000000000 3\n");
+	write_file("40/task/44/schedstat", "3000000000 2000000000 3\n");
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &after, &err), 0);
 	after.at_ns = before.at_ns + 10 * UINT64_C(100000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_used(&before, &after, &used), 0);
@@ -165,7 +166,24 @@ static void test_allowed(void)
 	CU_ASSERT_TRUE(is_near(used.wait_s, 2.5));
 	CU_ASSERT_TRUE(is_near(used.allowed_busy, 0.05));
 	CU_ASSERT_TRUE(is_near(used.busiest, 0.9));
+	CU_ASSERT_TRUE(is_near(used.thread_wanted * used.seconds, 5));
 	remove_all(root);
+}
+
+/* Goal: a core that does nothing but softirqs is told, apart from one that computes. */
+static void test_softirq_core(void)
+{
+	static struct fm_cpu_time before = {.at_ns = 1, .cores = 2}, after;
+	struct fm_cpu_used used;
+
+	after = before;
+	after.at_ns += 1000000000;
+	after.busy_ns[0] = 1000000000;
+	after.busy_ns[1] = 980000000;
+	after.core_softirq_ns[1] = 970000000;
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_used(&before, &after, &used), 0);
+	CU_ASSERT_TRUE(is_near(used.busiest, 1));
+	CU_ASSERT_TRUE(is_near(used.core_softirq, 0.97));
 }
 
 /* Goal: a node that says more than its processors could have done says nothing. */
@@ -191,24 +209,29 @@ static void test_impossible(void)
 /* Goal: what one writes the other reads; all else is refused, whoever sent it. */
 static void test_text(void)
 {
-	static const char *const bad[] = { "",
-					   "fmove_cpu 1 1 1 1 1 0\n",
-					   "fmove_cpu 3 1 1 1 1 1 1 0 0 0\n",
-					   "fmove_cpu 2 1 1 1 1 1 1 0 0 1\n",
-					   "fmove_cpu 2 1 1 1 1 1 1 0 0 0",
-					   "fmove_cpu 2 1 1 1 1 1 1 0 0 0 7\n",
-					   "fmove_cpu 2 -1 1 1 1 1 1 0 0 0\n",
-					   "fmove_cpu 2  1 1 1 1 1 1 0 0 0\n",
-					   "fmove_cpu 2 1 1 1 1 1 1 0 0 1025 1\n",
-					   "fmove_cpu 2 1 1 1 1 1 1 2 1 1 1\n",
-					   "fmove_cpu 2 1 1 1 1 1 1 1 2 1 1\n",
-					   "fmove_cpu 2 1 1 1 9223372036854775808 1 1 0 0 0\n" };
-	static struct fm_cpu_time t = { 1, 2, 3, 4, 7, 8, 2, 1, 2, { 5, 6 } }, again;
+	static const char *const bad[] = {"",
+					  "fmove_cpu 1 1 1 1 1 0\n",
+					  "fmove_cpu 3 1 1 1 1 1 1 0 0 0 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 1 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 1 1 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 0 0",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 0 0 7\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 0 1 7\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 0 129 7 7\n",
+					  "fmove_cpu 2 -1 1 1 1 1 1 0 0 0 0\n",
+					  "fmove_cpu 2  1 1 1 1 1 1 0 0 0 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 0 0 1025 1 1 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 2 1 1 1 1 0\n",
+					  "fmove_cpu 2 1 1 1 1 1 1 1 2 1 1 1 0\n",
+					  "fmove_cpu 2 1 1 1 9223372036854775808 1 1 0 0 0 0\n"};
+	static struct fm_cpu_time t = {1, 2, 3, 4, 7, 8, 2, 1, 2, {5, 6}, {9, 10}, 1, {{11, 12}}};
+	static struct fm_cpu_time again;
 	static char text[FM_CPU_TEXT_MAX];
 	struct fm_cpu_used used;
 	int len = fm_cpu_time_write(&t, text, sizeof(text));
 
-	CU_ASSERT_STRING_EQUAL(text, "fmove_cpu 2 1 2 3 4 7 8 2 1 2 5 6\n");
+	CU_ASSERT_STRING_EQUAL(text, "fmove_cpu 2 1 2 3 4 7 8 2 1 2 5 9 6 10 1 11 12\n");
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_parse(text, (size_t)len, &again), 0);
 	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
 	CU_ASSERT_EQUAL(fm_cpu_time_write(&t, text, 20), -EMSGSIZE);
@@ -221,7 +244,10 @@ static void test_text(void)
 	CU_ASSERT_EQUAL(fm_cpu_time_used(&t, &again, &used), -EINVAL);
 	t.cores = FM_CPU_CORES_MAX;
 	for (unsigned i = 0; i < t.cores; i++)
-		t.busy_ns[i] = INT64_MAX;
+		t.busy_ns[i] = t.core_softirq_ns[i] = INT64_MAX;
+	t.threads = FM_CPU_THREADS_MAX;
+	for (unsigned i = 0; i < t.threads; i++)
+		t.thread[i] = (struct fm_cpu_thread){INT64_MAX, INT64_MAX};
 	CU_ASSERT_TRUE(fm_cpu_time_write(&t, text, sizeof(text)) > 0);
 }
 
@@ -242,6 +268,7 @@ static const struct fm_test tests[] = {
 	{ "a process, its children and the kernel's threads count", test_who_counts },
 	{ "a container's processes are no threads of the kernel", test_container },
 	{ "which processors a process may use, and its waiting", test_allowed },
+	{ "a core of softirqs", test_softirq_core },
 	{ "more than processors can do is refused", test_impossible },
 	{ "as text and back", test_text },
 	{ "this machine can be read", test_here },
