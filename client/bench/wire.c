@@ -47,12 +47,24 @@ static uint64_t now(void)
 	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
+/* What is small, or sized to its time, was not slow: something hangs. what: "a transfer ...". */
+static int say_hangs(struct fm_err *err, const char *peer, const char *what, uint64_t limit_ms)
+{
+	return fm_err_set(err, -ETIMEDOUT,
+			  "%s: %s was not done after %.3g s, and nothing says why: something of "
+			  "fmoved there hangs, or others hold it up. Look at \"fmove status\" and "
+			  "the log there; if no transfer goes on, restart it",
+			  peer, what, (double)limit_ms / 1e3);
+}
+
 int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err)
 {
 	static struct fm_cpu_time unused;
 	int ret = fm_cpu_ask(conn, peer, &unused, err);
 	char why[FM_ERR_TEXT_MAX];
 
+	if (ret == -ETIMEDOUT)
+		return say_hangs(err, peer, "a transfer of a few bytes", FM_WIRE_ASK_MS);
 	if (ret != -ENOENT && ret != -EACCES && ret != -EPERM)
 		return ret;
 	(void)snprintf(why, sizeof(why), "%s", err->text);
@@ -114,11 +126,12 @@ static int transfer(struct way *w)
 					   .progress_ms = w->samples ? SAMPLE_MS : 0,
 					   .progress = w->samples ? progress : NULL,
 					   .ctx = w};
-	char size[32];
+	char size[32], wanted[64];
 	const struct fmove_name name = {o->peer, FM_WIRE_STORE, w->is_send ? "data" : size};
 	struct fmove_error why = {.code = 0};
 
 	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)w->bytes);
+	(void)snprintf(wanted, sizeof(wanted), "a transfer that should take %.3g s", o->seconds);
 	w->sample_count = 0;
 	sample(w, 0);
 	if (!w->is_send)
@@ -127,6 +140,8 @@ static int transfer(struct way *w)
 		w->ret = fmove_put(w->conn, o->fd, &name, &opts, &w->result, &why);
 	else
 		w->ret = fmove_put_generated(w->conn, w->bytes, &name, &opts, &w->result, &why);
+	if (w->ret == -ETIMEDOUT && limit_ms > 0)
+		return say_hangs(&w->err, o->peer, wanted, limit_ms);
 	if (w->ret < 0)
 		return fm_err_set(&w->err, w->ret, "%s", why.text);
 	sample(w, w->bytes);
@@ -244,7 +259,9 @@ static int repeat(const struct fm_wire_opts *o, struct way ways[static 2],
 		fm_cpu_watch_begin(watch);
 		ret = path->op == FM_BENCH_BOTH ? both_ways(&ways[0], &ways[1], path, to)
 						: one_way(one, path, to);
-		fm_cpu_watch_end(watch, path);
+		/* What came to nothing costs nothing of what is counted, and its peer may hang. */
+		if (ret == 0)
+			fm_cpu_watch_end(watch, path);
 		path->repeat_count += ret == 0;
 	}
 	if (ret < 0 && one == &ways[1])
