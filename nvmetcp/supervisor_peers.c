@@ -307,6 +307,9 @@ int fm_supervisor_publish(struct fm_supervisor *sup)
 	char *text;
 	int ret;
 
+	/* No look has seen yet what is mounted here: what was said before the start stands. */
+	if (!sup->inv)
+		return -EAGAIN;
 	if (!is_news(sup))
 		return 0;
 	text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);

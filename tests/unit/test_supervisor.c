@@ -5205,6 +5205,27 @@ static void test_forget(void)
 	end();
 }
 
+/* After a restart nothing is known of what is mounted until a look has seen it. */
+static void test_forget_unseen(void)
+{
+	begin_unprotected();
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	kill_supervisor(false);
+	sim.is_silent = sim.is_blind = true;
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(forget("n2"), -EAGAIN);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.is_blind = false;
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(forget("n2"), 0);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	end();
+}
+
 /* Who was a peer once counts, configured or not, until it is forgotten. */
 static void test_vanished(void)
 {
@@ -5692,6 +5713,7 @@ static const struct fm_test tests[] = {
 	{"by force, once", test_force},
 	{"a node that is forgotten does not count, until it speaks or the writer is another one",
 	 test_forget},
+	{"nor is one forgotten before this node has seen what it has itself", test_forget_unseen},
 	{"a peer that is configured no more counts until it is forgotten", test_vanished},
 	{"and can be forgotten where that is lost", test_vanished_and_lost},
 	{"who counts: those that are named, or all that fmoved has ever named", test_who_counts},
