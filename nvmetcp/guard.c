@@ -363,6 +363,14 @@ static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 			"has written to it; take the seal "
 			"back (fmove nvme unseal %s), look at what is there, and seal it anew",
 			type, f->ns->name, f->volume->name);
+	/* A reader is asked this of what is sealed alone: its writer has it as it was then. */
+	if (f->volume->mode == FM_VOLUME_SHARED_READ && f->sb->clean == FM_UNCLEAN)
+		return refuse(
+			answer,
+			"the %s on %s was not cleanly unmounted since it was sealed: another node "
+			"has written to it, and a reader must not replay its journal; on %s: fmove "
+			"nvme unseal %s, look at what is there, and seal it anew",
+			type, f->ns->name, f->volume->writer, f->volume->name);
 	return refuse(answer,
 		      "the %s on %s %s cleanly unmounted: without a replay of its journal it "
 		      "cannot be read safely, and a "

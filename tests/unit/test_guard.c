@@ -259,7 +259,7 @@ static const struct situation {
 	/* what is on it */
 	{"an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw"},
 	{"an unclean ext4: a reader must not", reader_dirty, FM_GUARD_REFUSED,
-	 "let the writer mount and unmount it"},
+	 "on n1: fmove nvme unseal data, look at what is there, and seal it anew"},
 	{"an unclean ext4 that nobody writes", read_only_dirty, FM_GUARD_REFUSED,
 	 "was not cleanly unmounted"},
 	{"ext3 for a reader", reader_ext3, FM_GUARD_READ_ONLY, "ro,noload"},
