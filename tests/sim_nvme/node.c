@@ -67,6 +67,52 @@ static void put_file(struct file *f, const char *text, bool is_durable)
 	f->durable = strdup(text);
 }
 
+/* What it was said to be before the node's next write: written then, or lost with its daemon. */
+static void put_late(struct node *n, bool is_written)
+{
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		struct file *f = &n->file[i];
+		char *late = f->late;
+
+		f->late = NULL;
+		if (late && is_written)
+			put_file(f, late, true);
+		free(late);
+	}
+}
+
+static void note_lost(struct node *n, const struct file *f)
+{
+	n->is_held_lost = n->is_held_lost || strcmp(f->name, FM_SUPERVISOR_HELD) == 0;
+	n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
+}
+
+/* The file that replaces the one of before has its name, and half of its text reached the disk. */
+static void tear(struct node *n, struct file *f, const char *text)
+{
+	char *half = strndup(text, strlen(text) / 2);
+
+	put_file(f, half, true);
+	free(half);
+	note_lost(n, f);
+}
+
+/* What is synced gets its name when it is on the disk, and not before. */
+static void crash(struct node *n, struct file *f, const char *text, bool is_durable)
+{
+	static const char *const hows[] = { "before it writes", "while it writes",
+					    "after it has written" };
+
+	sim_trace("%s: ends %s %s", n->name, hows[sim_crash.how], f->name);
+	sim.crashed_at = f->name;
+	n->is_dying = true;
+	n->is_losing_power = sim_crash.how == CRASH_TORN;
+	if (sim_crash.how == CRASH_AFTER)
+		put_file(f, text, is_durable);
+	else if (sim_crash.how == CRASH_TORN && !is_durable)
+		tear(n, f, text);
+}
+
 /* Killed at a write it has written, or not. One that failed may have done so at its last step, a
  * sync: then it is there all the same. */
 static int world_save(void *ctx, const char *name, const char *text, bool is_durable,
@@ -76,11 +122,18 @@ static int world_save(void *ctx, const char *name, const char *text, bool is_dur
 
 	if (n->is_dying)
 		return fm_err_set(err, -EIO, "dead");
+	if (++sim.writes == sim_crash.write) {
+		crash(n, file_of(n, name), text, is_durable);
+		return fm_err_set(err, -EIO, "dead");
+	}
+	put_late(n, true);
 	if (n->saves_left > 0 && --n->saves_left == 0) {
 		n->is_dying = true;
 		sim_trace("%s: killed while it writes %s", n->name, name);
 	}
-	if ((!n->is_dying && !n->is_save_broken) || sim_is_one_in(50))
+	if (sim_mutant == MUTANT_SAVED_LATE && !n->is_dying && !n->is_save_broken)
+		file_of(n, name)->late = strdup(text);
+	else if ((!n->is_dying && !n->is_save_broken) || sim_is_one_in(50))
 		put_file(file_of(n, name), text, is_durable);
 	return n->is_dying || n->is_save_broken ? fm_err_set(err, -EIO, "broken") : 0;
 }
@@ -92,8 +145,7 @@ static void lose(struct node *n, struct file *f, bool is_damaged)
 	free(f->durable);
 	f->text = is_damaged ? strdup("{") : NULL;
 	f->durable = is_damaged ? strdup("{") : NULL;
-	n->is_held_lost = n->is_held_lost || strcmp(f->name, FM_SUPERVISOR_HELD) == 0;
-	n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
+	note_lost(n, f);
 }
 
 void node_lose_files(struct node *n, bool is_damaged)
@@ -160,8 +212,15 @@ void node_enter(struct node *n)
 
 void node_leave(struct node *n)
 {
-	if (n->is_dying)
+	if (!n->is_dying)
+		return;
+	if (!n->is_losing_power) {
 		node_kill(n);
+		return;
+	}
+	n->is_losing_power = false;
+	node_cut_power(n);
+	sim_power_on(n);
 }
 
 /* The others that have it. */
@@ -225,6 +284,7 @@ void node_kill(struct node *n)
 	n->sup = NULL;
 	exchange_drop(n);
 	n->is_dying = false;
+	put_late(n, false);
 	memset(n->has_heard_hand, 0, sizeof(n->has_heard_hand));
 	n->saves_left = 0;
 	n->stalled_ns = 0;

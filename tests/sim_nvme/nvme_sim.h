@@ -124,6 +124,7 @@ struct file {
 	const char *name;		/* NULL: free */
 	char *text;			/* NULL: none */
 	char *durable;			/* what a power cut leaves */
+	char *late;			/* for mutants.c: what was said to be written, and is not */
 };
 
 /* A question to one peer. */
@@ -149,8 +150,9 @@ struct node {
 	uint64_t deaf_ns, late_ns;	/* fmoved does not answer, has no connections, until then */
 	bool is_save_broken;
 	unsigned saves_left;		/* until it crashes; 0: it does not */
-	/* killed in the midst of a step: nothing it does has an effect any more */
+	/* killed in the midst of a step: nothing it does has an effect any more ... */
 	bool is_dying;
+	bool is_losing_power;		/* ... and its power goes then */
 
 	struct fm_loop *loop;
 	struct fm_clock clock;
@@ -194,11 +196,30 @@ struct sim {
 	unsigned loss_percent, hang_percent, fail_percent;
 	uint64_t next_id;
 	bool is_calm;
+	uint64_t writes;		/* of state, by all nodes */
+	const char *crashed_at;		/* the file that sim_crash came at; NULL: it did not come */
 	char violation[2048];		/* "": none */
 };
 
 extern struct sim sim;
 extern bool sim_is_tracing;
+
+/* How a node ends at a write of state. */
+enum crash_how {
+	CRASH_BEFORE,			/* its daemon is killed, and nothing is written */
+	/* its power is cut, and it boots: of what is not synced a part is written */
+	CRASH_TORN,
+	CRASH_AFTER,			/* its daemon is killed, and all is written */
+	CRASH_HOWS,
+};
+
+/* A crash beside those that the seed decides: nothing else of the seed is another one for it. */
+struct crash {
+	uint64_t write;			/* of all nodes' writes, from 1; 0: no crash */
+	enum crash_how how;
+};
+
+extern struct crash sim_crash;
 
 /* ---- scenario.c ---- */
 
@@ -211,6 +232,7 @@ void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The first one counts. */
 void sim_violate(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+void sim_power_on(struct node *n);
 /* A person seals or unseals, at that node. */
 void sim_seal(struct node *n, unsigned volume, bool is_sealed);
 
@@ -315,6 +337,7 @@ enum mutant {
 	MUTANT_TAKEN_AGAIN,
 	MUTANT_SAME_HOST,
 	MUTANT_MISSED,
+	MUTANT_SAVED_LATE,
 	MUTANTS,
 };
 

@@ -14,6 +14,7 @@
 
 struct sim sim;
 bool sim_is_tracing;
+struct crash sim_crash;
 
 /* ---- chance and words ---- */
 
@@ -322,7 +323,7 @@ static struct node *some_node(void)
 	return &sim.node[sim_below(sim.node_count)];
 }
 
-static void power_on(struct node *n)
+void sim_power_on(struct node *n)
 {
 	if (n->has_power)
 		return;
@@ -341,7 +342,7 @@ static void toggle_power(struct node *n)
 	if (n->has_power)
 		node_cut_power(n);
 	else
-		power_on(n);
+		sim_power_on(n);
 }
 
 static void set_link(unsigned a, unsigned b, bool is_cut)
@@ -684,7 +685,7 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 			node_cut_power(n);
 			break;
 		case ACT_ON:
-			power_on(n);
+			sim_power_on(n);
 			break;
 		case ACT_FORGET:
 			forget(n, whom);
@@ -900,7 +901,7 @@ static void heal(struct node *n)
 	for (unsigned v = 0; v < sim.volume_count; v++)
 		if (n->device[v].left_ns != FM_NEVER)
 			n->device[v].left_ns = sim.now_ns;
-	power_on(n);
+	sim_power_on(n);
 }
 
 static void become_calm(void)
