@@ -485,10 +485,109 @@ static void test_never_two_writers(void)
 	}
 }
 
+/* ---- the page ---- */
+
+#define PAGE FM_SOURCE_DIR "/client/man/fmove-nvme.1"
+
+/* What each row of its table says, as decisions, of n1, the writer, and of what n2 and n3 said. */
+/* clang-format off */
+static void both_silent(struct scene *s) { peer(s, "n2", "", ""); peer(s, "n3", "", ""); }
+static void silent(struct scene *s) { both_silent(s); for (unsigned i = 0; i < 2; i++) { s->peer[i].has_answered = false; s->peer[i].silent_why = "is off"; } }
+static void silent_n3(struct scene *s) { silent(s); s->peer[0].has_answered = true; s->peer[0].silent_why = ""; }
+static void both_answer(struct scene *s) { peer(s, "n2", "n1", ""); peer(s, "n3", "n1", ""); }
+static void xfs(struct scene *s) { file_system(s, "xfs", FM_CLEAN); }
+static void mmp(struct scene *s) { s->sb.has_mmp = true; }
+static void silent_mmp(struct scene *s) { silent(s); mmp(s); }
+static void silent_reserved(struct scene *s) { silent(s); xfs(s); s->facts.is_reservable = true; }
+static void silent_same_host(struct scene *s) { silent_reserved(s); s->peer[1].is_same_host = true; }
+static void silent_xfs(struct scene *s) { silent(s); xfs(s); }
+static void silent_n3_xfs(struct scene *s) { silent_n3(s); xfs(s); }
+static void both_answer_xfs(struct scene *s) { both_answer(s); xfs(s); }
+static void not_counted_xfs(struct scene *s) { silent_n3_xfs(s); s->peer[1].counts = false; }
+static void shared_silent_mmp(struct scene *s) { silent_mmp(s); shared(s); }
+static void shared_silent_reserved(struct scene *s) { silent_reserved(s); shared(s); }
+static void readers_left(struct scene *s) { both_answer(s); shared(s); s->facts.number = s->peer[0].number = s->peer[1].number = 6; }
+static void said_once(struct scene *s) { readers_left(s); for (unsigned i = 0; i < 2; i++) { s->peer[i].has_answered = false; s->peer[i].silent_why = "is off"; } }
+static void said_once_mmp(struct scene *s) { said_once(s); mmp(s); }
+static void said_once_reserved(struct scene *s) { said_once(s); xfs(s); s->facts.is_reservable = true; }
+static void said_once_xfs(struct scene *s) { said_once(s); xfs(s); }
+static void one_before_mmp(struct scene *s) { said_once_mmp(s); s->peer[1].number = 5; }
+/* clang-format on */
+
+static const struct page_row {
+	const char *text;		/* of the page; NULL: the row before goes on */
+	void (*change)(struct scene *s);
+	unsigned waits;			/* for so many nodes; 0: it is mounted read-write ... */
+	bool is_reserved;		/* ... only if the target reserves it */
+} page_rows[] = {
+	{"ext4 with mmp|the file system|nobody", silent_mmp, 0, false},
+	{"reserved by its target,|the target|nobody", silent_reserved, 0, true},
+	{"with host ids that differ|", silent_same_host, 2, false},
+	{"XFS, other ext4|words|each of its \\fBnodes\\fP", silent_xfs, 2, false},
+	{NULL, silent, 2, false},
+	{NULL, silent_n3_xfs, 1, false},
+	{NULL, both_answer_xfs, 0, false},
+	{NULL, not_counted_xfs, 0, false},
+	{"shared\\-read, besides|words of readers|each of them, once", shared_silent_mmp, 2, false},
+	{NULL, shared_silent_reserved, 2, false},
+	{NULL, one_before_mmp, 1, false},
+	{NULL, said_once_mmp, 0, false},
+	{NULL, said_once_reserved, 0, true},
+	{NULL, said_once_xfs, 2, false},
+	{NULL, readers_left, 0, false},
+};
+
+/* The page's next line of it; "": there is none. */
+static void next_row(FILE *page, char *line, int size)
+{
+	if (!fgets(line, size, page) || strncmp(line, ".TE", 3) == 0)
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+}
+
+static void check_row(const struct page_row *row)
+{
+	struct fm_guard_answer answer;
+	struct scene s;
+
+	scene_begin(&s);
+	row->change(&s);
+	fm_guard_decide(&s.facts, &answer);
+	if (row->waits > 0 ? answer.verdict != FM_GUARD_WAITING || answer.waits_count != row->waits
+			   : answer.verdict != FM_GUARD_READ_WRITE)
+		printf("\n    row %zu: gave %d, for %u: %s\n", row - page_rows, answer.verdict,
+		       answer.waits_count, answer.why);
+	CU_ASSERT_EQUAL(answer.verdict, row->waits > 0 ? FM_GUARD_WAITING : FM_GUARD_READ_WRITE);
+	CU_ASSERT_TRUE(row->waits == 0 || answer.waits_count == row->waits);
+	CU_ASSERT_EQUAL(answer.needs_reservation, row->is_reserved);
+}
+
+static void test_page(void)
+{
+	FILE *page = fopen(PAGE, "re");
+	char line[200] = "";
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(page);
+	while (strcmp(line, "volume|protected by|waits for\n") != 0 &&
+	       fgets(line, sizeof(line), page))
+		;
+	for (size_t i = 0; i < sizeof(page_rows) / sizeof(page_rows[0]); i++) {
+		if (page_rows[i].text) {
+			next_row(page, line, sizeof(line));
+			CU_ASSERT_STRING_EQUAL(line, page_rows[i].text);
+		}
+		check_row(&page_rows[i]);
+	}
+	next_row(page, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "");
+	fclose(page);
+}
+
 static const struct fm_test tests[] = {
 	{"every situation has its answer", test_situations},
 	{"of several nodes one may write at most, without a word between them",
 	 test_never_two_writers},
+	{"the table of fmove-nvme(1): what is protected by what, and waits for whom", test_page},
 };
 
 FM_TEST_MAIN("guard", tests)
