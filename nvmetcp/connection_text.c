@@ -365,6 +365,16 @@ static const char *secret_advice(int error, const struct fm_connection_opts *o)
 	       "this host's NQN)";
 }
 
+/* What else it may be that nobody answers there. */
+static const char *unreachable_hint(int error, const struct fm_connection_opts *o)
+{
+	if (strcmp(o->port, "8009") == 0)
+		return " (for discovery, some targets answer at 4420 only: ADDRESS:4420)";
+	if (is_set(o->secret) && error == -ECONNREFUSED)
+		return " (Linux before 6.10 also says so of a wrong secret)";
+	return "";
+}
+
 static void say_of_target(enum fm_connection_trouble kind, int error,
 			  const struct fm_connection_opts *o, struct fm_err *err)
 {
@@ -373,9 +383,7 @@ static void say_of_target(enum fm_connection_trouble kind, int error,
 		(void)fm_err_set(err, error,
 				 "%s port %s: %s: is the target up, and address and port right?%s",
 				 o->address, o->port, fm_err_name(error),
-				 is_set(o->secret) && error == -ECONNREFUSED
-					 ? " (Linux before 6.10 also says so of a wrong secret)"
-					 : "");
+				 unreachable_hint(error, o));
 		break;
 	case FM_TROUBLE_NOT_ALLOWED:
 		(void)fm_err_set(err, error,

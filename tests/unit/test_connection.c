@@ -260,6 +260,7 @@ static void check_trouble(int error, const char *log, const char *secret,
 
 static void test_troubles(void)
 {
+	struct fm_connection_opts o = opts_of();
 	static const char wrong_nqn[] =
 		"3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" NQN "\"\n";
 	static const char not_allowed[] =
@@ -274,6 +275,9 @@ static void test_troubles(void)
 	check_trouble(-EHOSTUNREACH, "", NULL, FM_TROUBLE_UNREACHABLE, "10.77.0.2 port 4420");
 	check_trouble(-ECONNREFUSED, "", NULL, FM_TROUBLE_UNREACHABLE, "is the target up");
 	check_trouble(-ECONNREFUSED, "", SECRET, FM_TROUBLE_UNREACHABLE, "wrong secret");
+	o.port = "8009";
+	CU_ASSERT_EQUAL(fm_connection_explain(-ECONNREFUSED, "", &o, &err), FM_TROUBLE_UNREACHABLE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "ADDRESS:4420"));
 	check_trouble(-ETIMEDOUT, "", NULL, FM_TROUBLE_UNREACHABLE, "is the target up");
 	check_trouble(-EIO, wrong_nqn, NULL, FM_TROUBLE_NQN, "fmove nvme discover 10.77.0.2");
 	check_trouble(-EIO, not_allowed, NULL, FM_TROUBLE_NOT_ALLOWED, "add " HOST_NQN);
