@@ -219,8 +219,8 @@ int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 		   struct fm_cache_fetch **out, struct fm_err *err);
 
 /*
- * What is not READY stays as a partial dataset, with a promise of the room for what is missing.
- * Waits for the disk.
+ * What is not READY stays as a partial dataset, with a promise of the room for what is missing;
+ * after an error of the disk nothing stays. Waits for the disk.
  */
 void fm_cache_fetch_close(struct fm_cache_fetch *f);
 
@@ -243,8 +243,8 @@ unsigned fm_cache_fetch_missing(const struct fm_cache_fetch *f);
 /*
  * What was marked before this call is made durable, with all else that was written to this file
  * system (FM_CACHE_SCRATCH_NAME too), and then written down. After an error of the disk nothing of
- * this fetch can be trusted any more: -EIO here, and ever after; fm_cache_discard() is what is
- * left. Waits for the disk.
+ * this fetch can be trusted any more: -EIO here, and ever after; fm_cache_fetch_close() removes it.
+ * Waits for the disk.
  */
 int fm_cache_fetch_save(struct fm_cache_fetch *f, struct fm_err *err);
 

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/base/log.h"
 #include "staging/cache_file.h"
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
@@ -299,16 +300,33 @@ int fm_cache_fetch(struct fm_cache *c, const struct fm_cache_plan *plan,
 	return 0;
 }
 
+/*
+ * After a sync that failed memory has what the disk has not: who went on with it would read the
+ * right bytes, and his sync, which did not see that error, would succeed. So it goes. If even that
+ * fails, its bits went already, and upkeep tries again what has been renamed away.
+ */
+static void give_up(struct fm_cache *c, uint64_t id)
+{
+	if (fm_cache_evict(c, id) < 0)
+		fm_log_warn("cache %s: what a failed sync left cannot be removed", c->directory);
+}
+
 void fm_cache_fetch_close(struct fm_cache_fetch *f)
 {
+	struct fm_cache *c = f ? f->c : NULL;
+	uint64_t broken;
+
 	if (!f)
 		return;
-	pthread_mutex_lock(&f->c->lock);
+	broken = f->is_broken ? f->e->set.id : 0;
+	pthread_mutex_lock(&c->lock);
 	f->e->is_fetched = false;
 	f->e->is_measured = false; /* who fails may remove what it wrote */
-	pthread_mutex_unlock(&f->c->lock);
+	pthread_mutex_unlock(&c->lock);
 	(void)close(f->dir); /* what counts of it was synced, and that was heard */
 	fetch_free(f);
+	if (broken)
+		give_up(c, broken);
 }
 
 /* ---- while it comes ---- */

@@ -119,9 +119,12 @@ static void test_failed_sync(void)
 	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), -EIO);
 	CU_ASSERT_EQUAL(scene_finish(&s, f, 1), -EIO);
 	fm_cache_fetch_close(f);
+	/* Not even its bytes, which a later reader would have from memory. */
+	CU_ASSERT_EQUAL(fm_cache_find_listing(s.c, &plan.listing), 0);
 	scene_reopen(&s);
 	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_fetch_missing(f), EXTENTS);
+	CU_ASSERT_EQUAL(faccessat(fm_cache_fetch_dir(f), "set1", F_OK, 0), -1);
 	fm_cache_fetch_close(f);
 	scene_end(&s);
 }
