@@ -38,7 +38,21 @@ struct check {
 static void tell(struct check *c, enum fm_stage_found found, const char *path, uint64_t offset,
 		 uint64_t len)
 {
-	const struct fm_stage_finding f = { found, path, offset, len };
+	const struct fm_stage_finding f = {
+		.found = found, .path = path, .offset = offset, .len = len,
+	};
+
+	c->o->found(c->o->ctx, &f);
+}
+
+static void tell_chunk(struct check *c, enum fm_stage_found found, uint64_t n,
+		       const struct fm_stage_chunk *wanted)
+{
+	const struct fm_stage_finding f = {
+		.found = found, .path = c->path, .offset = n * FM_STAGE_CHUNK,
+		.len = fm_stage_chunk_len(c->wanted.size, n), .is_chunk = true,
+		.crc = wanted->crc,
+	};
 
 	c->o->found(c->o->ctx, &f);
 }
@@ -80,9 +94,9 @@ static int compare_chunks(struct check *c, const struct fm_reading *r, struct fm
 		if (read == -ECANCELED)
 			return fm_err_set(err, read, "stopped");
 		if (read < 0)
-			tell(c, FM_STAGE_UNREADABLE, c->path, n * FM_STAGE_CHUNK, len);
+			tell_chunk(c, FM_STAGE_UNREADABLE, n, &want);
 		else if (!is_chunk_same(&want, &is))
-			tell(c, FM_STAGE_DAMAGED, c->path, n * FM_STAGE_CHUNK, len);
+			tell_chunk(c, FM_STAGE_DAMAGED, n, &want);
 		add_done(c, len);
 	}
 	return ret < 0 ? fm_err_sys(err, ret, "read the manifest") : 0;

@@ -10,6 +10,7 @@
 #define FM_STAGE_CHECK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fm_err;
@@ -29,6 +30,8 @@ struct fm_stage_finding {
 	/* what of a file is to be fetched again; nothing of what is no file */
 	uint64_t offset;
 	uint64_t len;
+	bool is_chunk;		/* one of a file that is else as wanted; then: */
+	uint32_t crc;		/* that it should have */
 };
 
 struct fm_stage_check_opts {

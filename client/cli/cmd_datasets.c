@@ -137,6 +137,7 @@ static void print_finding_json(struct shown *s, const struct fmove_dataset_findi
 	fm_jw_name(w, "path", f->path, strlen(f->path));
 	fm_jw_u64(w, "offset", f->offset);
 	fm_jw_u64(w, "length", f->length);
+	fm_jw_bool(w, "mended", f->is_mended);
 	fm_jw_object_end(w);
 }
 
@@ -153,25 +154,42 @@ static void print_finding(void *ctx, const struct fmove_dataset_finding *f)
 		if (f->length > 0)
 			(void)printf(" at byte %s, %s bytes", fm_show_count(f->offset, offset),
 				     fm_show_count(f->length, length));
-		(void)printf("\n");	/* fm_stdout_end() looks for errors */
+		/* fm_stdout_end() looks for errors */
+		(void)printf("%s\n", f->is_mended ? ", mended" : "");
 	}
 	s->count++;
 }
 
-static int say_checked(const struct shown *s, const char *name, const struct fmove_checked *r)
+static int say_damaged(const struct shown *s, const char *name, const struct fmove_checked *r)
 {
-	char bytes[FM_SHOW_MAX], more[64] = "";
+	char more[64] = "", why[4 * FMOVE_TEXT_MAX] = "", mended[48] = "";
+	const char *divider = r->why[0] ? ": " : "";
 
 	if (r->findings > s->count)
 		(void)snprintf(more, sizeof(more), ", of which the first %u are named", s->count);
+	if (r->mended > 0)
+		(void)snprintf(mended, sizeof(mended), ", %" PRIu64 " are mended", r->mended);
+	fm_show(r->why, strlen(r->why), why, sizeof(why));
+	fm_say("datasets: %s: %" PRIu64 " places were not as its manifest says%s%s%s%s; fmove "
+	       "unstage %s, and stage it again",
+	       name, r->findings, more, mended, divider, why, name);
+	return FM_EXIT_CORRUPT;
+}
+
+static int say_checked(const struct shown *s, const char *name, const struct fmove_checked *r)
+{
+	char bytes[FM_SHOW_MAX];
+
+	if (r->findings > r->mended)
+		return say_damaged(s, name, r);
 	if (r->findings == 0)
 		fm_say("datasets: %s: %s read again: all as its manifest says", name,
 		       fm_show_bytes(r->bytes, bytes));
 	else
-		fm_say("datasets: %s: %" PRIu64 " places are not as its manifest says%s; fmove "
-		       "unstage %s, and stage it again",
-		       name, r->findings, more, name);
-	return r->findings == 0 ? FM_EXIT_DONE : FM_EXIT_CORRUPT;
+		fm_say("datasets: %s: %" PRIu64 " places were damaged, and came again from its "
+		       "source: all as its manifest says",
+		       name, r->findings);
+	return FM_EXIT_DONE;
 }
 
 static int check(const struct fm_args *args, struct shown *s)

@@ -666,6 +666,7 @@ struct fmove_dataset_finding {
 	char kind[16];			/* "missing", "extra", "changed", "corrupt", "unreadable" */
 	char path[FMOVE_PATH_MAX + 1];	/* below the dataset */
 	uint64_t offset, length;	/* of a file: where */
+	bool is_mended;			/* it came again from the source */
 };
 
 /* Zero-initialise. */
@@ -678,9 +679,14 @@ struct fmove_check_options {
 struct fmove_checked {
 	uint64_t bytes;
 	uint64_t findings;		/* of many the first ones were told */
+	uint64_t mended;		/* of them */
+	char why[FMOVE_TEXT_MAX];	/* one that could not be was not; "": nothing was tried */
 };
 
-/* A dataset that is ready is read again. 0 also if something was found. */
+/*
+ * A dataset that is ready is read again; what is damaged in files that are else as they should be
+ * comes again from its source. 0 also if something was found.
+ */
 int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
 			struct fmove_checked *out, struct fmove_error *err);
 

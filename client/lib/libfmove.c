@@ -1986,6 +1986,7 @@ static void check_between(void *ctx, const char *event, const struct fm_json *js
 		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
 		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);
 		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
+		(void)fm_json_bool(fm_json_get(json, "mended"), &f.is_mended);
 		o->finding(o->ctx, &f);
 	}
 }
@@ -2011,6 +2012,8 @@ int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_ch
 	*out = (struct fmove_checked){ .bytes = 0 };
 	(void)fm_json_u64(fm_json_get(done, "bytes"), &out->bytes);
 	(void)fm_json_u64(fm_json_get(done, "findings"), &out->findings);
+	(void)fm_json_u64(fm_json_get(done, "mended"), &out->mended);
+	text_copy(done, "text", out->why, sizeof(out->why));
 	fm_json_free(done);
 	return 0;
 }

@@ -4,9 +4,9 @@
  * api_op.h.
  *
  * Happy path: the dataset is held, its manifest is the one that its version names, and all that is
- * there is what the manifest says; then it is written down that it was verified. What is not so is
- * told at the end: the first FINDINGS_MAX, and how many there were. A client that goes away ends
- * it.
+ * there is what the manifest says, or damaged chunks came again from the source; then it is
+ * written down that it was verified. What was not so is told at the end: the first FINDINGS_MAX,
+ * which are the ones that are mended, and how many there were. A client that goes away ends it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +30,7 @@
 #include "staging/manifest.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/check_runs.h"
+#include "staging/service/mending.h"
 #include "staging/service/stager.h"
 
 #define FINDINGS_MAX 64u
@@ -38,6 +39,7 @@ struct finding {
 	enum fm_stage_found found;
 	char *path;
 	uint64_t offset, len;
+	bool is_mended;
 };
 
 struct check {
@@ -52,6 +54,16 @@ struct check {
 	uint64_t found;			/* how many, told or not */
 	struct finding findings[FINDINGS_MAX];
 	unsigned count;
+	struct fm_stager *stager;
+	struct fm_who who;
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	bool is_file;
+	uint64_t hold;			/* 0: none */
+	int root;			/* of the data; -1: it was not compared */
+	struct fm_mending_chunk chunks[FINDINGS_MAX];	/* of the findings */
+	unsigned of[FINDINGS_MAX];	/* which they are */
+	unsigned chunk_count, mended;
+	struct fm_err why;		/* not all of it was mended */
 	struct fm_err err;
 };
 
@@ -63,8 +75,16 @@ static void note(void *ctx, const struct fm_stage_finding *f)
 	char *path = c->count < FINDINGS_MAX ? strdup(f->path) : NULL;
 
 	c->found++;
-	if (path)
-		c->findings[c->count++] = (struct finding){ f->found, path, f->offset, f->len };
+	if (!path)
+		return;
+	if (f->is_chunk) {
+		c->of[c->chunk_count] = c->count;
+		c->chunks[c->chunk_count++] = (struct fm_mending_chunk){
+			.path = path, .file_size = f->offset + f->len,
+			.bad = { f->offset, (uint32_t)f->len, f->crc },
+		};
+	}
+	c->findings[c->count++] = (struct finding){ f->found, path, f->offset, f->len, false };
 }
 
 /* A manifest that is another one than the version says nothing of the data. */
@@ -76,6 +96,8 @@ static int check_manifest(struct check *c, int fd, struct fm_stage_totals *total
 
 	if (ret == 0 && !fm_cache_look(c->cache, c->id, &info))
 		return fm_err_set(&c->err, -ENOENT, "%s was removed meanwhile", c->name);
+	if (ret == 0)
+		(void)snprintf(c->source, sizeof(c->source), "%s", info.source);
 	if (ret == -EBADMSG || (ret == 0 && memcmp(version, info.version.bytes, sizeof(version))))
 		return fm_err_set(&c->err, -EBADMSG,
 				  "the manifest of %s is damaged: fmove unstage %s, and stage it "
@@ -94,14 +116,13 @@ static int compare(struct check *c, int dir, int manifest)
 	if (ret < 0)
 		return ret;
 	atomic_store(&c->size, totals.bytes);
+	c->is_file = totals.is_file;
 	o.file = totals.is_file ? c->name : NULL;
-	o.root = fm_call_open_below(dir, totals.is_file ? "." : c->name,
+	c->root = o.root = fm_call_open_below(dir, totals.is_file ? "." : c->name,
 				    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
 	if (o.root < 0)
 		return fm_err_sys(&c->err, o.root, "open %s", c->name);
-	ret = fm_stage_check(&o, &c->err);
-	(void)close(o.root);	/* only read */
-	return ret;
+	return fm_stage_check(&o, &c->err);
 }
 
 /* DIRECTORY/ready/VERSION: the data is in it under its name. */
@@ -120,7 +141,7 @@ static int open_dataset(struct check *c)
 
 static void check_held(struct check *c)
 {
-	int dir = open_dataset(c), manifest, ret;
+	int dir = open_dataset(c), manifest;
 
 	if (dir < 0)
 		return;
@@ -128,10 +149,8 @@ static void check_held(struct check *c)
 	if (manifest < 0) {
 		(void)fm_err_sys(&c->err, manifest, "open the manifest of %s", c->name);
 	} else {
-		ret = compare(c, dir, manifest);
+		(void)compare(c, dir, manifest);
 		(void)close(manifest);	/* only read */
-		if (ret == 0 && c->found == 0)
-			(void)fm_cache_verified(c->cache, c->id, &c->err);
 	}
 	(void)close(dir);
 }
@@ -140,13 +159,22 @@ static void check_run(struct fm_work *work)
 {
 	struct check *c = fm_container_of(work, struct check, work);
 	const struct fm_cache_holder who = { .uid = c->uid };
-	uint64_t hold;
 
-	if (fm_stage_find_his(c->cache, c->name, c->uid, &c->id, &c->err) < 0 ||
-	    fm_cache_hold(c->cache, c->id, &who, &hold, &c->err) < 0)
-		return;
-	check_held(c);
-	fm_cache_release(c->cache, hold);
+	if (fm_stage_find_his(c->cache, c->name, c->uid, &c->id, &c->err) == 0 &&
+	    fm_cache_hold(c->cache, c->id, &who, &c->hold, &c->err) == 0)
+		check_held(c);
+}
+
+static void end_run(struct fm_work *work)
+{
+	struct check *c = fm_container_of(work, struct check, work);
+
+	if (c->err.code == 0 && c->found == c->mended)
+		(void)fm_cache_verified(c->cache, c->id, &c->err);
+	if (c->root >= 0)
+		(void)close(c->root);	/* what was mended is synced */
+	if (c->hold)
+		fm_cache_release(c->cache, c->hold);
 }
 
 /* ---- control thread ---- */
@@ -176,6 +204,7 @@ static void tell(struct fm_api_task *t, const struct finding *f)
 	fm_jw_name(&w, "path", f->path, strlen(f->path));
 	fm_jw_u64(&w, "offset", f->offset);
 	fm_jw_u64(&w, "length", f->len);
+	fm_jw_bool(&w, "mended", f->is_mended);
 	send_event(&w, t);
 }
 
@@ -192,10 +221,13 @@ static void answer(struct check *c, struct fm_api_task *t)
 	begin(&w, t, "done");
 	fm_jw_u64(&w, "bytes", atomic_load(&c->size));
 	fm_jw_u64(&w, "findings", c->found);
+	fm_jw_u64(&w, "mended", c->mended);
+	if (c->why.code < 0)
+		fm_jw_text(&w, "text", c->why.text);
 	send_event(&w, t);
 }
 
-static void check_done(struct fm_work *work)
+static void ended(struct fm_work *work)
 {
 	struct check *c = fm_container_of(work, struct check, work);
 
@@ -208,6 +240,40 @@ static void check_done(struct fm_work *work)
 		free(c->findings[--c->count].path);
 	fm_stage_check_run_end(&c->run);
 	free(c);
+}
+
+static void submit(struct check *c, void (*run)(struct fm_work *work),
+		   void (*done)(struct fm_work *work))
+{
+	c->work = (struct fm_work){ .run = run, .done = done,
+				    .who = fm_share_user(c->uid) };
+	fm_worker_submit(fm_stager_worker(c->stager), &c->work, fm_stager_loop(c->stager));
+}
+
+static void mended(void *ctx, const struct fm_err *why)
+{
+	struct check *c = ctx;
+
+	c->why = *why;
+	for (unsigned i = 0; i < c->chunk_count; i++) {
+		c->findings[c->of[i]].is_mended = c->chunks[i].is_mended;
+		c->mended += c->chunks[i].is_mended;
+	}
+	submit(c, end_run, ended);
+}
+
+static void check_done(struct fm_work *work)
+{
+	struct check *c = fm_container_of(work, struct check, work);
+	const struct fm_mending_opts o = {
+		.stager = c->stager, .source = c->source, .is_file = c->is_file, .root = c->root,
+		.who = c->who, .chunks = c->chunks, .count = c->chunk_count,
+		.is_stopped = &c->run.is_stopped,
+	};
+
+	if (c->err.code < 0 || c->chunk_count == 0 ||
+	    fm_mending_start(&o, mended, c, &c->why) < 0)
+		submit(c, end_run, ended);
 }
 
 static void forget(struct fm_api_task *t)
@@ -248,10 +314,11 @@ static int start_check(struct fm_api_task *t, const struct fm_api_call *call, st
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	c->task = t;
 	c->cache = fm_stager_cache(s);
-	c->uid = t->owner->who.uid;
+	c->stager = s;
+	c->who = t->owner->who;
+	c->uid = c->who.uid;
+	c->root = -1;
 	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
-	c->work = (struct fm_work){ .run = check_run, .done = check_done,
-				    .who = fm_share_user(c->uid) };
 	fm_stage_check_run_begin(fm_stager_checks(s), &c->run);
 	t->work = c;
 	t->work_forget = forget;
@@ -259,7 +326,7 @@ static int start_check(struct fm_api_task *t, const struct fm_api_call *call, st
 	if (t->progress_ms > 0)
 		fm_timer_set(t->tasks->loop, &t->progress,
 			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
-	fm_worker_submit(fm_stager_worker(s), &c->work, fm_stager_loop(s));
+	submit(c, check_run, check_done);
 	return 0;
 }
 

@@ -881,6 +881,11 @@ int fm_stager_start(const struct fm_stager_opts *opts, struct fm_err *err)
 	return ret;
 }
 
+const struct fm_stager_opts *fm_stager_config(const struct fm_stager *s)
+{
+	return &s->o;
+}
+
 struct fm_cache *fm_stager_cache(struct fm_stager *s)
 {
 	return s->cache;

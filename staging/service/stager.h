@@ -66,6 +66,7 @@ struct fm_stager *fm_stager_of(const struct fm_engine *engine);
 /* Why that is NULL although a directory is configured; code 0: none is. */
 const struct fm_err *fm_stager_why(const struct fm_engine *engine);
 
+const struct fm_stager_opts *fm_stager_config(const struct fm_stager *s);
 struct fm_cache *fm_stager_cache(struct fm_stager *s);
 struct fm_worker *fm_stager_worker(struct fm_stager *s);
 struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s);

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Goal:   fmove datasets check finds what is damaged in a dataset, says where, and says when all was right.
+# Goal:   fmove datasets check finds what is damaged in a dataset, says where, mends what its source still has, and says when all is right.
 # Method: a real daemon. Bytes of a file are changed behind its back with its time put back, a file is removed, one is added, one is
-#         cut, the manifest is changed; each is told, by a tree and by a single file. Who did not stage it may not ask.
+#         cut, the manifest is changed; each is told, by a tree and by a single file. Where the source has other bytes by now nothing is
+#         written. Who did not stage it may not ask.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
@@ -41,13 +42,15 @@ start_again n1
 [ "$(verified set)" -gt 1600000000000 ] || bad "a daemon that starts does not know it: $(fmove datasets --json)"
 before=$(verified set)
 
-# Each kind of damage, and only that.
+# Each kind of damage, and only that. The source has other bytes by now.
+spoil "$(store 1)/set/d/large" 5000001
+spoil "$(store 1)/file" 101
 spoil "$data/d/large" 5000000
 spoil "$file" 100
 fmove datasets check set >out 2>err
 [ $? -eq 5 ] || bad "a byte that is another: $(cat out err)"
 grep -qx 'corrupt: d/large at byte 4,194,304, 4,194,304 bytes' out && [ "$(wc -l <out)" -eq 1 ] || bad "where: $(cat out)"
-grep -q 'set: 1 places are not as.*fmove unstage set' err || bad "what to do: $(cat err)"
+grep -q 'set: 1 places were not as.*set/d/large has other bytes by now; fmove unstage set' err || bad "what to do: $(cat err)"
 fmove datasets check file >out 2>err
 [ $? -eq 5 ] && grep -qx 'corrupt: file at byte 0, 4,194,304 bytes' out || bad "of a file: $(cat out err)"
 chmod u+w "$data" "$data/f2"
@@ -56,7 +59,7 @@ echo longer >>"$data/f2"
 : >"$data/extra"
 fmove datasets check --json set >out 2>err
 [ $? -eq 5 ] || bad "damage of all kinds: $(cat out err)"
-for f in '"corrupt","path":"d/large","offset":4194304,"length":4194304' '"missing","path":"f1"' '"changed","path":"f2"' \
+for f in '"corrupt","path":"d/large","offset":4194304,"length":4194304,"mended":false' '"missing","path":"f1"' '"changed","path":"f2"' \
 	'"extra","path":"extra"'; do
 	grep -qF "{\"kind\":$f" out || bad "no $f: $(cat out)"
 done

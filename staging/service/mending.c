@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* mending - see mending.h. One file after the other. */
+#include "staging/service/mending.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/worker.h"
+#include "mover/node/node.h"
+#include "mover/queue/queue.h"
+#include "staging/service/hub.h"
+#include "staging/service/stager.h"
+
+struct mending {
+	struct fm_mending_opts o;
+	const struct fm_stager_opts *s;
+	struct fm_work work;
+	struct fm_queue_watch watch;
+	struct fm_store_ref *store;	/* of this node; NULL: another node's */
+	char node[65], name[65];	/* of the store */
+	char base[FM_CACHE_SOURCE_MAX + 1];
+	char path[FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX + 2];
+	unsigned at;			/* the first chunk of the file at hand */
+	int from;			/* that file as it should be; -1: none */
+	struct fm_err err, why;		/* of this file; the first of all */
+	void (*done)(void *ctx, const struct fm_err *why);
+	void *ctx;
+};
+
+static void next(struct mending *m);
+
+static void submit(struct mending *m, void (*run)(struct fm_work *w),
+		   void (*done)(struct fm_work *w))
+{
+	m->work = (struct fm_work){ .run = run, .done = done,
+				    .who = fm_share_user(m->o.who.uid) };
+	fm_worker_submit(m->s->worker, &m->work, m->s->loop);
+}
+
+/* ---- a file is done ---- */
+
+static bool is_of_file(const struct mending *m, unsigned n)
+{
+	return n < m->o.count && strcmp(m->o.chunks[n].path, m->o.chunks[m->at].path) == 0;
+}
+
+static void end_file(struct mending *m)
+{
+	unsigned n = m->at;
+
+	if (m->err.code < 0 && m->why.code == 0)
+		m->why = m->err;
+	while (is_of_file(m, n))
+		n++;
+	m->at = n;
+	next(m);
+}
+
+/* ---- its chunks are written ---- */
+
+static void mend_run(struct fm_work *work)
+{
+	struct mending *m = fm_container_of(work, struct mending, work);
+
+	for (unsigned n = m->at; is_of_file(m, n) && !atomic_load(m->o.is_stopped); n++) {
+		struct fm_mending_chunk *c = &m->o.chunks[n];
+		int ret = fm_stage_mend(m->o.root, c->path, m->from, &c->bad);
+
+		c->is_mended = ret == 0;
+		if (ret == -EBADMSG)
+			(void)fm_err_set(&m->err, ret, "%.300s has other bytes by now", m->path);
+		else if (ret < 0)
+			(void)fm_err_sys(&m->err, ret, "write %.300s again", c->path);
+	}
+	(void)close(m->from);	/* only read from here on */
+	m->from = -1;
+}
+
+static void mended(struct fm_work *work)
+{
+	end_file(fm_container_of(work, struct mending, work));
+}
+
+/* ---- it is opened, or comes ---- */
+
+static void open_here(struct mending *m)
+{
+	struct fm_store *s = m->store->store;
+
+	m->from = s->ops->open_fd ? s->ops->open_fd(s, m->path, &m->o.who, &m->err)
+				  : fm_err_set(&m->err, -EOPNOTSUPP, "store %s has no files",
+					       s->name);
+}
+
+static void open_run(struct fm_work *work)
+{
+	struct mending *m = fm_container_of(work, struct mending, work);
+	struct fm_cache *cache = fm_stager_cache(m->o.stager);
+
+	if (m->store) {
+		open_here(m);
+		return;
+	}
+	if (fm_cache_make_room(cache, m->o.chunks[m->at].file_size, &m->err) < 0)
+		return;
+	m->from = FM_FAULT("mend.file") ? -EMFILE
+					: fm_call(open(m->s->cache.directory,
+						       O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	if (m->from < 0)
+		(void)fm_err_sys(&m->err, m->from, "make a file in the cache's directory");
+}
+
+static void not_fetched(struct fm_work *work)
+{
+	(void)close(fm_container_of(work, struct mending, work)->from);
+}
+
+static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct mending *m = fm_container_of(watch, struct mending, watch);
+
+	(void)fcntl(m->from, F_SETFL, 0);	/* the job's O_DIRECT is not for any length */
+	m->err = result->err;
+	submit(m, result->code < 0 ? not_fetched : mend_run, mended);
+}
+
+static void fetch(struct mending *m)
+{
+	static const struct fm_queue_events events = { .done = fetched };
+	const struct fm_queue_opts o = {
+		.job = { .node = m->node, .store = m->name, .path = m->path,
+			 .path_len = strlen(m->path), .who = m->o.who },
+		.end = FM_QUEUE_FD,
+		.fd = fcntl(m->from, F_DUPFD_CLOEXEC, 0),
+		.journal = -1,
+		.file = "",
+	};
+	int ret = o.fd < 0 ? fm_err_sys(&m->err, -errno, "fetch %.300s", m->path) : 0;
+
+	m->watch.events = &events;
+	if (ret == 0)
+		ret = fm_queue_submit(m->s->queue, &o, &m->watch, &m->err);
+	if (ret < 0)
+		submit(m, not_fetched, mended);
+}
+
+static void opened(struct fm_work *work)
+{
+	struct mending *m = fm_container_of(work, struct mending, work);
+
+	if (m->from < 0)
+		end_file(m);
+	else if (m->store)
+		submit(m, mend_run, mended);
+	else
+		fetch(m);
+}
+
+/* ---- one file after the other ---- */
+
+static void end(struct mending *m)
+{
+	if (m->store)
+		fm_engine_store_put(m->store);
+	m->done(m->ctx, &m->why);
+	free(m);
+}
+
+static void next(struct mending *m)
+{
+	const char *path;
+
+	if (m->at == m->o.count || atomic_load(m->o.is_stopped)) {
+		end(m);
+		return;
+	}
+	path = m->o.chunks[m->at].path;
+	(void)snprintf(m->path, sizeof(m->path), "%s%s%s", m->base,
+		       m->o.is_file || !m->base[0] ? "" : "/", m->o.is_file ? "" : path);
+	fm_err_clear(&m->err);
+	m->from = -1;
+	submit(m, open_run, opened);
+}
+
+/* NODE:STORE/PATH. Of a hub, hf://NODE:STORE/PATH, the files are where they are in its store. */
+static int take_source(struct mending *m, const char *source, struct fm_err *err)
+{
+	const char *at = source, *store, *slash;
+	bool is_hub = strncmp(at, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0;
+
+	if (is_hub)
+		at += strlen(FM_HUB_SOURCE);
+	store = strchr(at, ':');
+	slash = store ? strchr(store, '/') : NULL;
+	if (!slash || (size_t)(store - at) >= sizeof(m->node) ||
+	    (size_t)(slash - store - 1) >= sizeof(m->name))
+		return fm_err_set(err, -EOPNOTSUPP, "%.300s is no source of one node", source);
+	(void)snprintf(m->node, sizeof(m->node), "%.*s", (int)(store - at), at);
+	(void)snprintf(m->name, sizeof(m->name), "%.*s", (int)(slash - store - 1), store + 1);
+	(void)snprintf(m->base, sizeof(m->base), "%s", is_hub ? "" : slash + 1);
+	if (strcmp(m->node, m->s->node) != 0)
+		return 0;
+	m->store = fm_engine_store_get(m->s->engine, m->name, strlen(m->name));
+	return m->store ? 0
+			: fm_err_set(err, -ENOENT, "there is no store \"%s\" any more", m->name);
+}
+
+int fm_mending_start(const struct fm_mending_opts *opts,
+		     void (*done)(void *ctx, const struct fm_err *why), void *ctx,
+		     struct fm_err *err)
+{
+	struct mending *m = FM_FAULT("mend.new") ? NULL : calloc(1, sizeof(*m));
+	int ret;
+
+	if (!m)
+		return fm_err_set(err, -ENOMEM, "no memory to mend what is damaged");
+	m->o = *opts;
+	m->s = fm_stager_config(opts->stager);
+	m->done = done;
+	m->ctx = ctx;
+	ret = take_source(m, opts->source, err);
+	if (ret == 0)
+		next(m);
+	else
+		free(m);
+	return ret;
+}
