@@ -122,7 +122,8 @@ const struct fm_option fm_options[] = {
 	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "1h", NULL, false,
 	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0", NULL, false,
-	  "How much one user may hold and pin; what several need counts in full for each of them. "
+	  "How much one user may hold and pin; what would be more is not fetched for him. What "
+	  "several need counts in full for each of them. "
 	  "0: no limit" },
 	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL, false,
 	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "

@@ -195,6 +195,11 @@ int fm_cache_unpin(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_all, 
 /* What a user holds and pins, each dataset in full. Never waits. */
 uint64_t fm_cache_charged(struct fm_cache *cache, uid_t uid);
 
+/* -EDQUOT: with so much more, of a dataset of that name, he has more than his quota. Never
+ * waits. */
+int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, const char *name, uint64_t bytes,
+			 struct fm_err *err);
+
 /* ---- how it comes ---- */
 
 struct fm_cache_plan {

@@ -180,20 +180,37 @@ uint64_t fm_cache_charged(struct fm_cache *c, uid_t uid)
 	return sum;
 }
 
-int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
-			struct fm_err *err)
+/* Under the lock. */
+static int check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t bytes,
+		       struct fm_err *err)
 {
 	uint64_t has = charged(c, uid), quota = c->o.user_quota;
 
-	if (quota == 0 || uid == 0 || is_charged(e, uid) ||
-	    (has <= quota && e->set.bytes <= quota - has))
+	if (quota == 0 || uid == 0 || (has <= quota && bytes <= quota - has))
 		return 0;
 	return fm_err_set(err, -EDQUOT,
 			  "cache %.200s: you hold and pin %" PRIu64 " MiB, %s has %" PRIu64
 			  " MiB, and "
 			  "staging.user_quota is %" PRIu64
 			  " MiB: unpin something, or end a job that holds something",
-			  c->directory, has >> 20, e->set.name, e->set.bytes >> 20, quota >> 20);
+			  c->directory, has >> 20, name, bytes >> 20, quota >> 20);
+}
+
+int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
+			struct fm_err *err)
+{
+	return is_charged(e, uid) ? 0 : check_quota(c, uid, e->set.name, e->set.bytes, err);
+}
+
+int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t bytes,
+			 struct fm_err *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&c->lock);
+	ret = check_quota(c, uid, name, bytes, err);
+	pthread_mutex_unlock(&c->lock);
+	return ret;
 }
 
 /* ---- pins ---- */

@@ -174,20 +174,27 @@ static void take(struct fm_stage_ask *a, uint64_t id)
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
+/* The other nodes go on. */
+static void fail_run(struct fm_stage_ask *a, const struct fm_err *err)
+{
+	if (!a->nodes) {
+		fail_ask(a, err);
+		return;
+	}
+	a->result.err = *err;
+	a->end.ended = together_ended;
+	fm_together_wait(a->together, &a->end);
+}
+
 static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err)
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, waiter);
 
 	a->run = NULL;
-	if (err->code == 0) {
+	if (err->code == 0)
 		take(a, id);
-	} else if (!a->nodes) {
-		fail_ask(a, err);
-	} else {	/* the others go on */
-		a->result.err = *err;
-		a->end.ended = together_ended;
-		fm_together_wait(a->together, &a->end);
-	}
+	else
+		fail_run(a, err);
 }
 
 /* ---- the listing ---- */
@@ -303,11 +310,15 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		return;
 	}
 	a->waiter.ended = run_ended;
-	if (fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err) == 0)
+	/* What he may not hold would come for nothing, and in the place of others'. */
+	ret = fm_cache_check_quota(a->s->cache, a->uid, a->name, a->totals.bytes, &err);
+	if (ret == 0)
+		ret = fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err);
+	if (ret == 0)
 		return;
 	if (a->nodes)		/* the other nodes wait for this one, too */
 		fm_together_refuse(a->together, &err);
-	fail_ask(a, &err);
+	fail_run(a, &err);
 }
 
 static void list_run(struct fm_work *work)
