@@ -133,6 +133,28 @@ static int check_apart(const struct fm_config *cfg, const struct fm_config_store
 			  s->file, s->line, s->directory, cfg->node.state_directory);
 }
 
+/* One ID, one store: else nobody knows which one a path is in. */
+static int check_shared(const struct fm_config *cfg, unsigned i, struct fm_err *err)
+{
+	const struct fm_config_store *s = &cfg->stores[i];
+
+	if (!s->shared[0])
+		return 0;
+	if (strcmp(s->directory, "null:") == 0)
+		return fm_err_set(err, -EINVAL,
+				  "%.200s:%u: stores.shared: \"%s\" has no bytes that others could "
+				  "see; remove it",
+				  s->file, s->line, s->name);
+	for (unsigned j = 0; j < i; j++)
+		if (strcmp(s->shared, cfg->stores[j].shared) == 0)
+			return fm_err_set(err, -EINVAL,
+					  "%.200s:%u: stores.shared: \"%s\" is of the store \"%s\" "
+					  "already, in line %u; remove or rename one",
+					  s->file, s->line, s->shared, cfg->stores[j].name,
+					  cfg->stores[j].line);
+	return 0;
+}
+
 static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++) {
@@ -144,7 +166,7 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 						  "%.200s:%u: stores.name: \"%s\" is there "
 						  "already, in line %u; remove or rename one",
 						  s->file, s->line, s->name, cfg->stores[j].line);
-		if (check_apart(cfg, s, err) < 0)
+		if (check_shared(cfg, i, err) < 0 || check_apart(cfg, s, err) < 0)
 			return -EINVAL;
 	}
 	return 0;

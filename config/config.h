@@ -129,6 +129,7 @@ struct fm_config_store {
 	uint64_t old_keep_ns;
 	bool is_buffered;
 	unsigned layout;		/* enum fm_config_layout */
+	char *shared;			/* what other nodes call these bytes, too; "": none do */
 	char *file;			/* where it stands */
 	unsigned line;
 };

@@ -180,6 +180,10 @@ const struct fm_option fm_options[] = {
 	{ "stores.layout", FM_OPTION_CHOICE, STORE(layout), 0, 0, "files", layout_words, true,
 	  "What is in it: files; or a hub cache of Hugging Face (its hub directory, with models--ORG--NAME "
 	  "and the like in it), for fmove stage hf:ORG/NAME" },
+	{ "stores.shared", FM_OPTION_NAME, STORE(shared), 0, 0, "", NULL, true,
+	  "An ID for what several nodes see alike, as NFS or a parallel file system: the stores that have "
+	  "it, one on each of those nodes, are one source for fmove stage, and all of them read parts of "
+	  "it. \"\": only this node has it" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
 

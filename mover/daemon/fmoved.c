@@ -199,6 +199,7 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **ou
 		.old_keep_ns = cfg->old_keep_ns,
 		.owner = (enum fm_store_owner)cfg->owner,
 		.is_hub = cfg->layout == FM_CONFIG_LAYOUT_HF,
+		.shared = cfg->shared,
 	};
 	int ret = fm_store_open(&opts, out, err);
 

@@ -34,6 +34,7 @@ struct fm_verify;
 /* bytes of a path below its store, without the terminator */
 #define FM_PATH_LEN_MAX 4095
 #define FM_NAME_LEN_MAX 255
+#define FM_SHARED_LEN_MAX 63		/* of the ID of a store that several nodes have */
 #define FM_SIZE_UNKNOWN UINT64_MAX	/* a stream */
 #define FM_SIZE_LIMIT ((uint64_t)INT64_MAX)
 
@@ -386,6 +387,8 @@ struct fm_store {
 	bool is_durable;		/* the store's default */
 	bool is_hidden;			/* of a service: no configuration has it, nobody lists it */
 	bool takes_small;		/* what create() makes has write_now(): see small_sink.h */
+	/* the stores of other nodes that have it, too, have the same bytes; "": none */
+	char shared[FM_SHARED_LEN_MAX + 1];
 };
 
 /* ---- the real stores (store_file.c, store_null.c, caller_file.c) ---- */
@@ -408,6 +411,7 @@ struct fm_store_opts {
 	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
 	bool is_hub;			/* a hub cache of Hugging Face: hub.h */
+	const char *shared;		/* the ID of what other nodes have, too; NULL, "": none */
 };
 
 /* The directory must exist. tmpfs directories become memory stores by themselves. Options are

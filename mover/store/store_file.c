@@ -500,5 +500,8 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 		ret = store_file_open(opts, out, err);
 	if (ret < 0)
 		fm_err_wrap(err, "store %s", opts->name);
+	else
+		(void)snprintf((*out)->shared, sizeof((*out)->shared), "%s",
+			       opts->shared ? opts->shared : "");
 	return ret;
 }

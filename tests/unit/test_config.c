@@ -312,6 +312,13 @@ static void test_mistakes_in_lists(void)
 	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; },\n { name = \"a\"; "
 		     "directory = \"/c\"; } );",
 		"f.conf:3: stores.name: ", "is there already, in line 2");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; shared = \"x\"; },\n { name = "
+		     "\"c\"; directory = \"/c\"; shared = \"x\"; } );",
+		"f.conf:3: stores.shared: ", "is of the store \"a\" already, in line 2");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; shared = \"x/y\"; } );",
+		"f.conf:2: stores.shared: ", "a name");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"null:\"; shared = \"x\"; } );",
+		"f.conf:2: stores.shared: ", "has no bytes that others could see");
 	refused(NODE "peers = ( { name = \"p\"; } );", "f.conf:2: peers.key: ", "missing");
 	refused(NODE "peers = ( { name = \"p\"; key = \"abc\"; } );",
 		"f.conf:2: peers.key: ", "44 characters of base64");
