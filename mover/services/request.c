@@ -56,6 +56,7 @@ struct request {
 	struct fm_err err;
 	size_t count;
 	bool is_more;
+	char shared[FM_SHARED_LEN_MAX + 1];	/* STAT */
 	union {
 		struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
 		struct fm_space_page page;	/* FREE, PURGE */
@@ -118,7 +119,8 @@ static void report_run(struct fm_task *task)
 			.page = &r->page, .is_more = r->page.is_more, .store = r->store};
 	else
 		result = (struct fm_request_result){
-			.entries = r->entries, .count = r->count, .is_more = r->is_more};
+			.entries = r->entries, .count = r->count, .is_more = r->is_more,
+			.shared = r->shared};
 	r->is_reported = true;
 	r->done(r->ctx, &result);
 	free_later(r);
@@ -172,7 +174,7 @@ static void send_reply(struct request *r)
 					  .id = r->id,
 					  .code = (uint32_t)-r->code,
 					  .count = (uint16_t)(r->code ? 0 : r->count),
-					  .text = fm_wire_str(r->code ? r->err.text : "")};
+					  .text = fm_wire_str(r->code ? r->err.text : r->shared)};
 	for (size_t i = 0; i < m->reply.count; i++) {
 		const struct fm_entry *en = &r->entries[i];
 
@@ -248,6 +250,7 @@ static void work_run(struct fm_work *work)
 	switch (r->verb) {
 	case FM_VERB_STAT:
 		r->entries[0].name[0] = '\0';
+		(void)snprintf(r->shared, sizeof(r->shared), "%s", s->shared);
 		r->work_ret = s->ops->stat(s, r->path, &r->who, &r->entries[0].attr, &r->work_err);
 		r->count = 1;
 		break;
@@ -542,6 +545,15 @@ static struct fm_entry entry_of(const struct fm_wire_entry *w)
 	return en;
 }
 
+/* An ID is a name of a configuration. */
+static void take_shared(struct request *r, const struct fm_wire_str *id)
+{
+	if (id->len > FM_SHARED_LEN_MAX || !fm_wire_is_good_name(id->at, id->len))
+		r->code = fm_err_set(&r->err, -EPROTO, "an ID of a shared store that cannot be");
+	else
+		(void)snprintf(r->shared, sizeof(r->shared), "%.*s", (int)id->len, id->at);
+}
+
 static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_reply *m = &msg->reply;
@@ -557,6 +569,8 @@ static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 		else if ((r->verb == FM_VERB_STAT && m->count != 1) || is_about_space(r))
 			r->code = fm_err_set(&r->err, -EPROTO,
 					     "%s: an answer without what was asked for", s->name);
+		else if (r->verb == FM_VERB_STAT && m->text.len > 0)
+			take_shared(r, &m->text);
 		r->err.is_full = m->flags & FM_WIRE_REPLY_FULL;
 		r->count = m->count;
 		for (unsigned i = 0; i < m->count; i++)

@@ -55,6 +55,8 @@ struct fm_request_result {
 	const struct fm_entry *entries;
 	size_t count;
 	bool is_more;
+	/* STAT: the ID by which that node shares its store; "": it does not */
+	const char *shared;
 	/* FREE: space, PURGE: aside; valid during the call */
 	const struct fm_space_page *page;
 	const char *store;		/* FREE: which it is; "": there is no further one */

@@ -581,7 +581,9 @@ struct fm_wire_request {
  *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8
  *                                               whole (PARTIALS: bytes it will
  *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT)
- * code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not "." or "..".
+ * text: code != 0: why; of STAT the ID by which the store is shared, of others, and of one that is
+ * not, empty. code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not
+ * "." or "..".
  */
 struct fm_wire_entry {
 	uint8_t type;

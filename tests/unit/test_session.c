@@ -676,6 +676,44 @@ static void test_a_full_peer(void)
 	end();
 }
 
+static char shared[FM_SHARED_LEN_MAX + 1];
+
+static void on_looked(void *ctx, const struct fm_request_result *result)
+{
+	(void)ctx;
+	asked = result->err;
+	asked.code = result->code;
+	(void)snprintf(shared, sizeof(shared), "%s", result->shared ? result->shared : "");
+}
+
+/* Goal: who looks at what a peer has hears by which ID its store is shared; what is none ends the
+ * request. */
+static void test_a_shared_store(void)
+{
+	static const struct {
+		const char *said, *is;
+		int code;
+	} cases[] = { { "", "", 0 }, { "nfs1", "nfs1", 0 }, { "a/b", "", -EPROTO },
+		      { "0123456789012345678901234567890123456789012345678901234567890123", "",
+			-EPROTO } };
+	const struct fm_request_opts look = { .verb = FM_VERB_STAT, .node = "b", .store = "s",
+					      .path = "x", .path_len = 1 };
+	struct fm_wire_msg reply = { .type = FM_WIRE_REPLY };
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &look, on_looked, NULL, NULL), 0);
+		reply.reply = (struct fm_wire_reply){ .id = last.request.id, .count = 1,
+						      .text = fm_wire_str(cases[i].said) };
+		reply.reply.entry[0] = (struct fm_wire_entry){ .type = FM_NODE_DIR };
+		say(&reply);
+		CU_ASSERT_EQUAL(asked.code, cases[i].code);
+		CU_ASSERT_STRING_EQUAL(shared, cases[i].is);
+	}
+	end();
+}
+
 /* ---- a store whose directories are as the test wants them ---- */
 
 /* A tree: its reads and writes are done on this loop, so they hang until the test lets it go on. */
@@ -1437,6 +1475,7 @@ static const struct fm_test tests[] = {
 	{"a put into a store that is not there is refused, and the session goes on", test_no_store},
 	{"and that fills no log", test_log_of_peer},
 	{"of a peer that is full is said that it may be asked again", test_a_full_peer},
+	{"who looks at what a peer has hears how its store is shared", test_a_shared_store},
 	{"where a store has nothing left for a transfer its peer may ask again", test_a_full_store},
 	{"half of everything is for other peers, also behind a reconnect", test_a_peers_share},
 	{"what a peer gave up counts while it is still read", test_verifications_of_one_peer},
