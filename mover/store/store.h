@@ -321,6 +321,8 @@ struct fm_store_ops {
 	 */
 	bool (*has_path)(struct fm_store *s, const char *path, const struct fm_who *who,
 			 const char **below);
+	/* Whether its rules let who asks on that peer read. Any thread, at once. NULL: nobody. */
+	bool (*lets_peer)(struct fm_store *s, const char *peer);
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who,
 		      const struct fm_create *how, struct fm_file **out, struct fm_err *err);
 	/*

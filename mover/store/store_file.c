@@ -161,6 +161,13 @@ static bool store_file_has_path(struct fm_store *store, const char *path, const 
 	return true;
 }
 
+static bool store_file_lets_peer(struct fm_store *store, const char *peer)
+{
+	const struct fm_who who = {.peer = peer};
+
+	return fm_access_allows(dir_of(store)->read, &who);
+}
+
 static int store_file_open_source(struct fm_store *store, const char *path,
 				  const struct fm_who *who, struct fm_file **out,
 				  struct fm_attr *attr, struct fm_err *err)
@@ -395,6 +402,7 @@ static const struct fm_store_ops store_file_ops = {
 	.open_source = store_file_open_source,
 	.open_fd = store_file_open_fd,
 	.has_path = store_file_has_path,
+	.lets_peer = store_file_lets_peer,
 	.create = store_file_create,
 	.open_tree = store_file_open_tree,
 	.open_dir = store_file_open_dir,

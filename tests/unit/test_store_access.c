@@ -161,6 +161,10 @@ static void test_store_asks(void)
 		CU_ASSERT_EQUAL(s->ops->stat(s, "", &reader, &attr, &err), 0);
 		CU_ASSERT_EQUAL(s->ops->list(s, "", &reader, &page, &entry, &count, &err), 0);
 		CU_ASSERT_EQUAL(s->ops->mkdir(s, "1", &writer, &err), 0);
+		if (!is_null) {
+			CU_ASSERT(s->ops->lets_peer(s, "reader"));
+			CU_ASSERT_FALSE(s->ops->lets_peer(s, "writer"));
+		}
 		s->ops->free(s);
 	}
 	dir_remove(dir);
