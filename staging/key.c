@@ -3,10 +3,20 @@
 #include "staging/key.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "staging/cache.h"
 #include "staging/sha256.h"
+
+void fm_stage_source(const char *shared, const char *node, const char *store, const char *path,
+		     char *out, size_t size)
+{
+	if (shared[0])
+		(void)snprintf(out, size, FM_STAGE_SHARED "%s/%s", shared, path);
+	else
+		(void)snprintf(out, size, "%s:%s/%s", node, store, path);
+}
 
 int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out)
 {

@@ -292,6 +292,8 @@ static void add_to_object(struct fm_json_writer *w, const struct fmove_stage_nod
 		fm_jw_text(w, "code", n->code);
 		fm_jw_text(w, "text", n->text);
 		fm_jw_object_end(w);
+	} else if (n->text[0]) {
+		fm_jw_text(w, "warning", n->text);
 	}
 	fm_jw_object_end(w);
 }
@@ -319,6 +321,8 @@ static void node(void *ctx, const struct fmove_stage_node *n, bool is_end)
 		fm_say("%s: %s: %s", n->node, n->state, n->text);
 	else if (n->is_wanted)
 		fm_say("%s: ready: %s", n->node, n->path);
+	if (n->text[0] && !n->code[0])
+		fm_say("warning: %s", n->text);
 }
 
 static int status_of(const struct stage *s)

@@ -607,7 +607,8 @@ struct fmove_stage_node {
 	uint64_t bytes;			/* that are there */
 	uint64_t read;			/* bytes that it read from the source */
 	const char *path;		/* of a ready one: absolute, on that node; or "" */
-	const char *code, *text;	/* why not; or "" */
+	/* why not; or "". text without a code: what is worth a warning */
+	const char *code, *text;
 };
 
 /* Zero-initialise. */

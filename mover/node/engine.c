@@ -279,6 +279,19 @@ struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, 
 	return ref;
 }
 
+struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id)
+{
+	fm_list_each(at, next, &e->stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+
+		if (id[0] && strcmp(ref->store->shared, id) == 0) {
+			ref->refs++;
+			return ref;
+		}
+	}
+	return NULL;
+}
+
 void fm_engine_store_put(struct fm_store_ref *ref)
 {
 	store_unref(ref);

@@ -87,6 +87,8 @@ struct fm_engine {
 struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name);
 struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN]);
 struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len);
+/* The one that is shared by that ID, with a reference; NULL: none. */
+struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id);
 void fm_engine_store_put(struct fm_store_ref *ref);
 void fm_engine_check_stopped(struct fm_engine *e);
 static inline uint64_t fm_engine_now(const struct fm_engine *e)

@@ -55,6 +55,7 @@ static bool is_sound(const struct fm_stage_about *a)
 	if (a->extents == 0 || a->extents > FM_RUN_EXTENTS_MAX || a->bytes > FM_STAGE_BYTES_MAX ||
 	    a->entries > FM_STAGE_ENTRIES_MAX || a->count == 0 || a->source >= a->count ||
 	    !is_name(a->store) || !is_dataset_name(a->name) ||
+	    (a->shared[0] && !is_name(a->shared)) ||
 	    !fm_wire_is_good_path(a->path, strlen(a->path)))
 		return false;
 	for (unsigned i = 0; i < a->count; i++)
@@ -83,6 +84,7 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 	put_text(&w, a->store);
 	put_text(&w, a->path);
 	put_text(&w, a->name);
+	put_text(&w, a->shared);
 	for (unsigned i = 0; i < a->count; i++)
 		put_text(&w, a->node[i]);
 	return w.failed ? 0 : (size_t)(w.at - buf);
@@ -109,6 +111,7 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	get_text(&r, out->store, sizeof(out->store));
 	get_text(&r, out->path, sizeof(out->path));
 	get_text(&r, out->name, sizeof(out->name));
+	get_text(&r, out->shared, sizeof(out->shared));
 	if (out->count > FM_RUN_NODES_MAX || is_in > 1)
 		return -EBADMSG;
 	for (unsigned i = 0; i < out->count; i++)
@@ -123,7 +126,7 @@ int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 	struct fm_sha256 *s;
 	int ret;
 
-	(void)snprintf(source, sizeof(source), "%s:%s/%s", a->node[a->source], a->store, a->path);
+	fm_stage_source(a->shared, a->node[a->source], a->store, a->path, source, sizeof(source));
 	ret = fm_stage_key(source, a->listing, key);
 	s = ret < 0 ? NULL : fm_sha256_new();
 	if (!s)

@@ -6,9 +6,9 @@
  *
  * ABOUT: 0 32 listing   32 8 entries   40 8 bytes   48 4 extents   52 4 uid   56 4 gid (of whom
  *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 8
- *        may_read (nodes that the source's store lets read; counts if its node says it)   76 1
- *        is_in   77 1 source (which node)   78 2 count   then strings: store, path, name; then
- *        the names of the nodes, sorted
+ *        may_read (nodes that may have bytes of it, as far as the sender knows: together.h)   76 1
+ *        is_in   77 1 source (which node)   78 2 count   then strings: store, path, name, shared;
+ *        then the names of the nodes, sorted
  * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
  *        of the source)   21 1 is_over (the sender has left the run)   22 - strings: path (of
  *        what is READY), text (why not)
@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/store/store.h"
 #include "mover/wire/wire.h"
 #include "staging/manifest.h"
 #include "staging/run/message.h"
@@ -37,11 +38,12 @@ struct fm_stage_about {
 	uint64_t wanted;
 	uint64_t may_read;
 	bool is_in;			/* messages of the run may be sent to the sender */
-	unsigned source;
+	unsigned source;		/* of a shared store: which node was asked for it */
 	unsigned count;			/* nodes */
 	char store[FM_WIRE_NAME_MAX + 1];
 	char path[FM_WIRE_PATH_MAX + 1];
 	char name[FM_WIRE_NAME_MAX * 4];	/* of the dataset */
+	char shared[FM_SHARED_LEN_MAX + 1];	/* its store's ID; "": only `source` has it */
 	char node[FM_RUN_NODES_MAX][FM_WIRE_NAME_MAX + 1];
 };
 

@@ -104,10 +104,10 @@ static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
 	/* with a path of this length, escaped, there is room for all */
 	if (n->path[0] && strlen(n->path) < NODE_PATH_MAX)
 		fm_jw_name(w, "path", n->path, strlen(n->path));
-	if (n->code < 0 && strcmp(n->state, "ready") != 0) {
+	if (n->code < 0 && strcmp(n->state, "ready") != 0)
 		fm_jw_text(w, "code", fm_api_errno_name(n->code));
+	if (n->text[0] && (n->code == 0 || strcmp(n->state, "ready") != 0))
 		fm_jw_text(w, "text", n->text);
-	}
 	fm_jw_object_end(w);
 }
 
@@ -121,7 +121,7 @@ static void nodes_add(struct fm_json_writer *w, const struct fm_together *t)
 
 		fm_together_look(t, i, &n);
 		read += n.read;
-		if (n.is_wanted || n.read > 0)
+		if (n.is_wanted || n.read > 0 || (n.text[0] && n.code == 0))
 			node_add(w, &n);
 	}
 	fm_jw_array_end(w);

@@ -3,6 +3,7 @@
 #include "staging/service/rights.h"
 
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "mover/node/node.h"
 #include "mover/store/store.h"
 #include "staging/cache.h"
+#include "staging/key.h"
 #include "staging/service/hub.h"
 
 #define NSS_BUF_LEN (1u << 16)
@@ -103,12 +105,24 @@ struct fm_stage_rights {
 	} of[];
 };
 
-/* Of NODE:STORE/PATH, if it is this node; NULL: the rules are not known. */
+static struct fm_store_ref *shared_store(struct fm_engine *engine, const char *source)
+{
+	const char *id = source + strlen(FM_STAGE_SHARED);
+	char name[FM_SHARED_LEN_MAX + 1];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(id, "/"), id);
+	return fm_engine_store_shared(engine, name);
+}
+
+/* Of NODE:STORE/PATH, if it is this node, and of shared ID/PATH, if it has that store, too; NULL:
+ * the rules are not known. */
 static struct fm_store_ref *store_of(struct fm_engine *engine, const char *node, const char *source)
 {
 	size_t len = strlen(node);
 	const char *store;
 
+	if (strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) == 0)
+		return shared_store(engine, source);
 	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
 		source += strlen(FM_HUB_SOURCE);
 	if (strncmp(source, node, len) != 0 || source[len] != ':')

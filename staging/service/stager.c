@@ -54,6 +54,7 @@ struct fm_stage_ask {
 	bool is_pinned;
 	bool is_trusted;
 	bool is_hub;
+	char shared[FM_SHARED_LEN_MAX + 1];	/* the ID of its store; "": one node has it */
 	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
 	size_t path_len;
 	struct fm_stage_result result;
@@ -169,6 +170,8 @@ static void hold_done(struct fm_work *work)
 static void take(struct fm_stage_ask *a, uint64_t id)
 {
 	a->id = id;
+	if (!a->from)	/* whose rules count here, whichever node was asked */
+		a->from = fm_engine_store_shared(a->s->o.engine, a->shared);
 	a->work = (struct fm_work){ .run = hold_run, .done = hold_done,
 				    .who = fm_share_user(a->uid) };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
@@ -202,8 +205,12 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
 {
 	/* What a hub gave was compared with its names, and no plain source is called so. */
-	(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, "%s%s:%s/%s", a->is_hub ? FM_HUB_SOURCE : "",
-		       a->node, a->store, a->path);
+	if (a->is_hub)
+		(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, FM_HUB_SOURCE "%s:%s/%s", a->node,
+			       a->store, a->path);
+	else
+		fm_stage_source(a->shared, a->node, a->store, a->path, out,
+				FM_CACHE_SOURCE_MAX + 1);
 }
 
 static void refused_run(struct fm_work *work)
@@ -233,6 +240,20 @@ static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
+static bool is_alone(const struct fm_stage_ask *a, const struct fm_cache_key *key)
+{
+	struct fm_togethers *all = a->s->togethers;
+	struct fm_err err;
+
+	if (a->nodes || a->is_invited || fm_together_find(all, key))
+		return false;
+	if (a->is_hub || a->totals.is_file)
+		return true;
+	if (strcmp(a->node, a->s->o.node) == 0)
+		return !a->shared[0] || !a->s->o.peers || !a->s->o.peers[0];
+	return fm_togethers_may(all, a->node, &err) < 0;
+}
+
 /* The run of this listing with other nodes; there is one only where they are asked for, or have
  * begun one, or may have. */
 static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key, struct fm_err *err)
@@ -240,13 +261,11 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 	struct fm_togethers *all = a->s->togethers;
 	const struct fm_together_source source = { .node = a->node, .store = a->store,
 						   .path = a->path, .name = a->name,
+						   .shared = a->shared,
 						   .uid = a->uid, .gid = a->gid };
-	bool is_alone = !a->nodes && !a->is_invited && !fm_together_find(all, key) &&
-			(a->is_hub || a->totals.is_file || strcmp(a->node, a->s->o.node) == 0 ||
-			 fm_togethers_may(all, a->node, err) < 0);
 	int ret;
 
-	if (a->together || is_alone)
+	if (a->together || is_alone(a, key))
 		return 0;
 	ret = fm_together_join(all, &source, &a->totals, a->draft, &a->together, err);
 	a->draft = -1;		/* taken over */
@@ -510,13 +529,28 @@ static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 		fail_listing(a, why);
 }
 
+/* A node with which this one does not stage could give its own bytes another's name. */
+static void take_shared(struct fm_stage_ask *a, const char *id)
+{
+	struct fm_err err;
+
+	if (!a->is_hub && fm_togethers_may(a->s->togethers, a->node, &err) == 0)
+		(void)snprintf(a->shared, sizeof(a->shared), "%s", id);
+}
+
 static void looked(void *ctx, const struct fm_request_result *result)
 {
 	struct fm_stage_ask *a = ctx;
 	struct fm_err err;
 
+	if (result->code == 0 && !a->is_invited)
+		take_shared(a, result->shared);
 	if (result->code < 0) {
 		fail_look(a, &result->err);
+	} else if (a->is_invited && a->shared[0] && strcmp(a->shared, result->shared) != 0) {
+		(void)fm_err_set(&err, -ESTALE, "%s:%s is not shared as \"%s\"", a->node, a->store,
+				 a->shared);
+		fail_ask(a, &err);
 	} else if (a->s->is_stopping) {
 		(void)fm_err_set(&err, -ECANCELED, "fmoved stops");
 		fail_ask(a, &err);
@@ -552,6 +586,15 @@ static void found_here(struct fm_work *work)
 
 static int trust(struct fm_stage_ask *a)
 {
+	struct fm_store_ref *own = strcmp(a->node, a->s->o.node) != 0
+					   ? NULL
+					   : fm_engine_store_get(a->s->o.engine, a->store,
+								 strlen(a->store));
+
+	if (own) {
+		take_shared(a, own->store->shared);
+		fm_engine_store_put(own);
+	}
 	submit_find(a, found_here);
 	return 0;
 }
@@ -584,6 +627,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->is_trusted = r->is_trusted;
 	a->is_hub = r->is_hub;
 	a->draft = -1;
+	(void)snprintf(a->shared, sizeof(a->shared), "%s", r->shared ? r->shared : "");
 	(void)snprintf(a->node, sizeof(a->node), "%s", r->node);
 	(void)snprintf(a->store, sizeof(a->store), "%s", r->store);
 	(void)snprintf(a->name, sizeof(a->name), "%s", r->name);
@@ -679,6 +723,7 @@ static void invited(void *ctx, struct fm_together *t, const struct fm_together_s
 					    .path = source->path,
 					    .path_len = strlen(source->path),
 					    .name = source->name,
+					    .shared = source->shared,
 					    .who = { NULL, source->uid, source->gid } };
 	struct fm_stage_ask *a;
 	struct fm_err err;

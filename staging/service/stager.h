@@ -82,6 +82,7 @@ struct fm_stage_request {
 	const char *node, *store, *path;
 	size_t path_len;
 	const char *name;		/* of the dataset */
+	const char *shared;		/* of an invitation: its store's ID; NULL, "": none */
 	struct fm_who who;
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;

@@ -16,7 +16,9 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/node/session.h"
+#include "staging/key.h"
 #include "staging/laid.h"
 #include "staging/run/encode.h"
 #include "staging/run/rank.h"
@@ -32,7 +34,7 @@ static uint64_t bit(unsigned node)
 	return UINT64_C(1) << node;
 }
 
-/* ---- what goes out ---- */
+/* ---- who takes part ---- */
 
 static struct fm_session *session_of(const struct fm_together *t, unsigned node)
 {
@@ -40,6 +42,49 @@ static struct fm_session *session_of(const struct fm_together *t, unsigned node)
 
 	return p ? p->session : NULL;
 }
+
+static bool is_allowed(const struct fm_togethers *all, const char *peer)
+{
+	for (const char *const *p = all->o.peers; p && *p; p++)
+		if (strcmp(*p, "*") == 0 || strcmp(*p, peer) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Whose word on who may have bytes of it counts: of who has its store. A shared one anybody may
+ * have, and who has not passes on what he heard.
+ */
+static uint64_t rulers(const struct fm_together *t)
+{
+	return t->about.shared[0] ? UINT64_MAX : bit(t->about.source);
+}
+
+/* Whom all of them let have some, as far as they were heard. */
+static uint64_t may_take_part(const struct fm_together *t)
+{
+	uint64_t may = UINT64_MAX;
+
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (rulers(t) & bit(n))
+			may &= t->peer[n].may_read;
+	return may;
+}
+
+/* Before who is there has said it nobody begins to take part. Only where they are away
+ * staging.peers alone decides, as for who asks for what is on this disk. */
+static bool have_rulers_spoken(const struct fm_together *t)
+{
+	uint64_t missing = rulers(t) & ~t->told & ~bit(t->self);
+
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (missing & bit(n) && session_of(t, n) &&
+		    (!t->about.shared[0] || is_allowed(t->all, t->about.node[n])))
+			return false;
+	return true;
+}
+
+/* ---- what goes out ---- */
 
 static void say(struct fm_session *s, const uint8_t *run, enum fm_wire_stage_kind kind,
 		const uint8_t *body, size_t len)
@@ -54,30 +99,25 @@ static void say(struct fm_session *s, const uint8_t *run, enum fm_wire_stage_kin
 		fm_session_send(s, &m);
 }
 
-static void say_about(struct fm_together *t, struct fm_session *s)
+static void say_about(struct fm_together *t, unsigned node)
 {
+	struct fm_session *s = session_of(t, node);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 
 	if (!s)
 		return;
+	t->said_to |= bit(node);
 	t->about.is_in = t->core != NULL;
 	t->about.wanted = t->wanted;
+	t->about.may_read = may_take_part(t);
 	say(s, t->run, FM_WIRE_STAGE_ABOUT, body, fm_stage_about_encode(&t->about, body));
-}
-
-static bool is_allowed(const struct fm_togethers *all, const char *peer)
-{
-	for (const char *const *p = all->o.peers; p && *p; p++)
-		if (strcmp(*p, "*") == 0 || strcmp(*p, peer) == 0)
-			return true;
-	return false;
 }
 
 static void say_about_to_all(struct fm_together *t)
 {
 	for (unsigned n = 0; n < t->about.count; n++)
 		if (n != t->self && is_allowed(t->all, t->about.node[n]))
-			say_about(t, session_of(t, n));
+			say_about(t, n);
 }
 
 /* What we are at, to those that take part. */
@@ -88,7 +128,7 @@ static void say_is(struct fm_together *t)
 				  .read = me->read, .is_over = t->is_over };
 	/* what could not begin here is told to all who wait for it; the last words to all who were
 	 * there */
-	uint64_t to = t->in | (t->core || t->is_told ? 0 : t->said_in) |
+	uint64_t to = t->in | (t->core || have_rulers_spoken(t) ? 0 : t->said_in) |
 		      (t->is_over ? t->was_in : 0);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 	size_t len;
@@ -113,7 +153,7 @@ static void call_others(struct fm_together *t)
 		if (n != t->self && !(t->said_in & bit(n)) &&
 		    (!t->peer[n].code || t->was_in & bit(n)) &&
 		    is_allowed(t->all, t->about.node[n]))
-			say_about(t, session_of(t, n));
+			say_about(t, n);
 }
 
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg)
@@ -166,6 +206,13 @@ void fm_together_fail_here(struct fm_together *t, const struct fm_err *err)
 		return;		/* the first reason counts */
 	me->code = err->code;
 	set_text(&me->text, err->text);
+}
+
+void fm_together_warn(struct fm_together *t, const struct fm_err *note)
+{
+	fm_log_warn("staging: %s", note->text);
+	if (t->peer[t->self].code == 0)
+		set_text(&t->peer[t->self].text, note->text);
 }
 
 static void look_at_core(struct fm_together *t)
@@ -318,8 +365,8 @@ static void tick(struct fm_timer *timer)
 	uint64_t now_ns = fm_loop_now(t->all->o.loop);
 
 	fm_timer_set(t->all->o.loop, timer, now_ns + TICK_NS);
-	if (!t->is_told)
-		fm_together_sort(t);	/* the source's node may be gone */
+	if (rulers(t) & ~t->told)
+		fm_together_sort(t);	/* who has not said who may read it may be gone */
 	if (t->core && !t->is_over)
 		fm_run_tick(t->core, now_ns);
 	fm_together_wake(t);
@@ -410,7 +457,9 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	t->about = *about;
 	t->about.wanted = 0;
 	t->self = (unsigned)find_node(about, all->o.node);
-	t->draft = t->root = t->disk = t->scratch = -1;
+	t->draft = t->next_draft = t->root = t->disk = t->scratch = -1;
+	fm_stage_source(about->shared, about->node[about->source], about->store, about->path,
+			t->source, sizeof(t->source));
 	t->uid = about->uid;
 	t->gid = about->gid;
 	t->task.run = run_task;
@@ -420,8 +469,10 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	fm_list_init(&t->starting);
 	fm_list_init(&t->batch);
 	fm_list_init(&t->running);
-	for (unsigned n = 0; n < about->count; n++)
+	for (unsigned n = 0; n < about->count; n++) {
 		names[n] = t->about.node[n];
+		t->peer[n].may_read = UINT64_MAX;
+	}
 	fm_list_append(&all->list, &t->at);
 	all->count++;
 	ret = fm_stage_about_key(about, &t->key, t->run);
@@ -431,10 +482,23 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 		free_together(t);
 		return fm_err_set(err, -ENOMEM, "no memory for a staging run");
 	}
-	fm_run_rank(t->key.bytes, names, about->count, bit(about->source), t->rank);
+	/* All have one order: who can read a shared store nobody knows of all. */
+	fm_run_rank(t->key.bytes, names, about->count,
+		    about->shared[0] ? 0 : bit(about->source), t->rank);
 	fm_timer_set(all->o.loop, &t->timer, fm_loop_now(all->o.loop) + TICK_NS);
 	*out = t;
 	return 0;
+}
+
+/* A worker that looks has the one that is there. */
+static void take_draft(struct fm_together *t, int draft)
+{
+	int *place = t->is_looking ? &t->next_draft : &t->draft;
+
+	if (*place < 0)
+		*place = draft;
+	else
+		(void)close(draft);
 }
 
 int fm_together_join(struct fm_togethers *all, const struct fm_together_source *source,
@@ -453,6 +517,7 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	(void)snprintf(a.store, sizeof(a.store), "%s", source->store);
 	(void)snprintf(a.path, sizeof(a.path), "%s", source->path);
 	(void)snprintf(a.name, sizeof(a.name), "%s", source->name);
+	(void)snprintf(a.shared, sizeof(a.shared), "%s", source->shared);
 	node = find_node(&a, source->node);
 	a.source = node < 0 ? 0 : (unsigned)node;
 	if (ret == 0 && (totals->extents == 0 || totals->extents > FM_RUN_EXTENTS_MAX))
@@ -467,12 +532,11 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 		(void)close(draft);
 		return ret;
 	}
-	if (t->draft < 0)
-		t->draft = draft;
-	else
-		(void)close(draft);
-	if (!t->core && !t->is_looking)
+	take_draft(t, draft);
+	if (!t->core && !t->is_looking) {
+		t->is_listed = a.source == t->self;
 		fm_together_look_here(t, NULL);
+	}
 	*out = t;
 	return 0;
 }
@@ -483,13 +547,46 @@ int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, in
 	int ret = 0;
 
 	if (memcmp(&t->key, key, sizeof(*key)) != 0)
-		ret = fm_err_set(err, -ESTALE, "%s:%s/%s changed meanwhile",
-				 t->about.node[t->about.source], t->about.store, t->about.path);
-	if (ret == 0 && t->draft < 0)
-		t->draft = draft;
+		ret = fm_err_set(err, -ESTALE, "%s changed meanwhile", t->source);
+	if (ret == 0)
+		take_draft(t, draft);
 	else
 		(void)close(draft);
 	return ret;
+}
+
+static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err *err)
+{
+	unsigned by = 0;
+
+	while (by + 1 < t->about.count &&
+	       (!(rulers(t) & bit(by)) || t->peer[by].may_read & bit(n)))
+		by++;
+	return fm_err_set(err, -EACCES,
+			  "%s may not read %s, says %s; \"peer:%s\" in the read list of its store "
+			  "would allow it",
+			  t->about.node[n], t->source, t->about.node[by], t->about.node[n]);
+}
+
+/* Who reads it for us does not take part, or not with us: whoever wants it can fetch it from there
+ * alone. */
+static void check_source(struct fm_together *t)
+{
+	const struct fm_together_peer *p = &t->peer[t->about.source];
+	bool is_refused = p->code && !(t->was_in & bit(t->about.source)) &&
+			  t->about.source != t->self;
+	bool is_left_out = !(may_take_part(t) & bit(t->self));
+	struct fm_err err;
+
+	if (t->is_over || !(is_refused || is_left_out))
+		return;
+	if (t->about.shared[0] && (t->is_looking || t->root >= 0))
+		return;
+	(void)fm_err_set(&err, -EACCES, "%s", p->text ? p->text : "the source takes no part");
+	if (is_left_out)
+		(void)refuse_reader(t, t->self, &err);
+	err.code = -EOPNOTSUPP;
+	fm_together_over(t, &err);
 }
 
 /* It has begun here: peers may say what they have. */
@@ -500,6 +597,7 @@ void fm_together_begin(struct fm_together *t)
 		fm_run_request(t->core, t->wanted);
 	if (t->peer[t->self].code && t->core)	/* refused before there was a run to tell it */
 		fm_run_refuse(t->core, t->peer[t->self].code);
+	check_source(t);
 	fm_together_wake(t);
 }
 
@@ -532,10 +630,9 @@ void fm_together_check_invited(struct fm_together *t)
 {
 	struct fm_together_source s = {
 		.node = t->about.node[t->about.source], .store = t->about.store,
-		.path = t->about.path, .name = t->about.name, .uid = t->named_uid,
-		.gid = t->named_gid,
+		.path = t->about.path, .name = t->about.name, .shared = t->about.shared,
+		.uid = t->named_uid, .gid = t->named_gid,
 	};
-
 	struct fm_err err;
 
 	if (!t->is_invited || t->is_answering || t->sink || t->is_over ||
@@ -553,6 +650,10 @@ void fm_together_check_invited(struct fm_together *t)
 	}
 	if (!t->is_named)
 		return;
+	if (t->root >= 0) {	/* it need not ask another one */
+		s.node = t->all->o.node;
+		s.store = t->store->store->name;
+	}
 	t->all->o.invited(t->all->o.ctx, t, &s);
 }
 
@@ -588,29 +689,6 @@ static int check_about(const struct fm_togethers *all, const struct fm_session *
 	return 0;
 }
 
-/*
- * Who may have bytes of it: whom the rules of its store let read it. The source's node says who
- * that is; before it has, nobody else gets any, unless it is not there. Then staging.peers alone
- * decides, as for who asks for what is on this disk.
- */
-static uint64_t may_take_part(const struct fm_together *t)
-{
-	uint64_t always = bit(t->self) | bit(t->about.source);
-
-	if (t->is_told)
-		return t->about.may_read | always;
-	return session_of(t, t->about.source) ? always : UINT64_MAX;
-}
-
-static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err *err)
-{
-	return fm_err_set(err, -EACCES,
-			  "%s may not read store %s of %s; \"peer:%s\" in the store's read list "
-			  "would allow it",
-			  t->about.node[n], t->about.store, t->about.node[t->about.source],
-			  t->about.node[n]);
-}
-
 static void leave(struct fm_together *t, unsigned n)
 {
 	t->in &= ~bit(n);
@@ -626,7 +704,7 @@ static void enter(struct fm_together *t, unsigned n)
 	t->was_in |= bit(n);
 	if (!t->core)
 		return;
-	say_about(t, session_of(t, n));
+	say_about(t, n);
 	fm_run_peer_up(t->core, n);
 }
 
@@ -634,6 +712,7 @@ static void enter(struct fm_together *t, unsigned n)
 static void left(struct fm_together *t, unsigned n)
 {
 	t->said_in &= ~bit(n);
+	t->said_to &= ~bit(n);
 	if (t->in & bit(n))
 		leave(t, n);
 	fm_together_wake(t);
@@ -641,7 +720,8 @@ static void left(struct fm_together *t, unsigned n)
 
 void fm_together_sort(struct fm_together *t)
 {
-	uint64_t may = may_take_part(t);
+	bool have_spoken = have_rulers_spoken(t);
+	uint64_t all_may = may_take_part(t), may = all_may & bit(t->self) ? all_may : 0;
 
 	for (unsigned n = 0; n < t->about.count; n++) {
 		struct fm_together_peer *p = &t->peer[n];
@@ -649,13 +729,14 @@ void fm_together_sort(struct fm_together *t)
 
 		if (t->in & ~may & bit(n))
 			leave(t, n);
-		if (t->said_in & may & ~t->in & bit(n))
+		if (have_spoken && t->said_in & may & ~t->in & bit(n))
 			enter(t, n);
-		if (!t->is_told || may & bit(n) || p->code)
+		if (n == t->self || all_may & bit(n) || p->code)
 			continue;
 		p->code = refuse_reader(t, n, &err);
 		set_text(&p->text, err.text);
 	}
+	check_source(t);
 	fm_together_wake(t);
 }
 
@@ -665,6 +746,38 @@ void fm_together_heard(struct fm_together *t, unsigned from, bool is_in)
 		return;
 	t->said_in |= bit(from);
 	fm_together_sort(t);
+}
+
+/* Whom the rules of this node's store leave out begins no run here. */
+static int check_rules(const struct fm_togethers *all, const struct fm_stage_about *a,
+		       const char *peer, struct fm_err *err)
+{
+	struct fm_store_ref *ref = fm_togethers_store(all, a);
+	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
+	int ret = 0;
+
+	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
+		ret = fm_err_set(err, -EACCES,
+				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "
+				 "read list would allow it",
+				 peer, ref->store->name, all->o.node, peer);
+	if (ref)
+		fm_engine_store_put(ref);
+	return ret;
+}
+
+/* Whom it leaves out hears of it, and all the others, since they may not be its peers. */
+static void hear_word(struct fm_together *t, unsigned from, uint64_t may_read)
+{
+	uint64_t before = may_take_part(t);
+
+	if (!(rulers(t) & bit(from)))
+		return;
+	t->told |= bit(from);
+	t->peer[from].may_read &= may_read;
+	fm_together_sort(t);
+	if (t->about.shared[0] && may_take_part(t) != before)
+		say_about_to_all(t);
 }
 
 static void on_about(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
@@ -677,7 +790,9 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		    : fm_err_set(&err, -ENOMEM, "no memory for a staging run");
 
 	if (ret == 0 && (!t || t->is_over)) {
-		ret = new_together(all, a, fm_share_name(s->name), &t, &err);
+		ret = check_rules(all, a, s->name, &err);
+		if (ret == 0)
+			ret = new_together(all, a, fm_share_name(s->name), &t, &err);
 		if (ret == 0)
 			fm_together_look_here(t, s->name);
 	}
@@ -687,12 +802,10 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		return;
 	}
 	from = (unsigned)find_node(a, s->name);
-	if (from == t->about.source && a->is_in && !t->is_told) {
-		t->about.may_read = a->may_read;
-		t->is_told = true;
-		fm_together_sort(t);
-	}
-	if (t->is_told && !(may_take_part(t) & bit(from))) {
+	hear_word(t, from, a->may_read);
+	if (t->about.shared[0] && !(t->said_to & bit(from)))
+		say_about(t, from);	/* it waits for our word, however long we look */
+	if (!(may_take_part(t) & bit(from))) {
 		(void)refuse_reader(t, from, &err);
 		refuse_peer(s, m->run, &err);
 	}
@@ -725,17 +838,6 @@ static void on_run(struct fm_togethers *all, struct fm_session *s, const struct 
 	fm_together_wake(t);
 }
 
-/* The only reader does not take part: whoever wants it can fetch it from there alone. */
-static void check_source(struct fm_together *t, unsigned from, const struct fm_together_peer *p)
-{
-	struct fm_err err;
-
-	if (from != t->about.source || t->was_in & bit(from) || p->code == 0 || t->is_over)
-		return;
-	(void)fm_err_set(&err, -EOPNOTSUPP, "%s", p->text ? p->text : "the source takes no part");
-	fm_together_over(t, &err);
-}
-
 static void on_is(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
 {
 	struct fm_together *t = find_run(all, m->run);
@@ -743,7 +845,9 @@ static void on_is(struct fm_togethers *all, struct fm_session *s, const struct f
 	struct fm_together_peer *p;
 	int from = t ? find_node(&t->about, s->name) : -1;
 
-	if (!is || from < 0 || (t->is_told && !(may_take_part(t) & bit((unsigned)from)))) {
+	if (from >= 0 && t->about.shared[0])
+		t->told |= bit((unsigned)from);		/* also if it refuses: then it gives none */
+	if (!is || from < 0 || !(may_take_part(t) & bit((unsigned)from))) {
 		free(is);
 		return;
 	}
@@ -762,7 +866,7 @@ static void on_is(struct fm_togethers *all, struct fm_session *s, const struct f
 	set_text(&p->text, is->text);
 	if (is->is_over)
 		left(t, (unsigned)from);
-	check_source(t, (unsigned)from, p);
+	check_source(t);
 	free(is);
 	fm_together_wake(t);
 }
@@ -795,9 +899,10 @@ void fm_togethers_peer_up(struct fm_togethers *all, struct fm_peer *p)
 		return;
 	fm_list_each(at, next, &all->list) {
 		struct fm_together *t = fm_container_of(at, struct fm_together, at);
+		int n = find_node(&t->about, p->name);
 
-		if (!t->is_over && find_node(&t->about, p->name) >= 0)
-			say_about(t, p->session);
+		if (!t->is_over && n >= 0)
+			say_about(t, (unsigned)n);
 	}
 }
 

@@ -13,6 +13,13 @@
  * us, ends it with -EOPNOTSUPP: it can be fetched from alone. A full disk takes this node out, and
  * the others go on.
  *
+ * Of a shared store each node looks at its own: who sees what was listed reads for the run; who
+ * does not says so, and takes what the others read.
+ *
+ * Who takes part: whom the rules of the source's store let read; of a shared store those of each
+ * node that has it and can be asked. Each node says it in ABOUT, passes on what it heard, and deals
+ * with nobody before all that are connected have answered.
+ *
  * Which nodes there are: this one and all its peers, sorted; whoever has other peers is in another
  * run. Whom a node deals with staging.peers says, at each node.
  *
@@ -46,6 +53,7 @@ struct fm_worker;
 
 struct fm_together_source {
 	const char *node, *store, *path, *name;
+	const char *shared;		/* the ID by which other nodes have its store; "": none */
 	uid_t uid;
 	gid_t gid;
 };
@@ -146,7 +154,7 @@ struct fm_together_node {
 	uint64_t done;
 	uint64_t read;			/* bytes of the source */
 	const char *path;		/* READY: there */
-	const char *text;		/* "failed": why */
+	const char *text;		/* code < 0: why; else what is worth a warning, or "" */
 	int code;
 	bool is_wanted;
 };

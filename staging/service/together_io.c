@@ -489,8 +489,8 @@ static int list_source(struct fm_together *t, int draft, struct fm_stage_totals 
 	fm_stage_offered_free(o);
 	if (ret == 0 && memcmp(totals->listing, t->about.listing, FM_SHA256_LEN) != 0)
 		ret = fm_err_set(err, -ESTALE,
-				 "%s:%s/%s changed; run it again when nothing writes there",
-				 t->about.node[t->about.source], t->about.store, t->about.path);
+				 "%s changed; run it again when nothing writes there",
+				 t->source);
 	return ret;
 }
 
@@ -592,19 +592,19 @@ static void world_invited(void *ctx)
 
 static int why(struct fm_together *t, int code)
 {
-	const char *source = t->about.node[t->about.source];
+	const char *source = t->about.shared[0] ? t->source : t->about.node[t->about.source];
 
 	if (t->peer[t->self].code == code && t->peer[t->self].text)
 		return fm_err_set(&t->err, code, "%s", t->peer[t->self].text);
 	if (code == -ESTALE)
 		return fm_err_set(&t->err, code,
-				  "%s:%s/%s changed while it was read; run it again when nothing "
-				  "writes there",
-				  source, t->about.store, t->about.path);
+				  "%s changed while it was read; run it again when nothing writes "
+				  "there",
+				  t->source);
 	if (code == -ETIMEDOUT)
 		return fm_err_set(&t->err, code, "nothing came from %s, or from who has it",
 				  source);
-	return fm_err_sys(&t->err, code, "stage %s:%s/%s", source, t->about.store, t->about.path);
+	return fm_err_sys(&t->err, code, "stage %s", t->source);
 }
 
 static void world_end(void *ctx, int code, uint64_t missing)
@@ -692,7 +692,7 @@ void fm_together_drop_core(struct fm_together *t)
 
 void fm_together_close_io(struct fm_together *t)
 {
-	const int fds[] = { t->draft, t->root, t->disk, t->scratch };
+	const int fds[] = { t->draft, t->next_draft, t->root, t->disk, t->scratch };
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
@@ -768,41 +768,56 @@ static int open_ready(struct fm_together *t, uint64_t id)
 	return ret;
 }
 
+/* Whether what this node sees is what was listed; what a draft says that is there is the same. */
+static int list_here(struct fm_together *t)
+{
+	struct fm_stage_totals totals;
+	int draft = t->draft, ret;
+
+	if (draft >= 0)
+		return list_source(t, -1, &totals, &t->work_err);
+	draft = fm_call(open(t->all->o.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	if (draft < 0)
+		return fm_err_sys(&t->work_err, draft, "list the source");
+	ret = list_source(t, draft, &totals, &t->work_err);
+	if (ret < 0)
+		(void)close(draft);
+	else
+		t->draft = draft;
+	return ret;
+}
+
 static int open_source(struct fm_together *t)
 {
 	const struct fm_who who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid };
 	struct fm_store *s = t->store->store;
-	struct fm_stage_totals totals;
 	int ret = 0;
 
 	if (!s->ops->open_dir)
 		return fm_err_set(&t->work_err, -EOPNOTSUPP, "store %s has no directories",
 				  s->name);
-	if (t->draft < 0) {
-		t->draft = fm_call(open(t->all->o.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-		ret = t->draft < 0 ? fm_err_sys(&t->work_err, t->draft, "list the source")
-				   : list_source(t, t->draft, &totals, &t->work_err);
-	}
+	if (!t->is_listed)
+		ret = list_here(t);
 	if (ret == 0)
 		t->root = s->ops->open_dir(s, t->about.path, &who, &t->work_err);
 	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
 }
 
-/* Rules of peers know them by name: users there are their word. */
-static uint64_t who_may_read(const struct fm_together *t)
+/* Others have the same store, and read it: what is wrong with it here ends nothing. */
+static void do_without(struct fm_together *t, int code)
 {
-	struct fm_store *s = t->store->store;
-	uint64_t nodes = 0;
+	const char *self = t->all->o.node;
 
-	for (unsigned n = 0; n < t->about.count; n++) {
-		const struct fm_who who = { t->about.node[n], t->uid, t->gid };
-		struct fm_attr attr;
-		struct fm_err err;
-
-		if (n != t->self && s->ops->stat(s, "", &who, &attr, &err) == 0)
-			nodes |= UINT64_C(1) << n;
-	}
-	return nodes;
+	if (code == -ESTALE || code == -ENOENT || code == -ENOTDIR)
+		(void)fm_err_set(&t->note, code,
+				 "%s sees something else in %s than %s does, and reads none of it: "
+				 "its store \"%s\" is stale, or is not what is shared",
+				 self, t->source, t->about.node[t->about.source],
+				 t->store->store->name);
+	else
+		(void)fm_err_set(&t->note, code, "%s reads nothing of %s: %s", self, t->source,
+				 t->work_err.text);
+	fm_err_clear(&t->work_err);
 }
 
 static void look_run(struct fm_work *work)
@@ -816,29 +831,37 @@ static void look_run(struct fm_work *work)
 	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
 		t->is_ready = open_ready(t, id) == 0;
 	ret = t->store ? open_source(t) : 0;
-	if (ret == 0 && t->store)
-		t->work_may_read = who_may_read(t);
+	if (ret < 0 && t->about.shared[0]) {
+		do_without(t, ret);
+		ret = 0;
+	}
 	if (ret == 0 && t->draft >= 0 && !t->sizes)
 		ret = fill_sizes(t);
 	if (ret < 0 && t->work_err.code == 0)
 		(void)fm_err_sys(&t->work_err, ret, "look at %s", t->about.name);
 }
 
+static void end_look(struct fm_together *t)
+{
+	t->ops--;
+	t->is_looking = false;
+	if (t->draft < 0) {
+		t->draft = t->next_draft;
+		t->next_draft = -1;
+	}
+	if (t->note.code)
+		fm_together_warn(t, &t->note);
+}
+
 static void look_done(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
 
-	t->ops--;
-	t->is_looking = false;
+	end_look(t);
 	if (t->is_over) {
 		fm_together_wake(t);
 		return;
 	}
-	if (t->store) {
-		t->about.may_read = t->work_may_read;
-		t->is_told = true;
-	}
-	fm_together_sort(t);
 	if (t->work_err.code == 0 && new_core(t, t->is_ready ? FM_RUN_READY : FM_RUN_PASSIVE) < 0)
 		(void)fm_err_set(&t->work_err, -ENOMEM, "no memory to stage %s", t->about.name);
 	if (t->work_err.code < 0) {
@@ -855,10 +878,34 @@ static void look_done(struct fm_work *work)
 		fm_together_found(t);
 }
 
+static uint64_t who_may_read(const struct fm_together *t)
+{
+	struct fm_store *s = t->store->store;
+	uint64_t nodes = UINT64_C(1) << t->self;
+
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (s->ops->lets_peer && s->ops->lets_peer(s, t->about.node[n]))
+			nodes |= UINT64_C(1) << n;
+	return nodes;
+}
+
+struct fm_store_ref *fm_togethers_store(const struct fm_togethers *all,
+					const struct fm_stage_about *a)
+{
+	if (a->shared[0])
+		return fm_engine_store_shared(all->o.engine, a->shared);
+	if (strcmp(a->node[a->source], all->o.node) != 0)
+		return NULL;
+	return fm_engine_store_get(all->o.engine, a->store, strlen(a->store));
+}
+
 void fm_together_look_here(struct fm_together *t, const char *asker)
 {
 	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
-	if (t->self == t->about.source)
+	t->store = fm_togethers_store(t->all, &t->about);
+	if (t->store)
+		t->peer[t->self].may_read = who_may_read(t);
+	else if (!t->about.shared[0] && t->self == t->about.source)
 		(void)fm_target_store(t->all->o.engine, t->about.store, strlen(t->about.store),
 				      &t->store, &t->work_err);
 	t->is_looking = true;

@@ -35,6 +35,7 @@ struct fm_together_peer {
 	uint8_t place;			/* enum fm_run_place */
 	int code;
 	uint64_t done, read;
+	uint64_t may_read;		/* its word on which nodes may have bytes of it */
 	char *path, *text;		/* NULL: "" */
 };
 
@@ -57,7 +58,8 @@ struct fm_together {
 	uint64_t in;			/* peers that take part, with a session, and may */
 	uint64_t was_in;		/* and those that have left since */
 	uint64_t said_in;		/* peers that say so */
-	bool is_told;			/* about.may_read is the source's word */
+	uint64_t told;			/* nodes whose word on who may read it was heard */
+	uint64_t said_to;		/* peers that heard of it over the session that is there */
 	uint64_t wanted;		/* by requests made here */
 	uid_t uid;			/* with whose rights the source is looked at here */
 	gid_t gid;
@@ -73,11 +75,15 @@ struct fm_together {
 	struct fm_timer timer;
 	uint64_t said_ns;
 	/* The disk: */
+	char source[FM_CACHE_SOURCE_MAX + 1];	/* what it is called */
 	int draft;			/* of the manifest; -1: not known here */
+	int next_draft;			/* that came while a worker has the other; -1: none */
+	bool is_listed;			/* the draft is what this node sees of the source */
 	int root;			/* of the source; -1: cannot read it */
 	int disk;			/* of what is here; -1: nothing */
 	int scratch;			/* the CRCs of what is laid */
-	struct fm_store_ref *store;	/* of the source, here */
+	struct fm_store_ref *store;	/* of the source, here; NULL: it has none */
+	struct fm_err note;		/* why that is not read although it is shared */
 	uint64_t hold;			/* of what is READY here */
 	uint32_t *sizes;		/* of extents; NULL: not known */
 	uint64_t *have;			/* extents that are on the disk, bits ... */
@@ -93,7 +99,6 @@ struct fm_together {
 	struct fm_work write_work;
 	struct fm_work work;		/* look, take */
 	struct fm_err work_err;
-	uint64_t work_may_read;		/* for about.may_read */
 	char asker[FM_WIRE_NAME_MAX + 1];	/* "": a caller of this node */
 	bool is_looking, is_taking;
 	/* Wanting it: */
@@ -121,10 +126,15 @@ void fm_together_heard(struct fm_together *t, unsigned from, bool is_in);
 void fm_together_sort(struct fm_together *t);
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);
 void fm_together_check_invited(struct fm_together *t);
+/* What this node has is not what the others have: they hear of it. */
+void fm_together_warn(struct fm_together *t, const struct fm_err *note);
 /* err NULL: as the run says. */
 void fm_together_over(struct fm_together *t, const struct fm_err *err);
 
 /* together_io.c */
+/* What this node has of a source, with a reference; NULL: nothing. */
+struct fm_store_ref *fm_togethers_store(const struct fm_togethers *all,
+					const struct fm_stage_about *a);
 void fm_together_look_here(struct fm_together *t, const char *asker);
 void fm_together_start_ops(struct fm_together *t);
 /* Those to that node are not answered any more; -1: all. */

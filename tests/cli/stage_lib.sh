@@ -1,0 +1,26 @@
+# stage_lib.sh - what tests of staging by several nodes share; sourced by them, behind lib.sh.
+
+# at I COMMAND...: fmove at node nI.
+at() {
+	local node=$1
+
+	shift
+	FMOVE_SOCKET=$dir/c/n$node/fmoved.sock fmove "$@"
+}
+
+# read_of I: bytes that nI has read from sources.
+read_of() {
+	at "$1" datasets --json >"sums.$1"
+	json source_bytes "sums.$1"
+}
+
+# path_of I FILE: where nI has it, out of what stage --json said.
+path_of() {
+	grep -o "{\"node\":\"n$1\",[^}]*}" "$2" >row
+	json path row
+}
+
+# is_copy NAME PATH: of the directory of that name in n1's store.
+is_copy() {
+	[ -d "$2" ] && diff -r --no-dereference "$(store 1)/$1" "$2" >&2 || bad "$1: what is in \"$2\" differs"
+}
