@@ -77,7 +77,7 @@ fm() {
 
 # --- the nodes -----------------------------------------------------------------------------------
 
-# own is for n2 and root alone, read for nobody to write to: what is in them has to be there at the end as it was.
+# own and ours are for n2 and root alone, ours is shared with whoever says so, read is for nobody to write to: what is in them has to be there at the end as it was.
 write_conf() {
 	local dir_n1=$dir/n1 i entries node_stores
 
@@ -86,8 +86,9 @@ write_conf() {
 	for ((i = 1; i <= peers; i++)); do
 		entries+=,$(node_peer "h$i" "$host:$((port + 2 + i))" "$dir/h$i/pub")
 	done
-	mkdir -p "$dir_n1/own" "$dir_n1/read"
+	mkdir -p "$dir_n1/own" "$dir_n1/ours" "$dir_n1/read"
 	node_stores="{ name = \"own\"; directory = \"$dir_n1/own\"; read = [ \"peer:n2\", \"user:root\" ]; write = [ \"peer:n2\", \"user:root\" ]; },
+		{ name = \"ours\"; directory = \"$dir_n1/ours\"; shared = \"nfs1\"; read = [ \"peer:n2\", \"user:root\" ]; write = [ ]; },
 		{ name = \"read\"; directory = \"$dir_n1/read\"; write = [ ]; },"
 	node_conf "$dir_n1" n1 "$host:$((port + 1))" "$entries" <<< "$extra $staging"
 	sed -i "s/^node = {/node = { socket_mode = \"0666\"; log_level = \"${FM_HOSTILE_LOG:-warn}\";/" "$dir_n1/conf"
@@ -120,7 +121,7 @@ start_nodes() {
 # Everything beside the stores that may be written, n1's log and its state.
 outside() {
 	(cd "$base" && find up -path "up/above/nodes/n1/s" -prune -o -path up/above/nodes/n1/state -prune -o -path 'up/above/nodes/n2' -prune -o \
-		-path up/above/nodes/n1/log -prune -o -path up/above/nodes/n1/cache -prune -o -path up/above/nodes/n1/own/honest -prune -o -path up/above/nodes/work -prune -o \
+		-path up/above/nodes/n1/log -prune -o -path up/above/nodes/n1/cache -prune -o -path up/above/nodes/n1/own/honest -prune -o -path up/above/nodes/n1/ours/honest -prune -o -path up/above/nodes/work -prune -o \
 		! -type d -printf '%p %m %U %s %T@ %l\n' -o -type d -printf '%p %m %U\n' | sort)
 	find / /tmp /etc /var /root /home -maxdepth 1 -name '*hstl*' 2>/dev/null || true
 }
@@ -142,11 +143,12 @@ is_plain() {
 
 # Each time another version, of what the hostile peers may not read. What they take part in they can end: nothing is said of how.
 stage_round() {
-	local round=$1
+	local round=$1 store=own
 
-	mkdir -p "$dir/n1/own/honest/secret"
-	echo "$round: nobody but n2 and root" > "$dir/n1/own/honest/secret/f"
-	timeout 5 "$FMOVE_BIN/fmove" --socket "$dir/n1/sock" stage --nodes n1 own/honest/secret > "$base/staged" 2>&1 || true
+	[ $((round % 2)) -eq 0 ] || store=ours
+	mkdir -p "$dir/n1/$store/honest/secret"
+	echo "$round: nobody but n2 and root" > "$dir/n1/$store/honest/secret/f"
+	timeout 5 "$FMOVE_BIN/fmove" --socket "$dir/n1/sock" stage --nodes n1 $store/honest/secret > "$base/staged" 2>&1 || true
 }
 
 honest_round() {

@@ -54,7 +54,7 @@ static struct stage_run *add_run(struct peer *p, const struct fm_stage_about *a)
 static void make_up(struct peer *p, struct fm_stage_about *a)
 {
 	static const char *const names[] = {"h1", "h2", "n1", "n2"};
-	static const char *const stores[] = {"s", "read", "own", "nowhere"};
+	static const char *const stores[] = {"s", "read", "own", "ours", "nowhere"};
 	static const char *const paths[] = {"kept-set", "kept-set/d", "hstl-t1", "nowhere"};
 	struct odds *o = &p->odds;
 
@@ -69,9 +69,10 @@ static void make_up(struct peer *p, struct fm_stage_about *a)
 		if (strcmp(names[i], p->name) == 0 || strcmp(names[i], "n1") == 0 || one_in(o, 2))
 			(void)snprintf(a->node[a->count++], sizeof(a->node[0]), "%s", names[i]);
 	a->source = (unsigned)below(o, a->count);
-	(void)snprintf(a->store, sizeof(a->store), "%s", stores[below(o, 4)]);
+	(void)snprintf(a->store, sizeof(a->store), "%s", stores[below(o, 5)]);
 	(void)snprintf(a->path, sizeof(a->path), "%s", paths[below(o, 4)]);
 	(void)snprintf(a->name, sizeof(a->name), "%s", one_in(o, 4) ? "hstl\033[7m" : "hstl-set");
+	(void)snprintf(a->shared, sizeof(a->shared), "%s", one_in(o, 3) ? "nfs1" : "");
 }
 
 static struct stage_run *any_run(struct peer *p)
@@ -182,6 +183,7 @@ static size_t make_about(struct stage_run *r, struct odds *o, uint8_t *body)
 	a.uid = one_in(o, 2) ? 0 : 1000;
 	a.gid = a.uid;
 	a.wanted = one_in(o, 2) ? any_nodes(o) : 0;
+	a.may_read = one_in(o, 2) ? UINT64_MAX : any_nodes(o);
 	a.is_in = !one_in(o, 8);
 	return fm_stage_about_encode(&a, body);
 }
