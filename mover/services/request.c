@@ -462,7 +462,7 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 	    (o->path_len > 0 &&
 	     (o->verb == FM_VERB_FREE || (is_purge(o->verb) && !o->is_dry))))
 		return fm_err_set(err, -EINVAL,
-				  "`is_dry` is for purges; FREE and they have no path");
+				  "`is_dry` is for purges; neither they nor FREE have a path");
 	return 0;
 }
 
