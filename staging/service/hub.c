@@ -25,7 +25,7 @@
 #define HUB "hub"
 #define NEW ".new"			/* in a repository's directory: what gets its name next */
 #define READY "../../../../ready/"	/* from snapshots, blobs and trees */
-#define FROM_ROOT (sizeof("../../../../") - 1)	/* what a link says behind it is below the root */
+#define FROM_ROOT (sizeof("../../../../") - 1) /* behind it a link says what is below the root */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct fm_hub {
@@ -322,7 +322,8 @@ static void drop_ref(int dir, const char *name, void *ctx)
 	(void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* Whether a snapshot or blob leads to a dataset that is here; whatever is no link of ours is left alone. */
+/* Whether a snapshot or blob leads to a dataset that is here. Whatever is no link of ours is left
+ * alone. */
 static bool is_there(const struct fm_hub *h, int dir, const char *name)
 {
 	char target[FM_PATH_LEN_MAX + 1];

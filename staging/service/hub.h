@@ -7,9 +7,9 @@
  * dataset is a hub cache of its own: NAME/models--ORG--NAME/{blobs,snapshots}. The hub is nothing
  * but names beside it: snapshots/COMMIT is a link to the snapshot's directory in a READY dataset,
  * blobs/HASH one to a blob in any that has it, refs/REVISION a file with the commit. These appear
- * when the dataset is READY and held, the ref last; when it is gone the ref goes first. What the hub says of a dataset that is not there is
- * therefore never more than that it is not there. All of it can be removed by hand while nobody
- * stages: each request makes what it needs.
+ * when the dataset is READY and held, the ref last; when it is gone the ref goes first. What the
+ * hub says of a dataset that is not there is therefore never more than that it is not there. All
+ * of it can be removed by hand while nobody stages: each request makes what it needs.
  *
  * Workers, any of them at once; waits for the disk.
  */
