@@ -391,7 +391,8 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	kernel_tick();
 	inv->controllers = calloc(CONTROLLERS_MAX + 1, sizeof(*inv->controllers));
 	inv->subsystems = calloc(VOLUMES, sizeof(*inv->subsystems));
-	inv->namespaces = calloc(VOLUMES + 1 + TWINS_MAX + STRANGERS_MAX, sizeof(*inv->namespaces));
+	inv->namespaces =
+		calloc(VOLUMES + 1 + sim.twins + sim.strangers, sizeof(*inv->namespaces));
 	inv->subsystem_count = VOLUMES;
 	for (unsigned v = 0; v < VOLUMES; v++)
 		strcpy(inv->subsystems[v].nqn, nqns[v]);
