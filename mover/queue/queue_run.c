@@ -28,6 +28,7 @@
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
+#include "mover/base/log.h"
 #include "mover/data/link.h"
 #include "mover/node/node.h"
 #include "mover/services/request.h"
@@ -996,6 +997,8 @@ void fm_queue_timer_fire(struct fm_timer *timer)
 
 void fm_queue_peer_up(struct fm_queue *q, const char *peer)
 {
+	unsigned count = 0;
+
 	fm_list_each(at, next, &q->jobs) {
 		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
@@ -1004,7 +1007,11 @@ void fm_queue_peer_up(struct fm_queue *q, const char *peer)
 			continue;
 		j->again_ns = j->soonest_ns;
 		set_timer(j);
+		count++;
 	}
+	if (count > 0)
+		fm_log_info("%s is back: %u waiting %s tried at once", peer, count,
+			    count == 1 ? "job is" : "jobs are");
 }
 
 /* ---- the end ---- */
