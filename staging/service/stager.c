@@ -159,6 +159,9 @@ static void hold_done(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
+	/* It is here, though the run may have found nothing when it looked, and waits for it. */
+	if (a->together && a->result.err.code == 0)
+		fm_together_found(a->together);
 	if (!a->nodes || a->result.err.code < 0) {
 		end_ask(a);
 		return;

@@ -254,6 +254,7 @@ static void free_together(struct fm_together *t)
 	all->count--;
 	free(t->have);
 	free(t->crc);
+	free(t->work_path);
 	free(t);
 	fm_engine_check_stopped(all->o.engine);
 }

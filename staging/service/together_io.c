@@ -739,32 +739,59 @@ static int fill_sizes(struct fm_together *t)
 	return ret;
 }
 
-/* It is READY here: what it takes to serve it. */
+/* A draft that is there stays: others may be reading by it, and it names the same extents. */
+static int open_manifest(struct fm_together *t, const char *path)
+{
+	int fd = fm_call(open(path, O_RDONLY | O_CLOEXEC));
+	int ret = fd < 0 ? fd : fm_stage_extent_crcs(fd, t->about.extents, t->crc);
+
+	if (ret == 0 && t->draft < 0)
+		t->draft = fd;
+	else if (fd >= 0)
+		(void)close(fd);	/* only read */
+	return ret;
+}
+
+static int open_held(struct fm_together *t, const char *data)
+{
+	char path[FM_PATH_LEN_MAX + 64];
+	int ret;
+
+	if (t->disk >= 0)
+		(void)close(t->disk);	/* of a try that failed */
+	t->disk = FM_FAULT("stage.ready") ? -EMFILE
+					  : fm_call(open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (t->disk < 0)
+		return t->disk;
+	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(data, '/') - data), data,
+		       FM_CACHE_MANIFEST_NAME);
+	ret = open_manifest(t, path);
+	if (ret < 0)
+		return ret;
+	memset(t->have, 0xff, (t->about.extents + 63) / 64 * sizeof(*t->have));
+	free(t->work_path);
+	t->work_path = strdup(data);	/* without memory it is not said */
+	return 0;
+}
+
+/* It is READY here: what it takes to serve it. What failed holds nothing. */
 static int open_ready(struct fm_together *t, uint64_t id)
 {
 	const struct fm_cache_holder nobody = { .uid = 0 };
-	char path[FM_PATH_LEN_MAX + 64];
+	struct fm_cache *c = t->all->o.cache;
+	char path[FM_PATH_LEN_MAX + 1];
 	struct fm_err err;
-	char *slash;
-	int ret = fm_cache_path(t->all->o.cache, id, path, sizeof(path));
+	int ret = fm_cache_path(c, id, path, sizeof(path));
 
 	if (ret == 0)
-		ret = fm_cache_hold(t->all->o.cache, id, &nobody, &t->hold, &err);
+		ret = fm_cache_hold(c, id, &nobody, &t->hold, &err);
 	if (ret < 0)
 		return ret;
-	t->disk = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	t->peer[t->self].path = strdup(path);
-	slash = strrchr(path, '/');
-	(void)snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s",
-		       FM_CACHE_MANIFEST_NAME);
-	if (t->draft >= 0)
-		(void)close(t->draft);
-	t->draft = fm_call(open(path, O_RDONLY | O_CLOEXEC));
-	if (t->disk < 0 || t->draft < 0)
-		return -ENOENT;
-	ret = fm_stage_extent_crcs(t->draft, t->about.extents, t->crc);
+	ret = open_held(t, path);
 	if (ret == 0)
-		memset(t->have, 0xff, (t->about.extents + 63) / 64 * sizeof(*t->have));
+		return 0;
+	fm_cache_release(c, t->hold);
+	t->hold = 0;
 	return ret;
 }
 
@@ -785,6 +812,16 @@ static int list_here(struct fm_together *t)
 	else
 		t->draft = draft;
 	return ret;
+}
+
+/* The worker's, from here on what is said to others. */
+static void take_path(struct fm_together *t)
+{
+	if (!t->work_path)
+		return;
+	free(t->peer[t->self].path);
+	t->peer[t->self].path = t->work_path;
+	t->work_path = NULL;
 }
 
 static int open_source(struct fm_together *t)
@@ -858,6 +895,7 @@ static void look_done(struct fm_work *work)
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
 
 	end_look(t);
+	take_path(t);
 	if (t->is_over) {
 		fm_together_wake(t);
 		return;
@@ -1048,6 +1086,7 @@ static void found_done(struct fm_work *work)
 
 	t->ops--;
 	t->is_looking = false;
+	take_path(t);
 	fm_together_wake(t);
 	if (t->is_over)
 		return;

@@ -99,6 +99,7 @@ struct fm_together {
 	struct fm_work write_work;
 	struct fm_work work;		/* look, take */
 	struct fm_err work_err;
+	char *work_path;		/* for our peer.path; NULL: none */
 	char asker[FM_WIRE_NAME_MAX + 1];	/* "": a caller of this node */
 	bool is_looking, is_taking;
 	/* Wanting it: */

@@ -1,0 +1,24 @@
+#!/bin/bash
+# Goal:   a node that has the dataset and cannot open it at first for a run of several nodes says that it has it all the same: nobody waits for
+#         ever, and nothing is held afterwards.
+# Method: both nodes have it. A daemon is started anew with that call failing once; the request again ends, and both can unstage it.
+. "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 2
+
+mkdir "$(store 2)/set"
+random 30000 "$(store 2)/set/f"
+ok fmove stage --nodes all n2:s/set -- true
+for node in 1 2; do
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n$node
+	FMOVE_FAULT=stage.ready:1 start_again n$node
+	reachable 2
+	timeout "$HANG_S" fmove stage --nodes all n2:s/set -- true >out 2>err || bad "n$node: $(cat err)"
+	grep -q '2 of 2 nodes have it; 0 B read from the source' err || bad "n$node, it says: $(cat err)"
+	grep -q '^fault: stage.ready' "$dir/c/n$node/log" || bad "n$node: the call did not fail"
+done
+for node in 1 2; do
+	use $node
+	await fmove unstage set || bad "n$node holds it: $(fmove datasets)"
+done
+exit
