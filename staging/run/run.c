@@ -193,6 +193,7 @@ void fm_run_message(struct fm_run *run, unsigned via, const struct fm_run_msg *m
 {
 	if (run->is_over || !is_sound(run, via, msg))
 		return;
+	run->heard |= bit(via);
 	if (via != msg->from)
 		run->links[via] |= bit(msg->from); /* so the answer finds its way back */
 	if (msg->to != run->self)
@@ -224,6 +225,7 @@ void fm_run_peer_lost(struct fm_run *run, unsigned peer)
 		return;
 	run->up &= ~bit(peer);
 	run->known &= ~bit(peer);
+	run->heard &= ~bit(peer);
 	run->links[peer] = 0;
 	fm_run_slots_peer_lost(run, peer);
 	tell_links(run);

@@ -144,6 +144,7 @@ struct fm_run {
 
 	uint64_t up;			/* peers with a session */
 	uint64_t known;			/* peers that are in the run, as they said */
+	uint64_t heard;			/* peers that said anything */
 	uint64_t links[FM_RUN_NODES_MAX];	/* whom these reach */
 	unsigned root;			/* the coordinator */
 

@@ -99,7 +99,8 @@ static uint64_t below_of(const struct fm_run *run, struct slot *s)
 /*
  * Who reads for others asks all peers if it is peer of none of those below, or if nobody has taken
  * it after the next in turn was asked too: these may be slow or full or want it no more, and
- * another one may have become a sink since the lease.
+ * another one may have become a sink since the lease. Whoever speaks is in the run: a node that
+ * begins anew is not told the links of its peers again.
  */
 void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 {
@@ -108,7 +109,7 @@ void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 	uint64_t below = s->offers < OFFERS_IN_TURN ? below_of(run, s) : 0;
 
 	if (below == 0 && is_for_others)
-		below = run->up & run->known & ~s->sending;
+		below = run->up & run->heard & ~s->sending;
 	s->offers = (uint8_t)(s->offers + (s->offers <= OFFERS_IN_TURN));
 	s->offered |= below;
 	s->since_ns = run->now_ns;

@@ -696,6 +696,24 @@ static void test_offer_to_all(void)
 	fm_run_free(run);
 }
 
+/* Goal: what a sink has read for itself alone before it dropped out is offered to who has become
+ * one since, though that one told its links before this node began anew. */
+static void test_offer_of_dropped(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0x5);
+	struct slot *s;
+
+	fm_run_tick(run, 0);
+	say(run, 2, FM_RUN_PASS, 9);
+	s = read_for(run, 7, 1 << 1);
+	fm_run_written(run, fm_run_slot_number(run, s), -EIO);
+	for (unsigned i = 1; i < 5; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_TRUE(sent_of[FM_RUN_OFFER] > 0);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_OFFER], 2);
+	fm_run_free(run);
+}
+
 /* Goal: a sink that reads and sent an extent to one who is slow to take it, and fetched by another
  * meanwhile, offers it to the next; and keeps no slot for that for ever. */
 static void test_offer_beside_slow(void)
@@ -798,6 +816,7 @@ static const struct fm_test tests[] = {
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
 	{"an offer to all", test_offer_to_all},
+	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
