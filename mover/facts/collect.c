@@ -11,7 +11,8 @@
 static void (*const collectors[])(struct fm_collect *c) = {
 	fm_collect_node,    fm_collect_ports,	fm_collect_counters,  fm_collect_verbs,
 	fm_collect_network, fm_collect_netlink, fm_collect_processes, fm_collect_storage,
-	fm_collect_config,  fm_collect_daemon,	fm_collect_wait,      fm_collect_growth,
+	fm_collect_config,  fm_collect_daemon,	fm_collect_packets,   fm_collect_wait,
+	fm_collect_growth,
 };
 
 int fm_facts_collect(const struct fm_collect_options *options, struct fm_facts **out,

@@ -5,19 +5,23 @@
  */
 #include "mover/facts/collect_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "mover/facts/given_up.h"
 #include "config/config.h"
 #include "mover/base/err.h"
 
 #define MODE_BITS 07777u
+#define FILES_TRIED 4096u /* entries of a directory */
 
 /* The disk that a device number belongs to: of a partition the one that it is a part of. */
 static void disk_of(struct fm_collect *c, struct fm_fact *disk, dev_t dev)
@@ -62,7 +66,33 @@ static void type_of(struct fm_collect *c, struct fm_fact *type, dev_t dev)
 struct looked {
 	struct stat st;
 	struct statvfs fs;
+	int direct; /* 1: its files can be read past the page cache; 0, or -errno: not known */
 };
+
+/* Of the first file that is there and may be read: nothing is made to find it out. */
+static int has_direct(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	int fd = -1, ret = dir ? -ENOENT : -errno;
+
+	for (unsigned i = 0; dir && fd < 0 && i < FILES_TRIED && (e = readdir(dir)); i++) {
+		if (e->d_type != DT_REG)
+			continue;
+		fd = openat(dirfd(dir), e->d_name,
+			    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+		ret = fd < 0 ? -errno : 0;
+	}
+	if (fd >= 0 && fcntl(fd, F_SETFL, O_DIRECT) == 0)
+		ret = 1;
+	else if (fd >= 0 && errno != EINVAL)
+		ret = -errno;
+	if (fd >= 0)
+		(void)close(fd); /* it was read only */
+	if (dir)
+		(void)closedir(dir);
+	return ret;
+}
 
 /* In another process: the server of a file system may be dead. */
 static int look(void *ctx, char *out, size_t cap)
@@ -73,6 +103,7 @@ static int look(void *ctx, char *out, size_t cap)
 		return -EMSGSIZE;
 	if (stat(ctx, &l.st) < 0 || statvfs(ctx, &l.fs) < 0)
 		return -errno;
+	l.direct = has_direct(ctx);
 	memcpy(out, &l, sizeof(l));
 	return (int)sizeof(l);
 }
@@ -80,7 +111,7 @@ static int look(void *ctx, char *out, size_t cap)
 static void store_unasked(struct fm_facts_store *s)
 {
 	struct fm_fact *const facts[] = { &s->mode, &s->type, &s->disk, &s->size_bytes,
-					  &s->free_bytes };
+					  &s->free_bytes, &s->direct };
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
 		fm_fact_unknown(facts[i], "a daemon does not ask a file system for peers; fmove df "
@@ -113,11 +144,17 @@ static void store(struct fm_collect *c, const struct fm_config_store *from)
 		fm_collect_failed(&s->mode, ret, from->directory);
 		fm_collect_failed(&s->size_bytes, ret, from->directory);
 		fm_collect_failed(&s->free_bytes, ret, from->directory);
+		fm_collect_failed(&s->direct, ret, from->directory);
 		return;
 	}
 	fm_fact_number(&s->mode, l.st.st_mode & MODE_BITS);
 	fm_fact_number(&s->size_bytes, (uint64_t)l.fs.f_blocks * l.fs.f_frsize);
 	fm_fact_number(&s->free_bytes, (uint64_t)l.fs.f_bavail * l.fs.f_frsize);
+	if (l.direct < 0)
+		fm_fact_unknown(&s->direct, "%s: no file there that could be tried: %s",
+				from->directory, fm_err_name(l.direct));
+	else
+		fm_fact_number(&s->direct, (uint64_t)l.direct);
 	type_of(c, &s->type, l.st.st_dev);
 	disk_of(c, &s->disk, l.st.st_dev);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "mover/base/env.h"
@@ -24,6 +25,12 @@ static const char *const generic[] = {
 	"link_downed", "symbol_error", "port_rcv_errors", "port_xmit_discards", NULL,
 };
 static const char *const interface[] = { "rx_crc_errors", "rx_missed_errors", NULL };
+static const char *const ethtool[] = {
+	"rx_discards_phy",		"tx_discards_phy",
+	"rx_out_of_buffer",		"tx_pause_storm_warning_events",
+	"tx_pause_storm_error_events",	"outbound_pci_stalled_rd_events",
+	"outbound_pci_stalled_wr_events", NULL,
+};
 
 /* One that is not there is no item. */
 static void add(struct fm_collect *c, const char *object, const char *name,
@@ -58,8 +65,29 @@ static void of_port(struct fm_collect *c, const struct fm_facts_port *p, const c
 	fm_fact_drop(&value);
 }
 
+struct of {
+	struct fm_collect *c;
+	const char *interface;
+};
+
+static void take(void *ctx, const char *name, uint64_t value)
+{
+	const struct of *of = ctx;
+	struct fm_fact fact = { 0 };
+
+	for (const char *const *n = ethtool; *n; n++) {
+		if (strcmp(*n, name) != 0)
+			continue;
+		fm_fact_number(&fact, value < FM_FACT_UNLIMITED ? value : FM_FACT_UNLIMITED);
+		add(of->c, of->interface, name, &fact);
+	}
+	fm_fact_drop(&fact);
+}
+
 static void of_interface(struct fm_collect *c, const char *name)
 {
+	struct of of = { c, name };
+
 	struct fm_fact value = { 0 };
 
 	fm_collect_number(c, &value, NET, name, "", "carrier_changes");
@@ -69,6 +97,8 @@ static void of_interface(struct fm_collect *c, const char *name)
 		add(c, name, *n, &value);
 	}
 	fm_fact_drop(&value);
+	if (!*c->root)
+		(void)fm_collect_ethtool(name, take, &of); /* what is not there is no item */
 }
 
 void fm_collect_counters(struct fm_collect *c)

@@ -52,6 +52,12 @@ static void has_master(struct fm_collect *c, struct fm_facts_interface *i)
 		fm_fact_number(&i->has_master, ret == 0);
 	else
 		fm_collect_failed(&i->has_master, ret, path);
+	if (ret < 0)
+		return;
+	fm_collect_link(c, &i->master, CLASS "/%s/master", i->name.text);
+	if (i->master.is_known)
+		fm_collect_text(c, &i->bond_mode, FM_FACT_TEXT, CLASS "/%s/bonding/mode",
+				i->master.text);
 }
 
 static void one_interface(struct fm_collect *c, const char *name)

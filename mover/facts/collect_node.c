@@ -5,6 +5,7 @@
  */
 #include "mover/facts/collect_priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -27,6 +28,20 @@ static void meminfo(const char *text, const char *key, struct fm_fact *fact)
 	fm_fact_number(fact, kib < FM_FACT_UNLIMITED / 1024 ? kib * 1024 : FM_FACT_UNLIMITED);
 }
 
+/* Of files on disks: what is in tmpfs and shared counts as cached there, and cannot be dropped. */
+static void page_cache(const char *text, struct fm_fact *fact)
+{
+	struct fm_fact shared = {0};
+
+	meminfo(text, "\nCached:", fact);
+	meminfo(text, "\nShmem:", &shared);
+	if (fact->is_known && shared.is_known)
+		fm_fact_number(fact, fact->n > shared.n ? fact->n - shared.n : 0);
+	else
+		fm_fact_unknown(fact, "/proc/meminfo does not say how much of it is shared");
+	fm_fact_drop(&shared);
+}
+
 static void memory(struct fm_collect *c)
 {
 	struct fm_facts_node *n = &c->facts->node;
@@ -36,10 +51,39 @@ static void memory(struct fm_collect *c)
 	if (ret < 0) {
 		fm_collect_failed(&n->memory_bytes, ret, "/proc/meminfo");
 		fm_collect_failed(&n->huge_pages_bytes, ret, "/proc/meminfo");
+		fm_collect_failed(&n->page_cache_bytes, ret, "/proc/meminfo");
+		fm_collect_failed(&n->free_bytes, ret, "/proc/meminfo");
 		return;
 	}
 	meminfo(text, "MemTotal:", &n->memory_bytes);
 	meminfo(text, "Hugetlb:", &n->huge_pages_bytes);
+	meminfo(text, "\nMemFree:", &n->free_bytes);
+	page_cache(text, &n->page_cache_bytes);
+	free(text);
+}
+
+/* What NVIDIA's driver calls its GPUs, of the first; a machine without that driver has no file. */
+static void gpu(struct fm_collect *c)
+{
+	static const char dir[] = "/proc/driver/nvidia/gpus", key[] = "Model:";
+	struct fm_fact *fact = &c->facts->node.gpu;
+	struct dirent **names;
+	int count = fm_collect_names(c, &names, dir), ret = count < 0 ? count : -ENOENT;
+	char *text = NULL, *model = NULL;
+
+	if (count > 0)
+		ret = fm_collect_file(c, &text, "%s/%s/information", dir, names[0]->d_name);
+	fm_collect_names_free(names, count);
+	if (ret == 0 && (model = strstr(text, key))) {
+		model += strlen(key) + strspn(model + strlen(key), " \t");
+		model[strcspn(model, "\n")] = '\0';
+	}
+	if (ret < 0)
+		fm_collect_failed(fact, ret, dir);
+	else if (model)
+		fm_fact_text(fact, FM_FACT_TEXT, model);
+	else
+		fm_fact_unknown(fact, "%s: its model is not said", dir);
 	free(text);
 }
 
@@ -141,6 +185,7 @@ void fm_collect_node(struct fm_collect *c)
 		fm_fact_text(&n->machine, FM_FACT_TEXT, name.machine);
 	fm_collect_text(c, &n->product, FM_FACT_TEXT, "/sys/class/dmi/id/product_name");
 	memory(c);
+	gpu(c);
 	processors(c);
 	fm_collect_number(c, &n->io_uring_disabled, "/proc/sys/kernel/io_uring_disabled");
 	fm_collect_number(c, &n->rp_filter, "/proc/sys/net/ipv4/conf/all/rp_filter");

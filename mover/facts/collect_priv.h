@@ -88,6 +88,15 @@ void fm_collect_storage(
 	struct fm_collect *c); /* disks, fstab, NVMe connections and who makes them */
 void fm_collect_config(struct fm_collect *c); /* the configuration: stores, files, limits */
 void fm_collect_daemon(struct fm_collect *c); /* what the daemon says; behind fm_collect_config() */
+void fm_collect_packets(
+	struct fm_collect *c); /* what arrives at peers; behind daemon, network and netlink */
+
+/*
+ * Each statistic that ethtool shows of an interface of this machine. -EOPNOTSUPP: it has none;
+ * -errno.
+ */
+typedef void fm_ethtool_take(void *ctx, const char *name, uint64_t value);
+int fm_collect_ethtool(const char *interface, fm_ethtool_take *take, void *ctx);
 
 /* PCIe link of the device at a directory of sysfs: speed in megatransfers a second and lanes. */
 void fm_collect_pcie(const struct fm_collect *c, const char *dir, const char *which,

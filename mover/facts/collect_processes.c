@@ -122,6 +122,7 @@ static void one_process(struct fm_collect *c, const char *pid)
 	limits(c, p, pid);
 	rights(c, p, pid);
 	memory(c, p, pid);
+	fm_collect_text(c, &p->oom_score_adj, FM_FACT_TEXT, "/proc/%s/oom_score_adj", pid);
 }
 
 void fm_collect_processes(struct fm_collect *c)

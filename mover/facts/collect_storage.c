@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "mover/facts/given_up.h"
+
 #define BLOCK "/sys/block"
 #define NVME "/sys/class/nvme"
 
@@ -36,6 +38,67 @@ static void pci(struct fm_collect *c, struct fm_facts_disk *d, const char *name)
 		pci_at(c, d, dir);
 }
 
+/* ---- how hot it is: of a local disk, which is asked for it, and may never answer ---- */
+
+static int read_file(void *ctx, char *out, size_t cap)
+{
+	FILE *f = fopen(ctx, "re");
+	size_t len;
+
+	if (!f)
+		return -errno;
+	len = fread(out, 1, cap, f);
+	(void)fclose(f);
+	return len > 0 ? (int)len : -EIO;
+}
+
+static void celsius(struct fm_collect *c, struct fm_fact *fact, const char *dir, const char *what)
+{
+	char path[PATH_MAX], text[32] = "";
+	int ret = fm_collect_path(c, path, "%s/%s", dir, what);
+	long thousandths;
+
+	if (ret == 0)
+		ret = fm_ask_or_give_up(read_file, path, text, sizeof(text) - 1);
+	if (ret < 0) {
+		fm_collect_failed(fact, ret, path);
+		return;
+	}
+	text[ret] = '\0';
+	thousandths = strtol(text, NULL, 10);
+	if (thousandths <= 0)
+		fm_fact_unknown(fact, "%s: says %s", path, text);
+	else
+		fm_fact_number(fact, (uint64_t)thousandths / 1000);
+}
+
+/* "nvme0n1": the sensor is at nvme0. */
+static void heat(struct fm_collect *c, struct fm_facts_disk *d, const char *name)
+{
+	int controller = (int)(4 + strspn(name + 4, "0123456789"));
+	struct dirent **names;
+	char dir[PATH_MAX] = "";
+	int count;
+
+	if (c->options->is_within_daemon || strncmp(name, "nvme", 4) != 0 || !d->pci.is_known) {
+		fm_fact_unknown(&d->temperature_c, "%s",
+				c->options->is_within_daemon ? FM_COLLECT_NOT_FOR_PEERS
+							     : "no local NVMe disk");
+		fm_fact_unknown(&d->temperature_max_c, "%s", d->temperature_c.text);
+		return;
+	}
+	count = fm_collect_names(c, &names, NVME "/%.*s", controller, name);
+	for (int i = 0; i < count; i++)
+		if (strncmp(names[i]->d_name, "hwmon", 5) == 0)
+			(void)snprintf(dir, sizeof(dir), NVME "/%.*s/%s", controller, name,
+				       names[i]->d_name);
+	fm_collect_names_free(names, count);
+	if (!dir[0])
+		(void)snprintf(dir, sizeof(dir), NVME "/%.*s/hwmon*", controller, name);
+	celsius(c, &d->temperature_c, dir, "temp1_input");
+	celsius(c, &d->temperature_max_c, dir, "temp1_max");
+}
+
 static void disks(struct fm_collect *c)
 {
 	struct dirent **names;
@@ -57,6 +120,7 @@ static void disks(struct fm_collect *c)
 		fm_collect_text(c, &d->model, FM_FACT_TEXT, BLOCK "/%s/device/model",
 				names[i]->d_name);
 		pci(c, d, names[i]->d_name);
+		heat(c, d, names[i]->d_name);
 	}
 	fm_collect_names_free(names, count);
 }

@@ -57,7 +57,8 @@ enum fm_fact_kind {
 struct fm_facts_node {
 	struct fm_fact name, read_ms, fmove, kernel, machine, product, memory_bytes,
 		huge_pages_bytes, cpus, governor, governor_driver, io_uring_disabled,
-		network_manager, netplan, rules, rp_filter, arp_ignore, arp_announce, interval_ms;
+		network_manager, netplan, rules, rp_filter, arp_ignore, arp_announce, interval_ms,
+		page_cache_bytes, free_bytes, gpu;
 };
 
 struct fm_facts_daemon {
@@ -77,8 +78,8 @@ struct fm_facts_gid {
 };
 
 struct fm_facts_interface {
-	struct fm_fact name, mtu, state, speed_mbps, has_master, rp_filter, arp_ignore,
-		arp_announce, nm_managed;
+	struct fm_fact name, mtu, state, speed_mbps, has_master, master, bond_mode, rp_filter,
+		arp_ignore, arp_announce, nm_managed;
 };
 
 struct fm_facts_address {
@@ -94,11 +95,13 @@ struct fm_facts_counter {
 };
 
 struct fm_facts_process {
-	struct fm_fact name, pid, uid, memlock_bytes, ipc_lock, files, memory_max_bytes;
+	struct fm_fact name, pid, uid, memlock_bytes, ipc_lock, files, memory_max_bytes,
+		oom_score_adj;
 };
 
 struct fm_facts_disk {
-	struct fm_fact name, model, pci, numa, pcie_mtps, pcie_lanes;
+	struct fm_fact name, model, pci, numa, pcie_mtps, pcie_lanes, temperature_c,
+		temperature_max_c;
 };
 
 struct fm_facts_fstab {
@@ -114,7 +117,7 @@ struct fm_facts_owner {
 };
 
 struct fm_facts_store {
-	struct fm_fact name, directory, mode, type, disk, size_bytes, free_bytes;
+	struct fm_fact name, directory, mode, type, disk, size_bytes, free_bytes, direct;
 };
 
 struct fm_facts_file {
@@ -122,7 +125,8 @@ struct fm_facts_file {
 };
 
 struct fm_facts_rail {
-	struct fm_fact peer, kind, device, local, remote, up, mtu, speed_mbps, error;
+	struct fm_fact peer, kind, device, local, remote, up, mtu, speed_mbps, error,
+		packet_bytes, packet_passes;
 };
 
 struct fm_facts_session {

@@ -28,6 +28,7 @@
 #define BITS_MAX 128u
 #define MODE_MAX 07777u
 #define PORT_MAX 255u
+#define CELSIUS_MAX 1000u
 
 static const struct fm_facts_row node_rows[] = {
 	OWN_TEXT(node, name), NUMBER(node, read_ms), TEXT(node, fmove), TEXT(node, kernel),
@@ -36,7 +37,8 @@ static const struct fm_facts_row node_rows[] = {
 	TEXT(node, governor_driver), NUMBER(node, io_uring_disabled),
 	BOOL(node, network_manager), BOOL(node, netplan), NUMBER(node, rules),
 	NUMBER(node, rp_filter), NUMBER(node, arp_ignore), NUMBER(node, arp_announce),
-	NUMBER(node, interval_ms), END,
+	NUMBER(node, interval_ms), NUMBER(node, page_cache_bytes), NUMBER(node, free_bytes),
+	TEXT(node, gpu), END,
 };
 
 static const struct fm_facts_row daemon_rows[] = {
@@ -66,6 +68,7 @@ static const struct fm_facts_row gid_rows[] = {
 static const struct fm_facts_row interface_rows[] = {
 	NAME(interface, name), UP_TO(interface, mtu, MTU_MAX), TEXT(interface, state),
 	UP_TO(interface, speed_mbps, MBPS_MAX), BOOL(interface, has_master),
+	NAME(interface, master), TEXT(interface, bond_mode),
 	NUMBER(interface, rp_filter), NUMBER(interface, arp_ignore),
 	NUMBER(interface, arp_announce), BOOL(interface, nm_managed), END,
 };
@@ -89,12 +92,13 @@ static const struct fm_facts_row counter_rows[] = {
 static const struct fm_facts_row process_rows[] = {
 	NAME(process, name), NUMBER(process, pid), NUMBER(process, uid),
 	NUMBER(process, memlock_bytes), BOOL(process, ipc_lock), NUMBER(process, files),
-	NUMBER(process, memory_max_bytes), END,
+	NUMBER(process, memory_max_bytes), TEXT(process, oom_score_adj), END,
 };
 
 static const struct fm_facts_row disk_rows[] = {
 	NAME(disk, name), TEXT(disk, model), NAME(disk, pci), NUMBER(disk, numa),
-	UP_TO(disk, pcie_mtps, MTPS_MAX), UP_TO(disk, pcie_lanes, LANES_MAX), END,
+	UP_TO(disk, pcie_mtps, MTPS_MAX), UP_TO(disk, pcie_lanes, LANES_MAX),
+	UP_TO(disk, temperature_c, CELSIUS_MAX), UP_TO(disk, temperature_max_c, CELSIUS_MAX), END,
 };
 
 static const struct fm_facts_row fstab_rows[] = {
@@ -114,7 +118,7 @@ static const struct fm_facts_row owner_rows[] = {
 static const struct fm_facts_row store_rows[] = {
 	OWN_TEXT(store, name), OWN_TEXT(store, directory), UP_TO(store, mode, MODE_MAX),
 	TEXT(store, type), NAME(store, disk), NUMBER(store, size_bytes),
-	NUMBER(store, free_bytes), END,
+	NUMBER(store, free_bytes), BOOL(store, direct), END,
 };
 
 static const struct fm_facts_row file_rows[] = {
@@ -124,7 +128,8 @@ static const struct fm_facts_row file_rows[] = {
 static const struct fm_facts_row rail_rows[] = {
 	OWN_TEXT(rail, peer), TEXT(rail, kind), NAME(rail, device), OWN_ADDRESS(rail, local),
 	OWN_ADDRESS(rail, remote), BOOL(rail, up), UP_TO(rail, mtu, MTU_MAX),
-	UP_TO(rail, speed_mbps, MBPS_MAX), OWN_TEXT(rail, error), END,
+	UP_TO(rail, speed_mbps, MBPS_MAX), OWN_TEXT(rail, error),
+	UP_TO(rail, packet_bytes, MTU_MAX), BOOL(rail, packet_passes), END,
 };
 
 static const struct fm_facts_row session_rows[] = {

@@ -2,6 +2,10 @@
 /* Facts from the files of a machine that is made here. links: fm_cli */
 #include "mover/facts/collect.h"
 
+#include <net/if.h>
+#include <sched.h>
+#include <stdlib.h>
+
 #include "mover/facts/collect_priv.h"
 #include "mover/facts/facts.h"
 #include "mover/base/json.h"
@@ -74,6 +78,8 @@ static void test_ports(void)
 	device("rocep1s0f0", "enp1s0f0np0", "0000:01:00.0");
 	device("roceP2p1s0f0", "enP2p1s0f0np0", "0002:01:00.0");
 	tree_attr("sys/kernel/config/rdma_cm/rocep1s0f0/ports/1", "default_roce_mode", "RoCE v2");
+	tree_link("../bond0", "sys/class/net/enp1s0f0np0/master");
+	tree_attr("sys/class/net/bond0/bonding", "mode", "802.3ad 4");
 	tree_attr("run/NetworkManager/devices", "4",
 		  "# made by it\n[device]\nmanaged=true\nnm-owned=false");
 	tree_attr("run/NetworkManager/devices", "5", "[device]\nmanaged=false");
@@ -98,11 +104,13 @@ static void test_ports(void)
 		       !f->ports[0].roce_mode.is_known);
 	CU_ASSERT_TRUE(f->gids_count == 4 && fm_fact_is(&f->gids[3].type, "RoCE v2") &&
 		       f->gids[3].index.n == 2);
-	CU_ASSERT_TRUE(f->interfaces_count == 2 && f->interfaces[0].mtu.n == 9000 &&
-		       f->interfaces[0].has_master.is_known);
+	CU_ASSERT_TRUE(f->interfaces_count == 3 && f->interfaces[1].mtu.n == 9000 &&
+		       f->interfaces[1].has_master.is_known && !f->interfaces[1].master.is_known);
+	CU_ASSERT_TRUE(fm_fact_is(&f->interfaces[2].master, "bond0") &&
+		       fm_fact_is(&f->interfaces[2].bond_mode, "802.3ad 4"));
 	CU_ASSERT_TRUE(fm_fact_is_true(&f->node.network_manager) &&
-		       !fm_fact_is_true(&f->interfaces[0].nm_managed) &&
-		       fm_fact_is_true(&f->interfaces[1].nm_managed));
+		       !fm_fact_is_true(&f->interfaces[1].nm_managed) &&
+		       fm_fact_is_true(&f->interfaces[2].nm_managed));
 	CU_ASSERT_TRUE(!f->addresses_read.is_known && f->addresses_count == 0);
 	fm_facts_free(f);
 	tree_free();
@@ -139,6 +147,54 @@ static void test_counters(void)
 		       c.facts->counters[3].growth.n == 1);
 	fm_facts_free(c.facts);
 	tree_free();
+}
+
+/* Goal: of meminfo what is shared is no page cache; the driver's first GPU is named. */
+static void test_memory(void)
+{
+	struct fm_facts *f;
+
+	tree_make();
+	tree_attr("proc", "meminfo",
+		  "MemTotal:       1000 kB\nMemFree:         100 kB\nCached:          500 kB\n"
+		  "SwapCached:        7 kB\nShmem:           200 kB\nHugetlb:           0 kB");
+	tree_attr("proc/driver/nvidia/gpus/000f:01:00.0", "information",
+		  "Model: \t\t NVIDIA GB10\nIRQ:   \t\t 255");
+	f = collect(NULL);
+	CU_ASSERT_TRUE(f->node.free_bytes.is_known && f->node.free_bytes.n == 100 * 1024);
+	CU_ASSERT_TRUE(f->node.page_cache_bytes.is_known &&
+		       f->node.page_cache_bytes.n == 300 * 1024);
+	CU_ASSERT_TRUE(fm_fact_is(&f->node.gpu, "NVIDIA GB10"));
+	fm_facts_free(f);
+	tree_attr("proc", "meminfo", "MemTotal:       1000 kB\nCached:          500 kB");
+	tree_attr("proc/driver/nvidia/gpus/000f:01:00.0", "information", "IRQ: 255");
+	f = collect(NULL);
+	CU_ASSERT_TRUE(!f->node.free_bytes.is_known && !f->node.page_cache_bytes.is_known);
+	CU_ASSERT_TRUE(!f->node.gpu.is_known && strstr(f->node.gpu.text, "not said"));
+	fm_facts_free(f);
+	tree_free();
+}
+
+static void take_peer(void *ctx, const char *name, uint64_t value)
+{
+	if (strcmp(name, "peer_ifindex") == 0)
+		*(uint64_t *)ctx = value;
+}
+
+/* Goal: a driver's own statistics are read from the kernel; one with none says so. */
+static void test_ethtool(void)
+{
+	uint64_t peer = 0;
+
+	CU_ASSERT_EQUAL(fm_collect_ethtool("fmove-none", take_peer, &peer), -ENODEV);
+	CU_ASSERT_EQUAL(fm_collect_ethtool("a-name-that-is-longer-than-any", take_peer, &peer),
+			-ENAMETOOLONG);
+	CU_ASSERT_EQUAL(fm_collect_ethtool("lo", take_peer, &peer), -EOPNOTSUPP);
+	if (unshare(CLONE_NEWNET) < 0 ||
+	    system("ip link add fm0 type veth peer name fm1 2>/dev/null") != 0)
+		return; /* not root, or no such interfaces here */
+	CU_ASSERT_EQUAL(fm_collect_ethtool("fm0", take_peer, &peer), 0);
+	CU_ASSERT_EQUAL(peer, if_nametoindex("fm1"));
 }
 
 /* Values that no kernel writes, or that a newer one might, are unknown with what was read. */
@@ -211,6 +267,7 @@ static void test_processes(void)
 	tree_attr("proc/77", "cgroup", "0::/system.slice/fmoved.service");
 	tree_attr("sys/fs/cgroup/system.slice", "memory.max", "268435456");
 	tree_attr("sys/fs/cgroup/system.slice/fmoved.service", "memory.max", "max");
+	tree_attr("proc/77", "oom_score_adj", "-500");
 	tree_attr("proc/78", "comm", "bash");
 	tree_attr("proc/79", "comm", "fmove-nvmed");
 	tree_attr("proc/79", "cgroup", "0::/../elsewhere");
@@ -221,6 +278,8 @@ static void test_processes(void)
 		       f->processes[0].files.n == 65536);
 	CU_ASSERT_TRUE(fm_fact_is_true(&f->processes[0].ipc_lock) &&
 		       f->processes[0].memory_max_bytes.n == 256u << 20);
+	CU_ASSERT_TRUE(fm_fact_is(&f->processes[0].oom_score_adj, "-500") &&
+		       !f->processes[1].oom_score_adj.is_known);
 	CU_ASSERT_TRUE(fm_fact_is(&f->processes[1].name, "fmove-nvmed") &&
 		       !f->processes[1].memory_max_bytes.is_known);
 	fm_facts_free(f);
@@ -239,6 +298,8 @@ static void test_storage(void)
 	tree_mkdirs("sys/block/nvme0n1");
 	tree_link("../../devices/pci0000:00/0000:02:00.0/nvme/nvme0", "sys/block/nvme0n1/device");
 	tree_mkdirs("sys/block/loop0");
+	tree_attr("sys/class/nvme/nvme0/hwmon3", "temp1_input", "68850");
+	tree_attr("sys/class/nvme/nvme0/hwmon3", "temp1_max", "81850");
 	tree_mkdirs("sys/devices/virtual/nvme-fabrics/ctl");
 	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "traddr=10.0.0.9,trsvcid=4420");
 	tree_attr("etc", "fstab",
@@ -254,12 +315,14 @@ static void test_storage(void)
 	f = collect(NULL);
 	CU_ASSERT_TRUE(f->disks_count == 1 && fm_fact_is(&f->disks[0].name, "nvme0n1") &&
 		       f->disks[0].pcie_mtps.n == 16000);
+	CU_ASSERT_TRUE(f->disks[0].temperature_c.is_known && f->disks[0].temperature_c.n == 68 &&
+		       f->disks[0].temperature_max_c.n == 81);
 	CU_ASSERT_TRUE(f->fstab_count == 2 && fm_fact_is(&f->fstab[1].source, "/dev/nvme1n1") &&
 		       fm_fact_is(&f->fstab[1].type, "xfs"));
 	CU_ASSERT_TRUE(fm_facts_write(f, document, sizeof(document)) > 0 &&
 		       !strstr(document, "secret"));
-	CU_ASSERT_TRUE(f->controllers_count == 1 &&
-		       fm_fact_is(&f->controllers[0].transport, "tcp"));
+	CU_ASSERT_TRUE(f->controllers_count == 2 &&
+		       fm_fact_is(&f->controllers[1].transport, "tcp"));
 	CU_ASSERT_TRUE(f->owners_count == 1 &&
 		       fm_fact_is(&f->owners[0].evidence, "/etc/nvme/discovery.conf"));
 	fm_facts_free(f);
@@ -298,18 +361,22 @@ static void test_config_and_daemon(void)
 	CU_ASSERT_TRUE(f->stores_count == 1 && f->stores[0].mode.n == 0777 &&
 		       f->stores[0].size_bytes.is_known);
 	CU_ASSERT_TRUE(fm_fact_is(&f->stores[0].directory, "/data"));
+	CU_ASSERT_TRUE(!f->stores[0].direct.is_known && f->stores[0].direct.text);
 	CU_ASSERT_TRUE(f->files_count == 1 && f->files[0].mode.n == 0640 &&
 		       fm_fact_is(&f->files[0].path, "/etc/fmove/node.key"));
 	CU_ASSERT_TRUE(!f->rails_read.is_known &&
 		       strcmp(f->rails_read.text, "nobody listens") == 0);
 	fm_facts_free(f);
 
+	tree_attr("data", "file", "anything");
 	CU_ASSERT_EQUAL_FATAL(fm_json_parse(status_text, strlen(status_text), &status, &err), 0);
 	f = collect(status);
 	fm_json_free(status);
 	CU_ASSERT_TRUE(fm_fact_is(&f->node.name, "gpu1") &&
 		       fm_fact_is(&f->daemon.io, "threads, because"));
 	CU_ASSERT_TRUE(f->daemon.arena_bytes.n == 1048576 && f->rails_count == 1);
+	CU_ASSERT_TRUE(f->stores[0].direct.is_known);
+	CU_ASSERT_TRUE(!f->rails[0].packet_passes.is_known);
 	CU_ASSERT_TRUE(fm_fact_is(&f->rails[0].remote, "fe80::2") &&
 		       fm_fact_is(&f->rails[0].device, "mlx5_0") &&
 		       fm_fact_is_true(&f->rails[0].up));
@@ -379,6 +446,8 @@ static void test_nothing(void)
 static const struct fm_test tests[] = {
 	{ "ports, GIDs, interfaces and who manages them", test_ports },
 	{ "errors that grew between two looks", test_counters },
+	{ "what ethtool shows", test_ethtool },
+	{ "memory, and the GPU that may share it", test_memory },
 	{ "a value that is no value is unknown, and says what it was", test_odd_values },
 	{ "the size of PCIe packets is in the configuration space", test_config_space },
 	{ "the daemons, their limits and the least of their control groups", test_processes },
