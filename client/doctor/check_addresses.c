@@ -7,11 +7,14 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/doctor/lookup.h"
 #include "client/doctor/mend.h"
 
 #define TABLE_MAIN 254u
+#define HEADERS_V4 28u /* of a ping: IP and ICMP */
+#define HEADERS_V6 48u
 
 static void of_network_manager(const struct fm_facts *f, const struct fm_facts_address *a,
 			       struct fm_findings *list)
@@ -186,6 +189,32 @@ static void leaves(const struct fm_facts *f, const struct fm_fact *remote, struc
 	fm_finding_mend(out, "ip route add %s/%u dev %s", remote->text, to.bits, a->interface.text);
 }
 
+/* ---- what is large and does not arrive ---- */
+
+static void black_hole(const struct fm_facts *f, const struct fm_facts_rail *r,
+		       struct fm_findings *list)
+{
+	struct fm_finding *out;
+
+	if (!r->packet_passes.is_known || r->packet_passes.n || !r->packet_bytes.is_known)
+		return;
+	out = fm_finding_add(list, "mtu-black-hole", FM_ERROR, f);
+	fm_finding_read(out, "From %s to %s of %s a packet of %llu bytes does not arrive, a small "
+			     "one does.",
+			fm_shown(&r->local), fm_shown(&r->remote), fm_shown(&r->peer),
+			(unsigned long long)r->packet_bytes.n);
+	fm_finding_means(out, "The other end, or a switch between the two, has a smaller MTU and "
+			      "drops what is larger without a word: RDMA and large messages hang, "
+			      "small ones pass.");
+	if (r->remote.is_known && r->packet_bytes.n > HEADERS_V6)
+		fm_finding_mend(out, "ping -M do -s %llu %s    # from here, until it is answered",
+				(unsigned long long)r->packet_bytes.n -
+					(strchr(r->remote.text, ':') ? HEADERS_V6 : HEADERS_V4),
+				r->remote.text);
+	fm_finding_mend(out, "# the same MTU at both ends, and at least that at every port of a "
+			     "switch between them");
+}
+
 void fm_check_addresses(const struct fm_facts_set *set, struct fm_findings *out)
 {
 	for (size_t n = 0; n < set->count; n++) {
@@ -202,5 +231,7 @@ void fm_check_addresses(const struct fm_facts_set *set, struct fm_findings *out)
 		}
 		for (size_t i = 0; i < f->rails_count; i++)
 			leaves(f, &f->rails[i].remote, out);
+		for (size_t i = 0; i < f->rails_count; i++)
+			black_hole(f, &f->rails[i], out);
 	}
 }

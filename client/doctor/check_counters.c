@@ -10,7 +10,13 @@ static const char *const again[] = { "out_of_sequence",	      "packet_seq_err",
 				     "local_ack_timeout_err", "rcvd_seq_err",
 				     "completer_retry_err",   NULL };
 static const char *const damaged[] = { "symbol_error", "port_rcv_errors", "rx_crc_errors", NULL };
-static const char *const dropped[] = { "port_xmit_discards", "rx_missed_errors", NULL };
+static const char *const dropped[] = { "port_xmit_discards", "rx_missed_errors",
+				       "rx_discards_phy",    "tx_discards_phy",
+				       "rx_out_of_buffer",   NULL };
+static const char *const storms[] = { "tx_pause_storm_warning_events",
+				      "tx_pause_storm_error_events", NULL };
+static const char *const stalls[] = { "outbound_pci_stalled_rd_events",
+				      "outbound_pci_stalled_wr_events", NULL };
 
 static const struct {
 	const char *id;
@@ -32,6 +38,15 @@ static const struct {
 	{ "dropped", FM_WARNING, dropped,
 	  "Packets were thrown away because nobody took them in time.",
 	  "# through a switch: PFC or ECN at all ports; at this node: larger rings (ethtool -G)" },
+	{ "pause-storm", FM_WARNING, storms,
+	  "The card told the other end to pause for so long that it raised an alarm: this node "
+	  "does not take data as fast as it comes. Behind a switch others wait with it.",
+	  "# what holds this node up: its PCIe link (pcie-narrow), its memory, a process that was "
+	  "stopped; fmove bench with it says more" },
+	{ "pcie-stalled", FM_NOTE, stalls,
+	  "The card had data to move and waited for PCIe. At the full rate of a port that is "
+	  "narrower than its wire it is usual; else something else uses the same link.",
+	  "# compare what fmove bench measures with the ceiling below" },
 };
 
 static bool is_one_of(const struct fm_fact *name, const char *const *names)

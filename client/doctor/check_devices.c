@@ -2,6 +2,8 @@
 /* check_devices - one RDMA port: its state, MTU, GIDs, PCIe link and place. See check.h. */
 #include "client/doctor/check.h"
 
+#include <string.h>
+
 #include "client/doctor/lookup.h"
 #include "client/doctor/mend.h"
 
@@ -45,6 +47,25 @@ static void state(const struct fm_facts *f, const struct fm_facts_port *p, struc
 		fm_finding_mend(out, "ip link set dev %s up    # if it is not the cable",
 				p->interface.text);
 	}
+}
+
+/* A bond of the kernel's. One that the card makes itself has one device for both of its ports. */
+static void lag(const struct fm_facts *f, const struct fm_facts_port *p, struct fm_findings *list)
+{
+	const struct fm_facts_interface *i = fm_interface_of(f, &p->interface);
+	struct fm_finding *out;
+
+	if (!i || !i->master.is_known || !i->bond_mode.is_known ||
+	    strstr(fm_text_of(&p->device), "bond"))
+		return;
+	out = fm_finding_add(list, "lag-under-rdma", FM_WARNING, f);
+	fm_finding_read(out, "%s, interface %s: part of the bond %s, mode %s.",
+			fm_text_of(&p->device), i->name.text, i->master.text, i->bond_mode.text);
+	fm_finding_means(out, "RDMA does not go over a bond of the kernel's: this port has no "
+			      "address of its own, and the bond's TCP connections take one port "
+			      "each. fmove uses ports side by side without one.");
+	fm_finding_mend(out, "ip link set dev %s nomaster    # until the next boot", i->name.text);
+	fm_finding_mend(out, "# then an address in a network of its own for each port");
 }
 
 static void mtu(const struct fm_facts *f, const struct fm_facts_port *p, struct fm_findings *list)
@@ -243,6 +264,7 @@ void fm_check_devices(const struct fm_facts_set *set, struct fm_findings *out)
 			if (!p->device.is_known)
 				continue;
 			state(f, p, out);
+			lag(f, p, out);
 			mtu(f, p, out);
 			gids(f, p, out);
 			pcie(f, p, out);

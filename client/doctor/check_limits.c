@@ -5,10 +5,13 @@
  */
 #include "client/doctor/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/show.h"
 
+#define FREE_SHARE 10u	/* of memory: less than a tenth is free */
+#define CACHE_SHARE 4u	/* and more than a quarter would be, without the page cache */
 #define FILES_ENOUGH 4096u /* connections, and files of transfers; the unit says 65536 */
 
 static const char *bytes_text(uint64_t bytes, char out[static FM_SHOW_MAX])
@@ -75,6 +78,57 @@ static void control_group(const struct fm_facts *f, const struct fm_facts_proces
 			     "smaller), then: systemctl restart fmoved");
 	fm_finding_mend(out, "[Service]");
 	fm_finding_mend(out, "MemoryMax=infinity");
+}
+
+/* A transfer that ends is begun again; a volume whose supervisor ended has nobody to guard it. */
+static void oom(const struct fm_facts *f, const struct fm_facts_process *p,
+		struct fm_findings *list)
+{
+	long adj = strtol(fm_text_of(&p->oom_score_adj), NULL, 10);
+	struct fm_finding *out;
+
+	if (!p->oom_score_adj.is_known || adj <= 0)
+		return;
+	out = fm_finding_add(list, "oom-score", FM_WARNING, f);
+	fm_finding_read(out, "fmove-nvmed (process %llu) has oom_score_adj %ld.",
+			(unsigned long long)p->pid.n, adj);
+	fm_finding_means(out, "When memory is short the kernel ends it before others; until it is "
+			      "back nobody unmounts a volume that was lost or is another's.");
+	fm_finding_mend(out, "# systemctl edit fmove-nvmed, then: systemctl restart fmove-nvmed");
+	fm_finding_mend(out, "[Service]");
+	fm_finding_mend(out, "OOMScoreAdjust=-500");
+}
+
+/* GPUs without memory of their own, by a part of their name. */
+static bool has_unified_memory(const struct fm_facts *f)
+{
+	static const char *const names[] = { "GB10", "Orin", "Thor", "Xavier" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strstr(fm_text_of(&f->node.gpu), names[i]))
+			return f->node.gpu.is_known;
+	return false;
+}
+
+static void page_cache(const struct fm_facts *f, struct fm_findings *list)
+{
+	const struct fm_fact *all = &f->node.memory_bytes, *cache = &f->node.page_cache_bytes,
+			     *free = &f->node.free_bytes;
+	char a[FM_SHOW_MAX], b[FM_SHOW_MAX], d[FM_SHOW_MAX];
+	struct fm_finding *out;
+
+	if (!has_unified_memory(f) || !all->is_known || !cache->is_known || !free->is_known ||
+	    free->n >= all->n / FREE_SHARE || cache->n <= all->n / CACHE_SHARE)
+		return;
+	out = fm_finding_add(list, "page-cache-gpu", FM_WARNING, f);
+	fm_finding_read(out, "%s shares the memory of the machine: of %s, %s are free and %s hold "
+			     "files that were read or written.",
+			f->node.gpu.text, fm_show_bytes(all->n, a), fm_show_bytes(free->n, b),
+			fm_show_bytes(cache->n, d));
+	fm_finding_means(out, "CUDA counts what is free, and not what the kernel would give back: "
+			      "models may not load. fmove reads past this cache where it can; "
+			      "other programs fill it.");
+	fm_finding_mend(out, "sync; echo 3 >/proc/sys/vm/drop_caches    # before it is loaded");
 }
 
 static void machine_memory(const struct fm_facts *f, struct fm_findings *list)
@@ -146,6 +200,8 @@ void fm_check_limits(const struct fm_facts_set *set, struct fm_findings *out)
 		const struct fm_facts *f = set->at[n];
 
 		for (size_t i = 0; i < f->processes_count; i++) {
+			if (fm_fact_is(&f->processes[i].name, "fmove-nvmed"))
+				oom(f, &f->processes[i], out);
 			if (!fm_fact_is(&f->processes[i].name, "fmoved"))
 				continue;
 			memlock(f, &f->processes[i], out);
@@ -153,6 +209,7 @@ void fm_check_limits(const struct fm_facts_set *set, struct fm_findings *out)
 			control_group(f, &f->processes[i], out);
 		}
 		machine_memory(f, out);
+		page_cache(f, out);
 		io_uring(f, out);
 		governor(f, out);
 	}

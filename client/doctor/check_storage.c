@@ -175,6 +175,47 @@ static void room(const struct fm_facts *f, struct fm_findings *list)
 	}
 }
 
+/* ---- disks and files ---- */
+
+static void hot(const struct fm_facts *f, struct fm_findings *list)
+{
+	struct fm_finding *out;
+
+	for (size_t i = 0; i < f->disks_count; i++) {
+		const struct fm_facts_disk *d = &f->disks[i];
+
+		if (!d->temperature_c.is_known || !d->temperature_max_c.is_known ||
+		    d->temperature_c.n < d->temperature_max_c.n)
+			continue;
+		out = fm_finding_add(list, "disk-hot", FM_WARNING, f);
+		fm_finding_read(out, "%s has %llu degrees Celsius; %llu is where it warns.",
+				fm_shown(&d->name), (unsigned long long)d->temperature_c.n,
+				(unsigned long long)d->temperature_max_c.n);
+		fm_finding_means(out, "It slows down so that it does not become hotter: transfers "
+				      "begin fast and become slow.");
+		fm_finding_mend(out, "# air or a heat sink for it; fmove bench disk --thorough "
+				     "shows what it does when it is warm");
+	}
+}
+
+static void cached(const struct fm_facts *f, struct fm_findings *list)
+{
+	struct fm_finding *out;
+
+	for (size_t i = 0; i < f->stores_count; i++) {
+		const struct fm_facts_store *s = &f->stores[i];
+
+		if (!s->direct.is_known || s->direct.n)
+			continue;
+		out = fm_finding_add(list, "store-without-direct", FM_NOTE, f);
+		fm_finding_read(out, "The file system of store %s, %s, has no O_DIRECT.",
+				fm_shown(&s->name), fm_shown(&s->type));
+		fm_finding_means(out, "Its files go through the page cache: more processor time, "
+				      "and memory that a GPU may share is filled with them.");
+		fm_finding_mend(out, "# a directory on ext4 or xfs as the store, if that matters");
+	}
+}
+
 void fm_check_storage(const struct fm_facts_set *set, struct fm_findings *out)
 {
 	for (size_t n = 0; n < set->count; n++) {
@@ -183,5 +224,7 @@ void fm_check_storage(const struct fm_facts_set *set, struct fm_findings *out)
 		connected_twice(set->at[n], out);
 		identity(set->at[n], out);
 		room(set->at[n], out);
+		hot(set->at[n], out);
+		cached(set->at[n], out);
 	}
 }

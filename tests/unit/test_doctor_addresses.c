@@ -124,10 +124,42 @@ static void test_leaves_elsewhere(void)
 	fm_facts_free(f);
 }
 
+/* Goal: only what is known not to arrive is a finding, with a line that shows it. */
+static void test_black_hole(void)
+{
+	struct fm_facts *f = spark();
+	struct fm_facts_rail *r;
+
+	rail(f, "10.0.0.2");
+	r = &f->rails[f->rails_count - 1];
+	text(&r->peer, "n2");
+	fm_fact_text(&r->local, FM_FACT_ADDRESS, "10.0.0.1");
+	fm_fact_number(&r->packet_bytes, 9000);
+	fm_fact_unknown(&r->packet_passes, "no answer");
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&r->packet_passes, true);
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&r->packet_passes, false);
+	check(f);
+	CU_ASSERT_TRUE(scene_is_only("mtu-black-hole", FM_ERROR,
+				     "From 10.0.0.1 to 10.0.0.2 of n2 a packet of 9000 bytes",
+				     "ping -M do -s 8972 10.0.0.2"));
+	fm_fact_text(&r->remote, FM_FACT_ADDRESS, "fd00::2");
+	check(f);
+	CU_ASSERT_TRUE(scene_is_only("mtu-black-hole", FM_ERROR, "", "-s 8952 fd00::2"));
+	fm_fact_number(&r->packet_bytes, 3); /* of a file that lies */
+	check(f);
+	CU_ASSERT_TRUE(scene_is_only("mtu-black-hole", FM_ERROR, "", "# the same MTU"));
+	fm_facts_free(f);
+}
+
 static const struct fm_test tests[] = {
 	{ "NetworkManager may take an address that it did not add", test_network_manager },
 	{ "an address has no route to its network", test_route },
 	{ "an address is there twice", test_duplicate },
 	{ "what is for a cable leaves by another interface", test_leaves_elsewhere },
+	{ "what is large does not arrive", test_black_hole },
 };
 FM_TEST_MAIN("doctor_addresses", tests)

@@ -39,6 +39,9 @@ static void test_kinds(void)
 		{ "packet_seq_err", "retransmits", FM_WARNING },
 		{ "rx_crc_errors", "damaged", FM_WARNING },
 		{ "rx_missed_errors", "dropped", FM_WARNING },
+		{ "rx_discards_phy", "dropped", FM_WARNING },
+		{ "tx_pause_storm_warning_events", "pause-storm", FM_WARNING },
+		{ "outbound_pci_stalled_wr_events", "pcie-stalled", FM_NOTE },
 	};
 	struct fm_facts *f = scene_v100("n1", 1);
 

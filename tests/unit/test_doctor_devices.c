@@ -148,6 +148,29 @@ static void test_numa(void)
 	fm_facts_free(f);
 }
 
+/* Goal: a bond of the kernel's over an RDMA port is told; a bridge, and the card's own, are not. */
+static void test_lag(void)
+{
+	struct fm_facts *f = scene_spark("n1", false);
+	struct fm_facts_interface *i = &f->interfaces[0];
+
+	fm_fact_number(&i->has_master, true);
+	fm_fact_text(&i->master, FM_FACT_NAME, "br0");
+	fm_fact_unknown(&i->bond_mode, "no such file");
+	scene_check(fm_check_devices, &f, 1);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_text(&i->master, FM_FACT_NAME, "bond0");
+	text(&i->bond_mode, "802.3ad 4");
+	scene_check(fm_check_devices, &f, 1);
+	CU_ASSERT_TRUE(scene_is_only("lag-under-rdma", FM_WARNING,
+				     "interface enp1s0f0np0: part of the bond bond0, mode 802.3ad",
+				     "ip link set dev enp1s0f0np0 nomaster"));
+	fm_fact_text(&f->ports[0].device, FM_FACT_NAME, "mlx5_bond_0");
+	scene_check(fm_check_devices, &f, 1);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_facts_free(f);
+}
+
 static const struct fm_test tests[] = {
 	{ "a port with an address is down, or waits for a subnet manager", test_state },
 	{ "a small MTU costs what the formula says; one that the device did not follow is told "
@@ -158,5 +181,6 @@ static const struct fm_test tests[] = {
 	  test_pcie },
 	{ "the PCIe links of both functions of a cage count together", test_pcie_of_siblings },
 	{ "a disk at another processor is a note", test_numa },
+	{ "a bond over RDMA ports", test_lag },
 };
 FM_TEST_MAIN("doctor_devices", tests)

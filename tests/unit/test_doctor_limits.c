@@ -94,6 +94,49 @@ static void test_io_uring(void)
 	fm_facts_free(f);
 }
 
+static void test_oom(void)
+{
+	struct fm_facts *f = node_with("fmove-nvmed");
+
+	text(&f->processes[0].oom_score_adj, "-500");
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	text(&f->processes[0].oom_score_adj, "200");
+	check(f);
+	CU_ASSERT_TRUE(scene_is_only("oom-score", FM_WARNING, "(process 77) has oom_score_adj 200",
+				     "OOMScoreAdjust=-500"));
+	fm_fact_text(&f->processes[0].name, FM_FACT_NAME, "fmoved"); /* what it does begins again */
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_facts_free(f);
+}
+
+/* Goal: the page cache is a finding only where a GPU has the same memory and little is free. */
+static void test_page_cache(void)
+{
+	struct fm_facts *f = scene_node("n1");
+
+	text(&f->node.gpu, "NVIDIA GB10");
+	fm_fact_number(&f->node.free_bytes, 20ull << 30);
+	fm_fact_number(&f->node.page_cache_bytes, 90ull << 30);
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&f->node.free_bytes, 2ull << 30);
+	check(f);
+	CU_ASSERT_TRUE(scene_is_only("page-cache-gpu", FM_WARNING,
+				     "NVIDIA GB10 shares the memory of the machine: of 137 GB, "
+				     "2.15 GB are free and 96.6 GB hold files",
+				     "drop_caches"));
+	fm_fact_number(&f->node.page_cache_bytes, 20ull << 30); /* programs have it */
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&f->node.page_cache_bytes, 90ull << 30);
+	text(&f->node.gpu, "Tesla V100-SXM2-32GB");
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_facts_free(f);
+}
+
 /* With the two drivers that choose speeds themselves it is the usual one. */
 static void test_governor(void)
 {
@@ -115,6 +158,8 @@ static const struct fm_test tests[] = {
 	{ "fmoved may open few files", test_files },
 	{ "memory.total is more than half of what programs share", test_machine_memory },
 	{ "io_uring is off", test_io_uring },
+	{ "the supervisor is ended before others", test_oom },
+	{ "the page cache has what a GPU needs", test_page_cache },
 	{ "the processors stay at their lowest speed", test_governor },
 };
 FM_TEST_MAIN("doctor_limits", tests)

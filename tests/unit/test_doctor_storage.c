@@ -140,11 +140,53 @@ static void test_room(void)
 	fm_facts_free(f);
 }
 
+static void test_hot(void)
+{
+	struct fm_facts *f = scene_node("n1");
+	struct fm_facts_disk *d = fm_facts_add(f, f->disks, &f->disks_count);
+
+	fm_fact_text(&d->name, FM_FACT_NAME, "nvme0n1");
+	fm_fact_number(&d->temperature_c, 69);
+	fm_fact_unknown(&d->temperature_max_c, "no such file");
+	scene_check(fm_check_storage, &f, 1);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&d->temperature_max_c, 70);
+	scene_check(fm_check_storage, &f, 1);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&d->temperature_c, 70);
+	scene_check(fm_check_storage, &f, 1);
+	CU_ASSERT_TRUE(scene_is_only("disk-hot", FM_WARNING,
+				     "nvme0n1 has 70 degrees Celsius; 70 is where it warns", "#"));
+	fm_facts_free(f);
+}
+
+static void test_direct(void)
+{
+	struct fm_facts *f = scene_node("n1");
+	struct fm_facts_store *s = fm_facts_add(f, f->stores, &f->stores_count);
+
+	text(&s->name, "data");
+	text(&s->type, "fuse.sshfs");
+	fm_fact_number(&s->direct, true);
+	scene_check(fm_check_storage, &f, 1);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_unknown(&s->direct, "it is empty");
+	scene_check(fm_check_storage, &f, 1);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&s->direct, false);
+	scene_check(fm_check_storage, &f, 1);
+	CU_ASSERT_TRUE(scene_is_only("store-without-direct", FM_NOTE,
+				     "store data, fuse.sshfs, has no O_DIRECT", "ext4"));
+	fm_facts_free(f);
+}
+
 static const struct fm_test tests[] = {
 	{ "fstab names a disk by its number", test_fstab },
 	{ "somebody else connects volumes, too", test_two_owners },
 	{ "a target is connected as two hosts", test_connected_twice },
 	{ "the host's NQN and ID do not belong together", test_identity },
 	{ "a store has little room", test_room },
+	{ "a disk is as hot as it may be", test_hot },
+	{ "a store has no O_DIRECT", test_direct },
 };
 FM_TEST_MAIN("doctor_storage", tests)
