@@ -406,6 +406,14 @@ static double hardware(const struct fm_facts *facts)
 	return sum;
 }
 
+/* Of what goes to a peer one way; both ways at once have it twice, of a port that can do so. */
+static void add_hardware(struct fm_bench *b, double rate)
+{
+	for (unsigned i = 0; i < b->path_count; i++)
+		if (b->paths[i].kind <= FM_BENCH_PUT && b->paths[i].op != FM_BENCH_BOTH)
+			b->paths[i].hardware = rate;
+}
+
 static void head(struct fm_bench *b, const struct wanted *w, const struct fm_facts *facts)
 {
 	(void)snprintf(b->node, sizeof(b->node), "%s", fm_text_of(&facts->node.name));
@@ -430,6 +438,7 @@ static int measure(struct wanted *w, int *status, struct fm_err *err)
 	if (ret == 0) {
 		add_counters(b, before, b->facts);
 		*status = fm_bench_judge(b);
+		add_hardware(b, hardware(b->facts));
 		fm_bench_conclude(b, hardware(b->facts));
 		if (b->path_count == 0)
 			ret = fm_err_set(

@@ -83,6 +83,7 @@ struct fm_bench_path {
 	struct fm_bench_repeat repeats[FM_BENCH_REPEATS_MAX];
 	unsigned repeat_count;
 	struct fm_bench_rates rates;
+	double hardware; /* bytes a second that the ports allow, of a way to a peer; 0: not known */
 	struct fm_bench_latency latency; /* count 0: not measured */
 	struct fm_bench_cpu here, there; /* there: of a peer */
 	uint64_t rdma_bytes, tcp_bytes;	 /* which transport carried what */

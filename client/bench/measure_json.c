@@ -109,6 +109,8 @@ static void path_write(struct fm_json_writer *w, const struct fm_bench_path *p)
 	}
 	repeats_write(w, p);
 	rates_write(w, &p->rates);
+	if (p->hardware > 0)
+		fm_jw_real(w, "hardware_bytes_per_s", p->hardware);
 	latency_write(w, &p->latency);
 	cpu_write(w, "cpu_here", p, &p->here);
 	if (is_of_peer(p)) {
@@ -247,6 +249,7 @@ static int word_read(const struct fm_json *json, const char *key, const char *co
 
 #define SECONDS_MAX 1e9
 #define BYTES_MAX   (UINT64_C(1) << 53)
+#define RATE_MAX    1e15
 
 static int repeats_read(const struct fm_json *json, struct fm_bench_path *p)
 {
@@ -322,6 +325,7 @@ static int path_read(const struct fm_json *json, struct fm_bench *b)
 	    text_read(json, "from", p->from, sizeof(p->from)) < 0 ||
 	    text_read(json, "why", p->why, sizeof(p->why)) < 0 ||
 	    u64_read(json, "block_bytes", BYTES_MAX, &p->block_bytes) < 0 ||
+	    real_read(json, "hardware_bytes_per_s", RATE_MAX, &p->hardware) < 0 ||
 	    unsigned_read(json, "depth", UINT16_MAX, &p->depth) < 0 ||
 	    unsigned_read(json, "connections", UINT16_MAX, &p->connections) < 0 ||
 	    u64_read(json, "rdma_bytes", BYTES_MAX, &p->rdma_bytes) < 0 ||

@@ -14,7 +14,7 @@
 
 #define LABEL_PX    460
 #define BAR_PX	    390
-#define VALUE_PX    150
+#define VALUE_PX    220
 #define LABEL_CHARS 56u
 #define ROW_PX	    20
 #define QUANTILES   5u
@@ -98,7 +98,8 @@ static void put_invalid(unsigned invalid)
 
 struct bar {
 	double value, min, max; /* value < 0: there is none */
-	char text[FM_SHOW_MAX];
+	double hardware;	/* 0: not known, or not asked for */
+	char text[2 * FM_SHOW_MAX + 16];
 };
 
 struct chart {
@@ -111,7 +112,7 @@ static void rate_bar(const struct fm_bench_path *p, struct bar *out)
 	*out = (struct bar){.value = -1};
 	if (p->repeat_count == 0)
 		return;
-	*out = (struct bar){p->rates.median, p->rates.min, p->rates.max, ""};
+	*out = (struct bar){p->rates.median, p->rates.min, p->rates.max, 0, ""};
 	(void)fm_show_rate(p->rates.median, out->text);
 }
 
@@ -119,7 +120,7 @@ static void cpu_bar(const struct fm_bench_path *p, const struct fm_bench_cpu *cp
 {
 	double s = fm_bench_cpu_per_gib(p, cpu);
 
-	*out = (struct bar){s, s, s, ""};
+	*out = (struct bar){s, s, s, 0, ""};
 	(void)snprintf(out->text, sizeof(out->text), "%.3f s/GiB", s);
 }
 
@@ -136,14 +137,24 @@ static void cpu_there_bar(const struct fm_bench_path *p, struct bar *out)
 /* Of a stage: what is not to be believed is none. */
 static void stage_bar(const struct fm_bench_path *p, struct bar *out)
 {
+	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+
 	rate_bar(p, out);
+	if (p->hardware > 0 && out->value >= 0) {
+		out->hardware = p->hardware;
+		(void)snprintf(out->text, sizeof(out->text), "%s, %.0f %% of %s",
+			       fm_show_rate(out->value, is), 100 * out->value / p->hardware,
+			       fm_show_rate(p->hardware, of));
+	}
 	if (p->invalid || p->op == FM_BENCH_BOTH || (p->depth == 1 && p->kind < FM_BENCH_DISK))
 		out->value = -1;
 }
 
 static const struct chart charts[] = {
 	{"Bandwidth by path, depth and size; the line: slowest to fastest repeat", rate_bar},
-	{"Ceilings of the stages: what each carries alone, if it is to be believed", stage_bar},
+	{"Ceilings of the stages: what each carries alone, if it is to be believed; the mark: what "
+	 "its hardware allows",
+	 stage_bar},
 	{"Seconds of processors for each GiB, here", cpu_here_bar},
 	{"Seconds of processors for each GiB, at the peer", cpu_there_bar},
 };
@@ -161,7 +172,7 @@ static unsigned count_bars(const struct page *page, const struct chart *c, doubl
 			if (bar.value < 0)
 				continue;
 			count++;
-			*most = fmax(*most, bar.max);
+			*most = fmax(*most, fmax(bar.max, bar.hardware));
 		}
 	return count;
 }
@@ -184,8 +195,11 @@ static void print_bar(const struct page *page, size_t k, const struct fm_bench_p
 		     LABEL_PX, bar->value * scale, p->invalid ? "doubt" : "sure", k % 4);
 	(void)printf("<path d=\"M%.1f 10H%.1f\" class=\"w\"/>", LABEL_PX + bar->min * scale,
 		     LABEL_PX + bar->max * scale);
-	(void)printf("<text x=\"%.1f\" y=\"14\">%s</text></g>\n", LABEL_PX + bar->max * scale + 6,
-		     bar->text);
+	if (bar->hardware > 0)
+		(void)printf("<path d=\"M%.1f 1V19\" class=\"w\"/>",
+			     LABEL_PX + bar->hardware * scale);
+	(void)printf("<text x=\"%.1f\" y=\"14\">%s</text></g>\n",
+		     LABEL_PX + fmax(bar->max, bar->hardware) * scale + 6, bar->text);
 }
 
 /* The same path of all measurements stands together. */

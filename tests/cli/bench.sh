@@ -172,6 +172,11 @@ for figure in $(grep -oE '[0-9]+(\.[0-9]+)?' "$corpus/quick.json"); do
 	grep -qF -- "${figure%.0}" out || bad "the page lacks $figure"
 done
 no 2 'prints a table, or with --html a page' fmove bench compare --json a b
+sed 's/"op":"send",/&"hardware_bytes_per_s":4000000000,/' a >ports
+ok fmove bench compare --html ports a
+page_is_whole
+grep -qF '1.00 GB/s, 25 % of 4.00 GB/s' out || bad "the page lacks what the ports allow: $(grep -o '1.00 GB/s[^<]*' out)"
+[ "$(grep -c '1V19' out)" -eq 1 ] || bad "not one mark of hardware"
 
 # What cannot be measured.
 no 2 'with whom' fmove bench tcp $short

@@ -25,12 +25,18 @@ static struct fm_bench *sample(void)
 	p->block_bytes = 1 << 20;
 	p->latency = (struct fm_bench_latency){9, 0.001, 0.002, 0.003, 0.004, 0.5};
 	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 2};
-	p->here = (struct fm_bench_cpu){.is_known = true, .process_s = 1, .busiest = 0.5};
+	p->here = (struct fm_bench_cpu){.is_known = true,
+					.process_s = 1,
+					.busiest = 0.5,
+					.thread_s = 1.5,
+					.core_softirq_s = 0.25};
 	p = fm_bench_add(b, FM_BENCH_TCP, FM_BENCH_BOTH, "n2");
 	p->connections = 4;
 	p->tcp_bytes = 7;
 	p->segments_sent = 100;
 	p->segments_again = 3;
+	p->segments_needless = 2;
+	p->hardware = 24e9;
 	strcpy(p->there.why, "it does not say");
 	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 0.5};
 	(void)fm_bench_judge(b);
@@ -51,6 +57,10 @@ static void test_roundtrip(void)
 	CU_ASSERT_STRING_EQUAL(again->paths[0].where, "/srv/\xff");
 	CU_ASSERT_EQUAL(again->paths[1].invalid, FM_BENCH_TOO_SHORT);
 	CU_ASSERT_EQUAL(again->paths[1].segments_again, 3);
+	CU_ASSERT_EQUAL(again->paths[1].segments_needless, 2);
+	CU_ASSERT_TRUE(again->paths[1].hardware > 23e9 && again->paths[0].hardware < 1);
+	CU_ASSERT_TRUE(again->paths[0].here.thread_s > 1.4 &&
+		       again->paths[0].here.core_softirq_s > 0.2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"invalid\":[\"too short\"]"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"median_bytes_per_s\":2000000000.000000"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"cpu_there\":{\"unknown\":\"it does not say\"}"));
