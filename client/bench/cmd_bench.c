@@ -332,7 +332,11 @@ static int collect(const struct wanted *w, struct fm_facts **out, struct fm_err 
 	return ret;
 }
 
-/* What either end is doing would be in the numbers, and the numbers' transfers in its way. */
+/*
+ * What either end is doing would be in the numbers, and the numbers' transfers in its way. A daemon
+ * lists those of all users and those that peers began with it; what a peer does with a third node
+ * is not seen from here.
+ */
 static int wait_for_others(const struct wanted *w, struct fm_err *err)
 {
 	struct pollfd fd = {.fd = fm_interrupt_fd(), .events = POLLIN};
@@ -348,7 +352,8 @@ static int wait_for_others(const struct wanted *w, struct fm_err *err)
 			return 0;
 		if (!is_said)
 			fm_say(VERB
-			       ": waiting until no transfer runs here; with --now it does not");
+			       ": waiting until no transfer runs here, whoever began it; with "
+			       "--now it does not wait");
 		is_said = true;
 		(void)poll(&fd, 1, WAIT_MS); /* whatever it says, a signal is looked for */
 		if (fm_is_interrupted())

@@ -121,6 +121,20 @@ wait $pid
 fast 1
 wait $put || bad "the transfer beside it failed"
 
+# So it does beside one that a peer began.
+slow 2
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock fmove put slow n1:s/theirs >/dev/null 2>&1 &
+put=$!
+moved theirs 0
+fmove bench tcp --peer n2 $short >out 2>err &
+pid=$!
+await grep -q 'waiting until no transfer runs here' err || bad "it does not wait for what a peer began: $(cat err)"
+has_ended theirs && bad "the transfer of the peer ended before it was waited for"
+kill -TERM $pid
+wait $pid
+fast 2
+wait $put || bad "the peer's transfer beside it failed"
+
 # Side by side: what is valid, what is not, what is unlike, what is no measurement.
 corpus=$FM_SOURCE/tests/fuzz/corpus/bench
 one() {
