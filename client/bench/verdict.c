@@ -60,6 +60,12 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 		say_none("all together is slower than each stage alone", e, least, out);
 		return -1;
 	}
+	if (FM_BENCH_NEAR * e->median > s[limit].rates.max) {
+		say_none("all together is faster than the slowest stage was alone, so that one was "
+			 "disturbed",
+			 e, least, out);
+		return -1;
+	}
 	if (next >= 0 && s[next].rates.min <= fmax(s[limit].rates.max, e->max)) {
 		say_none("the two slowest stages are alike within the noise", e, least, out);
 		return -1;

@@ -3,9 +3,9 @@
  * verdict - which stage of the way limits, in one sentence. Pure functions.
  *
  * A limit is named only beyond the noise: end to end is within a tenth of what the slowest stage
- * does alone, and the slowest repeat of the next stage is faster than the fastest of both. A path
- * that is not valid says nothing, but for two causes that noise does not hide: processors that have
- * nothing left, and segments that are lost.
+ * does alone, neither less nor more, and the slowest repeat of the next stage is faster than the
+ * fastest of both. A path that is not valid says nothing, but for two causes that noise does not
+ * hide: processors that have nothing left, and segments that are lost.
  *
  * Processors limit an end if it wanted them all the time. Who waits for the wire or a disk sleeps,
  * so such an end was held up by nothing else:

@@ -125,6 +125,9 @@ static void test_beyond_the_noise(void)
 	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, text), 0);
 	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, text), -1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "slower than each stage alone"));
+	s[1] = stage("wire", 0.225 * GB, 0.4, 0); /* it was disturbed: more goes over it */
+	CU_ASSERT_EQUAL(judge(s, 2, 0.6 * GB, text), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "faster than the slowest stage was alone"));
 	CU_ASSERT_EQUAL(judge(s, 0, 1 * GB, text), -1);
 	CU_ASSERT_STRING_EQUAL(text, "");
 }
