@@ -261,13 +261,22 @@ void fm_supervised_hold_found(struct fm_supervised *v)
 }
 
 /* A mount outlives its device. */
-static bool is_mounted(const struct fm_supervisor *sup, dev_t dev)
+static void see(const struct fm_supervised *v, struct fm_held *h)
 {
-	const struct fm_inv_namespace *ns = find_device(sup, dev);
-	bool may_write;
+	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);
+	bool may_write = true;
 
-	return ns ? fm_supervisor_is_used(sup, ns, &may_write) :
-		    fm_mounts_of(&sup->mounts, dev, NULL) != NULL;
+	h->is_mounted = ns ? fm_supervisor_is_used(v->sup, ns, &may_write) :
+			     fm_mounts_of(&v->sup->mounts, h->dev, NULL) != NULL;
+	h->is_seen_read_only = h->is_mounted && !may_write && ns == fm_supervised_ns(v);
+}
+
+bool fm_supervised_is_overstated(const struct fm_supervised *v)
+{
+	for (unsigned i = 0; i < v->held_count; i++)
+		if (v->held[i].is_read_write && v->held[i].is_seen_read_only)
+			return true;
+	return false;
 }
 
 /* To what is configured, and is that namespace by now. False: to nothing. */
@@ -328,7 +337,7 @@ void fm_supervised_watch_held(struct fm_supervised *v)
 		if (is_its_device(v, &inv->namespaces[i]))
 			(void)hold_used(v, &inv->namespaces[i]);
 	for (unsigned i = v->held_count; i-- > 0;) {
-		v->held[i].is_mounted = is_mounted(v->sup, v->held[i].dev);
+		see(v, &v->held[i]);
 		if (is_anothers(v, &v->held[i]))
 			forget(v, &v->held[i]);
 	}

@@ -686,6 +686,13 @@ const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[stat
 {
 	if (!is_shared(v))
 		return NULL;
+	/* Else the others would wait for ever: that it is read-only by now is no proof that nothing
+	 * is written any more, and free it is only when it was unmounted. */
+	if (fm_supervised_is_overstated(v)) {
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "it may have been mounted read-write, and "
+						     "peers are told so: it is mounted anew");
+		return why;
+	}
 	if (is_writer(v)) {
 		if (v->seal == FM_SEAL_DONE || (v->seal == FM_SEAL_OPEN && v->mounted_epoch == 0))
 			return NULL;

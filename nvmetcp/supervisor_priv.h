@@ -133,6 +133,8 @@ struct fm_held {
 	bool is_read_write;
 	/* itself, or what is made of it is there, at the last look */
 	bool is_mounted;
+	/* ... and is what the volume is taken for, and all that is seen of it is read-only */
+	bool is_seen_read_only;
 };
 
 /* A controller that a look found live. */
@@ -482,7 +484,8 @@ void fm_supervised_watch_seal(struct fm_supervised *v);
 /* Tells peers what is here, if it has changed. What cannot be told is said in the log. */
 int fm_supervisor_publish(struct fm_supervisor *sup);
 
-/* Why what is mounted read-only must be unmounted, because of a seal; NULL: it need not be. */
+/* Why what is mounted read-only must be unmounted, because of a seal or of what peers are told;
+ * NULL: it need not be. */
 const char *fm_supervised_leave_why(const struct fm_supervised *v,
 				    char why[static FM_PLAN_WHY_MAX]);
 
@@ -560,6 +563,8 @@ void fm_supervised_hold_found(struct fm_supervised *v);
 void fm_supervised_watch_held(struct fm_supervised *v);
 /* Whether peers are to be told that it is mounted, because of this. */
 bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write);
+/* Whether peers are told that it is written to, and all that is to be seen of it is read-only. */
+bool fm_supervised_is_overstated(const struct fm_supervised *v);
 /* Whether something may have a device of it although no mount is to be seen; and what was found, ""
  * if that is not known yet. */
 bool fm_supervised_is_in_use(const struct fm_supervised *v);

@@ -5206,6 +5206,31 @@ static void test_forget(void)
 	end();
 }
 
+/* A person mounted it to write, and has it read-only by now: the writer waits for that to end. */
+static void test_read_only_by_now(void)
+{
+	begin_shared("n1", "n2");
+	n2_says(true, true, 1);
+	start_supervisor();
+	run_for(30 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	sim.mood.is_busy = true;
+	sim.mounted[0].is_read_only = false;
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	/* As long as a file is open that says nothing. */
+	sim.mounted[0].is_read_only = true;
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.mood.is_busy = false;
+	run_for(60 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
 /* After a restart nothing is known of what is mounted until a look has seen it. */
 static void test_forget_unseen(void)
 {
@@ -5704,6 +5729,8 @@ static const struct fm_test tests[] = {
 	 test_other_writer_while_mounting},
 	{"a peer that names another writer, or writes, refuses until it says otherwise",
 	 test_other_writer},
+	{"what may have been written, and is read-only by now, is mounted anew",
+	 test_read_only_by_now},
 	{"a reader that falls silent is there until it says otherwise, or a person does",
 	 test_silent_reader},
 	{"without a protection a node's word is waited for, and lifts it", test_waiting},
