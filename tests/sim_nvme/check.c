@@ -75,12 +75,13 @@ static bool has_it(const struct node *n, unsigned volume)
 	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_beaten);
 }
 
-/* What a person must not do: a writer that is forgotten runs, and mmp lets it write beside who
- * reads what the next writer has sealed. */
+/* What a person must not do (fmove-nvme(1), forget): a writer that is forgotten runs, and mmp or a
+ * reservation lets it write beside who reads what the next writer has sealed. A reservation is for
+ * what is written, so nobody has one of what is sealed. */
 static bool is_back_from_the_dead(const struct node *n, unsigned volume)
 {
 	return n->was_forgotten && sim.mode[volume] == FM_VOLUME_SHARED_READ &&
-	       !sim.disk[volume].is_xfs;
+	       (!sim.disk[volume].is_xfs || sim.has_reservations);
 }
 
 static bool is_written_by_the_dead(unsigned volume)
@@ -236,7 +237,9 @@ static char present(const struct node *n, unsigned volume)
 		return '-';
 	if (!m->is_read_only)
 		return m->is_elsewhere ? '-' : is_stale(m) ? 'o' : 'w';
-	return m->content == sim.disk[volume].content || sim.was_by_hand[volume] ? 'r' : 'o';
+	return m->content == sim.disk[volume].content || m->is_overruled || sim.was_by_hand[volume]
+		       ? 'r'
+		       : 'o';
 }
 
 static void complain(const struct node *n, unsigned volume)
@@ -252,10 +255,25 @@ static void complain(const struct node *n, unsigned volume)
 }
 
 /*
- * Whose state is lost does not know that it set the device read-only itself; what was sealed
- * another writer may have left open when its power went. It says what to do, and a person does
- * that.
+ * Whose state is lost does not know that it set the device read-only itself, or that it has
+ * reserved it; what was sealed another writer, or a person, may have left open when its power went.
+ * It says what to do, and a person does that.
  */
+static void help(struct node *n, unsigned volume, const char *text)
+{
+	if (strstr(text, "(blockdev --setrw ")) {
+		sim_trace("%s: a person says blockdev --setrw for %s", n->name,
+			  sim_volumes[volume]);
+		n->device[volume].is_read_only = false;
+	}
+	if (strstr(text, "reserved for another host"))
+		sim.disk[volume].holder = 0;
+	if (strstr(text, "(fmove nvme unseal "))
+		sim_seal(n, volume, false);
+	if (strstr(text, ": fmove nvme unseal "))
+		sim_seal(&sim.node[n->writer[volume]], volume, false);
+}
+
 void check_help(void)
 {
 	for (unsigned i = 0; i < sim.node_count; i++) {
@@ -265,15 +283,8 @@ void check_help(void)
 				n->sup ? fm_supervisor_show(n->sup, sim_volumes[v]) : NULL;
 			const char *text = fm_json_as_text(fm_json_get(shown, "text"));
 
-			if (text && strstr(text, "(blockdev --setrw ")) {
-				sim_trace("%s: a person says blockdev --setrw for %s", n->name,
-					  sim_volumes[v]);
-				n->device[v].is_read_only = false;
-			}
-			if (text && strstr(text, "reserved for another host"))
-				sim.disk[v].holder = 0;
-			if (text && strstr(text, "(fmove nvme unseal "))
-				sim_seal(n, v, false);
+			if (text)
+				help(n, v, text);
 			fm_json_free(shown);
 		}
 	}

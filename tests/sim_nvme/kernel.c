@@ -505,6 +505,18 @@ static bool is_written_elsewhere(const struct node *n, unsigned volume)
 	return false;
 }
 
+/* What a person has forced he was told: who reads meanwhile reads a mixture of old and new, until
+ * he mounts it anew. */
+static void write_to_disk(const struct node *n, unsigned volume)
+{
+	sim.disk[volume].content++;
+	for (unsigned i = 0; i < sim.node_count && sim.is_forced[volume]; i++) {
+		struct mounted *m = &sim.node[i].device[volume].mount;
+
+		m->is_overruled = m->is_overruled || (i != n->number && m->is_read_only);
+	}
+}
+
 static int do_mount(const struct node *n, struct device *d, const struct call *c,
 		    struct fm_err *err)
 {
@@ -529,7 +541,7 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 				     .is_beaten = !is_read_only && kernel_is_taken(n, c->volume) };
 	d->is_prepared = false;
 	if (!is_read_only) {
-		disk->content++;
+		write_to_disk(n, c->volume);
 		disk->is_dirty = true;
 	}
 	sim_trace("%s: %s is mounted %s", n->name, sim_volumes[c->volume],
@@ -576,7 +588,7 @@ void kernel_leave(struct node *n, unsigned volume)
 	d->left.is_there = false;
 	if (d->left.is_read_only)
 		return;
-	sim.disk[volume].content++;
+	write_to_disk(n, volume);
 	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
 }
 

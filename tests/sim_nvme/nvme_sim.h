@@ -86,6 +86,8 @@ struct mounted {
 	/* ... or nobody can tell it: the target has forgotten that as well, or it was not written
 	 * down */
 	bool is_untold;
+	/* mounted to read, and another node was let write beside it by force: it has old blocks */
+	bool is_overruled;
 	/* a bit for each node whose host id its node knew when it was mounted */
 	unsigned known_hosts;
 };

@@ -9,6 +9,7 @@
 
 #define STEPS_MAX 200000		/* a seed takes a few thousand */
 #define CALM_NS (400 * S)		/* patience, deadlines and holds are over by then */
+#define HELPS_MAX 3
 #define HANDS_NS (90 * S)
 #define WALL_MS INT64_C(1750000000000)
 
@@ -953,14 +954,18 @@ static void end_hands(void)
 				kernel_unmount(&sim.node[i], v);
 }
 
+/* A person looks more than once: between two tries no refusal is to be seen, and what he does may
+ * bring the next one. */
 static void run_calm(void)
 {
 	become_calm();
 	if (sim.has_hands)
 		end_hands();
-	if (run_until_calm(sim.now_ns + CALM_NS) || sim.violation[0])
-		return;
-	check_help();
+	for (unsigned looks = 0; looks < HELPS_MAX && !sim.violation[0]; looks++) {
+		if (run_until_calm(sim.now_ns + CALM_NS))
+			return;
+		check_help();
+	}
 	if (!run_until_calm(sim.now_ns + CALM_NS) && !sim.violation[0])
 		(void)check_is_calm(true);
 }
