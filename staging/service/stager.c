@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
+#include "mover/base/retry.h"
 #include "mover/node/session.h"
 #include "mover/services/request.h"
 #include "mover/services/target.h"
@@ -30,6 +31,7 @@
 #include "staging/service/together.h"
 
 #define UPKEEP_NS (5 * FM_NS_PER_S)
+#define ASK_AGAIN_NS (30 * FM_NS_PER_S)	/* for which a source is asked for an invitation */
 
 struct fm_stage_ask {
 	struct fm_list at;
@@ -47,6 +49,8 @@ struct fm_stage_ask {
 	struct fm_together *together;	/* NULL: none */
 	struct fm_together_waiter end;	/* of it */
 	bool is_invited;		/* by a run, which is told how it ended */
+	struct fm_retry retry;		/* then */
+	struct fm_timer again;
 	uint64_t id;			/* of the dataset */
 	uid_t uid;
 	gid_t gid;
@@ -257,6 +261,41 @@ static bool is_alone(const struct fm_stage_ask *a, const struct fm_cache_key *ke
 	return fm_togethers_may(all, a->node, &err) < 0;
 }
 
+static int look(struct fm_stage_ask *a, struct fm_err *err);
+
+static void ask_again(struct fm_timer *timer)
+{
+	struct fm_stage_ask *a = fm_container_of(timer, struct fm_stage_ask, again);
+	struct fm_err err;
+	int ret = 0;
+
+	if (a->s->is_stopping)
+		ret = fm_err_set(&err, -ECANCELED, "fmoved stops");
+	if (ret < 0 || look(a, &err) < 0)
+		fail_ask(a, &err);
+}
+
+/* A run waits for whom it invited: what may pass, as a session that is replaced just now, is tried
+ * again. Who asked by himself can do so, too. */
+static bool try_again(struct fm_stage_ask *a, int code)
+{
+	uint64_t now_ns = fm_loop_now(a->s->o.loop), pause_ns;
+
+	if (!a->is_invited || a->s->is_stopping || !fm_errno_may_pass(code))
+		return false;
+	fm_retry_failed(&a->retry, now_ns, now_ns, 0);
+	if (!fm_retry_next(&a->retry, ASK_AGAIN_NS, now_ns, a->s->o.engine->env.random, &pause_ns))
+		return false;
+	fm_stage_offered_free(a->offered);
+	a->offered = NULL;
+	if (a->draft >= 0)
+		(void)close(a->draft);
+	a->draft = -1;
+	fm_err_clear(&a->result.err);
+	fm_timer_set(a->s->o.loop, &a->again, now_ns + pause_ns);
+	return true;
+}
+
 /* The run of this listing with other nodes; there is one only where they are asked for, or have
  * begun one, or may have. */
 static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key, struct fm_err *err)
@@ -362,10 +401,10 @@ static void list_done(struct fm_work *work)
 	a->offered = NULL;
 	if (a->result.err.code == 0 && a->s->is_stopping)
 		(void)fm_err_set(&a->result.err, -ECANCELED, "fmoved stops");
-	if (a->result.err.code < 0)
-		fail_listing(a, &a->result.err);
-	else
+	if (a->result.err.code == 0)
 		find_or_fetch(a);
+	else if (!try_again(a, a->result.err.code))
+		fail_listing(a, &a->result.err);
 }
 
 static void listed(struct fm_queue_watch *watch, const struct fm_job_result *result)
@@ -373,7 +412,8 @@ static void listed(struct fm_queue_watch *watch, const struct fm_job_result *res
 	struct fm_stage_ask *a = fm_container_of(watch, struct fm_stage_ask, watch);
 
 	if (result->code < 0) {
-		fail_listing(a, &result->err);
+		if (!try_again(a, result->code))
+			fail_listing(a, &result->err);
 		return;
 	}
 	a->work = (struct fm_work){ .run = list_run, .done = list_done,
@@ -525,6 +565,8 @@ static void unreachable(struct fm_work *work)
 
 static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 {
+	if (try_again(a, why->code))
+		return;
 	a->result.err = *why;
 	if (fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping)
 		submit_find(a, unreachable);
@@ -546,6 +588,11 @@ static void looked(void *ctx, const struct fm_request_result *result)
 	struct fm_stage_ask *a = ctx;
 	struct fm_err err;
 
+	if (FM_FAULT("stage.looked")) {
+		(void)fm_err_set(&err, -ECONNRESET, "%s connected anew", a->node);
+		fail_look(a, &err);
+		return;
+	}
 	if (result->code == 0 && !a->is_invited)
 		take_shared(a, result->shared);
 	if (result->code < 0) {
@@ -630,6 +677,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->is_trusted = r->is_trusted;
 	a->is_hub = r->is_hub;
 	a->draft = -1;
+	a->again.fire = ask_again;
 	(void)snprintf(a->shared, sizeof(a->shared), "%s", r->shared ? r->shared : "");
 	(void)snprintf(a->node, sizeof(a->node), "%s", r->node);
 	(void)snprintf(a->store, sizeof(a->store), "%s", r->store);
@@ -828,6 +876,12 @@ static void stop(struct fm_engine *engine)
 	s->is_stopping = true;
 	atomic_store(&s->is_cancelled, true);
 	fm_timer_clear(s->o.loop, &s->upkeep);
+	fm_list_each(at, next, &s->asks) {
+		struct fm_stage_ask *a = fm_container_of(at, struct fm_stage_ask, at);
+
+		if (fm_timer_is_set(&a->again))
+			fm_timer_set(s->o.loop, &a->again, fm_loop_now(s->o.loop));
+	}
 	fm_togethers_stop(s->togethers);
 	fm_stage_runs_stop(&s->runs);
 	fm_stage_check_runs_stop(&s->checks);

@@ -48,4 +48,15 @@ for fault in $faults; do
 	what_is_said "$fault, again"
 	restart "$node"
 done
+
+# A node that is invited asks the source again, where its session to it was replaced just then.
+echo invited >"$source/round"
+restart 1 stage.looked:1
+use 2
+reachable_at_2() {
+	fmove ls n1:s
+}
+await reachable_at_2 || bad "n2 cannot ask n1"
+fmove stage --nodes all s/set >out 2>err || bad "n1, invited: $(cat err)"
+what_is_said "invited"
 exit
