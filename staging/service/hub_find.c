@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mover/base/env.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/node/node.h"
 #include "mover/services/request.h"
@@ -21,6 +22,7 @@ struct find {
 	unsigned probes;		/* that are under way */
 	bool has_asked_peers;
 	bool is_over;			/* done() was called */
+	int away;			/* why a node could not be asked; 0: none */
 	char asked[FM_ERR_TEXT_MAX], wrong[FM_ERR_TEXT_MAX];
 	struct fm_hub_found found;
 	void (*done)(void *ctx, const struct fm_hub_found *found);
@@ -58,8 +60,8 @@ static void tell_none(struct find *f)
 	(void)snprintf(asked, sizeof(asked), "%.200s",
 		       f->asked[0] ? f->asked : "no store at all");
 	if (f->wrong[0])
-		(void)fm_err_set(&f->found.err, -ENOENT, "%s: %.240s; asked: %s", f->path,
-				 f->wrong, asked);
+		(void)fm_err_set(&f->found.err, f->away ? f->away : -ENOENT,
+				 "%s: %.240s; asked: %s", f->path, f->wrong, asked);
 	else
 		(void)fm_err_set(&f->found.err, -ENOENT,
 				 "no hub cache of any node has %s; asked: %s; a store with "
@@ -100,12 +102,15 @@ static void end_probe(struct probe *p)
 	free(f);
 }
 
-/* A node or a store that has something to say, but not the repository. */
+/* A node or a store that has something to say, but not the repository. One that cannot be asked may
+ * have it. */
 static void note(struct probe *p, const struct fm_err *why)
 {
 	size_t len = strlen(p->node);
 	char text[FM_ERR_TEXT_MAX];
 
+	if (!p->f->away && fm_api_exit(why->code) == FM_EXIT_UNREACHABLE)
+		p->f->away = why->code;
 	/* what a peer answered begins with its name by itself */
 	if (strncmp(why->text, p->node, len) == 0 && why->text[len] == ':')
 		(void)snprintf(text, sizeof(text), "%.300s", why->text);

@@ -216,4 +216,9 @@ await test ! -L "$hub/$pair/snapshots/$one" || bad "it is in the hub still: $(ls
 [ -L "$hub/$pair/snapshots/$two" ] || bad "the other one went"
 by_name "when one went"
 [ "$(find "$hub/$pair/blobs" -type l | wc -l)" -eq 2 ] || bad "blobs of nobody: $(ls -l "$hub/$pair/blobs")"
+
+# A node that is off may have what nobody else has: that is not as if it were nowhere.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+no 4 'models--org--nowhere@main: n2: .*; asked: n1:s' fmove stage hf:org/nowhere
+start_again n2
 exit
