@@ -352,13 +352,21 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	json_end(&w);
 }
 
+/* Nobody who waits holds it then. */
+static const char *how_held(const struct stage *s)
+{
+	return s->opts.is_pinned ? "pinned" : "held for nobody";
+}
+
 /* Ctrl-C ends the waiting alone. */
-static void say_left(struct fmove_error *why)
+static void say_left(const struct stage *s, struct fmove_error *why)
 {
 	why->code = -ECANCELED;
 	(void)snprintf(why->text, sizeof(why->text),
-		       "no longer waited for, but it goes on: fmove datasets shows it, the same "
-		       "command waits for it again, and fmove cancel ends it if fmove jobs has it");
+		       "no longer waited for, but it goes on, %s: fmove datasets shows it, the "
+		       "same command waits for it again, and fmove cancel ends it if fmove jobs "
+		       "has it",
+		       how_held(s));
 }
 
 /* --detach: it comes, and that is all. */
@@ -366,7 +374,8 @@ static int end_left(const struct stage *s, const char *source)
 {
 	struct fm_json_writer w;
 
-	fm_say("%s: comes: fmove datasets shows it, the same command waits for it", source);
+	fm_say("%s: comes, %s: fmove datasets shows it, the same command waits for it", source,
+	       how_held(s));
 	if (!s->is_json)
 		return FM_EXIT_DONE;
 	json_begin(&w);
@@ -392,7 +401,7 @@ static int fail(struct stage *s, struct fmove_error *why)
 	if (s->is_left && why->code == -ECANCELED && !fm_is_interrupted())
 		return end_left(s, text);
 	if (fm_is_interrupted())
-		say_left(why);
+		say_left(s, why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
 		return status;

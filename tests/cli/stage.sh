@@ -188,7 +188,7 @@ moved moving 1000000
 kill -TERM $stager
 wait $stager
 [ $? -eq 130 ] && [ ! -s out ] || bad "interrupted: $(cat out err)"
-grep -q 'no longer waited for, but it goes on: fmove datasets' err && [ "$(wc -l <err)" -eq 1 ] || bad "interrupted: $(cat err)"
+grep -q 'no longer waited for, but it goes on, held for nobody: fmove datasets' err && [ "$(wc -l <err)" -eq 1 ] || bad "interrupted: $(cat err)"
 fmove datasets | grep -Eq '^(planned|fetching) .* moving ' || bad "it does not go on: $(fmove datasets)"
 fast 2
 is_ready() { [ -n "$(rows '"name":"moving","state":"ready"')" ]; }
