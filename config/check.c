@@ -223,9 +223,33 @@ static int check_addresses(const struct fm_config_peer *p, struct fm_err *err)
 	return 0;
 }
 
+/* Whom fmove stage hf:ORG/NAME means. */
+static int check_name(const char *where, const char *name, struct fm_err *err)
+{
+	if (strcmp(name, "hf") == 0)
+		return fm_err_set(err, -EINVAL,
+				  "%s: \"hf\" is not allowed; fmove stage hf:ORG/NAME is a "
+				  "repository of Hugging Face: call the node something else",
+				  where);
+	return 0;
+}
+
+static int check_own_name(const struct fm_config *cfg, struct fm_err *err)
+{
+	char where[300];
+
+	say_where(cfg, "node", "name", where, sizeof(where));
+	return check_name(where, cfg->node.name, err);
+}
+
 static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *p,
 		      struct fm_err *err)
 {
+	char where[300];
+
+	(void)snprintf(where, sizeof(where), "%.200s:%u: peers.name", p->file, p->line);
+	if (check_name(where, p->name, err) < 0)
+		return -EINVAL;
 	if (strcmp(p->name, cfg->node.name) == 0)
 		return fm_err_set(err, -EINVAL,
 				  "%.200s:%u: peers.name: \"%s\" is this node's own name; remove "
@@ -250,6 +274,8 @@ int fm_config_check(const struct fm_config *cfg, struct fm_err *err)
 {
 	int ret = check_memory(cfg, err);
 
+	if (ret == 0)
+		ret = check_own_name(cfg, err);
 	if (ret == 0)
 		ret = check_stores(cfg, err);
 	if (ret == 0)

@@ -37,7 +37,8 @@ static const char *const volume_mode_words[] = { "exclusive", "read-only", "shar
 /* One row: a line of values, a line of help. */
 const struct fm_option fm_options[] = {
 	{ "node.name", FM_OPTION_NAME, AT(node.name), 0, 0, NULL, NULL, false,
-	  "This node's name, as its peers' entries and NODE:STORE/PATH say it" },
+	  "This node's name, as its peers' entries and NODE:STORE/PATH say it; not hf, which stands for "
+	  "repositories of Hugging Face" },
 	{ "node.listen", FM_OPTION_LISTEN, AT(node.listen), 0, 0, "[::]:7471", NULL, false,
 	  "Address and port for peers, over TCP and over RDMA; an empty host is every address, "
 	  "port 0 any free one" },

@@ -252,6 +252,7 @@ static void test_mistakes(void)
 	refused("node = { name = \"a b\"; };",
 		"f.conf:1: node.name: ", "\"a b\" is not allowed; must be a name");
 	refused("node = { name = 3; };", "f.conf:1: node.name: ", "3 is not allowed");
+	refused("node = { name = \"hf\"; };", "f.conf:1: node.name: ", "hf:ORG/NAME");
 	refused("node = { name = \"-x\"; };", "f.conf:1: node.name: ", "not allowed");
 	refused("node = { name = \"n\\x1b[2J\"; };", "f.conf:1: node.name: ", "\"n\\x1b[2J\"");
 	refused("node = { name = \"n1\"; listen = \"7471\"; };",
@@ -320,6 +321,8 @@ static void test_mistakes_in_lists(void)
 	refused(NODE "stores = ( { name = \"a\"; directory = \"null:\"; shared = \"x\"; } );",
 		"f.conf:2: stores.shared: ", "has no bytes that others could see");
 	refused(NODE "peers = ( { name = \"p\"; } );", "f.conf:2: peers.key: ", "missing");
+	refused(NODE "peers = ( { name = \"hf\"; key = \"" KEY1 "\"; } );",
+		"f.conf:2: peers.name: ", "hf:ORG/NAME");
 	refused(NODE "peers = ( { name = \"p\"; key = \"abc\"; } );",
 		"f.conf:2: peers.key: ", "44 characters of base64");
 	refused(NODE "peers = ( { name = \"n1\"; key = \"" KEY1 "\"; } );",
