@@ -32,10 +32,8 @@ void fm_stage_line_node(struct fm_stage_line *l, const struct fmove_stage_node *
 		       is_bad ? "" : " ", is_bad ? "" : fm_show_bytes(n->bytes, bytes));
 }
 
-/*
- * The average since the first report that knew the size: bytes are counted by extents, so what came
- * between two reports says little.
- */
+/* The average since the first report that knew the size: what came between two reports says little,
+ * since what is read here is counted by extents. */
 static double rate_of(struct fm_stage_line *l, uint64_t bytes, uint64_t size, uint64_t now_ns)
 {
 	if (!l->is_begun || bytes < l->first_bytes || size == 0) {

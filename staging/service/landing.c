@@ -34,6 +34,7 @@ struct fm_landing_place {
 	bool is_dropped;
 	void (*ended)(void *ctx, struct fm_landed *b, uint32_t crc, int code);
 	void *ctx;
+	_Atomic uint64_t came;		/* bytes, what came twice twice */
 	/* The put's, then what is told: */
 	struct fm_landed *landed;
 	uint32_t crc;
@@ -129,6 +130,8 @@ static void sink_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 		res = -EFBIG;
 	else
 		memcpy(f->b->at + io->offset, io->buf, io->len);
+	if (res >= 0)
+		atomic_fetch_add(&f->place->came, io->len);
 	fm_done_list_add(lane->done, io, res);
 }
 
@@ -390,6 +393,11 @@ struct fm_landing_place *fm_landing_expect(struct fm_landing *l, const struct fm
 	fm_list_append(&l->places, &p->at);
 	pthread_mutex_unlock(&l->lock);
 	return p;
+}
+
+uint64_t fm_landing_came(const struct fm_landing_place *p)
+{
+	return atomic_load(&p->came);
 }
 
 void fm_landing_drop(struct fm_landing_place *p)

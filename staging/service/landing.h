@@ -68,6 +68,9 @@ int fm_landing_new(struct fm_engine *engine, struct fm_landing **out, struct fm_
 /* NULL: no memory. */
 struct fm_landing_place *fm_landing_expect(struct fm_landing *l, const struct fm_landing_opts *o);
 
+/* Bytes of it, so far; more than it has where a line broke and some came twice. */
+uint64_t fm_landing_came(const struct fm_landing_place *p);
+
 /* Nobody waits any more. Its put fails. */
 void fm_landing_drop(struct fm_landing_place *p);
 

@@ -124,7 +124,7 @@ static void say_about_to_all(struct fm_together *t)
 static void say_is(struct fm_together *t)
 {
 	const struct fm_together_peer *me = &t->peer[t->self];
-	struct fm_stage_is is = { .place = me->place, .code = me->code, .done = me->done,
+	struct fm_stage_is is = { .place = me->place, .code = me->code, .done = fm_together_done(t),
 				  .read = me->read, .is_over = t->is_over };
 	/* what could not begin here is told to all who wait for it; the last words to all who were
 	 * there */
@@ -921,11 +921,6 @@ void fm_togethers_session_lost(struct fm_togethers *all, struct fm_session *s)
 
 /* ---- what is shown ---- */
 
-uint64_t fm_together_done(const struct fm_together *t)
-{
-	return t->peer[t->self].done;
-}
-
 unsigned fm_together_count(const struct fm_together *t)
 {
 	return t->about.count;
@@ -951,7 +946,8 @@ void fm_together_look(const struct fm_together *t, unsigned n, struct fm_togethe
 	const struct fm_together_peer *p = &t->peer[n];
 
 	*out = (struct fm_together_node){
-		.name = t->about.node[n], .state = state_of(t, n), .done = p->done,
+		.name = t->about.node[n], .state = state_of(t, n),
+		.done = n == t->self ? fm_together_done(t) : p->done,
 		.read = p->read, .path = p->path ? p->path : "", .code = p->code,
 		.text = p->text ? p->text : "", .is_wanted = t->wanted & bit(n),
 	};

@@ -144,7 +144,7 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 void fm_together_found(struct fm_together *t);
 void fm_together_refuse(struct fm_together *t, const struct fm_err *err);
 
-/* What came so far here. */
+/* What came so far here, of extents that come, too. */
 uint64_t fm_together_done(const struct fm_together *t);
 
 /* A node of a request, as it is, or as it was in the end. */

@@ -125,6 +125,7 @@ static void read_done(struct fm_work *work)
 	if (is_current(op)) {
 		if (op->code == 0) {
 			t->slot[op->slot].b = op->b;
+			t->slot[op->slot].extent = op->extent;
 			op->b = NULL;
 		}
 		fm_run_read_done(t->core, op->slot, op->crc, op->code);
@@ -431,6 +432,7 @@ static void expect(struct fm_together *t, const struct fm_run_msg *msg)
 	};
 
 	s->owner = t;
+	s->extent = msg->extent;
 	s->place = fm_landing_expect(t->all->landing, &o);
 	t->is_broken |= !s->place;
 }
@@ -457,6 +459,25 @@ static void world_cancel_receive(void *ctx, unsigned slot)
 static void world_release(void *ctx, unsigned slot)
 {
 	drop_slot(ctx, slot);
+}
+
+/* What a slot has of an extent that is not on the disk yet. */
+static uint64_t bytes_in(const struct fm_together *t, const struct fm_together_slot *s)
+{
+	uint64_t came = s->b ? s->b->len : s->place ? fm_landing_came(s->place) : 0;
+
+	if (t->have[s->extent / 64] >> (s->extent % 64) & 1)
+		return 0;
+	return came < size_of(t, s->extent) ? came : size_of(t, s->extent);
+}
+
+uint64_t fm_together_done(const struct fm_together *t)
+{
+	uint64_t bytes = t->peer[t->self].done;
+
+	for (unsigned i = 0; t->sink && i < FM_RUN_SLOTS; i++)
+		bytes += bytes_in(t, &t->slot[i]);
+	return bytes < t->about.bytes ? bytes : t->about.bytes;
 }
 
 static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)

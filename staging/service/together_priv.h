@@ -43,6 +43,7 @@ struct fm_together_slot {
 	struct fm_together *owner;
 	struct fm_landed *b;		/* NULL: nothing is there (yet) */
 	struct fm_landing_place *place;	/* NULL: nothing is awaited */
+	uint32_t extent;
 };
 
 struct fm_together {

@@ -1,0 +1,26 @@
+#!/bin/bash
+# Goal:   the progress line of fmove stage moves while one large extent comes, since bytes are counted and not extents.
+# Method: a directory with one file of 24 MB, which is one extent, comes from a slow node to a terminal.
+. "$(dirname "$0")/lib.sh"
+command -v script >/dev/null || skip "no script(1), which gives a terminal"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 2
+
+mkdir "$(store 2)/set"
+random 24000000 "$(store 2)/set/large"
+slow 2
+script -qfec 'fmove stage n2:s/set' line </dev/null >/dev/null 2>&1 &
+stager=$!
+
+# Some of it, but not all; or it has come, and nobody saw that.
+some() {
+	tr '\r' '\n' <line | grep -q '[1-9][0-9.]* [kM]B of 24.0 MB' && ! is_whole || ! kill -0 $stager
+}
+is_whole() {
+	[ "$(tr '\r' '\n' <line | grep -o '[0-9.]* [kM]*B of 24.0 MB' | grep -v '^0 B' | head -n 1)" = '24.0 MB of 24.0 MB' ]
+}
+await some || bad "nothing comes: $(tail -c 300 line)"
+kill -0 $stager 2>/dev/null && ! is_whole || bad "it came in one piece: $(tail -c 300 line)"
+fast 2
+wait $stager || bad "it ends with $?: $(tail -c 300 line)"
+exit
