@@ -90,8 +90,9 @@ const struct fm_cmd fm_cmds[] = {
 	 "fmove.conf(5) says which nodes stage together.",
 	 fm_opts_stage, true, fm_cmd_stage},
 	{"datasets", "[check NAME]", "List what is staged on this node.",
-	 "State, version, size, holds, pins, when it was checked, name and source of each. planned "
-	 "and fetching: it comes; ready: it is here.\n"
+	 "State, version, size, holds, pins, when it was checked, name and source of each. "
+	 "planned, copying, fetching, checking: it comes; partial: what came of it waits; ready: "
+	 "it is here.\n"
 	 "\n"
 	 "check NAME reads all of one that is ready again and compares it with its manifest; what "
 	 "is damaged is printed, and the exit status is 5.",

@@ -579,7 +579,8 @@ int fmove_facts(struct fmove *c, const char *node,
 
 struct fmove_dataset {
 	char name[FMOVE_DATASET_NAME_MAX + 1];
-	char state[16];			/* "planned", "fetching", "ready", "evicting" */
+	/* "planned", "copying", "fetching", "checking", "partial", "ready", "evicting" */
+	char state[16];
 	char version[65];		/* 64 hex digits; "" before it is ready */
 	char source[FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4];
 	char path[FMOVE_PATH_MAX + 1];	/* of a ready one: absolute, of this node */

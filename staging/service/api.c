@@ -22,6 +22,7 @@
 #include "mover/base/worker.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/hub_ask.h"
+#include "staging/service/run.h"
 #include "staging/service/stager.h"
 #include "staging/service/together.h"
 #include "staging/sha256.h"
@@ -68,14 +69,24 @@ static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t i
 	fm_jw_array_end(w);
 }
 
+/* What does not come just now waits to be gone on with. */
+static const char *state_of(const struct fm_stager *s, const struct fm_cache_info *info)
+{
+	const char *doing = fm_stage_runs_doing(fm_stager_runs(s), &info->listing);
+
+	if (info->state == FM_CACHE_READY || info->state == FM_CACHE_EVICTING)
+		return fm_cache_state_name(info->state);
+	return doing ? doing : "partial";
+}
+
 static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *info,
-			const char *path)
+			const char *state, const char *path)
 {
 	char version[FM_SHA256_HEX + 1];
 
 	fm_sha256_hex(info->version.bytes, version);
 	fm_jw_name(w, "name", info->name, strlen(info->name));
-	fm_jw_text(w, "state", fm_cache_state_name(info->state));
+	fm_jw_text(w, "state", state);
 	fm_jw_text(w, "version", info->state == FM_CACHE_READY ? version : "");
 	fm_jw_name(w, "source", info->source, strlen(info->source));
 	fm_jw_name(w, "path", path, strlen(path));
@@ -162,7 +173,8 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 	} else {
 		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 		if (result->is_here)
-			dataset_add(&w, &result->info, result->path);
+			dataset_add(&w, &result->info,
+				    fm_cache_state_name(result->info.state), result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
 		fm_jw_text(&w, "check", fm_words_check[result->is_trusted]);
 		if (home)
@@ -323,7 +335,7 @@ static void listing_add(struct listing *l, struct fm_json_writer *w)
 		    fm_cache_path(c, l->ids[i], path, sizeof(path)) < 0)
 			path[0] = '\0';
 		fm_jw_object(w, NULL);
-		dataset_add(w, &info, path);
+		dataset_add(w, &info, state_of(l->stager, &info), path);
 		holders_add(w, c, l->ids[i]);
 		fm_jw_object_end(w);
 	}

@@ -542,7 +542,7 @@ void fm_stage_runs_note(struct fm_stage_runs *runs)
 	}
 }
 
-static struct fm_stage_run *find(struct fm_stage_runs *runs, const struct fm_cache_key *key)
+static struct fm_stage_run *find(const struct fm_stage_runs *runs, const struct fm_cache_key *key)
 {
 	fm_list_each(at, next, &runs->all) {
 		struct fm_stage_run *r = fm_container_of(at, struct fm_stage_run, at);
@@ -551,6 +551,17 @@ static struct fm_stage_run *find(struct fm_stage_runs *runs, const struct fm_cac
 			return r;
 	}
 	return NULL;
+}
+
+const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct fm_cache_key *key)
+{
+	const struct fm_stage_run *r = find(runs, key);
+
+	if (!r)
+		return NULL;
+	if (strcmp(r->phase, "making room") == 0)
+		return "planned";
+	return strcmp(r->phase, "staging") == 0 ? "fetching" : r->phase;
 }
 
 static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_stage_plan *plan)

@@ -54,6 +54,9 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out,
 		      struct fm_err *err);
 
+/* What is done now for a dataset that comes: "planned", "copying", ...; NULL: nothing. */
+const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct fm_cache_key *key);
+
 void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out);
 
 #endif

@@ -1038,3 +1038,8 @@ struct fm_togethers *fm_stager_togethers(struct fm_stager *s)
 {
 	return s->togethers;
 }
+
+const struct fm_stage_runs *fm_stager_runs(const struct fm_stager *s)
+{
+	return &s->runs;
+}

@@ -32,6 +32,7 @@ struct fm_list;
 struct fm_loop;
 struct fm_queue;
 struct fm_stage_check_runs;
+struct fm_stage_runs;
 struct fm_together;
 struct fm_togethers;
 struct fm_stager;
@@ -75,6 +76,7 @@ struct fm_engine *fm_stager_engine(struct fm_stager *s);
 struct fm_hub *fm_stager_hub(struct fm_stager *s);
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s);	/* of hub_ask.h */
 struct fm_togethers *fm_stager_togethers(struct fm_stager *s);
+const struct fm_stage_runs *fm_stager_runs(const struct fm_stager *s);
 
 /* ---- a request ---- */
 

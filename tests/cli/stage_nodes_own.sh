@@ -11,10 +11,10 @@ mkdir -p "$source"
 export FMOVE_SOCKET=$dir/c/n2/fmoved.sock
 fmove stage s/set >out.alone 2>err.alone &
 alone=$!
-fetching() {
-	fmove datasets | grep -q '^fetching .* set '
+copying() {
+	fmove datasets | grep -q '^copying .* set '
 }
-await fetching || bad "it does not begin: $(fmove datasets)"
+await copying || bad "it does not begin: $(fmove datasets)"
 fmove stage --nodes all s/set >out 2>err || bad "all: $(cat err)"
 grep -q '2 of 2 nodes have it' err || bad "not both: $(cat err)"
 wait $alone || bad "alone: $(cat err.alone)"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Goal:   the progress line of fmove stage moves while one large extent comes, since bytes are counted and not extents.
-# Method: a directory with one file of 24 MB, which is one extent, comes from a slow node to a terminal.
+# Goal:   the progress line of fmove stage moves while one large extent comes, since bytes are counted and not extents; fmove datasets says
+#         what is done for it, and that nothing is.
+# Method: a directory with one file of 24 MB, which is one extent, comes from a slow node to a terminal. The daemon is killed meanwhile.
 . "$(dirname "$0")/lib.sh"
 command -v script >/dev/null || skip "no script(1), which gives a terminal"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
@@ -21,6 +22,13 @@ is_whole() {
 }
 await some || bad "nothing comes: $(tail -c 300 line)"
 kill -0 $stager 2>/dev/null && ! is_whole || bad "it came in one piece: $(tail -c 300 line)"
+fmove datasets | grep -q '^fetching .* set ' || bad "it is said to be: $(fmove datasets)"
+crash n1
+wait $stager
+start_again n1
+fmove datasets | grep -q '^partial .* set ' || bad "nobody fetches it, but: $(fmove datasets)"
+reachable 2
 fast 2
-wait $stager || bad "it ends with $?: $(tail -c 300 line)"
+ok fmove stage n2:s/set
+fmove datasets | grep -q '^ready .* set ' || bad "it is here, but: $(fmove datasets)"
 exit
