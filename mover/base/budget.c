@@ -56,9 +56,14 @@ uint64_t fm_budget_of_links(void)
 	return limit / 8;
 }
 
+uint64_t fm_budget_most(void)
+{
+	return limit - fm_budget_of_links();
+}
+
 bool fm_budget_take(uint64_t bytes)
 {
-	return take(bytes, limit - fm_budget_of_links());
+	return take(bytes, fm_budget_most());
 }
 
 /* Under the lock: the limit may be another one now. */

@@ -26,6 +26,8 @@ uint64_t fm_budget_used(void);
  */
 bool fm_budget_take(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
+/* How much fm_budget_take() has if nobody else has any. */
+uint64_t fm_budget_most(void);
 
 /*
  * Half of it at most for what is held as long as somebody is waited for: trees, the next chunk of

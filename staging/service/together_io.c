@@ -738,6 +738,22 @@ static int new_core(struct fm_together *t, enum fm_run_place place)
 	return fm_run_new(&p, &world, t, &t->core);
 }
 
+/* What can never be in memory would be waited for until the run ends. Alone it can be fetched. */
+static int check_memory(struct fm_together *t, const uint32_t *sizes)
+{
+	uint64_t most = fm_budget_most(), largest = 0;
+
+	for (uint32_t n = 0; n < t->about.extents; n++)
+		largest = sizes[n] > largest ? sizes[n] : largest;
+	if (largest <= most)
+		return 0;
+	return fm_err_set(&t->work_err, -EOPNOTSUPP,
+			  "a part of %s with %llu MiB does not fit into what memory.total leaves "
+			  "on %s: raise it in its fmove.conf by %llu MiB",
+			  t->about.name, (unsigned long long)(largest >> 20), t->all->o.node,
+			  (unsigned long long)((largest - most) * 8 / 7 >> 20) + 1);
+}
+
 static int fill_sizes(struct fm_together *t)
 {
 	uint32_t *sizes = calloc(t->about.extents, sizeof(*sizes));
@@ -753,6 +769,8 @@ static int fill_sizes(struct fm_together *t)
 		sizes[n] = (uint32_t)x.bytes;
 	}
 	fm_stage_reader_free(r);
+	if (ret == 0)
+		ret = check_memory(t, sizes);
 	if (ret < 0)
 		free(sizes);
 	else
@@ -895,6 +913,11 @@ static void look_run(struct fm_work *work)
 	}
 	if (ret == 0 && t->draft >= 0 && !t->sizes)
 		ret = fill_sizes(t);
+	/* who gives nothing hears how it goes on others, and says why when he is to have it */
+	if (ret == -EOPNOTSUPP && t->disk < 0 && !t->store) {
+		fm_err_clear(&t->work_err);
+		ret = 0;
+	}
 	if (ret < 0 && t->work_err.code == 0)
 		(void)fm_err_sys(&t->work_err, ret, "look at %s", t->about.name);
 }
@@ -1029,11 +1052,11 @@ static void take_run(struct fm_work *work)
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
 	int ret = lay(t);
 
-	if (ret < 0) {
+	if (ret < 0 && t->work_err.code == 0)
 		(void)fm_err_sys(&t->work_err, ret, "lay %s out in the cache of %s",
 				 t->about.name, t->all->o.node);
+	if (ret < 0)
 		return;
-	}
 	for (uint32_t n = 0; n < t->about.extents && !t->all->is_stopping; n++) {
 		if (!fm_cache_fetch_has(t->fetch, n) || !read_again(t, n, &t->crc[n]))
 			continue;
