@@ -309,8 +309,9 @@ static void make_plan(struct fm_supervised *v)
 
 /* ---- steps ---- */
 
-bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem,
-				 const struct fm_supervised_path *path)
+/* Whether another volume's connect of this path is under way. */
+static bool is_connecting(const struct fm_supervisor *sup, const char *subsystem,
+			  const struct fm_supervised_path *path)
 {
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
@@ -428,7 +429,7 @@ static void take_step(struct fm_supervised *v)
 		set_iopolicy(v);
 		return;
 	case FM_STEP_CONNECT:
-		if (!fm_supervisor_is_connecting(sup, v->volume->subsystem, &v->path[v->plan_path]))
+		if (!is_connecting(sup, v->volume->subsystem, &v->path[v->plan_path]))
 			fm_supervised_connect(v, v->plan_path);
 		return;
 	case FM_STEP_MOUNT:

@@ -401,10 +401,6 @@ void fm_supervised_worked(struct fm_supervised *v);
  * only. NULL: none. */
 const struct fm_supervised *fm_supervised_blocker(const struct fm_supervised *v);
 
-/* Whether another volume's connect of this path is under way. */
-bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem,
-				 const struct fm_supervised_path *path);
-
 /* ---- supervisor_calls.c: each starts a call, or holds what could not be started ---- */
 
 void fm_supervised_connect(struct fm_supervised *v, unsigned path);

@@ -326,9 +326,6 @@ struct fm_cache_files {
 	void *ctx;
 };
 
-/* Equal in size, time, mode and CRCs: as sure as these make it. */
-bool fm_cache_is_same(const struct fm_cache_file *a, const struct fm_cache_file *b);
-
 struct fm_cache_reuse {
 	uint64_t old;		      /* a READY dataset */
 	struct fm_cache_files had;    /* its files */

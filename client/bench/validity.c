@@ -14,7 +14,7 @@ static bool is_too_short(const struct fm_bench_path *p, double wanted_s)
 	return false;
 }
 
-void fm_bench_judge_path(struct fm_bench_path *p, double wanted_s)
+static void judge_path(struct fm_bench_path *p, double wanted_s)
 {
 	fm_bench_rates(p->repeats, p->repeat_count, &p->rates);
 	p->invalid &= FM_BENCH_FAILED;
@@ -35,7 +35,7 @@ int fm_bench_judge(struct fm_bench *bench)
 	int status = FM_EXIT_DONE;
 
 	for (unsigned i = 0; i < bench->path_count; i++) {
-		fm_bench_judge_path(&bench->paths[i], bench->wanted_s);
+		judge_path(&bench->paths[i], bench->wanted_s);
 		if (bench->paths[i].invalid)
 			status = FM_EXIT_PARTLY;
 	}

@@ -154,7 +154,8 @@ static void node_rate_take(struct fm_link *l, uint64_t bytes, uint64_t now_ns)
 	pthread_mutex_unlock(&l->rate->lock);
 }
 
-void fm_link_untake(struct fm_link *l, uint64_t bytes)
+/* So many bytes of a chunk that was claimed are not sent: they do not count against the limit. */
+static void node_rate_give(struct fm_link *l, uint64_t bytes)
 {
 	pthread_mutex_lock(&l->rate->lock);
 	fm_rate_give(l->rate->rate, bytes);
@@ -557,7 +558,7 @@ bool fm_link_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 	bool is_there;
 
 	if (!chunk->is_again)
-		fm_link_untake(x->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
+		node_rate_give(x->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
 	lock(x);
 	is_there = fm_xfer_pack_read(x, chunk, res);
 	unlock(x);

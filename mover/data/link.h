@@ -98,10 +98,6 @@ struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim
 struct fm_beside_place *fm_link_fill(struct fm_link *link, const struct fm_claim *claim,
 				     struct fm_lane *lane, uint64_t *again_ns);
 
-/* Lane. So many bytes of a chunk that was claimed are not sent: they do not count against the
- * node's limit. */
-void fm_link_untake(struct fm_link *link, uint64_t bytes);
-
 /* Lane. Whether a claim for connection `who` could find a chunk, rate limits aside. */
 bool fm_link_has_work(struct fm_link *link, const void *who, unsigned kind);
 

@@ -970,7 +970,9 @@ void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t off
 		     (unsigned long long)offset, fm_err_name(code), advice(code));
 }
 
-void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out)
+/* CRC and size of the whole, and the blocks where they are known; its mtime is left to the
+ * caller. */
+static void digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out)
 {
 	uint64_t block_bytes = fm_digest_block_bytes(size);
 
@@ -1019,7 +1021,7 @@ static void whole(const struct fm_xfer *x, uint64_t size, struct fm_whole *out)
 				 .data_bytes = x->data_bytes,
 				 .chunks = x->chunks,
 				 .crc = fm_xfer_crc(x, size)};
-	fm_xfer_digest(x, size, &out->digest);
+	digest(x, size, &out->digest);
 }
 
 void fm_xfer_sent_whole(const struct fm_xfer *x, struct fm_whole *out)

@@ -354,10 +354,6 @@ bool fm_xfer_is_sent(const struct fm_xfer *x);
 /* CRC32C of the whole, size bytes. */
 uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size);
 
-/* CRC and size of the whole, and the blocks where they are known; its mtime is left to the
- * caller. */
-void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out);
-
 void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out);
 void fm_moved_add(struct fm_moved *to, const struct fm_moved *more);
 

@@ -257,10 +257,11 @@ void fm_stash_put_back(int stash, const char *name, int dir, const char *from)
 }
 
 /*
- * What cannot be looked at goes back. If it cannot it stays in the stash, where only what the mark
- * names goes: so who could not look need not know.
+ * It goes into that directory of ours, whoever has its name by then. -ESTALE: that is another one;
+ * of another error nothing has moved. What cannot be looked at goes back. If it cannot it stays in
+ * the stash, where only what the mark names goes: so who could not look need not know.
  */
-int fm_stash_move_in(const struct fm_stash_what *what, int stash)
+static int move_in(const struct fm_stash_what *what, int stash)
 {
 	struct stat st;
 	int ret = rename_in(what, stash);
@@ -312,7 +313,7 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 		ret = fd = make(parent, kind, mark, stash);
 		if (fd < 0)
 			continue;
-		ret = fm_stash_move_in(what, fd);
+		ret = move_in(what, fd);
 		if (ret < 0) {
 			drop(parent, stash, fd, mark);
 			continue;

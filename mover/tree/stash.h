@@ -43,12 +43,6 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 		   char stash[FM_STAGING_NAME_LEN + 1]);
 
 /*
- * It goes into that directory of ours, whoever has its name by then. -ESTALE as above; of another
- * error nothing has moved.
- */
-int fm_stash_move_in(const struct fm_stash_what *what, int stash);
-
-/*
  * What came into a stash from that name, and is somebody else's, goes back. If the name is taken
  * by now it goes beside it, under one that nothing removes: its owner could not move it out.
  */

@@ -78,7 +78,7 @@ static void tell_links(struct fm_run *run)
 }
 
 /* To one who takes this node for what it is not. */
-void fm_run_answer_links(struct fm_run *run, unsigned peer)
+static void answer_links(struct fm_run *run, unsigned peer)
 {
 	send_links(run, bit(peer));
 }
@@ -205,7 +205,7 @@ void fm_run_message(struct fm_run *run, unsigned via, const struct fm_run_msg *m
 	else if (run->coordinator.is_on)
 		fm_run_coordinator_take(run, msg);
 	else if (msg->type == FM_RUN_PULSE)
-		fm_run_answer_links(run, via);
+		answer_links(run, via);
 	settle(run);
 }
 

@@ -168,9 +168,6 @@ bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near
 bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near);
 int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent);
 bool fm_run_is_sealed(const struct coordinator *co);
-
-/* run.c */
-void fm_run_answer_links(struct fm_run *run, unsigned peer);
 void fm_run_send(struct fm_run *run, unsigned to, struct fm_run_msg *msg);
 
 /* slots.c */

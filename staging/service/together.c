@@ -741,7 +741,7 @@ void fm_together_sort(struct fm_together *t)
 	fm_together_wake(t);
 }
 
-void fm_together_heard(struct fm_together *t, unsigned from, bool is_in)
+static void heard(struct fm_together *t, unsigned from, bool is_in)
 {
 	if (!is_in || t->said_in & bit(from))
 		return;
@@ -815,7 +815,7 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		t->named_uid = a->uid;
 		t->named_gid = a->gid;
 	}
-	fm_together_heard(t, from, a->is_in);
+	heard(t, from, a->is_in);
 	fm_together_check_invited(t);
 	free(a);
 }

@@ -123,7 +123,6 @@ struct fm_together {
 void fm_together_wake(struct fm_together *t);
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg);
 void fm_together_begin(struct fm_together *t);
-void fm_together_heard(struct fm_together *t, unsigned from, bool is_in);
 /* Who may take part, after what decides that has changed. */
 void fm_together_sort(struct fm_together *t);
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);
