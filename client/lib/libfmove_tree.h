@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libfmove_tree - between the two files of libfmove: libfmove.c speaks with the daemon,
+ * libfmove_tree - between two parts of libfmove: libfmove_transfer.c speaks with the daemon,
  * libfmove_tree.c has the directory.
  */
 #ifndef FM_CLIENT_LIBFMOVE_TREE_H

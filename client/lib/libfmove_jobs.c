@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* libfmove_jobs - jobs of the daemon: detached ones, and what became of them. See fmove.h. */
+#include "client/lib/libfmove_request.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/words.h"
+
+static int detach(struct fmove *c, struct fm_json_writer *w, int fd, char job[FMOVE_JOB_MAX],
+		  struct fmove_error *err)
+{
+	struct fm_json *done;
+	int ret;
+
+	fm_jw_bool(w, "detach", true);
+	ret = fm_lib_run_with(c, w, fd, &done, err);
+	if (ret < 0)
+		return ret;
+	fm_lib_text(done, "job", job, FMOVE_JOB_MAX);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
+		       const struct fmove_options *opts, char job[FMOVE_JOB_MAX],
+		       struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	assert(fd >= 0);
+	fm_lib_put_begin(c, &w, name, opts);
+	return detach(c, &w, fd, job, err);
+}
+
+int fmove_put_store_detached(struct fmove *c, const struct fmove_name *own,
+			     const struct fmove_name *name, const struct fmove_options *opts,
+			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	fm_lib_put_begin(c, &w, name, opts);
+	fm_lib_own_add(&w, own, opts);
+	return detach(c, &w, -1, job, err);
+}
+
+int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
+			     const struct fmove_name *own, const struct fmove_options *opts,
+			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	fm_lib_get_begin(c, &w, name, opts);
+	fm_lib_own_add(&w, own, opts);
+	if (opts && opts->may_replace)
+		fm_jw_bool(&w, "force", true);
+	return detach(c, &w, -1, job, err);
+}
+
+/* The same of what an attended job was asked for with. */
+static void job_options_read(const struct fm_json *json, struct fmove_job *j)
+{
+	const struct fm_json *o = fm_json_get(json, "options");
+	const struct fm_json *excludes = fm_json_get(o, "exclude");
+	size_t count = excludes ? fm_json_count(excludes) : 0, len;
+
+	j->transport =
+		(enum fmove_transport)fm_lib_word(o, "transport", fm_words_transport, FMOVE_AUTO);
+	j->durability = (enum fmove_durability)fm_lib_word(o, "durability", fm_words_durability,
+							   FMOVE_DEFAULT);
+	(void)fm_json_bool(fm_json_get(o, "force"), &j->may_replace);
+	j->is_readback = fm_lib_word(o, "verify", fm_words_readback, 0) > 0;
+	(void)fm_json_bool(fm_json_get(o, "accept_corrupt"), &j->accepts_corrupt);
+	(void)fm_json_bool(fm_json_get(o, "update"), &j->is_update);
+	(void)fm_json_bool(fm_json_get(o, "delete"), &j->is_delete);
+	(void)fm_json_bool(fm_json_get(o, "checksum"), &j->has_checksums);
+	(void)fm_json_bool(fm_json_get(o, "dry_run"), &j->is_dry_run);
+	(void)fm_json_u64(fm_json_get(o, "limit"), &j->rate_bytes);
+	(void)fm_json_u64(fm_json_get(o, "timeout_ms"), &j->timeout_ms);
+	(void)fm_json_u64(fm_json_get(o, "retry_ms"), &j->retry_ms);
+	for (size_t i = 0; i < count && i < FMOVE_EXCLUDES_MAX; i++)
+		if (fm_json_name(fm_json_at(excludes, i), j->excludes[j->excludes_count],
+				 sizeof(j->excludes[0]), &len) == 0)
+			j->excludes_count++;
+}
+
+/* A key that is missing leaves its zero. */
+static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *seq)
+{
+	uint64_t user = 0, exit_status = 0;
+	const char *op = "";
+	size_t len;
+
+	memset(j, 0, sizeof(*j));
+	j->size = UINT64_MAX;
+	fm_lib_text(json, "job", j->id, sizeof(j->id));
+	(void)fm_json_u64(fm_json_get(json, "seq"), seq);
+	(void)fm_json_u64(fm_json_get(json, "user"), &user);
+	(void)fm_json_text(fm_json_get(json, "op"), &op);
+	j->user = (unsigned)user;
+	j->is_put = strcmp(op, "put") == 0;
+	(void)fm_json_bool(fm_json_get(json, "detached"), &j->is_detached);
+	(void)fm_json_bool(fm_json_get(json, "attended"), &j->is_attended);
+	(void)fm_json_bool(fm_json_get(json, "tree"), &j->is_tree);
+	if (fm_json_get(json, "options"))
+		job_options_read(json, j);
+	j->state =
+		(enum fmove_job_state)fm_lib_word(json, "state", fm_words_state, FMOVE_JOB_OTHER);
+	j->priority =
+		(enum fmove_priority)fm_lib_word(json, "priority", fm_words_priority, FMOVE_NORMAL);
+	fm_lib_text(json, "phase", j->phase, sizeof(j->phase));
+	fm_lib_text(json, "node", j->node, sizeof(j->node));
+	fm_lib_text(json, "store", j->store, sizeof(j->store));
+	fm_lib_text(json, "local_node", j->local_node, sizeof(j->local_node));
+	fm_lib_text(json, "local_store", j->local_store, sizeof(j->local_store));
+	fm_lib_text(json, "text", j->text, sizeof(j->text));
+	(void)fm_json_name(fm_json_get(json, "path"), j->path, sizeof(j->path), &len);
+	(void)fm_json_name(fm_json_get(json, j->local_store[0] ? "local_path" : "file"),
+			   j->local_path, sizeof(j->local_path), &len);
+	(void)fm_json_u64(fm_json_get(json, "size"), &j->size);
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &j->bytes);
+	(void)fm_json_u64(fm_json_get(json, "before"), &j->before);
+	(void)fm_json_u64(fm_json_get(json, "again_ms"), &j->again_ms);
+	(void)fm_json_u64(fm_json_get(json, "tries"), &j->tries);
+	(void)fm_json_i64(fm_json_get(json, "created_ms"), &j->created_ms);
+	(void)fm_json_i64(fm_json_get(json, "ended_ms"), &j->ended_ms);
+	(void)fm_json_u64(fm_json_get(json, "exit"), &exit_status);
+	j->exit = (int)exit_status;
+}
+
+/* One page; whether there are more, and the last one's number. */
+static bool jobs_show(const struct fm_json *done,
+		      bool (*each)(void *ctx, const struct fmove_job *job), void *ctx,
+		      struct fmove_job *job, uint64_t *seq)
+{
+	const struct fm_json *list = fm_json_get(done, "jobs");
+	size_t count = fm_json_count(list);
+	bool is_more = false;
+
+	(void)fm_json_bool(fm_json_get(done, "more"), &is_more); /* false if it is missing */
+	for (size_t i = 0; i < count; i++) {
+		job_read(fm_json_at(list, i), job, seq);
+		if (!each(ctx, job))
+			return false;
+	}
+	return is_more && count > 0;
+}
+
+int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struct fmove_job *job),
+	       void *ctx, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fmove_job job;
+	struct fm_json *done;
+	uint64_t seq = 0;
+	bool is_more;
+	int ret;
+
+	do {
+		fm_lib_begin(c, &w, "jobs");
+		fm_jw_u64(&w, "seq", seq);
+		if (is_all)
+			fm_jw_bool(&w, "all", true);
+		ret = fm_lib_do(c, &w, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = jobs_show(done, each, ctx, &job, &seq);
+		fm_json_free(done);
+	} while (is_more);
+	return 0;
+}
+
+static void job_begin(struct fmove *c, struct fm_json_writer *w, const char *op, const char *job)
+{
+	fm_lib_begin(c, w, op);
+	fm_jw_text(w, "job", job);
+}
+
+int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	uint64_t seq;
+	int ret;
+
+	job_begin(c, &w, "jobs", job);
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	job_read(fm_json_at(fm_json_get(done, "jobs"), 0), out, &seq);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opts,
+	       struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	job_begin(c, &w, "wait", job);
+	if (opts && opts->progress_ms > 0 && opts->progress)
+		fm_jw_u64(&w, "progress_ms", opts->progress_ms);
+	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
+}
+
+int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	job_begin(c, &w, "cancel", job);
+	if (is_kept)
+		fm_jw_bool(&w, "keep", true);
+	return fm_lib_do_simple(c, &w, err);
+}
+
+int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	job_begin(c, &w, "resume", job);
+	ret = fm_lib_run_with(c, &w, fd, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	return ret;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* libfmove_node - the daemon itself, and what its peers say of themselves. See fmove.h. */
+#include "client/lib/libfmove_request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/exit_code.h"
+
+/* ---- about the daemon ---- */
+
+static int ping(struct fmove *c, const char *key, char *out, size_t cap, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &w, "ping");
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	fm_lib_text(done, key, out, cap);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_version(struct fmove *c, char *out, size_t cap, struct fmove_error *err)
+{
+	return ping(c, "version", out, cap, err);
+}
+
+int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err)
+{
+	return ping(c, "node", out, cap, err);
+}
+
+int fmove_status(struct fmove *c, char **json, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	int ret;
+
+	fm_lib_begin(c, &w, "status");
+	ret = fm_lib_do_simple(c, &w, err);
+	if (ret < 0)
+		return ret;
+	*json = strdup(c->rx); /* the text of the message that was waited for */
+	return *json ? 0 : fm_lib_fail(err, -ENOMEM, "no memory for the status");
+}
+
+/* ---- facts of peers ---- */
+
+#define FACTS_BYTES_MAX (512u << 10) /* of one node, as nodes send them */
+#define FACTS_NODES_MAX 256
+
+/* One node's, as far as it came. */
+struct told {
+	char node[FMOVE_NAME_MAX + 1];
+	char *text;
+	size_t len;
+};
+
+struct telling {
+	void (*each)(void *ctx, const struct fmove_facts *facts);
+	void *ctx;
+	struct told told[FACTS_NODES_MAX];
+};
+
+static void told_end(struct telling *t, struct told *n, int code, const char *why)
+{
+	const struct fmove_facts facts = {n->node, code == 0 ? n->text : NULL, n->len, code, why};
+
+	t->each(t->ctx, &facts);
+	free(n->text);
+	*n = (struct told){.text = NULL};
+}
+
+/* That node's, or a free place. NULL: there is none. */
+static struct told *told_of(struct telling *t, const char *node)
+{
+	struct told *place = NULL;
+
+	for (size_t i = 0; i < FACTS_NODES_MAX; i++) {
+		if (strcmp(t->told[i].node, node) == 0)
+			return &t->told[i];
+		if (!t->told[i].node[0] && !place)
+			place = &t->told[i];
+	}
+	if (place)
+		(void)snprintf(place->node, sizeof(place->node), "%s", node);
+	return place;
+}
+
+/* -errno; what is behind it is not looked at any more. */
+static int told_piece(struct told *n, const struct fm_json *json)
+{
+	size_t len;
+	int ret;
+
+	if (!n->text)
+		n->text = malloc(FACTS_BYTES_MAX + 1);
+	if (!n->text)
+		return -ENOMEM;
+	ret = fm_json_name(fm_json_get(json, "piece"), n->text + n->len,
+			   FACTS_BYTES_MAX + 1 - n->len, &len);
+	if (ret == 0)
+		n->len += len;
+	return ret;
+}
+
+static void facts_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	const char *node = "", *code = "", *text = "";
+	struct telling *t = ctx;
+	struct told *n;
+	bool is_more = false;
+	int ret;
+
+	(void)fm_json_text(fm_json_get(json, "node"), &node); /* the defaults stay */
+	(void)fm_json_text(fm_json_get(json, "code"), &code);
+	(void)fm_json_text(fm_json_get(json, "text"), &text);
+	(void)fm_json_bool(fm_json_get(json, "more"), &is_more);
+	if (strcmp(event, "facts") != 0 || !*node || !(n = told_of(t, node)))
+		return;
+	if (*code) {
+		told_end(t, n, fm_api_errno(code), text);
+		return;
+	}
+	ret = told_piece(n, json);
+	if (ret < 0)
+		told_end(t, n, ret, fm_err_name(ret));
+	else if (!is_more)
+		told_end(t, n, 0, "");
+}
+
+int fmove_facts(struct fmove *c, const char *node,
+		void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
+		struct fmove_error *err)
+{
+	struct telling *t = calloc(1, sizeof(*t));
+	struct fm_lib_waiting waiting = {.between = facts_between, .ctx = t};
+	static const struct fm_lib_parcel nothing;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	if (!t)
+		return fm_lib_fail(err, -ENOMEM, "no memory for facts");
+	t->each = each;
+	t->ctx = ctx;
+	fm_lib_begin(c, &w, "facts");
+	if (node)
+		fm_jw_text(&w, "node", node);
+	ret = fm_lib_run(c, &w, &nothing, &waiting, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	for (size_t i = 0; i < FACTS_NODES_MAX; i++)
+		free(t->told[i].text);
+	free(t);
+	return ret;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libfmove_request - one request of the local API, for the files of the library: it is sent, then
+ * messages are read until its "done" or "error". What is public is in fmove.h.
+ *
+ * Requests are numbered; what answers another number is late and skipped. One that is refused since
+ * no place is free is sent again if the caller has patience; the connection, which is one of the
+ * places, is given back meanwhile.
+ */
+#ifndef FM_CLIENT_LIBFMOVE_REQUEST_H
+#define FM_CLIENT_LIBFMOVE_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "client/lib/fmove.h"
+#include "client/lib/libfmove_tree.h"
+#include "mover/api/api.h"
+#include "mover/base/json.h"
+
+/* two paths of 4095 bytes, each escaped as six, and the rest */
+#define FM_LIB_REQUEST_MAX (60u << 10)
+
+struct fmove {
+	int fd; /* -1: given back, for the next request to connect again */
+	struct sockaddr_un address;
+	uint64_t id;	     /* of the last request ... */
+	uint64_t limit_ms;   /* ... and its timeout; 0: none is said */
+	uint64_t timeout_ms; /* of requests about stores; 0: the daemon's */
+	/* the last request: the daemon went away, or was not there */
+	bool is_lost;
+	bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
+	void *again_ctx;
+	char tx[FM_LIB_REQUEST_MAX];
+	char rx[FM_API_MSG_MAX + 1];
+};
+
+/* What comes with a request. */
+struct fm_lib_parcel {
+	const int *fds;
+	unsigned count;
+	/* it was sent, or could not be; NULL: nobody wants to know */
+	void (*passed)(void *ctx);
+	void *ctx;
+};
+
+/* For the end of a request. */
+struct fm_lib_waiting {
+	uint64_t id;
+	const struct fmove_options *opts; /* may be NULL */
+	bool is_cancelled;
+	/* a put that is held, an attended get: only its name is missing */
+	bool is_prepared;
+	bool is_decided;		       /* what becomes of it */
+	uint64_t bytes;			       /* how far the last progress said it was */
+	const struct fmove_tree_options *tree; /* a transfer of one; NULL: none */
+	/* Events between the first and the last, if the request is no transfer. */
+	void (*between)(void *ctx, const char *event, const struct fm_json *json);
+	void *ctx;
+};
+
+/* Fills err, which may be NULL, and returns code. */
+__attribute__((format(printf, 3, 4))) int fm_lib_fail(struct fmove_error *err, int code,
+						      const char *fmt, ...);
+
+/* A request in the connection's buffer, which the caller goes on with; a name in it. */
+void fm_lib_begin(struct fmove *c, struct fm_json_writer *w, const char *op);
+void fm_lib_add_name(struct fm_json_writer *w, const struct fmove_name *name);
+
+/* One descriptor, or none (-1). */
+struct fm_lib_parcel fm_lib_parcel_of(const int *fd);
+
+/* Send what was begun, and wait for its end. */
+int fm_lib_try(struct fmove *c, const struct fm_json_writer *begun,
+	       const struct fm_lib_parcel *with, struct fm_lib_waiting *w,
+	       struct fm_lib_turns *turns, struct fm_json **out, struct fmove_error *err);
+
+/* The same until it is taken. */
+int fm_lib_run(struct fmove *c, const struct fm_json_writer *begun,
+	       const struct fm_lib_parcel *with, struct fm_lib_waiting *w, struct fm_json **out,
+	       struct fmove_error *err);
+
+/* The same without options, with fd (or -1); with none; and if its "done" says nothing more. */
+int fm_lib_run_with(struct fmove *c, const struct fm_json_writer *begun, int fd,
+		    struct fm_json **out, struct fmove_error *err);
+int fm_lib_do(struct fmove *c, const struct fm_json_writer *begun, struct fm_json **out,
+	      struct fmove_error *err);
+int fm_lib_do_simple(struct fmove *c, struct fm_json_writer *w, struct fmove_error *err);
+
+/* ---- what an answer says ---- */
+
+/* "" if the key is missing; cut if it is too long. */
+void fm_lib_text(const struct fm_json *json, const char *key, char *out, size_t cap);
+unsigned fm_lib_mode(const struct fm_json *json);
+
+/* The place of the text under that key in words; `other` if it is none of them, or the key is
+ * missing. */
+int fm_lib_word(const struct fm_json *json, const char *key, const char *const *words, int other);
+
+/* ---- libfmove_transfer.c ---- */
+
+void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r);
+void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+		      const struct fmove_options *opts);
+void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+		      const struct fmove_options *opts);
+
+/* What the daemon reads or writes by itself, in a store of this node. */
+void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
+		    const struct fmove_options *opts);
+
+/* fd: passed, or -1. */
+int fm_lib_transfer_do(struct fmove *c, const struct fm_json_writer *begun, int fd,
+		       const struct fmove_options *opts, struct fmove_result *result,
+		       struct fmove_error *err);
+
+#endif

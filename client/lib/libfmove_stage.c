@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* libfmove_stage - what is staged on this node. See fmove.h. */
+#include "client/lib/libfmove_request.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/words.h"
+
+static void holders_read(const struct fm_json *list, struct fmove_dataset *d)
+{
+	size_t count = list ? fm_json_count(list) : 0;
+	uint64_t pid, uid;
+
+	for (size_t i = 0; i < count && i < FMOVE_HOLDERS_MAX; i++) {
+		const struct fm_json *one = fm_json_at(list, i);
+
+		if (fm_json_u64(fm_json_get(one, "pid"), &pid) < 0 ||
+		    fm_json_u64(fm_json_get(one, "uid"), &uid) < 0)
+			continue;
+		d->holders[d->holder_count].pid = (pid_t)pid;
+		d->holders[d->holder_count++].uid = (uid_t)uid;
+	}
+}
+
+static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
+{
+	size_t len;
+
+	memset(d, 0, sizeof(*d));
+	(void)fm_json_name(fm_json_get(json, "name"), d->name, sizeof(d->name), &len);
+	(void)fm_json_name(fm_json_get(json, "source"), d->source, sizeof(d->source), &len);
+	(void)fm_json_name(fm_json_get(json, "path"), d->path, sizeof(d->path), &len);
+	fm_lib_text(json, "state", d->state, sizeof(d->state));
+	fm_lib_text(json, "version", d->version, sizeof(d->version));
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &d->bytes);
+	(void)fm_json_u64(fm_json_get(json, "holds"), &d->holds);
+	(void)fm_json_u64(fm_json_get(json, "pins"), &d->pins);
+	(void)fm_json_i64(fm_json_get(json, "created_ms"), &d->created_ms);
+	(void)fm_json_i64(fm_json_get(json, "requested_ms"), &d->requested_ms);
+	(void)fm_json_i64(fm_json_get(json, "used_ms"), &d->used_ms);
+	(void)fm_json_i64(fm_json_get(json, "verified_ms"), &d->verified_ms);
+	holders_read(fm_json_get(json, "holders"), d);
+}
+
+static const char *text_or_none(const struct fm_json *json, const char *key)
+{
+	const char *text;
+
+	return fm_json_text(fm_json_get(json, key), &text) < 0 ? "" : text;
+}
+
+static void stage_nodes(const struct fmove_stage_options *o, const struct fm_json *json,
+			bool is_end)
+{
+	const struct fm_json *list = fm_json_get(json, "nodes");
+	char name[FMOVE_NAME_MAX + 1], path[FMOVE_PATH_MAX + 1];
+	size_t len;
+
+	for (size_t i = 0; o->node && i < fm_json_count(list); i++) {
+		const struct fm_json *one = fm_json_at(list, i);
+		struct fmove_stage_node n = {.node = name,
+					     .path = path,
+					     .state = text_or_none(one, "state"),
+					     .code = text_or_none(one, "code"),
+					     .text = text_or_none(one, "text")};
+
+		name[0] = path[0] = '\0';
+		(void)fm_json_name(fm_json_get(one, "node"), name, sizeof(name), &len);
+		(void)fm_json_name(fm_json_get(one, "path"), path, sizeof(path), &len);
+		(void)fm_json_bool(fm_json_get(one, "wanted"), &n.is_wanted);
+		(void)fm_json_u64(fm_json_get(one, "bytes"), &n.bytes);
+		(void)fm_json_u64(fm_json_get(one, "read"), &n.read);
+		o->node(o->ctx, &n, is_end);
+	}
+}
+
+static void stage_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	const struct fmove_stage_options *o = ctx;
+	uint64_t bytes = 0, size = 0;
+	const char *phase;
+
+	if (strcmp(event, "progress") != 0 || fm_json_text(fm_json_get(json, "phase"), &phase) < 0)
+		return;
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
+	(void)fm_json_u64(fm_json_get(json, "size"), &size);
+	stage_nodes(o, json, false);
+	o->progress(o->ctx, phase, bytes, size);
+}
+
+/* What is staged is in w already; done: the caller's to free. */
+static int stage_run(struct fmove *c, struct fm_json_writer *w,
+		     const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		     bool *is_fetched, struct fm_json **done, struct fmove_error *err)
+{
+	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){.name = NULL};
+	struct fmove_options waits = {.cancel_fd = o.cancel_fd};
+	struct fm_lib_waiting waiting = {.opts = &waits, .between = stage_between, .ctx = &o};
+	static const struct fm_lib_parcel nothing;
+	int ret;
+
+	if (o.name)
+		fm_jw_text(w, "name", o.name);
+	if (o.pid > 0)
+		fm_jw_u64(w, "pid", (uint64_t)o.pid);
+	if (o.is_pinned)
+		fm_jw_bool(w, "pin", true);
+	if (o.is_trusted)
+		fm_jw_text(w, "check", "none");
+	if (o.nodes)
+		fm_jw_text(w, "nodes", o.nodes);
+	if (o.progress)
+		fm_jw_u64(w, "progress_ms", 500);
+	ret = fm_lib_run(c, w, &nothing, &waiting, done, err);
+	if (ret < 0)
+		return ret;
+	dataset_read(*done, out);
+	out->is_trusted = fm_lib_word(*done, "check", fm_words_check, 0) == 1;
+	*is_fetched = false;
+	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
+	stage_nodes(&o, *done, true);
+	return 0;
+}
+
+int fmove_stage(struct fmove *c, const struct fmove_name *source,
+		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
+		struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &w, "stage");
+	fm_lib_add_name(&w, source);
+	ret = stage_run(c, &w, opts, out, is_fetched, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	return ret;
+}
+
+int fmove_stage_hub(struct fmove *c, const char *repository, const char *revision,
+		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err)
+{
+	char path[FMOVE_PATH_MAX + 1];
+	struct fm_json_writer w;
+	struct fm_json *done;
+	size_t len;
+	int ret = snprintf(path, sizeof(path), "%s@%s", repository, revision);
+
+	if (ret < 0 || (size_t)ret >= sizeof(path))
+		return fm_lib_fail(err, -ENAMETOOLONG, "the revision is too long");
+	fm_lib_begin(c, &w, "stage_hub");
+	fm_jw_name(&w, "path", path, strlen(path));
+	ret = stage_run(c, &w, opts, out, is_fetched, &done, err);
+	if (ret < 0)
+		return ret;
+	hf_home[0] = '\0';
+	(void)fm_json_name(fm_json_get(done, "hf_home"), hf_home, FMOVE_PATH_MAX + 1, &len);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
+		 struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	size_t len;
+	int ret;
+
+	fm_lib_begin(c, &w, "locate");
+	fm_jw_name(&w, "path", path, strlen(path));
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	memset(out, 0, sizeof(*out));
+	fm_lib_text(done, "node", out->node, sizeof(out->node));
+	fm_lib_text(done, "store", out->store, sizeof(out->store));
+	(void)fm_json_name(fm_json_get(done, "path"), out->path, sizeof(out->path), &len);
+	fm_json_free(done);
+	return 0;
+}
+
+/* One page; whether there are more, and where they begin. */
+static bool datasets_show(const struct fm_json *done,
+			  bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+			  struct fmove_dataset *d, uint64_t *next)
+{
+	const struct fm_json *list = fm_json_get(done, "datasets");
+	bool is_more = false;
+
+	(void)fm_json_bool(fm_json_get(done, "more"), &is_more); /* false if it is missing */
+	for (size_t i = 0; i < fm_json_count(list); i++) {
+		dataset_read(fm_json_at(list, i), d);
+		if (!each(ctx, d))
+			return false;
+	}
+	return is_more && fm_json_u64(fm_json_get(done, "next"), next) == 0;
+}
+
+int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
+		   void *ctx, struct fmove_error *err)
+{
+	struct fmove_dataset d;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	uint64_t next = 0;
+	bool is_more;
+	int ret;
+
+	do {
+		fm_lib_begin(c, &w, "datasets");
+		fm_jw_u64(&w, "seq", next);
+		ret = fm_lib_do(c, &w, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = datasets_show(done, each, ctx, &d, &next);
+		fm_json_free(done);
+	} while (is_more);
+	return 0;
+}
+
+int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &w, "datasets");
+	fm_jw_u64(&w, "seq", INT32_MAX); /* none of them: only the sums */
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	*out = 0;
+	(void)fm_json_u64(fm_json_get(done, "source_bytes"), out);
+	fm_json_free(done);
+	return 0;
+}
+
+static void check_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	const struct fmove_check_options *o = ctx;
+	struct fmove_dataset_finding f = {.offset = 0};
+	uint64_t bytes = 0, size = 0;
+	size_t len;
+
+	if (strcmp(event, "progress") == 0 && o->progress) {
+		(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
+		(void)fm_json_u64(fm_json_get(json, "size"), &size);
+		o->progress(o->ctx, bytes, size);
+	} else if (strcmp(event, "finding") == 0 && o->finding) {
+		fm_lib_text(json, "kind", f.kind, sizeof(f.kind));
+		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
+		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);
+		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
+		(void)fm_json_bool(fm_json_get(json, "mended"), &f.is_mended);
+		o->finding(o->ctx, &f);
+	}
+}
+
+int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
+			struct fmove_checked *out, struct fmove_error *err)
+{
+	struct fmove_check_options o = opts ? *opts : (struct fmove_check_options){.ctx = NULL};
+	struct fmove_options waits = {.timeout_ms = 0};
+	struct fm_lib_waiting waiting = {.opts = &waits, .between = check_between, .ctx = &o};
+	static const struct fm_lib_parcel nothing;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &w, "check");
+	fm_jw_text(&w, "name", name);
+	if (o.progress)
+		fm_jw_u64(&w, "progress_ms", 500);
+	ret = fm_lib_run(c, &w, &nothing, &waiting, &done, err);
+	if (ret < 0)
+		return ret;
+	*out = (struct fmove_checked){.bytes = 0};
+	(void)fm_json_u64(fm_json_get(done, "bytes"), &out->bytes);
+	(void)fm_json_u64(fm_json_get(done, "findings"), &out->findings);
+	(void)fm_json_u64(fm_json_get(done, "mended"), &out->mended);
+	fm_lib_text(done, "text", out->why, sizeof(out->why));
+	fm_json_free(done);
+	return 0;
+}
+
+static int dataset_do(struct fmove *c, const char *op, const char *name, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	fm_lib_begin(c, &w, op);
+	fm_jw_text(&w, "name", name);
+	return fm_lib_do_simple(c, &w, err);
+}
+
+int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err)
+{
+	return dataset_do(c, "pin", name, err);
+}
+
+int fmove_unpin(struct fmove *c, const char *name, struct fmove_error *err)
+{
+	return dataset_do(c, "unpin", name, err);
+}
+
+int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err)
+{
+	return dataset_do(c, "unstage", name, err);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* libfmove_store - what is in a store: looked at, changed, counted, read again. See fmove.h. */
+#include "client/lib/libfmove_request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/tree/staging.h"
+
+#define REMOVE_MS (3600u * 1000) /* to remove directories: millions of files may be in one */
+
+static void store_begin(struct fmove *c, struct fm_json_writer *w, const char *op,
+			const struct fmove_name *name)
+{
+	fm_lib_begin(c, w, op);
+	fm_lib_add_name(w, name);
+	c->limit_ms = c->timeout_ms;
+}
+
+static void entry_read(const struct fm_json *json, struct fmove_entry *e)
+{
+	static const char *const types[] = {"file", "directory", "link"};
+	char type[16];
+	size_t len;
+
+	*e = (struct fmove_entry){.type = FMOVE_OTHER};
+	fm_lib_text(json, "type", type, sizeof(type));
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(types[i], type) == 0)
+			e->type = (enum fmove_type)i;
+	/* What is missing keeps its zero. */
+	(void)fm_json_name(fm_json_get(json, "name"), e->name, sizeof(e->name), &len);
+	(void)fm_json_u64(fm_json_get(json, "size"), &e->size);
+	(void)fm_json_i64(fm_json_get(json, "mtime_ns"), &e->mtime_ns);
+	e->mode = fm_lib_mode(json);
+	if (fm_json_get(json, "whole") && fm_json_u64(fm_json_get(json, "whole"), &e->whole) < 0)
+		e->whole = UINT64_MAX;
+}
+
+int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
+	       struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	store_begin(c, &w, "stat", name);
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	entry_read(done, out);
+	fm_json_free(done);
+	return 0;
+}
+
+struct page {
+	bool (*each)(void *ctx, const struct fmove_entry *entry);
+	void *ctx;
+	struct fmove_entry last;
+	bool is_more;
+};
+
+static void page_show(struct page *p, const struct fm_json *done)
+{
+	const struct fm_json *entries = fm_json_get(done, "entries");
+	size_t count = fm_json_count(entries);
+
+	if (fm_json_bool(fm_json_get(done, "more"), &p->is_more) < 0 || count == 0)
+		p->is_more = false;
+	for (size_t i = 0; i < count; i++) {
+		entry_read(fm_json_at(entries, i), &p->last);
+		if (!p->each(p->ctx, &p->last)) {
+			p->is_more = false;
+			return;
+		}
+	}
+}
+
+static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_partial,
+		      const char *after, bool (*each)(void *ctx, const struct fmove_entry *entry),
+		      void *ctx, struct fmove_error *err)
+{
+	struct page page = {.each = each, .ctx = ctx};
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	if (strlen(after) > FMOVE_NAME_MAX)
+		return fm_lib_fail(err, -ENAMETOOLONG, "a name has at most %d bytes",
+				   FMOVE_NAME_MAX);
+	memcpy(page.last.name, after, strlen(after) + 1);
+	do {
+		store_begin(c, &w, "list", name);
+		if (is_partial)
+			fm_jw_bool(&w, "partial", true);
+		fm_jw_name(&w, "after", page.last.name, strlen(page.last.name));
+		ret = fm_lib_do(c, &w, &done, err);
+		if (ret < 0)
+			return ret;
+		page_show(&page, done);
+		fm_json_free(done);
+	} while (page.is_more);
+	return 0;
+}
+
+int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,
+	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+	       struct fmove_error *err)
+{
+	return list_pages(c, name, false, after, each, ctx, err);
+}
+
+int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *after,
+		   bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+		   struct fmove_error *err)
+{
+	return list_pages(c, name, true, after, each, ctx, err);
+}
+
+int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
+		 struct fmove_error *err)
+{
+	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
+	const struct fm_lib_parcel with = {.count = 0};
+	struct fm_lib_waiting waiting = {.opts = &opts};
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	store_begin(c, &w, "remove", name);
+	if (!is_recursive)
+		return fm_lib_do_simple(c, &w, err);
+	fm_jw_bool(&w, "recursive", true);
+	c->limit_ms = opts.timeout_ms;
+	ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	return ret;
+}
+
+int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	store_begin(c, &w, "mkdir", name);
+	return fm_lib_do_simple(c, &w, err);
+}
+
+/* ---- space ---- */
+
+/* null: no limit */
+static uint64_t bytes_read(const struct fm_json *json, const char *key)
+{
+	uint64_t bytes;
+
+	return fm_json_u64(fm_json_get(json, key), &bytes) == 0 ? bytes : UINT64_MAX;
+}
+
+static void space_read(const struct fm_json *json, struct fmove_space *s)
+{
+	*s = (struct fmove_space){.size = bytes_read(json, "size"),
+				  .free = bytes_read(json, "free"),
+				  .used = bytes_read(json, "used"),
+				  .quota = bytes_read(json, "quota"),
+				  .promised = bytes_read(json, "promised"),
+				  .aside = bytes_read(json, "aside"),
+				  .trees = bytes_read(json, "aside_trees")};
+	fm_lib_text(json, "store", s->store, sizeof(s->store));
+	/* false if it is missing */
+	(void)fm_json_bool(fm_json_get(json, "counting"), &s->is_counting);
+}
+
+static int space_of(struct fmove *c, const struct fmove_name *name, const char *after,
+		    struct fmove_space *out, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	store_begin(c, &w, "space", name);
+	if (!name->store[0])
+		fm_jw_name(&w, "after", after, strlen(after));
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	space_read(done, out);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_space(struct fmove *c, const struct fmove_name *name,
+		bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
+		struct fmove_error *err)
+{
+	const struct fmove_name whole = {name->node, name->store, ""};
+	struct fmove_space s = {.store = ""};
+	int ret;
+
+	do
+		ret = space_of(c, &whole, s.store, &s, err);
+	while (ret == 0 && s.store[0] && each(ctx, &s) && !whole.store[0]);
+	return ret;
+}
+
+/* path: DIRECTORY/.fmove.HASH.old, and behind it the name that it had there. */
+static void aside_split(struct fmove_aside *a)
+{
+	char *last = strrchr(a->path, '/'), *stash = last;
+	char part[FM_STAGING_NAME_LEN + 1];
+	size_t len;
+
+	while (stash && stash > a->path && stash[-1] != '/')
+		stash--;
+	if (!last || stash == last)
+		return;
+	len = (size_t)(last - stash);
+	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)),
+		       stash);
+	if (!fm_staging_is_ours(part))
+		return;
+	/* shorter */
+	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(stash - a->path), a->path,
+		       last + 1);
+	*last = '\0';
+}
+
+/* The last path that was told stays in *last; *told counts them. Whether there are more. */
+static bool aside_show(const struct fm_json *done, struct fmove_aside *last, size_t *told,
+		       void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx)
+{
+	const struct fm_json *trees = fm_json_get(done, "aside");
+	size_t count = fm_json_count(trees), len;
+	bool is_more;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fm_json *at = fm_json_at(trees, i);
+
+		*last = (struct fmove_aside){.bytes = bytes_read(at, "bytes")};
+		/* What is missing keeps its zero. */
+		(void)fm_json_i64(fm_json_get(at, "since_ns"), &last->since_ns);
+		(void)fm_json_name(fm_json_get(at, "path"), last->path, sizeof(last->path), &len);
+		aside_split(last);
+		each(ctx, last);
+	}
+	*told += count;
+	return count > 0 && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
+}
+
+static int purge(struct fmove *c, const struct fmove_name *name, bool is_partial, bool is_dry,
+		 void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		 struct fmove_error *err)
+{
+	const struct fmove_options opts = {.timeout_ms = REMOVE_MS};
+	const struct fm_lib_parcel with = {.count = 0};
+	struct fm_lib_waiting waiting = {.opts = &opts};
+	struct fmove_aside last = {.path = ""};
+	struct fm_json_writer w;
+	struct fm_json *done;
+	size_t told = 0;
+	bool is_more;
+	int ret;
+
+	do {
+		const struct fmove_name from = {name->node, name->store, is_dry ? last.path : ""};
+
+		store_begin(c, &w, "purge", &from);
+		c->limit_ms = opts.timeout_ms;
+		if (is_dry)
+			fm_jw_bool(&w, "dry_run", true);
+		if (is_partial)
+			fm_jw_bool(&w, "partial", true);
+		ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = aside_show(done, &last, &told, each, ctx);
+		fm_json_free(done);
+	} while (is_more && told < FMOVE_ASIDE_MAX);
+	if (is_more)
+		return fm_lib_fail(err, -EPROTO,
+				   "the node tells of more than %d, which no store keeps aside",
+				   FMOVE_ASIDE_MAX);
+	return 0;
+}
+
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
+		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		struct fmove_error *err)
+{
+	return purge(c, name, false, is_dry, each, ctx, err);
+}
+
+int fmove_purge_partials(struct fmove *c, const struct fmove_name *name, bool is_dry,
+			 void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+			 struct fmove_error *err)
+{
+	return purge(c, name, true, is_dry, each, ctx, err);
+}
+
+/* ---- verifying ---- */
+
+static void verified_read(const struct fm_json *json, struct fmove_verified *v)
+{
+	*v = (struct fmove_verified){.files = 0};
+	/* What is missing keeps its zero. */
+	(void)fm_json_u64(fm_json_get(json, "files"), &v->files);
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &v->bytes);
+	(void)fm_json_u64(fm_json_get(json, "corrupt"), &v->corrupt);
+	(void)fm_json_u64(fm_json_get(json, "unreadable"), &v->unreadable);
+	(void)fm_json_u64(fm_json_get(json, "changed"), &v->changed);
+	(void)fm_json_u64(fm_json_get(json, "missing"), &v->missing);
+	(void)fm_json_u64(fm_json_get(json, "swapped"), &v->swapped);
+	(void)fm_json_u64(fm_json_get(json, "without"), &v->without);
+}
+
+static const char *const kinds[] = {"corrupt", "unreadable", "changed", "missing", "swapped", NULL};
+
+struct verifying {
+	struct fmove_verify_options o;
+	/* findings whose kind is not known here, and so not what counter they are in */
+	uint64_t other;
+};
+
+static void finding_read(const struct fm_json *json, struct verifying *v)
+{
+	struct fmove_finding f = {.offset = 0};
+	size_t len;
+
+	f.kind = (enum fmove_finding_kind)fm_lib_word(json, "kind", kinds, FMOVE_FINDING_OTHER);
+	(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset); /* 0 if it is missing */
+	(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
+	(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
+	v->other += f.kind == FMOVE_FINDING_OTHER;
+	if (v->o.finding)
+		v->o.finding(v->o.ctx, &f);
+}
+
+static void verify_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	struct verifying *v = ctx;
+	struct fmove_verified so_far;
+
+	if (strcmp(event, "progress") == 0 && v->o.progress) {
+		verified_read(json, &so_far);
+		v->o.progress(v->o.ctx, &so_far);
+	} else if (strcmp(event, "finding") == 0) {
+		finding_read(json, v);
+	}
+}
+
+int fmove_verify(struct fmove *c, const struct fmove_name *name,
+		 const struct fmove_verify_options *opts, struct fmove_verified *out,
+		 struct fmove_error *err)
+{
+	struct verifying v = {.o = opts ? *opts : (struct fmove_verify_options){.ctx = NULL}};
+	struct fmove_options waits = {.cancel_fd = v.o.cancel_fd};
+	struct fm_lib_waiting waiting = {.opts = &waits, .between = verify_between, .ctx = &v};
+	static const struct fm_lib_parcel nothing;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &w, "verify");
+	fm_lib_add_name(&w, name);
+	if (v.o.progress)
+		fm_jw_u64(&w, "progress_ms", 1000);
+	ret = fm_lib_run(c, &w, &nothing, &waiting, &done, err);
+	if (ret < 0)
+		return ret;
+	verified_read(done, out);
+	out->other = v.other;
+	fm_json_free(done);
+	return 0;
+}

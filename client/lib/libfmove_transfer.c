@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* libfmove_transfer - put and get, of files and directories. See fmove.h. */
+#include "client/lib/libfmove_request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "client/lib/tries.h"
+#include "mover/base/env.h"
+#include "mover/base/words.h"
+
+_Static_assert(FMOVE_NORMAL == 0 && FMOVE_LOW == 1 && FMOVE_HIGH == 2,
+	       "order of fm_words_priority");
+_Static_assert(FMOVE_AUTO == 0 && FMOVE_RDMA == 1 && FMOVE_TCP == 2, "order of fm_words_transport");
+_Static_assert(FMOVE_DEFAULT == 0 && FMOVE_DISK == 1 && FMOVE_MEMORY == 2,
+	       "order of fm_words_durability");
+_Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTHER &&
+		       FMOVE_JOB_OTHER == 7,
+	       "order of fm_words_state");
+
+static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
+{
+	if (!o)
+		return;
+	fm_jw_text(w, "priority", fm_words_priority[o->priority]);
+	if (o->retry_ms > 0)
+		fm_jw_u64(w, "retry_ms", o->retry_ms);
+	if (o->file)
+		fm_jw_name(w, "file", o->file, strlen(o->file));
+	fm_jw_text(w, "transport", fm_words_transport[o->transport]);
+	fm_jw_text(w, "durability", fm_words_durability[o->durability]);
+	if (o->accepts_corrupt)
+		fm_jw_bool(w, "accept_corrupt", true);
+	if (o->rate_bytes > 0)
+		fm_jw_u64(w, "limit", o->rate_bytes);
+	if (o->progress_ms > 0)
+		fm_jw_u64(w, "progress_ms", o->progress_ms);
+	if (o->is_attended)
+		fm_jw_bool(w, "attended", true);
+	if (o->is_attended && o->again)
+		fm_jw_text(w, "job", o->again);
+}
+
+static void tree_read(const struct fm_json *done, struct fmove_result *r)
+{
+	(void)fm_json_bool(fm_json_get(done, "tree"), &r->is_tree);
+	(void)fm_json_u64(fm_json_get(done, "files"), &r->files);
+	(void)fm_json_u64(fm_json_get(done, "dirs"), &r->dirs);
+	(void)fm_json_u64(fm_json_get(done, "links"), &r->links);
+	(void)fm_json_u64(fm_json_get(done, "hard_links"), &r->hard_links);
+	(void)fm_json_u64(fm_json_get(done, "reused_files"), &r->reused_files);
+	(void)fm_json_u64(fm_json_get(done, "reused_bytes"), &r->reused_bytes);
+	(void)fm_json_bool(fm_json_get(done, "reflinked"), &r->is_reflinked);
+	(void)fm_json_u64(fm_json_get(done, "resumed_files"), &r->resumed_files);
+	(void)fm_json_u64(fm_json_get(done, "added"), &r->added);
+	(void)fm_json_u64(fm_json_get(done, "replaced"), &r->replaced);
+	(void)fm_json_u64(fm_json_get(done, "removed"), &r->removed);
+	(void)fm_json_u64(fm_json_get(done, "kept"), &r->kept);
+	(void)fm_json_u64(fm_json_get(done, "wanted_files"), &r->wanted_files);
+	(void)fm_json_u64(fm_json_get(done, "wanted_bytes"), &r->wanted_bytes);
+}
+
+/* A key that is missing leaves its zero. */
+void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
+{
+	uint64_t connections = 0, corrupt = 0;
+	char crc[16];
+
+	*r = (struct fmove_result){.bytes = 0};
+	(void)fm_json_u64(fm_json_get(done, "bytes"), &r->bytes);
+	(void)fm_json_u64(fm_json_get(done, "data_bytes"), &r->data_bytes);
+	(void)fm_json_real(fm_json_get(done, "seconds"), &r->seconds);
+	(void)fm_json_real(fm_json_get(done, "gb_per_s"), &r->gb_per_s);
+	(void)fm_json_u64(fm_json_get(done, "connections"), &connections);
+	(void)fm_json_bool(fm_json_get(done, "durable"), &r->is_durable);
+	(void)fm_json_bool(fm_json_get(done, "checked"), &r->is_checked);
+	(void)fm_json_u64(fm_json_get(done, "resent_bytes"), &r->resent_bytes);
+	(void)fm_json_u64(fm_json_get(done, "resumed_bytes"), &r->resumed_bytes);
+	(void)fm_json_u64(fm_json_get(done, "damaged_bytes"), &r->damaged_bytes);
+	tree_read(done, r);
+	(void)fm_json_u64(fm_json_get(done, "corrupt_chunks"), &corrupt);
+	(void)fm_json_i64(fm_json_get(done, "mtime_ns"), &r->mtime_ns);
+	fm_lib_text(done, "transport", r->transport, sizeof(r->transport));
+	(void)fm_json_u64(fm_json_get(done, "rdma_bytes"), &r->rdma_bytes);
+	(void)fm_json_u64(fm_json_get(done, "tcp_bytes"), &r->tcp_bytes);
+	fm_lib_text(done, "encryption", r->encryption, sizeof(r->encryption));
+	fm_lib_text(done, "why", r->why, sizeof(r->why));
+	fm_lib_text(done, "note", r->note, sizeof(r->note));
+	fm_lib_text(done, "crc32c", crc, sizeof(crc));
+	r->crc32c = (uint32_t)strtoul(crc, NULL, 16);
+	r->mode = fm_lib_mode(done);
+	r->connections = (unsigned)connections;
+	r->corrupt_chunks = (unsigned)corrupt;
+}
+
+static const struct fmove_options no_options;
+
+static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun,
+			    const struct fm_lib_parcel *with, const struct fmove_options *opts,
+			    struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_lib_waiting w = {.opts = opts ? opts : &no_options,
+				   .tree = opts ? opts->tree : NULL};
+	struct fm_json *done;
+	int ret = fm_lib_run(c, begun, with, &w, &done, err);
+
+	if (ret < 0 && err && err->bytes < w.bytes)
+		err->bytes = w.bytes; /* the daemon is gone, and cannot say it */
+	if (ret < 0)
+		return ret;
+	fm_lib_result_read(done, result);
+	fm_json_free(done);
+	return 0;
+}
+
+int fm_lib_transfer_do(struct fmove *c, const struct fm_json_writer *begun, int fd,
+		       const struct fmove_options *opts, struct fmove_result *result,
+		       struct fmove_error *err)
+{
+	struct fm_lib_parcel with = fm_lib_parcel_of(&fd);
+
+	return transfer_do_with(c, begun, &with, opts, result, err);
+}
+
+void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+		      const struct fmove_options *opts)
+{
+	fm_lib_begin(c, w, "put");
+	fm_lib_add_name(w, name);
+	transfer_options(w, opts);
+	c->limit_ms = opts ? opts->timeout_ms : 0;
+	if (opts && opts->may_replace)
+		fm_jw_bool(w, "force", true);
+	if (opts && opts->is_readback)
+		fm_jw_text(w, "verify", "readback");
+	if (opts && opts->is_buffered)
+		fm_jw_bool(w, "buffered", true);
+	if (opts && opts->hold_fd > 0)
+		fm_jw_bool(w, "hold", true);
+}
+
+void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+		      const struct fmove_options *opts)
+{
+	fm_lib_begin(c, w, "get");
+	fm_lib_add_name(w, name);
+	transfer_options(w, opts);
+	c->limit_ms = opts ? opts->timeout_ms : 0;
+	if (opts && opts->is_attended && opts->may_replace)
+		/* our own affair, but what it is begun again with */
+		fm_jw_bool(w, "force", true);
+}
+
+static void excludes_add(struct fm_json_writer *w, const char *const *excludes)
+{
+	fm_jw_array(w, "exclude");
+	for (; *excludes; excludes++)
+		fm_jw_name(w, NULL, *excludes, strlen(*excludes));
+	fm_jw_array_end(w);
+}
+
+static void tree_add(struct fm_json_writer *w, const struct fmove_tree_options *o)
+{
+	fm_jw_bool(w, "tree", true);
+	if (o && o->is_update)
+		fm_jw_bool(w, "update", true);
+	if (o && o->is_delete)
+		fm_jw_bool(w, "delete", true);
+	if (o && o->has_checksums)
+		fm_jw_bool(w, "checksum", true);
+	if (o && o->is_dry_run)
+		fm_jw_bool(w, "dry_run", true);
+	if (o && o->named)
+		fm_jw_bool(w, "names", true);
+}
+
+static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct fm_lib_tree *t)
+{
+	const struct fmove_tree_options *o = t->tree;
+
+	if (t->is_put) {
+		fm_lib_put_begin(c, w, t->name, t->opts);
+		fm_jw_u64(w, "dev", t->dev);
+		fm_jw_u64(w, "ino", t->ino);
+		if (t->bytes > 0)
+			fm_jw_u64(w, "tree_bytes", t->bytes);
+	} else {
+		fm_lib_get_begin(c, w, t->name, t->opts);
+	}
+	/* What is put leaves them out by itself; a job remembers them. */
+	if (o && o->excludes && (!t->is_put || (t->opts && t->opts->is_attended)))
+		excludes_add(w, o->excludes);
+	tree_add(w, o);
+}
+
+int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result,
+		   struct fmove_error *err)
+{
+	struct fm_lib_parcel with = {
+		.fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx};
+	struct fm_lib_waiting waiting = {.opts = t->opts ? t->opts : &no_options, .tree = t->tree};
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	tree_begin(c, &w, t);
+	ret = fm_lib_try(c, &w, &with, &waiting, &t->turns, &done, err);
+	if (ret < 0) {
+		if (err->bytes < waiting.bytes)
+			err->bytes = waiting.bytes; /* the daemon is gone, and cannot say it */
+		return ret;
+	}
+	fm_lib_result_read(done, result);
+	fm_json_free(done);
+	return 0;
+}
+
+void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
+		    const struct fmove_options *opts)
+{
+	fm_jw_text(w, "local_store", own->store);
+	fm_jw_name(w, "local_path", own->path, strlen(own->path));
+	if (!opts || !opts->tree)
+		return;
+	tree_add(w, opts->tree);
+	if (opts->tree->excludes)
+		excludes_add(w, opts->tree->excludes);
+}
+
+/* A transfer that the daemon does by itself. */
+struct move {
+	bool is_put;
+	const struct fmove_name *name;
+	const struct fmove_name *own; /* in a store of this node; NULL: the first of fds */
+	int fds[2];
+	unsigned fds_count;
+};
+
+static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct move *m,
+		       const struct fmove_options *opts)
+{
+	if (m->is_put)
+		fm_lib_put_begin(c, w, m->name, opts);
+	else
+		fm_lib_get_begin(c, w, m->name, opts);
+	if (m->own)
+		fm_lib_own_add(w, m->own, opts);
+	if (m->own && !m->is_put && opts->may_replace)
+		fm_jw_bool(w, "force", true);
+}
+
+/*
+ * What a pipe gave or took is gone, and so is what was read of a file that did not stand at its
+ * beginning. The daemon moves the position of a file that it looks for holes in.
+ */
+static bool can_move_again(const struct move *m)
+{
+	struct stat st;
+
+	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode) &&
+			  (!m->is_put || lseek(m->fds[0], 0, SEEK_CUR) == 0));
+}
+
+static bool begin_again(const struct move *m)
+{
+	return m->own || !m->is_put || lseek(m->fds[0], 0, SEEK_SET) == 0;
+}
+
+static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *out)
+{
+	struct fmove_error err;
+	struct stat st;
+
+	if (m->own)
+		return fmove_stat(c, m->own, out, &err);
+	if (fstat(m->fds[0], &st) < 0)
+		return -errno;
+	*out = (struct fmove_entry){.type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER,
+				    .size = (uint64_t)st.st_size};
+	out->mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st.st_mtim.tv_nsec;
+	return 0;
+}
+
+/* The name is taken: by an earlier try, whose answer was lost, if size and time are those of the
+ * source. So the daemon judges, too. */
+static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_options *opts,
+		      struct fmove_result *result)
+{
+	struct fmove_entry own, far;
+	struct fmove_error err;
+
+	if (opts->tree || stat_own(c, m, &own) < 0 || fmove_stat(c, m->name, &far, &err) < 0 ||
+	    own.type != FMOVE_FILE || far.type != FMOVE_FILE || own.size != far.size ||
+	    own.mtime_ns != far.mtime_ns)
+		return false;
+	*result = (struct fmove_result){
+		.bytes = far.size, .data_bytes = far.size, .resumed_bytes = far.size};
+	result->mode = far.mode;
+	result->mtime_ns = far.mtime_ns;
+	result->is_checked = true;
+	result->is_durable = opts->durability == FMOVE_DISK;
+	(void)snprintf(result->note, sizeof(result->note),
+		       "an earlier try, of which no answer came, had got it there");
+	return true;
+}
+
+/* What fails there the daemon tries again. That the daemon itself went away only we can see. */
+static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts,
+		struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_lib_parcel with = {.fds = m->fds, .count = m->fds_count};
+	struct fm_json_writer w;
+	struct fmove_error own;
+	struct fm_tries tries;
+	bool can_again = can_move_again(m), is_again = false;
+	int ret;
+
+	err = err ? err : &own;
+	fm_tries_begin(&tries, opts ? opts : &no_options);
+	for (;; is_again = true) {
+		move_begin(c, &w, m, &tries.opts);
+		ret = transfer_do_with(c, &w, &with, &tries.opts, result, err);
+		if (ret == -EEXIST && is_again && was_moved(c, m, &tries.opts, result))
+			return 0;
+		if (ret == 0 || !c->is_lost || !can_again || !fm_tries_again(&tries, c, err) ||
+		    !begin_again(m))
+			return ret < 0 ? err->code : ret;
+	}
+}
+
+int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
+	      const struct fmove_options *opts, struct fmove_result *result,
+	      struct fmove_error *err)
+{
+	const struct move m = {.is_put = true, .name = name, .fds = {fd}, .fds_count = 1};
+
+	assert(fd >= 0);
+	return move(c, &m, opts, result, err);
+}
+
+int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
+	      const struct fmove_options *opts, struct fmove_result *result,
+	      struct fmove_error *err)
+{
+	int journal = opts ? opts->journal_fd : 0;
+	const struct move m = {
+		.name = name, .fds = {fd, journal}, .fds_count = journal > 0 ? 2 : 1};
+
+	assert(fd >= 0);
+	return move(c, &m, opts, result, err);
+}
+
+int fmove_put_store(struct fmove *c, const struct fmove_name *own, const struct fmove_name *name,
+		    const struct fmove_options *opts, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	const struct move m = {.is_put = true, .name = name, .own = own};
+
+	return move(c, &m, opts, result, err);
+}
+
+int fmove_get_store(struct fmove *c, const struct fmove_name *name, const struct fmove_name *own,
+		    const struct fmove_options *opts, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	const struct move m = {.name = name, .own = own};
+
+	return move(c, &m, opts, result, err);
+}
+
+int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name *name,
+			const struct fmove_options *opts, struct fmove_result *result,
+			struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	fm_lib_put_begin(c, &w, name, opts);
+	fm_jw_u64(&w, "generate", bytes);
+	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
+}
+
+int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
+			const struct fmove_options *opts, struct fmove_result *result,
+			struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	fm_lib_get_begin(c, &w, name, opts);
+	fm_jw_bool(&w, "discard", true);
+	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
+}
