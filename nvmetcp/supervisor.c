@@ -585,6 +585,28 @@ static void watch_device(struct fm_supervised *v)
 
 /* ---- the look ---- */
 
+/* -1: it is gone. */
+static int find_again(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
+{
+	for (unsigned i = 0; i < inv->namespace_count; i++)
+		if (inv->namespaces[i].dev == ns->dev &&
+		    strcmp(inv->namespaces[i].wwid, ns->wwid) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* A plan knows its namespace by its place, which is another's in the next inventory, or nobody's:
+ * until the next plan is made that of the last one is asked for. */
+static void carry_namespaces(const struct fm_supervisor *sup, const struct fm_inventory *inv)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+		const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+
+		v->plan.ns = ns ? find_again(inv, ns) : -1;
+	}
+}
+
 static int take_snapshot(struct fm_supervisor *sup, struct fm_err *err)
 {
 	const struct fm_supervisor_world *world = sup->world;
@@ -600,6 +622,7 @@ static int take_snapshot(struct fm_supervisor *sup, struct fm_err *err)
 		fm_mounts_free(&mounts);
 		return ret;
 	}
+	carry_namespaces(sup, inv);
 	fm_mounts_free(&sup->mounts);
 	fm_inventory_free(sup->inv);
 	sup->mounts = mounts;

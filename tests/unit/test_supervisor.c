@@ -382,6 +382,18 @@ static void show_another(struct fm_inventory *inv)
 	ns->dev = makedev(259, 99);
 }
 
+/* As inventory.c has them: none more than there are. */
+static void fit_namespaces(struct fm_inventory *inv)
+{
+	size_t size = inv->namespace_count * sizeof(*inv->namespaces);
+	struct fm_inv_namespace *fit = size ? malloc(size) : NULL;
+
+	if (fit)
+		memcpy(fit, inv->namespaces, size);
+	free(inv->namespaces);
+	inv->namespaces = fit;
+}
+
 static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
 {
 	struct fm_inventory *inv = calloc(1, sizeof(*inv));
@@ -409,6 +421,7 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	if (sim.dev[0])
 		show_twins(inv);
 	show_strangers(inv);
+	fit_namespaces(inv);
 	*out = inv;
 	return 0;
 }
@@ -3705,6 +3718,20 @@ static void test_orphan(void)
 	run_for(60 * S);
 	is_mounted_as(true, 0);
 	CU_ASSERT_PTR_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_BEGUN)], "pid"));
+	end();
+
+	/* It ends because its device goes, and there are fewer. */
+	begin_with_orphan("this-boot", names[0], nqns[0], "true");
+	sim.volume_count = 2;
+	set_config();
+	run_for(20 * S);
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		if (sim.controller[i].is_there && sim.controller[i].volume == 0)
+			remove_controller(&sim.controller[i]);
+	sim.orphan.pid = 0;
+	fm_supervisor_wake(sim.sup);
+	run_for(60 * S);
+	is_mounted_as(true, 0);
 	end();
 
 	/* Over restarts, too. */
