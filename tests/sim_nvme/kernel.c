@@ -228,7 +228,8 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key,
 	if (!c)
 		return fm_err_set(err, -EAGAIN, "too many");
 	*c = (struct call){
-		.helper = helper, .request = fm_json_share(request), .volume = volume_of_key(key)};
+		.helper = helper, .request = fm_json_share(request), .volume = volume_of_key(key),
+		.known_hosts = sim_known_hosts(n)};
 	(void)snprintf(c->key, sizeof(c->key), "%s", key);
 	c->process = (struct fm_process){.pid = 100 + (pid_t)sim_below(3), .start = ++sim.next_id};
 	/* It waits for its daemon, and ends with it if that is killed here. */
@@ -537,7 +538,7 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	if (is_read_only)
 		check_clean(n, c->volume);
 	d->mount = (struct mounted){ .is_there = true, .is_read_only = is_read_only, .dev = d->dev,
-				     .content = d->content, .known_hosts = sim_known_hosts(n),
+				     .content = d->content, .known_hosts = c->known_hosts,
 				     .is_beaten = !is_read_only && kernel_is_taken(n, c->volume) };
 	d->is_prepared = false;
 	if (!is_read_only) {

@@ -88,7 +88,7 @@ struct mounted {
 	bool is_untold;
 	/* mounted to read, and another node was let write beside it by force: it has old blocks */
 	bool is_overruled;
-	/* a bit for each node whose host id its node knew when it was mounted */
+	/* a bit for each node whose host id its node knew when it began to mount it */
 	unsigned known_hosts;
 };
 
@@ -112,6 +112,7 @@ struct call {
 	char key[400];
 	struct fm_process process;
 	unsigned volume;
+	unsigned known_hosts;		/* when it began */
 	bool is_orphan;			/* of a daemon that is gone */
 	bool is_stuck;			/* in the kernel, SIGKILL or not */
 	bool has_acted;
