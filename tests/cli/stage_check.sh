@@ -20,16 +20,6 @@ verified() {
 	fmove datasets --json | grep -o "\"name\":\"$1\"[^}]*" | grep -o '"verified_ms":[0-9]*' | grep -o '[0-9]*$'
 }
 
-# spoil FILE OFFSET: a byte of it is another, and nothing else is seen to be.
-spoil() {
-	local time
-	time=$(stat -c %y "$1")
-	chmod u+w "$1"
-	printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-	touch -d "$time" "$1"
-	chmod u-w "$1"
-}
-
 [ "$(verified set)" = 0 ] || bad "it was verified already"
 for name in set file; do
 	fmove datasets check $name >out 2>err || bad "check $name: $(cat out err)"

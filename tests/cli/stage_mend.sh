@@ -15,16 +15,6 @@ for i in 1 2; do
 	random 5000000 "$(store $i)/file"
 done
 
-# spoil FILE OFFSET: a byte of it is another, and nothing else is seen to be.
-spoil() {
-	local time
-	time=$(stat -c %y "$1")
-	chmod u+w "$1"
-	printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-	touch -d "$time" "$1"
-	chmod u-w "$1"
-}
-
 for i in 1 2; do
 	data=$(fmove stage --as set$i n$i:s/set 2>err) || bad "stage: $(cat err)"
 	file=$(fmove stage --as file$i n$i:s/file 2>err) || bad "stage: $(cat err)"

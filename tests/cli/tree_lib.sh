@@ -38,3 +38,10 @@ copying() {
 is_copying() {
 	fmove status --json | grep -q '"state":"copying"'
 }
+
+# spoil FILE OFFSET: as flip, of a file that is read-only.
+spoil() {
+	chmod u+w "$1"
+	flip "$1" "$2"
+	chmod u-w "$1"
+}

@@ -3375,27 +3375,29 @@ static void test_reservation_missed(void)
 	keep_once(-ENOMEM, false);
 }
 
+static void lose_file(const char *name)
+{
+	free(sim.file[file_number(name)]);
+	sim.file[file_number(name)] = NULL;
+}
+
 /* Of what is mounted nothing is written down: the target is asked for it as if it had been. */
 static void test_reservation_unknown(void)
 {
-	unsigned mounted = file_number("mounted.json");
-
 	for (unsigned is_other = 0; is_other < 2; is_other++) {
 		begin(1);
 		sim.is_target_able = true;
 		start_supervisor();
 		run_for(20 * S);
 		kill_supervisor(false);
-		free(sim.file[mounted]);
-		sim.file[mounted] = NULL;
+		lose_file("mounted.json");
 		start_supervisor();
 		run_for(20 * S);
 		is_state(0, "mounted");
 		CU_ASSERT_EQUAL(number(0, "is_reserved"), 1);
 		CU_ASSERT_EQUAL(sim.mounts, 1);
 		kill_supervisor(false);
-		free(sim.file[mounted]);
-		sim.file[mounted] = NULL;
+		lose_file("mounted.json");
 		lose_what_target_keeps();
 		if (is_other)
 			strcpy(sim.reserved_for[0], "another host");
@@ -3411,8 +3413,7 @@ static void test_reservation_unknown(void)
 	start_supervisor();
 	run_for(20 * S);
 	kill_supervisor(false);
-	free(sim.file[mounted]);
-	sim.file[mounted] = NULL;
+	lose_file("mounted.json");
 	sim.volume[0].writer = sim.peer[0].writer = "n2";
 	start_supervisor();
 	run_for(20 * S);
@@ -3424,8 +3425,7 @@ static void test_reservation_unknown(void)
 	start_supervisor();
 	run_for(20 * S);
 	kill_supervisor(false);
-	free(sim.file[mounted]);
-	sim.file[mounted] = NULL;
+	lose_file("mounted.json");
 	start_supervisor();
 	run_for(20 * S);
 	is_state(0, "mounted");
@@ -4120,12 +4120,6 @@ static void test_removed_and_back(void)
 	run_for(60 * S);
 	CU_ASSERT_FALSE(sim.mounted[0].is_there);
 	end();
-}
-
-static void lose_file(const char *name)
-{
-	free(sim.file[file_number(name)]);
-	sim.file[file_number(name)] = NULL;
 }
 
 /* Without the file what is mounted is told by its wwid, and left alone. What another boot had says
