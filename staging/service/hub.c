@@ -191,6 +191,7 @@ struct blobs {
 	int repository;
 	int dir;		/* the repository's blobs */
 	const char *from;	/* READY...: the repository in the dataset */
+	bool is_new;		/* a name was made, and is not synced */
 	int ret;
 };
 
@@ -210,6 +211,7 @@ static void make_blob(int dir, const char *name, void *ctx)
 							  : new_link(b->repository, target);
 	if (b->ret == 0)
 		b->ret = fm_call_renameat(b->repository, NEW, b->dir, name, 0);
+	b->is_new |= b->ret == 0;
 }
 
 /*
@@ -230,7 +232,7 @@ static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 		b.ret = -ENAMETOOLONG;
 	else
 		for_each_in(h->root, path, make_blob, &b);
-	if (b.ret == 0)
+	if (b.ret == 0 && b.is_new)
 		b.ret = fm_call(fsync(b.dir));
 	(void)close(b.dir);	/* synced */
 	return b.ret;
