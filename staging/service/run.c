@@ -56,6 +56,7 @@ struct fm_stage_run {
 	bool is_there;			/* all of it came, in an earlier run */
 	bool is_coming;			/* its bytes do, now */
 	bool is_hub;
+	bool is_misnamed;		/* a hub's, and its names say other bytes or places */
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
@@ -115,9 +116,33 @@ static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
 }
 
+static void discard(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	uint64_t id = fm_cache_fetch_id(r->fetch);
+	struct fm_err err;
+
+	close_run(work);
+	r->sink = NULL;
+	r->fetch = NULL;
+	/* it makes room as any other one else */
+	(void)fm_cache_discard(r->runs->cache, id, &err);
+}
+
+/*
+ * Its source is another one now, or it is not what its names say, or another copy of it is here: no
+ * later request goes on with what came, which would keep its room for ever.
+ */
+static bool is_useless(const struct fm_stage_run *r)
+{
+	bool is_wrong = r->err.code == -ESTALE || r->is_misnamed;
+
+	return r->fetch && (is_wrong || r->id != fm_cache_fetch_id(r->fetch));
+}
+
 static void end_run(struct fm_stage_run *r)
 {
-	submit(r, close_run, closed);
+	submit(r, is_useless(r) ? discard : close_run, closed);
 }
 
 /* ---- finish ---- */
@@ -211,6 +236,14 @@ static void take_other(struct fm_stage_run *r, const struct fm_cache_key *versio
 			r->source, info.source, info.name);
 }
 
+static int verify_hub(struct fm_stage_run *r, int data)
+{
+	int ret = fm_hub_verify(data, r->path, &r->is_stopped, &r->done, &r->err);
+
+	r->is_misnamed = ret == -EBADMSG || ret == -EXDEV;
+	return ret < 0 ? fm_err_wrap(&r->err, "%s", r->source) : 0;
+}
+
 static void finish(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -224,9 +257,8 @@ static void finish(struct fm_work *work)
 	}
 	fm_cache_fetch_wrote(r->fetch, r->totals.bytes, r->totals.entries);
 	ret = make_manifest(r, data, &version);
-	if (ret == 0 && r->is_hub &&
-	    fm_hub_verify(data, r->path, &r->is_stopped, &r->done, &r->err) < 0)
-		ret = fm_err_wrap(&r->err, "%s", r->source);
+	if (ret == 0 && r->is_hub)
+		ret = verify_hub(r, data);
 	(void)close(data);	/* only read */
 	if (ret < 0)
 		return;
@@ -238,20 +270,6 @@ static void finish(struct fm_work *work)
 		ret = fm_cache_fetch_ready(r->fetch, &version, &r->err);
 	if (ret == -EEXIST)
 		take_other(r, &version);
-}
-
-/* What came is of a source that is another one now: none of it may be taken for what was listed. */
-static void discard(struct fm_work *work)
-{
-	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
-	uint64_t id = fm_cache_fetch_id(r->fetch);
-	struct fm_err err;
-
-	close_run(work);
-	r->sink = NULL;
-	r->fetch = NULL;
-	/* it makes room as any other one else */
-	(void)fm_cache_discard(r->runs->cache, id, &err);
 }
 
 /* The other nodes hear how it ended here. */
@@ -269,17 +287,11 @@ static void finished(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
-	bool is_wrong = r->err.code == -ESTALE ||
-			(r->is_hub && (r->err.code == -EBADMSG || r->err.code == -EXDEV));
-
 	if (r->is_shared)
 		tell_together(r);
 	else if (r->together && r->err.code == 0)
 		fm_together_found(r->together);
-	if (is_wrong || r->id != fm_cache_fetch_id(r->fetch))
-		submit(r, discard, closed);
-	else
-		end_run(r);
+	end_run(r);
 }
 
 static void begin_finish(struct fm_stage_run *r)
@@ -356,7 +368,7 @@ static void copied(struct fm_work *work)
 	if (r->err.code == 0)
 		begin_finish(r);
 	else
-		finished(work);		/* of a source that changed nothing stays */
+		end_run(r);
 }
 
 static void start_copy(struct fm_stage_run *r)
@@ -407,10 +419,7 @@ static void none_comes(struct fm_together_sink *sink, const struct fm_err *err)
 		return;
 	}
 	r->err = *err;
-	if (err->code == -ESTALE)
-		submit(r, discard, closed);
-	else
-		end_run(r);
+	end_run(r);
 }
 
 static void start_together(struct fm_stage_run *r)
