@@ -395,7 +395,7 @@ void fm_line_on_resume(struct fm_session *s, const struct fm_wire_msg *msg)
 		fm_session_protocol_error(s, "RESUME that nobody asked for");
 	} else if (!is_possible(s, m->count)) {
 		end_session(
-			s, -ESTALE,
+			s, -ECONNRESET,
 			"the session cannot go on: too much was under way when its cable was cut");
 	} else {
 		s->lines.is_resuming = false;

@@ -578,6 +578,20 @@ static int begin_request(void)
 	return answer.code;
 }
 
+/* What was under way on a session that cannot go on may be tried again. */
+static void test_cannot_go_on(void)
+{
+	struct fm_ctl *old = begin_dialled(), *c;
+
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	c = resume_dialled(old);
+	say_hello(c, 9, 1);
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED + 2);
+	spin();
+	CU_ASSERT_EQUAL(answer.code, -ECONNRESET);
+	end();
+}
+
 /*
  * Goal: what begins while nothing leads to the peer is refused at once, and told over which cable;
  * not as long as another way is tried. What is under way waits, and goes on when the cable is back.
@@ -1373,6 +1387,7 @@ static const struct fm_test tests[] = {
 	{"what is said while there is no connection is said on the next", test_said_meanwhile},
 	{"without memory for what is sent again the session ends", test_no_room},
 	{"a connection that is not stuck any more is kept", test_not_stuck_any_more},
+	{"a session that cannot go on", test_cannot_go_on},
 	{"what begins while nothing leads to the peer is refused at once",
 	 test_nothing_leads_there},
 	{"that nothing led there before is forgotten", test_nothing_led_there},
