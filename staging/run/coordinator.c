@@ -240,7 +240,7 @@ void fm_run_seat_forget(struct fm_run *run, unsigned node)
 
 	unhold_all(run, co, node);
 	take_work(run, seat, &none);
-	memset(seat, 0, sizeof(*seat));
+	*seat = (struct seat){.heard_ns = seat->heard_ns};
 }
 
 /* ---- what they say ---- */

@@ -454,17 +454,19 @@ static void plan_invites(struct fm_run *run)
 	}
 }
 
-/* Who is away is waited for only as long as a member may be silent. */
+/* Who is here and has not refused is waited for however long it takes. */
 static bool is_done(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;
 	uint64_t undone = wanted(co) & ~fm_run_in_place(co, FM_RUN_READY) &
 			  ~fm_run_in_place(co, FM_RUN_OUT);
-	uint64_t silent_ns = co->began_ns + run->times->settle + run->times->silent;
 
 	if (sinks_of(co) || run->now_ns < co->began_ns + run->times->settle)
 		return false;
-	return run->now_ns >= silent_ns ? !(undone & fm_run_in_place(co, FM_RUN_PASSIVE)) : !undone;
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (undone & bit(n) && (co->seat[n].is_here || fm_run_is_awaited(run, n)))
+			return false;
+	return true;
 }
 
 /* First those that peers pass it on to: a peer that has ended passes on nothing. */

@@ -81,6 +81,22 @@ bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat)
 	return run->now_ns > seat->heard_ns + run->times->silent;
 }
 
+/*
+ * One who was asked for and is no member (any more). With a session it is slow, not away: if it has
+ * ended, or stands still, the session will be lost.
+ */
+bool fm_run_is_awaited(const struct fm_run *run, unsigned node)
+{
+	const struct coordinator *co = &run->coordinator;
+	const struct fm_run_times *t = run->times;
+
+	if (run->called & bit(node) || fm_run_hop(run, node) >= 0)
+		return run->now_ns < co->progress_ns + t->stall;
+	if (co->seen & bit(node))
+		return run->now_ns < co->seat[node].heard_ns + t->away;
+	return run->now_ns < co->began_ns + t->settle + t->silent;
+}
+
 bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l)
 {
 	unsigned doubled =

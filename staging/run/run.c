@@ -30,6 +30,7 @@ const struct fm_run_times fm_run_times_default = {
 	.retry = FM_NS_PER_S,
 	.check = 60 * FM_NS_PER_S,
 	.stall = 300 * FM_NS_PER_S,
+	.away = 30 * FM_NS_PER_S,
 };
 
 /* ---- who and over whom ---- */
@@ -231,6 +232,11 @@ void fm_run_peer_lost(struct fm_run *run, unsigned peer)
 	tell_links(run);
 	choose_root(run);
 	settle(run);
+}
+
+void fm_run_called(struct fm_run *run, uint64_t peers)
+{
+	run->called = peers;
 }
 
 void fm_run_request(struct fm_run *run, uint64_t nodes)

@@ -70,6 +70,7 @@ struct fm_run_times {
 	uint64_t retry;			/* of storage that failed; doubled up to 16 times */
 	uint64_t check;			/* how long listing the source again may take */
 	uint64_t stall;			/* the run ends if nothing came anywhere for so long */
+	uint64_t away;			/* how long one who was there and is lost is waited for */
 };
 
 extern const struct fm_run_times fm_run_times_default;
@@ -105,6 +106,8 @@ void fm_run_message(struct fm_run *run, unsigned via, const struct fm_run_msg *m
 void fm_run_peer_up(struct fm_run *run, unsigned peer);
 /* What was sent to it, and came from it, is cancelled. */
 void fm_run_peer_lost(struct fm_run *run, unsigned peer);
+/* Those that have a session and have not said yet whether they take part. */
+void fm_run_called(struct fm_run *run, uint64_t peers);
 
 /* A request made here for these nodes. */
 void fm_run_request(struct fm_run *run, uint64_t nodes);

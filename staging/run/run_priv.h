@@ -92,7 +92,8 @@ struct seat {
 	uint32_t join, order;
 	struct fm_run_state state;
 	uint32_t have_count;
-	uint64_t heard_ns, joined_ns;
+	uint64_t heard_ns;		/* also when it is not here any more */
+	uint64_t joined_ns;
 	struct seat_lease lease[FM_RUN_LEASES];
 	struct fm_run_coming coming[FM_RUN_SLOTS];
 	unsigned coming_count;
@@ -145,6 +146,7 @@ struct fm_run {
 	uint64_t up;			/* peers with a session */
 	uint64_t known;			/* peers that are in the run, as they said */
 	uint64_t heard;			/* peers that said anything */
+	uint64_t called;		/* peers that may take part yet */
 	uint64_t links[FM_RUN_NODES_MAX];	/* whom these reach */
 	unsigned root;			/* the coordinator */
 
@@ -163,6 +165,7 @@ bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc);
 bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg);
 bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t crc);
 bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat);
+bool fm_run_is_awaited(const struct fm_run *run, unsigned node);
 bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l);
 bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near);
 bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near);

@@ -84,6 +84,18 @@ static bool have_rulers_spoken(const struct fm_together *t)
 	return true;
 }
 
+/* Those that have a session, have not refused, and are not in the run yet: they may be looking. */
+static uint64_t called(const struct fm_together *t)
+{
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (n != t->self && !(t->in & bit(n)) && !t->peer[n].code && session_of(t, n) &&
+		    is_allowed(t->all, t->about.node[n]))
+			nodes |= bit(n);
+	return nodes;
+}
+
 /* ---- what goes out ---- */
 
 static void say(struct fm_session *s, const uint8_t *run, enum fm_wire_stage_kind kind,
@@ -368,8 +380,10 @@ static void tick(struct fm_timer *timer)
 	fm_timer_set(t->all->o.loop, timer, now_ns + TICK_NS);
 	if (rulers(t) & ~t->told)
 		fm_together_sort(t);	/* who has not said who may read it may be gone */
-	if (t->core && !t->is_over)
+	if (t->core && !t->is_over) {
+		fm_run_called(t->core, called(t));
 		fm_run_tick(t->core, now_ns);
+	}
 	fm_together_wake(t);
 }
 

@@ -796,6 +796,72 @@ static void test_checks_at_once(void)
 	fm_run_free(run);
 }
 
+/* ---- who was asked for, and is no member ---- */
+
+/* Node 0 coordinates, has it, and wants it for 3, too. */
+static struct fm_run *asking_for_3(uint64_t up)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, up);
+
+	run->member.place = FM_RUN_READY;
+	fm_run_request(run, 1 << 3);
+	fm_run_tick(run, 0);
+	return run;
+}
+
+static void become_sink(struct fm_run *run)
+{
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1}, 0, 0);
+}
+
+/* The second in which the run ends; 0: not within a thousand. */
+static unsigned end_of(struct fm_run *run)
+{
+	unsigned s = 0;
+
+	while (!ended && s < 1000)
+		fm_run_tick(run, ++s * FM_NS_PER_S);
+	fm_run_free(run);
+	return ended ? s : 0;
+}
+
+/*
+ * Goal: how long one is waited for depends on what is known of it. Method: it was never there; it
+ * was a sink, and its session is lost; its session is there, and it says nothing; it has a session
+ * and has not said yet whether it takes part.
+ */
+static void test_waits_for_who_is_missing(void)
+{
+	struct fm_run *run;
+
+	CU_ASSERT_EQUAL(end_of(asking_for_3(0)), 6);
+	run = asking_for_3(1 << 3);
+	become_sink(run);
+	fm_run_peer_lost(run, 3);
+	CU_ASSERT_EQUAL(end_of(run), 30);
+	CU_ASSERT_EQUAL(end_of(asking_for_3(1 << 3)), 300);
+	run = asking_for_3(0);
+	fm_run_called(run, 1 << 3);
+	CU_ASSERT_EQUAL(end_of(run), 300);
+}
+
+/* Goal: a sink that says nothing for a while, though its session is there, is not given up. */
+static void test_silent_sink(void)
+{
+	struct fm_run *run = asking_for_3(1 << 3);
+
+	become_sink(run);
+	for (unsigned s = 1; s < 20; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(run->coordinator.forgotten, 1);
+	CU_ASSERT_EQUAL(ended, 0);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_READY, .up = 1, .have_count = 300}, 0,
+	       300);
+	CU_ASSERT_EQUAL(ended, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_END].nodes, 0);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -820,6 +886,8 @@ static const struct fm_test tests[] = {
 	{"an offer beside one who is slow", test_offer_beside_slow},
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
+	{"who is missing is waited for", test_waits_for_who_is_missing},
+	{"a sink that is silent", test_silent_sink},
 };
 
 FM_TEST_MAIN("stage_run", tests)
