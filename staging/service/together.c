@@ -921,8 +921,22 @@ void fm_togethers_peer_up(struct fm_togethers *all, struct fm_peer *p)
 	}
 }
 
+/* It was dialled twice, or the session goes on over what began as another one. */
+static bool has_other_session(const struct fm_session *lost)
+{
+	fm_list_each(at, next, &lost->engine->sessions) {
+		const struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (s != lost && s->is_up && !s->is_closed && strcmp(s->name, lost->name) == 0)
+			return true;
+	}
+	return false;
+}
+
 void fm_togethers_session_lost(struct fm_togethers *all, struct fm_session *s)
 {
+	if (has_other_session(s))	/* it has not left, and would not say again that it is in */
+		return;
 	fm_list_each(at, next, &all->list) {
 		struct fm_together *t = fm_container_of(at, struct fm_together, at);
 		int n = find_node(&t->about, s->name);

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Goal:   a node that stands still for a while in the midst of a dataset has it in the end, though all others have it already and
+#         nothing else is left to do.
+# Method: two nodes have it; the daemon of a third one is stopped while it comes, for longer than the others wait for a word. The
+#         sleep decides nothing: however long it is, the node is not to be given up; were it shorter, nothing would be seen.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 3
+
+source=$(store 2)/set
+mkdir "$source"
+random 100000000 "$source/large"
+ok fmove stage --nodes n1,n2 n2:s/set
+
+# Both send slowly, so that it is still on its way.
+slow 1
+slow 2
+fmove stage --nodes all n2:s/set >out 2>err &
+stager=$!
+comes() {
+	[ -n "$(find "$dir/c/n3/cache/partial" -name .together)" ]
+}
+await comes || bad "nothing comes to n3: $(cat err)"
+kill -STOP "$(cat "$dir/c/n3/pid")"
+sleep 8
+kill -CONT "$(cat "$dir/c/n3/pid")"
+fast 1
+fast 2
+wait $stager || bad "it was given up: $(cat err)"
+diff -r --no-dereference "$source" "$(find "$dir"/c/n3/cache/ready -name set)" || bad "n3 has something else: $(cat err)"
+exit
