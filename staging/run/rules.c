@@ -90,6 +90,8 @@ bool fm_run_is_awaited(const struct fm_run *run, unsigned node)
 	const struct coordinator *co = &run->coordinator;
 	const struct fm_run_times *t = run->times;
 
+	if (run->refused & bit(node))
+		return false;
 	if (run->called & bit(node) || fm_run_hop(run, node) >= 0)
 		return run->now_ns < co->progress_ns + t->stall;
 	if (co->seen & bit(node))

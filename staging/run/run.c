@@ -234,9 +234,10 @@ void fm_run_peer_lost(struct fm_run *run, unsigned peer)
 	settle(run);
 }
 
-void fm_run_called(struct fm_run *run, uint64_t peers)
+void fm_run_called(struct fm_run *run, uint64_t peers, uint64_t refused)
 {
 	run->called = peers;
+	run->refused = refused;
 }
 
 void fm_run_request(struct fm_run *run, uint64_t nodes)

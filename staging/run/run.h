@@ -106,8 +106,9 @@ void fm_run_message(struct fm_run *run, unsigned via, const struct fm_run_msg *m
 void fm_run_peer_up(struct fm_run *run, unsigned peer);
 /* What was sent to it, and came from it, is cancelled. */
 void fm_run_peer_lost(struct fm_run *run, unsigned peer);
-/* Those that have a session and have not said yet whether they take part. */
-void fm_run_called(struct fm_run *run, uint64_t peers);
+/* Those that have a session and have not said yet whether they take part, and those that will not:
+ * nobody waits for these. */
+void fm_run_called(struct fm_run *run, uint64_t peers, uint64_t refused);
 
 /* A request made here for these nodes. */
 void fm_run_request(struct fm_run *run, uint64_t nodes);

@@ -147,6 +147,7 @@ struct fm_run {
 	uint64_t known;			/* peers that are in the run, as they said */
 	uint64_t heard;			/* peers that said anything */
 	uint64_t called;		/* peers that may take part yet */
+	uint64_t refused;		/* nodes that will not */
 	uint64_t links[FM_RUN_NODES_MAX];	/* whom these reach */
 	unsigned root;			/* the coordinator */
 

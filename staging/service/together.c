@@ -96,6 +96,17 @@ static uint64_t called(const struct fm_together *t)
 	return nodes;
 }
 
+/* Those that refused, or that rules leave out. */
+static uint64_t refused(const struct fm_together *t)
+{
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (n != t->self && !(t->in & bit(n)) && t->peer[n].code)
+			nodes |= bit(n);
+	return nodes;
+}
+
 /* ---- what goes out ---- */
 
 static void say(struct fm_session *s, const uint8_t *run, enum fm_wire_stage_kind kind,
@@ -381,7 +392,7 @@ static void tick(struct fm_timer *timer)
 	if (rulers(t) & ~t->told)
 		fm_together_sort(t);	/* who has not said who may read it may be gone */
 	if (t->core && !t->is_over) {
-		fm_run_called(t->core, called(t));
+		fm_run_called(t->core, called(t), refused(t));
 		fm_run_tick(t->core, now_ns);
 	}
 	fm_together_wake(t);

@@ -828,7 +828,7 @@ static unsigned end_of(struct fm_run *run)
 /*
  * Goal: how long one is waited for depends on what is known of it. Method: it was never there; it
  * was a sink, and its session is lost; its session is there, and it says nothing; it has a session
- * and has not said yet whether it takes part.
+ * and has not said yet whether it takes part; it has refused.
  */
 static void test_waits_for_who_is_missing(void)
 {
@@ -841,8 +841,11 @@ static void test_waits_for_who_is_missing(void)
 	CU_ASSERT_EQUAL(end_of(run), 30);
 	CU_ASSERT_EQUAL(end_of(asking_for_3(1 << 3)), 300);
 	run = asking_for_3(0);
-	fm_run_called(run, 1 << 3);
+	fm_run_called(run, 1 << 3, 0);
 	CU_ASSERT_EQUAL(end_of(run), 300);
+	run = asking_for_3(0);
+	fm_run_called(run, 0, 1 << 3);
+	CU_ASSERT_EQUAL(end_of(run), 1);
 }
 
 /* Goal: a sink that says nothing for a while, though its session is there, is not given up. */
