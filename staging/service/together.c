@@ -150,9 +150,9 @@ static void say_is(struct fm_together *t)
 	struct fm_stage_is is = { .place = me->place, .code = me->code, .done = fm_together_done(t),
 				  .read = me->read, .is_over = t->is_over };
 	/* what could not begin here is told to all who wait for it; the last words to all who were
-	 * there */
+	 * there, or take this node for one who is */
 	uint64_t to = t->in | (t->core || have_rulers_spoken(t) ? 0 : t->said_in) |
-		      (t->is_over ? t->was_in : 0);
+		      (t->is_over ? t->was_in | t->said_to : 0);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 	size_t len;
 
@@ -594,13 +594,17 @@ static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err 
 			  t->about.node[n], t->source, t->about.node[by], t->about.node[n]);
 }
 
-/* Who reads it for us does not take part, or not with us: whoever wants it can fetch it from there
- * alone. */
+/*
+ * Who reads it for us does not take part, or not with us: whoever wants it can fetch it from there
+ * alone. A shared store that rules leave one node out of is read by the others.
+ */
 static void check_source(struct fm_together *t)
 {
 	const struct fm_together_peer *p = &t->peer[t->about.source];
+	bool reads_another =
+		t->about.shared[0] && !(may_take_part(t) & bit(t->about.source));
 	bool is_refused = p->code && !(t->was_in & bit(t->about.source)) &&
-			  t->about.source != t->self;
+			  t->about.source != t->self && !reads_another;
 	bool is_left_out = !(may_take_part(t) & bit(t->self));
 	struct fm_err err;
 
@@ -757,8 +761,9 @@ void fm_together_sort(struct fm_together *t)
 			leave(t, n);
 		if (have_spoken && t->said_in & may & ~t->in & bit(n))
 			enter(t, n);
-		if (n == t->self || all_may & bit(n) || p->code)
+		if (n == t->self || all_may & bit(n))
 			continue;
+		/* anew, since who first said so may only have passed it on */
 		p->code = refuse_reader(t, n, &err);
 		set_text(&p->text, err.text);
 	}

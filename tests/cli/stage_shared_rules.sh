@@ -24,6 +24,11 @@ new_set() {
 	bytes=$((140000000 + 20 * 3000))
 }
 
+# n4 may have made the files before it was refused, but none of their bytes is there.
+has_nothing() {
+	[ "$(du -sk "$dir/c/n4/cache" | cut -f1)" -lt 1000 ]
+}
+
 me="\"user:$(id -un)\""
 share 1
 share 2 "\"peer:n1\", \"peer:n3\", $me"
@@ -37,12 +42,12 @@ grep -q 'n4: failed: n4 may not read shared nfs1/two, says n[123]; "peer:n4" in 
 for i in 1 2 3; do
 	is_copy two "$(path_of $i out)"
 done
-[ "$(find "$dir/c/n4/cache" -type f -size +100k | wc -l)" -eq 0 ] || bad "n4 has something of it"
+has_nothing || bad "n4 has something of it: $(find "$dir/c/n4/cache" -ls)"
 
 # What is READY at n1 is not given to it either.
 at 4 stage --nodes n4 n1:s/two >out 2>err && bad "n4 has it from n1"
 grep -q 'n4 may not read' err || bad "who does not let n4: $(cat err)"
-[ "$(find "$dir/c/n4/cache" -type f -size +100k | wc -l)" -eq 0 ] || bad "n4 has something that is READY elsewhere"
+has_nothing || bad "n4 has something that is READY elsewhere: $(find "$dir/c/n4/cache" -ls)"
 
 # Without n2 nobody's rules are against it.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
@@ -63,4 +68,14 @@ is_copy three "$(cat out)"
 fmove stage --nodes n1,n3 s/three >out 2>err
 [ $? -eq 3 ] && grep -q 'n3: failed: n3 may not read' err || bad "n3 takes part: $(cat err)"
 is_copy three "$(cat out)"
+
+# n4 has no store, wants nothing, and comes first in the order of some datasets: it passes on what the others say, whoever asked first.
+for i in 1 2 3 4 5 6 7 8; do
+	mkdir "$(store 1)/small$i"
+	random 5000 "$(store 1)/small$i/f"
+	at 3 stage "s/small$i" >out 2>err || bad "n3 does not read its own: $(cat err)"
+	fmove stage --nodes n1,n3 "s/small$i" >out 2>err
+	[ $? -eq 3 ] && grep -q 'n3: failed: n3 may not read' err || bad "n3 takes part: $(cat err)"
+	is_copy "small$i" "$(cat out)"
+done
 exit
