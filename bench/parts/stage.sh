@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: MIT
+# stage - a dataset of one node on several others, against one node's time, and against what else brings it to all of them. Each node is a
+# network namespace; the source's link has a quarter of what each other one has. Everything is in memory.
+# shellcheck shell=bash
+
+STAGE_MIB=${FM_BENCH_STAGE_MIB:-1024}		# of the dataset; six times that is needed in memory
+STAGE_RATE=${FM_BENCH_STAGE_RATE:-3200}		# Mbit/s of each node's link, both ways; of the source's a quarter
+STAGE_NODES=4
+STAGE_NET=10.96.0
+STAGE_SPACE=fmb-stage				# of namespaces: 0 is the source, 9 the switch
+
+bench_stage() {
+	local count tool
+
+	need ip tc
+	[ "$(id -u)" = 0 ] || die "stage needs root, for network namespaces"
+	stage_at=$memory/stage
+	stage_wires
+	stage_dataset
+	stage_nodes
+	: > "$work/stage-read"
+	for count in $(seq 2 $STAGE_NODES); do
+		stage_count=$count
+		in_turn "$work/stage-$count" stage_ours stage_one
+		compare "stage on $count nodes, source's link a quarter of theirs, $STAGE_MIB MiB" "$work/stage-$count" 3 6 s "one node" "<=" 1.1
+	done
+	absolute "most that was read of the source for them, in datasets" "$(sort -g "$work/stage-read" | tail -n 1)" "" "<=" 1.02
+	for tool in rsync chain rclone aria2 udp; do
+		stage_against $tool
+	done
+	stage_end
+}
+
+# What stage_ours and stage_theirs share: stage_count, stage_tool.
+stage_ours() {
+	stage_timed fmove "$stage_count"
+}
+
+stage_one() {
+	stage_timed fmove 1
+}
+
+stage_theirs() {
+	stage_timed "$stage_tool" "$stage_count"
+}
+
+# stage_against TOOL
+stage_against() {
+	local program wanted=1.5 name
+
+	stage_tool=$1
+	case $1 in
+	rsync)	program=rsync name="rsync, all nodes at once" ;;
+	chain)	program=rsync name="rsync, each node from the one before it" ;;
+	rclone)	program=rclone name="rclone over SFTP, all nodes at once" ;;
+	aria2)	program="aria2c mktorrent opentracker" name="aria2 with a torrent, hashing included" ;;
+	udp)	program="udp-sender udp-receiver" name="udp-sender of a tar, which verifies nothing" wanted=0.9 ;;
+	esac
+	for program in $program; do
+		command -v "$program" > /dev/null || { say "   left out: $name: no program $program"; return; }
+	done
+	in_turn "$work/stage-$1" stage_ours stage_theirs || die "$name: $(cat "$work/stage.out")"
+	compare "stage on $stage_count nodes, $STAGE_MIB MiB, until it is whole on all" "$work/stage-$1" 1 4 GB/s "$name" ">=" $wanted
+	compare "its CPU, all nodes" "$work/stage-$1" 2 5 s "$name" - 0
+}
+
+# ---- nodes and wires ----
+
+# stage_on I CMD...: there; 0 is the source's node.
+stage_on() {
+	local space=$STAGE_SPACE$1
+	shift
+
+	ip netns exec "$space" "$@"
+}
+
+stage_wires() {
+	local i rate
+
+	ip netns add "${STAGE_SPACE}9"
+	ip -n "${STAGE_SPACE}9" link add switch type bridge
+	ip -n "${STAGE_SPACE}9" link set switch up
+	for i in $(seq 0 $STAGE_NODES); do
+		rate=$STAGE_RATE
+		[ "$i" != 0 ] || rate=$((STAGE_RATE / 4))
+		ip netns add "$STAGE_SPACE$i"
+		ip -n "$STAGE_SPACE$i" link set lo up
+		ip link add wire0 netns "$STAGE_SPACE$i" type veth peer name "port$i" netns "${STAGE_SPACE}9"
+		ip -n "${STAGE_SPACE}9" link set "port$i" master switch
+		ip -n "$STAGE_SPACE$i" addr add "$STAGE_NET.$((i + 1))/24" brd + dev wire0
+		stage_limit "$STAGE_SPACE$i" wire0 "$rate"
+		stage_limit "${STAGE_SPACE}9" "port$i" "$rate"
+		ip -n "$STAGE_SPACE$i" route add 224.0.0.0/4 dev wire0		# udp-sender's
+	done
+}
+
+# stage_limit SPACE DEVICE MBIT: what goes out there.
+stage_limit() {
+	ip -n "$1" link set "$2" up
+	tc -n "$1" qdisc add dev "$2" root tbf rate "$3mbit" burst 2mb latency 50ms
+}
+
+# Half of it is one file, the rest files of 1 MiB.
+stage_dataset() {
+	stage_source=$stage_at/n0/s
+	node_key "$stage_at/n0"
+	"$FMOVE_BIN/make_tree" "$stage_source/set" $((STAGE_MIB / 2)) =1048576
+	head -c "$((STAGE_MIB / 2))M" /dev/urandom > "$stage_source/set/large"
+	stage_bytes=$(find "$stage_source/set" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
+}
+
+stage_nodes() {
+	local i j peers
+
+	for i in $(seq $STAGE_NODES); do
+		node_key "$stage_at/n$i"
+		mkdir "$stage_at/n$i/out"
+	done
+	for i in $(seq 0 $STAGE_NODES); do
+		peers=()
+		for j in $(seq 0 $STAGE_NODES); do
+			[ "$i" = "$j" ] || peers+=("$(node_peer "n$j" "$STAGE_NET.$((j + 1)):7471" "$stage_at/n$j/pub")")
+		done
+		node_conf "$stage_at/n$i" "n$i" "$STAGE_NET.$((i + 1)):7471" "${peers[@]}" <<-C
+		staging = { directory = "$stage_at/n$i/cache"; size = "$((STAGE_MIB * 2 + 256))MiB"; grace = "0s"; peers = [ "*" ]; };
+		mover = { private_networks = [ "$STAGE_NET.0/24" ]; };
+		C
+	done
+	for i in $(seq 0 $STAGE_NODES); do
+		node_wrap=(ip netns exec "$STAGE_SPACE$i")
+		node_start "$stage_at/n$i"
+	done
+	unset node_wrap
+	for i in $(seq 0 $STAGE_NODES); do
+		node_until "$stage_at/n$i" stage_knows_all "$i"
+	done
+}
+
+stage_knows_all() {
+	[ "$(node_status "$stage_at/n$1" | grep -o '"connected": *true' | wc -l)" = $STAGE_NODES ]
+}
+
+# ---- one run ----
+
+# stage_timed TOOL COUNT: prints GB/s to each node, CPU seconds of all nodes, seconds.
+stage_timed() {
+	local tool=$1 count=$2 before begin own seconds TIMEFORMAT='%U+%S'
+
+	stage_clear
+	"stage_begin_$tool" || return 1
+	before=$(stage_ticks)
+	begin=$EPOCHREALTIME
+	own=$({ time "stage_by_$tool" "$count" > "$work/stage.out" 2>&1; } 2>&1) || { cat "$work/stage.out" >&2; return 1; }
+	seconds=$(calc "$EPOCHREALTIME - $begin")
+	own=$(calc "($(stage_ticks) - $before) / $(getconf CLK_TCK) + $own")
+	stage_servers_end
+	stage_is_whole "$tool" "$count" || return 1
+	echo "$(calc "$stage_bytes / $seconds / 1e9") $own $seconds"
+}
+
+# Ticks of all daemons, and of what they have made and waited for.
+stage_ticks() {
+	local pid
+
+	for pid in "$stage_at"/n?/pid "$work"/stage-*.pid; do
+		[ ! -e "$pid" ] || sed 's/.*) //' "/proc/$(cat "$pid")/stat"
+	done | awk '{ n += $12 + $13 + $14 + $15 } END { print n + 0 }'
+}
+
+stage_clear() {
+	local i
+
+	for i in $(seq $STAGE_NODES); do
+		rm -rf "$stage_at/n$i/out"
+		mkdir "$stage_at/n$i/out"
+		node_until "$stage_at/n$i" stage_lets_go "$i"
+	done
+}
+
+# The hold of a command ends shortly behind it.
+stage_lets_go() {
+	"$FMOVE_BIN/fmove" --socket "$stage_at/n$1/sock" unstage set > /dev/null 2>&1 || true
+	! "$FMOVE_BIN/fmove" --socket "$stage_at/n$1/sock" datasets --quiet 2> /dev/null | grep -qx set
+}
+
+# What a tool says is there is there: outside of its time.
+stage_is_whole() {
+	local i copy
+
+	for i in $(seq "$2"); do
+		copy=$stage_at/n$i/out
+		[ "$1" != fmove ] || copy=$(echo "$stage_at/n$i/cache/ready"/*/set)
+		[ "$1" != aria2 ] || copy=$copy/set
+		diff -r "$stage_source/set" "$copy" > "$work/stage.out" 2>&1 || { say "$1: n$i differs: $(tail -n 3 "$work/stage.out")"; return 1; }
+	done
+}
+
+# stage_each COUNT FUNCTION: FUNCTION I for each node at once; all must end well.
+stage_each() {
+	local i pid pids=()
+
+	for i in $(seq "$1"); do
+		"$2" "$i" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || return 1
+	done
+}
+
+# stage_server I CMD...: in the background on that node, until the run ends. $! is the program's own number, which
+# that of a function would not be.
+stage_server() {
+	local i=$1
+	shift
+
+	ip netns exec "$STAGE_SPACE$i" "$@" > "$work/stage-server.$i" 2>&1 &
+	echo $! > "$work/stage-server$i.pid"
+}
+
+stage_servers_end() {
+	local pid
+
+	for pid in "$work"/stage-server*.pid; do
+		[ -e "$pid" ] || continue
+		kill "$(cat "$pid")"
+		wait "$(cat "$pid")" 2> /dev/null || true
+		rm "$pid"
+	done
+}
+
+# stage_listens I PORT: on that node somebody does, soon.
+stage_listens() {
+	local i
+
+	for ((i = 0; i < 200; i++)); do
+		[ -z "$(stage_on "$1" ss -Hltn "sport = :$2")" ] || return 0
+		sleep 0.05
+	done
+	say "nobody listens at port $2 of n$1: $(cat "$work/stage-server.$1")"
+	return 1
+}
+
+# ---- the tools ----
+
+stage_begin_fmove() {
+	stage_read_before=$(stage_read)
+}
+
+stage_read() {
+	"$FMOVE_BIN/fmove" --socket "$stage_at/n0/sock" datasets --json 2> /dev/null | json source_bytes
+}
+
+stage_by_fmove() {
+	local list
+
+	list=$(seq -s , -f 'n%g' "$1")
+	"$FMOVE_BIN/fmove" --socket "$stage_at/n1/sock" stage --nodes "$list" n0:s/set -- true
+	calc "($(stage_read) - $stage_read_before) / $stage_bytes" '%.4f\n' >> "$work/stage-read"
+}
+
+# Each node serves what it has, the source its dataset.
+stage_begin_rsync() {
+	local i path
+
+	for i in $(seq 0 $STAGE_NODES); do
+		path=$stage_at/n$i/out
+		[ "$i" != 0 ] || path=$stage_source/set
+		printf 'use chroot = no\nuid = root\ngid = root\n[set]\npath = %s\n' "$path" > "$work/stage-rsyncd.$i"
+		stage_server "$i" rsync --daemon --no-detach --port=7873 --config="$work/stage-rsyncd.$i"
+		stage_listens "$i" 7873 || return 1
+	done
+}
+
+# stage_rsync I FROM
+stage_rsync() {
+	stage_on "$1" rsync -a "rsync://$STAGE_NET.$(($2 + 1)):7873/set/" "$stage_at/n$1/out/"
+	sync -f "$stage_at/n$1/out"
+}
+
+stage_rsync_source() {
+	stage_rsync "$1" 0
+}
+
+stage_by_rsync() {
+	stage_each "$1" stage_rsync_source
+}
+
+stage_begin_chain() {
+	stage_begin_rsync
+}
+
+stage_by_chain() {
+	local i
+
+	for i in $(seq "$1"); do
+		stage_rsync "$i" $((i - 1)) || return 1
+	done
+}
+
+stage_begin_rclone() {
+	stage_server 0 rclone --config /dev/null serve sftp "$stage_source/set" --addr "$STAGE_NET.1:2022" --user bench --pass bench
+	stage_listens 0 2022
+}
+
+stage_rclone() {
+	stage_on "$1" rclone --config /dev/null copy ":sftp,host=$STAGE_NET.1,port=2022,user=bench,pass=$(rclone obscure bench):" \
+		"$stage_at/n$1/out"
+	sync -f "$stage_at/n$1/out"
+}
+
+stage_by_rclone() {
+	stage_each "$1" stage_rclone
+}
+
+# Each goes on giving until all have it. In the tracker's directory is what it may track.
+stage_begin_aria2() {
+	mkdir -p "$work/tracker"
+	# shellcheck disable=SC2016
+	printf '#!/bin/sh\n: > "$STAGE_DONE"\n' > "$work/stage-done"
+	chmod 755 "$work/stage-done"
+	rm -f "$work"/stage-done.* "$work/stage.torrent"
+}
+
+# stage_aria2 I DIRECTORY [OPTION]...
+stage_aria2() {
+	local i=$1 into=$2
+	shift 2
+
+	STAGE_DONE=$work/stage-done.$i stage_server "$i" aria2c --no-conf --quiet --enable-dht=false --listen-port=6900 \
+		--file-allocation=none --seed-ratio=0 --on-bt-download-complete="$work/stage-done" --dir="$into" "$@" "$work/stage.torrent"
+}
+
+stage_tracker() {
+	aria2c --no-conf -S "$work/stage.torrent" | sed -n 's/^Info Hash: //p' > "$work/tracker/accept"
+	stage_server 0 opentracker -i "$STAGE_NET.1" -p 6969 -P 6969 -d "$work/tracker" -w accept
+	mv "$work/stage-server0.pid" "$work/stage-server-tracker.pid"
+	stage_listens 0 6969
+}
+
+stage_by_aria2() {
+	local i
+
+	mktorrent -l 21 -a "http://$STAGE_NET.1:6969/announce" -n set -o "$work/stage.torrent" "$stage_source/set"
+	stage_tracker || return 1
+	stage_aria2 0 "$stage_source" --bt-seed-unverified=true
+	stage_listens 0 6900 || return 1
+	for i in $(seq "$1"); do
+		stage_aria2 "$i" "$stage_at/n$i/out"
+	done
+	for i in $(seq "$1"); do
+		stage_waits_for "$work/stage-done.$i" || return 1
+		sync -f "$stage_at/n$i/out"
+	done
+}
+
+# stage_waits_for FILE
+stage_waits_for() {
+	local end=$((SECONDS + HANG_S))
+
+	until [ -e "$1" ]; do
+		((SECONDS < end)) || { say "$1 does not come: $(tail -n 3 "$work"/stage-server.*)"; return 1; }
+		sleep 0.05
+	done
+}
+
+stage_begin_udp() {
+	:
+}
+
+stage_udp() {
+	if [ "$1" -gt "$stage_receivers" ]; then
+		tar -C "$stage_source/set" -cf - . | stage_on 0 timeout "$HANG_S" udp-sender --interface wire0 --nokbd --no-progress --full-duplex \
+			--min-receivers "$stage_receivers" --max-bitrate "$((STAGE_RATE / 4 * 95 / 100))m"
+	else
+		stage_on "$1" timeout "$HANG_S" udp-receiver --interface wire0 --nokbd --no-progress | tar -C "$stage_at/n$1/out" -xf -
+	fi
+}
+
+stage_by_udp() {
+	local stage_receivers=$1
+
+	stage_each $(($1 + 1)) stage_udp
+}
+
+stage_end() {
+	local i
+
+	for i in $(seq 0 $STAGE_NODES); do
+		node_stop "$stage_at/n$i"
+		ip netns del "$STAGE_SPACE$i"
+	done
+	ip netns del "${STAGE_SPACE}9"
+	rm -rf "$stage_at"
+}
