@@ -16,6 +16,7 @@
 #include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/show.h"
 #include "mover/journal/journal.h"
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
@@ -45,6 +46,23 @@ static void add_done(const struct move *m, uint64_t bytes)
 
 /* ---- a large file ---- */
 
+static int fail_file(const struct fm_tree_large *f, int code, const char *what, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	return fm_err_sys(err, code, "%s \"%s\"", what, fm_path_show(f->path, &shown));
+}
+
+static int fail_changed(const struct fm_tree_large *f, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	return fm_err_set(err, -ESTALE,
+			  "\"%s\" changed while it was copied; run it again when nothing writes "
+			  "there",
+			  fm_path_show(f->path, &shown));
+}
+
 /* What copy_file_range() does not copy between these two is read and written. */
 static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 {
@@ -64,7 +82,8 @@ static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 	return (int)n;
 }
 
-static int copy_data(struct move *m, int from, int to, off_t at, off_t end, struct fm_err *err)
+static int copy_data(struct move *m, const struct fm_tree_large *f, int to, off_t at, off_t end,
+		     struct fm_err *err)
 {
 	while (at < end) {
 		size_t len = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
@@ -72,12 +91,11 @@ static int copy_data(struct move *m, int from, int to, off_t at, off_t end, stru
 
 		if (n < 0)
 			return n;
-		n = copy_piece(m, from, to, at, len);
+		n = copy_piece(m, f->fd, to, at, len);
 		if (n == 0)
-			return fm_err_set(err, -ESTALE,
-					  "a file became shorter while it was copied");
+			return fail_changed(f, err);
 		if (n < 0)
-			return fm_err_sys(err, n, "copy a file");
+			return fail_file(f, n, "copy", err);
 		at += n;
 		add_done(m, (uint64_t)n);
 	}
@@ -97,16 +115,16 @@ static int copy_content(struct move *m, const struct fm_tree_large *f, int to, s
 	if (ret == 0)
 		ret = fm_call_ftruncate(to, f->size);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "make a file of the copy");
+		return fail_file(f, ret, "make the copy of", err);
 	while (ret == 0 && at < size) {
 		at = lseek(f->fd, at, SEEK_DATA);
 		if (at < 0)
-			return errno == ENXIO ? 0 : fm_err_sys(err, -errno, "look for holes");
+			return errno == ENXIO ? 0 : fail_file(f, -errno, "look for holes of", err);
 		end = lseek(f->fd, at, SEEK_HOLE);
 		if (end < 0)
-			return fm_err_sys(err, -errno, "look for holes");
+			return fail_file(f, -errno, "look for holes of", err);
 		end = end < size ? end : size;
-		ret = copy_data(m, f->fd, to, at, end, err);
+		ret = copy_data(m, f, to, at, end, err);
 		at = end;
 	}
 	return ret;
@@ -125,14 +143,11 @@ static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to,
 	int ret = fm_call(fstat(f->fd, &before));
 
 	if (ret < 0)
-		return fm_err_sys(err, ret, "look at a file");
+		return fail_file(f, ret, "look at", err);
 	ret = copy_content(m, f, to, err);
 	if (ret == 0 && (fm_call(fstat(f->fd, &after)) < 0 || !is_same(&before, &after) ||
 			 (uint64_t)after.st_size != f->size))
-		ret = fm_err_set(err, -ESTALE,
-				 "\"%.200s\" changed while it was copied; run it again when "
-				 "nothing writes there",
-				 f->path);
+		ret = fail_changed(f, err);
 	return ret;
 }
 
@@ -149,8 +164,7 @@ static int seal(struct move *m, const struct fm_tree_large *f, int to, struct fm
 	if (ret == 0)
 		ret = fm_digest_of(f->fd, &st, &digest);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "read the CRC32C that is kept with \"%.200s\"",
-				  f->path);
+		return fail_file(f, ret, "read the CRC32C that is kept with", err);
 	return m->to->ops->seal_large(m->to, f, to, ret > 0 ? &digest : NULL, err);
 }
 
@@ -304,7 +318,7 @@ static int dress(const struct fm_tree_large *f, int to, struct fm_err *err)
 		ret = fm_call(futimens(to, (const struct timespec[]){ st.st_atim, st.st_mtim }));
 	if (ret == 0)
 		ret = fm_call(fsync(to));
-	return ret < 0 ? fm_err_sys(err, ret, "finish the copy of a file") : 0;
+	return ret < 0 ? fail_file(f, ret, "finish the copy of", err) : 0;
 }
 
 static int copy_to(struct move *m, const struct fm_tree_large *f, int dir, const char *name,
@@ -315,7 +329,7 @@ static int copy_to(struct move *m, const struct fm_tree_large *f, int dir, const
 	int ret;
 
 	if (to < 0)
-		return fm_err_sys(err, to, "make a file of the copy");
+		return fail_file(f, to, "make the copy of", err);
 	ret = copy_unchanged(m, f, to, err);
 	if (ret == 0)
 		ret = dress(f, to, err);
@@ -323,7 +337,7 @@ static int copy_to(struct move *m, const struct fm_tree_large *f, int dir, const
 	if (ret < 0)
 		return ret;
 	ret = fm_call_renameat(dir, FM_CACHE_SCRATCH_NAME, dir, name, RENAME_NOREPLACE);
-	return ret < 0 ? fm_err_sys(err, ret, "name the copy of a file") : 0;
+	return ret < 0 ? fail_file(f, ret, "name the copy of", err) : 0;
 }
 
 static int open_file(const struct fm_stage_local *l, struct fm_tree_large *f, struct fm_err *err)
@@ -342,7 +356,7 @@ static int open_file(const struct fm_stage_local *l, struct fm_tree_large *f, st
 		return 0;
 	}
 	(void)close(f->fd);	/* only read */
-	return fm_err_sys(err, ret, "look at a file");
+	return fail_file(f, ret, "look at", err);
 }
 
 int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char *name,
@@ -350,11 +364,12 @@ int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char
 {
 	struct fm_tree_large f = { .fd = -1 };
 	struct move m = { .l = l };
-	int ret = open_file(l, &f, err);
+	int ret;
 
+	(void)snprintf(f.path, sizeof(f.path), "%s", l->path);
+	ret = open_file(l, &f, err);
 	if (ret < 0)
 		return ret;
-	(void)snprintf(f.path, sizeof(f.path), "%s", l->path);
 	m.buf = FM_FAULT("stage.alloc") ? NULL : aligned_alloc(4096, PACK_BYTES);
 	ret = m.buf ? copy_to(&m, &f, dir, name, err)
 		    : fm_err_set(err, -ENOMEM, "no memory to read a file");

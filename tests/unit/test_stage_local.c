@@ -257,6 +257,8 @@ static void test_failure(const char *name, int code)
 	CU_ASSERT_TRUE(has_fired || strcmp(name, "stage.copy") == 0);
 	CU_ASSERT_EQUAL(ret, has_fired ? code : 0);
 	CU_ASSERT_EQUAL(is_there(), ret == 0);
+	if (ret == -EIO)
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"large\""));
 	if (ret == 0) {
 		CU_ASSERT_TRUE(is_same());
 		(void)snprintf(path, sizeof(path), "%s/copy", to);
@@ -348,6 +350,8 @@ static void test_file_failures(void)
 			has_fired = fm_fault_fired();
 			fm_fault_arm(NULL, 0);
 			CU_ASSERT_EQUAL(is_there(), ret == 0);
+			if (ret == -EIO)
+				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"set/large\""));
 			if (ret < 0)
 				CU_ASSERT_EQUAL(copy_file(), 0);
 			end();
