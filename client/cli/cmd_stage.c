@@ -591,6 +591,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 	s->opts.is_trusted = check == 1;
 	if (s->opts.is_trusted && s->opts.nodes)
 		return fm_usage(args, "--check none: with --nodes each node asks the source");
+	if (s->opts.name && !s->opts.name[0])
+		return fm_usage(args, "--as: an empty name: what is the dataset called?");
 	if (s->opts.nodes && !s->opts.nodes[0])
 		return fm_usage(args, "--nodes: an empty list: all, or names between commas");
 	if (s->command && !s->command[0])

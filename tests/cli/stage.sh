@@ -115,6 +115,8 @@ fmove stage --json n2:s/set >out 2>err
 grep -q '^{"path":"/.*,"fetched":false,"check":"listing","exit":0}$' out || bad "the object: $(cat out err)"
 [ "$(fmove datasets --quiet)" = set ] || bad "names: $(fmove datasets --quiet)"
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
+no 2 'as: an empty name' fmove stage --as '' n2:s/set
+no 2 'as: an empty name' fmove stage --as '' n2:s
 
 # A source that changed is another version; both are there.
 echo more >"$source/d/new"
