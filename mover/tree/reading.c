@@ -190,8 +190,8 @@ int fm_reading_fail(struct fm_err *err, int code, const char *path)
 		/* -EACCES means the rules of a store, which are not asked here. */
 		return fm_err_set(
 			err, -EPERM,
-			"cannot read \"%s\": permission denied; leave it out with --exclude, or "
-			"have a user send the tree who may read all of it",
+			"cannot read \"%s\": permission denied; have a user ask who may read all "
+			"of the tree, or " FM_READING_WAY_OUT,
 			name);
 	case -ENOENT:
 	case -ENOTDIR:

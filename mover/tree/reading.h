@@ -48,6 +48,12 @@ void fm_reading_put(struct fm_reading *r);	/* NULL is allowed */
 /* Only one reference is left: take the descriptor (at position 0) out of it, and free the rest. */
 int fm_reading_take_fd(struct fm_reading *r);
 
+/*
+ * What to do about a name that cannot be sent. The end that meets it does not know who asked, maybe
+ * at another node: put and get can leave it out, a request to stage cannot.
+ */
+#define FM_READING_WAY_OUT "move it away, or leave it out with --exclude of put or get"
+
 /* Exactly len bytes at offset. -ESTALE: there are fewer now. */
 int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset);
 

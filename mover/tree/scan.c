@@ -149,7 +149,7 @@ static int fail(struct fm_scan *s, int code, struct fm_err *err)
 static const char *way_out(const struct fm_scan *s)
 {
 	return s->opts.is_target ? "move it away, or say --delete to keep nothing of it"
-				 : "leave it out with --exclude";
+				 : FM_READING_WAY_OUT;
 }
 
 /* ---- directories that are closed for now ---- */
@@ -378,8 +378,7 @@ static int refuse(struct fm_scan *s, unsigned char type, struct fm_err *err)
 			text = kinds[i].text;
 	return fm_err_set(
 		err, -EINVAL,
-		"\"%s\" is %s: only files, directories and links can be sent; leave it out "
-		"with --exclude",
+		"\"%s\" is %s: only files, directories and links can be sent; " FM_READING_WAY_OUT,
 		fm_path_show(s->path, &shown), text);
 }
 

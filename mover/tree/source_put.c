@@ -79,8 +79,8 @@ static int add_xattrs(struct fm_source_fill *f, int fd, struct fm_pack_entry *e)
 
 		return fm_err_set(
 			f->err, ret,
-			"\"%s\" has more than %u bytes of extended attributes; leave it out "
-			"with --exclude",
+			"\"%s\" has more than %u bytes of extended "
+			"attributes; " FM_READING_WAY_OUT,
 			fm_path_show(f->path, &shown), FM_TREE_XATTRS_MAX);
 	}
 	if (ret < 0)

@@ -103,6 +103,12 @@ no 1 'n1 has no store none; fmove df n1 ' fmove verify n1:none/set
 no 1 'nowhere' fmove stage s/nowhere
 mkfifo "$(store 2)/fifo"
 no 1 'neither a directory nor a file' fmove stage n2:s/fifo
+# Inside of a directory, here and on another node: what is said is what can be done, and stage leaves nothing out.
+for i in 1 2; do
+	mkdir -p "$(store $i)/special/d"
+	mkfifo "$(store $i)/special/d/pipe"
+	no 1 '"d/pipe" is a fifo: only files, directories and links can be sent; move it away, or leave it out with --exclude of put or get' fmove stage "n$i:s/special"
+done
 no 1 'no dataset is called "none"' fmove unstage none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
 no 2 'set names a whole store.*fmove df" lists' fmove stage set
