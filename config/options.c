@@ -113,8 +113,8 @@ const struct fm_option fm_options[] = {
 	  "else may write to; fmoved makes it if it may: else install -d -o fmove -m 711 "
 	  "DIRECTORY. \"null:\": this node stages nothing" },
 	{ "staging.size", FM_OPTION_SIZE, AT(staging.size_bytes), 1 * MIB, 8192 * TIB, "100GiB", NULL, false,
-	  "What all datasets may take together; what others leave free on the file system bounds "
-	  "it, too" },
+	  "What all datasets may take together, by the sizes of their files with holes; what "
+	  "others leave free on the file system bounds it, too" },
 	{ "staging.high", FM_OPTION_UINT, AT(staging.high), 1, 100, "90", NULL, false,
 	  "Percent of size: when datasets take more, those go that nobody holds, pins or has "
 	  "open" },

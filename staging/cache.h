@@ -206,7 +206,7 @@ struct fm_cache_plan {
 	struct fm_cache_key listing;
 	const char *name; /* one component, no dot first, FM_CACHE_NAME_MAX bytes */
 	const char *source;
-	uint64_t bytes; /* that its files have, holes not counted */
+	uint64_t bytes; /* its files' sizes, holes counted: who lists a source sees none */
 	uint64_t files; /* and directories: each may take a block beside its bytes */
 	unsigned extents;
 	unsigned cost; /* to fetch a byte of it again, relative to others; at least 1 */

@@ -123,6 +123,10 @@ grep -q '^{"path":"/.*,"fetched":false,"check":"listing","exit":0}$' out || bad 
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
 no 2 'as: an empty name' fmove stage --as '' n2:s/set
 no 2 'as: an empty name' fmove stage --as '' n2:s
+# What has a place in the cache is what its files' sizes are, with their holes: nobody knows them before it comes.
+mkdir "$(store 2)/sparse"
+truncate -s 1T "$(store 2)/sparse/f"
+no 1 'room' fmove stage n2:s/sparse
 
 # A source that changed is another version; both are there.
 echo more >"$source/d/new"
