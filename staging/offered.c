@@ -28,6 +28,8 @@ struct name {
 	uint16_t path_len, target_len;
 	uint16_t mode;
 	uint8_t type;			/* enum fm_stage_type */
+	bool has_crc;			/* of its content: */
+	uint32_t crc;
 };
 
 struct block {
@@ -154,6 +156,8 @@ static int note(struct fm_stage_offered *o, const struct fm_pack_entry *e)
 			    .mtime_ns = is_dir ? 0 : e->mtime_ns, .mode = e->mode & 01777,
 			    .path_len = (uint16_t)e->path_len,
 			    .target_len = (uint16_t)e->target_len };
+	n->has_crc = e->type == FM_PACK_FILE && (e->flags & FM_PACK_HAS_CRC);
+	n->crc = n->has_crc ? e->crc : 0;
 	if (e->type == FM_PACK_LINK)
 		n->mode = 0;
 	n->path = keep(o->blocks, e->path, e->path_len);
@@ -353,7 +357,8 @@ static int compare(const void *a, const void *b)
 static bool is_same(const struct name *a, const struct name *b)
 {
 	return a->type == b->type && a->size == b->size && a->mtime_ns == b->mtime_ns &&
-	       a->mode == b->mode && a->target_len == b->target_len &&
+	       a->mode == b->mode && a->has_crc == b->has_crc && a->crc == b->crc &&
+	       a->target_len == b->target_len &&
 	       memcmp(a->target, b->target, a->target_len) == 0;
 }
 
@@ -389,11 +394,17 @@ static int sort(struct fm_stage_offered *o, struct fm_err *err)
 	return 0;
 }
 
+static struct name *find(struct fm_stage_offered *o, const char *path, size_t len)
+{
+	const struct name key = { .path = path, .path_len = (uint16_t)len };
+
+	return o->count > 0 ? bsearch(&key, o->names, o->count, sizeof(key), compare) : NULL;
+}
+
 /* The file of which n is a further name; NULL: there is none. */
 static struct name *file_of(struct fm_stage_offered *o, const struct name *n)
 {
-	const struct name key = { .path = n->target, .path_len = n->target_len };
-	struct name *file = bsearch(&key, o->names, o->count, sizeof(key), compare);
+	struct name *file = find(o, n->target, n->target_len);
 
 	return file && file->type == FM_STAGE_FILE ? file : NULL;
 }
@@ -490,4 +501,19 @@ int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *tot
 			 struct fm_err *err)
 {
 	return fm_stage_offered_draft(o, -1, totals, err);
+}
+
+bool fm_stage_offered_crc(struct fm_stage_offered *o, const char *path, size_t len, uint32_t *crc)
+{
+	const struct name *n;
+
+	pthread_mutex_lock(&o->lock);
+	n = find(o, path, len);
+	if (n && n->type == FM_STAGE_HARD)
+		n = file_of(o, n);
+	pthread_mutex_unlock(&o->lock);
+	if (!n || !n->has_crc)
+		return false;
+	*crc = n->crc;
+	return true;
 }

@@ -43,6 +43,12 @@ int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *tot
 int fm_stage_offered_draft(struct fm_stage_offered *o, int fd, struct fm_stage_totals *totals,
 			   struct fm_err *err);
 
+/*
+ * Behind one of these: the CRC32C of the content of the file of that name, which a source offers
+ * that was asked for it. False: it offered none.
+ */
+bool fm_stage_offered_crc(struct fm_stage_offered *o, const char *path, size_t len, uint32_t *crc);
+
 void fm_stage_offered_free(struct fm_stage_offered *o);	/* the maker's part; NULL is allowed */
 
 #endif

@@ -31,8 +31,9 @@ const struct fm_opt fm_opts_stage[] = {
 	{"hold-pid", 0, OPT_PID, "PID", "it stays as long as this process (that which runs fmove)",
 	 NULL},
 	{"check", 0, OPT_CHECK, "HOW",
-	 "listing: the source is asked what it is now (default); none: one that is here will do",
-	 "listing none"},
+	 "listing: the source is asked what it is now (default); none: one that is here will do; "
+	 "content: the source is read again, too",
+	 "listing none content"},
 	{"nodes", 0, OPT_NODES, "LIST",
 	 "the nodes that are to have it: all, or names between commas", NULL},
 	{"detach", 0, OPT_DETACH, NULL,
@@ -345,7 +346,7 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	fm_jw_name(&w, "source", d->source, strlen(d->source));
 	fm_jw_u64(&w, "bytes", d->bytes);
 	fm_jw_bool(&w, "fetched", is_fetched);
-	fm_jw_text(&w, "check", fm_words_check[d->is_trusted]);
+	fm_jw_text(&w, "check", fm_words_check[d->check]);
 	if (s->repository)
 		fm_jw_name(&w, "hf_home", s->hf_home, strlen(s->hf_home));
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
@@ -446,7 +447,15 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 {
 	if (is_fetched)
 		return "fetched as";
-	return d->is_trusted ? "here, and its source not asked:" : "here and unchanged:";
+	switch (d->check) {
+	case FMOVE_UNASKED:
+		return "here, and its source not asked:";
+	case FMOVE_BY_CONTENT:
+		return "here, and its source read again and the same:";
+	case FMOVE_BY_LISTING:
+		break;
+	}
+	return "here and unchanged:";
 }
 
 /* Whether --nodes has this node, where COMMAND would run. False: *status says more. */
@@ -575,7 +584,7 @@ static int check_repository(struct stage *s, struct fm_args *args)
 	s->repository = args->operands[0];
 	if (s->opts.nodes)
 		return fm_usage(args, "--nodes: hf:ORG/NAME is staged by each node for itself");
-	if (s->opts.is_trusted)
+	if (s->opts.check == FMOVE_UNASKED)
 		return fm_usage(args, "--check none: a hub's node says what commit it is");
 	if (fm_hub_name_parse(s->repository + 3, &s->hub, &err) < 0)
 		return fm_usage(args, "%s", err.text);
@@ -587,10 +596,12 @@ static int check_args(struct stage *s, struct fm_args *args)
 	int check = s->check_text ? fm_word_parse(fm_words_check, s->check_text) : 0;
 
 	if (check < 0)
-		return fm_usage(args, "--check %s: not listing or none", s->check_text);
-	s->opts.is_trusted = check == 1;
-	if (s->opts.is_trusted && s->opts.nodes)
-		return fm_usage(args, "--check none: with --nodes each node asks the source");
+		return fm_usage(args, "--check %s: not listing, none or content", s->check_text);
+	s->opts.check = (enum fmove_freshness)check;
+	if (check != FMOVE_BY_LISTING && s->opts.nodes)
+		return fm_usage(args,
+				"--check %s: with --nodes each node goes by the source's listing",
+				s->check_text);
 	if (s->opts.name && !s->opts.name[0])
 		return fm_usage(args, "--as: an empty name: what is the dataset called?");
 	if (s->opts.nodes && !s->opts.nodes[0])

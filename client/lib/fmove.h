@@ -574,8 +574,16 @@ int fmove_facts(struct fmove *c, const char *node,
 
 /* ---- what is staged on this node ---- */
 
-/* A dataset. Times: ms since 1970. */
 #define FMOVE_HOLDERS_MAX 16
+
+/* By what a copy that is here is known to be what its source is now. */
+enum fmove_freshness {
+	FMOVE_BY_LISTING,		/* names, sizes and times */
+	FMOVE_UNASKED,			/* by nothing: one that is here is the answer */
+	FMOVE_BY_CONTENT,		/* all bytes of the source were read for this request */
+};
+
+/* A dataset. Times: ms since 1970. */
 
 struct fmove_dataset {
 	char name[FMOVE_DATASET_NAME_MAX + 1];
@@ -590,7 +598,7 @@ struct fmove_dataset {
 	int64_t created_ms;
 	int64_t requested_ms;
 	int64_t used_ms;
-	bool is_trusted;		/* fmove_stage(): its source was not asked */
+	enum fmove_freshness check;	/* fmove_stage(): that it has */
 	int64_t verified_ms;		/* when all of it was read and was right; 0: never */
 	/* fmove_datasets(): of the processes that hold it the first ones, and whose hold it is */
 	unsigned holder_count;
@@ -618,7 +626,7 @@ struct fmove_stage_options {
 	/* it stays as long as this process of ours lives; 0: for the grace */
 	pid_t pid;
 	bool is_pinned;			/* it stays until it is unpinned */
-	bool is_trusted;		/* one that is here will do: its source is not asked */
+	enum fmove_freshness check;	/* that is wanted; of a hub not FMOVE_UNASKED */
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
 	int cancel_fd;	/* as in struct fmove_options, but it ends the waiting, and not the fetch */

@@ -11,6 +11,9 @@
 
 #include "mover/base/words.h"
 
+_Static_assert(FMOVE_BY_LISTING == 0 && FMOVE_UNASKED == 1 && FMOVE_BY_CONTENT == 2,
+	       "order of fm_words_check");
+
 static void holders_read(const struct fm_json *list, struct fmove_dataset *d)
 {
 	size_t count = list ? fm_json_count(list) : 0;
@@ -110,8 +113,8 @@ static int stage_run(struct fmove *c, struct fm_json_writer *w,
 		fm_jw_u64(w, "pid", (uint64_t)o.pid);
 	if (o.is_pinned)
 		fm_jw_bool(w, "pin", true);
-	if (o.is_trusted)
-		fm_jw_text(w, "check", "none");
+	if (o.check != FMOVE_BY_LISTING)
+		fm_jw_text(w, "check", fm_words_check[o.check]);
 	if (o.nodes)
 		fm_jw_text(w, "nodes", o.nodes);
 	if (o.progress)
@@ -120,7 +123,8 @@ static int stage_run(struct fmove *c, struct fm_json_writer *w,
 	if (ret < 0)
 		return ret;
 	dataset_read(*done, out);
-	out->is_trusted = fm_lib_word(*done, "check", fm_words_check, 0) == 1;
+	out->check = (enum fmove_freshness)fm_lib_word(*done, "check", fm_words_check,
+						       FMOVE_BY_LISTING);
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
 	stage_nodes(&o, *done, true);

@@ -72,7 +72,7 @@ struct fm_api_request {
 	bool is_all;			/* jobs: of all users */
 	uint64_t after_seq;		/* jobs, datasets: those behind it */
 	bool is_pinned;			/* stage: it stays until it is unpinned */
-	unsigned check;			/* stage: 1: its source is not asked if it is here */
+	unsigned check;			/* stage: of fm_words_check */
 	char nodes[FM_API_NODES_MAX + 1];	/* stage: where it is to be; "": here */
 	uint64_t pid;			/* stage: it stays as long as that process; 0: none */
 	size_t local_path_len;

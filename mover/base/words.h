@@ -16,7 +16,7 @@ extern const char *const fm_words_transport[];
 extern const char *const fm_words_durability[];
 /* enum fm_queue_priority, enum fmove_priority. */
 extern const char *const fm_words_priority[];
-/* stage: whether a copy that is here is what its source is now: asked, not asked. */
+/* enum fm_stage_freshness, enum fmove_freshness. */
 extern const char *const fm_words_check[];
 /* Whether a put is read back: no, yes. */
 extern const char *const fm_words_readback[];

@@ -103,6 +103,9 @@ static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *in
 
 static const struct fm_api_op op_stage_hub;
 
+_Static_assert(FM_STAGE_BY_LISTING == 0 && FM_STAGE_UNASKED == 1 && FM_STAGE_BY_CONTENT == 2,
+	       "order of fm_words_check");
+
 /* One that was asked for, or has a part that is worth a word. */
 static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
 {
@@ -176,7 +179,7 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 			dataset_add(&w, &result->info,
 				    fm_cache_state_name(result->info.state), result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
-		fm_jw_text(&w, "check", fm_words_check[result->is_trusted]);
+		fm_jw_text(&w, "check", fm_words_check[result->check]);
 		if (home)
 			fm_jw_name(&w, "hf_home", home, strlen(home));
 		if (result->together)
@@ -232,7 +235,8 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 	const struct fm_stage_request r = {
 		.node = a->node, .store = a->store, .path = a->path, .path_len = a->path_len,
 		.name = name_of(a), .who = t->owner->who, .pid = (pid_t)a->pid,
-		.is_pinned = a->is_pinned, .is_trusted = a->check, .nodes = a->nodes,
+		.is_pinned = a->is_pinned, .check = (enum fm_stage_freshness)a->check,
+		.nodes = a->nodes,
 	};
 	struct fm_stage_ask *ask;
 	struct fm_stager *s;
@@ -271,11 +275,14 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 {
 	const struct fm_api_request *a = call->ask;
 	const struct fm_hub_ask_opts o = { .path = a->path, .name = a->name, .who = t->owner->who,
-					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned };
+					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned,
+					   .check = (enum fm_stage_freshness)a->check };
 	struct fm_hub_ask *ask;
 	struct fm_stager *s;
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
+	if (ret == 0 && o.check == FM_STAGE_UNASKED)
+		ret = fm_err_set(err, -EINVAL, "check: a hub's node says what commit it is");
 	if (ret == 0)
 		ret = fm_hub_ask(s, &o, hub_staged, t, &ask, err);
 	if (ret == 0)
@@ -285,7 +292,8 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 
 static const struct fm_api_op op_stage_hub = {
 	.name = "stage_hub",
-	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(PROGRESS_MS),
+	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(CHECK) |
+		 FM_API_KEY(PROGRESS_MS),
 	.needs = FM_API_KEY(PATH),
 	.start = start_stage_hub,
 	.cancel = leave,

@@ -25,6 +25,7 @@ struct fm_hub_ask {
 	struct fm_who who;
 	pid_t pid;
 	bool is_pinned;
+	enum fm_stage_freshness check;
 	struct fm_stage_ask *ask;	/* while it is staged */
 	struct fm_work work;
 	struct fm_stage_result result;
@@ -83,7 +84,8 @@ static void found(void *ctx, const struct fm_hub_found *where)
 	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 2];
 	struct fm_stage_request r = { .node = where->node, .store = where->store, .path = path,
 				      .name = h->dataset, .who = h->who, .pid = h->pid,
-				      .is_pinned = h->is_pinned, .is_hub = true };
+				      .is_pinned = h->is_pinned, .check = h->check,
+				      .is_hub = true };
 
 	if (where->err.code < 0 || !h->ctx) {
 		h->result.err = where->err;
@@ -116,6 +118,7 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	h->who = o->who;
 	h->pid = o->pid;
 	h->is_pinned = o->is_pinned;
+	h->check = o->check;
 	h->done = done;
 	h->ctx = ctx;
 	(void)snprintf(h->dataset, sizeof(h->dataset), "%s", o->name[0] ? o->name : name.dir);

@@ -19,6 +19,7 @@ struct fm_hub_ask_opts {
 	struct fm_who who;
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
+	enum fm_stage_freshness check;	/* not FM_STAGE_UNASKED */
 };
 
 /*

@@ -14,6 +14,7 @@
 
 #include "mover/base/bytes.h"
 #include "mover/base/call.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
@@ -21,8 +22,10 @@
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
 #include "mover/tree/digest.h"
+#include "mover/tree/reading.h"
 #include "mover/tree/tree.h"
 #include "staging/cache.h"
+#include "staging/chunk.h"
 
 #define PACK_BYTES (4u << 20)
 #define PIECE_BYTES (16u << 20)		/* of a large file, between two looks at is_stopped */
@@ -264,7 +267,8 @@ static int move(const struct fm_stage_local *l, const struct fm_tree_begin *how,
 int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered *o,
 			struct fm_err *err)
 {
-	const struct fm_tree_begin how = { .is_offering = true, .is_dry = true };
+	const struct fm_tree_begin how = { .is_offering = true, .is_dry = true,
+					   .has_checksums = l->has_checksums };
 	struct fm_tree *to = fm_stage_offered_tree(o);
 	int ret = move(l, &how, to, err);
 
@@ -375,5 +379,64 @@ int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char
 		    : fm_err_set(err, -ENOMEM, "no memory to read a file");
 	free(m.buf);
 	(void)close(f.fd);	/* only read */
+	return ret;
+}
+
+/* ---- the CRC32C of one ---- */
+
+static int open_reading(const struct fm_stage_local *l, struct fm_reading **out, struct fm_err *err)
+{
+	const char *slash = strrchr(l->path, '/');
+	char parent[FM_PATH_LEN_MAX + 1];
+	int dir, ret;
+
+	if (!l->store->ops->open_dir)
+		return fm_err_set(err, -EOPNOTSUPP, "store %s has no files", l->store->name);
+	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - l->path) : 0, l->path);
+	dir = l->store->ops->open_dir(l->store, parent, &l->who, err);
+	if (dir < 0)
+		return dir;
+	ret = fm_stage_chunk_open(dir, slash ? slash + 1 : l->path, out);
+	(void)close(dir);	/* only read */
+	return ret < 0 ? fm_reading_fail(err, ret, l->path) : 0;
+}
+
+static int read_crc(const struct fm_stage_local *l, struct fm_reading *r, uint8_t *buf,
+		    uint32_t *crc)
+{
+	uint64_t size = (uint64_t)r->st.st_size;
+	struct fm_stage_chunk chunk;
+	uint32_t parts = 0;
+	int ret = 0;
+
+	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
+		ret = atomic_load(l->is_stopped) ? -ECANCELED
+						 : fm_stage_chunk_read(r, n, buf, &chunk);
+		if (ret == 0)
+			parts ^= fm_crc32c_part(chunk.crc, n * FM_STAGE_CHUNK,
+						fm_stage_chunk_len(size, n));
+	}
+	*crc = fm_crc32c_whole(parts, size);
+	return ret < 0 ? ret : fm_reading_check(r);
+}
+
+int fm_stage_local_crc(const struct fm_stage_local *l, struct fm_attr *attr, uint32_t *crc,
+		       struct fm_err *err)
+{
+	uint8_t *buf = fm_stage_chunk_buf_new();
+	struct fm_reading *r = NULL;
+	int ret = buf ? open_reading(l, &r, err)
+		      : fm_err_set(err, -ENOMEM, "no memory to read a file");
+
+	if (ret == 0) {
+		*attr = (struct fm_attr){ .type = FM_NODE_FILE,
+					  .size = (uint64_t)r->st.st_size,
+					  .mtime_ns = fm_reading_mtime(&r->st) };
+		ret = read_crc(l, r, buf, crc);
+		if (ret < 0)
+			(void)fm_reading_fail(err, ret, l->path);
+	}
+	fm_reading_put(r);
+	fm_stage_chunk_buf_free(buf);
 	return ret;
 }

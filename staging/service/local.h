@@ -22,6 +22,7 @@ struct fm_stage_local {
 	struct fm_who who;
 	const atomic_bool *is_stopped;	/* looked at for each pack: -ECANCELED */
 	_Atomic uint64_t *bytes_done;	/* NULL: nobody looks */
+	bool has_checksums;		/* the list: files are read, for the CRC32C of each */
 };
 
 /* What is there into o, which fm_stage_offered_end() then tells of. */
@@ -42,5 +43,12 @@ int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM
  */
 int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char *name,
 			     struct fm_err *err);
+
+/*
+ * The CRC32C of a file, which is read without the page cache where the file system can do that, and
+ * what it was meanwhile. -ESTALE as above.
+ */
+int fm_stage_local_crc(const struct fm_stage_local *l, struct fm_attr *attr, uint32_t *crc,
+		       struct fm_err *err);
 
 #endif

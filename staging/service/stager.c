@@ -26,6 +26,7 @@
 #include "staging/service/check_runs.h"
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
+#include "staging/service/reread.h"
 #include "staging/service/rights.h"
 #include "staging/service/run.h"
 #include "staging/service/together.h"
@@ -56,8 +57,13 @@ struct fm_stage_ask {
 	gid_t gid;
 	pid_t pid;
 	bool is_pinned;
-	bool is_trusted;
 	bool is_hub;
+	enum fm_stage_freshness check;
+	bool is_old;			/* some of it may have been read before this request */
+	bool is_reread;			/* the source is read for its content, now; then: */
+	uint64_t hold;			/* of the dataset; 0: none */
+	struct fm_attr attr;		/* of a single file; its CRC32C: */
+	uint32_t crc;
 	char shared[FM_SHARED_LEN_MAX + 1];	/* the ID of its store; "": one node has it */
 	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
 	size_t path_len;
@@ -102,6 +108,8 @@ static void end_ask(struct fm_stage_ask *a)
 
 	void *ctx = atomic_load(&a->ctx);
 
+	if (a->hold)
+		fm_cache_release(a->s->cache, a->hold);
 	a->result.together = a->nodes ? a->together : NULL;
 	if (ctx)
 		a->done(ctx, &a->result);
@@ -196,13 +204,25 @@ static void fail_run(struct fm_stage_ask *a, const struct fm_err *err)
 	fm_together_wait(a->together, &a->end);
 }
 
+static void reread(struct fm_stage_ask *a);
+
+/* Who wants it by its content has it when all its bytes were read for him. */
+static void take_fresh(struct fm_stage_ask *a, uint64_t id)
+{
+	a->id = id;
+	if (a->check == FM_STAGE_BY_CONTENT && a->is_old)
+		reread(a);
+	else
+		take(a, id);
+}
+
 static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err)
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, waiter);
 
 	a->run = NULL;
 	if (err->code == 0)
-		take(a, id);
+		take_fresh(a, id);
 	else
 		fail_run(a, err);
 }
@@ -367,9 +387,11 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	plan.is_alone = !a->nodes && !a->is_invited;
 	if (is_ready) {
 		a->result.was_ready = true;
-		take(a, id);
+		a->is_old = true;
+		take_fresh(a, id);
 		return;
 	}
+	a->is_old = id || a->together || fm_stage_runs_doing(&a->s->runs, &key);
 	a->waiter.ended = run_ended;
 	/* What he may not hold would come for nothing, and in the place of others'. */
 	ret = fm_cache_check_quota(a->s->cache, a->uid, a->name, a->totals.bytes, &err);
@@ -382,10 +404,21 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	fail_run(a, &err);
 }
 
+static struct fm_stage_reread reread_of(const struct fm_stage_ask *a)
+{
+	return (struct fm_stage_reread){ .cache = a->s->cache, .id = a->id, .totals = &a->totals };
+}
+
 static void list_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
+	if (a->is_reread) {
+		const struct fm_stage_reread r = reread_of(a);
+
+		(void)fm_stage_reread_tree(&r, a->offered, &a->result.err);
+		return;
+	}
 	a->draft = fm_call(open(a->s->o.cache.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (a->draft < 0)
 		(void)fm_err_sys(&a->result.err, a->draft, "list into the cache's directory");
@@ -401,7 +434,9 @@ static void list_done(struct fm_work *work)
 	a->offered = NULL;
 	if (a->result.err.code == 0 && a->s->is_stopping)
 		(void)fm_err_set(&a->result.err, -ECANCELED, "fmoved stops");
-	if (a->result.err.code == 0)
+	if (a->result.err.code == 0 && a->is_reread)
+		take(a, a->id);
+	else if (a->result.err.code == 0)
 		find_or_fetch(a);
 	else if (!try_again(a, a->result.err.code))
 		fail_listing(a, &a->result.err);
@@ -428,19 +463,25 @@ static void list_local_run(struct fm_work *work)
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	const struct fm_stage_local l = { .store = a->from->store, .path = a->path,
 					  .who = { NULL, a->uid, a->gid },
-					  .is_stopped = &a->s->is_cancelled };
+					  .is_stopped = &a->s->is_cancelled,
+					  .has_checksums = a->is_reread };
 
 	if (fm_stage_local_list(&l, a->offered, &a->result.err) == 0)
 		list_run(work);
+}
+
+static int open_own(struct fm_stage_ask *a, struct fm_err *err)
+{
+	return a->from ? 0
+		       : fm_target_store(a->s->o.engine, a->store, strlen(a->store), &a->from, err);
 }
 
 static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 {
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
 
-	if (ret < 0)
-		return ret;
-	ret = fm_target_store(a->s->o.engine, a->store, strlen(a->store), &a->from, err);
+	if (ret == 0)
+		ret = open_own(a, err);
 	if (ret < 0)
 		return ret;
 	a->work = (struct fm_work){ .run = list_local_run, .done = list_done,
@@ -455,7 +496,8 @@ static int list(struct fm_stage_ask *a, struct fm_err *err)
 					  .who = fm_share_user(a->uid) };
 	struct fm_queue_opts o = {
 		.job = { .node = a->node, .store = a->store, .path = a->path,
-			 .path_len = a->path_len, .who = { NULL, a->uid, a->gid }, .is_dry = true },
+			 .path_len = a->path_len, .who = { NULL, a->uid, a->gid }, .is_dry = true,
+			 .has_checksums = a->is_reread },
 		.end = FM_QUEUE_FILE,
 		.fd = -1,
 		.journal = -1,
@@ -476,18 +518,25 @@ static int list(struct fm_stage_ask *a, struct fm_err *err)
 
 /* ---- first: what it is ---- */
 
-static void list_file(struct fm_stage_ask *a, const struct fm_attr *attr)
+static int totals_of_file(const struct fm_stage_ask *a, const struct fm_attr *attr,
+			  struct fm_stage_totals *out, struct fm_err *err)
 {
 	const struct fm_stage_entry file = { .type = FM_STAGE_FILE, .size = attr->size,
 					     .mtime_ns = attr->mtime_ns, .path = a->name,
 					     .path_len = strlen(a->name) };
+
+	return fm_stage_list_file(&file, out, err);
+}
+
+static void list_file(struct fm_stage_ask *a, const struct fm_attr *attr)
+{
 	int ret;
 
 	if (a->nodes || a->is_invited)
 		ret = fm_err_set(&a->result.err, -EINVAL,
 				 "each node stages a single file for itself, without --nodes");
 	else
-		ret = fm_stage_list_file(&file, &a->totals, &a->result.err);
+		ret = totals_of_file(a, attr, &a->totals, &a->result.err);
 	if (ret < 0)
 		end_ask(a);
 	else
@@ -509,6 +558,88 @@ static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr)
 		ret = list_local(a, &err);
 	else
 		ret = list(a, &err);
+	if (ret < 0)
+		fail_ask(a, &err);
+}
+
+/* ---- again, for its content ---- */
+
+static void compare_file_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_stage_reread r = reread_of(a);
+	struct fm_stage_totals now;
+
+	if (totals_of_file(a, &a->attr, &now, &a->result.err) == 0)
+		(void)fm_stage_reread_file(&r, &now, a->crc, &a->result.err);
+}
+
+static void crc_local_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_stage_local l = { .store = a->from->store, .path = a->path,
+					  .who = { NULL, a->uid, a->gid },
+					  .is_stopped = &a->s->is_cancelled };
+
+	if (fm_stage_local_crc(&l, &a->attr, &a->crc, &a->result.err) == 0)
+		compare_file_run(work);
+}
+
+static void submit_reread(struct fm_stage_ask *a, void (*run)(struct fm_work *work))
+{
+	a->work = (struct fm_work){ .run = run, .done = list_done, .who = fm_share_user(a->uid) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
+static void came(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct fm_stage_ask *a = fm_container_of(watch, struct fm_stage_ask, watch);
+
+	if (result->code < 0) {
+		fail_listing(a, &result->err);
+		return;
+	}
+	a->attr = result->attr;
+	a->crc = result->crc;
+	submit_reread(a, compare_file_run);
+}
+
+/* Of another node it comes, to nowhere. */
+static int crc_of_file(struct fm_stage_ask *a, struct fm_err *err)
+{
+	static const struct fm_queue_events events = { .done = came };
+	struct fm_queue_opts o = {
+		.job = { .node = a->node, .store = a->store, .path = a->path,
+			 .path_len = a->path_len, .who = { NULL, a->uid, a->gid } },
+		.end = FM_QUEUE_FILE,
+		.fd = -1,
+		.journal = -1,
+		.file = "",
+	};
+	int ret = fm_null_sink(&o.job.file, err);
+
+	if (ret < 0)
+		return ret;
+	a->watch.events = &events;
+	return fm_queue_submit(a->s->o.queue, &o, &a->watch, err);
+}
+
+/* The dataset is held meanwhile: by us, since nobody may have it yet. */
+static void reread(struct fm_stage_ask *a)
+{
+	const struct fm_cache_holder who = { .uid = a->uid };
+	bool is_own = strcmp(a->node, a->s->o.node) == 0;
+	struct fm_err err;
+	int ret;
+
+	a->is_reread = true;
+	ret = fm_cache_hold(a->s->cache, a->id, &who, &a->hold, &err);
+	if (ret == 0 && !a->totals.is_file)
+		ret = is_own ? list_local(a, &err) : list(a, &err);
+	else if (ret == 0 && !is_own)
+		ret = crc_of_file(a, &err);
+	else if (ret == 0 && (ret = open_own(a, &err)) == 0)
+		submit_reread(a, crc_local_run);
 	if (ret < 0)
 		fail_ask(a, &err);
 }
@@ -627,7 +758,8 @@ static void found_here(struct fm_work *work)
 	struct fm_err err;
 
 	if (a->id) {
-		a->result.was_ready = a->result.is_trusted = true;
+		a->result.was_ready = true;
+		a->result.check = FM_STAGE_UNASKED;
 		take(a, a->id);
 	} else if (look(a, &err) < 0) {
 		fail_ask(a, &err);
@@ -674,7 +806,9 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->gid = r->who.gid;
 	a->pid = r->pid;
 	a->is_pinned = r->is_pinned;
-	a->is_trusted = r->is_trusted;
+	a->check = r->check;
+	if (r->check == FM_STAGE_BY_CONTENT)
+		a->result.check = r->check;
 	a->is_hub = r->is_hub;
 	a->draft = -1;
 	a->again.fire = ask_again;
@@ -720,7 +854,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	if (s->is_stopping)
 		ret = fm_err_set(err, -ECANCELED, "fmoved stops");
 	else
-		ret = a->is_trusted ? trust(a) : look(a, err);
+		ret = a->check == FM_STAGE_UNASKED ? trust(a) : look(a, err);
 	if (ret < 0) {
 		fm_share_give_all(&place);
 		free_ask(a);
@@ -760,6 +894,9 @@ void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress 
 	*out = (struct fm_stage_progress){ .phase = "listing" };
 	if (ask->run)
 		fm_stage_run_look(ask->run, out);
+	else if (ask->is_reread)
+		*out = (struct fm_stage_progress){ .phase = "comparing",
+						   .size = ask->totals.bytes };
 	else if (ask->together)
 		*out = (struct fm_stage_progress){ .phase = "staging" };
 	out->together = ask->nodes ? ask->together : NULL;

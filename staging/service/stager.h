@@ -11,6 +11,9 @@
  * came stays for the next one. A source that is another one when it came than when it was listed is
  * told as changed. A request whose caller goes away leaves its run to go on.
  *
+ * A request that wants its dataset known by content has the source read once more, if any of the
+ * dataset's bytes may have been read before it (reread.h).
+ *
  * Control thread; what waits for a disk goes to the worker.
  */
 #ifndef FM_STAGE_STAGER_H
@@ -80,6 +83,13 @@ const struct fm_stage_runs *fm_stager_runs(const struct fm_stager *s);
 
 /* ---- a request ---- */
 
+/* By what a copy that is here is known to be what its source is now. As fm_words_check. */
+enum fm_stage_freshness {
+	FM_STAGE_BY_LISTING,
+	FM_STAGE_UNASKED,		/* by nothing: one that is here is the answer */
+	FM_STAGE_BY_CONTENT,		/* all bytes of the source were read for this request */
+};
+
 struct fm_stage_request {
 	const char *node, *store, *path;
 	size_t path_len;
@@ -88,7 +98,7 @@ struct fm_stage_request {
 	struct fm_who who;
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
-	bool is_trusted;		/* one that is here is the answer: no source is asked */
+	enum fm_stage_freshness check;	/* that he wants */
 	bool is_hub;			/* path is a commit of a hub's repository: hub_ask.h */
 	/* on which it is to be, as fm_togethers_nodes() takes it; NULL, "": here */
 	const char *nodes;
@@ -99,7 +109,7 @@ struct fm_stage_result {
 	struct fm_cache_info info;
 	char path[FM_PATH_LEN_MAX + 1];
 	bool was_ready;			/* nothing was fetched for this request */
-	bool is_trusted;		/* its source was not asked */
+	enum fm_stage_freshness check;	/* that it has */
 	bool is_here;			/* info and path are of it; else only other nodes have it */
 	/* A request for several nodes: how it ended there; good during done(). NULL: none */
 	const struct fm_together *together;
@@ -119,7 +129,7 @@ void fm_stage_ask_forget(struct fm_stage_ask *ask);
 bool fm_stager_is_asked(struct fm_stager *s, const char *source, uid_t uid);
 
 struct fm_stage_progress {
-	const char *phase;		/* "listing", "fetching", "checking" */
+	const char *phase;		/* "listing", "fetching", "checking", "comparing" */
 	uint64_t bytes, size;
 	const struct fm_together *together;	/* NULL: it is for this node alone */
 };

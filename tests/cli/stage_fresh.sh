@@ -32,7 +32,7 @@ same "$(store 2)/set/f" "$new/f"
 fmove stage --check none n2:s/other >out 2>err
 [ $? -eq 4 ] && [ ! -s out ] && ! grep -q 'check none' err || bad "what is not here, of a node that is off: $(cat out err)"
 
-no 2 'not listing or none' fmove stage --check twice n2:s/set
+no 2 'not listing, none or content' fmove stage --check twice n2:s/set
 if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	chmod 755 "$dir/c" "$dir/c/n1"
 	as_nobody fmove stage --check none n2:s/set >out 2>err

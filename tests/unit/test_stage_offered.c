@@ -14,6 +14,7 @@
 #include "mover/base/fault.h"
 #include "mover/tree/pack.h"
 #include "staging/build.h"
+#include "staging/compare.h"
 #include "staging/offered.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
@@ -176,6 +177,86 @@ static void test_limit(void)
 	make_tree();
 	CU_ASSERT_EQUAL(list_offered(1 << 20, &t), -EFBIG);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "more than 1 MiB of memory"));
+	end();
+}
+
+/* ---- its content ---- */
+
+static bool crc_of(void *ctx, const char *path, size_t len, uint32_t *crc)
+{
+	return fm_stage_offered_crc(ctx, path, len, crc);
+}
+
+/* What the source offers, with CRC32Cs or without, against that manifest. */
+static int compare_offered(int manifest, bool has_checksums)
+{
+	struct fm_tree_source_opts opts = { .root = open(top, O_RDONLY | O_DIRECTORY),
+					    .is_dry = true, .has_checksums = has_checksums,
+					    .skips = is_fmoves };
+	struct fm_stage_offered *o = offered_of(FM_STAGE_OFFERED_MAX);
+	struct fm_tree *source = NULL, *sink = fm_stage_offered_tree(o);
+	struct fm_stage_totals t;
+	int ret;
+
+	CU_ASSERT_EQUAL_FATAL(fm_tree_source_new(&opts, &source, &err), 0);
+	CU_ASSERT_EQUAL(pump(source, sink), 0);
+	sink->ops->close(sink);
+	source->ops->close(source);
+	CU_ASSERT_EQUAL(fm_stage_offered_end(o, &t, &err), 0);
+	ret = fm_stage_compare(manifest, crc_of, o, &err);
+	fm_stage_offered_free(o);
+	return ret;
+}
+
+/* Another byte, and the time as it was. */
+static void spoil(const char *name, off_t offset)
+{
+	int fd = openat(root, name, O_RDWR);
+	struct stat st;
+	uint8_t byte;
+
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL(pread(fd, &byte, 1, offset), 1);
+	byte ^= 4;
+	CU_ASSERT_EQUAL(pwrite(fd, &byte, 1, offset), 1);
+	CU_ASSERT_EQUAL(futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }), 0);
+	close(fd);
+}
+
+/* A small file, a large one in its last chunk, and one by a further name of it. */
+static void test_content(void)
+{
+	static const struct {
+		const char *name, *told;
+		off_t offset;
+	} files[] = { { "d1/f1", "\"d1/f1\"", 3 },
+		      { "large", "\"d9/large\"", (200 << 20) - 1 },
+		      { "d0/f50", "\"50\"", 0 } };
+	struct fm_stage_build_opts o = { .root = -1 };
+	uint8_t version[FM_SHA256_LEN];
+	struct fm_stage_totals t;
+	int manifest;
+
+	begin();
+	make_tree();
+	write_file("d0/f50", 10);
+	o.root = root;
+	manifest = openat(root, ".fmove.0123456789abcdef.part", O_RDWR | O_TRUNC);
+	CU_ASSERT_EQUAL(fm_stage_build(&o, manifest, version, &t, &err), 0);
+	CU_ASSERT_EQUAL(compare_offered(manifest, true), 0);
+	CU_ASSERT_EQUAL(compare_offered(manifest, false), -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not say what is in"));
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		spoil(files[i].name, files[i].offset);
+		CU_ASSERT_EQUAL(compare_offered(manifest, true), -EBADMSG);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, files[i].told));
+		spoil(files[i].name, files[i].offset);
+		CU_ASSERT_EQUAL(compare_offered(manifest, true), 0);
+	}
+	CU_ASSERT_EQUAL(ftruncate(manifest, 100), 0);
+	CU_ASSERT_EQUAL(compare_offered(manifest, true), -EBADMSG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "read the manifest"));
+	close(manifest);
 	end();
 }
 
@@ -353,6 +434,7 @@ static void test_nth_failure(void)
 static const struct fm_test tests[] = {
 	{ "what is offered is listed as what is walked", test_same },
 	{ "the names take so much memory at most", test_limit },
+	{ "files are compared by their content", test_content },
 	{ "what cannot be is told", test_lies },
 	{ "nothing is taken", test_other_calls },
 	{ "several threads apply packs", test_threads },
