@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/cli/interrupt.h"
+#include "client/cli/link_tree.h"
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/cli/stage_line.h"
@@ -23,7 +24,8 @@
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES, OPT_DETACH };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES, OPT_DETACH,
+       OPT_LINK };
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
@@ -36,6 +38,10 @@ const struct fm_opt fm_opts_stage[] = {
 	 "listing none content"},
 	{"nodes", 0, OPT_NODES, "LIST",
 	 "the nodes that are to have it: all, or names between commas", NULL},
+	{"link", 0, OPT_LINK, "DIR",
+	 "make a tree of directories with links to the files there, and print DIR, which is not "
+	 "there, or empty",
+	 "FILE"},
 	{"detach", 0, OPT_DETACH, NULL,
 	 "end as soon as it comes: fmove datasets shows how far it is", NULL},
 	FM_ASK_JSON,
@@ -54,6 +60,9 @@ struct stage {
 	char **command;			/* NULL: none */
 	const char *check_text;		/* of --check; NULL: not given */
 	const char *pid_text;		/* of --hold-pid; NULL: not given */
+	const char *link;		/* of --link; NULL: not given */
+	char path[FMOVE_PATH_MAX + 1];	/* that is printed */
+	bool is_here;			/* what is asked for is; the rest is ours */
 	bool is_json;
 	bool is_detached;		/* what is not here is not waited for */
 	bool is_left;			/* nor was it */
@@ -254,6 +263,13 @@ static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size
 	s->has_line = true;
 }
 
+static void clear_line(struct stage *s)
+{
+	if (s->has_line)
+		(void)fputs("\r\033[K", stderr);
+	s->has_line = false;
+}
+
 /* ---- several nodes ---- */
 
 /* fm_stdout_end() looks for errors. */
@@ -308,9 +324,7 @@ static void node(void *ctx, const struct fmove_stage_node *n, bool is_end)
 		fm_stage_line_node(&s->line, n);
 		return;
 	}
-	if (s->has_line)
-		(void)fputs("\r\033[K", stderr);
-	s->has_line = false;
+	clear_line(s);
 	s->read += n->read;
 	s->ready += n->is_wanted && is_ready;
 	s->failed += n->is_wanted && !is_ready;
@@ -333,6 +347,31 @@ static int status_of(const struct stage *s)
 	return s->ready > 0 ? FM_EXIT_PARTLY : FM_EXIT_FAILED;
 }
 
+/* ---- what is here ---- */
+
+/* What is asked for besides, with the rights of who asks. */
+static int finish(struct stage *s, const struct fmove_dataset *d, struct fmove_error *why)
+{
+	uint64_t links;
+	struct fm_err err;
+	int ret = 0;
+
+	clear_line(s);
+	s->is_here = true;
+	(void)snprintf(s->path, sizeof(s->path), "%s", d->path);
+	if (s->link && d->path[0])
+		ret = fm_link_tree(d->path, s->link, s->path, sizeof(s->path), &links, &err);
+	if (ret < 0) {
+		*why = (struct fmove_error){ .code = err.code, .exit = (int)fm_api_exit(err.code) };
+		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
+		return ret;
+	}
+	if (s->link && d->path[0])
+		fm_say("%s: %llu link%s to %s", s->link, (unsigned long long)links,
+		       links == 1 ? "" : "s", d->path);
+	return 0;
+}
+
 /* ---- the end ---- */
 
 static void print_json(const struct stage *s, const struct fmove_dataset *d, bool is_fetched)
@@ -340,7 +379,9 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	struct fm_json_writer w;
 
 	json_begin(&w);
-	fm_jw_name(&w, "path", d->path, strlen(d->path));
+	fm_jw_name(&w, "path", s->path, strlen(s->path));
+	if (s->link)
+		fm_jw_name(&w, "staged", d->path, strlen(d->path));
 	fm_jw_name(&w, "name", d->name, strlen(d->name));
 	fm_jw_text(&w, "version", d->version);
 	fm_jw_name(&w, "source", d->source, strlen(d->source));
@@ -397,11 +438,10 @@ static int fail(struct stage *s, struct fmove_error *why)
 		(void)snprintf(text, sizeof(text), "%s", s->repository);
 	else
 		(void)fm_name_text(&s->source, text, sizeof(text));
-	if (s->has_line)
-		(void)fputs("\r\033[K", stderr);
+	clear_line(s);
 	if (s->is_left && why->code == -ECANCELED && !fm_is_interrupted())
 		return end_left(s, text);
-	if (fm_is_interrupted())
+	if (fm_is_interrupted() && !s->is_here)
 		say_left(s, why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
@@ -415,11 +455,11 @@ static int fail(struct stage *s, struct fmove_error *why)
 }
 
 /* HF_HUB_CACHE goes before HF_HOME, so one that is set elsewhere must not lead away from it. */
-static int set_environment(const struct stage *s, const struct fmove_dataset *d)
+static int set_environment(const struct stage *s)
 {
 	char hub[FMOVE_PATH_MAX + sizeof("/hub")];
 
-	if (setenv("FMOVE_STAGED", d->path, 1) < 0)
+	if (setenv("FMOVE_STAGED", s->path, 1) < 0)
 		return -1;
 	if (!s->repository)
 		return 0;
@@ -428,14 +468,14 @@ static int set_environment(const struct stage *s, const struct fmove_dataset *d)
 }
 
 /* In our place, under our number: what holds the data is the command now. */
-static int run_command(const struct stage *s, const struct fmove_dataset *d)
+static int run_command(const struct stage *s)
 {
 	struct fm_err err;
 	int code;
 
 	if (fm_is_interrupted())	/* too late to end the waiting, not too late for this */
 		return FM_EXIT_CANCELLED;
-	if (set_environment(s, d) == 0)
+	if (set_environment(s) == 0)
 		(void)execvp(s->command[0], s->command);
 	code = errno;
 	(void)fm_err_sys(&err, -code, "%s", s->command[0]);
@@ -458,14 +498,14 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 	return "here and unchanged:";
 }
 
-/* Whether --nodes has this node, where COMMAND would run. False: *status says more. */
+/* Whether --nodes has this node, where COMMAND would run, or links be. False: *status says more. */
 static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args *args, int *status)
 {
 	char node[FM_NAME_PART_MAX + 1];
 	struct fmove_error why;
 	const char *at = s->opts.nodes;
 
-	if (!s->command || strcmp(at, "all") == 0)
+	if ((!s->command && !s->link) || strcmp(at, "all") == 0)
 		return true;
 	if (fmove_node(c, node, sizeof(node), &why) < 0) {
 		*status = fm_ask_fail("stage", NULL, &why);
@@ -478,8 +518,12 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 			return true;
 		at += len;
 	}
-	*status = fm_usage(args, "--nodes %s: %s is run on %s, which is not one of them",
-			   s->opts.nodes, s->command[0], node);
+	*status = s->command
+			  ? fm_usage(args, "--nodes %s: %s is run on %s, which is not one of them",
+				     s->opts.nodes, s->command[0], node)
+			  : fm_usage(args, "--nodes %s: --link is for the copy on %s, which is not "
+					   "one of them",
+				     s->opts.nodes, node);
 	return false;
 }
 
@@ -491,30 +535,34 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 	struct fmove_dataset d;
 	struct fmove_error why;
 	bool is_fetched;
-	int ret;
+	int ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why), status;
 
-	ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
 	fmove_close(c);
 	if (ret < 0)
 		return fail(s, &why);
 	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
 	       fm_show_bytes(s->read, bytes));
+	ret = finish(s, &d, &why);
+	status = ret < 0 ? fm_ask_fail("stage", NULL, &why) : status_of(s);
 	if (s->is_json) {
 		json_nodes(s);
 		fm_jw_array_end(&s->w);
 		fm_jw_u64(&s->w, "source_bytes", s->read);
-		fm_jw_name(&s->w, "path", d.path, strlen(d.path));
-		fm_jw_u64(&s->w, "exit", (uint64_t)status_of(s));
+		fm_jw_name(&s->w, "path", s->path, ret < 0 ? 0 : strlen(s->path));
+		fm_jw_u64(&s->w, "exit", (uint64_t)status);
+		if (ret < 0)
+			fm_ask_error_json(&s->w, &why);
 		json_end(&s->w);
-	} else if (s->command && d.path[0] && s->failed == 0) {
-		return run_command(s, &d);
+	} else if (s->command && status == FM_EXIT_DONE) {
+		return run_command(s);
 	} else if (s->command) {
-		fm_say("stage: %s is not run, since not every node has it", s->command[0]);
-	} else if (d.path[0]) {
+		fm_say("stage: %s is not run%s", s->command[0],
+		       ret < 0 ? "" : ", since not every node has it");
+	} else if (s->path[0] && ret == 0) {
 		fm_stdout_raw();
-		(void)printf("%s\n", d.path);
+		(void)printf("%s\n", s->path);
 	}
-	return fm_stdout_end("stage", status_of(s));
+	return fm_stdout_end("stage", status);
 }
 
 static int stage(struct stage *s, struct fmove *c)
@@ -532,8 +580,7 @@ static int stage(struct stage *s, struct fmove *c)
 	fmove_close(c);
 	if (ret < 0)
 		return fail(s, &why);
-	if (s->has_line)
-		(void)fputs("\r\033[K", stderr);
+	clear_line(s);
 	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
 	       freshness(&d, is_fetched), d.version);
 	if (s->opts.name && strcmp(s->opts.name, d.name) != 0)
@@ -541,13 +588,15 @@ static int stage(struct stage *s, struct fmove *c)
 		       s->opts.name);
 	if (s->repository)
 		fm_say("HF_HOME=%s", s->hf_home);
+	if (finish(s, &d, &why) < 0)
+		return fail(s, &why);
 	if (s->command)
-		return run_command(s, &d);
+		return run_command(s);
 	if (s->is_json) {
 		print_json(s, &d, is_fetched);
 	} else {
 		fm_stdout_raw();	/* a program reads it: DATA=$(fmove stage ...) */
-		(void)printf("%s\n", d.path);
+		(void)printf("%s\n", s->path);
 	}
 	return fm_stdout_end("stage", FM_EXIT_DONE);
 }
@@ -612,6 +661,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 		return fm_usage(args, "--detach: nobody holds what comes later: use --pin");
 	if (s->command && s->is_detached)
 		return fm_usage(args, "--detach: a command behind -- needs what is waited for");
+	if (s->link && s->is_detached)
+		return fm_usage(args, "--detach: --link needs what is waited for");
 	if (s->command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
 	if (strncmp(args->operands[0], "hf:", 3) == 0)
@@ -634,6 +685,8 @@ static bool take_args(struct stage *s, struct fm_args *args)
 			s->check_text = args->value;
 		if (key == OPT_NODES)
 			s->opts.nodes = args->value;
+		if (key == OPT_LINK)
+			s->link = args->value;
 		if (key == OPT_PID)
 			s->pid_text = args->value;
 	}
@@ -666,6 +719,8 @@ int fm_cmd_stage(int argc, char **argv)
 		s.opts.ctx = &s;
 	}
 	if (fm_interrupt_start(&err) < 0)
+		return fm_fail("stage", &err);
+	if (s.link && fm_link_tree_check(s.link, &err) < 0)
 		return fm_fail("stage", &err);
 	s.opts.cancel_fd = fm_interrupt_fd();
 	if (fm_ask_open("stage", false, &c, &status) < 0)

@@ -73,6 +73,14 @@ blobs=$(cd -P "$path/../../blobs" && ls | wc -l)
 [ "$blobs" -eq 3 ] || bad "$blobs blobs for three files"
 [ "$(fmove stage hf:org/old@main 2>err)" = "$path" ] && grep -q unchanged err || bad "the second time: $(cat err)"
 
+# Its source is read again; a tree of links to its files, which are links out of the snapshot.
+ok fmove stage --check content hf:org/old
+grep -q 'read again and the same' err || bad "by its content: $(cat err)"
+no 2 'check none' fmove stage --check none hf:org/old
+[ "$(fmove stage --link tree hf:org/old 2>err)" = "$PWD/tree" ] || bad "a tree of links: $(cat err)"
+diff -r "$from/$old/snapshots/$two" tree || bad "the tree of links differs"
+[ -d tree/sub/deep ] && [ ! -L tree/sub ] && touch tree/sub/beside || bad "no real directories: $(ls -lR tree)"
+
 # A tag, a reference with a slash, a commit.
 [ "$(fmove stage hf:models/org/old@v1.0 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a tag: $(cat err)"
 [ "$(fmove stage hf:org/old@pr/1 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a pull request: $(cat err)"
