@@ -110,6 +110,14 @@ struct fmove_progress {
 struct fmove_tree_options;
 struct fmove_result;
 
+/* Of the connections to a peer: what fmove_status() says of their rails. NULL: any; 0: all. */
+struct fmove_only {
+	const char *device;
+	const char *local;
+	const char *remote;
+	unsigned connections;
+};
+
 /* Zero-initialise; what is zero is the default. */
 struct fmove_options {
 	enum fmove_transport transport;
@@ -141,6 +149,8 @@ struct fmove_options {
 	/* put: read fd through the page cache, so that several puts of one file at once read the
 	 * disk once */
 	bool is_buffered;
+	/* fmove_put_generated(): which connections alone carry it; NULL: all */
+	const struct fmove_only *only;
 	/*
 	 * put: > 0: it is held when all of it is there but its name: prepared() is called. When
 	 * this becomes readable, decide() is: true: it gets its name (as soon as it is prepared);

@@ -373,6 +373,18 @@ int fmove_get_store(struct fmove *c, const struct fmove_name *name, const struct
 	return move(c, &m, opts, result, err);
 }
 
+static void only_add(struct fm_json_writer *w, const struct fmove_only *only)
+{
+	if (only->device)
+		fm_jw_text(w, "device", only->device);
+	if (only->local)
+		fm_jw_text(w, "local", only->local);
+	if (only->remote)
+		fm_jw_text(w, "remote", only->remote);
+	if (only->connections > 0)
+		fm_jw_u64(w, "connections", only->connections);
+}
+
 int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name *name,
 			const struct fmove_options *opts, struct fmove_result *result,
 			struct fmove_error *err)
@@ -381,6 +393,8 @@ int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name
 
 	fm_lib_put_begin(c, &w, name, opts);
 	fm_jw_u64(&w, "generate", bytes);
+	if (opts && opts->only)
+		only_add(&w, opts->only);
 	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
 }
 

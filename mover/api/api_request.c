@@ -102,6 +102,11 @@ static const struct key keys[] = {
 	[FM_API_KEY_PIN] = {"pin", KEY_BOOL, AT(is_pinned), 0, 0, NULL},
 	[FM_API_KEY_PID] = {"pid", KEY_U64, AT(pid), INT32_MAX, 0, NULL},
 	[FM_API_KEY_CHECK] = {"check", KEY_CHOICE, AT(check), 0, 0, fm_words_check},
+	[FM_API_KEY_DEVICE] = {"device", KEY_WORD, AT(only.device), FM_RAIL_NAME_MAX - 1, 0, NULL},
+	[FM_API_KEY_LOCAL] = {"local", KEY_WORD, AT(only.local), FM_ONLY_ADDRESS_MAX - 1, 0, NULL},
+	[FM_API_KEY_REMOTE] = {"remote", KEY_WORD, AT(only.remote), FM_ONLY_ADDRESS_MAX - 1, 0,
+			       NULL},
+	[FM_API_KEY_CONNECTIONS] = {"connections", KEY_U64, AT(conns), FM_ONLY_CONNS_MAX, 0, NULL},
 	[FM_API_KEY_NODES] = {"nodes", KEY_WORD, AT(nodes), FM_API_NODES_MAX, 0, NULL},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");

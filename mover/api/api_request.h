@@ -54,6 +54,9 @@ struct fm_api_request {
 	bool is_generated;		/* put: bytes_generated are made up, no descriptor */
 	bool is_discarded;		/* get: into nothing, no descriptor */
 	uint64_t bytes_generated;
+	/* ... which these connections alone carry */
+	struct fm_only only;
+	uint64_t conns;
 	uint64_t rate_bytes;
 	uint64_t timeout_ms;
 	uint64_t progress_ms;		/* 0: no progress events */

@@ -141,6 +141,14 @@ static uint64_t retry_of(const struct fm_api_request *a)
 	return a->is_detached || a->is_attended ? FM_RETRY_ALWAYS : 0;
 }
 
+static struct fm_only only_of(const struct fm_api_request *a)
+{
+	struct fm_only only = a->only;
+
+	only.conns = (unsigned)a->conns;
+	return only;
+}
+
 static void task_options(const struct fm_api_task *t, const struct fm_api_request *a,
 			 struct fm_queue_opts *o)
 {
@@ -165,6 +173,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			.has_names =
 				a->has_names && a->is_tree && !a->is_detached && !a->is_attended,
 			.tree_bytes = a->tree_bytes,
+			.only = only_of(a),
 			.rate_bytes = a->rate_bytes,
 			.timeout_ns = a->timeout_ms * FM_NS_PER_MS},
 		.end = a->is_store ? FM_QUEUE_STORE : FM_QUEUE_FD,
@@ -422,6 +431,10 @@ static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 		return fm_err_set(err, -EINVAL,
 				  "a \"tree\" is a directory of the client, which cannot be "
 				  "detached, or of \"local_store\"");
+	if (!ask->is_generated && (ask->conns > 0 || !fm_only_is_any(&ask->only)))
+		return fm_err_set(err, -EINVAL,
+				  "\"device\", \"local\", \"remote\" and \"connections\" are for "
+				  "measuring: they need \"generate\"");
 	if (attended_check(ask, err) < 0)
 		return err->code;
 	if (ask->op == &fm_api_put && ask->excludes_count > 0 && !ask->is_store &&
@@ -447,7 +460,9 @@ static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 const struct fm_api_op fm_api_put = {
 	.name = "put",
 	.takes = TRANSFER | FM_API_KEY(VERIFY) | FM_API_KEY(HOLD) | FM_API_KEY(BUFFERED) |
-		 FM_API_KEY(GENERATE) | FM_API_KEY(TREE_BYTES) | FM_API_KEY(DEV) | FM_API_KEY(INO),
+		 FM_API_KEY(GENERATE) | FM_API_KEY(DEVICE) | FM_API_KEY(LOCAL) |
+		 FM_API_KEY(REMOTE) | FM_API_KEY(CONNECTIONS) | FM_API_KEY(TREE_BYTES) |
+		 FM_API_KEY(DEV) | FM_API_KEY(INO),
 	.needs = NAMED,
 	.fds = transfer_fds,
 	.check = check_transfer,

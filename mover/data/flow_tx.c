@@ -321,6 +321,7 @@ static void claim(struct fm_flow *f, uint64_t now_ns)
 {
 	const struct fm_claim claim = {.who = f,
 				       .kind = f->kind,
+				       .info = &f->info,
 				       .now_ns = now_ns,
 				       .held = held_of,
 				       .has_share = has_share};
@@ -487,7 +488,8 @@ static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 /* What may stand still is read without a slot. */
 static void fill_beside(struct fm_flow *f, uint64_t now_ns)
 {
-	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns };
+	const struct fm_claim claim = {
+		.who = f, .kind = f->kind, .info = &f->info, .now_ns = now_ns};
 	struct fm_beside_place *place;
 	uint64_t again_ns;
 
@@ -500,6 +502,8 @@ static void fill_beside(struct fm_flow *f, uint64_t now_ns)
 
 void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 {
+	const struct fm_claim any = {.who = f, .kind = f->kind, .info = &f->info};
+
 	if (f->orphans_ns)
 		watch_orphans(f, now_ns);
 	if (f->state == FM_FLOW_UP)
@@ -510,7 +514,7 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 	if (fm_flow_is_ending(f))
 		return;
 	fill_beside(f, now_ns);
-	if (fm_link_has_work(f->link, f, f->kind) || f->tx_held > 0) {
+	if (fm_link_has_work(f->link, &any) || f->tx_held > 0) {
 		if (f->grant.generation == 0 && !f->is_want_sent) {
 			f->is_want_sent = true;
 			say(f, FM_DATA_WANT, 0);

@@ -288,13 +288,13 @@ struct fm_beside_place *fm_link_fill(struct fm_link *l, const struct fm_claim *c
 	return found;
 }
 
-bool fm_link_has_work(struct fm_link *l, const void *who, unsigned kind)
+bool fm_link_has_work(struct fm_link *l, const struct fm_claim *claim)
 {
 	bool has = false;
 
 	pthread_mutex_lock(&l->lock);
 	fm_list_each(at, next, &l->sources) {
-		if (fm_xfer_has_work(fm_container_of(at, struct fm_xfer, source_at), who, kind)) {
+		if (fm_xfer_has_work(fm_container_of(at, struct fm_xfer, source_at), claim)) {
 			has = true;
 			break;
 		}

@@ -98,8 +98,8 @@ struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim
 struct fm_beside_place *fm_link_fill(struct fm_link *link, const struct fm_claim *claim,
 				     struct fm_lane *lane, uint64_t *again_ns);
 
-/* Lane. Whether a claim for connection `who` could find a chunk, rate limits aside. */
-bool fm_link_has_work(struct fm_link *link, const void *who, unsigned kind);
+/* Lane. Whether a claim could find a chunk, rate limits aside. */
+bool fm_link_has_work(struct fm_link *link, const struct fm_claim *claim);
 
 /* Lane. That connection is gone: transfers that it alone carried go on over another. */
 void fm_link_unbind(struct fm_link *link, const void *who);

@@ -415,10 +415,45 @@ static void bind_to(struct fm_xfer *x, const void *who, unsigned kind)
 	x->bound_kind = kind;
 }
 
+static bool may_join(const struct fm_xfer *x, const void *who)
+{
+	for (unsigned i = 0; i < x->o.only.conns; i++)
+		if (!x->carriers[i] || x->carriers[i] == who)
+			return true;
+	return x->o.only.conns == 0;
+}
+
+/* A place that a connection left is the next one's. */
+static void join(struct fm_xfer *x, const void *who)
+{
+	unsigned i = 0, conns = x->o.only.conns;
+
+	while (i < conns && x->carriers[i] != who)
+		i++;
+	if (i < conns)
+		return;
+	for (i = 0; i < conns && x->carriers[i];)
+		i++;
+	if (i == conns)
+		return;
+	x->carriers[i] = who;
+	x->joined++;
+}
+
+/* Whether that connection is one that may carry it. */
+static bool may_carry(const struct fm_xfer *x, const struct fm_claim *c)
+{
+	return x->o.kinds & 1u << c->kind && fm_only_takes(&x->o.only, c->info) &&
+	       may_join(x, c->who) && may_bind(x, c->who);
+}
+
 void fm_xfer_unbind(struct fm_xfer *x, const void *who)
 {
 	if (x->bound_to == who)
 		x->bound_to = NULL;
+	for (unsigned i = 0; i < x->o.only.conns; i++)
+		if (x->carriers[i] == who)
+			x->carriers[i] = NULL;
 	for (unsigned i = 0; i < x->beside.count; i++)
 		if (x->fill[i].who == who)
 			x->fill[i].who = NULL;
@@ -475,13 +510,9 @@ static bool has_next(const struct fm_xfer *x)
 	return !x->is_starved && (x->later || (is_in_window(x) && !x->is_at_end));
 }
 
-bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
+bool fm_xfer_has_work(const struct fm_xfer *x, const struct fm_claim *c)
 {
-	if (x->err.code || !(x->o.kinds & 1u << kind))
-		return false;
-	if (!may_bind(x, who))
-		return false;
-	return has_next(x);
+	return !x->err.code && may_carry(x, c) && has_next(x);
 }
 
 /*
@@ -490,12 +521,13 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
  */
 static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
 {
+	unsigned only = x->o.only.conns, conns = only && only < c->conns ? only : c->conns;
 	uint64_t left, share;
 
-	if (x->o.size == FM_SIZE_UNKNOWN || c->conns < 2 || !c->held)
+	if (x->o.size == FM_SIZE_UNKNOWN || conns < 2 || !c->held)
 		return false;
 	left = (x->o.size - x->next_offset) / x->o.chunk_bytes + 1;
-	share = left / (2 * c->conns);
+	share = left / (2 * conns);
 	if (share >= FM_WIRE_SLOTS_MAX)
 		return false;
 	return c->held(c->who, x) >= (share > 2 ? share : 2);
@@ -575,7 +607,7 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 	uint64_t when;
 
 	assert(x->o.is_source);
-	if (x->err.code || !(x->o.kinds & 1u << c->kind) || !may_bind(x, c->who))
+	if (x->err.code || !may_carry(x, c))
 		return false;
 	if (x->o.share && c->has_share && !c->has_share(c->who, x))
 		return false;
@@ -588,6 +620,7 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 	if (x->beside.count > 0 ? !take_filled(x, out) : !next_to_read(x, c, out, again_ns))
 		return false;
 	bind_to(x, c->who, c->kind);
+	join(x, c->who);
 	fm_rate_take(rate_of(x), out->len, c->now_ns);
 	x->under_way++;
 	return true;
@@ -606,7 +639,7 @@ bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, 
 	if (at < 0 || x->err.code)
 		return false;
 	/* It is not bound by that: the first connection that has room for the chunk gets it. */
-	if (!(x->o.kinds & 1u << c->kind) || !may_bind(x, c->who))
+	if (!may_carry(x, c))
 		return false;
 	if (x->o.file->is_stream ? !may_read_stream(x) :
 				   !next_to_read(x, c, &x->filling[at], again_ns))
@@ -995,6 +1028,7 @@ void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out)
 				 .resumed = x->have_bytes,
 				 .reread = x->reread_bytes,
 				 .damaged = x->damaged_bytes,
+				 .carriers = x->joined,
 				 .corrupt = x->corrupt_chunks};
 	memcpy(out->kind_bytes, x->kind_bytes, sizeof(out->kind_bytes));
 	memcpy(out->encryption_bytes, x->encryption_bytes, sizeof(out->encryption_bytes));
@@ -1011,6 +1045,7 @@ void fm_moved_add(struct fm_moved *to, const struct fm_moved *more)
 	to->resumed += more->resumed;
 	to->reread += more->reread;
 	to->damaged += more->damaged;
+	to->carriers += more->carriers;
 	to->corrupt += more->corrupt;
 }
 

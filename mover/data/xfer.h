@@ -27,6 +27,7 @@
 #include "mover/data/beside.h"
 #include "mover/data/drain.h"
 #include "mover/data/fill.h"
+#include "mover/data/only.h"
 #include "mover/data/rate.h"
 #include "mover/transport/transport.h"
 #include "mover/tree/digest.h"
@@ -70,7 +71,8 @@ struct fm_xfer_opts {
 	struct fm_file *file;		/* not owned */
 	uint64_t size;			/* FM_SIZE_UNKNOWN: a stream, or not known yet (sink) */
 	uint32_t chunk_bytes;
-	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) */
+	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) ... */
+	struct fm_only only;		/* ... and which connections of these */
 	bool is_ordered;		/* the sink is a stream: holes are sent as zeros */
 	bool is_windowed;		/* source: the sink says how far it may go */
 	uint64_t window;		/* ... chunks numbered below may be sent; it grows */
@@ -109,6 +111,9 @@ struct fm_xfer {
 	/* One connection carries an ordered transfer, or one from a stream, as long as it lasts. */
 	const void *bound_to;
 	unsigned bound_kind;
+	/* Of only.conns connections these; they stay as long as they last. */
+	const void *carriers[FM_ONLY_CONNS_MAX];
+	unsigned joined;		/* that were ever among them */
 
 	/* Source */
 	uint64_t next_offset;
@@ -178,6 +183,7 @@ struct fm_moved {
 	uint64_t reread;
 	uint64_t damaged;
 	unsigned corrupt;
+	unsigned carriers;		/* that only.conns let in; 0: it says nothing */
 };
 
 /* What a source sent, or a sink got, once that is all. */
@@ -209,6 +215,7 @@ void fm_xfer_abandon(struct fm_xfer *x);
 struct fm_claim {
 	const void *who;		/* the connection */
 	unsigned kind;
+	const struct fm_conn_info *info;	/* of it; NULL: of no transfer with only */
 	unsigned conns;			/* of that kind; the link says */
 	uint64_t now_ns;
 	/* how many chunks of x it has under way; NULL: none is to be sent yet */
@@ -272,7 +279,7 @@ size_t fm_xfer_take_log(struct fm_xfer *x, struct fm_written *out);
 struct fm_written *fm_xfer_steal_log(struct fm_xfer *x, size_t *count);
 
 /* Source: whether a claim would find a chunk, rate limits aside. */
-bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind);
+bool fm_xfer_has_work(const struct fm_xfer *x, const struct fm_claim *claim);
 
 /*
  * Source that may stand still: whether that connection may see to it that its next chunk is read;

@@ -637,6 +637,23 @@ enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kin
 	return last;
 }
 
+unsigned fm_session_conns(const struct fm_session *s, enum fm_kind kind,
+			  const struct fm_only *only)
+{
+	unsigned count = 0;
+
+	if (fm_only_is_any(only))
+		return s->up[kind];
+	fm_list_each(at, next, &s->flows) {
+		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		count += f->kind == kind && atomic_load(&f->is_up) && fm_only_takes(only, &f->info);
+	}
+	if (count < only->conns)
+		return 0;
+	return only->conns ? only->conns : count;
+}
+
 void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks)
 {
 	uint64_t woken = 0;

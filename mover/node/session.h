@@ -12,6 +12,7 @@
 #ifndef FM_SESSION_H
 #define FM_SESSION_H
 
+#include "mover/data/only.h"
 #include "mover/node/line.h"
 #include "mover/node/node.h"
 #include "mover/node/rail.h"
@@ -102,6 +103,10 @@ void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks);
 /* A data connection is ours: make a flow of it. rail: index, or -1 (the peer made it). Takes conn
  * over. */
 int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail);
+
+/* How many of that kind carry what only these may; 0: there are not so many as it says. */
+unsigned fm_session_conns(const struct fm_session *s, enum fm_kind kind,
+			  const struct fm_only *only);
 
 /* How the connections of that kind that were made last are sealed. */
 enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kind kind);

@@ -44,6 +44,9 @@ static void check_request(const struct fm_api_request *r)
 	check(r->local_path_len == strlen(r->local_path) && r->file_len == strlen(r->file));
 	check(r->transport <= FM_WANT_TCP && r->durability <= FM_DURABILITY_MEMORY);
 	check(r->bytes_generated <= FM_SIZE_LIMIT && r->timeout_ms <= FM_API_MS_MAX);
+	check(r->conns <= FM_ONLY_CONNS_MAX && strlen(r->only.device) < FM_RAIL_NAME_MAX);
+	check(strlen(r->only.local) < FM_ONLY_ADDRESS_MAX &&
+	      strlen(r->only.remote) < FM_ONLY_ADDRESS_MAX);
 
 	fm_jw_begin(&w, buf, sizeof(buf));
 	fm_jw_object(&w, NULL);

@@ -493,6 +493,22 @@ static void test_every_mistake_is_named(void)
 		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"generate\":1}",
 		 "n9"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"device\":\"mlx5_0\",\"local\":\"10.0.0.1\","
+		 "\"remote\":\"10.0.0.2\",\"connections\":64}",
+		 "n9"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"connections\":65}",
+		 "\\\"connections\\\": not a whole number of 0 to 64"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"local_store\":\"s\",\"local_path\":\"x\",\"device\":\"mlx5_0\"}",
+		 "they need \\\"generate\\\""},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"local_store\":\"s\",\"local_path\":\"x\",\"connections\":1}",
+		 "they need \\\"generate\\\""},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"connections\":1}",
+		 "no meaning"},
 		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"discard\":true}",
 		 "n9"},

@@ -184,6 +184,11 @@ static unsigned held_by(const void *who, const struct fm_xfer *x)
 	return held;
 }
 
+static bool has_work(struct world *w, const void *who)
+{
+	return fm_link_has_work(w->link, &(struct fm_claim){.who = who, .kind = FM_KIND_TCP});
+}
+
 static bool claim(struct world *w, const void *who, struct fm_chunk *c)
 {
 	const struct fm_claim ask = {.who = who, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by};
@@ -227,6 +232,113 @@ static void test_in_order_and_whole(void)
 	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
 	CU_ASSERT_EQUAL(fm_xfer_crc(w.x, size), fm_crc32c(0, content, size));
 	world_free(&w);
+}
+
+static void lose(struct world *w, const struct fm_chunk *chunk)
+{
+	pthread_mutex_lock(&w->link->lock);
+	fm_xfer_lost(w->x, chunk);
+	pthread_mutex_unlock(&w->link->lock);
+	fm_xfer_unref(w->x);
+}
+
+static const struct fm_conn_info ways[] = {
+	{.local = "mlx5_0", .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2"},
+	{.local = "mlx5_1", .local_addr = "10.0.1.1", .remote_addr = "10.0.1.2"},
+	{.local = "mlx5_0", .local_addr = "10.0.2.1", .remote_addr = "10.0.2.2"},
+	{.local = "mlx5_1", .local_addr = "10.0.1.1", .remote_addr = "10.0.3.2"},
+};
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+static bool claim_by(struct world *w, size_t way, struct fm_chunk *c)
+{
+	const struct fm_claim ask = {
+		.who = &ways[way], .kind = FM_KIND_TCP, .info = &ways[way], .now_ns = 1};
+	uint64_t again;
+	bool is_there = fm_link_has_work(w->link, &ask);
+	bool is_claimed = fm_link_claim(w->link, &ask, c, &again) != NULL;
+
+	CU_ASSERT_EQUAL(is_there, is_claimed);
+	if (is_claimed)
+		c->crc = fm_crc32c(0, content + c->offset, c->len);
+	return is_claimed;
+}
+
+/* Goal: what one device, one address or one rail alone may carry no other connection gets a chunk
+ * of, nor one that was lost. */
+static void test_only_these(void)
+{
+	const struct {
+		struct fm_only only;
+		bool may[WAYS];
+	} rows[] = {{{.device = ""}, {true, true, true, true}},
+		    {{.device = "mlx5_0"}, {true, false, true, false}},
+		    {{.local = "10.0.1.1"}, {false, true, false, true}},
+		    {{.device = "mlx5_1", .remote = "10.0.3.2"}, {false, false, false, true}},
+		    {{.device = "mlx5_0", .local = "10.0.1.1"}, {false, false, false, false}},
+		    {{.device = "mlx5"}, {false, false, false, false}}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fm_chunk c;
+		struct world w;
+
+		world_new(&w, true, WAYS * CHUNK, &plain_ops);
+		w.x->o.only = rows[i].only;
+		for (size_t way = 0; way < WAYS; way++) {
+			CU_ASSERT_EQUAL(claim_by(&w, way, &c), rows[i].may[way]);
+			if (!rows[i].may[way])
+				continue;
+			lose(&w, &c);
+			for (size_t other = 0; other < WAYS; other++)
+				if (!rows[i].may[other])
+					CU_ASSERT_FALSE(claim_by(&w, other, &c));
+			CU_ASSERT_TRUE_FATAL(claim_by(&w, way, &c));
+			acked(&w, &c);
+		}
+		spin(&w);
+		world_free(&w);
+	}
+}
+
+/* Goal: so many connections carry it as were asked for, the first that come; the place of one that
+ * is gone is another's. */
+static void test_so_many(void)
+{
+	struct fm_chunk c[4];
+	struct fm_moved moved;
+	struct world w;
+
+	world_new(&w, true, 16 * CHUNK, &plain_ops);
+	w.x->o.only.conns = 2;
+	CU_ASSERT_TRUE_FATAL(claim_by(&w, 3, &c[0]));
+	CU_ASSERT_TRUE_FATAL(claim_by(&w, 0, &c[1]));
+	CU_ASSERT_FALSE(claim_by(&w, 1, &c[2]));
+	CU_ASSERT_TRUE_FATAL(claim_by(&w, 3, &c[2]));
+	lose(&w, &c[0]);
+	lose(&w, &c[2]);
+	CU_ASSERT_FALSE(claim_by(&w, 1, &c[2]));
+	fm_link_unbind(w.link, &ways[3]);
+	CU_ASSERT_TRUE_FATAL(claim_by(&w, 1, &c[0]));
+	CU_ASSERT_FALSE(claim_by(&w, 2, &c[2]));
+	CU_ASSERT_TRUE_FATAL(claim_by(&w, 0, &c[2]));
+	fm_link_moved(w.x, &moved);
+	CU_ASSERT_EQUAL(moved.carriers, 3);
+	for (unsigned i = 0; i < 3; i++)
+		acked(&w, &c[i]);
+	spin(&w);
+	world_free(&w);
+}
+
+/* Goal: an error names what was asked for. */
+static void test_only_text(void)
+{
+	const struct fm_only all = {"mlx5_0", "10.0.0.1", "10.0.0.2", 2}, one = {.conns = 1};
+	char text[FM_ERR_TEXT_MAX], small[16];
+
+	CU_ASSERT_STRING_EQUAL(fm_only_text(&all, text, sizeof(text)),
+			       "2 connections of mlx5_0 from 10.0.0.1 to 10.0.0.2");
+	CU_ASSERT_STRING_EQUAL(fm_only_text(&one, text, sizeof(text)), "1 connection");
+	CU_ASSERT_STRING_EQUAL(fm_only_text(&all, small, sizeof(small)), "2 connections o");
 }
 
 static void test_lost_comes_again(void)
@@ -481,14 +593,6 @@ static void copied(struct world *w, const struct fm_chunk *chunk)
 	pthread_mutex_unlock(&w->link->lock);
 }
 
-static void lose(struct world *w, const struct fm_chunk *chunk)
-{
-	pthread_mutex_lock(&w->link->lock);
-	fm_xfer_lost(w->x, chunk);
-	pthread_mutex_unlock(&w->link->lock);
-	fm_xfer_unref(w->x);
-}
-
 /* Goal: a stream's chunk is there to be claimed when it was read, not before; the next is read
  * while it is sent; all over one connection. */
 static void test_stream(void)
@@ -499,7 +603,7 @@ static void test_stream(void)
 
 	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
 	CU_ASSERT_FALSE(claim(&w, &one, &none));
-	CU_ASSERT_FALSE(fm_link_has_work(w.link, &one, FM_KIND_TCP));
+	CU_ASSERT_FALSE(has_work(&w, &one));
 	fill(&w, &two, CHUNK);
 	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));		/* whoever has room first */
 	CU_ASSERT_PTR_NULL(begin_fill(&w, &two));
@@ -1230,7 +1334,7 @@ static void test_standing_source(void)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(at[i] = begin_fill(&w, &w));
 	CU_ASSERT_PTR_NULL(begin_fill(&w, &w));
 	CU_ASSERT_FALSE(claim(&w, &w, &c));
-	CU_ASSERT_FALSE(fm_link_has_work(w.link, &w, FM_KIND_TCP));
+	CU_ASSERT_FALSE(has_work(&w, &w));
 	end_fill(&w, at[2], CHUNK);
 	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c) && c.seq == 2 && c.offset == 2 * CHUNK);
 	CU_ASSERT_FALSE(claim(&w, &w, &last));
@@ -1270,15 +1374,15 @@ static void test_window(void)
 	world_new(&w, true, 5 * CHUNK, &plain_ops);
 	w.x->o.is_ordered = w.x->o.is_windowed = true;
 	CU_ASSERT_FALSE(claim(&w, &w, &c));
-	CU_ASSERT_FALSE(fm_link_has_work(w.link, &w, FM_KIND_TCP));
+	CU_ASSERT_FALSE(has_work(&w, &w));
 	w.x->o.window = 2;
-	CU_ASSERT_TRUE(fm_link_has_work(w.link, &w, FM_KIND_TCP));
+	CU_ASSERT_TRUE(has_work(&w, &w));
 	for (unsigned i = 0; i < 2; i++) {
 		CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c) && c.seq == i);
 		acked(&w, &c);
 	}
 	CU_ASSERT_FALSE(claim(&w, &w, &c));
-	CU_ASSERT_FALSE(fm_link_has_work(w.link, &w, FM_KIND_TCP));
+	CU_ASSERT_FALSE(has_work(&w, &w));
 	w.x->o.window = FM_WIRE_SIZE_MAX;
 	for (unsigned i = 2; i < 5; i++) {
 		CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c) && c.seq == i);
@@ -1292,6 +1396,9 @@ static const struct fm_test tests[] = {
 	{"what is said to be there and cannot be is refused", test_bad_have},
 	{"chunks come in order and cover the file, and acknowledged in any order give its CRC32C",
 	 test_in_order_and_whole},
+	{"what one device or rail alone may carry no other connection gets", test_only_these},
+	{"so many connections carry it as were asked for", test_so_many},
+	{"an error names what was asked for", test_only_text},
 	{"a chunk that was lost comes again with its number, and counts once",
 	 test_lost_comes_again},
 	{"holes are not sent, blocks around them are", test_holes_are_skipped},

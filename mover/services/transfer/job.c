@@ -16,6 +16,7 @@
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
 #include "mover/base/plain.h"
+#include "mover/base/words.h"
 #include "mover/services/target.h"
 #include "mover/store/held_file.h"
 #include "mover/store/may_stand.h"
@@ -213,6 +214,8 @@ static void fill_result(struct fm_job *j)
 			   j->file->tree->is_unmeasured;
 	r->data_bytes = all.bytes;
 	memcpy(r->kind_bytes, all.kind_bytes, sizeof(r->kind_bytes));
+	if (j->only.conns > 0)
+		r->conns = all.carriers;
 	memcpy(r->encryption_bytes, all.encryption_bytes, sizeof(r->encryption_bytes));
 	r->bytes_resent = all.resent;
 	r->bytes_resumed = all.resumed;
@@ -488,6 +491,7 @@ int fm_job_make_xfer(struct fm_job *j)
 				 .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
 				 .share = j->is_source ? share_of(j) : 0,
 				 .who = whose(j),
+				 .only = j->only,
 				 .rate_bytes = j->rate_bytes,
 				 .weight = j->weight,
 				 .rate_of = j->parent ? j->parent->x : NULL,
@@ -526,9 +530,11 @@ unsigned fm_job_kinds(const struct fm_job *j)
 {
 	const struct fm_session *s = j->session;
 
-	if (j->want != FM_WANT_TCP && s->up[FM_KIND_RDMA] > 0)
+	if (j->want != FM_WANT_TCP && fm_session_conns(s, FM_KIND_RDMA, &j->only) > 0)
 		return 1u << FM_KIND_RDMA;
-	return j->want != FM_WANT_RDMA && s->up[FM_KIND_TCP] > 0 ? 1u << FM_KIND_TCP : 0;
+	if (j->want != FM_WANT_RDMA && fm_session_conns(s, FM_KIND_TCP, &j->only) > 0)
+		return 1u << FM_KIND_TCP;
+	return 0;
 }
 
 unsigned fm_job_choose(struct fm_job *j)
@@ -539,7 +545,7 @@ unsigned fm_job_choose(struct fm_job *j)
 	if (kinds == 0)
 		return 0;
 	r->kind = kinds == 1u << FM_KIND_RDMA ? FM_KIND_RDMA : FM_KIND_TCP;
-	r->conns = j->session->up[r->kind];
+	r->conns = fm_session_conns(j->session, r->kind, &j->only);
 	r->encryption = fm_session_encryption(j->session, r->kind);
 	if (r->kind == FM_KIND_RDMA)
 		(void)snprintf(r->why, sizeof(r->why), "%u RDMA connection%s", r->conns,
@@ -666,6 +672,19 @@ static bool may_wait_for(const struct fm_job *j, enum fm_kind kind)
 	return may_wait(j) && fm_rail_may_come(j->session, kind);
 }
 
+static void say_why_not(const struct fm_job *j, char *out, size_t len)
+{
+	enum fm_kind kind = j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP;
+	char only[FM_ERR_TEXT_MAX];
+
+	if (j->session->up[kind] == 0 || fm_only_is_any(&j->only))
+		fm_rail_why_not(j->session, kind, out, len);
+	else
+		(void)snprintf(out, len, "there are no %s among its %u of %s",
+			       fm_only_text(&j->only, only, sizeof(only)), j->session->up[kind],
+			       fm_words_kind[kind]);
+}
+
 /* The session is there: go on as soon as there is a connection that may carry it. */
 static void go(struct fm_job *j)
 {
@@ -678,7 +697,7 @@ static void go(struct fm_job *j)
 		fm_job_end(j, err.code, "%s", err.text);
 		return;
 	}
-	if (s->up[first] == 0 && may_wait_for(j, first))
+	if (fm_session_conns(s, first, &j->only) == 0 && may_wait_for(j, first))
 		return;
 	if (fm_job_choose(j) == 0) {
 		if ((fm_line_is_moving(s) && may_wait(j)) ||
@@ -689,8 +708,7 @@ static void go(struct fm_job *j)
 			fm_job_end(j, err.code, "%s", err.text);
 			return;
 		}
-		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why,
-				sizeof(why));
+		say_why_not(j, why, sizeof(why));
 		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name,
 			   why);
 		return;
@@ -814,6 +832,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 	j->accepts_corrupt = o->accepts_corrupt;
 	j->source.is_buffered = o->is_buffered;
 	j->source.is_held = o->is_held;
+	j->only = o->only;
 	j->rate_bytes = o->rate_bytes;
 	j->weight = o->weight;
 	j->events = *events;

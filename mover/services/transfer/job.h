@@ -163,6 +163,7 @@ struct fm_job {
 	bool is_readback;
 	bool accepts_corrupt;
 	bool is_ordered;		/* the sink is a stream */
+	struct fm_only only;
 	uint64_t rate_bytes;
 	unsigned weight;
 	uint32_t chunk;

@@ -82,7 +82,9 @@ void fm_job_source_copy(struct fm_job *j)
 	fm_job_limit_chunk(j);
 	if (fm_job_make_xfer(j) < 0)
 		return;
-	fm_session_wake(j->session, j->x->o.kinds, CHUNKS_OF(j->attr.size, j->chunk));
+	/* Those that may carry it may be of any lane. */
+	fm_session_wake(j->session, j->x->o.kinds,
+			fm_only_is_any(&j->only) ? CHUNKS_OF(j->attr.size, j->chunk) : UINT64_MAX);
 	/* Where there is no chunk to send, none can tell. */
 	if (fm_ranges_bytes(&j->have.ranges) == j->attr.size)
 		fm_job_source_progressed(j);

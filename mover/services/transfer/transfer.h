@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mover/data/only.h"
 #include "mover/node/engine.h"
 #include "mover/node/service.h"
 #include "mover/tree/tree.h"
@@ -55,6 +56,7 @@ struct fm_job_opts {
 	bool is_buffered;
 	/* also what is not what the digest kept with it says; else that is -EBADMSG */
 	bool accepts_corrupt;
+	struct fm_only only;		/* put: which connections may carry it */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
 	/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL
 	 * (link.h) */
