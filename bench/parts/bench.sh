@@ -39,10 +39,10 @@ bench_of() {
 	cat "$work/bench.out"
 }
 
-# bench_row KIND OP DEPTH: the median of that row of a table in CSV on standard input, in GB/s.
+# bench_row KIND OP DEPTH: the median of that row of a table in CSV on standard input, in GB/s; of all connections together.
 bench_row() {
 	awk -F, -v kind="$1" -v op="$2" -v depth="$3" \
-		'$1 == kind && $2 == op && $5 == depth { printf "%.4f\n", $9 / 1e9; n++ } END { exit n != 1 }'
+		'$1 == kind && $2 == op && $5 == depth && /,"","","",0$/ { printf "%.4f\n", $9 / 1e9; n++ } END { exit n != 1 }'
 }
 
 # --- over TCP --------------------------------------------------------------------------------------------------------------------

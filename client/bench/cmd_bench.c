@@ -52,6 +52,9 @@ enum {
 	OPT_VOLUME,
 	OPT_PATH,
 	OPT_TRANSPORT,
+	OPT_DEVICE,
+	OPT_RAIL,
+	OPT_CONNECTIONS,
 	OPT_THOROUGH,
 	OPT_SECONDS,
 	OPT_SIZE,
@@ -71,6 +74,11 @@ const struct fm_opt fm_opts_bench[] = {
 	{"path", 0, OPT_PATH, "DIR",
 	 "disk, nvme-tcp, put: with a file of its own in this directory; once for each", "FILE"},
 	{"transport", 0, OPT_TRANSPORT, "auto|rdma|tcp", "of put (auto)", "auto rdma tcp"},
+	{"device", 0, OPT_DEVICE, "DEV", "rdma, tcp: only over this device of ours, and only sent",
+	 NULL},
+	{"rail", 0, OPT_RAIL, "N|ADDR", "the same of this rail: its number, or an address of it",
+	 NULL},
+	{"connections", 0, OPT_CONNECTIONS, "N", "the same over so many connections", NULL},
 	{"thorough", 0, OPT_THOROUGH, NULL, "5 times 10 s, more depths, a file of 4 GiB", NULL},
 	{"seconds", 0, OPT_SECONDS, "S", "how long a repeat is (2)", NULL},
 	{"size", 0, OPT_SIZE, "SIZE", "how large a file of its own is (1GiB)", NULL},
@@ -125,6 +133,18 @@ static int take_transport(struct fm_args *args, enum fmove_transport *out)
 	return -1;
 }
 
+static int take_connections(struct fm_args *args, unsigned *out)
+{
+	char *end;
+	unsigned long n = strtoul(args->value, &end, 10);
+
+	if (*end || n == 0 || n > FM_RAILS_CONNS_MAX)
+		return fm_usage(args, "--connections %s: must be 1 to %u", args->value,
+				FM_RAILS_CONNS_MAX);
+	*out = (unsigned)n;
+	return -1;
+}
+
 /* -1: go on. */
 static int take_list(struct fm_args *args, int key, struct wanted *w)
 {
@@ -155,6 +175,14 @@ static int take_option(struct fm_args *args, int key, struct wanted *w)
 	case OPT_CONFIG:
 		w->targets.config = args->value;
 		break;
+	case OPT_DEVICE:
+		w->run.only.device = args->value;
+		break;
+	case OPT_RAIL:
+		w->run.only.rail = args->value;
+		break;
+	case OPT_CONNECTIONS:
+		return take_connections(args, &w->run.only.connections);
 	case OPT_TRANSPORT:
 		return take_transport(args, &w->run.transport);
 	case OPT_SECONDS:
@@ -211,6 +239,9 @@ static int take_mode(struct fm_args *args, struct wanted *w)
 	} else if (w->run.peer_count > 0) {
 		return fm_usage(args, "--peer: no other node takes part in %s", mode);
 	}
+	if (!(strcmp(mode, "rdma") == 0 || strcmp(mode, "tcp") == 0) &&
+	    (w->run.only.device || w->run.only.rail || w->run.only.connections > 0))
+		return fm_usage(args, "--device, --rail and --connections are for rdma and tcp");
 	if (strcmp(mode, "nvme-tcp") == 0 && !w->targets.volume && w->targets.path_count == 0)
 		return fm_usage(args, "nvme-tcp: give --volume VOLUME, or --path DIR on one");
 	return -1;
@@ -415,7 +446,8 @@ static double hardware(const struct fm_facts *facts)
 static void add_hardware(struct fm_bench *b, double rate)
 {
 	for (unsigned i = 0; i < b->path_count; i++)
-		if (b->paths[i].kind <= FM_BENCH_PUT && b->paths[i].op != FM_BENCH_BOTH)
+		if (b->paths[i].kind <= FM_BENCH_PUT && b->paths[i].op != FM_BENCH_BOTH &&
+		    fm_bench_is_any(&b->paths[i].only))
 			b->paths[i].hardware = rate;
 }
 

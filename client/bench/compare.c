@@ -8,11 +8,17 @@
 
 #include "mover/base/err.h"
 
+static bool is_same_only(const struct fm_bench_only *a, const struct fm_bench_only *b)
+{
+	return a->connections == b->connections && strcmp(a->device, b->device) == 0 &&
+	       strcmp(a->local, b->local) == 0 && strcmp(a->remote, b->remote) == 0;
+}
+
 static bool is_same(const struct fm_bench_path *a, const struct fm_bench_path *b)
 {
 	return a->kind == b->kind && a->op == b->op && a->depth == b->depth &&
 	       a->block_bytes == b->block_bytes && strcmp(a->where, b->where) == 0 &&
-	       strcmp(a->from, b->from) == 0;
+	       strcmp(a->from, b->from) == 0 && is_same_only(&a->only, &b->only);
 }
 
 const struct fm_bench_path *fm_compare_find(const struct fm_bench *in,

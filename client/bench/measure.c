@@ -59,13 +59,37 @@ static const char *size_text(uint64_t bytes, char out[static 32])
 	return out;
 }
 
+bool fm_bench_is_any(const struct fm_bench_only *o)
+{
+	return !o->device[0] && !o->local[0] && !o->remote[0] && o->connections == 0;
+}
+
+/* " over mlx5_0 10.0.0.1 - 10.0.0.2, 2 connections", of what is said. */
+static void say_only(const struct fm_bench_only *o, char *out, size_t cap)
+{
+	const char *const words[][2] = {{" over ", o->device},
+					{o->device[0] ? " " : " over ", o->local},
+					{o->local[0] ? " - " : " to ", o->remote}};
+	size_t len = 0;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (words[i][1][0] && len < cap)
+			len += (size_t)snprintf(out + len, cap - len, "%s%.60s", words[i][0],
+						words[i][1]);
+	if (o->connections > 0 && len < cap)
+		(void)snprintf(out + len, cap - len, ", %u connection%s", o->connections,
+			       o->connections == 1 ? "" : "s");
+}
+
 const char *fm_bench_path_name(const struct fm_bench_path *p, char out[static FM_BENCH_TEXT_MAX])
 {
 	char size[32];
 	int len = snprintf(out, FM_BENCH_TEXT_MAX, "%s %s %.300s", fm_bench_kind_words[p->kind],
 			   fm_bench_op_words[p->op], p->where);
 
-	if (p->depth > 0)
+	if (!fm_bench_is_any(&p->only))
+		say_only(&p->only, out + len, FM_BENCH_TEXT_MAX - (size_t)len);
+	else if (p->depth > 0)
 		(void)snprintf(out + len, FM_BENCH_TEXT_MAX - (size_t)len, ", %u x %s", p->depth,
 			       size_text(p->block_bytes, size));
 	else if (p->from[0])

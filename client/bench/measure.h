@@ -16,10 +16,11 @@
 
 #include "client/bench/stats.h"
 
-#define FM_BENCH_VERSION      1
+#define FM_BENCH_VERSION      2 /* documents of version 1 are read, too */
 #define FM_BENCH_PATHS_MAX    256u
 #define FM_BENCH_REPEATS_MAX  32u
 #define FM_BENCH_COUNTERS_MAX 256u
+#define FM_BENCH_RAILS_MAX    32u
 #define FM_BENCH_NAME_MAX     128u
 #define FM_BENCH_WHERE_MAX    1024u
 #define FM_BENCH_TEXT_MAX     512u
@@ -72,11 +73,28 @@ struct fm_bench_cpu {
 	double core_softirq_s; /* that one core did nothing but softirqs */
 };
 
+/* Which connections of a transport alone carried it; all zero: any did. */
+struct fm_bench_only {
+	char device[FM_BENCH_NAME_MAX]; /* at our end; these as fmove status has them; "": any */
+	char local[FM_BENCH_NAME_MAX], remote[FM_BENCH_NAME_MAX];
+	unsigned connections; /* 0: all of them */
+};
+
+/* What went over one rail meanwhile, as the daemon counted. */
+struct fm_bench_rail {
+	bool is_rdma;
+	char device[FM_BENCH_NAME_MAX];
+	char local[FM_BENCH_NAME_MAX], remote[FM_BENCH_NAME_MAX];
+	unsigned connections; /* that are up; not in a document */
+	uint64_t sent, received;
+};
+
 struct fm_bench_path {
 	enum fm_bench_kind kind;
 	enum fm_bench_op op;
 	char where[FM_BENCH_WHERE_MAX]; /* a peer, a directory, a device */
 	char from[FM_BENCH_WHERE_MAX];	/* of a put: the directory of its file; "": made up */
+	struct fm_bench_only only;	/* of a way to a peer */
 	uint64_t block_bytes;
 	unsigned depth;	      /* operations at once; 0: not known */
 	unsigned connections; /* at the end of it; 0: none */
@@ -87,6 +105,8 @@ struct fm_bench_path {
 	struct fm_bench_latency latency; /* count 0: not measured */
 	struct fm_bench_cpu here, there; /* there: of a peer */
 	uint64_t rdma_bytes, tcp_bytes;	 /* which transport carried what */
+	struct fm_bench_rail rails[FM_BENCH_RAILS_MAX]; /* and which rails, warming up included */
+	unsigned rail_count;
 	/* by TCP from this machine meanwhile, again, again though they had come; 0: not known */
 	uint64_t segments_sent, segments_again, segments_needless;
 	bool is_cached, is_throttled;	 /* as seen while it was measured */
@@ -121,6 +141,8 @@ void fm_bench_free(struct fm_bench *bench); /* NULL is allowed */
 /* One more path, zeroed; NULL: there is no room. */
 struct fm_bench_path *fm_bench_add(struct fm_bench *bench, enum fm_bench_kind kind,
 				   enum fm_bench_op op, const char *where);
+
+bool fm_bench_is_any(const struct fm_bench_only *only);
 
 /* "disk read /srv, 16 x 1 MiB": what a path is called in tables and sentences. */
 const char *fm_bench_path_name(const struct fm_bench_path *path,

@@ -90,6 +90,39 @@ static void invalid_write(struct fm_json_writer *w, unsigned invalid)
 	fm_jw_array_end(w);
 }
 
+static void only_write(struct fm_json_writer *w, const struct fm_bench_only *o)
+{
+	fm_jw_object(w, "only");
+	if (o->device[0])
+		fm_jw_text(w, "device", o->device);
+	if (o->local[0])
+		fm_jw_text(w, "local", o->local);
+	if (o->remote[0])
+		fm_jw_text(w, "remote", o->remote);
+	if (o->connections > 0)
+		fm_jw_u64(w, "connections", o->connections);
+	fm_jw_object_end(w);
+}
+
+static void rails_write(struct fm_json_writer *w, const struct fm_bench_path *p)
+{
+	fm_jw_array(w, "rails");
+	for (unsigned i = 0; i < p->rail_count; i++) {
+		const struct fm_bench_rail *r = &p->rails[i];
+		enum fm_bench_kind kind = r->is_rdma ? FM_BENCH_RDMA : FM_BENCH_TCP;
+
+		fm_jw_object(w, NULL);
+		fm_jw_text(w, "kind", fm_bench_kind_words[kind]);
+		fm_jw_text(w, "device", r->device);
+		fm_jw_text(w, "local", r->local);
+		fm_jw_text(w, "remote", r->remote);
+		fm_jw_u64(w, "sent_bytes", r->sent);
+		fm_jw_u64(w, "received_bytes", r->received);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
+}
+
 static bool is_of_peer(const struct fm_bench_path *p)
 {
 	return p->kind == FM_BENCH_RDMA || p->kind == FM_BENCH_TCP || p->kind == FM_BENCH_PUT;
@@ -103,6 +136,8 @@ static void path_write(struct fm_json_writer *w, const struct fm_bench_path *p)
 	fm_jw_name(w, "where", p->where, strlen(p->where));
 	if (p->from[0])
 		fm_jw_name(w, "from", p->from, strlen(p->from));
+	if (!fm_bench_is_any(&p->only))
+		only_write(w, &p->only);
 	if (p->depth > 0) {
 		fm_jw_u64(w, "block_bytes", p->block_bytes);
 		fm_jw_u64(w, "depth", p->depth);
@@ -118,6 +153,7 @@ static void path_write(struct fm_json_writer *w, const struct fm_bench_path *p)
 		fm_jw_u64(w, "connections", p->connections);
 		fm_jw_u64(w, "rdma_bytes", p->rdma_bytes);
 		fm_jw_u64(w, "tcp_bytes", p->tcp_bytes);
+		rails_write(w, p);
 		fm_jw_u64(w, "tcp_segments_sent", p->segments_sent);
 		fm_jw_u64(w, "tcp_segments_again", p->segments_again);
 		fm_jw_u64(w, "tcp_segments_needless", p->segments_needless);
@@ -310,6 +346,40 @@ static int cpu_read(const struct fm_json *json, struct fm_bench_cpu *cpu)
 	return ret;
 }
 
+static int only_read(const struct fm_json *json, struct fm_bench_only *o)
+{
+	if (!json)
+		return 0;
+	if (text_read(json, "device", o->device, sizeof(o->device)) < 0 ||
+	    text_read(json, "local", o->local, sizeof(o->local)) < 0 ||
+	    text_read(json, "remote", o->remote, sizeof(o->remote)) < 0)
+		return -EINVAL;
+	return unsigned_read(json, "connections", UINT16_MAX, &o->connections);
+}
+
+static int rails_read(const struct fm_json *json, struct fm_bench_path *p)
+{
+	size_t count = fm_json_count(json);
+
+	if (count > FM_BENCH_RAILS_MAX || (json && fm_json_type(json) != FM_JSON_ARRAY))
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		const struct fm_json *at = fm_json_at(json, i);
+		struct fm_bench_rail *r = &p->rails[p->rail_count++];
+		unsigned kind;
+
+		if (word_read(at, "kind", fm_bench_kind_words, &kind) < 0 || kind > FM_BENCH_TCP ||
+		    text_read(at, "device", r->device, sizeof(r->device)) < 0 ||
+		    text_read(at, "local", r->local, sizeof(r->local)) < 0 ||
+		    text_read(at, "remote", r->remote, sizeof(r->remote)) < 0 ||
+		    u64_read(at, "sent_bytes", BYTES_MAX, &r->sent) < 0 ||
+		    u64_read(at, "received_bytes", BYTES_MAX, &r->received) < 0)
+			return -EINVAL;
+		r->is_rdma = kind == FM_BENCH_RDMA;
+	}
+	return 0;
+}
+
 static int path_read(const struct fm_json *json, struct fm_bench *b)
 {
 	unsigned kind = 0, op = 0;
@@ -335,6 +405,8 @@ static int path_read(const struct fm_json *json, struct fm_bench *b)
 	    u64_read(json, "tcp_segments_needless", BYTES_MAX, &p->segments_needless) < 0 ||
 	    bool_read(json, "cached", &p->is_cached) < 0 ||
 	    bool_read(json, "throttled", &p->is_throttled) < 0 ||
+	    only_read(fm_json_get(json, "only"), &p->only) < 0 ||
+	    rails_read(fm_json_get(json, "rails"), p) < 0 ||
 	    repeats_read(fm_json_get(json, "repeats"), p) < 0 ||
 	    latency_read(fm_json_get(json, "latency"), &p->latency) < 0 ||
 	    cpu_read(fm_json_get(json, "cpu_here"), &p->here) < 0)
@@ -362,7 +434,7 @@ static int document_read(const struct fm_json *json, struct fm_bench *b, struct 
 	if (fm_json_u64(fm_json_get(json, KEY_VERSION), &version) < 0)
 		return fm_err_set(err, -EINVAL,
 				  "no measurement of fmove bench: " KEY_VERSION " is missing");
-	if (version != FM_BENCH_VERSION)
+	if (version < 1 || version > FM_BENCH_VERSION)
 		return fm_err_set(err, -EOPNOTSUPP,
 				  "a measurement of version %llu, this fmove knows %d",
 				  (unsigned long long)version, FM_BENCH_VERSION);

@@ -120,14 +120,21 @@ static void print_row(const struct fm_bench_path *p)
 	(void)printf(",%s,%s,", p->here.is_known ? cpu_text(p, &p->here, here) : "",
 		     p->there.is_known ? cpu_text(p, &p->there, there) : "");
 	print_quoted(words(p->invalid, " ", why));
-	(void)putchar('\n');
+	(void)putchar(',');
+	print_quoted(p->only.device);
+	(void)putchar(',');
+	print_quoted(p->only.local);
+	(void)putchar(',');
+	print_quoted(p->only.remote);
+	(void)printf(",%u\n", p->only.connections);
 }
 
 static void print_csv(const struct fm_bench *b)
 {
 	(void)printf("kind,op,where,from,depth,block_bytes,connections,repeats,median_bytes_per_s,"
 		     "min_bytes_per_s,max_bytes_per_s,cv,p50_s,p90_s,p99_s,p999_s,max_s,"
-		     "cpu_here_s_per_gib,cpu_there_s_per_gib,invalid\n");
+		     "cpu_here_s_per_gib,cpu_there_s_per_gib,invalid,only_device,only_local,"
+		     "only_remote,only_connections\n");
 	for (unsigned i = 0; i < b->path_count; i++)
 		print_row(&b->paths[i]);
 }

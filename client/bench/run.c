@@ -229,16 +229,33 @@ static int measure_device(struct fm_run *run, struct fm_err *err)
 
 /* ---- peers ---- */
 
+/* A number of a part is one only if that part alone carried it. */
+static int prove(struct fm_bench_path *path, struct fm_err *err)
+{
+	int ret = fm_rails_prove(path, err);
+
+	if (ret < 0)
+		path->repeat_count = 0;
+	else if (path->connections < path->only.connections)
+		(void)snprintf(path->why, sizeof(path->why), "only %u of them carried anything",
+			       path->connections);
+	return ret;
+}
+
 static int wire_path(struct fm_run *run, const struct fm_wire_opts *o, enum fm_bench_op op,
-		     bool is_latency, const char *from, struct fm_err *err)
+		     bool is_latency, const char *from, const struct fm_bench_only *only,
+		     struct fm_err *err)
 {
 	struct fm_bench_path *path = fm_bench_add(run->bench, o->kind, op, o->peer);
 	uint64_t before = throttled();
+	struct fm_rails was, is;
 	struct fm_tcp_watch watch;
 	int ret;
 
 	if (!path)
 		return no_room(err);
+	if (only)
+		path->only = *only;
 	if (from)
 		(void)snprintf(path->from, sizeof(path->from), "%s", from);
 	if (is_latency)
@@ -246,10 +263,23 @@ static int wire_path(struct fm_run *run, const struct fm_wire_opts *o, enum fm_b
 	if (is_latency)
 		path->there = path->here;
 	fm_tcp_watch_begin(&watch);
-	ret = is_latency ? fm_wire_latency(o, path, err) : fm_wire_measure(o, path, err);
+	ret = fm_rails_read(o->conn, o->peer, &was, err);
+	if (ret == 0)
+		ret = is_latency ? fm_wire_latency(o, path, err) : fm_wire_measure(o, path, err);
+	if (ret == 0)
+		ret = fm_rails_read(o->conn, o->peer, &is, err);
+	if (ret == 0)
+		fm_rails_growth(&was, &is, path);
+	if (ret == 0 && only)
+		ret = prove(path, err);
 	fm_tcp_watch_end(&watch, path);
 	path->is_throttled = throttled() != before;
 	return failed(run, path, ret, err);
+}
+
+static bool has_last_failed(const struct fm_run *run)
+{
+	return run->bench->paths[run->bench->path_count - 1].invalid & FM_BENCH_FAILED;
 }
 
 /* One transport: both directions, alone and at once, then latency. One that does not work is told
@@ -262,11 +292,58 @@ static int measure_transport(struct fm_run *run, const struct fm_wire_opts *o, s
 	o->sizes[0] = o->sizes[1] = 0; /* of another transport */
 
 	for (size_t i = 0; ret == 0 && i < sizeof(ops) / sizeof(ops[0]); i++) {
-		ret = wire_path(run, o, ops[i], false, NULL, err);
-		if (ret == 0 && run->bench->paths[run->bench->path_count - 1].invalid)
+		ret = wire_path(run, o, ops[i], false, NULL, NULL, err);
+		if (ret == 0 && has_last_failed(run))
 			return 0;
 	}
-	return ret < 0 || run->is_brief ? ret : wire_path(run, o, FM_BENCH_SEND, true, NULL, err);
+	if (ret < 0 || run->is_brief)
+		return ret;
+	return wire_path(run, o, FM_BENCH_SEND, true, NULL, NULL, err);
+}
+
+/* Some of its connections alone: what is sent, since only who sends can be told to keep to them. */
+static int measure_part(struct fm_run *run, const struct fm_wire_opts *o,
+			const struct fm_bench_only *only, struct fm_err *err)
+{
+	const struct fmove_only names = {.device = only->device[0] ? only->device : NULL,
+					 .local = only->local[0] ? only->local : NULL,
+					 .remote = only->remote[0] ? only->remote : NULL,
+					 .connections = only->connections};
+	struct fm_wire_opts part = *o;
+
+	part.only = &names;
+	part.sizes[0] = 0; /* of more, or other, connections */
+	return wire_path(run, &part, FM_BENCH_SEND, false, NULL, only, err);
+}
+
+static bool is_asked(const struct fm_rails_wanted *w)
+{
+	return w->device || w->rail || w->connections > 0;
+}
+
+/* All together and each alone; or what was asked for. */
+static int measure_wire(struct fm_run *run, const struct fm_wire_opts *o, struct fm_err *err)
+{
+	struct fm_bench_only parts[FM_RAILS_SINGLES_MAX];
+	bool is_rdma = o->kind == FM_BENCH_RDMA;
+	struct fm_rails rails;
+	size_t count;
+	int ret = is_asked(&run->only) ? 0 : measure_transport(run, o, err);
+
+	if (ret < 0 || (!is_asked(&run->only) && (run->is_brief || has_last_failed(run))))
+		return ret;
+	ret = fm_rails_read(o->conn, o->peer, &rails, err);
+	count = ret < 0 || is_asked(&run->only) ? 0 : fm_rails_singles(&rails, is_rdma, parts);
+	if (ret == 0 && is_asked(&run->only)) {
+		ret = fm_rails_pick(&rails, is_rdma, &run->only, &parts[0], err);
+		count = ret == 0;
+	}
+	if (ret < 0)
+		return refused(run, o->kind, FM_BENCH_SEND, o->peer, false, ret, err);
+	/* A peer that hangs is waited for once. */
+	for (size_t i = 0; ret == 0 && i < count && run->first_error != -ETIMEDOUT; i++)
+		ret = measure_part(run, o, &parts[i], err);
+	return ret;
 }
 
 /* From a file of ours, as production would. */
@@ -283,7 +360,7 @@ static int measure_put(struct fm_run *run, struct fm_wire_opts *o, const char *d
 	} else {
 		o->fd = s.fd;
 		o->file_bytes = s.size;
-		ret = wire_path(run, o, FM_BENCH_SEND, false, dir, err);
+		ret = wire_path(run, o, FM_BENCH_SEND, false, dir, NULL, err);
 		if (ret == 0)
 			run->bench->paths[run->bench->path_count - 1].is_cached = s.is_cached;
 		o->fd = 0;
@@ -313,7 +390,7 @@ static int measure_peer(struct fm_run *run, const char *peer, struct fm_err *err
 	}
 	for (o.kind = FM_BENCH_RDMA; ret == 0 && o.kind <= FM_BENCH_TCP; o.kind++)
 		if (run->wants[o.kind])
-			ret = measure_transport(run, &o, err);
+			ret = measure_wire(run, &o, err);
 	o.kind = FM_BENCH_PUT;
 	if (ret == 0 && run->wants[FM_BENCH_PUT] && run->dir_count == 0)
 		ret = measure_transport(run, &o, err);

@@ -9,6 +9,7 @@
 #define FM_BENCH_RUN_H
 
 #include "client/bench/measure.h"
+#include "client/bench/rails.h"
 #include "client/lib/fmove.h"
 
 struct fm_err;
@@ -29,8 +30,11 @@ struct fm_run {
 	unsigned repeats;
 	double seconds;
 	uint64_t file_bytes;
+	struct fm_rails_wanted only; /* of rdma, tcp: this alone, and what is sent alone */
 	bool is_thorough, is_quiet;
-	bool is_brief; /* one depth and no latencies of puts, so that all of it takes a minute */
+	/* one depth, no latencies of puts and no part of a wire alone, so that all of it takes a
+	 * minute */
+	bool is_brief;
 	/* What is there. */
 	struct fmove *conn; /* NULL: no daemon is needed */
 	struct fm_bench *bench;

@@ -78,10 +78,12 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 
 /* ---- of a run ---- */
 
+/* A part of it is no stage: production uses all of its connections. */
 static bool is_wire(const struct fm_bench_path *p)
 {
-	return p->kind == FM_BENCH_RDMA || p->kind == FM_BENCH_TCP ||
-	       (p->kind == FM_BENCH_PUT && !p->from[0]);
+	return fm_bench_is_any(&p->only) &&
+	       (p->kind == FM_BENCH_RDMA || p->kind == FM_BENCH_TCP ||
+		(p->kind == FM_BENCH_PUT && !p->from[0]));
 }
 
 static bool is_disk(const struct fm_bench_path *p)
@@ -306,10 +308,19 @@ static const struct fm_bench_path *noisy_with_cause(const struct fm_bench *b)
 		const struct fm_bench_path *p = &b->paths[i];
 
 		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY &&
+		    fm_bench_is_any(&p->only) &&
 		    (is_lossy(p) || has_none_left(b, p, unused)))
 			return p;
 	}
 	return NULL;
+}
+
+static bool has_part(const struct fm_bench *b)
+{
+	for (unsigned i = 0; i < b->path_count; i++)
+		if (!fm_bench_is_any(&b->paths[i].only))
+			return true;
+	return false;
 }
 
 void fm_bench_conclude(struct fm_bench *b, double hardware)
@@ -331,6 +342,8 @@ void fm_bench_conclude(struct fm_bench *b, double hardware)
 	else if (read || write)
 		conclude_disk(b, read, write);
 	else
-		(void)snprintf(b->verdict, sizeof(b->verdict),
-			       "nothing that is valid was measured");
+		(void)snprintf(b->verdict, sizeof(b->verdict), "%s",
+			       has_part(b) ? "no limit can be named: of the connections to a peer "
+					     "only a part was measured, or nothing is valid"
+					   : "nothing that is valid was measured");
 }

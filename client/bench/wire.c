@@ -8,6 +8,7 @@
  */
 #include "client/bench/wire.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -123,6 +124,7 @@ static int transfer(struct way *w)
 					   .durability = FMOVE_MEMORY,
 					   .cancel_fd = fm_interrupt_fd(),
 					   .timeout_ms = limit_ms,
+					   .only = o->only,
 					   .progress_ms = w->samples ? SAMPLE_MS : 0,
 					   .progress = w->samples ? progress : NULL,
 					   .ctx = w};
@@ -130,6 +132,7 @@ static int transfer(struct way *w)
 	const struct fmove_name name = {o->peer, FM_WIRE_STORE, w->is_send ? "data" : size};
 	struct fmove_error why = {.code = 0};
 
+	assert(!o->only || w->is_send);
 	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)w->bytes);
 	(void)snprintf(wanted, sizeof(wanted), "a transfer that should take %.3g s", o->seconds);
 	w->sample_count = 0;

@@ -35,7 +35,7 @@ take_over 2
 
 # Both directions, both at once, and latency; each over TCP, every byte.
 invalid fmove bench tcp --peer n2 $short --json
-json_has '"fmove_bench":1,'
+json_has '"fmove_bench":2,'
 json_has '"label":"quick"'
 for op in send receive; do
 	json_has "\"kind\":\"tcp\",\"op\":\"$op\",\"where\":\"n2\",\"repeats\":\[{\"bytes\":[1-9]"
@@ -151,7 +151,7 @@ grep -q -- '-33.3 %, slower' out || bad "compare: $(cat out)"
 invalid fmove bench compare "$corpus/quick.json" "$corpus/quick.json"
 grep -q 'not to be compared: too short' out || bad "compare: $(cat out)"
 no 1 'one run is quick and the other thorough' fmove bench compare a "$corpus/limits.json"
-no 1 'of version 2, this fmove knows 1' fmove bench compare a "$corpus/newer.json"
+no 1 'of version 3, this fmove knows 2' fmove bench compare a "$corpus/newer.json"
 no 1 'no measurement of fmove bench' fmove bench compare "$corpus/facts.json" a
 no 1 'nothing: open' fmove bench compare a nothing
 no 2 'give 2 to 16 files' fmove bench compare a

@@ -57,6 +57,15 @@ static void test_unlike(void)
 	b->wanted_s = 3;
 	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), -EINVAL);
 	b->wanted_s = 2;
+	strcpy(b->paths[0].only.device, "mlx5_0"); /* one device against all together */
+	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), -EINVAL);
+	strcpy(a->paths[0].only.device, "mlx5_1");
+	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), -EINVAL);
+	strcpy(a->paths[0].only.device, "mlx5_0");
+	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), 0);
+	a->paths[0].only.connections = 2;
+	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), -EINVAL);
+	a->paths[0].only = b->paths[0].only = (struct fm_bench_only){.connections = 0};
 	b->paths[0].depth = 4;
 	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no path"));

@@ -39,6 +39,11 @@ static struct fm_bench *sample(void)
 	p->hardware = 24e9;
 	strcpy(p->there.why, "it does not say");
 	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 0.5};
+	p = fm_bench_add(b, FM_BENCH_RDMA, FM_BENCH_SEND, "n2");
+	p->only = (struct fm_bench_only){"mlx5_0", "10.0.0.1", "10.0.0.2", 2};
+	p->rails[p->rail_count++] =
+		(struct fm_bench_rail){true, "mlx5_0", "10.0.0.1", "10.0.0.2", 0, 4000000000, 5};
+	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 2};
 	(void)fm_bench_judge(b);
 	return b;
 }
@@ -65,6 +70,10 @@ static void test_roundtrip(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"median_bytes_per_s\":2000000000.000000"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"cpu_there\":{\"unknown\":\"it does not say\"}"));
 	CU_ASSERT_STRING_EQUAL(fm_bench_path_name(&again->paths[1], name), "tcp both n2");
+	CU_ASSERT_STRING_EQUAL(fm_bench_path_name(&again->paths[2], name),
+			       "rdma send n2 over mlx5_0 10.0.0.1 - 10.0.0.2, 2 connections");
+	CU_ASSERT_EQUAL_FATAL(again->paths[2].rail_count, 1);
+	CU_ASSERT_EQUAL(again->paths[2].rails[0].sent, 4000000000);
 	strcpy(again->paths[0].where, "/srv");
 	CU_ASSERT_STRING_EQUAL(fm_bench_path_name(&again->paths[0], name),
 			       "disk read /srv, 16 x 1 MiB");
@@ -103,7 +112,8 @@ static void test_refused(void)
 		{"[]", -EINVAL, ""},
 		{"{}", -EINVAL, "no measurement of fmove bench"},
 		{"{\"fmove_facts\":1}", -EINVAL, "no measurement of fmove bench"},
-		{"{\"fmove_bench\":2}", -EOPNOTSUPP, "of version 2, this fmove knows 1"},
+		{"{\"fmove_bench\":3}", -EOPNOTSUPP, "of version 3, this fmove knows 2"},
+		{"{\"fmove_bench\":0}", -EOPNOTSUPP, "of version 0, this fmove knows 2"},
 		{"{\"fmove_bench\":1,\"paths\":[]}", -EINVAL, "label"},
 		{HEAD "\"paths\":{}}", -EINVAL, "paths"},
 		{HEAD "\"wanted_s\":-1,\"paths\":[]}", -EINVAL, "not the values"},
@@ -114,6 +124,11 @@ static void test_refused(void)
 		{PATH("\"repeats\":3"), -EINVAL, "paths[0]"},
 		{PATH("\"cpu_here\":{\"process_s\":1,\"busiest_core\":2}"), -EINVAL, "paths[0]"},
 		{PATH("\"depth\":70000"), -EINVAL, "paths[0]"},
+		{PATH("\"only\":{\"device\":3}"), -EINVAL, "paths[0]"},
+		{PATH("\"only\":{\"connections\":-1}"), -EINVAL, "paths[0]"},
+		{PATH("\"rails\":{}"), -EINVAL, "paths[0]"},
+		{PATH("\"rails\":[{\"kind\":\"disk\"}]"), -EINVAL, "paths[0]"},
+		{PATH("\"rails\":[{\"kind\":\"tcp\",\"sent_bytes\":-1}]"), -EINVAL, "paths[0]"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -48,6 +48,12 @@ has '"cpu_there":{"process_s"'
 grep -q '"kind":"rdma"[^}]*"tcp_bytes":[1-9]' $D/out && fail "TCP carried some of it: $(cat $D/out)"
 say "rdma: over RDMA alone"
 
+bench rdma --peer n2 --device rxe0
+has '"op":"send","where":"n2","only":{"device":"rxe0"},"repeats":\[{"bytes":[1-9]'
+has '"rails":\[{"kind":"rdma","device":"rxe0",'
+grep -q '"op":"receive"' $D/out && fail "one device receives, too: $(cat $D/out)"
+say "rdma: over a device by its name"
+
 bench tcp --peer n2
 has '"rdma_bytes":0,"tcp_bytes":[1-9]'
 say "tcp: over TCP alone"
