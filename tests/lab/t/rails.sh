@@ -1,7 +1,8 @@
 # about: two rails between two guests: both carry a share; one is cut under load and mended again
 # guests: 2
 #
-# Goal:   all rails of a peer are found and used without configuration, and losing one costs time, not a transfer.
+# Goal:   all rails of a peer are found and used without configuration, and losing one costs time, not a transfer; each device is
+#         measured alone.
 # Method: a soft-RoCE device on each of the two wires. A put, and status must show a share on both. Then a put during which wire 1 loses
 #         every frame: it must end well over wire 0, status must say that the rail is down; when the wire works again, that it is up.
 
@@ -34,6 +35,26 @@ both_carry() {
 # more_than BYTES: have gone over wire 1; or the put is through.
 more_than() {
 	(($(sent_over 1) > $1)) || ! kill -0 $pid
+}
+
+# Beside both together fmove bench measures each device alone: by this node's counters the other one sends nothing then. What is measured
+# so shortly is not valid, which is status 3.
+each_alone() {
+	local wire before status=0
+
+	"$FMOVE_BIN/fmove" bench rdma --peer n2 --socket $D/sock --config $D/conf --json --seconds 0.2 > $D/bench || status=$?
+	[ $status = 3 ] || fail "bench rdma: status $status: $(head -c 3000 $D/bench)"
+	[ "$(grep -o '"only":{"device"[^}]*}' $D/bench | sort | tr -d '\n')" = '"only":{"device":"rxe0"}"only":{"device":"rxe1"}' ] ||
+		fail "not each device alone: $(grep -o '"only":{[^}]*}' $D/bench)"
+	for wire in 0 1; do
+		before=("$(sent_over 0)" "$(sent_over 1)") status=0
+		"$FMOVE_BIN/fmove" bench rdma --peer n2 --device rxe$wire --socket $D/sock --config $D/conf --json --seconds 0.2 > $D/bench ||
+			status=$?
+		[ $status = 3 ] || fail "bench rdma --device rxe$wire: status $status: $(head -c 3000 $D/bench)"
+		(($(sent_over $wire) > before[wire])) || fail "rxe$wire sent nothing"
+		(($(sent_over $((1 - wire))) == before[1 - wire])) || fail "rxe$((1 - wire)) sent something"
+	done
+	say "each device is measured alone"
 }
 
 # Chunks are under way on both rails when wire 1 goes. On a busy machine a rail may be away for a moment, and the put goes over the other one.
@@ -71,6 +92,7 @@ need_module sch_netem
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
+node_peer_extra='bench = true; '
 node_extra='memory = { arena = "64MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; rdma_conns = 2; };'
 check node_guest $D
 check node_wait $D rdma 2 2
@@ -80,6 +102,7 @@ if [ "$GUEST" = 1 ]; then
 	head -c "${MIB}M" /dev/urandom > $D/src
 	sha256sum < $D/src > /out/hash
 	check both_carry
+	check each_alone
 	check cut_one
 	check mend_it
 fi
