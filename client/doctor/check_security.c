@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/doctor/lookup.h"
+#include "mover/base/shell.h"
 
 #define OTHERS_AND_GROUP 077u
 #define OTHERS_WRITE 02u

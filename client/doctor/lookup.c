@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/base/plain.h"
-
 bool fm_net_of(const struct fm_fact *address, const struct fm_fact *bits, struct fm_network *out)
 {
 	unsigned all;
@@ -154,24 +152,4 @@ double fm_pcie_mbps(const struct fm_facts_port *p, bool is_max)
 double fm_roce_share(double rdma_mtu)
 {
 	return rdma_mtu / (rdma_mtu + FM_ROCE_OVERHEAD);
-}
-
-const char *fm_shell_quote(const char *path, char *out, size_t cap)
-{
-	const char *end = path + strlen(path);
-	size_t n = 0, len;
-
-	if (path == end || strlen(path) * 4 + 3 > cap)
-		return "";
-	out[n++] = '\'';
-	for (; path < end; path += len) {
-		len = fm_plain_len(path, (size_t)(end - path));
-		if (len == 0)
-			return "";
-		memcpy(out + n, *path == '\'' ? "'\\''" : path, *path == '\'' ? 4 : len);
-		n += *path == '\'' ? 4 : len;
-	}
-	out[n++] = '\'';
-	out[n] = '\0';
-	return out;
 }

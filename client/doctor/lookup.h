@@ -75,10 +75,4 @@ double fm_pcie_mbps(const struct fm_facts_port *p, bool is_max);
 /* The share of a wire that is payload. */
 double fm_roce_share(double rdma_mtu);
 
-/*
- * A path as a shell takes it whole: 'it'\''s'. "" if it is "", has a control character, or is too
- * long for cap.
- */
-const char *fm_shell_quote(const char *path, char *out, size_t cap);
-
 #endif
