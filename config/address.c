@@ -19,8 +19,6 @@
 #include "mover/base/err.h"
 #include "mover/base/network.h"
 
-#define INTERFACE_ADDRESSES_MAX 16	/* as many as join tells */
-
 void fm_address_print(const char *host, uint16_t port, char *out, size_t max)
 {
 	snprintf(out, max, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
@@ -81,71 +79,64 @@ static bool is_reached(const struct ifaddrs *ifa, int family, char *host)
 	       inet_ntop(family, ip, host, INET6_ADDRSTRLEN);
 }
 
-/* Those of interfaces, IPv4 first. Returns how many. */
-static size_t list(char (*out)[INET6_ADDRSTRLEN], size_t max)
+/* Those of interfaces, all of one family: IPv4 if there is one. */
+static void add_interfaces(uint16_t port, struct fm_addresses *out)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
+	char host[INET6_ADDRSTRLEN];
 	struct ifaddrs *all;
-	size_t count = 0;
 
 	if (getifaddrs(&all) < 0)
-		return 0;
-	for (unsigned i = 0; i < 2; i++)
-		for (struct ifaddrs *ifa = all; ifa && count < max; ifa = ifa->ifa_next)
-			count += is_reached(ifa, families[i], out[count]);
+		return;
+	for (unsigned i = 0; i < 2 && out->count == 0; i++)
+		for (struct ifaddrs *ifa = all; ifa && out->count < FM_ADDRESSES_MAX;
+		     ifa = ifa->ifa_next)
+			if (is_reached(ifa, families[i], host))
+				fm_address_print(host, port, out->text[out->count++],
+						 FM_ADDRESS_TEXT_MAX);
 	freeifaddrs(all);
-	return count;
 }
 
-static bool find_own(char *host, size_t max)
-{
-	char first[1][INET6_ADDRSTRLEN];
-
-	if (leads_out(host, max))
-		return true;
-	if (list(first, 1) == 0)
-		return false;
-	snprintf(host, max, "%s", first[0]);
-	return true;
-}
-
-int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max, struct fm_err *err)
+int fm_address_of_node(const struct fm_config_node *node, struct fm_addresses *out,
+		       struct fm_err *err)
 {
 	char host[FM_VALUE_HOST_MAX];
 	uint16_t port;
 
+	out->count = 0;
 	if (node->address[0]) {
-		snprintf(out, max, "%s", node->address);
+		snprintf(out->text[out->count++], FM_ADDRESS_TEXT_MAX, "%s", node->address);
 		return 0;
 	}
 	if (fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 || port == 0)
 		return fm_err_set(err, -EADDRNOTAVAIL,
-				  "node.listen (%s) has no fixed port: say node.address",
+				  "node.listen (%s) has no fixed port: say --address HOST:PORT, or "
+				  "node.address in the configuration",
 				  node->listen);
-	if (fm_address_is_any(host) && !find_own(host, sizeof(host)))
+	if (!fm_address_is_any(host) || leads_out(host, sizeof(host)))
+		fm_address_print(host, port, out->text[out->count++], FM_ADDRESS_TEXT_MAX);
+	else
+		add_interfaces(port, out);
+	if (out->count == 0)
 		return fm_err_set(err, -EADDRNOTAVAIL,
 				  "no interface of this machine is up and has an address that "
-				  "others reach: set node.address = \"HOST:PORT\" in its "
-				  "configuration");
-	fm_address_print(host, port, out, max);
+				  "others reach: say --address HOST:PORT");
 	return 0;
 }
 
-void fm_address_others(const struct fm_config_node *node, char *out, size_t max)
+int fm_address_complete(const char *text, uint16_t port, char out[static FM_ADDRESS_TEXT_MAX])
 {
-	char host[FM_VALUE_HOST_MAX], own[INTERFACE_ADDRESSES_MAX][INET6_ADDRSTRLEN];
-	char address[FM_ADDRESS_TEXT_MAX];
-	size_t count, len = 0;
-	uint16_t port;
+	size_t len = strlen(text);
+	const char *colon = strchr(text, ':');
+	bool is_bare_v6 = text[0] != '[' && colon && strchr(colon + 1, ':');
+	bool has_port = !is_bare_v6 && colon && text[len - 1] != ']';
+	char host[FM_VALUE_HOST_MAX], port_text[8] = "";
 
-	out[0] = '\0';
-	if (node->address[0] ||
-	    fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 ||
-	    !fm_address_is_any(host) || leads_out(host, sizeof(host)))
-		return;
-	count = list(own, INTERFACE_ADDRESSES_MAX);
-	for (size_t i = 1; i < count && len < max; i++) {
-		fm_address_print(own[i], port, address, sizeof(address));
-		len += (size_t)snprintf(out + len, max - len, "%s%s", i > 1 ? ", " : "", address);
-	}
+	if (len >= FM_VALUE_HOST_MAX)
+		return -EINVAL;
+	if (!has_port)
+		(void)snprintf(port_text, sizeof(port_text), ":%u", port);	/* fits */
+	(void)snprintf(out, FM_ADDRESS_TEXT_MAX, "%s%s%s%s", is_bare_v6 ? "[" : "", text,
+		       is_bare_v6 ? "]" : "", port_text);	/* fits */
+	return fm_value_address(out, false, host, sizeof(host), &port) < 0 ? -EINVAL : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * address - which address of this machine to tell others, when nobody said one.
+ * address - addresses of this machine to tell others, as they are said or found.
  */
 #ifndef FM_CONFIG_ADDRESS_H
 #define FM_CONFIG_ADDRESS_H
@@ -13,6 +13,7 @@ struct fm_config_node;
 struct fm_err;
 
 #define FM_ADDRESS_TEXT_MAX 300		/* "[HOST]:PORT" */
+#define FM_ADDRESSES_MAX 8		/* of one node that another tries when it joins */
 
 /* "HOST:PORT", with the brackets that an IPv6 address needs. Cut to max. */
 void fm_address_print(const char *host, uint16_t port, char *out, size_t max);
@@ -21,18 +22,22 @@ void fm_address_print(const char *host, uint16_t port, char *out, size_t max);
 bool fm_address_is_any(const char *host);
 
 /*
- * Where others reach this node: node.address; else the host of node.listen if it says one; else the
- * address that this machine uses towards the outside; where no route leads there, that of an
- * interface, IPv4 first. -EADDRNOTAVAIL with what to do.
+ * What a person says of an address, "HOST", "HOST:PORT", "[IPv6]:PORT", "[IPv6]" or "IPv6", as
+ * "HOST:PORT" with that port where none was said. -EINVAL: it is none.
  */
-int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max,
-		       struct fm_err *err);
+int fm_address_complete(const char *text, uint16_t port, char out[static FM_ADDRESS_TEXT_MAX]);
+
+struct fm_addresses {
+	unsigned count;
+	char text[FM_ADDRESSES_MAX][FM_ADDRESS_TEXT_MAX];	/* "HOST:PORT" */
+};
 
 /*
- * Where that was one interface's out of several: the addresses of the others, "HOST:PORT,
- * HOST:PORT".
- * "": it was not. Cut to max.
+ * Where others reach this node, the best first: node.address; else the host of node.listen if it
+ * says one; else the address that this machine uses towards the outside; where no route leads
+ * there, those of its interfaces, IPv4 or else IPv6. -EADDRNOTAVAIL with what to do.
  */
-void fm_address_others(const struct fm_config_node *node, char *out, size_t max);
+int fm_address_of_node(const struct fm_config_node *node, struct fm_addresses *out,
+		       struct fm_err *err);
 
 #endif

@@ -15,8 +15,6 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 
-#define ADDRESS_MAX 64		/* of a further address, which is no name */
-
 int fm_path_join(const char *dir, const char *name, char out[static PATH_MAX], struct fm_err *err)
 {
 	size_t len = strlen(dir), name_len = strlen(name);
@@ -167,7 +165,7 @@ static void print_addresses(const struct fm_peer_file *peer, char *out, size_t m
 		if (strcmp(peer->addresses[i], peer->address) == 0)
 			continue;
 		len += (size_t)snprintf(out + len, max - len, "%s\"%.*s\"",
-					len ? ", " : "addresses = [ ", ADDRESS_MAX,
+					len ? ", " : "addresses = [ ", FM_PEER_FILE_FURTHER_MAX,
 					peer->addresses[i]);
 	}
 	if (len)
@@ -177,7 +175,7 @@ static void print_addresses(const struct fm_peer_file *peer, char *out, size_t m
 int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct fm_err *err)
 {
 	char path[PATH_MAX], peers[PATH_MAX], key[FM_VALUE_KEY_TEXT_MAX];
-	char addresses[32 + FM_CONFIG_PEER_ADDRESSES_MAX * (ADDRESS_MAX + 4)],
+	char addresses[32 + FM_CONFIG_PEER_ADDRESSES_MAX * (FM_PEER_FILE_FURTHER_MAX + 4)],
 		text[640 + sizeof(addresses)];
 	struct fm_file_write how = { .path = path, .mode = 0644, .may_replace = peer->may_replace };
 	int ret = peer_path(dir, peer->name, path, err);

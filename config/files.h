@@ -34,6 +34,8 @@ int fm_file_write(const struct fm_file_write *how, const char *text, struct fm_e
 /* Make a directory and its parents; one that is there is fine. A new last one gets mode. */
 int fm_dir_make(const char *path, mode_t mode, struct fm_err *err);
 
+#define FM_PEER_FILE_FURTHER_MAX 64	/* of a further address, which is no name */
+
 struct fm_peer_file {
 	const char *name;
 	const char *address;	/* "HOST:PORT" or "" */

@@ -2,11 +2,17 @@
 /* cmd_init - fmove init: the first node's configuration and key, and the line for the next node. */
 #include "client/cli/cmd.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "client/cli/cables.h"
 #include "client/cli/invitation.h"
 #include "client/cli/setup.h"
+#include "client/cli/system.h"
+#include "client/cli/undo.h"
+#include "config/address.h"
 #include "config/config.h"
 #include "mover/base/err.h"
 
@@ -15,33 +21,108 @@ const struct fm_opt fm_opts_init[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-int fm_cmd_init(int argc, char **argv)
+/* From a terminal, until it is one. */
+static int ask_address(struct fm_addresses *out, struct fm_err *err)
 {
-	uint8_t key[FM_CONFIG_KEY_LEN];
-	char start[PATH_MAX + 32];
-	struct fm_setup setup = { 0 };
-	struct fm_err err = { 0 };
-	struct fm_networks cables;
-	struct fm_config *cfg;
-	struct fm_args args;
+	char line[FM_ADDRESS_TEXT_MAX];
+
+	for (;;) {
+		(void)fprintf(stderr, "Where do other nodes reach this one (HOST or HOST:PORT)? ");
+		if (!fgets(line, sizeof(line), stdin))
+			return fm_err_set(err, -EADDRNOTAVAIL,
+					  "no address was said: say --address HOST:PORT");
+		line[strcspn(line, "\n")] = '\0';
+		if (fm_address_complete(line, FM_SETUP_PORT, out->text[0]) == 0) {
+			out->count = 1;
+			return 0;
+		}
+		fm_say("\"%s\" is no address", line);
+	}
+}
+
+/* Before anything is written: the invitation at the end needs one. */
+static int find_address(struct fm_setup *setup, struct fm_err *err)
+{
+	char none[] = "", listen[] = "[::]:7471";
+	const struct fm_config_node node = { .listen = listen, .address = none };
+	struct fm_addresses found;
 	int ret;
 
-	fm_args_begin(&args, "init", argc, argv);
-	if (fm_setup_parse(&setup, &args, 0, 0) < 0)
-		return args.status;
-	if (fm_setup_write(&setup, &cfg, key, &err) < 0)
-		return fm_fail("init", &err);
+	if (setup->addresses.count > 0)
+		return 0;
+	ret = fm_address_of_node(&node, &found, err);
+	if (ret < 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+		fm_say("init: %s", err->text);
+		ret = ask_address(&setup->addresses, err);
+	}
+	return ret;
+}
+
+static void say_what_next(const struct fm_setup *setup, const struct fm_config *cfg)
+{
+	char start[PATH_MAX + 32];
+	struct fm_networks cables;
+
 	fm_say("Wrote %s and %s.", cfg->file, cfg->node.key_file);
 	fm_cables_find(&cables);
 	if (cables.count > 0)
 		fm_say("It proposes private_networks: the cables of RDMA ports, where TCP need not "
 		       "be encrypted if both nodes say so.");
 	fm_setup_start_line(cfg, start, sizeof(start));
-	fm_say("Start the daemon: %s", start);
-	ret = fm_invitation_print(cfg->dir, &err);
+	if (!setup->is_system)
+		fm_say("Start the daemon: %s", start);
+	fm_setup_say_group(cfg);
+}
+
+static int finish(const struct fm_setup *setup, struct fm_system *sys, const struct fm_config *cfg,
+		  struct fm_err *err)
+{
+	int ret = setup->is_system ? fm_system_start(sys, err) : 0;
+
 	if (ret < 0)
-		fm_err_wrap(&err, "the configuration is written, but no invitation (when this is "
-				  "mended: fmove invite)");
-	fm_config_free(cfg);
-	return ret < 0 ? fm_fail("init", &err) : fm_stdout_end("init", FM_EXIT_DONE);
+		return ret;
+	say_what_next(setup, cfg);
+	return fm_invitation_print(cfg->dir, &setup->addresses, err);
+}
+
+static int init(struct fm_setup *setup, struct fm_err *err)
+{
+	uint8_t key[FM_CONFIG_KEY_LEN];
+	struct fm_system sys = { 0 };
+	struct fm_undo undo = { 0 };
+	struct fm_config *cfg;
+	int ret = find_address(setup, err);
+
+	if (ret == 0 && setup->is_system) {
+		fm_system_plan(setup, stderr);
+		ret = fm_system_begin(&sys, err);
+	}
+	if (ret == 0)
+		ret = fm_setup_write(setup, &undo, &cfg, key, err);
+	if (ret == 0) {
+		ret = finish(setup, &sys, cfg, err);
+		fm_config_free(cfg);
+	}
+	if (ret < 0) {
+		fm_system_undo(&sys);
+		fm_undo_all(&undo);
+	}
+	fm_undo_forget(&undo);
+	return ret;
+}
+
+int fm_cmd_init(int argc, char **argv)
+{
+	struct fm_setup setup = { 0 };
+	struct fm_err err = { 0 };
+	struct fm_args args;
+
+	fm_args_begin(&args, "init", argc, argv);
+	if (fm_setup_parse(&setup, &args, 0, 0) < 0)
+		return args.status;
+	if (setup.is_dry)
+		fm_system_plan(&setup, stdout);
+	else if (init(&setup, &err) < 0)
+		return fm_fail("init", &err);
+	return fm_stdout_end("init", FM_EXIT_DONE);
 }

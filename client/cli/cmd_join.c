@@ -16,6 +16,8 @@
 
 #include "client/cli/joining.h"
 #include "client/cli/setup.h"
+#include "client/cli/system.h"
+#include "client/cli/undo.h"
 #include "config/address.h"
 #include "config/config.h"
 #include "config/files.h"
@@ -34,9 +36,15 @@ const struct fm_opt fm_opts_join[] = {
 
 #define TOKEN_ROOM 1024		/* the line that it ends, with blanks around it */
 
-struct invited {
+struct place {
 	char host[FM_VALUE_HOST_MAX];
 	uint16_t port;
+};
+
+struct invited {
+	struct place places[FM_ADDRESSES_MAX];	/* tried in turn */
+	unsigned place_count;
+	const struct place *reached;	/* the one that answered */
 	struct fm_invite invite;
 };
 
@@ -64,9 +72,27 @@ static int read_token(struct fm_args *args, const char *file, char text[static T
 	return 0;
 }
 
+/* "ADDRESS,ADDRESS". Cuts text. */
+static int parse_places(struct fm_args *args, char *text, struct invited *out)
+{
+	char *rest = text;
+	const char *one;
+
+	out->place_count = 0;
+	while ((one = strsep(&rest, ",")) != NULL) {
+		struct place *p = &out->places[out->place_count];
+
+		if (out->place_count == FM_ADDRESSES_MAX)
+			return fm_usage(args, "more than %d addresses", FM_ADDRESSES_MAX);
+		if (fm_value_address(one, false, p->host, sizeof(p->host), &p->port) < 0)
+			return fm_usage(args, "%s: must be HOST:PORT or [ADDRESS]:PORT", one);
+		out->place_count++;
+	}
+	return 0;
+}
+
 static int parse_invited(struct fm_args *args, const char *token_file, struct invited *out)
 {
-	const char *address = args->operands[0];
 	char token[TOKEN_ROOM] = "";
 
 	if (args->count == 1 && !token_file)
@@ -84,9 +110,10 @@ static int parse_invited(struct fm_args *args, const char *token_file, struct in
 	if (!token_file)
 		/* a longer one is none */
 		(void)snprintf(token, sizeof(token), "%s", args->operands[1]);
-	if (fm_value_address(address, false, out->host, sizeof(out->host), &out->port) < 0)
-		args->status = fm_usage(args, "%s: must be HOST:PORT or [ADDRESS]:PORT", address);
-	else if (fm_invite_parse(token, &out->invite) < 0)
+	args->status = parse_places(args, args->operands[0], out);
+	if (args->status != 0)
+		return -1;
+	if (fm_invite_parse(token, &out->invite) < 0)
 		args->status = fm_usage(args, "the token is not whole: copy the line that fmove "
 					      "invite printed, all of it");
 	else
@@ -95,8 +122,8 @@ static int parse_invited(struct fm_args *args, const char *token_file, struct in
 }
 
 /* *is_new: written here and now. */
-static int load_or_write(const struct fm_setup *setup, struct fm_config **cfg, bool *is_new,
-			 struct fm_err *err)
+static int load_or_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm_config **cfg,
+			 bool *is_new, struct fm_err *err)
 {
 	uint8_t key[FM_CONFIG_KEY_LEN];
 	char path[PATH_MAX];
@@ -106,8 +133,8 @@ static int load_or_write(const struct fm_setup *setup, struct fm_config **cfg, b
 		return ret;
 	*is_new = access(path, F_OK) < 0;
 	if (*is_new)
-		return fm_setup_write(setup, cfg, key, err);
-	if (setup->node || setup->address || setup->user || setup->store_count)
+		return fm_setup_write(setup, undo, cfg, key, err);
+	if (setup->node || setup->addresses.count || setup->user || setup->store_count)
 		return fm_err_set(err, -EEXIST,
 				  "%s is there already: change it there, and join without --node, "
 				  "--address, --store, --user",
@@ -116,11 +143,11 @@ static int load_or_write(const struct fm_setup *setup, struct fm_config **cfg, b
 }
 
 /* A configuration without a fixed port cannot be dialled; the peer waits for us then. */
-static int ask(const struct fm_config *cfg, const struct invited *to, struct fm_join_answer *answer,
-	       bool *is_settled, struct fm_err *err)
+static int ask_at(const struct fm_config *cfg, const struct invited *to, const struct place *place,
+		  struct fm_join_answer *answer, enum fm_joining_end *end, struct fm_err *err)
 {
 	struct fm_joining joining = {
-		.host = to->host, .port = to->port, .key_file = cfg->node.key_file};
+		.host = place->host, .port = place->port, .key_file = cfg->node.key_file};
 	char host[FM_VALUE_HOST_MAX];
 
 	memcpy(joining.key, to->invite.key, FM_KEY_LEN);
@@ -130,7 +157,31 @@ static int ask(const struct fm_config *cfg, const struct invited *to, struct fm_
 	(void)fm_value_address(cfg->node.listen, true, host, sizeof(host),
 			       &joining.request.port); /* checked when loaded */
 	joining.everywhere = fm_address_is_any(host) ? joining.request.port : 0;
-	return fm_joining_run(&joining, answer, is_settled, err);
+	return fm_joining_run(&joining, answer, end, err);
+}
+
+/* One address after the other, until the node that invited is there: another machine may have the
+ * same address, and an address may lead nowhere from here. Of several the first's error is told. */
+static int ask(const struct fm_config *cfg, struct invited *to, struct fm_join_answer *answer,
+	       enum fm_joining_end *end, struct fm_err *err)
+{
+	struct fm_err why;
+	int ret = 0;
+
+	for (unsigned i = 0; i < to->place_count; i++) {
+		fm_err_clear(&why);
+		to->reached = &to->places[i];
+		ret = ask_at(cfg, to, to->reached, answer, end, &why);
+		if (ret == 0 || *end != FM_JOINING_NOT_THERE) {
+			*err = why;
+			return ret;
+		}
+		if (i == 0)
+			*err = why;
+		if (i + 1 < to->place_count)
+			fm_say("join: %s; the next address", why.text);
+	}
+	return err->code;
 }
 
 static const struct fm_config_peer *find_peer(const struct fm_config *cfg, const char *name)
@@ -141,13 +192,26 @@ static const struct fm_config_peer *find_peer(const struct fm_config *cfg, const
 	return NULL;
 }
 
+/* The address that was dialled is known to work, whatever the node itself says. */
+static void add_reached(struct fm_peer_file *peer, const struct place *place,
+			char text[static FM_ADDRESS_TEXT_MAX])
+{
+	fm_address_print(place->host, place->port, text, FM_ADDRESS_TEXT_MAX);
+	for (unsigned i = 0; i < peer->address_count; i++)
+		if (strcmp(peer->addresses[i], text) == 0)
+			return;
+	if (peer->address_count < FM_CONFIG_PEER_ADDRESSES_MAX &&
+	    strlen(text) < FM_PEER_FILE_FURTHER_MAX)
+		peer->addresses[peer->address_count++] = text;
+}
+
 /* Write the inviting node down. Its name is its own business, unless somebody else has it here. */
 static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 		     const struct fm_join_answer *answer, struct fm_err *err)
 {
 	const struct fm_config_peer *there = find_peer(cfg, answer->name);
 	char address[FM_ADDRESS_TEXT_MAX], text[FM_JOIN_ADDRS_MAX][FM_JOIN_ADDR_TEXT_MAX],
-		host[FM_VALUE_HOST_MAX];
+		host[FM_VALUE_HOST_MAX], reached[FM_ADDRESS_TEXT_MAX];
 	struct fm_peer_file peer = {
 		.name = answer->name, .address = address, .key = from->invite.key};
 	uint16_t port;
@@ -158,7 +222,8 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 	    fm_value_address(answer->address, false, host, sizeof(host), &port) == 0)
 		snprintf(address, sizeof(address), "%s", answer->address);
 	else
-		fm_address_print(from->host, from->port, address, sizeof(address));
+		fm_address_print(from->reached->host, from->reached->port, address,
+				 sizeof(address));
 	if (there && memcmp(there->key, peer.key, FM_CONFIG_KEY_LEN) != 0)
 		return fm_err_set(
 			err, -EEXIST,
@@ -168,27 +233,24 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 		fm_join_addr_print(&answer->further.addr[i], text[i]);
 		peer.addresses[peer.address_count++] = text[i];
 	}
+	add_reached(&peer, from->reached, reached);
 	peer.may_replace = there != NULL;
 	return fm_peer_file_write(cfg->dir, &peer, err);
 }
 
-static void undo(const struct fm_config *cfg)
-{
-	/* made a moment ago; left behind they would only be in the way */
-	(void)unlink(cfg->file);
-	(void)unlink(cfg->node.key_file);
-}
-
-static void say_what_next(const struct fm_config *cfg, const struct fm_join_answer *answer,
-			  bool is_new)
+static void say_what_next(const struct fm_setup *setup, const struct fm_config *cfg,
+			  const char *other, bool is_new)
 {
 	char start[PATH_MAX + 32];
 
-	fm_say("%s and %s know each other now.", cfg->node.name, answer->name);
+	fm_say("%s and %s know each other now.", cfg->node.name, other);
 	fm_setup_start_line(cfg, start, sizeof(start));
 	if (is_new)
-		fm_say("Wrote %s and %s. Start the daemon: %s", cfg->file, cfg->node.key_file,
-		       start);
+		fm_say("Wrote %s and %s.", cfg->file, cfg->node.key_file);
+	if (is_new && !setup->is_system)
+		fm_say("Start the daemon: %s", start);
+	if (is_new)
+		fm_setup_say_group(cfg);
 	else
 		fm_say("If fmoved runs here, let it read that: systemctl reload fmoved, or kill "
 		       "-HUP; if not: %s",
@@ -197,24 +259,58 @@ static void say_what_next(const struct fm_config *cfg, const struct fm_join_answ
 	       "it prints here.");
 }
 
-static int join(const struct fm_config *cfg, const struct invited *to, bool is_new,
-		struct fm_err *err)
-{
-	struct fm_join_answer answer;
-	bool is_settled;
-	int ret = ask(cfg, to, &answer, &is_settled, err);
+/* What a join that fails takes away again. */
+struct begun {
+	struct fm_system sys;
+	struct fm_undo undo;
+	bool is_new;		/* the configuration was written here and now */
+	bool is_kept;		/* the other node knows us, or may: all stays */
+};
 
-	if (ret < 0 && is_new && is_settled)
-		undo(cfg);
+static int join(const struct fm_setup *setup, const struct fm_config *cfg, struct invited *to,
+		struct begun *begun, struct fm_err *err)
+{
+	enum fm_joining_end end = FM_JOINING_NOT_THERE;
+	struct fm_join_answer answer;
+	int ret = ask(cfg, to, &answer, &end, err);
+
+	begun->is_kept = ret == 0 || end == FM_JOINING_UNKNOWN;
 	if (ret < 0)
 		return ret;
 	ret = keep_peer(cfg, to, &answer, err);
 	if (ret < 0)
-		fm_err_wrap(err,
-			    "%s took this node as a peer, but it could not be written down here",
-			    answer.name);
-	else
-		say_what_next(cfg, &answer, is_new);
+		return fm_err_wrap(err,
+				   "%s took this node as a peer, but it could not be written down "
+				   "here",
+				   answer.name);
+	if (setup->is_system)
+		ret = fm_system_start(&begun->sys, err);
+	if (ret == 0)
+		say_what_next(setup, cfg, answer.name, begun->is_new);
+	return ret;
+}
+
+static int begin_and_join(const struct fm_setup *setup, struct invited *to, struct fm_err *err)
+{
+	struct begun begun = { 0 };
+	struct fm_config *cfg;
+	int ret = 0;
+
+	if (setup->is_system) {
+		fm_system_plan(setup, stderr);
+		ret = fm_system_begin(&begun.sys, err);
+	}
+	if (ret == 0)
+		ret = load_or_write(setup, &begun.undo, &cfg, &begun.is_new, err);
+	if (ret == 0) {
+		ret = join(setup, cfg, to, &begun, err);
+		fm_config_free(cfg);
+	}
+	if (ret < 0 && !begun.is_kept) {
+		fm_undo_all(&begun.undo);
+		fm_system_undo(&begun.sys);
+	}
+	fm_undo_forget(&begun.undo);
 	return ret;
 }
 
@@ -222,20 +318,16 @@ int fm_cmd_join(int argc, char **argv)
 {
 	struct fm_setup setup = { 0 };
 	struct fm_err err = { 0 };
-	struct fm_config *cfg;
 	struct invited to;
 	struct fm_args args;
-	bool is_new;
-	int ret;
 
 	fm_args_begin(&args, "join", argc, argv);
 	if (fm_setup_parse(&setup, &args, 1, 2) < 0 ||
 	    parse_invited(&args, setup.token_file, &to) < 0)
 		return args.status;
-	ret = load_or_write(&setup, &cfg, &is_new, &err);
-	if (ret < 0)
+	if (setup.is_dry)
+		fm_system_plan(&setup, stdout);
+	else if (begin_and_join(&setup, &to, &err) < 0)
 		return fm_fail("join", &err);
-	ret = join(cfg, &to, is_new, &err);
-	fm_config_free(cfg);
-	return ret < 0 ? fm_fail("join", &err) : FM_EXIT_DONE;
+	return fm_stdout_end("join", FM_EXIT_DONE);
 }

@@ -3,10 +3,10 @@
 #include "client/cli/nvme.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "client/cli/discovered.h"
 #include "client/cli/fields.h"
+#include "config/address.h"
 #include "config/value.h"
 #include "mover/base/json.h"
 
@@ -20,6 +20,7 @@ const struct fm_opt fm_opts_nvme_discover[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
+#define DISCOVERY_PORT 8009
 #define DISCOVER_MS 90000	/* fmove-nvmed itself gives up earlier */
 
 struct dialled {
@@ -27,21 +28,14 @@ struct dialled {
 	char port[6];
 };
 
-/* "HOST", "HOST:PORT", "[IPv6]:PORT", "[IPv6]", "IPv6". -1: it is none. */
+/* -1: it is no address. */
 static int take_apart(const char *text, struct dialled *out)
 {
-	char whole[FM_VALUE_HOST_MAX + 16];
-	size_t len = strlen(text);
-	const char *colon = strchr(text, ':');
-	bool is_bare_v6 = text[0] != '[' && colon && strchr(colon + 1, ':');
-	bool has_port = !is_bare_v6 && colon && text[len - 1] != ']';
+	char whole[FM_ADDRESS_TEXT_MAX];
 	uint16_t port;
 
-	if (len >= FM_VALUE_HOST_MAX)
-		return -1;
-	(void)snprintf(whole, sizeof(whole), "%s%s%s%s", is_bare_v6 ? "[" : "", text,
-		       is_bare_v6 ? "]" : "", has_port ? "" : ":8009"); /* fits */
-	if (fm_value_address(whole, false, out->host, sizeof(out->host), &port) < 0)
+	if (fm_address_complete(text, DISCOVERY_PORT, whole) < 0 ||
+	    fm_value_address(whole, false, out->host, sizeof(out->host), &port) < 0)
 		return -1;
 	(void)snprintf(out->port, sizeof(out->port), "%u", port);	/* fits */
 	return 0;

@@ -188,11 +188,16 @@ const struct fm_cmd fm_cmds[] = {
 	 "need not run.",
 	 fm_opts_nvme_units, false, fm_cmd_nvme_units},
 	{"init", "", "Write configuration and key of the first node, print the line for the next.",
-	 NULL, fm_opts_init, false, fm_cmd_init},
+	 "It tries, as the user that fmoved runs as, what fmoved will do, and says the command "
+	 "that mends what fails. When it fails, it takes away what it made. With --system, as "
+	 "root, it also makes that user and starts the service, and says beforehand what it will "
+	 "do.",
+	 fm_opts_init, false, fm_cmd_init},
 	{"invite", "", "Print the line with which one more node joins.", NULL, fm_opts_invite,
 	 false, fm_cmd_invite},
-	{"join", "ADDRESS [TOKEN]", "Join the node that printed this line.", NULL, fm_opts_join,
-	 false, fm_cmd_join},
+	{"join", "ADDRESS[,ADDRESS...] [TOKEN]", "Join the node that printed this line.",
+	 "The addresses are tried in turn. What is written here is as fmove init writes it.",
+	 fm_opts_join, false, fm_cmd_join},
 	{"keygen", "[FILE]", "Make a node's key pair, print the public key.", NULL, fm_opts_keygen,
 	 false, fm_cmd_keygen},
 	{"config", "check [FILE] | options | example",

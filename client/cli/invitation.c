@@ -13,12 +13,27 @@
 #include "config/keys.h"
 #include "mover/base/err.h"
 
-static int print_for(const struct fm_config *cfg, struct fm_err *err)
+static void print_line(const struct fm_addresses *addresses, const char *token)
 {
-	char address[FM_ADDRESS_TEXT_MAX], others[1024], token[FM_INVITE_TEXT_MAX];
-	struct fm_invite invite;
-	int ret = fm_address_of_node(&cfg->node, address, sizeof(address), err);
+	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works "
+	       "once):",
+	       FM_INVITE_VALID_S / 60);
+	printf("fmove join ");
+	for (unsigned i = 0; i < addresses->count; i++)
+		printf("%s%s", i ? "," : "", addresses->text[i]);
+	printf(" %s\n", token);
+}
 
+static int print_for(const struct fm_config *cfg, const struct fm_addresses *said,
+		     struct fm_err *err)
+{
+	struct fm_addresses found;
+	char token[FM_INVITE_TEXT_MAX];
+	struct fm_invite invite;
+	int ret = 0;
+
+	if (said->count == 0)
+		ret = fm_address_of_node(&cfg->node, &found, err);
 	if (ret == 0)
 		ret = fm_key_read(cfg->node.key_file, invite.key, err);
 	if (ret == 0)
@@ -26,18 +41,11 @@ static int print_for(const struct fm_config *cfg, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	fm_invite_print(&invite, token);
-	fm_address_others(&cfg->node, others, sizeof(others));
-	if (others[0])
-		fm_say("A node that does not reach %s takes another address of this one: %s",
-		       address, others);
-	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works "
-	       "once):",
-	       FM_INVITE_VALID_S / 60);
-	printf("fmove join %s %s\n", address, token);
+	print_line(said->count ? said : &found, token);
 	return 0;
 }
 
-int fm_invitation_print(const char *dir, struct fm_err *err)
+int fm_invitation_print(const char *dir, const struct fm_addresses *addresses, struct fm_err *err)
 {
 	char path[PATH_MAX];
 	struct fm_config *cfg;
@@ -48,7 +56,7 @@ int fm_invitation_print(const char *dir, struct fm_err *err)
 		ret = fm_config_load(path, &cfg, err);
 	if (ret < 0)
 		return ret;
-	ret = print_for(cfg, err);
+	ret = print_for(cfg, addresses, err);
 	fm_config_free(cfg);
 	return ret;
 }

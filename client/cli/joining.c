@@ -35,7 +35,7 @@ struct talk {
 	bool is_answered;
 };
 
-static void end(struct talk *t, int ret)
+static void stop(struct talk *t, int ret)
 {
 	t->ret = ret;
 	fm_loop_stop(t->loop);
@@ -45,7 +45,7 @@ static void deadline_fire(struct fm_timer *timer)
 {
 	struct talk *t = fm_container_of(timer, struct talk, deadline);
 
-	end(t, fm_err_set(t->err, -ETIMEDOUT, "%s:%u does not answer", t->joining->host,
+	stop(t, fm_err_set(t->err, -ETIMEDOUT, "%s:%u does not answer", t->joining->host,
 			  t->joining->port));
 }
 
@@ -66,7 +66,7 @@ static void opened(void *ctx)
 		fm_join_addrs_own(own, own_addrs(t, own), t->joining->everywhere, &request.further);
 	ret = t->net->ops->ctl_send(t->ctl, buf, fm_join_request_encode(&request, buf));
 	if (ret < 0) {
-		end(t, fm_err_sys(t->err, ret, "ask to join"));
+		stop(t, fm_err_sys(t->err, ret, "ask to join"));
 		return;
 	}
 	t->is_asked = true;
@@ -78,7 +78,7 @@ static void take_answer(struct talk *t)
 	struct fm_addr own[FM_ADDRS_MAX];
 
 	fm_join_addrs_keep(&t->answer->further, own, own_addrs(t, own));
-	end(t, 0);
+	stop(t, 0);
 }
 
 static void message(void *ctx, const uint8_t *msg, size_t len)
@@ -89,11 +89,11 @@ static void message(void *ctx, const uint8_t *msg, size_t len)
 		return;
 	t->is_answered = true;
 	if (fm_join_answer_decode(msg, len, t->answer) < 0)
-		end(t, fm_err_set(t->err, -EPROTO,
+		stop(t, fm_err_set(t->err, -EPROTO,
 				  "%s:%u answers what this version does not understand",
 				  t->joining->host, t->joining->port));
 	else if (t->answer->code)
-		end(t, fm_err_set(t->err, -(int)t->answer->code, "%s", t->answer->text));
+		stop(t, fm_err_set(t->err, -(int)t->answer->code, "%s", t->answer->text));
 	else
 		take_answer(t);
 }
@@ -117,7 +117,7 @@ static void closed(void *ctx, const struct fm_err *err)
 	}
 	if (err->code == -ENOKEY)
 		t->err->code = -EACCES;		/* what it is to the caller: he may not */
-	end(t, t->err->code);
+	stop(t, t->err->code);
 }
 
 static const struct fm_ctl_events events = {.opened = opened, .message = message, .closed = closed};
@@ -164,7 +164,7 @@ static void dial_again(struct fm_timer *timer)
 
 	t->net->ops->ctl_close(t->ctl);
 	if (!dial_once(t))
-		end(t, fm_err_set(t->err, -ENOMEM, "out of memory"));
+		stop(t, fm_err_set(t->err, -ENOMEM, "out of memory"));
 }
 
 static int dial(struct talk *t, struct fm_err *err)
@@ -185,22 +185,31 @@ static int dial(struct talk *t, struct fm_err *err)
 	return t->ret;
 }
 
+/* Who may not ask is -EACCES: only the node that has the key says so. */
+static enum fm_joining_end end_of(const struct talk *t, int ret)
+{
+	if (t->is_answered || ret == -EACCES)
+		return FM_JOINING_SETTLED;
+	return t->is_asked ? FM_JOINING_UNKNOWN : FM_JOINING_NOT_THERE;
+}
+
 int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer,
-		   bool *is_settled, struct fm_err *err)
+		   enum fm_joining_end *end, struct fm_err *err)
 {
 	struct fm_loop_opts loop_opts = { 0 };
 	struct talk t = { .joining = joining, .answer = answer, .err = err };
 	int ret;
 
 	assert(err);
-	*is_settled = true;
+	*end = FM_JOINING_SETTLED;
 	ret = fm_loop_new(&loop_opts, &t.loop, err);
 	if (ret < 0)
 		return ret;
 	ret = open_net(&t, err);
-	if (ret == 0)
+	if (ret == 0) {
 		ret = dial(&t, err);
-	*is_settled = t.is_answered || !t.is_asked;
+		*end = end_of(&t, ret);
+	}
 	fm_net_free(t.net);
 	fm_loop_free(t.loop);
 	return ret;

@@ -27,12 +27,17 @@ struct fm_joining {
 	struct fm_join_request request;
 };
 
+enum fm_joining_end {
+	FM_JOINING_NOT_THERE,	/* the inviting node was not found at this address */
+	FM_JOINING_SETTLED,	/* it answered, or refused to be asked */
+	FM_JOINING_UNKNOWN	/* it was asked; nobody knows whether we are a peer there now */
+};
+
 /*
  * The answer, with code 0 and of its further addresses those that can be used, or an error: what
- * the inviting node said, or why it was not reached. *is_settled: the token was not used, or the
- * answer says so; else nobody knows whether we are a peer there now.
+ * the inviting node said, or why it was not reached.
  */
 int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer,
-		   bool *is_settled, struct fm_err *err);
+		   enum fm_joining_end *end, struct fm_err *err);
 
 #endif

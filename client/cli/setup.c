@@ -15,12 +15,15 @@
 
 #include "client/cli/cables.h"
 #include "client/cli/cmd.h"
+#include "client/cli/undo.h"
 #include "config/files.h"
 #include "config/keys.h"
+#include "config/preflight.h"
 #include "config/value.h"
 #include "mover/base/err.h"
 
-#define STORE_DIR "/var/lib/fmove/data"
+#define STATE_PARENT "/var/lib"
+#define STORE_DIR STATE_PARENT "/fmove/data"
 #define TEXT_MAX FM_CONFIG_BYTES_MAX
 
 static const char *dir_of(const struct fm_setup *setup)
@@ -54,6 +57,16 @@ static int add_store_option(struct fm_setup *setup, struct fm_args *args)
 	return args->status;
 }
 
+int fm_setup_add_address(struct fm_addresses *addresses, struct fm_args *args)
+{
+	if (addresses->count == FM_ADDRESSES_MAX)
+		return fm_usage(args, "more than %d addresses", FM_ADDRESSES_MAX);
+	if (fm_address_complete(args->value, FM_SETUP_PORT, addresses->text[addresses->count]) < 0)
+		return fm_usage(args, "--address %s: must be HOST or HOST:PORT", args->value);
+	addresses->count++;
+	return 0;
+}
+
 int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int max)
 {
 	int key;
@@ -64,13 +77,21 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 			setup->node = args->value;
 			break;
 		case FM_SETUP_ADDRESS:
-			setup->address = args->value;
+			args->status = fm_setup_add_address(&setup->addresses, args);
+			if (args->status != 0)
+				return -1;
 			break;
 		case FM_SETUP_DIR:
 			setup->dir = args->value;
 			break;
 		case FM_SETUP_USER_NAME:
 			setup->user = args->value;
+			break;
+		case FM_SETUP_SYSTEM:
+			setup->is_system = true;
+			break;
+		case FM_SETUP_DRY:
+			setup->is_dry = true;
 			break;
 		case FM_SETUP_TOKEN_FILE:
 			setup->token_file = args->value;
@@ -80,6 +101,13 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 				return -1;
 			break;
 		}
+	}
+	setup->verb = args->cmd->name;
+	if (setup->is_system && (setup->dir || setup->user)) {
+		args->status = fm_usage(args, "--system is for " FM_CONFIG_DIR
+					      " and the user " FM_SERVICE_USER
+					      ": leave out --dir and --user");
+		return -1;
 	}
 	return fm_args_end(args, min, max);
 }
@@ -163,9 +191,14 @@ static void store_at(const struct fm_setup *setup, const char *dir, unsigned i,
 	snprintf(directory, PATH_MAX, "%s", equals + 1);
 }
 
-static unsigned store_count(const struct fm_setup *setup)
+unsigned fm_setup_stores(const struct fm_setup *setup)
 {
 	return setup->store_count ? setup->store_count : 1;
+}
+
+const char *fm_setup_store(const struct fm_setup *setup, unsigned i)
+{
+	return setup->store_count ? setup->stores[i] : "data=" STORE_DIR;
 }
 
 static void print_stores(struct text *t, const struct fm_setup *setup, const char *dir)
@@ -173,7 +206,7 @@ static void print_stores(struct text *t, const struct fm_setup *setup, const cha
 	char name[FM_VALUE_NAME_MAX + 2], directory[PATH_MAX];
 
 	add(t, "\nstores = (");
-	for (unsigned i = 0; i < store_count(setup); i++) {
+	for (unsigned i = 0; i < fm_setup_stores(setup); i++) {
 		store_at(setup, dir, i, name, directory);
 		add(t, "%s {\n", i ? "," : "");
 		print_store(t, name, directory);
@@ -207,15 +240,16 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 	struct text t = { out, TEXT_MAX, false };
 	char host[FM_VALUE_HOST_MAX], path[PATH_MAX];
 	uint16_t port = FM_SETUP_PORT;
+	const char *address = setup->addresses.count > 0 ? setup->addresses.text[0] : NULL;
 
-	if (setup->address)
-		/* loading it complains */
-		(void)fm_value_address(setup->address, false, host, sizeof(host), &port);
+	if (address)
+		/* was looked at when it was said */
+		(void)fm_value_address(address, false, host, sizeof(host), &port);
 	add(&t, "# What else can be said: fmove.conf(5), fmove config example.\nnode = {\n");
 	add_string(&t, "name", node);
 	add(&t, "\tlisten = \"[::]:%u\";\n", port);
-	if (setup->address)
-		add_string(&t, "address", setup->address);
+	if (address)
+		add_string(&t, "address", address);
 	if (!is_system(dir)) {
 		(void)fm_path_join(dir, "fmoved.sock", path, NULL);	/* as above */
 		add_string(&t, "socket", path);
@@ -230,24 +264,28 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 
 /* ---- files and directories ---- */
 
-struct owner {
-	uid_t uid;
-	gid_t gid;
-};
-
-static int find_owner(const struct fm_setup *setup, struct owner *owner, struct fm_err *err)
+/* As root: the user that fmoved runs as. */
+static int find_owner(const struct fm_setup *setup, struct fm_preflight_user *owner,
+		      struct fm_err *err)
 {
-	const char *user = setup->user ? setup->user : FM_SETUP_USER;
-	const struct passwd *pw;
+	const struct passwd *pw = NULL;
 
-	*owner = (struct owner){ geteuid(), getegid() };
-	if (!setup->user && geteuid() != 0)
+	if (setup->user || geteuid() == 0)
+		pw = getpwnam(setup->user ? setup->user : FM_SERVICE_USER);
+	if (pw) {
+		*owner = (struct fm_preflight_user){.uid = pw->pw_uid, .gid = pw->pw_gid};
+		(void)snprintf(owner->name, sizeof(owner->name), "%s", pw->pw_name); /* fits */
 		return 0;
-	pw = getpwnam(user);
-	if (!pw && setup->user)
-		return fm_err_set(err, -ENOENT, "--user %s: no such user", user);
-	if (pw)
-		*owner = (struct owner){ pw->pw_uid, pw->pw_gid };
+	}
+	if (setup->user)
+		return fm_err_set(err, -ENOENT, "--user %s: no such user", setup->user);
+	if (geteuid() == 0 && is_system(dir_of(setup)) && fm_preflight_has_unit())
+		return fm_err_set(err, -ENOENT,
+				  "there is no user " FM_SERVICE_USER
+				  ", as whom fmoved.service runs. To mend it: %s; or let fmove "
+				  "do all of it: fmove %s --system",
+				  fm_preflight_make_user(), setup->verb);
+	fm_preflight_self(owner);
 	return 0;
 }
 
@@ -255,7 +293,7 @@ static int find_owner(const struct fm_setup *setup, struct owner *owner, struct 
  * What was made just now. The directory around it may be the daemon's user's, who can put another
  * thing under its name: so it is opened, looked at, and given by its descriptor.
  */
-static int give(const char *path, const struct owner *owner, struct fm_err *err)
+static int give(const char *path, const struct fm_preflight_user *owner, struct fm_err *err)
 {
 	struct stat st;
 	int fd, ret = 0;
@@ -275,48 +313,45 @@ static int give(const char *path, const struct owner *owner, struct fm_err *err)
 	return ret;
 }
 
+/* What is being made, for whom, and what of it would have to go again. */
+struct making {
+	const struct fm_setup *setup;
+	const char *dir;		/* a real path */
+	struct fm_preflight_user owner;
+	struct fm_undo *undo;
+};
+
 /* A directory of the daemon's; one that is there stays as it is. */
-static int make_dir(const char *path, mode_t mode, const struct owner *owner, struct fm_err *err)
+static int make_dir(struct making *m, const char *path, mode_t mode, struct fm_err *err)
 {
 	struct stat st;
 	bool is_there = stat(path, &st) == 0;
-	int ret = fm_dir_make(path, mode, err);
+	int ret = fm_undo_dir_make(m->undo, path, mode, err);
 
-	return ret < 0 || is_there ? ret : give(path, owner, err);
+	return ret < 0 || is_there ? ret : give(path, &m->owner, err);
 }
 
-/* A store's directory that was there before keeps its owner, and who names it may not think of the
- * user that fmoved runs as. */
-static void warn_of_rights(const char *path, const struct owner *owner)
-{
-	struct stat st;
-
-	if (owner->uid == 0 || stat(path, &st) < 0 || st.st_uid == owner->uid ||
-	    st.st_mode & S_IWOTH || (st.st_gid == owner->gid && st.st_mode & S_IWGRP))
-		return;
-	fm_say("warning: %s was there before, and fmoved may not be able to write to it as user "
-	       "%u: chown it, or use setfacl",
-	       path, (unsigned)owner->uid);
-}
-
-static int make_dirs(const struct fm_setup *setup, const char *dir, const struct owner *owner,
-		     struct fm_err *err)
+static int make_dirs(struct making *m, struct fm_err *err)
 {
 	char name[FM_VALUE_NAME_MAX + 2], path[PATH_MAX];
 	int ret;
 
-	ret = fm_path_join(dir, FM_CONFIG_PEERS_DIR, path, err);
+	ret = fm_path_join(m->dir, FM_CONFIG_PEERS_DIR, path, err);
 	if (ret == 0)
-		ret = make_dir(path, 0755, owner, err);
+		ret = make_dir(m, path, 0755, err);
 	if (ret == 0)
-		ret = fm_path_join(dir, FM_CONFIG_INVITES_DIR, path, err);
+		ret = fm_path_join(m->dir, FM_CONFIG_INVITES_DIR, path, err);
 	if (ret == 0)
-		ret = make_dir(path, 0700, owner, err);
-	for (unsigned i = 0; ret == 0 && i < store_count(setup); i++) {
-		store_at(setup, dir, i, name, path);
-		ret = make_dir(path, 0755, owner, err);
-		if (ret == 0)
-			warn_of_rights(path, owner);
+		ret = make_dir(m, path, 0700, err);
+	if (ret == 0)
+		ret = fm_path_join(is_system(m->dir) ? STATE_PARENT : m->dir,
+				   is_system(m->dir) ? "fmove" : "state", path, err);
+	if (ret == 0)
+		/* the unit makes it, too; who starts fmoved without systemd needs it */
+		ret = make_dir(m, path, is_system(m->dir) ? 0755 : 0700, err);
+	for (unsigned i = 0; ret == 0 && i < fm_setup_stores(m->setup); i++) {
+		store_at(m->setup, m->dir, i, name, path);
+		ret = make_dir(m, path, 0755, err);
 	}
 	return ret;
 }
@@ -341,30 +376,26 @@ static int refuse_existing(const char *dir, struct fm_err *err)
 	return 0;
 }
 
-static int write_node(const struct fm_setup *setup, const char *dir, const char *text,
-		      uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
+static int write_node(struct making *m, const char *text, uint8_t key[static FM_CONFIG_KEY_LEN],
+		      struct fm_err *err)
 {
 	char path[PATH_MAX], key_path[PATH_MAX];
 	struct fm_file_write how = { .path = path, .mode = 0644 };
-	struct owner owner;
-	int ret = find_owner(setup, &owner, err);
+	int ret = make_dirs(m, err);
 
 	if (ret == 0)
-		ret = make_dirs(setup, dir, &owner, err);
+		ret = fm_path_join(m->dir, FM_CONFIG_FILE, path, err);
 	if (ret == 0)
-		ret = fm_path_join(dir, FM_CONFIG_FILE, path, err);
+		ret = fm_path_join(m->dir, "node.key", key_path, err);
 	if (ret == 0)
-		ret = fm_path_join(dir, "node.key", key_path, err);
+		ret = fm_undo_file(m->undo, key_path, err);
 	if (ret == 0)
 		ret = fm_key_generate(key_path, key, err);
-	if (ret < 0)
-		return ret;
-	ret = give(key_path, &owner, err);
 	if (ret == 0)
-		ret = fm_file_write(&how, text, err);
-	if (ret < 0)
-		(void)unlink(key_path);		/* made a moment ago, known to nobody */
-	return ret;
+		ret = give(key_path, &m->owner, err);
+	if (ret == 0)
+		ret = fm_undo_file(m->undo, path, err);
+	return ret < 0 ? ret : fm_file_write(&how, text, err);
 }
 
 /* Everything is checked as the daemon would check it, before anything is written. */
@@ -378,46 +409,94 @@ static int check_text(const char *file, const char *text, struct fm_err *err)
 	return ret;
 }
 
-static int write_checked(const struct fm_setup *setup, const char *node, const char *dir,
-			 uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
+static int write_checked(struct making *m, const char *node, uint8_t key[static FM_CONFIG_KEY_LEN],
+			 struct fm_err *err)
 {
 	char *text = malloc(TEXT_MAX);
 	int ret;
 
 	if (!text)
 		return fm_err_set(err, -ENOMEM, "out of memory");
-	ret = compose(setup, node, dir, text);
+	ret = compose(m->setup, node, m->dir, text);
 	if (ret < 0)
 		fm_err_sys(err, ret, "the configuration");
 	else
 		ret = check_text(FM_CONFIG_FILE, text, err);
 	if (ret == 0)
-		ret = write_node(setup, dir, text, key, err);
+		ret = write_node(m, text, key, err);
 	free(text);
 	return ret;
 }
 
-int fm_setup_write(const struct fm_setup *setup, struct fm_config **cfg,
+/* What the daemon could not do is said line by line; one of them ends this. */
+static int fly(const struct making *m, const struct fm_config *cfg, struct fm_err *err)
+{
+	char line[2 * FM_PREFLIGHT_MEND_MAX];
+	struct fm_preflight *found;
+	unsigned faults = 0;
+	int ret = fm_preflight_run(cfg, &m->owner, &found, err);
+
+	if (ret < 0)
+		return ret;
+	for (unsigned i = 0; i < found->count; i++) {
+		fm_preflight_print(&found->fault[i], line, sizeof(line));
+		fm_say("%s: %s", found->fault[i].is_borne ? "warning" : m->setup->verb, line);
+		faults += !found->fault[i].is_borne;
+	}
+	fm_preflight_free(found);
+	if (faults == 0)
+		return 0;
+	return fm_err_set(err, -EACCES,
+			  "fmoved could not work with this, so nothing was written; mend it, and "
+			  "say the same again");
+}
+
+static int write_all(struct making *m, const char *node, struct fm_config **cfg,
+		     uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
+{
+	char dir[PATH_MAX], path[PATH_MAX];
+	/* the daemon's socket goes into one of its own */
+	int ret = is_system(dir_of(m->setup))
+			  ? fm_undo_dir_make(m->undo, FM_CONFIG_DIR, 0755, err)
+			  : make_dir(m, dir_of(m->setup), 0755, err);
+
+	if (ret < 0)
+		return ret;
+	if (!realpath(dir_of(m->setup), dir))
+		return fm_err_sys(err, -errno, "%s", dir_of(m->setup));
+	m->dir = dir;
+	/* the longest of the names that follow */
+	ret = fm_path_join(dir, "fmoved.sock", path, err);
+	if (ret == 0)
+		ret = write_checked(m, node, key, err);
+	if (ret == 0)
+		ret = fm_path_join(dir, FM_CONFIG_FILE, path, err);
+	if (ret == 0)
+		ret = fm_config_load(path, cfg, err);
+	if (ret < 0)
+		return ret;
+	ret = fly(m, *cfg, err);
+	if (ret < 0)
+		fm_config_free(*cfg);
+	return ret;
+}
+
+int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm_config **cfg,
 		   uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
 {
-	char node[FM_VALUE_NAME_MAX + 1], dir[PATH_MAX], path[PATH_MAX];
+	struct making m = { .setup = setup, .undo = undo };
+	char node[FM_VALUE_NAME_MAX + 1];
 	int ret = refuse_existing(dir_of(setup), err);
 
 	if (ret == 0 && !setup->node)
 		ret = own_name(node, sizeof(node), err);
 	if (ret == 0)
-		ret = fm_dir_make(dir_of(setup), 0755, err);
+		ret = find_owner(setup, &m.owner, err);
+	if (ret == 0)
+		ret = write_all(&m, setup->node ? setup->node : node, cfg, key, err);
 	if (ret < 0)
-		return ret;
-	if (!realpath(dir_of(setup), dir))
-		return fm_err_sys(err, -errno, "%s", dir_of(setup));
-	/* the longest of the names that follow */
-	ret = fm_path_join(dir, "fmoved.sock", path, err);
-	if (ret == 0)
-		ret = write_checked(setup, setup->node ? setup->node : node, dir, key, err);
-	if (ret == 0)
-		ret = fm_path_join(dir, FM_CONFIG_FILE, path, err);
-	return ret < 0 ? ret : fm_config_load(path, cfg, err);
+		fm_undo_all(undo);
+	return ret;
 }
 
 void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max)
@@ -426,4 +505,15 @@ void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max)
 		snprintf(out, max, "systemctl enable --now fmoved");
 	else
 		snprintf(out, max, "fmoved --config %s", cfg->file);
+}
+
+void fm_setup_say_group(const struct fm_config *cfg)
+{
+	const char *user = getenv("SUDO_USER");
+
+	if (geteuid() != 0 || !is_system(cfg->dir))
+		return;
+	fm_say("Who uses fmove here is root or in the group " FM_SERVICE_USER
+	       ": usermod -aG " FM_SERVICE_USER " %s (counts from the next login)",
+	       user && strcmp(user, "root") != 0 ? user : "USER");
 }

@@ -10,8 +10,8 @@
 
 #include "config/config.h"
 #include "config/daemon.h"
-#include "config/keys.h"
 #include "config/options.h"
+#include "config/preflight.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -27,7 +27,7 @@ static const char usage[] =
 	"The daemon of fmove; runs in the foreground. See fmoved(8).\n"
 	"\n"
 	"  --config FILE      the configuration (" FM_CONFIG_DIR "/" FM_CONFIG_FILE ")\n"
-	"  --check            check the configuration, the key and the stores, and end\n"
+	"  --check            try what fmoved does with it, as its user, and end\n"
 	"  --log-level LEVEL  error, warn, info or debug, whatever the configuration says\n"
 	"  --version          print the version and end\n"
 	"  --help             print this and end\n"
@@ -50,12 +50,19 @@ static const struct fm_daemon_program program = {
 	.load = fm_config_load,
 };
 
-/* Everything that a start would trip over and that takes no port, thread or memory. */
-static int check(const struct fm_config *cfg, struct fm_err *err)
+/* With the line that mends it. */
+static void say_fault(const struct fm_preflight_fault *fault, enum fm_log_level level)
 {
-	uint8_t key[FM_CONFIG_KEY_LEN];
+	char line[2 * FM_PREFLIGHT_MEND_MAX];
+
+	fm_preflight_print(fault, line, sizeof(line));
+	fm_log(level, "%s", line);
+}
+
+static int open_stores(const struct fm_config *cfg, struct fm_err *err)
+{
 	struct fm_store *store;
-	int ret = fm_key_read(cfg->node.key_file, key, err);
+	int ret = 0;
 
 	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
 		ret = fm_fmoved_open_store(&cfg->stores[i], &store, err);
@@ -65,11 +72,55 @@ static int check(const struct fm_config *cfg, struct fm_err *err)
 	return ret;
 }
 
+/* What a start would trip over and takes no port, thread or memory, and what transfers would; as
+ * the user who would start. The exit status. */
+static int check(const struct fm_config *cfg)
+{
+	struct fm_preflight_user user;
+	struct fm_preflight *found;
+	struct fm_err err = { 0 };
+	unsigned faults = 0;
+
+	if (fm_preflight_user(cfg, &user, &err) < 0 ||
+	    fm_preflight_run(cfg, &user, &found, &err) < 0)
+		return fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG);
+	for (unsigned i = 0; i < found->count; i++) {
+		bool is_borne = found->fault[i].is_borne;
+
+		say_fault(&found->fault[i], is_borne ? FM_LOG_WARN : FM_LOG_ERROR);
+		faults += !is_borne;
+	}
+	fm_preflight_free(found);
+	if (faults > 0)
+		return FM_DAEMON_EXIT_CONFIG;
+	return open_stores(cfg, &err) < 0 ? fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG)
+					  : EXIT_SUCCESS;
+}
+
+/* A start goes on: whatever works all the same is kept from nobody. */
+static void warn_of_faults(const struct fm_config *cfg)
+{
+	struct fm_preflight_user user;
+	struct fm_preflight *found;
+	struct fm_err err = { 0 };
+
+	fm_preflight_self(&user);
+	if (fm_preflight_run(cfg, &user, &found, &err) < 0) {
+		fm_log_warn("%s", err.text);
+		return;
+	}
+	for (unsigned i = 0; i < found->count; i++)
+		if (!found->fault[i].is_borne)	/* of these the start itself tells more */
+			say_fault(&found->fault[i], FM_LOG_WARN);
+	fm_preflight_free(found);
+}
+
 static int serve(struct fm_config *cfg, const struct fm_fmoved_opts *opts)
 {
 	struct fm_fmoved fmoved;
 	struct fm_err err = { 0 };
 
+	warn_of_faults(cfg);
 	if (fm_fmoved_start(&fmoved, opts, cfg, &err) < 0)
 		return fm_daemon_fail(&err, EXIT_FAILURE);
 	fm_fmoved_run(&fmoved);
@@ -82,7 +133,6 @@ int main(int argc, char **argv)
 {
 	struct fm_daemon_args args;
 	struct fm_fmoved_opts opts;
-	struct fm_err err = { 0 };
 	struct fm_config *cfg;
 	int ret = fm_daemon_parse(&program, argc, argv, &args);
 
@@ -95,9 +145,9 @@ int main(int argc, char **argv)
 	if (ret != 0)
 		return ret;
 	if (args.is_check) {
-		ret = check(cfg, &err);
+		ret = check(cfg);
 		fm_config_free(cfg);
-		return ret < 0 ? fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG) : EXIT_SUCCESS;
+		return ret;
 	}
 	opts = (struct fm_fmoved_opts){ args.file, args.log_level, args.has_hidden };
 	return serve(cfg, &opts);

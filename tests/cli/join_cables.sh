@@ -1,5 +1,5 @@
 #!/bin/bash
-# Goal:   init finds an address where no route leads out, and names the others;
+# Goal:   init finds addresses where no route leads out, and names all of them;
 #         join tells both nodes all addresses of the other, so that a node that joined over one
 #         cable is reached over the other when the first is cut before the two daemons ever met.
 # Method: two network namespaces with two wires; init in the one, join in the other over the first
@@ -63,13 +63,11 @@ for port in w1 w2 c0; do
 	done
 done
 
-# No route leads out of these machines: the line has the address of an interface, and the others are said.
+# No route leads out of these machines: the line has the addresses of all interfaces, and join takes
+# the first that it reaches.
 ok in_ns 1 fmove init --dir "$dir/c/n1" --node n1 --store "s=$dir/c/n1/files"
 read -r _ _ address token <out
-others='10\.78\.2\.1:7471, 172\.17\.0\.1:7471, \[fd00:78:1::1\]:7471, \[fd00:78:2::1\]:7471'
-grep -q "does not reach $address takes another address of this one: $others$" err ||
-	bad "init does not say the other addresses: $(cat err)"
-[ "$address" = 10.78.1.1:7471 ] || bad "the line names $address"
+[ "$address" = 10.78.1.1:7471,10.78.2.1:7471,172.17.0.1:7471 ] || bad "the line names $address"
 serve 1
 ok in_ns 2 fmove join --dir "$dir/c/n2" --node n2 --store "s=$dir/c/n2/files" "$address" "$token"
 

@@ -32,23 +32,23 @@ struct addr6 {
 };
 
 static struct fm_err err;
-static char told[FM_ADDRESS_TEXT_MAX];
+static struct fm_addresses told;
 
 static int tell(const char *listen, const char *address)
 {
 	char at[64], said[64];
 	const struct fm_config_node node = { .listen = at, .address = said };
 
-	told[0] = '\0';
 	(void)snprintf(at, sizeof(at), "%s", listen);
 	(void)snprintf(said, sizeof(said), "%s", address);
-	return fm_address_of_node(&node, told, sizeof(told), &err);
+	return fm_address_of_node(&node, &told, &err);
 }
 
 static void is_told(const char *listen, const char *address, const char *wanted)
 {
 	CU_ASSERT_EQUAL(tell(listen, address), 0);
-	CU_ASSERT_STRING_EQUAL(told, wanted);
+	CU_ASSERT_EQUAL(told.count, 1);
+	CU_ASSERT_STRING_EQUAL(told.text[0], wanted);
 }
 
 static void is_refused(const char *listen, const char *text)
@@ -119,8 +119,31 @@ static void test_said(void)
 
 static void test_no_fixed_port(void)
 {
-	is_refused("10.0.0.1:0", "no fixed port: say node.address");
-	is_refused("10.0.0.1", "no fixed port: say node.address");
+	is_refused("10.0.0.1:0", "no fixed port: say --address");
+	is_refused("10.0.0.1", "no fixed port: say --address");
+}
+
+static void is_complete(const char *text, const char *wanted)
+{
+	char out[FM_ADDRESS_TEXT_MAX];
+
+	CU_ASSERT_EQUAL(fm_address_complete(text, 7471, out), 0);
+	CU_ASSERT_STRING_EQUAL(out, wanted);
+}
+
+static void test_port_is_added(void)
+{
+	static const char *const none[] = { "", "a b", ":", "[fd00::1", "spark:0", "spark:70000" };
+	char out[FM_ADDRESS_TEXT_MAX];
+
+	is_complete("spark-1.lan", "spark-1.lan:7471");
+	is_complete("spark-1.lan:7000", "spark-1.lan:7000");
+	is_complete("10.0.0.1", "10.0.0.1:7471");
+	is_complete("fd00::1", "[fd00::1]:7471");
+	is_complete("[fd00::1]", "[fd00::1]:7471");
+	is_complete("[fd00::1]:7000", "[fd00::1]:7000");
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		CU_ASSERT_EQUAL(fm_address_complete(none[i], 7471, out), -EINVAL);
 }
 
 static void test_from_routes(void)
@@ -142,6 +165,7 @@ static void test_from_routes(void)
 static const struct fm_test tests[] = {
 	{ "an address that is said is told", test_said },
 	{ "without a fixed port there is none to tell", test_no_fixed_port },
+	{ "what a person says of an address gets a port", test_port_is_added },
 	{ "else it is the one that leads out of this machine, IPv4 first", test_from_routes },
 };
 

@@ -233,7 +233,7 @@ static struct scene {
 	struct fm_join_answer answer;
 	struct fm_err err;
 	int ret;
-	bool is_settled;
+	enum fm_joining_end end;
 } scene;
 
 static char dir[] = "/tmp/fmove-test-join.XXXXXX";
@@ -335,7 +335,7 @@ static void scene_end(void)
 static void *joiner_main(void *arg)
 {
 	(void)arg;
-	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.is_settled, &scene.err);
+	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.end, &scene.err);
 	fm_loop_stop(scene.loop);
 	return NULL;
 }
@@ -370,7 +370,7 @@ static void test_joins(void)
 	CU_ASSERT_EQUAL(scene.ret, 0);
 	CU_ASSERT_STRING_EQUAL(scene.answer.name, "srv");
 	CU_ASSERT_STRING_EQUAL(scene.answer.address, "");
-	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(scene.end, FM_JOINING_SETTLED);
 	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 1);
 	CU_ASSERT_STRING_EQUAL(scene.who.request.name, "new");
 	/* it said the port only */
@@ -480,7 +480,7 @@ static void test_nobody_is_invited(void)
 	joiner_run();
 	CU_ASSERT_EQUAL(scene.ret, -EACCES);
 	CU_ASSERT_PTR_NOT_NULL(strstr(scene.err.text, "no invitation is open"));
-	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(scene.end, FM_JOINING_SETTLED);
 	/* it is over soon */
 	fm_join_open(scene.join, fm_loop_now(scene.loop) + FM_NS_PER_S / 100);
 	while (scene.join->shut.at_ns > fm_loop_now(scene.loop))
@@ -543,7 +543,7 @@ static void test_wrong_server(void)
 	joiner_run();
 	CU_ASSERT_TRUE(scene.ret < 0);
 	CU_ASSERT_TRUE(scene.err.text[0]);
-	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(scene.end, FM_JOINING_NOT_THERE);
 	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 0);
 	scene_end();
 }
@@ -558,9 +558,9 @@ static void test_nobody_there(void)
 	joiner_start();
 	scene_end();
 	scene.joining.port = port;
-	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.is_settled, &scene.err);
+	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.end, &scene.err);
 	CU_ASSERT_EQUAL(scene.ret, -ECONNREFUSED);
-	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(scene.end, FM_JOINING_NOT_THERE);
 	(void)close(fd);
 }
 
@@ -581,7 +581,7 @@ static void test_stop_meanwhile(void)
 	drain();
 	pthread_join(scene.thread, NULL);
 	CU_ASSERT_TRUE(scene.ret < 0);
-	CU_ASSERT_FALSE(scene.is_settled);
+	CU_ASSERT_EQUAL(scene.end, FM_JOINING_UNKNOWN);
 	scene_end();
 	CU_ASSERT_EQUAL(scene.peers, 0);
 	sem_destroy(&waits);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* system - see system.h. */
+#include "client/cli/system.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/cli/cmd.h"
+#include "client/cli/setup.h"
+#include "config/preflight.h"
+#include "mover/base/err.h"
+
+#define UNIT "fmoved"
+#define SYSTEMD_DIR "/run/systemd/system"	/* as sd_booted(3) has it */
+
+/* ---- what will be done ---- */
+
+static void plan_dir(FILE *to, const char *path)
+{
+	if (access(path, F_OK) == 0)
+		(void)fprintf(to, "  %s is there, and stays as it is\n", path);
+	else
+		(void)fprintf(to, "  make %s\n", path);
+}
+
+static void plan_user(FILE *to)
+{
+	if (getpwnam(FM_SERVICE_USER))
+		(void)fprintf(to, "  the user " FM_SERVICE_USER " is there\n");
+	else
+		(void)fprintf(to, "  make the user and group " FM_SERVICE_USER ": %s\n",
+			      fm_preflight_make_user());
+}
+
+static bool is_systemd_running(void)
+{
+	return access(SYSTEMD_DIR, F_OK) == 0;
+}
+
+static void plan_service(FILE *to)
+{
+	(void)fprintf(to, "  locked memory: LimitMEMLOCK=infinity is in " UNIT ".service\n");
+	if (is_systemd_running())
+		(void)fprintf(to, "  systemctl daemon-reload; systemctl enable --now " UNIT "\n");
+	else
+		(void)fprintf(to, "  systemctl enable " UNIT
+				  " (systemd does not run here: started at the next boot)\n");
+}
+
+void fm_system_plan(const struct fm_setup *setup, FILE *to)
+{
+	const char *dir = setup->dir ? setup->dir : FM_CONFIG_DIR;
+
+	(void)fprintf(to, "fmove %s%s does this:\n", setup->verb,
+		      setup->is_system ? " --system" : "");
+	if (setup->is_system)
+		plan_user(to);
+	(void)fprintf(to, "  write %s/" FM_CONFIG_FILE ", %s/node.key, %s/" FM_CONFIG_PEERS_DIR
+			  " and %s/" FM_CONFIG_INVITES_DIR "\n",
+		      dir, dir, dir, dir);
+	for (unsigned i = 0; i < fm_setup_stores(setup); i++)
+		plan_dir(to, strchr(fm_setup_store(setup, i), '=') + 1);
+	if (setup->is_system)
+		plan_service(to);
+}
+
+/* ---- doing it ---- */
+
+/* A command line of ours. Its output is talk, so it goes to standard error. */
+static int run(const char *line, struct fm_err *err)
+{
+	char shell[] = "/bin/sh", option[] = "-c", text[512];
+	char *argv[] = { shell, option, text, NULL };
+	int status = 0, ret;
+	pid_t pid;
+
+	(void)snprintf(text, sizeof(text), "exec >&2; %s", line);	/* fits */
+	ret = posix_spawn(&pid, shell, NULL, NULL, argv, environ);
+	if (ret != 0)
+		return fm_err_sys(err, -ret, "%s", line);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return fm_err_sys(err, -errno, "%s", line);
+	if (status != 0)
+		return fm_err_set(err, -EIO, "%s: it failed (status %d)", line,
+				  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	return 0;
+}
+
+int fm_system_begin(struct fm_system *sys, struct fm_err *err)
+{
+	int ret;
+
+	if (geteuid() != 0)
+		return fm_err_set(err, -EPERM, "--system takes root: sudo fmove ...");
+	if (!fm_preflight_has_unit())
+		return fm_err_set(err, -ENOENT,
+				  "--system: " UNIT ".service is not where systemd looks: make "
+				  "install (PREFIX=/usr/local)");
+	if (getpwnam(FM_SERVICE_USER))
+		return 0;
+	ret = run(fm_preflight_make_user(), err);
+	if (ret < 0)
+		return ret;
+	sys->has_made_user = true;
+	if (!getpwnam(FM_SERVICE_USER))
+		return fm_err_set(err, -ENOENT, "%s: it made no user " FM_SERVICE_USER,
+				  fm_preflight_make_user());
+	return 0;
+}
+
+int fm_system_start(struct fm_system *sys, struct fm_err *err)
+{
+	int ret;
+
+	sys->has_enabled = true;
+	if (!is_systemd_running())
+		return run("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
+	ret = run("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
+	if (ret < 0)
+		fm_err_wrap(err, "see journalctl -u " UNIT);
+	return ret;
+}
+
+void fm_system_undo(const struct fm_system *sys)
+{
+	struct fm_err err = { 0 };
+
+	if (sys->has_enabled && is_systemd_running())
+		(void)run("systemctl --quiet disable --now " UNIT, &err); /* as far as it goes */
+	else if (sys->has_enabled)
+		(void)run("SYSTEMD_OFFLINE=1 systemctl --quiet disable " UNIT, &err);
+	if (sys->has_made_user && run("userdel " FM_SERVICE_USER, &err) < 0)
+		fm_say("the user " FM_SERVICE_USER " was made, and stays: %s", err.text);
+}
