@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <grp.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -55,6 +57,26 @@ static int fail_gone(struct fmove_error *err)
 
 /* ---- connecting ---- */
 
+/* The group that the socket is for, where it is for one and its directory can be looked into. */
+static int fail_rights(struct fmove_error *err, const char *path)
+{
+	const struct group *group = NULL;
+	struct stat st;
+
+	if (stat(path, &st) == 0 && st.st_mode & S_IWGRP && st.st_gid != 0)
+		group = getgrgid(st.st_gid);
+	if (group)
+		return fm_lib_fail(err, -EACCES,
+				   "%s may not be used by you: join the group %s (as root: usermod "
+				   "-aG %s USER; it counts from the next login), or ask who runs "
+				   "fmoved",
+				   path, group->gr_name, group->gr_name);
+	return fm_lib_fail(err, -EACCES,
+			   "%s may not be used by you: join the group that owns it (ls -l shows "
+			   "it), or ask who runs fmoved",
+			   path);
+}
+
 static int fail_connect(struct fmove_error *err, int code, const char *path)
 {
 	switch (-code) {
@@ -68,11 +90,7 @@ static int fail_connect(struct fmove_error *err, int code, const char *path)
 			path);
 	case EACCES:
 	case EPERM:
-		return fm_lib_fail(
-			err, -EACCES,
-			"%s may not be used by you: join the group that owns it (ls -l shows it), "
-			"or ask who runs fmoved",
-			path);
+		return fail_rights(err, path);
 	case EAGAIN:
 		(void)fm_lib_fail(
 			err, -EBUSY,
