@@ -10,7 +10,8 @@
 #   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only
 #   make bench      the figures, against other tools
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
-#   make install    below PREFIX (/usr/local), with DESTDIR
+#   make install    below PREFIX (/usr/local), with DESTDIR; stripped
+#   make uninstall  removes what make install installed from this tree; configuration and stores stay
 #   make clean
 #
 # JOBS=1 make check takes one processor (default: all).
@@ -20,7 +21,7 @@ FUZZ_SECONDS ?= 60
 
 ccache := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 configure = cmake --preset $(1) $(ccache) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2) > build/$(1).log || \
-	{ cat build/$(1).log; echo "make: if a package is missing: make deps-build"; exit 1; }
+	{ cat build/$(1).log; .ci/deps --missing build; exit 1; }
 
 all:
 	@mkdir -p build
@@ -69,10 +70,13 @@ fuzz: deps-fuzz
 	done
 
 install: all
-	@cmake --install build
-	@[ -n "$(DESTDIR)" ] || echo "Once: systemd-sysusers && systemctl daemon-reload && fmove init"
+	@cmake --install build --strip
+	@[ -n "$(DESTDIR)" ] || echo "Once, on the first node: fmove init --system (-n says what it does)"
+
+uninstall:
+	@.ci/uninstall build/install_manifest.txt
 
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check check-fast coverage lab soak bench fuzz install clean
+.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check check-fast coverage lab soak bench fuzz install uninstall clean
