@@ -249,8 +249,8 @@ static bool seek_data(struct fm_xfer *x)
 		if (!knows_data(x, &from, &to))
 			return false;
 		/* Whole blocks, so that what one stretch leaves over is not sent twice by the
-		 * next. */
-		from = fm_block_down(from);
+		 * next. The size is no such stretch: behind a hole at the end there is nothing. */
+		from = from < x->o.size ? fm_block_down(from) : x->o.size;
 		x->next_offset = from > x->next_offset ? from : x->next_offset;
 		to = fm_block_up(to);
 		to = to < gap_to ? to : gap_to;

@@ -364,6 +364,40 @@ static void test_lost_comes_again(void)
 	world_free(&w);
 }
 
+/* The same, as a file that is [size] long says it. */
+static uint64_t holey_size;
+
+static int holey_to_end(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	int ret = holey_next(file, offset, from, to);
+
+	if (*from == *to)
+		*from = *to = holey_size;
+	return ret;
+}
+
+/* Goal: a hole that reaches to the end stays one, also where the size is in the midst of a
+ * block. */
+static void test_hole_at_the_end(void)
+{
+	static const struct fm_file_ops ops = { .next_data = holey_to_end };
+	struct fm_chunk c;
+	struct world w;
+	uint64_t last = 0;
+
+	holey_size = 19 * 4096 + 1;
+	world_new(&w, true, holey_size, &ops);
+	memset(content + 8192, 0, 3 * 4096);
+	memset(content + 7 * 4096, 0, 13 * 4096);
+	while (claim(&w, &w, &c)) {
+		last = c.offset + c.len;
+		acked(&w, &c);
+	}
+	CU_ASSERT_EQUAL(last, 7 * 4096);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	world_free(&w);
+}
+
 static void test_holes_are_skipped(void)
 {
 	struct fm_chunk c;
@@ -1402,6 +1436,7 @@ static const struct fm_test tests[] = {
 	{"a chunk that was lost comes again with its number, and counts once",
 	 test_lost_comes_again},
 	{"holes are not sent, blocks around them are", test_holes_are_skipped},
+	{"a hole at the end is not sent", test_hole_at_the_end},
 	{"what was there and is damaged comes again", test_damaged_comes_again},
 	{"where data is, is looked for without the lock", test_looking_for_data_beside_others},
 	{"a transfer may end while its data is looked for", test_ending_while_looking_for_data},

@@ -1,0 +1,43 @@
+#!/bin/bash
+# Goal:   what real trees have and tests seldom: times beyond 2262, files that end in a hole, names
+#         of a symbolic link, names that fmove keeps for itself, attributes of large files in an
+#         update. Each arrives, or the result says what did not.
+# Method: one tree for each, by put and by get, compared with what was sent.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_STORE='owner = "caller";'
+[ "$(id -u)" -eq 0 ] || skip "needs root: a store that keeps owners and attributes"
+up 2
+
+# stretches FILE: its data, as the file system tells it.
+stretches() {
+	python3 - "$1" <<-'END'
+		import os, sys
+		fd = os.open(sys.argv[1], os.O_RDONLY)
+		size, at = os.fstat(fd).st_size, 0
+		while at < size:
+		    try:
+		        data = os.lseek(fd, at, os.SEEK_DATA)
+		    except OSError:
+		        break
+		    at = os.lseek(fd, data, os.SEEK_HOLE)
+		    print(data, at)
+	END
+}
+
+# A size that is no multiple of a block, behind a hole.
+mkdir holes
+for size in 4096 100000 5000000; do
+	random $size holes/$size && truncate -s $((size * 2 + 4097)) holes/$size
+done
+ok fmove put -r holes n2:s/holes
+ok fmove get -r n2:s/holes back
+for size in 4096 100000 5000000; do
+	ok fmove put holes/$size n2:s/hole$size
+	for copy in "$(store 2)/holes/$size" back/$size "$(store 2)/hole$size"; do
+		same holes/$size "$copy"
+		[ "$(stretches "$copy")" = "$(stretches holes/$size)" ] ||
+			bad "$copy has data at $(stretches "$copy") instead of $(stretches holes/$size)"
+	done
+done
+
