@@ -12,6 +12,7 @@
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
 #include "mover/tree/manifest.h"
+#include "mover/tree/stash.h"
 
 static uint64_t counted_bytes(const struct stat *st)
 {
@@ -85,25 +86,99 @@ static int remove_below(struct fm_store_dir *sd, int fd, const char *path, struc
 	return ret;
 }
 
+/* A directory that goes, and its name. */
+struct going {
+	const struct fm_path_parent *parent;
+	uint64_t ino;
+	struct fm_manifest_key key;
+	bool has_key;
+	/* where it lies, beside its name; "": under that, still */
+	char stash[FM_STAGING_NAME_LEN + 1];
+};
+
+/*
+ * It leaves its name before anything of it goes: nobody takes what is left for the whole. Where it
+ * may not be moved, or there is no room for a stash, it goes where it is.
+ */
+static int hide(struct going *g, int fd)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(fd, &st);
+	struct fm_stash_what what = {
+		.dir = g->parent->fd, .from = g->parent->name, .name = g->parent->name};
+
+	if (ret < 0)
+		return ret;
+	g->ino = what.ino = st.st_ino;
+	if (fm_stash_keep(&what, g->parent->fd, FM_STAGING_OLD, g->stash) < 0)
+		g->stash[0] = '\0';
+	return 0;
+}
+
+/* What could not be removed is found where it was. Best effort: if somebody has the name by now it
+ * stays in the stash, which goes when it is swept. */
+static void show_again(const struct going *g)
+{
+	int to = g->parent->fd, stash = fm_sys_open_dir(to, g->stash, true);
+	char manifest[FM_MANIFEST_NAME_LEN + 1];
+
+	if (stash < 0)
+		return;
+	if (fm_sys_rename(stash, g->parent->name, to, g->parent->name, RENAME_NOREPLACE) == 0) {
+		if (g->has_key) {
+			fm_manifest_name(&g->key, manifest);
+			(void)renameat(stash, manifest, to, manifest);
+		}
+		(void)fm_stash_remove(to, g->stash, g->ino, NULL);
+	}
+	close(stash);
+}
+
+static int remove_name(const struct going *g)
+{
+	int ret = fm_sys_unlinkat(g->parent->fd, g->parent->name, AT_REMOVEDIR);
+
+	if (ret == 0 && g->has_key)
+		fm_manifest_remove(g->parent->fd, &g->key);
+	return ret;
+}
+
+/* The directory behind fd, which is taken over. */
+static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *parent, int fd,
+			 const char *path, struct fm_err *err)
+{
+	struct going g = { .parent = parent };
+	int ret;
+
+	g.has_key = fm_manifest_key(fd, &g.key) == 0;
+	ret = hide(&g, fd);
+	if (ret < 0) {
+		close(fd);
+		return ret;
+	}
+	ret = remove_below(sd, fd, path, err);
+	if (g.stash[0] && ret < 0)
+		show_again(&g);
+	else if (ret == 0 && !g.stash[0])
+		ret = remove_name(&g);
+	else if (ret == 0)	/* the rest is empty: if it cannot go now it is swept */
+		(void)fm_stash_remove(parent->fd, g.stash, g.ino, NULL);
+	return ret;
+}
+
 static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 		       const char *path, struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	struct fm_manifest_key key;
 	int fd = fm_sys_open_dir(parent->fd, parent->name, true);
-	bool has_key = fd >= 0 && fm_manifest_key(fd, &key) == 0;
 	int ret;
 
 	fm_err_clear(err);
 	ret = fd == -EXDEV ? refuse_mount(path, "", err)
 	      : fd < 0	   ? fd
-			   : remove_below(sd, fd, path, err);
+			   : remove_hidden(sd, parent, fd, path, err);
 	if (err->code < 0)
 		return ret;
-	if (ret == 0)
-		ret = fm_sys_unlinkat(parent->fd, parent->name, AT_REMOVEDIR);
-	if (ret == 0 && has_key)
-		fm_manifest_remove(parent->fd, &key);
 	if (ret == -EOVERFLOW)
 		return fm_err_set(err, ret,
 				  "remove \"%s\": directories nested deeper than %d; remove the "

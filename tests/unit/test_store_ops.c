@@ -2,6 +2,9 @@
 /*
  * Directory stores: list, remove, mkdir. links: fm_store
  */
+#include <sys/inotify.h>
+
+#include "mover/base/fault.h"
 #include "mover/store/walk.h"
 #include "tests/unit/store_scene.h"
 
@@ -155,6 +158,58 @@ static void test_remove_tree(void)
 	}
 }
 
+/* Events of inotify(7) that a removal of "d" causes: the first of them, and its name. */
+static uint32_t first_event(int watch, char *name, size_t cap)
+{
+	union {
+		struct inotify_event event;
+		char bytes[4096];
+	} buf = { .bytes = { 0 } };
+	ssize_t len = read(watch, &buf, sizeof(buf));
+
+	CU_ASSERT_TRUE(len >= (ssize_t)sizeof(buf.event));
+	(void)snprintf(name, cap, "%s", buf.event.len > 0 ? buf.event.name : "");
+	return buf.event.mask;
+}
+
+/* Goal: nobody sees a tree from which something is gone: its name goes first. */
+static void test_remove_hides_first(void)
+{
+	char name[64];
+	int watch;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("d/f", 1, 1, false), 0);
+	watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	CU_ASSERT_TRUE(inotify_add_watch(watch, at("d"), IN_DELETE) >= 0);
+	CU_ASSERT_TRUE(inotify_add_watch(watch, at(""), IN_MOVED_FROM | IN_DELETE) >= 0);
+	CU_ASSERT_EQUAL(rm("d", true), 0);
+	CU_ASSERT_EQUAL(first_event(watch, name, sizeof(name)) & IN_MOVED_FROM, IN_MOVED_FROM);
+	CU_ASSERT_STRING_EQUAL(name, "d");
+	CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+	close(watch);
+	end();
+}
+
+/* Goal: where it cannot be hidden (a full disk has no room for another directory) it goes all the
+ * same; what cannot be removed is under its name again. */
+static void test_remove_fails(void)
+{
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("d/f", 1, 1, false), 0);
+	fm_fault_arm("store.unlink", 1);
+	CU_ASSERT_EQUAL(rm("d", true), -EIO);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(access(at("d/f"), F_OK), 0);
+	CU_ASSERT_EQUAL(dir_count(dir, ""), 3);
+	fm_fault_arm("tree.mkdir", 1);
+	CU_ASSERT_EQUAL(rm("d", true), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+	end();
+}
+
 /* Goal: a tree deeper than the walk goes is refused with a reason, and can be removed in parts. */
 static void test_remove_deep(void)
 {
@@ -197,6 +252,8 @@ static const struct fm_test tests[] = {
 	{ "a list tells kinds apart and hides partial files", test_list_kinds },
 	{ "remove takes files, and directories only if asked for", test_remove },
 	{ "removing a tree follows no link", test_remove_tree },
+	{ "a tree that is removed loses its name first", test_remove_hides_first },
+	{ "what cannot be removed has its name again", test_remove_fails },
 	{ "a tree too deep to walk is refused", test_remove_deep },
 	{ "mkdir makes what is missing", test_mkdir },
 };
