@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/show.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -89,6 +90,25 @@ static int meet_link(struct fm_sink_call *call, const struct fm_sink_at *at,
 		       : fm_sink_clash(call, at);
 }
 
+/* Of what is too long the kernel does not say whether it is the name or where the link leads. */
+static int fail_link(struct fm_sink_call *call, const struct fm_sink_at *at,
+		     const struct fm_pack_entry *e, int ret)
+{
+	char path[FM_TREE_PATH_MAX + 1];
+	struct fm_path_shown shown;
+	struct stat st;
+
+	if (ret != -ENAMETOOLONG || fm_tsys_fstatat(at->dir, at->name, &st) != -ENOENT)
+		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len,
+				    call->err);
+	memcpy(path, e->path, e->path_len);
+	path[e->path_len] = '\0';
+	return fm_err_set(call->err, ret,
+			  "make the symbolic link \"%s\": the file system takes no target as long "
+			  "as its %zu bytes (XFS: at most 1024); leave it out with --exclude",
+			  fm_path_show(path, &shown), e->target_len);
+}
+
 static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	char target[FM_TREE_PATH_MAX + 1];
@@ -104,8 +124,7 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	if (ret == -EEXIST)
 		return meet_link(call, &at, e);
 	if (ret < 0)
-		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len,
-				    call->err);
+		return fail_link(call, &at, e, ret);
 	call->count.links++;
 	call->tally.same += met == FM_SINK_MET_SAME;
 	fm_sink_name_as(call->s, met, e);

@@ -192,6 +192,8 @@ int fm_tsys_mkdir(int dir, const char *name)
 
 int fm_tsys_symlink(const char *target, int dir, const char *name)
 {
+	if (FM_FAULT("tree.symlink_target"))
+		return -ENAMETOOLONG;
 	return FM_FAULT("tree.symlink") ? -ENOSPC : fm_call_symlinkat(target, dir, name);
 }
 

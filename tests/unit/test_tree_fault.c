@@ -393,6 +393,23 @@ static void test_late(void)
 
 /* ---- somebody saves what only he has while the new version gets its name ---- */
 
+/* Goal: a link whose target is too long for the file system (XFS: 1024 bytes) is not told as a name
+ * that is. */
+static void test_long_target(void)
+{
+	scene_begin(IN_MEMORY);
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_link("link", "somewhere");
+	fm_fault_arm("tree.symlink_target", 1);
+	CU_ASSERT_EQUAL(apply(), -ENAMETOOLONG);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"link\": the file system takes no target"));
+	t->ops->discard(t);
+	t->ops->close(t);
+	scene_end();
+}
+
 enum saved { SAVED_COMES, SAVED_CANNOT_COME, SAVED_IS_UNKNOWN, SAVED_COUNT };
 
 /* As editors do: another file gets the name. */
@@ -787,6 +804,7 @@ static void test_notes(void)
 
 static const struct fm_test tests[] = {
 	{"whatever fails, a version is there whole, and the next try succeeds", test_each_failure},
+	{"a link that leads to what is too long is told as that", test_long_target},
 	{"a failing sync of the directory undoes the publication", test_undo},
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"what appears in the version that is replaced is not lost", test_late},
