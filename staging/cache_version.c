@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "staging/cache_file.h"
 #include "staging/cache_priv.h"
@@ -77,7 +78,7 @@ static int open_parent(int root, char path[static PATH_MAX], bool is_made, const
 
 static int64_t mtime_of(const struct stat *st)
 {
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	return fm_time_ns(&st->st_mtim);
 }
 
 static bool is_as_told(const struct stat *st, const struct fm_cache_file *file)

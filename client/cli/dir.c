@@ -341,7 +341,7 @@ struct fmove_entry fm_dir_entry(const struct stat *st)
 
 	e.size = (uint64_t)st->st_size;
 	e.mode = st->st_mode & 0777;
-	e.mtime_ns = (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+	e.mtime_ns = fm_time_ns(&st->st_mtim);
 	return e;
 }
 

@@ -23,12 +23,12 @@ static int64_t now_ns(void)
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);	/* it exists */
-	return (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
+	return fm_time_ns(&now);
 }
 
 static int64_t ctime_of(const struct stat *st)
 {
-	return (int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec;
+	return fm_time_ns(&st->st_ctim);
 }
 
 int64_t fm_former_until_ns(void)

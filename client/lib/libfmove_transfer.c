@@ -282,7 +282,7 @@ static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *o
 		return -errno;
 	*out = (struct fmove_entry){.type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER,
 				    .size = (uint64_t)st.st_size};
-	out->mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st.st_mtim.tv_nsec;
+	out->mtime_ns = fm_time_ns(&st.st_mtim);
 	return 0;
 }
 

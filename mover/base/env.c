@@ -10,6 +10,29 @@
 #include <sys/random.h>
 #include <time.h>
 
+/* False: it does not fit into *ns. */
+static bool to_ns(const struct timespec *t, int64_t *ns)
+{
+	return !__builtin_mul_overflow(t->tv_sec, (int64_t)FM_NS_PER_S, ns) &&
+	       !__builtin_add_overflow(*ns, t->tv_nsec, ns);
+}
+
+int64_t fm_time_ns(const struct timespec *t)
+{
+	int64_t ns;
+
+	if (to_ns(t, &ns))
+		return ns;
+	return t->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+}
+
+bool fm_time_is_cut(const struct timespec *t)
+{
+	int64_t ns;
+
+	return !to_ns(t, &ns);
+}
+
 static uint64_t clock_now_ns(void *ctx)
 {
 	struct timespec ts;

@@ -77,7 +77,7 @@ void fm_aside_init(struct fm_aside_index *index)
 	pthread_cond_init(&index->completed, &attr);
 	pthread_condattr_destroy(&attr);
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	index->opened_ns = (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
+	index->opened_ns = fm_time_ns(&now);
 	pthread_mutex_init(&index->lock, NULL);
 	pthread_mutex_init(&index->removing, NULL);
 	pthread_mutex_init(&index->looking, NULL);
@@ -138,8 +138,7 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 		out->is_foreign = ret == 0;
 		out->owner = out->held[0] ? owner_of(out) : st.st_uid;
 		out->dev = st.st_dev;
-		out->since_ns =
-			(int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+		out->since_ns = fm_time_ns(&st.st_ctim);
 		return 0;
 	}
 	close(out->dir);

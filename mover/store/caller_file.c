@@ -172,8 +172,7 @@ static bool is_for_snapshot(int fd, const struct stat *st)
 }
 
 /*
- * Through the page cache: a direct read wants whole blocks. Nothing is worth saying of that, nor of
- * a file that grew meanwhile.
+ * Through the page cache: a direct read wants whole blocks. A file that grew meanwhile is no error.
  */
 static int small_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
@@ -182,7 +181,6 @@ static int small_source(int fd, struct fm_file **out, struct fm_attr *attr, stru
 
 	if (ret < 0)
 		return ret;
-	(*out)->note = NULL;
 	if (attr->has_holes || attr->size == 0 || attr->size > FM_SNAPSHOT_MAX)
 		return 0;
 	return fm_snapshot_take(fd, attr->size, out, err);
@@ -220,11 +218,7 @@ int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct 
 int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr,
 			      struct fm_err *err)
 {
-	int ret = caller_source(fd, true, out, attr, err);
-
-	if (ret == 0 && !(*out)->is_stream)
-		(*out)->note = NULL;	/* as asked for */
-	return ret;
+	return caller_source(fd, true, out, attr, err);
 }
 
 /* ---------------------------------------------------------------------------------------- sinks */

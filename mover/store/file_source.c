@@ -35,11 +35,6 @@ static struct source *source_of(struct fm_file *file)
 	return fm_container_of(file, struct source, file);
 }
 
-static int64_t ns_of(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * (int64_t)FM_NS_PER_S + t->tv_nsec;
-}
-
 static enum fm_node_type type_of(mode_t mode)
 {
 	if (S_ISREG(mode))
@@ -66,11 +61,11 @@ void fm_attr_from_stat(const struct stat *st, int fd, struct fm_attr *out)
 		.type = type_of(st->st_mode),
 		.size = (uint64_t)st->st_size,
 		.mode = (uint32_t)st->st_mode & 0777u,
-		.mtime_ns = ns_of(&st->st_mtim),
+		.mtime_ns = fm_time_ns(&st->st_mtim),
 		.has_holes = has_holes(st, fd),
 		.dev = st->st_dev,
 		.ino = st->st_ino,
-		.ctime_ns = ns_of(&st->st_ctim),
+		.ctime_ns = fm_time_ns(&st->st_ctim),
 	};
 }
 
@@ -165,6 +160,8 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	ret = fm_fileio_init(&s->io, fd, false, s->opts.is_buffered, &s->file.note, err);
 	if (ret < 0)
 		return ret;
+	if (s->opts.is_shared && s->opts.is_buffered)
+		s->file.note = NULL;	/* nobody but us asked for that */
 	ret = FM_FAULT("store.look")
 		      ? -EIO
 		      : fm_look_before_read(fd, s->io.is_direct ? 0 : UINT64_MAX, &s->opened);
@@ -178,6 +175,8 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	if (ret < 0)
 		return ret;
 	fm_attr_from_stat(&s->opened, fd, attr);
+	if (fm_time_is_cut(&s->opened.st_mtim))
+		s->file.note = FM_TIME_CUT_NOTE;
 	s->file.ops = attr->has_holes ? &source_ops : &dense_source_ops;
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;

@@ -176,11 +176,6 @@ static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry 
 
 /* ----------------------------------------------------------------------------------- unfinished */
 
-static int64_t ns_of(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * (int64_t)FM_NS_PER_S + t->tv_nsec;
-}
-
 /* A journal, and the partial file that it is of. */
 static bool file_entry(int dir, const char *name, uint64_t hash, struct fm_entry *out)
 {
@@ -202,7 +197,7 @@ static bool file_entry(int dir, const char *name, uint64_t hash, struct fm_entry
 		return false;
 	*out = (struct fm_entry){.attr = {.type = FM_NODE_FILE, .size = bytes},
 				 .whole = head.source.size};
-	out->attr.mtime_ns = ns_of(&journal.st_mtim);
+	out->attr.mtime_ns = fm_time_ns(&journal.st_mtim);
 	strcpy(out->name, head.name);
 	return bytes <= FM_SIZE_LIMIT && out->whole <= FM_SIZE_LIMIT;
 }
@@ -217,7 +212,7 @@ static bool tree_entry(int dir, const char *name, struct fm_entry *out)
 		return false;
 	*out = (struct fm_entry){ .attr = { .type = FM_NODE_DIR }, .whole = FM_SIZE_UNKNOWN };
 	out->attr.size = info.has_journal ? info.bytes_there : 0;
-	out->attr.mtime_ns = ns_of(&st.st_ctim);
+	out->attr.mtime_ns = fm_time_ns(&st.st_ctim);
 	strcpy(out->name, info.journal.name);
 	return out->attr.size <= FM_SIZE_LIMIT;
 }

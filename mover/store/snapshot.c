@@ -72,6 +72,7 @@ int fm_snapshot_take(int fd, uint64_t size, struct fm_file **file, struct fm_err
 		(void)fm_err_sys(err, ret, "read the source");
 	else
 		ret = of->ops->check_unchanged(of, err);
+	s->file.note = of->note;
 	of->ops->close(of);
 	if (ret < 0) {
 		fm_budget_free(s);

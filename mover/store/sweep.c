@@ -43,7 +43,7 @@ struct sweep {
 /* ctime, since the mtime is set by us and the other cannot be set by anybody. */
 static int64_t changed_at(const struct stat *st)
 {
-	return (int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec;
+	return fm_time_ns(&st->st_ctim);
 }
 
 static bool is_older(const struct sweep *sw, const struct stat *st, uint64_t keep_ns)
@@ -338,8 +338,8 @@ static void read_clocks(struct sweep *sw)
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)clock_gettime(CLOCK_BOOTTIME, &up);
-	sw->now_ns = (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
-	sw->boot_ns = sw->now_ns - ((int64_t)up.tv_sec * (int64_t)FM_NS_PER_S + up.tv_nsec);
+	sw->now_ns = fm_time_ns(&now);
+	sw->boot_ns = sw->now_ns - fm_time_ns(&up);
 	if (FM_FAULT("sweep.boot"))	/* started just now */
 		sw->boot_ns = sw->now_ns;
 }

@@ -18,6 +18,7 @@
 
 #include "mover/base/block.h"
 #include "mover/base/crc32c.h"
+#include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/journal/written.h"
 #include "mover/store/sys.h"
@@ -45,11 +46,6 @@ struct compared {
 	struct fm_digest got;		/* of the first want.size bytes; crc: their contributions */
 	struct stretch bad;		/* what cannot be read */
 };
-
-static int64_t ns_of(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
 
 /* ---- reading ---- */
 
@@ -142,7 +138,7 @@ static bool is_written_since(const struct compared *c)
 
 static bool is_size_and_time(const struct compared *c, const struct fm_digest *d)
 {
-	return d->size == (uint64_t)c->st.st_size && d->mtime_ns == ns_of(&c->st.st_mtim);
+	return d->size == (uint64_t)c->st.st_size && d->mtime_ns == fm_time_ns(&c->st.st_mtim);
 }
 
 static bool is_whole(const struct compared *c, const struct fm_digest *d)

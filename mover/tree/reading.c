@@ -164,7 +164,7 @@ bool fm_reading_has_holes(struct fm_reading *r)
 
 int64_t fm_reading_mtime(const struct stat *st)
 {
-	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+	return fm_time_ns(&st->st_mtim);
 }
 
 void fm_reading_identity(const struct stat *st, struct fm_identity *out)
@@ -174,8 +174,7 @@ void fm_reading_identity(const struct stat *st, struct fm_identity *out)
 		.ino = st->st_ino,
 		.size = (uint64_t)st->st_size,
 		.mtime_ns = fm_reading_mtime(st),
-		.ctime_ns =
-			(int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec,
+		.ctime_ns = fm_time_ns(&st->st_ctim),
 	};
 }
 

@@ -120,6 +120,7 @@ struct fm_sink {
 	atomic_bool is_stopped;
 	atomic_int folds;		/* file names that differ are one: -1 not known yet, 0, 1 */
 	atomic_bool has_lost_xattrs;
+	atomic_bool has_cut_times;	/* of fm_time_is_cut() */
 	atomic_bool has_no_digests;	/* this file system keeps none */
 	atomic_bool has_no_clone;
 	atomic_uint temp_number;

@@ -106,6 +106,8 @@ int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
 {
 	int ret = set_digest(s, fd, digest);
 
+	if (e->mtime_ns == INT64_MAX || e->mtime_ns == INT64_MIN)
+		atomic_store(&s->has_cut_times, true);
 	if (ret == 0 && !is_final)
 		ret = fm_tsys_chmod(fd, e->mode);
 	if (ret == 0)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -288,6 +289,8 @@ static void note_lost(struct fm_sink *s)
 {
 	if (atomic_load(&s->has_lost_xattrs))
 		fm_sink_note(s, "some extended attributes could not be kept there");
+	if (atomic_load(&s->has_cut_times))
+		fm_sink_note(s, FM_TIME_CUT_NOTE);
 }
 
 int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)

@@ -68,7 +68,7 @@ int fm_tsys_fstatat(int dir, const char *name, struct stat *out)
 
 int64_t fm_tsys_mtime(const struct stat *st)
 {
-	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+	return fm_time_ns(&st->st_mtim);
 }
 
 uint64_t fm_tsys_ctime(const struct stat *st)

@@ -100,7 +100,7 @@ int fm_unfinished_look(int parent, const char *name, bool is_dir, struct fm_unfi
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	*u = (struct fm_unfinished){ .bytes = (uint64_t)st.st_blocks * 512 };
-	u->changed_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+	u->changed_ns = fm_time_ns(&st.st_ctim);
 	(void)snprintf(u->found, sizeof(u->found), "%s", name);	/* of that kind: it fits */
 	if (is_file)
 		name_file(parent, u);

@@ -25,6 +25,20 @@ stretches() {
 	END
 }
 
+# Of those times 64 bits of nanoseconds know the last.
+mkdir late
+echo 1 >late/f && touch -d 2300-01-01 late/f
+touch -d 2300-01-01 late
+ok fmove put -r --json late n2:s/late
+grep -q 'after 2262 cannot be kept' out || bad "nothing is said of times: $(cat out)"
+[ "$(stat -c %y "$(store 2)/late/f" | cut -c 1-4)" = 2262 ] || bad "a late time: $(stat -c %y "$(store 2)/late/f")"
+ok fmove put -r --update late n2:s/late
+grep -q 'unchanged' err || bad "an update of late times: $(cat err)"
+ok fmove put --json late/f n2:s/late1
+grep -q 'after 2262 cannot be kept' out || bad "nothing is said of the time of a file: $(cat out)"
+[ "$(stat -c %y "$(store 2)/late1" | cut -c 1-4)" = 2262 ] || bad "a late time: $(stat -c %y "$(store 2)/late1")"
+ok fmove verify n2:s/late
+
 # A size that is no multiple of a block, behind a hole.
 mkdir holes
 for size in 4096 100000 5000000; do
