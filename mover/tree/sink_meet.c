@@ -111,7 +111,7 @@ static bool is_same_hard(struct fm_sink_call *call, const struct stat *st,
 {
 	struct stat first;
 
-	return S_ISREG(st->st_mode) && look(call, e->target, e->target_len, &first) == 0 &&
+	return look(call, e->target, e->target_len, &first) == 0 &&
 	       first.st_ino == st->st_ino && first.st_dev == st->st_dev;
 }
 

@@ -169,6 +169,26 @@ static ssize_t read_link(struct fm_source_fill *f, const struct fm_source_item *
 	return len < (ssize_t)sizeof(f->target) ? len : -ENAMETOOLONG;
 }
 
+/* A further name of a file or symbolic link that was met before: FM_SOURCE_PUT or FM_SOURCE_FULL.
+ * Else -ENOENT, or an error. */
+static int put_hard(struct fm_source_fill *f, const struct stat *st)
+{
+	struct fm_pack_entry e = {.type = FM_PACK_HARD,
+				  .path = f->path,
+				  .path_len = f->path_len,
+				  .target = f->target};
+	int ret = fm_source_meet_hardlink(f, st, &e.target_len);
+
+	if (ret < 0)
+		return fail(f, ret);
+	if (ret == 0)
+		return -ENOENT;
+	ret = put_entry(f, &e);
+	if (ret == FM_SOURCE_PUT)
+		f->found.hard_links++;
+	return ret;
+}
+
 static int put_link(struct fm_source_fill *f, const struct fm_source_item *it)
 {
 	int ret = look_at(f, it, S_IFLNK);
@@ -177,6 +197,11 @@ static int put_link(struct fm_source_fill *f, const struct fm_source_item *it)
 
 	if (ret < 0)
 		return fail(f, ret);
+	if (f->st.st_nlink > 1) {
+		ret = put_hard(f, &f->st);
+		if (ret != -ENOENT)
+			return ret;
+	}
 	len = read_link(f, it);
 	if (len < 0)
 		return fail(f, (int)len);
@@ -227,26 +252,6 @@ static int look_at_file(struct fm_source_fill *f, struct fm_source_item *it, con
 	    ((uint64_t)(*st)->st_size != it->size || fm_reading_mtime(*st) != it->mtime_ns))
 		return -ESTALE;
 	return 0;
-}
-
-/* A further name of a file that was met before: FM_SOURCE_PUT or FM_SOURCE_FULL. Else -ENOENT, or
- * an error. */
-static int put_hard(struct fm_source_fill *f, const struct stat *st)
-{
-	struct fm_pack_entry e = {.type = FM_PACK_HARD,
-				  .path = f->path,
-				  .path_len = f->path_len,
-				  .target = f->target};
-	int ret = fm_source_meet_hardlink(f, st, &e.target_len);
-
-	if (ret < 0)
-		return fail(f, ret);
-	if (ret == 0)
-		return -ENOENT;
-	ret = put_entry(f, &e);
-	if (ret == FM_SOURCE_PUT)
-		f->found.hard_links++;
-	return ret;
 }
 
 static void count_file(struct fm_source_fill *f, const struct stat *st)

@@ -55,3 +55,13 @@ for size in 4096 100000 5000000; do
 	done
 done
 
+# Two names of one symbolic link.
+mkdir names
+ln -s nowhere names/a && ln names/a names/b
+ok fmove put -r names n2:s/names
+[ "$(stat -c %h "$(store 2)/names/b")" -eq 2 ] || bad "two names of a link became two links"
+ok fmove put -r --update names n2:s/names
+grep -q 'unchanged' err || bad "an update of two names of a link: $(cat err)"
+ok fmove get -r n2:s/names names2
+[ "$(stat -c %h names2/b)" -eq 2 ] || bad "two names of a link became two links in a get"
+
