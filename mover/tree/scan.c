@@ -18,6 +18,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
 #include "mover/tree/reading.h"
+#include "mover/tree/staging_names.h"
 
 #define NAMES_LEN (32u << 10)	/* of one level's buffer */
 #define NAME_LEN_MAX 255
@@ -55,6 +56,7 @@ struct fm_scan {
 	char path[FM_TREE_PATH_MAX + 1];
 	unsigned depth;				/* levels in use */
 	bool is_begun;
+	bool has_left_out;
 	struct fm_err failed;			/* after it the way is not what it should be */
 	struct level levels[FM_TREE_DEPTH_MAX + 1];
 };
@@ -322,11 +324,22 @@ static int read_names(struct fm_scan *s)
 	return n > 0 ? 1 : 0;
 }
 
-static bool is_skipped(const struct fm_scan *s, const char *name)
+static bool is_skipped(struct fm_scan *s, const char *name)
 {
 	if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))
 		return true;
-	return s->opts.skips && s->opts.skips(name);
+	if (s->opts.skips && s->opts.skips(name))
+		return true;
+	if (s->opts.is_target ||
+	    strncmp(name, FM_STAGING_PREFIX, sizeof(FM_STAGING_PREFIX) - 1) != 0)
+		return false;
+	s->has_left_out = true;
+	return true;
+}
+
+bool fm_scan_has_left_out(const struct fm_scan *s)
+{
+	return s->has_left_out;
 }
 
 /* Make s->path the path of name in the innermost directory. */

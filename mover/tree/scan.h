@@ -70,6 +70,10 @@ struct fm_scan *fm_scan_new(const struct fm_scan_opts *opts);
  */
 int fm_scan_next(struct fm_scan *s, struct fm_scan_met *out, struct fm_err *err);
 
+/* Whether a name of a source was left out because no far end takes it: it begins with
+ * FM_STAGING_PREFIX, and skips() did not know it. */
+bool fm_scan_has_left_out(const struct fm_scan *s);
+
 void fm_scan_free(struct fm_scan *s);	/* NULL is allowed */
 
 #endif

@@ -115,6 +115,15 @@ struct fm_source_sent {
 
 #define FM_SOURCE_SENT_BUCKETS 256
 
+/* What was not sent as it is. */
+enum fm_source_note {
+	FM_SOURCE_NOTE_HARD_LINKS,	/* files of several names became several files */
+	FM_SOURCE_NOTE_RESERVED,	/* names that no far end takes were left out */
+	FM_SOURCE_NOTES
+};
+
+#define FM_SOURCE_NOTE_LEN 256u		/* all of them, one behind the other */
+
 struct fm_source {
 	struct fm_tree tree;
 	struct fm_log_limit corrupt_lines;	/* of files that are taken all the same */
@@ -147,6 +156,10 @@ struct fm_source {
 	unsigned larges_count;
 	struct fm_hardlinks hardlinks;
 	struct fm_tree_count count;
+	bool is_noted[FM_SOURCE_NOTES];
+	/* tree.note is read without the lock, so each stays as it is: the n-th says n things */
+	char notes[FM_SOURCE_NOTES][FM_SOURCE_NOTE_LEN];
+	unsigned notes_said;
 	struct fm_list idle;		/* struct fm_source_fill */
 };
 
@@ -179,6 +192,9 @@ int fm_source_take_work(struct fm_source_fill *f);
 
 /* What is left of the batch goes back, before everything else. */
 void fm_source_leave_batch(struct fm_source_fill *f);
+
+/* Tell who reads the tree's note, once for each. Takes the lock. */
+void fm_source_note(struct fm_source *s, enum fm_source_note what);
 
 /* The fill holds no work any more. The lock is held. */
 void fm_source_become_idle(struct fm_source_fill *f);

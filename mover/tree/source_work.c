@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/source_priv.h"
+#include "mover/tree/staging_names.h"
 
 _Static_assert(FM_SOURCE_BATCH_MAX * 256 <= FM_SOURCE_NAMES_LEN,
 	       "a batch of the longest names fits");
@@ -163,6 +165,7 @@ static int take_walk(struct fm_source_fill *f)
 {
 	struct fm_source *s = f->source;
 	unsigned want = batch_want(f);
+	bool has_left_out;
 	int ret;
 
 	become_active(f);
@@ -171,7 +174,10 @@ static int take_walk(struct fm_source_fill *f)
 	pthread_mutex_lock(&s->walk_lock);
 	ret = f->batch ? walk_names(f, want)
 		       : fm_err_set(f->err, -ENOMEM, "allocate names of the tree");
+	has_left_out = fm_scan_has_left_out(s->scan);
 	pthread_mutex_unlock(&s->walk_lock);
+	if (has_left_out)
+		fm_source_note(s, FM_SOURCE_NOTE_RESERVED);
 	pthread_mutex_lock(&s->lock);
 	if (ret == 0) {
 		s->is_walked = true;
@@ -345,6 +351,28 @@ int fm_source_leave_rest(struct fm_source_fill *f, const struct fm_source_item *
 
 /* ---- what the entries need to know ---- */
 
+void fm_source_note(struct fm_source *s, enum fm_source_note what)
+{
+	static const char *const texts[FM_SOURCE_NOTES] = {
+		[FM_SOURCE_NOTE_HARD_LINKS] =
+			"more files have several names than can be remembered: further ones are "
+			"sent as copies",
+		[FM_SOURCE_NOTE_RESERVED] =
+			"names that begin with " FM_STAGING_PREFIX " are fmove's own: not sent",
+	};
+	const char *before;
+
+	pthread_mutex_lock(&s->lock);
+	if (!s->is_noted[what]) {
+		before = s->notes_said > 0 ? s->notes[s->notes_said - 1] : "";
+		(void)snprintf(s->notes[s->notes_said], FM_SOURCE_NOTE_LEN, "%s%s%s", before,
+			       before[0] ? "; " : "", texts[what]);
+		__atomic_store_n(&s->tree.note, s->notes[s->notes_said++], __ATOMIC_RELEASE);
+		s->is_noted[what] = true;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
 int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, bool has_holes)
 {
 	struct fm_source *s = f->source;
@@ -387,10 +415,7 @@ int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, siz
 		memcpy(f->target, first, *len + 1);
 	pthread_mutex_unlock(&s->lock);
 	if (ret == -ENOSPC) {
-		__atomic_store_n(&s->tree.note,
-				 "more files have several names than can be remembered: "
-				 "further ones are sent as copies",
-				 __ATOMIC_RELEASE);
+		fm_source_note(s, FM_SOURCE_NOTE_HARD_LINKS);
 		ret = 0;
 	}
 	return first ? 1 : ret;

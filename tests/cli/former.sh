@@ -55,7 +55,9 @@ former=$(sed -n 's/.*what was there is \(.*\) until .*/\1/p' err)
 ok fmove put -r around n2:s/around
 [ "$(count around)" -eq 1 ] && [ "$(ls -A "$(store 2)/around")" = t ] || bad "sent: $(ls -lA around "$(store 2)/around")"
 echo mine >around/.fmove.notes
-no 1 "those names are fmove's own" fmove put -r --update around n2:s/around
+ok fmove put -r --update around n2:s/around
+grep -q "names that begin with .fmove. are fmove's own: not sent" err || bad "a name of fmove's own: $(cat err)"
+[ "$(ls -A "$(store 2)/around")" = t ] || bad "sent: $(ls -lA "$(store 2)/around")"
 ok fmove rm -r n2:s/around
 rm -r around
 

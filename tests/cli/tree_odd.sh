@@ -65,3 +65,12 @@ grep -q 'unchanged' err || bad "an update of two names of a link: $(cat err)"
 ok fmove get -r n2:s/names names2
 [ "$(stat -c %h names2/b)" -eq 2 ] || bad "two names of a link became two links in a get"
 
+# The rest of the tree goes.
+mkdir -p own/.fmove.dir
+echo 1 >own/.fmove.x && echo 2 >own/y && echo 3 >own/.fmove.dir/z
+ok fmove put -r --json own n2:s/own
+grep -q 'begin with .fmove. are fmove.s own: not sent' out || bad "nothing is said of names left out: $(cat out)"
+[ "$(ls -A "$(store 2)/own")" = y ] || bad "what arrived: $(ls -A "$(store 2)/own")"
+ok fmove put -r --update --delete own n2:s/own
+grep -q 'unchanged' err || bad "an update beside names that are left out: $(cat err)"
+

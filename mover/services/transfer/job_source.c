@@ -390,8 +390,13 @@ void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg)
 		j->events.prepared(j->ctx);
 		return;
 	}
-	if (j->is_tree)
+	if (j->is_tree) {
+		const char *note = __atomic_load_n(&j->file->tree->note, __ATOMIC_ACQUIRE);
+
 		take_count(j, m);
+		if (note)
+			fm_job_set_note(j, note, strlen(note));
+	}
 	j->is_durable = m->flags & FM_WIRE_DONE_DURABLE;
 	j->is_far_end_told = true;
 	fm_job_end(j, 0, "done");
