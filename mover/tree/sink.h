@@ -288,6 +288,13 @@ int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err);
 int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count,
 		 struct fm_err *err);
 
+/* As fm_pack_next(); of an offer a large file's extended attributes, which stand in front of it,
+ * are the offer's too. e: the entry before, at first zeros. */
+int fm_sink_next(struct fm_pack_reader *r, struct fm_pack_entry *e);
+
+/* Whether the attributes belong to the offer behind them. */
+bool fm_sink_is_offered_next(struct fm_pack_reader r, const struct fm_pack_entry *attr);
+
 /* Whose an entry is, unless it may say so itself. */
 void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e);
 

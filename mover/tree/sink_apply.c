@@ -185,14 +185,40 @@ void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e)
 	e->gid = s->opts.gid;
 }
 
+static bool is_of(const struct fm_pack_entry *attr, const struct fm_pack_entry *e)
+{
+	return attr->type == FM_PACK_ATTR && e->type == FM_PACK_FILE &&
+	       (e->flags & FM_PACK_IS_LARGE) && attr->path_len == e->path_len &&
+	       memcmp(attr->path, e->path, e->path_len) == 0;
+}
+
+int fm_sink_next(struct fm_pack_reader *r, struct fm_pack_entry *e)
+{
+	struct fm_pack_entry before = *e;
+	int ret = fm_pack_next(r, e);
+
+	if (ret > 0 && (r->flags & FM_PACK_OFFER) && is_of(&before, e)) {
+		e->xattrs = before.xattrs;
+		e->xattr_len = before.xattr_len;
+	}
+	return ret;
+}
+
+bool fm_sink_is_offered_next(struct fm_pack_reader r, const struct fm_pack_entry *attr)
+{
+	struct fm_pack_entry e;
+
+	return fm_pack_next(&r, &e) > 0 && is_of(attr, &e);
+}
+
 static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_t *bits)
 {
 	bool is_offer = r->flags & FM_PACK_OFFER;
-	struct fm_pack_entry e;
+	struct fm_pack_entry e = { 0 };
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0; i++) {
-		ret = fm_pack_next(r, &e);
+		ret = fm_sink_next(r, &e);
 		if (ret == 0)
 			return 0;
 		if (ret < 0)

@@ -81,8 +81,6 @@ static int is_same(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	if (e->type == FM_PACK_FILE)
 		return fm_sink_is_same_file(call, e);
-	if (e->type == FM_PACK_ATTR)	/* of a large file, which is compared when it is offered */
-		return e->xattr_len == 0;
 	return fm_sink_meet(call, e) == FM_SINK_MET_SAME;
 }
 
@@ -90,12 +88,12 @@ static int is_same(struct fm_sink_call *call, const struct fm_pack_entry *e)
 static int are_same(struct fm_sink_call *call, struct fm_pack_reader *r, struct fm_tree_count *n,
 		    uint64_t *first)
 {
-	struct fm_pack_entry e;
+	struct fm_pack_entry e = { 0 };
 	bool is_first = true;
 	int ret = 1, more;
 
 	while (ret > 0) {
-		more = fm_pack_next(r, &e);
+		more = fm_sink_next(r, &e);
 		if (more <= 0)
 			return more == 0;	/* a damaged one is refused where it is made */
 		if (is_first)
@@ -103,7 +101,9 @@ static int are_same(struct fm_sink_call *call, struct fm_pack_reader *r, struct 
 		is_first = false;
 		fm_sink_set_owner(call->s, &e);
 		ret = fm_sink_may_go_on(call->s, call->err);
-		if (ret == 0)
+		if (ret == 0 && e.type == FM_PACK_ATTR)	/* it is compared with its file's offer */
+			ret = e.xattr_len == 0 || fm_sink_is_offered_next(*r, &e);
+		else if (ret == 0)
 			ret = is_same(call, &e);
 		count_same(n, &e);
 	}

@@ -184,6 +184,17 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at,
 	return ret;
 }
 
+/* A file of another's the kernel may not let us link, and a file system has a limit of names that
+ * is not told. */
+#define NAMES_MAX 1000
+
+static bool is_linkable(const struct stat *st)
+{
+	const uid_t us = geteuid();
+
+	return st->st_nlink < NAMES_MAX && (us == 0 || st->st_uid == us);
+}
+
 /* Whoever may write to the old directory can have put another file there since it was looked at; he
  * has no way to this one. */
 static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *at,
@@ -220,6 +231,35 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at,
 	return 1;
 }
 
+/* Whether the file system can share its blocks: tried with a file that has no name. */
+static bool may_clone(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old)
+{
+	int fd, ret;
+
+	if (atomic_load(&call->s->has_no_clone) || (old->fd < 0 && !open_content(old, at->name)))
+		return false;
+	fd = fm_tsys_open(call->s->opts.parent, ".", O_TMPFILE | O_WRONLY, 0600);
+	if (fd < 0)
+		return false;
+	ret = fm_tsys_clone(fd, old->fd);
+	close(fd);
+	if (ret < 0 && ret != -EINVAL)
+		atomic_store(&call->s->has_no_clone, true);
+	return ret == 0;
+}
+
+/* What take() would do. */
+static int take_dry(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
+		    const struct fm_pack_entry *e)
+{
+	bool is_same = has_all_attrs(call, at, old, e);
+
+	if (!(is_same && is_linkable(&old->st)) && !may_clone(call, at, old))
+		return 0;
+	count_reused(call, e, false, is_same);
+	return 1;
+}
+
 static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
 		const struct fm_pack_entry *e)
 {
@@ -227,10 +267,8 @@ static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct o
 
 	if (ret <= 0)
 		return ret;
-	if (call->s->opts.is_dry) {
-		count_reused(call, e, false, has_all_attrs(call, at, old, e));
-		return 1;
-	}
+	if (call->s->opts.is_dry)
+		return take_dry(call, at, old, e);
 	/* What has other names keeps them in a merge. */
 	ret = call->s->is_merging && old->st.st_nlink > 1 ? try_link(call, at, old, e) : 0;
 	if (ret == 0)
@@ -251,17 +289,6 @@ static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, s
 	if (!is_known && (old->fd >= 0 || open_content(old, at->name)))
 		is_known = fm_digest_of(old->fd, &old->st, &digest) > 0;
 	return fm_sink_list_file(call, e, is_known ? &digest.crc : NULL) < 0 ? call->err->code : 1;
-}
-
-/* A file of another's the kernel may not let us link, and a file system has a limit of names that
- * is not told. */
-#define NAMES_MAX 1000
-
-static bool is_linkable(const struct stat *st)
-{
-	const uid_t us = geteuid();
-
-	return st->st_nlink < NAMES_MAX && (us == 0 || st->st_uid == us);
 }
 
 int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *e)

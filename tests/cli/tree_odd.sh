@@ -74,3 +74,25 @@ grep -q 'begin with .fmove. are fmove.s own: not sent' out || bad "nothing is sa
 ok fmove put -r --update --delete own n2:s/own
 grep -q 'unchanged' err || bad "an update beside names that are left out: $(cat err)"
 
+# An attribute of a large file, where nothing shares blocks. The dry run says what the update does.
+mkdir large
+random 5000000 large/f
+random 5000000 large/g
+if python3 -c 'import os; os.setxattr("large/f", "user.of", b"f")' 2>/dev/null; then
+	ok fmove put -r large n2:s/large
+	echo other >large/small
+	ok fmove put -r -n --update --json large n2:s/large
+	wanted=$(json wanted_files out)
+	ok fmove put -r --update --json large n2:s/large
+	[ "$wanted" -eq 1 ] && [ "$(json data_bytes out)" -lt 100000 ] ||
+		bad "an update of a small file wanted $wanted files and sent $(json data_bytes out) bytes"
+	python3 -c 'import os; os.setxattr("large/f", "user.of", b"g")'
+	chmod 600 large/g
+	ok fmove put -r -n --update --json large n2:s/large
+	wanted=$(json wanted_bytes out)
+	ok fmove put -r --update --json large n2:s/large
+	[ "$(json data_bytes out)" -ge "$wanted" ] && [ "$(json data_bytes out)" -lt $((wanted + 100000)) ] ||
+		bad "a dry run said $wanted bytes, the update sent $(json data_bytes out)"
+	python3 -c 'import os, sys; sys.exit(os.getxattr(sys.argv[1], "user.of") != b"g")' \
+		"$(store 2)/large/f" || bad "the attribute did not come"
+fi
