@@ -48,6 +48,7 @@ enum fm_config_pages { FM_CONFIG_PAGES_AUTO, FM_CONFIG_PAGES_ALWAYS, FM_CONFIG_P
 enum fm_config_io { FM_CONFIG_IO_AUTO, FM_CONFIG_IO_URING, FM_CONFIG_IO_THREADS };
 enum fm_config_durability { FM_CONFIG_DURABLE_DISK, FM_CONFIG_DURABLE_MEMORY };
 enum fm_config_layout { FM_CONFIG_LAYOUT_FILES, FM_CONFIG_LAYOUT_HF };
+enum fm_config_access { FM_CONFIG_ACCESS_SENT, FM_CONFIG_ACCESS_GROUP };
 enum fm_config_owner { FM_CONFIG_OWNER_SERVICE, FM_CONFIG_OWNER_CALLER };
 
 enum fm_config_iopolicy {
@@ -124,6 +125,7 @@ struct fm_config_store {
 	unsigned durability;		/* enum fm_config_durability */
 	bool may_replace;
 	unsigned owner;			/* enum fm_config_owner */
+	unsigned access;		/* enum fm_config_access */
 	uint64_t quota_bytes;		/* 0: none */
 	uint64_t partial_keep_ns;
 	uint64_t old_keep_ns;

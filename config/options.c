@@ -26,6 +26,7 @@ static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
 static const char *const pages_words[] = { "auto", "always", "never", NULL };
 static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
 static const char *const layout_words[] = { "files", "hf", NULL };
+static const char *const access_words[] = { "sent", "group", NULL };
 static const char *const owner_words[] = { "service", "caller", NULL };
 static const char *const never_words[] = { "never", NULL };
 static const char *const off_words[] = { "off", NULL };
@@ -167,6 +168,11 @@ const struct fm_option fm_options[] = {
 	{ "stores.owner", FM_OPTION_CHOICE, STORE(owner), 0, 0, "service", owner_words, true,
 	  "Who owns what is new: the daemon's user, or the caller as the peer names it (needs "
 	  "CAP_CHOWN); what root sends as a tree keeps its owners" },
+	{ "stores.access", FM_OPTION_CHOICE, STORE(access), 0, 0, "sent", access_words, true,
+	  "Who may read what is new: whom the modes that it was sent with let, or the group of the "
+	  "store's directory besides, wherever the owner may. For that group the directory must "
+	  "have its set-group-ID bit and the daemon's user must be a member; not with owner = "
+	  "\"caller\"" },
 	{ "stores.quota", FM_OPTION_SIZE, STORE(quota_bytes), 0, 8192 * TIB, "0", NULL, true,
 	  "What the store may hold: the sizes of its files with their holes (apparent, not "
 	  "allocated), what running transfers promised, and replaced versions as long as they are "

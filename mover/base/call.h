@@ -31,6 +31,12 @@ int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint6
 
 /* As fstatat(2) and so on, of a link itself; -EXDEV: the name is not one component. */
 int fm_call_fstatat(int dir, const char *name, struct stat *out);
+/* The group may read and enter what its owner may. */
+static inline mode_t fm_mode_for_group(mode_t mode)
+{
+	return mode | (mode & (S_IRUSR | S_IXUSR)) >> 3;
+}
+
 int fm_call_mkdirat(int dir, const char *name, mode_t mode);
 int fm_call_symlinkat(const char *target, int dir, const char *name);
 int fm_call_linkat(int from_dir, const char *from, int dir, const char *name);

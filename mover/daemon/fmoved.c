@@ -198,6 +198,7 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **ou
 		.partial_keep_ns = cfg->partial_keep_ns,
 		.old_keep_ns = cfg->old_keep_ns,
 		.owner = (enum fm_store_owner)cfg->owner,
+		.is_for_group = cfg->access == FM_CONFIG_ACCESS_GROUP,
 		.is_hub = cfg->layout == FM_CONFIG_LAYOUT_HF,
 		.shared = cfg->shared,
 	};

@@ -240,7 +240,8 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 			       .sync = sink_sync(s, is_durable),
 			       .has_owner = s->owner.has_owner,
 			       .uid = s->owner.uid,
-			       .gid = s->owner.gid};
+			       .gid = s->owner.gid,
+			       .is_for_group = s->owner.is_for_group};
 	int ret;
 
 	assert(s->state == SINK_OPEN && attr);

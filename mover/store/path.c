@@ -140,10 +140,28 @@ static size_t next_prefix(const char *path, size_t at_len)
 	return from + strcspn(path + from, "/");
 }
 
+/* The directory has the group of the one that it is in. */
+static int open_to_group(int parent, const char *name)
+{
+	struct stat st;
+	int fd = fm_sys_open_dir(parent, name, true);
+	int ret = fd < 0 ? fd : fm_sys_fstat(fd, &st);
+
+	if (ret >= 0)
+		ret = fm_sys_fchmod(fd, (st.st_mode & 07777) | S_ISGID | S_IRGRP | S_IXGRP);
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
 int fm_path_make_dir(int parent, const char *name, const struct fm_path_make *make)
 {
-	return make->has_owner ? fm_made_dir(parent, name, make->uid, make->gid)
-			       : fm_sys_mkdirat(parent, name, 0777);
+	int ret;
+
+	if (make->has_owner)
+		return fm_made_dir(parent, name, make->uid, make->gid);
+	ret = fm_sys_mkdirat(parent, name, 0777);
+	return ret == 0 && make->is_for_group ? open_to_group(parent, name) : ret;
 }
 
 /*

@@ -26,6 +26,7 @@ struct fm_err;
 /* Who owns the directories that are made on the way. */
 struct fm_path_make {
 	bool has_owner;			/* else they are the service's */
+	bool is_for_group;		/* whatever the umask says */
 	uid_t uid;
 	gid_t gid;
 };

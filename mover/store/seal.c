@@ -20,7 +20,8 @@
 /* Mode and mtime. 1: not ours to set. */
 static int seal_attr(int fd, const struct fm_seal *seal, struct fm_err *err)
 {
-	int ret = fm_sys_fchmod(fd, seal->attr->mode & MODE_MASK);
+	mode_t mode = seal->attr->mode & MODE_MASK;
+	int ret = fm_sys_fchmod(fd, seal->is_for_group ? fm_mode_for_group(mode) : mode);
 
 	if (ret == 0)
 		ret = fm_sys_set_mtime(fd, seal->attr->mtime_ns);

@@ -21,6 +21,7 @@ struct fm_seal {
 	/* data and metadata are on the disk when it returns 0; NULL: it does not wait for that */
 	struct fm_sync *sync;
 	bool has_owner;			/* give it to uid and gid */
+	bool is_for_group;		/* the group may read it if its owner may */
 	uid_t uid;
 	gid_t gid;
 	/* may be another user's: mode and time are left if they may not be set */

@@ -412,6 +412,8 @@ struct fm_store_opts {
 	/* a tree that was replaced is kept this long; 0: removed at once */
 	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
+	/* the directory's group may read what comes, wherever its owner may */
+	bool is_for_group;
 	bool is_hub;			/* a hub cache of Hugging Face: hub.h */
 	const char *shared;		/* the ID of what other nodes have, too; NULL, "": none */
 };

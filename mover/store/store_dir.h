@@ -30,6 +30,7 @@ struct fm_store_dir {
 	atomic_uint opening;		/* sinks that may be waiting so */
 	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
+	bool is_for_group;
 	struct fm_access *read;
 	struct fm_access *write;
 	struct fm_usage usage;

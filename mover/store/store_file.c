@@ -71,6 +71,7 @@ struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const stru
 			     (who->uid != geteuid() || who->gid != getegid()),
 		.uid = who->uid,
 		.gid = who->gid,
+		.is_for_group = dir->is_for_group,
 	};
 }
 
@@ -456,6 +457,45 @@ static int read_rules(struct fm_store_dir *dir, const struct fm_store_opts *opts
 	return ret;
 }
 
+static bool is_member(gid_t gid)
+{
+	int count = getgroups(0, NULL);
+	gid_t *groups = count > 0 ? fm_sys_alloc((size_t)count * sizeof(*groups)) : NULL;
+	bool is_found = geteuid() == 0 || getegid() == gid;
+
+	count = groups ? getgroups(count, groups) : 0;
+	for (int i = 0; i < count && !is_found; i++)
+		is_found = groups[i] == gid;
+	free(groups);
+	return is_found;
+}
+
+/* What is made in the directory gets its group from the set-group-ID bit, which only members may
+ * give. */
+static int check_group(const struct fm_store_dir *dir, const char *path, struct fm_err *err)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(dir->root, &st);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at \"%s\"", path);
+	if (dir->owner == FM_OWNER_CALLER)
+		return fm_err_set(err, -EINVAL,
+				  "access = \"group\" and owner = \"caller\": what comes has the "
+				  "group of its caller, not the store's; leave out one of them");
+	if (!(st.st_mode & S_ISGID))
+		return fm_err_set(err, -EINVAL,
+				  "access = \"group\": \"%s\" gives its group to nothing that is "
+				  "made in it; say: chgrp GROUP \"%s\" && chmod g+rxs \"%s\"",
+				  path, path, path);
+	if (!is_member(st.st_gid))
+		return fm_err_set(err, -EPERM,
+				  "access = \"group\": the daemon's user is no member of group %u, "
+				  "which \"%s\" has; say: usermod -aG %u USER, and start it again",
+				  (unsigned)st.st_gid, path, (unsigned)st.st_gid);
+	return 0;
+}
+
 static int store_file_open(const struct fm_store_opts *opts, struct fm_store **out,
 			   struct fm_err *err)
 {
@@ -473,6 +513,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->may_replace = opts->may_replace;
 	dir->is_buffered = opts->is_buffered;
 	dir->owner = opts->owner;
+	dir->is_for_group = opts->is_for_group;
 	dir->is_hub = opts->is_hub;
 	dir->usage.quota = opts->quota_bytes;
 	dir->partial_keep_ns = opts->partial_keep_ns > 0 ? opts->partial_keep_ns : PARTIAL_KEEP_NS;
@@ -483,6 +524,8 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	ret = read_rules(dir, opts, err);
 	if (ret == 0)
 		ret = open_root(dir, opts->directory, err);
+	if (ret == 0 && dir->is_for_group)
+		ret = check_group(dir, opts->directory, err);
 	if (ret == 0)
 		ret = fm_usage_count(&dir->usage, dir->root, err);
 	if (ret < 0) {

@@ -218,6 +218,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.has_one_owner = who->uid != 0,
 		.uid = who->uid,
 		.gid = who->gid,
+		.is_for_group = dir->is_for_group,
 		.is_synced = how->is_durable,
 		.is_dry = how->is_dry,
 		.is_measured = how->is_measured,

@@ -295,8 +295,8 @@ int fm_sink_next(struct fm_pack_reader *r, struct fm_pack_entry *e);
 /* Whether the attributes belong to the offer behind them. */
 bool fm_sink_is_offered_next(struct fm_pack_reader r, const struct fm_pack_entry *attr);
 
-/* Whose an entry is, unless it may say so itself. */
-void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e);
+/* Whose an entry is and who may read it, unless it may say so itself. */
+void fm_sink_adapt(const struct fm_sink *s, struct fm_pack_entry *e);
 
 /* ---- sink_dirs.c ---- */
 
@@ -319,6 +319,9 @@ int fm_sink_clash(struct fm_sink_call *call, const struct fm_sink_at *at);
 void fm_sink_dir_close(struct fm_sink_dir *d);
 
 /* ---- sink_attr.c ---- */
+
+/* The mode that it gets: a directory may have the set-group-ID bit, which no entry has. */
+mode_t fm_sink_mode(const struct fm_sink *s, const struct fm_pack_entry *e);
 
 /* The mode to create a regular file with; *is_final: it needs no other one later. */
 mode_t fm_sink_create_mode(const struct fm_sink *s, const struct fm_pack_entry *e, bool *is_final);

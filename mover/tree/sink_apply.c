@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/show.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
@@ -177,8 +178,10 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 }
 
 /* Before anything is looked at, so that nobody behind it can forget it. */
-void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e)
+void fm_sink_adapt(const struct fm_sink *s, struct fm_pack_entry *e)
 {
+	if (s->opts.is_for_group)	/* of links 0 */
+		e->mode = fm_mode_for_group(e->mode);
 	if (!s->opts.has_one_owner || e->type == FM_PACK_HARD)	/* which has none */
 		return;
 	e->uid = s->opts.uid;
@@ -223,7 +226,7 @@ static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_
 			return 0;
 		if (ret < 0)
 			return fm_err_set(call->err, -EPROTO, "a damaged pack came (entry %zu)", i);
-		fm_sink_set_owner(call->s, &e);
+		fm_sink_adapt(call->s, &e);
 		ret = fm_sink_may_go_on(call->s, call->err);
 		if (ret == 0)
 			ret = apply_entry(call, &e, is_offer);

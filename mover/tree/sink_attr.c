@@ -20,6 +20,11 @@
 
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 
+mode_t fm_sink_mode(const struct fm_sink *s, const struct fm_pack_entry *e)
+{
+	return e->mode | (s->opts.is_for_group && e->type == FM_PACK_DIR ? S_ISGID : 0);
+}
+
 mode_t fm_sink_create_mode(const struct fm_sink *s, const struct fm_pack_entry *e, bool *is_final)
 {
 	bool needs_write = s->opts.has_digests || (s->opts.has_owners && e->xattr_len > 0);
@@ -109,7 +114,7 @@ int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
 	if (e->mtime_ns == INT64_MAX || e->mtime_ns == INT64_MIN)
 		atomic_store(&s->has_cut_times, true);
 	if (ret == 0 && !is_final)
-		ret = fm_tsys_chmod(fd, e->mode);
+		ret = fm_tsys_chmod(fd, fm_sink_mode(s, e));
 	if (ret == 0)
 		ret = fm_tsys_set_mtime(fd, e->mtime_ns);
 	return ret < 0 ? fm_sink_fail(s, ret, "set mode and time of", e->path, e->path_len, err)

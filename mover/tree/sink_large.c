@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
@@ -19,7 +20,8 @@ static int entry_of(const struct fm_sink *s, const struct fm_tree_large *how,
 	size_t len = strnlen(how->path, sizeof(how->path));
 
 	*e = (struct fm_pack_entry){.type = FM_PACK_FILE,
-				    .mode = how->mode,
+				    .mode = s->opts.is_for_group ? fm_mode_for_group(how->mode)
+								 : how->mode,
 				    .size = how->size,
 				    .mtime_ns = how->mtime_ns,
 				    .identity = fm_identity_hash(&how->id),

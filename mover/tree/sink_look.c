@@ -99,7 +99,7 @@ static int are_same(struct fm_sink_call *call, struct fm_pack_reader *r, struct 
 		if (is_first)
 			*first = fm_sink_hash(call->s, e.path, e.path_len) ^ e.type;
 		is_first = false;
-		fm_sink_set_owner(call->s, &e);
+		fm_sink_adapt(call->s, &e);
 		ret = fm_sink_may_go_on(call->s, call->err);
 		if (ret == 0 && e.type == FM_PACK_ATTR)	/* it is compared with its file's offer */
 			ret = e.xattr_len == 0 || fm_sink_is_offered_next(*r, &e);

@@ -76,7 +76,7 @@ static bool is_same_dir(struct fm_sink_call *call, const struct stat *st,
 	size_t dir_len;
 	int dir, fd, ret;
 
-	if ((st->st_mode & 07777) != e->mode || !has_owner(s, st, e))
+	if ((st->st_mode & 07777) != fm_sink_mode(s, e) || !has_owner(s, st, e))
 		return false;
 	if (!s->opts.has_owners)
 		return true;

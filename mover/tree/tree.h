@@ -254,6 +254,8 @@ struct fm_tree_sink_opts {
 	bool has_one_owner;
 	uid_t uid;
 	gid_t gid;
+	/* the group may read what its owner may, and directories give theirs to what is in them */
+	bool is_for_group;
 	bool is_synced;			/* durable: the journal is synced */
 	bool is_dry;			/* answer offers, make nothing */
 	/* of an update: source.size is what will come, though it be 0 */

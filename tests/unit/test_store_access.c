@@ -445,6 +445,35 @@ static void test_names_that_change(void)
 		}
 }
 
+static int open_for_group(const char *dir, enum fm_store_owner owner, struct fm_err *err)
+{
+	const struct fm_store_opts opts = {
+		.name = "s", .directory = dir, .owner = owner, .is_for_group = true };
+	struct fm_store *store = NULL;
+	int ret = fm_store_open(&opts, &store, err);
+
+	if (ret == 0)
+		store->ops->free(store);
+	return ret;
+}
+
+/* Goal: access = "group" is refused, with what to do, where the group would get nothing. */
+static void test_access_group(void)
+{
+	struct fm_err err = { 0 };
+	char dir[64];
+
+	dir_make("/tmp", dir);
+	CU_ASSERT_EQUAL(chmod(dir, 0750), 0);
+	CU_ASSERT_EQUAL(open_for_group(dir, FM_OWNER_SERVICE, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "chmod g+rxs"));
+	CU_ASSERT_EQUAL(chmod(dir, 02750), 0);
+	CU_ASSERT_EQUAL(open_for_group(dir, FM_OWNER_SERVICE, &err), 0);
+	CU_ASSERT_EQUAL(open_for_group(dir, FM_OWNER_CALLER, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "leave out one of them"));
+	CU_ASSERT_EQUAL(rmdir(dir), 0);
+}
+
 static const struct fm_test tests[] = {
 	{ "peers are matched by name, never by the uid they claim", test_peers },
 	{ "local callers are matched by user and first group, root always", test_users },
@@ -453,6 +482,7 @@ static const struct fm_test tests[] = {
 	{ "without rules nobody but root may", test_no_rules },
 	{ "each operation asks the right list", test_store_asks },
 	{ "what the service's user may not do is EPERM", test_service_rights },
+	{ "access = group wants a directory that gives its group", test_access_group },
 	{ "owner = caller gives files and directories away", test_owner_caller },
 	{ "a partial file is ours until it is whole", test_partial_is_ours },
 	{ "names that change meanwhile give nothing else away", test_names_that_change },
