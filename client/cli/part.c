@@ -313,8 +313,10 @@ void fm_part_discard(struct fm_part *part)
 bool fm_part_leave(struct fm_part *part)
 {
 	assert(part->file.fd >= 0);
-	/* The mode may be the final one already, which the next try could not write to. */
-	if (!fm_partial_is_journaled(&part->file) || fchmod(part->file.fd, 0600) < 0) {
+	/* Somebody may have removed it. Its mode may be the final one already, which the next try
+	 * could not write to. */
+	if (!fm_partial_is_journaled(&part->file) ||
+	    !is_ours(part, part->file.dir, part->file.name) || fchmod(part->file.fd, 0600) < 0) {
 		fm_part_discard(part);
 		return false;
 	}

@@ -9,7 +9,7 @@
  * one, which is not the one that the journal names: the next try begins afresh. No flags there
  * (NFS):   link and unlink; when replacing, a plain rename. Failure modes:          the name
  * appears or goes between look and rename: look again, a few times. The sync fails: undone. Another
- * file has the partial name: refused.
+ * file has the partial name, or none has: refused, and nothing is there to go on with (-ESTALE).
  */
 #include "mover/store/place.h"
 
@@ -172,6 +172,10 @@ static int check_named(const struct fm_place *place, struct fm_err *err)
 
 	if (ret == 0 && place->fd >= 0)
 		ret = fm_sys_fstatat(place->from, place->temp, &by_name);
+	if (ret == -ENOENT)
+		return fm_err_set(err, -ESTALE,
+				  "\"%s\": somebody removed %s, under which it came; run it again",
+				  fm_path_show(place->path, &shown), place->temp);
 	if (ret < 0)
 		return place_fail(place, ret, err);
 	if (place->fd < 0 || (by_fd.st_dev == by_name.st_dev && by_fd.st_ino == by_name.st_ino))

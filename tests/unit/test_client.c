@@ -568,6 +568,11 @@ static void test_a_part_is_gone_on_with(void)
 	CU_ASSERT_EQUAL(fm_part_open(path, &impatient, &other, &err), 0);
 	CU_ASSERT_TRUE(other.file.journal < 0 && !other.file.has_content);
 	fm_part_discard(&other);
+	CU_ASSERT_EQUAL(unlinkat(part.file.dir, part.file.name, 0), 0);
+	CU_ASSERT_FALSE(fm_part_leave(&part));		/* somebody removed it */
+	CU_ASSERT_EQUAL(files_in_dir(), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
+	journal_something(&part);
 	CU_ASSERT_TRUE(fm_part_leave(&part));
 	CU_ASSERT_EQUAL(files_in_dir(), 2);
 

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "mover/base/block.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/store/aside.h"
 #include "tests/unit/may_mount.h"
@@ -429,6 +430,39 @@ static void test_partial_exchanged(void)
 	}
 }
 
+static void remove_partial(void)
+{
+	glob_t found;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.part"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(unlink(found.gl_pathv[0]), 0);
+	globfree(&found);
+}
+
+/* Goal: where somebody removed the partial file, the error says so, and is none after which the
+ * next try would find something. */
+static void test_partial_removed(void)
+{
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_create how = { .size = 4096 };
+	struct fm_file *file;
+
+	for (unsigned i = 0; i < BASES; i++) {
+		begin(bases[i], false);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+		pattern(buffer(), 5, 0, 4096);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+		remove_partial();
+		CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &attr, true, &err), -ESTALE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"f\": somebody removed .fmove."));
+		CU_ASSERT_FALSE(fm_errno_keeps_partial(err.code));
+		file->ops->discard(file);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 0, 1), -ENOENT);
+		end();
+	}
+}
+
 /* Goal: a file whose directory went makes it again; if that cannot be, it is not published. */
 static void test_dir_gone(void)
 {
@@ -767,7 +801,7 @@ static void test_abandoned(void)
 	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
 	CU_ASSERT_EQUAL(s->ops->remove(s, "d", &root_user, true, &err), 0);
 	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &(struct fm_attr){.mode = 0600}, true, &err),
-			-ENOENT);
+			-ESTALE);
 	file->ops->discard(file);
 	file->ops->close(file);
 	CU_ASSERT_EQUAL(fds_open(), fds);
@@ -1114,6 +1148,7 @@ static const struct fm_test tests[] = {
 	{"a file follows its directory's name", test_dir_replaced},
 	{"a file makes its directory again", test_dir_gone},
 	{"what has the name of a partial file is not published for that", test_partial_exchanged},
+	{"who removed a partial file hears that nothing is kept", test_partial_removed},
 	{"directories, links, pipes and sockets are never replaced", test_bad_targets},
 	{"each operation refuses each path that leaves the store", test_refused_paths},
 	{"names with any other bytes work", test_odd_names},
