@@ -4,8 +4,8 @@
  *
  * Under systemd (JOURNAL_STREAM set) each line carries the <N> prefix that the journal reads as its
  * priority; elsewhere a time. Any thread. Text from outside is escaped: a line is always one line.
- * Not for the data path. Nobody waits for who reads it, unless that is a file: what has no room is
- * lost, and counted.
+ * Not for the data path. Nobody waits for who reads it, unless that is a file (log_file.h sees to
+ * that): what has no room is lost, and counted.
  */
 #ifndef FM_BASE_LOG_H
 #define FM_BASE_LOG_H

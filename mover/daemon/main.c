@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/log_file.h"
 #include "mover/daemon/fmoved.h"
 #include "mover/store/store.h"
 
@@ -129,6 +130,16 @@ static int serve(struct fm_config *cfg, const struct fm_fmoved_opts *opts)
 	return EXIT_SUCCESS;
 }
 
+static int serve_logging(struct fm_config *cfg, const struct fm_fmoved_opts *opts)
+{
+	int status;
+
+	fm_log_file_begin();
+	status = serve(cfg, opts);
+	fm_log_file_end();
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct fm_daemon_args args;
@@ -150,5 +161,5 @@ int main(int argc, char **argv)
 		return ret;
 	}
 	opts = (struct fm_fmoved_opts){ args.file, args.log_level, args.has_hidden };
-	return serve(cfg, &opts);
+	return serve_logging(cfg, &opts);
 }

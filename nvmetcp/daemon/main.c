@@ -17,6 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/log_file.h"
 #include "nvmetcp/daemon/host.h"
 #include "nvmetcp/daemon/service.h"
 
@@ -69,6 +70,16 @@ static int serve(struct fm_config *cfg, const struct fm_nvmed_opts *opts)
 	return EXIT_SUCCESS;
 }
 
+static int serve_logging(struct fm_config *cfg, const struct fm_nvmed_opts *opts)
+{
+	int status;
+
+	fm_log_file_begin();
+	status = serve(cfg, opts);
+	fm_log_file_end();
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct fm_daemon_args args;
@@ -95,5 +106,5 @@ int main(int argc, char **argv)
 		return ret < 0 ? fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG) : EXIT_SUCCESS;
 	}
 	opts = (struct fm_nvmed_opts){ args.file, args.log_level };
-	return serve(cfg, &opts);
+	return serve_logging(cfg, &opts);
 }
