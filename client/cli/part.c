@@ -14,6 +14,7 @@
 #include "client/lib/former.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/name.h"
+#include "mover/base/call.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -105,6 +106,12 @@ static int files_open(struct fm_part *p, const char *path, unsigned wait_ms, str
 	if (ret == -EAGAIN || ret == -EPERM || ret == -EACCES || ret == -ENOLCK ||
 	    ret == -EOPNOTSUPP)
 		ret = random_open(p->file.dir, &file);
+	if (ret == -ENOSPC && fm_call_lacks_inodes(p->file.dir))
+		return fm_err_set(err, ret,
+				  "make a file beside %s: no inodes left on the file system, "
+				  "though it has room; remove files there (df -i shows how many it "
+				  "takes)",
+				  path);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "make a file beside %s", path);
 	p->file = file;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
  * few tries are enough.
  */
 #define BELOW_TRIES_MAX 64
+/* more than what comes makes for itself: a partial file and a journal, a directory's staging */
+#define FEW_INODES 8
 
 int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
@@ -30,6 +33,16 @@ int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint6
 	for (int i = 0; i < BELOW_TRIES_MAX && (ret == -EAGAIN || ret == -EINTR); i++)
 		ret = fm_call(syscall(SYS_openat2, root, path, &how, sizeof(how)));
 	return ret;
+}
+
+bool fm_call_lacks_inodes(int fd)
+{
+	struct statfs fs;
+
+	/* f_files: 0 where there are as many as there is room for. What was made before the one
+	 * that could not be made may have gone already. */
+	return fstatfs(fd, &fs) == 0 && fs.f_files > 0 && fs.f_ffree < FEW_INODES &&
+	       fs.f_bavail > 0;
 }
 
 int fm_call_fstatat(int dir, const char *name, struct stat *out)

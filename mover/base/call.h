@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -28,6 +29,9 @@ static inline int fm_call(long ret)
  * RESOLVE_NO_MAGICLINKS. -EAGAIN: directories there are being renamed without end.
  */
 int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint64_t resolve);
+
+/* Whether what could not be made in the file system of fd (-ENOSPC) lacks an inode, not bytes. */
+bool fm_call_lacks_inodes(int fd);
 
 /* As fstatat(2) and so on, of a link itself; -EXDEV: the name is not one component. */
 int fm_call_fstatat(int dir, const char *name, struct stat *out);

@@ -522,7 +522,8 @@ static int sink_open_partial(struct sink *s, const struct fm_create *how, struct
 	if (ret < 0)
 		ret = open_random(s->parent.fd, &s->partial);
 	if (ret < 0)
-		return fm_path_fail(err, ret, "make a partial file beside", s->path);
+		return fm_path_fail_making(err, ret, s->parent.fd, "make a partial file beside",
+					   s->path);
 	s->io.fd = s->partial.fd;
 	s->file.has_partial = s->partial.has_content;
 	if (s->partial.journal >= 0)
@@ -567,7 +568,8 @@ static int sink_try_owner(struct sink *s, struct fm_err *err)
 		return 0;
 	ret = open_random(s->parent.fd, &other);
 	if (ret < 0)
-		return fm_path_fail(err, ret, "make a partial file beside", s->path);
+		return fm_path_fail_making(err, ret, s->parent.fd, "make a partial file beside",
+					   s->path);
 	ret = fm_partial_remove(&other);
 	if (ret == 0)
 		ret = fm_sys_fchown(other.fd, s->owner.uid, s->owner.gid);

@@ -54,6 +54,18 @@ int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *pat
 	return fm_err_sys(err, code, "%s \"%s\"", verb, fm_path_show(path, &shown));
 }
 
+int fm_path_fail_making(struct fm_err *err, int code, int dir, const char *verb, const char *path)
+{
+	struct fm_path_shown shown;
+
+	if (code != -ENOSPC || !fm_call_lacks_inodes(dir))
+		return fm_path_fail(err, code, verb, path);
+	return fm_err_set(err, code,
+			  "%s \"%s\": no inodes left on the store's file system, though it has "
+			  "room; remove files there (df -i shows how many it takes)",
+			  verb, fm_path_show(path, &shown));
+}
+
 /* --------------------------------------------------------------------------------------- checks */
 
 bool fm_path_is_reserved(const char *name)
@@ -226,7 +238,7 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 			       ? "make (for its caller, which needs CAP_CHOWN) the directory of"
 			       : "make the directory of";
 	if (parent.fd < 0)
-		return fm_path_fail(err, parent.fd, verb, path);
+		return fm_path_fail_making(err, parent.fd, root, verb, path);
 	*out = parent;
 	return 0;
 }

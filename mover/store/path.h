@@ -80,4 +80,7 @@ int fm_path_sync_up(int root, int parent, const char *path, struct fm_err *err);
  */
 int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *path);
 
+/* The same of what could not be made in the file system of dir. */
+int fm_path_fail_making(struct fm_err *err, int code, int dir, const char *verb, const char *path);
+
 #endif

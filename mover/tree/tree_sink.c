@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/show.h"
 #include "mover/tree/sink_merge.h"
 #include "mover/tree/tsys.h"
@@ -51,6 +52,12 @@ int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char
 	snprintf(whole, sizeof(whole), "%s%s%.*s", s->opts.path, len > 0 ? "/" : "", (int)len,
 		 len > 0 ? path : "");
 	fm_path_show(whole, &shown);
+	if (code == -ENOSPC && fm_call_lacks_inodes(s->opts.parent))
+		return fm_err_set(err, code,
+				  "%s \"%s\": no inodes left on the file system, though it has "
+				  "room; remove files there (df -i shows how many it takes) and "
+				  "run the same again",
+				  verb, shown.text);
 	if (code == -ENOSPC && s->had_room)
 		return fm_err_set(
 			err, code,

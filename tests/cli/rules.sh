@@ -75,6 +75,19 @@ if [ "$(id -u)" -eq 0 ] && mkdir "$(store 2)/full" full && mount -t tmpfs -o siz
 	no 1 'o space' fmove get n2:s/big full/big
 	[ -z "$(ls -A full)" ] || bad "a full disk here keeps: $(ls -A full)"
 	umount full
+
+	# No inodes, but room: six are enough for no transfer.
+	mkdir -p tree/{a,b,c,d,e,f} "$(store 2)"/tree/{a,b,c,d,e,f}
+	for made in 3 4 5 6 7; do
+		mount -t tmpfs -o size=20m,nr_inodes=$made none full
+		mount -t tmpfs -o size=20m,nr_inodes=$made none "$(store 2)/full"
+		[ $made -gt 3 ] || touch full/1 full/2 "$(store 2)/full/1" "$(store 2)/full/2"
+		no 1 'no inodes left' fmove put -r tree n2:s/full/tree
+		no 1 'no inodes left' fmove get -r n2:s/tree full/tree
+		[ $made -gt 3 ] || no 1 'no inodes left' fmove put big n2:s/full/big
+		[ $made -gt 3 ] || no 1 'no inodes left' fmove get n2:s/big full/big
+		umount full "$(store 2)/full"
+	done
 else
 	echo "not tried: full disks (mount is not allowed)"
 fi

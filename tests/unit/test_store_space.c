@@ -217,6 +217,25 @@ static void test_full(void)
 	}
 }
 
+/* Goal: where there is room, and no inode for a directory or a file, that is said. */
+static void test_no_inodes(void)
+{
+	if (!may_mount())
+		return;
+	begin(ON_DISK, false);
+	if (mount("tmpfs", dir, "tmpfs", 0, "size=4m,nr_inodes=3") == 0) {
+		reopen(0);
+		CU_ASSERT_EQUAL(mkdir(at("a"), 0755), 0);
+		CU_ASSERT_EQUAL(mkdir(at("b"), 0755), 0);
+		CU_ASSERT_EQUAL(put("f", 1, 1, false), -ENOSPC);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "beside \"f\": no inodes left"));
+		CU_ASSERT_EQUAL(put("c/f", 1, 1, false), -ENOSPC);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "of \"c/f\": no inodes left"));
+		CU_ASSERT_EQUAL(umount2(dir, MNT_DETACH), 0);
+	}
+	end();
+}
+
 /* A get's sink on the small file system, a caller's or the store's, that learns its size. */
 static int fetch(struct fm_file **file, bool is_callers, bool is_resumable, uint64_t size)
 {
@@ -388,6 +407,7 @@ static const struct fm_test tests[] = {
 	{ "a tree that cannot be counted has no quota", test_quota_too_deep },
 	{ "a size that cannot fit is refused at once", test_impossible_size },
 	{ "a full file system is left as it was", test_full },
+	{"a file system without inodes is told from a full one", test_no_inodes},
 	{ "a file that is fetched is refused when its size is known", test_fetched },
 	{ "a read-only file system says so", test_read_only },
 	{ "file systems that can do less give the same results", test_fallbacks },
