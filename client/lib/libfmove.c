@@ -45,6 +45,11 @@ int fm_lib_fail(struct fmove_error *err, int code, const char *fmt, ...)
 	return code;
 }
 
+int fm_lib_fail_fd(struct fmove_error *err)
+{
+	return fm_lib_fail(err, -EBADF, "the descriptor of the file is below zero: it is not open");
+}
+
 static int fail_gone(struct fmove_error *err)
 {
 	int ret = fm_lib_fail(err, -ECONNRESET,
@@ -218,12 +223,24 @@ void fm_lib_begin(struct fmove *c, struct fm_json_writer *w, const char *op)
 	c->limit_ms = 0;
 }
 
+void fm_lib_add_parts(struct fm_json_writer *w, const char *store_key, const char *store,
+		      const char *path_key, const char *path)
+{
+	if (store)
+		fm_jw_text(w, store_key, store);
+	else
+		fm_jw_null(w, store_key);
+	if (path)
+		fm_jw_name(w, path_key, path, strlen(path));
+	else
+		fm_jw_null(w, path_key);
+}
+
 void fm_lib_add_name(struct fm_json_writer *w, const struct fmove_name *name)
 {
 	if (name->node)
 		fm_jw_text(w, "node", name->node);
-	fm_jw_text(w, "store", name->store);
-	fm_jw_name(w, "path", name->path, strlen(name->path));
+	fm_lib_add_parts(w, "store", name->store, "path", name->path);
 }
 
 static int event_error(const struct fm_json *event, struct fmove_error *err)

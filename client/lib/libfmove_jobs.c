@@ -2,7 +2,6 @@
 /* libfmove_jobs - jobs of the daemon: detached ones, and what became of them. See fmove.h. */
 #include "client/lib/libfmove_request.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +28,8 @@ int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
 {
 	struct fm_json_writer w;
 
-	assert(fd >= 0);
+	if (fd < 0)
+		return fm_lib_fail_fd(err);
 	fm_lib_put_begin(c, &w, name, opts);
 	return detach(c, &w, fd, job, err);
 }

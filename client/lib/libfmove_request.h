@@ -65,9 +65,16 @@ struct fm_lib_waiting {
 __attribute__((format(printf, 3, 4))) int fm_lib_fail(struct fmove_error *err, int code,
 						      const char *fmt, ...);
 
+/* -EBADF: a descriptor below zero, as of an open() that failed. */
+int fm_lib_fail_fd(struct fmove_error *err);
+
 /* A request in the connection's buffer, which the caller goes on with; a name in it. */
 void fm_lib_begin(struct fmove *c, struct fm_json_writer *w, const char *op);
 void fm_lib_add_name(struct fm_json_writer *w, const struct fmove_name *name);
+
+/* Store and path under these keys. NULL, which names nothing, is null: the daemon refuses it. */
+void fm_lib_add_parts(struct fm_json_writer *w, const char *store_key, const char *store,
+		      const char *path_key, const char *path);
 
 /* One descriptor, or none (-1). */
 struct fm_lib_parcel fm_lib_parcel_of(const int *fd);

@@ -180,7 +180,7 @@ static int space_of(struct fmove *c, const struct fmove_name *name, const char *
 	int ret;
 
 	store_begin(c, &w, "space", name);
-	if (!name->store[0])
+	if (!name->store || !name->store[0])
 		fm_jw_name(&w, "after", after, strlen(after));
 	ret = fm_lib_do(c, &w, &done, err);
 	if (ret < 0)

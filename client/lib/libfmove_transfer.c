@@ -2,7 +2,6 @@
 /* libfmove_transfer - put and get, of files and directories. See fmove.h. */
 #include "client/lib/libfmove_request.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +22,26 @@ _Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTH
 		       FMOVE_JOB_OTHER == 7,
 	       "order of fm_words_state");
 
+/* "", which the daemon refuses by its key, of a value that has none. */
+static const char *word_of(const char *const words[], unsigned value)
+{
+	for (unsigned i = 0; words[i]; i++)
+		if (i == value)
+			return words[i];
+	return "";
+}
+
 static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
 {
 	if (!o)
 		return;
-	fm_jw_text(w, "priority", fm_words_priority[o->priority]);
+	fm_jw_text(w, "priority", word_of(fm_words_priority, o->priority));
 	if (o->retry_ms > 0)
 		fm_jw_u64(w, "retry_ms", o->retry_ms);
 	if (o->file)
 		fm_jw_name(w, "file", o->file, strlen(o->file));
-	fm_jw_text(w, "transport", fm_words_transport[o->transport]);
-	fm_jw_text(w, "durability", fm_words_durability[o->durability]);
+	fm_jw_text(w, "transport", word_of(fm_words_transport, o->transport));
+	fm_jw_text(w, "durability", word_of(fm_words_durability, o->durability));
 	if (o->accepts_corrupt)
 		fm_jw_bool(w, "accept_corrupt", true);
 	if (o->rate_bytes > 0)
@@ -223,8 +231,7 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		    const struct fmove_options *opts)
 {
-	fm_jw_text(w, "local_store", own->store);
-	fm_jw_name(w, "local_path", own->path, strlen(own->path));
+	fm_lib_add_parts(w, "local_store", own->store, "local_path", own->path);
 	if (!opts || !opts->tree)
 		return;
 	tree_add(w, opts->tree);
@@ -309,6 +316,15 @@ static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_
 	return true;
 }
 
+/* Of what is asked of the caller in the midst. */
+static bool lacks_answer(const struct move *m, const struct fmove_options *o)
+{
+	bool is_our_file = !m->is_put && !m->own;
+
+	return o && ((o->hold_fd > 0 && !o->decide) ||
+		     (is_our_file && o->is_attended && !o->publish));
+}
+
 /* What fails there the daemon tries again. That the daemon itself went away only we can see. */
 static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts,
 		struct fmove_result *result, struct fmove_error *err)
@@ -321,6 +337,9 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 	int ret;
 
 	err = err ? err : &own;
+	if (lacks_answer(m, opts))
+		return fm_lib_fail(err, -EINVAL,
+				   "hold_fd needs decide(), an attended get needs publish()");
 	fm_tries_begin(&tries, opts ? opts : &no_options);
 	for (;; is_again = true) {
 		move_begin(c, &w, m, &tries.opts);
@@ -339,7 +358,8 @@ int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
 {
 	const struct move m = {.is_put = true, .name = name, .fds = {fd}, .fds_count = 1};
 
-	assert(fd >= 0);
+	if (fd < 0)
+		return fm_lib_fail_fd(err);
 	return move(c, &m, opts, result, err);
 }
 
@@ -351,7 +371,8 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 	const struct move m = {
 		.name = name, .fds = {fd, journal}, .fds_count = journal > 0 ? 2 : 1};
 
-	assert(fd >= 0);
+	if (fd < 0)
+		return fm_lib_fail_fd(err);
 	return move(c, &m, opts, result, err);
 }
 
