@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 # stage - a dataset of one node on several others, against one node's time, and against what else brings it to all of them. Each node is a
-# network namespace; the source's link has a quarter of what each other one has. Everything is in memory.
+# network namespace; the source's link has a quarter of what each other one has. Everything is in memory. Then one node and many files on
+# the disk, against put -r and find.
 # shellcheck shell=bash
 
 STAGE_MIB=${FM_BENCH_STAGE_MIB:-1024}		# of the dataset; six times that is needed in memory
 STAGE_RATE=${FM_BENCH_STAGE_RATE:-3200}		# Mbit/s of each node's link, both ways; of the source's a quarter
+STAGE_FILES=${FM_BENCH_STAGE_FILES:-50000}	# of 100 KiB on average, on disk
+STAGE_PORT=17620
 STAGE_NODES=4
 STAGE_NET=10.96.0
 STAGE_SPACE=fmb-stage				# of namespaces: 0 is the source, 9 the switch
@@ -29,6 +32,7 @@ bench_stage() {
 		stage_against $tool
 	done
 	stage_end
+	stage_small
 }
 
 # What stage_ours and stage_theirs share: stage_count, stage_tool.
@@ -392,4 +396,74 @@ stage_end() {
 	done
 	ip netns del "${STAGE_SPACE}9"
 	rm -rf "$stage_at"
+}
+
+# ---- one node, many files, disk to disk ----
+
+# n1 has the source in its store d; n2 has a store t for what put -r brings.
+stage_small() {
+	local i stores
+
+	stage_at=$memory/stage-small stage_disk=$disk/stage
+	mkdir -p "$stage_disk"/{source,target,cache1,cache2}
+	"$FMOVE_BIN/make_tree" "$stage_disk/source/set" "$STAGE_FILES" 102400
+	for i in 1 2; do
+		node_key "$stage_at/n$i"
+	done
+	stores=("" "{ name = \"d\"; directory = \"$stage_disk/source\"; }," "{ name = \"t\"; directory = \"$stage_disk/target\"; },")
+	for i in 1 2; do
+		node_stores=${stores[i]} node_conf "$stage_at/n$i" n$i "127.0.0.1:$((STAGE_PORT + i))" \
+			"$(node_peer n$((3 - i)) "127.0.0.1:$((STAGE_PORT + 3 - i))" "$stage_at/n$((3 - i))/pub")" \
+			<<< "staging = { directory = \"$stage_disk/cache$i\"; size = \"1TiB\"; grace = \"0s\"; peers = [ \"*\" ]; };"
+	done
+	for i in 1 2; do
+		node_start "$stage_at/n$i"
+	done
+	node_wait "$stage_at/n2" tcp 1 all
+	in_turn "$work/stage-put" stage_one_node stage_put
+	compare "stage on one node, $STAGE_FILES files of 100 KiB, cold, disk to disk" "$work/stage-put" 1 2 "files a second" "put -r of the same" ">=" 1
+	stage_run_small > /dev/null
+	in_turn "$work/stage-again" stage_again stage_find
+	compare "second stage of these, --check listing" "$work/stage-again" 1 2 s "find -printf alone" "<=" 1.2
+	for i in 1 2; do
+		node_stop "$stage_at/n$i"
+	done
+	rm -rf "$stage_at" "$stage_disk"
+}
+
+# stage_files_of COMMAND...: files a second of it, from a cold cache.
+stage_files_of() {
+	sync -f "$stage_disk"
+	[ "$(id -u)" != 0 ] || echo 3 > /proc/sys/vm/drop_caches
+	calc "$STAGE_FILES / $(stage_seconds "$@")" %.0f
+}
+
+# stage_seconds COMMAND...
+stage_seconds() {
+	local TIMEFORMAT=%R
+
+	{ time "$@" > "$work/stage.out" 2>&1; } 2>&1 || { cat "$work/stage.out" >&2; return 1; }
+}
+
+stage_run_small() {
+	"$FMOVE_BIN/fmove" --socket "$stage_at/n2/sock" stage n1:d/set -- true
+}
+
+stage_one_node() {
+	node_until "$stage_at/n2" stage_lets_go 2
+	stage_files_of stage_run_small
+}
+
+stage_put() {
+	rm -rf "$stage_disk/target/copy"
+	stage_files_of "$FMOVE_BIN/fmove" --socket "$stage_at/n1/sock" put -r --quiet --durability disk "$stage_disk/source/set" n2:t/copy
+}
+
+stage_again() {
+	stage_seconds stage_run_small
+	grep -q 'here and unchanged' "$work/stage.out" || { say "it is not unchanged: $(cat "$work/stage.out")"; return 1; }
+}
+
+stage_find() {
+	stage_seconds find "$stage_disk/source/set" -printf '%P %y %s %T@ %l\n'
 }
