@@ -28,9 +28,11 @@ bench_stage() {
 		compare "stage on $count nodes, source's link a quarter of theirs, $STAGE_MIB MiB" "$work/stage-$count" 3 6 s "one node" "<=" 1.1
 	done
 	absolute "most that was read of the source for them, in datasets" "$(sort -g "$work/stage-read" | tail -n 1)" "" "<=" 1.02
+	stage_tools=(fmove)
 	for tool in rsync chain rclone aria2 udp; do
 		stage_against $tool
 	done
+	[ -z "$record" ] || stage_draw "$(result_file)"
 	stage_end
 	stage_small
 }
@@ -66,6 +68,22 @@ stage_against() {
 	in_turn "$work/stage-$1" stage_ours stage_theirs || die "$name: $(cat "$work/stage.out")"
 	compare "stage on $stage_count nodes, $STAGE_MIB MiB, until it is whole on all" "$work/stage-$1" 1 4 GB/s "$name" ">=" $wanted
 	compare "its CPU, all nodes" "$work/stage-$1" 2 5 s "$name" - 0
+	stage_tools+=("$1")
+}
+
+# stage_draw TABLE: beside it, a picture of one run of each tool for each number of nodes.
+stage_draw() {
+	local tool count line
+
+	: > "$work/stage-points"
+	for tool in "${stage_tools[@]}"; do
+		for count in $(seq $STAGE_NODES); do
+			line=$(stage_timed "$tool" "$count") || die "$tool: $(cat "$work/stage.out")"
+			say "   $tool, nodes: $count: $line"
+			echo "$tool $count ${line##* }" >> "$work/stage-points"
+		done
+	done
+	awk -v title="seconds until $STAGE_MIB MiB are whole on all nodes" -f "$bench_dir/completion.awk" "$work/stage-points" > "${1%.md}-stage.svg"
 }
 
 # ---- nodes and wires ----
