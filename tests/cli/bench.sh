@@ -52,6 +52,16 @@ json_has '"exit":3}'
 [ "$(wc -l <out)" -eq 1 ] || bad "--json prints more than the document"
 [ -z "$(ls -A "$(store 2)")" ] || bad "something was written into a store of n2"
 
+# Over a part of the connections, if there are so many, and nothing else then (bench_rails.sh has several rails).
+invalid fmove bench tcp --peer n2 --connections 1 $short --json
+json_has '"op":"send","where":"n2","only":{"connections":1},"repeats":\[{"bytes":[1-9]'
+grep -q '"op":"receive"' out && bad "one connection receives, too"
+no 4 'tcp send n2, 64 connections: n2: no connection for the data: there are no 64 connections among its [0-9]* of tcp' \
+	fmove bench tcp --peer n2 --connections 64 $short
+no 1 'no rail goes over nothere; there are lo' fmove bench tcp --peer n2 --device nothere $short
+no 2 'must be 1 to 64' fmove bench tcp --peer n2 --connections 0 $short
+no 2 'are for rdma and tcp' fmove bench put --peer n2 --device lo $short
+
 # A transport that is not there is an error, never a number of another one.
 no 4 'rdma send n2.*no RDMA' fmove bench rdma --peer n2 $short
 grep -q '"repeats":\[{' out && bad "rdma has numbers"
