@@ -1,146 +1,111 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_completion - fmove completion bash: written from the table of verbs, so it knows what --help
- * knows.
+ * cmd_completion - fmove completion bash|zsh|fish: what makes a shell ask "fmove completion words",
+ * which answers with candidates (complete.h).
+ *
+ * So a shell knows neither verbs nor options, and what it shows is what this fmove has.
  */
 #include "client/cli/cmd.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void print_options(const struct fm_cmd *c)
-{
-	for (const struct fm_opt *o = c->opts; o->name; o++)
-		(void)printf(" --%s", o->name);	/* fm_stdout_end() looks for errors */
-	(void)printf(" --help%s", c->has_socket ? " --socket" : "");
-}
+#include "client/cli/complete.h"
 
-/* The words of a group, "" being the whole. */
-static void print_words(const char *group)
-{
-	for (const struct fm_cmd *c = fm_cmds; c->name; c++)
-		if (fm_cmd_word(c, group))
-			(void)printf(" %s", fm_cmd_word(c, group));
-}
+/*
+ * bash breaks words at colons, and replaces only what stands behind the last one: the word is put
+ * together again, and candidates lose what stands before. They are quoted here, since bash leaves
+ * a dollar alone; in quotes that are open, and for files of this machine, it does that itself.
+ */
+static const char bash[] =
+	"# Completion of fmove for bash; made by: fmove completion bash\n"
+	"_fmove()\n"
+	"{\n"
+	"\tlocal line=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} i=$COMP_CWORD\n"
+	"\tlocal before= found file quote=\n"
+	"\twhile [[ $i -gt 1 && ${line%\"$word\"} != *[[:blank:]] ]]; do\n"
+	"\t\tword=${COMP_WORDS[--i]}$word\n"
+	"\tdone\n"
+	"\tcase $word in [\\'\\\"]*) quote=1 word=${word:1} ;; esac\n"
+	"\t[[ $quote ]] || IFS= read word <<<\"$word\"\n"
+	"\t[[ $quote || $word != *:* ]] || before=${word%:*}:\n"
+	"\t[[ -z $quote ]] || compopt -o filenames\n"
+	"\tCOMPREPLY=()\n"
+	"\twhile IFS= read -r found; do\n"
+	"\t\tif [[ $found == $'\\tfiles' ]]; then\n"
+	"\t\t\twhile IFS= read -r file; do\n"
+	"\t\t\t\tcompopt -o filenames\n"
+	"\t\t\t\tCOMPREPLY+=(\"$file\")\n"
+	"\t\t\tdone < <([[ $before ]] || compgen -f -- \"$word\")\n"
+	"\t\telif [[ $found == \"$word\"* ]]; then\n"
+	"\t\t\tcase $found in *[:/]) compopt -o nospace ;; esac\n"
+	"\t\t\tfound=${found#\"$before\"}\n"
+	"\t\t\t[[ $quote ]] || printf -v found %q \"$found\"\n"
+	"\t\t\tCOMPREPLY+=(\"$found\")\n"
+	"\t\tfi\n"
+	"\tdone < <(fmove completion words -- \"${COMP_WORDS[@]:1:i-1}\" \"$word\" 2>/dev/null)\n"
+	"}\n"
+	"complete -F _fmove fmove\n";
 
-/* What can follow an option that takes a value. */
-static void print_values(const struct fm_cmd *c)
-{
-	for (const struct fm_opt *o = c->opts; o->name; o++) {
-		if (!o->arg)
-			continue;
-		if (o->values && strcmp(o->values, "FILE") == 0)
-			(void)printf(
-				"\t\"%s\"/--%s) compopt -o filenames; COMPREPLY=($(compgen -f -- "
-				"\"$word\")); return ;;\n",
-				c->name, o->name);
-		else
-			(void)printf(
-				"\t\"%s\"/--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); "
-				"return ;;\n",
-				c->name, o->name, o->values ? o->values : "");
-	}
-}
+static const char zsh[] =
+	"#compdef fmove\n"
+	"# Completion of fmove for zsh; made by: fmove completion zsh\n"
+	"_fmove()\n"
+	"{\n"
+	"\tlocal found\n"
+	"\tlocal -a more whole\n"
+	"\tfor found in \"${(@f)$(fmove completion words -- \"${(@Q)words[2,CURRENT-1]}\" "
+	"\"${(Q)PREFIX}\" 2>/dev/null)}\"; do\n"
+	"\t\tcase $found in\n"
+	"\t\t('') ;;\n"
+	"\t\t($'\\tfiles') _files ;;\n"
+	"\t\t(*[:/]) more+=(\"$found\") ;;\n"
+	"\t\t(*) whole+=(\"$found\") ;;\n"
+	"\t\tesac\n"
+	"\tdone\n"
+	"\tcompadd -S '' -a more\n"
+	"\tcompadd -a whole\n"
+	"}\n"
+	"if [[ $funcstack[1] == _fmove ]]; then _fmove \"$@\"; else compdef _fmove fmove; fi\n";
 
-/* As a pattern of case: a word of these is followed by another that belongs to the verb. */
-static void print_groups(void)
-{
-	const char *gap = " ";
-
-	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {
-		if (c->run)
-			continue;
-		(void)printf("%s%s", gap, c->name);
-		gap = " | ";
-	}
-}
-
-/* Which verb it is, into $verb, and what it has, into $options. */
-static void print_verb(void)
-{
-	(void)printf("# Completion of fmove for bash; made by: fmove completion bash\n"
-		     "_fmove()\n{\n"
-		     "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
-		     "verb= i options\n"
-		     "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-		     "\t\tcase ${COMP_WORDS[i]} in\n"
-		     "\t\t--socket) ((i++)) ;;\n"
-		     "\t\t-*) ;;\n"
-		     "\t\t*) verb+=${verb:+ }${COMP_WORDS[i]}\n"
-		     "\t\t\tcase $verb in");
-	print_groups();
-	(void)printf(") ;; *) break ;; esac ;;\n"
-		     "\t\tesac\n\tdone\n"
-		     "\tCOMPREPLY=()\n"
-		     "\tcase $verb/$before in\n"
-		     "\t*/--socket) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")); "
-		     "return ;;\n");
-	for (const struct fm_cmd *c = fm_cmds; c->name; c++)
-		print_values(c);
-	(void)printf("\tesac\n\tcase $verb in\n\t'') options=\"--help --version --socket");
-	print_words("");
-	(void)printf("\" ;;\n");
-	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {
-		(void)printf("\t\"%s\") options=\"", c->name);
-		print_options(c);
-		if (!c->run)
-			print_words(c->name);
-		(void)printf("\" ;;\n");
-	}
-	(void)printf("\t*) return ;;\n\tesac\n");
-}
-
-/* What the last word may be: of a verb that is known by now. */
-static void print_last_word(void)
-{
-	(void)printf("\tcase $verb in\n"
-		     "\twait | cancel | resume)\n"
-		     "\t\t[[ $word == -* ]] || options=$(fmove jobs --quiet 2>/dev/null)\n"
-		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tnvme\\ up | nvme\\ connect | nvme\\ down | nvme\\ disconnect | nvme\\ seal "
-		     "| nvme\\ unseal | nvme\\ status)\n"
-		     "\t\t[[ $word == -* ]] || options=$(fmove nvme list --quiet 2>/dev/null)\n"
-		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tpin | unpin | unstage | datasets)\n"
-		     "\t\t[[ $verb != datasets || $before == check || $word == -* ]] || "
-		     "options=check\n"
-		     "\t\t[[ $word == -* || $options == check ]] || {\n"
-		     /* never as words that bash expands: a name is what somebody else chose */
-		     "\t\t\twhile IFS= read -r before; do\n"
-		     "\t\t\t\t[[ $before == \"$word\"* ]] && COMPREPLY+=(\"$(printf %%q "
-		     "\"$before\")\")\n"
-		     "\t\t\tdone < <(fmove datasets --quiet 2>/dev/null); return\n"
-		     "\t\t}\n"
-		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tbench)\n"
-		     "\t\t[[ $word == -* ]] || options='rdma tcp disk nvme-tcp put all compare'\n"
-		     "\t\tcompopt -o default; COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); "
-		     "return ;;\n"
-		     "\t'' |");
-	print_groups();
-	(void)printf(") COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tesac\n"
-		     "\tif [[ $word == -* ]]; then\n"
-		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-		     "\telse\n"
-		     "\t\tcompopt -o filenames\n"
-		     "\t\tCOMPREPLY=($(compgen -f -- \"$word\"))\n"
-		     "\tfi\n}\n"
-		     "complete -F _fmove fmove\n");
-}
+static const char fish[] =
+	"# Completion of fmove for fish; made by: fmove completion fish\n"
+	"function __fmove_words\n"
+	"\tset -l before (commandline -opc)\n"
+	"\tset -l word (commandline -ct | string unescape)\n"
+	"\tfor found in (fmove completion words -- $before[2..-1] \"$word\" 2>/dev/null)\n"
+	"\t\tif test \"$found\" = \\tfiles\n"
+	"\t\t\t__fish_complete_path \"$word\"\n"
+	"\t\telse\n"
+	"\t\t\techo $found\n"
+	"\t\tend\n"
+	"\tend\n"
+	"end\n"
+	"complete -c fmove -f -a '(__fmove_words)'\n";
 
 int fm_cmd_completion(int argc, char **argv)
 {
+	static const char *const shells[][2] = {
+		{ "bash", bash },
+		{ "zsh", zsh },
+		{ "fish", fish },
+	};
 	struct fm_args args;
 
 	fm_args_begin(&args, "completion", argc, argv);
 	while (fm_args_next(&args) > 0)
 		;
-	if (fm_args_end(&args, 1, 1) < 0)
+	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
-	if (strcmp(args.operands[0], "bash") != 0)
-		return fm_usage(&args, "%s: there is one for bash only", args.operands[0]);
-	print_verb();
-	print_last_word();
-	return fm_stdout_end("completion", FM_EXIT_DONE);
+	if (strcmp(args.operands[0], "words") == 0) {
+		fm_stdout_raw();
+		fm_complete(args.count - 1, args.operands + 1);
+		return fm_stdout_end("completion", FM_EXIT_DONE);
+	}
+	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
+		if (strcmp(args.operands[0], shells[i][0]) == 0 && args.count == 1) {
+			(void)fputs(shells[i][1], stdout);	/* fm_stdout_end() looks */
+			return fm_stdout_end("completion", FM_EXIT_DONE);
+		}
+	return fm_usage(&args, "%s: must be bash, zsh or fish", args.operands[0]);
 }

@@ -203,7 +203,9 @@ const struct fm_cmd fm_cmds[] = {
 	{"config", "check [FILE] | options | example",
 	 "Check a configuration, or show what can be configured.", NULL, fm_opts_config, false,
 	 fm_cmd_config},
-	{"completion", "bash", "Print the completion of a shell, to be sourced by it.", NULL,
+	{"completion", "bash|zsh|fish", "Print the completion of a shell, to be sourced by it.",
+	 "make install puts them where these shells look. They ask fmove completion words -- "
+	 "WORD..., which prints what the last word may become.",
 	 fm_opts_none, false, fm_cmd_completion},
 	{"help", "[COMMAND...]", "Say what a command does.", NULL, fm_opts_none, false,
 	 fm_cmd_help},

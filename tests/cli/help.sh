@@ -66,24 +66,24 @@ for page in "$FM_SOURCE"/*/man/*.[1-8]; do
 		grep . && bad "$page: text in a line of two fonts"
 done
 
-# The completion knows every verb and option, and a shell can read it.
-fmove completion bash >fmove.bash || bad "completion"
-bash -n fmove.bash || bad "bash cannot read its completion"
-complete_of() {
-	bash -c '. ./fmove.bash; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fmove; printf "%s\n" "${COMPREPLY[@]}"' x "$@"
+# The completion knows every verb and option. What shells make of it: completion.sh.
+words() {
+	fmove completion words -- "$@"
 }
-complete_of fmove p | grep -qx put || bad "completion of p"
-complete_of fmove put --d | grep -qx -- --durability || bad "completion of put --d"
-complete_of fmove put --durability d | grep -qx disk || bad "completion of --durability"
-complete_of fmove --socket x ge | grep -qx get || bad "completion behind --socket"
-complete_of fmove bench n | grep -qx nvme-tcp || bad "completion of bench n"
-complete_of fmove nv | grep -qx nvme || bad "completion of nv"
-complete_of fmove p | grep -q status && bad "completion of p knows verbs of a group"
-complete_of fmove nvme st | grep -qx status || bad "completion of nvme st"
-complete_of fmove nvme '' | grep -qx units || bad "completion behind nvme"
-complete_of fmove nvme down --f | grep -qx -- --force || bad "completion of nvme down --f"
+words put --d | grep -qx -- --durability || bad "completion of put --d"
+words put --durability d | grep -qx disk || bad "completion of --durability"
+words --socket x ge | grep -qx get || bad "completion behind --socket"
+words bench n | grep -qx nvme-tcp || bad "completion of bench n"
+words '' | grep -qx nvme || bad "completion of nv"
+words '' | grep -q list && bad "completion knows verbs of a group"
+words nvme st | grep -qx status || bad "completion of nvme st"
+words nvme down --f | grep -qx -- --force || bad "completion of nvme down --f"
+# Words of a verb are arguments of their own.
+# shellcheck disable=SC2086
 while read -r verb; do
-	grep -qF "\"$verb\") options=" fmove.bash || bad "the completion does not know $verb"
+	words $verb - | sed -n 's/^--//p' | sort -u >offered
+	options_help "$verb" >options
+	[ "$(cat offered)" = "$( (cat options; echo help) | sort -u)" ] || bad "the completion of $verb offers $(tr '\n' ' ' <offered)"
 done <<<"$verbs"$'\n'"$nvme"
 
 # A group without a verb, with a wrong one, or with an option before it.

@@ -63,7 +63,7 @@ fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove
 # Names are completed, and nothing of them is run.
 fmove completion bash >fmove.bash
 complete_of() {
-	bash -c '. ./fmove.bash; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fmove
+	bash -c '. ./fmove.bash; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _fmove
 		printf "%s\n" "${COMPREPLY[@]}"' x "$@"
 }
 odd='$(touch ran) it'
