@@ -3,18 +3,23 @@
 #include "client/cli/nvme.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "client/cli/discovered.h"
 #include "client/cli/fields.h"
+#include "client/cli/nvme_ready.h"
 #include "config/address.h"
 #include "config/value.h"
+#include "mover/base/err.h"
 #include "mover/base/json.h"
 
-enum { OPT_HOST_ADDRESS = FM_NVME_KEY, OPT_INTERFACE };
+enum { OPT_HOST_ADDRESS = FM_NVME_KEY, OPT_INTERFACE, OPT_SYSTEM };
 
 const struct fm_opt fm_opts_nvme_discover[] = {
 	{ "host-address", 0, OPT_HOST_ADDRESS, "ADDRESS", "this node's address to ask from", "" },
 	{ "interface", 0, OPT_INTERFACE, "NAME", "the network interface to ask through", "" },
+	{ "system", 0, OPT_SYSTEM, NULL,
+	  "as root: make what this node lacks for it, one step after the other", NULL },
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
@@ -81,7 +86,8 @@ int fm_cmd_nvme_discover(int argc, char **argv)
 	struct fm_nvmed_request r = { .op = "discover" };
 	struct dialled dialled;
 	struct fm_args args;
-	bool is_json = false;
+	bool is_json = false, is_system = false;
+	struct fm_err err = { 0 };
 	int key;
 
 	fm_args_begin(&args, "nvme discover", argc, argv);
@@ -93,12 +99,17 @@ int fm_cmd_nvme_discover(int argc, char **argv)
 		else if (key == OPT_INTERFACE)
 			r.host_interface = args.value;
 		is_json |= key == FM_NVME_KEY_JSON;
+		is_system |= key == OPT_SYSTEM;
 	}
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
 	if (take_apart(args.operands[0], &dialled) < 0)
 		return fm_usage(&args, "%s: must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT",
 				args.operands[0]);
+	/* whoever names a socket has a supervisor of his own */
+	if (!fm_socket_path() && !getenv("FMOVE_NVMED_SOCKET") &&
+	    fm_nvme_ready(is_system, &err) < 0)
+		return fm_fail("nvme discover", &err);
 	r.address = dialled.host;
 	r.port = dialled.port;
 	return fm_nvme_ask("nvme discover", &r, DISCOVER_MS, is_json, show, &dialled);

@@ -71,16 +71,18 @@ void fm_system_plan(const struct fm_setup *setup, FILE *to)
 
 /* ---- doing it ---- */
 
-/* A command line of ours. Its output is talk, so it goes to standard error. */
-static int run(const char *line, struct fm_err *err)
+int fm_system_run(const char *line, struct fm_err *err)
 {
-	char shell[] = "/bin/sh", option[] = "-c", text[512];
-	char *argv[] = { shell, option, text, NULL };
+	char shell[] = "/bin/sh", option[] = "-c", talk[] = "exec >&2; eval \"$1\"", name[] = "sh";
+	char *text = strdup(line);
+	char *argv[] = { shell, option, talk, name, text, NULL };
 	int status = 0, ret;
 	pid_t pid;
 
-	(void)snprintf(text, sizeof(text), "exec >&2; %s", line);	/* fits */
+	if (!text)
+		return fm_err_set(err, -ENOMEM, "out of memory");
 	ret = posix_spawn(&pid, shell, NULL, NULL, argv, environ);
+	free(text);
 	if (ret != 0)
 		return fm_err_sys(err, -ret, "%s", line);
 	while (waitpid(pid, &status, 0) < 0)
@@ -104,7 +106,7 @@ int fm_system_begin(struct fm_system *sys, struct fm_err *err)
 				  "install (PREFIX=/usr/local)");
 	if (getpwnam(FM_SERVICE_USER))
 		return 0;
-	ret = run(fm_preflight_make_user(), err);
+	ret = fm_system_run(fm_preflight_make_user(), err);
 	if (ret < 0)
 		return ret;
 	sys->has_made_user = true;
@@ -120,8 +122,8 @@ int fm_system_start(struct fm_system *sys, struct fm_err *err)
 
 	sys->has_enabled = true;
 	if (!is_systemd_running())
-		return run("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
-	ret = run("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
+		return fm_system_run("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
+	ret = fm_system_run("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
 	if (ret < 0)
 		fm_err_wrap(err, "see journalctl -u " UNIT);
 	return ret;
@@ -132,9 +134,10 @@ void fm_system_undo(const struct fm_system *sys)
 	struct fm_err err = { 0 };
 
 	if (sys->has_enabled && is_systemd_running())
-		(void)run("systemctl --quiet disable --now " UNIT, &err); /* as far as it goes */
+		/* as far as it goes */
+		(void)fm_system_run("systemctl --quiet disable --now " UNIT, &err);
 	else if (sys->has_enabled)
-		(void)run("SYSTEMD_OFFLINE=1 systemctl --quiet disable " UNIT, &err);
-	if (sys->has_made_user && run("userdel " FM_SERVICE_USER, &err) < 0)
+		(void)fm_system_run("SYSTEMD_OFFLINE=1 systemctl --quiet disable " UNIT, &err);
+	if (sys->has_made_user && fm_system_run("userdel " FM_SERVICE_USER, &err) < 0)
 		fm_say("the user " FM_SERVICE_USER " was made, and stays: %s", err.text);
 }

@@ -31,4 +31,8 @@ int fm_system_start(struct fm_system *sys, struct fm_err *err);
 /* Undo both. */
 void fm_system_undo(const struct fm_system *sys);
 
+/* A command line that we printed before; its output is talk, so it goes to standard error. -EIO: it
+ * failed. */
+int fm_system_run(const char *line, struct fm_err *err);
+
 #endif

@@ -117,3 +117,25 @@ fmoved --check 2>err
 sed -n 's/.*To mend it: //; s/ && systemctl daemon-reload$//p' err >mend.sh && bash -e mend.sh || bad "does not work: $(cat mend.sh)"
 grep -qx 'ReadWritePaths=/usr/local/models' /etc/systemd/system/fmoved.service.d/stores.conf || bad "the drop-in: $(cat /etc/systemd/system/fmoved.service.d/*)"
 ok fmoved --check
+
+# --- NVMe: one thing after the other --------------------------------------------------------------
+
+mv /etc/fmove /etc/fmove.away
+no 4 'no configuration .*To mend it, as root: fmove init --system; or say --system' fmove nvme discover 127.0.0.1
+mv /etc/fmove.away /etc/fmove
+no 4 'no host NQN.*To mend it, as root: mkdir -p .*hostnqn' fmove nvme discover 127.0.0.1
+[ ! -e /etc/nvme ] || bad "it made something"
+fmove nvme discover --system 127.0.0.1 >out 2>err && bad "a discovery without a supervisor"
+grep -q 'no host NQN.*: mkdir -p' err || bad "--system does not say what it does: $(cat err)"
+grep -Eqx 'nqn.2014-08.org.nvmexpress:uuid:[0-9a-f-]{36}' /etc/nvme/hostnqn || bad "the host NQN: $(cat /etc/nvme/hostnqn)"
+[ "nqn.2014-08.org.nvmexpress:uuid:$(cat /etc/nvme/hostid)" = "$(cat /etc/nvme/hostnqn)" ] || bad "host id and NQN differ"
+made=$(cat /etc/nvme/hostnqn)
+rm /etc/nvme/hostnqn
+fmove nvme discover --system 127.0.0.1 >out 2>err
+[ "$(cat /etc/nvme/hostnqn)" = "$made" ] || bad "a host id that was there is another one"
+if [ -e /dev/nvme-fabrics ]; then
+	no 4 'fmove-nvmed does not run. To mend it, as root: systemctl enable --now fmove-nvmed' fmove nvme discover 127.0.0.1
+else
+	no 4 'no NVMe-TCP loaded .*To mend it, as root: modprobe nvme_tcp' fmove nvme discover 127.0.0.1
+fi
+no 4 'nobody listens at .*/none' fmove nvme discover --socket "$dir/none" 127.0.0.1
