@@ -24,6 +24,7 @@ const struct fm_opt fm_opts_put[] = {
 	{"verify", 0, FM_TRANSFER_VERIFY, "readback",
 	 "each chunk is read back from the far disk as soon as it is written, and compared",
 	 "readback"},
+	FM_DIR_PUT_OPT,
 	FM_TRANSFER_OPTS,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -263,6 +264,11 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, const struc
 
 	if (ret < 0)
 		return ret;
+	if (t->dir.tree.follows_links)
+		return fm_err_set(&one->err, -EINVAL,
+				  "%s: links in a store are not followed: leave out -L, or send "
+				  "its directory by its own path",
+				  one->source);
 	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
 	fm_transfer_set_kind(t, ret > 0);
 	fm_transfer_begin(t, one->source);

@@ -48,6 +48,9 @@ int fm_dir_option(struct fm_dir_args *dir, struct fm_args *args, int key)
 	case FM_DIR_UPDATE:
 		dir->tree.is_update = true;
 		break;
+	case FM_DIR_COPY_LINKS:
+		dir->tree.follows_links = true;
+		break;
 	case FM_DIR_DELETE:
 		dir->tree.is_delete = true;
 		break;
@@ -73,6 +76,7 @@ static const char *needs_recursive(const struct fm_dir_args *dir)
 		{ dir->tree.has_checksums, "--checksum" },
 		{ dir->tree.is_update, "--update" },
 		{ dir->replaces, "--replace" },
+		{ dir->tree.follows_links, "--copy-links (-L)" },
 		{ dir->is_verbose, "--verbose (-v)" },
 	};
 

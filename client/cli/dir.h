@@ -26,7 +26,8 @@ enum fm_dir_key {
 	FM_DIR_CHECKSUM,
 	FM_DIR_DELETE,
 	FM_DIR_REPLACE,
-	FM_DIR_VERBOSE
+	FM_DIR_VERBOSE,
+	FM_DIR_COPY_LINKS
 };
 
 /* clang-format off */
@@ -42,6 +43,9 @@ enum fm_dir_key {
 	{ "delete", 0, FM_DIR_DELETE, NULL, "with --update: remove what the source has not", NULL }, \
 	{ "replace", 0, FM_DIR_REPLACE, NULL, "with -r: replace a directory that exists, with all that is in it", NULL }, \
 	{ "verbose", 'v', FM_DIR_VERBOSE, NULL, "with -r: name what is added, replaced and removed in directories", NULL }
+/* of put only */
+#define FM_DIR_PUT_OPT \
+	{ "copy-links", 'L', FM_DIR_COPY_LINKS, NULL, "with -r: send what symbolic links lead to, not the links", NULL }
 /* clang-format on */
 
 struct fm_dir_args {

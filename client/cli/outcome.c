@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/links.h"
 #include "client/cli/name.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
@@ -46,6 +47,7 @@ static void json_tree(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_u64(w, "dirs", r->dirs);
 	fm_jw_u64(w, "links", r->links);
 	fm_jw_u64(w, "hard_links", r->hard_links);
+	fm_jw_u64(w, "leaving_links", r->leaving_links);
 	fm_jw_u64(w, "reused_files", r->reused_files);
 	fm_jw_u64(w, "reused_bytes", r->reused_bytes);
 	fm_jw_bool(w, "reflinked", r->is_reflinked);
@@ -363,6 +365,8 @@ static void say_done(struct fm_outcomes *o, const struct fm_outcome *one)
 		       r->corrupt_chunks, r->corrupt_chunks == 1 ? "" : "s");
 	if (r->note[0])
 		fm_say("%s: %s", one->source, r->note);
+	if (r->leaving_links > 0)
+		fm_links_say(one->source, r->leaving_links);
 }
 
 /* One line, what to do next at its end. */

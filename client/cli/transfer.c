@@ -145,6 +145,9 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 	if (args->status == 0 && t->is_detached && t->dir.tree.is_dry_run)
 		args->status = fm_usage(
 			args, "--dry-run says at once what would be done: leave out --detach");
+	if (args->status == 0 && t->is_detached && t->dir.tree.follows_links)
+		args->status = fm_usage(args, "--copy-links is not kept with a job: leave out "
+					      "--detach");
 	if (args->status == 0 && t->is_detached && t->dir.is_verbose)
 		args->status = fm_usage(
 			args, "--verbose names what changes when it has: leave out --detach");

@@ -216,6 +216,9 @@ struct fmove_result {
 	uint64_t dirs;			/* below its root */
 	uint64_t links;			/* symbolic */
 	uint64_t hard_links;		/* further names of files */
+	/* of fmove_put_tree() and fmove_get_tree(): symbolic links that lead out of the tree, so
+	 * there they may lead to nothing */
+	uint64_t leaving_links;
 	uint64_t reused_files;		/* taken from the version that was replaced ... */
 	uint64_t reused_bytes;
 	bool is_reflinked;		/* ... by reflink, else by hard link */
@@ -273,6 +276,8 @@ struct fmove_tree_options {
 	 * first if the whole would have no room ... */
 	bool is_update;
 	bool has_checksums;		/* ... or differs in content; implies is_update */
+	/* fmove_put_tree(): what a symbolic link leads to goes in its place */
+	bool follows_links;
 	/* with is_update: what only that version has goes; else it comes into the new one */
 	bool is_delete;
 	bool is_dry_run;		/* say what would be moved, change nothing */

@@ -132,6 +132,7 @@ static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm
 		       struct fm_tree **out, struct fm_err *err)
 {
 	struct fm_tree_source_opts source = {.excludes = o ? o->excludes : NULL,
+					     .follows_links = o && o->follows_links,
 					     .skips = fm_staging_is_ours};
 	struct stat st;
 
@@ -158,6 +159,7 @@ static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t,
 	if (open_source(dir_fd, t->tree, t, &tree, &why) < 0)
 		return fail_as(err, &why);
 	ret = serve(c, t, tree, result, &end, err);
+	result->leaving_links = atomic_load(&tree->leaving_links);
 	tree->ops->close(tree);
 	return ret;
 }
@@ -421,6 +423,7 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 	if (open_sink(parent_fd, t, &aside, &tree, &why) < 0)
 		return fail_as(err, &why);
 	ret = serve(c, t, tree, result, &end, err);
+	result->leaving_links = atomic_load(&tree->leaving_links);
 	if (ret == 0)
 		tell_aside(&aside, result);
 	else

@@ -26,26 +26,27 @@
  * courtesy. */
 static atomic_bool is_noatime_refused;
 
-static int open_once(int dir, const char *name, int flags, bool is_path)
+static int open_once(int dir, const char *name, int flags, enum fm_reading_way way)
 {
-	return is_path ? fm_call_open_below(dir, name, flags, 0, RESOLVE_NO_SYMLINKS)
-		       : fm_call(openat(dir, name, flags));
+	if (way == FM_READING_PATH)
+		return fm_call_open_below(dir, name, flags | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+	return fm_call(openat(dir, name, way == FM_READING_NAME ? flags | O_NOFOLLOW : flags));
 }
 
-int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path)
+int fm_reading_open_fd(int dir, const char *name, int flags, enum fm_reading_way way)
 {
 	bool has_noatime = !atomic_load_explicit(&is_noatime_refused, memory_order_relaxed);
 	int fd;
 
 	/* O_NONBLOCK: what became a fifo meanwhile must not make us wait. */
-	flags |= O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	flags |= O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	if (FM_FAULT("reading.open"))
 		return -EMFILE;
-	fd = open_once(dir, name, has_noatime ? flags | O_NOATIME : flags, is_path);
+	fd = open_once(dir, name, has_noatime ? flags | O_NOATIME : flags, way);
 	if (fd != -EPERM || !has_noatime)
 		return fd;
 	atomic_store_explicit(&is_noatime_refused, true, memory_order_relaxed);
-	return open_once(dir, name, flags, is_path);
+	return open_once(dir, name, flags, way);
 }
 
 static int look(int fd, struct stat *out)
@@ -63,7 +64,8 @@ static int look_first(int fd, struct stat *out)
 	return ret == 0 && !S_ISREG(out->st_mode) ? -ESTALE : ret;
 }
 
-int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out)
+int fm_reading_open(int dir, const char *name, enum fm_reading_way way,
+		    struct fm_reading **out)
 {
 	struct fm_reading *r =
 		FM_FAULT("reading.alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*r));
@@ -73,7 +75,7 @@ int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading *
 		return -ENOMEM;
 	atomic_init(&r->refs, 1);
 	r->is_kept = false;
-	r->fd = fm_reading_open_fd(dir, name, 0, is_path);
+	r->fd = fm_reading_open_fd(dir, name, 0, way);
 	ret = r->fd < 0 ? r->fd : look_first(r->fd, &r->st);
 	if (ret < 0) {
 		if (r->fd >= 0)

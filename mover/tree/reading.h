@@ -29,18 +29,24 @@ struct fm_reading {
 	_Atomic uint64_t left;	/* ... and how much was not */
 };
 
+enum fm_reading_way {
+	FM_READING_NAME,	/* one component, no link */
+	FM_READING_PATH,	/* several, none of which may be a link or lead out of dir */
+	FM_READING_FOLLOW,	/* one or several, wherever links lead */
+};
+
 /*
  * Open for reading; the access time stays as it is where that is allowed. flags: O_DIRECTORY or 0.
- * Returns the descriptor, or -errno (-ELOOP: a link). is_path: name has several components, none of
- * which may be a link or lead out of dir.
+ * Returns the descriptor, or -errno (-ELOOP: a link).
  */
-int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path);
+int fm_reading_open_fd(int dir, const char *name, int flags, enum fm_reading_way way);
 
 /*
  * 0, or -errno: -ESTALE if it is no regular file (any more), or is being written to. What was
  * stored in it through a mapping is on the disk then (mover/journal/written.h).
  */
-int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out);
+int fm_reading_open(int dir, const char *name, enum fm_reading_way way,
+		    struct fm_reading **out);
 
 struct fm_reading *fm_reading_get(struct fm_reading *r);
 void fm_reading_put(struct fm_reading *r);	/* NULL is allowed */

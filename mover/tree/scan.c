@@ -46,6 +46,8 @@ struct level {
 	struct fm_scan_dir *dir;	/* NULL: closed for now, see shelve() */
 	struct names *names;		/* kept for the next directory of this depth */
 	size_t path_len;		/* of its path */
+	dev_t dev;			/* with follows_links: which directory it is */
+	ino_t ino;
 	off_t cookie;			/* while it is closed: where to read on, ... */
 	struct fm_identity was;		/* ... and what it was */
 };
@@ -154,6 +156,13 @@ static const char *way_out(const struct fm_scan *s)
 				 : FM_READING_WAY_OUT;
 }
 
+static enum fm_reading_way way_of(const struct fm_scan *s, bool is_path)
+{
+	if (s->opts.follows_links)
+		return FM_READING_FOLLOW;
+	return is_path ? FM_READING_PATH : FM_READING_NAME;
+}
+
 /* ---- directories that are closed for now ---- */
 
 /* Close a directory that is not the innermost one: we read on there when we are back. What was read
@@ -198,7 +207,7 @@ static int unshelve(struct fm_scan *s)
 	if (l->dir)
 		return 0;
 	fd = fm_reading_open_fd(s->opts.root->fd, l->path_len > 0 ? s->path : ".", O_DIRECTORY,
-				true);
+				way_of(s, true));
 	if (fd < 0)
 		return fd;
 	ret = find_again(l, fd);
@@ -259,6 +268,33 @@ static int pop(struct fm_scan *s)
 	return unshelve(s);
 }
 
+/* Which directory is entered by way of links; -ELOOP: it is one of those around it. */
+static int check_loop(struct fm_scan *s, int fd, struct level *l)
+{
+	struct stat st;
+
+	if (!s->opts.follows_links)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	for (const struct level *at = s->levels; at < l; at++)
+		if (at->dev == st.st_dev && at->ino == st.st_ino)
+			return -ELOOP;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	return 0;
+}
+
+static int fail_loop(const struct fm_scan *s, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	return fm_err_set(err, -ELOOP,
+			  "\"%s\" leads back to a directory that it is in, so what is below it has "
+			  "no end; %s",
+			  fm_path_show(s->path, &shown), way_out(s));
+}
+
 /* Into the directory whose path is s->path. */
 static int enter(struct fm_scan *s, const char *name, struct fm_scan_met *out, struct fm_err *err)
 {
@@ -272,11 +308,16 @@ static int enter(struct fm_scan *s, const char *name, struct fm_scan_met *out, s
 				  "\"%s\": more than %d directories in one another; %s",
 				  fm_path_show(s->path, &shown), FM_TREE_DEPTH_MAX, way_out(s));
 	}
-	fd = fm_reading_open_fd(top(s)->dir->fd, name, O_DIRECTORY, false);
+	fd = fm_reading_open_fd(top(s)->dir->fd, name, O_DIRECTORY, way_of(s, false));
 	if (fd == -ENOENT && s->opts.is_target)
 		return 0;
 	if (fd < 0)
 		return fail(s, fd, err);
+	ret = check_loop(s, fd, &s->levels[s->depth]);
+	if (ret < 0) {
+		close(fd);
+		return ret == -ELOOP ? fail_loop(s, err) : fail(s, ret, err);
+	}
 	dir = fm_scan_dir_new(fd, s->path, strlen(s->path));
 	ret = dir ? push(s, dir) : -ENOMEM;
 	if (ret < 0)
@@ -395,6 +436,24 @@ static int refuse(struct fm_scan *s, unsigned char type, struct fm_err *err)
 		fm_path_show(s->path, &shown), text);
 }
 
+/* What the link leads to is met in its place. */
+static int follow(struct fm_scan *s, const char *name, unsigned char *type, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+
+	if (fstatat(top(s)->dir->fd, name, &st, 0) == 0) {
+		*type = (unsigned char)IFTODT(st.st_mode);
+		return 0;
+	}
+	if (errno != ENOENT && errno != ELOOP && errno != ENOTDIR)
+		return fail(s, -errno, err);
+	return fm_err_set(err, -ENOENT,
+			  "\"%s\" is a symbolic link that leads to nothing; leave it out with "
+			  "--exclude, or send links as they are, without -L",
+			  fm_path_show(s->path, &shown));
+}
+
 /* One name of the innermost directory: 1 if it is met, 0 if it is left out. */
 static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out,
 		struct fm_err *err)
@@ -417,6 +476,9 @@ static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out
 	if (s->opts.exclude &&
 	    fm_exclude_matches(s->opts.exclude, s->path, d->name, type == DT_DIR))
 		return 0;
+	ret = type == DT_LNK && s->opts.follows_links ? follow(s, d->name, &type, err) : 0;
+	if (ret < 0)
+		return ret;
 	if (type == DT_DIR)
 		return enter(s, d->name, out, err);
 	if (type != DT_REG && type != DT_LNK && !s->opts.is_target)
@@ -433,6 +495,9 @@ static int begin(struct fm_scan *s, struct fm_scan_met *out, struct fm_err *err)
 	if (ret < 0)
 		return fail(s, ret, err);
 	s->is_begun = true;
+	ret = check_loop(s, s->opts.root->fd, s->levels);
+	if (ret < 0)
+		return fail(s, ret, err);
 	*out = (struct fm_scan_met){ .dir = s->opts.root, .name = "", .type = DT_DIR };
 	return 1;
 }

@@ -44,6 +44,8 @@ struct fm_scan_opts {
 	/* paths below the root that are, with what is below them; NULL: all */
 	bool (*wants)(void *ctx, const char *path);
 	void *wants_ctx;
+	/* what a symbolic link leads to is met in its place */
+	bool follows_links;
 	/*
 	 * Not of a source, but of the version that a sink has under the final name: special files
 	 * are met too, a directory that went is not, and the texts of errors say what to do there.

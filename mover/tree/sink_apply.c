@@ -8,6 +8,7 @@
 
 #include "mover/base/call.h"
 #include "mover/base/show.h"
+#include "mover/tree/leads_out.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -127,6 +128,8 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	if (ret < 0)
 		return fail_link(call, &at, e, ret);
 	call->count.links++;
+	if (fm_leads_out(e->path, e->path_len, e->target, e->target_len))
+		atomic_fetch_add(&call->s->tree.leaving_links, 1);
 	call->tally.same += met == FM_SINK_MET_SAME;
 	fm_sink_name_as(call->s, met, e);
 	if (call->s->opts.has_owners)

@@ -131,6 +131,7 @@ struct fm_source {
 	bool has_checksums;
 	bool has_owners;
 	bool is_dry;
+	bool follows_links;
 	bool accepts_corrupt;
 	struct fm_exclude exclude;
 	struct fm_scan_dir *root;

@@ -18,6 +18,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/show.h"
+#include "mover/tree/leads_out.h"
 #include "mover/tree/source_priv.h"
 
 #define MODE_MASK 01777u
@@ -149,7 +150,8 @@ static int look_at(struct fm_source_fill *f, const struct fm_source_item *it, mo
 {
 	if (FM_FAULT("source.fstatat"))
 		return -EIO;
-	if (fstatat(it->dir->fd, it->name, &f->st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(it->dir->fd, it->name, &f->st,
+		    f->source->follows_links ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return (f->st.st_mode & S_IFMT) == type ? 0 : -ESTALE;
 }
@@ -209,17 +211,27 @@ static int put_link(struct fm_source_fill *f, const struct fm_source_item *it)
 	e.target = f->target;
 	e.target_len = (size_t)len;
 	ret = put_entry(f, &e);
-	if (ret == FM_SOURCE_PUT)
-		f->found.links++;
+	if (ret != FM_SOURCE_PUT)
+		return ret;
+	f->found.links++;
+	if (fm_leads_out(f->path, f->path_len, f->target, e.target_len))
+		atomic_fetch_add(&f->source->tree.leaving_links, 1);
 	return ret;
 }
 
 /* ---- files ---- */
 
+static enum fm_reading_way way_of(const struct fm_source_fill *f, bool is_path)
+{
+	if (f->source->follows_links)
+		return FM_READING_FOLLOW;
+	return is_path ? FM_READING_PATH : FM_READING_NAME;
+}
+
 static int open_file(struct fm_source_fill *f, struct fm_source_item *it)
 {
 	int dir = it->dir ? it->dir->fd : f->source->root->fd;
-	int ret = fm_reading_open(dir, it->name, !it->dir, &it->file);
+	int ret = fm_reading_open(dir, it->name, way_of(f, !it->dir), &it->file);
 
 	if (ret == 0 && f->source->tree.has_digests)
 		ret = fm_reading_expect(it->file);
@@ -495,7 +507,7 @@ int fm_source_put(struct fm_source_fill *f, struct fm_source_item *it)
 static int read_again(struct fm_source_fill *f, const struct fm_pack_entry *e, uint8_t *data)
 {
 	struct fm_reading *file;
-	int ret = fm_reading_open(f->source->root->fd, f->path, true, &file);
+	int ret = fm_reading_open(f->source->root->fd, f->path, way_of(f, true), &file);
 
 	if (ret < 0)
 		return ret;

@@ -200,6 +200,9 @@ struct fm_tree {
 	/* sink: -ENOSPC was said of the whole of an update, or of what may be lost: a dry run can
 	 * tell what will come */
 	bool is_unmeasured;
+	/* symbolic links that leads_out.h tells: there they may point to nothing. Of a tree of this
+	 * process only. */
+	atomic_ullong leaving_links;
 	bool has_owners;	/* sink: owners, extended attributes and ACLs are to be sent */
 	uint32_t pack_max;	/* sink: bytes of the longest pack it takes; 0: any */
 	const char *note;	/* NULL, or what is not as asked */
@@ -218,6 +221,7 @@ struct fm_tree_source_opts {
 	bool has_checksums;		/* offers carry the CRC32C of the content (--checksum) */
 	bool has_owners;		/* owner, extended attributes and ACLs are sent */
 	bool is_dry;			/* offers only; nothing follows them */
+	bool follows_links;		/* what a symbolic link leads to goes in its place */
 	/* files are compared with the digests kept with them: in a store, not at a user's */
 	bool has_digests;
 	/* fnmatch() patterns, NULL-terminated; with a '/' they match the path below the root, else

@@ -382,6 +382,7 @@ static struct fm_source *source_new(const struct fm_tree_source_opts *opts)
 	s->has_checksums = opts->has_checksums;
 	s->has_owners = opts->has_owners;
 	s->is_dry = opts->is_dry;
+	s->follows_links = opts->follows_links;
 	s->per_item = PER_ITEM_FIRST;
 	pthread_mutex_init(&s->walk_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
@@ -403,6 +404,7 @@ static int source_open(struct fm_source *s, const struct fm_tree_source_opts *op
 	if (ret < 0)
 		return ret;
 	scan.skips = opts->skips;
+	scan.follows_links = opts->follows_links;
 	scan.wants = opts->wants;
 	scan.wants_ctx = opts->wants_ctx;
 	scan.root = s->root;

@@ -2,6 +2,7 @@
 /*
  * The source of a tree: everything that is in a directory comes, once, as it is. links: fm_tree
  */
+#include "mover/tree/leads_out.h"
 #include "mover/tree/hardlinks.h"
 #include "tests/unit/source_scene.h"
 
@@ -414,7 +415,29 @@ static void test_stop_amid_others(void)
 	end();
 }
 
+static void test_leads_out(void)
+{
+	static const struct {
+		const char *path, *target;
+		bool leads_out;
+	} rows[] = {
+		{ "l", "f", false },	     { "l", "..", true },
+		{ "l", "/etc", true },	     { "l", ".", false },
+		{ "d/l", "..", false },	     { "d/l", "../f", false },
+		{ "d/l", "../../f", true },  { "d/l", "./../..", true },
+		{ "d/l", "x/../../f", false }, { "d/l", "x/../../../f", true },
+		{ "d/e/l", "..//../f", false }, { "l", "..f", false },
+		{ "d/l", "../../d/f", true },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		CU_ASSERT_EQUAL(fm_leads_out(rows[i].path, strlen(rows[i].path), rows[i].target,
+					     strlen(rows[i].target)),
+				rows[i].leads_out);
+}
+
 static const struct fm_test tests[] = {
+	{ "a link that leads out of the tree is known by its target", test_leads_out },
 	{ "everything comes, once, as it is", test_everything_comes_once },
 	{ "an empty directory is one entry", test_empty_directory },
 	{ "what is wanted comes, and nothing else", test_what_is_wanted_comes },

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "client/cli/links.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cmd.h"
+
+/*
+ * HUB/models--ORG--NAME/snapshots/REVISION, whose files are links into HUB/models--ORG--NAME/blobs:
+ * the repository as fmove stage names it, or false.
+ */
+static bool is_snapshot(const char *source, char hf[static PATH_MAX])
+{
+	char *path = realpath(source, NULL), *end, *repository, *name;
+	bool is_found = false;
+
+	end = path ? strstr(path, "/snapshots/") : NULL;
+	if (end) {
+		*end = '\0';
+		repository = strrchr(path, '/');
+		name = repository ? strstr(repository, "--") : NULL;
+		is_found = name && strchr("md", repository[1]) != NULL;
+		if (is_found)
+			(void)snprintf(hf, PATH_MAX, "%s", name + 2);
+	}
+	free(path);
+	name = is_found ? strstr(hf, "--") : NULL;
+	if (name) {	/* ORG--NAME; without it a name that has no ORG */
+		*name = '/';
+		memmove(name + 1, name + 2, strlen(name + 2) + 1);
+	}
+	return is_found;
+}
+
+void fm_links_say(const char *source, uint64_t count)
+{
+	const char *links = count == 1 ? "link leads" : "links lead";
+	char hf[PATH_MAX];
+
+	if (is_snapshot(source, hf))
+		fm_say("%s: %" PRIu64 " symbolic %s into the blobs of this hub cache, which did "
+		       "not come: put -r -L sends the files; fmove stage hf:%s, run there, has the "
+		       "cache",
+		       source, count, links, hf);
+	else
+		fm_say("%s: %" PRIu64 " symbolic %s out of it, to what did not come: put -r -L "
+		       "sends what they lead to",
+		       source, count, links);
+}
