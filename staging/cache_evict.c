@@ -203,6 +203,14 @@ static void finish(struct eviction *v, enum fm_cache_state was, int ret)
 	pthread_mutex_unlock(&v->c->lock);
 }
 
+/* Somebody removed it by hand: it takes no room any more. */
+static bool is_removed(const struct eviction *v, enum fm_cache_place from)
+{
+	struct stat st;
+
+	return fm_call_fstatat(v->c->dirs[from], v->name, &st) == -ENOENT;
+}
+
 int fm_cache_evict(struct fm_cache *c, uint64_t id)
 {
 	struct eviction v = {.c = c};
@@ -214,6 +222,12 @@ int fm_cache_evict(struct fm_cache *c, uint64_t id)
 		return ret;
 	was = v.e->state;
 	from = v.e->place;
+	if (from == FM_CACHE_IN_READY && is_removed(&v, from)) {
+		fm_log_warn("cache %s: %s (%s) is not there any more: somebody removed it",
+			    c->directory, v.e->set.name, v.name);
+		finish(&v, was, 0);
+		return 0;
+	}
 	if (from == FM_CACHE_IN_READY) {
 		ret = take_away(&v);
 		from = FM_CACHE_IN_EVICTING;

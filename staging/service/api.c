@@ -429,7 +429,7 @@ static int is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 	struct fm_err err;	/* it goes just now: then it is none */
 
 	return fm_cache_look(c, id, &info) && strcmp(info.name, name) == 0 &&
-	       fm_cache_is_allowed(c, id, uid, &err) == 1;
+	       (uid == 0 || fm_cache_is_allowed(c, id, uid, &err) == 1);
 }
 
 /* Any that is his; 0: none. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/call.h"
@@ -131,6 +132,31 @@ static void fail_ask(struct fm_stage_ask *a, const struct fm_err *why)
 
 /* ---- READY: hold, pin, and say where ---- */
 
+static bool is_missing(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 && errno == ENOENT;
+}
+
+/* Where it is. What somebody removed by hand must not be said to be here; one that is about to be
+ * evicted is away for a moment, and not READY then. */
+static int find_data(struct fm_stage_ask *a, struct fm_err *err)
+{
+	struct fm_cache_info info;
+
+	if (fm_cache_path(a->s->cache, a->id, a->result.path, sizeof(a->result.path)) < 0)
+		return fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
+	if (!is_missing(a->result.path) || !fm_cache_look(a->s->cache, a->id, &info) ||
+	    info.state != FM_CACHE_READY || !is_missing(a->result.path))
+		return 0;
+	a->result.path[0] = '\0';
+	return fm_err_set(err, -ENOENT,
+			  "it was staged here, and somebody removed it from the cache's directory; "
+			  "\"fmove unstage %s\", and stage it again",
+			  a->name);
+}
+
 static void hold_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -140,6 +166,8 @@ static void hold_run(struct fm_work *work)
 	uint64_t hold;
 	int ret = fm_cache_request(c, a->id, err);
 
+	if (ret == 0 || ret == -ENOENT)
+		ret = find_data(a, err);
 	/* Held first: that is what a right may stand on. */
 	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
@@ -152,8 +180,7 @@ static void hold_run(struct fm_work *work)
 	if (ret < 0)
 		return;
 	a->result.is_here = true;
-	if (fm_cache_path(c, a->id, a->result.path, sizeof(a->result.path)) < 0 ||
-	    !fm_cache_look(c, a->id, &a->result.info))
+	if (!fm_cache_look(c, a->id, &a->result.info))
 		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
 }
 

@@ -1,0 +1,28 @@
+#!/bin/bash
+# Goal:   what somebody removed from the cache's directory by hand is not said to be here, takes no room any more, and can be staged again.
+# Method: the data of a dataset goes, then all of its directory, under a daemon that runs.
+. "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+up 2
+mkdir "$(store 2)/set"
+random 3000000 "$(store 2)/set/f"
+
+# staged WHAT: its data is here, held by nobody then, and same as the source.
+staged() {
+	ok fmove stage n2:s/set -- true
+	data=$(echo "$dir"/c/n1/cache/ready/*/set)
+	same "$(store 2)/set/f" "$data/f"
+	await sh -c 'fmove datasets --json | grep -q "\"holds\":0"' || bad "it is held: $(fmove datasets)"
+}
+
+staged
+for what in data all; do
+	version=$(dirname "$data")
+	chmod -R u+w "$version"
+	[ $what = data ] && rm -r "$data" || rm -r "$version"
+	no 1 'somebody removed it from the cache.s directory; "fmove unstage set"' fmove stage n2:s/set -- true
+	no 1 'somebody removed it from the cache.s directory; "fmove unstage set"' fmove stage n2:s/set
+	ok fmove unstage set
+	fmove datasets --json | grep -q '"name"' && bad "$what: it is here yet: $(fmove datasets)"
+	staged
+done
