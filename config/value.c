@@ -53,6 +53,21 @@ static const struct unit time_units[] = {
 	{ NULL, 0, 0 },
 };
 
+/* What else a command line may say: times as systemd reads them, rates as rsync does. A
+ * configuration says its units. */
+static const struct unit typed_time_units[] = {
+	{ "", UINT64_C(1000000000), 1 },
+	{ "m", UINT64_C(60000000000), 1 },
+	{ NULL, 0, 0 },
+};
+
+static const struct unit typed_rate_units[] = {
+	{ "K/s", UINT64_C(1) << 10, 1 },
+	{ "M/s", UINT64_C(1) << 20, 1 },
+	{ "G/s", UINT64_C(1) << 30, 1 },
+	{ NULL, 0, 0 },
+};
+
 /* Fractions have at most this many digits: more cannot be meant, and thousandths of a unit stay
  * exact in 64 bits. */
 #define FRACTION_DIGITS_MAX 6
@@ -133,6 +148,20 @@ int fm_value_rate(const char *text, uint64_t *bytes_per_s)
 		return 0;
 	}
 	return parse_quantity(text, rate_units, bytes_per_s);
+}
+
+int fm_value_time_typed(const char *text, uint64_t *ns)
+{
+	int ret = fm_value_time(text, ns);
+
+	return ret == -EINVAL ? parse_quantity(text, typed_time_units, ns) : ret;
+}
+
+int fm_value_rate_typed(const char *text, uint64_t *bytes_per_s)
+{
+	int ret = fm_value_rate(text, bytes_per_s);
+
+	return ret == -EINVAL ? parse_quantity(text, typed_rate_units, bytes_per_s) : ret;
 }
 
 bool fm_value_is_name(const char *text)

@@ -17,10 +17,12 @@
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL, OPT_NULL };
 
 const struct fm_opt fm_opts_ls[] = {
 	{ "long", 'l', OPT_LONG, NULL, "mode, size and time before each name", NULL },
+	{ "null", '0', OPT_NULL, NULL,
+	  "names as they are, a zero byte behind each, for xargs -0", NULL },
 	{ "after", 0, OPT_AFTER, "NAME",
 	  "only names that come after this one in the order of their bytes", NULL },
 	{ "max", 0, OPT_MAX, "COUNT", "at most this many names; with --after page by page", NULL },
@@ -36,6 +38,7 @@ struct listing {
 	bool is_json;
 	bool is_long;
 	bool is_partial;
+	bool is_null;		/* a zero byte ends each name, not a line */
 	bool is_raw;		/* names as they are: nobody looks at them on a terminal */
 	const char *after;
 	uint64_t max;		/* 0: all */
@@ -63,7 +66,8 @@ static void print_text(const struct listing *l, const struct fmove_entry *e)
 		l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
 
 	if (!l->is_long) {
-		(void)printf("%s%s\n", name, slash);	/* fm_stdout_end() looks for errors */
+		/* fm_stdout_end() looks for errors */
+		(void)printf("%s%s%c", name, slash, l->is_null ? '\0' : '\n');
 		return;
 	}
 	fm_ask_mode_text(e, mode);
@@ -161,8 +165,6 @@ int fm_cmd_ls(int argc, char **argv)
 	struct fm_err err;
 	int key;
 
-	if (l.is_raw)
-		fm_stdout_raw();
 	fm_args_begin(&args, "ls", argc, argv);
 	while ((key = fm_args_next(&args)) > 0) {
 		switch (key) {
@@ -178,6 +180,9 @@ int fm_cmd_ls(int argc, char **argv)
 		case OPT_PARTIAL:
 			l.is_partial = true;
 			break;
+		case OPT_NULL:
+			l.is_null = l.is_raw = true;
+			break;
 		case OPT_MAX:
 			if (take_max(&args, &l.max) != 0)
 				return FM_EXIT_USAGE;
@@ -186,6 +191,11 @@ int fm_cmd_ls(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
+	if (l.is_null && (l.is_long || l.is_partial || l.is_json))
+		return fm_usage(&args, "--null (-0) prints names only: leave out --long, --partial "
+				       "and --json");
+	if (l.is_raw)
+		fm_stdout_raw();
 	if (fm_name_parse(args.operands[0], &name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	return list(&name, args.operands[0], &l);

@@ -10,7 +10,7 @@ const struct fm_opt fm_opts_none[] = {
 
 const struct fm_opt fm_opts_global[] = {
 	{ "help", 'h', 1, NULL, "print this and end", NULL },
-	{ "version", 0, 1, NULL, "print the version and end", NULL },
+	{ "version", 'V', 1, NULL, "print the version and end", NULL },
 	{ "socket", 0, 1, "PATH", "fmoved's socket (FMOVE_SOCKET, else /run/fmove/fmoved.sock)",
 	  "FILE" },
 	{ NULL, 0, 0, NULL, NULL, NULL },

@@ -22,7 +22,7 @@ static int global_options(int argc, char **argv, int *status)
 			fm_help_all();
 			return -1;
 		}
-		if (strcmp(argv[at], "--version") == 0) {
+		if (strcmp(argv[at], "--version") == 0 || strcmp(argv[at], "-V") == 0) {
 			(void)printf("fmove %s\n", FM_VERSION);
 			return -1;
 		}

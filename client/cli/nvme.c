@@ -51,7 +51,7 @@ int fm_nvme_take_time(const struct fm_args *args, const char *option, uint64_t *
 {
 	uint64_t ns = 0;
 
-	if (strcmp(args->value, "0") != 0 && (fm_value_time(args->value, &ns) < 0 ||
+	if (strcmp(args->value, "0") != 0 && (fm_value_time_typed(args->value, &ns) < 0 ||
 					      ns > TIME_MAX_NS || (ns > 0 && ns < FM_NS_PER_MS))) {
 		(void)fm_usage(args, "--%s %s: must be " FM_VALUE_TIME_FORM ", up to a day, or 0",
 			       option, args->value);

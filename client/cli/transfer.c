@@ -30,7 +30,7 @@ static int take_choice(struct fm_args *args, const char *option, const char *con
 static int take_limit(struct fm_transfer *t, struct fm_args *args)
 {
 	/* "500MB" says as much as "500MB/s". */
-	if (fm_value_rate(args->value, &t->opts.rate_bytes) < 0 &&
+	if (fm_value_rate_typed(args->value, &t->opts.rate_bytes) < 0 &&
 	    fm_value_size(args->value, &t->opts.rate_bytes) < 0)
 		return fm_usage(args, "--limit %s: must be " FM_VALUE_RATE_FORM, args->value);
 	/* A bare number is bytes: who says 5 means another unit. */
@@ -46,7 +46,7 @@ static int take_timeout(struct fm_transfer *t, struct fm_args *args)
 {
 	uint64_t ns;
 
-	if (fm_value_time(args->value, &ns) < 0 || ns < FM_NS_PER_MS ||
+	if (fm_value_time_typed(args->value, &ns) < 0 || ns < FM_NS_PER_MS ||
 	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
 		return fm_usage(args,
 				"--timeout %s: must be " FM_VALUE_TIME_FORM ", 1 ms to a year",
@@ -59,7 +59,7 @@ static int take_retry(struct fm_transfer *t, struct fm_args *args)
 {
 	uint64_t ns;
 
-	if (fm_value_time(args->value, &ns) < 0 || (ns > 0 && ns < FM_NS_PER_MS) ||
+	if (fm_value_time_typed(args->value, &ns) < 0 || (ns > 0 && ns < FM_NS_PER_MS) ||
 	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
 		return fm_usage(args, "--retry %s: must be " FM_VALUE_TIME_FORM ", up to a year",
 				args->value);
