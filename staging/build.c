@@ -8,6 +8,7 @@
 #include "staging/build.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,6 +100,9 @@ static int add_file(struct build *b, const struct fm_stage_met *m, struct fm_sta
 	ret = fm_stage_writer_entry(b->w, e);
 	if (ret == 0)
 		ret = add_chunks(b, r, err);
+	/* What wrote it left it in memory, which is the GPU's on some machines. It is on the disk:
+	 * it was read from there. */
+	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
 	fm_reading_put(r);
 	return ret;
 }

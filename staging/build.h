@@ -3,7 +3,8 @@
  * build - from a directory to what is said of it: the listing of what is in it, or its manifest,
  * for which every byte is read.
  *
- * Files are read without the page cache where the file system can do that. A file that is written
+ * Files are read without the page cache where the file system can do that; after their manifest was
+ * made none of them is in it. A file that is written
  * to while it is read is an error; so is one that is not what the CRC32C kept with it says
  * (mover/tree/digest.h). Worker threads; waits for the disk.
  */

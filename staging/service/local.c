@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/bytes.h"
 #include "mover/base/call.h"
 #include "mover/base/crc32c.h"
@@ -28,7 +29,6 @@
 #include "staging/chunk.h"
 
 #define PACK_BYTES (4u << 20)
-#define PIECE_BYTES (16u << 20)		/* of a large file, between two looks at is_stopped */
 
 struct move {
 	const struct fm_stage_local *l;
@@ -66,30 +66,36 @@ static int fail_changed(const struct fm_tree_large *f, struct fm_err *err)
 			  fm_path_show(f->path, &shown));
 }
 
-/* What copy_file_range() does not copy between these two is read and written. */
+/*
+ * Past the page cache where the file system can do that, in whole blocks. Where it cannot, or not
+ * there: as it is from then on.
+ */
+static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
+{
+	size_t whole = (size_t)fm_block_up(len);
+	int64_t n = FM_FAULT("stage.copy") ? -EIO : fm_call(pread(from, m->buf, whole, at));
+
+	if (n == -EINVAL) {
+		(void)fcntl(from, F_SETFL, fcntl(from, F_GETFL) & ~O_DIRECT);
+		n = fm_call(pread(from, m->buf, whole, at));
+	}
+	return n > (int64_t)len ? (int64_t)len : n;
+}
+
+/* What is written stays in memory until the copy's manifest is made (build.h). */
 static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 {
-	off_t in = at, out = at;
-	int64_t n = FM_FAULT("stage.copy") ? -EIO
-					   : fm_call(copy_file_range(from, &in, to, &out, len, 0));
+	int64_t n = read_piece(m, from, at, len);
+	int ret = n > 0 ? fm_call_write_all(to, m->buf, (size_t)n, (uint64_t)at) : 0;
 
-	if (n == -EXDEV || n == -EINVAL || n == -EOPNOTSUPP || n == -ENOSYS) {
-		n = fm_call_read_all(from, m->buf, len < PACK_BYTES ? len : PACK_BYTES,
-				     (uint64_t)at);
-		if (n > 0) {
-			int ret = fm_call_write_all(to, m->buf, (size_t)n, (uint64_t)at);
-
-			n = ret < 0 ? ret : n;
-		}
-	}
-	return (int)n;
+	return ret < 0 ? ret : (int)n;
 }
 
 static int copy_data(struct move *m, const struct fm_tree_large *f, int to, off_t at, off_t end,
 		     struct fm_err *err)
 {
 	while (at < end) {
-		size_t len = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
+		size_t len = end - at < (off_t)PACK_BYTES ? (size_t)(end - at) : PACK_BYTES;
 		int n = check_stopped(m, err);
 
 		if (n < 0)
@@ -119,6 +125,7 @@ static int copy_content(struct move *m, const struct fm_tree_large *f, int to, s
 		ret = fm_call_ftruncate(to, f->size);
 	if (ret < 0)
 		return fail_file(f, ret, "make the copy of", err);
+	(void)fcntl(f->fd, F_SETFL, fcntl(f->fd, F_GETFL) | O_DIRECT);	/* where it can be */
 	while (ret == 0 && at < size) {
 		at = lseek(f->fd, at, SEEK_DATA);
 		if (at < 0)

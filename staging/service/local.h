@@ -5,7 +5,7 @@
  *
  * The store's own end of a tree reads it, with the caller's rights, and what it says goes straight
  * into the other end: the listing (offered.h), or the dataset's directory. Large files are cloned
- * where the file system can do that, else the kernel copies them. Worker; waits for the disk.
+ * where the file system can do that, else read past the page cache. Worker; waits for the disk.
  */
 #ifndef FM_STAGE_LOCAL_H
 #define FM_STAGE_LOCAL_H
