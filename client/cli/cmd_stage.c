@@ -18,6 +18,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/cli/stage_line.h"
+#include "client/cli/warm.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/hub_name.h"
@@ -25,7 +26,7 @@
 #include "mover/base/words.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES, OPT_DETACH,
-       OPT_LINK };
+       OPT_LINK, OPT_WARM };
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
@@ -42,6 +43,7 @@ const struct fm_opt fm_opts_stage[] = {
 	 "make a tree of directories with links to the files there, and print DIR, which is not "
 	 "there, or empty",
 	 "FILE"},
+	{"warm", 0, OPT_WARM, NULL, "read it into memory then, if it fits into what is free", NULL},
 	{"detach", 0, OPT_DETACH, NULL,
 	 "end as soon as it comes: fmove datasets shows how far it is", NULL},
 	FM_ASK_JSON,
@@ -63,6 +65,8 @@ struct stage {
 	const char *link;		/* of --link; NULL: not given */
 	char path[FMOVE_PATH_MAX + 1];	/* that is printed */
 	bool is_here;			/* what is asked for is; the rest is ours */
+	bool has_warm;			/* --warm: */
+	bool is_warm;			/* it was read into memory */
 	bool is_json;
 	bool is_detached;		/* what is not here is not waited for */
 	bool is_left;			/* nor was it */
@@ -349,27 +353,67 @@ static int status_of(const struct stage *s)
 
 /* ---- what is here ---- */
 
+static int link_it(struct stage *s, const char *path, struct fm_err *err)
+{
+	uint64_t links;
+	int ret = fm_link_tree(path, s->link, s->path, sizeof(s->path), &links, err);
+
+	if (ret == 0)
+		fm_say("%s: %llu link%s to %s", s->link, (unsigned long long)links,
+		       links == 1 ? "" : "s", path);
+	return ret;
+}
+
+static void warming(void *ctx, uint64_t bytes, uint64_t size)
+{
+	progress(ctx, "reading into memory", bytes, size);
+}
+
+/* That it does not fit is no error: nothing is worse than without. */
+static int warm_it(struct stage *s, const char *path, struct fm_err *err)
+{
+	const struct fm_warm_opts o = { .path = path, .follows_links = s->repository,
+					.progress = isatty(STDERR_FILENO) ? warming : NULL,
+					.ctx = s };
+	char bytes[FM_SHOW_MAX], room[FM_SHOW_MAX];
+	struct fm_warmed warmed;
+	int ret;
+
+	memset(&s->line, 0, sizeof(s->line));
+	ret = fm_warm(&o, &warmed, err);
+	clear_line(s);
+	if (ret < 0)
+		return ret;
+	fm_show_bytes(warmed.bytes, bytes);
+	if (warmed.fits)
+		fm_say("--warm: %s read into memory", bytes);
+	else
+		fm_say("--warm: %s are more than the %s of memory that are free: none of it is "
+		       "read", bytes, fm_show_bytes(warmed.room, room));
+	s->is_warm = warmed.fits;
+	return 0;
+}
+
 /* What is asked for besides, with the rights of who asks. */
 static int finish(struct stage *s, const struct fmove_dataset *d, struct fmove_error *why)
 {
-	uint64_t links;
 	struct fm_err err;
 	int ret = 0;
 
 	clear_line(s);
 	s->is_here = true;
 	(void)snprintf(s->path, sizeof(s->path), "%s", d->path);
-	if (s->link && d->path[0])
-		ret = fm_link_tree(d->path, s->link, s->path, sizeof(s->path), &links, &err);
-	if (ret < 0) {
-		*why = (struct fmove_error){ .code = err.code, .exit = (int)fm_api_exit(err.code) };
-		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
-		return ret;
-	}
-	if (s->link && d->path[0])
-		fm_say("%s: %llu link%s to %s", s->link, (unsigned long long)links,
-		       links == 1 ? "" : "s", d->path);
-	return 0;
+	if (!d->path[0])
+		return 0;
+	if (s->link)
+		ret = link_it(s, d->path, &err);
+	if (ret == 0 && s->has_warm)
+		ret = warm_it(s, d->path, &err);
+	if (ret == 0)
+		return 0;
+	*why = (struct fmove_error){ .code = err.code, .exit = (int)fm_api_exit(err.code) };
+	(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
+	return ret;
 }
 
 /* ---- the end ---- */
@@ -382,6 +426,8 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	fm_jw_name(&w, "path", s->path, strlen(s->path));
 	if (s->link)
 		fm_jw_name(&w, "staged", d->path, strlen(d->path));
+	if (s->has_warm)
+		fm_jw_bool(&w, "warm", s->is_warm);
 	fm_jw_name(&w, "name", d->name, strlen(d->name));
 	fm_jw_text(&w, "version", d->version);
 	fm_jw_name(&w, "source", d->source, strlen(d->source));
@@ -505,7 +551,7 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 	struct fmove_error why;
 	const char *at = s->opts.nodes;
 
-	if ((!s->command && !s->link) || strcmp(at, "all") == 0)
+	if ((!s->command && !s->link && !s->has_warm) || strcmp(at, "all") == 0)
 		return true;
 	if (fmove_node(c, node, sizeof(node), &why) < 0) {
 		*status = fm_ask_fail("stage", NULL, &why);
@@ -521,9 +567,9 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 	*status = s->command
 			  ? fm_usage(args, "--nodes %s: %s is run on %s, which is not one of them",
 				     s->opts.nodes, s->command[0], node)
-			  : fm_usage(args, "--nodes %s: --link is for the copy on %s, which is not "
+			  : fm_usage(args, "--nodes %s: --%s is for the copy on %s, which is not "
 					   "one of them",
-				     s->opts.nodes, node);
+				     s->opts.nodes, s->link ? "link" : "warm", node);
 	return false;
 }
 
@@ -549,6 +595,8 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 		fm_jw_array_end(&s->w);
 		fm_jw_u64(&s->w, "source_bytes", s->read);
 		fm_jw_name(&s->w, "path", s->path, ret < 0 ? 0 : strlen(s->path));
+		if (s->has_warm)
+			fm_jw_bool(&s->w, "warm", s->is_warm);
 		fm_jw_u64(&s->w, "exit", (uint64_t)status);
 		if (ret < 0)
 			fm_ask_error_json(&s->w, &why);
@@ -661,8 +709,9 @@ static int check_args(struct stage *s, struct fm_args *args)
 		return fm_usage(args, "--detach: nobody holds what comes later: use --pin");
 	if (s->command && s->is_detached)
 		return fm_usage(args, "--detach: a command behind -- needs what is waited for");
-	if (s->link && s->is_detached)
-		return fm_usage(args, "--detach: --link needs what is waited for");
+	if ((s->link || s->has_warm) && s->is_detached)
+		return fm_usage(args, "--detach: --%s needs what is waited for",
+				s->link ? "link" : "warm");
 	if (s->command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
 	if (strncmp(args->operands[0], "hf:", 3) == 0)
@@ -679,6 +728,7 @@ static bool take_args(struct stage *s, struct fm_args *args)
 		s->is_json |= key == OPT_JSON;
 		s->opts.is_pinned |= key == OPT_PIN;
 		s->is_detached |= key == OPT_DETACH;
+		s->has_warm |= key == OPT_WARM;
 		if (key == OPT_AS)
 			s->opts.name = args->value;
 		if (key == OPT_CHECK)
