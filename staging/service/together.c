@@ -27,7 +27,7 @@
 #define TICK_NS (100 * FM_NS_PER_MS)
 #define SAY_NS FM_NS_PER_S
 #define NAMED_NS (3 * FM_NS_PER_S)	/* who asks may be heard behind who invites */
-#define LAST_NS (3 * FM_NS_PER_S)	/* that the last words of others are waited for */
+#define LAST_NS (30 * FM_NS_PER_S)	/* that the last words of others are waited for */
 
 static uint64_t bit(unsigned node)
 {
