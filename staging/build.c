@@ -150,6 +150,16 @@ static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_sta
 	return fm_stage_writer_entry(b->w, e);
 }
 
+static int refuse_special(const char *path, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	return fm_err_set(err, -EINVAL,
+			  "\"%s\" is a special file: only files, directories and links can be "
+			  "staged",
+			  fm_path_show(path, &shown));
+}
+
 static int add(struct build *b, const struct fm_stage_met *m, struct fm_err *err)
 {
 	struct fm_stage_entry e = { .path = m->path, .path_len = m->path_len };
@@ -159,8 +169,12 @@ static int add(struct build *b, const struct fm_stage_met *m, struct fm_err *err
 		e.type = FM_STAGE_DIR;
 		e.mode = m->st.st_mode & 01777;
 		ret = fm_stage_writer_entry(b->w, &e);
+	} else if (S_ISREG(m->st.st_mode)) {
+		ret = add_regular(b, m, &e, err);
+	} else if (S_ISLNK(m->st.st_mode)) {
+		ret = add_link(b, m, &e);
 	} else {
-		ret = S_ISREG(m->st.st_mode) ? add_regular(b, m, &e, err) : add_link(b, m, &e);
+		return refuse_special(m->path, err);
 	}
 	return ret < 0 ? fail(ret, m->path, err) : 0;
 }

@@ -142,7 +142,8 @@ int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf
 
 static int read_laid(int root, const struct piece *p, uint8_t *at)
 {
-	int fd = fm_call_open_below(root, p->path, O_RDONLY | O_NOFOLLOW, 0, INSIDE);
+	/* A pipe that somebody put in its place must not keep us. */
+	int fd = fm_call_open_below(root, p->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, INSIDE);
 	int64_t n;
 
 	if (fd < 0)

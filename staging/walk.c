@@ -277,7 +277,6 @@ static int make_path(struct fm_stage_walk *w, const char *name, struct fm_err *e
 static int meet(struct fm_stage_walk *w, const char *name, struct fm_stage_met *out,
 		struct fm_err *err)
 {
-	struct fm_path_shown shown;
 	int ret = make_path(w, name, err);
 
 	if (ret < 0)
@@ -288,11 +287,6 @@ static int meet(struct fm_stage_walk *w, const char *name, struct fm_stage_met *
 	if (ret < 0)
 		return fail(w, ret, err);
 	w->is_entering = S_ISDIR(out->st.st_mode);
-	if (!w->is_entering && !S_ISREG(out->st.st_mode) && !S_ISLNK(out->st.st_mode))
-		return fm_err_set(err, -EINVAL,
-				  "\"%s\" is a special file: only files, directories and "
-				  "links can be staged",
-				  fm_path_show(w->path, &shown));
 	return 1;
 }
 

@@ -3,9 +3,9 @@
  * walk - every name below a directory, in the canonical order of a manifest.
  *
  * It goes by descriptors: no link is followed, and nothing outside of the root is reached. Names
- * that only fmove makes (".fmove...") are not met. Special files are refused. The names of each
- * directory on the way are held, since they must be sorted. A directory in which names came or went
- * while it was walked is an error.
+ * that only fmove makes (".fmove...") are not met. Special files are met, and never opened. The
+ * names of each directory on the way are held, since they must be sorted. A directory in which
+ * names came or went while it was walked is an error.
  *
  * One thread at a time. Waits for the disk.
  */

@@ -145,7 +145,9 @@ static void check_held(struct check *c)
 
 	if (dir < 0)
 		return;
-	manifest = fm_call_open_below(dir, FM_CACHE_MANIFEST_NAME, O_RDONLY | O_NOFOLLOW, 0, 0);
+	/* A pipe in its place must not keep us. */
+	manifest = fm_call_open_below(dir, FM_CACHE_MANIFEST_NAME,
+				      O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, 0);
 	if (manifest < 0) {
 		(void)fm_err_sys(&c->err, manifest, "open the manifest of %s", c->name);
 	} else {

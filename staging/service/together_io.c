@@ -781,7 +781,8 @@ static int fill_sizes(struct fm_together *t)
 /* A draft that is there stays: others may be reading by it, and it names the same extents. */
 static int open_manifest(struct fm_together *t, const char *path)
 {
-	int fd = fm_call(open(path, O_RDONLY | O_CLOEXEC));
+	/* A pipe that somebody put in its place must not keep us. */
+	int fd = fm_call(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	int ret = fd < 0 ? fd : fm_stage_extent_crcs(fd, t->about.extents, t->crc);
 
 	if (ret == 0 && t->draft < 0)

@@ -66,6 +66,44 @@ manifest=$(dirname "$data")/.manifest
 spoil "$manifest" 100
 no 5 'manifest of set is damaged' fmove datasets check set
 
+# What a hand wrote has another time: it is not mended in place, and what the line says instead brings it back.
+written() { echo other | dd of="$1" conv=notrunc status=none; }
+shortened() { truncate -s 4000000 "$1"; }
+removed() { rm -f "$1"; }
+linked() { ln -sf /etc/passwd "$1"; }
+piped() { rm -f "$1" && mkfifo "$1"; }
+mkdir "$(store 1)/hand"
+random 5000000 "$(store 1)/hand/f"
+
+# by HAND: a dataset, spoiled so, held by nobody.
+by() {
+	ok fmove stage s/hand -- true
+	hand=$(echo "$dir"/c/n1/cache/ready/*/hand)
+	chmod u+w "$hand" "$hand/f"
+	"$1" "$hand/f"
+}
+
+for how in written shortened removed linked piped; do
+	by $how
+	no 5 'hand: 1 places .*; fmove unstage hand, and stage it again' \
+		fmove datasets check hand
+	grep -Eqx '(missing|changed): f at byte 0, 5,000,000 bytes' out || bad "$how: $(cat out)"
+	await fmove unstage hand 2>/dev/null || bad "$how: it stays: $(fmove datasets)"
+done
+ok fmove stage s/hand -- true
+ok fmove datasets check hand
+same "$(store 1)/hand/f" "$hand/f"
+
+# What is no file at all does not belong there, and is not opened.
+by true
+mkfifo "$hand/fifo"
+no 5 'hand: 1 places' fmove datasets check hand
+grep -qx 'extra: fifo' out || bad "a pipe: $(cat out)"
+rm "$hand/fifo"
+manifest=$(dirname "$hand")/.manifest
+rm "$manifest" && mkfifo "$manifest"
+no 5 'manifest of hand is damaged' fmove datasets check hand
+
 no 1 'no dataset is called "none"' fmove datasets check none
 no 2 'check NAME' fmove datasets check
 no 2 'check NAME' fmove datasets look set

@@ -175,12 +175,18 @@ static void test_names_max(void)
 
 static void test_special(void)
 {
+	struct fm_stage_totals t;
 	char met[64];
+	int fd;
 
 	begin();
 	CU_ASSERT_EQUAL(mkfifoat(root, "pipe", 0600), 0);
-	CU_ASSERT_EQUAL(walk(met, sizeof(met)), -EINVAL);
+	CU_ASSERT_EQUAL(walk(met, sizeof(met)), 0);
+	CU_ASSERT_STRING_EQUAL(met, "pipe ");
+	fd = open(top, O_TMPFILE | O_RDWR, 0600);
+	CU_ASSERT_EQUAL(build(NULL, fd, &t), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"pipe\" is a special file"));
+	close(fd);
 	end();
 }
 
