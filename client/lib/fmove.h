@@ -705,7 +705,7 @@ struct fmove_checked {
 	uint64_t bytes;
 	uint64_t findings;		/* of many the first ones were told */
 	uint64_t mended;		/* of them */
-	char why[FMOVE_TEXT_MAX];	/* one that could not be was not; "": nothing was tried */
+	char why[FMOVE_TEXT_MAX];	/* why one of them was not; "": not known */
 };
 
 /*

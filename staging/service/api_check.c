@@ -64,6 +64,7 @@ struct check {
 	unsigned of[FINDINGS_MAX];	/* which they are */
 	unsigned chunk_count, mended;
 	struct fm_err why;		/* not all of it was mended */
+	bool is_beyond;			/* not all of it can be */
 	struct fm_err err;
 };
 
@@ -75,6 +76,7 @@ static void note(void *ctx, const struct fm_stage_finding *f)
 	char *path = c->count < FINDINGS_MAX ? strdup(f->path) : NULL;
 
 	c->found++;
+	c->is_beyond |= !f->is_chunk;
 	if (!path)
 		return;
 	if (f->is_chunk) {
@@ -210,8 +212,18 @@ static void tell(struct fm_api_task *t, const struct finding *f)
 	send_event(&w, t);
 }
 
+/* Why not all of it was mended; NULL: nothing to say. */
+static const char *why_not(const struct check *c)
+{
+	if (c->why.code < 0)
+		return c->why.text;
+	return c->is_beyond ? "only what is corrupt in a file of the right size and time is mended"
+			    : NULL;
+}
+
 static void answer(struct check *c, struct fm_api_task *t)
 {
+	const char *why = why_not(c);
 	struct fm_json_writer w;
 
 	for (unsigned i = 0; i < c->count; i++)
@@ -224,8 +236,8 @@ static void answer(struct check *c, struct fm_api_task *t)
 	fm_jw_u64(&w, "bytes", atomic_load(&c->size));
 	fm_jw_u64(&w, "findings", c->found);
 	fm_jw_u64(&w, "mended", c->mended);
-	if (c->why.code < 0)
-		fm_jw_text(&w, "text", c->why.text);
+	if (why)
+		fm_jw_text(&w, "text", why);
 	send_event(&w, t);
 }
 

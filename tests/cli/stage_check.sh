@@ -85,7 +85,7 @@ by() {
 
 for how in written shortened removed linked piped; do
 	by $how
-	no 5 'hand: 1 places .*; fmove unstage hand, and stage it again' \
+	no 5 'hand: 1 places .*: only what is corrupt in a file of the right size and time is mended; fmove unstage hand, and stage it again' \
 		fmove datasets check hand
 	grep -Eqx '(missing|changed): f at byte 0, 5,000,000 bytes' out || bad "$how: $(cat out)"
 	await fmove unstage hand 2>/dev/null || bad "$how: it stays: $(fmove datasets)"
