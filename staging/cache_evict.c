@@ -222,7 +222,7 @@ int fm_cache_evict(struct fm_cache *c, uint64_t id)
 		return ret;
 	was = v.e->state;
 	from = v.e->place;
-	if (from == FM_CACHE_IN_READY && is_removed(&v, from)) {
+	if (is_removed(&v, from)) {
 		fm_log_warn("cache %s: %s (%s) is not there any more: somebody removed it",
 			    c->directory, v.e->set.name, v.name);
 		finish(&v, was, 0);

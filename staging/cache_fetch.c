@@ -123,6 +123,21 @@ static int read_bits(struct fm_cache_fetch *f)
 	return ret == -EBADMSG ? 0 : ret;
 }
 
+/* Somebody removed what had come of it. */
+static int begin_anew(struct fm_cache_fetch *f, struct fm_err *err)
+{
+	struct fm_cache_entry *e = f->e;
+
+	fm_log_warn("cache %s: what came of %s is not there any more: somebody removed it",
+		    f->c->directory, e->set.name);
+	pthread_mutex_lock(&f->c->lock);
+	e->state = FM_CACHE_PLANNED;
+	e->ino = e->written = 0;
+	e->extents_done = 0;
+	pthread_mutex_unlock(&f->c->lock);
+	return make_dir(f, err);
+}
+
 static int go_on(struct fm_cache_fetch *f, struct fm_err *err)
 {
 	char name[FM_CACHE_ENTRY_NAME_MAX];
@@ -132,6 +147,8 @@ static int go_on(struct fm_cache_fetch *f, struct fm_err *err)
 		return ret;
 	fm_cache_entry_name(f->e, name);
 	f->dir = fm_cache_sys_open(f->c->dirs[FM_CACHE_PARTIAL], name, FM_CACHE_DIR_FLAGS, 0);
+	if (f->dir == -ENOENT)
+		return begin_anew(f, err);
 	ret = f->dir < 0 ? f->dir : read_bits(f);
 	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: go on with partial/%s",
 				    f->c->directory, name)
@@ -256,8 +273,10 @@ static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, s
 {
 	struct fm_cache_dataset size = {.bytes = plan->bytes, .files = plan->files};
 	struct fm_cache *c = f->c;
-	int ret, found;
+	int ret = fm_cache_renew(c, err), found;
 
+	if (ret < 0)
+		return ret;
 	pthread_mutex_lock(&c->lock);
 	ret = found = find_partial(c, plan, &f->e, err);
 	pthread_mutex_unlock(&c->lock);

@@ -208,6 +208,8 @@ int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder 
 		return ret < 0 ? ret : 0;
 	}
 	ret = who->pid ? write_hold(c, &record) : 0;
+	if (ret == -ENOENT && fm_cache_renew(c, err) == 0)
+		ret = write_hold(c, &record);
 	if (ret < 0) {
 		fm_cache_release(c, record.number);
 		return fm_err_sys(err, ret, "cache %.200s: write down the hold", c->directory);

@@ -24,6 +24,14 @@
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
 
+int fm_cache_removed(const char *directory, struct fm_err *err)
+{
+	return fm_err_set(err, -ENOENT,
+			  "cache %.200s: its directory is not there any more: restart fmoved, "
+			  "which makes it again",
+			  directory);
+}
+
 static const char *const places[] = {"partial", "ready", "evicting", "gone", "holds"};
 
 _Static_assert(sizeof(places) / sizeof(places[0]) == FM_CACHE_PLACES, "each place has a name");
@@ -78,18 +86,24 @@ static int lock_root(struct fm_cache *c, struct fm_err *err)
 	return 0;
 }
 
+static int write_head(struct fm_cache *c)
+{
+	uint8_t bytes[FM_CACHE_HEAD_LEN];
+
+	return fm_cache_file_write(c->root, FM_CACHE_HEAD_NAME, bytes,
+				   fm_cache_put_head(bytes, sizeof(bytes)), true);
+}
+
 /* The head first: what else is made later is never in a directory that is not known as a cache. */
 static int make_head(struct fm_cache *c, struct fm_err *err)
 {
-	uint8_t bytes[FM_CACHE_HEAD_LEN];
 	int ret = fm_cache_names(c->root, is_stranger, NULL);
 
 	if (ret == 1)
 		return fm_err_set(err, -EBADMSG,
 				  "it is not empty, and no cache: name an empty directory");
 	if (ret == 0)
-		ret = fm_cache_file_write(c->root, FM_CACHE_HEAD_NAME, bytes,
-					  fm_cache_put_head(bytes, sizeof(bytes)), true);
+		ret = write_head(c);
 	return ret < 0 ? fm_err_sys(err, ret, "make a cache of it") : 0;
 }
 
@@ -111,24 +125,81 @@ static int check_head(struct fm_cache *c, struct fm_err *err)
 	return ret < 0 ? fm_err_sys(err, ret, "read its head") : 0;
 }
 
+/* It is made if need be; its descriptor. */
 static int open_place(struct fm_cache *c, int place, struct fm_err *err)
 {
 	/* A path that somebody was told leads through `ready`. */
 	int ret = fm_cache_sys_mkdir(c->root, places[place],
-				     place == FM_CACHE_IN_READY ? 0711 : 0700);
+				     place == FM_CACHE_IN_READY ? 0711 : 0700), fd;
 	struct stat st;
 
 	if (ret < 0 && ret != -EEXIST)
 		return fm_err_sys(err, ret, "make %s", places[place]);
-	c->dirs[place] = fm_cache_sys_open(c->root, places[place], FM_CACHE_DIR_FLAGS, 0);
-	if (c->dirs[place] < 0)
-		return fm_err_sys(err, c->dirs[place], "open %s", places[place]);
-	ret = fm_cache_sys_fstat(c->dirs[place], &st);
+	fd = fm_cache_sys_open(c->root, places[place], FM_CACHE_DIR_FLAGS, 0);
+	if (fd < 0)
+		return fm_err_sys(err, fd, "open %s", places[place]);
+	ret = fm_cache_sys_fstat(fd, &st);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "look at %s", places[place]);
-	return fm_cache_is_ours(&st)
-		       ? 0
-		       : fm_err_set(err, -EPERM, "%s is not ours alone", places[place]);
+		(void)fm_err_sys(err, ret, "look at %s", places[place]);
+	else if (!fm_cache_is_ours(&st))
+		ret = fm_err_set(err, -EPERM, "%s is not ours alone", places[place]);
+	if (ret == 0)
+		return fd;
+	(void)close(fd); /* only looked at */
+	return ret;
+}
+
+/* ---- made again ---- */
+
+static bool is_missing(const struct fm_cache *c, const char *name)
+{
+	struct stat st;
+
+	return fm_call_fstatat(c->root, name, &st) == -ENOENT;
+}
+
+/* The number of the descriptor stays, so that whoever uses it just now need not be asked. */
+static int renew_place(struct fm_cache *c, int place, struct fm_err *err)
+{
+	int fd = open_place(c, place, err), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_call(dup3(fd, c->dirs[place], O_CLOEXEC));
+	(void)close(fd); /* there is another one of it */
+	return ret < 0 ? fm_err_sys(err, ret, "open %s", places[place]) : 0;
+}
+
+static int renew(struct fm_cache *c, struct fm_err *err)
+{
+	int ret = is_missing(c, FM_CACHE_HEAD_NAME) ? write_head(c) : 0;
+
+	if (ret < 0)
+		(void)fm_err_sys(err, ret, "make its head again");
+	for (int i = 0; i < FM_CACHE_PLACES && ret == 0; i++) {
+		if (!is_missing(c, places[i]))
+			continue;
+		ret = renew_place(c, i, err);
+		if (ret == 0)
+			fm_log_warn("cache %s: %s is made again: somebody removed it", c->directory,
+				    places[i]);
+	}
+	return ret;
+}
+
+int fm_cache_renew(struct fm_cache *c, struct fm_err *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&c->places);
+	ret = renew(c, err);
+	pthread_mutex_unlock(&c->places);
+	/* Nothing can be made in a directory that has no name any more. */
+	if (ret == -ENOENT)
+		return fm_cache_removed(c->directory, err);
+	if (ret < 0)
+		fm_err_wrap(err, "cache %.200s", c->directory);
+	return ret;
 }
 
 /* ---- a dataset's directory ---- */
@@ -374,8 +445,10 @@ int fm_cache_load(struct fm_cache *c, struct fm_err *err)
 		ret = lock_root(c, err);
 	if (ret == 0)
 		ret = check_head(c, err);
-	for (int i = 0; ret == 0 && i < FM_CACHE_PLACES; i++)
-		ret = open_place(c, i, err);
+	for (int i = 0; ret == 0 && i < FM_CACHE_PLACES; i++) {
+		c->dirs[i] = open_place(c, i, err);
+		ret = c->dirs[i] < 0 ? c->dirs[i] : 0;
+	}
 	if (ret == 0 && (ret = load_all(c)) < 0)
 		(void)fm_err_sys(err, ret, "read what is in it");
 	if (ret == 0)

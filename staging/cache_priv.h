@@ -115,6 +115,9 @@ uint64_t fm_cache_random(void); /* not 0 */
 
 /* cache_load.c: the directory itself, and what is in it. On error nothing is open. */
 int fm_cache_load(struct fm_cache *c, struct fm_err *err);
+/* What somebody removed of the cache's own directories is made again. No lock
+ * is held but `room` or `use`. */
+int fm_cache_renew(struct fm_cache *c, struct fm_err *err);
 /* What is gone is removed; its entries go. */
 void fm_cache_clear_gone(struct fm_cache *c);
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Goal:   what somebody removed from the cache's directory by hand is not said to be here, takes no room any more, and can be staged again.
-# Method: the data of a dataset goes, then all of its directory, under a daemon that runs.
+# Method: the data of a dataset goes, then all of its directory, then all that is in the cache's, then the cache's itself, under a daemon
+#         that runs.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 up 2
@@ -26,3 +27,36 @@ for what in data all; do
 	fmove datasets --json | grep -q '"name"' && bad "$what: it is here yet: $(fmove datasets)"
 	staged
 done
+
+# Where holds are written down alone.
+chmod u+w "$dir/c/n1/cache"
+rm -rf "$dir/c/n1/cache/holds"
+staged
+[ -d "$dir/c/n1/cache/holds" ] || bad "it is not made again"
+
+# All that is below the cache's directory: its own directories are made again, and the next daemon takes it for the cache that it is.
+clear() {
+	chmod -R u+w "$dir/c/n1/cache"
+	rm -rf "$dir"/c/n1/cache/*
+}
+clear
+no 1 'somebody removed it from the cache.s directory; "fmove unstage set"' fmove stage n2:s/set -- true
+ok fmove unstage set
+staged
+restart() {
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+	start_again n1
+	reachable 2
+}
+restart
+fmove datasets | grep -q '^ready .* set ' || bad "a daemon that starts does not find it: $(fmove datasets)"
+clear
+restart
+staged
+
+# The cache's directory itself is made by a start alone.
+chmod -R u+w "$dir/c/n1/cache"
+rm -rf "$dir/c/n1/cache"
+no 1 'cache: its directory is not there any more: restart fmoved, which makes it again' fmove stage n2:s/set -- true
+restart
+staged

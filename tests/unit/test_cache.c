@@ -934,10 +934,79 @@ static void test_reuse_order(void)
 	scene_end(&s);
 }
 
+/* ---- what somebody removed ---- */
+
+static void remove_below(struct scene *s, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", s->dir, name);
+	remove_all(path);
+}
+
+/* What came of a dataset goes by hand, alone or with all of the cache; all of it comes anew. */
+static void removed(const char *what)
+{
+	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN);
+	struct fm_cache_fetch *f;
+	struct scene s;
+	uint64_t id;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	id = fm_cache_fetch_id(f);
+	fm_cache_fetch_mark(f, 2);
+	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), 0);
+	fm_cache_fetch_close(f);
+	for (unsigned i = 0; what[i]; i++) {
+		static const char *const names[] = {"partial", "head", "ready", "holds"};
+
+		remove_below(&s, names[what[i] - '0']);
+	}
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_id(f), id);
+	CU_ASSERT_EQUAL(fm_cache_fetch_missing(f), what[0] == '0' ? EXTENTS : EXTENTS - 1);
+	scene_fill(f, "set1");
+	CU_ASSERT_EQUAL(scene_finish(&s, f, 1), 0);
+	fm_cache_fetch_close(f);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_READY);
+	scene_end(&s);
+}
+
+static void test_removed(void)
+{
+	removed("0");
+	removed("0123");
+	removed("123");
+}
+
+/* One that nobody goes on with takes no room any more. */
+static void test_removed_partial(void)
+{
+	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN);
+	struct fm_cache_fetch *f;
+	struct scene s;
+	uint64_t id;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	id = fm_cache_fetch_id(f);
+	fm_cache_fetch_close(f);
+	remove_below(&s, "partial");
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_ABSENT);
+	scene_end(&s);
+}
+
 static const struct fm_test tests[] = {
 	{"what is staged is READY at once, read-only, and after a restart", test_staging},
 	{"a fetch goes on from what was saved", test_goes_on},
 	{"after a failed sync nothing counts", test_failed_sync},
+	{"what somebody removed by hand is made again, and comes anew", test_removed},
+	{"what came, and somebody removed, may be discarded", test_removed_partial},
 	{"room is set aside first; who lacks it hears what would make some",
 	 test_room_and_eviction},
 	{"eviction goes down to the low mark", test_low_mark},
