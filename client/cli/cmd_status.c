@@ -175,8 +175,8 @@ static void print_job(const struct fm_json *job)
 		     fm_show_bytes(fm_field_u64(job, "bytes"), bytes));
 	if (fm_json_u64(fm_json_get(job, "size"), &total) == 0)
 		(void)printf(" of %s", fm_show_bytes(total, size));
-	(void)printf(", %" PRIu64 " rail%s\n", fm_field_u64(job, "rails"),
-		     fm_field_u64(job, "rails") == 1 ? "" : "s");
+	(void)printf(", %" PRIu64 " connection%s\n", fm_field_u64(job, "connections"),
+		     fm_field_u64(job, "connections") == 1 ? "" : "s");
 }
 
 static void print_all(struct fmove *c, const struct look *now, const struct look *before)

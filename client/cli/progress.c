@@ -99,9 +99,9 @@ void fm_progress_line(const char *label, const struct fmove_progress *now, doubl
 	show_amount(now, amount, sizeof(amount));
 	show_left(now, rate, left, sizeof(left));
 	if (strcmp(now->state, "copying") == 0)
-		len = snprintf(rest, sizeof(rest), "  %s  %s%s  %u rail%s", amount,
-			       fm_show_rate(rate, speed), left, now->rails,
-			       now->rails == 1 ? "" : "s");
+		len = snprintf(rest, sizeof(rest), "  %s  %s%s  %u connection%s", amount,
+			       fm_show_rate(rate, speed), left, now->connections,
+			       now->connections == 1 ? "" : "s");
 	else {
 		show_state(now, state, sizeof(state));
 		len = snprintf(rest, sizeof(rest), "  %s  %s", amount, state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * progress - the one line on a terminal that says how far a transfer is: bytes, share, rate, time
- * left, rails. Into a file: nothing.
+ * left, connections. Into a file: nothing.
  */
 #ifndef FM_CLIENT_PROGRESS_H
 #define FM_CLIENT_PROGRESS_H

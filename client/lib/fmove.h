@@ -104,7 +104,7 @@ struct fmove_progress {
 	uint64_t resumed_bytes;		/* there from an earlier try, and not moved again */
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
-	unsigned rails;
+	unsigned connections;		/* in use */
 };
 
 struct fmove_tree_options;

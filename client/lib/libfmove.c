@@ -490,7 +490,7 @@ static void event_progress(struct fm_lib_waiting *w, const struct fm_json *event
 {
 	const struct fmove_options *opts = w->opts;
 	struct fmove_progress p = {.state = "", .size = UINT64_MAX};
-	uint64_t corrupt = 0, rails = 0;
+	uint64_t corrupt = 0, connections = 0;
 
 	p.text = "";
 	/* What is missing or of another type keeps its default. */
@@ -501,12 +501,12 @@ static void event_progress(struct fm_lib_waiting *w, const struct fm_json *event
 	(void)fm_json_u64(fm_json_get(event, "resumed_bytes"), &p.resumed_bytes);
 	(void)fm_json_u64(fm_json_get(event, "resent_bytes"), &p.resent_bytes);
 	(void)fm_json_u64(fm_json_get(event, "corrupt_chunks"), &corrupt);
-	(void)fm_json_u64(fm_json_get(event, "rails"), &rails);
+	(void)fm_json_u64(fm_json_get(event, "connections"), &connections);
 	(void)fm_json_u64(fm_json_get(event, "before"), &p.before);
 	(void)fm_json_u64(fm_json_get(event, "again_ms"), &p.again_ms);
 	(void)fm_json_text(fm_json_get(event, "text"), &p.text);
 	p.corrupt_chunks = (unsigned)corrupt;
-	p.rails = (unsigned)rails;
+	p.connections = (unsigned)connections;
 	w->bytes = p.bytes;
 	if (opts->progress)
 		opts->progress(opts->ctx, &p);

@@ -118,7 +118,7 @@ int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_qu
 	fm_jw_u64(&w, "resumed_bytes", p->bytes_resumed);
 	fm_jw_u64(&w, "files", p->files);
 	fm_jw_u64(&w, "corrupt_chunks", p->corrupt_chunks);
-	fm_jw_u64(&w, "rails", p->rails);
+	fm_jw_u64(&w, "connections", p->conns);
 	fm_jw_u64(&w, "before", q->before);
 	fm_jw_u64(&w, "again_ms", q->again_ns / FM_NS_PER_MS);
 	fm_jw_text(&w, "text", q->text);

@@ -242,7 +242,7 @@ static void snapshot_job(void *ctx, const struct fm_job_status *job)
 	else
 		fm_jw_u64(w, "size", job->progress.size);
 	fm_jw_u64(w, "bytes", job->progress.bytes_done);
-	fm_jw_u64(w, "rails", job->progress.rails);
+	fm_jw_u64(w, "connections", job->progress.conns);
 	fm_jw_u64(w, "elapsed_ms", job->elapsed_ns / FM_NS_PER_MS);
 	item_end(s);
 }

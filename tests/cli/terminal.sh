@@ -9,7 +9,8 @@ random 3000000 big
 on_terminal() {
 	script -qec "fmove put --limit 2MB/s ../big n2:s/shown" typescript </dev/null >/dev/null || bad "put on a terminal: $(cat typescript)"
 	grep -q ' of 3.00 MB ' typescript || bad "no progress on a terminal: $(cat typescript)"
-	grep -q 'rail' typescript || bad "the progress does not name the rails"
+	grep -Eq '[0-9] connections?' typescript || bad "the progress does not count connections: $(cat typescript)"
+	grep -q 'rail' typescript && bad "the progress calls connections rails"
 	grep -q 'big -> n2:s/shown: 3,000,000 bytes' typescript || bad "no last line on a terminal"
 }
 
@@ -46,6 +47,7 @@ pid=$!
 moved larger 0
 fmove status >out || bad "status"
 grep -Eq '^  put n2:s/larger, copying, .* of 20.0 MB' out || bad "status does not show the transfer: $(cat out)"
+grep -Eq '^  put n2:s/larger, .*, [0-9]+ connections?$' out || bad "status does not count the connections of the transfer: $(cat out)"
 grep -q '^node    n1' out || bad "status does not name the node"
 # A rate is what was sent between two looks, which may fall between two chunks.
 shows_rate() {

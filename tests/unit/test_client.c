@@ -340,17 +340,18 @@ static void test_nothing_shown_moves_the_cursor(void)
 static void test_the_progress_line_says_what_is_known(void)
 {
 	struct fmove_progress p = {
-		.state = "copying", .size = 50000000000, .bytes = 12300000000, .rails = 2
+		.state = "copying", .size = 50000000000, .bytes = 12300000000, .connections = 2
 	};
 	char line[256];
 
 	fm_progress_line("ckpt.bin", &p, 6.2e9, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line,
-			       "ckpt.bin  12.3 GB of 50.0 GB   25%  6.20 GB/s  0:06 left  2 rails");
+			       "ckpt.bin  12.3 GB of 50.0 GB   25%  6.20 GB/s  0:06 left  "
+			       "2 connections");
 	p.size = UINT64_MAX;
-	p.rails = 1;
+	p.connections = 1;
 	fm_progress_line("-", &p, 6.2e9, 80, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "-  12.3 GB  6.20 GB/s  1 rail");
+	CU_ASSERT_STRING_EQUAL(line, "-  12.3 GB  6.20 GB/s  1 connection");
 	p = (struct fmove_progress){ .state = "queued", .size = UINT64_MAX, .before = 3 };
 	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "a  0 B  queued, 3 before it");

@@ -1152,7 +1152,7 @@ void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 	out->bytes_resent = all.resent;
 	out->bytes_resumed = all.resumed;
 	out->corrupt_chunks = all.corrupt;
-	out->rails = j->result.conns;
+	out->conns = j->result.conns;
 	if (j->is_tree) {
 		fm_job_tree_count(j, &count);
 		out->files = count.files;

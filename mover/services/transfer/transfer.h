@@ -84,7 +84,7 @@ struct fm_job_progress {
 	uint64_t bytes_resumed;		/* of bytes_done: were there from an earlier try */
 	uint64_t files;			/* tree: found so far, or made */
 	unsigned corrupt_chunks;	/* found and sent again */
-	unsigned rails;			/* connections in use now */
+	unsigned conns;			/* in use now */
 	const char *state;		/* "connecting", "opening", "copying", "committing" */
 };
 
@@ -120,7 +120,7 @@ struct fm_job_result {
 	/* how what was moved was sealed; RDMA is plain */
 	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
 	unsigned conns;			/* data connections of that kind that were up */
-	char why[160];			/* why this transport: "2 rails", "no RDMA device at n2" */
+	char why[160];			/* why this transport: "no RDMA device at n2" */
 	char note[320];			/* what was not as asked: "buffered: ..."; may be empty */
 	uint64_t elapsed_ns;
 };
