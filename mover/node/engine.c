@@ -219,6 +219,16 @@ static bool is_unchanged(const struct fm_peer *p, const struct fm_peer_opts *o)
 	return memcmp(p->key, o->key, FM_KEY_LEN) == 0 && fm_reach_is_same(&p->reach, o);
 }
 
+/* The far end is told why, too. */
+static void remove_peer(struct fm_peer *p, const char *why)
+{
+	struct fm_engine *e = p->engine;
+
+	fm_peer_drop(p, why);
+	e->peer_count--;
+	fm_peer_free(p);
+}
+
 int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_err *err)
 {
 	struct fm_peer *p = fm_engine_peer(e, o->name), *same = fm_engine_peer_by_key(e, o->key);
@@ -232,7 +242,7 @@ int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct
 	if (p && is_unchanged(p, o))
 		return 0;
 	if (p)
-		fm_engine_remove_peer(e, o->name);
+		remove_peer(p, "its entry in the configuration changed");
 	if (e->peer_count >= FM_PEERS_MAX)
 		return fm_err_set(err, -ENOSPC, "peer %s: more than %d peers", o->name,
 				  FM_PEERS_MAX);
@@ -250,11 +260,8 @@ void fm_engine_remove_peer(struct fm_engine *e, const char *name)
 {
 	struct fm_peer *p = fm_engine_peer(e, name);
 
-	if (!p)
-		return;
-	fm_peer_drop(p, "it was removed from the configuration");
-	e->peer_count--;
-	fm_peer_free(p);
+	if (p)
+		remove_peer(p, "it was removed from the configuration");
 }
 
 /* ---- stores ---- */

@@ -79,6 +79,16 @@ reload 'volumes.address: .*nothing is changed'
 cp before "$conf"
 reload 'reloaded'
 
+# A peer gets another address: it is connected anew, and nobody is told that it was removed.
+sed -i '/name = "n2"/s/key = /addresses = [ "127.0.0.1:1" ]; key = /' "$conf"
+cmp -s before "$conf" && bad "the test changed no address: $(grep n2 "$conf")"
+reload 'n2: .*its entry in the configuration changed'
+grep -q 'removed' new && bad "a changed address is called removed: $(cat new)"
+peers 1
+cp before "$conf"
+reload 'reloaded'
+peers 1
+
 # A peer is revoked, its connection ends, it gets nothing; and it may come back.
 sed -i '/name = "n2"/d' "$conf"
 reload 'peer "n2" is gone'
