@@ -422,14 +422,20 @@ struct change {
 	struct fm_err err;
 };
 
-/* 1: it is called so, and that user staged it, or is root. */
-static int is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
+/*
+ * It is called so, and that user staged it, or is root. Of one that somebody removed from the disk
+ * nothing says any more who staged it, and nothing can be taken from him.
+ */
+static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 {
 	struct fm_cache_info info;
 	struct fm_err err;	/* it goes just now: then it is none */
+	int ret;
 
-	return fm_cache_look(c, id, &info) && strcmp(info.name, name) == 0 &&
-	       (uid == 0 || fm_cache_is_allowed(c, id, uid, &err) == 1);
+	if (!fm_cache_look(c, id, &info) || strcmp(info.name, name) != 0)
+		return false;
+	ret = uid == 0 ? 1 : fm_cache_is_allowed(c, id, uid, &err);
+	return ret == 1 || ret == -ENOENT;
 }
 
 /* Any that is his; 0: none. */

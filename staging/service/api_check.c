@@ -138,6 +138,11 @@ static int open_dataset(struct check *c)
 						    "far it is", c->name);
 	*strrchr(path, '/') = '\0';
 	dir = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (dir == -ENOENT)
+		return fm_err_set(&c->err, dir,
+				  "somebody removed it from the cache's directory; \"fmove unstage "
+				  "%s\", and stage it again",
+				  c->name);
 	return dir < 0 ? fm_err_sys(&c->err, dir, "open %s", path) : dir;
 }
 

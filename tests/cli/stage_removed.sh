@@ -60,3 +60,14 @@ rm -rf "$dir/c/n1/cache"
 no 1 'cache: its directory is not there any more: restart fmoved, which makes it again' fmove stage n2:s/set -- true
 restart
 staged
+
+# Whose it was stood beside it: what is gone may be forgotten by anybody, and what is there may not.
+need_nobody
+chmod 755 "$dir/c" "$dir/c/n1"
+no 6 'only who staged it' as_nobody fmove unstage set
+version=$(dirname "$data")
+chmod -R u+w "$version"
+rm -r "$version"
+no 1 'somebody removed it from the cache.s directory; "fmove unstage set"' as_nobody fmove datasets check set
+ok as_nobody fmove unstage set
+staged
