@@ -145,8 +145,8 @@ uint64_t fm_cache_find_name(struct fm_cache *cache, const char *name);
 bool fm_cache_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out);
 void fm_cache_sums(struct fm_cache *cache, struct fm_cache_sums *out);
 
-/* What is said where the cache's directory itself is gone; -ENOENT. */
-int fm_cache_removed(const char *directory, struct fm_err *err);
+/* What is said where no file could be made in the cache's directory; code. */
+int fm_cache_no_file(const struct fm_cache *cache, int code, struct fm_err *err);
 
 /* Of all that are here, at most max: their number. */
 size_t fm_cache_list(struct fm_cache *cache, uint64_t *ids, size_t max);

@@ -93,13 +93,15 @@ static int make_dir(struct fm_cache_fetch *f, struct fm_err *err)
 	fm_cache_entry_name(f->e, name);
 	ret = fm_cache_sys_mkdir(partial, name, 0700);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "cache %.200s: make partial/%s", f->c->directory, name);
+		return fm_err_making(err, ret, partial, "cache %.200s: make partial/%s",
+				     f->c->directory, name);
 	f->dir = fm_cache_sys_open(partial, name, FM_CACHE_DIR_FLAGS, 0);
 	ret = f->dir < 0 ? f->dir : fill_dir(f);
 	if (ret == 0)
 		return 0;
 	undo_dir(f, name);
-	return fm_err_sys(err, ret, "cache %.200s: fill partial/%s", f->c->directory, name);
+	return fm_err_making(err, ret, partial, "cache %.200s: fill partial/%s", f->c->directory,
+			     name);
 }
 
 /* What it says of extents is read again: it is the truth, and the number in memory is for people.
@@ -453,7 +455,8 @@ static int save_bits(struct fm_cache_fetch *f, unsigned done, struct fm_err *err
 	len = fm_cache_put_extents(e->set.id, e->set.extents, f->copy, f->file, f->file_max);
 	ret = fm_cache_file_write(f->dir, FM_CACHE_EXTENTS_NAME, f->file, len, true);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "cache %.200s: write down what is there of %s",
+		return fm_err_making(err, ret, f->c->root,
+				     "cache %.200s: write down what is there of %s",
 				  f->c->directory, e->set.name);
 	pthread_mutex_lock(&f->c->lock);
 	e->extents_done = done;

@@ -212,7 +212,8 @@ int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder 
 		ret = write_hold(c, &record);
 	if (ret < 0) {
 		fm_cache_release(c, record.number);
-		return fm_err_sys(err, ret, "cache %.200s: write down the hold", c->directory);
+		return fm_err_making(err, ret, c->root, "cache %.200s: write down the hold",
+				     c->directory);
 	}
 	*hold = record.number;
 	return 0;

@@ -24,12 +24,14 @@
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
 
-int fm_cache_removed(const char *directory, struct fm_err *err)
+int fm_cache_no_file(const struct fm_cache *c, int code, struct fm_err *err)
 {
-	return fm_err_set(err, -ENOENT,
+	if (code != -ENOENT)
+		return fm_err_making(err, code, c->root, "cache %.200s: make a file", c->directory);
+	return fm_err_set(err, code,
 			  "cache %.200s: its directory is not there any more: restart fmoved, "
 			  "which makes it again",
-			  directory);
+			  c->directory);
 }
 
 static const char *const places[] = {"partial", "ready", "evicting", "gone", "holds"};
@@ -196,7 +198,7 @@ int fm_cache_renew(struct fm_cache *c, struct fm_err *err)
 	pthread_mutex_unlock(&c->places);
 	/* Nothing can be made in a directory that has no name any more. */
 	if (ret == -ENOENT)
-		return fm_cache_removed(c->directory, err);
+		return fm_cache_no_file(c, ret, err);
 	if (ret < 0)
 		fm_err_wrap(err, "cache %.200s", c->directory);
 	return ret;

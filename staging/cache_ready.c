@@ -165,8 +165,8 @@ int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *ve
 		if (ret == 0)
 			ret = publish(f);
 		if (ret < 0)
-			(void)fm_err_sys(err, ret, "cache %.200s: make %s ready", f->c->directory,
-					 f->e->set.name);
+			(void)fm_err_making(err, ret, f->c->root, "cache %.200s: make %s ready",
+					    f->c->directory, f->e->set.name);
 	}
 	if (ret == 0) {
 		/* Of no use any more; if they stay, they do no harm. */

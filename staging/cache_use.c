@@ -114,8 +114,9 @@ int fm_cache_request(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	if (ret < 0 || is_saved)
 		return ret;
 	ret = fm_cache_use_save(c, id, false);
-	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: write down that it was asked for",
-				    c->directory)
+	return ret < 0 ? fm_err_making(err, ret, c->root,
+				       "cache %.200s: write down that it was asked for",
+				       c->directory)
 		       : 0;
 }
 
@@ -132,8 +133,9 @@ int fm_cache_verified(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	pthread_mutex_unlock(&c->lock);
 	if (ret == 0)
 		ret = fm_cache_use_save(c, id, true);
-	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: write down that it was verified",
-				    c->directory)
+	return ret < 0 ? fm_err_making(err, ret, c->root,
+				       "cache %.200s: write down that it was verified",
+				       c->directory)
 		       : 0;
 }
 
@@ -260,7 +262,8 @@ static int pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 	if (e)
 		drop_pin(&e->use, uid);
 	pthread_mutex_unlock(&c->lock);
-	return fm_err_sys(err, ret, "cache %.200s: write down the pin", c->directory);
+	return fm_err_making(err, ret, c->root, "cache %.200s: write down the pin",
+			     c->directory);
 }
 
 int fm_cache_pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/base/call.h"
 #include "mover/base/plain.h"
 
 /* A text that grows at its end and is cut with "..." where it would not fit. */
@@ -126,6 +127,26 @@ int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
 	text_vadd(&t, fmt, args);
 	va_end(args);
 	text_add(&t, ": %s", fm_err_name(code));
+	err_put(err, code, &t);
+	return code;
+}
+
+int fm_err_making(struct fm_err *err, int code, int dir, const char *fmt, ...)
+{
+	bool is_inodes = code == -ENOSPC && fm_call_lacks_inodes(dir);
+	struct text t = { .len = 0 };
+	va_list args;
+
+	assert(code < 0);
+	if (!err)
+		return code;
+	va_start(args, fmt);
+	text_vadd(&t, fmt, args);
+	va_end(args);
+	text_add(&t, ": %s",
+		 is_inodes ? "no inodes left on its file system, though it has room; remove files "
+			     "there (df -i shows how many it takes)"
+			   : fm_err_name(code));
 	err_put(err, code, &t);
 	return code;
 }

@@ -41,6 +41,13 @@ int fm_err_full(struct fm_err *err, const char *fmt, ...) __attribute__((format(
  */
 int fm_err_not_begun(struct fm_err *err);
 
+/*
+ * As fm_err_sys(), of what could not be made or written in the file system of dir: whether it is
+ * full, or has no inodes, which is one errno.
+ */
+int fm_err_making(struct fm_err *err, int code, int dir, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* As fm_err_set(), with ": " and the text of the errno appended. */
 int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

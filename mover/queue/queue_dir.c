@@ -62,7 +62,8 @@ static int write_file(int dir, const char *id, const char *text, struct fm_err *
 	file_name(id, SUFFIX, name);
 	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return fm_err_sys(err, -errno, "write down job %s", id);
+		return fm_err_making(err, -errno, dir, "write down job %s in node.state_directory",
+				     id);
 	ret = write_all(fd, text, strlen(text));
 	if (close(fd) < 0 && ret == 0)
 		ret = -errno;
@@ -73,7 +74,8 @@ static int write_file(int dir, const char *id, const char *text, struct fm_err *
 	if (ret < 0) {
 		/* the first error counts; the next start removes it */
 		(void)unlinkat(dir, temp, 0);
-		return fm_err_sys(err, ret, "write down job %s", id);
+		return fm_err_making(err, ret, dir, "write down job %s in node.state_directory",
+				     id);
 	}
 	return 0;
 }

@@ -114,7 +114,7 @@ static void open_run(struct fm_work *work)
 					: fm_call(open(m->s->cache.directory,
 						       O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (m->from < 0)
-		(void)fm_err_sys(&m->err, m->from, "make a file in the cache's directory");
+		(void)fm_cache_no_file(cache, m->from, &m->err);
 }
 
 static void not_fetched(struct fm_work *work)

@@ -180,7 +180,7 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 	int fd = openat(dir, FM_CACHE_MANIFEST_NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return fm_err_sys(&r->err, -errno, "make the manifest of %s", r->name);
+		return fm_err_making(&r->err, -errno, dir, "make the manifest of %s", r->name);
 	ret = fm_stage_build(&opts, fd, version->bytes, &came, &r->err);
 	if (ret == 0 && fsync(fd) < 0)
 		ret = fm_err_sys(&r->err, -errno, "sync the manifest of %s", r->name);

@@ -447,10 +447,8 @@ static void list_run(struct fm_work *work)
 		return;
 	}
 	a->draft = fm_call(open(a->s->o.cache.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	if (a->draft == -ENOENT)
-		(void)fm_cache_removed(a->s->o.cache.directory, &a->result.err);
-	else if (a->draft < 0)
-		(void)fm_err_sys(&a->result.err, a->draft, "list into the cache's directory");
+	if (a->draft < 0)
+		(void)fm_cache_no_file(a->s->cache, a->draft, &a->result.err);
 	else
 		(void)fm_stage_offered_draft(a->offered, a->draft, &a->totals, &a->result.err);
 }

@@ -845,7 +845,7 @@ static int list_here(struct fm_together *t)
 		return list_source(t, -1, &totals, &t->work_err);
 	draft = fm_call(open(t->all->o.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (draft < 0)
-		return fm_err_sys(&t->work_err, draft, "list the source");
+		return fm_cache_no_file(t->all->o.cache, draft, &t->work_err);
 	ret = list_source(t, draft, &totals, &t->work_err);
 	if (ret < 0)
 		(void)close(draft);
