@@ -48,16 +48,20 @@ static void rate_update(struct fm_progress *p, uint64_t bytes)
 /* "12.3 GB of 50.0 GB  24%", or what is known of it. */
 static void show_amount(const struct fmove_progress *now, char *out, size_t cap)
 {
-	char done[FM_SHOW_MAX], size[FM_SHOW_MAX];
+	char done[FM_SHOW_MAX], size[FM_SHOW_MAX], count[FM_SHOW_MAX], files[48] = "";
+	bool is_more = now->bytes > now->size;
 
 	fm_show_bytes(now->bytes, done);
 	if (now->files > 0)
-		(void)snprintf(out, cap, "%s files, %s", fm_show_count(now->files, size), done);
-	else if (now->size == UINT64_MAX || now->size == 0)
-		(void)snprintf(out, cap, "%s", done);
+		(void)snprintf(files, sizeof(files), "%s files, ",
+			       fm_show_count(now->files, count));
+	/* A tree takes at least its size: once more has come, that says nothing. */
+	if (now->size == UINT64_MAX || now->size == 0 || (now->files > 0 && is_more))
+		(void)snprintf(out, cap, "%s%s", files, done);
 	else
-		(void)snprintf(out, cap, "%s of %s  %3.0f%%", done, fm_show_bytes(now->size, size),
-			       100.0 * (double)(now->bytes < now->size ? now->bytes : now->size) /
+		(void)snprintf(out, cap, "%s%s of %s  %3.0f%%", files, done,
+			       fm_show_bytes(now->size, size),
+			       100.0 * (double)(is_more ? now->size : now->bytes) /
 				       (double)now->size);
 }
 
@@ -93,7 +97,7 @@ static void show_state(const struct fmove_progress *now, char *out, size_t cap)
 void fm_progress_line(const char *label, const struct fmove_progress *now, double rate, int width,
 		      char *out, size_t cap)
 {
-	char amount[80], speed[FM_SHOW_MAX], left[48], state[144], rest[256];
+	char amount[128], speed[FM_SHOW_MAX], left[48], state[144], rest[384];
 	int len, room;
 
 	show_amount(now, amount, sizeof(amount));

@@ -98,7 +98,7 @@ struct fmove_progress {
 	uint64_t before;		/* "queued": about how many are before it */
 	uint64_t again_ms;		/* "waiting": until the next try ... */
 	const char *text;		/* ... and why the last one failed */
-	uint64_t size;			/* UINT64_MAX: not known */
+	uint64_t size;			/* UINT64_MAX: not known; a tree: at least */
 	uint64_t bytes;
 	uint64_t files;			/* of a tree: found or made so far */
 	uint64_t resumed_bytes;		/* there from an earlier try, and not moved again */

@@ -58,3 +58,15 @@ fmove --socket "$dir/c/n2/fmoved.sock" status >out || bad "status at the far end
 grep -q '(for the peer)' out || bad "the far end does not show it: $(cat out)"
 fast 1
 wait $pid || bad "put: $(cat err)"
+
+# A tree, too, has a size from the beginning, so that what is left of it can be told.
+mkdir tree
+random 20000000 tree/a
+slow 1
+fmove put -qr tree n2:s/tree 2>err &
+pid=$!
+moved tree 0
+fmove status >out || bad "status of a tree"
+grep -Eq '^  put n2:s/tree, copying, .* of 20.0 MB' out || bad "status does not say how large the tree is: $(cat out)"
+fast 1
+wait $pid || bad "put of a tree: $(cat err)"

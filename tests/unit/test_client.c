@@ -352,6 +352,14 @@ static void test_the_progress_line_says_what_is_known(void)
 	p.connections = 1;
 	fm_progress_line("-", &p, 6.2e9, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "-  12.3 GB  6.20 GB/s  1 connection");
+	p = (struct fmove_progress){
+		.state = "copying", .size = 5000000000, .bytes = 1200000000, .files = 120};
+	fm_progress_line("d", &p, 1e8, 80, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "d  120 files, 1.20 GB of 5.00 GB   24%  100 MB/s  0:38 left  "
+				     "0 connections");
+	p.bytes = p.size + 1;	/* the tree is larger than it was measured to be */
+	fm_progress_line("d", &p, 1e8, 80, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "d  120 files, 5.00 GB  100 MB/s  0 connections");
 	p = (struct fmove_progress){ .state = "queued", .size = UINT64_MAX, .before = 3 };
 	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "a  0 B  queued, 3 before it");

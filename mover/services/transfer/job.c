@@ -1154,6 +1154,9 @@ void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 	out->corrupt_chunks = all.corrupt;
 	out->conns = j->result.conns;
 	if (j->is_tree) {
+		/* Of an update the far end has the most part already: nobody knows how much. */
+		if (j->tree.bytes > 0 && !j->tree.is_update && !j->tree.is_dry)
+			out->size = j->tree.bytes;
 		fm_job_tree_count(j, &count);
 		out->files = count.files;
 	}

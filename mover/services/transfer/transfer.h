@@ -78,7 +78,7 @@ struct fm_job_opts {
 };
 
 struct fm_job_progress {
-	uint64_t size;			/* FM_SIZE_UNKNOWN until known */
+	uint64_t size;			/* FM_SIZE_UNKNOWN until known; a tree: at least */
 	uint64_t bytes_done;		/* acknowledged (put) or written (get), holes not counted */
 	uint64_t bytes_resent;
 	uint64_t bytes_resumed;		/* of bytes_done: were there from an earlier try */
