@@ -134,6 +134,12 @@ void fm_stdout_raw(void);
  */
 int fm_stdout_end(const char *verb, int status);
 
+/*
+ * The last of a verb that was called with --json: if it failed before it printed anything, an
+ * object with its exit status and the last line that was said. The status.
+ */
+int fm_stdout_error(int status);
+
 /* As --socket said; NULL: libfmove looks into the environment. */
 const char *fm_socket_path(void);
 void fm_socket_set(const char *path);

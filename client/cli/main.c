@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,9 +57,19 @@ static void standard_fds(void)
 			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* Of a program that is run behind "--", none is ours. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	int at, status;
+	bool is_json;
 
 	standard_fds();
 	fm_fault_arm_from_env();
@@ -71,5 +82,8 @@ int main(int argc, char **argv)
 		fm_say("a command is missing (fmove --help)");
 		return FM_EXIT_USAGE;
 	}
-	return fm_dispatch("", argc - at, argv + at);
+	/* before a verb sorts its operands out */
+	is_json = wants_json(argc - at, argv + at);
+	status = fm_dispatch("", argc - at, argv + at);
+	return is_json ? fm_stdout_error(status) : status;
 }

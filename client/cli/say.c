@@ -16,19 +16,22 @@
 
 #include "client/cli/show.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 #include "mover/base/plain.h"
 
 #define LINE_MAX_BYTES 8192
 
+static char said[LINE_MAX_BYTES / 4];	/* the last line, for fm_stdout_error() */
+
 void fm_say(const char *fmt, ...)
 {
-	char text[LINE_MAX_BYTES / 4], line[LINE_MAX_BYTES];
+	char line[LINE_MAX_BYTES];
 	va_list list;
 
 	va_start(list, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, list);	/* cut if it is too long */
+	(void)vsnprintf(said, sizeof(said), fmt, list);	/* cut if it is too long */
 	va_end(list);
-	fm_show(text, strlen(text), line, sizeof(line));
+	fm_show(said, strlen(said), line, sizeof(line));
 	/* if even that fails there is nobody to tell */
 	(void)fprintf(stderr, "fmove: %s\n", line);
 }
@@ -42,6 +45,7 @@ int fm_fail(const char *verb, const struct fm_err *err)
 /* ---- standard output ---- */
 
 static bool is_stdout_raw;
+static bool has_output;
 static char half[4];		/* of a character whose rest comes with the next write */
 static size_t half_len;
 
@@ -98,6 +102,7 @@ static ssize_t stdout_write(void *cookie, const char *text, size_t len)
 	size_t took = 0, rest;
 
 	(void)cookie;
+	has_output = true;
 	if (is_stdout_raw)
 		return write_all(text, len) ? (ssize_t)len : 0;
 	if (half_len > 0) {
@@ -143,6 +148,26 @@ int fm_stdout_end(const char *verb, int status)
 	(void)fm_err_sys(&err, errno ? -errno : -EIO, "standard output");
 	(void)fm_fail(verb, &err);
 	return status != FM_EXIT_DONE ? status : FM_EXIT_FAILED;
+}
+
+int fm_stdout_error(int status)
+{
+	struct fm_json_writer w;
+	char line[LINE_MAX_BYTES];
+
+	(void)fflush(stdout);	/* what is left of it was the verb's */
+	if (status == FM_EXIT_DONE || has_output)
+		return status;
+	fm_show(said, strlen(said), line, sizeof(line));
+	fm_jw_stream(&w, stdout);
+	fm_jw_object(&w, NULL);
+	fm_jw_u64(&w, "exit", (uint64_t)status);
+	fm_jw_object(&w, "error");
+	fm_jw_text(&w, "text", line);
+	fm_jw_object_end(&w);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+	return fm_stdout_end("json", status);
 }
 
 static const char *socket_path;
