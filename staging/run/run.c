@@ -107,11 +107,18 @@ static void end(struct fm_run *run, int code, uint64_t missing)
 	run->world->end(run->ctx, code, missing);
 }
 
+/* An answer to a pulse may be to one before the request, so that does not say that it was heard. */
+static bool is_still_wanted(const struct fm_run *run)
+{
+	return run->member.place == FM_RUN_SINK || run->member.is_unheard ||
+	       (run->member.place == FM_RUN_PASSIVE && run->member.wanted & bit(run->self));
+}
+
 /* Who wants it, and was asked for only when the coordinator had ended, says so to another one. */
 static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	bool is_end = msg->type == FM_RUN_END && fm_run_is_next_order(run, msg);
-	bool is_unheard = run->member.place == FM_RUN_SINK || run->member.is_unheard;
+	bool is_unheard = is_still_wanted(run);
 
 	if (is_end && msg->code == 0 && is_unheard)
 		fm_run_join(run);

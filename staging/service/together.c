@@ -959,6 +959,8 @@ void fm_togethers_session_lost(struct fm_togethers *all, struct fm_session *s)
 
 		if (n < 0)
 			continue;
+		if (!t->is_over)	/* a request made from here on does not find it there */
+			t->peer[n].place = FM_RUN_PASSIVE;
 		left(t, (unsigned)n);
 	}
 }

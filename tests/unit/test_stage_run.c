@@ -796,6 +796,27 @@ static void test_checks_at_once(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: a request that crosses the coordinator's end is made again. Method: the answer to a pulse
+ * from before the request comes behind it, then the end.
+ */
+static void test_request_crosses_end(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+	struct fm_run_msg msg = {.type = FM_RUN_NOTED, .from = 0, .to = 1};
+
+	fm_run_request(run, 1 << 1);
+	msg.join = run->member.join;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 0);
+	msg.type = FM_RUN_END;
+	msg.order = 1;
+	fm_run_message(run, 0, &msg);
+	CU_ASSERT_EQUAL(ended, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	fm_run_free(run);
+}
+
 /* ---- who was asked for, and is no member ---- */
 
 /* Node 0 coordinates, has it, and wants it for 3, too. */
@@ -889,6 +910,7 @@ static const struct fm_test tests[] = {
 	{"an offer beside one who is slow", test_offer_beside_slow},
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
+	{"a request that crosses the end", test_request_crosses_end},
 	{"who is missing is waited for", test_waits_for_who_is_missing},
 	{"a sink that is silent", test_silent_sink},
 };
