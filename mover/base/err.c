@@ -115,39 +115,41 @@ int fm_err_not_begun(struct fm_err *err)
 	return err->code;
 }
 
-int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
+/* What was done, and why it failed. */
+static void err_vsys(struct fm_err *err, int code, const char *why, const char *fmt, va_list args)
 {
 	struct text t = { .len = 0 };
-	va_list args;
 
 	assert(code < 0);
 	if (!err)
-		return code;
-	va_start(args, fmt);
+		return;
 	text_vadd(&t, fmt, args);
-	va_end(args);
-	text_add(&t, ": %s", fm_err_name(code));
+	text_add(&t, ": %s", why);
 	err_put(err, code, &t);
+}
+
+int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	err_vsys(err, code, fm_err_name(code), fmt, args);
+	va_end(args);
 	return code;
 }
 
 int fm_err_making(struct fm_err *err, int code, int dir, const char *fmt, ...)
 {
 	bool is_inodes = code == -ENOSPC && fm_call_lacks_inodes(dir);
-	struct text t = { .len = 0 };
 	va_list args;
 
-	assert(code < 0);
-	if (!err)
-		return code;
 	va_start(args, fmt);
-	text_vadd(&t, fmt, args);
-	va_end(args);
-	text_add(&t, ": %s",
+	err_vsys(err, code,
 		 is_inodes ? "no inodes left on its file system, though it has room; remove files "
 			     "there (df -i shows how many it takes)"
-			   : fm_err_name(code));
-	err_put(err, code, &t);
+			   : fm_err_name(code),
+		 fmt, args);
+	va_end(args);
 	return code;
 }
 
