@@ -8,40 +8,9 @@
 #         and only then the second daemon starts.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/netns_lib.sh"
+. "$(dirname "$0")/join_lib.sh"
 
-pids=
-
-all_down() {
-	local i
-
-	for i in $pids; do
-		kill "$i" 2>/dev/null
-	done
-	for i in 1 2; do
-		[ "$fails" -eq 0 ] || { echo "-- log of n$i"; tail -n 25 "$dir/c/n$i/log"; } >&2
-	done
-	netns_down 1 2
-}
-
-# in_ns I CMD...: in the namespace of node i.
-in_ns() {
-	local i=$1
-	shift
-
-	ip netns exec "$id$i" "$@"
-}
-
-is_up() {
-	ip -n "$id$1" link show "$2" | grep -q ' state UP '
-}
-
-serve() {
-	ip netns exec "$id$1" fmoved --config "$dir/c/n$1/fmove.conf" 2>>"$dir/c/n$1/log" &
-	pids="$pids $!"
-	await test -S "$dir/c/n$1/fmoved.sock" || bad "n$1 does not start: $(cat "$dir/c/n$1/log")"
-}
-
-netns_begin fmj all_down 1 2
+netns_begin fmj "join_down 1 2" 1 2
 mkdir "$dir/c"
 for wire in 1 2; do
 	netns_wire 1 w$wire 10.78.$wire.1/24 2 w$wire 10.78.$wire.2/24
@@ -100,7 +69,4 @@ done
 random 100000 f
 ok fmove --socket "$dir/c/n1/fmoved.sock" put f n2:s/f
 same f "$dir/c/n2/files/f"
-for pid in $pids; do
-	kill "$pid" && wait "$pid" || bad "a daemon does not end well: $(tail -n 3 "$dir"/c/n?/log)"
-done
-pids=
+end_well

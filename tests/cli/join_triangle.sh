@@ -5,27 +5,7 @@
 #         has both its addresses: at the third node the first leads nowhere, so join takes the second.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/netns_lib.sh"
-pids=
-
-all_down() {
-	local i
-
-	for i in $pids; do
-		kill "$i" 2>/dev/null
-	done
-	netns_down 1 2 3
-}
-
-in_ns() {
-	local i=$1
-	shift
-
-	ip netns exec "$id$i" "$@"
-}
-
-is_up() {
-	ip -n "$id$1" link show "$2" | grep -q ' state UP '
-}
+. "$(dirname "$0")/join_lib.sh"
 
 # wire I J NETWORK
 wire() {
@@ -33,12 +13,6 @@ wire() {
 	ip -n "$id$1" link set "to$2" mtu 9000
 	ip -n "$id$2" link set "to$1" mtu 9000
 	await is_up "$1" "to$2" && await is_up "$2" "to$1" || bad "the wire from n$1 to n$2 does not come up"
-}
-
-serve() {
-	ip netns exec "$id$1" fmoved --config "$dir/c/n$1/fmove.conf" 2>>"$dir/c/n$1/log" &
-	pids="$pids $!"
-	await test -S "$dir/c/n$1/fmoved.sock" || bad "n$1 does not start: $(cat "$dir/c/n$1/log")"
 }
 
 # joins I: with the line that was printed last.
@@ -54,7 +28,7 @@ has_peers() {
 	[ "$(fmove --socket "$dir/c/n$1/fmoved.sock" status --json | grep -o '"connected":true' | wc -l)" -eq 2 ]
 }
 
-netns_begin fmt all_down 1 2 3
+netns_begin fmt "join_down 1 2 3" 1 2 3
 mkdir "$dir/c"
 wire 1 2 10.81.12
 wire 1 3 10.81.13
@@ -81,7 +55,4 @@ for i in 1 2 3; do
 	ok fmove --socket "$dir/c/n$i/fmoved.sock" put f "n$to:s/from$i"
 	same f "$dir/c/n$to/files/from$i"
 done
-for pid in $pids; do
-	kill "$pid" && wait "$pid" || bad "a daemon does not end well: $(tail -n 3 "$dir"/c/n?/log)"
-done
-pids=
+end_well
