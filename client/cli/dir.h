@@ -45,7 +45,8 @@ enum fm_dir_key {
 	{ "verbose", 'v', FM_DIR_VERBOSE, NULL, "with -r: name what is added, replaced and removed in directories", NULL }
 /* of put only */
 #define FM_DIR_PUT_OPT \
-	{ "copy-links", 'L', FM_DIR_COPY_LINKS, NULL, "with -r: send what symbolic links lead to, not the links", NULL }
+	{ "copy-links", 'L', FM_DIR_COPY_LINKS, NULL, \
+	  "with -r: send what symbolic links lead to, not the links", NULL }
 /* clang-format on */
 
 struct fm_dir_args {
