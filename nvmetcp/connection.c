@@ -148,7 +148,10 @@ static int tell_kernel(const char *root, const char *text, char answer[static 12
 	return ret;
 }
 
-/* The kernel's log from now on, or -1. */
+/*
+ * The kernel's log from now on, or -1. Only the log says why a target refused: a wrong NQN and a
+ * host that is not allowed are both EIO.
+ */
 static int open_kernel_log(const char *root)
 {
 	int fd = open_below(root, "/dev/kmsg", O_RDONLY | O_NONBLOCK);

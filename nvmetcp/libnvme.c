@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* libnvme - see libnvme.h. */
 #include <assert.h>
 #include <ctype.h>
 #include <endian.h>

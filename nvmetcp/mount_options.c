@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * mount_options - see mount_options.h. A table says what each word means to the kernel, and which
+ * words are refused (bind, remount, loop). libmount is not used: the table of refused words would
+ * stay, and the options come from root's configuration, not from a stranger.
+ */
 #include "nvmetcp/mount_options.h"
 
 #include <assert.h>

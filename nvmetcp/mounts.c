@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mounts - the kernel's table of mounts:
+ * mounts - see mounts.h. The kernel's table of mounts, one mount a line:
  *
  *   36 35 98:0 /sub /mnt/a\040b rw,noatime master:1 shared:2 - ext4 /dev/sda1 rw,errors=continue
- *   id parent dev root point options, any number of words, "-", type source
- * options-of-the-file-system
+ *   id parent dev root point options, any number of words, "-", type source options
  *
  * One blank between two words, and a word may be empty: a source can be "". Blanks, tabs, newlines,
  * backslashes and '#' in a word are three octal digits behind a backslash.
+ *
+ * Why not libmount: here "not mounted" permits a mount on another node, so a line that cannot be
+ * read must be an error. libmount leaves such a line out unless it is told otherwise, and it does
+ * not say which mount covers a path. It would bring four libraries into a process of root. This
+ * parser takes one format, has two limits, and is fuzzed (tests/fuzz/fuzz_mounts.c).
  */
 #include "nvmetcp/mounts.h"
 

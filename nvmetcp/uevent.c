@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* uevent - see uevent.h. */
+/*
+ * uevent - see uevent.h. It listens to the kernel and not to sd-device: sd-device hears what udev
+ * sends after its rules, so it hears nothing while udev is stopped, and it wants an event loop of
+ * its own. All that is used of an event is that NVMe changed, and which controller came.
+ */
 #include "nvmetcp/uevent.h"
 
 #include <errno.h>
