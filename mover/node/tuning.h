@@ -6,12 +6,12 @@
  *
  * The rules, and why:
  * - A lane for each processor, 2 to 16. With one for every two, the processors of both nodes stood
- * idle for a third of the time (bench/README.md).
+ * idle for a third of the time (bench/FIGURES.md, scale).
  * - A TCP connection for each lane, divided among the rails, 2 to 16 a rail: one connection is
  * served by one lane, so fewer leave lanes idle. Fewer too where the arena has no slab for each, or
  * where those to all peers together would take more than an eighth of the budget of memory.
  * - Slabs of 4 to 8 MiB, so that the connections to two peers have one each for either direction.
- * Less leaves a disk without work, more brings nothing (bench/README.md).
+ * Less leaves a disk without work, more brings nothing (bench/FIGURES.md, scale).
  * - Queue pairs such that their slabs are 32 MiB a rail: a disk that stands still for a moment must
  * not stop the rail. At most two a lane, 2 to 8.
  * - Chunks of 1 MiB, less only where the arena is too small for 4 slabs of 4 chunks in either
