@@ -3,7 +3,7 @@
 /*
  * test_added - a part that is added, not built in: the whole of a service and of an operation of
  * the local API that the product does not have. They ping a peer and say that it answered. They
- * stand in this file, and in two rows. mover/README.md shows them as its example.
+ * stand in this file, and in two rows. mover/ADDING.md shows them as its example.
  *
  * The engines, the network between them and the API are the real ones, and have nothing but these
  * rows. Since no message of the wire is the test's, it speaks with FACTS_ASK and FACTS, which are
