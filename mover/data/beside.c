@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * beside - see beside.h. Every place is one read or write at a time, run on the lane that began
+ * it.
+ */
 #include "mover/data/beside.h"
 
 #include <assert.h>

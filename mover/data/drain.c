@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * drain - see drain.h. A place is filled by the flow that received its chunk, then written by a
+ * lane.
+ */
 #include "mover/data/drain.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * fill - see fill.h. A place is read by a lane, then copied into a slot by the flow that claims
+ * it.
+ */
 #include "mover/data/fill.h"
 
 #include "mover/base/block.h"

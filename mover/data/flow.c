@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * flow - see flow.h. Here: a flow's life, from start to end. flow_tx.c sends, flow_rx.c receives.
+ */
 #include "mover/data/flow.h"
 
 #include <assert.h>

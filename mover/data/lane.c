@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* lane - see lane.h. */
 #include "mover/data/lane.h"
 
 #include <assert.h>

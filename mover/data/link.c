@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * link - see link.h. The only file that takes the mutex of a link: xfer.c and its parts run under
+ * it.
+ */
 #include "mover/data/link.h"
 
 #include <assert.h>

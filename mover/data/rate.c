@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* rate - see rate.h. */
 #include "mover/data/rate.h"
 
 #include "mover/base/env.h"

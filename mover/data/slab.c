@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* slab - see slab.h. */
 #include "mover/data/slab.h"
 
 #include <assert.h>

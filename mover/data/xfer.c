@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* xfer - see xfer.h. First the source: which chunk is next. Then the sink: which chunk is new. */
 #include "mover/data/xfer.h"
 
 #include <assert.h>

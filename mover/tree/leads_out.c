@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* leads_out - see leads_out.h. */
 #include "mover/tree/leads_out.h"
 
 #include <string.h>

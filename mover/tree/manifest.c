@@ -333,7 +333,10 @@ static int is_at(int parent, const char *name, const struct fm_manifest_key *key
 	return is_same_key(&there, key);
 }
 
-/* 1, 0; or an error. Of a manifest whose head is damaged only its name says whose it is. */
+/*
+ * Whether the directory `name` is the one that this manifest belongs to: 1, 0, or an error. The
+ * names are compared, since the head of the manifest may be damaged.
+ */
 static int is_owner(int parent, const char *name, const char *manifest)
 {
 	char own[FM_MANIFEST_NAME_LEN + 1];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* measure - see measure.h. */
 #include "mover/tree/measure.h"
 
 #include <dirent.h>

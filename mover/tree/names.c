@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* names - see names.h. */
 #include "mover/tree/names.h"
 
 #include <errno.h>

@@ -335,9 +335,9 @@ int fm_pack_open_outline(struct fm_pack_reader *r, const void *outline, size_t l
 }
 
 /*
- * Where what is not data of the next entry of a pack of our own making lies, *meta bytes; NULL:
- * there is no more. A caller makes its packs in memory that its daemon can write to: nothing in
- * them is believed to be as it was.
+ * The head, path, target and attributes of the next entry, *meta bytes in all; its data follows.
+ * NULL: there are no more entries. The pack lies in memory that is shared with the daemon, so every
+ * length in it is checked again.
  */
 static const uint8_t *next_meta(struct fm_pack_reader *r, size_t *meta)
 {

@@ -102,7 +102,7 @@ struct fm_sink {
 	int lock;
 	int data;			/* the tree that is being made */
 	int old;			/* the one under the final name; -1: none */
-	bool is_merging;		/* what only the old one has comes into the new one */
+	bool is_merging;		/* entries that only the old version has are taken over */
 	bool is_same;			/* nothing differs: it is not published */
 	struct fm_sink_look look;
 	pthread_mutex_t surveying;
@@ -232,7 +232,7 @@ void fm_sink_warn(struct fm_sink *s, const char *text);
 int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why,
 		   struct fm_err *err);
 
-/* Whether what only the version that is replaced has comes into the new one. */
+/* Whether entries that only the old version has are taken over into the new one. */
 static inline bool fm_sink_keeps_old(const struct fm_sink *s)
 {
 	return s->opts.is_update && !s->opts.is_delete;
@@ -423,7 +423,10 @@ void fm_sink_foreign_met(struct fm_sink *s, const char *path, size_t len);
  * kept. */
 int fm_sink_refuse_foreign(struct fm_sink *s, struct fm_err *err);
 
-/* Everything came: what only the old version has is taken over, or counted if it goes. */
+/*
+ * After the last entry: entries that only the old version has are taken over, or counted as
+ * removed.
+ */
 int fm_sink_merge(struct fm_sink_call *call);
 
 /* Dry run: what only the old version has is named. */

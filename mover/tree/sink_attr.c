@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_attr - what entries have beside their content.
+ * sink_attr - sets the attributes of an entry: extended attributes, mode, time and owner.
  *
- * The order matters. Extended attributes need the right to write, so they come before the mode; an
- * ACL moves the mode's bits, so the mode comes after it; who gave a file away may not change it any
- * more, so the owner comes last.
+ * The order matters. Extended attributes need the right to write, so they are set before the mode.
+ * An ACL changes bits of the mode, so the mode is set after it. A file that was given away can no
+ * longer be changed, so the owner is set last.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -147,7 +147,10 @@ static int open_carried(struct fm_sink *s)
 	return ret;
 }
 
-/* Where it was made; ino: of what was. It has no time of its own. */
+/*
+ * Remembers an entry that was carried over from the old version. The deferred list has no field for
+ * an inode number, so mtime_ns has the old entry's, and gid says whether it is a copy.
+ */
 static int note(struct fm_merge *w, const struct fm_merge_at *p, enum fm_pack_type type, ino_t ino,
 		bool is_copy)
 {

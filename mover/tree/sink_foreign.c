@@ -111,7 +111,7 @@ int fm_foreign_look(struct fm_merge *w, const struct fm_merge_at *p)
 	return ret < 0 ? fm_merge_fail(w, ret, "look at", p) : 0;
 }
 
-/* By path; a path that is another's beginning comes first. */
+/* Sorts by path. A directory comes before what is in it. */
 static int compare(const void *a, const void *b)
 {
 	const struct foreign *x = *(const struct foreign *const *)a,

@@ -150,7 +150,7 @@ int fm_sink_meet_dry(struct fm_sink_call *call, const struct fm_pack_entry *e, b
 
 	if (ret < 0)
 		return ret;
-	/* The root is no name of what is there, but what differs of it counts. */
+	/* The root does not count as a name that was met, but a difference of it counts. */
 	call->tally.met += ret != FM_SINK_MET_NOTHING && e->path_len > 0;
 	if (ret != FM_SINK_MET_NOTHING && e->path_len > 0) {
 		fm_sink_name_met(call->s, e->path, e->path_len);

@@ -164,8 +164,8 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
 }
 
 /*
- * The new version has its name, so its owners can move directories in it: nothing is put into one
- * that is not of the owner who has what it comes from.
+ * The new version has its final name, so its users can move directories in it. A late entry is put
+ * only into a directory that has the same owner and group as the one it comes from.
  */
 int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p)
 {
@@ -219,7 +219,10 @@ int fm_sink_merge(struct fm_sink_call *call)
 	ret = walk(&w, visit_old);
 	call->count.kept += w.carried;
 	if (ret < 0 && ret != -ECANCELED && !s->is_merging && !w.has_mount) {
-		/* what goes anyway need not be read, but something does go */
+		/*
+		 * The old version is removed anyway, so an error of reading it does not matter. It
+		 * is counted as one removal.
+		 */
 		fm_err_clear(call->err);
 		call->count.removed += call->count.removed == 0;
 		ret = fm_sink_may_go_on(s, call->err);

@@ -20,7 +20,7 @@ struct fm_merge {
 	bool is_late;		/* after the exchange */
 	bool is_over;		/* all came, so the tree may be stopped already: the walk goes on */
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
-	bool has_saved;		/* what was taken over was replaced by what was saved meanwhile */
+	bool has_saved;		/* a file that was taken over was saved again meanwhile */
 	uint64_t carried;
 	uint64_t since_ns;	/* what changed since is looked for */
 };
@@ -73,8 +73,8 @@ int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p);
 int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p);
 
 /*
- * After the exchange: of what was taken over before it, what has been replaced since in the old
- * version comes as it is there now.
+ * After the exchange. A file that was taken over may have been saved again in the old version
+ * meanwhile: the new version gets it as it is now.
  */
 int fm_merge_take_saved(struct fm_merge *w);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sink_names - see sink_names.h. */
 #include "mover/tree/sink_names.h"
 
 #include <errno.h>
@@ -100,7 +101,10 @@ void fm_sink_name_as(struct fm_sink *s, int met, const struct fm_pack_entry *e)
 			     e->path, e->path_len);
 }
 
-/* As fm_sink_meet(); that it may not take the place of what is there is said where it comes. */
+/*
+ * As fm_sink_meet(), without its error: the entry may not be allowed to replace what is there. That
+ * error is reported when the entry itself is made.
+ */
 static int look_for(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	struct fm_err none;

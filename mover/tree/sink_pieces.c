@@ -109,8 +109,10 @@ static void disown(struct fm_sink *s, struct piece *p)
 	pthread_mutex_unlock(&s->piecing);
 }
 
-/* As long as it will be, now: who counts the quota anew by looking at sizes must not forget what
- * was promised. */
+/*
+ * Gives the file its final size at once. A recount of the quota adds up file sizes, so it then
+ * counts what was promised to this file.
+ */
 static int promise(struct fm_sink_call *call, const struct piece *p, int fd,
 		   const struct fm_sink_at *at)
 {

@@ -60,15 +60,16 @@ static int move_away(struct place *p, enum fm_staging_kind kind, int dir, const 
 	return ret;
 }
 
-/* In what it is until it goes away. */
+/* The directory that the replaced version is in until it is put away. */
 static int replaced_dir(const struct place *p)
 {
 	return p->placed == PLACED_EXCHANGED ? p->s->opts.parent : p->dir;
 }
 
 /*
- * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under
- * the name: what was there is a .kept that is no stash, and no sweep takes it away.
+ * Two renames, for file systems that cannot exchange. If the second fails, the first is undone. A
+ * crash between the two leaves nothing under the name. The old version then has a .kept name and is
+ * no stash, so no sweep removes it.
  */
 static int place_twice(struct place *p)
 {
@@ -286,7 +287,10 @@ static void leave_old(struct place *p, int why)
 	fm_sink_warn(p->s, text);
 }
 
-/* It goes to others, who keep it for its time, or into a stash of ours: then that is its name. */
+/*
+ * Gives the replaced version to take_old(), which keeps it for a time, or moves it into a stash. In
+ * a stash, old_name becomes the name of the stash.
+ */
 static int hand_over(struct place *p)
 {
 	const struct fm_sink *s = p->s;
@@ -337,7 +341,10 @@ static int wanted_in_old(const struct place *p)
 	return ret;
 }
 
-/* Where there is no room for a stash, there is none for what lies in it either. */
+/*
+ * Removes the replaced version now, because the disk has no room for a stash. -EBUSY: somebody
+ * still needs something in it.
+ */
 static int remove_at_once(const struct place *p)
 {
 	const struct fm_sink *s = p->s;
@@ -396,8 +403,8 @@ static void remove_staging(struct fm_sink *s)
 }
 
 /*
- * What appeared in the version that was replaced, while the new one was made, comes into that. It
- * is under the .new name still, where no sweep takes it away.
+ * Copies into the new version what was written to the old one while the new one was made. The old
+ * version still has the .new name, which no sweep removes.
  */
 static void merge_late(struct place *p, bool is_durable)
 {
@@ -409,7 +416,10 @@ static void merge_late(struct place *p, bool is_durable)
 	p->is_kept = ret < 0;
 }
 
-/* Nothing differs from what is under the name, if that is still what was compared. */
+/*
+ * The new version is the same as the old one, so nothing is published. -ESTALE: the name now leads
+ * to another directory than the one that was compared.
+ */
 static int leave_same(struct place *p, struct fm_err *err)
 {
 	struct fm_sink *s = p->s;

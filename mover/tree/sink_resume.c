@@ -105,7 +105,10 @@ static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_
 	ret = fm_tsys_fstatat(dir, at->name, &st);
 	if (ret < 0 || !is_wanted(&st, w))
 		return 0;
-	/* Before it moves: what is in data is taken for good by whoever sees it there. */
+	/*
+	 * Check it before it moves: a file in data counts as intact for everybody who finds it
+	 * there.
+	 */
 	ret = w->is_whole ? is_intact(call, dir, at->name, w) : 1;
 	if (ret <= 0)
 		return ret;
@@ -174,8 +177,10 @@ int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
 	uint32_t crc;
 	int ret;
 
-	/* It comes by itself, goes on with what is there, and is read again beside the rest of the
-	 * tree. */
+	/*
+	 * A large file is a transfer of its own. That transfer goes on from what is there, and
+	 * reads it again.
+	 */
 	if (e->size > FM_TREE_LARGE)
 		return 0;
 	ret = look_up(call->s, e, &is_whole, NULL, &w.crc);

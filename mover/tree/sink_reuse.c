@@ -92,7 +92,7 @@ static int open_old(struct fm_sink_call *call, const struct fm_sink_at *at, stru
 	return 1;
 }
 
-/* For its content: what is looked at from here on is what was opened. */
+/* Opens the file for its content. From here on old->st describes the open file, not the name. */
 static int open_content(struct old_file *old, const char *name)
 {
 	old->fd = fm_tsys_open(old->dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -103,7 +103,7 @@ static int open_content(struct old_file *old, const char *name)
 
 /* ------------------------------------------------------------------------------------ taking it */
 
-/* same: of the old version's, whether it differs in nothing, attributes included. */
+/* is_same: the file differs in nothing from the old version's, attributes included. */
 static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_reflink,
 			 bool is_same)
 {
@@ -248,7 +248,7 @@ static bool may_clone(struct fm_sink_call *call, const struct fm_sink_at *at, st
 	return ret == 0;
 }
 
-/* What take() would do. */
+/* Counts what take() would do, and changes nothing. */
 static int take_dry(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
 		    const struct fm_pack_entry *e)
 {

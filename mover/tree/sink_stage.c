@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_stage - what a sink finds at its beginning: the final name, and what earlier tries left
- * beside it.
+ * sink_stage - the start of a sink: looks at the final name and at what earlier tries left beside
+ * it, then locks and fills the staging directory that the new version grows in.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 
 /* -------------------------------------------------------------------------------- earlier tries */
 
-/* What is nobody's to remove gets another name beside the tree. */
+/* Something that fmove must not remove has the name that this sink needs: renames it, and warns. */
 static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind,
 			   char aside[FM_STAGING_NAME_LEN + 1])
 {

@@ -357,7 +357,10 @@ static int put_offer(struct fm_source_fill *f, struct fm_source_item *it, const 
 	return FM_SOURCE_PUT;
 }
 
-/* The file itself goes another way; what belongs to it that has no place there goes here. */
+/*
+ * A large file is a transfer of its own. Its owner and extended attributes have no place there, so
+ * they go into the pack.
+ */
 static int put_large(struct fm_source_fill *f, struct fm_source_item *it, bool has_holes)
 {
 	bool has_attr = f->source->has_owners && !it->is_wanted;	/* its offer brought them */
@@ -382,8 +385,8 @@ static int put_large(struct fm_source_fill *f, struct fm_source_item *it, bool h
 }
 
 /*
- * How much of the file goes into this pack: all of the rest, or, of one that would not fit into a
- * pack of its own, what there is room for. -1: nothing.
+ * How many bytes of the file go into this pack: the whole rest if it fits. A file that would not
+ * fit even into an empty pack is cut to the room that is left. -1: nothing goes into this pack.
  */
 static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_item *it,
 			 const struct fm_pack_entry *e)
@@ -402,7 +405,10 @@ static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_
 	return room > 0 ? room : -1;
 }
 
-/* What was read, the last piece of it that is, is not what came. */
+/*
+ * The file differs from the digest that was kept when it came. This is found out with its last
+ * piece.
+ */
 static int meet_corrupt(struct fm_source_fill *f, const struct fm_pack_entry *e, uint8_t *data)
 {
 	struct fm_path_shown shown;

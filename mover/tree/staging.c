@@ -25,7 +25,7 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define LOCK_NAME "lock"
-#define GONE_NAME "gone"	/* of what goes, in a stash */
+#define GONE_NAME "gone"	/* the name in a stash of a tree that is being removed */
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN	       16
 #define HEX_AT (sizeof(FM_STAGING_PREFIX) - 1)
@@ -322,12 +322,12 @@ enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
 {
 	enum fm_staging_kind kind;
 
-	/* what is not known is what its name says */
+	/* on an error, the kind that the name says */
 	(void)fm_staging_look(parent, name, &kind);
 	return kind;
 }
 
-/* A .new has a .tree, or is somebody else's: none is made for it. */
+/* A .new of fmove has its .tree beside it. One without a .tree is somebody else's: -EPERM. */
 static int lock_guard(int parent, const char *tree, int *dir, int *lock)
 {
 	int ret = open_both(parent, tree, dir, lock, false);
@@ -358,7 +358,10 @@ static int put_new_aside(int parent, const char *new, const struct fm_staging_st
 	return ret == 0 ? 1 : ret == -ESTALE ? -EPERM : ret;
 }
 
-/* Of what is locked, or what the lock knows, whatever has its name by now. */
+/*
+ * Whether the locked tree is old enough. A .new is looked at by name, and must be the inode that
+ * the lock file names.
+ */
 static int ask_age(int parent, const char *name, int dir, const struct fm_staging_state *state,
 		   const struct fm_staging_age *age)
 {

@@ -35,7 +35,10 @@ struct fm_err;
 	"a transfer goes on in it, or something lies in it that is nowhere else "                  \
 	"(.fmove.HASH.kept)"
 
-/* Whether fmove makes such a name: for what is unfinished, was replaced, or lists what came. */
+/*
+ * Whether fmove gives such names: to unfinished trees and files, to replaced versions, and to
+ * manifests.
+ */
 bool fm_staging_is_ours(const char *name);
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* staging_names - see staging_names.h. */
 #include "mover/tree/staging_names.h"
 
 #include <inttypes.h>

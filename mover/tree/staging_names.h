@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* staging_names - how what is unfinished, or was replaced, is named beside a tree: staging.h. */
+/*
+ * staging_names - the names that unfinished and replaced versions have beside a tree; see
+ * staging.h.
+ */
 #ifndef FM_TREE_STAGING_NAMES_H
 #define FM_TREE_STAGING_NAMES_H
 

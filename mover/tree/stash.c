@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* stash - see stash.h. */
 #include "mover/tree/stash.h"
 
 #include <errno.h>
@@ -159,7 +160,10 @@ int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX 
 
 /* ----------------------------------------------------------------------------------- making one */
 
-/* Best effort: what is left is empty, or has a mark that names nothing, and goes later. */
+/*
+ * Removes a stash that holds nothing. If that fails, what is left is empty or has a mark without a
+ * tree, and a later sweep removes it.
+ */
 static void drop(int parent, const char *stash, int fd, const char *mark)
 {
 	(void)unlinkat(fd, mark, 0);
@@ -175,8 +179,8 @@ static int put_mark(int stash, const char *mark)
 }
 
 /*
- * Open, with its mark. Somebody else may put something else under the name between two calls.
- * Whoever might read what comes into it still may: what it holds has a mode of its own.
+ * Makes a stash with its mark, and returns it open. Another user may replace it by something else
+ * between two calls. Everybody may search it, because the tree in it keeps its own mode.
  */
 static int make(int parent, enum fm_staging_kind kind, const char *mark,
 		char stash[FM_STAGING_NAME_LEN + 1])
@@ -257,9 +261,10 @@ void fm_stash_put_back(int stash, const char *name, int dir, const char *from)
 }
 
 /*
- * It goes into that directory of ours, whoever has its name by then. -ESTALE: that is another one;
- * of another error nothing has moved. What cannot be looked at goes back. If it cannot it stays in
- * the stash, where only what the mark names goes: so who could not look need not know.
+ * Moves the tree into the open stash. The name may lead to something else by then: that is moved
+ * back, -ESTALE. After any other error nothing has moved. A tree that cannot be looked at is moved
+ * back. If that fails too, it stays in the stash and 0 is returned: only the inode that the mark
+ * names is ever removed from a stash.
  */
 static int move_in(const struct fm_stash_what *what, int stash)
 {
@@ -327,8 +332,9 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 /* -------------------------------------------------------------------------------------- its end */
 
 /*
- * It holds nothing, and goes: the directory only if it is empty, whoever made it, since who could
- * name it so could remove it, too. -ENOTEMPTY: something came into it meanwhile.
+ * Removes a stash that holds nothing: its mark, then the directory, if it is empty. Another user
+ * may have made that directory, but a user who could make it could also remove it. -ENOTEMPTY:
+ * something was put into it meanwhile, and it has its mark again.
  */
 static int remove_empty(int parent, const char *stash, const struct found *f)
 {

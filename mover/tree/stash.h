@@ -43,8 +43,9 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 		   char stash[FM_STAGING_NAME_LEN + 1]);
 
 /*
- * What came into a stash from that name, and is somebody else's, goes back. If the name is taken
- * by now it goes beside it, under one that nothing removes: its owner could not move it out.
+ * Moves back what came into a stash by mistake: it is somebody else's. If its name is taken
+ * meanwhile, it gets a name beside it that no sweep removes, because its owner could not move it
+ * out of the stash.
  */
 void fm_stash_put_back(int stash, const char *name, int dir, const char *from);
 

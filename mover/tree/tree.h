@@ -65,8 +65,8 @@ struct fm_tree_count {
 	 * counted, if there is no such one): */
 	uint64_t added;			/* were not in it */
 	uint64_t replaced;		/* were, with another content, kind, mode or owner */
-	uint64_t removed;		/* of what only it has, what goes ... */
-	uint64_t kept;			/* ... and what was taken over */
+	uint64_t removed;		/* entries that only the old version has: removed ... */
+	uint64_t kept;			/* ... and taken over */
 	uint64_t wanted_files;		/* of those that were offered, what the sink asked for */
 	uint64_t wanted_bytes;
 	bool is_reflinked;		/* reused by reflink; else by hard link */
@@ -85,16 +85,17 @@ struct fm_tree_large {
 
 /* What an end learns from the other one, before anything is moved. */
 struct fm_tree_begin {
-	/* To a source: what the far end wants. It takes the place of what the source was made
-	 * with. */
+	/*
+	 * To a source: what the far end wants. It replaces the options that the source was made
+	 * with.
+	 */
 	bool is_offering;
 	bool has_checksums;
 	bool has_owners;
 	bool is_dry;
 	/* also what does not match the digest that was kept with it */
 	bool accepts_corrupt;
-	/* To a sink: whose copy it becomes, and how large that is (as in struct
-	 * fm_tree_sink_opts). */
+	/* To a sink: the identity of the source, and its size (as in struct fm_tree_sink_opts). */
 	struct fm_identity source;
 };
 
@@ -152,7 +153,10 @@ struct fm_tree_ops {
 	 * create_large(), still the caller's. */
 	int (*seal_large)(struct fm_tree *t, const struct fm_tree_large *how, int fd,
 			  const struct fm_digest *digest, struct fm_err *err);
-	/* Sync what was made so far, then journal it. One thread at a time, beside the others. */
+	/*
+	 * Syncs what was made so far, then writes it to the journal. One thread at a time; fill()
+	 * and apply() may run meanwhile.
+	 */
 	int (*log)(struct fm_tree *t, struct fm_err *err);
 	/*
 	 * Everything came: hard links, times of directories, one syncfs if is_durable. No other
@@ -221,7 +225,7 @@ struct fm_tree_source_opts {
 	bool has_checksums;		/* offers carry the CRC32C of the content (--checksum) */
 	bool has_owners;		/* owner, extended attributes and ACLs are sent */
 	bool is_dry;			/* offers only; nothing follows them */
-	bool follows_links;		/* what a symbolic link leads to goes in its place */
+	bool follows_links;		/* a symbolic link's target is sent in its place */
 	/* files are compared with the digests kept with them: in a store, not at a user's */
 	bool has_digests;
 	/* fnmatch() patterns, NULL-terminated; with a '/' they match the path below the root, else
@@ -247,7 +251,7 @@ struct fm_tree_sink_opts {
 	/* An existing tree as a whole; with is_update: an entry of it of another kind, by what came
 	 * under its name. */
 	bool may_replace;
-	/* unchanged files come from the tree that is replaced, and what only it has does ... */
+	/* unchanged files are taken from the old version; so are entries that only it has ... */
 	bool is_update;
 	bool is_delete;			/* ... not */
 	/* unchanged is told by the content's CRC32C, not by size and time */
@@ -258,14 +262,15 @@ struct fm_tree_sink_opts {
 	bool has_one_owner;
 	uid_t uid;
 	gid_t gid;
-	/* the group may read what its owner may, and directories give theirs to what is in them */
+	/* the group may read what the owner may; directories pass their group on to new entries */
 	bool is_for_group;
 	bool is_synced;			/* durable: the journal is synced */
 	bool is_dry;			/* answer offers, make nothing */
 	/* of an update: source.size is what will come, though it be 0 */
 	bool is_measured;
-	/* of an update: begin() fails in any case; what the whole of it takes has room if that is
-	 * -ECANCELED */
+	/*
+	 * an update that only looks: begin() always fails. -ECANCELED: there is room for all of it
+	 */
 	bool is_look;
 	/* keep each file's CRC32C in an extended attribute (digest.h) */
 	bool has_digests;
@@ -315,8 +320,10 @@ struct fm_tree_sink_opts {
 	 * there. NULL: it is kept for grace_ns under a name beside the tree.
 	 */
 	int (*take_old)(void *ctx, int dir, const char *name, uint64_t ino);
-	/* So many bytes are wanted in `parent`, and are not free there: what can go for them goes.
-	 * NULL: nothing can. */
+	/*
+	 * Asks the store to free so many bytes in `parent`, by removing replaced versions. NULL: it
+	 * has none.
+	 */
 	void (*make_room)(void *ctx, int parent, uint64_t bytes);
 	/*
 	 * Whether the path of the tree leads into another directory by now than `held`: 1, and *fd

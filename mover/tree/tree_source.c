@@ -57,7 +57,10 @@ static void add_counts(struct fm_tree_count *to, const struct fm_tree_count *fou
 	to->bytes += found->bytes;
 }
 
-/* The end of a call, also of one that failed: what it held goes back, the first error stays. */
+/*
+ * Ends a call, also one that failed. Its batch and its place among the unanswered are given back.
+ * The source keeps its first error.
+ */
 static int64_t fill_end(struct fm_source_fill *f, struct fm_source_sent *sent, int64_t ret)
 {
 	struct fm_source *s = f->source;

@@ -82,7 +82,7 @@ bool fm_tsys_is_private(const struct stat *st);
 /* As renameat2(2). -EINVAL or -ENOSYS: the flag is not supported there. */
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
 
-/* Whether that is what fm_tsys_rename() says of flags which a file system does not know. */
+/* Whether fm_tsys_rename() failed because the file system does not know the flags. */
 static inline bool fm_tsys_is_unsupported(int ret)
 {
 	return ret == -EINVAL || ret == -ENOSYS || ret == -EOPNOTSUPP;

@@ -199,7 +199,7 @@ static int remove_part(int parent, const struct fm_unfinished *u,
 	return ret;
 }
 
-/* The tree that was about to get its name, if that is what its lock file says. */
+/* Removes the .new of an unfinished tree, if it is the inode that the lock file names. */
 static int remove_made(int parent, const struct fm_unfinished *u, int lock,
 		       const struct fm_tree_freed *freed)
 {

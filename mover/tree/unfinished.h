@@ -29,8 +29,10 @@ struct fm_unfinished {
 	uint64_t bytes;				/* on the disk */
 };
 
-/* 1: what has that name is one, or has such a name at least. 0: it is none. A .new goes with its
- * .tree. */
+/*
+ * 1: that name is an unfinished tree, or has the name of one. 0: it is none. A .new belongs to its
+ * .tree.
+ */
 int fm_unfinished_look(int parent, const char *name, bool is_dir, struct fm_unfinished *u);
 
 /* Each of them, until it says false. An error: not all could be looked at. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* wanted - see wanted.h. */
 #include "mover/tree/wanted.h"
 
 #include <errno.h>

@@ -341,8 +341,9 @@ struct fm_holder *fm_job_holder(const struct fm_job *j)
 }
 
 /*
- * What has descriptors of a caller is for his holder. A tree has threads of its own, since whoever
- * has it may let them wait. Its end takes them away, so that is for others.
+ * The worker that runs the blocking calls of a job. A caller's files belong to the holder of that
+ * user. A running tree has threads of its own, because its calls may hang. The end of a tree frees
+ * those threads, so it must run on another worker.
  */
 static struct fm_worker *worker_of(const struct fm_job *j)
 {
