@@ -530,7 +530,10 @@ static const char *options_of_reader(const char *type)
 
 void fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer *answer)
 {
-	/* Who may comes before what is there: the most telling reason is the first. */
+	/*
+	 * The order decides which reason the user sees. Rules about who may mount come before rules
+	 * about what is on the device.
+	 */
 	static bool (*const rules[])(const struct fm_guard_facts *, struct fm_guard_answer *) = {
 		is_mode_against,   is_another_namespace, is_another_than_last, is_any_peer_against,
 		is_not_sealed,	   is_mounted_already,	 is_file_system_wrong, is_another_size,

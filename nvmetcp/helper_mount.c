@@ -357,7 +357,7 @@ static bool is_device_gone(dev_t dev, const char *wwid)
 	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
 	if (access(path, F_OK) < 0)
 		return errno == ENOENT;
-	/* A number that is another's is nobody's who had the first one. */
+	/* Another namespace has this number now, so the device that was asked about is gone. */
 	return wwid && fm_inventory_identify("", dev, &ns, NULL) == 0 && ns.wwid[0] &&
 	       strcmp(ns.wwid, wwid) != 0;
 }

@@ -170,7 +170,7 @@ static int claim_device(int device, const char *name, struct fm_err *err)
 	return fd;
 }
 
-/* *was: what it was before, which is what it is after an error. */
+/* *was: whether the device was read-only before. After an error it still is as it was. */
 static int set_read_only(int device, const char *name, int is_ro, int *was, struct fm_err *err)
 {
 	if (ioctl(device, BLKROGET, was) < 0)

@@ -25,8 +25,8 @@ enum fm_identity {
 bool fm_identity_is_named(const struct fm_volume *volume);
 
 /*
- * Each of nsid, uuid and nguid that the volume names must be the namespace's. If that is not so,
- * why is one line: what is there and what was expected.
+ * Each of nsid, uuid and nguid that the volume names must be that of the namespace. Otherwise `why`
+ * says in one line what was found and what was expected.
  */
 enum fm_identity fm_identity_check(const struct fm_volume *volume,
 				   const struct fm_inv_namespace *ns,

@@ -91,8 +91,8 @@ struct fm_inv_namespace {
 	dev_t part[FM_INV_PARTS_MAX];	/* its partitions */
 	unsigned part_count;
 	/*
-	 * A device that is made of it or of a partition, by LVM or RAID for instance:
-	 * "dm-0"; "": none. A partition beyond those above: what is made of that is not known.
+	 * A device that LVM, RAID or the like has made of it or of one of its partitions: "dm-0";
+	 * "": none. For partitions beyond FM_INV_PARTS_MAX this is not known.
 	 */
 	char holder[32];
 	/*
@@ -130,7 +130,7 @@ void fm_inventory_free(struct fm_inventory *inv);
 /* Whether that controller, an index into the inventory, is a path to it. */
 bool fm_inventory_is_path(const struct fm_inv_namespace *ns, int controller);
 
-/* Whether what is written to it can get anywhere: it has a path whose controller is live. */
+/* Whether writes can reach the target: it has a path whose controller is live. */
 bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_namespace *ns);
 
 /*

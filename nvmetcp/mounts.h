@@ -51,8 +51,10 @@ int fm_mounts_read(const char *root, struct fm_mounts *out, struct fm_err *err);
 void fm_mounts_free(struct fm_mounts *mounts);
 
 /*
- * The one that is seen at this point, an absolute path without a slash at its end; NULL: nothing is
- * mounted just there, or what is lies hidden below another mount.
+ * The mount that a user sees at this point (an absolute path without a slash at its end). It is
+ * found from mount to mount along the path, as the kernel does it: the order of the table says
+ * nothing once a mount was moved or covered. NULL: nothing is mounted there, or another mount hides
+ * it.
  */
 const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *point);
 

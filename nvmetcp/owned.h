@@ -55,8 +55,8 @@ void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const ch
 		     const char *port);
 
 /*
- * Compares with what there is: drops what has gone, and finds what was expected. Returns whether
- * anything changed. A controller of another host NQN is never ours.
+ * Compares the list with the inventory: drops controllers that are gone, and finds those that were
+ * expected. Returns whether anything changed. A controller with another host NQN is never ours.
  */
 bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
 		     const char *host_nqn);

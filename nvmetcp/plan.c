@@ -507,7 +507,10 @@ static bool is_held(const struct scene *s, unsigned address)
 	return s->pv->is_held && s->pv->is_held[address];
 }
 
-/* What is missing first: while one path is awaited, another may be connected. */
+/*
+ * Missing paths are connected before anything is waited for: one path may connect while another is
+ * still coming.
+ */
 static bool step_connect(const struct scene *s)
 {
 	for (unsigned i = 0; i < s->pv->address_count; i++) {
@@ -565,8 +568,10 @@ static bool step_await_namespace(const struct scene *s)
 	return say(s, FM_STEP_WAIT, "it could not be mounted and is tried again");
 }
 
-/* Whether a namespace that is mounted has no other path: without native multipath each path is a
- * device of its own. */
+/*
+ * Whether this controller is the last path of a mounted namespace. Without native multipath each
+ * path is a device of its own.
+ */
 static bool is_last_path(const struct scene *s, int controller)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {

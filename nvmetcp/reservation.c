@@ -240,9 +240,10 @@ int fm_reservation_take(int fd, uint64_t key, struct fm_err *err)
 }
 
 /*
- * Who has it and is no longer known has it no longer. IOC_PR_RELEASE is left out: before a mend of
- * 2022 the kernel sent a command that some targets refuse. A conflict: this host is not known
- * there, so there was none. What is no NVMe may know nothing of all this.
+ * Gives the reservation back by unregistering this host: a target releases what an unregistered
+ * host had. IOC_PR_RELEASE is not used, because kernels before 2022 sent a command that some
+ * targets refuse. A conflict means that this host is not registered, so it had no reservation. A
+ * device that is not NVMe may not know any of these commands.
  */
 int fm_reservation_release(int fd, uint64_t key, struct fm_err *err)
 {

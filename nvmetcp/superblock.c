@@ -211,7 +211,10 @@ int fm_superblock_parse(const uint8_t *bytes, size_t len, struct fm_superblock *
 	out->clean = FM_CLEAN_UNKNOWN;
 	if (len < FM_SUPERBLOCK_BYTES)
 		return -EINVAL;
-	/* A partition table may be left from before: what is at its own place goes before it. */
+	/*
+	 * Formats whose superblock has a fixed place are tried first: an old partition table may
+	 * still be in the first bytes.
+	 */
 	if (!parse_xfs(bytes, out) && !parse_ext(bytes, out) && !parse_erofs(bytes, out))
 		(void)parse_magic(bytes, out);
 	assert(!out->type[0] || fm_superblock_knows(out->type));

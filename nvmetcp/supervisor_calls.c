@@ -57,15 +57,21 @@ static int mount_begins(struct fm_supervised *v, const struct fm_process *proces
 	return 0;
 }
 
-/* Another host may have it, and whoever comes after a kill would not hear of that. */
+/*
+ * Writes down that the target is asked again. The answer may be that another host has the
+ * reservation. If fmove-nvmed is killed before it hears that, the next one knows from this note
+ * that nobody heard it.
+ */
 static void keep_begins(struct fm_supervised *v)
 {
 	v->is_keep_asked = true;
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-/* One that unmounts begins without a note, too: who comes after a restart finds the mount, or the
- * device in use. */
+/*
+ * Writes down what a helper is about to do. An unmount begins even if that fails: an fmove-nvmed
+ * that starts later finds the mount, or the device in use.
+ */
 static int call_begins(struct fm_helper *helper, const struct fm_process *process,
 		       struct fm_err *err)
 {
@@ -421,7 +427,7 @@ void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace 
 	(void)begin_on_device(v, FM_CALL_PROBE, device_request(ns, "probe", true), PROBE_NS);
 }
 
-/* The open device's own word on who it is takes the place of what the look saw. */
+/* Replaces the identity that the look saw by that of the open device. */
 static int take_identity(struct fm_inv_namespace *ns, const struct fm_json *answer)
 {
 	const char *wwid, *uuid, *nguid;
@@ -539,7 +545,7 @@ static void note_waits(struct fm_supervised *v, const struct fm_guard_answer *ho
 		(void)fm_json_add(v->waits_for, fm_json_of_text(peers[how->waits_for[i]].node));
 }
 
-/* The last look is seconds old by now: what is mounted is read again. */
+/* Asks the guard. The table of mounts is read anew, because the last look may be seconds old. */
 static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struct fm_err *err)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -1060,7 +1066,10 @@ static struct fm_json *unmount_request(struct fm_supervised *v, const struct fm_
 	return NULL;
 }
 
-/* Lazily only what is lost anyway, or by order: a lazy unmount says nothing of what was written. */
+/*
+ * Unmounts the volume. A lazy unmount does not tell whether everything was written. So it is used
+ * only after an unmount that hung, and only if the device is gone or a person forces it.
+ */
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount)
 {
 	const struct fm_inv_namespace *ns;

@@ -279,7 +279,10 @@ bool fm_supervised_is_overstated(const struct fm_supervised *v)
 	return false;
 }
 
-/* To what is configured, and is that namespace by now. False: to nothing. */
+/*
+ * Hands a held device over to the configured volume that has its namespace now. False: there is no
+ * such volume, or it has no room for it.
+ */
 static bool give_away(const struct fm_supervised *v, const struct fm_held *h)
 {
 	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);

@@ -287,8 +287,10 @@ static void ask(struct fm_supervisor *sup)
 	sup->world->ask_peers(sup->world->ctx);
 }
 
-/* Written down first, but told all the same if that fails: silence would let another node write
- * beside what is mounted here. */
+/*
+ * Writes down what peers are told, then tells them. They are told even if the note fails: without
+ * it, another node could write beside a mount of this one.
+ */
 static int note_and_tell(struct fm_supervisor *sup, const char *text, struct fm_err *err)
 {
 	int noted = fm_supervisor_note_held(sup, err);
@@ -307,7 +309,10 @@ int fm_supervisor_publish(struct fm_supervisor *sup)
 	char *text;
 	int ret;
 
-	/* No look has seen yet what is mounted here: what was said before the start stands. */
+	/*
+	 * No look has seen yet what is mounted here. What peers were told before the start stays in
+	 * force.
+	 */
 	if (!sup->inv)
 		return -EAGAIN;
 	if (!is_news(sup))
@@ -363,7 +368,10 @@ void fm_supervised_settle_word(struct fm_supervised *v)
 		v->is_announced && (v->is_left_read_write || v->how.verdict == FM_GUARD_READ_WRITE);
 }
 
-/* One that is under way may have been answered before what was announced could be seen. */
+/*
+ * Says that a mount is about to begin, then asks the peers. A question that is already under way
+ * does not count: it may have been answered before peers could read the announcement.
+ */
 int fm_supervised_ask(struct fm_supervised *v)
 {
 	bool was_announced = v->is_announced;
@@ -778,8 +786,11 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	return 0;
 }
 
-/* While it is mounted read-write here, nobody else writes. Sealed, it was somebody else who mounted
- * it so: what he writes needs an epoch of its own, or readers would keep old blocks. */
+/*
+ * Watches a volume that is mounted read-write here, at its writer. If it is sealed, then a person
+ * or another program mounted it. What that writes needs a new epoch: with the old one readers would
+ * keep old blocks.
+ */
 void fm_supervised_watch_seal(struct fm_supervised *v)
 {
 	struct fm_err err = { 0 };
@@ -855,7 +866,10 @@ static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_for
 	return 0;
 }
 
-/* A person says that nobody reads there. That somebody writes there no force takes back. */
+/*
+ * A person says by force that silent nodes do not read the volume. A node that said it writes still
+ * forbids: no force takes that back.
+ */
 static void forgive_silent_readers(struct fm_supervised *v)
 {
 	struct fm_peers *peers = &v->sup->peers;

@@ -227,7 +227,10 @@ struct fm_supervised {
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
 
 	bool is_said_mounted;		/* peers can read that it is */
-	/* a reader: the first of the asks whose answer lets it mount what is sealed; 0: none yet */
+	/*
+	 * a reader: the number of the first question whose answer lets it mount a sealed volume; 0:
+	 * none yet
+	 */
 	uint64_t hears_from;
 	bool is_heard_now;		/* the writer has answered such a one */
 
@@ -366,10 +369,10 @@ struct fm_supervised *fm_supervisor_find(const struct fm_supervisor *sup, const 
 struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup,
 						const struct fm_volume *volume);
 
-/* By a person, or not any more: the next mount goes ahead without the words of who is silent. */
+/* Sets or ends a person's force: the next mount does not wait for nodes that are silent. */
 void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced);
 
-/* Of force that is said now, or has not come to a mount: it is not about who answers. */
+/* While force is in effect: notes which nodes answer. Force does not overrule them. */
 void fm_supervised_note_speakers(struct fm_supervised *v);
 
 /* Something else is wanted of it: nothing is held, and a look follows. */
@@ -426,8 +429,10 @@ void fm_supervised_peers_asked(struct fm_supervised *v);
 /* In each look, with its plan: whether a controller is live that was not at the last one. */
 void fm_supervised_note_live(struct fm_supervised *v);
 
-/* In each look, with what is held: of a mount that is over it does not matter any more who had it
- * reserved beside it. */
+/*
+ * In each look, after the devices in use: once a mount is over and its device free, it does not
+ * matter any more that another host had the reservation.
+ */
 void fm_supervised_end_taken(struct fm_supervised *v);
 
 /* Whether the target is to be asked now to keep it, again. */
@@ -509,8 +514,10 @@ void fm_supervised_check_forgetting(struct fm_supervised *v);
 
 /* After each answer of fmoved. Whether somebody has spoken for the first time. */
 bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
-/* All that this node says can be read: what is asked for from now on is said by who may know it.
- * Whether that is to be done now. */
+/*
+ * Everything that this node says can be read by peers now, so answers to questions from here on may
+ * permit. Returns whether the peers are to be asked now.
+ */
 bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
 /* What somebody said is lost, which may forbid it: each must be heard once more. */
 void fm_supervised_void_answers(struct fm_supervised *v);
@@ -533,8 +540,10 @@ void fm_supervisor_watch_begun(struct fm_supervisor *sup);
 void fm_supervisor_settle_begun(struct fm_supervisor *sup);
 /* Whether what an earlier fmove-nvmed began may mount it yet, or write to it. */
 bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write);
-/* What of that is of no volume that is configured here, to what peers are told. False: no memory
- * for some of it. */
+/*
+ * Adds the begun mounts of volumes that are not configured here to what peers are told. False:
+ * there was no memory for some of them.
+ */
 bool fm_supervisor_say_begun(const struct fm_supervisor *sup, struct fm_json *all);
 
 /* ---- supervisor_held.c ---- */
@@ -567,8 +576,9 @@ bool fm_supervised_is_in_use(const struct fm_supervised *v);
 const char *fm_supervised_in_use_why(const struct fm_supervised *v);
 /* Begins to look whether it is free, if that is due. Whether it was. */
 /*
- * After a look: what a volume that is not configured any more has held, and what another one is by
- * now, is that one's to try and to tell. Once that one has mounted it, it would never be free here.
+ * After a look: a device that an unconfigured volume held may be the namespace of a configured
+ * volume now. That volume then takes it over, tries whether it is free, and tells peers. Otherwise
+ * it would never be free here once that volume has mounted it.
  */
 void fm_supervised_hand_over(struct fm_supervised *v);
 /* What has its device, by whomever, for people; nothing is written if nothing is to be seen. */

@@ -16,8 +16,9 @@ static const char *const wants[] = {
 static const char *const seals[SEALS] = {
 	[FM_SEAL_OPEN] = "open", [FM_SEAL_WANTED] = "wanted", [FM_SEAL_DONE] = "sealed"};
 
-/* beside the volumes, whose names have no slash: what was written of them before could not be
- * read */
+/*
+ * A key beside those of the volumes, whose names have no slash: an earlier file could not be read.
+ */
 #define LOST "/lost"
 
 /* ---- files ---- */

@@ -19,8 +19,10 @@
 
 #define NAMES_FIRST 8u
 
-/* Of the process, not of the object that is looked at: what cannot be read for it may well be
- * there. */
+/*
+ * Errors of this process, not of the object. After one of them nothing is known about the object:
+ * it may well be there.
+ */
 static bool is_ours(int code)
 {
 	return code == -ENOMEM || code == -EMFILE || code == -ENFILE;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysfs - attributes of the kernel's objects, read and set, bounded, below a directory that is held
- * open.
+ * sysfs - reads and sets attributes of the kernel's objects below a directory of /sys. All lengths
+ * are bounded.
  *
- * Held open, because all that is read through one directory is of one object, even if another one
- * takes its name meanwhile: what is gone stays gone. What is not there, is going away or makes no
- * sense is "not there"; only what is wrong with this process (no memory, no descriptors) or with
- * the whole of /sys is an error. Whether a read can block is a matter of the attribute: this module
- * has no list of good ones, whoever asks has. Any thread.
+ * The directory stays open. So all reads through it are of one object, even if another object takes
+ * its name meanwhile. An attribute that is missing, is going away or makes no sense is "not there".
+ * Only faults of this process (no memory, no descriptors) or of all of /sys are errors. Some
+ * attributes block; the caller must know which. Any thread.
  */
 #ifndef FM_NVMETCP_SYSFS_H
 #define FM_NVMETCP_SYSFS_H

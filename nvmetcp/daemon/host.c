@@ -71,8 +71,10 @@ static int read_nqn(const struct fm_config_nvme *cfg, char nqn[static 224 + 2], 
 	return ret;
 }
 
-/* Other tools would connect under one name with another UUID, which newer kernels refuse, whoever
- * comes second. */
+/*
+ * Warns if the host id file has another UUID than this host's NQN. Other tools would then connect
+ * with the same NQN and another UUID, and newer kernels refuse the second of two such connects.
+ */
 static void warn_of_file(const struct fm_config_nvme *cfg, const char *id)
 {
 	char line[64];

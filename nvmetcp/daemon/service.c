@@ -190,8 +190,10 @@ static int start_signals(struct fm_nvmed *n, struct fm_err *err)
 	return fm_watch_add(n->loop, &n->signals, err);
 }
 
-/* What stands there says which controllers may be removed and what is wanted up: nobody else shall
- * write it. */
+/*
+ * Opens the directory of state. Its files say which controllers may be removed and which volumes
+ * are wanted up, so only root may write to it.
+ */
 static int open_state(const char *directory, struct fm_err *err)
 {
 	struct stat st;
