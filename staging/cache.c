@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cache - see cache.h. The index: what is there, and what can be said of it without the disk. */
+/*
+ * cache - see cache.h. Here: the index in memory, and the calls that it answers without the disk.
+ */
 #include "staging/cache.h"
 
 #include <assert.h>

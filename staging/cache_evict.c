@@ -188,7 +188,10 @@ static int throw_away(struct eviction *v, enum fm_cache_place from)
 		       : fm_tree_remove_known(c->dirs[FM_CACHE_GONE], v->gone, v->e->ino, NULL);
 }
 
-/* After an error what is in `gone` is tried again by upkeep; what is not there yet is as it was. */
+/*
+ * Ends an eviction. After an error, upkeep tries a dataset in `gone` again; one that is not there
+ * yet stays as it was.
+ */
 static void finish(struct eviction *v, enum fm_cache_state was, int ret)
 {
 	pthread_mutex_lock(&v->c->lock);

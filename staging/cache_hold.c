@@ -53,7 +53,7 @@ static void attach(struct fm_cache *c, struct fm_cache_entry *e, struct fm_cache
 	c->hold_count++;
 }
 
-/* It was used until now. Its file goes when upkeep comes by. */
+/* Ends a hold: the dataset was used until now. Upkeep removes the file of the hold later. */
 static void end_hold(struct fm_cache *c, struct fm_cache_hold *h)
 {
 	h->entry->use.used = fm_cache_now(c);
@@ -96,7 +96,10 @@ static unsigned count_of(struct fm_cache *c, uid_t uid)
 	return count;
 }
 
-/* Root has what the others leave; of what is for others alone there is none. */
+/*
+ * Refuses a hold too many. FM_CACHE_ROOT_HOLDS are kept for root; no number is kept for other
+ * users.
+ */
 static int check_count(struct fm_cache *c, uid_t uid, struct fm_err *err)
 {
 	unsigned most = uid == 0 ? FM_CACHE_HOLDS_MAX : FM_CACHE_HOLDS_MAX - FM_CACHE_ROOT_HOLDS;

@@ -96,7 +96,9 @@ static int write_head(struct fm_cache *c)
 				   fm_cache_put_head(bytes, sizeof(bytes)), true);
 }
 
-/* The head first: what else is made later is never in a directory that is not known as a cache. */
+/*
+ * Writes the head first, so that a directory that has anything else of a cache also has its head.
+ */
 static int make_head(struct fm_cache *c, struct fm_err *err)
 {
 	int ret = fm_cache_names(c->root, is_stranger, NULL);

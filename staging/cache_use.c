@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cache_use - who asked for a dataset, who pins it, what that is charged for.
+ * cache_use - requests for a dataset, pins, and the quota that they are charged to.
  *
- * A pin counts in memory before it is on the disk, and is off the disk before it counts no more: so
- * what is evicted meanwhile was never pinned for anybody who was told so.
+ * A pin counts in memory before it is on the disk. It is removed from the disk before it stops to
+ * count in memory. So a dataset is never evicted while somebody was told that it is pinned.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -27,7 +27,7 @@ enum fm_stage_found {
 struct fm_stage_finding {
 	enum fm_stage_found found;
 	const char *path;	/* terminated; good during the call */
-	/* what of a file is to be fetched again; nothing of what is no file */
+	/* the damaged bytes of a file, to be fetched again; 0 for any other entry */
 	uint64_t offset;
 	uint64_t len;
 	bool is_chunk;		/* one of a file that is else as wanted; then: */

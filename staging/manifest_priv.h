@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * manifest_priv - what the writer and the reader of a manifest share: its form, and what is an
- * entry.
+ * manifest_priv - what the writer and the reader of a manifest share: the layout, and the rules for
+ * an entry.
  */
 #ifndef FM_STAGE_MANIFEST_PRIV_H
 #define FM_STAGE_MANIFEST_PRIV_H

@@ -25,7 +25,10 @@ static int write_chunk(int fd, const uint8_t *buf, const struct fm_stage_bad *ba
 	return FM_FAULT("mend.write") ? -EIO : fm_call_write_all(fd, buf, bad->len, bad->offset);
 }
 
-/* The time goes back also after an error: it is not the time that is wrong then. */
+/*
+ * Writes the chunk and sets the old modification time again, also after an error: the time of the
+ * file was right.
+ */
 static int write_in_time(int fd, const struct stat *st, const uint8_t *buf,
 			 const struct fm_stage_bad *bad)
 {

@@ -144,8 +144,8 @@ static int sort_names(struct level *l)
 }
 
 /*
- * The stream has a descriptor of its own, which ends with it: l->fd is for what is in the
- * directory.
+ * Reads the names of a directory. closedir() closes the descriptor of its stream, so the stream
+ * gets one of its own; l->fd stays open for the entries.
  */
 static int read_names(struct fm_stage_walk *w, struct level *l)
 {

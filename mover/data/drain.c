@@ -51,8 +51,8 @@ int fm_drain_accept(struct fm_xfer *x, const struct fm_chunk *chunk)
 }
 
 /*
- * Whether the place is to be written now. Of a stream the chunk that is due must be what belongs
- * there.
+ * Whether the place is to be written now. The next chunk of a stream must begin where the last one
+ * ended; otherwise the transfer fails.
  */
 static bool is_due(struct fm_xfer *x, const struct fm_drain_place *p)
 {
@@ -65,7 +65,10 @@ static bool is_due(struct fm_xfer *x, const struct fm_drain_place *p)
 	return false;
 }
 
-/* The chunk with that number is to be written on that lane, if it is due. */
+/*
+ * Marks the chunk with that number as being written on that lane, and returns its place. NULL: it
+ * is not due yet.
+ */
 static struct fm_beside_place *begin(struct fm_xfer *x, uint64_t seq, struct fm_lane *lane)
 {
 	struct fm_drain_place *p = place_of(x, seq);
@@ -100,8 +103,8 @@ static uint64_t could_go(const struct fm_xfer *x)
 	uint64_t to = x->next_seq + x->beside.count;
 
 	/*
-	 * By halves, so that the source is not told of each chunk; it always has one, when all that
-	 * it sent is written.
+	 * The window moves by half of the places at a time, so that the source is not told of each
+	 * chunk. When all that it sent is written, the window is always open.
 	 */
 	return to - x->drain.to >= (x->beside.count + 1) / 2 ? to : 0;
 }
@@ -112,7 +115,7 @@ static void tell_control(struct fm_xfer *x)
 		fm_loop_post(x->o.control, &x->notify);
 }
 
-/* What is written up to the first that is not makes room. */
+/* Frees the places of all chunks before the first one that is not written yet. */
 static void make_room(struct fm_xfer *x)
 {
 	struct fm_drain_place *p;

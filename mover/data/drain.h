@@ -59,9 +59,9 @@ struct fm_drain {
 int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err);
 
 /*
- * Under the lock, of one that did not come before: 0, and its place is the caller's to fill.
- * -ERANGE: it was not to come; -EPROTO: nor was anything, the end came already; -EAGAIN: it comes
- * already, over another connection.
+ * Under the lock, for a chunk that did not come before. 0: its place is the caller's to fill.
+ * -ERANGE: the chunk is outside of the window. -EPROTO: the transfer has had its end. -EAGAIN: the
+ * chunk is just coming over another connection.
  */
 int fm_drain_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 
@@ -89,8 +89,8 @@ struct fm_beside_place *fm_drain_ended(struct fm_beside_place *place, int64_t re
 uint64_t fm_drain_open(struct fm_xfer *x);
 
 /*
- * Under the lock: all came, so none may come from here on. -EPROTO: it did not: one is on its way,
- * or missing before what is here.
+ * Under the lock: FINISH came, so no further chunk may come. -EPROTO: a chunk is still on its way,
+ * or one is missing before those that are here.
  */
 int fm_drain_end(struct fm_xfer *x);
 

@@ -12,8 +12,8 @@
 #include "mover/data/xfer.h"
 
 /*
- * Whoever carries it finds it now. Nobody may, for the moment, or anybody: then the control thread
- * wakes all.
+ * A chunk is ready to be sent. The flow that carries the transfer is woken. If none does, or any
+ * may, the control thread wakes all lanes.
  */
 static void tell(struct fm_xfer *x, unsigned place)
 {

@@ -238,9 +238,9 @@ static void attach_run(struct fm_task *task)
 }
 
 /*
- * A cable that is cut takes TCP tens of seconds to give up. Somebody who is heard over the session
- * is there, so what is silent is the way of this connection. Twice, because a machine that stood
- * still itself hears all others late.
+ * Ends a connection whose network is silent while the peer is heard over the session. The peer is
+ * there, so the path of this connection is dead; TCP would take tens of seconds to notice. Two
+ * looks must find this, because a machine that was stopped itself hears all others late.
  */
 static void look_run(struct fm_task *task)
 {

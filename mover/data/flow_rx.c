@@ -249,8 +249,10 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 
 	if (!is_free_slot(f, m))
 		return -EPROTO;
-	/* Behind REVOKE at most one chunk a slot may come, each again when it was damaged: all else
-	 * is a slot kept against the rules. */
+	/*
+	 * After REVOKE each slot may bring one more chunk, and that chunk again if it was damaged.
+	 * More means that the peer keeps slots against the rules.
+	 */
 	if (f->is_revoking && ++f->rx_late > FM_XFER_CORRUPT_MAX * f->rx_slots)
 		return -EPROTO;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
@@ -262,7 +264,7 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 		status = take_beside(f, x, &c, m->slot);
 	if (x->beside.count > 0 || check(f, x, &c, m->slot, &status) < 0) {
 		if (status == FM_ACK_BUSY && f->is_revoking)
-			f->rx_late--;	/* that it comes again is our wish */
+			f->rx_late--;	/* it comes again because we asked for it */
 		fm_xfer_unref(x);
 		return ack(f, m->slot, m->xfer, m->seq, status);
 	}
@@ -377,7 +379,10 @@ int fm_flow_rx_return(struct fm_flow *f, const struct fm_data_msg *m)
 
 void fm_flow_rx_closing(struct fm_flow *f)
 {
-	/* others wait behind it, and its end may take as long as a disk does */
+	/*
+	 * other connections wait for a slab behind this one, and its end may take as long as a disk
+	 * hangs
+	 */
 	forget_want(f);
 }
 

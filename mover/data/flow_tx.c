@@ -656,7 +656,10 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 	}
 }
 
-/* One that is being read goes back when its read has ended, for which the others do not wait. */
+/*
+ * Gives the chunks of a broken flow back to their transfers. A chunk that is still being read goes
+ * back when its read has ended; the others do not wait for it.
+ */
 void fm_flow_tx_lose(struct fm_flow *f)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)

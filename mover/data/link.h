@@ -108,9 +108,9 @@ void fm_link_unbind(struct fm_link *link, const void *who);
 bool fm_link_has_sink(struct fm_link *link);
 
 /*
- * Lane. Its peer asks for slots: it waits for a slab. Whether it is its turn: who waits longer
- * comes first, or a connection whose peer cannot use what it gets just now (its own memory is
- * elsewhere) would take it again and again before one whose peer can.
+ * Lane. The peer of this connection asks for slots, so it waits for a slab. Connections get slabs
+ * in the order in which they began to wait. Otherwise a connection whose peer has no memory to send
+ * from would take the slab again and again.
  */
 void fm_link_wait_rx(struct fm_link *link, struct fm_list *conn);
 void fm_link_leave_rx(struct fm_link *link, struct fm_list *conn);

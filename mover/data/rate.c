@@ -35,7 +35,10 @@ void fm_rate_take(struct fm_rate *rate, uint64_t bytes, uint64_t now_ns)
 	rate->free_at_ns += time_of(rate, bytes);
 }
 
-/* The limit may have been set anew since they were taken: never before the beginning of time. */
+/*
+ * Gives bytes back to the bucket. The rate may have changed since they were taken, so the
+ * subtraction is limited to zero.
+ */
 void fm_rate_give(struct fm_rate *rate, uint64_t bytes)
 {
 	uint64_t ns = rate->bytes_per_s ? time_of(rate, bytes) : 0;

@@ -125,8 +125,8 @@ static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struc
 }
 
 /*
- * What was given back for somebody's sake must not be taken again before he looks: who has his
- * share leaves the rest to those who have not.
+ * Takes a slab. A session that already has its share leaves free slabs to those that have less.
+ * Otherwise it could take back a slab that it just gave up for another.
  */
 int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u)
 {

@@ -59,8 +59,10 @@ static int seen_new(struct fm_xfer *x, struct fm_err *err)
 	return 0;
 }
 
-/* Chunks come nearly in order, see fm_xfer_accept(): what is touched is what is below the
- * furthest. */
+/*
+ * Takes memory of the budget for the bits of `seen` up to this chunk. Chunks come nearly in order
+ * (fm_xfer_accept()), so only the bits below the furthest chunk are in memory.
+ */
 static bool seen_grow(struct fm_xfer *x, uint64_t seq)
 {
 	size_t end = (size_t)(seq / 8 / SEEN_STEP + 1) * SEEN_STEP;
@@ -460,13 +462,16 @@ void fm_xfer_unbind(struct fm_xfer *x, const void *who)
 			x->fill[i].who = NULL;
 }
 
-/* A sink that may stand still has memory for so many only. */
+/*
+ * A sink that may block has memory for a limited number of chunks; the window says how far the
+ * source may go.
+ */
 static bool is_in_window(const struct fm_xfer *x)
 {
 	return !x->o.is_windowed || x->next_seq < x->o.window;
 }
 
-/* The place in that state whose chunk comes first; -1: none is. */
+/* Of the places in that state, the one with the earliest chunk; -1: there is none. */
 static int place_in(const struct fm_xfer *x, enum fm_fill_state state)
 {
 	int found = -1;
@@ -478,7 +483,7 @@ static int place_in(const struct fm_xfer *x, enum fm_fill_state state)
 	return found;
 }
 
-/* The one whose chunk was the latest: its memory is in the caches. */
+/* The empty place that was used last: its memory is still in the caches. -1: there is none. */
 static int empty_place(const struct fm_xfer *x)
 {
 	int found = -1;
@@ -563,7 +568,10 @@ static bool push(struct fm_again **to, const struct fm_chunk *chunk)
 	return true;
 }
 
-/* A pack that was lost was made before, so it can be made again, whatever others wait for. */
+/*
+ * Takes the next chunk: a lost one first. A lost pack can be made again at once, even while the
+ * tree has no new pack.
+ */
 static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out)
 {
 	if (pop(&x->again, out) || (is_in_window(x) && next_wanted(x, out)))
@@ -831,7 +839,10 @@ static bool is_cut(const struct fm_xfer *x, const struct fm_chunk *c)
 	return !x->o.file->tree && (c->offset + c->len) % FM_BLOCK != 0;
 }
 
-/* Of a file whose size is not known yet the first chunk that is cut says where it ends. */
+/*
+ * Checks the end of a chunk. Only the last chunk of a file may end off a block boundary. If the
+ * size is not known yet, the first such chunk tells it.
+ */
 static int accept_end(struct fm_xfer *x, const struct fm_chunk *c)
 {
 	uint64_t end = c->offset + c->len;
@@ -980,7 +991,7 @@ static bool means_peer(int code)
 	return status == FM_EXIT_UNREACHABLE || status == FM_EXIT_CANCELLED;
 }
 
-/* What to do about it: "", or what goes behind the text. */
+/* The advice that is added to an error text, or "". */
 static const char *advice(int code)
 {
 	if (code != -ENOSPC && code != -EDQUOT)

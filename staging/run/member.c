@@ -488,8 +488,10 @@ static void on_discard(struct fm_run *run, const struct fm_run_msg *msg)
 
 /* ---- the end ---- */
 
-/* It publishes only what it has whole, and what the coordinator means; else it reports again, now
- * and then. */
+/*
+ * COMMIT. This member publishes if it has every extent and the same CRC of all CRCs as the
+ * coordinator. Otherwise it reports again, at intervals.
+ */
 static void on_commit(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct member *m = &run->member;

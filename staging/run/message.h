@@ -40,7 +40,7 @@ enum fm_run_msg_type {
 	FM_RUN_PULSE,
 	FM_RUN_HAVE,			/* extent, crc: is on its disk now */
 	FM_RUN_LOST,			/* extent: no more */
-	/* extent: who does not keep it has sent it to one who does: the lease is over */
+	/* extent: a member that keeps nothing has sent it to one that does; the lease is over */
 	FM_RUN_SENT,
 	/*
 	 * extent, code: -ESTALE the source changed, -EBADMSG not the bytes it must have, others:
@@ -65,7 +65,7 @@ enum fm_run_msg_type {
 	FM_RUN_COMMIT,
 	/* code, nodes: it is over; these were asked for and do not have it */
 	FM_RUN_END,
-	/* no order: what I know of you is not what you say. Join anew */
+	/* no order: the coordinator and the member disagree about what the member has. Join anew */
 	FM_RUN_RESYNC,
 	FM_RUN_NOTED,			/* order: no order, the pulse came; the last one given */
 

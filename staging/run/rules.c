@@ -58,13 +58,16 @@ bool fm_run_may_release(const struct fm_run *run, const struct slot *s, bool is_
 	return !s->offered || is_needed || run->now_ns >= s->since_ns + run->times->offer;
 }
 
-/* Whether the bytes are what a manifest that is known says. */
+/* Whether the CRC is that of the manifest. True if no manifest is known. */
 bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc)
 {
 	return !run->expected || run->expected[extent] == crc;
 }
 
-/* Orders come in their order, or some are lost and it begins anew. */
+/*
+ * Whether this is the next order of the coordinator. A gap means that orders were lost; the member
+ * joins anew then.
+ */
 bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg)
 {
 	return msg->from == run->root && msg->join == run->member.join &&

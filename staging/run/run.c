@@ -78,7 +78,7 @@ static void tell_links(struct fm_run *run)
 	send_links(run, run->is_woken ? run->up : run->known);
 }
 
-/* To one who takes this node for what it is not. */
+/* Answers a peer that has wrong LINKS of this node. */
 static void answer_links(struct fm_run *run, unsigned peer)
 {
 	send_links(run, bit(peer));
@@ -129,8 +129,11 @@ static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 		fm_run_member_take(run, msg);
 }
 
-/* Behind each event: what the coordinator here decides, and what its own member does about it. They
- * may answer each other without end; then the next event goes on. */
+/*
+ * After each event: lets the coordinator of this node decide, and its own member carry out the
+ * orders. Each may cause work for the other. After ORDERS_MAX rounds the rest waits for the next
+ * event.
+ */
 static void settle(struct fm_run *run)
 {
 	for (unsigned i = 0; i <= ORDERS_MAX && !run->is_over; i++) {

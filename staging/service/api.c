@@ -302,7 +302,10 @@ static const struct fm_api_op op_stage_hub = {
 
 /* ---- datasets ---- */
 
-/* What a user sees of the list: what he may read, and what is fetched for him. Root sees all. */
+/*
+ * The list of datasets. A user sees those that he may read and those that are fetched for him; root
+ * sees all.
+ */
 struct listing {
 	struct fm_work work;
 	struct fm_api_task *task;	/* NULL: it is gone */

@@ -162,8 +162,8 @@ static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to,
 }
 
 /*
- * What was kept with the file goes with its copy, unread as that is: who makes the manifest reads
- * the copy, and compares.
+ * Seals a copied file. It gets the digest that was kept with its source, although nobody has read
+ * the copy yet: building the manifest reads the copy and compares.
  */
 static int seal(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
 {

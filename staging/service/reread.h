@@ -25,7 +25,7 @@ struct fm_stage_reread {
 int fm_stage_reread_tree(const struct fm_stage_reread *r, struct fm_stage_offered *o,
 			 struct fm_err *err);
 
-/* Of a dataset that is one file: what it was when it was read, and its CRC32C. */
+/* A dataset of one file: `now` is what the source was when it was read again, crc its CRC32C. */
 int fm_stage_reread_file(const struct fm_stage_reread *r, const struct fm_stage_totals *now,
 			 uint32_t crc, struct fm_err *err);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* stager - requests: the listing, the dataset that is there or comes, the hold. See stager.h. */
+/*
+ * stager - see stager.h. A request gets the listing of its source, then a dataset that is there or
+ * is fetched, then its hold.
+ */
 #include "staging/service/stager.h"
 
 #include <assert.h>
@@ -168,7 +171,7 @@ static void hold_run(struct fm_work *work)
 
 	if (ret == 0 || ret == -ENOENT)
 		ret = find_data(a, err);
-	/* Held first: that is what a right may stand on. */
+	/* The hold comes first: the right to read may depend on it. */
 	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
 	if (ret == 0)

@@ -83,7 +83,10 @@ const struct fm_stage_runs *fm_stager_runs(const struct fm_stager *s);
 
 /* ---- a request ---- */
 
-/* By what a copy that is here is known to be what its source is now. As fm_words_check. */
+/*
+ * How a request finds out that the copy here is what its source is now. Same order as
+ * fm_words_check.
+ */
 enum fm_stage_freshness {
 	FM_STAGE_BY_LISTING,
 	FM_STAGE_UNASKED,		/* by nothing: one that is here is the answer */

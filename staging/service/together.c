@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * together - see together.h. Here: which runs there are, who takes part, what is said; what is
- * read, sent and written is together_io.c's.
+ * together - see together.h. Here: the list of runs, which nodes take part, and the messages.
+ * together_io.c reads, sends and writes.
  */
 #include "staging/service/together.h"
 
@@ -52,15 +52,15 @@ static bool is_allowed(const struct fm_togethers *all, const char *peer)
 }
 
 /*
- * Whose word on who may have bytes of it counts: of who has its store. A shared one anybody may
- * have, and who has not passes on what he heard.
+ * The nodes that decide who may read the source: the node of its store. Any node may have a shared
+ * store, and a node without it passes on what it heard, so for a shared one all count.
  */
 static uint64_t rulers(const struct fm_together *t)
 {
 	return t->about.shared[0] ? UINT64_MAX : bit(t->about.source);
 }
 
-/* Whom all of them let have some, as far as they were heard. */
+/* The nodes that all of the rulers that were heard let read. */
 static uint64_t may_take_part(const struct fm_together *t)
 {
 	uint64_t may = UINT64_MAX;
@@ -71,8 +71,11 @@ static uint64_t may_take_part(const struct fm_together *t)
 	return may;
 }
 
-/* Before who is there has said it nobody begins to take part. Only where they are away
- * staging.peers alone decides, as for who asks for what is on this disk. */
+/*
+ * Whether every ruler that is connected has said who may read. Nobody takes part before that. A
+ * ruler that is away is not waited for: then staging.peers alone decides, as it does for a dataset
+ * on this disk.
+ */
 static bool have_rulers_spoken(const struct fm_together *t)
 {
 	uint64_t missing = rulers(t) & ~t->told & ~bit(t->self);
@@ -143,14 +146,16 @@ static void say_about_to_all(struct fm_together *t)
 			say_about(t, n);
 }
 
-/* What we are at, to those that take part. */
+/* Tells the nodes that take part where this node stands. */
 static void say_is(struct fm_together *t)
 {
 	const struct fm_together_peer *me = &t->peer[t->self];
 	struct fm_stage_is is = { .place = me->place, .code = me->code, .done = fm_together_done(t),
 				  .read = me->read, .is_over = t->is_over };
-	/* what could not begin here is told to all who wait for it; the last words to all who were
-	 * there, or take this node for one who is */
+	/*
+	 * If the run could not begin here, all nodes that wait for it are told. The last message
+	 * goes to every node that ever took part, or believes that this node does.
+	 */
 	uint64_t to = t->in | (t->core || have_rulers_spoken(t) ? 0 : t->said_in) |
 		      (t->is_over ? t->was_in | t->said_to : 0);
 	uint8_t body[FM_WIRE_STAGE_MAX];
@@ -390,7 +395,7 @@ static void tick(struct fm_timer *timer)
 
 	fm_timer_set(t->all->o.loop, timer, now_ns + TICK_NS);
 	if (rulers(t) & ~t->told)
-		fm_together_sort(t);	/* who has not said who may read it may be gone */
+		fm_together_sort(t);	/* a ruler that was waited for may be gone */
 	if (t->core && !t->is_over) {
 		fm_run_called(t->core, called(t), refused(t));
 		fm_run_tick(t->core, now_ns);
@@ -442,7 +447,7 @@ struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_c
 	return NULL;
 }
 
-/* One that goes on, before one that is over and waits for last words. */
+/* A run that goes on is preferred to one that is over and still waits for last messages. */
 static struct fm_together *find_run(struct fm_togethers *all, const uint8_t *run)
 {
 	struct fm_together *found = NULL;
@@ -937,7 +942,10 @@ void fm_togethers_peer_up(struct fm_togethers *all, struct fm_peer *p)
 	}
 }
 
-/* It was dialled twice, or the session goes on over what began as another one. */
+/*
+ * Whether the peer has another session: both nodes dialled, or the session goes on over a
+ * connection that began as another one.
+ */
 static bool has_other_session(const struct fm_session *lost)
 {
 	fm_list_each(at, next, &lost->engine->sessions) {

@@ -835,7 +835,10 @@ static int open_ready(struct fm_together *t, uint64_t id)
 	return ret;
 }
 
-/* Whether what this node sees is what was listed; what a draft says that is there is the same. */
+/*
+ * Lists the source at this node, and compares it with the listing of the run. Without a draft of
+ * the manifest, the listing becomes one.
+ */
 static int list_here(struct fm_together *t)
 {
 	struct fm_stage_totals totals;
@@ -914,7 +917,10 @@ static void look_run(struct fm_work *work)
 	}
 	if (ret == 0 && t->draft >= 0 && !t->sizes)
 		ret = fill_sizes(t);
-	/* who gives nothing hears how it goes on others, and says why when he is to have it */
+	/*
+	 * A node that gives nothing goes on without an error: it hears how the run goes on others,
+	 * and fails only when it is to take the dataset.
+	 */
 	if (ret == -EOPNOTSUPP && t->disk < 0 && !t->store) {
 		fm_err_clear(&t->work_err);
 		ret = 0;
