@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/lib/fmove.h"
 #include "mover/base/env.h"
@@ -85,4 +87,24 @@ void fm_stage_line_text(struct fm_stage_line *l, const struct fm_stage_report *r
 	l->nodes = l->ready = 0;
 	l->bytes = l->whole = 0;
 	l->bad[0] = l->others[0] = '\0';
+}
+
+void fm_stage_line_show(struct fm_stage_line *l, const struct fm_stage_report *r)
+{
+	struct fm_stage_report now = *r;
+	char text[512];
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	now.now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	fm_stage_line_text(l, &now, fm_progress_width(), text, sizeof(text));
+	(void)fprintf(stderr, "\r%s\033[K", text);
+	l->is_shown = true;
+}
+
+void fm_stage_line_clear(struct fm_stage_line *l)
+{
+	if (l->is_shown)
+		(void)fputs("\r\033[K", stderr);
+	l->is_shown = false;
 }

@@ -14,6 +14,7 @@ struct fmove_stage_node;
 
 /* Zero-initialise. */
 struct fm_stage_line {
+	bool is_shown;			/* it stands on the terminal */
 	bool is_begun;			/* there was a report ... */
 	uint64_t first_bytes, first_ns;	/* ... and what it said */
 	/* Of the nodes in this report: */
@@ -35,5 +36,11 @@ void fm_stage_line_node(struct fm_stage_line *l, const struct fmove_stage_node *
 /* The line, in at most width columns if the names are ASCII. The next report begins. */
 void fm_stage_line_text(struct fm_stage_line *l, const struct fm_stage_report *r, int width,
 			char *out, size_t cap);
+
+/* The line as of now, where standard error is a terminal; r->now_ns is not looked at. */
+void fm_stage_line_show(struct fm_stage_line *l, const struct fm_stage_report *r);
+
+/* Wipe it. */
+void fm_stage_line_clear(struct fm_stage_line *l);
 
 #endif
