@@ -70,6 +70,8 @@ bool fm_df_print(void *ctx, const struct fmove_space *space)
 {
 	struct fm_df *df = ctx;
 
+	if (!space->may_read)	/* it is named, and nothing else is said of it */
+		return true;
 	if (df->is_json)
 		print_json(df, space);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_ls - fmove ls NODE:STORE[/PATH]: entries are printed as the pages come, so a directory may be
- * of any size.
+ * cmd_ls - fmove ls [NODE:[STORE[/PATH]]]: entries are printed as the pages come, so a directory
+ * may be of any size. Nodes and stores: ls_nodes.c.
  */
 #include "client/cli/ask.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/ls_nodes.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
@@ -20,9 +21,11 @@
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL, OPT_NULL };
 
 const struct fm_opt fm_opts_ls[] = {
-	{ "long", 'l', OPT_LONG, NULL, "mode, size and time before each name", NULL },
+	{ "long", 'l', OPT_LONG, NULL,
+	  "mode, size and time before each name; of nodes since when and where, of stores their "
+	  "room", NULL },
 	{ "null", '0', OPT_NULL, NULL,
-	  "names as they are, a zero byte behind each, for xargs -0", NULL },
+	  "names only, as they are, a zero byte behind each, for xargs -0", NULL },
 	{ "after", 0, OPT_AFTER, "NAME",
 	  "only names that come after this one in the order of their bytes", NULL },
 	{ "max", 0, OPT_MAX, "COUNT", "at most this many names; with --after page by page", NULL },
@@ -146,6 +149,18 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	return fm_stdout_end("ls", status);
 }
 
+/* "NODE:", or no operand at all: what is listed has no pages, and nothing unfinished. */
+static int list_nodes(struct fm_args *args, const struct listing *l)
+{
+	const struct fm_ls_nodes how = {
+		.is_json = l->is_json, .is_long = l->is_long, .is_null = l->is_null};
+
+	if (l->is_partial || l->after[0] || l->max > 0)
+		return fm_usage(args, "--partial, --after and --max are for a directory: name one, "
+				      "as NODE:STORE/PATH");
+	return args->count == 0 ? fm_ls_nodes(&how) : fm_ls_stores(args->operands[0], &how);
+}
+
 static int take_max(struct fm_args *args, uint64_t *out)
 {
 	char *end;
@@ -189,11 +204,13 @@ int fm_cmd_ls(int argc, char **argv)
 			break;
 		}
 	}
-	if (fm_args_end(&args, 1, 1) < 0)
+	if (fm_args_end(&args, 0, 1) < 0)
 		return args.status;
 	if (l.is_null && (l.is_long || l.is_partial || l.is_json))
 		return fm_usage(&args, "--null (-0) prints names only: leave out --long, --partial "
 				       "and --json");
+	if (args.count == 0 || fm_name_is_node(args.operands[0]))
+		return list_nodes(&args, &l);
 	if (l.is_raw)
 		fm_stdout_raw();
 	if (fm_name_parse(args.operands[0], &name, &err) < 0)

@@ -41,8 +41,10 @@ const struct fm_cmd fm_cmds[] = {
 	 "\n"
 	 "DST may also be NODE:STORE/PATH of this node itself; then the daemon makes it.",
 	 fm_opts_get, true, fm_cmd_get},
-	{"ls", "NODE:STORE[/PATH]", "List a directory of a store.", NULL, fm_opts_ls, true,
-	 fm_cmd_ls},
+	{"ls", "[NODE:[STORE[/PATH]]]", "List nodes, the stores of one, or a directory of a store.",
+	 "Without an operand: this node and its peers, and which are connected. NODE: the stores "
+	 "of that node that you may read (r) or write to (w).",
+	 fm_opts_ls, true, fm_cmd_ls},
 	{"stat", "NODE:STORE/PATH", "Show size, mode and time of a file or directory.", NULL,
 	 fm_opts_stat, true, fm_cmd_stat},
 	{"rm", "NODE:STORE/PATH...", "Remove files or directories.", NULL, fm_opts_rm, true,

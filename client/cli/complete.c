@@ -4,14 +4,11 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/cmd.h"
-#include "client/cli/fields.h"
 #include "client/cli/name.h"
 #include "client/lib/fmove.h"
-#include "mover/base/json.h"
 #include "mover/base/plain.h"
 
 #define ASK_MS 3000		/* for who presses TAB and waits */
@@ -56,22 +53,17 @@ static void output_of(const char *verb)
 
 /* ---- remote names ---- */
 
+static bool print_node(void *ctx, const struct fmove_peer *node)
+{
+	const char *const *behind = ctx;
+
+	candidate("", node->name, *behind);
+	return true;
+}
+
 static void nodes(struct fmove *c, const char *behind)
 {
-	struct fm_json *json;
-	char *text;
-
-	if (fmove_status(c, &text, NULL) < 0)
-		return;
-	if (fm_json_parse(text, strlen(text), &json, NULL) == 0) {
-		const struct fm_json *peers = fm_json_get(json, "peers");
-
-		candidate("", fm_field_text(json, "node"), behind);
-		for (size_t i = 0; i < fm_json_count(peers); i++)
-			candidate("", fm_field_text(fm_json_at(peers, i), "name"), behind);
-		fm_json_free(json);
-	}
-	free(text);
+	(void)fmove_nodes(c, print_node, &behind, NULL);	/* one is none */
 }
 
 struct listing {

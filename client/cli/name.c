@@ -29,10 +29,18 @@ static int no_name(const char *text, struct fm_err *err)
 	if (colon && (!colon[1] || colon[1] == '/') &&
 	    part_take(text, (size_t)(colon - text), node))
 		return fm_err_set(err, -EINVAL,
-				  "\"%.200s\" names no store, as NODE:STORE/PATH does; \"fmove df "
-				  "%s\" lists the stores",
+				  "\"%.200s\" names no store, as NODE:STORE/PATH does; \"fmove ls "
+				  "%s:\" lists the stores",
 				  text, node);
 	return fm_err_set(err, -EINVAL, "\"%.200s\" is not of the form NODE:STORE/PATH", text);
+}
+
+bool fm_name_is_node(const char *text)
+{
+	char node[FM_NAME_PART_MAX + 1];
+	size_t len = strlen(text);
+
+	return len > 1 && text[len - 1] == ':' && part_take(text, len - 1, node);
 }
 
 int fm_name_parse(const char *text, struct fm_name *out, struct fm_err *err)

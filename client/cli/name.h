@@ -27,6 +27,9 @@ struct fm_name {
 /* -EINVAL: not of that form. -ENAMETOOLONG. */
 int fm_name_parse(const char *text, struct fm_name *out, struct fm_err *err);
 
+/* Whether text is of the form NODE: */
+bool fm_name_is_node(const char *text);
+
 /* Make path/last of it; also "" + last. -ENAMETOOLONG. */
 int fm_name_append(struct fm_name *name, const char *last, struct fm_err *err);
 

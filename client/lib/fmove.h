@@ -476,10 +476,13 @@ struct fmove_space {
 	uint64_t trees;			/* ... which are so many */
 	/* the store was not looked through yet: aside may be more */
 	bool is_counting;
+	/* what its rules allow; of one that may only be written the rest says nothing */
+	bool may_read;
+	bool may_write;
 };
 
-/* name->store "": each of the node's stores that may be read, in the order of their names. Until
- * each() returns false; it must not use c. */
+/* name->store "": each of the node's stores that may be read or written, in the order of their
+ * names. Until each() returns false; it must not use c. */
 int fmove_space(struct fmove *c, const struct fmove_name *name,
 		bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
 		struct fmove_error *err);
@@ -726,6 +729,20 @@ int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err);
 
 /* The name of this node, terminated, cut to cap. */
 int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err);
+
+/* A node that the daemon knows: itself, or a peer. */
+struct fmove_peer {
+	char name[FMOVE_NAME_MAX + 1];
+	bool is_self;
+	bool is_connected;
+	uint64_t since_ms;		/* so long it is, or is not; itself: so long it runs */
+	char address[FMOVE_NAME_MAX + 1];	/* of a peer, as it is configured; may be "" */
+	char error[FMOVE_TEXT_MAX];	/* why it is not connected; may be "" */
+};
+
+/* This node first, then its peers. Until each() returns false; it must not use c. */
+int fmove_nodes(struct fmove *c, bool (*each)(void *ctx, const struct fmove_peer *node), void *ctx,
+		struct fmove_error *err);
 
 /* The daemon's version, terminated, cut to cap. */
 int fmove_version(struct fmove *c, char *out, size_t cap, struct fmove_error *err);

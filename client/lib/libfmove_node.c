@@ -50,6 +50,43 @@ int fmove_status(struct fmove *c, char **json, struct fmove_error *err)
 	return *json ? 0 : fm_lib_fail(err, -ENOMEM, "no memory for the status");
 }
 
+/* What is missing is "", false or 0. */
+static void peer_read(const struct fm_json *json, struct fmove_peer *p)
+{
+	*p = (struct fmove_peer){.is_self = false};
+	fm_lib_text(json, "name", p->name, sizeof(p->name));
+	fm_lib_text(json, "address", p->address, sizeof(p->address));
+	fm_lib_text(json, "error", p->error, sizeof(p->error));
+	(void)fm_json_bool(fm_json_get(json, "connected"), &p->is_connected);
+	(void)fm_json_u64(fm_json_get(json, "since_ms"), &p->since_ms);
+}
+
+int fmove_nodes(struct fmove *c, bool (*each)(void *ctx, const struct fmove_peer *node), void *ctx,
+		struct fmove_error *err)
+{
+	struct fmove_peer node = {.is_self = true, .is_connected = true};
+	const struct fm_json *peers;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	bool wants_more;
+	int ret;
+
+	fm_lib_begin(c, &w, "status");
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	fm_lib_text(done, "node", node.name, sizeof(node.name));
+	(void)fm_json_u64(fm_json_get(done, "uptime_ms"), &node.since_ms);
+	wants_more = each(ctx, &node);
+	peers = fm_json_get(done, "peers");
+	for (size_t i = 0; i < fm_json_count(peers) && wants_more; i++) {
+		peer_read(fm_json_at(peers, i), &node);
+		wants_more = each(ctx, &node);
+	}
+	fm_json_free(done);
+	return 0;
+}
+
 /* ---- facts of peers ---- */
 
 #define FACTS_BYTES_MAX (512u << 10) /* of one node, as nodes send them */

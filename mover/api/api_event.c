@@ -301,6 +301,8 @@ int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_reque
 		bytes_add(&w, "aside", s->aside);
 		fm_jw_u64(&w, "aside_trees", s->trees);
 		fm_jw_bool(&w, "counting", s->is_counting);
+		fm_jw_bool(&w, "read", s->may_read);
+		fm_jw_bool(&w, "write", s->may_write);
 	}
 	return fm_api_event_end(&w);
 }

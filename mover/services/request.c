@@ -134,7 +134,9 @@ static void fill_space(const struct request *r, struct fm_wire_msg *m)
 	m->type = FM_WIRE_SPACE;
 	m->space = (struct fm_wire_space){
 		.flags = (uint16_t)((is_page && p->is_more ? FM_WIRE_SPACE_MORE : 0) |
-				    (p->space.is_counting ? FM_WIRE_SPACE_COUNTING : 0)),
+				    (p->space.is_counting ? FM_WIRE_SPACE_COUNTING : 0) |
+				    (p->space.may_read ? FM_WIRE_SPACE_READ : 0) |
+				    (p->space.may_write ? FM_WIRE_SPACE_WRITE : 0)),
 		.id = r->id,
 		.size = p->space.size,
 		.free = p->space.free,
@@ -229,7 +231,25 @@ static int list_run(struct request *r, struct fm_store *s)
 	return ret;
 }
 
-/* A store that has no end has no numbers. */
+/* Who asks which stores there are hears of one that he may only write to, too, but nothing of what
+ * is in it. A store that has no end has no numbers. */
+static int room_run(struct request *r, struct fm_store *s)
+{
+	struct fm_store_space *space = &r->page.space;
+	bool may_read = true, may_write = true;
+	int ret = 0;
+
+	if (s->ops->rights)
+		s->ops->rights(s, &r->who, &may_read, &may_write);
+	if (r->is_any_store && !may_read && !may_write)
+		return -EACCES;
+	if (s->ops->space && (may_read || !r->is_any_store))
+		ret = s->ops->space(s, &r->who, space, &r->work_err);
+	space->may_read = may_read;
+	space->may_write = may_write;
+	return ret;
+}
+
 static int space_run(struct request *r, struct fm_store *s)
 {
 	struct fm_space_page *p = &r->page;
@@ -237,7 +257,7 @@ static int space_run(struct request *r, struct fm_store *s)
 
 	*p = (struct fm_space_page){.space = {.size = FM_SIZE_UNKNOWN, .free = FM_SIZE_UNKNOWN}};
 	if (r->verb == FM_VERB_FREE)
-		return s->ops->space ? s->ops->space(s, &r->who, &p->space, &r->work_err) : 0;
+		return room_run(r, s);
 	purge = r->verb == FM_VERB_PURGE ? s->ops->purge : s->ops->purge_partials;
 	return purge ? purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
 }
@@ -603,7 +623,9 @@ static void take_space(struct request *r, const struct fm_wire_space *m)
 						.promised = m->promised,
 						.aside = m->aside,
 						.trees = m->trees,
-						.is_counting = m->flags & FM_WIRE_SPACE_COUNTING },
+						.is_counting = m->flags & FM_WIRE_SPACE_COUNTING,
+						.may_read = m->flags & FM_WIRE_SPACE_READ,
+						.may_write = m->flags & FM_WIRE_SPACE_WRITE },
 				     .count = m->count,
 				     .is_more = m->flags & FM_WIRE_SPACE_MORE };
 	for (unsigned i = 0; i < m->count; i++) {

@@ -37,7 +37,7 @@ enum fm_verb {
 struct fm_request_opts {
 	enum fm_verb verb;
 	const char *node;
-	/* FREE: "": the first one behind `after` that the caller may read */
+	/* FREE: "": the first one behind `after` that the caller may read or write to */
 	const char *store;
 	const char *path;		/* PURGE: "", or with is_dry what is behind that one */
 	size_t path_len;

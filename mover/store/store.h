@@ -284,6 +284,10 @@ struct fm_store_space {
 	uint32_t trees;			/* ... which are so many */
 	/* the store was not looked through yet: there may be more of them */
 	bool is_counting;
+	/* what its rules allow who asks; of a store that he may only write to nothing else is
+	 * said */
+	bool may_read;
+	bool may_write;
 };
 
 #define FM_SPACE_ASIDE_MAX 8u		/* of one page: FM_WIRE_ASIDE_MAX */
@@ -323,6 +327,9 @@ struct fm_store_ops {
 			 const char **below);
 	/* Whether its rules let who asks on that peer read. Any thread, at once. NULL: nobody. */
 	bool (*lets_peer)(struct fm_store *s, const char *peer);
+	/* What its rules allow. NULL: both, whoever asks. */
+	void (*rights)(struct fm_store *s, const struct fm_who *who, bool *may_read,
+		       bool *may_write);
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who,
 		      const struct fm_create *how, struct fm_file **out, struct fm_err *err);
 	/*

@@ -169,6 +169,13 @@ static bool store_file_lets_peer(struct fm_store *store, const char *peer)
 	return fm_access_allows(dir_of(store)->read, &who);
 }
 
+static void store_file_rights(struct fm_store *store, const struct fm_who *who, bool *may_read,
+			      bool *may_write)
+{
+	*may_read = fm_access_allows(dir_of(store)->read, who);
+	*may_write = fm_access_allows(dir_of(store)->write, who);
+}
+
 static int store_file_open_source(struct fm_store *store, const char *path,
 				  const struct fm_who *who, struct fm_file **out,
 				  struct fm_attr *attr, struct fm_err *err)
@@ -404,6 +411,7 @@ static const struct fm_store_ops store_file_ops = {
 	.open_fd = store_file_open_fd,
 	.has_path = store_file_has_path,
 	.lets_peer = store_file_lets_peer,
+	.rights = store_file_rights,
 	.create = store_file_create,
 	.open_tree = store_file_open_tree,
 	.open_dir = store_file_open_dir,

@@ -309,6 +309,13 @@ static int null_may_write(struct store_null *s, const char *path, const struct f
 	return ret < 0 ? ret : fm_path_check(path, err);
 }
 
+static void store_null_rights(struct fm_store *store, const struct fm_who *who, bool *may_read,
+			      bool *may_write)
+{
+	*may_read = fm_access_allows(null_of(store)->read, who);
+	*may_write = fm_access_allows(null_of(store)->write, who);
+}
+
 static int store_null_create(struct fm_store *store, const char *path, const struct fm_who *who,
 			     const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
@@ -395,6 +402,7 @@ static void store_null_free(struct fm_store *store)
 
 static const struct fm_store_ops store_null_ops = {
 	.open_source = store_null_open_source,
+	.rights = store_null_rights,
 	.create = store_null_create,
 	.stat = store_null_stat,
 	.list = store_null_list,

@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 11
+#define FM_WIRE_VERSION 12
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -557,7 +557,7 @@ enum fm_wire_verb {
  * first one, in the order of the names' bytes, behind the name `after` that the asker may read.
  * PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what
  * is behind that one. PURGE_PARTIALS: the same of what is unfinished in the store.
- * The answer to these three is SPACE, or REPLY with a code.
+ * The answer to FREE and these two is SPACE, or REPLY with a code.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -607,7 +607,10 @@ struct fm_wire_reply {
 #define FM_WIRE_SPACE_MORE 1u
 /* the store was not looked through yet: aside may be more */
 #define FM_WIRE_SPACE_COUNTING 2u
-#define FM_WIRE_SPACE_FLAGS 3u
+/* FREE: what the store's rules allow the asker */
+#define FM_WIRE_SPACE_READ 4u
+#define FM_WIRE_SPACE_WRITE 8u
+#define FM_WIRE_SPACE_FLAGS 15u
 
 /*
  * SPACE: the answer to FREE, PURGE and PURGE_PARTIALS that went well.

@@ -185,6 +185,11 @@ static void named(void *ctx, const struct fm_request_result *r)
 		return;
 	}
 	(void)snprintf(p->store, sizeof(p->store), "%s", r->store);
+	if (!r->page->space.may_read) {
+		if (ask_store(p, &err) < 0)
+			give_up(p, &err);
+		return;
+	}
 	(void)snprintf(text, sizeof(text), "%s:%s", p->node, p->store);
 	append(p->f->asked, ", ", text);
 	if (ask(p, FM_VERB_LIST, listed, &err) < 0)

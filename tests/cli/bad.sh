@@ -28,8 +28,8 @@ no 2 'NODE:STORE/PATH' fmove put f /etc/x
 no 2 'NODE:STORE/PATH' fmove put f n2:/x
 no 2 'NODE:STORE/PATH' fmove put f :s/x
 no 2 'NODE:STORE/PATH' fmove ls nothing
-no 2 'fmove df n2. lists the stores' fmove ls n2:
-no 2 'fmove df n2. lists the stores' fmove get n2:/etc/x .
+no 2 'fmove ls n2:. lists the stores' fmove stat n2:
+no 2 'fmove ls n2:. lists the stores' fmove get n2:/etc/x .
 no 2 'to receive a file from there: fmove get' fmove put n2:s/there .
 no 2 'to send a file there: fmove put' fmove get f n2:s/there
 no 2 'is a directory; -r' fmove get n2:s/ x

@@ -344,7 +344,7 @@ static void make_space(struct peer *p, struct fm_wire_space *m)
 	struct odds *o = &p->odds;
 
 	*m = (struct fm_wire_space){.id = any_id(p),
-				    .flags = (uint16_t)(2 * below(o, 2)),
+				    .flags = (uint16_t)(2 * below(o, 8)),
 				    .size = any_number(o),
 				    .free = any_number(o),
 				    .used = any_number(o),

@@ -605,7 +605,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },		/* FULL, and another code than EBUSY */
 	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
 	{ FM_WIRE_KEPT, 2, "0200", -EPROTO },
-	{ FM_WIRE_SPACE, 2, "0400", -EPROTO },
+	{ FM_WIRE_SPACE, 2, "0f00", 0 },
+	{ FM_WIRE_SPACE, 2, "1000", -EPROTO },
 	{ FM_WIRE_WINDOW, 2, "0100", -EPROTO },
 	/* HELLO: magic, versions, name */
 	{ FM_WIRE_HELLO, 4, "474d4f56", -EPROTO },
