@@ -286,6 +286,26 @@ static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t near)
 	return node >= 0;
 }
 
+/*
+ * What was read for those who are no peers of its reader. It keeps its lease until one of them has
+ * it, so it goes first: an extent before it may wait for that lease.
+ */
+static void plan_carries(struct fm_run *run, uint64_t sinks, const uint64_t *parts,
+			 const uint64_t *near, unsigned count)
+{
+	const struct coordinator *co = &run->coordinator;
+
+	for (unsigned i = 0; i < run->node_count * FM_RUN_LEASES; i++) {
+		const struct seat_lease l = co->seat[i / FM_RUN_LEASES].lease[i % FM_RUN_LEASES];
+
+		if (!l.is_used || l.is_revoked)
+			continue;
+		for (unsigned p = 0; p < count; p++)
+			if (is_to_read(run, l.extent, sinks, parts[p], near[p]))
+				(void)carry(run, l.extent, near[p]);
+	}
+}
+
 static void plan_reads(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
@@ -296,6 +316,7 @@ static void plan_reads(struct fm_run *run)
 		return;
 	for (unsigned i = 0; i < count; i++)
 		near[i] = near_to(co, parts[i]);
+	plan_carries(run, sinks, parts, near, count);
 	for (uint32_t e = count > 1 ? 0 : co->next_read; e < run->extent_count; e++) {
 		if (count == 1 && e == co->next_read && fm_run_is_held(co, e, parts[0]))
 			co->next_read++;

@@ -575,6 +575,31 @@ static void test_no_lease_for_who_has_it(void)
 }
 
 /*
+ * Goal: what fills a reader's leases goes to those who want it, though an extent before it waits
+ * for one of them. Method: 2, the reader, has 7 and 8 for 3, a sink; both reach 1 only.
+ */
+static void test_carry_before_reads(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+
+	run->member.can_read = false;
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.up = 0xd}, 0, 0);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1 << 1}, 0, 0);
+	report(run, 2,
+	       (struct fm_run_state){
+		       .up = 1 << 1, .can_read = true, .lease_count = 2, .lease = {{7}, {8}}},
+	       0, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].to, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].extent, 8);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].node, 2);
+	fm_run_free(run);
+}
+
+/*
  * Goal: an event ends, whatever the member here answers to the coordinator here. Method: it is
  * publishing when a READY member turns up that has other bytes: told to discard what it has, it
  * does not; told to fetch it, it says that it has it.
@@ -905,6 +930,7 @@ static const struct fm_test tests[] = {
 	{"two contents of one extent", test_two_contents},
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
+	{"a carry goes before reads", test_carry_before_reads},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
