@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define TRIES_MAX 16 /* reads of an extent that gave wrong bytes */
+#define FAILED_MAX 4 /* fetches from one node that are counted */
 
 int fm_run_coordinator_init(struct fm_run *run)
 {
@@ -188,6 +189,21 @@ void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_
 		co->uploads[coming.from]++;
 }
 
+/* How a fetch of this member ended; of what was offered nothing is noted. */
+static void note_fetch(struct coordinator *co, const struct seat *seat, uint32_t extent, bool came)
+{
+	for (unsigned i = 0; i < seat->coming_count; i++) {
+		unsigned from = seat->coming[i].from;
+
+		if (seat->coming[i].extent != extent || from >= FM_RUN_NODES_MAX)
+			continue;
+		if (came)
+			co->failed_of[from] = 0;
+		else if (co->failed_of[from] < FAILED_MAX)
+			co->failed_of[from]++;
+	}
+}
+
 static void coming_drop(struct coordinator *co, struct seat *seat, uint32_t extent)
 {
 	for (unsigned i = 0; i < seat->coming_count; i++) {
@@ -345,6 +361,7 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	bool was_held = co->holders[msg->extent] != 0;
 
 	note_have(run, msg->from, msg->extent, msg->crc);
+	note_fetch(co, seat, msg->extent, true);
 	coming_drop(co, seat, msg->extent);
 	if (lease_over(co, seat, msg->extent))
 		seat->reads_failed = 0;
@@ -376,6 +393,7 @@ static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[msg->from];
 
+	note_fetch(co, seat, msg->extent, false);
 	coming_drop(co, seat, msg->extent);
 	co->failed++;
 	seat->avoid |= bit(msg->node);

@@ -5,6 +5,8 @@
  */
 #include "staging/run/run_priv.h"
 
+#include <limits.h>
+
 #include "mover/base/env.h"
 
 #define STEP_MAX FM_NS_PER_S /* a node that stood still has not waited */
@@ -136,26 +138,29 @@ bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t
 	return false;
 }
 
-/* Of the peers that have it the one that sends least; -1: none has room. */
+/*
+ * Of the peers that have it one from which fetches came, else the one that sends least: who is slow
+ * is idle, since nothing comes from there. -1: none has room.
+ */
 int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 {
 	const struct coordinator *co = &run->coordinator;
 	const struct seat *seat = &co->seat[node];
 	uint64_t may = co->holders[extent] & seat->state.up & ~bit(node);
-	unsigned least = run->uploads_max;
+	unsigned least = UINT_MAX, cost;
 	int best = -1;
 
 	if (run->now_ns < seat->avoid_until_ns)
 		may &= ~seat->avoid;
 	for (unsigned i = 0; i < run->node_count && may; i++) {
-		unsigned n = (extent + node + i) % run->node_count, busy;
+		unsigned n = (extent + node + i) % run->node_count;
 
-		if (!(may & bit(n)))
+		if (!(may & bit(n)) || co->uploads[n] >= run->uploads_max)
 			continue;
-		busy = co->uploads[n];
-		if (busy >= least)
+		cost = co->failed_of[n] * run->uploads_max + co->uploads[n];
+		if (cost >= least)
 			continue;
-		least = busy;
+		least = cost;
 		best = (int)n;
 	}
 	return best;

@@ -110,6 +110,7 @@ struct coordinator {
 	uint64_t began_ns, progress_ns;
 	struct seat seat[FM_RUN_NODES_MAX];
 	uint16_t uploads[FM_RUN_NODES_MAX]; /* that others fetch from its disk */
+	uint8_t failed_of[FM_RUN_NODES_MAX]; /* fetches from it, since the last one that came */
 	uint64_t seen;			/* members that ever reported */
 	uint64_t *holders;		/* by extent: who has it on disk */
 	uint32_t *crc;			/* of those that somebody has */

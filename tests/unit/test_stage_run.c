@@ -599,6 +599,50 @@ static void test_carry_before_reads(void)
 	fm_run_free(run);
 }
 
+/* What the sink 3 says of an extent that the coordinator here told it to fetch. */
+static void tell_fetched(struct fm_run *run, enum fm_run_msg_type type, uint32_t extent,
+			 unsigned server)
+{
+	struct fm_run_msg msg = {.type = (uint8_t)type, .from = 3, .join = 5, .extent = extent,
+				 .crc = 9, .node = (uint8_t)server};
+
+	fm_run_message(run, 3, &msg);
+}
+
+/*
+ * Goal: who sends nothing since it is slow is asked last. Method: 1 and 2 have all of it; a fetch
+ * of 3 from one of them fails, another one from the same comes.
+ */
+static void test_slow_server_is_last(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xe);
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 0xf, .have_count = 300};
+	unsigned slow, other;
+
+	fm_run_tick(run, 0);
+	report(run, 1, ready, 9, 300);
+	report(run, 2, ready, 9, 300);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 7}, 0, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	slow = last[FM_RUN_FETCH].node;
+	other = 3 - slow;
+	tell_fetched(run, FM_RUN_FETCH_FAILED, last[FM_RUN_FETCH].extent, slow);
+	for (unsigned s = 2; s < 5; s++)	/* it is not avoided any more */
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(run->coordinator.uploads[slow] < run->coordinator.uploads[other]);
+	CU_ASSERT_EQUAL(fm_run_server(run, 3, 200), (int)other);
+	for (unsigned i = 0; i < FM_RUN_FETCHES; i++) {
+		const struct fm_run_coming *c = &run->coordinator.seat[3].coming[i];
+
+		if (c->from != slow)
+			continue;
+		tell_fetched(run, FM_RUN_HAVE, c->extent, slow);
+		break;
+	}
+	CU_ASSERT_EQUAL(run->coordinator.failed_of[slow], 0);
+	fm_run_free(run);
+}
+
 /*
  * Goal: an event ends, whatever the member here answers to the coordinator here. Method: it is
  * publishing when a READY member turns up that has other bytes: told to discard what it has, it
@@ -931,6 +975,7 @@ static const struct fm_test tests[] = {
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
+	{"a slow server is last", test_slow_server_is_last},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
