@@ -12,7 +12,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/data/lane.h"
-#include "mover/store/store.h"
+#include "mover/data/layout.h"
 #include "mover/data/xfer.h"
 
 static unsigned index_of(const struct fm_xfer *x, uint64_t seq)
@@ -58,7 +58,7 @@ static bool is_due(struct fm_xfer *x, const struct fm_drain_place *p)
 {
 	if (p->state != FM_DRAIN_HERE || x->is_removed || x->err.code)
 		return false;
-	if (!x->o.file->is_stream || p->offset == x->next_offset)
+	if (!x->layout->is_in_order || p->offset == x->next_offset)
 		return true;
 	fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu where byte %llu was due",
 		     (unsigned long long)p->offset, (unsigned long long)x->next_offset);
@@ -87,7 +87,7 @@ struct fm_beside_place *fm_drain_filled(struct fm_xfer *x, uint64_t seq, bool is
 
 	assert(p->state == FM_DRAIN_COMING);
 	p->state = is_there ? FM_DRAIN_HERE : FM_DRAIN_FREE;
-	return begin(x, x->o.file->is_stream ? x->next_seq : seq, lane);
+	return begin(x, x->layout->is_in_order ? x->next_seq : seq, lane);
 }
 
 static void fail_write(struct fm_xfer *x, const struct fm_drain_place *p, int64_t res)
@@ -127,11 +127,16 @@ static void make_room(struct fm_xfer *x)
 	}
 }
 
-static void count_written(struct fm_xfer *x, struct fm_drain_place *p)
+static struct fm_chunk chunk_of(const struct fm_drain_place *p)
 {
-	const struct fm_chunk c = {
+	return (struct fm_chunk){
 		.seq = p->seq, .offset = p->offset, .len = p->len, .crc = p->crc
 	};
+}
+
+static void count_written(struct fm_xfer *x, struct fm_drain_place *p)
+{
+	const struct fm_chunk c = chunk_of(p);
 
 	p->state = FM_DRAIN_WRITTEN;
 	fm_xfer_note_written(x, &c);
@@ -150,17 +155,10 @@ struct fm_beside_place *fm_drain_ended(struct fm_beside_place *place, int64_t re
 		p->state = FM_DRAIN_HERE;
 		fail_write(x, p, res);
 	}
-	if (x->o.file->is_stream)
+	if (x->layout->is_in_order)
 		next = begin(x, x->next_seq, place->lane);
 	tell_control(x);
 	return next;
-}
-
-int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
-{
-	unsigned most = x->o.file->is_stream ? FM_BESIDE_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
-
-	return fm_beside_init(x, most, who, err);
 }
 
 void fm_drain_start(struct fm_beside_place *place,
@@ -168,12 +166,9 @@ void fm_drain_start(struct fm_beside_place *place,
 {
 	struct fm_xfer *x = place->x;
 	const struct fm_drain_place *p = &x->drain.place[place - x->beside.place];
-	struct fm_io io = { .len = p->len, .offset = p->offset };
+	const struct fm_chunk c = chunk_of(p);
+	struct fm_io io = { .len = p->len, .offset = x->layout->at(&c) };
 
-	if (x->o.file->is_stream)
-		io.offset = FM_IO_STREAM;
-	else if (x->o.file->tree)
-		io.offset = p->seq;
 	fm_beside_start(place, &io, ended);
 }
 
@@ -197,7 +192,7 @@ bool fm_drain_is_empty(const struct fm_xfer *x)
 	return true;
 }
 
-/* A number of a pack may be one that does not exist, so these have gaps. */
+/* A number of what is made may be one that does not exist, so there are gaps. */
 int fm_drain_end(struct fm_xfer *x)
 {
 	unsigned here = 0;
@@ -208,7 +203,8 @@ int fm_drain_end(struct fm_xfer *x)
 	for (; here < x->beside.count; here++) {
 		const struct fm_drain_place *p = place_of(x, x->next_seq + here);
 
-		if (p->state == FM_DRAIN_COMING || (p->state != FM_DRAIN_FREE && !x->o.file->tree))
+		if (p->state == FM_DRAIN_COMING ||
+		    (p->state != FM_DRAIN_FREE && !x->layout->is_made))
 			return -EPROTO;
 	}
 	return 0;

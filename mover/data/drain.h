@@ -22,11 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mover/base/share.h"
 #include "mover/data/beside.h"
 
 struct fm_chunk;
-struct fm_err;
 struct fm_lane;
 struct fm_xfer;
 
@@ -54,9 +52,6 @@ struct fm_drain {
 	uint64_t to;	/* chunks numbered below may come: the source was told so */
 	bool is_over;	/* FINISH came: no chunk may, and it is waited until all is written */
 };
-
-/* Control thread: the memory. As fm_beside_init(). */
-int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err);
 
 /*
  * Under the lock, for a chunk that did not come before. 0: its place is the caller's to fill.

@@ -8,7 +8,7 @@
 #include "mover/base/block.h"
 #include "mover/data/beside.h"
 #include "mover/data/lane.h"
-#include "mover/store/store.h"
+#include "mover/data/layout.h"
 #include "mover/data/xfer.h"
 
 /*
@@ -34,26 +34,23 @@ void fm_fill_ended(struct fm_beside_place *place, int64_t res)
 	tell(x, at);
 }
 
-int fm_fill_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
+bool fm_fill_is_reading(const struct fm_xfer *x)
 {
-	unsigned most = x->o.file->is_stream ? FM_BESIDE_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
-
-	return fm_beside_init(x, most, who, err);
+	for (unsigned i = 0; i < x->beside.count; i++)
+		if (x->fill[i].state == FM_FILL_READING)
+			return true;
+	return false;
 }
 
 void fm_fill_start(struct fm_beside_place *place,
 		   void (*ended)(struct fm_beside_place *place, int64_t res))
 {
 	struct fm_xfer *x = place->x;
-	const struct fm_file *file = x->o.file;
 	const struct fm_chunk *c = &x->filling[place - x->beside.place];
-	struct fm_io io = { .len = x->o.chunk_bytes, .offset = FM_IO_STREAM };
+	/* A direct read wants whole blocks; what is behind the end is not read. */
+	const struct fm_io io = { .len = (uint32_t)fm_block_up(c->len),
+				  .offset = x->layout->at(c) };
 
-	if (!file->is_stream) {
-		/* A direct read wants whole blocks; what is behind the end is not read. */
-		io.len = (uint32_t)fm_block_up(c->len);
-		io.offset = file->tree ? c->seq : c->offset;
-	}
 	fm_beside_start(place, &io, ended);
 }
 

@@ -22,10 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mover/base/share.h"
-
 struct fm_beside_place;
-struct fm_err;
 struct fm_xfer;
 
 enum fm_fill_state { FM_FILL_EMPTY, FM_FILL_READING, FM_FILL_FULL, FM_FILL_TAKEN };
@@ -41,8 +38,8 @@ struct fm_fill {
 	unsigned kind;			/* ... and its kind */
 };
 
-/* Control thread: the memory. As fm_beside_init(). */
-int fm_fill_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err);
+/* Under the lock: a chunk is being read. */
+bool fm_fill_is_reading(const struct fm_xfer *x);
 
 /* As fm_beside_start(), of a place that fm_xfer_fill() gave. */
 void fm_fill_start(struct fm_beside_place *place,

@@ -12,6 +12,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/data/flow.h"
+#include "mover/data/layout.h"
 #include "mover/data/link.h"
 #include "mover/store/store.h"
 
@@ -134,7 +135,7 @@ static void write_done(struct fm_io *io)
 	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
 
 	r->flow->io_count--;
-	if (r->x->o.file->tree && io->res == -EBADMSG) {
+	if (r->x->layout->is_checked_by_writer && io->res == -EBADMSG) {
 		fm_link_corrupt(r->x);
 		settle(r, FM_ACK_CORRUPT);
 	} else if (io->res != (int64_t)r->chunk.len) {
@@ -157,7 +158,7 @@ static void rx_write(struct fm_rx *r)
 		.done = write_done,
 		.buf = slot_memory(f, (unsigned)(r - f->rx)),
 		.len = r->chunk.len,
-		.offset = file->tree ? r->chunk.seq : r->chunk.offset,
+		.offset = r->x->layout->at(&r->chunk),
 		.crc = f->lane->is_unchecked ? NULL : &r->chunk.crc,
 	};
 	file->ops->write(file, &f->lane->io, &r->io);
@@ -171,7 +172,7 @@ static void rx_write(struct fm_rx *r)
 static bool is_as_sent(struct fm_flow *f, const struct fm_xfer *x, const struct fm_chunk *c,
 		       unsigned slot)
 {
-	return f->lane->is_unchecked || x->o.file->tree ||
+	return f->lane->is_unchecked || x->layout->is_checked_by_writer ||
 	       fm_crc32c(0, slot_memory(f, slot), c->len) == c->crc;
 }
 

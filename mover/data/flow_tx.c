@@ -8,6 +8,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/data/flow.h"
+#include "mover/data/layout.h"
 #include "mover/data/link.h"
 
 /* Chunks of a file in memory that wait for the network card. */
@@ -42,12 +43,6 @@ static void *slot_memory(struct fm_flow *f, int slot)
 {
 	assert(slot >= 0 && (unsigned)slot < f->tx_slots);
 	return (char *)f->tx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
-}
-
-/* Where the file has that chunk: packs go by number. */
-static uint64_t place_of(const struct fm_file *file, const struct fm_chunk *c)
-{
-	return file->tree ? c->seq : c->offset;
 }
 
 static void give_slot(struct fm_tx *t)
@@ -156,25 +151,6 @@ static void tx_send(struct fm_tx *t)
 	f->conn->ops->send(f->conn, &t->send);
 }
 
-/* Whether there is something to send. *is_uncounted: the chunk turned out not to exist. */
-static bool take_read(struct fm_tx *t, bool *is_uncounted)
-{
-	struct fm_xfer *x = t->x;
-	int64_t res = t->io.res;
-
-	if (fm_link_is_over(x))
-		return false;
-	if (x->o.file->tree && (res >= 0 || res == -EAGAIN)) {
-		*is_uncounted = !fm_link_pack_read(x, &t->chunk, res);
-		return !*is_uncounted;
-	}
-	if (res < (int64_t)t->chunk.len) {
-		fm_link_fail_read(x, &t->chunk, res);
-		return false;
-	}
-	return true;
-}
-
 /* Its bytes are in our slot. */
 static void tx_filled(struct fm_tx *t)
 {
@@ -213,7 +189,6 @@ static void read_done(struct fm_io *io)
 {
 	struct fm_tx *t = fm_container_of(io, struct fm_tx, io);
 	struct fm_flow *f = t->flow;
-	bool is_uncounted = false;
 
 	set_step(t, FM_TX_WAITING);
 	f->io_count--;
@@ -223,14 +198,10 @@ static void read_done(struct fm_io *io)
 		fm_flow_wake(f);
 		return;
 	}
-	if (!take_read(t, &is_uncounted)) {
-		if (is_uncounted)
-			tx_free(t);
-		else
-			tx_drop(t);
-		return;
-	}
-	tx_filled(t);
+	if (fm_link_read(t->x, &t->chunk, t->io.res))
+		tx_filled(t);
+	else
+		tx_free(t);
 }
 
 static void tx_read(struct fm_tx *t)
@@ -247,7 +218,7 @@ static void tx_read(struct fm_tx *t)
 		.done = read_done,
 		.buf = slot_memory(f, t->slot),
 		.len = len,
-		.offset = place_of(file, &t->chunk),
+		.offset = t->x->layout->at(&t->chunk),
 	};
 	file->ops->read(file, &f->lane->io, &t->io);
 }
@@ -617,7 +588,7 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 		return 0;
 	}
 	if (m->status == FM_ACK_WRITTEN && t->x->o.file->ops->acked)
-		t->x->o.file->ops->acked(t->x->o.file, place_of(t->x->o.file, &t->chunk));
+		t->x->o.file->ops->acked(t->x->o.file, t->x->layout->at(&t->chunk));
 	if (m->status == FM_ACK_WRITTEN)
 		fm_link_acked(t->x, &t->chunk, &f->info);
 	else

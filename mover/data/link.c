@@ -547,33 +547,17 @@ bool fm_link_is_removed(struct fm_xfer *x)
 	return is;
 }
 
-bool fm_link_is_over(struct fm_xfer *x)
+bool fm_link_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	bool is;
-
-	lock(x);
-	is = x->is_removed || x->err.code;
-	unlock(x);
-	return is;
-}
-
-bool fm_link_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
-{
+	uint32_t asked = chunk->len;
 	bool is_there;
 
+	lock(x);
+	is_there = fm_xfer_read(x, chunk, res);
+	unlock(x);
 	if (!chunk->is_again)
-		node_rate_give(x->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
-	lock(x);
-	is_there = fm_xfer_pack_read(x, chunk, res);
-	unlock(x);
+		node_rate_give(x->link, asked - (is_there ? chunk->len : 0));
 	return is_there;
-}
-
-void fm_link_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res)
-{
-	lock(x);
-	fm_xfer_fail_read(x, chunk, res);
-	unlock(x);
 }
 
 void fm_link_copied(struct fm_xfer *x, unsigned place)

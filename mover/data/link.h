@@ -153,9 +153,7 @@ int fm_link_take_kept(struct fm_xfer *x, uint64_t reread, bool is_over,
 
 /* Lane, source. */
 bool fm_link_is_removed(struct fm_xfer *x);
-bool fm_link_is_over(struct fm_xfer *x);	/* removed, or failed */
-bool fm_link_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
-void fm_link_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res);
+bool fm_link_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
 void fm_link_copied(struct fm_xfer *x, unsigned place);
 void fm_link_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_link_dropped(struct fm_xfer *x);

@@ -16,6 +16,7 @@
 #include "mover/base/env.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
+#include "mover/data/layout.h"
 #include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
@@ -89,7 +90,7 @@ static int beside_new(struct fm_xfer *x, struct fm_err *err)
 {
 	if (!x->o.file || !fm_file_may_stand(x->o.file))
 		return 0;
-	return x->o.is_source ? fm_fill_init(x, x->o.who, err) : fm_drain_init(x, x->o.who, err);
+	return fm_beside_init(x, x->layout->places, x->o.who, err);
 }
 
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err)
@@ -100,6 +101,7 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 	if (!x)
 		return fm_err_sys(err, -ENOMEM, "allocate the transfer");
 	x->o = *opts;
+	x->layout = fm_layout_of(opts->file);
 	atomic_init(&x->refs, 1);
 	fm_list_init(&x->link_at);
 	fm_list_init(&x->source_at);
@@ -193,28 +195,10 @@ bool fm_xfer_is_sent(const struct fm_xfer *x)
 	       !x->is_rereading && x->wanted.count == 0 && !x->err.code;
 }
 
-static void notify_if_sent(struct fm_xfer *x)
+void fm_xfer_tell_if_sent(struct fm_xfer *x)
 {
 	if (fm_xfer_is_sent(x) && !x->is_removed)
 		fm_loop_post(x->o.control, &x->notify);
-}
-
-/* The stretch of data at or behind next_offset. A stream at the far end cannot seek over holes: it
- * gets their zeros. */
-static bool knows_data(struct fm_xfer *x, uint64_t *from, uint64_t *to)
-{
-	*from = x->next_offset;
-	*to = x->o.size;
-	if (!x->o.file->ops->next_data || x->o.is_ordered)
-		return true;
-	if (!x->has_looked) {
-		x->is_look_due = true;
-		return false;
-	}
-	x->has_looked = false;
-	*from = x->looked_from;
-	*to = x->looked_to;
-	return true;
 }
 
 bool fm_xfer_must_look(struct fm_xfer *x, uint64_t *offset)
@@ -235,35 +219,6 @@ void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to)
 	x->looked_to = to;
 	if (ret < 0)
 		fm_xfer_fail(x, ret, "look for holes: %s", fm_err_name(ret));
-}
-
-/* Move next_offset to the next byte of data that is not at the far end already; false when there is
- * none, or it is to be looked for. */
-static bool seek_data(struct fm_xfer *x)
-{
-	uint64_t from, to, gap_to;
-
-	if (x->next_offset < x->run_to)
-		return true;
-	while (x->next_offset < x->o.size) {
-		fm_ranges_gap(&x->have, x->next_offset, &x->next_offset, &gap_to);
-		if (x->next_offset >= x->o.size)
-			break;
-		if (!knows_data(x, &from, &to))
-			return false;
-		/* Whole blocks, so that what one stretch leaves over is not sent twice by the
-		 * next. The size is no such stretch: behind a hole at the end there is nothing. */
-		from = from < x->o.size ? fm_block_down(from) : x->o.size;
-		x->next_offset = from > x->next_offset ? from : x->next_offset;
-		to = fm_block_up(to);
-		to = to < gap_to ? to : gap_to;
-		x->run_to = to < x->o.size ? to : x->o.size;
-		if (x->next_offset < x->run_to)
-			return true;
-	}
-	x->is_at_end = true;
-	notify_if_sent(x);
-	return false;
 }
 
 int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have)
@@ -359,40 +314,13 @@ static bool next_wanted(struct fm_xfer *x, struct fm_chunk *out)
 	return true;
 }
 
-/* Chunks lie on a grid of chunk_bytes; holes cut them shorter. */
-static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
-{
-	uint64_t grid_end;
-
-	if (x->is_at_end)
-		return false;
-	if (x->o.file->tree) {
-		*out = (struct fm_chunk){
-			.seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes};
-		x->next_offset += x->o.chunk_bytes;
-		return true;
-	}
-	if (!seek_data(x))
-		return false;
-	grid_end = (x->next_offset / x->o.chunk_bytes + 1) * x->o.chunk_bytes;
-	if (grid_end > x->run_to)
-		grid_end = x->run_to;
-	*out = (struct fm_chunk){.seq = x->next_seq++,
-				 .offset = x->next_offset,
-				 .len = (uint32_t)(grid_end - x->next_offset)};
-	x->next_offset = grid_end;
-	if (grid_end == x->o.size)
-		x->is_at_end = true;
-	return true;
-}
-
 /*
  * Of a stream one chunk is read after the other, or written, so several connections bring it
  * nothing: it keeps to one, its lane's caches and its slots, as long as that lasts.
  */
 static bool is_bound_kind(const struct fm_xfer *x)
 {
-	return x->o.is_ordered || x->o.file->is_stream;
+	return x->o.is_ordered || x->layout->is_in_order;
 }
 
 /*
@@ -464,11 +392,11 @@ void fm_xfer_unbind(struct fm_xfer *x, const void *who)
 
 /*
  * A sink that may block has memory for a limited number of chunks; the window says how far the
- * source may go.
+ * source may go. A stream is read before the sink says whether it may come.
  */
 static bool is_in_window(const struct fm_xfer *x)
 {
-	return !x->o.is_windowed || x->next_seq < x->o.window;
+	return !x->o.is_windowed || x->layout->is_in_order || x->next_seq < x->o.window;
 }
 
 /* Of the places in that state, the one with the earliest chunk; -1: there is none. */
@@ -500,7 +428,6 @@ static int place_to_send(const struct fm_xfer *x)
 {
 	int place = place_in(x, FM_FILL_FULL);
 
-	/* A stream is read before the sink says whether it may come. */
 	if (place < 0 || (x->o.is_windowed && x->filling[place].seq >= x->o.window))
 		return -1;
 	return place;
@@ -578,7 +505,7 @@ static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_ch
 		return true;
 	if (x->is_starved || has_its_share(x, c))
 		return false;
-	return pop(&x->later, out) || (is_in_window(x) && next_chunk(x, out));
+	return pop(&x->later, out) || (is_in_window(x) && x->layout->next(x, out));
 }
 
 /* The next one, as it is to be read. */
@@ -590,10 +517,9 @@ static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_
 			*again_ns = c->now_ns + LOOK_AGAIN_NS;
 		return false;
 	}
-	if (x->o.file->tree) {
+	if (x->layout->is_made)
 		out->len = x->o.chunk_bytes;	/* one that is made again may come out longer */
-		out->fed = x->fed;
-	}
+	out->fed = x->fed;
 	return true;
 }
 
@@ -635,12 +561,6 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 	return true;
 }
 
-/* A stream's are read one after the other. */
-static bool may_read_stream(const struct fm_xfer *x)
-{
-	return !x->is_at_end && place_in(x, FM_FILL_READING) < 0;
-}
-
 bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, uint64_t *again_ns)
 {
 	int at = empty_place(x);
@@ -650,8 +570,7 @@ bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, 
 	/* It is not bound by that: the first connection that has room for the chunk gets it. */
 	if (!may_carry(x, c))
 		return false;
-	if (x->o.file->is_stream ? !may_read_stream(x) :
-				   !next_to_read(x, c, &x->filling[at], again_ns))
+	if (!next_to_read(x, c, &x->filling[at], again_ns))
 		return false;
 	x->fill[at] = (struct fm_fill){ .state = FM_FILL_READING, .who = c->who, .kind = c->kind };
 	*place = (unsigned)at;
@@ -659,41 +578,38 @@ bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, 
 }
 
 /* Whether there is something to send. */
-static bool take_stream(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
-{
-	if (res < 0) {
-		fm_xfer_fail_io(x, (int)res, "read the source", x->next_offset);
-		return false;
-	}
-	x->is_at_end = res < (int64_t)x->o.chunk_bytes;
-	if (res == 0) {
-		notify_if_sent(x);
-		return false;
-	}
-	*chunk = (struct fm_chunk){
-		.seq = x->next_seq++, .offset = x->next_offset, .len = (uint32_t)res
-	};
-	x->next_offset += chunk->len;
-	return true;
-}
-
 static bool take_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	if (x->o.file->is_stream)
-		return take_stream(x, chunk, res);
-	if (x->o.file->tree && (res >= 0 || res == -EAGAIN))
-		return fm_xfer_pack_read(x, chunk, res);
-	if (res < (int64_t)chunk->len)
-		fm_xfer_fail_read(x, chunk, res);
-	return res >= (int64_t)chunk->len;
+	return !x->is_removed && !x->err.code && x->layout->read(x, chunk, res);
 }
 
 void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res)
 {
 	assert(x->fill[place].state == FM_FILL_READING);
 	x->fill[place].state = FM_FILL_EMPTY;
-	if (!x->is_removed && !x->err.code && take_read(x, &x->filling[place], res))
+	if (take_read(x, &x->filling[place], res))
 		x->fill[place].state = FM_FILL_FULL;
+}
+
+bool fm_xfer_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
+{
+	uint32_t asked = chunk->len;
+	bool is_there;
+
+	assert(x->under_way > 0);
+	x->under_way--;		/* there may be none, and that may be the end */
+	is_there = take_read(x, chunk, res);
+	x->under_way += is_there;
+	if (!chunk->is_again)	/* else it was made once more for one claim */
+		fm_rate_give(rate_of(x), asked - (is_there ? chunk->len : 0));
+	return is_there;
+}
+
+void fm_xfer_put_off(struct fm_xfer *x, const struct fm_chunk *chunk)
+{
+	x->is_starved = chunk->fed == x->fed;
+	if (!push(&x->later, chunk))
+		fm_xfer_fail(x, -ENOMEM, "allocate a chunk to make later");
 }
 
 static void set_taken_to(struct fm_xfer *x, unsigned place, enum fm_fill_state state)
@@ -705,7 +621,7 @@ static void set_taken_to(struct fm_xfer *x, unsigned place, enum fm_fill_state s
 /* Nobody can read it again: its place has it until it is at the far end. */
 static bool is_kept(const struct fm_xfer *x)
 {
-	return x->o.is_source && x->o.file->is_stream;
+	return x->o.is_source && x->layout->is_in_order;
 }
 
 void fm_xfer_copied(struct fm_xfer *x, unsigned place)
@@ -714,44 +630,10 @@ void fm_xfer_copied(struct fm_xfer *x, unsigned place)
 		set_taken_to(x, place, FM_FILL_EMPTY);
 }
 
-void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res)
-{
-	if (res < 0)
-		fm_xfer_fail_io(x, (int)res, "read the source", chunk->offset);
-	else
-		fm_xfer_fail(x, -ESTALE,
-			     "the source changed while it was read: it ends at byte %llu now",
-			     (unsigned long long)chunk->offset + (unsigned long long)res);
-}
-
 void fm_xfer_feed(struct fm_xfer *x)
 {
 	x->fed++;
 	x->is_starved = false;
-}
-
-bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
-{
-	/* else it was not claimed yet, or is made once more for one claim */
-	if (x->beside.count == 0 && !chunk->is_again)
-		fm_rate_give(rate_of(x), x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
-	if (res > 0) {
-		chunk->len = (uint32_t)res;
-		fm_xfer_feed(x);	/* what did not fit it is there for another */
-		return true;
-	}
-	x->under_way -= x->beside.count == 0;	/* else it is not yet */
-	if (res == 0) {
-		x->is_at_end = true;
-		/* numbers that wait to be asked for again do not exist either */
-		fm_xfer_feed(x);
-		notify_if_sent(x);
-		return false;
-	}
-	x->is_starved = chunk->fed == x->fed;
-	if (!push(&x->later, chunk))
-		fm_xfer_fail(x, -ENOMEM, "allocate a chunk to make later");
-	return false;
 }
 
 static void count(struct fm_xfer *x, const struct fm_chunk *c, const struct fm_conn_info *by)
@@ -777,9 +659,8 @@ void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct
 	count(x, chunk, by);
 	if (is_kept(x))
 		set_taken_to(x, chunk->place, FM_FILL_EMPTY);
-	if (x->o.file->tree)
-		fm_xfer_feed(x);
-	notify_if_sent(x);
+	fm_xfer_feed(x);
+	fm_xfer_tell_if_sent(x);
 	if (is_bound_in_vain(x) && !x->is_removed)
 		/* connections of the other kind are to be woken */
 		fm_loop_post(x->o.control, &x->notify);
@@ -836,7 +717,7 @@ static bool is_seen(const struct fm_xfer *x, uint64_t seq)
 
 static bool is_cut(const struct fm_xfer *x, const struct fm_chunk *c)
 {
-	return !x->o.file->tree && (c->offset + c->len) % FM_BLOCK != 0;
+	return x->layout->ends_on_blocks && (c->offset + c->len) % FM_BLOCK != 0;
 }
 
 /*
@@ -858,7 +739,7 @@ static int accept_end(struct fm_xfer *x, const struct fm_chunk *c)
 
 int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 {
-	int ret = 0;
+	int ret;
 
 	assert(!x->o.is_source);
 	if (x->err.code)
@@ -867,10 +748,9 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 		return -ERANGE;
 	if (c->len == 0 || c->len > x->o.chunk_bytes || c->offset > FM_SIZE_LIMIT - c->len)
 		return -ERANGE;
-	if (!x->o.file->is_stream)
-		ret = c->offset % FM_BLOCK ? -ERANGE : accept_end(x, c);
-	else if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
-		ret = -ERANGE;
+	if (x->layout->begins_on_blocks && c->offset % FM_BLOCK != 0)
+		return -ERANGE;
+	ret = accept_end(x, c);
 	if (ret < 0 || x->beside.count == 0)
 		return ret;
 	return is_seen(x, c->seq) ? -EALREADY : fm_drain_accept(x, c);
@@ -910,7 +790,7 @@ static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
 
 	if (x->o.size == FM_SIZE_UNKNOWN)
 		return false;
-	return end > x->o.size || (!x->o.file->is_stream && is_cut(x, c) && end != x->o.size);
+	return end > x->o.size || (is_cut(x, c) && end != x->o.size);
 }
 
 bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
@@ -1073,10 +953,7 @@ static void whole(const struct fm_xfer *x, uint64_t size, struct fm_whole *out)
 
 void fm_xfer_sent_whole(const struct fm_xfer *x, struct fm_whole *out)
 {
-	if (x->o.file->tree)
-		whole(x, x->chunks * x->o.chunk_bytes, out);
-	else
-		whole(x, x->o.size == FM_SIZE_UNKNOWN ? x->next_offset : x->o.size, out);
+	whole(x, x->layout->size(x), out);
 	if (x->have_bytes > 0)
 		out->digest.blocks = 0;
 }

@@ -34,6 +34,7 @@
 
 struct fm_file;
 struct fm_have;
+struct fm_layout;
 struct fm_link;
 struct fm_written;
 
@@ -100,6 +101,7 @@ struct fm_xfer {
 	struct fm_list link_at;		/* in its link's table */
 	struct fm_list source_at;	/* in its link's list of sources that may have work */
 	struct fm_xfer_opts o;
+	const struct fm_layout *layout;	/* of what is moved */
 	struct fm_link *link;
 	atomic_uint refs;
 	struct fm_task notify;
@@ -298,16 +300,15 @@ void fm_xfer_copied(struct fm_xfer *x, unsigned place);
 /* That connection is gone: the transfer, if it alone carried it, goes on over another. */
 void fm_xfer_unbind(struct fm_xfer *x, const void *who);
 
-/* A chunk of the source could not be read: res is an error, or fewer bytes than it has. Nothing, if
- * it was given up. */
-void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res);
-
 /*
- * Source, packs: the read of a claimed chunk ended with res bytes. 0: that number does not exist,
- * there are no more. -EAGAIN: not now; it is handed out again after fm_xfer_feed(). True: there is
- * something to send.
+ * Source: the read of a claimed chunk ended with res, bytes or an error. False: there is nothing to
+ * send, and the claim is over: the transfer is, or failed now, or the chunk does not exist, or not
+ * yet.
  */
-bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
+bool fm_xfer_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
+
+/* Source, packs: that one is not there yet; it is handed out again after fm_xfer_feed(). */
+void fm_xfer_put_off(struct fm_xfer *x, const struct fm_chunk *chunk);
 
 /* Source, packs: the tree may have one now. The caller wakes the lanes. */
 void fm_xfer_feed(struct fm_xfer *x);
@@ -357,6 +358,8 @@ void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
 
 /* Source: nothing left to do. */
 bool fm_xfer_is_sent(const struct fm_xfer *x);
+/* ... and the control thread hears if so. */
+void fm_xfer_tell_if_sent(struct fm_xfer *x);
 
 /* CRC32C of the whole, size bytes. */
 uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size);
