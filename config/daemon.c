@@ -7,10 +7,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
 
 #include "config/config.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/loop.h"
 
 enum { OPT_CONFIG = 256, OPT_CHECK, OPT_LEVEL, OPT_VERSION, OPT_HELP, OPT_HIDDEN };
 
@@ -75,16 +79,34 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 	return optind < argc ? wrong(program, "no argument is wanted: ", argv[optind]) : -1;
 }
 
+static void fill_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+}
+
 void fm_daemon_block_signals(void)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	fill_set(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+int fm_daemon_watch_signals(struct fm_loop *loop, struct fm_watch *watch, struct fm_err *err)
+{
+	sigset_t set;
+
+	fill_set(&set);
+	watch->fd = FM_FAULT("daemon.signalfd") ? (errno = EMFILE, -1)
+						: signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (watch->fd < 0)
+		return fm_err_sys(err, -errno, "signalfd");
+	watch->events = EPOLLIN;
+	return fm_watch_add(loop, watch, err);
 }
 
 int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args,

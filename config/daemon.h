@@ -11,6 +11,8 @@
 
 struct fm_config;
 struct fm_err;
+struct fm_loop;
+struct fm_watch;
 
 enum { FM_DAEMON_EXIT_CONFIG = 2 };	/* the command line or the configuration is wrong */
 
@@ -38,6 +40,9 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 /* Blocked before there is a thread, so that every thread inherits it and the loop alone hears of
  * SIGTERM, SIGINT and SIGHUP. */
 void fm_daemon_block_signals(void);
+
+/* ... through this watch, whose ready() then reads each as a struct signalfd_siginfo. */
+int fm_daemon_watch_signals(struct fm_loop *loop, struct fm_watch *watch, struct fm_err *err);
 
 /* Reads it and sets the log's level. 0: *out is to be fm_config_free()d; else the exit status, and
  * the error is logged. */

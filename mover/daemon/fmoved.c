@@ -20,13 +20,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "config/address.h"
 #include "config/check.h"
+#include "config/daemon.h"
 #include "config/files.h"
 #include "config/value.h"
 #include "mover/api/api.h"
@@ -34,7 +34,6 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
 #include "mover/base/network.h"
@@ -449,21 +448,9 @@ static void watchdog_fire(struct fm_timer *timer)
 static int start_watches(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	uint64_t watchdog_us = 0;
-	sigset_t set;
 	int ret;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	fmoved->signals.fd = FM_FAULT("node.signalfd")
-				     ? (errno = EMFILE, -1)
-				     : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fmoved->signals.fd < 0)
-		return fm_err_sys(err, -errno, "signalfd");
-	fmoved->signals.ready = signals_ready;
-	fmoved->signals.events = EPOLLIN;
-	ret = fm_watch_add(fmoved->loop, &fmoved->signals, err);
+	ret = fm_daemon_watch_signals(fmoved->loop, &fmoved->signals, err);
 	if (ret < 0)
 		return ret;
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0) {
@@ -545,7 +532,10 @@ int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts,
 	int ret;
 
 	*fmoved = (struct fm_fmoved){
-		.opts = *opts, .cfg = cfg, .started = cfg, .signals = {.fd = -1}};
+		.opts = *opts,
+		.cfg = cfg,
+		.started = cfg,
+		.signals = {.fd = -1, .ready = signals_ready}};
 	ret = start_all(fmoved, err);
 	if (ret == 0) {
 		ret = start_doors(fmoved, err);

@@ -15,18 +15,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "config/daemon.h"
 #include "config/files.h"
 #include "config/options.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "nvmetcp/daemon/api.h"
 #include "nvmetcp/daemon/fmoved.h"
@@ -173,23 +172,6 @@ static void signals_ready(struct fm_watch *watch, uint32_t events)
 
 /* ---- starting ---- */
 
-static int start_signals(struct fm_nvmed *n, struct fm_err *err)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	n->signals.fd = FM_FAULT("nvmed.signalfd") ? (errno = EMFILE, -1)
-						   : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (n->signals.fd < 0)
-		return fm_err_sys(err, -errno, "signalfd");
-	n->signals.ready = signals_ready;
-	n->signals.events = EPOLLIN;
-	return fm_watch_add(n->loop, &n->signals, err);
-}
-
 /*
  * Opens the directory of state. Its files say which controllers may be removed and which volumes
  * are wanted up, so only root may write to it.
@@ -321,12 +303,14 @@ int fm_nvmed_start(struct fm_nvmed *n, const struct fm_nvmed_opts *opts, struct 
 	struct fm_loop_opts loop_opts = { 0 };
 	int ret;
 
-	*n = (struct fm_nvmed){ .opts = *opts, .cfg = cfg, .signals = { .fd = -1 } };
+	*n = (struct fm_nvmed){ .opts = *opts,
+				.cfg = cfg,
+				.signals = { .fd = -1, .ready = signals_ready } };
 	ret = fm_host_read(&cfg->nvme, &n->host, err);
 	if (ret == 0)
 		ret = fm_loop_new(&loop_opts, &n->loop, err);
 	if (ret == 0)
-		ret = start_signals(n, err);
+		ret = fm_daemon_watch_signals(n->loop, &n->signals, err);
 	if (ret == 0)
 		ret = start_world(n, err);
 	if (ret == 0)
