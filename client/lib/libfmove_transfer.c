@@ -135,13 +135,19 @@ int fm_lib_transfer_do(struct fmove *c, const struct fm_json_writer *begun, int 
 	return transfer_do_with(c, begun, &with, opts, result, err);
 }
 
-void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
-		      const struct fmove_options *opts)
+static void begin(struct fmove *c, struct fm_json_writer *w, const char *op,
+		  const struct fmove_name *name, const struct fmove_options *opts)
 {
-	fm_lib_begin(c, w, "put");
+	fm_lib_begin(c, w, op);
 	fm_lib_add_name(w, name);
 	transfer_options(w, opts);
 	c->limit_ms = opts ? opts->timeout_ms : 0;
+}
+
+void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+		      const struct fmove_options *opts)
+{
+	begin(c, w, "put", name, opts);
 	if (opts && opts->may_replace)
 		fm_jw_bool(w, "force", true);
 	if (opts && opts->is_readback)
@@ -155,10 +161,7 @@ void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
 		      const struct fmove_options *opts)
 {
-	fm_lib_begin(c, w, "get");
-	fm_lib_add_name(w, name);
-	transfer_options(w, opts);
-	c->limit_ms = opts ? opts->timeout_ms : 0;
+	begin(c, w, "get", name, opts);
 	if (opts && opts->is_attended && opts->may_replace)
 		/* our own affair, but what it is begun again with */
 		fm_jw_bool(w, "force", true);
