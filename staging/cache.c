@@ -423,10 +423,3 @@ void fm_cache_close(struct fm_cache *c)
 	(void)close(c->root);
 	free_all(c);
 }
-
-void fm_cache_set_limits(struct fm_cache *c, const struct fm_cache_opts *opts)
-{
-	pthread_mutex_lock(&c->lock);
-	set_limits(c, opts);
-	pthread_mutex_unlock(&c->lock);
-}

@@ -39,7 +39,7 @@ struct fm_cache_fetch;
 #define FM_CACHE_HOLDS_MAX	4096
 #define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user */
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
-#define FM_CACHE_WHO_MAX	64   /* users and groups who may read one dataset */
+#define FM_CACHE_WHO_MAX	64   /* users who may read one dataset */
 
 /* What the caller keeps beside the data. All other names there that begin with a dot are ours. */
 #define FM_CACHE_MANIFEST_NAME ".manifest" /* must be there when the dataset becomes READY */
@@ -92,9 +92,6 @@ int fm_cache_open(const struct fm_cache_opts *opts, struct fm_cache **out, struc
 
 /* Every fetch is closed, no call is under way. NULL is allowed. Waits for the disk. */
 void fm_cache_close(struct fm_cache *cache);
-
-/* A reload of the configuration: size, high, low, grace, quota. Nothing goes for it at once. */
-void fm_cache_set_limits(struct fm_cache *cache, const struct fm_cache_opts *opts);
 
 /*
  * To be called every few seconds: holds of processes that are gone end, what was evicted or given
@@ -264,22 +261,9 @@ int fm_cache_fetch_save(struct fm_cache_fetch *f, struct fm_err *err);
 int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
 			 struct fm_err *err);
 
-/* Who may read it, beside us. Before and after it is READY. Waits for the disk. */
-struct fm_cache_who {
-	bool is_everybody;
-	const uid_t *users;
-	size_t user_count;
-	const gid_t *groups;
-	size_t group_count;
-};
-
-/* -EOPNOTSUPP: this file system has no ACLs, and more than everybody or nobody was asked for. */
-int fm_cache_allow(struct fm_cache *cache, uint64_t id, const struct fm_cache_who *who,
-		   struct fm_err *err);
-
 /*
- * That user may, too; of those who could, the users who were named still may. Of too many the first
- * ones go. Waits for the disk.
+ * That user may read it, too, beside us and those who may already. Of too many the first ones go.
+ * Before and after it is READY. -EOPNOTSUPP: this file system has no ACLs. Waits for the disk.
  */
 int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 

@@ -101,19 +101,6 @@ void fm_cache_key_print(const struct fm_cache_key *key, char out[static FM_CACHE
 	out[FM_CACHE_HEX_LEN] = '\0';
 }
 
-bool fm_cache_key_parse(const char *text, struct fm_cache_key *out)
-{
-	if (strnlen(text, FM_CACHE_HEX_LEN + 1) != FM_CACHE_HEX_LEN ||
-	    strspn(text, "0123456789abcdef") != FM_CACHE_HEX_LEN)
-		return false;
-	for (size_t i = 0; i < sizeof(out->bytes); i++) {
-		const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
-
-		out->bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
-	}
-	return true;
-}
-
 static void put_stamp(struct fm_writer *w, const struct fm_cache_stamp *in)
 {
 	fm_put_le64(w, (uint64_t)in->wall_ns);

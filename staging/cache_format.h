@@ -102,9 +102,8 @@ int fm_cache_get_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record
 /* Whether it can name a dataset: one component without a dot first, printable, not too long. */
 bool fm_cache_is_name(const char *name);
 
-/* 64 hexadecimal digits, lower case, and back; false: it is none. */
+/* 64 hexadecimal digits, lower case. */
 #define FM_CACHE_HEX_LEN 64u
 void fm_cache_key_print(const struct fm_cache_key *key, char out[static FM_CACHE_HEX_LEN + 1]);
-bool fm_cache_key_parse(const char *text, struct fm_cache_key *out);
 
 #endif

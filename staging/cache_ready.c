@@ -195,7 +195,6 @@ enum acl_tag {
 	ACL_OWNER = 1,
 	ACL_USER = 2,
 	ACL_GROUP_OWNER = 4,
-	ACL_GROUP = 8,
 	ACL_MASK = 16,
 	ACL_OTHER = 32
 };
@@ -208,7 +207,7 @@ static void put_acl(struct fm_writer *w, enum acl_tag tag, unsigned may, uint32_
 }
 
 /* In ascending order, each once, as the kernel wants them. */
-static void put_ids(struct fm_writer *w, enum acl_tag tag, const uint32_t *ids, size_t count)
+static void put_users(struct fm_writer *w, const uid_t *users, size_t count)
 {
 	uint64_t after = 0; /* one more than the last one */
 
@@ -216,45 +215,40 @@ static void put_ids(struct fm_writer *w, enum acl_tag tag, const uint32_t *ids, 
 		uint64_t least = UINT64_MAX;
 
 		for (size_t i = 0; i < count; i++)
-			if (ids[i] >= after && ids[i] < least)
-				least = ids[i];
+			if (users[i] >= after && users[i] < least)
+				least = users[i];
 		if (least == UINT64_MAX)
 			return;
-		put_acl(w, tag, MAY_READ, (uint32_t)least);
+		put_acl(w, ACL_USER, MAY_READ, (uint32_t)least);
 		after = least + 1;
 	}
 }
 
-static size_t make_acl(const struct fm_cache_who *who, uint8_t *out)
+static size_t make_acl(const uid_t *users, size_t count, uint8_t *out)
 {
 	struct fm_writer w = {.at = out, .end = out + ACL_MAX};
 
-	_Static_assert(sizeof(uid_t) == 4 && sizeof(gid_t) == 4, "IDs of the kernel");
+	_Static_assert(sizeof(uid_t) == 4, "IDs of the kernel");
 	fm_put_le32(&w, ACL_VERSION);
 	put_acl(&w, ACL_OWNER, MAY_ALL, ACL_NO_ID);
-	put_ids(&w, ACL_USER, who->users, who->user_count);
+	put_users(&w, users, count);
 	put_acl(&w, ACL_GROUP_OWNER, 0, ACL_NO_ID);
-	put_ids(&w, ACL_GROUP, who->groups, who->group_count);
 	put_acl(&w, ACL_MASK, MAY_READ, ACL_NO_ID);
 	put_acl(&w, ACL_OTHER, 0, ACL_NO_ID);
 	assert(!w.failed);
 	return (size_t)(w.at - out);
 }
 
-static int set_acl(int dir, const struct fm_cache_who *who)
+static int set_acl(int dir, const uid_t *users, size_t count)
 {
 	uint8_t acl[ACL_MAX];
 	int ret;
 
-	if (!who->is_everybody && who->user_count + who->group_count > 0)
-		return fm_cache_sys_set_xattr(dir, ACL_NAME, acl, make_acl(who, acl));
+	if (count > 0)
+		return fm_cache_sys_set_xattr(dir, ACL_NAME, acl, make_acl(users, count, acl));
 	/* First nobody, so that the mode of the list that goes opens nothing. */
 	ret = fm_cache_sys_chmod(dir, 0700);
-	if (ret == 0)
-		ret = fm_cache_sys_remove_xattr(dir, ACL_NAME);
-	if (ret == 0)
-		ret = fm_cache_sys_chmod(dir, who->is_everybody ? 0755 : 0700);
-	return ret;
+	return ret == 0 ? fm_cache_sys_remove_xattr(dir, ACL_NAME) : ret;
 }
 
 static int open_entry(struct fm_cache *c, uint64_t id, struct fm_err *err)
@@ -268,24 +262,6 @@ static int open_entry(struct fm_cache *c, uint64_t id, struct fm_err *err)
 		return ret;
 	ret = fm_cache_entry_open(c, id);
 	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: open it", c->directory) : ret;
-}
-
-int fm_cache_allow(struct fm_cache *c, uint64_t id, const struct fm_cache_who *who,
-		   struct fm_err *err)
-{
-	int ret, dir;
-
-	if (who->user_count + who->group_count > FM_CACHE_WHO_MAX)
-		return fm_err_set(err, -E2BIG,
-				  "at most %d users and groups may be allowed one by one",
-				  FM_CACHE_WHO_MAX);
-	dir = open_entry(c, id, err);
-	if (dir < 0)
-		return dir;
-	ret = set_acl(dir, who);
-	(void)close(dir); /* only its mode was changed */
-	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: say who may read it", c->directory)
-		       : 0;
 }
 
 /* Those whom the list names one by one; a directory without a list names nobody. */
@@ -320,15 +296,15 @@ static bool has_user(const uid_t *users, size_t count, uid_t uid)
 static int add_user(int dir, uid_t uid)
 {
 	uid_t users[FM_CACHE_WHO_MAX];
-	struct fm_cache_who who = {.users = users};
-	int ret = read_users(dir, users, &who.user_count);
+	size_t count;
+	int ret = read_users(dir, users, &count);
 
-	if (ret < 0 || has_user(users, who.user_count, uid))
+	if (ret < 0 || has_user(users, count, uid))
 		return ret;
-	if (who.user_count == FM_CACHE_WHO_MAX)
-		memmove(users, users + 1, --who.user_count * sizeof(users[0]));
-	users[who.user_count++] = uid;
-	return set_acl(dir, &who);
+	if (count == FM_CACHE_WHO_MAX)
+		memmove(users, users + 1, --count * sizeof(users[0]));
+	users[count++] = uid;
+	return set_acl(dir, users, count);
 }
 
 /* How often a user was allowed, and once more. */
@@ -367,14 +343,13 @@ int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_er
 static int drop_users(int dir, const uid_t *refused, size_t count)
 {
 	uid_t users[FM_CACHE_WHO_MAX], left[FM_CACHE_WHO_MAX];
-	struct fm_cache_who who = {.users = left};
-	size_t had;
+	size_t had, kept = 0;
 	int ret = read_users(dir, users, &had);
 
 	for (size_t i = 0; ret == 0 && i < had; i++)
 		if (!has_user(refused, count, users[i]))
-			left[who.user_count++] = users[i];
-	return ret == 0 && who.user_count < had ? set_acl(dir, &who) : ret;
+			left[kept++] = users[i];
+	return ret == 0 && kept < had ? set_acl(dir, left, kept) : ret;
 }
 
 /* 1: one was allowed while others were asked about, and perhaps he was one of them: once more. */

@@ -84,19 +84,6 @@ static int each_piece(int manifest, int root, uint32_t n, uint8_t *buf, piece_fn
 	return ret;
 }
 
-int64_t fm_stage_extent_bytes(int manifest, uint32_t n)
-{
-	struct fm_stage_extent x;
-	struct fm_stage_reader *r;
-	int ret = fm_stage_reader_new(manifest, &r);
-
-	if (ret < 0)
-		return ret;
-	ret = fm_stage_reader_extent(r, n, &x);
-	fm_stage_reader_free(r);
-	return ret < 0 ? ret : (int64_t)x.bytes;
-}
-
 /* ---- reading ---- */
 
 static int read_chunks(struct fm_reading *r, const struct piece *p, uint8_t *at, uint8_t *chunk)

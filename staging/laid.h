@@ -15,9 +15,6 @@
 
 #define FM_STAGE_EXTENT_BYTES_MAX (2u * FM_STAGE_EXTENT)
 
-/* How many bytes extent n has; or an error. */
-int64_t fm_stage_extent_bytes(int manifest, uint32_t n);
-
 /*
  * Into buf, which has room for them. -ESTALE: of the source, a file is not what was listed. The
  * source is read without the page cache where the file system can do that.

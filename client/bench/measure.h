@@ -39,8 +39,7 @@ enum fm_bench_op {
 	FM_BENCH_RECEIVE, /* a get */
 	FM_BENCH_BOTH,	  /* both at once; the sum of what overlaps in time */
 	FM_BENCH_READ,
-	FM_BENCH_WRITE,
-	FM_BENCH_OPS
+	FM_BENCH_WRITE
 };
 
 /* NULL-terminated, by the enumerators. */

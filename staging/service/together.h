@@ -46,8 +46,6 @@ struct fm_worker;
 
 /* Runs that a node takes part in; one user or peer may begin a half of what is left. */
 #define FM_TOGETHERS_MAX 16u
-/* Names of a request's nodes: "all", or what is between commas. */
-#define FM_TOGETHER_NODES_MAX 4096u
 /* Where a dataset is laid out, beside what the cache keeps. */
 #define FM_TOGETHER_LAID ".together"
 

@@ -118,8 +118,6 @@ static void *run_looker(void *ctx)
 		(void)fm_cache_charged(w->s->c, 1001);
 		if (i % 4 == 0)
 			fm_cache_upkeep(w->s->c);
-		if (i % 16 == 0)
-			fm_cache_set_limits(w->s->c, &w->s->o);
 	}
 	return NULL;
 }
