@@ -27,15 +27,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "staging/cache_limits.h"
+
 struct fm_err;
 struct fm_cache;
 struct fm_cache_fetch;
 
-#define FM_CACHE_NAME_MAX	240  /* bytes of a dataset's name */
-#define FM_CACHE_SOURCE_MAX	5000 /* of what its source is called */
 #define FM_CACHE_DATASETS_MAX	4096
-#define FM_CACHE_EXTENTS_MAX	(1u << 20) /* 64 TiB of 64 MiB */
-#define FM_CACHE_PINS_MAX	64	   /* users who pin one dataset */
 #define FM_CACHE_HOLDS_MAX	4096
 #define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user */
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
@@ -55,11 +53,6 @@ enum fm_cache_state {
 
 /* "absent", "planned", ... */
 const char *fm_cache_state_name(enum fm_cache_state state);
-
-/* A SHA-256: of a listing or of a manifest. */
-struct fm_cache_key {
-	uint8_t bytes[32];
-};
 
 /* Time as a table, so that a test can set it back. */
 struct fm_cache_clock {

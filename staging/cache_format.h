@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "staging/cache.h"
+#include "staging/cache_limits.h"
 #include "staging/hold.h"
 
 #define FM_CACHE_VERSION   1

@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/bench/wire.h"
 #include "client/cli/cmd.h"
+#include "config/config.h"
 #include "mover/api/api.h"
 
 /* The library keeps its descriptor to itself, so this is a connection of its own. */
@@ -58,8 +58,8 @@ static int read_pipe(int fd, char *out, size_t cap)
  */
 int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, struct fm_err *err)
 {
-	const struct fmove_name name = {peer, FM_WIRE_STORE, "cpu"};
-	const struct fmove_options opts = {.timeout_ms = FM_WIRE_ASK_MS};
+	const struct fmove_name name = {peer, FM_CONFIG_BENCH_STORE, "cpu"};
+	const struct fmove_options opts = {.timeout_ms = FM_CPU_ASK_MS};
 	char text[FM_CPU_TEXT_MAX];
 	struct fmove_result result;
 	struct fmove_error why;

@@ -14,6 +14,8 @@
 #include "mover/base/cpu_time.h"
 #include "mover/base/err.h"
 
+#define FM_CPU_ASK_MS 30000u /* how long a peer may take to answer */
+
 struct fm_cpu_watch {
 	pid_t pid;	    /* whose process counts here, with its children */
 	struct fmove *conn; /* to ask the peer; NULL: there is none */

@@ -65,7 +65,7 @@ int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err)
 	char why[FM_ERR_TEXT_MAX];
 
 	if (ret == -ETIMEDOUT)
-		return say_hangs(err, peer, "a transfer of a few bytes", FM_WIRE_ASK_MS);
+		return say_hangs(err, peer, "a transfer of a few bytes", FM_CPU_ASK_MS);
 	if (ret != -ENOENT && ret != -EACCES && ret != -EPERM)
 		return ret;
 	(void)snprintf(why, sizeof(why), "%s", err->text);
@@ -113,7 +113,7 @@ static void progress(void *ctx, const struct fmove_progress *p)
 
 uint64_t fm_wire_limit_ms(double seconds)
 {
-	return FM_WIRE_ASK_MS + (uint64_t)(HANGS_AFTER * seconds * 1e3);
+	return FM_CPU_ASK_MS + (uint64_t)(HANGS_AFTER * seconds * 1e3);
 }
 
 static int transfer(struct way *w)
@@ -129,7 +129,7 @@ static int transfer(struct way *w)
 					   .progress = w->samples ? progress : NULL,
 					   .ctx = w};
 	char size[32], wanted[64];
-	const struct fmove_name name = {o->peer, FM_WIRE_STORE, w->is_send ? "data" : size};
+	const struct fmove_name name = {o->peer, FM_CONFIG_BENCH_STORE, w->is_send ? "data" : size};
 	struct fmove_error why = {.code = 0};
 
 	assert(!o->only || w->is_send);

@@ -15,9 +15,7 @@
 
 struct fm_err;
 
-#define FM_WIRE_STORE  FM_CONFIG_BENCH_STORE /* of the peer */
-#define FM_WIRE_ASK_MS 30000u
-#define FM_WIRE_SMALL  4096u /* bytes of a put whose latency is measured */
+#define FM_WIRE_SMALL 4096u /* bytes of a put whose latency is measured */
 
 struct fm_wire_opts {
 	struct fmove *conn;

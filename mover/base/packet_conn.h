@@ -17,46 +17,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "mover/base/list.h"
-#include "mover/base/loop.h"
-#include "mover/base/share.h"
+#include "mover/base/packet_shut.h"
 
 struct fm_err;
 struct fm_holder;
-struct fm_holders;
 struct fm_packet_conn;
-struct fm_packet_shut;
 
 #define FM_PACKET_FDS_MAX 8		/* descriptors beside one message */
 #define FM_PACKET_PASS_BYTES_MAX (64u << 10)
 #define FM_PACKET_PASS_MESSAGES_MAX 16	/* of one connection */
-
-struct fm_packet_limits {
-	size_t receive_max;		/* bytes of one message from a client */
-	size_t send_max;		/* of one to it */
-	size_t queue_max;		/* waiting for one client */
-	struct fm_share_limits queue_total;	/* and for all of them: bytes */
-	uint64_t unread_ms;		/* a client that reads nothing for this long is closed */
-};
-
-/* What all connections of one server share. fm_packet_shared_init(), then rx. */
-struct fm_packet_shared {
-	struct fm_loop *loop;
-	const struct fm_packet_limits *limits;
-	char *rx;			/* limits->receive_max bytes; the owner's */
-	struct fm_share queued;		/* bytes waiting for clients, by user */
-	/*
-	 * Who receives descriptors. NULL: we do, ourselves: for who is a client, and for tests. (A
-	 * stranger's descriptor may be of a file that never answers, whatever is done to it.)
-	 */
-	struct fm_holders *holders;
-	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
-	size_t pass_bytes;
-	struct fm_packet_shut *spare;	/* for closing the socket that is taken next */
-	struct fm_list shut;		/* packet_shut.c's: sockets that cannot be closed yet */
-	struct fm_list closers;		/* ... and processes that close some */
-	struct fm_timer shut_timer;
-};
 
 /* fds are the callee's, of the table of `holder` (NULL: ours), to which it takes a reference if it
  * keeps any; len is 0 and why says it ("": all is well) if the message was too long or had too many
@@ -80,13 +49,6 @@ struct fm_packet_events {
 void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop,
 			   const struct fm_packet_limits *limits);
 
-/*
- * Whether one more socket may be taken. To close one may need memory where there are holders: it is
- * had before the socket is. Before each that is handed to fm_packet_conn_new() or, without having
- * been, to fm_packet_close(). False: there is no memory; later again.
- */
-bool fm_packet_may_take(struct fm_packet_shared *shared);
-
 /* fd is taken over, also on error. uid: whose it is. */
 int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid,
 		       const struct fm_packet_events *events, void *ctx,
@@ -98,9 +60,6 @@ void fm_packet_conn_free(struct fm_packet_conn *conn);
 /* Close the socket of a client, who is told nothing: without waiting for what he may have sent with
  * it. */
 void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid);
-
-/* All connections are freed, the loop too soon. */
-void fm_packet_shared_end(struct fm_packet_shared *shared);
 
 /* 1 to limits->send_max bytes. What cannot be sent now waits. A connection for which too much waits
  * breaks: closed() follows. */

@@ -19,7 +19,6 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
-#include "mover/base/packet_conn.h"
 #include "mover/base/worker.h"
 
 #define TICK_NS (100 * FM_NS_PER_MS)

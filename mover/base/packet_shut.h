@@ -14,19 +14,63 @@
 #ifndef FM_BASE_PACKET_SHUT_H
 #define FM_BASE_PACKET_SHUT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/base/share.h"
 
 /* sockets of one user that wait here; times 2 for each process of it that hangs ... */
 #define FM_PACKET_SHUT_WAITING_MAX 64u
 #define FM_PACKET_SHUT_DOUBLED_MAX 6u	/* ... of so many */
 
-struct fm_packet_shared;
+struct fm_holders;
 struct fm_packet_shut;
+
+struct fm_packet_limits {
+	size_t receive_max;		/* bytes of one message from a client */
+	size_t send_max;		/* of one to it */
+	size_t queue_max;		/* waiting for one client */
+	struct fm_share_limits queue_total;	/* and for all of them: bytes */
+	uint64_t unread_ms;		/* a client that reads nothing for this long is closed */
+};
+
+/* What all connections of one server share. fm_packet_shared_init(), then rx. */
+struct fm_packet_shared {
+	struct fm_loop *loop;
+	const struct fm_packet_limits *limits;
+	char *rx;			/* limits->receive_max bytes; the owner's */
+	struct fm_share queued;		/* bytes waiting for clients, by user */
+	/*
+	 * Who receives descriptors. NULL: we do, ourselves: for who is a client, and for tests. (A
+	 * stranger's descriptor may be of a file that never answers, whatever is done to it.)
+	 */
+	struct fm_holders *holders;
+	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
+	size_t pass_bytes;
+	struct fm_packet_shut *spare;	/* for closing the socket that is taken next */
+	struct fm_list shut;		/* packet_shut.c's: sockets that cannot be closed yet */
+	struct fm_list closers;		/* ... and processes that close some */
+	struct fm_timer shut_timer;
+};
 
 void fm_packet_shut_init(struct fm_packet_shared *shared);
 
 /* fd is taken over. *room is what fm_packet_may_take() found, and used up: NULL. */
 void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid,
 		    struct fm_packet_shut **room);
+
+/*
+ * Whether one more socket may be taken. To close one may need memory where there are holders: it is
+ * had before the socket is. Before each that is handed to fm_packet_conn_new() or, without having
+ * been, to fm_packet_close(). False: there is no memory; later again.
+ */
+bool fm_packet_may_take(struct fm_packet_shared *shared);
+
+/* All connections are freed, the loop too soon. */
+void fm_packet_shared_end(struct fm_packet_shared *shared);
 
 #endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_limits - what a dataset of a cache is known by, and how much its files may say of it.
+ */
+#ifndef FM_STAGING_CACHE_LIMITS_H
+#define FM_STAGING_CACHE_LIMITS_H
+
+#include <stdint.h>
+
+#define FM_CACHE_NAME_MAX    240	   /* bytes of a dataset's name */
+#define FM_CACHE_SOURCE_MAX  5000	   /* of what its source is called */
+#define FM_CACHE_EXTENTS_MAX (1u << 20) /* 64 TiB of 64 MiB */
+#define FM_CACHE_PINS_MAX    64	   /* users who pin one dataset */
+
+/* A SHA-256: of a listing or of a manifest. */
+struct fm_cache_key {
+	uint8_t bytes[32];
+};
+
+#endif
