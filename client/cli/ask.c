@@ -2,6 +2,7 @@
 /* ask - see ask.h. */
 #include "client/cli/ask.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +20,9 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 {
 	bool is_cancelled = why->is_full && fm_is_interrupted();	/* it would wait still */
 
-	fm_say("%s: %s%s%s", verb, name ? name : "", name ? ": " : "",
-	       is_cancelled ? "cancelled" : why->text);
-	return is_cancelled ? FM_EXIT_CANCELLED : (int)fm_api_exit(why->code);
+	return fm_fail_text(is_cancelled ? -ECANCELED : why->code, "%s: %s%s%s", verb,
+			    name ? name : "", name ? ": " : "",
+			    is_cancelled ? "cancelled" : why->text);
 }
 
 void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why)
@@ -36,7 +37,12 @@ int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status
 {
 	static struct fm_turn turn;
 	struct fmove_error why;
+	struct fm_err err;
 
+	if (fm_interrupt_fd() < 0 && fm_interrupt_start(&err) < 0) {
+		*status = fm_fail(verb, &err);
+		return -1;
+	}
 	fm_turn_init(&turn, verb, is_quiet);
 	if (fm_turn_connect(&turn, out, &why) == 0)
 		return 0;
@@ -84,7 +90,7 @@ static int each_do(const struct each *each, struct fmove *c, const char *operand
 
 static int ask_each(const struct fm_args *args, bool is_json, const struct each *each)
 {
-	int failed = 0, status = FM_EXIT_DONE;
+	int failed = 0, done = 0, status = FM_EXIT_DONE;
 	struct fmove_error why;
 	struct fm_rows rows;
 	struct fmove *c;
@@ -93,18 +99,20 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 		return status;
 	if (is_json)
 		fm_rows_begin(&rows, each->rows);
-	for (int i = 0; i < args->count; i++) {
+	for (int i = 0; i < args->count && !fm_is_interrupted(); i++) {
 		int ret = each_do(each, c, args->operands[i], &why);
 
-		if (ret < 0) {
-			failed++;
+		failed += ret < 0;
+		done += ret == 0;
+		if (ret < 0)
 			status = fm_ask_fail(args->cmd->name, args->operands[i], &why);
-		}
 		if (is_json)
 			each_json(each, &rows, args->operands[i], ret < 0 ? &why : NULL);
 	}
 	fmove_close(c);
-	if (failed > 0 && failed < args->count)
+	if (fm_is_interrupted() && done < args->count)
+		status = FM_EXIT_CANCELLED;
+	else if (failed > 0 && done > 0)
 		status = FM_EXIT_PARTLY;
 	if (is_json)
 		fm_rows_end(&rows, status);

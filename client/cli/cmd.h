@@ -35,6 +35,7 @@
 #include "mover/base/exit_code.h"
 
 struct fm_err;
+struct fm_json_writer;
 
 #define FM_OPTS_MAX 32		/* rows of one verb */
 
@@ -117,6 +118,9 @@ int fm_usage(const struct fm_args *args, const char *fmt, ...)
  */
 int fm_fail(const char *verb, const struct fm_err *err);
 
+/* The same of any text; code: the errno. */
+int fm_fail_text(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* A line on standard error. */
 void fm_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -134,11 +138,18 @@ void fm_stdout_raw(void);
  */
 int fm_stdout_end(const char *verb, int status);
 
+/* Before a verb that was called with --json: a signal that it does not catch (interrupt.h) ends
+ * it with an object, too. */
+void fm_stdout_json(void);
+
 /*
- * The last of a verb that was called with --json: if it failed before it printed anything, an
- * object with its exit status and the last line that was said. The status.
+ * The last of such a verb: if it failed before it printed anything, an object with its exit status
+ * and the error that was said. The status.
  */
 int fm_stdout_error(int status);
+
+/* "error" of an object: the last error that was said, if there was one. */
+void fm_said_json(struct fm_json_writer *w);
 
 /* As --socket said; NULL: libfmove looks into the environment. */
 const char *fm_socket_path(void);

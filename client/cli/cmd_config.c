@@ -8,8 +8,10 @@
 #include "config/config.h"
 #include "config/options.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 
 const struct fm_opt fm_opts_config[] = {
+	{ "json", 0, 1, NULL, "check: the answer as one JSON object on standard output", NULL },
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
@@ -24,18 +26,41 @@ static unsigned count_stores(const struct fm_config *cfg)
 	return count;
 }
 
-static int check(const char *file)
+/* fm_stdout_end() looks for errors, as of the other one. */
+static void print_json(const char *file, const struct fm_config *cfg)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout);
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "file", file, strlen(file));
+	fm_jw_text(&w, "node", cfg->node.name);
+	fm_jw_u64(&w, "stores", count_stores(cfg));
+	fm_jw_u64(&w, "peers", cfg->peer_count);
+	fm_jw_u64(&w, "volumes", cfg->volume_count);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
+static void print_text(const char *file, const struct fm_config *cfg)
+{
+	unsigned stores = count_stores(cfg);
+
+	(void)printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name,
+		     stores, stores == 1 ? "" : "s", cfg->peer_count,
+		     cfg->peer_count == 1 ? "" : "s", cfg->volume_count,
+		     cfg->volume_count == 1 ? "" : "s");
+}
+
+static int check(const char *file, bool is_json)
 {
 	struct fm_err err = { 0 };
 	struct fm_config *cfg;
-	unsigned stores;
 
 	if (fm_config_load(file, &cfg, &err) < 0)
 		return fm_fail("config check", &err);
-	stores = count_stores(cfg);
-	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name,
-	       stores, stores == 1 ? "" : "s", cfg->peer_count, cfg->peer_count == 1 ? "" : "s",
-	       cfg->volume_count, cfg->volume_count == 1 ? "" : "s");
+	(is_json ? print_json : print_text)(file, cfg);
 	fm_config_free(cfg);
 	return FM_EXIT_DONE;
 }
@@ -52,16 +77,20 @@ static const struct printer {
 int fm_cmd_config(int argc, char **argv)
 {
 	struct fm_args args;
+	bool is_json = false;
 
 	fm_args_begin(&args, "config", argc, argv);
 	while (fm_args_next(&args) > 0)
-		;
+		is_json = true;
 	if (fm_args_end(&args, 1, 2) < 0)
 		return args.status;
 	if (strcmp(args.operands[0], "check") == 0)
 		return fm_stdout_end("config",
 				     check(args.count == 2 ? args.operands[1]
-							   : FM_CONFIG_DIR "/" FM_CONFIG_FILE));
+							   : FM_CONFIG_DIR "/" FM_CONFIG_FILE,
+					   is_json));
+	if (is_json)
+		return fm_usage(&args, "--json is for check");
 	for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++) {
 		if (strcmp(args.operands[0], printers[i].word) != 0)
 			continue;

@@ -20,6 +20,7 @@ const struct fm_opt fm_opts_datasets[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 const struct fm_opt fm_opts_pin[] = {
+	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
@@ -251,24 +252,45 @@ int fm_cmd_datasets(int argc, char **argv)
 	return fm_stdout_end("datasets", status);
 }
 
+/* ---- pin, unpin, unstage ---- */
+
+static void print_changed(const char *name, int status, const struct fmove_error *why)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "name", name, strnlen(name, FMOVE_PATH_MAX));
+	fm_jw_u64(&w, "exit", (uint64_t)status);
+	if (why)
+		fm_ask_error_json(&w, why);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
 static int change(int argc, char **argv, const char *verb,
 		  int (*make)(struct fmove *c, const char *name, struct fmove_error *err))
 {
+	int ret, status = FM_EXIT_DONE;
 	struct fmove_error why;
 	struct fm_args args;
+	bool is_json = false;
 	struct fmove *c;
-	int ret, status;
 
 	fm_args_begin(&args, verb, argc, argv);
 	while (fm_args_next(&args) > 0)
-		;	/* there are none */
+		is_json = true;
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
 	if (fm_ask_open(verb, false, &c, &status) < 0)
 		return status;
 	ret = make(c, args.operands[0], &why);
 	fmove_close(c);
-	return ret < 0 ? fm_ask_fail(verb, args.operands[0], &why) : FM_EXIT_DONE;
+	if (ret < 0)
+		status = fm_ask_fail(verb, args.operands[0], &why);
+	if (is_json)
+		print_changed(args.operands[0], status, ret < 0 ? &why : NULL);
+	return fm_stdout_end(verb, status);
 }
 
 int fm_cmd_pin(int argc, char **argv)

@@ -15,6 +15,7 @@
 #include "config/address.h"
 #include "config/config.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 
 const struct fm_opt fm_opts_init[] = {
 	FM_SETUP_OPTS,
@@ -74,15 +75,38 @@ static void say_what_next(const struct fm_setup *setup, const struct fm_config *
 	fm_setup_say_group(cfg);
 }
 
+static void print_json(const struct fm_config *cfg, const struct fm_invitation *invitation)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_text(&w, "node", cfg->node.name);
+	fm_jw_name(&w, "config", cfg->file, strlen(cfg->file));
+	fm_jw_name(&w, "key_file", cfg->node.key_file, strlen(cfg->node.key_file));
+	fm_invitation_json(&w, invitation);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
 static int finish(const struct fm_setup *setup, struct fm_system *sys, const struct fm_config *cfg,
 		  struct fm_err *err)
 {
+	struct fm_invitation invitation;
 	int ret = setup->is_system ? fm_system_start(sys, err) : 0;
 
 	if (ret < 0)
 		return ret;
 	say_what_next(setup, cfg);
-	return fm_invitation_print(cfg->dir, &setup->addresses, err);
+	ret = fm_invitation_make(cfg->dir, &setup->addresses, &invitation, err);
+	if (ret < 0)
+		return ret;
+	if (setup->is_json)
+		print_json(cfg, &invitation);
+	else
+		fm_invitation_print(&invitation);
+	return 0;
 }
 
 static int init(struct fm_setup *setup, struct fm_err *err)
@@ -116,13 +140,13 @@ int fm_cmd_init(int argc, char **argv)
 	struct fm_setup setup = { 0 };
 	struct fm_err err = { 0 };
 	struct fm_args args;
+	int ret;
 
 	fm_args_begin(&args, "init", argc, argv);
 	if (fm_setup_parse(&setup, &args, 0, 0) < 0)
 		return args.status;
-	if (setup.is_dry)
-		fm_system_plan(&setup, stdout);
-	else if (init(&setup, &err) < 0)
+	ret = setup.is_dry ? fm_system_print_plan(&setup, &err) : init(&setup, &err);
+	if (ret < 0)
 		return fm_fail("init", &err);
 	return fm_stdout_end("init", FM_EXIT_DONE);
 }

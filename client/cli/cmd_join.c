@@ -24,6 +24,7 @@
 #include "config/invite.h"
 #include "config/value.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 #include "mover/join/join_addrs.h"
 
 const struct fm_opt fm_opts_join[] = {
@@ -259,6 +260,21 @@ static void say_what_next(const struct fm_setup *setup, const struct fm_config *
 	       "it prints here.");
 }
 
+static void print_json(const struct fm_config *cfg, const char *other, bool is_new)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_text(&w, "node", cfg->node.name);
+	fm_jw_text(&w, "peer", other);
+	fm_jw_name(&w, "config", cfg->file, strlen(cfg->file));
+	fm_jw_bool(&w, "new", is_new);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
 /* What a join that fails takes away again. */
 struct begun {
 	struct fm_system sys;
@@ -287,6 +303,8 @@ static int join(const struct fm_setup *setup, const struct fm_config *cfg, struc
 		ret = fm_system_start(&begun->sys, err);
 	if (ret == 0)
 		say_what_next(setup, cfg, answer.name, begun->is_new);
+	if (ret == 0 && setup->is_json)
+		print_json(cfg, answer.name, begun->is_new);
 	return ret;
 }
 
@@ -320,14 +338,15 @@ int fm_cmd_join(int argc, char **argv)
 	struct fm_err err = { 0 };
 	struct invited to;
 	struct fm_args args;
+	int ret;
 
 	fm_args_begin(&args, "join", argc, argv);
 	if (fm_setup_parse(&setup, &args, 1, 2) < 0 ||
 	    parse_invited(&args, setup.token_file, &to) < 0)
 		return args.status;
-	if (setup.is_dry)
-		fm_system_plan(&setup, stdout);
-	else if (begin_and_join(&setup, &to, &err) < 0)
+	ret = setup.is_dry ? fm_system_print_plan(&setup, &err)
+			   : begin_and_join(&setup, &to, &err);
+	if (ret < 0)
 		return fm_fail("join", &err);
 	return fm_stdout_end("join", FM_EXIT_DONE);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/rows.h"
 #include "client/cli/unit_files.h"
 #include "client/cli/units.h"
 #include "config/config.h"
@@ -24,13 +25,14 @@
 #define VERB "nvme units"
 #define DIRECTORY "/etc/systemd/system"
 
-enum { OPT_CONFIG = 1, OPT_DIRECTORY, OPT_REMOVE, OPT_STDOUT };
+enum { OPT_CONFIG = 1, OPT_DIRECTORY, OPT_REMOVE, OPT_STDOUT, OPT_JSON };
 
 const struct fm_opt fm_opts_nvme_units[] = {
 	{"config", 0, OPT_CONFIG, "FILE", "the configuration (/etc/fmove/fmove.conf)", "FILE"},
 	{"directory", 0, OPT_DIRECTORY, "DIR", "where the units go (/etc/systemd/system)", "FILE"},
 	{"remove", 0, OPT_REMOVE, NULL, "remove those that were written there", NULL},
 	{"stdout", 0, OPT_STDOUT, NULL, "print them and write nothing", NULL},
+	{"json", 0, OPT_JSON, NULL, "the answer as one JSON object on standard output", NULL},
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -40,10 +42,28 @@ struct units {
 	struct fm_unit *unit;
 	unsigned count;
 	unsigned changed;
+	bool is_json;
+	struct fm_rows rows;
 	struct fm_err err;
 };
 
 /* ---- from the configuration ---- */
+
+/* fm_stdout_end() looks for errors, as of all that is printed. */
+static void say_none(struct units *u, const char *volume, const char *note, const char *why)
+{
+	struct fm_json_writer *w;
+
+	if (!u->is_json) {
+		(void)printf("%s%s: no unit here: %s\n", note, volume, why);
+		return;
+	}
+	w = fm_rows_next(&u->rows);
+	fm_jw_text(w, "volume", volume);
+	fm_jw_text(w, "did", "none");
+	fm_jw_text(w, "why", why);
+	fm_jw_object_end(w);
+}
 
 /* note: "# " for a line in what a program reads. */
 static int make_all(struct units *u, const struct fm_config *cfg, const char *note)
@@ -51,15 +71,14 @@ static int make_all(struct units *u, const struct fm_config *cfg, const char *no
 	u->unit = calloc(cfg->volume_count ? cfg->volume_count : 1, sizeof(*u->unit));
 	if (!u->unit)
 		return fm_err_set(&u->err, -ENOMEM, "no memory for the units");
-	if (cfg->volume_count == 0)
+	if (cfg->volume_count == 0 && !u->is_json)
 		(void)printf("%sno volumes are configured\n", note);
 	for (unsigned i = 0; i < cfg->volume_count; i++) {
 		const char *why = fm_unit_why_none(cfg, &cfg->volumes[i]);
 		int ret;
 
 		if (why) {
-			/* fm_stdout_end() looks for errors */
-			(void)printf("%s%s: no unit here: %s\n", note, cfg->volumes[i].name, why);
+			say_none(u, cfg->volumes[i].name, note, why);
 			continue;
 		}
 		ret = fm_unit_make(cfg, &cfg->volumes[i], &u->unit[u->count], &u->err);
@@ -89,8 +108,17 @@ static int open_directory(struct units *u)
 
 static void say_did(struct units *u, const char *did, const char *name)
 {
-	(void)printf("%s %s/%s\n", did, u->directory, name);	/* a unit's name is plain text */
-	u->changed++;
+	struct fm_json_writer *w;
+
+	if (!u->is_json) {
+		/* a unit's name is plain text */
+		(void)printf("%s %s/%s\n", did, u->directory, name);
+		return;
+	}
+	w = fm_rows_next(&u->rows);
+	fm_jw_text(w, "unit", name);
+	fm_jw_text(w, "did", did);
+	fm_jw_object_end(w);
 }
 
 /* One of ours that no volume has now: it would go on mounting. */
@@ -116,7 +144,7 @@ static int write_one(struct units *u, const struct fm_unit *unit)
 	if (there < 0)
 		return there;
 	if (there == 2) {
-		(void)printf("unchanged %s/%s\n", u->directory, unit->name);
+		say_did(u, "unchanged", unit->name);
 		return 0;
 	}
 	ret = fm_path_join(u->directory, unit->name, path, &u->err);
@@ -125,9 +153,11 @@ static int write_one(struct units *u, const struct fm_unit *unit)
 							    .mode = 0644,
 							    .may_replace = there == 1},
 				    unit->text, &u->err);
-	if (ret == 0)
-		say_did(u, "wrote", unit->name);
-	return ret;
+	if (ret < 0)
+		return ret;
+	say_did(u, "wrote", unit->name);
+	u->changed++;
+	return 0;
 }
 
 static int write_all(struct units *u)
@@ -151,6 +181,7 @@ static int remove_one(void *ctx, const char *name)
 	if (unlinkat(u->dir, name, 0) < 0)
 		return fm_err_sys(&u->err, -errno, "remove %s", name);
 	say_did(u, "removed", name);
+	u->changed++;
 	return 0;
 }
 
@@ -201,7 +232,7 @@ int fm_cmd_nvme_units(int argc, char **argv)
 	const char *config = FM_CONFIG_DIR "/" FM_CONFIG_FILE;
 	bool is_remove = false, is_stdout = false;
 	struct fm_args args;
-	int key, ret;
+	int key, ret, status;
 
 	fm_args_begin(&args, VERB, argc, argv);
 	while ((key = fm_args_next(&args)) > 0) {
@@ -211,18 +242,26 @@ int fm_cmd_nvme_units(int argc, char **argv)
 			u.directory = args.value;
 		is_remove |= key == OPT_REMOVE;
 		is_stdout |= key == OPT_STDOUT;
+		u.is_json |= key == OPT_JSON;
 	}
 	if (fm_args_end(&args, 0, 0) < 0)
 		return args.status;
 	if (is_remove && is_stdout)
 		return fm_usage(&args, "--remove and --stdout do not go together");
+	if (u.is_json && is_stdout)
+		return fm_usage(&args, "--json and --stdout both want standard output");
+	if (u.is_json)
+		fm_rows_begin(&u.rows, "units");
 	ret = is_remove ? do_remove(&u) : do_write(&u, config, is_stdout);
-	if (ret == 0 && !is_stdout)
+	status = ret < 0 ? fm_fail(VERB, &u.err) : FM_EXIT_DONE;
+	if (u.is_json)
+		fm_rows_end(&u.rows, status);
+	else if (ret == 0 && !is_stdout)
 		say_next(&u, is_remove);
 	for (unsigned i = 0; i < u.count; i++)
 		fm_unit_clear(&u.unit[i]);
 	free(u.unit);
 	if (u.dir >= 0)
 		(void)close(u.dir);	/* only looked through */
-	return fm_stdout_end(VERB, ret < 0 ? fm_fail(VERB, &u.err) : FM_EXIT_DONE);
+	return fm_stdout_end(VERB, status);
 }

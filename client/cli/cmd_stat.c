@@ -22,6 +22,7 @@ static void print_json(const char *name, const struct fmove_entry *e)
 	fm_jw_object(&w, NULL);
 	fm_jw_name(&w, "name", name, strlen(name));
 	fm_ask_entry_json(&w, e);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&w);
 	(void)printf("\n");
 }

@@ -265,6 +265,7 @@ static int show_json(struct fmove *c, struct fmove_error *why)
 	fm_jw_array(&df.rows.w, "space");
 	print_space(c, &df);
 	fm_jw_array_end(&df.rows.w);
+	fm_jw_u64(&df.rows.w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&df.rows.w);
 	(void)printf("\n");
 	free(text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interrupt - Ctrl-C (and SIGTERM, SIGHUP) during a transfer: the first cancels it in order, the
- * second ends the process at once.
+ * interrupt - Ctrl-C (and SIGTERM, SIGHUP) while the daemon is asked: the first cancels that in
+ * order, the second ends the process at once.
  *
  * Signal handlers, so one per process. What the second one must not leave behind is named with
  * fm_interrupt_partial().
@@ -19,7 +19,7 @@ int fm_interrupt_start(struct fm_err *err);
 /* From here on a signal ends the process at once, and nothing is removed. */
 void fm_interrupt_stop(void);
 
-/* Readable from the first signal on. */
+/* Readable from the first signal on; -1: none is caught yet. */
 int fm_interrupt_fd(void);
 
 bool fm_is_interrupted(void);

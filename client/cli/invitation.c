@@ -6,46 +6,33 @@
 #include <stdio.h>
 
 #include "client/cli/cmd.h"
-#include "config/address.h"
 #include "config/config.h"
 #include "config/files.h"
-#include "config/invite.h"
 #include "config/keys.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 
-static void print_line(const struct fm_addresses *addresses, const char *token)
+static int make_for(const struct fm_config *cfg, const struct fm_addresses *said,
+		    struct fm_invitation *out, struct fm_err *err)
 {
-	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works "
-	       "once):",
-	       FM_INVITE_VALID_S / 60);
-	printf("fmove join ");
-	for (unsigned i = 0; i < addresses->count; i++)
-		printf("%s%s", i ? "," : "", addresses->text[i]);
-	printf(" %s\n", token);
-}
-
-static int print_for(const struct fm_config *cfg, const struct fm_addresses *said,
-		     struct fm_err *err)
-{
-	struct fm_addresses found;
-	char token[FM_INVITE_TEXT_MAX];
 	struct fm_invite invite;
 	int ret = 0;
 
+	out->addresses = *said;
 	if (said->count == 0)
-		ret = fm_address_of_node(&cfg->node, &found, err);
+		ret = fm_address_of_node(&cfg->node, &out->addresses, err);
 	if (ret == 0)
 		ret = fm_key_read(cfg->node.key_file, invite.key, err);
 	if (ret == 0)
 		ret = fm_invite_new(cfg->dir, &invite, err);
 	if (ret < 0)
 		return ret;
-	fm_invite_print(&invite, token);
-	print_line(said->count ? said : &found, token);
+	fm_invite_print(&invite, out->token);
 	return 0;
 }
 
-int fm_invitation_print(const char *dir, const struct fm_addresses *addresses, struct fm_err *err)
+int fm_invitation_make(const char *dir, const struct fm_addresses *addresses,
+		       struct fm_invitation *out, struct fm_err *err)
 {
 	char path[PATH_MAX];
 	struct fm_config *cfg;
@@ -56,7 +43,30 @@ int fm_invitation_print(const char *dir, const struct fm_addresses *addresses, s
 		ret = fm_config_load(path, &cfg, err);
 	if (ret < 0)
 		return ret;
-	ret = print_for(cfg, addresses, err);
+	ret = make_for(cfg, addresses, out, err);
 	fm_config_free(cfg);
 	return ret;
+}
+
+void fm_invitation_print(const struct fm_invitation *invitation)
+{
+	const struct fm_addresses *addresses = &invitation->addresses;
+
+	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works "
+	       "once):",
+	       FM_INVITE_VALID_S / 60);
+	(void)printf("fmove join ");
+	for (unsigned i = 0; i < addresses->count; i++)
+		(void)printf("%s%s", i ? "," : "", addresses->text[i]);
+	(void)printf(" %s\n", invitation->token);
+}
+
+void fm_invitation_json(struct fm_json_writer *w, const struct fm_invitation *invitation)
+{
+	fm_jw_array(w, "addresses");
+	for (unsigned i = 0; i < invitation->addresses.count; i++)
+		fm_jw_text(w, NULL, invitation->addresses.text[i]);
+	fm_jw_array_end(w);
+	fm_jw_text(w, "token", invitation->token);
+	fm_jw_u64(w, "valid_s", FM_INVITE_VALID_S);
 }

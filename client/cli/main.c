@@ -66,24 +66,30 @@ static bool wants_json(int argc, char **argv)
 	return false;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	int at, status;
-	bool is_json;
+	int status, at = global_options(argc, argv, &status);
 
-	standard_fds();
-	fm_fault_arm_from_env();
-	fm_stdout_begin();
-	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
-	at = global_options(argc, argv, &status);
 	if (at < 0)
 		return fm_stdout_end("help", status);
 	if (at == argc) {
 		fm_say("a command is missing (fmove --help)");
 		return FM_EXIT_USAGE;
 	}
-	/* before a verb sorts its operands out */
-	is_json = wants_json(argc - at, argv + at);
-	status = fm_dispatch("", argc - at, argv + at);
+	return fm_dispatch("", argc - at, argv + at);
+}
+
+int main(int argc, char **argv)
+{
+	bool is_json = wants_json(argc, argv);	/* before a verb sorts its operands out */
+	int status;
+
+	standard_fds();
+	fm_fault_arm_from_env();
+	fm_stdout_begin();
+	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
+	if (is_json)
+		fm_stdout_json();
+	status = run(argc, argv);
 	return is_json ? fm_stdout_error(status) : status;
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "client/cli/cmd.h"
+
 void fm_rows_begin(struct fm_rows *rows, const char *key)
 {
 	rows->are_over = false;
@@ -33,6 +35,8 @@ void fm_rows_end(struct fm_rows *rows, int status)
 	if (!rows->are_over)
 		(void)fm_rows_over(rows);
 	fm_jw_u64(&rows->w, "exit", (uint64_t)status);
+	if (status != FM_EXIT_DONE)
+		fm_said_json(&rows->w);
 	fm_jw_object_end(&rows->w);
 	(void)printf("\n");
 }

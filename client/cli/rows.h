@@ -6,6 +6,8 @@
  *   {"KEY":[ROW,
  *   ROW],"exit":0}
  *
+ * and "error" behind "exit", if one was said.
+ *
  * On standard output; fm_stdout_end() looks for errors.
  */
 #ifndef FM_CLIENT_ROWS_H
@@ -26,6 +28,7 @@ struct fm_json_writer *fm_rows_next(struct fm_rows *rows);
 /* No row any more: what the caller writes now stands before "exit". */
 struct fm_json_writer *fm_rows_over(struct fm_rows *rows);
 
+/* Behind what was said of an error, if there is one. */
 void fm_rows_end(struct fm_rows *rows, int status);
 
 #endif

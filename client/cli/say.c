@@ -5,7 +5,9 @@
  */
 #include "client/cli/cmd.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,31 +23,52 @@
 
 #define LINE_MAX_BYTES 8192
 
-static char said[LINE_MAX_BYTES / 4];	/* the last line, for fm_stdout_error() */
+/* For fm_stdout_error(): the last error, and until there is one the last line. */
+static char said[LINE_MAX_BYTES / 4];
+static int said_code;			/* 0: it was no error's */
 
-void fm_say(const char *fmt, ...)
+static void say(int code, const char *fmt, va_list list)
 {
-	char line[LINE_MAX_BYTES];
-	va_list list;
+	char text[sizeof(said)], line[LINE_MAX_BYTES];
 
-	va_start(list, fmt);
-	(void)vsnprintf(said, sizeof(said), fmt, list);	/* cut if it is too long */
-	va_end(list);
-	fm_show(said, strlen(said), line, sizeof(line));
+	(void)vsnprintf(text, sizeof(text), fmt, list);	/* cut if it is too long */
+	if (code != 0 || said_code == 0) {
+		memcpy(said, text, sizeof(said));
+		said_code = code;
+	}
+	fm_show(text, strlen(text), line, sizeof(line));
 	/* if even that fails there is nobody to tell */
 	(void)fprintf(stderr, "fmove: %s\n", line);
 }
 
+void fm_say(const char *fmt, ...)
+{
+	va_list list;
+
+	va_start(list, fmt);
+	say(0, fmt, list);
+	va_end(list);
+}
+
+int fm_fail_text(int code, const char *fmt, ...)
+{
+	va_list list;
+
+	va_start(list, fmt);
+	say(code, fmt, list);
+	va_end(list);
+	return (int)fm_api_exit(code);
+}
+
 int fm_fail(const char *verb, const struct fm_err *err)
 {
-	fm_say("%s: %s", verb, err->text);
-	return (int)fm_api_exit(err->code);
+	return fm_fail_text(err->code, "%s: %s", verb, err->text);
 }
 
 /* ---- standard output ---- */
 
 static bool is_stdout_raw;
-static bool has_output;
+static volatile sig_atomic_t has_output;
 static char half[4];		/* of a character whose rest comes with the next write */
 static size_t half_len;
 
@@ -150,21 +173,85 @@ int fm_stdout_end(const char *verb, int status)
 	return status != FM_EXIT_DONE ? status : FM_EXIT_FAILED;
 }
 
+static char cancelled[128];		/* what a signal prints, made beforehand */
+static size_t cancelled_len;
+
+/* Only what is safe in a handler. What was printed already cannot be taken back. */
+static void on_signal(int number)
+{
+	(void)number;
+	if (!has_output)
+		(void)!write(STDOUT_FILENO, cancelled, cancelled_len);
+	_exit(FM_EXIT_CANCELLED);
+}
+
+static void cancelled_make(void)
+{
+	struct fm_json_writer w;
+	int len;
+
+	fm_jw_begin(&w, cancelled, sizeof(cancelled) - 1);
+	fm_jw_object(&w, NULL);
+	fm_jw_u64(&w, "exit", FM_EXIT_CANCELLED);
+	fm_jw_object(&w, "error");
+	fm_jw_text(&w, "code", fm_api_errno_name(ECANCELED));
+	fm_jw_text(&w, "text", "cancelled");
+	fm_jw_object_end(&w);
+	fm_jw_object_end(&w);
+	len = fm_jw_end(&w);
+	assert(len > 0);
+	cancelled[len] = '\n';
+	cancelled_len = (size_t)len + 1;
+}
+
+void fm_stdout_json(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction before;
+
+	cancelled_make();
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			/* these signals can be caught */
+			(void)sigaction(signals[i], &action, NULL);
+}
+
+static const char *code_of(int status)
+{
+	if (said_code != 0)
+		return fm_api_errno_name(said_code);
+	return status == FM_EXIT_USAGE ? "EINVAL" : "EIO";
+}
+
+static void error_json(struct fm_json_writer *w, const char *code)
+{
+	char line[LINE_MAX_BYTES];
+
+	fm_show(said, strlen(said), line, sizeof(line));
+	fm_jw_object(w, "error");
+	fm_jw_text(w, "code", code);
+	fm_jw_text(w, "text", line);
+	fm_jw_object_end(w);
+}
+
+void fm_said_json(struct fm_json_writer *w)
+{
+	if (said_code != 0)
+		error_json(w, fm_api_errno_name(said_code));
+}
+
 int fm_stdout_error(int status)
 {
 	struct fm_json_writer w;
-	char line[LINE_MAX_BYTES];
 
 	(void)fflush(stdout);	/* what is left of it was the verb's */
 	if (status == FM_EXIT_DONE || has_output)
 		return status;
-	fm_show(said, strlen(said), line, sizeof(line));
 	fm_jw_stream(&w, stdout);
 	fm_jw_object(&w, NULL);
 	fm_jw_u64(&w, "exit", (uint64_t)status);
-	fm_jw_object(&w, "error");
-	fm_jw_text(&w, "text", line);
-	fm_jw_object_end(&w);
+	error_json(&w, code_of(status));
 	fm_jw_object_end(&w);
 	(void)printf("\n");
 	return fm_stdout_end("json", status);

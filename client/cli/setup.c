@@ -93,6 +93,9 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 		case FM_SETUP_DRY:
 			setup->is_dry = true;
 			break;
+		case FM_SETUP_JSON:
+			setup->is_json = true;
+			break;
 		case FM_SETUP_TOKEN_FILE:
 			setup->token_file = args->value;
 			break;

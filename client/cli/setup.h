@@ -33,6 +33,7 @@ struct fm_setup {
 	const char *user;
 	bool is_system;			/* make user and service, too (system.h) */
 	bool is_dry;			/* say what would be done */
+	bool is_json;			/* ... and what was done as an object */
 	const char *stores[FM_CONFIG_STORES_MAX];	/* "NAME=DIR" */
 	unsigned store_count;		/* 0: one store "data" */
 	const char *token_file;		/* join: NULL: the token is an operand */
@@ -47,6 +48,7 @@ enum {
 	FM_SETUP_USER_NAME,
 	FM_SETUP_SYSTEM,
 	FM_SETUP_DRY,
+	FM_SETUP_JSON,
 	FM_SETUP_TOKEN_FILE
 };
 
@@ -82,8 +84,15 @@ enum {
 		 NULL,                                                                             \
 		 "as root: make the user " FM_SERVICE_USER ", too, and enable and start fmoved",   \
 		 NULL},                                                                            \
+		{"dry-run",                                                                        \
+		 'n',                                                                              \
+		 FM_SETUP_DRY,                                                                     \
+		 NULL,                                                                             \
+		 "say what would be done, and do nothing",                                         \
+		 NULL},                                                                            \
 	{                                                                                          \
-		"dry-run", 'n', FM_SETUP_DRY, NULL, "say what would be done, and do nothing", NULL \
+		"json", 0, FM_SETUP_JSON, NULL,                                                    \
+			"the answer as one JSON object on standard output", NULL                   \
 	}
 
 /* All arguments of a verb that has just these options and min .. max operands. -1: over, see

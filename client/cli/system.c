@@ -14,6 +14,7 @@
 #include "client/cli/setup.h"
 #include "config/preflight.h"
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 
 #define UNIT "fmoved"
 #define SYSTEMD_DIR "/run/systemd/system"	/* as sd_booted(3) has it */
@@ -67,6 +68,46 @@ void fm_system_plan(const struct fm_setup *setup, FILE *to)
 		plan_dir(to, strchr(fm_setup_store(setup, i), '=') + 1);
 	if (setup->is_system)
 		plan_service(to);
+}
+
+static void print_json(char *lines)
+{
+	struct fm_json_writer w;
+	const char *line;
+
+	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_bool(&w, "dry_run", true);
+	fm_jw_array(&w, "plan");
+	while ((line = strsep(&lines, "\n")) != NULL)
+		if (*line == ' ')	/* a step, not what stands above them */
+			fm_jw_text(&w, NULL, line + strspn(line, " "));
+	fm_jw_array_end(&w);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
+int fm_system_print_plan(const struct fm_setup *setup, struct fm_err *err)
+{
+	char *lines = NULL;
+	size_t len;
+	FILE *to;
+
+	if (!setup->is_json) {
+		fm_system_plan(setup, stdout);
+		return 0;
+	}
+	to = open_memstream(&lines, &len);
+	if (to)
+		fm_system_plan(setup, to);
+	if (!to || fclose(to) != 0) {
+		free(lines);
+		return fm_err_set(err, -ENOMEM, "out of memory");
+	}
+	print_json(lines);
+	free(lines);
+	return 0;
 }
 
 /* ---- doing it ---- */

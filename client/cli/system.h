@@ -22,6 +22,9 @@ struct fm_system {
  * that is files only. */
 void fm_system_plan(const struct fm_setup *setup, FILE *to);
 
+/* That alone is wanted, on standard output: as lines, or as an object with "plan". */
+int fm_system_print_plan(const struct fm_setup *setup, struct fm_err *err);
+
 /* Make the user, unless there is one. -EPERM: we are not root. -ENOENT: there is no unit. */
 int fm_system_begin(struct fm_system *sys, struct fm_err *err);
 

@@ -33,8 +33,10 @@ int fm_turn_connect(struct fm_turn *turn, struct fmove **out, struct fmove_error
 			break;
 		ret = fmove_connect(fm_socket_path(), out, err);
 	}
-	if (ret == 0)
+	if (ret == 0) {
 		fmove_set_again(*out, fm_turn_wait, turn);
+		fmove_set_cancel(*out, fm_interrupt_fd());
+	}
 	return ret;
 }
 

@@ -36,7 +36,8 @@ void fm_turn_init(struct fm_turn *turn, const char *verb, bool is_quiet);
 
 /*
  * fmove_connect(), waiting for up to 30 s where too many others wait to be accepted; what is
- * refused there later waits, too. turn must outlive it; err is not NULL.
+ * refused there later waits, too, and a signal that is caught ends requests (fmove_set_cancel()).
+ * turn must outlive it; err is not NULL.
  */
 int fm_turn_connect(struct fm_turn *turn, struct fmove **out, struct fmove_error *err);
 

@@ -67,6 +67,13 @@ void fmove_disconnect(struct fmove *c);
 void fmove_set_timeout(struct fmove *c, uint64_t ms);
 
 /*
+ * Requests without a cancel_fd of their own (all but transfers, fmove_wait(), fmove_verify() and
+ * fmove_stage()) end with -ECANCELED when fd becomes readable, and none is begun while it is. What
+ * was asked may be done all the same. 0, the default, or less: nothing ends them.
+ */
+void fmove_set_cancel(struct fmove *c, int fd);
+
+/*
  * What is refused with is_full is asked again, over a new connection, as long as again() returns
  * true; it is to wait before it does, and must not use c. refused: how often this call was, 1 the
  * first time; left_ms: what is left of its timeout (UINT64_MAX: it has none), at the end of which

@@ -163,6 +163,7 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 	c->fd = fd;
 	c->address = address;
 	c->id = c->limit_ms = c->timeout_ms = 0;
+	c->cancel_fd = 0;
 	c->is_lost = false;
 	c->again = NULL;
 	c->again_ctx = NULL;
@@ -210,6 +211,11 @@ void fmove_set_again(struct fmove *c,
 void fmove_set_timeout(struct fmove *c, uint64_t ms)
 {
 	c->timeout_ms = ms;
+}
+
+void fmove_set_cancel(struct fmove *c, int fd)
+{
+	c->cancel_fd = fd;
 }
 
 /* ---- messages ---- */
@@ -459,6 +465,25 @@ static int caller_fd(const struct fm_lib_waiting *w, int fd)
 	return fd > 0 && !w->is_cancelled ? fd : -1;
 }
 
+static bool has_own_cancel(const struct fm_lib_waiting *w)
+{
+	return w->opts && w->opts->cancel_fd > 0;
+}
+
+/* Of a request that cannot be taken back: only we end. */
+static int fail_cancelled(struct fmove *c, struct fmove_error *err)
+{
+	connection_drop(c); /* its answer is nobody's */
+	return fm_lib_fail(err, -ECANCELED, "cancelled");
+}
+
+static bool is_cancelled(const struct fmove *c)
+{
+	struct pollfd fd = {c->cancel_fd > 0 ? c->cancel_fd : -1, POLLIN, 0};
+
+	return poll(&fd, 1, 0) > 0;
+}
+
 /* Until there is a message to read; cancels when cancel_fd says so, decides when hold_fd does. */
 static int message_wait(struct fmove *c, struct fm_lib_waiting *w, struct fmove_error *err)
 {
@@ -468,7 +493,7 @@ static int message_wait(struct fmove *c, struct fm_lib_waiting *w, struct fmove_
 	int n, ret = 0;
 
 	for (;;) {
-		fds[1].fd = caller_fd(w, o->cancel_fd);
+		fds[1].fd = caller_fd(w, has_own_cancel(w) ? o->cancel_fd : c->cancel_fd);
 		fds[2].fd = w->is_decided ? -1 : caller_fd(w, o->hold_fd);
 		n = poll(fds, 3, wait_ms(w));
 		if (n < 0 && errno != EINTR)
@@ -477,6 +502,8 @@ static int message_wait(struct fmove *c, struct fm_lib_waiting *w, struct fmove_
 			return fail_silent(w, err);
 		if (n > 0 && fds[0].revents)
 			return 0;
+		if (n > 0 && fds[1].revents && !has_own_cancel(w))
+			return fail_cancelled(c, err);
 		if (n > 0 && fds[1].revents)
 			ret = cancel_now(c, w, o->keep_partial, err);
 		else if (n > 0)
@@ -670,7 +697,10 @@ int fm_lib_try(struct fmove *c, const struct fm_json_writer *begun,
 		turns->limit_ms = c->limit_ms;
 		turns->since_ms = now_ms();
 	}
-	ret = request_send_with(c, begun, limit_left_ms(turns), with, err);
+	if (!has_own_cancel(w) && is_cancelled(c))
+		ret = fail_cancelled(c, err);
+	else
+		ret = request_send_with(c, begun, limit_left_ms(turns), with, err);
 	if (with->passed)
 		with->passed(with->ctx);
 	if (ret == 0)

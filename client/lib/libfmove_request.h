@@ -29,6 +29,7 @@ struct fmove {
 	uint64_t id;	     /* of the last request ... */
 	uint64_t limit_ms;   /* ... and its timeout; 0: none is said */
 	uint64_t timeout_ms; /* of requests about stores; 0: the daemon's */
+	int cancel_fd;	     /* > 0: ends requests that have none of their own */
 	/* the last request: the daemon went away, or was not there */
 	bool is_lost;
 	bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
