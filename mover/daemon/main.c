@@ -16,6 +16,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/log_file.h"
+#include "mover/daemon/faults.h"
 #include "mover/daemon/fmoved.h"
 #include "mover/store/store.h"
 
@@ -51,15 +52,6 @@ static const struct fm_daemon_program program = {
 	.load = fm_config_load,
 };
 
-/* With the line that mends it. */
-static void say_fault(const struct fm_preflight_fault *fault, enum fm_log_level level)
-{
-	char line[2 * FM_PREFLIGHT_MEND_MAX];
-
-	fm_preflight_print(fault, line, sizeof(line));
-	fm_log(level, "%s", line);
-}
-
 static int open_stores(const struct fm_config *cfg, struct fm_err *err)
 {
 	struct fm_store *store;
@@ -88,7 +80,7 @@ static int check(const struct fm_config *cfg)
 	for (unsigned i = 0; i < found->count; i++) {
 		bool is_borne = found->fault[i].is_borne;
 
-		say_fault(&found->fault[i], is_borne ? FM_LOG_WARN : FM_LOG_ERROR);
+		fm_fault_say(&found->fault[i], is_borne ? FM_LOG_WARN : FM_LOG_ERROR);
 		faults += !is_borne;
 	}
 	fm_preflight_free(found);
@@ -98,30 +90,12 @@ static int check(const struct fm_config *cfg)
 					  : EXIT_SUCCESS;
 }
 
-/* A start goes on: whatever works all the same is kept from nobody. */
-static void warn_of_faults(const struct fm_config *cfg)
-{
-	struct fm_preflight_user user;
-	struct fm_preflight *found;
-	struct fm_err err = { 0 };
-
-	fm_preflight_self(&user);
-	if (fm_preflight_run(cfg, &user, &found, &err) < 0) {
-		fm_log_warn("%s", err.text);
-		return;
-	}
-	for (unsigned i = 0; i < found->count; i++)
-		if (!found->fault[i].is_borne)	/* of these the start itself tells more */
-			say_fault(&found->fault[i], FM_LOG_WARN);
-	fm_preflight_free(found);
-}
-
 static int serve(struct fm_config *cfg, const struct fm_fmoved_opts *opts)
 {
 	struct fm_fmoved fmoved;
 	struct fm_err err = { 0 };
 
-	warn_of_faults(cfg);
+	fm_faults_warn(cfg);
 	if (fm_fmoved_start(&fmoved, opts, cfg, &err) < 0)
 		return fm_daemon_fail(&err, EXIT_FAILURE);
 	fm_fmoved_run(&fmoved);

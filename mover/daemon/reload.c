@@ -4,7 +4,8 @@
  *
  * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
  * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
- * nothing. Control loop only; reading and opening happen on a worker's thread.
+ * nothing; of a store that cannot be written to it warns, as a start does. Control loop only;
+ * reading and opening happen on a worker's thread.
  */
 #include "mover/daemon/fmoved.h"
 
@@ -21,6 +22,7 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
+#include "mover/daemon/faults.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
@@ -87,6 +89,8 @@ static void reload_run(struct fm_work *work)
 	r->ret = read_new(r);
 	if (r->ret < 0)
 		drop_new(r);
+	else
+		fm_faults_warn(r->cfg);
 }
 
 /* ---- on the loop ---- */

@@ -54,6 +54,24 @@ setpriv --reuid nobody --regid "$group" --clear-groups "$FMOVE_BIN/fmoved" --con
 pid=$!
 await test -S "$dir/n/fmoved.sock" || bad "it does not start: $(cat log)"
 grep -q 'warning: .*store "m": .*cannot write.*To mend it: chown nobody: ' log || bad "a start does not warn: $(cat log)"
+
+# So does a reload: it was writable when it was looked at last.
+warned() {
+	[ "$(grep -c 'warning: .*store "m": .*cannot write.*To mend it: chown nobody: ' log)" -eq "$1" ]
+}
+reload() {
+	local before
+
+	before=$(grep -c ': reloaded' log)
+	kill -HUP $pid
+	await reloaded_more log "$before" || bad "no reload: $(cat log)"
+}
+chown nobody: "$dir/models"
+reload
+warned 1 || bad "a reload warns of a store that can be written to: $(cat log)"
+chown root: "$dir/models"
+reload
+warned 2 || bad "a reload does not warn: $(cat log)"
 kill $pid && wait $pid || bad "it does not end well: $(cat log)"
 chown nobody: "$dir/models"
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* faults - see faults.h. */
+#include "mover/daemon/faults.h"
+
+#include "config/preflight.h"
+#include "mover/base/err.h"
+
+void fm_fault_say(const struct fm_preflight_fault *fault, enum fm_log_level level)
+{
+	char line[2 * FM_PREFLIGHT_MEND_MAX];
+
+	fm_preflight_print(fault, line, sizeof(line));
+	fm_log(level, "%s", line);
+}
+
+void fm_faults_warn(const struct fm_config *cfg)
+{
+	struct fm_preflight_user user;
+	struct fm_preflight *found;
+	struct fm_err err = { 0 };
+
+	fm_preflight_self(&user);
+	if (fm_preflight_run(cfg, &user, &found, &err) < 0) {
+		fm_log_warn("%s", err.text);
+		return;
+	}
+	for (unsigned i = 0; i < found->count; i++)
+		if (!found->fault[i].is_borne)	/* of these the start itself tells more */
+			fm_fault_say(&found->fault[i], FM_LOG_WARN);
+	fm_preflight_free(found);
+}
