@@ -221,6 +221,17 @@ int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err)
  */
 int fm_config_load_alone(const char *file, struct fm_config **out, struct fm_err *err);
 
+/* A file of peers.d that is not there yet, or not with that text. */
+struct fm_config_peer_text {
+	const char *name;	/* of the file */
+	const char *text;
+};
+
+/* What fm_config_load() would say with it: nothing is to be written that no daemon could start
+ * with. */
+int fm_config_try_peer(const char *file, const struct fm_config_peer_text *peer,
+		       struct fm_err *err);
+
 /* The same for text in memory, called `file` in errors; no peers.d. Not necessarily terminated. */
 int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out,
 			  struct fm_err *err);

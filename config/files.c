@@ -145,15 +145,26 @@ int fm_dir_make(const char *path, mode_t mode, struct fm_err *err)
 	return 0;
 }
 
+#define PEER_FILE_MAX (FM_VALUE_NAME_MAX + sizeof(".conf"))
+
+static void peer_file_name(const char *name, char file[static PEER_FILE_MAX])
+{
+	assert(fm_value_is_name(name));
+	snprintf(file, PEER_FILE_MAX, "%s.conf", name);
+}
+
 static int peer_path(const char *dir, const char *name, char path[static PATH_MAX],
 		     struct fm_err *err)
 {
-	char file[FM_VALUE_NAME_MAX + sizeof(FM_CONFIG_PEERS_DIR "/.conf")];
+	char file[PEER_FILE_MAX], below[sizeof(FM_CONFIG_PEERS_DIR "/") + PEER_FILE_MAX];
 
-	assert(fm_value_is_name(name));
-	snprintf(file, sizeof(file), FM_CONFIG_PEERS_DIR "/%s.conf", name);
-	return fm_path_join(dir, file, path, err);
+	peer_file_name(name, file);
+	snprintf(below, sizeof(below), FM_CONFIG_PEERS_DIR "/%s", file);
+	return fm_path_join(dir, below, path, err);
 }
+
+#define ADDRESSES_TEXT_MAX (32 + FM_CONFIG_PEER_ADDRESSES_MAX * (FM_PEER_FILE_FURTHER_MAX + 4))
+#define PEER_TEXT_MAX (640 + ADDRESSES_TEXT_MAX)
 
 /* "addresses = [ ... ];" with its line end; nothing if there are none. */
 static void print_addresses(const struct fm_peer_file *peer, char *out, size_t max)
@@ -172,11 +183,30 @@ static void print_addresses(const struct fm_peer_file *peer, char *out, size_t m
 		(void)snprintf(out + len, max - len, " ];\n");
 }
 
+static void print_peer(const struct fm_peer_file *peer, char text[static PEER_TEXT_MAX])
+{
+	char key[FM_VALUE_KEY_TEXT_MAX], addresses[ADDRESSES_TEXT_MAX];
+
+	fm_value_key_print(peer->key, key);
+	print_addresses(peer, addresses, sizeof(addresses));
+	snprintf(text, PEER_TEXT_MAX,
+		 "# Remove this file and reload fmoved to revoke this peer.\n"
+		 "name = \"%s\";\naddress = \"%s\";\n%skey = \"%s\";\n",
+		 peer->name, peer->address, addresses, key);
+}
+
+int fm_peer_file_try(const char *config_file, const struct fm_peer_file *peer, struct fm_err *err)
+{
+	char file[PEER_FILE_MAX], text[PEER_TEXT_MAX];
+
+	peer_file_name(peer->name, file);
+	print_peer(peer, text);
+	return fm_config_try_peer(config_file, &(struct fm_config_peer_text){file, text}, err);
+}
+
 int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct fm_err *err)
 {
-	char path[PATH_MAX], peers[PATH_MAX], key[FM_VALUE_KEY_TEXT_MAX];
-	char addresses[32 + FM_CONFIG_PEER_ADDRESSES_MAX * (FM_PEER_FILE_FURTHER_MAX + 4)],
-		text[640 + sizeof(addresses)];
+	char path[PATH_MAX], peers[PATH_MAX], text[PEER_TEXT_MAX];
 	struct fm_file_write how = { .path = path, .mode = 0644, .may_replace = peer->may_replace };
 	int ret = peer_path(dir, peer->name, path, err);
 
@@ -186,12 +216,7 @@ int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct 
 		ret = fm_dir_make(peers, 0755, err);
 	if (ret < 0)
 		return ret;
-	fm_value_key_print(peer->key, key);
-	print_addresses(peer, addresses, sizeof(addresses));
-	snprintf(text, sizeof(text),
-		 "# Remove this file and reload fmoved to revoke this peer.\n"
-		 "name = \"%s\";\naddress = \"%s\";\n%skey = \"%s\";\n",
-		 peer->name, peer->address, addresses, key);
+	print_peer(peer, text);
 	return fm_file_write(&how, text, err);
 }
 

@@ -46,6 +46,10 @@ struct fm_peer_file {
 	bool may_replace;
 };
 
+/* -EINVAL, and why, if the configuration would have a mistake with it: nobody could start or reload
+ * fmoved then. What fm_config_load() says if it has one already. */
+int fm_peer_file_try(const char *config_file, const struct fm_peer_file *peer, struct fm_err *err);
+
 /* Write DIR/peers.d/NAME.conf, making peers.d if need be. -EEXIST. */
 int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct fm_err *err);
 

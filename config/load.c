@@ -35,6 +35,7 @@ struct load {
 	struct fm_config *cfg;
 	struct fm_option_context ctx;
 	const char *file;	/* being read now */
+	const struct fm_config_peer_text *with;	/* NULL: peers.d as it is */
 	struct fm_err *err;
 };
 
@@ -593,12 +594,20 @@ static int is_peer_file(const struct dirent *e)
 	return e->d_name[0] != '.' && len > 5 && strcmp(e->d_name + len - 5, ".conf") == 0;
 }
 
+/* Whether the text to be tried stands for the file of that name. */
+static bool is_instead(const struct load *l, const char *name)
+{
+	return l->with && strcmp(name, l->with->name) == 0;
+}
+
 /* The file's name is the peer's, so that two files cannot be one peer and removing one revokes it
  * for certain. */
 static int load_named_peer_file(struct load *l, const char *name)
 {
 	const struct fm_config_peer *peer;
-	int ret = parse_file(l, O_NOFOLLOW, load_peer_file);
+	int ret = is_instead(l, name) ? parse_bytes(l, l->with->text, strlen(l->with->text),
+						    load_peer_file)
+				      : parse_file(l, O_NOFOLLOW, load_peer_file);
 
 	if (ret < 0)
 		return ret;
@@ -610,32 +619,46 @@ static int load_named_peer_file(struct load *l, const char *name)
 	return 0;
 }
 
-static int load_peers_dir(struct load *l)
+static int load_peer_in(struct load *l, const char *dir, const char *name)
+{
+	char *file;
+	int ret;
+
+	if (asprintf(&file, "%s/%s", dir, name) < 0)
+		return fail_memory(l);
+	l->file = file;
+	ret = load_named_peer_file(l, name);
+	l->file = l->cfg->file;
+	free(file);
+	return ret;
+}
+
+static int load_peers_in(struct load *l, const char *dir)
 {
 	struct dirent **names;
-	char *dir, *file;
-	int count, ret = 0;
+	int count = scandir(dir, &names, is_peer_file, alphasort), ret = 0;
+
+	if (count < 0 && errno != ENOENT)
+		return fm_err_sys(l->err, -errno, "%.200s", dir);
+	for (int i = 0; i < count; i++) {
+		if (ret == 0 && !is_instead(l, names[i]->d_name))
+			ret = load_peer_in(l, dir, names[i]->d_name);
+		free(names[i]);
+	}
+	if (count >= 0)
+		free(names);
+	/* behind the others, so that its mistake is told where it clashes with one of them */
+	return ret == 0 && l->with ? load_peer_in(l, dir, l->with->name) : ret;
+}
+
+static int load_peers_dir(struct load *l)
+{
+	char *dir;
+	int ret;
 
 	if (asprintf(&dir, "%s/" FM_CONFIG_PEERS_DIR, l->cfg->dir) < 0)
 		return fail_memory(l);
-	count = scandir(dir, &names, is_peer_file, alphasort);
-	if (count < 0) {
-		ret = errno == ENOENT ? 0 : fm_err_sys(l->err, -errno, "%.200s", dir);
-		free(dir);
-		return ret;
-	}
-	for (int i = 0; i < count; i++) {
-		if (ret == 0 && asprintf(&file, "%s/%s", dir, names[i]->d_name) < 0)
-			ret = fail_memory(l);
-		if (ret == 0) {
-			l->file = file;
-			ret = load_named_peer_file(l, names[i]->d_name);
-			l->file = l->cfg->file;
-			free(file);
-		}
-		free(names[i]);
-	}
-	free(names);
+	ret = load_peers_in(l, dir);
 	free(dir);
 	return ret;
 }
@@ -750,13 +773,15 @@ static int load_end(struct load *l, int ret, struct fm_config **out)
 	return 0;
 }
 
-static int load_files(const char *file, bool has_peers, struct fm_config **out, struct fm_err *err)
+static int load_files(const char *file, bool has_peers, const struct fm_config_peer_text *with,
+		      struct fm_config **out, struct fm_err *err)
 {
 	struct load l;
 	int ret;
 
 	assert(file && out);
 	ret = load_new(&l, file, err);
+	l.with = with;
 	if (ret == 0)
 		ret = parse_file(&l, 0, load_main);
 	if (ret == 0 && has_peers)
@@ -766,12 +791,22 @@ static int load_files(const char *file, bool has_peers, struct fm_config **out, 
 
 int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err)
 {
-	return load_files(file, true, out, err);
+	return load_files(file, true, NULL, out, err);
 }
 
 int fm_config_load_alone(const char *file, struct fm_config **out, struct fm_err *err)
 {
-	return load_files(file, false, out, err);
+	return load_files(file, false, NULL, out, err);
+}
+
+int fm_config_try_peer(const char *file, const struct fm_config_peer_text *peer, struct fm_err *err)
+{
+	struct fm_config *cfg;
+	int ret = load_files(file, true, peer, &cfg, err);
+
+	if (ret == 0)
+		fm_config_free(cfg);
+	return ret;
 }
 
 int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out,

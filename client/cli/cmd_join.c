@@ -216,6 +216,7 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 	struct fm_peer_file peer = {
 		.name = answer->name, .address = address, .key = from->invite.key};
 	uint16_t port;
+	int ret;
 
 	if (!fm_value_is_name(answer->name))
 		return fm_err_set(err, -EPROTO, "the inviting node has a name that is none");
@@ -236,7 +237,8 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 	}
 	add_reached(&peer, from->reached, reached);
 	peer.may_replace = there != NULL;
-	return fm_peer_file_write(cfg->dir, &peer, err);
+	ret = fm_peer_file_try(cfg->file, &peer, err);
+	return ret < 0 ? ret : fm_peer_file_write(cfg->dir, &peer, err);
 }
 
 static void say_what_next(const struct fm_setup *setup, const struct fm_config *cfg,

@@ -97,6 +97,8 @@ static int admit_into(const struct fm_config *cfg, const struct fm_join_candidat
 	if (ret == 0)
 		ret = check_taken(cfg, who, &peer.may_replace, err);
 	if (ret == 0)
+		ret = fm_peer_file_try(cfg->file, &peer, err);
+	if (ret == 0)
 		ret = fm_invite_use(cfg->dir, who->request.secret, err);
 	return ret < 0 ? ret : fm_peer_file_write(cfg->dir, &peer, err);
 }

@@ -95,6 +95,21 @@ connected b 2
 connected c 2
 no 6 'is there already' fmove join --dir "$dir/c/c" --node other "$address" "$token"
 
+# What is told must not make the configuration one that no daemon starts with: b stands in the file
+# that a person wrote, or b is known under another name.
+cp -r "$dir/c/c" "$dir/c/hand"
+{ echo 'peers = ( {'; cat "$dir/c/hand/peers.d/b.conf"; echo '} );'; } >>"$dir/c/hand/fmove.conf"
+rm "$dir/c/hand/peers.d/b.conf"
+cp -r "$dir/c/c" "$dir/c/old"
+sed -i 's/^name = "b"/name = "bb"/' "$dir/c/old/peers.d/b.conf"
+mv "$dir/c/old/peers.d/b.conf" "$dir/c/old/peers.d/bb.conf"
+for name in hand old; do
+	ok fmove config check "$dir/c/$name/fmove.conf"
+	ok fmove invite --dir "$dir/c/b"
+	no 1 '"b".*(there already.*remove one|have the same key)' fmove join --dir "$dir/c/$name" "$(line 1)" "$(line 2)"
+	ok fmove config check "$dir/c/$name/fmove.conf"
+done
+
 # Too late.
 ok fmove invite --dir "$dir/c/a"
 token=$(line 2)

@@ -662,6 +662,35 @@ static void test_admit(void)
 	CU_ASSERT_EQUAL(further_addresses(), 1);
 }
 
+/* A name, a key or an address that is good in itself may still be a mistake beside the others: then
+ * no daemon would start again. */
+static void test_admit_keeps_config_whole(void)
+{
+	static const char peer[] = "node = { name = \"srv\"; };\n"
+				   "peers = ( { name = \"hand\"; key = \"%s\"; } );\n";
+	struct fm_file_write how = { .path = conf, .mode = 0600, .may_replace = true };
+	const uint8_t by_hand[FM_KEY_LEN] = { 5 };
+	char key[FM_VALUE_KEY_TEXT_MAX], text[256];
+	struct fm_invite invite = { .key = { 1 } };
+	unsigned before = peer_count();
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+	CU_ASSERT_EQUAL(try_admit(&invite, "hf", 6, "h:1", &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"hf\" is not allowed"));
+	CU_ASSERT_EQUAL(peer_count(), before);
+
+	/* written by a person: an entry in peers.d would be a second one */
+	fm_value_key_print(by_hand, key);
+	(void)snprintf(text, sizeof(text), peer, key);
+	CU_ASSERT_EQUAL_FATAL(fm_file_write(&how, text, &err), 0);
+	CU_ASSERT_EQUAL(peer_count(), before + 1);
+	CU_ASSERT_EQUAL(try_admit(&invite, "hand", 5, "h:1", &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "fmove.conf:2; remove one"));
+	CU_ASSERT_EQUAL(peer_count(), before + 1);
+	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), 0);
+}
+
 static void test_admit_broken_config(void)
 {
 	struct fm_file_write how = { .path = conf, .mode = 0600, .may_replace = true };
@@ -712,6 +741,8 @@ static const struct fm_test tests[] = {
 	{ "an address where nobody listens is said", test_nobody_there },
 	{ "a stop in the middle leaves nothing over", test_stop_meanwhile },
 	{ "admitted is who has a good token, a free name and a new key", test_admit },
+	{ "who would make the configuration a mistake is not admitted",
+	  test_admit_keeps_config_whole },
 	{ "a configuration with a mistake uses up no token", test_admit_broken_config },
 	{ "the directory goes again", test_end },
 };
