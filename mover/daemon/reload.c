@@ -4,8 +4,10 @@
  *
  * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
  * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
- * nothing; of a store that cannot be written to it warns, as a start does. Control loop only;
- * reading and opening happen on a worker's thread.
+ * nothing; of a store that cannot be written to it warns, as a start does. A node that joins while
+ * the configuration is read may not be in what was read: then it is read once more, and nobody is
+ * taken for removed who was not there yet. Control loop only; reading and opening happen on a
+ * worker's thread.
  */
 #include "mover/daemon/fmoved.h"
 
@@ -32,6 +34,7 @@ struct fm_reload {
 	struct fm_work work;
 	bool is_busy;
 	bool is_wanted_again;
+	unsigned joined;			/* peers, when it began to read */
 	/* The worker's, while is_busy: */
 	struct fm_config *cfg;			/* the new one */
 	struct fm_store *stores[FM_CONFIG_STORES_MAX];	/* by its place there; NULL: as it was */
@@ -178,6 +181,20 @@ static void take_over_networks(struct fm_reload *r)
 	fm_log_info("reload: mover.private_networks changed; TCP connections are made anew");
 }
 
+/* Keys may be handed round: no peer gets one that another still has, and none keeps one that is in
+ * no entry any more. */
+static void take_over_peers(struct fm_reload *r)
+{
+	struct fm_engine *engine = r->fmoved->engine;
+	struct fm_err err = { 0 };
+
+	for (unsigned i = 0; i < r->cfg->peer_count; i++)
+		fm_engine_revoke_peer_key(engine, r->cfg->peers[i].name, r->cfg->peers[i].key);
+	for (unsigned i = 0; i < r->cfg->peer_count; i++)
+		if (fm_fmoved_set_peer(engine, &r->cfg->peers[i], NULL, &err) < 0)
+			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
+}
+
 /* What was removed goes first: a new entry may have its key, or need its place. */
 static void take_over(struct fm_reload *r)
 {
@@ -186,9 +203,7 @@ static void take_over(struct fm_reload *r)
 
 	remove_gone(r, false);
 	remove_gone(r, true);
-	for (unsigned i = 0; i < r->cfg->peer_count; i++)
-		if (fm_fmoved_set_peer(fmoved->engine, &r->cfg->peers[i], NULL, &err) < 0)
-			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
+	take_over_peers(r);
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])
 			continue;
@@ -227,6 +242,11 @@ static void reload_done(struct fm_work *work)
 		drop_new(r);
 		return;
 	}
+	if (r->joined != fm_join_count(r->fmoved->join)) {
+		drop_new(r);
+		fm_reload_start(r);
+		return;
+	}
 	if (r->ret < 0) {
 		fm_log_error("reload: %s; nothing is changed", r->err.text);
 	} else {
@@ -252,6 +272,7 @@ void fm_reload_start(struct fm_reload *r)
 	if (r->is_busy)
 		return;
 	r->is_busy = true;
+	r->joined = fm_join_count(r->fmoved->join);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
 		   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);

@@ -54,6 +54,7 @@ struct fm_join {
 	struct fm_share places;		/* by address */
 	struct fm_timer shut;		/* when no invitation is open any more */
 	struct fm_log_limit lines;	/* of those who are refused */
+	unsigned admitted;
 	bool is_admitting;
 	bool is_stopped;
 };
@@ -251,6 +252,7 @@ static void admit_done(struct fm_work *work)
 		conn_free(c);
 		return;
 	}
+	join->admitted++;
 	if (make_peer(join->opts.engine, &c->who, &c->err) < 0) {
 		fm_log_warn("join: %s, as \"%s\": %s", c->from, c->who.request.name, c->err.text);
 		conn_answer(c, &c->err);
@@ -403,6 +405,11 @@ void fm_join_open(struct fm_join *join, uint64_t until_ns)
 		fm_timer_set(join->opts.loop, &join->shut, until_ns);
 	else
 		fm_timer_clear(join->opts.loop, &join->shut);
+}
+
+unsigned fm_join_count(const struct fm_join *join)
+{
+	return join->admitted;
 }
 
 void fm_join_set_address(struct fm_join *join, const char *address)

@@ -65,6 +65,9 @@ int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm
  * there go on. */
 void fm_join_open(struct fm_join *join, uint64_t until_ns);
 
+/* How many were admitted, ever: what was read before one more was may not have it. */
+unsigned fm_join_count(const struct fm_join *join);
+
 /* After a reload. */
 void fm_join_set_address(struct fm_join *join, const char *address);
 

@@ -264,6 +264,15 @@ void fm_engine_remove_peer(struct fm_engine *e, const char *name)
 		remove_peer(p, "it was removed from the configuration");
 }
 
+void fm_engine_revoke_peer_key(struct fm_engine *e, const char *name,
+			       const uint8_t still[FM_KEY_LEN])
+{
+	struct fm_peer *p = fm_engine_peer(e, name);
+
+	if (p && memcmp(p->key, still, FM_KEY_LEN) != 0)
+		remove_peer(p, "its entry in the configuration changed");
+}
+
 /* ---- stores ---- */
 
 static struct fm_store_ref *find_store(struct fm_engine *e, const char *name, size_t len)

@@ -48,6 +48,10 @@ int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer
 /* Revoked: its session ends now. */
 void fm_engine_remove_peer(struct fm_engine *engine, const char *name);
 
+/* The same for the peer of that name, unless this is its key still. */
+void fm_engine_revoke_peer_key(struct fm_engine *engine, const char *name,
+			       const uint8_t still[FM_KEY_LEN]);
+
 /* Taken over. Replaces one of the same name (jobs under way keep the old one until they end).
  * -ENOSPC. */
 int fm_engine_set_store(struct fm_engine *engine, struct fm_store *store, struct fm_err *err);

@@ -103,6 +103,26 @@ peers 1
 ok fmove put f n2:s/g
 same f "$(store 2)/g"
 
+# A key that is in no entry any more is revoked, though its peer cannot get its new one before another
+# peer, which comes later, has let go of that.
+for i in a b; do
+	ok fmove keygen "$i.key"
+	grep -o '[A-Za-z0-9+/]\{43\}=' out >"$i.pub" || bad "keygen says no key: $(cat out)"
+done
+sed -i "/name = \"n2\"/s,\$,\,\n { name = \"zz\"; key = \"$(cat a.pub)\"; }," "$conf"
+reload 'reloaded'
+sed -i "/name = \"n2\"/s,key = \"[^\"]*\",key = \"$(cat a.pub)\",; /name = \"zz\"/s,key = \"[^\"]*\",key = \"$(cat b.pub)\"," "$conf"
+reload 'reloaded'
+grep -q 'has the key of peer' new && bad "a key that was handed round is refused: $(cat new)"
+fmove status --json >out
+grep -q '"connected":true' out && bad "a key that is in no entry is let in: $(cat out)"
+use 2
+no 6 'key is not known there' fmove put --timeout ${HANG_S}s f n1:s/h
+use 1
+cp before "$conf"
+reload 'reloaded'
+peers 1
+
 # The same from peers.d, with a file per peer.
 sed -n 's/.*{ name = "n2"; \(.*\) }.*/name = "n2"; \1/p' before >n2.conf
 sed -i '/name = "n2"/d' "$conf"
