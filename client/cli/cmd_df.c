@@ -14,10 +14,48 @@
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_UNFINISHED };
+
 const struct fm_opt fm_opts_df[] = {
+	{"unfinished", 0, OPT_UNFINISHED, NULL,
+	 "also what transfers that were cut off left there, which takes a look at all of a store",
+	 NULL},
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
+
+/* What transfers that were cut off left in a store. */
+struct left {
+	uint64_t bytes;			/* UINT64_MAX: it is not for the caller to know */
+	uint64_t transfers;
+};
+
+static void add_left(void *ctx, const struct fmove_aside *one)
+{
+	struct left *left = ctx;
+
+	left->bytes += one->bytes;
+	left->transfers++;
+}
+
+/* false: df->failed says why. What stays, as a transfer works on it or it may be somebody's, is no
+ * failure here. */
+static bool sum_left(struct fm_df *df, const char *store, struct left *left)
+{
+	const struct fmove_name name = { df->node, store, "" };
+	int ret = 0;
+
+	*left = (struct left){ .bytes = 0 };
+	if (df->unfinished)
+		ret = fmove_purge_partials(df->unfinished, &name, true, add_left, left,
+					   &df->failed);
+	if (ret == -EACCES)
+		left->bytes = UINT64_MAX;
+	else if (ret < 0 && ret != -EBUSY && ret != -EPERM)
+		return false;
+	df->failed.code = 0;
+	return true;
+}
 
 static void bytes_json(struct fm_json_writer *w, const char *key, uint64_t bytes)
 {
@@ -27,7 +65,7 @@ static void bytes_json(struct fm_json_writer *w, const char *key, uint64_t bytes
 		fm_jw_u64(w, key, bytes);
 }
 
-static void print_json(struct fm_df *df, const struct fmove_space *s)
+static void print_json(struct fm_df *df, const struct fmove_space *s, const struct left *left)
 {
 	struct fm_json_writer *w = fm_rows_next(&df->rows);
 
@@ -40,6 +78,11 @@ static void print_json(struct fm_df *df, const struct fmove_space *s)
 	bytes_json(w, "aside", s->aside);
 	bytes_json(w, "aside_trees", s->trees);
 	fm_jw_bool(w, "counting", s->is_counting);
+	if (df->unfinished) {
+		bytes_json(w, "unfinished", left->bytes);
+		bytes_json(w, "unfinished_transfers",
+			   left->bytes == UINT64_MAX ? UINT64_MAX : left->transfers);
+	}
 	fm_jw_object_end(w);
 }
 
@@ -48,19 +91,22 @@ static const char *bytes_text(uint64_t bytes, char out[static FM_SHOW_MAX])
 	return bytes == UINT64_MAX ? "-" : fm_show_bytes(bytes, out);
 }
 
-static void print_text(const struct fm_df *df, const struct fmove_space *s)
+static void print_text(const struct fm_df *df, const struct fmove_space *s,
+		       const struct left *left)
 {
 	char free[FM_SHOW_MAX], used[FM_SHOW_MAX], of[FM_SHOW_MAX], promised[FM_SHOW_MAX],
-		aside[FM_SHOW_MAX];
+		unfinished[FM_SHOW_MAX], aside[FM_SHOW_MAX];
 
 	if (df->count == 0)
-		(void)printf("%-16s %10s %10s %10s %10s %12s\n", "store", "free", "used", "of",
-			     "promised", "kept aside");
-	(void)printf("%-16s %10s %10s %10s %10s %12s%s", s->store, bytes_text(s->free, free),
+		(void)printf("%-16s %10s %10s %10s %10s%s %12s\n", "store", "free", "used", "of",
+			     "promised", df->unfinished ? "   unfinished" : "", "kept aside");
+	(void)printf("%-16s %10s %10s %10s %10s", s->store, bytes_text(s->free, free),
 		     bytes_text(s->used, used),
 		     bytes_text(s->quota < s->size ? s->quota : s->size, of),
-		     bytes_text(s->promised, promised), bytes_text(s->aside, aside),
-		     s->is_counting ? " or more" : "");
+		     bytes_text(s->promised, promised));
+	if (df->unfinished)
+		(void)printf(" %12s", bytes_text(left->bytes, unfinished));
+	(void)printf(" %12s%s", bytes_text(s->aside, aside), s->is_counting ? " or more" : "");
 	if (s->trees > 0)
 		(void)printf(" in %" PRIu64 " %s", s->trees, fm_show_directories(s->trees));
 	(void)printf("\n");
@@ -69,13 +115,16 @@ static void print_text(const struct fm_df *df, const struct fmove_space *s)
 bool fm_df_print(void *ctx, const struct fmove_space *space)
 {
 	struct fm_df *df = ctx;
+	struct left left;
 
 	if (!space->may_read)	/* it is named, and nothing else is said of it */
 		return true;
+	if (!sum_left(df, space->store, &left))
+		return false;
 	if (df->is_json)
-		print_json(df, space);
+		print_json(df, space, &left);
 	else
-		print_text(df, space);
+		print_text(df, space, &left);
 	df->count++;
 	return !ferror(stdout);
 }
@@ -109,18 +158,37 @@ static void hint_dir(const char *text, struct fmove_error *why)
 			       "; the directory here is ./%s", text);	/* cut if it is too long */
 }
 
-static int df(const struct fm_name *name, const char *text, struct fm_df *how)
+/* The stores of a node, or one of them; the daemon's refusal is the answer. */
+static int ask(struct fmove *c, const struct fm_name *name, struct fm_df *how,
+	       struct fmove_error *why)
 {
 	const struct fmove_name parts = { name->node[0] ? name->node : NULL, name->store, "" };
+	int ret;
+
+	how->node = parts.node;
+	ret = fmove_space(c, &parts, fm_df_print, how, why);
+	if (ret < 0 || how->failed.code == 0)
+		return ret;
+	*why = how->failed;
+	return why->code;
+}
+
+static int df(const struct fm_name *name, const char *text, bool is_unfinished, struct fm_df *how)
+{
 	int ret, status = FM_EXIT_DONE;
 	struct fmove_error why;
 	struct fmove *c;
 
 	if (fm_ask_open("df", false, &c, &status) < 0)
 		return status;
+	if (is_unfinished && fm_ask_open("df", false, &how->unfinished, &status) < 0) {
+		fmove_close(c);
+		return status;
+	}
 	if (how->is_json)
 		fm_rows_begin(&how->rows, "stores");
-	ret = fmove_space(c, &parts, fm_df_print, how, &why);
+	ret = ask(c, name, how, &why);
+	fmove_close(how->unfinished);
 	fmove_close(c);
 	if (ret < 0) {
 		hint_dir(text, &why);
@@ -143,12 +211,16 @@ int fm_cmd_df(int argc, char **argv)
 {
 	struct fm_df how = { .count = 0 };
 	struct fm_name name = { .node = "" };
+	bool is_unfinished = false;
 	struct fm_args args;
 	struct fm_err err;
+	int key;
 
 	fm_args_begin(&args, "df", argc, argv);
-	while (fm_args_next(&args) > 0)
-		how.is_json = true;
+	while ((key = fm_args_next(&args)) > 0) {
+		how.is_json |= key == OPT_JSON;
+		is_unfinished |= key == OPT_UNFINISHED;
+	}
 	if (fm_args_end(&args, 0, 1) < 0)
 		return args.status;
 	if (args.count > 0 && is_dir(args.operands[0]))
@@ -158,5 +230,5 @@ int fm_cmd_df(int argc, char **argv)
 	if (name.path[0])
 		return fm_usage(&args, "\"%.200s\": room is a store's; leave out the path",
 				args.operands[0]);
-	return df(&name, args.count > 0 ? args.operands[0] : NULL, &how);
+	return df(&name, args.count > 0 ? args.operands[0] : NULL, is_unfinished, &how);
 }

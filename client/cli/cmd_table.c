@@ -60,7 +60,8 @@ const struct fm_cmd fm_cmds[] = {
 	{"df", "[NODE[:STORE]]|DIR", "Show what stores have room for.",
 	 "Of this node, of another, or of one store: what is free and used, what running "
 	 "transfers were promised, and what goes with the directories that were replaced and are "
-	 "kept for a while (old_keep). Of a directory of yours, DIR (with a / or . before it): "
+	 "kept for a while (old_keep); with --unfinished also what transfers that were cut off "
+	 "left. Of a directory of yours, DIR (with a / or . before it): "
 	 "what is free, and what gets keep aside and left unfinished in it.",
 	 fm_opts_df, true, fm_cmd_df},
 	{"purge", "NODE:STORE|DIR", "Remove what was replaced and is kept aside.",

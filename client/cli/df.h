@@ -13,6 +13,12 @@ struct fm_df {
 	bool is_json; /* as rows that the caller began */
 	struct fm_rows rows;
 	size_t count;			/* printed so far */
+
+	/* What is unfinished is summed up, too: over a connection of its own, while the other tells
+	 * the stores. NULL: it is not. */
+	struct fmove *unfinished;
+	const char *node;		/* whose stores they are; NULL: ours */
+	struct fmove_error failed;	/* code 0: it did not */
 };
 
 /* One line, or object; ctx: a struct fm_df. false: standard output cannot be written. */
