@@ -20,6 +20,7 @@
 #include "config/files.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 
 #define HASH_LEN 32
 #define HASH_HEX (2 * HASH_LEN)
@@ -28,10 +29,20 @@
 /* until then an old one is called too late, not wrong */
 #define FORGET_S (24 * 60 * 60)
 
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_LEN 36
+
 struct entry {
 	char id[ID_HEX + 1];
 	char hash[HASH_HEX + 1];
-	int64_t ends;				/* seconds since 1970 */
+	int64_t ends;				/* as struct moment */
+	char boot[BOOT_ID_LEN + 1];
+};
+
+/* A time that nobody sets: another boot's says nothing about this one's. */
+struct moment {
+	int64_t s;				/* of CLOCK_BOOTTIME */
+	char boot[BOOT_ID_LEN + 1];
 };
 
 /* ---- the token ---- */
@@ -78,24 +89,38 @@ static int hash_secret(const uint8_t secret[static FM_INVITE_SECRET_LEN],
 	return 0;
 }
 
-static int64_t now_s(void)
+static int look_at_clock(struct moment *now, struct fm_err *err)
 {
-	return (int64_t)time(NULL);
+	int fd = FM_FAULT("invite.boot") ? (errno = EIO, -1)
+					 : open(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, now->boot, BOOT_ID_LEN);
+	int ret = len < 0 ? -errno : len < BOOT_ID_LEN ? -EIO : 0;
+	struct timespec up;
+
+	if (fd >= 0)
+		(void)close(fd);	/* only read */
+	if (ret < 0)
+		return fm_err_sys(err, ret, "read " BOOT_ID_FILE);
+	now->boot[BOOT_ID_LEN] = '\0';
+	(void)clock_gettime(CLOCK_BOOTTIME, &up);	/* it exists */
+	now->s = (int64_t)up.tv_sec;
+	return 0;
 }
 
 /* A file of ours, well formed. Anything else in the directory is left alone. */
 static int read_entry(int dir, const char *id, struct entry *e)
 {
-	char text[HASH_HEX + 32] = "";
+	char text[HASH_HEX + 32 + BOOT_ID_LEN] = "";
 	int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	ssize_t len;
 
 	if (fd < 0)
 		return -errno;
+	e->boot[0] = '\0';	/* an earlier version named none */
 	len = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (len < 0 || strlen(id) != ID_HEX ||
-	    sscanf(text, "%64[0-9a-f] %" SCNd64, e->hash, &e->ends) != 2)
+	    sscanf(text, "%64[0-9a-f] %" SCNd64 " %36[0-9a-f-]", e->hash, &e->ends, e->boot) < 2)
 		return -EINVAL;
 	if (strlen(e->hash) != HASH_HEX || strncmp(e->hash, id, ID_HEX) != 0)
 		return -EINVAL;
@@ -106,6 +131,7 @@ static int read_entry(int dir, const char *id, struct entry *e)
 struct walk {
 	/* other than 0 ends the walk */
 	int (*visit)(struct walk *w, int dir, const struct entry *e);
+	struct moment now;
 	char want[HASH_HEX + 1];
 	unsigned open_count;
 	int64_t left;			/* seconds */
@@ -119,6 +145,8 @@ static int walk_entries(const char *dir, struct walk *w, struct fm_err *err)
 	DIR *d;
 
 	ret = fm_path_join(dir, FM_CONFIG_INVITES_DIR, path, err);
+	if (ret == 0)
+		ret = look_at_clock(&w->now, err);
 	if (ret < 0)
 		return ret;
 	d = opendir(path);
@@ -134,20 +162,23 @@ static int walk_entries(const char *dir, struct walk *w, struct fm_err *err)
 	return ret;
 }
 
-static bool is_open(const struct entry *e)
+/* Seconds; 0 or less: it is open no more. */
+static int64_t time_left(const struct walk *w, const struct entry *e)
 {
-	int64_t left = e->ends - now_s();
+	bool is_of_now = strcmp(e->boot, w->now.boot) == 0 && e->ends >= 0 &&
+			 e->ends - w->now.s <= FM_INVITE_VALID_S;	/* that is what it had */
 
-	/* More than it ever had: the clock was set back, and nobody knows how long it has been. */
-	return left > 0 && left <= FM_INVITE_VALID_S;
+	return is_of_now ? e->ends - w->now.s : INT64_MIN;
 }
 
 /* Remove what is long over, count what is not. */
 static int count_open(struct walk *w, int dir, const struct entry *e)
 {
-	if (is_open(e))
+	int64_t left = time_left(w, e);
+
+	if (left > 0)
 		w->open_count++;
-	else if (e->ends + FORGET_S < now_s() || e->ends > now_s())
+	else if (left < -FORGET_S)
 		(void)unlinkat(dir, e->id, 0);	/* it opens nothing; the next walk tries again */
 	return 0;
 }
@@ -172,7 +203,7 @@ static void make_secret(uint8_t secret[static FM_INVITE_SECRET_LEN])
 
 int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 {
-	char path[PATH_MAX], hex[HASH_HEX + 1], text[HASH_HEX + 32];
+	char path[PATH_MAX], hex[HASH_HEX + 1], text[HASH_HEX + 32 + BOOT_ID_LEN];
 	struct fm_file_write how = { .path = path, .mode = 0600 };
 	struct walk w = { .visit = count_open };
 	int ret;
@@ -195,16 +226,17 @@ int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 	ret = entry_path(dir, hex, path, err);
 	if (ret < 0)
 		return ret;
-	snprintf(text, sizeof(text), "%s %" PRId64 "\n", hex, now_s() + FM_INVITE_VALID_S);
+	snprintf(text, sizeof(text), "%s %" PRId64 " %s\n", hex, w.now.s + FM_INVITE_VALID_S,
+		 w.now.boot);
 	return fm_file_write(&how, text, err);
 }
 
 static int find_longest(struct walk *w, int dir, const struct entry *e)
 {
-	int64_t left = e->ends - now_s();
+	int64_t left = time_left(w, e);
 
 	(void)dir;
-	if (is_open(e) && left > w->left)
+	if (left > w->left)
 		w->left = left;
 	return 0;
 }
@@ -224,7 +256,7 @@ static int find_wanted(struct walk *w, int dir, const struct entry *e)
 	(void)dir;
 	if (CRYPTO_memcmp(e->hash, w->want, HASH_HEX) != 0)
 		return FOUND_NONE;
-	return is_open(e) ? FOUND_OPEN : FOUND_LATE;
+	return time_left(w, e) > 0 ? FOUND_OPEN : FOUND_LATE;
 }
 
 static int check(const char *dir, struct walk *w, const uint8_t secret[static FM_INVITE_SECRET_LEN],
@@ -256,6 +288,20 @@ int fm_invite_check(const char *dir, const uint8_t secret[static FM_INVITE_SECRE
 	return check(dir, &w, secret, err);
 }
 
+/* A token that is used up stays so when the power goes. */
+static int sync_dir(const char *path, struct fm_err *err)
+{
+	char dir[PATH_MAX];
+	int fd, ret;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = fd < 0 || FM_FAULT("invite.sync") || fsync(fd) < 0 ? -EIO : 0;
+	if (fd >= 0)
+		(void)close(fd);	/* only synced */
+	return ret < 0 ? fm_err_sys(err, ret, "sync %s", dir) : 0;
+}
+
 int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN],
 		  struct fm_err *err)
 {
@@ -269,7 +315,7 @@ int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_
 	if (ret < 0)
 		return ret;
 	if (unlink(path) == 0)
-		return 0;
+		return sync_dir(path, err);
 	/* Not removed is not used up: it must not open anything then. */
 	if (errno != ENOENT)
 		return fm_err_sys(err, -errno, "remove %s", path);

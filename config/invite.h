@@ -5,7 +5,9 @@
  * A token is a secret of 128 bits and the inviting node's public key: 64 characters of base64url.
  * Whoever makes it prints it and forgets it; the configuration's directory keeps a file invites/ID
  * with the SHA-256 of the secret and the time it ends, so that reading the directory does not let
- * anybody join. The daemon that is asked checks, then uses it up by removing the file. May block.
+ * anybody join. That time is the machine's since its start: setting the clock opens nothing again,
+ * and a restart of the machine ends it. The daemon that is asked checks, then uses it up by
+ * removing the file. May block.
  */
 #ifndef FM_CONFIG_INVITE_H
 #define FM_CONFIG_INVITE_H

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -205,24 +206,63 @@ static void test_directory_tells_nothing(void)
 	run("test -f invites/0123456789abcdef && test -d invites/d && rm -r invites", "");
 }
 
-/* Goal: a token ends by itself. Method: its file is given another time, which is what a clock that
- * moved would do. */
+static time_t passed_s;
+
+/* The machine's own time, later; nobody sets it. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, out);
+
+	if (clock == CLOCK_BOOTTIME)
+		out->tv_sec += passed_s;
+	return ret;
+}
+
+/* Goal: a token ends by itself, whatever becomes of the clock that people set, and does not come to
+ * life again. Method: time passes on the other one; its file is as after a restart. */
 static void test_too_late(void)
 {
 	struct fm_invite invite = { .key = { 1 } };
 	struct fm_err err = { 0 };
-	char edit[64];
 
 	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
-	snprintf(edit, sizeof(edit), "sed -i 's/ [0-9]*$/ %lld/' invites/*",
-		 (long long)time(NULL) - 1);
-	run(edit, "");
+	passed_s = FM_INVITE_VALID_S - 5;
+	CU_ASSERT_TRUE(fm_invite_left(dir, &err) > 0);
+	CU_ASSERT_EQUAL(fm_invite_check(dir, invite.secret, &err), 0);
+	passed_s = FM_INVITE_VALID_S;
+	CU_ASSERT_EQUAL(fm_invite_left(dir, &err), 0);
 	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);
-	snprintf(edit, sizeof(edit), "sed -i 's/ [0-9]*$/ %lld/' invites/*",
-		 (long long)time(NULL) + 100000);
-	run(edit, "");
-	/* the clock was set back since */
+	passed_s = 0;
+	run("sed -i 's/ [0-9]* / 99999999999 /' invites/*", "");
 	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);
+
+	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+	run("test $(ls invites | wc -l) -eq 1", "");
+	CU_ASSERT_EQUAL(fm_invite_check(dir, invite.secret, &err), 0);
+	/* of another run of the machine, which may be at any time */
+	run("sed -i 's/-[0-9a-f]*$/-000000000000/' invites/*", "");
+	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);
+	/* of a version that wrote the time of the day */
+	run("sed -i 's/ .*/ 1/' invites/*", "");
+	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);
+	run("rm -r invites", "");
+}
+
+/* What is not used up for good must not open anything: power may go, and the file be there
+ * again. */
+static void test_use_is_synced(void)
+{
+	struct fm_invite invite = { .key = { 1 } };
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+	fm_fault_arm("invite.sync", 1);
+	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -EIO);
+	fm_fault_arm(NULL, 0);
+	fm_fault_arm("invite.boot", 1);
+	CU_ASSERT_EQUAL(fm_invite_left(dir, &err), -EIO);
+	fm_fault_arm(NULL, 0);
+	run("rm -r invites", "");
 }
 
 /* Goal: a token can be an operand. Method: so many that one in 64 would show. */
@@ -274,6 +314,7 @@ static const struct fm_test tests[] = {
 	{ "a token works once", test_used_once },
 	{ "who reads the directory cannot join", test_directory_tells_nothing },
 	{ "a token ends by itself", test_too_late },
+	{ "a token is used up for good, or opens nothing", test_use_is_synced },
 	{ "no token looks like an option", test_no_option },
 	{ "open tokens have a limit", test_limit },
 	{ "the directory goes again", test_end },
