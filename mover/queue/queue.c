@@ -49,6 +49,16 @@ int64_t fm_queue_now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void fm_queue_keep(struct fm_queue_job *j)
+{
+	int64_t past_ms = fm_queue_now_ms() - j->ended_ms;
+	uint64_t left_ms = FM_QUEUE_KEPT_MS;
+
+	if (past_ms > 0)
+		left_ms -= (uint64_t)past_ms < left_ms ? (uint64_t)past_ms : left_ms;
+	j->kept_until_ns = fm_loop_now(j->queue->c.loop) + left_ms * FM_NS_PER_MS;
+}
+
 bool fm_queue_has_ended(const struct fm_queue_job *j)
 {
 	return j->state >= FM_QUEUE_DONE;
@@ -871,7 +881,7 @@ static struct fm_queue_job *oldest_kept(struct fm_queue *q, const struct fm_queu
 
 void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user)
 {
-	int64_t now_ms = fm_queue_now_ms();
+	uint64_t now_ns = fm_loop_now(q->c.loop);
 	struct fm_queue_job *j;
 
 	if (user && user->kept > FM_QUEUE_KEPT_USER_MAX) {
@@ -886,10 +896,11 @@ void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user)
 	}
 	fm_list_each(at, next, &q->jobs) {
 		j = fm_container_of(at, struct fm_queue_job, at);
-		if (j->state == FM_QUEUE_PAUSED && j->is_abandoned &&
-		    now_ms - j->ended_ms > (int64_t)FM_QUEUE_KEPT_MS)
+		if (now_ns < j->kept_until_ns)
+			continue;
+		if (j->state == FM_QUEUE_PAUSED && j->is_abandoned)
 			forget_abandoned(j);
-		else if (is_kept(j) && now_ms - j->ended_ms > (int64_t)FM_QUEUE_KEPT_MS)
+		else if (is_kept(j))
 			fm_queue_forget(j);
 	}
 }

@@ -262,6 +262,7 @@ static void revive(struct fm_queue_job *j)
 		j->is_abandoned = true;		/* its command went when the daemon did */
 		j->ended_ms = fm_queue_now_ms();
 	}
+	fm_queue_keep(j);
 	if (j->o.job.timeout_ns && !fm_queue_has_ended(j))
 		j->deadline_ns = fm_loop_now(q->c.loop) + j->o.job.timeout_ns;
 	if (j->seq >= q->next_seq)

@@ -118,6 +118,7 @@ struct fm_queue_job {
 	unsigned before;
 	int64_t created_ms;
 	int64_t ended_ms;		/* of an abandoned one: since when */
+	uint64_t kept_until_ns;		/* of what ended, and of an abandoned one that is paused */
 	uint64_t deadline_ns;		/* 0: none */
 	uint64_t started_ns;		/* the try that runs, or ran last */
 	struct fm_retry retry;
@@ -157,6 +158,10 @@ void fm_queue_job_add(struct fm_queue_job *j);
 bool fm_queue_has_ended(const struct fm_queue_job *j);
 void fm_queue_set_why(struct fm_queue_job *j, int code, const char *text);
 int64_t fm_queue_now_ms(void);
+
+/* ended_ms is set, now or by what a file says: how long it is kept. That is of the loop's clock, so
+ * setting the other one loses no job, nor keeps one for ever. */
+void fm_queue_keep(struct fm_queue_job *j);
 const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, and what to do */
 /* On the worker, that of holder if there is one; without one at once when the queue is stopping:
  * nobody waits for the loop then. */

@@ -1047,6 +1047,7 @@ static void pause_job(struct fm_queue_job *j)
 	j->has_gone_far |= j->tries > 0;
 	j->end_code = 0;
 	j->ended_ms = fm_queue_now_ms();
+	fm_queue_keep(j);
 	fm_queue_set_why(j, 0, "");
 	fm_queue_save(j);
 	fm_loop_post(j->queue->c.loop, &j->tell);
@@ -1064,6 +1065,7 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 	fm_queue_count_end(j);
 	j->state = state;
 	j->ended_ms = fm_queue_now_ms();
+	fm_queue_keep(j);
 	/* Without memory its end is still told, but not what it was like. */
 	free(j->result);
 	j->result = FM_FAULT("queue.result") ? NULL : malloc(sizeof(*j->result));

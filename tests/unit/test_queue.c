@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -1847,6 +1849,46 @@ static void test_what_ended_long_ago_is_forgotten_without_another_end(void)
 	scene_down();
 }
 
+static time_t set_forward_s;
+
+/* The clock that people set. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, out);
+
+	if (clock == CLOCK_REALTIME)
+		out->tv_sec += set_forward_s;
+	return ret;
+}
+
+/* Goal: no job is lost because somebody set the clock, as happens after a start without a
+ * battery. */
+static void test_a_clock_that_is_set_loses_no_job(void)
+{
+	unsigned count = 0;
+	struct caller c;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	end("a", 0);
+	set_forward_s = 50 * 365 * 86400L;
+	run();
+	fm_queue_visit(q, 0, true, 0, visit_none, &count);
+	CU_ASSERT_EQUAL(count, 1);
+	CU_ASSERT_TRUE(has_file(c.id, ".json"));
+	set_forward_s = 0;
+
+	/* it ended while the clock was ahead */
+	queue_down();
+	set_ended(c.id, "4000000000000");
+	started_count = 0;
+	queue_up(1);
+	run();
+	fm_queue_visit(q, 0, true, 0, visit_none, &count);
+	CU_ASSERT_EQUAL(count, 2);
+	scene_down();
+}
+
 /* Goal: what is left in a pipe after a try that failed is never taken for the whole. */
 static void test_a_job_cannot_be_resumed_with_a_pipe(void)
 {
@@ -2076,6 +2118,7 @@ static const struct fm_test tests[] = {
 	{"what is attended is limited", test_what_is_attended_is_limited},
 	{"what ended long ago is forgotten without another end",
 	 test_what_ended_long_ago_is_forgotten_without_another_end},
+	{"a clock that is set loses no job", test_a_clock_that_is_set_loses_no_job},
 	{"a job cannot be resumed with a pipe", test_a_job_cannot_be_resumed_with_a_pipe},
 	{"what an earlier try left survives a refusal",
 	 test_what_an_earlier_try_left_survives_a_refusal},
