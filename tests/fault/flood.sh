@@ -43,7 +43,7 @@ fm() {
 stays_within() {
 	local n=$1 peak
 
-	! grep -qs -m 1 libasan "/proc/$(cat "$dir/n$n/pid")/maps" || return 0
+	! grep -q __asan_init "$FMOVE_BIN/fmoved" || return 0
 	peak=$(awk '$1 == "VmHWM:" { print int($2 / 1024) }' "/proc/$(cat "$dir/n$n/pid")/status")
 	echo "n$n: at most $peak MiB"
 	((peak <= TOTAL_MIB + 64)) || die "n$n took $peak MiB, $TOTAL_MIB is its budget"
