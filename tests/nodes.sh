@@ -62,7 +62,7 @@ node_until() {
 	local dir=$1 end=$((SECONDS + HANG_S))
 	shift
 
-	until "$@" > /dev/null 2>&1; do
+	until ASAN_OPTIONS=$ASKING "$@" > /dev/null 2>&1; do
 		if ! kill -0 "$(cat "$dir/pid")" 2>/dev/null || ((SECONDS >= end)); then
 			printf 'node in %s: not done: %s; the end of its log:\n' "$dir" "$*" >&2
 			tail -n 20 "$dir/log" >&2

@@ -86,7 +86,7 @@ down() {
 # Every daemon still answers.
 alive() {
 	for i in $(seq "$nodes"); do
-		fmove --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null 2>&1 || bad "n$i does not answer any more"
+		ASAN_OPTIONS=$ASKING fmove --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null 2>&1 || bad "n$i does not answer any more"
 	done
 }
 
@@ -95,7 +95,7 @@ alive() {
 await() {
 	local end=$((SECONDS + HANG_S)) ms=20
 
-	until "$@" >/dev/null 2>&1; do
+	until ASAN_OPTIONS=$ASKING "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
 		sleep "0.0$ms"
 		[ $ms -ge 80 ] || ms=$((ms * 2))
