@@ -7,7 +7,7 @@ up 2
 
 source=$(store 2)/set
 mkdir -p "$source"
-(cd "$source" && seq 12000 | split -a 5 -l 1)
+(cd "$source" && seq 4000 | split -a 5 -l 1)
 export FMOVE_SOCKET=$dir/c/n2/fmoved.sock
 fmove stage s/set >out.alone 2>err.alone &
 alone=$!
