@@ -2,8 +2,8 @@
 /*
  * build - see build.h.
  *
- * A listing is made by the writer of manifests, too, which then writes nowhere: so it has the same
- * checks, limits and extents.
+ * The listing of one file is made by the writer of manifests, too, which then writes nowhere: so it
+ * has the same checks, limits and extents.
  */
 #include "staging/build.h"
 
@@ -27,9 +27,8 @@
 struct build {
 	const struct fm_stage_build_opts *opts;
 	struct fm_stage_writer *w;
-	bool is_listing;
 	struct fm_hardlinks hardlinks;
-	uint8_t *buf;			/* of a chunk; a listing has none */
+	uint8_t *buf;			/* of a chunk */
 	char target[FM_TREE_PATH_MAX + 1];
 };
 
@@ -126,11 +125,7 @@ static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_
 	e->target_len = 0;
 	e->type = FM_STAGE_FILE;
 	e->mode = m->st.st_mode & 01777;
-	if (!b->is_listing)
-		return add_file(b, m, e, err);
-	e->size = (uint64_t)m->st.st_size;
-	e->mtime_ns = fm_reading_mtime(&m->st);
-	return fm_stage_writer_entry(b->w, e);
+	return add_file(b, m, e, err);
 }
 
 static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e)
@@ -230,16 +225,6 @@ static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
 	fm_stage_writer_free(b->w);
 	fm_hardlinks_free(&b->hardlinks);
 	return ret;
-}
-
-int fm_stage_list(const struct fm_stage_build_opts *opts, struct fm_stage_totals *totals,
-		  struct fm_err *err)
-{
-	struct build b = { .opts = opts, .is_listing = true };
-	uint8_t none[FM_SHA256_LEN];
-
-	fm_err_clear(err);
-	return run(&b, -1, none, totals, err);
 }
 
 int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],

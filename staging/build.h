@@ -25,10 +25,6 @@ struct fm_stage_build_opts {
 	_Atomic uint64_t *bytes_done;	/* grows as files are read; NULL: nobody looks */
 };
 
-/* Sizes and times alone: the totals, with the listing digest. */
-int fm_stage_list(const struct fm_stage_build_opts *opts, struct fm_stage_totals *totals,
-		  struct fm_err *err);
-
 /* The totals of a dataset that is this file, of which nothing more is known. */
 int fm_stage_list_file(const struct fm_stage_entry *file, struct fm_stage_totals *totals,
 		       struct fm_err *err);
