@@ -20,6 +20,7 @@
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
+#include "mover/tree/tree.h"
 #include "mover/wire/wire.h"
 #include "mover/data/xfer.h"
 
@@ -46,6 +47,8 @@ static int holey_next(struct fm_file *file, uint64_t offset, uint64_t *from, uin
 
 static const struct fm_file_ops plain_ops;
 static const struct fm_file_ops holey_ops = { .next_data = holey_next };
+static const struct fm_file_ops pack_ops;
+static struct fm_tree tree;
 
 struct world {
 	struct fm_loop *loop;
@@ -126,6 +129,7 @@ static void world_new(struct world *w, bool is_source, uint64_t size, const stru
 	w->file.ops = ops;
 	w->file.is_stream = ops == &stream_ops;
 	w->file.may_stand = ops == &standing_ops;
+	w->file.tree = ops == &pack_ops ? &tree : NULL;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w->loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w->slabs, NULL), 0);
 	pthread_mutex_init(&w->shared.lock, NULL);
@@ -625,6 +629,51 @@ static void copied(struct world *w, const struct fm_chunk *chunk)
 	pthread_mutex_lock(&w->link->lock);
 	fm_xfer_copied(w->x, chunk->place);
 	pthread_mutex_unlock(&w->link->lock);
+}
+
+/* A chunk that is not sent after all: its claim is over, but not the reference of who claimed. */
+static bool arrives(struct world *w, struct fm_chunk *c, int64_t res)
+{
+	bool is_there = fm_link_read(w->x, c, res);
+
+	if (!is_there)
+		fm_xfer_unref(w->x);
+	return is_there;
+}
+
+/*
+ * Goal: a pack counts as what it turned out to be when it was read, and one that is not there, or
+ * not yet, as nothing: for the rates, for what is under way, for the size of the whole.
+ */
+static void test_packs(void)
+{
+	struct fm_whole whole;
+	struct fm_chunk c, d;
+	struct world w;
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &pack_ops);
+	fm_rate_set(&w.x->rate, CHUNK);	/* one a second */
+	fm_rate_set(&w.rate, CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c));
+	CU_ASSERT_EQUAL(c.len, CHUNK);
+	CU_ASSERT_FALSE(claim(&w, &w, &d));
+	CU_ASSERT_TRUE(arrives(&w, &c, 8));
+	CU_ASSERT_EQUAL(c.len, 8);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &d));
+	CU_ASSERT_FALSE(arrives(&w, &d, -EAGAIN));
+	CU_ASSERT_FALSE(claim(&w, &w, &d));
+	fm_link_feed(w.x);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &d));
+	CU_ASSERT_EQUAL(d.seq, 1);	/* the same number */
+	CU_ASSERT_FALSE(arrives(&w, &d, 0));
+	CU_ASSERT_FALSE(claim(&w, &w, &d));
+	CU_ASSERT_FALSE(fm_link_is_sent(w.x));
+	acked(&w, &c);
+	CU_ASSERT_TRUE(fm_link_is_sent(w.x));
+	fm_link_sent_whole(w.x, &whole);
+	CU_ASSERT_EQUAL(whole.chunks, 1);
+	CU_ASSERT_EQUAL(whole.size, CHUNK);
+	world_free(&w);
 }
 
 /* Goal: a stream's chunk is there to be claimed when it was read, not before; the next is read
@@ -1448,6 +1497,7 @@ static const struct fm_test tests[] = {
 	{"a chunk that came three times counts once, in the CRC too", test_repetition_counts_once},
 	{"no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks},
 	{"what each kind of connection carried is known", test_what_each_kind_carried},
+	{"a pack counts as what it turned out to be when it was read", test_packs},
 	{"a stream's chunk is read before it is claimed; all go over one connection", test_stream},
 	{"a stream's chunks go over another connection when theirs is lost", test_lost_stream},
 	{"a stream that is silent when its connection is lost goes on later",
