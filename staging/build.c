@@ -4,6 +4,8 @@
  *
  * The listing of one file is made by the writer of manifests, too, which then writes nowhere: so it
  * has the same checks, limits and extents.
+ *
+ * Small files that follow each other are read at once, and written down in their order.
  */
 #include "staging/build.h"
 
@@ -13,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
@@ -21,43 +24,71 @@
 #include "mover/tree/hardlinks.h"
 #include "mover/tree/reading.h"
 #include "mover/tree/tree.h"
+#include "staging/at_once.h"
 #include "staging/chunk.h"
 #include "staging/walk.h"
+
+#define SMALL_MAX 32u		/* open at once */
+
+/* A file of one chunk at most. */
+struct small {
+	struct fm_reading *r;
+	struct fm_stage_entry e;
+	char path[FM_TREE_PATH_MAX + 1];
+	struct fm_stage_chunk chunk;
+	int ret;
+};
 
 struct build {
 	const struct fm_stage_build_opts *opts;
 	struct fm_stage_writer *w;
 	struct fm_hardlinks hardlinks;
-	uint8_t *buf;			/* of a chunk */
+	uint8_t *buf[FM_STAGE_AT_ONCE];	/* of a chunk; the first is there, the others where memory is */
+	struct small *small;		/* met, and not written down */
+	unsigned count;
+	atomic_uint next;		/* of these, to be read */
 	char target[FM_TREE_PATH_MAX + 1];
 };
 
 /* ---- the chunks of a file ---- */
 
-static int add_chunk(struct build *b, struct fm_reading *r, uint64_t n, bool *is_whole)
+static int read_chunk(struct build *b, struct fm_reading *r, uint64_t n, uint8_t *buf,
+		      struct fm_stage_chunk *c, bool *is_whole)
 {
 	uint32_t len = fm_stage_chunk_len((uint64_t)r->st.st_size, n);
-	struct fm_stage_chunk c;
-	int ret = fm_stage_chunk_read(r, n, b->buf, &c);
+	int ret = fm_stage_chunk_read(r, n, buf, c);
 
 	if (ret < 0)
 		return ret;
-	*is_whole = fm_reading_count(r, fm_crc32c_part(c.crc, n * FM_STAGE_CHUNK, len), len);
+	*is_whole = fm_reading_count(r, fm_crc32c_part(c->crc, n * FM_STAGE_CHUNK, len), len);
 	if (b->opts->bytes_done)
 		atomic_fetch_add_explicit(b->opts->bytes_done, len, memory_order_relaxed);
-	return fm_stage_writer_chunk(b->w, &c);
+	return 0;
+}
+
+/*
+ * What wrote it left it in memory, which is the GPU's on some machines. It is on the disk: it was
+ * read from there.
+ */
+static void let_go(struct fm_reading *r)
+{
+	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
+	fm_reading_put(r);
 }
 
 static int add_chunks(struct build *b, struct fm_reading *r, struct fm_err *err)
 {
 	uint64_t size = (uint64_t)r->st.st_size;
+	struct fm_stage_chunk c;
 	bool is_whole = true;
 	int ret = fm_reading_expect(r);
 
 	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
 		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
 			return fm_err_set(err, -ECANCELED, "stopped");
-		ret = add_chunk(b, r, n, &is_whole);
+		ret = read_chunk(b, r, n, b->buf[0], &c, &is_whole);
+		if (ret == 0)
+			ret = fm_stage_writer_chunk(b->w, &c);
 	}
 	if (ret == 0)
 		ret = fm_reading_check(r);
@@ -84,7 +115,87 @@ static int fail(int code, const char *path, struct fm_err *err)
 	return fm_reading_fail(err, code, path);
 }
 
+/* ---- small files ---- */
+
+static int read_small(struct build *b, struct small *f, uint8_t *buf)
+{
+	bool is_whole = true;
+	int ret = fm_reading_expect(f->r);
+
+	if (ret == 0 && f->e.size > 0)
+		ret = read_chunk(b, f->r, 0, buf, &f->chunk, &is_whole);
+	if (ret == 0)
+		ret = fm_reading_check(f->r);
+	return ret == 0 && !is_whole ? -EILSEQ : ret;
+}
+
+/* One of several threads; who has no memory leaves them to the others. */
+static void read_smalls(void *ctx, unsigned n)
+{
+	struct build *b = ctx;
+	unsigned i;
+
+	while (b->buf[n] && (i = atomic_fetch_add(&b->next, 1)) < b->count)
+		b->small[i].ret = read_small(b, &b->small[i], b->buf[n]);
+}
+
+static int write_small(struct build *b, const struct small *f, struct fm_err *err)
+{
+	int ret = f->ret;
+
+	if (ret == 0)
+		ret = fm_stage_writer_entry(b->w, &f->e);
+	if (ret == 0 && f->e.size > 0)
+		ret = fm_stage_writer_chunk(b->w, &f->chunk);
+	return ret < 0 ? fail(ret, f->path, err) : 0;
+}
+
+/* Those that were met are read, and written down. */
+static int add_smalls(struct build *b, struct fm_err *err)
+{
+	unsigned several = b->count < FM_STAGE_AT_ONCE ? b->count : FM_STAGE_AT_ONCE;
+	int ret = 0;
+
+	if (b->count == 0)
+		return 0;
+	atomic_store(&b->next, 0);
+	fm_stage_at_once(several, read_smalls, b);
+	for (unsigned i = 0; ret == 0 && i < b->count; i++)
+		ret = write_small(b, &b->small[i], err);
+	for (unsigned i = 0; i < b->count; i++)
+		let_go(b->small[i].r);
+	b->count = 0;
+	return ret;
+}
+
+/* r is taken over. */
+static int meet_small(struct build *b, struct fm_reading *r, const struct fm_stage_entry *e,
+		      struct fm_err *err)
+{
+	struct small *f = &b->small[b->count++];
+
+	f->r = r;
+	f->e = *e;
+	memcpy(f->path, e->path, e->path_len);
+	f->path[e->path_len] = '\0';
+	f->e.path = f->path;
+	return b->count == SMALL_MAX ? add_smalls(b, err) : 0;
+}
+
 /* ---- one name ---- */
+
+static int add_large(struct build *b, struct fm_reading *r, const struct fm_stage_entry *e,
+		     struct fm_err *err)
+{
+	int ret = add_smalls(b, err);
+
+	if (ret == 0)
+		ret = fm_stage_writer_entry(b->w, e);
+	if (ret == 0)
+		ret = add_chunks(b, r, err);
+	let_go(r);
+	return ret;
+}
 
 static int add_file(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
 		    struct fm_err *err)
@@ -96,14 +207,15 @@ static int add_file(struct build *b, const struct fm_stage_met *m, struct fm_sta
 		return ret;
 	e->size = (uint64_t)r->st.st_size;
 	e->mtime_ns = fm_reading_mtime(&r->st);
-	ret = fm_stage_writer_entry(b->w, e);
-	if (ret == 0)
-		ret = add_chunks(b, r, err);
-	/* What wrote it left it in memory, which is the GPU's on some machines. It is on the disk:
-	 * it was read from there. */
-	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
-	fm_reading_put(r);
-	return ret;
+	return e->size > FM_STAGE_CHUNK ? add_large(b, r, e, err) : meet_small(b, r, e, err);
+}
+
+/* What is no file that is read, behind those that are. */
+static int add_entry(struct build *b, const struct fm_stage_entry *e, struct fm_err *err)
+{
+	int ret = add_smalls(b, err);
+
+	return ret < 0 ? ret : fm_stage_writer_entry(b->w, e);
 }
 
 static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
@@ -118,7 +230,7 @@ static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_
 	if (first) {
 		e->type = FM_STAGE_HARD;
 		e->target = first;
-		return fm_stage_writer_entry(b->w, e);
+		return add_entry(b, e, err);
 	}
 	if (ret < 0 && ret != -ENOSPC)	/* too many to remember: then it is a file of its own */
 		return ret;
@@ -128,7 +240,8 @@ static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_
 	return add_file(b, m, e, err);
 }
 
-static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e)
+static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
+		    struct fm_err *err)
 {
 	int n = FM_FAULT("stage.readlink")
 			? -EIO
@@ -142,7 +255,7 @@ static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_sta
 	e->mtime_ns = fm_reading_mtime(&m->st);
 	e->target = b->target;
 	e->target_len = (size_t)n;
-	return fm_stage_writer_entry(b->w, e);
+	return add_entry(b, e, err);
 }
 
 static int refuse_special(const char *path, struct fm_err *err)
@@ -163,11 +276,11 @@ static int add(struct build *b, const struct fm_stage_met *m, struct fm_err *err
 	if (S_ISDIR(m->st.st_mode)) {
 		e.type = FM_STAGE_DIR;
 		e.mode = m->st.st_mode & 01777;
-		ret = fm_stage_writer_entry(b->w, &e);
+		ret = add_entry(b, &e, err);
 	} else if (S_ISREG(m->st.st_mode)) {
 		ret = add_regular(b, m, &e, err);
 	} else if (S_ISLNK(m->st.st_mode)) {
-		ret = add_link(b, m, &e);
+		ret = add_link(b, m, &e, err);
 	} else {
 		return refuse_special(m->path, err);
 	}
@@ -217,6 +330,10 @@ static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
 	if (ret < 0)
 		return fm_err_sys(err, ret, "begin a manifest");
 	ret = b->opts->file ? add_one_file(b, err) : add_tree(b, err);
+	if (ret == 0)
+		ret = add_smalls(b, err);
+	while (b->count > 0)
+		fm_reading_put(b->small[--b->count].r);
 	if (ret == 0) {
 		ret = fm_stage_writer_end(b->w, version, totals);
 		if (ret < 0)
@@ -230,12 +347,18 @@ static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
 int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],
 		   struct fm_stage_totals *totals, struct fm_err *err)
 {
-	struct build b = { .opts = opts, .buf = fm_stage_chunk_buf_new() };
+	struct build b = { .opts = opts, .buf = { fm_stage_chunk_buf_new() } };
 	int ret;
 
 	fm_err_clear(err);
-	ret = b.buf ? run(&b, fd, version, totals, err) : fm_err_sys(err, -ENOMEM, "read files");
-	fm_stage_chunk_buf_free(b.buf);
+	b.small = FM_FAULT("stage.alloc") ? NULL : fm_budget_alloc(SMALL_MAX * sizeof(*b.small));
+	for (unsigned n = 1; b.buf[0] && n < FM_STAGE_AT_ONCE; n++)
+		b.buf[n] = fm_stage_chunk_buf_new();
+	ret = b.buf[0] && b.small ? run(&b, fd, version, totals, err)
+				  : fm_err_sys(err, -ENOMEM, "read files");
+	for (unsigned n = 0; n < FM_STAGE_AT_ONCE; n++)
+		fm_stage_chunk_buf_free(b.buf[n]);
+	fm_budget_free(b.small);
 	return ret;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "mover/base/fault.h"
 #include "mover/tree/reading.h"
 #include "mover/tree/tree.h"
+#include "staging/at_once.h"
 #include "staging/chunk.h"
 
 #define FM_NS INT64_C(1000000000)
@@ -30,7 +32,22 @@ struct piece {
 	int64_t mtime_ns;
 };
 
-typedef int piece_fn(int root, const struct piece *p, uint8_t *at);
+/* chunk: of a thread's own; NULL unless the source is read. */
+typedef int piece_fn(int root, const struct piece *p, uint8_t *at, uint8_t *chunk);
+
+/* What the threads share that work on one extent. */
+struct pieces {
+	int root;
+	uint8_t *buf;
+	piece_fn *fn;
+	bool has_chunks;
+	pthread_mutex_t lock;		/* of all below */
+	struct fm_stage_reader *r;
+	struct fm_stage_extent x;
+	uint32_t left;			/* files that nobody has taken */
+	uint64_t done;			/* bytes of those that were taken */
+	int ret;			/* the first that went wrong */
+};
 
 static void text(char out[static FM_TREE_PATH_MAX + 1], const char *at, size_t len)
 {
@@ -38,49 +55,92 @@ static void text(char out[static FM_TREE_PATH_MAX + 1], const char *at, size_t l
 	out[len] = '\0';
 }
 
-static int each_of(struct fm_stage_reader *r, const struct fm_stage_extent *x, int root,
-		   uint8_t *buf, piece_fn *fn)
+/* The next file of it that is not empty. */
+static int next_piece(struct pieces *all, struct piece *p)
 {
-	uint64_t done = 0;
-	struct piece p;
-	int ret = 0;
+	const struct fm_stage_extent *x = &all->x;
+	struct fm_stage_entry e;
+	int ret;
 
-	fm_stage_reader_seek(r, x);
-	for (uint32_t left = x->files; ret == 0 && left > 0;) {
-		struct fm_stage_entry e;
-
-		ret = fm_stage_reader_next(r, &e);
+	do {
+		ret = fm_stage_reader_next(all->r, &e);
 		if (ret <= 0)
 			return ret < 0 ? ret : -EBADMSG;
-		ret = 0;
-		if (e.type != FM_STAGE_FILE || e.size == 0)
-			continue;
-		text(p.path, e.path, e.path_len);
-		p.size = e.size;
-		p.mtime_ns = e.mtime_ns;
-		p.offset = x->offset;
-		p.len = e.size >= FM_STAGE_EXTENT ? x->bytes : e.size;
-		if (p.len > x->bytes - done)
-			return -EBADMSG;
-		ret = fn(root, &p, buf + done);
-		done += p.len;
-		left--;
-	}
-	return ret;
+	} while (e.type != FM_STAGE_FILE || e.size == 0);
+	text(p->path, e.path, e.path_len);
+	p->size = e.size;
+	p->mtime_ns = e.mtime_ns;
+	p->offset = x->offset;
+	p->len = e.size >= FM_STAGE_EXTENT ? x->bytes : e.size;
+	return p->len > x->bytes - all->done ? -EBADMSG : 0;
 }
 
-static int each_piece(int manifest, int root, uint32_t n, uint8_t *buf, piece_fn *fn)
+/* False: there is none any more, or something went wrong. */
+static bool take_piece(struct pieces *all, struct piece *p, uint8_t **at)
 {
-	struct fm_stage_extent x;
-	struct fm_stage_reader *r;
-	int ret = fm_stage_reader_new(manifest, &r);
+	bool is_one;
+
+	pthread_mutex_lock(&all->lock);
+	is_one = all->ret == 0 && all->left > 0;
+	if (is_one)
+		all->ret = next_piece(all, p);
+	is_one = is_one && all->ret == 0;
+	if (is_one) {
+		*at = all->buf + all->done;
+		all->done += p->len;
+		all->left--;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return is_one;
+}
+
+static void note(struct pieces *all, int ret)
+{
+	pthread_mutex_lock(&all->lock);
+	if (all->ret == 0)
+		all->ret = ret;
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* One of several; who has no memory for a chunk leaves it to the others. */
+static void work_on_pieces(void *ctx, unsigned n)
+{
+	struct pieces *all = ctx;
+	uint8_t *chunk = all->has_chunks ? fm_stage_chunk_buf_new() : NULL, *at;
+	struct piece p;
+
+	(void)n;
+	if (all->has_chunks && !chunk)
+		return;
+	while (take_piece(all, &p, &at))
+		note(all, all->fn(all->root, &p, at, chunk));
+	fm_stage_chunk_buf_free(chunk);
+}
+
+static int each_of(struct pieces *all)
+{
+	unsigned several = all->x.files < FM_STAGE_AT_ONCE ? all->x.files : FM_STAGE_AT_ONCE;
+
+	if (several == 0)
+		return -EBADMSG;
+	all->left = all->x.files;
+	fm_stage_reader_seek(all->r, &all->x);
+	pthread_mutex_init(&all->lock, NULL);
+	fm_stage_at_once(several, work_on_pieces, all);
+	pthread_mutex_destroy(&all->lock);
+	return all->ret == 0 && all->left > 0 ? -ENOMEM : all->ret;
+}
+
+static int each_piece(int manifest, uint32_t n, struct pieces *all)
+{
+	int ret = fm_stage_reader_new(manifest, &all->r);
 
 	if (ret < 0)
 		return ret;
-	ret = fm_stage_reader_extent(r, n, &x);
+	ret = fm_stage_reader_extent(all->r, n, &all->x);
 	if (ret == 0)
-		ret = each_of(r, &x, root, buf, fn);
-	fm_stage_reader_free(r);
+		ret = each_of(all);
+	fm_stage_reader_free(all->r);
 	return ret;
 }
 
@@ -103,10 +163,9 @@ static int read_chunks(struct fm_reading *r, const struct piece *p, uint8_t *at,
 	return ret < 0 ? ret : fm_reading_check(r);
 }
 
-static int read_source(int root, const struct piece *p, uint8_t *at)
+static int read_source(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	struct fm_reading *r;
-	uint8_t *chunk;
 	int ret = fm_stage_chunk_open_path(root, p->path, &r);
 
 	if (ret < 0)
@@ -115,24 +174,25 @@ static int read_source(int root, const struct piece *p, uint8_t *at)
 		fm_reading_put(r);
 		return -ESTALE;
 	}
-	chunk = fm_stage_chunk_buf_new();
-	ret = chunk ? read_chunks(r, p, at, chunk) : -ENOMEM;
-	fm_stage_chunk_buf_free(chunk);
+	ret = read_chunks(r, p, at, chunk);
 	fm_reading_put(r);
 	return ret;
 }
 
 int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf)
 {
-	return each_piece(manifest, root, n, buf, read_source);
+	struct pieces all = { .root = root, .buf = buf, .fn = read_source, .has_chunks = true };
+
+	return each_piece(manifest, n, &all);
 }
 
-static int read_laid(int root, const struct piece *p, uint8_t *at)
+static int read_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	/* A pipe that somebody put in its place must not keep us. */
 	int fd = fm_call_open_below(root, p->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, INSIDE);
 	int64_t n;
 
+	(void)chunk;
 	if (fd < 0)
 		return fd;
 	n = fm_call_read_all(fd, at, p->len, p->offset);
@@ -146,7 +206,9 @@ static int read_laid(int root, const struct piece *p, uint8_t *at)
 
 int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf)
 {
-	return each_piece(manifest, root, n, buf, read_laid);
+	struct pieces all = { .root = root, .buf = buf, .fn = read_laid };
+
+	return each_piece(manifest, n, &all);
 }
 
 /* ---- writing ---- */
@@ -186,13 +248,14 @@ static int write_runs(int fd, const struct piece *p, const uint8_t *at)
 	return ret;
 }
 
-static int write_laid(int root, const struct piece *p, uint8_t *at)
+static int write_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	int fd = FM_FAULT("stage.laid_write")
 			 ? -EIO
 			 : fm_call_open_below(root, p->path, O_WRONLY | O_NOFOLLOW, 0, INSIDE);
 	int ret = fd < 0 ? fd : write_runs(fd, p, at);
 
+	(void)chunk;
 	if (fd >= 0 && close(fd) < 0 && ret == 0)
 		ret = -errno;
 	return ret;
@@ -200,7 +263,9 @@ static int write_laid(int root, const struct piece *p, uint8_t *at)
 
 int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf)
 {
-	return each_piece(manifest, root, n, (uint8_t *)(uintptr_t)buf, write_laid);
+	struct pieces all = { .root = root, .buf = (uint8_t *)(uintptr_t)buf, .fn = write_laid };
+
+	return each_piece(manifest, n, &all);
 }
 
 /* ---- CRCs of a manifest ---- */

@@ -22,6 +22,7 @@
 #include "staging/walk.h"
 #include "tests/fm_test.h"
 #include "tests/unit/deep_tree.h"
+#include "tests/unit/meet_others.h"
 #include "tests/unit/remove_all.h"
 
 static char top[64];
@@ -304,6 +305,93 @@ static void test_holes(void)
 	end();
 }
 
+/* ---- many small files ---- */
+
+#define MANY 100u
+
+/* Names of two sizes, a link among them. */
+static void make_many(void)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "f%03u", i);
+		write_file(name, name, i % 5);
+	}
+	CU_ASSERT_EQUAL(symlinkat("/etc", root, "f050-link"), 0);
+}
+
+/* Goal: files that are read at once are in the manifest in their order, each with its own CRC. */
+static void test_many(void)
+{
+	struct fm_stage_totals t, listed;
+	struct fm_stage_reader *r;
+	struct fm_stage_chunk c;
+	struct fm_stage_entry e;
+	int fd = memfd_create("manifest", MFD_CLOEXEC);
+	char name[32];
+
+	begin();
+	make_many();
+	CU_ASSERT_EQUAL_FATAL(build(NULL, fd, &t), 0);
+	CU_ASSERT_EQUAL(list(&listed), 0);
+	CU_ASSERT_EQUAL(memcmp(&t, &listed, sizeof(t)), 0);
+	r = reader_of(fd);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "f%03u", i);
+		expect(r, FM_STAGE_FILE, name, 0640, i % 5, "");
+		if (i % 5 > 0) {
+			CU_ASSERT_EQUAL(fm_stage_reader_chunk(r, &c), 1);
+			CU_ASSERT_EQUAL(c.crc, fm_crc32c(0, name, i % 5));
+		}
+		if (i == 50)
+			expect(r, FM_STAGE_LINK, "f050-link", 0, 0, "/etc");
+	}
+	CU_ASSERT_EQUAL(fm_stage_reader_next(r, &e), 0);
+	fm_stage_reader_free(r);
+	close(fd);
+	end();
+}
+
+/* Goal: one file is not read behind the other. Method: the first that is read waits for another. */
+static void test_at_once(void)
+{
+	struct fm_stage_totals t;
+	int fd = memfd_create("manifest", MFD_CLOEXEC);
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	make_many();
+	meet_others_at("stage.read_data");
+	CU_ASSERT_EQUAL(build(NULL, fd, &t), 0);
+	CU_ASSERT_TRUE(have_met_others());
+	close(fd);
+	end();
+}
+
+/* Goal: without threads, and without memory for more than one, all is read all the same. */
+static void test_one_after_the_other(void)
+{
+	static const char *const points[] = { "stage.thread", "stage.buf" };
+	struct fm_stage_totals t;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	make_many();
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = memfd_create("manifest", MFD_CLOEXEC);
+
+		fm_fault_arm(points[i], 2);
+		CU_ASSERT_EQUAL(build(NULL, fd, &t), 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		close(fd);
+	}
+	end();
+}
+
 /* ---- what is not as it should be ---- */
 
 /* What came was checked, and its CRC32C kept with it. Now one byte is another, at the same time. */
@@ -317,6 +405,7 @@ static void test_damaged(void)
 	begin();
 	write_file("f", "hello\n", 6);
 	file = openat(root, "f", O_RDWR);
+	write_file("g", "beside it\n", 10);
 	if (fm_digest_set(file, &d) < 0) {
 		printf("SKIP: no attributes on this file system\n");
 	} else {
@@ -483,6 +572,9 @@ static const struct fm_test tests[] = {
 	{ "the manifest says what is there", test_build },
 	{ "one file is a dataset", test_one_file },
 	{ "a hole is what has only zeros", test_holes },
+	{ "small files are in their order", test_many },
+	{ "small files are read at once", test_at_once },
+	{ "small files need neither threads nor memory", test_one_after_the_other },
 	{ "what is not what came is told", test_damaged },
 	{ "what changes while it is read is told", test_changed },
 	{ "it stops when it is told to", test_stopped },

@@ -15,10 +15,12 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "staging/at_once.h"
 #include "staging/build.h"
 #include "staging/check.h"
 #include "staging/laid.h"
 #include "tests/fm_test.h"
+#include "tests/unit/meet_others.h"
 #include "tests/unit/remove_all.h"
 
 static char top[64];
@@ -58,6 +60,13 @@ static void begin(void)
 	write_file("d/a", "small", 0);
 	write_file("d/none", "", 0);
 	write_file("d/z", "another", 0);
+	CU_ASSERT_EQUAL_FATAL(mkdirat(from, "a", 0755), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "a/%u", i);
+		write_file(path, path, (off_t)i * 100);
+	}
 	/* two extents, most of it a hole */
 	write_file("large", "end", 2 * (off_t)FM_STAGE_EXTENT + 5000);
 	write_file("large", "begin", 70000);
@@ -168,10 +177,58 @@ static void test_changed(void)
 	end();
 }
 
+/* Goal: the files of a pack are neither read nor written one behind the other. */
+static void test_at_once(void)
+{
+	uint32_t crc[8];
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_extent_crcs(manifest, totals.extents, crc), 0);
+	meet_others_at("stage.read_data");
+	CU_ASSERT_EQUAL(move(0, crc[0]), 0);
+	CU_ASSERT_TRUE(have_met_others());
+	meet_others_at("stage.laid_write");
+	CU_ASSERT_EQUAL(move(0, crc[0]), 0);
+	CU_ASSERT_TRUE(have_met_others());
+	end();
+}
+
+/*
+ * Goal: without a thread, and without memory for one, the others do the work; without memory for
+ * the only one it is an error. Method: extent 0 is a pack, 1 of one file.
+ */
+static void test_one_after_the_other(void)
+{
+	uint32_t crc[8];
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_extent_crcs(manifest, totals.extents, crc), 0);
+	for (unsigned n = 1; n < FM_STAGE_AT_ONCE; n++) {
+		fm_fault_arm("stage.thread", n);
+		CU_ASSERT_EQUAL(move(0, crc[0]), 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm("stage.buf", n);
+		CU_ASSERT_EQUAL(move(0, crc[0]), 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+	}
+	fm_fault_arm("stage.buf", 1);
+	CU_ASSERT_EQUAL(move(1, crc[1]), -ENOMEM);
+	fm_fault_arm(NULL, 0);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "by extents, in any order, it becomes what the manifest says", test_whole },
 	{ "what is there is gone on with", test_again },
 	{ "a source that changed is told", test_changed },
+	{ "files of a pack are moved at once", test_at_once },
+	{ "a pack needs neither threads nor memory", test_one_after_the_other },
 };
 
 FM_TEST_MAIN("stage_laid", tests)
