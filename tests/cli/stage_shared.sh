@@ -20,13 +20,13 @@ share 2
 sed -i 's/name = "s"/name = "other"/' "$dir/c/n3/fmove.conf"
 share 3
 
-# 8 extents, of which most are zeros: they are read and sent like others, and take no room.
+# 15 extents, of which most are zeros: they are read and sent like others, and take no room.
 new_set() {
 	mkdir -p "$(store 1)/$1/d"
 	for i in $(seq 20); do random 3000 "$(store 1)/$1/d/f$i"; done
 	random 5000000 "$(store 1)/$1/large"
-	truncate -s 500000000 "$(store 1)/$1/large"
-	bytes=$((500000000 + 20 * 3000))
+	truncate -s 1000000000 "$(store 1)/$1/large"
+	bytes=$((1000000000 + 20 * 3000))
 }
 
 reads() {

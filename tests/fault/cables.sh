@@ -24,7 +24,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=tests/wires.sh
 . "$here/../wires.sh"
 
-rounds=${1:-4}
+rounds=$(sample "${1:-4}")
 seed=${FM_SEED:-$RANDOM}
 mbit=${FM_CABLES_MBIT:-40}
 seconds=${FM_CABLES_SECONDS:-5}

@@ -6,7 +6,7 @@
 # Method: node a is started again and again with its n-th fault point failing, n growing until no fault happens any more; each time
 #         a put from it, a get to it and a put to it are tried against a healthy node b.
 #
-#   FM_FAULT_STEP   try every so many-th point (default 4; 1 is all of them, make soak)
+#   FM_FAULT_STEP   try every so many-th point (default 4, 8 in check-fast; 1 is all of them, make soak)
 #   FM_FAULT_FIRST  the first one (default 1)
 #
 # Two processes share the points, each takes every second one: most of the time is spent waiting.
@@ -14,7 +14,7 @@ set -euo pipefail
 . "$(dirname "$0")/../nodes.sh"
 
 dir=$(mktemp -d)
-step=${FM_FAULT_STEP:-4}
+step=${FM_FAULT_STEP:-$((4 * ${FM_SAMPLE:-1}))}
 first=${FM_FAULT_FIRST:-1}
 size=3000000		# a dozen chunks, the last one odd
 tried=0 refused=0 failed=0

@@ -287,6 +287,7 @@ set_up() {
 }
 
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "usage: kill.sh [ROUNDS]" >&2; exit 2; }
+rounds=$(sample "$rounds")
 echo "seed $seed, $rounds rounds, $kind of $mib MiB over $transport"
 set_up
 RANDOM=$seed

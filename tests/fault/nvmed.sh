@@ -6,14 +6,14 @@
 # Method: it is started again and again with its n-th fault point failing, n growing until no fault happens any more, with a volume at an
 #         address where nobody listens. What a mount may fail at is tried by unit.supervisor and in the lab.
 #
-#   FM_FAULT_STEP   try every so many-th point (default 8; 1 is all of them, make soak)
+#   FM_FAULT_STEP   try every so many-th point (default 8, 16 in check-fast; 1 is all of them, make soak)
 #   FM_FAULT_FIRST  the first one (default 1)
 set -euo pipefail
 # shellcheck source=tests/hang.sh
 . "$(dirname "$0")/../hang.sh"
 
 dir=$(mktemp -d)
-step=${FM_FAULT_STEP:-8}
+step=${FM_FAULT_STEP:-$((8 * ${FM_SAMPLE:-1}))}
 first=${FM_FAULT_FIRST:-1}
 tried=0 refused=0 failed=0
 pid=''

@@ -24,7 +24,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=tests/nodes.sh
 . "$here/../nodes.sh"
 
-seconds=${1:-30}
+seconds=$(sample "${1:-30}")
 messages=${2:-0}
 seed=${FM_SEED:-$((RANDOM * 32768 + RANDOM))}
 peers=${FM_HOSTILE_PEERS:-2}
