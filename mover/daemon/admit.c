@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "config/files.h"
 #include "config/invite.h"
+#include "config/keys.h"
 #include "config/value.h"
 #include "mover/base/err.h"
 #include "mover/join/join_addrs.h"
@@ -40,6 +41,20 @@ static int check_form(const struct fm_join_candidate *who, struct fm_err *err)
 				  "the node's address is not allowed; it must be HOST:PORT or "
 				  "[ADDRESS]:PORT");
 	return 0;
+}
+
+/* A machine that was copied, with its key: what is sent to the one would come to the other. */
+static int check_own_key(const struct fm_config *cfg, const struct fm_join_candidate *who,
+			 struct fm_err *err)
+{
+	uint8_t own[FM_KEY_LEN];
+
+	if (fm_key_read(cfg->node.key_file, own, NULL) < 0 ||
+	    memcmp(own, who->key, FM_KEY_LEN) != 0)
+		return 0;
+	return fm_err_set(err, -EEXIST,
+			  "the node has the key of this one, as a copy of it has: remove its "
+			  "configuration and its key, and join again");
 }
 
 /* *is_known: this very node is a peer already and comes once more, perhaps from another address. */
@@ -94,6 +109,8 @@ static int admit_into(const struct fm_config *cfg, const struct fm_join_candidat
 	}
 	if (ret == 0)
 		ret = check_form(who, err);
+	if (ret == 0)
+		ret = check_own_key(cfg, who, err);
 	if (ret == 0)
 		ret = check_taken(cfg, who, &peer.may_replace, err);
 	if (ret == 0)

@@ -239,6 +239,12 @@ int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct
 				  same->name);
 	if (strcmp(o->name, e->name) == 0)
 		return fm_err_set(err, -EINVAL, "peer %s has the name of this node", o->name);
+	/* It would answer in the place of that peer, and what is put there would come here. */
+	if (memcmp(o->key, e->key, FM_KEY_LEN) == 0)
+		return fm_err_set(err, -EINVAL,
+				  "peer %s has the key of this node; each node needs its own "
+				  "(fmove keygen)",
+				  o->name);
 	if (p && is_unchanged(p, o))
 		return 0;
 	if (p)

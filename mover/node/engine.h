@@ -39,8 +39,8 @@ bool fm_engine_awaits_callers(const struct fm_engine *engine);
 void fm_engine_free(struct fm_engine *engine);
 
 /*
- * Add or change; -EEXIST if another peer has that key, -ENOSPC. A change of key or address ends the
- * session there is.
+ * Add or change; -EEXIST if another peer has that key, -EINVAL if this node has, -ENOSPC. A change
+ * of key or address ends the session there is.
  */
 int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer,
 		       struct fm_err *err);

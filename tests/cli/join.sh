@@ -110,6 +110,19 @@ for name in hand old; do
 	ok fmove config check "$dir/c/$name/fmove.conf"
 done
 
+# A copy of a machine has its key: what goes to the one would come to the other.
+cp -r "$dir/c/a" "$dir/c/copy"
+rm -r "$dir/c/copy/peers.d"
+sed -i 's/name = "a"/name = "copy"/' "$dir/c/copy/fmove.conf"
+ok fmove invite --dir "$dir/c/a"
+no 6 'has the key of this one' fmove join --dir "$dir/c/copy" "$address" "$(line 2)"
+[ ! -e "$dir/c/a/peers.d/copy.conf" ] || bad "a copy is a peer"
+sed 's/name = "b"/name = "own"/; s,key = .*,key = "'"$(fmove keygen --show "$dir/c/a/node.key")"'";,' "$dir/c/a/peers.d/b.conf" >"$dir/c/a/peers.d/own.conf"
+kill -HUP "$pid_a"
+await grep -q 'peer own has the key of this node' "$dir/c/a/log" || bad "a peer with the node's own key is taken: $(tail -n 3 "$dir/c/a/log")"
+rm "$dir/c/a/peers.d/own.conf"
+kill -HUP "$pid_a"
+
 # Too late.
 ok fmove invite --dir "$dir/c/a"
 token=$(line 2)
