@@ -211,8 +211,9 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 {
 	struct fmove_name parts = fm_name_parts(source), own_parts;
 	const char *last = fm_name_last(source->path);
+	struct fmove_entry file;
 	struct fmove_error why;
-	int ret = 0;
+	int is_tree = 0, ret = 0;
 
 	if (own->is_dir && !*last)
 		ret = fm_err_set(
@@ -221,11 +222,13 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	else if (own->is_dir)
 		ret = fm_name_append(own, last, &one->err);
 	if (ret == 0)
-		ret = fm_transfer_is_tree(t, source, one);
-	if (ret < 0)
-		return ret;
-	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
-	fm_transfer_set_kind(t, ret > 0);
+		ret = is_tree = fm_transfer_is_tree(t, source, &file, one);
+	if (ret == 0)
+		ret = fm_transfer_spares(t, NULL, &file, own, one);
+	if (ret < 0 || (ret > 0 && !is_tree))
+		return ret < 0 ? ret : 0;
+	t->opts.tree = is_tree ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, is_tree);
 	own_parts = fm_name_parts(own);
 	fm_transfer_begin(t, source->path);
 	if (t->opts.tree)
@@ -253,6 +256,10 @@ static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, cons
 	struct stat st;
 	bool is_there = lstat(path, &st) == 0;
 
+	if (!fm_transfer_looks(t))
+		return 0;
+	one->is_looked = true;
+	one->is_there = is_there;
 	fm_transfer_set_kind(t, false);
 	if (t->dir.tree.is_dry_run && fm_part_check(path, t->opts.may_replace, &one->err) < 0)
 		return one->err.code;
@@ -273,14 +280,17 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 		return ret;
 	if (ret > 0)
 		return get_own(t, source, &own, one);
-	if (t->dir.is_recursive) {
-		/* The peer, who knows whether it is one, may be away. */
+	/* The peer, who knows whether it is one, may be away. */
+	if (t->dir.is_recursive)
 		ret = fm_dir_check_background(t, &one->err);
-		if (ret == 0)
-			ret = fm_dir_is_source(t, source, &entry, one);
-		if (ret != 0)
-			return ret < 0 ? ret : fm_dir_get(t, source, dst, path, one);
-	}
+	if (ret == 0)
+		ret = fm_transfer_is_tree(t, source, &entry, one);
+	if (ret != 0)
+		return ret < 0 ? ret : fm_dir_get(t, source, dst, path, one);
+	if (strcmp(dst, "-") == 0 && t->dir.tree.is_dry_run)
+		return fm_err_set(&one->err, -EINVAL,
+				  "standard output has nothing that could be replaced: leave out "
+				  "--dry-run");
 	if (strcmp(dst, "-") == 0 && t->is_detached)
 		return fm_err_set(&one->err, -EINVAL,
 				  "standard output ends with this command: leave out --detach, or "
@@ -291,7 +301,7 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	if (ret < 0)
 		return ret;
 	one->target = path;
-	ret = t->dir.is_recursive ? is_spared(t, &entry, path, one) : 0;
+	ret = is_spared(t, &entry, path, one);
 	if (ret != 0)
 		return ret < 0 ? ret : 0;
 	ret = fm_transfer_get_file(t, source, path, one);
@@ -352,6 +362,7 @@ static int get(struct fm_transfer *t, const struct fm_name *source, const char *
 		(void)get_into(t, source, dst, &one);	/* one.err has it */
 	name_pattern(source, &one.err);
 	name_kept(one.target, &one.err);
+	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
 	fm_transfer_close(t);
 	return fm_outcomes_end(&t->outcomes);

@@ -161,68 +161,20 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	return ret;
 }
 
-/*
- * What is under the name that the file will get, which is another one in a directory. 1: there is
- * something. A dry run hears of an error; what is wrong otherwise, sending it will say.
- */
-static int look_there(struct fm_transfer *t, const struct source *s, struct fm_name *target,
-		      struct fmove_entry *there, struct fm_outcome *one)
-{
-	struct fmove_name parts = fm_name_parts(target);
-	struct fmove_error why;
-	int ret;
-
-	fmove_set_timeout(t->conn, t->opts.timeout_ms);
-	ret = fmove_stat(t->conn, &parts, there, &why);
-	if (ret == 0 && there->type == FMOVE_DIRECTORY &&
-	    target_in_dir(s->label, target, &one->err) == 0) {
-		parts = fm_name_parts(target);
-		ret = fmove_stat(t->conn, &parts, there, &why);
-	}
-	if (ret == 0)
-		return 1;
-	return ret == -ENOENT || !t->dir.tree.is_dry_run ? 0
-							 : fm_transfer_fail(one, s->label, &why);
-}
-
-/* A dry run is refused as the run itself would be; that the store may allow it by itself only the
- * run finds out. */
-static int check_there(const struct fm_transfer *t, const char *label,
-		       const struct fmove_entry *there, struct fm_err *err)
-{
-	if (!t->dir.tree.is_dry_run)
-		return 0;
-	if (there->type == FMOVE_DIRECTORY)
-		return fm_err_set(err, -EISDIR,
-				  "%s: a directory is there, which a file does not replace", label);
-	if (!t->opts.may_replace)
-		return fm_err_set(err, -EEXIST,
-				  "%s: a file is there; it is replaced only if asked for "
-				  "(--force), or if its "
-				  "store is configured so",
-				  label);
-	return 0;
-}
-
-/* With --update or --dry-run: 1: a file that is not to be sent. */
+/* 1: a file that is not to be sent. Standard input may be a file, too, but has no name. */
 static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target,
 		     struct fm_outcome *one)
 {
-	struct fmove_entry file = fm_dir_entry(&s->st), there;
-	struct fm_name at = *target;
-	int ret;
+	struct fmove_entry file = fm_dir_entry(&s->st);
 
-	if (s->is_stdin || (!t->dir.tree.is_update && !t->dir.tree.is_dry_run))
+	if (t->dir.tree.is_dry_run && !S_ISREG(s->st.st_mode))
+		return fm_err_set(&one->err, -EINVAL,
+				  "%s is read as it is sent: nobody knows before how much that is; "
+				  "leave out --dry-run",
+				  s->label);
+	if (s->is_stdin && !t->dir.tree.is_dry_run)
 		return 0;
-	fm_transfer_set_kind(t, false);
-	ret = look_there(t, s, &at, &there, one);
-	if (ret > 0 && check_there(t, s->label, &there, &one->err) < 0)
-		return one->err.code;
-	if (ret >= 0)
-		ret = fm_dir_file(&t->dir, &file, ret > 0 ? &there : NULL, one);
-	if (ret > 0)
-		*target = at;
-	return ret;
+	return fm_transfer_spares(t, s->is_stdin ? NULL : s->label, &file, target, one);
 }
 
 static int put_source(struct fm_transfer *t, const char *src, struct fm_name *target,
@@ -255,22 +207,27 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 }
 
 /* From a store of this node: the daemon opens it. */
-static int put_own(struct fm_transfer *t, const struct fm_name *own, const struct fm_name *target,
+static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_name *target,
 		   struct fm_outcome *one)
 {
-	struct fmove_name parts = fm_name_parts(target), own_parts = fm_name_parts(own);
+	struct fmove_name parts, own_parts = fm_name_parts(own);
+	struct fmove_entry file;
 	struct fmove_error why;
-	int ret = fm_transfer_is_tree(t, own, one);
+	int is_tree = fm_transfer_is_tree(t, own, &file, one);
+	int ret = is_tree < 0 ? is_tree : 0;
 
-	if (ret < 0)
-		return ret;
+	if (is_tree == 0)
+		ret = fm_transfer_spares(t, NULL, &file, target, one);
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
+	parts = fm_name_parts(target);
 	if (t->dir.tree.follows_links)
 		return fm_err_set(&one->err, -EINVAL,
 				  "%s: links in a store are not followed: leave out -L, or send "
 				  "its directory by its own path",
 				  one->source);
-	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
-	fm_transfer_set_kind(t, ret > 0);
+	t->opts.tree = is_tree > 0 ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, is_tree > 0);
 	fm_transfer_begin(t, one->source);
 	if (t->opts.tree)
 		fm_dir_name(t, one);
@@ -320,6 +277,7 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 	else if (ret == 0 && put_source(t, src, &target, &one) < 0)
 		ret = explain(t, src, &one.err);
 	(void)fm_name_text(&target, text, sizeof(text));	/* a file may have gone into it */
+	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
 	return (int)fm_api_exit(ret);
 }

@@ -72,12 +72,10 @@ static const char *needs_recursive(const struct fm_dir_args *dir)
 		const char *name;
 	} options[] = {
 		{ dir->count > 0, "--exclude" },
-		{ dir->tree.is_dry_run, "--dry-run (-n)" },
 		{ dir->tree.has_checksums, "--checksum" },
 		{ dir->tree.is_update, "--update" },
 		{ dir->replaces, "--replace" },
 		{ dir->tree.follows_links, "--copy-links (-L)" },
-		{ dir->is_verbose, "--verbose (-v)" },
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)

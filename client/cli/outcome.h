@@ -25,6 +25,8 @@ struct fm_outcome {
 	bool is_dry;			/* only said what would be done */
 	bool is_update;			/* of a tree: its counts say what differed */
 	bool is_same;			/* a file that was not moved: it is the same already */
+	bool is_looked;			/* a file, and what has its name was looked at: ... */
+	bool is_there;			/* ... there is something */
 	bool is_handed_over;		/* to the daemon, as that job: there is no result yet */
 	bool is_kept;			/* failed, and the same again goes on with what came */
 	bool is_aside;			/* failed, and another's line says why */

@@ -225,11 +225,12 @@ static int source_open(struct group *g, const char *src, int *out, struct fm_err
 static int own_look(struct group *g, struct fm_err *err)
 {
 	struct fm_outcome one = { .source = "" };
+	struct fmove_entry entry;
 	int ret;
 
 	if (g->t->dir.is_verbose)
 		return fm_err_set(err, -EINVAL, "--verbose takes one destination");
-	ret = fm_transfer_is_tree(g->t, g->own, &one);
+	ret = fm_transfer_is_tree(g->t, g->own, &entry, &one);
 	if (ret > 0)
 		g->t->opts.tree = &g->t->dir.tree;
 	else if (ret == 0 && g->t->dir.tree.is_dry_run)

@@ -205,11 +205,95 @@ int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct f
 	return ret;
 }
 
-int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one)
-{
-	struct fmove_entry entry;
+/* ---- what is looked at before it is moved ---- */
 
-	return t->dir.is_recursive ? fm_dir_is_source(t, name, &entry, one) : 0;
+bool fm_transfer_looks(const struct fm_transfer *t)
+{
+	return t->dir.tree.is_update || t->dir.tree.is_dry_run || t->dir.is_verbose;
+}
+
+int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name,
+			struct fmove_entry *entry, struct fm_outcome *one)
+{
+	bool is_recursive = t->dir.is_recursive;
+	int ret = is_recursive || fm_transfer_looks(t) ? fm_dir_is_source(t, name, entry, one) : 0;
+
+	if (ret > 0 && !is_recursive)
+		return fm_err_set(&one->err, -EISDIR,
+				  "%s is a directory; -r moves it with all that is in it",
+				  one->source);
+	return ret;
+}
+
+/* 1: something has the name that the file will get, which is another one in a directory. A dry run
+ * hears of an error; what is wrong otherwise, the transfer itself will say. */
+static int look_there(struct fm_transfer *t, const char *path, struct fm_name *target,
+		      struct fmove_entry *there, struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(target);
+	struct fmove_error why;
+	int ret;
+
+	fmove_set_timeout(t->conn, t->opts.timeout_ms);
+	ret = fmove_stat(t->conn, &parts, there, &why);
+	if (ret == 0 && there->type == FMOVE_DIRECTORY && path &&
+	    fm_name_append(target, fm_name_last(path), &one->err) == 0) {
+		parts = fm_name_parts(target);
+		ret = fmove_stat(t->conn, &parts, there, &why);
+	}
+	if (ret == 0)
+		return 1;
+	return ret == -ENOENT || !t->dir.tree.is_dry_run
+		       ? 0
+		       : fm_transfer_fail(one, path ? path : one->source, &why);
+}
+
+/* A dry run is refused as the run itself would be; that the store may allow it by itself only the
+ * run finds out. */
+static int check_there(const struct fm_transfer *t, const char *label,
+		       const struct fmove_entry *there, struct fm_err *err)
+{
+	if (!t->dir.tree.is_dry_run)
+		return 0;
+	if (there->type == FMOVE_DIRECTORY)
+		return fm_err_set(err, -EISDIR,
+				  "%s: a directory is there, which a file does not replace", label);
+	if (!t->opts.may_replace)
+		return fm_err_set(err, -EEXIST,
+				  "%s: a file is there; it is replaced only if asked for "
+				  "(--force), or if its "
+				  "store is configured so",
+				  label);
+	return 0;
+}
+
+int fm_transfer_spares(struct fm_transfer *t, const char *path, const struct fmove_entry *file,
+		       struct fm_name *target, struct fm_outcome *one)
+{
+	struct fm_name at = *target;
+	struct fmove_entry there;
+	int ret;
+
+	if (!fm_transfer_looks(t))
+		return 0;
+	fm_transfer_set_kind(t, false);
+	ret = look_there(t, path, &at, &there, one);
+	if (ret > 0 && check_there(t, path ? path : one->source, &there, &one->err) < 0)
+		return one->err.code;
+	one->is_looked = ret >= 0;
+	one->is_there = ret > 0;
+	if (ret >= 0)
+		ret = fm_dir_file(&t->dir, file, ret > 0 ? &there : NULL, one);
+	if (ret > 0)
+		*target = at;
+	return ret;
+}
+
+void fm_transfer_name(struct fm_transfer *t, const struct fm_outcome *one)
+{
+	if (t->dir.is_verbose && one->is_looked && !one->is_same && one->err.code == 0)
+		fm_outcomes_name(&t->outcomes, one, one->is_there ? FMOVE_REPLACED : FMOVE_ADDED,
+				 ".");
 }
 
 void fm_transfer_begin(struct fm_transfer *t, const char *label)

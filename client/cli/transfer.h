@@ -87,11 +87,27 @@ void fm_transfer_close(struct fm_transfer *t);
 int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out,
 		       struct fm_err *err);
 
+/* Whether a file is looked at before it is moved, and what has its name at the target. */
+bool fm_transfer_looks(const struct fm_transfer *t);
+
 /*
- * Whether what name says, the source of a transfer between stores, is to be moved as a directory:
- * with -r, if it is one. Negative: it cannot be looked at; one->err has it.
+ * Whether what name says, the source of a transfer, is to be moved as a directory: with -r, if it
+ * is one. Without -r no directory is looked at; it is an error where files are, *entry then has the
+ * file. Negative: one->err has it.
  */
-int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one);
+int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name,
+			struct fmove_entry *entry, struct fm_outcome *one);
+
+/*
+ * Where files are looked at: 1: this one is not moved (fm_dir_file()). path: whose last part it
+ * gets in a directory, or NULL: it does not go into one by itself; *target is what it gets.
+ * Negative: one->err has it.
+ */
+int fm_transfer_spares(struct fm_transfer *t, const char *path, const struct fmove_entry *file,
+		       struct fm_name *target, struct fm_outcome *one);
+
+/* With --verbose: a file that was moved, or would be, is named. Before fm_outcomes_add(). */
+void fm_transfer_name(struct fm_transfer *t, const struct fm_outcome *one);
 
 /* What name says, asked for as often as --retry says. */
 int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,

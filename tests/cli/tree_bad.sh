@@ -18,7 +18,7 @@ ok fmove put -r good n2:s/there
 no 1 '-r receives it' fmove get n2:s/there x
 no 2 '-r receives it' fmove get n2:s/there/ x
 no 2 'put: --update needs --recursive' fmove put --update good/f n2:s/x
-no 2 'get: --dry-run \(-n\) needs --recursive' fmove get -n n2:s/there x
+no 1 'there is a directory; -r moves it' fmove get -n n2:s/there x
 no 2 'pattern has 1 to 255' fmove put -r --exclude '' good n2:s/x
 
 # Special files, by name; --exclude is the way around.

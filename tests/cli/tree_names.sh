@@ -132,5 +132,4 @@ mkdir "$source/many" && (cd "$source/many" && seq -f 'a-name-that-is-not-short-%
 fmove put -r -n -v --update "$source" n2:s/target 2>err | (sleep 2 && wc -l) >count
 [ "$(cat count)" -gt 10000 ] || bad "a slow reader got $(cat count) names"
 
-no 2 'put: --verbose \(-v\) needs --recursive' fmove put -v "$source/same" n2:s/x
 no 2 'leave out --detach' fmove put -r -v --detach "$source" n2:s/x
