@@ -51,6 +51,12 @@ const struct fm_cmd fm_cmds[] = {
 	 fm_cmd_rm},
 	{"mkdir", "NODE:STORE/PATH...", "Make directories, with missing parents.", NULL,
 	 fm_opts_mkdir, true, fm_cmd_mkdir},
+	{"mv", "NODE:STORE/PATH NODE:STORE/PATH",
+	 "Give a file or directory another name in its store.",
+	 "It has the old name or the new one, whatever happens: it is one rename, which is on the "
+	 "disk when this ends. Both names are in one store of one node. With a / at the end of the "
+	 "second, it goes into that directory under its own name.",
+	 fm_opts_mv, true, fm_cmd_mv},
 	{"verify", "NODE:STORE/PATH", "Read again what is stored, and compare.",
 	 "PATH is a file, or a directory with all that is in it. The node that has it reads it "
 	 "from its disk and compares it with the checksums that were kept when it came.\n"

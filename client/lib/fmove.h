@@ -526,6 +526,14 @@ int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursi
 /* Missing parents are made. */
 int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_error *err);
 
+/*
+ * Give a file, link or directory another name in the same store: one rename, which is on the disk
+ * when the call returns (if the store is durable). to: a path below the store, whose directory is
+ * there. -EEXIST: it is taken; may_replace: a file or link takes the place of one.
+ */
+int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, bool may_replace,
+	       struct fmove_error *err);
+
 /* ---- reading again what is stored ---- */
 
 struct fmove_verified {

@@ -108,6 +108,7 @@ static const struct key keys[] = {
 			       NULL},
 	[FM_API_KEY_CONNECTIONS] = {"connections", KEY_U64, AT(conns), FM_ONLY_CONNS_MAX, 0, NULL},
 	[FM_API_KEY_NODES] = {"nodes", KEY_WORD, AT(nodes), FM_API_NODES_MAX, 0, NULL},
+	[FM_API_KEY_TO] = {"to", KEY_NAME, AT(to), FM_PATH_LEN_MAX, AT(to_len), NULL},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
 

@@ -25,6 +25,7 @@ static const struct verb {
 	{ &fm_api_list, FM_VERB_LIST, fm_api_event_list, FM_VERB_PARTIALS },
 	{ &fm_api_remove, FM_VERB_REMOVE, NULL, 0 },
 	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL, 0 },
+	{ &fm_api_move, FM_VERB_MOVE, NULL, 0 },
 	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space, 0 },
 	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged, FM_VERB_PURGE_PARTIALS },
 };
@@ -64,7 +65,10 @@ static int start_request(struct fm_api_task *t, const struct fm_api_call *call, 
 		.path = a->path,
 		.path_len = a->path_len,
 		.after = a->after,
+		.to = a->to,
+		.to_len = a->to_len,
 		.is_recursive = a->is_recursive,
+		.may_replace = a->is_force,
 		.is_dry = a->is_dry,
 		.who = t->owner->who,
 		.timeout_ns = a->timeout_ms * FM_NS_PER_MS,
@@ -101,6 +105,13 @@ const struct fm_api_op fm_api_mkdir = {
 	.name = "mkdir",
 	.takes = TAKES,
 	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_move = {
+	.name = "move",
+	.takes = TAKES | FM_API_KEY(FORCE),
+	.needs = NEEDS | FM_API_KEY(TO),
 	.start = start_request,
 };
 

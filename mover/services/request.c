@@ -35,11 +35,14 @@ struct request {
 	uint64_t deadline_ns;
 	enum fm_verb verb;
 	bool is_recursive;
+	bool may_replace;
 	bool is_dry;
 	bool is_any_store;		/* FREE: the next one that may be read */
 	char store[FM_WIRE_NAME_MAX + 1];
 	char *path;
 	size_t path_len;
+	char *to;			/* MOVE; else NULL */
+	size_t to_len;
 	char after[FM_NAME_LEN_MAX + 1];
 	struct fm_who who;
 	char who_peer[FM_WIRE_NAME_MAX + 1];
@@ -96,6 +99,7 @@ static void free_run(struct fm_task *task)
 	requests_of(e)->count--;
 	fm_share_give_all(&r->place);
 	free(r->path);
+	free(r->to);
 	fm_budget_free(r);
 	fm_engine_check_stopped(e);
 }
@@ -262,6 +266,14 @@ static int space_run(struct request *r, struct fm_store *s)
 	return purge ? purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
 }
 
+/* A store that keeps nothing has no names either. */
+static int move_run(struct request *r, struct fm_store *s)
+{
+	if (!s->ops->move)
+		return fm_err_set(&r->work_err, -ENOTSUP, "store %s: it keeps no names", s->name);
+	return s->ops->move(s, r->path, r->to, &r->who, r->may_replace, &r->work_err);
+}
+
 static void work_run(struct fm_work *work)
 {
 	struct request *r = fm_container_of(work, struct request, work);
@@ -283,6 +295,9 @@ static void work_run(struct fm_work *work)
 		break;
 	case FM_VERB_MKDIR:
 		r->work_ret = s->ops->mkdir(s, r->path, &r->who, &r->work_err);
+		break;
+	case FM_VERB_MOVE:
+		r->work_ret = move_run(r, s);
 		break;
 	case FM_VERB_FREE:
 	case FM_VERB_PURGE:
@@ -355,20 +370,24 @@ static void start_next_store(struct request *r)
 
 /* ---- beginning ---- */
 
-static struct request *request_new(struct fm_engine *e, const char *path, size_t path_len)
+/* to: NULL: there is none. */
+static struct request *request_new(struct fm_engine *e, const char *path, size_t path_len,
+				   const char *to, size_t to_len)
 {
 	struct request *r = FM_FAULT("request.new") ? NULL : fm_budget_alloc(sizeof(*r));
 
 	if (!r)
 		return NULL;
-	r->path = malloc(path_len + 1);
-	if (!r->path) {
+	r->path = strndup(path, path_len);
+	r->to = to ? strndup(to, to_len) : NULL;
+	if (!r->path || (to && !r->to)) {
+		free(r->path);
+		free(r->to);
 		fm_budget_free(r);
 		return NULL;
 	}
-	memcpy(r->path, path, path_len);
-	r->path[path_len] = '\0';
 	r->path_len = path_len;
+	r->to_len = to_len;
 	r->engine = e;
 	r->report_task.run = report_run;
 	r->free_task.run = free_run;
@@ -402,7 +421,7 @@ static void on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 		refuse(s, m->id, &err);
 		return;
 	}
-	r = request_new(e, m->path.at, m->path.len);
+	r = request_new(e, m->path.at, m->path.len, m->to.len > 0 ? m->to.at : NULL, m->to.len);
 	if (!r) {
 		fm_share_give_all(&place);
 		(void)fm_err_set(&err, -ENOMEM, "out of memory");
@@ -415,6 +434,7 @@ static void on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 	r->verb = (enum fm_verb)m->verb;
 	r->is_recursive = m->flags & FM_WIRE_REQUEST_RECURSIVE;
 	r->is_dry = m->flags & FM_WIRE_REQUEST_DRY;
+	r->may_replace = m->flags & FM_WIRE_REQUEST_REPLACE;
 	(void)snprintf(r->after, sizeof(r->after), "%.*s", (int)m->after.len, m->after.at);
 	(void)snprintf(r->who_peer, sizeof(r->who_peer), "%s", s->name);
 	r->who = (struct fm_who){ .peer = r->who_peer, .uid = m->uid, .gid = m->gid };
@@ -440,15 +460,31 @@ static void send_request(struct request *r, struct fm_session *s)
 	r->id = fm_session_new_id(s);
 	m.request = (struct fm_wire_request){
 		.flags = (uint16_t)((r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0) |
-				    (r->is_dry ? FM_WIRE_REQUEST_DRY : 0)),
+				    (r->is_dry ? FM_WIRE_REQUEST_DRY : 0) |
+				    (r->may_replace ? FM_WIRE_REQUEST_REPLACE : 0)),
 		.id = r->id,
 		.verb = (uint8_t)r->verb,
 		.uid = r->who.uid,
 		.gid = r->who.gid,
 		.store = fm_wire_str(r->store),
 		.path = {r->path, r->path_len},
-		.after = fm_wire_str(r->after)};
+		.after = fm_wire_str(r->after),
+		.to = {r->to, r->to_len}};
 	fm_session_send(s, &m);
+}
+
+static int check_move(const struct fm_request_opts *o, struct fm_err *err)
+{
+	if (o->is_dry)
+		return fm_err_set(err, -EINVAL, "`is_dry` is for purges");
+	if (o->to_len == 0)
+		return fm_err_set(err, -EINVAL, "the new name is empty");
+	if (o->to_len > FM_PATH_LEN_MAX)
+		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
+				  FM_PATH_LEN_MAX);
+	if (memchr(o->to, '\0', o->to_len))
+		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
+	return 0;
 }
 
 static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local,
@@ -478,6 +514,10 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 		return fm_err_set(err, -EINVAL,
 				  "`after` is for LIST, PARTIALS and FREE of every store, "
 				  "`is_recursive` for REMOVE");
+	if (o->verb == FM_VERB_MOVE)
+		return check_move(o, err);
+	if (o->may_replace)
+		return fm_err_set(err, -EINVAL, "`may_replace` is for MOVE");
 	if ((o->is_dry && !is_purge(o->verb)) ||
 	    (o->path_len > 0 &&
 	     (o->verb == FM_VERB_FREE || (is_purge(o->verb) && !o->is_dry))))
@@ -492,6 +532,7 @@ static void take_opts(struct request *r, const struct fm_request_opts *o)
 	r->verb = o->verb;
 	r->is_recursive = o->is_recursive;
 	r->is_dry = o->is_dry;
+	r->may_replace = o->may_replace;
 	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
 	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
 	r->who = o->who;
@@ -520,7 +561,8 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
 		return ret;
 	ret = fm_share_take(&requests_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret == 0)
-		r = request_new(e, o->path, o->path_len);
+		r = request_new(e, o->path, o->path_len, o->verb == FM_VERB_MOVE ? o->to : NULL,
+				o->verb == FM_VERB_MOVE ? o->to_len : 0);
 	if (!r) {
 		fm_share_give_all(&place);
 		if (ref)
@@ -704,9 +746,11 @@ static void request_stop(struct fm_engine *e)
 		fail(fm_container_of(at, struct request, at), &err);
 }
 
-static bool removes(const struct request *r)
+static const char *may_go_on(const struct request *r)
 {
-	return r->verb == FM_VERB_REMOVE || (is_purge(r->verb) && !r->is_dry);
+	if (r->verb == FM_VERB_REMOVE || (is_purge(r->verb) && !r->is_dry))
+		return "; it may still be removing";
+	return r->verb == FM_VERB_MOVE ? "; it may have been moved all the same" : "";
 }
 
 static void request_tick(struct fm_engine *e, uint64_t now_ns)
@@ -725,7 +769,7 @@ static void request_tick(struct fm_engine *e, uint64_t now_ns)
 		else
 			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time%s",
 					 r->session ? r->session->name : e->name,
-					 removes(r) ? "; it may still be removing" : "");
+					 may_go_on(r));
 		fail(r, &err);
 	}
 }

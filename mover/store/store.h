@@ -382,6 +382,13 @@ struct fm_store_ops {
 	fm_store_purge *purge_partials;
 	int (*mkdir)(struct fm_store *s, const char *path, const struct fm_who *who,
 		     struct fm_err *err);
+	/*
+	 * One rename, on the disk when it returns 0 (if the store is durable). A name that is taken
+	 * is -EEXIST; may_replace: a file or link takes the place of one.
+	 * NULL: this store keeps no names.
+	 */
+	int (*move)(struct fm_store *s, const char *path, const char *to, const struct fm_who *who,
+		    bool may_replace, struct fm_err *err);
 	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL:
 	 * nothing is kept to compare with. */
 	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who,

@@ -542,19 +542,22 @@ enum fm_wire_verb {
 	FM_WIRE_PARTIALS = 5,
 	FM_WIRE_FREE = 6,
 	FM_WIRE_PURGE = 7,
-	FM_WIRE_PURGE_PARTIALS = 8
+	FM_WIRE_PURGE_PARTIALS = 8,
+	FM_WIRE_MOVE = 9
 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
 #define FM_WIRE_REQUEST_DRY 2u		/* PURGE and PURGE_PARTIALS only: nothing goes */
-#define FM_WIRE_REQUEST_FLAGS 3u
+#define FM_WIRE_REQUEST_REPLACE 4u	/* MOVE only: a file that has the name may go */
+#define FM_WIRE_REQUEST_FLAGS 7u
 
 /*
  * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after
  *                                                      (LIST, PARTIALS: names behind
- * it; else empty). PARTIALS: unfinished transfers into that directory, by the names they would get;
- * size: what is there of them. FREE: what the store has room for; with an empty store that of the
- * first one, in the order of the names' bytes, behind the name `after` that the asker may read.
+ * it; else empty)   - to (MOVE: the new name of path, below the same store; else empty).
+ * PARTIALS: unfinished transfers into that directory, by the names they would get; size: what is
+ * there of them. FREE: what the store has room for; with an empty store that of the first one, in
+ * the order of the names' bytes, behind the name `after` that the asker may read or write.
  * PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what
  * is behind that one. PURGE_PARTIALS: the same of what is unfinished in the store.
  * The answer to FREE and these two is SPACE, or REPLY with a code.
@@ -568,6 +571,7 @@ struct fm_wire_request {
 	struct fm_wire_str store;
 	struct fm_wire_str path;
 	struct fm_wire_str after;
+	struct fm_wire_str to;
 };
 
 /* flags of REPLY: ask again with `after` = the last name; needs an entry */

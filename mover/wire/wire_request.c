@@ -27,6 +27,7 @@ static void put_request(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_wire_put_str(w, &m->request.store);
 	fm_wire_put_str(w, &m->request.path);
 	fm_wire_put_str(w, &m->request.after);
+	fm_wire_put_str(w, &m->request.to);
 }
 
 static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
@@ -41,6 +42,7 @@ static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
 	fm_wire_get_str(r, &m->request.store);
 	fm_wire_get_str(r, &m->request.path);
 	fm_wire_get_str(r, &m->request.after);
+	fm_wire_get_str(r, &m->request.to);
 	return ret;
 }
 
@@ -62,17 +64,22 @@ static int check_request(const struct fm_wire_msg *m)
 	const struct fm_wire_request *q = &m->request;
 	bool is_purge = q->verb == FM_WIRE_PURGE || q->verb == FM_WIRE_PURGE_PARTIALS;
 	bool is_free = q->verb == FM_WIRE_FREE;
+	bool is_move = q->verb == FM_WIRE_MOVE;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_PURGE_PARTIALS)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_MOVE)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
 	if ((q->flags & FM_WIRE_REQUEST_DRY) && !is_purge)
 		return -EPROTO;
+	if ((q->flags & FM_WIRE_REQUEST_REPLACE) && !is_move)
+		return -EPROTO;
 	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) ||
 	    !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
 		return -ERANGE;
 	if (q->path.len > 0 && (is_free || (is_purge && !(q->flags & FM_WIRE_REQUEST_DRY))))
+		return -ERANGE;
+	if (is_move != (q->to.len > 0) || !fm_wire_is_text(&q->to, FM_WIRE_PATH_MAX))
 		return -ERANGE;
 	return fm_wire_is_name(&q->after, 0, after_max(q)) ? 0 : -ERANGE;
 }

@@ -312,15 +312,26 @@ static void make_addrs(struct peer *p, struct fm_wire_addrs *m)
 
 static void make_request_word(struct peer *p, struct fm_wire_request *m)
 {
+	static char path[64];	/* as any_path() has it: there is one of those only */
 	struct odds *o = &p->odds;
+	bool is_purge;
 
 	*m = (struct fm_wire_request){.id = any_id(p) | 1,
-				      .verb = 1 + (uint8_t)below(o, 7),
+				      .verb = 1 + (uint8_t)below(o, FM_WIRE_MOVE),
 				      .uid = any_user(o),
 				      .gid = any_user(o),
 				      .store = any_store(o),
 				      .path = any_path(p, false),
-				      .after = fm_wire_str("")};
+				      .after = fm_wire_str(""),
+				      .to = fm_wire_str("")};
+	if (m->verb == FM_WIRE_MOVE) {
+		(void)snprintf(path, sizeof(path), "%.*s", (int)m->path.len, m->path.at);
+		m->path = fm_wire_str(path);
+		m->to = any_path(p, one_in(o, 2));
+		if (m->to.len == 0)
+			m->to = fm_wire_str("../..");
+		m->flags = one_in(o, 2) ? FM_WIRE_REQUEST_REPLACE : 0;
+	}
 	if (m->verb == FM_WIRE_MKDIR)
 		m->path = any_path(p, true);
 	if (m->verb == FM_WIRE_REMOVE)
@@ -333,9 +344,10 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 		m->store = fm_wire_str("");
 		m->after = any_store(o);
 	}
-	if (m->verb >= FM_WIRE_PURGE && one_in(o, 2))
+	is_purge = m->verb == FM_WIRE_PURGE || m->verb == FM_WIRE_PURGE_PARTIALS;
+	if (is_purge && one_in(o, 2))
 		m->flags = FM_WIRE_REQUEST_DRY;
-	else if (m->verb >= FM_WIRE_PURGE)
+	else if (is_purge)
 		m->path = fm_wire_str("");
 }
 

@@ -255,6 +255,17 @@ static void test_requests_about_our_own_store_are_answered(void)
 		ask(&n, fd,
 		    "{\"op\":\"mkdir\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"ZC//\"}}"),
 		"\"event\":\"done\""));
+	CU_ASSERT_TRUE(says(ask(&n, fd,
+				"{\"op\":\"move\",\"id\":1,\"store\":\"s\",\"path\":\"d/e\","
+				"\"to\":\"d/f\"}"),
+			    "\"event\":\"done\""));
+	CU_ASSERT_TRUE(says(
+		ask(&n, fd, "{\"op\":\"move\",\"id\":1,\"store\":\"s\",\"path\":\"d/f\"}"),
+		"\"code\":\"EINVAL\""));
+	CU_ASSERT_TRUE(says(ask(&n, fd,
+				"{\"op\":\"move\",\"id\":1,\"store\":\"s\",\"path\":\"d/f\","
+				"\"to\":\"d/e\",\"force\":true}"),
+			    "\"event\":\"done\""));
 	CU_ASSERT_TRUE(says(
 		ask(&n, fd,
 		    "{\"op\":\"list\",\"id\":2,\"node\":\"n1\",\"store\":\"s\",\"path\":\"d\"}"),

@@ -174,6 +174,33 @@ static void check_mkdir(int ret)
 		CU_ASSERT_EQUAL(stat(at("a/b"), &st), 0);
 }
 
+static int run_move(void)
+{
+	return s->ops->move(s, "d/f", "g", &a_peer, false, &err);
+}
+
+/* It has the one name or the other. */
+static void check_moved(int ret)
+{
+	struct stat st;
+
+	CU_ASSERT_EQUAL(store_verify(&l, s, ret == 0 ? "g" : "d/f", 5000, 1), 0);
+	CU_ASSERT_EQUAL(stat(at(ret == 0 ? "d/f" : "g"), &st), -1);
+}
+
+static int run_move_dir(void)
+{
+	return s->ops->move(s, "d", "e", &a_peer, false, &err);
+}
+
+static void check_moved_dir(int ret)
+{
+	struct stat st;
+
+	CU_ASSERT_EQUAL(store_verify(&l, s, ret == 0 ? "e/f" : "d/f", 5000, 1), 0);
+	CU_ASSERT_EQUAL(stat(at(ret == 0 ? "d" : "e"), &st), -1);
+}
+
 static int run_open(void)
 {
 	static const char *const rules[] = { "user:root", "group:root", "peer:n2", "*", NULL };
@@ -359,6 +386,8 @@ static const struct step steps[] = {
 	{"stat", prepare_old, run_stat, check_old, 2},
 	{"remove -r", prepare_old, run_remove, check_removed, 8},
 	{"mkdir", prepare_nothing, run_mkdir, check_mkdir, 5},
+	{"move", prepare_old, run_move, check_moved, 7},
+	{"move a directory", prepare_old, run_move_dir, check_moved_dir, 7},
 	{"opening a store", prepare_old, run_open, check_old, 10},
 	{"a caller's target", prepare_nothing, run_caller, check_caller, 8},
 	{"a caller's source", prepare_large, run_caller_source, check_large, 4},

@@ -198,6 +198,7 @@ static void make_request(struct fm_wire_msg *m)
 		.store = fm_wire_str("s"),
 		.path = fm_wire_str("old"),
 		.after = fm_wire_str(""),
+		.to = fm_wire_str(""),
 	};
 }
 
@@ -392,7 +393,7 @@ static const struct golden goldens[] = {
 	 "0e00000000000000 0f00000000000000 0100 6e"},
 	{FM_WIRE_ABORT, make_abort, "0d00 0100 0700000000000000 1c000000 0800 6e6f207370616365"},
 	{FM_WIRE_REQUEST, make_request,
-	 "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000"},
+	 "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000 0000"},
 	{FM_WIRE_REPLY, make_reply,
 	 "0f00 0100 0900000000000000 00000000 0200 0000"
 	 "01 000000 80010000 0d00000000000000 0500000000000000 1a00000000000000 0100 66"
@@ -600,7 +601,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 2, "0300", -EPROTO },		/* FULL, and another code than EBUSY */
 	{ FM_WIRE_ABORT, 2, "0300 0700000000000000 10000000", 0 },
 	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },	/* DRY without PURGE */
-	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },
+	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },	/* REPLACE without MOVE */
+	{ FM_WIRE_REQUEST, 2, "0800", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0400", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },		/* FULL, and another code than EBUSY */
 	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
@@ -698,7 +700,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 20, "00", -ERANGE },
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
-	{ FM_WIRE_REQUEST, 12, "09", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "0a", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
@@ -816,7 +818,7 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_FOUND, 56, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_DONE, 132, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_ABORT, 16, FM_WIRE_TEXT_MAX },
-	{ FM_WIRE_REQUEST, 32, 0 },
+	{ FM_WIRE_REQUEST, 34, 0 },
 	{ FM_WIRE_REPLY, 87, 255 },
 	{ FM_WIRE_BYE, 4, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_VERIFY, 23, FM_WIRE_PATH_MAX },
@@ -859,11 +861,46 @@ static void test_list_after(void)
 
 		memcpy(bytes + 2, "\0\0", 2);
 		bytes[12] = FM_WIRE_LIST;
-		bytes[len - 2] = (uint8_t)after_len;
-		bytes[len - 1] = (uint8_t)(after_len >> 8);
-		memcpy(bytes + len, cases[i].after, after_len);
+		bytes[len - 4] = (uint8_t)after_len;
+		bytes[len - 3] = (uint8_t)(after_len >> 8);
+		memcpy(bytes + len - 2, cases[i].after, after_len);
+		memset(bytes + len - 2 + after_len, 0, 2);
 		CU_ASSERT_EQUAL(decode_exact(bytes, len + after_len, &msg_out), cases[i].want);
 	}
+}
+
+/* MOVE is the verb with a second name, which is never empty, no longer than a path and without NUL;
+ * it alone may replace. */
+static void test_second_name(void)
+{
+	static const uint8_t with_nul[] = {2, 0, 'a', 0};
+	static uint8_t bytes[FM_WIRE_MSG_MAX];
+	static char to[FM_WIRE_PATH_MAX + 1];
+	struct fm_wire_msg m = {.type = FM_WIRE_REQUEST};
+	const size_t at = 34;	/* of its length */
+	size_t len;
+
+	memset(to, 't', FM_WIRE_PATH_MAX);
+	make_request(&m);
+	m.request.verb = FM_WIRE_MOVE;
+	m.request.flags = FM_WIRE_REQUEST_REPLACE;
+	m.request.to = fm_wire_str(to);
+	len = fm_wire_encode(&m, bytes);
+	CU_ASSERT_EQUAL(len, at + 2 + FM_WIRE_PATH_MAX);
+	CU_ASSERT_EQUAL(decode_exact(bytes, len, &msg_out), 0);
+	CU_ASSERT_EQUAL(msg_out.request.to.len, FM_WIRE_PATH_MAX);
+	bytes[2] = 0;	/* the flags, which MKDIR has not */
+	bytes[12] = FM_WIRE_MKDIR;
+	CU_ASSERT_EQUAL(decode_exact(bytes, len, &msg_out), -ERANGE);
+	bytes[12] = FM_WIRE_MOVE;
+	bytes[at] = 0;	/* 4096 */
+	bytes[at + 1] = 0x10;
+	bytes[len] = 't';
+	CU_ASSERT_EQUAL(decode_exact(bytes, len + 1, &msg_out), -ERANGE);
+	bytes[at + 1] = 0;
+	CU_ASSERT_EQUAL(decode_exact(bytes, at + 2, &msg_out), -ERANGE);
+	memcpy(bytes + at, with_nul, sizeof(with_nul));
+	CU_ASSERT_EQUAL(decode_exact(bytes, at + sizeof(with_nul), &msg_out), -ERANGE);
 }
 
 /* The largest message there is fits, and one byte more than a message may have is refused whatever
@@ -996,6 +1033,7 @@ static const struct fm_test tests[] = {
 	{ "every range, flag and zero of every message is checked", test_ranges },
 	{ "strings may have their maximum and not a byte more", test_string_lengths },
 	{ "only LIST goes on after a name, and that is a name", test_list_after },
+	{ "MOVE alone has a second name, and may replace", test_second_name },
 	{ "the largest reply fits, a longer message is refused", test_largest },
 	{ "random bytes are refused or mean exactly themselves", test_random },
 	{ "encoders refuse what decoders refuse", test_encoders_refuse },
