@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_get - fmove get NODE:STORE/PATH DST. The target is made here, with the caller's rights, and
- * filled by the daemon.
+ * cmd_get - fmove get NODE:STORE/PATH... DST. The target is made here, with the caller's rights,
+ * and filled by the daemon.
  */
 #include "client/cli/transfer.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/cli/background.h"
+#include "client/cli/glob.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/name.h"
 #include "client/cli/part.h"
@@ -312,20 +314,6 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	return ret;
 }
 
-/* Nothing has that name: it may have been meant as a pattern, which no shell expands, and neither
- * does this. */
-static void name_pattern(const struct fm_name *source, struct fm_err *err)
-{
-	struct fm_err why = *err;
-
-	if (why.code == -ENOENT && source->path[strcspn(source->path, "*?[")])
-		(void)fm_err_set(err, why.code,
-				 "%s; if that is a pattern: get takes one name, which fmove ls "
-				 "shows, or with -r a directory "
-				 "without what --exclude names",
-				 why.text);
-}
-
 /* What gets keep aside beside path goes by itself only if that is enough, and never in the
  * background. */
 static void name_kept(const char *path, struct fm_err *err)
@@ -349,53 +337,266 @@ static void name_kept(const char *path, struct fm_err *err)
 	(void)close(dir);	/* only read */
 }
 
-static int get(struct fm_transfer *t, const struct fm_name *source, const char *dst)
+/* Returns the exit status that this source would have by itself. */
+static int get_one(struct fm_transfer *t, const struct fm_name *source, const char *dst)
 {
 	char text[SOURCE_TEXT_MAX];
 	struct fm_outcome one = { .source = text, .target = dst };
-	int ret;
 
 	(void)fm_name_text(source, text, sizeof(text));
-	ret = fm_transfer_open(t, &one.err);
-	fm_outcomes_begin(&t->outcomes);
-	if (ret == 0)
-		(void)get_into(t, source, dst, &one);	/* one.err has it */
-	name_pattern(source, &one.err);
+	(void)get_into(t, source, dst, &one);	/* one.err has it */
 	name_kept(one.target, &one.err);
 	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
+	return (int)fm_api_exit(one.err.code);
+}
+
+/* ---- several sources ---- */
+
+/* What an operand stands for: itself, or the names that it matches. */
+struct operand {
+	const char *text;
+	struct fm_name name;
+	bool is_pattern;
+	struct fm_glob matches;
+	struct fm_err err;		/* why there are none */
+};
+
+struct gets {
+	struct operand *operands;
+	unsigned count;			/* of the sources */
+	const char *dst;
+	char in_dir[DST_MAX];		/* dst with a slash at its end */
+};
+
+/* A name that is there stands for itself, whatever is in it. */
+static int expand(struct fm_transfer *t, struct operand *o)
+{
+	struct fmove_entry entry;
+	struct fmove_error why;
+	int ret;
+
+	if (!fm_glob_is_pattern(o->name.path))
+		return 0;
+	ret = fm_transfer_stat(t, &o->name, &entry, &why);
+	if (ret == 0)
+		return 0;
+	o->is_pattern = true;
+	if (ret == -ENOENT || ret == -ENOTDIR)
+		ret = fm_glob_match(t->conn, &o->name, &o->matches, &why);
+	if (ret < 0)
+		(void)fm_transfer_error(&o->err, &why);
+	else if (o->matches.count == 0)
+		ret = fm_err_set(&o->err, -ENOENT, "nothing there matches");
+	if (ret < 0)
+		fm_err_wrap(&o->err, "%s", o->text);
+	return ret;
+}
+
+/* How many it stands for. A pattern that failed is one failure. */
+static size_t count_of(const struct operand *o)
+{
+	return o->is_pattern && o->err.code == 0 ? o->matches.count : 1;
+}
+
+static size_t count_all(const struct gets *g)
+{
+	size_t count = 0;
+
+	for (unsigned k = 0; k < g->count; k++)
+		count += count_of(&g->operands[k]);
+	return count;
+}
+
+/* The path below the store of the i-th that it stands for. */
+static const char *path_of(const struct operand *o, size_t i)
+{
+	return i < o->matches.count ? o->matches.paths[i] : o->name.path;
+}
+
+static int by_last_name(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(fm_name_last(*x), fm_name_last(*y));
+}
+
+/* Two sources would be one file in the directory: the later would take the place of the other. */
+static int check_twins(const struct gets *g, struct fm_err *err)
+{
+	size_t count = count_all(g), at = 0;
+	const char **paths = calloc(count, sizeof(*paths));
+	int ret = 0;
+
+	if (!paths)
+		return fm_err_set(err, -ENOMEM, "no memory for %zu names", count);
+	for (unsigned k = 0; k < g->count; k++)
+		for (size_t i = 0; i < count_of(&g->operands[k]) && g->operands[k].err.code == 0;
+		     i++)
+			paths[at++] = path_of(&g->operands[k], i);
+	qsort(paths, at, sizeof(*paths), by_last_name);
+	for (size_t i = 1; i < at && ret == 0; i++)
+		if (by_last_name(&paths[i - 1], &paths[i]) == 0)
+			ret = fm_err_set(err, -EEXIST,
+					 "%.200s and %.200s would both become \"%.100s\" in that "
+					 "directory: get them one by one",
+					 paths[i - 1], paths[i], fm_name_last(paths[i]));
+	free(paths);
+	return ret;
+}
+
+/* Several go into a directory, which is there or is spelled as one. */
+static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
+{
+	size_t len = strlen(g->dst);
+	bool is_dir = len > 0 && g->dst[len - 1] == '/';
+	struct fmove_entry entry;
+	struct fmove_error why;
+	struct fm_name own;
+	struct stat st;
+	int ret = fm_transfer_is_own(t, g->dst, &own, err);
+
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		is_dir = own.is_dir || (fm_transfer_stat(t, &own, &entry, &why) == 0 &&
+					entry.type == FMOVE_DIRECTORY);
+	else if (!is_dir)
+		is_dir = stat(g->dst, &st) == 0 && S_ISDIR(st.st_mode);
+	if (!is_dir || len > FMOVE_PATH_MAX)
+		return fm_err_set(err, -ENOTDIR,
+				  "several sources go into a directory: \"%.200s\" is none; end it "
+				  "with / to make it one", g->dst);
+	(void)snprintf(g->in_dir, sizeof(g->in_dir), "%s%s", g->dst,
+		       g->dst[len - 1] == '/' ? "" : "/");
+	g->dst = g->in_dir;
+	return 0;
+}
+
+/* The i-th that an operand stands for. */
+static int get_of(struct fm_transfer *t, const struct gets *g, const struct operand *o, size_t i)
+{
+	struct fm_outcome none = {.source = o->text, .target = g->dst, .err = o->err};
+	struct fm_name source = o->name;
+
+	if (o->err.code < 0) {
+		fm_outcomes_add(&t->outcomes, &none);
+		return (int)fm_api_exit(o->err.code);
+	}
+	/* fits: it is no longer than a path may be */
+	(void)snprintf(source.path, sizeof(source.path), "%s", path_of(o, i));
+	return get_one(t, &source, g->dst);
+}
+
+static void get_all(struct fm_transfer *t, const struct gets *g)
+{
+	size_t left = count_all(g);
+	int status = FM_EXIT_DONE;
+
+	for (unsigned k = 0; k < g->count; k++)
+		for (size_t i = 0; i < count_of(&g->operands[k]); i++) {
+			if (status == FM_EXIT_CANCELLED || status == FM_EXIT_UNREACHABLE)
+				break;	/* the others would fare no better */
+			status = get_of(t, g, &g->operands[k], i);
+			left--;
+		}
+	if (left > 0)
+		fm_say("get: %zu more not tried", left);
+	t->outcomes.failed += (unsigned)left;
+}
+
+/* What keeps every source from being received is said once, with the first. */
+static void get_none(struct fm_transfer *t, const struct gets *g, const struct fm_err *err)
+{
+	struct fm_outcome one = {.source = g->operands[0].text, .target = g->dst, .err = *err};
+
+	fm_outcomes_add(&t->outcomes, &one);
+	t->outcomes.failed += (unsigned)count_all(g) - 1;
+}
+
+static int get(struct fm_transfer *t, struct gets *g)
+{
+	struct fm_err err = {.code = 0};
+	int ret = fm_transfer_open(t, &err);
+
+	t->outcomes.is_many = g->count > 1;
+	for (unsigned i = 0; i < g->count && ret == 0; i++) {
+		/* what is wrong with one is its own outcome */
+		(void)expand(t, &g->operands[i]);
+		t->outcomes.is_many |= g->operands[i].is_pattern;
+	}
+	if (ret == 0 && t->outcomes.is_many)
+		ret = find_dir(t, g, &err);
+	if (ret == 0 && t->outcomes.is_many)
+		ret = check_twins(g, &err);
+	fm_outcomes_begin(&t->outcomes);
+	if (ret == 0)
+		get_all(t, g);
+	else
+		get_none(t, g, &err);
 	fm_transfer_close(t);
 	return fm_outcomes_end(&t->outcomes);
 }
+
+/* ---- the command ---- */
 
 static int no_source(const struct fm_args *args, const struct fm_err *err)
 {
 	struct fm_name name;
 	struct fm_err other;
 
-	if (fm_name_parse(args->operands[1], &name, &other) == 0)
+	if (fm_name_parse(args->operands[args->count - 1], &name, &other) == 0)
 		return fm_usage(args, "%s; to send a file there: fmove put", err->text);
 	return fm_usage(args, "%s", err->text);
 }
 
+/* 0, or an exit status. */
+static int take_sources(struct fm_transfer *t, struct fm_args *args, struct gets *g)
+{
+	struct fm_err err;
+
+	for (unsigned i = 0; i < g->count; i++) {
+		struct operand *o = &g->operands[i];
+
+		o->text = args->operands[i];
+		if (fm_name_parse(o->text, &o->name, &err) < 0)
+			return no_source(args, &err);
+		if (!t->dir.is_recursive && (o->name.path[0] == '\0' || o->name.is_dir))
+			return fm_usage(args,
+					"\"%s\" is a directory; -r receives it with all that is in "
+					"it", o->text);
+	}
+	if (strcmp(g->dst, "-") != 0)
+		return 0;
+	if (g->count > 1)
+		return fm_usage(args,
+				"several sources go into a directory, not to standard output");
+	if (t->outcomes.is_json)
+		return fm_usage(args, "--json and - both want standard output");
+	return 0;
+}
+
 int fm_cmd_get(int argc, char **argv)
 {
+	static struct gets g;
 	struct fm_transfer t;
 	struct fm_args args;
-	struct fm_name source;
-	struct fm_err err;
+	int status;
 
 	fm_transfer_init(&t, "get");
 	fm_args_begin(&args, "get", argc, argv);
-	if (fm_transfer_args(&t, &args, 2, 2) < 0)
+	if (fm_transfer_args(&t, &args, 2, -1) < 0)
 		return args.status;
-	if (fm_name_parse(args.operands[0], &source, &err) < 0)
-		return no_source(&args, &err);
-	if (!t.dir.is_recursive && (source.path[0] == '\0' || source.is_dir))
-		return fm_usage(&args,
-				"\"%s\" is a directory; -r receives it with all that is in it",
-				args.operands[0]);
-	if (t.outcomes.is_json && strcmp(args.operands[1], "-") == 0)
-		return fm_usage(&args, "--json and - both want standard output");
-	return get(&t, &source, args.operands[1]);
+	g.count = (unsigned)args.count - 1;
+	g.dst = args.operands[args.count - 1];
+	g.operands = calloc(g.count, sizeof(*g.operands));
+	if (!g.operands)
+		return fm_usage(&args, "no memory for %u sources", g.count);
+	status = take_sources(&t, &args, &g);
+	if (status == 0)
+		status = get(&t, &g);
+	for (unsigned i = 0; i < g.count; i++)
+		fm_glob_free(&g.operands[i].matches);
+	free(g.operands);
+	return status;
 }

@@ -32,7 +32,11 @@ const struct fm_cmd fm_cmds[] = {
 	 "With several destinations a file gets to all of them or to none. It is read once, if "
 	 "they keep pace.",
 	 fm_opts_put, true, fm_cmd_put},
-	{"get", "NODE:STORE/PATH DST", "Receive a file or directory from another node.",
+	{"get", "NODE:STORE/PATH... DST", "Receive files or directories from other nodes.",
+	 "A PATH with * ? or [ is a pattern, unless that very name is there: quote it, and each "
+	 "file that it matches is received, a / by a / only and a dot at the beginning of a name "
+	 "by a dot. Several files go into DST, a directory.\n"
+	 "\n"
 	 "DST is a file, a directory to put it into, or - for standard output. It appears under "
 	 "its name only when all of it has arrived and was checked.\n"
 	 "\n"

@@ -17,7 +17,7 @@ no 2 'needs a value' fmove put f n2:s/x --limit
 no 2 'takes no value' fmove put --force=yes f n2:s/x
 no 2 'too few' fmove put f
 no 2 'too few' fmove get n2:s/there
-no 2 'too many' fmove get n2:s/there a b
+no 2 'NODE:STORE/PATH' fmove get n2:s/there a b
 no 2 'auto, rdma or tcp' fmove put --transport pigeon f n2:s/x
 no 2 'disk or memory' fmove put --durability stone f n2:s/x
 no 2 'rate' fmove put --limit fast f n2:s/x
@@ -42,8 +42,8 @@ no 1 'is a directory' fmove put . n2:s/x
 no 1 'is a directory' fmove put / n2:s/x
 no 1 'No such file' fmove put '' n2:s/x
 no 1 'o such file' fmove get n2:s/nothing x
-no 1 'get takes one name, which fmove ls shows' fmove get 'n2:s/*.bin' .
-no 1 'get takes one name, which fmove ls shows' fmove get -r 'n2:s/run[1-9]' .
+no 1 'nothing there matches' fmove get 'n2:s/*.bin' .
+no 1 'nothing there matches' fmove get -r 'n2:s/run[1-9]' .
 no 1 'directory' fmove get n2:s/there/below x
 mkdir -p "$(store 2)/d"
 no 1 'directory' fmove get n2:s/d x
