@@ -17,6 +17,7 @@
 #include "mover/data/rate.h"
 #include "mover/data/slab.h"
 #include "mover/store/store.h"
+#include "mover/tree/tree.h"
 #include "mover/wire/wire.h"
 #include "mover/data/xfer.h"
 
@@ -42,6 +43,7 @@ static void *events_ctx;
 static const struct fm_conn_info info = {
 	.kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2"};
 static bool is_closing;
+static struct fm_data_msg sent;		/* the last message to the peer */
 
 static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm_conn_events *ev,
 			void *ctx)
@@ -72,6 +74,7 @@ static void conn_take_back(struct fm_conn *c, struct fm_region *region)
 static void conn_send(struct fm_conn *c, struct fm_send *send)
 {
 	(void)c;
+	CU_ASSERT_EQUAL(fm_data_decode(send->msg, &sent), 0);
 	send->done(send, 0);
 }
 
@@ -98,14 +101,14 @@ static const struct fm_conn_ops conn_ops = {
 
 /* ---- files ---- */
 
-/* Each read waits until the test ends it. */
+/* Each read or write waits until the test ends it. */
 struct file {
 	struct fm_file file;
 	struct fm_io *reading[4];
 	unsigned count;
 };
 
-static void file_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+static void file_io(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	struct file *f = fm_container_of(file, struct file, file);
 
@@ -115,15 +118,20 @@ static void file_read(struct fm_file *file, const struct fm_lane_io *lane, struc
 	f->reading[f->count++] = io;
 }
 
-static const struct fm_file_ops file_ops = { .read = file_read };
+static const struct fm_file_ops file_ops = { .read = file_io, .write = file_io };
 
-static void end_read(struct file *f)
+static void end_io(struct file *f, int64_t res)
 {
 	struct fm_io *io = f->reading[0];
 
 	memmove(&f->reading[0], &f->reading[1], --f->count * sizeof(io));
-	io->res = CHUNK;
+	io->res = res;
 	io->done(io);
+}
+
+static void end_read(struct file *f)
+{
+	end_io(f, CHUNK);
 }
 
 /* ---- all of it ---- */
@@ -199,11 +207,11 @@ static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
 	return x;
 }
 
-static struct fm_xfer *sink(struct file *f, uint64_t id)
+static struct fm_xfer *sink(struct file *f, uint64_t id, struct fm_tree *tree)
 {
 	struct fm_xfer_opts o = {.id = id,
 				 .file = &f->file,
-				 .size = 2 * CHUNK,
+				 .size = tree ? FM_SIZE_UNKNOWN : 2 * CHUNK,
 				 .chunk_bytes = CHUNK,
 				 .kinds = 1u << FM_KIND_TCP,
 				 .control = w.loop,
@@ -211,7 +219,7 @@ static struct fm_xfer *sink(struct file *f, uint64_t id)
 				 .drained = on_notify};
 	struct fm_xfer *x;
 
-	f->file = (struct fm_file){ .ops = &file_ops };
+	f->file = (struct fm_file){ .ops = &file_ops, .tree = tree };
 	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &x, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, x), 0);
 	return x;
@@ -367,7 +375,7 @@ static void test_slots_kept(void)
 	struct file to = { 0 };
 
 	begin();
-	of_sink = sink(&to, 3);
+	of_sink = sink(&to, 3, NULL);
 	CU_ASSERT_EQUAL(fm_slabs_free_count(w.slabs), 3);
 	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
 	CU_ASSERT_EQUAL(fm_slabs_free_count(w.slabs), 2);
@@ -386,6 +394,48 @@ static void test_slots_kept(void)
 	end();
 }
 
+/*
+ * Goal: what a pack says is not looked at where its peer can still write, but by who applies a copy
+ * of it: that the CRC is another then is damage on the way, as with a file, and it comes again.
+ */
+static void test_pack_is_checked_by_its_writer(void)
+{
+	static struct fm_tree tree;
+	struct fm_data_msg pack = {.type = FM_DATA_CHUNK, .xfer = 3, .seq = 5,
+				   .offset = 5 * CHUNK, .length = 8, .data_crc = 1};
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+	struct fm_err err;
+
+	begin();
+	of_sink = sink(&to, 3, &tree);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	pack.generation = sent.generation;
+	say(&pack);
+	CU_ASSERT_EQUAL_FATAL(to.count, 1);
+	CU_ASSERT_EQUAL(to.reading[0]->offset, 5);
+	CU_ASSERT_TRUE(to.reading[0]->crc && *to.reading[0]->crc == 1);
+	end_io(&to, -EBADMSG);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.seq == 5);
+	CU_ASSERT_EQUAL(sent.status, FM_ACK_CORRUPT);
+	CU_ASSERT_EQUAL(fm_link_error(of_sink, &err), 0);
+	say(&pack);
+	CU_ASSERT_EQUAL_FATAL(to.count, 1);
+	end_io(&to, 8);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.status == FM_ACK_WRITTEN);
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_link_remove(w.link, of_sink);
+	spin();
+	fm_xfer_free(of_sink);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{"a disk that hangs holds none but its own chunks of a connection that is gone",
 	 test_hung_disk},
@@ -393,5 +443,7 @@ static const struct fm_test tests[] = {
 	 test_acked_and_removed},
 	{"slots that are not given back end their connection, though nothing happens there",
 	 test_slots_kept},
+	{"a pack is checked by who writes it, and comes again if it is damaged",
+	 test_pack_is_checked_by_its_writer},
 };
 FM_TEST_MAIN("flow", tests)
