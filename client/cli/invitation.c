@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/setup.h"
 #include "config/config.h"
 #include "config/files.h"
 #include "config/keys.h"
@@ -23,6 +24,10 @@ static int make_for(const struct fm_config *cfg, const struct fm_addresses *said
 		ret = fm_address_of_node(&cfg->node, &out->addresses, err);
 	if (ret == 0)
 		ret = fm_key_read(cfg->node.key_file, invite.key, err);
+	if (ret == 0)
+		ret = fm_setup_daemons_dir(cfg, FM_CONFIG_INVITES_DIR, 0700, true, err);
+	if (ret == 0)
+		ret = fm_setup_daemons_dir(cfg, FM_CONFIG_PEERS_DIR, 0755, true, err);
 	if (ret == 0)
 		ret = fm_invite_new(cfg->dir, &invite, err);
 	if (ret < 0)

@@ -316,6 +316,33 @@ static int give(const char *path, const struct fm_preflight_user *owner, struct 
 	return ret;
 }
 
+int fm_setup_daemons_dir(const struct fm_config *cfg, const char *name, mode_t mode,
+			 bool is_written, struct fm_err *err)
+{
+	struct fm_preflight_user owner = { .uid = 0 };
+	char path[PATH_MAX];
+	struct stat st;
+	int ret = fm_path_join(cfg->dir, name, path, err);
+
+	if (ret < 0)
+		return ret;
+	if (stat(cfg->node.key_file, &st) < 0)
+		return fm_err_sys(err, -errno, "%s", cfg->node.key_file);
+	owner.uid = st.st_uid;
+	owner.gid = st.st_gid;
+	if (stat(path, &st) < 0) {
+		ret = fm_dir_make(path, mode, err);
+		return ret < 0 ? ret : give(path, &owner, err);
+	}
+	if (!is_written || st.st_uid == owner.uid || owner.uid == 0)
+		return 0;
+	return fm_err_set(err, -EPERM,
+			  "%s belongs to uid %u, so fmoved, which has the key as uid %u, cannot "
+			  "write there: chown %u %s",
+			  path, (unsigned)st.st_uid, (unsigned)owner.uid, (unsigned)owner.uid,
+			  path);
+}
+
 /* What is being made, for whom, and what of it would have to go again. */
 struct making {
 	const struct fm_setup *setup;

@@ -114,6 +114,13 @@ unsigned fm_setup_stores(const struct fm_setup *setup);
 int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm_config **cfg,
 		   uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err);
 
+/*
+ * Have a directory beside the configuration that is the daemon's, whom the key belongs to, though
+ * root makes it. is_written: by the daemon; then -EPERM if one that is there is somebody else's.
+ */
+int fm_setup_daemons_dir(const struct fm_config *cfg, const char *name, mode_t mode,
+			 bool is_written, struct fm_err *err);
+
 /* What to do so that the daemon runs with it (again), as a command line. */
 void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max);
 
