@@ -40,6 +40,10 @@ struct fm_reload {
 	struct fm_store *stores[FM_CONFIG_STORES_MAX];	/* by its place there; NULL: as it was */
 	struct fm_err err;
 	int ret;
+	/* Behind it, and nothing waits for that: a file system may not answer. */
+	struct fm_work look;
+	bool is_looking;
+	bool is_look_wanted;
 };
 
 /* ---- on a worker's thread ---- */
@@ -92,8 +96,6 @@ static void reload_run(struct fm_work *work)
 	r->ret = read_new(r);
 	if (r->ret < 0)
 		drop_new(r);
-	else
-		fm_faults_warn(r->cfg);
 }
 
 /* ---- on the loop ---- */
@@ -233,6 +235,46 @@ static void say_restarts(const struct fm_reload *r)
 	}
 }
 
+/* ---- what cannot be used as configured ---- */
+
+/* With a configuration of its own: by the end of this there may be another one. */
+static void look_run(struct fm_work *work)
+{
+	struct fm_reload *r = fm_container_of(work, struct fm_reload, look);
+	struct fm_config *cfg;
+	struct fm_err err;
+
+	if (fm_config_load(r->fmoved->opts.config_file, &cfg, &err) < 0)
+		return;		/* it changed again; the next reload says what is wrong */
+	fm_faults_warn(cfg);
+	fm_config_free(cfg);
+}
+
+static void look_done(struct fm_work *work);
+
+/* One at a time; the one under way may have looked before this reload. */
+static void look_start(struct fm_reload *r)
+{
+	r->is_look_wanted = r->is_looking;
+	if (r->is_looking)
+		return;
+	r->is_looking = true;
+	r->look.run = look_run;
+	r->look.done = look_done;
+	fm_worker_submit(r->fmoved->worker, &r->look, r->fmoved->loop);
+}
+
+static void look_done(struct fm_work *work)
+{
+	struct fm_reload *r = fm_container_of(work, struct fm_reload, look);
+
+	r->is_looking = false;
+	if (r->is_look_wanted && !r->fmoved->is_stopping)
+		look_start(r);
+}
+
+/* ---- the end ---- */
+
 static void reload_done(struct fm_work *work)
 {
 	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
@@ -257,6 +299,7 @@ static void reload_done(struct fm_work *work)
 		r->fmoved->cfg = r->cfg;
 		r->cfg = NULL;
 		fm_log_info("reloaded %s", r->fmoved->opts.config_file);
+		look_start(r);
 	}
 	sd_notify(0, "READY=1");
 	fm_fmoved_say_status(r->fmoved);
@@ -296,6 +339,6 @@ void fm_reload_free(struct fm_reload *r)
 {
 	if (!r)
 		return;
-	assert(!r->is_busy);
+	assert(!r->is_busy && !r->is_looking);
 	free(r);
 }

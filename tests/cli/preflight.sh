@@ -71,7 +71,7 @@ reload
 warned 1 || bad "a reload warns of a store that can be written to: $(cat log)"
 chown root: "$dir/models"
 reload
-warned 2 || bad "a reload does not warn: $(cat log)"
+await warned 2 || bad "a reload does not warn: $(cat log)"
 kill $pid && wait $pid || bad "it does not end well: $(cat log)"
 chown nobody: "$dir/models"
 
