@@ -415,7 +415,9 @@ static int put_to_several(struct fm_transfer *t, struct fm_args *args, unsigned 
 
 	if (t->is_detached)
 		return fm_usage(args,
-				"--detach takes one destination: \"%s\" is another node's too",
+				"--detach takes one destination, and \"%s\" is another node's too: "
+				"several get it all or none, for which this command waits; put to "
+				"each with --detach, or leave it out",
 				names[0]);
 	if (count > FM_SEVERAL_MAX)
 		return fm_usage(args, "%u destinations: no more than %d at once", count,

@@ -66,7 +66,7 @@ mkdir -p t/sub
 random 9000000 t/large
 random 1000 t/sub/small
 no 1 'directory; -r' fmove put t n2:s/x n3:s/x
-no 2 'one destination' fmove put --detach f n2:s/x n3:s/x
+no 2 'one destination.*several get it all or none.*put to each with --detach' fmove put --detach f n2:s/x n3:s/x
 nobody x
 
 # Directories, the same: both, an update of both, or none.
