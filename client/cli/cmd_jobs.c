@@ -29,6 +29,13 @@ static const char *state_of(const struct fmove_job *j)
 	return j->state == FMOVE_JOB_OTHER ? "other" : fm_words_state[j->state];
 }
 
+/* For people whatever goes on by itself waits, for a place or for its next try: show_moved() says
+ * for which. */
+static const char *word_of(const struct fmove_job *j)
+{
+	return j->state == FMOVE_JOB_QUEUED ? fm_words_state[FMOVE_JOB_WAITING] : state_of(j);
+}
+
 struct jobs {
 	struct fm_rows rows;
 	bool is_json;
@@ -101,7 +108,7 @@ static void print_line(const struct jobs *jobs, const struct fmove_job *j)
 	(void)printf("%-8s  ", j->id);
 	if (jobs->is_all)
 		(void)printf("%-6u  ", j->user);
-	(void)printf("%-9s  %-6s  %-22s  %s %s -> %s%s%s\n", state_of(j),
+	(void)printf("%-9s  %-6s  %-22s  %s %s -> %s%s%s\n", word_of(j),
 		     fm_words_priority[j->priority], moved, j->is_put ? "put" : "get",
 		     j->is_put ? near_shown : far_shown, j->is_put ? far_shown : near_shown,
 		     text[0] ? ": " : "", text);

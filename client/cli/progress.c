@@ -84,10 +84,10 @@ static void show_state(const struct fmove_progress *now, char *out, size_t cap)
 	char time[FM_SHOW_MAX], text[100];
 
 	if (strcmp(now->state, "queued") == 0) {
-		(void)snprintf(out, cap, "queued, %" PRIu64 " before it", now->before);
+		(void)snprintf(out, cap, "waiting, %" PRIu64 " before it", now->before);
 	} else if (strcmp(now->state, "waiting") == 0) {
 		fm_show(now->text, strlen(now->text), text, sizeof(text));
-		(void)snprintf(out, cap, "again in %s: %s",
+		(void)snprintf(out, cap, "waiting, again in %s: %s",
 			       fm_show_time((now->again_ms + 999) / 1000, time), text);
 	} else {
 		(void)snprintf(out, cap, "%.40s", now->state);

@@ -253,6 +253,9 @@ high=$id
 for job in $low $normal $high; do
 	[ "$(field state "$job")" = queued ] || bad "there is one place, and two run: $(fmove jobs)"
 done
+# For people that is waiting, as for the next try; how many are before it says for what.
+fmove jobs | grep -Eq "^$low +waiting +low +2 before it" || bad "jobs does not say that it waits: $(fmove jobs)"
+fmove jobs | grep -w queued && bad "two words for waiting"
 [ "$(field before "$low")" = 2 ] || bad "$(field before "$low") before the last: $(fmove jobs)"
 
 # Who does not detach waits in the same line; a pipe does not.

@@ -362,13 +362,13 @@ static void test_the_progress_line_says_what_is_known(void)
 	CU_ASSERT_STRING_EQUAL(line, "d  120 files, 5.00 GB  100 MB/s  0 connections");
 	p = (struct fmove_progress){ .state = "queued", .size = UINT64_MAX, .before = 3 };
 	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "a  0 B  queued, 3 before it");
+	CU_ASSERT_STRING_EQUAL(line, "a  0 B  waiting, 3 before it");
 	p = (struct fmove_progress){.state = "waiting",
 				    .size = UINT64_MAX,
 				    .again_ms = 11500,
 				    .text = "n2 is\nnot connected"};
 	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "a  0 B  again in 0:12: n2 is\\nnot connected");
+	CU_ASSERT_STRING_EQUAL(line, "a  0 B  waiting, again in 0:12: n2 is\\nnot connected");
 	p = (struct fmove_progress){
 		.state = "committing", .size = UINT64_MAX, .bytes = 12300000000};
 	fm_progress_line("ckpt.bin", &p, 0, 29, line, sizeof(line));
