@@ -135,6 +135,15 @@ static void print_session(const struct fm_json *session)
 		(void)printf("    session without a connection just now\n");
 }
 
+/* That this node has none is said once, above. */
+static void print_rdma_why(const char *why)
+{
+	static const char here[] = "no RDMA here";
+
+	if (*why && strncmp(why, here, sizeof(here) - 1) != 0)
+		(void)printf("    without RDMA: %s\n", why);
+}
+
 static void print_peer(const struct fm_json *peer, const struct fm_json *before, double seconds)
 {
 	const struct fm_json *rails = fm_json_get(peer, "rails");
@@ -148,6 +157,7 @@ static void print_peer(const struct fm_json *peer, const struct fm_json *before,
 		     fm_field_is(peer, "connected") ? "connected" : "not connected",
 		     fm_show_time(fm_field_u64(peer, "since_ms") / 1000, since), *error ? "; " : "",
 		     error);
+	print_rdma_why(fm_field_text(peer, "rdma_why"));
 	if (fm_field_is(peer, "connected"))
 		print_session(fm_json_get(peer, "session"));
 	for (size_t i = 0; i < fm_json_count(rails); i++) {

@@ -177,6 +177,8 @@ static void snapshot_peer(void *ctx, const struct fm_peer_status *peer)
 	fm_jw_text(w, "error", peer->last_error);
 	fm_jw_u64(w, "since_ms", peer->since_ns / FM_NS_PER_MS);
 	fm_jw_u64(w, "connections", peer->conns);
+	if (peer->rdma_why[0])
+		fm_jw_text(w, "rdma_why", peer->rdma_why);
 	fm_jw_object(w, "session");
 	fm_jw_text(w, "device", peer->session.device);
 	fm_jw_text(w, "local", peer->session.local);

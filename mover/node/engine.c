@@ -12,10 +12,12 @@
 #include "mover/base/fault.h"
 #include "mover/data/flow.h"
 #include "mover/node/node.h"
+#include "mover/node/rail.h"
 #include "mover/node/service.h"
 #include "mover/node/session.h"
 
 #define TICK_NS (500 * FM_NS_PER_MS)
+#define RDMA_WHY_MAX 200	/* cut if it is longer */
 
 /* ---- life ---- */
 
@@ -417,11 +419,12 @@ static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_s
 {
 	const struct fm_way *first =
 		p->reach.count > 0 && !p->reach.way[0].is_learned ? &p->reach.way[0] : NULL;
-	char address[sizeof(first->to.host) + 16] = "";
+	char address[sizeof(first->to.host) + 16] = "", rdma_why[RDMA_WHY_MAX] = "";
 	struct fm_peer_status st = { .name = p->name,
 				     .address = address,
 				     .is_connected = p->session != NULL,
 				     .last_error = p->last_error,
+				     .rdma_why = rdma_why,
 				     .since_ns = fm_engine_now(e) - p->since_ns };
 
 	if (first)
@@ -430,6 +433,8 @@ static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_s
 		st.conns = p->session->up[FM_KIND_TCP] + p->session->up[FM_KIND_RDMA];
 		fm_line_way(p->session, &st.session);
 		st.round_trip_ns = p->session->round_trip_ns;
+		if (p->session->up[FM_KIND_RDMA] == 0)
+			fm_rail_why_not(p->session, FM_KIND_RDMA, rdma_why, sizeof(rdma_why));
 	}
 	v->peer(ctx, &st);
 	if (p->session)

@@ -87,6 +87,7 @@ struct fm_peer_status {
 	struct fm_session_way session;
 	/* of a PING over the session, both loops included; 0: not known yet */
 	uint64_t round_trip_ns;
+	const char *rdma_why;		/* connected without RDMA: why; else "" */
 };
 
 struct fm_node_status {

@@ -31,6 +31,13 @@ for name in f g empty; do
 	same $name "$(store 3)/dir/$name"
 done
 [ "$(grep -c 'no RDMA' err)" -le 1 ] || bad "why it goes over TCP is said again and again: $(cat err)"
+ok fmove put f g empty n2:s/each/
+[ "$(grep -c 'no RDMA' err)" -le 1 ] || bad "why it goes over TCP is said with each file: $(cat err)"
+# status has it: for programs of each peer, for people once where this node has none.
+if [ ! -d /sys/class/infiniband ]; then
+	[ "$(fmove status --json | grep -o '"rdma_why":"no RDMA here: ' | wc -l)" -eq 2 ] || bad "status --json: $(fmove status --json)"
+	[ "$(fmove status | grep -c 'RDMA')" -eq 1 ] || bad "status: $(fmove status)"
+fi
 cp f "$(store 1)/own"
 ok fmove put n1:s/own n2:s/own n3:s/own
 same f "$(store 2)/own"
