@@ -61,6 +61,11 @@ const struct fm_cmd fm_cmds[] = {
 	 "disk when this ends. Both names are in one store of one node. With a / at the end of the "
 	 "second, it goes into that directory under its own name.",
 	 fm_opts_mv, true, fm_cmd_mv},
+	{"ln", "TARGET NODE:STORE/PATH", "Make a symbolic link in a store.",
+	 "TARGET is what the link says: a path that begins at the link's directory and leads to "
+	 "something in the same store, which need not be there. With -f the link takes the place "
+	 "of another one at once: who opens it finds the old target or the new one.",
+	 fm_opts_ln, true, fm_cmd_ln},
 	{"verify", "NODE:STORE/PATH", "Read again what is stored, and compare.",
 	 "PATH is a file, or a directory with all that is in it. The node that has it reads it "
 	 "from its disk and compares it with the checksums that were kept when it came.\n"

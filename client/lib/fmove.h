@@ -534,6 +534,13 @@ int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_err
 int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, bool may_replace,
 	       struct fmove_error *err);
 
+/*
+ * Make a symbolic link that says target, which is relative and leads nowhere out of the store.
+ * -EEXIST: the name is taken; may_replace: it takes the place of another link.
+ */
+int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *name,
+		  bool may_replace, struct fmove_error *err);
+
 /* ---- reading again what is stored ---- */
 
 struct fmove_verified {

@@ -148,20 +148,33 @@ int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_err
 	return fm_lib_do_simple(c, &w, err);
 }
 
-int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, bool may_replace,
-	       struct fmove_error *err)
+/* to: NULL: left out, which the daemon refuses. */
+static int name_it(struct fmove *c, const char *op, const struct fmove_name *name, const char *to,
+		   bool may_replace, struct fmove_error *err)
 {
 	struct fm_json_writer w;
 
 	if (to && strlen(to) > FMOVE_PATH_MAX)
 		return fm_lib_fail(err, -ENAMETOOLONG, "a path has at most %d bytes",
 				   FMOVE_PATH_MAX);
-	store_begin(c, &w, "move", name);
-	if (to)		/* without it the daemon refuses */
+	store_begin(c, &w, op, name);
+	if (to)
 		fm_jw_name(&w, "to", to, strlen(to));
 	if (may_replace)
 		fm_jw_bool(&w, "force", true);
 	return fm_lib_do_simple(c, &w, err);
+}
+
+int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, bool may_replace,
+	       struct fmove_error *err)
+{
+	return name_it(c, "move", name, to, may_replace, err);
+}
+
+int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *name,
+		  bool may_replace, struct fmove_error *err)
+{
+	return name_it(c, "link", name, target, may_replace, err);
 }
 
 /* ---- space ---- */

@@ -113,6 +113,7 @@ const struct fm_api_op *const fm_api_ops[] = {
 	&fm_api_remove,
 	&fm_api_mkdir,
 	&fm_api_move,
+	&fm_api_link,
 	&fm_api_space,
 	&fm_api_purge,
 	&fm_api_verify,

@@ -36,7 +36,7 @@ struct fm_api_request {
 	unsigned readback;		/* put: 1: compare what the far disk gives back */
 	bool is_held;			/* put: it gets its name only after "commit" */
 	bool is_buffered;		/* put: read the file through the page cache */
-	bool is_force;			/* put, get, move */
+	bool is_force;			/* put, get, move, link */
 	bool accepts_corrupt;		/* also what is not what the digest kept with it says */
 	bool is_recursive;
 	bool is_partial;		/* list: unfinished transfers into it */
@@ -89,7 +89,7 @@ struct fm_api_request {
 	char name[FM_NAME_LEN_MAX + 1];	/* of a dataset */
 	char after[FM_NAME_LEN_MAX + 1];
 	char path[FM_PATH_LEN_MAX + 1];
-	char to[FM_PATH_LEN_MAX + 1];	/* move: the new name */
+	char to[FM_PATH_LEN_MAX + 1];	/* move: the new name; link: what it says */
 	char local_store[FM_API_NODE_MAX + 1];
 	char local_path[FM_PATH_LEN_MAX + 1];
 	char file[FM_QUEUE_FILE_PATH_MAX + 1];

@@ -26,6 +26,7 @@ static const struct verb {
 	{ &fm_api_remove, FM_VERB_REMOVE, NULL, 0 },
 	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL, 0 },
 	{ &fm_api_move, FM_VERB_MOVE, NULL, 0 },
+	{ &fm_api_link, FM_VERB_LINK, NULL, 0 },
 	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space, 0 },
 	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged, FM_VERB_PURGE_PARTIALS },
 };
@@ -110,6 +111,13 @@ const struct fm_api_op fm_api_mkdir = {
 
 const struct fm_api_op fm_api_move = {
 	.name = "move",
+	.takes = TAKES | FM_API_KEY(FORCE),
+	.needs = NEEDS | FM_API_KEY(TO),
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_link = {
+	.name = "link",
 	.takes = TAKES | FM_API_KEY(FORCE),
 	.needs = NEEDS | FM_API_KEY(TO),
 	.start = start_request,

@@ -41,7 +41,7 @@ struct request {
 	char store[FM_WIRE_NAME_MAX + 1];
 	char *path;
 	size_t path_len;
-	char *to;			/* MOVE; else NULL */
+	char *to;			/* MOVE, LINK; else NULL */
 	size_t to_len;
 	char after[FM_NAME_LEN_MAX + 1];
 	struct fm_who who;
@@ -81,6 +81,12 @@ static struct requests *requests_of(const struct fm_engine *e)
 static bool is_purge(enum fm_verb verb)
 {
 	return verb == FM_VERB_PURGE || verb == FM_VERB_PURGE_PARTIALS;
+}
+
+/* It has a second name. */
+static bool is_naming(enum fm_verb verb)
+{
+	return verb == FM_VERB_MOVE || verb == FM_VERB_LINK;
 }
 
 static bool is_about_space(const struct request *r)
@@ -267,11 +273,14 @@ static int space_run(struct request *r, struct fm_store *s)
 }
 
 /* A store that keeps nothing has no names either. */
-static int move_run(struct request *r, struct fm_store *s)
+static int name_run(struct request *r, struct fm_store *s)
 {
-	if (!s->ops->move)
+	bool is_move = r->verb == FM_VERB_MOVE;
+
+	if (is_move ? !s->ops->move : !s->ops->link)
 		return fm_err_set(&r->work_err, -ENOTSUP, "store %s: it keeps no names", s->name);
-	return s->ops->move(s, r->path, r->to, &r->who, r->may_replace, &r->work_err);
+	return (is_move ? s->ops->move : s->ops->link)(s, r->path, r->to, &r->who, r->may_replace,
+						       &r->work_err);
 }
 
 static void work_run(struct fm_work *work)
@@ -297,7 +306,8 @@ static void work_run(struct fm_work *work)
 		r->work_ret = s->ops->mkdir(s, r->path, &r->who, &r->work_err);
 		break;
 	case FM_VERB_MOVE:
-		r->work_ret = move_run(r, s);
+	case FM_VERB_LINK:
+		r->work_ret = name_run(r, s);
 		break;
 	case FM_VERB_FREE:
 	case FM_VERB_PURGE:
@@ -473,12 +483,15 @@ static void send_request(struct request *r, struct fm_session *s)
 	fm_session_send(s, &m);
 }
 
-static int check_move(const struct fm_request_opts *o, struct fm_err *err)
+/* Of MOVE and LINK. */
+static int check_second(const struct fm_request_opts *o, struct fm_err *err)
 {
 	if (o->is_dry)
 		return fm_err_set(err, -EINVAL, "`is_dry` is for purges");
 	if (o->to_len == 0)
-		return fm_err_set(err, -EINVAL, "the new name is empty");
+		return fm_err_set(err, -EINVAL, "%s is empty",
+				  o->verb == FM_VERB_MOVE ? "the new name"
+							  : "what the link is to lead to");
 	if (o->to_len > FM_PATH_LEN_MAX)
 		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
 				  FM_PATH_LEN_MAX);
@@ -514,10 +527,10 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 		return fm_err_set(err, -EINVAL,
 				  "`after` is for LIST, PARTIALS and FREE of every store, "
 				  "`is_recursive` for REMOVE");
-	if (o->verb == FM_VERB_MOVE)
-		return check_move(o, err);
+	if (is_naming(o->verb))
+		return check_second(o, err);
 	if (o->may_replace)
-		return fm_err_set(err, -EINVAL, "`may_replace` is for MOVE");
+		return fm_err_set(err, -EINVAL, "`may_replace` is for MOVE and LINK");
 	if ((o->is_dry && !is_purge(o->verb)) ||
 	    (o->path_len > 0 &&
 	     (o->verb == FM_VERB_FREE || (is_purge(o->verb) && !o->is_dry))))
@@ -561,8 +574,8 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
 		return ret;
 	ret = fm_share_take(&requests_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret == 0)
-		r = request_new(e, o->path, o->path_len, o->verb == FM_VERB_MOVE ? o->to : NULL,
-				o->verb == FM_VERB_MOVE ? o->to_len : 0);
+		r = request_new(e, o->path, o->path_len, is_naming(o->verb) ? o->to : NULL,
+				is_naming(o->verb) ? o->to_len : 0);
 	if (!r) {
 		fm_share_give_all(&place);
 		if (ref)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * request - ls, stat, rm, mkdir, mv, df, purge on stores, ours (node NULL or our name) or a
+ * request - ls, stat, rm, mkdir, mv, ln, df, purge on stores, ours (node NULL or our name) or a
  * peer's; and answering peers. One REQUEST, one REPLY or SPACE.
  */
 #ifndef FM_REQUEST_H
@@ -19,7 +19,7 @@ extern const struct fm_service fm_request_service;
  * neither takes the other's places. What one user or peer may have of it base/share.h says; of what
  * is local, some is for root.
  */
-#define FM_REQUESTS_LOCAL_MAX 256u	/* ls, stat, rm, mkdir, mv */
+#define FM_REQUESTS_LOCAL_MAX 256u	/* ls, stat, rm, mkdir, mv, ln */
 #define FM_REQUESTS_LOCAL_ROOT 32u
 #define FM_REQUESTS_PEERS_MAX 768u
 
@@ -32,7 +32,8 @@ enum fm_verb {
 	FM_VERB_FREE = 6,
 	FM_VERB_PURGE = 7,
 	FM_VERB_PURGE_PARTIALS = 8,
-	FM_VERB_MOVE = 9
+	FM_VERB_MOVE = 9,
+	FM_VERB_LINK = 10
 };
 
 struct fm_request_opts {
@@ -43,10 +44,10 @@ struct fm_request_opts {
 	const char *path;		/* PURGE: "", or with is_dry what is behind that one */
 	size_t path_len;
 	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
-	const char *to;			/* MOVE: the new name */
+	const char *to;			/* MOVE: the new name; LINK: what the link says */
 	size_t to_len;
 	bool is_recursive;		/* REMOVE */
-	bool may_replace;		/* MOVE */
+	bool may_replace;		/* MOVE, LINK */
 	bool is_dry;			/* PURGE */
 	struct fm_who who;
 	uint64_t timeout_ns;		/* 0: 30 s */

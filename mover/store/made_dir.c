@@ -83,19 +83,29 @@ static int make_inside(int private, int parent, const char *name, uid_t uid, gid
 	return ret;
 }
 
+int fm_made_private(int parent, char name[FM_STAGING_NAME_LEN + 1])
+{
+	int ret, fd;
+
+	private_name(name);
+	ret = fm_sys_mkdirat(parent, name, 0700);
+	if (ret < 0)
+		return ret;
+	fd = open_private(parent, name);
+	if (fd < 0)
+		(void)unlinkat(parent, name, AT_REMOVEDIR);	/* what stays is swept */
+	return fd;
+}
+
 int fm_made_dir(int parent, const char *name, uid_t uid, gid_t gid)
 {
 	char temp[FM_STAGING_NAME_LEN + 1];
-	int private, ret;
+	int private = fm_made_private(parent, temp), ret;
 
-	private_name(temp);
-	ret = fm_sys_mkdirat(parent, temp, 0700);
-	if (ret < 0)
-		return ret;
-	private = open_private(parent, temp);
-	ret = private < 0 ? private : make_inside(private, parent, name, uid, gid);
-	if (private >= 0)
-		close(private);
+	if (private < 0)
+		return private;
+	ret = make_inside(private, parent, name, uid, gid);
+	close(private);
 	(void)unlinkat(parent, temp, AT_REMOVEDIR);	/* what stays is swept */
 	return ret;
 }

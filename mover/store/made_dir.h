@@ -14,10 +14,19 @@
 
 #include <sys/types.h>
 
+#include "mover/tree/staging_names.h"
+
 /*
  * Make the directory `name` in parent, owned by uid and gid. -EEXIST: the name is taken; -EPERM:
  * this needs CAP_CHOWN; or another -errno. After an error nothing was given away.
  */
 int fm_made_dir(int parent, const char *name, uid_t uid, gid_t gid);
+
+/*
+ * A directory in parent that only this process's user may enter, for what is made in it and gets
+ * its name by a rename: its descriptor, and its name, for who removes it. A sweep removes what a
+ * crash leaves.
+ */
+int fm_made_private(int parent, char name[FM_STAGING_NAME_LEN + 1]);
 
 #endif

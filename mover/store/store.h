@@ -389,6 +389,12 @@ struct fm_store_ops {
 	 */
 	int (*move)(struct fm_store *s, const char *path, const char *to, const struct fm_who *who,
 		    bool may_replace, struct fm_err *err);
+	/*
+	 * A symbolic link path that says `target`, which leads nowhere out of the store. A name
+	 * that is taken is -EEXIST; may_replace: it takes the place of another link. NULL as above.
+	 */
+	int (*link)(struct fm_store *s, const char *path, const char *target,
+		    const struct fm_who *who, bool may_replace, struct fm_err *err);
 	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL:
 	 * nothing is kept to compare with. */
 	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who,

@@ -59,6 +59,8 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
 		       const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err);
 int fm_removal(struct fm_store_dir *dir, const char *path, bool is_recursive, struct fm_err *err);
+int fm_symlink(struct fm_store_dir *dir, const char *path, const char *target,
+	       const struct fm_who *who, bool may_replace, struct fm_err *err);
 int fm_move(struct fm_store_dir *dir, const char *path, const char *to, bool may_replace,
 	    struct fm_err *err);
 

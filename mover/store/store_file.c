@@ -374,6 +374,17 @@ static int store_file_move(struct fm_store *store, const char *path, const char 
 	return store_result(dir, ret, err);
 }
 
+static int store_file_link(struct fm_store *store, const char *path, const char *target,
+			   const struct fm_who *who, bool may_replace, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_symlink(dir, path, target, who, may_replace, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_verify(struct fm_store *store, const char *path, const struct fm_who *who,
 			     struct fm_verify *v, struct fm_err *err)
 {
@@ -439,6 +450,7 @@ static const struct fm_store_ops store_file_ops = {
 	.purge_partials = store_file_purge_partials,
 	.mkdir = store_file_mkdir,
 	.move = store_file_move,
+	.link = store_file_link,
 	.verify = store_file_verify,
 	.free = store_file_free,
 };

@@ -136,6 +136,11 @@ static inline int fm_sys_rename(int from_dir, const char *from, int dir, const c
 	return fm_call_renameat(from_dir, from, dir, name, flags);
 }
 
+static inline int fm_sys_symlink(const char *target, int dir, const char *name)
+{
+	return FM_FAULT("store.symlink") ? -ENOSPC : fm_call_symlinkat(target, dir, name);
+}
+
 static inline int fm_sys_link(int from_dir, const char *from, int dir, const char *name)
 {
 	return FM_FAULT("store.link") ? -EIO : fm_call_linkat(from_dir, from, dir, name);

@@ -543,18 +543,20 @@ enum fm_wire_verb {
 	FM_WIRE_FREE = 6,
 	FM_WIRE_PURGE = 7,
 	FM_WIRE_PURGE_PARTIALS = 8,
-	FM_WIRE_MOVE = 9
+	FM_WIRE_MOVE = 9,
+	FM_WIRE_LINK = 10
 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
 #define FM_WIRE_REQUEST_DRY 2u		/* PURGE and PURGE_PARTIALS only: nothing goes */
-#define FM_WIRE_REQUEST_REPLACE 4u	/* MOVE only: a file that has the name may go */
+#define FM_WIRE_REQUEST_REPLACE 4u	/* MOVE, LINK: what has the name may go */
 #define FM_WIRE_REQUEST_FLAGS 7u
 
 /*
  * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after
  *                                                      (LIST, PARTIALS: names behind
- * it; else empty)   - to (MOVE: the new name of path, below the same store; else empty).
+ * it; else empty)   - to (MOVE: the new name of path, below the same store; LINK: what the link
+ * path says; else empty).
  * PARTIALS: unfinished transfers into that directory, by the names they would get; size: what is
  * there of them. FREE: what the store has room for; with an empty store that of the first one, in
  * the order of the names' bytes, behind the name `after` that the asker may read or write.

@@ -64,22 +64,22 @@ static int check_request(const struct fm_wire_msg *m)
 	const struct fm_wire_request *q = &m->request;
 	bool is_purge = q->verb == FM_WIRE_PURGE || q->verb == FM_WIRE_PURGE_PARTIALS;
 	bool is_free = q->verb == FM_WIRE_FREE;
-	bool is_move = q->verb == FM_WIRE_MOVE;
+	bool has_to = q->verb == FM_WIRE_MOVE || q->verb == FM_WIRE_LINK;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_MOVE)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_LINK)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
 	if ((q->flags & FM_WIRE_REQUEST_DRY) && !is_purge)
 		return -EPROTO;
-	if ((q->flags & FM_WIRE_REQUEST_REPLACE) && !is_move)
+	if ((q->flags & FM_WIRE_REQUEST_REPLACE) && !has_to)
 		return -EPROTO;
 	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) ||
 	    !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
 		return -ERANGE;
 	if (q->path.len > 0 && (is_free || (is_purge && !(q->flags & FM_WIRE_REQUEST_DRY))))
 		return -ERANGE;
-	if (is_move != (q->to.len > 0) || !fm_wire_is_text(&q->to, FM_WIRE_PATH_MAX))
+	if (has_to != (q->to.len > 0) || !fm_wire_is_text(&q->to, FM_WIRE_PATH_MAX))
 		return -ERANGE;
 	return fm_wire_is_name(&q->after, 0, after_max(q)) ? 0 : -ERANGE;
 }

@@ -51,6 +51,7 @@ static void check_names(int fd)
 	CHECK(fmove_move(c, &no_path, "x", true, &err), -EINVAL);
 	CHECK(fmove_move(c, &there, NULL, true, &err), -EINVAL);
 	CHECK(fmove_move(c, &there, "", true, &err), -EINVAL);
+	CHECK(fmove_symlink(c, NULL, &there, true, &err), -EINVAL);
 	CHECK(fmove_put(c, fd, &no_path, NULL, &result, &err), -EINVAL);
 	CHECK(fmove_put_store(c, &no_path, &there, NULL, &result, &err), -EINVAL);
 	CHECK(fmove_get_store(c, &there, &no_store, NULL, &result, &err), -EINVAL);

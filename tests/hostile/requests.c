@@ -28,20 +28,22 @@ enum kind {
 struct key {
 	const char *name;
 	enum kind kind;
-	/* of which it is a key: p(ut) g(et) s(tat ...) c(ommit, cancel) j(obs, wait, resume) */
+	/* of which it is a key: p(ut) g(et) s(tat ...) m(ove, link) c(ommit, cancel) j(obs, wait,
+	 * resume) */
 	const char *ops;
 	bool is_needed;
 };
 
 static const struct key keys[] = {
-	{"node", NODE, "pgs", true},
-	{"store", STORE, "pgs", true},
-	{"path", PATH, "pgs", true},
-	{"force", BOOL, "pg", false},
+	{"node", NODE, "pgsm", true},
+	{"store", STORE, "pgsm", true},
+	{"path", PATH, "pgsm", true},
+	{"to", PATH, "m", true},
+	{"force", BOOL, "pgm", false},
 	{"transport", TRANSPORT, "pg", false},
 	{"durability", DURABILITY, "pg", false},
 	{"limit", NUMBER, "pg", false},
-	{"timeout_ms", NUMBER, "pgs", false},
+	{"timeout_ms", NUMBER, "pgsm", false},
 	{"progress_ms", NUMBER, "pgsj", false},
 	{"generate", SMALL, "p", false},
 	{"device", TEXT, "p", false},
@@ -85,7 +87,7 @@ static const struct {
 	{"stat", 's'},	 {"list", 's'},	   {"remove", 's'}, {"mkdir", 's'}, {"verify", 's'},
 	{"commit", 'c'}, {"cancel", 'c'},  {"jobs", 'j'},   {"wait", 'j'},  {"resume", 'j'},
 	{"status", ' '}, {"volumes", ' '}, {"facts", ' '},  {"ping", ' '},  {"cancel", 'c'},
-	{"cancel", 'c'}, {"nothing", ' '},
+	{"cancel", 'c'}, {"move", 'm'},	   {"link", 'm'},   {"nothing", ' '},
 };
 
 static char jobs[JOBS_MAX][16];

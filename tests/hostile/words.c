@@ -317,14 +317,14 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 	bool is_purge;
 
 	*m = (struct fm_wire_request){.id = any_id(p) | 1,
-				      .verb = 1 + (uint8_t)below(o, FM_WIRE_MOVE),
+				      .verb = 1 + (uint8_t)below(o, FM_WIRE_LINK),
 				      .uid = any_user(o),
 				      .gid = any_user(o),
 				      .store = any_store(o),
 				      .path = any_path(p, false),
 				      .after = fm_wire_str(""),
 				      .to = fm_wire_str("")};
-	if (m->verb == FM_WIRE_MOVE) {
+	if (m->verb == FM_WIRE_MOVE || m->verb == FM_WIRE_LINK) {
 		(void)snprintf(path, sizeof(path), "%.*s", (int)m->path.len, m->path.at);
 		m->path = fm_wire_str(path);
 		m->to = any_path(p, one_in(o, 2));

@@ -188,6 +188,27 @@ static void check_moved(int ret)
 	CU_ASSERT_EQUAL(stat(at(ret == 0 ? "d/f" : "g"), &st), -1);
 }
 
+static void prepare_link(void)
+{
+	prepare_old();
+	CU_ASSERT_EQUAL(symlink("none", at("d/l")), 0);
+}
+
+static int run_link(void)
+{
+	return s->ops->link(s, "d/l", "f", &a_peer, true, &err);
+}
+
+/* It says the one or the other. */
+static void check_link(int ret)
+{
+	char text[8] = "";
+
+	CU_ASSERT_TRUE(readlink(at("d/l"), text, sizeof(text) - 1) > 0);
+	CU_ASSERT_STRING_EQUAL(text, ret == 0 ? "f" : "none");
+	CU_ASSERT_EQUAL(dir_count(at("d"), ".fmove."), 0);
+}
+
 static int run_move_dir(void)
 {
 	return s->ops->move(s, "d", "e", &a_peer, false, &err);
@@ -388,6 +409,7 @@ static const struct step steps[] = {
 	{"mkdir", prepare_nothing, run_mkdir, check_mkdir, 5},
 	{"move", prepare_old, run_move, check_moved, 7},
 	{"move a directory", prepare_old, run_move_dir, check_moved_dir, 7},
+	{"link over a link", prepare_link, run_link, check_link, 8},
 	{"opening a store", prepare_old, run_open, check_old, 10},
 	{"a caller's target", prepare_nothing, run_caller, check_caller, 8},
 	{"a caller's source", prepare_large, run_caller_source, check_large, 4},

@@ -601,7 +601,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 2, "0300", -EPROTO },		/* FULL, and another code than EBUSY */
 	{ FM_WIRE_ABORT, 2, "0300 0700000000000000 10000000", 0 },
 	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },	/* DRY without PURGE */
-	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },	/* REPLACE without MOVE */
+	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },	/* REPLACE without MOVE or LINK */
 	{ FM_WIRE_REQUEST, 2, "0800", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0400", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },		/* FULL, and another code than EBUSY */
@@ -700,7 +700,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 20, "00", -ERANGE },
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
-	{ FM_WIRE_REQUEST, 12, "0a", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "0b", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
@@ -869,9 +869,8 @@ static void test_list_after(void)
 	}
 }
 
-/* MOVE is the verb with a second name, which is never empty, no longer than a path and without NUL;
- * it alone may replace. */
-static void test_second_name(void)
+/* Of MOVE and LINK: never empty, no longer than a path and without NUL. */
+static void check_second_name(uint8_t verb)
 {
 	static const uint8_t with_nul[] = {2, 0, 'a', 0};
 	static uint8_t bytes[FM_WIRE_MSG_MAX];
@@ -882,7 +881,7 @@ static void test_second_name(void)
 
 	memset(to, 't', FM_WIRE_PATH_MAX);
 	make_request(&m);
-	m.request.verb = FM_WIRE_MOVE;
+	m.request.verb = verb;
 	m.request.flags = FM_WIRE_REQUEST_REPLACE;
 	m.request.to = fm_wire_str(to);
 	len = fm_wire_encode(&m, bytes);
@@ -892,7 +891,7 @@ static void test_second_name(void)
 	bytes[2] = 0;	/* the flags, which MKDIR has not */
 	bytes[12] = FM_WIRE_MKDIR;
 	CU_ASSERT_EQUAL(decode_exact(bytes, len, &msg_out), -ERANGE);
-	bytes[12] = FM_WIRE_MOVE;
+	bytes[12] = verb;
 	bytes[at] = 0;	/* 4096 */
 	bytes[at + 1] = 0x10;
 	bytes[len] = 't';
@@ -901,6 +900,12 @@ static void test_second_name(void)
 	CU_ASSERT_EQUAL(decode_exact(bytes, at + 2, &msg_out), -ERANGE);
 	memcpy(bytes + at, with_nul, sizeof(with_nul));
 	CU_ASSERT_EQUAL(decode_exact(bytes, at + sizeof(with_nul), &msg_out), -ERANGE);
+}
+
+static void test_second_name(void)
+{
+	check_second_name(FM_WIRE_MOVE);
+	check_second_name(FM_WIRE_LINK);
 }
 
 /* The largest message there is fits, and one byte more than a message may have is refused whatever
@@ -1033,7 +1038,7 @@ static const struct fm_test tests[] = {
 	{ "every range, flag and zero of every message is checked", test_ranges },
 	{ "strings may have their maximum and not a byte more", test_string_lengths },
 	{ "only LIST goes on after a name, and that is a name", test_list_after },
-	{ "MOVE alone has a second name, and may replace", test_second_name },
+	{ "MOVE and LINK alone have a second name, and may replace", test_second_name },
 	{ "the largest reply fits, a longer message is refused", test_largest },
 	{ "random bytes are refused or mean exactly themselves", test_random },
 	{ "encoders refuse what decoders refuse", test_encoders_refuse },
