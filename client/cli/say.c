@@ -27,6 +27,8 @@
 static char said[LINE_MAX_BYTES / 4];
 static int said_code;			/* 0: it was no error's */
 
+static void say(int code, const char *fmt, va_list list) __attribute__((format(printf, 2, 0)));
+
 static void say(int code, const char *fmt, va_list list)
 {
 	char text[sizeof(said)], line[LINE_MAX_BYTES];
