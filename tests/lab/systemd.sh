@@ -11,6 +11,13 @@ systemd_install() {
 	sed "s,@CMAKE_INSTALL_FULL_BINDIR@,$FMOVE_BIN," "$LAB_TOP/config/systemd/$1.in" > "/etc/systemd/system/$1"
 }
 
+# systemd_more_time UNIT: for an emulated processor; nothing else of the unit is another one.
+systemd_more_time() {
+	mkdir -p "/etc/systemd/system/$1.d"
+	printf '[Service]\nTimeoutStartSec=%s\nTimeoutStopSec=%s\nWatchdogSec=%s\n' "$HANG_S" "$HANG_S" "$HANG_S" \
+		> "/etc/systemd/system/$1.d/lab.conf"
+}
+
 # systemd_enable UNIT...: for multi-user.target, whatever its [Install] says.
 systemd_enable() {
 	local unit

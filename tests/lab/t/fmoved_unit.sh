@@ -34,17 +34,11 @@ install_programs() {
 	systemd_install $UNIT
 }
 
-# For an emulated processor; nothing else of the unit is another one.
-more_time() {
-	mkdir -p $DROP_IN
-	printf '[Service]\nTimeoutStartSec=%s\nTimeoutStopSec=%s\nWatchdogSec=%s\n' "$HANG_S" "$HANG_S" "$HANG_S" > $DROP_IN/lab.conf
-}
-
 prepare() {
 	need systemd-sysusers systemd-run setpriv ss
 	systemd_prepare
 	install_programs
-	more_time
+	systemd_more_time $UNIT
 	cp "$LAB_TOP/config/systemd/fmove.sysusers" /run/fmove.conf
 	printf 'u alice - - /srv\nm alice fmove\n' > /run/alice.conf
 	check systemd-sysusers /run/fmove.conf /run/alice.conf

@@ -34,8 +34,7 @@ install_units() {
 	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" /usr/local/bin/
 	FMOVE_BIN=/usr/local/bin
 	systemd_install fmoved.service
-	# For an emulated processor.
-	drop_in fmoved.service "TimeoutStartSec=$HANG_S" "TimeoutStopSec=$HANG_S" "WatchdogSec=$HANG_S"
+	systemd_more_time fmoved.service
 	cp -r "$LAB_TOP"/staging/examples/*.service* /etc/systemd/system/
 	source_is n2:s/set
 	drop_in train.service ExecStart= "ExecStart=/bin/sh $T/train"
