@@ -624,12 +624,19 @@ static void check_source(struct fm_together *t)
 	fm_together_over(t, &err);
 }
 
+void fm_together_tell_wanted(struct fm_together *t)
+{
+	uint64_t nodes = t->wanted | (t->sink ? bit(t->self) : 0);
+
+	if (nodes && t->core)
+		fm_run_request(t->core, nodes);
+}
+
 /* It has begun here: peers may say what they have. */
 void fm_together_begin(struct fm_together *t)
 {
 	say_about_to_all(t);
-	if (t->wanted && t->core)
-		fm_run_request(t->core, t->wanted);
+	fm_together_tell_wanted(t);
 	if (t->peer[t->self].code && t->core)	/* refused before there was a run to tell it */
 		fm_run_refuse(t->core, t->peer[t->self].code);
 	check_source(t);

@@ -605,6 +605,8 @@ static void world_invited(void *ctx)
 {
 	struct fm_together *t = ctx;
 
+	if (t->sink)		/* it is about to take it */
+		return;
 	if (!t->is_invited)
 		t->invited_ns = fm_loop_now(t->all->o.loop);
 	t->is_invited = true;
@@ -1114,6 +1116,7 @@ void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 		fm_together_wake(t);
 		return;
 	}
+	fm_together_tell_wanted(t);
 	t->is_taking = true;
 	t->ops++;
 	fm_err_clear(&t->work_err);
