@@ -52,7 +52,7 @@ static bool is_no_systemd(int error)
 	return error == -ENOENT || error == -EAGAIN;
 }
 
-/* Whether a unit would mount what is to be mounted as it is to be. */
+/* Whether the unit mounts the same device in the same way as the request. */
 static int check_unit(const struct order *o, const struct fm_systemd_mount *unit, dev_t dev,
 		      struct fm_err *err)
 {

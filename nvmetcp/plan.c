@@ -407,7 +407,7 @@ static bool step_foreign(const struct scene *s)
 		   s->there->fs_type);
 }
 
-/* Which namespace it is; a step only if that cannot be said. */
+/* Finds the namespace of the volume. A step (refuse, wait) only if it cannot be found. */
 static bool step_namespace(const struct scene *s)
 {
 	struct candidates found;

@@ -906,7 +906,10 @@ struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup,
 	return fresh.room;
 }
 
-/* Who writes it may be another node than before: that was agreed upon by nobody. */
+/*
+ * The writer or the mode of the volume has changed. No peer has agreed to that, so their answers,
+ * the seal and force are dropped.
+ */
 static void change_writer(struct fm_supervised *v)
 {
 	fm_supervised_drop_answers(v);
@@ -927,7 +930,10 @@ static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 	free(before);
 }
 
-/* This node has another name. */
+/*
+ * This node has another name now, so it may be another volume's writer: all answers of peers are
+ * dropped.
+ */
 static void change_all_writers(struct fm_supervisor *sup)
 {
 	fm_list_each(at, next, &sup->volumes) {

@@ -165,7 +165,7 @@ static bool is_of(const struct fm_begun *b, const struct fm_supervised *v)
 	return fm_supervised_is_same(v, b->wwid, b->name, b->subsystem);
 }
 
-/* Whether a volume here tells of it with its own word. */
+/* Whether a configured volume has that namespace, and so publishes it itself. */
 static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_begun *b)
 {
 	fm_list_each(at, next, &sup->volumes)

@@ -378,7 +378,7 @@ static void mount_refused(struct fm_supervised *v, const char *why)
 	hold_refused(v, why);
 }
 
-/* No error: it lifts by itself. */
+/* The mount waits for words. That is no error: it ends by itself. */
 static void mount_waits(struct fm_supervised *v, const char *why)
 {
 	if (!v->is_refused || !v->is_waiting || strcmp(v->refusal, why) != 0)
@@ -522,15 +522,20 @@ static struct fm_json *mount_request(const struct fm_supervised *v)
 	return NULL;
 }
 
-/* A helper process that was killed has not undone what it did, and ours is no reason to refuse. */
+/*
+ * Whether this node itself set the device read-only, for instance in a helper that was killed. That
+ * is no reason to refuse the mount.
+ */
 static bool is_read_only_by_us(const struct fm_supervised *v)
 {
 	return v->ns.is_read_only && v->read_only_wwid[0] &&
 	       strcmp(v->read_only_wwid, v->ns.wwid) == 0;
 }
 
-/* To be sealed, but it was not unmounted: its writer mounts it once more, for the journal, and
- * unmounts it again. */
+/*
+ * Whether the volume must be mounted once more before it is sealed: it was not cleanly unmounted,
+ * so its journal has to be replayed.
+ */
 static bool needs_replay(const struct fm_supervised *v)
 {
 	return v->seal == FM_SEAL_WANTED && v->sb.clean == FM_UNCLEAN;
@@ -1017,7 +1022,7 @@ static void keep_done(struct fm_supervised *v, int code, const char *text,
 
 /* ---- unmount ---- */
 
-/* NULL: it is gone. */
+/* The namespace with that device number, as the last look saw it; NULL: it is gone. */
 static const struct fm_inv_namespace *find_device(const struct fm_supervisor *sup, dev_t dev)
 {
 	for (unsigned i = 0; i < sup->inv->namespace_count; i++)

@@ -260,7 +260,10 @@ void fm_supervised_hold_found(struct fm_supervised *v)
 		fm_supervised_doubt_unit(v, may_write);
 }
 
-/* A mount outlives its device. */
+/*
+ * Notes whether a held device is mounted, and how. A device that is gone may still be in the table
+ * of mounts.
+ */
 static void see(const struct fm_supervised *v, struct fm_held *h)
 {
 	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);

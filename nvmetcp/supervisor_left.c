@@ -177,7 +177,10 @@ static void note_left(struct fm_supervised *v, const char *wwid, bool is_read_wr
 	v->is_left_written = is_read_write;
 }
 
-/* Mounted, as far as is known, until its device is found to be free. NULL: no memory. */
+/*
+ * Adds an unconfigured volume that is published as mounted until its device is found to be free.
+ * NULL: no memory.
+ */
 static struct fm_supervised *hold_by_wwid(struct fm_supervisor *sup, const struct fm_volume *volume,
 					  const char *wwid, bool is_read_write)
 {

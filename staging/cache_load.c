@@ -162,7 +162,10 @@ static bool is_missing(const struct fm_cache *c, const char *name)
 	return fm_call_fstatat(c->root, name, &st) == -ENOENT;
 }
 
-/* The number of the descriptor stays, so that whoever uses it just now need not be asked. */
+/*
+ * Opens a place of the cache anew. The descriptor keeps its number, so threads that use it just now
+ * need not know.
+ */
 static int renew_place(struct fm_cache *c, int place, struct fm_err *err)
 {
 	int fd = open_place(c, place, err), ret;

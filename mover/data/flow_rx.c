@@ -67,7 +67,7 @@ static void rx_free(struct fm_rx *r, enum fm_ack_status status)
 	fm_xfer_unref(x);
 }
 
-/* The chunk is dealt with, one way or another. */
+/* Ends the work on a received chunk, with any outcome. */
 static void settle(struct fm_rx *r, enum fm_ack_status status)
 {
 	struct fm_flow *f = r->flow;

@@ -413,8 +413,10 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
-/* Others want for their share, and we have more: nothing more is begun with this one, so that it
- * can be given back. */
+/*
+ * Whether the slab of this connection is to be given back: another session lacks its share, and
+ * this one has more. No new chunk is begun in it then.
+ */
 static bool is_tx_slab_wanted(struct fm_flow *f, uint64_t now_ns)
 {
 	return fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, now_ns, now_ns);

@@ -508,7 +508,7 @@ static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_ch
 	return pop(&x->later, out) || (is_in_window(x) && x->layout->next(x, out));
 }
 
-/* The next one, as it is to be read. */
+/* The next chunk to read. */
 static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out,
 			 uint64_t *again_ns)
 {

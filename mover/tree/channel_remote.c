@@ -326,7 +326,7 @@ static int error_of(const struct fm_channel_answer *a, struct fm_err *err)
 		       : fm_err_sys(err, (int)a->ret, "the client's directory");
 }
 
-/* A call that brings nothing but its result. */
+/* A call whose answer is only its result. */
 static int call_simple(struct remote *r, struct fm_channel_ask *ask,
 		       const struct fm_channel_fds *pass, struct fm_err *err)
 {

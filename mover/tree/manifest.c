@@ -322,7 +322,7 @@ void fm_manifest_remove(int parent, const struct fm_manifest_key *key)
 	(void)unlinkat(parent, name, 0);	/* most have none */
 }
 
-/* 1, 0; or an error: who knows. */
+/* Whether the directory `name` has that key: 1 or 0. On an error nobody knows. */
 static int is_at(int parent, const char *name, const struct fm_manifest_key *key)
 {
 	struct fm_manifest_key there;

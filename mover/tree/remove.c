@@ -37,8 +37,8 @@ static bool is_refused(int ret)
 }
 
 /*
- * A descriptor of a directory that may be read and changed by its owner from now on, if need be.
- * What is mounted there is not of the tree, and somebody else's.
+ * Opens a directory for removal, and makes it readable and writable for its owner if it is not. A
+ * mount point is refused: what is mounted there is not part of the tree.
  */
 static int open_dir(int dir, const char *name)
 {

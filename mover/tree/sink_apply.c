@@ -153,7 +153,7 @@ static int apply_later(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	return ret < 0 ? ret : defer(call, e);
 }
 
-/* 1: an offered file that has to come. */
+/* Makes an entry, or looks at an offer. 1: the offered file is needed. */
 static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_offer)
 {
 	int ret;

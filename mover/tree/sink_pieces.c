@@ -154,7 +154,7 @@ static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm
 	return fd;
 }
 
-/* The last piece came. */
+/* Finishes a file of pieces after its last piece. */
 static int finish_file(struct fm_sink_call *call, const struct piece *p, int fd,
 		       const struct fm_pack_entry *e)
 {

@@ -50,7 +50,10 @@ static int read_crc(const struct fm_sink_call *call, int fd, uint8_t *buf, uint3
 	}
 }
 
-/* 1, 0; -ECANCELED. What cannot be read is not unchanged: then the file comes. */
+/*
+ * Whether the file has that CRC: 1, 0 or -ECANCELED. A file that cannot be read counts as changed,
+ * so it is sent.
+ */
 static int has_crc(const struct fm_sink_call *call, int fd, uint32_t wanted)
 {
 	uint8_t *buf = fm_tsys_alloc(READ_LEN);

@@ -62,7 +62,7 @@ static int try_lock(int parent, const char *name, int dir, int lock)
 	return is_still(parent, name, dir) && is_still(dir, LOCK_NAME, lock) ? 0 : -EAGAIN;
 }
 
-/* The parent may be anybody's: what another user can change is not trusted. */
+/* Refuses a staging directory that another user can change: the parent may be anybody's. */
 static int check_owner(int dir)
 {
 	struct stat st;

@@ -222,7 +222,10 @@ static int open_what(const struct fm_stash_what *what, mode_t *mode)
 	return ret < 0 ? ret : fd;
 }
 
-/* To move a directory elsewhere is to write to it. Its mode is as it was then. */
+/*
+ * Moves the tree into the stash. Moving a directory to another parent needs the right to write to
+ * it, so its mode is changed for that moment.
+ */
 static int rename_in(const struct fm_stash_what *what, int stash)
 {
 	int ret = fm_tsys_rename(what->dir, what->from, stash, what->name, 0), fd;

@@ -213,8 +213,8 @@ static int compare_with(struct fm_stage_run *r, char *path)
 }
 
 /*
- * Another source has the same names, times and CRCs, and is here. If its bytes are the same, too,
- * it is what was asked for. What came goes in either case.
+ * A dataset of another source is here, with the same names, times and CRCs. If its bytes are the
+ * same too, it is the answer. What came is thrown away in either case.
  */
 static void take_other(struct fm_stage_run *r, const struct fm_cache_key *version)
 {
