@@ -236,7 +236,7 @@ static void watch_unfit(struct fm_supervised *v)
 			    v->volume->name);
 }
 
-/* NULL: as far as is known, nobody else could write to it. */
+/* Why another host may have written to the volume; NULL: as far as is known, none could. */
 static const char *taken_why(const struct fm_supervised *v)
 {
 	if (v->is_taken)

@@ -104,7 +104,9 @@ static int make_dir(struct fm_cache_fetch *f, struct fm_err *err)
 			     name);
 }
 
-/* What it says of extents is read again: it is the truth, and the number in memory is for people.
+/*
+ * Reads from the file of this fetch which extents are on the disk. That file is the truth; the
+ * number in memory is only shown to users.
  */
 static int read_bits(struct fm_cache_fetch *f)
 {

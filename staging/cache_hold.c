@@ -113,7 +113,7 @@ static int check_count(struct fm_cache *c, uid_t uid, struct fm_err *err)
 	return 0;
 }
 
-/* The one that the same process has for the same user. */
+/* The hold that the same process already has for the same user; NULL: there is none. */
 static struct fm_cache_hold *find_equal(struct fm_cache_entry *e,
 					const struct fm_cache_hold_record *record)
 {

@@ -81,7 +81,10 @@ static bool is_chunk_same(const struct fm_stage_chunk *a, const struct fm_stage_
 	return a->crc == b->crc && a->zeros == b->zeros;
 }
 
-/* Every chunk, whatever was found before. 0, or an error of the manifest. */
+/*
+ * Compares every chunk of a file with the manifest, and goes on after a difference. 0, or an error
+ * of the manifest.
+ */
 static int compare_chunks(struct check *c, const struct fm_reading *r, struct fm_err *err)
 {
 	struct fm_stage_chunk want, is;

@@ -78,8 +78,8 @@ static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
 }
 
 /*
- * Whether nothing is kept of these bytes, so that they are zeros. Where a file system cannot tell:
- * no.
+ * Whether the file has no data in this range, so that it reads as zeros. False where the file
+ * system cannot tell.
  */
 static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
 {

@@ -522,7 +522,10 @@ static int get_body(struct fm_reader *r, struct fm_channel_answer *a)
 	}
 }
 
-/* What an error cannot bring, and FILL alone can. */
+/*
+ * Whether the fields of an answer fit together: only FILL returns a length, and an error has no
+ * large files, wants and ranges (-EAGAIN of FILL may have large files).
+ */
 static bool is_sound(const struct fm_channel_answer *a)
 {
 	if (a->ret > (a->op == FM_CHANNEL_FILL ? (int64_t)FM_CHANNEL_PACK_MAX : 0) ||

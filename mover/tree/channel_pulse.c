@@ -89,7 +89,7 @@ void fm_channel_pulse_free(struct fm_channel_pulse *p)
 
 /* ---- the daemon's ---- */
 
-/* What cannot be read does not count up either. */
+/* Reads the number that the caller counts up. If it cannot be read it stays the same. */
 static uint64_t look(int memory)
 {
 	uint64_t n;

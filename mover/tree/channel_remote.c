@@ -111,7 +111,7 @@ static void shut_down(struct remote *r)
 	pthread_cond_broadcast(&r->freed);
 }
 
-/* With the lock: why no call can be made; 0: one can. */
+/* With the lock: 0 if a call can be made, else the error that says why not. */
 static int check_state(const struct remote *r, struct fm_err *err)
 {
 	if (r->is_stopped)
@@ -225,7 +225,7 @@ static void copy_text(char *out, size_t cap, const char *text, size_t len)
 	out[n] = '\0';
 }
 
-/* It grows while the tree is made. */
+/* Takes over the note of the far end, which grows while the tree is made. */
 static void take_note(struct remote *r, const struct fm_channel_answer *a)
 {
 	char *note = r->notes[r->notes_said];
@@ -238,8 +238,10 @@ static void take_note(struct remote *r, const struct fm_channel_answer *a)
 	r->notes_said++;
 }
 
-/* What every answer brings. Answers may be looked at in another order than that in which they were
- * sent. */
+/*
+ * Takes over the fields that every answer has. Threads may handle answers in another order than
+ * they were sent.
+ */
 static void take_common(struct remote *r, const struct fm_channel_answer *a)
 {
 	if (a->flags & FM_CHANNEL_LOST)
@@ -388,7 +390,7 @@ static bool is_readable_file(int fd)
 	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* What happened since the last FILL, as much of it as fits. */
+/* Adds the acknowledgements and wants since the last FILL to this one, as many as fit. */
 static void add_news(struct remote *r, struct fm_channel_ask *ask)
 {
 	size_t acks, needs;
@@ -797,7 +799,7 @@ static void remote_stop(struct fm_tree *t)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Of one that was made in part, too. */
+/* Also closes an end that was only made in part. */
 static void remote_close(struct fm_tree *t)
 {
 	struct remote *r = remote_of(t);

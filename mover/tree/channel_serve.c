@@ -248,7 +248,7 @@ static int64_t carry_out(struct line *l, struct fm_channel_answer *a,
 	abort();	/* the decoder knows no others */
 }
 
-/* What every answer says. */
+/* Fills in the fields that every answer has. */
 static void add_common(struct line *l, struct fm_channel_answer *a, const struct fm_err *err)
 {
 	struct fm_tree *t = l->channel->tree;
@@ -284,7 +284,7 @@ static int answer(struct line *l, const struct fm_channel_fds *passed)
 	return ret;
 }
 
-/* Nothing more is to be done: every thread comes home. Any thread. */
+/* Ends the channel: every thread that serves a line returns. Any thread. */
 static void quit(struct fm_channel *c)
 {
 	c->tree->ops->stop(c->tree);

@@ -164,7 +164,10 @@ static int push(struct fm_descent *d, int fd, struct level l)
 	return 0;
 }
 
-/* Where it was left off; a directory that was changed meanwhile has no such place. */
+/*
+ * Goes back to the entry where the walk left this directory. An error if the directory was changed
+ * meanwhile.
+ */
 static int find_again(DIR *dir, const struct level *l)
 {
 	struct stat st;

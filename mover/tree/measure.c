@@ -29,8 +29,11 @@ struct measuring {
 	uint64_t met;			/* files of several names, so far */
 };
 
-/* All of it at its first name. One of too many to remember: each name takes its part, which is
- * never too much. */
+/*
+ * The bytes that this name of a file stands for: all of them at the first name that is met, 0 at
+ * further names. If there are too many files to remember, each name counts its part, so the sum is
+ * never too large.
+ */
 static uint64_t share_of(struct measuring *m, const struct stat *st, uint64_t bytes)
 {
 	char name[24];
@@ -43,8 +46,10 @@ static uint64_t share_of(struct measuring *m, const struct stat *st, uint64_t by
 	return ret == 0 ? bytes : bytes / st->st_nlink;
 }
 
-/* What of a file takes room for sure: holes do not, and a name of a file that was met under another
- * one does not. */
+/*
+ * The bytes of a file that certainly take room. Holes take none, and neither does a further name of
+ * a file that was met before.
+ */
 static uint64_t bytes_of(struct measuring *m, const struct fm_scan_met *met)
 {
 	uint64_t bytes, blocks;

@@ -23,7 +23,7 @@ static size_t align_up(size_t len)
 	return (len + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* Of an entry up to its data. */
+/* The length of an entry without its data. */
 static size_t meta_len(size_t path_len, size_t target_len, size_t xattr_len)
 {
 	return align_up(FM_PACK_ENTRY_HEAD + path_len + target_len + xattr_len);
@@ -110,7 +110,10 @@ static bool is_good_hard(const struct fm_pack_entry *e)
 	       e->gid == 0 && fm_pack_is_good_path(e->target, e->target_len);
 }
 
-/* What is neither a file nor a link to one has nothing of what only those have. */
+/*
+ * Whether the fields that only files and hard links have are empty. They must be for any other
+ * entry.
+ */
 static bool has_no_file_fields(const struct fm_pack_entry *e)
 {
 	return e->flags == 0 && e->size == 0 && e->offset == 0 && e->data_len == 0 && e->crc == 0 &&
@@ -292,7 +295,7 @@ static bool skip_zeros(struct fm_reader *in, size_t len)
 	return at && memcmp(at, zeros, n) == 0;
 }
 
-/* What follows the head; every length in it was read from there. */
+/* Reads the parts that follow the head of an entry; the head has their lengths. */
 static bool get_rest(struct fm_reader *in, struct fm_pack_entry *e, bool is_outline)
 {
 	if (e->xattr_len > FM_TREE_XATTRS_MAX)

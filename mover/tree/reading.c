@@ -22,8 +22,10 @@
 #include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
 
-/* Somebody else's files take no O_NOATIME: once that was said, it is left out. It is only a
- * courtesy. */
+/*
+ * O_NOATIME is refused for files of other users. After the first refusal it is left out: it only
+ * spares the access time.
+ */
 static atomic_bool is_noatime_refused;
 
 static int open_once(int dir, const char *name, int flags, enum fm_reading_way way)

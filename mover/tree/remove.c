@@ -177,7 +177,7 @@ static int empty_top(struct removal *r)
 	return ret;
 }
 
-/* What r->top refers to, and its name. */
+/* Removes the directory that r->top is open on, and its name. */
 static int remove_top(struct removal *r, int dir, const char *name)
 {
 	struct fm_manifest_key key;

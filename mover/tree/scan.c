@@ -124,7 +124,10 @@ static struct level *top(struct fm_scan *s)
 	return &s->levels[s->depth - 1];
 }
 
-/* What is in the version that is there, and may be nowhere else. */
+/*
+ * The error for an unreadable entry of the version at the target: it may hold something that is
+ * nowhere else.
+ */
 static int fail_target(const struct fm_scan *s, int code, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -149,7 +152,7 @@ static int fail(struct fm_scan *s, int code, struct fm_err *err)
 	return s->opts.is_target ? fail_target(s, code, err) : fm_reading_fail(err, code, s->path);
 }
 
-/* What to do about a name that cannot be met. */
+/* The advice for an entry that cannot be sent or kept. */
 static const char *way_out(const struct fm_scan *s)
 {
 	return s->opts.is_target ? "move it away, or say --delete to keep nothing of it"
@@ -184,7 +187,10 @@ static int shelve(struct level *l)
 	return 0;
 }
 
-/* Where it was left off; a directory that was changed meanwhile has no such place. */
+/*
+ * Goes back to the entry where the walk left this directory. An error if the directory was changed
+ * meanwhile.
+ */
 static int find_again(const struct level *l, int fd)
 {
 	struct fm_identity now;
@@ -336,8 +342,8 @@ static int compare_inodes(const void *a, const void *b)
 }
 
 /*
- * By inode, as far as they are at hand: file systems list names by their hashes and lay files out
- * by their inodes, so that a disk is read more in order. Whoever reads from memory does not notice.
+ * Sorts the names of the buffer by inode. File systems list names by hash and place files by inode,
+ * so a disk is read more in order. In memory it makes no difference.
  */
 static void put_in_order(struct names *names, size_t len)
 {
@@ -436,7 +442,7 @@ static int refuse(struct fm_scan *s, unsigned char type, struct fm_err *err)
 		fm_path_show(s->path, &shown), text);
 }
 
-/* What the link leads to is met in its place. */
+/* Meets the target of a symbolic link in place of the link. */
 static int follow(struct fm_scan *s, const char *name, unsigned char *type, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -454,7 +460,7 @@ static int follow(struct fm_scan *s, const char *name, unsigned char *type, stru
 			  fm_path_show(s->path, &shown));
 }
 
-/* One name of the innermost directory: 1 if it is met, 0 if it is left out. */
+/* Handles one name of the innermost directory. 1: it is part of the tree. 0: it is left out. */
 static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out,
 		struct fm_err *err)
 {

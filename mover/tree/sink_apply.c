@@ -12,7 +12,7 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-/* What is done at the end. */
+/* Puts off an entry to the end. */
 static int defer(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	int ret = fm_deferred_add(&call->s->deferred, e);
@@ -92,7 +92,10 @@ static int meet_link(struct fm_sink_call *call, const struct fm_sink_at *at,
 		       : fm_sink_clash(call, at);
 }
 
-/* Of what is too long the kernel does not say whether it is the name or where the link leads. */
+/*
+ * Explains why a link could not be made. For "too long" the kernel does not say whether the name or
+ * the target is meant.
+ */
 static int fail_link(struct fm_sink_call *call, const struct fm_sink_at *at,
 		     const struct fm_pack_entry *e, int ret)
 {
@@ -142,7 +145,10 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	return fm_sink_list(call, e);
 }
 
-/* Its directory is made now, so that a bad path is refused now. */
+/*
+ * Puts off an entry to the end. Its directory is made at once, so that a bad path is refused at
+ * once.
+ */
 static int apply_later(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	struct fm_sink_at at;
@@ -180,7 +186,10 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 			      call->err);
 }
 
-/* Before anything is looked at, so that nobody behind it can forget it. */
+/*
+ * Replaces mode and owner of an entry as the store demands. This comes before anything looks at the
+ * entry, so no later step can forget it.
+ */
 void fm_sink_adapt(const struct fm_sink *s, struct fm_pack_entry *e)
 {
 	if (s->opts.is_for_group)	/* of links 0 */
@@ -263,7 +272,7 @@ int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits,
 	return ret;
 }
 
-/* Nothing of it is needed. */
+/* Answers an offer: none of its files is needed. */
 static int answer_same(const void *pack, size_t len, uint8_t *bits, size_t *count)
 {
 	struct fm_pack_reader r;

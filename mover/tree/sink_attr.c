@@ -37,7 +37,10 @@ mode_t fm_sink_create_mode(const struct fm_sink *s, const struct fm_pack_entry *
 
 /* -------------------------------------------------------------------------- extended attributes */
 
-/* What a file system or this user may not keep is noted, not fatal. */
+/*
+ * Whether the attribute could not be kept because of the file system or the rights of this user.
+ * The result notes that; it is no error.
+ */
 static bool is_not_kept(int ret)
 {
 	return ret == -EOPNOTSUPP || ret == -EPERM || ret == -EACCES || ret == -ENOSPC ||

@@ -85,8 +85,11 @@ static bool is_lost(int ret)
 	       ret == -EDQUOT || ret == -E2BIG || ret == -ERANGE || ret == -EINVAL;
 }
 
-/* value: FM_TREE_XATTRS_MAX bytes. What belongs to the kernel (security.*, trusted.*) is copied as
- * far as this user may. */
+/*
+ * Copies one extended attribute. value is a buffer of FM_TREE_XATTRS_MAX bytes. Attributes of the
+ * kernel (security.*, trusted.*) are copied only if this user may set them; the result does not
+ * mention those that are lost.
+ */
 static int copy_xattr(struct fm_sink *s, int from, int to, const char *name, char *value)
 {
 	ssize_t len = fgetxattr(from, name, value, FM_TREE_XATTRS_MAX);
@@ -167,7 +170,10 @@ static int note(struct fm_merge *w, const struct fm_merge_at *p, enum fm_pack_ty
 	return ret < 0 ? fm_merge_fail(w, ret, "note", p) : 0;
 }
 
-/* One that comes late is not looked at again. */
+/*
+ * Notes a file that was taken over, so that it is compared again after the exchange. A late one is
+ * not noted.
+ */
 static int note_file(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *st,
 		     bool is_copy)
 {
@@ -442,7 +448,10 @@ static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_d
 	return ret < 0 ? fm_merge_fail(w, ret, "set mode, owner and times of", p) : 0;
 }
 
-/* Where what was noted is in the new version; its directory in the old one, or an error. */
+/*
+ * Finds the place in the new version of an entry that was noted. Returns its directory in the old
+ * version, or an error.
+ */
 static int find_noted(struct fm_merge *w, const struct fm_pack_entry *e, struct fm_merge_at *p)
 {
 	memcpy(p->path, e->path, e->path_len);
@@ -499,7 +508,10 @@ static bool is_saved(const struct fm_pack_entry *e, const struct stat *old, cons
 	return !is_copy || old->st_size != now->st_size || fm_tsys_mtime(old) != fm_tsys_mtime(now);
 }
 
-/* It is made in the staging directory, where nobody else is, and takes the name in one step. */
+/*
+ * Takes over a file that was saved again. The copy is made in the staging directory, where no other
+ * user has access, and gets its name by one rename.
+ */
 static int take_saved(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *now)
 {
 	const struct fm_sink *s = w->call->s;

@@ -61,7 +61,7 @@ int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len)
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* One component in dir, made if it is missing: its descriptor. It has that path below data. */
+/* Opens one component in dir, and makes it if it is missing. `path` is its path below data. */
 static int make_one(struct fm_sink_call *call, int dir, const char *name, const char *path,
 		    size_t len)
 {
@@ -80,7 +80,7 @@ static int make_one(struct fm_sink_call *call, int dir, const char *name, const 
 	return fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
 }
 
-/* All of a path below data. */
+/* Opens a directory by its path below data, and makes every missing component. */
 static int make_all(struct fm_sink_call *call, const char *path, size_t len)
 {
 	char name[FM_SINK_NAME_MAX + 1];
@@ -116,7 +116,7 @@ static bool begins_reserved(const char *name, size_t len)
 	return len >= prefix_len && memcmp(name, FM_STAGING_PREFIX, prefix_len) == 0;
 }
 
-/* What is refused of a directory's path; NULL: nothing. */
+/* Why this path of a directory is refused; NULL: it is not. */
 static const char *fault_of(const char *path, size_t len)
 {
 	const char *end = path + len;

@@ -179,7 +179,10 @@ static int set_dir(struct finish *f, const struct fm_pack_entry *e)
 	return ret;
 }
 
-/* All that may be entered later too; the depths of the others are noted. */
+/*
+ * Sets mode and time of a directory that can still be entered afterwards. The others come last;
+ * their depths are noted.
+ */
 static int finish_dir(struct finish *f, const struct fm_pack_entry *e)
 {
 	if (e->path_len == 0)

@@ -45,14 +45,20 @@ static int open_existing(const struct fm_sink_at *at, int flags)
 	return fd;
 }
 
-/* It was begun before in this try. What the journal says of it is kept; the rest comes again. */
+/*
+ * Opens a large file that was begun before in this try. The ranges in the journal count; the rest
+ * is sent again.
+ */
 static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at,
 		      const struct fm_pack_entry *e, struct fm_have *have)
 {
 	struct stat st;
 	int ret = fm_sink_check_name(call, at);
 
-	/* What is noted and not logged yet would be logged of a file that was emptied. */
+	/*
+	 * The list of written ranges is logged first: otherwise ranges from before would be logged
+	 * of a file that is emptied now.
+	 */
 	if (ret == 0)
 		ret = fm_sink_log(call->s, call->err);
 	if (ret == 0)
@@ -170,7 +176,7 @@ int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry,
 	return 0;
 }
 
-/* Also what was never written down, as holes are not. */
+/* Notes the whole file as there, including its holes, which were never written. */
 static void note_whole(struct fm_sink *s, const struct fm_pack_entry *e,
 		       const struct fm_digest *digest)
 {

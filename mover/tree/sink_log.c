@@ -102,7 +102,7 @@ unlock:
 	return ret;
 }
 
-/* What was made so far, to be logged; the list begins anew. */
+/* Takes the list of files that were made so far, to log it. The sink begins a new list. */
 static void take_made(struct fm_sink *s)
 {
 	struct fm_sink_made taken;

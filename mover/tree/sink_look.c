@@ -53,7 +53,7 @@ static bool is_known(const struct fm_sink_look *l, uint64_t first)
 	return false;
 }
 
-/* With the lock. False: it cannot be kept. */
+/* With the lock: puts a pack aside. False: there is no room for it. */
 static bool put_aside(struct fm_sink_look *l, const void *pack, uint32_t len, uint64_t first)
 {
 	if (l->packs == FM_SINK_LOOK_PACKS_MAX ||
@@ -84,7 +84,10 @@ static int is_same(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	return fm_sink_meet(call, e) == FM_SINK_MET_SAME;
 }
 
-/* All of a pack's entries; *first tells it from others. */
+/*
+ * Whether all entries of a pack are the same in the old version. *first tells this pack from
+ * others.
+ */
 static int are_same(struct fm_sink_call *call, struct fm_pack_reader *r, struct fm_tree_count *n,
 		    uint64_t *first)
 {

@@ -86,7 +86,10 @@ static int walk(struct fm_merge *w, int (*visit)(struct fm_merge *w, const struc
 	return ret;
 }
 
-/* What is mounted in the old version would be on nothing, and would be removed with it. */
+/*
+ * Refuses a mount point in the old version: what is mounted there would be removed with that
+ * version.
+ */
 static int check_mount(struct fm_merge *w, const struct fm_scan_met *met)
 {
 	struct fm_merge_at p;
@@ -299,7 +302,10 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 
 /* --------------------------------------------------------------------------- of a try that died */
 
-/* Not a link to what the new version has in the same place. */
+/*
+ * Whether this name of the old version is something else than a hard link to the file that the new
+ * version has in the same place.
+ */
 static bool is_elsewhere(struct fm_merge *w, const struct fm_scan_met *met, const struct stat *st)
 {
 	struct fm_merge_at p;
@@ -314,8 +320,8 @@ static bool is_elsewhere(struct fm_merge *w, const struct fm_scan_met *met, cons
 }
 
 /*
- * What was moved in, made or written since has a ctime of since: itself, or the directory that came
- * with all that it has.
+ * Looks for changes of the version that a crash left. An entry that was moved in, made or written
+ * since the try began has a later ctime. A directory that was moved in stands for everything in it.
  */
 static int visit_left(struct fm_merge *w, const struct fm_scan_met *met)
 {
@@ -331,8 +337,8 @@ static int visit_left(struct fm_merge *w, const struct fm_scan_met *met)
 }
 
 /*
- * What has the final name now is the version that the try made; and the clock went on while it did:
- * the exchange was the last thing that changed the version that it replaced.
+ * Whether `left` is what this try replaced. The final name must lead to the tree that the try made.
+ * The exchange was the last change of `left`, so its ctime must be later than the start of the try.
  */
 static bool is_of_try(const struct fm_sink *s, int left, const struct fm_staging_state *state)
 {

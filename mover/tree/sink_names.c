@@ -240,7 +240,7 @@ static int fail(const struct fm_sink *s, int ret, struct fm_err *err)
 	return fm_sink_fail(s, ret, "keep the names that differ in", NULL, 0, err);
 }
 
-/* What the sink did not come by, as nothing was made. */
+/* Completes the names of a dry run: adds the entries of the old version that nothing met. */
 static int complete(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_sink_names *n = &s->names;

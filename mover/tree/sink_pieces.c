@@ -98,7 +98,7 @@ static int own(struct fm_sink *s, const struct fm_pack_entry *e, struct piece **
 	return ret;
 }
 
-/* Nothing is known of the file any more: it is finished, or was never begun. */
+/* Forgets a file of pieces: it is finished, or was never begun. */
 static void disown(struct fm_sink *s, struct piece *p)
 {
 	pthread_mutex_lock(&s->piecing);

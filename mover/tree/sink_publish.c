@@ -87,8 +87,10 @@ static int place_twice(struct place *p)
 	return ret;
 }
 
-/* For the next try, should this one end before the old version is away. Best effort: else that
- * stays. */
+/*
+ * Writes the inode of the old version into the lock file. If this process dies before that version
+ * is put away, the next try does it. If the note fails, the version stays.
+ */
 static void note_old(const struct place *p)
 {
 	struct fm_staging_state state;
@@ -152,7 +154,7 @@ static int place_tree(struct place *p, struct fm_err *err)
 	return ret < 0 ? fm_sink_fail(s, ret, "publish", NULL, 0, err) : 0;
 }
 
-/* It is beside the tree, under the same name anywhere. */
+/* Moves the manifest along with its tree. It always lies beside the tree, and keeps its name. */
 static int move_manifest(const struct place *p, int from, int to)
 {
 	const struct fm_sink *s = p->s;
@@ -181,7 +183,7 @@ static void undo(const struct place *p)
 			     fm_err_name(errno));
 }
 
-/* In p->dir, and synced; after an error nothing has changed. */
+/* Gives the tree its final name in p->dir, and syncs. After an error nothing has changed. */
 static int place_synced(struct place *p, bool is_durable, struct fm_err *err)
 {
 	struct fm_sink *s = p->s;
@@ -255,7 +257,7 @@ static void warn_left(const struct fm_sink *s, const char *name, int ret)
 			    s->opts.path, name, fm_err_name(ret));
 }
 
-/* What of the replaced version is nowhere else stays where it is. */
+/* Tells the user that the replaced version has files which are nowhere else, and where it is. */
 static void say_kept(const struct place *p)
 {
 	struct fm_sink *s = p->s;
@@ -270,7 +272,10 @@ static void say_kept(const struct place *p)
 	fm_sink_warn(s, text);
 }
 
-/* It cannot be put where only we can have put it, so nothing removes it. */
+/*
+ * The replaced version cannot move into a stash. It stays under an .old or .kept name, which no
+ * sweep removes.
+ */
 static void leave_old(struct place *p, int why)
 {
 	char text[192];
@@ -443,7 +448,7 @@ static int leave_same(struct place *p, struct fm_err *err)
 	return ret < 0 ? fm_sink_fail(s, ret, "look at", NULL, 0, err) : 0;
 }
 
-/* It has its name. */
+/* The tree has its final name: takes over late changes, and puts the old version away. */
 static void clear_up(struct place *p, bool is_durable)
 {
 	struct fm_sink *s = p->s;

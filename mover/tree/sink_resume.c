@@ -18,7 +18,7 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-/* What is wanted of a file that the journal knows. */
+/* What an offer says of a file that the journal has. */
 struct wanted {
 	uint64_t size_min;	/* it has at least these bytes */
 	bool is_whole;		/* it is finished: exactly these, and the time is the source's */
@@ -52,7 +52,7 @@ static bool is_wanted(const struct stat *st, const struct wanted *w)
 	return (uint64_t)st->st_size == w->size_min && fm_tsys_mtime(st) == w->mtime_ns;
 }
 
-/* For reading from the disk, where that can be. */
+/* Opens a file for reading past the page cache, where the file system can do that. */
 static int open_direct(int dir, const char *name)
 {
 	int fd = fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_DIRECT, 0);

@@ -30,7 +30,7 @@ struct old_file {
 
 /* ------------------------------------------------------------------------------- is it the same */
 
-/* Of a whole file. */
+/* Computes the CRC of a whole file. */
 static int read_crc(const struct fm_sink_call *call, int fd, uint8_t *buf, uint32_t *crc)
 {
 	off_t at = 0;
@@ -198,8 +198,10 @@ static bool is_linkable(const struct stat *st)
 	return st->st_nlink < NAMES_MAX && (us == 0 || st->st_uid == us);
 }
 
-/* Whoever may write to the old directory can have put another file there since it was looked at; he
- * has no way to this one. */
+/*
+ * Whether the new link is the file that was looked at. A user who can write to the old directory
+ * could have replaced that file before the link was made, but cannot reach the new directory.
+ */
 static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *at,
 		      const struct old_file *old, const struct fm_pack_entry *e)
 {
@@ -279,8 +281,10 @@ static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct o
 	return ret != 0 ? ret : try_link(call, at, old, e);
 }
 
-/* What is under the name now is what the old version had, with its digest: that of its content, if
- * nobody wrote to it. */
+/*
+ * Lists a reused file in the manifest, with the digest that the old version had. It is valid if
+ * nobody wrote to the file since.
+ */
 static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
 		       const struct fm_pack_entry *e)
 {

@@ -8,7 +8,10 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-/* Nothing goes for a guess. */
+/*
+ * Checks the free space of the file system. The store frees room for a known size, but not for a
+ * guess.
+ */
 static int check_disk(const struct fm_sink *s, uint64_t bytes, bool is_guess, struct fm_err *err)
 {
 	uint64_t free_bytes;
@@ -28,7 +31,10 @@ static int check_disk(const struct fm_sink *s, uint64_t bytes, bool is_guess, st
 			  (unsigned long long)bytes, (unsigned long long)free_bytes);
 }
 
-/* What an earlier try left counts as there: if it should be of no use, it goes. */
+/*
+ * Checks whether the rest of the tree has room. The bytes of an earlier try need no room: they are
+ * used, or removed.
+ */
 static int check(struct fm_sink *s, uint64_t bytes, bool is_guess, struct fm_err *err)
 {
 	struct fm_staging_info earlier;
@@ -48,8 +54,10 @@ static int check(struct fm_sink *s, uint64_t bytes, bool is_guess, struct fm_err
 	return ret;
 }
 
-/* What is replaced and kept aside in a store does not go for a guess, and nobody is promised the
- * whole of an update. */
+/*
+ * Whether the store has room for the whole tree. An update may take less, so replaced versions are
+ * not removed for it, and nothing is promised.
+ */
 static bool has_room_for_whole(const struct fm_sink *s, uint64_t whole)
 {
 	return s->opts.is_dry || whole <= s->opts.room(s->opts.ctx, s->opts.parent);

@@ -24,7 +24,10 @@
 
 /* ----------------------------------------------------------------------------------- final name */
 
-/* What something is mounted on cannot be renamed, and that would come out at the end only. */
+/*
+ * Refuses a target that is a mount point: it cannot be renamed, which would be found out only at
+ * the end.
+ */
 static int refuse_mount(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -194,8 +197,10 @@ static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
 	return out;
 }
 
-/* What earlier tries made becomes was.0, was.1 ...; *count: how many there are then,
- * FM_SINK_WAS_MAX + 1 at most. */
+/*
+ * Renames the data of earlier tries to was.0, was.1 and so on. *count: how many there are,
+ * FM_SINK_WAS_MAX + 1 at most.
+ */
 static int gather_was(struct fm_sink *s, unsigned *count)
 {
 	char name[WAS_NAME_MAX];

@@ -44,7 +44,7 @@ static void make_path(struct fm_source_fill *f, const struct fm_source_item *it)
 	f->path[f->path_len] = '\0';
 }
 
-/* What all entries have; the path is the one at hand. */
+/* An entry for the current path, with the fields that all types have. */
 static struct fm_pack_entry entry_of(const struct fm_source_fill *f, enum fm_pack_type type,
 				     const struct stat *st)
 {
@@ -63,7 +63,7 @@ static struct fm_pack_entry entry_of(const struct fm_source_fill *f, enum fm_pac
 	return e;
 }
 
-/* Those of fd, if they are to be sent. */
+/* Adds the extended attributes of fd to the entry, if they are to be sent. */
 static int add_xattrs(struct fm_source_fill *f, int fd, struct fm_pack_entry *e)
 {
 	int ret;
@@ -244,7 +244,7 @@ static bool may_stay_closed(const struct fm_source *s, const struct fm_source_it
 	return s->is_offering && !it->is_wanted && !s->has_checksums && !s->has_owners;
 }
 
-/* What the file is, into *st; and opened, if it must be. */
+/* Looks at a file, into *st, and opens it if its content or attributes are needed. */
 static int look_at_file(struct fm_source_fill *f, struct fm_source_item *it, const struct stat **st)
 {
 	int ret = 0;
@@ -280,7 +280,7 @@ static uint64_t identity_of(const struct stat *st)
 	return fm_identity_hash(&id);
 }
 
-/* The CRC32C of all of it. */
+/* Computes the CRC32C of the whole file. */
 static int sum_file(struct fm_source_fill *f, struct fm_reading *file, uint32_t *crc)
 {
 	uint64_t left = (uint64_t)file->st.st_size, at = 0;

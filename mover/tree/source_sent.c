@@ -32,8 +32,7 @@ void fm_source_sent_settle(struct fm_source *s, struct fm_source_sent *sent)
 	fm_source_sent_put(sent);
 }
 
-/* For fill() and need() of the same number. NULL: no memory, or somebody else writes to the
- * pack. */
+/* Remembers a pack until it is acknowledged. NULL: no memory, or the pack was changed meanwhile. */
 struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer)
 {
 	size_t outline_len = fm_pack_outline_len(pack, len);

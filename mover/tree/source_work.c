@@ -56,7 +56,7 @@ void fm_source_batches_free(struct fm_list *head)
 		batch_free(fm_container_of(at, struct fm_source_batch, link));
 }
 
-/* There is room for it. The item has the name, the rest is the caller's to set. */
+/* Adds an item with that name to a batch that has room. The caller sets its other fields. */
 static struct fm_source_item *batch_add(struct fm_source_batch *b, const char *name, size_t len)
 {
 	struct fm_source_item *it = &b->items[b->count++];
@@ -99,8 +99,10 @@ void fm_source_become_idle(struct fm_source_fill *f)
 	fm_source_wake(f->source);
 }
 
-/* With the lock held. The pack is empty if it is changed. False: too many offers are not
- * answered. */
+/*
+ * Sets what the pack is for: offers or files. With the lock held; the pack must be empty if the
+ * mode changes. False: too many offers wait for their answers.
+ */
 static bool set_mode(struct fm_source_fill *f, enum fm_source_mode mode)
 {
 	struct fm_source *s = f->source;
@@ -160,7 +162,9 @@ static int walk_names(struct fm_source_fill *f, unsigned want)
 	return ret < 0 ? ret : b->count > 0;
 }
 
-/* The lock is held; let go meanwhile. */
+/*
+ * Walks the next names into f->batch. Called with the lock held, which is released during the walk.
+ */
 static int take_walk(struct fm_source_fill *f)
 {
 	struct fm_source *s = f->source;
@@ -246,7 +250,7 @@ static int take_left(struct fm_source_fill *f, struct fm_list *from)
 	return 1;
 }
 
-/* What is there to do for this fill: 1 and f->batch, or 0, or an error. */
+/* Finds work for this fill. 1: it is in f->batch. 0: there is none. Or an error. */
 static int take_any(struct fm_source_fill *f)
 {
 	struct fm_source *s = f->source;

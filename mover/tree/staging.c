@@ -110,7 +110,10 @@ static bool is_empty_file(int fd)
 	return fm_tsys_fstat(fd, &st) == 0 && st.st_size == 0;
 }
 
-/* It has one of ours, or one of which the disk has lost all. */
+/*
+ * Whether the directory has a journal of fmove, or an empty one: a power cut can lose all that was
+ * written to it.
+ */
 static bool has_journal(int dir)
 {
 	int fd = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -226,8 +229,8 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 /* -------------------------------------------------------------------------------------- removal */
 
 /*
- * The one with that inode, in a stash: so it is gone from its name at once, and a sweep removes
- * what is left of it should this process die. A full disk has no room for that.
+ * Removes the directory with that inode. It moves into a stash first: so it loses its name at once,
+ * and a sweep removes the rest if this process dies. A full disk may have no room for a stash.
  */
 static int remove_known(int parent, const char *name, uint64_t ino,
 			const struct fm_tree_freed *freed, void (*first)(void *ctx), void *ctx)
@@ -277,8 +280,10 @@ static bool is_none(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EPERM;
 }
 
-/* Of what is under the .new name, which may be anybody's: FM_STAGING_NEW too if the lock does not
- * know it. An error: nobody can say. */
+/*
+ * What the .new name holds, which any user may have made. FM_STAGING_NEW: the finished tree, or
+ * nothing. On an error nobody can say.
+ */
 static int kind_of_new(int parent, const char *new, const struct fm_staging_state *state,
 		       enum fm_staging_kind *kind)
 {
@@ -342,8 +347,10 @@ static int lock_guard(int parent, const char *tree, int *dir, int *lock)
 	return ret;
 }
 
-/* What a process that died had replaced is put aside as it would have done it. 1: it was; 0: there
- * is none of that. -EPERM: it is somebody else's. */
+/*
+ * A process died after it had replaced a version: puts that version aside, as the process would
+ * have done. 1: done. 0: there is none. -EPERM: what has its name is somebody else's.
+ */
 static int put_new_aside(int parent, const char *new, const struct fm_staging_state *state)
 {
 	const struct fm_stash_what what = {
@@ -408,7 +415,10 @@ static int sweep_locked(int parent, const char *name, int dir, int lock,
 	return ret < 0 ? ret : fm_staging_remove_opened(parent, tree, dir, freed, NULL, NULL);
 }
 
-/* It is locked while what it guards is removed. */
+/*
+ * Removes an old unfinished tree with what belongs to it. Its lock is held until all of it is
+ * removed.
+ */
 static int sweep_guarded(int parent, const char *name, const struct fm_staging_age *age,
 			 const struct fm_tree_freed *freed)
 {

@@ -207,7 +207,10 @@ static int make(int parent, enum fm_staging_kind kind, const char *mark,
 	return ret;
 }
 
-/* For its mode only, whatever has its name by then. */
+/*
+ * Opens the tree that will move into a stash, to look at its mode. -ESTALE: the name leads to
+ * something else by now.
+ */
 static int open_what(const struct fm_stash_what *what, mode_t *mode)
 {
 	int fd = fm_tsys_open(what->dir, what->from, O_PATH | O_DIRECTORY, 0);

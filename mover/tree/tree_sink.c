@@ -162,7 +162,10 @@ int fm_sink_enter(struct fm_sink *s, struct fm_err *err)
 	return ret < 0 || atomic_load(&s->is_begun) ? ret : begin_once(s, err);
 }
 
-/* Of the root only where it is counts: it changes whenever something in it does. */
+/*
+ * Sets the identity of the source. Size and times of its root do not count: they change whenever an
+ * entry does.
+ */
 static void set_source(struct fm_sink *s, const struct fm_identity *source)
 {
 	s->opts.source = *source;
@@ -299,7 +302,7 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 		       : fm_sink_log(s, err);
 }
 
-/* What only the version that is there has: all of it that nothing met. */
+/* A dry run: counts the entries that only the old version has, which are those that nothing met. */
 static void count_rest(const struct fm_sink *s, struct fm_tree_count *out)
 {
 	uint64_t old = atomic_load(&s->old_names),

@@ -217,7 +217,7 @@ static bool is_answer_to(const struct fm_source_sent *sent, const uint8_t *bits,
 	return true;
 }
 
-/* What is wanted of it, and what is not. Whether anything is. */
+/* Counts the offered files that the far end wants, and the others. Returns whether it wants any. */
 static bool count_wanted(struct fm_source *s, const struct fm_source_sent *sent)
 {
 	struct fm_pack_reader r = sent->r;	/* that of sent stays at its start */
@@ -324,7 +324,7 @@ static void free_larges(struct fm_source *s)
 		close(large.fd);
 }
 
-/* Of a source that was made in part, too. */
+/* Also closes a source that was only made in part. */
 static void source_close(struct fm_tree *t)
 {
 	struct fm_source *s = source_of(t);
@@ -346,7 +346,7 @@ static void source_close(struct fm_tree *t)
 	fm_budget_free(s);
 }
 
-/* Nothing was filled yet, so nobody reads these now. */
+/* No fill() ran yet, so no other thread reads these options now. */
 static int source_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct fm_err *err)
 {
 	struct fm_source *s = source_of(t);

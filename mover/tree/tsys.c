@@ -86,7 +86,7 @@ int fm_tsys_truncate(int fd, uint64_t len)
 	return FM_FAULT("tree.truncate") ? -EIO : fm_call_ftruncate(fd, len);
 }
 
-/* Where files are memory, reserving would touch each page once more. */
+/* Whether the file lies in memory. Reserving room there would touch each page once more. */
 static bool is_memory(int fd)
 {
 	struct statfs fs;

@@ -36,7 +36,7 @@ static bool is_there(int parent, const char *found, const char *suffix)
 
 /* ---- finding them ---- */
 
-/* Of all that is in it, as far as it can be read. */
+/* The bytes of all files in it, as far as they can be read. */
 static uint64_t bytes_in(int parent, const char *name)
 {
 	struct fm_descent_at at;
@@ -226,7 +226,10 @@ static bool is_empty(int parent, const char *name)
 	return is;
 }
 
-/* What remove_tree() would say. Nothing is locked: a get that begins must not find it busy. */
+/*
+ * The result that remove_tree() would have. It takes no lock, because a get that begins now must
+ * not find the name busy.
+ */
 static int ask_tree(int parent, const struct fm_unfinished *u)
 {
 	char made[FM_PARTIAL_NAME_MAX + 1];
@@ -262,8 +265,10 @@ static int remove_tree(int parent, const struct fm_unfinished *u,
 	return ret;
 }
 
-/* Its transfer was cut off right after it had replaced a version, which still has the other
- * name. */
+/*
+ * The transfer was cut off just after it had replaced a version. That version still has the .new
+ * name, so it stays.
+ */
 static int say_replaced(const struct fm_unfinished *u, struct fm_err *err)
 {
 	char made[FM_PARTIAL_NAME_MAX + 1];

@@ -29,7 +29,10 @@ static int look_at_file(const struct fm_descent_at *at)
 	return ret > 0 ? FM_WANTED_BUSY : ret;
 }
 
-/* By its name first: what may not be entered is met, too. */
+/*
+ * Looks at the name of an entry before the entry is opened: a directory that cannot be entered must
+ * be found too.
+ */
 static int look_at(struct fm_descent *d, const struct fm_descent_at *at)
 {
 	enum fm_staging_kind kind;

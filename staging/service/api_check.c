@@ -152,7 +152,7 @@ static void check_held(struct check *c)
 
 	if (dir < 0)
 		return;
-	/* A pipe in its place must not keep us. */
+	/* O_NONBLOCK: if the name is a pipe, open() must not wait for a writer. */
 	manifest = fm_call_open_below(dir, FM_CACHE_MANIFEST_NAME,
 				      O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, 0);
 	if (manifest < 0) {

@@ -114,8 +114,10 @@ static struct fm_store_ref *shared_store(struct fm_engine *engine, const char *s
 	return fm_engine_store_shared(engine, name);
 }
 
-/* Of NODE:STORE/PATH, if it is this node, and of shared ID/PATH, if it has that store, too; NULL:
- * the rules are not known. */
+/*
+ * The store of this node that a source is in: NODE:STORE/PATH of this node, or shared ID/PATH.
+ * NULL: this node has no such store, so the rules are not known.
+ */
 static struct fm_store_ref *store_of(struct fm_engine *engine, const char *node, const char *source)
 {
 	size_t len = strlen(node);
