@@ -115,7 +115,10 @@ static int check_kernel(const char *root, struct fm_sysfs_dir *sys,
 
 /* ----------------------------------------------------------------------------------- connecting */
 
-/* One write, one read. *answer_len: bytes of the answer, 0 with an error. */
+/*
+ * Writes the options to the kernel and reads its answer, each in one call. *answer_len: bytes of
+ * the answer, 0 after an error.
+ */
 static int tell_kernel_once(const char *root, const char *text, char answer[static 128],
 			    size_t *answer_len, bool *was_opened)
 {
@@ -254,8 +257,8 @@ static int find_existing(struct fm_sysfs_dir *sys, const struct fm_connection_op
 }
 
 /*
- * What the kernel does not take with the options, and whether it took what it was given: one
- * without authentication connects with a secret as it would without.
+ * Sets what the kernel does not take as an option, and checks that it used the rest: a kernel
+ * without authentication ignores a secret.
  */
 static int finish(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, const char *name,
 		  struct fm_err *err)

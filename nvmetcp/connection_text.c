@@ -325,7 +325,7 @@ static enum fm_connection_trouble kind_of(int error, const struct fm_connection_
 	return FM_TROUBLE_OTHER;
 }
 
-/* What the target answered is in the kernel's log only; the errno is the same EIO. */
+/* Why the target refused, from the kernel's log: the errno is EIO for every reason. */
 static enum fm_connection_trouble kind_in_log(const char *log, const struct fm_connection_opts *o)
 {
 	char line[FM_VOLUME_NQN_MAX + 64];
@@ -365,7 +365,7 @@ static const char *secret_advice(int error, const struct fm_connection_opts *o)
 	       "this host's NQN)";
 }
 
-/* What else it may be that nobody answers there. */
+/* A hint for the user: other reasons why nobody may answer at that address. */
 static const char *unreachable_hint(int error, const struct fm_connection_opts *o)
 {
 	if (strcmp(o->port, "8009") == 0)

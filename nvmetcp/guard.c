@@ -124,7 +124,10 @@ static bool is_waiting_for(const struct fm_guard_facts *f, const struct fm_guard
 	return f->volume->mode == FM_VOLUME_SHARED_READ && strcmp(p->node, f->volume->writer) == 0;
 }
 
-/* It may have it still, for all that is known, and nobody here can find out. */
+/*
+ * Refuses for what a silent peer said last: it may still have the volume mounted, and nobody here
+ * can find out.
+ */
 static bool is_silent_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p,
 				   struct fm_guard_answer *answer)
 {
@@ -192,7 +195,7 @@ static bool is_any_peer_against(const struct fm_guard_facts *f, struct fm_guard_
 	return false;
 }
 
-/* It is no error: it lifts by itself. */
+/* Answers "waiting". That is no error: it ends by itself when the words come. */
 static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *answer,
 		     const char *node)
 {
@@ -203,8 +206,8 @@ static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *ans
 }
 
 /*
- * What it said of this volume; a node may have said more, of what it has no volume for. NULL:
- * nothing is known of it.
+ * What the writer said of this volume. A node may also speak of namespaces for which it has no
+ * volume; an entry that names a writer is preferred. NULL: nothing is known of it.
  */
 static const struct fm_guard_peer *find_writer(const struct fm_guard_facts *f)
 {
@@ -389,11 +392,13 @@ static bool is_protected(const struct fm_guard_facts *f)
 }
 
 /*
- * It has said, of what is not mounted there, that it will not read any more what is older than the
- * unseal. Who knows no such volume has said so with an answer: whatever it hears once it knows it
- * is younger. Where the configuration makes a volume exclusive that was not, who knew a seal of it
- * may read that one, as long as it does not answer; so may one of which nothing is known, if there
- * ever was a seal.
+ * Whether this node certainly does not read the volume. It must have said "not mounted" at the
+ * number of the unseal or a higher one. A node that knows no such volume has said so with any
+ * answer: whatever it hears of the volume later is younger.
+ *
+ * An exclusive volume has no readers. But it may have been shared before: a silent node that knew a
+ * seal of it may still read. So may a silent node of which nothing is known, if there ever was a
+ * seal.
  */
 static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer *p)
 {
@@ -430,8 +435,10 @@ static bool is_any_word_missing(const struct fm_guard_facts *f, bool has_protect
 	return is_missing;
 }
 
-/* Who may reach it, and takes a reservation of this node's for its own. NULL: nobody, as far as is
- * known. */
+/*
+ * A node that counts and has the same NVMe host id: to the target, a reservation of this node is
+ * its own as well. NULL: none is known.
+ */
 static const struct fm_guard_peer *find_same_host(const struct fm_guard_facts *f)
 {
 	for (unsigned i = 0; i < f->peer_count; i++)
@@ -460,7 +467,10 @@ static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer 
 	}
 }
 
-/* Where a reservation would let it be mounted, but for that. */
+/*
+ * Adds to the reason that a reservation would permit the mount, if no other node had the same host
+ * id.
+ */
 static void say_same_host(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
 	const struct fm_guard_peer *same = find_same_host(f);
@@ -473,7 +483,7 @@ static void say_same_host(const struct fm_guard_facts *f, struct fm_guard_answer
 			       same->node);
 }
 
-/* For whom, and the ways out. */
+/* Says which nodes are waited for, and what a person can do. */
 static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
 	const char *volume = f->volume->name;
@@ -501,10 +511,12 @@ static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *
 }
 
 /*
- * Nothing forbids it, which is no permission yet. What is sealed must be what this node has
- * written: nobody else may be at it. Nor at what it has sealed: while it was off, the others may
- * have forgotten it and named another writer, beside whom it would read. Whether the target
- * reserves it for this node turns out only when it is asked to, between the guard and the mount.
+ * Nothing forbids the mount, but that alone is no permission: words may be missing.
+ *
+ * Words are needed to write, to seal (nobody else may write to what is sealed), and to mount an own
+ * seal: while this node was off, the others may have forgotten it and named another writer, and it
+ * would read beside that one. Whether the target reserves the volume is known only when it is
+ * asked, between the guard and the mount.
  */
 static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {

@@ -196,7 +196,10 @@ static void exit_ready(struct fm_watch *watch, uint32_t events)
 	finish(run, &how);
 }
 
-/* Its group too: what it started. It is not reaped yet, so the number is still its own. */
+/*
+ * Kills the helper and what it started (its process group). It is not reaped yet, so the number is
+ * still its own.
+ */
 static void kill_run(struct fm_helper_run *run)
 {
 	if (FM_FAULT("helper.kill"))		/* as in the D state */
@@ -260,8 +263,10 @@ static int make_room(struct fm_helper_run *run)
 	return 0;
 }
 
-/* What is there by now. Past the limit it is no answer but a fault, and the process has no reason
- * to live. */
+/*
+ * Reads what has come of the answer. One that is longer than the limit is a fault, and the helper
+ * is killed.
+ */
 static void take_answer(struct fm_helper_run *run)
 {
 	ssize_t got;
@@ -316,8 +321,8 @@ static void reset_signals(void)
 }
 
 /*
- * Nothing of ours but the memory, standard input and standard error; standard output is its end of
- * the socket. A helper dies with the supervisor, before it begins too.
+ * The start of a helper. It keeps only memory, standard input and standard error; standard output
+ * is its end of the socket. It dies with the supervisor, even before it begins.
  */
 static _Noreturn void be_helper(int (*run)(struct fm_json *request), struct fm_json *request,
 				int end, pid_t supervisor)

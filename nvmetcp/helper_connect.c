@@ -41,7 +41,7 @@ static int check_secret_file(int fd, const char *path, struct fm_err *err)
 	return 0;
 }
 
-/* Its first line. What it is worth is checked by connection.h. */
+/* Reads a secret from the first line of a file. connection.h checks its form. */
 static int read_secret(const char *path, char out[static FM_CONNECTION_SECRET_MAX],
 		       struct fm_err *err)
 {
@@ -138,7 +138,7 @@ static int open_connection(struct fm_json *request, struct fm_json *answer,
 	return ret;
 }
 
-/* What the kernel takes when nothing is said. */
+/* The values that the kernel uses by default. */
 static const struct fm_connection_opts defaults = {
 	.keep_alive_s = 5, .reconnect_delay_s = 10, .ctrl_loss_s = 600, .fast_io_fail_s = -1,
 };

@@ -195,8 +195,8 @@ static int open_asked(struct fm_json *request, struct fm_err *err)
 /* ------------------------------------------------------------------------------------ xfs_state */
 
 /*
- * Its output goes to `out`. In the C locale, whatever ours is, and with no signal blocked as they
- * are here: when enough was read it shall end by SIGPIPE.
+ * Starts xfs_logprint with its output to `out`. It runs in the C locale, and with no signal
+ * blocked: when enough was read, SIGPIPE must end it.
  */
 static int spawn_logprint(const char *device, int out, pid_t *pid)
 {
@@ -313,7 +313,7 @@ int fm_helper_xfs_state(struct fm_json *request, struct fm_json *answer, struct 
 	return ret;
 }
 
-/* Where nobody can say it is left out. */
+/* Adds whether the XFS is clean. If nobody can say, the key is left out. */
 int fm_helper_put_xfs_state(int fd, struct fm_json *answer, struct fm_err *err)
 {
 	int ret = put_state(fd, answer, err);

@@ -46,7 +46,7 @@ static int explain_mount(const struct order *o, const char *name, int error, str
 			  fm_err_name(error), hint);
 }
 
-/* Nobody can be asked: it is done without. */
+/* Whether there is no systemd to ask. The mount is then done without it. */
 static bool is_no_systemd(int error)
 {
 	return error == -ENOENT || error == -EAGAIN;
@@ -76,9 +76,9 @@ static int check_unit(const struct order *o, const struct fm_systemd_mount *unit
 }
 
 /*
- * Where a unit says that and how, systemd mounts. 0: done; 1: there is none, or it says something
- * else, or nobody can be asked. Should systemd be starting such a one at this moment, the device is
- * as it was prepared, and the kernel mounts it there once.
+ * Has systemd mount the device, if it has a unit that says the same. 0: done. 1: there is no unit,
+ * it says something else, or systemd cannot be asked. If systemd is starting another such unit just
+ * now, that is safe: the device was prepared, and the kernel mounts it there once.
  */
 static int mount_by_unit(const struct order *o, dev_t dev, struct fm_json *answer,
 			 struct fm_err *err)
@@ -101,9 +101,8 @@ static int mount_by_unit(const struct order *o, dev_t dev, struct fm_json *answe
 }
 
 /*
- * By the device's own name and not by /proc/self/fd/N, which df and findmnt would show for ever:
- * while it is open the kernel gives that name to nobody else. What was mounted is looked at
- * nevertheless.
+ * Mounts the device by its kernel name, which df and findmnt then show. While the device is open,
+ * the kernel gives that name to no other. The mount is checked afterwards all the same.
  */
 static int mount_and_check(const struct order *o, const struct fm_mount_options *mo, int device,
 			   int point, const char *name, struct fm_json *answer, struct fm_err *err)
@@ -134,8 +133,10 @@ static int mount_and_check(const struct order *o, const struct fm_mount_options 
 	return ret;
 }
 
-/* Its unit may have been faster, since that is allowed to mount it from the moment on that it was
- * prepared. */
+/*
+ * Whether the device is mounted at the point already. Its unit may have been faster: it may mount
+ * as soon as the device is prepared.
+ */
 static int is_mounted_already(const struct order *o, int device, bool *out, struct fm_err *err)
 {
 	bool is_taken;
@@ -217,8 +218,10 @@ static int find_asked(struct farewell *f, bool *is_mounted, struct fm_err *err)
 	return ret;
 }
 
-/* What it has not written yet is lost, also of who has a file open. Not of what was mounted over it
- * meanwhile: that has another number. */
+/*
+ * Shuts the file system down: what it has not written yet is lost, also in open files. The device
+ * number is compared first, so that another file system that was mounted over it is left alone.
+ */
 static int shut_down(const struct farewell *f, struct fm_json *answer, struct fm_err *err)
 {
 	int error = 0, fd = open(f->point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -238,7 +241,10 @@ static int shut_down(const struct farewell *f, struct fm_json *answer, struct fm
 		     : fm_helper_put(answer, "shut_down", fm_json_of_bool(true), err);
 }
 
-/* What cannot be written is said, and hinders nothing: it is unmounted by order. */
+/*
+ * Writes out what is dirty. An error is reported, and does not stop the unmount, which a person
+ * asked for.
+ */
 static int sync_point(const char *point, struct fm_json *answer, struct fm_err *err)
 {
 	int error = 0, fd = open(point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -251,7 +257,10 @@ static int sync_point(const char *point, struct fm_json *answer, struct fm_err *
 		     : 0;
 }
 
-/* So what needs the mount ends before it, as its unit says. 0: done; 1: it is no unit's. */
+/*
+ * Has systemd stop the mount unit, so that services that need the mount end first. 0: done. 1: no
+ * unit has this mount.
+ */
 static int unmount_by_unit(const char *point, struct fm_err *err)
 {
 	struct fm_systemd_mount unit;
@@ -347,8 +356,10 @@ static int check_unit_rests(const char *point, struct fm_err *err)
 	return ret;
 }
 
-/* What /sys has no more the kernel has marked dead before: nothing is written to it from then on,
- * and it does not come back. */
+/*
+ * Whether the device is gone. The kernel marks a device dead before it leaves /sys: nothing is
+ * written to it any more, and it does not come back.
+ */
 static bool is_device_gone(dev_t dev, const char *wwid)
 {
 	struct fm_inv_namespace ns;

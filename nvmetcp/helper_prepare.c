@@ -182,9 +182,9 @@ static int set_read_only(int device, const char *name, int is_ro, int *was, stru
 }
 
 /*
- * What the page cache has of a device stays there as long as anybody has it open, and may be older
- * than what is on the device, if another node has written: who read it would see a mixture, and who
- * writes would write the old back.
+ * Empties the page cache of a device. It stays filled as long as anybody has the device open, and
+ * is old if another node has written since. A reader would see a mixture, and a writer would write
+ * old blocks back.
  */
 static int drop_cache(int device, const char *name, struct fm_err *err)
 {
@@ -200,7 +200,10 @@ struct order {
 	int is_xfs;
 };
 
-/* What was set read-only here is writable now, but the target may have a word in it. */
+/*
+ * Checks that the device is writable. The read-only flag of this node is off, but the target may
+ * protect it.
+ */
 static int check_writable(int device, const char *name, struct fm_err *err)
 {
 	int is_ro;
@@ -214,8 +217,10 @@ static int check_writable(int device, const char *name, struct fm_err *err)
 		     : 0;
 }
 
-/* What is there now, when nobody else can have it here and the target has been asked: what was read
- * before may be another's by now. */
+/*
+ * Reads the superblock again. Now nobody else on this machine can have the device, and the target
+ * was asked. What was read before may have changed since.
+ */
 static int put_contents(const struct order *o, int claim, int device, struct fm_json *answer,
 			struct fm_err *err)
 {

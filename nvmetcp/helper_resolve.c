@@ -11,7 +11,7 @@
 
 #define ADDRESSES_MAX 16
 
-/* In one way of writing, and each once. */
+/* Adds an address in its canonical spelling, unless it is in the list. */
 static int add_address(struct fm_json *addresses, const struct addrinfo *ai)
 {
 	char text[NI_MAXHOST], address[FM_CONNECTION_ADDRESS_MAX];

@@ -44,7 +44,7 @@ struct scan {
 
 /* ---------------------------------------------------------------------------------------- names */
 
-/* Behind `word` and a number, or NULL. */
+/* The position behind `word` and a number, or NULL. */
 static const char *skip_numbered(const char *at, const char *word)
 {
 	size_t len = strlen(word), digits;
@@ -283,7 +283,9 @@ static int read_holder(const struct fm_sysfs_dir *holders, const char *name,
 	return ret;
 }
 
-/* Of the device, of a partition of it, or of multipathd's. */
+/*
+ * Reads what is made of a device: of the namespace, a partition of it, or the device of multipathd.
+ */
 static int read_holders(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
 {
 	struct fm_sysfs_names names;
@@ -319,7 +321,10 @@ static int read_partition(struct fm_sysfs_dir *dir, const char *name, struct fm_
 	return ret;
 }
 
-/* What is made of it: what is mounted of that has another device. */
+/*
+ * Reads the partitions of a namespace and what is made of them. A mount of those has another device
+ * number.
+ */
 static void read_parts(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
 {
 	struct fm_sysfs_names names;
@@ -423,7 +428,7 @@ static int add_path(struct scan *s, const struct fm_sysfs_dir *dir, const char *
 	return ret;
 }
 
-/* What is below a controller. */
+/* Adds the namespaces and paths below a controller. */
 static int add_children(struct scan *s, const struct fm_sysfs_dir *dir, int controller)
 {
 	int subsystem = s->inv->controllers[controller].subsystem;
@@ -485,8 +490,10 @@ static void set_subsystem(struct fm_inventory *inv, unsigned listed, const char 
 			inv->controllers[i].subsystem = subsystem;
 }
 
-/* Its namespaces, with native multipath, and which of the controllers that are listed are its
- * own. */
+/*
+ * Adds the namespaces of a subsystem (native multipath), and finds its controllers among those
+ * listed.
+ */
 static int add_subsystem_children(struct scan *s, const struct fm_sysfs_dir *dir, int subsystem,
 				  unsigned listed)
 {
@@ -627,8 +634,10 @@ int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err
 	return 0;
 }
 
-/* Nothing is kept of it. A kernel says "none" where there is no secret, and has no attribute where
- * it knows none. */
+/*
+ * Whether the controller has a secret. The text is not kept. A kernel says "none" without a secret;
+ * a kernel that knows no secrets has no such attribute.
+ */
 static bool has_secret(struct fm_sysfs_dir *dir, const char *attr)
 {
 	char secret[512];

@@ -108,7 +108,7 @@ static void take_entries(const struct nvmf_disc_log_entry *entries, unsigned cou
 	}
 }
 
-/* One pass over the log. *changed: what was read is not one log. */
+/* Reads the log once. *changed: it changed meanwhile, so the pages do not belong together. */
 static int read_log(int fd, void *page, struct fm_discovery *out, bool *changed, struct fm_err *err)
 {
 	const unsigned per_page = PAGE_BYTES / sizeof(struct nvmf_disc_log_entry);

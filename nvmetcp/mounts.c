@@ -142,7 +142,7 @@ static bool has_ro(struct word options)
 	return false;
 }
 
-/* One line, its strings to *to. */
+/* Takes one line apart, and copies its strings to *to. */
 static bool parse_line(const char *line, size_t len, struct fm_mount *m, char **to)
 {
 	struct words words = { line, line + len };
@@ -234,7 +234,7 @@ void fm_mounts_free(struct fm_mounts *mounts)
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* All from the start; *text is the caller's to free, on failure too. */
+/* Reads the file from its start. The caller frees *text, also after an error. */
 static int read_all(int fd, char **text, size_t *room, size_t *len)
 {
 	ssize_t got = 1;

@@ -60,7 +60,7 @@ static bool set_path(struct fm_owned *o, const char *subsystem, const char *addr
 	       snprintf(p->port, sizeof(p->port), "%s", port) < (int)sizeof(p->port);
 }
 
-/* The one of this path that is in doubt. */
+/* The entry of this path whose connect had not ended when it was written down. */
 static struct fm_owned *expected(struct fm_owned_list *list, const char *subsystem,
 				 const char *address, const char *port)
 {
@@ -250,7 +250,7 @@ static int read_one(struct fm_owned_list *list, const struct fm_json *from)
 	return set_path(o, subsystem, address, port) ? 0 : -EINVAL;
 }
 
-/* Of another boot there is nothing in it. */
+/* Reads the file. One of another boot counts as empty. */
 static int read_whole(struct fm_owned_list *list, const struct fm_json *whole, const char *boot)
 {
 	const struct fm_json *all = fm_json_get(whole, "controllers");

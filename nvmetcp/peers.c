@@ -117,7 +117,7 @@ static bool is_array(const struct fm_json *list)
 	return list && fm_json_type(list) == FM_JSON_ARRAY;
 }
 
-/* All of it or nothing. */
+/* Adds the volumes of one node: all of them, or none after an error. */
 static int add_volumes(struct fm_peers *peers, const char *node, const struct fm_json *list)
 {
 	unsigned before = peers->volume_count;
@@ -289,7 +289,10 @@ struct reading {
 	int ret;		/* 0: all of it made sense */
 };
 
-/* What of one node makes no sense does not keep that of the others away. */
+/*
+ * Reads the event of one node. If it makes no sense, those of the other nodes are read all the
+ * same.
+ */
 static int read_event(void *ctx, const char *key, const struct fm_json *event)
 {
 	struct reading *r = ctx;

@@ -304,8 +304,10 @@ static const struct fm_mount *mounted_elsewhere(const struct scene *s,
 	return NULL;
 }
 
-/* The same by any of its devices: mounted through two of them at once it would be written by two,
- * on this very machine. */
+/*
+ * The mount of this namespace through any of its devices. Two mounts through two devices would
+ * write to it twice, on this very machine.
+ */
 static const struct fm_mount *
 any_device_elsewhere(const struct scene *s, const struct fm_inv_namespace *ns, const char **device)
 {
@@ -362,8 +364,10 @@ static bool is_namespace_source(const char *source)
 	return end > 0 && source[end] == '\0';
 }
 
-/* What is mounted at the mount point was a namespace, and the kernel has it no more: ctrl_loss_tmo,
- * or an operator. */
+/*
+ * Whether the mount at the mount point is of a namespace that the kernel no longer has, after
+ * ctrl_loss_tmo or a disconnect by hand.
+ */
 static bool is_gone(const struct scene *s)
 {
 	if (!s->there || s->inv->is_cut || strcmp(s->there->root, "/") != 0 ||

@@ -18,7 +18,7 @@
 /* a name of 15 and 51 numbers; the user stands near the top of "status" */
 #define STAT_MAX 1024
 
-/* What /proc/PID/stat says. */
+/* The fields of /proc/PID/stat that are used. */
 struct stat_line {
 	char name[32], state;
 	pid_t parent;
@@ -70,8 +70,9 @@ static int read_stat(const char *root, pid_t pid, struct stat_line *out)
 }
 
 /*
- * Who started it. Its files in /proc are root's, too, where it wants no dumps, and one that runs a
- * set-user-ID program has root's rights: either can be had, with any name, by everybody.
+ * Whether the process may be a helper of ours: who started it decides. The owner of its files in
+ * /proc proves nothing: they are root's for a process that allows no dumps and for a set-user-ID
+ * program, and every user can have either, with any name.
  */
 static bool may_be_ours(const char *root, pid_t pid)
 {

@@ -69,7 +69,10 @@ static int fail(int ret, const char *what, struct fm_err *err)
 
 /* ---- the steps ---- */
 
-/* Of what is no NVMe the first command tells. */
+/*
+ * Whether the namespace offers reservations. For a device that is not NVMe nobody can say
+ * beforehand: its first command tells.
+ */
 static int is_offered(int fd, struct fm_err *err)
 {
 	int ret =

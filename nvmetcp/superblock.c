@@ -125,8 +125,10 @@ static bool parse_ext(const uint8_t *bytes, struct fm_superblock *out)
 
 #define XFS_INCOMPAT_NEEDSREPAIR 0x10u
 
-/* Of a whole sector, taken with zeros where it stands itself. A sector larger than what we have is
- * not checked. */
+/*
+ * The checksum of XFS covers a whole sector, with zeros in its own place. A sector that is larger
+ * than the bytes that were read is not checked.
+ */
 static bool xfs_checksum_is_wrong(const uint8_t *sb)
 {
 	static const uint8_t zeros[4];

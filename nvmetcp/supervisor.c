@@ -154,8 +154,7 @@ static void view_owned(const struct fm_supervised *v, struct view *view)
 	}
 }
 
-/* What the configuration asks for and such a controller lacks, or cannot be seen to have; NULL:
- * nothing. */
+/* What the configuration asks for and this controller lacks, or does not show; NULL: nothing. */
 static const char *lack_of(const struct fm_volume *vol, const struct fm_inv_settings *is)
 {
 	if (vol->secret_file[0] && !is->has_secret)
@@ -175,8 +174,10 @@ static bool is_protection_asked(const struct fm_volume *vol)
 	       vol->has_header_digest || vol->has_data_digest;
 }
 
-/* What this node has connected was connected as configured. NULL: every controller may be used.
- * *lack: what that one has not. */
+/*
+ * Finds a controller of somebody else that lacks what is configured (*lack). Controllers of
+ * fmove-nvmed were connected as configured. NULL: every controller may be used.
+ */
 static const struct fm_inv_controller *find_unfit(const struct fm_supervised *v, const char **lack)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -212,8 +213,10 @@ static const char *unfit_why(const struct fm_supervised *v, char why[static FM_P
 	return why;
 }
 
-/* One that came when it was mounted: what is mounted stays, since to unmount it would not take back
- * what went that way. */
+/*
+ * Warns of a controller without the configured protection that appeared while the volume is
+ * mounted. The volume stays mounted: an unmount would not take back the data that went that way.
+ */
 static void watch_unfit(struct fm_supervised *v)
 {
 	const char *lack;
@@ -278,7 +281,7 @@ const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v)
 	return v->sup->inv && v->plan.ns >= 0 ? &v->sup->inv->namespaces[v->plan.ns] : NULL;
 }
 
-/* What a refusal rested on is different now: look again at once. */
+/* Whether the reason of a refusal has changed, so that the volume is looked at again at once. */
 static bool is_refusal_outdated(struct fm_supervised *v)
 {
 	const struct fm_supervised_facts *f = &v->refused_facts;
@@ -337,7 +340,10 @@ const struct fm_supervised *fm_supervised_blocker(const struct fm_supervised *v)
 	return NULL;
 }
 
-/* Of subsystems that somebody else connected it is his to say. */
+/*
+ * Sets the I/O policy of a subsystem that fmove-nvmed connected. For one that somebody else
+ * connected it is not ours to set.
+ */
 static void set_iopolicy(struct fm_supervised *v)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -392,7 +398,10 @@ static void rescan_blind(struct fm_supervised *v)
 	fm_hold_failed(v->sup, &v->blind_hold, BLIND_MIN_S, HOLD_MAX_S);
 }
 
-/* Not mounted, nor about to be read-write, and the target keeps it for this host all the same. */
+/*
+ * Whether a reservation is left over: the target keeps the volume for this host, which has it not
+ * mounted and will not mount it read-write.
+ */
 static bool is_release_due(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
@@ -489,7 +498,10 @@ bool fm_supervised_is_forced(const struct fm_supervised *v)
 	       is_hopeless(v);
 }
 
-/* What hangs on the target ends with its controller, which another call removes. */
+/*
+ * Gives up a call that hangs on a dead target. It ends when the controller is removed, which
+ * another call does.
+ */
 static void give_up_hopeless(struct fm_supervised *v)
 {
 	if (v->call != FM_CALL_NONE && v->call != FM_CALL_DISCONNECT && is_hopeless(v))
@@ -706,7 +718,10 @@ static bool is_there_to_stay(const struct fm_supervised *v)
 	return false;
 }
 
-/* What is mounted as it is wanted needs none: it would lie in wait for a mount of a later day. */
+/*
+ * Ends force for a volume that is mounted as it is wanted. Otherwise it would stay in effect until
+ * some later mount.
+ */
 static void end_force(struct fm_supervised *v)
 {
 	if (!v->is_mount_forced || !is_there_to_stay(v))
@@ -716,7 +731,10 @@ static void end_force(struct fm_supervised *v)
 	fm_log_info("volume %s: it is mounted, and nothing is forced", v->volume->name);
 }
 
-/* What cannot be seen may be mounted, and be unmounted before it is seen again. */
+/*
+ * Ends force for all volumes after a look that failed. A volume may be mounted unseen and unmounted
+ * again, and force is for one mount only.
+ */
 static void drop_forces(struct fm_supervisor *sup)
 {
 	fm_list_each(at, next, &sup->volumes) {
@@ -878,7 +896,7 @@ static void add_volume(struct fm_supervisor *sup, struct fm_supervised *v, struc
 	fm_list_append(&sup->volumes, &v->link);
 }
 
-/* What a new volume needs, made before anything is changed. */
+/* The new volumes of a reload. All of them are made before anything is changed. */
 struct fresh {
 	struct fm_volume *volume;
 	struct fm_supervised *room;

@@ -18,7 +18,7 @@
 #define SAY_NS (60 * FM_NS_PER_S)
 #define HEARD_ENOUGH 2
 
-/* Wherever its device is mounted, and by whomever. */
+/* A read-write mount of the device, at any place and by any program; NULL: there is none. */
 static const struct fm_mount *read_write_mount(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
@@ -31,8 +31,9 @@ static const struct fm_mount *read_write_mount(const struct fm_supervised *v)
 }
 
 /*
- * Also of one that has fallen silent: it has it until it says otherwise. Of several the one of
- * before, since their order is not always the same. NULL: none has.
+ * A peer that has the volume read-write; NULL: none has. A peer that has fallen silent has it until
+ * it says otherwise. If there are several, the one of the last alarm is kept, because their order
+ * may change.
  */
 static const struct fm_peer_volume *other_writer(const struct fm_supervised *v)
 {

@@ -223,7 +223,10 @@ void fm_supervisor_watch_begun(struct fm_supervisor *sup)
 	sup->is_begun_known_now = !sup->is_begun_unknown || !world->may_stray(world->ctx);
 }
 
-/* What came of it is nobody's who could tell of it. */
+/*
+ * Whether a begun mount succeeded, and no volume that is configured has that namespace: then nobody
+ * else would publish it.
+ */
 static bool is_left_mounted(const struct fm_supervisor *sup, const struct fm_begun *b)
 {
 	for (unsigned i = 0; i < sup->inv->namespace_count; i++) {
@@ -251,7 +254,10 @@ static void lift(struct fm_supervisor *sup, const struct fm_begun *b)
 	}
 }
 
-/* Nobody needs to find it gone after a power cut: it is of this boot. */
+/*
+ * Drops the notes of mounts that are over. This needs no sync: after a power cut notes of another
+ * boot say nothing.
+ */
 void fm_supervisor_settle_begun(struct fm_supervisor *sup)
 {
 	bool is_changed = sup->is_begun_unknown && sup->is_begun_known_now;

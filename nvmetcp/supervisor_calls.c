@@ -179,7 +179,10 @@ void fm_supervised_connect(struct fm_supervised *v, unsigned path)
 		fm_hold_failed(sup, &p->hold, 1, HOLD_MAX_S);
 }
 
-/* Nothing but a change there or here will help, so there is no hurry. */
+/*
+ * Whether only a change of the configuration, here or at the target, can help. Then it is tried
+ * less often.
+ */
 static bool is_slow_trouble(const char *trouble)
 {
 	static const enum fm_connection_trouble slow[] = {FM_TROUBLE_NOT_ALLOWED, FM_TROUBLE_SECRET,
@@ -253,7 +256,10 @@ static void connect_done(struct fm_supervised *v, int code, const char *text,
 		fm_hold_worked(v->sup, &path->hold);
 }
 
-/* Somebody will close his file; at the end of the machine everybody does. */
+/*
+ * Waits before the next try, because a file is open. It is short at the end of the machine, when
+ * every program ends.
+ */
 static void hold_busy(struct fm_supervised *v, struct fm_hold *hold)
 {
 	fm_hold_failed(v->sup, hold, 1, v->sup->is_closed ? 1 : HOLD_BUSY_MAX_S);
@@ -261,8 +267,10 @@ static void hold_busy(struct fm_supervised *v, struct fm_hold *hold)
 
 /* ---- disconnect ---- */
 
-/* What cannot be written any more is not waited for: by order, or as long as an unmount may
- * take. */
+/*
+ * Whether a disconnect waits until nobody uses the device. Not by force. Without a live path only
+ * as long as an unmount may take, because nothing can be written any more.
+ */
 static bool is_use_respected(const struct fm_supervised *v)
 {
 	return !fm_supervised_is_forced(v) &&
@@ -459,8 +467,10 @@ static int take_superblock(struct fm_superblock *sb, const struct fm_json *answe
 	return fm_superblock_parse(bytes, sizeof(bytes), sb);
 }
 
-/* What the target is asked for, where it can: the writer alone may write, and nobody to what he has
- * sealed. */
+/*
+ * What the target is asked for, where it can: a reservation for the writer, or write protection for
+ * a sealed volume.
+ */
 static struct fm_json *target_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
@@ -472,7 +482,10 @@ static struct fm_json *target_request(const struct fm_supervised *v)
 	return target;
 }
 
-/* Its superblock does not say whether it was unmounted. */
+/*
+ * Whether xfs_logprint is needed: the superblock of XFS does not say whether it was cleanly
+ * unmounted.
+ */
 static bool needs_xfs_state(const struct fm_supervised *v)
 {
 	return !fm_supervised_is_writable(v) && strcmp(v->sb.type, "xfs") == 0;
@@ -589,8 +602,8 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 }
 
 /*
- * All that is to be done is written down before, because a helper process that is killed undoes
- * nothing. What cannot be written down the target is not asked for.
+ * Writes down all that the preparation will do, because a helper that is killed undoes nothing. If
+ * the note fails, the target is not asked for anything.
  */
 static void note_prepare(struct fm_supervised *v)
 {
@@ -627,7 +640,7 @@ static bool is_to_be_writable(const struct fm_supervised *v, const struct fm_inv
 	       !v->is_write_protected && !fm_guard_is_writer(v->volume, v->sup->node);
 }
 
-/* What is to be undone at a device, into a request of "restore" or "unmount". */
+/* Adds what is to be undone at a device to a request of "restore" or "unmount". */
 static int put_undo(const struct fm_supervised *v, struct fm_json *request)
 {
 	return fm_json_set_all(request, fm_json_pack("{s:b, s:s*}", "read_write_device",
@@ -659,8 +672,10 @@ static void begin_restore(struct fm_supervised *v)
 		begin_undo(v, true, false);
 }
 
-/* Somebody else has unmounted it, or it never was: as long as the target keeps it, no other host
- * could write to it. */
+/*
+ * Gives back a reservation of a volume that is not mounted: somebody else unmounted it, or the
+ * mount failed. Until then no other host could write to it.
+ */
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
 	v->ns = *ns;
@@ -686,8 +701,10 @@ static void restore_done(struct fm_supervised *v, int code, const char *text)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-/* What is refused by what is known already is not announced: two nodes that announced it again and
- * again would never mount. */
+/*
+ * Asks the guard, and announces the mount if it does not refuse. A refused mount is not announced:
+ * two nodes that kept announcing would refuse each other for ever.
+ */
 static void decide(struct fm_supervised *v, bool is_asked)
 {
 	struct fm_guard_answer how;
@@ -748,7 +765,10 @@ static void probe_done(struct fm_supervised *v, int code, const char *text,
 		decide(v, false);
 }
 
-/* Where nobody can say (xfs_logprint is not installed) it stays unknown, and the guard refuses. */
+/*
+ * Takes the answer of xfs_logprint. If it is not installed the state stays unknown, and the guard
+ * refuses.
+ */
 static void xfs_state_done(struct fm_supervised *v, int code, const char *text,
 			   const struct fm_json *answer)
 {
@@ -766,7 +786,10 @@ static void xfs_state_done(struct fm_supervised *v, int code, const char *text,
 		decide(v, false);
 }
 
-/* Nobody here can write to it any more, so what is to be sealed is sealed from here on. */
+/*
+ * Begins the mount. Nobody on this node can write to the device now, so a seal takes effect from
+ * here on.
+ */
 static void begin_mount(struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
@@ -782,7 +805,7 @@ static void begin_mount(struct fm_supervised *v)
 	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v), MOUNT_NS);
 }
 
-/* What went wrong at the target may have been done there all the same. */
+/* Takes what the target answered. A request that failed may have been carried out all the same. */
 static void take_target(struct fm_supervised *v, const struct fm_json *answer)
 {
 	const char *why = fm_json_as_text(fm_json_get(answer, "unprotected"));
@@ -812,9 +835,9 @@ static bool is_unprotected(const struct fm_supervised *v, const struct fm_guard_
 }
 
 /*
- * What is on the device is read again when nobody else can have it, and the guard asked once more:
- * somebody may have written since the probe, seconds ago, and peers may have spoken. False: it is
- * not mounted.
+ * Asks the guard once more, with what is on the device now that nobody else can have it. Since the
+ * probe, seconds ago, somebody may have written, and peers may have spoken. False: it is not
+ * mounted.
  */
 static bool is_still_allowed(struct fm_supervised *v, const struct fm_json *answer)
 {
@@ -871,15 +894,20 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text,
 		begin_restore(v);
 }
 
-/* By the helper itself; where there was no memory it may have answered. */
+/*
+ * Whether the helper itself gave this code. -ENOMEM counts as no answer: the helper may have
+ * answered, but the answer was lost.
+ */
 static bool is_answered(int code)
 {
 	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE &&
 	       code != -ENOMEM;
 }
 
-/* What it answered, it answered when systemd's job was over; an error of the bus, -EIO, may have
- * come before. */
+/*
+ * Whether the job of systemd is certainly over. The helper answers after the job, but an error of
+ * the bus (-EIO) may come before its end.
+ */
 static bool is_unit_done(int code)
 {
 	return is_answered(code) && code != -EIO;
@@ -970,7 +998,10 @@ static void keep_conflicts(struct fm_supervised *v, const char *text)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-/* Who may have had it, and written, is not known; or the target tells that there was somebody. */
+/*
+ * Notes that another host may have had the reservation and written: nobody heard the answer of the
+ * target, or the target says that there was one.
+ */
 static void note_doubt(struct fm_supervised *v, int code, const struct fm_json *answer)
 {
 	bool is_missed = fm_json_is_true(fm_json_get(answer, "missed"));
@@ -1031,8 +1062,11 @@ static const struct fm_inv_namespace *find_device(const struct fm_supervisor *su
 	return NULL;
 }
 
-/* What another host has reserved it may have written, and leave: what is still to be written here
- * would go over that. A file system that is read-only after an error may write yet. */
+/*
+ * Whether the file system is to be shut down. Another host has the reservation and may have
+ * written. When it leaves, what is still unwritten here would go over that. This includes a file
+ * system that became read-only after an error: it may still write.
+ */
 static bool is_to_be_shut_down(const struct fm_supervised *v, const struct fm_mount *mount)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
@@ -1040,14 +1074,19 @@ static bool is_to_be_shut_down(const struct fm_supervised *v, const struct fm_mo
 	return v->is_taken && !v->is_shut_down && ns && ns->dev == mount->dev;
 }
 
-/* What is mounted read-only here may be a host's of the same id, which has it reserved. */
+/*
+ * Whether this node may have the reservation. For a read-only mount it may belong to another node
+ * with the same host id.
+ */
 static bool may_be_reserved(const struct fm_supervised *v, const struct fm_mount *mount)
 {
 	return v->is_reserved || (v->is_reserved_unknown && !mount->is_read_only);
 }
 
-/* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be.
- * That is tried once. */
+/*
+ * The request of an unmount. If the device is to be disconnected next, dirty data is written first,
+ * which is tried once.
+ */
 static struct fm_json *unmount_request(struct fm_supervised *v, const struct fm_mount *mount,
 				       const struct fm_inv_namespace *ns, bool is_synced)
 {

@@ -49,8 +49,8 @@ static void forget(struct fm_supervised *v, struct fm_held *h)
 }
 
 /*
- * What does not fit is not forgotten: its device, and each with a higher number, counts as in use
- * until it was tried.
+ * There is no room for a further held device. It is remembered by its number: it and every device
+ * with a higher number count as in use until each was tried.
  */
 static void cut(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write)
 {
@@ -144,7 +144,10 @@ static const struct fm_inv_namespace *find_device(const struct fm_supervisor *su
 	return NULL;
 }
 
-/* Its number is another's by now, so nobody has it any more. */
+/*
+ * Whether another namespace has the number of the held device now. Then nothing uses the device any
+ * more.
+ */
 static bool is_anothers(const struct fm_supervised *v, const struct fm_held *h)
 {
 	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);
@@ -223,7 +226,10 @@ static bool hold_used(struct fm_supervised *v, const struct fm_inv_namespace *ns
 	return is_used;
 }
 
-/* Whatever the volume is taken for by now. */
+/*
+ * Holds the namespace that an earlier fmove-nvmed said to be mounted, even if the volume has
+ * another namespace now.
+ */
 static void hold_left(struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
@@ -314,8 +320,8 @@ static bool is_cut(const struct fm_supervised *v, const struct fm_inv_namespace 
 }
 
 /*
- * What did not fit is held, as far as it fits now, when what is held was found free. Of what is
- * gone from /sys nothing is left.
+ * Holds the devices that had no room, once held ones were found free. Devices that are gone from
+ * /sys need no hold.
  */
 static void hold_cut(struct fm_supervised *v)
 {
@@ -387,9 +393,9 @@ void fm_supervised_show_use(const struct fm_supervised *v, char *text, size_t si
 /* ---- whether it is free ---- */
 
 /*
- * Not while a helper may mount it yet: it would be free, and then mounted. Nor before a disconnect
- * without a live path, at the end of the machine for instance: the open could hang, and with the
- * controller the device goes.
+ * Whether the device is to be tried now. Not while a helper may still mount it: it would be found
+ * free, and then be mounted. Not before a disconnect without a live path either: the open could
+ * hang, and the device goes with its controller.
  */
 static bool is_due(const struct fm_supervised *v)
 {
@@ -441,7 +447,7 @@ bool fm_supervised_check_unused(struct fm_supervised *v)
 	return true;
 }
 
-/* In use is no error: it ends by itself, or when who has a file open closes it. */
+/* "In use" is no error: it ends by itself, or when the last open file is closed. */
 static void is_not_free(struct fm_supervised *v, int code, const char *text)
 {
 	char why[FM_SUPERVISED_WHY_MAX];

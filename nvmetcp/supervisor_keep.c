@@ -23,7 +23,7 @@
 
 #include "nvmetcp/supervisor_priv.h"
 
-/* Of what is mounted, as it is mounted: whether the target is to keep anything for us. */
+/* Whether the target is to keep anything for this node, as the volume is mounted now. */
 static bool has_kept(const struct fm_supervised *v)
 {
 	if (!v->plan.is_mounted || !fm_guard_is_writer(v->volume, v->sup->node))

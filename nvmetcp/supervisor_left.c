@@ -30,7 +30,7 @@
 
 /* ---- the file ---- */
 
-/* What it has, which may be another namespace than the one that it is taken for by now. */
+/* The wwid of the device that is held for the volume. The volume may have another namespace now. */
 static const char *wwid_of_held(const struct fm_supervised *v)
 {
 	for (unsigned i = 0; i < v->held_count; i++)
@@ -50,7 +50,7 @@ static struct fm_json *write_one(const struct fm_supervised *v)
 			    "read_write", v->word.is_read_write);
 }
 
-/* It leads to no target, and is found by its wwid. */
+/* A volume for a namespace that nobody configured. It has no address; it is found by its wwid. */
 static struct fm_volume volume_of_stranger(const struct fm_json *said)
 {
 	return (struct fm_volume){
@@ -74,7 +74,9 @@ static struct fm_json *write_stranger(const struct fm_json *said)
 			    "read_write", fm_json_get(said, "read_write"));
 }
 
-/* What was not looked at yet stays: nothing says that it is free. */
+/*
+ * The text of held.json. Entries that were not looked at yet stay: nothing says that they are free.
+ */
 static char *write_all(const struct fm_supervisor *sup)
 {
 	struct fm_json *all = sup->left ? fm_json_copy(sup->left) : fm_json_array(), *whole;
@@ -112,7 +114,10 @@ static bool is_any_unnoted(const struct fm_supervisor *sup)
 	return false;
 }
 
-/* What stands there too much, as it could not be written anew, is found free by its reader. */
+/*
+ * The file could not be written. That is an error only if something in it is missing: an entry too
+ * many is found free by whoever reads it.
+ */
 static int failed(struct fm_supervisor *sup, int ret)
 {
 	free(sup->held_text);
@@ -197,7 +202,10 @@ static struct fm_supervised *hold_by_wwid(struct fm_supervisor *sup, const struc
 
 /* ---- what is mounted, and of no volume here ---- */
 
-/* What a volume was once is not enough: of what it is not known to be now its word says nothing. */
+/*
+ * Whether some volume is known to be this namespace now. A volume that once was it does not count:
+ * what is published of it is about another namespace.
+ */
 static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
 {
 	fm_list_each(at, next, &sup->volumes) {
@@ -231,7 +239,10 @@ static struct fm_json *say_stranger(const char *name, const char *wwid, bool is_
 			    is_read_write, "sealed", 0, "epoch", (long long)0);
 }
 
-/* It is taken for another namespace now, of which its word is. */
+/*
+ * Publishes devices that are held for a volume whose namespace is another one now: what is
+ * published of the volume is about the new one.
+ */
 static bool say_former(const struct fm_supervised *v, struct fm_json *all)
 {
 	bool is_whole = true;
@@ -246,8 +257,10 @@ static bool say_former(const struct fm_supervised *v, struct fm_json *all)
 	return is_whole;
 }
 
-/* As long as a helper of an earlier fmove-nvmed may hang, and nobody knows of what, it may be
- * this. */
+/*
+ * Whether the namespace may be in use. While a helper of an earlier fmove-nvmed may hang and nobody
+ * knows with what, every namespace may be.
+ */
 static bool may_be_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
 			bool *may_write)
 {

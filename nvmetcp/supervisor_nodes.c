@@ -125,7 +125,7 @@ static void drop_reader(struct fm_supervised *v, const char *node)
 			    err.text);
 }
 
-/* It is no peer any more and will not speak again. */
+/* Drops what a node said: it is no peer any more, so it will not speak again. */
 static void drop_word(struct fm_supervisor *sup, const char *node)
 {
 	fm_peers_drop(&sup->peers, node);
@@ -134,7 +134,10 @@ static void drop_word(struct fm_supervisor *sup, const char *node)
 		drop_reader(fm_container_of(at, struct fm_supervised, link), node);
 }
 
-/* It may speak again, or is waited for by name. */
+/*
+ * Whether a forgotten node must stay known: it may speak again, or a configuration waits for it by
+ * name.
+ */
 static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 {
 	fm_list_each(at, next, &sup->volumes) {
@@ -147,7 +150,10 @@ static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 	       (sup->peers.why[0] && fm_json_get(sup->nodes.entries, node));
 }
 
-/* What it said last forbids, or may, also where the file of who counts is lost. */
+/*
+ * Whether anything that the node said is kept. It may forbid a mount, even if the file of the nodes
+ * that count is lost.
+ */
 static bool has_word(const struct fm_supervisor *sup, const char *node)
 {
 	for (unsigned i = 0; i < sup->peers.volume_count; i++)
@@ -209,7 +215,7 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 
 /* ---- what fmoved says of them ---- */
 
-/* It speaks: nobody forgets it any more. For that no memory is needed, which may be lacking. */
+/* The node speaks, so it is not forgotten any more. This must work without memory. */
 static void end_forgotten(struct fm_supervisor *sup, const char *node)
 {
 	struct fm_json *entry = fm_json_part(sup->nodes.entries, node);

@@ -61,8 +61,10 @@ const char *fm_supervised_wwid(const struct fm_supervised *v)
 	return ns ? ns->wwid : v->last_wwid;
 }
 
-/* Where one of them has never seen it, the names must do: namespaces of one subsystem are several
- * volumes. */
+/*
+ * Whether a peer means the same volume. If one of the two has never seen the namespace, the names
+ * must be equal: a subsystem may have several volumes.
+ */
 bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name,
 			   const char *subsystem)
 {
@@ -160,7 +162,7 @@ static bool is_writing_begun(const struct fm_supervised *v)
 	       v->how.verdict == FM_GUARD_READ_WRITE;
 }
 
-/* Of its device, wherever and by whomever. */
+/* Finds out whether the device of the volume is mounted, at any place and by any program. */
 static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_word *word)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
@@ -244,8 +246,9 @@ static char *say_all(struct fm_supervisor *sup)
 }
 
 /*
- * As long as it is mounted the note of before does, but of less than is said now it would be found
- * as less. Of what was not mounted in between it may be gone, though the file could not be written.
+ * Whether the note in held.json still covers what is said now. It must be of the same namespace,
+ * mounted without a break (else it may have been dropped), and at least as strong: a note of
+ * "read-only" does not cover "read-write".
  */
 static bool is_note_of(const struct fm_supervised *v, const struct fm_supervised_word *now)
 {
@@ -416,8 +419,9 @@ static void take_word(struct fm_supervised *v, const struct fm_peer_volume *p)
 }
 
 /*
- * What the writer says now; silence says nothing. Whether that is new. A lower number than one that
- * was heard is of a writer that has lost its state: it hears of ours, and takes a higher one.
+ * Takes what the writer says now; silence changes nothing. Returns whether it is new. A number that
+ * is lower than one that was heard means that the writer lost its state: it will hear our number,
+ * and take a higher one.
  */
 static bool hear_writer(struct fm_supervised *v)
 {
@@ -441,7 +445,7 @@ static bool hear_writer(struct fm_supervised *v)
 	return is_new;
 }
 
-/* Of all peers, also of those that are silent now. */
+/* The highest number of all peers, silent ones included. */
 static uint64_t highest_said(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
@@ -559,8 +563,10 @@ bool fm_supervised_is_host_shared(const struct fm_supervised *v)
 	return false;
 }
 
-/* Those who have what is sealed, or had it when they answered last: written down, because they may
- * be silent after our restart. */
+/*
+ * Writes down which nodes have the sealed volume mounted, or had it when they answered last. They
+ * may be silent after a restart of this node.
+ */
 static void note_readers(struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
@@ -608,8 +614,10 @@ static void void_all(struct fm_supervisor *sup)
 		fm_supervised_void_answers(fm_container_of(at, struct fm_supervised, link));
 }
 
-/* As long as it is not known which namespace ours is, any may be. One that is in its place, or has
- * its name, may become it. */
+/*
+ * Whether what a peer says may be about this volume. As long as our namespace is not known,
+ * everything may be. A volume of the same subsystem or name may become it.
+ */
 static bool may_concern(const struct fm_supervised *v, const struct fm_peer_volume *p)
 {
 	const char *ours = fm_supervised_wwid(v);
@@ -619,7 +627,10 @@ static bool may_concern(const struct fm_supervised *v, const struct fm_peer_volu
 	       strcmp(v->volume->name, p->name) == 0;
 }
 
-/* What is mounted there forbids, and may be configured here tomorrow, when that node is silent. */
+/*
+ * Whether to keep what a peer says of a volume. What it has mounted is always kept: the volume may
+ * be configured here later, while that node is silent.
+ */
 static bool may_concern_any(const void *ctx, const struct fm_peer_volume *p)
 {
 	const struct fm_supervisor *sup = ctx;
@@ -726,8 +737,11 @@ static uint64_t next_number(const struct fm_supervised *v)
 	return (said > v->epoch ? said : v->epoch) + 1;
 }
 
-/* One more than what peers say may be one that an answer under way still carries; seconds are more
- * than anybody has sealed. */
+/*
+ * A number from the clock, for a writer that lost its own. The highest number of the peers plus one
+ * is not safe: an answer under way may carry it. The seconds since 1970 are more than anybody can
+ * have sealed.
+ */
 static uint64_t number_of_clock(const struct fm_supervised *v)
 {
 	uint64_t seconds = v->sup->world->wall_ms(v->sup->world->ctx) / 1000, next = next_number(v);
@@ -740,7 +754,10 @@ bool fm_supervised_has_number(const struct fm_supervised *v)
 	return !is_shared(v) || !is_writer(v) || v->has_number;
 }
 
-/* Nobody may hear of a number that a restart would forget. */
+/*
+ * Gives a volume without a number one from the clock. It is written down before any peer hears of
+ * it.
+ */
 void fm_supervised_settle_number(struct fm_supervised *v)
 {
 	uint64_t before = v->epoch;
@@ -811,8 +828,10 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
 }
 
-/* It may read still, and nobody would notice that what it reads is a mixture. NULL: none is
- * known. */
+/*
+ * A silent reader that may still have the volume mounted: it would read a mixture of old and new.
+ * NULL: none is known.
+ */
 static const char *lost_reader(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;

@@ -166,7 +166,10 @@ static void put_seconds(struct fm_json *to, const char *key, int seconds)
 		(void)fm_json_set(to, key, fm_json_of_i64(seconds));
 }
 
-/* Of the volume's namespace, if it is known; else the controller's own first one. */
+/*
+ * The ANA state of the volume's namespace at that controller; if the namespace is not known, of the
+ * first one of the controller.
+ */
 static const char *ana_of(const struct fm_supervised *v, unsigned controller)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
@@ -333,7 +336,10 @@ static struct fm_json *show_one(const struct fm_supervised *v)
 	return to;
 }
 
-/* Of a volume that was configured anew while the former one is taken down, only the new one. */
+/*
+ * Whether a new volume of the same name is shown instead: the configuration changed while this one
+ * is being taken down.
+ */
 static bool is_shadowed(const struct fm_supervised *v)
 {
 	fm_list_each(at, next, &v->sup->volumes) {

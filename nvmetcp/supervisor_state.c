@@ -49,7 +49,10 @@ static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, con
 	*file = (struct fm_state_file){.name = name, .entries = object ? object : fm_json_object()};
 }
 
-/* What of it makes no sense forbids nothing, so it is said. */
+/*
+ * Reads what peers said before. Entries that make no sense cannot forbid anything, so the log says
+ * that they are lost.
+ */
 static int recall_heard(struct fm_supervisor *sup)
 {
 	struct fm_err err = { 0 };
@@ -268,7 +271,10 @@ void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
-/* Of another subsystem it says nothing: the volume has become another one. */
+/*
+ * Recalls the last mount of a volume. An entry of another subsystem is ignored: the volume has
+ * become another one.
+ */
 static void recall_mounted(struct fm_supervised *v)
 {
 	const struct fm_json *mounted = fm_json_get(v->sup->mounted.entries, v->volume->name);
@@ -306,8 +312,10 @@ static void recall_mounted(struct fm_supervised *v)
 	v->is_taken = is_taken;
 }
 
-/* It may have been sealed, and readers have it, who may be silent at present: sealed anew, with a
- * number that none of them knows. */
+/*
+ * The file of seals is lost. The volume may have been sealed, and silent readers may have it
+ * mounted. So it is sealed anew, with a number that no reader knows.
+ */
 static void recall_lost_seal(struct fm_supervised *v)
 {
 	if (v->volume->mode != FM_VOLUME_SHARED_READ ||

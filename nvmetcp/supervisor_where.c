@@ -99,8 +99,10 @@ int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *addres
 	return 0;
 }
 
-/* One that was seen meanwhile has gone with the helper's answer; if not, an earlier helper left it,
- * and it is removed. */
+/*
+ * Ends a discovery. Its controller went with the helper's answer. If one is still there, a helper
+ * that was killed left it, and it is removed.
+ */
 static void forget_discovery(struct fm_supervisor *sup, const char *address, const char *port)
 {
 	const char *nqn = FM_CONNECTION_DISCOVERY_NQN;
@@ -282,7 +284,7 @@ static void ask_later(struct fm_supervised *v)
 						     (is_well ? AGAIN_WELL_NS : AGAIN_NS)};
 }
 
-/* The one in use stays if it is among them; else the first. NULL: none. */
+/* Chooses an address: the one in use if it is among them, else the first. NULL: there is none. */
 static const char *choose(const struct fm_json *addresses, const char *used)
 {
 	const char *first = NULL;

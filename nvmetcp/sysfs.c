@@ -79,8 +79,8 @@ void fm_sysfs_close(struct fm_sysfs_dir *dir)
 /* ----------------------------------------------------------------------------------- attributes */
 
 /*
- * All of it, at most FM_SYSFS_TEXT_MAX bytes; how many. In one read: the kernel makes the text at
- * offset 0 and gives it in one piece, and an idle supervisor does little else than this.
+ * Reads an attribute, at most FM_SYSFS_TEXT_MAX bytes, and returns how many. One read is enough,
+ * because the kernel makes the text at offset 0. An idle supervisor does little else than this.
  */
 static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEXT_MAX + 1])
 {

@@ -51,7 +51,7 @@ void fm_systemd_close(struct fm_systemd *systemd)
 	free(systemd);
 }
 
-/* What systemd says of it is clearer than the number. */
+/* Makes an error text: that of systemd if there is one, which is clearer than the errno. */
 static int explain(const char *what, const char *unit, sd_bus_error *error, int ret,
 		   struct fm_err *err)
 {

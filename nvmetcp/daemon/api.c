@@ -206,7 +206,7 @@ static bool check_waiting_all(struct request *r)
 	return true;
 }
 
-/* Who said force is told that it was for nothing. */
+/* The answer of `up`. A caller who said force hears if nothing had to be forced. */
 static struct fm_json *show_reached(const struct request *r)
 {
 	struct fm_json *done = show_volume(r->api, r->volume);
@@ -412,7 +412,7 @@ static int check_all(const struct order *o, const struct wish_op *op, bool is_al
 	return 0;
 }
 
-/* For the end of the machine: nothing of it is remembered. */
+/* All volumes up or down, for the end of the machine. It is not remembered over a restart. */
 static int do_all(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
@@ -518,8 +518,7 @@ static int check_ask(const struct order *o, const char *volume, int64_t timeout_
 	return ret;
 }
 
-/* Nothing is wished: who was told that a volume may not be mounted has not changed that by
- * asking. */
+/* Asks whether a volume may be mounted. This changes no wish: a refusal stays a refusal. */
 static int do_ask(const struct order *o, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;

@@ -35,11 +35,17 @@ static const char usage[] =
 	"SIGTERM and SIGINT stop it and leave volumes as they are, SIGHUP makes it read\n"
 	"its configuration again.\n";
 
-/* What fmoved's user may write is none of its business: see service.c for the reload. */
+/*
+ * This program does not read what the user of fmoved may write (peers.d); service.c does the same
+ * at a reload.
+ */
 static const struct fm_daemon_program program = {
 	.name = "fmove-nvmed", .usage = usage, .load = fm_config_load_alone};
 
-/* Else a pipe to a helper could become one of them. */
+/*
+ * Opens descriptors 0, 1 and 2 if they are closed. Otherwise a pipe to a helper could become one of
+ * them.
+ */
 static void open_standard(void)
 {
 	int fd;
