@@ -70,9 +70,10 @@ static int read_stat(const char *root, pid_t pid, struct stat_line *out)
 }
 
 /*
- * Whether the process may be a helper of ours: who started it decides. The owner of its files in
- * /proc proves nothing: they are root's for a process that allows no dumps and for a set-user-ID
- * program, and every user can have either, with any name.
+ * Whether the process may be a helper of ours: its real user id, which is that of whoever started
+ * it, decides. The owner of its files in /proc and its effective user id prove nothing: they are
+ * root's for a process that allows no dumps and for a set-user-ID program, and every user can have
+ * either, with any name.
  */
 static bool may_be_ours(const char *root, pid_t pid)
 {

@@ -33,7 +33,7 @@ static int add(EVP_MD_CTX *sum, const void *bytes, size_t len)
 	return EVP_DigestUpdate(sum, bytes, len) == 1 ? 0 : -ENOMEM;
 }
 
-/* What git puts before the content. */
+/* Adds the header that git puts before the content of a blob. */
 static int add_head(EVP_MD_CTX *sum, uint64_t size)
 {
 	char head[32];

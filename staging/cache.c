@@ -157,8 +157,9 @@ uint64_t fm_cache_room_of(const struct fm_cache_dataset *set)
 }
 
 /*
- * Where the dataset is gone that had the same files, they are ours alone, or those of a third one:
- * then they count twice, which sets more room aside than is needed, and never less.
+ * The room that a dataset needs of its own. Files shared with another dataset count there, as long
+ * as it is here. If it is gone, they count here. A third dataset may have them too: they count
+ * twice then, which sets aside too much room, never too little.
  */
 uint64_t fm_cache_own_of(struct fm_cache *c, const struct fm_cache_entry *e)
 {

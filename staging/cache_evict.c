@@ -130,8 +130,8 @@ static int move(struct eviction *v, enum fm_cache_place from, const char *name,
 }
 
 /*
- * It goes back where paths lead to it. If that fails it is whole in `evicting`, and said to be
- * evicted; the next start brings it back.
+ * Moves a dataset back to its place after an eviction was given up. If that fails it stays whole in
+ * `evicting`, and the next start brings it back.
  */
 static void put_back(struct eviction *v)
 {
@@ -206,7 +206,7 @@ static void finish(struct eviction *v, enum fm_cache_state was, int ret)
 	pthread_mutex_unlock(&v->c->lock);
 }
 
-/* Somebody removed it by hand: it takes no room any more. */
+/* Whether somebody removed the dataset by hand, so that it takes no room any more. */
 static bool is_removed(const struct eviction *v, enum fm_cache_place from)
 {
 	struct stat st;
@@ -247,7 +247,7 @@ int fm_cache_evict(struct fm_cache *c, uint64_t id)
 	return ret;
 }
 
-/* Whom to ask, or what to wait for. */
+/* The error for a dataset that is in use: whom to ask, or what to wait for. */
 static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
 	struct fm_cache_holder holder;

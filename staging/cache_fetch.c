@@ -127,7 +127,7 @@ static int read_bits(struct fm_cache_fetch *f)
 	return ret == -EBADMSG ? 0 : ret;
 }
 
-/* Somebody removed what had come of it. */
+/* Somebody removed the partial dataset by hand: the fetch begins anew. */
 static int begin_anew(struct fm_cache_fetch *f, struct fm_err *err)
 {
 	struct fm_cache_entry *e = f->e;
@@ -324,9 +324,9 @@ int fm_cache_fetch(struct fm_cache *c, const struct fm_cache_plan *plan,
 }
 
 /*
- * After a sync that failed memory has what the disk has not: who went on with it would read the
- * right bytes, and his sync, which did not see that error, would succeed. So it goes. If even that
- * fails, its bits went already, and upkeep tries again what has been renamed away.
+ * Throws a fetch away after a failed sync. The page cache then has bytes that the disk does not
+ * have. A later fetch would read the right bytes from memory, and its own sync would succeed. If
+ * the removal fails too, no extent counts any more, and upkeep tries again.
  */
 static void give_up(struct fm_cache *c, uint64_t id)
 {

@@ -43,7 +43,10 @@ static size_t end(struct fm_writer *w, uint8_t *out)
 	return len;
 }
 
-/* What is between frame and CRC; failed: it is no such file. */
+/*
+ * Checks frame and CRC, and returns a reader of what is between them. `failed` is set if it is no
+ * such file.
+ */
 static struct fm_reader open_frame(enum fm_cache_kind kind, const uint8_t *in, size_t len)
 {
 	struct fm_reader r = {.at = in, .end = in + len};
@@ -65,7 +68,7 @@ static struct fm_reader open_frame(enum fm_cache_kind kind, const uint8_t *in, s
 	return r;
 }
 
-/* All of it was read, and nothing is left. */
+/* Whether everything was read and no byte is left. */
 static bool is_whole(const struct fm_reader *r)
 {
 	return !r->failed && fm_reader_left(r) == 0;
@@ -114,7 +117,7 @@ static bool get_stamp(struct fm_reader *r, struct fm_cache_stamp *out)
 	return out->wall_ns >= 0 && (out->wall_ns > 0 || out->boot_ns == 0);
 }
 
-/* Of len bytes that hold no zero. */
+/* Reads a text of len bytes, none of which may be zero. */
 static bool get_text(struct fm_reader *r, size_t len, char *out)
 {
 	fm_get_bytes(r, out, len);

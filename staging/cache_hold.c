@@ -157,7 +157,10 @@ static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *
 	return ret;
 }
 
-/* It holds from before this on; if it ends meanwhile, the file goes with the others. */
+/*
+ * Writes the file of a hold, which counts in memory already. If the hold ends meanwhile, upkeep
+ * removes the file.
+ */
 static int write_hold(struct fm_cache *c, const struct fm_cache_hold_record *record)
 {
 	uint8_t bytes[FM_CACHE_HOLD_LEN];
@@ -345,8 +348,10 @@ static int take_hold(struct fm_cache *c, const struct fm_cache_hold_record *reco
 	return h ? 0 : -ENOMEM;
 }
 
-/* One whose process is not shown to us any more is kept on the disk: a start that may see it takes
- * it up. */
+/*
+ * Loads a hold at the start. If this service is not shown its process, the hold does not count; its
+ * file stays, for a later start that may see the process.
+ */
 int fm_cache_hold_load(struct fm_cache *c, const char *name)
 {
 	struct fm_cache_hold_record record;

@@ -129,7 +129,7 @@ static int check_head(struct fm_cache *c, struct fm_err *err)
 	return ret < 0 ? fm_err_sys(err, ret, "read its head") : 0;
 }
 
-/* It is made if need be; its descriptor. */
+/* Opens a directory of the cache, and makes it if it is missing. Returns its descriptor. */
 static int open_place(struct fm_cache *c, int place, struct fm_err *err)
 {
 	/* A path that somebody was told leads through `ready`. */
@@ -321,7 +321,10 @@ static unsigned count_bits(const uint8_t *bits, unsigned extents)
 	return count;
 }
 
-/* What the fetch needs of it is read again when it goes on. */
+/*
+ * Reads how much of a partial dataset is there. A fetch that goes on reads the extents themselves
+ * again.
+ */
 static int read_extents(const struct found *f, struct fm_cache_entry *e)
 {
 	uint8_t *bytes, *bits;

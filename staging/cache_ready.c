@@ -58,7 +58,7 @@ static int seal(struct fm_cache_fetch *f)
 
 /* ---- READY ---- */
 
-/* Where another has that version; under the lock. */
+/* Refuses a version that another dataset has already. Under the lock. */
 static int check_version(struct fm_cache *c, const struct fm_cache_key *version, struct fm_err *err)
 {
 	fm_list_each (at, next, &c->entries) {
@@ -94,7 +94,7 @@ static int check_ready(struct fm_cache_fetch *f, const struct fm_cache_key *vers
 	return ret;
 }
 
-/* All that READY stands for, on the disk before the rename. */
+/* Brings to the disk all that READY stands for, before the rename. */
 static int prepare(struct fm_cache_fetch *f)
 {
 	int ret = seal(f);

@@ -71,7 +71,10 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-/* By how much `used` is above a mark, and what the file system lacks: the larger one. */
+/*
+ * How many bytes must be freed: what is used above the mark, or what the file system lacks,
+ * whichever is more.
+ */
 static uint64_t lacking(const struct room *r, uint64_t bytes, uint64_t mark)
 {
 	uint64_t of_size = more_than(plus(r->sums.used, bytes), mark);
@@ -130,9 +133,10 @@ static uint64_t next_to_measure(struct fm_cache *c, uint64_t after,
 }
 
 /*
- * What earlier fetches left takes room already. Only the disk knows how much: a fetch that failed
- * may have removed some, and one that was killed said nothing. So each is gone through once behind
- * its fetch. Where that fails as much is promised as before; after a start, all of it.
+ * Measures what earlier fetches left, since that takes room already. Only the disk knows how much:
+ * a failed fetch may have removed some, and a killed one said nothing. Each partial dataset is
+ * measured once after its fetch. If that fails, as much stays promised as before; after a start,
+ * all of it.
  */
 static void measure(struct fm_cache *c)
 {
@@ -175,7 +179,7 @@ static struct fm_evict_item item_of(struct fm_cache *c, struct fm_cache_entry *e
 	};
 }
 
-/* All of them; fm_budget_free(). */
+/* Lists all datasets for eviction. The caller frees the list with fm_budget_free(). */
 static int list_items(struct fm_cache *c, struct fm_evict_item **out, size_t *count,
 		      uint64_t *grace_ns)
 {
@@ -218,7 +222,7 @@ static int evict_for(struct fm_cache *c, uint64_t bytes, struct room *r)
 
 /* ---- that there is none ---- */
 
-/* What stays, and why: MiB for each reason. */
+/* The datasets that cannot be evicted: MiB for each reason. */
 struct staying {
 	uint64_t of[FM_EVICT_GRACE + 1];
 	unsigned count[FM_EVICT_GRACE + 1];

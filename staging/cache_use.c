@@ -41,7 +41,7 @@ static void mark_new(struct fm_cache *c, uint64_t id)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Its directory, and what its .use file is to say. */
+/* Opens the directory of a dataset, and copies what its .use file is to say. */
 static int open_entry(struct fm_cache *c, uint64_t id, struct fm_cache_use *use)
 {
 	struct fm_cache_entry *e;
@@ -94,8 +94,10 @@ static bool is_fresh(const struct fm_cache *c, const struct fm_cache_stamp *stam
 	return stamp->wall_ns > 0 && fm_cache_age(c, stamp) < SAVED_FOR_NS;
 }
 
-/* In memory each counts; on the disk the last minute's do: the grace is that much longer
- * (cache_room.c). */
+/*
+ * Notes a request. In memory each is noted; on the disk at most one a minute, so the grace is a
+ * minute longer (cache_room.c).
+ */
 int fm_cache_request(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
 	struct fm_cache_entry *e;
@@ -276,7 +278,10 @@ int fm_cache_pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 	return ret;
 }
 
-/* Who pins it changes under `use` only; all else of *use may be older than what is in memory. */
+/*
+ * Takes the pins of *use into memory. Pins change only under the lock `use`; the other fields of
+ * *use may be older than those in memory.
+ */
 static void take_pins(struct fm_cache *c, uint64_t id, const struct fm_cache_use *use)
 {
 	struct fm_cache_entry *e;

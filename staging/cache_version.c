@@ -239,7 +239,10 @@ static int keep_old(struct taking *t, struct fm_err *err)
 	return fm_err_sys(err, ret, "cache %.200s: open ready/%s", c->directory, name);
 }
 
-/* It takes no room for what it shares: that it never will have to write. */
+/*
+ * Counts the bytes that a new version shares with the old one by hard links: it needs no room for
+ * them.
+ */
 static int count_shared(struct taking *t)
 {
 	struct fm_cache_entry *e = t->f->e;

@@ -57,7 +57,7 @@ static void tell_chunk(struct check *c, enum fm_stage_found found, uint64_t n,
 	c->o->found(c->o->ctx, &f);
 }
 
-/* Of all that is wanted under this name. */
+/* Reports a finding about the whole entry of this name. */
 static void tell_whole(struct check *c, enum fm_stage_found found)
 {
 	tell(c, found, c->path, 0, c->wanted.size);

@@ -11,7 +11,7 @@
 #include "mover/tree/tree.h"
 #include "staging/manifest.h"
 
-/* Of the file that the reader is at. */
+/* The CRC of the file that the reader is at. */
 static int crc_of_file(struct fm_stage_reader *r, uint64_t size, uint32_t *crc)
 {
 	uint64_t chunks = fm_stage_chunks(size);

@@ -38,8 +38,10 @@ static int read_proc(pid_t pid, const char *name, char text[static FILE_MAX])
 	return got < 0 ? (int)got : 0;
 }
 
-/* What a program calls itself may hold blanks and parentheses: the fields are counted from the last
- * one. */
+/*
+ * Reads the start time from the text of /proc/PID/stat. The name of a program may hold blanks and
+ * parentheses, so fields are counted from the last parenthesis.
+ */
 static int start_of(const char *stat, uint64_t *out)
 {
 	const char *at = strrchr(stat, ')');

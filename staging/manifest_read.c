@@ -183,7 +183,7 @@ static struct fm_stage_extent get_extent(const uint8_t *at)
 	return e;
 }
 
-/* One was cut: the index must say the same. */
+/* Compares an extent with the index of the manifest: both must say the same. */
 static int compare_extent(void *ctx, const struct fm_stage_extent *want)
 {
 	struct fm_stage_reader *r = ctx;

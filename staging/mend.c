@@ -43,7 +43,10 @@ static int write_in_time(int fd, const struct stat *st, const uint8_t *buf,
 	return ret;
 }
 
-/* Nobody but us may change what is below root: both times it is the same file. */
+/*
+ * Makes a sealed file writable and writes to it. It is opened a second time by its path. That is
+ * the same file, because only the service may change names below root.
+ */
 static int write_sealed(int fd, int root, const char *path, const uint8_t *buf,
 			const struct fm_stage_bad *bad)
 {

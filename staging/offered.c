@@ -18,7 +18,7 @@
 #define BLOCK_BYTES (1u << 20)
 #define NAMES_FIRST 1024u
 
-/* One name. Its texts are in a block, not terminated. */
+/* One name of a listing. Its texts lie in a block and are not terminated. */
 struct name {
 	const char *path, *target;
 	uint64_t size;
@@ -197,7 +197,7 @@ static struct fm_stage_offered *offered_of(struct fm_tree *t)
 	return fm_container_of(t, struct fm_stage_offered, tree);
 }
 
-/* Nothing is wanted. */
+/* Takes a pack of offers, and asks for none of its files. */
 static int apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *answered,
 		 struct fm_err *err)
 {
@@ -428,7 +428,7 @@ static int find_groups(struct fm_stage_offered *o, struct fm_err *err)
 	return 0;
 }
 
-/* What the manifest will say of name number i. */
+/* The entry of the manifest for name number i. */
 static struct fm_stage_entry entry_of(struct fm_stage_offered *o, size_t i)
 {
 	const struct name *n = &o->names[i];

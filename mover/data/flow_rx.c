@@ -91,7 +91,10 @@ static void count_written(struct fm_rx *r)
 	settle(r, FM_ACK_WRITTEN);
 }
 
-/* What the disk has is compared with what came; if it differs, the source has the bytes still. */
+/*
+ * A chunk was read back: compares it with what came. If it differs, the source still has the bytes
+ * and sends them again.
+ */
 static void read_back_done(struct fm_io *io)
 {
 	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
@@ -189,7 +192,7 @@ static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c,
 	return fm_link_accept(x, c);
 }
 
-/* What the sender hears of a chunk that has no place beside the sink. */
+/* The answer to the sender about a chunk that has no place beside the sink. */
 static enum fm_ack_status refusal(int ret)
 {
 	switch (ret) {
@@ -204,8 +207,8 @@ static enum fm_ack_status refusal(int ret)
 }
 
 /*
- * For a sink that may stand still: it is copied at once and its slot is free again, whether or not
- * the sink takes it. What is looked at, and written, is the copy.
+ * Takes a chunk for a sink that may block. It is copied at once, so its slot is free again. The
+ * copy is checked and written, because the peer could still change the slot.
  */
 static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x,
 				      const struct fm_chunk *c, unsigned slot)

@@ -165,7 +165,7 @@ static void tx_filled(struct fm_tx *t)
 	fm_flow_wake(f);
 }
 
-/* Those of a source that may stand still were read beforehand. */
+/* Copies a chunk that was read beforehand, of a source that may block, into our slot. */
 static void tx_copy(struct fm_tx *t)
 {
 	memcpy(slot_memory(t->flow, t->slot), fm_beside_at(t->x, t->chunk.place), t->chunk.len);
@@ -174,7 +174,7 @@ static void tx_copy(struct fm_tx *t)
 	tx_filled(t);
 }
 
-/* Its connection is gone, and nothing writes to its slot. */
+/* Gives a chunk back whose connection is gone. Nothing is being read into its slot any more. */
 static void tx_lose(struct fm_tx *t)
 {
 	assert(t->step != FM_TX_READING && t->step != FM_TX_SENDING);
@@ -229,8 +229,8 @@ static bool waits_for_acks(const struct fm_flow *f)
 }
 
 /*
- * What is under way may stand still: a pipe that nobody writes to here, or one that nobody reads
- * from there. Others must not wait for it, so what is overdue counts as slow.
+ * Looks for acknowledgements that are overdue. A file at either end may block, such as a pipe that
+ * nobody reads. Others must not wait for it, so the connection counts as slow.
  */
 static void look_for_overdue(struct fm_flow *f, uint64_t now_ns)
 {
@@ -345,7 +345,7 @@ static void send_again(struct fm_tx *t)
 	fm_flow_wake(t->flow);
 }
 
-/* What was busy when it came. */
+/* Sends chunks again that found the far end busy. */
 static void send_later(struct fm_flow *f, uint64_t now_ns)
 {
 	while (!fm_list_is_empty(&f->tx_later)) {
@@ -458,7 +458,7 @@ static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
-/* What may stand still is read without a slot. */
+/* Starts reads of sources that may block. They take no slot. */
 static void fill_beside(struct fm_flow *f, uint64_t now_ns)
 {
 	const struct fm_claim claim = {
@@ -544,10 +544,10 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 }
 
 /*
- * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut:
- * read and send it again, into the slot that it had. The latter takes the far end no longer than a
- * copy in memory, and is no word on this way. So it is sent a little later: at once it would come
- * as often as the wire lets it.
+ * Sends a chunk again, into the same slot. It arrived damaged, or while the far end looked at
+ * another copy of it, as happens after a cable was cut. In the second case it is sent a little
+ * later: the far end needs only the time of a copy in memory, and an immediate repeat would come as
+ * often as the wire allows.
  */
 static void tx_again(struct fm_tx *t)
 {
@@ -566,8 +566,9 @@ static void tx_again(struct fm_tx *t)
 }
 
 /*
- * What the way and the far disk take, not what our own queue takes: only chunks that were sent with
- * little under way are measured, and every so often the queue is made short again to have some.
+ * Measures how long an acknowledgement takes: the path and the far disk, without our own queue. So
+ * only chunks that were sent with little under way count. From time to time the queue is kept
+ * short, to have such chunks.
  */
 static void measure_ack(struct fm_flow *f, const struct fm_tx *t)
 {
@@ -611,7 +612,7 @@ int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
 	return 0;
 }
 
-/* Nobody wants it any more. (What a connection that ends holds is lost with it.) */
+/* Drops a chunk that was read and is not wanted any more. */
 static void drop_held(struct fm_tx *t)
 {
 	if (t->step == FM_TX_HELD && fm_link_is_removed(t->x))

@@ -158,7 +158,7 @@ static void node_rate_take(struct fm_link *l, uint64_t bytes, uint64_t now_ns)
 	pthread_mutex_unlock(&l->rate->lock);
 }
 
-/* So many bytes of a chunk that was claimed are not sent: they do not count against the limit. */
+/* Gives bytes back to the rate limit: they were claimed and are not sent. */
 static void node_rate_give(struct fm_link *l, uint64_t bytes)
 {
 	pthread_mutex_lock(&l->rate->lock);
@@ -181,7 +181,10 @@ static void looked_there(void *ctx, int ret, uint64_t from, uint64_t to)
 	fm_link_unref(l);
 }
 
-/* Its lock is let go: a cold disk may take its time, and all other lanes of the session need it. */
+/*
+ * Asks the file where its next data is. The lock is released meanwhile: a cold disk takes long, and
+ * the other lanes of the session need the lock.
+ */
 static void look_for_data(struct fm_link *l, struct fm_xfer *x, uint64_t offset)
 {
 	uint64_t from = offset, to = offset;
@@ -203,8 +206,10 @@ static void look_for_data(struct fm_link *l, struct fm_xfer *x, uint64_t offset)
 	pthread_mutex_lock(&l->lock);
 }
 
-/* One round through the sources. True: one was asked where its data is, so the list may be another
- * one now. */
+/*
+ * Goes once through the sources, to claim a chunk. True: a file was asked where its data is; the
+ * list may have changed meanwhile.
+ */
 static bool claim_any(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out,
 		      uint64_t *again_ns, struct fm_xfer **found)
 {

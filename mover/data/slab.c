@@ -101,7 +101,7 @@ static void set_held(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_us
 	s->users[use] += (unsigned)is_user(u) - (unsigned)was_user;
 }
 
-/* Of one user, at least one. */
+/* The share of one session, at least one slab. */
 static unsigned share(const struct fm_slabs *s, enum fm_slab_use use)
 {
 	unsigned users = s->users[use];

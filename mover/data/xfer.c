@@ -85,7 +85,7 @@ static void seen_free(struct fm_xfer *x)
 		free(x->seen);
 }
 
-/* What waits for a file that may stand still. */
+/* Takes the memory beside the slots for a file that may block. */
 static int beside_new(struct fm_xfer *x, struct fm_err *err)
 {
 	if (!x->o.file || !fm_file_may_stand(x->o.file))
@@ -296,7 +296,7 @@ int fm_xfer_take_kept(struct fm_xfer *x, uint64_t reread, bool is_over,
 	return ret;
 }
 
-/* Of what was there and is damaged. */
+/* The next chunk of a range that was there and turned out to be damaged. */
 static bool next_wanted(struct fm_xfer *x, struct fm_chunk *out)
 {
 	struct fm_range *r = x->wanted.at;
@@ -315,8 +315,8 @@ static bool next_wanted(struct fm_xfer *x, struct fm_chunk *out)
 }
 
 /*
- * Of a stream one chunk is read after the other, or written, so several connections bring it
- * nothing: it keeps to one, its lane's caches and its slots, as long as that lasts.
+ * Whether the transfer uses one connection at a time. A stream is read and written one chunk after
+ * another, so several connections gain nothing. One keeps the data in the caches of one lane.
  */
 static bool is_bound_kind(const struct fm_xfer *x)
 {
@@ -324,8 +324,8 @@ static bool is_bound_kind(const struct fm_xfer *x)
 }
 
 /*
- * It is bound to a connection of a kind that may not carry it any more (a better one came up), and
- * nothing is under way there.
+ * Whether the transfer is bound to a connection of a kind that may not carry it any more (a better
+ * one came up), with nothing under way there.
  */
 static bool is_bound_in_vain(const struct fm_xfer *x)
 {
@@ -449,8 +449,8 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const struct fm_claim *c)
 }
 
 /*
- * Of the chunks that are left each connection may hold half of an even share, but two, so that one
- * is read while one is sent.
+ * Whether a connection has its share of the chunks that are left: half of an even share, but at
+ * least two, so that one is read while one is sent.
  */
 static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
 {
@@ -523,7 +523,7 @@ static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_
 	return true;
 }
 
-/* One that was read beforehand. */
+/* Takes a chunk that was read beforehand. */
 static bool take_filled(struct fm_xfer *x, struct fm_chunk *out)
 {
 	int place = place_to_send(x);
@@ -618,7 +618,7 @@ static void set_taken_to(struct fm_xfer *x, unsigned place, enum fm_fill_state s
 	x->fill[place].state = state;
 }
 
-/* Nobody can read it again: its place has it until it is at the far end. */
+/* Whether a chunk stays in its place until the far end has it, because nobody can read it again. */
 static bool is_kept(const struct fm_xfer *x)
 {
 	return x->o.is_source && x->layout->is_in_order;
@@ -782,8 +782,10 @@ static void log_written(struct fm_xfer *x, const struct fm_chunk *c)
 			(struct fm_written){.offset = c->offset, .len = c->len, .crc = crc};
 }
 
-/* It was accepted while the size was not known yet (a get: chunks may overtake FOUND), and that
- * says something else. */
+/*
+ * Whether a chunk that was accepted lies beyond the end. The size may not have been known then: in
+ * a get, chunks may overtake FOUND.
+ */
 static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
 {
 	uint64_t end = c->offset + c->len;

@@ -225,7 +225,7 @@ static uint64_t lease_since(const struct fm_run *run, const struct seat_lease *o
 	return run->now_ns;
 }
 
-/* What it says now instead of what was known. */
+/* Replaces what was known of a member by what it says now. */
 static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run_state *st)
 {
 	struct coordinator *co = &run->coordinator;
@@ -247,7 +247,7 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 		fm_run_coming_add(co, seat, st->coming[i]);
 }
 
-/* Its leases and what it has are anybody's again. */
+/* Forgets a member: its leases, and the extents that only it had, are open again. */
 void fm_run_seat_forget(struct fm_run *run, unsigned node)
 {
 	struct coordinator *co = &run->coordinator;
@@ -400,7 +400,10 @@ static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	seat->avoid_until_ns = run->now_ns + 2 * run->times->retry;
 }
 
-/* It holds for the CRCs that were known when it was asked for. */
+/*
+ * CHECKED: the source was listed again. The answer counts only for the CRCs that were known when
+ * the check was ordered.
+ */
 static void on_checked(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
@@ -417,7 +420,7 @@ static void on_checked(struct fm_run *run, const struct fm_run_msg *msg)
 		msg->code == 0 && msg->number == co->version && co->covered == run->extent_count;
 }
 
-/* What only a member that has reported says. */
+/* Takes a message that only a member which has joined may send. */
 static void take_report(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;

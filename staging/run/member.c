@@ -226,7 +226,7 @@ static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)
 		get(run, msg, msg->node, slot);
 }
 
-/* What came in part is thrown away. */
+/* An extent did not come completely: throws away what came of it. */
 void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code)
 {
 	struct lease *l = fm_run_lease_of(run, (int)fm_run_slot_number(run, s));
@@ -379,7 +379,7 @@ static void lease_start(struct fm_run *run, struct lease *l)
 		fm_run_coming_failed(run, s, -ENOTCONN);
 }
 
-/* Those that wait for a slot. */
+/* Starts the leases that wait for a slot. */
 void fm_run_leases_start(struct fm_run *run)
 {
 	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
@@ -551,7 +551,10 @@ static void tell_checked(struct fm_run *run, uint32_t number, int code)
 	fm_run_send(run, run->root, &msg);
 }
 
-/* One at a time, whatever a coordinator says: of those that come meanwhile the last one counts. */
+/*
+ * CHECK: lists the source again. One check runs at a time; of the orders that come meanwhile, the
+ * last one counts.
+ */
 static void on_check(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct member *m = &run->member;

@@ -23,7 +23,7 @@ static uint64_t sinks_of(const struct coordinator *co)
 	return fm_run_in_place(co, FM_RUN_SINK);
 }
 
-/* Who passes extents on. */
+/* The nodes that pass extents on (CARRY). */
 static uint64_t carriers_of(const struct coordinator *co)
 {
 	return fm_run_in_place(co, FM_RUN_SINK) | fm_run_in_place(co, FM_RUN_READY);
@@ -52,8 +52,10 @@ static unsigned lease_count(const struct seat *seat, bool is_revoked_only)
 	return count;
 }
 
-/* It reads, as far as is known: not all that it reads hangs, and storage did not fail it a moment
- * ago. */
+/*
+ * Whether a member can read, as far as is known: not all of its leases are used up, and its storage
+ * did not fail a moment ago.
+ */
 static bool does_read(const struct fm_run *run, unsigned node)
 {
 	const struct seat *seat = &run->coordinator.seat[node];
@@ -88,8 +90,10 @@ static void revoke(struct fm_run *run, unsigned node, struct seat_lease *l)
 	fm_run_order(run, node, &msg);
 }
 
-/* Of what takes too long, if another one can read it; and of what all have that want it, since they
- * got it elsewhere: it would hold a carrier up. */
+/*
+ * Revokes leases: those that take too long, if another member can read the extent; and those of
+ * extents that every sink got elsewhere, which would only hold up a carrier.
+ */
 static void revoke_leases(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
@@ -114,8 +118,10 @@ static void revoke_leases(struct fm_run *run)
 
 /* ---- who reads ---- */
 
-/* Who is READY and lost an extent keeps no other one in its place: what it has it serves, but
- * nothing comes to others over its disk. */
+/*
+ * READY members that lost an extent. They serve what they have, but write nothing any more, so
+ * nothing reaches others by way of their disk.
+ */
 static uint64_t ends_of(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;
@@ -181,8 +187,11 @@ static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t sinks
 	       !is_put_off(run, extent) && !fm_run_is_under_way(co, extent, near);
 }
 
-/* Who keeps it reads it, if somebody of them can; of those who has the fewest leases; and all in
- * turn. Who has it already would answer at once, and be told again without end. */
+/*
+ * Chooses the member that reads an extent. Sinks are preferred, then the fewest leases, then each
+ * in turn. A member that has the extent is left out: it would answer at once, and be ordered again
+ * for ever.
+ */
 static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 {
 	const struct coordinator *co = &run->coordinator;
@@ -245,8 +254,9 @@ static uint64_t readers_of(const struct coordinator *co, uint32_t extent)
 }
 
 /*
- * Who has it, or reads it, is no peer of those that want it: a node that is a peer of both takes it
- * into its memory and on. Whether there is one; it may have no room at present.
+ * No member that has or reads the extent is a peer of those that want it. Orders a node that is a
+ * peer of both to pass it on through its memory. Returns whether there is such a node; it may have
+ * no room just now.
  */
 static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
 {
@@ -269,8 +279,10 @@ static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
 	return is_one;
 }
 
-/* Of storage last: from a peer of theirs that reads it, else from one that a peer of theirs
- * reaches. */
+/*
+ * Brings an extent to nodes that lack it: passed on if some member has it. Reading the source comes
+ * last: by a peer of theirs, else by a node that a peer of theirs reaches.
+ */
 static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t near)
 {
 	uint64_t far = near_to(&run->coordinator, near);
@@ -475,7 +487,10 @@ static void plan_invites(struct fm_run *run)
 	}
 }
 
-/* Who is here and has not refused is waited for however long it takes. */
+/*
+ * Whether the run is over. Nodes that are here and have not refused are waited for, however long it
+ * takes.
+ */
 static bool is_done(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;

@@ -87,8 +87,8 @@ bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat)
 }
 
 /*
- * One who was asked for and is no member (any more). With a session it is slow, not away: if it has
- * ended, or stands still, the session will be lost.
+ * Whether to wait for a node that was asked for and is no member (any more). A node with a session
+ * is slow, not away: if it has ended or hangs, its session will be lost.
  */
 bool fm_run_is_awaited(const struct fm_run *run, unsigned node)
 {

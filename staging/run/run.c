@@ -70,7 +70,9 @@ static void send_links(struct fm_run *run, uint64_t peers)
 	}
 }
 
-/* Who wants something wakes all its peers, and these theirs; others tell those that are in the run.
+/*
+ * Sends LINKS. A node that wants the dataset sends them to all its peers, which do the same; any
+ * other node only to the nodes of the run.
  */
 static void tell_links(struct fm_run *run)
 {
@@ -114,7 +116,10 @@ static bool is_still_wanted(const struct fm_run *run)
 	       (run->member.place == FM_RUN_PASSIVE && run->member.wanted & bit(run->self));
 }
 
-/* Who wants it, and was asked for only when the coordinator had ended, says so to another one. */
+/*
+ * Takes an order of the coordinator. A node that is asked for only after the coordinator ended the
+ * run joins the next one.
+ */
 static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	bool is_end = msg->type == FM_RUN_END && fm_run_is_next_order(run, msg);

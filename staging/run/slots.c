@@ -78,8 +78,8 @@ int fm_run_slot_take(struct fm_run *run, bool is_lease)
 }
 
 /*
- * Those below, if they are peers. Who reads for others and finds the first of them away asks the
- * next.
+ * The nodes below this one in the tree that are its peers. A node that reads for others and finds
+ * the first of them away asks the next one.
  */
 static uint64_t below_of(const struct fm_run *run, struct slot *s)
 {
@@ -97,10 +97,10 @@ static uint64_t below_of(const struct fm_run *run, struct slot *s)
 }
 
 /*
- * Who reads for others asks all peers if it is peer of none of those below, or if nobody has taken
- * it after the next in turn was asked too: these may be slow or full or want it no more, and
- * another one may have become a sink since the lease. Whoever speaks is in the run: a node that
- * begins anew is not told the links of its peers again.
+ * Offers the extent of a slot to the nodes below. A node that reads for others offers it to all
+ * peers in two cases: it is a peer of none of those below, or nobody took it after the next in turn
+ * was asked too. Those may be slow, full, or have it by now, and another node may have become a
+ * sink since the lease.
  */
 void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 {
@@ -126,7 +126,10 @@ void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 	}
 }
 
-/* Who does not write them, or does no more, has done its part when one other node has the bytes. */
+/*
+ * Ends the lease of a node that does not write the extent: its part is done when one other node has
+ * the bytes.
+ */
 static void lease_settle(struct fm_run *run, struct slot *s)
 {
 	struct lease *l = fm_run_lease_of(run, (int)fm_run_slot_number(run, s));

@@ -69,7 +69,7 @@ static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t i
 	fm_jw_array_end(w);
 }
 
-/* What does not come just now waits to be gone on with. */
+/* The state of a dataset for users. A partial one that no run fetches just now is "partial". */
 static const char *state_of(const struct fm_stager *s, const struct fm_cache_info *info)
 {
 	const char *doing = fm_stage_runs_doing(fm_stager_runs(s), &info->listing);
@@ -106,7 +106,7 @@ static const struct fm_api_op op_stage_hub;
 _Static_assert(FM_STAGE_BY_LISTING == 0 && FM_STAGE_UNASKED == 1 && FM_STAGE_BY_CONTENT == 2,
 	       "order of fm_words_check");
 
-/* One that was asked for, or has a part that is worth a word. */
+/* Adds a node to the answer: one that was asked for, or that takes a part worth telling. */
 static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
 {
 	fm_jw_object(w, NULL);
@@ -329,7 +329,7 @@ static void listing_run(struct fm_work *work)
 				    fm_cache_is_allowed(c, l->ids[i], l->uid, &err) == 1;
 }
 
-/* Those from number `from` on, as many as fit. */
+/* Adds datasets to the answer from number `from` on, as many as fit. */
 static void listing_add(struct listing *l, struct fm_json_writer *w)
 {
 	struct fm_cache *c = fm_stager_cache(l->stager);
@@ -426,8 +426,9 @@ struct change {
 };
 
 /*
- * It is called so, and that user staged it, or is root. Of one that somebody removed from the disk
- * nothing says any more who staged it, and nothing can be taken from him.
+ * Whether the dataset has that name, and this user staged it or is root. For one that was removed
+ * from the disk by hand nobody knows who staged it; then any user may, because there is nothing
+ * left to lose.
  */
 static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 {

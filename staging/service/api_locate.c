@@ -34,7 +34,7 @@ struct locate {
 	const char *below;		/* in path */
 };
 
-/* Of several the innermost. */
+/* Finds the store that a path is in; of several, the innermost. */
 static void locate_run(struct fm_work *work)
 {
 	struct locate *l = fm_container_of(work, struct locate, work);

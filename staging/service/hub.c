@@ -80,7 +80,7 @@ static int make_repository(const struct fm_hub *h, const char *name)
 
 /* ---- what appears ---- */
 
-/* What is in the repository's directory as NEW gets its name, which is on the disk then. */
+/* Gives the entry NEW of the repository's directory its name, and syncs the name. */
 static int give_name(int repository, int dir, const char *name)
 {
 	int ret = FM_FAULT("hub.rename") ? -EIO
@@ -195,7 +195,10 @@ struct blobs {
 	int ret;
 };
 
-/* What leads to that blob in another dataset stays: both have the same bytes. */
+/*
+ * Makes the link of a blob. A link that leads to that blob in another dataset stays: both have the
+ * same bytes.
+ */
 static void make_blob(int dir, const char *name, void *ctx)
 {
 	char target[FM_PATH_LEN_MAX + 1];
@@ -311,7 +314,7 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, c
 
 /* ---- what goes ---- */
 
-/* Of the commit ctx; a directory that is empty then goes, too. */
+/* Removes a ref if it names the commit ctx, and its directory if that is empty then. */
 static void drop_ref(int dir, const char *name, void *ctx)
 {
 	char commit[FM_HUB_COMMIT_LEN + 1];

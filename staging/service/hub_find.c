@@ -29,7 +29,7 @@ struct find {
 	void *ctx;
 };
 
-/* One node's stores, one after the other. */
+/* The search through the stores of one node, one store at a time. */
 struct probe {
 	struct find *f;
 	char node[FM_WIRE_NAME_MAX + 1];

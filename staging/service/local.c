@@ -82,7 +82,10 @@ static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
 	return n > (int64_t)len ? (int64_t)len : n;
 }
 
-/* What is written stays in memory until the copy's manifest is made (build.h). */
+/*
+ * Copies a piece of a file. The copy stays in the page cache until its manifest is made from it
+ * (build.h).
+ */
 static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 {
 	int64_t n = read_piece(m, from, at, len);
@@ -111,7 +114,7 @@ static int copy_data(struct move *m, const struct fm_tree_large *f, int to, off_
 	return 0;
 }
 
-/* Its holes stay holes. */
+/* Copies the data of a file; holes stay holes. */
 static int copy_content(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
 {
 	off_t at = 0, end, size = (off_t)f->size;
@@ -178,7 +181,7 @@ static int seal(struct move *m, const struct fm_tree_large *f, int to, struct fm
 	return m->to->ops->seal_large(m->to, f, to, ret > 0 ? &digest : NULL, err);
 }
 
-/* What an earlier try left of it is written anew. */
+/* Copies a large file. What an earlier try left of it is written again. */
 static int move_large(struct move *m, const struct fm_tree_large *f, struct fm_err *err)
 {
 	struct fm_have have = { .crc = 0 };
@@ -194,7 +197,7 @@ static int move_large(struct move *m, const struct fm_tree_large *f, struct fm_e
 	return ret;
 }
 
-/* All that the source has found. 1: there was one. */
+/* Copies all large files that the source has found. 1: there was at least one. */
 static int move_larges(struct move *m, struct fm_err *err)
 {
 	struct fm_tree_large f;
@@ -310,7 +313,9 @@ int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM
 
 /* ---- one file ---- */
 
-/* What the source's node kept with it is compared when the manifest is made. */
+/*
+ * Gives a copied file its digest, mode and time. The digest is compared when the manifest is made.
+ */
 static int dress(const struct fm_tree_large *f, int to, struct fm_err *err)
 {
 	struct fm_digest digest;

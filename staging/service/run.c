@@ -130,8 +130,8 @@ static void discard(struct fm_work *work)
 }
 
 /*
- * Its source is another one now, or it is not what its names say, or another copy of it is here: no
- * later request goes on with what came, which would keep its room for ever.
+ * Whether what came is of no use: the source changed, a blob is not what its name says, or another
+ * copy is here. No later request would go on with it, and it would keep its room for ever.
  */
 static bool is_useless(const struct fm_stage_run *r)
 {
@@ -147,7 +147,10 @@ static void end_run(struct fm_stage_run *r)
 
 /* ---- finish ---- */
 
-/* What a transfer leaves beside a tree for fmove verify: the manifest of the dataset says more. */
+/*
+ * Removes what a transfer leaves beside a tree for fmove verify. The manifest of the dataset
+ * replaces it.
+ */
 static int remove_beside(void *ctx, const char *name)
 {
 	if (fm_staging_is_ours(name))
@@ -156,8 +159,8 @@ static int remove_beside(void *ctx, const char *name)
 }
 
 /*
- * What a manifest is made of: the directory of that name; of a dataset that is one file, the one
- * that the file is in.
+ * Opens the directory that a manifest is made from. For a dataset of one file, that is the
+ * directory that the file is in.
  */
 static int open_root(const struct fm_stage_run *r, int dir)
 {
@@ -458,7 +461,7 @@ static int open_sink(struct fm_stage_run *r)
 	return r->sink->ops->create_tree(r->sink, r->name, &who, &how, &r->file, &r->err);
 }
 
-/* All of it came, in an earlier run. */
+/* Whether all of it came in an earlier run. */
 static bool is_there(const struct fm_stage_run *r)
 {
 	struct stat st;
@@ -605,7 +608,10 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	return r;
 }
 
-/* It came too late to fetch it with others, who wait for it all the same. */
+/*
+ * A run with other nodes began too late for this fetch. The other nodes still wait for this node,
+ * so they hear of its end.
+ */
 static void tell_also(struct fm_stage_run *r, struct fm_together *t)
 {
 	if (!t || t == r->together || t == r->also)

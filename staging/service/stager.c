@@ -142,8 +142,10 @@ static bool is_missing(const char *path)
 	return lstat(path, &st) < 0 && errno == ENOENT;
 }
 
-/* Where it is. What somebody removed by hand must not be said to be here; one that is about to be
- * evicted is away for a moment, and not READY then. */
+/*
+ * Finds the path of a READY dataset. One that somebody removed by hand must not be reported as
+ * here. One that is about to be evicted is away for a moment, and not READY then.
+ */
 static int find_data(struct fm_stage_ask *a, struct fm_err *err)
 {
 	struct fm_cache_info info;
@@ -236,7 +238,10 @@ static void fail_run(struct fm_stage_ask *a, const struct fm_err *err)
 
 static void reread(struct fm_stage_ask *a);
 
-/* Who wants it by its content has it when all its bytes were read for him. */
+/*
+ * Takes a dataset for a request. With --check content, bytes that were read before the request are
+ * read again first.
+ */
 static void take_fresh(struct fm_stage_ask *a, uint64_t id)
 {
 	a->id = id;
@@ -284,7 +289,10 @@ static void refused_done(struct fm_work *work)
 	end_ask(fm_container_of(work, struct fm_stage_ask, work));
 }
 
-/* Whom its store does not let read the source may not read what is here of it. */
+/*
+ * The source could not be listed. If its store refused this user, the user may not read a copy that
+ * is here either.
+ */
 static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 {
 	a->result.err = *why;
@@ -634,7 +642,7 @@ static void came(struct fm_queue_watch *watch, const struct fm_job_result *resul
 	submit_reread(a, compare_file_run);
 }
 
-/* Of another node it comes, to nowhere. */
+/* Gets the CRC of a file of another node: the file is sent here, and its bytes are thrown away. */
 static int crc_of_file(struct fm_stage_ask *a, struct fm_err *err)
 {
 	static const struct fm_queue_events events = { .done = came };
@@ -674,7 +682,10 @@ static void reread(struct fm_stage_ask *a)
 		fail_ask(a, &err);
 }
 
-/* What is here of that source, and whether its user may use it without asking there. */
+/*
+ * Whether a dataset of that source is READY, and the user of the request may use it without asking
+ * the source.
+ */
 static bool is_usable(const struct fm_stage_ask *a, const struct fm_cache_info *info,
 		      const char *source)
 {
@@ -712,7 +723,9 @@ static void submit_find(struct fm_stage_ask *a, void (*done)(struct fm_work *wor
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
-/* Who cannot ask the source hears that there is a copy, if he may use it. */
+/*
+ * The source cannot be reached. The error mentions the copy that is here, if the user may use it.
+ */
 static void unreachable(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);

@@ -87,7 +87,9 @@ static bool have_rulers_spoken(const struct fm_together *t)
 	return true;
 }
 
-/* Those that have a session, have not refused, and are not in the run yet: they may be looking. */
+/*
+ * Nodes with a session that have not refused and are not in the run yet: they may still be looking.
+ */
 static uint64_t called(const struct fm_together *t)
 {
 	uint64_t nodes = 0;
@@ -99,7 +101,7 @@ static uint64_t called(const struct fm_together *t)
 	return nodes;
 }
 
-/* Those that refused, or that rules leave out. */
+/* Nodes that refused, or that the rules leave out. */
 static uint64_t refused(const struct fm_together *t)
 {
 	uint64_t nodes = 0;
@@ -173,8 +175,10 @@ static void say_is(struct fm_together *t)
 	t->said_ns = fm_loop_now(t->all->o.loop);
 }
 
-/* Whoever wants it calls those who do not take part and have not refused: they may
- * have left, or not heard of it. */
+/*
+ * If this node wants the dataset, it calls the nodes that do not take part and have not refused.
+ * They may have left, or not heard of the run.
+ */
 static void call_others(struct fm_together *t)
 {
 	for (unsigned n = 0; n < t->about.count && (t->sink || t->wanted); n++)
@@ -325,7 +329,10 @@ static bool have_all_spoken(const struct fm_together *t)
 	return true;
 }
 
-/* It is over: when nothing is under way any more, who waits hears it, and it is forgotten. */
+/*
+ * Ends a run that is over. Once nothing is under way any more, those who wait are told, and the run
+ * is forgotten.
+ */
 static void finish(struct fm_together *t)
 {
 	if (t->ops > 0 || t->is_publishing)
@@ -365,7 +372,7 @@ void fm_together_over(struct fm_together *t, const struct fm_err *err)
 	fm_together_wake(t);
 }
 
-/* What the run asked for, and what it said, since it was called last. */
+/* Carries out what the core asked for, and sends its messages, since the last call. */
 static void run_task(struct fm_task *task)
 {
 	struct fm_together *t = fm_container_of(task, struct fm_together, task);
@@ -464,7 +471,7 @@ static struct fm_together *find_run(struct fm_togethers *all, const uint8_t *run
 	return found;
 }
 
-/* What it needs of the disk first (together_io.c), then fm_together_looked(). */
+/* Makes a run. It first looks at the disk (together_io.c); fm_together_looked() goes on. */
 static int new_together(struct fm_togethers *all, const struct fm_stage_about *about,
 			struct fm_share_id who, struct fm_together **out, struct fm_err *err)
 {
@@ -600,8 +607,9 @@ static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err 
 }
 
 /*
- * Who reads it for us does not take part, or not with us: whoever wants it can fetch it from there
- * alone. A shared store that rules leave one node out of is read by the others.
+ * Ends the run for this node if the node of the source takes no part, or its rules leave this node
+ * out. A request can still fetch the dataset alone. A shared store goes on being read by the other
+ * nodes that have it.
  */
 static void check_source(struct fm_together *t)
 {
@@ -739,7 +747,7 @@ static void leave(struct fm_together *t, unsigned n)
 		fm_run_peer_lost(t->core, n);
 }
 
-/* Who did not know that we take part is told. */
+/* A peer takes part from now on. It is told that this node does. */
 static void enter(struct fm_together *t, unsigned n)
 {
 	t->in |= bit(n);
@@ -750,7 +758,7 @@ static void enter(struct fm_together *t, unsigned n)
 	fm_run_peer_up(t->core, n);
 }
 
-/* By its own word, or its session was lost. */
+/* A peer has left: it said so, or its session was lost. */
 static void left(struct fm_together *t, unsigned n)
 {
 	t->said_in &= ~bit(n);
@@ -791,7 +799,7 @@ static void heard(struct fm_together *t, unsigned from, bool is_in)
 	fm_together_sort(t);
 }
 
-/* Whom the rules of this node's store leave out begins no run here. */
+/* Refuses a run of a node that the rules of this node's store leave out. */
 static int check_rules(const struct fm_togethers *all, const struct fm_stage_about *a,
 		       const char *peer, struct fm_err *err)
 {
@@ -809,7 +817,10 @@ static int check_rules(const struct fm_togethers *all, const struct fm_stage_abo
 	return ret;
 }
 
-/* Whom it leaves out hears of it, and all the others, since they may not be its peers. */
+/*
+ * A ruler has said which nodes may read. For a shared store this is passed on to every node,
+ * because some may not be peers of that ruler.
+ */
 static void hear_word(struct fm_together *t, unsigned from, uint64_t may_read)
 {
 	uint64_t before = may_take_part(t);

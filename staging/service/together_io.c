@@ -172,7 +172,7 @@ static void write_one(struct op *op)
 	fm_cache_fetch_mark(t->fetch, op->extent);
 }
 
-/* All that came meanwhile, and one sync for it. */
+/* Writes all extents that came meanwhile, and syncs once. */
 static void write_run(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, write_work);
@@ -367,7 +367,7 @@ static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsi
 		op->b = fm_landed_get(t->slot[slot].b);
 }
 
-/* It may end at once, and then is gone. */
+/* Cancels an operation. It may end within this call, and is freed then. */
 static void cancel(struct op *op)
 {
 	op->is_cancelled = true;
@@ -461,7 +461,7 @@ static void world_release(void *ctx, unsigned slot)
 	drop_slot(ctx, slot);
 }
 
-/* What a slot has of an extent that is not on the disk yet. */
+/* The bytes in a slot of an extent that is not on the disk yet. */
 static uint64_t bytes_in(const struct fm_together *t, const struct fm_together_slot *s)
 {
 	uint64_t came = s->b ? s->b->len : s->place ? fm_landing_came(s->place) : 0;
@@ -695,7 +695,10 @@ void fm_together_start_ops(struct fm_together *t)
 	}
 }
 
-/* Nothing of the run is wanted any more; what is under way ends by itself. */
+/*
+ * Drops the core of a run: nothing of the run is wanted any more. Operations under way end by
+ * themselves.
+ */
 void fm_together_drop_core(struct fm_together *t)
 {
 	fm_together_cancel_ops(t, -1);
@@ -740,7 +743,10 @@ static int new_core(struct fm_together *t, enum fm_run_place place)
 	return fm_run_new(&p, &world, t, &t->core);
 }
 
-/* What can never be in memory would be waited for until the run ends. Alone it can be fetched. */
+/*
+ * Refuses a dataset with an extent that can never fit into memory: the run would wait for it for
+ * ever. This node can fetch the dataset alone.
+ */
 static int check_memory(struct fm_together *t, const uint32_t *sizes)
 {
 	uint64_t most = fm_budget_most(), largest = 0;
@@ -816,7 +822,10 @@ static int open_held(struct fm_together *t, const char *data)
 	return 0;
 }
 
-/* It is READY here: what it takes to serve it. What failed holds nothing. */
+/*
+ * The dataset is READY here: opens it and holds it, to serve it to others. After an error nothing
+ * is held.
+ */
 static int open_ready(struct fm_together *t, uint64_t id)
 {
 	const struct fm_cache_holder nobody = { .uid = 0 };
@@ -1006,7 +1015,7 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 
 /* ---- this node wants it ---- */
 
-/* What an earlier try that fetched it alone has left. */
+/* Removes what an earlier fetch without other nodes has left. */
 static int remove_ours(void *ctx, const char *name)
 {
 	return fm_staging_is_ours(name) ? fm_tree_remove(*(int *)ctx, name, NULL) : 0;
@@ -1076,7 +1085,7 @@ static void take_run(struct fm_work *work)
 	fm_cache_fetch_wrote(t->fetch, t->laid, 0);
 }
 
-/* What was passive is a sink: for the others it is as if the node had begun anew. */
+/* A passive node becomes a sink. For the other nodes it is as if this node had begun anew. */
 static void become_sink(struct fm_together *t)
 {
 	fm_together_drop_core(t);
