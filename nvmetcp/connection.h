@@ -25,7 +25,7 @@ struct fm_err;
 #define FM_CONNECTION_ADDRESS_MAX 80u		/* an IPv6 address and the name of its interface */
 #define FM_CONNECTION_KERNEL_LOG_MAX 16384u
 
-/* What went wrong, for whoever decides whether and when to try again. */
+/* The kind of a failure, which decides whether and when it is tried again. */
 enum fm_connection_trouble {
 	FM_TROUBLE_NONE,
 	FM_TROUBLE_UNREACHABLE,		/* no answer, nobody listens there, no route: try again */

@@ -31,8 +31,10 @@ struct fm_mounts;
 
 #define FM_GUARD_WHY_MAX 512
 
-/* What one peer said of the same namespace; of who said nothing of it, or nothing at all, one that
- * is not mounted. */
+/*
+ * What one peer said of the same namespace. A peer that said nothing of it has an entry too, as not
+ * mounted.
+ */
 struct fm_guard_peer {
 	const char *node;
 	/* whom its configuration names; "" if it does not know the volume */

@@ -64,7 +64,7 @@ struct fm_helpers_opts {
 int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err);
 
 /*
- * Those under way are killed; their done() is called with -ECANCELED before this returns, and must
+ * Kills the helpers under way. Their done() is called with -ECANCELED before this returns, and must
  * start nothing. Waits for their end, a second at most. NULL is allowed.
  */
 void fm_helpers_free(struct fm_helpers *helpers);
@@ -77,8 +77,10 @@ void fm_helpers_free(struct fm_helpers *helpers);
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key,
 		    struct fm_json *request, uint64_t timeout_ns, struct fm_err *err);
 
-/* Its deadline is now; done() follows, not from inside this call. Nothing happens if it is not
- * under way. */
+/*
+ * Gives a helper up, as if its deadline had passed. done() follows, not from inside this call.
+ * Nothing happens if it is not under way.
+ */
 void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper);
 
 /* Whether there is one whose key begins so: under way, or stuck. Its owner may have been told long

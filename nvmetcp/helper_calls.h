@@ -136,16 +136,18 @@ int fm_helper_open_device(const char *path, const struct fm_json *rdev, const ch
 int fm_helper_check_unused(const char *path, const struct fm_json *rdev, struct fm_err *err);
 
 /*
- * What is mounted at a point, from the table of mounts: what is mounted may be dead, and then its
- * own root answers EIO, or nothing. *dev is 0 if nothing is.
+ * Finds what is mounted at a point, from the table of mounts: the root of a dead file system
+ * answers EIO, or never. *dev is 0 if nothing is mounted.
  */
 int fm_helper_find_mounted(const char *point, bool *is_mounted, dev_t *dev, struct fm_err *err);
 
 /* A descriptor of a directory as "prepare" wants it; -errno. */
 int fm_helper_open_free_point(const char *point, struct fm_err *err);
 
-/* Not below the feet of somebody who still has it. The target's own protection is another thing,
- * which stays. */
+/*
+ * Makes a device writable again, unless somebody still has it (-EBUSY). The write protection of the
+ * target stays.
+ */
 int fm_helper_make_writable(const char *path, const struct fm_json *rdev, struct fm_err *err);
 
 /* The "target" of "prepare", of a device that is nobody else's; NULL: nothing. */

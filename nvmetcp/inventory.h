@@ -45,8 +45,9 @@ struct fm_inv_controller {
 };
 
 /*
- * What a controller was made with: for people, so not read with each snapshot.
- * FM_INVENTORY_UNKNOWN: the kernel does not say. Of digests no kernel says anything.
+ * The options that a controller was made with. They are shown to users, so they are not read with
+ * each snapshot. FM_INVENTORY_UNKNOWN: the kernel does not say. No kernel says anything about
+ * digests.
  */
 struct fm_inv_settings {
 	int queue_count;		/* the admin queue included */

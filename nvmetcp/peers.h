@@ -20,8 +20,9 @@ struct fm_json;
 #define FM_PEERS_VOLUMES_MAX 4096	/* of all nodes, that are kept */
 
 /*
- * What the node is to targets, among its volumes: who does not know that takes it for one more that
- * is none of its own. Its wwid is fm_peers_host(), its name FM_PEER_HOST; the rest says nothing.
+ * A node tells its mark (fm_peers_host()) as the wwid of an entry with this subsystem and the name
+ * FM_PEER_HOST; the rest of the entry says nothing. A node that does not know this takes the entry
+ * for a volume that it does not have.
  */
 #define FM_PEER_HOST "host"
 #define FM_PEER_HOST_SUBSYSTEM "fmove:host"
@@ -62,7 +63,7 @@ struct fm_peers {
  */
 int fm_peers_add(struct fm_peers *peers, const struct fm_json *event);
 
-/* Of a host id. The same for two nodes: targets take them for one host. */
+/* The mark of a host id. If two nodes have the same mark, targets take them for one host. */
 #define FM_PEER_HOST_LEN 13
 void fm_peers_host(const char *host_id, char out[static FM_PEER_HOST_LEN + 1]);
 
@@ -81,8 +82,8 @@ void fm_peers_filter(struct fm_peers *peers,
 void fm_peers_share(struct fm_peers *peers);
 
 /*
- * Of nodes that do not answer now, also of those that are not listed, what they said before is
- * kept, as stale. -ENOMEM, -E2BIG: some of it is lost.
+ * Keeps what nodes said before that do not answer now, or are not listed any more, as stale.
+ * -ENOMEM, -E2BIG: some of it is lost.
  */
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 

@@ -47,8 +47,10 @@ enum fm_reservation_status {
 	FM_RESERVATION_FAILED,
 };
 
-/* What an IOC_PR_* said: what ioctl() returned, or -errno. Kernels before 6.3 return the device's
- * own status. */
+/*
+ * The meaning of what an IOC_PR_* ioctl() returned, or of -errno. Kernels before 6.3 return the
+ * status of the device itself.
+ */
 enum fm_reservation_status fm_reservation_status(int ret);
 
 /* The host id of who has it, from an NVMe reservation report (extended data structure). false:

@@ -120,10 +120,10 @@ void fm_supervisor_wake(struct fm_supervisor *sup);
 void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller);
 
 /*
- * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even
- * what is in use; with FM_WANT_UP: what nodes that do not answer may have it for, or said before,
- * keeps it away no more, once; that is not written down. -ENOENT; what cannot be written down is an
- * error, and in force all the same.
+ * Sets what a volume is wanted to be; this survives a restart. is_forced with FM_WANT_DOWN: it is
+ * unmounted even if it is in use. is_forced with FM_WANT_UP: silent nodes and what they said before
+ * do not count for the next mount; this is not written down. -ENOENT: there is no such volume. If
+ * the wish cannot be written down that is an error, but the wish is in force.
  */
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want,
 		       bool is_forced, struct fm_err *err);
@@ -168,10 +168,10 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		       bool is_forced, struct fm_err *err);
 
 /*
- * That node is off for good: it counts no more, in all volumes that are configured, until it
- * speaks, or the writer or the seal of the volume changes. Survives a restart. -ENOENT: it was
- * never a peer; -EBUSY: it answers; -EAGAIN: what this node says is not published; or it cannot be
- * written down.
+ * A person says that a node is off for good. It does not count any more for any configured volume,
+ * until it speaks; for one volume also until its writer changes or it is unsealed. Survives a
+ * restart. -ENOENT: it was never a peer. -EBUSY: it answers. -EAGAIN: what this node says is not
+ * published yet. Or it cannot be written down.
  */
 int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err);
 

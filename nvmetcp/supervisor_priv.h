@@ -58,7 +58,7 @@ enum fm_supervised_call {
 	FM_CALL_UNUSED,			/* of what is not mounted any more */
 };
 
-/* Where a volume is, asked by a helper beside its steps. */
+/* The addresses of a volume, which a helper asks for beside the steps. */
 struct fm_supervised_where {
 	struct fm_helper helper;
 	bool is_busy;
@@ -82,7 +82,10 @@ enum fm_supervised_state {
 	FM_STATE_DEGRADED,
 };
 
-/* What a refusal rests on besides the configuration: looked at again when it changes. */
+/*
+ * The facts, besides the configuration, that a refusal rests on. When they change, the volume is
+ * looked at again.
+ */
 struct fm_supervised_facts {
 	dev_t dev;
 	uint64_t size_bytes;
@@ -100,7 +103,7 @@ struct fm_state_file {
 	bool is_in_doubt;
 };
 
-/* What peers are told of a volume besides what is configured. */
+/* What peers are told of a volume, besides its configuration. */
 struct fm_supervised_word {
 	uint64_t epoch;
 	char wwid[160];
@@ -391,7 +394,7 @@ bool fm_hold_is_on(const struct fm_supervisor *sup, const struct fm_hold *hold);
 /* Its namespace as the last look saw it; NULL: there was none, or no look yet. */
 const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v);
 
-/* What it is to be: what is wished, unless all are to be down. */
+/* What the volume is wanted to be: the wish, or down if all volumes are to be down. */
 enum fm_plan_want fm_supervised_want(const struct fm_supervised *v);
 /* Whether it is unmounted although it is in use. */
 bool fm_supervised_is_forced(const struct fm_supervised *v);
@@ -458,7 +461,10 @@ bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, cons
 			   const char *subsystem);
 bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p);
 
-/* What each said of it last; *out is to be free()d and borrows. -ENOMEM. */
+/*
+ * What each peer said of the volume last. The caller frees *out with free(); its texts are
+ * borrowed. -ENOMEM.
+ */
 int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out,
 			      unsigned *count);
 
@@ -519,7 +525,9 @@ bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
  * permit. Returns whether the peers are to be asked now.
  */
 bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
-/* What somebody said is lost, which may forbid it: each must be heard once more. */
+/*
+ * Something that a peer said is lost, and it may forbid the mount: each peer must answer once more.
+ */
 void fm_supervised_void_answers(struct fm_supervised *v);
 /* Something else is configured: what was heard permits nothing more. */
 void fm_supervised_drop_answers(struct fm_supervised *v);
@@ -581,7 +589,7 @@ const char *fm_supervised_in_use_why(const struct fm_supervised *v);
  * it would never be free here once that volume has mounted it.
  */
 void fm_supervised_hand_over(struct fm_supervised *v);
-/* What has its device, by whomever, for people; nothing is written if nothing is to be seen. */
+/* Says for users what has the device of a volume. text stays as it is if nothing is seen. */
 void fm_supervised_show_use(const struct fm_supervised *v, char *text, size_t size);
 bool fm_supervised_check_unused(struct fm_supervised *v);
 void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *text);
@@ -595,9 +603,9 @@ int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err);
 void fm_supervisor_recall_left(struct fm_supervisor *sup);
 /* It is no volume: a namespace that was mounted by hand, and may not be free yet. */
 bool fm_supervised_is_stranger(const struct fm_supervised *v);
-/* What is mounted here and of no volume. Whether that is something else than before. */
+/* Looks for mounted namespaces that belong to no volume. Returns whether they changed. */
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
-/* That, to what peers are told. False: no memory for some of it. */
+/* Adds those to what peers are told. False: there was no memory for some of them. */
 bool fm_supervisor_say_strangers(struct fm_supervisor *sup, struct fm_json *all);
 #define FM_SUPERVISOR_SAID_MAX (FM_PEERS_EACH_MAX - 1)	/* beside the host */
 #define FM_SUPERVISOR_TOO_MUCH \
@@ -615,7 +623,7 @@ void fm_supervisor_give_left(struct fm_supervisor *sup);
  * answer than before. */
 bool fm_supervised_watch_writers(struct fm_supervised *v);
 bool fm_supervised_has_alarm(const struct fm_supervised *v);
-/* What is wrong and what to do; "": nothing. */
+/* The text of the alarm, with what to do; "": there is none. */
 void fm_supervised_show_alarm(const struct fm_supervised *v, char *text, size_t size);
 
 /* ---- supervisor_where.c ---- */
@@ -634,7 +642,7 @@ void fm_supervisor_sweep(struct fm_supervisor *sup);
 /* ---- supervisor_state.c ---- */
 
 int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err);
-/* What cannot be written is said in the log. */
+/* These save files of state. An error goes to the log. */
 void fm_supervisor_save_owned(struct fm_supervisor *sup);
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v,
 			    struct fm_err *err);

@@ -61,7 +61,10 @@ struct fm_sysfs_names {
 	bool is_cut;			/* there were more than max */
 };
 
-/* What wanted() says yes to, at most max. 0, -ENOENT if the directory has gone, or an error. */
+/*
+ * Lists the names for which wanted() returns true, at most max. 0; -ENOENT: the directory has gone;
+ * or an error.
+ */
 int fm_sysfs_list(const struct fm_sysfs_dir *dir, bool (*wanted)(const char *name), unsigned max,
 		  struct fm_sysfs_names *out);
 

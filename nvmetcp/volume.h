@@ -20,8 +20,8 @@
 #define FM_VOLUME_NODES_MAX 64
 
 /*
- * Who may write. It decides alone, from the configuration, so that no partition makes two writers;
- * asking others can only refuse.
+ * Which nodes may write. The configuration alone decides, so that a split network does not make two
+ * writers. What other nodes say can only refuse.
  */
 enum fm_volume_mode {
 	FM_VOLUME_EXCLUSIVE,		/* one node has it, read-write: `writer` */

@@ -39,7 +39,10 @@ struct fm_cache_fetch;
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
 #define FM_CACHE_WHO_MAX	64   /* users who may read one dataset */
 
-/* What the caller keeps beside the data. All other names there that begin with a dot are ours. */
+/*
+ * Names that the caller keeps beside the data. All other names there that begin with a dot belong
+ * to the cache.
+ */
 #define FM_CACHE_MANIFEST_NAME ".manifest" /* must be there when the dataset becomes READY */
 #define FM_CACHE_SCRATCH_NAME  ".scratch"  /* goes when it does: CRCs that are known, say */
 
@@ -129,27 +132,29 @@ struct fm_cache_sums {
 uint64_t fm_cache_find_version(struct fm_cache *cache, const struct fm_cache_key *version);
 uint64_t fm_cache_find_listing(struct fm_cache *cache, const struct fm_cache_key *listing);
 
-/* Of that name, the one that was asked for last; a READY one before others. 0: none. */
+/* The dataset of that name that was asked for last; a READY one is preferred. 0: there is none. */
 uint64_t fm_cache_find_name(struct fm_cache *cache, const char *name);
 
 bool fm_cache_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out);
 void fm_cache_sums(struct fm_cache *cache, struct fm_cache_sums *out);
 
-/* What is said where no file could be made in the cache's directory; code. */
+/* Sets the error for a file that could not be made in the cache's directory. Returns code. */
 int fm_cache_no_file(const struct fm_cache *cache, int code, struct fm_err *err);
 
-/* Of all that are here, at most max: their number. */
+/* Lists the datasets that are here, at most max. Returns how many. */
 size_t fm_cache_list(struct fm_cache *cache, uint64_t *ids, size_t max);
 
-/* Where its data is, or will be: DIRECTORY/ready/VERSION/NAME. -EINVAL: it has no version yet. */
+/*
+ * The path of its data, now or later: DIRECTORY/ready/VERSION/NAME. -EINVAL: it has no version yet.
+ */
 int fm_cache_path(struct fm_cache *cache, uint64_t id, char *out, size_t max);
 
 /* ---- who needs it ---- */
 
-/* Somebody asks for it now: it stays for the grace. Waits for the disk. */
+/* Notes that somebody asks for the dataset now: it stays for the grace. Waits for the disk. */
 int fm_cache_request(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
-/* Its bytes were read and are what the manifest says. Waits for the disk. */
+/* Notes that its bytes were read and match the manifest. Waits for the disk. */
 int fm_cache_verified(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
 struct fm_cache_holder {
@@ -185,7 +190,7 @@ int fm_cache_pin(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *
 /* -ENOENT also if that user does not pin it. Root takes everybody's pins away with is_all. */
 int fm_cache_unpin(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_all, struct fm_err *err);
 
-/* What a user holds and pins, each dataset in full. Never waits. */
+/* The bytes that a user holds and pins; each dataset counts in full. Never waits. */
 uint64_t fm_cache_charged(struct fm_cache *cache, uid_t uid);
 
 /* -EDQUOT: with so much more, of a dataset of that name, he has more than his quota. Never
@@ -217,14 +222,17 @@ int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 		   struct fm_cache_fetch **out, struct fm_err *err);
 
 /*
- * What is not READY stays as a partial dataset, with a promise of the room for what is missing;
- * after an error of the disk nothing stays. Waits for the disk.
+ * Ends a fetch. A dataset that is not READY stays as a partial one, with room promised for the
+ * rest. After an error of the disk nothing stays. Waits for the disk.
  */
 void fm_cache_fetch_close(struct fm_cache_fetch *f);
 
 uint64_t fm_cache_fetch_id(const struct fm_cache_fetch *f);
 
-/* Where the caller makes NAME, a file or a directory. It stays ours. */
+/*
+ * The directory in which the caller makes NAME, a file or a directory. The descriptor stays the
+ * cache's.
+ */
 int fm_cache_fetch_dir(const struct fm_cache_fetch *f);
 
 /*
@@ -239,10 +247,9 @@ void fm_cache_fetch_mark(struct fm_cache_fetch *f, unsigned extent);
 unsigned fm_cache_fetch_missing(const struct fm_cache_fetch *f);
 
 /*
- * What was marked before this call is made durable, with all else that was written to this file
- * system (FM_CACHE_SCRATCH_NAME too), and then written down. After an error of the disk nothing of
- * this fetch can be trusted any more: -EIO here, and ever after; fm_cache_fetch_close() removes it.
- * Waits for the disk.
+ * Syncs the file system, and then writes down the extents that were marked before this call. After
+ * an error of the disk nothing of this fetch can be trusted: -EIO now and from then on, and
+ * fm_cache_fetch_close() removes it. Waits for the disk.
  */
 int fm_cache_fetch_save(struct fm_cache_fetch *f, struct fm_err *err);
 
@@ -261,8 +268,8 @@ int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *ve
 int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 
 /*
- * Of the users who were named only those may still for whom may() says so. It is asked without a
- * lock, and may wait. Waits for the disk.
+ * Keeps only those named users for whom may() returns true. may() is called without a lock, and may
+ * wait. Waits for the disk.
  */
 int fm_cache_allow_only(struct fm_cache *cache, uint64_t id, bool (*may)(void *ctx, uid_t uid),
 			void *ctx, struct fm_err *err);
@@ -319,9 +326,9 @@ struct fm_cache_reuse {
 };
 
 /*
- * What did not change comes from the old version: as a reflink, else as a hard link of the same
- * read-only file. Directories are made as needed. The old one stays meanwhile. Marking extents is
- * the caller's. Waits for the disk.
+ * Takes unchanged files from the old version, by reflink or else by hard link of the same read-only
+ * file. Directories are made as needed. The old version stays meanwhile. The caller marks the
+ * extents. Waits for the disk.
  */
 int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 			 struct fm_err *err);

@@ -25,8 +25,10 @@ int fm_cache_file_read(int dir, const char *name, size_t max, uint8_t **out, siz
 /* fn for each name, "." and ".." left out, until it returns something else than 0. */
 int fm_cache_names(int dir, int (*fn)(void *ctx, const char *name), void *ctx);
 
-/* What is done with a tree. Each may be NULL; something else than 0 ends the walk. Links and
- * devices are left out. */
+/*
+ * Callbacks of a walk through a tree. Each may be NULL. A result other than 0 ends the walk. Links
+ * and devices are left out.
+ */
 struct fm_cache_visitor {
 	int (*file)(void *ctx, int dir, const char *name, const struct stat *st);
 	int (*dir)(void *ctx,

@@ -36,7 +36,10 @@ enum fm_cache_kind {
 #define FM_CACHE_HOLD_LEN    80u  /* with the CRC */
 #define FM_CACHE_FILE_MAX    (FM_CACHE_EXTENTS_LEN + FM_CACHE_EXTENTS_MAX / 8 + FM_CACHE_CRC_LEN)
 
-/* What a dataset is: said when it is planned, and once more, with its version, when it is READY. */
+/*
+ * The description of a dataset. It is written when the dataset is planned, and again, with its
+ * version, when it is READY.
+ */
 struct fm_cache_dataset {
 	uint64_t id;
 	uint64_t base; /* the id of that with which it shares hard links; 0: none */

@@ -93,17 +93,19 @@ void fm_cache_entry_free(struct fm_cache *c, struct fm_cache_entry *e);
 /* How its directory is called. */
 void fm_cache_entry_name(const struct fm_cache_entry *e, char out[static FM_CACHE_ENTRY_NAME_MAX]);
 
-/* Its directory, which is written to wherever it is moved from then on. No lock is held but `room`
- * or `use`. -ENOENT: there is none, or nothing brings it back. */
+/*
+ * Opens the directory of a dataset. Writes through it reach the dataset even if it is moved. No
+ * lock but `room` or `use` is held. -ENOENT: there is none.
+ */
 int fm_cache_entry_open(struct fm_cache *c, uint64_t id);
 
-/* What it takes at most when all of it is there. */
+/* The most room that the whole dataset can take. */
 uint64_t fm_cache_room_of(const struct fm_cache_dataset *set);
 /* The same as far as nobody else has it, too. */
 uint64_t fm_cache_own_of(struct fm_cache *c, const struct fm_cache_entry *e);
 void fm_cache_sum(struct fm_cache *c, struct fm_cache_sums *out);
 
-/* What a call says that found no entry, or one that goes. 0: it may go on. */
+/* The error for a dataset that is not there or is being evicted. 0: it may be used. */
 int fm_cache_may_use(struct fm_cache_entry *e, struct fm_err *err);
 
 /* Any thread, no lock. */
@@ -115,10 +117,11 @@ uint64_t fm_cache_random(void); /* not 0 */
 
 /* cache_load.c: the directory itself, and what is in it. On error nothing is open. */
 int fm_cache_load(struct fm_cache *c, struct fm_err *err);
-/* What somebody removed of the cache's own directories is made again. No lock
- * is held but `room` or `use`. */
+/*
+ * Makes directories of the cache again that somebody removed. No lock but `room` or `use` is held.
+ */
 int fm_cache_renew(struct fm_cache *c, struct fm_err *err);
-/* What is gone is removed; its entries go. */
+/* Removes evicted datasets from the disk, and their entries. */
 void fm_cache_clear_gone(struct fm_cache *c);
 
 /* cache_use.c: the entry's .use as it is in memory. By id: it may go meanwhile. */
@@ -129,7 +132,7 @@ int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_
 
 /* cache_hold.c */
 int fm_cache_hold_load(struct fm_cache *c, const char *name);
-/* Those of processes that have ended, so that who ended one need not wait for upkeep. */
+/* Ends the holds of processes that have ended, so that nobody has to wait for upkeep. */
 void fm_cache_holds_end(struct fm_cache *c);
 void fm_cache_hold_free(struct fm_cache_hold *h);
 

@@ -36,7 +36,9 @@ enum fm_evict_reason {
 
 enum fm_evict_reason fm_evict_reason(const struct fm_evict_item *item, uint64_t grace_ns);
 
-/* Those that may go come first, in the order in which they should; their number. */
+/*
+ * Sorts the datasets that may be evicted to the front, in the order of eviction. Returns how many.
+ */
 size_t fm_evict_order(struct fm_evict_item *items, size_t count, uint64_t grace_ns);
 
 #endif

@@ -8,19 +8,19 @@
 
 struct fm_cache_key;
 
-/* What the source of a store that several nodes have begins with: no node is called so. */
+/* The source of a shared store begins with this; no node has such a name. */
 #define FM_STAGE_SHARED "shared "
 
 /*
- * What a source is called: NODE:STORE/PATH; of a store that is shared by that ID ("": it is not)
- * "shared ID/PATH", whichever node was asked.
+ * The name of a source: NODE:STORE/PATH, or "shared ID/PATH" for a shared store, whichever node was
+ * asked. shared: its ID; "": it is not shared.
  */
 void fm_stage_source(const char *shared, const char *node, const char *store, const char *path,
 		     char *out, size_t size);
 
 /*
- * What a cache knows a listing of a source by: the SHA-256 of both. Names, sizes and times alone
- * are what anybody can make, so nobody is given what another source brought because these are
+ * The key of a listing in the cache: the SHA-256 of source and listing. Anybody can make equal
+ * names, sizes and times. So a dataset of another source is never used because its listing is
  * equal.
  */
 int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out);

@@ -24,7 +24,7 @@
 
 _Static_assert(FM_STAGE_BUF >= FM_STAGE_ENTRY_MAX, "the longest entry fits the buffer");
 
-/* What the entries up to here add up to, and the last of them, which the next one must fit. */
+/* The sums of the entries so far, and the last entry, which the next one must follow in order. */
 struct fm_stage_so_far {
 	bool is_file;			/* one file is all there may be */
 	uint64_t entries;

@@ -45,7 +45,7 @@ _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX,
 _Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN,
 	       "wire and transport agree on the size of a data message");
 
-/* What is done with a chunk that is sent. */
+/* The steps of a chunk that is sent. */
 enum fm_tx_step {
 	/* nothing: for a slot of ours, for its time, or for the peer's word */
 	FM_TX_WAITING,
@@ -55,7 +55,7 @@ enum fm_tx_step {
 	FM_TX_SENDING,			/* its memory is the connection's */
 };
 
-/* What the peer has said of it. Its word and the end of the send come in either order. */
+/* What the peer answered. The answer and the end of the send come in either order. */
 enum fm_tx_word {
 	FM_TX_UNSENT,
 	FM_TX_AWAITED,			/* it is in the peer's slot, or on its way there */

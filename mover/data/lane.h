@@ -17,7 +17,7 @@
 #include "mover/base/loop.h"
 #include "mover/store/store.h"
 
-/* Who is served by a lane: a flow. */
+/* Something that a lane serves: a flow. */
 struct fm_lane_user {
 	struct fm_list at;		/* fm_lane.users */
 	void (*step)(struct fm_lane_user *user);	/* do what can be done now */

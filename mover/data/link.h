@@ -128,8 +128,8 @@ bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, bool *is_gi
 			 uint64_t used_ns, uint64_t now_ns);
 
 /*
- * What is asked of a transfer that is in a link, or told to it: xfer.h says what each does. Its
- * lock is taken here, and only here.
+ * Calls for a transfer that is in a link; xfer.h says what each does. They take the lock of the
+ * link, and nothing else does.
  */
 
 /* Control thread. */

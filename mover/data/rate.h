@@ -21,7 +21,7 @@ uint64_t fm_rate_when(const struct fm_rate *rate, uint64_t now_ns);
 /* They go. Call after fm_rate_when() said 0. */
 void fm_rate_take(struct fm_rate *rate, uint64_t bytes, uint64_t now_ns);
 
-/* Of what was taken so many bytes do not go after all. */
+/* Gives bytes back that were taken and will not be sent. */
 void fm_rate_give(struct fm_rate *rate, uint64_t bytes);
 
 #endif

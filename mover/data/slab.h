@@ -21,8 +21,10 @@ struct fm_err;
 
 enum fm_slab_use { FM_SLAB_TX, FM_SLAB_RX };
 
-/* What a session has of the slabs of one use. Begins with fm_slab_user_init(), and is the pool's
- * from then on. */
+/*
+ * The slabs of one use that a session has. It begins with fm_slab_user_init(); from then on only
+ * the pool writes to it.
+ */
 struct fm_slab_user {
 	unsigned held;
 	unsigned giving;		/* of these, on their way back ... */

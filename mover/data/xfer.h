@@ -175,7 +175,7 @@ struct fm_xfer {
 	uint64_t odd_end;
 };
 
-/* What moved, as far as it counts. */
+/* Counts of what moved. */
 struct fm_moved {
 	uint64_t bytes;
 	uint64_t kind_bytes[FM_KIND_COUNT];
@@ -188,7 +188,7 @@ struct fm_moved {
 	unsigned carriers;		/* that only.conns let in; 0: it says nothing */
 };
 
-/* What a source sent, or a sink got, once that is all. */
+/* The sum of what a source sent or a sink got, once that is complete. */
 struct fm_whole {
 	struct fm_err err;		/* why it is not all; code 0: nothing failed */
 	bool is_gapless;		/* sink: no chunk is missing before one that is here */
@@ -245,10 +245,11 @@ bool fm_xfer_must_look(struct fm_xfer *x, uint64_t *offset);
 void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to);
 
 /*
- * What is there from an earlier try counts as done, until the sink, which reads it again, says
- * otherwise: no transfer ends before it has. Before it is in a link, so before the first chunk.
- * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file, or more than
- * READY can say; a CRC of nothing.
+ * Sets the ranges that are there from an earlier try. They count as done until the sink, which
+ * reads them again, says otherwise; no transfer ends before it has read them all. Called before the
+ * transfer is in a link, so before the first chunk. -ENOMEM. -EPROTO: a range is off block
+ * boundaries or beyond the end, there are more than READY can say, or there is a CRC without
+ * ranges.
  */
 int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have);
 
@@ -259,7 +260,7 @@ int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have);
  */
 int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t crc);
 
-/* What was there was read again, bytes of it in all; is_over: to the end. */
+/* So many bytes of the earlier ranges have been read again; is_over: all of them. */
 void fm_xfer_reread(struct fm_xfer *x, uint64_t bytes, bool is_over);
 
 /* Sink: the contributions of a stretch that was there, and is what it should be, by blocks of the
@@ -297,7 +298,7 @@ void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res);
 /* ... the claimed chunk was copied: the next may be read there. A stream's stays until its ACK. */
 void fm_xfer_copied(struct fm_xfer *x, unsigned place);
 
-/* That connection is gone: the transfer, if it alone carried it, goes on over another. */
+/* That connection is gone. If it alone carried the transfer, another one goes on with it. */
 void fm_xfer_unbind(struct fm_xfer *x, const void *who);
 
 /*

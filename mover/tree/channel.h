@@ -91,14 +91,13 @@ int fm_tree_remote_new(const struct fm_tree_remote_opts *opts, struct fm_tree **
  */
 int fm_channel_new(struct fm_tree *tree, struct fm_channel **out, struct fm_err *err);
 
-/* What is to be passed, *count descriptors; they stay the channel's. */
+/* The descriptors to pass to the daemon, *count of them. They stay the channel's. */
 const int *fm_channel_to_pass(const struct fm_channel *c, unsigned *count);
 
 /* They were passed: close our copies, so that the end of the daemon is seen. */
 void fm_channel_passed(struct fm_channel *c);
 
-/* What became of the tree: one that was begun and not published is to be kept or discarded, if it
- * is a sink. */
+/* How the tree ended. The caller must keep or discard a sink that was begun and not published. */
 struct fm_channel_end {
 	bool is_begun;
 	bool is_published;

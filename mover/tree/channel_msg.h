@@ -132,7 +132,7 @@ int fm_channel_get_ask(const uint8_t *buf, size_t len, struct fm_channel_ask *ou
 /* Also -ENOMEM. After an error nothing is to be freed. */
 int fm_channel_get_answer(const uint8_t *buf, size_t len, struct fm_channel_answer *out);
 
-/* Of an answer that was decoded, so it cannot fail. fd is -1. */
+/* Reads a large file of an answer that was decoded before, so it cannot fail. fd is -1. */
 void fm_channel_get_large(struct fm_reader *r, struct fm_tree_large *out);
 
 #endif

@@ -57,13 +57,15 @@ int fm_digest_set(int fd, const struct fm_digest *digest);
 int fm_digest_get(int fd, struct fm_digest *digest);
 
 /*
- * What is said of the file as it is now, which *st is. 1: *digest. 0: none was kept, or the file
- * was written to since, so that its size or time is another. After an error nobody knows: -errno.
+ * Reads the digest that is kept with a file; *st is what the file is now. 1: *digest is valid. 0:
+ * none was kept, or the file was written to since (its size or time differs). -errno: nobody knows.
  */
 int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest);
 
-/* Of two digests of as many bytes whose CRCs differ: the first blocks that do; all of it, where one
- * has no blocks. */
+/*
+ * Where two digests of the same length differ: the first run of blocks that do, or the whole file
+ * if one has no blocks.
+ */
 void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset,
 			  uint64_t *length);
 

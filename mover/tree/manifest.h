@@ -94,7 +94,10 @@ struct fm_manifest_reader {
 	char name[FM_MANIFEST_FINAL_MAX + 1];
 };
 
-/* What fd (taken over, also on error) holds. -EBADMSG: no manifest, or damaged. */
+/*
+ * Begins to read the manifest in fd, which is taken over, also after an error. -EBADMSG: it is no
+ * manifest, or damaged.
+ */
 int fm_manifest_read(struct fm_manifest_reader *m, int fd);
 
 /* The manifest of the directory with that key, in the directory beside which it is. -ENOENT: there

@@ -102,7 +102,7 @@ struct fm_pack_writer {
 	unsigned flags;
 };
 
-/* Nothing is written before the first fm_pack_add(), and nothing at cap or behind it ever. */
+/* Begins a pack in buf. Nothing is written before the first fm_pack_add(), and never beyond cap. */
 void fm_pack_begin(struct fm_pack_writer *w, void *buf, size_t cap, unsigned flags);
 
 /* How many bytes of data an entry with these lengths could still carry; negative: not even none. */

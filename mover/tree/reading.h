@@ -55,8 +55,8 @@ void fm_reading_put(struct fm_reading *r);	/* NULL is allowed */
 int fm_reading_take_fd(struct fm_reading *r);
 
 /*
- * What to do about a name that cannot be sent. The end that meets it does not know who asked, maybe
- * at another node: put and get can leave it out, a request to stage cannot.
+ * The advice for a name that cannot be sent. The end that meets it does not know which command
+ * asked: put and get can leave it out, a request to stage cannot.
  */
 #define FM_READING_WAY_OUT "move it away, or leave it out with --exclude of put or get"
 

@@ -49,7 +49,7 @@ struct fm_sink_made {
 	size_t paths_cap;
 };
 
-/* What was met of the version that is replaced. */
+/* Counts of entries that met the old version. */
 struct fm_sink_tally {
 	uint64_t met;			/* names that are in both */
 	uint64_t other;			/* of those, the ones that are no directories now ... */
@@ -62,7 +62,7 @@ struct fm_sink_tally {
 
 enum fm_sink_look_state { FM_SINK_BUILT, FM_SINK_LOOKING, FM_SINK_BUILDING };
 
-/* What was offered and is the same, while nothing is made. */
+/* Offers that are the same as the old version, put aside while nothing is made (sink_look.c). */
 struct fm_sink_look {
 	atomic_int state;
 	pthread_mutex_t lock;		/* of what follows */
@@ -75,7 +75,7 @@ struct fm_sink_look {
 
 #define FM_SINK_FOREIGN_MAX 1024u
 
-/* What of the old version could not be kept; sink_foreign.c. */
+/* Entries of the old version that could not be taken over (sink_foreign.c). */
 struct fm_sink_foreign {
 	uid_t uid;			/* ours */
 	bool may_link;			/* whatever it is */
@@ -238,7 +238,7 @@ static inline bool fm_sink_keeps_old(const struct fm_sink *s)
 	return s->opts.is_update && !s->opts.is_delete;
 }
 
-/* Who is told of files that go. */
+/* The callbacks that hear of removed files. */
 static inline struct fm_tree_freed fm_sink_freed(const struct fm_sink *s)
 {
 	return (struct fm_tree_freed){ .used = s->opts.used, .ctx = s->opts.ctx };
@@ -254,7 +254,7 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err);
  * error nothing new is left. */
 int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
 
-/* What this try and earlier ones made, while it is in the staging directory. Best effort. */
+/* Removes what this try and earlier ones made in the staging directory. Best effort. */
 void fm_sink_remove_data(const struct fm_sink *s);
 
 /* ---- sink_room.c ---- */
@@ -284,7 +284,7 @@ int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err);
 
 /* ---- sink_apply.c ---- */
 
-/* What a pack says, past looking: as apply() of the table. */
+/* Makes what a pack says, without looking for differences first; as apply() of the table. */
 int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count,
 		 struct fm_err *err);
 
@@ -295,7 +295,7 @@ int fm_sink_next(struct fm_pack_reader *r, struct fm_pack_entry *e);
 /* Whether the attributes belong to the offer behind them. */
 bool fm_sink_is_offered_next(struct fm_pack_reader r, const struct fm_pack_entry *attr);
 
-/* Whose an entry is and who may read it, unless it may say so itself. */
+/* Sets owner and mode of an entry as the store demands, unless the entry may decide itself. */
 void fm_sink_adapt(const struct fm_sink *s, struct fm_pack_entry *e);
 
 /* ---- sink_dirs.c ---- */
@@ -303,8 +303,9 @@ void fm_sink_adapt(const struct fm_sink *s, struct fm_pack_entry *e);
 /* The descriptor of a directory (len 0: the root), or -errno. The cache owns it. */
 int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len);
 
-/* Where the path's last component goes in data; its directories are made. The path is good
- * (pack.h). */
+/*
+ * Finds the place of a path below data, and makes its directories. The path was checked (pack.h).
+ */
 int fm_sink_at(struct fm_sink_call *call, const char *path, size_t len, struct fm_sink_at *out);
 
 /*
@@ -313,7 +314,7 @@ int fm_sink_at(struct fm_sink_call *call, const char *path, size_t len, struct f
  */
 int fm_sink_check_name(struct fm_sink_call *call, const struct fm_sink_at *at);
 
-/* What stands in the way there is of another kind. */
+/* The error for a name that is taken by an entry of another kind. */
 int fm_sink_clash(struct fm_sink_call *call, const struct fm_sink_at *at);
 
 void fm_sink_dir_close(struct fm_sink_dir *d);
@@ -395,8 +396,9 @@ int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *
 enum fm_sink_met { FM_SINK_MET_NOTHING, FM_SINK_MET_OTHER, FM_SINK_MET_SAME };
 
 /*
- * What has the entry's name in the version that is replaced. Of a file MET_SAME is never said: who
- * reads it knows. Negative: it is of another kind, and may not be replaced (-EEXIST), or an error.
+ * Compares an entry with what has its name in the old version. MET_SAME is never returned for a
+ * file: only reading tells. -EEXIST: it is of another kind, and may not be replaced. Or another
+ * error.
  */
 int fm_sink_meet(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
@@ -480,7 +482,10 @@ int fm_sink_made(struct fm_sink *s, const struct fm_journal_entry *entry);
 /* The same for a file of which ranges may be in the journal: those count no more. Best effort. */
 void fm_sink_made_anew(struct fm_sink *s, const struct fm_journal_entry *entry);
 int fm_sink_log(struct fm_sink *s, struct fm_err *err);
-/* What the journal says of the file is not so: make it forget, before the file is made again. */
+/*
+ * Strikes a file from the journal, because the journal is wrong. This comes before the file is made
+ * again.
+ */
 int fm_sink_forget(struct fm_sink *s, const char *path, size_t len, struct fm_err *err);
 void fm_sink_free_made(struct fm_sink *s);
 

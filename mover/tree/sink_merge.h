@@ -25,7 +25,7 @@ struct fm_merge {
 	uint64_t since_ns;	/* what changed since is looked for */
 };
 
-/* Where a name of the old version is, and would be in the new one. */
+/* The place of an entry in the old version and in the new one. */
 struct fm_merge_at {
 	const struct fm_scan_met *met;
 	char path[FM_TREE_PATH_MAX + FM_SINK_NAME_MAX + 2];
@@ -54,7 +54,7 @@ int fm_foreign_ask(struct fm_sink *s, struct fm_err *err);
 
 /* ---- */
 
-/* Of a path that was set: its directory and its last component. */
+/* Splits the path into its directory and its last component. */
 void fm_merge_split(struct fm_merge_at *p);
 
 int fm_merge_fail(const struct fm_merge *w, int ret, const char *verb, const struct fm_merge_at *p);
@@ -68,8 +68,10 @@ int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p);
  */
 int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p);
 
-/* Nothing is put into a directory of the new version, once that has its name, that is not of who
- * has the old one. */
+/*
+ * After the exchange: refuses a directory of the new version that does not have the owner of the
+ * old one.
+ */
 int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p);
 
 /*

@@ -44,11 +44,10 @@ struct fm_tree;
 void fm_sink_names_open(struct fm_sink *s);
 void fm_sink_names_close(struct fm_sink *s);
 
-/* Nothing happens unless names are wanted. The root is the path of no bytes. */
+/* Keeps a name, if names are wanted. The path of the root is empty. */
 void fm_sink_name(struct fm_sink *s, enum fm_tree_change change, const char *path, size_t len);
 
-/* What was made of an entry is added or replaced, by what has its name in the old version. met: as
- * of fm_sink_meet(). */
+/* Keeps the name of an entry as added or replaced. met: the result of fm_sink_meet(). */
 void fm_sink_name_as(struct fm_sink *s, int met, const struct fm_pack_entry *e);
 
 /* A directory was made, perhaps for what is in it, before it came itself: only that then says
@@ -58,7 +57,7 @@ void fm_sink_name_dir(struct fm_sink_call *call, const char *path, size_t len);
 /* The same of a file: it is looked for. */
 void fm_sink_name_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
-/* Of a path, by a key that nobody knows. */
+/* The hash of a path, with a secret key. */
 uint64_t fm_sink_hash(const struct fm_sink *s, const char *path, size_t len);
 
 /* Dry run: the old version has that path too. */

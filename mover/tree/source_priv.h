@@ -115,7 +115,7 @@ struct fm_source_sent {
 
 #define FM_SOURCE_SENT_BUCKETS 256
 
-/* What was not sent as it is. */
+/* Things that were not sent as they are. */
 enum fm_source_note {
 	FM_SOURCE_NOTE_HARD_LINKS,	/* files of several names became several files */
 	FM_SOURCE_NOTE_RESERVED,	/* names that no far end takes were left out */
@@ -191,7 +191,7 @@ int fm_source_check_state(struct fm_source_fill *f);
  */
 int fm_source_take_work(struct fm_source_fill *f);
 
-/* What is left of the batch goes back, before everything else. */
+/* Gives the rest of the batch back; it comes before all other names. */
 void fm_source_leave_batch(struct fm_source_fill *f);
 
 /* Tell who reads the tree's note, once for each. Takes the lock. */
@@ -221,12 +221,13 @@ int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, siz
 
 /* ---- source_sent.c; the lock is held but for new ---- */
 
-/* What is known of a pack, for fill() and need() of the same number, with one reference. NULL: no
- * memory. */
+/*
+ * Remembers a pack for fill() and need() of the same number, with one reference. NULL: no memory.
+ */
 struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len,
 					  bool is_offer);
 
-/* Where it is in the table: NULL in it if it is not there. */
+/* The slot of a pack number in the table. *slot is NULL if the number is not there. */
 struct fm_source_sent **fm_source_sent_slot(struct fm_source *s, uint64_t seq);
 
 void fm_source_sent_put(struct fm_source_sent *sent);

@@ -50,10 +50,13 @@ bool fm_staging_is_ours(const char *name);
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
 
 /*
- * What the lock file says: the inode of data/ (0: there is none yet, or all is over), by which a
- * .new is told from a replaced version, that of the version which is replaced (0: none yet),
- * whether what only that one has comes into the new one, and when data/ was made, by the clock of
- * the file system (0: nobody knows). -EBADMSG: nothing.
+ * What the lock file says:
+ * - data_ino: the inode of data/, which tells a finished .new from a replaced version. 0: there is
+ * none yet, or all is over.
+ * - old_ino: the inode of the version that is replaced. 0: none yet.
+ * - is_merging: entries that only the old version has are taken over.
+ * - begun_ns: when data/ was made, by the clock of the file system. 0: not known.
+ * fm_staging_read() answers -EBADMSG if the file says nothing.
  */
 struct fm_staging_state {
 	uint64_t data_ino;

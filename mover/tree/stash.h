@@ -70,9 +70,9 @@ struct fm_stash_rule {
 };
 
 /*
- * What it holds goes, and the stash, as the rule allows. -EPERM: it is none. -EBUSY: something in
- * it is wanted. -ENOTEMPTY: somebody fills it just now, or has put something else there. freed as
- * for fm_tree_remove().
+ * Removes a stash and what it holds, if the rule above allows it. -EPERM: it is no stash. -EBUSY:
+ * something in it is still wanted. -ENOTEMPTY: it is being filled just now, or has something else
+ * in it. freed: as for fm_tree_remove().
  */
 int fm_stash_remove_by(int parent, const char *stash, const struct fm_stash_rule *rule,
 		       const struct fm_tree_freed *freed);

@@ -45,7 +45,7 @@ struct fm_tree_names;
 #define FM_TREE_EXCLUDE_LEN_MAX 255
 #define FM_TREE_XATTRS_MAX (64u << 10)	/* bytes of one entry's extended attributes */
 
-/* What was found (source), or made (sink). */
+/* Counts of what was found (source) or made (sink). */
 struct fm_tree_count {
 	uint64_t files;			/* regular ones, large ones too */
 	uint64_t dirs;			/* below the root, which is not counted */

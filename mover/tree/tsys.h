@@ -76,7 +76,7 @@ int fm_tsys_is_mounted_on(int dir, const char *name);
  */
 int fm_tsys_each_name(int dir, int (*fn)(void *ctx, int dir, const char *name), void *ctx);
 
-/* Nobody but us can have put anything there. */
+/* Whether only this user can have put anything into the directory. */
 bool fm_tsys_is_private(const struct stat *st);
 
 /* As renameat2(2). -EINVAL or -ENOSYS: the flag is not supported there. */

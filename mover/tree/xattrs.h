@@ -11,7 +11,7 @@
 
 #include "mover/tree/tree.h"
 
-/* What reading them needs; large, so it is kept for the next file. */
+/* Memory for reading extended attributes; large, so it is kept for the next file. */
 struct fm_xattrs {
 	uint8_t packed[FM_TREE_XATTRS_MAX];
 	size_t len;
@@ -19,8 +19,8 @@ struct fm_xattrs {
 };
 
 /*
- * Those of fd that may travel, into x->packed, x->len. 0 also where the file system has none.
- * -E2BIG: more than FM_TREE_XATTRS_MAX bytes; or another -errno.
+ * Reads the attributes of fd that may be sent into x->packed, x->len. 0 also where the file system
+ * has none. -E2BIG: more than FM_TREE_XATTRS_MAX bytes; or another -errno.
  */
 int fm_xattrs_read(struct fm_xattrs *x, int fd);
 

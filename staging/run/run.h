@@ -104,10 +104,12 @@ void fm_run_tick(struct fm_run *run, uint64_t now_ns);
 /* `via` is the peer whose session it came over. */
 void fm_run_message(struct fm_run *run, unsigned via, const struct fm_run_msg *msg);
 void fm_run_peer_up(struct fm_run *run, unsigned peer);
-/* What was sent to it, and came from it, is cancelled. */
+/* The peer is lost. Everything that was being sent to it or came from it is cancelled. */
 void fm_run_peer_lost(struct fm_run *run, unsigned peer);
-/* Those that have a session and have not said yet whether they take part, and those that will not:
- * nobody waits for these. */
+/*
+ * Tells the core which peers have a session and have not said yet whether they take part, and which
+ * refused; nobody waits for the latter.
+ */
 void fm_run_called(struct fm_run *run, uint64_t peers, uint64_t refused);
 
 /* A request made here for these nodes. */
@@ -123,10 +125,7 @@ void fm_run_read_done(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code);
 void fm_run_written(struct fm_run *run, unsigned slot, int code);
 void fm_run_sent(struct fm_run *run, unsigned to, uint32_t extent, int code);
-/*
- * What is on this node's disk is not what was written. Uploads of it were answered with
- * FM_RUN_NONE.
- */
+/* An extent on this node's disk is damaged. Uploads of it were answered with FM_RUN_NONE. */
 void fm_run_disk_bad(struct fm_run *run, uint32_t extent);
 void fm_run_checked(struct fm_run *run, uint32_t number, int code);
 void fm_run_published(struct fm_run *run, int code);

@@ -27,7 +27,7 @@
 
 struct fm_cache_key;
 
-/* Who stages what. Two nodes that say the same of it are in one run. */
+/* Which nodes stage which dataset. Nodes with equal values are in one run. */
 struct fm_stage_about {
 	uint8_t listing[FM_SHA256_LEN];
 	uint64_t entries;

@@ -71,7 +71,7 @@ struct fm_landing_place *fm_landing_expect(struct fm_landing *l, const struct fm
 /* Bytes of it, so far; more than it has where a line broke and some came twice. */
 uint64_t fm_landing_came(const struct fm_landing_place *p);
 
-/* Nobody waits any more. Its put fails. */
+/* Nobody waits for this place any more; a put into it fails. */
 void fm_landing_drop(struct fm_landing_place *p);
 
 /* Places that are left, with those that were dropped and still written to. */

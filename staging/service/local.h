@@ -25,7 +25,7 @@ struct fm_stage_local {
 	bool has_checksums;		/* the list: files are read, for the CRC32C of each */
 };
 
-/* What is there into o, which fm_stage_offered_end() then tells of. */
+/* Lists the source into o; fm_stage_offered_end() then has the result. */
 int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered *o,
 			struct fm_err *err);
 

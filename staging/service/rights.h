@@ -24,7 +24,7 @@ struct fm_store;
 int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,
 			  struct fm_err *err);
 
-/* Its store lets this user read no more: he may read no copy of that source. Worker. */
+/* The store refuses this user now, so the user may read no copy of that source any more. Worker. */
 void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid);
 
 /*

@@ -21,7 +21,7 @@ struct fm_stage_runs {
 	bool is_stopping;
 };
 
-/* What is to come, and for whom first. The texts are copied. */
+/* The dataset to fetch, and the user who asked first. The texts are copied. */
 struct fm_stage_plan {
 	const char *node, *store, *path;
 	size_t path_len;
@@ -36,7 +36,7 @@ struct fm_stage_plan {
 	bool is_alone;			/* if they do not, it may */
 };
 
-/* Who waits for it. Its caller's; ended() comes once. */
+/* Somebody who waits for the run. The caller owns it; ended() is called once. */
 struct fm_stage_waiter {
 	struct fm_list at;
 	void (*ended)(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err);
@@ -46,7 +46,7 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 			struct fm_cache *cache);
 void fm_stage_runs_stop(struct fm_stage_runs *runs);
 
-/* Who looks for room next knows what is on the disk of those that come. */
+/* Tells the cache how much of the running fetches is on the disk, before it looks for room. */
 void fm_stage_runs_note(struct fm_stage_runs *runs);
 
 /* The one of that key, or a new one. */
@@ -54,7 +54,7 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out,
 		      struct fm_err *err);
 
-/* What is done now for a dataset that comes: "planned", "copying", ...; NULL: nothing. */
+/* What is being done for a dataset that is fetched: "planned", "copying", ...; NULL: nothing. */
 const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct fm_cache_key *key);
 
 void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out);

@@ -118,7 +118,7 @@ void fm_together_put(struct fm_together *t);
 /* A request made here for these nodes. */
 void fm_together_request(struct fm_together *t, uint64_t nodes);
 
-/* Who waits for its end. Its caller's; ended() comes once. */
+/* Somebody who waits for the end. The caller owns it; ended() is called once. */
 struct fm_together_waiter {
 	struct fm_list at;
 	void (*ended)(struct fm_together_waiter *w, const struct fm_err *err);
@@ -142,7 +142,7 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 void fm_together_found(struct fm_together *t);
 void fm_together_refuse(struct fm_together *t, const struct fm_err *err);
 
-/* What came so far here, of extents that come, too. */
+/* The bytes that came to this node so far, of unfinished extents too. */
 uint64_t fm_together_done(const struct fm_together *t);
 
 /* A node of a request, as it is, or as it was in the end. */

@@ -129,18 +129,18 @@ void fm_together_tell_wanted(struct fm_together *t);
 void fm_together_sort(struct fm_together *t);
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);
 void fm_together_check_invited(struct fm_together *t);
-/* What this node has is not what the others have: they hear of it. */
+/* This node has other bytes than the others: tells them. */
 void fm_together_warn(struct fm_together *t, const struct fm_err *note);
 /* err NULL: as the run says. */
 void fm_together_over(struct fm_together *t, const struct fm_err *err);
 
 /* together_io.c */
-/* What this node has of a source, with a reference; NULL: nothing. */
+/* The store of a source on this node, with a reference; NULL: there is none. */
 struct fm_store_ref *fm_togethers_store(const struct fm_togethers *all,
 					const struct fm_stage_about *a);
 void fm_together_look_here(struct fm_together *t, const char *asker);
 void fm_together_start_ops(struct fm_together *t);
-/* Those to that node are not answered any more; -1: all. */
+/* Cancels the operations to that node (-1: to all): they are not answered any more. */
 void fm_together_cancel_ops(struct fm_together *t, int to);
 void fm_together_drop_core(struct fm_together *t);
 void fm_together_close_io(struct fm_together *t);
