@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tuning - how many lanes, connections and slabs suit a machine. Pure: what is known of the machine
- * comes in, numbers and the reasons for them come out. What the configuration sets is taken as it
- * is, each value by itself.
+ * tuning - how many lanes, connections and slabs suit a machine. A pure function: facts about the
+ * machine come in, numbers and the reasons for them come out. A value that the configuration sets
+ * is taken as it is.
  *
  * The rules, and why:
- * - A lane for each processor, 2 to 16. With one for every two, the processors of both nodes stood
- * idle for a third of the time (bench/FIGURES.md, scale).
- * - A TCP connection for each lane, divided among the rails, 2 to 16 a rail: one connection is
- * served by one lane, so fewer leave lanes idle. Fewer too where the arena has no slab for each, or
- * where those to all peers together would take more than an eighth of the budget of memory.
+ * - A lane for each processor, 2 to 16. With one for every two, processors were idle for a third of
+ *   the time (bench/FIGURES.md, scale).
+ * - A TCP connection for each lane, divided among the rails, 2 to 16 a rail: one lane serves a
+ *   connection, so fewer leave lanes idle. Fewer too where the arena has no slab for each, or where
+ *   those to all peers would take more than an eighth of the budget of memory.
  * - Slabs of 4 to 8 MiB, so that the connections to two peers have one each for either direction.
- * Less leaves a disk without work, more brings nothing (bench/FIGURES.md, scale).
- * - Queue pairs such that their slabs are 32 MiB a rail: a disk that stands still for a moment must
- * not stop the rail. At most two a lane, 2 to 8.
+ *   Less leaves a disk without work, more gains nothing (bench/FIGURES.md, scale).
+ * - Queue pairs such that their slabs are 32 MiB a rail: a disk that pauses for a moment must not
+ *   stop the rail. At most two a lane, 2 to 8.
  * - Chunks of 1 MiB, less only where the arena is too small for 4 slabs of 4 chunks in either
- * direction.
+ *   direction.
  * - Over a link of known speed no more than one TCP connection for each 5 Gb/s, or 4.
- * Two processors and the default arena so get 2 lanes, 2 connections, 4 queue pairs and slabs of 8
+ * So two processors and the default arena get 2 lanes, 2 connections, 4 queue pairs and slabs of 8
  * MiB.
  */
 #ifndef FM_TUNING_H

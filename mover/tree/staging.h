@@ -51,8 +51,8 @@ int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd
 
 /*
  * What the lock file says:
- * - data_ino: the inode of data/, which tells a finished .new from a replaced version. 0: there is
- * none yet, or all is over.
+ * - data_ino: the inode of data/, which tells a finished .new from a replaced version.
+ *   0: there is none yet, or all is over.
  * - old_ino: the inode of the version that is replaced. 0: none yet.
  * - is_merging: entries that only the old version has are taken over.
  * - begun_ns: when data/ was made, by the clock of the file system. 0: not known.

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job - one transfer as the control thread sees it, at either end, whoever began it.
+ * job - one transfer as the control thread sees it, at either end, whichever end began it.
  *
- * Source:  (WAIT for the session) -> PUT, READY  or  GET, open, FOUND -> COPYING -> CHECKING that
- *                                                    the source is
- *          unchanged -> FINISH -> FINISHING -> DONE
- * Sink:    (WAIT for the session) -> GET, FOUND  or  PUT, create, READY -> COPYING -> FINISH ->
- *          DRAINING -> PUBLISHING -> DONE
+ * Source:  WAIT for the session -> PUT, READY (or GET, open, FOUND) -> COPYING
+ *          -> CHECKING that the source is unchanged -> FINISH -> FINISHING -> DONE
+ * Sink:    WAIT for the session -> GET, FOUND (or PUT, create, READY) -> COPYING
+ *          -> FINISH -> DRAINING -> PUBLISHING -> DONE
  *
- * Failure: the first reason counts. The caller (if it is ours) hears it at once; the peer is told
- * by ABORT; chunks under way end on their own; then the file is discarded (sink) and closed on a
- * worker, and the job is freed.
+ * Failure: the first reason counts. A local caller hears it at once. The peer is told by ABORT.
+ * Chunks under way end on their own. Then the file is discarded (sink) and closed on a worker, and
+ * the job is freed.
  *
  * Private to transfer/: shared by job.c (its life), job_source.c and job_sink.c (the two roles) and
  * job_tree.c (what trees have beyond that). Control thread only.
