@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* links - see links.h. */
 #include "client/cli/links.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* api_task - see api_task.h. */
 #include "mover/api/api_task.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* entry - see entry.h. */
 #include "mover/journal/entry.h"
 
 #include <errno.h>

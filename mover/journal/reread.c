@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* reread - see reread.h. */
 #include "mover/journal/reread.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* engine - see engine.h. */
 #include "mover/node/engine.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* line - see line.h. */
 #include "mover/node/line.h"
 
 #include <errno.h>

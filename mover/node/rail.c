@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* rail - see rail.h. */
 #include "mover/node/rail.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* reach - see reach.h. */
 #include "mover/node/reach.h"
 
 #include <arpa/inet.h>

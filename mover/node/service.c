@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* service - see service.h. */
 #include "mover/node/service.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* session - see session.h. */
 #include "mover/node/session.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* request - see request.h. */
 #include "mover/services/request.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* services - see services.h. */
 #include "mover/services/services.h"
 
 #include <stddef.h>

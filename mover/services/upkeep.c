@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* upkeep - see upkeep.h. */
 #include "mover/services/upkeep.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* verification - see verification.h. */
 #include "mover/services/verification.h"
 
 #include <assert.h>

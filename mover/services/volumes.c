@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* volumes - see volumes.h. */
 #include "mover/services/volumes.h"
 
 #include <errno.h>

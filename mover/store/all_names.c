@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* all_names - see all_names.h. */
 #include "mover/store/all_names.h"
 
 #include <stdint.h>

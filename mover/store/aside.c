@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* aside - see aside.h. */
 #include "mover/store/aside.h"
 
 #include <errno.h>

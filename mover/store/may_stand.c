@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* may_stand - see may_stand.h. */
 #include "mover/store/may_stand.h"
 
 #include <linux/magic.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* room - see room.h. */
 #include "mover/store/room.h"
 
 #include <errno.h>

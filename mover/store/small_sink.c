@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* small_sink - see small_sink.h. */
 #include "mover/store/small_sink.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* snapshot - see snapshot.h. */
 #include "mover/store/snapshot.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sync - see sync.h. */
 #include "mover/store/sync.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* addr - see addr.h. */
 #include "mover/transport/addr.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* netlink - see netlink.h. */
 #include "mover/transport/netlink.h"
 
 #include <errno.h>

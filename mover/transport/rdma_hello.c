@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* rdma_hello - see rdma_hello.h. */
 #include "mover/transport/rdma_hello.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* job - see job.h. */
 #include "mover/services/transfer/job.h"
 
 #include <assert.h>
