@@ -43,7 +43,7 @@ struct build {
 	const struct fm_stage_build_opts *opts;
 	struct fm_stage_writer *w;
 	struct fm_hardlinks hardlinks;
-	uint8_t *buf[FM_STAGE_AT_ONCE];	/* of a chunk; the first is there, the others where memory is */
+	uint8_t *buf[FM_STAGE_AT_ONCE];	/* of a chunk; all but the first may be missing */
 	struct small *small;		/* met, and not written down */
 	unsigned count;
 	atomic_uint next;		/* of these, to be read */
