@@ -32,6 +32,7 @@ void fm_finding_drop(struct fm_findings *list, const struct fm_finding *f)
 	list->count--;
 }
 
+__attribute__((format(printf, 2, 0)))
 static void add_line(char text[static FM_FINDING_TEXT_MAX], const char *fmt, va_list list)
 {
 	size_t len = strlen(text),

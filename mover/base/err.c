@@ -116,6 +116,7 @@ int fm_err_not_begun(struct fm_err *err)
 }
 
 /* What was done, and why it failed. */
+__attribute__((format(printf, 4, 0)))
 static void err_vsys(struct fm_err *err, int code, const char *why, const char *fmt, va_list args)
 {
 	struct text t = { .len = 0 };

@@ -163,6 +163,7 @@ static bool tell_lost(void)
 	return false;
 }
 
+__attribute__((format(printf, 2, 0)))
 static void log_line(enum fm_log_level level, const char *fmt, va_list args)
 {
 	char text[LOG_TEXT_MAX];

@@ -32,17 +32,18 @@ static int ask(int fd, const char *interface, void *data)
 /* How many there are. */
 static int count_of(int fd, const char *interface)
 {
-	struct {
+	union {
 		struct ethtool_sset_info head;
-		uint32_t count;
+		uint32_t words[sizeof(struct ethtool_sset_info) / sizeof(uint32_t) + 1];
 	} info = {.head = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1u << ETH_SS_STATS}};
+	const uint32_t *count = &info.words[sizeof(info.head) / sizeof(uint32_t)];
 	int ret = ask(fd, interface, &info);
 
 	if (ret < 0)
 		return ret;
-	if (info.head.sset_mask == 0 || info.count == 0)
+	if (info.head.sset_mask == 0 || *count == 0)
 		return -EOPNOTSUPP;
-	return info.count > STATISTICS_MAX ? -E2BIG : (int)info.count;
+	return *count > STATISTICS_MAX ? -E2BIG : (int)*count;
 }
 
 static int take_all(int fd, const char *interface, unsigned count, fm_ethtool_take *take, void *ctx)

@@ -15,6 +15,7 @@
 
 #include "mover/base/err.h"
 
+__attribute__((format(printf, 3, 0)))
 static int path_of(const struct fm_collect *c, char out[static PATH_MAX], const char *fmt,
 		   va_list list)
 {

@@ -19,7 +19,7 @@ void *fm_service_state(const struct fm_engine *e, const struct fm_service *servi
 	for (unsigned i = 0; i < e->service_count; i++)
 		if (e->env.services[i] == service)
 			return e->service_state[i];
-	assert(!"this engine has no such service");
+	assert(false && "this engine has no such service");
 	return NULL;
 }
 

@@ -203,7 +203,7 @@ static int held_next_data(struct fm_file *file, uint64_t offset, uint64_t *from,
 {
 	(void)file;
 	*from = *to = offset;
-	assert(!"fm_held_file_look() is for that");
+	assert(false && "fm_held_file_look() is for that");
 	return -EDEADLK;
 }
 

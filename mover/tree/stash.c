@@ -418,7 +418,7 @@ static int always(const void *ctx, enum fm_staging_kind kind, const struct stat 
 {
 	(void)kind;
 	(void)stash;
-	return *(const enum fm_wanted *)ctx;
+	return (int)*(const enum fm_wanted *)ctx;
 }
 
 int fm_stash_remove_unwanted(int parent, const char *stash, const struct fm_tree_freed *freed)
