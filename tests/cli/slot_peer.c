@@ -369,13 +369,14 @@ static void put_tree(void)
 	char path[16];
 	struct fm_wire_msg m = {.type = FM_WIRE_PUT,
 				.put = {.flags = FM_WIRE_PUT_TREE,
-					.xfer = ++number,
+					.xfer = number + 1,
 					.size = FM_WIRE_SIZE_UNKNOWN,
 					.chunk = PACK_MAX,
 					.dev = 1,
-					.ino = number,
+					.ino = number + 1,
 					.store = fm_wire_str("s")}};
 
+	number++;
 	(void)snprintf(path, sizeof(path), "t%u", (unsigned)number);
 	m.put.path = fm_wire_str(path);
 	is_ready = is_done = false;

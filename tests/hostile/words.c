@@ -46,8 +46,8 @@ static struct fm_wire_str any_text(struct odds *o)
 		"for no reason",
 		"\033[2J\033]0;title\007",
 		"a\rb",
-		"\xe2\x80\xae"
-		"txt.exe",
+		("\xe2\x80\xae"
+		 "txt.exe"),
 		"%s%n%s",
 		"\xff\xfe",
 		"../../..",

@@ -271,7 +271,8 @@ static void queue_down(void)
 	fm_queue_stop(q);
 	for (unsigned i = 0; i < started_count; i++) {
 		struct fm_job_result r = {.code = -ECANCELED,
-					  .err = {-ECANCELED, "fmoved is stopping"}};
+					  .err = {.code = -ECANCELED,
+						  .text = "fmoved is stopping"}};
 
 		if (started[i].is_over)
 			continue;

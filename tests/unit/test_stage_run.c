@@ -589,7 +589,10 @@ static void test_carry_before_reads(void)
 	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1 << 1}, 0, 0);
 	report(run, 2,
 	       (struct fm_run_state){
-		       .up = 1 << 1, .can_read = true, .lease_count = 2, .lease = {{7}, {8}}},
+		       .up = 1 << 1,
+		       .can_read = true,
+		       .lease_count = 2,
+		       .lease = {{.extent = 7}, {.extent = 8}}},
 	       0, 0);
 	fm_run_tick(run, FM_NS_PER_S);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 2);
@@ -704,7 +707,10 @@ static void test_lease_needless(void)
 	report(run, 1, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1, .have_count = 299}, 9,
 	       8);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 0);
-	report(run, 2, (struct fm_run_state){.up = 1, .lease_count = 2, .lease = {{7}, {8}}}, 0, 0);
+	report(run, 2,
+	       (struct fm_run_state){
+		       .up = 1, .lease_count = 2, .lease = {{.extent = 7}, {.extent = 8}}},
+	       0, 0);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 1);
 	CU_ASSERT_EQUAL(last[FM_RUN_REVOKE].to, 2);
 	CU_ASSERT_EQUAL(last[FM_RUN_REVOKE].extent, 7);

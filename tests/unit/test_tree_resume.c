@@ -65,7 +65,8 @@ static void rot(const char *path)
 	struct stat st;
 	char byte;
 
-	CU_ASSERT_TRUE(fstat(fd, &st) == 0 && pread(fd, &byte, 1, 77) == 1);
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL_FATAL(pread(fd, &byte, 1, 77), 1);
 	byte ^= 1;
 	times[1] = st.st_mtim;
 	CU_ASSERT_TRUE(pwrite(fd, &byte, 1, 77) == 1 && futimens(fd, times) == 0);

@@ -22,7 +22,7 @@ static void make_for_excludes(void)
 	static const char *const files[] = {
 		"a.o",	   "src/a.o",	   "src/a.c", "src/deep/b.o", "src/deep/build/x",
 		"build/x", "src/notbuild", ".hidden", "src/[x]",      "src/deep/a.c",
-		PARTIAL,   "src/" STAGED};
+		PARTIAL,   ("src/" STAGED)};
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		make_dir(dirs[i]);

@@ -999,9 +999,11 @@ static void test_encoders_refuse(void)
 	CU_ASSERT_EQUAL(
 		encoded_of((struct fm_wire_msg){.type = FM_WIRE_DONE, .done = {.flags = 8}}), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){.type = FM_WIRE_HELLO,
-							.hello = {1, 1, {0}, {"a/b", 3}, 0}}),
+							.hello = {.version_min = 1,
+								  .version_max = 1,
+								  .name = {"a/b", 3}}}),
 			0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)31 }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)127 }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){.type = FM_WIRE_READY,
 							.ready = {.chunk = 4096, .have_crc = 7}}),
 			0);
