@@ -263,46 +263,55 @@ static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct f
 	return 0;
 }
 
-/* Whether an update that removes the rest would change nothing. An error: the put itself says
- * it. */
-static bool is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, bool has_checksums,
-		     struct fmove_result *result)
+/*
+ * Whether an update that removes the rest would change nothing: 1, 0, or an error that may pass
+ * until the next try. What else is wrong the put itself says.
+ */
+static int is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, bool has_checksums,
+		    struct fmove_result *result, struct fmove_error *err)
 {
-	struct fmove_error err;
 	struct dry dry;
+	int ret;
 
 	dry_init(&dry, t);
 	dry.tree.is_update = dry.tree.is_delete = true;
 	dry.tree.has_checksums = has_checksums;
-	return put_tree(c, dir_fd, &dry.t, result, &err) == 0 &&
-	       result->added + result->replaced + result->removed + result->wanted_files == 0;
+	ret = put_tree(c, dir_fd, &dry.t, result, err);
+	if (ret < 0)
+		return fm_errno_may_pass(ret) ? ret : 0;
+	return result->added + result->replaced + result->removed + result->wanted_files == 0;
 }
 
 /*
  * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to
  * be in the way of itself. Another version can have the same sizes and times, and be what was to be
- * replaced: the content decides.
+ * replaced: the content decides. As is_there(): if the far end cannot be asked, nothing is put.
  */
-static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t,
-			 struct fmove_result *result)
+static int is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t,
+			struct fmove_result *result, struct fmove_error *err)
 {
-	if (!is_there(c, dir_fd, t, false, result) || !is_there(c, dir_fd, t, true, result))
-		return false;
-	(void)snprintf(result->note, sizeof(result->note),
-		       "an earlier try, of which no answer came, had published it");
-	return true;
+	int ret = is_there(c, dir_fd, t, false, result, err);
+
+	if (ret > 0)
+		ret = is_there(c, dir_fd, t, true, result, err);
+	if (ret > 0)
+		(void)snprintf(result->note, sizeof(result->note),
+			       "an earlier try, of which no answer came, had published it");
+	return ret;
 }
 
 static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t,
 			      struct fmove_result *result, struct fmove_error *err)
 {
-	int ret;
+	int ret = 0;
 
 	(void)as;
 	if (t->tree && t->tree->is_dry_run)
 		return put_tree(c, dir_fd, t, result, err);
-	if (t->is_again && !is_update(t->tree) && is_published(c, dir_fd, t, result))
-		return 0;
+	if (t->is_again && !is_update(t->tree))
+		ret = is_published(c, dir_fd, t, result, err);
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
 	ret = announce(c, dir_fd, t, result, err);
 	if (ret == 0)
 		ret = put_tree(c, dir_fd, t, result, err);
