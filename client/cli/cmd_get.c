@@ -360,6 +360,7 @@ struct operand {
 	bool is_pattern;
 	struct fm_glob matches;
 	struct fm_err err;		/* why there are none */
+	bool is_away;			/* its node could not be reached */
 };
 
 struct gets {
@@ -488,18 +489,30 @@ static int get_of(struct fm_transfer *t, const struct gets *g, const struct oper
 	return get_one(t, &source, g->dst);
 }
 
-static void get_all(struct fm_transfer *t, const struct gets *g)
+/* All that is to come from there would fare no better. */
+static void give_up_node(struct gets *g, const char *node)
+{
+	for (unsigned k = 0; k < g->count; k++)
+		g->operands[k].is_away |= strcmp(g->operands[k].name.node, node) == 0;
+}
+
+static void get_all(struct fm_transfer *t, struct gets *g)
 {
 	size_t left = count_all(g);
 	int status = FM_EXIT_DONE;
 
-	for (unsigned k = 0; k < g->count; k++)
-		for (size_t i = 0; i < count_of(&g->operands[k]); i++) {
-			if (status == FM_EXIT_CANCELLED || status == FM_EXIT_UNREACHABLE)
-				break;	/* the others would fare no better */
-			status = get_of(t, g, &g->operands[k], i);
+	for (unsigned k = 0; k < g->count && status != FM_EXIT_CANCELLED; k++) {
+		const struct operand *o = &g->operands[k];
+
+		for (size_t i = 0; i < count_of(o) && !o->is_away; i++) {
+			status = get_of(t, g, o, i);
 			left--;
+			if (status == FM_EXIT_UNREACHABLE)
+				give_up_node(g, o->name.node);
+			if (status == FM_EXIT_CANCELLED)
+				break;
 		}
+	}
 	if (left > 0)
 		fm_say("get: %zu more not tried", left);
 	t->outcomes.failed += (unsigned)left;

@@ -3,7 +3,7 @@
 # Method: files whose names a shell would and would not expand, beside names that look like patterns; --json, exit statuses, twins, directories
 #         with -r, a store of this node as target, a node that is away.
 . "$(dirname "$0")/lib.sh"
-up 2
+up 3
 s=$(store 2)
 mkdir -p "$s"/run{7,8}/deep "$s/odd"
 for i in 1 2 3; do
@@ -107,11 +107,16 @@ xargs fmove wait <out 2>err || bad "the jobs fail: $(cat err)"
 same "$s/run7/1.pt" in/1.pt
 same "$s/run7/2.pt" in/2.pt
 
-# A node that is away is told once.
+# A node that is away is told once; what is on others comes.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 rm -rf in && mkdir in
 fmove get -q --timeout 2s n2:s/run7/1.pt n2:s/run7/2.pt n2:s/run7/3.pt in 2>err
 [ $? -eq 4 ] || bad "n2 is away: $(cat err)"
 grep -q '2 more not tried' err || bad "the others were tried, too: $(cat err)"
+random 300 "$(store 3)/3.pt"
+fmove get -q --timeout 2s n2:s/run7/1.pt n3:s/3.pt n2:s/run7/2.pt in 2>err
+[ $? -eq 3 ] || bad "n2 is away, n3 is not: $(cat err)"
+same "$(store 3)/3.pt" in/3.pt
+grep -q '1 more not tried' err || bad "n2 was tried again: $(cat err)"
 no 4 'n2' fmove get -q --timeout 2s 'n2:s/run7/*.pt' in
 start_again n2
