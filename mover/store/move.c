@@ -110,11 +110,21 @@ static void manifest_link(struct move *m)
 	m->has_manifest = fm_sys_link(m->from.fd, name, m->into.fd, name) == 0;
 }
 
-/* Its name is where the directory is now, and nowhere else. */
+/*
+ * Its name is where the directory is now, and nowhere else. A sweep may have removed that name
+ * while the directory was not there: a rename brings it back, and does nothing to two names of one
+ * file.
+ */
 static void manifest_settle(const struct move *m, bool is_moved)
 {
-	if (m->has_manifest)
-		fm_manifest_remove(is_moved ? m->from.fd : m->into.fd, &m->key);
+	int here = is_moved ? m->into.fd : m->from.fd, gone = is_moved ? m->from.fd : m->into.fd;
+	char name[FM_MANIFEST_NAME_LEN + 1];
+
+	if (!m->has_manifest)
+		return;
+	fm_manifest_name(&m->key, name);
+	(void)renameat(gone, name, here, name);	/* swept where the directory was: that is right */
+	fm_manifest_remove(gone, &m->key);
 }
 
 /* ---- moving ---- */

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "mover/base/fault.h"
+#include "mover/tree/manifest.h"
 #include "tests/unit/store_scene.h"
 
 static int mv(const char *path, const char *to, bool may_replace)
@@ -182,6 +183,47 @@ static void test_meanwhile(void)
 	end();
 }
 
+/* A sweep comes before the rename, or behind it. */
+static void sweep(void *ctx, const char *point)
+{
+	unsigned *left = ctx;
+	atomic_bool is_over = false;
+
+	if (strcmp(point, "tree.rename") != 0 && strcmp(point, "store.fsync") != 0)
+		return;
+	if (*left > 0 && --*left == 0)
+		(void)s->ops->sweep(s, &is_over);
+}
+
+/*
+ * Goal:   a manifest is beside its directory whatever a sweep does meanwhile, and nowhere else.
+ * Method: a sweep before the rename, and before each of both syncs behind it.
+ */
+static void test_manifest(void)
+{
+	struct fm_manifest_key key;
+	char name[FM_MANIFEST_NAME_LEN + 1], path[64];
+
+	for (unsigned n = 1; n <= 3; n++) {
+		unsigned left = n;
+
+		begin(ON_DISK, true);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "a/d", &a_peer, &err), 0);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "b", &a_peer, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(fm_manifest_key_at(AT_FDCWD, at("a/d"), &key), 0);
+		fm_manifest_name(&key, name);
+		(void)snprintf(path, sizeof(path), "a/%s", name);
+		CU_ASSERT_EQUAL_FATAL(close(creat(at(path), 0600)), 0);
+		fm_fault_watch(sweep, &left);
+		CU_ASSERT_EQUAL(mv("a/d", "b/d", false), 0);
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_TRUE(left == 0 && is_there("b/d") && !is_there(path));
+		path[0] = 'b';
+		CU_ASSERT_TRUE(is_there(path));
+		end();
+	}
+}
+
 /*
  * Goal:   a process that is killed in the midst leaves the one name or the other, and all of the
  *         file.
@@ -242,6 +284,7 @@ static const struct fm_test tests[] = {
 	{ "a file takes the place of one only if asked for", test_replaces },
 	{ "a file system that knows no flags", test_no_flags },
 	{ "somebody is faster", test_meanwhile },
+	{ "a manifest goes along, though a sweep comes", test_manifest },
 	{ "a process that is killed leaves one of both names", test_killed },
 };
 FM_TEST_MAIN("store move", tests)
