@@ -26,6 +26,7 @@
 #include "mover/tree/tsys.h"
 
 #define MADE "made"	/* in the private directory */
+#define TRIES_MAX 16
 
 struct link {
 	struct fm_store_dir *sd;
@@ -158,13 +159,27 @@ static int sync_name(const struct link *l, struct fm_err *err)
 	return fm_path_sync_up(l->sd->root, l->parent.fd, l->path, err);
 }
 
+/* What had the name gets it again, though somebody may have removed the link from it meanwhile, or
+ * given it to another. */
+static int exchange_back(const struct link *l)
+{
+	int ret = -ENOENT;
+
+	for (int i = 0; i < TRIES_MAX && (ret == -ENOENT || ret == -EEXIST); i++)
+		ret = fm_sys_rename(l->private, MADE, l->parent.fd, l->parent.name,
+				    i % 2 == 0 ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+	return ret;
+}
+
 /* Best effort: the error that led here is the one to report. */
 static void take_back(struct link *l)
 {
-	unsigned flags = l->is_exchanged ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+	int ret = l->is_exchanged ? exchange_back(l)
+				  : fm_sys_rename(l->parent.fd, l->parent.name, l->private, MADE,
+						  RENAME_NOREPLACE);
 
-	if (renameat2(l->parent.fd, l->parent.name, l->private, MADE, flags) < 0)
-		fm_log_error("%s: cannot undo the link: %s", l->path, fm_err_name(errno));
+	if (ret < 0)
+		fm_log_error("%s: cannot undo the link: %s", l->path, fm_err_name(ret));
 }
 
 static int make(struct link *l, const struct fm_path_make *owner, bool may_replace,

@@ -114,9 +114,36 @@ static void test_meanwhile(void)
 	end();
 }
 
+/* So, and the link that took the file's place is removed before that is given back. */
+static void take_and_remove(void *ctx, const char *point)
+{
+	const unsigned *renames = ctx;
+
+	take(ctx, point);
+	if (strcmp(point, "store.rename") == 0 && *renames == 3)
+		CU_ASSERT_EQUAL(unlink(at("l")), 0);
+}
+
+static void test_removed_meanwhile(void)
+{
+	unsigned renames = 0;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("f", 1000, 1, false), 0);
+	CU_ASSERT_EQUAL(ln("x", "l", false), 0);
+	fm_fault_watch(take_and_remove, &renames);
+	CU_ASSERT_EQUAL(ln("g", "l", true), -EEXIST);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(renames > 3);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "l", 1000, 1), 0);
+	CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 0);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a link leads to something in its store, or is refused", test_targets },
 	{ "only a link is replaced, if asked for", test_replaces },
 	{ "a file that takes the name meanwhile stays", test_meanwhile },
+	{ "it stays though its name is taken from it again", test_removed_meanwhile },
 };
 FM_TEST_MAIN("store symlink", tests)
