@@ -78,14 +78,31 @@ static int look_at_new(struct move *m, bool may_replace, struct fm_err *err)
 	return 0;
 }
 
+/* A link keeps what it says. One that leads to something in the store does so from its new place,
+ * too; one that leads out already may be moved. */
+static int check_link(const struct move *m, struct fm_err *err)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	ssize_t len = readlinkat(m->from.fd, m->from.name, target, sizeof(target) - 1);
+
+	if (len < 0)
+		return fm_path_fail(err, -errno, "read the link", m->path);
+	target[len] = '\0';
+	if (fm_symlink_check(m->sd, m->from.fd, m->path, target, NULL) < 0)
+		return 0;
+	return fm_symlink_check(m->sd, m->into.fd, m->to, target, err);
+}
+
 static int look(struct move *m, bool may_replace, struct fm_err *err)
 {
 	int ret = fm_sys_fstatat(m->from.fd, m->from.name, &m->st);
 
 	if (ret < 0)
 		return fm_path_fail(err, ret, "move", m->path);
+	if (S_ISLNK(m->st.st_mode))
+		ret = check_link(m, err);
 	m->has_old = false;
-	return look_at_new(m, may_replace, err);
+	return ret < 0 ? ret : look_at_new(m, may_replace, err);
 }
 
 /* ---- the manifest ---- */

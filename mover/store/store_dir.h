@@ -61,6 +61,10 @@ int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct 
 int fm_removal(struct fm_store_dir *dir, const char *path, bool is_recursive, struct fm_err *err);
 int fm_symlink(struct fm_store_dir *dir, const char *path, const char *target,
 	       const struct fm_who *who, bool may_replace, struct fm_err *err);
+/* Whether a link in the open directory may say that: it leads nowhere out of the store from there.
+ * path: of the link, for the error. */
+int fm_symlink_check(const struct fm_store_dir *sd, int dir, const char *path, const char *target,
+		     struct fm_err *err);
 int fm_move(struct fm_store_dir *dir, const char *path, const char *to, bool may_replace,
 	    struct fm_err *err);
 

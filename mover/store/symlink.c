@@ -3,8 +3,9 @@
  * symlink - a symbolic link in a store, to something in it.
  *
  * What it says is relative, and goes up only at its beginning and not above the store: so it leads
- * nobody out, neither fmove nor who follows it by the path of the store. Other links that it meets
- * are guarded by the kernel (path.h).
+ * nobody out, neither fmove nor who follows it by the path of the store. A move asks that again
+ * (move.c), but not of the links in a directory. Other links that it meets are guarded by the
+ * kernel (path.h).
  *
  * Happy path: it is made in a directory that only we may enter; renameat2(NOREPLACE), or EXCHANGE
  * with a link that is there; fsync of the directory; what it replaced goes.
@@ -88,16 +89,17 @@ static const char *target_fault(const char *target, int depth)
 	return NULL;
 }
 
-static int check_target(const struct link *l, struct fm_err *err)
+int fm_symlink_check(const struct fm_store_dir *sd, int dir, const char *path, const char *target,
+		     struct fm_err *err)
 {
-	int depth = depth_of(l->sd->root, l->parent.fd);
+	int depth = depth_of(sd->root, dir);
 	struct fm_path_shown shown;
 	const char *why;
 
 	if (depth < 0)
-		return fm_path_fail(err, depth, "find the directory of", l->path);
-	why = target_fault(l->target, depth);
-	fm_path_show(l->target, &shown);
+		return fm_path_fail(err, depth, "find the directory of", path);
+	why = target_fault(target, depth);
+	fm_path_show(target, &shown);
 	return why ? fm_err_set(err, -EXDEV, "a link to \"%s\": %s", shown.text, why) : 0;
 }
 
@@ -209,7 +211,7 @@ static int make_in(struct link *l, const struct fm_path_make *owner, bool may_re
 		   struct fm_err *err)
 {
 	char temp[FM_STAGING_NAME_LEN + 1];
-	int ret = check_target(l, err);
+	int ret = fm_symlink_check(l->sd, l->parent.fd, l->path, l->target, err);
 
 	if (ret < 0)
 		return ret;

@@ -44,6 +44,8 @@ no 1 'no such file' fmove ln -s f n2:s/none/bad
 no 2 'say --symbolic' fmove ln runs n2:s/bad
 no 2 'is a directory' fmove ln -s runs n2:s/
 no 2 'NODE:STORE/PATH' fmove ln -s runs bad
+no 6 'leads out of the store' fmove mv n2:s/runs/8/link n2:s/bad
+[ -L "$s/runs/8/link" ] || bad "a link that may not be moved is away"
 [ ! -L "$s/bad" ] || bad "a link that is refused is there"
 
 # It is never away while it is replaced.

@@ -74,7 +74,8 @@ static void test_refused(void)
 		{"f", "", false, -EISDIR},	 {"f", "../x", false, -EXDEV},
 		{"../x", "y", false, -EXDEV},	 {"f", "/x", false, -EXDEV},
 		{"f", ".fmove.x", false, -EINVAL}, {".fmove.x", "x", false, -EINVAL},
-		{"f", "out/x", false, -EXDEV},
+		{"f", "out/x", false, -EXDEV},	 {"d/up", "up", false, -EXDEV},
+		{"d/up", "l", true, -EXDEV},
 	};
 
 	begin(ON_DISK, false);
@@ -86,6 +87,8 @@ static void test_refused(void)
 	CU_ASSERT_EQUAL(link(at("f"), at("twin")), 0);
 	CU_ASSERT_EQUAL(mkfifo(at("pipe"), 0644), 0);
 	CU_ASSERT_EQUAL(symlink("/", at("out")), 0);
+	CU_ASSERT_EQUAL(symlink("../f", at("d/up")), 0);
+	CU_ASSERT_EQUAL(symlink("f", at("l")), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int ret = mv(cases[i].path, cases[i].to, cases[i].may_replace);
 
@@ -96,7 +99,9 @@ static void test_refused(void)
 	}
 	CU_ASSERT_TRUE(holds("f", 1000, 1) && holds("g", 2000, 2) && holds("twin", 1000, 1));
 	CU_ASSERT_TRUE(holds("d/x", 3000, 3) && holds("e/x", 4000, 4) && is_there("empty"));
-	CU_ASSERT_TRUE(is_there("pipe") && is_there("out"));
+	CU_ASSERT_TRUE(is_there("pipe") && is_there("out") && is_there("d/up") && !is_there("up"));
+	/* a link that leads out already does so from anywhere */
+	CU_ASSERT_EQUAL(mv("out", "d/out", false), 0);
 	end();
 }
 
