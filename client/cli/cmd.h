@@ -142,6 +142,10 @@ int fm_stdout_end(const char *verb, int status);
  * it with an object, too. */
 void fm_stdout_json(void);
 
+/* Only what is safe in a handler: ends at once, with an object after fm_stdout_json() if nothing
+ * was printed; what was cannot be taken back. */
+_Noreturn void fm_end_cancelled(void);
+
 /*
  * The last of such a verb: if it failed before it printed anything, an object with its exit status
  * and the error that was said. The status.

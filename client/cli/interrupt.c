@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/base/exit_code.h"
+#include "client/cli/cmd.h"
 #include "mover/base/err.h"
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -37,7 +37,7 @@ static void on_signal(int number)
 			(void)unlinkat(partial_dir, partial_name, 0);
 			(void)unlinkat(partial_dir, partial_journal, 0);
 		}
-		_exit(FM_EXIT_CANCELLED);
+		fm_end_cancelled();
 	}
 	fm_interrupt_raise();
 	errno = errno_saved;

@@ -178,13 +178,17 @@ int fm_stdout_end(const char *verb, int status)
 static char cancelled[128];		/* what a signal prints, made beforehand */
 static size_t cancelled_len;
 
-/* Only what is safe in a handler. What was printed already cannot be taken back. */
+void fm_end_cancelled(void)
+{
+	if (!has_output && cancelled_len > 0)
+		(void)!write(STDOUT_FILENO, cancelled, cancelled_len);
+	_exit(FM_EXIT_CANCELLED);
+}
+
 static void on_signal(int number)
 {
 	(void)number;
-	if (!has_output)
-		(void)!write(STDOUT_FILENO, cancelled, cancelled_len);
-	_exit(FM_EXIT_CANCELLED);
+	fm_end_cancelled();
 }
 
 static void cancelled_make(void)

@@ -118,8 +118,20 @@ asks() {
 	ls -l "/proc/$1/fd" 2>/dev/null | grep -q socket:
 }
 
+# twice COMMAND...: a second one, which waits for nobody.
+twice() {
+	"$@" &
+	await asks $! || bad "$* asks nobody"
+	kill -TERM $!
+	sleep 0.5
+	kill -TERM $!
+	wait $!
+}
+
 pid=$(cat "$dir/c/n1/pid")
 kill -STOP "$pid"
+outcome 130 twice fmove put --json f n2:s/x
+outcome 130 twice fmove get --json n2:s/x g
 # shellcheck disable=SC2086
 while read -r verb; do
 	is_alone "$verb" || outcome 130 interrupted fmove $verb --socket "$FMOVE_SOCKET" --json $(operands "$verb" n2) &
