@@ -630,6 +630,18 @@ static void take_shared(struct request *r, const struct fm_wire_str *id)
 		(void)snprintf(r->shared, sizeof(r->shared), "%.*s", (int)id->len, id->at);
 }
 
+/* Names go upwards, from behind the last one on: else a peer could list without end. Two unfinished
+ * transfers may be of one name. */
+static void check_list(struct request *r, const char *peer)
+{
+	bool is_listed = r->count == 0 || strcmp(r->entries[0].name, r->after) > 0;
+
+	for (size_t i = 1; i < r->count && is_listed; i++)
+		is_listed = strcmp(r->entries[i].name, r->entries[i - 1].name) >= 0;
+	if (!is_listed)
+		r->code = fm_err_set(&r->err, -EPROTO, "%s: a list that is in no order", peer);
+}
+
 static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_reply *m = &msg->reply;
@@ -651,6 +663,8 @@ static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 		r->count = m->count;
 		for (unsigned i = 0; i < m->count; i++)
 			r->entries[i] = entry_of(&m->entry[i]);
+		if (r->code == 0 && (r->verb == FM_VERB_LIST || r->verb == FM_VERB_PARTIALS))
+			check_list(r, s->name);
 		r->is_more = m->flags & FM_WIRE_REPLY_MORE;
 		finish(r);
 		return;

@@ -676,6 +676,47 @@ static void test_a_full_peer(void)
 	end();
 }
 
+/* Goal: a peer cannot list without end: what it lists is behind the name that was asked for, and
+ * goes upwards. */
+static void test_a_list_in_order(void)
+{
+	static const struct {
+		const char *after, *first, *second;
+		int want;
+	} cases[] = {
+		{"", "a", "b", 0},	      {"b", "c", "\xff", 0},
+		{"", "b", "a", -EPROTO},      {"b", "b", "c", -EPROTO},
+		{"b", "a", "c", -EPROTO},     {"", "", "a", -EPROTO},
+		{"b", "\xff", "c", -EPROTO},
+	};
+	struct fm_wire_msg reply = { .type = FM_WIRE_REPLY };
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct fm_request_opts ls = {.verb = FM_VERB_LIST,
+						   .node = "b",
+						   .store = "s",
+						   .path = "x",
+						   .path_len = 1,
+						   .after = cases[i].after};
+
+		asked.code = 1;
+		CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &ls, on_asked, NULL, NULL), 0);
+		reply.reply = (struct fm_wire_reply){.flags = FM_WIRE_REPLY_MORE,
+						     .id = last.request.id,
+						     .count = 2,
+						     .text = fm_wire_str("")};
+		reply.reply.entry[0] = (struct fm_wire_entry){
+			.type = 1, .name = fm_wire_str(cases[i].first)};
+		reply.reply.entry[1] = (struct fm_wire_entry){
+			.type = 1, .name = fm_wire_str(cases[i].second)};
+		say(&reply);
+		CU_ASSERT_EQUAL(asked.code, cases[i].want);
+	}
+	end();
+}
+
 static char shared[FM_SHARED_LEN_MAX + 1];
 
 static void on_looked(void *ctx, const struct fm_request_result *result)
@@ -1460,6 +1501,7 @@ static const struct fm_test tests[] = {
 	{"facts: in pieces, one reading for all who ask, or why not", test_facts_asked},
 	{"facts whose reading hangs", test_facts_hang},
 	{"facts for a peer that does not read", test_facts_unread},
+	{"a peer lists in order, or in vain", test_a_list_in_order},
 	{"facts of a peer: in pieces, without end, refused, silence, gone", test_facts_answers},
 	{"how long a PING took", test_round_trip},
 	{"what this node says of volumes: all of it, or why not", test_volumes_asked},
