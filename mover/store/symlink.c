@@ -207,6 +207,14 @@ static int make(struct link *l, const struct fm_path_make *owner, bool may_repla
 	return ret;
 }
 
+/* A file that came by the exchange, and could not be given back. */
+static bool is_foreign(int private)
+{
+	struct stat st;
+
+	return fm_sys_fstatat(private, MADE, &st) == 0 && !S_ISLNK(st.st_mode);
+}
+
 static int make_in(struct link *l, const struct fm_path_make *owner, bool may_replace,
 		   struct fm_err *err)
 {
@@ -219,7 +227,8 @@ static int make_in(struct link *l, const struct fm_path_make *owner, bool may_re
 	if (l->private < 0)
 		return fm_path_fail_making(err, l->private, l->parent.fd, "make the link", l->path);
 	ret = make(l, owner, may_replace, err);
-	(void)unlinkat(l->private, MADE, 0);	/* it may have its name */
+	if (!is_foreign(l->private))
+		(void)unlinkat(l->private, MADE, 0);	/* it may have its name */
 	close(l->private);
 	(void)unlinkat(l->parent.fd, temp, AT_REMOVEDIR);	/* what stays is swept */
 	return ret;

@@ -2,6 +2,9 @@
 /*
  * Directory stores: symbolic links are made. links: fm_store
  */
+#include <glob.h>
+#include <libgen.h>
+
 #include "mover/base/fault.h"
 #include "tests/unit/store_scene.h"
 
@@ -140,10 +143,34 @@ static void test_removed_meanwhile(void)
 	end();
 }
 
+/* What cannot be given back is not removed at once: it lies in the private directory. */
+static void test_not_given_back(void)
+{
+	unsigned renames = 0;
+	glob_t kept;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("f", 1000, 1, false), 0);
+	CU_ASSERT_EQUAL(ln("x", "l", false), 0);
+	fm_fault_watch(take, &renames);
+	fm_fault_arm("store.rename", 3);
+	CU_ASSERT_EQUAL(ln("g", "l", true), -EEXIST);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*/made"), 0, NULL, &kept), 0);
+	CU_ASSERT_EQUAL(rename(kept.gl_pathv[0], at("kept")), 0);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "kept", 1000, 1), 0);
+	CU_ASSERT_EQUAL(rmdir(dirname(kept.gl_pathv[0])), 0);
+	globfree(&kept);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a link leads to something in its store, or is refused", test_targets },
 	{ "only a link is replaced, if asked for", test_replaces },
 	{ "a file that takes the name meanwhile stays", test_meanwhile },
 	{ "it stays though its name is taken from it again", test_removed_meanwhile },
+	{ "a file that cannot be given back is not removed", test_not_given_back },
 };
 FM_TEST_MAIN("store symlink", tests)
