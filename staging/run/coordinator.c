@@ -217,12 +217,12 @@ static void coming_drop(struct coordinator *co, struct seat *seat, uint32_t exte
 	}
 }
 
-static uint64_t lease_since(const struct fm_run *run, const struct seat_lease *old, uint32_t extent)
+static const struct seat_lease *lease_of(const struct seat_lease *lease, uint32_t extent)
 {
 	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
-		if (old[i].is_used && old[i].extent == extent)
-			return old[i].since_ns;
-	return run->now_ns;
+		if (lease[i].is_used && lease[i].extent == extent)
+			return &lease[i];
+	return NULL;
 }
 
 /* Replaces what was known of a member by what it says now. */
@@ -238,9 +238,14 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 		coming_drop(co, seat, seat->coming[0].extent);
 	for (unsigned i = 0; i < st->lease_count; i++) {
 		uint32_t extent = st->lease[i].extent;
+		const struct seat_lease *known = lease_of(old, extent);
 
-		seat->lease[i] = (struct seat_lease){true, st->lease[i].is_revoked, extent,
-						     lease_since(run, old, extent)};
+		seat->lease[i] =
+			(struct seat_lease){.is_used = true,
+					    .is_revoked = st->lease[i].is_revoked,
+					    .is_carry = known && known->is_carry,
+					    .extent = extent,
+					    .since_ns = known ? known->since_ns : run->now_ns};
 		co->busy[extent] = (uint16_t)(co->busy[extent] + !st->lease[i].is_revoked);
 	}
 	for (unsigned i = 0; i < st->coming_count; i++)
@@ -374,6 +379,8 @@ static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[msg->from];
+	const struct seat_lease *l = lease_of(seat->lease, msg->extent);
+	bool is_carry = l && l->is_carry;
 
 	(void)lease_over(co, seat, msg->extent);
 	put_off(run, msg->extent, msg->code == -EBUSY ? run->times->retry : 0);
@@ -381,6 +388,8 @@ static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
 		co->code = -ESTALE;
 	else if (msg->code == -EBADMSG && ++co->tries[msg->extent] >= TRIES_MAX)
 		co->code = -EBADMSG;
+	if (is_carry) /* that says nothing of its storage: it may read what cannot be carried */
+		return;
 	/* Who refuses a lease is left alone as well: while orders flow, no pulse says what it is
 	 * at. */
 	seat->read_after_ns = run->now_ns + (run->times->retry

@@ -233,8 +233,10 @@ static void give_lease(struct fm_run *run, unsigned node, uint32_t extent, unsig
 
 		if (l->is_used)
 			continue;
-		*l = (struct seat_lease){
-			.is_used = true, .extent = extent, .since_ns = run->now_ns};
+		*l = (struct seat_lease){.is_used = true,
+					 .is_carry = server != FM_RUN_NOBODY,
+					 .extent = extent,
+					 .since_ns = run->now_ns};
 		co->busy[extent]++;
 		break;
 	}

@@ -82,6 +82,7 @@ struct member {
 
 struct seat_lease {
 	bool is_used, is_revoked;
+	bool is_carry;			/* from a node that has it, as far as is known */
 	uint32_t extent;
 	uint64_t since_ns;
 };

@@ -602,6 +602,61 @@ static void test_carry_before_reads(void)
 	fm_run_free(run);
 }
 
+/* A pulse of a member that has had all orders of the coordinator here. */
+static void pulse(struct fm_run *run, unsigned node, struct fm_run_state state)
+{
+	unsigned via = run->up & bit(node) ? node : 1;
+	struct fm_run_msg msg = {.type = FM_RUN_PULSE, .from = (uint8_t)node, .join = 5,
+				 .hops = via != node, .state = state};
+
+	msg.state.order = run->coordinator.seat[node].order;
+	fm_run_message(run, via, &msg);
+}
+
+/*
+ * Goal: who cannot carry an extent may read it. Method: 2, a sink, reads 7 and 8 and does not come
+ * to an end; 3, a sink, reaches 1 only, which can read, and hears each second that 2 does not have
+ * 7.
+ */
+static void test_carry_of_what_hangs(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+	struct fm_run_msg failed = {.type = FM_RUN_READ_FAILED, .from = 1, .join = 5,
+				    .extent = 7, .code = -EBUSY};
+	struct fm_run_state reader = {.up = 0xd, .can_read = true}, sink, hung;
+	unsigned carries = 0;
+
+	sink = (struct fm_run_state){.place = FM_RUN_SINK, .up = 1 << 1, .have_count = 299};
+	hung = sink;
+	hung.can_read = true;
+	hung.lease_count = 2;
+	hung.lease[0].extent = 7;
+	hung.lease[1] = (struct fm_run_held){.extent = 8, .is_revoked = true};
+	run->member.can_read = false;
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, reader, 0, 0);
+	report(run, 2, hung, 9, 7);
+	report(run, 3, sink, 9, 7);
+	for (unsigned s = 1; s < 25; s++) {
+		fm_run_tick(run, s * FM_NS_PER_S);
+		if (sent_of[FM_RUN_CARRY] > carries)
+			fm_run_message(run, 1, &failed);
+		carries = sent_of[FM_RUN_CARRY];
+		pulse(run, 1, reader);
+		pulse(run, 2, hung);
+		pulse(run, 3, sink);
+		hung.lease[0].is_revoked = sent_of[FM_RUN_REVOKE] > 0;
+	}
+	CU_ASSERT_TRUE(carries > 1);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_REVOKE].to, 2);
+	CU_ASSERT_TRUE(sent_of[FM_RUN_LEASE] > 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_LEASE].to, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_LEASE].extent, 7);
+	fm_run_free(run);
+}
+
 /* What the sink 3 says of an extent that the coordinator here told it to fetch. */
 static void tell_fetched(struct fm_run *run, enum fm_run_msg_type type, uint32_t extent,
 			 unsigned server)
@@ -981,6 +1036,7 @@ static const struct fm_test tests[] = {
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
+	{"a carry of what hangs", test_carry_of_what_hangs},
 	{"a slow server is last", test_slow_server_is_last},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
