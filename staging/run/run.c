@@ -118,20 +118,22 @@ static bool is_still_wanted(const struct fm_run *run)
 
 /*
  * Takes an order of the coordinator. A node that is asked for only after the coordinator ended the
- * run joins the next one.
+ * run joins the next one, and calls its peers to it: their runs ended as well.
  */
 static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	bool is_end = msg->type == FM_RUN_END && fm_run_is_next_order(run, msg);
 	bool is_unheard = is_still_wanted(run);
 
-	if (is_end && msg->code == 0 && is_unheard)
+	if (is_end && msg->code == 0 && is_unheard) {
+		tell_links(run);
 		fm_run_join(run);
-	else if (is_end)
+	} else if (is_end) {
 		end(run, run->member.place == FM_RUN_OUT ? run->member.code : msg->code,
 		    msg->nodes);
-	else
+	} else {
 		fm_run_member_take(run, msg);
+	}
 }
 
 /*

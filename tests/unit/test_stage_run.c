@@ -939,11 +939,14 @@ static void test_request_crosses_end(void)
 	msg.join = run->member.join;
 	fm_run_message(run, 0, &msg);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 0);
+	memset(sent_of, 0, sizeof(sent_of));
 	msg.type = FM_RUN_END;
 	msg.order = 1;
 	fm_run_message(run, 0, &msg);
 	CU_ASSERT_EQUAL(ended, 0);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_LINKS], 3);
+	CU_ASSERT_EQUAL(last[FM_RUN_LINKS].code, 1);
 	fm_run_free(run);
 }
 
