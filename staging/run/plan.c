@@ -91,13 +91,24 @@ static void revoke(struct fm_run *run, unsigned node, struct seat_lease *l)
 }
 
 /*
- * Revokes leases: those that take too long, if another member can read the extent; and those of
- * extents that every sink got elsewhere, which would only hold up a carrier.
+ * Whether nobody needs what the lease is for: every sink has the extent, or every sink that its
+ * carrier reaches got it from another one. A carrier would keep it for ever, since nobody takes it.
  */
+static bool is_needless(const struct fm_run *run, unsigned node, const struct seat_lease *l)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t lack = sinks_of(co) & ~co->holders[l->extent];
+
+	if (l->is_carry && run->now_ns > l->since_ns + run->times->quiet)
+		lack &= co->seat[node].state.up | bit(node);
+	return lack == 0;
+}
+
+/* Revokes leases: those that nobody needs, and those that take too long, if another member can
+ * read the extent. */
 static void revoke_leases(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t sinks = sinks_of(co);
 
 	for (unsigned i = 0; i < run->node_count * FM_RUN_LEASES; i++) {
 		unsigned n = i / FM_RUN_LEASES;
@@ -105,7 +116,7 @@ static void revoke_leases(struct fm_run *run)
 
 		if (!l->is_used || l->is_revoked)
 			continue;
-		if (!(sinks & ~co->holders[l->extent])) {
+		if (is_needless(run, n, l)) {
 			revoke(run, n, l);
 		} else if (fm_run_is_overdue(run, l) && is_other_free(run, n)) {
 			revoke(run, n, l);

@@ -657,6 +657,47 @@ static void test_carry_of_what_hangs(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: who carries what those behind it got elsewhere does not keep it. Method: 1 carries 7 for 3,
+ * which has it from another one then. 0, a sink, lacks it, but 1 does not reach it.
+ */
+static void test_carry_needless(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 1 << 1);
+	struct fm_run_state sink = {.place = FM_RUN_SINK, .up = 1 << 1, .have_count = 299};
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 1 << 1, .have_count = 300};
+	struct fm_run_state carrier = {.up = 0xc, .lease_count = 1, .lease = {{7}}};
+	struct fm_run_msg have = {.type = FM_RUN_HAVE, .from = 3, .join = 5, .hops = 1,
+				  .extent = 7, .crc = 9};
+
+	run->member.can_read = false;
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.up = 0xc}, 0, 0);
+	report(run, 2, ready, 9, 300);
+	report(run, 3, sink, 9, 7);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].to, 1);
+	for (unsigned s = 2; s < 10; s++) {
+		fm_run_tick(run, s * FM_NS_PER_S);
+		if (s < 5)
+			CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 0);
+		pulse(run, 1, carrier);
+		pulse(run, 2, ready);
+		pulse(run, 3, sink);
+		if (s == 4)
+			fm_run_message(run, 1, &have);
+		sink.have_count = s < 4 ? 299 : 300;
+		carrier.lease_count = sent_of[FM_RUN_REVOKE] == 0;
+	}
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_REVOKE], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_REVOKE].to, 1);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 1);
+	CU_ASSERT_EQUAL(run->coordinator.revoked, 0);
+	fm_run_free(run);
+}
+
 /* What the sink 3 says of an extent that the coordinator here told it to fetch. */
 static void tell_fetched(struct fm_run *run, enum fm_run_msg_type type, uint32_t extent,
 			 unsigned server)
@@ -1040,6 +1081,7 @@ static const struct fm_test tests[] = {
 	{"a carry that is revoked", test_carry_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
 	{"a carry of what hangs", test_carry_of_what_hangs},
+	{"a carry that nobody needs", test_carry_needless},
 	{"a slow server is last", test_slow_server_is_last},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
