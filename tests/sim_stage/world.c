@@ -127,12 +127,39 @@ void sim_session_up(unsigned a, unsigned b, uint64_t delay_ns)
 	e->boot = 0;
 }
 
+/* The node hears that the session ended. What went over it comes no more. */
+static void hear_down(unsigned self, unsigned other)
+{
+	struct node *n = &sim.node[self];
+	bool *is_up = &sim_session(self, other)->is_up[self > other];
+
+	if (!*is_up)
+		return;
+	*is_up = false;
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
+		if (n->memory[i].from == other)
+			n->memory[i].is_receiving = false;
+	if (n->run)
+		fm_run_peer_lost(n->run, other);
+	sim_reap(n);
+}
+
+/*
+ * Both must run to make a session. Who has not heard of the last one's end hears that first, since
+ * nothing else tells of what was sent over it.
+ */
 static void session_is_up(unsigned a, unsigned b)
 {
 	struct session *s = sim_session(a, b);
 
 	if (s->is_alive || s->is_cut || !sim.node[a].is_running || !sim.node[b].is_running)
 		return;
+	if (sim.node[b].stalled_ns > sim.now_ns) {
+		sim_session_up(a, b, sim.node[b].stalled_ns - sim.now_ns);
+		return;
+	}
+	hear_down(a, b);
+	hear_down(b, a);
 	s->is_alive = true;
 	s->is_up[0] = s->is_up[1] = true;
 	s->epoch++;
@@ -519,18 +546,10 @@ static void on_message(struct event *e)
 		fm_run_message(n->run, e->other, e->msg);
 }
 
-static void on_down(struct node *n, struct event *e)
+static void on_down(struct event *e)
 {
-	struct session *s = sim_session(e->node, e->other);
-
-	if (s->epoch != e->epoch || !s->is_up[e->node > e->other])
-		return;
-	s->is_up[e->node > e->other] = false;
-	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
-		if (n->memory[i].from == e->other)
-			n->memory[i].is_receiving = false;
-	if (n->run)
-		fm_run_peer_lost(n->run, e->other);
+	if (sim_session(e->node, e->other)->epoch == e->epoch)
+		hear_down(e->node, e->other);
 }
 
 static void on_tick(struct event *e)
@@ -587,7 +606,7 @@ static void step_world(struct event *e)
 	else if (e->kind == EVENT_UP)
 		session_is_up(e->node, e->other);
 	else if (e->kind == EVENT_DOWN)
-		on_down(&sim.node[e->node], e);
+		on_down(e);
 	else if (e->kind == EVENT_TICK)
 		on_tick(e);
 	else if (e->kind == EVENT_FAULT)
