@@ -148,7 +148,7 @@ static void check_slow(void)
 
 	for (unsigned n = 0; n < sim.node_count; n++) {
 		const struct node *node = &sim.node[n];
-		double took = (double)(node->ready_ns - BEGIN_NS) / (double)S;
+		double took = (double)(node->ready_ns - node->asked_ns) / (double)S;
 
 		if (node->is_asked && !node->is_slow && node->is_ready && took > most)
 			sim_violate("n%u took %.0f s beside others that are slow; %.0f s would do",

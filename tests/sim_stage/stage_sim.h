@@ -93,7 +93,7 @@ struct node {
 	bool is_asked;			/* a sink, as requests say */
 	uint64_t request;		/* made here; 0: none */
 	bool is_ready;			/* on disk */
-	uint64_t ready_ns;
+	uint64_t asked_ns, ready_ns;	/* asked_ns: by the first request that names it */
 	bool has_ended;
 	int code;
 	unsigned disk_room;		/* extents */

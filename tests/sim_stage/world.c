@@ -507,6 +507,9 @@ void sim_start(unsigned node, uint64_t request)
 	if (!n->is_running)
 		return;
 	n->request |= request;
+	for (unsigned i = 0; i < sim.node_count; i++)
+		if (request & sim_bit(i) && sim.node[i].asked_ns == 0)
+			sim.node[i].asked_ns = sim.now_ns;
 	if (request)
 		sim_trace("n%u is asked for %llx", node, (unsigned long long)request);
 	if (!n->run) {
