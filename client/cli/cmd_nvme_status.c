@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/cli/fields.h"
 #include "client/cli/show.h"
@@ -57,29 +56,17 @@ static void print_more(const char *before, const char *text, const char *behind)
 	(void)printf("%s", behind);
 }
 
-/* "2025-01-31 12:34:56", of Unix time; "" for 0. */
-static const char *when(int64_t ms, char out[static 32])
-{
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm tm;
-
-	if (ms <= 0 || !localtime_r(&seconds, &tm) ||
-	    strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm) == 0)
-		out[0] = '\0';
-	return out;
-}
-
 /* ---- status ---- */
 
 static void print_state(const struct fm_json *v)
 {
 	int64_t again_ms = fm_field_i64(v, "next_try_ms");
 	uint64_t tries = fm_field_u64(v, "tries");
-	char at[32], time[FM_SHOW_MAX];
+	char at[FM_SHOW_MAX], time[FM_SHOW_MAX];
 
 	fm_nvme_put(fm_field_text(v, "name"));
 	print_more(": ", fm_field_text(v, "state"), "");
-	print_more(" since ", when(fm_field_i64(v, "since_ms"), at), "");
+	print_more(" since ", fm_show_date(fm_field_i64(v, "since_ms"), at), "");
 	print_more(", wanted ", fm_field_text(v, "wanted"), "\n");
 	print_text("ALARM", fm_field_text(v, "alarm"));
 	print_text("warning", fm_field_text(v, "unprotected"));
@@ -87,7 +74,7 @@ static void print_state(const struct fm_json *v)
 	if (*fm_field_text(v, "error")) {
 		print_label("last error");
 		fm_nvme_put(fm_field_text(v, "error"));
-		print_more(" (", when(fm_field_i64(v, "error_ms"), at), ")");
+		print_more(" (", fm_show_date(fm_field_i64(v, "error_ms"), at), ")");
 		(void)putchar('\n');
 	}
 	if (tries == 0 && again_ms <= 0)
@@ -204,13 +191,14 @@ static void print_peer(const struct fm_json *p, const char *label)
 {
 	const char *why = fm_field_text(p, "why");
 	uint64_t epoch = fm_field_u64(p, "epoch");
-	char at[32];
+	char at[FM_SHOW_MAX];
 
 	print_label(label);
 	fm_nvme_put(fm_field_text(p, "node"));
 	if (*why) {
 		print_more(" does not answer (", why, ")");
-		print_more(", forgotten since ", when(fm_field_i64(p, "forgotten_ms"), at), "");
+		print_more(", forgotten since ",
+			   fm_show_date(fm_field_i64(p, "forgotten_ms"), at), "");
 		(void)printf("%s", fm_json_get(p, "is_mounted") ? "; before:" : "\n");
 	} else {
 		(void)putchar(':');

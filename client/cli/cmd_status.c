@@ -50,6 +50,19 @@ static const struct fm_json *find(const struct fm_json *array, const char *key_a
 
 /* ---- printing; fm_stdout_end() looks for errors ---- */
 
+/* Whoever was to be shut out by the change is still let in. */
+static void print_mistake(const struct fm_json *s)
+{
+	const char *mistake = fm_field_text(s, "config_mistake");
+	char shown[1024], at[FM_SHOW_MAX];
+
+	if (*mistake)
+		(void)printf("config  the configuration was changed but has a mistake: %s; "
+			     "what runs is that of %s\n",
+			     fm_show(mistake, strlen(mistake), shown, sizeof(shown)),
+			     fm_show_date(fm_field_i64(s, "config_read_ms"), at));
+}
+
 static void print_node(const struct fm_json *s)
 {
 	const struct fm_json *lanes = fm_json_get(s, "lanes");
@@ -61,6 +74,7 @@ static void print_node(const struct fm_json *s)
 	(void)printf("node    %s, fmove %s, up %s\n", fm_field_text(s, "node"),
 		     fm_field_text(s, "version"),
 		     fm_show_time(fm_field_u64(s, "uptime_ms") / 1000, up));
+	print_mistake(s);
 	(void)printf("lanes   %zu, %s\n", fm_json_count(lanes), io);
 	if (*fm_field_text(s, "chosen"))	/* an older daemon does not say */
 		(void)printf("chosen  %s\n", fm_field_text(s, "chosen"));

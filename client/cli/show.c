@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "mover/base/plain.h"
 
@@ -69,6 +70,17 @@ char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX])
 		(void)snprintf(out, FM_SHOW_MAX, "%" PRIu64 ":%02u:%02u", h, m, s);
 	else
 		(void)snprintf(out, FM_SHOW_MAX, "%u:%02u", m, s);
+	return out;
+}
+
+char *fm_show_date(int64_t ms, char out[static FM_SHOW_MAX])
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm tm;
+
+	if (ms <= 0 || !localtime_r(&seconds, &tm) ||
+	    strftime(out, FM_SHOW_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		out[0] = '\0';
 	return out;
 }
 

@@ -25,6 +25,9 @@ char *fm_show_rate(double bytes_per_s, char out[static FM_SHOW_MAX]);
 /* "0:07", "1:02:03" */
 char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX]);
 
+/* "2025-01-31 12:34:56", here, of Unix time; "" for 0. Returns out. */
+char *fm_show_date(int64_t ms, char out[static FM_SHOW_MAX]);
+
 /* "directory", "directories" */
 const char *fm_show_directories(uint64_t n);
 

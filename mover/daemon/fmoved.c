@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/address.h"
@@ -244,6 +245,7 @@ static int fill_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	struct fm_store *store;
 	int ret = 0;
 
+	fm_engine_config_taken(fmoved->engine, (int64_t)time(NULL) * 1000);
 	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
 		ret = fm_fmoved_open_store(&cfg->stores[i], &store, err);
 		if (ret == 0)

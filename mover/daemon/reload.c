@@ -4,10 +4,10 @@
  *
  * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
  * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
- * nothing; of a store that cannot be written to it warns, as a start does. A node that joins while
- * the configuration is read may not be in what was read: then it is read once more, and nobody is
- * taken for removed who was not there yet. Control loop only; reading and opening happen on a
- * worker's thread.
+ * nothing, and the status says so until a reload succeeds. Of a store that cannot be written to it
+ * warns, as a start does. A node that joins while the configuration is read may not be in what was
+ * read: then it is read once more, and nobody is taken for removed who was not there yet. Control
+ * loop only; reading and opening happen on a worker's thread.
  */
 #include "mover/daemon/fmoved.h"
 
@@ -35,6 +35,7 @@ struct fm_reload {
 	bool is_busy;
 	bool is_wanted_again;
 	unsigned joined;			/* peers, when it began to read */
+	int64_t began_ms;			/* Unix time */
 	/* The worker's, while is_busy: */
 	struct fm_config *cfg;			/* the new one */
 	struct fm_store *stores[FM_CONFIG_STORES_MAX];	/* by its place there; NULL: as it was */
@@ -291,6 +292,7 @@ static void reload_done(struct fm_work *work)
 	}
 	if (r->ret < 0) {
 		fm_log_error("reload: %s; nothing is changed", r->err.text);
+		fm_engine_config_refused(r->fmoved->engine, r->err.text);
 	} else {
 		take_over(r);
 		say_restarts(r);
@@ -298,6 +300,7 @@ static void reload_done(struct fm_work *work)
 			fm_config_free(r->fmoved->cfg);
 		r->fmoved->cfg = r->cfg;
 		r->cfg = NULL;
+		fm_engine_config_taken(r->fmoved->engine, r->began_ms);
 		fm_log_info("reloaded %s", r->fmoved->opts.config_file);
 		look_start(r);
 	}
@@ -316,6 +319,7 @@ void fm_reload_start(struct fm_reload *r)
 		return;
 	r->is_busy = true;
 	r->joined = fm_join_count(r->fmoved->join);
+	r->began_ms = (int64_t)time(NULL) * 1000;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
 		   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);

@@ -364,6 +364,17 @@ void fm_engine_set_rate(struct fm_engine *e, uint64_t rate_bytes)
 	pthread_mutex_unlock(&e->shared_rate.lock);
 }
 
+void fm_engine_config_taken(struct fm_engine *e, int64_t read_ms)
+{
+	e->config_read_ms = read_ms;
+	e->config_mistake[0] = '\0';
+}
+
+void fm_engine_config_refused(struct fm_engine *e, const char *why)
+{
+	(void)snprintf(e->config_mistake, sizeof(e->config_mistake), "%s", why);
+}
+
 void fm_engine_networks_changed(struct fm_engine *e)
 {
 	fm_list_each(at, next, &e->sessions)
@@ -381,6 +392,8 @@ static void visit_node(struct fm_engine *e, const struct fm_status_visitor *v, v
 				     .chunk_bytes = e->o.chunk_bytes,
 				     .slab_bytes = e->o.slab_bytes,
 				     .chosen = e->o.chosen ? e->o.chosen : "",
+				     .config_read_ms = e->config_read_ms,
+				     .config_mistake = e->config_mistake,
 				     .arena_bytes = e->env.arena_len,
 				     .slabs = fm_slabs_count(e->slabs),
 				     .slabs_free = fm_slabs_free_count(e->slabs),

@@ -59,6 +59,11 @@ void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 
+/* For status: the configuration in force was read at that Unix time; then, that one read later was
+ * not taken, and why (copied), until one is. */
+void fm_engine_config_taken(struct fm_engine *engine, int64_t read_ms);
+void fm_engine_config_refused(struct fm_engine *engine, const char *why);
+
 /* The networks that are private have changed: peers are told, and TCP connections that exist are
  * made anew. */
 void fm_engine_networks_changed(struct fm_engine *engine);
@@ -99,6 +104,8 @@ struct fm_node_status {
 	uint64_t chunk_bytes;
 	uint64_t slab_bytes;
 	const char *chosen;		/* "": not said */
+	int64_t config_read_ms;		/* Unix time of what is in force; 0: not said */
+	const char *config_mistake;	/* of what was read since; "": none */
 	uint64_t arena_bytes;
 	uint64_t slabs;
 	uint64_t slabs_free;

@@ -6,6 +6,7 @@
 #ifndef FM_NODE_H
 #define FM_NODE_H
 
+#include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
@@ -56,6 +57,8 @@ struct fm_engine {
 	uint8_t key[FM_KEY_LEN];
 	uint8_t boot_id[16];
 	uint64_t started_ns;
+	int64_t config_read_ms;
+	char config_mistake[FM_ERR_TEXT_MAX];
 	uint64_t next_session;		/* its number, where we dial it */
 	struct fm_lane lanes[FM_LANES_MAX];
 	unsigned next_lane;

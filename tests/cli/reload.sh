@@ -46,13 +46,54 @@ no 1 'store' fmove put --force f n1:t/f
 same f "$node/t/f"
 use 1
 
-# A mistake, a store that cannot be opened: nothing changes.
+# mistaken PATTERN: the status says this of the configuration, and of when the one is that runs. "": nothing.
+mistaken() {
+	await says_mistake "$1" || bad "the status says another mistake than \"$1\": $(cat out)"
+}
+
+says_mistake() {
+	fmove status --json >out && [ "$(read_ms)" = "$taken_ms" ] || return
+	if [ -z "$1" ]; then
+		! grep -q 'mistake' out && fmove status >out && ! grep -q 'mistake' out
+	else
+		grep -Eq "\"config_mistake\":\"[^,]*$1" out && fmove status >out &&
+			grep -Eq "^config +the configuration was changed but has a mistake: .*$1.*; what runs is that of $at\$" out
+	fi
+}
+
+# When what runs was read, as the status in "out" says.
+read_ms() {
+	grep -o '"config_read_ms":[0-9]*' out | cut -d: -f2
+}
+
+# running SECONDS: what runs was read then or later, and is what runs until a reload succeeds.
+running() {
+	fmove status --json >out
+	taken_ms=$(read_ms)
+	at=$(date -d "@$((taken_ms / 1000))" '+%Y-%m-%d %H:%M:%S')
+	[ "$taken_ms" -ge "${1}000" ] && [ "$taken_ms" -le "$(date +%s)999" ] || bad "the configuration is said to be read at $taken_ms, not after $1"
+}
+
+# A mistake, a store that cannot be opened: nothing changes, and the status says so until a reload succeeds. So a peer that was
+# removed in the same edit is still let in.
+running 1
+mistaken ""
+sed -i '/name = "n2"/d' "$conf"
 echo 'nonsense' >>"$conf"
 reload 'syntax error.*nothing is changed'
+mistaken 'syntax error'
+peers 1
 cp before "$conf"
 sed -i "s,^stores = (,& { name = \"u\"; directory = \"$node/none\"; }\,," "$conf"
 reload 'store "u".*nothing is changed'
+mistaken 'store .*u'
 peers 1
+cp before "$conf"
+sleep 1
+now=$(date +%s)
+reload 'reloaded'
+running "$now"
+mistaken ""
 ok fmove put f n2:s/f
 
 # What takes a restart is named, and what is said beside it is taken.
