@@ -16,6 +16,7 @@ NQN=nqn.2026-01.org.fmove:paths
 UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
 D=/run/nvmed
 POINT=/run/volume
+RANDOM=$LAB_SEED
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need findmnt mkfs.ext4 timeout

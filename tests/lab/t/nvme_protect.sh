@@ -20,6 +20,7 @@ D=/run/nvmed
 POINT=/run/volume
 OTHER_HOSTID=99999999-2222-3333-4444-555555555555
 ROUNDS=${LAB_ROUNDS:-1}
+RANDOM=$LAB_SEED
 nvmet_reservations=1
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
@@ -182,7 +183,7 @@ killed() {
 		echo "$round" > $POINT/round
 		sync
 	done
-	say "$ROUNDS rounds, killed twice in each while it sealed and unsealed: writable again"
+	say "$ROUNDS rounds, seed $LAB_SEED, killed twice in each while it sealed and unsealed: writable again"
 }
 
 by_somebody_else() {

@@ -22,6 +22,7 @@ DELAY_S=1			# reconnect_delay
 GROWTH_KIB_MAX=512		# of the supervisor, after the first round
 LOSS_S=30 AWAY_S=90
 rounds=${LAB_ROUNDS:-3}
+RANDOM=$LAB_SEED
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need findmnt fio mkfs.ext4 pgrep
@@ -97,7 +98,7 @@ say_recovery() {
 		function at(p) { i = int(NR * p + 0.999999); return ms[i < 1 ? 1 : i] }
 		END { printf "%d rounds, back after p50 %d ms, p99 %d ms, max %d ms (reconnect_delay %d s); supervisor %d KiB\n",
 			NR, at(0.5), at(0.99), ms[NR], delay, kib }' > /run/line
-	say "$(cat /run/line), $(wc -l < /run/verified) files written and verified"
+	say "seed $LAB_SEED: $(cat /run/line), $(wc -l < /run/verified) files written and verified"
 }
 
 is_gone() {
