@@ -260,8 +260,10 @@ static void say_what_next(const struct fm_setup *setup, const struct fm_config *
 		fm_say("If fmoved runs here, let it read that: systemctl reload fmoved, or kill "
 		       "-HUP; if not: %s",
 		       start);
-	fm_say("The other nodes do not know of it. For each: \"fmove invite\" there, and the line "
-	       "it prints here.");
+	/* The other node does not tell us whom it knows. */
+	fm_say("If there are more nodes, they do not know %s yet. For each: \"fmove invite\" "
+	       "there, and the line it prints here.",
+	       cfg->node.name);
 }
 
 static void print_json(const struct fm_config *cfg, const char *other, bool is_new)

@@ -69,6 +69,7 @@ no 6 'has not the key that the token says' fmove join --dir "$dir/c/b" --node b 
 # It joins, once; both know each other, and one can send to the other.
 ok fmove join --dir "$dir/c/b" --node b --address "127.0.0.1:$(port)" --store "s=$dir/c/b/files" "$address" "$token"
 [ -e "$dir/c/a/peers.d/b.conf" ] && [ -e "$dir/c/b/peers.d/a.conf" ] || bad "a peer is not written down"
+grep -q 'If there are more nodes, they do not know b yet' err || bad "of two nodes it says: $(cat err)"
 no 6 'used already|no invitation is open' fmove join --dir "$dir/c/x" --node x "$address" "$token"
 [ -z "$(ls "$dir/c/a/invites")" ] || bad "a used token left something"
 serve b
