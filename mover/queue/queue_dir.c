@@ -28,6 +28,7 @@
 #define SUFFIX_TEMP ".json.new"
 #define SUFFIX_BAD ".json.bad"
 #define NAME_MAX_LEN (FM_QUEUE_ID_LEN + sizeof(SUFFIX_TEMP))
+#define RENUMBERED_FROM (UINT64_C(1) << 52)	/* nobody has had that many jobs */
 #define FILES_MAX (FM_QUEUE_JOBS_MAX + FM_QUEUE_KEPT_MAX)
 
 static void file_name(const char *id, const char *suffix, char out[static NAME_MAX_LEN])
@@ -328,6 +329,19 @@ static int load_all(struct fm_queue *q, struct fm_err *err)
 	return 0;
 }
 
+/* A number near the last one comes from a file that was damaged, and those of later jobs would be
+ * beyond what can be read: all begin anew, in their order. */
+static void renumber(struct fm_queue *q)
+{
+	q->next_seq = 1;
+	fm_list_each(at, next, &q->jobs) {
+		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
+
+		j->seq = q->next_seq++;
+		fm_queue_save(j);
+	}
+}
+
 /* ---- the directory ---- */
 
 static int open_dir(struct fm_queue *q, struct fm_err *err)
@@ -373,6 +387,8 @@ void fm_queue_dir_open(struct fm_queue *q)
 	ret = open_dir(q, &q->no_dir);
 	if (ret == 0)
 		ret = load_all(q, &q->no_dir);
+	if (ret == 0 && q->next_seq > RENUMBERED_FROM)
+		renumber(q);
 	if (ret == 0)
 		return;
 	fm_log_warn("%s; detached jobs are refused", q->no_dir.text);

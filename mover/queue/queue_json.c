@@ -406,6 +406,15 @@ static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct 
 	return result_read(j, json, err);
 }
 
+/* Left out, it would be root's; and asked to become (uid_t)-1, the kernel lets everything be. */
+static int owner_check(const struct fm_json *json, const struct fm_who *who, struct fm_err *err)
+{
+	if (!fm_json_get(json, "uid") || !fm_json_get(json, "gid") || who->uid == (uid_t)-1 ||
+	    who->gid == (gid_t)-1)
+		return fm_err_set(err, -EINVAL, "it does not say whose it is");
+	return 0;
+}
+
 static int head_check(struct fm_queue *q, const struct fm_json *json, struct fm_err *err)
 {
 	const char *node = "";
@@ -430,6 +439,8 @@ static int decode(struct fm_queue *q, const char *id, const struct fm_json *json
 
 	if (ret == 0)
 		ret = fields_read(opts_fields, json, &o, err);
+	if (ret == 0)
+		ret = owner_check(json, &o.job.who, err);
 	if (ret == 0)
 		ret = ends_read(json, n, &o, err);
 	if (ret < 0)

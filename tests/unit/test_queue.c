@@ -1302,19 +1302,40 @@ static void test_torn_and_strange_files_are_set_aside(void)
 		"{}",
 		"nonsense",
 		"{\"version\":2,\"node\":\"n1\"}",
-		"{\"version\":1,\"node\":\"n1\",\"seq\":0,\"state\":\"queued\",\"end\":\"store\"}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":0,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":1000,\"gid\":1000,\"created_ms\":0,\"ended_ms\":0}",
 		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"flying\",\"end\":\"store\","
 		"\"peer\":\"n2\",\"store\":\"s\","
-		"\"own_store\":\"s\",\"created_ms\":0,\"ended_ms\":0}",
+		"\"own_store\":\"s\",\"uid\":1000,\"gid\":1000,\"created_ms\":0,\"ended_ms\":0}",
 		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"file\","
 		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"uid\":1000,\"gid\":1000,\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":-1,\"gid\":1000,\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":1000,\"gid\":1000,"
+		"\"excludes\":[1],\"created_ms\":0,\"ended_ms\":0}",
+		/* whose? */
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"gid\":1000,\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":1000,\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":null,\"gid\":1000,\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
+		"\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":4294967295,\"gid\":1000,"
 		"\"created_ms\":0,\"ended_ms\":0}",
 		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
 		"\"peer\":\"n2\",\"store\":\"s\","
-		"\"own_store\":\"s\",\"uid\":-1,\"created_ms\":0,\"ended_ms\":0}",
-		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\","
-		"\"peer\":\"n2\",\"store\":\"s\","
-		"\"own_store\":\"s\",\"excludes\":[1],\"created_ms\":0,\"ended_ms\":0}",
+		"\"own_store\":\"s\",\"uid\":1000,\"gid\":4294967295,"
+		"\"created_ms\":0,\"ended_ms\":0}",
 	};
 	char id[FM_QUEUE_ID_LEN + 1];
 	struct caller good;
@@ -1340,6 +1361,30 @@ static void test_torn_and_strange_files_are_set_aside(void)
 	CU_ASSERT_TRUE(has_file("zzzzzzzz", ".json"));
 	CU_ASSERT_TRUE(has_file("UPPERCAS", ".json"));
 	CU_ASSERT_EQUAL(state_of(good.id), FM_QUEUE_RUNNING);
+	scene_down();
+}
+
+/* Goal: a job whose number is the last one that can be read costs no later one. */
+static void test_a_number_at_the_end_costs_no_job(void)
+{
+	static const char last[] =
+		"{\"version\":1,\"node\":\"n1\",\"seq\":9007199254740991,\"state\":\"queued\","
+		"\"end\":\"store\",\"put\":true,\"peer\":\"n2\",\"store\":\"s\",\"path\":\"x\","
+		"\"own_store\":\"s\",\"own_path\":\"x\",\"uid\":1000,\"gid\":1000,"
+		"\"created_ms\":0,\"ended_ms\":0}";
+	struct caller first, later;
+
+	scene_up(1);
+	detached(store_put("first", ALICE), &first);
+	queue_down();
+	spoil("aaaaaaaa", last);
+	queue_up(1);
+	CU_ASSERT_TRUE(is_known("aaaaaaaa"));
+	detached(store_put("later", ALICE), &later);
+	queue_down();
+	queue_up(1);
+	CU_ASSERT_TRUE(is_known(first.id) && is_known("aaaaaaaa") && is_known(later.id));
+	CU_ASSERT_TRUE(has_file(later.id, ".json") && !has_file(later.id, ".json.bad"));
 	scene_down();
 }
 
@@ -2099,6 +2144,7 @@ static const struct fm_test tests[] = {
 	{"jobs survive a restart", test_jobs_survive_a_restart},
 	{"jobs survive a crash", test_jobs_survive_a_crash},
 	{"torn and strange files are set aside", test_torn_and_strange_files_are_set_aside},
+	{"a number at the end costs no job", test_a_number_at_the_end_costs_no_job},
 	{"any part of a file does no harm", test_any_part_of_a_file_does_no_harm},
 	{"two daemons do not share a directory", test_two_daemons_do_not_share_a_directory},
 	{"a paused job goes on with its file", test_a_paused_job_goes_on_with_its_file},
