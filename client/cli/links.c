@@ -15,9 +15,9 @@
  * HUB/models--ORG--NAME/snapshots/REVISION, whose files are links into HUB/models--ORG--NAME/blobs:
  * the repository as fmove stage names it, or false.
  */
-static bool is_snapshot(const char *source, char hf[static PATH_MAX])
+static bool is_snapshot(const char *source, bool is_remote, char hf[static PATH_MAX])
 {
-	char *path = realpath(source, NULL), *end, *repository, *name;
+	char *path = is_remote ? strdup(source) : realpath(source, NULL), *end, *repository, *name;
 	bool is_found = false;
 
 	end = path ? strstr(path, "/snapshots/") : NULL;
@@ -38,18 +38,23 @@ static bool is_snapshot(const char *source, char hf[static PATH_MAX])
 	return is_found;
 }
 
-void fm_links_say(const char *source, uint64_t count)
+void fm_links_say(const char *source, uint64_t count, bool is_get)
 {
 	const char *links = count == 1 ? "link leads" : "links lead";
 	char hf[PATH_MAX];
 
-	if (is_snapshot(source, hf))
+	if (!is_snapshot(source, is_get, hf))
+		fm_say("%s: %" PRIu64 " symbolic %s out of it, to what did not come: %s "
+		       "sends what they lead to",
+		       source, count, links,
+		       is_get ? "put -r -L, run at the node that has it," : "put -r -L");
+	else if (is_get)
+		fm_say("%s: %" PRIu64 " symbolic %s into the blobs of that hub cache, which did "
+		       "not come: fmove stage hf:%s brings the files",
+		       source, count, links, hf);
+	else
 		fm_say("%s: %" PRIu64 " symbolic %s into the blobs of this hub cache, which did "
 		       "not come: put -r -L sends the files; fmove stage hf:%s, run there, has the "
 		       "cache",
 		       source, count, links, hf);
-	else
-		fm_say("%s: %" PRIu64 " symbolic %s out of it, to what did not come: put -r -L "
-		       "sends what they lead to",
-		       source, count, links);
 }

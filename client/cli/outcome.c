@@ -366,7 +366,7 @@ static void say_done(struct fm_outcomes *o, const struct fm_outcome *one)
 	if (r->note[0])
 		fm_say("%s: %s", one->source, r->note);
 	if (r->leaving_links > 0)
-		fm_links_say(one->source, r->leaving_links);
+		fm_links_say(one->source, r->leaving_links, strcmp(o->verb, "get") == 0);
 }
 
 /* One line, what to do next at its end. */

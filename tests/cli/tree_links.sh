@@ -22,9 +22,16 @@ grep -q '3 symbolic links lead into the blobs of this hub cache, .*put -r -L .*f
 	bad "what is said of a snapshot: $(cat err)"
 ok fmove get -r --json n2:s/bare bare
 [ "$(json leaving_links out)" = 3 ] || bad "links that lead out, in a get: $(cat out)"
-grep -q '3 symbolic links lead out of it' err || bad "what is said in a get: $(cat err)"
+grep -q '3 symbolic links lead out of it, .* put -r -L, run at the node that has it, sends' err ||
+	bad "what is said in a get: $(cat err)"
 ok fmove put -r --json $repo n2:s/repo
 [ "$(json leaving_links out)" = 0 ] || bad "links of a whole repository: $(cat out)"
+ok fmove get -r n2:s/repo/snapshots/rev bare-too
+! grep -q 'links lead into the blobs' err || bad "no repository's name, but it is said: $(cat err)"
+ok fmove put -r hub n2:s/hub
+ok fmove get -r n2:s/$repo/snapshots/rev bare-three
+grep -q '3 symbolic links lead into the blobs of that hub cache, .*: fmove stage hf:org/name brings the files' err ||
+	bad "what is said of a snapshot in a get: $(cat err)"
 
 # What they lead to; again, nothing differs.
 ok fmove put -r -L --json $repo/snapshots/rev n2:s/files
