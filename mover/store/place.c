@@ -46,6 +46,8 @@ static const char *kind_of(const struct stat *st)
 	return "a device";
 }
 
+#define LINK_ELSEWHERE ", or fmove ln -sf leads it elsewhere"
+
 static int place_fail(const struct fm_place *place, int ret, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -73,8 +75,9 @@ int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_
 				  fm_path_show(place->path, &shown));
 	if (!S_ISREG(st.st_mode))
 		return fm_err_set(err, -EEXIST,
-				  "\"%s\": is %s, which is never replaced; remove it first",
-				  fm_path_show(place->path, &shown), kind_of(&st));
+				  "\"%s\": is %s, which is never replaced; remove it first%s",
+				  fm_path_show(place->path, &shown), kind_of(&st),
+				  S_ISLNK(st.st_mode) ? LINK_ELSEWHERE : "");
 	if (!place->may_replace)
 		return place_fail(place, -EEXIST, err);
 	*old_bytes = (uint64_t)st.st_size;

@@ -30,7 +30,12 @@ for name in 'two words' $'line\nbreak' $'\xff\xfe' $'\x1b[31mred' -dash '*' 'a:b
 	[ "$(readlink "$s/$name.l")" = "$name" ] || bad "a link to $name says $(readlink "$s/$name.l")"
 done
 
-# What is refused.
+# What is refused. A file is not put through a link, nor in its place.
+for option in -q --force; do
+	no 6 'is a symbolic link, which is never replaced; remove it first, or fmove ln -sf leads it elsewhere' \
+		fmove put $option f n2:s/latest
+done
+[ "$(readlink "$s/latest")" = runs/7 ] || bad "a put replaced a link: $(ls -l "$s")"
 no 6 'only a link is replaced' fmove ln -sf latest n2:s/runs/7/ckpt
 same f "$s/runs/7/ckpt"
 no 6 'only a link is replaced' fmove ln -sf latest n2:s/runs
