@@ -446,11 +446,21 @@ static int check_twins(const struct gets *g, struct fm_err *err)
 	return ret;
 }
 
-/* Several go into a directory, which is there or is spelled as one. */
+/* What makes a directory of a name that is none. */
+static const char *how_to_make(const char *dst, bool is_own)
+{
+	struct stat st;
+
+	if (is_own)
+		return "; end it with / to make it one";
+	return stat(dst, &st) < 0 && errno == ENOENT ? "; \"mkdir -p\" makes it" : "";
+}
+
+/* Several go into a directory, which is there, or in a store of this node is spelled as one. */
 static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 {
 	size_t len = strlen(g->dst);
-	bool is_dir = len > 0 && g->dst[len - 1] == '/';
+	bool is_own, is_dir;
 	struct fmove_entry entry;
 	struct fmove_error why;
 	struct fm_name own;
@@ -459,15 +469,16 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 
 	if (ret < 0)
 		return ret;
-	if (ret > 0)
+	is_own = ret > 0;
+	if (is_own)
 		is_dir = own.is_dir || (fm_transfer_stat(t, &own, &entry, &why) == 0 &&
 					entry.type == FMOVE_DIRECTORY);
-	else if (!is_dir)
+	else	/* is not made: one that is missing is said once, and not by each source */
 		is_dir = stat(g->dst, &st) == 0 && S_ISDIR(st.st_mode);
 	if (!is_dir || len > FMOVE_PATH_MAX)
 		return fm_err_set(err, -ENOTDIR,
-				  "several sources go into a directory: \"%.200s\" is none; end it "
-				  "with / to make it one", g->dst);
+				  "several sources go into a directory: \"%.200s\" is none%s",
+				  g->dst, how_to_make(g->dst, is_own));
 	(void)snprintf(g->in_dir, sizeof(g->in_dir), "%s%s", g->dst,
 		       g->dst[len - 1] == '/' ? "" : "/");
 	g->dst = g->in_dir;

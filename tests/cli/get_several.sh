@@ -53,6 +53,15 @@ random 100 "$s/odd/x1"
 got './x1 ' 'n2:s/odd/x?'
 got $'./\x1b[31m* ' $'n2:s/odd/\x1b\\[*'	# a backslash takes a character as it is
 
+# The directory of the caller must be there, however it is spelled; it is said once.
+for to in none none/; do
+	no 1 "^fmove: get: several sources go into a directory: \"$to\" is none; \"mkdir -p\" makes it$" \
+		fmove get 'n2:s/run7/*.pt' $to
+	[ "$(wc -l <err)" -eq 1 ] || bad "a directory that is missing is said again and again: $(cat err)"
+done
+echo >plain
+no 1 'several sources go into a directory: "plain" is none$' fmove get 'n2:s/run7/*.pt' plain
+
 # Nothing matches; some fail.
 no 1 '^fmove: get: n2:s/none\*: nothing there matches$' fmove get 'n2:s/none*' in
 no 1 'n2:s/run7/1.pt/\*: nothing there matches' fmove get 'n2:s/run7/1.pt/*' in
