@@ -44,6 +44,11 @@ static const char *const unit_dirs[] = {
 	"/lib/systemd/system",
 };
 
+bool fm_preflight_is_booted(void)
+{
+	return access("/run/systemd/system", F_OK) == 0;
+}
+
 bool fm_preflight_has_unit(void)
 {
 	char path[PATH_MAX];

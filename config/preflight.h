@@ -44,6 +44,9 @@ struct fm_preflight_user {
 /* Whether fmoved.service is installed where systemd looks for units. */
 bool fm_preflight_has_unit(void);
 
+/* systemd runs here; as sd_booted(3) has it. */
+bool fm_preflight_is_booted(void);
+
 /* The command that makes the user fmove. */
 const char *fm_preflight_make_user(void);
 

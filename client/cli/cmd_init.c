@@ -61,7 +61,7 @@ static int find_address(struct fm_setup *setup, struct fm_err *err)
 
 static void say_what_next(const struct fm_setup *setup, const struct fm_config *cfg)
 {
-	char start[PATH_MAX + 32];
+	char start[PATH_MAX + 128];
 	struct fm_networks cables;
 
 	fm_say("Wrote %s and %s.", cfg->file, cfg->node.key_file);

@@ -246,7 +246,7 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 static void say_what_next(const struct fm_setup *setup, const struct fm_config *cfg,
 			  const char *other, bool is_new)
 {
-	char start[PATH_MAX + 32];
+	char start[PATH_MAX + 128];
 
 	fm_say("%s and %s know each other now.", cfg->node.name, other);
 	fm_setup_start_line(cfg, start, sizeof(start));

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -531,8 +532,18 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm
 
 void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max)
 {
-	if (is_system(cfg->dir))
+	const struct passwd *pw = NULL;
+	struct stat st;
+
+	if (is_system(cfg->dir) && fm_preflight_is_booted() && fm_preflight_has_unit()) {
 		snprintf(out, max, "systemctl enable --now fmoved");
+		return;
+	}
+	if (stat(cfg->node.key_file, &st) == 0 && st.st_uid != geteuid())
+		pw = getpwuid(st.st_uid);
+	if (pw)	/* the key is the daemon's user's alone, and we are root */
+		snprintf(out, max, "setpriv --reuid %s --regid %u --init-groups fmoved --config %s",
+			 pw->pw_name, (unsigned)pw->pw_gid, cfg->file);
 	else
 		snprintf(out, max, "fmoved --config %s", cfg->file);
 }
@@ -541,7 +552,7 @@ void fm_setup_say_group(const struct fm_config *cfg)
 {
 	const char *user = getenv("SUDO_USER");
 
-	if (geteuid() != 0 || !is_system(cfg->dir))
+	if (geteuid() != 0 || !is_system(cfg->dir) || !getgrnam(FM_SERVICE_USER))
 		return;
 	fm_say("Who uses fmove here is root or in the group " FM_SERVICE_USER
 	       ": usermod -aG " FM_SERVICE_USER " %s (counts from the next login)",

@@ -17,7 +17,6 @@
 #include "mover/base/json.h"
 
 #define UNIT "fmoved"
-#define SYSTEMD_DIR "/run/systemd/system"	/* as sd_booted(3) has it */
 
 /* ---- what will be done ---- */
 
@@ -38,15 +37,10 @@ static void plan_user(FILE *to)
 			      fm_preflight_make_user());
 }
 
-static bool is_systemd_running(void)
-{
-	return access(SYSTEMD_DIR, F_OK) == 0;
-}
-
 static void plan_service(FILE *to)
 {
 	(void)fprintf(to, "  locked memory: LimitMEMLOCK=infinity is in " UNIT ".service\n");
-	if (is_systemd_running())
+	if (fm_preflight_is_booted())
 		(void)fprintf(to, "  systemctl daemon-reload; systemctl enable --now " UNIT "\n");
 	else
 		(void)fprintf(to, "  systemctl enable " UNIT
@@ -162,7 +156,7 @@ int fm_system_start(struct fm_system *sys, struct fm_err *err)
 	int ret;
 
 	sys->has_enabled = true;
-	if (!is_systemd_running())
+	if (!fm_preflight_is_booted())
 		return fm_system_run("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
 	ret = fm_system_run("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
 	if (ret < 0)
@@ -174,7 +168,7 @@ void fm_system_undo(const struct fm_system *sys)
 {
 	struct fm_err err = { 0 };
 
-	if (sys->has_enabled && is_systemd_running())
+	if (sys->has_enabled && fm_preflight_is_booted())
 		/* as far as it goes */
 		(void)fm_system_run("systemctl --quiet disable --now " UNIT, &err);
 	else if (sys->has_enabled)

@@ -95,13 +95,16 @@ is_enabled || bad "the service is not enabled: $(cat err)"
 grep -q 'group fmove: usermod -aG fmove USER' err || bad "nobody says that users need the group: $(cat err)"
 ok fmoved --check
 rm -r /etc/fmove
-SUDO_USER=alice fmove init --address 10.0.0.1 2>&1 >/dev/null | grep -q 'usermod -aG fmove alice' || bad "it does not name who called"
+SUDO_USER=alice fmove init --address 10.0.0.1 >out 2>err
+grep -q 'usermod -aG fmove alice' err || bad "it does not name who called: $(cat err)"
+start=$(sed -n 's/^fmove: Start the daemon: //p' err)
+[[ $start = 'setpriv --reuid fmove '* ]] || bad "systemd does not run here, and it says to start it by: $start"
 
 # The daemon that the unit would start, and a user of the group.
 install -d -o fmove -g fmove /run/fmove
 sed -i 's/listen = .*/listen = "127.0.0.1:0";/' /etc/fmove/fmove.conf
 echo 'memory = { arena = "16MiB"; };' >>/etc/fmove/fmove.conf
-setpriv --reuid fmove --regid fmove --clear-groups fmoved 2>log &
+$start 2>log &
 pid=$!
 await test -S /run/fmove/fmoved.sock || bad "it does not start: $(cat log)"
 : >out && : >err && chmod 666 out err
@@ -117,6 +120,16 @@ fmoved --check 2>err
 sed -n 's/.*To mend it: //; s/ && systemctl daemon-reload$//p' err >mend.sh && bash -e mend.sh || bad "does not work: $(cat mend.sh)"
 grep -qx 'ReadWritePaths=/usr/local/models' /etc/systemd/system/fmoved.service.d/stores.conf || bad "the drop-in: $(cat /etc/systemd/system/fmoved.service.d/*)"
 ok fmoved --check
+
+# A machine without unit and user: nobody is sent to a service or to a group that is not there.
+unit=/usr/local/lib/systemd/system/fmoved.service
+mkdir away && mv /etc/fmove away/conf && mv /var/lib/fmove away/state && mv $unit /etc/passwd /etc/group away/
+cp passwd group /etc/
+ok fmove init --address 10.0.0.1
+grep -q '^fmove: Start the daemon: fmoved --config /etc/fmove/fmove.conf$' err || bad "how it is started: $(cat err)"
+grep -q 'systemctl\|usermod' err && bad "what is not there is named: $(cat err)"
+rm -r /etc/fmove /var/lib/fmove
+mv away/conf /etc/fmove && mv away/state /var/lib/fmove && mv away/fmoved.service $unit && mv away/passwd away/group /etc/
 
 # --- NVMe: one thing after the other --------------------------------------------------------------
 
