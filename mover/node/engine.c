@@ -222,7 +222,7 @@ static bool is_unchanged(const struct fm_peer *p, const struct fm_peer_opts *o)
 	return memcmp(p->key, o->key, FM_KEY_LEN) == 0 && fm_reach_is_same(&p->reach, o);
 }
 
-/* The far end is told why, too. */
+/* Forgets a peer. The far end is told why. */
 static void remove_peer(struct fm_peer *p, const char *why)
 {
 	struct fm_engine *e = p->engine;

@@ -34,7 +34,10 @@ static struct fm_net *net_of(const struct fm_session *s)
 	return s->engine->env.net;
 }
 
-/* What says something of the line alone. */
+/*
+ * Whether a message is counted and kept, so that it can be sent again over another line. Messages
+ * about the line itself are not.
+ */
 static bool counts(enum fm_wire_type type)
 {
 	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG &&
@@ -131,7 +134,10 @@ static void forget(struct fm_lines *l, uint64_t count)
 		forget_first(l);
 }
 
-/* NULL: no memory, or none left of the peer's share. */
+/*
+ * Makes room to keep a message until the peer has it. NULL: there is no memory, or the peer's share
+ * is used up.
+ */
 static struct kept *kept_new(struct fm_session *s, size_t bytes)
 {
 	struct fm_share_id peer = fm_share_name(s->name);
@@ -244,7 +250,7 @@ static void end_session(struct fm_session *s, int code, const char *why)
 	fm_session_close(s, &err, why);
 }
 
-/* NULL: there was none. */
+/* Takes the main line out of the session. NULL: it has none. */
 static struct fm_line *take_main(struct fm_session *s)
 {
 	struct fm_lines *l = &s->lines;
@@ -450,7 +456,10 @@ static bool is_network(int code)
 	       code == -ENETDOWN || code == -EHOSTDOWN;
 }
 
-/* One that was retired, or whose peer was removed, is not gone on with. */
+/*
+ * Whether the peer uses this session. A retired one, or one of a removed peer, does not go on over
+ * another line.
+ */
 static bool is_in_use(const struct fm_session *s)
 {
 	return s->peer && s->peer->session == s;
@@ -577,7 +586,10 @@ static void dial_round(struct fm_session *s)
 	dial_spare(s);
 }
 
-/* Whatever the peer is at: its kernel would take what is sent. */
+/*
+ * Whether the network no longer answers. A peer that is only busy does not look like this: its
+ * kernel still takes what is sent.
+ */
 static bool is_cut(const struct fm_session *s, const struct fm_ctl *ctl)
 {
 	return s->lines.is_gone ||
@@ -585,15 +597,16 @@ static bool is_cut(const struct fm_session *s, const struct fm_ctl *ctl)
 }
 
 /*
- * Silence alone may be a peer that is busy. It costs that peer nothing: the line is given up only
- * when the spare is open, and who shakes hands there answers PINGs here as well.
+ * Whether the line carries nothing. A peer that is only silent may be busy. It loses nothing by
+ * this: the line is given up only after the spare is open, and PINGs are answered during that
+ * handshake too.
  */
 static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint64_t now_ns)
 {
 	return now_ns > s->heard_ns + SILENT_NS || is_cut(s, ctl);
 }
 
-/* A peer that is busy takes RESUME all the same, and answers it later. */
+/* Whether the answer to RESUME can still come. A busy peer receives RESUME and answers it later. */
 bool fm_line_may_answer(const struct fm_session *s, uint64_t now_ns)
 {
 	const struct fm_lines *l = &s->lines;
@@ -607,9 +620,9 @@ bool fm_line_is_moving(const struct fm_session *s)
 }
 
 /*
- * Who does not dial can only wait whether the other end comes over another cable: it finds out by
- * silence, and then dials what it knows, the dead address by each of its two names first. Where we
- * have no other address it cannot come.
+ * How long a silent session is waited for. The end that does not dial has to wait for the other
+ * end, which first has to notice the silence, and then dials each address it knows, a dead one
+ * twice. An end without another address cannot be reached in another way, so it waits no longer.
  */
 static uint64_t patience_ns(const struct fm_session *s)
 {
@@ -654,8 +667,8 @@ void fm_line_address_there(struct fm_session *s, const struct fm_addr *there)
 }
 
 /*
- * It is the dialler who goes on. But where nobody listens, nobody comes: a peer that was killed is
- * known as such at once.
+ * The dialler brings the session back. This end dials too, to find out whether the peer was killed:
+ * then nobody listens there, and the session ends at once.
  */
 static void acceptor_tick(struct fm_session *s, uint64_t now_ns)
 {

@@ -130,8 +130,10 @@ void fm_peer_need(struct fm_peer *p)
 		dial(p);
 }
 
-/* Whether it may be dialled only after that: if the dial that is under way fails, its pause counts
- * from then. */
+/*
+ * Whether the next dial is due only after at_ns. If a dial is under way, its pause begins when it
+ * fails.
+ */
 static bool is_later(const struct fm_peer *p, uint64_t at_ns)
 {
 	if (p->dialling)
@@ -140,8 +142,8 @@ static bool is_later(const struct fm_peer *p, uint64_t at_ns)
 }
 
 /*
- * Where it is dialled sooner anyway that may be too soon for what changed: so the dial after it
- * follows soon, too.
+ * Dials soon, because the network changed. If a dial follows soon anyway, it may come before the
+ * change has taken effect, so the pause after it is made short as well.
  */
 void fm_peer_network_changed(struct fm_peer *p)
 {
@@ -190,7 +192,10 @@ static bool is_dead(const struct fm_peer *p, const struct fm_session *new,
 	return !is_of_same_run(new, old) || fm_engine_now(p->engine) > old->heard_ns + SILENT_NS;
 }
 
-/* Those that were retired as well: the peer may give a session of this run the number of theirs. */
+/*
+ * Closes the sessions of earlier runs of the peer, retired ones too: the new run may reuse their
+ * numbers.
+ */
 static void close_earlier_runs(struct fm_peer *p, const struct fm_session *new)
 {
 	struct fm_err err = { 0 };
@@ -230,7 +235,7 @@ void fm_peer_offer(struct fm_peer *p, struct fm_session *s)
 	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
 }
 
-/* A session that was retired and still works is better than none. */
+/* Finds another session that works, retired or not, to take the place of a lost one. */
 static struct fm_session *find_other(const struct fm_peer *p, const struct fm_session *lost)
 {
 	fm_list_each(at, next, &p->engine->sessions) {
@@ -256,7 +261,10 @@ void fm_peer_learn(struct fm_peer *p, const struct fm_wire_addrs *said)
 	keeper->told(keeper->ctx, p->name, p->key, learned, count);
 }
 
-/* The round's error names every address that was tried: each is a cable. */
+/*
+ * Adds an error to that of the round, which names every address that was tried: each is a cable to
+ * look at.
+ */
 static void add_to_round(struct fm_peer *p, const struct fm_err *err)
 {
 	struct fm_err *all = &p->round_err;

@@ -170,8 +170,10 @@ static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind,
 	return free_place;
 }
 
-/* Somebody has put the cable in again: that it broke says nothing any more. One that comes and goes
- * all the time does break. */
+/*
+ * The cable works again, so the pauses begin anew. They do not if it came back a moment ago: a
+ * cable that comes and goes all the time is still broken.
+ */
 static void come_back(struct fm_rail *rail, uint64_t now_ns)
 {
 	rail->is_gone = false;
@@ -243,8 +245,10 @@ static uint32_t fastest(const struct fm_addr *local, size_t n)
 	return best;
 }
 
-/* The ends of the control connection are bare addresses: their speeds stand in the lists of both
- * nodes. */
+/*
+ * Fills in the speeds of the two ends of the control connection. It knows only their addresses, so
+ * the speeds come from the address lists of the two nodes.
+ */
 static void find_speeds(const struct fm_rails *r, const struct fm_addr *mine, size_t n,
 			struct fm_addr *local, struct fm_addr *remote)
 {
@@ -261,8 +265,8 @@ static void find_speeds(const struct fm_rails *r, const struct fm_addr *mine, si
 }
 
 /*
- * The way of the control connection works; beside it, whatever shares a subnet and is not much
- * slower than the best.
+ * Adds the TCP rails: the way of the control connection, because it works, and every other pair in
+ * one subnet that is not much slower than the fastest port.
  */
 static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 {
@@ -313,7 +317,7 @@ static void list_rails(struct fm_session *s)
 
 /* ---- which networks are private ---- */
 
-/* What the peer says of this pair: whether it takes plain TCP from us. */
+/* Whether the peer accepts plain TCP from us between these two addresses. */
 static bool is_plain_there(const struct fm_rails *r, const struct fm_rail *rail)
 {
 	struct fm_addr remote;
@@ -337,8 +341,7 @@ static const struct fm_wire_addr *addr_of(const struct fm_wire_addrs *all,
 	return NULL;
 }
 
-/* Whether any address that is still there is in another private network than before, or in none any
- * more. */
+/* Whether any address in both lists is in another private network than before, or has left one. */
 static bool is_other_privacy(const struct fm_wire_addrs *before, const struct fm_wire_addrs *now)
 {
 	for (unsigned i = 0; i < before->count; i++) {
@@ -350,8 +353,10 @@ static bool is_other_privacy(const struct fm_wire_addrs *before, const struct fm
 	return false;
 }
 
-/* TCP connections are made anew by what either node says now. Their chunks under way are sent
- * again. */
+/*
+ * Closes the TCP connections, so that they are made anew by the present configurations. Chunks
+ * under way are sent again.
+ */
 static void renew_tcp(struct fm_session *s)
 {
 	s->rails.renewals++;
@@ -572,7 +577,7 @@ struct dial {
 	unsigned renewals;		/* of the session when it began */
 };
 
-/* Of the slower end, as far as either is known. */
+/* The speed of the slower end. Where one end's speed is not known, that of the other end. */
 static uint32_t link_mbps(const struct fm_rail *rail)
 {
 	uint32_t here = rail->local.speed_mbps, there = rail->remote.speed_mbps;
@@ -580,8 +585,10 @@ static uint32_t link_mbps(const struct fm_rail *rail)
 	return here && (here < there || !there) ? here : there;
 }
 
-/* The smaller node has the say: more connections than it has lanes, or slabs, would only wait for
- * each other. */
+/*
+ * How many connections this rail should have. The node that allows fewer decides: it has no lanes
+ * or slabs for more.
+ */
 static unsigned full(const struct fm_session *s, const struct fm_rail *rail)
 {
 	const struct fm_engine_opts *o = &s->engine->o;
@@ -606,7 +613,7 @@ static bool has_port_in_common(const struct fm_rail *a, const struct fm_rail *b)
 	       (is_same_port(&a->local, &b->local) || is_same_port(&a->remote, &b->remote));
 }
 
-/* Whether a port of this pair is in use with another one. */
+/* Whether another pair uses a port of this pair, or dials with it. */
 static bool is_taken(const struct fm_rails *r, const struct fm_rail *rail)
 {
 	for (unsigned i = 0; i < r->count; i++)
@@ -624,17 +631,19 @@ static bool is_port_up(const struct fm_rails *r, const struct fm_rail *rail)
 	return false;
 }
 
-/* Since when it is this pair's turn; one that is not likely to work lets others go first for a
- * while, not for ever. */
+/*
+ * The time from which it is this pair's turn. A pair that is not likely to work lets others go
+ * first for a while, but not for ever.
+ */
 static uint64_t turn_ns(const struct fm_rail *rail)
 {
 	return rail->retry_ns + (rail->is_likely ? 0 : UNLIKELY_WAIT_NS);
 }
 
 /*
- * A dial to nowhere keeps both its ports for seconds, and there are more pairs that lead nowhere
- * than cables. So the ports of a pair that is due are left to it, also while one of them is still
- * dialling with another.
+ * Whether a port of this pair should be left to another pair that is due. A dial that leads nowhere
+ * keeps both ports for seconds, and more pairs lead nowhere than there are cables. The port is left
+ * to the other pair even while one of its ports still dials.
  */
 static bool is_anothers_turn(const struct fm_rails *r, const struct fm_rail *rail, uint64_t now_ns)
 {
@@ -653,7 +662,7 @@ static uint64_t longer(uint64_t pause_ns, uint64_t max_ns)
 	return pause_ns * 2 < max_ns ? pause_ns * 2 : max_ns;
 }
 
-/* It was made by what the configurations said before. */
+/* Whether the configurations changed after this connection was dialled. */
 static bool is_outdated(const struct dial *d, const struct fm_conn *conn)
 {
 	const struct fm_conn_info *info = conn->ops->info(conn);
@@ -793,8 +802,8 @@ static void pause_ports(struct fm_rails *r, const struct fm_rail *rail)
 }
 
 /*
- * What breaks young is left alone for the sake of what works. Where nothing does, a transfer waits,
- * and not for long: so what worked before is dialled as often as if it had never been up.
+ * A rail that broke soon after it came up is left alone while another one works. If none works, a
+ * transfer waits, so rails that are likely to work are dialled at the usual pace.
  */
 static void hurry_what_is_left(struct fm_session *s, uint64_t now_ns)
 {

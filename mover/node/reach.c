@@ -97,8 +97,8 @@ bool fm_reach_is_ours(const struct fm_addr *addr, const struct fm_addr *own, siz
 }
 
 /*
- * Our address in its subnet; where we have several ports there, another one in each round: the
- * kernel alone would always take the same, whichever cable is cut.
+ * Our address in the subnet of `to`. If several ports are in it, each round takes the next one: the
+ * kernel would always choose the same port, even one whose cable is cut.
  */
 static bool find_local(const struct fm_addr *to, const struct fm_addr *own, size_t count,
 		       unsigned round, struct fm_addr *out)
@@ -154,7 +154,7 @@ void fm_reach_begin(struct fm_reach *r)
 
 /* ---- what the peer says ---- */
 
-/* The list is another one. */
+/* The list of addresses has changed: go on behind the one that was dialled last. */
 static void find_next(struct fm_reach *r)
 {
 	r->at = 0;

@@ -187,7 +187,10 @@ static void become_up(struct fm_session *s)
 		s->engine->env.watcher.up(s->engine->env.watcher.ctx, s->name);
 }
 
-/* Who accepts says HELLO before he knows that a session goes on. */
+/*
+ * Closes the session if the peer was restarted. The accepting end learns only from HELLO whether
+ * this is the session it had.
+ */
 static void check_is_same_run(struct fm_session *s, const struct fm_wire_hello *m)
 {
 	if (memcmp(s->boot_id, m->boot_id, sizeof(s->boot_id)) != 0)
@@ -247,7 +250,9 @@ static void on_ping(struct fm_session *s, const struct fm_wire_msg *m)
 	fm_session_send(s, &pong);
 }
 
-/* That it came is enough for the session; what else it says is how long it took. */
+/*
+ * Any PONG shows that the peer is alive, which is counted elsewhere. This measures the round trip.
+ */
 static void on_pong(struct fm_session *s, const struct fm_wire_msg *m)
 {
 	if (s->pinged_ns > 0 && m->ping.nonce == s->pinged_ns)
@@ -287,7 +292,7 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 		hand_over(s->engine->env.services[i], s, m);
 }
 
-/* What may come before HELLO, or before the answer to RESUME. */
+/* Whether a message may come before HELLO, or before the answer to RESUME. */
 static bool is_early(enum fm_wire_type type)
 {
 	return type == FM_WIRE_HELLO || type == FM_WIRE_BYE || type == FM_WIRE_RESUME;
@@ -358,7 +363,7 @@ static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 	return s;
 }
 
-/* Not heard of by anybody yet. */
+/* Frees a session that nobody has been told of yet. */
 static void session_drop(struct fm_session *s)
 {
 	fm_list_del(&s->at);
@@ -392,7 +397,10 @@ static unsigned sessions_of(const struct fm_engine *e, const struct fm_peer *p)
 	return n;
 }
 
-/* Of all its sessions: what is left of one that ended counts until its last I/O is over. */
+/*
+ * Counts the data connections of all sessions of this peer. Those of a session that has ended count
+ * until their last I/O is over.
+ */
 static unsigned flows_of(const struct fm_session *of)
 {
 	unsigned n = 0;
@@ -436,7 +444,10 @@ static bool is_token(const struct fm_token *t, const uint8_t token[FM_TOKEN_LEN]
 	return diff == 0 && t->until_ns > now_ns;
 }
 
-/* A token is for the peer it was given to: with another known key it is worth nothing. */
+/*
+ * Whether a connection with this key may use the session's token. A token is worth nothing with the
+ * key of another known peer.
+ */
 static bool is_of_peer(const struct fm_session *s, const uint8_t *key)
 {
 	return !key || (s->peer && memcmp(s->peer->key, key, FM_KEY_LEN) == 0);
@@ -481,7 +492,10 @@ static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
 	fm_session_settle(s);
 }
 
-/* Sessions look in the next tick: however often something changes, at most twice a second. */
+/*
+ * The network changed: sessions look at their rails in the next tick, at most twice a second
+ * however often this is called.
+ */
 static void net_changed(void *ctx)
 {
 	const struct fm_engine *e = ctx;
@@ -519,9 +533,9 @@ static bool is_way_up(const struct fm_session *s, const struct fm_conn_info *inf
 }
 
 /*
- * The others between the same addresses would find out by themselves, but each only some seconds
- * after it has something to send: what this one carried would go from one to the next of them. One
- * that was made since shows that the cable is back.
+ * Ends the other connections between the same two addresses. Each would notice only seconds after
+ * it sends, and chunks would move from one dead connection to the next. A connection that was made
+ * after this one was lost shows that the cable is back, so it stays.
  */
 static void cut_same_cable(struct fm_session *s, const struct fm_flow *gone)
 {
@@ -682,7 +696,10 @@ static void look_at_flows(struct fm_session *s)
 		fm_flow_look(fm_container_of(at, struct fm_flow, owner_at));
 }
 
-/* What is the matter, and the way that the session went last: that is the cable to look at. */
+/*
+ * Says what is wrong, and over which addresses the session went last, so that a person knows which
+ * cable to look at.
+ */
 static void name_way(const struct fm_session *s, const char *what, char *out, size_t len)
 {
 	struct fm_session_way way;

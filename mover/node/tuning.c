@@ -136,7 +136,7 @@ static void choose_slab(const struct fm_machine *m, struct fm_tuning *t, struct 
 	}
 }
 
-/* Connections to one peer that can have a slab each, a rail. */
+/* How many connections of a rail to one peer can have a slab. */
 static unsigned slabs_a_rail(const struct fm_machine *m, const struct fm_tuning *t)
 {
 	return (unsigned)min64(m->arena_bytes / 2 / t->slab_bytes / rails_of(m), UINT32_MAX);
