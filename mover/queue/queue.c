@@ -268,7 +268,9 @@ struct copying {
 	size_t bytes;
 };
 
-/* With at NULL it only counts. */
+/*
+ * Copies a text into the block at c->at. If c->at is NULL, it only adds up the room that is needed.
+ */
 static const char *copy(struct copying *c, const char *text, size_t len)
 {
 	char *to = c->at;
@@ -389,7 +391,9 @@ void fm_queue_close_fds(struct fm_queue_opts *o)
 	o->fd = o->journal = -1;
 }
 
-/* In the lists or not yet; nothing of it is under way. */
+/*
+ * Frees a job, whether it is in the lists or was not put there yet. No try of it may be under way.
+ */
 void fm_queue_job_free(struct fm_queue_job *j)
 {
 	struct fm_queue *q = j->queue;
@@ -460,7 +464,7 @@ static int check_limits(struct fm_queue *q, const struct fm_queue_opts *o, struc
 	return ret;
 }
 
-/* Whether our end of it can be left to us. */
+/* Whether a job may go on without its caller, as its options ask for. */
 static int check_end(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err)
 {
 	if (o->is_attended)
@@ -497,8 +501,10 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 	return check_limits(q, o, err);
 }
 
-/* What was handed over with a job that is not taken. Nothing was done with the file: one of ours
- * does not wait for a disk. */
+/*
+ * Closes what came with a job that is not accepted. Nothing was done with it yet, so this does not
+ * wait for a disk.
+ */
 static void drop(const struct fm_queue_opts *o)
 {
 	struct fm_queue_opts fds = *o;
@@ -525,7 +531,10 @@ static void forget_abandoned(struct fm_queue_job *j)
 	fm_queue_forget(j);
 }
 
-/* Running the same command again is going on with it, too. */
+/*
+ * Forgets the paused jobs that `new` goes on with: running the same command again is one way to
+ * resume.
+ */
 static void forget_abandoned_like(struct fm_queue *q, const struct fm_queue_job *new)
 {
 	fm_list_each(at, next, &q->jobs) {
@@ -749,7 +758,10 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 
 /* ---- looking ---- */
 
-/* What stands before each of the pending ones, if nothing changes; counted now and then. */
+/*
+ * Counts how many jobs stand before each pending one, if no more come. It is done at intervals
+ * only, since it visits all of them.
+ */
 static void rank(struct fm_queue *q)
 {
 	uint64_t now_ns = fm_loop_now(q->c.loop);
@@ -864,7 +876,7 @@ static bool is_kept(const struct fm_queue_job *j)
 	return fm_queue_has_ended(j) && j->o.is_detached && !j->is_forgotten;
 }
 
-/* The one that ended first, of one user or (NULL) of all. */
+/* The kept job that ended first, of one user, or of all users if user is NULL. */
 static struct fm_queue_job *oldest_kept(struct fm_queue *q, const struct fm_queue_user *user)
 {
 	struct fm_queue_job *oldest = NULL;

@@ -37,7 +37,7 @@ int fm_queue_attended_check(const struct fm_queue_opts *o, struct fm_err *err)
 
 /* ---- going on ---- */
 
-/* The path of the client's end may be another one now. */
+/* Whether two jobs differ at most in the path of the caller's own file. */
 static bool is_same_far_end(const struct fm_queue_opts *a, const struct fm_queue_opts *b)
 {
 	struct fm_queue_opts moved = *b;

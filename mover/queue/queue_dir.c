@@ -92,7 +92,10 @@ static void remove_file(int dir, const char *id)
 	(void)fsync(dir);	/* one that comes back is found to be done */
 }
 
-/* What cannot be written down as ended must not begin again with the next daemon. */
+/*
+ * Writes the job to its file. If its end cannot be written, the file is removed instead: the job
+ * must not begin again with the next daemon.
+ */
 static void save_run(struct fm_work *work)
 {
 	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
@@ -204,7 +207,10 @@ void fm_queue_forget(struct fm_queue_job *j)
 
 /* ---- reading ---- */
 
-/* 0, a text to be freed; -EBADMSG: nothing that we wrote; else it cannot be read. */
+/*
+ * Reads a job's file into *out, which the caller frees. -EBADMSG: the file is not one of ours.
+ * Other errors: it cannot be read.
+ */
 static int read_file(int dir, const char *name, char **out, size_t *len, struct fm_err *err)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -219,7 +219,7 @@ static int field_read(const struct field *f, const struct fm_json *value, void *
 	}
 }
 
-/* What is missing stays as it is. */
+/* Reads the fields of an object. A field that is missing keeps its value. */
 static int fields_read(const struct field *fields, const struct fm_json *json, void *base,
 		       struct fm_err *err)
 {
@@ -301,7 +301,7 @@ struct names {
 	const char *list[FM_TREE_EXCLUDES_MAX + 1];
 };
 
-/* value NULL: it need not be there. */
+/* Reads a name. value may be NULL: the name is optional. */
 static int name_read(const struct fm_json *value, char *out, size_t cap, size_t *len)
 {
 	*len = 0;
@@ -385,7 +385,7 @@ static int result_read(struct fm_queue_job *j, const struct fm_json *json, struc
 	return fields_read(result_fields, result, j->result, err);
 }
 
-/* What the job has beside its options. */
+/* Reads what a job has beside its options: number, state, times, result. */
 static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct fm_err *err)
 {
 	uint64_t tries = 0;

@@ -56,7 +56,10 @@ bool fm_queue_asks_room(struct fm_queue_job *j)
 	return j->queue->c.needs->request(j->queue->c.engine, &o, room_said, j, &err) == 0;
 }
 
-/* The far end of a put refuses what it may be unable to keep as if it had no room. */
+/*
+ * Whether a put was refused because its size was not announced. The far end says ENOSPC for that
+ * too.
+ */
 static bool is_far_unmeasured(const struct fm_queue_job *j, const struct fm_job_result *result)
 {
 	return j->o.job.is_put && result->code == -ENOSPC;

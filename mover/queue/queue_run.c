@@ -54,7 +54,7 @@ static struct fm_queue_try *try_new(struct fm_queue_job *j)
 	return t;
 }
 
-/* Unused, if they are its own. */
+/* Closes the descriptors of a try that were not used. Those that belong to the job stay open. */
 static void drop_fds(const struct fm_queue_try *t)
 {
 	const int fds[] = { t->fd, t->journal };
@@ -88,7 +88,10 @@ static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
 	fm_queue_work(t->job->queue, t->holder, &t->work);
 }
 
-/* 0, or there is no such store here. */
+/*
+ * Takes a reference to the store of this node that the job names. -ENOENT: there is none of that
+ * name.
+ */
 static int take_store(struct fm_queue_try *t)
 {
 	const struct fm_queue_job *j = t->job;
@@ -103,7 +106,10 @@ static int take_store(struct fm_queue_try *t)
 
 /* ---- probing: what can be said before it has its place ---- */
 
-/* 0: a regular file, which can wait. 1: something that goes at its other end's pace. */
+/*
+ * Looks at the descriptor. 0: a regular file from its start, which can wait. 1: a pipe or the like,
+ * which goes at the pace of its other end. Negative: it cannot be moved.
+ */
 static int probe_fd(struct fm_queue_try *t, int fd)
 {
 	struct fm_queue_job *j = t->job;
@@ -123,7 +129,10 @@ static int probe_fd(struct fm_queue_try *t, int fd)
 	return 1;
 }
 
-/* A source that is not there is said at once, not by the job's end. */
+/*
+ * Looks at once for the source of a put in a store of this node, so that the caller hears
+ * immediately if it is not there.
+ */
 static int probe_store(struct fm_queue_try *t)
 {
 	struct fm_queue_job *j = t->job;
@@ -174,7 +183,10 @@ static void probe_done(struct fm_work *w)
 	probed(j, ret, &err);
 }
 
-/* Whether there is a place for it now: then its file is looked at and opened in one go. */
+/*
+ * Whether the job can run now without waiting. Then one call of a worker looks at its file and
+ * opens it.
+ */
 static bool starts_at_once(const struct fm_queue_job *j)
 {
 	const struct fm_queue *q = j->queue;
@@ -265,7 +277,10 @@ void fm_queue_enqueue(struct fm_queue_job *j)
 	fm_queue_kick(j->queue);
 }
 
-/* It has threads while it runs; a caller's directory has them from the beginning. */
+/*
+ * Whether the job moves a tree of a store of this node. Such a tree has threads only while it runs;
+ * a caller's directory has them from the beginning.
+ */
 static bool is_store_tree(const struct fm_queue_job *j)
 {
 	return j->o.is_tree && j->o.end == FM_QUEUE_STORE;
@@ -301,7 +316,7 @@ static int dup_fd(int fd)
 	return ret < 0 ? -errno : ret;
 }
 
-/* Where they are: those of the job stay for its next try. */
+/* Gives this try copies of the job's descriptors if a later try may need the originals. */
 static int dup_fds(struct fm_queue_try *t)
 {
 	int fd = t->fd, journal = t->journal;
@@ -319,8 +334,8 @@ static int dup_fds(struct fm_queue_try *t)
 }
 
 /*
- * fm_queue_resume() takes what it is handed unseen; half of a pipe tried again would be taken for
- * the whole.
+ * Looks at the descriptor before anything is moved. fm_queue_resume() takes it unseen, and half of
+ * a pipe, tried again, would pass for the whole.
  */
 static int look_first(struct fm_queue_try *t)
 {
@@ -389,7 +404,10 @@ static enum fm_durability durability_of(const struct fm_queue_try *t)
 	return t->store->store->is_durable ? FM_DURABILITY_DISK : FM_DURABILITY_MEMORY;
 }
 
-/* Whose copy it becomes a sink learns when the far end has said it. */
+/*
+ * Opens or creates the tree in a store of this node. A sink learns which source it becomes a copy
+ * of only from the far end.
+ */
 static void open_tree(struct fm_queue_try *t)
 {
 	const struct fm_queue_opts *o = &t->job->o;
@@ -432,7 +450,7 @@ static void open_run(struct fm_work *w)
 		t->file = NULL;
 }
 
-/* Without a result of the engine's. */
+/* Ends a try that failed before the engine had a result. */
 static void settle_err(struct fm_queue_job *j, int code, const struct fm_err *why)
 {
 	struct fm_job_result r = { .err = *why };
@@ -511,7 +529,10 @@ static void job_prepared(void *ctx)
 		j->submitter->events->prepared(j->submitter, NULL);
 }
 
-/* Who asked for them may have gone: then they are told to nobody. */
+/*
+ * Passes names of changed files to the caller that asked for them. If it has gone away, they are
+ * acknowledged and dropped.
+ */
 static void job_names(void *ctx, const struct fm_tree_names *page)
 {
 	struct fm_queue_job *j = ctx;
@@ -585,8 +606,10 @@ static void begin(struct fm_queue_job *j)
 	}
 }
 
-/* What has the name already is no end of a transfer, but perhaps what an earlier try made. Its name
- * may not be on disk yet. */
+/*
+ * Looks at the file that has the name of an attended get. It may be what an earlier try completed,
+ * so it is synced too: its name may not be on the disk yet.
+ */
 static void look_run(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
@@ -624,8 +647,9 @@ static void look_done(struct fm_work *w)
 }
 
 /*
- * It goes at its other end's pace: no place may wait for that, and no other try will need its
- * descriptors. 0, or too many do already.
+ * Moves a pipe from the ordinary places to those of jobs that begin at once: it goes at the pace of
+ * its other end, which no place may wait for. Its descriptors are closed, since there will be no
+ * second try. Negative: too many such jobs run already.
  */
 static int leave_place(struct fm_queue_job *j, struct fm_err *err)
 {
@@ -640,7 +664,7 @@ static int leave_place(struct fm_queue_job *j, struct fm_err *err)
 	return 0;
 }
 
-/* Nothing that another try could change: that is said as it is. */
+/* Ends a job for a reason that no other try could change. */
 static void refuse(struct fm_queue_job *j)
 {
 	struct fm_err err = j->try->err;
@@ -660,9 +684,9 @@ static void full_done(struct fm_work *w)
 }
 
 /*
- * What was seen is known before anything else is done about this try: a pipe is not tried again,
- * nor kept for a caller who goes away. A try that did not come to look leaves that to the next one.
- * true: it turned out to be a pipe.
+ * Keeps what a try has seen of the file, before anything else is done about that try: a pipe is not
+ * tried again, nor kept for a caller who goes away. Returns true if the file turned out to be a
+ * pipe just now.
  */
 static bool learn(struct fm_queue_try *t)
 {
@@ -700,8 +724,10 @@ void fm_queue_room_said(struct fm_queue_job *j)
 		begin(j);
 }
 
-/* The descriptors themselves, if no other try will need them; else others of the same, see
- * dup_fds(). */
+/*
+ * Gives the job's descriptors to this try if no other try will need them. Otherwise the try only
+ * borrows them, and dup_fds() makes copies.
+ */
 static void take_fds(struct fm_queue_try *t)
 {
 	struct fm_queue_job *j = t->job;
@@ -755,7 +781,7 @@ static void start(struct fm_queue_job *j)
 		work(t, open_run, open_done);
 }
 
-/* Whether a holder has what it moves. */
+/* Whether the file of the job is in the holder of its user. */
 static bool is_held(const struct fm_queue_job *j)
 {
 	return j->o.end == FM_QUEUE_FD ? j->o.holder != NULL
@@ -777,7 +803,10 @@ static uint64_t running_of(const struct fm_queue_job *j)
 	return fm_share_of(&j->queue->shares.running, fm_queue_who(j));
 }
 
-/* Who has the fewest running, then who came first; of those users who may have one more. */
+/*
+ * The job to start next: by priority, then of the user with the fewest running jobs, then the
+ * oldest. Only jobs of users who may run one more count.
+ */
 static struct fm_queue_job *next_of(struct fm_queue *q)
 {
 	if (q->shares.running.used >= q->shares.running.limits.total)
@@ -829,7 +858,7 @@ static bool is_retried(const struct fm_queue_job *j, const struct fm_job_result 
 	       fm_errno_may_pass(r->code);
 }
 
-/* It may pass, but it has been tried for long enough. */
+/* Ends a job whose error may pass, because it was tried for as long as it may be. */
 static void give_up(struct fm_queue_job *j, const struct fm_job_result *r)
 {
 	struct fm_job_result told = *r;
@@ -838,7 +867,7 @@ static void give_up(struct fm_queue_job *j, const struct fm_job_result *r)
 	fm_queue_end(j, FM_QUEUE_FAILED, &told);
 }
 
-/* Whether it goes on by itself; then it waits. */
+/* Lets the job wait for its next try. false: it gets none. */
 static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 {
 	uint64_t now_ns = fm_loop_now(j->queue->c.loop), pause_ns;
@@ -863,7 +892,7 @@ static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
 		give_up(j, r);
 }
 
-/* The next daemon goes on with it. */
+/* Whether a job that this daemon stops is resumed by the next one. */
 static bool is_for_next_daemon(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
 	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code &&
@@ -1037,7 +1066,7 @@ static void let_go(struct fm_queue_job *j)
 	j->o.job.file = NULL;
 }
 
-/* Its caller may come back for it. */
+/* Pauses the job: its caller went away, and may come back for it. */
 static void pause_job(struct fm_queue_job *j)
 {
 	j->state = FM_QUEUE_PAUSED;
