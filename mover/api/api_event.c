@@ -152,7 +152,7 @@ static void tree_add(struct fm_json_writer *w, const struct fm_tree_count *c)
 	fm_jw_u64(w, "wanted_bytes", c->wanted_bytes);
 }
 
-/* More than one kind, if connections came or went. */
+/* The transports that carried the data. Both, if RDMA connections came or went meanwhile. */
 static const char *transport_of(const struct fm_job_result *r)
 {
 	if (r->kind_bytes[FM_KIND_RDMA] > 0 && r->kind_bytes[FM_KIND_TCP] > 0)
@@ -160,8 +160,10 @@ static const char *transport_of(const struct fm_job_result *r)
 	return fm_words_kind[r->kind];
 }
 
-/* "ktls" if the kernel had a part in all of it; more than one kind of connection may have carried
- * some. */
+/*
+ * How the data was encrypted. Connections of several kinds may have carried it. "ktls": the kernel
+ * encrypted at one end at least, of every connection.
+ */
 static const char *encryption_of(const struct fm_job_result *r)
 {
 	uint64_t plain = r->encryption_bytes[FM_PLAIN], tls = r->encryption_bytes[FM_TLS];
@@ -174,7 +176,10 @@ static const char *encryption_of(const struct fm_job_result *r)
 	return tls > 0 ? "tls" : "ktls";
 }
 
-/* A tree counts its large files as they were found; what of these was damaged came again. */
+/*
+ * The bytes of an earlier try that were used. A tree counts its large files as they were found, so
+ * what was damaged in them, and came again, is taken off.
+ */
 static uint64_t resumed_of(const struct fm_job_result *r)
 {
 	if (!r->is_tree)

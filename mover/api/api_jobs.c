@@ -58,7 +58,7 @@ static void progress_add(struct fm_json_writer *w, const struct fm_queue_info *i
 	fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(info->code));
 }
 
-/* What its client needs to ask for it again. */
+/* Adds the options of a job, so that its client can ask for the same again. */
 static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 {
 	fm_jw_object(w, "options");

@@ -185,7 +185,10 @@ static int choice_take(const struct key *k, const struct fm_json *value, struct 
 			  k->choices[2] ? k->choices[2] : "");
 }
 
-/* A request of this connection by its number, or (a text) any job by its id. */
+/*
+ * Takes the key "job": the number of a request of this connection, or the id (a text) of any job,
+ * as the operation says.
+ */
 static int job_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
 		    struct fm_err *err)
 {
@@ -271,7 +274,10 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 	abort();	/* a type without case: our bug */
 }
 
-/* What decides about everything else: whom to answer and which keys may stand there. */
+/*
+ * Takes the two keys that decide about all others: "id", whom to answer, and "op", which says what
+ * keys are allowed.
+ */
 static int head_take(const struct fm_json *json, const struct fm_api_op *const *ops,
 		     struct fm_api_request *r, struct fm_err *err)
 {

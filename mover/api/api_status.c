@@ -82,7 +82,10 @@ static void rail_write(struct fm_json_writer *w, const struct rail *r)
 	fm_jw_object_end(w);
 }
 
-/* A peer ends when its rails are complete: at the next peer, or when the peers are over. */
+/*
+ * Ends the open peer with its rails. They are complete when the next peer begins, or after the last
+ * one.
+ */
 static void peer_end(struct snapshot *s)
 {
 	if (!s->has_peer)
@@ -111,7 +114,9 @@ static void section_to(struct snapshot *s, enum section section)
 	}
 }
 
-/* "port 7471", and what is the matter with it; or why there is none. */
+/*
+ * Tells the port that a transport listens on, and what is wrong with it; or why there is no port.
+ */
 static void way_to(struct fm_json_writer *w, const char *name, uint16_t port, const char *why)
 {
 	char text[320];

@@ -106,7 +106,7 @@ static void task_prepared(struct fm_queue_watch *watch, const struct fm_job_resu
 	fm_api_task_send(t, fm_api_event_prepared(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
 }
 
-/* The next page, as soon as the client has read what it has. */
+/* Asks for the next page of names, but only after the client has read those it has. */
 static void task_take_more(struct fm_api_task *t)
 {
 	if (t->owner && t->owner->is_slow(t->owner->ctx))
@@ -193,7 +193,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 	};
 }
 
-/* What needs no worker to be opened: nothing here could block. */
+/* Makes a generated source or a sink that discards. It never blocks, so it needs no worker. */
 static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *o,
 			  struct fm_err *err)
 {
@@ -203,7 +203,10 @@ static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *
 	return fm_null_sink(&o->job.file, err);
 }
 
-/* tree: a directory of the caller, taken over; NULL: it is something else. */
+/*
+ * Gives the transfer to the queue. tree: a directory of the caller, which the queue takes over;
+ * NULL: it moves something else.
+ */
 static int task_submit(struct fm_api_task *t, const struct fm_api_request *a,
 		       int fds[FM_API_TASK_FDS], struct fm_holder *holder, struct fm_file *tree,
 		       struct fm_err *err)
@@ -368,7 +371,10 @@ static void cancel_transfer(struct fm_api_task *t, bool is_kept)
 		fm_queue_end_job(&t->watch, -ECANCELED, is_kept, "cancelled");
 }
 
-/* A detached one that was not accepted yet is known to nobody. */
+/*
+ * The client is gone. A detached transfer that was not accepted yet ends with it: nobody knows of
+ * it.
+ */
 static void abandon_transfer(struct fm_api_task *t)
 {
 	fm_queue_abandon(&t->watch);

@@ -66,8 +66,10 @@ int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kin
 
 /* ---- verifying ---- */
 
-/* Progress and findings are made in the engine's own time: of a client that is gone nobody wants to
- * know. */
+/*
+ * Tells the client how far a verification is. The engine calls this at its own pace, so the client
+ * may be gone.
+ */
 static void task_verifying(void *ctx, const struct fm_verify_count *count)
 {
 	struct fm_api_task *t = ctx;
