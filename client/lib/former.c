@@ -88,7 +88,10 @@ static int each_former(int parent, bool (*fn)(void *ctx, struct place *p), void 
 	return ret < 0 ? ret : s.failed;
 }
 
-/* Of the files that have no other name; as far as it can be read. */
+/*
+ * The bytes that removing this directory would free: its files without another name, as far as it
+ * can be read.
+ */
 static uint64_t bytes_of(const struct place *p)
 {
 	struct fm_descent_at at;
@@ -130,7 +133,10 @@ static bool is_older(int64_t since_ns, uint64_t older_ns)
 	return older_ns == 0 || (at_ns > since_ns && (uint64_t)(at_ns - since_ns) >= older_ns);
 }
 
-/* struct fm_stash_rule: no younger than the one that was found old enough by that name. */
+/*
+ * Rule of fm_stash_rule: the stash may go if it is no younger than the one that was found, and
+ * judged, under that name.
+ */
 static int nothing_if_as_old(const void *ctx, enum fm_staging_kind kind, const struct stat *stash)
 {
 	const struct fm_former *found = ctx;
@@ -139,8 +145,10 @@ static int nothing_if_as_old(const void *ctx, enum fm_staging_kind kind, const s
 	return ctime_of(stash) <= found->since_ns ? (int)FM_WANTED_NOTHING : -EAGAIN;
 }
 
-/* -EAGAIN: it is another one by now. What else somebody put into the stash stays, and the stash
- * with it. */
+/*
+ * Removes a stash. -EAGAIN: another one has that name now. Files that somebody else put into it
+ * stay, and then so does the stash: that is success.
+ */
 static int remove_one(const struct place *p)
 {
 	const struct fm_stash_rule rule = { .at_most = nothing_if_as_old, .ctx = &p->is };
@@ -158,7 +166,10 @@ struct removal {
 	unsigned stay;
 };
 
-/* wanted: as fm_stash_wanted(); ret: of its removal. 0: it does not. */
+/*
+ * Why a stash was not removed; 0: it was. wanted: the result of fm_stash_wanted(). ret: the result
+ * of removing it.
+ */
 static int why_it_stays(const struct place *p, int wanted, int ret, struct fm_err *err)
 {
 	if (wanted == -EXDEV)
@@ -295,7 +306,7 @@ void fm_former_note_path(int dir, char path[PATH_MAX])
 	path[len > 0 ? len : 0] = '\0';
 }
 
-/* Whether one of its names is of what fmove puts aside. */
+/* Whether a component of the path is a name that fmove gives to what it keeps aside. */
 static bool is_aside(const char *path)
 {
 	char name[FM_STAGING_NAME_LEN + 1];

@@ -62,7 +62,7 @@ static int fail_gone(struct fmove_error *err)
 
 /* ---- connecting ---- */
 
-/* The group that the socket is for, where it is for one and its directory can be looked into. */
+/* The socket may not be opened. Names the group to join, if one has access and can be found out. */
 static int fail_rights(struct fmove_error *err, const char *path)
 {
 	const struct group *group = NULL;
@@ -299,8 +299,10 @@ struct fm_lib_parcel fm_lib_parcel_of(const int *fd)
 	return (struct fm_lib_parcel){.fds = fd, .count = *fd >= 0 ? 1 : 0};
 }
 
-/* left_ms: of its timeout; UINT64_MAX: none. What was begun stays as it is, so that it can be
- * finished again with less time. */
+/*
+ * Adds what is left of the timeout (UINT64_MAX: there is none) and ends the request. The writer of
+ * the caller is not changed, so that the request can be sent again with less time left.
+ */
 static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, size_t *len,
 			  struct fmove_error *err)
 {
@@ -320,7 +322,7 @@ static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, 
 	return 0;
 }
 
-/* Close the object and send it, descriptors beside it. */
+/* Completes the request and sends it with its descriptors. */
 static int request_send_with(struct fmove *c, const struct fm_json_writer *w, uint64_t left_ms,
 			     const struct fm_lib_parcel *with, struct fmove_error *err)
 {
@@ -357,7 +359,7 @@ static int request_send_with(struct fmove *c, const struct fm_json_writer *w, ui
 		       : fm_lib_fail(err, -errno, "ask fmoved: %s", fm_err_name(errno));
 }
 
-/* The same about another request, which is waited for: its own answer is not. */
+/* Sends a request about another one, such as "cancel". Its own answer is not waited for. */
 static int request_send(struct fmove *c, const struct fm_json_writer *w, struct fmove_error *err)
 {
 	static const struct fm_lib_parcel nothing;
@@ -400,7 +402,10 @@ static int cancel_send(struct fmove *c, uint64_t job, bool is_kept, struct fmove
 	return request_send(c, &w, err);
 }
 
-/* why: it could not be given its name; NULL: it may have it, or has it. */
+/*
+ * Tells the daemon whether the received file has its name. why: it could not be given its name;
+ * NULL: it has, or may have it.
+ */
 static int commit_send(struct fmove *c, uint64_t job, const struct fmove_error *why,
 		       struct fmove_error *err)
 {
@@ -422,7 +427,7 @@ static int cancel_now(struct fmove *c, struct fm_lib_waiting *w, bool is_kept,
 	return cancel_send(c, w->id, is_kept, err);
 }
 
-/* Whoever holds the put knows now. */
+/* The holder of a held put has decided: commit or cancel. Whoever asked is called once. */
 static int decide(struct fmove *c, struct fm_lib_waiting *w, struct fmove_error *err)
 {
 	w->is_decided = true;
@@ -459,7 +464,10 @@ static int fail_silent(const struct fm_lib_waiting *w, struct fmove_error *err)
 	return fm_lib_fail(err, -ETIMEDOUT, "fmoved does not answer");
 }
 
-/* A descriptor of the caller's that is waited for, or what poll() skips. */
+/*
+ * The caller's descriptor for poll(), or -1, which poll() skips, if there is none or the request
+ * was cancelled.
+ */
 static int caller_fd(const struct fm_lib_waiting *w, int fd)
 {
 	return fd > 0 && !w->is_cancelled ? fd : -1;
@@ -470,7 +478,10 @@ static bool has_own_cancel(const struct fm_lib_waiting *w)
 	return w->opts && w->opts->cancel_fd > 0;
 }
 
-/* Of a request that cannot be taken back: only we end. */
+/*
+ * Ends a request that the daemon cannot take back: only the client stops waiting. The connection is
+ * dropped.
+ */
 static int fail_cancelled(struct fmove *c, struct fmove_error *err)
 {
 	connection_drop(c); /* its answer is nobody's */
@@ -539,7 +550,7 @@ static void event_progress(struct fm_lib_waiting *w, const struct fm_json *event
 		opts->progress(opts->ctx, &p);
 }
 
-/* What is no name of a change is passed over. */
+/* Tells the caller which files a tree changed. An entry that is not understood is skipped. */
 static void event_names(const struct fm_json *event, const struct fmove_tree_options *o)
 {
 	static const char *const words[] = {[FMOVE_ADDED] = "added",
@@ -587,7 +598,7 @@ static int event_complete(struct fmove *c, struct fm_lib_waiting *w, const struc
 								 : commit_send(c, w->id, NULL, err);
 }
 
-/* Neither the first nor the last of them. */
+/* Handles an event that comes before the last one, by its name. */
 static int event_between(struct fmove *c, struct fm_lib_waiting *w, const char *name,
 			 const struct fm_json *event, struct fmove_error *err)
 {
@@ -606,7 +617,7 @@ static int event_between(struct fmove *c, struct fm_lib_waiting *w, const char *
 	return 0;
 }
 
-/* The "done" of the request that is waited for into *out, or its error. */
+/* Waits for the answer. 0: *out is the "done" event. Negative: the error, in err. */
 static int request_wait_for(struct fmove *c, struct fm_lib_waiting *w, struct fm_json **out,
 			    struct fmove_error *err)
 {
@@ -677,8 +688,9 @@ bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_err
 	return false;
 }
 
-/* What a request says is left. 0 would be no limit, and the last of it may have gone since it was
- * looked at. */
+/*
+ * What is left of the time limit, for a request to say. At least 1, because 0 would mean no limit.
+ */
 static uint64_t limit_left_ms(const struct fm_lib_turns *t)
 {
 	uint64_t ms = left_ms(t);

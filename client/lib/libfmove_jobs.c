@@ -58,7 +58,7 @@ int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
 	return detach(c, &w, -1, job, err);
 }
 
-/* The same of what an attended job was asked for with. */
+/* Reads the options of a job, so that an attended one can be asked for again. */
 static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 {
 	const struct fm_json *o = fm_json_get(json, "options");

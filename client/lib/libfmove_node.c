@@ -114,7 +114,7 @@ static void told_end(struct telling *t, struct told *n, int code, const char *wh
 	*n = (struct told){.text = NULL};
 }
 
-/* That node's, or a free place. NULL: there is none. */
+/* The place that collects the facts of a node, or a free one. NULL: there is none left. */
 static struct told *told_of(struct telling *t, const char *node)
 {
 	struct told *place = NULL;
@@ -130,7 +130,10 @@ static struct told *told_of(struct telling *t, const char *node)
 	return place;
 }
 
-/* -errno; what is behind it is not looked at any more. */
+/*
+ * Adds a piece to a node's facts. Negative: it does not fit or is no text; later pieces of that
+ * node are ignored.
+ */
 static int told_piece(struct told *n, const struct fm_json *json)
 {
 	size_t len;

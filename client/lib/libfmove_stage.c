@@ -96,7 +96,7 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 	o->progress(o->ctx, phase, bytes, size);
 }
 
-/* What is staged is in w already; done: the caller's to free. */
+/* Adds the options to the request in w, runs it, and reads the dataset. The caller frees *done. */
 static int stage_run(struct fmove *c, struct fm_json_writer *w,
 		     const struct fmove_stage_options *opts, struct fmove_dataset *out,
 		     bool *is_fetched, struct fm_json **done, struct fmove_error *err)

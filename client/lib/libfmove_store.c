@@ -148,7 +148,7 @@ int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_err
 	return fm_lib_do_simple(c, &w, err);
 }
 
-/* to: NULL: left out, which the daemon refuses. */
+/* Sends a request that gives `name` another name. to may be NULL: the daemon refuses that. */
 static int name_it(struct fmove *c, const char *op, const struct fmove_name *name, const char *to,
 		   bool may_replace, struct fmove_error *err)
 {
@@ -179,7 +179,7 @@ int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *
 
 /* ---- space ---- */
 
-/* null: no limit */
+/* A number of bytes. UINT64_MAX if the key is null or missing: there is no limit. */
 static uint64_t bytes_read(const struct fm_json *json, const char *key)
 {
 	uint64_t bytes;

@@ -22,7 +22,10 @@ _Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTH
 		       FMOVE_JOB_OTHER == 7,
 	       "order of fm_words_state");
 
-/* "", which the daemon refuses by its key, of a value that has none. */
+/*
+ * The word for a value. A wrong value becomes "", which the daemon refuses with the name of the
+ * key.
+ */
 static const char *word_of(const char *const words[], unsigned value)
 {
 	for (unsigned i = 0; words[i]; i++)
@@ -265,8 +268,9 @@ static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct m
 }
 
 /*
- * What a pipe gave or took is gone, and so is what was read of a file that did not stand at its
- * beginning. The daemon moves the position of a file that it looks for holes in.
+ * Whether the move can begin again. What a pipe gave or took is gone, and so is the beginning of a
+ * file that was handed over in its middle. The daemon moves the position of a file when it looks
+ * for holes.
  */
 static bool can_move_again(const struct move *m)
 {
@@ -296,8 +300,10 @@ static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *o
 	return 0;
 }
 
-/* The name is taken: by an earlier try, whose answer was lost, if size and time are those of the
- * source. So the daemon judges, too. */
+/*
+ * Whether an earlier try, whose answer was lost, moved the file. The name is taken now; size and
+ * time are compared with the source. The daemon judges in the same way.
+ */
 static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_options *opts,
 		      struct fmove_result *result)
 {
@@ -319,7 +325,7 @@ static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_
 	return true;
 }
 
-/* Of what is asked of the caller in the midst. */
+/* Whether the options ask for a decision of the caller without the function that decides. */
 static bool lacks_answer(const struct move *m, const struct fmove_options *o)
 {
 	bool is_our_file = !m->is_put && !m->own;
@@ -328,7 +334,7 @@ static bool lacks_answer(const struct move *m, const struct fmove_options *o)
 		     (is_our_file && o->is_attended && !o->publish));
 }
 
-/* What fails there the daemon tries again. That the daemon itself went away only we can see. */
+/* Moves a file. The daemon tries again by itself; this loop is for a daemon that went away. */
 static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts,
 		struct fmove_result *result, struct fmove_error *err)
 {

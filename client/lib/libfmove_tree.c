@@ -37,7 +37,7 @@ static int fail_as(struct fmove_error *err, const struct fm_err *why)
 	return why->code;
 }
 
-/* The caller's descriptor stays the caller's. */
+/* Copies the descriptor, so that the caller keeps his own. */
 static int dup_dir(int fd, struct fm_err *err)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -50,7 +50,7 @@ static void passed(void *ctx)
 	fm_channel_passed(ctx);
 }
 
-/* What our sink kept; of what it could not, its note speaks. */
+/* Tells the caller what our sink changed. Its note says what could not be kept. */
 static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o,
 		       struct fmove_result *result)
 {
@@ -105,7 +105,10 @@ struct kind {
 	const char *as;
 };
 
-/* Each try looks at all of it anew; what is there from the one before stays there. */
+/*
+ * Runs tries until one succeeds or time is up. Each try compares everything anew, and what earlier
+ * tries left is used.
+ */
 static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_lib_tree *what,
 		    struct fmove_result *result, struct fmove_error *err)
 {
@@ -164,8 +167,10 @@ static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t,
 	return ret;
 }
 
-/* What was passed to the daemon it has closed when it refuses: each try has a tree and sockets of
- * its own. */
+/*
+ * Puts a tree; asks again if there was no place for it. The daemon closes what it was passed when
+ * it refuses, so each request makes its own tree and sockets.
+ */
 static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
 		    struct fmove_error *err)
 {
@@ -207,7 +212,7 @@ static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 		.is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree};
 }
 
-/* 0 would be: not known. */
+/* The bytes that will come, at least 1: 0 would mean that this is not known. */
 static uint64_t wanted(const struct fmove_result *r)
 {
 	return r->wanted_bytes > 0 ? r->wanted_bytes : 1;
@@ -219,7 +224,7 @@ static bool take_free(void *ctx, const struct fmove_space *s)
 	return false;
 }
 
-/* Whether the far store may have no room for the whole. */
+/* Whether the far store may be without room for the whole. */
 static bool is_short(struct fmove *c, const struct fm_lib_tree *t, uint64_t whole)
 {
 	uint64_t free_bytes = UINT64_MAX;
@@ -228,7 +233,10 @@ static bool is_short(struct fmove *c, const struct fm_lib_tree *t, uint64_t whol
 	return fmove_space(c, t->name, take_free, &free_bytes, &err) == 0 && whole > free_bytes;
 }
 
-/* t->bytes, of an update. What is wrong with it is an error. */
+/*
+ * Finds out with a dry run how many bytes an update will send, and puts it into t->bytes. An error
+ * is the caller's.
+ */
 static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
 		   struct fmove_error *err)
 {
@@ -400,7 +408,7 @@ static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *a
 	return sink.parent < 0 ? sink.parent : fm_tree_sink_new(&sink, out, err);
 }
 
-/* Whether something of it, or of an earlier try, is there to go on with. */
+/* Whether an earlier try left something to go on with. */
 static bool has_stage(int parent_fd, const char *as)
 {
 	char name[FM_STAGING_NAME_LEN + 1];
@@ -410,7 +418,7 @@ static bool has_stage(int parent_fd, const char *as)
 	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* The daemon, which did not hear of it, says how it failed. */
+/* The tree has its name, but the daemon reported a failure: it did not hear of the end. */
 static void say_published(const char *as, struct fmove_error *err)
 {
 	const struct fmove_error why = *err;
@@ -462,7 +470,7 @@ static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_li
 	return ret < 0 ? err->code : ret;
 }
 
-/* How much an update brings only a dry run tells. If that fails, so does this. */
+/* Gets an update after a dry run told how many bytes will come. An error of the dry run ends it. */
 static int get_measured(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
 			struct fmove_result *result, struct fmove_error *err)
 {
@@ -478,8 +486,10 @@ static int get_measured(struct fmove *c, int parent_fd, const char *as, struct f
 	return get_tree(c, parent_fd, as, t, result, err);
 }
 
-/* Whether what comes is refused, without a job that is listed: nothing is moved. bytes: that will
- * come at least; 0: the whole. */
+/*
+ * Asks the sink whether it has room for `bytes` (0: for the whole), before there is a job. Nothing
+ * is moved.
+ */
 static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
 		uint64_t bytes, struct fmove_error *err)
 {
@@ -499,9 +509,9 @@ static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tr
 }
 
 /*
- * A job that is listed is not to fail for the whole of an update, so how much comes is found out
- * before there is one. -ENOSPC: that has no room. -EPERM: something that only the target has cannot
- * be kept. What else is wrong is seen later.
+ * Looks for room before there is a job: a listed job should not fail because the whole of an update
+ * does not fit, if what will come does. -ENOSPC: that does not fit either. -EPERM: something that
+ * only the target has cannot be kept. The transfer reports any other error.
  */
 static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t,
 		      struct fmove_error *err)

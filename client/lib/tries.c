@@ -17,7 +17,7 @@ static uint64_t now_ns(void)
 	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
-/* As good as for ever, if it is more than can be counted. */
+/* Milliseconds as nanoseconds. A time too long to be counted is for ever. */
 static uint64_t ns_of(uint64_t ms)
 {
 	return ms < UINT64_MAX / 2 / FM_NS_PER_MS ? ms * FM_NS_PER_MS : UINT64_MAX / 2;
@@ -54,7 +54,7 @@ void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 	}
 }
 
-/* Wait, and say so. False: the caller has had enough. */
+/* Waits, and tells the caller why. False: the caller wants no more tries. */
 static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *why)
 {
 	struct pollfd cancel = { o->cancel_fd > 0 ? o->cancel_fd : -1, POLLIN, 0 };
