@@ -181,7 +181,7 @@ void fm_asking_heard(struct fm_asking *asking, struct fm_session *s, const struc
 
 /* ---- what happens around it ---- */
 
-/* Of each ask those that wait for this session, or for any (NULL). */
+/* Ends the asks that wait for this session, or all of them if s is NULL. */
 static void fail(struct fm_ask *a, const struct fm_session *s, const struct fm_err *err)
 {
 	for (unsigned i = 0; i < a->count; i++)

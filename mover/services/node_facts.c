@@ -158,8 +158,10 @@ static void served_free(struct served *v)
 	free(v);
 }
 
-/* As much as there is room for; freed when it is all. Sending may end the session, and with it
- * this. */
+/*
+ * Sends as much as the session has room for, and frees the answer after the last piece. Sending may
+ * end the session, and the answer with it.
+ */
 static void send_some(struct facts *f, struct served *v)
 {
 	struct fm_wire_msg m = {.type = FM_WIRE_FACTS};
@@ -259,7 +261,10 @@ static void look_for_late(struct facts *f, uint64_t now_ns)
 		    (unsigned long long)((now_ns - f->begun_ns) / FM_NS_PER_S));
 }
 
-/* Who asks now waits for it, too. A document that is being sent, or is fresh, will do. */
+/*
+ * Finds the document for one who asks. One that is being sent, or is fresh, will do. Otherwise a
+ * worker begins to read it, or is reading it already.
+ */
 static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct fm_err *err)
 {
 	bool is_sent = !fm_list_is_empty(&f->served);

@@ -84,7 +84,7 @@ static bool is_purge(enum fm_verb verb)
 	return verb == FM_VERB_PURGE || verb == FM_VERB_PURGE_PARTIALS;
 }
 
-/* It has a second name. */
+/* Whether the request has a second name. */
 static bool is_naming(enum fm_verb verb)
 {
 	return verb == FM_VERB_MOVE || verb == FM_VERB_LINK;
@@ -202,7 +202,7 @@ static void send_reply(struct request *r)
 	free(m);
 }
 
-/* The first outcome counts. */
+/* Ends the request, unless it has ended. The first outcome counts. */
 static void finish(struct request *r)
 {
 	if (r->is_over)
@@ -242,8 +242,10 @@ static int list_run(struct request *r, struct fm_store *s)
 	return ret;
 }
 
-/* Who asks which stores there are hears of one that he may only write to, too, but nothing of what
- * is in it. A store that has no end has no numbers. */
+/*
+ * Asks a store for its room and rights. Who asks for all stores hears also of a store that he may
+ * only write to, but not what is in it. A store that has no limit has no numbers.
+ */
 static int room_run(struct request *r, struct fm_store *s)
 {
 	struct fm_store_space *space = &r->page.space;
@@ -273,7 +275,7 @@ static int space_run(struct request *r, struct fm_store *s)
 	return purge ? purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
 }
 
-/* A store that keeps nothing has no names either. */
+/* Moves or links a name. A store that keeps nothing has no names. */
 static int name_run(struct request *r, struct fm_store *s)
 {
 	bool is_move = r->verb == FM_VERB_MOVE;
@@ -349,7 +351,10 @@ static void start_work(struct request *r)
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);
 }
 
-/* The first store behind r->after; none: the answer is that there is none. */
+/*
+ * Goes on with the first store behind r->after, in the order of names. If there is none, the answer
+ * says that the list has ended.
+ */
 static void start_next_store(struct request *r)
 {
 	struct fm_store_ref *best = NULL;
@@ -381,7 +386,7 @@ static void start_next_store(struct request *r)
 
 /* ---- beginning ---- */
 
-/* to: NULL: there is none. */
+/* Makes a request. to may be NULL: it has no second name. */
 static struct request *request_new(struct fm_engine *e, const char *path, size_t path_len,
 				   const char *to, size_t to_len)
 {
@@ -484,7 +489,7 @@ static void send_request(struct request *r, struct fm_session *s)
 	fm_session_send(s, &m);
 }
 
-/* Of MOVE and LINK. */
+/* Checks the second name of MOVE and LINK. */
 static int check_second(const struct fm_request_opts *o, struct fm_err *err)
 {
 	if (o->is_dry)
@@ -671,7 +676,10 @@ static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 	}
 }
 
-/* Of every store, those behind the last one only: else a peer could name stores without end. */
+/*
+ * Whether an answer about room is about what was asked. When all stores are asked for, each name
+ * must be behind the last one: otherwise a peer could send stores without end.
+ */
 static bool is_space_asked(const struct request *r, const struct fm_wire_space *m)
 {
 	char name[FM_WIRE_NAME_MAX + 1];

@@ -67,7 +67,7 @@ static void upkeep_tick(struct fm_engine *e, uint64_t now_ns)
 	}
 }
 
-/* A sweep that runs ends soon. */
+/* Stops the sweeps. One that is running ends soon. */
 static void upkeep_stop(struct fm_engine *e)
 {
 	atomic_store(&upkeep_of(e)->is_over, true);

@@ -113,7 +113,7 @@ static void report_findings(struct fm_verification *v)
 	}
 }
 
-/* One message; true: there are more findings. */
+/* Sends one message. true: there are more findings. */
 static bool send_some(struct fm_verification *v, bool is_last)
 {
 	struct fm_finding *taken[FM_WIRE_FINDINGS_MAX];
@@ -169,8 +169,10 @@ static void report_run(struct fm_task *task)
 	free_later(v);
 }
 
-/* What there is to be said about once a second; in the next tick again, if the session has no room
- * for all of it. */
+/*
+ * Sends progress and findings, about once a second. If the session has no room for all of it, the
+ * next tick sends the rest.
+ */
 static void say_so_far(struct fm_verification *v)
 {
 	while (v->session && fm_session_has_room(v->session))
@@ -179,7 +181,10 @@ static void say_so_far(struct fm_verification *v)
 	v->said_ns = 0;
 }
 
-/* The rest of it and how it ended; the tick goes on with what the session has no room for. */
+/*
+ * Sends the remaining findings and the result. If the session has no room for all of it, the next
+ * tick goes on.
+ */
 static void say_end(struct fm_verification *v)
 {
 	while (v->session && fm_session_has_room(v->session))
@@ -188,7 +193,7 @@ static void say_end(struct fm_verification *v)
 	free_later(v);
 }
 
-/* The first outcome counts. */
+/* Ends the verification, unless it has ended. The first outcome counts. */
 static void finish(struct fm_verification *v, const struct fm_err *err)
 {
 	if (v->is_over)
@@ -407,7 +412,7 @@ int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts
 	return 0;
 }
 
-/* Ours ends, which whoever was asked is told. */
+/* Ends a verification that we asked for, and tells the node that does it. */
 static void give_up(struct fm_verification *v, const struct fm_err *err)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_ABORT };

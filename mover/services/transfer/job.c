@@ -71,7 +71,7 @@ static void free_run(struct fm_task *task)
 	fm_engine_check_stopped(e);
 }
 
-/* A sync failed, whether or not that is why the job ended: what came is not kept. */
+/* Whether a sync of the sink failed. Then nothing that came is kept, whatever the job ended for. */
 static bool has_lost(const struct fm_job *j)
 {
 	if (j->parent && has_lost(j->parent))
@@ -79,7 +79,7 @@ static bool has_lost(const struct fm_job *j)
 	return !j->is_source && j->file && fm_file_sync_error(j->file) < 0;
 }
 
-/* What came stays for the next try, or goes. */
+/* Keeps what came for the next try, or removes it. */
 static void leave(struct fm_job *j)
 {
 	bool is_kept = j->is_kept && j->file->ops->keep && !has_lost(j);
@@ -123,8 +123,8 @@ static void report(struct fm_job *j)
 }
 
 /*
- * The caller of a get looks at its file as soon as it hears that it failed, so it hears it when the
- * journal says what is there; but not much later, should a disk hang.
+ * Whether the end of a get is reported only after the journal says what is kept, because its caller
+ * then looks at the file. A disk that hangs must not delay it for long.
  */
 static bool is_reported_late(const struct fm_job *j)
 {
@@ -169,8 +169,10 @@ bool fm_job_goes_on(struct fm_job *j)
 	return false;
 }
 
-/* Whether the next try will find something at the far end: a guess, since only the sink knows what
- * its journal says. */
+/*
+ * Whether the next try will probably find something at the far end. It is a guess: only the sink
+ * knows what its journal says.
+ */
 static bool is_kept_there(const struct fm_job *j, const struct fm_moved *moved)
 {
 	bool is_known = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
@@ -182,7 +184,10 @@ static bool is_kept_there(const struct fm_job *j, const struct fm_moved *moved)
 	return moved->resumed > 0 || (moved->bytes > 0 && is_long);
 }
 
-/* What was there of a tree: what the far end did not ask for (source), or what was found (sink). */
+/*
+ * The bytes that are at the target, whichever try moved them. Of a tree, a source counts what the
+ * far end did not ask for, a sink what it found.
+ */
 static uint64_t bytes_reached(const struct fm_job *j)
 {
 	const struct fm_job_result *r = &j->result;
@@ -259,7 +264,10 @@ static void tell_far_end(struct fm_job *j)
 	fm_session_send(j->session, &m);
 }
 
-/* What was written since the journal was told last is told when the file is kept: clean_run(). */
+/*
+ * Frees the transfer. Writes that the journal does not know yet are taken out first, and
+ * clean_run() logs them if the file is kept.
+ */
 static void free_xfer(struct fm_job *j)
 {
 	if (j->sink.has_begun && j->is_kept)
@@ -356,7 +364,9 @@ static struct fm_worker *worker_of(const struct fm_job *j)
 	return holder ? fm_holder_worker(holder) : j->engine->env.worker;
 }
 
-/* A tree's large files are its caller's. */
+/*
+ * Whom the job counts for: our user, or the peer. A large file of a tree counts as the tree does.
+ */
 static struct fm_share_id whose(const struct fm_job *j)
 {
 	const struct fm_job *tree = j->parent ? j->parent : j;
@@ -459,11 +469,11 @@ void fm_job_limit_chunk(struct fm_job *j)
 }
 
 /*
- * Whose disk may stand still: that of a caller, all of whose transfers count as one; a peer's get
- * may go to one; and each tree of a store. An end that stands still by somebody's will is none of
- * these, nor a pipe, or two ends of a pipeline could wait for each other: one from which we read
- * has a slot only when its bytes are there (fill.h), and one into which a peer's get goes has a
- * window (drain.h).
+ * A number for those whose files may stand still together, so that they share a part of the slots;
+ * 0: this job counts for itself. All transfers of a caller have one number, since his disk may
+ * hang. So have those that serve one user of a peer, whose get may end at such a disk. Each tree of
+ * a store has its own. Files that stand still because somebody wants it, such as pipes, have none:
+ * two ends of a pipeline could wait for each other. They are bounded otherwise (fill.h, drain.h).
  */
 static uint64_t share_of(const struct fm_job *j)
 {
@@ -559,7 +569,10 @@ unsigned fm_job_choose(struct fm_job *j)
 	return kinds;
 }
 
-/* One that has ended keeps its session for a moment, to tell the peer. */
+/*
+ * Whether the job still uses this session. A job that has ended keeps it for a moment, to tell the
+ * peer.
+ */
 static bool is_on(const struct fm_job *j, const struct fm_session *s)
 {
 	return j->session == s && j->state != FM_JOB_ENDED;
@@ -663,7 +676,9 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
 	return j;
 }
 
-/* For a connection, or for the way that it would go. */
+/*
+ * Whether there is time left to wait for a connection, or for the session to move to another line.
+ */
 static bool may_wait(const struct fm_job *j)
 {
 	return fm_engine_now(j->engine) <= j->deadline_ns;
@@ -687,7 +702,10 @@ static void say_why_not(const struct fm_job *j, char *out, size_t len)
 			       fm_words_kind[kind]);
 }
 
-/* The session is there: go on as soon as there is a connection that may carry it. */
+/*
+ * Begins the transfer if the session has a connection that may carry it. Otherwise it waits, or
+ * ends with the reason.
+ */
 static void go(struct fm_job *j)
 {
 	struct fm_session *s = j->session;
@@ -770,7 +788,7 @@ int fm_job_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err
 	return check_opts(e, o, &peer, err);
 }
 
-/* It was not begun. */
+/* Frees a job that was not begun. */
 static void job_undo(struct fm_job *j)
 {
 	fm_list_del(&j->at);
@@ -876,7 +894,7 @@ static void choose_again(struct fm_job *j)
 	fm_link_set_kinds(j->x, kinds);
 }
 
-/* Copying with no connection left to copy over. */
+/* Whether the job copies, but has no connection left to do it. */
 static bool is_stranded(const struct fm_job *j)
 {
 	const struct fm_session *s = j->session;
@@ -887,8 +905,8 @@ static bool is_stranded(const struct fm_job *j)
 }
 
 /*
- * Connections may come and go while it copies; without any it has a deadline. Asked also when one
- * comes: it may be gone by the next tick, and has moved something all the same.
+ * Gives a copying job a deadline while it has no connection, and takes it away when one comes. It
+ * is called also when one comes, since that may be gone by the next tick and have moved something.
  */
 static void watch_connections(struct fm_job *j, uint64_t now_ns)
 {
@@ -975,8 +993,9 @@ static bool transfer_awaits_callers(const struct fm_engine *e)
 	return true;
 }
 
-/* Nothing moved for so long, as far as `moved` says, a number that is another one when something
- * did. */
+/*
+ * Whether nothing has moved for limit_ns. `moved` is any number that changes when something moves.
+ */
 static bool is_still(struct fm_job *j, uint64_t moved, uint64_t limit_ns, uint64_t now_ns)
 {
 	if (moved != j->moved || !j->moved_ns) {
@@ -1001,10 +1020,9 @@ static bool is_stalled(struct fm_job *j, uint64_t now_ns)
 }
 
 /*
- * A tree may have nothing to move for long: its far end may wait for a caller, which nobody here
- * can tell from a disk that hangs. So each end watches its own disk: a call that does not end while
- * nothing else of the tree goes on either. (Its large files are watched as files.) What is compared
- * by content is read, without a byte moved: that is given as long as a sync.
+ * Whether a call to this end's disk hangs while nothing else of the tree moves. Each end watches
+ * its own disk, because its far end may rightly wait for a caller. Large files are watched as files
+ * are. A tree that compares content gets the time of a sync, since it reads without moving a byte.
  */
 static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
 {
@@ -1027,7 +1045,7 @@ static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
 			now_ns);
 }
 
-/* True: it has ended for that. */
+/* Ends a job that has stalled. true: it did. */
 static bool ends_stalled(struct fm_job *j, uint64_t now_ns)
 {
 	unsigned long long limit_s = STALL_NS / FM_NS_PER_S;
@@ -1047,7 +1065,10 @@ static bool ends_stalled(struct fm_job *j, uint64_t now_ns)
 	return true;
 }
 
-/* FINISH is behind the last byte, DONE behind whoever reads the pipe. */
+/*
+ * Whether the job waits for the reader of a pipe: FINISH comes after the last byte, DONE after all
+ * of it was read.
+ */
 static bool waits_for_pipe(const struct fm_job *j)
 {
 	return j->is_ordered && (j->state == FM_JOB_EMPTYING || j->state == FM_JOB_FINISHING);

@@ -83,7 +83,7 @@ static void read_on(struct fm_job *j)
 	fm_job_submit(j, &k->work);
 }
 
-/* It counts no more. */
+/* Takes back a piece that an earlier try left and that is damaged: it will be sent again. */
 static int drop(struct fm_job *j, const struct fm_written *piece)
 {
 	struct fm_path_shown shown;
@@ -104,7 +104,7 @@ static int drop(struct fm_job *j, const struct fm_written *piece)
 	return 0;
 }
 
-/* A piece was read to its end, or cannot be. */
+/* Ends the reading of a piece. If it is not good, the source is told, and sends it again. */
 static void judge(struct fm_job *j, bool is_good)
 {
 	struct fm_kept *k = j->sink.kept;

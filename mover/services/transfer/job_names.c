@@ -99,7 +99,7 @@ void fm_job_names_unread(struct fm_job *j)
 
 /* ---- source ---- */
 
-/* From the message, which is the session's. */
+/* Copies a page of names out of the session's message, and passes it to who asked. */
 static void take_page(struct fm_job *j, const struct fm_wire_names *m)
 {
 	struct fm_tree_names page = { .len = m->len };

@@ -13,23 +13,24 @@
 #include "mover/store/held_file.h"
 #include "mover/store/small_sink.h"
 
-/* Flows whose peer asked for slots when there was no transfer to give them for may give them
- * now. */
+/* Wakes flows whose peer asked for slots before there was a transfer to give them for. */
 static void wake_wanting(struct fm_session *s)
 {
 	if (!s->is_closed && atomic_load(&s->link->wants) > 0)
 		fm_session_wake(s, UINT_MAX, UINT64_MAX);
 }
 
-/* What may stand still says how much may come. */
+/* Tells the source how many chunks may come, if the file may stand still. */
 static void begin_window(struct fm_job *j)
 {
 	if (fm_job_is_beside(j) && j->x && j->state != FM_JOB_ENDED)
 		fm_job_sink_progressed(j);
 }
 
-/* Of a get: whether its file looks at what is there, and at the room, before the first chunk is
- * asked for. */
+/*
+ * Whether the file looks at what an earlier try left, and at the room, before the first chunk is
+ * asked for. This matters for a get.
+ */
 static bool is_begun_first(const struct fm_job *j)
 {
 	const struct fm_file_ops *ops = j->file->ops;
@@ -74,7 +75,10 @@ void fm_job_sink_start(struct fm_job *j)
 
 /* ---- what is there from an earlier try ---- */
 
-/* What has holes takes less than its size, and how much nobody has said. */
+/*
+ * Whether room for the whole size is made. A file with holes needs less than its size, and nobody
+ * has said how much.
+ */
 static bool is_room_asked(const struct fm_job *j, uint64_t size)
 {
 	return j->file->ops->make_room && !j->file->has_fixed_size && !j->work_attr.has_holes &&
@@ -97,7 +101,7 @@ static int begin(struct fm_job *j)
 	return ret;
 }
 
-/* One more; NULL: none. A cut note is still a note. */
+/* Adds to a note. more may be NULL. A note that is cut short is still of use. */
 static void add_note(char *note, size_t cap, const char *more)
 {
 	size_t len = strlen(note);
@@ -106,13 +110,13 @@ static void add_note(char *note, size_t cap, const char *more)
 		(void)snprintf(note + len, cap - len, "%s%s", len > 0 ? "; " : "", more);
 }
 
-/* A get says it in GET. */
+/* Whether READY says that the sink has a window. A get has said it in GET. */
 static bool says_window_in_ready(const struct fm_job *j)
 {
 	return fm_job_is_beside(j) && (j->parent || !j->is_ours);
 }
 
-/* READY, to whoever waits for it. */
+/* Sends READY: what the sink has already, and what the caller should know. */
 static void send_ready(struct fm_job *j)
 {
 	uint8_t have[FM_WIRE_RANGES_MAX * FM_WIRE_RANGE_LEN];
@@ -152,7 +156,7 @@ static void begin_run(struct fm_work *work)
 	j->work_ret = begin(j);
 }
 
-/* The sink can be written to from now on. */
+/* Begins to receive: the sink can be written to from now on. */
 static void go_ahead(struct fm_job *j)
 {
 	struct fm_session *s = j->session;
@@ -167,7 +171,10 @@ static void go_ahead(struct fm_job *j)
 	fm_job_reread_kept(j);
 }
 
-/* Without room nothing comes: what an earlier try left stays for one that has. */
+/*
+ * Whether there is no room for the rest of a file. What an earlier try left then stays for a try
+ * that has room.
+ */
 static bool is_refused_for_room(const struct fm_job *j)
 {
 	bool has_no_room = j->work_ret == -ENOSPC || j->work_ret == -EDQUOT;
@@ -175,7 +182,7 @@ static bool is_refused_for_room(const struct fm_job *j)
 	return has_no_room && !j->is_tree && j->file->has_partial;
 }
 
-/* A get: the source waits for what we have. */
+/* The sink knows what an earlier try left, and has room. The source is told, or the job ends. */
 static void begin_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
@@ -278,8 +285,8 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 }
 
 /*
- * A small file is created when all of it is there (small_sink.h). What is read back must be
- * somewhere to be read from.
+ * Whether the file is small enough to be created only when all of it is there (small_sink.h). Not
+ * where it is read back, since that needs a file.
  */
 static bool is_created_late(struct fm_job *j)
 {
@@ -346,7 +353,7 @@ static int check_whole(const struct fm_job *j, const struct fm_wire_finish *m,
 	return !j->engine->o.is_unchecked && whole->crc != m->crc ? -EBADMSG : 0;
 }
 
-/* What may stand still has to take all that came first. */
+/* Begins to empty a sink that may stand still: it takes all that has come. */
 static void drain(struct fm_job *j)
 {
 	if (!fm_link_is_drained(j->x))
@@ -355,7 +362,7 @@ static void drain(struct fm_job *j)
 	fm_link_remove(j->session->link, j->x);
 }
 
-/* The source may send so much more. */
+/* Tells the source how much more it may send. */
 static void open_window(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_WINDOW };
@@ -487,8 +494,7 @@ static void publish_run(struct fm_work *work)
 		j->work_ret = 0;
 }
 
-/* A file that is published and that nobody asks any more is closed at once: the worker need not be
- * woken for that again. */
+/* Publishes a file that nobody needs afterwards, and closes it in the same call of the worker. */
 static void publish_last_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
@@ -502,7 +508,7 @@ static void publish_last_run(struct fm_work *work)
 	j->sink.work_file = NULL;
 }
 
-/* What of a tree is there now, and a note that it did not have when READY was sent. */
+/* Fills DONE with what the tree has now, counted by the sink. */
 static void say_count(struct fm_job *j, struct fm_wire_done *m)
 {
 	const struct fm_tree_count *c = &j->result.tree;
@@ -530,7 +536,10 @@ static void say_count(struct fm_job *j, struct fm_wire_done *m)
 	m->kept = c->kept;
 }
 
-/* READY told what was known then to the source, which is not who asked in a get. */
+/*
+ * Collects what became known after READY, for DONE. In a get the caller is at this end, so he is
+ * told here.
+ */
 static void say_note(struct fm_job *j, char note[FM_WIRE_TEXT_MAX])
 {
 	const char *now = j->file->note ? j->file->note : "";
@@ -584,7 +593,10 @@ void fm_job_sink_told(struct fm_job *j)
 	fm_job_end(j, 0, "done");
 }
 
-/* Of a tree there is more to say, and a caller looks at his file. */
+/*
+ * Whether nobody needs the file after it is published. A tree has more to report, and a caller
+ * looks at his own file.
+ */
 static bool is_last_use(const struct fm_job *j)
 {
 	return !j->is_tree && !j->parent && !j->is_ours && !j->tree.is_dry;

@@ -43,7 +43,10 @@ static uint16_t put_flags(const struct fm_job *j)
 			  (j->tree.names.state != FM_NAMES_UNASKED ? FM_WIRE_PUT_NAMES : 0));
 }
 
-/* Of a tree what its files take at least: more is not known. */
+/*
+ * The size that is announced. For a tree it is the least that its files take, since more is not
+ * known.
+ */
 static uint64_t size_said(const struct fm_job *j)
 {
 	return j->is_tree && j->tree.bytes > 0 ? j->tree.bytes : j->attr.size;
@@ -104,8 +107,10 @@ static int take_have(struct fm_job *j, const struct fm_wire_ready *m)
 	return ret;
 }
 
-/* Whether it is awaited, and says what it may. The sink of a get does not know how large our chunks
- * can be. */
+/*
+ * Whether READY is expected now, with these values. The sink of a get does not know how large our
+ * chunks may be.
+ */
 static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
 {
 	if (!j->is_source || j->state != FM_JOB_OPENING || j->is_working)
@@ -245,7 +250,10 @@ void fm_job_on_window(struct fm_session *s, const struct fm_wire_msg *msg)
 
 /* ---- all chunks are there ---- */
 
-/* It differs from what was kept, first there. Whose words the path is, only a peer's job says. */
+/*
+ * Ends the job: what was read differs from the digest that was kept with the file. The error names
+ * the first difference. It names the path only to a peer, since our own callers see it anyway.
+ */
 static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
 {
 	uint64_t offset, length;
@@ -265,8 +273,10 @@ static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
 		   (unsigned long long)length, sent->crc, j->file->kept->crc);
 }
 
-/* Whether what was read is what was kept with the file, or may be something else. If not, the job
- * has ended. */
+/*
+ * Whether what was read has the digest that was kept with the file, or the caller accepts a
+ * difference. If not, the job has ended.
+ */
 static bool is_as_kept(struct fm_job *j, const struct fm_digest *sent)
 {
 	if (j->is_tree)
@@ -344,7 +354,10 @@ void fm_job_source_progressed(struct fm_job *j)
 		send_finish(j);
 }
 
-/* What the far end made; what it wanted of what was offered is known here. */
+/*
+ * Takes the far end's counts of what it made. How many of the offered files it wanted is known
+ * here.
+ */
 static void take_count(struct fm_job *j, const struct fm_wire_done *m)
 {
 	struct fm_tree_count ours;

@@ -281,7 +281,7 @@ void fm_job_tree_ready(struct fm_job *j, const struct fm_wire_ready *m)
 	fm_job_work(j, begin_run, begin_done);
 }
 
-/* It is what the walk found, as far as can be told. */
+/* Whether an opened large file still has the size and time that the walk found. */
 static int check_large(const struct fm_job *j, const struct fm_attr *attr, struct fm_err *err)
 {
 	if (attr->size == j->large->size && attr->mtime_ns == j->large->mtime_ns)
@@ -359,7 +359,7 @@ bool fm_job_tree_has_large(struct fm_job *j)
 	return fm_job_subs(j) > 0;
 }
 
-/* Something was found, needed or finished: go on. */
+/* Something of the tree was found, needed or finished: go on with it. */
 static void source_happened(struct fm_job *j)
 {
 	if (j->state == FM_JOB_COPYING && j->x && !fm_job_tree_has_large(j) &&
@@ -426,7 +426,7 @@ unsigned fm_job_tree_ready_flags(const struct fm_job *j)
 	       (j->tree.is_dry ? FM_WIRE_READY_DRY : 0);
 }
 
-/* A pack that came twice is answered once. */
+/* Whether a pack is answered for the first time: 1, 0, or -ENOMEM. A pack can come twice. */
 static int is_first_answer(struct fm_job *j, uint64_t seq)
 {
 	if (fm_ranges_cover(&j->tree.answered, seq, 1))
@@ -481,7 +481,7 @@ static void create_large_run(struct fm_work *work)
 	j->work_ret = create_large(j);
 }
 
-/* Why a large file is refused; NULL: it is not. */
+/* Says why a large file is refused, with *code; NULL: it is not refused. */
 static const char *why_not(const struct fm_job *tree, const struct fm_wire_put *m, int *code)
 {
 	*code = -EPROTO;
@@ -586,8 +586,10 @@ static void log_done(struct fm_work *work)
 	fm_job_sink_logged(j);
 }
 
-/* The worker gets what this large file wrote; until then it is not closed, nor anything else done
- * to it. */
+/*
+ * Hands the worker what this large file wrote. Until the worker is done, nothing else is done with
+ * the file.
+ */
 static void take_log(struct fm_job *j, struct fm_job *sub)
 {
 	if (sub->state != FM_JOB_COPYING || sub->is_working || !sub->x ||
