@@ -101,7 +101,7 @@ void fm_aside_free(struct fm_aside_index *index)
 
 /* ---- one of them ---- */
 
-/* Of what lies in the stash; the service's own if that is gone by now. */
+/* Who owns what the stash holds. If it is gone by now, the service's own user. */
 static uid_t owner_of(const struct place *p)
 {
 	int stash = openat(p->dir, p->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -115,8 +115,10 @@ static uid_t owner_of(const struct place *p)
 	return owner;
 }
 
-/* is_no_more(): there is no such thing (any more); else nobody can say. The directory is the
- * caller's. */
+/*
+ * Looks at a path and opens the directory that it is in, which the caller closes. Of an error,
+ * is_no_more() tells whether the stash is gone.
+ */
 static int place_of(const struct fm_store_dir *dir, const char *path, struct place *out)
 {
 	char parent[FM_PATH_LEN_MAX + 1];
@@ -146,7 +148,7 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 	return ret;
 }
 
-/* There is something else at that path by now. */
+/* Whether an error means that the stash is gone, or that something else has its path by now. */
 static bool is_no_more(int ret)
 {
 	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV ||
@@ -154,8 +156,8 @@ static bool is_no_more(int ret)
 }
 
 /*
- * What of a name goes with it: nothing if the file has a name elsewhere too, in the version that
- * took its place for instance; with the last of its names all of it.
+ * The bytes that a name frees when it goes. A file that has another name elsewhere, for instance in
+ * the version that replaced it, frees nothing. If all its names go, it frees all of it.
  */
 static uint64_t bytes_of(const struct fm_walk_at *at, struct fm_all_names *met)
 {
@@ -167,7 +169,10 @@ static uint64_t bytes_of(const struct fm_walk_at *at, struct fm_all_names *met)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* No less than a quota, which counts names and holes, or a file system could get back with it. */
+/*
+ * At least as much as removing the entry can give back to a quota, which counts names and holes, or
+ * to a file system.
+ */
 static uint64_t most_of(const struct fm_walk_at *at, struct fm_all_names *met)
 {
 	uint64_t blocks;
@@ -180,7 +185,10 @@ static uint64_t most_of(const struct fm_walk_at *at, struct fm_all_names *met)
 	return S_ISREG(st.st_mode) && (uint64_t)st.st_size > blocks ? (uint64_t)st.st_size : blocks;
 }
 
-/* Of all the names in it, as far as it can be read. met: those that were met before. */
+/*
+ * Sums up the entries of a stash, as far as it can be read. met: the files of other stashes that
+ * were counted before.
+ */
 static uint64_t sum_of(const struct place *p,
 		       uint64_t (*count)(const struct fm_walk_at *at, struct fm_all_names *met),
 		       struct fm_all_names *met)
@@ -205,7 +213,7 @@ static uint64_t sum_of(const struct place *p,
 	return bytes;
 }
 
-/* By itself. */
+/* The bytes that removing this stash alone would free. */
 static uint64_t bytes_in(const struct place *p)
 {
 	struct fm_all_names met = { .count = 0 };
@@ -253,7 +261,7 @@ static void forget(struct fm_aside_index *index, const char *path)
 	pthread_mutex_unlock(&index->lock);
 }
 
-/* Before the first that is younger. */
+/* Puts the entry before the first one that is younger. */
 static void insert(struct fm_aside_index *index, struct entry *e)
 {
 	struct fm_list *before = &index->entries;
@@ -270,7 +278,7 @@ static void insert(struct fm_aside_index *index, struct entry *e)
 	fm_list_append(before, &e->at);
 }
 
-/* NULL: there is no place for one more of this owner, or no memory. */
+/* Makes an entry. NULL: its owner has no place left, or there is no memory. */
 static struct entry *entry_new(struct fm_aside_index *index, const struct place *p,
 			       const char *path)
 {
@@ -349,8 +357,10 @@ static bool await_complete(struct fm_aside_index *index)
 	return is_complete(index);
 }
 
-/* The path of the first entry behind `after` ("": of all) on that file system (NULL: on any), or
- * false. None is behind one that is no more. */
+/*
+ * Finds the path of the first entry behind `after` ("" is before all), on the file system *dev or
+ * on any (NULL). Behind an entry that was removed nothing is found.
+ */
 static bool next_path(struct fm_aside_index *index, const char *after, const dev_t *dev,
 		      char out[static FM_PATH_LEN_MAX + 1])
 {
@@ -373,7 +383,7 @@ static bool next_path(struct fm_aside_index *index, const char *after, const dev
 
 /* ---- from outside ---- */
 
-/* Its path, and behind that, if it is known, the name that it had. */
+/* Tells the path of the stash, followed by the name that its content had, if it is known. */
 static void tell_path(const struct place *p, const char *path, struct fm_aside *out)
 {
 	bool is_told = p->held[0] && strlen(path) + 1 + strlen(p->held) <= FM_PATH_LEN_MAX;
@@ -397,7 +407,7 @@ static void untell_path(const char *told, char out[static FM_PATH_LEN_MAX + 1])
 		*last = '/';
 }
 
-/* What went: 1; what was no more: 0; both are forgotten. FOREIGN: it is none of ours. */
+/* Removes a stash and forgets it. 1: removed; 0: it was gone; FOREIGN: it is not ours. */
 static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
 	struct place p;
@@ -463,7 +473,7 @@ int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd)
 	return ret > 0;
 }
 
-/* The first that was not looked at for a while, or was never. */
+/* Finds the first entry whose size is not known, or was found too long ago. */
 static bool next_unknown(struct fm_aside_index *index, uint64_t now_ns,
 			 char out[static FM_PATH_LEN_MAX + 1])
 {
@@ -490,8 +500,11 @@ static uint64_t until(uint64_t began_ns)
 	return now_ns + KNOWN_NS_MIN + KNOWN_TIMES * (now_ns - began_ns);
 }
 
-/* A look costs a walk, and anybody may ask: the longer it took the longer it counts. met: those of
- * the others; NULL: it is looked at alone. */
+/*
+ * Finds out again how much a stash holds. Anybody may ask, and it costs a walk, so the result
+ * counts for longer the longer the walk took. met: files that other stashes have too; NULL: this
+ * one is measured alone.
+ */
 static void look_again(struct fm_store_dir *dir, const char *path, struct fm_all_names *met)
 {
 	uint64_t began_ns = fm_clock_real.now_ns(fm_clock_real.ctx), bytes = 0;
@@ -514,9 +527,9 @@ static void look_again(struct fm_store_dir *dir, const char *path, struct fm_all
 }
 
 /*
- * All of them: a file that several share goes with them, though with none alone. What comes until
- * this counts no more is looked at alone, so that who replaces one after the other costs one look
- * each.
+ * Measures all stashes together: a file that several of them share is freed when all go, though not
+ * when one goes. A stash that comes while this result is valid is measured alone, so that each
+ * replacement costs one walk and not one of everything.
  */
 static void look_at_all(struct fm_store_dir *dir)
 {
@@ -572,7 +585,7 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 	return add_up(&dir->aside, bytes, count) && is_known;
 }
 
-/* As remove_path(), which would do it. */
+/* Tells what remove_path() would do, without doing it. */
 static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
 	struct place p;

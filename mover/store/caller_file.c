@@ -161,7 +161,10 @@ static int stream_source(int fd, const char *note, struct fm_file **out, struct 
 	return ret;
 }
 
-/* One that may stand still is not waited for before it is asked for. */
+/*
+ * Whether a small file is read into memory before it is asked for. A file that may stand still is
+ * not: nobody should wait for it so early.
+ */
 static bool is_for_snapshot(int fd, const struct stat *st)
 {
 	struct statfs fs;
@@ -172,7 +175,8 @@ static bool is_for_snapshot(int fd, const struct stat *st)
 }
 
 /*
- * Through the page cache: a direct read wants whole blocks. A file that grew meanwhile is no error.
+ * Reads a small file through the page cache, since a direct read wants whole blocks. A file that
+ * has grown meanwhile is no error.
  */
 static int small_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
@@ -297,8 +301,10 @@ static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct
 	return 0;
 }
 
-/* The caller removes them; this frees the space at once, and says that nothing is worth keeping.
- * The journal first. */
+/*
+ * Frees the space of a file that is not kept, the journal first, so that nothing seems worth going
+ * on with. The caller removes the two names.
+ */
 static void caller_sink_discard(struct fm_file *file)
 {
 	struct caller_sink *s = sink_of(file);
@@ -370,7 +376,7 @@ static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_cr
 	return fm_space_reserve(fd, how->size, err);
 }
 
-/* Refused, but what an earlier try left stays for one that is not. */
+/* Closes a sink that is refused. What an earlier try left stays for a sink that is not. */
 static void caller_sink_refuse(struct caller_sink *s)
 {
 	if (s->file.has_partial)
@@ -406,7 +412,7 @@ static int regular_sink(int fd, int journal, bool has_partial, const struct fm_c
 	return 0;
 }
 
-/* Whatever the size: writes to /dev/null need no kernel. */
+/* A sink for /dev/null, which needs no calls to the kernel, whatever the size. */
 static int null_sink(int fd, const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
 	int ret = fm_null_sink(out, err);
@@ -417,7 +423,7 @@ static int null_sink(int fd, const struct fm_create *how, struct fm_file **out, 
 	return ret;
 }
 
-/* A journal for the regular file fd. What is in it is looked at later, by who knows the source. */
+/* Opens the journal that belongs to fd. Its content is checked later, when the source is known. */
 static int journal_look(int fd, int journal, uint64_t *size, struct fm_err *err)
 {
 	struct stat st;

@@ -41,7 +41,7 @@ static void stream_io_done(struct fm_io *io)
 	asked->done(asked);	/* the stream may be gone from here on */
 }
 
-/* Whether io is the one that may be started now; else it is refused. */
+/* Takes the I/O if it is the next one of the stream; refuses it otherwise. */
 static bool stream_begin(struct stream *s, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	assert(io->len > 0);

@@ -75,8 +75,9 @@ static struct sink *sink_of(struct fm_file *file)
 /* -------------------------------------------------------------------------------------- writing */
 
 /*
- * Reserve quota up to end, for a sink whose size was not known when it was made. Whoever moves
- * `reserved` up asks for the bytes between. err: may wait, and says why not; NULL: at once.
+ * Reserves quota up to `end`, for a sink whose size was not known at first. Of several callers, the
+ * one that moves `reserved` up asks for the bytes. err: it may wait, and says why it failed; NULL:
+ * it does not wait.
  */
 static int sink_grow(struct sink *s, uint64_t end, struct fm_err *err)
 {
@@ -96,7 +97,7 @@ static int sink_grow(struct sink *s, uint64_t end, struct fm_err *err)
 	return ret;
 }
 
-/* For who compares what was written. */
+/* Reads back what was written, to compare it. */
 static void sink_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	fm_fileio_read(&sink_of(file)->io, lane, io);
@@ -205,7 +206,10 @@ static int sink_log(struct fm_file *file, const struct fm_written *written, size
 
 /* --------------------------------------------------------------------------------------- ending */
 
-/* Who waits for the disk; memory has none. */
+/*
+ * Whether publishing waits for the disk, and where failures of syncs are kept. A file system in
+ * memory has no disk.
+ */
 static struct fm_sync *sink_sync(struct sink *s, bool is_durable)
 {
 	return is_durable && !s->io.is_memory ? &s->file.sync : NULL;
@@ -258,7 +262,10 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 	return ret;
 }
 
-/* Whether it is in that directory too: what replaced ours took it over. */
+/*
+ * Whether the file has its name in that directory too, because the version that replaced ours took
+ * it over.
+ */
 static bool is_taken_over(const struct sink *s, int dir)
 {
 	struct stat file, there;
@@ -268,7 +275,7 @@ static bool is_taken_over(const struct sink *s, int dir)
 	       file.st_ino == there.st_ino;
 }
 
-/* From `held`, where it has its name, to `dir`. */
+/* Moves the file from the directory `held`, where it has its name, to `dir`. */
 static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm_err *err)
 {
 	struct fm_place place = sink_place(s, is_durable);
@@ -294,7 +301,10 @@ static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm
 	return ret;
 }
 
-/* 1: it moved on to another directory, which is *held now. 0: it is where its path leads. */
+/*
+ * Compares where the file is with where its path leads. 0: it is the same directory. 1: the file
+ * moved on to another one, which is *held now.
+ */
 static int follow_once(struct sink *s, int *held, bool is_durable, struct fm_err *err)
 {
 	int dir = -1, ret = fm_path_find_other(s->dir->root, s->path, *held, &s->owner, &dir, err);
@@ -319,9 +329,9 @@ static int follow_once(struct sink *s, int *held, bool is_durable, struct fm_err
 }
 
 /*
- * A directory can be replaced by a new version of it while a file is sent there. The file has its
- * name in the old version then, which nobody finds and which goes: it moves on to where its path
- * leads. If the new version has no such directory, that is made again.
+ * Moves the file to where its path leads now. While it was sent, its directory may have been
+ * replaced by a new version: the file is then in the old one, which goes, and nobody would find it.
+ * A directory that the new version lacks is made again.
  */
 static int follow(struct sink *s, bool is_durable, struct fm_err *err)
 {
@@ -378,7 +388,7 @@ static void sink_discard(struct fm_file *file)
 	sink_release_quota(s);
 }
 
-/* Only what counts stays there, and as the next try expects it: for us alone. */
+/* Leaves the file as the next try expects it: only what the journal counts, for our user alone. */
 static int sink_trim(struct sink *s)
 {
 	int ret = s->resume.end > 0 ? fm_sys_ftruncate(s->io.fd, s->resume.end) : 0;
@@ -387,8 +397,8 @@ static int sink_trim(struct sink *s)
 }
 
 /*
- * Whose it was, if only for a moment, may have it open for ever, or have given himself rights to it
- * that come into force later: it must not become anybody else's.
+ * Whether the file was given to another user, if only for a moment. He may have it open, or have
+ * given himself rights that apply later, so it must never become somebody else's.
  */
 static bool was_given(const struct sink *s)
 {
@@ -481,7 +491,7 @@ static struct sink *sink_alloc(struct fm_store_dir *dir, const char *path)
 	return s;
 }
 
-/* Under a name nobody can guess. */
+/* Opens a partial file under a name that nobody can guess. */
 static int open_random(int parent, struct fm_partial *out)
 {
 	uint64_t random;
@@ -494,7 +504,7 @@ static int open_random(int parent, struct fm_partial *out)
 	return ret;
 }
 
-/* The one that an earlier try may have left. */
+/* Opens the partial file that an earlier try may have left. */
 static int sink_open_old(struct sink *s)
 {
 	bool may_wait = atomic_fetch_add(&s->dir->opening, 1) < WAITING_MAX;
@@ -505,7 +515,10 @@ static int sink_open_old(struct sink *s)
 	return ret;
 }
 
-/* The partial file of this name; if that cannot be, one that nobody will go on with. */
+/*
+ * Opens the partial file of this name. If that is impossible, it opens one that no later try will
+ * go on with.
+ */
 static int sink_open_partial(struct sink *s, const struct fm_create *how, struct fm_err *err)
 {
 	/* which an unknown size is */
@@ -531,7 +544,7 @@ static int sink_open_partial(struct sink *s, const struct fm_create *how, struct
 	return 0;
 }
 
-/* What an earlier try left has its room already. */
+/* Asks for the room that the file still needs. What an earlier try left has its room already. */
 static int sink_ask_room(struct sink *s, struct fm_err *err)
 {
 	struct stat st = { 0 };
@@ -556,8 +569,8 @@ static int sink_ask_room(struct sink *s, struct fm_err *err)
 }
 
 /*
- * Whether a file can be given away, found out before the first byte and not after the last. With
- * another one, that has no name any more: what is taken back may stay open for who had it.
+ * Tries whether a file can be given to its owner, so that a failure shows before the first byte. It
+ * tries with another file, without a name: the user may hold that open after it is taken back.
  */
 static int sink_try_owner(struct sink *s, struct fm_err *err)
 {
@@ -601,7 +614,7 @@ static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_er
 	return ret;
 }
 
-/* The name may be taken, the partial file opened, the room had. */
+/* Checks the name, opens the partial file, and asks for room. */
 static int sink_open(struct sink *s, const struct fm_create *how, struct fm_err *err)
 {
 	struct fm_place place = sink_place(s, false);
@@ -621,7 +634,7 @@ static int sink_open(struct sink *s, const struct fm_create *how, struct fm_err 
 	return ret;
 }
 
-/* Refused: what an earlier try left stays for one that is not. */
+/* Frees a sink that is refused. What an earlier try left stays for one that is not. */
 static void sink_refuse(struct sink *s)
 {
 	if (s->partial.fd >= 0 && !s->partial.has_content)

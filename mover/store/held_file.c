@@ -67,7 +67,7 @@ static void op_unref(struct op *op)
 		free(op);
 }
 
-/* The lane that asked. The file may be gone when it returns. */
+/* The I/O is back at the lane that asked. The file may be gone when this returns. */
 static void op_back(struct fm_task *task)
 {
 	struct op *op = fm_container_of(task, struct op, back);
@@ -147,7 +147,7 @@ static void held_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 	submit(file, lane, io, true);
 }
 
-/* It may end at the same time: then nothing is left to be cancelled there. */
+/* Cancels an I/O in the holder. If it ends at the same time, there is nothing left to cancel. */
 static void held_cancel(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	struct op *op = io->held;
@@ -209,7 +209,7 @@ static int held_next_data(struct fm_file *file, uint64_t offset, uint64_t *from,
 
 /* ---- on the holder's worker ---- */
 
-/* What is said of it may change with every call. */
+/* Copies the notes and sync errors of the held file, which may change with every call. */
 static int said(struct held *h, int ret)
 {
 	h->file.note = h->inner->note;

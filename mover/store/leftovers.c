@@ -32,7 +32,10 @@ static void freed(void *ctx, int64_t bytes)
 	fm_usage_sub(&((struct fm_store_dir *)ctx)->usage, bytes < 0 ? (uint64_t)-bytes : 0);
 }
 
-/* In its place among the first ones; the last of these makes room. */
+/*
+ * Keeps the entry if it is among the first by path, in order. If the page is full, the last one
+ * goes.
+ */
 static void keep_first(struct fm_space_page *out, const struct fm_aside *one)
 {
 	size_t at = out->count;
@@ -64,7 +67,10 @@ static void note(struct search *s, const struct fm_unfinished *u, const char *pa
 		s->out->aside[s->out->count++] = one;
 }
 
-/* Open, ours by its owner, and in no use by its lock. is_dry: that is only asked. */
+/*
+ * Opens a partial file that is ours by its owner, and that nobody uses, as its lock tells. With
+ * is_dry the lock is only looked at.
+ */
 static int claim(const struct search *s, int dir, const char *name, struct stat *st)
 {
 	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), ret;
@@ -94,8 +100,8 @@ static int remove_claimed(const struct search *s, int dir, const char *name, con
 }
 
 /*
- * What came before the service was killed, and nobody can go on with: from a pipe, which has no
- * journal, or so early that nothing is in that. -EPERM: it is none of these.
+ * Removes a partial file that nobody can go on with: it came from a pipe, which has no journal, or
+ * its journal is empty. -EPERM: it is neither.
  */
 static int remove_lost(const struct search *s, int dir, const char *name)
 {
@@ -148,7 +154,7 @@ static void take(struct search *s, const struct fm_walk_at *at, const char *path
 		note(s, &u, path);
 }
 
-/* A directory that cannot be entered is passed over. */
+/* Whether an error is passed over: a directory that cannot be entered is skipped. */
 static bool is_passed_over(int ret)
 {
 	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;

@@ -176,7 +176,7 @@ static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry 
 
 /* ----------------------------------------------------------------------------------- unfinished */
 
-/* A journal, and the partial file that it is of. */
+/* Makes an entry of a journal and the partial file that belongs to it. */
 static bool file_entry(int dir, const char *name, uint64_t hash, struct fm_entry *out)
 {
 	char partial[FM_PARTIAL_NAME_MAX + 1];

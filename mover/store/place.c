@@ -89,7 +89,7 @@ static bool is_unsupported(int ret)
 	return ret == -EINVAL || ret == -ENOSYS || ret == -EOPNOTSUPP;
 }
 
-/* A name that was free. */
+/* Gives the file a name that was free. */
 static int install_new(const struct fm_place *place, enum placed *out)
 {
 	int ret =
@@ -102,7 +102,10 @@ static int install_new(const struct fm_place *place, enum placed *out)
 	return fm_sys_link(place->from, place->temp, place->dir, place->name);
 }
 
-/* A name that was taken by a regular file. */
+/*
+ * Gives the file a name that a regular file has. Where it is synced the two are exchanged, so that
+ * this can be undone.
+ */
 static int install_over(const struct fm_place *place, enum placed *out)
 {
 	int ret = -EINVAL;
@@ -166,7 +169,10 @@ static void place_undo(const struct fm_place *place, enum placed placed)
 			     fm_err_name(errno));
 }
 
-/* Who may write to the directory can give its name to something else, which nobody has checked. */
+/*
+ * Whether the partial name still leads to the file that was written and checked: who may write to
+ * the directory can put another file there.
+ */
 static int check_named(const struct fm_place *place, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -207,8 +213,10 @@ int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *e
 	    unlinkat(place->from, place->temp, 0) < 0)
 		fm_log_warn("%s: cannot remove the old file, now %s: %s", place->path, place->temp,
 			    fm_err_name(errno));
-	/* Last: who finds none takes the partial name for free. Left alone it does no harm, and is
-	 * swept. */
+	/*
+	 * The journal goes last: a transfer that finds none takes the partial name for free. If it
+	 * stays, it does no harm, and is swept.
+	 */
 	if (place->journal)
 		(void)unlinkat(place->from, place->journal, 0);
 	return 0;

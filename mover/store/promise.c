@@ -61,7 +61,7 @@ static bool is_same_owner(const struct fm_promise *a, const struct fm_promise *b
 	return strcmp(a->peer, b->peer) == 0 && (a->peer[0] || a->uid == b->uid);
 }
 
-/* What all trees of that one's owner hold. Under the lock. */
+/* The bytes that all trees of this tree's owner hold. The caller has the lock. */
 static uint64_t held_by_owner(const struct fm_promise *p)
 {
 	uint64_t held = 0;

@@ -34,8 +34,10 @@ static int remove_entry(struct fm_store_dir *sd, const struct fm_walk_at *at)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* What is mounted there is not of the directory that goes, and somebody else's. below: in that, or
- * "". */
+/*
+ * Refuses to remove a directory in which something is mounted: its files belong to somebody else.
+ * below: where in the directory, or "".
+ */
 static int refuse_mount(const char *path, const char *below, struct fm_err *err)
 {
 	char whole[2 * FM_PATH_LEN_MAX + 2];
@@ -60,7 +62,7 @@ static int refuse_mount_met(const struct fm_walk *walk, const struct fm_walk_at 
 		err);
 }
 
-/* Everything in the directory behind fd, which is taken over. */
+/* Removes everything in the directory behind fd, and closes fd. */
 static int remove_below(struct fm_store_dir *sd, int fd, const char *path, struct fm_err *err)
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
@@ -97,8 +99,8 @@ struct going {
 };
 
 /*
- * It leaves its name before anything of it goes: nobody takes what is left for the whole. Where it
- * may not be moved, or there is no room for a stash, it goes where it is.
+ * Moves the directory into a stash before anything in it goes, so that nobody takes the rest for
+ * the whole. If that is not possible, it goes where it is.
  */
 static int hide(struct going *g, int fd)
 {
@@ -115,8 +117,10 @@ static int hide(struct going *g, int fd)
 	return 0;
 }
 
-/* What could not be removed is found where it was. Best effort: if somebody has the name by now it
- * stays in the stash, which goes when it is swept. */
+/*
+ * Gives a directory that could not be removed its name back. If somebody has taken the name, it
+ * stays in the stash until it is swept.
+ */
 static void show_again(const struct going *g)
 {
 	int to = g->parent->fd, stash = fm_sys_open_dir(to, g->stash, true);
@@ -143,7 +147,7 @@ static int remove_name(const struct going *g)
 	return ret;
 }
 
-/* The directory behind fd, which is taken over. */
+/* Removes a directory by way of a stash. Closes fd. */
 static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *parent, int fd,
 			 const char *path, struct fm_err *err)
 {

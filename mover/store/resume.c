@@ -29,8 +29,10 @@
 #include "mover/store/sync.h"
 #include "mover/store/sys.h"
 
-/* A stream, or a peer that does not say: nothing tells whether it is the same source the next
- * time. */
+/*
+ * Whether the next try can tell that it has the same source. It cannot for a stream, or if the peer
+ * does not say what identifies the file.
+ */
 static bool is_known(const struct fm_identity *id)
 {
 	return id->size != FM_SIZE_UNKNOWN && (id->ino != 0 || id->ctime_ns != 0);
@@ -107,7 +109,7 @@ static int take(struct fm_resume *r, const struct fm_journal_file *f, struct fm_
 	return 0;
 }
 
-/* Of no use: from the start, and say why. */
+/* Begins from the start, because what an earlier try left is of no use, and notes why. */
 static int begin_afresh(struct fm_resume *r, const char *why, struct fm_err *err)
 {
 	const char *again;
@@ -121,7 +123,7 @@ static int begin_afresh(struct fm_resume *r, const char *why, struct fm_err *err
 	return ret < 0 ? ret : open_journal(r, &again, err);
 }
 
-/* Something is there. */
+/* Something is there: goes on with it, or begins afresh if its journal does not fit. */
 static int begin_again(struct fm_resume *r, const char *why, struct fm_have *have,
 		       struct fm_err *err)
 {
@@ -171,7 +173,10 @@ static void fill_entries(const struct fm_resume *r, const struct fm_written *wri
 						    .crc = written[i].crc };
 }
 
-/* What cannot be written down is sent again by the next try; that is no reason to end this one. */
+/*
+ * Goes on without a journal that cannot be written: the next try sends more, but this one need not
+ * end.
+ */
 static void give_up(struct fm_resume *r, const char *why)
 {
 	struct fm_path_shown shown;

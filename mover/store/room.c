@@ -11,8 +11,9 @@
 
 #define AHEAD_BYTES (1u << 20)	/* what a file takes beside its content, and a little */
 
-/* So many bytes are missing on the file system of fd; 0: that is not why it was refused, or it
- * cannot be told. */
+/*
+ * How many of these bytes the file system of fd has no room for. 0: it has room, or does not tell.
+ */
 static uint64_t missing_on_disk(int fd, uint64_t bytes)
 {
 	struct statfs fs;
@@ -43,7 +44,10 @@ struct wish {
 	bool is_within_reach;		/* looked at once */
 };
 
-/* Whether it was refused for want of room, and something went: then the same is asked again. */
+/*
+ * After a refusal for want of room: whether something was removed, so that asking again makes
+ * sense.
+ */
 static bool has_made_room(struct wish *w, int ret)
 {
 	uint64_t missing;
@@ -92,7 +96,7 @@ static uint64_t less(uint64_t bytes, uint64_t gone)
 	return gone < bytes ? bytes - gone : 0;
 }
 
-/* Where the file system has no limit, or does not tell, there is none. */
+/* Asks the file system for its room. One that has no limit, or tells none, counts as unlimited. */
 static int look_at_disk(int fd, struct fm_store_space *out, struct fm_err *err)
 {
 	struct statfs fs;
@@ -112,7 +116,7 @@ static int look_at_disk(int fd, struct fm_store_space *out, struct fm_err *err)
 	return 0;
 }
 
-/* Of so many free bytes, and of the quota, what was promised to nobody. */
+/* What nobody was promised, of so many free bytes and of the quota. */
 static uint64_t left_of(const struct fm_usage *u, uint64_t free)
 {
 	uint64_t left = free == UINT64_MAX ? free : less(free, atomic_load(&u->trees));
@@ -127,7 +131,7 @@ struct room {
 	uint64_t promised;	/* of that */
 };
 
-/* -ENOSPC, without a text: so many bytes do not fit beside what trees were promised. */
+/* Whether these bytes fit beside what trees were promised. -ENOSPC, without a text: they do not. */
 static int look_for(struct fm_store_dir *dir, int fd, uint64_t bytes, struct room *out,
 		    struct fm_err *err)
 {
@@ -141,7 +145,7 @@ static int look_for(struct fm_store_dir *dir, int fd, uint64_t bytes, struct roo
 	return -ENOSPC;
 }
 
-/* The same, after what can go went. */
+/* The same as look_for(), but removes what may go until they fit. */
 static int make_room_for(struct fm_store_dir *dir, int fd, uint64_t bytes, struct room *out,
 			 struct fm_err *err)
 {
@@ -200,7 +204,7 @@ int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_
 	return refuse(bytes, &room, err);
 }
 
-/* Nothing is reserved. */
+/* Whether the quota has room for these bytes, after removing what may go. It reserves nothing. */
 static int check_quota(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 {
 	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes, .heeds_promises = true };

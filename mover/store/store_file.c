@@ -77,7 +77,7 @@ struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const stru
 
 /* ----------------------------------------------------------------------------------- operations */
 
-/* What every operation begins with. */
+/* The checks that every reading operation begins with: the rights, and the form of the path. */
 static int may_read(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
 		    struct fm_err *err)
 {
@@ -100,7 +100,7 @@ static bool is_revision(const struct fm_store_dir *dir, const char *path, struct
 	return dir->is_hub && fm_hub_path_parse(path, out) == 0;
 }
 
-/* What every operation ends with: whose error it is. */
+/* Ends an operation: an error says which store it is about. */
 static int store_result(const struct fm_store_dir *dir, int ret, struct fm_err *err)
 {
 	if (ret < 0)
@@ -108,7 +108,10 @@ static int store_result(const struct fm_store_dir *dir, int ret, struct fm_err *
 	return ret;
 }
 
-/* O_NONBLOCK: opening a named pipe must not wait for its other end. fileio clears it. */
+/*
+ * Opens a regular file. O_NONBLOCK, because opening a named pipe would wait for its other end;
+ * fileio clears it.
+ */
 static int open_regular(struct fm_store_dir *dir, const char *path, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -143,7 +146,10 @@ static int store_file_open_fd(struct fm_store *store, const char *path, const st
 	return store_result(dir, fd, err);
 }
 
-/* Where the directory is now, whatever it is called in the configuration. */
+/*
+ * Whether an absolute path is in this store. It is compared with where the directory is now, not
+ * with the configuration.
+ */
 static bool store_file_has_path(struct fm_store *store, const char *path, const struct fm_who *who,
 				const char **below)
 {
@@ -320,7 +326,7 @@ static int store_file_remove(struct fm_store *store, const char *path, const str
 	return store_result(dir, ret, err);
 }
 
-/* The directory of the new one is open. */
+/* Makes a directory in its open parent, and syncs it. */
 static int make_dir(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent,
 		    const struct fm_path_make *make, struct fm_err *err)
 {

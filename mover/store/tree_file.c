@@ -645,7 +645,7 @@ static const struct fm_file_ops sink_ops = {
 	.close = tree_close,
 };
 
-/* What an earlier try left of a tree that is refused stays for the next one. */
+/* Frees a tree that is refused. What an earlier try left stays for one that is not. */
 static void refuse(struct fm_tree *tree)
 {
 	if (!tree->is_source && tree->is_partial)

@@ -74,7 +74,7 @@ static void find_bad(struct compared *c, struct stretch *s)
 	}
 }
 
-/* n bytes of the buffer, which are those at offset. */
+/* Adds n bytes of the buffer, which belong at offset, to the sums. */
 static void sum_up(struct compared *c, uint64_t offset, uint64_t n)
 {
 	uint64_t known = offset < c->want.size ? c->want.size - offset : 0,
@@ -146,7 +146,7 @@ static bool is_whole(const struct compared *c, const struct fm_digest *d)
 	return d->size == (uint64_t)c->st.st_size && fm_crc32c_whole(c->parts, d->size) == d->crc;
 }
 
-/* Where it differs first. */
+/* Finds where the content differs first. */
 static struct stretch difference(const struct compared *c)
 {
 	uint64_t size = (uint64_t)c->st.st_size;

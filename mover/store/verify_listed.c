@@ -188,7 +188,10 @@ static const char *enter(struct listing *l, const char *path)
 
 /* ---- one entry ---- */
 
-/* A version that is replaced while it is read is removed: nothing of it is missing. */
+/*
+ * Whether the version that is read was replaced meanwhile. Then it is being removed, and nothing of
+ * it counts as missing.
+ */
 static bool is_replaced(const struct listing *l)
 {
 	struct fm_manifest_key now;
@@ -238,7 +241,7 @@ static int look_at_first(struct listing *l, const struct fm_pack_entry *e, struc
 	return ret;
 }
 
-/* A further name of a file that another entry lists: the same file, or it is another one now. */
+/* Checks a hard link: it must lead to the same file as the entry that it names. */
 static int check_hard(struct listing *l, const char *name, const struct fm_pack_entry *e)
 {
 	struct stat st, first;
@@ -338,13 +341,18 @@ static int check_all(struct listing *l)
 			     0);
 }
 
-/* An error that says nothing of what is looked at. (What cannot be entered, the walk meets.) */
+/*
+ * Whether an error is a failure of the verification itself, and says nothing of what it looks at.
+ */
 static bool is_ours(int ret)
 {
 	return ret == -ENOMEM || ret == -EMFILE || ret == -ENFILE;
 }
 
-/* 1: l->m is open. 0: there is none. By the open directory, whatever has its name meanwhile. */
+/*
+ * Opens the manifest of the directory. 1: it is open; 0: there is none. It is found by the open
+ * directory, whatever has its name now.
+ */
 static int open_manifest(struct listing *l)
 {
 	int ret = fm_manifest_key(l->root, &l->key);

@@ -108,7 +108,7 @@ static struct dirent *read_entry(DIR *dir)
 	return entry;
 }
 
-/* Out of the innermost directory. */
+/* Leaves the innermost directory. */
 static int walk_leave(struct fm_walk *walk, struct fm_walk_at *out)
 {
 	walk_pop(walk);
