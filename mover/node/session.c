@@ -188,8 +188,8 @@ static void become_up(struct fm_session *s)
 }
 
 /*
- * Closes the session if the peer was restarted. The accepting end learns only from HELLO whether
- * this is the session it had.
+ * Closes the session if the peer was restarted. The accepting node sends HELLO before RESUME tells
+ * it that a session goes on, so the dialler can compare its boot id here.
  */
 static void check_is_same_run(struct fm_session *s, const struct fm_wire_hello *m)
 {
