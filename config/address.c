@@ -60,7 +60,10 @@ static bool leads_out(char *host, size_t max)
 	       source_towards(AF_INET6, "2001:db8::1", host, max) == 0;
 }
 
-/* Of an interface that carries something, and not one that means nothing elsewhere. */
+/*
+ * Whether the interface has an address of this family at which other nodes can reach it: it is up,
+ * carries something, and its address is not only valid locally.
+ */
 static bool is_reached(const struct ifaddrs *ifa, int family, char *host)
 {
 	const unsigned wanted = IFF_UP | IFF_RUNNING;
@@ -79,7 +82,7 @@ static bool is_reached(const struct ifaddrs *ifa, int family, char *host)
 	       inet_ntop(family, ip, host, INET6_ADDRSTRLEN);
 }
 
-/* Those of interfaces, all of one family: IPv4 if there is one. */
+/* Adds the addresses of the interfaces: the IPv4 ones, or the IPv6 ones if there are none. */
 static void add_interfaces(uint16_t port, struct fm_addresses *out)
 {
 	static const int families[] = { AF_INET, AF_INET6 };

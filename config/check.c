@@ -41,8 +41,7 @@ static int refuse_size(const struct fm_config *cfg, const char *name, uint64_t i
 			  rule, bound_text);
 }
 
-/* Of a slab without a chunk: what must divide it, so that a power of two divides it into 64 chunks
- * at most. */
+/* The smallest chunk that divides this slab into at most 64 chunks. */
 static uint64_t least_chunk(uint64_t slab)
 {
 	uint64_t chunk = FM_BLOCK;
@@ -76,7 +75,10 @@ static int check_slab(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
-/* One will be chosen that fits; what is left over of the arena is not used. */
+/*
+ * Checks the arena where no slab size is given: a size that fits is chosen later, and what is left
+ * over is not used.
+ */
 static int check_no_slab(const struct fm_config *cfg, struct fm_err *err)
 {
 	uint64_t arena = cfg->memory.arena_bytes, chunk = cfg->mover.chunk_bytes;
@@ -116,7 +118,10 @@ static bool is_within(const char *path, const char *dir)
 	       (path[len] == '\0' || path[len] == '/' || dir[len - 1] == '/');
 }
 
-/* Whoever may write a store must not write down jobs in the name of others. */
+/*
+ * A store and the jobs of the state directory must not be within each other: who may write to a
+ * store must not write jobs in the name of others.
+ */
 static int check_apart(const struct fm_config *cfg, const struct fm_config_store *s,
 		       struct fm_err *err)
 {
@@ -133,7 +138,7 @@ static int check_apart(const struct fm_config *cfg, const struct fm_config_store
 			  s->file, s->line, s->directory, cfg->node.state_directory);
 }
 
-/* One ID, one store: else nobody knows which one a path is in. */
+/* An ID may name one store only: otherwise a path in it would have two meanings. */
 static int check_shared(const struct fm_config *cfg, unsigned i, struct fm_err *err)
 {
 	const struct fm_config_store *s = &cfg->stores[i];
@@ -172,8 +177,10 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
-/* Whoever may write a store must not write what others are told is READY, nor jobs in their
- * name. */
+/*
+ * The staging directory must be apart from the state directory and the stores: who may write to a
+ * store must not change what others are told is READY.
+ */
 static int check_staging(const struct fm_config *cfg, struct fm_err *err)
 {
 	const struct fm_config_staging *staging = &cfg->staging;
@@ -223,7 +230,7 @@ static int check_addresses(const struct fm_config_peer *p, struct fm_err *err)
 	return 0;
 }
 
-/* Whom fmove stage hf:ORG/NAME means. */
+/* A node may not be called "hf", because fmove stage hf:ORG/NAME means Hugging Face. */
 static int check_name(const char *where, const char *name, struct fm_err *err)
 {
 	if (strcmp(name, "hf") == 0)

@@ -25,7 +25,10 @@ static int refuse(const struct fm_config_volume *v, struct fm_err *err, const ch
 	return fm_err_set(err, -EINVAL, "%.200s:%u: volumes.%s", v->file, v->line, text);
 }
 
-/* A path that is there twice would be two connections to the same end. */
+/*
+ * A volume needs one address or one discovery controller. No path may be named twice: it would be
+ * two connections to one end.
+ */
 static int check_addresses(const struct fm_config_volume *v, struct fm_err *err)
 {
 	const char *first = v->address[0] ? v->address : v->discovery;
@@ -66,7 +69,7 @@ static int check_writer(const struct fm_config_volume *v, struct fm_err *err)
 	return 0;
 }
 
-/* "*" beside a name would say two things. */
+/* "*" means every peer, so it stands alone. No node is named twice. */
 static int check_nodes(const struct fm_config_volume *v, struct fm_err *err)
 {
 	for (unsigned i = 0; v->nodes[i]; i++) {
@@ -84,7 +87,10 @@ static int check_nodes(const struct fm_config_volume *v, struct fm_err *err)
 	return 0;
 }
 
-/* What mode and the guard decide, what would undo it, and what hides damage. */
+/*
+ * Refuses mount options that mode and the guard decide, that would undo their decision, or that
+ * hide damage.
+ */
 static int check_mount_options(const struct fm_config_volume *v, struct fm_err *err)
 {
 	static const char *const words[] = {"ro",   "rw",    "noload", "norecovery",	 "remount",
@@ -104,8 +110,10 @@ static int check_mount_options(const struct fm_config_volume *v, struct fm_err *
 	return 0;
 }
 
-/* After fast_io_fail a write fails, and ext4 and XFS give up their journal for that: the writer
- * must wait instead. */
+/*
+ * Checks the timeouts against each other. A writer may not have fast_io_fail: its writes would fail
+ * then, and ext4 and XFS end their journal for that. A writer must wait instead.
+ */
 static int check_times(const struct fm_config *cfg, const struct fm_config_volume *v,
 		       struct fm_err *err)
 {
@@ -133,7 +141,7 @@ static int check_times(const struct fm_config *cfg, const struct fm_config_volum
 	return 0;
 }
 
-/* Whether both name the namespace in this way, and differently. */
+/* Whether both volumes give this identity, and not the same one. */
 static bool is_told_apart(const char *a, const char *b)
 {
 	return a[0] && b[0] && strcmp(a, b) != 0;
@@ -144,7 +152,10 @@ static bool is_same_text(const char *a, const char *b)
 	return a[0] && strcmp(a, b) == 0;
 }
 
-/* One name in the kernel is one subsystem, whatever its addresses. */
+/*
+ * Whether two volumes may be one namespace. The kernel knows a subsystem by its name, whatever its
+ * addresses.
+ */
 static bool is_same_namespace(const struct fm_config_volume *a, const struct fm_config_volume *b)
 {
 	if (is_same_text(a->uuid, b->uuid) || is_same_text(a->nguid, b->nguid))

@@ -162,7 +162,7 @@ static int walk_entries(const char *dir, struct walk *w, struct fm_err *err)
 	return ret;
 }
 
-/* Seconds; 0 or less: it is open no more. */
+/* The seconds that an invitation is still valid. 0 or less: it has expired. */
 static int64_t time_left(const struct walk *w, const struct entry *e)
 {
 	bool is_of_now = strcmp(e->boot, w->now.boot) == 0 && e->ends >= 0 &&
@@ -171,7 +171,7 @@ static int64_t time_left(const struct walk *w, const struct entry *e)
 	return is_of_now ? e->ends - w->now.s : INT64_MIN;
 }
 
-/* Remove what is long over, count what is not. */
+/* Removes the invitations that expired long ago, and counts those that are valid. */
 static int count_open(struct walk *w, int dir, const struct entry *e)
 {
 	int64_t left = time_left(w, e);
@@ -192,8 +192,10 @@ static int entry_path(const char *dir, const char *hash, char path[static PATH_M
 	return fm_path_join(dir, name, path, err);
 }
 
-/* A token is an operand of a command: one that begins with "-" would be taken for an option. Its
- * first character is of the first six bits. */
+/*
+ * Makes a token that does not begin with "-", because join would take it for an option. The first
+ * character comes from the first six bits.
+ */
 static void make_secret(uint8_t secret[static FM_INVITE_SECRET_LEN])
 {
 	do
@@ -288,7 +290,7 @@ int fm_invite_check(const char *dir, const uint8_t secret[static FM_INVITE_SECRE
 	return check(dir, &w, secret, err);
 }
 
-/* A token that is used up stays so when the power goes. */
+/* Syncs the directory, so that a used token stays used if the power fails. */
 static int sync_dir(const char *path, struct fm_err *err)
 {
 	char dir[PATH_MAX];

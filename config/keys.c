@@ -27,7 +27,7 @@ static int public_of(EVP_PKEY *pair, uint8_t public_key[static FM_VALUE_KEY_LEN]
 	return len == FM_VALUE_KEY_LEN ? 0 : -EINVAL;
 }
 
-/* Takes fd over. */
+/* Writes the key as PEM, and closes fd. */
 static int write_pem(int fd, EVP_PKEY *pair)
 {
 	FILE *f = fdopen(fd, "w");
@@ -87,7 +87,7 @@ int fm_key_generate(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN
 	return 0;
 }
 
-/* An encrypted key must be an error, not a question on somebody's terminal. */
+/* Gives no password, so that an encrypted key is an error and no question on a terminal. */
 static int no_password(char *buf, int size, int is_writing, void *ctx)
 {
 	(void)buf;

@@ -78,7 +78,7 @@ static unsigned line_of(const config_setting_t *s)
 
 /* ---- one setting ---- */
 
-/* items is room for the strings of a list; it is the caller's. */
+/* Takes a list of strings. The caller frees *items. */
 static int raw_list(config_setting_t *s, struct fm_option_raw *raw, const char ***items)
 {
 	int count = config_setting_length(s);
@@ -161,7 +161,10 @@ static int load_setting(struct load *l, config_setting_t *s, const char *section
 	return 0;
 }
 
-/* Defaults for what was not said; what has none must have been. */
+/*
+ * Fills in the defaults of the options that were not given. An option without a default must be
+ * given.
+ */
 static int fill_section(struct load *l, const char *section, void *base, const unsigned *lines,
 			unsigned line)
 {
@@ -181,7 +184,7 @@ static int fill_section(struct load *l, const char *section, void *base, const u
 	return 0;
 }
 
-/* A group's settings into base. */
+/* Reads the settings of a group into base. */
 static int load_group(struct load *l, config_setting_t *group, const char *section, void *base,
 		      unsigned lines[static FM_CONFIG_OPTIONS_MAX])
 {
@@ -256,8 +259,7 @@ static unsigned *line_in(const struct list *list, void *element)
 	return (unsigned *)(void *)((char *)element + list->line);
 }
 
-/* One more element at the end of the array, from a group. There may be more than one list:
- * peers.d. */
+/* Adds an element to the array, read from a group. Lists can come from several files (peers.d). */
 static int load_element(struct load *l, const struct list *list, config_setting_t *s)
 {
 	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
@@ -285,7 +287,7 @@ static int load_element(struct load *l, const struct list *list, config_setting_
 		       : fill_section(l, list->section, element, lines, *line_in(list, element));
 }
 
-/* The list itself: ( {...}, {...} ), of at most max groups. */
+/* Checks that this is a list of groups, ( {...}, {...} ), with at most max of them. */
 static int check_list(struct load *l, config_setting_t *s, unsigned max)
 {
 	int count = config_setting_length(s);
@@ -565,7 +567,7 @@ static int parse_fd(struct load *l, int fd, int (*apply)(struct load *, config_s
 	return ret;
 }
 
-/* flags: beside those of every file. */
+/* Opens and parses a file. flags are added to those of open(). */
 static int parse_file(struct load *l, int flags, int (*apply)(struct load *, config_setting_t *))
 {
 	int fd = FM_FAULT("config.open")
@@ -594,14 +596,16 @@ static int is_peer_file(const struct dirent *e)
 	return e->d_name[0] != '.' && len > 5 && strcmp(e->d_name + len - 5, ".conf") == 0;
 }
 
-/* Whether the text to be tried stands for the file of that name. */
+/* Whether the text that is being tried replaces the file of that name. */
 static bool is_instead(const struct load *l, const char *name)
 {
 	return l->with && strcmp(name, l->with->name) == 0;
 }
 
-/* The file's name is the peer's, so that two files cannot be one peer and removing one revokes it
- * for certain. */
+/*
+ * Reads a file of peers.d. It must have the name of its peer: so no two files can be one peer, and
+ * removing one file revokes the peer for certain.
+ */
 static int load_named_peer_file(struct load *l, const char *name)
 {
 	const struct fm_config_peer *peer;
@@ -704,7 +708,10 @@ static int fill_bench_store(struct load *l, struct fm_config_store *store, unsig
 	return fill_section(l, "stores", store, lines, line);
 }
 
-/* A store like any other, so that who starts, reloads or lists stores need not know of it. */
+/*
+ * Adds the store that peers measure with. It is a store like any other, so that who starts, reloads
+ * or lists stores need not know of it.
+ */
 static int add_bench_store(struct load *l)
 {
 	const struct fm_config_peer *peer = first_bench_peer(l->cfg);

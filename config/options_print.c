@@ -240,7 +240,10 @@ static const char *sample_value(const struct section *s, const char *name)
 	return NULL;
 }
 
-/* What must be given stands there, the rest is a comment that says the default. */
+/*
+ * Prints an option for the example. One that must be given stands there; others are comments with
+ * their default.
+ */
 static void print_example_option(FILE *to, const struct section *s, const struct fm_option *o,
 				 const char *indent)
 {

@@ -72,7 +72,10 @@ static char *copy_text(const char *text)
 	return FM_FAULT("config.alloc") ? NULL : strdup(text);
 }
 
-/* One spelling, so that the same identity is noticed: lower case, and in an NGUID no hyphens. */
+/*
+ * Copies an identity in one spelling, so that the same one is recognised: lower case, an NGUID
+ * without hyphens.
+ */
 static char *copy_identity(const struct fm_option *o, const char *text)
 {
 	char *copy = copy_text(text), *to = copy;
@@ -105,8 +108,10 @@ static int set_file(char **place, const char *dir, const char *file)
 	return set_text(place, joined);
 }
 
-/* No empty, "." or ".." part: a directory has one spelling, so that two stores in one place are
- * noticed. */
+/*
+ * Whether the path has no empty, "." or ".." part. Then a directory has one spelling, and two
+ * stores in one place are noticed.
+ */
 static bool is_plain_path(const char *path)
 {
 	if (path[0] != '/')
@@ -156,7 +161,7 @@ static bool is_printable(const char *text)
 	return true;
 }
 
-/* A target's word goes to the kernel in a list with commas, and to terminals. */
+/* Whether the text is an NQN. It goes to the kernel in a list with commas, and to terminals. */
 static bool is_nqn(const char *text)
 {
 	size_t len = strlen(text);
@@ -165,7 +170,7 @@ static bool is_nqn(const char *text)
 	       !strchr(text, ',') && is_printable(text) && fm_is_utf8(text, len);
 }
 
-/* As many hexadecimal digits as form has 'x', with its hyphens. */
+/* Whether the text has a hexadecimal digit for each 'x' of form, and its hyphens. */
 static bool is_hex_like(const char *text, const char *form)
 {
 	for (; *text && *form; text++, form++)
@@ -179,7 +184,9 @@ static bool is_uuid(const char *text)
 	return is_hex_like(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
 }
 
-/* Printable and without blanks, which fstab and units would take for an end. */
+/*
+ * Whether the text is printable and has no blanks or quotes, which would end it in fstab and units.
+ */
 static bool is_flags(const char *text)
 {
 	for (const char *c = text; *c; c++)
@@ -256,8 +263,10 @@ static int parse_seconds(const struct fm_option *o, const struct fm_option_raw *
 	return *v >= o->min && *v <= o->max ? 0 : -EINVAL;
 }
 
-/* SIZE, POWER, TIME and RATE: text with a unit; a bare number of bytes too, where no unit can be
- * meant. */
+/*
+ * Parses a SIZE, POWER, TIME or RATE: a number with a unit. A number without unit is bytes, where
+ * nothing else can be meant.
+ */
 static int parse_quantity(const struct fm_option *o, const struct fm_option_raw *raw, uint64_t *v)
 {
 	bool is_bytes = o->type == FM_OPTION_SIZE || o->type == FM_OPTION_POWER;
@@ -367,7 +376,7 @@ static int set_list(const struct fm_option *o, char ***place, const struct fm_op
 	return 0;
 }
 
-/* The types whose value is one number. */
+/* Parses a value of a type that is stored as one number. */
 static int parse_number(const struct fm_option *o, const struct fm_option_raw *raw, uint64_t *v)
 {
 	unsigned mask;
@@ -466,7 +475,7 @@ int fm_option_set(const struct fm_option *o, void *base, const struct fm_option_
 
 #define STANDARD_WORDS_MAX 8
 
-/* Cut text, which is changed, at its blanks. */
+/* Cuts the text at its blanks. The text is changed. */
 static size_t split_words(char *text, const char **words)
 {
 	size_t n = 0;

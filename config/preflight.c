@@ -118,7 +118,10 @@ int fm_preflight_user(const struct fm_config *cfg, struct fm_preflight_user *out
 
 /* ---- what is found ---- */
 
-/* One closed directory is in the way of all that is in it: it is said once. */
+/*
+ * Whether a fault with the same remedy was found already. One closed directory is in the way of
+ * everything in it, and is reported once.
+ */
 static bool is_mended_already(const struct fm_preflight *found, const char *mend)
 {
 	for (unsigned i = 0; i < found->count; i++)
@@ -147,7 +150,7 @@ static void found(struct trial *t, const char *what, const char *mend_fmt, ...)
 		t->found->count++;
 }
 
-/* The first part of the path that the user may not search, into out. false: none. */
+/* Finds the first part of the path that the user may not search. false: there is none. */
 static bool find_closed(const char *path, char out[static PATH_MAX])
 {
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -158,7 +161,7 @@ static bool find_closed(const char *path, char out[static PATH_MAX])
 	return false;
 }
 
-/* Where the mount begins that the path is in. */
+/* Finds where the file system is mounted that the path is in. */
 static void find_mount(const char *path, char out[static PATH_MAX])
 {
 	struct statx st;
@@ -172,8 +175,10 @@ static void find_mount(const char *path, char out[static PATH_MAX])
 	}
 }
 
-/* The line that lets the user write to a directory which is there. One that is root's has nobody
- * who would miss it; another user's stays that user's. */
+/*
+ * Reports the command that lets the user write to an existing directory. A directory of root is
+ * given to the user; one of another user stays his, with an ACL.
+ */
 static void mend_rights(struct trial *t, const char *what, const char *path)
 {
 	const char *user = t->user->name;
@@ -190,7 +195,7 @@ static void mend_rights(struct trial *t, const char *what, const char *path)
 		      fm_shell_quote(path, quoted, sizeof(quoted)));
 }
 
-/* ProtectSystem=full of the unit. */
+/* Whether ProtectSystem=full of the unit forbids writing there. */
 static bool is_closed_by_unit(const struct trial *t, const char *path)
 {
 	static const char *const closed[] = { "/usr/", "/boot/", "/efi/", "/etc/" };
@@ -277,7 +282,10 @@ static void try_dir(struct trial *t, const char *whose, const char *path, bool i
 		cannot(t, whose, "write to", path, ret);
 }
 
-/* One that fmoved makes when it is missing: then what it would be made in. */
+/*
+ * Tries a directory that fmoved makes when it is missing. If it is, the directory is tried in which
+ * it would be made.
+ */
 static void try_own_dir(struct trial *t, const char *whose, const char *path)
 {
 	char parent[PATH_MAX];
@@ -352,7 +360,10 @@ static void try_group(struct trial *t)
 	found(t, what, "groupadd %s", group);
 }
 
-/* Of the two that a node which joins is written down in; who lets nobody join has none. */
+/*
+ * Tries the two directories that a joining node is written to. A node that has no directory of
+ * invitations lets nobody join.
+ */
 static void try_invites(struct trial *t)
 {
 	char invites[PATH_MAX], peers[PATH_MAX];
@@ -366,7 +377,10 @@ static void try_invites(struct trial *t)
 		try_dir(t, "peers", peers, true);
 }
 
-/* The unit has no limit; who starts fmoved otherwise has the one of this process. */
+/*
+ * Tries the limit of locked memory. The unit has none; fmoved without the unit has the limit of
+ * this process.
+ */
 static void try_memlock(struct trial *t)
 {
 	char limit_text[FM_VALUE_TEXT_MAX], need_text[FM_VALUE_TEXT_MAX], what[256];
@@ -387,7 +401,7 @@ static void try_memlock(struct trial *t)
 	t->found->fault[t->found->count - 1].is_borne = true;
 }
 
-/* The unit's StateDirectory= and RuntimeDirectory=. */
+/* Whether systemd makes the directory: StateDirectory= or RuntimeDirectory= of the unit. */
 static bool is_made_by_unit(const struct fm_config *cfg, const char *path)
 {
 	return is_the_services(cfg) && fm_preflight_has_unit() &&
@@ -433,7 +447,7 @@ static int become(const struct fm_preflight_user *user)
 	return 0;
 }
 
-/* In a process that has become the user, and that ends with an errno. */
+/* Runs the trial in a process that has become the user. The process ends with an errno. */
 static int try_as_other(struct trial *t)
 {
 	int status;
