@@ -86,7 +86,7 @@ static const struct fm_opt *opt_by_letter(const struct fm_args *args, char lette
 	return letter == opt_help.letter ? &opt_help : NULL;
 }
 
-/* The option was found and its value, if it takes one, is in args->value. */
+/* Takes an option that was found, with its value from args->value if it has one. */
 static int option_found(struct fm_args *args, const struct fm_opt *o)
 {
 	if (o->key == KEY_HELP) {
@@ -125,7 +125,7 @@ static int long_option(struct fm_args *args, const char *text)
 	return option_found(args, o);
 }
 
-/* The first of args->letters. */
+/* Takes the first letter of args->letters as an option. */
 static int letter_option(struct fm_args *args)
 {
 	char letter = *args->letters++;

@@ -99,7 +99,9 @@ static int publish(void *ctx, const struct fmove_result *r, struct fmove_error *
 	return ret;
 }
 
-/* Nothing of the command is held on to: no terminal, no pipe that somebody reads to its end. */
+/*
+ * Lets go of everything of the command: its terminal, and pipes that somebody reads to their end.
+ */
 static void let_go(int pipe_fd)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -136,8 +138,10 @@ static int begin(struct fm_transfer *t, int pipe_fd, struct fm_background *b, st
 	return ret;
 }
 
-/* The daemon is gone. Whether there is another one soon, which has the job as one that is
- * paused. */
+/*
+ * The daemon has gone. Waits a while for another one, and asks whether it has the job, as a paused
+ * one.
+ */
 static bool is_paused_there(struct fm_transfer *t)
 {
 	static struct fmove_job job;	/* large */
@@ -216,7 +220,7 @@ bool fm_background_is_over(const struct fm_transfer *t, bool *is_published)
 
 /* ---- in the command ---- */
 
-/* The word of the new process; a signal is passed on. */
+/* Waits for the report of the new process. A signal is passed on to it. */
 static int hear(int fd, pid_t pid, struct word *w, struct fm_err *err)
 {
 	struct pollfd fds[2] = { { fd, POLLIN, 0 }, { fm_interrupt_fd(), POLLIN, 0 } };
@@ -257,7 +261,7 @@ static int take_word(const struct word *w, struct fm_outcome *one)
 	return 0;
 }
 
-/* As it is called from everywhere; the last part of a target need not be there. */
+/* Makes the path absolute. The last part of a target need not exist. */
 static int whole_path(const char *path, bool is_target, char out[static PATH_MAX],
 		      struct fm_err *err)
 {

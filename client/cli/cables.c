@@ -35,8 +35,10 @@ static bool is_of_port(const char *interface, const glob_t *ports)
 	return false;
 }
 
-/* The address without what its mask leaves to hosts. false: no IP address, or its network has room
- * for more than two. */
+/*
+ * The network of an address. false: it is no IP address, or its network has room for more than two
+ * hosts.
+ */
 static bool network_of(const struct ifaddrs *ifa, struct fm_network *out)
 {
 	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC }, mask = { .ss_family = AF_UNSPEC };

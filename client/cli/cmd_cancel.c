@@ -15,7 +15,10 @@ const struct fm_opt fm_opts_cancel[] = {
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* What came of a file in a directory of ours, with nobody there any more to remove it. */
+/*
+ * Whether a cancelled get left a partial file in the caller's directory, with no process there to
+ * remove it.
+ */
 static bool has_left_a_part(const struct fmove_job *j)
 {
 	return j->is_attended && !j->is_put && !j->is_tree && j->state == FMOVE_JOB_PAUSED &&

@@ -15,7 +15,7 @@ const struct fm_opt fm_opts_config[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-/* That of the peers that may measure is not one that somebody declared. */
+/* Counts the stores that the configuration declares. The one of `bench = true` is not declared. */
 static unsigned count_stores(const struct fm_config *cfg)
 {
 	unsigned count = 0;

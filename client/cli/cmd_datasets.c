@@ -30,7 +30,7 @@ struct shown {
 	unsigned count;
 };
 
-/* The day when it was read again; "-": it was not. */
+/* The day on which a dataset was read again; "-": it never was. */
 static void show_day(int64_t ms, char out[static 16])
 {
 	time_t at = (time_t)(ms / 1000);

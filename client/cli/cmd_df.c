@@ -38,8 +38,10 @@ static void add_left(void *ctx, const struct fmove_aside *one)
 	left->transfers++;
 }
 
-/* false: df->failed says why. What stays, as a transfer works on it or it may be somebody's, is no
- * failure here. */
+/*
+ * Sums up what unfinished transfers left in a store. false: df->failed says why. What may not be
+ * looked at or removed is no failure here.
+ */
 static bool sum_left(struct fm_df *df, const char *store, struct left *left)
 {
 	const struct fmove_name name = { df->node, store, "" };
@@ -147,7 +149,7 @@ static int parse(const char *text, struct fm_name *out, struct fm_err *err)
 				    "\"%.200s\" is not of the form NODE or NODE:STORE", text);
 }
 
-/* A directory of that name is here, and may be what was meant. */
+/* Hints that a directory of that name is here, and may be meant. */
 static void hint_dir(const char *text, struct fmove_error *why)
 {
 	size_t len = strlen(why->text);
@@ -158,7 +160,7 @@ static void hint_dir(const char *text, struct fmove_error *why)
 			       "; the directory here is ./%s", text);	/* cut if it is too long */
 }
 
-/* The stores of a node, or one of them; the daemon's refusal is the answer. */
+/* Asks for the stores of a node, or one of them. A refusal of the daemon is the answer. */
 static int ask(struct fmove *c, const struct fm_name *name, struct fm_df *how,
 	       struct fmove_error *why)
 {
@@ -201,7 +203,10 @@ static int df(const struct fm_name *name, const char *text, bool is_unfinished, 
 	return fm_stdout_end("df", status);
 }
 
-/* What has a / or is . or .. before any colon: no name of a node has. */
+/*
+ * Whether the operand is a local directory: it has a / or is . or .. before any colon, which no
+ * node's name has.
+ */
 static bool is_dir(const char *text)
 {
 	return text[0] == '.' || text[strcspn(text, "/:")] == '/';

@@ -49,8 +49,8 @@ static int receive(struct fm_transfer *t, int fd, const struct fm_name *source,
 /* ---- standard output ---- */
 
 /*
- * A pipe may go to the daemon as it is; a file, a device or a terminal is written by us, as whoever
- * opened it meant it to be.
+ * Whether the daemon may write to standard output itself: a pipe or socket. A file, a device or a
+ * terminal is written to here, as whoever opened it meant it.
  */
 static bool can_hand_over(int fd)
 {
@@ -92,7 +92,7 @@ static int get_stdout(struct fm_transfer *t, const struct fm_name *source, struc
 
 /* ---- a file ---- */
 
-/* A directory means: under the name it has there. */
+/* Resolves the target. A directory means: in it, under the name that the source has. */
 static int dst_resolve(const char *dst, const struct fm_name *source, char out[static DST_MAX],
 		       struct fm_err *err)
 {
@@ -114,8 +114,8 @@ static int dst_resolve(const char *dst, const struct fm_name *source, char out[s
 }
 
 /*
- * Whether a file that was not received whole may be gone on with. The daemon empties the journal of
- * one that may not; this only says it without waiting for that.
+ * Whether a later get may go on with a file that did not come whole. The daemon empties the journal
+ * of one that may not; this gives the same answer without waiting for that.
  */
 static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcome *one)
 {
@@ -124,7 +124,10 @@ static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcom
 	return one->is_kept || fm_errno_keeps_partial(one->err.code);
 }
 
-/* What gets put aside beside it goes before a file is refused. Whether it has room then. */
+/*
+ * There was no room for a file. Removes what gets have put aside beside it, if that is enough, and
+ * tells whether there is room now.
+ */
 static bool makes_room(struct fm_transfer *t, const struct fm_name *source,
 		       const struct fm_part *part)
 {
@@ -207,7 +210,7 @@ int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, co
 
 /* ---- a store of this node ---- */
 
-/* The daemon makes it and gives it its name. */
+/* Gets into a store of this node: the daemon makes the file and gives it its name. */
 static int get_own(struct fm_transfer *t, const struct fm_name *source, struct fm_name *own,
 		   struct fm_outcome *one)
 {
@@ -249,8 +252,10 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	return fm_transfer_fail(one, one->source, &why);
 }
 
-/* With --update or --dry-run: 1: a file that is not to be moved. A dry run is refused as the run
- * itself would be. */
+/*
+ * With --update or --dry-run: 1: the file need not be moved. A dry run is refused as the run itself
+ * would be.
+ */
 static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, const char *path,
 		     struct fm_outcome *one)
 {
@@ -314,8 +319,10 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	return ret;
 }
 
-/* What gets keep aside beside path goes by itself only if that is enough, and never in the
- * background. */
+/*
+ * Adds to an error for want of room what fmove purge could remove there. It goes by itself only if
+ * it is enough, and never for a job in the background.
+ */
 static void name_kept(const char *path, struct fm_err *err)
 {
 	int len = (int)(fm_name_last(path) - path);
@@ -337,7 +344,7 @@ static void name_kept(const char *path, struct fm_err *err)
 	(void)close(dir);	/* only read */
 }
 
-/* Returns the exit status that this source would have by itself. */
+/* Gets one source. Returns the exit status that it would have alone. */
 static int get_one(struct fm_transfer *t, const struct fm_name *source, const char *dst)
 {
 	char text[SOURCE_TEXT_MAX];
@@ -370,7 +377,10 @@ struct gets {
 	char in_dir[DST_MAX];		/* dst with a slash at its end */
 };
 
-/* A name that is there stands for itself, whatever is in it. */
+/*
+ * Finds what a pattern matches. A name that exists stands for itself, even if it looks like a
+ * pattern.
+ */
 static int expand(struct fm_transfer *t, struct operand *o)
 {
 	struct fmove_entry entry;
@@ -394,7 +404,7 @@ static int expand(struct fm_transfer *t, struct operand *o)
 	return ret;
 }
 
-/* How many it stands for. A pattern that failed is one failure. */
+/* How many sources an operand stands for. A pattern that failed counts as one failure. */
 static size_t count_of(const struct operand *o)
 {
 	return o->is_pattern && o->err.code == 0 ? o->matches.count : 1;
@@ -409,7 +419,7 @@ static size_t count_all(const struct gets *g)
 	return count;
 }
 
-/* The path below the store of the i-th that it stands for. */
+/* The path below the store of the i-th source of an operand. */
 static const char *path_of(const struct operand *o, size_t i)
 {
 	return i < o->matches.count ? o->matches.paths[i] : o->name.path;
@@ -422,7 +432,10 @@ static int by_last_name(const void *a, const void *b)
 	return strcmp(fm_name_last(*x), fm_name_last(*y));
 }
 
-/* Two sources would be one file in the directory: the later would take the place of the other. */
+/*
+ * Refuses two sources that would have one name in the directory: the later would replace the
+ * earlier.
+ */
 static int check_twins(const struct gets *g, struct fm_err *err)
 {
 	size_t count = count_all(g), at = 0;
@@ -485,7 +498,7 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 	return 0;
 }
 
-/* The i-th that an operand stands for. */
+/* Gets the i-th source of an operand. */
 static int get_of(struct fm_transfer *t, const struct gets *g, const struct operand *o, size_t i)
 {
 	struct fm_outcome none = {.source = o->text, .target = g->dst, .err = o->err};
@@ -529,7 +542,7 @@ static void get_all(struct fm_transfer *t, struct gets *g)
 	t->outcomes.failed += (unsigned)left;
 }
 
-/* What keeps every source from being received is said once, with the first. */
+/* Reports once, with the first source, an error that keeps all of them from being received. */
 static void get_none(struct fm_transfer *t, const struct gets *g, const struct fm_err *err)
 {
 	struct fm_outcome one = {.source = g->operands[0].text, .target = g->dst, .err = *err};
@@ -574,7 +587,7 @@ static int no_source(const struct fm_args *args, const struct fm_err *err)
 	return fm_usage(args, "%s", err->text);
 }
 
-/* 0, or an exit status. */
+/* Reads the operands. Returns 0, or an exit status. */
 static int take_sources(struct fm_transfer *t, struct fm_args *args, struct gets *g)
 {
 	struct fm_err err;

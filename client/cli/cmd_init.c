@@ -22,7 +22,7 @@ const struct fm_opt fm_opts_init[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-/* From a terminal, until it is one. */
+/* Asks on the terminal until an address was given. */
 static int ask_address(struct fm_addresses *out, struct fm_err *err)
 {
 	char line[FM_ADDRESS_TEXT_MAX];
@@ -41,7 +41,7 @@ static int ask_address(struct fm_addresses *out, struct fm_err *err)
 	}
 }
 
-/* Before anything is written: the invitation at the end needs one. */
+/* Finds an address before anything is written: the invitation at the end needs one. */
 static int find_address(struct fm_setup *setup, struct fm_err *err)
 {
 	char none[] = "", listen[] = "[::]:7471";

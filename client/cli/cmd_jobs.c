@@ -29,8 +29,10 @@ static const char *state_of(const struct fmove_job *j)
 	return j->state == FMOVE_JOB_OTHER ? "other" : fm_words_state[j->state];
 }
 
-/* For people whatever goes on by itself waits, for a place or for its next try: show_moved() says
- * for which. */
+/*
+ * The word for a job's state. For people a job that goes on by itself "waits", for a place or for
+ * its next try; show_moved() says which.
+ */
 static const char *word_of(const struct fmove_job *j)
 {
 	return j->state == FMOVE_JOB_QUEUED ? fm_words_state[FMOVE_JOB_WAITING] : state_of(j);
@@ -44,7 +46,7 @@ struct jobs {
 	unsigned count;
 };
 
-/* "NODE:STORE/PATH", or our own end. */
+/* Writes NODE:STORE/PATH, or our own end. */
 static void far_end(const struct fmove_job *j, char out[static END_MAX])
 {
 	(void)snprintf(out, END_MAX, "%s:%s/%s", j->node, j->store, j->path);	/* fits */

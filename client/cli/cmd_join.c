@@ -49,8 +49,10 @@ struct invited {
 	struct fm_invite invite;
 };
 
-/* The last word in a file, "-" is standard input: the token alone, or the line that ends with
- * it. */
+/*
+ * Reads the token from a file ("-" is standard input): its last word, so that it may hold the whole
+ * line that init printed.
+ */
 static int read_token(struct fm_args *args, const char *file, char text[static TOKEN_ROOM])
 {
 	bool is_stdin = strcmp(file, "-") == 0;
@@ -73,7 +75,7 @@ static int read_token(struct fm_args *args, const char *file, char text[static T
 	return 0;
 }
 
-/* "ADDRESS,ADDRESS". Cuts text. */
+/* Parses ADDRESS,ADDRESS. The text is cut. */
 static int parse_places(struct fm_args *args, char *text, struct invited *out)
 {
 	char *rest = text;
@@ -122,7 +124,7 @@ static int parse_invited(struct fm_args *args, const char *token_file, struct in
 	return -1;
 }
 
-/* *is_new: written here and now. */
+/* Loads the configuration, or writes one. *is_new: it was written now. */
 static int load_or_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm_config **cfg,
 			 bool *is_new, struct fm_err *err)
 {
@@ -143,7 +145,10 @@ static int load_or_write(const struct fm_setup *setup, struct fm_undo *undo, str
 	return fm_config_load(path, cfg, err);
 }
 
-/* A configuration without a fixed port cannot be dialled; the peer waits for us then. */
+/*
+ * Asks one address. A node without a fixed port cannot be dialled, so the peer is told to wait for
+ * it.
+ */
 static int ask_at(const struct fm_config *cfg, const struct invited *to, const struct place *place,
 		  struct fm_join_answer *answer, enum fm_joining_end *end, struct fm_err *err)
 {
@@ -161,8 +166,11 @@ static int ask_at(const struct fm_config *cfg, const struct invited *to, const s
 	return fm_joining_run(&joining, answer, end, err);
 }
 
-/* One address after the other, until the node that invited is there: another machine may have the
- * same address, and an address may lead nowhere from here. Of several the first's error is told. */
+/*
+ * Asks one address after the other, until the inviting node answers. Another machine may have the
+ * same address, and an address may lead nowhere from here. If none answers, the first error is
+ * told.
+ */
 static int ask(const struct fm_config *cfg, struct invited *to, struct fm_join_answer *answer,
 	       enum fm_joining_end *end, struct fm_err *err)
 {
@@ -193,7 +201,7 @@ static const struct fm_config_peer *find_peer(const struct fm_config *cfg, const
 	return NULL;
 }
 
-/* The address that was dialled is known to work, whatever the node itself says. */
+/* Adds the address that was dialled: it is known to work, whatever the node itself says. */
 static void add_reached(struct fm_peer_file *peer, const struct place *place,
 			char text[static FM_ADDRESS_TEXT_MAX])
 {
@@ -206,7 +214,9 @@ static void add_reached(struct fm_peer_file *peer, const struct place *place,
 		peer->addresses[peer->address_count++] = text;
 }
 
-/* Write the inviting node down. Its name is its own business, unless somebody else has it here. */
+/*
+ * Writes down the inviting node, by the name that it has, unless another peer has that name here.
+ */
 static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 		     const struct fm_join_answer *answer, struct fm_err *err)
 {

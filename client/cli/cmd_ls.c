@@ -110,7 +110,7 @@ static bool print_entry(void *ctx, const struct fmove_entry *e)
 	return !ferror(stdout) && (l->max == 0 || l->count < l->max);
 }
 
-/* What is no directory is listed by itself, as ls does. */
+/* Lists a file, which has no entries, as ls does. */
 static int list_file(struct fmove *c, const struct fm_name *name, struct listing *l,
 		     struct fmove_error *why)
 {
@@ -149,7 +149,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	return fm_stdout_end("ls", status);
 }
 
-/* "NODE:", or no operand at all: what is listed has no pages, and nothing unfinished. */
+/* Lists the nodes, or the stores of one. Such a list has no pages and nothing unfinished. */
 static int list_nodes(struct fm_args *args, const struct listing *l)
 {
 	const struct fm_ls_nodes how = {

@@ -23,7 +23,10 @@ struct move {
 	bool is_json;
 };
 
-/* A slash at the end of the new name: into that directory, under its own name. */
+/*
+ * Takes the two names. A slash at the end of the new one means: into that directory, under the old
+ * name.
+ */
 static int take_names(struct fm_args *args, struct move *m)
 {
 	struct fm_err err;

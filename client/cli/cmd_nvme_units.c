@@ -121,7 +121,10 @@ static void say_did(struct units *u, const char *did, const char *name)
 	fm_jw_object_end(w);
 }
 
-/* One of ours that no volume has now: it would go on mounting. */
+/*
+ * Names a unit file that was written earlier and that no volume has any more. It would go on
+ * mounting.
+ */
 static int say_left_over(void *ctx, const char *name)
 {
 	struct units *u = ctx;
@@ -185,7 +188,7 @@ static int remove_one(void *ctx, const char *name)
 	return 0;
 }
 
-/* What a person does with what was written. */
+/* Says what a person has to do with the files. */
 static void say_next(const struct units *u, bool was_removed)
 {
 	if (u->changed > 0)

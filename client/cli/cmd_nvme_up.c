@@ -133,7 +133,7 @@ static void show_all(const struct fm_json *done, void *ctx)
 	(void)printf("all volumes: %s\n", (const char *)ctx);
 }
 
-/* What only --all has, and what it has not. */
+/* Checks the options that only --all has, and those that it does not have. */
 static const char *check_all(const struct fm_nvmed_request *r)
 {
 	if (r->has_force_after && !r->is_all)
@@ -145,7 +145,7 @@ static const char *check_all(const struct fm_nvmed_request *r)
 	return NULL;
 }
 
-/* To whom the volume belongs that a person takes. */
+/* Warns of what is lost if the other writer still runs. */
 static void warn_of_loss(const char *whom)
 {
 	fm_say("warning: if %s is running and writes to a volume that this node writes to, the "

@@ -135,7 +135,10 @@ struct unfinished_purge {
 	unsigned stay;
 };
 
-/* What cannot go is passed over, and its error the answer. */
+/*
+ * Removes one unfinished transfer. If that fails, the first such error is kept for the end, and the
+ * others are still removed.
+ */
 static bool remove_unfinished(void *ctx, int parent, const struct fm_unfinished *u)
 {
 	struct unfinished_purge *up = ctx;

@@ -46,8 +46,8 @@ static bool is_stdin(const char *src)
 }
 
 /*
- * Whether the daemon may read it in place: a file from its start, or a pipe. Terminals and devices
- * stay here.
+ * Whether the daemon may read the source itself: a file from its start, or a pipe. Terminals and
+ * devices are read here.
  */
 static bool can_hand_over(int fd, const struct stat *st)
 {
@@ -124,7 +124,7 @@ static int target_in_dir(const char *src, struct fm_name *target, struct fm_err 
 	return fm_name_append(target, last, err);
 }
 
-/* Where it is, for who looks at the job later; "" if that cannot be said. */
+/* The absolute path of the source, for who looks at the job later; "" if it has none. */
 static void source_path(const struct source *s, char out[static PATH_MAX])
 {
 	if (s->is_stdin || !realpath(s->label, out))
@@ -161,7 +161,7 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	return ret;
 }
 
-/* 1: a file that is not to be sent. Standard input may be a file, too, but has no name. */
+/* 1: the file need not be sent. Standard input may be a file too, but has no name to compare by. */
 static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target,
 		     struct fm_outcome *one)
 {
@@ -206,7 +206,7 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 	return ret;
 }
 
-/* From a store of this node: the daemon opens it. */
+/* Puts from a store of this node: the daemon opens the file. */
 static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_name *target,
 		   struct fm_outcome *one)
 {
@@ -245,7 +245,7 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_n
 	return fm_transfer_fail(one, one->source, &why);
 }
 
-/* What is no file here may be meant as a name of another node. */
+/* Adds to "no such file" that the operand may be meant as a name at another node. */
 static int explain(const struct fm_transfer *t, const char *src, struct fm_err *err)
 {
 	struct fm_name name;
@@ -260,7 +260,7 @@ static int explain(const struct fm_transfer *t, const char *src, struct fm_err *
 	return err->code;
 }
 
-/* Returns the exit status that this file would have by itself. */
+/* Puts one source. Returns the exit status that it would have alone. */
 static int put_one(struct fm_transfer *t, const char *src, const struct fm_name *dest)
 {
 	char text[TARGET_TEXT_MAX];
@@ -283,8 +283,8 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 }
 
 /*
- * Several sources need a directory; if the spelling does not say that it is one, ask. One source
- * just tries.
+ * Finds out whether the target is a directory. Several sources need one, so it is asked for if the
+ * spelling does not say it. One source is just tried.
  */
 static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_err *err)
 {
@@ -310,7 +310,7 @@ static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_e
 	return 0;
 }
 
-/* What keeps every source from being sent is said once, with the first. */
+/* Reports once, with the first source, an error that keeps all of them from being sent. */
 static void put_none(struct fm_transfer *t, struct fm_args *args, const struct fm_err *err)
 {
 	struct fm_outcome one = { .source = args->operands[0],
@@ -340,7 +340,10 @@ static void put_all(struct fm_transfer *t, struct fm_args *args, const struct fm
 
 /* ---- several destinations ---- */
 
-/* How many: those last operands that name something at other nodes, but not the first operand. */
+/*
+ * Counts the destinations: the operands at the end that name something at other nodes, never the
+ * first operand.
+ */
 static int count_dests(struct fm_transfer *t, const struct fm_args *args, struct fm_err *err)
 {
 	struct fm_name name;

@@ -36,7 +36,7 @@ static int fail(struct fmove_error *why, const struct fm_err *err)
 	return err->code;
 }
 
-/* One that only waits still has it. */
+/* Whether the job needs the caller's file again. A job that only waits still has it. */
 static bool needs_file(const struct fmove_job *j)
 {
 	return !j->local_store[0] && j->state != FMOVE_JOB_WAITING &&
@@ -99,8 +99,10 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 	t->dir.tree.excludes = j->excludes_count > 0 ? t->dir.excludes : NULL;
 }
 
-/* The job looks at what has the name of its file already; not for long, but if its peer cannot be
- * reached. */
+/*
+ * The file of the job has its final name already: waits until the job has looked at it, but not for
+ * long, nor for a peer that cannot be reached.
+ */
 static int look(struct fmove *c, const struct fmove_job *j, const char *path,
 		struct fmove_error *why)
 {
@@ -127,7 +129,7 @@ static int look(struct fmove *c, const struct fmove_job *j, const char *path,
 	return 0;
 }
 
-/* The same as that command, as the same job. */
+/* Runs the job's transfer again, with its options, as the same job. */
 static int attend(struct fmove *c, const struct fmove_job *j, const char *path,
 		  struct fmove_error *why)
 {

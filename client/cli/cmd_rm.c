@@ -19,7 +19,7 @@ struct how {
 	bool is_forced;
 };
 
-/* Whether the store is there, at least: who misspells it is told so, also with --force. */
+/* Whether the store exists: a misspelt one is reported also with --force. */
 static bool has_store(struct fmove *c, const struct fmove_name *name)
 {
 	const struct fmove_name root = { name->node, name->store, "" };

@@ -67,7 +67,7 @@ struct stage {
 
 /* ---- what was said ---- */
 
-/* What is behind "--" is the command; it is no operand. */
+/* Cuts off the command behind "--", which is no operand. */
 static int cut_command(int argc, char **argv, char ***command)
 {
 	*command = NULL;
@@ -113,7 +113,10 @@ static void json_end(struct fm_json_writer *w)
 	(void)printf("\n");
 }
 
-/* When all are known: a request that fails has no nodes. */
+/*
+ * Begins the list of nodes in the JSON, with the first node that is told. A request that fails has
+ * none.
+ */
 static void json_nodes(struct stage *s)
 {
 	if (s->has_json)
@@ -177,7 +180,7 @@ static int status_of(const struct stage *s)
 
 /* ---- the end ---- */
 
-/* What is asked for besides. */
+/* The copy is here: makes the links, or whatever else was asked for with it. */
 static int finish(struct stage *s, const struct fmove_dataset *d, struct fmove_error *why)
 {
 	struct fm_err err;
@@ -217,13 +220,13 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	json_end(&w);
 }
 
-/* Nobody who waits holds it then. */
+/* How the copy will be held while nobody waits for it. */
 static const char *how_held(const struct stage *s)
 {
 	return s->opts.is_pinned ? "pinned" : "held for nobody";
 }
 
-/* Ctrl-C ends the waiting alone. */
+/* Explains after Ctrl-C that only the waiting has ended. */
 static void say_left(const struct stage *s, struct fmove_error *why)
 {
 	why->code = -ECANCELED;
@@ -234,7 +237,7 @@ static void say_left(const struct stage *s, struct fmove_error *why)
 		       how_held(s));
 }
 
-/* --detach: it comes, and that is all. */
+/* Reports for --detach that the copy will come. */
 static int end_left(const struct stage *s, const char *source)
 {
 	struct fm_json_writer w;
@@ -289,7 +292,10 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 	return "here and unchanged:";
 }
 
-/* Whether --nodes has this node, where COMMAND would run, or links be. False: *status says more. */
+/*
+ * Whether --nodes includes this node, where COMMAND would run, or links would be made. False:
+ * *status is the exit status.
+ */
 static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args *args, int *status)
 {
 	char node[FM_NAME_PART_MAX + 1];
@@ -318,7 +324,7 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 	return false;
 }
 
-/* Each node was named by node(); this one's path is what a program reads. */
+/* Stages on several nodes, and prints this node's path, which is what a program reads. */
 static int stage_nodes(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source.name);
@@ -428,7 +434,7 @@ static int check_args(struct stage *s, struct fm_args *args)
 	return fm_stage_source_check(&s->source, args, s->opts.name);
 }
 
-/* False: it is over, with args->status. */
+/* Reads the arguments. False: the command ends with args->status. */
 static bool take_args(struct stage *s, struct fm_args *args)
 {
 	int key;

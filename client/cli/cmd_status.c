@@ -91,7 +91,10 @@ static void print_node(const struct fm_json *s)
 	(void)printf("%s\n", fm_json_count(stores) == 0 ? " none" : "");
 }
 
-/* What cannot be asked for (a disk that hangs) is said, and the rest is shown all the same. */
+/*
+ * Prints the room of the stores. If that cannot be found out, as on a disk that hangs, it says so,
+ * and the rest is shown all the same.
+ */
 static void print_space(struct fmove *c, struct fm_df *df)
 {
 	const struct fmove_name own = {NULL, "", ""};
@@ -139,7 +142,7 @@ static void print_rail(const struct fm_json *rail, const struct fm_json *before,
 		     fm_show_bytes(fm_field_u64(rail, "received_bytes"), received));
 }
 
-/* It may be on its way from one cable to another. */
+/* Prints the addresses of the session. It has none while it moves from one cable to another. */
 static void print_session(const struct fm_json *session)
 {
 	if (*fm_field_text(session, "local"))

@@ -141,7 +141,7 @@ static void show_found(const struct fmove_verified *r, char *out, size_t cap)
 					len > 0 ? ", " : "", fm_show_count(counts[i], n), kinds[i]);
 }
 
-/* Nothing to compare with is not "well". */
+/* The exit status. Having had nothing to compare with is no success. */
 static int status_of(const struct fmove_verified *r)
 {
 	if (has_findings(r))

@@ -25,7 +25,7 @@ const struct fm_opt fm_opts_wait[] = {
 
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
-/* What put or get would have called them. */
+/* Names source and target as put or get would have done. */
 static void name_ends(const struct fmove_job *j, char near[static END_MAX],
 		      char far[static END_MAX])
 {

@@ -64,7 +64,7 @@ int fm_dir_option(struct fm_dir_args *dir, struct fm_args *args, int key)
 	return 0;
 }
 
-/* The first option that was given and does; NULL: none. */
+/* The first option that was given and needs -r; NULL: none. */
 static const char *needs_recursive(const struct fm_dir_args *dir)
 {
 	const struct {
@@ -225,7 +225,7 @@ int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct
 	return entry->type == FMOVE_DIRECTORY;
 }
 
-/* The path that dst means, without a slash at its end. */
+/* The path that dst means. It has no slash at its end. */
 static int dst_resolve(const char *dst, const struct fm_name *source,
 		       char out[static FM_DIR_DST_MAX], struct fm_err *err)
 {
@@ -254,8 +254,10 @@ struct dir_get {
 	const char *path;
 };
 
-/* What is seen at once is said of the path as it was given; the library knows its last name only,
- * and says the rest. */
+/*
+ * Reports what is visibly wrong with the target, with its path as it was given. The library, which
+ * finds the rest, knows only its last name.
+ */
 static int check_target(const struct fm_transfer *t, int parent, const char *path,
 			struct fm_err *err)
 {
@@ -301,7 +303,9 @@ static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	return transfer_over(t, ret, &why, one->source, one);
 }
 
-/* That it is there already is said here, and not by the job. */
+/*
+ * Gets a directory in the background. That the target exists is reported here, and not by the job.
+ */
 static int get_later(struct fm_transfer *t, struct dir_get *get, struct fm_outcome *one)
 {
 	struct stat st;

@@ -60,7 +60,7 @@ struct print {
 
 /* ---- names ---- */
 
-/* Of what stands behind the last colon of the NQN. */
+/* Makes a name from what follows the last colon of the NQN. */
 static void name_from(const char *subsystem, char out[static NAME_ROOM])
 {
 	const char *from = strrchr(subsystem, ':');
@@ -85,7 +85,7 @@ static bool is_taken(const struct print *p, const char *name)
 	return false;
 }
 
-/* The next volume's: unlike those before it, with a number if need be. */
+/* The name of the next volume, with a number if an earlier one has it already. */
 static const char *name_of(struct print *p, const char *subsystem)
 {
 	char *out = p->name[p->count];

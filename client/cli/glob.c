@@ -44,7 +44,7 @@ static int fail(struct step *s, int code, const char *text)
 	return s->ret = code;
 }
 
-/* prefix/name becomes one of those found. */
+/* Adds prefix/name to what was found. */
 static int add(struct step *s, const char *name)
 {
 	size_t len = strlen(s->prefix) + strlen(name) + 2;
@@ -73,7 +73,7 @@ static int add(struct step *s, const char *name)
 	return 0;
 }
 
-/* What a link leads to shows when it is looked into. */
+/* Whether the entry may be a directory. Where a link leads shows only when it is listed. */
 static bool can_be_parent(const struct fmove_entry *e)
 {
 	return e->type == FMOVE_DIRECTORY || e->type == FMOVE_LINK;
@@ -98,7 +98,7 @@ static bool is_nothing_there(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR;
 }
 
-/* All in the directory that match. */
+/* Finds all entries of a directory that match. */
 static int look_through(struct step *s)
 {
 	const struct fmove_name dir = {s->pattern->node, s->pattern->store, s->prefix};
@@ -111,8 +111,10 @@ static int look_through(struct step *s)
 	return ret;
 }
 
-/* A name without a pattern: on the way to others it is looked into later, at the end it must be
- * there. */
+/*
+ * Takes a component without a pattern. In the middle it is looked into later; at the end it must
+ * exist.
+ */
 static int take_name(struct step *s)
 {
 	struct fmove_name name = {s->pattern->node, s->pattern->store, NULL};
@@ -134,7 +136,7 @@ static int take_name(struct step *s)
 	return ret;
 }
 
-/* The next component below each of `from`, into s->found. */
+/* Finds the next component below each path of `from`, and puts it into s->found. */
 static int take_step(struct step *s, const struct fm_glob *from)
 {
 	bool is_plain = s->component[strcspn(s->component, "*?[\\")] == '\0';

@@ -37,7 +37,7 @@ static int fail_dir(const char *dir, int code, const char *what, struct fm_err *
 	return fm_err_set(err, code, "--link %s: %s", fm_path_show(dir, &shown), what);
 }
 
-/* Whoever else owns it could put other links there. */
+/* Refuses anything but a directory of the caller: another owner could put other links into it. */
 static int check_owner(const char *dir, const struct stat *st, struct fm_err *err)
 {
 	if (S_ISLNK(st->st_mode))
@@ -91,7 +91,7 @@ static int open_dir(struct linking *l)
 	return check_owner(l->dir, &st, l->err);
 }
 
-/* 1: nothing is in it. */
+/* Whether the directory is empty: 1, 0, or an error. */
 static int is_empty(int root)
 {
 	int fd = fm_call(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -118,7 +118,10 @@ static int leads_to(int root, const char *name, const char *target)
 	return (size_t)n == strlen(target) && memcmp(is, target, (size_t)n) == 0;
 }
 
-/* Whether it is to be made, gone on with, or looked at only. */
+/*
+ * Begins to make the links, or goes on with links that were begun. A directory that has them all is
+ * only looked at.
+ */
 static int begin(struct linking *l)
 {
 	int ret = leads_to(l->root, FM_LINK_MARK, l->staged);
@@ -182,7 +185,10 @@ static int put_link(struct linking *l, const char *below, const char *target)
 	return leads_to(l->root, below, target) == 1 ? 0 : fail_entry(l, below);
 }
 
-/* Whether a link at that place below the tree leads to what is in the tree, by its names. */
+/*
+ * Whether a link at that place below the tree leads to something in the tree, judged by names
+ * alone.
+ */
 static bool stays_inside(const char *below, const char *target)
 {
 	long depth = 0;
@@ -205,7 +211,7 @@ static bool stays_inside(const char *below, const char *target)
 	return true;
 }
 
-/* One that stays in the tree is the same link; what another leads to is found by way of it. */
+/* Copies a link. If it leads out of the tree, the new one leads to it, and so to what it names. */
 static int put_same(struct linking *l, const char *below, const char *path)
 {
 	char target[PATH_MAX];

@@ -166,7 +166,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* An update that finds nothing to send, replace or remove publishes nothing. */
+/* Whether an update found nothing to send, replace or remove. Then it published nothing. */
 static bool is_unchanged(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
@@ -175,7 +175,9 @@ static bool is_unchanged(const struct fm_outcome *one)
 	       (one->is_update && r->added == 0 && r->replaced == 0 && r->removed == 0);
 }
 
-/* Behind a list; nothing where only the source had names. Returns out. */
+/*
+ * How many files exist only at the target, and were kept; "" if none. Follows a list. Returns out.
+ */
 static const char *show_kept(const struct fmove_result *r, char *out, size_t cap)
 {
 	char kept[FM_SHOW_MAX];
@@ -186,7 +188,7 @@ static const char *show_kept(const struct fmove_result *r, char *out, size_t cap
 	return out;
 }
 
-/* How the target differs from what it was; nothing where there was none. Returns out. */
+/* How the target differs from what was there; "" if nothing was. Returns out. */
 static const char *show_difference(const struct fm_outcome *one, char *out, size_t cap)
 {
 	const struct fmove_result *r = &one->result;
@@ -214,7 +216,10 @@ static void say_dry(const struct fm_outcome *one)
 	       show_difference(one, difference, sizeof(difference)));
 }
 
-/* "tcp with TLS", "plain tcp". RDMA is never encrypted: there is nothing to say of it. */
+/*
+ * The transport and its encryption: "tcp with TLS", "plain tcp". RDMA is never encrypted, so
+ * nothing is said of it.
+ */
 static const char *show_transport(const struct fmove_result *r, char *out, size_t cap)
 {
 	static const struct {
@@ -268,7 +273,7 @@ static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 			       fm_show_bytes(r->resumed_bytes, bytes));
 }
 
-/* Where the version that was replaced is; nothing if there was none. Returns out. */
+/* Where the version that was replaced is now; "" if there was none. Returns out. */
 static const char *show_former(const struct fm_outcome *one, char *out, size_t cap)
 {
 	const struct fmove_result *r = &one->result;
@@ -333,7 +338,9 @@ static void say_file(const struct fm_outcome *one)
 	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
 }
 
-/* Why it went this way is said once: with many sources it is the same again and again. */
+/*
+ * Reports a success. With many sources, the reason for the transport is said only when it changes.
+ */
 static void say_result(struct fm_outcomes *o, const struct fm_outcome *one)
 {
 	struct fm_outcome told = *one;
@@ -369,7 +376,7 @@ static void say_done(struct fm_outcomes *o, const struct fm_outcome *one)
 		fm_links_say(one->source, r->leaving_links, strcmp(o->verb, "get") == 0);
 }
 
-/* One line, what to do next at its end. */
+/* Reports a failure in one line, which ends with what to do next. */
 static int say_failed(const struct fm_outcomes *o, const struct fm_outcome *one)
 {
 	static const char kept[] = "; what came is kept: run the same command again to go on";

@@ -51,7 +51,7 @@ int fm_part_refuse_link(int dir, const char *last, const char *path, const char 
 	return fm_err_set(err, -EEXIST, "%s is a symbolic link to %.300s; %s", path, to, next);
 }
 
-/* The final name must be free, or an ordinary file that may be replaced. */
+/* Checks the final name: it must be free, or a regular file that may be replaced. */
 static int target_check(int dir, const char *last, const char *path, bool may_replace,
 			struct fm_err *err)
 {
@@ -83,8 +83,9 @@ int fm_part_check(const char *path, bool may_replace, struct fm_err *err)
 	return ret;
 }
 
-/* Under a name that nobody guesses, when there is somebody else's under the one that can be found
- * again. */
+/*
+ * Opens a part under a name that nobody can guess, because somebody else's file has the usual name.
+ */
 static int random_open(int dir, struct fm_partial *out)
 {
 	uint64_t number = 0;
@@ -146,7 +147,7 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 	return ret;
 }
 
-/* Whether that name in dir leads to the file. */
+/* Whether that name in dir leads to this part. */
 static bool is_ours(const struct fm_part *p, int dir, const char *name)
 {
 	struct stat by_name, by_fd;
@@ -156,7 +157,7 @@ static bool is_ours(const struct fm_part *p, int dir, const char *name)
 	       by_name.st_dev == by_fd.st_dev;
 }
 
-/* From that name, in the directory that it is in, to the final one in dir. */
+/* Renames the part from that name to its final name in dir. */
 static int part_rename(const struct fm_part *p, const char *from, int dir, struct fm_err *err)
 {
 	int ret;
@@ -181,8 +182,9 @@ static int part_rename(const struct fm_part *p, const char *from, int dir, struc
 }
 
 /*
- * The journal is in the directory that was replaced, too; alone it does no harm. In the other
- * directory those names are another get's, which may have begun there.
+ * The part is in another directory now. The journal in the old one is removed. The names of part
+ * and journal are dropped: in the new directory they belong to another get, which may have begun
+ * there.
  */
 static void go_to(struct fm_part *p, int dir)
 {
@@ -195,8 +197,8 @@ static void go_to(struct fm_part *p, int dir)
 }
 
 /*
- * Another get can have put aside the version that the directory is in. Looked at before, and again
- * when the file has its name: a version that comes later finds it there.
+ * Gives the part its final name. Another get may replace the directory meanwhile. So it looks
+ * before and after: a version that comes later finds the file there.
  */
 static int part_place(struct fm_part *p, struct fm_err *err)
 {
@@ -246,7 +248,7 @@ static int part_sync(int fd)
 	return FM_FAULT("part.sync") ? (errno = EIO, -1) : fsync(fd);
 }
 
-/* Whatever its name is now. */
+/* Closes the part, whatever its name is now. */
 static int part_close(struct fm_part *part, struct fm_err *err)
 {
 	int ret;

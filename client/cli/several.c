@@ -66,7 +66,7 @@ struct group {
 
 /* ---- the decision ---- */
 
-/* Under the lock. The first one counts. */
+/* Decides for all destinations, once. The caller has the lock. */
 static void decide(struct group *g, bool is_commit)
 {
 	if (g->is_decided)
@@ -108,7 +108,7 @@ static void dest_failed(struct dest *d)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* The slowest says how far all of them are. */
+/* Shows the progress of the slowest destination. */
 static void dest_progress(void *ctx, const struct fmove_progress *now)
 {
 	struct dest *d = ctx;
@@ -166,7 +166,7 @@ static void dest_start(struct dest *d)
 	dest_failed(d);
 }
 
-/* Flags belong to a description, and the daemon sets some: each gets its own of the same file. */
+/* Opens the file once more: flags belong to an open file description, and the daemon sets some. */
 static int dest_open(struct dest *d, int fd, struct fm_err *err)
 {
 	char path[40];
@@ -221,7 +221,7 @@ static int source_open(struct group *g, const char *src, int *out, struct fm_err
 	return ret;
 }
 
-/* A directory of a store of ours is the daemon's affair. */
+/* Looks whether a name in a store of this node is a directory. The daemon does the rest. */
 static int own_look(struct group *g, struct fm_err *err)
 {
 	struct fm_outcome one = { .source = "" };
@@ -312,7 +312,7 @@ static void run_all(struct group *g, const char *src)
 	fm_transfer_end(g->t);
 }
 
-/* As if nothing had been tried. */
+/* Forgets this try, as if nothing had been done. */
 static void forget(struct group *g)
 {
 	char byte;
@@ -332,7 +332,7 @@ static void forget(struct group *g)
 	}
 }
 
-/* Those that found no place did not find one in time. */
+/* Destinations that found no place did not find one in time. */
 static void set_late(struct group *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
@@ -340,7 +340,7 @@ static void set_late(struct group *g)
 			g->dests[i].ret = g->dests[i].why.code = -ETIMEDOUT;
 }
 
-/* Whether a place was missing, and was waited for. */
+/* Whether there was no place at one of them, and it was waited for. */
 static bool is_again(struct group *g, unsigned refused, uint64_t since_ns)
 {
 	uint64_t gone_ms;
@@ -373,7 +373,10 @@ static void run_until_taken(struct group *g, const char *src)
 	} while (is_again(g, ++refused, since_ns));
 }
 
-/* Whether it failed at all of them, for a reason that may pass, and its time has come once more. */
+/*
+ * Whether the put failed at all of them, for a reason that may pass, and the time for another try
+ * has come.
+ */
 static bool is_tried_again(struct group *g, struct fm_tries *tries)
 {
 	uint64_t bytes = 0;
@@ -406,7 +409,7 @@ static void run(struct group *g, const char *src)
 
 /* ---- what became of it ---- */
 
-/* It only failed because another did, which has said so. */
+/* Whether this one failed only because another one did, which is reported there. */
 static bool is_aside(const struct group *g, const struct dest *d)
 {
 	return d->ret == -ECANCELED && d != g->first;
@@ -432,7 +435,7 @@ static void dest_outcome(const struct group *g, const struct dest *d, const char
 		fm_err_wrap(&one->err, "%.200s -> %.200s", src, d->text);
 }
 
-/* Nobody has it, but for those who are named. */
+/* Says which destinations have the file, and at which it is missing or not known. */
 static void say_partly(const struct group *g, const char *src)
 {
 	char has[300] = "", lacks[300] = "";
@@ -449,7 +452,7 @@ static void say_partly(const struct group *g, const char *src)
 	fm_say("put: %.200s is at %s; at %s it is not, or it is not known", src, has, lacks);
 }
 
-/* At most one status: done, failed, or partly. */
+/* Reports each destination. Returns the status of the whole: done, failed, or partly. */
 static int tell(const struct group *g, const char *src)
 {
 	unsigned done = 0;

@@ -65,7 +65,7 @@ int fm_stage_source_check(struct fm_stage_source *s, const struct fm_args *args,
 							 : check_name(s, args, has_as);
 }
 
-/* STORE/PATH is of this node. */
+/* Names STORE/PATH of this node. */
 static int name_here(struct fm_stage_source *s, struct fmove *c, const char *text, int *status)
 {
 	char node[FM_NAME_PART_MAX + 1], name[FM_ASK_NAME_TEXT_MAX];
@@ -86,7 +86,7 @@ static int name_here(struct fm_stage_source *s, struct fmove *c, const char *tex
 	return -1;
 }
 
-/* Links are followed with our own rights. Where these end, the rules of the store say more. */
+/* Follows links with the caller's rights. Where these end, the rules of the store decide. */
 static int resolve(const char *text, char out[static PATH_MAX], struct fm_err *err)
 {
 	if (realpath(text, out))
@@ -99,7 +99,7 @@ static int resolve(const char *text, char out[static PATH_MAX], struct fm_err *e
 	return 0;
 }
 
-/* An absolute path is of the store of this node that it is in. */
+/* Names an absolute path by the store of this node that it is in. */
 static int name_path(struct fm_stage_source *s, struct fmove *c, const char *text, int *status)
 {
 	struct fmove_place place;

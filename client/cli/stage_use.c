@@ -45,7 +45,7 @@ static void warming(void *ctx, uint64_t bytes, uint64_t size)
 								.size = size });
 }
 
-/* That it does not fit is no error: nothing is worse than without. */
+/* Reads the copy into memory. If it does not fit, nothing is read, which is no error. */
 static int warm_it(struct fm_stage_use *u, const char *path, struct fm_err *err)
 {
 	struct warming w = { .what = u->what };
@@ -91,7 +91,10 @@ int fm_stage_use(struct fm_stage_use *u, const char *path, struct fm_err *err)
 	return ret;
 }
 
-/* HF_HUB_CACHE goes before HF_HOME, so one that is set elsewhere must not lead away from it. */
+/*
+ * Sets FMOVE_STAGED, and for a copy of a hub HF_HOME. HF_HUB_CACHE wins over HF_HOME, so it is set
+ * too: elsewhere it might lead to another hub.
+ */
 static int set_environment(const struct fm_stage_use *u)
 {
 	char hub[FMOVE_PATH_MAX + sizeof("/hub")];

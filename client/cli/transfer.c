@@ -67,7 +67,7 @@ static int take_retry(struct fm_transfer *t, struct fm_args *args)
 	return 0;
 }
 
-/* 0, or an exit status. */
+/* Takes an option of put and get. Returns 0, or an exit status. */
 static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 {
 	int place, ret = 0;
@@ -225,8 +225,10 @@ int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name,
 	return ret;
 }
 
-/* 1: something has the name that the file will get, which is another one in a directory. A dry run
- * hears of an error; what is wrong otherwise, the transfer itself will say. */
+/*
+ * Looks at what has the target's name; in a directory, the name that the file will get there. 1:
+ * something has it. Only a dry run reports an error: otherwise the transfer does.
+ */
 static int look_there(struct fm_transfer *t, const char *path, struct fm_name *target,
 		      struct fmove_entry *there, struct fm_outcome *one)
 {
@@ -248,8 +250,10 @@ static int look_there(struct fm_transfer *t, const char *path, struct fm_name *t
 		       : fm_transfer_fail(one, path ? path : one->source, &why);
 }
 
-/* A dry run is refused as the run itself would be; that the store may allow it by itself only the
- * run finds out. */
+/*
+ * Refuses a dry run where the run would be refused. It cannot know whether the store replaces files
+ * by itself.
+ */
 static int check_there(const struct fm_transfer *t, const char *label,
 		       const struct fmove_entry *there, struct fm_err *err)
 {

@@ -64,7 +64,7 @@ static void say(struct fm_turn *turn, const struct fmove_error *why)
 		fm_say("%s", text);
 }
 
-/* False: a signal came. Where none is caught, it has ended us. */
+/* Waits. False: a signal came. One that is not caught has ended the process. */
 static bool nap(uint64_t ns, uint64_t left_ms)
 {
 	struct pollfd signals = { fm_interrupt_fd(), POLLIN, 0 };

@@ -32,7 +32,7 @@ static int push(struct fm_undo *undo, const char *path, bool is_dir, struct fm_e
 	return 0;
 }
 
-/* Whatever of the path is not there yet, the parents first. */
+/* Notes each part of the path that does not exist yet, parents first. */
 static int push_missing(struct fm_undo *undo, const char *path, struct fm_err *err)
 {
 	char part[PATH_MAX];
