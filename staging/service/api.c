@@ -165,7 +165,7 @@ static void stage_progress(struct fm_timer *timer)
 		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
-/* home: HF_HOME; NULL: it is no hub's. */
+/* Answers a request. home: HF_HOME; NULL: the copy is not of a hub. */
 static void answer(struct fm_api_task *t, const struct fm_stage_result *result, const char *home)
 {
 	struct fm_json_writer w;
@@ -218,7 +218,7 @@ static void begin_work(struct fm_api_task *t, void *work, void (*forget)(struct 
 			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
-/* Ends the waiting; others may wait for the same. */
+/* Stops waiting for the request. What was begun goes on. */
 static void leave(struct fm_api_task *t, bool is_kept)
 {
 	struct fm_err err;
@@ -442,7 +442,7 @@ static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 	return ret == 1 || ret == -ENOENT;
 }
 
-/* Any that is his; 0: none. */
+/* Finds any dataset of that name that the user may change; 0: there is none. */
 static uint64_t find_any(struct fm_cache *c, const char *name, uid_t uid)
 {
 	uint64_t *ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids)), id = 0;

@@ -89,7 +89,10 @@ static void note(void *ctx, const struct fm_stage_finding *f)
 	c->findings[c->count++] = (struct finding){ f->found, path, f->offset, f->len, false };
 }
 
-/* A manifest that is another one than the version says nothing of the data. */
+/*
+ * Checks that the manifest is the one that the version names. Otherwise it says nothing about the
+ * data.
+ */
 static int check_manifest(struct check *c, int fd, struct fm_stage_totals *totals)
 {
 	uint8_t version[FM_SHA256_LEN];
@@ -127,7 +130,7 @@ static int compare(struct check *c, int dir, int manifest)
 	return fm_stage_check(&o, &c->err);
 }
 
-/* DIRECTORY/ready/VERSION: the data is in it under its name. */
+/* Opens DIRECTORY/ready/VERSION, in which the data has its name. */
 static int open_dataset(struct check *c)
 {
 	char path[FM_PATH_LEN_MAX + 1];
@@ -217,7 +220,7 @@ static void tell(struct fm_api_task *t, const struct finding *f)
 	send_event(&w, t);
 }
 
-/* Why not all of it was mended; NULL: nothing to say. */
+/* Why not everything was mended; NULL: there is nothing to say. */
 static const char *why_not(const struct check *c)
 {
 	if (c->why.code < 0)

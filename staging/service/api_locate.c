@@ -34,7 +34,7 @@ struct locate {
 	const char *below;		/* in path */
 };
 
-/* Finds the store that a path is in; of several, the innermost. */
+/* Finds the store that a path is in. If several contain it, the innermost counts. */
 static void locate_run(struct fm_work *work)
 {
 	struct locate *l = fm_container_of(work, struct locate, work);
@@ -51,7 +51,9 @@ static void locate_run(struct fm_work *work)
 	}
 }
 
-/* The line that would declare it: of /data/set, a store data. */
+/*
+ * Fails with the line of configuration that would declare a store: for /data/set, a store "data".
+ */
 static int fail_undeclared(const struct locate *l, const char *node, struct fm_err *err)
 {
 	const char *slash = strrchr(l->path, '/'), *name;

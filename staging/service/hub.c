@@ -43,7 +43,7 @@ static int open_dir(int parent, const char *name)
 	return fm_call(openat(parent, name, DIR_FLAGS));
 }
 
-/* Made if it is not there; everybody may look into it, whatever the umask says. */
+/* Makes a directory, if it does not exist, that everybody may look into, whatever the umask is. */
 static int make_dir(int parent, const char *name)
 {
 	int ret = FM_FAULT("hub.mkdir") ? -ENOSPC : fm_call_mkdirat(parent, name, 0755), fd;
@@ -138,7 +138,7 @@ static int write_ref(int repository, int dir, const char *name, const char *comm
 	return ret < 0 ? ret : give_name(repository, dir, name);
 }
 
-/* refs/REVISION: of "pr/1" the directory pr is made. */
+/* Makes refs/REVISION. For "pr/1" it makes the directory pr too. */
 static int make_ref(int repository, const char *revision, const char *commit)
 {
 	char part[FM_HUB_REVISION_MAX + 1];
@@ -173,7 +173,7 @@ static int call_each(void *ctx, const char *name)
 	return 0;
 }
 
-/* fn may remove the name that it is called with. */
+/* Calls fn for each entry of the directory. fn may remove the entry. */
 static void for_each_in(int parent, const char *name,
 			void (*fn)(int dir, const char *name, void *ctx), void *ctx)
 {
@@ -218,9 +218,9 @@ static void make_blob(int dir, const char *name, void *ctx)
 }
 
 /*
- * A file of a snapshot is a link to ../../blobs/HASH. Programs open it, and get to the dataset's
- * blob, but huggingface_hub also makes the path by its names alone when it lists or removes what
- * is there: it is one in the hub then.
+ * Makes the blobs of the repository. A file of a snapshot links to ../../blobs/HASH. A program that
+ * opens it gets to the dataset's blob, but huggingface_hub also makes the path by name, when it
+ * lists or removes: that path is in the hub.
  */
 static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 {
@@ -243,7 +243,7 @@ static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 
 /* ---- a snapshot ---- */
 
-/* in/name leads to what is there under the same name in the dataset, from: READY... */
+/* Makes the link in/name to the same name in the dataset `from`, READY... */
 static int make_same(int repository, const char *from, const char *in, const char *name)
 {
 	char target[FM_PATH_LEN_MAX + 1];
@@ -253,7 +253,7 @@ static int make_same(int repository, const char *from, const char *in, const cha
 							: make_link(repository, in, name, target);
 }
 
-/* The list of what the snapshot should have, which not every dataset has. */
+/* Makes a link to the list of what the snapshot should have. Not every dataset has one. */
 static int make_list(const struct fm_hub *h, int repository, const char *from, const char *commit)
 {
 	char path[FM_PATH_LEN_MAX + 1], list[FM_HUB_COMMIT_LEN + 8];
@@ -327,8 +327,10 @@ static void drop_ref(int dir, const char *name, void *ctx)
 	(void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* Whether a snapshot or blob leads to a dataset that is here. Whatever is no link of ours is left
- * alone. */
+/*
+ * Whether a snapshot or blob leads to a dataset that is here. What is no link of ours is left
+ * alone: it counts as here.
+ */
 static bool is_there(const struct fm_hub *h, int dir, const char *name)
 {
 	char target[FM_PATH_LEN_MAX + 1];
@@ -381,7 +383,10 @@ static void drop_blob(int dir, const char *name, void *ctx)
 		(void)unlinkat(dir, name, 0);
 }
 
-/* A blob that the dataset of this snapshot has, too. */
+/*
+ * Makes the blobs of this snapshot again: one that was removed with another dataset may be in this
+ * one too.
+ */
 static void make_blobs_again(int dir, const char *name, void *ctx)
 {
 	char from[FM_PATH_LEN_MAX + 1], *end;
@@ -400,7 +405,7 @@ static void make_blobs_again(int dir, const char *name, void *ctx)
 			    s->h->home, name, fm_err_name(ret));
 }
 
-/* A repository without snapshots goes. */
+/* Removes what leads to datasets that are gone. A repository without snapshots goes. */
 static void sweep_repository(int hub, const char *name, void *ctx)
 {
 	static const char *const parts[] = { "snapshots", "blobs", "trees", "refs", NULL };

@@ -132,7 +132,10 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	return 0;
 }
 
-/* While it is looked for or shown somebody else's call has h: it ends by itself. */
+/*
+ * Forgets a request. While the repository is looked for, or its copy shown, another call still uses
+ * h, and frees it.
+ */
 void fm_hub_ask_forget(struct fm_hub_ask *h)
 {
 	h->ctx = NULL;

@@ -102,8 +102,10 @@ static void end_probe(struct probe *p)
 	free(f);
 }
 
-/* A node or a store that has something to say, but not the repository. One that cannot be asked may
- * have it. */
+/*
+ * Notes an error of a node or store that does not have the repository. One that cannot be asked may
+ * have it.
+ */
 static void note(struct probe *p, const struct fm_err *why)
 {
 	size_t len = strlen(p->node);

@@ -207,7 +207,7 @@ static struct fm_landing *landing_of(struct fm_store *s)
 	return fm_container_of(s, struct fm_landing, store);
 }
 
-/* The place of a put: it is this put's from now on. */
+/* Finds the place that was prepared for a put, and gives it to this put alone. */
 static struct fm_landing_place *take(struct fm_landing *l, const char *path,
 				     const struct fm_who *who, uint64_t size)
 {

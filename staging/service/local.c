@@ -67,8 +67,8 @@ static int fail_changed(const struct fm_tree_large *f, struct fm_err *err)
 }
 
 /*
- * Past the page cache where the file system can do that, in whole blocks. Where it cannot, or not
- * there: as it is from then on.
+ * Reads a piece past the page cache, in whole blocks. If the file system cannot do that, the file
+ * is read through the cache from then on.
  */
 static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
 {
@@ -225,7 +225,10 @@ static int move_pack(struct move *m, uint64_t seq, size_t len, struct fm_err *er
 	return count > 0 ? m->from->ops->need(m->from, seq, bits, count, err) : 0;
 }
 
-/* Offers are answered and large files taken at once: a source that waits for neither is wrong. */
+/*
+ * Copies a tree. Offers are answered and large files taken at once, so a source that waits for
+ * neither is at fault.
+ */
 static int move_all(struct move *m, struct fm_err *err)
 {
 	for (uint64_t seq = 0;;) {

@@ -189,7 +189,10 @@ static void next(struct mending *m)
 	submit(m, open_run, opened);
 }
 
-/* NODE:STORE/PATH. Of a hub, hf://NODE:STORE/PATH, the files are where they are in its store. */
+/*
+ * Takes apart NODE:STORE/PATH. For a hub, hf://NODE:STORE/PATH, the files are where they are in its
+ * store.
+ */
 static int take_source(struct mending *m, const char *source, struct fm_err *err)
 {
 	const char *at = source, *store, *slash;

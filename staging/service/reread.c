@@ -21,7 +21,7 @@ static int fail_gone(struct fm_err *err)
 	return fm_err_set(err, -ENOENT, "the copy was removed meanwhile; run it again");
 }
 
-/* DIRECTORY/ready/VERSION/NAME: the manifest is beside it. */
+/* Opens the manifest, which is beside the data: DIRECTORY/ready/VERSION/NAME. */
 static int open_manifest(const struct fm_stage_reread *r, struct fm_err *err)
 {
 	char path[FM_PATH_LEN_MAX + sizeof(FM_CACHE_MANIFEST_NAME)];

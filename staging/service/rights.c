@@ -26,7 +26,10 @@ struct question {
 	uid_t refused;
 };
 
-/* Rules for groups look at this one, too. Who is not in the user database has none. */
+/*
+ * The user's primary group, for rules that name groups. A user who is not in the user database has
+ * none.
+ */
 static gid_t first_group(uid_t uid)
 {
 	struct passwd entry, *found = NULL;

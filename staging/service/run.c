@@ -275,7 +275,7 @@ static void finish(struct fm_work *work)
 		take_other(r, &version);
 }
 
-/* The other nodes hear how it ended here. */
+/* Tells the other nodes how it ended here. */
 static void tell_together(struct fm_stage_run *r)
 {
 	char path[FM_PATH_LEN_MAX + 1] = "";
@@ -412,7 +412,9 @@ static void prepared_alone(struct fm_work *work)
 		end_run(r);
 }
 
-/* A source that does not stage is read by this node alone. */
+/*
+ * No other node sends anything. If the source does not stage, this node fetches the dataset alone.
+ */
 static void none_comes(struct fm_together_sink *sink, const struct fm_err *err)
 {
 	struct fm_stage_run *r = fm_container_of(sink, struct fm_stage_run, taker);
@@ -461,7 +463,7 @@ static int open_sink(struct fm_stage_run *r)
 	return r->sink->ops->create_tree(r->sink, r->name, &who, &how, &r->file, &r->err);
 }
 
-/* Whether all of it came in an earlier run. */
+/* Whether an earlier run has fetched all of it. */
 static bool is_there(const struct fm_stage_run *r)
 {
 	struct stat st;

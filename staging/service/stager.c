@@ -189,7 +189,7 @@ static void hold_run(struct fm_work *work)
 		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
 }
 
-/* How it is on the other nodes is known when the run ends. */
+/* Ends a request for several nodes: their results are known only when the run has ended. */
 static void together_ended(struct fm_together_waiter *w, const struct fm_err *err)
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, end);
@@ -224,7 +224,10 @@ static void take(struct fm_stage_ask *a, uint64_t id)
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
-/* The other nodes go on. */
+/*
+ * Ends a request after a failure here. If it asked for several nodes, it waits for the others,
+ * which go on.
+ */
 static void fail_run(struct fm_stage_ask *a, const struct fm_err *err)
 {
 	if (!a->nodes) {
@@ -333,8 +336,10 @@ static void ask_again(struct fm_timer *timer)
 		fail_ask(a, &err);
 }
 
-/* A run waits for whom it invited: what may pass, as a session that is replaced just now, is tried
- * again. Who asked by himself can do so, too. */
+/*
+ * Whether a request is tried again, because its error may pass. Only a request of another node is,
+ * since the run waits for this node. A user who asked can try again himself.
+ */
 static bool try_again(struct fm_stage_ask *a, int code)
 {
 	uint64_t now_ns = fm_loop_now(a->s->o.loop), pause_ns;
@@ -354,8 +359,10 @@ static bool try_again(struct fm_stage_ask *a, int code)
 	return true;
 }
 
-/* The run of this listing with other nodes; there is one only where they are asked for, or have
- * begun one, or may have. */
+/*
+ * Joins the run of this listing with other nodes. There is one only if other nodes are asked for,
+ * have begun one, or may have begun one.
+ */
 static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key, struct fm_err *err)
 {
 	struct fm_togethers *all = a->s->togethers;
@@ -662,7 +669,10 @@ static int crc_of_file(struct fm_stage_ask *a, struct fm_err *err)
 	return fm_queue_submit(a->s->o.queue, &o, &a->watch, err);
 }
 
-/* The dataset is held meanwhile: by us, since nobody may have it yet. */
+/*
+ * Reads the bytes again for --check content. The dataset is held meanwhile, by the service, because
+ * no user has it yet.
+ */
 static void reread(struct fm_stage_ask *a)
 {
 	const struct fm_cache_holder who = { .uid = a->uid };
@@ -695,7 +705,7 @@ static bool is_usable(const struct fm_stage_ask *a, const struct fm_cache_info *
 	       fm_cache_is_allowed(a->s->cache, info->id, a->uid, &err) == 1;
 }
 
-/* a->id: the one that came last; 0: none. */
+/* Finds the newest dataset that the request can use, into a->id; 0: there is none. */
 static void find_here(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -748,7 +758,10 @@ static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 		fail_listing(a, why);
 }
 
-/* A node with which this one does not stage could give its own bytes another's name. */
+/*
+ * Takes the ID of a shared store from a node with which this one stages. Another node could pass
+ * its own bytes off under that ID.
+ */
 static void take_shared(struct fm_stage_ask *a, const char *id)
 {
 	struct fm_err err;
@@ -1009,7 +1022,10 @@ static void upkeep_fire(struct fm_timer *timer)
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);
 }
 
-/* The worker is there as long as the engine is not stopped, and that waits for us. */
+/*
+ * Whether nothing is left that needs the worker, which ends with the engine. The engine waits for
+ * this.
+ */
 static bool is_idle(const struct fm_engine *engine)
 {
 	const struct fm_stager *s = fm_stager_of(engine);

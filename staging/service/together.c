@@ -197,7 +197,7 @@ void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_
 		fm_together_wake(t);
 }
 
-/* To who is not there it is dropped. */
+/* Whether a message to that node can be sent now. One to a node without a session is dropped. */
 static bool has_room(void *ctx, unsigned node)
 {
 	const struct fm_session *s = session_of(ctx, node);
@@ -214,7 +214,7 @@ static void say_run(void *ctx, unsigned node, const uint8_t *body, size_t len)
 		say(s, t->run, FM_WIRE_STAGE_RUN, body, len);
 }
 
-/* The rest in a later tick. */
+/* Sends messages while sessions have room. A later tick sends the rest. */
 static void flush(struct fm_together *t)
 {
 	const struct fm_outbox_way way = { .has_room = has_room, .say = say_run, .ctx = t };
@@ -315,7 +315,7 @@ static void tell_sink(struct fm_together *t)
 		sink->ended(sink, &t->err);
 }
 
-/* Whether each node that was asked for has said how it ended, or cannot. */
+/* Whether each node that was asked for has said how it ended, or cannot say it. */
 static bool have_all_spoken(const struct fm_together *t)
 {
 	for (unsigned n = 0; n < t->about.count; n++) {
@@ -417,7 +417,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* This node and its peers. */
+/* Lists this node and its peers, in the order of their names. */
 static int list_nodes(const struct fm_togethers *all, char (*node)[FM_WIRE_NAME_MAX + 1],
 		      unsigned *count, struct fm_err *err)
 {
@@ -528,7 +528,10 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	return 0;
 }
 
-/* A worker that looks has the one that is there. */
+/*
+ * Takes the draft of the manifest, unless there is one already. While a worker looks at the disk it
+ * uses the present one, so a new one waits.
+ */
 static void take_draft(struct fm_together *t, int draft)
 {
 	int *place = t->is_looking ? &t->next_draft : &t->draft;
@@ -640,7 +643,7 @@ void fm_together_tell_wanted(struct fm_together *t)
 		fm_run_request(t->core, nodes);
 }
 
-/* It has begun here: peers may say what they have. */
+/* Begins the run here, and tells all peers of it: from now on they may say what they have. */
 void fm_together_begin(struct fm_together *t)
 {
 	say_about_to_all(t);
@@ -674,8 +677,10 @@ void fm_together_refuse(struct fm_together *t, const struct fm_err *err)
 	fm_together_wake(t);
 }
 
-/* Asked for by a peer: once, when it is known by whom. What was asked for here is under way, and
- * says how it ends. */
+/*
+ * Starts a request for a run that peers asked this node to join, once, when it is known for which
+ * user. A run that this node wants itself has its request already.
+ */
 void fm_together_check_invited(struct fm_together *t)
 {
 	struct fm_together_source s = {
@@ -718,7 +723,10 @@ static void refuse_peer(struct fm_session *s, const uint8_t *run, const struct f
 	say(s, run, FM_WIRE_STAGE_IS, body, fm_stage_is_encode(&is, body));
 }
 
-/* Whether its words fit each other, and this node is in it, as is the peer. */
+/*
+ * Checks the description of a run: it must be consistent, name this node and the peer, and come
+ * from a node that this one stages with.
+ */
 static int check_about(const struct fm_togethers *all, const struct fm_session *s,
 		       const struct fm_wire_stage *m, struct fm_stage_about *a, struct fm_err *err)
 {

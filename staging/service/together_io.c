@@ -277,7 +277,9 @@ static void say_none(const struct op *op)
 		fm_together_queue(t, op->to, &none);
 }
 
-/* Cancelled or not, the receiver hears that it does not come. */
+/*
+ * Ends an upload. The receiver is told that the extent does not come, whether or not it cancelled.
+ */
 static void upload_end(struct op *op, int code)
 {
 	struct fm_together *t = op->t;
@@ -786,7 +788,10 @@ static int fill_sizes(struct fm_together *t)
 	return ret;
 }
 
-/* A draft that is there stays: others may be reading by it, and it names the same extents. */
+/*
+ * Opens the manifest and reads its extents' CRCs. A draft that exists is kept: others may be
+ * reading it, and it names the same extents.
+ */
 static int open_manifest(struct fm_together *t, const char *path)
 {
 	/* A pipe that somebody put in its place must not keep us. */
@@ -868,7 +873,7 @@ static int list_here(struct fm_together *t)
 	return ret;
 }
 
-/* The worker's, from here on what is said to others. */
+/* Takes over the path that the worker has found, to be told to others from now on. */
 static void take_path(struct fm_together *t)
 {
 	if (!t->work_path)
@@ -894,7 +899,10 @@ static int open_source(struct fm_together *t)
 	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
 }
 
-/* Others have the same store, and read it: what is wrong with it here ends nothing. */
+/*
+ * This node does not read its shared store, because of an error. Other nodes read it, so nothing
+ * ends; the error is noted.
+ */
 static void do_without(struct fm_together *t, int code)
 {
 	const char *self = t->all->o.node;
@@ -1021,7 +1029,7 @@ static int remove_ours(void *ctx, const char *name)
 	return fm_staging_is_ours(name) ? fm_tree_remove(*(int *)ctx, name, NULL) : 0;
 }
 
-/* The CRC that was written down with it, and is what is there. */
+/* Whether an extent is still on the disk as an earlier run wrote it down, with its CRC. */
 static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
 {
 	uint8_t bytes[SCRATCH_LEN];
