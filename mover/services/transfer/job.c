@@ -469,11 +469,11 @@ void fm_job_limit_chunk(struct fm_job *j)
 }
 
 /*
- * A number for those whose files may stand still together, so that they share a part of the slots;
- * 0: this job counts for itself. All transfers of a caller have one number, since his disk may
- * hang. So have those that serve one user of a peer, whose get may end at such a disk. Each tree of
- * a store has its own. Files that stand still because somebody wants it, such as pipes, have none:
- * two ends of a pipeline could wait for each other. They are bounded otherwise (fill.h, drain.h).
+ * A number for transfers whose files may stand still together, so that they leave slots for others;
+ * 0: this one need not. All transfers of a caller have one number, since his disk may hang. So have
+ * those that serve one user of a peer, whose get may end at such a disk. Each tree of a store has
+ * its own. Files that stand still because somebody wants it, such as pipes, have none: two ends of
+ * a pipeline could wait for each other. They are bounded otherwise (fill.h, drain.h).
  */
 static uint64_t share_of(const struct fm_job *j)
 {
