@@ -317,8 +317,10 @@ static void say_resume(struct fm_session *s)
 	(void)net_of(s)->ops->ctl_send(s->lines.main->ctl, s->engine->buf, len);
 }
 
-/* Both ends are on the new line. What else went over the old one's cable is cut at once: it would
- * wait in vain. */
+/*
+ * Goes on over the new line, which both ends have. Data connections over the old line's cable are
+ * cut at once: they would wait in vain.
+ */
 static void go_on(struct fm_session *s)
 {
 	struct fm_addr local, remote;
@@ -448,8 +450,7 @@ static void line_message(void *ctx, const uint8_t *msg, size_t len)
 		fm_session_message(line->session, msg, len);
 }
 
-/* A cable that is cut ends a connection like this; a peer that ends or is started again does it
- * otherwise. */
+/* Whether an error is that of a cut cable. A peer that ends or is restarted gives another one. */
 static bool is_network(int code)
 {
 	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH ||

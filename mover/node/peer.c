@@ -36,7 +36,7 @@ static bool is_lower(const struct fm_peer *p)
 
 static void dial_later(struct fm_peer *p, uint64_t pause_ns);
 
-/* The next address of this round. false: there is none. */
+/* Dials the next address of this round. false: there is none. */
 static bool dial_next(struct fm_peer *p)
 {
 	struct fm_net *net = p->engine->env.net;
@@ -185,7 +185,7 @@ static bool is_of_same_run(const struct fm_session *a, const struct fm_session *
 	return memcmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) == 0;
 }
 
-/* The old session leads nowhere: the peer was started again, or has not been heard for long. */
+/* Whether the old session leads nowhere: the peer was restarted, or has not been heard for long. */
 static bool is_dead(const struct fm_peer *p, const struct fm_session *new,
 		    const struct fm_session *old)
 {

@@ -99,7 +99,7 @@ static bool is_same_subnet(const struct fm_addr *a, const struct fm_addr *b)
 	return fm_network_is_shared(&a->sa, &b->sa, a->prefix_len);
 }
 
-/* All of them are in one subnet, whatever cable they are at. */
+/* Whether the address is link-local. All such are in one subnet, whatever cable they are at. */
 static bool is_link_local(const struct fm_addr *a)
 {
 	size_t len;
@@ -291,8 +291,10 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	}
 }
 
-/* Every pair of what there is now; pairs that are no more keep the connections they have and get no
- * new ones. */
+/*
+ * Lists every pair of the present addresses. A pair that is gone keeps the connections it has and
+ * gets no new ones.
+ */
 static void list_rails(struct fm_session *s)
 {
 	struct fm_addr local[FM_ADDRS_MAX];
@@ -375,7 +377,10 @@ static void renew_tcp(struct fm_session *s)
 	}
 }
 
-/* Link-local addresses are shown with their interface: fe80::1%eth0. */
+/*
+ * Whether the text is this address. Link-local addresses are shown with their interface:
+ * fe80::1%eth0.
+ */
 static bool is_addr(const char *shown, const char *text)
 {
 	size_t len = strlen(text);
@@ -389,8 +394,7 @@ static bool addr_text(const struct fm_wire_addr *wire, char text[INET6_ADDRSTRLE
 			 INET6_ADDRSTRLEN);
 }
 
-/* TCP connections of this address, of our end or of theirs, end now: TCP itself would wait for half
- * a minute. */
+/* Ends the TCP connections of this address, at either end. TCP itself would wait half a minute. */
 static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool is_ours)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -785,8 +789,10 @@ void fm_rail_step(struct fm_session *s)
 		ask_tokens(s, missing);
 }
 
-/* Other pairs of the same two ports (link-local addresses beside others) would only break over the
- * same cable: they wait too. */
+/*
+ * Makes other pairs of the same two ports wait too (link-local addresses beside others): they would
+ * break over the same cable.
+ */
 static void pause_ports(struct fm_rails *r, const struct fm_rail *rail)
 {
 	for (unsigned i = 0; i < r->count; i++) {

@@ -434,7 +434,10 @@ static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY
 	return true;
 }
 
-/* In constant time: an attacker must not learn how much of a token was right. */
+/*
+ * Whether this is the token. Compares in constant time: an attacker must not learn how much of it
+ * was right.
+ */
 static bool is_token(const struct fm_token *t, const uint8_t token[FM_TOKEN_LEN], uint64_t now_ns)
 {
 	uint8_t diff = 0;
@@ -586,8 +589,10 @@ static void flow_gone(struct fm_flow *f)
 	free_if_done(s);
 }
 
-/* The one with the fewest of the session's connections, so that it uses all processors; of several
- * the next in turn. */
+/*
+ * Chooses the lane with the fewest connections of the session, so that it uses all processors. Of
+ * several, the next in turn.
+ */
 static struct fm_lane *choose_lane(struct fm_session *s)
 {
 	struct fm_engine *e = s->engine;

@@ -48,7 +48,7 @@ static unsigned clamp(uint64_t v, unsigned min, unsigned max)
 	return v < min ? min : v > max ? max : (unsigned)v;
 }
 
-/* The largest power of two that is not larger. */
+/* The largest power of two that is not larger than the number. */
 static uint64_t power_below(uint64_t v)
 {
 	uint64_t power = 1;
@@ -73,7 +73,10 @@ static void choose_lanes(const struct fm_machine *m, struct fm_tuning *t, struct
 	why->lanes = NULL;
 }
 
-/* A slab that is set has 1 to 64 chunks: some power of two divides it that often. */
+/*
+ * The chunk for a configured slab. A slab has 1 to 64 chunks, and some power of two divides it that
+ * often.
+ */
 static uint32_t chunk_of_slab(uint64_t slab)
 {
 	uint64_t chunk = power_below(min64(slab / SLAB_CHUNKS_MIN, CHUNK_MAX));

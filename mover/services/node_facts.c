@@ -247,8 +247,8 @@ static void read_done(struct fm_work *work)
 }
 
 /*
- * Nothing ends a read that hangs in the kernel, so the worker is lost until it comes back, and no
- * other one is begun meanwhile.
+ * Notes that reading the facts hangs. Nothing ends a read that hangs in the kernel, so the worker
+ * is lost until it comes back. No other one is begun meanwhile.
  */
 static void look_for_late(struct facts *f, uint64_t now_ns)
 {

@@ -626,7 +626,7 @@ static struct fm_entry entry_of(const struct fm_wire_entry *w)
 	return en;
 }
 
-/* An ID is a name of a configuration. */
+/* Takes the ID of a shared store, which must have the form of a name. */
 static void take_shared(struct request *r, const struct fm_wire_str *id)
 {
 	if (id->len > FM_SHARED_LEN_MAX || !fm_wire_is_good_name(id->at, id->len))

@@ -120,7 +120,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Only what is new is read: peers may ask as often as they like. */
+/* Reads the file again if it has changed, so peers may ask as often as they like. */
 static int refresh(struct fm_volumes_file *file, struct fm_err *err)
 {
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), ret = 0;

@@ -39,7 +39,7 @@ struct fm_access {
 
 /* ---------------------------------------------------------------------------- the user database */
 
-/* 0, -ENOENT or the error of the look-up. */
+/* Looks a user up. 0, -ENOENT, or the error of the look-up. */
 static int find_user(const char *name, uid_t *out)
 {
 	struct passwd entry, *found = NULL;
@@ -70,8 +70,10 @@ static int find_group(const char *name, gid_t *out)
 	return found ? 0 : ret < 0 ? ret : -ENOENT;
 }
 
-/* The groups of uid into groups[GROUPS_MAX], by the database and not by the process that asks;
- * returns how many. */
+/*
+ * Finds the groups of uid, for groups[GROUPS_MAX], in the database and not in the process that
+ * asks. Returns how many.
+ */
 static size_t find_groups_of(uid_t uid, gid_t gid, gid_t *groups)
 {
 	struct passwd entry, *found = NULL;
@@ -88,7 +90,7 @@ static size_t find_groups_of(uid_t uid, gid_t gid, gid_t *groups)
 	return (size_t)count;
 }
 
-/* "user alice (uid 1000)", or without the name when there is none. */
+/* Shows a user: "user alice (uid 1000)", or without the name if there is none. */
 static void show_user(uid_t uid, char out[USER_SHOWN_MAX])
 {
 	struct passwd entry, *found = NULL;
@@ -103,7 +105,7 @@ static void show_user(uid_t uid, char out[USER_SHOWN_MAX])
 
 /* -------------------------------------------------------------------------------------- parsing */
 
-/* The text behind prefix, if there is any, else NULL. */
+/* The text behind the prefix. NULL: there is none. */
 static const char *behind(const char *text, const char *prefix)
 {
 	size_t len = strlen(prefix);

@@ -26,7 +26,7 @@ static struct fm_all_names_file *slot_of(struct fm_all_names_file *slots, size_t
 	return &slots[at];
 }
 
-/* Room for one more. */
+/* Makes room for one more. */
 static bool grow(struct fm_all_names *n)
 {
 	size_t cap = n->cap ? 2 * n->cap : CAP_FIRST;

@@ -338,8 +338,8 @@ static bool is_complete(struct fm_aside_index *index)
 }
 
 /*
- * A daemon looks through its stores as soon as it runs. Who asks just then waits for that, so that
- * he need not ask twice; not for long, since he has a worker meanwhile.
+ * Waits until the daemon has looked through the store after its start, so that the first who asks
+ * need not ask twice. Not for long, since he has a worker meanwhile.
  */
 static bool await_complete(struct fm_aside_index *index)
 {
@@ -392,7 +392,10 @@ static void tell_path(const struct place *p, const char *path, struct fm_aside *
 		       is_told ? p->held : "");
 }
 
-/* The path without that name: what is beneath a replaced directory is never listed by itself. */
+/*
+ * Cuts off the name that tell_path() added. What is beneath a replaced directory is never listed by
+ * itself.
+ */
 static void untell_path(const char *told, char out[static FM_PATH_LEN_MAX + 1])
 {
 	char *last, *before;

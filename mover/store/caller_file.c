@@ -89,8 +89,10 @@ static const char *bad_kind(const struct stat *st)
 	return "neither file nor stream";
 }
 
-/* A message that is longer than what is left of a chunk would be cut without a word, and an empty
- * one look like the end. */
+/*
+ * Why a socket cannot be moved: a message longer than what is left of a chunk would be cut without
+ * a word, and an empty one would look like the end.
+ */
 static const char *bad_socket(int fd)
 {
 	int type = 0, listens = 0;

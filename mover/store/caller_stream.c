@@ -79,8 +79,7 @@ static void stream_cancel(struct fm_file *file, const struct fm_lane_io *lane, s
 		fm_ring_cancel(lane->ring, &s->io);
 }
 
-/* What was written is with the reader already; all that is left to say is whether it was all of
- * it. */
+/* Checks that the whole stream was written. The reader has it already. */
 static int stream_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
 			  bool is_durable, struct fm_err *err)
 {

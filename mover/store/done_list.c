@@ -8,7 +8,10 @@
 
 #include "mover/store/store.h"
 
-/* What done() starts ends up on the list for the next pass: this one is taken off first. */
+/*
+ * Calls done() of all that has ended. What these calls start goes to the list of the next pass, so
+ * this list is taken off first.
+ */
 static void done_list_run(struct fm_task *task)
 {
 	struct fm_done_list *list = fm_container_of(task, struct fm_done_list, task);

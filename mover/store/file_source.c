@@ -45,8 +45,8 @@ static enum fm_node_type type_of(mode_t mode)
 }
 
 /*
- * Fewer blocks than bytes may also be compression or tiny files kept in the inode: only a hole that
- * can be found is one.
+ * Whether the file has a hole that can be found. Fewer blocks than bytes may also mean compression,
+ * or a tiny file in its inode.
  */
 static bool has_holes(const struct stat *st, int fd)
 {

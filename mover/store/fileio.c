@@ -28,8 +28,8 @@ bool fm_fileio_is_memory(const struct statfs *fs)
 }
 
 /*
- * What the kernel says about O_DIRECT (Linux 6.1): 0, *note set if it cannot be used. -EOPNOTSUPP:
- * it does not say.
+ * Asks the kernel about O_DIRECT (Linux 6.1). 0: it knows, and *note is set if O_DIRECT cannot be
+ * used. -EOPNOTSUPP: it does not say.
  */
 static int direct_ask(int fd, const char **note)
 {
@@ -110,7 +110,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 
 /* -------------------------------------------------------------------------------------- at once */
 
-/* All of len bytes, or up to the end of file, or the error. */
+/* Moves all of len bytes, or up to the end of the file. Returns the count, or the error. */
 static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t len)
 {
 	uint32_t moved = 0;
@@ -132,13 +132,13 @@ static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t 
 	return moved;
 }
 
-/* What a direct operation moves behind io->len bytes, to end at a block. */
+/* How many bytes a direct operation moves behind io->len, to end at a block. */
 static uint32_t pad_of(const struct fm_fileio *file, const struct fm_io *io)
 {
 	return file->is_direct ? -io->len & (FM_BLOCK - 1) : 0;
 }
 
-/* For memory, and for a lane without a ring. */
+/* Moves the bytes within the call: for memory, and for a lane without a ring. */
 static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io,
 		       bool is_write)
 {

@@ -198,7 +198,9 @@ void fm_held_file_look(struct fm_file *file, uint64_t offset,
 	fm_holder_work(l->holder, &l->work);
 }
 
-/* Whoever has such a file must not wait on his own thread. */
+/*
+ * Never called: who has such a file must not wait on his own thread, and uses fm_held_file_look().
+ */
 static int held_next_data(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
 {
 	(void)file;

@@ -36,7 +36,7 @@ struct fm_hub_view {
 	size_t count, cap;
 };
 
-/* Nothing on the way is a link, nor the last part, unless it is opened with O_PATH. */
+/* Opens a path on which nothing is a link. The last part may be one only with O_PATH. */
 static int open_plain(int root, const char *path, int flags)
 {
 	return fm_call_open_below(root, path, flags, 0, RESOLVE_NO_SYMLINKS);
@@ -86,7 +86,7 @@ static int add(struct fm_hub_view *v, const char *path, size_t len, uint64_t siz
 	return 0;
 }
 
-/* A file or link, and the directories on the way to it. */
+/* Adds a file or link, and the directories on the way to it. */
 static int add_with_dirs(struct fm_hub_view *v, const char *path, uint64_t size)
 {
 	int ret = add(v, path, strlen(path), size);
@@ -129,7 +129,7 @@ static bool begins(const char *path, const char *with)
 	return strncmp(path, with, len) == 0 && path[len];
 }
 
-/* Its target, as a path below the root. */
+/* Reads a link: its target as a path below the root. */
 static int read_link(int fd, const char *name, const char *dir, char *out, size_t max)
 {
 	char target[FM_PATH_LEN_MAX + 1];
@@ -144,8 +144,8 @@ static int read_link(int fd, const char *name, const char *dir, char *out, size_
 }
 
 /*
- * A blob of the repository is a file, or a link to one of the cache's own blobs (the newer layout).
- * Those are files.
+ * Adds a blob: a file of the repository, or a link to one of the cache's own blobs (the newer
+ * layout), which are files.
  */
 static int add_blob(struct fm_hub_view *v, const char *path)
 {
@@ -178,7 +178,10 @@ static int add_blob(struct fm_hub_view *v, const char *path)
 
 static int walk(struct fm_hub_view *v, const char *dir, struct fm_err *err);
 
-/* Each takes a descriptor and some of the stack: who writes there chooses how many there are. */
+/*
+ * Walks through a directory. The depth is bounded: each level takes a descriptor and some of the
+ * stack, and who writes there chooses how many there are.
+ */
 static int enter(struct fm_hub_view *v, const char *dir, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -279,7 +282,7 @@ static int check_downloads(const struct fm_hub_view *v, struct fm_err *err)
 	return ret;
 }
 
-/* The newer layout's list of what the commit has. */
+/* Adds the newer layout's list of what the commit has. */
 static int add_list(struct fm_hub_view *v)
 {
 	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 32];

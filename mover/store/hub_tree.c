@@ -77,7 +77,10 @@ static void sent_closed(void *ctx)
 	free(s);
 }
 
-/* What tells this revision from others: its snapshot's directory, not the cache's. */
+/*
+ * Sets what tells this revision from others: the attributes of its snapshot's directory, not of the
+ * cache.
+ */
 static int set_attr(struct fm_store_dir *dir, const struct sent *s, const char *repository,
 		    const char *commit, struct fm_attr *attr)
 {

@@ -50,7 +50,7 @@ static int large_reread(struct fm_file *file, uint64_t offset, uint64_t len, uin
 	return fm_reread(large_of(file)->io.fd, offset, len, part);
 }
 
-/* Not on the disk yet: the tree's own log() sees to that. */
+/* Notes what was written. It is not on the disk yet: the tree's own log() syncs it. */
 static int large_log(struct fm_file *file, const struct fm_written *written, size_t count,
 		     struct fm_err *err)
 {
@@ -71,7 +71,10 @@ static int large_log(struct fm_file *file, const struct fm_written *written, siz
 	return ret;
 }
 
-/* What a direct write put behind the end is cut off; a hole at the end is made. */
+/*
+ * Gives the file its size: what a direct write put behind the end is cut off, a hole at the end is
+ * made.
+ */
 static int large_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
 			 bool is_durable, struct fm_err *err)
 {
@@ -112,8 +115,10 @@ static const struct fm_file_ops large_ops = {
 	.close = large_close,
 };
 
-/* An empty file may be tried and given its room; of one that is partly there nothing may be
- * touched. */
+/*
+ * Prepares the file for writing. Only an empty one may be tried with O_DIRECT and given its room: a
+ * try would change one that is partly there.
+ */
 static int large_prepare(struct large *l, bool is_empty, struct fm_err *err)
 {
 	int fd = l->io.fd, ret;

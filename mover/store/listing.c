@@ -91,7 +91,7 @@ static bool is_listed(const char *name, const char *after)
 /* What one name of a directory is listed as; false: not at all. */
 typedef bool (*entry_of)(int dir, const char *name, const char *after, struct fm_entry *out);
 
-/* By its name; its attributes come later, for those that are listed. */
+/* Makes an entry of a name. Attributes are read later, and only for entries that are listed. */
 static bool entry_by_name(int dir, const char *name, const char *after, struct fm_entry *out)
 {
 	(void)dir;
@@ -101,7 +101,7 @@ static bool entry_by_name(int dir, const char *name, const char *after, struct f
 	return true;
 }
 
-/* The first max entries behind after, sorted. */
+/* Reads the first max entries behind `after`, sorted. */
 static int read_entries(DIR *dir, entry_of look, const char *after, struct fm_entry *out,
 			size_t max, size_t *count)
 {
@@ -217,8 +217,10 @@ static bool tree_entry(int dir, const char *name, struct fm_entry *out)
 	return out->attr.size <= FM_SIZE_LIMIT;
 }
 
-/* By the name that it would get. What stands in a journal may be anybody's, so that name is looked
- * at as a peer's is. */
+/*
+ * Makes an entry of an unfinished transfer, under the name that it would get. Anybody may have
+ * written that into the journal, so it is checked as a peer's name is.
+ */
 static bool entry_of_partial(int dir, const char *name, const char *after, struct fm_entry *out)
 {
 	uint64_t hash;

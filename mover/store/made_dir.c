@@ -18,7 +18,10 @@
 #define MADE_NAME "made"	/* inside of the private one */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
-/* A name of ours that nobody goes on with. A sweep removes what a crash leaves under it. */
+/*
+ * Makes a name that no transfer goes on with. If a crash leaves something under it, a sweep removes
+ * it.
+ */
 static void private_name(char out[FM_STAGING_NAME_LEN + 1])
 {
 	char digits[2 * sizeof(uint64_t) + 1];
@@ -29,8 +32,7 @@ static void private_name(char out[FM_STAGING_NAME_LEN + 1])
 	fm_staging_name(FM_STAGING_TREE, digits, out);
 }
 
-/* Its descriptor: a directory in which nobody else can change a name, though it may not be the one
- * that was made. */
+/* Opens a directory in which nobody else can change a name. It may not be the one that was made. */
 static int open_private(int parent, const char *name)
 {
 	struct stat st;
@@ -47,8 +49,9 @@ static int open_private(int parent, const char *name)
 }
 
 /*
- * Away and back, before anybody sees it: a service that may not do it leaves nothing behind. It
- * cannot stay the owner's yet: a directory is moved by who may write to it.
+ * Gives the directory away and takes it back, before anybody sees it, so that a service that may
+ * not do this leaves nothing behind. It must be taken back, since only who may write to a directory
+ * can move it.
  */
 static int try_to_give(int fd, uid_t uid, gid_t gid)
 {

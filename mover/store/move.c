@@ -52,7 +52,10 @@ static bool is_file_or_link(const struct stat *st)
 	return S_ISREG(st->st_mode) || S_ISLNK(st->st_mode);
 }
 
-/* What has the new name. Two names of one file: a rename would leave both. */
+/*
+ * Checks what has the new name. If it is another name of the same file, it is refused: a rename
+ * would leave both.
+ */
 static int look_at_new(struct move *m, bool may_replace, struct fm_err *err)
 {
 	struct stat st;
@@ -115,7 +118,10 @@ static bool is_one_directory(const struct move *m)
 	       a.st_ino == b.st_ino;
 }
 
-/* Without one, or where a file has no second name, the files' own digests are left to verify. */
+/*
+ * Gives the manifest of a directory its name in the new place. Without it, verify has the digests
+ * of the files themselves.
+ */
 static void manifest_link(struct move *m)
 {
 	char name[FM_MANIFEST_NAME_LEN + 1];
@@ -212,7 +218,7 @@ static int sync_one(int dir)
 	return ret == -EINVAL ? 0 : ret;	/* no such thing there */
 }
 
-/* The new name first: of the two it is the one that must not be lost. */
+/* Syncs both directories, that of the new name first: it must not be lost. */
 static int sync_both(const struct move *m, struct fm_err *err)
 {
 	int ret = sync_one(m->into.fd);
@@ -224,7 +230,7 @@ static int sync_both(const struct move *m, struct fm_err *err)
 	return fm_path_sync_up(m->sd->root, m->into.fd, m->to, err);
 }
 
-/* Best effort: the error that led here is the one to report. */
+/* Undoes the rename as well as it can. The error that led here is the one to report. */
 static void move_back(const struct move *m)
 {
 	if (renameat2(m->into.fd, m->into.name, m->from.fd, m->from.name, RENAME_NOREPLACE) < 0)

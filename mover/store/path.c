@@ -73,7 +73,7 @@ bool fm_path_is_reserved(const char *name)
 	return strncmp(name, FM_PATH_RESERVED, sizeof(FM_PATH_RESERVED) - 1) == 0;
 }
 
-/* One component of len bytes; NULL if it is allowed, else why not. */
+/* Why a component of len bytes is not allowed; NULL: it is. */
 static const char *component_fault(const char *name, size_t len)
 {
 	if (len == 0)
@@ -132,7 +132,7 @@ int fm_path_open(int root, const char *path, int flags, struct fm_err *err)
 	return fd >= 0 ? fd : fm_path_fail(err, fd, "open", path);
 }
 
-/* The first len bytes of path as a path of their own, "." for none. */
+/* Opens the first len bytes of the path, or "." if that is nothing. */
 static int open_prefix(int root, const char *path, size_t len)
 {
 	char prefix[FM_PATH_LEN_MAX + 1];
@@ -144,7 +144,7 @@ static int open_prefix(int root, const char *path, size_t len)
 	return fm_sys_open_beneath(root, len > 0 ? prefix : ".", DIR_FLAGS);
 }
 
-/* Length of the prefix that is one component longer than at_len (0: none yet). */
+/* The length of the prefix that is one component longer than at_len (0: none yet). */
 static size_t next_prefix(const char *path, size_t at_len)
 {
 	size_t from = at_len > 0 ? at_len + 1 : 0;
@@ -152,7 +152,7 @@ static size_t next_prefix(const char *path, size_t at_len)
 	return from + strcspn(path + from, "/");
 }
 
-/* The directory has the group of the one that it is in. */
+/* Opens the directory to its group, which is that of the directory it is in. */
 static int open_to_group(int parent, const char *name)
 {
 	struct stat st;
@@ -243,7 +243,10 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 	return 0;
 }
 
-/* A file system that syncs no directories says EINVAL. */
+/*
+ * Syncs the directory above. A file system that syncs no directories says EINVAL, which is no error
+ * here.
+ */
 static int sync_above(int fd)
 {
 	int ret = fm_sys_fsync(fd);

@@ -145,7 +145,7 @@ static int place_install(const struct fm_place *place, enum placed *out, uint64_
 	return ret < 0 ? place_fail(place, ret, err) : 0;
 }
 
-/* Best effort: the error that led here is the one to report. */
+/* Undoes the rename as well as it can. The error that led here is the one to report. */
 static void place_undo(const struct fm_place *place, enum placed placed)
 {
 	int ret = 0;

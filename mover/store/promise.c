@@ -74,7 +74,7 @@ static uint64_t held_by_owner(const struct fm_promise *p)
 	return held;
 }
 
-/* True: this thread asks for more: as much as *held by its owner and *rest allow. */
+/* Whether this thread asks for more. *held and *rest: what it begins from. */
 static bool begins_to_ask(struct fm_promise *p, uint64_t *held, uint64_t *rest)
 {
 	bool begins;
@@ -89,9 +89,9 @@ static bool begins_to_ask(struct fm_promise *p, uint64_t *held, uint64_t *rest)
 }
 
 /*
- * More of the rest is promised, as much as may be now; what cannot be is asked for with the next
- * file. The disk is asked without a lock, since it may never answer: what the owner's other trees
- * were promised meanwhile is taken off.
+ * Has more of the rest promised, as much as there is room for. What is refused is asked for with
+ * the next file. The disk may never answer, so it is asked without the lock; what the owner's other
+ * trees were promised meanwhile is taken off.
  */
 static void go_on(struct fm_promise *p)
 {

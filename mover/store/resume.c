@@ -40,7 +40,7 @@ static bool is_known(const struct fm_identity *id)
 
 /* ------------------------------------------------------------------------------------ beginning */
 
-/* The journal with its own descriptor: the lock must not end with it. */
+/* Opens the journal with a descriptor of its own: the lock must not end with it. */
 static int open_journal(struct fm_resume *r, const char **why, struct fm_err *err)
 {
 	struct fm_journal_opts opts = { .is_synced = r->sync != NULL, .source = r->source };

@@ -17,7 +17,7 @@
 
 #define MODE_MASK 0777u		/* set-id bits and the sticky bit never travel */
 
-/* Mode and mtime. 1: not ours to set. */
+/* Sets mode and mtime. 1: the file is not ours to set them. */
 static int seal_attr(int fd, const struct fm_seal *seal, struct fm_err *err)
 {
 	mode_t mode = seal->attr->mode & MODE_MASK;
@@ -30,8 +30,10 @@ static int seal_attr(int fd, const struct fm_seal *seal, struct fm_err *err)
 	return ret < 0 ? fm_err_sys(err, ret, "set mode and time") : 0;
 }
 
-/* So that it can be read again and compared later. Many file systems keep none, which is no
- * error. */
+/*
+ * Keeps the digest with the file, so that it can be read again and compared later. Many file
+ * systems keep none, which is no error.
+ */
 static void seal_digest(int fd, const struct fm_seal *seal)
 {
 	if (seal->attr->digest && !seal->is_foreign)

@@ -40,7 +40,9 @@ static void small_write(struct fm_file *file, const struct fm_lane_io *lane, str
 	fm_done_list_add(lane->done, io, is_inside ? (int64_t)io->len : -EFBIG);
 }
 
-/* Whoever has it to close must be able to wait from here on. */
+/*
+ * Creates the file and writes it. From here on closing it may block, so it belongs to who can wait.
+ */
 static int make(struct small *s, struct fm_err *err)
 {
 	int ret = s->store->ops->create(s->store, s->path, &s->who, &s->how, &s->made, err);
@@ -107,7 +109,10 @@ static const struct fm_file_ops small_ops = {
 	.close = small_close,
 };
 
-/* A peer keeps it as long as it likes. NULL: its share is used up, or there is no memory. */
+/*
+ * Takes memory, which a peer keeps as long as it likes. NULL: its share is used up, or there is no
+ * memory.
+ */
 static struct small *small_alloc(const struct fm_who *who, uint64_t len)
 {
 	struct fm_share_id id = who->peer ? fm_share_name(who->peer) : fm_share_user(who->uid);

@@ -44,7 +44,10 @@ static const struct fm_file_ops snapshot_ops = {
 	.close = snapshot_close,
 };
 
-/* -ESTALE: it ends early, whatever check_unchanged() would find: times go in steps. */
+/*
+ * Reads the file. -ESTALE: it ends early. check_unchanged() could miss that, since times go in
+ * steps.
+ */
 static int read_all(int fd, struct snapshot *s)
 {
 	int64_t n = FM_FAULT("snapshot.read") ? -EIO : fm_call_read_all(fd, s->bytes, s->size, 0);

@@ -510,8 +510,10 @@ static bool is_member(gid_t gid)
 	return is_found;
 }
 
-/* What is made in the directory gets its group from the set-group-ID bit, which only members may
- * give. */
+/*
+ * Checks that what is made in the directory gets its group: by the set-group-ID bit, which only
+ * members may set.
+ */
 static int check_group(const struct fm_store_dir *dir, const char *path, struct fm_err *err)
 {
 	struct stat st;

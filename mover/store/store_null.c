@@ -190,7 +190,10 @@ int fm_null_sink(struct fm_file **out, struct fm_err *err)
 	return null_file_new(&null_sink_ops, 0, out, err);
 }
 
-/* What this node's processors did until now, so that who measures us knows what it cost. */
+/*
+ * Makes a file that tells the processor time of this node, so that who measures us knows what it
+ * cost.
+ */
 static int null_cpu_new(struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	struct fm_cpu_time *now = fm_sys_alloc(sizeof(*now));
@@ -250,7 +253,7 @@ static int parse_size(const char *text, uint64_t *out)
 	return -ENOENT;
 }
 
-/* What a path names: a size, and whether the bytes are made. */
+/* Finds what a path names: a size, and whether the bytes are made. */
 static int null_find(struct store_null *s, const char *path, const struct fm_who *who,
 		     uint64_t *size, bool *is_untouched, struct fm_err *err)
 {
@@ -352,7 +355,7 @@ static int store_null_stat(struct fm_store *store, const char *path, const struc
 	return null_result(s, ret, err);
 }
 
-/* It holds every size, and lists none. */
+/* Lists nothing, although every size is there. */
 static int store_null_list(struct fm_store *store, const char *path, const struct fm_who *who,
 			   const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
 			   struct fm_err *err)

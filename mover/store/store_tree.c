@@ -30,8 +30,10 @@ static void source_closed(void *ctx)
 	fm_store_dir_put(ctx);
 }
 
-/* The end becomes a file that keeps the store alive: closed(ctx) gives that up, also after an
- * error. */
+/*
+ * Makes a file of the tree's end. It keeps the store until closed(ctx), which is called after an
+ * error too.
+ */
 static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(void *ctx),
 		void *ctx, struct fm_file **out, struct fm_err *err)
 {
@@ -150,7 +152,7 @@ static uint64_t tree_room(void *ctx, int parent)
 	return fm_room_left(((struct incoming *)ctx)->dir, parent);
 }
 
-/* What a tree replaced is beside it now, under that name. */
+/* Notes that what a tree replaced is beside it now, under that name. */
 static void tree_put_aside(void *ctx, const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
@@ -175,7 +177,7 @@ static int tree_find_other(void *ctx, const char *path, int held, int *fd, struc
 	return synced < 0 ? synced : ret;
 }
 
-/* What is at the final name now may be replaced by a tree. */
+/* Checks that a tree may replace what has the final name now. */
 static int check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
 			struct fm_err *err)
 {
@@ -256,8 +258,10 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 	return wrap(who, tree, sink_closed, in, out, err);
 }
 
-/* A dry run makes nothing: where there is no directory to look into, it looks for a name that never
- * is. */
+/*
+ * For a dry run where the directory does not exist, and must not be made: looks for a name that
+ * never exists.
+ */
 static int open_nowhere(struct fm_store_dir *dir, struct fm_path_parent *parent, struct fm_err *err)
 {
 	*parent = (struct fm_path_parent){ .name = "(a dry run: nothing is there)" };

@@ -40,7 +40,7 @@ struct sweep {
 	char first_foreign[FM_STAGING_NAME_LEN + 1];
 };
 
-/* ctime, since the mtime is set by us and the other cannot be set by anybody. */
+/* When the file was changed. The ctime counts: we set the mtime, and nobody can set the ctime. */
 static int64_t changed_at(const struct stat *st)
 {
 	return fm_time_ns(&st->st_ctim);
@@ -73,8 +73,9 @@ static bool is_named(int dir, const char *name, int fd)
 }
 
 /*
- * One without a journal: for its age, or because nobody can go on with it, which power cuts leave
- * of streams and small files. That nobody works on it is known as for a pair: may_go().
+ * Whether a partial file without a journal may go: for its age, or because it was left by a power
+ * cut and nobody can go on with it, as with streams and small files. may_go() says how it is known
+ * that nobody works on it.
  */
 static bool may_go_alone(const struct sweep *sw, const struct stat *st, bool is_locked)
 {
@@ -83,9 +84,9 @@ static bool may_go_alone(const struct sweep *sw, const struct stat *st, bool is_
 }
 
 /*
- * A partial file, locked against any transfer, or -1. Where there are no locks, its age must do.
- * Looked at again under the lock: the name may be another file's by now, or somebody went on with
- * it just now.
+ * Opens and locks a partial file that may go; -1: it may not. Where there are no locks, its age
+ * decides. It is checked again under the lock: another file may have the name by now, or somebody
+ * may have gone on with it.
  */
 static int claim(const struct sweep *sw, int dir, const char *name)
 {
@@ -114,10 +115,10 @@ static void remove_partial(struct sweep *sw, int dir, const char *name)
 }
 
 /*
- * A pair may go: for its age, by the younger of both. Or because there is nothing in it to go on
- * with, which power cuts leave (the removal of a version that was replaced is not waited for, and
- * that may be large); the lock tells that nobody works on it, and its age that nobody on this
- * machine does, should locks not reach any further.
+ * Whether a journal and its file may go: for the age of the younger one, or because they hold
+ * nothing to go on with. A power cut leaves such pairs: a version that was replaced may be large,
+ * and nobody waits for its removal. The lock tells that nobody works on it. Where locks do not
+ * reach other machines, its age, from before the boot, tells at least that nobody on this one does.
  */
 static bool may_go(const struct sweep *sw, int journal, const struct stat *file, bool is_locked)
 {
@@ -133,8 +134,10 @@ static bool may_go(const struct sweep *sw, int journal, const struct stat *file,
 			 !fm_partial_has_something(journal, file));
 }
 
-/* A journal and its file. Looked at before the lock is taken, which a transfer that begins would
- * meet, and again under it. */
+/*
+ * Removes a journal and its file if they may go. It looks before it takes the lock, because a
+ * transfer that begins would find it taken; and again under the lock.
+ */
 static void sweep_journal(struct sweep *sw, int dir, const char *name, uint64_t hash)
 {
 	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), ret;
@@ -157,7 +160,10 @@ close:
 	close(fd);
 }
 
-/* A partial file without a journal. One is made, since who comes to that name now would lock it. */
+/*
+ * Removes a partial file that has no journal. A journal is made for the lock: a transfer that comes
+ * to that name now would lock it.
+ */
 static void sweep_file(struct sweep *sw, int dir, const char *name, uint64_t hash)
 {
 	char journal[FM_PARTIAL_NAME_MAX + 1];
@@ -186,7 +192,7 @@ static void freed(void *ctx, int64_t bytes)
 	fm_usage_sub(&((struct sweep *)ctx)->sd->usage, bytes < 0 ? (uint64_t)-bytes : 0);
 }
 
-/* struct fm_stash_rule: what is nowhere else is kept as long as what is unfinished. */
+/* Rule of fm_stash_rule: what exists nowhere else is kept as long as unfinished transfers are. */
 static int may_be_wanted(const void *ctx, enum fm_staging_kind kind, const struct stat *st)
 {
 	const struct sweep *sw = ctx;
@@ -199,8 +205,10 @@ static int may_be_wanted(const void *ctx, enum fm_staging_kind kind, const struc
 	return is_kept_over ? FM_WANTED_KEPT : FM_WANTED_NOTHING;
 }
 
-/* struct fm_staging_age: the journal is written every second of a transfer, so it is the younger
- * one. */
+/*
+ * Rule of fm_staging_age: whether both are old. The journal is written every second of a transfer,
+ * so it is the younger one.
+ */
 static bool is_old_tree(const void *ctx, const struct stat *made, const struct stat *journal)
 {
 	const struct sweep *sw = ctx;
@@ -209,7 +217,7 @@ static bool is_old_tree(const void *ctx, const struct stat *made, const struct s
 	       (!journal || is_older(sw, journal, sw->sd->partial_keep_ns));
 }
 
-/* As far as it can be told without the lock, by names. */
+/* Whether it may be old, as far as names tell, without the lock. */
 static bool may_be_old(const struct sweep *sw, int dir, const char *name)
 {
 	enum fm_staging_kind kind = fm_staging_kind_at(dir, name);
@@ -228,9 +236,9 @@ static bool may_be_old(const struct sweep *sw, int dir, const char *name)
 }
 
 /*
- * A replaced directory that stays for now. Not one of the last minute that was put there since the
- * store was opened: where the file system cannot exchange names the transfer that did may still
- * read in it, and tells of it when it is through.
+ * Notes a replaced directory that stays for now. One of the last minute, put there since the store
+ * was opened, is left out: where the file system cannot exchange names, its transfer may still read
+ * in it, and notes it at its end.
  */
 static void note_aside(const struct sweep *sw, int dir, const char *name, const char *path)
 {
@@ -241,16 +249,20 @@ static void note_aside(const struct sweep *sw, int dir, const char *name, const 
 		fm_aside_add(sw->sd, path);
 }
 
-/* Anybody may give a directory such a name. It stays, and is told of with others of its kind: they
- * may be many. */
+/*
+ * Counts a directory that is not ours: anybody may give it such a name. It stays, and one line
+ * tells of all of them.
+ */
 static void note_foreign(struct sweep *sw, const char *name)
 {
 	if (sw->foreign++ == 0)
 		(void)snprintf(sw->first_foreign, sizeof(sw->first_foreign), "%s", name);
 }
 
-/* Of a .tree or .new before the lock is taken, which a transfer that begins would meet, and again
- * under it. */
+/*
+ * Removes a stash or an unfinished tree that may go. It looks before it takes the lock, because a
+ * transfer that begins would find it taken; and again under the lock.
+ */
 static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *path)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
@@ -273,7 +285,7 @@ static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *
 		note_aside(sw, dir, name, path);
 }
 
-/* Of a tree that went by other ways than ours, or was moved elsewhere. */
+/* Removes a manifest whose tree was removed or moved by somebody else. */
 static void sweep_manifest(struct sweep *sw, int dir, const char *name)
 {
 	if (fm_manifest_is_orphan(dir, name) && unlinkat(dir, name, 0) == 0)

@@ -61,7 +61,7 @@ static int depth_of(int root, int dir)
 	return depth;
 }
 
-/* NULL, or why not. depth: of the directory that the link is in. */
+/* Why a target is not allowed; NULL: it is. depth: of the directory that the link is in. */
 static const char *target_fault(const char *target, int depth)
 {
 	const char *at = target;

@@ -124,7 +124,10 @@ static void op_put(struct op *op)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Lane. The file may be gone when it returns: the op goes back first. */
+/*
+ * Ends an operation, on its lane. The file may be gone when this returns, so the op goes back
+ * first.
+ */
 static void op_end(struct op *op)
 {
 	struct fm_io *io = op->io;
@@ -169,7 +172,7 @@ static bool memory_take(struct tree_file *f, uint64_t bytes)
 	return fm_budget_take_waiting(f->o.who, bytes, &f->memory);
 }
 
-/* With the lock. */
+/* Frees a copy. The caller has the lock. */
 static void copy_free(struct tree_file *f, struct copy *c)
 {
 	const size_t bytes = sizeof(*c) + c->cap;
@@ -182,8 +185,8 @@ static void copy_free(struct tree_file *f, struct copy *c)
 }
 
 /*
- * With the lock. A tree that has none gets one out of all that there is, others out of what its
- * owner's trees may have: so no tree keeps another from going on.
+ * Makes a copy of a pack's size. The caller has the lock. The only copy of a tree comes out of all
+ * memory, further ones out of the share of its owner, so that no tree keeps another from going on.
  */
 static struct copy *copy_new(struct tree_file *f, size_t cap, bool is_only)
 {
@@ -206,7 +209,7 @@ static struct copy *copy_new(struct tree_file *f, size_t cap, bool is_only)
 	return c;
 }
 
-/* With the lock: one that no thread uses, made if there is none; NULL: no memory. */
+/* Gets a copy that no thread uses, or makes one. The caller has the lock. NULL: no memory. */
 static struct copy *copy_get(struct tree_file *f, size_t len)
 {
 	struct fm_list *at;
@@ -221,8 +224,10 @@ static struct copy *copy_get(struct tree_file *f, size_t len)
 	return copy_new(f, len, f->copies_used == 0);
 }
 
-/* Where there is no memory for another one, it waits for one that a thread of this tree uses. NULL:
- * there is none. */
+/*
+ * Gets a copy. If there is no memory, it waits for one that another thread of this tree uses. NULL:
+ * there is none.
+ */
 static struct copy *copy_take(struct tree_file *f, size_t len)
 {
 	struct copy *c;
@@ -257,8 +262,10 @@ static void free_copies(struct tree_file *f)
 
 /* ----------------------------------------------------------------------------- reads and writes */
 
-/* An error has a text, and is none of the codes that mean something else to the lanes: -EBADMSG of
- * a write is a damaged pack. */
+/*
+ * Makes an error complete: with a text, and with no code that means something else to the lanes.
+ * -EBADMSG of a write would mean a damaged pack.
+ */
 static int64_t failed(struct op *op, int64_t code, struct fm_err *err, const char *what)
 {
 	struct tree_file *f = op->file;
@@ -285,7 +292,7 @@ static int64_t fill(struct op *op, struct fm_err *err)
 	return failed(op, res, err, "read the tree");
 }
 
-/* How much the answer asks for; the tree has looked at every entry before. */
+/* Counts what the answer asks for. The tree has looked at every entry before. */
 static void count_wanted(const void *pack, size_t len, struct fm_tree_answer *a)
 {
 	struct fm_pack_reader r;
@@ -351,7 +358,7 @@ static void op_run(struct fm_work *work)
 	pthread_mutex_unlock(&op->file->lock);
 }
 
-/* Whether it has an answer that somebody will take. */
+/* Whether the operation has an answer that somebody will take. Then it waits for that. */
 static bool op_waits(struct op *op)
 {
 	struct tree_file *f = op->file;
@@ -367,7 +374,7 @@ static bool op_waits(struct op *op)
 	return waits;
 }
 
-/* Lane. */
+/* The operation is over; called on its lane. */
 static void op_done(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
@@ -579,14 +586,16 @@ static void free_pool(struct tree_file *f)
 		free(fm_container_of(at, struct op, link));
 }
 
-/* As the budget sees them; a tree of the simulator has none. */
+/* The memory that the threads count for in the budget. A tree of the simulator has none. */
 static uint64_t threads_bytes(const struct tree_file *f)
 {
 	return f->o.threads * (uint64_t)THREAD_BYTES;
 }
 
-/* Fewer where memory is short: on a machine of many processors a few directories would have all of
- * it. */
+/*
+ * Takes the memory of the threads, of fewer where it is short: on a machine with many processors a
+ * few directories would take all of it.
+ */
 static bool take_threads(struct tree_file *f)
 {
 	while (f->o.threads > THREADS_MIN &&

@@ -23,7 +23,7 @@ static uint64_t now_ns(void)
 	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
-/* What one name counts. */
+/* Counts one name. */
 static uint64_t count_entry(const struct fm_walk_at *at)
 {
 	struct stat st;
@@ -125,7 +125,9 @@ static int look(struct fm_usage *usage, uint64_t bytes)
 	return has_room(usage, atomic_load(&usage->reserved), bytes) ? 0 : -EDQUOT;
 }
 
-/* Never below zero: files that came behind the store's back may go through it. */
+/*
+ * Takes bytes off, but not below zero: files that came behind the store's back may go through it.
+ */
 static void lower(_Atomic uint64_t *value, uint64_t bytes)
 {
 	uint64_t old = atomic_load(value);
@@ -170,7 +172,7 @@ void fm_usage_keep_promise(struct fm_usage *usage, uint64_t bytes)
 	fm_usage_break_promise(usage, bytes);
 }
 
-/* What try() says; what it refuses is counted again first. */
+/* Asks try(). If it refuses, the store is counted again first. */
 static int ask(struct fm_usage *usage, int root, uint64_t bytes,
 	       int (*try)(struct fm_usage *usage, uint64_t bytes), struct fm_err *err)
 {

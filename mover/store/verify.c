@@ -128,7 +128,7 @@ int fm_verify_say(struct fm_verify_run *r, enum fm_finding_kind kind, uint64_t o
 
 /* ---- all of them ---- */
 
-/* The path of what the walk is at. */
+/* Sets the path of what the walk is at. */
 static void set_path(struct fm_verify_run *r, const struct fm_walk_at *at)
 {
 	size_t len = (size_t)snprintf(r->path, sizeof(r->path), "%s", r->top);
@@ -143,7 +143,7 @@ static void set_path(struct fm_verify_run *r, const struct fm_walk_at *at)
 			       at->name);
 }
 
-/* A file of the walk: what goes while it is walked is nobody's finding. */
+/* Checks a file of the walk. One that goes meanwhile is no finding. */
 static int meet_file(struct fm_verify_run *r, int dir, const char *name)
 {
 	int ret = fm_verify_was_listed(r) ? 0 : fm_verify_file(r, dir, name, NULL);
@@ -184,8 +184,10 @@ static int verify_tree(struct fm_verify_run *r, int dir)
 	return ret;
 }
 
-/* A directory that is entered again for the walk has its own descriptor: what the walk meets is
- * below it. */
+/*
+ * Verifies what has that name in dir, a file or a directory. The walk of a directory gets a
+ * descriptor of its own.
+ */
 static int verify_there(struct fm_verify_run *r, int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -203,8 +205,8 @@ static int verify_there(struct fm_verify_run *r, int dir, const char *name)
 }
 
 /*
- * What is asked for may lie in a tree: the nearest directory above it that has a manifest says what
- * should be there. Returns how much it lists.
+ * Verifies something that may lie in a tree: the nearest directory above it with a manifest says
+ * what should be there. Returns how much that lists.
  */
 static int64_t verify_above(struct fm_verify_run *r)
 {

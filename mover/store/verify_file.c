@@ -61,7 +61,10 @@ static ssize_t read_at(int fd, void *buf, size_t len, uint64_t offset)
 	return n < 0 ? -errno : n;
 }
 
-/* The first piece of a stretch that cannot be read; all of it, if every piece can now. */
+/*
+ * Finds the first piece of a stretch that cannot be read. If every piece can now, the whole stretch
+ * counts.
+ */
 static void find_bad(struct compared *c, struct stretch *s)
 {
 	uint64_t end = s->offset + s->length;
@@ -94,8 +97,10 @@ static void sum_up(struct compared *c, uint64_t offset, uint64_t n)
 					   offset + part_len, (uint32_t)(n - part_len));
 }
 
-/* The first `end` bytes, or all that there are. 0; 1: c->bad could not be read, and nothing behind
- * it was tried. */
+/*
+ * Reads the first `end` bytes, or all that there are. 1: c->bad could not be read, and nothing
+ * behind it was tried.
+ */
 static int read_file(struct compared *c, uint64_t end)
 {
 	uint64_t offset = 0;
@@ -161,7 +166,7 @@ static struct stretch difference(const struct compared *c)
 	return s;
 }
 
-/* All that can be read of it was. */
+/* Judges a file of which everything readable was read. */
 static int judge(struct compared *c)
 {
 	enum fm_finding_kind kind =
@@ -180,7 +185,7 @@ static int judge(struct compared *c)
 	return fm_verify_say(c->r, kind, where.offset, where.length);
 }
 
-/* Of what it should be only size and time are known. */
+/* Judges a file of which only size and time are known. */
 static int judge_times(struct compared *c)
 {
 	uint64_t size = (uint64_t)c->st.st_size;
@@ -227,7 +232,9 @@ static int verify_open(struct compared *c, const struct fm_verify_listed *listed
 	return listed && !listed->has_crc ? judge_times(c) : compare(c);
 }
 
-/* O_NONBLOCK: a pipe must not be waited for. Some file systems have no O_DIRECT. */
+/*
+ * Opens the file. O_NONBLOCK, so that a pipe is not waited for. Some file systems have no O_DIRECT.
+ */
 static int open_file(int dir, const char *name)
 {
 	int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;

@@ -82,14 +82,16 @@ static bool seen_grow(struct fm_verify_seen *seen)
 	return true;
 }
 
-/* A path that was cut might be any. */
+/* Whether the path may have been cut. Then it might be any. */
 static bool is_cut(const struct fm_verify_run *r)
 {
 	return strlen(r->path) == sizeof(r->path) - 1;
 }
 
-/* Without memory for it, what is listed is compared a second time, with its own digest: more work,
- * and no harm. */
+/*
+ * Remembers a file that was compared. Without memory for it, it is compared once more: more work,
+ * and no harm.
+ */
 static void remember(struct fm_verify_run *r)
 {
 	struct fm_verify_seen *seen = &r->seen;
@@ -168,7 +170,7 @@ static void close_dir(struct listing *l)
 	l->has_dir = false;
 }
 
-/* Of the entry's path: the name in its directory, which is open then. */
+/* Opens the directory of an entry's path, unless it is open. Returns the name in it. */
 static const char *enter(struct listing *l, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -221,7 +223,7 @@ static int check_file(struct listing *l, const char *name, const struct fm_pack_
 	return ret == -ENOENT ? say_missing(l, e->size) : ret;
 }
 
-/* The file that a hard link's entry names. */
+/* Looks at the file that a hard link's entry names. */
 static int look_at_first(struct listing *l, const struct fm_pack_entry *e, struct stat *out)
 {
 	char path[FM_TREE_PATH_MAX + 1];
@@ -269,8 +271,10 @@ static int check_link(struct listing *l, const char *name, const struct fm_pack_
 	return fm_verify_say(l->r, FM_FINDING_CHANGED, 0, 0);
 }
 
-/* Its directory cannot be opened: for want of descriptors or memory, which says nothing of it, or
- * because nobody may. */
+/*
+ * Judges an entry whose directory cannot be opened: for want of descriptors or memory, which says
+ * nothing of the entry, or because nobody may open it.
+ */
 static int meet_closed(struct listing *l)
 {
 	if (l->dir != -EACCES && l->dir != -EPERM && l->dir != -EIO)

@@ -981,6 +981,10 @@ static void transfer_stop(struct fm_engine *e)
 			   "fmoved at %s is stopping", e->name);
 }
 
+/*
+ * Whether every job that is left has ended, was reported, and only waits for a file of a caller in
+ * a holder. Then the daemon can end without it.
+ */
 static bool transfer_awaits_callers(const struct fm_engine *e)
 {
 	fm_list_each(at, next, &fm_jobs_of(e)->list) {
@@ -1013,7 +1017,7 @@ static uint64_t bytes_moved(const struct fm_job *j)
 	return moved.bytes + moved.damaged + moved.reread;
 }
 
-/* A pipe may be slow for ever; a file may not. */
+/* Whether a file moves no byte. A pipe may be slow for ever. */
 static bool is_stalled(struct fm_job *j, uint64_t now_ns)
 {
 	return j->attr.size != FM_SIZE_UNKNOWN && is_still(j, bytes_moved(j), STALL_NS, now_ns);

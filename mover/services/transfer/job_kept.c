@@ -67,7 +67,7 @@ static void reread_run(struct fm_work *work)
 
 static void reread_done(struct fm_work *work);
 
-/* The next slice of the piece at hand. It lies in one block of the digest. */
+/* Reads the next slice of the piece. A slice lies in one block of the digest. */
 static void read_on(struct fm_job *j)
 {
 	struct fm_kept *k = j->sink.kept;

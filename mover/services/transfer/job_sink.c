@@ -459,8 +459,10 @@ static bool has_log(struct fm_job *j)
 	return j->sink.log_count > 0;
 }
 
-/* A transfer that is over within a second costs no journal. What a tree's large files wrote is
- * logged with the tree. */
+/*
+ * Logs what was written, once a second. A transfer that is over within a second costs no journal. A
+ * tree's large files are logged with the tree.
+ */
 void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns)
 {
 	if (j->state != FM_JOB_COPYING || !j->sink.has_begun || j->is_working || !j->x ||

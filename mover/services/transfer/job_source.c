@@ -93,7 +93,10 @@ void fm_job_source_copy(struct fm_job *j)
 		fm_job_source_progressed(j);
 }
 
-/* What the sink has of an earlier try; its ranges were checked for order when they were decoded. */
+/*
+ * Takes the ranges that the sink has from an earlier try. Their order was checked when they were
+ * decoded.
+ */
 static int take_have(struct fm_job *j, const struct fm_wire_ready *m)
 {
 	int ret = 0;
