@@ -131,7 +131,7 @@ bool fm_df_print(void *ctx, const struct fmove_space *space)
 	return !ferror(stdout);
 }
 
-/* "", "NODE", "NODE:" or "NODE:STORE". */
+/* Parses the operand: "", "NODE", "NODE:" or "NODE:STORE". */
 static int parse(const char *text, struct fm_name *out, struct fm_err *err)
 {
 	size_t node_len = strcspn(text, ":");

@@ -78,7 +78,7 @@ static void print_text(const struct listing *l, const struct fmove_entry *e)
 	(void)printf("%s %15" PRIu64 " %s %s%s\n", mode, e->size, time_text, name, slash);
 }
 
-/* "  1500000000 of   3000000000   50 % 2026-03-01 12:00:00 NAME" */
+/* Prints " 1500000000 of 3000000000 50 % 2026-03-01 12:00:00 NAME". */
 static void print_partial(const struct listing *l, const struct fmove_entry *e)
 {
 	char shown[4 * FMOVE_NAME_MAX + 8], time_text[32], whole[24] = "?", part[8] = "    -";

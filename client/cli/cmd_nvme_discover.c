@@ -33,7 +33,7 @@ struct dialled {
 	char port[6];
 };
 
-/* -1: it is no address. */
+/* Takes an address apart. -1: it is none. */
 static int take_apart(const char *text, struct dialled *out)
 {
 	char whole[FM_ADDRESS_TEXT_MAX];

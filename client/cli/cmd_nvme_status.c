@@ -36,7 +36,7 @@ static void print_label(const char *label)
 	(void)printf("  %-*s", NAME_COLUMN - 2, label);
 }
 
-/* A line, if there is something to say. */
+/* Prints a line, if there is something to say. */
 static void print_text(const char *label, const char *text)
 {
 	if (!*text)
@@ -46,7 +46,7 @@ static void print_text(const char *label, const char *text)
 	(void)putchar('\n');
 }
 
-/* ", TEXT" behind what stands there already. */
+/* Prints ", TEXT" behind what stands there already. */
 static void print_more(const char *before, const char *text, const char *behind)
 {
 	if (!*text)
@@ -87,7 +87,7 @@ static void print_state(const struct fm_json *v)
 	(void)putchar('\n');
 }
 
-/* "never" or "5 s"; off: what the kernel's -1 is called. */
+/* Prints "never" or "5 s". off: the word for the kernel's -1. */
 static void print_seconds(const char *what, int64_t seconds, const char *off)
 {
 	if (seconds < 0)
@@ -218,7 +218,7 @@ static void print_peer(const struct fm_json *p, const char *label)
 	(void)putchar('\n');
 }
 
-/* Who else has it, or why that is not known. */
+/* Prints who else has the volume, or why that is not known. */
 static void print_peers(const struct fm_json *v)
 {
 	const struct fm_json *peers = fm_json_get(v, "peers");
@@ -239,7 +239,7 @@ static void print_volume(const struct fm_json *v)
 	print_peers(v);
 }
 
-/* What concerns all volumes, if something is not as it should be. */
+/* Prints what concerns all volumes and is not as it should be. */
 static void print_warnings(const struct fm_json *done)
 {
 	const struct fm_json *libnvme = fm_json_get(done, "libnvme");
@@ -274,7 +274,7 @@ static bool is_as_wanted(const struct fm_json *v)
 	       strcmp(state, "degraded") == 0;
 }
 
-/* Of --check: the worst of them. */
+/* The exit status of --check: that of the worst volume. */
 static int judge(const struct fm_json *done)
 {
 	const struct fm_json *volumes = fm_json_get(done, "volumes");
@@ -313,7 +313,7 @@ static void show_status(const struct fm_json *done, void *ctx)
 #define COLUMNS 6
 #define CELL_MAX 512
 
-/* One volume's cells. A mount point that nothing is mounted at stands in brackets. */
+/* Fills the cells of a volume. A mount point with nothing mounted stands in brackets. */
 static void cells_of(const struct fm_json *v, char cell[static COLUMNS][CELL_MAX])
 {
 	const char *point = fm_field_text(v, "mount_point"), *mode = fm_field_text(v, "mode");
@@ -336,8 +336,10 @@ static void cells_of(const struct fm_json *v, char cell[static COLUMNS][CELL_MAX
 							 : " ro");
 }
 
-/* Bytes, which is columns enough for names; a mount point of other scripts shifts what stands
- * behind it. */
+/*
+ * Widens the columns to these cells. It counts bytes, which is right for names; a mount point in
+ * another script shifts what follows.
+ */
 static void widen(int width[static COLUMNS], char cell[static COLUMNS][CELL_MAX])
 {
 	for (unsigned i = 0; i < COLUMNS; i++)
@@ -380,7 +382,7 @@ static void show_list(const struct fm_json *done, void *ctx)
 
 /* ---- both ---- */
 
-/* max: operands; one is a volume's name. */
+/* Asks for the status and shows it. max: how many operands there may be; one is a volume's name. */
 static int ask(const char *verb, int max, void (*show)(const struct fm_json *done, void *ctx),
 	       int argc, char **argv)
 {

@@ -65,7 +65,7 @@ static void say_none(struct units *u, const char *volume, const char *note, cons
 	fm_jw_object_end(w);
 }
 
-/* note: "# " for a line in what a program reads. */
+/* Makes the text of all units. note: "# " before a remark where a program reads the output. */
 static int make_all(struct units *u, const struct fm_config *cfg, const char *note)
 {
 	u->unit = calloc(cfg->volume_count ? cfg->volume_count : 1, sizeof(*u->unit));

@@ -98,7 +98,7 @@ const struct fm_opt fm_opts_nvme_forget[] = {
 /* beyond what fmove-nvmed was told to wait: it may be busy with other volumes */
 #define GRACE_MS 15000
 
-/* "data: mounted at /srv/data", "data: connecting: ..." */
+/* Shows a volume: "data: mounted at /srv/data", "data: connecting: ...". */
 static void show_volume(const struct fm_json *done, void *ctx)
 {
 	const struct fm_json *v = fm_json_get(done, "volume");

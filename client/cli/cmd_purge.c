@@ -119,7 +119,7 @@ static int purge_store(const char *text, struct purge *p, int *status)
 	return ret;
 }
 
-/* A directory of the caller's. */
+/* Prints a stash in a directory of the caller. */
 static void print_former(void *ctx, const struct fm_former *f)
 {
 	struct fmove_aside a = { .bytes = f->bytes, .since_ns = f->since_ns };

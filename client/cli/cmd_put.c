@@ -99,7 +99,7 @@ static int source_open(const char *src, bool is_recursive, struct source *s, str
 	return ret;
 }
 
-/* The name that src gets in a directory. */
+/* Makes the name that src gets in a directory. */
 static int target_in_dir(const char *src, struct fm_name *target, struct fm_err *err)
 {
 	size_t len = strlen(src);

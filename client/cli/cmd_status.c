@@ -34,7 +34,7 @@ struct look {
 	uint64_t at_ns;
 };
 
-/* The element of an array whose texts under both keys are these, or NULL. */
+/* Finds the element of an array that has these texts under both keys. NULL: there is none. */
 static const struct fm_json *find(const struct fm_json *array, const char *key_a, const char *a,
 				  const char *key_b, const char *b)
 {
@@ -152,7 +152,7 @@ static void print_session(const struct fm_json *session)
 		(void)printf("    session without a connection just now\n");
 }
 
-/* That this node has none is said once, above. */
+/* Prints why there is no RDMA to this peer. That this node has none is said once, above. */
 static void print_rdma_why(const char *why)
 {
 	static const char here[] = "no RDMA here";

@@ -60,8 +60,8 @@ static void print_finding_json(struct verifying *v, const struct fmove_finding *
 }
 
 /*
- * "corrupt: run7/ckpt.pt at byte 8,388,608, somewhere in 4,194,304 bytes"
- * "missing: run7/vocab.txt, 7,000 bytes"
+ * Prints a finding: "corrupt: run7/ckpt.pt at byte 8,388,608, somewhere in 4,194,304 bytes", or
+ * "missing: run7/vocab.txt, 7,000 bytes".
  */
 static void print_finding_text(const struct fmove_finding *f)
 {
@@ -110,7 +110,7 @@ static uint64_t compared_of(const struct fmove_verified *r)
 	return r->files - r->without;
 }
 
-/* "; 2 without digest", "": none */
+/* Shows what could not be compared: "; 2 without digest"; "" if nothing. */
 static void show_rest(const struct fmove_verified *r, char *out, size_t cap)
 {
 	char n[FM_SHOW_MAX];
@@ -126,7 +126,7 @@ static bool has_findings(const struct fmove_verified *r)
 	       r->swapped > 0 || r->other > 0;
 }
 
-/* "2 corrupt, 1 missing" */
+/* Shows the findings: "2 corrupt, 1 missing". */
 static void show_found(const struct fmove_verified *r, char *out, size_t cap)
 {
 	const uint64_t counts[] = {[FMOVE_CORRUPT] = r->corrupt, [FMOVE_UNREADABLE] = r->unreadable,

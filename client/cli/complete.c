@@ -16,7 +16,10 @@
 
 /* ---- printing; fm_stdout_end() looks for errors ---- */
 
-/* One that a line cannot hold, or that a terminal obeys, is typed by hand. */
+/*
+ * Prints a candidate, unless it holds what a line cannot, or what a terminal obeys: that is typed
+ * by hand.
+ */
 static void candidate(const char *before, const char *name, const char *behind)
 {
 	size_t len = strlen(name), at = 0, step;
@@ -42,7 +45,7 @@ static void files(void)
 	(void)printf("%s\n", FM_COMPLETE_FILES);
 }
 
-/* What that command prints. */
+/* Completes with what that command prints. */
 static void output_of(const char *verb)
 {
 	char name[] = "", quiet[] = "--quiet";
@@ -92,7 +95,10 @@ static bool print_entry(void *ctx, const struct fmove_entry *e)
 	return order <= 0 && l->count < NAMES_MAX;
 }
 
-/* A name before which, in the order of bytes, there is none that begins with the prefix. */
+/*
+ * Makes a name to list from: in the order of bytes, it is before every name that begins with the
+ * prefix.
+ */
 static void before_prefix(const char *prefix, char out[static FMOVE_NAME_MAX + 2])
 {
 	size_t len = strlen(prefix);
@@ -137,7 +143,7 @@ static void stores(struct fmove *c, const char *word)
 	(void)fmove_space(c, &parts, print_store, &l, NULL);	/* one is none */
 }
 
-/* behind: of a node's name. */
+/* Completes a name at another node. behind: what to add behind the name of a node. */
 static void remote(const char *word, const char *behind)
 {
 	struct fmove *c;
@@ -242,7 +248,7 @@ static void value(const struct fm_opt *option)
 		remote("", "");
 }
 
-/* What the verb's usage calls its operands says what they are. */
+/* Completes an operand, by what the verb's usage calls it. */
 static void operands(const struct line *l, const char *word)
 {
 	const char *args = l->cmd->args;

@@ -102,7 +102,7 @@ static const char *name_of(struct print *p, const char *subsystem)
 
 /* ---- lines ---- */
 
-/* In quotes, as libconfig reads them. */
+/* Prints a text in quotes, as libconfig reads it. */
 static void print_quoted(FILE *to, const char *text)
 {
 	(void)fputc('"', to);
@@ -114,7 +114,7 @@ static void print_quoted(FILE *to, const char *text)
 	(void)fputc('"', to);
 }
 
-/* In a comment: nothing that could end its line. */
+/* Prints a text in a comment, without anything that could end its line. */
 static void print_shown(FILE *to, const char *text)
 {
 	char shown[1024];
@@ -122,7 +122,7 @@ static void print_shown(FILE *to, const char *text)
 	(void)fputs(fm_show(text, strlen(text), shown, sizeof(shown)), to);
 }
 
-/* The entry whose address is taken: that which was dialled, or the first. */
+/* The entry whose address is used: the one that was dialled, or the first. */
 static size_t main_entry(const struct fm_json *entries, size_t first, bool *is_same)
 {
 	*is_same = true;
@@ -147,7 +147,7 @@ static bool is_there(const struct fm_json *entries, size_t from, size_t to, cons
 	return false;
 }
 
-/* The other addresses of the subsystem. */
+/* Prints the other addresses of the subsystem. */
 static void print_paths(FILE *to, const struct fm_json *entries, size_t first, size_t main)
 {
 	char text[FM_DISCOVERED_ADDRESS_MAX], chosen[FM_DISCOVERED_ADDRESS_MAX];

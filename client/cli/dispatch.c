@@ -6,7 +6,7 @@
 
 #define VERBS_MAX 32	/* of one group */
 
-/* "fmove: nvme: ", or "fmove: " for the whole. */
+/* Reports an unknown verb, with "fmove: nvme: " or "fmove: " before it. */
 static int unknown_verb(const char *group, const char *word)
 {
 	const char *gap = *group ? " " : "", *colon = *group ? ": " : "";
@@ -29,7 +29,7 @@ static int unknown_verb(const char *group, const char *word)
 	return FM_EXIT_USAGE;
 }
 
-/* A group's own options, or that nothing follows it. */
+/* Handles a group without a verb: --help, or a mistake. */
 static int group_itself(const struct fm_cmd *cmd, int argc, char **argv)
 {
 	if (argc < 2) {

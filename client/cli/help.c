@@ -11,8 +11,8 @@
 #define OPTION_COLUMN 24	/* where the words about an option begin */
 
 /*
- * The words of text, wrapped, from column `at`; every line begins at column `indent`. Newlines in
- * text are kept.
+ * Prints the words of text, wrapped, from column `at` on. Each further line begins at column
+ * `indent`. Newlines in text are kept.
  */
 static void wrap(const char *text, size_t at, size_t indent)
 {
@@ -57,7 +57,7 @@ static void help_option(const struct fm_opt *o)
 	wrap(o->help, (size_t)len, OPTION_COLUMN);
 }
 
-/* The verbs of a group, "" being the whole. */
+/* Prints the verbs of a group. "" is the group of all. */
 static void help_commands(const char *group)
 {
 	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {

@@ -122,8 +122,10 @@ static void closed(void *ctx, const struct fm_err *err)
 
 static const struct fm_ctl_events events = {.opened = opened, .message = message, .closed = closed};
 
-/* The key is the daemon's user's, and the transport takes nobody else's: as root, be that user
- * while it is read. */
+/*
+ * Opens the network with the daemon's key. The transport takes only a key of the present user, so
+ * root becomes the key's owner while it is read.
+ */
 static int open_net(struct talk *t, struct fm_err *err)
 {
 	struct fm_net_opts opts = {
@@ -185,7 +187,9 @@ static int dial(struct talk *t, struct fm_err *err)
 	return t->ret;
 }
 
-/* Who may not ask is -EACCES: only the node that has the key says so. */
+/*
+ * What is known after an error. -EACCES is an answer: only the node that has the key can give it.
+ */
 static enum fm_joining_end end_of(const struct talk *t, int ret)
 {
 	if (t->is_answered || ret == -EACCES)

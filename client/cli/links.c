@@ -12,8 +12,8 @@
 #include "client/cli/cmd.h"
 
 /*
- * HUB/models--ORG--NAME/snapshots/REVISION, whose files are links into HUB/models--ORG--NAME/blobs:
- * the repository as fmove stage names it, or false.
+ * Whether the path is HUB/models--ORG--NAME/snapshots/REVISION, whose files are links into
+ * HUB/models--ORG--NAME/blobs. Then it is named as fmove stage names the repository.
  */
 static bool is_snapshot(const char *source, bool is_remote, char hf[static PATH_MAX])
 {

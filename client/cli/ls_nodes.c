@@ -35,7 +35,7 @@ static void node_json(struct listing *l, const struct fmove_peer *n)
 	fm_jw_object_end(w);
 }
 
-/* "not connected 0:12 n2: 10.0.0.2:7471 connection refused" */
+/* Prints a node: "not connected 0:12 n2: 10.0.0.2:7471 connection refused". */
 static void node_text(const struct listing *l, const struct fmove_peer *n)
 {
 	const char *state = n->is_self	      ? "this node"
@@ -93,7 +93,7 @@ static const char *bytes_text(const struct fmove_space *s, uint64_t bytes,
 	return !s->may_read || bytes == UINT64_MAX ? "-" : fm_show_bytes(bytes, out);
 }
 
-/* "rw    1.07 GB of    2.00 GB free models/" */
+/* Prints a store: "rw 1.07 GB of 2.00 GB free models/". */
 static void store_text(const struct listing *l, const struct fmove_space *s)
 {
 	char free[FM_SHOW_MAX], size[FM_SHOW_MAX];
@@ -121,7 +121,7 @@ static bool print_store(void *ctx, const struct fmove_space *space)
 
 /* ---- asking ---- */
 
-/* text NULL: the nodes. */
+/* Lists the stores of a node, or the nodes if text is NULL. */
 static int list(const char *text, const struct fm_ls_nodes *how)
 {
 	struct listing l = {.how = how};

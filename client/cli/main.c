@@ -44,8 +44,8 @@ static int global_options(int argc, char **argv, int *status)
 }
 
 /*
- * Who starts us with a standard descriptor closed would see another file under its number: what is
- * said would go into that.
+ * Opens missing standard descriptors. Otherwise a file opened later would get such a number, and
+ * what is printed would go into it.
  */
 static void standard_fds(void)
 {
@@ -57,7 +57,7 @@ static void standard_fds(void)
 			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Of a program that is run behind "--", none is ours. */
+/* Whether --json is among our arguments. Those behind "--" belong to a program that is run. */
 static bool wants_json(int argc, char **argv)
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)

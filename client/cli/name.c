@@ -9,7 +9,7 @@
 #include "config/value.h"
 #include "mover/base/err.h"
 
-/* len bytes of text, if they can name a node or store. */
+/* Takes len bytes of text as the name of a node or store, if they can be one. */
 static bool part_take(const char *text, size_t len, char out[static FM_NAME_PART_MAX + 1])
 {
 	if (len == 0 || len > FM_NAME_PART_MAX)
@@ -19,8 +19,10 @@ static bool part_take(const char *text, size_t len, char out[static FM_NAME_PART
 	return fm_value_is_name(out);
 }
 
-/* A path of that machine, as scp has it, or a node alone: whoever wrote it wants to know which
- * stores there are. */
+/*
+ * Reports a text that is no name. A path as scp has it, or a node alone, gets a hint how to list
+ * the stores.
+ */
 static int no_name(const char *text, struct fm_err *err)
 {
 	const char *colon = strchr(text, ':');

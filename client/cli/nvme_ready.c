@@ -32,7 +32,10 @@ static bool is_empty(const char *path)
 	return stat(path, &st) < 0 || st.st_size == 0;
 }
 
-/* A UUID of its own, or that of the host id which is there, as other NVMe tools expect. */
+/*
+ * Makes the command that writes a host NQN: with the host id that exists, as other NVMe tools
+ * expect, or with a new UUID.
+ */
 static void make_nqn(const struct fm_config_nvme *nvme, struct missing *out)
 {
 	char nqn[PATH_MAX], id[PATH_MAX];
@@ -70,8 +73,10 @@ static bool does_not_listen(struct missing *out)
 	return true;
 }
 
-/* The first of the steps that is still to be done; each needs those before it. None, once the
- * supervisor listens: out->what is NULL. */
+/*
+ * Finds the first step that is still to be done; each needs those before it. out->what is NULL if
+ * the supervisor listens: then nothing is missing.
+ */
 static int find_missing(struct missing *out, struct fm_err *err)
 {
 	struct fm_config *cfg;

@@ -126,7 +126,7 @@ static void write_text(struct fm_json_writer *w, const char *key, const char *te
 		fm_jw_text(w, key, text);
 }
 
-/* The length, or -EMSGSIZE. */
+/* Writes the request. Returns its length, or -EMSGSIZE. */
 static int write_request(struct fm_nvmed *nvmed, const struct fm_nvmed_request *r)
 {
 	struct fm_json_writer w;
@@ -155,7 +155,7 @@ static int write_request(struct fm_nvmed *nvmed, const struct fm_nvmed_request *
 	return fm_jw_end(&w);
 }
 
-/* Until the socket can do that, or the deadline has passed. */
+/* Waits until the socket can do that, or the deadline has passed. */
 static int wait_for(struct fm_nvmed *nvmed, short events, uint64_t deadline_ms, struct fm_err *err)
 {
 	struct pollfd p = { .fd = nvmed->fd, .events = events };
@@ -202,7 +202,7 @@ static int send_request(struct fm_nvmed *nvmed, size_t len, uint64_t deadline_ms
 	}
 }
 
-/* One message. Its length. */
+/* Receives one message. Returns its length. */
 static int receive(struct fm_nvmed *nvmed, uint64_t deadline_ms, struct fm_err *err)
 {
 	for (;;) {
@@ -228,7 +228,9 @@ static int receive(struct fm_nvmed *nvmed, uint64_t deadline_ms, struct fm_err *
 	}
 }
 
-/* 1: it answers another request, which nobody waits for any more. 0: *done. */
+/*
+ * Takes an answer. 0: *done is it. 1: it answers another request, which nobody waits for any more.
+ */
 static int take_answer(struct fm_nvmed *nvmed, size_t len, struct fm_json **done,
 		       struct fm_err *err)
 {

@@ -107,7 +107,10 @@ static void json_begin(struct fm_json_writer *w)
 	fm_jw_object(w, NULL);
 }
 
-/* As they come, before all else of their object: there may be any number. */
+/*
+ * Writes a name of the list, which comes first in the object: names are written as they come, and
+ * there may be any number.
+ */
 static void json_name(struct fm_outcomes *o, enum fmove_change change, const char *path)
 {
 	struct fm_json_writer *w = &o->json;
@@ -316,7 +319,7 @@ static void say_tree(const struct fm_outcome *one)
 	       show_former(one, former, sizeof(former)));
 }
 
-/* ", resumed at 61 %"; or nothing. */
+/* Shows ", resumed at 61 %", or nothing. */
 static void show_resumed(const struct fmove_result *r, char *out, size_t cap)
 {
 	double part = r->data_bytes > 0 ? (double)r->resumed_bytes / (double)r->data_bytes : 0;

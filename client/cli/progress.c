@@ -45,7 +45,7 @@ static void rate_update(struct fm_progress *p, uint64_t bytes)
 	p->bytes_before = bytes;
 }
 
-/* "12.3 GB of 50.0 GB  24%", or what is known of it. */
+/* Shows "12.3 GB of 50.0 GB 24%", or what of it is known. */
 static void show_amount(const struct fmove_progress *now, char *out, size_t cap)
 {
 	char done[FM_SHOW_MAX], size[FM_SHOW_MAX], count[FM_SHOW_MAX], files[48] = "";
@@ -78,7 +78,7 @@ static void show_left(const struct fmove_progress *now, double rate, char *out, 
 		(void)snprintf(out, cap, "  %s left", fm_show_time((uint64_t)seconds, text));
 }
 
-/* The state, for those that say more than their name. */
+/* Shows the state. For one that waits, also for what. */
 static void show_state(const struct fmove_progress *now, char *out, size_t cap)
 {
 	char time[FM_SHOW_MAX], text[100];

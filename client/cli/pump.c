@@ -56,7 +56,10 @@ static int pump_write(struct fm_pump *p, size_t len)
 	return 0;
 }
 
-/* 0 at the end of the input, 1 if there is more, or an error of the side that is not our pipe. */
+/*
+ * Moves one piece. 0: the input has ended; 1: there is more; negative: an error of the side that is
+ * not our pipe.
+ */
 static int pump_step(struct fm_pump *p)
 {
 	ssize_t n = pump_read(p);

@@ -32,7 +32,10 @@ static const char *dir_of(const struct fm_setup *setup)
 	return setup->dir ? setup->dir : FM_CONFIG_DIR;
 }
 
-/* The place that the packages use; anywhere else everything stays beside the configuration. */
+/*
+ * Whether this is the place that packages use. Anywhere else, everything stays beside the
+ * configuration.
+ */
 static bool is_system(const char *dir)
 {
 	return strcmp(dir, FM_CONFIG_DIR) == 0;
@@ -116,7 +119,7 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 	return fm_args_end(args, min, max);
 }
 
-/* The first label of the machine's name, with what a name may not hold made '-'. */
+/* Takes the first label of the machine's name, with '-' for what a name may not hold. */
 static int own_name(char *out, size_t max, struct fm_err *err)
 {
 	if (gethostname(out, max) < 0)
@@ -158,7 +161,7 @@ static void add(struct text *t, const char *fmt, ...)
 	t->left -= (size_t)len;
 }
 
-/* A string as libconfig reads it. */
+/* Adds a string as libconfig reads it. */
 static void add_string(struct text *t, const char *name, const char *value)
 {
 	add(t, "\t%s = \"", name);
@@ -174,7 +177,9 @@ static void print_store(struct text *t, const char *name, const char *directory)
 	add(t, "\tread = [ \"*\" ];\n\twrite = [ \"*\" ];\n");
 }
 
-/* "NAME=DIR" of the i-th store; without any, the default one. dir is a real path by now. */
+/*
+ * The "NAME=DIR" of the i-th store; if none was given, the default one. DIR is a real path by now.
+ */
 static void store_at(const struct fm_setup *setup, const char *dir, unsigned i,
 		     char name[static FM_VALUE_NAME_MAX + 2], char directory[static PATH_MAX])
 {
@@ -219,7 +224,7 @@ static void print_stores(struct text *t, const struct fm_setup *setup, const cha
 	add(t, " );\n");
 }
 
-/* A proposal: the networks are private only if their owner says so, at both ends. */
+/* Prints a proposal: networks are private only if their owner says so at both ends. */
 static void print_cables(struct text *t)
 {
 	struct fm_networks cables;
@@ -268,7 +273,7 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 
 /* ---- files and directories ---- */
 
-/* As root: the user that fmoved runs as. */
+/* Finds the user that fmoved runs as. Only root, or --user, can name another one. */
 static int find_owner(const struct fm_setup *setup, struct fm_preflight_user *owner,
 		      struct fm_err *err)
 {
@@ -294,8 +299,8 @@ static int find_owner(const struct fm_setup *setup, struct fm_preflight_user *ow
 }
 
 /*
- * What was made just now. The directory around it may be the daemon's user's, who can put another
- * thing under its name: so it is opened, looked at, and given by its descriptor.
+ * Gives a new file or directory to the daemon's user. If he owns the directory around it, he can
+ * put another thing under its name. So it is opened, looked at, and given by its descriptor.
  */
 static int give(const char *path, const struct fm_preflight_user *owner, struct fm_err *err)
 {
@@ -352,7 +357,7 @@ struct making {
 	struct fm_undo *undo;
 };
 
-/* A directory of the daemon's; one that is there stays as it is. */
+/* Makes a directory of the daemon. One that exists stays as it is. */
 static int make_dir(struct making *m, const char *path, mode_t mode, struct fm_err *err)
 {
 	struct stat st;
@@ -429,7 +434,7 @@ static int write_node(struct making *m, const char *text, uint8_t key[static FM_
 	return ret < 0 ? ret : fm_file_write(&how, text, err);
 }
 
-/* Everything is checked as the daemon would check it, before anything is written. */
+/* Checks everything as the daemon would, before anything is written. */
 static int check_text(const char *file, const char *text, struct fm_err *err)
 {
 	struct fm_config *cfg;
@@ -459,7 +464,10 @@ static int write_checked(struct making *m, const char *node, uint8_t key[static 
 	return ret;
 }
 
-/* What the daemon could not do is said line by line; one of them ends this. */
+/*
+ * Reports, line by line, what the daemon could not do. If it is more than warnings, nothing is
+ * written.
+ */
 static int fly(const struct making *m, const struct fm_config *cfg, struct fm_err *err)
 {
 	char line[2 * FM_PREFLIGHT_MEND_MAX];

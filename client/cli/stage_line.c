@@ -34,8 +34,10 @@ void fm_stage_line_node(struct fm_stage_line *l, const struct fmove_stage_node *
 		       is_bad ? "" : " ", is_bad ? "" : fm_show_bytes(n->bytes, bytes));
 }
 
-/* The average since the first report that knew the size: what came between two reports says little,
- * since what is read here is counted by extents. */
+/*
+ * The average rate since the first report that knew the size. What came between two reports says
+ * little, because reading is counted by whole extents.
+ */
 static double rate_of(struct fm_stage_line *l, uint64_t bytes, uint64_t size, uint64_t now_ns)
 {
 	if (!l->is_begun || bytes < l->first_bytes || size == 0) {

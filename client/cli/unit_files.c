@@ -15,7 +15,9 @@
 /* bytes; ours are below: two paths of 4095 bytes, each perhaps doubled */
 #define TEXT_MAX (32u << 10)
 
-/* The text, terminated; at most TEXT_MAX - 1 bytes of it. -EEXIST: no plain file. */
+/*
+ * Reads a file, at most TEXT_MAX - 1 bytes, and terminates the text. -EEXIST: it is no plain file.
+ */
 static int read_text(int dir, const char *name, char out[static TEXT_MAX])
 {
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -37,7 +37,7 @@ static int refuse(const struct fm_config_volume *v, struct fm_err *err, const ch
 	return fm_err_set(err, -EINVAL, "%.200s:%u: volumes.%s", v->file, v->line, what);
 }
 
-/* What a unit needs beyond what a volume needs. */
+/* Checks what a unit needs beyond what a volume needs. */
 static int check(const struct fm_config *cfg, const struct fm_config_volume *v, struct fm_err *err)
 {
 	if (!v->uuid[0] && !v->nguid[0])
@@ -56,7 +56,7 @@ static int check(const struct fm_config *cfg, const struct fm_config_volume *v, 
 	return 0;
 }
 
-/* '%' begins a specifier in a unit. */
+/* Prints a value of a unit, where '%' would begin a specifier. */
 static void print_value(FILE *to, const char *text)
 {
 	for (; *text; text++) {

@@ -26,7 +26,9 @@
 
 /* ---- what is free ---- */
 
-/* The number behind `key` at the start of a line, or the only one of a file (key ""). */
+/*
+ * Reads the number behind `key` at the start of a line. With key "" it is the only one of the file.
+ */
 static bool read_number(const char *path, const char *key, uint64_t *out)
 {
 	FILE *f = fopen(path, "re");
@@ -51,7 +53,10 @@ static bool read_of_group(const char *group, const char *file, const char *key, 
 	       read_number(path, key, out);
 }
 
-/* What it may still take: what is cached of files goes for it. No limit: UINT64_MAX. */
+/*
+ * How much more memory the group may take: cached files make room for it. UINT64_MAX: there is no
+ * limit.
+ */
 static uint64_t room_of_group(const char *group)
 {
 	uint64_t max, current = 0, active = 0, inactive = 0, used;

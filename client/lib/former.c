@@ -43,7 +43,10 @@ struct place {
 	struct fm_former is;
 };
 
-/* 1: it is one; 0: it is not; or why nobody can say. */
+/*
+ * Looks whether the name is that of a stash, and what it holds. 1: it is one; 0: it is not;
+ * negative: nobody can say.
+ */
 static int find(int parent, const char *name, struct place *p)
 {
 	struct stat st;

@@ -268,8 +268,10 @@ static int event_error(const struct fm_json *event, struct fmove_error *err)
 	return ret;
 }
 
-/* The connection is closed: what the daemon said before that is why. (recv(2) tells of a reset
- * first, once.) */
+/*
+ * Ends a request on a closed connection. What the daemon said before is the reason. (recv(2)
+ * reports a reset first, once.)
+ */
 static int fail_closed(struct fmove *c, struct fmove_error *err)
 {
 	struct fm_json *event;
@@ -367,7 +369,7 @@ static int request_send(struct fmove *c, const struct fm_json_writer *w, struct 
 	return request_send_with(c, w, UINT64_MAX, &nothing, err);
 }
 
-/* One message, parsed. */
+/* Receives one message and parses it. */
 static int event_receive(struct fmove *c, struct fm_json **out, struct fmove_error *err)
 {
 	struct fm_err why;
@@ -495,7 +497,7 @@ static bool is_cancelled(const struct fmove *c)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/* Until there is a message to read; cancels when cancel_fd says so, decides when hold_fd does. */
+/* Waits for a message. It cancels when cancel_fd says so, and decides when hold_fd does. */
 static int message_wait(struct fmove *c, struct fm_lib_waiting *w, struct fmove_error *err)
 {
 	static const struct fmove_options none;
@@ -583,7 +585,7 @@ static void event_accepted(const struct fm_json *event, const struct fmove_optio
 		opts->accepted(opts->ctx, job);
 }
 
-/* An attended get has come: the caller gives it its name, and the daemon is told. */
+/* Has the caller give a received file its name, and tells the daemon. */
 static int event_complete(struct fmove *c, struct fm_lib_waiting *w, const struct fm_json *event,
 			  struct fmove_error *err)
 {

@@ -85,7 +85,7 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 			j->excludes_count++;
 }
 
-/* A key that is missing leaves its zero. */
+/* Reads a job. A key that is missing leaves its zero. */
 static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *seq)
 {
 	uint64_t user = 0, exit_status = 0;
@@ -129,7 +129,7 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	j->exit = (int)exit_status;
 }
 
-/* One page; whether there are more, and the last one's number. */
+/* Tells one page of jobs. Returns whether there are more, and the number of the last one. */
 static bool jobs_show(const struct fm_json *done,
 		      bool (*each)(void *ctx, const struct fmove_job *job), void *ctx,
 		      struct fmove_job *job, uint64_t *seq)

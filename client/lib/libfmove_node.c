@@ -50,7 +50,7 @@ int fmove_status(struct fmove *c, char **json, struct fmove_error *err)
 	return *json ? 0 : fm_lib_fail(err, -ENOMEM, "no memory for the status");
 }
 
-/* What is missing is "", false or 0. */
+/* Reads a peer. What is missing is "", false or 0. */
 static void peer_read(const struct fm_json *json, struct fmove_peer *p)
 {
 	*p = (struct fmove_peer){.is_self = false};

@@ -191,7 +191,7 @@ int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 	return 0;
 }
 
-/* One page; whether there are more, and where they begin. */
+/* Tells one page of datasets. Returns whether there are more, and where they begin. */
 static bool datasets_show(const struct fm_json *done,
 			  bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
 			  struct fmove_dataset *d, uint64_t *next)

@@ -235,7 +235,9 @@ int fmove_space(struct fmove *c, const struct fmove_name *name,
 	return ret;
 }
 
-/* path: DIRECTORY/.fmove.HASH.old, and behind it the name that it had there. */
+/*
+ * Splits the path DIRECTORY/.fmove.HASH.old/NAME into the stash and the name that its content had.
+ */
 static void aside_split(struct fmove_aside *a)
 {
 	char *last = strrchr(a->path, '/'), *stash = last;
@@ -257,7 +259,10 @@ static void aside_split(struct fmove_aside *a)
 	*last = '\0';
 }
 
-/* The last path that was told stays in *last; *told counts them. Whether there are more. */
+/*
+ * Tells one page of stashes. *last: the last one; *told counts them. Returns whether there are
+ * more.
+ */
 static bool aside_show(const struct fm_json *done, struct fmove_aside *last, size_t *told,
 		       void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx)
 {

@@ -76,7 +76,7 @@ static void tree_read(const struct fm_json *done, struct fmove_result *r)
 	(void)fm_json_u64(fm_json_get(done, "wanted_bytes"), &r->wanted_bytes);
 }
 
-/* A key that is missing leaves its zero. */
+/* Reads a result. A key that is missing leaves its zero. */
 void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 {
 	uint64_t connections = 0, corrupt = 0;

@@ -251,10 +251,10 @@ static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fm
 }
 
 /*
- * What will come at least, for the far end to refuse it before the first byte. How much an update
- * sends only a dry run tells, which is spared where there is room for the whole; a job that is
- * listed is not to fail for want of one. -EPERM: something that only the target has cannot be kept.
- * What else is wrong the transfer itself says.
+ * Finds out how much will come, so that the far end can refuse it before the first byte. For an
+ * update only a dry run can tell. It is left out where the whole would fit, but not for a job that
+ * is listed, which must not fail for want of the number. -EPERM: something that only the target has
+ * cannot be kept. The transfer reports any other error.
  */
 static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
 		    struct fmove_error *err)

@@ -28,7 +28,7 @@ static uint64_t ms_of(uint64_t ns)
 	return (ns + FM_NS_PER_MS - 1) / FM_NS_PER_MS;
 }
 
-/* What is kept from the last try is. */
+/* Sets an error. What the last try kept is still kept. */
 static bool fail(struct fmove_error *err, int code, const char *text)
 {
 	err->code = code;
