@@ -25,8 +25,8 @@ void fm_address_print(const char *host, uint16_t port, char *out, size_t max)
 }
 
 /*
- * The source address of a route; a datagram socket is connected without a packet being sent. The
- * targets are for documentation only.
+ * Finds the source address of a route. A datagram socket is connected, which sends no packet; the
+ * targets are addresses reserved for documentation.
  */
 static int source_towards(int family, const char *target, char *host, size_t max)
 {

@@ -16,7 +16,7 @@
 
 #define ARENA_UNIT (UINT64_C(64) << 10)	/* whole pages, whatever their size */
 
-/* "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
+/* Writes where an option stands: "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
 static void say_where(const struct fm_config *cfg, const char *section, const char *name, char *out,
 		      size_t max)
 {

@@ -44,7 +44,7 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
-/* Root writes into directories of the service's user; what it writes is that user's. */
+/* Gives a file that root writes to the owner of the directory it is in: the service's user. */
 static int give_to_owner(int fd, int dir)
 {
 	struct stat st;
@@ -113,7 +113,7 @@ int fm_file_write(const struct fm_file_write *how, const char *text, struct fm_e
 	return ret < 0 ? fm_err_sys(err, ret, "write %s", how->path) : 0;
 }
 
-/* Each parent in turn; the last is the caller's to make. */
+/* Makes the directories above the path. The last part is the caller's to make. */
 static int make_parents(const char *path)
 {
 	char part[PATH_MAX];
@@ -166,7 +166,7 @@ static int peer_path(const char *dir, const char *name, char path[static PATH_MA
 #define ADDRESSES_TEXT_MAX (32 + FM_CONFIG_PEER_ADDRESSES_MAX * (FM_PEER_FILE_FURTHER_MAX + 4))
 #define PEER_TEXT_MAX (640 + ADDRESSES_TEXT_MAX)
 
-/* "addresses = [ ... ];" with its line end; nothing if there are none. */
+/* Prints "addresses = [ ... ];" and a line end; nothing if there are none. */
 static void print_addresses(const struct fm_peer_file *peer, char *out, size_t max)
 {
 	size_t len = 0;

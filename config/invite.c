@@ -107,7 +107,10 @@ static int look_at_clock(struct moment *now, struct fm_err *err)
 	return 0;
 }
 
-/* A file of ours, well formed. Anything else in the directory is left alone. */
+/*
+ * Reads an invitation, if it is one of ours and well formed. Anything else in the directory is left
+ * alone.
+ */
 static int read_entry(int dir, const char *id, struct entry *e)
 {
 	char text[HASH_HEX + 32 + BOOT_ID_LEN] = "";

@@ -360,8 +360,10 @@ static int load_peer_file(struct load *l, config_setting_t *root)
 	return load_element(l, find_list("peers"), root);
 }
 
-/* Behind the string, comment or number that begins at `at`; `at` itself if none does. Line ends
- * passed are counted. */
+/*
+ * Skips the string, comment or number that begins at `at`; returns `at` if there is none. Counts
+ * the lines.
+ */
 static const char *skip_token(const char *at, unsigned *line)
 {
 	const char *end = at;
@@ -384,7 +386,10 @@ static const char *skip_token(const char *at, unsigned *line)
 	return isalnum((unsigned char)*at) ? at + strspn(at, WORD_CHARS) : at;
 }
 
-/* libconfig 1.5 keeps the low 32 bits of a number without the suffix L, and says nothing. */
+/*
+ * Whether libconfig 1.5 would silently keep only the low 32 bits of a number, for want of the
+ * suffix L.
+ */
 static bool is_cut_number(const char *word, const char *end)
 {
 	char *stop;
@@ -410,9 +415,9 @@ static bool is_include(const char *text, const char *at)
 }
 
 /*
- * What libconfig should not see. Deep nesting would recurse as deeply when it is freed; an @include
- * reads any file of the machine. Strings and comments are followed only so as not to look into
- * them; a text that fools this is refused by libconfig anyway.
+ * Refuses what libconfig should not see: deep nesting, which is freed by recursion, and @include,
+ * which can read any file of the machine. Strings and comments are followed only to skip them. A
+ * text that fools this is refused by libconfig.
  */
 static int look_over(const struct load *l, const char *text)
 {
@@ -454,8 +459,10 @@ static int look_over(const struct load *l, const char *text)
 	return 0;
 }
 
-/* libconfig's own words say little. The line is not quoted: this may be no configuration, but
- * something secret. */
+/*
+ * Reports a mistake of syntax, better than libconfig's own words. The line is not quoted: the file
+ * may be no configuration, but something secret.
+ */
 static int fail_syntax(const struct load *l, const config_t *c)
 {
 	unsigned line = config_error_line(c) > 0 ? (unsigned)config_error_line(c) : 1;
@@ -677,7 +684,7 @@ static const struct fm_config_peer *first_bench_peer(const struct fm_config *cfg
 	return NULL;
 }
 
-/* "peer:NAME" of each that may measure; NULL: no memory. */
+/* Makes "peer:NAME" for each peer that may measure. NULL: no memory. */
 static char **bench_rules(const struct fm_config *cfg)
 {
 	char **rules = zalloc(cfg->peer_count + 1, sizeof(*rules));
@@ -742,7 +749,7 @@ static int add_bench_store(struct load *l)
 
 /* ---- the whole ---- */
 
-/* "/etc/fmove" of "/etc/fmove/fmove.conf", "." of "fmove.conf". */
+/* The directory of the file: "/etc/fmove" for "/etc/fmove/fmove.conf", "." for "fmove.conf". */
 static char *dir_of(const char *file)
 {
 	const char *slash = strrchr(file, '/');

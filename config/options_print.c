@@ -291,7 +291,10 @@ void fm_options_print_example(FILE *to)
 		print_example_section(to, &sections[s]);
 }
 
-/* roff takes a leading dot or quote for a request and a backslash for an escape. */
+/*
+ * Prints a text for roff, which takes a leading dot or quote for a request and a backslash for an
+ * escape.
+ */
 static void print_man_text(FILE *to, const char *text)
 {
 	if (*text == '.' || *text == '\'')

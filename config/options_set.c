@@ -136,7 +136,7 @@ static bool is_dialled(const char *text)
 	return fm_value_address(text, false, host, sizeof(host), &port) == 0;
 }
 
-/* An IPv6 address may have a scope. */
+/* Whether the text is an IP address. An IPv6 address may have a scope. */
 static bool is_ip(const char *text)
 {
 	size_t len = strcspn(text, "%");
@@ -309,8 +309,10 @@ static int parse_set(const struct fm_option *o, const struct fm_option_raw *raw,
 	return *mask ? 0 : -EINVAL;
 }
 
-/* "*", "peer:*", "peer:NAME", "user:NAME", "group:NAME". Users and groups are looked up when the
- * store is opened. */
+/*
+ * Whether the text is "*", "peer:*", "peer:NAME", "user:NAME" or "group:NAME". Users and groups are
+ * looked up when the store is opened.
+ */
 static bool is_who(const char *text)
 {
 	if (strcmp(text, "*") == 0 || strcmp(text, "peer:*") == 0)

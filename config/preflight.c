@@ -248,7 +248,10 @@ static void cannot(struct trial *t, const char *whose, const char *verb, const c
 
 /* ---- what is tried ---- */
 
-/* A file without a name; where the file system has none, one with a name that no store shows. */
+/*
+ * Tries to create a file without a name. Where the file system has none, it has a name that no
+ * store shows.
+ */
 static int try_create(int dir)
 {
 	char name[48];

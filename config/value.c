@@ -193,8 +193,10 @@ static int parse_port(const char *text, bool may_be_zero, uint16_t *port)
 	return 0;
 }
 
-/* Host names, IPv4 and IPv6 addresses, a scope such as %eth0: printable, without what would end the
- * value elsewhere. */
+/*
+ * Whether the text is a host name or an IP address, with a scope such as %eth0: printable, without
+ * what would end the value elsewhere.
+ */
 static bool is_host(const char *host, size_t len, bool is_bracketed)
 {
 	for (size_t i = 0; i < len; i++)
@@ -249,8 +251,10 @@ void fm_value_key_print(const uint8_t key[static FM_VALUE_KEY_LEN],
 	fm_base64_encode(FM_BASE64, key, FM_VALUE_KEY_LEN, text);
 }
 
-/* The largest of the units that divides the value; candidates from large to small, the last divides
- * everything. */
+/*
+ * Prints bytes in the largest unit that divides them. Units go from large to small; the last
+ * divides everything.
+ */
 static void print_exact(uint64_t v, const struct unit *const *candidates, size_t count, char *text)
 {
 	size_t i = 0;
