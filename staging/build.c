@@ -48,6 +48,9 @@ struct build {
 	unsigned count;
 	atomic_uint next;		/* of these, to be read */
 	char target[FM_TREE_PATH_MAX + 1];
+	struct fm_stage_reader *draft;	/* NULL: there is none */
+	struct fm_stage_entry listed;	/* its entry that was reached */
+	bool is_listed;			/* there is one */
 };
 
 /* ---- the chunks of a file ---- */
@@ -218,6 +221,26 @@ static int add_entry(struct build *b, const struct fm_stage_entry *e, struct fm_
 	return ret < 0 ? ret : fm_stage_writer_entry(b->w, e);
 }
 
+/* Both are in one order. A file that the draft has not is another listing: told at the end. */
+static int find_mode(struct build *b, const struct fm_stage_met *m, uint16_t *mode)
+{
+	int ret = 1, order = -1;
+
+	*mode = m->st.st_mode & 01777;
+	while (b->draft && ret > 0) {
+		if (b->is_listed)
+			order = fm_stage_path_compare(b->listed.path, b->listed.path_len, m->path,
+						      m->path_len);
+		if (b->is_listed && order >= 0)
+			break;
+		ret = fm_stage_reader_next(b->draft, &b->listed);
+		b->is_listed = ret > 0;
+	}
+	if (b->is_listed && order == 0 && b->listed.type == FM_STAGE_FILE)
+		*mode = b->listed.mode;
+	return ret < 0 ? ret : 0;
+}
+
 static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
 		       struct fm_err *err)
 {
@@ -236,8 +259,8 @@ static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_
 		return ret;
 	e->target_len = 0;
 	e->type = FM_STAGE_FILE;
-	e->mode = m->st.st_mode & 01777;
-	return add_file(b, m, e, err);
+	ret = find_mode(b, m, &e->mode);
+	return ret < 0 ? ret : add_file(b, m, e, err);
 }
 
 static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
@@ -329,7 +352,12 @@ static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "begin a manifest");
-	ret = b->opts->file ? add_one_file(b, err) : add_tree(b, err);
+	if (b->opts->draft)
+		ret = fm_stage_reader_new(*b->opts->draft, &b->draft);
+	if (ret < 0)
+		(void)fm_err_sys(err, ret, "read the draft of a manifest");
+	else
+		ret = b->opts->file ? add_one_file(b, err) : add_tree(b, err);
 	if (ret == 0)
 		ret = add_smalls(b, err);
 	while (b->count > 0)
@@ -340,6 +368,7 @@ static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
 			(void)fm_err_sys(err, ret, "write a manifest");
 	}
 	fm_stage_writer_free(b->w);
+	fm_stage_reader_free(b->draft);
 	fm_hardlinks_free(&b->hardlinks);
 	return ret;
 }

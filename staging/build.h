@@ -21,6 +21,11 @@ struct fm_stage_build_opts {
 	int root;			/* a directory, open for reading */
 	/* The dataset is this file in it, and nothing else that is there; NULL: all of it. */
 	const char *file;
+	/*
+	 * The draft of its manifest (offered.h), from which files have their modes, since those
+	 * that are shared with another version are read-only; NULL: they have them on the disk.
+	 */
+	const int *draft;
 	const atomic_bool *is_stopped;	/* looked at for each chunk: -ECANCELED; NULL: never */
 	_Atomic uint64_t *bytes_done;	/* grows as files are read; NULL: nobody looks */
 };

@@ -300,7 +300,7 @@ struct fm_cache_file {
 	uint64_t size;
 	int64_t mtime_ns;
 	mode_t mode;	      /* permissions */
-	const uint32_t *crcs; /* of its chunks; NULL: not known, and the same as nothing */
+	const uint32_t *crcs; /* of its chunks; NULL: not known */
 	size_t crc_count;
 };
 
@@ -315,8 +315,10 @@ struct fm_cache_files {
 
 struct fm_cache_reuse {
 	uint64_t old;		      /* a READY dataset */
-	struct fm_cache_files had;    /* its files */
-	struct fm_cache_files wanted; /* the new one's */
+	struct fm_cache_files had;    /* its files: without CRCs none is taken */
+	struct fm_cache_files wanted; /* the new one's: without CRCs size and time tell what is
+				       * unchanged, which only those of one source can */
+	const char *into;	      /* a name beside NAME, below which they are put, or NAME */
 	/* Each of the new one that must be fetched. */
 	void (*missing)(void *ctx, const struct fm_cache_file *file);
 	void *ctx;
@@ -327,8 +329,9 @@ struct fm_cache_reuse {
 
 /*
  * Takes unchanged files from the old version, by reflink or else by hard link of the same read-only
- * file. Directories are made as needed. The old version stays meanwhile. The caller marks the
- * extents. Waits for the disk.
+ * file. Each is read first: one that has not the CRCs of the old version is missing. Directories
+ * are made as needed. The old version stays meanwhile. The caller marks the extents. Waits for the
+ * disk.
  */
 int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 			 struct fm_err *err);

@@ -4,8 +4,8 @@
  *
  * A reflink where the file system has them: the new file is its own, and shares blocks. Else a hard
  * link: both are read-only, and equal in all that one inode can have only once. What the old
- * manifest says is believed of a file only as far as the file still has that size and time: one
- * that was truncated since is fetched.
+ * manifest says is not believed: a file is read, and one that was damaged or truncated since is
+ * fetched.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,26 +14,30 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/tree/reading.h"
 #include "staging/cache_file.h"
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
-#include "staging/manifest.h"
+#include "staging/chunk.h"
 
 #define NEW_NAME ".new.file"
 
-/* Equal in size, time, mode and CRCs: as sure as these make it. */
-static bool is_same(const struct fm_cache_file *a, const struct fm_cache_file *b)
+/* Equal in size, time, mode and the CRCs that are known: as sure as these make it. */
+static bool is_same(const struct fm_cache_file *old, const struct fm_cache_file *file)
 {
-	return a->size == b->size && a->mtime_ns == b->mtime_ns &&
-	       (a->mode & 0100) == (b->mode & 0100) && a->crcs && b->crcs &&
-	       a->crc_count == b->crc_count &&
-	       memcmp(a->crcs, b->crcs, a->crc_count * sizeof(*a->crcs)) == 0;
+	if (old->size != file->size || old->mtime_ns != file->mtime_ns ||
+	    (old->mode & 0100) != (file->mode & 0100) || !old->crcs)
+		return false;
+	return !file->crcs ||
+	       (old->crc_count == file->crc_count &&
+		memcmp(old->crcs, file->crcs, old->crc_count * sizeof(*old->crcs)) == 0);
 }
 
 struct taking {
 	struct fm_cache_fetch *f;
 	struct fm_cache_reuse *reuse;
 	int old; /* the old dataset's directory */
+	uint8_t *buf; /* of a chunk */
 	char old_name[FM_CACHE_NAME_MAX + 1];
 };
 
@@ -127,6 +131,28 @@ static int bring(struct taking *t, int fd, int from, const char *from_name,
 	return ret;
 }
 
+/* Whether it still has the content that the old manifest says. */
+static int check_content(struct taking *t, int dir, const char *name,
+			 const struct fm_cache_file *old)
+{
+	struct fm_reading *r;
+	int ret = fm_stage_chunk_open(dir, name, &r);
+
+	if (ret < 0)
+		return ret;
+	if ((uint64_t)r->st.st_size != old->size || old->crc_count != fm_stage_chunks(old->size))
+		ret = -ESTALE;
+	for (size_t n = 0; ret == 0 && n < old->crc_count; n++) {
+		struct fm_stage_chunk c;
+
+		ret = fm_stage_chunk_read(r, n, t->buf, &c);
+		if (ret == 0 && c.crc != old->crcs[n])
+			ret = -ESTALE;
+	}
+	fm_reading_put(r);
+	return ret == -EIO ? -ESTALE : ret; /* the old one's disk: the new one may come */
+}
+
 static int take_opened(struct taking *t, int from, const char *from_name, int to,
 		       const char *to_name, const struct fm_cache_file *file)
 {
@@ -148,20 +174,21 @@ static int take_opened(struct taking *t, int from, const char *from_name, int to
 	return ret;
 }
 
-static int take(struct taking *t, const struct fm_cache_file *file)
+static int take(struct taking *t, const struct fm_cache_file *old, const struct fm_cache_file *file)
 {
 	char from_path[PATH_MAX], to_path[PATH_MAX];
 	const char *from_name, *to_name;
 	int from, to, ret = path_of(t->old_name, file->path, from_path);
 
 	if (ret == 0)
-		ret = path_of(t->f->e->set.name, file->path, to_path);
+		ret = path_of(t->reuse->into, file->path, to_path);
 	if (ret < 0)
 		return ret;
 	from = open_parent(t->old, from_path, false, &from_name);
 	if (from < 0)
 		return from;
-	to = open_parent(t->f->dir, to_path, true, &to_name);
+	ret = check_content(t, from, from_name, old);
+	to = ret < 0 ? ret : open_parent(t->f->dir, to_path, true, &to_name);
 	ret = to < 0 ? to : take_opened(t, from, from_name, to, to_name, file);
 	if (to >= 0)
 		(void)close(to); /* the save syncs what was made */
@@ -186,7 +213,7 @@ static int take_all(struct taking *t)
 		while (has_old && is_before(&old, &file))
 			has_old = r->had.next(r->had.ctx, &old);
 		ret = has_old && strcmp(old.path, file.path) == 0 && is_same(&old, &file)
-			      ? take(t, &file)
+			      ? take(t, &old, &file)
 			      : 1;
 		if (ret == -ENOSPC || ret == -EDQUOT || ret == -EIO || ret == -EROFS)
 			return ret; /* nobody could fetch it either */
@@ -265,7 +292,8 @@ int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 	if (ret < 0)
 		return ret;
 	reuse->cloned_bytes = reuse->linked_bytes = 0;
-	ret = keep_old(&t, err);
+	t.buf = fm_stage_chunk_buf_new();
+	ret = t.buf ? keep_old(&t, err) : fm_err_set(err, -ENOMEM, "no memory to read a file");
 	if (ret == 0) {
 		ret = take_all(&t);
 		if (ret == 0)
@@ -275,6 +303,7 @@ int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 					 f->c->directory);
 		give_old_back(&t);
 	}
+	fm_stage_chunk_buf_free(t.buf);
 	fm_cache_fetch_end(f);
 	return ret;
 }

@@ -242,6 +242,7 @@ struct fm_create_tree {
 	/* what is unchanged comes from the version that is replaced ... */
 	bool is_update;
 	bool has_checksums;		/* ... by content */
+	bool has_any_mode;		/* ... and may keep the mode that it has there */
 	bool is_dry;			/* answer offers, change nothing */
 	bool is_durable;
 	bool has_names;			/* which names it adds, replaces and removes is asked for */

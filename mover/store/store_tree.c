@@ -215,6 +215,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.is_update = how->is_update,
 		.is_delete = how->is_delete,
 		.has_checksums = how->has_checksums,
+		.has_any_mode = how->has_any_mode,
 		.has_owners = dir->owner == FM_OWNER_CALLER,
 		/* What the entries say was written by the caller's own process. */
 		.has_one_owner = who->uid != 0,

@@ -149,7 +149,8 @@ static bool has_all_attrs(struct fm_sink_call *call, const struct fm_sink_at *at
 			  const struct old_file *old, const struct fm_pack_entry *e)
 {
 	return fm_tsys_mtime(&old->st) == e->mtime_ns &&
-	       fm_sink_has_attrs(call->s, old->dir, at->name, e) > 0;
+	       (call->s->opts.has_any_mode ||
+		fm_sink_has_attrs(call->s, old->dir, at->name, e) > 0);
 }
 
 /* 1: cloned. 0: this file system cannot, or not this file. */
@@ -208,7 +209,9 @@ static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *
 	struct stat st;
 
 	return fm_tsys_fstatat(at->dir, at->name, &st) == 0 && st.st_ino == old->st.st_ino &&
-	       st.st_dev == old->st.st_dev && fm_sink_has_attrs(call->s, at->dir, at->name, e) > 0;
+	       st.st_dev == old->st.st_dev &&
+	       (call->s->opts.has_any_mode ||
+		fm_sink_has_attrs(call->s, at->dir, at->name, e) > 0);
 }
 
 static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at,

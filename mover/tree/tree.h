@@ -256,6 +256,8 @@ struct fm_tree_sink_opts {
 	bool is_delete;			/* ... not */
 	/* unchanged is told by the content's CRC32C, not by size and time */
 	bool has_checksums;
+	/* what is unchanged keeps its mode and owner, if it has to: for who sets them all later */
+	bool has_any_mode;
 	/* apply owner, extended attributes, ACLs as sent; else they are this process's */
 	bool has_owners;
 	/* with has_owners: all belongs to uid and gid, whoever the entries name */

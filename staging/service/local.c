@@ -304,7 +304,7 @@ int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM
 	memcpy(&id.ino, listing, sizeof(id.ino));
 	ret = sink->ops->begin(sink, &id, &have, err);
 	fm_have_free(&have);
-	how.is_offering = ret == 0 && sink->tree->is_partial;
+	how.is_offering = ret == 0 && (l->is_update || sink->tree->is_partial);
 	if (ret == 0)
 		ret = move(l, &how, sink->tree, err);
 	if (ret == 0)

@@ -22,6 +22,7 @@ struct fm_stage_local {
 	struct fm_who who;
 	const atomic_bool *is_stopped;	/* looked at for each pack: -ECANCELED */
 	_Atomic uint64_t *bytes_done;	/* NULL: nobody looks */
+	bool is_update;			/* the sink's tree is one: files are offered first */
 	bool has_checksums;		/* the list: files are read, for the CRC32C of each */
 };
 

@@ -4,7 +4,9 @@
  *
  * Happy path: prepare (room; the tree's sink in the dataset's directory), the job, finish (the
  * manifest of what came; READY). A run that finds the whole tree there, since an earlier one was
- * killed behind it, goes on with finish.
+ * killed behind it, goes on with finish. If an older version of the source is here, what did not
+ * change is laid down first, and the tree that comes is an update of it, which gets the dataset's
+ * name when it is whole.
  */
 #include "staging/service/run.h"
 
@@ -28,6 +30,7 @@
 #include "staging/same.h"
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
+#include "staging/service/older.h"
 #include "staging/service/together.h"
 
 struct fm_stage_run {
@@ -56,6 +59,9 @@ struct fm_stage_run {
 	bool is_there;			/* all of it came, in an earlier run */
 	bool is_coming;			/* its bytes do, now */
 	bool is_hub;
+	int draft;			/* of its manifest; -1: none */
+	bool is_update;			/* of what an older version had */
+	_Atomic uint64_t taken, cloned;	/* bytes of that; of these what is no hard link */
 	bool is_misnamed;		/* a hub's, and its names say other bytes or places */
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
@@ -98,6 +104,8 @@ static void closed(struct fm_work *work)
 		tell_how_it_ended(r, r->also);
 	if (r->from)
 		fm_engine_store_put(r->from);
+	if (r->draft >= 0)
+		(void)close(r->draft);	/* only read */
 	while (!fm_list_is_empty(&r->waiters)) {
 		struct fm_stage_waiter *w =
 			fm_container_of(r->waiters.next, struct fm_stage_waiter, at);
@@ -177,7 +185,8 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 {
 	const struct fm_stage_build_opts opts = { .root = data, .file = file_of(r),
 						  .is_stopped = &r->is_stopped,
-						  .bytes_done = &r->done };
+						  .bytes_done = &r->done,
+						  .draft = r->draft >= 0 ? &r->draft : NULL };
 	int dir = fm_cache_fetch_dir(r->fetch), ret;
 	struct fm_stage_totals came;
 	int fd = openat(dir, FM_CACHE_MANIFEST_NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -247,12 +256,26 @@ static int verify_hub(struct fm_stage_run *r, int data)
 	return ret < 0 ? fm_err_wrap(&r->err, "%s", r->source) : 0;
 }
 
+static int remove_ours(void *ctx, const char *name)
+{
+	return fm_staging_is_ours(name) ? fm_tree_remove(*(const int *)ctx, name, NULL) : 0;
+}
+
+/* What came as an update is whole: it gets the dataset's name. */
+static int name_update(struct fm_stage_run *r)
+{
+	int dir = fm_cache_fetch_dir(r->fetch);
+	int ret = fm_cache_names(dir, remove_ours, &dir);	/* what it replaced, too */
+
+	return ret < 0 ? ret : fm_call_renameat(dir, FM_STAGE_TAKEN, dir, r->name, 0);
+}
+
 static void finish(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 	struct fm_cache_key version;
-	int dir = fm_cache_fetch_dir(r->fetch), ret;
-	int data = open_root(r, dir);
+	int dir = fm_cache_fetch_dir(r->fetch), ret = r->is_update ? name_update(r) : 0;
+	int data = ret < 0 ? ret : open_root(r, dir);
 
 	if (data < 0) {
 		(void)fm_err_sys(&r->err, data, "open what came of %s", r->name);
@@ -327,7 +350,8 @@ static int start_job(struct fm_stage_run *r)
 		.job = { .node = r->node, .store = r->store, .path = r->path,
 			 .path_len = r->path_len, .file = r->file,
 			 .attr = { .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN },
-			 .who = { NULL, r->uid, r->gid }, .durability = FM_DURABILITY_DISK },
+			 .who = { NULL, r->uid, r->gid }, .durability = FM_DURABILITY_DISK,
+			 .is_update = r->is_update },
 		.end = FM_QUEUE_FILE,
 		.fd = -1,
 		.journal = -1,
@@ -350,7 +374,7 @@ static void copy(struct fm_work *work)
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 	const struct fm_stage_local l = {
 		.store = r->from->store, .path = r->path, .who = { NULL, r->uid, r->gid },
-		.is_stopped = &r->is_stopped, .bytes_done = &r->done,
+		.is_stopped = &r->is_stopped, .bytes_done = &r->done, .is_update = r->is_update,
 	};
 
 	if (r->totals.is_file) {
@@ -436,11 +460,53 @@ static void start_together(struct fm_stage_run *r)
 
 /* ---- prepare ---- */
 
+static int has_ours(void *ctx, const char *name)
+{
+	(void)ctx;
+	return fm_staging_is_ours(name);
+}
+
+/*
+ * What is unchanged in an older version, below FM_STAGE_TAKEN. A fetch that went without it so far
+ * goes on so. Whatever goes wrong, the rest is all of it.
+ */
+static void take_older(struct fm_stage_run *r)
+{
+	struct fm_stage_older o = { .cache = r->runs->cache, .source = r->source,
+				    .draft = r->draft };
+	int dir = fm_cache_fetch_dir(r->fetch);
+	struct fm_err err;
+	struct stat st;
+	bool is_gone_on = fm_call_fstatat(dir, FM_STAGE_TAKEN, &st) == 0;
+
+	r->is_update = false;
+	if (r->draft < 0 || r->is_hub || r->totals.is_file ||
+	    r->totals.entries > FM_TREE_HARDLINKS_MAX ||
+	    (!is_gone_on && fm_cache_names(dir, has_ours, NULL) != 0) ||
+	    fm_stage_older_take(&o, r->fetch, &err) <= 0)
+		return;
+	atomic_store(&r->taken, o.bytes);
+	atomic_store(&r->cloned, o.bytes - o.linked);
+	r->is_update = o.bytes > 0;
+}
+
+/* Removes what came of it in another way: together with others, or beside an older version. */
+static int begin_anew(struct fm_stage_run *r)
+{
+	int dir = fm_cache_fetch_dir(r->fetch), ret = fm_tree_remove(dir, FM_TOGETHER_LAID, NULL);
+	struct stat st;
+
+	if (ret < 0 || r->is_update || fm_call_fstatat(dir, FM_STAGE_TAKEN, &st) < 0)
+		return ret;
+	ret = fm_tree_remove(dir, FM_STAGE_TAKEN, NULL);
+	return ret < 0 ? ret : fm_cache_names(dir, remove_ours, &dir);
+}
+
 static int open_sink(struct fm_stage_run *r)
 {
 	static const char *const everybody[] = { "*", NULL };
-	const struct fm_create_tree how = { .is_durable = true, .has_digests = true,
-					    .bytes = r->totals.bytes };
+	struct fm_create_tree how = { .is_durable = true, .has_digests = true,
+				      .bytes = r->totals.bytes };
 	const struct fm_create how_file = { .size = FM_SIZE_UNKNOWN, .is_resumable = true,
 					    .is_synced = true };
 	const struct fm_who who = { NULL, r->uid, r->gid };
@@ -449,8 +515,9 @@ static int open_sink(struct fm_stage_run *r)
 				      .write = everybody, .is_durable = true };
 	int ret;
 
-	/* what came of it together with others */
-	ret = fm_tree_remove(fm_cache_fetch_dir(r->fetch), FM_TOGETHER_LAID, NULL);
+	take_older(r);
+	how.is_update = how.is_delete = how.has_any_mode = r->is_update;
+	ret = begin_anew(r);
 	if (ret < 0)
 		return fm_err_sys(&r->err, ret, "begin %s anew", r->name);
 	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d",
@@ -460,7 +527,8 @@ static int open_sink(struct fm_stage_run *r)
 		return ret;
 	if (r->totals.is_file)
 		return r->sink->ops->create(r->sink, r->name, &who, &how_file, &r->file, &r->err);
-	return r->sink->ops->create_tree(r->sink, r->name, &who, &how, &r->file, &r->err);
+	return r->sink->ops->create_tree(r->sink, r->is_update ? FM_STAGE_TAKEN : r->name, &who,
+					 &how, &r->file, &r->err);
 }
 
 /* Whether an earlier run has fetched all of it. */
@@ -543,7 +611,7 @@ static void note_written(struct fm_stage_run *r)
 
 	if (r->watch.job)
 		fm_queue_progress(r->watch.job, &p);
-	fm_cache_fetch_wrote(r->fetch, p.job.bytes_done, p.job.files);
+	fm_cache_fetch_wrote(r->fetch, atomic_load(&r->cloned) + p.job.bytes_done, p.job.files);
 }
 
 void fm_stage_runs_note(struct fm_stage_runs *runs)
@@ -580,16 +648,22 @@ const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct f
 
 static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_stage_plan *plan)
 {
+	int draft = plan->draft < 0 ? -1 : fm_call(fcntl(plan->draft, F_DUPFD_CLOEXEC, 0));
 	struct fm_stage_run *r = FM_FAULT("stage.run") ? NULL : calloc(1, sizeof(*r));
 
-	if (!r)
+	if (!r || (draft < 0 && plan->draft >= 0)) {
+		free(r);
+		if (draft >= 0)
+			(void)close(draft);	/* only read */
 		return NULL;
+	}
 	r->runs = runs;
 	r->totals = *plan->totals;
 	r->key = *plan->key;
 	r->uid = plan->uid;
 	r->gid = plan->gid;
 	r->is_hub = plan->is_hub;
+	r->draft = draft;
 	(void)snprintf(r->node, sizeof(r->node), "%s", plan->node);
 	(void)snprintf(r->store, sizeof(r->store), "%s", plan->store);
 	(void)snprintf(r->name, sizeof(r->name), "%s", plan->name);
@@ -648,7 +722,9 @@ void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress 
 		out->bytes = fm_together_done(run->together);
 	} else if (run->watch.job) {
 		fm_queue_progress(run->watch.job, &p);
-		out->bytes = p.job.bytes_done;
+		out->bytes = atomic_load(&run->taken) + p.job.bytes_done;
+		if (out->bytes > out->size)	/* hard links count in whole blocks */
+			out->bytes = out->size;
 	} else {
 		out->bytes = atomic_load(&run->done);
 	}

@@ -29,6 +29,7 @@ struct fm_stage_plan {
 	const char *source;		/* NODE:STORE/PATH */
 	const struct fm_cache_key *key;
 	const struct fm_stage_totals *totals;
+	int draft;			/* of its manifest (offered.h); -1: none. Copied */
 	uid_t uid;
 	gid_t gid;
 	bool is_hub;			/* path is a commit of a hub's repository: hub.h */

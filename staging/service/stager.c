@@ -359,6 +359,12 @@ static bool try_again(struct fm_stage_ask *a, int code)
 	return true;
 }
 
+/* For a run with other nodes, which does without if there is no descriptor. */
+static int dup_draft(const struct fm_stage_ask *a)
+{
+	return a->draft < 0 ? -1 : fm_call(fcntl(a->draft, F_DUPFD_CLOEXEC, 0));
+}
+
 /*
  * Joins the run of this listing with other nodes. There is one only if other nodes are asked for,
  * have begun one, or may have begun one.
@@ -374,8 +380,7 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 
 	if (a->together || is_alone(a, key))
 		return 0;
-	ret = fm_together_join(all, &source, &a->totals, a->draft, &a->together, err);
-	a->draft = -1;		/* taken over */
+	ret = fm_together_join(all, &source, &a->totals, dup_draft(a), &a->together, err);
 	if (ret < 0)
 		return a->nodes || a->is_invited ? ret : 0;
 	fm_together_get(a->together);
@@ -395,8 +400,8 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	struct fm_cache_key key;
 	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
 				      .path_len = a->path_len, .name = a->name, .source = source,
-				      .key = &key, .totals = &a->totals, .uid = a->uid,
-				      .gid = a->gid, .is_hub = a->is_hub };
+				      .key = &key, .totals = &a->totals, .draft = a->draft,
+				      .uid = a->uid, .gid = a->gid, .is_hub = a->is_hub };
 	struct fm_cache_info info;
 	struct fm_err err;
 	bool is_ready;
@@ -411,8 +416,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		return;
 	}
 	if (a->is_invited) {
-		ret = fm_together_listed(a->together, &key, a->draft, &err);
-		a->draft = -1;		/* taken over */
+		ret = fm_together_listed(a->together, &key, dup_draft(a), &err);
 	}
 	id = fm_cache_find_listing(a->s->cache, &key);
 	is_ready = id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY;

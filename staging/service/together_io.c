@@ -29,6 +29,7 @@
 #include "staging/laid.h"
 #include "staging/offered.h"
 #include "staging/service/local.h"
+#include "staging/service/older.h"
 #include "staging/service/together_priv.h"
 
 #define SCRATCH_LEN 8u		/* of an extent: its CRC, and 1 if it is there */
@@ -1060,6 +1061,8 @@ static int lay(struct fm_together *t)
 		ret = fill_sizes(t);
 	if (ret == 0)
 		ret = fm_cache_names(dir, remove_ours, &dir);
+	if (ret == 0)
+		ret = fm_tree_remove(dir, FM_STAGE_TAKEN, NULL);
 	if (ret == 0)
 		ret = fm_call_mkdirat(dir, FM_TOGETHER_LAID, 0700);
 	if (ret < 0 && ret != -EEXIST)

@@ -12,6 +12,7 @@
 
 #include "tests/unit/cache_scene.h"
 
+#include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 
 /* ---- how it comes ---- */
@@ -814,9 +815,18 @@ static int64_t mtime_at(const char *path)
 	return (int64_t)st.st_mtim.tv_sec * (int64_t)S + st.st_mtim.tv_nsec;
 }
 
+/* Of what scene_write() writes. */
+static uint32_t crc_of_file(void)
+{
+	static uint8_t bytes[FILE_LEN];
+
+	memset(bytes, 'x', sizeof(bytes));
+	return fm_crc32c(0, bytes, sizeof(bytes));
+}
+
 static void test_reuse(void)
 {
-	static const uint32_t crc = 1, other_crc = 2;
+	const uint32_t crc = crc_of_file(), other_crc = crc + 1;
 	struct scene s;
 	struct fm_cache_plan plan = scene_plan(2, 4 * FILE_LEN);
 	struct fm_cache_file old[3], new[4];
@@ -825,6 +835,7 @@ static void test_reuse(void)
 	struct fm_cache_reuse reuse = {.had = {next_file, &had},
 				       .wanted = {next_file, &wanted},
 				       .missing = note_missing,
+				       .into = "set2",
 				       .ctx = missing};
 	struct fm_cache_fetch *f;
 	struct fm_cache_sums sums;
@@ -875,7 +886,7 @@ static void test_reuse(void)
 /* A file of the old one that was truncated is not taken. */
 static void test_reuse_of_damaged(void)
 {
-	static const uint32_t crc = 1;
+	const uint32_t crc = crc_of_file();
 	struct scene s;
 	struct fm_cache_plan plan = scene_plan(2, FILE_LEN);
 	struct fm_cache_file old = {"a", FILE_LEN, 0, 0644, &crc, 1};
@@ -884,6 +895,7 @@ static void test_reuse_of_damaged(void)
 	struct fm_cache_reuse reuse = {.had = {next_file, &had},
 				       .wanted = {next_file, &wanted},
 				       .missing = note_missing,
+				       .into = "set2",
 				       .ctx = missing};
 	struct fm_cache_fetch *f;
 
@@ -905,7 +917,7 @@ static void test_reuse_of_damaged(void)
 /* What is in a directory comes before a name that only begins as the directory's does. */
 static void test_reuse_order(void)
 {
-	static const uint32_t crc = 1;
+	const uint32_t crc = crc_of_file();
 	struct scene s;
 	struct fm_cache_plan plan = scene_plan(2, FILE_LEN);
 	struct fm_cache_file old[2], new;
@@ -914,6 +926,7 @@ static void test_reuse_order(void)
 	struct fm_cache_reuse reuse = {.had = {next_file, &had},
 				       .wanted = {next_file, &wanted},
 				       .missing = note_missing,
+				       .into = "set2",
 				       .ctx = missing};
 	struct fm_cache_fetch *f;
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* older - see older.h. */
+#include "staging/service/older.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/store/store.h"
+#include "mover/tree/tree.h"
+#include "staging/cache.h"
+#include "staging/manifest.h"
+
+/* ---- which one ---- */
+
+static bool is_one(struct fm_cache *c, uint64_t id, const char *source, struct fm_cache_info *out)
+{
+	return fm_cache_look(c, id, out) && out->state == FM_CACHE_READY &&
+	       strcmp(out->source, source) == 0;
+}
+
+/* The newest READY version of that source; 0: there is none. */
+static uint64_t find(struct fm_cache *c, const char *source)
+{
+	uint64_t *ids = FM_FAULT("stage.older")
+				? NULL
+				: malloc(FM_CACHE_DATASETS_MAX * sizeof(*ids));
+	size_t count = ids ? fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX) : 0;
+	struct fm_cache_info info;
+	int64_t newest = INT64_MIN;
+	uint64_t id = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is_one(c, ids[i], source, &info) || info.created_ns <= newest)
+			continue;
+		newest = info.created_ns;
+		id = ids[i];
+	}
+	free(ids);	/* without memory all is fetched */
+	return id;
+}
+
+/* ---- the files of a manifest ---- */
+
+struct files {
+	struct fm_stage_reader *r;
+	bool has_crcs;			/* else it is a draft */
+	char path[FM_TREE_PATH_MAX + 1];
+	uint32_t *crcs;			/* of the file that was read last */
+	size_t room;
+	int ret;			/* of what ended it */
+};
+
+static int add_crc(struct files *f, size_t n, uint32_t crc)
+{
+	if (n == f->room) {
+		size_t room = n > 0 ? 2 * n : 16;
+		uint32_t *more = realloc(f->crcs, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		f->crcs = more;
+		f->room = room;
+	}
+	f->crcs[n] = crc;
+	return 0;
+}
+
+static int read_crcs(struct files *f, struct fm_cache_file *out)
+{
+	struct fm_stage_chunk c;
+	size_t n = 0;
+	int ret;
+
+	while ((ret = fm_stage_reader_chunk(f->r, &c)) > 0) {
+		ret = add_crc(f, n++, c.crc);
+		if (ret < 0)
+			return ret;
+	}
+	out->crcs = f->crcs;
+	out->crc_count = n;
+	return ret;
+}
+
+/* One without bytes is made sooner than taken. */
+static bool next_file(void *ctx, struct fm_cache_file *out)
+{
+	struct files *f = ctx;
+	struct fm_stage_entry e;
+
+	do
+		f->ret = fm_stage_reader_next(f->r, &e);
+	while (f->ret > 0 && (e.type != FM_STAGE_FILE || e.size == 0));
+	if (f->ret <= 0)
+		return false;
+	memcpy(f->path, e.path, e.path_len);
+	f->path[e.path_len] = '\0';
+	*out = (struct fm_cache_file){
+		.path = f->path, .size = e.size, .mtime_ns = e.mtime_ns, .mode = e.mode };
+	f->ret = f->has_crcs ? read_crcs(f, out) : 0;
+	return f->ret == 0;
+}
+
+static void close_files(struct files *f)
+{
+	fm_stage_reader_free(f->r);
+	free(f->crcs);
+}
+
+/* ---- taking ---- */
+
+static int open_manifest(struct fm_cache *c, uint64_t id)
+{
+	char path[FM_PATH_LEN_MAX + 64];
+	int ret = fm_cache_path(c, id, path, FM_PATH_LEN_MAX + 1);
+
+	if (ret < 0)
+		return ret;
+	strcpy(strrchr(path, '/') + 1, FM_CACHE_MANIFEST_NAME);
+	return fm_call(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+/* What is not taken comes with the rest. */
+static void leave(void *ctx, const struct fm_cache_file *file)
+{
+	(void)ctx;
+	(void)file;
+}
+
+static int take(struct fm_stage_older *o, uint64_t id, int manifest, struct fm_cache_fetch *f,
+		struct fm_err *err)
+{
+	struct files had = { .has_crcs = true }, wanted = { .has_crcs = false };
+	struct fm_cache_reuse reuse = { .old = id, .had = { next_file, &had },
+					.wanted = { next_file, &wanted }, .missing = leave,
+					.into = FM_STAGE_TAKEN };
+	int ret = fm_stage_reader_new(manifest, &had.r);
+
+	if (ret == 0)
+		ret = fm_stage_reader_new(o->draft, &wanted.r);
+	if (ret < 0)
+		(void)fm_err_sys(err, ret, "read the manifest of an older version");
+	else
+		ret = fm_cache_fetch_reuse(f, &reuse, err);
+	if (ret == 0 && wanted.ret < 0)
+		ret = fm_err_sys(err, wanted.ret, "read the draft of a manifest");
+	close_files(&had);
+	close_files(&wanted);
+	o->bytes = reuse.cloned_bytes + reuse.linked_bytes;
+	o->linked = reuse.linked_bytes;
+	return ret;
+}
+
+int fm_stage_older_take(struct fm_stage_older *o, struct fm_cache_fetch *f, struct fm_err *err)
+{
+	uint64_t id = find(o->cache, o->source);
+	int manifest = id ? open_manifest(o->cache, id) : -ENOENT, ret;
+
+	o->bytes = o->linked = 0;
+	if (manifest < 0)
+		return 0;	/* it went, or cannot be read: all is fetched */
+	ret = take(o, id, manifest, f, err);
+	(void)close(manifest);	/* only read */
+	return ret < 0 ? ret : 1;
+}
