@@ -220,6 +220,7 @@ await is_ready || bad "json does not come: $(fmove datasets)"
 
 # --detach ends when it comes, and says what is refused; of one that is here it has the path.
 cp -a "$(store 2)/json" "$(store 2)/detached"
+echo own >"$(store 2)/detached/own"	# json may still be here: of one version, it would be the answer
 slow 2
 no 2 'detach' fmove stage --detach n2:s/detached -- true
 no 2 'use --pin' fmove stage --detach --hold-pid $$ n2:s/detached
