@@ -57,6 +57,7 @@ verbs=$(verbs_of '' | grep -vx nvme; verbs_of nvme)
 operands() {
 	local words word
 
+	[ "$1" != ln ] || echo '-s '	# it makes no other links
 	words=$(fmove $1 --help | sed -nE "1{s/^Usage: fmove $1( \[OPTION\.\.\.\])?//; s/ \|.*//; s/ -- .*//; s/ \[[^]]*\]( |\$)/\1/g; p}")
 	for word in $words; do
 		case $word in
@@ -102,7 +103,7 @@ outcome 2 fmove --json ls n2:s
 outcome 2 fmove no-such-verb --json
 outcome 2 fmove nvme --json list
 outcome 2 fmove nvme no-such-verb --json
-outcome 2 fmove ls --json
+outcome 2 fmove stat --json
 
 # ---- a signal ----
 
