@@ -98,7 +98,7 @@ for name in put-stopped get-stopped ls verify; do
 done
 ends put-stopped 130 2
 ends get-stopped 130 2
-ends ls 130 1
+ends ls 130 2
 ends verify 130 2
 # It says nothing while it waits, and waits no longer than it may take.
 ends timeout 4 1
