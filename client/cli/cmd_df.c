@@ -59,31 +59,24 @@ static bool sum_left(struct fm_df *df, const char *store, struct left *left)
 	return true;
 }
 
-static void bytes_json(struct fm_json_writer *w, const char *key, uint64_t bytes)
-{
-	if (bytes == UINT64_MAX)
-		fm_jw_null(w, key);
-	else
-		fm_jw_u64(w, key, bytes);
-}
-
 static void print_json(struct fm_df *df, const struct fmove_space *s, const struct left *left)
 {
 	struct fm_json_writer *w = fm_rows_next(&df->rows);
 
 	fm_jw_text(w, "store", s->store);
-	bytes_json(w, "size", s->size);
-	bytes_json(w, "free", s->free);
-	bytes_json(w, "used", s->used);
-	bytes_json(w, "quota", s->quota);
-	bytes_json(w, "promised", s->promised);
-	bytes_json(w, "aside", s->aside);
-	bytes_json(w, "aside_trees", s->trees);
+	fm_jw_u64_or_null(w, "size", s->size, UINT64_MAX);
+	fm_jw_u64_or_null(w, "free", s->free, UINT64_MAX);
+	fm_jw_u64_or_null(w, "used", s->used, UINT64_MAX);
+	fm_jw_u64_or_null(w, "quota", s->quota, UINT64_MAX);
+	fm_jw_u64_or_null(w, "promised", s->promised, UINT64_MAX);
+	fm_jw_u64_or_null(w, "aside", s->aside, UINT64_MAX);
+	fm_jw_u64_or_null(w, "aside_trees", s->trees, UINT64_MAX);
 	fm_jw_bool(w, "counting", s->is_counting);
 	if (df->unfinished) {
-		bytes_json(w, "unfinished", left->bytes);
-		bytes_json(w, "unfinished_transfers",
-			   left->bytes == UINT64_MAX ? UINT64_MAX : left->transfers);
+		fm_jw_u64_or_null(w, "unfinished", left->bytes, UINT64_MAX);
+		fm_jw_u64_or_null(w, "unfinished_transfers",
+				  left->bytes == UINT64_MAX ? UINT64_MAX : left->transfers,
+				  UINT64_MAX);
 	}
 	fm_jw_object_end(w);
 }

@@ -137,10 +137,7 @@ static void job_json(struct fm_json_writer *w, const struct fmove_job *j)
 	}
 	fm_jw_name(w, j->local_store[0] ? "local_path" : "file", j->local_path,
 		   strlen(j->local_path));
-	if (j->size == UINT64_MAX)
-		fm_jw_null(w, "size");
-	else
-		fm_jw_u64(w, "size", j->size);
+	fm_jw_u64_or_null(w, "size", j->size, UINT64_MAX);
 	fm_jw_u64(w, "bytes", j->bytes);
 	fm_jw_u64(w, "before", j->before);
 	fm_jw_u64(w, "again_ms", j->again_ms);

@@ -54,10 +54,8 @@ static void print_json(struct listing *l, const struct fmove_entry *e)
 
 	fm_jw_name(w, "name", e->name, strlen(e->name));
 	fm_ask_entry_json(w, e);
-	if (l->is_partial && e->whole == UINT64_MAX)
-		fm_jw_null(w, "whole");
-	else if (l->is_partial)
-		fm_jw_u64(w, "whole", e->whole);
+	if (l->is_partial)
+		fm_jw_u64_or_null(w, "whole", e->whole, UINT64_MAX);
 	fm_jw_object_end(w);
 }
 

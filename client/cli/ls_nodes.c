@@ -67,14 +67,6 @@ static bool print_node(void *ctx, const struct fmove_peer *node)
 	return !ferror(stdout);
 }
 
-static void bytes_json(struct fm_json_writer *w, const char *key, uint64_t bytes)
-{
-	if (bytes == UINT64_MAX)
-		fm_jw_null(w, key);
-	else
-		fm_jw_u64(w, key, bytes);
-}
-
 static void store_json(struct listing *l, const struct fmove_space *s)
 {
 	struct fm_json_writer *w = fm_rows_next(&l->rows);
@@ -82,8 +74,8 @@ static void store_json(struct listing *l, const struct fmove_space *s)
 	fm_jw_text(w, "name", s->store);
 	fm_jw_bool(w, "read", s->may_read);
 	fm_jw_bool(w, "write", s->may_write);
-	bytes_json(w, "size", s->may_read ? s->size : UINT64_MAX);
-	bytes_json(w, "free", s->may_read ? s->free : UINT64_MAX);
+	fm_jw_u64_or_null(w, "size", s->may_read ? s->size : UINT64_MAX, UINT64_MAX);
+	fm_jw_u64_or_null(w, "free", s->may_read ? s->free : UINT64_MAX, UINT64_MAX);
 	fm_jw_object_end(w);
 }
 

@@ -15,15 +15,6 @@
 
 /* ---- writing ---- */
 
-/* null: not known. */
-static void number_write(struct fm_json_writer *w, const char *key, uint64_t n, uint64_t none)
-{
-	if (n == none)
-		fm_jw_null(w, key);
-	else
-		fm_jw_u64(w, key, n);
-}
-
 static void nodes_write(struct fm_json_writer *w, const struct fm_topology *t)
 {
 	fm_jw_array(w, "nodes");
@@ -43,9 +34,9 @@ static void function_write(struct fm_json_writer *w, const struct fm_topology_fu
 	fm_jw_text(w, "device", f->device);
 	fm_jw_u64(w, "device_port", f->port);
 	fm_jw_text(w, "address", f->address);
-	number_write(w, "gid_index", f->gid_index, FM_TOPOLOGY_NONE);
-	number_write(w, "mtu", f->mtu, 0);
-	number_write(w, "rdma_mtu", f->rdma_mtu, 0);
+	fm_jw_u64_or_null(w, "gid_index", f->gid_index, FM_TOPOLOGY_NONE);
+	fm_jw_u64_or_null(w, "mtu", f->mtu, 0);
+	fm_jw_u64_or_null(w, "rdma_mtu", f->rdma_mtu, 0);
 	fm_jw_object_end(w);
 }
 
@@ -60,7 +51,7 @@ static void ports_write(struct fm_json_writer *w, const struct fm_topology *t)
 		fm_jw_text(w, "name", p->name);
 		fm_jw_text(w, "state", p->state);
 		fm_jw_text(w, "link_layer", p->link_layer);
-		number_write(w, "rate_mbps", p->rate_mbps, 0);
+		fm_jw_u64_or_null(w, "rate_mbps", p->rate_mbps, 0);
 		fm_jw_array(w, "functions");
 		for (size_t k = 0; k < p->function_count; k++)
 			function_write(w, &p->functions[k]);
@@ -101,7 +92,7 @@ static void links_write(struct fm_json_writer *w, const struct fm_topology *t)
 		end_write(w, "to", t, l->to);
 		fm_jw_bool(w, "relayed", l->is_relayed);
 		fm_jw_text(w, "via", l->via);
-		number_write(w, "round_trip_us", l->round_trip_us, FM_TOPOLOGY_NONE);
+		fm_jw_u64_or_null(w, "round_trip_us", l->round_trip_us, FM_TOPOLOGY_NONE);
 		fm_jw_array(w, "rails");
 		for (size_t k = 0; k < l->rail_count; k++)
 			rail_write(w, &l->rails[k]);

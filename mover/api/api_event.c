@@ -109,10 +109,7 @@ int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_qu
 
 	fm_api_event_begin(&w, buf, cap, id, "progress");
 	fm_jw_text(&w, "state", p->state);
-	if (p->size == FM_SIZE_UNKNOWN)
-		fm_jw_null(&w, "size");
-	else
-		fm_jw_u64(&w, "size", p->size);
+	fm_jw_u64_or_null(&w, "size", p->size, FM_SIZE_UNKNOWN);
 	fm_jw_u64(&w, "bytes", p->bytes_done);
 	fm_jw_u64(&w, "resent_bytes", p->bytes_resent);
 	fm_jw_u64(&w, "resumed_bytes", p->bytes_resumed);

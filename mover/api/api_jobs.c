@@ -46,10 +46,7 @@ static void progress_add(struct fm_json_writer *w, const struct fm_queue_info *i
 	const struct fm_queue_progress *p = &info->progress;
 
 	fm_jw_text(w, "phase", info->state == FM_QUEUE_RUNNING ? p->job.state : "");
-	if (p->job.size == FM_SIZE_UNKNOWN)
-		fm_jw_null(w, "size");
-	else
-		fm_jw_u64(w, "size", p->job.size);
+	fm_jw_u64_or_null(w, "size", p->job.size, FM_SIZE_UNKNOWN);
 	fm_jw_u64(w, "bytes", p->job.bytes_done);
 	fm_jw_u64(w, "before", p->before);
 	fm_jw_u64(w, "again_ms", p->again_ns / FM_NS_PER_MS);

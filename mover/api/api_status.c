@@ -247,10 +247,7 @@ static void snapshot_job(void *ctx, const struct fm_job_status *job)
 	fm_jw_text(w, "store", job->store);
 	fm_jw_name(w, "path", job->path, strlen(job->path));
 	fm_jw_text(w, "state", job->progress.state);
-	if (job->progress.size == FM_SIZE_UNKNOWN)
-		fm_jw_null(w, "size");
-	else
-		fm_jw_u64(w, "size", job->progress.size);
+	fm_jw_u64_or_null(w, "size", job->progress.size, FM_SIZE_UNKNOWN);
 	fm_jw_u64(w, "bytes", job->progress.bytes_done);
 	fm_jw_u64(w, "connections", job->progress.conns);
 	fm_jw_u64(w, "elapsed_ms", job->elapsed_ns / FM_NS_PER_MS);

@@ -205,6 +205,14 @@ void fm_jw_null(struct fm_json_writer *w, const char *key)
 	jw_str(w, "null");
 }
 
+void fm_jw_u64_or_null(struct fm_json_writer *w, const char *key, uint64_t v, uint64_t none)
+{
+	if (v == none)
+		fm_jw_null(w, key);
+	else
+		fm_jw_u64(w, key, v);
+}
+
 void fm_jw_text(struct fm_json_writer *w, const char *key, const char *text)
 {
 	jw_key(w, key);

@@ -53,6 +53,8 @@ void fm_jw_array(struct fm_json_writer *w, const char *key);
 void fm_jw_array_end(struct fm_json_writer *w);
 
 void fm_jw_u64(struct fm_json_writer *w, const char *key, uint64_t v);
+/* v, or null where it is `none`, which stands for "not known" or "no limit". */
+void fm_jw_u64_or_null(struct fm_json_writer *w, const char *key, uint64_t v, uint64_t none);
 void fm_jw_i64(struct fm_json_writer *w, const char *key, int64_t v);
 void fm_jw_real(struct fm_json_writer *w, const char *key, double v);
 void fm_jw_bool(struct fm_json_writer *w, const char *key, bool v);

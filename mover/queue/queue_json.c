@@ -246,10 +246,7 @@ static void write_ends(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	} else {
 		fm_jw_name(w, "file", o->file, o->file_len);
 	}
-	if (o->retry_ns == FM_RETRY_ALWAYS)
-		fm_jw_null(w, "retry_ns");
-	else
-		fm_jw_u64(w, "retry_ns", o->retry_ns);
+	fm_jw_u64_or_null(w, "retry_ns", o->retry_ns, FM_RETRY_ALWAYS);
 	if (!o->job.excludes)
 		return;
 	fm_jw_array(w, "excludes");
