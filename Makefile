@@ -4,7 +4,7 @@
 #   make            the programs, in build/bin
 #   make demo       three nodes on this machine, a gigabyte there and back; installs what is missing to build
 #   make check      everything that tests, sanitizers and the lab included; installs what is missing for that
-#   make check-fast the same without the guests of the lab: before each commit
+#   make check-fast the same without the guests of the lab and the sanitizers: before each commit
 #   make coverage   which share of lines and branches those run through
 #   make lab        the tests in QEMU alone
 #   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only

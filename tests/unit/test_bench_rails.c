@@ -40,11 +40,13 @@ static const char *singles(const struct fm_rails *rails, bool is_rdma)
 		const struct fm_bench_only *o = &only[i];
 
 		if (o->device[0])
-			len += (size_t)sprintf(text + len, "%s ", o->device);
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s ", o->device);
 		if (o->local[0])
-			len += (size_t)sprintf(text + len, "%s-%s ", o->local, o->remote);
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s-%s ", o->local,
+						o->remote);
 		if (o->connections)
-			len += (size_t)sprintf(text + len, "x%u ", o->connections);
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "x%u ",
+						o->connections);
 	}
 	return text;
 }
