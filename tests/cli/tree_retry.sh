@@ -26,8 +26,8 @@ went_on() {
 }
 
 mkdir -p a/sub
-split -a 4 -b 5000 <(head -c 4000000 /dev/urandom) a/sub/f
-random 8000000 a/large
+split -a 4 -b 5000 <(head -c 2000000 /dev/urandom) a/sub/f
+random 3000000 a/large
 ok fmove put -r a n2:s/src
 slow=1MB/s
 
@@ -103,7 +103,7 @@ file_retried "$(store 2)" put KILL put n1:s/own n2:s/put
 same a/large "$(store 2)/put"
 
 # What a pipe gave is gone.
-head -c 8000000 /dev/urandom | fmove put --retry 60s --limit $slow - n2:s/pipe >/dev/null 2>err &
+head -c 4000000 /dev/urandom | fmove put --retry 60s --limit $slow - n2:s/pipe >/dev/null 2>err &
 pid=$!
 moved pipe 1000000
 crash n1
