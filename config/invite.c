@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "mover/base/base64.h"
+#include "mover/base/boot.h"
 #include "config/files.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -29,20 +30,17 @@
 /* until then an old one is called too late, not wrong */
 #define FORGET_S (24 * 60 * 60)
 
-#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
-#define BOOT_ID_LEN 36
-
 struct entry {
 	char id[ID_HEX + 1];
 	char hash[HASH_HEX + 1];
 	int64_t ends;				/* as struct moment */
-	char boot[BOOT_ID_LEN + 1];
+	char boot[FM_BOOT_ID_LEN + 1];
 };
 
 /* A time that nobody sets: another boot's says nothing about this one's. */
 struct moment {
 	int64_t s;				/* of CLOCK_BOOTTIME */
-	char boot[BOOT_ID_LEN + 1];
+	char boot[FM_BOOT_ID_LEN + 1];
 };
 
 /* ---- the token ---- */
@@ -91,17 +89,11 @@ static int hash_secret(const uint8_t secret[static FM_INVITE_SECRET_LEN],
 
 static int look_at_clock(struct moment *now, struct fm_err *err)
 {
-	int fd = FM_FAULT("invite.boot") ? (errno = EIO, -1)
-					 : open(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, now->boot, BOOT_ID_LEN);
-	int ret = len < 0 ? -errno : len < BOOT_ID_LEN ? -EIO : 0;
+	int ret = fm_boot_id(now->boot);
 	struct timespec up;
 
-	if (fd >= 0)
-		(void)close(fd);	/* only read */
 	if (ret < 0)
-		return fm_err_sys(err, ret, "read " BOOT_ID_FILE);
-	now->boot[BOOT_ID_LEN] = '\0';
+		return fm_err_sys(err, ret, "read the boot's ID");
 	(void)clock_gettime(CLOCK_BOOTTIME, &up);	/* it exists */
 	now->s = (int64_t)up.tv_sec;
 	return 0;
@@ -113,7 +105,7 @@ static int look_at_clock(struct moment *now, struct fm_err *err)
  */
 static int read_entry(int dir, const char *id, struct entry *e)
 {
-	char text[HASH_HEX + 32 + BOOT_ID_LEN] = "";
+	char text[HASH_HEX + 32 + FM_BOOT_ID_LEN] = "";
 	int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	ssize_t len;
 
@@ -208,7 +200,7 @@ static void make_secret(uint8_t secret[static FM_INVITE_SECRET_LEN])
 
 int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 {
-	char path[PATH_MAX], hex[HASH_HEX + 1], text[HASH_HEX + 32 + BOOT_ID_LEN];
+	char path[PATH_MAX], hex[HASH_HEX + 1], text[HASH_HEX + 32 + FM_BOOT_ID_LEN];
 	struct fm_file_write how = { .path = path, .mode = 0600 };
 	struct walk w = { .visit = count_open };
 	int ret;

@@ -12,12 +12,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "mover/base/boot.h"
 #include "mover/base/bytes.h"
 #include "mover/base/fault.h"
 #include "mover/journal/siphash.h"
 
 #define MACHINE_ID_PATH "/etc/machine-id"
-#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define TEXT_MAX 63
 
 /* The keys are known to all: they only keep the two kinds of ID, and fmove's from other programs',
@@ -27,9 +27,9 @@ static const struct fm_sip key_of_name = { .low = UINT64_C(0x6e6a2d65766f6d66), 
 
 /* 1: text holds what the file says. 0: there is no such file, or nothing in it, or it is not for
  * us. */
-static int read_text(const char *path, char text[TEXT_MAX + 1])
+static int read_machine_id(char text[TEXT_MAX + 1])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(MACHINE_ID_PATH, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
 
 	if (FM_FAULT("journal.host")) {
@@ -100,16 +100,17 @@ void fm_journal_host_of(const char *machine_id, const char *boot_id, const char 
 
 int fm_journal_host_here(struct fm_journal_host *out)
 {
-	char machine_id[TEXT_MAX + 1], boot_id[TEXT_MAX + 1];
-	int has_machine = read_text(MACHINE_ID_PATH, machine_id),
-	    has_boot = read_text(BOOT_ID_PATH, boot_id);
+	char machine_id[TEXT_MAX + 1], boot_id[FM_BOOT_ID_LEN + 1];
+	int has_machine = read_machine_id(machine_id), boot = fm_boot_id(boot_id);
 	struct utsname names;
 
-	if (has_machine < 0 || has_boot < 0)
-		return has_machine < 0 ? has_machine : has_boot;
+	if (has_machine < 0)
+		return has_machine;
+	if (boot < 0 && boot != -ENOENT && boot != -EACCES && boot != -EBADMSG)
+		return boot;
 	if (uname(&names) < 0)
 		return -errno;
-	fm_journal_host_of(has_machine ? machine_id : NULL, has_boot ? boot_id : NULL,
+	fm_journal_host_of(has_machine ? machine_id : NULL, boot == 0 ? boot_id : NULL,
 			   names.nodename, out);
 	return 0;
 }

@@ -168,8 +168,6 @@ static uint64_t wall_ms(void *ctx)
 void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved,
 		   const char *directory, const char *broken)
 {
-	char *boot = NULL;
-
 	*world = (struct fm_world){ .helpers = helpers, .fmoved = fmoved };
 	if (directory && strlen(directory) < sizeof(world->directory))
 		strcpy(world->directory, directory);
@@ -177,10 +175,7 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm
 		(void)snprintf(world->broken, sizeof(world->broken), "%s", broken);
 	/* Without it what an earlier boot connected could be taken for this one's: it would not be
 	 * there. */
-	if (read_text("/proc/sys/kernel/random/boot_id", sizeof(world->boot), &boot, NULL) == 0)
-		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"),
-			       boot);
-	free(boot);
+	(void)fm_boot_id(world->boot);
 	world->table = (struct fm_supervisor_world){
 		.read_inventory = read_inventory,
 		.read_settings = read_settings,

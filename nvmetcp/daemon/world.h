@@ -9,6 +9,7 @@
 
 #include <limits.h>
 
+#include "mover/base/boot.h"
 #include "nvmetcp/supervisor.h"
 
 struct fm_err;
@@ -23,7 +24,7 @@ struct fm_world {
 	/* why the one that is configured is not used: what must be durable is an error; "": it is
 	 * used, or none is */
 	char broken[512];
-	char boot[64];
+	char boot[FM_BOOT_ID_LEN + 1];	/* "": not known */
 };
 
 /*

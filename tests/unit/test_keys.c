@@ -259,7 +259,7 @@ static void test_use_is_synced(void)
 	fm_fault_arm("invite.sync", 1);
 	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -EIO);
 	fm_fault_arm(NULL, 0);
-	fm_fault_arm("invite.boot", 1);
+	fm_fault_arm("boot.id", 1);
 	CU_ASSERT_EQUAL(fm_invite_left(dir, &err), -EIO);
 	fm_fault_arm(NULL, 0);
 	run("rm -r invites", "");
