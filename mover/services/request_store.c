@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* request_store - a request at a store of this node. See request_priv.h. */
+#include "mover/services/request_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int list_run(struct fm_request *r, struct fm_store *s)
+{
+	struct fm_list_opts o = { .after = r->after, .max = FM_WIRE_ENTRIES_MAX };
+	bool is_partials = r->verb == FM_VERB_PARTIALS;
+	int ret;
+
+	r->count = 0;
+	if (is_partials && !s->ops->partials)
+		return 0;	/* nothing is ever unfinished there */
+	ret = (is_partials ? s->ops->partials : s->ops->list)(s, r->path, &r->who, &o, r->entries,
+							      &r->count, &r->work_err);
+	r->is_more = ret == 0 && r->count == o.max;
+	return ret;
+}
+
+/* Moves or links a name. A store that keeps nothing has no names. */
+static int name_run(struct fm_request *r, struct fm_store *s)
+{
+	bool is_move = r->verb == FM_VERB_MOVE;
+
+	if (is_move ? !s->ops->move : !s->ops->link)
+		return fm_err_set(&r->work_err, -ENOTSUP, "store %s: it keeps no names", s->name);
+	return (is_move ? s->ops->move : s->ops->link)(s, r->path, r->to, &r->who, r->may_replace,
+						       &r->work_err);
+}
+
+static void work_run(struct fm_work *work)
+{
+	struct fm_request *r = fm_container_of(work, struct fm_request, work);
+	struct fm_store *s = r->store_ref->store;
+
+	switch (r->verb) {
+	case FM_VERB_STAT:
+		r->entries[0].name[0] = '\0';
+		(void)snprintf(r->shared, sizeof(r->shared), "%s", s->shared);
+		r->work_ret = s->ops->stat(s, r->path, &r->who, &r->entries[0].attr, &r->work_err);
+		r->count = 1;
+		break;
+	case FM_VERB_LIST:
+	case FM_VERB_PARTIALS:
+		r->work_ret = list_run(r, s);
+		break;
+	case FM_VERB_REMOVE:
+		r->work_ret = s->ops->remove(s, r->path, &r->who, r->is_recursive, &r->work_err);
+		break;
+	case FM_VERB_MKDIR:
+		r->work_ret = s->ops->mkdir(s, r->path, &r->who, &r->work_err);
+		break;
+	case FM_VERB_MOVE:
+	case FM_VERB_LINK:
+		r->work_ret = name_run(r, s);
+		break;
+	case FM_VERB_FREE:
+	case FM_VERB_PURGE:
+	case FM_VERB_PURGE_PARTIALS:
+		r->work_ret = fm_request_run_space(r, s);
+		break;
+	}
+}
+
+static void work_done(struct fm_work *work)
+{
+	struct fm_request *r = fm_container_of(work, struct fm_request, work);
+
+	r->is_working = false;
+	if (r->is_over) {	/* given up meanwhile */
+		fm_request_free_later(r);
+		return;
+	}
+	if (r->is_any_store && r->work_ret == -EACCES) {
+		fm_request_next_store(r);
+		return;
+	}
+	r->err = r->work_err;
+	r->err.code = r->work_ret;
+	r->code = fm_err_not_begun(&r->err);
+	fm_request_finish(r);
+}
+
+void fm_request_start_work(struct fm_request *r)
+{
+	r->is_working = true;
+	r->work.who = r->is_ours ? fm_share_user(r->who.uid) : fm_share_name(r->who_peer);
+	r->work.user = r->who.uid;
+	r->work.run = work_run;
+	r->work.done = work_done;
+	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);
+}
+
+void fm_request_next_store(struct fm_request *r)
+{
+	struct fm_store_ref *best = NULL;
+
+	if (r->store_ref)
+		fm_engine_store_put(r->store_ref);
+	r->store_ref = NULL;
+	fm_list_each(at, next, &r->engine->stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+
+		if (strcmp(ref->store->name, r->after) > 0 &&
+		    (!best || strcmp(ref->store->name, best->store->name) < 0))
+			best = ref;
+	}
+	r->store[0] = '\0';
+	if (best)
+		r->store_ref = fm_engine_store_get(r->engine, best->store->name,
+						   strlen(best->store->name));
+	if (!r->store_ref) {
+		r->page = (struct fm_space_page){ .count = 0 };
+		fm_request_finish(r);
+		return;
+	}
+	(void)snprintf(r->store, sizeof(r->store), "%.*s", FM_WIRE_NAME_MAX,
+		       r->store_ref->store->name);
+	(void)snprintf(r->after, sizeof(r->after), "%s", r->store);
+	fm_request_start_work(r);
+}
