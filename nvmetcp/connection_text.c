@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/base/text.h"
 #include "nvmetcp/connection.h"
 #include "nvmetcp/volume.h"
 
@@ -63,28 +63,6 @@ int fm_connection_address(const char *text, char out[static FM_CONNECTION_ADDRES
 }
 
 /* -------------------------------------------------------------------------------------- options */
-
-struct text {
-	char *at;
-	size_t left;		/* the terminator's byte included */
-	bool is_full;
-};
-
-static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-	int len;
-
-	va_start(ap, fmt);
-	len = vsnprintf(t->at, t->left, fmt, ap);
-	va_end(ap);
-	if (len < 0 || (size_t)len >= t->left) {
-		t->is_full = true;
-		return;
-	}
-	t->at += len;
-	t->left -= (size_t)len;
-}
 
 /* A comma ends an option and a line end the text, and the kernel knows no escape. The value is not
  * shown: it may be a secret. */
@@ -188,7 +166,7 @@ static unsigned queues_of(const struct fm_connection_opts *o)
 	return cores < QUEUES_DEFAULT_MAX ? (unsigned)cores : QUEUES_DEFAULT_MAX;
 }
 
-static int add_values(struct text *t, const struct fm_connection_opts *o, struct fm_err *err)
+static int add_values(struct fm_text *t, const struct fm_connection_opts *o, struct fm_err *err)
 {
 	char address[FM_CONNECTION_ADDRESS_MAX], host_address[FM_CONNECTION_ADDRESS_MAX] = "";
 
@@ -197,30 +175,30 @@ static int add_values(struct text *t, const struct fm_connection_opts *o, struct
 	if (is_set(o->host_address) && fm_connection_address(o->host_address, host_address) < 0)
 		return fm_err_set(err, -EINVAL, "host address %.64s is no IPv4 or IPv6 address",
 				  o->host_address);
-	add(t, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,hostnqn=%s,hostid=%s", address, o->port,
-	    o->subsystem, o->host_nqn, o->host_id);
+	fm_text_add(t, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,hostnqn=%s,hostid=%s", address,
+		    o->port, o->subsystem, o->host_nqn, o->host_id);
 	if (host_address[0])
-		add(t, ",host_traddr=%s", host_address);
+		fm_text_add(t, ",host_traddr=%s", host_address);
 	if (is_set(o->host_interface))
-		add(t, ",host_iface=%s", o->host_interface);
+		fm_text_add(t, ",host_iface=%s", o->host_interface);
 	/* A discovery controller has no I/O queues. */
 	if (strcmp(o->subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0) {
-		add(t, ",nr_io_queues=%u", queues_of(o));
+		fm_text_add(t, ",nr_io_queues=%u", queues_of(o));
 		if (o->queue_size > 0)
-			add(t, ",queue_size=%u", o->queue_size);
+			fm_text_add(t, ",queue_size=%u", o->queue_size);
 	}
-	add(t, ",keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d", o->keep_alive_s,
-	    o->reconnect_delay_s, o->ctrl_loss_s);
+	fm_text_add(t, ",keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d", o->keep_alive_s,
+		    o->reconnect_delay_s, o->ctrl_loss_s);
 	if (o->has_header_digest)
-		add(t, ",hdr_digest");
+		fm_text_add(t, ",hdr_digest");
 	if (o->has_data_digest)
-		add(t, ",data_digest");
+		fm_text_add(t, ",data_digest");
 	if (o->has_tls)
-		add(t, ",tls");
+		fm_text_add(t, ",tls");
 	if (is_set(o->secret))
-		add(t, ",dhchap_secret=%s", o->secret);
+		fm_text_add(t, ",dhchap_secret=%s", o->secret);
 	if (is_set(o->controller_secret))
-		add(t, ",dhchap_ctrl_secret=%s", o->controller_secret);
+		fm_text_add(t, ",dhchap_ctrl_secret=%s", o->controller_secret);
 	if (t->is_full)
 		return fm_err_set(err, -E2BIG,
 				  "the options of the connection are longer than %d bytes",
@@ -231,7 +209,7 @@ static int add_values(struct text *t, const struct fm_connection_opts *o, struct
 int fm_connection_options(const struct fm_connection_opts *opts,
 			  char text[static FM_CONNECTION_OPTIONS_MAX], struct fm_err *err)
 {
-	struct text t = { .at = text, .left = FM_CONNECTION_OPTIONS_MAX };
+	struct fm_text t = {.at = text, .left = FM_CONNECTION_OPTIONS_MAX};
 	int ret = check_texts(opts, err);
 
 	if (ret == 0)

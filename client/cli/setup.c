@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "config/preflight.h"
 #include "config/value.h"
 #include "mover/base/err.h"
+#include "mover/base/text.h"
 
 #define STATE_PARENT "/var/lib"
 #define STORE_DIR STATE_PARENT "/fmove/data"
@@ -137,44 +137,20 @@ static int own_name(char *out, size_t max, struct fm_err *err)
 
 /* ---- the text ---- */
 
-struct text {
-	char *at;
-	size_t left;
-	bool is_full;
-};
-
-static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *t, const char *fmt, ...)
-{
-	va_list args;
-	int len;
-
-	va_start(args, fmt);
-	len = vsnprintf(t->at, t->left, fmt, args);
-	va_end(args);
-	if (len < 0 || (size_t)len >= t->left) {
-		t->is_full = true;
-		return;
-	}
-	t->at += len;
-	t->left -= (size_t)len;
-}
-
 /* Adds a string as libconfig reads it. */
-static void add_string(struct text *t, const char *name, const char *value)
+static void add_string(struct fm_text *t, const char *name, const char *value)
 {
-	add(t, "\t%s = \"", name);
+	fm_text_add(t, "\t%s = \"", name);
 	for (; *value; value++)
-		add(t, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
-	add(t, "\";\n");
+		fm_text_add(t, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+	fm_text_add(t, "\";\n");
 }
 
-static void print_store(struct text *t, const char *name, const char *directory)
+static void print_store(struct fm_text *t, const char *name, const char *directory)
 {
 	add_string(t, "name", name);
 	add_string(t, "directory", directory);
-	add(t, "\tread = [ \"*\" ];\n\twrite = [ \"*\" ];\n");
+	fm_text_add(t, "\tread = [ \"*\" ];\n\twrite = [ \"*\" ];\n");
 }
 
 /*
@@ -210,22 +186,22 @@ const char *fm_setup_store(const struct fm_setup *setup, unsigned i)
 	return setup->store_count ? setup->stores[i] : "data=" STORE_DIR;
 }
 
-static void print_stores(struct text *t, const struct fm_setup *setup, const char *dir)
+static void print_stores(struct fm_text *t, const struct fm_setup *setup, const char *dir)
 {
 	char name[FM_VALUE_NAME_MAX + 2], directory[PATH_MAX];
 
-	add(t, "\nstores = (");
+	fm_text_add(t, "\nstores = (");
 	for (unsigned i = 0; i < fm_setup_stores(setup); i++) {
 		store_at(setup, dir, i, name, directory);
-		add(t, "%s {\n", i ? "," : "");
+		fm_text_add(t, "%s {\n", i ? "," : "");
 		print_store(t, name, directory);
-		add(t, "}");
+		fm_text_add(t, "}");
 	}
-	add(t, " );\n");
+	fm_text_add(t, " );\n");
 }
 
 /* Prints a proposal: networks are private only if their owner says so at both ends. */
-static void print_cables(struct text *t)
+static void print_cables(struct fm_text *t)
 {
 	struct fm_networks cables;
 	char network[FM_NETWORK_TEXT_MAX];
@@ -233,20 +209,22 @@ static void print_cables(struct text *t)
 	fm_cables_find(&cables);
 	if (cables.count == 0)
 		return;
-	add(t, "\n# TCP is encrypted. Over the cables of this machine's RDMA ports it need not be "
-	       "if nobody else can reach them: take away the\n"
-	       "# '#' below, on both nodes. See ENCRYPTION in fmove.conf(5).\n"
-	       "#mover = { private_networks = [");
+	fm_text_add(
+		t,
+		"\n# TCP is encrypted. Over the cables of this machine's RDMA ports it need not be "
+		"if nobody else can reach them: take away the\n"
+		"# '#' below, on both nodes. See ENCRYPTION in fmove.conf(5).\n"
+		"#mover = { private_networks = [");
 	for (unsigned i = 0; i < cables.count; i++) {
 		fm_network_print(&cables.network[i], network);
-		add(t, "%s \"%s\"", i ? "," : "", network);
+		fm_text_add(t, "%s \"%s\"", i ? "," : "", network);
 	}
-	add(t, " ]; };\n");
+	fm_text_add(t, " ]; };\n");
 }
 
 static int compose(const struct fm_setup *setup, const char *node, const char *dir, char *out)
 {
-	struct text t = { out, TEXT_MAX, false };
+	struct fm_text t = { .at = out, .left = TEXT_MAX };
 	char host[FM_VALUE_HOST_MAX], path[PATH_MAX];
 	uint16_t port = FM_SETUP_PORT;
 	const char *address = setup->addresses.count > 0 ? setup->addresses.text[0] : NULL;
@@ -254,9 +232,10 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 	if (address)
 		/* was looked at when it was said */
 		(void)fm_value_address(address, false, host, sizeof(host), &port);
-	add(&t, "# What else can be said: fmove.conf(5), fmove config example.\nnode = {\n");
+	fm_text_add(&t,
+		    "# What else can be said: fmove.conf(5), fmove config example.\nnode = {\n");
 	add_string(&t, "name", node);
-	add(&t, "\tlisten = \"[::]:%u\";\n", port);
+	fm_text_add(&t, "\tlisten = \"[::]:%u\";\n", port);
 	if (address)
 		add_string(&t, "address", address);
 	if (!is_system(dir)) {
@@ -265,7 +244,7 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 		(void)fm_path_join(dir, "state", path, NULL);
 		add_string(&t, "state_directory", path);
 	}
-	add(&t, "};\n");
+	fm_text_add(&t, "};\n");
 	print_cables(&t);
 	print_stores(&t, setup, dir);
 	return t.is_full ? -E2BIG : 0;

@@ -3,9 +3,10 @@
 #include "client/topology/topology.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mover/base/text.h"
 
 struct fm_topology *fm_topology_new(void)
 {
@@ -105,31 +106,13 @@ unsigned fm_segment_size(const struct fm_topology *t, const unsigned *segment, u
 
 /* ---- a link in words ---- */
 
-struct line {
-	char *at;
-	size_t cap, len;
-};
-
-static void add(struct line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct line *l, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(l->at + l->len, l->cap - l->len, fmt, ap);
-	va_end(ap);
-	if (n > 0)
-		l->len += (size_t)n < l->cap - l->len ? (size_t)n : l->cap - l->len - 1;
-}
-
 static const char *kind_shown(const char *kind)
 {
 	return strcmp(kind, "rdma") == 0 ? "RDMA" : strcmp(kind, "tcp") == 0 ? "TCP" : kind;
 }
 
 /* Those that are up; RDMA before TCP, as it is used before. */
-static void add_kinds(struct line *out, const struct fm_topology_link *l)
+static void add_kinds(struct fm_text *out, const struct fm_topology_link *l)
 {
 	static const char *const kinds[] = {"rdma", "tcp"};
 	bool is_any = false;
@@ -137,32 +120,34 @@ static void add_kinds(struct line *out, const struct fm_topology_link *l)
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		for (size_t i = 0; i < l->rail_count; i++)
 			if (l->rails[i].is_up && strcmp(l->rails[i].kind, kinds[k]) == 0) {
-				add(out, "%s%s", is_any ? ", " : "", kind_shown(kinds[k]));
+				fm_text_add(out, "%s%s", is_any ? ", " : "", kind_shown(kinds[k]));
 				is_any = true;
 				break;
 			}
 	if (!is_any)
-		add(out, "down");
+		fm_text_add(out, "down");
 }
 
 const char *fm_link_text(const struct fm_topology_link *l, char *out, size_t cap)
 {
-	struct line line = {.at = out, .cap = cap};
+	struct fm_text line = {.at = out, .left = cap};
 	size_t up = 0;
 
 	out[0] = '\0';
 	for (size_t i = 0; i < l->rail_count; i++)
 		up += l->rails[i].is_up;
 	add_kinds(&line, l);
-	add(&line, "; %zu of %zu rail%s up", up, l->rail_count, l->rail_count == 1 ? "" : "s");
+	fm_text_add(&line, "; %zu of %zu rail%s up", up, l->rail_count,
+		    l->rail_count == 1 ? "" : "s");
 	if (l->is_relayed)
-		add(&line, "; through %s",
-		    l->via[0] ? l->via : "a node or router that is not known");
+		fm_text_add(&line, "; through %s",
+			    l->via[0] ? l->via : "a node or router that is not known");
 	if (l->round_trip_us != FM_TOPOLOGY_NONE)
-		add(&line, "; round trip %.2f ms", (double)l->round_trip_us / 1000);
+		fm_text_add(&line, "; round trip %.2f ms", (double)l->round_trip_us / 1000);
 	for (size_t i = 0; i < l->rail_count; i++)
 		if (!l->rails[i].is_up && l->rails[i].error[0]) {
-			add(&line, "; %s: %s", kind_shown(l->rails[i].kind), l->rails[i].error);
+			fm_text_add(&line, "; %s: %s", kind_shown(l->rails[i].kind),
+				    l->rails[i].error);
 			break;
 		}
 	return out;
