@@ -33,6 +33,23 @@ void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why)
 	fm_jw_object_end(w);
 }
 
+void fm_ask_outcome_json(const char *name, const char *key, const char *other, int status,
+			 const struct fmove_error *why)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout); /* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "name", name, strnlen(name, FM_ASK_NAME_TEXT_MAX));
+	if (key)
+		fm_jw_name(&w, key, other, strnlen(other, FM_ASK_NAME_TEXT_MAX));
+	fm_jw_u64(&w, "exit", (uint64_t)status);
+	if (why)
+		fm_ask_error_json(&w, why);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status)
 {
 	static struct fm_turn turn;

@@ -23,6 +23,13 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 /* "error" of the object in w. */
 void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why);
 
+/*
+ * What became of name as one object: {"name": .., key: other, "exit": ..} and the error, if there
+ * is one. key may be NULL: then there is nothing beside the name.
+ */
+void fm_ask_outcome_json(const char *name, const char *key, const char *other, int status,
+			 const struct fmove_error *why);
+
 /* Connect, or say why not: -1 and *status. Once in a process. */
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
 

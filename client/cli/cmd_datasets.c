@@ -254,20 +254,6 @@ int fm_cmd_datasets(int argc, char **argv)
 
 /* ---- pin, unpin, unstage ---- */
 
-static void print_changed(const char *name, int status, const struct fmove_error *why)
-{
-	struct fm_json_writer w;
-
-	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "name", name, strnlen(name, FMOVE_PATH_MAX));
-	fm_jw_u64(&w, "exit", (uint64_t)status);
-	if (why)
-		fm_ask_error_json(&w, why);
-	fm_jw_object_end(&w);
-	(void)printf("\n");
-}
-
 static int change(int argc, char **argv, const char *verb,
 		  int (*make)(struct fmove *c, const char *name, struct fmove_error *err))
 {
@@ -289,7 +275,7 @@ static int change(int argc, char **argv, const char *verb,
 	if (ret < 0)
 		status = fm_ask_fail(verb, args.operands[0], &why);
 	if (is_json)
-		print_changed(args.operands[0], status, ret < 0 ? &why : NULL);
+		fm_ask_outcome_json(args.operands[0], NULL, NULL, status, ret < 0 ? &why : NULL);
 	return fm_stdout_end(verb, status);
 }
 

@@ -2,11 +2,7 @@
 /* cmd_ln - fmove ln --symbolic [--force] TARGET NODE:STORE/PATH */
 #include "client/cli/ask.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "mover/base/err.h"
-#include "mover/base/json.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_SYMBOLIC, OPT_FORCE };
 
@@ -16,22 +12,6 @@ const struct fm_opt fm_opts_ln[] = {
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
-
-static void print_json(const char *text, const char *target, int status,
-		       const struct fmove_error *why)
-{
-	struct fm_json_writer w;
-
-	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "name", text, strnlen(text, FM_ASK_NAME_TEXT_MAX));
-	fm_jw_name(&w, "target", target, strnlen(target, FMOVE_PATH_MAX));
-	fm_jw_u64(&w, "exit", (uint64_t)status);
-	if (why)
-		fm_ask_error_json(&w, why);
-	fm_jw_object_end(&w);
-	(void)printf("\n");
-}
 
 static int make_link(const char *target, const char *text, const struct fm_name *name,
 		     bool may_replace, bool is_json)
@@ -48,7 +28,7 @@ static int make_link(const char *target, const char *text, const struct fm_name 
 	if (ret < 0)
 		status = fm_ask_fail("ln", text, &why);
 	if (is_json)
-		print_json(text, target, status, ret < 0 ? &why : NULL);
+		fm_ask_outcome_json(text, "target", target, status, ret < 0 ? &why : NULL);
 	return fm_stdout_end("ln", status);
 }
 

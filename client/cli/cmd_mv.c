@@ -2,11 +2,9 @@
 /* cmd_mv - fmove mv [--force] NODE:STORE/PATH NODE:STORE/PATH */
 #include "client/cli/ask.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "mover/base/err.h"
-#include "mover/base/json.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_FORCE };
 
@@ -46,25 +44,10 @@ static int take_names(struct fm_args *args, struct move *m)
 	return 0;
 }
 
-static void print_json(const struct move *m, int status, const struct fmove_error *why)
-{
-	char to[FM_ASK_NAME_TEXT_MAX];
-	struct fm_json_writer w;
-
-	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
-	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "name", m->text, strnlen(m->text, FM_ASK_NAME_TEXT_MAX));
-	fm_jw_name(&w, "to", to, fm_name_text(&m->to, to, sizeof(to)));
-	fm_jw_u64(&w, "exit", (uint64_t)status);
-	if (why)
-		fm_ask_error_json(&w, why);
-	fm_jw_object_end(&w);
-	(void)printf("\n");
-}
-
 static int move(const struct move *m)
 {
 	struct fmove_name from = fm_name_parts(&m->from);
+	char to[FM_ASK_NAME_TEXT_MAX];
 	int ret, status = FM_EXIT_DONE;
 	struct fmove_error why;
 	struct fmove *c;
@@ -75,8 +58,9 @@ static int move(const struct move *m)
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("mv", m->text, &why);
+	(void)fm_name_text(&m->to, to, sizeof(to));
 	if (m->is_json)
-		print_json(m, status, ret < 0 ? &why : NULL);
+		fm_ask_outcome_json(m->text, "to", to, status, ret < 0 ? &why : NULL);
 	return fm_stdout_end("mv", status);
 }
 
