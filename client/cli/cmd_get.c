@@ -214,10 +214,8 @@ int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, co
 static int get_own(struct fm_transfer *t, const struct fm_name *source, struct fm_name *own,
 		   struct fm_outcome *one)
 {
-	struct fmove_name parts = fm_name_parts(source), own_parts;
 	const char *last = fm_name_last(source->path);
 	struct fmove_entry file;
-	struct fmove_error why;
 	int is_tree = 0, ret = 0;
 
 	if (own->is_dir && !*last)
@@ -232,24 +230,7 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 		ret = fm_transfer_spares(t, NULL, &file, own, one);
 	if (ret < 0 || (ret > 0 && !is_tree))
 		return ret < 0 ? ret : 0;
-	t->opts.tree = is_tree ? &t->dir.tree : NULL;
-	fm_transfer_set_kind(t, is_tree);
-	own_parts = fm_name_parts(own);
-	fm_transfer_begin(t, source->path);
-	if (t->opts.tree)
-		fm_dir_name(t, one);
-	if (t->is_detached)
-		ret = fmove_get_store_detached(t->conn, &parts, &own_parts, &t->opts, one->job,
-					       &why);
-	else
-		ret = fmove_get_store(t->conn, &parts, &own_parts, &t->opts, &one->result, &why);
-	fm_transfer_end(t);
-	one->is_handed_over = t->is_detached;
-	if (t->opts.tree && !one->is_handed_over)
-		fm_dir_outcome(&t->dir, one);
-	if (ret == 0)
-		return 0;
-	return fm_transfer_fail(one, one->source, &why);
+	return fm_transfer_stores(t, false, source, own, is_tree, one);
 }
 
 /*

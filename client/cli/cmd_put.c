@@ -210,9 +210,7 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_name *target,
 		   struct fm_outcome *one)
 {
-	struct fmove_name parts, own_parts = fm_name_parts(own);
 	struct fmove_entry file;
-	struct fmove_error why;
 	int is_tree = fm_transfer_is_tree(t, own, &file, one);
 	int ret = is_tree < 0 ? is_tree : 0;
 
@@ -220,29 +218,12 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_n
 		ret = fm_transfer_spares(t, NULL, &file, target, one);
 	if (ret != 0)
 		return ret < 0 ? ret : 0;
-	parts = fm_name_parts(target);
 	if (t->dir.tree.follows_links)
 		return fm_err_set(&one->err, -EINVAL,
 				  "%s: links in a store are not followed: leave out -L, or send "
 				  "its directory by its own path",
 				  one->source);
-	t->opts.tree = is_tree > 0 ? &t->dir.tree : NULL;
-	fm_transfer_set_kind(t, is_tree > 0);
-	fm_transfer_begin(t, one->source);
-	if (t->opts.tree)
-		fm_dir_name(t, one);
-	if (t->is_detached)
-		ret = fmove_put_store_detached(t->conn, &own_parts, &parts, &t->opts, one->job,
-					       &why);
-	else
-		ret = fmove_put_store(t->conn, &own_parts, &parts, &t->opts, &one->result, &why);
-	fm_transfer_end(t);
-	one->is_handed_over = t->is_detached;
-	if (t->opts.tree && !one->is_handed_over)
-		fm_dir_outcome(&t->dir, one);
-	if (ret == 0)
-		return 0;
-	return fm_transfer_fail(one, one->source, &why);
+	return fm_transfer_stores(t, true, own, target, is_tree > 0, one);
 }
 
 /* Adds to "no such file" that the operand may be meant as a name at another node. */

@@ -324,3 +324,30 @@ int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmo
 	(void)fm_transfer_error(&one->err, why);
 	return fm_err_wrap(&one->err, "%s", label);
 }
+
+/* ---- from store to store ---- */
+
+int fm_transfer_stores(struct fm_transfer *t, bool is_put, const struct fm_name *from,
+		       const struct fm_name *to, bool is_tree, struct fm_outcome *one)
+{
+	struct fmove_name source = fm_name_parts(from), target = fm_name_parts(to);
+	struct fmove_error why;
+	int ret;
+
+	t->opts.tree = is_tree ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, is_tree);
+	fm_transfer_begin(t, is_put ? one->source : from->path);
+	if (is_tree)
+		fm_dir_name(t, one);
+	if (t->is_detached)
+		ret = (is_put ? fmove_put_store_detached : fmove_get_store_detached)(
+			t->conn, &source, &target, &t->opts, one->job, &why);
+	else
+		ret = (is_put ? fmove_put_store : fmove_get_store)(t->conn, &source, &target,
+								   &t->opts, &one->result, &why);
+	fm_transfer_end(t);
+	one->is_handed_over = t->is_detached;
+	if (is_tree && !one->is_handed_over)
+		fm_dir_outcome(&t->dir, one);
+	return ret == 0 ? 0 : fm_transfer_fail(one, one->source, &why);
+}

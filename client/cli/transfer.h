@@ -106,6 +106,13 @@ int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name,
 int fm_transfer_spares(struct fm_transfer *t, const char *path, const struct fmove_entry *file,
 		       struct fm_name *target, struct fm_outcome *one);
 
+/*
+ * Moves a file or a directory between a store of this node and one of another; is_put: it is ours
+ * that it comes from. Nothing of it is in our hands. Negative: one->err has it.
+ */
+int fm_transfer_stores(struct fm_transfer *t, bool is_put, const struct fm_name *from,
+		       const struct fm_name *to, bool is_tree, struct fm_outcome *one);
+
 /* With --verbose: a file that was moved, or would be, is named. Before fm_outcomes_add(). */
 void fm_transfer_name(struct fm_transfer *t, const struct fm_outcome *one);
 
