@@ -304,6 +304,13 @@ static const struct fm_mount *mounted_elsewhere(const struct scene *s,
 	return NULL;
 }
 
+/* Whether other is a device of that namespace: each path to it may have one. */
+static bool is_device_of(const struct scene *s, const struct fm_inv_namespace *other,
+			 const struct fm_inv_namespace *ns)
+{
+	return other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns));
+}
+
 /*
  * The mount of this namespace through any of its devices. Two mounts through two devices would
  * write to it twice, on this very machine.
@@ -315,7 +322,7 @@ any_device_elsewhere(const struct scene *s, const struct fm_inv_namespace *ns, c
 		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
 		const struct fm_mount *mount = NULL;
 
-		if (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns)))
+		if (is_device_of(s, other, ns))
 			mount = mounted_elsewhere(s, other);
 		*device = other->name;
 		if (mount)
@@ -331,8 +338,7 @@ static const struct fm_inv_namespace *held_by_device(const struct scene *s,
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
 
-		if (other->holder[0] &&
-		    (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns))))
+		if (other->holder[0] && is_device_of(s, other, ns))
 			return other;
 	}
 	return NULL;
@@ -345,8 +351,7 @@ static const struct fm_inv_namespace *mapped_device(const struct scene *s,
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
 
-		if (other->mapper[0] &&
-		    (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns))))
+		if (other->mapper[0] && is_device_of(s, other, ns))
 			return other;
 	}
 	return NULL;

@@ -156,17 +156,6 @@ static void end_run(struct fm_stage_run *r)
 /* ---- finish ---- */
 
 /*
- * Removes what a transfer leaves beside a tree for fmove verify. The manifest of the dataset
- * replaces it.
- */
-static int remove_beside(void *ctx, const char *name)
-{
-	if (fm_staging_is_ours(name))
-		(void)unlinkat(*(const int *)ctx, name, 0);	/* if it stays it does no harm */
-	return 0;
-}
-
-/*
  * Opens the directory that a manifest is made from. For a dataset of one file, that is the
  * directory that the file is in.
  */
@@ -288,7 +277,9 @@ static void finish(struct fm_work *work)
 	(void)close(data);	/* only read */
 	if (ret < 0)
 		return;
-	(void)fm_cache_names(dir, remove_beside, &dir);	/* as one that stays */
+	/* The dataset's manifest replaces what the transfer left for fmove verify. What stays does
+	 * no harm. */
+	(void)fm_cache_names(dir, remove_ours, &dir);
 	for (unsigned i = 0; i < (r->totals.extents ? r->totals.extents : 1); i++)
 		fm_cache_fetch_mark(r->fetch, i);
 	ret = fm_cache_fetch_save(r->fetch, &r->err);
