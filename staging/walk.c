@@ -22,7 +22,6 @@
 
 #define OPEN_MAX 64u		/* of the directories on the way, the innermost ones */
 #define NAMES_FIRST 4096u	/* bytes */
-#define COUNT_FIRST 128u
 
 /* A directory on the way. */
 struct level {

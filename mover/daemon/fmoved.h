@@ -98,8 +98,4 @@ void fm_reload_start(struct fm_reload *reload);
 /* None under way: the worker has ended and its posts have run. NULL is allowed. */
 void fm_reload_free(struct fm_reload *reload);
 
-/* facts_here.c */
-/* Peers that ask are told from now on, if the configuration says so then. */
-void fm_facts_here_begin(struct fm_fmoved *fmoved);
-
 #endif
