@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "config/check.h"
+#include "config/entries.h"
 #include "config/options.h"
 #include "config/value.h"
 #include "mover/base/err.h"
@@ -36,6 +37,7 @@ struct load {
 	struct fm_option_context ctx;
 	const char *file;	/* being read now */
 	const struct fm_config_peer_text *with;	/* NULL: peers.d as it is */
+	struct fm_config_entries *entries;	/* only these are asked for */
 	struct fm_err *err;
 };
 
@@ -598,9 +600,7 @@ static int parse_file(struct load *l, int flags, int (*apply)(struct load *, con
 
 static int is_peer_file(const struct dirent *e)
 {
-	size_t len = strlen(e->d_name);
-
-	return e->d_name[0] != '.' && len > 5 && strcmp(e->d_name + len - 5, ".conf") == 0;
+	return fm_config_entry_name_len(e->d_name) > 0;
 }
 
 /* Whether the text that is being tried replaces the file of that name. */
@@ -672,6 +672,50 @@ static int load_peers_dir(struct load *l)
 	ret = load_peers_in(l, dir);
 	free(dir);
 	return ret;
+}
+
+/* ---- the names of peers alone ---- */
+
+static bool is_known_setting(const char *name)
+{
+	for (size_t i = 0; i < GROUPS; i++)
+		if (strcmp(name, groups[i]) == 0)
+			return true;
+	return find_list(name);
+}
+
+static int name_peer(struct load *l, config_setting_t *s)
+{
+	const char *name;
+
+	if (!config_setting_is_group(s) ||
+	    config_setting_lookup_string(s, "name", &name) != CONFIG_TRUE ||
+	    !fm_value_is_name(name))
+		return -EINVAL;
+	return fm_config_entries_add(l->entries, name, strlen(name));
+}
+
+/* What has no name may be anybody's entry, and what is no setting at all may be "peers". */
+static int name_peers(struct load *l, config_setting_t *root)
+{
+	config_setting_t *peers = config_setting_get_member(root, "peers");
+	int ret = peers && !config_setting_is_list(peers) ? -EINVAL : 0;
+
+	for (int i = 0; ret == 0 && i < config_setting_length(root); i++)
+		if (!is_known_setting(
+			    config_setting_name(config_setting_get_elem(root, (unsigned)i))))
+			ret = -EINVAL;
+	for (int i = 0; ret == 0 && peers && i < config_setting_length(peers); i++)
+		ret = name_peer(l, config_setting_get_elem(peers, (unsigned)i));
+	return ret;
+}
+
+int fm_config_entries_of_file(const char *file, struct fm_config_entries *entries)
+{
+	struct fm_err err = { 0 };
+	struct load l = { .file = file, .entries = entries, .err = &err };
+
+	return parse_file(&l, 0, name_peers);
 }
 
 /* ---- the store for measuring ---- */

@@ -50,17 +50,21 @@ static const struct fm_json *find(const struct fm_json *array, const char *key_a
 
 /* ---- printing; fm_stdout_end() looks for errors ---- */
 
-/* Whoever was to be shut out by the change is still let in. */
+/* Whoever was to be let in by the change is not; whoever was to be shut out is. */
 static void print_mistake(const struct fm_json *s)
 {
 	const char *mistake = fm_field_text(s, "config_mistake");
-	char shown[1024], at[FM_SHOW_MAX];
+	const char *removed = fm_field_text(s, "config_removed");
+	char shown[1024], shown_removed[1024], at[FM_SHOW_MAX];
 
-	if (*mistake)
-		(void)printf("config  the configuration was changed but has a mistake: %s; "
-			     "what runs is that of %s\n",
-			     fm_show(mistake, strlen(mistake), shown, sizeof(shown)),
-			     fm_show_date(fm_field_i64(s, "config_read_ms"), at));
+	if (!*mistake)
+		return;
+	(void)printf("config  the configuration was changed but has a mistake: %s; "
+		     "what runs is that of %s%s%s\n",
+		     fm_show(mistake, strlen(mistake), shown, sizeof(shown)),
+		     fm_show_date(fm_field_i64(s, "config_read_ms"), at),
+		     *removed ? " without the peers that were removed: " : "",
+		     fm_show(removed, strlen(removed), shown_removed, sizeof(shown_removed)));
 }
 
 static void print_node(const struct fm_json *s)

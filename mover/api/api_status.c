@@ -151,6 +151,8 @@ static void snapshot_node(void *ctx, const struct fm_node_status *n)
 	fm_jw_i64(w, "config_read_ms", n->config_read_ms);
 	if (n->config_mistake[0])
 		fm_jw_text(w, "config_mistake", n->config_mistake);
+	if (n->config_removed[0])
+		fm_jw_text(w, "config_removed", n->config_removed);
 	fm_jw_u64(w, "arena_bytes", n->arena_bytes);
 	fm_jw_u64(w, "slabs", n->slabs);
 	fm_jw_u64(w, "slabs_free", n->slabs_free);

@@ -4,7 +4,8 @@
  *
  * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
  * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
- * nothing, and the status says so until a reload succeeds. Of a store that cannot be written to it
+ * nothing, but that peers whose entry is gone are revoked; the status says so until a reload
+ * succeeds. Of a store that cannot be written to it
  * warns, as a start does. A node that joins while the configuration is read may not be in what was
  * read: then it is read once more, and nobody is taken for removed who was not there yet. Control
  * loop only; reading and opening happen on a worker's thread.
@@ -19,6 +20,7 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "config/entries.h"
 #include "config/options.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -39,8 +41,11 @@ struct fm_reload {
 	/* The worker's, while is_busy: */
 	struct fm_config *cfg;			/* the new one */
 	struct fm_store *stores[FM_CONFIG_STORES_MAX];	/* by its place there; NULL: as it was */
+	struct fm_config_entries entries;	/* of what cannot be taken over */
 	struct fm_err err;
 	int ret;
+	/* Names of peers that went though there was a mistake, until a reload succeeds. */
+	char removed[FM_ERR_TEXT_MAX];
 	/* Behind it, and nothing waits for that: a file system may not answer. */
 	struct fm_work look;
 	bool is_looking;
@@ -75,6 +80,7 @@ static void drop_new(struct fm_reload *r)
 	}
 	fm_config_free(r->cfg);
 	r->cfg = NULL;
+	fm_config_entries_free(&r->entries);
 }
 
 static int read_new(struct fm_reload *r)
@@ -95,8 +101,10 @@ static void reload_run(struct fm_work *work)
 	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
 
 	r->ret = read_new(r);
-	if (r->ret < 0)
-		drop_new(r);
+	if (r->ret == 0)
+		return;
+	drop_new(r);
+	fm_config_entries_read(r->fmoved->opts.config_file, &r->entries);
 }
 
 /* ---- on the loop ---- */
@@ -137,15 +145,28 @@ static void visit_rail(void *ctx, const struct fm_rail_status *s)
 	(void)s;
 }
 
-static bool is_in_config(const struct fm_config *cfg, bool is_store, const char *name)
+/* r->cfg NULL: it could not be taken over. */
+static bool is_gone(const struct fm_reload *r, bool is_store, const char *name)
 {
+	const struct fm_config *cfg = r->cfg;
+
+	if (!cfg)
+		return fm_config_entries_lack(&r->entries, r->fmoved->cfg, name);
 	for (unsigned i = 0; is_store && i < cfg->store_count; i++)
 		if (strcmp(cfg->stores[i].name, name) == 0)
-			return true;
+			return false;
 	for (unsigned i = 0; !is_store && i < cfg->peer_count; i++)
 		if (strcmp(cfg->peers[i].name, name) == 0)
-			return true;
-	return false;
+			return false;
+	return true;
+}
+
+static void add_removed(struct fm_reload *r, const char *name)
+{
+	size_t len = strlen(r->removed);
+
+	(void)snprintf(r->removed + len, sizeof(r->removed) - len, "%s%s", len > 0 ? ", " : "",
+		       name);
 }
 
 static void remove_gone(struct fm_reload *r, bool is_stores)
@@ -162,8 +183,10 @@ static void remove_gone(struct fm_reload *r, bool is_stores)
 	n->is_stores = is_stores;
 	fm_engine_status(r->fmoved->engine, &visitor, n);
 	for (unsigned i = 0; i < n->count; i++) {
-		if (is_in_config(r->cfg, is_stores, n->name[i]))
+		if (!is_gone(r, is_stores, n->name[i]))
 			continue;
+		if (!r->cfg)
+			add_removed(r, n->name[i]);
 		fm_log_info("reload: %s \"%s\" is gone", is_stores ? "store" : "peer", n->name[i]);
 		if (is_stores)
 			fm_engine_remove_store(r->fmoved->engine, n->name[i]);
@@ -276,6 +299,35 @@ static void look_done(struct fm_work *work)
 
 /* ---- the end ---- */
 
+/* All stays as it was, but who was removed goes whatever else is wrong. */
+static void refuse(struct fm_reload *r)
+{
+	remove_gone(r, false);
+	fm_config_entries_free(&r->entries);
+	if (r->removed[0])
+		fm_log_error("reload: %s; nothing is changed but that these peers were removed: %s",
+			     r->err.text, r->removed);
+	else
+		fm_log_error("reload: %s; nothing is changed", r->err.text);
+	fm_engine_config_refused(r->fmoved->engine, r->err.text, r->removed);
+}
+
+static void take(struct fm_reload *r)
+{
+	struct fm_fmoved *fmoved = r->fmoved;
+
+	take_over(r);
+	say_restarts(r);
+	if (fmoved->cfg != fmoved->started)
+		fm_config_free(fmoved->cfg);
+	fmoved->cfg = r->cfg;
+	r->cfg = NULL;
+	r->removed[0] = '\0';
+	fm_engine_config_taken(fmoved->engine, r->began_ms);
+	fm_log_info("reloaded %s", fmoved->opts.config_file);
+	look_start(r);
+}
+
 static void reload_done(struct fm_work *work)
 {
 	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
@@ -290,20 +342,10 @@ static void reload_done(struct fm_work *work)
 		fm_reload_start(r);
 		return;
 	}
-	if (r->ret < 0) {
-		fm_log_error("reload: %s; nothing is changed", r->err.text);
-		fm_engine_config_refused(r->fmoved->engine, r->err.text);
-	} else {
-		take_over(r);
-		say_restarts(r);
-		if (r->fmoved->cfg != r->fmoved->started)
-			fm_config_free(r->fmoved->cfg);
-		r->fmoved->cfg = r->cfg;
-		r->cfg = NULL;
-		fm_engine_config_taken(r->fmoved->engine, r->began_ms);
-		fm_log_info("reloaded %s", r->fmoved->opts.config_file);
-		look_start(r);
-	}
+	if (r->ret < 0)
+		refuse(r);
+	else
+		take(r);
 	sd_notify(0, "READY=1");
 	fm_fmoved_say_status(r->fmoved);
 	if (r->is_wanted_again)

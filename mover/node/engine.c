@@ -368,11 +368,13 @@ void fm_engine_config_taken(struct fm_engine *e, int64_t read_ms)
 {
 	e->config_read_ms = read_ms;
 	e->config_mistake[0] = '\0';
+	e->config_removed[0] = '\0';
 }
 
-void fm_engine_config_refused(struct fm_engine *e, const char *why)
+void fm_engine_config_refused(struct fm_engine *e, const char *why, const char *removed)
 {
 	(void)snprintf(e->config_mistake, sizeof(e->config_mistake), "%s", why);
+	(void)snprintf(e->config_removed, sizeof(e->config_removed), "%s", removed);
 }
 
 void fm_engine_networks_changed(struct fm_engine *e)
@@ -394,6 +396,7 @@ static void visit_node(struct fm_engine *e, const struct fm_status_visitor *v, v
 				     .chosen = e->o.chosen ? e->o.chosen : "",
 				     .config_read_ms = e->config_read_ms,
 				     .config_mistake = e->config_mistake,
+				     .config_removed = e->config_removed,
 				     .arena_bytes = e->env.arena_len,
 				     .slabs = fm_slabs_count(e->slabs),
 				     .slabs_free = fm_slabs_free_count(e->slabs),

@@ -60,9 +60,9 @@ void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 
 /* For status: the configuration in force was read at that Unix time; then, that one read later was
- * not taken, and why (copied), until one is. */
+ * not taken, and why, but for the peers that it removed ("": none), until one is. Copied. */
 void fm_engine_config_taken(struct fm_engine *engine, int64_t read_ms);
-void fm_engine_config_refused(struct fm_engine *engine, const char *why);
+void fm_engine_config_refused(struct fm_engine *engine, const char *why, const char *removed);
 
 /* The networks that are private have changed: peers are told, and TCP connections that exist are
  * made anew. */
@@ -106,6 +106,8 @@ struct fm_node_status {
 	const char *chosen;		/* "": not said */
 	int64_t config_read_ms;		/* Unix time of what is in force; 0: not said */
 	const char *config_mistake;	/* of what was read since; "": none */
+	/* the peers that this removed, as text; "": none */
+	const char *config_removed;
 	uint64_t arena_bytes;
 	uint64_t slabs;
 	uint64_t slabs_free;

@@ -74,8 +74,8 @@ running() {
 	[ "$taken_ms" -ge "${1}000" ] && [ "$taken_ms" -le "$(date +%s)999" ] || bad "the configuration is said to be read at $taken_ms, not after $1"
 }
 
-# A mistake, a store that cannot be opened: nothing changes, and the status says so until a reload succeeds. So a peer that was
-# removed in the same edit is still let in.
+# A mistake, a store that cannot be opened: nothing changes, and the status says so until a reload succeeds. Where the
+# configuration does not tell who its peers are, all of them are still let in.
 running 1
 mistaken ""
 sed -i '/name = "n2"/d' "$conf"
@@ -173,3 +173,48 @@ peers 1
 rm "$node/peers.d/n2.conf"
 reload 'peer "n2" is gone'
 peers 0
+
+# Who is removed is shut out though another file, or the configuration, has a mistake: the log and the status say both, and the
+# rest stays as it was. A file that cannot be read is there; who comes back stays out until the mistake is mended.
+shut_out() {
+	now=$(date +%s)
+	cp n2.conf "$node/peers.d/n2.conf"
+	reload 'reloaded'
+	peers 1
+	running "$now"
+}
+removed=' without the peers that were removed: n2'
+shut_out
+echo nonsense >"$node/peers.d/n3.conf"
+reload 'n3.conf.*nothing is changed$'
+peers 1
+mistaken 'n3.conf'
+grep -q 'without' out && bad "nobody was removed: $(cat out)"
+rm "$node/peers.d/n2.conf"
+reload 'n3.conf.*nothing is changed but that these peers were removed: n2$'
+grep -q 'peer "n2" is gone' new || bad "the log does not say who is gone: $(cat new)"
+fmove status --json >out
+grep -q '"config_removed":"n2"' out && grep -q '"config_mistake":"[^"]*n3.conf' out || bad "the status does not say both: $(cat out)"
+fmove status >out
+grep -q "^config .*n3.conf.*$removed\$" out || bad "the status does not say both: $(cat out)"
+peers 0
+use 2
+no 6 'key is not known there' fmove put --timeout ${HANG_S}s f n1:s/i
+use 1
+echo nonsense >"$node/peers.d/n2.conf"
+reload 'n2.conf.*nothing is changed but'
+peers 0
+rm "$node/peers.d/n3.conf"
+shut_out
+fmove status >out
+grep -q 'mistake' out && bad "a mistake that was mended: $(cat out)"
+echo nonsense >>"$conf"
+rm "$node/peers.d/n2.conf"
+reload 'syntax error.*nothing is changed but that these peers were removed: n2$'
+peers 0
+cp before "$conf"
+sed -i '/name = "n2"/d' "$conf"
+shut_out
+echo nonsense >"$node/peers.d/n2.conf"
+reload 'n2.conf.*nothing is changed$'
+peers 1

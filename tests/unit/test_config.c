@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "config/entries.h"
 #include "config/files.h"
 #include "config/options.h"
 #include "config/value.h"
@@ -817,6 +818,127 @@ static void test_peers_directory(void)
 	remove_dir();
 }
 
+static void put_peer(const char *name)
+{
+	uint8_t key[FM_CONFIG_KEY_LEN] = { 7 };
+	struct fm_peer_file peer = { .name = name, .address = "10.0.0.2:7471", .key = key };
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL_FATAL(fm_peer_file_write(dir, &peer, &err), 0);
+}
+
+/* Whether a peer's entry is taken for removed, as the directory is now. */
+static bool is_lacked(const struct fm_config *was, const char *name)
+{
+	struct fm_config_entries entries;
+	char path[PATH_MAX];
+	bool is;
+
+	snprintf(path, sizeof(path), "%s/fmove.conf", dir);
+	fm_config_entries_read(path, &entries);
+	is = fm_config_entries_lack(&entries, was, name);
+	fm_config_entries_free(&entries);
+	return is;
+}
+
+static void move_file(const char *from, const char *to)
+{
+	char a[PATH_MAX], b[PATH_MAX];
+
+	snprintf(a, sizeof(a), "%s/%s", dir, from);
+	snprintf(b, sizeof(b), "%s/%s", dir, to);
+	CU_ASSERT_EQUAL(rename(a, b), 0);
+}
+
+/* fmove.conf that cannot tell all of its peers: those that stood in it are not taken for removed,
+ * whoever had a file is. */
+static void check_unknown_file(const struct fm_config *was, const char *text)
+{
+	put_file("fmove.conf", text);
+	CU_ASSERT_FALSE(is_lacked(was, "n3"));
+	CU_ASSERT_FALSE(is_lacked(was, "n2"));
+	move_file("peers.d/n2.conf", "peers.d/n2.conf.off");
+	CU_ASSERT_TRUE(is_lacked(was, "n2"));
+	CU_ASSERT_FALSE(is_lacked(was, "n3"));
+	move_file("peers.d/n2.conf.off", "peers.d/n2.conf");
+}
+
+#define N3 "{ name = \"n3\"; key = \"AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=\"; }"
+
+/* Goal: who is removed is told from who cannot be read, whatever else is wrong. Method: n2 has a
+ * file, n3 an entry in fmove.conf; both are spoiled and taken away. */
+static void test_entries(void)
+{
+	static const char *const unknown[] = {
+		NODE "nonsense",
+		NODE "peerz = ( " N3 " );",
+		NODE "peers = { };",
+		NODE "peers = ( { nam = \"n3\"; } );",
+		NODE "peers = ( { name = \"n 3\"; } );",
+		NODE "peers = ( 7 );",
+		"@include \"/dev/zero\"",
+	};
+	struct fm_err err = { 0 };
+	struct fm_config *was;
+
+	CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
+	put_file("fmove.conf", NODE "peers = ( " N3 " );");
+	put_peer("n2");
+	CU_ASSERT_EQUAL_FATAL(load_dir(&was, &err), 0);
+	CU_ASSERT_EQUAL(was->peer_count, 2);
+	CU_ASSERT_FALSE(is_lacked(was, "n2"));
+	CU_ASSERT_FALSE(is_lacked(was, "n3"));
+	CU_ASSERT_TRUE(is_lacked(was, "joined-later"));
+	put_file("peers.d/n4.conf", "nonsense");
+	CU_ASSERT_FALSE(is_lacked(was, "n4"));
+	put_file("fmove.conf", NODE "stores = 7; peers = ( { name = \"n3\"; kye = 7; } );");
+	CU_ASSERT_FALSE(is_lacked(was, "n3"));
+	put_file("fmove.conf", NODE "stores = 7; peers = ( );");
+	CU_ASSERT_TRUE(is_lacked(was, "n3"));
+	CU_ASSERT_FALSE(is_lacked(was, "n2"));
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		check_unknown_file(was, unknown[i]);
+	move_file("fmove.conf", "fmove.gone");
+	CU_ASSERT_FALSE(is_lacked(was, "n3"));
+	move_file("peers.d", "gone");
+	CU_ASSERT_FALSE(is_lacked(was, "n2")); /* the whole place is gone */
+	move_file("fmove.gone", "fmove.conf");
+	CU_ASSERT_TRUE(is_lacked(was, "n2"));
+	put_file("peers.d", "not a directory");
+	CU_ASSERT_FALSE(is_lacked(was, "n2"));
+	fm_config_free(was);
+	remove_dir();
+}
+
+/* Goal: what cannot be read is no removal. Method: the n-th call fails, for every n. */
+static void test_entries_nth_failure(void)
+{
+	struct fm_config *was;
+	struct fm_err err = { 0 };
+	bool has_fired = true;
+	unsigned n;
+
+	CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
+	put_file("fmove.conf", NODE "peers = ( " N3 " );");
+	put_peer("n2");
+	CU_ASSERT_EQUAL_FATAL(load_dir(&was, &err), 0);
+	for (n = 1; has_fired && n < 100; n++) {
+		bool is_gone;
+
+		fm_fault_arm(NULL, n);
+		is_gone = is_lacked(was, "n2") || is_lacked(was, "n3");
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_FALSE(is_gone);
+	}
+	CU_ASSERT_FALSE(has_fired);
+#ifdef FM_FAULTS
+	CU_ASSERT_TRUE(n > 5);
+#endif
+	fm_config_free(was);
+	remove_dir();
+}
+
 static void peers_are(const char *what)
 {
 	struct fm_err err = { 0 };
@@ -1077,6 +1199,8 @@ static const struct fm_test tests[] = {
 	{"lists have a limit", test_too_many},
 	{"the n-th failure leaves nothing behind", test_nth_failure},
 	{"a file in peers.d is a peer, and removing it revokes", test_peers_directory},
+	{"who has an entry is known, whatever is wrong with it", test_entries},
+	{"an entry that cannot be read is there", test_entries_nth_failure},
 	{"peers.d shows nobody another file, and is not needed by who needs no peers",
 	 test_hostile_peers_directory},
 	{"files that are none are named", test_unreadable_files},
