@@ -239,12 +239,26 @@ static void print_volume(const struct fm_json *v)
 	print_peers(v);
 }
 
+/* What was changed in it, a volume that is no longer configured included, is not in force. */
+static void print_mistake(const struct fm_json *done)
+{
+	const char *mistake = fm_field_text(done, "config_mistake");
+	char shown[1024], at[FM_SHOW_MAX];
+
+	if (*mistake)
+		(void)printf("warning: the configuration was changed but has a mistake: %s; "
+			     "what runs is that of %s\n",
+			     fm_show(mistake, strlen(mistake), shown, sizeof(shown)),
+			     fm_show_date(fm_field_i64(done, "config_read_ms"), at));
+}
+
 /* Prints what concerns all volumes and is not as it should be. */
 static void print_warnings(const struct fm_json *done)
 {
 	const struct fm_json *libnvme = fm_json_get(done, "libnvme");
 	uint64_t stuck = fm_field_u64(done, "stuck");
 
+	print_mistake(done);
 	if (stuck > 0)
 		(void)printf("warning: %" PRIu64
 			     " helper process%s of fmove-nvmed hang%s in the kernel\n",

@@ -62,6 +62,8 @@ struct fm_nvmed_api {
 	struct fm_log_limit lines;	/* of clients that were turned away, or closed */
 	unsigned discoveries;
 	uint64_t serial;
+	int64_t config_read_ms;
+	char config_mistake[FM_ERR_TEXT_MAX];
 	bool is_stopped;
 };
 
@@ -280,6 +282,18 @@ static void answer_later(struct request *r, int64_t timeout_ms)
 	}
 }
 
+void fm_nvmed_api_config_taken(struct fm_nvmed_api *api, int64_t read_ms)
+{
+	api->config_read_ms = read_ms;
+	api->config_mistake[0] = '\0';
+}
+
+void fm_nvmed_api_config_refused(struct fm_nvmed_api *api, const char *why)
+{
+	(void)snprintf(api->config_mistake, sizeof(api->config_mistake), "%s", why);
+	fm_utf8_mend(api->config_mistake);
+}
+
 void fm_nvmed_api_changed(struct fm_nvmed_api *api)
 {
 	fm_list_each(at, next, &api->clients) {
@@ -349,10 +363,11 @@ static int do_status(const struct order *o, struct fm_err *err)
 	if (volume)
 		volumes = fm_json_pack("[o]", volumes);
 	reply_done(o->client, o->id,
-		   fm_json_pack("{s:o, s:i, s:s, s:{s:s, s:s}}", "volumes", volumes, "stuck",
-				(int)fm_helpers_stuck(api->helpers), "second_owner",
+		   fm_json_pack("{s:o, s:i, s:s, s:{s:s, s:s}, s:I, s:s}", "volumes", volumes,
+				"stuck", (int)fm_helpers_stuck(api->helpers), "second_owner",
 				fm_nvmed_second_owner(), "libnvme", "built", fm_libnvme_built(),
-				"running", fm_libnvme_loaded()));
+				"running", fm_libnvme_loaded(), "config_read_ms",
+				api->config_read_ms, "config_mistake", api->config_mistake));
 	return 0;
 }
 

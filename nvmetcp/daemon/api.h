@@ -10,6 +10,7 @@
 #ifndef FM_NVMETCP_DAEMON_API_H
 #define FM_NVMETCP_DAEMON_API_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct fm_err;
@@ -44,6 +45,11 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 		     struct fm_err *err);
 
 void fm_nvmed_api_set_supervisor(struct fm_nvmed_api *api, struct fm_supervisor *sup);
+
+/* For status: the configuration in force was read at that Unix time; then, that one read later was
+ * not taken, and why (copied), until one is. */
+void fm_nvmed_api_config_taken(struct fm_nvmed_api *api, int64_t read_ms);
+void fm_nvmed_api_config_refused(struct fm_nvmed_api *api, const char *why);
 
 /* The supervisor has looked: whoever waits for something may have it now. */
 void fm_nvmed_api_changed(struct fm_nvmed_api *api);

@@ -120,6 +120,7 @@ static void say_restarts(const struct fm_nvmed *n, const struct fm_config *cfg)
 
 static int reload(struct fm_nvmed *n, struct fm_err *err)
 {
+	int64_t began_ms = (int64_t)time(NULL) * 1000;
 	struct fm_config *cfg;
 	int ret = fm_config_load_alone(n->opts.config_file, &cfg, err);
 
@@ -135,6 +136,7 @@ static int reload(struct fm_nvmed *n, struct fm_err *err)
 		fm_log_set_level((enum fm_log_level)cfg->node.log_level);
 	fm_config_free(n->cfg);
 	n->cfg = cfg;
+	fm_nvmed_api_config_taken(n->api, began_ms);
 	fm_log_info("reloaded %s", n->opts.config_file);
 	return 0;
 }
@@ -147,8 +149,10 @@ static void reload_and_say(struct fm_nvmed *n)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
 			 (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-	if (reload(n, &err) < 0)
+	if (reload(n, &err) < 0) {
 		fm_log_error("reload: %s; nothing is changed", err.text);
+		fm_nvmed_api_config_refused(n->api, err.text);
+	}
 	(void)sd_notify(0, "READY=1");
 }
 
@@ -267,6 +271,7 @@ static int start_supervisor(struct fm_nvmed *n, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	fm_nvmed_api_set_supervisor(n->api, n->sup);
+	fm_nvmed_api_config_taken(n->api, (int64_t)time(NULL) * 1000);
 	if (fm_uevent_new(n->loop, &heard, &n->uevent, &why) < 0)
 		fm_log_warn("%s; what happens is seen every 10 s only", why.text);
 	return apply_config(n, n->cfg, err);

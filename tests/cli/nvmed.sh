@@ -116,6 +116,21 @@ reloaded() {
 kill -HUP $pid
 await reloaded
 grep -q -e hunter2 -e peers.d -e "nothing is changed" log && bad "it reads peers.d: $(cat log)"
+# A reload that finds a mistake changes nothing, and the status says so until one succeeds.
+says_mistake() {
+	fmove nvme status >out && grep -Eq '^warning: the configuration was changed but has a mistake: .*conf:[0-9]+: .*syntax error.*; what runs is that of [0-9-]+ [0-9:]+$' out &&
+		fmove nvme status --json >out && grep -Eq '"config_mistake": ?"[^"]*syntax error' out
+}
+says_none() {
+	fmove nvme status >out && ! grep -q mistake out && fmove nvme status --json >out && grep -Eq '"config_mistake": ?""' out
+}
+says_none || bad "a mistake in a good configuration: $(cat out)"
+cp conf good && echo nonsense >>conf
+kill -HUP $pid
+await says_mistake || bad "the mistake is not said: $(cat out log)"
+cp good conf
+kill -HUP $pid
+await says_none || bad "the mistake that was mended: $(cat out log)"
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"
 [ -e run/sock ] && bad "its socket is still there"
