@@ -162,6 +162,7 @@ int fm_queue_new(const struct fm_queue_config *config, struct fm_queue **out, st
 	q->kick.run = fm_queue_kick_run;
 	q->next_seq = 1;
 	init_shares(q);
+	fm_queue_boot_read(q->boot);
 	fm_queue_dir_open(q);
 	*out = q;
 	return 0;

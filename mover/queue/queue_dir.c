@@ -190,6 +190,7 @@ void fm_queue_save(struct fm_queue_job *j)
 		return;
 	}
 	j->is_saving = true;
+	fm_queue_deadline_note(j);
 	j->save_text = encode(j);
 	j->is_end_saved = fm_queue_has_ended(j);
 	j->save.run = save_run;
@@ -270,8 +271,8 @@ static void revive(struct fm_queue_job *j)
 		j->ended_ms = fm_queue_now_ms();
 	}
 	fm_queue_keep(j);
-	if (j->o.job.timeout_ns && !fm_queue_has_ended(j))
-		j->deadline_ns = fm_loop_now(q->c.loop) + j->o.job.timeout_ns;
+	if (!fm_queue_has_ended(j))
+		fm_queue_deadline_restore(j);
 	if (j->seq >= q->next_seq)
 		q->next_seq = j->seq + 1;
 	fm_queue_job_add(j);

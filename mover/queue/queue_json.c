@@ -34,6 +34,7 @@ struct field {
 };
 
 #define RESULT(member) offsetof(struct fm_job_result, member)
+#define DEADLINE(member) offsetof(struct fm_queue_deadline, member)
 #define OPTS(member) offsetof(struct fm_queue_opts, member)
 
 static const char *const ends[] = { "file", "descriptor", "store", NULL };
@@ -77,6 +78,14 @@ static const struct field result_fields[] = {
 	{ "removed", FIELD_U64, RESULT(tree.removed), 0, NULL },
 	{ "kept", FIELD_U64, RESULT(tree.kept), 0, NULL },
 	{ "reflinked", FIELD_BOOL, RESULT(tree.is_reflinked), 0, NULL },
+	{ NULL, FIELD_U64, 0, 0, NULL },
+};
+
+static const struct field deadline_fields[] = {
+	{ "at_ns", FIELD_U64, DEADLINE(at_ns), 0, NULL },
+	{ "boot", FIELD_TEXT, DEADLINE(boot), FM_QUEUE_BOOT_LEN + 1, NULL },
+	{ "left_ns", FIELD_U64, DEADLINE(left_ns), 0, NULL },
+	{ "at_ms", FIELD_I64, DEADLINE(at_ms), 0, NULL },
 	{ NULL, FIELD_U64, 0, 0, NULL },
 };
 
@@ -271,6 +280,11 @@ int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap)
 	fm_jw_bool(&w, "abandoned", j->is_abandoned);
 	fields_write(&w, opts_fields, &j->o);
 	write_ends(&w, &j->o);
+	if (j->noted.at_ns) {
+		fm_jw_object(&w, "deadline");
+		fields_write(&w, deadline_fields, &j->noted);
+		fm_jw_object_end(&w);
+	}
 	if (j->code) {
 		fm_jw_text(&w, "code", fm_api_errno_name(j->code));
 		fm_jw_text(&w, "text", j->why ? j->why : fm_err_name(j->code));
@@ -364,6 +378,16 @@ static int ends_read(const struct fm_json *json, struct names *n, struct fm_queu
 	return 0;
 }
 
+static int deadline_read(struct fm_queue_job *j, const struct fm_json *json, struct fm_err *err)
+{
+	const struct fm_json *deadline = fm_json_get(json, "deadline");
+	int ret = deadline ? fields_read(deadline_fields, deadline, &j->noted, err) : 0;
+
+	if (ret == 0 && j->noted.at_ms < 0)
+		return fm_err_set(err, -EINVAL, "its deadline is none that a job has");
+	return ret;
+}
+
 static int result_read(struct fm_queue_job *j, const struct fm_json *json, struct fm_err *err)
 {
 	const struct fm_json *result = fm_json_get(json, "result");
@@ -400,6 +424,8 @@ static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct 
 	j->tries = (unsigned)tries;
 	/* false if it is missing */
 	(void)fm_json_bool(fm_json_get(json, "abandoned"), &j->is_abandoned);
+	if (deadline_read(j, json, err) < 0)
+		return err->code;
 	return result_read(j, json, err);
 }
 

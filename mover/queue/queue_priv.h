@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * queue_priv - what the parts of the queue share: queue.c, queue_run.c (from its place to its end),
- * queue_measure.c (how much an update brings), queue_attended.c, queue_dir.c (on disk).
+ * queue_measure.c (how much an update brings), queue_attended.c, queue_dir.c (on disk),
+ * queue_deadline.c (--timeout over a restart).
  */
 #ifndef FM_QUEUE_PRIV_H
 #define FM_QUEUE_PRIV_H
@@ -17,6 +18,16 @@ struct fm_store_ref;
 
 /* of one job on disk: what fits a request, each byte escaped as six */
 #define FM_QUEUE_FILE_BYTES_MAX (320u << 10)
+
+#define FM_QUEUE_BOOT_LEN 32		/* digits of the number of a boot of the kernel */
+
+/* The deadline of a job as it is written down: queue_deadline.c. */
+struct fm_queue_deadline {
+	uint64_t at_ns;			/* of the loop's clock; 0: none */
+	char boot[FM_QUEUE_BOOT_LEN + 1];	/* whose clock that is; "": not known */
+	uint64_t left_ns;		/* when it was written */
+	int64_t at_ms;			/* since 1970, as the wall clock was then */
+};
 
 /* What is not to run out. */
 struct fm_queue_shares {
@@ -53,6 +64,7 @@ struct fm_queue {
 	uint64_t next_seq;
 	uint64_t ranked_ns;		/* when `before` of the pending ones was counted */
 	struct fm_task kick;
+	char boot[FM_QUEUE_BOOT_LEN + 1];
 	int dir;			/* -1: no detached jobs, no_dir says why */
 	int lock;
 	struct fm_err no_dir;
@@ -120,6 +132,7 @@ struct fm_queue_job {
 	int64_t ended_ms;		/* of an abandoned one: since when */
 	uint64_t kept_until_ns;		/* of what ended, and of an abandoned one that is paused */
 	uint64_t deadline_ns;		/* 0: none */
+	struct fm_queue_deadline noted;	/* the same, as it was written down last */
 	uint64_t started_ns;		/* the try that runs, or ran last */
 	struct fm_retry retry;
 	uint64_t again_ns;		/* WAITING ... */
@@ -162,6 +175,14 @@ int64_t fm_queue_now_ms(void);
 /* ended_ms is set, now or by what a file says: how long it is kept. That is of the loop's clock, so
  * setting the other one loses no job, nor keeps one for ever. */
 void fm_queue_keep(struct fm_queue_job *j);
+
+/* queue_deadline.c */
+void fm_queue_boot_read(char boot[static FM_QUEUE_BOOT_LEN + 1]);
+void fm_queue_deadline_note(struct fm_queue_job *j);
+/* From what was noted. */
+void fm_queue_deadline_restore(struct fm_queue_job *j);
+
+/* queue.c */
 const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, and what to do */
 /* On the worker, that of holder if there is one; without one at once when the queue is stopping:
  * nobody waits for the loop then. */

@@ -1264,6 +1264,93 @@ static void test_jobs_survive_a_restart(void)
 	scene_down();
 }
 
+/* Put another value behind a key of a job's file; NULL: as if the key was never written. */
+static void edit(const char *id, const char *key, const char *value)
+{
+	char name[128], quoted[64], text[4096] = "", *at, *end;
+	FILE *f;
+
+	(void)snprintf(name, sizeof(name), "%s/%s.json", dir, id);
+	(void)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+	f = fopen(name, "r");
+	if (!f || fread(text, 1, sizeof(text) - 1, f) == 0 || fclose(f) != 0)
+		abort();
+	at = strstr(text, quoted);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+	end = at + (value ? strcspn(at, ",}") : strlen(quoted));
+	f = fopen(name, "w");
+	if (!f)
+		abort();
+	fprintf(f, "%.*s\"%s%s\":%s%s", (int)(at - text), text, value ? "" : "un", key,
+		value ? value : "", end);
+	if (fclose(f) != 0)
+		abort();
+}
+
+/* The daemon, which is down, is away for 3 s; what is left to the job of that path then. */
+static uint64_t left_after_start(const char *path)
+{
+	pass(3 * FM_NS_PER_S);
+	started_count = 0;
+	queue_up(1);
+	run();
+	return running(path) ? running(path)->timeout_ns : 0;
+}
+
+/* Goal: a restart gives no time anew. Method: 10 s, of which 4 are over and 3 go by between two
+ * daemons, of one boot and of two, with a wall clock that is right, set back and set forward. */
+static void test_the_timeout_goes_on_over_a_restart(void)
+{
+	struct fm_queue_opts o;
+	char now[32], later[32];
+	struct caller c;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.job.timeout_ns = 10 * FM_NS_PER_S;
+	detached(o, &c);
+	pass(4 * FM_NS_PER_S);
+	queue_down();
+	CU_ASSERT_EQUAL(left_after_start("a"), 3 * FM_NS_PER_S);
+	queue_down();
+	(void)snprintf(now, sizeof(now), "%lld000", (long long)time(NULL) + 2);
+	(void)snprintf(later, sizeof(later), "%lld000", (long long)time(NULL) + 3600);
+	edit(c.id, "boot", "\"00000000000000000000000000000001\"");
+	edit(c.id, "left_ns", "5000000000");
+	edit(c.id, "at_ms", now);
+	CU_ASSERT_TRUE(left_after_start("a") <= 2 * FM_NS_PER_S);
+	queue_down();
+	edit(c.id, "boot", "\"00000000000000000000000000000001\"");
+	edit(c.id, "left_ns", "5000000000");
+	edit(c.id, "at_ms", later);
+	CU_ASSERT_EQUAL(left_after_start("a"), 5 * FM_NS_PER_S);
+	queue_down();
+	edit(c.id, "boot", "\"\"");
+	edit(c.id, "left_ns", "9223372036854775807");
+	edit(c.id, "at_ms", "9223372036854775807");
+	CU_ASSERT_EQUAL(left_after_start("a"), 10 * FM_NS_PER_S);
+	queue_down();
+	edit(c.id, "boot", "\"\"");
+	edit(c.id, "at_ms", "1");
+	CU_ASSERT_EQUAL(left_after_start("a"), 1); /* the engine ends it at once */
+	scene_down();
+}
+
+static void test_a_job_without_a_noted_deadline_has_all_its_time(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.job.timeout_ns = 10 * FM_NS_PER_S;
+	detached(o, &c);
+	queue_down();
+	edit(c.id, "deadline", NULL);
+	CU_ASSERT_EQUAL(left_after_start("a"), 10 * FM_NS_PER_S);
+	scene_down();
+}
+
 /* Nothing was told to the queue: what is on the disk is all there is. */
 static void test_jobs_survive_a_crash(void)
 {
@@ -2142,6 +2229,9 @@ static const struct fm_test tests[] = {
 	{"jobs of others are as if they were not there",
 	 test_jobs_of_others_are_as_if_they_were_not_there},
 	{"jobs survive a restart", test_jobs_survive_a_restart},
+	{"the timeout goes on over a restart", test_the_timeout_goes_on_over_a_restart},
+	{"an earlier version's job has all its time",
+	 test_a_job_without_a_noted_deadline_has_all_its_time},
 	{"jobs survive a crash", test_jobs_survive_a_crash},
 	{"torn and strange files are set aside", test_torn_and_strange_files_are_set_aside},
 	{"a number at the end costs no job", test_a_number_at_the_end_costs_no_job},
