@@ -18,6 +18,9 @@ static uint64_t limit = UINT64_MAX;
 static _Atomic uint64_t used;
 static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fm_share waiting;		/* under the lock */
+static pthread_mutex_t await_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fm_list awaiting = { &awaiting, &awaiting };	/* under the lock */
+static atomic_bool is_awaited;		/* there is one */
 static atomic_bool is_said;		/* until there is room again: once is enough */
 
 void fm_budget_set(uint64_t bytes)
@@ -27,7 +30,7 @@ void fm_budget_set(uint64_t bytes)
 
 uint64_t fm_budget_used(void)
 {
-	return atomic_load_explicit(&used, memory_order_relaxed);
+	return atomic_load(&used);
 }
 
 /* Never more than may be, not even for a moment: somebody else would be refused for it. */
@@ -120,10 +123,46 @@ void fm_budget_give_waiting(uint64_t bytes, struct fm_share_held *held)
 	fm_budget_give(bytes);
 }
 
+void fm_budget_await(struct fm_budget_waiter *w)
+{
+	pthread_mutex_lock(&await_lock);
+	fm_list_append(&awaiting, &w->at);
+	atomic_store(&is_awaited, true);
+	pthread_mutex_unlock(&await_lock);
+}
+
+bool fm_budget_await_no_more(struct fm_budget_waiter *w)
+{
+	bool was_there;
+
+	pthread_mutex_lock(&await_lock);
+	was_there = !fm_list_is_empty(&w->at);
+	fm_list_del(&w->at);
+	pthread_mutex_unlock(&await_lock);
+	return was_there;
+}
+
+static void call_awaiting(void)
+{
+	struct fm_list *at;
+
+	pthread_mutex_lock(&await_lock);
+	atomic_store(&is_awaited, false);
+	while ((at = fm_list_pop(&awaiting))) {
+		struct fm_budget_waiter *w = fm_container_of(at, struct fm_budget_waiter, at);
+
+		w->freed(w);
+	}
+	pthread_mutex_unlock(&await_lock);
+}
+
+/* Who waits sets the flag and takes again; who gives does the two in the other order, none late. */
 void fm_budget_give(uint64_t bytes)
 {
-	uint64_t now = atomic_fetch_sub_explicit(&used, bytes, memory_order_relaxed) - bytes;
+	uint64_t now = atomic_fetch_sub(&used, bytes) - bytes;
 
+	if (atomic_load(&is_awaited))
+		call_awaiting();
 	if (now < limit / 2 && atomic_load_explicit(&is_said, memory_order_relaxed))
 		atomic_store(&is_said, false);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/base/list.h"
 #include "mover/base/share.h"
 
 /* Before other threads. */
@@ -28,6 +29,20 @@ bool fm_budget_take(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
 /* How much fm_budget_take() has if nobody else has any. */
 uint64_t fm_budget_most(void);
+
+/*
+ * Who waits until somebody gives some back. freed() is called once for each await, by any thread
+ * and under a lock: it only posts a task. What was given back before calls nobody, so who begins to
+ * wait tries once more.
+ */
+struct fm_budget_waiter {
+	struct fm_list at;
+	void (*freed)(struct fm_budget_waiter *w);
+};
+
+void fm_budget_await(struct fm_budget_waiter *w);
+/* Whether it was not called yet; it will not be. */
+bool fm_budget_await_no_more(struct fm_budget_waiter *w);
 
 /*
  * Half of it at most for what is held as long as somebody is waited for: trees, the next chunk of

@@ -394,6 +394,13 @@ void fm_run_leases_start(struct fm_run *run)
 	}
 }
 
+bool fm_run_wants_read(struct fm_run *run, unsigned slot)
+{
+	const struct lease *l = fm_run_lease_of(run, (int)slot);
+
+	return !run->is_over && l && !l->is_revoked;
+}
+
 void fm_run_read_done(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 {
 	struct slot *s = &run->member.slot[slot];

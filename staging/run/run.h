@@ -119,6 +119,8 @@ void fm_run_want(struct fm_run *run);
 /* It is none: no room, no right. */
 void fm_run_refuse(struct fm_run *run, int code);
 
+/* Whether a read that has not begun yet is still to be done. */
+bool fm_run_wants_read(struct fm_run *run, unsigned slot);
 /* code: 0, or FM_RUN_READ_FAILED's. crc is of the bytes in the slot. */
 void fm_run_read_done(struct fm_run *run, unsigned slot, uint32_t crc, int code);
 /* code: 0, -EBADMSG if the bytes are not what the sender said, others: it did not come. */

@@ -44,24 +44,25 @@ struct fm_landing_place {
 
 /* ---- memory ---- */
 
-struct fm_landed *fm_landed_new(size_t len)
+struct fm_landed *fm_landed_of_taken(size_t len)
 {
 	struct fm_landed *b = FM_FAULT("stage.landed") ? NULL : calloc(1, sizeof(*b));
 
-	if (!b)
-		return NULL;
-	if (!fm_budget_take(len)) {
+	if (b)
+		b->at = malloc(len);
+	if (!b || !b->at) {
 		free(b);
+		fm_budget_give(len);
 		return NULL;
 	}
-	b->at = malloc(len);
 	b->len = len;
 	atomic_init(&b->refs, 1);
-	if (b->at)
-		return b;
-	fm_budget_give(len);
-	free(b);
-	return NULL;
+	return b;
+}
+
+struct fm_landed *fm_landed_new(size_t len)
+{
+	return fm_budget_take(len) ? fm_landed_of_taken(len) : NULL;
 }
 
 struct fm_landed *fm_landed_get(struct fm_landed *b)

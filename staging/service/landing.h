@@ -35,6 +35,8 @@ struct fm_landed {
 
 /* NULL: over the budget. Any thread, all of them. */
 struct fm_landed *fm_landed_new(size_t len);
+/* Of bytes that were taken from the budget; given back after an error. NULL: no memory. */
+struct fm_landed *fm_landed_of_taken(size_t len);
 struct fm_landed *fm_landed_get(struct fm_landed *b);
 void fm_landed_put(struct fm_landed *b);	/* NULL is allowed */
 

@@ -507,6 +507,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	fm_list_init(&t->starting);
 	fm_list_init(&t->batch);
 	fm_list_init(&t->running);
+	fm_memory_turn_init(&t->turn);
 	for (unsigned n = 0; n < about->count; n++) {
 		names[n] = t->about.node[n];
 		t->peer[n].may_read = UINT64_MAX;
@@ -1121,6 +1122,7 @@ int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers *
 	all->o = *opts;
 	fm_list_init(&all->list);
 	fm_share_init(&all->places, &limits);
+	fm_memory_line_init(&all->memory, opts->engine);
 	ret = fm_landing_new(opts->engine, &all->landing, err);
 	if (ret < 0) {
 		free(all);
@@ -1140,9 +1142,10 @@ void fm_togethers_stop(struct fm_togethers *all)
 		fm_together_over(fm_container_of(at, struct fm_together, at), &err);
 }
 
-bool fm_togethers_are_idle(const struct fm_togethers *all)
+bool fm_togethers_are_idle(struct fm_togethers *all)
 {
-	return all->count == 0 && fm_landing_count(all->landing) == 0;
+	return all->count == 0 && fm_landing_count(all->landing) == 0 &&
+	       fm_memory_line_stop(&all->memory);
 }
 
 void fm_togethers_free(struct fm_togethers *all)

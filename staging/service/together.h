@@ -72,7 +72,8 @@ struct fm_togethers_opts {
 int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers **out,
 		     struct fm_err *err);
 void fm_togethers_stop(struct fm_togethers *all);
-bool fm_togethers_are_idle(const struct fm_togethers *all);
+/* After stop. */
+bool fm_togethers_are_idle(struct fm_togethers *all);
 void fm_togethers_free(struct fm_togethers *all);	/* NULL is allowed */
 
 /* The service's. */

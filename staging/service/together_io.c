@@ -43,6 +43,8 @@ struct op {
 	unsigned generation;
 	bool is_cancelled;
 	struct fm_work work;
+	struct fm_memory_ask ask;
+	bool is_waiting;		/* for memory */
 	unsigned slot, to, to_slot;
 	bool is_from_disk;
 	uint32_t extent, crc, number;
@@ -106,7 +108,7 @@ static void read_run(struct fm_work *work)
 	struct op *op = fm_container_of(work, struct op, work);
 	struct fm_together *t = op->t;
 
-	op->b = fm_landed_new(size_of(t, op->extent));
+	op->b = fm_landed_of_taken(op->ask.bytes);
 	if (!op->b) {
 		op->code = -ENOMEM;
 		return;
@@ -320,12 +322,27 @@ static void put(struct op *op)
 		upload_end(op, ret);
 }
 
+/* An operation ends that waited for memory, and reads nothing any more. */
+static void end_without(struct op *op)
+{
+	struct fm_together *t = op->t;
+
+	op->is_waiting = false;
+	if (op->kind == OP_UPLOAD) {
+		upload_end(op, -ECANCELED);
+		return;
+	}
+	if (is_current(op))
+		fm_run_read_done(t->core, op->slot, 0, -ENOMEM);
+	op_free(op);
+}
+
 static void upload_run(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
 	struct fm_together *t = op->t;
 
-	op->b = fm_landed_new(size_of(t, op->extent));
+	op->b = fm_landed_of_taken(op->ask.bytes);
 	if (!op->b) {
 		op->code = -ENOMEM;
 		return;
@@ -373,8 +390,13 @@ static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsi
 /* Cancels an operation. It may end within this call, and is freed then. */
 static void cancel(struct op *op)
 {
+	struct fm_together *t = op->t;
+
 	op->is_cancelled = true;
-	if (op->job)
+	if (op->is_waiting) {
+		fm_memory_withdraw(&t->all->memory, &t->turn, &op->ask);
+		end_without(op);
+	} else if (op->job)
 		fm_job_cancel(op->job, -ECANCELED, false, "it is not wanted any more");
 }
 
@@ -661,10 +683,36 @@ static const struct fm_run_world world = {
 
 /* ---- starting what was noted ---- */
 
+/* There is memory for what an operation reads, if that is still wanted. */
+static void given(struct fm_memory_ask *ask)
+{
+	struct op *op = fm_container_of(ask, struct op, ask);
+	bool is_wanted = is_current(op) &&
+			 (op->kind == OP_UPLOAD || fm_run_wants_read(op->t->core, op->slot));
+
+	if (!is_wanted) {
+		fm_budget_give(ask->bytes);
+		end_without(op);
+		return;
+	}
+	op->is_waiting = false;
+	if (op->kind == OP_UPLOAD)
+		submit(op->t, &op->work, upload_run, upload_read);
+	else
+		submit(op->t, &op->work, read_run, read_done);
+}
+
+static void ask_memory(struct op *op)
+{
+	op->ask = (struct fm_memory_ask){ .bytes = size_of(op->t, op->extent), .given = given };
+	op->is_waiting = true;
+	fm_memory_ask(&op->t->all->memory, &op->t->turn, &op->ask);
+}
+
 static void start(struct op *op)
 {
 	if (op->kind == OP_READ)
-		submit(op->t, &op->work, read_run, read_done);
+		ask_memory(op);
 	else if (op->kind == OP_CHECK)
 		submit(op->t, &op->work, check_run, check_done);
 	else if (op->kind == OP_PUBLISH)
@@ -672,7 +720,7 @@ static void start(struct op *op)
 	else if (op->is_cancelled)
 		upload_end(op, -ECANCELED);
 	else if (op->is_from_disk)
-		submit(op->t, &op->work, upload_run, upload_read);
+		ask_memory(op);
 	else
 		put(op);
 }

@@ -13,6 +13,7 @@
 #include "staging/run/run.h"
 #include "staging/service/about.h"
 #include "staging/service/landing.h"
+#include "staging/service/memory_line.h"
 #include "staging/service/outbox.h"
 #include "staging/service/together.h"
 
@@ -25,6 +26,7 @@ struct fm_togethers {
 	unsigned count;
 	struct fm_share places;
 	struct fm_landing *landing;
+	struct fm_memory_line memory;	/* for what is read here */
 	atomic_bool is_stopping;	/* the worker looks, too */
 	_Atomic uint64_t read;
 };
@@ -94,6 +96,7 @@ struct fm_together {
 	bool is_found;			/* it became so while it was looked for */
 	struct fm_together_slot slot[FM_RUN_SLOTS];
 	struct fm_list starting, running;	/* ops */
+	struct fm_memory_turn turn;	/* of those that wait for memory */
 	unsigned ops;			/* that have not ended, with works of other kinds */
 	bool is_writing;
 	struct fm_list batch;

@@ -831,6 +831,25 @@ static void test_carry_revoked(void)
 	fm_run_free(run);
 }
 
+/* Goal: who waits for memory to read does not read what another one was ordered to read since. */
+static void test_wait_revoked(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+	struct slot *s;
+
+	order(run, FM_RUN_LEASE, 7, 1 << 3);
+	s = fm_run_slot_find(run, SLOT_READING, 7);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	CU_ASSERT_TRUE(fm_run_wants_read(run, fm_run_slot_number(run, s)));
+	order(run, FM_RUN_REVOKE, 7, 0);
+	CU_ASSERT_FALSE(fm_run_wants_read(run, fm_run_slot_number(run, s)));
+	fm_run_read_done(run, fm_run_slot_number(run, s), 0, -ENOMEM);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_READ_FAILED], 1);
+	CU_ASSERT_FALSE(run->member.lease[0].is_used);
+	CU_ASSERT_EQUAL(s->use, SLOT_FREE);
+	fm_run_free(run);
+}
+
 static void know(struct fm_run *run, unsigned peer)
 {
 	struct fm_run_msg msg = {.type = FM_RUN_LINKS, .from = (uint8_t)peer,
@@ -1079,6 +1098,7 @@ static const struct fm_test tests[] = {
 	{"two contents of one extent", test_two_contents},
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
+	{"a read that waits and is revoked", test_wait_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
 	{"a carry of what hangs", test_carry_of_what_hangs},
 	{"a carry that nobody needs", test_carry_needless},

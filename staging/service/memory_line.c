@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* memory_line - see memory_line.h. */
+#include "staging/service/memory_line.h"
+
+#include <assert.h>
+
+#include "mover/node/engine.h"
+#include "mover/node/node.h"
+
+/* Whoever gave memory back calls: any thread. */
+static void freed(struct fm_budget_waiter *w)
+{
+	struct fm_memory_line *line = fm_container_of(w, struct fm_memory_line, waiter);
+
+	fm_loop_post(line->engine->env.loop, &line->task);
+}
+
+/* Takes the bytes, or sees to it that the line is called. */
+static bool take(struct fm_memory_line *line, size_t bytes)
+{
+	if (fm_budget_take(bytes))
+		return true;
+	if (line->is_called)
+		return false;
+	line->is_called = true;
+	fm_budget_await(&line->waiter);
+	/* What was given back between the two would call nobody. */
+	return fm_budget_take(bytes);
+}
+
+/* The run goes to the end: the next of its asks waits until others had their turn. */
+static void remove_ask(struct fm_memory_line *line, struct fm_memory_turn *turn,
+		       struct fm_memory_ask *ask)
+{
+	fm_list_del(&ask->at);
+	fm_list_del(&turn->at);
+	if (!fm_list_is_empty(&turn->asks))
+		fm_list_append(&line->turns, &turn->at);
+}
+
+static void serve(struct fm_memory_line *line)
+{
+	while (!fm_list_is_empty(&line->turns)) {
+		struct fm_list *at = line->turns.next;
+		struct fm_memory_turn *turn = fm_container_of(at, struct fm_memory_turn, at);
+		struct fm_memory_ask *ask =
+			fm_container_of(turn->asks.next, struct fm_memory_ask, at);
+
+		if (!take(line, ask->bytes))
+			return;
+		remove_ask(line, turn, ask);
+		ask->given(ask);
+	}
+}
+
+static void called(struct fm_task *task)
+{
+	struct fm_memory_line *line = fm_container_of(task, struct fm_memory_line, task);
+
+	line->is_called = false;
+	serve(line);
+	fm_engine_check_stopped(line->engine);
+}
+
+void fm_memory_line_init(struct fm_memory_line *line, struct fm_engine *engine)
+{
+	*line = (struct fm_memory_line){ .engine = engine, .waiter.freed = freed,
+					 .task.run = called };
+	fm_list_init(&line->turns);
+	fm_list_init(&line->waiter.at);
+}
+
+bool fm_memory_line_stop(struct fm_memory_line *line)
+{
+	assert(fm_list_is_empty(&line->turns));	/* each run withdrew */
+	if (line->is_called && fm_budget_await_no_more(&line->waiter))
+		line->is_called = false;
+	return !line->is_called;
+}
+
+void fm_memory_turn_init(struct fm_memory_turn *turn)
+{
+	fm_list_init(&turn->at);
+	fm_list_init(&turn->asks);
+}
+
+void fm_memory_ask(struct fm_memory_line *line, struct fm_memory_turn *turn,
+		   struct fm_memory_ask *ask)
+{
+	if (fm_list_is_empty(&line->turns) && take(line, ask->bytes)) {
+		fm_list_init(&ask->at);
+		ask->given(ask);
+		return;
+	}
+	if (fm_list_is_empty(&turn->asks))
+		fm_list_append(&line->turns, &turn->at);
+	fm_list_append(&turn->asks, &ask->at);
+}
+
+/* What is behind it may fit now. The loop serves it: the caller may be in the midst of a run. */
+void fm_memory_withdraw(struct fm_memory_line *line, struct fm_memory_turn *turn,
+			struct fm_memory_ask *ask)
+{
+	remove_ask(line, turn, ask);
+	if (line->is_called && !fm_budget_await_no_more(&line->waiter))
+		return;
+	line->is_called = true;
+	fm_loop_post(line->engine->env.loop, &line->task);
+}
