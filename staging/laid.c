@@ -332,6 +332,90 @@ int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out)
 	return ret == 0 && (c.n != count || c.done != 0) ? -EBADMSG : ret;
 }
 
+/* ---- CRCs of what did not change ---- */
+
+struct older {
+	struct fm_stage_reader *r;
+	struct fm_stage_entry e;	/* the next file of it */
+	bool is_any;
+};
+
+static int older_next(struct older *o)
+{
+	int ret;
+
+	do
+		ret = fm_stage_reader_next(o->r, &o->e);
+	while (ret > 0 && o->e.type != FM_STAGE_FILE);
+	o->is_any = ret > 0;
+	return ret < 0 ? ret : 0;
+}
+
+/* Both are in canonical order. 1: the older version has that file, and its chunks come next. */
+static int find_older(struct older *o, const struct fm_stage_entry *e)
+{
+	int ret = 0, order = 1;
+
+	while (ret == 0 && o->is_any) {
+		order = fm_stage_path_compare(o->e.path, o->e.path_len, e->path, e->path_len);
+		if (order >= 0)
+			break;
+		ret = older_next(o);
+	}
+	if (ret < 0)
+		return ret;
+	return o->is_any && order == 0 && o->e.size == e->size && o->e.mtime_ns == e->mtime_ns;
+}
+
+/* The chunks of a file, with the CRCs of the older version, or as not known. */
+static int add_older(struct crcs *c, struct older *o, uint64_t size, bool is_same, uint64_t *known)
+{
+	struct fm_stage_chunk chunk = { .crc = 0 };
+	int ret = 0;
+
+	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
+		if (c->n >= c->count || (is_same && fm_stage_reader_chunk(o->r, &chunk) <= 0))
+			return -EBADMSG;
+		if (!is_same)
+			known[c->n / 64] &= ~(UINT64_C(1) << (c->n % 64));
+		ret = add_chunk(c, chunk.crc, fm_stage_chunk_len(size, n));
+	}
+	return ret;
+}
+
+static int add_all_older(struct crcs *c, struct older *o, uint64_t *known)
+{
+	struct fm_stage_entry e;
+	int ret = older_next(o);
+
+	while (ret == 0 && (ret = fm_stage_reader_next(c->r, &e)) > 0) {
+		ret = 0;
+		if (e.type != FM_STAGE_FILE || e.size == 0)
+			continue;
+		ret = find_older(o, &e);
+		if (ret >= 0)
+			ret = add_older(c, o, e.size, ret > 0, known);
+	}
+	return ret == 0 && (c->n != c->count || c->done != 0) ? -EBADMSG : ret;
+}
+
+int fm_stage_extent_crcs_of_older(int draft, int older, uint32_t count, uint32_t *out,
+				  uint64_t *known)
+{
+	struct crcs c = { .out = out, .count = count };
+	struct older o = { .r = NULL };
+	int ret = fm_stage_reader_new(draft, &c.r);
+
+	if (ret == 0)
+		ret = fm_stage_reader_new(older, &o.r);
+	memset(known, 0xff, (count + 63) / 64 * sizeof(*known));
+	if (ret == 0)
+		ret = add_all_older(&c, &o, known);
+	fm_stage_reader_free(c.r);
+	fm_stage_reader_free(o.r);
+	return ret;
+}
+
 /*
  * ---- the whole ----
  *

@@ -28,6 +28,14 @@ int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf
 /* The CRC of each extent, from the CRCs of a manifest's chunks. */
 int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out);
 
+/*
+ * The same for the draft of a newer version, from an older one's manifest. known: bits of the
+ * extents of which all files are unchanged: the same path, size and time. The CRC of another one
+ * says nothing.
+ */
+int fm_stage_extent_crcs_of_older(int draft, int older, uint32_t count, uint32_t *out,
+				  uint64_t *known);
+
 /* Directories and files of their sizes; those that are there stay. */
 int fm_stage_lay_begin(int manifest, int root);
 

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "mover/base/call.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/store/store.h"
 #include "mover/tree/tree.h"
 #include "staging/cache.h"
+#include "staging/laid.h"
 #include "staging/manifest.h"
 
 /* ---- which one ---- */
@@ -167,4 +169,88 @@ int fm_stage_older_take(struct fm_stage_older *o, struct fm_cache_fetch *f, stru
 	ret = take(o, id, manifest, f, err);
 	(void)close(manifest);	/* only read */
 	return ret < 0 ? ret : 1;
+}
+
+/* ---- by extents ---- */
+
+struct fm_older_extents {
+	struct fm_cache *cache;
+	uint64_t hold;
+	int draft;			/* the caller's */
+	int root;			/* of the older version */
+	uint32_t *crc;
+	uint64_t *known;
+};
+
+static int open_data(struct fm_cache *c, uint64_t id)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	int ret = fm_cache_path(c, id, path, sizeof(path));
+
+	return ret < 0 ? ret : fm_call(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+static int open_extents(struct fm_older_extents *o, uint64_t id, uint32_t count)
+{
+	const struct fm_cache_holder nobody = { .uid = 0 };
+	struct fm_err err;
+	int manifest, ret = fm_cache_hold(o->cache, id, &nobody, &o->hold, &err);
+
+	if (ret < 0)
+		return ret;
+	manifest = open_manifest(o->cache, id);
+	o->root = manifest < 0 ? manifest : open_data(o->cache, id);
+	o->crc = calloc(count, sizeof(*o->crc));
+	o->known = calloc((count + 63) / 64, sizeof(*o->known));
+	if (o->root < 0 || !o->crc || !o->known)
+		ret = -ENOENT;
+	else
+		ret = fm_stage_extent_crcs_of_older(o->draft, manifest, count, o->crc, o->known);
+	if (manifest >= 0)
+		(void)close(manifest);	/* only read */
+	return ret;
+}
+
+struct fm_older_extents *fm_older_extents_open(struct fm_cache *cache, const char *source,
+					       int draft, uint32_t count)
+{
+	uint64_t id = find(cache, source);
+	struct fm_older_extents *o = id && !FM_FAULT("stage.older_extents")
+					     ? calloc(1, sizeof(*o)) : NULL;
+
+	if (!o)
+		return NULL;
+	o->cache = cache;
+	o->draft = draft;
+	o->root = -1;
+	if (open_extents(o, id, count) == 0)
+		return o;
+	fm_older_extents_close(o);
+	return NULL;
+}
+
+bool fm_older_extents_has(const struct fm_older_extents *o, uint32_t n)
+{
+	return o->known[n / 64] >> (n % 64) & 1;
+}
+
+bool fm_older_extents_read(const struct fm_older_extents *o, uint32_t n, uint8_t *buf, size_t len,
+			   uint32_t *crc)
+{
+	*crc = o->crc[n];
+	return fm_stage_extent_read(o->draft, o->root, n, buf) == 0 &&
+	       fm_crc32c(0, buf, len) == *crc;
+}
+
+void fm_older_extents_close(struct fm_older_extents *o)
+{
+	if (!o)
+		return;
+	if (o->root >= 0)
+		(void)close(o->root);	/* only read */
+	if (o->hold)
+		fm_cache_release(o->cache, o->hold);
+	free(o->crc);
+	free(o->known);
+	free(o);
 }

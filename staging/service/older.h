@@ -9,6 +9,8 @@
 #ifndef FM_STAGE_OLDER_H
 #define FM_STAGE_OLDER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct fm_cache;
@@ -30,5 +32,21 @@ struct fm_stage_older {
  * 1: what could be taken is below FM_STAGE_TAKEN. 0: there is no older version. Twice is fine.
  */
 int fm_stage_older_take(struct fm_stage_older *o, struct fm_cache_fetch *f, struct fm_err *err);
+
+/*
+ * The same by extents, for what is laid out (laid.h). Each is copied: what was laid out is written
+ * to, so it shares no file with the older version. That stays until it is closed.
+ */
+struct fm_older_extents;
+
+/* draft: of the new version, which has so many. NULL: there is no older one, or it is of no use. */
+struct fm_older_extents *fm_older_extents_open(struct fm_cache *cache, const char *source,
+					       int draft, uint32_t count);
+/* Whether all of its files are unchanged, as the listing has it. */
+bool fm_older_extents_has(const struct fm_older_extents *o, uint32_t n);
+/* Into buf, which has room for it. false: it is damaged. */
+bool fm_older_extents_read(const struct fm_older_extents *o, uint32_t n, uint8_t *buf, size_t len,
+			   uint32_t *crc);
+void fm_older_extents_close(struct fm_older_extents *o);	/* NULL is allowed */
 
 #endif

@@ -1124,24 +1124,73 @@ static int lay(struct fm_together *t)
 	return t->scratch < 0 ? t->scratch : fm_stage_lay_begin(t->draft, t->disk);
 }
 
+static void note_laid(struct fm_together *t, uint32_t extent, uint32_t crc)
+{
+	t->crc[extent] = crc;
+	t->have[extent / 64] |= UINT64_C(1) << (extent % 64);
+	t->peer[t->self].done += t->sizes[extent];
+	t->laid += t->sizes[extent];
+}
+
+/* Copies one extent. Without memory it comes with the rest, as one does that is damaged. */
+static int copy_older(struct fm_together *t, const struct fm_older_extents *o, uint32_t extent)
+{
+	struct fm_landed *b = fm_landed_new(t->sizes[extent]);
+	uint32_t crc;
+	int ret = 0;
+
+	if (!b || !fm_older_extents_read(o, extent, b->at, b->len, &crc)) {
+		fm_landed_put(b);
+		return 0;
+	}
+	ret = fm_stage_extent_write(t->draft, t->disk, extent, b->at);
+	fm_landed_put(b);
+	if (ret == 0)
+		ret = write_scratch(t, extent, crc, true);
+	if (ret < 0)
+		return ret;
+	note_laid(t, extent, crc);
+	fm_cache_fetch_wrote(t->fetch, t->laid, 0);
+	fm_cache_fetch_mark(t->fetch, extent);
+	return 0;
+}
+
+/* What did not change since the version that is here: nobody has to send it. */
+static int take_older(struct fm_together *t)
+{
+	struct fm_older_extents *o = fm_older_extents_open(t->all->o.cache, t->source, t->draft,
+							   t->about.extents);
+	bool is_any = false;
+	int ret = 0;
+
+	for (uint32_t n = 0; o && ret == 0 && n < t->about.extents && !t->all->is_stopping; n++) {
+		if (t->have[n / 64] >> (n % 64) & 1 || !fm_older_extents_has(o, n))
+			continue;
+		ret = copy_older(t, o, n);
+		is_any = true;
+	}
+	fm_older_extents_close(o);
+	return ret == 0 && is_any ? fm_cache_fetch_save(t->fetch, &t->work_err) : ret;
+}
+
 static void take_run(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
 	int ret = lay(t);
 
+	for (uint32_t n = 0; ret == 0 && n < t->about.extents && !t->all->is_stopping; n++) {
+		uint32_t crc;
+
+		if (fm_cache_fetch_has(t->fetch, n) && read_again(t, n, &crc))
+			note_laid(t, n, crc);
+	}
+	if (ret == 0)
+		ret = take_older(t);
 	if (ret < 0 && t->work_err.code == 0)
 		(void)fm_err_sys(&t->work_err, ret, "lay %s out in the cache of %s",
 				 t->about.name, t->all->o.node);
-	if (ret < 0)
-		return;
-	for (uint32_t n = 0; n < t->about.extents && !t->all->is_stopping; n++) {
-		if (!fm_cache_fetch_has(t->fetch, n) || !read_again(t, n, &t->crc[n]))
-			continue;
-		t->have[n / 64] |= UINT64_C(1) << (n % 64);
-		t->peer[t->self].done += t->sizes[n];
-		t->laid += t->sizes[n];
-	}
-	fm_cache_fetch_wrote(t->fetch, t->laid, 0);
+	if (ret == 0)
+		fm_cache_fetch_wrote(t->fetch, t->laid, 0);
 }
 
 /* A passive node becomes a sink. For the other nodes it is as if this node had begun anew. */

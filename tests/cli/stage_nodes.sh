@@ -77,6 +77,7 @@ once "$before"
 
 # So do two that each ask for all nodes, and the same at once again.
 echo again >"$source/both"
+touch "$source/large"	# else it comes from the version before
 bytes=$((bytes + 1))
 before=$(read_of 2)
 FMOVE_SOCKET=$dir/c/n3/fmoved.sock fmove stage --nodes all n2:s/both >out.3 2>err.3 &

@@ -31,12 +31,13 @@ what_is_said() {
 }
 
 faults=${FM_STAGE_FAULTS:-"1:stage.landed:1 2:stage.landed:1 1:stage.op:1 2:stage.op:1 2:stage.offered:1 1:stage.laid_write:1 1:cache.syncfs:2 2:stage.out:2
-	1:stage.landing:3 1:stage.run:1 2:stage.together:2"}
+	1:stage.landing:3 1:stage.run:1 2:stage.together:2 1:stage.older_extents:1"}
 round=0
 for fault in $faults; do
 	node=${fault%%:*}
 	round=$((round + 1))
 	echo $round >"$source/round"
+	[ "$fault" = 1:stage.older_extents:1 ] || touch -d "@$round" "$source/large"	# else it comes from the version before
 	restart "$node" "${fault#*:}"
 	timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err
 	status=$?

@@ -177,6 +177,82 @@ static void test_changed(void)
 	end();
 }
 
+/* As bits, the extents of what is in `from` now that the older manifest knows. */
+static uint64_t known_of_older(int older)
+{
+	struct fm_stage_build_opts opts = { .root = from };
+	uint8_t version[FM_SHA256_LEN];
+	uint32_t crc[8], right[8];
+	uint64_t known = 0;
+	int newer = memfd_create("newer", 0);
+
+	CU_ASSERT_EQUAL_FATAL(fm_stage_build(&opts, newer, version, &totals, &err), 0);
+	CU_ASSERT_EQUAL(fm_stage_extent_crcs_of_older(newer, older, totals.extents, crc, &known),
+			0);
+	CU_ASSERT_EQUAL(fm_stage_extent_crcs(newer, totals.extents, right), 0);
+	known &= (UINT64_C(1) << totals.extents) - 1;
+	for (uint32_t n = 0; n < totals.extents; n++)
+		if (known >> n & 1)
+			CU_ASSERT_EQUAL(crc[n], right[n]);
+	(void)close(newer);
+	return known;
+}
+
+/*
+ * Goal: of a newer version the extents are known of which no file changed, wherever the cuts are.
+ * Method: a pack, two extents of a large file, and a pack behind it; files come, go and change.
+ */
+static void test_older(void)
+{
+	struct timespec times[2];
+	struct stat was;
+
+	begin();
+	CU_ASSERT_EQUAL(known_of_older(manifest), 7);	/* all */
+	write_file("m", "new", 0);
+	CU_ASSERT_EQUAL(known_of_older(manifest), 7);	/* of four */
+	CU_ASSERT_EQUAL(unlinkat(from, "d/z", 0), 0);
+	CU_ASSERT_EQUAL(known_of_older(manifest), 7);	/* what is left of the pack is unchanged */
+	CU_ASSERT_EQUAL_FATAL(fstatat(from, "a/9", &was, 0), 0);
+	times[0] = times[1] = was.st_mtim;
+	write_file("a/9", "longer", was.st_size);
+	CU_ASSERT_EQUAL(utimensat(from, "a/9", times, 0), 0);
+	CU_ASSERT_EQUAL(known_of_older(manifest), 6);	/* another size at the same time */
+	write_file("large", "begin", 70000);
+	CU_ASSERT_EQUAL(known_of_older(manifest), 0);	/* another time, the same bytes */
+	CU_ASSERT_EQUAL(unlinkat(from, "large", 0), 0);
+	CU_ASSERT_EQUAL(known_of_older(manifest), 0);
+	end();
+}
+
+/* A manifest that ends too early is told, and one without files has nothing. */
+static void test_older_damaged(void)
+{
+	uint32_t crc[8];
+	uint64_t known;
+	struct stat st;
+
+	begin();
+	CU_ASSERT_EQUAL(fm_stage_extent_crcs_of_older(manifest, manifest, totals.extents - 1, crc,
+						      &known),
+			-EBADMSG);
+	CU_ASSERT_EQUAL(fstat(manifest, &st), 0);
+	int older = memfd_create("older", 0);
+	for (off_t len = 0; len < st.st_size; len += 97) {
+		uint8_t buf[97];
+		ssize_t n = pread(manifest, buf, sizeof(buf), len);
+
+		CU_ASSERT_TRUE(fm_stage_extent_crcs_of_older(manifest, older, totals.extents, crc,
+							     &known) < 0);
+		CU_ASSERT_EQUAL(write(older, buf, (size_t)n), n);
+	}
+	CU_ASSERT_EQUAL(fm_stage_extent_crcs_of_older(manifest, older, totals.extents, crc,
+						      &known),
+			0);
+	(void)close(older);
+	end();
+}
+
 /* Goal: the files of a pack are neither read nor written one behind the other. */
 static void test_at_once(void)
 {
@@ -227,6 +303,8 @@ static const struct fm_test tests[] = {
 	{ "by extents, in any order, it becomes what the manifest says", test_whole },
 	{ "what is there is gone on with", test_again },
 	{ "a source that changed is told", test_changed },
+	{ "what an older version knows of it", test_older },
+	{ "a damaged manifest of an older version", test_older_damaged },
 	{ "files of a pack are moved at once", test_at_once },
 	{ "a pack needs neither threads nor memory", test_one_after_the_other },
 };
