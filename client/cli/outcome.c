@@ -299,8 +299,8 @@ static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
 	char former[FMOVE_PATH_MAX + sizeof(r->former) + 64];
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX],
-		spared[160], difference[200];
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rate[FM_SHOW_MAX],
+		transport[FM_OUTCOME_TRANSPORT_MAX], spared[160], difference[200];
 
 	if (is_unchanged(one)) {
 		fm_say("%s -> %s: unchanged, %s file%s, %s; nothing was published%s", one->source,
@@ -310,9 +310,9 @@ static void say_tree(const struct fm_outcome *one)
 		return;
 	}
 	show_spared(r, spared, sizeof(spared));
-	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s%s", one->source,
-	       one->target, fm_show_count(r->files, files), plural(r->files),
-	       fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
+	fm_say("%s -> %s: %s file%s, %s in %.2f s, %s, %s%s, %s%s%s%s", one->source, one->target,
+	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes),
+	       r->seconds, fm_show_rate(1e9 * r->gb_per_s, rate),
 	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)",
 	       r->is_durable ? "durable" : "not durable", spared,
 	       show_difference(one, difference, sizeof(difference)),
@@ -332,13 +332,15 @@ static void show_resumed(const struct fmove_result *r, char *out, size_t cap)
 static void say_file(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
-	char count[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], resumed[40];
+	char count[FM_SHOW_MAX], rate[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX],
+		resumed[40];
 
 	show_resumed(r, resumed, sizeof(resumed));
-	fm_say("%s -> %s: %s bytes in %.2f s, %.2f GB/s, %s%s, CRC32C %08" PRIx32 "%s, %s",
-	       one->source, one->target, fm_show_count(r->bytes, count), r->seconds, r->gb_per_s,
-	       fm_outcome_transport(r, transport), resumed, r->crc32c,
-	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
+	fm_say("%s -> %s: %s bytes in %.2f s, %s, %s%s, CRC32C %08" PRIx32 "%s, %s", one->source,
+	       one->target, fm_show_count(r->bytes, count), r->seconds,
+	       fm_show_rate(1e9 * r->gb_per_s, rate), fm_outcome_transport(r, transport), resumed,
+	       r->crc32c, r->is_checked ? "" : " (not checked)",
+	       r->is_durable ? "durable" : "not durable");
 }
 
 /*

@@ -38,8 +38,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return err.exit;
 	}
-	printf("%" PRIu64 " bytes, %.2f GB/s over %s, CRC32C %08" PRIx32 "%s\n", result.bytes,
-	       result.gb_per_s, result.transport, result.crc32c,
+	printf("%" PRIu64 " bytes, %.1f MB/s over %s, CRC32C %08" PRIx32 "%s\n", result.bytes,
+	       1000 * result.gb_per_s, result.transport, result.crc32c,
 	       result.is_durable ? ", on disk" : "");
 	return 0;
 }

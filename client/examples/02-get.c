@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return err.exit;
 	}
-	printf("%" PRIu64 " bytes, %.2f GB/s over %s, CRC32C %08" PRIx32 "\n", result.bytes,
-	       result.gb_per_s, result.transport, result.crc32c);
+	printf("%" PRIu64 " bytes, %.1f MB/s over %s, CRC32C %08" PRIx32 "\n", result.bytes,
+	       1000 * result.gb_per_s, result.transport, result.crc32c);
 	return 0;
 }

@@ -186,7 +186,7 @@ void fm_jw_real(struct fm_json_writer *w, const char *key, double v)
 
 	assert(isfinite(v) && fabs(v) < 1e20);
 	jw_key(w, key);
-	(void)snprintf(text, sizeof(text), "%.6f", v);	/* fits, see the assertion */
+	(void)snprintf(text, sizeof(text), "%.9f", v);	/* fits, see the assertion */
 	comma = strchr(text, ',');	/* what some locales put there */
 	if (comma)
 		*comma = '.';

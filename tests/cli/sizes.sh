@@ -28,13 +28,22 @@ printf 123456789 >nine
 ok fmove put --json nine n2:s/nine
 [ "$(json crc32c out)" = e3069283 ] || bad "CRC32C is $(json crc32c out)"
 
+# says_rate: a rate with a unit that it is not 0 of.
+says_rate() {
+	grep -Eq ' s, ([1-9][0-9]*|[1-9][0-9]*\.[0-9]+) [kMG]?B/s, ' err || bad "the rate of a small transfer: $(cat err)"
+}
+
 # The other way round: n2 sends.
 use 2
 random 3000013 other
 ok fmove put other n1:s/other
+says_rate
 same other "$(store 1)/other"
 ok fmove get n1:s/other other2
 same other other2
+mkdir tree && echo >tree/f
+ok fmove put -r tree n1:s/tree
+says_rate
 
 # Holes stay holes.
 use 1

@@ -67,7 +67,7 @@ static void test_roundtrip(void)
 	CU_ASSERT_TRUE(again->paths[0].here.thread_s > 1.4 &&
 		       again->paths[0].here.core_softirq_s > 0.2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"invalid\":[\"too short\"]"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"median_bytes_per_s\":2000000000.000000"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"median_bytes_per_s\":2000000000.000000000"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "\"cpu_there\":{\"unknown\":\"it does not say\"}"));
 	CU_ASSERT_STRING_EQUAL(fm_bench_path_name(&again->paths[1], name), "tcp both n2");
 	CU_ASSERT_STRING_EQUAL(fm_bench_path_name(&again->paths[2], name),

@@ -317,6 +317,9 @@ static void test_numbers_read_well(void)
 	CU_ASSERT_STRING_EQUAL(fm_show_bytes(123456789, text), "123 MB");
 	CU_ASSERT_STRING_EQUAL(fm_show_bytes(UINT64_MAX, text), "18447 PB");
 	CU_ASSERT_STRING_EQUAL(fm_show_rate(24.5e9, text), "24.5 GB/s");
+	CU_ASSERT_STRING_EQUAL(fm_show_rate(1.23e6, text), "1.23 MB/s");
+	CU_ASSERT_STRING_EQUAL(fm_show_rate(45.6e3, text), "45.6 kB/s");
+	CU_ASSERT_STRING_EQUAL(fm_show_rate(7, text), "7 B/s");
 	CU_ASSERT_STRING_EQUAL(fm_show_time(7, text), "0:07");
 	CU_ASSERT_STRING_EQUAL(fm_show_time(3723, text), "1:02:03");
 	CU_ASSERT_STRING_EQUAL(fm_show_count(0, text), "0");

@@ -248,7 +248,7 @@ static void test_a_stream_gets_what_a_buffer_does(void)
 		CU_ASSERT_TRUE(len == n && memcmp(out, name, n) == 0);
 		fm_json_free(json);
 	}
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"},\n199,199],\"real\":0.500000}"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"},\n199,199],\"real\":0.500000000}"));
 	CU_ASSERT_EQUAL(strlen(text), size);
 }
 
