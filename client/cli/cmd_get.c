@@ -294,9 +294,7 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 		return ret < 0 ? ret : 0;
 	ret = fm_transfer_get_file(t, source, path, one);
 	if (ret == -EISDIR && !t->dir.is_recursive)
-		return fm_err_set(&one->err, ret,
-				  "%s is a directory; -r receives it with all that is in it",
-				  one->source);
+		return fm_dir_refuse("get", one->source, one);
 	return ret;
 }
 
@@ -581,8 +579,8 @@ static int take_sources(struct fm_transfer *t, struct fm_args *args, struct gets
 			return no_source(args, &err);
 		if (!t->dir.is_recursive && (o->name.path[0] == '\0' || o->name.is_dir))
 			return fm_usage(args,
-					"\"%s\" is a directory; -r receives it with all that is in "
-					"it", o->text);
+					"%s is a directory: get -r brings all that is in it",
+					o->text);
 	}
 	if (strcmp(g->dst, "-") != 0)
 		return 0;

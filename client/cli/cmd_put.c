@@ -62,26 +62,23 @@ static void source_close(struct source *s)
 		(void)close(s->fd);	/* only read */
 }
 
-static int source_prepare(struct source *s, bool is_recursive, struct fm_err *err)
+static int source_prepare(const struct fm_transfer *t, struct source *s, struct fm_outcome *one)
 {
 	struct stat st;
 
 	if (fstat(s->fd, &st) < 0)
-		return fm_err_sys(err, -errno, "%s", s->label);
+		return fm_err_sys(&one->err, -errno, "%s", s->label);
 	s->st = st;
 	if (S_ISDIR(st.st_mode))
-		return is_recursive
-			       ? 0
-			       : fm_err_set(err, -EISDIR,
-					    "%s is a directory; -r sends it with all that is in it",
-					    s->label);
+		return t->dir.is_recursive ? 0 : fm_dir_refuse("put", s->label, one);
 	if (can_hand_over(s->fd, &st))
 		return 0;
 	/* which reads the device as long as this process lives */
-	return fm_pump_from(s->fd, &s->pump, &s->fd, err);
+	return fm_pump_from(s->fd, &s->pump, &s->fd, &one->err);
 }
 
-static int source_open(const char *src, bool is_recursive, struct source *s, struct fm_err *err)
+static int source_open(const struct fm_transfer *t, const char *src, struct source *s,
+		       struct fm_outcome *one)
 {
 	int ret;
 
@@ -91,9 +88,10 @@ static int source_open(const char *src, bool is_recursive, struct source *s, str
 	else
 		s->fd = open(src, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (s->fd < 0)
-		return fm_err_sys(err, errno == EINTR && fm_is_interrupted() ? -ECANCELED : -errno,
-				  "%s", src);
-	ret = source_prepare(s, is_recursive, err);
+		return fm_err_sys(&one->err,
+				  errno == EINTR && fm_is_interrupted() ? -ECANCELED : -errno, "%s",
+				  src);
+	ret = source_prepare(t, s, one);
 	if (ret < 0)
 		source_close(s);
 	return ret;
@@ -183,7 +181,7 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 	struct source source;
 	int ret;
 
-	ret = source_open(src, t->dir.is_recursive, &source, &one->err);
+	ret = source_open(t, src, &source, one);
 	if (ret < 0)
 		return ret;
 	if (S_ISDIR(source.st.st_mode)) {

@@ -15,6 +15,9 @@
 #include "client/cli/transfer.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/shell.h"
+
+#define QUOTED_MAX 512		/* a name of some 120 bytes, and all quotes that a shell may need */
 
 /* ---- options ---- */
 
@@ -172,6 +175,21 @@ int fm_dir_check_background(const struct fm_transfer *t, struct fm_err *err)
 }
 
 /* ---- put ---- */
+
+int fm_dir_refuse(const char *verb, const char *source, struct fm_outcome *one)
+{
+	char quoted[2][QUOTED_MAX];
+	const char *from = fm_shell_quote(source, quoted[0], QUOTED_MAX);
+	const char *to = fm_shell_quote(one->target, quoted[1], QUOTED_MAX);
+
+	if (!*from || !*to)	/* the line would be too long, or unreadable */
+		return fm_err_set(&one->err, -EISDIR,
+				  "%.200s is a directory: %s -r moves it with all that is in it",
+				  source, verb);
+	return fm_err_set(&one->err, -EISDIR,
+			  "%s is a directory, which moves with all that is in it by: fmove %s -r "
+			  "%s %s", source, verb, from, to);
+}
 
 struct dir_put {
 	int fd;			/* -1: the label is the path of it */

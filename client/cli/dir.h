@@ -69,6 +69,11 @@ int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args);
 void fm_dir_allow_descriptors(void);
 
 /*
+ * Refuses a directory without -r, with the line that would move it, as far as it fits. -EISDIR.
+ */
+int fm_dir_refuse(const char *verb, const char *source, struct fm_outcome *one);
+
+/*
  * A directory of the caller's that is left to the background is tried once: nobody would hear of
  * its tries, since the job would have failed with the first. -EINVAL: --retry was asked for.
  */

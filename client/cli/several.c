@@ -187,7 +187,7 @@ static int source_look(struct group *g, const char *src, const struct stat *st, 
 	g->is_tree = S_ISDIR(st->st_mode);
 	if (g->is_tree && !dir->is_recursive)
 		return fm_err_set(err, -EISDIR,
-				  "%s is a directory; -r sends it with all that is in it", src);
+				  "%s is a directory; put -r sends it with all that is in it", src);
 	if (g->is_tree)
 		return 0;
 	if (!S_ISREG(st->st_mode))

@@ -219,9 +219,7 @@ int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name,
 	int ret = is_recursive || fm_transfer_looks(t) ? fm_dir_is_source(t, name, entry, one) : 0;
 
 	if (ret > 0 && !is_recursive)
-		return fm_err_set(&one->err, -EISDIR,
-				  "%s is a directory; -r moves it with all that is in it",
-				  one->source);
+		return fm_dir_refuse(t->outcomes.verb, one->source, one);
 	return ret;
 }
 

@@ -50,7 +50,7 @@ static const struct meaning {
 	{ EPROTO, FM_EXIT_FAILED, false, false },
 	/* The name was taken meanwhile. */
 	{ EEXIST, FM_EXIT_REFUSED, false, false },
-	{ EISDIR, FM_EXIT_FAILED, false, false },
+	{ EISDIR, FM_EXIT_USAGE, false, false },	/* -r is missing, or a name in it */
 	{ ENOTDIR, FM_EXIT_FAILED, false, false },
 	/* It may not be done: no fault of the bytes, so whoever is let in again goes on with
 	 * them. */

@@ -32,21 +32,21 @@ no 2 'fmove ls n2:. lists the stores' fmove stat n2:
 no 2 'fmove ls n2:. lists the stores' fmove get n2:/etc/x .
 no 2 'to receive a file from there: fmove get' fmove put n2:s/there .
 no 2 'to send a file there: fmove put' fmove get f n2:s/there
-no 2 'is a directory; -r' fmove get n2:s/ x
+no 2 'is a directory: get -r' fmove get n2:s/ x
 no 2 'number' fmove ls --max 0 n2:s
 no 2 'number' fmove ls --max -3 n2:s
 
 # Sources.
 no 1 'nothing: No such file' fmove put nothing n2:s/x
-no 1 'is a directory' fmove put . n2:s/x
-no 1 'is a directory' fmove put / n2:s/x
+no 2 'is a directory' fmove put . n2:s/x
+no 2 'is a directory' fmove put / n2:s/x
 no 1 'No such file' fmove put '' n2:s/x
 no 1 'o such file' fmove get n2:s/nothing x
 no 1 'nothing there matches' fmove get 'n2:s/*.bin' .
 no 1 'nothing there matches' fmove get -r 'n2:s/run[1-9]' .
 no 1 'directory' fmove get n2:s/there/below x
 mkdir -p "$(store 2)/d"
-no 1 'directory' fmove get n2:s/d x
+no 2 'directory' fmove get n2:s/d x
 [ -e x ] && bad "a get that failed left x"
 
 # Targets.

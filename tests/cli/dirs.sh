@@ -48,7 +48,7 @@ no 1 'no|No' fmove stat n2:s/nothing
 no 1 'no|No' fmove ls n2:s/nothing
 
 # Removing.
-no 1 'irectory' fmove rm n2:s/many
+no 2 'is a directory.*-r' fmove rm n2:s/many
 [ -d "$(store 2)/many" ] || bad "rm without -r removed a directory"
 ok fmove rm -r n2:s/many
 [ -e "$(store 2)/many" ] && bad "rm -r left the directory"

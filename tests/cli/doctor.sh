@@ -91,7 +91,7 @@ no 1 'command.json: interfaces.name: not a value' \
 	fmove doctor --from "$facts/spark.json" --from "$facts/command.json"
 no 1 'torn: not a JSON object' fmove doctor --from torn
 no 1 'long: longer than' fmove doctor --from long
-no 1 'folder: read: Is a directory' fmove doctor --from folder
+no 2 'folder: read: Is a directory' fmove doctor --from folder
 no 1 'nowhere: open: No such file' fmove doctor --from nowhere
 no 1 'nowhere' fmove doctor --save nowhere/file --config "$conf"
 no 2 'no --save, --config, --peer or --all' fmove doctor --from file --save other

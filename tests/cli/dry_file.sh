@@ -69,8 +69,8 @@ no 6 'dangling is a symbolic link' fmove get n2:s/src dangling
 echo own >"$(store 1)/own" && mkdir "$(store 1)/dir"
 dry 'would send 1 of 1 file, 4 B of 4 B; 0 added, 0 replaced|would send 1 of 1 file, 4 B of 4 B' put n1:s/own n2:s/free
 dry_refused 6 'replaced only if asked for \(--force\)' put n1:s/own n2:s/f
-dry_refused 1 'directory' put n1:s/own n2:s/d
-dry_refused 1 'directory' get n2:s/src n1:s/dir
+dry_refused 2 'directory' put n1:s/own n2:s/d
+dry_refused 2 'directory' get n2:s/src n1:s/dir
 dry 'would send 1 of 1 file, 7 B of 7 B' get n2:s/src n1:s/free
 dry '; 0 added, 1 replaced, 0 removed' get --force n2:s/src n1:s/own
 no 6 'replaced only if asked for' fmove get -n n2:s/src n1:s/own
@@ -79,8 +79,8 @@ no 6 'replaced only if asked for' fmove get -n n2:s/src n1:s/own
 
 no 1 'none: No such file' fmove put -n none n2:s/x
 no 1 'no such file' fmove get -n n2:s/none x
-no 1 'd is a directory; -r sends it' fmove put -n d n2:s/x
-no 1 'd is a directory; -r moves it' fmove get -n n2:s/d x
+no 2 'd is a directory.* put -r ' fmove put -n d n2:s/x
+no 2 'd is a directory.* get -r ' fmove get -n n2:s/d x
 no 1 'leave out --dry-run' fmove get -n n2:s/src -
 echo piped | fmove put -n - n2:s/piped 2>err
 [ $? -eq 1 ] && grep -q 'standard input is read as it is sent: .*leave out --dry-run' err || bad "a dry run of a pipe: $(cat err)"

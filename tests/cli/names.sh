@@ -51,4 +51,4 @@ ok fmove mkdir n2:s/plain
 ok fmove put src n2:s/plain
 same src "$(store 2)/plain/src"
 no 6 'exists' fmove put src n2:s/plain
-no 1 'irectory' fmove put - n2:s/plain
+no 2 'irectory' fmove put - n2:s/plain

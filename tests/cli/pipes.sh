@@ -40,7 +40,7 @@ fmove ls n2:s >/dev/full 2>err && bad "ls into a full device went unnoticed"
 fmove get n2:s/pipe3000013 - 2>err | head -c 10 >/dev/null
 [ "${PIPESTATUS[0]}" -eq 1 ] || bad "get - | head gave ${PIPESTATUS[0]}: $(cat err)"
 no 2 'both want standard output' fmove get --json n2:s/tail -
-no 1 'standard input has no name' fmove put - n2:s/d/
+no 2 'standard input has no name' fmove put - n2:s/d/
 
 # A source that changes while it is read is an error, and nothing appears.
 random 20000000 growing

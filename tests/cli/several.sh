@@ -72,7 +72,7 @@ no 1 'standard input' fmove put - n2:s/x n3:s/x
 mkdir -p t/sub
 random 9000000 t/large
 random 1000 t/sub/small
-no 1 'directory; -r' fmove put t n2:s/x n3:s/x
+no 2 'is a directory; put -r sends it' fmove put t n2:s/x n3:s/x
 no 2 'one destination.*several get it all or none.*put to each with --detach' fmove put --detach f n2:s/x n3:s/x
 nobody x
 
@@ -101,7 +101,7 @@ ok fmove put -r n1:s/owntree n2:s/owntree n3:s/owntree
 diff -r t "$(store 2)/owntree" || bad "n2 has another tree of n1's store"
 diff -r t "$(store 3)/owntree" || bad "n3 has another tree of n1's store"
 fmove put n1:s/owntree n2:s/x n3:s/x >out 2>err
-[ $? -eq 1 ] && grep -q 'is a directory' err || bad "a directory without -r: $(cat err)"
+[ $? -eq 2 ] && grep -q 'is a directory' err || bad "a directory without -r: $(cat err)"
 nobody x
 
 # The disk is read once: all that both need comes from the page cache for the second. On a memory file system nothing is read.

@@ -14,7 +14,7 @@ ok fmove rm -f --json n2:s/none n2:s/f n2:s/none/too
 ! grep -q '"exit":[1-9]' out || bad "rm -f of what is not there: $(cat out)"
 [ -e "$(store 2)/f" ] && bad "rm -f leaves what is there"
 mkdir "$(store 2)/dir"
-no 1 'is a directory' fmove rm -f n2:s/dir
+no 2 'is a directory' fmove rm -f n2:s/dir
 no 1 'no store' fmove rm -f n2:none/f
 
 ok fmove -V

@@ -86,8 +86,8 @@ same_tree small into/small
 same_tree small into/small
 ok fmove get -r n2:s whole
 same_tree small whole/x/small
-no 1 'name of its own' fmove get -r n2:s into/
-no 1 'standard output' fmove get -r n2:s/x -
+no 2 'name of its own' fmove get -r n2:s into/
+no 2 'standard output' fmove get -r n2:s/x -
 
 # A file with -r is a file.
 ok fmove put -r a/one n2:s/file

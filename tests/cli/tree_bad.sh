@@ -13,12 +13,12 @@ gone() {
 }
 
 # What needs -r says so.
-no 1 '-r sends it' fmove put good n2:s/x
+no 2 "put -r .good. .n2:s/x.$" fmove put good n2:s/x
 ok fmove put -r good n2:s/there
-no 1 '-r receives it' fmove get n2:s/there x
-no 2 '-r receives it' fmove get n2:s/there/ x
+no 2 "get -r .n2:s/there. .x.$" fmove get n2:s/there x
+no 2 "get -r brings all" fmove get n2:s/there/ x
 no 2 'put: --update needs --recursive' fmove put --update good/f n2:s/x
-no 1 'there is a directory; -r moves it' fmove get -n n2:s/there x
+no 2 "get -r .n2:s/there. .x.$" fmove get -n n2:s/there x
 no 2 'pattern has 1 to 255' fmove put -r --exclude '' good n2:s/x
 
 # Special files, by name; --exclude is the way around.
