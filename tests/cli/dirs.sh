@@ -6,9 +6,13 @@ up 2
 
 ok fmove mkdir n2:s/a/b/c n2:s/e
 [ -d "$(store 2)/a/b/c" ] && [ -d "$(store 2)/e" ] || bad "mkdir made nothing"
-fmove mkdir n2:s/e >out 2>err
-status=$?
-[ $status -eq 0 ] || [ $status -eq 6 ] || bad "mkdir of a directory that is there: $status $(cat err)"
+no 6 'exists' fmove mkdir n2:s/e
+ok fmove mkdir -p n2:s/e n2:s/e/f n2:s
+[ -d "$(store 2)/e/f" ] || bad "mkdir -p made nothing"
+echo >"$(store 2)/file"
+no 6 'exists' fmove mkdir -p n2:s/file
+rm "$(store 2)/file"
+rmdir "$(store 2)/e/f"
 
 # 1000 names, in order, once each, by page and at once.
 mkdir "$(store 2)/many"
