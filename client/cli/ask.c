@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/cli/glob.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
@@ -72,74 +73,132 @@ int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status
 /* What is done to each operand: to a name, or to a job. */
 struct each {
 	const char *rows, *row;		/* members of the JSON */
-	int (*do_name)(struct fmove *c, const struct fmove_name *name, void *ctx,
-		       struct fmove_error *why);
+	const struct fm_ask_names *names;	/* NULL: operands are jobs */
 	int (*do_job)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why);
 	void *ctx;
 };
 
-static void each_json(const struct each *each, struct fm_rows *rows, const char *operand,
-		      const struct fmove_error *why)
+/* All of them, and what became of those that are done. */
+struct run {
+	const struct each *each;
+	const char *verb;
+	struct fmove *c;
+	struct fm_rows rows;
+	bool is_json;
+	int failed, done;
+	bool is_cut;			/* of a pattern not all were tried */
+	int status;			/* of the last that failed */
+};
+
+static void row_json(struct run *r, const char *operand, const struct fmove_error *why)
 {
-	struct fm_json_writer *w = fm_rows_next(rows);
+	const struct each *each = r->each;
+	struct fm_json_writer *w = fm_rows_next(&r->rows);
 
 	fm_jw_name(w, each->row, operand, strnlen(operand, FM_ASK_NAME_TEXT_MAX));
 	fm_jw_u64(w, "exit", why ? (uint64_t)fm_api_exit(why->code) : 0);
 	if (why)
 		fm_ask_error_json(w, why);
+	else if (each->names && each->names->row_json)
+		each->names->row_json(w, each->names->ctx);
 	fm_jw_object_end(w);
 }
 
-static int each_do(const struct each *each, struct fmove *c, const char *operand,
-		   struct fmove_error *why)
+static void told(struct run *r, const char *operand, int ret, const struct fmove_error *why)
 {
+	r->failed += ret < 0;
+	r->done += ret == 0;
+	if (ret < 0)
+		r->status = fm_ask_fail(r->verb, operand, why);
+	if (r->is_json)
+		row_json(r, operand, ret < 0 ? why : NULL);
+}
+
+static void do_name(struct run *r, const struct fm_name *name, const char *text)
+{
+	struct fmove_name parts = fm_name_parts(name);
+	struct fmove_error why;
+
+	told(r, text, r->each->names->do_one(r->c, &parts, r->each->names->ctx, &why), &why);
+}
+
+static void do_matches(struct run *r, const struct fm_name *pattern, const struct fm_glob *matches)
+{
+	char text[FM_ASK_NAME_TEXT_MAX];
+	struct fm_name name = *pattern;
+
+	for (size_t i = 0; i < matches->count; i++) {
+		r->is_cut = fm_is_interrupted();
+		if (r->is_cut)
+			return;
+		/* fits: it is no longer than a path may be */
+		(void)snprintf(name.path, sizeof(name.path), "%s", matches->paths[i]);
+		(void)fm_name_text(&name, text, sizeof(text));
+		do_name(r, &name, text);
+	}
+}
+
+/* A name that exists stands for itself, even if it looks like a pattern. */
+static void do_operand(struct run *r, const char *operand)
+{
+	const struct fm_ask_names *names = r->each->names;
+	struct fm_glob matches = {.count = 0};
+	struct fmove_entry entry;
 	struct fmove_name parts;
+	struct fmove_error why;
 	struct fm_name name;
 	struct fm_err err;
+	int ret;
 
-	if (each->do_job)
-		return each->do_job(c, operand, each->ctx, why);
-	/* it could be parsed before */
-	(void)fm_name_parse(operand, &name, &err);
+	(void)fm_name_parse(operand, &name, &err);	/* it could be parsed before */
 	parts = fm_name_parts(&name);
-	return each->do_name(c, &parts, each->ctx, why);
+	if (!names->has_patterns || !fm_glob_is_pattern(name.path) ||
+	    (ret = fmove_stat(r->c, &parts, &entry, &why)) == 0) {
+		do_name(r, &name, operand);
+		return;
+	}
+	ret = fm_glob_instead(r->c, &name, ret, &matches, &why);
+	if (ret == -ENOENT && names->may_match_nothing)
+		do_name(r, &name, operand);
+	else if (ret < 0)
+		told(r, operand, ret, &why);
+	else
+		do_matches(r, &name, &matches);
+	fm_glob_free(&matches);
+}
+
+static void do_job(struct run *r, const char *job)
+{
+	struct fmove_error why;
+
+	told(r, job, r->each->do_job(r->c, job, r->each->ctx, &why), &why);
 }
 
 static int ask_each(const struct fm_args *args, bool is_json, const struct each *each)
 {
-	int failed = 0, done = 0, status = FM_EXIT_DONE;
-	struct fmove_error why;
-	struct fm_rows rows;
-	struct fmove *c;
+	struct run r = {.each = each, .verb = args->cmd->name, .is_json = is_json};
+	int i;
 
-	if (fm_ask_open(args->cmd->name, false, &c, &status) < 0)
-		return status;
+	if (fm_ask_open(r.verb, false, &r.c, &r.status) < 0)
+		return r.status;
 	if (is_json)
-		fm_rows_begin(&rows, each->rows);
-	for (int i = 0; i < args->count && !fm_is_interrupted(); i++) {
-		int ret = each_do(each, c, args->operands[i], &why);
-
-		failed += ret < 0;
-		done += ret == 0;
-		if (ret < 0)
-			status = fm_ask_fail(args->cmd->name, args->operands[i], &why);
-		if (is_json)
-			each_json(each, &rows, args->operands[i], ret < 0 ? &why : NULL);
-	}
-	fmove_close(c);
-	if (fm_is_interrupted() && done < args->count)
-		status = FM_EXIT_CANCELLED;
-	else if (failed > 0 && done > 0)
-		status = FM_EXIT_PARTLY;
+		fm_rows_begin(&r.rows, each->rows);
+	for (i = 0; i < args->count && !fm_is_interrupted(); i++)
+		if (each->names)
+			do_operand(&r, args->operands[i]);
+		else
+			do_job(&r, args->operands[i]);
+	fmove_close(r.c);
+	if (fm_is_interrupted() && (i < args->count || r.failed > 0 || r.is_cut))
+		r.status = FM_EXIT_CANCELLED;
+	else if (r.failed > 0 && r.done > 0)
+		r.status = FM_EXIT_PARTLY;
 	if (is_json)
-		fm_rows_end(&rows, status);
-	return fm_stdout_end(args->cmd->name, status);
+		fm_rows_end(&r.rows, r.status);
+	return fm_stdout_end(r.verb, r.status);
 }
 
-int fm_ask_each_name(const struct fm_args *args, bool is_json,
-		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
-				   struct fmove_error *why),
-		     void *ctx)
+int fm_ask_each_name(const struct fm_args *args, bool is_json, const struct fm_ask_names *names)
 {
 	struct fm_name name;
 	struct fm_err err;
@@ -147,9 +206,8 @@ int fm_ask_each_name(const struct fm_args *args, bool is_json,
 	for (int i = 0; i < args->count; i++)
 		if (fm_name_parse(args->operands[i], &name, &err) < 0)
 			return fm_usage(args, "%s", err.text);
-	return ask_each(
-		args, is_json,
-		&(struct each){.rows = "names", .row = "name", .do_name = do_one, .ctx = ctx});
+	return ask_each(args, is_json,
+			&(struct each){.rows = "names", .row = "name", .names = names});
 }
 
 int fm_ask_each_job(const struct fm_args *args, bool is_json,

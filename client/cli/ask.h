@@ -33,15 +33,23 @@ void fm_ask_outcome_json(const char *name, const char *key, const char *other, i
 /* Connect, or say why not: -1 and *status. Once in a process. */
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
 
+/* What is done to each name that was said. */
+struct fm_ask_names {
+	int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
+		      struct fmove_error *why);
+	/* NULL, or adds to the row of a name what do_one(), which did it, found out */
+	void (*row_json)(struct fm_json_writer *w, void *ctx);
+	void *ctx;
+	bool has_patterns;		/* what does not exist may be a pattern (glob.h) ... */
+	bool may_match_nothing;		/* ... and then is done as it stands */
+};
+
 /*
  * do_one() for each operand, going on after failures. With --json {"names": [{"name": .., "exit":
  * n}, ..], "exit": n}; is_json was taken out of the options by the verb. Returns the exit status: 3
  * if only some failed.
  */
-int fm_ask_each_name(const struct fm_args *args, bool is_json,
-		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
-				   struct fmove_error *why),
-		     void *ctx);
+int fm_ask_each_name(const struct fm_args *args, bool is_json, const struct fm_ask_names *names);
 
 /* The same for jobs: {"jobs": [{"job": .., "exit": n}, ..], "exit": n}. */
 int fm_ask_each_job(const struct fm_args *args, bool is_json,

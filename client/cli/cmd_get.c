@@ -372,15 +372,11 @@ static int expand(struct fm_transfer *t, struct operand *o)
 	if (ret == 0)
 		return 0;
 	o->is_pattern = true;
-	if (ret == -ENOENT || ret == -ENOTDIR)
-		ret = fm_glob_match(t->conn, &o->name, &o->matches, &why);
-	if (ret < 0)
-		(void)fm_transfer_error(&o->err, &why);
-	else if (o->matches.count == 0)
-		ret = fm_err_set(&o->err, -ENOENT, "nothing there matches");
-	if (ret < 0)
-		fm_err_wrap(&o->err, "%s", o->text);
-	return ret;
+	ret = fm_glob_instead(t->conn, &o->name, ret, &o->matches, &why);
+	if (ret == 0)
+		return 0;
+	(void)fm_transfer_error(&o->err, &why);
+	return fm_err_wrap(&o->err, "%s", o->text);
 }
 
 /* How many sources an operand stands for. A pattern that failed counts as one failure. */

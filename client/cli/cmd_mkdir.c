@@ -43,5 +43,6 @@ int fm_cmd_mkdir(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
-	return fm_ask_each_name(&args, is_json, mkdir_one, &may_exist);
+	return fm_ask_each_name(
+		&args, is_json, &(struct fm_ask_names){.do_one = mkdir_one, .ctx = &may_exist});
 }

@@ -53,5 +53,9 @@ int fm_cmd_rm(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
-	return fm_ask_each_name(&args, is_json, remove_one, &how);
+	return fm_ask_each_name(&args, is_json,
+				&(struct fm_ask_names){.do_one = remove_one,
+						       .ctx = &how,
+						       .has_patterns = true,
+						       .may_match_nothing = how.is_forced});
 }

@@ -51,8 +51,10 @@ const struct fm_cmd fm_cmds[] = {
 	 fm_opts_ls, true, fm_cmd_ls},
 	{"stat", "NODE:STORE/PATH", "Show size, mode and time of a file or directory.", NULL,
 	 fm_opts_stat, true, fm_cmd_stat},
-	{"rm", "NODE:STORE/PATH...", "Remove files or directories.", NULL, fm_opts_rm, true,
-	 fm_cmd_rm},
+	{"rm", "NODE:STORE/PATH...", "Remove files or directories.",
+	 "A PATH with * ? or [ is a pattern, unless that very name is there: quote it, and each "
+	 "name that it matches is removed.",
+	 fm_opts_rm, true, fm_cmd_rm},
 	{"mkdir", "NODE:STORE/PATH...", "Make directories, with missing parents.", NULL,
 	 fm_opts_mkdir, true, fm_cmd_mkdir},
 	{"mv", "NODE:STORE/PATH NODE:STORE/PATH",

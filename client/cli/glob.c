@@ -11,6 +11,8 @@
 #include "client/cli/interrupt.h"
 #include "mover/base/exit_code.h"
 
+#define NO_MEMORY "no memory for the names that match"
+
 /* One component of the pattern, and what has come of it. */
 struct step {
 	struct fmove *c;
@@ -37,11 +39,11 @@ void fm_glob_free(struct fm_glob *g)
 	*g = (struct fm_glob){.count = 0};
 }
 
-static int fail(struct step *s, int code, const char *text)
+static int fail(struct fmove_error *why, int code, const char *text)
 {
-	*s->why = (struct fmove_error){.code = code, .exit = (int)fm_api_exit(code)};
-	(void)snprintf(s->why->text, sizeof(s->why->text), "%s", text);
-	return s->ret = code;
+	*why = (struct fmove_error){.code = code, .exit = (int)fm_api_exit(code)};
+	(void)snprintf(why->text, sizeof(why->text), "%s", text);
+	return code;
 }
 
 /* Adds prefix/name to what was found. */
@@ -54,20 +56,20 @@ static int add(struct step *s, const char *name)
 		return 0;	/* a path that cannot be named matches nothing */
 	if (s->found.count == FM_GLOB_MAX) {
 		(void)snprintf(text, sizeof(text), "more than %d names match", FM_GLOB_MAX);
-		return fail(s, -E2BIG, text);
+		return s->ret = fail(s->why, -E2BIG, text);
 	}
 	if (s->found.count == s->room) {
 		size_t room = s->room > 0 ? 2 * s->room : 64;
 		char **paths = realloc(s->found.paths, room * sizeof(*paths));
 
 		if (!paths)
-			return fail(s, -ENOMEM, "no memory for the names that match");
+			return s->ret = fail(s->why, -ENOMEM, NO_MEMORY);
 		s->found.paths = paths;
 		s->room = room;
 	}
 	path = malloc(len);
 	if (!path)
-		return fail(s, -ENOMEM, "no memory for the names that match");
+		return s->ret = fail(s->why, -ENOMEM, NO_MEMORY);
 	(void)snprintf(path, len, "%s%s%s", s->prefix, s->prefix[0] ? "/" : "", name);
 	s->found.paths[s->found.count++] = path;
 	return 0;
@@ -84,7 +86,7 @@ static bool take_entry(void *ctx, const struct fmove_entry *e)
 	struct step *s = ctx;
 
 	if (fm_is_interrupted()) {
-		(void)fail(s, -ECANCELED, "cancelled");
+		s->ret = fail(s->why, -ECANCELED, "cancelled");
 		return false;
 	}
 	if ((!s->is_last && !can_be_parent(e)) ||
@@ -176,4 +178,19 @@ int fm_glob_match(struct fmove *c, const struct fm_name *pattern, struct fm_glob
 		fm_glob_free(&s.found);
 	*out = s.found;
 	return ret;
+}
+
+int fm_glob_instead(struct fmove *c, const struct fm_name *pattern, int ret, struct fm_glob *out,
+		    struct fmove_error *why)
+{
+	const struct fmove_name root = {pattern->node, pattern->store, ""};
+	struct fmove_entry entry;
+
+	if (!is_nothing_there(ret))
+		return ret;
+	ret = fm_glob_match(c, pattern, out, why);
+	if (ret < 0 || out->count > 0)
+		return ret;
+	ret = fmove_stat(c, &root, &entry, why);	/* else a misspelt store matched nothing */
+	return ret < 0 ? ret : fail(why, -ENOENT, "nothing there matches");
 }

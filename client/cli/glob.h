@@ -31,6 +31,13 @@ bool fm_glob_is_pattern(const char *path);
 int fm_glob_match(struct fmove *c, const struct fm_name *pattern, struct fm_glob *out,
 		  struct fmove_error *why);
 
+/*
+ * For a pattern that is no name that exists: `ret` and *why are what the look for such a name said.
+ * As fm_glob_match(), but -ENOENT if nothing matches.
+ */
+int fm_glob_instead(struct fmove *c, const struct fm_name *pattern, int ret, struct fm_glob *out,
+		    struct fmove_error *why);
+
 void fm_glob_free(struct fm_glob *g);
 
 #endif

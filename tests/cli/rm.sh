@@ -1,0 +1,59 @@
+#!/bin/bash
+# Goal:   fmove rm takes patterns and removes what they match, nothing else.
+# Method: names that a shell would and would not expand, beside names that look like patterns; links that lead out; --json.
+. "$(dirname "$0")/lib.sh"
+up 2
+s=$(store 2)
+outside=$(mktemp -d "$dir/outside.XXXXXX")
+echo >"$outside/1.pt"
+
+fill() {
+	rm -rf "${s:?}"/* "$s"/.[!.]*
+	mkdir -p "$s/run/deep/empty"
+	printf 12345 >"$s/run/1.pt"
+	printf 123 >"$s/run/2.pt"
+	printf 12 >"$s/run/log"
+	printf 1 >"$s/run/.hidden.pt"
+	printf 1234 >"$s/run/deep/d.pt"
+	ln -s "$outside" "$s/out"
+}
+
+# left WHAT: all that is in the store.
+left() {
+	[ "$(cd "$s" && find . -mindepth 1 -printf '%P ' | tr ' ' '\n' | grep -v '^\.fmove' | LC_ALL=C sort | tr '\n' ' ')" = "$1 " ] ||
+		bad "left: $(cd "$s" && find . -mindepth 1 -printf '%P '), not $1"
+}
+all='out run run/.hidden.pt run/1.pt run/2.pt run/deep run/deep/d.pt run/deep/empty run/log'
+
+# ---- patterns ----
+
+fill
+ok fmove rm 'n2:s/run/*.pt'
+left 'out run run/.hidden.pt run/deep run/deep/d.pt run/deep/empty run/log'
+fill
+ok fmove rm --json 'n2:s/r*/[12].pt' n2:s/run/log
+grep -q '"name":"n2:s/run/1.pt","exit":0' out && grep -q '"name":"n2:s/run/log","exit":0' out || bad "--json: $(cat out)"
+left 'out run run/.hidden.pt run/deep run/deep/d.pt run/deep/empty'
+fill
+no 2 'n2:s/run/deep: .*is a directory.*-r' fmove rm 'n2:s/run/d*'
+no 1 'n2:s/none\*: nothing there matches$' fmove rm 'n2:s/none*'
+no 1 'n2:s/none\*: nothing there matches$' fmove rm -r 'n2:s/none*'
+left "$all"
+ok fmove rm -f 'n2:s/none*'
+no 1 'nostore' fmove rm -f 'n2:nostore/*'
+no 1 'nostore' fmove rm 'n2:nostore/*'
+no 3 'nothing there matches$' fmove rm 'n2:s/run/1*' 'n2:s/none*'
+left 'out run run/.hidden.pt run/2.pt run/deep run/deep/d.pt run/deep/empty run/log'
+
+# A link that leads out of the store is removed, not followed.
+fmove rm 'n2:s/out/*' >out 2>err && bad "what is outside of the store was removed"
+[ -e "$outside/1.pt" ] || bad "a file outside of the store is gone"
+fill
+ok fmove rm -r 'n2:s/*'
+[ -z "$(ls "$s")" ] && [ -e "$outside/1.pt" ] || bad "-r of all: $(ls "$s" "$outside")"
+
+# A name that is there stands for itself.
+fill
+echo >"$s/run/*.pt"
+ok fmove rm 'n2:s/run/*.pt'
+left "$all"
