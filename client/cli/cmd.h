@@ -35,6 +35,7 @@
 #include "mover/base/exit_code.h"
 
 struct fm_err;
+struct fmove_error;
 struct fm_json_writer;
 
 #define FM_OPTS_MAX 32		/* rows of one verb */
@@ -120,6 +121,9 @@ int fm_fail(const char *verb, const struct fm_err *err);
 
 /* The same of any text; code: the errno. */
 int fm_fail_text(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* An error of libfmove's kind that is found here and not by it. The code. */
+int fm_found_wrong(struct fmove_error *why, int code, const char *text);
 
 /* A line on standard error. */
 void fm_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

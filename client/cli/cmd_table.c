@@ -53,7 +53,7 @@ const struct fm_cmd fm_cmds[] = {
 	 fm_opts_stat, true, fm_cmd_stat},
 	{"rm", "NODE:STORE/PATH...", "Remove files or directories.",
 	 "A PATH with * ? or [ is a pattern, unless that very name is there: quote it, and each "
-	 "name that it matches is removed.",
+	 "name that it matches is removed. -n says beforehand what would go.",
 	 fm_opts_rm, true, fm_cmd_rm},
 	{"mkdir", "NODE:STORE/PATH...", "Make directories, with missing parents.", NULL,
 	 fm_opts_mkdir, true, fm_cmd_mkdir},

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/cmd.h"
 #include "client/cli/interrupt.h"
-#include "mover/base/exit_code.h"
 
 #define NO_MEMORY "no memory for the names that match"
 
@@ -39,13 +39,6 @@ void fm_glob_free(struct fm_glob *g)
 	*g = (struct fm_glob){.count = 0};
 }
 
-static int fail(struct fmove_error *why, int code, const char *text)
-{
-	*why = (struct fmove_error){.code = code, .exit = (int)fm_api_exit(code)};
-	(void)snprintf(why->text, sizeof(why->text), "%s", text);
-	return code;
-}
-
 /* Adds prefix/name to what was found. */
 static int add(struct step *s, const char *name)
 {
@@ -56,20 +49,20 @@ static int add(struct step *s, const char *name)
 		return 0;	/* a path that cannot be named matches nothing */
 	if (s->found.count == FM_GLOB_MAX) {
 		(void)snprintf(text, sizeof(text), "more than %d names match", FM_GLOB_MAX);
-		return s->ret = fail(s->why, -E2BIG, text);
+		return s->ret = fm_found_wrong(s->why, -E2BIG, text);
 	}
 	if (s->found.count == s->room) {
 		size_t room = s->room > 0 ? 2 * s->room : 64;
 		char **paths = realloc(s->found.paths, room * sizeof(*paths));
 
 		if (!paths)
-			return s->ret = fail(s->why, -ENOMEM, NO_MEMORY);
+			return s->ret = fm_found_wrong(s->why, -ENOMEM, NO_MEMORY);
 		s->found.paths = paths;
 		s->room = room;
 	}
 	path = malloc(len);
 	if (!path)
-		return s->ret = fail(s->why, -ENOMEM, NO_MEMORY);
+		return s->ret = fm_found_wrong(s->why, -ENOMEM, NO_MEMORY);
 	(void)snprintf(path, len, "%s%s%s", s->prefix, s->prefix[0] ? "/" : "", name);
 	s->found.paths[s->found.count++] = path;
 	return 0;
@@ -86,7 +79,7 @@ static bool take_entry(void *ctx, const struct fmove_entry *e)
 	struct step *s = ctx;
 
 	if (fm_is_interrupted()) {
-		s->ret = fail(s->why, -ECANCELED, "cancelled");
+		s->ret = fm_found_wrong(s->why, -ECANCELED, "cancelled");
 		return false;
 	}
 	if ((!s->is_last && !can_be_parent(e)) ||
@@ -192,5 +185,5 @@ int fm_glob_instead(struct fmove *c, const struct fm_name *pattern, int ret, str
 	if (ret < 0 || out->count > 0)
 		return ret;
 	ret = fmove_stat(c, &root, &entry, why);	/* else a misspelt store matched nothing */
-	return ret < 0 ? ret : fail(why, -ENOENT, "nothing there matches");
+	return ret < 0 ? ret : fm_found_wrong(why, -ENOENT, "nothing there matches");
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "client/cli/show.h"
+#include "client/lib/fmove.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 #include "mover/base/plain.h"
@@ -60,6 +61,13 @@ int fm_fail_text(int code, const char *fmt, ...)
 	say(code, fmt, list);
 	va_end(list);
 	return (int)fm_api_exit(code);
+}
+
+int fm_found_wrong(struct fmove_error *why, int code, const char *text)
+{
+	*why = (struct fmove_error){.code = code, .exit = (int)fm_api_exit(code)};
+	(void)snprintf(why->text, sizeof(why->text), "%s", text);
+	return code;
 }
 
 int fm_fail(const char *verb, const struct fm_err *err)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Goal:   fmove rm takes patterns and removes what they match, nothing else.
-# Method: names that a shell would and would not expand, beside names that look like patterns; links that lead out; --json.
+# Goal:   fmove rm takes patterns and removes what they match, nothing else; -n says what would go and removes nothing.
+# Method: names that a shell would and would not expand, beside names that look like patterns; links that lead out; --json;
+#         a store that may not be written to.
 . "$(dirname "$0")/lib.sh"
 up 2
 s=$(store 2)
@@ -56,4 +57,42 @@ ok fmove rm -r 'n2:s/*'
 fill
 echo >"$s/run/*.pt"
 ok fmove rm 'n2:s/run/*.pt'
+left "$all"
+
+# ---- a dry run ----
+
+fill
+ok fmove rm -n 'n2:s/run/*.pt'
+[ "$(cat out)" = $'would remove n2:s/run/1.pt, 5 B\nwould remove n2:s/run/2.pt, 3 B' ] || bad "-n of two: $(cat out)"
+ok fmove rm -rn 'n2:s/r*'
+[ "$(cat out)" = 'would remove n2:s/run/: 5 files and 2 directories in it, 15 B' ] || bad "-n of a directory: $(cat out)"
+ok fmove rm -n n2:s/out
+grep -q '^would remove n2:s/out, ' out || bad "-n of a link: $(cat out)"
+ok fmove rm -rn --json n2:s/run n2:s/run/log
+grep -q '"name":"n2:s/run","exit":0,"dry_run":true,"files":5,"dirs":2,"bytes":15}' out &&
+	grep -q '"name":"n2:s/run/log","exit":0,"dry_run":true,"files":1,"dirs":0,"bytes":2}' out || bad "-n --json: $(cat out)"
+no 2 'is a directory.*-r' fmove rm -n n2:s/run
+no 2 'the store itself' fmove rm -rn n2:s
+no 1 'o such file' fmove rm -n n2:s/none
+no 1 'nothing there matches' fmove rm -n 'n2:s/none*'
+ok fmove rm -nf n2:s/none 'n2:s/none*'
+[ -s out ] && bad "-n of what is not there: $(cat out)"
+no 1 'nostore' fmove rm -nf n2:nostore/x
+left "$all"
+
+# More than a page, and names that a terminal would obey.
+mkdir "$s/many"
+(cd "$s/many" && seq 1500 | xargs mkdir)
+echo >"$s/many"/$'\x1b[2J'
+ok fmove rm -rn 'n2:s/many'
+[ "$(cat out)" = 'would remove n2:s/many/: 1 file and 1,500 directories in it, 1 B' ] || bad "-n of many: $(cat out)"
+ok fmove rm -n $'n2:s/many/\x1b\\[*'
+grep -q $'\x1b' out && bad "an escape character came through: $(od -c out)"
+rm -rf "$s/many"
+
+# As the removal, it is refused where nobody may write.
+sed -i 's/name = "s";/& write = [ ];/' "$dir/c/n2/fmove.conf"
+take_over 2
+no 6 'n2:s/run/log' fmove rm n2:s/run/log
+no 6 'n2:s/run/log: you may not write to that store' fmove rm -n n2:s/run/log
 left "$all"
