@@ -292,6 +292,9 @@ int fm_cache_make_room(struct fm_cache *cache, uint64_t bytes, struct fm_err *er
  */
 int fm_cache_discard(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
+/* Whether it would go: 0, or the error of fm_cache_discard(). *bytes: what it takes. */
+int fm_cache_try_discard(struct fm_cache *cache, uint64_t id, uint64_t *bytes, struct fm_err *err);
+
 /* ---- a new version of what is here ---- */
 
 /* One regular file of a manifest. */

@@ -273,6 +273,27 @@ static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	return fm_err_set(err, -EBUSY, "a file of it is open");
 }
 
+int fm_cache_try_discard(struct fm_cache *c, uint64_t id, uint64_t *bytes, struct fm_err *err)
+{
+	struct eviction v = {.c = c};
+	struct fm_cache_info info;
+	int ret;
+
+	fm_cache_holds_end(c);
+	if (!fm_cache_look(c, id, &info))
+		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
+	ret = begin(&v, id);
+	if (ret == 0) {
+		if (v.e->place == FM_CACHE_IN_READY && !is_removed(&v, FM_CACHE_IN_READY))
+			ret = fm_cache_is_open(c->dirs[FM_CACHE_IN_READY], v.name);
+		finish(&v, v.e->state, -ECANCELED);
+	}
+	if (ret == -EBUSY || ret > 0)
+		return say_busy(c, id, err);
+	*bytes = info.bytes;
+	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: look at it", c->directory) : 0;
+}
+
 int fm_cache_discard(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
 	int ret;

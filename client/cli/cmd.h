@@ -229,6 +229,7 @@ extern const struct fm_opt fm_opts_verify[];
 extern const struct fm_opt fm_opts_stage[];
 extern const struct fm_opt fm_opts_datasets[];
 extern const struct fm_opt fm_opts_pin[];
+extern const struct fm_opt fm_opts_unstage[];
 extern const struct fm_opt fm_opts_status[];
 extern const struct fm_opt fm_opts_doctor[];
 extern const struct fm_opt fm_opts_topology[];

@@ -12,7 +12,7 @@
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_QUIET };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_QUIET, OPT_DRY };
 
 const struct fm_opt fm_opts_datasets[] = {
 	{ "quiet", 'q', OPT_QUIET, NULL, "only their names", NULL },
@@ -20,6 +20,13 @@ const struct fm_opt fm_opts_datasets[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 const struct fm_opt fm_opts_pin[] = {
+	FM_ASK_JSON,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+const struct fm_opt fm_opts_unstage[] = {
+	{ "dry-run", 'n', OPT_DRY, NULL, "only say whether it would go, and how much that is",
+	  NULL },
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -254,28 +261,60 @@ int fm_cmd_datasets(int argc, char **argv)
 
 /* ---- pin, unpin, unstage ---- */
 
+struct change {
+	const char *name;
+	bool is_json;
+	bool is_dry;			/* only whether it would be made, and ... */
+	uint64_t bytes;			/* ... what would go */
+};
+
+static void print_dry(const struct change *h)
+{
+	char name[4 * FMOVE_NAME_MAX + 8], bytes[FM_SHOW_MAX];
+	struct fm_json_writer w;
+
+	if (!h->is_json) {
+		fm_show(h->name, strlen(h->name), name, sizeof(name));
+		(void)printf("would remove %s, %s\n", name, fm_show_bytes(h->bytes, bytes));
+		return;
+	}
+	fm_jw_stream(&w, stdout); /* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "name", h->name, strnlen(h->name, FMOVE_PATH_MAX));
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
+	fm_jw_bool(&w, "dry_run", true);
+	fm_jw_u64(&w, "bytes", h->bytes);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
 static int change(int argc, char **argv, const char *verb,
 		  int (*make)(struct fmove *c, const char *name, struct fmove_error *err))
 {
-	int ret, status = FM_EXIT_DONE;
+	struct change h = {.name = NULL};
+	int key, ret, status = FM_EXIT_DONE;
 	struct fmove_error why;
 	struct fm_args args;
-	bool is_json = false;
 	struct fmove *c;
 
 	fm_args_begin(&args, verb, argc, argv);
-	while (fm_args_next(&args) > 0)
-		is_json = true;
+	while ((key = fm_args_next(&args)) > 0) {
+		h.is_json |= key == OPT_JSON;
+		h.is_dry |= key == OPT_DRY;
+	}
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
+	h.name = args.operands[0];
 	if (fm_ask_open(verb, false, &c, &status) < 0)
 		return status;
-	ret = make(c, args.operands[0], &why);
+	ret = h.is_dry ? fmove_unstage_try(c, h.name, &h.bytes, &why) : make(c, h.name, &why);
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail(verb, args.operands[0], &why);
-	if (is_json)
-		fm_ask_outcome_json(args.operands[0], NULL, NULL, status, ret < 0 ? &why : NULL);
+		status = fm_ask_fail(verb, h.name, &why);
+	if (h.is_dry && ret == 0)
+		print_dry(&h);
+	else if (h.is_json)
+		fm_ask_outcome_json(h.name, NULL, NULL, status, ret < 0 ? &why : NULL);
 	return fm_stdout_end(verb, status);
 }
 

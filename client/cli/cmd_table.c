@@ -127,7 +127,7 @@ const struct fm_cmd fm_cmds[] = {
 	 "One that is pinned, held, fetched or open is left, and it is said which. A shell that "
 	 "ran fmove stage holds it until "
 	 "it ends.",
-	 fm_opts_pin, true, fm_cmd_unstage},
+	 fm_opts_unstage, true, fm_cmd_unstage},
 	{"jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	 true, fm_cmd_jobs},
 	{"wait", "JOB...", "Wait for jobs, and end as they did.", NULL, fm_opts_wait, true,

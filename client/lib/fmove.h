@@ -749,6 +749,9 @@ int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err);
 int fmove_unpin(struct fmove *c, const char *name, struct fmove_error *err);
 int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err);
 
+/* Whether fmove_unstage() would remove it, and the bytes that it has. Nothing is removed. */
+int fmove_unstage_try(struct fmove *c, const char *name, uint64_t *bytes, struct fmove_error *err);
+
 /* The name of this node, terminated, cut to cap. */
 int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err);
 

@@ -318,3 +318,21 @@ int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err)
 {
 	return dataset_do(c, "unstage", name, err);
 }
+
+int fmove_unstage_try(struct fmove *c, const char *name, uint64_t *bytes, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &w, "unstage");
+	fm_jw_text(&w, "name", name);
+	fm_jw_bool(&w, "dry_run", true);
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	*bytes = 0;	/* if it is missing */
+	(void)fm_json_u64(fm_json_get(done, "bytes"), bytes);
+	fm_json_free(done);
+	return 0;
+}

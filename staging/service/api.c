@@ -422,6 +422,8 @@ struct change {
 	struct fm_cache *cache;
 	char name[FM_NAME_LEN_MAX + 1];
 	uid_t uid;
+	bool is_dry;			/* nothing goes; ... */
+	uint64_t bytes;			/* ... what would */
 	struct fm_err err;
 };
 
@@ -474,7 +476,11 @@ static void change_run(struct fm_work *work)
 	struct change *c = fm_container_of(work, struct change, work);
 	uint64_t id;
 
-	if (fm_stage_find_his(c->cache, c->name, c->uid, &id, &c->err) == 0)
+	if (fm_stage_find_his(c->cache, c->name, c->uid, &id, &c->err) < 0)
+		return;
+	if (c->is_dry)
+		(void)fm_cache_try_discard(c->cache, id, &c->bytes, &c->err);
+	else
 		(void)c->make(c->cache, id, c->uid, &c->err);
 }
 
@@ -490,6 +496,8 @@ static void change_done(struct fm_work *work)
 			fm_api_task_send_error(t, &c->err);
 		} else {
 			fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
+			if (c->is_dry)
+				fm_jw_u64(&w, "bytes", c->bytes);
 			fm_api_task_send(t, fm_api_event_end(&w));
 		}
 		fm_api_task_free(t);
@@ -518,7 +526,7 @@ static int start_change(struct fm_api_task *t, const struct fm_api_call *call,
 	*c = (struct change){ .work = { .run = change_run, .done = change_done,
 					.who = fm_share_user(t->owner->who.uid) },
 			      .task = t, .make = make, .cache = fm_stager_cache(s),
-			      .uid = t->owner->who.uid };
+			      .uid = t->owner->who.uid, .is_dry = call->ask->is_dry };
 	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
 	t->work = c;
 	t->work_forget = forget_change;
@@ -556,7 +564,8 @@ static int start_unstage(struct fm_api_task *t, const struct fm_api_call *call, 
 
 static const struct fm_api_op op_pin = { .name = "pin", .start = start_pin, CHANGES };
 static const struct fm_api_op op_unpin = { .name = "unpin", .start = start_unpin, CHANGES };
-static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_unstage, CHANGES };
+static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_unstage,
+					     .takes = FM_API_KEY(DRY_RUN), CHANGES };
 
 const struct fm_api_op *const fm_stage_ops[] = {
 	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_stage_hub, &op_datasets,

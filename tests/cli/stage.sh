@@ -55,8 +55,17 @@ sleep 1000 &
 holder=$!
 held=$(fmove stage --hold-pid $holder n2:s/held 2>err) || bad "held by a process: $(cat err)"
 no 1 'held: processes hold it, such as a shell .*datasets. names them' fmove unstage held
+no 1 'held: processes hold it, such as a shell .*datasets. names them' fmove unstage --dry-run held
 kill $holder
 wait $holder 2>/dev/null
+ok fmove unstage -n held
+grep -Eq '^would remove held, [0-9.]+ [kMG]?B$' out || bad "unstage -n: $(cat out)"
+ok fmove unstage -n --json held
+grep -Eq '^\{"name":"held","exit":0,"dry_run":true,"bytes":[0-9]+\}$' out || bad "unstage -n --json: $(cat out)"
+exec 9<"$held/held"
+no 1 'held: a file of it is open' fmove unstage -n held
+exec 9<&-
+[ -e "$held/held" ] || bad "unstage -n removed it"
 fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove datasets)"
 [ ! -e "$held" ] || bad "it was removed, and is there"
 
@@ -110,6 +119,7 @@ for i in 1 2; do
 	no 1 '"d/pipe" is a fifo: only files, directories and links can be sent; move it away, or leave it out with --exclude of put or get' fmove stage "n$i:s/special"
 done
 no 1 'no dataset is called "none"' fmove unstage none
+no 1 'no dataset is called "none"' fmove unstage -n none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
 no 2 'set names a whole store.*fmove df" lists' fmove stage set
 no 2 'n2:s names a whole store.*--as.*fmove df n2' fmove stage n2:s
@@ -147,6 +157,7 @@ gets=$(fmove jobs --json | grep -o '{"job":[^}]*}' | grep '"path":"many"' | grep
 # Pinned, it does not go; unpinned and unheld, it does.
 ok fmove pin many
 no 1 'many: it is pinned' fmove unstage many
+no 1 'many: it is pinned' fmove unstage -n many
 ok fmove unpin many
 
 # SIGKILL in the midst: the next one goes on, or begins anew; it is whole.

@@ -76,6 +76,7 @@ roots=$(fmove stage --hold-pid $holder n2:s/roots 2>err) || bad "roots: $(cat er
 kill $holder
 wait $holder 2>/dev/null
 no 6 'staged' as_nobody fmove unstage roots
+no 6 'staged' as_nobody fmove unstage -n roots
 no 6 'staged' as_nobody fmove pin roots
 [ -d "$roots" ] || bad "nobody removed what root staged"
 
