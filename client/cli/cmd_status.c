@@ -67,6 +67,17 @@ static void print_mistake(const struct fm_json *s)
 		     fm_show(removed, strlen(removed), shown_removed, sizeof(shown_removed)));
 }
 
+/* What was changed and runs as it was. */
+static void print_waits(const struct fm_json *s)
+{
+	const char *keys = fm_field_text(s, "config_waits");
+	char shown[1024];
+
+	if (*keys)
+		(void)printf("config  restart needed for: %s\n",
+			     fm_show(keys, strlen(keys), shown, sizeof(shown)));
+}
+
 static void print_node(const struct fm_json *s)
 {
 	const struct fm_json *lanes = fm_json_get(s, "lanes");
@@ -79,6 +90,7 @@ static void print_node(const struct fm_json *s)
 		     fm_field_text(s, "version"),
 		     fm_show_time(fm_field_u64(s, "uptime_ms") / 1000, up));
 	print_mistake(s);
+	print_waits(s);
 	(void)printf("lanes   %zu, %s\n", fm_json_count(lanes), io);
 	if (*fm_field_text(s, "chosen"))	/* an older daemon does not say */
 		(void)printf("chosen  %s\n", fm_field_text(s, "chosen"));

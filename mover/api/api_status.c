@@ -153,6 +153,8 @@ static void snapshot_node(void *ctx, const struct fm_node_status *n)
 		fm_jw_text(w, "config_mistake", n->config_mistake);
 	if (n->config_removed[0])
 		fm_jw_text(w, "config_removed", n->config_removed);
+	if (n->config_waits[0])
+		fm_jw_text(w, "config_waits", n->config_waits);
 	fm_jw_u64(w, "arena_bytes", n->arena_bytes);
 	fm_jw_u64(w, "slabs", n->slabs);
 	fm_jw_u64(w, "slabs_free", n->slabs_free);

@@ -249,14 +249,23 @@ static void take_over(struct fm_reload *r)
 
 static void say_restarts(const struct fm_reload *r)
 {
+	char keys[FM_ERR_TEXT_MAX] = "";
+	size_t len = 0;
+
 	for (unsigned i = 0; i < fm_option_count; i++) {
 		const struct fm_option *o = &fm_options[i];
 
 		if (fm_option_is_in(o, "nvme"))		/* fmove-nvmed's */
 			continue;
-		if (!o->is_live && !fm_option_is_equal(o, r->fmoved->started, r->cfg))
-			fm_log_warn("reload: %s changed; it takes a restart", o->path);
+		if (o->is_live || fm_option_is_equal(o, r->fmoved->started, r->cfg))
+			continue;
+		fm_log_warn("reload: %s changed; it takes a restart", o->path);
+		/* cut if it is too long */
+		(void)snprintf(keys + len, sizeof(keys) - len, "%s%s", len > 0 ? ", " : "",
+			       o->path);
+		len = strlen(keys);
 	}
+	fm_engine_config_waits(r->fmoved->engine, keys);
 }
 
 /* ---- what cannot be used as configured ---- */

@@ -371,6 +371,11 @@ void fm_engine_config_taken(struct fm_engine *e, int64_t read_ms)
 	e->config_removed[0] = '\0';
 }
 
+void fm_engine_config_waits(struct fm_engine *e, const char *keys)
+{
+	(void)snprintf(e->config_waits, sizeof(e->config_waits), "%s", keys);
+}
+
 void fm_engine_config_refused(struct fm_engine *e, const char *why, const char *removed)
 {
 	(void)snprintf(e->config_mistake, sizeof(e->config_mistake), "%s", why);
@@ -397,6 +402,7 @@ static void visit_node(struct fm_engine *e, const struct fm_status_visitor *v, v
 				     .config_read_ms = e->config_read_ms,
 				     .config_mistake = e->config_mistake,
 				     .config_removed = e->config_removed,
+				     .config_waits = e->config_waits,
 				     .arena_bytes = e->env.arena_len,
 				     .slabs = fm_slabs_count(e->slabs),
 				     .slabs_free = fm_slabs_free_count(e->slabs),

@@ -63,6 +63,8 @@ void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
  * not taken, and why, but for the peers that it removed ("": none), until one is. Copied. */
 void fm_engine_config_taken(struct fm_engine *engine, int64_t read_ms);
 void fm_engine_config_refused(struct fm_engine *engine, const char *why, const char *removed);
+/* For status: the keys (copied) that a restart would change; "": none. */
+void fm_engine_config_waits(struct fm_engine *engine, const char *keys);
 
 /* The networks that are private have changed: peers are told, and TCP connections that exist are
  * made anew. */
@@ -108,6 +110,7 @@ struct fm_node_status {
 	const char *config_mistake;	/* of what was read since; "": none */
 	/* the peers that this removed, as text; "": none */
 	const char *config_removed;
+	const char *config_waits;	/* keys that a restart would change; "": none */
 	uint64_t arena_bytes;
 	uint64_t slabs;
 	uint64_t slabs_free;

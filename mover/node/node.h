@@ -60,6 +60,7 @@ struct fm_engine {
 	int64_t config_read_ms;
 	char config_mistake[FM_ERR_TEXT_MAX];
 	char config_removed[FM_ERR_TEXT_MAX];
+	char config_waits[FM_ERR_TEXT_MAX];
 	uint64_t next_session;		/* its number, where we dial it */
 	struct fm_lane lanes[FM_LANES_MAX];
 	unsigned next_lane;

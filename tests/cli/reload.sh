@@ -96,10 +96,18 @@ running "$now"
 mistaken ""
 ok fmove put f n2:s/f
 
+# waits [KEYS...]: the status says that these wait for a restart, or that none does.
+waits() {
+	ok fmove status
+	[ "$(sed -n 's/^config  restart needed for: //p' out)" = "$*" ] || bad "\"$*\" waits for a restart: $(grep ^config out)"
+}
+
 # What takes a restart is named, and what is said beside it is taken.
 cp before "$conf"
 echo 'mover = { chunk = "256KiB"; rate_limit = "1MiB/s"; };' >>"$conf"
+waits
 reload 'mover.chunk changed; it takes a restart'
+waits mover.chunk
 random 40000000 slow
 fmove put -q slow n2:s/slow 2>err &
 moved slow 0
@@ -109,6 +117,13 @@ cp before "$conf"
 reload 'reloaded'
 wait $! || bad "put: $(cat err)"
 grep -q 'takes a restart' new && bad "what is as it was at the start takes no restart: $(cat new)"
+waits
+echo "staging = { directory = \"$node/cache\"; size = \"100MiB\"; };" >>"$conf"
+reload 'staging.directory changed; it takes a restart'
+waits staging.directory, staging.size
+cp before "$conf"
+reload 'reloaded'
+waits
 
 # What is fmove-nvmed's is none of fmoved's business, unless it is a mistake.
 echo 'nvme = { socket = "/tmp/nvmed.sock"; };' >>"$conf"
