@@ -53,11 +53,20 @@ static const struct unit time_units[] = {
 	{ NULL, 0, 0 },
 };
 
-/* What else a command line may say: times as systemd reads them, rates as rsync does. A
+/* What else a command line may say: times as systemd reads them, sizes and rates as rsync does. A
  * configuration says its units. */
 static const struct unit typed_time_units[] = {
 	{ "", UINT64_C(1000000000), 1 },
 	{ "m", UINT64_C(60000000000), 1 },
+	{ NULL, 0, 0 },
+};
+
+static const struct unit typed_size_units[] = {
+	{ "k", UINT64_C(1) << 10, 1 },
+	{ "K", UINT64_C(1) << 10, 1 },
+	{ "M", UINT64_C(1) << 20, 1 },
+	{ "G", UINT64_C(1) << 30, 1 },
+	{ "T", UINT64_C(1) << 40, 1 },
 	{ NULL, 0, 0 },
 };
 
@@ -148,6 +157,13 @@ int fm_value_rate(const char *text, uint64_t *bytes_per_s)
 		return 0;
 	}
 	return parse_quantity(text, rate_units, bytes_per_s);
+}
+
+int fm_value_size_typed(const char *text, uint64_t *bytes)
+{
+	int ret = fm_value_size(text, bytes);
+
+	return ret == -EINVAL ? parse_quantity(text, typed_size_units, bytes) : ret;
 }
 
 int fm_value_time_typed(const char *text, uint64_t *ns)

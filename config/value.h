@@ -34,7 +34,8 @@ int fm_value_time(const char *text, uint64_t *ns);
 /* "1GB/s", "100MiB/s", "10Gbit/s", "0". */
 int fm_value_rate(const char *text, uint64_t *bytes_per_s);
 
-/* The same from a command line: besides "10" (seconds) and "5m"; "100M/s" (MiB). */
+/* The same from a command line: besides "64k" (KiB); "10" (seconds) and "5m"; "100M/s" (MiB). */
+int fm_value_size_typed(const char *text, uint64_t *bytes);
 int fm_value_time_typed(const char *text, uint64_t *ns);
 int fm_value_rate_typed(const char *text, uint64_t *bytes_per_s);
 

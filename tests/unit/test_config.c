@@ -1012,6 +1012,12 @@ static void test_values(void)
 	CU_ASSERT_EQUAL(fm_value_size("1.1234567GB", &v), -EINVAL);
 	CU_ASSERT_EQUAL(fm_value_size("1  MiB", &v), -EINVAL);
 	CU_ASSERT_EQUAL(fm_value_size("1MiB ", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size("64k", &v), -EINVAL);
+	CU_ASSERT_TRUE(fm_value_size_typed("64k", &v) == 0 && v == 65536);
+	CU_ASSERT_TRUE(fm_value_size_typed("1.5G", &v) == 0 && v == UINT64_C(3) << 29);
+	CU_ASSERT_TRUE(fm_value_size_typed("64kB", &v) == 0 && v == 64000);
+	CU_ASSERT_EQUAL(fm_value_size_typed("64m", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size_typed("16777216T", &v), -ERANGE);
 	CU_ASSERT_TRUE(fm_value_time("500ms", &v) == 0 && v == 500000000);
 	CU_ASSERT_TRUE(fm_value_time("2min", &v) == 0 && v == 120 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL(fm_value_time("10", &v), -EINVAL);
