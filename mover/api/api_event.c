@@ -185,6 +185,16 @@ static uint64_t resumed_of(const struct fm_job_result *r)
 							: 0;
 }
 
+/* What the file was whose ranges came: another text, another version of it. */
+static void version_add(struct fm_json_writer *w, const struct fm_attr *attr)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "%" PRIx64 "-%" PRIx64 "-%" PRIx64, attr->ino,
+		       (uint64_t)attr->mtime_ns, (uint64_t)attr->ctime_ns);	/* always fits */
+	fm_jw_text(w, "version", text);
+}
+
 static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 {
 	double seconds = (double)r->elapsed_ns / (double)FM_NS_PER_S;
@@ -216,6 +226,8 @@ static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 	fm_jw_i64(w, "mtime_ns", r->attr.mtime_ns);
 	if (r->is_tree)
 		tree_add(w, &r->tree);
+	if (r->is_ranged)
+		version_add(w, &r->attr);
 	fm_jw_text(w, "note", r->note);
 }
 

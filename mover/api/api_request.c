@@ -31,7 +31,8 @@ enum key_type {
 	KEY_NAME,
 	KEY_CHOICE,
 	KEY_JOB,
-	KEY_EXCLUDES
+	KEY_EXCLUDES,
+	KEY_RANGES
 };
 
 struct key {
@@ -92,6 +93,8 @@ static const struct key keys[] = {
 	[FM_API_KEY_INO] = {"ino", KEY_U64, AT(ino), INT64_MAX, 0, NULL},
 	[FM_API_KEY_EXCLUDE] = {"exclude", KEY_EXCLUDES, AT(excludes), FM_TREE_EXCLUDE_LEN_MAX, 0,
 				NULL},
+	[FM_API_KEY_WHOLE_BLOCKS] = {"whole_blocks", KEY_BOOL, AT(is_verified), 0, 0, NULL},
+	[FM_API_KEY_RANGES] = {"ranges", KEY_RANGES, AT(ranges), FM_JOB_RANGES_MAX, 0, NULL},
 	[FM_API_KEY_JOB] = {"job", KEY_JOB, AT(job), FM_API_ID_MAX, 0, NULL},
 	[FM_API_KEY_CODE] = {"code", KEY_WORD, AT(error_code), FM_API_CODE_MAX, 0, NULL},
 	[FM_API_KEY_TEXT] = {"text", KEY_WORD, AT(file), FM_ERR_TEXT_MAX - 1, 0, NULL},
@@ -229,6 +232,49 @@ static int excludes_take(const struct key *k, const struct fm_json *value, struc
 	return 0;
 }
 
+/* [OFFSET] or [OFFSET, LENGTH]; without a length it goes up to the end of the file. */
+static int range_take(const struct fm_json *value, struct fm_range *out)
+{
+	size_t count = value && fm_json_type(value) == FM_JSON_ARRAY ? fm_json_count(value) : 0;
+
+	out->len = UINT64_MAX;
+	if (count < 1 || count > 2 || fm_json_u64(fm_json_at(value, 0), &out->offset) < 0 ||
+	    out->offset > FM_SIZE_LIMIT)
+		return -EINVAL;
+	if (count == 2 && (fm_json_u64(fm_json_at(value, 1), &out->len) < 0 ||
+			   out->len > FM_SIZE_LIMIT - out->offset))
+		return -EINVAL;
+	return 0;
+}
+
+static int ranges_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
+		       struct fm_err *err)
+{
+	size_t count = fm_json_count(value);
+	uint64_t left = FM_SIZE_LIMIT;
+
+	if (!value || fm_json_type(value) != FM_JSON_ARRAY || count < 1 || count > k->max)
+		return fm_err_set(err, -EINVAL, "\"%s\": not an array of 1 to %" PRIu64 " ranges",
+				  k->name, k->max);
+	for (size_t i = 0; i < count; i++) {
+		struct fm_range *range = &r->ranges[i];
+
+		if (range_take(fm_json_at(value, i), range) < 0)
+			return fm_err_set(err, -EINVAL,
+					  "\"%s\": range %zu is neither [OFFSET, LENGTH] nor "
+					  "[OFFSET], of no more bytes than a file may have",
+					  k->name, i + 1);
+		if (range->len == UINT64_MAX)
+			continue;	/* where that is only the file knows */
+		if (range->len > left)
+			return fm_err_set(err, -EINVAL,
+					  "\"%s\": more bytes than a file may have", k->name);
+		left -= range->len;
+	}
+	r->range_count = (unsigned)count;
+	return 0;
+}
+
 struct taking {
 	struct fm_api_request *request;
 	struct fm_err *err;
@@ -270,6 +316,8 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 		return job_take(k, value, t->request, t->err);
 	case KEY_EXCLUDES:
 		return excludes_take(k, value, t->request, t->err);
+	case KEY_RANGES:
+		return ranges_take(k, value, t->request, t->err);
 	}
 	abort();	/* a type without case: our bug */
 }

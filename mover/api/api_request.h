@@ -51,6 +51,8 @@ struct fm_api_request {
 	uint64_t dev;			/* put, tree: its root ... */
 	uint64_t ino;			/* ... both 0: not known */
 	unsigned excludes_count;	/* get, tree */
+	unsigned range_count;		/* get; 0: the whole file */
+	bool is_verified;		/* ranges: blocks covered in part, too */
 	bool is_generated;		/* put: bytes_generated are made up, no descriptor */
 	bool is_discarded;		/* get: into nothing, no descriptor */
 	uint64_t bytes_generated;
@@ -94,6 +96,7 @@ struct fm_api_request {
 	char local_path[FM_PATH_LEN_MAX + 1];
 	char file[FM_QUEUE_FILE_PATH_MAX + 1];
 	char excludes[FM_TREE_EXCLUDES_MAX][FM_TREE_EXCLUDE_LEN_MAX + 1];
+	struct fm_range ranges[FM_JOB_RANGES_MAX];
 };
 
 /*

@@ -173,6 +173,9 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			.has_names =
 				a->has_names && a->is_tree && !a->is_detached && !a->is_attended,
 			.tree_bytes = a->tree_bytes,
+			.ranges = a->range_count > 0 ? a->ranges : NULL,
+			.range_count = a->range_count,
+			.is_verified = a->is_verified,
 			.only = only_of(a),
 			.rate_bytes = a->rate_bytes,
 			.timeout_ns = a->timeout_ms * FM_NS_PER_MS},
@@ -427,6 +430,20 @@ static int attended_check(const struct fm_api_request *ask, struct fm_err *err)
 	return 0;
 }
 
+static int ranges_check(const struct fm_api_request *ask, struct fm_err *err)
+{
+	if (ask->is_verified && ask->range_count == 0)
+		return fm_err_set(err, -EINVAL,
+				  "\"whole_blocks\" needs \"ranges\": a whole file is always "
+				  "compared");
+	if (ask->range_count > 0 &&
+	    (ask->is_tree || ask->is_store || ask->is_detached || ask->is_attended))
+		return fm_err_set(err, -EINVAL,
+				  "\"ranges\" come into a file or pipe of the client, and leave no "
+				  "room for \"tree\", \"local_store\", \"detach\" or \"attended\"");
+	return 0;
+}
+
 static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 {
 	if (ask->is_store && (ask->is_generated || ask->is_discarded || ask->file_len > 0))
@@ -441,7 +458,7 @@ static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 		return fm_err_set(err, -EINVAL,
 				  "\"device\", \"local\", \"remote\" and \"connections\" are for "
 				  "measuring: they need \"generate\"");
-	if (attended_check(ask, err) < 0)
+	if (attended_check(ask, err) < 0 || ranges_check(ask, err) < 0)
 		return err->code;
 	if (ask->op == &fm_api_put && ask->excludes_count > 0 && !ask->is_store &&
 	    !ask->is_attended)
@@ -479,7 +496,8 @@ const struct fm_api_op fm_api_put = {
 
 const struct fm_api_op fm_api_get = {
 	.name = "get",
-	.takes = TRANSFER | FM_API_KEY(DISCARD),
+	.takes = TRANSFER | FM_API_KEY(DISCARD) | FM_API_KEY(RANGES) |
+		 FM_API_KEY(WHOLE_BLOCKS),
 	.needs = NAMED,
 	.fds = transfer_fds,
 	.check = check_transfer,

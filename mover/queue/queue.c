@@ -304,6 +304,11 @@ static void copy_all(struct copying *c, const struct fm_queue_opts *from, struct
 	}
 }
 
+static size_t ranges_bytes(const struct fm_queue_opts *o)
+{
+	return o->job.range_count * sizeof(*o->job.ranges);
+}
+
 static size_t excludes_bytes(const struct fm_queue_opts *o)
 {
 	size_t n = 0;
@@ -319,13 +324,13 @@ static size_t text_bytes(const struct fm_queue_opts *o)
 	struct copying count = { 0 };
 
 	copy_all(&count, o, &scratch, NULL);
-	return excludes_bytes(o) + count.bytes;
+	return ranges_bytes(o) + excludes_bytes(o) + count.bytes;
 }
 
 struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *o)
 {
 	struct copying real = { 0 };
-	size_t list = excludes_bytes(o), bytes = text_bytes(o);
+	size_t ranges = ranges_bytes(o), list = excludes_bytes(o), bytes = text_bytes(o);
 	struct fm_queue_job *j = FM_FAULT("queue.job") ? NULL : calloc(1, sizeof(*j));
 
 	if (!j)
@@ -340,9 +345,12 @@ struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_
 		return NULL;
 	}
 	j->o = *o;
-	real.at = j->text + list;
-	copy_all(&real, o, &j->o, list ? (const char **)(void *)j->text : NULL);
-	j->o.job.excludes = list ? (const char *const *)(void *)j->text : NULL;
+	real.at = j->text + ranges + list;
+	copy_all(&real, o, &j->o, list ? (const char **)(void *)(j->text + ranges) : NULL);
+	j->o.job.excludes = list ? (const char *const *)(void *)(j->text + ranges) : NULL;
+	if (ranges > 0)
+		memcpy(j->text, o->job.ranges, ranges);
+	j->o.job.ranges = ranges > 0 ? (const struct fm_range *)(void *)j->text : NULL;
 	j->bytes = sizeof(*j) + bytes;
 	j->queue = q;
 	j->user->jobs++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 10. This header is its specification; fmove-wire(7)
+ * wire - the node-to-node protocol, version 13. This header is its specification; fmove-wire(7)
  * says the same for readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges
@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 12
+#define FM_WIRE_VERSION 13
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -70,6 +70,8 @@
 #define FM_WIRE_NEED_MAX 1024
 #define FM_WIRE_EXCLUDES_MAX 64			/* patterns of one GET */
 #define FM_WIRE_EXCLUDE_LEN_MAX 255
+#define FM_WIRE_GET_RANGES_MAX 1024		/* of one GET: 1024 * 16 < FM_WIRE_MSG_MAX */
+#define FM_WIRE_TO_END UINT64_MAX		/* length of a range of GET: up to the end */
 /* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_FINDINGS_MAX 8
 /* bytes of the names of one NAMES: FM_TREE_NAMES_LEN */
@@ -307,12 +309,17 @@ struct fm_wire_ready {
 #define FM_WIRE_GET_ACCEPT_CORRUPT 32u
 /* WINDOW says how far the source may go: the sink may stand still. With ORDERED it always does */
 #define FM_WIRE_GET_WINDOW 64u
-#define FM_WIRE_GET_FLAGS 127u
+/* ranges: blocks of the digest kept with the file that they cover in part are compared, too */
+#define FM_WIRE_GET_VERIFY 128u
+#define FM_WIRE_GET_FLAGS 255u
 
 /*
  * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2
- *                              count (tree)   34 2 zero
+ *                              count (tree)   34 2 ranges (no tree)
  *   36 - store   - path   - per pattern of what not to send: string (1 .. FM_WIRE_EXCLUDE_LEN_MAX)
+ *   - per range: 8 offset, 8 len (TO_END: up to the end of the file)
+ * With ranges (1 .. FM_WIRE_GET_RANGES_MAX; 0: the whole file) the file that is sent is these, one
+ * after the other, in any order, also of length 0 or twice. FOUND has the sum of their lengths.
  */
 struct fm_wire_get {
 	uint16_t flags;
@@ -325,6 +332,9 @@ struct fm_wire_get {
 	struct fm_wire_str store;
 	struct fm_wire_str path;
 	struct fm_wire_str exclude[FM_WIRE_EXCLUDES_MAX];
+	uint16_t range_count;
+	/* range_count ranges as they are in the message; NULL if that is 0 */
+	const uint8_t *ranges;
 };
 
 #define FM_WIRE_FOUND_DENSE 1u

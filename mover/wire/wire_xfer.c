@@ -180,11 +180,13 @@ static void put_get(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le32(w, m->get.uid);
 	fm_put_le32(w, m->get.gid);
 	fm_put_le16(w, m->get.count);
-	fm_wire_put_zeros(w, 2);
+	fm_put_le16(w, m->get.range_count);
 	fm_wire_put_str(w, &m->get.store);
 	fm_wire_put_str(w, &m->get.path);
 	for (unsigned i = 0; i < m->get.count; i++)
 		fm_wire_put_str(w, &m->get.exclude[i]);
+	if (m->get.range_count > 0)
+		fm_put_bytes(w, m->get.ranges, (size_t)m->get.range_count * FM_WIRE_RANGE_LEN);
 }
 
 static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
@@ -195,13 +197,36 @@ static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
 	m->get.uid = fm_get_le32(r);
 	m->get.gid = fm_get_le32(r);
 	m->get.count = fm_get_le16(r);
-	if (m->get.count > FM_WIRE_EXCLUDES_MAX || fm_wire_get_zeros(r, 2) < 0)
+	m->get.range_count = fm_get_le16(r);
+	if (m->get.count > FM_WIRE_EXCLUDES_MAX || m->get.range_count > FM_WIRE_GET_RANGES_MAX)
 		return -ERANGE;
 	fm_wire_get_str(r, &m->get.store);
 	fm_wire_get_str(r, &m->get.path);
 	for (unsigned i = 0; i < m->get.count; i++)
 		fm_wire_get_str(r, &m->get.exclude[i]);
+	m->get.ranges = m->get.range_count > 0
+				? fm_get_span(r, (size_t)m->get.range_count * FM_WIRE_RANGE_LEN)
+				: NULL;
 	return 0;
+}
+
+/* Whether each ends, and all together have no more bytes than a file may have. */
+static bool are_parts(const uint8_t *ranges, unsigned count)
+{
+	uint64_t left = FM_WIRE_SIZE_MAX;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct fm_wire_range range = fm_wire_range(ranges, i);
+
+		if (range.offset > FM_WIRE_SIZE_MAX)
+			return false;
+		if (range.len == FM_WIRE_TO_END)
+			continue;	/* where that is only the source knows */
+		if (range.len > FM_WIRE_SIZE_MAX - range.offset || range.len > left)
+			return false;
+		left -= range.len;
+	}
+	return true;
 }
 
 static int check_get(const struct fm_wire_msg *m)
@@ -212,13 +237,19 @@ static int check_get(const struct fm_wire_msg *m)
 		return -EPROTO;
 	if (g->count > 0 && !(g->flags & FM_WIRE_GET_TREE))
 		return -EPROTO;
-	if (!fm_wire_is_chunk(g->chunk))
+	if (g->range_count > 0 && g->flags & FM_WIRE_GET_TREE)
+		return -EPROTO;
+	if (g->range_count == 0 && g->flags & FM_WIRE_GET_VERIFY)
+		return -EPROTO;
+	if (g->range_count > FM_WIRE_GET_RANGES_MAX || !fm_wire_is_chunk(g->chunk))
 		return -ERANGE;
 	for (unsigned i = 0; i < g->count; i++)
 		if (g->exclude[i].len == 0 ||
 		    !fm_wire_is_text(&g->exclude[i], FM_WIRE_EXCLUDE_LEN_MAX))
 			return -ERANGE;
-	return is_place(&g->store, &g->path) ? 0 : -ERANGE;
+	if (!is_place(&g->store, &g->path))
+		return -ERANGE;
+	return are_parts(g->ranges, g->range_count) ? 0 : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_get = {

@@ -145,6 +145,22 @@ static void make_ready(struct peer *p, struct fm_wire_ready *m)
 			(struct fm_wire_range){at + below(o, 2) * 4096, 1 + below(o, 8192)});
 }
 
+/* Ranges, half of them of more than any file has. */
+static void add_ranges(struct odds *o, struct fm_wire_get *m)
+{
+	static uint8_t ranges[4 * FM_WIRE_RANGE_LEN];
+
+	m->ranges = ranges;
+	m->range_count = (uint16_t)(1 + below(o, 4));
+	for (unsigned i = 0; i < m->range_count; i++)
+		fm_wire_set_range(ranges, i,
+				  (struct fm_wire_range){below(o, 9000),
+							 one_in(o, 2) ? FM_WIRE_SIZE_MAX / 8
+								      : below(o, 20000)});
+	if (one_in(o, 2))
+		m->flags |= FM_WIRE_GET_VERIFY;
+}
+
 static void make_get(struct peer *p, struct fm_wire_get *m)
 {
 	struct odds *o = &p->odds;
@@ -159,7 +175,9 @@ static void make_get(struct peer *p, struct fm_wire_get *m)
 				  .path = any_path(p, false)};
 	if (one_in(o, 3))
 		m->flags |= FM_WIRE_GET_RESUME;
-	if (!one_in(o, 3))
+	if (one_in(o, 4))
+		add_ranges(o, m);
+	if (m->range_count > 0 || !one_in(o, 3))
 		return;
 	m->flags |= FM_WIRE_GET_TREE;
 	m->path = any_path(p, true);

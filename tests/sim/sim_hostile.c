@@ -216,6 +216,20 @@ static void make_ready(struct hostile *h, struct fm_wire_ready *m)
 							 1 + below(h, 8191)});
 }
 
+/* Ranges; which of them are in the file is not known here. */
+static void add_ranges(struct hostile *h, struct fm_wire_get *m)
+{
+	static uint8_t ranges[4 * FM_WIRE_RANGE_LEN];
+
+	m->ranges = ranges;
+	m->range_count = (uint16_t)(1 + below(h, 4));
+	for (unsigned i = 0; i < m->range_count; i++)
+		fm_wire_set_range(ranges, i,
+				  (struct fm_wire_range){below(h, 9000), below(h, 20000)});
+	if (one_in(h, 2))
+		m->flags |= FM_WIRE_GET_VERIFY;
+}
+
 static void make_get(struct hostile *h, struct fm_wire_get *m)
 {
 	*m = (struct fm_wire_get){.flags = (uint16_t)(2 + below(h, 6)),
@@ -228,6 +242,8 @@ static void make_get(struct hostile *h, struct fm_wire_get *m)
 		m->flags |= FM_WIRE_GET_TREE;
 	if (m->flags & FM_WIRE_GET_TREE)
 		m->count = (uint16_t)below(h, 3);
+	else if (one_in(h, 4))
+		add_ranges(h, m);
 	m->exclude[0] = fm_wire_str("x*");
 	m->exclude[1] = fm_wire_str("[");
 	fill_store(h, &m->store, &m->path, false);

@@ -499,6 +499,36 @@ static void test_every_mistake_is_named(void)
 		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"discard\":true,\"attended\":true}",
 		 "\\\"attended\\\" is for a file or directory of the client"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[]}",
+		 "\\\"ranges\\\": not an array of 1 to 1024 ranges"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":7}",
+		 "not an array"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[[]]}",
+		 "range 1 is neither [OFFSET, LENGTH] nor [OFFSET]"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[[1,2],[1,2,3]]}",
+		 "range 2 is neither"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[[1,-2]]}",
+		 "range 1 is neither"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[[9223372036854775807,1]]}",
+		 "range 1 is neither"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[[0,9223372036854775807],[0,1]]}",
+		 "more bytes than a file may have"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"ranges\":[[0,1],[5]]}",
+		 "n9"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"whole_blocks\":true}",
+		 "\\\"whole_blocks\\\" needs \\\"ranges\\\""},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"local_store\":\"s\",\"local_path\":\"x\",\"ranges\":[[0,1]]}",
+		 "\\\"ranges\\\" come into a file or pipe"},
 		{"{\"op\":\"commit\",\"id\":1,\"job\":\"abcdefgh\"}", "not a whole number"},
 		{"{\"op\":\"stat\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "n9"},
 		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","

@@ -1054,6 +1054,28 @@ static void test_get_that_is_never_ready(void)
 	end();
 }
 
+/* Goal: of a store that has no descriptors, ranges are refused, and the session lives. */
+static void test_ranges_of_whole_files(void)
+{
+	uint8_t ranges[FM_WIRE_RANGE_LEN];
+	struct fm_wire_msg get = { .type = FM_WIRE_GET };
+
+	begin_with_own_store();
+	fm_wire_set_range(ranges, 0, (struct fm_wire_range){0, 1});
+	get.get = (struct fm_wire_get){.xfer = 2,
+				       .chunk = 4096,
+				       .flags = FM_WIRE_GET_TCP,
+				       .store = fm_wire_str("own"),
+				       .path = fm_wire_str("x"),
+				       .range_count = 1,
+				       .ranges = ranges};
+	say(&get);
+	CU_ASSERT_EQUAL(aborted, EOPNOTSUPP);
+	CU_ASSERT_STRING_EQUAL(abort_text, "store own gives whole files only");
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
 /* Goal: findings of several verifications that end together never close the session, however slowly
  * the peer reads; it gets them all. */
 static void test_many_findings_at_once(void)
@@ -1525,6 +1547,7 @@ static const struct fm_test tests[] = {
 	{"a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs},
 	{"a file of which nothing comes ends", test_file_of_which_nothing_comes},
 	{"a get whose sink is never ready ends", test_get_that_is_never_ready},
+	{"ranges are refused where a store gives whole files only", test_ranges_of_whole_files},
 	{"many findings at once wait for room in the session", test_many_findings_at_once},
 };
 FM_TEST_MAIN("session", tests)

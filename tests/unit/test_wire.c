@@ -681,7 +681,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_GET, 12, "01100000", -ERANGE },
 	{ FM_WIRE_GET, 32, "4100", -ERANGE },
 	{ FM_WIRE_GET, 32, "0300", -EBADMSG },
-	{ FM_WIRE_GET, 34, "01", -ERANGE },
+	{ FM_WIRE_GET, 34, "01", -EBADMSG },
 	{ FM_WIRE_GET, 38, "2f", -ERANGE },
 	{ FM_WIRE_GET, 46, "00", -ERANGE },
 	/* FOUND: size, mode */
@@ -800,6 +800,100 @@ static void test_ranges(void)
 			printf("\n%s at %zu = %s: %d\n", fm_wire_type_name(s->type), s->at, s->hex,
 			       ret);
 	}
+}
+
+/* A GET of the file "f" of the store "s", for some ranges. */
+#define GET_HEAD \
+	"0900 %s 0400000000000000 00100000 0000000000000000 01000000 02000000 0000 %s 0100 73 " \
+	"0100 66 %s"
+
+static int decode_get(const char *flags, const char *count, const char *ranges)
+{
+	uint8_t bytes[BYTES_MAX];
+	char hex[2 * BYTES_MAX];
+
+	(void)snprintf(hex, sizeof(hex), GET_HEAD, flags, count, ranges);
+	return decode_exact(bytes, from_hex(hex, bytes), &msg_out);
+}
+
+/* Goal: ranges of any order are taken; a count that lies, a sum that no file has, ranges of a
+ * tree, are not. */
+static void test_get_ranges(void)
+{
+	static const struct {
+		const char *flags, *count, *ranges;
+		int want;
+	} cases[] = {
+		{"0200", "0000", "", 0},
+		{"0200", "0100", "0000000000000000 0000000000000000", 0},
+		{"8200", "0200",
+		 "0500000000000000 0100000000000000 0000000000000000 ffffffffffffffff",
+		 0},
+		{"0200", "0100", "ffffffffffffff7f 0000000000000000", 0},
+		{"0200", "0100", "0100000000000000 feffffffffffff7f", 0},
+		{"0200", "0100", "0100000000000000 ffffffffffffff7f", -ERANGE},
+		{"0200", "0100", "0000000000000080 0000000000000000", -ERANGE},
+		{"0200", "0100", "ffffffffffffffff ffffffffffffffff", -ERANGE},
+		{"0200", "0100", "0000000000000000 feffffffffffffff", -ERANGE},
+		{"0200", "0200",
+		 "0000000000000000 0000000000000040 0000000000000000 ffffffffffffff3f",
+		 0},
+		{"0200", "0200",
+		 "0000000000000000 0000000000000040 0000000000000000 0000000000000040",
+		 -ERANGE},
+		{"0200", "0100", "", -EBADMSG},
+		{"0200", "0200", "0000000000000000 0000000000000000", -EBADMSG},
+		{"0200", "0000", "0000000000000000 0000000000000000", -EBADMSG},
+		{"0200", "0104", "", -ERANGE},
+		{"0200", "ffff", "", -ERANGE},
+		{"8200", "0000", "", -EPROTO},
+		{"1200", "0100", "0000000000000000 0000000000000000", -EPROTO},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CU_ASSERT_EQUAL(decode_get(cases[i].flags, cases[i].count, cases[i].ranges),
+				cases[i].want);
+}
+
+/* Goal: ranges have their golden bytes, and as many as there may be fit a message. */
+static void test_most_ranges(void)
+{
+	static uint8_t ranges[FM_WIRE_GET_RANGES_MAX * FM_WIRE_RANGE_LEN];
+	static char path[FM_WIRE_PATH_MAX];
+	uint8_t bytes[BYTES_MAX];
+	char hex[2 * BYTES_MAX];
+	size_t len;
+
+	(void)snprintf(hex, sizeof(hex), GET_HEAD, "8200", "0200",
+		       "0500000000000000 0100000000000000 0000000000000000 ffffffffffffffff");
+	len = from_hex(hex, bytes);
+	fm_wire_set_range(ranges, 0, (struct fm_wire_range){5, 1});
+	fm_wire_set_range(ranges, 1, (struct fm_wire_range){0, FM_WIRE_TO_END});
+	memset(&msg_in, 0, sizeof(msg_in));
+	msg_in.type = FM_WIRE_GET;
+	msg_in.get = (struct fm_wire_get){.flags = FM_WIRE_GET_TCP | FM_WIRE_GET_VERIFY,
+					  .xfer = 4,
+					  .chunk = FM_WIRE_CHUNK_MIN,
+					  .uid = 1,
+					  .gid = 2,
+					  .store = fm_wire_str("s"),
+					  .path = fm_wire_str("f"),
+					  .range_count = 2,
+					  .ranges = ranges};
+	CU_ASSERT_EQUAL(fm_wire_encode(&msg_in, encoded), len);
+	CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_wire_decode(bytes, len, &msg_out), 0);
+	CU_ASSERT_EQUAL(msg_out.get.range_count, 2);
+	CU_ASSERT_EQUAL(fm_wire_range(msg_out.get.ranges, 0).offset, 5);
+
+	memset(path, 'x', sizeof(path));
+	msg_in.get.path = (struct fm_wire_str){path, sizeof(path)};
+	msg_in.get.range_count = FM_WIRE_GET_RANGES_MAX;
+	len = fm_wire_encode(&msg_in, encoded);
+	CU_ASSERT_TRUE(len > sizeof(ranges));
+	CU_ASSERT_EQUAL(decode_exact(encoded, len, &msg_out), 0);
+	msg_in.get.range_count++;
+	CU_ASSERT_EQUAL(fm_wire_encode(&msg_in, encoded), 0);
 }
 
 /* The string that ends a message. */
@@ -1038,6 +1132,8 @@ static const struct fm_test tests[] = {
 	{ "a HELLO without numbers of connections is an older node's", test_hello_conns },
 	{ "bytes behind a message are refused, behind a HELLO ignored", test_trailing },
 	{ "every range, flag and zero of every message is checked", test_ranges },
+	{ "ranges of a GET are checked, and so is their number", test_get_ranges },
+	{ "ranges of a GET have their golden bytes; the most of them fit", test_most_ranges },
 	{ "strings may have their maximum and not a byte more", test_string_lengths },
 	{ "only LIST goes on after a name, and that is a name", test_list_after },
 	{ "MOVE and LINK alone have a second name, and may replace", test_second_name },

@@ -62,6 +62,7 @@ static void free_run(struct fm_task *task)
 	if (j->events.gone)
 		j->events.gone(j->gone_ctx);
 	free(j->tree.excludes);
+	fm_budget_free(j->ranges);
 	free(j->large);
 	fm_budget_free(j->sink.log);
 	fm_budget_free(j->sink.last_log);
@@ -623,6 +624,15 @@ struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len
 	return j;
 }
 
+int fm_job_make_ranges(struct fm_job *j, size_t count, struct fm_err *err)
+{
+	j->ranges = FM_FAULT("job.ranges") ? NULL : fm_budget_alloc(count * sizeof(*j->ranges));
+	if (!j->ranges)
+		return fm_err_set(err, -ENOMEM, "no memory for %zu ranges", count);
+	j->range_count = count;
+	return 0;
+}
+
 void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_ABORT };
@@ -788,9 +798,23 @@ int fm_job_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err
 	return check_opts(e, o, &peer, err);
 }
 
+/* Takes the ranges of a get. */
+static int take_ranges(struct fm_job *j, const struct fm_job_opts *o, struct fm_err *err)
+{
+	int ret = fm_job_make_ranges(j, o->range_count, err);
+
+	if (ret < 0)
+		return ret;
+	memcpy(j->ranges, o->ranges, o->range_count * sizeof(*j->ranges));
+	j->is_verified = o->is_verified;
+	j->result.is_ranged = true;
+	return 0;
+}
+
 /* Frees a job that was not begun. */
 static void job_undo(struct fm_job *j)
 {
+	fm_budget_free(j->ranges);
 	fm_list_del(&j->at);
 	fm_jobs_of(j->engine)->count--;
 	free(j->path);
@@ -825,6 +849,8 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 		ret = fm_err_sys(err, -ENOMEM, "allocate the transfer");
 	if (ret == 0 && o->excludes)
 		ret = fm_job_set_excludes_of(j, o->excludes, err);
+	if (ret == 0 && o->range_count > 0)
+		ret = take_ranges(j, o, err);
 	if (ret < 0) {
 		/* It did nothing yet: closing what is ours does not wait for a disk. */
 		fm_file_give_up(o->file, false);

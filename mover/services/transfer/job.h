@@ -162,6 +162,10 @@ struct fm_job {
 	bool is_readback;
 	bool accepts_corrupt;
 	bool is_ordered;		/* the sink is a stream */
+	/* get: range_count of them, which are the file then; NULL: the whole file */
+	struct fm_range *ranges;
+	size_t range_count;
+	bool is_verified;		/* blocks that they cover in part, too */
 	struct fm_only only;
 	uint64_t rate_bytes;
 	unsigned weight;
@@ -236,6 +240,8 @@ void fm_job_submit(struct fm_job *j, struct fm_work *work);
 /* As fm_job_end(), and whether it stays is said. */
 void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text);
 int fm_job_make_xfer(struct fm_job *j);
+/* Room for so many ranges, to be filled in. -ENOMEM. */
+int fm_job_make_ranges(struct fm_job *j, size_t count, struct fm_err *err);
 /* Its chunks go through memory beside the slots (beside.h): they are small then. */
 bool fm_job_is_beside(const struct fm_job *j);
 void fm_job_limit_chunk(struct fm_job *j);

@@ -38,8 +38,19 @@ static bool is_begun_first(const struct fm_job *j)
 	return j->is_tree || ((ops->begin || ops->make_room) && !j->engine->o.is_unchecked);
 }
 
+/* The ranges as GET has them. NULL: there are none. */
+static const uint8_t *wire_ranges(const struct fm_job *j, uint8_t *out)
+{
+	for (unsigned i = 0; i < j->range_count; i++)
+		fm_wire_set_range(
+			out, i,
+			(struct fm_wire_range){j->ranges[i].offset, j->ranges[i].len});
+	return j->range_count > 0 ? out : NULL;
+}
+
 void fm_job_sink_start(struct fm_job *j)
 {
+	uint8_t ranges[FM_WIRE_GET_RANGES_MAX * FM_WIRE_RANGE_LEN];
 	struct fm_wire_msg m = { .type = FM_WIRE_GET };
 	struct fm_wire_get *g = &m.get;
 
@@ -54,6 +65,7 @@ void fm_job_sink_start(struct fm_job *j)
 			       : fm_job_is_beside(j) ? FM_WIRE_GET_WINDOW
 						     : 0) |
 			      (j->is_tree ? FM_WIRE_GET_TREE : 0) |
+			      (j->is_verified ? FM_WIRE_GET_VERIFY : 0) |
 			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) |
 			      (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
 	for (; j->tree.excludes && j->tree.excludes[g->count]; g->count++)
@@ -67,6 +79,8 @@ void fm_job_sink_start(struct fm_job *j)
 	g->gid = j->who.gid;
 	g->store = fm_wire_str(j->store);
 	g->path = (struct fm_wire_str){ j->path, j->path_len };
+	g->ranges = wire_ranges(j, ranges);
+	g->range_count = (uint16_t)j->range_count;
 	j->is_far_end_told = false;
 	wake_wanting(j->session);
 	fm_session_send(j->session, &m);

@@ -9,12 +9,17 @@
 #include "mover/base/env.h"
 #include "mover/base/show.h"
 #include "mover/services/transfer/job.h"
+#include "mover/store/ranged_file.h"
 
 /*
  * TCP copies through the CPU: a chunk should stay in its caches from the read to the socket, and
  * from the socket to the write.
  */
 #define TCP_CHUNK_MAX (256u << 10)
+_Static_assert(FM_WIRE_GET_RANGES_MAX <= FM_RANGED_MAX && FM_JOB_RANGES_MAX <= FM_RANGED_MAX,
+	       "what may be asked for can be read");
+_Static_assert(FM_WIRE_TO_END == FM_RANGE_TO_END, "a length up to the end is the same everywhere");
+
 #define CHUNKS_OF(size, chunk) ((size) == FM_SIZE_UNKNOWN ? UINT64_MAX : (size) / (chunk) + 1)
 
 void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
@@ -152,6 +157,27 @@ void fm_job_on_ready(struct fm_session *s, const struct fm_wire_msg *msg)
 
 /* ---- asked for by the peer ---- */
 
+/* Opens ranges of a file. Only a store that has descriptors has ranges. */
+static int open_ranges(struct fm_job *j)
+{
+	struct fm_store *store = j->store_ref->store;
+	struct fm_path_shown shown;
+	int fd;
+
+	if (!store->ops->open_fd)
+		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s gives whole files only",
+				  store->name);
+	fd = store->ops->open_fd(store, j->path, &j->who, &j->work_err);
+	if (fd < 0)
+		return fd;
+	fd = fm_ranged_file_new(fd, j->ranges, j->range_count, j->is_verified, &j->file,
+				&j->work_attr, &j->work_err);
+	if (fd < 0)
+		fm_err_wrap(&j->work_err, "store %s: read \"%s\"", store->name,
+			    fm_path_show(j->path, &shown));
+	return fd;
+}
+
 static void open_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
@@ -160,6 +186,8 @@ static void open_run(struct fm_work *work)
 	fm_err_clear(&j->work_err);
 	if (j->is_tree)
 		j->work_ret = fm_job_tree_open(j);
+	else if (j->range_count > 0)
+		j->work_ret = open_ranges(j);
 	else
 		j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file,
 						      &j->work_attr, &j->work_err);
@@ -209,6 +237,23 @@ static int get_tree(struct fm_job *j, const struct fm_wire_get *m)
 	return ret;
 }
 
+static int get_ranges(struct fm_job *j, const struct fm_wire_get *m)
+{
+	struct fm_err err = { 0 };
+
+	if (fm_job_make_ranges(j, m->range_count, &err) < 0) {
+		fm_job_fail(j, &err);
+		return err.code;
+	}
+	for (unsigned i = 0; i < m->range_count; i++) {
+		struct fm_wire_range r = fm_wire_range(m->ranges, i);
+
+		j->ranges[i] = (struct fm_range){r.offset, r.len};
+	}
+	j->is_verified = m->flags & FM_WIRE_GET_VERIFY;
+	return 0;
+}
+
 void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_get *m = &msg->get;
@@ -229,6 +274,8 @@ void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 	else if (!(m->flags & FM_WIRE_GET_TCP))
 		j->want = FM_WANT_RDMA;
 	if (m->flags & FM_WIRE_GET_TREE && get_tree(j, m) < 0)
+		return;
+	if (m->range_count > 0 && get_ranges(j, m) < 0)
 		return;
 	fm_job_work(j, open_run, open_done);
 }
@@ -276,6 +323,24 @@ static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
 		   (unsigned long long)length, sent->crc, j->file->kept->crc);
 }
 
+/* The same of the blocks that the ranges cover. */
+static bool are_ranges_as_kept(struct fm_job *j)
+{
+	struct fm_path_shown shown;
+	uint64_t offset, length;
+
+	if (j->engine->o.is_unchecked || !fm_ranged_file_damage(j->file, &offset, &length))
+		return true;
+	j->source.is_corrupt = true;
+	if (!j->accepts_corrupt)
+		fm_job_end(j, -EBADMSG,
+			   "\"%s\" is corrupt from byte %llu on, somewhere in %llu bytes that the "
+			   "ranges touch: nothing is published; --accept-corrupt takes it as it is",
+			   fm_path_show(j->path, &shown), (unsigned long long)offset,
+			   (unsigned long long)length);
+	return j->accepts_corrupt;
+}
+
 /*
  * Whether what was read has the digest that was kept with the file, or the caller accepts a
  * difference. If not, the job has ended.
@@ -284,6 +349,8 @@ static bool is_as_kept(struct fm_job *j, const struct fm_digest *sent)
 {
 	if (j->is_tree)
 		j->source.is_corrupt |= atomic_load(&j->file->tree->has_corrupt);
+	if (j->range_count > 0)
+		return are_ranges_as_kept(j);
 	if (!j->file->kept || j->engine->o.is_unchecked)
 		return true;
 	if (sent->crc == j->file->kept->crc)

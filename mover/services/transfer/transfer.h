@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mover/base/ranges.h"
 #include "mover/data/only.h"
 #include "mover/node/engine.h"
 #include "mover/node/service.h"
@@ -28,6 +29,7 @@ struct fm_job;
 /* of these transfers those of trees: each has threads of its own; the queue divides them */
 #define FM_TREES_LOCAL_MAX 32u
 #define FM_TREES_PEERS_MAX 48u
+#define FM_JOB_RANGES_MAX 1024u		/* of one get: FM_WIRE_GET_RANGES_MAX */
 /* large files of one tree under way at once; they are no transfers of their own to anybody */
 #define FM_JOB_SUBS_MAX 8
 
@@ -56,6 +58,11 @@ struct fm_job_opts {
 	bool is_buffered;
 	/* also what is not what the digest kept with it says; else that is -EBADMSG */
 	bool accepts_corrupt;
+	/* get: range_count of them, one after the other, in place of the whole file; NULL: that */
+	const struct fm_range *ranges;
+	size_t range_count;
+	/* ranges: what is kept of blocks that they cover in part is compared, too */
+	bool is_verified;
 	struct fm_only only;		/* put: which connections may carry it */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
 	/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL
@@ -104,6 +111,7 @@ struct fm_job_result {
 	unsigned corrupt_chunks;
 	uint32_t crc;			/* CRC32C of the whole; a tree: 0 */
 	bool is_tree;
+	bool is_ranged;			/* of these ranges, and no whole file */
 	/* what is there now; wanted_*: was needed of what was offered (of a dry run: would be
 	 * sent) */
 	struct fm_tree_count tree;
