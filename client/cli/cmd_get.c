@@ -24,6 +24,14 @@
 #include "mover/base/exit_code.h"
 
 const struct fm_opt fm_opts_get[] = {
+	{"range", 0, FM_TRANSFER_RANGE, "OFF:LEN[,...]",
+	 "these bytes only, one range after the other; without LEN up to the end, for example "
+	 "0:4096,1M:64k",
+	 NULL},
+	{"ranges-from", 0, FM_TRANSFER_RANGES_FROM, "FILE",
+	 "the same from a file, \"OFF LEN\" a line; - is standard input", "FILE"},
+	{"verify", 0, FM_TRANSFER_WHOLE_BLOCKS, NULL,
+	 "with ranges: compare with the kept digest also blocks that they cover in part", NULL},
 	FM_TRANSFER_OPTS,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -39,7 +47,11 @@ static int receive(struct fm_transfer *t, int fd, const struct fm_name *source,
 	int ret;
 
 	fm_transfer_begin(t, source->path);
-	ret = fmove_get(t->conn, fd, &parts, &t->opts, &one->result, &why);
+	if (t->ranges.count > 0)
+		ret = fmove_get_ranges(t->conn, fd, &parts, t->ranges.at, t->ranges.count, &t->opts,
+				       &one->result, &why);
+	else
+		ret = fmove_get(t->conn, fd, &parts, &t->opts, &one->result, &why);
 	fm_transfer_end(t);
 	if (ret == 0)
 		return 0;
@@ -59,12 +71,14 @@ static bool can_hand_over(int fd)
 	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-static int get_pumped(struct fm_transfer *t, const struct fm_name *source, struct fm_outcome *one)
+/* Gets into a descriptor that the daemon does not have; what: its name in an error. */
+static int get_pumped(struct fm_transfer *t, const struct fm_name *source, int to, const char *what,
+		      struct fm_outcome *one)
 {
 	struct fm_pump *pump;
 	int fd, ret, written = 0;
 
-	ret = fm_pump_to(STDOUT_FILENO, &pump, &fd, &one->err);
+	ret = fm_pump_to(to, &pump, &fd, &one->err);
 	if (ret < 0)
 		return ret;
 	ret = receive(t, fd, source, one);
@@ -73,7 +87,7 @@ static int get_pumped(struct fm_transfer *t, const struct fm_name *source, struc
 		written = fm_pump_finish(pump);
 	else
 		written = fm_pump_error(pump);	/* the daemon saw a broken pipe only */
-	return written < 0 ? fm_err_sys(&one->err, written, "standard output") : ret;
+	return written < 0 ? fm_err_sys(&one->err, written, "%s", what) : ret;
 }
 
 static int get_stdout(struct fm_transfer *t, const struct fm_name *source, struct fm_outcome *one)
@@ -84,7 +98,7 @@ static int get_stdout(struct fm_transfer *t, const struct fm_name *source, struc
 	if (can_hand_over(STDOUT_FILENO))
 		ret = receive(t, STDOUT_FILENO, source, one);
 	else
-		ret = get_pumped(t, source, one);
+		ret = get_pumped(t, source, STDOUT_FILENO, "standard output", one);
 	one->result.is_durable = false;		/* nobody synced what is behind it */
 	one->is_kept = false;
 	return ret;
@@ -136,17 +150,43 @@ static bool makes_room(struct fm_transfer *t, const struct fm_name *source,
 	uint64_t there;
 	struct stat st;
 
-	if (t->is_detached || fm_is_interrupted() ||
+	if (t->is_detached || t->ranges.count > 0 || fm_is_interrupted() ||
 	    fm_transfer_stat(t, source, &entry, &why) < 0 || fstat(part->file.fd, &st) < 0)
 		return false;
 	there = (uint64_t)st.st_blocks * 512;
 	return entry.size > there && fm_former_make_room(part->file.dir, entry.size - there);
 }
 
+/* Whether the ranges come in several requests, which a file does not take, but a pipe. */
+static bool has_many_ranges(const struct fm_transfer *t)
+{
+	return t->ranges.count > FMOVE_RANGES_MAX;
+}
+
+/* Gets many ranges into a file, from its beginning: nothing can go on with it later. */
+static int receive_many(struct fm_transfer *t, const struct fm_name *source,
+			const struct fm_part *part, struct fm_outcome *one)
+{
+	int fd = part->file.fd, ret;
+
+	t->opts.journal_fd = 0;
+	if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
+	    (part->file.journal > 0 && ftruncate(part->file.journal, 0) < 0))
+		return fm_err_sys(&one->err, -errno, "empty the file");
+	ret = get_pumped(t, source, fd, "write the file", one);
+	if (ret < 0 || t->opts.durability == FMOVE_MEMORY)
+		return ret;
+	if (fsync(fd) < 0)
+		return fm_err_sys(&one->err, -errno, "sync the file");
+	one->result.is_durable = true;
+	return 0;
+}
+
 static int receive_part(struct fm_transfer *t, const struct fm_name *source,
 			const struct fm_part *part, struct fm_outcome *one)
 {
-	int ret = receive(t, part->file.fd, source, one);
+	int ret = has_many_ranges(t) ? receive_many(t, source, part, one)
+				     : receive(t, part->file.fd, source, one);
 
 	if (ret != -ENOSPC || !makes_room(t, source, part))
 		return ret;
@@ -174,7 +214,7 @@ static int get_file(struct fm_transfer *t, const struct fm_name *source, const c
 		/* else the daemon did not hear that it has its name */
 		return is_published && ret != -ECONNRESET ? 0 : ret;
 	if (ret < 0) {
-		if (is_worth_keeping(t, one))
+		if (!has_many_ranges(t) && is_worth_keeping(t, one))
 			one->is_kept = fm_part_leave(&part);
 		else
 			fm_part_discard(&part);
@@ -266,6 +306,10 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 
 	if (ret < 0)
 		return ret;
+	if (ret > 0 && t->ranges.count > 0)
+		return fm_err_set(&one->err, -EINVAL,
+				  "ranges come into a file of yours or to standard output, and not "
+				  "into a store");
 	if (ret > 0)
 		return get_own(t, source, &own, one);
 	/* The peer, who knows whether it is one, may be away. */
@@ -588,27 +632,53 @@ static int take_sources(struct fm_transfer *t, struct fm_args *args, struct gets
 	return 0;
 }
 
-int fm_cmd_get(int argc, char **argv)
+/* What has no meaning for ranges. Returns 0, or an exit status. */
+static int check_ranges(const struct fm_transfer *t, const struct fm_args *args)
+{
+	if (t->ranges.count == 0)
+		return t->opts.whole_blocks ? fm_usage(args, "--verify is for ranges: a whole file "
+							     "is always compared")
+					    : 0;
+	if (t->dir.is_recursive || fm_transfer_looks(t))
+		return fm_usage(args, "ranges are of one file: leave out --recursive, --update, "
+				      "--dry-run and --verbose");
+	if (t->is_detached)
+		return fm_usage(args, "ranges are not kept with a job: leave out --detach");
+	return 0;
+}
+
+static int get_args(struct fm_transfer *t, struct fm_args *args)
 {
 	static struct gets g;
+	int status;
+
+	if (fm_transfer_args(t, args, 2, -1) < 0)
+		return args->status;
+	g.count = (unsigned)args->count - 1;
+	g.dst = args->operands[args->count - 1];
+	g.operands = calloc(g.count, sizeof(*g.operands));
+	if (!g.operands)
+		return fm_usage(args, "no memory for %u sources", g.count);
+	status = check_ranges(t, args);
+	if (status == 0)
+		status = take_sources(t, args, &g);
+	if (status == 0)
+		status = get(t, &g);
+	for (unsigned i = 0; i < g.count; i++)
+		fm_glob_free(&g.operands[i].matches);
+	free(g.operands);
+	return status;
+}
+
+int fm_cmd_get(int argc, char **argv)
+{
 	struct fm_transfer t;
 	struct fm_args args;
 	int status;
 
 	fm_transfer_init(&t, "get");
 	fm_args_begin(&args, "get", argc, argv);
-	if (fm_transfer_args(&t, &args, 2, -1) < 0)
-		return args.status;
-	g.count = (unsigned)args.count - 1;
-	g.dst = args.operands[args.count - 1];
-	g.operands = calloc(g.count, sizeof(*g.operands));
-	if (!g.operands)
-		return fm_usage(&args, "no memory for %u sources", g.count);
-	status = take_sources(&t, &args, &g);
-	if (status == 0)
-		status = get(&t, &g);
-	for (unsigned i = 0; i < g.count; i++)
-		fm_glob_free(&g.operands[i].matches);
-	free(g.operands);
+	status = get_args(&t, &args);
+	fm_range_args_free(&t.ranges);
 	return status;
 }

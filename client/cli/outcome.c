@@ -97,6 +97,8 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 		(void)snprintf(text, sizeof(text), "%04o", r->mode & 0777u);	/* fits */
 		fm_jw_text(w, "mode", text);
 		fm_jw_i64(w, "mtime_ns", r->mtime_ns);
+		if (r->version[0])
+			fm_jw_text(w, "version", r->version);
 	}
 	fm_jw_text(w, "note", r->note);
 }

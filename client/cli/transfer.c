@@ -67,6 +67,19 @@ static int take_retry(struct fm_transfer *t, struct fm_args *args)
 	return 0;
 }
 
+static int take_ranges(struct fm_transfer *t, struct fm_args *args, bool is_file)
+{
+	struct fm_err err;
+	int ret = is_file ? fm_range_args_read(&t->ranges, args->value, &err)
+			  : fm_range_args_add(&t->ranges, args->value, &err);
+
+	if (ret == 0)
+		return 0;
+	if (is_file)
+		return fm_usage(args, "--ranges-from %.200s: %s", args->value, err.text);
+	return fm_usage(args, "--range: %s", err.text);
+}
+
 /* Takes an option of put and get. Returns 0, or an exit status. */
 static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 {
@@ -110,6 +123,13 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 		break;
 	case FM_TRANSFER_CORRUPT:
 		t->opts.accepts_corrupt = true;
+		break;
+	case FM_TRANSFER_RANGE:
+		return take_ranges(t, args, false);
+	case FM_TRANSFER_RANGES_FROM:
+		return take_ranges(t, args, true);
+	case FM_TRANSFER_WHOLE_BLOCKS:
+		t->opts.whole_blocks = true;
 		break;
 	case FM_TRANSFER_QUIET:
 		t->outcomes.is_quiet = true;

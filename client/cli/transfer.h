@@ -12,6 +12,7 @@
 #include "client/cli/name.h"
 #include "client/cli/outcome.h"
 #include "client/cli/progress.h"
+#include "client/cli/range_args.h"
 #include "client/cli/turn.h"
 
 enum fm_transfer_key {
@@ -27,7 +28,10 @@ enum fm_transfer_key {
 	FM_TRANSFER_JSON,
 	FM_TRANSFER_KEEP,
 	FM_TRANSFER_VERIFY,
-	FM_TRANSFER_CORRUPT
+	FM_TRANSFER_CORRUPT,
+	FM_TRANSFER_RANGE,
+	FM_TRANSFER_RANGES_FROM,
+	FM_TRANSFER_WHOLE_BLOCKS
 };
 
 /* clang-format off */
@@ -63,6 +67,7 @@ struct fm_transfer {
 	struct fm_progress progress;
 	struct fm_turn turn;
 	struct fm_dir_args dir;
+	struct fm_range_args ranges;		/* of what is received; none: all of it */
 	bool is_detached;
 	bool is_forced;				/* --force */
 	/* this is the process that stays: background.h; else NULL */

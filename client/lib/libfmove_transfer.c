@@ -96,6 +96,7 @@ void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 	tree_read(done, r);
 	(void)fm_json_u64(fm_json_get(done, "corrupt_chunks"), &corrupt);
 	(void)fm_json_i64(fm_json_get(done, "mtime_ns"), &r->mtime_ns);
+	fm_lib_text(done, "version", r->version, sizeof(r->version));
 	fm_lib_text(done, "transport", r->transport, sizeof(r->transport));
 	(void)fm_json_u64(fm_json_get(done, "rdma_bytes"), &r->rdma_bytes);
 	(void)fm_json_u64(fm_json_get(done, "tcp_bytes"), &r->tcp_bytes);
@@ -161,6 +162,21 @@ void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 		fm_jw_bool(w, "hold", true);
 }
 
+static void ranges_add(struct fm_json_writer *w, const struct fmove_options *o)
+{
+	fm_jw_array(w, "ranges");
+	for (size_t i = 0; i < o->range_count; i++) {
+		fm_jw_array(w, NULL);
+		fm_jw_u64(w, NULL, o->ranges[i].offset);
+		if (o->ranges[i].length != FMOVE_TO_END)
+			fm_jw_u64(w, NULL, o->ranges[i].length);
+		fm_jw_array_end(w);
+	}
+	fm_jw_array_end(w);
+	if (o->whole_blocks)
+		fm_jw_bool(w, "whole_blocks", true);
+}
+
 void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
 		      const struct fmove_options *opts)
 {
@@ -168,6 +184,8 @@ void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 	if (opts && opts->is_attended && opts->may_replace)
 		/* our own affair, but what it is begun again with */
 		fm_jw_bool(w, "force", true);
+	if (opts && opts->ranges)
+		ranges_add(w, opts);
 }
 
 static void excludes_add(struct fm_json_writer *w, const char *const *excludes)

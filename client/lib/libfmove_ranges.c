@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libfmove_ranges - ranges of a stored file: into a descriptor, or into memory. See fmove.h.
+ *
+ * One request has at most FMOVE_RANGES_MAX of them, so many ranges are several requests, one after
+ * the other. All of them must have read the same version of the file.
+ */
+#include "client/lib/libfmove_request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/crc32c.h"
+
+#define MEMORY_MAX (64u << 20)		/* bytes that wait to be copied to the caller's memory */
+
+static const struct fmove_options no_options;
+
+/* A sum of results, as if one request had done all of it. */
+static int add_result(struct fmove_result *sum, const struct fmove_result *one, bool is_first,
+		      struct fmove_error *err)
+{
+	struct fmove_result s = *one;
+
+	if (is_first) {
+		*sum = s;
+		return 0;
+	}
+	if (strcmp(sum->version, one->version) != 0)
+		return fm_lib_fail(err, -ESTALE,
+				   "the source changed while ranges of it were read; run it again");
+	s.crc32c = fm_crc32c_whole(fm_crc32c_part(sum->crc32c, 0, sum->bytes) ^
+					   fm_crc32c_part(one->crc32c, sum->bytes, one->bytes),
+				   sum->bytes + one->bytes);
+	s.bytes += sum->bytes;
+	s.data_bytes += sum->data_bytes;
+	s.seconds += sum->seconds;
+	s.gb_per_s = s.seconds > 0 ? (double)s.bytes / 1e9 / s.seconds : 0;
+	s.rdma_bytes += sum->rdma_bytes;
+	s.tcp_bytes += sum->tcp_bytes;
+	s.resent_bytes += sum->resent_bytes;
+	s.corrupt_chunks += sum->corrupt_chunks;
+	s.is_checked &= sum->is_checked;
+	s.is_durable &= sum->is_durable;
+	*sum = s;
+	return 0;
+}
+
+static bool is_regular(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
+		     const struct fmove_range *ranges, size_t count,
+		     const struct fmove_options *opts, struct fmove_result *result,
+		     struct fmove_error *err)
+{
+	struct fmove_options o = opts ? *opts : no_options;
+	struct fmove_result one;
+	struct fmove_error own;
+	int ret = 0;
+
+	err = err ? err : &own;
+	if (count == 0)
+		return fm_lib_fail(err, -EINVAL, "there is no range to get");
+	if (count > FMOVE_RANGES_MAX && is_regular(fd))
+		return fm_lib_fail(err, -E2BIG,
+				   "%zu ranges for one file: at most %u come into a file at once, "
+				   "and any number into a pipe",
+				   count, FMOVE_RANGES_MAX);
+	for (size_t at = 0; at < count && ret == 0; at += o.range_count) {
+		o.ranges = ranges + at;
+		o.range_count = count - at < FMOVE_RANGES_MAX ? count - at : FMOVE_RANGES_MAX;
+		ret = fmove_get(c, fd, name, &o, &one, err);
+		if (ret == 0)
+			ret = add_result(result, &one, at == 0, err);
+	}
+	return ret;
+}
+
+/* ---- into memory ---- */
+
+/* How far a call came, and the ranges of the request that is next. */
+struct reading {
+	const struct fmove_range *ranges;
+	void *const *to;
+	size_t count;
+	size_t next;			/* of ranges */
+	uint64_t skip;			/* bytes of that one that are there */
+	int fd;				/* a file in memory, for one request after the other */
+	size_t part_count;
+	struct {
+		void *to;
+		uint64_t len;
+	} part_to[FMOVE_RANGES_MAX];
+	struct fmove_range part[FMOVE_RANGES_MAX];
+};
+
+/* Fills in the parts of the next request: as many ranges, or pieces of long ones, as it may
+ * have. */
+static void take_parts(struct reading *r)
+{
+	uint64_t left = MEMORY_MAX;
+
+	r->part_count = 0;
+	while (r->next < r->count && r->part_count < FMOVE_RANGES_MAX && left > 0) {
+		const struct fmove_range *range = &r->ranges[r->next];
+		uint64_t len = range->length - r->skip;
+
+		len = len < left ? len : left;
+		r->part[r->part_count] = (struct fmove_range){range->offset + r->skip, len};
+		r->part_to[r->part_count].to = (char *)r->to[r->next] + r->skip;
+		r->part_to[r->part_count++].len = len;
+		left -= len;
+		r->skip += len;
+		if (r->skip < range->length)
+			continue;
+		r->next++;
+		r->skip = 0;
+	}
+}
+
+/* Copies what came to where the caller wants it. */
+static int copy_parts(const struct reading *r, struct fmove_error *err)
+{
+	off_t at = 0;
+
+	for (size_t i = 0; i < r->part_count; i++) {
+		char *to = r->part_to[i].to;
+		uint64_t left = r->part_to[i].len;
+
+		while (left > 0) {
+			ssize_t n = pread(r->fd, to, (size_t)left, at);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return fm_lib_fail(err, n < 0 ? -errno : -EIO,
+						   "read what came from memory");
+			at += n;
+			to += n;
+			left -= (uint64_t)n;
+		}
+	}
+	return 0;
+}
+
+static int read_parts(struct fmove *c, struct reading *r, const struct fmove_name *name,
+		      const struct fmove_options *opts, struct fmove_result *one,
+		      struct fmove_error *err)
+{
+	int ret;
+
+	if (ftruncate(r->fd, 0) < 0)
+		return fm_lib_fail(err, -errno, "empty the memory for ranges");
+	ret = fmove_get_ranges(c, r->fd, name, r->part, r->part_count, opts, one, err);
+	return ret < 0 ? ret : copy_parts(r, err);
+}
+
+static int check_ranges(const struct fmove_range *ranges, size_t count, struct fmove_error *err)
+{
+	if (count == 0)
+		return fm_lib_fail(err, -EINVAL, "there is no range to read");
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].length > (uint64_t)INT64_MAX ||
+		    ranges[i].offset > (uint64_t)INT64_MAX - ranges[i].length)
+			return fm_lib_fail(err, -EINVAL,
+					   "range %zu: memory needs a length, and no file is so "
+					   "long",
+					   i + 1);
+	return 0;
+}
+
+int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
+		      const struct fmove_range *ranges, void *const *to, size_t count,
+		      const struct fmove_options *opts, struct fmove_result *result,
+		      struct fmove_error *err)
+{
+	struct fmove_options o = opts ? *opts : no_options;
+	struct fmove_result one;
+	struct fmove_error own;
+	struct reading *r;
+	bool is_first = true;
+	int ret;
+
+	err = err ? err : &own;
+	ret = check_ranges(ranges, count, err);
+	if (ret < 0)
+		return ret;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return fm_lib_fail(err, -ENOMEM, "no memory for ranges");
+	*r = (struct reading){.ranges = ranges, .to = to, .count = count};
+	r->fd = memfd_create("fmove ranges", MFD_CLOEXEC);
+	if (r->fd < 0)
+		ret = fm_lib_fail(err, -errno, "memory for ranges");
+	o.durability = FMOVE_MEMORY;
+	o.journal_fd = 0;
+	while (ret == 0 && r->next < count) {
+		take_parts(r);
+		ret = read_parts(c, r, name, &o, &one, err);
+		if (ret == 0)
+			ret = add_result(result, &one, is_first, err);
+		is_first = false;
+	}
+	if (r->fd >= 0)
+		(void)close(r->fd);
+	free(r);
+	return ret;
+}
