@@ -13,5 +13,7 @@ grep -q '200000 bytes' out || bad "01-put says: $(cat out)"
 [ $? -eq 6 ] || bad "01-put of a name that exists: $(cat err)"
 ok "$examples/example-02-get" n2 s example back
 same f back
+ok "$examples/example-03-ranges" n2 s example
+grep -q "^108 bytes of version .*; the first is $(head -c 1 f | od -An -tx1 | tr -d ' ')$" out || bad "03-ranges says: $(cat out)"
 "$examples/example-02-get" n2 s nothing nothing 2>err
 [ $? -eq 1 ] && [ ! -e nothing ] || bad "02-get of nothing: $(cat err)"

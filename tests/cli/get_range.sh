@@ -79,6 +79,9 @@ printf x | dd of="$(store 2)/sparse" bs=1 seek=6000000 conv=notrunc status=none
 ok fmove get --range 5995000:10000 n2:s/sparse got
 is got
 
+# Into memory, by a program.
+"$FMOVE_BIN/read_ranges" f >out 2>&1 || bad "read_ranges: $(cat out)"
+
 # ---- what is refused ----
 
 no 1 "range 2 .11 bytes from 19999990 on. ends past the end of the file, which has $SIZE bytes" fmove get --range 0:1,19999990:11 n2:s/f got
@@ -176,5 +179,18 @@ wait $pid
 [ $? -eq 1 ] && grep -q 'the source changed while it was read' err.slow || bad "a change is not seen: $(cat err.slow)"
 [ ! -e got ] || bad "what changed meanwhile was published"
 idle
+
+# Between two requests of many ranges another file takes its place: of that nothing may come.
+has_more() {
+	[ -n "$(find . -name '.fmove.*.part' -size +"$1"c)" ]
+}
+seq 0 2000 6000000 | awk '{ print $1, 1000 }' >list
+fmove get --limit=1MB/s --ranges-from list n2:s/f got 2>err.slow &
+pid=$!
+await has_more 1100000 || bad "many ranges do not come: $(ls -la)"
+cp "$(store 2)/f" "$(store 2)/g"
+mv "$(store 2)/g" "$(store 2)/f"
+wait $pid
+[ $? -eq 1 ] && grep -q 'the source changed while ranges of it were read' err.slow || bad "another file is not seen: $(cat err.slow)"
+[ ! -e got ] || bad "ranges of two files were published"
 no_useless_partials
-down
