@@ -32,6 +32,8 @@
 
 #define FLYING_MAX 16u
 #define AGAIN_BYTES (1u << 20)		/* of one read of a block that is read again */
+/* read again in one call at most: a worker serves others, too */
+#define CHECK_BYTES (64u << 20)
 #define NO_PIECE UINT32_MAX
 
 /* A range of the file below, and where it is in ours. Neighbours are one piece. */
@@ -57,6 +59,10 @@ struct ranged {
 	uint64_t size;			/* of ours ... */
 	uint64_t size_below;		/* ... and of the file below */
 	bool is_verified;
+	/* blocks that were checked; of the next one so much was read again, with that part */
+	size_t checked;
+	uint64_t again_len;
+	uint32_t again_part;
 	bool is_damaged;
 	uint64_t damage_offset;
 	uint64_t damage_len;
@@ -143,58 +149,84 @@ static bool is_as_kept(const struct ranged *r, size_t b, uint32_t part)
 			     : fm_crc32c_whole(part, r->size_below) == kept->crc;
 }
 
-/* Reads the block once more. */
-static int read_again(const struct ranged *r, size_t b, uint32_t *part)
+/* Whether what was collected of a block says nothing of it. */
+static bool is_read_again(const struct ranged *r, size_t b, uint64_t len)
 {
-	uint64_t at = b * r->block_bytes, end = block_end(r, b);
+	return r->block[b].owner == NO_PIECE || atomic_load(&r->block[b].bytes) != len;
+}
+
+/*
+ * Goes on reading a block once more, up to *left bytes. 0: it was read to its end, or the file
+ * ends before that. 1: not yet.
+ */
+static int read_again(struct ranged *r, uint64_t at, uint64_t end, uint64_t *left)
+{
 	char *buf = fm_sys_alloc(AGAIN_BYTES);
 	ssize_t n = 1;
 
 	if (!buf)
 		return -ENOMEM;
-	*part = 0;
-	while (at < end && n > 0) {
-		n = pread(r->fd, buf, (size_t)least(AGAIN_BYTES, end - at), (off_t)at);
-		if (n > 0)
-			*part ^= fm_crc32c_part(fm_crc32c(0, buf, (size_t)n), at, (uint64_t)n);
-		at += n > 0 ? (uint64_t)n : 0;
-		if (n < 0 && errno == EINTR)
-			n = 1;
+	for (at += r->again_len; at < end && *left > 0 && n > 0; at += (uint64_t)n) {
+		size_t len = (size_t)least(least(AGAIN_BYTES, end - at), *left);
+
+		do
+			n = pread(r->fd, buf, len, (off_t)at);
+		while (n < 0 && errno == EINTR);
+		if (n <= 0)
+			break;
+		r->again_part ^= fm_crc32c_part(fm_crc32c(0, buf, (size_t)n), at, (uint64_t)n);
+		r->again_len += (uint64_t)n;
+		*left -= (uint64_t)n;
 	}
 	free(buf);
 	if (n < 0)
 		return -errno;
-	return at < end ? -ESTALE : 0;
+	return n > 0 && at < end;
 }
 
-static int check_block(struct ranged *r, size_t b)
+static int check_block(struct ranged *r, size_t b, uint64_t *left)
 {
 	uint64_t begin = b * r->block_bytes, len = block_end(r, b) - begin;
 	uint32_t part = atomic_load(&r->block[b].part);
-	bool is_whole = r->block[b].owner != NO_PIECE;
-	int ret = 0;
+	int ret;
 
-	if (!r->block[b].is_touched || (!is_whole && !r->is_verified))
+	if (!r->block[b].is_touched || (r->block[b].owner == NO_PIECE && !r->is_verified))
 		return 0;
-	if (!is_whole || atomic_load(&r->block[b].bytes) != len)
-		ret = read_again(r, b, &part);
-	if (ret < 0 || is_as_kept(r, b, part) || r->is_damaged)
-		return ret;
+	if (is_read_again(r, b, len)) {
+		ret = read_again(r, begin, begin + len, left);
+		if (ret != 0)
+			return ret;
+		part = r->again_part;
+		r->again_part = 0;
+		r->again_len = 0;
+	}
+	if (is_as_kept(r, b, part) || r->is_damaged)
+		return 0;
 	r->is_damaged = true;
 	r->damage_offset = begin;
 	r->damage_len = len;
 	return 0;
 }
 
+int fm_ranged_file_check(struct fm_file *file, struct fm_err *err)
+{
+	struct ranged *r = ranged_of(file);
+	uint64_t left = CHECK_BYTES;
+	int ret = 0;
+
+	while (r->checked < r->block_count && left > 0 && ret == 0) {
+		ret = check_block(r, r->checked, &left);
+		r->checked += ret == 0;
+	}
+	if (ret < 0)
+		return fm_err_sys(err, ret, "read the blocks of the ranges again");
+	return r->checked < r->block_count;
+}
+
 static int ranged_check_unchanged(struct fm_file *file, struct fm_err *err)
 {
 	struct ranged *r = ranged_of(file);
-	int ret = 0;
 
-	for (size_t b = 0; b < r->block_count && ret == 0; b++)
-		ret = check_block(r, b);
-	if (ret < 0 && ret != -ESTALE)
-		return fm_err_sys(err, ret, "read the blocks of the ranges again");
 	return r->below->ops->check_unchanged(r->below, err);
 }
 

@@ -30,7 +30,14 @@ int fm_ranged_file_new(int fd, const struct fm_range *ranges, size_t count, bool
 		       struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
 
 /*
- * After check_unchanged(). Whether a block that was read is not what the kept digest says: the
+ * Worker, when all of it was read. Compares blocks with the kept digest, and reads some again for
+ * that, but no more in one call than takes a moment. 1: call it again. 0: all were compared; then
+ * check_unchanged() says what that is worth.
+ */
+int fm_ranged_file_check(struct fm_file *file, struct fm_err *err);
+
+/*
+ * After that. Whether a block that was read is not what the kept digest says: the
  * first one, by its place in the stored file.
  */
 bool fm_ranged_file_damage(const struct fm_file *file, uint64_t *offset, uint64_t *length);

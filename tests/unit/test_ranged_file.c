@@ -231,10 +231,15 @@ static uint64_t found(const struct fm_range *ranges, size_t count, bool is_verif
 	size_t len = expect(ranges, count);
 	uint64_t offset, length;
 	bool is_damaged;
+	int ret;
 
 	CU_ASSERT_EQUAL_FATAL(open_ranges(ranges, count, is_verified), 0);
 	for (unsigned i = 0; i < times; i++)
 		read_all(len, CHUNK);
+	do
+		ret = fm_ranged_file_check(file, &err);
+	while (ret > 0);
+	CU_ASSERT_EQUAL(ret, 0);
 	CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), 0);
 	is_damaged = fm_ranged_file_damage(file, &offset, &length);
 	file->ops->close(file);
@@ -282,6 +287,38 @@ static void test_damage(void)
 	end();
 }
 
+/* Goal: who verifies blocks of a large file does so a part at a time. */
+static void test_checked_in_parts(void)
+{
+	enum { LARGE = 200 << 20 };
+	const struct fm_range range = {5, 1};
+	struct fm_digest d = {.crc = 1, .size = LARGE};
+	unsigned calls;
+	struct stat st;
+	int fd;
+
+	begin(".", false);
+	fd = open(at("f"), O_CREAT | O_RDWR, 0644);
+	CU_ASSERT_EQUAL_FATAL(ftruncate(fd, LARGE), 0);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	d.mtime_ns = fm_time_ns(&st.st_mtim);
+	CU_ASSERT_EQUAL_FATAL(fm_digest_set(fd, &d), 0);
+	CU_ASSERT_EQUAL_FATAL(open_ranges(&range, 1, true), 0);
+	for (calls = 0; fm_ranged_file_check(file, &err) > 0; calls++)
+		;
+	CU_ASSERT_EQUAL(calls, 3);	/* of 64 MiB, and the rest */
+	file->ops->close(file);
+	d.crc = fm_crc32c_whole(0, LARGE);
+	CU_ASSERT_EQUAL(fm_digest_set(fd, &d), 0);
+	CU_ASSERT_EQUAL_FATAL(open_ranges(&range, 1, true), 0);
+	while (fm_ranged_file_check(file, &err) > 0)
+		;
+	CU_ASSERT_FALSE(fm_ranged_file_damage(file, &(uint64_t){0}, &(uint64_t){0}));
+	file->ops->close(file);
+	close(fd);
+	end();
+}
+
 /* Goal: each fault in opening or reading is one error, and leaves nothing. */
 static void test_faults(void)
 {
@@ -317,6 +354,7 @@ static const struct fm_test tests[] = {
 	{"other ranges are another source", test_identity},
 	{"a file that changes meanwhile is found", test_changed},
 	{"damage in blocks that are covered is found", test_damage},
+	{"blocks are checked a part at a time", test_checked_in_parts},
 	{"each fault is one error", test_faults},
 };
 FM_TEST_MAIN("ranged file", tests)

@@ -5,16 +5,24 @@
  */
 #include <pthread.h>
 
+#include "mover/base/crc32c.h"
+#include "mover/base/env.h"
+#include "mover/base/ranges.h"
+#include "mover/store/ranged_file.h"
+#include "mover/tree/digest.h"
 #include "tests/unit/store_scene.h"
 
-enum { LANES = 4, CHUNKS = 41, IN_FLIGHT = 3 };
+enum { LANES = 4, CHUNKS = 41, IN_FLIGHT = 3, PIECE = 64 << 10 };
 #define SIZE ((uint64_t)CHUNKS * CHUNK - 4095)		/* an odd tail */
+#define PIECES ((CHUNKS - 1) * (CHUNK / PIECE))
 
 struct worker {
 	struct lane lane;
 	unsigned char *memory;
 	struct fm_file *file;
 	bool is_write;
+	bool is_reversed;	/* its pieces are, the last of the stored file first */
+	unsigned chunks;
 	unsigned index;
 	unsigned failures;
 };
@@ -40,11 +48,20 @@ static void slot_start(struct worker *wk, struct slot *slot, unsigned chunk)
 	}
 }
 
+static void fill_reversed(unsigned char *want, uint64_t offset, uint32_t len)
+{
+	for (uint32_t at = 0; at < len; at += PIECE)
+		fm_null_fill(want + at, (PIECES - 1 - (offset + at) / PIECE) * PIECE, PIECE);
+}
+
 static bool slot_is_good(const struct worker *wk, struct slot *slot, unsigned char *want)
 {
 	if (slot->w.calls != 1 || slot->w.io.res != slot->len)
 		return false;
-	fm_null_fill(want, slot->offset, slot->len);
+	if (wk->is_reversed)
+		fill_reversed(want, slot->offset, slot->len);
+	else
+		fm_null_fill(want, slot->offset, slot->len);
 	return wk->is_write || memcmp(slot->buf, want, slot->len) == 0;
 }
 
@@ -57,10 +74,10 @@ static void *lane_thread(void *arg)
 
 	for (unsigned i = 0; i < IN_FLIGHT; i++)
 		slots[i].buf = wk->memory + i * CHUNK;
-	while (chunk < CHUNKS) {
+	while (chunk < wk->chunks) {
 		unsigned used = 0;
 
-		for (; used < IN_FLIGHT && chunk < CHUNKS; used++, chunk += LANES)
+		for (; used < IN_FLIGHT && chunk < wk->chunks; used++, chunk += LANES)
 			slot_start(wk, &slots[used], chunk);
 		for (unsigned i = 0; i < used; i++) {
 			while (slots[i].w.calls == 0)
@@ -76,7 +93,7 @@ static void *lane_thread(void *arg)
  * Lanes are opened and closed here: a ring that is mapped where another thread's was would look
  * like a race to the sanitizer.
  */
-static void run_lanes(struct fm_file *file, bool is_write)
+static void run_lanes(struct fm_file *file, bool is_write, bool is_reversed)
 {
 	struct worker workers[LANES] = { 0 };
 	pthread_t ids[LANES];
@@ -84,6 +101,8 @@ static void run_lanes(struct fm_file *file, bool is_write)
 	for (unsigned i = 0; i < LANES; i++) {
 		workers[i].file = file;
 		workers[i].is_write = is_write;
+		workers[i].is_reversed = is_reversed;
+		workers[i].chunks = is_reversed ? CHUNKS - 1 : CHUNKS;
 		workers[i].index = i;
 		workers[i].memory = aligned_alloc(65536, (IN_FLIGHT + 1) * CHUNK);
 		lane_open(&workers[i].lane, false);
@@ -98,6 +117,47 @@ static void run_lanes(struct fm_file *file, bool is_write)
 		lane_close(&workers[i].lane);
 		free(workers[i].memory);
 	}
+}
+
+/* Keeps with "f" the digest of the whole of it, where the file system keeps any. */
+static void keep_digest(void)
+{
+	unsigned char *whole = malloc(SIZE);
+	struct fm_digest d = {.size = SIZE};
+	int fd = open(at("f"), O_RDWR);
+	struct stat st;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
+	fm_null_fill(whole, 0, SIZE);
+	d.crc = fm_crc32c(0, whole, SIZE);
+	free(whole);
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
+	d.mtime_ns = fm_time_ns(&st.st_mtim);
+	(void)fm_digest_set(fd, &d);
+	close(fd);
+}
+
+/* Reads the pieces of "f" as ranges, and compares them with the digest that is kept with it. */
+static void read_reversed(void)
+{
+	static struct fm_range ranges[PIECES];
+	uint64_t offset, length;
+	struct fm_file *file;
+	struct fm_attr attr;
+	int fd, ret;
+
+	keep_digest();
+	fd = s->ops->open_fd(s, "f", &a_peer, &err);
+	for (size_t i = 0; i < PIECES; i++)
+		ranges[i] = (struct fm_range){(PIECES - 1 - i) * PIECE, PIECE};
+	CU_ASSERT_EQUAL_FATAL(fm_ranged_file_new(fd, ranges, PIECES, true, &file, &attr, &err), 0);
+	run_lanes(file, false, true);
+	do
+		ret = fm_ranged_file_check(file, &err);
+	while (ret > 0);
+	CU_ASSERT_EQUAL(ret, 0);
+	CU_ASSERT_FALSE(fm_ranged_file_damage(file, &offset, &length));
+	file->ops->close(file);
 }
 
 /* Goal: what several lanes write is what several lanes read, with a quota that all of them take
@@ -120,15 +180,16 @@ static void test_lanes(void)
 		s->ops->free(s);
 		CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
 		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &a_peer, &how, &file, &err), 0);
-		run_lanes(file, true);
+		run_lanes(file, true, false);
 		CU_ASSERT_EQUAL(file->ops->publish(file, SIZE, &written, true, &err), 0);
 		file->ops->close(file);
 		CU_ASSERT_EQUAL(put("g", 101, 1, false), -EDQUOT);
 		CU_ASSERT_EQUAL(put("g", 100, 1, false), 0);
 		CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &a_peer, &file, &attr, &err), 0);
 		CU_ASSERT_EQUAL(attr.size, SIZE);
-		run_lanes(file, false);
+		run_lanes(file, false, false);
 		file->ops->close(file);
+		read_reversed();
 		end();
 	}
 }

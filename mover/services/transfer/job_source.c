@@ -395,14 +395,20 @@ static void check_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->file->ops->check_unchanged(j->file, &j->work_err);
+	j->work_ret = j->range_count > 0 ? fm_ranged_file_check(j->file, &j->work_err) : 0;
+	if (j->work_ret == 0)
+		j->work_ret = j->file->ops->check_unchanged(j->file, &j->work_err);
 }
 
 static void check_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (fm_job_goes_on(j))
+	if (!fm_job_goes_on(j))
+		return;
+	if (j->work_ret > 0)	/* blocks are left to be read again: others have their turn first */
+		fm_job_work(j, check_run, check_done);
+	else
 		send_finish(j);
 }
 
