@@ -2,10 +2,9 @@
 /*
  * codec - inside mover/wire only: how one type of control message is written, read and checked.
  *
- * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c,
- * wire_verify.c or wire_volumes.c; wire.c has the table and calls them. check() is the one place
- * that knows the ranges: encoder and decoder both ask it, so that what one side refuses the other
- * can never have sent.
+ * Each message has its three functions side by side in a wire_NAME.c; wire.c has the table and
+ * calls them. check() is the one place that knows the ranges: encoder and decoder both ask it, so
+ * that what one side refuses the other can never have sent.
  */
 #ifndef FM_WIRE_CODEC_H
 #define FM_WIRE_CODEC_H
@@ -70,6 +69,8 @@ extern const struct fm_wire_codec fm_wire_codec_verified;
 /* wire_volumes.c */
 extern const struct fm_wire_codec fm_wire_codec_volumes_ask;
 extern const struct fm_wire_codec fm_wire_codec_volumes;
+
+/* wire_facts.c */
 extern const struct fm_wire_codec fm_wire_codec_facts_ask;
 extern const struct fm_wire_codec fm_wire_codec_facts;
 

@@ -120,6 +120,7 @@ enum fm_wire_type {
 	FM_WIRE_FACTS_ASK = 29,
 	FM_WIRE_FACTS = 30,
 	FM_WIRE_STAGE = 31,
+	FM_WIRE_TYPE_LAST = FM_WIRE_STAGE
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */

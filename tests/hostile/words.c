@@ -455,7 +455,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_STAGE));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_TYPE_LAST));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){

@@ -409,7 +409,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_STAGE));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_TYPE_LAST));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,

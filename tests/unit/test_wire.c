@@ -493,9 +493,10 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	for (unsigned type = 0; type <= FM_WIRE_NAMES; type++)		/* none was forgotten */
-		CU_ASSERT_EQUAL(golden_bytes((enum fm_wire_type)type, encoded) > 0,
-				strcmp(fm_wire_type_name(type), "?") != 0);
+	for (unsigned type = 1; type <= FM_WIRE_TYPE_LAST; type++) {	/* none was forgotten */
+		CU_ASSERT_TRUE(golden_bytes((enum fm_wire_type)type, encoded) > 0);
+		CU_ASSERT_STRING_NOT_EQUAL(fm_wire_type_name(type), "?");
+	}
 }
 
 /* Encoding twice proves nothing about a field that both directions misplace together; so look at
@@ -1114,7 +1115,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(32), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_TYPE_LAST + 1), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));
