@@ -240,7 +240,7 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 	struct fm_err err;
 
 	if (api->is_stopped) {
-		(void)fm_err_set(&err, -ECANCELED, "fmoved is stopping");
+		(void)fm_err_set(&err, -EHOSTDOWN, "fmoved is stopping");
 		refuse(api, fd, who->uid, &err);
 		return;
 	}

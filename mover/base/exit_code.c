@@ -37,7 +37,7 @@ static const struct meaning {
 	{ ENOMEM, FM_EXIT_FAILED, true, true },
 	{ ENFILE, FM_EXIT_FAILED, true, true },
 	{ EMFILE, FM_EXIT_FAILED, true, true },
-	/* It was told to end: by us, or its peer is being stopped. */
+	/* It was told to end by who wanted it; a daemon that stops says EHOSTDOWN. */
 	{ ECANCELED, FM_EXIT_CANCELLED, true, true },
 	/* A disk that is full is not kept full. */
 	{ ENOSPC, FM_EXIT_FAILED, false, false },

@@ -154,7 +154,7 @@ void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 	fm_list_each(at, next, &e->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 
-		(void)fm_err_set(&err, -ECANCELED, "%s: this node is stopping", s->name);
+		(void)fm_err_set(&err, -EHOSTDOWN, "%s: this node is stopping", s->name);
 		fm_session_close(s, &err, "the node is being stopped");
 	}
 	if (e->is_started)

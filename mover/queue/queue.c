@@ -176,7 +176,7 @@ void fm_queue_stop(struct fm_queue *q)
 
 		fm_timer_clear(q->c.loop, &j->timer);
 		if (!j->o.is_detached || !j->is_accepted)
-			fm_queue_end_with(j, -ECANCELED, true, "fmoved is stopping");
+			fm_queue_end_with(j, -EHOSTDOWN, true, "fmoved is stopping");
 	}
 }
 
@@ -497,7 +497,7 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 	assert(o->priority < FM_QUEUE_PRIORITY_COUNT && (o->end == FM_QUEUE_FD) == (o->fd >= 0));
 	assert(o->journal < 0 || (o->fd >= 0 && !o->job.is_put));
 	if (q->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
 	ret = check_end(q, o, err);
 	if (ret < 0)
 		return ret;
@@ -740,7 +740,7 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 		    struct fm_err *err)
 {
 	struct fm_queue_job *j;
-	int ret = q->is_stopping ? fm_err_set(err, -ECANCELED, "fmoved is stopping")
+	int ret = q->is_stopping ? fm_err_set(err, -EHOSTDOWN, "fmoved is stopping")
 				 : fm_queue_find_for(q, id, who, &j, err);
 
 	if (ret == 0)

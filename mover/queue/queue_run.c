@@ -939,8 +939,8 @@ static void compared(struct fm_queue_job *j, bool is_ours)
 {
 	struct fm_job_result r = j->try->result;
 
-	if (j->queue->is_stopping)
-		r.code = -ECANCELED;	/* nobody could look */
+	if (j->queue->is_stopping)	/* nobody could look */
+		r.code = fm_err_set(&r.err, -EHOSTDOWN, "fmoved is stopping");
 	if (j->end_code) {
 		r.code = r.err.code = j->end_code;
 		(void)snprintf(r.err.text, sizeof(r.err.text), "%s",
@@ -1108,9 +1108,11 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 
 void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err)
 {
+	/* by whoever cancelled it, or since the daemon stops */
+	bool is_told = err->code == -ECANCELED || err->code == -EHOSTDOWN;
 	struct fm_job_result r = {.code = err->code,
 				  .err = *err,
-				  .is_partial_kept = err->code == -ECANCELED && j->is_end_kept};
+				  .is_partial_kept = is_told && j->is_end_kept};
 
 	fm_queue_end(j, err->code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, &r);
 }

@@ -69,7 +69,7 @@ static void ask_peer(struct fm_ask *a, struct fm_peer *p)
 
 	/* Somebody must hear that it was not asked: nothing said would be that there is nothing. */
 	if (a->engine->is_stopping)
-		(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", a->engine->name);
+		(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", a->engine->name);
 	else if (!p->session)
 		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s",
 				 p->last_error[0] ? ": " : "", p->last_error);
@@ -106,7 +106,7 @@ int fm_asking_begin(struct fm_asking *asking, struct fm_engine *e, uid_t uid, co
 	int ret;
 
 	if (e->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
 	if (node && !fm_engine_peer(e, node))
 		return fm_err_set(err, -ENOENT, "%s has no peer \"%.64s\"", e->name, node);
 	ret = fm_share_take(&asking->places, fm_share_user(uid), 1, &place, err);

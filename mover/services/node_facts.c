@@ -308,7 +308,7 @@ static struct served *served_new(struct facts *f, struct fm_session *s, uint64_t
 	if (!f->here)
 		(void)fm_err_set(err, -ENOENT, "its facts are not read");
 	else if (s->engine->is_stopping)
-		(void)fm_err_set(err, -ECANCELED, "fmoved at %s is stopping", s->engine->name);
+		(void)fm_err_set(err, -EHOSTDOWN, "fmoved at %s is stopping", s->engine->name);
 	else if (is_served(f, s) || !fm_session_has_room(s))
 		(void)fm_err_set(err, -EBUSY, "too much is unread: ask again later");
 	if (err->code < 0 ||
@@ -369,7 +369,7 @@ static void facts_stop(struct fm_engine *e)
 	struct facts *f = facts_of(e);
 	struct fm_err err = {0};
 
-	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
+	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", e->name);
 	fm_asking_stop(&f->asking, &err);
 	refuse_all(f, &err);
 	if (!f->is_working)

@@ -183,7 +183,7 @@ static void request_stop(struct fm_engine *e)
 {
 	struct fm_err err = { 0 };
 
-	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
+	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", e->name);
 	fm_list_each(at, next, &fm_requests_of(e)->list)
 		fm_request_fail(fm_container_of(at, struct fm_request, at), &err);
 }

@@ -33,7 +33,7 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 	int ret = 0;
 
 	if (e->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
 	if (!is_local)
 		ret = fm_target_peer(e, o->node, &peer, err);
 	if (ret == 0 && (o->verb != FM_VERB_FREE || o->store[0]))

@@ -341,7 +341,7 @@ static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o,
 	int ret = 0;
 
 	if (e->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
 	if (!is_local)
 		ret = fm_target_peer(e, o->node, &peer, err);
 	if (ret == 0)
@@ -545,7 +545,7 @@ static void verification_stop(struct fm_engine *e)
 {
 	struct fm_err err;
 
-	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
+	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", e->name);
 	fm_list_each(at, next, &verifications_of(e)->list)
 		finish(fm_container_of(at, struct fm_verification, at), &err);
 }

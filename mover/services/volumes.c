@@ -214,7 +214,7 @@ static void volumes_stop(struct fm_engine *e)
 {
 	struct fm_err err = { 0 };
 
-	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
+	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", e->name);
 	fm_asking_stop(&volumes_of(e)->asking, &err);
 }
 

@@ -236,6 +236,8 @@ static void answer(struct check *c, struct fm_api_task *t)
 
 	for (unsigned i = 0; i < c->count; i++)
 		tell(t, &c->findings[i]);
+	if (c->err.code == -ECANCELED)	/* who asked is here, so the daemon ended it */
+		(void)fm_err_set(&c->err, -EHOSTDOWN, "fmoved stops");
 	if (c->err.code < 0) {
 		fm_api_task_send_error(t, &c->err);
 		return;

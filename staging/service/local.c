@@ -38,7 +38,7 @@ struct move {
 
 static int check_stopped(const struct move *m, struct fm_err *err)
 {
-	return atomic_load(m->l->is_stopped) ? fm_err_set(err, -ECANCELED, "fmoved stops") : 0;
+	return atomic_load(m->l->is_stopped) ? fm_err_set(err, -EHOSTDOWN, "fmoved stops") : 0;
 }
 
 static void add_done(const struct move *m, uint64_t bytes)

@@ -564,7 +564,7 @@ static void prepared(struct fm_work *work)
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
 	if (r->err.code == 0 && r->runs->is_stopping)
-		(void)fm_err_set(&r->err, -ECANCELED, "fmoved stops");
+		(void)fm_err_set(&r->err, -EHOSTDOWN, "fmoved stops");
 	if (r->err.code < 0 && r->file)
 		fm_file_give_up(r->file, true);
 	if (r->err.code < 0 || !r->fetch)

@@ -112,6 +112,9 @@ static void end_ask(struct fm_stage_ask *a)
 
 	void *ctx = atomic_load(&a->ctx);
 
+	/* Whoever reads a file for it says only that he was told to end. */
+	if (a->s->is_stopping && a->result.err.code == -ECANCELED)
+		(void)fm_err_set(&a->result.err, -EHOSTDOWN, "fmoved stops");
 	if (a->hold)
 		fm_cache_release(a->s->cache, a->hold);
 	a->result.together = a->nodes ? a->together : NULL;
@@ -331,7 +334,7 @@ static void ask_again(struct fm_timer *timer)
 	int ret = 0;
 
 	if (a->s->is_stopping)
-		ret = fm_err_set(&err, -ECANCELED, "fmoved stops");
+		ret = fm_err_set(&err, -EHOSTDOWN, "fmoved stops");
 	if (ret < 0 || look(a, &err) < 0)
 		fail_ask(a, &err);
 }
@@ -482,7 +485,7 @@ static void list_done(struct fm_work *work)
 	fm_stage_offered_free(a->offered);
 	a->offered = NULL;
 	if (a->result.err.code == 0 && a->s->is_stopping)
-		(void)fm_err_set(&a->result.err, -ECANCELED, "fmoved stops");
+		(void)fm_err_set(&a->result.err, -EHOSTDOWN, "fmoved stops");
 	if (a->result.err.code == 0 && a->is_reread)
 		take(a, a->id);
 	else if (a->result.err.code == 0)
@@ -793,7 +796,7 @@ static void looked(void *ctx, const struct fm_request_result *result)
 				 a->shared);
 		fail_ask(a, &err);
 	} else if (a->s->is_stopping) {
-		(void)fm_err_set(&err, -ECANCELED, "fmoved stops");
+		(void)fm_err_set(&err, -EHOSTDOWN, "fmoved stops");
 		fail_ask(a, &err);
 	} else {
 		list_source(a, &result->entries[0].attr);
@@ -912,7 +915,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	}
 	a->nodes = nodes;
 	if (s->is_stopping)
-		ret = fm_err_set(err, -ECANCELED, "fmoved stops");
+		ret = fm_err_set(err, -EHOSTDOWN, "fmoved stops");
 	else
 		ret = a->check == FM_STAGE_UNASKED ? trust(a) : look(a, err);
 	if (ret < 0) {

@@ -481,7 +481,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	int ret;
 
 	if (all->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved stops");
+		return fm_err_set(err, -EHOSTDOWN, "fmoved stops");
 	ret = fm_share_take(&all->places, who, 1, &place, err);
 	if (ret < 0)
 		return ret;
@@ -1137,7 +1137,7 @@ void fm_togethers_stop(struct fm_togethers *all)
 	struct fm_err err;
 
 	all->is_stopping = true;
-	(void)fm_err_set(&err, -ECANCELED, "fmoved stops");
+	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved stops");
 	fm_list_each(at, next, &all->list)
 		fm_together_over(fm_container_of(at, struct fm_together, at), &err);
 }

@@ -19,6 +19,7 @@ static bool is_unsure(int code)
 	case ECONNREFUSED:
 	case ETIMEDOUT:
 	case EHOSTUNREACH:
+	case EHOSTDOWN:
 	case ECANCELED:
 	case ENOMEM:
 		return true;
@@ -38,7 +39,9 @@ static bool has_cause(const struct job *j)
 		return true;
 	switch (-j->result.code) {
 	case ECANCELED:
-		return j->cancel_ns || j->died > 0 || j->sc->is_disturbed;
+		return j->cancel_ns || j->died > 0;
+	case EHOSTDOWN:
+		return j->sc->is_disturbed;
 	case ETIMEDOUT:
 		return may_break || j->opts.timeout_ns || fired & SIM_FIRED_HANG;
 	case ECONNRESET:
@@ -301,7 +304,7 @@ static void check_job(struct job *j)
 	if (sc->is_calm && !sc->is_reloaded)
 		check_pace(j);
 	if (j->result.code != 0) {
-		if (!has_cause(j))
+		if (!has_cause(j) || (j->result.code == -EHOSTDOWN && !j->result.err.text[0]))
 			sim_fail(sc->sim, "job %u failed without a cause: %d (%s)", j->index,
 				 j->result.code, j->result.err.text);
 		if (j->is_tree)

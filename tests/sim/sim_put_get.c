@@ -179,7 +179,8 @@ void scenario_job_start(void *ctx)
 	}
 	if (!j->from->engine) {		/* being started again */
 		j->done = 1;
-		j->result.code = -ECANCELED;
+		j->result.code =
+			fm_err_set(&j->result.err, -EHOSTDOWN, "its node is started again");
 		return;
 	}
 	o->is_put = j->is_put;
@@ -209,7 +210,7 @@ void scenario_job_start(void *ctx)
 		  (unsigned long long)o->rate_bytes, ret, err.text);
 	if (ret < 0) {
 		j->done = 1;
-		j->result.code = ret;
+		j->result = (struct fm_job_result){ .code = ret, .err = err };
 		j->job = NULL;
 	}
 }

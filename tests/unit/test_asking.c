@@ -342,7 +342,7 @@ static void test_no_memory(void)
 /* Goal: who asks while this node stops hears that nobody was asked, not that nothing was said. */
 static void test_stop(void)
 {
-	const struct fm_err err = { .code = -ECANCELED, .text = "stopping" };
+	const struct fm_err err = { .code = -EHOSTDOWN, .text = "stopping" };
 	struct fm_err why = { 0 };
 
 	begin();
@@ -353,11 +353,11 @@ static void test_stop(void)
 	fm_asking_stop(&asking, &err);
 	CU_ASSERT_FALSE(fm_asking_is_idle(&asking));
 	spin();
-	CU_ASSERT_TRUE(is_over(0, 1, 0) && heard[0].code[2] == -ECANCELED);
+	CU_ASSERT_TRUE(is_over(0, 1, 0) && heard[0].code[2] == -EHOSTDOWN);
 	for (unsigned i = 0; i < PEERS; i++)
-		CU_ASSERT_TRUE(heard[1].failures[i] == 1 && heard[1].code[i] == -ECANCELED);
+		CU_ASSERT_TRUE(heard[1].failures[i] == 1 && heard[1].code[i] == -EHOSTDOWN);
 	CU_ASSERT_EQUAL(heard[1].dones, 1);
-	CU_ASSERT_EQUAL(try_to_ask(0, NULL, &why), -ECANCELED);
+	CU_ASSERT_EQUAL(try_to_ask(0, NULL, &why), -EHOSTDOWN);
 	end();
 }
 

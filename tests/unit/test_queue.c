@@ -270,8 +270,8 @@ static void queue_down(void)
 {
 	fm_queue_stop(q);
 	for (unsigned i = 0; i < started_count; i++) {
-		struct fm_job_result r = {.code = -ECANCELED,
-					  .err = {.code = -ECANCELED,
+		struct fm_job_result r = {.code = -EHOSTDOWN,
+					  .err = {.code = -EHOSTDOWN,
 						  .text = "fmoved is stopping"}};
 
 		if (started[i].is_over)

@@ -246,7 +246,7 @@ static void test_stopped(void)
 {
 	begin();
 	is_stopped = true;
-	CU_ASSERT_EQUAL(copy(), -ECANCELED);
+	CU_ASSERT_EQUAL(copy(), -EHOSTDOWN);
 	CU_ASSERT_FALSE(is_there());
 	is_stopped = false;
 	CU_ASSERT_EQUAL(copy(), 0);

@@ -768,7 +768,7 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 	int ret;
 
 	if (e->is_stopping)
-		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
 	if (strcmp(o->node, e->name) == 0)
 		return fm_err_set(err, -EINVAL, "%s is this node: copy the file with cp", o->node);
 	ret = fm_target_peer(e, o->node, peer, err);
@@ -1003,7 +1003,7 @@ static bool transfer_is_on(const struct fm_session *s)
 static void transfer_stop(struct fm_engine *e)
 {
 	fm_list_each(at, next, &fm_jobs_of(e)->list)
-		fm_job_end(fm_container_of(at, struct fm_job, at), -ECANCELED,
+		fm_job_end(fm_container_of(at, struct fm_job, at), -EHOSTDOWN,
 			   "fmoved at %s is stopping", e->name);
 }
 
