@@ -365,9 +365,13 @@ static int open_manifest(struct listing *l)
 		ret = fm_manifest_open(&l->m, l->parent, &l->key);
 	if (ret == 0)
 		return 1;
-	if (ret == -EBADMSG)
-		return fm_verify_say(l->r, FM_FINDING_CORRUPT, 0, 0);
-	return is_ours(ret) ? ret : 0;
+	if (ret == -ENOENT || ret == -EOPNOTSUPP)
+		return 0;
+	if (is_ours(ret))
+		return ret;
+	/* What is missing is not told without it: to say nothing would be that nothing is. */
+	return fm_verify_say(l->r, ret == -EBADMSG ? FM_FINDING_CORRUPT : FM_FINDING_UNREADABLE, 0,
+			     0);
 }
 
 int64_t fm_verify_listed(struct fm_verify_run *r, int parent, const char *name, const char *below)

@@ -247,6 +247,14 @@ int fm_manifest_read(struct fm_manifest_reader *m, int fd)
 	return ret;
 }
 
+static int check_plain(int fd)
+{
+	struct stat st;
+	int ret = fm_tsys_fstat(fd, &st);
+
+	return ret < 0 ? ret : S_ISREG(st.st_mode) ? 0 : -EBADMSG;
+}
+
 int fm_manifest_open(struct fm_manifest_reader *m, int parent, const struct fm_manifest_key *key)
 {
 	char name[FM_MANIFEST_NAME_LEN + 1];
@@ -255,12 +263,17 @@ int fm_manifest_open(struct fm_manifest_reader *m, int parent, const struct fm_m
 	fm_manifest_name(key, name);
 	fd = fm_tsys_open(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
-		return fd;
+		return fd == -ELOOP || fd == -ENXIO ? -EBADMSG : fd;
+	ret = check_plain(fd);
+	if (ret < 0) {
+		close(fd);
+		return ret;
+	}
 	ret = fm_manifest_read(m, fd);
 	if (ret < 0 || is_same_key(&m->key, key))
 		return ret;
 	fm_manifest_free(m);
-	return -ENOENT;
+	return -EBADMSG;
 }
 
 static int next_block(struct fm_manifest_reader *m)

@@ -100,8 +100,11 @@ struct fm_manifest_reader {
  */
 int fm_manifest_read(struct fm_manifest_reader *m, int fd);
 
-/* The manifest of the directory with that key, in the directory beside which it is. -ENOENT: there
- * is none. */
+/*
+ * The manifest of the directory with that key, in the directory beside which it is. -ENOENT: there
+ * is none. -EBADMSG: as fm_manifest_read(), or what has its name is something else: nobody but us
+ * makes that name, so what the directory had is not known any more, which is damage.
+ */
 int fm_manifest_open(struct fm_manifest_reader *m, int parent, const struct fm_manifest_key *key);
 
 /* 1: the next entry, which points into a buffer until the next call. 0: that were all. -EBADMSG:

@@ -161,8 +161,24 @@ ok fmove rm -r n2:s/deep/one
 
 # Damage of the manifest itself.
 ok fmove put -r one n2:s/spoilt/one
-flip "$(find "$s/spoilt" -name '.fmove*.manifest')" 400
+manifest=$(find "$s/spoilt" -name '.fmove*.manifest')
+cp "$manifest" whole.manifest
+flip "$manifest" 400
 found spoilt 'corrupt: spoilt/one at byte 0'
+# Something else in its place: what is missing would not be told.
+rm "$manifest" && ln -s /etc/passwd "$manifest"
+found spoilt 'corrupt: spoilt/one at byte 0'
+rm "$manifest" && mkfifo "$manifest"
+found spoilt 'corrupt: spoilt/one at byte 0'
+rm "$manifest" && mkdir "$manifest"
+found spoilt 'corrupt: spoilt/one at byte 0'
+rmdir "$manifest" && truncate -s 1T "$manifest"
+found spoilt 'corrupt: spoilt/one at byte 0'
+ok fmove put -r one n2:s/spoilt/two
+cp "$(find "$s/spoilt" -name '.fmove*.manifest' ! -path "$manifest")" "$manifest"
+found spoilt/one 'corrupt: spoilt/one at byte 0'
+cp whole.manifest "$manifest"
+ok fmove verify n2:s/spoilt
 rm -r "$s/deep" "$s/twins" "$s/spoilt" "$s/t"
 ok fmove put -f f n2:s/a/f
 ok fmove put -r t n2:s/t

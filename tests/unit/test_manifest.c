@@ -138,6 +138,29 @@ static void test_damage(void)
 	CU_ASSERT_EQUAL(read_manifest(), -ENOENT);
 }
 
+/* Goal: what has the name of a manifest and is none is not "there is none", which would hide that
+ * files are missing. Method: one thing after the other in its place. */
+static void test_something_else(void)
+{
+	struct fm_manifest_key own = key;
+
+	CU_ASSERT_EQUAL(symlinkat("/etc/passwd", dir, name), 0);
+	CU_ASSERT_EQUAL(read_manifest(), -EBADMSG);
+	CU_ASSERT_EQUAL(unlinkat(dir, name, 0), 0);
+	CU_ASSERT_EQUAL(mkfifoat(dir, name, 0600), 0);
+	CU_ASSERT_EQUAL(read_manifest(), -EBADMSG);
+	CU_ASSERT_EQUAL(unlinkat(dir, name, 0), 0);
+	CU_ASSERT_EQUAL(mkdirat(dir, name, 0700), 0);
+	CU_ASSERT_EQUAL(read_manifest(), -EBADMSG);
+	CU_ASSERT_EQUAL(unlinkat(dir, name, AT_REMOVEDIR), 0);
+	key.birth_ns++;		/* that of another tree, under this one's name */
+	write_manifest(7);
+	key = own;
+	CU_ASSERT_EQUAL(read_manifest(), -EBADMSG);
+	CU_ASSERT_EQUAL(unlinkat(dir, name, 0), 0);
+	CU_ASSERT_EQUAL(read_manifest(), -ENOENT);
+}
+
 /* It belongs to the directory, not to its name. */
 static void test_whose(void)
 {
@@ -231,6 +254,7 @@ static const struct fm_test tests[] = {
 	{ "damage is told, wherever it is", test_damage },
 	{ "a disk that is full is told", test_full_disk },
 	{ "only the names of manifests are those", test_names },
+	{"what is no manifest is not taken for none", test_something_else},
 	{ "it belongs to one directory, whatever that is called", test_whose },
 	{ "a damaged one stays with its tree", test_damaged_whose },
 };
