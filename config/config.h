@@ -113,6 +113,7 @@ struct fm_config_staging {
 	unsigned high;			/* percent */
 	unsigned low;
 	uint64_t grace_ns;
+	uint64_t settle_ns;
 	uint64_t user_quota_bytes;	/* 0: none */
 	char **peers;			/* NULL-terminated; "*": all */
 };

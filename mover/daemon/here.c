@@ -92,6 +92,7 @@ static void start_stager(struct fm_fmoved *fmoved)
 			   .grace_ns = cfg->grace_ns,
 			   .user_quota = cfg->user_quota_bytes },
 		.peers = (const char *const *)fmoved->started->staging.peers,
+		.settle_ns = cfg->settle_ns,
 	};
 	struct fm_err err;
 

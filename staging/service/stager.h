@@ -52,6 +52,7 @@ struct fm_stager_opts {
 	struct fm_cache_opts cache;
 	/* whom this node stages together with, NULL-terminated; outlives it; NULL: nobody */
 	const char *const *peers;
+	uint64_t settle_ns;		/* before a run of several nodes reads */
 };
 
 /* A service without messages: it keeps the stager where the operations of the API find it. */

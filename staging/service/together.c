@@ -1120,6 +1120,8 @@ int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers *
 	if (!all)
 		return fm_err_set(err, -ENOMEM, "allocate the staging runs");
 	all->o = *opts;
+	all->times = fm_run_times_default;
+	all->times.settle = opts->settle_ns;
 	fm_list_init(&all->list);
 	fm_share_init(&all->places, &limits);
 	fm_memory_line_init(&all->memory, opts->engine);

@@ -64,6 +64,7 @@ struct fm_togethers_opts {
 	struct fm_cache *cache;
 	const char *directory;		/* the cache's */
 	const char *const *peers;	/* staging.peers, NULL-terminated; NULL: none */
+	uint64_t settle_ns;		/* staging.settle */
 	/* A peer's request names this node: it is to want the dataset, or fm_together_refuse(). */
 	void (*invited)(void *ctx, struct fm_together *t, const struct fm_together_source *s);
 	void *ctx;

@@ -787,6 +787,7 @@ static int new_core(struct fm_together *t, enum fm_run_place place)
 		.self = t->self, .node_count = t->about.count, .rank = t->rank, .up = t->in,
 		.extent_count = t->about.extents, .can_read = t->root >= 0,
 		.uploads = FM_TOGETHER_UPLOADS, .place = place, .have = t->have, .crc = t->crc,
+		.times = &t->all->times,
 	};
 	struct fm_engine *e = t->all->o.engine;
 

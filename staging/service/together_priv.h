@@ -22,6 +22,7 @@
 
 struct fm_togethers {
 	struct fm_togethers_opts o;
+	struct fm_run_times times;
 	struct fm_list list;		/* fm_together.at */
 	unsigned count;
 	struct fm_share places;

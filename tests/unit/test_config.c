@@ -635,11 +635,12 @@ static void test_staging(void)
 	CU_ASSERT_EQUAL_FATAL(load(NODE, &cfg, &err), 0);
 	CU_ASSERT_STRING_EQUAL(cfg->staging.directory, "null:");
 	CU_ASSERT_EQUAL(cfg->staging.grace_ns, UINT64_C(3600000000000));
+	CU_ASSERT_EQUAL(cfg->staging.settle_ns, FM_NS_PER_S);
 	fm_config_free(cfg);
 	CU_ASSERT_EQUAL_FATAL(load(NODE
 				   "staging = { directory = \"/srv/cache\"; size = \"2TiB\"; high "
 				   "= 80; low = 60; "
-				   "grace = \"2h\"; user_quota = \"1TiB\"; };"
+				   "grace = \"2h\"; user_quota = \"1TiB\"; settle = \"100ms\"; };"
 				   "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );",
 				   &cfg, &err),
 			      0);
@@ -647,6 +648,7 @@ static void test_staging(void)
 	CU_ASSERT_TRUE(cfg->staging.size_bytes == UINT64_C(2) << 40 && cfg->staging.high == 80 &&
 		       cfg->staging.low == 60);
 	CU_ASSERT_EQUAL(cfg->staging.user_quota_bytes, UINT64_C(1) << 40);
+	CU_ASSERT_EQUAL(cfg->staging.settle_ns, FM_NS_PER_S / 10);
 	fm_config_free(cfg);
 	for (unsigned i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
 		(void)snprintf(text, sizeof(text),
