@@ -18,6 +18,7 @@
 #include "client/cli/interrupt.h"
 #include "mover/base/call.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/show.h"
 
 struct linking {
@@ -76,11 +77,13 @@ static int open_dir(struct linking *l)
 
 	if (ret < 0)
 		return ret;
-	ret = fm_call(mkdir(l->dir, 0777));
+	ret = FM_FAULT("link.mkdir") ? -EIO : fm_call(mkdir(l->dir, 0777));
 	if (ret < 0 && ret != -EEXIST)
 		return fm_err_sys(l->err, ret, "--link: make %s", l->dir);
-	l->root = fm_call(open(l->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	ret = l->root < 0 ? l->root : fm_call(fstat(l->root, &st));
+	l->root = FM_FAULT("link.open")
+			  ? -EMFILE
+			  : fm_call(open(l->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	ret = l->root < 0 ? l->root : FM_FAULT("link.fstat") ? -EIO : fm_call(fstat(l->root, &st));
 	if (ret < 0)
 		return fm_err_sys(l->err, ret, "--link: open %s", l->dir);
 	/* where there are no locks two calls may be in each other's way, and say so */
@@ -94,7 +97,9 @@ static int open_dir(struct linking *l)
 /* Whether the directory is empty: 1, 0, or an error. */
 static int is_empty(int root)
 {
-	int fd = fm_call(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int fd = FM_FAULT("link.list")
+			 ? -EMFILE
+			 : fm_call(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
 	int ret = 1;
@@ -111,11 +116,16 @@ static int is_empty(int root)
 static int leads_to(int root, const char *name, const char *target)
 {
 	char is[PATH_MAX];
-	ssize_t n = readlinkat(root, name, is, sizeof(is));
+	int n = FM_FAULT("link.readlink") ? -EIO : fm_call(readlinkat(root, name, is, sizeof(is)));
 
 	if (n < 0)
-		return -errno;
+		return n;
 	return (size_t)n == strlen(target) && memcmp(is, target, (size_t)n) == 0;
+}
+
+static int make_link(const char *target, int root, const char *name)
+{
+	return FM_FAULT("link.symlink") ? -ENOSPC : fm_call(symlinkat(target, root, name));
 }
 
 /*
@@ -129,7 +139,7 @@ static int begin(struct linking *l)
 	if (ret == -ENOENT) {
 		ret = is_empty(l->root);
 		if (ret > 0)
-			ret = fm_call_symlinkat(l->staged, l->root, FM_LINK_MARK);
+			ret = make_link(l->staged, l->root, FM_LINK_MARK);
 		else if (ret == 0)
 			return 0;
 		ret = ret == 0 ? 1 : ret;
@@ -166,23 +176,31 @@ static int fail_entry(struct linking *l, const char *below)
 
 static int put_dir(struct linking *l, const char *below)
 {
-	int ret = l->is_begun ? fm_call(mkdirat(l->root, below, 0777)) : -EEXIST;
+	int ret = -EEXIST;
 	struct stat st;
 
+	if (l->is_begun)
+		ret = FM_FAULT("link.mkdirat") ? -ENOSPC : fm_call(mkdirat(l->root, below, 0777));
 	if (ret != -EEXIST)
 		return ret < 0 ? fm_err_sys(l->err, ret, "--link: make %s/%s", l->dir, below) : 0;
-	ret = fm_call(fstatat(l->root, below, &st, AT_SYMLINK_NOFOLLOW));
-	return ret == 0 && S_ISDIR(st.st_mode) ? 0 : fail_entry(l, below);
+	ret = FM_FAULT("link.look") ? -EIO
+				    : fm_call(fstatat(l->root, below, &st, AT_SYMLINK_NOFOLLOW));
+	if (ret == -ENOENT || (ret == 0 && !S_ISDIR(st.st_mode)))
+		return fail_entry(l, below);
+	return ret < 0 ? fm_err_sys(l->err, ret, "--link: read %s/%s", l->dir, below) : 0;
 }
 
 static int put_link(struct linking *l, const char *below, const char *target)
 {
-	int ret = l->is_begun ? fm_call(symlinkat(target, l->root, below)) : -EEXIST;
+	int ret = l->is_begun ? make_link(target, l->root, below) : -EEXIST;
 
 	l->links++;
 	if (ret != -EEXIST)
 		return ret < 0 ? fm_err_sys(l->err, ret, "--link: make %s/%s", l->dir, below) : 0;
-	return leads_to(l->root, below, target) == 1 ? 0 : fail_entry(l, below);
+	ret = leads_to(l->root, below, target);
+	if (ret == 0 || ret == -ENOENT || ret == -EINVAL)	/* not there, or no link */
+		return fail_entry(l, below);
+	return ret < 0 ? fm_err_sys(l->err, ret, "--link: read %s/%s", l->dir, below) : 0;
 }
 
 /*
@@ -215,10 +233,11 @@ static bool stays_inside(const char *below, const char *target)
 static int put_same(struct linking *l, const char *below, const char *path)
 {
 	char target[PATH_MAX];
-	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	int n = FM_FAULT("link.readlink") ? -EIO
+					  : fm_call(readlink(path, target, sizeof(target) - 1));
 
 	if (n < 0)
-		return fm_err_sys(l->err, -errno, "--link: read %s", path);
+		return fm_err_sys(l->err, n, "--link: read %s", path);
 	target[n] = '\0';
 	return put_link(l, below, stays_inside(below, target) ? target : path);
 }
@@ -251,16 +270,28 @@ static int put_entry(struct linking *l, const FTSENT *e)
 	}
 }
 
+/* NULL: errno says why, or is 0 at the end. */
+static const FTSENT *next_entry(FTS *fts)
+{
+	const FTSENT *e;
+
+	errno = 0;
+	e = fts_read(fts);
+	return FM_FAULT("link.read") ? (errno = EIO, NULL) : e;
+}
+
 static int put_all(struct linking *l)
 {
 	char *roots[] = { (char *)l->staged, NULL };
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	FTS *fts = FM_FAULT("link.walk")
+			   ? (errno = ENOMEM, NULL)
+			   : fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
 	const FTSENT *e;
 	int ret = 0;
 
 	if (!fts)
 		return fm_err_sys(l->err, -errno, "--link: read %s", l->staged);
-	while (ret == 0 && (errno = 0, e = fts_read(fts)))
+	while (ret == 0 && (e = next_entry(fts)))
 		ret = put_entry(l, e);
 	if (ret == 0 && errno)
 		ret = fm_err_sys(l->err, -errno, "--link: read %s", l->staged);
@@ -270,8 +301,10 @@ static int put_all(struct linking *l)
 
 static int end(struct linking *l)
 {
-	int ret = l->is_begun ? fm_call_unlinkat(l->root, FM_LINK_MARK, 0) : 0;
+	int ret = 0;
 
+	if (l->is_begun)
+		ret = FM_FAULT("link.unlink") ? -EIO : fm_call_unlinkat(l->root, FM_LINK_MARK, 0);
 	return ret < 0 ? fm_err_sys(l->err, ret, "--link: end %s", l->dir) : 0;
 }
 
@@ -279,11 +312,11 @@ static int name_it(const struct linking *l, char *out, size_t cap)
 {
 	char path[PATH_MAX];
 	struct stat st;
-	int ret = fm_call(stat(l->staged, &st)), n;
+	int ret = FM_FAULT("link.stat") ? -EIO : fm_call(stat(l->staged, &st)), n;
 
 	if (ret < 0)
 		return fm_err_sys(l->err, ret, "--link: look at %s", l->staged);
-	if (!realpath(l->dir, path))
+	if (FM_FAULT("link.where") ? (errno = EIO, true) : !realpath(l->dir, path))
 		return fm_err_sys(l->err, -errno, "--link: where %s is", l->dir);
 	n = S_ISDIR(st.st_mode) ? snprintf(out, cap, "%s", path)
 				: snprintf(out, cap, "%s%s", path, strrchr(l->staged, '/'));

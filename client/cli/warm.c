@@ -18,6 +18,7 @@
 #include "client/cli/interrupt.h"
 #include "mover/base/call.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 
 #define STEP_BYTES ((size_t)1 << 20)
 #define TELL_BYTES (UINT64_C(64) << 20)	/* between two looks of progress() */
@@ -31,7 +32,7 @@
  */
 static bool read_number(const char *path, const char *key, uint64_t *out)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f = FM_FAULT("warm.facts") ? NULL : fopen(path, "re");
 	size_t len = strlen(key);
 	bool is_found = false;
 	char line[256];
@@ -74,7 +75,7 @@ static uint64_t room_of_group(const char *group)
 static uint64_t room_of_groups(const struct fm_warm_places *where, uint64_t room)
 {
 	char line[PATH_MAX], group[2 * PATH_MAX];
-	FILE *f = fopen(where->cgroup, "re");
+	FILE *f = FM_FAULT("warm.facts") ? NULL : fopen(where->cgroup, "re");
 	size_t top = strlen(where->cgroups);
 	bool is_found = false;
 
@@ -131,13 +132,16 @@ static int note_done(struct warming *w, uint64_t bytes)
 
 static int read_file(struct warming *w, const char *path)
 {
-	int fd = fm_call(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)), ret = fd < 0 ? fd : 0;
+	int fd = FM_FAULT("warm.open") ? -EMFILE
+				       : fm_call(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+	int ret = fd < 0 ? fd : 0;
 	uint64_t at = 0;
 
 	if (fd >= 0)
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);	/* only faster */
 	while (ret == 0) {
-		int64_t n = fm_call_read_all(fd, w->buf, STEP_BYTES, at);
+		int64_t n = FM_FAULT("warm.read") ? -EIO
+						  : fm_call_read_all(fd, w->buf, STEP_BYTES, at);
 
 		if (n <= 0) {
 			ret = (int)n;
@@ -170,17 +174,27 @@ static int take(struct warming *w, const FTSENT *e)
 	}
 }
 
+/* NULL: errno says why, or is 0 at the end. */
+static const FTSENT *next_entry(FTS *fts)
+{
+	const FTSENT *e;
+
+	errno = 0;
+	e = fts_read(fts);
+	return FM_FAULT("warm.next") ? (errno = EIO, NULL) : e;
+}
+
 static int take_all(struct warming *w)
 {
 	char *roots[] = { (char *)w->o->path, NULL };
-	FTS *fts = fts_open(roots, FTS_NOCHDIR | (w->o->follows_links ? FTS_LOGICAL
-								      : FTS_PHYSICAL), NULL);
+	int how = FTS_NOCHDIR | (w->o->follows_links ? FTS_LOGICAL : FTS_PHYSICAL);
+	FTS *fts = FM_FAULT("warm.walk") ? (errno = ENOMEM, NULL) : fts_open(roots, how, NULL);
 	const FTSENT *e;
 	int ret = 0;
 
 	if (!fts)
 		return fm_err_sys(w->err, -errno, "--warm: read %s", w->o->path);
-	while (ret == 0 && (errno = 0, e = fts_read(fts)))
+	while (ret == 0 && (e = next_entry(fts)))
 		ret = take(w, e);
 	if (ret == 0 && errno)
 		ret = fm_err_sys(w->err, -errno, "--warm: read %s", w->o->path);
@@ -198,7 +212,7 @@ int fm_warm(const struct fm_warm_opts *o, struct fm_warmed *out, struct fm_err *
 	out->fits = ret == 0 && out->bytes <= out->room;
 	if (ret < 0 || !out->fits)
 		return ret;
-	w.buf = malloc(STEP_BYTES);
+	w.buf = FM_FAULT("warm.alloc") ? NULL : malloc(STEP_BYTES);
 	if (!w.buf)
 		return fm_err_set(err, -ENOMEM, "--warm: no memory to read");
 	ret = take_all(&w);

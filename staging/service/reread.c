@@ -10,6 +10,7 @@
 
 #include "mover/base/call.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/store/store.h"
 #include "staging/cache.h"
 #include "staging/compare.h"
@@ -30,7 +31,8 @@ static int open_manifest(const struct fm_stage_reread *r, struct fm_err *err)
 	if (fm_cache_path(r->cache, r->id, path, sizeof(path)) < 0)
 		return fail_gone(err);
 	strcpy(strrchr(path, '/') + 1, FM_CACHE_MANIFEST_NAME);
-	fd = fm_call(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+	fd = FM_FAULT("stage.reread") ? -EMFILE
+				      : fm_call(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
 	return fd < 0 ? fm_err_sys(err, fd, "open the manifest of what is here") : fd;
 }
 

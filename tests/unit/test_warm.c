@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much may be read into memory: of the machine, of each control group above us, less a margin.
+ * How much may be read into memory: of the machine, of each control group above us, less a margin;
+ * and what becomes of a call that fails.
  * links: fm_cli
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "client/cli/warm.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 
@@ -81,9 +86,51 @@ static void test_groups(void)
 	remove_all(top);
 }
 
+/* The n-th time that point is reached; whether it was. */
+static bool warm_with(const char *point, unsigned n, struct fm_warmed *w, int *ret)
+{
+	const struct fm_warm_opts opts = { .path = top };
+	struct fm_err err;
+	bool has_fired;
+
+	fm_err_clear(&err);
+	fm_fault_arm(point, n);
+	*ret = fm_warm(&opts, w, &err);
+	has_fired = fm_fault_fired();
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(err.code, *ret);
+	CU_ASSERT_TRUE(*ret == 0 || strncmp(err.text, "--warm: ", 8) == 0);
+	return has_fired;
+}
+
+/* Goal: whichever call fails, it is told. Nothing is said to be in memory that is not. */
+static void test_fails(void)
+{
+	static const char *const points[] = { "warm.walk", "warm.next", "warm.open", "warm.read",
+					      "warm.alloc" };
+	struct fm_warmed w;
+	int ret;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		unsigned n = 1;
+
+		for (; warm_with(points[i], n, &w, &ret); n++)
+			CU_ASSERT_TRUE(ret == -EIO || ret == -ENOMEM || ret == -EMFILE);
+		CU_ASSERT_TRUE(n > 1 && ret == 0 && w.bytes > 0 && w.fits);
+	}
+	/* Where nobody knows what is free, nothing is read. */
+	CU_ASSERT_TRUE(warm_with("warm.facts", 1, &w, &ret));
+	CU_ASSERT_TRUE(ret == 0 && !w.fits && w.room == 0);
+	remove_all(top);
+}
+
 static const struct fm_test tests[] = {
 	{ "what the machine has, less a margin", test_machine },
 	{ "the narrowest control group counts", test_groups },
+	{ "the n-th call fails", test_fails },
 };
 
 FM_TEST_MAIN("warm", tests)
