@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/crc32c.h"
@@ -19,6 +20,29 @@
 #define MEMORY_MAX (64u << 20)		/* bytes that wait to be copied to the caller's memory */
 
 static const struct fmove_options no_options;
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);	/* cannot fail with this clock */
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Leaves the next request what is left of the time for all of them, which began at begun_ms. */
+static int take_time(const struct fmove_options *opts, uint64_t begun_ms, struct fmove_options *o,
+		     struct fmove_error *err)
+{
+	uint64_t limit_ms = opts ? opts->timeout_ms : 0, gone_ms = now_ms() - begun_ms;
+
+	if (limit_ms == 0)
+		return 0;
+	if (gone_ms >= limit_ms)
+		return fm_lib_fail(err, -ETIMEDOUT,
+				   "not all ranges came within the time that was given");
+	o->timeout_ms = limit_ms - gone_ms;
+	return 0;
+}
 
 /* A sum of results, as if one request had done all of it. */
 static int add_result(struct fmove_result *sum, const struct fmove_result *one, bool is_first,
@@ -63,6 +87,7 @@ int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 		     struct fmove_error *err)
 {
 	struct fmove_options o = opts ? *opts : no_options;
+	uint64_t begun_ms = now_ms();
 	struct fmove_result one;
 	struct fmove_error own;
 	int ret = 0;
@@ -78,7 +103,9 @@ int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 	for (size_t at = 0; at < count && ret == 0; at += o.range_count) {
 		o.ranges = ranges + at;
 		o.range_count = count - at < FMOVE_RANGES_MAX ? count - at : FMOVE_RANGES_MAX;
-		ret = fmove_get(c, fd, name, &o, &one, err);
+		ret = take_time(opts, begun_ms, &o, err);
+		if (ret == 0)
+			ret = fmove_get(c, fd, name, &o, &one, err);
 		if (ret == 0)
 			ret = add_result(result, &one, at == 0, err);
 	}
@@ -187,6 +214,7 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 	struct fmove_result one;
 	struct fmove_error own;
 	struct reading *r;
+	uint64_t begun_ms = now_ms();
 	bool is_first = true;
 	int ret;
 
@@ -205,7 +233,9 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 	o.journal_fd = 0;
 	while (ret == 0 && r->next < count) {
 		take_parts(r);
-		ret = read_parts(c, r, name, &o, &one, err);
+		ret = take_time(opts, begun_ms, &o, err);
+		if (ret == 0)
+			ret = read_parts(c, r, name, &o, &one, err);
 		if (ret == 0)
 			ret = add_result(result, &one, is_first, err);
 		is_first = false;

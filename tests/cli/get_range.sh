@@ -193,4 +193,17 @@ mv "$(store 2)/g" "$(store 2)/f"
 wait $pid
 [ $? -eq 1 ] && grep -q 'the source changed while ranges of it were read' err.slow || bad "another file is not seen: $(cat err.slow)"
 [ ! -e got ] || bad "ranges of two files were published"
+
+# The time is for all of them.
+begun=$SECONDS
+no 4 'within the time' fmove get --timeout 1500ms --limit=1MB/s --ranges-from list n2:s/f got
+((SECONDS - begun < 4)) || bad "--timeout 1500ms took $((SECONDS - begun)) s"
+
+# A link is followed in its store, and not out of it.
+ln -s f "$(store 2)/link"
+ln -s /etc/passwd "$(store 2)/out"
+bytes 5 7 >want
+ok fmove get --range 5:7 n2:s/link got
+is got
+no 6 'out' fmove get --range 0:1 n2:s/out got
 no_useless_partials

@@ -149,6 +149,8 @@ static void test_store_asks(void)
 		opts.directory = is_null ? "null:" : dir;
 		CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
 		CU_ASSERT_EQUAL(s->ops->open_source(s, "1", &writer, &file, &attr, &err), -EACCES);
+		if (s->ops->open_fd)
+			CU_ASSERT_EQUAL(s->ops->open_fd(s, "1", &writer, &err), -EACCES);
 		CU_ASSERT_EQUAL(s->ops->stat(s, "1", &writer, &attr, &err), -EACCES);
 		CU_ASSERT_EQUAL(s->ops->stat(s, "", &writer, &attr, &err), -EACCES);
 		CU_ASSERT_EQUAL(s->ops->list(s, "", &writer, &page, &entry, &count, &err), -EACCES);
