@@ -284,8 +284,7 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 /*
  * Receive ranges of name into fd, one after the other. They may overlap and have any order. Any
  * number goes into a pipe; at most FMOVE_RANGES_MAX (-E2BIG) into an empty regular file. So many
- * are one request; progress is that of the request that runs. -EINVAL: one lies past the end.
- * -ESTALE: the file changed between two requests.
+ * are one request. -EINVAL: one lies past the end. -ESTALE: the file changed between two requests.
  */
 int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 		     const struct fmove_range *ranges, size_t count,

@@ -21,6 +21,17 @@
 
 static const struct fmove_options no_options;
 
+/* A call that may be several requests. */
+struct doing {
+	const struct fmove_options *opts;	/* the caller's */
+	struct fmove_options o;			/* of the request that is next */
+	struct fmove_result *result;		/* of those that are over ... */
+	bool has_result;			/* ... if one is */
+	uint64_t size;				/* of all; UINT64_MAX: not known */
+	uint64_t said;				/* bytes that progress() told of */
+	uint64_t begun_ms;
+};
+
 static uint64_t now_ms(void)
 {
 	struct timespec t;
@@ -29,29 +40,73 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Leaves the next request what is left of the time for all of them, which began at begun_ms. */
-static int take_time(const struct fmove_options *opts, uint64_t begun_ms, struct fmove_options *o,
-		     struct fmove_error *err)
+/* Adds what earlier requests brought. One that is just ending says 0 again: it is not passed on. */
+static void progress(void *ctx, const struct fmove_progress *p)
 {
-	uint64_t limit_ms = opts ? opts->timeout_ms : 0, gone_ms = now_ms() - begun_ms;
+	struct doing *d = ctx;
+	struct fmove_progress all = *p;
+
+	all.bytes += d->has_result ? d->result->bytes : 0;
+	d->said = all.bytes > d->said ? all.bytes : d->said;
+	all.bytes = d->said;
+	all.size = d->size;
+	d->opts->progress(d->opts->ctx, &all);
+}
+
+static void accepted(void *ctx, const char *job)
+{
+	const struct doing *d = ctx;
+
+	if (!d->has_result)
+		d->opts->accepted(d->opts->ctx, job);
+}
+
+static uint64_t sum_of(const struct fmove_range *ranges, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].length == FMOVE_TO_END ||
+		    __builtin_add_overflow(sum, ranges[i].length, &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+static void begin(struct doing *d, const struct fmove_options *opts,
+		  const struct fmove_range *ranges, size_t count, struct fmove_result *result)
+{
+	*d = (struct doing){.opts = opts ? opts : &no_options,
+			    .result = result,
+			    .size = sum_of(ranges, count),
+			    .begun_ms = now_ms()};
+	d->o = *d->opts;
+	d->o.ctx = d;
+	d->o.progress = d->opts->progress ? progress : NULL;
+	d->o.accepted = d->opts->accepted ? accepted : NULL;
+}
+
+/* Leaves the next request what is left of the time for all of them. */
+static int take_time(struct doing *d, struct fmove_error *err)
+{
+	uint64_t limit_ms = d->opts->timeout_ms, gone_ms = now_ms() - d->begun_ms;
 
 	if (limit_ms == 0)
 		return 0;
 	if (gone_ms >= limit_ms)
 		return fm_lib_fail(err, -ETIMEDOUT,
 				   "not all ranges came within the time that was given");
-	o->timeout_ms = limit_ms - gone_ms;
+	d->o.timeout_ms = limit_ms - gone_ms;
 	return 0;
 }
 
 /* A sum of results, as if one request had done all of it. */
-static int add_result(struct fmove_result *sum, const struct fmove_result *one, bool is_first,
-		      struct fmove_error *err)
+static int add_result(struct doing *d, const struct fmove_result *one, struct fmove_error *err)
 {
-	struct fmove_result s = *one;
+	struct fmove_result *sum = d->result, s = *one;
 
-	if (is_first) {
+	if (!d->has_result) {
 		*sum = s;
+		d->has_result = true;
 		return 0;
 	}
 	if (strcmp(sum->version, one->version) != 0)
@@ -74,6 +129,20 @@ static int add_result(struct fmove_result *sum, const struct fmove_result *one, 
 	return 0;
 }
 
+/* One request, of at most FMOVE_RANGES_MAX. */
+static int get_some(struct fmove *c, struct doing *d, int fd, const struct fmove_name *name,
+		    const struct fmove_range *ranges, size_t count, struct fmove_error *err)
+{
+	struct fmove_result one;
+	int ret = take_time(d, err);
+
+	d->o.ranges = ranges;
+	d->o.range_count = count;
+	if (ret == 0)
+		ret = fmove_get(c, fd, name, &d->o, &one, err);
+	return ret < 0 ? ret : add_result(d, &one, err);
+}
+
 static bool is_regular(int fd)
 {
 	struct stat st;
@@ -86,10 +155,9 @@ int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 		     const struct fmove_options *opts, struct fmove_result *result,
 		     struct fmove_error *err)
 {
-	struct fmove_options o = opts ? *opts : no_options;
-	uint64_t begun_ms = now_ms();
-	struct fmove_result one;
 	struct fmove_error own;
+	struct doing d;
+	size_t some;
 	int ret = 0;
 
 	err = err ? err : &own;
@@ -100,14 +168,10 @@ int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 				   "%zu ranges for one file: at most %u come into a file at once, "
 				   "and any number into a pipe",
 				   count, FMOVE_RANGES_MAX);
-	for (size_t at = 0; at < count && ret == 0; at += o.range_count) {
-		o.ranges = ranges + at;
-		o.range_count = count - at < FMOVE_RANGES_MAX ? count - at : FMOVE_RANGES_MAX;
-		ret = take_time(opts, begun_ms, &o, err);
-		if (ret == 0)
-			ret = fmove_get(c, fd, name, &o, &one, err);
-		if (ret == 0)
-			ret = add_result(result, &one, at == 0, err);
+	begin(&d, opts, ranges, count, result);
+	for (size_t at = 0; at < count && ret == 0; at += some) {
+		some = count - at < FMOVE_RANGES_MAX ? count - at : FMOVE_RANGES_MAX;
+		ret = get_some(c, &d, fd, name, ranges + at, some, err);
 	}
 	return ret;
 }
@@ -179,15 +243,14 @@ static int copy_parts(const struct reading *r, struct fmove_error *err)
 	return 0;
 }
 
-static int read_parts(struct fmove *c, struct reading *r, const struct fmove_name *name,
-		      const struct fmove_options *opts, struct fmove_result *one,
-		      struct fmove_error *err)
+static int read_parts(struct fmove *c, struct doing *d, struct reading *r,
+		      const struct fmove_name *name, struct fmove_error *err)
 {
 	int ret;
 
 	if (ftruncate(r->fd, 0) < 0)
 		return fm_lib_fail(err, -errno, "empty the memory for ranges");
-	ret = fmove_get_ranges(c, r->fd, name, r->part, r->part_count, opts, one, err);
+	ret = get_some(c, d, r->fd, name, r->part, r->part_count, err);
 	return ret < 0 ? ret : copy_parts(r, err);
 }
 
@@ -210,12 +273,9 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 		      const struct fmove_options *opts, struct fmove_result *result,
 		      struct fmove_error *err)
 {
-	struct fmove_options o = opts ? *opts : no_options;
-	struct fmove_result one;
 	struct fmove_error own;
 	struct reading *r;
-	uint64_t begun_ms = now_ms();
-	bool is_first = true;
+	struct doing d;
 	int ret;
 
 	err = err ? err : &own;
@@ -229,16 +289,12 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 	r->fd = memfd_create("fmove ranges", MFD_CLOEXEC);
 	if (r->fd < 0)
 		ret = fm_lib_fail(err, -errno, "memory for ranges");
-	o.durability = FMOVE_MEMORY;
-	o.journal_fd = 0;
+	begin(&d, opts, ranges, count, result);
+	d.o.durability = FMOVE_MEMORY;
+	d.o.journal_fd = 0;
 	while (ret == 0 && r->next < count) {
 		take_parts(r);
-		ret = take_time(opts, begun_ms, &o, err);
-		if (ret == 0)
-			ret = read_parts(c, r, name, &o, &one, err);
-		if (ret == 0)
-			ret = add_result(result, &one, is_first, err);
-		is_first = false;
+		ret = read_parts(c, &d, r, name, err);
 	}
 	if (r->fd >= 0)
 		(void)close(r->fd);

@@ -69,8 +69,8 @@ ok fmove get --json --ranges-from list n2:s/f got
 head -c 2000000 f | od -An -v -tx1 -w2 | awk '{ print $1 }' | cmp -s - <(od -An -v -tx1 -w1 got | tr -d ' ') ||
 	bad "10^6 ranges are not what was asked for"
 rm got
-{ cat list; seq 48577; } | awk '{ print $1, 1 }' >more
-no 2 'more than 1048576 ranges' fmove get --ranges-from more n2:s/f got
+{ cat list; seq 48577; } | awk '{ print $1, 1 }' >beyond
+no 2 'more than 1048576 ranges' fmove get --ranges-from beyond n2:s/f got
 
 # Holes are zeros.
 truncate -s 9000000 "$(store 2)/sparse"

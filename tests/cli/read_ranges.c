@@ -52,21 +52,41 @@ static void compare(const struct fmove_range *ranges, void *const *to)
 	}
 }
 
+/* What was said last, and whether it ever went back. */
+struct heard {
+	uint64_t bytes;
+	uint64_t size;
+	bool went_back;
+};
+
+static void progress(void *ctx, const struct fmove_progress *p)
+{
+	struct heard *h = ctx;
+
+	h->went_back |= p->bytes < h->bytes;
+	h->bytes = p->bytes;
+	h->size = p->size;
+}
+
 static void read_many(struct fmove *c)
 {
 	static struct fmove_range ranges[COUNT];
 	static void *to[COUNT];
+	struct heard heard = {0};
+	struct fmove_options opts = {.progress_ms = 1, .progress = progress, .ctx = &heard};
 	struct fmove_result result;
 	struct fmove_error err;
 	uint64_t bytes = 0;
 
 	make(ranges, to);
-	if (fmove_read_ranges(c, &name, ranges, to, COUNT, NULL, &result, &err) < 0)
+	if (fmove_read_ranges(c, &name, ranges, to, COUNT, &opts, &result, &err) < 0)
 		wrong("read", &err);
 	for (size_t i = 0; i < COUNT; i++)
 		bytes += ranges[i].length;
 	if (failures == 0 && (result.bytes != bytes || !result.is_checked || !result.version[0]))
 		wrong("the result is another", NULL);
+	if (heard.bytes == 0 || heard.bytes > bytes || heard.size != bytes || heard.went_back)
+		wrong("progress is not that of all of them", NULL);
 	compare(ranges, to);
 }
 
