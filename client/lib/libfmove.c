@@ -316,7 +316,7 @@ static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, 
 	if (fm_jw_end(&w) < 0)
 		return fm_lib_fail(
 			err, -ENAMETOOLONG,
-			"the paths and the patterns to exclude are together longer than a "
+			"the paths, ranges and patterns to exclude are together longer than a "
 			"request may be (%u "
 			"bytes, of which a character that must be escaped takes up to six)",
 			FM_LIB_REQUEST_MAX);

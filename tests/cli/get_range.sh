@@ -88,7 +88,7 @@ no 1 "range 2 .11 bytes from 19999990 on. ends past the end of the file, which h
 no 1 'begins at byte 20000001, past the end' fmove get --range 20000001: n2:s/f got
 no 1 'past the end' fmove get --range 9000000000000000000:1 n2:s/f got
 no 2 'no range OFFSET:LENGTH' fmove get --range 9223372036854775807:1 n2:s/f got
-for text in '' 5 : :5 -1:5 5:-1 5:x 0:1, ,0:1 1:2:3 99999999999999999999:1; do
+for text in '' 5 : :5 -1:5 5:-1 5:x '0:1,' ',0:1' 1:2:3 99999999999999999999:1; do
 	no 2 'no range OFFSET:LENGTH' fmove get --range "$text" n2:s/f got
 done
 : >empty
@@ -102,10 +102,16 @@ done
 no 2 'for ranges' fmove get --verify n2:s/f got
 no 1 'not into a store' fmove get --range 0:1 n2:s/f n1:s/got
 mkdir "$(store 2)/d"
-no 1 'is a directory' fmove get --range 0:1 n2:s/d got
+no 2 'is a directory' fmove get --range 0:1 n2:s/d got
 no 1 'no such file' fmove get --range 0:1 n2:s/missing got
 [ ! -e got ] || bad "what was refused left a file"
 no_partials
+
+# What is too long for one request together says so.
+long=$(printf '\001%.0s' $(seq 200))
+yes 9000000000000000000 1000000000000000 | head -n 1024 >list
+fmove get --json --ranges-from list "n2:s$(printf "/$long%.0s" $(seq 19))" got >out 2>err
+[ $? -eq 1 ] && grep -q ENAMETOOLONG out || bad "a request that is too long: $(cut -c1-200 out)"
 
 # ---- damage ----
 
