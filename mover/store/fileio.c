@@ -20,6 +20,8 @@
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
+#define WRITERS 2	/* at once, to a file in memory: see fileio.h */
+
 /* ----------------------------------------------------------------------------- choosing the way */
 
 bool fm_fileio_is_memory(const struct statfs *fs)
@@ -92,6 +94,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 
 	assert(fd >= 0);
 	memset(io, 0, sizeof(*io));
+	(void)sem_init(&io->turns, 0, WRITERS);	/* cannot fail, and holds nothing to end */
 	io->fd = fd;
 	*note = NULL;
 	if (ret < 0)
@@ -111,7 +114,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 /* -------------------------------------------------------------------------------------- at once */
 
 /* Moves all of len bytes, or up to the end of the file. Returns the count, or the error. */
-static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t len)
+static int64_t move_all(int fd, bool is_write, const struct fm_io *io, uint32_t len)
 {
 	uint32_t moved = 0;
 	ssize_t n = 1;
@@ -132,6 +135,19 @@ static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t 
 	return moved;
 }
 
+static int64_t move_now(struct fm_fileio *file, bool is_write, const struct fm_io *io, uint32_t len)
+{
+	int64_t res;
+
+	if (!is_write)
+		return move_all(file->fd, false, io, len);
+	while (sem_wait(&file->turns) < 0 && errno == EINTR)
+		;
+	res = move_all(file->fd, true, io, len);
+	(void)sem_post(&file->turns);
+	return res;
+}
+
 /* How many bytes a direct operation moves behind io->len, to end at a block. */
 static uint32_t pad_of(const struct fm_fileio *file, const struct fm_io *io)
 {
@@ -142,7 +158,7 @@ static uint32_t pad_of(const struct fm_fileio *file, const struct fm_io *io)
 static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io,
 		       bool is_write)
 {
-	int64_t res = move_now(file->fd, is_write, io, io->len + io->pad);
+	int64_t res = move_now(file, is_write, io, io->len + io->pad);
 
 	fm_done_list_add(lane->done, io, res > (int64_t)io->len ? (int64_t)io->len : res);
 }
@@ -161,14 +177,14 @@ void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struc
 	fm_ring_read(lane->ring, io);
 }
 
-int fm_fileio_write_now(const struct fm_fileio *file, void *buf, uint32_t len)
+int fm_fileio_write_now(struct fm_fileio *file, void *buf, uint32_t len)
 {
 	struct fm_io io = { .buf = buf, .len = len };
 	int64_t n;
 
 	io.pad = pad_of(file, &io);
 	memset((char *)buf + len, 0, io.pad);
-	n = FM_FAULT("store.write") ? -EIO : move_now(file->fd, true, &io, len + io.pad);
+	n = FM_FAULT("store.write") ? -EIO : move_now(file, true, &io, len + io.pad);
 	if (n < 0)
 		return (int)n;
 	return n < (int64_t)len ? -EIO : 0;
