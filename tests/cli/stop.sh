@@ -2,6 +2,7 @@
 # Goal:   a command whose daemon stops, or the far one, ends with 4 and says so; it was not cancelled by anybody.
 # Method: a slow transfer of each kind, and SIGTERM to the daemon that has asked, or to the one that answers.
 . "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF='staging = { directory = "@NODE@/cache"; size = "200MiB"; };'
 up 2
 random 60000000 big
 mkdir tree && cp big tree/one && cp big tree/two
@@ -32,5 +33,6 @@ for node in 1 2; do
 	stopped $node 'fmoved.* stop' x fmove put -q big n2:s/x
 	stopped $node 'fmoved.* stop' there fmove get -q n2:s/there got
 	stopped $node 'fmoved.* stop|closed the connection' t fmove put -q -r tree n2:s/t
+	stopped $node 'fmoved.* stop|closed the connection' there fmove stage n2:s/there
 	stopped $node 'fmoved.* stop' p sh -c 'cat big - | fmove put -q - n2:s/p'
 done
