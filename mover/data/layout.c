@@ -180,6 +180,7 @@ static uint64_t packs_size(const struct fm_xfer *x)
 /* ---- the tables ---- */
 
 static const struct fm_layout file_layout = {
+	.has_places = true,
 	.begins_on_blocks = true,
 	.ends_on_blocks = true,
 	.places = FM_BESIDE_CHUNKS_MAX,

@@ -22,6 +22,8 @@ struct fm_layout {
 	bool is_in_order;
 	/* length and existence of a chunk are known when it was read */
 	bool is_made;
+	/* each byte has its place, so the far end may have some of them already */
+	bool has_places;
 	/* its writer looks at the CRC: -EBADMSG of a write means that the chunk arrived damaged */
 	bool is_checked_by_writer;
 	bool begins_on_blocks;		/* its chunks do ... */

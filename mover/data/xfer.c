@@ -17,7 +17,6 @@
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/data/layout.h"
-#include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
@@ -88,7 +87,7 @@ static void seen_free(struct fm_xfer *x)
 /* Takes the memory beside the slots for a file that may block. */
 static int beside_new(struct fm_xfer *x, struct fm_err *err)
 {
-	if (!x->o.file || !fm_file_may_stand(x->o.file))
+	if (!x->o.file || !x->o.file->may_stand)
 		return 0;
 	return fm_beside_init(x, x->layout->places, x->o.who, err);
 }

@@ -138,7 +138,7 @@ struct fm_xfer {
 	uint32_t fed;			/* packs: grows when the tree may have one again */
 	struct fm_rate rate;
 
-	/* Both: of a file that may stand still, see store/may_stand.h */
+	/* Both: of a file that may stand still, see store/store.h */
 	struct fm_beside beside;
 
 	/* Both: chunks that count */

@@ -134,6 +134,7 @@ int fm_caller_stream_new(int fd, bool is_sink, const char *note, struct fm_file 
 	s->fd = fd;
 	s->file.ops = is_sink ? &stream_sink_ops : &stream_source_ops;
 	s->file.is_stream = true;
+	s->file.may_stand = true;
 	s->file.note = note;
 	*out = &s->file;
 	return 0;

@@ -5,9 +5,6 @@
 #include <linux/magic.h>
 #include <stddef.h>
 
-#include "mover/store/store.h"
-#include "mover/tree/tree.h"
-
 /* Where linux/magic.h of the oldest system that we build on does not have them. */
 #define BCACHEFS_MAGIC 0xca451a4eul
 #define EXFAT_MAGIC 0x2011bab0ul
@@ -27,9 +24,4 @@ bool fm_fs_may_stand(const struct statfs *fs)
 		if ((unsigned long)fs->f_type == answer[i])
 			return false;
 	return true;
-}
-
-bool fm_file_may_stand(const struct fm_file *file)
-{
-	return file->is_stream || file->may_stand || (file->tree && file->tree->is_callers);
 }

@@ -485,6 +485,7 @@ int fm_ranged_file_new(int fd, const struct fm_range *ranges, size_t count, bool
 	r->is_verified = is_verified;
 	r->file.ops = &ranged_ops;
 	r->file.is_instant = r->below->is_instant;
+	r->file.may_stand = r->below->may_stand;
 	ret = take_ranges(r, ranges, count, attr, err);
 	if (ret < 0)
 		goto close_below;

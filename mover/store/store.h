@@ -197,7 +197,10 @@ struct fm_file {
 	bool is_direct;			/* O_DIRECT in use */
 	bool is_instant;		/* in memory: reads and writes are made within the call */
 	bool is_ours;			/* memory of ours only: close() on any thread, at once */
-	/* a caller's, on a file system that may never answer: see may_stand.h */
+	/*
+	 * It may never answer: a stream, a caller's file on such a file system (may_stand.h), a
+	 * caller's directory. It goes through memory of its own (beside.h).
+	 */
 	bool may_stand;
 	bool has_fixed_size;		/* sink: size was known when created */
 	/* sink: something is there of an earlier try; begin() says what */

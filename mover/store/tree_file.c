@@ -694,6 +694,7 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 	fm_list_init(&f->answers);
 	f->file.ops = tree->is_source ? &source_ops : &sink_ops;
 	f->file.tree = tree;
+	f->file.may_stand = tree->is_callers;
 	f->file.note = tree->note;
 	*out = &f->file;
 	return 0;

@@ -155,7 +155,7 @@ static void open_tree(struct job *j)
 		o->file = sim_caller_tree_sink(j->from, j->path, &how);
 	}
 	if (o->file)
-		o->file->tree->is_callers = j->caller.may_stand;
+		o->file->tree->is_callers = o->file->may_stand = j->caller.may_stand;
 }
 
 void scenario_job_start(void *ctx)

@@ -201,7 +201,9 @@ static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
 				 .drained = on_drained};
 	struct fm_xfer *x;
 
-	f->file = (struct fm_file){ .ops = &file_ops, .is_stream = is_stream };
+	f->file = (struct fm_file){
+		.ops = &file_ops, .is_stream = is_stream, .may_stand = is_stream
+	};
 	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &x, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, x), 0);
 	return x;

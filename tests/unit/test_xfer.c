@@ -128,7 +128,7 @@ static void world_new(struct world *w, bool is_source, uint64_t size, const stru
 		content[i] = (uint8_t)(i * 7 + i / 255);
 	w->file.ops = ops;
 	w->file.is_stream = ops == &stream_ops;
-	w->file.may_stand = ops == &standing_ops;
+	w->file.may_stand = ops == &standing_ops || ops == &stream_ops;
 	w->file.tree = ops == &pack_ops ? &tree : NULL;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w->loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w->slabs, NULL), 0);
@@ -1063,7 +1063,7 @@ static void fail_each(struct fm_xfer_opts *o)
 
 static void test_no_memory(void)
 {
-	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
+	struct fm_file stream = { .ops = &stream_ops, .is_stream = true, .may_stand = true };
 	struct fm_xfer_opts sink = {.id = 1,
 				    .size = FM_SIZE_UNKNOWN,
 				    .chunk_bytes = CHUNK,
@@ -1086,7 +1086,7 @@ static void test_no_memory(void)
  */
 static void share_memory(bool is_source)
 {
-	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
+	struct fm_file stream = { .ops = &stream_ops, .is_stream = true, .may_stand = true };
 	struct fm_xfer_opts o = {.is_source = is_source,
 				 .file = &stream,
 				 .size = FM_SIZE_UNKNOWN,
@@ -1154,7 +1154,7 @@ static void test_memory_for_all_places(void)
 {
 	struct fm_share places;
 	struct fm_share_held place[FM_QUEUE_PROMPT_MAX] = { { 0 } };
-	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
+	struct fm_file stream = { .ops = &stream_ops, .is_stream = true, .may_stand = true };
 	struct fm_xfer_opts o = {.file = &stream,
 				 .size = FM_SIZE_UNKNOWN,
 				 .chunk_bytes = FM_JOB_BESIDE_CHUNK_MAX,

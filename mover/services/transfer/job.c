@@ -18,9 +18,9 @@
 #include "mover/base/log.h"
 #include "mover/base/plain.h"
 #include "mover/base/words.h"
+#include "mover/data/layout.h"
 #include "mover/services/target.h"
 #include "mover/store/held_file.h"
-#include "mover/store/may_stand.h"
 #include "mover/store/tree_file.h"
 
 /* Waiting for a session, then for a connection: cables that come and go do not make it longer. */
@@ -460,7 +460,7 @@ static void xfer_drained(struct fm_task *task)
 
 bool fm_job_is_beside(const struct fm_job *j)
 {
-	return fm_file_may_stand(j->file);
+	return j->file->may_stand;
 }
 
 void fm_job_limit_chunk(struct fm_job *j)
@@ -868,7 +868,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 	j->attr = o->attr;
 	if (!o->is_put)
 		j->attr = (struct fm_attr){ .size = FM_SIZE_UNKNOWN };
-	j->is_ordered = !o->is_put && o->file->is_stream;
+	j->is_ordered = !o->is_put && fm_layout_of(o->file)->is_in_order;
 	j->who = o->who;
 	j->who.peer = NULL;
 	j->want = o->transport;

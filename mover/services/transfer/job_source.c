@@ -8,6 +8,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/show.h"
+#include "mover/data/layout.h"
 #include "mover/services/transfer/job.h"
 #include "mover/store/ranged_file.h"
 
@@ -125,7 +126,7 @@ static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
 		return false;
 	if (!j->source.awaits_ready && (!(j->is_ours || j->parent) || m->chunk > j->chunk))
 		return false;
-	if (m->count > 0 && (j->file->is_stream || j->is_tree))
+	if (m->count > 0 && !fm_layout_of(j->file)->has_places)
 		return false;
 	return j->is_tree || !(m->flags & ~(FM_WIRE_READY_DURABLE | FM_WIRE_READY_WINDOW));
 }
