@@ -35,11 +35,11 @@ static const char *const iopolicy_words[] = { "numa", "round-robin", "queue-dept
 static const char *const volume_mode_words[] = { "exclusive", "read-only", "shared-read", NULL };
 
 /* clang-format off */
-/* One row: a line of values, a line of help. */
+/* A row: its values, then its help. */
 const struct fm_option fm_options[] = {
 	{ "node.name", FM_OPTION_NAME, AT(node.name), 0, 0, NULL, NULL, false,
-	  "This node's name, as its peers' entries and NODE:STORE/PATH say it; not hf, which stands for "
-	  "repositories of Hugging Face" },
+	  "This node's name, as its peers' entries and NODE:STORE/PATH say it; not hf, which "
+	  "stands for repositories of Hugging Face" },
 	{ "node.listen", FM_OPTION_LISTEN, AT(node.listen), 0, 0, "[::]:7471", NULL, false,
 	  "Address and port for peers, over TCP and over RDMA; an empty host is every address, "
 	  "port 0 any free one" },
@@ -48,41 +48,51 @@ const struct fm_option fm_options[] = {
 	{ "node.key_file", FM_OPTION_FILE, AT(node.key_file), 0, 0, "node.key", NULL, false,
 	  "This node's private key (see fmove keygen), readable by its owner only; relative to "
 	  "this file's directory" },
-	{ "node.socket", FM_OPTION_SOCKET, AT(node.socket), 0, 0, "/run/fmove/fmoved.sock", NULL, false,
+	{ "node.socket", FM_OPTION_SOCKET, AT(node.socket), 0, 0, "/run/fmove/fmoved.sock", NULL,
+	  false,
 	  "The UNIX socket where fmove finds this daemon" },
-	{ "node.socket_mode", FM_OPTION_CHOICE, AT(node.socket_mode), 0, 0, "0660", mode_words, false,
+	{ "node.socket_mode", FM_OPTION_CHOICE, AT(node.socket_mode), 0, 0, "0660", mode_words,
+	  false,
 	  "Who may use that socket: the daemon's user, its group too, everybody; each with their "
 	  "own rights to files" },
 	{ "node.socket_group", FM_OPTION_GROUP, AT(node.socket_group), 0, 0, "", NULL, false,
 	  "The socket's group; \"\": the daemon's" },
-	{ "node.state_directory", FM_OPTION_DIRECTORY, AT(node.state_directory), 0, 0, "/var/lib/fmove", NULL, false,
+	{ "node.state_directory", FM_OPTION_DIRECTORY, AT(node.state_directory), 0, 0,
+	  "/var/lib/fmove", NULL, false,
 	  "Where jobs are written down that go on without their caller (put --detach), in a "
 	  "directory of its own, jobs; \"null:\": there are none" },
 	{ "node.show_facts", FM_OPTION_BOOL, AT(node.show_facts), 0, 0, "true", NULL, true,
 	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, "
-	  "routes, limits and names of stores, as fmove doctor and fmove topology of theirs ask for "
-	  "them; never keys or tokens. If not, theirs say that they are told none" },
-	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names, true,
+	  "routes, limits and names of stores, as fmove doctor and fmove topology of theirs ask "
+	  "for them; never keys or tokens. If not, theirs say that they are told none" },
+	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names,
+	  true,
 	  "How much is written to the log" },
 
-	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL, false,
+	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL,
+	  false,
 	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is "
 	  "set" },
-	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL, false,
+	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL,
+	  false,
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; "
 	  "who asks for more than the rest is refused" },
-	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto", auto_words, false,
+	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto",
+	  auto_words, false,
 	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 8 "
 	  "MiB, so that the connections to two peers have one each" },
-	{ "memory.huge_pages", FM_OPTION_CHOICE, AT(memory.huge_pages), 0, 0, "auto", pages_words, false,
+	{ "memory.huge_pages", FM_OPTION_CHOICE, AT(memory.huge_pages), 0, 0, "auto", pages_words,
+	  false,
 	  "Whether the arena is made of reserved huge pages; auto: if there are enough" },
 
 	{ "mover.lanes", FM_OPTION_UINT, AT(mover.lanes), 0, 16, "0", NULL, false,
 	  "Threads that move data; 0: one for each processor that this service may use, 2 to 16" },
-	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "auto", auto_words, false,
+	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "auto",
+	  auto_words, false,
 	  "Bytes that are read, checked, sent and written at once; auto: 1 MiB, less if the arena "
 	  "or the slab is small" },
-	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp", fm_words_transport + 1, false,
+	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp",
+	  fm_words_transport + 1, false,
 	  "The transports that may be used; with both, RDMA wherever it works" },
 	{ "mover.rdma_conns", FM_OPTION_UINT, AT(mover.rdma_conns), 0, 8, "0", NULL, false,
 	  "Queue pairs per rail, of the numbers of two nodes the smaller one; 0: 2 to 8, by lanes "
@@ -92,28 +102,34 @@ const struct fm_option fm_options[] = {
 	  "a lane if rails, memory and peers allow it, and over a slow link one for each 5 Gb/s" },
 	{ "mover.dscp", FM_OPTION_UINT, AT(mover.dscp), 0, 63, "0", NULL, false,
 	  "Differentiated services code point of data connections, RDMA and TCP" },
-	{ "mover.rate_limit", FM_OPTION_RATE, AT(mover.rate_bytes), 1 * MIB, 1 * TIB, "0", NULL, true,
+	{ "mover.rate_limit", FM_OPTION_RATE, AT(mover.rate_bytes), 1 * MIB, 1 * TIB, "0", NULL,
+	  true,
 	  "What this node sends at most, over all transfers" },
-	{ "mover.stall_timeout", FM_OPTION_TIME, AT(mover.stall_ns), 2 * FM_NS_PER_S, 600 * FM_NS_PER_S, "10s", NULL,
+	{ "mover.stall_timeout", FM_OPTION_TIME, AT(mover.stall_ns), 2 * FM_NS_PER_S,
+	  600 * FM_NS_PER_S, "10s", NULL,
 	  false,
 	  "A peer that is silent for this long is lost" },
 	{ "mover.io", FM_OPTION_CHOICE, AT(mover.io), 0, 0, "auto", io_words, false,
 	  "How files are read and written; auto: io_uring, or threads where it is refused" },
-	{ "mover.private_networks", FM_OPTION_NETWORKS, AT(mover.private_networks), 0, FM_CONFIG_NETWORKS_MAX, "", NULL, true,
+	{ "mover.private_networks", FM_OPTION_NETWORKS, AT(mover.private_networks), 0,
+	  FM_CONFIG_NETWORKS_MAX, "", NULL, true,
 	  "Networks whose cables and switches nobody else can reach: TCP data goes over one "
 	  "unencrypted, for speed, if the peer's configuration names it too. Everywhere else TCP "
 	  "is TLS" },
 
-	{ "jobs.running", FM_OPTION_UINT, AT(jobs.running), 1, FM_CONFIG_RUNNING_MAX, "16", NULL, true,
+	{ "jobs.running", FM_OPTION_UINT, AT(jobs.running), 1, FM_CONFIG_RUNNING_MAX, "16", NULL,
+	  true,
 	  "Transfers of local callers that run at once; others wait. An eighth of the places is "
 	  "not for one user alone" },
 
-	{ "staging.directory", FM_OPTION_DIRECTORY, AT(staging.directory), 0, 0, "null:", NULL, false,
+	{ "staging.directory", FM_OPTION_DIRECTORY, AT(staging.directory), 0, 0, "null:", NULL,
+	  false,
 	  "Where this node keeps what is staged (fmove-cache(5)): an empty directory on a local "
 	  "disk, outside of stores and state_directory, which fmoved's user must own and nobody "
 	  "else may write to; fmoved makes it if it may: else install -d -o fmove -m 711 "
 	  "DIRECTORY. \"null:\": this node stages nothing" },
-	{ "staging.size", FM_OPTION_SIZE, AT(staging.size_bytes), 1 * MIB, 8192 * TIB, "100GiB", NULL, false,
+	{ "staging.size", FM_OPTION_SIZE, AT(staging.size_bytes), 1 * MIB, 8192 * TIB, "100GiB",
+	  NULL, false,
 	  "What all datasets may take together, by the sizes of their files with holes; what "
 	  "others leave free on the file system bounds it, too" },
 	{ "staging.high", FM_OPTION_UINT, AT(staging.high), 1, 100, "90", NULL, false,
@@ -121,7 +137,8 @@ const struct fm_option fm_options[] = {
 	  "open" },
 	{ "staging.low", FM_OPTION_UINT, AT(staging.low), 0, 100, "75", NULL, false,
 	  "Percent of size: so much they take at most, when enough have gone" },
-	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "1h", NULL, false,
+	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
+	  "1h", NULL, false,
 	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
 	{ "staging.settle", FM_OPTION_TIME, AT(staging.settle_ns), FM_NS_PER_S / 10, 60 * FM_NS_PER_S, "1s", NULL, false,
 	  "A run of several nodes reads nothing for so long, so that what is asked for on another "
@@ -131,28 +148,34 @@ const struct fm_option fm_options[] = {
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
 	  "several need counts in full for each of them. "
 	  "0: no limit" },
-	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL, false,
+	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL,
+	  false,
 	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "
 	  "shares the reading of a source with; each of them needs the others in its own list. "
-	  "What one of them says it read is taken for the source's bytes: name those that you trust. "
-	  "\"*\": all peers" },
+	  "What one of them says it read is taken for the source's bytes: name those that you "
+	  "trust. \"*\": all peers" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,
 	  "The name under which this node connects to targets; \"\": what host_nqn_file says" },
 	{ "nvme.host_id", FM_OPTION_UUID, AT(nvme.host_id), 0, 0, "", NULL, false,
 	  "The UUID that goes with it; \"\": the one in the name, or what host_id_file says" },
-	{ "nvme.host_nqn_file", FM_OPTION_FILE, AT(nvme.host_nqn_file), 0, 0, "/etc/nvme/hostnqn", NULL, false,
+	{ "nvme.host_nqn_file", FM_OPTION_FILE, AT(nvme.host_nqn_file), 0, 0, "/etc/nvme/hostnqn",
+	  NULL, false,
 	  "The file that other NVMe tools keep the name in" },
-	{ "nvme.host_id_file", FM_OPTION_FILE, AT(nvme.host_id_file), 0, 0, "/etc/nvme/hostid", NULL, false,
+	{ "nvme.host_id_file", FM_OPTION_FILE, AT(nvme.host_id_file), 0, 0, "/etc/nvme/hostid",
+	  NULL, false,
 	  "The file that they keep the UUID in" },
-	{ "nvme.socket", FM_OPTION_SOCKET, AT(nvme.socket), 0, 0, "/run/fmove-nvmed/nvmed.sock", NULL, false,
+	{ "nvme.socket", FM_OPTION_SOCKET, AT(nvme.socket), 0, 0, "/run/fmove-nvmed/nvmed.sock",
+	  NULL, false,
 	  "The UNIX socket where fmove nvme finds fmove-nvmed" },
-	{ "nvme.socket_mode", FM_OPTION_CHOICE, AT(nvme.socket_mode), 0, 0, "0660", mode_words, false,
+	{ "nvme.socket_mode", FM_OPTION_CHOICE, AT(nvme.socket_mode), 0, 0, "0660", mode_words,
+	  false,
 	  "Who may use that socket: root, its group too, everybody" },
 	{ "nvme.socket_group", FM_OPTION_GROUP, AT(nvme.socket_group), 0, 0, "", NULL, false,
 	  "The socket's group; \"\": root's" },
-	{ "nvme.state_directory", FM_OPTION_DIRECTORY, AT(nvme.state_directory), 0, 0, "/var/lib/fmove-nvmed", NULL, false,
+	{ "nvme.state_directory", FM_OPTION_DIRECTORY, AT(nvme.state_directory), 0, 0,
+	  "/var/lib/fmove-nvmed", NULL, false,
 	  "Where fmove-nvmed remembers what it connected and what it mounted last; \"null:\": "
 	  "nowhere" },
 
@@ -165,7 +188,8 @@ const struct fm_option fm_options[] = {
 	  "Who may read" },
 	{ "stores.write", FM_OPTION_WHO, STORE(write), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
 	  "Who may write and remove" },
-	{ "stores.durability", FM_OPTION_CHOICE, STORE(durability), 0, 0, "disk", fm_words_durability + 1, true,
+	{ "stores.durability", FM_OPTION_CHOICE, STORE(durability), 0, 0, "disk",
+	  fm_words_durability + 1, true,
 	  "When a put is done: on disk, or as soon as it is checked and written" },
 	{ "stores.replace", FM_OPTION_BOOL, STORE(may_replace), 0, 0, "false", NULL, true,
 	  "Whether an existing file may be replaced without --force" },
@@ -181,19 +205,22 @@ const struct fm_option fm_options[] = {
 	  "What the store may hold: the sizes of its files with their holes (apparent, not "
 	  "allocated), what running transfers promised, and replaced versions as long as they are "
 	  "kept; 0: as much as the file system has room for" },
-	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S, 366 * 24 * 3600 * FM_NS_PER_S,
+	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S,
+	  366 * 24 * 3600 * FM_NS_PER_S,
 	  "168h", NULL, true,
 	  "How long what an interrupted transfer left waits for the same command to go on with it; "
 	  "looked at every hour" },
-	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "10min", NULL, true,
+	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
+	  "10min", NULL, true,
 	  "How long a directory that was replaced is kept, for who still reads it; looked at every "
 	  "hour. 0: not at all" },
 	{ "stores.layout", FM_OPTION_CHOICE, STORE(layout), 0, 0, "files", layout_words, true,
-	  "What is in it: files; or a hub cache of Hugging Face (its hub directory, with models--ORG--NAME "
-	  "and the like in it), for fmove stage hf:ORG/NAME" },
+	  "What is in it: files; or a hub cache of Hugging Face (its hub directory, with "
+	  "models--ORG--NAME and the like in it), for fmove stage hf:ORG/NAME" },
 	{ "stores.shared", FM_OPTION_NAME, STORE(shared), 0, 0, "", NULL, true,
-	  "An ID for what several nodes see alike, as NFS or a parallel file system: the stores that have "
-	  "it, one on each of those nodes, are one source for fmove stage, and all of them read parts of "
+	  "An ID for what several nodes see alike, as NFS or a parallel file system: the stores "
+	  "that have it, one on each of those nodes, are one source for fmove stage, and all of "
+	  "them read parts of "
 	  "it. \"\": only this node has it" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
@@ -202,7 +229,8 @@ const struct fm_option fm_options[] = {
 	  "The peer's name, the node.name of its own configuration" },
 	{ "peers.address", FM_OPTION_ADDRESS, PEER(address), 0, 0, "", NULL, true,
 	  "Where to reach it; \"\": it dials this node" },
-	{ "peers.addresses", FM_OPTION_ADDRESSES, PEER(addresses), 0, FM_CONFIG_PEER_ADDRESSES_MAX, "", NULL, true,
+	{ "peers.addresses", FM_OPTION_ADDRESSES, PEER(addresses), 0, FM_CONFIG_PEER_ADDRESSES_MAX,
+	  "", NULL, true,
 	  "Further addresses of it, over other cables, tried in turn; those it says itself when it "
 	  "is connected are tried too" },
 	{ "peers.key", FM_OPTION_KEY, PEER(key), 0, 0, NULL, NULL, true,
@@ -223,7 +251,8 @@ const struct fm_option fm_options[] = {
 	{ "volumes.discovery", FM_OPTION_ADDRESS, VOLUME(discovery), 0, 0, "", NULL, true,
 	  "Instead of address: a discovery controller, port 8009 or 4420 as a rule, that is asked "
 	  "for the addresses" },
-	{ "volumes.paths", FM_OPTION_ADDRESSES, VOLUME(paths), 0, FM_CONFIG_PATHS_MAX, "", NULL, true,
+	{ "volumes.paths", FM_OPTION_ADDRESSES, VOLUME(paths), 0, FM_CONFIG_PATHS_MAX, "", NULL,
+	  true,
 	  "Further addresses of the same kind; the kernel uses all paths that it has" },
 	{ "volumes.host_address", FM_OPTION_IP, VOLUME(host_address), 0, 0, "", NULL, true,
 	  "This node's address to connect from; \"\": the kernel's choice" },
@@ -235,23 +264,29 @@ const struct fm_option fm_options[] = {
 	  "Requests in flight in each queue" },
 	{ "volumes.keep_alive", FM_OPTION_SECONDS, VOLUME(keep_alive_s), 1, 3600, "5s", NULL, true,
 	  "How fast a silent loss is noticed" },
-	{ "volumes.reconnect_delay", FM_OPTION_SECONDS, VOLUME(reconnect_delay_s), 1, 3600, "2s", NULL, true,
+	{ "volumes.reconnect_delay", FM_OPTION_SECONDS, VOLUME(reconnect_delay_s), 1, 3600, "2s",
+	  NULL, true,
 	  "How long the kernel waits between its attempts to connect again" },
-	{ "volumes.ctrl_loss_timeout", FM_OPTION_SECONDS, VOLUME(ctrl_loss_s), 1, 7 * 24 * 3600, "never", never_words, true,
+	{ "volumes.ctrl_loss_timeout", FM_OPTION_SECONDS, VOLUME(ctrl_loss_s), 1, 7 * 24 * 3600,
+	  "never", never_words, true,
 	  "When the kernel gives up and takes the device away; fmove-nvmed makes it anew" },
-	{ "volumes.fast_io_fail", FM_OPTION_SECONDS, VOLUME(fast_io_fail_s), 1, 7 * 24 * 3600, "off", off_words, true,
+	{ "volumes.fast_io_fail", FM_OPTION_SECONDS, VOLUME(fast_io_fail_s), 1, 7 * 24 * 3600,
+	  "off", off_words, true,
 	  "When reads and writes fail during a loss, instead of waiting for its end" },
-	{ "volumes.header_digest", FM_OPTION_BOOL, VOLUME(has_header_digest), 0, 0, "false", NULL, true,
+	{ "volumes.header_digest", FM_OPTION_BOOL, VOLUME(has_header_digest), 0, 0, "false", NULL,
+	  true,
 	  "Whether the headers of the connection have a CRC32C" },
 	{ "volumes.data_digest", FM_OPTION_BOOL, VOLUME(has_data_digest), 0, 0, "false", NULL, true,
 	  "Whether the data have one: it costs processor time at both ends" },
 	{ "volumes.secret_file", FM_OPTION_FILE, VOLUME(secret_file), 0, 0, "", NULL, true,
 	  "This host's DH-HMAC-CHAP secret, readable by root only; \"\": none" },
-	{ "volumes.controller_secret_file", FM_OPTION_FILE, VOLUME(controller_secret_file), 0, 0, "", NULL, true,
+	{ "volumes.controller_secret_file", FM_OPTION_FILE, VOLUME(controller_secret_file), 0, 0,
+	  "", NULL, true,
 	  "The secret by which the target must prove itself in turn; \"\": it need not" },
 	{ "volumes.tls", FM_OPTION_BOOL, VOLUME(has_tls), 0, 0, "false", NULL, true,
 	  "Whether the connection is TLS; refused where the kernel has none" },
-	{ "volumes.iopolicy", FM_OPTION_CHOICE, VOLUME(iopolicy), 0, 0, "numa", iopolicy_words, true,
+	{ "volumes.iopolicy", FM_OPTION_CHOICE, VOLUME(iopolicy), 0, 0, "numa", iopolicy_words,
+	  true,
 	  "How the kernel chooses among several paths" },
 	{ "volumes.namespace", FM_OPTION_UINT, VOLUME(nsid), 0, INT32_MAX, "0", NULL, true,
 	  "The namespace's number in its subsystem; 0: not said. With neither number, uuid nor "
@@ -266,7 +301,8 @@ const struct fm_option fm_options[] = {
 	  "Its file system, such as ext4 or xfs; \"\": what is there" },
 	{ "volumes.options", FM_OPTION_FLAGS, VOLUME(mount_options), 0, 0, "", NULL, true,
 	  "Mount options besides those that mode decides (ro, rw, noload, norecovery)" },
-	{ "volumes.mode", FM_OPTION_CHOICE, VOLUME(mode), 0, 0, "exclusive", volume_mode_words, true,
+	{ "volumes.mode", FM_OPTION_CHOICE, VOLUME(mode), 0, 0, "exclusive", volume_mode_words,
+	  true,
 	  "exclusive: writer alone has it; shared-read: writer fills and seals it, the others "
 	  "read; read-only: nobody writes" },
 	{ "volumes.writer", FM_OPTION_NAME, VOLUME(writer), 0, 0, "", NULL, true,

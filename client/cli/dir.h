@@ -32,16 +32,22 @@ enum fm_dir_key {
 
 /* clang-format off */
 #define FM_DIR_OPTS \
-	{ "recursive", 'r', FM_DIR_RECURSIVE, NULL, "directories too, with all that is in them", NULL }, \
+	{ "recursive", 'r', FM_DIR_RECURSIVE, NULL, "directories too, with all that is in them", \
+	  NULL }, \
 	{ "exclude", 0, FM_DIR_EXCLUDE, "PATTERN", \
-	  "with -r: leave out names (with a / in it: paths below the directory) that match; may be " \
-	  "said several times", NULL }, \
-	{ "dry-run", 'n', FM_DIR_DRY_RUN, NULL, "say what would be sent, replaced and removed, change nothing", NULL }, \
+	  "with -r: leave out names (with a / in it: paths below the directory) that match; may " \
+	  "be said several times", NULL }, \
+	{ "dry-run", 'n', FM_DIR_DRY_RUN, NULL, \
+	  "say what would be sent, replaced and removed, change nothing", NULL }, \
 	{ "update", 0, FM_DIR_UPDATE, NULL, \
-	  "with -r: send only what differs in size or time, and merge it into the directory that is there", NULL }, \
-	{ "checksum", 0, FM_DIR_CHECKSUM, NULL, "with -r: as --update, but compare the content", NULL }, \
-	{ "delete", 0, FM_DIR_DELETE, NULL, "with --update: remove what the source has not", NULL }, \
-	{ "replace", 0, FM_DIR_REPLACE, NULL, "with -r: replace a directory that exists, with all that is in it", NULL }, \
+	  "with -r: send only what differs in size or time, and merge it into the directory that " \
+	  "is there", NULL }, \
+	{ "checksum", 0, FM_DIR_CHECKSUM, NULL, "with -r: as --update, but compare the content", \
+	  NULL }, \
+	{ "delete", 0, FM_DIR_DELETE, NULL, "with --update: remove what the source has not", \
+	  NULL }, \
+	{ "replace", 0, FM_DIR_REPLACE, NULL, \
+	  "with -r: replace a directory that exists, with all that is in it", NULL }, \
 	{ "verbose", 'v', FM_DIR_VERBOSE, NULL, "name what is added, replaced and removed", NULL }
 /* of put only */
 #define FM_DIR_PUT_OPT \

@@ -39,23 +39,32 @@ enum fm_transfer_key {
 	{ "transport", 0, FM_TRANSFER_TRANSPORT, "auto|rdma|tcp", \
 	  "how the bytes travel (auto: RDMA where it works, else TCP)", "auto rdma tcp" }, \
 	{ "durability", 0, FM_TRANSFER_DURABILITY, "disk|memory", \
-	  "when it is done: on disk, or checked and written without a flush (as the store says, else disk)", "disk memory" }, \
-	{ "force", 'f', FM_TRANSFER_FORCE, NULL, "replace a file that exists; with --update also by a directory, or the other way", NULL }, \
-	{ "limit", 0, FM_TRANSFER_LIMIT, "RATE", "no faster than this, for example 500MB/s or 10Gbit/s", NULL }, \
-	{ "timeout", 0, FM_TRANSFER_TIMEOUT, "TIME", "give up a file after this long, for example 30s or 5min", NULL }, \
+	  "when it is done: on disk, or checked and written without a flush (as the store says, " \
+	  "else disk)", "disk memory" }, \
+	{ "force", 'f', FM_TRANSFER_FORCE, NULL, \
+	  "replace a file that exists; with --update also by a directory, or the other way", \
+	  NULL }, \
+	{ "limit", 0, FM_TRANSFER_LIMIT, "RATE", \
+	  "no faster than this, for example 500MB/s or 10Gbit/s", NULL }, \
+	{ "timeout", 0, FM_TRANSFER_TIMEOUT, "TIME", \
+	  "give up a file after this long, for example 30s or 5min", NULL }, \
 	{ "retry", 0, FM_TRANSFER_RETRY, "TIME", \
-	  "try again for so long when the peer or the network fails (0; with --detach without end)", NULL }, \
+	  "try again for so long when the peer or the network fails (0; with --detach without " \
+	  "end)", NULL }, \
 	{ "priority", 0, FM_TRANSFER_PRIORITY, "low|normal|high", \
 	  "which of the transfers that wait for a place is next", "low normal high" }, \
 	{ "detach", 0, FM_TRANSFER_DETACH, NULL, \
 	  "do not wait for the end: print the job's id as soon as it is accepted", NULL }, \
 	{ "keep-partial", 0, FM_TRANSFER_KEEP, NULL, \
-	  "when cancelled, what has arrived stays, and the same command goes on from there", NULL }, \
+	  "when cancelled, what has arrived stays, and the same command goes on from there", \
+	  NULL }, \
 	{ "accept-corrupt", 0, FM_TRANSFER_CORRUPT, NULL, \
 	  "take what a store gives, also where it is not what was put there", NULL }, \
 	FM_DIR_OPTS, \
-	{ "quiet", 'q', FM_TRANSFER_QUIET, NULL, "no progress and no line at the end; errors are still said", NULL }, \
-	{ "json", 0, FM_TRANSFER_JSON, NULL, "the result as one JSON object on standard output", NULL }
+	{ "quiet", 'q', FM_TRANSFER_QUIET, NULL, \
+	  "no progress and no line at the end; errors are still said", NULL }, \
+	{ "json", 0, FM_TRANSFER_JSON, NULL, "the result as one JSON object on standard output", \
+	  NULL }
 /* clang-format on */
 
 struct fm_background;

@@ -50,7 +50,8 @@ void mutant_show_all(void)
 		printf("%s\n", names[i]);
 }
 
-/* clang-format off: the rule, the name that --wrap wants, and what it says when it is the mistake. */
+/* The rule, the name that --wrap wants, and what it says when it is the mistake. */
+/* clang-format off */
 #define WRAP(type, name, args, call, mutant, wrong)                                                \
 	type __real_##name args;                                                                   \
 	type __wrap_##name args;                                                                   \

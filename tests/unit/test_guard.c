@@ -106,9 +106,20 @@ static void shared_xfs(struct scene *s) { shared(s); file_system(s, "xfs", FM_CL
 static void sealed(struct scene *s) { shared_mmp(s); s->facts.is_sealed = true; }
 static void sealed_dirty(struct scene *s) { sealed(s); s->sb.clean = FM_UNCLEAN; }
 static void unheard(struct scene *s) { shared_mmp(s); another_node(s); }
-static void unheard_silent(struct scene *s) { unheard(s); peer(s, "n1", "n1", ""); s->peer[0].silent_why = "is not connected"; }
+static void unheard_silent(struct scene *s)
+{
+	unheard(s);
+	peer(s, "n1", "n1", "");
+	s->peer[0].silent_why = "is not connected";
+}
 static void unheard_unnamed(struct scene *s) { unheard(s); peer(s, "n1", "", ""); }
-static void unheard_lower(struct scene *s) { unheard(s); peer(s, "n1", "n1", ""); s->peer[0].number = 3; s->facts.number = 7; }
+static void unheard_lower(struct scene *s)
+{
+	unheard(s);
+	peer(s, "n1", "n1", "");
+	s->peer[0].number = 3;
+	s->facts.number = 7;
+}
 static void unheard_yet(struct scene *s) { unheard_lower(s); s->peer[0].number = 7; }
 static void unsealed(struct scene *s) { unheard(s); s->facts.has_heard = true; }
 static void reader(struct scene *s) { unsealed(s); s->facts.is_sealed = true; }
@@ -117,11 +128,23 @@ static void reader_ext2(struct scene *s) { reader(s); file_system(s, "ext2", FM_
 static void reader_dirty(struct scene *s) { reader(s); s->sb.clean = FM_UNCLEAN; }
 static void reader_xfs(struct scene *s) { reader(s); file_system(s, "xfs", FM_CLEAN); }
 static void reader_xfs_dirty(struct scene *s) { reader(s); file_system(s, "xfs", FM_UNCLEAN); }
-static void reader_xfs_unknown(struct scene *s) { reader(s); file_system(s, "xfs", FM_CLEAN_UNKNOWN); }
+static void reader_xfs_unknown(struct scene *s)
+{
+	reader(s);
+	file_system(s, "xfs", FM_CLEAN_UNKNOWN);
+}
 static void reader_btrfs(struct scene *s) { reader(s); file_system(s, "btrfs", FM_CLEAN_UNKNOWN); }
-static void read_only(struct scene *s) { s->volume.mode = FM_VOLUME_READ_ONLY; s->volume.writer = ""; }
+static void read_only(struct scene *s)
+{
+	s->volume.mode = FM_VOLUME_READ_ONLY;
+	s->volume.writer = "";
+}
 static void read_only_dirty(struct scene *s) { read_only(s); s->sb.clean = FM_UNCLEAN; }
-static void read_only_squashfs(struct scene *s) { read_only(s); file_system(s, "squashfs", FM_CLEAN); }
+static void read_only_squashfs(struct scene *s)
+{
+	read_only(s);
+	file_system(s, "squashfs", FM_CLEAN);
+}
 static void read_only_erofs(struct scene *s) { read_only(s); file_system(s, "erofs", FM_CLEAN); }
 static void squashfs(struct scene *s) { file_system(s, "squashfs", FM_CLEAN); }
 static void dirty(struct scene *s) { s->sb.clean = FM_UNCLEAN; }
@@ -136,11 +159,20 @@ static void unknown_known_to_peer(struct scene *s) { blank_but_named(s); peer(s,
 static void unknown_beside_silent(struct scene *s) { blank_but_named(s); peer(s, "n2", "", ""); }
 static void not_the_ext4(struct scene *s) { blank(s); s->volume.fs_type = "ext4"; }
 static void not_the_xfs(struct scene *s) { blank(s); s->volume.fs_type = "xfs"; }
-static void not_the_squashfs(struct scene *s) { read_only(s); blank(s); s->volume.fs_type = "squashfs"; }
+static void not_the_squashfs(struct scene *s)
+{
+	read_only(s);
+	blank(s);
+	s->volume.fs_type = "squashfs";
+}
 static void not_the_erofs(struct scene *s) { read_only(s); blank(s); s->volume.fs_type = "erofs"; }
 static void not_the_ext4_reader(struct scene *s) { reader(s); not_the_ext4(s); }
 static void another_type(struct scene *s) { s->volume.fs_type = "xfs"; }
-static void ext3_by_ext4(struct scene *s) { s->volume.fs_type = "ext4"; file_system(s, "ext3", FM_CLEAN); }
+static void ext3_by_ext4(struct scene *s)
+{
+	s->volume.fs_type = "ext4";
+	file_system(s, "ext3", FM_CLEAN);
+}
 static void protected_device(struct scene *s) { s->ns.is_read_only = true; }
 static void protected_reader(struct scene *s) { reader(s); s->ns.is_read_only = true; }
 static void another_uuid(struct scene *s) { strcpy(s->ns.uuid, UUID_B); }
@@ -148,11 +180,23 @@ static void upper_case(struct scene *s) { s->volume.uuid = "AAAAAAAA-AAAA-AAAA-A
 static void no_uuid(struct scene *s) { s->ns.uuid[0] = '\0'; }
 static void not_ready(struct scene *s) { s->ns.wwid[0] = s->ns.uuid[0] = '\0'; }
 static void another_number(struct scene *s) { s->volume.nsid = 2; }
-static void nguid_hyphens(struct scene *s) { s->volume.nguid = "01234567-89ab-cdef-0123-456789abcdef"; }
+static void nguid_hyphens(struct scene *s)
+{
+	s->volume.nguid = "01234567-89ab-cdef-0123-456789abcdef";
+}
 static void another_nguid(struct scene *s) { s->volume.nguid = "ffffffffffffffffffffffffffffffff"; }
 static void another_last(struct scene *s) { s->facts.last_wwid = "uuid." UUID_B; }
-static void another_last_unnamed(struct scene *s) { another_last(s); s->volume.uuid = ""; s->volume.nsid = 1; }
-static void same_last_unnamed(struct scene *s) { s->facts.last_wwid = "uuid." UUID_A; s->volume.uuid = ""; }
+static void another_last_unnamed(struct scene *s)
+{
+	another_last(s);
+	s->volume.uuid = "";
+	s->volume.nsid = 1;
+}
+static void same_last_unnamed(struct scene *s)
+{
+	s->facts.last_wwid = "uuid." UUID_A;
+	s->volume.uuid = "";
+}
 static void smaller(struct scene *s) { s->facts.last_size_bytes = 2 * GIB; }
 static void same_size(struct scene *s) { s->facts.last_size_bytes = GIB; }
 static void larger(struct scene *s) { s->facts.last_size_bytes = GIB / 2; }
@@ -160,12 +204,27 @@ static void larger_unnamed(struct scene *s) { larger(s); s->volume.uuid = ""; s-
 static void peer_silent(struct scene *s) { peer(s, "n2", "", ""); }
 static void peer_agrees(struct scene *s) { s->sb.has_mmp = true; peer(s, "n2", "n1", ""); }
 static void peer_agrees_no_mmp(struct scene *s) { peer(s, "n2", "n1", ""); }
-static void peer_other_writer(struct scene *s) { s->sb.has_mmp = true; peer(s, "n3", "n1", ""); peer(s, "n2", "n2", ""); }
+static void peer_other_writer(struct scene *s)
+{
+	s->sb.has_mmp = true;
+	peer(s, "n3", "n1", "");
+	peer(s, "n2", "n2", "");
+}
 static void peer_writes(struct scene *s) { s->sb.has_mmp = true; peer(s, "n2", "n1", "rw"); }
 static void peer_writes_unknown(struct scene *s) { peer(s, "n2", "", "rw"); }
 static void peer_reads(struct scene *s) { shared_mmp(s); peer(s, "n2", "n1", "ro"); }
-static void unheard_peer(struct scene *s) { peer(s, "n2", "", ""); s->peer[0].has_answered = false; s->peer[0].silent_why = "is not connected"; }
-static void heard_once(struct scene *s, const char *mounted) { peer(s, "n2", "n1", mounted); s->peer[0].has_answered = false; s->peer[0].silent_why = "is not connected"; }
+static void unheard_peer(struct scene *s)
+{
+	peer(s, "n2", "", "");
+	s->peer[0].has_answered = false;
+	s->peer[0].silent_why = "is not connected";
+}
+static void heard_once(struct scene *s, const char *mounted)
+{
+	peer(s, "n2", "n1", mounted);
+	s->peer[0].has_answered = false;
+	s->peer[0].silent_why = "is not connected";
+}
 static void one_of_two(struct scene *s) { unheard_peer(s); peer(s, "n3", "n1", ""); }
 static void not_since(struct scene *s) { peer(s, "n2", "n1", ""); s->peer[0].has_answered = false; }
 static void unheard_mmp(struct scene *s) { unheard_peer(s); s->sb.has_mmp = true; }
@@ -173,45 +232,138 @@ static void unheard_xfs(struct scene *s) { unheard_peer(s); file_system(s, "xfs"
 static void unheard_reader(struct scene *s) { unheard_mmp(s); shared(s); }
 static void heard_reader(struct scene *s) { heard_once(s, ""); shared_mmp(s); }
 static void heard_reader_xfs(struct scene *s) { heard_once(s, ""); shared_xfs(s); }
-static void before_unseal(struct scene *s) { peer_agrees(s); shared(s); s->facts.number = 6; s->peer[0].number = 5; }
+static void before_unseal(struct scene *s)
+{
+	peer_agrees(s);
+	shared(s);
+	s->facts.number = 6;
+	s->peer[0].number = 5;
+}
 static void at_unseal(struct scene *s) { before_unseal(s); s->peer[0].number = 6; }
-static void at_unseal_silent(struct scene *s) { heard_once(s, ""); shared_mmp(s); s->facts.number = s->peer[0].number = 6; }
+static void at_unseal_silent(struct scene *s)
+{
+	heard_once(s, "");
+	shared_mmp(s);
+	s->facts.number = s->peer[0].number = 6;
+}
 static void before_unseal_silent(struct scene *s) { at_unseal_silent(s); s->peer[0].number = 5; }
-static void before_unseal_forgotten(struct scene *s) { before_unseal_silent(s); s->peer[0].is_forgotten = true; }
-static void knows_no_such(struct scene *s) { peer(s, "n2", "", ""); shared(s); s->facts.number = 6; }
-static void sealing(struct scene *s) { before_unseal(s); s->facts.is_sealed = s->facts.is_sealing = true; }
+static void before_unseal_forgotten(struct scene *s)
+{
+	before_unseal_silent(s);
+	s->peer[0].is_forgotten = true;
+}
+static void knows_no_such(struct scene *s)
+{
+	peer(s, "n2", "", "");
+	shared(s);
+	s->facts.number = 6;
+}
+static void sealing(struct scene *s)
+{
+	before_unseal(s);
+	s->facts.is_sealed = s->facts.is_sealing = true;
+}
 static void sealing_left(struct scene *s) { sealing(s); s->peer[0].number = 6; }
-static void sealing_silent(struct scene *s) { at_unseal_silent(s); s->facts.is_sealed = s->facts.is_sealing = true; }
+static void sealing_silent(struct scene *s)
+{
+	at_unseal_silent(s);
+	s->facts.is_sealed = s->facts.is_sealing = true;
+}
 static void unheard_sealed(struct scene *s) { unheard_reader(s); s->facts.is_sealed = true; }
 static void unheard_reservable(struct scene *s) { unheard_xfs(s); s->facts.is_reservable = true; }
-static void same_host_reservable(struct scene *s) { unheard_reservable(s); s->peer[0].is_same_host = true; }
-static void same_host_not_counted(struct scene *s) { unheard_reservable(s); peer(s, "n3", "", ""); s->peer[1].is_same_host = true; s->peer[1].counts = false; }
-static void same_host_forgotten(struct scene *s) { same_host_not_counted(s); s->peer[1].counts = s->peer[1].is_forgotten = true; }
-static void same_host_mmp(struct scene *s) { same_host_reservable(s); file_system(s, "ext4", FM_CLEAN); s->sb.has_mmp = true; }
+static void same_host_reservable(struct scene *s)
+{
+	unheard_reservable(s);
+	s->peer[0].is_same_host = true;
+}
+static void same_host_not_counted(struct scene *s)
+{
+	unheard_reservable(s);
+	peer(s, "n3", "", "");
+	s->peer[1].is_same_host = true;
+	s->peer[1].counts = false;
+}
+static void same_host_forgotten(struct scene *s)
+{
+	same_host_not_counted(s);
+	s->peer[1].counts = s->peer[1].is_forgotten = true;
+}
+static void same_host_mmp(struct scene *s)
+{
+	same_host_reservable(s);
+	file_system(s, "ext4", FM_CLEAN);
+	s->sb.has_mmp = true;
+}
 static void unheard_reader_reservable(struct scene *s) { unheard_reservable(s); shared(s); }
-static void heard_reader_reservable(struct scene *s) { heard_reader_xfs(s); s->facts.is_reservable = true; }
+static void heard_reader_reservable(struct scene *s)
+{
+	heard_reader_xfs(s);
+	s->facts.is_reservable = true;
+}
 static void unheard_not_counted(struct scene *s) { unheard_peer(s); s->peer[0].counts = false; }
 static void unheard_forgotten(struct scene *s) { unheard_peer(s); s->peer[0].is_forgotten = true; }
 static void unheard_forced(struct scene *s) { unheard_peer(s); s->facts.is_forced = true; }
 static void silent_writes(struct scene *s) { heard_once(s, "rw"); s->sb.has_mmp = true; }
-static void silent_writes_forgotten(struct scene *s) { silent_writes(s); s->peer[0].is_forgotten = true; }
+static void silent_writes_forgotten(struct scene *s)
+{
+	silent_writes(s);
+	s->peer[0].is_forgotten = true;
+}
 static void silent_writes_forced(struct scene *s) { silent_writes(s); s->facts.is_forced = true; }
-static void silent_writes_not_counted(struct scene *s) { silent_writes(s); s->peer[0].counts = false; }
-static void silent_names_other(struct scene *s) { silent_writes(s); s->peer[0].is_mounted = false; s->peer[0].writer = "n2"; }
-static void answers_and_writes_forced(struct scene *s) { peer(s, "n2", "n1", "rw"); s->facts.is_forced = true; }
-static void heard_reader_exclusive(struct scene *s) { heard_once(s, ""); s->sb.has_mmp = true; s->peer[0].number = 5; }
+static void silent_writes_not_counted(struct scene *s)
+{
+	silent_writes(s);
+	s->peer[0].counts = false;
+}
+static void silent_names_other(struct scene *s)
+{
+	silent_writes(s);
+	s->peer[0].is_mounted = false;
+	s->peer[0].writer = "n2";
+}
+static void answers_and_writes_forced(struct scene *s)
+{
+	peer(s, "n2", "n1", "rw");
+	s->facts.is_forced = true;
+}
+static void heard_reader_exclusive(struct scene *s)
+{
+	heard_once(s, "");
+	s->sb.has_mmp = true;
+	s->peer[0].number = 5;
+}
 static void lost_reader_exclusive(struct scene *s) { unheard_mmp(s); s->facts.number = 5; }
-static void heard_reader_answers(struct scene *s) { heard_reader_exclusive(s); s->peer[0].has_answered = true; }
+static void heard_reader_answers(struct scene *s)
+{
+	heard_reader_exclusive(s);
+	s->peer[0].has_answered = true;
+}
 static void peers_unknown(struct scene *s) { s->facts.peers_why = "fmoved does not answer"; }
 static void peers_unknown_mmp(struct scene *s) { peers_unknown(s); s->sb.has_mmp = true; }
 static void peers_unknown_shared(struct scene *s) { peers_unknown(s); shared_mmp(s); }
 static void peer_same_name(struct scene *s) { peer(s, "n1", "n1", ""); }
 static void peer_escape(struct scene *s) { peer(s, "n2", "\x1b[2J", ""); }
-static void unheard_own_seal(struct scene *s) { sealed(s); peer(s, "n2", "n1", ""); s->peer[0].has_answered = false; s->peer[0].silent_why = "is off"; }
-static void own_seal_forgotten(struct scene *s) { unheard_own_seal(s); s->peer[0].is_forgotten = true; }
+static void unheard_own_seal(struct scene *s)
+{
+	sealed(s);
+	peer(s, "n2", "n1", "");
+	s->peer[0].has_answered = false;
+	s->peer[0].silent_why = "is off";
+}
+static void own_seal_forgotten(struct scene *s)
+{
+	unheard_own_seal(s);
+	s->peer[0].is_forgotten = true;
+}
 static void own_seal_forced(struct scene *s) { unheard_own_seal(s); s->facts.is_forced = true; }
 static void own_seal_mmp(struct scene *s) { unheard_own_seal(s); s->sb.has_mmp = true; }
-static void own_seal_old_number(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); s->facts.number = 5; s->peer[0].number = 4; }
+static void own_seal_old_number(struct scene *s)
+{
+	sealed(s);
+	peer(s, "n2", "n1", "ro");
+	s->facts.number = 5;
+	s->peer[0].number = 4;
+}
 static void own_seal_other_writer(struct scene *s) { sealed(s); peer(s, "n2", "n2", ""); }
 static void sealed_and_read(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); }
 static void reader_beside_reader(struct scene *s) { reader(s); peer(s, "n3", "n1", "ro"); }
@@ -219,8 +371,16 @@ static void reader_beside_writer(struct scene *s) { reader(s); peer(s, "n1", "n1
 static void reader_beside_other(struct scene *s) { reader(s); peer(s, "n3", "n1", "rw"); }
 static void read_only_beside_writer(struct scene *s) { read_only(s); peer(s, "n2", "", "rw"); }
 static void read_only_here_not_there(struct scene *s) { read_only(s); peer(s, "n2", "n2", ""); }
-static void mounted_elsewhere(struct scene *s) { static char point[] = "/mnt"; mounted(s, 1, point); }
-static void point_in_use(struct scene *s) { static char point[] = "/srv/data"; mounted(s, 7, point); }
+static void mounted_elsewhere(struct scene *s)
+{
+	static char point[] = "/mnt";
+	mounted(s, 1, point);
+}
+static void point_in_use(struct scene *s)
+{
+	static char point[] = "/srv/data";
+	mounted(s, 7, point);
+}
 /* clang-format on */
 
 static const struct situation {
@@ -492,24 +652,57 @@ static void test_never_two_writers(void)
 /* What each row of its table says, as decisions, of n1, the writer, and of what n2 and n3 said. */
 /* clang-format off */
 static void both_silent(struct scene *s) { peer(s, "n2", "", ""); peer(s, "n3", "", ""); }
-static void silent(struct scene *s) { both_silent(s); for (unsigned i = 0; i < 2; i++) { s->peer[i].has_answered = false; s->peer[i].silent_why = "is off"; } }
-static void silent_n3(struct scene *s) { silent(s); s->peer[0].has_answered = true; s->peer[0].silent_why = ""; }
+static void silent(struct scene *s)
+{
+	both_silent(s);
+	for (unsigned i = 0; i < 2; i++) {
+		s->peer[i].has_answered = false;
+		s->peer[i].silent_why = "is off";
+	}
+}
+static void silent_n3(struct scene *s)
+{
+	silent(s);
+	s->peer[0].has_answered = true;
+	s->peer[0].silent_why = "";
+}
 static void both_answer(struct scene *s) { peer(s, "n2", "n1", ""); peer(s, "n3", "n1", ""); }
 static void xfs(struct scene *s) { file_system(s, "xfs", FM_CLEAN); }
 static void mmp(struct scene *s) { s->sb.has_mmp = true; }
 static void silent_mmp(struct scene *s) { silent(s); mmp(s); }
 static void silent_reserved(struct scene *s) { silent(s); xfs(s); s->facts.is_reservable = true; }
-static void silent_same_host(struct scene *s) { silent_reserved(s); s->peer[1].is_same_host = true; }
+static void silent_same_host(struct scene *s)
+{
+	silent_reserved(s);
+	s->peer[1].is_same_host = true;
+}
 static void silent_xfs(struct scene *s) { silent(s); xfs(s); }
 static void silent_n3_xfs(struct scene *s) { silent_n3(s); xfs(s); }
 static void both_answer_xfs(struct scene *s) { both_answer(s); xfs(s); }
 static void not_counted_xfs(struct scene *s) { silent_n3_xfs(s); s->peer[1].counts = false; }
 static void shared_silent_mmp(struct scene *s) { silent_mmp(s); shared(s); }
 static void shared_silent_reserved(struct scene *s) { silent_reserved(s); shared(s); }
-static void readers_left(struct scene *s) { both_answer(s); shared(s); s->facts.number = s->peer[0].number = s->peer[1].number = 6; }
-static void said_once(struct scene *s) { readers_left(s); for (unsigned i = 0; i < 2; i++) { s->peer[i].has_answered = false; s->peer[i].silent_why = "is off"; } }
+static void readers_left(struct scene *s)
+{
+	both_answer(s);
+	shared(s);
+	s->facts.number = s->peer[0].number = s->peer[1].number = 6;
+}
+static void said_once(struct scene *s)
+{
+	readers_left(s);
+	for (unsigned i = 0; i < 2; i++) {
+		s->peer[i].has_answered = false;
+		s->peer[i].silent_why = "is off";
+	}
+}
 static void said_once_mmp(struct scene *s) { said_once(s); mmp(s); }
-static void said_once_reserved(struct scene *s) { said_once(s); xfs(s); s->facts.is_reservable = true; }
+static void said_once_reserved(struct scene *s)
+{
+	said_once(s);
+	xfs(s);
+	s->facts.is_reservable = true;
+}
 static void said_once_xfs(struct scene *s) { said_once(s); xfs(s); }
 static void one_before_mmp(struct scene *s) { said_once_mmp(s); s->peer[1].number = 5; }
 /* clang-format on */

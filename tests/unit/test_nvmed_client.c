@@ -175,23 +175,37 @@ static void play(struct talk *t, const char *words, const char *request, const c
 #define UUID "5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b"
 /* clang-format off */
 #define LIVE \
-	"{\"name\":\"nvme1\",\"state\":\"live\",\"address\":\"10.0.0.9\",\"port\":\"4420\",\"is_ours\":true,\"keep_alive_s\":5," \
-	"\"reconnect_delay_s\":2,\"ctrl_loss_s\":-1,\"fast_io_fail_s\":-1,\"queues\":8,\"ana\":\"optimized\"}"
+	"{\"name\":\"nvme1\",\"state\":\"live\",\"address\":\"10.0.0.9\",\"port\":\"4420\"," \
+	"\"is_ours\":true,\"keep_alive_s\":5," \
+	"\"reconnect_delay_s\":2,\"ctrl_loss_s\":-1,\"fast_io_fail_s\":-1,\"queues\":8," \
+	"\"ana\":\"optimized\"}"
 #define LOST \
-	"{\"name\":\"nvme2\",\"state\":\"connecting\",\"address\":\"fd00::9\",\"port\":\"4420\",\"is_ours\":false,\"keep_alive_s\":5," \
-	"\"reconnect_delay_s\":2,\"ctrl_loss_s\":600,\"fast_io_fail_s\":30,\"queues\":1,\"ana\":\"\"}"
+	"{\"name\":\"nvme2\",\"state\":\"connecting\",\"address\":\"fd00::9\",\"port\":\"4420\"," \
+	"\"is_ours\":false,\"keep_alive_s\":5," \
+	"\"reconnect_delay_s\":2,\"ctrl_loss_s\":600,\"fast_io_fail_s\":30,\"queues\":1," \
+	"\"ana\":\"\"}"
 #define DATA \
-	"{\"name\":\"data\",\"wanted\":\"up\",\"state\":\"mounted\",\"since_ms\":1767225600000,\"text\":\"\"," \
-	"\"error\":\"connection refused\",\"error_ms\":1767225590000,\"tries\":3,\"next_try_ms\":0," \
-	"\"subsystem\":\"nqn.2026-01.org.example:data\",\"mode\":\"shared-read\",\"writer\":\"n1\",\"is_writer\":true," \
-	"\"controllers\":[" LIVE "," LOST "],\"paths_live\":1,\"paths_wanted\":2,\"device\":\"/dev/nvme1n1\"," \
-	"\"by_id\":\"/dev/disk/by-id/nvme-uuid." UUID "\",\"wwid\":\"uuid." UUID "\",\"uuid\":\"" UUID "\",\"nguid\":\"\",\"nsid\":1," \
-	"\"size_bytes\":256000000000,\"is_read_only\":false,\"mount_point\":\"/srv/data\",\"is_mounted\":true," \
-	"\"is_read_write\":true,\"fs_type\":\"ext4\",\"fs_uuid\":\"aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\"}"
+	"{\"name\":\"data\",\"wanted\":\"up\",\"state\":\"mounted\",\"since_ms\":1767225600000," \
+	"\"text\":\"\"," \
+	"\"error\":\"connection refused\",\"error_ms\":1767225590000,\"tries\":3," \
+	"\"next_try_ms\":0," \
+	"\"subsystem\":\"nqn.2026-01.org.example:data\",\"mode\":\"shared-read\"," \
+	"\"writer\":\"n1\",\"is_writer\":true," \
+	"\"controllers\":[" LIVE "," \
+	LOST "],\"paths_live\":1,\"paths_wanted\":2,\"device\":\"/dev/nvme1n1\"," \
+	"\"by_id\":\"/dev/disk/by-id/nvme-uuid." UUID "\",\"wwid\":\"uuid." UUID "\",\"uuid\":\"" \
+	UUID "\",\"nguid\":\"\",\"nsid\":1," \
+	"\"size_bytes\":256000000000,\"is_read_only\":false,\"mount_point\":\"/srv/data\"," \
+	"\"is_mounted\":true," \
+	"\"is_read_write\":true,\"fs_type\":\"ext4\"," \
+	"\"fs_uuid\":\"aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\"}"
 #define ARCHIVE \
-	"{\"name\":\"archive\",\"wanted\":\"up\",\"state\":\"refused\",\"since_ms\":0,\"text\":\"it is \\u001b[2J exclusive\"," \
-	"\"error\":\"\",\"tries\":1,\"next_try_ms\":6500,\"subsystem\":\"disk2\",\"mode\":\"read-only\",\"writer\":\"\"," \
-	"\"is_writer\":false,\"controllers\":[],\"paths_live\":0,\"paths_wanted\":1,\"device\":\"\",\"mount_point\":\"/srv/archive\"," \
+	"{\"name\":\"archive\",\"wanted\":\"up\",\"state\":\"refused\",\"since_ms\":0," \
+	"\"text\":\"it is \\u001b[2J exclusive\"," \
+	"\"error\":\"\",\"tries\":1,\"next_try_ms\":6500,\"subsystem\":\"disk2\"," \
+	"\"mode\":\"read-only\",\"writer\":\"\"," \
+	"\"is_writer\":false,\"controllers\":[],\"paths_live\":0,\"paths_wanted\":1," \
+	"\"device\":\"\",\"mount_point\":\"/srv/archive\"," \
 	"\"is_mounted\":false}"
 /* clang-format on */
 #define DONE(more) "{\"id\":1,\"event\":\"done\"," more "}"
