@@ -2,9 +2,9 @@
 /*
  * codec - inside mover/wire only: how one type of control message is written, read and checked.
  *
- * Each message has its three functions side by side in a wire_NAME.c; wire.c has the table and
- * calls them. check() is the one place that knows the ranges: encoder and decoder both ask it, so
- * that what one side refuses the other can never have sent.
+ * Each message has its three functions side by side in a wire_NAME.c; codec.c has the table
+ * and calls them. check() is the one place that knows the ranges: encoder and decoder both ask it,
+ * so that what one side refuses the other can never have sent.
  */
 #ifndef FM_WIRE_CODEC_H
 #define FM_WIRE_CODEC_H

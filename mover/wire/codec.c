@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * wire - control messages: the envelope (type and flags), and which codec does the rest.
- */
+/* codec - the table of messages, and what all of them have: type, flags, strings, zeros. See wire.h
+ * and codec.h. */
 #include "mover/wire/wire.h"
 
 #include <errno.h>
