@@ -83,6 +83,8 @@ static int get_pumped(struct fm_transfer *t, const struct fm_name *source, int t
 		return ret;
 	ret = receive(t, fd, source, one);
 	(void)close(fd);	/* our end of a pipe */
+	if (ret < 0 && to != STDOUT_FILENO)
+		fm_pump_stop(pump);	/* a file of ours is closed next, and its number reused */
 	if (ret == 0)
 		written = fm_pump_finish(pump);
 	else

@@ -83,6 +83,7 @@ static void *pump_run(void *arg)
 	do {
 		ret = pump_step(p);
 	} while (ret > 0);
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);	/* cannot fail with this */
 	atomic_store(&p->code, ret);
 	if (p->is_input && ret < 0)
 		/* and the pipe stays open: an end here would look like the end of the data */
@@ -176,4 +177,15 @@ int fm_pump_finish(struct fm_pump *pump)
 {
 	(void)pthread_join(pump->thread, NULL);	/* it is joinable, and nobody else joins it */
 	return atomic_load(&pump->code);
+}
+
+/* The thread has no lock, and can be cancelled in read() and write() only. */
+void fm_pump_stop(struct fm_pump *pump)
+{
+	void *end;
+
+	(void)pthread_cancel(pump->thread);		/* it may have ended already */
+	(void)pthread_join(pump->thread, &end);		/* nobody else joins it */
+	if (end == PTHREAD_CANCELED)
+		(void)close(pump->from);
 }

@@ -32,4 +32,10 @@ int fm_pump_error(struct fm_pump *pump);
  */
 int fm_pump_finish(struct fm_pump *pump);
 
+/*
+ * Instead, and whoever has its pipe: nothing is written any more when this returns. For a file,
+ * where no write waits for somebody else.
+ */
+void fm_pump_stop(struct fm_pump *pump);
+
 #endif
