@@ -370,9 +370,16 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	coming_drop(co, seat, msg->extent);
 	if (lease_over(co, seat, msg->extent))
 		seat->reads_failed = 0;
+	seat->is_late = false;
 	if (!was_held)
 		put_off(run, msg->extent, run->times->quiet);
 	co->progress_ns = run->now_ns;
+}
+
+static void note_sent(struct fm_run *run, struct seat *seat, uint32_t extent)
+{
+	seat->is_late = false;
+	put_off(run, extent, run->times->quiet);
 }
 
 static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
@@ -443,7 +450,7 @@ static void take_report(struct fm_run *run, const struct fm_run_msg *msg)
 	else if (msg->type == FM_RUN_LOST)
 		unhold(co, msg->from, msg->extent);
 	else if (msg->type == FM_RUN_SENT && lease_over(co, seat, msg->extent))
-		put_off(run, msg->extent, run->times->quiet);
+		note_sent(run, seat, msg->extent);
 	else if (msg->type == FM_RUN_READ_FAILED)
 		on_read_failed(run, msg);
 	else if (msg->type == FM_RUN_FETCH_FAILED)

@@ -86,7 +86,7 @@ static void fill_state(const struct fm_run *run, struct fm_run_state *st)
 	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
 		const struct slot *s = &m->slot[i];
 
-		if (s->use == SLOT_RECEIVING || (s->use == SLOT_HELD && s->is_writing))
+		if (s->use == SLOT_RECEIVING || fm_run_is_being_written(run, s))
 			st->coming[st->coming_count++] = (struct fm_run_coming){
 				s->extent,
 				s->use == SLOT_RECEIVING && s->is_fetch ? s->from : FM_RUN_NOBODY};
@@ -260,6 +260,7 @@ static void write_held(struct fm_run *run, struct slot *s)
 		if (m->slot[i].is_writing && m->slot[i].extent == s->extent)
 			return;
 	s->is_writing = true;
+	s->write_ns = run->now_ns;
 	run->world->write(run->ctx, fm_run_slot_number(run, s), s->extent);
 }
 

@@ -120,6 +120,7 @@ static void revoke_leases(struct fm_run *run)
 			revoke(run, n, l);
 		} else if (fm_run_is_overdue(run, l) && is_other_free(run, n)) {
 			revoke(run, n, l);
+			co->seat[n].is_late = true;
 			co->tries[l->extent] = (uint8_t)(co->tries[l->extent] +
 							 (co->tries[l->extent] < 4));
 			co->revoked++;
@@ -199,24 +200,40 @@ static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t sinks
 }
 
 /*
- * Chooses the member that reads an extent. Sinks are preferred, then the fewest leases, then each
- * in turn. A member that has the extent is left out: it would answer at once, and be ordered again
- * for ever.
+ * The members that may be chosen to read an extent: those whose last lease did not take too long if
+ * there are any, and of these sinks if one of them reads. A member that has the extent is left out:
+ * it would answer at once, and be ordered again for ever.
  */
+static uint64_t readers_for(const struct fm_run *run, uint32_t extent, uint64_t near)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t able = 0, quick = 0;
+
+	for (unsigned n = 0; n < run->node_count; n++) {
+		if (!(near & bit(n)) || !does_read(run, n))
+			continue;
+		able |= bit(n);
+		if (!fm_run_is_late(&co->seat[n]))
+			quick |= bit(n);
+	}
+	if (quick & ~co->holders[extent])
+		able = quick;
+	if (able & sinks_of(co))
+		able &= sinks_of(co);
+	return able & ~co->holders[extent];
+}
+
+/* Chooses the member that reads an extent: the fewest leases, then each in turn. */
 static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 {
 	const struct coordinator *co = &run->coordinator;
-	uint64_t sinks = sinks_of(co);
-	bool is_of_sinks = false;
+	uint64_t able = readers_for(run, extent, near);
 	int best = -1;
 
-	for (unsigned n = 0; n < run->node_count; n++)
-		is_of_sinks = is_of_sinks || (near & sinks & bit(n) && does_read(run, n));
 	for (unsigned i = 0; i < run->node_count; i++) {
 		unsigned n = (extent + i) % run->node_count;
 
-		if (!(near & ~co->holders[extent] & bit(n)) || !may_lease(run, n) ||
-		    (is_of_sinks && co->seat[n].state.place != FM_RUN_SINK))
+		if (!(able & bit(n)) || !may_lease(run, n))
 			continue;
 		if (best < 0 ||
 		    lease_count(&co->seat[n], false) < lease_count(&co->seat[best], false))

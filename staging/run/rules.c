@@ -60,6 +60,16 @@ bool fm_run_may_release(const struct fm_run *run, const struct slot *s, bool is_
 	return !s->offered || is_needed || run->now_ns >= s->since_ns + run->times->offer;
 }
 
+/*
+ * Whether the extent is about to be on this node's disk. Of a disk that does not answer nobody is
+ * to think so: who lacks the extent would wait for it.
+ */
+bool fm_run_is_being_written(const struct fm_run *run, const struct slot *s)
+{
+	return s->use == SLOT_HELD && s->is_writing &&
+	       run->now_ns <= s->write_ns + run->times->write;
+}
+
 /* Whether the CRC is that of the manifest. True if no manifest is known. */
 bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc)
 {
@@ -111,6 +121,12 @@ bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l)
 
 	return l->is_used && !l->is_revoked &&
 	       run->now_ns > l->since_ns + (run->times->lease << doubled);
+}
+
+/* Whether others are to read as long as there are any. */
+bool fm_run_is_late(const struct seat *seat)
+{
+	return seat->is_late;
 }
 
 bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near)

@@ -26,6 +26,7 @@ const struct fm_run_times fm_run_times_default = {
 	.offer = FM_NS_PER_S,
 	.send = 5 * FM_NS_PER_S,
 	.fetch = 20 * FM_NS_PER_S,
+	.write = 60 * FM_NS_PER_S,
 	.quiet = 2 * FM_NS_PER_S,
 	.retry = FM_NS_PER_S,
 	.check = 60 * FM_NS_PER_S,

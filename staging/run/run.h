@@ -65,6 +65,7 @@ struct fm_run_times {
 	uint64_t send;			/* how long sending it may keep a slot that is needed */
 	/* how long a member waits for an extent; doubled each time */
 	uint64_t fetch;
+	uint64_t write;			/* how long a write may take; then nobody waits for it */
 	/* after an extent is on the first disk, before it is fetched from there */
 	uint64_t quiet;
 	uint64_t retry;			/* of storage that failed; doubled up to 16 times */

@@ -31,6 +31,7 @@ struct slot {
 	uint8_t from;			/* SLOT_RECEIVING: who sends it */
 	bool is_fetch;			/* from its disk, by order */
 	bool is_writing;
+	uint64_t write_ns;		/* since when */
 	bool was_sent;			/* to one at least */
 	uint8_t offers;			/* how often */
 	uint8_t root, shape;		/* of the tree */
@@ -100,6 +101,7 @@ struct seat {
 	unsigned coming_count;
 	uint64_t read_after_ns;
 	unsigned reads_failed;
+	bool is_late;			/* a lease took too long, and it has done nothing since */
 	uint64_t avoid, avoid_until_ns;	/* servers that it could not fetch from */
 	uint64_t ask_after_ns;		/* INVITE, COMMIT */
 	uint32_t next_fetch;
@@ -164,6 +166,8 @@ unsigned fm_run_first(const struct fm_run *run);
 int fm_run_hop(const struct fm_run *run, unsigned to);
 uint64_t fm_run_elapsed(uint64_t last_ns, uint64_t now_ns);
 bool fm_run_may_release(const struct fm_run *run, const struct slot *s, bool is_needed);
+bool fm_run_is_being_written(const struct fm_run *run, const struct slot *s);
+bool fm_run_is_late(const struct seat *seat);
 bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc);
 bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg);
 bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t crc);

@@ -82,9 +82,9 @@ static bool is_torn(void)
  * was. */
 static bool can_finish(const struct node *n)
 {
-	return n->is_asked && !n->is_gone && n->disk_room > sim.extent_count &&
-	       sim.change_ns == FM_NEVER && has_reader() && !sim.is_storage_gone &&
-	       !(n->code == -EBADMSG && is_torn());
+	return n->is_asked && !n->is_gone && !n->does_disk_hang &&
+	       n->disk_room > sim.extent_count && sim.change_ns == FM_NEVER && has_reader() &&
+	       !sim.is_storage_gone && !(n->code == -EBADMSG && is_torn());
 }
 
 bool check_is_over(void)
@@ -140,6 +140,21 @@ static void check_node(unsigned number)
 	}
 }
 
+/* Whose disk hangs is in nobody's way for long: what it was to read, another one reads. */
+static void check_hung(void)
+{
+	double most = 100 + 3.0 * sim.extent_count;
+
+	for (unsigned n = 0; n < sim.node_count; n++) {
+		const struct node *node = &sim.node[n];
+		double took = (double)(node->ready_ns - node->asked_ns) / (double)S;
+
+		if (node->is_asked && !node->does_disk_hang && node->is_ready && took > most)
+			sim_violate("n%u took %.0f s beside disks that hang; %.0f s would do", n,
+				    took, most);
+	}
+}
+
 /* Who is not slow loses the time of two sends for an extent at most, when a slow one is to pass it
  * on. */
 static void check_slow(void)
@@ -160,6 +175,8 @@ void check_last(void)
 {
 	if (sim.has_slow)
 		check_slow();
+	if (sim.has_hung)
+		check_hung();
 	for (unsigned n = 0; n < sim.node_count; n++)
 		check_node(n);
 	if (!sim.is_faulty)

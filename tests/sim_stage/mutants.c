@@ -31,6 +31,8 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_ALL_FROM_ONE] = "all_from_one",
 	[MUTANT_SLOT_KEPT] = "slot_kept",
 	[MUTANT_FULL_STAYS] = "full_stays",
+	[MUTANT_WRITE_FOREVER] = "write_forever",
+	[MUTANT_LATE_AGAIN] = "late_again",
 };
 
 bool mutant_choose(const char *name)
@@ -67,6 +69,9 @@ WRAP(bool, fm_run_is_conflict, (const struct coordinator *co, uint32_t extent, u
 WRAP(bool, fm_run_is_sealed, (const struct coordinator *co), (co), MUTANT_UNSEALED, true)
 WRAP(bool, fm_run_is_overdue, (const struct fm_run *run, const struct seat_lease *l), (run, l),
      MUTANT_LEASE_FOREVER, false)
+WRAP(bool, fm_run_is_being_written, (const struct fm_run *run, const struct slot *s), (run, s),
+     MUTANT_WRITE_FOREVER, s->use == SLOT_HELD && s->is_writing)
+WRAP(bool, fm_run_is_late, (const struct seat *seat), (seat), MUTANT_LATE_AGAIN, false)
 WRAP(bool, fm_run_is_silent, (const struct fm_run *run, const struct seat *seat), (run, seat),
      MUTANT_NEVER_SILENT, false)
 WRAP(bool, fm_run_may_release, (const struct fm_run *run, const struct slot *s, bool is_needed),

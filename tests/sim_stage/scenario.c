@@ -115,6 +115,20 @@ static void plan_slow(void)
 	}
 }
 
+/* Disks that never answer, also of nodes that read; one that reads has a disk that does. */
+static void plan_hung(void)
+{
+	unsigned left = random_node();
+
+	if (!sim.is_even)
+		return;
+	while (!sim.node[left].can_read)
+		left = (left + 1) % sim.node_count;
+	sim.has_hung = sim.is_faulty = true;
+	for (unsigned n = 0; n < sim.node_count; n++)
+		sim.node[n].does_disk_hang = n != left && sim_chance(0.4);
+}
+
 /* Clocks that are set are nothing that goes wrong. */
 static void plan_clocks(void)
 {
@@ -130,7 +144,9 @@ static void plan_faults(void)
 	sim.is_faulty = sim_random(4) != 0;
 	if (!sim.is_faulty && sim.seed % 4 == 0)
 		plan_clocks();
-	if (!sim.is_faulty)
+	else if (!sim.is_faulty && sim.seed % 4 == 1)
+		plan_hung();
+	if (!sim.is_faulty || sim.has_hung)
 		return;
 	if (sim_random(8) == 0) {
 		plan_slow();

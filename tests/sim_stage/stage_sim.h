@@ -89,6 +89,7 @@ struct node {
 	uint32_t boot;
 	uint32_t runs;			/* that it had */
 	bool can_read, does_hang;	/* does_hang: its reads never end */
+	bool does_disk_hang;		/* its writes never end; it reads and sends as others */
 	bool is_slow;			/* from the beginning, and others must not wait for it */
 	bool is_asked;			/* a sink, as requests say */
 	uint64_t request;		/* made here; 0: none */
@@ -119,6 +120,7 @@ struct sim {
 	bool has_expected;		/* a manifest is known */
 	bool is_faulty;			/* anything at all goes wrong in this seed */
 	bool has_slow;			/* and that is only that some are slow */
+	bool has_hung;			/* or that disks hang from the beginning */
 	bool has_late;			/* one is asked when others may be through */
 	bool has[FAULTS];
 	bool is_wire_bad, is_storage_bad, is_storage_ever_bad, are_disks_full, is_even;
@@ -190,6 +192,8 @@ enum mutant {
 	MUTANT_ALL_FROM_ONE,		/* who reads sends to all */
 	MUTANT_SLOT_KEPT,		/* a slot stays until it is needed */
 	MUTANT_FULL_STAYS,		/* a node with a full disk says it wrote */
+	MUTANT_WRITE_FOREVER,		/* a write that hangs is waited for */
+	MUTANT_LATE_AGAIN,		/* whose lease took too long is asked again first */
 	MUTANTS,
 };
 

@@ -253,9 +253,11 @@ static void on_read(struct node *n, struct event *e)
 static void world_write(void *ctx, unsigned slot, uint32_t extent)
 {
 	struct node *n = ctx;
-	struct event *e =
-		sim_event(duration(n->slow_disk), EVENT_WRITTEN, (unsigned)(n - sim.node));
+	struct event *e;
 
+	if (n->does_disk_hang)
+		return;
+	e = sim_event(duration(n->slow_disk), EVENT_WRITTEN, (unsigned)(n - sim.node));
 	e->slot = slot;
 	e->extent = extent;
 	e->content = n->memory[slot].content;
