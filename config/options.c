@@ -140,11 +140,13 @@ const struct fm_option fm_options[] = {
 	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "1h", NULL, false,
 	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
-	{ "staging.settle", FM_OPTION_TIME, AT(staging.settle_ns), FM_NS_PER_S / 10, 60 * FM_NS_PER_S, "1s", NULL, false,
+	{ "staging.settle", FM_OPTION_TIME, AT(staging.settle_ns), FM_NS_PER_S / 10,
+	  60 * FM_NS_PER_S, "1s", NULL, false,
 	  "A run of several nodes reads nothing for so long, so that what is asked for on another "
-	  "node meanwhile shares the reading. Who comes later takes from the others what they have. "
-	  "The value of the node that coordinates the run counts" },
-	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0", NULL, false,
+	  "node meanwhile shares the reading. Who comes later takes from the others what they "
+	  "have. The value of the node that coordinates the run counts" },
+	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
+	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
 	  "several need counts in full for each of them. "
 	  "0: no limit" },

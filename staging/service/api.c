@@ -464,7 +464,8 @@ int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint6
 
 	if (last == 0)
 		return fm_err_set(err, -ENOENT,
-				  "no dataset is called \"%s\": fmove datasets lists them", name);
+				  "no dataset here is called \"%s\": fmove datasets lists those "
+				  "of this node", name);
 	*id = is_his(cache, last, name, uid) ? last : find_any(cache, name, uid);
 	if (*id == 0)
 		return fm_err_set(err, -EPERM, "only who staged it, or root, may do that");

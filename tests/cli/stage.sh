@@ -118,8 +118,8 @@ for i in 1 2; do
 	mkfifo "$(store $i)/special/d/pipe"
 	no 1 '"d/pipe" is a fifo: only files, directories and links can be sent; move it away, or leave it out with --exclude of put or get' fmove stage "n$i:s/special"
 done
-no 1 'no dataset is called "none"' fmove unstage none
-no 1 'no dataset is called "none"' fmove unstage -n none
+no 1 'no dataset here is called "none"' fmove unstage none
+no 1 'no dataset here is called "none"' fmove unstage -n none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
 no 2 'set names a whole store.*fmove df" lists' fmove stage set
 no 2 'n2:s names a whole store.*--as.*fmove df n2' fmove stage n2:s

@@ -104,7 +104,7 @@ manifest=$(dirname "$hand")/.manifest
 rm "$manifest" && mkfifo "$manifest"
 no 5 'manifest of hand is damaged' fmove datasets check hand
 
-no 1 'no dataset is called "none"' fmove datasets check none
+no 1 'no dataset here is called "none"' fmove datasets check none
 no 2 'check NAME' fmove datasets check
 no 2 'check NAME' fmove datasets look set
 need_nobody

@@ -59,7 +59,7 @@ holder=$!
 # A copy that is here keeps its name: who gave another one hears it, since pin and unstage go by it.
 ok fmove stage --as better n2:s/good3
 grep -q 'it is called good3 here' err || bad "another name: $(cat err)"
-no 1 'no dataset is called "better"' fmove pin better
+no 1 'no dataset here is called "better"' fmove pin better
 ok fmove stage --as good3 n2:s/good3
 grep -q 'is called' err && bad "its own name: $(cat err)"
 
