@@ -170,7 +170,7 @@ static void write_one(struct op *op)
 		op->code = write_scratch(t, op->extent, op->crc, true);
 	if (op->code < 0)
 		return;
-	t->laid += op->b->len;
+	atomic_fetch_add(&t->laid, op->b->len);
 	fm_cache_fetch_wrote(t->fetch, t->laid, 0);
 	fm_cache_fetch_mark(t->fetch, op->extent);
 }
@@ -498,7 +498,7 @@ static uint64_t bytes_in(const struct fm_together *t, const struct fm_together_s
 
 uint64_t fm_together_done(const struct fm_together *t)
 {
-	uint64_t bytes = t->peer[t->self].done;
+	uint64_t bytes = t->is_taking ? atomic_load(&t->laid) : t->peer[t->self].done;
 
 	for (unsigned i = 0; t->sink && i < FM_RUN_SLOTS; i++)
 		bytes += bytes_in(t, &t->slot[i]);
@@ -1129,8 +1129,7 @@ static void note_laid(struct fm_together *t, uint32_t extent, uint32_t crc)
 {
 	t->crc[extent] = crc;
 	t->have[extent / 64] |= UINT64_C(1) << (extent % 64);
-	t->peer[t->self].done += t->sizes[extent];
-	t->laid += t->sizes[extent];
+	atomic_fetch_add(&t->laid, t->sizes[extent]);
 }
 
 /* Copies one extent. Without memory it comes with the rest, as one does that is damaged. */
@@ -1212,6 +1211,7 @@ static void take_done(struct fm_work *work)
 
 	t->ops--;
 	t->is_taking = false;
+	t->peer[t->self].done = atomic_load(&t->laid);
 	fm_together_wake(t);
 	if (t->is_over)
 		return;

@@ -92,7 +92,7 @@ struct fm_together {
 	uint32_t *sizes;		/* of extents; NULL: not known */
 	uint64_t *have;			/* extents that are on the disk, bits ... */
 	uint32_t *crc;			/* ... and their CRCs */
-	uint64_t laid;			/* bytes of all, for the cache; the worker's */
+	_Atomic uint64_t laid;		/* bytes of all that the worker found, and wrote */
 	bool is_ready;			/* all of them, READY */
 	bool is_found;			/* it became so while it was looked for */
 	struct fm_together_slot slot[FM_RUN_SLOTS];
