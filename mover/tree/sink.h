@@ -77,7 +77,6 @@ struct fm_sink_look {
 
 /* Entries of the old version that could not be taken over (sink_foreign.c). */
 struct fm_sink_foreign {
-	uid_t uid;			/* ours */
 	bool may_link;			/* whatever it is */
 	bool may_give;			/* what is made to another user */
 	size_t count;
@@ -89,6 +88,7 @@ enum fm_sink_state { FM_SINK_OPEN, FM_SINK_PUBLISHED, FM_SINK_KEPT, FM_SINK_DISC
 struct fm_sink {
 	struct fm_tree tree;
 	struct fm_tree_sink_opts opts;	/* name and path are copies of ours; parent is ours */
+	uid_t uid;			/* that we run as */
 	uint64_t bytes;			/* that will come at least; 0: not known */
 	bool had_room;			/* that was seen for them when it began */
 	enum fm_sink_state state;
@@ -342,9 +342,16 @@ int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e,
 /* Whether what is open has exactly the entry's extended attributes. 1, 0, -errno. */
 int fm_sink_has_xattrs(int fd, const struct fm_pack_entry *e);
 
+/* What name a file has, and what it was when it was looked at. */
+struct fm_sink_seen {
+	int dir;
+	const char *name;
+	const struct stat *st;
+};
+
 /* Whether a file has exactly what the entry says: mode, owner and extended attributes, where they
  * are kept. 1, 0, -errno. */
-int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name,
+int fm_sink_has_attrs(const struct fm_sink *s, const struct fm_sink_seen *seen,
 		      const struct fm_pack_entry *e);
 
 /* ---- sink_file.c ---- */

@@ -191,21 +191,19 @@ int fm_sink_has_xattrs(int fd, const struct fm_pack_entry *e)
 	return ret;
 }
 
-int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name,
+int fm_sink_has_attrs(const struct fm_sink *s, const struct fm_sink_seen *seen,
 		      const struct fm_pack_entry *e)
 {
-	struct stat st;
-	int fd, ret = fm_tsys_fstatat(dir, name, &st);
+	const struct stat *st = seen->st;
+	int fd, ret;
 
-	if (ret < 0)
-		return ret;
-	if (!S_ISREG(st.st_mode) || (st.st_mode & 07777) != e->mode)
+	if (!S_ISREG(st->st_mode) || (st->st_mode & 07777) != e->mode)
 		return 0;
 	if (!s->opts.has_owners)
-		return st.st_uid == geteuid();
-	if (st.st_uid != e->uid || st.st_gid != e->gid)
+		return st->st_uid == s->uid;
+	if (st->st_uid != e->uid || st->st_gid != e->gid)
 		return 0;
-	fd = fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	fd = fm_tsys_open(seen->dir, seen->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return 0;
 	ret = fm_sink_has_xattrs(fd, e);

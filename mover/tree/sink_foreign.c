@@ -58,16 +58,17 @@ static bool are_links_protected(void)
 
 void fm_foreign_begin(struct fm_sink_foreign *f)
 {
-	f->uid = geteuid();
 	f->may_link = has_capability(CAP_FOWNER) || !are_links_protected();
 	f->may_give = has_capability(CAP_CHOWN);
 }
 
 /* Why a name could not be kept; NULL: it could. */
-static const char *why_not(const struct fm_sink_foreign *f, const struct fm_scan_met *met,
+static const char *why_not(const struct fm_sink *s, const struct fm_scan_met *met,
 			   const struct stat *st)
 {
-	if (st->st_uid == f->uid)
+	const struct fm_sink_foreign *f = &s->foreign;
+
+	if (st->st_uid == s->uid)
 		return NULL;
 	if (S_ISDIR(st->st_mode))
 		return f->may_give ? NULL : FM_FOREIGN_DIR;
@@ -106,7 +107,7 @@ int fm_foreign_look(struct fm_merge *w, const struct fm_merge_at *p)
 		return 0;
 	ret = p->met->name_len > 0 ? fm_tsys_fstatat(p->met->dir->fd, p->met->name, &st)
 				   : fm_tsys_fstat(p->met->dir->fd, &st);
-	why = ret == 0 ? why_not(f, p->met, &st) : NULL;
+	why = ret == 0 ? why_not(w->call->s, p->met, &st) : NULL;
 	ret = ret == -ENOENT || !why ? 0 : add(f, p->path, p->len, why);
 	return ret < 0 ? fm_merge_fail(w, ret, "look at", p) : 0;
 }

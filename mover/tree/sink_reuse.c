@@ -148,9 +148,11 @@ static int fill_clone(struct fm_sink_call *call, int fd, const struct old_file *
 static bool has_all_attrs(struct fm_sink_call *call, const struct fm_sink_at *at,
 			  const struct old_file *old, const struct fm_pack_entry *e)
 {
+	const struct fm_sink_seen seen = { old->dir, at->name, &old->st };
+
 	return fm_tsys_mtime(&old->st) == e->mtime_ns &&
 	       (call->s->opts.has_any_mode ||
-		fm_sink_has_attrs(call->s, old->dir, at->name, e) > 0);
+		fm_sink_has_attrs(call->s, &seen, e) > 0);
 }
 
 /* 1: cloned. 0: this file system cannot, or not this file. */
@@ -192,11 +194,9 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at,
  * is not told. */
 #define NAMES_MAX 1000
 
-static bool is_linkable(const struct stat *st)
+static bool is_linkable(const struct fm_sink *s, const struct stat *st)
 {
-	const uid_t us = geteuid();
-
-	return st->st_nlink < NAMES_MAX && (us == 0 || st->st_uid == us);
+	return st->st_nlink < NAMES_MAX && (s->uid == 0 || st->st_uid == s->uid);
 }
 
 /*
@@ -207,11 +207,12 @@ static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *
 		      const struct old_file *old, const struct fm_pack_entry *e)
 {
 	struct stat st;
+	const struct fm_sink_seen seen = { at->dir, at->name, &st };
 
 	return fm_tsys_fstatat(at->dir, at->name, &st) == 0 && st.st_ino == old->st.st_ino &&
 	       st.st_dev == old->st.st_dev &&
 	       (call->s->opts.has_any_mode ||
-		fm_sink_has_attrs(call->s, at->dir, at->name, e) > 0);
+		fm_sink_has_attrs(call->s, &seen, e) > 0);
 }
 
 static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at,
@@ -262,7 +263,7 @@ static int take_dry(struct fm_sink_call *call, const struct fm_sink_at *at, stru
 {
 	bool is_same = has_all_attrs(call, at, old, e);
 
-	if (!(is_same && is_linkable(&old->st)) && !may_clone(call, at, old))
+	if (!(is_same && is_linkable(call->s, &old->st)) && !may_clone(call, at, old))
 		return 0;
 	count_reused(call, e, false, is_same);
 	return 1;
@@ -312,7 +313,7 @@ int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *
 	if (len > FM_SINK_NAME_MAX)
 		return 0;
 	memcpy(at.name, last, len);
-	if (!open_old(call, &at, &old) || !is_linkable(&old.st))
+	if (!open_old(call, &at, &old) || !is_linkable(call->s, &old.st))
 		return 0;
 	if (call->s->opts.has_checksums && !open_content(&old, at.name))
 		ret = 0;

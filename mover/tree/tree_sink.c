@@ -410,6 +410,7 @@ static char *copy_of(const char *text)
 
 static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
 {
+	s->uid = geteuid();
 	s->opts = *opts;
 	s->bytes = opts->source.size;
 	set_source(s, &opts->source);

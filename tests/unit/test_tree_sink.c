@@ -958,6 +958,50 @@ static void test_quota_of_an_update(void)
 	scene_end();
 }
 
+#ifdef FM_FAULTS
+static void count_stats(void *ctx, const char *name)
+{
+	*(unsigned *)ctx += strcmp(name, "tree.stat") == 0;
+}
+
+#define SAME_FILES 100u
+
+/*
+ * Goal: an update looks at a file that is as it was twice, which is most of what it does where
+ * nothing changed: for what is mounted there, and for what it is.
+ */
+static void test_looks_of_an_update(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+	unsigned looks = 0;
+	char name[16];
+
+	opts.is_update = true;
+	scene_begin(IN_MEMORY);
+	for (int i = 0; i < 2; i++) {
+		MUST(sink_new(opts));
+		pack_begin(i == 0 ? 0 : FM_PACK_OFFER);
+		add_dir("", 0755);
+		for (unsigned k = 0; k < SAME_FILES; k++) {
+			snprintf(name, sizeof(name), "f%u", k);
+			if (i == 0)
+				add_file(name, 1, 10);
+			else
+				add_offer(name, 1, 10);
+		}
+		if (i == 1)
+			fm_fault_watch(count_stats, &looks);
+		OK(apply());
+		OK(finish());
+		fm_fault_watch(NULL, NULL);
+		t->ops->close(t);
+	}
+	CU_ASSERT_TRUE(looks >= 2 * SAME_FILES);
+	CU_ASSERT_TRUE(looks < 2 * SAME_FILES + SAME_FILES / 2);
+	scene_end();
+}
+#endif
+
 /* `count` files of which one of two bytes came. */
 static int apply_pieces(unsigned count)
 {
@@ -1441,6 +1485,9 @@ static const struct fm_test tests[] = {
 	{"a quota is asked, and told", test_quota},
 	{"a quota counts both versions of a tree that is brought up to date",
 	 test_quota_of_an_update},
+#ifdef FM_FAULTS
+	{"an update looks twice at a file that did not change", test_looks_of_an_update},
+#endif
 	{"owners and extended attributes", test_owners},
 	{"all of a tree belongs to who sent it", test_one_owner},
 	{"directories that forbid themselves to their owner", test_closed_dirs},
