@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "client/lib/former.h"
@@ -224,13 +225,36 @@ static bool take_free(void *ctx, const struct fmove_space *s)
 	return false;
 }
 
-/* Whether the far store may be without room for the whole. */
-static bool is_short(struct fmove *c, const struct fm_lib_tree *t, uint64_t whole)
+/* The sum of the files of a directory. */
+static uint64_t whole_of(int dir_fd, const struct fm_lib_tree *t)
+{
+	return fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
+}
+
+/*
+ * All that the file system of a directory holds: few trees on it are larger, such as one with
+ * something mounted in it. UINT64_MAX: it does not tell.
+ */
+static uint64_t held_around(int dir_fd)
+{
+	struct statvfs st;
+
+	if (fstatvfs(dir_fd, &st) < 0 || st.f_blocks <= st.f_bfree)
+		return UINT64_MAX;
+	return (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize;
+}
+
+/*
+ * Whether the far store may be without room for the whole. The files are looked at for that only if
+ * it does not have room for all that is around them.
+ */
+static bool is_short(struct fmove *c, const struct fm_lib_tree *t, int dir_fd)
 {
 	uint64_t free_bytes = UINT64_MAX;
 	struct fmove_error err;
 
-	return fmove_space(c, t->name, take_free, &free_bytes, &err) == 0 && whole > free_bytes;
+	return fmove_space(c, t->name, take_free, &free_bytes, &err) == 0 &&
+	       held_around(dir_fd) > free_bytes && whole_of(dir_fd, t) > free_bytes;
 }
 
 /*
@@ -259,13 +283,11 @@ static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fm
 static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
 		    struct fmove_error *err)
 {
-	uint64_t whole =
-		fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
 	bool is_listed = t->opts && t->opts->is_attended;
 
 	if (!is_update(t->tree))
-		t->bytes = whole;
-	else if ((is_listed || is_short(c, t, whole)) &&
+		t->bytes = whole_of(dir_fd, t);
+	else if ((is_listed || is_short(c, t, dir_fd)) &&
 		 put_dry(c, dir_fd, t, result, err) == -EPERM)
 		return -EPERM;
 	return 0;

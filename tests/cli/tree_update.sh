@@ -105,3 +105,12 @@ ok fmove put -r -n a/f1 n2:s/two
 [ -e "$(store 2)/two" ] && bad "a dry run sent a file"
 ok fmove put -r --update a/f1 n2:s/one
 same a/f1 "$(store 2)/one"
+
+# An update goes through the source once, where the target has room for all that the source's file system holds: a second walk would come
+# to the reading that fails here.
+if [ "$(stat -f -c '%b - %f' . | xargs expr)" -lt "$(stat -f -c %a .)" ]; then
+	mkdir flat && echo >flat/f
+	ok fmove put -r flat n2:s/flat
+	ok env FMOVE_FAULT=scan.getdents:3 fmove put -r --update flat n2:s/flat
+	FMOVE_FAULT=scan.getdents:1 fmove put -r --update flat n2:s/flat 2>err && bad "the source was not read: $(cat err)"
+fi
