@@ -129,6 +129,7 @@ struct fm_config_store {
 	unsigned access;		/* enum fm_config_access */
 	uint64_t quota_bytes;		/* 0: none */
 	uint64_t partial_keep_ns;
+	uint64_t group_keep_ns;
 	uint64_t old_keep_ns;
 	bool is_buffered;
 	unsigned layout;		/* enum fm_config_layout */

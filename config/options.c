@@ -212,6 +212,10 @@ const struct fm_option fm_options[] = {
 	  "168h", NULL, true,
 	  "How long what an interrupted transfer left waits for the same command to go on with it; "
 	  "looked at every hour" },
+	{ "stores.group_keep", FM_OPTION_TIME, STORE(group_keep_ns), 1 * FM_NS_PER_S,
+	  366 * 24 * 3600 * FM_NS_PER_S, "24h", NULL, true,
+	  "How long a publication group that was begun and not committed is kept at most, with "
+	  "what came of it; looked at every hour" },
 	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "10min", NULL, true,
 	  "How long a directory that was replaced is kept, for who still reads it; looked at every "

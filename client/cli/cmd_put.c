@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cli/group_id.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/name.h"
 #include "client/cli/pump.h"
@@ -24,6 +25,8 @@ const struct fm_opt fm_opts_put[] = {
 	{"verify", 0, FM_TRANSFER_VERIFY, "readback",
 	 "each chunk is read back from the far disk as soon as it is written, and compared",
 	 "readback"},
+	{"group", 0, FM_TRANSFER_GROUP, "ID",
+	 "it becomes a member of the group of that ID, fmove group (FMOVE_GROUP)", NULL},
 	FM_DIR_PUT_OPT,
 	FM_TRANSFER_OPTS,
 	{NULL, 0, 0, NULL, NULL, NULL},
@@ -460,6 +463,23 @@ static int no_destination(const struct fm_args *args, const struct fm_err *err)
 	return fm_usage(args, "%s", err->text);
 }
 
+/* Takes the group from the environment where no option says it. Returns 0, or an exit status. */
+static int take_group(struct fm_transfer *t, struct fm_args *args)
+{
+	if (!t->opts.group)
+		t->opts.group = fm_group_env();
+	if (!t->opts.group)
+		return 0;
+	if (!fm_group_is_id(t->opts.group))
+		args->status = fm_usage(args, "a group's ID has %d hexadecimal digits, and this "
+					      "has not",
+					FMOVE_GROUP_ID_LEN);
+	else if (t->dir.tree.is_update || t->dir.tree.is_dry_run)
+		args->status = fm_usage(args, "--group takes no --update and no --dry-run: what "
+					      "a group has cannot be seen");
+	return args->status;
+}
+
 int fm_cmd_put(int argc, char **argv)
 {
 	struct fm_transfer t;
@@ -470,6 +490,8 @@ int fm_cmd_put(int argc, char **argv)
 	fm_transfer_init(&t, "put");
 	fm_args_begin(&args, "put", argc, argv);
 	if (fm_transfer_args(&t, &args, 2, -1) < 0)
+		return args.status;
+	if (take_group(&t, &args) != 0)
 		return args.status;
 	if (fm_name_parse(args.operands[args.count - 1], &dest, &err) < 0)
 		return no_destination(&args, &err);

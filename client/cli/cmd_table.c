@@ -68,6 +68,25 @@ const struct fm_cmd fm_cmds[] = {
 	 "something in the same store, which need not be there. With -f the link takes the place "
 	 "of another one at once: who opens it finds the old target or the new one.",
 	 fm_opts_ln, true, fm_cmd_ln},
+	{"group", "COMMAND ...", "Publish what many put in one step.",
+	 "begin opens a group for PATH and prints its ID, a secret. Any process of that user on "
+	 "any node puts members below PATH with it: fmove put --group ID, or FMOVE_GROUP=ID. "
+	 "commit publishes them all by one rename, or says which are missing; discard drops them. "
+	 "Nothing is at PATH before.",
+	 fm_opts_none, false, NULL},
+	{"group begin", "NODE:STORE/PATH...", "Open a group for a directory, and print its ID.",
+	 "With several destinations it is opened at each, or at none. What is expected may be "
+	 "said here or with the commit.",
+	 fm_opts_group_begin, true, fm_cmd_group_begin},
+	{"group commit", "[ID] NODE:STORE/PATH...", "Publish all members of a group.",
+	 "ID may be left out if FMOVE_GROUP has it. The directory is there as a whole, and on "
+	 "disk, when this ends. With several destinations each is asked first whether all is "
+	 "there, and none is committed if one is not. Committing again what was committed is no "
+	 "error.",
+	 fm_opts_group_commit, true, fm_cmd_group_commit},
+	{"group discard", "[ID] NODE:STORE/PATH...", "Drop a group with all that came.",
+	 "ID may be left out if FMOVE_GROUP has it.", fm_opts_group_discard, true,
+	 fm_cmd_group_discard},
 	{"verify", "NODE:STORE/PATH", "Read again what is stored, and compare.",
 	 "PATH is a file, or a directory with all that is in it. The node that has it reads it "
 	 "from its disk and compares it with the checksums that were kept when it came.\n"

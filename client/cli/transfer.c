@@ -131,6 +131,9 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 	case FM_TRANSFER_WHOLE_BLOCKS:
 		t->opts.whole_blocks = true;
 		break;
+	case FM_TRANSFER_GROUP:
+		t->opts.group = args->value;
+		break;
 	case FM_TRANSFER_QUIET:
 		t->outcomes.is_quiet = true;
 		break;

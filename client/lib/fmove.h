@@ -165,6 +165,8 @@ struct fmove_options {
 	/* put: read fd through the page cache, so that several puts of one file at once read the
 	 * disk once */
 	bool is_buffered;
+	/* put: the ID of a group of which it becomes a member; NULL: it gets its name by itself */
+	const char *group;
 	/* fmove_put_generated(): which connections alone carry it; NULL: all */
 	const struct fmove_only *only;
 	/*
@@ -578,6 +580,47 @@ int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, b
  */
 int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *name,
 		  bool may_replace, struct fmove_error *err);
+
+/*
+ * ---- groups: what many put gets its place in one step ----
+ *
+ * Who begins a group for a path draws an ID, a secret that he gives to those who put its members:
+ * files and trees below that path, with that ID in their options. Nothing of them is seen before
+ * the commit. Several destinations have a group each, of one ID.
+ */
+
+#define FMOVE_GROUP_ID_LEN 32		/* hexadecimal digits */
+
+/* Zero-initialise; what is zero is not said. */
+struct fmove_group_options {
+	bool may_replace;		/* a directory that has the path */
+	/* What is expected. A commit says it, or relies on what was said when it was begun. */
+	uint32_t members;		/* names directly below the path */
+	const char *expect;		/* paths below it, one a line */
+	uint64_t expires_ms;		/* begin: it ends then; 0: as the store says (group_keep) */
+};
+
+/* Draw an ID. */
+void fmove_group_id(char id[FMOVE_GROUP_ID_LEN + 1]);
+
+/* -EEXIST: another group was begun for the path, or it is there and may not be replaced. */
+int fmove_group_begin(struct fmove *c, const struct fmove_name *name, const char *id,
+		      const struct fmove_group_options *opts, struct fmove_error *err);
+
+/*
+ * Publish the members by one rename, which is on the disk when the call returns (if the store is
+ * durable). -ENODATA: some are missing, or others came; -EBUSY: some still come; err names them.
+ * -ENOENT: no group of it goes on. A group that was committed is committed again with 0. check:
+ * whether a commit would do it now, and nothing else. opts may be NULL.
+ */
+int fmove_group_check(struct fmove *c, const struct fmove_name *name, const char *id,
+		      const struct fmove_group_options *opts, struct fmove_error *err);
+int fmove_group_commit(struct fmove *c, const struct fmove_name *name, const char *id,
+		       const struct fmove_group_options *opts, struct fmove_error *err);
+
+/* End it, with all that came. */
+int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const char *id,
+			struct fmove_error *err);
 
 /* ---- reading again what is stored ---- */
 

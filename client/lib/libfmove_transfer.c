@@ -156,6 +156,8 @@ void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 		fm_jw_bool(w, "force", true);
 	if (opts && opts->is_readback)
 		fm_jw_text(w, "verify", "readback");
+	if (opts && opts->group)
+		fm_jw_text(w, "group", opts->group);
 	if (opts && opts->is_buffered)
 		fm_jw_bool(w, "buffered", true);
 	if (opts && opts->hold_fd > 0)

@@ -13,6 +13,7 @@
 #include "mover/api/api_op.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
+#include "mover/base/group_id.h"
 #include "mover/base/words.h"
 
 _Static_assert(FM_WANT_AUTO == 0 && FM_WANT_RDMA == 1 && FM_WANT_TCP == 2,
@@ -32,7 +33,8 @@ enum key_type {
 	KEY_CHOICE,
 	KEY_JOB,
 	KEY_EXCLUDES,
-	KEY_RANGES
+	KEY_RANGES,
+	KEY_GROUP
 };
 
 struct key {
@@ -111,6 +113,12 @@ static const struct key keys[] = {
 			       NULL},
 	[FM_API_KEY_CONNECTIONS] = {"connections", KEY_U64, AT(conns), FM_ONLY_CONNS_MAX, 0, NULL},
 	[FM_API_KEY_NODES] = {"nodes", KEY_WORD, AT(nodes), FM_API_NODES_MAX, 0, NULL},
+	[FM_API_KEY_GROUP] = {"group", KEY_GROUP, AT(group), 0, AT(has_group), NULL},
+	[FM_API_KEY_MEMBERS] = {"members", KEY_U64, AT(members), UINT32_MAX, 0, NULL},
+	[FM_API_KEY_EXPECT] = {"expect", KEY_NAME, AT(expect), FM_GROUP_EXPECT_MAX, AT(expect_len),
+			       NULL},
+	[FM_API_KEY_EXPIRES_MS] = {"expires_ms", KEY_U64, AT(expires_ms), FM_API_MS_MAX, 0, NULL},
+	[FM_API_KEY_CHECK_ONLY] = {"check_only", KEY_BOOL, AT(is_check), 0, 0, NULL},
 	[FM_API_KEY_TO] = {"to", KEY_NAME, AT(to), FM_PATH_LEN_MAX, AT(to_len), NULL},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
@@ -275,6 +283,19 @@ static int ranges_take(const struct key *k, const struct fm_json *value, struct 
 	return 0;
 }
 
+/* The ID of a group: its bytes in hexadecimal digits. */
+static int group_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
+		      struct fm_err *err)
+{
+	const char *text;
+
+	if (fm_json_text(value, &text) < 0 || fm_group_id_parse(text, r->group) < 0)
+		return fm_err_set(err, -EINVAL, "\"%s\": not an ID of %d hexadecimal digits",
+				  k->name, 2 * FM_GROUP_ID_LEN);
+	r->has_group = true;
+	return 0;
+}
+
 struct taking {
 	struct fm_api_request *request;
 	struct fm_err *err;
@@ -318,6 +339,8 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 		return excludes_take(k, value, t->request, t->err);
 	case KEY_RANGES:
 		return ranges_take(k, value, t->request, t->err);
+	case KEY_GROUP:
+		return group_take(k, value, t->request, t->err);
 	}
 	abort();	/* a type without case: our bug */
 }

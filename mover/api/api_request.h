@@ -86,6 +86,12 @@ struct fm_api_request {
 	uint64_t tree_bytes;
 	size_t after_len;
 	size_t to_len;
+	bool has_group;			/* put; what is asked of a group */
+	uint8_t group[FM_GROUP_ID_LEN];
+	uint64_t members;
+	uint64_t expires_ms;
+	size_t expect_len;
+	bool is_check;			/* group_commit: only whether it would be done */
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];
 	char name[FM_NAME_LEN_MAX + 1];	/* of a dataset */
@@ -95,6 +101,7 @@ struct fm_api_request {
 	char local_store[FM_API_NODE_MAX + 1];
 	char local_path[FM_PATH_LEN_MAX + 1];
 	char file[FM_QUEUE_FILE_PATH_MAX + 1];
+	char expect[FM_GROUP_EXPECT_MAX + 1];	/* paths below the group's, one a line */
 	char excludes[FM_TREE_EXCLUDES_MAX][FM_TREE_EXCLUDE_LEN_MAX + 1];
 	struct fm_range ranges[FM_JOB_RANGES_MAX];
 };

@@ -5,6 +5,7 @@
  * The engine's; the done event; gone. One whose client is gone ends in its own time, unanswered.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
@@ -27,6 +28,9 @@ static const struct verb {
 	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL, 0 },
 	{ &fm_api_move, FM_VERB_MOVE, NULL, 0 },
 	{ &fm_api_link, FM_VERB_LINK, NULL, 0 },
+	{ &fm_api_group_begin, FM_VERB_GROUP_BEGIN, NULL, 0 },
+	{ &fm_api_group_commit, FM_VERB_GROUP_COMMIT, NULL, 0 },
+	{ &fm_api_group_discard, FM_VERB_GROUP_DISCARD, NULL, 0 },
 	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space, 0 },
 	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged, FM_VERB_PURGE_PARTIALS },
 };
@@ -55,12 +59,32 @@ static void request_done(void *ctx, const struct fm_request_result *result)
 	fm_api_task_free(t);
 }
 
+/* What is asked of a group. A second is the least that it may have. */
+static struct fm_group_ask group_of(const struct fm_api_request *a)
+{
+	struct fm_group_ask g = {.members = (uint32_t)a->members,
+				 .expires_s = (a->expires_ms + 999) / 1000,
+				 .expect = a->expect_len > 0 ? a->expect : NULL,
+				 .expect_len = a->expect_len};
+
+	memcpy(g.id, a->group, sizeof(g.id));
+	return g;
+}
+
+static enum fm_verb asked_verb(const struct fm_api_request *a, const struct verb *v)
+{
+	if (a->is_check)
+		return FM_VERB_GROUP_CHECK;
+	return a->is_partial ? v->of_partials : v->verb;
+}
+
 static int start_request(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
 	const struct verb *v = verb_of(t->op);
+	const struct fm_group_ask group = group_of(a);
 	const struct fm_request_opts opts = {
-		.verb = a->is_partial ? v->of_partials : v->verb,
+		.verb = asked_verb(a, v),
 		.node = a->node[0] ? a->node : NULL,
 		.store = a->store,
 		.path = a->path,
@@ -71,6 +95,7 @@ static int start_request(struct fm_api_task *t, const struct fm_api_call *call, 
 		.is_recursive = a->is_recursive,
 		.may_replace = a->is_force,
 		.is_dry = a->is_dry,
+		.group = a->has_group ? &group : NULL,
 		.who = t->owner->who,
 		.timeout_ns = a->timeout_ms * FM_NS_PER_MS,
 	};
@@ -120,6 +145,29 @@ const struct fm_api_op fm_api_link = {
 	.name = "link",
 	.takes = TAKES | FM_API_KEY(FORCE),
 	.needs = NEEDS | FM_API_KEY(TO),
+	.start = start_request,
+};
+
+#define PUBLISHES (FM_API_KEY(FORCE) | FM_API_KEY(MEMBERS) | FM_API_KEY(EXPECT))
+
+const struct fm_api_op fm_api_group_begin = {
+	.name = "group_begin",
+	.takes = TAKES | PUBLISHES | FM_API_KEY(EXPIRES_MS),
+	.needs = NEEDS | FM_API_KEY(GROUP),
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_group_commit = {
+	.name = "group_commit",
+	.takes = TAKES | PUBLISHES | FM_API_KEY(CHECK_ONLY),
+	.needs = NEEDS | FM_API_KEY(GROUP),
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_group_discard = {
+	.name = "group_discard",
+	.takes = TAKES,
+	.needs = NEEDS | FM_API_KEY(GROUP),
 	.start = start_request,
 };
 

@@ -164,6 +164,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			.may_replace = a->is_force,
 			.is_readback = a->readback != 0,
 			.is_held = a->is_held,
+			.has_group = a->has_group,
 			.accepts_corrupt = a->accepts_corrupt,
 			.is_buffered = a->is_buffered,
 			.is_update = a->is_update || a->has_checksums,
@@ -194,6 +195,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 		.priority = (enum fm_queue_priority)a->priority,
 		.retry_ns = retry_of(a),
 	};
+	memcpy(o->job.group, a->group, sizeof(o->job.group));
 }
 
 /* Makes a generated source or a sink that discards. It never blocks, so it needs no worker. */
@@ -485,7 +487,7 @@ const struct fm_api_op fm_api_put = {
 	.takes = TRANSFER | FM_API_KEY(VERIFY) | FM_API_KEY(HOLD) | FM_API_KEY(BUFFERED) |
 		 FM_API_KEY(GENERATE) | FM_API_KEY(DEVICE) | FM_API_KEY(LOCAL) |
 		 FM_API_KEY(REMOTE) | FM_API_KEY(CONNECTIONS) | FM_API_KEY(TREE_BYTES) |
-		 FM_API_KEY(DEV) | FM_API_KEY(INO),
+		 FM_API_KEY(DEV) | FM_API_KEY(INO) | FM_API_KEY(GROUP),
 	.needs = NAMED,
 	.fds = transfer_fds,
 	.check = check_transfer,

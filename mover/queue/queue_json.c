@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mover/base/exit_code.h"
+#include "mover/base/group_id.h"
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 #include "mover/wire/wire.h"
@@ -244,11 +245,23 @@ static int fields_read(const struct field *fields, const struct fm_json *json, v
 
 /* ---- writing ---- */
 
+/* The ID is a secret: the file is this daemon's user's alone, and nothing else tells it. */
+static void group_write(struct fm_json_writer *w, const struct fm_queue_opts *o)
+{
+	char id[FM_GROUP_ID_TEXT_LEN + 1];
+
+	if (!o->job.has_group)
+		return;
+	fm_group_id_print(o->job.group, id);
+	fm_jw_text(w, "group", id);
+}
+
 static void write_ends(struct fm_json_writer *w, const struct fm_queue_opts *o)
 {
 	fm_jw_text(w, "peer", o->job.node);
 	fm_jw_text(w, "store", o->job.store);
 	fm_jw_name(w, "path", o->job.path, o->job.path_len);
+	group_write(w, o);
 	if (o->end == FM_QUEUE_STORE) {
 		fm_jw_text(w, "own_store", o->own_store);
 		fm_jw_name(w, "own_path", o->own_path, o->own_path_len);
@@ -339,6 +352,16 @@ static int excludes_read(const struct fm_json *json, struct names *n, struct fm_
 	return 0;
 }
 
+static int group_read(const struct fm_json *value, struct fm_queue_opts *o)
+{
+	const char *text;
+
+	if (!value)
+		return 0;
+	o->job.has_group = true;
+	return fm_json_text(value, &text) < 0 ? -EINVAL : fm_group_id_parse(text, o->job.group);
+}
+
 static int ends_read(const struct fm_json *json, struct names *n, struct fm_queue_opts *o,
 		     struct fm_err *err)
 {
@@ -361,6 +384,8 @@ static int ends_read(const struct fm_json *json, struct names *n, struct fm_queu
 		ret = name_read(fm_json_get(json, "file"), n->file, sizeof(n->file), &o->file_len);
 	if (ret == 0)
 		ret = excludes_read(json, n, o);
+	if (ret == 0)
+		ret = group_read(fm_json_get(json, "group"), o);
 	if (ret < 0 || !n->node[0] || !n->store[0] ||
 	    (o->end == FM_QUEUE_STORE) != (n->own_store[0] != '\0') ||
 	    (o->is_attended ? o->end == FM_QUEUE_STORE || o->file_len == 0

@@ -48,6 +48,7 @@ static void free_run(struct fm_task *task)
 	fm_share_give_all(&r->place);
 	free(r->path);
 	free(r->to);
+	free(r->group);
 	fm_budget_free(r);
 	fm_engine_check_stopped(e);
 }
@@ -192,6 +193,8 @@ static const char *may_go_on(const struct fm_request *r)
 {
 	if (r->verb == FM_VERB_REMOVE || (fm_verb_is_purge(r->verb) && !r->is_dry))
 		return "; it may still be removing";
+	if (r->verb == FM_VERB_GROUP_COMMIT)
+		return "; it may have been committed all the same, which committing again tells";
 	return r->verb == FM_VERB_MOVE ? "; it may have been moved all the same" : "";
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * request - ls, stat, rm, mkdir, mv, ln, df, purge on stores, ours (node NULL or our name) or a
- * peer's; and answering peers. One REQUEST, one REPLY or SPACE.
+ * request - ls, stat, rm, mkdir, mv, ln, group, df, purge on stores, ours (node NULL or our name)
+ * or a peer's; and answering peers. One REQUEST, one REPLY or SPACE.
  */
 #ifndef FM_REQUEST_H
 #define FM_REQUEST_H
@@ -19,7 +19,7 @@ extern const struct fm_service fm_request_service;
  * neither takes the other's places. What one user or peer may have of it base/share.h says; of what
  * is local, some is for root.
  */
-#define FM_REQUESTS_LOCAL_MAX 256u	/* ls, stat, rm, mkdir, mv, ln */
+#define FM_REQUESTS_LOCAL_MAX 256u	/* ls, stat, rm, mkdir, mv, ln, group */
 #define FM_REQUESTS_LOCAL_ROOT 32u
 #define FM_REQUESTS_PEERS_MAX 768u
 
@@ -33,7 +33,11 @@ enum fm_verb {
 	FM_VERB_PURGE = 7,
 	FM_VERB_PURGE_PARTIALS = 8,
 	FM_VERB_MOVE = 9,
-	FM_VERB_LINK = 10
+	FM_VERB_LINK = 10,
+	FM_VERB_GROUP_BEGIN = 11,
+	FM_VERB_GROUP_CHECK = 12,
+	FM_VERB_GROUP_COMMIT = 13,
+	FM_VERB_GROUP_DISCARD = 14
 };
 
 struct fm_request_opts {
@@ -47,7 +51,9 @@ struct fm_request_opts {
 	const char *to;			/* MOVE: the new name; LINK: what the link says */
 	size_t to_len;
 	bool is_recursive;		/* REMOVE */
-	bool may_replace;		/* MOVE, LINK */
+	bool may_replace;		/* MOVE, LINK, GROUP_BEGIN, _CHECK, _COMMIT */
+	/* GROUP_*, else NULL; its `op` and `may_replace` are those above */
+	const struct fm_group_ask *group;
 	bool is_dry;			/* PURGE */
 	struct fm_who who;
 	uint64_t timeout_ns;		/* 0: 30 s */

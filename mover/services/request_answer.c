@@ -95,6 +95,8 @@ void fm_request_on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 	}
 	(void)snprintf(r->store, sizeof(r->store), "%.*s", (int)m->store.len, m->store.at);
 	r->code = fm_target_store(e, m->store.at, m->store.len, &r->store_ref, &r->err);
+	if (r->code == 0 && fm_verb_is_of_group(r->verb))
+		r->code = fm_request_set_peers_group(r, m);
 	if (r->code < 0)
 		fm_request_finish(r);
 	else

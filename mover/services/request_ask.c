@@ -55,8 +55,11 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 				  "`is_recursive` for REMOVE");
 	if (fm_verb_is_naming(o->verb))
 		return check_second(o, err);
+	if (fm_verb_is_of_group(o->verb))
+		return fm_request_check_group(o, err);
 	if (o->may_replace)
-		return fm_err_set(err, -EINVAL, "`may_replace` is for MOVE and LINK");
+		return fm_err_set(err, -EINVAL,
+				  "`may_replace` is for MOVE, LINK and what publishes a group");
 	if ((o->is_dry && !fm_verb_is_purge(o->verb)) ||
 	    (o->path_len > 0 &&
 	     (o->verb == FM_VERB_FREE || (fm_verb_is_purge(o->verb) && !o->is_dry))))
@@ -111,6 +114,12 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
 	}
 	r->place = place;
 	take_opts(r, o);
+	if (o->group && fm_request_set_group(r, o->group) < 0) {
+		r->is_reported = true;	/* by the code here */
+		r->store_ref = ref;
+		fm_request_free_later(r);
+		return fm_err_sys(err, -ENOMEM, "allocate the request");
+	}
 	r->done = done;
 	r->ctx = ctx;
 	if (is_local && is_any_store) {
@@ -152,6 +161,8 @@ void fm_request_send(struct fm_request *r, struct fm_session *s)
 		.path = {r->path, r->path_len},
 		.after = fm_wire_str(r->after),
 		.to = {r->to, r->to_len}};
+	if (r->group)
+		fm_request_fill_group(r, &m.request);
 	fm_session_send(s, &m);
 }
 

@@ -3,7 +3,7 @@
  * request_priv - what the parts of a request share: request.c (from its beginning to its end, and
  * what happens around it), request_ask.c (ours, at another node), request_answer.c (a peer's),
  * request_store.c (on a store of this node), request_space.c (how much room a store has, and what
- * can be removed from it).
+ * can be removed from it), request_group.c (publication groups).
  */
 #ifndef FM_REQUEST_PRIV_H
 #define FM_REQUEST_PRIV_H
@@ -39,6 +39,7 @@ struct fm_request {
 	size_t path_len;
 	char *to;			/* MOVE, LINK; else NULL */
 	size_t to_len;
+	struct fm_group_ask *group;	/* GROUP_*; else NULL */
 	char after[FM_NAME_LEN_MAX + 1];
 	struct fm_who who;
 	char who_peer[FM_WIRE_NAME_MAX + 1];
@@ -123,5 +124,21 @@ int fm_request_run_space(struct fm_request *r, struct fm_store *s);
 
 void fm_request_fill_space(const struct fm_request *r, struct fm_wire_msg *m);
 void fm_request_on_space(struct fm_session *s, const struct fm_wire_msg *msg);
+
+/* request_group.c */
+
+bool fm_verb_is_of_group(enum fm_verb verb);
+
+/* Checks what no message could say of a group. */
+int fm_request_check_group(const struct fm_request_opts *o, struct fm_err *err);
+
+/* Take a copy of what is asked; -ENOMEM, and of a peer's with a text in r->err. */
+int fm_request_set_group(struct fm_request *r, const struct fm_group_ask *ask);
+int fm_request_set_peers_group(struct fm_request *r, const struct fm_wire_request *m);
+
+void fm_request_fill_group(const struct fm_request *r, struct fm_wire_request *m);
+
+/* Worker. */
+int fm_request_run_group(struct fm_request *r, struct fm_store *s);
 
 #endif

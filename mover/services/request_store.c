@@ -58,6 +58,12 @@ static void work_run(struct fm_work *work)
 	case FM_VERB_LINK:
 		r->work_ret = name_run(r, s);
 		break;
+	case FM_VERB_GROUP_BEGIN:
+	case FM_VERB_GROUP_CHECK:
+	case FM_VERB_GROUP_COMMIT:
+	case FM_VERB_GROUP_DISCARD:
+		r->work_ret = fm_request_run_group(r, s);
+		break;
 	case FM_VERB_FREE:
 	case FM_VERB_PURGE:
 	case FM_VERB_PURGE_PARTIALS:

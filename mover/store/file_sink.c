@@ -60,6 +60,7 @@ struct sink {
 	bool has_synced_names;
 	bool may_replace;
 	struct fm_path_make owner;
+	struct fm_group_use *member;	/* of a group; NULL: of none */
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */
 	/* bytes that the quota counted for what an earlier try left */
 	uint64_t counted;
@@ -427,6 +428,7 @@ static void sink_free(struct sink *s)
 	fm_partial_close(&s->partial);
 	if (s->parent.fd >= 0)
 		close(s->parent.fd);
+	fm_group_let_go(s->member);
 	fm_store_dir_put(s->dir);
 	free(s->path);
 	free(s);
@@ -645,7 +647,8 @@ static void sink_refuse(struct sink *s)
 }
 
 int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
-		     const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+		     const struct fm_create *how, struct fm_group_use *member,
+		     struct fm_file **out, struct fm_err *err)
 {
 	struct sink *s = sink_alloc(dir, path);
 	int ret;
@@ -664,6 +667,7 @@ int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm
 		sink_refuse(s);
 		return ret;
 	}
+	s->member = member;
 	*out = &s->file;
 	return 0;
 }

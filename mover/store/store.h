@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "mover/base/err.h"
+#include "mover/base/group_id.h"
 #include "mover/base/loop.h"
 #include "mover/base/ring.h"
 #include "mover/journal/journal.h"
@@ -35,6 +36,7 @@ struct fm_verify;
 #define FM_PATH_LEN_MAX 4095
 #define FM_NAME_LEN_MAX 255
 #define FM_SHARED_LEN_MAX 63		/* of the ID of a store that several nodes have */
+#define FM_GROUP_EXPECT_MAX 32768	/* bytes of the names that one expects */
 #define FM_SIZE_UNKNOWN UINT64_MAX	/* a stream */
 #define FM_SIZE_LIMIT ((uint64_t)INT64_MAX)
 
@@ -234,6 +236,8 @@ struct fm_create {
 	bool may_replace;		/* asked for (--force); the store may allow it by itself */
 	bool is_resumable;		/* the source can be told from others: begin() follows */
 	bool is_synced;			/* durable: what log() writes down is on the disk first */
+	/* NULL, or the ID of the group of which it becomes a member: group() */
+	const uint8_t *group;
 };
 
 /* A tree that is to come into a store. */
@@ -254,6 +258,28 @@ struct fm_create_tree {
 	bool is_measured;		/* a dry run of it said how many ... */
 	/* ... that its files will take at least. If not, its source says; 0: not known */
 	uint64_t bytes;
+	const uint8_t *group;		/* as in struct fm_create */
+};
+
+enum fm_group_op {
+	FM_GROUP_BEGIN,
+	FM_GROUP_CHECK,			/* whether a commit would do it now */
+	FM_GROUP_COMMIT,
+	FM_GROUP_DISCARD
+};
+
+/* What is asked of a publication group: members that get their place in one step. */
+struct fm_group_ask {
+	enum fm_group_op op;
+	/* a secret, drawn by who begins it */
+	uint8_t id[FM_GROUP_ID_LEN];
+	bool may_replace;		/* a directory that has the path */
+	uint64_t expires_s;		/* BEGIN: it ends then; 0: as the store says */
+	/* What is expected, for a commit. Either may be said with BEGIN already. */
+	uint32_t members;		/* names directly below the path; 0: not said */
+	/* paths below it, one a line; NULL if expect_len is 0 */
+	const char *expect;
+	size_t expect_len;
 };
 
 struct fm_who {
@@ -399,6 +425,12 @@ struct fm_store_ops {
 	 */
 	int (*link)(struct fm_store *s, const char *path, const char *target,
 		    const struct fm_who *who, bool may_replace, struct fm_err *err);
+	/*
+	 * A publication group that has the path, or is to get it (group.h). What create() and
+	 * create_tree() make with its ID below the path are its members. NULL: this store has none.
+	 */
+	int (*group)(struct fm_store *s, const char *path, const struct fm_who *who,
+		     const struct fm_group_ask *ask, struct fm_err *err);
 	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL:
 	 * nothing is kept to compare with. */
 	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who,
@@ -435,6 +467,8 @@ struct fm_store_opts {
 	uint64_t partial_keep_ns;
 	/* a tree that was replaced is kept this long; 0: removed at once */
 	uint64_t old_keep_ns;
+	/* a publication group ends after this long at most; 0: a day */
+	uint64_t group_keep_ns;
 	enum fm_store_owner owner;
 	/* the directory's group may read what comes, wherever its owner may */
 	bool is_for_group;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "mover/store/aside.h"
+#include "mover/store/group_use.h"
 #include "mover/store/path.h"
 #include "mover/store/promise.h"
 #include "mover/store/store.h"
@@ -29,6 +30,7 @@ struct fm_store_dir {
 	unsigned lock_wait_ms;
 	atomic_uint opening;		/* sinks that may be waiting so */
 	uint64_t old_keep_ns;
+	uint64_t group_keep_ns;
 	enum fm_store_owner owner;
 	bool is_for_group;
 	struct fm_access *read;
@@ -45,9 +47,13 @@ void fm_store_dir_put(struct fm_store_dir *dir);
 /* Who owns what is made for this caller. */
 struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const struct fm_who *who);
 
-/* The operations that have a file of their own. The path is checked, and the caller may do it. */
+/*
+ * The operations that have a file of their own. The path is checked, and the caller may do it.
+ * member: what a sink holds a group with, or NULL; taken over, but not in failure.
+ */
 int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
-		     const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+		     const struct fm_create *how, struct fm_group_use *member,
+		     struct fm_file **out, struct fm_err *err);
 int fm_listing(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
 	       struct fm_entry *out, size_t *count, struct fm_err *err);
 int fm_listing_partials(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
@@ -57,7 +63,8 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
 			 struct fm_err *err);
 int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
-		       const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err);
+		       const struct fm_create_tree *how, struct fm_group_use *member,
+		       struct fm_file **out, struct fm_err *err);
 int fm_removal(struct fm_store_dir *dir, const char *path, bool is_recursive, struct fm_err *err);
 int fm_symlink(struct fm_store_dir *dir, const char *path, const char *target,
 	       const struct fm_who *who, bool may_replace, struct fm_err *err);

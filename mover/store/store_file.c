@@ -17,6 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/store/access.h"
 #include "mover/store/file_source.h"
+#include "mover/store/group.h"
 #include "mover/store/hub.h"
 #include "mover/store/leftovers.h"
 #include "mover/store/room.h"
@@ -26,6 +27,7 @@
 #include "mover/store/verify.h"
 
 #define PARTIAL_KEEP_NS (7 * 24 * 3600 * FM_NS_PER_S)	/* if the options do not say */
+#define GROUP_KEEP_NS (24 * 3600 * FM_NS_PER_S)		/* as well */
 /* the last sync of a transfer that was interrupted may take so long */
 #define LOCK_WAIT_MS 3000
 
@@ -208,6 +210,22 @@ static int store_file_open_source(struct fm_store *store, const char *path,
 	return fd;
 }
 
+/* Creates a file as a member of a group: the group's directory is where its path leads. */
+static int create_member(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+			 const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+{
+	char place[FM_PATH_LEN_MAX + 1];
+	struct fm_group_use *member;
+	int ret = fm_group_enter(dir, path, who, how->group, place, &member, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_file_sink_new(dir, place, who, how, member, out, err);
+	if (ret < 0)
+		fm_group_let_go(member);
+	return ret;
+}
+
 static int store_file_create(struct fm_store *store, const char *path, const struct fm_who *who,
 			     const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
@@ -217,8 +235,10 @@ static int store_file_create(struct fm_store *store, const char *path, const str
 	if (ret == 0 && path[0] == '\0')
 		ret = fm_err_set(err, -EISDIR,
 				 "the store itself is a directory; name a file in it");
-	if (ret == 0)
-		ret = fm_file_sink_new(dir, path, who, how, out, err);
+	if (ret == 0 && how->group)
+		ret = create_member(dir, path, who, how, out, err);
+	else if (ret == 0)
+		ret = fm_file_sink_new(dir, path, who, how, NULL, out, err);
 	return store_result(dir, ret, err);
 }
 
@@ -248,6 +268,23 @@ static int store_file_open_dir(struct fm_store *store, const char *path, const s
 	return store_result(dir, ret, err);
 }
 
+/* The same of a tree. A dry run of one holds the group, too. */
+static int create_tree_member(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+			      const struct fm_create_tree *how, struct fm_file **out,
+			      struct fm_err *err)
+{
+	char place[FM_PATH_LEN_MAX + 1];
+	struct fm_group_use *member;
+	int ret = fm_group_enter(dir, path, who, how->group, place, &member, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_tree_store_sink(dir, place, who, how, member, out, err);
+	if (ret < 0)
+		fm_group_let_go(member);
+	return ret;
+}
+
 static int store_file_create_tree(struct fm_store *store, const char *path,
 				  const struct fm_who *who, const struct fm_create_tree *how,
 				  struct fm_file **out, struct fm_err *err)
@@ -255,8 +292,10 @@ static int store_file_create_tree(struct fm_store *store, const char *path,
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_write(dir, path, who, err);
 
-	if (ret == 0)
-		ret = fm_tree_store_sink(dir, path, who, how, out, err);
+	if (ret == 0 && how->group)
+		ret = create_tree_member(dir, path, who, how, out, err);
+	else if (ret == 0)
+		ret = fm_tree_store_sink(dir, path, who, how, NULL, out, err);
 	return store_result(dir, ret, err);
 }
 
@@ -391,6 +430,17 @@ static int store_file_link(struct fm_store *store, const char *path, const char 
 	return store_result(dir, ret, err);
 }
 
+static int store_file_group(struct fm_store *store, const char *path, const struct fm_who *who,
+			    const struct fm_group_ask *ask, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_group_do(dir, path, who, ask, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_verify(struct fm_store *store, const char *path, const struct fm_who *who,
 			     struct fm_verify *v, struct fm_err *err)
 {
@@ -457,6 +507,7 @@ static const struct fm_store_ops store_file_ops = {
 	.mkdir = store_file_mkdir,
 	.move = store_file_move,
 	.link = store_file_link,
+	.group = store_file_group,
 	.verify = store_file_verify,
 	.free = store_file_free,
 };
@@ -560,6 +611,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->usage.quota = opts->quota_bytes;
 	dir->partial_keep_ns = opts->partial_keep_ns > 0 ? opts->partial_keep_ns : PARTIAL_KEEP_NS;
 	dir->old_keep_ns = opts->old_keep_ns;
+	dir->group_keep_ns = opts->group_keep_ns > 0 ? opts->group_keep_ns : GROUP_KEEP_NS;
 	dir->lock_wait_ms = LOCK_WAIT_MS;
 	fm_aside_init(&dir->aside);
 	fm_promises_init(&dir->promises);

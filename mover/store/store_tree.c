@@ -91,6 +91,7 @@ struct incoming {
 	struct fm_path_make make;	/* directories on the way */
 	bool is_durable;
 	struct fm_promise promise;
+	struct fm_group_use *member;	/* of a group; NULL: of none */
 };
 
 static struct incoming *incoming_new(struct fm_store_dir *dir, const struct fm_who *who,
@@ -113,6 +114,7 @@ static void sink_closed(void *ctx)
 	struct incoming *in = ctx;
 
 	fm_promise_end(&in->promise);
+	fm_group_let_go(in->member);
 	fm_store_dir_put(in->dir);
 	free(in);
 }
@@ -205,7 +207,7 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 
 static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent,
 		    const struct fm_who *who, const struct fm_create_tree *how,
-		    struct fm_file **out, struct fm_err *err)
+		    struct fm_group_use *member, struct fm_file **out, struct fm_err *err)
 {
 	struct fm_tree_sink_opts opts = {
 		.parent = parent->fd,
@@ -256,7 +258,10 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		sink_closed(in);
 		return ret;
 	}
-	return wrap(who, tree, sink_closed, in, out, err);
+	ret = wrap(who, tree, sink_closed, in, out, err);
+	if (ret == 0)
+		in->member = member;
+	return ret;
 }
 
 /*
@@ -271,7 +276,8 @@ static int open_nowhere(struct fm_store_dir *dir, struct fm_path_parent *parent,
 }
 
 int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
-		       const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
+		       const struct fm_create_tree *how, struct fm_group_use *member,
+		       struct fm_file **out, struct fm_err *err)
 {
 	struct fm_path_make make = fm_store_dir_make(dir, who);
 	struct fm_path_parent parent;
@@ -292,5 +298,5 @@ int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct 
 		close(parent.fd);
 		return ret;
 	}
-	return sink_new(dir, path, &parent, who, how, out, err);
+	return sink_new(dir, path, &parent, who, how, member, out, err);
 }

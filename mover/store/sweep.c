@@ -19,6 +19,8 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/journal/partial.h"
+#include "mover/store/group.h"
+#include "mover/store/group_dir.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -292,6 +294,18 @@ static void sweep_manifest(struct sweep *sw, int dir, const char *name)
 		sw->removed++;
 }
 
+/* Ends a group whose time is over. What unfinished members left in another one is swept, too. */
+static void sweep_group(struct sweep *sw, struct fm_walk *walk, const struct fm_walk_at *at)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+
+	if (fm_walk_path(walk, at, path, sizeof(path)) < 0 ||
+	    !fm_group_sweep(sw->sd, at->dir, at->name, path))
+		return;
+	fm_walk_skip(walk);
+	sw->removed++;
+}
+
 static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_walk_at *at)
 {
 	char path[FM_PATH_LEN_MAX + 1] = "";
@@ -302,6 +316,8 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 			path[0] = '\0';
 		fm_walk_skip(walk);	/* what is in there is that transfer's */
 		sweep_tree(sw, at->dir, at->name, path);
+	} else if (at->is_dir && fm_group_is_name(at->name)) {
+		sweep_group(sw, walk, at);
 	} else if (!at->is_dir && fm_manifest_is_name(at->name)) {
 		sweep_manifest(sw, at->dir, at->name);
 	} else if (!at->is_dir) {

@@ -82,6 +82,10 @@
 /* an NQN, or whatever a target calls its subsystem */
 #define FM_WIRE_SUBSYSTEM_MAX 223
 #define FM_WIRE_WWID_MAX 159
+#define FM_WIRE_GROUP_LEN 16			/* of the ID of a publication group */
+/* bytes of the names that one expects: FM_GROUP_EXPECT_MAX */
+#define FM_WIRE_EXPECT_MAX 32768
+#define FM_WIRE_EXPIRES_MAX (366u * 24 * 3600)	/* seconds; of a group */
 #define FM_WIRE_STAGE_RUN_LEN 32		/* what a staging run is known by */
 #define FM_WIRE_STAGE_MAX 32768			/* bytes of the body of one STAGE */
 #define FM_WIRE_FACTS_MAX 32768			/* bytes of a document in one FACTS */
@@ -227,7 +231,8 @@ enum fm_wire_durability {
 /* update of a tree: what only the version there has goes; else it is kept */
 #define FM_WIRE_PUT_DELETE 128u
 #define FM_WIRE_PUT_NAMES 256u		/* tree: NAMES before DONE */
-#define FM_WIRE_PUT_FLAGS 511u
+#define FM_WIRE_PUT_GROUP 512u		/* a member of the group of that ID, which is at the end */
+#define FM_WIRE_PUT_FLAGS 1023u
 
 /*
  * PUT
@@ -243,7 +248,7 @@ enum fm_wire_durability {
  *  56  8 dev  64  8 ino  72  8 ctime_ns   what tells the source from any other, with size and
  *                                         mtime; all 0: nothing
  *                does (a pipe), no resume
- *  80  - store (string)   - path (string)
+ *  80  - store (string)   - path (string)   - with GROUP: 16 group
  */
 struct fm_wire_put {
 	uint16_t flags;
@@ -261,6 +266,7 @@ struct fm_wire_put {
 	int64_t ctime_ns;
 	struct fm_wire_str store;
 	struct fm_wire_str path;
+	uint8_t group[FM_WIRE_GROUP_LEN];	/* GROUP; else 0 */
 };
 
 #define FM_WIRE_READY_DURABLE 1u	/* flags of READY: DONE will mean on disk */
@@ -555,12 +561,17 @@ enum fm_wire_verb {
 	FM_WIRE_PURGE = 7,
 	FM_WIRE_PURGE_PARTIALS = 8,
 	FM_WIRE_MOVE = 9,
-	FM_WIRE_LINK = 10
+	FM_WIRE_LINK = 10,
+	FM_WIRE_GROUP_BEGIN = 11,
+	FM_WIRE_GROUP_CHECK = 12,
+	FM_WIRE_GROUP_COMMIT = 13,
+	FM_WIRE_GROUP_DISCARD = 14
 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
 #define FM_WIRE_REQUEST_DRY 2u		/* PURGE and PURGE_PARTIALS only: nothing goes */
-#define FM_WIRE_REQUEST_REPLACE 4u	/* MOVE, LINK: what has the name may go */
+/* MOVE, LINK, GROUP_BEGIN, _CHECK, _COMMIT: what has the name may go */
+#define FM_WIRE_REQUEST_REPLACE 4u
 #define FM_WIRE_REQUEST_FLAGS 7u
 
 /*
@@ -574,6 +585,9 @@ enum fm_wire_verb {
  * PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what
  * is behind that one. PURGE_PARTIALS: the same of what is unfinished in the store.
  * The answer to FREE and these two is SPACE, or REPLY with a code.
+ * GROUP_BEGIN, _CHECK, _COMMIT, _DISCARD alone: at the end   - 16 group   - 8 expires_s (BEGIN; 0:
+ * as the store says)   - 4 members (that are expected, or 0)   - expect (string, 0 ..
+ * FM_WIRE_EXPECT_MAX: the names that are expected, one a line). CHECK: whether COMMIT would do it.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -585,6 +599,11 @@ struct fm_wire_request {
 	struct fm_wire_str path;
 	struct fm_wire_str after;
 	struct fm_wire_str to;
+	/* GROUP_*; else 0 */
+	uint8_t group[FM_WIRE_GROUP_LEN];
+	uint64_t expires_s;
+	uint32_t members;
+	struct fm_wire_str expect;
 };
 
 /* flags of REPLY: ask again with `after` = the last name; needs an entry */

@@ -17,6 +17,11 @@ _Static_assert(REPLY_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX +
 		       FM_WIRE_MSG_MAX,
 	       "the largest REPLY fits a message");
 
+static bool is_of_group(unsigned verb)
+{
+	return verb >= FM_WIRE_GROUP_BEGIN && verb <= FM_WIRE_GROUP_DISCARD;
+}
+
 static void put_request(struct fm_writer *w, const struct fm_wire_msg *m)
 {
 	fm_put_le64(w, m->request.id);
@@ -28,6 +33,25 @@ static void put_request(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_wire_put_str(w, &m->request.path);
 	fm_wire_put_str(w, &m->request.after);
 	fm_wire_put_str(w, &m->request.to);
+	if (!is_of_group(m->request.verb))
+		return;
+	fm_put_bytes(w, m->request.group, FM_WIRE_GROUP_LEN);
+	fm_put_le64(w, m->request.expires_s);
+	fm_put_le32(w, m->request.members);
+	fm_wire_put_str(w, &m->request.expect);
+}
+
+static void get_group(struct fm_reader *r, struct fm_wire_request *q)
+{
+	memset(q->group, 0, FM_WIRE_GROUP_LEN);
+	q->expires_s = q->members = 0;
+	q->expect = (struct fm_wire_str){ .len = 0 };
+	if (!is_of_group(q->verb))
+		return;
+	fm_get_bytes(r, q->group, FM_WIRE_GROUP_LEN);
+	q->expires_s = fm_get_le64(r);
+	q->members = fm_get_le32(r);
+	fm_wire_get_str(r, &q->expect);
 }
 
 static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
@@ -43,6 +67,7 @@ static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
 	fm_wire_get_str(r, &m->request.path);
 	fm_wire_get_str(r, &m->request.after);
 	fm_wire_get_str(r, &m->request.to);
+	get_group(r, &m->request);
 	return ret;
 }
 
@@ -59,6 +84,18 @@ static size_t after_max(const struct fm_wire_request *q)
 	}
 }
 
+static int check_group(const struct fm_wire_request *q)
+{
+	bool is_begin = q->verb == FM_WIRE_GROUP_BEGIN,
+	     is_discard = q->verb == FM_WIRE_GROUP_DISCARD;
+
+	if (q->path.len == 0 || !fm_wire_is_text(&q->expect, FM_WIRE_EXPECT_MAX))
+		return -ERANGE;
+	if (q->expires_s > FM_WIRE_EXPIRES_MAX || (q->expires_s > 0 && !is_begin))
+		return -ERANGE;
+	return is_discard && (q->members > 0 || q->expect.len > 0) ? -ERANGE : 0;
+}
+
 static int check_request(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_request *q = &m->request;
@@ -66,14 +103,17 @@ static int check_request(const struct fm_wire_msg *m)
 	bool is_free = q->verb == FM_WIRE_FREE;
 	bool has_to = q->verb == FM_WIRE_MOVE || q->verb == FM_WIRE_LINK;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_LINK)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_GROUP_DISCARD)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
 	if ((q->flags & FM_WIRE_REQUEST_DRY) && !is_purge)
 		return -EPROTO;
-	if ((q->flags & FM_WIRE_REQUEST_REPLACE) && !has_to)
+	if ((q->flags & FM_WIRE_REQUEST_REPLACE) && !has_to &&
+	    (!is_of_group(q->verb) || q->verb == FM_WIRE_GROUP_DISCARD))
 		return -EPROTO;
+	if (is_of_group(q->verb) && check_group(q) < 0)
+		return -ERANGE;
 	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) ||
 	    !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
 		return -ERANGE;

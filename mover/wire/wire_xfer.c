@@ -4,6 +4,7 @@
  * NAMES, COMMIT.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "mover/wire/codec.h"
 #include "mover/base/block.h"
@@ -35,6 +36,8 @@ static void put_put(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, (uint64_t)m->put.ctime_ns);
 	fm_wire_put_str(w, &m->put.store);
 	fm_wire_put_str(w, &m->put.path);
+	if (m->put.flags & FM_WIRE_PUT_GROUP)
+		fm_put_bytes(w, m->put.group, FM_WIRE_GROUP_LEN);
 }
 
 static int get_put(struct fm_reader *r, struct fm_wire_msg *m)
@@ -56,6 +59,9 @@ static int get_put(struct fm_reader *r, struct fm_wire_msg *m)
 	m->put.ctime_ns = (int64_t)fm_get_le64(r);
 	fm_wire_get_str(r, &m->put.store);
 	fm_wire_get_str(r, &m->put.path);
+	memset(m->put.group, 0, FM_WIRE_GROUP_LEN);
+	if (m->put.flags & FM_WIRE_PUT_GROUP)
+		fm_get_bytes(r, m->put.group, FM_WIRE_GROUP_LEN);
 	return ret;
 }
 
@@ -70,6 +76,8 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_PUT_TREE) && p->tree != 0)
 		return -ERANGE;
+	if ((p->flags & FM_WIRE_PUT_GROUP) && p->tree != 0)
+		return -EPROTO;
 	if (!(p->flags & FM_WIRE_PUT_TREE) &&
 	    (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY |
 			 FM_WIRE_PUT_DELETE | FM_WIRE_PUT_NAMES)))

@@ -12,6 +12,9 @@ verbs=$(fmove --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p')
 nvme=$(fmove nvme --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/nvme \1/p')
 [ "$(echo "$nvme" | wc -l)" -ge 8 ] || bad "fmove nvme --help lists only: $nvme"
 
+group=$(fmove group --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/group \1/p')
+[ "$(echo "$group" | wc -l)" -ge 3 ] || bad "fmove group --help lists only: $group"
+
 # The options of a verb; its section of the man page.
 options_help() {
 	fmove $1 --help | help_options
@@ -44,7 +47,7 @@ while read -r verb; do
 	for option in $(man_options <section); do
 		grep -qx -- "$option" options || bad "manual, $verb: --$option is not in --help"
 	done
-done <<<"$verbs"$'\n'"$nvme"
+done <<<"$verbs"$'\n'"$nvme"$'\n'"$group"
 for option in help version socket; do
 	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove(1): --$option is missing"
 done

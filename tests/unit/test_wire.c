@@ -187,6 +187,29 @@ static void make_abort(struct fm_wire_msg *m)
 					  .text = fm_wire_str("no space")};
 }
 
+static void make_put_member(struct fm_wire_msg *m)
+{
+	make_put(m);
+	m->put.flags = FM_WIRE_PUT_GROUP;
+	memset(m->put.group, 0x55, sizeof(m->put.group));
+}
+
+static void make_group_commit(struct fm_wire_msg *m)
+{
+	m->request = (struct fm_wire_request){
+		.flags = FM_WIRE_REQUEST_REPLACE,
+		.id = 8,
+		.verb = FM_WIRE_GROUP_COMMIT,
+		.uid = 3,
+		.gid = 4,
+		.store = fm_wire_str("s"),
+		.path = fm_wire_str("old"),
+		.members = 2,
+		.expect = fm_wire_str("a\nb"),
+	};
+	memset(m->request.group, 0x66, sizeof(m->request.group));
+}
+
 static void make_request(struct fm_wire_msg *m)
 {
 	m->request = (struct fm_wire_request){
@@ -374,6 +397,10 @@ static const struct golden goldens[] = {
 	 "0700 0300 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffffe8030000 "
 	 "64000000 02 000000 0000000000000000 1000000000000000 1100000000000000 ffffffffffffffff "
 	 "0100 73 0300 612f62"},
+	{FM_WIRE_PUT, make_put_member,
+	 "0700 0002 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffffe8030000 "
+	 "64000000 02 000000 0000000000000000 1000000000000000 1100000000000000 ffffffffffffffff "
+	 "0100 73 0300 612f62 55555555555555555555555555555555"},
 	{FM_WIRE_READY, make_ready,
 	 "0800 0100 0300000000000000 00000100 04030201 0200 00000000000000000000 0010000000000000 "
 	 "0020000000000000 0110000000000000 0800 6275666665726564"},
@@ -394,6 +421,9 @@ static const struct golden goldens[] = {
 	{FM_WIRE_ABORT, make_abort, "0d00 0100 0700000000000000 1c000000 0800 6e6f207370616365"},
 	{FM_WIRE_REQUEST, make_request,
 	 "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000 0000"},
+	{FM_WIRE_REQUEST, make_group_commit,
+	 "0e00 0400 0800000000000000 0d 000000 03000000 04000000 0100 73 0300 6f6c64 0000 0000 "
+	 "66666666666666666666666666666666 0000000000000000 02000000 0300 610a62"},
 	{FM_WIRE_REPLY, make_reply,
 	 "0f00 0100 0900000000000000 00000000 0200 0000"
 	 "01 000000 80010000 0d00000000000000 0500000000000000 1a00000000000000 0100 66"
@@ -701,7 +731,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 20, "00", -ERANGE },
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
-	{ FM_WIRE_REQUEST, 12, "0b", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "0b", -EBADMSG },	/* of a group, without one */
+	{ FM_WIRE_REQUEST, 12, "0f", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },

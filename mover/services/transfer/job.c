@@ -875,6 +875,8 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 	j->durability = o->durability;
 	j->source.may_replace = o->may_replace;
 	j->is_readback = o->is_readback;
+	j->has_group = o->is_put && o->has_group;
+	memcpy(j->group, o->group, sizeof(j->group));
 	j->accepts_corrupt = o->accepts_corrupt;
 	j->source.is_buffered = o->is_buffered;
 	j->source.is_held = o->is_held;

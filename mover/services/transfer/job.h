@@ -160,6 +160,8 @@ struct fm_job {
 	enum fm_transport_want want;
 	enum fm_durability durability;
 	bool is_readback;
+	bool has_group;			/* put: it becomes a member of the one with the ID ... */
+	uint8_t group[FM_GROUP_ID_LEN];	/* ... here */
 	bool accepts_corrupt;
 	bool is_ordered;		/* the sink is a stream */
 	/* get: range_count of them, which are the file then; NULL: the whole file */

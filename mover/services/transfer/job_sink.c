@@ -310,6 +310,21 @@ static bool is_created_late(struct fm_job *j)
 	return j->file != NULL;
 }
 
+/* Takes the group that the file or tree becomes a member of. */
+static int set_group(struct fm_job *j, const struct fm_wire_put *m)
+{
+	const struct fm_store *store = j->store_ref->store;
+
+	if (!store->ops->group) {
+		fm_job_end(j, -EOPNOTSUPP, "store %s has no groups", store->name);
+		return -EOPNOTSUPP;
+	}
+	j->has_group = true;
+	memcpy(j->group, m->group, sizeof(j->group));
+	j->sink.create.group = j->group;
+	return 0;
+}
+
 void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_put *m = &msg->put;
@@ -343,6 +358,8 @@ void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 	else
 		j->is_durable = m->durability == FM_WIRE_DURABLE_DISK;
 	j->sink.create.is_synced = j->is_durable;
+	if (m->flags & FM_WIRE_PUT_GROUP && set_group(j, m) < 0)
+		return;
 	if (m->flags & FM_WIRE_PUT_TREE && put_tree(j, m) < 0)
 		return;
 	if (is_created_late(j))

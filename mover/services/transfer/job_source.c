@@ -12,6 +12,8 @@
 #include "mover/services/transfer/job.h"
 #include "mover/store/ranged_file.h"
 
+_Static_assert(FM_GROUP_ID_LEN == FM_WIRE_GROUP_LEN, "an ID is sent as it is");
+
 /*
  * TCP copies through the CPU: a chunk should stay in its caches from the read to the socket, and
  * from the socket to the write.
@@ -38,7 +40,8 @@ void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
 static uint16_t put_flags(const struct fm_job *j)
 {
 	unsigned flags = (j->source.may_replace ? FM_WIRE_PUT_REPLACE : 0) |
-			 (j->is_readback ? FM_WIRE_PUT_READBACK : 0);
+			 (j->is_readback ? FM_WIRE_PUT_READBACK : 0) |
+			 (j->has_group ? FM_WIRE_PUT_GROUP : 0);
 
 	if (!j->is_tree)
 		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
@@ -78,6 +81,7 @@ void fm_job_source_start(struct fm_job *j)
 	p->ctime_ns = j->is_tree ? 0 : j->attr.ctime_ns;
 	p->store = fm_wire_str(j->parent ? "" : j->store);
 	p->path = (struct fm_wire_str){ j->path, j->path_len };
+	memcpy(p->group, j->group, sizeof(p->group));
 	j->is_far_end_told = false;
 	fm_session_send(j->session, &m);
 }

@@ -405,7 +405,8 @@ int fm_job_tree_create(struct fm_job *j)
 				     .is_durable = j->is_durable,
 				     .has_names = j->tree.names.state != FM_NAMES_UNASKED,
 				     .has_digests = !j->engine->o.is_unchecked,
-				     .bytes = j->tree.bytes};
+				     .bytes = j->tree.bytes,
+				     .group = j->sink.create.group};
 
 	if (!store->ops->create_tree)
 		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories",

@@ -54,6 +54,9 @@ struct fm_job_opts {
 	/* put: each chunk is read back from the far disk and compared */
 	bool is_readback;
 	bool is_held;			/* put: it gets its name only after fm_job_commit() */
+	/* put: it becomes a member of the group with that ID */
+	bool has_group;
+	uint8_t group[FM_GROUP_ID_LEN];
 	/* put of a caller's: through the page cache, since others read it at the same time */
 	bool is_buffered;
 	/* also what is not what the digest kept with it says; else that is -EBADMSG */

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_group - fmove group begin|commit|discard: what many put gets its place in one step.
+ *
+ * Happy path with several destinations: begin opens the group at each; commit asks each whether all
+ * is there, and then each to commit.
+ * Failure modes: begin fails at one: it is dropped at those that have it. One is not ready: nothing
+ * is committed. One fails to commit after another has: what has and what lacks it is said, and the
+ * status is 3; the same command again commits the rest.
+ */
+#include "client/cli/ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/group_id.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/several.h"
+#include "config/value.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/group_id.h"
+#include "mover/base/json.h"
+#include "mover/base/whole_file.h"
+
+#define EXPECT_MAX 32768
+
+enum {
+	OPT_JSON = FM_ASK_JSON_KEY,
+	OPT_MEMBERS,
+	OPT_EXPECT,
+	OPT_EXPECT_FROM,
+	OPT_EXPIRES,
+	OPT_REPLACE
+};
+
+/* clang-format off */
+#define EXPECT_OPTS \
+	{"members", 0, OPT_MEMBERS, "N", "so many names are expected directly below PATH", NULL}, \
+	{"expect", 0, OPT_EXPECT, "NAME[,NAME...]", "these are expected, paths below PATH", NULL}, \
+	{"expect-from", 0, OPT_EXPECT_FROM, "FILE", "the same, one a line of a file", "FILE"}, \
+	{"replace", 0, OPT_REPLACE, NULL, "a directory that is there is replaced", NULL}
+/* clang-format on */
+
+const struct fm_opt fm_opts_group_begin[] = {
+	EXPECT_OPTS,
+	{"expires", 0, OPT_EXPIRES, "TIME",
+	 "it ends by itself after this long, for example 1h (group_keep of the store)", NULL},
+	{NULL, 0, 0, NULL, NULL, NULL},
+};
+
+const struct fm_opt fm_opts_group_commit[] = {
+	EXPECT_OPTS,
+	FM_ASK_JSON,
+	{NULL, 0, 0, NULL, NULL, NULL},
+};
+
+const struct fm_opt fm_opts_group_discard[] = {
+	FM_ASK_JSON,
+	{NULL, 0, 0, NULL, NULL, NULL},
+};
+
+struct command {
+	struct fm_args args;
+	struct fmove *conn;
+	struct fmove_group_options opts;
+	char *expect;
+	bool is_json;
+	const char *id;
+	char **dests;			/* as typed */
+	unsigned count;
+	struct fmove_error why[FM_SEVERAL_MAX];
+	int ret[FM_SEVERAL_MAX];
+};
+
+bool fm_group_is_id(const char *text)
+{
+	uint8_t id[FM_GROUP_ID_LEN];
+
+	return fm_group_id_parse(text, id) == 0;
+}
+
+const char *fm_group_env(void)
+{
+	const char *id = getenv("FMOVE_GROUP");
+
+	return id && *id ? id : NULL;
+}
+
+/* ---- the command line ---- */
+
+static int take_members(struct command *c)
+{
+	const char *text = c->args.value;
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (text[0] < '0' || text[0] > '9' || *end || n == 0 || n > 1000000)
+		return fm_usage(&c->args, "--members %s: must be 1 to 1000000", text);
+	c->opts.members = (uint32_t)n;
+	return 0;
+}
+
+static int take_expires(struct command *c)
+{
+	uint64_t ns;
+
+	if (fm_value_time_typed(c->args.value, &ns) < 0 || ns < FM_NS_PER_S ||
+	    ns / FM_NS_PER_S > UINT64_C(366) * 24 * 3600)
+		return fm_usage(&c->args,
+				"--expires %s: must be " FM_VALUE_TIME_FORM ", 1s up to a year",
+				c->args.value);
+	c->opts.expires_ms = ns / FM_NS_PER_MS;
+	return 0;
+}
+
+/* Takes names that are divided by commas, one a line from then on. */
+static int take_expect(struct command *c)
+{
+	free(c->expect);
+	c->expect = strdup(c->args.value);
+	if (!c->expect)
+		return fm_usage(&c->args, "no memory for what is expected");
+	for (char *at = c->expect; *at; at++)
+		if (*at == ',')
+			*at = '\n';
+	return 0;
+}
+
+static int take_expect_from(struct command *c)
+{
+	struct fm_err err;
+	char *text;
+	size_t len;
+
+	if (fm_whole_file(c->args.value, EXPECT_MAX, &text, &len, &err) < 0)
+		return fm_fail(c->args.cmd->name, &err);
+	free(c->expect);
+	c->expect = strndup(text, len);
+	free(text);
+	return c->expect ? 0 : fm_usage(&c->args, "no memory for what is expected");
+}
+
+static int take_option(struct command *c, int key)
+{
+	switch (key) {
+	case OPT_MEMBERS:
+		return take_members(c);
+	case OPT_EXPECT:
+		return take_expect(c);
+	case OPT_EXPECT_FROM:
+		return take_expect_from(c);
+	case OPT_EXPIRES:
+		return take_expires(c);
+	case OPT_REPLACE:
+		c->opts.may_replace = true;
+		break;
+	default:
+		c->is_json = true;
+		break;
+	}
+	return 0;
+}
+
+static int check_dests(struct command *c)
+{
+	struct fm_name name;
+	struct fm_err err;
+
+	if (c->count == 0)
+		return fm_usage(&c->args, "a destination is missing: NODE:STORE/PATH");
+	if (c->count > FM_SEVERAL_MAX)
+		return fm_usage(&c->args, "%u destinations: no more than %d at once", c->count,
+				FM_SEVERAL_MAX);
+	for (unsigned i = 0; i < c->count; i++) {
+		if (fm_name_parse(c->dests[i], &name, &err) < 0)
+			return fm_usage(&c->args, "%s", err.text);
+		if (name.path[0] == '\0')
+			return fm_usage(&c->args,
+					"\"%.200s\" is a whole store: name a directory in it",
+					c->dests[i]);
+	}
+	return 0;
+}
+
+/* Takes the ID: the first operand if it is one, else that of the environment. */
+static int take_id(struct command *c)
+{
+	c->id = fm_group_env();
+	if (c->count > 0 && !strchr(c->dests[0], ':')) {
+		c->id = c->dests[0];
+		c->dests++;
+		c->count--;
+	}
+	if (!c->id)
+		return fm_usage(&c->args, "which group? say its ID, or set FMOVE_GROUP");
+	if (!fm_group_is_id(c->id))
+		return fm_usage(&c->args,
+				"a group's ID has %d hexadecimal digits, and this has not",
+				FMOVE_GROUP_ID_LEN);
+	return 0;
+}
+
+/* -1: said and over, c->args.status. */
+static int take_args(struct command *c, const char *verb, int argc, char **argv, bool has_id)
+{
+	int key, status = 0;
+
+	fm_args_begin(&c->args, verb, argc, argv);
+	while (status == 0 && (key = fm_args_next(&c->args)) > 0)
+		status = take_option(c, key);
+	if (status == 0 && fm_args_end(&c->args, 1, FM_SEVERAL_MAX + 1) < 0)
+		return -1;
+	c->dests = c->args.operands;
+	c->count = (unsigned)c->args.count;
+	if (status == 0 && has_id)
+		status = take_id(c);
+	if (status == 0)
+		status = check_dests(c);
+	c->opts.expect = c->expect;
+	c->args.status = status;
+	return status == 0 ? 0 : -1;
+}
+
+/* ---- one destination ---- */
+
+enum step { BEGIN, CHECK, COMMIT, DISCARD };
+
+static int do_one(struct command *c, unsigned i, enum step step)
+{
+	struct fmove_name parts;
+	struct fm_name name;
+	struct fm_err err;
+
+	(void)fm_name_parse(c->dests[i], &name, &err);	/* it could be parsed before */
+	parts = fm_name_parts(&name);
+	switch (step) {
+	case BEGIN:
+		return fmove_group_begin(c->conn, &parts, c->id, &c->opts, &c->why[i]);
+	case CHECK:
+		return fmove_group_check(c->conn, &parts, c->id, &c->opts, &c->why[i]);
+	case COMMIT:
+		return fmove_group_commit(c->conn, &parts, c->id, &c->opts, &c->why[i]);
+	case DISCARD:
+		return fmove_group_discard(c->conn, &parts, c->id, &c->why[i]);
+	}
+	abort();	/* a step without case: our bug */
+}
+
+/* Does it at each, and says what failed. Returns how many failed. */
+static unsigned do_all(struct command *c, enum step step, int *status)
+{
+	unsigned failed = 0;
+
+	for (unsigned i = 0; i < c->count; i++) {
+		c->ret[i] = do_one(c, i, step);
+		if (c->ret[i] == 0)
+			continue;
+		failed++;
+		*status = fm_ask_fail(c->args.cmd->name, c->dests[i], &c->why[i]);
+	}
+	return failed;
+}
+
+static void print_json(const struct command *c, int status)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_array(&w, "names");
+	for (unsigned i = 0; i < c->count; i++) {
+		fm_jw_object(&w, NULL);
+		fm_jw_name(&w, "name", c->dests[i], strnlen(c->dests[i], FM_ASK_NAME_TEXT_MAX));
+		fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(c->ret[i]));
+		if (c->ret[i] < 0)
+			fm_ask_error_json(&w, &c->why[i]);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_array_end(&w);
+	fm_jw_u64(&w, "exit", (uint64_t)status);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
+static int end(struct command *c, int status)
+{
+	fmove_close(c->conn);
+	free(c->expect);
+	if (c->is_json)
+		print_json(c, status);
+	return fm_stdout_end(c->args.cmd->name, status);
+}
+
+/* ---- the verbs ---- */
+
+static int begin_all(struct command *c)
+{
+	int status = FM_EXIT_DONE;
+
+	for (unsigned i = 0; i < c->count; i++) {
+		if (do_one(c, i, BEGIN) == 0)
+			continue;
+		status = fm_ask_fail(c->args.cmd->name, c->dests[i], &c->why[i]);
+		while (i-- > 0)
+			(void)do_one(c, i, DISCARD);	/* else it ends by itself */
+		return status;
+	}
+	(void)printf("%s\n", c->id);
+	return status;
+}
+
+int fm_cmd_group_begin(int argc, char **argv)
+{
+	static struct command c;
+	char id[FMOVE_GROUP_ID_LEN + 1];
+	int status;
+
+	if (take_args(&c, "group begin", argc, argv, false) < 0)
+		return c.args.status;
+	fmove_group_id(id);
+	c.id = id;
+	if (fm_ask_open(c.args.cmd->name, false, &c.conn, &status) < 0)
+		return status;
+	return end(&c, begin_all(&c));
+}
+
+/* Says what has the group's members, and what has not, or may not have. */
+static void say_partly(const struct command *c)
+{
+	for (unsigned i = 0; i < c->count; i++)
+		if (c->ret[i] == 0)
+			fm_say("%s: %.200s is committed", c->args.cmd->name, c->dests[i]);
+	fm_say("%s: the same again commits the rest", c->args.cmd->name);
+}
+
+static int commit_all(struct command *c)
+{
+	int status = FM_EXIT_DONE;
+	unsigned failed = c->count > 1 ? do_all(c, CHECK, &status) : 0;
+
+	if (failed > 0)
+		return status;
+	if (fm_is_interrupted())
+		return FM_EXIT_CANCELLED;
+	failed = do_all(c, COMMIT, &status);
+	if (failed == 0 || failed == c->count)
+		return status;
+	say_partly(c);
+	return FM_EXIT_PARTLY;
+}
+
+int fm_cmd_group_commit(int argc, char **argv)
+{
+	static struct command c;
+	int status;
+
+	if (take_args(&c, "group commit", argc, argv, true) < 0)
+		return c.args.status;
+	if (fm_ask_open(c.args.cmd->name, false, &c.conn, &status) < 0)
+		return status;
+	return end(&c, commit_all(&c));
+}
+
+static int discard_all(struct command *c)
+{
+	int status = FM_EXIT_DONE;
+	unsigned failed = do_all(c, DISCARD, &status);
+
+	return failed > 0 && failed < c->count ? FM_EXIT_PARTLY : status;
+}
+
+int fm_cmd_group_discard(int argc, char **argv)
+{
+	static struct command c;
+	int status;
+
+	if (take_args(&c, "group discard", argc, argv, true) < 0)
+		return c.args.status;
+	if (fm_ask_open(c.args.cmd->name, false, &c.conn, &status) < 0)
+		return status;
+	return end(&c, discard_all(&c));
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * group - a publication group: files and trees that come from many callers, and get their place in
+ * one step.
+ *
+ *   .fmove.<16 hex>.group/   beside the name that the group gets; the digits are a hash of it, so
+ *                            that there is one group for a name
+ *     .fmove.record          group_record.h
+ *     members/               what the group gets its name with
+ *
+ * Happy path: begin makes the directory under another name and renames it; each member is put into
+ * members/ as any file or tree is; commit finds all that is expected, and renames members/. What
+ * stays of the directory tells a second commit that it was done, until the group's time is over.
+ * An existing target is exchanged with members/, and goes aside as a replaced tree does.
+ * A crash at any moment: the inode of members/ is in the record, so whoever looks next knows
+ * whether the rename was made, and puts a replaced tree aside.
+ * Failure modes: the name is another group's: -EEXIST. The ID, or the user, is another: -EPERM. No
+ * group, one that is over or was committed: -ENOENT. Members still come: -EBUSY. Some are missing:
+ * -ENODATA.
+ *
+ * Worker threads. The paths are checked, and the caller may write to the store.
+ */
+#ifndef FM_STORE_GROUP_H
+#define FM_STORE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/store/store.h"
+
+struct fm_err;
+struct fm_group_use;
+struct fm_store_dir;
+
+/* What is asked of the group that has, or is to get, that path. */
+int fm_group_do(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		const struct fm_group_ask *ask, struct fm_err *err);
+
+/*
+ * A member comes: where it goes, below the store. *out keeps the group from being committed, until
+ * fm_group_let_go().
+ */
+int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		   const uint8_t id[static FM_GROUP_ID_LEN], char place[static FM_PATH_LEN_MAX + 1],
+		   struct fm_group_use **out, struct fm_err *err);
+
+/* For a store's sweep: ends a group whose time is over. true: it is gone. */
+bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * group_commit - the members of a group get their place by one rename, if all that are expected
+ * have come. See group.h.
+ */
+#include "mover/store/group_commit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/tree/stash.h"
+#include "mover/tree/tsys.h"
+
+#define NAMED_MAX 4			/* names that an error has */
+#define TRIES_MAX 16
+
+/* ---- who has come ---- */
+
+/* Names for an error: the first ones, and how many there are. */
+struct names {
+	uint64_t count;
+	char text[FM_ERR_TEXT_MAX / 2];
+};
+
+static void name(struct names *n, const char *path)
+{
+	size_t len = strlen(n->text);
+	struct fm_path_shown shown;
+
+	if (n->count++ < NAMED_MAX)
+		(void)snprintf(n->text + len, sizeof(n->text) - len, "%s\"%s\"",
+			       len > 0 ? ", " : "", fm_path_show(path, &shown));
+	else if (n->count == NAMED_MAX + 1)
+		(void)snprintf(n->text + len, sizeof(n->text) - len, " and others");
+}
+
+/* What is expected: a list of paths below the group's, one a line, or a number of names. */
+struct expected {
+	const char *list;
+	size_t len;
+	uint32_t members;
+	struct names missing, beyond, there;
+	char line[FM_PATH_LEN_MAX + 1];
+};
+
+/* Takes the next line of the list that holds something. false: there is none. */
+static bool next_line(struct expected *e, size_t *at)
+{
+	while (*at < e->len) {
+		const char *from = e->list + *at, *end = memchr(from, '\n', e->len - *at);
+		size_t len = end ? (size_t)(end - from) : e->len - *at;
+
+		*at += len + 1;
+		if (len == 0 || len > FM_PATH_LEN_MAX)
+			continue;
+		memcpy(e->line, from, len);
+		e->line[len] = '\0';
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a name directly below the group's path is in the list, or the first part of one that is.
+ */
+static bool is_listed(struct expected *e, const char *member)
+{
+	size_t at = 0, len = strlen(member);
+
+	while (next_line(e, &at))
+		if (strncmp(e->line, member, len) == 0 &&
+		    (e->line[len] == '\0' || e->line[len] == '/'))
+			return true;
+	return false;
+}
+
+static int meet(void *ctx, int dir, const char *member)
+{
+	struct expected *e = ctx;
+
+	(void)dir;
+	if (fm_path_is_reserved(member))
+		return 0;
+	name(&e->there, member);
+	if (e->len > 0 && !is_listed(e, member))
+		name(&e->beyond, member);
+	return 0;
+}
+
+/* Looks for each path of the list. */
+static int look_for_listed(struct expected *e, int members, struct fm_err *err)
+{
+	size_t at = 0;
+	int fd, ret;
+
+	while (next_line(e, &at)) {
+		ret = fm_path_check(e->line, err);
+		if (ret < 0)
+			return ret;
+		fd = fm_sys_open_beneath(members, e->line, O_PATH | O_NOFOLLOW);
+		if (fd == -ENOENT || fd == -ENOTDIR)
+			name(&e->missing, e->line);
+		else if (fd < 0)
+			return fm_path_fail(err, fd, "look for", e->line);
+		else
+			close(fd);
+	}
+	return 0;
+}
+
+static int judge(const struct expected *e, struct fm_err *err)
+{
+	if (e->missing.count > 0)
+		return fm_err_set(err, -ENODATA, "%" PRIu64 " of its members %s missing: %s",
+				  e->missing.count, e->missing.count == 1 ? "is" : "are",
+				  e->missing.text);
+	if (e->beyond.count > 0)
+		return fm_err_set(err, -ENODATA, "%" PRIu64 " came that %s not expected: %s",
+				  e->beyond.count, e->beyond.count == 1 ? "is" : "are",
+				  e->beyond.text);
+	if (e->members > 0 && e->there.count != e->members)
+		return fm_err_set(err, -ENODATA, "%" PRIu64 " of %" PRIu32 " members are there%s%s",
+				  e->there.count, e->members, e->there.count > 0 ? ": " : "",
+				  e->there.text);
+	return 0;
+}
+
+int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_ask *ask,
+			   struct fm_err *err)
+{
+	bool is_asked = ask->expect_len > 0 || ask->members > 0;
+	struct expected e = {.list = is_asked ? ask->expect : g->record.expect,
+			     .len = is_asked ? ask->expect_len : g->record.expect_len,
+			     .members = is_asked ? ask->members : g->record.members};
+	int members, ret;
+
+	if (e.len == 0 && e.members == 0)
+		return fm_err_set(err, -EINVAL,
+				  "nobody said which members are expected: say --members N or "
+				  "--expect NAME,...");
+	members = fm_sys_open_dir(g->fd, FM_GROUP_MEMBERS, true);
+	if (members < 0)
+		return fm_err_sys(err, members, "open the directory of the members");
+	ret = fm_tsys_each_name(members, meet, &e);
+	if (ret < 0)
+		(void)fm_err_sys(err, ret, "look at the members");
+	else
+		ret = look_for_listed(&e, members, err);
+	close(members);
+	return ret < 0 ? ret : judge(&e, err);
+}
+
+/* ---- the place ---- */
+
+int fm_group_check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
+			  struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret < 0)
+		return fm_path_fail(err, ret, "look at", path);
+	fm_path_show(path, &shown);
+	if (!S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR,
+				  "\"%s\" is there and is no directory: a group does not replace "
+				  "it; remove it or choose another name",
+				  shown.text);
+	return may_replace ? 0
+			   : fm_err_set(err, -EEXIST,
+					"directory \"%s\" exists; --replace puts the group in its "
+					"place",
+					shown.text);
+}
+
+/*
+ * Puts the old directory aside before the new one has its name: where the file system cannot
+ * exchange the two, neither has it for a moment.
+ */
+static int move_old(const struct fm_path_parent *parent)
+{
+	struct fm_stash_what what = {
+		.dir = parent->fd, .from = parent->name, .name = parent->name};
+	char stash[FM_STAGING_NAME_LEN + 1];
+	struct stat st;
+	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+
+	what.ino = st.st_ino;
+	return ret < 0 ? ret : fm_stash_keep(&what, parent->fd, FM_STAGING_OLD, stash);
+}
+
+/* Gives the members the name. *is_exchanged: what had it has their place now. */
+static int rename_members(const struct fm_path_parent *parent, const struct fm_group_dir *g,
+			  bool may_replace, bool *is_exchanged)
+{
+	struct stat st;
+	int ret = -EEXIST;
+
+	*is_exchanged = false;
+	for (int i = 0; i < TRIES_MAX && ret == -EEXIST; i++) {
+		ret = fm_tsys_rename_free(g->fd, FM_GROUP_MEMBERS, parent->fd, parent->name);
+		if (ret != -EEXIST || !may_replace)
+			break;
+		ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+		if (ret == 0 && !S_ISDIR(st.st_mode))
+			return -ENOTDIR;
+		if (ret == 0)
+			ret = fm_tsys_rename(g->fd, FM_GROUP_MEMBERS, parent->fd, parent->name,
+					     RENAME_EXCHANGE);
+		*is_exchanged = ret == 0;
+		if (fm_tsys_is_unsupported(ret)) {
+			ret = move_old(parent);
+			ret = ret == 0 ? -EEXIST : ret;
+		}
+		if (ret == -ENOENT)	/* it went meanwhile */
+			ret = -EEXIST;
+	}
+	return ret;
+}
+
+/* Undoes the rename. The error that led here is the one to report. */
+static void undo(const struct fm_path_parent *parent, const struct fm_group_dir *g,
+		 bool is_exchanged)
+{
+	int ret = renameat2(parent->fd, parent->name, g->fd, FM_GROUP_MEMBERS,
+			    is_exchanged ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+
+	if (ret < 0)
+		fm_log_error("%s: cannot undo the commit of its group: %s", parent->name,
+			     fm_err_name(errno));
+}
+
+static int sync_place(struct fm_store_dir *sd, const char *path,
+		      const struct fm_path_parent *parent, const struct fm_group_dir *g,
+		      struct fm_err *err)
+{
+	int ret = fm_tsys_fsync(parent->fd);
+
+	if (ret == 0)
+		ret = fm_tsys_fsync(g->fd);
+	return ret < 0 ? fm_path_fail(err, ret, "sync the directory of", path)
+		       : fm_path_sync_up(sd->root, parent->fd, path, err);
+}
+
+static int publish(struct fm_store_dir *sd, const char *path, const struct fm_path_parent *parent,
+		   struct fm_group_dir *g, bool may_replace, struct fm_err *err)
+{
+	bool is_exchanged;
+	int ret = 0;
+
+	/* Members may have been put without a sync, and not all of them on this connection. */
+	if (sd->store.is_durable)
+		ret = fm_sys_syncfs(g->fd);
+	if (ret < 0)
+		return fm_path_fail(err, ret, "sync the members of", path);
+	ret = rename_members(parent, g, may_replace, &is_exchanged);
+	if (ret < 0 && fm_group_check_target(parent, path, may_replace, err) < 0)
+		return err->code;
+	if (ret < 0)
+		return fm_path_fail(err, ret, "publish the group", path);
+	ret = sd->store.is_durable ? sync_place(sd, path, parent, g, err) : 0;
+	if (ret < 0) {
+		undo(parent, g, is_exchanged);
+		return ret;
+	}
+	g->is_open = false;
+	ret = fm_group_dir_settle(sd, parent->fd, path, g);
+	if (ret < 0)
+		fm_log_warn("store %s: cannot put aside what the group \"%s\" replaced: %s; the "
+			    "next sweep tries again",
+			    sd->store.name, g->record.name, fm_err_name(ret));
+	return 0;
+}
+
+int fm_group_commit(struct fm_store_dir *sd, const char *path, const struct fm_path_parent *parent,
+		    struct fm_group_dir *g, const struct fm_group_ask *ask, struct fm_err *err)
+{
+	bool may_replace = ask->may_replace || g->record.may_replace;
+	struct fm_path_shown shown;
+	int ret = fm_group_check_members(g, ask, err);
+
+	if (ret < 0) {
+		fm_err_wrap(err, "\"%s\"", fm_path_show(path, &shown));
+		return ret;
+	}
+	ret = fm_group_check_target(parent, path, may_replace, err);
+	if (ret < 0 || ask->op == FM_GROUP_CHECK)
+		return ret;
+	return publish(sd, path, parent, g, may_replace, err);
+}

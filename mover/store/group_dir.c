@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* group_dir - see group_dir.h. */
+#include "mover/store/group_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/tree/stash.h"
+#include "mover/tree/tsys.h"
+
+#define SUFFIX ".group"
+#define HEX_LEN 16
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return fm_time_ns(&now);
+}
+
+void fm_group_dir_name(const char *final, char out[static FM_GROUP_NAME_LEN + 1])
+{
+	(void)snprintf(out, FM_GROUP_NAME_LEN + 1, FM_PATH_RESERVED "%016" PRIx64 SUFFIX,
+		       fm_partial_hash(final));
+}
+
+bool fm_group_is_name(const char *name)
+{
+	const char *hex = name + sizeof(FM_PATH_RESERVED) - 1;
+
+	return fm_path_is_reserved(name) && strspn(hex, "0123456789abcdef") == HEX_LEN &&
+	       strcmp(hex + HEX_LEN, SUFFIX) == 0;
+}
+
+int fm_group_dir_open(int parent, const char *name, struct fm_group_dir *out)
+{
+	struct stat st;
+	int ret;
+
+	(void)snprintf(out->name, sizeof(out->name), "%s", name);
+	out->fd = fm_sys_open_dir(parent, name, true);
+	if (out->fd == -ELOOP || out->fd == -ENOTDIR || out->fd == -EXDEV || out->fd == -EACCES)
+		return -EPERM;
+	if (out->fd < 0)
+		return out->fd;
+	ret = fm_sys_fstat(out->fd, &st);
+	if (ret == 0 && !fm_tsys_is_private(&st))
+		ret = -EPERM;
+	if (ret < 0) {
+		close(out->fd);
+		return ret;
+	}
+	out->key = (struct fm_group_key){ st.st_dev, st.st_ino };
+	return 0;
+}
+
+int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
+{
+	struct stat st;
+	int ret = fm_group_record_read(g->fd, &g->record, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_sys_fstatat(g->fd, FM_GROUP_MEMBERS, &st);
+	if (ret < 0 && ret != -ENOENT)
+		return fm_err_sys(err, ret, "look at the members of the group");
+	g->is_open = ret == 0 && S_ISDIR(st.st_mode) && st.st_ino == g->record.ino;
+	return 0;
+}
+
+void fm_group_dir_close(struct fm_group_dir *g)
+{
+	close(g->fd);
+}
+
+bool fm_group_dir_is_over(const struct fm_group_dir *g)
+{
+	return now_ns() >= g->record.expires_ns;
+}
+
+void fm_group_dir_begun(const struct fm_group_dir *g, struct fm_group_begun *out)
+{
+	int64_t ago_s = (now_ns() - g->record.begun_ns) / (int64_t)FM_NS_PER_S;
+
+	(void)snprintf(out->text, sizeof(out->text), "uid %" PRIu32 "%s%s, %" PRId64 " s ago",
+		       g->record.uid, g->record.peer[0] ? " of " : "", g->record.peer, ago_s);
+}
+
+static void freed(void *ctx, int64_t bytes)
+{
+	fm_usage_sub(&((struct fm_store_dir *)ctx)->usage, bytes < 0 ? (uint64_t)-bytes : 0);
+}
+
+/* Tells the index of what is kept aside where that is: beside the group's name. */
+static void note_aside(struct fm_store_dir *sd, const char *path, const char *stash)
+{
+	const char *slash = strrchr(path, '/');
+	char aside[FM_PATH_LEN_MAX + 1];
+	int len = snprintf(aside, sizeof(aside), "%.*s%s", slash ? (int)(slash + 1 - path) : 0,
+			   path, stash);
+
+	if (len > 0 && (size_t)len < sizeof(aside))
+		fm_aside_add(sd, aside);
+}
+
+int fm_group_dir_settle(struct fm_store_dir *sd, int parent, const char *path,
+			const struct fm_group_dir *g)
+{
+	const struct fm_tree_freed told = { .used = freed, .ctx = sd };
+	struct fm_stash_what what = {
+		.dir = g->fd, .from = FM_GROUP_MEMBERS, .name = g->record.name};
+	char stash[FM_STAGING_NAME_LEN + 1];
+	struct stat st;
+	int ret = g->is_open ? -ENOENT : fm_sys_fstatat(g->fd, FM_GROUP_MEMBERS, &st);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	what.ino = st.st_ino;
+	ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
+	if (ret < 0)
+		return ret;
+	if (sd->old_keep_ns > 0 || fm_stash_remove_unwanted(parent, stash, &told) < 0)
+		note_aside(sd, path, stash);
+	return 0;
+}
+
+int fm_group_dir_remove(struct fm_store_dir *sd, int parent, const struct fm_group_dir *g)
+{
+	const struct fm_tree_freed told = { .used = freed, .ctx = sd };
+	const struct fm_stash_what what = {
+		.dir = parent, .from = g->name, .ino = g->key.ino, .name = g->name};
+	char stash[FM_STAGING_NAME_LEN + 1];
+	int ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
+
+	if (ret < 0)
+		return ret;
+	fm_group_record_remove(g->fd);	/* it is not in the quota */
+	/* It has no name any more; what cannot go now is swept. */
+	(void)fm_stash_remove(parent, stash, g->key.ino, &told);
+	return 0;
+}

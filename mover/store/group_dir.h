@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* group_dir - the directory of a group (group.h): found, looked at, made and removed. For group.c
+ * and group_commit.c. */
+#ifndef FM_STORE_GROUP_DIR_H
+#define FM_STORE_GROUP_DIR_H
+
+#include <stdbool.h>
+
+#include "mover/store/group_record.h"
+#include "mover/store/group_use.h"
+#include "mover/store/path.h"
+
+#define FM_GROUP_NAME_LEN 29		/* ".fmove.<16 hex>.group", without the NUL */
+#define FM_GROUP_MEMBERS "members"
+
+struct fm_group_dir {
+	int fd;
+	char name[FM_GROUP_NAME_LEN + 1];
+	struct fm_group_key key;
+	struct fm_group_record record;
+	bool is_open;			/* the members have not got their place yet */
+};
+
+struct fm_err;
+struct fm_store_dir;
+
+/* Whether a directory may be of a group, by its name. */
+bool fm_group_is_name(const char *name);
+
+/* The name for the group of a final name. */
+void fm_group_dir_name(const char *final, char out[static FM_GROUP_NAME_LEN + 1]);
+
+/*
+ * Opens the directory of that name. -ENOENT: there is none. -EPERM: it is not ours, or somebody
+ * gave it that name. Its record is not read yet.
+ */
+int fm_group_dir_open(int parent, const char *name, struct fm_group_dir *out);
+
+/* Reads the record. -EBADMSG: it has none that counts. */
+int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err);
+
+void fm_group_dir_close(struct fm_group_dir *g);
+
+bool fm_group_dir_is_over(const struct fm_group_dir *g);
+
+/* "uid 1000 of n1, 300 s ago" */
+struct fm_group_begun {
+	char text[160];
+};
+void fm_group_dir_begun(const struct fm_group_dir *g, struct fm_group_begun *out);
+
+/*
+ * Puts aside what a commit replaced, if it is still in the directory. path: of the group's name,
+ * below the store; it tells where what is put aside is.
+ */
+int fm_group_dir_settle(struct fm_store_dir *sd, int parent, const char *path,
+			const struct fm_group_dir *g);
+
+/* Removes the directory with all that came. The caller has the group alone. */
+int fm_group_dir_remove(struct fm_store_dir *sd, int parent, const struct fm_group_dir *g);
+
+#endif

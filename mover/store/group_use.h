@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * group_use - who works in a publication group now: the members that come hold it, and who commits
+ * or ends it has it alone.
+ *
+ * In memory of this daemon, for all its stores: its transfers end with it, and so do their holds.
+ * Several stores may have the directory, one behind the other after a change of the configuration.
+ * Any thread.
+ */
+#ifndef FM_STORE_GROUP_USE_H
+#define FM_STORE_GROUP_USE_H
+
+#include <sys/types.h>
+
+struct fm_err;
+
+/* The directory of the group, whatever its name. */
+struct fm_group_key {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct fm_group_use;
+
+/* A member comes, under that path. -EBUSY: the group is being committed or ended. */
+int fm_group_hold(const struct fm_group_key *key, const char *path, struct fm_group_use **out,
+		  struct fm_err *err);
+
+/*
+ * Have the group alone. Members that come are waited for up to wait_ms, since their transfers may
+ * be just ending. -EBUSY, and err names them.
+ */
+int fm_group_close(const struct fm_group_key *key, unsigned wait_ms, struct fm_group_use **out,
+		   struct fm_err *err);
+
+/* NULL is allowed. */
+void fm_group_let_go(struct fm_group_use *use);
+
+#endif

@@ -1,0 +1,209 @@
+#!/bin/bash
+# Goal:   what many processes put as members of a group is seen at once and whole, or not at all.
+# Method: three nodes, several processes at once, files and trees; every refusal; a daemon that is restarted or killed in between; several
+#         destinations; a group that expires; who commits is killed at random moments.
+. "$(dirname "$0")/lib.sh"
+up 3
+s=$(store 2)
+random 5000 small
+random 3000000 large
+random 12000000 larger
+mkdir -p tree/d
+cp small tree/d/f
+cp large tree/large
+
+# only DIR NAME...: the directory has these names; what fmove keeps beside trees does not count.
+only() {
+	local where=$1
+	shift
+	[ "$(ls "$where")" = "$(printf '%s\n' "$@" | sort)" ] || bad "$where has $(ls "$where" | tr '\n' ' ')instead of $*"
+}
+
+# begun ARGUMENT...: begins a group, $id.
+begun() {
+	ok fmove group begin "$@"
+	id=$(cat out)
+	[[ $id =~ ^[0-9a-f]{32}$ ]] || bad "begin $* prints $id"
+}
+
+# ---- happy path: members of all kinds, from several nodes at once; nothing is seen before the commit
+
+begun n2:s/runs/1 --members 5
+fmove put -q --group "$id" small n2:s/runs/1/a &
+FMOVE_GROUP=$id fmove put -q large n2:s/runs/1/ &
+fmove put -q --group "$id" -r tree n2:s/runs/1/tree &
+fmove --socket "$dir/c/n3/fmoved.sock" put -q --group "$id" - n2:s/runs/1/stdin <large &
+for pid in $(jobs -p); do
+	wait "$pid" || bad "a put of a member failed"
+done
+[ "$(ls -A "$s/runs" | sed 's/[0-9a-f]\{16\}/HASH/')" = .fmove.HASH.group ] || bad "there is more than a group: $(ls -lA "$s/runs")"
+no 1 'no such' fmove ls n2:s/runs/1
+ok fmove ls n2:s/runs
+[ -s out ] && bad "a group is listed: $(cat out)"
+no 1 '"runs/1": 4 of 5 members are there: ' fmove group commit "$id" n2:s/runs/1
+no 1 '1 of its members is missing: "sub/deep/x"' fmove group commit "$id" n2:s/runs/1 --expect a,large,tree/d/f,stdin,sub/deep/x
+no 1 '1 came that is not expected: "stdin"' fmove group commit "$id" n2:s/runs/1 --expect a,large,tree
+ok fmove put small n2:s/runs/1/sub/deep/x --group "$id"
+no 6 'exists; it is replaced only if asked for' fmove put small n2:s/runs/1/a --group "$id"
+ok fmove put -f large n2:s/runs/1/a --group "$id"
+ok fmove group commit "$id" n2:s/runs/1
+only "$s/runs/1" a large stdin sub tree
+same large "$s/runs/1/a"
+same large "$s/runs/1/stdin"
+same small "$s/runs/1/sub/deep/x"
+diff -r tree "$s/runs/1/tree" || bad "the tree came as another one"
+ok fmove verify n2:s/runs/1
+
+# It is committed: again is no error, all else is.
+ok fmove group commit "$id" n2:s/runs/1
+no 1 'its group was committed' fmove put --group "$id" small n2:s/runs/1/late
+no 1 'its group was committed' fmove group discard "$id" n2:s/runs/1
+only "$s/runs/1" a large stdin sub tree
+
+# ---- who may what
+
+no 6 'directory "runs/1" exists; --replace' fmove group begin n2:s/runs/1
+begun n2:s/runs/2 --expect one,two
+first=$id
+no 6 '"runs/2": a group was begun for it by uid [0-9]+ of n1, [0-9]+ s ago' fmove group begin n2:s/runs/2
+other=0123456789abcdef0123456789abcdef
+no 6 'another ID, or is another user' fmove put --group $other small n2:s/runs/2/one
+no 6 'another ID, or is another user' fmove group commit $other n2:s/runs/2
+no 6 'another ID, or is another user' fmove group discard $other n2:s/runs/2
+no 1 'no group was begun' fmove put --group "$first" small n2:s/runs/3/one
+no 1 'no group was begun' fmove group commit "$first" n2:s/runs/3
+no 1 'no group was begun' fmove group commit "$first" n2:s/none/3
+no 1 'a member is named below' fmove put --group "$first" small n2:s/one
+no 2 '32 hexadecimal digits' fmove put --group 12 small n2:s/runs/2/one
+no 2 '32 hexadecimal digits' fmove group commit 12 n2:s/runs/2
+no 2 'which group' fmove group commit n2:s/runs/2
+no 2 'whole store' fmove group begin n2:s/
+no 2 'members' fmove group begin n2:s/runs/9 --members 0
+no 2 'takes no --update' fmove put --group "$first" --update -r tree n2:s/runs/2/one
+no 1 'ends after 86400 s at most' fmove group begin n2:s/runs/9 --expires 25h
+no 1 '2 of its members are missing: "one", "two"' fmove group commit "$first" n2:s/runs/2
+ok fmove put --group "$first" -q small n2:s/runs/2/one
+[ -e "$s/runs/2" ] && bad "a group that is not committed is there"
+
+# The record is not the ID, and it survives the daemon.
+grep -rq "$first" "$s" && bad "the ID is on the disk"
+crash n2
+start_again n2
+reachable 2
+ok fmove put --group "$first" -q large n2:s/runs/2/two
+ok fmove group commit "$first" n2:s/runs/2
+only "$s/runs/2" one two
+same small "$s/runs/2/one"
+
+# ---- an existing directory is replaced as a whole, only if asked for; the old one goes aside
+
+begun n2:s/runs/2 --replace
+ok fmove put --group "$id" -q large n2:s/runs/2/three
+no 1 'nobody said which members' fmove group commit "$id" n2:s/runs/2
+ok fmove group commit "$id" n2:s/runs/2 --members 1
+only "$s/runs/2" three
+ok fmove df n2:s
+ok fmove purge n2:s
+ok fmove group commit "$id" n2:s/runs/2
+only "$s/runs/2" three
+echo file >"$s/runs/file"
+no 1 'is no directory' fmove group begin n2:s/runs/file --replace
+
+# ---- discard
+
+begun n2:s/runs/4 --members 1
+ok fmove put --group "$id" -q large n2:s/runs/4/f
+ok fmove group discard "$id" n2:s/runs/4
+no 1 'no group was begun' fmove group commit "$id" n2:s/runs/4
+[ -e "$s/runs/4" ] && bad "what was dropped is there"
+begun n2:s/runs/4 --members 1
+ok fmove group discard "$id" n2:s/runs/4
+
+# ---- a member that comes holds the group, and is named
+
+begun n2:s/runs/5 --members 1
+slow 1
+fmove put -q --group "$id" larger n2:s/runs/5/slowly &
+pid=$!
+moved runs/5/slowly 100000
+no 1 '"runs/5": 1 of its members still comes: "runs/5/slowly"' fmove group commit "$id" n2:s/runs/5
+no 1 'still comes' fmove group discard "$id" n2:s/runs/5
+fast 1
+wait $pid || bad "the member did not come"
+ok fmove group commit "$id" n2:s/runs/5
+same larger "$s/runs/5/slowly"
+
+# ---- several destinations: all, or none
+
+begun n2:s/both n3:s/both --members 1
+ok fmove put --group "$id" -q small n2:s/both/f n3:s/both/f
+ok fmove put --group "$id" -q small n2:s/both/g
+no 1 'n2:s/both: .*2 of 1 members are there' fmove group commit "$id" n2:s/both n3:s/both
+[ -e "$(store 3)/both" ] && bad "one of two was committed"
+no 1 'n3:s/both: .*1 of 2 members are there' fmove group commit --members 2 "$id" n2:s/both n3:s/both
+[ -e "$s/both" ] && bad "one of two was committed"
+ok fmove put --group "$id" -q small n3:s/both/g
+ok fmove group commit --json --members 2 "$id" n2:s/both n3:s/both
+grep -q '"exit":0}$' out || bad "--json: $(cat out)"
+only "$s/both" f g
+only "$(store 3)/both" f g
+mkdir "$(store 3)/half"
+no 6 'n3:s/half: .*exists' fmove group begin n2:s/half n3:s/half
+begun n2:s/half
+ok fmove group discard "$id" n2:s/half
+
+# ---- a group that expires says who was missing, and goes
+
+begun n2:s/runs/6 --expires 4s --expect here,never
+ok fmove put --group "$id" -q small n2:s/runs/6/here
+sleep 4
+no 1 'its group has expired' fmove group commit "$id" n2:s/runs/6
+no 1 'its group has expired' fmove put --group "$id" small n2:s/runs/6/never
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+start_again n2
+reachable 2
+said() {
+	grep -q 'has expired, and what had come is removed: 1 of its members is missing: "never"' "$dir/c/n2/log"
+}
+await said || bad "nobody says who was missing: $(tail "$dir/c/n2/log")"
+begun n2:s/runs/6 --expires 1s
+sleep 1.1
+begun n2:s/runs/6 --members 1
+ok fmove group discard "$id" n2:s/runs/6
+
+# ---- whole or not there, whoever is killed
+
+# whole DIR: it has all members, or is not there.
+whole() {
+	[ ! -e "$1" ] || { only "$1" large tree && diff -r tree "$1/tree" && same large "$1/large"; }
+}
+
+for i in $(seq "${FM_ROUNDS:-8}"); do
+	at=kill/$((i % 4))
+	begun n2:s/$at --expect large,tree --replace
+	fmove put -q --group "$id" large n2:s/$at/ 2>/dev/null &
+	one=$!
+	fmove put -q --group "$id" -r tree n2:s/$at/tree 2>/dev/null &
+	two=$!
+	[ $((i % 5)) -eq 0 ] || wait $one $two
+	fmove group commit "$id" n2:s/$at >/dev/null 2>&1 &
+	three=$!
+	sleep "0.0$((RANDOM % 6))"
+	if [ $((i % 2)) -eq 0 ]; then
+		crash n2
+		whole "$s/$at"
+		start_again n2
+		reachable 2
+	else
+		kill -KILL $three 2>/dev/null
+	fi
+	wait $one $two $three 2>/dev/null
+	whole "$s/$at"
+	fmove put -qf --group "$id" large n2:s/$at/ 2>err || grep -q committed err || bad "round $i: $(cat err)"
+	fmove put -q --group "$id" -r tree --replace n2:s/$at/tree 2>err || grep -q committed err || bad "round $i: $(cat err)"
+	ok fmove group commit "$id" n2:s/$at
+	whole "$s/$at"
+	[ -d "$s/$at" ] || bad "round $i: it was committed, and is not there"
+done
+idle
+[ -z "$(find "$s" -path '*.group/*' -name members)" ] || bad "members are left: $(find "$s" -name '.fmove*')"
