@@ -33,7 +33,8 @@ enum {
 	OPT_EXPECT,
 	OPT_EXPECT_FROM,
 	OPT_EXPIRES,
-	OPT_REPLACE
+	OPT_REPLACE,
+	OPT_LATEST
 };
 
 /* clang-format off */
@@ -53,6 +54,8 @@ const struct fm_opt fm_opts_group_begin[] = {
 
 const struct fm_opt fm_opts_group_commit[] = {
 	EXPECT_OPTS,
+	{"latest", 0, OPT_LATEST, "NAME",
+	 "then lead the symbolic link NAME, beside PATH, to it", NULL},
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -69,6 +72,7 @@ struct command {
 	char *expect;
 	bool is_json;
 	const char *id;
+	const char *latest;		/* NULL: no link is led to it */
 	char **dests;			/* as typed */
 	unsigned count;
 	struct fmove_error why[FM_SEVERAL_MAX];
@@ -143,6 +147,15 @@ static int take_expect_from(struct command *c)
 	return c->expect ? 0 : fm_usage(&c->args, "no memory for what is expected");
 }
 
+static int take_latest(struct command *c)
+{
+	c->latest = c->args.value;
+	return *c->latest && !strchr(c->latest, '/')
+		       ? 0
+		       : fm_usage(&c->args, "--latest %.200s: must be a name, beside PATH",
+				  c->latest);
+}
+
 static int take_option(struct command *c, int key)
 {
 	switch (key) {
@@ -157,6 +170,8 @@ static int take_option(struct command *c, int key)
 	case OPT_REPLACE:
 		c->opts.may_replace = true;
 		break;
+	case OPT_LATEST:
+		return take_latest(c);
 	default:
 		c->is_json = true;
 		break;
@@ -228,6 +243,35 @@ static int take_args(struct command *c, const char *verb, int argc, char **argv,
 
 enum step { BEGIN, CHECK, COMMIT, DISCARD };
 
+/*
+ * Leads the link beside the group's path to what was committed, which is on the disk by now: who
+ * opens it finds the old target or the new one, whoever is killed.
+ */
+static int lead_latest(struct command *c, const struct fm_name *name, struct fmove_error *why)
+{
+	const char *last = fm_name_last(name->path);
+	struct fm_name link = *name;
+	struct fmove_name parts;
+	struct fm_err err;
+
+	link.path[last > name->path ? last - 1 - name->path : 0] = '\0';
+	if (fm_name_append(&link, c->latest, &err) < 0) {
+		why->code = err.code;
+		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
+		return err.code;
+	}
+	parts = fm_name_parts(&link);
+	return fmove_symlink(c->conn, last, &parts, true, why);
+}
+
+static int commit_one(struct command *c, const struct fm_name *name, struct fmove_error *why)
+{
+	const struct fmove_name parts = fm_name_parts(name);
+	int ret = fmove_group_commit(c->conn, &parts, c->id, &c->opts, why);
+
+	return ret == 0 && c->latest ? lead_latest(c, name, why) : ret;
+}
+
 static int do_one(struct command *c, unsigned i, enum step step)
 {
 	struct fmove_name parts;
@@ -242,7 +286,7 @@ static int do_one(struct command *c, unsigned i, enum step step)
 	case CHECK:
 		return fmove_group_check(c->conn, &parts, c->id, &c->opts, &c->why[i]);
 	case COMMIT:
-		return fmove_group_commit(c->conn, &parts, c->id, &c->opts, &c->why[i]);
+		return commit_one(c, &name, &c->why[i]);
 	case DISCARD:
 		return fmove_group_discard(c->conn, &parts, c->id, &c->why[i]);
 	}

@@ -171,6 +171,26 @@ sleep 1.1
 begun n2:s/runs/6 --members 1
 ok fmove group discard "$id" n2:s/runs/6
 
+# ---- a link leads to the last one that was committed, and to no other
+
+for i in 1 2; do
+	begun n2:s/ckpt/$i n3:s/ckpt/$i --members 1
+	ok fmove put --group "$id" -q small n2:s/ckpt/$i/f n3:s/ckpt/$i/f
+	no 1 'of 7 members' fmove group commit "$id" n2:s/ckpt/$i --members 7 --latest last
+	[ $i -eq 1 ] || [ "$(readlink "$s/ckpt/last")" = 1 ] || bad "the link moved before the commit: $(ls -l "$s/ckpt")"
+	ok fmove group commit "$id" n2:s/ckpt/$i n3:s/ckpt/$i --latest last
+	[ "$(readlink "$s/ckpt/last")$(readlink "$(store 3)/ckpt/last")" = $i$i ] || bad "the link does not lead to $i: $(ls -l "$s/ckpt")"
+done
+ok fmove get n2:s/ckpt/last/f latest
+same small latest
+ok fmove group commit "$id" n2:s/ckpt/2 --latest last
+begun n2:s/top --members 1
+ok fmove put --group "$id" -q small n2:s/top/f
+no 2 'beside PATH' fmove group commit "$id" n2:s/top --latest a/b
+no 6 'only a link is replaced' fmove group commit "$id" n2:s/top --latest ckpt
+ok fmove group commit "$id" n2:s/top --latest last
+[ "$(readlink "$s/last")" = top ] || bad "the link does not lead to top: $(ls -l "$s")"
+
 # ---- whole or not there, whoever is killed
 
 # whole DIR: it has all members, or is not there.
