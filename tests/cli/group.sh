@@ -70,6 +70,12 @@ other=0123456789abcdef0123456789abcdef
 no 6 'another ID, or is another user' fmove put --group $other small n2:s/runs/2/one
 no 6 'another ID, or is another user' fmove group commit $other n2:s/runs/2
 no 6 'another ID, or is another user' fmove group discard $other n2:s/runs/2
+# The ID alone is not enough: it is the group of the user who began it.
+if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
+	chmod 755 "$dir/c" "$dir/c/n1" && chmod 666 "$dir/c/n1/fmoved.sock"
+	no 6 'another ID, or is another user' as_nobody fmove group commit "$first" n2:s/runs/2 --members 1
+	no 6 'another ID, or is another user' as_nobody fmove put --group "$first" - n2:s/runs/2/one
+fi
 no 1 'no group was begun' fmove put --group "$first" small n2:s/runs/3/one
 no 1 'no group was begun' fmove group commit "$first" n2:s/runs/3
 no 1 'no group was begun' fmove group commit "$first" n2:s/none/3
