@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "client/cli/joining.h"
@@ -22,9 +24,11 @@
 #include "config/config.h"
 #include "config/files.h"
 #include "config/invite.h"
+#include "config/options.h"
 #include "config/value.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/shell.h"
 #include "mover/join/join_addrs.h"
 
 const struct fm_opt fm_opts_join[] = {
@@ -253,9 +257,40 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 	return ret < 0 ? ret : fm_peer_file_write(cfg->dir, &peer, err);
 }
 
+/* The process that serves a socket, as far as this user is told; 0: none. */
+static pid_t daemon_of(const char *socket_path)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return 0;
+	/* cut if it is too long; then nobody serves it */
+	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", socket_path);
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		peer.pid = 0;
+	(void)close(fd);	/* nothing was written */
+	return peer.pid;
+}
+
+static void say_first_command(const struct fm_config *cfg, const char *other)
+{
+	char quoted[4 * PATH_MAX + 3];
+
+	if (strcmp(cfg->node.socket, fm_option_find("node", "socket")->standard) == 0)
+		fm_say("When fmoved runs, this lists the stores of %s: fmove ls %s:", other, other);
+	else
+		fm_say("When fmoved runs, this lists the stores of %s: fmove ls --socket %s %s:",
+		       other, fm_shell_quote(cfg->node.socket, quoted, sizeof(quoted)), other);
+}
+
 static void say_what_next(const struct fm_setup *setup, const struct fm_config *cfg,
 			  const char *other, bool is_new)
 {
+	pid_t pid = daemon_of(cfg->node.socket);
 	char start[PATH_MAX + 128];
 
 	fm_say("%s and %s know each other now.", cfg->node.name, other);
@@ -266,14 +301,15 @@ static void say_what_next(const struct fm_setup *setup, const struct fm_config *
 		fm_say("Start the daemon: %s", start);
 	if (is_new)
 		fm_setup_say_group(cfg);
+	else if (pid > 0)
+		fm_say("Let the daemon read that: kill -HUP %d", (int)pid);
 	else
-		fm_say("If fmoved runs here, let it read that: systemctl reload fmoved, or kill "
-		       "-HUP; if not: %s",
-		       start);
+		fm_say("Start the daemon: %s", start);
 	/* The other node does not tell us whom it knows. */
 	fm_say("If there are more nodes, they do not know %s yet. For each: \"fmove invite\" "
 	       "there, and the line it prints here.",
 	       cfg->node.name);
+	say_first_command(cfg, other);
 }
 
 static void print_json(const struct fm_config *cfg, const char *other, bool is_new)

@@ -69,12 +69,15 @@ no 6 'has not the key that the token says' fmove join --dir "$dir/c/b" --node b 
 # It joins, once; both know each other, and one can send to the other.
 ok fmove join --dir "$dir/c/b" --node b --address "127.0.0.1:$(port)" --store "s=$dir/c/b/files" "$address" "$token"
 [ -e "$dir/c/a/peers.d/b.conf" ] && [ -e "$dir/c/b/peers.d/a.conf" ] || bad "a peer is not written down"
+cp err joined
 grep -q 'If there are more nodes, they do not know b yet' err || bad "of two nodes it says: $(cat err)"
 no 6 'used already|no invitation is open' fmove join --dir "$dir/c/x" --node x "$address" "$token"
 [ -z "$(ls "$dir/c/a/invites")" ] || bad "a used token left something"
 serve b
 connected a 1
 connected b 1
+line=$(sed -n 's/^fmove: When fmoved runs, this lists the stores of a: //p' joined)
+ok sh -c "$line" || bad "the line that join ends with: $line"
 random 100000 f
 ok fmove --socket "$dir/c/a/fmoved.sock" put f b:s/f
 same f "$dir/c/b/files/f"
@@ -90,8 +93,9 @@ connected a 2
 ok fmove invite --dir "$dir/c/b"
 echo "fmove join $(line 1) $(line 2)" > token	# the line as it is printed
 ok fmove join --dir "$dir/c/c" --token-file - "$(line 1)" < token
-grep -q 'systemctl reload' err || bad "join does not say how the daemon hears of it: $(cat err)"
-kill -HUP "$pid_c"
+line=$(sed -n 's/^fmove: Let the daemon read that: //p' err)
+[ "$line" = "kill -HUP $pid_c" ] || bad "join does not say how the daemon hears of it: $(cat err)"
+$line
 connected b 2
 connected c 2
 no 6 'is there already' fmove join --dir "$dir/c/c" --node other "$address" "$token"
