@@ -152,6 +152,26 @@ static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm
 	return ret == 0 && sd->store.is_durable ? fm_tsys_fsync(g->fd) : ret;
 }
 
+/* Removes a group that is over or was committed. */
+static int clear_alone(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+		       const char *path, struct fm_group_dir *g, struct fm_err *err)
+{
+	struct fm_group_use *alone;
+	int ret = fm_group_close(&g->key, 0, &alone, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_group_dir_read(g, err);	/* it may have been committed meanwhile */
+	if (ret == 0)
+		ret = fm_group_dir_settle(sd, parent->fd, path, g);
+	if (ret == 0 || ret == -EBADMSG)
+		ret = fm_group_dir_remove(sd, parent->fd, g);
+	if (ret < 0)
+		(void)fm_path_fail(err, ret, "remove an earlier group for", path);
+	fm_group_let_go(alone);
+	return ret;
+}
+
 /*
  * Removes the group that has the name, if it is over or was committed, or says whose it is. 0: the
  * name may be free now.
@@ -159,7 +179,6 @@ static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm
 static int clear_name(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 		      const char *path, struct fm_group_dir *g, struct fm_err *err)
 {
-	struct fm_group_use *alone;
 	struct fm_group_begun begun;
 	struct fm_path_shown shown;
 	char name[FM_GROUP_NAME_LEN + 1];
@@ -172,23 +191,15 @@ static int clear_name(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	if (ret < 0)
 		return fm_err_set(err, -EEXIST, "\"%s\": %s, which is no group, is in its way",
 				  fm_path_show(path, &shown), name);
-	ret = fm_group_close(&g->key, 0, &alone, err);
-	if (ret < 0)
-		goto close;
+	/* It may be another user's: nobody is kept out of one that goes on. */
 	ret = fm_group_dir_read(g, err);
 	if (ret == 0 && g->is_open && !fm_group_dir_is_over(g)) {
 		fm_group_dir_begun(g, &begun);
 		ret = fm_err_set(err, -EEXIST, "\"%s\": a group was begun for it by %s",
 				 fm_path_show(path, &shown), begun.text);
 	} else if (ret == 0 || ret == -EBADMSG) {
-		ret = ret == 0 ? fm_group_dir_settle(sd, parent->fd, path, g) : 0;
-		if (ret == 0)
-			ret = fm_group_dir_remove(sd, parent->fd, g);
-		if (ret < 0)
-			(void)fm_path_fail(err, ret, "remove an earlier group for", path);
+		ret = clear_alone(sd, parent, path, g, err);
 	}
-	fm_group_let_go(alone);
-close:
 	fm_group_dir_close(g);
 	return ret;
 }
@@ -287,13 +298,10 @@ static int discard(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 
 /* Does what is asked of an open group, that the caller has alone. */
 static int end(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
-	       const struct fm_who *who, const struct fm_group_ask *ask, struct fm_group_dir *g,
-	       struct fm_err *err)
+	       const struct fm_group_ask *ask, struct fm_group_dir *g, struct fm_err *err)
 {
 	int ret = read_group(parent, path, g, err);
 
-	if (ret == 0)
-		ret = check_owner(g, path, who, ask->id, err);
 	if (ret < 0)
 		return ret;
 	if (ask->op == FM_GROUP_DISCARD)
@@ -320,13 +328,20 @@ static int close_and_end(struct fm_store_dir *sd, const char *path, const struct
 	ret = open_group(&parent, path, g, err);
 	if (ret < 0)
 		goto close_parent;
+	/* First of all: others neither keep members out nor learn which ones come. */
+	ret = read_group(&parent, path, g, err);
+	if (ret == 0)
+		ret = check_owner(g, path, who, ask->id, err);
+	if (ret < 0)
+		goto close_group;
 	ret = fm_group_close(&g->key, sd->lock_wait_ms, &alone, err);
 	if (ret == 0) {
-		ret = end(sd, &parent, path, who, ask, g, err);
+		ret = end(sd, &parent, path, ask, g, err);
 		fm_group_let_go(alone);
 	} else {
 		fm_err_wrap(err, "\"%s\"", fm_path_show(path, &shown));
 	}
+close_group:
 	fm_group_dir_close(g);
 close_parent:
 	close(parent.fd);
@@ -512,6 +527,17 @@ static bool sweep_alone(struct fm_store_dir *sd, int parent, const char *path,
 	return fm_group_dir_remove(sd, parent, g) == 0;
 }
 
+/* Whether the sweep may have something to do: members are not kept out for nothing. */
+static bool is_swept(const struct fm_store_dir *sd, struct fm_group_dir *g)
+{
+	struct fm_err err;
+	int ret = fm_group_dir_read(g, &err);
+
+	if (ret == 0)
+		return !g->is_open || fm_group_dir_is_over(g);
+	return ret == -EBADMSG && is_left(sd, g);
+}
+
 bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path)
 {
 	struct fm_group_dir *g = fm_sys_alloc(sizeof(*g));
@@ -525,7 +551,7 @@ bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, cons
 		free(g);
 		return false;
 	}
-	if (fm_group_close(&g->key, 0, &alone, &err) == 0) {
+	if (is_swept(dir, g) && fm_group_close(&g->key, 0, &alone, &err) == 0) {
 		is_gone = sweep_alone(dir, parent, path, g);
 		fm_group_let_go(alone);
 	}

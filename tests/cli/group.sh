@@ -134,6 +134,10 @@ pid=$!
 moved runs/5/slowly 100000
 no 1 '"runs/5": 1 of its members still comes: "runs/5/slowly"' fmove group commit "$id" n2:s/runs/5
 no 1 'still comes' fmove group discard "$id" n2:s/runs/5
+# Whose it is not is told so at once: he neither waits for members, which keeps others out, nor learns their names.
+no 6 'another ID, or is another user' fmove group commit $other n2:s/runs/5
+no 6 'another ID, or is another user' fmove group discard $other n2:s/runs/5
+no 6 '"runs/5": a group was begun for it by' fmove group begin n2:s/runs/5
 fast 1
 wait $pid || bad "the member did not come"
 ok fmove group commit "$id" n2:s/runs/5
