@@ -147,6 +147,7 @@ static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm
 		ret = fm_sys_fstatat(g->fd, FM_GROUP_MEMBERS, &st);
 	if (ret < 0)
 		return ret;
+	g->record.dir_ino = g->key.ino;
 	g->record.ino = st.st_ino;
 	ret = fm_group_record_write(g->fd, &g->record, sd->store.is_durable);
 	return ret == 0 && sd->store.is_durable ? fm_tsys_fsync(g->fd) : ret;

@@ -71,6 +71,8 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 
 	if (ret < 0)
 		return ret;
+	if (g->record.dir_ino != g->key.ino)
+		return fm_err_set(err, -EBADMSG, "the record of the group was copied");
 	ret = fm_sys_fstatat(g->fd, FM_GROUP_MEMBERS, &st);
 	if (ret < 0 && ret != -ENOENT)
 		return fm_err_sys(err, ret, "look at the members of the group");

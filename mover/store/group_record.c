@@ -68,7 +68,8 @@ static int take_numbers(const struct fm_json *json, struct fm_group_record *r)
 		return -EINVAL;
 	r->uid = (uint32_t)uid;
 	r->members = (uint32_t)members;
-	if (fm_json_u64(fm_json_get(json, "ino"), &r->ino) < 0 ||
+	if (fm_json_u64(fm_json_get(json, "dir_ino"), &r->dir_ino) < 0 ||
+	    fm_json_u64(fm_json_get(json, "ino"), &r->ino) < 0 ||
 	    fm_json_i64(fm_json_get(json, "begun_ns"), &r->begun_ns) < 0 ||
 	    fm_json_i64(fm_json_get(json, "expires_ns"), &r->expires_ns) < 0)
 		return -EINVAL;
@@ -103,6 +104,7 @@ static int print(const struct fm_group_record *r, char *buf, size_t cap)
 	fm_jw_name(&w, "name", r->name, strlen(r->name));
 	fm_jw_text(&w, "peer", r->peer);
 	fm_jw_u64(&w, "uid", r->uid);
+	fm_jw_u64(&w, "dir_ino", r->dir_ino);
 	fm_jw_u64(&w, "ino", r->ino);
 	fm_jw_i64(&w, "begun_ns", r->begun_ns);
 	fm_jw_i64(&w, "expires_ns", r->expires_ns);

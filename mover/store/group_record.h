@@ -27,6 +27,11 @@ struct fm_group_record {
 	char name[FM_NAME_LEN_MAX + 1];	/* that it gets, one component */
 	char peer[FM_GROUP_PEER_MAX + 1];	/* whose user began it; "": a local caller */
 	uint32_t uid;
+	/*
+	 * Of the group's directory: the record counts in no other, such as a copy that an update
+	 * of the directory above it made, where inodes say nothing.
+	 */
+	uint64_t dir_ino;
 	uint64_t ino;			/* of the directory of its members */
 	int64_t begun_ns;		/* since 1970 */
 	int64_t expires_ns;

@@ -115,6 +115,18 @@ only "$s/runs/2" three
 echo file >"$s/runs/file"
 no 1 'is no directory' fmove group begin n2:s/runs/file --replace
 
+# ---- the directory above is made anew by an update: the group in there is a copy, and is not taken for one that was committed
+
+begun n2:s/above/1 --members 1
+ok fmove put --group "$id" -q large n2:s/above/1/f
+ok fmove put -q --update -r tree n2:s/above
+no 1 'no group was begun' fmove group commit "$id" n2:s/above/1
+begun n2:s/above/1 --members 1
+ok fmove put --group "$id" -q large n2:s/above/1/f
+ok fmove group commit "$id" n2:s/above/1
+same large "$s/above/1/f"
+ok fmove purge n2:s
+
 # ---- discard
 
 begun n2:s/runs/4 --members 1

@@ -18,7 +18,8 @@
 #define DIGEST "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define GOOD                                                                                       \
 	"{\"version\":1,\"digest\":\"" DIGEST "\",\"name\":\"step-1\",\"peer\":\"n1\","          \
-	"\"uid\":1000,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,\"replace\":true,"              \
+	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
+	"\"replace\":true,"                                                                       \
 	"\"members\":3,\"expect\":\"a\\nb/c\"}"
 
 static struct fm_group_record record;
@@ -47,7 +48,8 @@ static void check_good(const struct fm_group_record *r)
 	CU_ASSERT_STRING_EQUAL(r->digest, DIGEST);
 	CU_ASSERT_STRING_EQUAL(r->name, "step-1");
 	CU_ASSERT_STRING_EQUAL(r->peer, "n1");
-	CU_ASSERT_TRUE(r->uid == 1000 && r->ino == 17 && r->begun_ns == 1 && r->expires_ns == 2);
+	CU_ASSERT_TRUE(r->uid == 1000 && r->dir_ino == 16 && r->ino == 17);
+	CU_ASSERT_TRUE(r->begun_ns == 1 && r->expires_ns == 2);
 	CU_ASSERT_TRUE(r->may_replace && r->members == 3 && r->expect_len == 5);
 	CU_ASSERT_STRING_EQUAL(r->expect, "a\nb/c");
 }
@@ -76,6 +78,7 @@ static void test_bad(void)
 		{ "\"n1\"", "\"a/b\"" },
 		{ "\"uid\":1000", "\"uid\":4294967296" },
 		{ "\"uid\":1000", "\"uid\":-1" },
+		{ "\"dir_ino\":16,", "" },
 		{ "\"ino\":17", "\"ino\":\"17\"" },
 		{ "\"begun_ns\":1", "\"begun_ns\":1.5" },
 		{ "\"expires_ns\":2,", "" },
