@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,8 +17,10 @@
 #include "mover/base/log.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
+#include "mover/store/walk.h"
 #include "mover/tree/stash.h"
 #include "mover/tree/tsys.h"
+#include "mover/tree/unfinished.h"
 
 #define NAMED_MAX 4			/* names that an error has */
 #define TRIES_MAX 16
@@ -47,7 +50,7 @@ struct expected {
 	const char *list;
 	size_t len;
 	uint32_t members;
-	struct names missing, beyond, there;
+	struct names missing, beyond, there, cut_off;
 	char line[FM_PATH_LEN_MAX + 1];
 };
 
@@ -116,6 +119,51 @@ static int look_for_listed(struct expected *e, int members, struct fm_err *err)
 	return 0;
 }
 
+/*
+ * Notes a member that was cut off. What keeps no journal has no name, and nobody goes on with it.
+ */
+static void note_cut_off(struct expected *e, const struct fm_walk *walk,
+			 const struct fm_walk_at *at)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_unfinished u;
+
+	if (fm_walk_path(walk, at, path, sizeof(path)) < 0 ||
+	    fm_unfinished_look(at->dir, at->name, at->is_dir, &u) <= 0 || !u.name[0])
+		return;
+	(void)snprintf(e->line, sizeof(e->line), "%.*s%s",
+		       (int)(strlen(path) - strlen(at->name)), path, u.name);
+	name(&e->cut_off, e->line);
+}
+
+/*
+ * Looks in all directories of the members for what was cut off: that a directory is there says
+ * nothing, since the put of a file in it has made it.
+ */
+static int look_for_cut_off(struct expected *e, int members)
+{
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	int fd = walk ? fm_sys_open_beneath(members, ".", O_RDONLY | O_DIRECTORY) : -ENOMEM;
+	int ret = fd < 0 ? fd : fm_walk_start(walk, fd);
+	struct fm_walk_at at;
+
+	if (ret < 0) {
+		free(walk);
+		return ret;
+	}
+	/* What is closed to us is of a tree, which came as a whole. */
+	while ((ret = fm_walk_next(walk, &at)) > 0 || ret == -EACCES || ret == -EOVERFLOW) {
+		if (ret < 0 || at.is_leaving || !fm_path_is_reserved(at.name))
+			continue;
+		note_cut_off(e, walk, &at);
+		if (at.is_dir)
+			fm_walk_skip(walk);
+	}
+	fm_walk_end(walk);
+	free(walk);
+	return ret;
+}
+
 static int judge(const struct expected *e, struct fm_err *err)
 {
 	if (e->missing.count > 0)
@@ -130,6 +178,11 @@ static int judge(const struct expected *e, struct fm_err *err)
 		return fm_err_set(err, -ENODATA, "%" PRIu64 " of %" PRIu32 " members are there%s%s",
 				  e->there.count, e->members, e->there.count > 0 ? ": " : "",
 				  e->there.text);
+	if (e->cut_off.count > 0)
+		return fm_err_set(err, -ENODATA,
+				  "%" PRIu64 " that came %s cut off: %s; put %s again",
+				  e->cut_off.count, e->cut_off.count == 1 ? "was" : "were",
+				  e->cut_off.text, e->cut_off.count == 1 ? "it" : "them");
 	return 0;
 }
 
@@ -150,6 +203,8 @@ int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_a
 	if (members < 0)
 		return fm_err_sys(err, members, "open the directory of the members");
 	ret = fm_tsys_each_name(members, meet, &e);
+	if (ret == 0)
+		ret = look_for_cut_off(&e, members);
 	if (ret < 0)
 		(void)fm_err_sys(err, ret, "look at the members");
 	else

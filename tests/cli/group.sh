@@ -155,6 +155,22 @@ wait $pid || bad "the member did not come"
 ok fmove group commit "$id" n2:s/runs/5
 same larger "$s/runs/5/slowly"
 
+# ---- a member that was cut off is not there, though its directory is, and it goes on where it was
+
+begun n2:s/runs/7 --members 1
+slow 1
+fmove put -q --group "$id" larger n2:s/runs/7/rank0/f 2>/dev/null &
+pid=$!
+moved runs/7/rank0/f 100000
+kill -KILL $pid
+wait $pid 2>/dev/null
+ended runs/7/rank0/f
+fast 1
+no 1 '"runs/7": 1 that came was cut off: "rank0/f"; put it again' fmove group commit "$id" n2:s/runs/7
+ok fmove put -q --group "$id" larger n2:s/runs/7/rank0/f
+ok fmove group commit "$id" n2:s/runs/7
+same larger "$s/runs/7/rank0/f"
+
 # ---- several destinations: all, or none
 
 begun n2:s/both n3:s/both --members 1
