@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/store/group_commit.h"
+#include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/tree/remove.h"
@@ -137,8 +138,23 @@ static void fill_record(const struct fm_store_dir *sd, const char *name, const s
 	r->expect[r->expect_len] = '\0';
 }
 
-/* Makes the members' directory and writes the record. */
-static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm_path_make *make)
+/* Takes room in the quota for the record, which may hold a long list. */
+static int take_room(struct fm_store_dir *sd, const struct fm_group_dir *g, uint64_t *taken)
+{
+	struct fm_err err;
+	struct stat st;
+	int ret = fm_sys_fstatat(g->fd, FM_GROUP_RECORD_NAME, &st);
+
+	if (ret == 0)
+		ret = fm_room_take(sd, (uint64_t)st.st_size, &err);
+	if (ret == 0)
+		*taken = (uint64_t)st.st_size;
+	return ret;
+}
+
+/* Makes the members' directory and writes the record. *taken: so much of the quota. */
+static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm_path_make *make,
+		uint64_t *taken)
 {
 	struct stat st;
 	int ret = fm_path_make_dir(g->fd, FM_GROUP_MEMBERS, make);
@@ -150,6 +166,8 @@ static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm
 	g->record.dir_ino = g->key.ino;
 	g->record.ino = st.st_ino;
 	ret = fm_group_record_write(g->fd, &g->record, sd->store.is_durable);
+	if (ret == 0)
+		ret = take_room(sd, g, taken);
 	return ret == 0 && sd->store.is_durable ? fm_tsys_fsync(g->fd) : ret;
 }
 
@@ -237,7 +255,7 @@ static int make_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 {
 	struct fm_group_dir *other = fm_sys_alloc(sizeof(*other));
 	char made[FM_GROUP_NAME_LEN + 1];
-	uint64_t random;
+	uint64_t random, taken = 0;
 	int ret;
 
 	if (!other)
@@ -248,15 +266,17 @@ static int make_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	if (ret == 0)
 		ret = fm_group_dir_open(parent->fd, made, g);
 	if (ret == 0) {
-		ret = fill(sd, g, make);
+		ret = fill(sd, g, make, &taken);
 		fm_group_dir_close(g);
 	}
 	if (ret < 0)
 		(void)fm_path_fail_making(err, ret, parent->fd, "begin a group for", path);
 	else
 		ret = name_group(sd, parent, path, made, other, err);
-	if (ret < 0)
+	if (ret < 0) {
 		(void)fm_tree_remove(parent->fd, made, NULL);	/* nothing has come yet */
+		fm_usage_sub(&sd->usage, taken);
+	}
 	free(other);
 	return ret;
 }

@@ -146,7 +146,6 @@ int fm_group_dir_remove(struct fm_store_dir *sd, int parent, const struct fm_gro
 
 	if (ret < 0)
 		return ret;
-	fm_group_record_remove(g->fd);	/* it is not in the quota */
 	/* It has no name any more; what cannot go now is swept. */
 	(void)fm_stash_remove(parent, stash, g->key.ino, &told);
 	return 0;

@@ -16,7 +16,6 @@
 #include "mover/store/sys.h"
 #include "mover/tree/tsys.h"
 
-#define FILE_NAME FM_PATH_RESERVED "record"
 #define VERSION 1
 #define HEX "0123456789abcdef"
 
@@ -119,7 +118,7 @@ static int print(const struct fm_group_record *r, char *buf, size_t cap)
 
 static int read_all(int dir, char *text, size_t *len)
 {
-	int fd = fm_tsys_open(dir, FILE_NAME, O_RDONLY | O_NONBLOCK, 0);
+	int fd = fm_tsys_open(dir, FM_GROUP_RECORD_NAME, O_RDONLY | O_NONBLOCK, 0);
 	ssize_t got = 1;
 
 	if (fd < 0)
@@ -151,7 +150,7 @@ int fm_group_record_write(int dir, const struct fm_group_record *record, bool is
 	int len = text ? print(record, text, FM_GROUP_RECORD_MAX) : -ENOMEM, fd = len, ret;
 
 	if (len >= 0)
-		fd = fm_tsys_open(dir, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		fd = fm_tsys_open(dir, FM_GROUP_RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	ret = fd < 0 ? fd : fm_tsys_write_all(fd, text, (size_t)len, 0);
 	if (ret == 0 && is_synced)
 		ret = fm_sys_fsync(fd);
@@ -159,9 +158,4 @@ int fm_group_record_write(int dir, const struct fm_group_record *record, bool is
 		ret = -errno;
 	free(text);
 	return ret;
-}
-
-void fm_group_record_remove(int dir)
-{
-	(void)unlinkat(dir, FILE_NAME, 0);	/* it goes with its directory */
 }

@@ -17,6 +17,7 @@
 
 struct fm_err;
 
+#define FM_GROUP_RECORD_NAME ".fmove.record"
 #define FM_GROUP_DIGEST_LEN 64		/* hexadecimal digits of a SHA-256 */
 #define FM_GROUP_PEER_MAX 64
 #define FM_GROUP_RECORD_MAX (256u << 10)
@@ -51,6 +52,5 @@ int fm_group_record_parse(const char *text, size_t len, struct fm_group_record *
 /* The file in the directory of a group. write: is_synced: it is on the disk when it returns 0. */
 int fm_group_record_read(int dir, struct fm_group_record *out, struct fm_err *err);
 int fm_group_record_write(int dir, const struct fm_group_record *record, bool is_synced);
-void fm_group_record_remove(int dir);
 
 #endif

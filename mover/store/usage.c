@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/store/group_record.h"
 #include "mover/store/path.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -23,6 +25,18 @@ static uint64_t now_ns(void)
 	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
+/*
+ * Of fmove's own files. One that is being written has its reservation; a journal is small, and its
+ * transfer's. Of the records of groups there are as many as somebody begins.
+ */
+static bool is_counted(const struct fm_walk_at *at)
+{
+	if (strcmp(at->name, FM_GROUP_RECORD_NAME) == 0)
+		return true;
+	return fm_partial_parse(at->name, NULL) == FM_PARTIAL_FILE &&
+	       fm_partial_is_busy(at->dir, at->name) <= 0;
+}
+
 /* Counts one name. */
 static uint64_t count_entry(const struct fm_walk_at *at)
 {
@@ -32,9 +46,7 @@ static uint64_t count_entry(const struct fm_walk_at *at)
 		return 0;	/* it went meanwhile */
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	/* One that is being written has its reservation; a journal is small. */
-	if (fm_path_is_reserved(at->name) && (fm_partial_parse(at->name, NULL) != FM_PARTIAL_FILE ||
-					      fm_partial_is_busy(at->dir, at->name) > 0))
+	if (fm_path_is_reserved(at->name) && !is_counted(at))
 		return 0;
 	return (uint64_t)st.st_size;
 }

@@ -229,6 +229,21 @@ no 6 'only a link is replaced' fmove group commit "$id" n2:s/top --latest ckpt
 ok fmove group commit "$id" n2:s/top --latest last
 [ "$(readlink "$s/last")" = top ] || bad "the link does not lead to top: $(ls -l "$s")"
 
+# ---- what is written down of a group is in the quota, however many somebody begins
+
+sed -i 's/name = "s";/name = "s"; quota = "100KiB";/' "$dir/c/n3/fmove.conf"
+take_over 3
+seq -f 'name%010.0f' 2000 >names
+begun n3:s/list/1 --expect-from names
+first=$id
+begun n3:s/list/2 --expect-from names
+no 6 'quota' fmove group begin n3:s/list/3 --expect-from names
+ok fmove group discard "$first" n3:s/list/1
+begun n3:s/list/3 --expect-from names
+ok fmove group discard "$id" n3:s/list/3
+sed -i 's/ quota = "100KiB";//' "$dir/c/n3/fmove.conf"
+take_over 3
+
 # ---- whole or not there, whoever is killed
 
 # whole DIR: it has all members, or is not there.
