@@ -41,8 +41,6 @@
 /* bytes: what is smaller is sent again faster than it is looked up */
 #define RESUME_MIN (UINT64_C(1) << 20)
 #define FOLLOWED_MAX 4		/* directories, one in the place of the other */
-/* sinks of a store that wait for locks: the others' workers are not to be taken */
-#define WAITING_MAX 2u
 
 enum sink_state { SINK_OPEN, SINK_PREPARED, SINK_PUBLISHED, SINK_KEPT, SINK_DISCARDED };
 
@@ -509,11 +507,10 @@ static int open_random(int parent, struct fm_partial *out)
 /* Opens the partial file that an earlier try may have left. */
 static int sink_open_old(struct sink *s)
 {
-	bool may_wait = atomic_fetch_add(&s->dir->opening, 1) < WAITING_MAX;
-	int ret = fm_partial_open(s->parent.fd, s->parent.name, may_wait ? s->dir->lock_wait_ms : 0,
-				  &s->partial);
+	unsigned wait_ms = fm_store_dir_begin_wait(s->dir);
+	int ret = fm_partial_open(s->parent.fd, s->parent.name, wait_ms, &s->partial);
 
-	atomic_fetch_sub(&s->dir->opening, 1);
+	fm_store_dir_end_wait(s->dir);
 	return ret;
 }
 

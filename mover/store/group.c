@@ -355,7 +355,8 @@ static int close_and_end(struct fm_store_dir *sd, const char *path, const struct
 		ret = check_owner(g, path, who, ask->id, err);
 	if (ret < 0)
 		goto close_group;
-	ret = fm_group_close(&g->key, sd->lock_wait_ms, &alone, err);
+	ret = fm_group_close(&g->key, fm_store_dir_begin_wait(sd), &alone, err);
+	fm_store_dir_end_wait(sd);
 	if (ret == 0) {
 		ret = end(sd, &parent, path, ask, g, err);
 		fm_group_let_go(alone);

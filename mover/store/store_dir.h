@@ -26,9 +26,9 @@ struct fm_store_dir {
 	bool is_buffered;
 	bool is_hub;
 	uint64_t partial_keep_ns;
-	/* for a partial file that is in use: its transfer may be just ending */
+	/* for what is in use by a transfer, which may be just ending */
 	unsigned lock_wait_ms;
-	atomic_uint opening;		/* sinks that may be waiting so */
+	atomic_uint waiting;		/* callers that may be waiting so */
 	uint64_t old_keep_ns;
 	uint64_t group_keep_ns;
 	enum fm_store_owner owner;
@@ -43,6 +43,13 @@ struct fm_store_dir {
 /* One more user; give it back with put. */
 void fm_store_dir_get(struct fm_store_dir *dir);
 void fm_store_dir_put(struct fm_store_dir *dir);
+
+/*
+ * A caller begins to wait for what a transfer uses. Returns for how long he may: a few wait, and
+ * the rest has 0, since each keeps a worker that others need.
+ */
+unsigned fm_store_dir_begin_wait(struct fm_store_dir *dir);
+void fm_store_dir_end_wait(struct fm_store_dir *dir);
 
 /* Who owns what is made for this caller. */
 struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const struct fm_who *who);

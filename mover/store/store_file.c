@@ -30,6 +30,7 @@
 #define GROUP_KEEP_NS (24 * 3600 * FM_NS_PER_S)		/* as well */
 /* the last sync of a transfer that was interrupted may take so long */
 #define LOCK_WAIT_MS 3000
+#define WAITING_MAX 2u
 
 static struct fm_store_dir *dir_of(struct fm_store *store)
 {
@@ -64,6 +65,16 @@ static void store_dir_put(void *ctx)
 static void store_file_free(struct fm_store *store)
 {
 	fm_store_dir_put(dir_of(store));
+}
+
+unsigned fm_store_dir_begin_wait(struct fm_store_dir *dir)
+{
+	return atomic_fetch_add(&dir->waiting, 1) < WAITING_MAX ? dir->lock_wait_ms : 0;
+}
+
+void fm_store_dir_end_wait(struct fm_store_dir *dir)
+{
+	atomic_fetch_sub(&dir->waiting, 1);
 }
 
 struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const struct fm_who *who)

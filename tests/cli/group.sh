@@ -155,6 +155,32 @@ wait $pid || bad "the member did not come"
 ok fmove group commit "$id" n2:s/runs/5
 same larger "$s/runs/5/slowly"
 
+# ---- who waits for members keeps a worker: two do, and the next ones hear at once that members still come
+
+slow 1
+for i in 1 2 3 4; do
+	begun n2:s/wait/$i --members 1
+	echo "$id" >id$i
+	fmove put -q --group "$id" larger n2:s/wait/$i/f &
+done
+for i in 1 2 3 4; do
+	moved wait/$i/f 10000
+done
+for i in 1 2 3 4; do
+	(
+		begin=$(date +%s%3N)
+		fmove group commit "$(cat id$i)" n2:s/wait/$i 2>/dev/null && echo "$i was committed"
+		echo $(($(date +%s%3N) - begin)) >ms$i
+	) &
+done
+await ls ms1 ms2 ms3 ms4
+fast 1
+wait
+[ "$(sort -n ms? | head -n 1)" -lt 3000 ] || bad "all four waited: $(cat ms?)"
+for i in 1 2 3 4; do
+	ok fmove group commit "$(cat id$i)" n2:s/wait/$i
+done
+
 # ---- a member that was cut off is not there, though its directory is, and it goes on where it was
 
 begun n2:s/runs/7 --members 1
