@@ -340,7 +340,7 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 		return ret < 0 ? ret : 0;
 	ret = fm_transfer_get_file(t, source, path, one);
 	if (ret == -EISDIR && !t->dir.is_recursive)
-		return fm_dir_refuse("get", one->source, one);
+		return fm_dir_refuse(t, one->source, one);
 	return ret;
 }
 

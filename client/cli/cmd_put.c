@@ -73,7 +73,7 @@ static int source_prepare(const struct fm_transfer *t, struct source *s, struct 
 		return fm_err_sys(&one->err, -errno, "%s", s->label);
 	s->st = st;
 	if (S_ISDIR(st.st_mode))
-		return t->dir.is_recursive ? 0 : fm_dir_refuse("put", s->label, one);
+		return t->dir.is_recursive ? 0 : fm_dir_refuse(t, s->label, one);
 	if (can_hand_over(s->fd, &st))
 		return 0;
 	/* which reads the device as long as this process lives */

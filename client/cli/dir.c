@@ -176,8 +176,9 @@ int fm_dir_check_background(const struct fm_transfer *t, struct fm_err *err)
 
 /* ---- put ---- */
 
-int fm_dir_refuse(const char *verb, const char *source, struct fm_outcome *one)
+int fm_dir_refuse(const struct fm_transfer *t, const char *source, struct fm_outcome *one)
 {
+	const char *verb = t->outcomes.verb, *group = t->opts.group;
 	char quoted[2][QUOTED_MAX];
 	const char *from = fm_shell_quote(source, quoted[0], QUOTED_MAX);
 	const char *to = fm_shell_quote(one->target, quoted[1], QUOTED_MAX);
@@ -187,8 +188,10 @@ int fm_dir_refuse(const char *verb, const char *source, struct fm_outcome *one)
 				  "%.200s is a directory: %s -r moves it with all that is in it",
 				  source, verb);
 	return fm_err_set(&one->err, -EISDIR,
-			  "%s is a directory, which moves with all that is in it by: fmove %s -r "
-			  "%s %s", source, verb, from, to);
+			  "%s is a directory, which moves with all that is in it by: fmove %s "
+			  "%s%s%s-r %s %s",
+			  source, verb, group ? "--group " : "", group ? group : "",
+			  group ? " " : "", from, to);
 }
 
 struct dir_put {

@@ -77,7 +77,7 @@ void fm_dir_allow_descriptors(void);
 /*
  * Refuses a directory without -r, with the line that would move it, as far as it fits. -EISDIR.
  */
-int fm_dir_refuse(const char *verb, const char *source, struct fm_outcome *one);
+int fm_dir_refuse(const struct fm_transfer *t, const char *source, struct fm_outcome *one);
 
 /*
  * A directory of the caller's that is left to the background is tried once: nobody would hear of

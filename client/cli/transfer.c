@@ -242,7 +242,7 @@ int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name,
 	int ret = is_recursive || fm_transfer_looks(t) ? fm_dir_is_source(t, name, entry, one) : 0;
 
 	if (ret > 0 && !is_recursive)
-		return fm_dir_refuse(t->outcomes.verb, one->source, one);
+		return fm_dir_refuse(t, one->source, one);
 	return ret;
 }
 
