@@ -243,6 +243,18 @@ static int take_args(struct command *c, const char *verb, int argc, char **argv,
 
 enum step { BEGIN, CHECK, COMMIT, DISCARD };
 
+/* Says of what failed that the group itself is committed. */
+static int not_led(const struct command *c, int code, const char *text, struct fmove_error *why)
+{
+	struct fm_err err;
+
+	(void)fm_err_set(&err, code, "%s", text);
+	fm_err_wrap(&err, "it is committed, but %.200s does not lead to it", c->latest);
+	why->code = code;
+	(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
+	return code;
+}
+
 /*
  * Leads the link beside the group's path to what was committed, which is on the disk by now: who
  * opens it finds the old target or the new one, whoever is killed.
@@ -253,15 +265,14 @@ static int lead_latest(struct command *c, const struct fm_name *name, struct fmo
 	struct fm_name link = *name;
 	struct fmove_name parts;
 	struct fm_err err;
+	int ret;
 
 	link.path[last > name->path ? last - 1 - name->path : 0] = '\0';
-	if (fm_name_append(&link, c->latest, &err) < 0) {
-		why->code = err.code;
-		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
-		return err.code;
-	}
+	if (fm_name_append(&link, c->latest, &err) < 0)
+		return not_led(c, err.code, err.text, why);
 	parts = fm_name_parts(&link);
-	return fmove_symlink(c->conn, last, &parts, true, why);
+	ret = fmove_symlink(c->conn, last, &parts, true, why);
+	return ret == 0 ? 0 : not_led(c, ret, why->text, why);
 }
 
 static int commit_one(struct command *c, const struct fm_name *name, struct fmove_error *why)
