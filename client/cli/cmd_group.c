@@ -79,18 +79,16 @@ struct command {
 	int ret[FM_SEVERAL_MAX];
 };
 
-bool fm_group_is_id(const char *text)
+int fm_group_take_id(struct fm_args *args, const char *said, const char **id)
 {
-	uint8_t id[FM_GROUP_ID_LEN];
+	const char *env = getenv("FMOVE_GROUP");
+	uint8_t bytes[FM_GROUP_ID_LEN];
 
-	return fm_group_id_parse(text, id) == 0;
-}
-
-const char *fm_group_env(void)
-{
-	const char *id = getenv("FMOVE_GROUP");
-
-	return id && *id ? id : NULL;
+	*id = said ? said : env && *env ? env : NULL;
+	if (!*id || fm_group_id_parse(*id, bytes) == 0)
+		return 0;
+	return fm_usage(args, "%sa group's ID has %d hexadecimal digits, and this has not",
+			said ? "" : "FMOVE_GROUP: ", FMOVE_GROUP_ID_LEN);
 }
 
 /* ---- the command line ---- */
@@ -203,19 +201,18 @@ static int check_dests(struct command *c)
 /* Takes the ID: the first operand if it is one, else that of the environment. */
 static int take_id(struct command *c)
 {
-	c->id = fm_group_env();
+	const char *said = NULL;
+	int status;
+
 	if (c->count > 0 && !strchr(c->dests[0], ':')) {
-		c->id = c->dests[0];
+		said = c->dests[0];
 		c->dests++;
 		c->count--;
 	}
-	if (!c->id)
+	status = fm_group_take_id(&c->args, said, &c->id);
+	if (status == 0 && !c->id)
 		return fm_usage(&c->args, "which group? say its ID, or set FMOVE_GROUP");
-	if (!fm_group_is_id(c->id))
-		return fm_usage(&c->args,
-				"a group's ID has %d hexadecimal digits, and this has not",
-				FMOVE_GROUP_ID_LEN);
-	return 0;
+	return status;
 }
 
 /* -1: said and over, c->args.status. */

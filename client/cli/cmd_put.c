@@ -466,17 +466,14 @@ static int no_destination(const struct fm_args *args, const struct fm_err *err)
 /* Takes the group from the environment where no option says it. Returns 0, or an exit status. */
 static int take_group(struct fm_transfer *t, struct fm_args *args)
 {
-	if (!t->opts.group)
-		t->opts.group = fm_group_env();
-	if (!t->opts.group)
-		return 0;
-	if (!fm_group_is_id(t->opts.group))
-		args->status = fm_usage(args, "a group's ID has %d hexadecimal digits, and this "
-					      "has not",
-					FMOVE_GROUP_ID_LEN);
-	else if (t->dir.tree.is_update || t->dir.tree.is_dry_run)
-		args->status = fm_usage(args, "--group takes no --update and no --dry-run: what "
-					      "a group has cannot be seen");
+	const char *said = t->opts.group;
+
+	args->status = fm_group_take_id(args, said, &t->opts.group);
+	if (args->status == 0 && t->opts.group &&
+	    (t->dir.tree.is_update || t->dir.tree.is_dry_run))
+		args->status = fm_usage(args, "%s takes no --update and no --dry-run: what a group "
+					      "has cannot be seen",
+					said ? "--group" : "FMOVE_GROUP is set, which");
 	return args->status;
 }
 

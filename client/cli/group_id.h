@@ -3,11 +3,12 @@
 #ifndef FM_CLIENT_GROUP_ID_H
 #define FM_CLIENT_GROUP_ID_H
 
-#include <stdbool.h>
+struct fm_args;
 
-bool fm_group_is_id(const char *text);
-
-/* FMOVE_GROUP, or NULL. */
-const char *fm_group_env(void);
+/*
+ * Takes the ID that was said, else that of the environment; *id is NULL if there is neither. 0, or
+ * an exit status (told) where it has not the form of one.
+ */
+int fm_group_take_id(struct fm_args *args, const char *said, const char **id);
 
 #endif

@@ -453,7 +453,7 @@ static int no_group_above(const char *path, struct fm_err *err)
 
 	return fm_err_set(err, -ENOENT,
 			  "\"%s\": no group was begun for a directory that it is in, or it is "
-			  "over; a member is named below its group's path",
+			  "over; a member (--group, FMOVE_GROUP) is named below its group's path",
 			  fm_path_show(path, &shown));
 }
 

@@ -80,9 +80,16 @@ fi
 no 1 'no group was begun' fmove put --group "$first" small n2:s/runs/3/one
 no 1 'no group was begun' fmove group commit "$first" n2:s/runs/3
 no 1 'no group was begun' fmove group commit "$first" n2:s/none/3
-no 1 'a member is named below' fmove put --group "$first" small n2:s/one
+no 1 'a member .--group, FMOVE_GROUP. is named below' fmove put --group "$first" small n2:s/one
 no 2 '32 hexadecimal digits' fmove put --group 12 small n2:s/runs/2/one
 no 2 '32 hexadecimal digits' fmove group commit 12 n2:s/runs/2
+export FMOVE_GROUP=12
+no 2 'put: FMOVE_GROUP: .*32 hexadecimal digits' fmove put small n2:s/runs/2/one
+no 2 'commit: FMOVE_GROUP: .*32 hexadecimal digits' fmove group commit n2:s/runs/2
+no 2 'commit: a group.s ID has 32 hexadecimal digits' fmove group commit 13 n2:s/runs/2
+FMOVE_GROUP=$first
+no 2 'FMOVE_GROUP is set, which takes no --update' fmove put --update -r tree n2:s/runs/2/one
+unset FMOVE_GROUP
 no 2 'which group' fmove group commit n2:s/runs/2
 no 2 'whole store' fmove group begin n2:s/
 no 2 'members' fmove group begin n2:s/runs/9 --members 0
