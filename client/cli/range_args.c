@@ -56,8 +56,9 @@ static int add_text(struct fm_range_args *r, const char *text, size_t len, const
 		first = len;
 	if (first >= len || take_size(text, first, &offset) < 0 || offset > INT64_MAX ||
 	    (length != FMOVE_TO_END && length > (uint64_t)INT64_MAX - offset))
-		return fm_err_set(err, -EINVAL, "\"%.*s\" is no range OFFSET:LENGTH",
-				  len < 80 ? (int)len : 80, text);
+		return fm_err_set(err, -EINVAL, "\"%.*s\" is no range OFFSET%cLENGTH%s",
+				  len < 80 ? (int)len : 80, text, *by,
+				  *by == ':' ? " or OFFSET: (up to the end)" : "");
 	return add(r, offset, length, err);
 }
 

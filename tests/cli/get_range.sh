@@ -89,11 +89,13 @@ no 1 'begins at byte 20000001, past the end' fmove get --range 20000001: n2:s/f 
 no 1 'past the end' fmove get --range 9000000000000000000:1 n2:s/f got
 no 2 'no range OFFSET:LENGTH' fmove get --range 9223372036854775807:1 n2:s/f got
 for text in '' 5 : :5 -1:5 5:-1 5:x '0:1,' ',0:1' 1:2:3 99999999999999999999:1; do
-	no 2 'no range OFFSET:LENGTH' fmove get --range "$text" n2:s/f got
+	no 2 'no range OFFSET:LENGTH or OFFSET: .up to the end.' fmove get --range "$text" n2:s/f got
 done
 : >empty
 no 2 'there is no range in it' fmove get --ranges-from empty n2:s/f got
 no 2 'No such file' fmove get --ranges-from missing n2:s/f got
+echo 0:8 >list
+no 2 'line 1: "0:8" is no range OFFSET LENGTH ' fmove get --ranges-from list n2:s/f got
 echo '1 2 3' >list
 no 2 'line 1' fmove get --ranges-from list n2:s/f got
 for option in -r --dry-run --verbose --detach; do
@@ -102,7 +104,7 @@ done
 no 2 'for ranges' fmove get --verify n2:s/f got
 no 1 'not into a store' fmove get --range 0:1 n2:s/f n1:s/got
 mkdir "$(store 2)/d"
-no 2 'is a directory' fmove get --range 0:1 n2:s/d got
+no 2 'is a directory: ranges are of a file' fmove get --range 0:1 n2:s/d got
 no 1 'no such file' fmove get --range 0:1 n2:s/missing got
 [ ! -e got ] || bad "what was refused left a file"
 no_partials
