@@ -2,6 +2,8 @@
 /* cmd_ln - fmove ln --symbolic [--force] TARGET NODE:STORE/PATH */
 #include "client/cli/ask.h"
 
+#include <string.h>
+
 #include "mover/base/err.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_SYMBOLIC, OPT_FORCE };
@@ -32,6 +34,15 @@ static int make_link(const char *target, const char *text, const struct fm_name 
 	return fm_stdout_end("ln", status);
 }
 
+/* Whether a target is no path but a name as commands take it, of the link's node. */
+static bool is_remote(const char *target, const struct fm_name *link)
+{
+	struct fm_name name;
+	struct fm_err err;
+
+	return fm_name_parse(target, &name, &err) == 0 && strcmp(name.node, link->node) == 0;
+}
+
 int fm_cmd_ln(int argc, char **argv)
 {
 	bool is_symbolic = false, may_replace = false, is_json = false;
@@ -55,5 +66,10 @@ int fm_cmd_ln(int argc, char **argv)
 	if (name.is_dir)
 		return fm_usage(&args, "\"%.200s\" is a directory: name the link in it",
 				args.operands[1]);
+	if (is_remote(args.operands[0], &name))
+		return fm_usage(&args, "\"%.200s\" is no path: say where the link leads from its "
+				       "own directory on, without node and store; a file that is "
+				       "called so is ./%.200s",
+				args.operands[0], args.operands[0]);
 	return make_link(args.operands[0], args.operands[1], &name, may_replace, is_json);
 }

@@ -47,6 +47,10 @@ no 6 'partial files' fmove ln -s runs/.fmove.x n2:s/bad
 no 1 'is empty' fmove ln -s '' n2:s/bad
 no 1 'no such file' fmove ln -s f n2:s/none/bad
 no 2 'say --symbolic' fmove ln runs n2:s/bad
+no 2 'is no path: .* without node and store' fmove ln -s n2:s/runs/7 n2:s/bad
+ok fmove ln -s ./n2:s/runs/7 n2:s/odd
+ok fmove ln -s n3:s/runs/7 n2:s/odd2
+ok fmove rm n2:s/odd n2:s/odd2
 no 2 'is a directory' fmove ln -s runs n2:s/
 no 2 'NODE:STORE/PATH' fmove ln -s runs bad
 no 6 'leads out of the store' fmove mv n2:s/runs/8/link n2:s/bad
