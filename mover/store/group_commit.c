@@ -164,16 +164,35 @@ static int look_for_cut_off(struct expected *e, int members)
 	return ret;
 }
 
+/* A member that was put under a wrong name is missing, and another one is there in its place. */
+static int judge_list(const struct expected *e, struct fm_err *err)
+{
+	const struct names *missing = &e->missing, *beyond = &e->beyond;
+	char came[sizeof(beyond->text) + 64] = "";
+
+	if (beyond->count > 0)
+		(void)snprintf(came, sizeof(came), "%" PRIu64 " came that %s not expected: %s",
+			       beyond->count, beyond->count == 1 ? "is" : "are", beyond->text);
+	if (missing->count > 0)
+		return fm_err_set(err, -ENODATA, "%" PRIu64 " of its members %s missing: %s%s%s",
+				  missing->count, missing->count == 1 ? "is" : "are",
+				  missing->text, came[0] ? "; " : "", came);
+	if (beyond->count > 0)
+		return fm_err_set(err, -ENODATA,
+				  "%s; --expect of the commit can name all anew", came);
+	return 0;
+}
+
 static int judge(const struct expected *e, struct fm_err *err)
 {
-	if (e->missing.count > 0)
-		return fm_err_set(err, -ENODATA, "%" PRIu64 " of its members %s missing: %s",
-				  e->missing.count, e->missing.count == 1 ? "is" : "are",
-				  e->missing.text);
-	if (e->beyond.count > 0)
-		return fm_err_set(err, -ENODATA, "%" PRIu64 " came that %s not expected: %s",
-				  e->beyond.count, e->beyond.count == 1 ? "is" : "are",
-				  e->beyond.text);
+	int ret = judge_list(e, err);
+
+	if (ret < 0)
+		return ret;
+	if (e->members > 0 && e->there.count > e->members)
+		return fm_err_set(err, -ENODATA,
+				  "%" PRIu64 " members are there, and %" PRIu32 " expected: %s",
+				  e->there.count, e->members, e->there.text);
 	if (e->members > 0 && e->there.count != e->members)
 		return fm_err_set(err, -ENODATA, "%" PRIu64 " of %" PRIu32 " members are there%s%s",
 				  e->there.count, e->members, e->there.count > 0 ? ": " : "",

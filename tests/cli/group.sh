@@ -42,7 +42,8 @@ ok fmove ls n2:s/runs
 [ -s out ] && bad "a group is listed: $(cat out)"
 no 1 '"runs/1": 4 of 5 members are there: ' fmove group commit "$id" n2:s/runs/1
 no 1 '1 of its members is missing: "sub/deep/x"' fmove group commit "$id" n2:s/runs/1 --expect a,large,tree/d/f,stdin,sub/deep/x
-no 1 '1 came that is not expected: "stdin"' fmove group commit "$id" n2:s/runs/1 --expect a,large,tree
+no 1 '1 came that is not expected: "stdin"; --expect of' fmove group commit "$id" n2:s/runs/1 --expect a,large,tree
+no 1 '1 of its members is missing: "b"; 1 came that is not expected: "stdin"$' fmove group commit "$id" n2:s/runs/1 --expect a,b,large,tree
 ok fmove put small n2:s/runs/1/sub/deep/x --group "$id"
 no 6 'exists; it is replaced only if asked for' fmove put small n2:s/runs/1/a --group "$id"
 no 2 "by: fmove put --group $id -r 'tree' 'n2:s/runs/1/again'" fmove put tree n2:s/runs/1/again --group "$id"
@@ -210,7 +211,7 @@ same larger "$s/runs/7/rank0/f"
 begun n2:s/both n3:s/both --members 1
 ok fmove put --group "$id" -q small n2:s/both/f n3:s/both/f
 ok fmove put --group "$id" -q small n2:s/both/g
-no 1 'n2:s/both: .*2 of 1 members are there' fmove group commit "$id" n2:s/both n3:s/both
+no 1 'n2:s/both: .*2 members are there, and 1 expected: ' fmove group commit "$id" n2:s/both n3:s/both
 [ -e "$(store 3)/both" ] && bad "one of two was committed"
 no 1 'n3:s/both: .*1 of 2 members are there' fmove group commit --members 2 "$id" n2:s/both n3:s/both
 [ -e "$s/both" ] && bad "one of two was committed"
