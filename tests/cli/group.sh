@@ -45,7 +45,8 @@ no 1 '1 of its members is missing: "sub/deep/x"' fmove group commit "$id" n2:s/r
 no 1 '1 came that is not expected: "stdin"; --expect of' fmove group commit "$id" n2:s/runs/1 --expect a,large,tree
 no 1 '1 of its members is missing: "b"; 1 came that is not expected: "stdin"$' fmove group commit "$id" n2:s/runs/1 --expect a,b,large,tree
 ok fmove put small n2:s/runs/1/sub/deep/x --group "$id"
-no 6 'exists; it is replaced only if asked for' fmove put small n2:s/runs/1/a --group "$id"
+no 6 '"runs/1/a": exists; it is replaced only if asked for' fmove put small n2:s/runs/1/a --group "$id"
+no 6 'directory "runs/1/tree" exists; ' fmove put -r tree n2:s/runs/1/tree --group "$id"
 no 2 "by: fmove put --group $id -r 'tree' 'n2:s/runs/1/again'" fmove put tree n2:s/runs/1/again --group "$id"
 ok fmove put -f large n2:s/runs/1/a --group "$id"
 ok fmove group commit "$id" n2:s/runs/1
