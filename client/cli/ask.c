@@ -26,6 +26,16 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 			    is_cancelled ? "cancelled" : why->text);
 }
 
+int fm_ask_fail_literal(const char *verb, const char *name, struct fmove_error *why)
+{
+	size_t len = strlen(why->text);
+
+	if (why->code == -ENOENT && fm_glob_is_pattern(name))
+		(void)snprintf(why->text + len, sizeof(why->text) - len,
+			       "; only get and rm take patterns");
+	return fm_ask_fail(verb, name, why);
+}
+
 void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why)
 {
 	fm_jw_object(w, "error");

@@ -20,6 +20,9 @@ struct fm_json_writer;
 /* Say the error of the library, "fmove: VERB: NAME: ...", and return the exit status. */
 int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why);
 
+/* The same of a verb that takes names as they are: a pattern that is no name is told so. */
+int fm_ask_fail_literal(const char *verb, const char *name, struct fmove_error *why);
+
 /* "error" of the object in w. */
 void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why);
 

@@ -141,7 +141,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 		ret = list_file(c, name, l, &why);
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail("ls", text, &why);
+		status = fm_ask_fail_literal("ls", text, &why);
 	if (l->is_json)
 		fm_rows_end(&l->rows, status);
 	return fm_stdout_end("ls", status);

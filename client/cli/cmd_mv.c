@@ -57,7 +57,7 @@ static int move(const struct move *m)
 	ret = fmove_move(c, &from, m->to.path, m->may_replace, &why);
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail("mv", m->text, &why);
+		status = fm_ask_fail_literal("mv", m->text, &why);
 	(void)fm_name_text(&m->to, to, sizeof(to));
 	if (m->is_json)
 		fm_ask_outcome_json(m->text, "to", to, status, ret < 0 ? &why : NULL);

@@ -70,7 +70,7 @@ int fm_cmd_stat(int argc, char **argv)
 	ret = fmove_stat(c, &parts, &entry, &why);
 	fmove_close(c);
 	if (ret < 0)
-		return fm_ask_fail("stat", args.operands[0], &why);
+		return fm_ask_fail_literal("stat", args.operands[0], &why);
 	if (is_json)
 		print_json(args.operands[0], &entry);
 	else

@@ -204,7 +204,7 @@ static int verify(struct fmove *c, const struct fm_name *name, struct verifying 
 	ret = fmove_verify(c, &parts, &opts, &result, &why);
 	fm_progress_end(&v->progress);
 	if (ret < 0) {
-		status = fm_ask_fail("verify", v->name, &why);
+		status = fm_ask_fail_literal("verify", v->name, &why);
 	} else {
 		status = status_of(&result);
 		if (!v->is_quiet || status == FM_EXIT_FAILED)
