@@ -17,6 +17,7 @@
 
 #include "client/cli/group_id.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/rows.h"
 #include "client/cli/several.h"
 #include "config/value.h"
 #include "mover/base/env.h"
@@ -49,6 +50,7 @@ const struct fm_opt fm_opts_group_begin[] = {
 	EXPECT_OPTS,
 	{"expires", 0, OPT_EXPIRES, "TIME",
 	 "it ends by itself after this long, for example 1h (group_keep of the store)", NULL},
+	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -316,25 +318,25 @@ static unsigned do_all(struct command *c, enum step step, int *status)
 	return failed;
 }
 
+/* The ID stands there if it is of a group: of one that could not be begun nobody needs it. */
 static void print_json(const struct command *c, int status)
 {
-	struct fm_json_writer w;
+	struct fm_json_writer *w;
+	struct fm_rows rows;
 
-	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
-	fm_jw_object(&w, NULL);
-	fm_jw_array(&w, "names");
+	fm_rows_begin(&rows, "names");
 	for (unsigned i = 0; i < c->count; i++) {
-		fm_jw_object(&w, NULL);
-		fm_jw_name(&w, "name", c->dests[i], strnlen(c->dests[i], FM_ASK_NAME_TEXT_MAX));
-		fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(c->ret[i]));
+		w = fm_rows_next(&rows);
+		fm_jw_name(w, "name", c->dests[i], strnlen(c->dests[i], FM_ASK_NAME_TEXT_MAX));
+		fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(c->ret[i]));
 		if (c->ret[i] < 0)
-			fm_ask_error_json(&w, &c->why[i]);
-		fm_jw_object_end(&w);
+			fm_ask_error_json(w, &c->why[i]);
+		fm_jw_object_end(w);
 	}
-	fm_jw_array_end(&w);
-	fm_jw_u64(&w, "exit", (uint64_t)status);
-	fm_jw_object_end(&w);
-	(void)printf("\n");
+	w = fm_rows_over(&rows);
+	if (c->id)
+		fm_jw_text(w, "id", c->id);
+	fm_rows_end(&rows, status);
 }
 
 static int end(struct command *c, int status)
@@ -348,20 +350,37 @@ static int end(struct command *c, int status)
 
 /* ---- the verbs ---- */
 
-static int begin_all(struct command *c)
+/* Nothing failed there, and nothing was done either. */
+static void left_out(struct command *c, unsigned i, const char *text)
 {
-	int status = FM_EXIT_DONE;
+	c->ret[i] = fm_found_wrong(&c->why[i], -ECANCELED, text);
+}
+
+/* It failed at one: what has it drops it, and what comes behind is not asked. */
+static int begin_nowhere(struct command *c, unsigned at)
+{
+	int status = fm_ask_fail(c->args.cmd->name, c->dests[at], &c->why[at]);
 
 	for (unsigned i = 0; i < c->count; i++) {
-		if (do_one(c, i, BEGIN) == 0)
-			continue;
-		status = fm_ask_fail(c->args.cmd->name, c->dests[i], &c->why[i]);
-		while (i-- > 0)
-			(void)do_one(c, i, DISCARD);	/* else it ends by itself */
-		return status;
+		if (i < at && do_one(c, i, DISCARD) < 0)
+			left_out(c, i, "it was begun, and cannot be dropped: it ends by itself");
+		else if (i != at)
+			left_out(c, i, "it is not begun, since another one failed");
 	}
-	(void)printf("%s\n", c->id);
+	c->id = NULL;
 	return status;
+}
+
+static int begin_all(struct command *c)
+{
+	for (unsigned i = 0; i < c->count; i++) {
+		c->ret[i] = do_one(c, i, BEGIN);
+		if (c->ret[i] < 0)
+			return begin_nowhere(c, i);
+	}
+	if (!c->is_json)
+		(void)printf("%s\n", c->id);
+	return FM_EXIT_DONE;
 }
 
 int fm_cmd_group_begin(int argc, char **argv)
@@ -388,15 +407,24 @@ static void say_partly(const struct command *c)
 	fm_say("%s: the same again commits the rest", c->args.cmd->name);
 }
 
+/* They could be committed, and are not. */
+static int commit_none(struct command *c, int status)
+{
+	for (unsigned i = 0; i < c->count; i++)
+		if (c->ret[i] == 0)
+			left_out(c, i, "all is there, and it is not committed");
+	return status;
+}
+
 static int commit_all(struct command *c)
 {
 	int status = FM_EXIT_DONE;
 	unsigned failed = c->count > 1 ? do_all(c, CHECK, &status) : 0;
 
 	if (failed > 0)
-		return status;
+		return commit_none(c, status);
 	if (fm_is_interrupted())
-		return FM_EXIT_CANCELLED;
+		return commit_none(c, FM_EXIT_CANCELLED);
 	failed = do_all(c, COMMIT, &status);
 	if (failed == 0 || failed == c->count)
 		return status;

@@ -216,13 +216,21 @@ no 1 'n2:s/both: .*2 members are there, and 1 expected: ' fmove group commit "$i
 [ -e "$(store 3)/both" ] && bad "one of two was committed"
 no 1 'n3:s/both: .*1 of 2 members are there' fmove group commit --members 2 "$id" n2:s/both n3:s/both
 [ -e "$s/both" ] && bad "one of two was committed"
+# What is ready and was not committed is not said to be.
+fmove group commit --json --members 2 "$id" n2:s/both n3:s/both >out 2>/dev/null && bad "one of 2 is enough"
+grep -q '"name":"n2:s/both","exit":130,"error":{"code":"ECANCELED","text":"all is there, and it is not committed"}' out ||
+	bad "--json: $(cat out)"
 ok fmove put --group "$id" -q small n3:s/both/g
 ok fmove group commit --json --members 2 "$id" n2:s/both n3:s/both
 grep -q '"exit":0}$' out || bad "--json: $(cat out)"
+grep -q "\"id\":\"$id\"" out || bad "--json does not say which group: $(cat out)"
 only "$s/both" f g
 only "$(store 3)/both" f g
 mkdir "$(store 3)/half"
 no 6 'n3:s/half: .*exists' fmove group begin n2:s/half n3:s/half
+fmove group begin --json n2:s/half n3:s/half n2:s/third >out 2>/dev/null && bad "it is begun at one of three"
+[ "$(grep -o '"exit":130,"error":{"code":"ECANCELED","text":"it is not begun' out | wc -l)" -eq 2 ] || bad "--json: $(cat out)"
+grep -q '"id"' out && bad "an ID of no group: $(cat out)"
 begun n2:s/half
 ok fmove group discard "$id" n2:s/half
 

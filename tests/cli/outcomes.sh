@@ -51,13 +51,18 @@ looked_at() {
 verbs_of() {
 	fmove $1 --help | sed -n "/^Commands:/,/^\$/s/^  \([a-z]\+\) .*/${1:+$1 }\1/p"
 }
-verbs=$(verbs_of '' | grep -vx nvme; verbs_of nvme)
+verbs=$(verbs_of '' | grep -vxE 'nvme|group'; verbs_of nvme; verbs_of group)
+
+no_group=0123456789abcdef0123456789abcdef	# an ID that nobody has
 
 # operands VERB NODE: what its usage line asks for, without what may be left out.
 operands() {
 	local words word
 
-	[ "$1" != ln ] || echo '-s '	# it makes no other links
+	case $1 in
+	ln)				echo '-s ' ;;			# it makes no other links
+	group\ commit | group\ discard)	echo "$no_group " ;;	# which the environment may have
+	esac
 	words=$(fmove $1 --help | sed -nE "1{s/^Usage: fmove $1( \[OPTION\.\.\.\])?//; s/ \|.*//; s/ -- .*//; s/ \[[^]]*\]( |\$)/\1/g; p}")
 	for word in $words; do
 		case $word in
@@ -159,6 +164,20 @@ outcome 0 fmove ls --json n2:s
 outcome 0 fmove stat --json n2:s/there
 outcome 0 fmove mkdir --json n2:s/d
 outcome 0 fmove rm -r --json n2:s/d
+outcome 0 fmove group begin --json n2:s/other
+ok fmove group begin n2:s/g --members 1
+id=$(cat out)
+outcome 1 fmove group commit --json --members 1 "$id" n2:s/g
+outcome 4 fmove group commit --json --members 1 "$id" n2:s/g n3:s/g
+outcome 6 fmove group begin --json n2:s/g
+outcome 6 fmove group commit --json --members 1 $no_group n2:s/g
+outcome 3 fmove group discard --json "$id" n2:s/g n2:s/none
+ok fmove group begin n2:s/g --members 1
+id=$(cat out)
+ok fmove put --group "$id" f n2:s/g/f
+outcome 0 fmove group commit --json "$id" n2:s/g
+ok fmove group begin n2:s/h
+outcome 0 fmove group discard --json "$(cat out)" n2:s/h
 outcome 0 fmove df --json
 outcome 0 fmove purge --json n2:s
 outcome 0 fmove jobs --json
