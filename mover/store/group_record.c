@@ -12,6 +12,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/plain.h"
 #include "mover/store/path.h"
 #include "mover/store/sys.h"
 #include "mover/tree/tsys.h"
@@ -41,6 +42,16 @@ static int take_text(const struct fm_json *json, const char *key, size_t max, ch
 	return fm_json_name(fm_json_get(json, key), out, max + 1, len);
 }
 
+/* It stands in errors and in the log as it is. */
+static bool is_plain(const char *text, size_t len)
+{
+	size_t step = 1;
+
+	for (const char *end = text + len; text < end && step > 0; text += step)
+		step = fm_plain_len(text, (size_t)(end - text));
+	return step > 0;
+}
+
 static int take_names(const struct fm_json *json, struct fm_group_record *r)
 {
 	size_t len;
@@ -51,7 +62,8 @@ static int take_names(const struct fm_json *json, struct fm_group_record *r)
 	if (take_text(json, "name", FM_NAME_LEN_MAX, r->name, &len) < 0 || len == 0 ||
 	    strchr(r->name, '/') || fm_path_check(r->name, NULL) < 0)
 		return -EINVAL;
-	if (take_text(json, "peer", FM_GROUP_PEER_MAX, r->peer, &len) < 0 || strchr(r->peer, '/'))
+	if (take_text(json, "peer", FM_GROUP_PEER_MAX, r->peer, &len) < 0 ||
+	    strchr(r->peer, '/') || !is_plain(r->peer, len))
 		return -EINVAL;
 	return take_text(json, "expect", FM_GROUP_EXPECT_MAX, r->expect, &r->expect_len);
 }
@@ -71,6 +83,8 @@ static int take_numbers(const struct fm_json *json, struct fm_group_record *r)
 	    fm_json_u64(fm_json_get(json, "ino"), &r->ino) < 0 ||
 	    fm_json_i64(fm_json_get(json, "begun_ns"), &r->begun_ns) < 0 ||
 	    fm_json_i64(fm_json_get(json, "expires_ns"), &r->expires_ns) < 0)
+		return -EINVAL;
+	if (r->begun_ns < 0 || r->expires_ns < 0)
 		return -EINVAL;
 	return fm_json_bool(fm_json_get(json, "replace"), &r->may_replace);
 }
@@ -92,7 +106,7 @@ int fm_group_record_parse(const char *text, size_t len, struct fm_group_record *
 	return ret < 0 ? fm_err_set(err, -EBADMSG, "the record of the group is not understood") : 0;
 }
 
-static int print(const struct fm_group_record *r, char *buf, size_t cap)
+int fm_group_record_print(const struct fm_group_record *r, char *buf, size_t cap)
 {
 	struct fm_json_writer w;
 
@@ -147,7 +161,8 @@ int fm_group_record_read(int dir, struct fm_group_record *out, struct fm_err *er
 int fm_group_record_write(int dir, const struct fm_group_record *record, bool is_synced)
 {
 	char *text = fm_sys_alloc(FM_GROUP_RECORD_MAX);
-	int len = text ? print(record, text, FM_GROUP_RECORD_MAX) : -ENOMEM, fd = len, ret;
+	int len = text ? fm_group_record_print(record, text, FM_GROUP_RECORD_MAX) : -ENOMEM,
+	    fd = len, ret;
 
 	if (len >= 0)
 		fd = fm_tsys_open(dir, FM_GROUP_RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL, 0600);

@@ -49,6 +49,9 @@ void fm_group_digest(const uint8_t id[static FM_GROUP_ID_LEN],
 int fm_group_record_parse(const char *text, size_t len, struct fm_group_record *out,
 			  struct fm_err *err);
 
+/* The text of a record, whose length it returns; FM_GROUP_RECORD_MAX is enough. */
+int fm_group_record_print(const struct fm_group_record *record, char *buf, size_t cap);
+
 /* The file in the directory of a group. write: is_synced: it is on the disk when it returns 0. */
 int fm_group_record_read(int dir, struct fm_group_record *out, struct fm_err *err);
 int fm_group_record_write(int dir, const struct fm_group_record *record, bool is_synced);

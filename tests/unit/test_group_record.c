@@ -76,11 +76,15 @@ static void test_bad(void)
 		{ "step-1", "a/b" },
 		{ "step-1", ".fmove.x" },
 		{ "\"n1\"", "\"a/b\"" },
+		{ "\"n1\"", "\"n1\\nn2\"" },
+		{ "\"n1\"", "{\"bytes\":\"/w==\"}" },
 		{ "\"uid\":1000", "\"uid\":4294967296" },
 		{ "\"uid\":1000", "\"uid\":-1" },
 		{ "\"dir_ino\":16,", "" },
 		{ "\"ino\":17", "\"ino\":\"17\"" },
 		{ "\"begun_ns\":1", "\"begun_ns\":1.5" },
+		{ "\"begun_ns\":1", "\"begun_ns\":-1" },
+		{ "\"expires_ns\":2", "\"expires_ns\":-1" },
 		{ "\"expires_ns\":2,", "" },
 		{ "\"replace\":true", "\"replace\":1" },
 		{ "\"members\":3", "\"members\":4294967296" },
@@ -92,6 +96,18 @@ static void test_bad(void)
 		CU_ASSERT_EQUAL(parse_with(bad[i].from, bad[i].to), -EBADMSG);
 	CU_ASSERT_EQUAL(parse(""), -EBADMSG);
 	CU_ASSERT_EQUAL(parse("[]"), -EBADMSG);
+}
+
+/* Its bytes are on the disks of whoever has a group open: another text is another version. */
+static void test_golden(void)
+{
+	char text[sizeof(GOOD)];
+
+	CU_ASSERT_EQUAL_FATAL(parse(GOOD), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_group_record_print(&record, text, sizeof(text)),
+			      sizeof(GOOD) - 1);
+	CU_ASSERT_STRING_EQUAL(text, GOOD);
+	CU_ASSERT_EQUAL(parse_with("\"version\":1", "\"version\":0"), -EBADMSG);
 }
 
 static void test_file(void)
@@ -136,6 +152,7 @@ int main(void)
 {
 	static const struct fm_test tests[] = {
 		{ "a record is taken as it is", test_good },
+		{ "it is written with the same bytes", test_golden },
 		{ "one that cannot be is refused", test_bad },
 		{ "the file: none, one, the largest", test_file },
 		{ "the digest of an ID", test_digest },
