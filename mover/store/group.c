@@ -317,6 +317,19 @@ static int discard(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 	return ret < 0 ? fm_path_fail(err, ret, "end the group for", path) : 0;
 }
 
+/*
+ * A second commit: the first one's answer may have been lost, and so may its sync, if the daemon
+ * ended behind the rename.
+ */
+static int commit_again(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			const char *path, const struct fm_group_dir *g, struct fm_err *err)
+{
+	int ret = fm_group_dir_settle(sd, parent->fd, path, g);
+
+	return ret < 0 ? fm_path_fail(err, ret, "put aside what the group replaced at", path)
+		       : fm_group_sync_place(sd, path, parent, g, err);
+}
+
 /* Does what is asked of an open group, that the caller has alone. */
 static int end(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
 	       const struct fm_group_ask *ask, struct fm_group_dir *g, struct fm_err *err)
@@ -327,9 +340,8 @@ static int end(struct fm_store_dir *sd, const struct fm_path_parent *parent, con
 		return ret;
 	if (ask->op == FM_GROUP_DISCARD)
 		return discard(sd, parent, path, g, err);
-	/* a second commit: the first one's answer may have been lost */
 	if (!g->is_open)
-		return fm_group_dir_settle(sd, parent->fd, path, g);
+		return commit_again(sd, parent, path, g, err);
 	ret = check_going(g, path, err);
 	return ret == 0 ? fm_group_commit(sd, path, parent, g, ask, err) : ret;
 }

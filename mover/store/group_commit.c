@@ -315,12 +315,15 @@ static void undo(const struct fm_path_parent *parent, const struct fm_group_dir 
 			     fm_err_name(errno));
 }
 
-static int sync_place(struct fm_store_dir *sd, const char *path,
-		      const struct fm_path_parent *parent, const struct fm_group_dir *g,
-		      struct fm_err *err)
+int fm_group_sync_place(struct fm_store_dir *sd, const char *path,
+			const struct fm_path_parent *parent, const struct fm_group_dir *g,
+			struct fm_err *err)
 {
-	int ret = fm_tsys_fsync(parent->fd);
+	int ret;
 
+	if (!sd->store.is_durable)
+		return 0;
+	ret = fm_tsys_fsync(parent->fd);
 	if (ret == 0)
 		ret = fm_tsys_fsync(g->fd);
 	return ret < 0 ? fm_path_fail(err, ret, "sync the directory of", path)
@@ -343,7 +346,7 @@ static int publish(struct fm_store_dir *sd, const char *path, const struct fm_pa
 		return err->code;
 	if (ret < 0)
 		return fm_path_fail(err, ret, "publish the group", path);
-	ret = sd->store.is_durable ? sync_place(sd, path, parent, g, err) : 0;
+	ret = fm_group_sync_place(sd, path, parent, g, err);
 	if (ret < 0) {
 		undo(parent, g, is_exchanged);
 		return ret;

@@ -9,6 +9,11 @@
 int fm_group_commit(struct fm_store_dir *sd, const char *path, const struct fm_path_parent *parent,
 		    struct fm_group_dir *g, const struct fm_group_ask *ask, struct fm_err *err);
 
+/* The name that the group got is on the disk, in a store that is durable. */
+int fm_group_sync_place(struct fm_store_dir *sd, const char *path,
+			const struct fm_path_parent *parent, const struct fm_group_dir *g,
+			struct fm_err *err);
+
 /* Whether all have come that are expected: -ENODATA, and err names the others. */
 int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_ask *ask,
 			   struct fm_err *err);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directory stores: a publication group whose commit is asked for again. What users see of groups
+ * is tested by cli.group. links: fm_store
+ */
+#include <glob.h>
+#include <libgen.h>
+
+#include "mover/base/fault.h"
+#include "tests/unit/store_scene.h"
+
+static int group(enum fm_group_op op)
+{
+	const struct fm_group_ask ask = {.op = op, .id = {1}, .members = 1};
+
+	fm_err_clear(&err);
+	return s->ops->group(s, "run", &root_user, &ask, &err);
+}
+
+/* Makes a member behind the store's back. */
+static void make_member(void)
+{
+	char path[512];
+	glob_t found;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group/members"), 0, NULL, &found), 0);
+	snprintf(path, sizeof(path), "%s/m", found.gl_pathv[0]);
+	globfree(&found);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+}
+
+/* Removes what a group that was committed keeps until its time is over. */
+static void forget(void)
+{
+	glob_t found;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group/.fmove.record"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(unlink(found.gl_pathv[0]), 0);
+	CU_ASSERT_EQUAL(rmdir(dirname(found.gl_pathv[0])), 0);
+	globfree(&found);
+}
+
+/*
+ * A daemon that was killed behind the rename has synced nothing, so the commit that follows does.
+ */
+static void test_again_is_synced(void)
+{
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
+	fm_fault_arm("tree.fsync", 1);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -EIO);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
+	forget();
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
+};
+FM_TEST_MAIN("store group", tests)
