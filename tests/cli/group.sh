@@ -147,6 +147,28 @@ no 1 'no group was begun' fmove group commit "$id" n2:s/runs/4
 begun n2:s/runs/4 --members 1
 ok fmove group discard "$id" n2:s/runs/4
 
+# ---- who forgets --group: what is put is seen at once, and is in the way of the group
+
+begun n2:s/runs/forgot --members 1
+ok fmove put --group "$id" -q small n2:s/runs/forgot/f
+ok fmove put -q large n2:s/runs/forgot/forgotten
+only "$s/runs/forgot" forgotten
+no 6 'directory "runs/forgot" exists; --replace' fmove group commit "$id" n2:s/runs/forgot
+ok fmove group commit --replace "$id" n2:s/runs/forgot
+only "$s/runs/forgot" f
+
+# ---- a group goes with the directory that its path is in
+
+begun n2:s/above/7 --members 1
+ok fmove put --group "$id" -q small n2:s/above/7/f
+ok fmove mv n2:s/above n2:s/other
+ok fmove group commit "$id" n2:s/other/7
+only "$s/other/7" f
+begun n2:s/other/8 --members 1
+ok fmove put --group "$id" -q small n2:s/other/8/f
+ok fmove rm -r n2:s/other
+no 1 'no group was begun' fmove group commit "$id" n2:s/other/8
+
 # ---- a member that comes holds the group, and is named
 
 begun n2:s/runs/5 --members 1
