@@ -214,7 +214,9 @@ static int clear_name(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	ret = fm_group_dir_read(g, err);
 	if (ret == 0 && g->is_open && !fm_group_dir_is_over(g)) {
 		fm_group_dir_begun(g, &begun);
-		ret = fm_err_set(err, -EEXIST, "\"%s\": a group was begun for it by %s",
+		ret = fm_err_set(err, -EEXIST,
+				 "\"%s\": a group was begun for it by %s; fmove group discard "
+				 "with its ID ends it",
 				 fm_path_show(path, &shown), begun.text);
 	} else if (ret == 0 || ret == -EBADMSG) {
 		ret = clear_alone(sd, parent, path, g, err);

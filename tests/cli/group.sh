@@ -68,7 +68,7 @@ only "$s/runs/1" a large stdin sub tree
 no 6 'directory "runs/1" exists; --replace' fmove group begin n2:s/runs/1
 begun n2:s/runs/2 --expect one,two
 first=$id
-no 6 '"runs/2": a group was begun for it by uid [0-9]+ of n1, [0-9]+ s ago' fmove group begin n2:s/runs/2
+no 6 '"runs/2": a group was begun for it by uid [0-9]+ of n1, [0-9]+ s ago; fmove group discard with its ID ends it' fmove group begin n2:s/runs/2
 other=0123456789abcdef0123456789abcdef
 no 6 'another ID, or is another user' fmove put --group $other small n2:s/runs/2/one
 no 6 'another ID, or is another user' fmove group commit $other n2:s/runs/2
