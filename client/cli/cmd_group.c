@@ -17,6 +17,7 @@
 
 #include "client/cli/group_id.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/latest.h"
 #include "client/cli/rows.h"
 #include "client/cli/several.h"
 #include "config/value.h"
@@ -147,15 +148,6 @@ static int take_expect_from(struct command *c)
 	return c->expect ? 0 : fm_usage(&c->args, "no memory for what is expected");
 }
 
-static int take_latest(struct command *c)
-{
-	c->latest = c->args.value;
-	return *c->latest && !strchr(c->latest, '/')
-		       ? 0
-		       : fm_usage(&c->args, "--latest %.200s: must be a name, beside PATH",
-				  c->latest);
-}
-
 static int take_option(struct command *c, int key)
 {
 	switch (key) {
@@ -171,7 +163,7 @@ static int take_option(struct command *c, int key)
 		c->opts.may_replace = true;
 		break;
 	case OPT_LATEST:
-		return take_latest(c);
+		return fm_latest_take(&c->args, &c->latest);
 	default:
 		c->is_json = true;
 		break;
@@ -242,44 +234,20 @@ static int take_args(struct command *c, const char *verb, int argc, char **argv,
 
 enum step { BEGIN, CHECK, COMMIT, DISCARD };
 
-/* Says of what failed that the group itself is committed. */
-static int not_led(const struct command *c, int code, const char *text, struct fmove_error *why)
-{
-	struct fm_err err;
-
-	(void)fm_err_set(&err, code, "%s", text);
-	fm_err_wrap(&err, "it is committed, but %.200s does not lead to it", c->latest);
-	why->code = code;
-	(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
-	return code;
-}
-
-/*
- * Leads the link beside the group's path to what was committed, which is on the disk by now: who
- * opens it finds the old target or the new one, whoever is killed.
- */
-static int lead_latest(struct command *c, const struct fm_name *name, struct fmove_error *why)
-{
-	const char *last = fm_name_last(name->path);
-	struct fm_name link = *name;
-	struct fmove_name parts;
-	struct fm_err err;
-	int ret;
-
-	link.path[last > name->path ? last - 1 - name->path : 0] = '\0';
-	if (fm_name_append(&link, c->latest, &err) < 0)
-		return not_led(c, err.code, err.text, why);
-	parts = fm_name_parts(&link);
-	ret = fmove_symlink(c->conn, last, &parts, true, why);
-	return ret == 0 ? 0 : not_led(c, ret, why->text, why);
-}
-
 static int commit_one(struct command *c, const struct fm_name *name, struct fmove_error *why)
 {
 	const struct fmove_name parts = fm_name_parts(name);
 	int ret = fmove_group_commit(c->conn, &parts, c->id, &c->opts, why);
+	struct fm_err err;
 
-	return ret == 0 && c->latest ? lead_latest(c, name, why) : ret;
+	if (ret < 0 || !c->latest)
+		return ret;
+	ret = fm_latest_lead(c->conn, name, c->latest, why);
+	if (ret == 0)
+		return 0;
+	(void)fm_err_set(&err, ret, "%s", why->text);
+	fm_err_wrap(&err, "it is committed, but %.200s does not lead to it", c->latest);
+	return fm_found_wrong(why, ret, err.text);
 }
 
 static int do_one(struct command *c, unsigned i, enum step step)

@@ -27,6 +27,8 @@ const struct fm_opt fm_opts_put[] = {
 	 "readback"},
 	{"group", 0, FM_TRANSFER_GROUP, "ID",
 	 "it becomes a member of the group of that ID, fmove group (FMOVE_GROUP)", NULL},
+	{"latest", 0, FM_TRANSFER_LATEST, "NAME",
+	 "when it is on disk, lead the symbolic link NAME, beside it, to it", NULL},
 	FM_DIR_PUT_OPT,
 	FM_TRANSFER_OPTS,
 	{NULL, 0, 0, NULL, NULL, NULL},
@@ -258,6 +260,8 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 		ret = put_own(t, &own, &target, &one);
 	else if (ret == 0 && put_source(t, src, &target, &one) < 0)
 		ret = explain(t, src, &one.err);
+	if (ret == 0)
+		ret = fm_transfer_latest(t, &target, &one.err);
 	(void)fm_name_text(&target, text, sizeof(text));	/* a file may have gone into it */
 	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
@@ -430,6 +434,12 @@ static int put(struct fm_transfer *t, struct fm_args *args, struct fm_name *dest
 	ret = fm_transfer_open(t, &err);
 	if (ret == 0)
 		ret = dests = count_dests(t, args, &err);
+	if (ret > 0 && t->latest && args->count - dests > 1) {
+		fm_transfer_close(t);
+		return fm_usage(args, "--latest leads a link to one thing, and these are %d: put "
+				      "one at a time, or a directory (-r)",
+				args->count - dests);
+	}
 	if (dests > 1) {
 		ret = put_to_several(t, args, (unsigned)dests);
 		fm_transfer_close(t);
@@ -477,6 +487,24 @@ static int take_group(struct fm_transfer *t, struct fm_args *args)
 	return args->status;
 }
 
+/* The link leads to one thing, that is seen and on the disk. Returns 0, or an exit status. */
+static int check_latest(struct fm_transfer *t, struct fm_args *args)
+{
+	if (!t->latest)
+		return 0;
+	if (t->opts.group)
+		return fm_usage(args, "--latest is for what is seen: say it with fmove group "
+				      "commit, not with a member");
+	if (t->is_detached || t->dir.tree.is_dry_run)
+		return fm_usage(args, "--latest leads a link to what is put when this command "
+				      "ends: leave out --detach and --dry-run");
+	if (t->opts.durability == FMOVE_MEMORY)
+		return fm_usage(args, "--latest leads a link to what is on the disk: leave out "
+				      "--durability memory");
+	t->opts.durability = FMOVE_DISK;
+	return 0;
+}
+
 int fm_cmd_put(int argc, char **argv)
 {
 	struct fm_transfer t;
@@ -489,6 +517,8 @@ int fm_cmd_put(int argc, char **argv)
 	if (fm_transfer_args(&t, &args, 2, -1) < 0)
 		return args.status;
 	if (take_group(&t, &args) != 0)
+		return args.status;
+	if ((args.status = check_latest(&t, &args)) != 0)
 		return args.status;
 	if (fm_name_parse(args.operands[args.count - 1], &dest, &err) < 0)
 		return no_destination(&args, &err);

@@ -421,8 +421,10 @@ static void dest_outcome(const struct group *g, const struct dest *d, const char
 	*one = (struct fm_outcome){ .source = src, .target = d->text, .result = d->result };
 	if (g->is_tree || g->t->opts.tree)
 		fm_dir_outcome(&g->t->dir, one);
-	if (d->ret == 0)
+	if (d->ret == 0) {
+		(void)fm_transfer_latest(g->t, d->target, &one->err);
 		return;
+	}
 	one->is_kept = d->why.is_kept;
 	one->is_aside = is_aside(g, d);
 	if (one->is_aside && !fm_is_interrupted()) {
@@ -455,21 +457,25 @@ static void say_partly(const struct group *g, const char *src)
 /* Reports each destination. Returns the status of the whole: done, failed, or partly. */
 static int tell(const struct group *g, const char *src)
 {
-	unsigned done = 0;
+	unsigned done = 0, there = 0;
+	int code = 0;
 
 	for (unsigned i = 0; i < g->count; i++) {
 		struct fm_outcome one;
 
 		dest_outcome(g, &g->dests[i], src, &one);
 		done += one.err.code == 0;
+		there += g->dests[i].ret == 0;
+		if (code == 0)
+			code = one.err.code;
 		fm_outcomes_add(&g->t->outcomes, &one);
 	}
 	if (done == g->count)
 		return FM_EXIT_DONE;
-	if (done > 0)
+	if (there > 0 && there < g->count)
 		say_partly(g, src);
 	return done > 0 ? FM_EXIT_PARTLY
-			: (int)fm_api_exit(fm_is_interrupted() ? -ECANCELED : g->first->ret);
+			: (int)fm_api_exit(fm_is_interrupted() ? -ECANCELED : code);
 }
 
 int fm_several_none(struct fm_transfer *t, const char *src, const struct fm_name *targets,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cli/interrupt.h"
+#include "client/cli/latest.h"
 #include "client/lib/tries.h"
 #include "config/value.h"
 #include "mover/base/env.h"
@@ -134,6 +135,8 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 	case FM_TRANSFER_GROUP:
 		t->opts.group = args->value;
 		break;
+	case FM_TRANSFER_LATEST:
+		return fm_latest_take(args, &t->latest);
 	case FM_TRANSFER_QUIET:
 		t->outcomes.is_quiet = true;
 		break;
@@ -344,6 +347,20 @@ int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmo
 	one->is_kept = why->is_kept;
 	(void)fm_transfer_error(&one->err, why);
 	return fm_err_wrap(&one->err, "%s", label);
+}
+
+int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, struct fm_err *err)
+{
+	struct fmove_error why;
+
+	if (!t->latest)
+		return 0;
+	fmove_set_timeout(t->conn, t->opts.timeout_ms);
+	if (fm_latest_lead(t->conn, target, t->latest, &why) == 0)
+		return 0;
+	(void)fm_transfer_error(err, &why);
+	return fm_err_wrap(err, "\"%.200s\" is put, and the link %.200s does not lead to it",
+			   target->path, t->latest);
 }
 
 /* ---- from store to store ---- */
