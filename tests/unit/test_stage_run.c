@@ -666,7 +666,7 @@ static void test_carry_needless(void)
 	struct fm_run *run = run_of(0, FM_RUN_SINK, 1 << 1);
 	struct fm_run_state sink = {.place = FM_RUN_SINK, .up = 1 << 1, .have_count = 299};
 	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 1 << 1, .have_count = 300};
-	struct fm_run_state carrier = {.up = 0xc, .lease_count = 1, .lease = {{7}}};
+	struct fm_run_state carrier = {.up = 0xc, .lease_count = 1, .lease = {{.extent = 7}}};
 	struct fm_run_msg have = {.type = FM_RUN_HAVE, .from = 3, .join = 5, .hops = 1,
 				  .extent = 7, .crc = 9};
 
