@@ -124,8 +124,7 @@ bool fm_df_print(void *ctx, const struct fmove_space *space)
 	return !ferror(stdout);
 }
 
-/* Parses the operand: "", "NODE", "NODE:" or "NODE:STORE". */
-static int parse(const char *text, struct fm_name *out, struct fm_err *err)
+int fm_df_name(const char *text, struct fm_name *out, struct fm_err *err)
 {
 	size_t node_len = strcspn(text, ":");
 
@@ -223,7 +222,7 @@ int fm_cmd_df(int argc, char **argv)
 		return args.status;
 	if (args.count > 0 && is_dir(args.operands[0]))
 		return fm_df_dir(args.operands[0], how.is_json);
-	if (args.count > 0 && parse(args.operands[0], &name, &err) < 0)
+	if (args.count > 0 && fm_df_name(args.operands[0], &name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (name.path[0])
 		return fm_usage(&args, "\"%.200s\": room is a store's; leave out the path",

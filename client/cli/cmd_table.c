@@ -87,6 +87,11 @@ const struct fm_cmd fm_cmds[] = {
 	{"group discard", "[ID] NODE:STORE/PATH...", "Drop a group with all that came.",
 	 "ID may be left out if FMOVE_GROUP has it.", fm_opts_group_discard, true,
 	 fm_cmd_group_discard},
+	{"group list", "[NODE[:STORE]]", "List the groups that are open, and their members.",
+	 "Of this node, of another, or of one store, of the stores that you may read: who began "
+	 "each, when, until when it is kept, and which members are there, come now, or are missing "
+	 "of those that begin said. The ID is not said. The stores are looked through as a whole.",
+	 fm_opts_group_list, true, fm_cmd_group_list},
 	{"verify", "NODE:STORE/PATH", "Read again what is stored, and compare.",
 	 "PATH is a file, or a directory with all that is in it. The node that has it reads it "
 	 "from its disk and compares it with the checksums that were kept when it came.\n"

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "client/cli/rows.h"
+#include "client/cli/name.h"
 #include "client/lib/fmove.h"
 
 struct fm_df {
@@ -20,6 +21,9 @@ struct fm_df {
 	const char *node;		/* whose stores they are; NULL: ours */
 	struct fmove_error failed;	/* code 0: it did not */
 };
+
+/* The operand "", "NODE", "NODE:" or "NODE:STORE". */
+int fm_df_name(const char *text, struct fm_name *out, struct fm_err *err);
 
 /* One line, or object; ctx: a struct fm_df. false: standard output cannot be written. */
 bool fm_df_print(void *ctx, const struct fmove_space *space);

@@ -622,6 +622,32 @@ int fmove_group_commit(struct fmove *c, const struct fmove_name *name, const cha
 int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const char *id,
 			struct fmove_error *err);
 
+struct fmove_group_members {
+	uint32_t count;
+	char names[513];		/* the first of them, below the path, one a line */
+};
+
+/* An open group; nobody but who begins it is told its ID. */
+struct fmove_group {
+	char path[FMOVE_PATH_MAX + 1];	/* below the store */
+	char peer[65];			/* whose user began it; "": of the store's node */
+	uint32_t uid;
+	int64_t begun_ns;		/* since 1970 */
+	int64_t expires_ns;
+	bool may_replace;
+	uint32_t members;		/* names that are expected; 0: not said */
+	/* missing: of those that were said to be expected when it was begun */
+	struct fmove_group_members there, coming, missing;
+};
+
+/*
+ * The open groups of a store that the caller may read, in the order of their paths; name->path is
+ * not looked at. The node looks through the whole store. each() returns false to end it.
+ */
+int fmove_groups(struct fmove *c, const struct fmove_name *name,
+		 bool (*each)(void *ctx, const struct fmove_group *group), void *ctx,
+		 struct fmove_error *err);
+
 /* ---- reading again what is stored ---- */
 
 struct fmove_verified {

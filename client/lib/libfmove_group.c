@@ -3,6 +3,7 @@
 #include "client/lib/libfmove_request.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mover/base/env.h"
@@ -80,4 +81,82 @@ int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const ch
 			struct fmove_error *err)
 {
 	return ask(c, "group_discard", name, id, NULL, false, err);
+}
+
+/* ---- those that are open ---- */
+
+static void members_read(const struct fm_json *json, struct fmove_group_members *m)
+{
+	uint64_t count = 0;
+	size_t len;
+
+	/* What is missing keeps its zero. */
+	(void)fm_json_u64(fm_json_get(json, "count"), &count);
+	(void)fm_json_name(fm_json_get(json, "names"), m->names, sizeof(m->names), &len);
+	m->count = (uint32_t)count;
+}
+
+static void group_read(const struct fm_json *json, struct fmove_group *g)
+{
+	uint64_t uid = 0, members = 0;
+	size_t len;
+
+	*g = (struct fmove_group){.path = ""};
+	(void)fm_json_name(fm_json_get(json, "path"), g->path, sizeof(g->path), &len);
+	fm_lib_text(json, "peer", g->peer, sizeof(g->peer));
+	(void)fm_json_u64(fm_json_get(json, "uid"), &uid);
+	(void)fm_json_i64(fm_json_get(json, "begun_ns"), &g->begun_ns);
+	(void)fm_json_i64(fm_json_get(json, "expires_ns"), &g->expires_ns);
+	(void)fm_json_bool(fm_json_get(json, "force"), &g->may_replace);
+	(void)fm_json_u64(fm_json_get(json, "members"), &members);
+	g->uid = (uint32_t)uid;
+	g->members = (uint32_t)members;
+	members_read(fm_json_get(json, "there"), &g->there);
+	members_read(fm_json_get(json, "coming"), &g->coming);
+	members_read(fm_json_get(json, "missing"), &g->missing);
+}
+
+/* Tells one page. Returns whether there are more that are wanted; *last is the last one's path. */
+static bool groups_show(const struct fm_json *done, char last[static FMOVE_PATH_MAX + 1],
+			bool (*each)(void *ctx, const struct fmove_group *group), void *ctx)
+{
+	const struct fm_json *groups = fm_json_get(done, "groups");
+	size_t count = fm_json_count(groups);
+	bool is_more = false, goes_on = count > 0;
+	struct fmove_group g;
+
+	for (size_t i = 0; i < count && goes_on; i++) {
+		group_read(fm_json_at(groups, i), &g);
+		goes_on = strcmp(g.path, last) > 0 && each(ctx, &g);
+		(void)snprintf(last, FMOVE_PATH_MAX + 1, "%s", g.path);
+	}
+	return goes_on && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
+}
+
+int fmove_groups(struct fmove *c, const struct fmove_name *name,
+		 bool (*each)(void *ctx, const struct fmove_group *group), void *ctx,
+		 struct fmove_error *err)
+{
+	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : COMMIT_MS};
+	const struct fm_lib_parcel with = {.count = 0};
+	struct fm_lib_waiting waiting = {.opts = &opts};
+	char last[FMOVE_PATH_MAX + 1] = "";
+	struct fm_json_writer w;
+	struct fm_json *done;
+	bool is_more;
+	int ret;
+
+	do {
+		const struct fmove_name from = {name->node, name->store, last};
+
+		fm_lib_begin(c, &w, "group_list");
+		fm_lib_add_name(&w, &from);
+		c->limit_ms = opts.timeout_ms;
+		ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = groups_show(done, last, each, ctx);
+		fm_json_free(done);
+	} while (is_more);
+	return 0;
 }

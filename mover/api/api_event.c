@@ -296,6 +296,42 @@ static void bytes_add(struct fm_json_writer *w, const char *key, uint64_t bytes)
 		fm_jw_u64(w, key, bytes);
 }
 
+static void members_add(struct fm_json_writer *w, const char *key,
+			const struct fm_group_names *names)
+{
+	fm_jw_object(w, key);
+	fm_jw_u64(w, "count", names->count);
+	fm_jw_name(w, "names", names->text, strlen(names->text));
+	fm_jw_object_end(w);
+}
+
+int fm_api_event_groups(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	fm_api_event_begin(&w, buf, cap, id, "done");
+	fm_jw_array(&w, "groups");
+	for (size_t i = 0; i < r->groups->count; i++) {
+		const struct fm_group_view *v = &r->groups->group[i];
+
+		fm_jw_object(&w, NULL);
+		fm_jw_name(&w, "path", v->path, strlen(v->path));
+		fm_jw_text(&w, "peer", v->peer);
+		fm_jw_u64(&w, "uid", v->uid);
+		fm_jw_i64(&w, "begun_ns", v->begun_ns);
+		fm_jw_i64(&w, "expires_ns", v->expires_ns);
+		fm_jw_bool(&w, "force", v->may_replace);
+		fm_jw_u64(&w, "members", v->expected);
+		members_add(&w, "there", &v->there);
+		members_add(&w, "coming", &v->coming);
+		members_add(&w, "missing", &v->missing);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_array_end(&w);
+	fm_jw_bool(&w, "more", r->groups->is_more);
+	return fm_api_event_end(&w);
+}
+
 int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
 {
 	const struct fm_store_space *s = &r->page->space;

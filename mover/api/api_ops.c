@@ -117,6 +117,7 @@ const struct fm_api_op *const fm_api_ops[] = {
 	&fm_api_group_begin,
 	&fm_api_group_commit,
 	&fm_api_group_discard,
+	&fm_api_group_list,
 	&fm_api_space,
 	&fm_api_purge,
 	&fm_api_verify,

@@ -11,6 +11,7 @@ extern const struct fm_api_op fm_api_put, fm_api_get, fm_api_wait;
 extern const struct fm_api_op fm_api_stat, fm_api_list, fm_api_remove, fm_api_mkdir;
 extern const struct fm_api_op fm_api_move, fm_api_link;
 extern const struct fm_api_op fm_api_group_begin, fm_api_group_commit, fm_api_group_discard;
+extern const struct fm_api_op fm_api_group_list;
 extern const struct fm_api_op fm_api_space, fm_api_purge;
 /* A file of the same name each. */
 extern const struct fm_api_op fm_api_jobs, fm_api_status, fm_api_verify, fm_api_volumes,

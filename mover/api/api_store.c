@@ -31,6 +31,7 @@ static const struct verb {
 	{ &fm_api_group_begin, FM_VERB_GROUP_BEGIN, NULL, 0 },
 	{ &fm_api_group_commit, FM_VERB_GROUP_COMMIT, NULL, 0 },
 	{ &fm_api_group_discard, FM_VERB_GROUP_DISCARD, NULL, 0 },
+	{ &fm_api_group_list, FM_VERB_GROUP_LIST, fm_api_event_groups, 0 },
 	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space, 0 },
 	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged, FM_VERB_PURGE_PARTIALS },
 };
@@ -168,6 +169,13 @@ const struct fm_api_op fm_api_group_discard = {
 	.name = "group_discard",
 	.takes = TAKES,
 	.needs = NEEDS | FM_API_KEY(GROUP),
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_group_list = {
+	.name = "group_list",
+	.takes = TAKES,
+	.needs = NEEDS,
 	.start = start_request,
 };
 

@@ -70,6 +70,8 @@ static void report_run(struct fm_task *task)
 	else if (fm_request_is_about_space(r))
 		result = (struct fm_request_result){
 			.page = &r->page, .is_more = r->page.is_more, .store = r->store};
+	else if (r->verb == FM_VERB_GROUP_LIST)
+		result = (struct fm_request_result){.groups = &r->groups};
 	else
 		result = (struct fm_request_result){
 			.entries = r->entries, .count = r->count, .is_more = r->is_more,
@@ -241,6 +243,7 @@ static const struct fm_service_message messages[] = {
 	{ FM_WIRE_REQUEST, fm_request_on_request },
 	{ FM_WIRE_REPLY, fm_request_on_reply },
 	{ FM_WIRE_SPACE, fm_request_on_space },
+	{ FM_WIRE_GROUPS, fm_request_on_groups },
 };
 
 const struct fm_service fm_request_service = {

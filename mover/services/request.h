@@ -37,7 +37,8 @@ enum fm_verb {
 	FM_VERB_GROUP_BEGIN = 11,
 	FM_VERB_GROUP_CHECK = 12,
 	FM_VERB_GROUP_COMMIT = 13,
-	FM_VERB_GROUP_DISCARD = 14
+	FM_VERB_GROUP_DISCARD = 14,
+	FM_VERB_GROUP_LIST = 15
 };
 
 struct fm_request_opts {
@@ -45,7 +46,8 @@ struct fm_request_opts {
 	const char *node;
 	/* FREE: "": the first one behind `after` that the caller may read or write to */
 	const char *store;
-	const char *path;		/* PURGE: "", or with is_dry what is behind that one */
+	const char *path;		/* PURGE: "", or with is_dry what is behind that one;
+					   GROUP_LIST: what is behind that one */
 	size_t path_len;
 	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
 	const char *to;			/* MOVE: the new name; LINK: what the link says */
@@ -70,6 +72,7 @@ struct fm_request_result {
 	const char *shared;
 	/* FREE: space, PURGE: aside; valid during the call */
 	const struct fm_space_page *page;
+	const struct fm_group_page *groups;	/* GROUP_LIST; valid during the call */
 	const char *store;		/* FREE: which it is; "": there is no further one */
 };
 

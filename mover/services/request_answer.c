@@ -25,6 +25,12 @@ void fm_request_answer(struct fm_request *r)
 		free(m);
 		return;
 	}
+	if (r->code == 0 && r->verb == FM_VERB_GROUP_LIST) {
+		fm_request_fill_groups(r, m);
+		fm_session_send(r->session, m);
+		free(m);
+		return;
+	}
 	m->type = FM_WIRE_REPLY;
 	m->reply = (struct fm_wire_reply){.flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE
 									      : reply_full(&r->err),

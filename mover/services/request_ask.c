@@ -210,7 +210,8 @@ void fm_request_on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (m->code)
 		(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len,
 				 m->text.at);
-	else if ((r->verb == FM_VERB_STAT && m->count != 1) || fm_request_is_about_space(r))
+	else if ((r->verb == FM_VERB_STAT && m->count != 1) || fm_request_is_about_space(r) ||
+		 r->verb == FM_VERB_GROUP_LIST)
 		r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for",
 				     s->name);
 	else if (r->verb == FM_VERB_STAT && m->text.len > 0)

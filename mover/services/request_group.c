@@ -3,11 +3,16 @@
 #include "mover/services/request_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/fault.h"
 
+_Static_assert(FM_GROUP_PAGE_MAX == FM_WIRE_GROUPS_MAX &&
+		       FM_GROUP_NAMES_LEN == FM_WIRE_GROUP_NAMES_MAX &&
+		       FM_GROUP_PEER_MAX >= FM_WIRE_NAME_MAX,
+	       "a page of groups is one message");
 _Static_assert(FM_GROUP_ID_LEN == FM_WIRE_GROUP_LEN && FM_GROUP_EXPECT_MAX == FM_WIRE_EXPECT_MAX,
 	       "what is asked of a group is one message");
 
@@ -82,4 +87,86 @@ int fm_request_run_group(struct fm_request *r, struct fm_store *s)
 	if (!s->ops->group)
 		return fm_err_set(&r->work_err, -ENOTSUP, "store %s has no groups", s->name);
 	return s->ops->group(s, r->path, &r->who, r->group, &r->work_err);
+}
+
+/* ---- those that are open ---- */
+
+int fm_request_run_group_list(struct fm_request *r, struct fm_store *s)
+{
+	r->groups.count = 0;
+	r->groups.is_more = false;
+	return s->ops->groups ? s->ops->groups(s, r->path, &r->who, &r->groups, &r->work_err) : 0;
+}
+
+static struct fm_wire_group wire_of(const struct fm_group_view *v)
+{
+	return (struct fm_wire_group){
+		.begun_ns = v->begun_ns,
+		.expires_ns = v->expires_ns,
+		.uid = v->uid,
+		.expected = v->expected,
+		.may_replace = v->may_replace,
+		.count = {v->there.count, v->coming.count, v->missing.count},
+		.path = fm_wire_str(v->path),
+		.peer = fm_wire_str(v->peer),
+		.names = {fm_wire_str(v->there.text), fm_wire_str(v->coming.text),
+			  fm_wire_str(v->missing.text)}};
+}
+
+void fm_request_fill_groups(const struct fm_request *r, struct fm_wire_msg *m)
+{
+	m->type = FM_WIRE_GROUPS;
+	m->groups = (struct fm_wire_groups){.flags = r->groups.is_more ? FM_WIRE_GROUPS_MORE : 0,
+					    .id = r->id,
+					    .count = (uint16_t)r->groups.count};
+	for (size_t i = 0; i < r->groups.count; i++)
+		m->groups.group[i] = wire_of(&r->groups.group[i]);
+}
+
+static void take_names(const struct fm_wire_group *g, enum fm_wire_members kind,
+		       struct fm_group_names *out)
+{
+	out->count = g->count[kind];
+	(void)snprintf(out->text, sizeof(out->text), "%.*s", (int)g->names[kind].len,
+		       g->names[kind].at);
+}
+
+static void take_group(const struct fm_wire_group *g, struct fm_group_view *v)
+{
+	v->begun_ns = g->begun_ns;
+	v->expires_ns = g->expires_ns;
+	v->uid = g->uid;
+	v->expected = g->expected;
+	v->may_replace = g->may_replace;
+	(void)snprintf(v->path, sizeof(v->path), "%.*s", (int)g->path.len, g->path.at);
+	(void)snprintf(v->peer, sizeof(v->peer), "%.*s", (int)g->peer.len, g->peer.at);
+	take_names(g, FM_WIRE_THERE, &v->there);
+	take_names(g, FM_WIRE_COMING, &v->coming);
+	take_names(g, FM_WIRE_ABSENT, &v->missing);
+}
+
+/*
+ * Takes a page of groups, each behind the last one: otherwise a peer could send groups without end.
+ */
+void fm_request_on_groups(struct fm_session *s, const struct fm_wire_msg *msg)
+{
+	const struct fm_wire_groups *m = &msg->groups;
+	struct fm_request *r = fm_request_asked(s, m->id);
+	bool is_asked = r && r->verb == FM_VERB_GROUP_LIST;
+	const char *last;
+
+	if (!r)
+		return;
+	last = r->path;
+	for (unsigned i = 0; i < m->count && is_asked; i++) {
+		take_group(&m->group[i], &r->groups.group[i]);
+		is_asked = strcmp(r->groups.group[i].path, last) > 0;
+		last = r->groups.group[i].path;
+	}
+	r->groups.count = is_asked ? m->count : 0;
+	r->groups.is_more = m->flags & FM_WIRE_GROUPS_MORE;
+	if (!is_asked)
+		r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer to what was not asked",
+				     s->name);
+	fm_request_finish(r);
 }

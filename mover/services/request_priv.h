@@ -60,6 +60,7 @@ struct fm_request {
 	union {
 		struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
 		struct fm_space_page page;	/* FREE, PURGE */
+		struct fm_group_page groups;	/* GROUP_LIST */
 	};
 };
 
@@ -138,7 +139,11 @@ int fm_request_set_peers_group(struct fm_request *r, const struct fm_wire_reques
 
 void fm_request_fill_group(const struct fm_request *r, struct fm_wire_request *m);
 
-/* Worker. */
+/* Worker, both. */
 int fm_request_run_group(struct fm_request *r, struct fm_store *s);
+int fm_request_run_group_list(struct fm_request *r, struct fm_store *s);
+
+void fm_request_fill_groups(const struct fm_request *r, struct fm_wire_msg *m);
+void fm_request_on_groups(struct fm_session *s, const struct fm_wire_msg *msg);
 
 #endif

@@ -64,6 +64,9 @@ static void work_run(struct fm_work *work)
 	case FM_VERB_GROUP_DISCARD:
 		r->work_ret = fm_request_run_group(r, s);
 		break;
+	case FM_VERB_GROUP_LIST:
+		r->work_ret = fm_request_run_group_list(r, s);
+		break;
 	case FM_VERB_FREE:
 	case FM_VERB_PURGE:
 	case FM_VERB_PURGE_PARTIALS:

@@ -31,6 +31,7 @@
 struct names {
 	uint64_t count;
 	char text[FM_ERR_TEXT_MAX / 2];
+	struct fm_group_names *list;	/* NULL: nobody wants them as lines */
 };
 
 static void name(struct names *n, const char *path)
@@ -38,6 +39,8 @@ static void name(struct names *n, const char *path)
 	size_t len = strlen(n->text);
 	struct fm_path_shown shown;
 
+	if (n->list)
+		fm_group_names_add(n->list, path);
 	if (n->count++ < NAMED_MAX)
 		(void)snprintf(n->text + len, sizeof(n->text) - len, "%s\"%s\"",
 			       len > 0 ? ", " : "", fm_path_show(path, &shown));
@@ -205,6 +208,38 @@ static int judge(const struct expected *e, struct fm_err *err)
 	return 0;
 }
 
+static int look(struct expected *e, const struct fm_group_dir *g, struct fm_err *err)
+{
+	int members = fm_sys_open_dir(g->fd, FM_GROUP_MEMBERS, true), ret;
+
+	if (members < 0)
+		return fm_err_sys(err, members, "open the directory of the members");
+	ret = fm_tsys_each_name(members, meet, e);
+	if (ret == 0)
+		ret = look_for_cut_off(e, members);
+	if (ret < 0)
+		(void)fm_err_sys(err, ret, "look at the members");
+	else
+		ret = look_for_listed(e, members, err);
+	close(members);
+	return ret;
+}
+
+int fm_group_look_members(const struct fm_group_dir *g, struct fm_group_view *out,
+			  struct fm_err *err)
+{
+	struct expected e = {.list = g->record.expect,
+			     .len = g->record.expect_len,
+			     .missing.list = &out->missing,
+			     .there.list = &out->there};
+	int ret = look(&e, g, err);
+
+	/* Of a number nobody knows the names. */
+	if (ret == 0 && e.len == 0 && g->record.members > out->there.count)
+		out->missing.count = g->record.members - out->there.count;
+	return ret;
+}
+
 int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_ask *ask,
 			   struct fm_err *err)
 {
@@ -212,23 +247,13 @@ int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_a
 	struct expected e = {.list = is_asked ? ask->expect : g->record.expect,
 			     .len = is_asked ? ask->expect_len : g->record.expect_len,
 			     .members = is_asked ? ask->members : g->record.members};
-	int members, ret;
+	int ret;
 
 	if (e.len == 0 && e.members == 0)
 		return fm_err_set(err, -EINVAL,
 				  "nobody said which members are expected: say --members N or "
 				  "--expect NAME,...");
-	members = fm_sys_open_dir(g->fd, FM_GROUP_MEMBERS, true);
-	if (members < 0)
-		return fm_err_sys(err, members, "open the directory of the members");
-	ret = fm_tsys_each_name(members, meet, &e);
-	if (ret == 0)
-		ret = look_for_cut_off(&e, members);
-	if (ret < 0)
-		(void)fm_err_sys(err, ret, "look at the members");
-	else
-		ret = look_for_listed(&e, members, err);
-	close(members);
+	ret = look(&e, g, err);
 	return ret < 0 ? ret : judge(&e, err);
 }
 

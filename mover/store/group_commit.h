@@ -18,6 +18,10 @@ int fm_group_sync_place(struct fm_store_dir *sd, const char *path,
 int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_ask *ask,
 			   struct fm_err *err);
 
+/* Which members are there, and which are missing of what was expected when it was begun. */
+int fm_group_look_members(const struct fm_group_dir *g, struct fm_group_view *out,
+			  struct fm_err *err);
+
 /* Whether something has the group's name that the group must not replace. */
 int fm_group_check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
 			  struct fm_err *err);

@@ -19,7 +19,6 @@ struct fm_err;
 
 #define FM_GROUP_RECORD_NAME ".fmove.record"
 #define FM_GROUP_DIGEST_LEN 64		/* hexadecimal digits of a SHA-256 */
-#define FM_GROUP_PEER_MAX 64
 #define FM_GROUP_RECORD_MAX (256u << 10)
 
 struct fm_group_record {

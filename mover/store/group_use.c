@@ -13,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/show.h"
+#include "mover/store/store.h"
 #include "mover/store/sys.h"
 
 #define NAMED_MAX 4			/* members that an error names */
@@ -172,6 +173,28 @@ int fm_group_close(const struct fm_group_key *key, unsigned wait_ms, struct fm_g
 	}
 	*out = use;
 	return 0;
+}
+
+void fm_group_names_add(struct fm_group_names *names, const char *name)
+{
+	size_t at = strlen(names->text), len = strlen(name);
+
+	names->count++;
+	if (at + 1 + len <= FM_GROUP_NAMES_LEN)
+		(void)snprintf(names->text + at, sizeof(names->text) - at, "%s%s",
+			       at > 0 ? "\n" : "", name);
+}
+
+void fm_group_coming(const struct fm_group_key *key, size_t skip, struct fm_group_names *out)
+{
+	lock();
+	fm_list_each(at, next, &uses.list) {
+		const struct fm_group_use *use = fm_container_of(at, struct fm_group_use, at);
+
+		if (is_of(use, key) && !use->is_alone && strlen(use->path) > skip)
+			fm_group_names_add(out, use->path + skip);
+	}
+	unlock();
 }
 
 void fm_group_let_go(struct fm_group_use *use)

@@ -10,9 +10,11 @@
 #ifndef FM_STORE_GROUP_USE_H
 #define FM_STORE_GROUP_USE_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 struct fm_err;
+struct fm_group_names;
 
 /* The directory of the group, whatever its name. */
 struct fm_group_key {
@@ -32,6 +34,12 @@ int fm_group_hold(const struct fm_group_key *key, const char *path, struct fm_gr
  */
 int fm_group_close(const struct fm_group_key *key, unsigned wait_ms, struct fm_group_use **out,
 		   struct fm_err *err);
+
+/* The members that come, by their paths less the first `skip` bytes. */
+void fm_group_coming(const struct fm_group_key *key, size_t skip, struct fm_group_names *out);
+
+/* One more name, which stands in the text if there is room. */
+void fm_group_names_add(struct fm_group_names *names, const char *name);
 
 /* NULL is allowed. */
 void fm_group_let_go(struct fm_group_use *use);

@@ -336,6 +336,34 @@ struct fm_space_page {
 	bool is_more;
 };
 
+#define FM_GROUP_PAGE_MAX 4u		/* of one page: FM_WIRE_GROUPS_MAX */
+#define FM_GROUP_NAMES_LEN 512		/* FM_WIRE_GROUP_NAMES_MAX */
+#define FM_GROUP_PEER_MAX 64
+
+/* Members of a group: how many, and the first names of them, one a line. */
+struct fm_group_names {
+	uint32_t count;
+	char text[FM_GROUP_NAMES_LEN + 1];
+};
+
+/* What is said of an open group; never its ID. */
+struct fm_group_view {
+	char path[FM_PATH_LEN_MAX + 1];
+	char peer[FM_GROUP_PEER_MAX + 1];	/* whose user began it; "": a local caller */
+	uint32_t uid;
+	int64_t begun_ns;		/* since 1970 */
+	int64_t expires_ns;
+	bool may_replace;
+	uint32_t expected;		/* names directly below the path; 0: not said */
+	struct fm_group_names there, coming, missing;
+};
+
+struct fm_group_page {
+	struct fm_group_view group[FM_GROUP_PAGE_MAX];
+	size_t count;
+	bool is_more;
+};
+
 typedef int fm_store_purge(struct fm_store *s, const char *after, const struct fm_who *who,
 			   bool is_dry, struct fm_space_page *out, struct fm_err *err);
 
@@ -431,6 +459,9 @@ struct fm_store_ops {
 	 */
 	int (*group)(struct fm_store *s, const char *path, const struct fm_who *who,
 		     const struct fm_group_ask *ask, struct fm_err *err);
+	/* A page of those that are open, behind the path `after`, in order. NULL: it has none. */
+	int (*groups)(struct fm_store *s, const char *after, const struct fm_who *who,
+		      struct fm_group_page *out, struct fm_err *err);
 	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL:
 	 * nothing is kept to compare with. */
 	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who,

@@ -18,6 +18,7 @@
 #include "mover/store/access.h"
 #include "mover/store/file_source.h"
 #include "mover/store/group.h"
+#include "mover/store/group_list.h"
 #include "mover/store/hub.h"
 #include "mover/store/leftovers.h"
 #include "mover/store/room.h"
@@ -472,6 +473,17 @@ static int store_file_group(struct fm_store *store, const char *path, const stru
 	return store_result(dir, ret, err);
 }
 
+static int store_file_groups(struct fm_store *store, const char *after, const struct fm_who *who,
+			     struct fm_group_page *out, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_read(dir, "", who, err);
+
+	if (ret == 0)
+		ret = fm_group_list(dir, after, out, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_verify(struct fm_store *store, const char *path, const struct fm_who *who,
 			     struct fm_verify *v, struct fm_err *err)
 {
@@ -539,6 +551,7 @@ static const struct fm_store_ops store_file_ops = {
 	.move = store_file_move,
 	.link = store_file_link,
 	.group = store_file_group,
+	.groups = store_file_groups,
 	.verify = store_file_verify,
 	.free = store_file_free,
 };

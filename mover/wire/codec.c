@@ -40,6 +40,7 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_FACTS_ASK] = &fm_wire_codec_facts_ask,
 	[FM_WIRE_FACTS] = &fm_wire_codec_facts,
 	[FM_WIRE_STAGE] = &fm_wire_codec_stage,
+	[FM_WIRE_GROUPS] = &fm_wire_codec_groups,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
@@ -73,6 +74,8 @@ static uint16_t *flags_of(struct fm_wire_msg *m)
 		return &m->reply.flags;
 	case FM_WIRE_SPACE:
 		return &m->space.flags;
+	case FM_WIRE_GROUPS:
+		return &m->groups.flags;
 	case FM_WIRE_VERIFIED:
 		return &m->verified.flags;
 	case FM_WIRE_VOLUMES:

@@ -61,6 +61,7 @@ extern const struct fm_wire_codec fm_wire_codec_names;
 extern const struct fm_wire_codec fm_wire_codec_request;
 extern const struct fm_wire_codec fm_wire_codec_reply;
 extern const struct fm_wire_codec fm_wire_codec_space;
+extern const struct fm_wire_codec fm_wire_codec_groups;
 
 /* wire_verify.c */
 extern const struct fm_wire_codec fm_wire_codec_verify;

@@ -85,6 +85,9 @@
 #define FM_WIRE_GROUP_LEN 16			/* of the ID of a publication group */
 /* bytes of the names that one expects: FM_GROUP_EXPECT_MAX */
 #define FM_WIRE_EXPECT_MAX 32768
+/* of one GROUPS: 4 * (4095 + 64 + 3 * 512 + 50) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_GROUPS_MAX 4
+#define FM_WIRE_GROUP_NAMES_MAX 512		/* bytes of the names of one kind of members */
 #define FM_WIRE_EXPIRES_MAX (366u * 24 * 3600)	/* seconds; of a group */
 #define FM_WIRE_STAGE_RUN_LEN 32		/* what a staging run is known by */
 #define FM_WIRE_STAGE_MAX 32768			/* bytes of the body of one STAGE */
@@ -124,7 +127,8 @@ enum fm_wire_type {
 	FM_WIRE_FACTS_ASK = 29,
 	FM_WIRE_FACTS = 30,
 	FM_WIRE_STAGE = 31,
-	FM_WIRE_TYPE_LAST = FM_WIRE_STAGE
+	FM_WIRE_GROUPS = 32,
+	FM_WIRE_TYPE_LAST = FM_WIRE_GROUPS
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -565,7 +569,8 @@ enum fm_wire_verb {
 	FM_WIRE_GROUP_BEGIN = 11,
 	FM_WIRE_GROUP_CHECK = 12,
 	FM_WIRE_GROUP_COMMIT = 13,
-	FM_WIRE_GROUP_DISCARD = 14
+	FM_WIRE_GROUP_DISCARD = 14,
+	FM_WIRE_GROUP_LIST = 15
 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
@@ -588,6 +593,8 @@ enum fm_wire_verb {
  * GROUP_BEGIN, _CHECK, _COMMIT, _DISCARD alone: at the end   - 16 group   - 8 expires_s (BEGIN; 0:
  * as the store says)   - 4 members (that are expected, or 0)   - expect (string, 0 ..
  * FM_WIRE_EXPECT_MAX: the names that are expected, one a line). CHECK: whether COMMIT would do it.
+ * GROUP_LIST: the open groups of the store, path: what is behind that one. The answer is GROUPS, or
+ * REPLY with a code.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -637,6 +644,39 @@ struct fm_wire_reply {
 	uint16_t count;
 	struct fm_wire_str text;
 	struct fm_wire_entry entry[FM_WIRE_ENTRIES_MAX];
+};
+
+#define FM_WIRE_GROUPS_MORE 1u		/* flags of GROUPS: ask again; needs one */
+#define FM_WIRE_GROUPS_FLAGS 1u
+
+/*
+ * GROUPS: 4 8 id   12 2 count   14 2 zero   16 - per group:
+ *   +0 8 begun_ns   +8 8 expires_ns (since 1970)   +16 4 uid   +20 4 expected (names; 0: not said)
+ *   +24 4 may_replace (0, 1)   +28 4 there   +32 4 coming   +36 4 missing (how many names of each)
+ *   +40 - path (string, 1 .. FM_WIRE_PATH_MAX)   - peer (string, whose user began it; empty: that
+ *   node's)   - names that are there, that come, that are missing (3 strings, one a line; as many
+ *   as fit into FM_WIRE_GROUP_NAMES_MAX bytes)
+ * In the order of the paths' bytes.
+ */
+enum fm_wire_members { FM_WIRE_THERE, FM_WIRE_COMING, FM_WIRE_ABSENT, FM_WIRE_MEMBERS_COUNT };
+
+struct fm_wire_group {
+	int64_t begun_ns;
+	int64_t expires_ns;
+	uint32_t uid;
+	uint32_t expected;
+	uint32_t may_replace;
+	uint32_t count[FM_WIRE_MEMBERS_COUNT];
+	struct fm_wire_str path;
+	struct fm_wire_str peer;
+	struct fm_wire_str names[FM_WIRE_MEMBERS_COUNT];
+};
+
+struct fm_wire_groups {
+	uint16_t flags;
+	uint64_t id;
+	uint16_t count;
+	struct fm_wire_group group[FM_WIRE_GROUPS_MAX];
 };
 
 /* flags of SPACE: PURGE did not come to all of them; ask again; needs one */
@@ -789,6 +829,7 @@ struct fm_wire_msg {
 		struct fm_wire_request request;
 		struct fm_wire_reply reply;
 		struct fm_wire_space space;
+		struct fm_wire_groups groups;
 		struct fm_wire_bye bye;
 		struct fm_wire_need need;
 		struct fm_wire_commit commit;

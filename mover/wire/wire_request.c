@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_request - the messages about stores: REQUEST, REPLY, SPACE.
+ * wire_request - the messages about stores: REQUEST, REPLY, SPACE, GROUPS.
  */
 #include <errno.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static int check_request(const struct fm_wire_msg *m)
 	bool is_free = q->verb == FM_WIRE_FREE;
 	bool has_to = q->verb == FM_WIRE_MOVE || q->verb == FM_WIRE_LINK;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_GROUP_DISCARD)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_GROUP_LIST)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
@@ -295,4 +295,88 @@ const struct fm_wire_codec fm_wire_codec_space = {
 	.put = put_space,
 	.get = get_space,
 	.check = check_space,
+};
+
+static void put_groups(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->groups.id);
+	fm_put_le16(w, m->groups.count);
+	fm_wire_put_zeros(w, 2);
+	for (unsigned i = 0; i < m->groups.count; i++) {
+		const struct fm_wire_group *g = &m->groups.group[i];
+
+		fm_put_le64(w, (uint64_t)g->begun_ns);
+		fm_put_le64(w, (uint64_t)g->expires_ns);
+		fm_put_le32(w, g->uid);
+		fm_put_le32(w, g->expected);
+		fm_put_le32(w, g->may_replace);
+		for (unsigned k = 0; k < FM_WIRE_MEMBERS_COUNT; k++)
+			fm_put_le32(w, g->count[k]);
+		fm_wire_put_str(w, &g->path);
+		fm_wire_put_str(w, &g->peer);
+		for (unsigned k = 0; k < FM_WIRE_MEMBERS_COUNT; k++)
+			fm_wire_put_str(w, &g->names[k]);
+	}
+}
+
+static int get_groups(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	int ret;
+
+	m->groups.id = fm_get_le64(r);
+	m->groups.count = fm_get_le16(r);
+	if (m->groups.count > FM_WIRE_GROUPS_MAX)
+		return -ERANGE;
+	ret = fm_wire_get_zeros(r, 2);
+	for (unsigned i = 0; i < m->groups.count; i++) {
+		struct fm_wire_group *g = &m->groups.group[i];
+
+		g->begun_ns = (int64_t)fm_get_le64(r);
+		g->expires_ns = (int64_t)fm_get_le64(r);
+		g->uid = fm_get_le32(r);
+		g->expected = fm_get_le32(r);
+		g->may_replace = fm_get_le32(r);
+		for (unsigned k = 0; k < FM_WIRE_MEMBERS_COUNT; k++)
+			g->count[k] = fm_get_le32(r);
+		fm_wire_get_str(r, &g->path);
+		fm_wire_get_str(r, &g->peer);
+		for (unsigned k = 0; k < FM_WIRE_MEMBERS_COUNT; k++)
+			fm_wire_get_str(r, &g->names[k]);
+	}
+	return ret;
+}
+
+/* Times before 1970 are refused: their age could not be said. */
+static int check_group_of_list(const struct fm_wire_group *g)
+{
+	if (g->begun_ns < 0 || g->expires_ns < 0 || g->may_replace > 1)
+		return -ERANGE;
+	if (g->path.len == 0 || !fm_wire_is_text(&g->path, FM_WIRE_PATH_MAX) ||
+	    !fm_wire_is_name(&g->peer, 0, FM_WIRE_NAME_MAX))
+		return -ERANGE;
+	for (unsigned k = 0; k < FM_WIRE_MEMBERS_COUNT; k++)
+		if (!fm_wire_is_text(&g->names[k], FM_WIRE_GROUP_NAMES_MAX))
+			return -ERANGE;
+	return 0;
+}
+
+/* MORE without one would have the other side ask the same again for ever. */
+static int check_groups(const struct fm_wire_msg *m)
+{
+	const struct fm_wire_groups *p = &m->groups;
+	int ret = p->count > FM_WIRE_GROUPS_MAX ? -ERANGE : 0;
+
+	if ((p->flags & FM_WIRE_GROUPS_MORE) && p->count == 0)
+		return -EPROTO;
+	for (unsigned i = 0; i < p->count && ret == 0; i++)
+		ret = check_group_of_list(&p->group[i]);
+	return ret;
+}
+
+const struct fm_wire_codec fm_wire_codec_groups = {
+	.name = "GROUPS",
+	.flags = FM_WIRE_GROUPS_FLAGS,
+	.put = put_groups,
+	.get = get_groups,
+	.check = check_groups,
 };

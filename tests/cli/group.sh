@@ -98,6 +98,10 @@ no 2 'members' fmove group begin n2:s/runs/9 --members 0
 no 2 'takes no --update' fmove put --group "$first" --update -r tree n2:s/runs/2/one
 no 1 'ends after 86400 s at most' fmove group begin n2:s/runs/9 --expires 25h
 no 1 '2 of its members are missing: "one", "two"' fmove group commit "$first" n2:s/runs/2
+ok fmove group list n2:s
+grep -q '^  2 missing: one two$' out || bad "group list: $(cat out)"
+no 2 'leave out the path' fmove group list n2:s/runs
+no 1 'none' fmove group list n2:none
 ok fmove put --group "$first" -q small n2:s/runs/2/one
 [ -e "$s/runs/2" ] && bad "a group that is not committed is there"
 
@@ -172,10 +176,24 @@ no 1 'no group was begun' fmove group commit "$id" n2:s/other/8
 # ---- a member that comes holds the group, and is named
 
 begun n2:s/runs/5 --members 1
+ok fmove group list n2
+grep -q '^s/runs/5: begun by uid [0-9]* of n1 20.*, until 20' out || bad "group list: $(cat out)"
+grep -q '^  1 missing$' out || bad "group list: $(cat out)"
+[ "$(grep -c '^s/' out)" -eq 1 ] || bad "groups that are over are listed: $(cat out)"
 slow 1
 fmove put -q --group "$id" larger n2:s/runs/5/slowly &
 pid=$!
 moved runs/5/slowly 100000
+ok fmove group list --json n2:s
+python3 - "$id" <<-'END' || bad "group list --json: $(cat out)"
+import json, sys
+text = open("out").read()
+one, = json.loads(text)["groups"]
+assert one["store"] == "s" and one["path"] == "runs/5" and one["peer"] == "n1" and one["members"] == 1, one
+assert one["there"] == {"count": 0, "names": []} and one["coming"] == {"count": 1, "names": ["slowly"]}, one
+assert one["missing"]["count"] == 1 and 0 < one["expires_ns"] - one["begun_ns"] <= 86400 * 10**9, one
+assert sys.argv[1] not in text, "the ID is said"
+END
 no 1 '"runs/5": 1 of its members still comes: "runs/5/slowly"' fmove group commit "$id" n2:s/runs/5
 no 1 'still comes' fmove group discard "$id" n2:s/runs/5
 # Whose it is not is told so at once: he neither waits for members, which keeps others out, nor learns their names.
@@ -255,6 +273,26 @@ fmove group begin --json n2:s/half n3:s/half n2:s/third >out 2>/dev/null && bad 
 grep -q '"id"' out && bad "an ID of no group: $(cat out)"
 begun n2:s/half
 ok fmove group discard "$id" n2:s/half
+
+# ---- more groups than a page has, in order; nobody sees those of a store that he may not read
+
+for i in 9 3 7 1 5 8 2 4 6; do
+	begun n2:s/list/$i/x --members 1
+	echo "$id" >id.$i
+done
+ok fmove group list n2:s
+grep '^s/list' out | cut -d: -f1 >listed
+printf 's/list/%s/x\n' 1 2 3 4 5 6 7 8 9 | diff - listed || bad "not all groups, in order: $(cat listed)"
+sed -i 's/name = "s";/& read = [ ];/' "$dir/c/n2/fmove.conf"
+take_over 2
+no 6 . fmove group list n2:s
+ok fmove group list n2
+[ -s out ] && bad "groups of a store that may not be read: $(cat out)"
+sed -i 's/ read = \[ \];//' "$dir/c/n2/fmove.conf"
+take_over 2
+for i in 1 2 3 4 5 6 7 8 9; do
+	ok fmove group discard "$(cat id.$i)" n2:s/list/$i/x
+done
 
 # ---- a group that expires says who was missing, and goes
 

@@ -179,6 +179,7 @@ outcome 0 fmove group commit --json "$id" n2:s/g
 ok fmove group begin n2:s/h
 outcome 0 fmove group discard --json "$(cat out)" n2:s/h
 outcome 0 fmove df --json
+outcome 0 fmove group list --json n2:s
 outcome 0 fmove purge --json n2:s
 outcome 0 fmove jobs --json
 outcome 0 fmove status --json

@@ -390,6 +390,30 @@ static void make_space(struct peer *p, struct fm_wire_space *m)
 		m->flags |= FM_WIRE_SPACE_MORE;
 }
 
+static void make_groups(struct peer *p, struct fm_wire_groups *m)
+{
+	struct odds *o = &p->odds;
+
+	*m = (struct fm_wire_groups){.id = any_id(p),
+				     .count = (uint16_t)below(o, FM_WIRE_GROUPS_MAX + 1)};
+	for (unsigned i = 0; i < m->count; i++) {
+		struct fm_wire_group *g = &m->group[i];
+
+		*g = (struct fm_wire_group){.begun_ns = (int64_t)(any_number(o) >> 1),
+					    .expires_ns = (int64_t)(any_number(o) >> 1),
+					    .uid = any_user(o),
+					    .expected = (uint32_t)any_number(o),
+					    .path = fm_wire_str("\033[31ma/../b"),
+					    .peer = fm_wire_str("n1")};
+		for (unsigned k = 0; k < FM_WIRE_MEMBERS_COUNT; k++) {
+			g->count[k] = (uint32_t)any_number(o);
+			g->names[k] = fm_wire_str("\033[31ma\n\n../b");
+		}
+	}
+	if (m->count > 0 && one_in(o, 3))
+		m->flags = FM_WIRE_GROUPS_MORE;
+}
+
 static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
@@ -503,6 +527,9 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 		break;
 	case FM_WIRE_SPACE:
 		make_space(p, &m->space);
+		break;
+	case FM_WIRE_GROUPS:
+		make_groups(p, &m->groups);
 		break;
 	case FM_WIRE_VOLUMES_ASK:
 		m->volumes_ask.id = any_id(p);

@@ -326,6 +326,14 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 		m->space.tree[0] = (struct fm_wire_aside){.bytes = size, .path = fm_wire_str("a")};
 		m->space.flags = m->space.count > 0 ? FM_WIRE_SPACE_MORE : 0;
 		break;
+	case FM_WIRE_GROUPS:
+		m->groups = (struct fm_wire_groups){.id = id, .count = (uint16_t)one_in(h, 2)};
+		m->groups.group[0] = (struct fm_wire_group){.path = fm_wire_str("a"),
+							    .peer = fm_wire_str("")};
+		for (unsigned i = 0; i < FM_WIRE_MEMBERS_COUNT; i++)
+			m->groups.group[0].names[i] = fm_wire_str("x");
+		m->groups.flags = m->groups.count > 0 ? FM_WIRE_GROUPS_MORE : 0;
+		break;
 	case FM_WIRE_VOLUMES_ASK:
 		m->volumes_ask.id = id;
 		break;

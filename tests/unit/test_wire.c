@@ -368,6 +368,24 @@ static void make_space(struct fm_wire_msg *m)
 	};
 }
 
+static void make_groups(struct fm_wire_msg *m)
+{
+	m->groups = (struct fm_wire_groups){
+		.flags = FM_WIRE_GROUPS_MORE,
+		.id = 19,
+		.count = 1,
+		.group = {{.begun_ns = 1,
+			   .expires_ns = 2,
+			   .uid = 3,
+			   .expected = 4,
+			   .may_replace = 1,
+			   .count = {1, 0, 2},
+			   .path = fm_wire_str("a/b"),
+			   .peer = fm_wire_str("n1"),
+			   .names = {fm_wire_str("x"), fm_wire_str(""), fm_wire_str("y\nz")}}},
+	};
+}
+
 static void make_bye(struct fm_wire_msg *m)
 {
 	m->bye.text = fm_wire_str("version 1 only");
@@ -453,6 +471,9 @@ static const struct golden goldens[] = {
 	 "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 "
 	 "04000000000000000500000000000000 0600000000000000 07000000 0100 0000 0100 73 "
 	 "0800000000000000 ffffffffffffffff 0300 612f62"},
+	{FM_WIRE_GROUPS, make_groups,
+	 "2000 0100 1300000000000000 0100 0000 0100000000000000 0200000000000000 03000000 04000000 "
+	 "01000000 01000000 00000000 02000000 0300 612f62 0200 6e31 0100 78 0000 0300 790a7a"},
 	{FM_WIRE_RECEIVED, make_resume, "1900 0000 1200000000000000"},
 	{FM_WIRE_RESUME, make_resume,
 	 "1a00 0000 1100000000000000 1200000000000000 1300000000000000"},
@@ -611,7 +632,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "2000", -EPROTO },
+	{ FM_WIRE_PING, 0, "2100", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -640,6 +661,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_KEPT, 2, "0200", -EPROTO },
 	{ FM_WIRE_SPACE, 2, "0f00", 0 },
 	{ FM_WIRE_SPACE, 2, "1000", -EPROTO },
+	{ FM_WIRE_GROUPS, 2, "0200", -EPROTO },
 	{ FM_WIRE_WINDOW, 2, "0100", -EPROTO },
 	/* HELLO: magic, versions, name */
 	{ FM_WIRE_HELLO, 4, "474d4f56", -EPROTO },
@@ -732,7 +754,7 @@ static const struct spoiled spoiled[] = {
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "0b", -EBADMSG },	/* of a group, without one */
-	{ FM_WIRE_REQUEST, 12, "0f", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "10", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
@@ -758,6 +780,16 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_SPACE, 70, "2f", -ERANGE },		/* a store's name with a slash, or a NUL */
 	{ FM_WIRE_SPACE, 70, "00", -ERANGE },
 	{ FM_WIRE_SPACE, 89, "00", -ERANGE },		/* a path with a NUL */
+	{ FM_WIRE_GROUPS, 12, "0500", -ERANGE },	/* more than the most */
+	{ FM_WIRE_GROUPS, 12, "0000", -EBADMSG },
+	{ FM_WIRE_GROUPS, 14, "01", -ERANGE },		/* not zero */
+	{ FM_WIRE_GROUPS, 23, "80", -ERANGE },		/* before 1970 */
+	{ FM_WIRE_GROUPS, 31, "80", -ERANGE },
+	{ FM_WIRE_GROUPS, 40, "02", -ERANGE },		/* neither false nor true */
+	{ FM_WIRE_GROUPS, 58, "00", -ERANGE },		/* a NUL in the path, the peer, a name */
+	{ FM_WIRE_GROUPS, 63, "00", -ERANGE },
+	{ FM_WIRE_GROUPS, 63, "2f", -ERANGE },
+	{ FM_WIRE_GROUPS, 67, "00", -ERANGE },
 	/* NEED: count, zero, a bit behind the last */
 	{ FM_WIRE_NEED, 20, "0000", -EBADMSG },
 	{ FM_WIRE_NEED, 20, "0104", -ERANGE },
