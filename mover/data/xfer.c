@@ -599,7 +599,9 @@ bool fm_xfer_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 	x->under_way--;		/* there may be none, and that may be the end */
 	is_there = take_read(x, chunk, res);
 	x->under_way += is_there;
-	if (!chunk->is_again)	/* else it was made once more for one claim */
+	/* What is made again was made once more for one claim. Whose rate a removed one had may be
+	 * freed. */
+	if (!chunk->is_again && !x->is_removed)
 		fm_rate_give(rate_of(x), asked - (is_there ? chunk->len : 0));
 	return is_there;
 }

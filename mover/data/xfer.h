@@ -88,7 +88,8 @@ struct fm_xfer_opts {
 	uint64_t rate_bytes;
 	/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
 	unsigned weight;
-	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
+	/* NULL; or that transfer's limit is meant: a tree's, which is removed from the link after
+	 * this one, and may be freed before it */
 	struct fm_xfer *rate_of;
 	struct fm_loop *control;
 	void *owner;			/* the control thread's: whose transfer it is */

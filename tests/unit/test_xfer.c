@@ -214,6 +214,37 @@ static void acked(struct world *w, const struct fm_chunk *c)
 	fm_xfer_unref(w->x);
 }
 
+/* A file of a tree has the tree's rate; both are over, and the tree is freed first. */
+static void test_read_behind_the_tree(void)
+{
+	struct fm_xfer_opts o = { .id = 8, .is_source = true, .chunk_bytes = CHUNK,
+				  .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer *of_tree;
+	struct fm_chunk c;
+	struct world w;
+
+	world_new(&w, true, CHUNK, &plain_ops);
+	o.file = &w.file;
+	o.control = w.loop;
+	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &of_tree, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, of_tree), 0);
+	w.x->o.rate_of = of_tree;
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c));
+	fm_link_remove(w.link, w.x);
+	fm_link_remove(w.link, of_tree);
+	spin(&w);
+	CU_ASSERT_EQUAL_FATAL(drained, 1);
+	fm_xfer_free(of_tree);
+	CU_ASSERT_FALSE(fm_link_read(w.x, &c, CHUNK));
+	fm_xfer_unref(w.x);
+	spin(&w);
+	CU_ASSERT_EQUAL(drained, 2);
+	fm_xfer_free(w.x);
+	fm_link_unref(w.link);
+	fm_slabs_free(w.slabs);
+	fm_loop_free(w.loop);
+}
+
 static void test_in_order_and_whole(void)
 {
 	uint64_t size = 5 * CHUNK + 13, at = 0;
@@ -1479,6 +1510,8 @@ static const struct fm_test tests[] = {
 	{"what is said to be there and cannot be is refused", test_bad_have},
 	{"chunks come in order and cover the file, and acknowledged in any order give its CRC32C",
 	 test_in_order_and_whole},
+	{"a file of a tree that is read behind the tree's end does not touch the tree's rate",
+	 test_read_behind_the_tree},
 	{"what one device or rail alone may carry no other connection gets", test_only_these},
 	{"so many connections carry it as were asked for", test_so_many},
 	{"an error names what was asked for", test_only_text},
