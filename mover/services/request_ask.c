@@ -29,15 +29,9 @@ static int check_second(const struct fm_request_opts *o, struct fm_err *err)
 static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local,
 		      struct fm_err *err)
 {
-	struct fm_peer *peer;
-	int ret = 0;
+	bool has_store = o->verb != FM_VERB_FREE || o->store[0];
+	int ret = fm_target_check(e, is_local ? NULL : o->node, has_store ? o->store : NULL, err);
 
-	if (e->is_stopping)
-		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
-	if (!is_local)
-		ret = fm_target_peer(e, o->node, &peer, err);
-	if (ret == 0 && (o->verb != FM_VERB_FREE || o->store[0]))
-		ret = fm_target_check_store(o->store, err);
 	if (ret < 0)
 		return ret;
 	if (o->path_len > FM_PATH_LEN_MAX || (o->after && strlen(o->after) > FM_NAME_LEN_MAX))

@@ -27,6 +27,18 @@ int fm_target_check_store(const char *store, struct fm_err *err)
 			  store, FM_WIRE_NAME_MAX);
 }
 
+int fm_target_check(struct fm_engine *e, const char *node, const char *store, struct fm_err *err)
+{
+	struct fm_peer *peer;
+	int ret = 0;
+
+	if (e->is_stopping)
+		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
+	if (node)
+		ret = fm_target_peer(e, node, &peer, err);
+	return ret == 0 && store ? fm_target_check_store(store, err) : ret;
+}
+
 int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct fm_store_ref **out,
 		    struct fm_err *err)
 {

@@ -19,6 +19,12 @@ int fm_target_peer(struct fm_engine *e, const char *node, struct fm_peer **out, 
 /* -EINVAL: no store can have that name. */
 int fm_target_check_store(const char *store, struct fm_err *err);
 
+/*
+ * What every request checks first: -EHOSTDOWN: fmoved is stopping; node (NULL: this one) and store
+ * (NULL: none is needed) as above.
+ */
+int fm_target_check(struct fm_engine *e, const char *node, const char *store, struct fm_err *err);
+
 /* For fm_engine_store_put(). -ENOENT: this node has no such store. */
 int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct fm_store_ref **out,
 		    struct fm_err *err);

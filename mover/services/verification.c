@@ -337,15 +337,8 @@ static void send_verify(struct fm_verification *v, struct fm_session *s)
 static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o, bool is_local,
 		      struct fm_err *err)
 {
-	struct fm_peer *peer;
-	int ret = 0;
+	int ret = fm_target_check(e, is_local ? NULL : o->node, o->store, err);
 
-	if (e->is_stopping)
-		return fm_err_set(err, -EHOSTDOWN, "fmoved is stopping");
-	if (!is_local)
-		ret = fm_target_peer(e, o->node, &peer, err);
-	if (ret == 0)
-		ret = fm_target_check_store(o->store, err);
 	if (ret < 0)
 		return ret;
 	if (!fm_wire_is_good_path(o->path, o->path_len))
