@@ -262,25 +262,8 @@ int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_a
 int fm_group_check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
 			  struct fm_err *err)
 {
-	struct fm_path_shown shown;
-	struct stat st;
-	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
-
-	if (ret == -ENOENT)
-		return 0;
-	if (ret < 0)
-		return fm_path_fail(err, ret, "look at", path);
-	fm_path_show(path, &shown);
-	if (!S_ISDIR(st.st_mode))
-		return fm_err_set(err, -ENOTDIR,
-				  "\"%s\" is there and is no directory: a group does not replace "
-				  "it; remove it or choose another name",
-				  shown.text);
-	return may_replace ? 0
-			   : fm_err_set(err, -EEXIST,
-					"directory \"%s\" exists; --replace puts the group in its "
-					"place",
-					shown.text);
+	return fm_path_check_target(parent, path, may_replace, "a group",
+				    "--replace puts the group in its place", err);
 }
 
 /*

@@ -328,3 +328,24 @@ int fm_path_sync_up(int root, int parent, const char *path, struct fm_err *err)
 		ret = fm_sys_syncfs(parent);
 	return ret < 0 ? fm_path_fail(err, ret, "sync the directories of", path) : 0;
 }
+
+int fm_path_check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
+			 const char *what, const char *advice, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret < 0)
+		return fm_path_fail(err, ret, "look at", path);
+	if (!S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR,
+				  "\"%s\" is there and is no directory: %s does not replace "
+				  "it; remove it or choose another name",
+				  fm_path_show(path, &shown), what);
+	return may_replace ? 0
+			   : fm_err_set(err, -EEXIST, "directory \"%s\" exists; %s",
+					fm_path_show(path, &shown), advice);
+}

@@ -83,4 +83,11 @@ int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *pat
 /* The same of what could not be made in the file system of dir. */
 int fm_path_fail_making(struct fm_err *err, int code, int dir, const char *verb, const char *path);
 
+/*
+ * Whether a directory may get that name: 0, nothing or a directory that may be replaced has it;
+ * -EEXIST, with what can be done about it; -ENOTDIR. what: "a tree", in the messages.
+ */
+int fm_path_check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
+			 const char *what, const char *advice, struct fm_err *err);
+
 #endif

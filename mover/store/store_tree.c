@@ -183,26 +183,10 @@ static int tree_find_other(void *ctx, const char *path, int held, int *fd, struc
 static int check_target(const struct fm_path_parent *parent, const char *path, bool may_replace,
 			struct fm_err *err)
 {
-	struct fm_path_shown shown;
-	struct stat st;
-	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
-
-	if (ret == -ENOENT)
-		return 0;
-	if (ret < 0)
-		return fm_path_fail(err, ret, "look at", path);
-	if (!S_ISDIR(st.st_mode))
-		return fm_err_set(err, -ENOTDIR,
-				  "\"%s\" is there and is no directory: a tree does not replace "
-				  "it; remove it or choose another name",
-				  fm_path_show(path, &shown));
-	if (!may_replace)
-		return fm_err_set(err, -EEXIST,
-				  "directory \"%s\" exists; --update merges into it, --replace "
-				  "puts this one in its place, and a / "
-				  "at the end of the name puts it inside",
-				  fm_path_show(path, &shown));
-	return 0;
+	return fm_path_check_target(parent, path, may_replace, "a tree",
+				    "--update merges into it, --replace puts this one in its "
+				    "place, and a / at the end of the name puts it inside",
+				    err);
 }
 
 static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent,
