@@ -22,5 +22,5 @@ path_of() {
 
 # is_copy NAME PATH: of the directory of that name in n1's store.
 is_copy() {
-	[ -d "$2" ] && diff -r --no-dereference "$(store 1)/$1" "$2" >&2 || bad "$1: what is in \"$2\" differs"
+	[ -d "$2" ] && same_content "$(store 1)/$1" "$2" >&2 || bad "$1: what is in \"$2\" differs"
 }
