@@ -5,15 +5,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/private_file.h"
 
 #define KEY_FILE_BYTES_MAX 4096
 
@@ -122,23 +126,34 @@ static int read_pem(int fd, const char *file, uint8_t public_key[static FM_VALUE
 	return 0;
 }
 
+/*
+ * Whose a key may be, beside root: ours. Root also reads that of the service's user: whose the
+ * directory is (files.c), or where only root can put files, who was given this one.
+ */
+static uid_t owner_of(int fd, const char *file)
+{
+	char path[PATH_MAX];
+	struct stat dir, key;
+
+	if (geteuid() != 0 || strlen(file) >= sizeof(path))
+		return geteuid();
+	(void)snprintf(path, sizeof(path), "%s", file);	/* it fits; dirname() changes it */
+	if (stat(dirname(path), &dir) < 0)
+		return 0;
+	if (dir.st_uid == 0 && !(dir.st_mode & (S_IWGRP | S_IWOTH)) && fstat(fd, &key) == 0)
+		return key.st_uid;
+	return dir.st_uid;
+}
+
 int fm_key_read(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN], struct fm_err *err)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
 	int ret;
 
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "open %s", file);
-	if (fstat(fd, &st) < 0)
-		ret = fm_err_sys(err, -errno, "%s", file);
-	else if (!S_ISREG(st.st_mode))
-		ret = fm_err_set(err, -EINVAL, "%s: not a regular file", file);
-	else if (st.st_mode & 077)
-		ret = fm_err_set(err, -EACCES,
-				 "%s: others may read this private key (mode %03o): chmod 0400 %s",
-				 file, (unsigned)st.st_mode & 0777, file);
-	else
+	ret = fm_private_file_check(fd, file, owner_of(fd, file), err);
+	if (ret == 0)
 		ret = read_pem(fd, file, public_key, err);
 	close(fd);
 	return ret;

@@ -19,8 +19,8 @@ struct fm_err;
 int fm_key_generate(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN],
 		    struct fm_err *err);
 
-/* The public half of a key file. -EACCES when others may read it, -EINVAL when it is no such
- * key. */
+/* The public half of a key file. -EACCES when others may read or change it, -EINVAL when it is no
+ * such key. */
 int fm_key_read(const char *file, uint8_t public_key[static FM_VALUE_KEY_LEN], struct fm_err *err);
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/base/private_file.h"
 #include "nvmetcp/connection.h"
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/libnvme.h"
@@ -20,27 +20,6 @@ struct secrets {
 	char host[FM_CONNECTION_SECRET_MAX], controller[FM_CONNECTION_SECRET_MAX];
 };
 
-static int check_secret_file(int fd, const char *path, struct fm_err *err)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return fm_err_sys(err, -errno, "secret file %s", path);
-	if (!S_ISREG(st.st_mode))
-		return fm_err_set(err, -EINVAL, "secret file %s is no regular file", path);
-	if (st.st_mode & (S_IRWXG | S_IRWXO))
-		return fm_err_set(err, -EACCES,
-				  "secret file %s is open to others (mode %04o): chmod 600 it, and "
-				  "think of a new secret",
-				  path, (unsigned)st.st_mode & 07777);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return fm_err_set(
-			err, -EACCES,
-			"secret file %s belongs to user %u, who could change it: chown root it",
-			path, (unsigned)st.st_uid);
-	return 0;
-}
-
 /* Reads a secret from the first line of a file. connection.h checks its form. */
 static int read_secret(const char *path, char out[static FM_CONNECTION_SECRET_MAX],
 		       struct fm_err *err)
@@ -50,7 +29,7 @@ static int read_secret(const char *path, char out[static FM_CONNECTION_SECRET_MA
 
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "open secret file %s", path);
-	ret = check_secret_file(fd, path, err);
+	ret = fm_private_file_check(fd, path, geteuid(), err);
 	if (ret == 0) {
 		got = read(fd, out, FM_CONNECTION_SECRET_MAX);
 		if (got < 0)

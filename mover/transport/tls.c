@@ -35,10 +35,10 @@
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/private_file.h"
 
 #define KEY_FILE_MAX 16384
 #define CERT_LEN_MAX 8192	/* ours has some 300 bytes */
@@ -87,24 +87,6 @@ struct fm_tls {
 };
 
 /* ---- the private key ---- */
-
-static int key_file_check(int fd, const char *path, struct fm_err *err)
-{
-	struct stat st;
-
-	if (FM_FAULT("tls.key_stat") || fstat(fd, &st) < 0)
-		return fm_err_set(err, -EIO, "%s: cannot be examined", path);
-	if (!S_ISREG(st.st_mode))
-		return fm_err_set(err, -EINVAL, "%s: not a regular file", path);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return fm_err_set(err, -EACCES, "%s: belongs to user %u, not to this one or root",
-				  path, (unsigned)st.st_uid);
-	if (st.st_mode & 077)
-		return fm_err_set(err, -EACCES,
-				  "%s: others may use it (mode %04o); run: chmod 0400 %s", path,
-				  (unsigned)st.st_mode & 07777, path);
-	return 0;
-}
 
 /* No prompt: a daemon has nobody to ask. */
 static int no_password(char *buf, int size, int is_write, void *ctx)
@@ -158,7 +140,7 @@ static int key_load(const char *path, EVP_PKEY **out, struct fm_err *err)
 				  path);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "%s", path);
-	ret = key_file_check(fd, path, err);
+	ret = fm_private_file_check(fd, path, geteuid(), err);
 	if (ret < 0)
 		goto close_fd;
 	n = FM_FAULT("tls.key_read") ? (errno = EIO, -1) : read(fd, text, sizeof(text));

@@ -115,7 +115,7 @@ static void test_bad_keys(void)
 	CU_ASSERT_EQUAL(fm_key_read(path_of("none"), key, &err), -ENOENT);
 	run("cp a.key open.key && chmod 0440 open.key", "");
 	CU_ASSERT_EQUAL(fm_key_read(path_of("open.key"), key, &err), -EACCES);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mode 440): chmod 0400"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mode 0440); run: chmod 0400"));
 	run("echo nonsense > no.key; chmod 0400 no.key", "");
 	CU_ASSERT_EQUAL(fm_key_read(path_of("no.key"), key, &err), -EINVAL);
 	run("openssl genpkey -algorithm X25519 -out x.key 2>/dev/null; chmod 0400 x.key", "");
@@ -126,6 +126,30 @@ static void test_bad_keys(void)
 	/* and asks nobody for the password */
 	CU_ASSERT_EQUAL(fm_key_read(path_of("p.key"), key, &err), -EINVAL);
 	CU_ASSERT_EQUAL(fm_key_read("/dev/null", key, &err), -EINVAL);
+}
+
+/*
+ * Who owns the file can have another key in it. Root reads what the directory's owner may have, or
+ * what only root can have put there.
+ */
+static void test_key_of_another(void)
+{
+	uint8_t key[FM_VALUE_KEY_LEN];
+	struct fm_err err = { 0 };
+
+	if (geteuid() != 0)
+		return;		/* nobody else can give a file away */
+	run("mkdir -m 0755 given && cp a.key given/ && chown 12345 given/a.key", "");
+	CU_ASSERT_EQUAL(fm_key_read(path_of("given/a.key"), key, &err), 0);
+	run("chmod 0777 given", "");
+	CU_ASSERT_EQUAL(fm_key_read(path_of("given/a.key"), key, &err), -EACCES);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "belongs to user 12345"));
+	run("mkdir -p service && cp a.key service/ && chown -R 12345 service", "");
+	CU_ASSERT_EQUAL(fm_key_read(path_of("service/a.key"), key, &err), 0);
+	run("chown 12346 service/a.key", "");
+	CU_ASSERT_EQUAL(fm_key_read(path_of("service/a.key"), key, &err), -EACCES);
+	run("chown 0 service/a.key", "");
+	CU_ASSERT_EQUAL(fm_key_read(path_of("service/a.key"), key, &err), 0);
 }
 
 static void test_key_nth_failure(void)
@@ -309,6 +333,7 @@ static const struct fm_test tests[] = {
 	{ "a key is made once, for its owner only", test_generate },
 	{ "openssl reads the same public key", test_openssl_agrees },
 	{ "a file that is no key is named and explained", test_bad_keys },
+	{ "the key of another user", test_key_of_another },
 	{ "the n-th failure leaves no key file", test_key_nth_failure },
 	{ "a token's text is whole or refused", test_token_text },
 	{ "a token works once", test_used_once },

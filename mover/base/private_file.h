@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* private_file - whether a file with a key or a secret may be used. Any thread. */
+#ifndef FM_BASE_PRIVATE_FILE_H
+#define FM_BASE_PRIVATE_FILE_H
+
+#include <sys/types.h>
+
+struct fm_err;
+
+/*
+ * 0 if the open file is a regular one of root or of owner that nobody else may use: -EINVAL, -EACCES
+ * and -errno say which not, with path and what mends it.
+ */
+int fm_private_file_check(int fd, const char *path, uid_t owner, struct fm_err *err);
+
+#endif
