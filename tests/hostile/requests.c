@@ -22,29 +22,52 @@ enum kind {
 	VERIFY,
 	JOB,
 	PATTERNS,
-	TEXT
+	TEXT,
+	RANGES,
+	GROUP,
+	GROUP_PATH,
+	EXPECT,
+	DATASET,
+	NODES
 };
 
 struct key {
 	const char *name;
 	enum kind kind;
 	/* of which it is a key: p(ut) g(et) s(tat ...) m(ove, link) c(ommit, cancel) j(obs, wait,
-	 * resume) */
+	 * resume) b(egin, commit, end a group) l(ist groups) t: stage h(ub) d(atasets: pin, check) */
 	const char *ops;
 	bool is_needed;
 };
 
 static const struct key keys[] = {
-	{"node", NODE, "pgsm", true},
-	{"store", STORE, "pgsm", true},
-	{"path", PATH, "pgsm", true},
+	{"node", NODE, "pgsmblt", true},
+	{"store", STORE, "pgsmblt", true},
+	{"path", PATH, "pgsmlth", true},
+	{"path", GROUP_PATH, "b", true},
+	{"group", GROUP, "b", true},
+	{"members", SMALL, "b", false},
+	{"expect", EXPECT, "b", false},
+	{"expires_ms", NUMBER, "b", false},
+	{"check_only", BOOL, "b", false},
+	{"ranges", RANGES, "g", false},
+	{"whole_blocks", BOOL, "g", false},
+	{"accept_corrupt", BOOL, "g", false},
+	{"names", BOOL, "pg", false},
+	{"tree_bytes", NUMBER, "p", false},
+	{"name", DATASET, "d", true},
+	{"name", DATASET, "th", false},
+	{"pin", BOOL, "th", false},
+	{"pid", NUMBER, "th", false},
+	{"check", TEXT, "th", false},
+	{"nodes", NODES, "t", false},
 	{"to", PATH, "m", true},
-	{"force", BOOL, "pgm", false},
+	{"force", BOOL, "pgmb", false},
 	{"transport", TRANSPORT, "pg", false},
 	{"durability", DURABILITY, "pg", false},
 	{"limit", NUMBER, "pg", false},
-	{"timeout_ms", NUMBER, "pgsm", false},
-	{"progress_ms", NUMBER, "pgsj", false},
+	{"timeout_ms", NUMBER, "pgsmbl", false},
+	{"progress_ms", NUMBER, "pgsjthd", false},
 	{"generate", SMALL, "p", false},
 	{"device", TEXT, "p", false},
 	{"local", TEXT, "p", false},
@@ -64,7 +87,7 @@ static const struct key keys[] = {
 	{"update", BOOL, "pg", false},
 	{"delete", BOOL, "pg", false},
 	{"checksum", BOOL, "pg", false},
-	{"dry_run", BOOL, "pg", false},
+	{"dry_run", BOOL, "pgsd", false},
 	{"dev", NUMBER, "p", false},
 	{"ino", NUMBER, "p", false},
 	{"exclude", PATTERNS, "g", false},
@@ -76,7 +99,7 @@ static const struct key keys[] = {
 	{"text", TEXT, "c", false},
 	{"keep", BOOL, "c", false},
 	{"all", BOOL, "j", false},
-	{"seq", NUMBER, "j", false},
+	{"seq", NUMBER, "jd", false},
 };
 
 static const struct {
@@ -88,6 +111,12 @@ static const struct {
 	{"commit", 'c'}, {"cancel", 'c'},  {"jobs", 'j'},   {"wait", 'j'},  {"resume", 'j'},
 	{"status", ' '}, {"volumes", ' '}, {"facts", ' '},  {"ping", ' '},  {"cancel", 'c'},
 	{"cancel", 'c'}, {"move", 'm'},	   {"link", 'm'},   {"nothing", ' '},
+	{"space", 's'},	 {"purge", 's'},   {"group_list", 'l'},
+	{"group_begin", 'b'},	{"group_begin", 'b'},	{"group_commit", 'b'},
+	{"group_discard", 'b'},	{"stage", 't'},		{"stage", 't'},
+	{"stage_hub", 'h'},	{"locate", 'h'},	{"datasets", 'd'},
+	{"pin", 'd'},		{"unpin", 'd'},		{"unstage", 'd'},
+	{"check", 'd'},
 };
 
 static char jobs[JOBS_MAX][16];
@@ -168,6 +197,59 @@ static void add_anything(struct odds *o, struct request *r)
 	}
 }
 
+/* Few, so that members meet groups. */
+static void add_group_path(struct odds *o, struct request *r)
+{
+	add(r, "\"hstl-g%u\"", (unsigned)below(o, 4));
+}
+
+static void add_group(struct odds *o, struct request *r)
+{
+	add(r, "\"%032u\"", (unsigned)below(o, 2));
+}
+
+/* The path and the group of a put that is a member. */
+static void add_member(struct odds *o, struct request *r)
+{
+	static const char *const ways[] = {"", "hstl-d/", "../", ".fmove.", "a/../../"};
+
+	add(r, ",\"path\":\"hstl-g%u/%shstl%u\",\"group\":", (unsigned)below(o, 4),
+	    ways[one_in(o, 2) ? 0 : below(o, 5)], (unsigned)below(o, 4));
+	add_group(o, r);
+}
+
+/* In any order, over one another, of more than there is. */
+static void add_ranges(struct odds *o, struct request *r)
+{
+	unsigned n = one_in(o, 20) ? (unsigned)below(o, 2000) : 1 + (unsigned)below(o, 5);
+
+	add(r, "[");
+	for (unsigned i = 0; i < n; i++)
+		add(r, "%s[%" PRIu64 ",%" PRIu64 "]", i > 0 ? "," : "",
+		    one_in(o, 8) ? any_number(o) : below(o, 120000),
+		    one_in(o, 8) ? any_number(o) : below(o, 9000));
+	add(r, "]");
+}
+
+static void add_expected(struct odds *o, struct request *r)
+{
+	unsigned n = one_in(o, 20) ? (unsigned)below(o, 8000) : (unsigned)below(o, 6);
+
+	add(r, "\"");
+	for (unsigned i = 0; i < n; i++)
+		add(r, "%s%shstl%u", i > 0 ? "\\n" : "", one_in(o, 30) ? "../" : "",
+		    (unsigned)below(o, 5));
+	add(r, "\"");
+}
+
+static void add_dataset(struct odds *o, struct request *r)
+{
+	static const char *const names[] = {"hstl-set",	      "secret", "../hstl", ".fmove.hstl",
+					    "hstl\\u001b[2J", "",	"hstl-1"};
+
+	add(r, "\"%s\"", names[below(o, sizeof(names) / sizeof(names[0]))]);
+}
+
 static void add_choice(struct odds *o, struct request *r, const char *const *words, unsigned count)
 {
 	add(r, "\"%s\"", words[below(o, count)]);
@@ -180,6 +262,7 @@ static void add_value(struct odds *o, struct request *r, enum kind kind)
 	static const char *const transports[] = {"auto", "tcp", "rdma"};
 	static const char *const durabilities[] = {"default", "disk", "memory"};
 	static const char *const verifies[] = {"none", "readback"};
+	static const char *const nodes_of[] = {"n1", "n1,n2", "n1,h1,h2", "n1,,n1", "\\u001b[1m"};
 
 	switch (kind) {
 	case NODE:
@@ -221,6 +304,24 @@ static void add_value(struct odds *o, struct request *r, enum kind kind)
 		break;
 	case TEXT:
 		add(r, "\"%s\"", any_word(o));
+		break;
+	case RANGES:
+		add_ranges(o, r);
+		break;
+	case GROUP:
+		add_group(o, r);
+		break;
+	case GROUP_PATH:
+		add_group_path(o, r);
+		break;
+	case EXPECT:
+		add_expected(o, r);
+		break;
+	case DATASET:
+		add_dataset(o, r);
+		break;
+	case NODES:
+		add_choice(o, r, nodes_of, 5);
 		break;
 	}
 }
@@ -272,12 +373,14 @@ void request_make(struct odds *o, int api, struct request *r)
 {
 	unsigned op = (unsigned)below(o, sizeof(ops) / sizeof(ops[0]));
 	char letter = ops[op].letter;
+	bool is_member = letter == 'p' && one_in(o, 4);
 
 	r->len = 0;
 	r->fd_count = 0;
 	add(r, "{\"op\":\"%s\",\"id\":%u", ops[op].name, (unsigned)below(o, 400));
 	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (!has_key(o, &keys[i], letter))
+		if (!has_key(o, &keys[i], letter) ||
+		    (is_member && strcmp(keys[i].name, "path") == 0))
 			continue;
 		add(r, ",\"%s\":", keys[i].name);
 		if (one_in(o, 100))
@@ -285,6 +388,8 @@ void request_make(struct odds *o, int api, struct request *r)
 		else
 			add_value(o, r, keys[i].kind);
 	}
+	if (is_member)
+		add_member(o, r);
 	if ((letter == 'p' || letter == 'g') && one_in(o, 3)) {
 		r->fd_count = channel_begin(o, r->fds);
 		add(r, ",\"tree\":true");

@@ -87,6 +87,35 @@ static uint32_t any_user(struct odds *o)
 	return users[below(o, sizeof(users) / sizeof(users[0]))];
 }
 
+/* Of few, so that members meet groups; the hostile client has the same. */
+static void any_group(struct odds *o, uint8_t group[FM_WIRE_GROUP_LEN])
+{
+	memset(group, 0, FM_WIRE_GROUP_LEN);
+	group[FM_WIRE_GROUP_LEN - 1] = (uint8_t)below(o, 2);
+}
+
+static struct fm_wire_str any_group_path(struct odds *o, bool is_member)
+{
+	static char text[64];
+	static const char *const ways[] = {"", "hstl-d/", "../", ".fmove.", "a/../../"};
+	unsigned n = (unsigned)below(o, 4);
+
+	if (is_member)
+		(void)snprintf(text, sizeof(text), "hstl-g%u/%shstl%u", n,
+			       ways[one_in(o, 2) ? 0 : below(o, 5)], (unsigned)below(o, 4));
+	else
+		(void)snprintf(text, sizeof(text), "hstl-g%u", n);
+	return fm_wire_str(text);
+}
+
+static void make_member(struct odds *o, struct fm_wire_put *m)
+{
+	m->flags |= FM_WIRE_PUT_GROUP;
+	any_group(o, m->group);
+	m->store = fm_wire_str("s");
+	m->path = any_group_path(o, true);
+}
+
 static void make_put(struct peer *p, struct fm_wire_put *m)
 {
 	struct odds *o = &p->odds;
@@ -121,6 +150,8 @@ static void make_put(struct peer *p, struct fm_wire_put *m)
 		if (m->path.len == 0 || one_in(o, 2))
 			m->path = fm_wire_str("hstl-d/big");
 	}
+	if (m->tree == 0 && one_in(o, 4))
+		make_member(o, m);
 }
 
 static void make_ready(struct peer *p, struct fm_wire_ready *m)
@@ -328,6 +359,24 @@ static void make_addrs(struct peer *p, struct fm_wire_addrs *m)
 	}
 }
 
+static void make_group_request(struct odds *o, struct fm_wire_request *m)
+{
+	static const char *const expect[] = {"", "hstl0", "hstl0\nhstl1", "\n\n../hstl0\n", "hstl-d"};
+
+	m->flags = one_in(o, 2) ? FM_WIRE_REQUEST_REPLACE : 0;
+	m->store = fm_wire_str("s");
+	m->path = any_group_path(o, false);
+	any_group(o, m->group);
+	if (m->verb == FM_WIRE_GROUP_BEGIN)
+		m->expires_s = one_in(o, 2) ? below(o, 9) : any_number(o) % FM_WIRE_EXPIRES_MAX;
+	if (m->verb == FM_WIRE_GROUP_DISCARD)
+		m->flags = 0;
+	else
+		m->members = (uint32_t)below(o, 4);
+	if (m->verb != FM_WIRE_GROUP_DISCARD && one_in(o, 2))
+		m->expect = fm_wire_str(expect[below(o, 5)]);
+}
+
 static void make_request_word(struct peer *p, struct fm_wire_request *m)
 {
 	static char path[64];	/* as any_path() has it: there is one of those only */
@@ -335,13 +384,18 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 	bool is_purge;
 
 	*m = (struct fm_wire_request){.id = any_id(p) | 1,
-				      .verb = 1 + (uint8_t)below(o, FM_WIRE_LINK),
+				      .verb = 1 + (uint8_t)below(o, FM_WIRE_GROUP_LIST),
 				      .uid = any_user(o),
 				      .gid = any_user(o),
 				      .store = any_store(o),
 				      .path = any_path(p, false),
 				      .after = fm_wire_str(""),
-				      .to = fm_wire_str("")};
+				      .to = fm_wire_str(""),
+				      .expect = fm_wire_str("")};
+	if (m->verb >= FM_WIRE_GROUP_BEGIN && m->verb <= FM_WIRE_GROUP_DISCARD)
+		make_group_request(o, m);
+	if (m->verb == FM_WIRE_GROUP_LIST)
+		m->path = fm_wire_str(one_in(o, 2) ? "" : "hstl-g1");
 	if (m->verb == FM_WIRE_MOVE || m->verb == FM_WIRE_LINK) {
 		(void)snprintf(path, sizeof(path), "%.*s", (int)m->path.len, m->path.at);
 		m->path = fm_wire_str(path);
@@ -598,6 +652,8 @@ static bool begin_deed(struct talk *t, struct fm_wire_put *m, uint64_t id)
 		m->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(&p->odds, 2) * FM_WIRE_PUT_UPDATE);
 		m->flags |= one_in(&p->odds, 2) ? FM_WIRE_PUT_NAMES : 0;
 	}
+	if (m->size == FM_WIRE_SIZE_UNKNOWN && one_in(&p->odds, 3))
+		make_member(&p->odds, m);
 	return true;
 }
 
@@ -712,6 +768,12 @@ bool word_answer(struct talk *t, const struct fm_wire_msg *in, struct fm_wire_ms
 		m->ping = in->ping;
 		return true;
 	case FM_WIRE_REQUEST:
+		if (in->request.verb == FM_WIRE_GROUP_LIST && !one_in(&p->odds, 4)) {
+			m->type = FM_WIRE_GROUPS;
+			make_groups(p, &m->groups);
+			m->groups.id = in->request.id;
+			return true;
+		}
 		m->type = FM_WIRE_REPLY;
 		make_reply(p, &m->reply);
 		m->reply.id = in->request.id;
