@@ -9,7 +9,8 @@
  * Contents that differ are a finding:
  *   - swapped: it is whole by its own digest, but not what the manifest lists under that name;
  *   - changed: its size or time is another, or it is written to while it is read;
- *   - corrupt: size and time are as they were.
+ *   - corrupt: size and time are as they were. Or the digest kept with the file is damaged: what
+ *     was in the file is not known any more, or a get refuses what the manifest calls whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -166,6 +167,12 @@ static struct stretch difference(const struct compared *c)
 	return s;
 }
 
+/* Whether a get compares with a digest that is not that of the content. */
+static bool is_refused(const struct compared *c)
+{
+	return c->is_listed && c->has_own && !is_whole(c, &c->own);
+}
+
 /* Judges a file of which everything readable was read. */
 static int judge(struct compared *c)
 {
@@ -174,7 +181,7 @@ static int judge(struct compared *c)
 	struct stretch where;
 
 	if (is_whole(c, &c->want))
-		return 0;
+		return is_refused(c) ? fm_verify_say(c->r, FM_FINDING_CORRUPT, 0, c->own.size) : 0;
 	where = difference(c);
 	if (is_written_since(c)) {
 		kind = FM_FINDING_CHANGED;
@@ -214,10 +221,13 @@ static int compare(struct compared *c)
 
 static int verify_open(struct compared *c, const struct fm_verify_listed *listed)
 {
-	bool has_digest = fm_digest_get(c->fd, &c->own) == 0;
+	int kept = fm_digest_get(c->fd, &c->own);
+	bool has_digest = kept == 0;
 
 	c->is_listed = listed != NULL;
 	c->has_own = has_digest && is_size_and_time(c, &c->own);
+	if (!listed && kept == -EBADMSG)
+		return fm_verify_say(c->r, FM_FINDING_CORRUPT, 0, 0);
 	if (!listed && !has_digest) {
 		fm_verify_add(c->r->v, &c->r->v->count.without, 1);
 		return 0;

@@ -16,6 +16,7 @@
 #define DIGEST_VERSION 1
 #define DIGEST_HEAD 24
 #define DIGEST_LEN_MAX (DIGEST_HEAD + 4 * FM_DIGEST_BLOCKS_MAX)
+#define ATTR_LEN_MAX 4096	/* of a later version */
 
 uint64_t fm_digest_block_bytes(uint64_t size)
 {
@@ -79,37 +80,49 @@ int fm_digest_set(int fd, const struct fm_digest *digest)
 	return fsetxattr(fd, FM_DIGEST_NAME, buf, (size_t)(w.at - buf), 0) < 0 ? -errno : 0;
 }
 
-/* The bytes of the attribute, or a negative errno. One that is longer than ours does not fit:
- * -ERANGE. */
-static ssize_t digest_read(int fd, uint8_t buf[DIGEST_LEN_MAX])
+/* The bytes of the attribute, or a negative errno. -ERANGE: it is too long to be of any version. */
+static ssize_t digest_read(int fd, uint8_t buf[ATTR_LEN_MAX])
 {
 	ssize_t len;
 
 	if (FM_FAULT("digest.get"))
 		return -EIO;
-	len = fgetxattr(fd, FM_DIGEST_NAME, buf, DIGEST_LEN_MAX);
+	len = fgetxattr(fd, FM_DIGEST_NAME, buf, ATTR_LEN_MAX);
 	return len < 0 ? -errno : len;
+}
+
+static bool is_sound(const struct fm_digest *d)
+{
+	uint64_t bytes = fm_digest_block_bytes(d->size);
+
+	return d->size <= INT64_MAX &&
+	       (d->blocks == 0 || d->blocks == (d->size + bytes - 1) / bytes);
 }
 
 int fm_digest_get(int fd, struct fm_digest *digest)
 {
-	uint8_t buf[DIGEST_LEN_MAX];
+	uint8_t buf[ATTR_LEN_MAX];
 	ssize_t len = digest_read(fd, buf);
 	struct fm_reader r = { .at = buf, .end = buf + (len > 0 ? len : 0) };
-	unsigned version, blocks;
+	struct fm_digest d;
+	unsigned version;
 
 	if (len < 0 && len != -ERANGE)
 		return (int)len;
 	version = fm_get_u8(&r);
-	blocks = fm_get_u8(&r);
-	if (version != DIGEST_VERSION || blocks > FM_DIGEST_BLOCKS_MAX ||
-	    len != (ssize_t)(DIGEST_HEAD + 4 * blocks) || fm_get_le16(&r) != 0)
+	if (version > DIGEST_VERSION)
+		return -EOPNOTSUPP;
+	d.blocks = fm_get_u8(&r);
+	if (version != DIGEST_VERSION || d.blocks > FM_DIGEST_BLOCKS_MAX ||
+	    len != (ssize_t)(DIGEST_HEAD + 4 * d.blocks) || fm_get_le16(&r) != 0)
 		return -EBADMSG;
-	digest->crc = fm_get_le32(&r);
-	digest->size = fm_get_le64(&r);
-	digest->mtime_ns = (int64_t)fm_get_le64(&r);
-	digest->blocks = blocks;
-	for (unsigned i = 0; i < blocks; i++)
-		digest->block[i] = fm_get_le32(&r);
+	d.crc = fm_get_le32(&r);
+	d.size = fm_get_le64(&r);
+	d.mtime_ns = (int64_t)fm_get_le64(&r);
+	if (!is_sound(&d))
+		return -EBADMSG;
+	for (unsigned i = 0; i < d.blocks; i++)
+		d.block[i] = fm_get_le32(&r);
+	*digest = d;
 	return 0;
 }

@@ -51,14 +51,17 @@ uint64_t fm_digest_block_bytes(uint64_t size);
 int fm_digest_set(int fd, const struct fm_digest *digest);
 
 /*
- * fd is open for reading. 0; -ENODATA: none kept; -EOPNOTSUPP; -EBADMSG: what is kept is not ours,
- * or another version; or another error of fgetxattr(2). After an error *digest is as it was.
+ * fd is open for reading. 0; -ENODATA: none kept; -EOPNOTSUPP: none that we know, such as a later
+ * version; -EBADMSG: what is kept is damaged; or another error of fgetxattr(2). After an error
+ * *digest is as it was. Whoever may write to the file may have written the digest, so its numbers
+ * are those that a file can have: its blocks fit its size.
  */
 int fm_digest_get(int fd, struct fm_digest *digest);
 
 /*
  * Reads the digest that is kept with a file; *st is what the file is now. 1: *digest is valid. 0:
- * none was kept, or the file was written to since (its size or time differs). -errno: nobody knows.
+ * none was kept, it is damaged, or the file was written to since (its size or time differs).
+ * -errno: nobody knows.
  */
 int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest);
 

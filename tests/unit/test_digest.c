@@ -19,13 +19,13 @@
 static const uint8_t golden[] = {
 	/* version, blocks, zero, crc */
 	0x01, 0x02, 0x00, 0x00, 0x83, 0x92, 0x06, 0xe3,
-	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,				/* size */
+	0x88, 0x77, 0x66, 0x00, 0x00, 0x00, 0x00, 0x00,				/* size */
 	0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,				/* mtime_ns */
 	0x04, 0x03, 0x02, 0x01, 0x08, 0x07, 0x06, 0x05,				/* blocks */
 };
 
 static const struct fm_digest known = {.crc = 0xe3069283,
-				       .size = UINT64_C(0x1122334455667788),
+				       .size = 0x667788,
 				       .mtime_ns = -2,
 				       .blocks = 2,
 				       .block = {0x01020304, 0x05060708}};
@@ -67,6 +67,7 @@ static void test_round_trip(void)
 	CU_ASSERT_EQUAL(fm_digest_get(fd, &got), 0);
 	CU_ASSERT_TRUE(is_same(&got, &known));
 	/* A second one takes its place, with as many blocks as there can be, or none. */
+	full.size = (uint64_t)FM_DIGEST_BLOCK_MIN * FM_DIGEST_BLOCKS_MAX - 1;
 	full.blocks = FM_DIGEST_BLOCKS_MAX;
 	for (uint32_t i = 0; i < FM_DIGEST_BLOCKS_MAX; i++)
 		full.block[i] = i * 0x01010101;
@@ -92,7 +93,8 @@ static void expect_bad(int fd, const void *bytes, size_t len)
 
 static void test_not_ours(void)
 {
-	static const size_t heads[] = { 0, 1, 2, 3 };	/* version, blocks, zeros */
+	/* version, blocks, zeros, size: not that of so many blocks, or of no file */
+	static const size_t heads[] = { 0, 1, 2, 3, 11, 15 };
 	uint8_t bytes[24 + 4 * FM_DIGEST_BLOCKS_MAX + 4] = { 0 };
 	int fd = new_file();
 
@@ -110,6 +112,15 @@ static void test_not_ours(void)
 	memcpy(bytes, golden, sizeof(golden));
 	bytes[1] = FM_DIGEST_BLOCKS_MAX + 1;
 	expect_bad(fd, bytes, sizeof(bytes));
+	/* No blocks, and more bytes than a file has. */
+	memcpy(bytes, golden, sizeof(golden));
+	bytes[1] = 0;
+	bytes[15] = 0x80;
+	expect_bad(fd, bytes, 24);
+	/* What comes after us may mean anything. */
+	bytes[0] = 2;
+	set_raw(fd, bytes, sizeof(bytes));
+	CU_ASSERT_EQUAL(fm_digest_get(fd, &(struct fm_digest){ 0 }), -EOPNOTSUPP);
 	close(fd);
 }
 

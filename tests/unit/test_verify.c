@@ -232,6 +232,53 @@ static void test_changed_and_without(void)
 	fm_verify_destroy(&v);
 }
 
+static void set_digest(const char *name, const uint8_t *bytes, size_t len)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	CU_ASSERT_EQUAL(setxattr(path, FM_DIGEST_NAME, bytes, len, 0), 0);
+}
+
+/* Goal: a digest that is none says nothing of the file, and nothing of others. A later version's is
+ * no damage. */
+static void test_damaged_digest(void)
+{
+	/* version, blocks, zero, crc, size: of no file */
+	static const uint8_t endless[24] = { 1, [8] = 0, [15] = 0x80 }, later[24] = { 2 };
+	struct fm_finding *f;
+	struct fm_verify v;
+	struct fm_err err;
+	char path[128];
+
+	make("digest", 100);
+	make("digest2", 100);
+	set_digest("digest", endless, 10);
+	set_digest("digest2", endless, sizeof(endless));
+	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
+	CU_ASSERT_EQUAL(v.count.corrupt, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		f = fm_verify_take(&v);
+		while (f && strncmp(f->path, "digest", 6) != 0) {
+			free(f);
+			f = fm_verify_take(&v);
+		}
+		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+		CU_ASSERT_TRUE(f->kind == FM_FINDING_CORRUPT && f->offset + f->length == 0);
+		free(f);
+	}
+	fm_verify_destroy(&v);
+	set_digest("digest", later, sizeof(later));
+	CU_ASSERT_EQUAL(run(&v, "digest", &err), 0);
+	CU_ASSERT_EQUAL(v.count.corrupt, 0);
+	CU_ASSERT_EQUAL(v.count.without, 1);
+	fm_verify_destroy(&v);
+	(void)snprintf(path, sizeof(path), "%s/digest", top);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	(void)snprintf(path, sizeof(path), "%s/digest2", top);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+}
+
 struct meanwhile {
 	struct fm_verify v;
 	bool is_cut;			/* else written to */
@@ -354,6 +401,7 @@ static const struct fm_test tests[] = {
 	{"what was cut off or written to is told, and where", test_cut},
 	{"what was changed on purpose, and what has no digest, is told apart",
 	 test_changed_and_without},
+	{"a digest that is damaged is a finding, a later version's is none", test_damaged_digest},
 	{"what is changed while it is read is no damage", test_changed_meanwhile},
 	{"what cannot be read is a finding", test_unreadable},
 	{"what is not opened is no finding", test_not_opened},
