@@ -8,8 +8,8 @@
 struct fm_err;
 
 /*
- * 0 if the open file is a regular one of root or of owner that nobody else may use: -EINVAL, -EACCES
- * and -errno say which not, with path and what mends it.
+ * 0 if the open file is a regular one of root or of owner that nobody else may use. Else -EINVAL,
+ * -EACCES or another error, with the path and what mends it.
  */
 int fm_private_file_check(int fd, const char *path, uid_t owner, struct fm_err *err);
 

@@ -35,7 +35,7 @@ struct key {
 	const char *name;
 	enum kind kind;
 	/* of which it is a key: p(ut) g(et) s(tat ...) m(ove, link) c(ommit, cancel) j(obs, wait,
-	 * resume) b(egin, commit, end a group) l(ist groups) t: stage h(ub) d(atasets: pin, check) */
+	 * resume) b(egin, commit, end a group) l(ist groups) t: stage h(ub) d(atasets: pin ...) */
 	const char *ops;
 	bool is_needed;
 };

@@ -361,7 +361,8 @@ static void make_addrs(struct peer *p, struct fm_wire_addrs *m)
 
 static void make_group_request(struct odds *o, struct fm_wire_request *m)
 {
-	static const char *const expect[] = {"", "hstl0", "hstl0\nhstl1", "\n\n../hstl0\n", "hstl-d"};
+	static const char *const expect[] = {"", "hstl0", "hstl0\nhstl1", "\n\n../hstl0\n",
+					     "hstl-d"};
 
 	m->flags = one_in(o, 2) ? FM_WIRE_REQUEST_REPLACE : 0;
 	m->store = fm_wire_str("s");
