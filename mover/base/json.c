@@ -166,6 +166,7 @@ void fm_jw_u64(struct fm_json_writer *w, const char *key, uint64_t v)
 	char text[24];
 
 	jw_key(w, key);
+	v = v < INT64_MAX ? v : INT64_MAX;
 	(void)snprintf(text, sizeof(text), "%" PRIu64, v);	/* always fits */
 	jw_str(w, text);
 }

@@ -52,6 +52,10 @@ void fm_jw_object_end(struct fm_json_writer *w);
 void fm_jw_array(struct fm_json_writer *w, const char *key);
 void fm_jw_array_end(struct fm_json_writer *w);
 
+/*
+ * INT64_MAX stands for more: readers have signed numbers, and one that is none of theirs would cost
+ * them the whole document. A peer may have said it.
+ */
 void fm_jw_u64(struct fm_json_writer *w, const char *key, uint64_t v);
 /* v, or null where it is `none`, which stands for "not known" or "no limit". */
 void fm_jw_u64_or_null(struct fm_json_writer *w, const char *key, uint64_t v, uint64_t none);

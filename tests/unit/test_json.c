@@ -37,6 +37,8 @@ static void test_writer_makes_what_the_reader_reads(void)
 	fm_jw_begin(&w, buf, sizeof(buf));
 	fm_jw_object(&w, NULL);
 	fm_jw_u64(&w, "u", INT64_MAX);
+	fm_jw_u64(&w, "more", (uint64_t)INT64_MAX + 1);
+	fm_jw_u64(&w, "most", UINT64_MAX);
 	fm_jw_i64(&w, "i", INT64_MIN);
 	fm_jw_real(&w, "d", 1.25);
 	fm_jw_bool(&w, "b", true);
@@ -52,6 +54,10 @@ static void test_writer_makes_what_the_reader_reads(void)
 
 	json = parsed(buf);
 	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "u"), &u), 0);
+	CU_ASSERT_EQUAL(u, INT64_MAX);
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "more"), &u), 0);
+	CU_ASSERT_EQUAL(u, INT64_MAX);
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "most"), &u), 0);
 	CU_ASSERT_EQUAL(u, INT64_MAX);
 	CU_ASSERT_EQUAL(fm_json_i64(fm_json_get(json, "i"), &i), 0);
 	CU_ASSERT_EQUAL(i, INT64_MIN);
