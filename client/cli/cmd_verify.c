@@ -18,6 +18,7 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/text.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_QUIET };
 
@@ -110,14 +111,18 @@ static uint64_t compared_of(const struct fmove_verified *r)
 	return r->files - r->without;
 }
 
-/* Shows what could not be compared: "; 2 without digest"; "" if nothing. */
+/* Shows what could not be compared, or only by itself: "; 2 without digest"; "" if nothing. */
 static void show_rest(const struct fmove_verified *r, char *out, size_t cap)
 {
+	struct fm_text t = { .at = out, .left = cap };
 	char n[FM_SHOW_MAX];
 
 	out[0] = '\0';
 	if (r->without > 0)
-		(void)snprintf(out, cap, "; %s without digest", fm_show_count(r->without, n));
+		fm_text_add(&t, "; %s without digest", fm_show_count(r->without, n));
+	if (r->unlisted > 0)
+		fm_text_add(&t, "; %s in no manifest, and what is missing beside %s is not known",
+			    fm_show_count(r->unlisted, n), r->unlisted == 1 ? "it" : "them");
 }
 
 static bool has_findings(const struct fmove_verified *r)
@@ -151,7 +156,7 @@ static int status_of(const struct fmove_verified *r)
 
 static void say_end(const struct verifying *v, const struct fmove_verified *r)
 {
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[100],
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[200],
 		found[7 * FM_SHOW_MAX + 70] = "all as they came";
 	double seconds = (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S;
 
@@ -182,6 +187,7 @@ static void json_end(struct verifying *v, const struct fmove_verified *r, int st
 	fm_jw_u64(w, "missing", r->missing);
 	fm_jw_u64(w, "swapped", r->swapped);
 	fm_jw_u64(w, "without", r->without);
+	fm_jw_u64(w, "unlisted", r->unlisted);
 	fm_jw_real(w, "seconds", (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S);
 	fm_rows_end(&v->rows, status);
 }

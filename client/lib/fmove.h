@@ -660,6 +660,8 @@ struct fmove_verified {
 	uint64_t missing;
 	uint64_t swapped;
 	uint64_t without;		/* nothing was kept to compare with */
+	/* of a directory: no manifest names them, and what is missing beside them is not known */
+	uint64_t unlisted;
 	/* findings of kinds that are not known here; 0 from progress() */
 	uint64_t other;
 };

@@ -348,6 +348,7 @@ static void verified_read(const struct fm_json *json, struct fmove_verified *v)
 	(void)fm_json_u64(fm_json_get(json, "missing"), &v->missing);
 	(void)fm_json_u64(fm_json_get(json, "swapped"), &v->swapped);
 	(void)fm_json_u64(fm_json_get(json, "without"), &v->without);
+	(void)fm_json_u64(fm_json_get(json, "unlisted"), &v->unlisted);
 }
 
 static const char *const kinds[] = {"corrupt", "unreadable", "changed", "missing", "swapped", NULL};

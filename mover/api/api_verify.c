@@ -33,6 +33,7 @@ static int count_event(char *buf, size_t cap, uint64_t id, const char *event,
 	fm_jw_u64(&w, "missing", c->missing);
 	fm_jw_u64(&w, "swapped", c->swapped);
 	fm_jw_u64(&w, "without", c->without);
+	fm_jw_u64(&w, "unlisted", c->unlisted);
 	return fm_api_event_end(&w);
 }
 

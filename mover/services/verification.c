@@ -150,6 +150,7 @@ static bool send_some(struct fm_verification *v, bool is_last)
 	w->missing = c.missing;
 	w->swapped = c.swapped;
 	w->without = c.without;
+	w->unlisted = c.unlisted;
 	fm_session_send(v->session, &m);
 	for (unsigned i = 0; i < w->count; i++)
 		free(taken[i]);
@@ -461,7 +462,8 @@ static void on_verified(struct fm_session *s, const struct fm_wire_msg *msg)
 					     .changed = m->changed,
 					     .missing = m->missing,
 					     .swapped = m->swapped,
-					     .without = m->without };
+					     .without = m->without,
+					     .unlisted = m->unlisted };
 	for (unsigned i = 0; i < m->count; i++) {
 		const struct fm_wire_found_bad *f = &m->finding[i];
 

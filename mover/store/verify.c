@@ -197,6 +197,7 @@ static int verify_there(struct fm_verify_run *r, int dir, const char *name)
 		return -errno;
 	if (fd < 0)
 		return meet_file(r, dir, name);
+	r->is_directory = true;
 	ret = r->top[0] ? fm_verify_listed(r, dir, name, "") : 0;
 	if (ret >= 0)
 		return verify_tree(r, fd);

@@ -51,6 +51,9 @@ struct fm_verify_count {
 	uint64_t missing;
 	uint64_t swapped;
 	uint64_t without;		/* no digest was kept */
+	/* in a directory that was asked for, and no manifest names it: nobody knows what was
+	 * beside it */
+	uint64_t unlisted;
 };
 
 struct fm_verify {

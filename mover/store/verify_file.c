@@ -239,6 +239,8 @@ static int verify_open(struct compared *c, const struct fm_verify_listed *listed
 		c->want = (struct fm_digest){ .crc = listed->crc, .size = listed->size };
 	if (listed)
 		c->want.mtime_ns = listed->mtime_ns;
+	if (!listed && c->r->is_directory)
+		fm_verify_add(c->r->v, &c->r->v->count.unlisted, 1);
 	return listed && !listed->has_crc ? judge_times(c) : compare(c);
 }
 

@@ -31,6 +31,7 @@ struct fm_verify_run {
 	struct fm_walk *walk;
 	uint8_t *buf;
 	const char *top;		/* path of what was asked for */
+	bool is_directory;		/* that */
 	struct fm_verify_seen seen;
 	char path[FM_VERIFY_PATH_MAX];	/* of what is looked at, below the store */
 };

@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 13
+#define FM_WIRE_VERSION 14
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -523,13 +523,12 @@ enum fm_wire_finding {
 };
 
 /*
- * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files   28
- *                                                         8 bytes   36 8 corrupt   44 8 unreadable
- *   52 8 changed   60 8 missing   68 8 swapped   76 8 without (a digest)   84 - text (string)   -
- *                                                per finding: 1 kind, 3 zero, 8 offset (of the
- *                                                first block that
- *   differs, or byte that cannot be read), 8 length (of such blocks, or bytes, in a row; 0: not
- * known), path (string) The numbers are of all so far; each finding is said once.
+ * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files
+ * 28 8 bytes   36 8 corrupt   44 8 unreadable   52 8 changed   60 8 missing   68 8 swapped
+ * 76 8 without (a digest)   84 8 unlisted (in a manifest)   92 - text (string)   - per finding:
+ * 1 kind, 3 zero, 8 offset (of the first block that differs, or byte that cannot be read), 8 length
+ * (of such blocks, or bytes, in a row; 0: not known), path (string). The numbers are of all so far;
+ * each finding is said once.
  */
 struct fm_wire_found_bad {
 	uint8_t kind;
@@ -551,6 +550,7 @@ struct fm_wire_verified {
 	uint64_t missing;
 	uint64_t swapped;
 	uint64_t without;
+	uint64_t unlisted;
 	struct fm_wire_str text;
 	struct fm_wire_found_bad finding[FM_WIRE_FINDINGS_MAX];
 };

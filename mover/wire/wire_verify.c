@@ -57,6 +57,7 @@ static void put_verified(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, v->missing);
 	fm_put_le64(w, v->swapped);
 	fm_put_le64(w, v->without);
+	fm_put_le64(w, v->unlisted);
 	fm_wire_put_str(w, &v->text);
 	for (unsigned i = 0; i < v->count; i++) {
 		fm_put_u8(w, v->finding[i].kind);
@@ -86,6 +87,7 @@ static int get_verified(struct fm_reader *r, struct fm_wire_msg *m)
 	v->missing = fm_get_le64(r);
 	v->swapped = fm_get_le64(r);
 	v->without = fm_get_le64(r);
+	v->unlisted = fm_get_le64(r);
 	fm_wire_get_str(r, &v->text);
 	for (unsigned i = 0; i < v->count && ret == 0; i++) {
 		v->finding[i].kind = fm_get_u8(r);

@@ -50,7 +50,7 @@ for node in 1 2; do
 	grep -Eq '^corrupt: a/f at byte 8,388,608, somewhere in 2,611,392 bytes$' out || bad "the damage of a/f is not found where it is: $(cat out)"
 	grep -Eq '^corrupt: t/sub/7 at byte 0, somewhere in 7,000 bytes$' out || bad "the damage of t/sub/7 is not found: $(cat out)"
 	[ "$(wc -l <out)" -eq 2 ] || bad "something else is found: $(cat out)"
-	grep -q '22 files, .*: 2 corrupt$' err || bad "damage, the last line: $(cat err)"
+	grep -q '22 files, .*: 2 corrupt; 1 in no manifest, ' err || bad "damage, the last line: $(cat err)"
 done
 use 1
 fmove verify --json n2:s >out 2>err
@@ -235,10 +235,27 @@ kept "$s/kept/t/a" 4 1 24
 flip "$s/kept/f4" 100
 found kept 'corrupt: kept/f1 at byte 0' 'corrupt: kept/f2 at byte 0' 'corrupt: kept/f4 at byte 0, somewhere in 7,000 bytes' \
 	'corrupt: kept/t/a at byte 0, somewhere in 7,000 bytes'
-grep -q '5 files, .*: 4 corrupt; 1 without digest$' err || bad "damaged checksums: $(cat err)"
+grep -q '5 files, .*: 4 corrupt; 1 without digest; 1 in no manifest, ' err || bad "damaged checksums: $(cat err)"
 no 5 'corrupt' fmove get n2:s/kept/t/a back
 no 5 'corrupt' fmove get -r n2:s/kept/t back
 ok fmove get n2:s/kept/f1 back
+
+# The manifest is removed, and a file with it: said, how much nothing is known beside. Of a file alone there is nothing to say.
+mkdir bare
+random 3000 bare/x
+random 3000 bare/z
+ok fmove put -r bare n2:s/bare/one
+ok fmove verify n2:s/bare/one
+grep -q '2 files, .*: all as they came$' err || bad "a tree with its manifest: $(cat err)"
+rm "$s"/bare/.fmove.*.manifest "$s/bare/one/z"
+for what in bare bare/one; do
+	ok fmove verify n2:s/$what
+	grep -q '1 file, .*: all as they came; 1 in no manifest, and what is missing beside it is not known$' err || bad "$what: $(cat err)"
+done
+ok fmove verify --json n2:s/bare
+[ "$(json unlisted out)" = 1 ] || bad "json without a manifest: $(cat out)"
+ok fmove verify n2:s/bare/one/x
+grep -q ': all as they came$' err || bad "a file alone: $(cat err)"
 
 # Many findings at once, more than one message holds.
 mkdir -p many

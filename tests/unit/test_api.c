@@ -334,7 +334,7 @@ static void test_what_is_stored_is_verified(void)
 		ask(&n, fd,
 		    "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"\",\"progress_ms\":1}"),
 		"\"event\":\"done\",\"files\":1,\"bytes\":0,\"corrupt\":0,\"unreadable\":0,"
-		"\"changed\":0,\"missing\":0,\"swapped\":0,\"without\":1}"));
+		"\"changed\":0,\"missing\":0,\"swapped\":0,\"without\":1,\"unlisted\":0}"));
 	CU_ASSERT_TRUE(says(ask(&n, fd,
 				"{\"op\":\"verify\",\"id\":2,\"node\":\"n1\",\"store\":\"s\","
 				"\"path\":\"none\"}"),

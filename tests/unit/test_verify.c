@@ -99,6 +99,7 @@ static void test_well(void)
 	make("big", BIG);
 	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
 	CU_ASSERT_EQUAL(v.count.files, 3);
+	CU_ASSERT_EQUAL(v.count.unlisted, 3);
 	CU_ASSERT_EQUAL(v.count.bytes, BIG + 12345);
 	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without,
 			0);

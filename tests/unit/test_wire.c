@@ -277,6 +277,7 @@ static void make_verified(struct fm_wire_msg *m)
 		.missing = 7,
 		.swapped = 8,
 		.without = 6,
+		.unlisted = 9,
 		.text = fm_wire_str("t"),
 		.finding = {{.kind = FM_WIRE_UNREADABLE,
 			     .offset = 0x1000,
@@ -454,7 +455,8 @@ static const struct golden goldens[] = {
 	{FM_WIRE_VERIFIED, make_verified,
 	 "1400 0100 0d00000000000000 05000000 0100 0000 0100000000000000 0200000000000000 "
 	 "03000000000000000400000000000000 0500000000000000 0700000000000000 0800000000000000 "
-	 "0600000000000000 0100 74 02 000000 00100000000000000002000000000000 0100 61"},
+	 "0600000000000000 0900000000000000 0100 74 02 000000 0010000000000000 "
+	 "0002000000000000 0100 61"},
 	{FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000"},
 	{FM_WIRE_VOLUMES, make_volumes,
 	 "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 "
@@ -822,9 +824,9 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_VERIFIED, 12, "00100000", -ERANGE },
 	{ FM_WIRE_VERIFIED, 16, "0900", -ERANGE },
 	{ FM_WIRE_VERIFIED, 18, "01", -ERANGE },
-	{ FM_WIRE_VERIFIED, 87, "06", -ERANGE },
-	{ FM_WIRE_VERIFIED, 88, "01", -ERANGE },
-	{ FM_WIRE_VERIFIED, 109, "00", -ERANGE },
+	{ FM_WIRE_VERIFIED, 95, "06", -ERANGE },
+	{ FM_WIRE_VERIFIED, 96, "01", -ERANGE },
+	{ FM_WIRE_VERIFIED, 117, "00", -ERANGE },
 	/* VOLUMES: code with a volume, code, count, zero, state, read-write and not mounted, zero,
 	 * epoch, name, subsystem, writer */
 	{ FM_WIRE_VOLUMES, 12, "01000000", -ERANGE },
@@ -980,7 +982,7 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_REPLY, 87, 255 },
 	{ FM_WIRE_BYE, 4, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_VERIFY, 23, FM_WIRE_PATH_MAX },
-	{ FM_WIRE_VERIFIED, 107, FM_WIRE_PATH_MAX },
+	{ FM_WIRE_VERIFIED, 115, FM_WIRE_PATH_MAX },
 	{ FM_WIRE_VOLUMES, 43, FM_WIRE_NAME_MAX },
 	{ FM_WIRE_FACTS, 18, FM_WIRE_FACTS_MAX },
 };
