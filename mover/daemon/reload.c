@@ -44,8 +44,11 @@ struct fm_reload {
 	struct fm_config_entries entries;	/* of what cannot be taken over */
 	struct fm_err err;
 	int ret;
-	/* Names of peers that went though there was a mistake, until a reload succeeds. */
+	/* Names of peers that went though there was a mistake, until a reload succeeds; and how
+	 * many more, for which there is no room. */
 	char removed[FM_ERR_TEXT_MAX];
+	size_t removed_len;			/* of the names alone */
+	unsigned removed_more;
 	/* Behind it, and nothing waits for that: a file system may not answer. */
 	struct fm_work look;
 	bool is_looking;
@@ -163,10 +166,21 @@ static bool is_gone(const struct fm_reload *r, bool is_store, const char *name)
 
 static void add_removed(struct fm_reload *r, const char *name)
 {
-	size_t len = strlen(r->removed);
+	const size_t kept = sizeof(" and 4294967295 more"), sep = r->removed_len > 0 ? 2 : 0;
+	char *end = r->removed + r->removed_len;
+	size_t left = sizeof(r->removed) - r->removed_len;
 
-	(void)snprintf(r->removed + len, sizeof(r->removed) - len, "%s%s", len > 0 ? ", " : "",
-		       name);
+	if (r->removed_more == 0 && sep + strlen(name) + kept <= left)
+		r->removed_len += (size_t)snprintf(end, left, "%s%s", sep ? ", " : "", name);
+	else
+		(void)snprintf(end, left, " and %u more", ++r->removed_more);	/* kept for it */
+}
+
+static void forget_removed(struct fm_reload *r)
+{
+	r->removed[0] = '\0';
+	r->removed_len = 0;
+	r->removed_more = 0;
 }
 
 static void remove_gone(struct fm_reload *r, bool is_stores)
@@ -331,7 +345,7 @@ static void take(struct fm_reload *r)
 		fm_config_free(fmoved->cfg);
 	fmoved->cfg = r->cfg;
 	r->cfg = NULL;
-	r->removed[0] = '\0';
+	forget_removed(r);
 	fm_engine_config_taken(fmoved->engine, r->began_ms);
 	fm_log_info("reloaded %s", fmoved->opts.config_file);
 	look_start(r);

@@ -223,6 +223,24 @@ rm "$node/peers.d/n3.conf"
 shut_out
 fmove status >out
 grep -q 'mistake' out && bad "a mistake that was mended: $(cat out)"
+
+# More names than there is room for: whole ones, and how many more.
+long=$(printf 'x%.0s' $(seq 50))
+for i in $(seq -w 20); do
+	fmove keygen "k$i" >pub 2>err || bad "keygen: $(cat err)"
+	echo "name = \"p$i$long\"; key = \"$(cat pub)\";" >"$node/peers.d/p$i$long.conf"
+done
+reload 'reloaded'
+echo nonsense >"$node/peers.d/n3.conf"
+rm "$node"/peers.d/p*.conf
+reload 'nothing is changed but that these peers were removed: '
+peers 1
+fmove status --json >out
+list=$(grep -o '"config_removed":"[^"]*' out | cut -d'"' -f4)
+[[ $list =~ ^(p[0-9]{2}x{50},\ )+p[0-9]{2}x{50}\ and\ ([0-9]+)\ more$ ]] || bad "twenty removed: $(cat out)"
+[ $(($(grep -o 'p[0-9]' <<<"$list" | wc -l) + ${BASH_REMATCH[2]:-0})) = 20 ] || bad "they are not twenty: $(cat out)"
+rm "$node/peers.d/n3.conf"
+reload 'reloaded'
 echo nonsense >>"$conf"
 rm "$node/peers.d/n2.conf"
 reload 'syntax error.*nothing is changed but that these peers were removed: n2$'
