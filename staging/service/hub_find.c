@@ -34,6 +34,7 @@ struct probe {
 	struct find *f;
 	char node[FM_WIRE_NAME_MAX + 1];
 	char store[FM_WIRE_NAME_MAX + 1];	/* that is looked at; "": none yet */
+	unsigned stores;			/* that it has named so far */
 };
 
 static int ask_store(struct probe *p, struct fm_err *err);
@@ -181,8 +182,10 @@ static void named(void *ctx, const struct fm_request_result *r)
 
 	if (r->code < 0 && !p->f->is_over)
 		note(p, &r->err);
-	/* names come in order: a peer that says them otherwise would be asked for ever */
-	if (r->code < 0 || !r->store || strcmp(r->store, p->store) <= 0 || p->f->is_over) {
+	/* Names come in order, and no node has more: a peer that says otherwise would be asked for
+	 * ever. */
+	if (r->code < 0 || !r->store || strcmp(r->store, p->store) <= 0 ||
+	    p->stores++ == FM_STORES_MAX || p->f->is_over) {
 		end_probe(p);
 		return;
 	}
