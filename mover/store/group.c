@@ -319,17 +319,37 @@ static int discard(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 	return ret < 0 ? fm_path_fail(err, ret, "end the group for", path) : 0;
 }
 
+static int check_published(const struct fm_path_parent *parent, const char *path,
+			   const struct fm_group_dir *g, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+
+	if (ret < 0 && ret != -ENOENT)
+		return fm_path_fail(err, ret, "look at", path);
+	return ret == 0 && S_ISDIR(st.st_mode) && st.st_ino == g->record.ino
+		       ? 0
+		       : fm_err_set(err, -ESTALE,
+				    "\"%s\" is not what its group had: that was committed, and has "
+				    "been removed or replaced since, or its members were removed",
+				    fm_path_show(path, &shown));
+}
+
 /*
  * A second commit: the first one's answer may have been lost, and so may its sync, if the daemon
- * ended behind the rename.
+ * ended behind the rename. That the members are not with the group any more does not say that they
+ * are at their place.
  */
 static int commit_again(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 			const char *path, const struct fm_group_dir *g, struct fm_err *err)
 {
 	int ret = fm_group_dir_settle(sd, parent->fd, path, g);
 
-	return ret < 0 ? fm_path_fail(err, ret, "put aside what the group replaced at", path)
-		       : fm_group_sync_place(sd, path, parent, g, err);
+	if (ret < 0)
+		return fm_path_fail(err, ret, "put aside what the group replaced at", path);
+	ret = check_published(parent, path, g, err);
+	return ret < 0 ? ret : fm_group_sync_place(sd, path, parent, g, err);
 }
 
 /* Does what is asked of an open group, that the caller has alone. */

@@ -136,10 +136,13 @@ static int read_all(int dir, char *text, size_t *len)
 	ssize_t got = 1;
 
 	if (fd < 0)
-		return fd;
+		return fd == -ELOOP ? -EBADMSG : fd;	/* none of ours is a link ... */
 	for (*len = 0; got > 0 && *len <= FM_GROUP_RECORD_MAX; *len += got > 0 ? (size_t)got : 0)
 		got = read(fd, text + *len, FM_GROUP_RECORD_MAX + 1 - *len);
+	got = got < 0 ? -errno : got;
 	close(fd);
+	if (got == -EISDIR)	/* ... or a directory */
+		return -EBADMSG;
 	return got < 0 ? -EIO : *len > FM_GROUP_RECORD_MAX ? -EBADMSG : 0;
 }
 

@@ -60,7 +60,61 @@ static void test_again_is_synced(void)
 	end();
 }
 
+static void test_again_is_there(void)
+{
+	char path[512];
+	glob_t found;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_COMMIT), 0);
+	snprintf(path, sizeof(path), "%s", at("away"));
+	CU_ASSERT_EQUAL(rename(at("run"), path), 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -ESTALE);
+	CU_ASSERT_EQUAL(mkdir(at("run"), 0700), 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -ESTALE);
+	CU_ASSERT_EQUAL(rmdir(at("run")), 0);
+	CU_ASSERT_EQUAL(rename(path, at("run")), 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	forget();
+	/* The members were removed before they were committed. */
+	CU_ASSERT_EQUAL(rmdir(at("run/m")) + rmdir(at("run")), 0);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group/members"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(rmdir(found.gl_pathv[0]), 0);
+	globfree(&found);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -ESTALE);
+	forget();
+	end();
+}
+
+/* Nobody but the service can have put it there, but a disk may: it is in nobody's way for ever. */
+static void test_record_is_something_else(void)
+{
+	char record[512];
+	glob_t found;
+
+	begin(ON_DISK, false);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+		CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group/.fmove.record"), 0, NULL, &found), 0);
+		snprintf(record, sizeof(record), "%s", found.gl_pathv[0]);
+		globfree(&found);
+		CU_ASSERT_EQUAL(unlink(record), 0);
+		CU_ASSERT_EQUAL(i == 0 ? mkdir(record, 0700) : symlink("m", record), 0);
+		CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -ENOENT);
+	}
+	CU_ASSERT_EQUAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	forget();
+	end();
+}
+
 static const struct fm_test tests[] = {
+	{ "a commit again is refused if what was committed is not there", test_again_is_there },
+	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
 };
 FM_TEST_MAIN("store group", tests)
