@@ -47,6 +47,7 @@ static bool counts(enum fm_wire_type type)
 void fm_lines_init(struct fm_lines *lines)
 {
 	fm_list_init(&lines->kept);
+	fm_list_init(&lines->spares);
 	fm_list_init(&lines->left);
 }
 
@@ -193,8 +194,11 @@ int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *ms
 {
 	struct fm_ctl *ctl = fm_line_ctl(s);
 
-	/* why it ends is said without the answer, too */
-	if (type == FM_WIRE_BYE && s->lines.is_resuming)
+	/*
+	 * Why it ends is said without the answer, too. A PING is what shows whether the cable still
+	 * carries something: a cut is noticed only by what is sent into it.
+	 */
+	if ((type == FM_WIRE_BYE || type == FM_WIRE_PING) && s->lines.is_resuming)
 		ctl = s->lines.main->ctl;
 	if (s->lines.can_resume && counts(type))
 		keep(s, msg, len);
@@ -287,6 +291,23 @@ static void close_all_left(struct fm_session *s)
 		close_left(s);
 }
 
+static void spare_free(struct fm_line *spare)
+{
+	struct fm_session *s = spare->session;
+
+	fm_list_del(&spare->at);
+	s->lines.spare_count--;
+	line_free(s, &spare);
+}
+
+/* No other way is looked for any more. */
+static void free_spares(struct fm_session *s)
+{
+	s->lines.is_round = false;
+	fm_list_each(at, next, &s->lines.spares)
+		spare_free(fm_container_of(at, struct fm_line, at));
+}
+
 static void leave_main(struct fm_session *s)
 {
 	struct fm_line *line = take_main(s);
@@ -300,9 +321,7 @@ static void leave_main(struct fm_session *s)
 
 static bool is_left(const struct fm_line *line)
 {
-	const struct fm_lines *l = &line->session->lines;
-
-	return line != l->main && line != l->spare;
+	return !line->is_spare && line != line->session->lines.main;
 }
 
 static void say_resume(struct fm_session *s)
@@ -333,7 +352,7 @@ static void go_on(struct fm_session *s)
 	fm_session_log(s, FM_LOG_INFO, "session with %s goes on over %s", s->name,
 		       net_of(s)->ops->ctl_peer(l->main->ctl));
 	close_all_left(s);
-	line_free(s, &l->spare);	/* of an acceptor that asked whether anybody listens */
+	free_spares(s);		/* of an acceptor that asked whether anybody listens */
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
 		end_session(s, -ENOMEM, "out of memory for what it is to be sent again");
 		return;
@@ -415,7 +434,27 @@ void fm_line_on_resume(struct fm_session *s, const struct fm_wire_msg *msg)
 
 /* ---- its events ---- */
 
-static void dial_spare(struct fm_session *s);
+static void dial_next(struct fm_session *s);
+static void found_nothing(struct fm_session *s);
+
+/* The session takes it instead of the one that it has. */
+static void take_spare(struct fm_session *s, struct fm_line *spare)
+{
+	struct fm_lines *l = &s->lines;
+
+	fm_list_del(&spare->at);
+	l->spare_count--;
+	spare->is_spare = false;
+	free_spares(s);
+	leave_main(s);
+	l->main = spare;
+	l->is_resuming = true;
+	l->is_nowhere = false;
+	l->retry_ns = 0;	/* this way led there: when it is cut, others may, too */
+	l->order++;
+	l->answer_ns = fm_engine_now(s->engine) + ANSWER_NS;
+	say_resume(s);
+}
 
 static void line_opened(void *ctx)
 {
@@ -429,17 +468,10 @@ static void line_opened(void *ctx)
 	}
 	if (!s->is_dialler) {	/* somebody listens: the session may come back until doubt_ns */
 		l->retry_ns = l->doubt_ns;
-		line_free(s, &l->spare);
+		free_spares(s);
 		return;
 	}
-	leave_main(s);
-	l->main = l->spare;
-	l->spare = NULL;
-	l->is_resuming = true;
-	l->is_nowhere = false;
-	l->order++;
-	l->answer_ns = fm_engine_now(s->engine) + ANSWER_NS;
-	say_resume(s);
+	take_spare(s, line);
 }
 
 static void line_message(void *ctx, const uint8_t *msg, size_t len)
@@ -478,6 +510,20 @@ static void main_was_reset(struct fm_session *s, const struct fm_err *err)
 	fm_line_tick(s, fm_engine_now(s->engine));
 }
 
+static void spare_broke(struct fm_line *spare, const struct fm_err *err)
+{
+	struct fm_session *s = spare->session;
+	struct fm_lines *l = &s->lines;
+
+	fm_log_debug("%s: no other way: %s", s->name, err->text);
+	spare_free(spare);
+	l->is_refused |= err->code == -ECONNREFUSED;
+	if (l->is_round)
+		dial_next(s);
+	else if (l->spare_count == 0)
+		found_nothing(s);
+}
+
 static void line_closed(void *ctx, const struct fm_err *err)
 {
 	struct fm_line *line = ctx;
@@ -488,11 +534,8 @@ static void line_closed(void *ctx, const struct fm_err *err)
 		fm_list_del(&line->at);
 		l->left_count--;
 		line_free(s, &line);
-	} else if (line == l->spare) {
-		fm_log_debug("%s: no other way: %s", s->name, err->text);
-		line_free(s, &l->spare);
-		l->is_refused |= err->code == -ECONNREFUSED;
-		dial_spare(s);
+	} else if (line->is_spare) {
+		spare_broke(line, err);
 	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
 		fm_session_log(s, FM_LOG_INFO, "%s: %s; the session waits for another connection",
 			       s->name, err->text);
@@ -555,36 +598,80 @@ int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl
 void fm_line_end(struct fm_session *s)
 {
 	line_free(s, &s->lines.main);
-	line_free(s, &s->lines.spare);
+	free_spares(s);
 	close_all_left(s);
 	while (!fm_list_is_empty(&s->lines.kept))
 		forget_first(&s->lines);
 }
 
-static void dial_spare(struct fm_session *s)
+/* Every address was tried, and nothing is under way to any. */
+static void found_nothing(struct fm_session *s)
+{
+	if (s->lines.doubt.code && s->lines.is_refused)
+		fm_session_broke(s, &s->lines.doubt);
+	else
+		s->lines.is_nowhere = s->is_dialler;
+}
+
+static struct fm_line *dial_spare(struct fm_session *s)
 {
 	struct fm_addr own[FM_ADDRS_MAX];
 	struct fm_reach_dial to;
+	struct fm_line *spare;
+
+	if (!fm_reach_next(&s->peer->reach, own,
+			   net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX), &to))
+		return NULL;
+	spare = dial(s, &to);
+	if (!spare)
+		return NULL;
+	spare->is_spare = true;
+	fm_list_append(&s->lines.spares, &spare->at);
+	s->lines.spare_count++;
+	return spare;
+}
+
+/* The next address of this round; where there is none, the round is over. */
+static void dial_next(struct fm_session *s)
+{
 	struct fm_lines *l = &s->lines;
 
-	if (fm_reach_next(&s->peer->reach, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX),
-			  &to))
-		l->spare = dial(s, &to);
-	if (l->spare)
+	if (l->spare_count == FM_LINES_SPARE_MAX || dial_spare(s))
 		return;
-	if (l->doubt.code && l->is_refused) {
-		fm_session_broke(s, &l->doubt);
-		return;
-	}
-	l->is_nowhere = s->is_dialler;
+	l->is_round = false;
 	l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
+	if (l->spare_count == 0)
+		found_nothing(s);
 }
 
 static void dial_round(struct fm_session *s)
 {
 	s->lines.is_refused = false;
+	s->lines.is_round = true;
 	fm_reach_begin(&s->peer->reach);
-	dial_spare(s);
+	dial_next(s);
+}
+
+/*
+ * Twice a second while another way is looked for. Where a peer has one address, nothing is gained
+ * by a second connection there.
+ */
+static void look_for_way(struct fm_session *s, uint64_t now_ns)
+{
+	const struct fm_lines *l = &s->lines;
+	const struct fm_ctl *ctl = fm_line_ctl(s);
+
+	if (l->is_round) {
+		dial_next(s);
+		return;
+	}
+	if (now_ns < l->retry_ns || (l->spare_count > 0 && s->peer->reach.count == 1))
+		return;
+	if (ctl && l->spare_count == 0)
+		fm_session_log(s, FM_LOG_INFO,
+			       "%s: nothing goes to %s, or comes back; another connection is made",
+			       s->name, net_of(s)->ops->ctl_peer(ctl));
+	dial_round(s);
 }
 
 /*
@@ -679,8 +766,8 @@ static void acceptor_tick(struct fm_session *s, uint64_t now_ns)
 		return;
 	if (now_ns > l->doubt_ns)
 		fm_session_broke(s, &l->doubt);
-	else if (is_in_use(s) && !l->spare && now_ns >= l->retry_ns)
-		dial_round(s);
+	else if (is_in_use(s))
+		look_for_way(s, now_ns);
 }
 
 void fm_line_tick(struct fm_session *s, uint64_t now_ns)
@@ -697,15 +784,9 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	if (l->is_resuming)
 		leave_main(s);
 	if (ctl && !is_stuck(s, ctl, now_ns)) {
-		line_free(s, &l->spare);
+		free_spares(s);
 		l->is_nowhere = false;
 		return;
 	}
-	if (l->spare || now_ns < l->retry_ns)
-		return;
-	if (ctl)
-		fm_session_log(s, FM_LOG_INFO,
-			       "%s: nothing goes to %s, or comes back; another connection is made",
-			       s->name, net_of(s)->ops->ctl_peer(ctl));
-	dial_round(s);
+	look_for_way(s, now_ns);
 }

@@ -2,21 +2,27 @@
 /*
  * line - the connection that carries a session, which may change while the session goes on.
  *
- * Happy path:   one line from HELLO to BYE.
- * A cut cable:  what was sent is repeated in vain. The dialler of the session connects over another
- * cable (a *spare*), and as soon as that is there it leaves the old line, says RESUME on the new
- * one and waits for the answer; both then send again what the other has not had. Jobs, requests and
- * data connections notice nothing. A line that is not stuck any more is kept. A slow peer:  looks
- * the same. So the line that was left is open until the answer is there: its end would come to such
- * a peer before the RESUME does, and end the session. Nothing counts that comes over it. A peer
- * that asks twice: its first RESUME may be read behind its second, from a connection that it has
- * given up. They are numbered, so that the first does not take the session back. A reset:      the
- * peer's process has ended, or its kernel alone has given the connection up, before ours did, as
- * when cables come and go. Who dialled finds out by dialling: an address refuses and no other
- * answers, or another run does. Who accepted dials, too, but only to see whether anybody listens,
- * and waits a few seconds for the other to come. Failure:      no other cable leads there: tried
- * again every second, until the session was silent for stall_ns and ends. The peer knows nothing of
- * the session (it was started again), or one end kept too little: the session ends.
+ * - Happy path: one line from HELLO to BYE.
+ * - A cut cable: what was sent is repeated in vain. The dialler of the session connects over
+ *   another cable (a *spare*), and as soon as that is there it leaves the old line, says RESUME
+ *   on the new one and waits for the answer; both then send again what the other has not had.
+ *   Jobs, requests and data connections notice nothing. A line that is not stuck any more is
+ *   kept.
+ * - Cables that come and go: which of them works changes while a spare is made. So spares do
+ *   not wait for each other: every half second the next address of the peer is dialled, and the
+ *   first that opens carries the session.
+ * - A slow peer looks the same as a cut cable. So the line that was left is open until the
+ *   answer is there: its end would come to such a peer before the RESUME does, and end the
+ *   session. Nothing counts that comes over it.
+ * - A peer that asks twice: its first RESUME may be read behind its second, from a connection
+ *   that it has given up. They are numbered, so that the first does not take the session back.
+ * - A reset: the peer's process has ended, or its kernel alone has given the connection up,
+ *   before ours did, as when cables come and go. Who dialled finds out by dialling: an address
+ *   refuses and no other answers, or another run does. Who accepted dials, too, but only to see
+ *   whether anybody listens, and waits a few seconds for the other to come.
+ * - Failure: no other cable leads there: tried again every second, until the session was silent
+ *   for stall_ns and ends. The peer knows nothing of the session (it was started again), or one
+ *   end kept too little: the session ends.
  *
  * What was sent is kept until the peer says that it has it; FM_LINE_KEPT_MAX bytes at most, and no
  * more than the peer's share of half of what the budget has for sessions: the oldest make room and
@@ -41,9 +47,11 @@ struct fm_reach_dial;
 
 #define FM_LINE_KEPT_MAX (1u << 20)
 #define FM_LINES_LEFT_MAX 8	/* then the first of them is closed */
+#define FM_LINES_SPARE_MAX 4
 
 struct fm_line {
-	struct fm_list at;		/* in left */
+	struct fm_list at;		/* in spares or left */
+	bool is_spare;
 	struct fm_session *session;
 	struct fm_ctl *ctl;
 };
@@ -51,7 +59,9 @@ struct fm_line {
 struct fm_lines {
 	struct fm_line *main;		/* NULL: none just now */
 	/* being dialled, to take its place; by an acceptor: to see who listens */
-	struct fm_line *spare;
+	struct fm_list spares;
+	unsigned spare_count;
+	bool is_round;			/* the peer may have addresses that were not tried yet */
 	struct fm_list left;		/* what was main, the first one first */
 	unsigned left_count;
 	bool can_resume;		/* the peer knows how */
@@ -70,7 +80,7 @@ struct fm_lines {
 	struct fm_list kept;		/* struct kept, the oldest first */
 	size_t kept_bytes;
 	struct fm_share_held kept_share;	/* the same, of the peer's share */
-	uint64_t retry_ns;		/* no spare is dialled before */
+	uint64_t retry_ns;		/* no round of spares begins before */
 	uint64_t answer_ns;		/* until when RESUME is to be answered */
 	struct fm_err doubt;		/* main was reset, and the peer may live; code 0: no */
 	uint64_t doubt_ns;		/* until then who accepted waits whether it goes on */

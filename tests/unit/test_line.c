@@ -30,6 +30,8 @@ struct fm_ctl {
 	bool has_no_room;		/* for what is sent again, but for the first of it */
 	const struct fm_ctl_events *events;
 	void *ctx;
+	char host[16];			/* that was dialled */
+	unsigned pings;
 	struct {
 		enum fm_wire_type type;
 		uint64_t xfer;
@@ -82,6 +84,7 @@ static struct fm_ctl *ctl_dial(struct fm_net *net, const struct fm_ctl_dial *d)
 	(void)net;
 	c->events = d->events;
 	c->ctx = d->ctx;
+	(void)snprintf(c->host, sizeof(c->host), "%s", d->host);
 	return c;
 }
 
@@ -95,6 +98,7 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	CU_ASSERT_EQUAL(fm_wire_decode(bytes, len, &m), 0);
 	if (c->has_no_room && m.type == FM_WIRE_ABORT)
 		return -ENOMEM;
+	c->pings += m.type == FM_WIRE_PING;
 	if (m.type == FM_WIRE_PING || m.type == FM_WIRE_PONG || c->count == SENT_MAX)
 		return 0;
 	c->sent[c->count].type = m.type;
@@ -871,6 +875,121 @@ static void test_cut_before_answer(void)
 	end();
 }
 
+/* ---- several addresses of the peer ---- */
+
+/* The peer has another address, which it says. */
+static struct fm_ctl *begin_dialled_two(void)
+{
+	const struct fm_wire_addr second = { .family = 4, .address = { 10, 1, 1, 2 } };
+	const struct fm_wire_msg m = {
+		.type = FM_WIRE_ADDRS, .addrs = {.tcp_port = 7471, .count = 1, .addr = {second}}};
+	struct fm_ctl *c;
+
+	has_address = true;
+	c = begin_dialled();
+	say(c, &m);
+	return c;
+}
+
+static void end_two(void)
+{
+	end();
+	has_address = false;
+}
+
+static unsigned dials_under_way(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 1; i < ctl_count; i++)
+		n += !ctls[i].is_closed;
+	return n;
+}
+
+/*
+ * Goal:   a connection that is made over a cable which is cut meanwhile is not waited for: the
+ *         other address is dialled beside it, and the first that opens carries the session.
+ * Method: neither dial ends; the second opens, or the first does, later.
+ */
+static void test_ways_do_not_wait(void)
+{
+	for (unsigned first = 1; first <= 2; first++) {
+		struct fm_ctl *old = begin_dialled_two(), *c = &ctls[first];
+
+		old->is_stuck = true;
+		pass(FM_NS_PER_S * 5 / 4);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+		CU_ASSERT_STRING_EQUAL(ctls[1].host, "10.1.1.2");
+		CU_ASSERT_STRING_EQUAL(ctls[2].host, "10.1.0.2");
+		CU_ASSERT_FALSE(ctls[1].is_closed);
+		c->events->opened(c->ctx);
+		CU_ASSERT_TRUE(ctls[3 - first].is_closed);
+		say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+		CU_ASSERT_TRUE(session()->is_up && !c->is_closed && old->is_closed);
+		pass(2 * FM_NS_PER_S);
+		CU_ASSERT_EQUAL(ctl_count, 3);
+		end_two();
+	}
+}
+
+/* Goal: dials that never end are no more than a few, and each that ends makes room for another. */
+static void test_ways_are_bounded(void)
+{
+	begin_dialled_two()->is_stuck = true;
+	pass(12 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 1 + FM_LINES_SPARE_MAX);
+	break_line(&ctls[2], -ETIMEDOUT);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(dials_under_way(), FM_LINES_SPARE_MAX);
+	CU_ASSERT_EQUAL(ctl_count, 2 + FM_LINES_SPARE_MAX);
+	ctls[0].is_stuck = false;
+	say(&ctls[0], &(struct fm_wire_msg){ .type = FM_WIRE_PING });
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL(dials_under_way(), 0);
+	end_two();
+}
+
+/* Goal: a peer with one address is not dialled there beside a dial that is under way. */
+static void test_one_way(void)
+{
+	begin_dialled()->is_stuck = true;
+	pass(8 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(ctl_count, 2);
+	end();
+}
+
+/* Goal: nothing leads there when the last dial of a round has ended, not before. */
+static void test_no_way_of_two(void)
+{
+	struct fm_addr gone = { .sa.ss_family = AF_INET };
+	struct fm_session *s;
+
+	(void)begin_dialled_two();
+	s = session();
+	fm_line_address_gone(s, &gone);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+	break_line(&ctls[1], -ETIMEDOUT);
+	CU_ASSERT_FALSE(fm_line_is_lost(s));
+	break_line(&ctls[2], -ETIMEDOUT);
+	CU_ASSERT_TRUE(fm_line_is_lost(s));
+	end_two();
+}
+
+/*
+ * Goal: a cable that is cut behind RESUME, which the peer's kernel has taken, is noticed: something
+ * is sent into it until the answer is there.
+ */
+static void test_pinged_for_answer(void)
+{
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+
+	pass(3 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(c->pings >= 2);
+	end();
+}
+
 /*
  * Goal:   a peer that was only slow reads first what comes first: the end of the old connection
  *         must not be before RESUME.
@@ -1398,6 +1517,11 @@ static const struct fm_test tests[] = {
 	{"a put waits when the session goes another way", test_way_is_another},
 	{"a way that comes and goes does not make a put wait for ever", test_way_flaps},
 	{"nor does a session that is heard and cannot move", test_way_is_moving},
+	{"a dial that hangs keeps no other address waiting", test_ways_do_not_wait},
+	{"dials that hang are few", test_ways_are_bounded},
+	{"one address is dialled once at a time", test_one_way},
+	{"no address leads there when the last dial has ended", test_no_way_of_two},
+	{"the cable is probed while RESUME is not answered", test_pinged_for_answer},
 	{"a RESUME without an answer is said again on another connection", test_no_answer},
 	{"a RESUME whose cable is cut is said on the next connection at once",
 	 test_cut_before_answer},
