@@ -125,12 +125,12 @@ int fm_call_ftruncate(int fd, uint64_t len)
 	return ret;
 }
 
-int fm_call_fallocate(int fd, uint64_t len)
+int fm_call_fallocate(int fd, uint64_t offset, uint64_t len)
 {
 	int ret;
 
 	do {
-		ret = fm_call(fallocate(fd, 0, 0, (off_t)len));
+		ret = fm_call(fallocate(fd, 0, (off_t)offset, (off_t)len));
 	} while (ret == -EINTR);
 	return ret;
 }

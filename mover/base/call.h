@@ -53,7 +53,7 @@ int fm_call_set_link_mtime(int dir, const char *name, int64_t mtime_ns);
 int fm_call_set_mtime(int fd, int64_t mtime_ns);
 
 int fm_call_ftruncate(int fd, uint64_t len);
-int fm_call_fallocate(int fd, uint64_t len);
+int fm_call_fallocate(int fd, uint64_t offset, uint64_t len);
 int fm_call_fdatasync(int fd);
 
 /* How many bytes there were, len at most: fewer only at the end of the file. */

@@ -262,14 +262,16 @@ static int caller_sink_begin(struct fm_file *file, const struct fm_identity *sou
 
 static int caller_sink_make_room(struct fm_file *file, uint64_t size, struct fm_err *err)
 {
-	int fd = sink_of(file)->io.fd;
+	struct fm_fileio *io = &sink_of(file)->io;
 	uint64_t missing;
-	int ret = fm_space_missing(fd, size, &missing, err);
+	int ret = fm_space_missing(io->fd, size, &missing, err);
 
 	if (ret == 0)
-		ret = fm_space_check(fd, missing, err);
+		ret = fm_space_check(io->fd, missing, err);
 	if (ret < 0)
 		fm_err_wrap(err, "the target");
+	else
+		fm_fileio_expect(io, size);
 	return ret;
 }
 
@@ -293,6 +295,7 @@ static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct
 	int ret;
 
 	assert(!s->has_ended && attr);
+	fm_fileio_end(&s->io);
 	ret = fm_seal(s->io.fd, &seal, err);
 	if (ret < 0)
 		return ret;
@@ -331,6 +334,7 @@ static void caller_sink_close(struct fm_file *file)
 {
 	struct caller_sink *s = sink_of(file);
 
+	fm_fileio_end(&s->io);
 	if (!s->has_ended)
 		caller_sink_discard(file);
 	(void)fcntl(s->io.fd, F_SETFL, s->flags);	/* nothing can be done if not */
@@ -370,12 +374,15 @@ static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_cr
 	s->file.is_instant = s->io.is_memory;
 	s->file.may_stand = s->io.may_stand;
 	s->resume.sync = how->is_synced && !s->io.is_memory ? &s->file.sync : NULL;
-	if (ret < 0 || !s->file.has_fixed_size || !how->is_dense || s->file.has_partial)
+	if (ret < 0 || !s->file.has_fixed_size || !how->is_dense)
 		return ret;
-	ret = fm_space_check(fd, how->size, err);
-	if (ret < 0)
-		return ret;
-	return fm_space_reserve(fd, how->size, err);
+	if (!s->file.has_partial)
+		ret = fm_space_check(fd, how->size, err);
+	if (ret == 0 && !s->file.has_partial)
+		ret = fm_space_reserve(fd, how->size, err);
+	if (ret == 0)
+		fm_fileio_expect(&s->io, how->size);
+	return ret;
 }
 
 /* Closes a sink that is refused. What an earlier try left stays for a sink that is not. */

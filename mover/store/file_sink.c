@@ -165,7 +165,10 @@ static int sink_make_room(struct fm_file *file, uint64_t size, struct fm_err *er
 		ret = fm_room_check(s->dir, s->parent.fd, missing, err);
 	if (ret == 0)
 		ret = fm_room_reserve(s->dir, s->io.fd, size, err);
-	return ret < 0 ? sink_fail(s, ret, "write", err) : 0;
+	if (ret < 0)
+		return sink_fail(s, ret, "write", err);
+	fm_fileio_expect(&s->io, size);
+	return 0;
 }
 
 static int sink_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
@@ -249,6 +252,7 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 
 	assert(s->state == SINK_OPEN && attr);
 	s->state = SINK_PREPARED;	/* also if it fails half-way: keep() has to undo it */
+	fm_fileio_end(&s->io);
 	ret = sink_grow(s, size, err);	/* a hole at the end was never written */
 	if (ret == 0)
 		ret = fm_seal(s->io.fd, &seal, err);
@@ -422,6 +426,7 @@ static void sink_keep(struct fm_file *file)
 
 static void sink_free(struct sink *s)
 {
+	fm_fileio_end(&s->io);
 	fm_resume_end(&s->resume);
 	fm_partial_close(&s->partial);
 	if (s->parent.fd >= 0)
@@ -610,6 +615,8 @@ static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_er
 		ret = sink_try_owner(s, err);
 	if (ret == 0 && s->is_dense && !s->file.has_partial)
 		ret = fm_room_reserve(s->dir, s->io.fd, s->size, err);
+	if (ret == 0 && s->is_dense)
+		fm_fileio_expect(&s->io, s->size);
 	return ret;
 }
 

@@ -16,11 +16,14 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/store/done_list.h"
+#include "mover/store/mapped.h"
 #include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
 #define WRITERS 2	/* at once, to a file in memory: see fileio.h */
+/* bytes: a mapping is made and undone in the time of a few MiB */
+#define MAPPED_MIN (UINT64_C(16) << 20)
 
 /* ----------------------------------------------------------------------------- choosing the way */
 
@@ -111,12 +114,27 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 	return ret < 0 ? fm_err_sys(err, ret, "set the flags of the open file") : 0;
 }
 
+void fm_fileio_expect(struct fm_fileio *io, uint64_t size)
+{
+	assert(!io->mapped);
+	if (io->is_memory && size >= MAPPED_MIN)
+		io->mapped = fm_mapped_new(io->fd, size, FM_MAPPED_WINDOW);
+}
+
+void fm_fileio_end(struct fm_fileio *io)
+{
+	fm_mapped_free(io->mapped);
+	io->mapped = NULL;
+}
+
 /* -------------------------------------------------------------------------------------- at once */
 
-/* Moves all of len bytes, or up to the end of the file. Returns the count, or the error. */
-static int64_t move_all(int fd, bool is_write, const struct fm_io *io, uint32_t len)
+/*
+ * Moves all of len bytes but the first `moved`, or up to the end of the file. Returns the count of
+ * all, or the error.
+ */
+static int64_t move_all(int fd, bool is_write, const struct fm_io *io, uint32_t moved, uint32_t len)
 {
-	uint32_t moved = 0;
 	ssize_t n = 1;
 
 	while (moved < len && n > 0) {
@@ -135,17 +153,24 @@ static int64_t move_all(int fd, bool is_write, const struct fm_io *io, uint32_t 
 	return moved;
 }
 
-static int64_t move_now(struct fm_fileio *file, bool is_write, const struct fm_io *io, uint32_t len)
+static int64_t write_now(struct fm_fileio *file, const struct fm_io *io, uint32_t len)
 {
-	int64_t res;
+	int64_t res = 0;
 
-	if (!is_write)
-		return move_all(file->fd, false, io, len);
+	if (file->mapped)
+		res = fm_mapped_write(file->mapped, io->buf, len, io->offset);
+	if (res < 0 || res == (int64_t)len)
+		return res;
 	while (sem_wait(&file->turns) < 0 && errno == EINTR)
 		;
-	res = move_all(file->fd, true, io, len);
+	res = move_all(file->fd, true, io, (uint32_t)res, len);
 	(void)sem_post(&file->turns);
 	return res;
+}
+
+static int64_t move_now(struct fm_fileio *file, bool is_write, const struct fm_io *io, uint32_t len)
+{
+	return is_write ? write_now(file, io, len) : move_all(file->fd, false, io, 0, len);
 }
 
 /* How many bytes a direct operation moves behind io->len, to end at a block. */

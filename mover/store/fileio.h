@@ -10,6 +10,8 @@
  *              happen there. The kernel lets one write to a file at a time, and whoever waits
  *              there spins. So two lanes may: one writes, and the next begins as it ends. With
  *              sixteen, the rate was the same, for three times the CPU; with one, a fifth less.
+ *   mapped     a large file of tmpfs that will have no holes is written to by all lanes side by
+ *              side (mapped.h). Where that is refused, at once.
  *
  * Set up by one thread; then any number of lanes at once, never at the same offset. It does not own
  * the descriptor.
@@ -25,6 +27,7 @@
 
 struct fm_err;
 struct fm_lane_io;
+struct fm_mapped;
 
 struct fm_fileio {
 	int fd;
@@ -32,6 +35,7 @@ struct fm_fileio {
 	bool is_memory;			/* at once */
 	bool may_stand;			/* may_stand.h */
 	sem_t turns;			/* of who writes at once */
+	struct fm_mapped *mapped;	/* NULL: it is not */
 };
 
 /* Whether a file system of this kind lives in memory. */
@@ -44,6 +48,15 @@ bool fm_fileio_is_memory(const struct statfs *fs);
  */
 int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered, const char **note,
 		   struct fm_err *err);
+
+/* Before the first write to a sink: it will have that size, and no holes. */
+void fm_fileio_expect(struct fm_fileio *io, uint64_t size);
+
+/*
+ * Nothing is written any more: before the file is published, since a mapping that is left would
+ * keep its owner from sealing it, and before its descriptor is closed. Twice is allowed.
+ */
+void fm_fileio_end(struct fm_fileio *io);
 
 /* As in struct fm_file_ops. */
 void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io);

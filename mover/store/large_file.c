@@ -85,6 +85,7 @@ static int large_publish(struct fm_file *file, uint64_t size, const struct fm_at
 	if (size != l->how.size)
 		return fm_err_set(err, -EPROTO,
 				  "its size is not the one that it was announced with");
+	fm_fileio_end(&l->io);
 	ret = fm_sys_ftruncate(l->io.fd, size);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "set the size");
@@ -100,6 +101,7 @@ static void large_close(struct fm_file *file)
 {
 	struct large *l = large_of(file);
 
+	fm_fileio_end(&l->io);
 	close(l->io.fd);
 	free(l);
 }
@@ -136,6 +138,8 @@ static int large_prepare(struct large *l, bool is_empty, struct fm_err *err)
 	l->file.may_stand = l->tree->is_callers && l->io.may_stand;
 	if (ret == 0 && is_empty && !l->how.has_holes)
 		ret = fm_space_reserve(fd, l->how.size, err);
+	if (ret == 0 && !l->how.has_holes)
+		fm_fileio_expect(&l->io, l->how.size);
 	return ret;
 }
 

@@ -52,7 +52,7 @@ int fm_space_reserve(int fd, uint64_t size, struct fm_err *err)
 		return fm_err_sys(err, ret, "ask for the kind of file system");
 	if (size == 0 || len > FM_SIZE_LIMIT || fm_fileio_is_memory(&fs))
 		return 0;
-	ret = fm_sys_fallocate(fd, len);
+	ret = fm_sys_fallocate(fd, 0, len);
 	if (ret == -ENOSPC || ret == -EDQUOT || ret == -EFBIG || ret == -EIO)
 		return fm_err_sys(err, ret, "reserve %llu bytes", (unsigned long long)size);
 	return 0;	/* not supported there: the writes will find room or not */

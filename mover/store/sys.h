@@ -65,9 +65,9 @@ static inline int fm_sys_fstatfs(int fd, struct statfs *out)
 	return FM_FAULT("store.fstatfs") ? -EIO : fm_call(fstatfs(fd, out));
 }
 
-static inline int fm_sys_fallocate(int fd, uint64_t len)
+static inline int fm_sys_fallocate(int fd, uint64_t offset, uint64_t len)
 {
-	return FM_FAULT("store.fallocate") ? -ENOSPC : fm_call_fallocate(fd, len);
+	return FM_FAULT("store.fallocate") ? -ENOSPC : fm_call_fallocate(fd, offset, len);
 }
 
 static inline int fm_sys_ftruncate(int fd, uint64_t len)

@@ -116,7 +116,7 @@ int fm_tsys_allocate(int fd, uint64_t len)
 		return fm_tsys_truncate(fd, len);
 	if (FM_FAULT("tree.allocate"))
 		return -ENOSPC;
-	ret = fm_call_fallocate(fd, len);
+	ret = fm_call_fallocate(fd, 0, len);
 	if (ret == -ENOSPC || ret == -EDQUOT || ret == -EFBIG || ret == -EIO)
 		return ret;
 	return fm_tsys_truncate(fd, len);
