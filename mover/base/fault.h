@@ -5,7 +5,8 @@
  * `if (FM_FAULT("arena.map")) return -ENOMEM;` stands before the real call. In builds without
  * FM_FAULTS (release) it is the constant false. A test arms one fault: the n-th point reached in
  * the process, or the n-th time a named point is reached. FMOVE_FAULT in the environment does the
- * same for a whole program: "17" or "store.write:3". Any thread.
+ * same for a whole program: "17" or "store.write:3"; with "store.write:3+2" the point is not
+ * failed, but takes two seconds. Any thread.
  */
 #ifndef FM_BASE_FAULT_H
 #define FM_BASE_FAULT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_base */
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/fault.h"
@@ -87,6 +88,14 @@ static void test_env(void)
 	CU_ASSERT_EQUAL(run_with_env("c.z:1"), 0);
 }
 
+static void test_late(void)
+{
+	time_t began = time(NULL);
+
+	CU_ASSERT_EQUAL(run_with_env("b.y:1+2"), 0);
+	CU_ASSERT_TRUE(time(NULL) > began);
+}
+
 static void test_env_malformed(void)
 {
 	static const char *const malformed[] = {"",
@@ -99,6 +108,9 @@ static void test_env_malformed(void)
 						"a.x:-1",
 						"a.x: 1",
 						"1x",
+						"1+",
+						"1+0",
+						"a.x:1+2s",
 						"99999999999999999999",
 						"4294967296"};
 
@@ -112,6 +124,7 @@ static const struct fm_test tests[] = {
 	{ "a disarmed fault does not happen", test_disarm },
 	{ "a point that is compiled in is counted, another is constantly false", test_compiled_in },
 	{ "the environment arms a whole program", test_env },
+	{ "a point can be late instead of failing", test_late },
 	{ "what the environment says wrongly ends the program", test_env_malformed },
 };
 FM_TEST_MAIN("fault", tests)
