@@ -253,7 +253,7 @@ static int add_entry(struct fm_cache *c, const struct fm_cache_plan *plan,
 		.cost = plan->cost ? plan->cost : 1,
 		.listing = plan->listing,
 		.created_ns = fm_cache_now(c).wall_ns,
-		.source = FM_FAULT("cache.alloc") ? NULL : strdup(plan->source),
+		.source = FM_FAULT("cache.fetch") ? NULL : strdup(plan->source),
 	};
 
 	(void)snprintf(set.name, sizeof(set.name), "%s", plan->name);

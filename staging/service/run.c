@@ -96,9 +96,9 @@ static void closed(struct fm_work *work)
 	struct fm_engine *engine = r->runs->o.engine;
 
 	fm_list_del(&r->at);
-	if (r->together && r->err.code < 0 && !r->is_shared)
-		fm_together_refuse(r->together, &r->err);
-	if (r->together)
+	if (r->together && !r->is_shared)
+		tell_how_it_ended(r, r->together);
+	else if (r->together)
 		fm_together_put(r->together);
 	if (r->also)
 		tell_how_it_ended(r, r->also);
@@ -306,8 +306,6 @@ static void finished(struct fm_work *work)
 
 	if (r->is_shared)
 		tell_together(r);
-	else if (r->together && r->err.code == 0)
-		fm_together_found(r->together);
 	end_run(r);
 }
 
@@ -662,8 +660,10 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	r->path_len = plan->path_len;
 	r->together = plan->together;
 	r->is_alone = plan->is_alone;
-	if (r->together)
+	if (r->together) {
 		fm_together_get(r->together);
+		fm_together_will_take(r->together);
+	}
 	(void)snprintf(r->source, sizeof(r->source), "%s", plan->source);
 	if (strcmp(r->node, runs->o.node) == 0)
 		r->from = fm_engine_store_get(runs->o.engine, r->store, strlen(r->store));

@@ -448,7 +448,7 @@ struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_c
 	fm_list_each(at, next, &all->list) {
 		struct fm_together *t = fm_container_of(at, struct fm_together, at);
 
-		if (!t->is_over && memcmp(&t->key, key, sizeof(*key)) == 0)
+		if (!t->is_ended && !t->is_over && memcmp(&t->key, key, sizeof(*key)) == 0)
 			return t;
 	}
 	return NULL;
@@ -638,7 +638,7 @@ static void check_source(struct fm_together *t)
 
 void fm_together_tell_wanted(struct fm_together *t)
 {
-	uint64_t nodes = t->wanted | (t->sink ? bit(t->self) : 0);
+	uint64_t nodes = t->wanted | (t->sink || t->is_to_take ? bit(t->self) : 0);
 
 	if (nodes && t->core)
 		fm_run_request(t->core, nodes);
@@ -661,6 +661,13 @@ void fm_together_request(struct fm_together *t, uint64_t nodes)
 	say_about_to_all(t);
 	if (t->core)
 		fm_run_request(t->core, t->wanted);
+	fm_together_wake(t);
+}
+
+void fm_together_will_take(struct fm_together *t)
+{
+	t->is_to_take = true;
+	fm_together_tell_wanted(t);
 	fm_together_wake(t);
 }
 
@@ -691,7 +698,7 @@ void fm_together_check_invited(struct fm_together *t)
 	};
 	struct fm_err err;
 
-	if (!t->is_invited || t->is_answering || t->sink || t->is_over ||
+	if (!t->is_invited || t->is_answering || t->sink || t->is_to_take || t->is_over ||
 	    t->wanted & bit(t->self))
 		return;
 	if (t->is_named) {

@@ -128,6 +128,12 @@ struct fm_together_waiter {
 
 void fm_together_wait(struct fm_together *t, struct fm_together_waiter *w);
 
+/*
+ * This node makes room for it, however long that takes: the run does not end before
+ * fm_together_take(), fm_together_found() or fm_together_refuse().
+ */
+void fm_together_will_take(struct fm_together *t);
+
 /* This node is to have it. */
 struct fm_together_sink {
 	/* All of it is in the fetch's directory: make it READY, then fm_together_published(). */

@@ -108,6 +108,7 @@ struct fm_together {
 	char asker[FM_WIRE_NAME_MAX + 1];	/* "": a caller of this node */
 	bool is_looking, is_taking;
 	/* Wanting it: */
+	bool is_to_take;		/* somebody here makes room for it */
 	struct fm_together_sink *sink;
 	struct fm_cache_fetch *fetch;
 	bool is_publishing;
@@ -127,7 +128,7 @@ struct fm_together {
 void fm_together_wake(struct fm_together *t);
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg);
 void fm_together_begin(struct fm_together *t);
-/* Whom requests made here name, and this node while it gets ready to take it: the run waits. */
+/* Whom requests made here name, and this node from when it makes room: the run waits. */
 void fm_together_tell_wanted(struct fm_together *t);
 /* Who may take part, after what decides that has changed. */
 void fm_together_sort(struct fm_together *t);
