@@ -382,7 +382,7 @@ int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t versi
 	fm_err_clear(err);
 	b.small = FM_FAULT("stage.alloc") ? NULL : fm_budget_alloc(SMALL_MAX * sizeof(*b.small));
 	for (unsigned n = 1; b.buf[0] && n < FM_STAGE_AT_ONCE; n++)
-		b.buf[n] = fm_stage_chunk_buf_new();
+		b.buf[n] = fm_stage_chunk_buf_more();
 	ret = b.buf[0] && b.small ? run(&b, fd, version, totals, err)
 				  : fm_err_sys(err, -ENOMEM, "read files");
 	for (unsigned n = 0; n < FM_STAGE_AT_ONCE; n++)

@@ -39,16 +39,24 @@ int fm_stage_chunk_open_path(int dir, const char *path, struct fm_reading **out)
 	return open_direct(dir, path, true, out);
 }
 
-uint8_t *fm_stage_chunk_buf_new(void)
+uint8_t *fm_stage_chunk_buf_of_taken(void)
 {
-	uint8_t *buf = NULL;
+	uint8_t *buf = FM_FAULT("stage.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_STAGE_CHUNK);
 
-	if (!fm_budget_take(FM_STAGE_CHUNK))
-		return NULL;
-	buf = FM_FAULT("stage.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_STAGE_CHUNK);
 	if (!buf)
 		fm_budget_give(FM_STAGE_CHUNK);
 	return buf;
+}
+
+uint8_t *fm_stage_chunk_buf_new(void)
+{
+	return fm_budget_take(FM_STAGE_CHUNK) ? fm_stage_chunk_buf_of_taken() : NULL;
+}
+
+uint8_t *fm_stage_chunk_buf_more(void)
+{
+	return fm_budget_take_leaving(FM_STAGE_CHUNK, FM_STAGE_LEFT) ? fm_stage_chunk_buf_of_taken()
+								     : NULL;
 }
 
 void fm_stage_chunk_buf_free(uint8_t *buf)

@@ -40,7 +40,7 @@ struct pieces {
 	int root;
 	uint8_t *buf;
 	piece_fn *fn;
-	bool has_chunks;
+	uint8_t *chunk;			/* of the first thread; NULL: no thread needs one */
 	pthread_mutex_t lock;		/* of all below */
 	struct fm_stage_reader *r;
 	struct fm_stage_extent x;
@@ -106,15 +106,14 @@ static void note(struct pieces *all, int ret)
 static void work_on_pieces(void *ctx, unsigned n)
 {
 	struct pieces *all = ctx;
-	uint8_t *chunk = all->has_chunks ? fm_stage_chunk_buf_new() : NULL, *at;
+	uint8_t *own = all->chunk && n > 0 ? fm_stage_chunk_buf_more() : NULL, *at;
 	struct piece p;
 
-	(void)n;
-	if (all->has_chunks && !chunk)
+	if (all->chunk && n > 0 && !own)
 		return;
 	while (take_piece(all, &p, &at))
-		note(all, all->fn(all->root, &p, at, chunk));
-	fm_stage_chunk_buf_free(chunk);
+		note(all, all->fn(all->root, &p, at, n > 0 ? own : all->chunk));
+	fm_stage_chunk_buf_free(own);
 }
 
 static int each_of(struct pieces *all)
@@ -128,7 +127,7 @@ static int each_of(struct pieces *all)
 	pthread_mutex_init(&all->lock, NULL);
 	fm_stage_at_once(several, work_on_pieces, all);
 	pthread_mutex_destroy(&all->lock);
-	return all->ret == 0 && all->left > 0 ? -ENOMEM : all->ret;
+	return all->ret;
 }
 
 static int each_piece(int manifest, uint32_t n, struct pieces *all)
@@ -179,9 +178,9 @@ static int read_source(int root, const struct piece *p, uint8_t *at, uint8_t *ch
 	return ret;
 }
 
-int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf)
+int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk)
 {
-	struct pieces all = { .root = root, .buf = buf, .fn = read_source, .has_chunks = true };
+	struct pieces all = { .root = root, .buf = buf, .fn = read_source, .chunk = chunk };
 
 	return each_piece(manifest, n, &all);
 }

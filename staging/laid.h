@@ -17,9 +17,10 @@
 
 /*
  * Into buf, which has room for them. -ESTALE: of the source, a file is not what was listed. The
- * source is read without the page cache where the file system can do that.
+ * source is read without the page cache where the file system can do that, through chunk (chunk.h);
+ * several threads read a pack where there is memory for more chunks.
  */
-int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf);
+int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk);
 int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
 
 /* Zeros become holes where the file system has any. Not synced. */

@@ -69,6 +69,11 @@ bool fm_budget_take(uint64_t bytes)
 	return take(bytes, fm_budget_most());
 }
 
+bool fm_budget_take_leaving(uint64_t bytes, uint64_t left)
+{
+	return left <= fm_budget_most() && take(bytes, fm_budget_most() - left);
+}
+
 /* Under the lock: the limit may be another one now. */
 static void waiting_ready(void)
 {

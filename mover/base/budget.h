@@ -26,6 +26,8 @@ uint64_t fm_budget_used(void);
  * (fm_budget_alloc_link()): whoever takes the rest must not end the sessions of others.
  */
 bool fm_budget_take(uint64_t bytes);
+/* The same, if so much is left afterwards: for what can wait, or go on with less. */
+bool fm_budget_take_leaving(uint64_t bytes, uint64_t left);
 void fm_budget_give(uint64_t bytes);
 /* How much fm_budget_take() has if nobody else has any. */
 uint64_t fm_budget_most(void);

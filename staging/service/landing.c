@@ -15,6 +15,7 @@
 #include "mover/node/engine.h"
 #include "mover/node/node.h"
 #include "mover/store/done_list.h"
+#include "staging/chunk.h"
 
 struct fm_landing {
 	struct fm_store store;
@@ -62,7 +63,7 @@ struct fm_landed *fm_landed_of_taken(size_t len)
 
 struct fm_landed *fm_landed_new(size_t len)
 {
-	return fm_budget_take(len) ? fm_landed_of_taken(len) : NULL;
+	return fm_budget_take_leaving(len, FM_STAGE_LEFT) ? fm_landed_of_taken(len) : NULL;
 }
 
 struct fm_landed *fm_landed_get(struct fm_landed *b)

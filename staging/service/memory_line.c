@@ -6,6 +6,7 @@
 
 #include "mover/node/engine.h"
 #include "mover/node/node.h"
+#include "staging/chunk.h"
 
 /* Whoever gave memory back calls: any thread. */
 static void freed(struct fm_budget_waiter *w)
@@ -18,14 +19,14 @@ static void freed(struct fm_budget_waiter *w)
 /* Takes the bytes, or sees to it that the line is called. */
 static bool take(struct fm_memory_line *line, size_t bytes)
 {
-	if (fm_budget_take(bytes))
+	if (fm_budget_take_leaving(bytes, FM_STAGE_LEFT))
 		return true;
 	if (line->is_called)
 		return false;
 	line->is_called = true;
 	fm_budget_await(&line->waiter);
 	/* What was given back between the two would call nobody. */
-	return fm_budget_take(bytes);
+	return fm_budget_take_leaving(bytes, FM_STAGE_LEFT);
 }
 
 /* The run goes to the end: the next of its asks waits until others had their turn. */

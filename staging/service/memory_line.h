@@ -4,7 +4,8 @@
  *
  * What finds no memory waits here, and is called when others have given enough back. Runs take
  * turns, and what a run asks for is served in order. Nobody overtakes the first: a large extent has
- * its turn, too. What waits holds no memory, so no two nodes wait for each other. Loop thread.
+ * its turn, too. What waits holds no memory, so no two nodes wait for each other. FM_STAGE_LEFT is
+ * never given. Loop thread.
  */
 #ifndef FM_STAGE_MEMORY_LINE_H
 #define FM_STAGE_MEMORY_LINE_H

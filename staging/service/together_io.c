@@ -26,12 +26,14 @@
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
 #include "staging/cache_file.h"
+#include "staging/chunk.h"
 #include "staging/laid.h"
 #include "staging/offered.h"
 #include "staging/service/local.h"
 #include "staging/service/older.h"
 #include "staging/service/together_priv.h"
 
+#define BESIDE (FM_STAGE_LEFT + (2u << 20))	/* memory that a node has to have for the rest */
 #define SCRATCH_LEN 8u		/* of an extent: its CRC, and 1 if it is there */
 
 enum op_kind { OP_READ, OP_WRITE, OP_FORGET, OP_UPLOAD, OP_CHECK, OP_PUBLISH };
@@ -108,12 +110,16 @@ static void read_run(struct fm_work *work)
 	struct op *op = fm_container_of(work, struct op, work);
 	struct fm_together *t = op->t;
 
-	op->b = fm_landed_of_taken(op->ask.bytes);
-	if (!op->b) {
+	uint8_t *chunk = fm_stage_chunk_buf_of_taken();
+
+	op->b = fm_landed_of_taken(op->ask.bytes - FM_STAGE_CHUNK);
+	if (!op->b || !chunk) {
+		fm_stage_chunk_buf_free(chunk);
 		op->code = -ENOMEM;
 		return;
 	}
-	op->code = fm_stage_extent_read_source(t->draft, t->root, op->extent, op->b->at);
+	op->code = fm_stage_extent_read_source(t->draft, t->root, op->extent, op->b->at, chunk);
+	fm_stage_chunk_buf_free(chunk);
 	op->crc = fm_crc32c(0, op->b->at, op->b->len);
 	atomic_fetch_add(&t->all->read, op->b->len);
 }
@@ -702,9 +708,13 @@ static void given(struct fm_memory_ask *ask)
 		submit(op->t, &op->work, read_run, read_done);
 }
 
+/* For the extent; what is read from the source passes a chunk. */
 static void ask_memory(struct op *op)
 {
-	op->ask = (struct fm_memory_ask){ .bytes = size_of(op->t, op->extent), .given = given };
+	size_t chunk = op->kind == OP_READ ? FM_STAGE_CHUNK : 0;
+
+	op->ask = (struct fm_memory_ask){ .bytes = size_of(op->t, op->extent) + chunk,
+					  .given = given };
 	op->is_waiting = true;
 	fm_memory_ask(&op->t->all->memory, &op->t->turn, &op->ask);
 }
@@ -801,17 +811,17 @@ static int new_core(struct fm_together *t, enum fm_run_place place)
  */
 static int check_memory(struct fm_together *t, const uint32_t *sizes)
 {
-	uint64_t most = fm_budget_most(), largest = 0;
+	uint64_t most = fm_budget_most(), beside = FM_STAGE_CHUNK + BESIDE, largest = 0;
 
 	for (uint32_t n = 0; n < t->about.extents; n++)
 		largest = sizes[n] > largest ? sizes[n] : largest;
-	if (largest <= most)
+	if (largest + beside <= most)
 		return 0;
 	return fm_err_set(&t->work_err, -EOPNOTSUPP,
 			  "a part of %s with %llu MiB does not fit into what memory.total leaves "
 			  "on %s: raise it in its fmove.conf by %llu MiB",
 			  t->about.name, (unsigned long long)(largest >> 20), t->all->o.node,
-			  (unsigned long long)((largest - most) * 8 / 7 >> 20) + 1);
+			  (unsigned long long)((largest + beside - most) * 8 / 7 >> 20) + 1);
 }
 
 static int fill_sizes(struct fm_together *t)

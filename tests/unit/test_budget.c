@@ -33,6 +33,10 @@ static void test_what_is_over_it_is_refused(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(grown);
 	CU_ASSERT_EQUAL(grown[99], 'y');
 	CU_ASSERT_FALSE(fm_budget_take(2000));
+	CU_ASSERT_FALSE(fm_budget_take_leaving(400, 1000));
+	CU_ASSERT_FALSE(fm_budget_take_leaving(1, LIMIT));
+	CU_ASSERT_TRUE(fm_budget_take_leaving(400, 500));
+	fm_budget_give(400);
 	CU_ASSERT_TRUE(fm_budget_take(500));
 	CU_ASSERT_FALSE(fm_budget_take_waiting(fm_share_user(1), 500, &held));
 	CU_ASSERT_TRUE(fm_budget_could_waiting(fm_share_user(1), 500));

@@ -13,10 +13,11 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/node/node.h"
+#include "staging/chunk.h"
 #include "staging/service/memory_line.h"
 #include "tests/fm_test.h"
 
-#define MOST 7000u		/* and an eighth for sessions */
+#define MOST 7000u		/* and what is left, and an eighth for sessions */
 #define ASKS 8
 
 static uint64_t stands_still(void *ctx)
@@ -40,11 +41,12 @@ static void given(struct fm_memory_ask *ask)
 static void begin(void)
 {
 	const struct fm_loop_opts opts = { .clock = &clock_of_test, .is_simulated = true };
+	const uint64_t most = MOST + FM_STAGE_LEFT;
 	struct fm_err err;
 
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&opts, &engine.env.loop, &err), 0);
-	fm_budget_set(MOST / 7 * 8);
-	CU_ASSERT_EQUAL(fm_budget_most(), MOST);
+	fm_budget_set(most / 7 * 8 + most % 7);
+	CU_ASSERT_EQUAL(fm_budget_most(), most);
 	fm_memory_line_init(&line, &engine);
 	fm_memory_turn_init(&turn[0]);
 	fm_memory_turn_init(&turn[1]);
@@ -109,6 +111,21 @@ static void test_event(void)
 	end(7000);
 }
 
+/* Goal: what an extent needs to be written is there, however much waits. */
+static void test_left(void)
+{
+	begin();
+	ask(0, 0, MOST);
+	CU_ASSERT_STRING_EQUAL(order, "a");
+	ask(1, 0, 1);
+	CU_ASSERT_TRUE(fm_budget_take(FM_STAGE_LEFT));
+	give_elsewhere(FM_STAGE_LEFT);
+	CU_ASSERT_STRING_EQUAL(order, "a");
+	give_elsewhere(1);
+	CU_ASSERT_STRING_EQUAL(order, "ab");
+	end(MOST);
+}
+
 /* Goal: a run that asks for much has one turn, as another one has. */
 static void test_turns(void)
 {
@@ -160,6 +177,7 @@ static void test_withdrawn(void)
 
 static const struct fm_test tests[] = {
 	{ "when memory is given back", test_event },
+	{ "some is left for writing", test_left },
 	{ "runs take turns", test_turns },
 	{ "a large one is not overtaken", test_large },
 	{ "the first goes away", test_withdrawn },

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -98,9 +99,10 @@ static size_t bytes_of(uint32_t n)
 
 static int move(uint32_t n, uint32_t crc)
 {
+	static _Alignas(FM_BLOCK) uint8_t chunk[FM_STAGE_CHUNK];
 	size_t len = bytes_of(n);
 	uint8_t *buf = len > 0 ? malloc(len) : NULL;
-	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf) : -ENOMEM;
+	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf, chunk) : -ENOMEM;
 
 	if (ret == 0)
 		CU_ASSERT_EQUAL(fm_crc32c(0, buf, len), crc);
@@ -273,8 +275,8 @@ static void test_at_once(void)
 }
 
 /*
- * Goal: without a thread, and without memory for one, the others do the work; without memory for
- * the only one it is an error. Method: extent 0 is a pack, 1 of one file.
+ * Goal: without a thread, and without memory for one, the others do the work; the first one needs
+ * no more than what the caller gives. Method: extent 0 is a pack, 1 of one file.
  */
 static void test_one_after_the_other(void)
 {
@@ -293,8 +295,9 @@ static void test_one_after_the_other(void)
 		CU_ASSERT_EQUAL(move(0, crc[0]), 0);
 		CU_ASSERT_TRUE(fm_fault_fired());
 	}
-	fm_fault_arm("stage.buf", 1);
-	CU_ASSERT_EQUAL(move(1, crc[1]), -ENOMEM);
+	fm_fault_arm("stage.buf", 1);	/* for one file the caller's is enough */
+	CU_ASSERT_EQUAL(move(1, crc[1]), 0);
+	CU_ASSERT_FALSE(fm_fault_fired());
 	fm_fault_arm(NULL, 0);
 	end();
 }
