@@ -16,6 +16,20 @@
 
 #include "mover/base/crc32c.h"
 
+/* Notes what is on the disk. have NULL: all of it. */
+static void note_there(struct fm_run *run, const uint64_t *have, const uint32_t *crc)
+{
+	struct member *m = &run->member;
+
+	for (uint32_t e = 0; e < run->extent_count; e++) {
+		if ((have && !(have[e / 64] >> (e % 64) & 1)) || !fm_run_is_right(run, e, crc[e]))
+			continue;
+		m->have[e / 64] |= UINT64_C(1) << (e % 64);
+		m->crc[e] = crc[e];
+		m->have_count++;
+	}
+}
+
 int fm_run_member_init(struct fm_run *run, const struct fm_run_params *p)
 {
 	struct member *m = &run->member;
@@ -27,16 +41,10 @@ int fm_run_member_init(struct fm_run *run, const struct fm_run_params *p)
 	m->crc = calloc(p->extent_count, sizeof(*m->crc));
 	if (!m->have || !m->crc)
 		return -ENOMEM;
-	for (uint32_t e = 0; e < p->extent_count; e++) {
-		if (p->place == FM_RUN_PASSIVE ||
-		    (p->place == FM_RUN_SINK && !(p->have && p->have[e / 64] >> (e % 64) & 1)))
-			continue;
-		if (!fm_run_is_right(run, e, p->crc[e]))
-			continue;
-		m->have[e / 64] |= UINT64_C(1) << (e % 64);
-		m->crc[e] = p->crc[e];
-		m->have_count++;
-	}
+	if (p->place == FM_RUN_READY)
+		note_there(run, NULL, p->crc);
+	else if (p->place == FM_RUN_SINK && p->have)
+		note_there(run, p->have, p->crc);
 	return 0;
 }
 
@@ -532,15 +540,21 @@ void fm_run_published(struct fm_run *run, int code)
 	fm_run_tick(run, run->clock_ns);
 }
 
-void fm_run_want(struct fm_run *run)
+/* What it reads and holds for others stays: it may be on its way to them. */
+void fm_run_want(struct fm_run *run, const uint64_t *have, const uint32_t *crc)
 {
 	if (run->is_over || run->member.place != FM_RUN_PASSIVE)
 		return;
 	run->member.place = FM_RUN_SINK;
+	if (have)
+		note_there(run, have, crc);
 	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) /* what it read for others */
 		if (run->member.slot[i].use == SLOT_HELD)
 			write_held(run, &run->member.slot[i]);
-	send_state(run, FM_RUN_PULSE);
+	if (run->member.have_count > 0)
+		fm_run_join(run);
+	else
+		send_state(run, FM_RUN_PULSE);
 	fm_run_request(run, 0);
 }
 

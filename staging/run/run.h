@@ -115,8 +115,8 @@ void fm_run_called(struct fm_run *run, uint64_t peers, uint64_t refused);
 
 /* A request made here for these nodes. */
 void fm_run_request(struct fm_run *run, uint64_t nodes);
-/* Room is reserved: this node is a sink. */
-void fm_run_want(struct fm_run *run);
+/* Room is reserved: this node is a sink. have, crc: as in the params of one. */
+void fm_run_want(struct fm_run *run, const uint64_t *have, const uint32_t *crc);
 /* It is none: no room, no right. */
 void fm_run_refuse(struct fm_run *run, int code);
 

@@ -1203,9 +1203,19 @@ static void take_run(struct fm_work *work)
 		fm_cache_fetch_wrote(t->fetch, t->laid, 0);
 }
 
-/* A passive node becomes a sink. For the other nodes it is as if this node had begun anew. */
+/*
+ * A passive node becomes a sink. For the other nodes it is as if a node that was out had begun
+ * anew; any other one goes on with what it reads for them.
+ */
 static void become_sink(struct fm_together *t)
 {
+	struct fm_run_show show;
+
+	fm_run_show(t->core, &show);
+	if (show.place == FM_RUN_PASSIVE) {
+		fm_run_want(t->core, t->have, t->crc);
+		return;
+	}
 	fm_together_drop_core(t);
 	if (new_core(t, FM_RUN_SINK) < 0) {
 		t->is_broken = true;

@@ -491,6 +491,22 @@ static uint64_t clock_of(const struct node *n)
 }
 
 /* What a run goes on from is read again: what rotted is not there. */
+static void find_on_disk(const struct node *n, uint64_t have[static (EXTENTS_MAX + 63) / 64])
+{
+	for (uint32_t e = 0; e < sim.extent_count; e++)
+		if (n->is_durable[e] &&
+		    (n->disk[e] == n->journal[e] || sim_mutant == MUTANT_JOURNAL_FIRST))
+			have[e / 64] |= UINT64_C(1) << (e % 64);
+}
+
+static void want(struct node *n)
+{
+	uint64_t have[(EXTENTS_MAX + 63) / 64] = {0};
+
+	find_on_disk(n, have);
+	fm_run_want(n->run, have, n->journal);
+}
+
 void sim_start(unsigned node, uint64_t request)
 {
 	struct node *n = &sim.node[node];
@@ -515,10 +531,7 @@ void sim_start(unsigned node, uint64_t request)
 	if (request)
 		sim_trace("n%u is asked for %llx", node, (unsigned long long)request);
 	if (!n->run) {
-		for (uint32_t e = 0; e < sim.extent_count; e++)
-			if (n->is_durable[e] &&
-			    (n->disk[e] == n->journal[e] || sim_mutant == MUTANT_JOURNAL_FIRST))
-				have[e / 64] |= UINT64_C(1) << (e % 64);
+		find_on_disk(n, have);
 		p.join = ++n->runs << 16;
 		p.place = n->is_ready		    ? FM_RUN_READY
 			  : request & sim_bit(node) ? FM_RUN_SINK
@@ -531,7 +544,7 @@ void sim_start(unsigned node, uint64_t request)
 	if (n->run && request) {
 		fm_run_request(n->run, request);
 		if (request & sim_bit(node))
-			fm_run_want(n->run);
+			want(n);
 	}
 	sim_reap(n);
 }
@@ -590,7 +603,7 @@ static void step_run(struct node *n, struct event *e)
 	else if (e->kind == EVENT_PUBLISHED)
 		on_published(n);
 	else if (e->kind == EVENT_INVITED)
-		fm_run_want(n->run);
+		want(n);
 	else if (e->kind == EVENT_DISK_BAD)
 		fm_run_disk_bad(n->run, e->extent);
 }

@@ -497,11 +497,31 @@ static void test_want_while_reading(void)
 	struct slot *s = read_for(run, 7, 1 << 2);
 
 	CU_ASSERT_EQUAL(written, 0);
-	fm_run_want(run);
+	fm_run_want(run, NULL, NULL);
 	CU_ASSERT_EQUAL(written, 1);
 	fm_run_written(run, fm_run_slot_number(run, s), 0);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_HAVE], 1);
 	CU_ASSERT_FALSE(run->member.lease[0].is_used);
+	fm_run_free(run);
+}
+
+/* Goal: what is on its disk when it becomes a sink is reported, and not read again. */
+static void test_want_what_is_there(void)
+{
+	static const uint64_t have[] = {1 << 7, 0, 0, 0, 0};
+	static const uint32_t crc[300] = {[7] = 77};
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+	struct slot *s = read_for(run, 8, 1 << 2);
+	unsigned reports = sent_of[FM_RUN_JOIN];
+
+	fm_run_want(run, have, crc);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], reports + 1);
+	CU_ASSERT_EQUAL(run->member.have_count, 1);
+	CU_ASSERT_EQUAL(run->member.crc[7], 77);
+	CU_ASSERT_EQUAL(s->use, SLOT_HELD);	/* it goes on with what it holds */
+	CU_ASSERT_EQUAL(written, 1);
+	order(run, FM_RUN_LEASE, 7, 1 << 2);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_HAVE], 1);
 	fm_run_free(run);
 }
 
@@ -1092,6 +1112,7 @@ static const struct fm_test tests[] = {
 	{"an order out of its turn", test_order_out_of_turn},
 	{"a lease for who is away", test_lease_for_who_is_away},
 	{"a reader that becomes a sink", test_want_while_reading},
+	{"one that has some of it already", test_want_what_is_there},
 	{"a READY member that lost an extent", test_ready_that_lost},
 	{"no lease for who has it", test_no_lease_for_who_has_it},
 	{"an event ends", test_event_ends},
