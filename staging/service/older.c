@@ -17,34 +17,26 @@
 #include "staging/cache.h"
 #include "staging/laid.h"
 #include "staging/manifest.h"
+#include "staging/service/hub.h"
 
-/* ---- which one ---- */
+#define NEWEST 4u	/* versions that are looked at */
+
+/* ---- which ones ---- */
+
+/* Of a hub's repository each commit is a source of its own, and has blobs of the others. */
+static bool is_of(const char *other, const char *source)
+{
+	bool is_hub = strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0;
+	const char *commit = is_hub ? strrchr(source, '@') : NULL;
+
+	return commit ? strncmp(other, source, (size_t)(commit - source) + 1) == 0
+		      : strcmp(other, source) == 0;
+}
 
 static bool is_one(struct fm_cache *c, uint64_t id, const char *source, struct fm_cache_info *out)
 {
 	return fm_cache_look(c, id, out) && out->state == FM_CACHE_READY &&
-	       strcmp(out->source, source) == 0;
-}
-
-/* The newest READY version of that source; 0: there is none. */
-static uint64_t find(struct fm_cache *c, const char *source)
-{
-	uint64_t *ids = FM_FAULT("stage.older")
-				? NULL
-				: malloc(FM_CACHE_DATASETS_MAX * sizeof(*ids));
-	size_t count = ids ? fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX) : 0;
-	struct fm_cache_info info;
-	int64_t newest = INT64_MIN;
-	uint64_t id = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!is_one(c, ids[i], source, &info) || info.created_ns <= newest)
-			continue;
-		newest = info.created_ns;
-		id = ids[i];
-	}
-	free(ids);	/* without memory all is fetched */
-	return id;
+	       is_of(out->source, source);
 }
 
 /* ---- the files of a manifest ---- */
@@ -114,7 +106,7 @@ static void close_files(struct files *f)
 	free(f->crcs);
 }
 
-/* ---- taking ---- */
+/* ---- which one has most of it ---- */
 
 static int open_manifest(struct fm_cache *c, uint64_t id)
 {
@@ -126,6 +118,91 @@ static int open_manifest(struct fm_cache *c, uint64_t id)
 	strcpy(strrchr(path, '/') + 1, FM_CACHE_MANIFEST_NAME);
 	return fm_call(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
+
+static bool is_before(const struct fm_cache_file *a, const struct fm_cache_file *b)
+{
+	return fm_stage_path_compare(a->path, strlen(a->path), b->path, strlen(b->path)) < 0;
+}
+
+/* The bytes of files that both have. */
+static uint64_t count_common(struct files *had, struct files *wanted)
+{
+	struct fm_cache_file old, new;
+	bool has_old = next_file(had, &old);
+	uint64_t bytes = 0;
+
+	while (next_file(wanted, &new)) {
+		while (has_old && is_before(&old, &new))
+			has_old = next_file(had, &old);
+		if (has_old && strcmp(old.path, new.path) == 0 && old.size == new.size &&
+		    old.mtime_ns == new.mtime_ns)
+			bytes += new.size;
+	}
+	return bytes;
+}
+
+static uint64_t common_bytes(struct fm_cache *c, uint64_t id, int draft)
+{
+	struct files had = { .has_crcs = false }, wanted = { .has_crcs = false };
+	int manifest = open_manifest(c, id);
+	uint64_t bytes = 0;
+
+	if (manifest < 0)
+		return 0;
+	if (fm_stage_reader_new(manifest, &had.r) == 0 &&
+	    fm_stage_reader_new(draft, &wanted.r) == 0)
+		bytes = count_common(&had, &wanted);
+	close_files(&had);
+	close_files(&wanted);
+	(void)close(manifest);	/* only read */
+	return bytes;
+}
+
+/* The newest READY ones of that source, newest first. Without memory there are none. */
+static unsigned list_newest(struct fm_cache *c, const char *source, uint64_t out[NEWEST + 1])
+{
+	uint64_t *ids = FM_FAULT("stage.older")
+				? NULL
+				: malloc(FM_CACHE_DATASETS_MAX * sizeof(*ids));
+	size_t count = ids ? fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX) : 0;
+	int64_t created[NEWEST + 1];
+	struct fm_cache_info info;
+	unsigned n = 0, at;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is_one(c, ids[i], source, &info))
+			continue;
+		for (at = n; at > 0 && created[at - 1] < info.created_ns; at--) {
+			created[at] = created[at - 1];
+			out[at] = out[at - 1];
+		}
+		created[at] = info.created_ns;
+		out[at] = ids[i];
+		n += n < NEWEST;	/* the oldest of one too many is forgotten */
+	}
+	free(ids);
+	return n;
+}
+
+/* The one that has most of the new version; 0: there is none. */
+static uint64_t find(struct fm_cache *c, const char *source, int draft)
+{
+	uint64_t newest[NEWEST + 1], id = 0, most = 0, bytes;
+	unsigned count = list_newest(c, source, newest);
+
+	if (count == 1)
+		return newest[0];
+	for (unsigned n = 0; n < count; n++) {
+		bytes = common_bytes(c, newest[n], draft);
+		if (bytes <= most)
+			continue;
+		most = bytes;
+		id = newest[n];
+	}
+	return id;
+}
+
+/* ---- taking ---- */
 
 /* What is not taken comes with the rest. */
 static void leave(void *ctx, const struct fm_cache_file *file)
@@ -160,7 +237,7 @@ static int take(struct fm_stage_older *o, uint64_t id, int manifest, struct fm_c
 
 int fm_stage_older_take(struct fm_stage_older *o, struct fm_cache_fetch *f, struct fm_err *err)
 {
-	uint64_t id = find(o->cache, o->source);
+	uint64_t id = find(o->cache, o->source, o->draft);
 	int manifest = id ? open_manifest(o->cache, id) : -ENOENT, ret;
 
 	o->bytes = o->linked = 0;
@@ -214,7 +291,7 @@ static int open_extents(struct fm_older_extents *o, uint64_t id, uint32_t count)
 struct fm_older_extents *fm_older_extents_open(struct fm_cache *cache, const char *source,
 					       int draft, uint32_t count)
 {
-	uint64_t id = find(cache, source);
+	uint64_t id = find(cache, source, draft);
 	struct fm_older_extents *o = id && !FM_FAULT("stage.older_extents")
 					     ? calloc(1, sizeof(*o)) : NULL;
 

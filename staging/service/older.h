@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * older - what did not change since the version of a source that is READY here.
+ * older - what did not change since a version of the source that is READY here: of the newest the
+ * one that has most of it. Of a hub's repository any commit counts.
  *
  * Files of one source that have the same path, size and time are unchanged, as the listing has it
  * for the whole. They are taken from the disk, after they were compared with the CRCs of the older

@@ -469,7 +469,7 @@ static void take_older(struct fm_stage_run *r)
 	bool is_gone_on = fm_call_fstatat(dir, FM_STAGE_TAKEN, &st) == 0;
 
 	r->is_update = false;
-	if (r->draft < 0 || r->is_hub || r->totals.is_file ||
+	if (r->draft < 0 || r->totals.is_file ||
 	    r->totals.entries > FM_TREE_HARDLINKS_MAX ||
 	    (!is_gone_on && fm_cache_names(dir, has_ours, NULL) != 0) ||
 	    fm_stage_older_take(&o, r->fetch, &err) <= 0)

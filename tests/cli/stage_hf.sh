@@ -88,6 +88,19 @@ diff -r "$from/$old/snapshots/$two" tree || bad "the tree of links differs"
 [ "$(fmove stage "hf:org/old@$one" 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a commit: $(cat err)"
 diff -r "$from/$old/snapshots/$one" "$hub/$old/snapshots/$one" || bad "the tagged snapshot differs"
 
+# Another revision has blobs of those that are here: only what is new of it comes.
+got() {
+	fmove status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum + 0 }'
+}
+four=$(commit four)
+cp -a "$from/$old/snapshots/$two" "$from/$old/snapshots/$four"
+echo four >new; file $old "$four" four git
+before=$(got)
+[ "$(fmove stage "hf:org/old@$four" 2>err)" = "$hub/$old/snapshots/$four" ] || bad "another revision: $(cat err)"
+[ $(($(got) - before)) -lt 1000000 ] || bad "another revision: $(($(got) - before)) bytes came"
+diff -r "$from/$old/snapshots/$four" "$hub/$old/snapshots/$four" || bad "another revision differs"
+diff -r "$from/$old/snapshots/$two" "$path" || bad "the one before it changed"
+
 # The newer layout; what others have in the cache's own blobs stays there.
 fmove stage --json hf:datasets/org/new >out 2>err || bad "the newer layout: $(cat err)"
 grep -q "\"path\":\"$hub/$new/snapshots/$three\".*\"hf_home\":\"$dir/c/n1/cache/hf\"" out || bad "the object: $(cat out)"
