@@ -261,6 +261,11 @@ static bool is_better(const struct fm_cache *c, const struct fm_cache_entry *e,
 	return fm_cache_age(c, &e->use.requested) < fm_cache_age(c, &best->use.requested);
 }
 
+static bool is_called(const struct fm_cache_entry *e, const char *name)
+{
+	return strcmp(e->set.name, name) == 0 || strcmp(e->set.source, name) == 0;
+}
+
 uint64_t fm_cache_find_name(struct fm_cache *c, const char *name)
 {
 	struct fm_cache_entry *best = NULL;
@@ -270,7 +275,7 @@ uint64_t fm_cache_find_name(struct fm_cache *c, const char *name)
 	fm_list_each (at, next, &c->entries) {
 		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		if (!e->is_going && strcmp(e->set.name, name) == 0 && is_better(c, e, best))
+		if (!e->is_going && is_called(e, name) && is_better(c, e, best))
 			best = e;
 	}
 	id = best ? best->set.id : 0;

@@ -132,7 +132,10 @@ struct fm_cache_sums {
 uint64_t fm_cache_find_version(struct fm_cache *cache, const struct fm_cache_key *version);
 uint64_t fm_cache_find_listing(struct fm_cache *cache, const struct fm_cache_key *listing);
 
-/* The dataset of that name that was asked for last; a READY one is preferred. 0: there is none. */
+/*
+ * The dataset of that name, or from that source, that was asked for last; a READY one is preferred.
+ * 0: there is none.
+ */
 uint64_t fm_cache_find_name(struct fm_cache *cache, const char *name);
 
 bool fm_cache_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out);

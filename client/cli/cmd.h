@@ -171,6 +171,9 @@ void fm_help_cmd(const struct fm_cmd *cmd);
 /* The name in a NULL-terminated list that is nearest to word, or NULL if none is near. */
 const char *fm_nearest(const char *word, const char *const *names);
 
+/* What to say here for a command that other tools have ("cp"), or NULL. */
+const char *fm_other_word(const char *word);
+
 int fm_cmd_put(int argc, char **argv);
 int fm_cmd_get(int argc, char **argv);
 int fm_cmd_ls(int argc, char **argv);

@@ -205,7 +205,8 @@ static int take_id(struct command *c)
 	}
 	status = fm_group_take_id(&c->args, said, &c->id);
 	if (status == 0 && !c->id)
-		return fm_usage(&c->args, "which group? say its ID, or set FMOVE_GROUP");
+		return fm_usage(&c->args, "which group? its ID comes before NODE:STORE/PATH, or "
+					"is in FMOVE_GROUP");
 	return status;
 }
 

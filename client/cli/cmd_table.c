@@ -141,7 +141,8 @@ const struct fm_cmd fm_cmds[] = {
 	 "check NAME reads all of one that is ready again and compares it with its manifest; what "
 	 "is damaged is printed, and the exit status is 5.",
 	 fm_opts_datasets, true, fm_cmd_datasets},
-	{"pin", "NAME", "Keep a dataset until it is unpinned.", "fmove datasets lists the names.",
+	{"pin", "NAME", "Keep a dataset until it is unpinned.",
+	 "NAME, or NODE:STORE/PATH that it came from, as fmove datasets lists them.",
 	 fm_opts_pin, true, fm_cmd_pin},
 	{"unpin", "NAME", "Keep a dataset no longer than it is used.",
 	 "What you pinned; as root, what anybody did. It stays until its room is wanted; fmove "

@@ -11,7 +11,7 @@ static int unknown_verb(const char *group, const char *word)
 {
 	const char *gap = *group ? " " : "", *colon = *group ? ": " : "";
 	const char *names[VERBS_MAX + 1];
-	const char *nearest;
+	const char *nearest, *other = *group ? NULL : fm_other_word(word);
 	size_t n = 0;
 
 	for (const struct fm_cmd *c = fm_cmds; c->name && n < VERBS_MAX; c++) {
@@ -20,7 +20,9 @@ static int unknown_verb(const char *group, const char *word)
 	}
 	names[n] = NULL;
 	nearest = fm_nearest(word, names);
-	if (nearest)
+	if (other)
+		fm_say("unknown command \"%s\": %s (fmove --help)", word, other);
+	else if (nearest)
 		fm_say("%s%sunknown command \"%s\", did you mean \"%s\"? (fmove%s%s --help)", group,
 		       colon, word, nearest, gap, group);
 	else

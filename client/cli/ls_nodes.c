@@ -138,7 +138,7 @@ static int list(const char *text, const struct fm_ls_nodes *how)
 	}
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail("ls", text, &why);
+		status = fm_ask_fail("ls", text ? node : NULL, &why);
 	else if (text && l.count == 0 && !how->is_json)
 		fm_say("ls: no store there that you may read or write to");
 	if (how->is_json)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* suggest - the word that was probably meant. See cmd.h. */
+/* suggest - the word that was probably meant, or what another tool's word is here. See cmd.h. */
 #include "client/cli/cmd.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX 32
@@ -55,4 +56,36 @@ const char *fm_nearest(const char *word, const char *const *names)
 		}
 	}
 	return best;
+}
+
+const char *fm_other_word(const char *word)
+{
+	static const struct {
+		const char *words;	/* a blank before and behind each */
+		const char *says;
+	} others[] = {
+		{" cp copy scp rsync sync mirror ", "fmove put sends, fmove get receives"},
+		{" send push upload ", "fmove put sends"},
+		{" receive pull fetch download ", "fmove get receives"},
+		{" cat ", "fmove get NODE:STORE/PATH - writes to standard output"},
+		{" du ", "fmove rm -rn says how much is there, and removes nothing"},
+		{" dir list find ", "fmove ls lists"},
+		{" delete del unlink rmdir ", "fmove rm removes"},
+		{" rename ", "fmove mv renames"},
+		{" link symlink ", "fmove ln -s makes a link"},
+		{" ps top queue ", "fmove jobs lists your transfers, fmove status all"},
+		{" kill stop abort ", "fmove cancel ends a job"},
+		{" peers nodes ", "fmove ls lists the nodes"},
+		{" stores ", "fmove ls NODE: lists the stores of a node"},
+	};
+	char wanted[WORD_MAX + 3];
+
+	if (strlen(word) > WORD_MAX || strchr(word, ' '))
+		return NULL;
+	/* fits */
+	(void)snprintf(wanted, sizeof(wanted), " %s ", word);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strstr(others[i].words, wanted))
+			return others[i].says;
+	return NULL;
 }

@@ -45,6 +45,6 @@ int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct f
 	*out = fm_engine_store_get(e, store, len);
 	if (*out)
 		return 0;
-	return fm_err_set(err, -ENOENT, "%s has no store %.*s; fmove df %s lists those there are",
-			  e->name, (int)len, store, e->name);
+	return fm_err_set(err, -ENOENT, "no store %.*s; fmove df %s lists those there are",
+			  (int)len, store, e->name);
 }

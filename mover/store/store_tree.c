@@ -185,7 +185,7 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 {
 	return fm_path_check_target(parent, path, may_replace, "a tree",
 				    "--update merges into it, --replace puts this one in its "
-				    "place, and a / at the end of the name puts it inside",
+				    "place, and a / behind that name puts it inside",
 				    err);
 }
 

@@ -69,7 +69,7 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 		return fm_err_set(err, -EEXIST,
 				  "directory \"%s\" exists; --update merges into it, --replace "
 				  "puts this one in its place, "
-				  "and a / at the end of the name puts it inside",
+				  "and a / behind that name puts it inside",
 				  shown.text);
 	ret = refuse_mount(s, err);
 	if (ret < 0)

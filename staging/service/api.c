@@ -428,9 +428,9 @@ struct change {
 };
 
 /*
- * Whether the dataset has that name, and this user staged it or is root. For one that was removed
- * from the disk by hand nobody knows who staged it; then any user may, because there is nothing
- * left to lose.
+ * Whether the dataset has that name or source, and this user staged it or is root. For one that was
+ * removed from the disk by hand nobody knows who staged it; then any user may, because there is
+ * nothing left to lose.
  */
 static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 {
@@ -438,7 +438,8 @@ static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 	struct fm_err err;	/* it goes just now: then it is none */
 	int ret;
 
-	if (!fm_cache_look(c, id, &info) || strcmp(info.name, name) != 0)
+	if (!fm_cache_look(c, id, &info) ||
+	    (strcmp(info.name, name) != 0 && strcmp(info.source, name) != 0))
 		return false;
 	ret = uid == 0 ? 1 : fm_cache_is_allowed(c, id, uid, &err);
 	return ret == 1 || ret == -ENOENT;

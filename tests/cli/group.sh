@@ -92,7 +92,7 @@ no 2 'commit: a group.s ID has 32 hexadecimal digits' fmove group commit 13 n2:s
 FMOVE_GROUP=$first
 no 2 'FMOVE_GROUP is set, which takes no --update' fmove put --update -r tree n2:s/runs/2/one
 unset FMOVE_GROUP
-no 2 'which group' fmove group commit n2:s/runs/2
+no 2 'which group. its ID comes before' fmove group commit n2:s/runs/2
 no 2 'whole store' fmove group begin n2:s/
 no 2 'members' fmove group begin n2:s/runs/9 --members 0
 no 2 'takes no --update' fmove put --group "$first" --update -r tree n2:s/runs/2/one

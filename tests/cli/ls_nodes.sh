@@ -63,7 +63,7 @@ no 2 'for a directory' fmove ls --partial n2:
 no 2 'for a directory' fmove ls --after s n2:
 no 2 'names only' fmove ls -0 -l
 no 2 'NODE:STORE/PATH' fmove ls n2
-no 1 'n9' fmove ls n9:
+no 1 'ls: n9: no node n9' fmove ls n9:
 no 2 'NODE:STORE/PATH' fmove ls $'\x1b[31m:'
 no 2 'NODE:STORE/PATH' fmove ls :
 no 2 'too many' fmove ls n1: n2:

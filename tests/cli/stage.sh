@@ -106,9 +106,9 @@ no 1 'stores = \( \{ name = "tmp"; directory = "/tmp"; \} \);' fmove stage /tmp
 no 2 'absolute path in a store' fmove stage ./set
 no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
 no 1 '' fmove stage nobody:s/set
-no 1 'n1 has no store none' fmove stage n1:none/set
-no 1 'n1 has no store none; fmove df n1 ' fmove stage none/set
-no 1 'n1 has no store none; fmove df n1 ' fmove verify n1:none/set
+no 1 'no store none' fmove stage n1:none/set
+no 1 'no store none; fmove df n1 ' fmove stage none/set
+no 1 'no store none; fmove df n1 ' fmove verify n1:none/set
 no 1 'nowhere' fmove stage s/nowhere
 mkfifo "$(store 2)/fifo"
 no 1 'neither a directory nor a file' fmove stage n2:s/fifo
@@ -246,8 +246,11 @@ is_ready() { [ -n "$(rows '"name":"detached","state":"ready"')" ]; }
 await is_ready || bad "detached does not come: $(fmove datasets)"
 here=$(fmove stage --detach n2:s/detached 2>err) && [ -d "$here" ] || bad "detached and here: $(cat err)"
 no 1 'it is pinned' fmove unstage detached
-ok fmove unpin detached
-await fmove unstage detached 2>/dev/null || bad "it is held: $(fmove datasets)"
+# Where it came from is a name, too.
+ok fmove unpin n2:s/detached
+no 1 'no dataset here is called "n2:s/detache"' fmove unstage n2:s/detache
+await fmove unstage n2:s/detached 2>/dev/null || bad "it is held: $(fmove datasets)"
+[ -z "$(rows '"name":"detached"')" ] || bad "unstage by its source left it: $(fmove datasets)"
 
 # A command that is none: as a shell has it.
 fmove stage n2:s/set -- ./none 2>err

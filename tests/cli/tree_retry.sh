@@ -230,7 +230,7 @@ reachable 2
 # ---- what does not pass ----
 
 from=$SECONDS
-no 1 'n2 has no store nostore; fmove df n2 ' fmove put -r --retry 10min a n2:nostore/x
+no 1 'no store nostore; fmove df n2 ' fmove put -r --retry 10min a n2:nostore/x
 no 6 'exists; --update' fmove put -r --retry 10min a n2:s/t1
 no 1 'is tried once' fmove put -r --retry 1min --detach a n2:s/x
 [ $((SECONDS - from)) -lt "$HANG_S" ] || bad "what is refused was tried for $((SECONDS - from)) s"

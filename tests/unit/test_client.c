@@ -278,6 +278,28 @@ static void test_the_nearest_word_is_suggested(void)
 	CU_ASSERT_PTR_NULL(fm_nearest("a-word-that-is-much-longer-than-any-of-them", words));
 }
 
+/* What is said for the words of other tools names commands that there are. */
+static void test_the_words_of_other_tools_are_known(void)
+{
+	static const char *const words[] = {"cp", "push", "fetch", "cat", "du", "find", "rmdir",
+					    "rename", "symlink", "ps", "stop", "nodes", "stores"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		const char *says = fm_other_word(words[i]);
+		bool is_there = false;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(says);
+		for (const struct fm_cmd *c = fm_cmds; c->name; c++)
+			is_there |= strlen(says) > strlen("fmove ") + strlen(c->name) &&
+				    strncmp(says + strlen("fmove "), c->name, strlen(c->name)) == 0;
+		CU_ASSERT_TRUE(is_there);
+	}
+	CU_ASSERT_PTR_NULL(fm_other_word("frobnicate"));
+	CU_ASSERT_PTR_NULL(fm_other_word(""));
+	CU_ASSERT_PTR_NULL(fm_other_word("cp copy"));
+	CU_ASSERT_PTR_NULL(fm_other_word("a-word-that-is-much-longer-than-any-of-them"));
+}
+
 static void test_every_row_is_whole(void)
 {
 	bool has_verbs;
@@ -642,6 +664,7 @@ static const struct fm_test tests[] = {
 	{ "names are put together", test_names_are_put_together },
 	{ "options and operands are told apart", test_options_and_operands_are_told_apart },
 	{ "the nearest word is suggested", test_the_nearest_word_is_suggested },
+	{ "the words of other tools are known", test_the_words_of_other_tools_are_known },
 	{ "every row of the table is whole", test_every_row_is_whole },
 	{ "numbers read well", test_numbers_read_well },
 	{ "nothing shown moves the cursor", test_nothing_shown_moves_the_cursor },
