@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-# tree - put -r of many files between two local nodes, against rsync -a and against tar piped into tar.
+# tree - put -r of many files between two local nodes, against rsync -a and against tar piped into tar; put -r --update of what did not change,
+# against rsync -a.
 # shellcheck shell=bash
 
 TREE_PORT=17520
 TREE_FILES=${FM_BENCH_TREE_FILES:-50000}	# of 100 KiB on average, on disk
 TREE_SMALL_FILES=${FM_BENCH_TREE_SMALL:-200000}	# of 4 KiB, in memory and on disk
+TREE_SAME_FILES=${FM_BENCH_TREE_SAME:-15000}	# of 10 KiB on average, on disk, at both ends
 
 bench_tree() {
 	need rsync tar
@@ -12,6 +14,7 @@ bench_tree() {
 	tree_memory
 	tree_on_disk big "$TREE_FILES" 102400 "$TREE_FILES files of 100 KiB" 2.5 2
 	tree_on_disk small "$TREE_SMALL_FILES" =4096 "$TREE_SMALL_FILES files of 4 KiB" 2 -
+	tree_unchanged
 }
 
 tree_cold() {
@@ -121,4 +124,40 @@ tree_on_disk() {
 	tree_compare "tar | tar and sync, the same" "${name}_tar" tree_tar "$6"
 	node_stop "$memory/tree-$name/n1"
 	node_stop "$memory/tree-$name/n2"
+}
+
+# ---- a tree that did not change ----
+
+# tree_same CMD...: the seconds of a command that finds both trees alike and copies nothing.
+tree_same() {
+	[ -z "$tree_is_cold" ] || tree_cold
+	tree_seconds "$@"
+}
+
+tree_update() {
+	tree_same "$FMOVE_BIN/fmove" --socket "$tree_socket" put -r --update --quiet "$tree_source" n2:t/copy
+}
+
+tree_rsync_same() {
+	tree_same rsync -a "$tree_source/" "$tree_target/copy/"
+}
+
+tree_unchanged() {
+	local what="rsync -a of $TREE_SAME_FILES files of 10 KiB that did not change, disk to disk"
+
+	tree_source=$disk/tree-source-same tree_target=$disk/tree-target-same tree_durable=disk tree_is_cold=''
+	"$FMOVE_BIN/make_tree" "$tree_source" "$TREE_SAME_FILES" 10240
+	tree_nodes "$memory/tree-same"
+	"$FMOVE_BIN/fmove" --socket "$tree_socket" put -r --quiet "$tree_source" n2:t/copy
+	tree_versus_rsync "$what, warm cache" same_warm
+	tree_is_cold=1
+	[ "$(id -u)" != 0 ] || tree_versus_rsync "$what, cold cache" same_cold
+	node_stop "$memory/tree-same/n1"
+	node_stop "$memory/tree-same/n2"
+}
+
+# tree_versus_rsync WHAT NAME: our seconds over those of rsync.
+tree_versus_rsync() {
+	in_turn "$work/tree.$2" tree_update tree_rsync_same
+	compare "$1, seconds; put -r --update: left" "$work/tree.$2" 1 2 s rsync '<=' 0.7
 }
