@@ -419,11 +419,14 @@ int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, b
 /* ---- sink_merge.c ---- */
 
 /*
- * Before anything comes: how many names the old version has. What cannot be read of it, or is
+ * Before anything is made: how many names the old version has. What cannot be read of it, or is
  * another file system, is refused if all of it is to stay. Whoever calls it second waits for the
  * first.
  */
 int fm_sink_survey(struct fm_sink *s, struct fm_err *err);
+
+/* How many names the old version has, without a look at each of them. */
+int fm_sink_count_old(struct fm_sink *s, uint64_t *names, struct fm_err *err);
 
 /* In a dry run: a name that came is in the old version, too. */
 void fm_sink_foreign_met(struct fm_sink *s, const char *path, size_t len);

@@ -291,11 +291,11 @@ int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits
 
 	*count = 0;
 	if (ret == 0)
-		ret = fm_sink_survey(s, err);
-	if (ret == 0)
 		ret = fm_sink_look_at(s, pack, len, err);
 	if (ret > 0)
 		return answer_same(pack, len, bits, count);
+	if (ret == 0)
+		ret = fm_sink_survey(s, err);
 	if (ret == 0)
 		ret = fm_sink_build(s, err);
 	return ret < 0 ? ret : fm_sink_make(s, pack, len, bits, count, err);

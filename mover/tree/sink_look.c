@@ -8,6 +8,9 @@
  * what was put aside is made now, and the update goes on as if it never had looked. A file was the
  * same, and is not any more when it is made: -ESTALE, since it was said that it need not come.
  *
+ * The old version is surveyed before something is made, and not for looking: where nothing is
+ * replaced, whatever is mounted or another user's stays. So its names alone are counted at the end.
+ *
  * What was taken for the same must be sure to be taken over: by hard link, whatever else the file
  * system can. An earlier try has left something: it is gone on with at once.
  */
@@ -216,7 +219,9 @@ int fm_sink_build(struct fm_sink *s, struct fm_err *err)
 		return 0;
 	pthread_mutex_lock(&s->beginning);
 	if (stop_looking(&s->look)) {
-		ret = fm_sink_stage(s, &s->begin_err);
+		ret = fm_sink_survey(s, &s->begin_err);
+		if (ret == 0)
+			ret = fm_sink_stage(s, &s->begin_err);
 		if (ret == 0)
 			ret = make_all(s, &s->begin_err);
 		if (ret < 0)
@@ -239,10 +244,9 @@ int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err)
 
 	if (atomic_load(&s->look.state) != FM_SINK_LOOKING)
 		return fm_sink_build(s, err);
-	ret = fm_sink_survey(s, err);
+	ret = fm_sink_count_old(s, &old, err);
 	if (ret < 0)
 		return ret;
-	old = atomic_load(&s->old_names);
 	if (!s->is_merging && old != met)	/* something goes */
 		return fm_sink_build(s, err);
 	pthread_mutex_lock(&s->counting);

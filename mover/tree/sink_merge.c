@@ -3,7 +3,7 @@
  * sink_merge - an update keeps what only the version that is there has: it comes into the new
  * version.
  *
- * Happy path: the old version is walked before anything comes (survey), since what could not be
+ * Happy path: the old version is walked before anything is made (survey), since what could not be
  * kept is better refused then. When everything came it is walked again: each name that is not in
  * the new tree is taken over (sink_carry.c). After the exchange it is walked once more, for what
  * appeared in it meanwhile. An error: it names the path, and nothing is published. After the
@@ -147,6 +147,26 @@ int fm_sink_survey(struct fm_sink *s, struct fm_err *err)
 	if (ret < 0)
 		fm_err_set(err, ret, "%s", s->survey_err.text);
 	pthread_mutex_unlock(&s->surveying);
+	return ret;
+}
+
+static int count_met(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	(void)met;
+	w->met++;
+	return 0;
+}
+
+int fm_sink_count_old(struct fm_sink *s, uint64_t *names, struct fm_err *err)
+{
+	struct fm_sink_call call;
+	struct fm_merge w = { .call = &call, .old = s->old };
+	int ret;
+
+	fm_sink_begin(&call, s, err);
+	ret = walk(&w, count_met);
+	fm_sink_end(&call);
+	*names = w.met;
 	return ret;
 }
 

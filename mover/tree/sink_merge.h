@@ -21,6 +21,7 @@ struct fm_merge {
 	bool is_over;		/* all came, so the tree may be stopped already: the walk goes on */
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
 	bool has_saved;		/* a file that was taken over was saved again meanwhile */
+	uint64_t met;		/* names, of a walk that only counts */
 	uint64_t carried;
 	uint64_t since_ns;	/* what changed since is looked for */
 };

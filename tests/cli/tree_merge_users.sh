@@ -84,6 +84,12 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	umount "$t/mounted"
 	[ "$(cat bound/f)" = there ] || bad "what was bound into the target is gone"
 	ok as_nobody fmove put -r --update theirs/source n2:s/t
+	# Where nothing differs nothing is replaced.
+	mount --bind bound "$t/mounted"
+	ok as_nobody fmove put -r --update theirs/source n2:s/t
+	grep -q ': unchanged, ' err || bad "what is mounted there makes it differ: $(cat err)"
+	no 6 't/mounted.*mounted' as_nobody fmove put -r --update --delete theirs/source n2:s/t
+	umount "$t/mounted"
 	# Nothing of a directory that is to be replaced has come by then: all of it would take minutes.
 	random 100000000 theirs/source/large && chown nobody theirs/source/large
 	mount --bind bound "$t/mounted"
@@ -117,6 +123,7 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	done
 	# In the target of a get: nothing came, so nothing is said to be kept.
 	ok fmove get -r n2:s/src around && mkdir around/mp && mount -t tmpfs none around/mp
+	find around -type f -delete		# so that something would come
 	for how in --update '--update --delete' --replace '--update -n'; do
 		# shellcheck disable=SC2086
 		no 6 'around/mp".*mounted there' fmove get -r $how n2:s/src around
