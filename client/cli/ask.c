@@ -32,7 +32,7 @@ int fm_ask_fail_literal(const char *verb, const char *name, struct fmove_error *
 
 	if (why->code == -ENOENT && fm_glob_is_pattern(name))
 		(void)snprintf(why->text + len, sizeof(why->text) - len,
-			       "; only get and rm take patterns");
+			       "; only get, ls and rm take patterns");
 	return fm_ask_fail(verb, name, why);
 }
 

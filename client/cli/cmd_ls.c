@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cmd_ls - fmove ls [NODE:[STORE[/PATH]]]: entries are printed as the pages come, so a directory
- * may be of any size. Nodes and stores: ls_nodes.c.
+ * may be of any size. Of a pattern: the names that it matches. Nodes and stores: ls_nodes.c.
  */
 #include "client/cli/ask.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/glob.h"
 #include "client/cli/ls_nodes.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
@@ -48,24 +49,24 @@ struct listing {
 	uint64_t count;
 };
 
-static void print_json(struct listing *l, const struct fmove_entry *e)
+static void print_json(struct listing *l, const char *name, const struct fmove_entry *e)
 {
 	struct fm_json_writer *w = fm_rows_next(&l->rows);
 
-	fm_jw_name(w, "name", e->name, strlen(e->name));
+	fm_jw_name(w, "name", name, strlen(name));
 	fm_ask_entry_json(w, e);
 	if (l->is_partial)
 		fm_jw_u64_or_null(w, "whole", e->whole, UINT64_MAX);
 	fm_jw_object_end(w);
 }
 
-static void print_text(const struct listing *l, const struct fmove_entry *e)
+static void print_text(const struct listing *l, const char *name, const struct fmove_entry *e)
 {
-	char shown[4 * FMOVE_NAME_MAX + 8], mode[11], time_text[32];
+	char shown[4 * FMOVE_PATH_MAX + 8], mode[11], time_text[32];
 	const char *slash = e->type == FMOVE_DIRECTORY ? "/" : "";
-	const char *name =
-		l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
 
+	if (!l->is_raw)
+		name = fm_show(name, strlen(name), shown, sizeof(shown));
 	if (!l->is_long) {
 		/* fm_stdout_end() looks for errors */
 		(void)printf("%s%s%c", name, slash, l->is_null ? '\0' : '\n');
@@ -99,11 +100,11 @@ static bool print_entry(void *ctx, const struct fmove_entry *e)
 	struct listing *l = ctx;
 
 	if (l->is_json)
-		print_json(l, e);
+		print_json(l, e->name, e);
 	else if (l->is_partial)
 		print_partial(l, e);
 	else
-		print_text(l, e);
+		print_text(l, e->name, e);
 	l->count++;
 	return !ferror(stdout) && (l->max == 0 || l->count < l->max);
 }
@@ -124,6 +125,27 @@ static int list_file(struct fmove *c, const struct fm_name *name, struct listing
 	return 0;
 }
 
+/* Lists what a pattern matches, by paths below the store: the names, and not what is in them. */
+static int list_matches(struct fmove *c, const struct fm_name *pattern, int ret, struct listing *l,
+			struct fmove_error *why)
+{
+	struct fm_glob matches = {.count = 0};
+
+	ret = fm_glob_instead(c, pattern, ret, &matches, why);
+	for (size_t i = 0; ret == 0 && i < matches.count; i++)
+		if (l->is_json)
+			print_json(l, matches.paths[i], &matches.entries[i]);
+		else
+			print_text(l, matches.paths[i], &matches.entries[i]);
+	fm_glob_free(&matches);
+	return ret;
+}
+
+static bool is_of_directory(const struct listing *l)
+{
+	return l->is_partial || l->after[0] || l->max > 0;
+}
+
 static int list(const struct fm_name *name, const char *text, struct listing *l)
 {
 	struct fmove_name parts = fm_name_parts(name);
@@ -139,9 +161,11 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 							    &why);
 	if (ret == -ENOTDIR && !l->is_partial)
 		ret = list_file(c, name, l, &why);
+	if (ret == -ENOENT && fm_glob_is_pattern(name->path) && !is_of_directory(l))
+		ret = list_matches(c, name, ret, l, &why);
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail_literal("ls", text, &why);
+		status = fm_ask_fail("ls", text, &why);
 	if (l->is_json)
 		fm_rows_end(&l->rows, status);
 	return fm_stdout_end("ls", status);
@@ -153,7 +177,7 @@ static int list_nodes(struct fm_args *args, const struct listing *l)
 	const struct fm_ls_nodes how = {
 		.is_json = l->is_json, .is_long = l->is_long, .is_null = l->is_null};
 
-	if (l->is_partial || l->after[0] || l->max > 0)
+	if (is_of_directory(l))
 		return fm_usage(args, "--partial, --after and --max are for a directory: name one, "
 				      "as NODE:STORE/PATH");
 	return args->count == 0 ? fm_ls_nodes(&how) : fm_ls_stores(args->operands[0], &how);

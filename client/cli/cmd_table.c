@@ -47,7 +47,9 @@ const struct fm_cmd fm_cmds[] = {
 	 fm_opts_get, true, fm_cmd_get},
 	{"ls", "[NODE:[STORE[/PATH]]]", "List nodes, the stores of one, or a directory of a store.",
 	 "Without an operand: this node and its peers, and which are connected. NODE: the stores "
-	 "of that node that you may read (r) or write to (w).",
+	 "of that node that you may read (r) or write to (w). A PATH with * ? or [ is a pattern, "
+	 "unless that very name is there: quote it, and the names that it matches are listed, "
+	 "below the store, and not what is in them.",
 	 fm_opts_ls, true, fm_cmd_ls},
 	{"stat", "NODE:STORE/PATH", "Show size, mode and time of a file or directory.", NULL,
 	 fm_opts_stat, true, fm_cmd_stat},

@@ -36,11 +36,28 @@ void fm_glob_free(struct fm_glob *g)
 	for (size_t i = 0; i < g->count; i++)
 		free(g->paths[i]);
 	free(g->paths);
+	free(g->entries);
 	*g = (struct fm_glob){.count = 0};
 }
 
-/* Adds prefix/name to what was found. */
-static int add(struct step *s, const char *name)
+static int more_room(struct step *s)
+{
+	size_t room = s->room > 0 ? 2 * s->room : 64;
+	struct fmove_entry *entries = realloc(s->found.entries, room * sizeof(*entries));
+	char **paths = realloc(s->found.paths, room * sizeof(*paths));
+
+	if (entries)
+		s->found.entries = entries;
+	if (paths)
+		s->found.paths = paths;
+	if (!entries || !paths)
+		return s->ret = fm_found_wrong(s->why, -ENOMEM, NO_MEMORY);
+	s->room = room;
+	return 0;
+}
+
+/* Adds prefix/name to what was found; entry: what it is. */
+static int add(struct step *s, const char *name, const struct fmove_entry *entry)
 {
 	size_t len = strlen(s->prefix) + strlen(name) + 2;
 	char text[64], *path;
@@ -51,19 +68,13 @@ static int add(struct step *s, const char *name)
 		(void)snprintf(text, sizeof(text), "more than %d names match", FM_GLOB_MAX);
 		return s->ret = fm_found_wrong(s->why, -E2BIG, text);
 	}
-	if (s->found.count == s->room) {
-		size_t room = s->room > 0 ? 2 * s->room : 64;
-		char **paths = realloc(s->found.paths, room * sizeof(*paths));
-
-		if (!paths)
-			return s->ret = fm_found_wrong(s->why, -ENOMEM, NO_MEMORY);
-		s->found.paths = paths;
-		s->room = room;
-	}
+	if (s->found.count == s->room && more_room(s) < 0)
+		return s->ret;
 	path = malloc(len);
 	if (!path)
 		return s->ret = fm_found_wrong(s->why, -ENOMEM, NO_MEMORY);
 	(void)snprintf(path, len, "%s%s%s", s->prefix, s->prefix[0] ? "/" : "", name);
+	s->found.entries[s->found.count] = *entry;
 	s->found.paths[s->found.count++] = path;
 	return 0;
 }
@@ -85,7 +96,7 @@ static bool take_entry(void *ctx, const struct fmove_entry *e)
 	if ((!s->is_last && !can_be_parent(e)) ||
 	    fnmatch(s->component, e->name, FNM_PATHNAME | FNM_PERIOD) != 0)
 		return true;
-	return add(s, e->name) == 0;
+	return add(s, e->name, e) == 0;
 }
 
 static bool is_nothing_there(int ret)
@@ -116,14 +127,16 @@ static int take_name(struct step *s)
 	struct fmove_entry entry;
 	struct fmove_error why;
 	size_t before = s->found.count;
-	int ret = add(s, s->component);
+	int ret = add(s, s->component, &(struct fmove_entry){.type = FMOVE_OTHER});
 
 	if (ret < 0 || !s->is_last || s->found.count == before)
 		return ret;
 	name.path = s->found.paths[before];
 	ret = fmove_stat(s->c, &name, &entry, &why);
-	if (ret == 0)
+	if (ret == 0) {
+		s->found.entries[before] = entry;
 		return 0;
+	}
 	free(s->found.paths[--s->found.count]);
 	if (is_nothing_there(ret))
 		return 0;
@@ -153,7 +166,7 @@ int fm_glob_match(struct fmove *c, const struct fm_name *pattern, struct fm_glob
 	int ret;
 
 	/* the store itself is where it begins */
-	ret = add(&s, "");
+	ret = add(&s, "", &(struct fmove_entry){.type = FMOVE_DIRECTORY});
 	while (ret == 0 && *at) {
 		size_t len = strcspn(at, "/");
 

@@ -18,6 +18,7 @@
 
 struct fm_glob {
 	char **paths;			/* below the store */
+	struct fmove_entry *entries;	/* what each of them was */
 	size_t count;
 };
 

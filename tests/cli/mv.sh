@@ -41,11 +41,11 @@ no 1 'cannot be moved into itself' fmove mv n2:s/e n2:s/e/x
 no 1 'no such file' fmove mv n2:s/none n2:s/x
 no 1 'no such file' fmove mv n2:s/a n2:s/none/x
 # Who has seen patterns with get and rm is told that these take none.
-for verb in ls stat verify; do
-	no 1 'no such file or directory; only get and rm take patterns' fmove $verb 'n2:s/no*'
+for verb in stat verify; do
+	no 1 'no such file or directory; only get, ls and rm take patterns' fmove $verb 'n2:s/no*'
 	no 1 'no such file or directory$' fmove $verb n2:s/none
 done
-no 1 'no such file or directory; only get and rm take patterns' fmove mv 'n2:s/no*' n2:s/none
+no 1 'no such file or directory; only get, ls and rm take patterns' fmove mv 'n2:s/no*' n2:s/none
 no 1 'no such file or directory$' fmove mv n2:s/none n2:s/x
 no 2 'is in another store' fmove mv n2:s/a n1:s/a
 no 2 'is in another store' fmove mv n2:s/a n2:t/a
