@@ -3,22 +3,28 @@
  * cmd_wait - fmove wait JOB...: until each has ended, shown as its put or get would have been, with
  * the same exit status.
  *
- * Ctrl-C ends the waiting; the jobs go on.
+ * Ctrl-C ends the waiting, and so does the end of --timeout; the jobs go on.
  */
 #include "client/cli/transfer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "client/cli/interrupt.h"
 #include "mover/base/err.h"
 
-enum { OPT_QUIET = 1, OPT_JSON };
+enum { OPT_QUIET = 1, OPT_JSON, OPT_TIMEOUT };
 
 const struct fm_opt fm_opts_wait[] = {
 	{"quiet", 'q', OPT_QUIET, NULL, "no progress and no line at the end; errors are still said",
 	 NULL},
+	{"timeout", 0, OPT_TIMEOUT, "TIME",
+	 "wait for all of them no longer than this, for example 30s or 5min", NULL},
 	{"json", 0, OPT_JSON, NULL, "the result as one JSON object on standard output", NULL},
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -37,7 +43,52 @@ static void name_ends(const struct fmove_job *j, char near[static END_MAX],
 		(void)snprintf(near, END_MAX, "%s", j->local_path[0] ? j->local_path : "-");
 }
 
-static int wait_one(struct fm_transfer *t, const char *id)
+/* ---- the end of the waiting ---- */
+
+/* What ends it: readable after a signal, or when the time is up. */
+struct limit {
+	int timer;
+	int either;
+};
+
+static int watch(int epoll, int fd)
+{
+	struct epoll_event readable = {.events = EPOLLIN};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &readable);
+}
+
+static int limit_begin(struct limit *l, uint64_t ms, struct fm_err *err)
+{
+	const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(ms / 1000),
+						   .tv_nsec = (long)(ms % 1000) * 1000000}};
+
+	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	l->either = epoll_create1(EPOLL_CLOEXEC);
+	if (l->timer < 0 || l->either < 0 || timerfd_settime(l->timer, 0, &at, NULL) < 0 ||
+	    watch(l->either, l->timer) < 0 || watch(l->either, fm_interrupt_fd()) < 0)
+		return fm_err_set(err, -errno, "--timeout: a timer");
+	return 0;
+}
+
+static void limit_end(struct limit *l)
+{
+	if (l->timer >= 0)
+		(void)close(l->timer);	/* only waited for, as the next */
+	if (l->either >= 0)
+		(void)close(l->either);
+}
+
+static bool is_time_up(const struct limit *l)
+{
+	struct pollfd timer = {.fd = l->timer, .events = POLLIN};
+
+	return l->timer >= 0 && poll(&timer, 1, 0) > 0;
+}
+
+/* ---- */
+
+static int wait_one(struct fm_transfer *t, const struct limit *limit, const char *id)
 {
 	char near[END_MAX] = "", far[END_MAX] = "";
 	struct fm_outcome one = { .source = id, .target = "" };
@@ -60,6 +111,10 @@ static int wait_one(struct fm_transfer *t, const char *id)
 				 "%s: no longer waited for; the job itself was not cancelled "
 				 "(fmove cancel does that)",
 				 id);
+	else if (ret < 0 && is_time_up(limit))
+		(void)fm_err_set(&one.err, -ETIMEDOUT,
+				 "%s: no longer waited for, the time of --timeout is up; the job "
+				 "itself goes on", id);
 	else if (ret < 0)
 		(void)fm_err_set(&one.err, why.code, "%s: %s", id, why.text);
 	fm_outcomes_add(&t->outcomes, &one);
@@ -68,9 +123,11 @@ static int wait_one(struct fm_transfer *t, const char *id)
 
 int fm_cmd_wait(int argc, char **argv)
 {
+	struct limit limit = {.timer = -1, .either = -1};
 	struct fm_transfer t;
 	struct fm_args args;
 	struct fm_err err;
+	uint64_t ms = 0;
 	int key, ret = 0;
 
 	fm_transfer_init(&t, "wait");
@@ -78,18 +135,25 @@ int fm_cmd_wait(int argc, char **argv)
 	while ((key = fm_args_next(&args)) > 0) {
 		t.outcomes.is_quiet |= key == OPT_QUIET;
 		t.outcomes.is_json |= key == OPT_JSON;
+		if (key == OPT_TIMEOUT && fm_transfer_take_time(&args, &ms) != 0)
+			return FM_EXIT_USAGE;
 	}
 	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
 	t.outcomes.is_many = args.count > 1;
 	if (fm_transfer_open(&t, &err) < 0)
 		return fm_fail("wait", &err);
+	if (ms > 0 && limit_begin(&limit, ms, &err) < 0)
+		return fm_fail("wait", &err);
+	if (ms > 0)
+		t.opts.cancel_fd = limit.either;
 	fm_outcomes_begin(&t.outcomes);
 	for (int i = 0; i < args.count && !fm_is_interrupted(); i++) {
-		ret = wait_one(&t, args.operands[i]);
+		ret = wait_one(&t, &limit, args.operands[i]);
 		if (ret == -ECONNRESET)		/* the daemon is gone */
 			break;
 	}
 	fm_transfer_close(&t);
+	limit_end(&limit);
 	return fm_outcomes_end(&t.outcomes);
 }

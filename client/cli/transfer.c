@@ -43,7 +43,7 @@ static int take_limit(struct fm_transfer *t, struct fm_args *args)
 	return 0;
 }
 
-static int take_timeout(struct fm_transfer *t, struct fm_args *args)
+int fm_transfer_take_time(struct fm_args *args, uint64_t *ms)
 {
 	uint64_t ns;
 
@@ -52,7 +52,7 @@ static int take_timeout(struct fm_transfer *t, struct fm_args *args)
 		return fm_usage(args,
 				"--timeout %s: must be " FM_VALUE_TIME_FORM ", 1 ms to a year",
 				args->value);
-	t->opts.timeout_ms = ns / FM_NS_PER_MS;
+	*ms = ns / FM_NS_PER_MS;
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 	case FM_TRANSFER_LIMIT:
 		return take_limit(t, args);
 	case FM_TRANSFER_TIMEOUT:
-		return take_timeout(t, args);
+		return fm_transfer_take_time(args, &t->opts.timeout_ms);
 	case FM_TRANSFER_RETRY:
 		return take_retry(t, args);
 	case FM_TRANSFER_PRIORITY:

@@ -92,6 +92,9 @@ void fm_transfer_init(struct fm_transfer *t, const char *verb);
 /* All options and min .. max operands. -1: said and over, args->status. */
 int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int max);
 
+/* The value of --timeout. Not 0: said, and the exit status. */
+int fm_transfer_take_time(struct fm_args *args, uint64_t *ms);
+
 /* Connect; from here on signals cancel. */
 int fm_transfer_open(struct fm_transfer *t, struct fm_err *err);
 void fm_transfer_close(struct fm_transfer *t);

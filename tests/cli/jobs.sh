@@ -63,6 +63,11 @@ wait $!
 [ $? -eq 130 ] || bad "an interrupted wait does not end with 130"
 grep -q 'no longer waited for' err || bad "an interrupted wait says: $(cat err)"
 moving "$id"
+no 4 'no longer waited for, the time of --timeout is up; the job itself goes on' fmove wait --timeout 300ms "$id"
+fmove wait --json --timeout 10ms "$id" >out 2>err
+[ $? -eq 4 ] && grep -q '"exit":4,.*"code":"ETIMEDOUT"' out || bad "wait --json when the time is up: $(cat out)"
+no 2 '--timeout 0: must be' fmove wait --timeout 0 "$id"
+moving "$id"
 ok fmove cancel "$id"
 
 # ---- every kind
