@@ -243,6 +243,12 @@ void fm_ask_entry_json(struct fm_json_writer *w, const struct fmove_entry *e)
 	fm_jw_i64(w, "mtime_ns", e->mtime_ns);
 }
 
+void fm_ask_says_json(struct fm_json_writer *w, const char *says)
+{
+	if (says[0])
+		fm_jw_name(w, "leads_to", says, strlen(says));
+}
+
 void fm_ask_mode_text(const struct fmove_entry *e, char out[static 11])
 {
 	static const char letters[] = "rwxrwxrwx";

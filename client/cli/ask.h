@@ -63,6 +63,9 @@ int fm_ask_each_job(const struct fm_args *args, bool is_json,
 /* "type", "size", "mode", "mtime_ns" of an entry. */
 void fm_ask_entry_json(struct fm_json_writer *w, const struct fmove_entry *e);
 
+/* "leads_to": what a link says; nothing if it is "". */
+void fm_ask_says_json(struct fm_json_writer *w, const char *says);
+
 /* "-rw-r--r--" and "2025-01-31 12:34:56" */
 void fm_ask_mode_text(const struct fmove_entry *e, char out[static 11]);
 void fm_ask_time_text(const struct fmove_entry *e, char out[static 32]);

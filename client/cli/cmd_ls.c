@@ -23,8 +23,8 @@ enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL, OP
 
 const struct fm_opt fm_opts_ls[] = {
 	{ "long", 'l', OPT_LONG, NULL,
-	  "mode, size and time before each name; of nodes since when and where, of stores their "
-	  "room", NULL },
+	  "mode, size and time before each name, where a link leads behind it; of nodes since "
+	  "when and where, of stores their room", NULL },
 	{ "null", '0', OPT_NULL, NULL,
 	  "names only, as they are, a zero byte behind each, for xargs -0", NULL },
 	{ "after", 0, OPT_AFTER, "NAME",
@@ -38,6 +38,8 @@ const struct fm_opt fm_opts_ls[] = {
 };
 
 struct listing {
+	struct fmove *c;
+	const struct fm_name *where;	/* the directory, or the store of what a pattern matched */
 	struct fm_rows rows;
 	bool is_json;
 	bool is_long;
@@ -49,12 +51,37 @@ struct listing {
 	uint64_t count;
 };
 
+/*
+ * What a link says; "" of anything else, and of one that went meanwhile. Asked only for who wants
+ * more than names: it takes a request for each link.
+ */
+static void find_out(const struct listing *l, const char *name, const struct fmove_entry *e,
+		     char says[FMOVE_PATH_MAX + 1])
+{
+	struct fm_name at = *l->where;
+	struct fmove_entry entry;
+	struct fmove_error why;
+	struct fmove_name parts;
+	struct fm_err err;
+
+	says[0] = '\0';
+	if (e->type != FMOVE_LINK || (!l->is_long && !l->is_json) || l->is_partial ||
+	    fm_name_append(&at, name, &err) < 0)
+		return;
+	parts = fm_name_parts(&at);
+	(void)fmove_look(l->c, &parts, &entry, says, &why);	/* then nothing is shown */
+}
+
 static void print_json(struct listing *l, const char *name, const struct fmove_entry *e)
 {
-	struct fm_json_writer *w = fm_rows_next(&l->rows);
+	char says[FMOVE_PATH_MAX + 1];
+	struct fm_json_writer *w;
 
+	find_out(l, name, e, says);
+	w = fm_rows_next(&l->rows);
 	fm_jw_name(w, "name", name, strlen(name));
 	fm_ask_entry_json(w, e);
+	fm_ask_says_json(w, says);
 	if (l->is_partial)
 		fm_jw_u64_or_null(w, "whole", e->whole, UINT64_MAX);
 	fm_jw_object_end(w);
@@ -62,11 +89,15 @@ static void print_json(struct listing *l, const char *name, const struct fmove_e
 
 static void print_text(const struct listing *l, const char *name, const struct fmove_entry *e)
 {
-	char shown[4 * FMOVE_PATH_MAX + 8], mode[11], time_text[32];
-	const char *slash = e->type == FMOVE_DIRECTORY ? "/" : "";
+	static char shown[4 * FMOVE_PATH_MAX + 8], shown_says[4 * FMOVE_PATH_MAX + 8];
+	char says[FMOVE_PATH_MAX + 1], mode[11], time_text[32];
+	const char *slash = e->type == FMOVE_DIRECTORY ? "/" : "", *to = says;
 
-	if (!l->is_raw)
+	find_out(l, name, e, says);
+	if (!l->is_raw) {
 		name = fm_show(name, strlen(name), shown, sizeof(shown));
+		to = fm_show(says, strlen(says), shown_says, sizeof(shown_says));
+	}
 	if (!l->is_long) {
 		/* fm_stdout_end() looks for errors */
 		(void)printf("%s%s%c", name, slash, l->is_null ? '\0' : '\n');
@@ -74,7 +105,8 @@ static void print_text(const struct listing *l, const char *name, const struct f
 	}
 	fm_ask_mode_text(e, mode);
 	fm_ask_time_text(e, time_text);
-	(void)printf("%s %15" PRIu64 " %s %s%s\n", mode, e->size, time_text, name, slash);
+	(void)printf("%s %15" PRIu64 " %s %s%s%s%s\n", mode, e->size, time_text, name, slash,
+		     says[0] ? " -> " : "", to);
 }
 
 /* Prints " 1500000000 of 3000000000 50 % 2026-03-01 12:00:00 NAME". */
@@ -109,17 +141,22 @@ static bool print_entry(void *ctx, const struct fmove_entry *e)
 	return !ferror(stdout) && (l->max == 0 || l->count < l->max);
 }
 
-/* Lists a file, which has no entries, as ls does. */
+/* Lists a file, or a link that leads to nothing or to a file, which have no entries, as ls does. */
 static int list_file(struct fmove *c, const struct fm_name *name, struct listing *l,
 		     struct fmove_error *why)
 {
 	struct fmove_name parts = fm_name_parts(name);
+	char says[FMOVE_PATH_MAX + 1];
 	struct fmove_entry entry;
+	struct fm_name dir = *name;
+	char *slash = strrchr(dir.path, '/');
 	int ret;
 
-	ret = fmove_stat(c, &parts, &entry, why);
+	ret = fmove_look(c, &parts, &entry, says, why);
 	if (ret < 0)
 		return ret;
+	*(slash ? slash : dir.path) = '\0';
+	l->where = &dir;
 	(void)snprintf(entry.name, sizeof(entry.name), "%s", fm_name_last(name->path));
 	(void)print_entry(l, &entry);
 	return 0;
@@ -130,7 +167,10 @@ static int list_matches(struct fmove *c, const struct fm_name *pattern, int ret,
 			struct fmove_error *why)
 {
 	struct fm_glob matches = {.count = 0};
+	struct fm_name store = *pattern;
 
+	store.path[0] = '\0';
+	l->where = &store;
 	ret = fm_glob_instead(c, pattern, ret, &matches, why);
 	for (size_t i = 0; ret == 0 && i < matches.count; i++)
 		if (l->is_json)
@@ -155,11 +195,13 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 
 	if (fm_ask_open("ls", false, &c, &status) < 0)
 		return status;
+	l->c = c;
+	l->where = name;
 	if (l->is_json)
 		fm_rows_begin(&l->rows, "entries");
 	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l,
 							    &why);
-	if (ret == -ENOTDIR && !l->is_partial)
+	if ((ret == -ENOTDIR || ret == -ENOENT) && !l->is_partial)
 		ret = list_file(c, name, l, &why);
 	if (ret == -ENOENT && fm_glob_is_pattern(name->path) && !is_of_directory(l))
 		ret = list_matches(c, name, ret, l, &why);

@@ -90,62 +90,13 @@ static void print_tally(const struct fmove_name *name, bool is_dir, const struct
 	(void)printf(", %s\n", fm_show_bytes(t->bytes, bytes));
 }
 
-/* A name in a directory, and the entry that has it. */
-struct look {
-	const char *name;
-	struct fmove_entry *entry;
-	bool is_there;
-};
-
-static bool take_entry(void *ctx, const struct fmove_entry *e)
-{
-	struct look *look = ctx;
-
-	look->is_there = strcmp(e->name, look->name) == 0;
-	if (look->is_there)
-		*look->entry = *e;
-	return !look->is_there && strcmp(e->name, look->name) < 0;
-}
-
-/* A text that comes shortly before a name in the order of their bytes. No name holds a slash. */
-static void before_name(const char *name, char out[static FMOVE_NAME_MAX + 1])
-{
-	size_t len = strlen(name);
-	unsigned char last = (unsigned char)(name[len - 1] - (name[len - 1] == '0' ? 2 : 1));
-
-	(void)snprintf(out, FMOVE_NAME_MAX + 1, "%.*s%c\xff", (int)len - 1, name, last);
-}
-
-/*
- * As fmove_stat(), but of a link itself, as it would go: its directory is listed from shortly
- * before its name on.
- */
-static int look_at(struct fmove *c, const struct fmove_name *name, struct fmove_entry *entry,
-		   struct fmove_error *why)
-{
-	struct look look = {.name = fm_name_last(name->path), .entry = entry};
-	size_t parent_len = (size_t)(look.name - name->path), len = strlen(look.name);
-	char parent[FMOVE_PATH_MAX + 1], before[FMOVE_NAME_MAX + 1];
-	const struct fmove_name dir = {name->node, name->store, parent};
-	int ret;
-
-	if (len == 0 || len > FMOVE_NAME_MAX)
-		return fmove_stat(c, name, entry, why);
-	(void)snprintf(parent, sizeof(parent), "%.*s",
-		       parent_len > 0 ? (int)parent_len - 1 : 0, name->path);
-	before_name(look.name, before);
-	ret = fmove_list(c, &dir, before, take_entry, &look, why);
-	if (ret < 0 || look.is_there)
-		return ret;
-	return fm_found_wrong(why, -ENOENT, "no such file or directory");
-}
-
 static int count_one(struct fmove *c, const struct fmove_name *name, void *ctx,
 		     struct fmove_error *why)
 {
 	struct how *how = ctx;
+	char says[FMOVE_PATH_MAX + 1];
 	struct fmove_entry entry;
-	int ret = look_at(c, name, &entry, why);
+	int ret = fmove_look(c, name, &entry, says, why);	/* a link goes itself */
 	bool is_dir = ret == 0 && entry.type == FMOVE_DIRECTORY;
 
 	how->tally = (struct fm_tally){.files = 0};

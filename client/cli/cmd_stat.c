@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_stat - fmove stat NODE:STORE/PATH */
+/* cmd_stat - fmove stat NODE:STORE/PATH: of a symbolic link itself, as stat(1) does. */
 #include "client/cli/ask.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ const struct fm_opt fm_opts_stat[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
-static void print_json(const char *name, const struct fmove_entry *e)
+static void print_json(const char *name, const struct fmove_entry *e, const char *says)
 {
 	struct fm_json_writer w;
 
@@ -22,12 +22,13 @@ static void print_json(const char *name, const struct fmove_entry *e)
 	fm_jw_object(&w, NULL);
 	fm_jw_name(&w, "name", name, strlen(name));
 	fm_ask_entry_json(&w, e);
+	fm_ask_says_json(&w, says);
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&w);
 	(void)printf("\n");
 }
 
-static void print_text(const char *name, const struct fmove_entry *e)
+static void print_text(const char *name, const struct fmove_entry *e, const char *says)
 {
 	static const char *const types[] = { "file", "directory", "symbolic link",
 					     "neither file nor directory" };
@@ -39,6 +40,8 @@ static void print_text(const char *name, const struct fmove_entry *e)
 	/* fm_stdout_end() looks for errors */
 	(void)printf("name      %s\n", fm_show(name, strlen(name), shown, sizeof(shown)));
 	(void)printf("type      %s\n", types[e->type]);
+	if (says[0])
+		(void)printf("leads to  %s\n", fm_show(says, strlen(says), shown, sizeof(shown)));
 	(void)printf("size      %s bytes (%s)\n", fm_show_count(e->size, count),
 		     fm_show_bytes(e->size, size));
 	(void)printf("mode      %04o (%s)\n", e->mode & 0777u, mode);
@@ -47,6 +50,7 @@ static void print_text(const char *name, const struct fmove_entry *e)
 
 int fm_cmd_stat(int argc, char **argv)
 {
+	char says[FMOVE_PATH_MAX + 1];
 	struct fmove_entry entry;
 	struct fmove_error why;
 	struct fmove_name parts;
@@ -67,13 +71,13 @@ int fm_cmd_stat(int argc, char **argv)
 	if (fm_ask_open("stat", false, &c, &status) < 0)
 		return status;
 	parts = fm_name_parts(&name);
-	ret = fmove_stat(c, &parts, &entry, &why);
+	ret = fmove_look(c, &parts, &entry, says, &why);
 	fmove_close(c);
 	if (ret < 0)
 		return fm_ask_fail_literal("stat", args.operands[0], &why);
 	if (is_json)
-		print_json(args.operands[0], &entry);
+		print_json(args.operands[0], &entry, says);
 	else
-		print_text(args.operands[0], &entry);
+		print_text(args.operands[0], &entry, says);
 	return fm_stdout_end("stat", FM_EXIT_DONE);
 }

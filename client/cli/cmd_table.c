@@ -51,7 +51,8 @@ const struct fm_cmd fm_cmds[] = {
 	 "unless that very name is there: quote it, and the names that it matches are listed, "
 	 "below the store, and not what is in them.",
 	 fm_opts_ls, true, fm_cmd_ls},
-	{"stat", "NODE:STORE/PATH", "Show size, mode and time of a file or directory.", NULL,
+	{"stat", "NODE:STORE/PATH", "Show size, mode and time of a file or directory.",
+	 "Of a symbolic link itself, and where it leads.",
 	 fm_opts_stat, true, fm_cmd_stat},
 	{"rm", "NODE:STORE/PATH...", "Remove files or directories.",
 	 "A PATH with * ? or [ is a pattern, unless that very name is there: quote it, and each "

@@ -493,8 +493,15 @@ int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entr
 	       struct fmove_error *err);
 
 /*
+ * As fmove_stat(), but of a symbolic link itself. says: what it says, "" of anything else.
+ */
+int fmove_look(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
+	       char says[FMOVE_PATH_MAX + 1], struct fmove_error *err);
+
+/*
  * Call each() for every entry behind the name `after` ("": all), in the order of the names' bytes,
- * until it returns false. The directory is read in pages; each() must not use c.
+ * until it returns false. The directory is read in pages; between two of them, so in each(), other
+ * requests may be made over c.
  */
 int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,
 	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,

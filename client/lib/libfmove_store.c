@@ -55,6 +55,26 @@ int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entr
 	return 0;
 }
 
+int fmove_look(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
+	       char says[FMOVE_PATH_MAX + 1], struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	size_t len;
+	int ret;
+
+	says[0] = '\0';
+	store_begin(c, &w, "look", name);
+	ret = fm_lib_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	entry_read(done, out);
+	/* What is missing says nothing. */
+	(void)fm_json_name(fm_json_get(done, "says"), says, FMOVE_PATH_MAX + 1, &len);
+	fm_json_free(done);
+	return 0;
+}
+
 struct page {
 	bool (*each)(void *ctx, const struct fmove_entry *entry);
 	void *ctx;

@@ -288,6 +288,17 @@ int fm_api_event_stat(char *buf, size_t cap, uint64_t id, const struct fm_reques
 	return fm_api_event_end(&w);
 }
 
+int fm_api_event_look(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	fm_api_event_begin(&w, buf, cap, id, "done");
+	attr_add(&w, &r->entries[0].attr);
+	if (r->says[0])
+		fm_jw_name(&w, "says", r->says, strlen(r->says));
+	return fm_api_event_end(&w);
+}
+
 static void bytes_add(struct fm_json_writer *w, const char *key, uint64_t bytes)
 {
 	if (bytes >= FM_SIZE_LIMIT)

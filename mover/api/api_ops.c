@@ -109,6 +109,7 @@ const struct fm_api_op *const fm_api_ops[] = {
 	&fm_api_get,
 	&fm_api_wait,
 	&fm_api_stat,
+	&fm_api_look,
 	&fm_api_list,
 	&fm_api_remove,
 	&fm_api_mkdir,

@@ -8,7 +8,8 @@
 /* api_transfer.c */
 extern const struct fm_api_op fm_api_put, fm_api_get, fm_api_wait;
 /* api_store.c */
-extern const struct fm_api_op fm_api_stat, fm_api_list, fm_api_remove, fm_api_mkdir;
+extern const struct fm_api_op fm_api_stat, fm_api_look, fm_api_list, fm_api_remove;
+extern const struct fm_api_op fm_api_mkdir;
 extern const struct fm_api_op fm_api_move, fm_api_link;
 extern const struct fm_api_op fm_api_group_begin, fm_api_group_commit, fm_api_group_discard;
 extern const struct fm_api_op fm_api_group_list;

@@ -23,6 +23,7 @@ static const struct verb {
 	enum fm_verb of_partials;	/* where it takes "partial" */
 } verbs[] = {
 	{ &fm_api_stat, FM_VERB_STAT, fm_api_event_stat, 0 },
+	{ &fm_api_look, FM_VERB_LOOK, fm_api_event_look, 0 },
 	{ &fm_api_list, FM_VERB_LIST, fm_api_event_list, FM_VERB_PARTIALS },
 	{ &fm_api_remove, FM_VERB_REMOVE, NULL, 0 },
 	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL, 0 },
@@ -109,6 +110,13 @@ static int start_request(struct fm_api_task *t, const struct fm_api_call *call, 
 
 const struct fm_api_op fm_api_stat = {
 	.name = "stat",
+	.takes = TAKES,
+	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_look = {
+	.name = "look",
 	.takes = TAKES,
 	.needs = NEEDS,
 	.start = start_request,

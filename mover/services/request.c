@@ -75,7 +75,7 @@ static void report_run(struct fm_task *task)
 	else
 		result = (struct fm_request_result){
 			.entries = r->entries, .count = r->count, .is_more = r->is_more,
-			.shared = r->shared};
+			.shared = r->shared, .says = r->says};
 	r->is_reported = true;
 	r->done(r->ctx, &result);
 	fm_request_free_later(r);

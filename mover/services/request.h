@@ -38,7 +38,8 @@ enum fm_verb {
 	FM_VERB_GROUP_CHECK = 12,
 	FM_VERB_GROUP_COMMIT = 13,
 	FM_VERB_GROUP_DISCARD = 14,
-	FM_VERB_GROUP_LIST = 15
+	FM_VERB_GROUP_LIST = 15,
+	FM_VERB_LOOK = 16
 };
 
 struct fm_request_opts {
@@ -64,12 +65,13 @@ struct fm_request_opts {
 struct fm_request_result {
 	int code;
 	struct fm_err err;
-	/* LIST, PARTIALS, STAT (one, name empty); valid during the call */
+	/* LIST, PARTIALS, STAT, LOOK (of these one, name empty); valid during the call */
 	const struct fm_entry *entries;
 	size_t count;
 	bool is_more;
 	/* STAT: the ID by which that node shares its store; "": it does not */
 	const char *shared;
+	const char *says;		/* LOOK: what the link says; "" of anything else */
 	/* FREE: space, PURGE: aside; valid during the call */
 	const struct fm_space_page *page;
 	const struct fm_group_page *groups;	/* GROUP_LIST; valid during the call */

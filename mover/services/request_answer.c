@@ -37,7 +37,8 @@ void fm_request_answer(struct fm_request *r)
 					  .id = r->id,
 					  .code = (uint32_t)-r->code,
 					  .count = (uint16_t)(r->code ? 0 : r->count),
-					  .text = fm_wire_str(r->code ? r->err.text : r->shared)};
+					  .text = fm_wire_str(r->code ? r->err.text : r->shared),
+					  .says = fm_wire_str(r->code ? "" : r->says)};
 	for (size_t i = 0; i < m->reply.count; i++) {
 		const struct fm_entry *en = &r->entries[i];
 

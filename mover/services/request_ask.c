@@ -193,6 +193,11 @@ static void check_list(struct fm_request *r, const char *peer)
 		r->code = fm_err_set(&r->err, -EPROTO, "%s: a list that is in no order", peer);
 }
 
+static bool is_of_one(const struct fm_request *r)
+{
+	return r->verb == FM_VERB_STAT || r->verb == FM_VERB_LOOK;
+}
+
 void fm_request_on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_reply *m = &msg->reply;
@@ -204,12 +209,15 @@ void fm_request_on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (m->code)
 		(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len,
 				 m->text.at);
-	else if ((r->verb == FM_VERB_STAT && m->count != 1) || fm_request_is_about_space(r) ||
+	else if ((is_of_one(r) && m->count != 1) || fm_request_is_about_space(r) ||
 		 r->verb == FM_VERB_GROUP_LIST)
 		r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for",
 				     s->name);
 	else if (r->verb == FM_VERB_STAT && m->text.len > 0)
 		take_shared(r, &m->text);
+	if (r->verb == FM_VERB_LOOK)
+		/* fits: it was checked */
+		(void)snprintf(r->says, sizeof(r->says), "%.*s", (int)m->says.len, m->says.at);
 	r->err.is_full = m->flags & FM_WIRE_REPLY_FULL;
 	r->count = m->count;
 	for (unsigned i = 0; i < m->count; i++)

@@ -57,6 +57,7 @@ struct fm_request {
 	size_t count;
 	bool is_more;
 	char shared[FM_SHARED_LEN_MAX + 1];	/* STAT */
+	char says[FM_PATH_LEN_MAX + 1];		/* LOOK */
 	union {
 		struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
 		struct fm_space_page page;	/* FREE, PURGE */

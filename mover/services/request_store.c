@@ -21,6 +21,17 @@ static int list_run(struct fm_request *r, struct fm_store *s)
 	return ret;
 }
 
+/* A store without links has nothing that a look could follow. */
+static int look_run(struct fm_request *r, struct fm_store *s)
+{
+	struct fm_entry *e = &r->entries[0];
+
+	e->name[0] = '\0';
+	r->count = 1;
+	return s->ops->look ? s->ops->look(s, r->path, &r->who, &e->attr, r->says, &r->work_err)
+			    : s->ops->stat(s, r->path, &r->who, &e->attr, &r->work_err);
+}
+
 /* Moves or links a name. A store that keeps nothing has no names. */
 static int name_run(struct fm_request *r, struct fm_store *s)
 {
@@ -43,6 +54,9 @@ static void work_run(struct fm_work *work)
 		(void)snprintf(r->shared, sizeof(r->shared), "%s", s->shared);
 		r->work_ret = s->ops->stat(s, r->path, &r->who, &r->entries[0].attr, &r->work_err);
 		r->count = 1;
+		break;
+	case FM_VERB_LOOK:
+		r->work_ret = look_run(r, s);
 		break;
 	case FM_VERB_LIST:
 	case FM_VERB_PARTIALS:

@@ -409,6 +409,13 @@ struct fm_store_ops {
 			   struct fm_err *err);
 	int (*stat)(struct fm_store *s, const char *path, const struct fm_who *who,
 		    struct fm_attr *attr, struct fm_err *err);
+	/*
+	 * As stat(), but of a symbolic link itself. says: what it says; "" of anything else. NULL:
+	 * it has no links.
+	 */
+	int (*look)(struct fm_store *s, const char *path, const struct fm_who *who,
+		    struct fm_attr *attr, char says[static FM_PATH_LEN_MAX + 1],
+		    struct fm_err *err);
 	/* Sorted by bytes; *count entries into out. Fewer than max: that was the last. */
 	int (*list)(struct fm_store *s, const char *path, const struct fm_who *who,
 		    const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,

@@ -354,6 +354,33 @@ static int store_file_stat(struct fm_store *store, const char *path, const struc
 	return 0;
 }
 
+static int store_file_look(struct fm_store *store, const char *path, const struct fm_who *who,
+			   struct fm_attr *attr, char says[static FM_PATH_LEN_MAX + 1],
+			   struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	struct fm_hub_name name;
+	struct stat st;
+	int fd = may_read(dir, path, who, err);
+	int ret;
+
+	says[0] = '\0';
+	if (fd == 0 && is_revision(dir, path, &name))
+		return store_result(dir, fm_hub_stat(dir, &name, attr, err), err);
+	if (fd == 0)
+		fd = fm_path_open(dir->root, path, O_PATH | O_NOFOLLOW, err);
+	if (fd < 0)
+		return store_result(dir, fd, err);
+	ret = fm_sys_fstat(fd, &st);
+	if (ret == 0 && S_ISLNK(st.st_mode))
+		ret = fm_sys_read_link(fd, says, FM_PATH_LEN_MAX + 1);
+	close(fd);
+	if (ret < 0)
+		return store_result(dir, fm_path_fail(err, ret, "look at", path), err);
+	fm_attr_from_stat(&st, -1, attr);
+	return 0;
+}
+
 static int store_file_list(struct fm_store *store, const char *path, const struct fm_who *who,
 			   const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
 			   struct fm_err *err)
@@ -540,6 +567,7 @@ static const struct fm_store_ops store_file_ops = {
 	.open_dir = store_file_open_dir,
 	.create_tree = store_file_create_tree,
 	.stat = store_file_stat,
+	.look = store_file_look,
 	.list = store_file_list,
 	.partials = store_file_partials,
 	.sweep = store_file_sweep,

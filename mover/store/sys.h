@@ -141,6 +141,17 @@ static inline int fm_sys_symlink(const char *target, int dir, const char *name)
 	return FM_FAULT("store.symlink") ? -ENOSPC : fm_call_symlinkat(target, dir, name);
 }
 
+/* What an open link says; -ENAMETOOLONG: cap bytes or more. */
+static inline int fm_sys_read_link(int fd, char *says, size_t cap)
+{
+	int len = FM_FAULT("store.read_link") ? -EIO : fm_call(readlinkat(fd, "", says, cap));
+
+	if (len == (int)cap)
+		len = -ENAMETOOLONG;
+	says[len < 0 ? 0 : len] = '\0';
+	return len < 0 ? len : 0;
+}
+
 static inline int fm_sys_link(int from_dir, const char *from, int dir, const char *name)
 {
 	return FM_FAULT("store.link") ? -EIO : fm_call_linkat(from_dir, from, dir, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 13. This header is its specification; fmove-wire(7)
+ * wire - the node-to-node protocol, version 14. This header is its specification; fmove-wire(7)
  * says the same for readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges
@@ -570,7 +570,8 @@ enum fm_wire_verb {
 	FM_WIRE_GROUP_CHECK = 12,
 	FM_WIRE_GROUP_COMMIT = 13,
 	FM_WIRE_GROUP_DISCARD = 14,
-	FM_WIRE_GROUP_LIST = 15
+	FM_WIRE_GROUP_LIST = 15,
+	FM_WIRE_LOOK = 16
 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
@@ -595,6 +596,7 @@ enum fm_wire_verb {
  * FM_WIRE_EXPECT_MAX: the names that are expected, one a line). CHECK: whether COMMIT would do it.
  * GROUP_LIST: the open groups of the store, path: what is behind that one. The answer is GROUPS, or
  * REPLY with a code.
+ * LOOK: as STAT, but of a symbolic link itself.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -619,11 +621,11 @@ struct fm_wire_request {
 #define FM_WIRE_REPLY_FLAGS 3u
 
 /*
- * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - per
- *                                                      entry:
+ * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - says
+ *        (string, 0 .. FM_WIRE_PATH_MAX: of LOOK what the link says; else empty)   - per entry:
  *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8
  *                                               whole (PARTIALS: bytes it will
- *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT)
+ *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT and LOOK)
  * text: code != 0: why; of STAT the ID by which the store is shared, of others, and of one that is
  * not, empty. code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not
  * "." or "..".
@@ -643,6 +645,7 @@ struct fm_wire_reply {
 	uint32_t code;
 	uint16_t count;
 	struct fm_wire_str text;
+	struct fm_wire_str says;
 	struct fm_wire_entry entry[FM_WIRE_ENTRIES_MAX];
 };
 

@@ -11,7 +11,7 @@
 #define ENTRY_TYPE_MAX 4
 #define REPLY_HEAD_LEN (4 + 8 + 4 + 2)
 #define ENTRY_HEAD_LEN (1 + 3 + 4 + 8 + 8 + 8)
-_Static_assert(REPLY_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX +
+_Static_assert(REPLY_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX + 2 +
 			       FM_WIRE_ENTRIES_MAX *
 				       (ENTRY_HEAD_LEN + 2 + FM_WIRE_ENTRY_NAME_MAX) <=
 		       FM_WIRE_MSG_MAX,
@@ -103,7 +103,7 @@ static int check_request(const struct fm_wire_msg *m)
 	bool is_free = q->verb == FM_WIRE_FREE;
 	bool has_to = q->verb == FM_WIRE_MOVE || q->verb == FM_WIRE_LINK;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_GROUP_LIST)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_LOOK)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
@@ -178,6 +178,7 @@ static void put_reply(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le32(w, m->reply.code);
 	fm_put_le16(w, m->reply.count);
 	fm_wire_put_str(w, &m->reply.text);
+	fm_wire_put_str(w, &m->reply.says);
 	for (unsigned i = 0; i < m->reply.count; i++)
 		put_entry(w, &m->reply.entry[i]);
 }
@@ -190,6 +191,7 @@ static int get_reply(struct fm_reader *r, struct fm_wire_msg *m)
 	m->reply.code = fm_get_le32(r);
 	m->reply.count = fm_get_le16(r);
 	fm_wire_get_str(r, &m->reply.text);
+	fm_wire_get_str(r, &m->reply.says);
 	if (m->reply.count > FM_WIRE_ENTRIES_MAX)
 		return -ERANGE;
 	for (unsigned i = 0; i < m->reply.count && ret == 0; i++)
@@ -211,6 +213,8 @@ static int check_reply(const struct fm_wire_msg *m)
 	if ((p->flags & FM_WIRE_REPLY_FULL) && p->code != EBUSY)
 		return -EPROTO;
 	if (!fm_wire_is_text(&p->text, FM_WIRE_TEXT_MAX))
+		return -ERANGE;
+	if (!fm_wire_is_text(&p->says, p->count == 1 ? FM_WIRE_PATH_MAX : 0))
 		return -ERANGE;
 	for (unsigned i = 0; i < p->count && ret == 0; i++)
 		ret = check_entry(&p->entry[i]);

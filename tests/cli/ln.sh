@@ -15,7 +15,34 @@ ok fmove ln -s runs/7 n2:s/latest
 ok fmove get n2:s/latest/ckpt back
 same f back
 ok fmove ls -l n2:s
-grep -q '^l.* latest$' out || bad "no link is listed: $(cat out)"
+grep -q '^l.* latest -> runs/7$' out || bad "no link is listed, or not where it leads: $(cat out)"
+ok fmove ls n2:s
+grep -qx latest out || bad "names alone: $(cat out)"
+ok fmove ls --json n2:s
+grep -q '"name":"latest","type":"link",.*"leads_to":"runs/7"' out || bad "ls --json of a link: $(cat out)"
+ok fmove ls -l 'n2:s/la*'
+grep -q '^l.* latest -> runs/7$' out || bad "a pattern matches a link: $(cat out)"
+ok fmove stat n2:s/latest
+grep -q '^type *symbolic link$' out && grep -q '^leads to *runs/7$' out || bad "stat of a link: $(cat out)"
+ok fmove stat --json n2:s/latest
+grep -q '"type":"link",.*"leads_to":"runs/7"' out || bad "stat --json of a link: $(cat out)"
+ok fmove stat --json n2:s/latest/ckpt
+grep -q '"type":"file","size":5000,' out && ! grep -q leads_to out || bad "stat through a link: $(cat out)"
+# One that leads to nothing, or out, is there all the same.
+ln -s gone "$s/dangling" && ln -s ../../out "$s/runs/out" && ln -s $'\e[31m' "$s/red"
+ok fmove stat n2:s/dangling
+grep -q '^leads to *gone$' out || bad "stat of a link that leads to nothing: $(cat out)"
+ok fmove ls -l n2:s/dangling
+grep -q '^l.* dangling -> gone$' out || bad "ls of a link that leads to nothing: $(cat out)"
+ok fmove ls -l n2:s/runs
+grep -q '^l.* out -> ../../out$' out || bad "ls of a link that leads out: $(cat out)"
+ok fmove stat n2:s/red
+grep -qF 'leads to  \x1b[31m' out || bad "what a link says moves the cursor: $(od -c out)"
+ok fmove rm n2:s/dangling n2:s/runs/out n2:s/red
+# More links than a page of a list has.
+mkdir "$s/many" && for i in $(seq 200); do echo "x$i"; done | (cd "$s/many" && xargs -I{} ln -s to-{} {})
+ok fmove ls -l n2:s/many
+[ "$(sed 's/.* x\([0-9]*\) -> to-x/\1 /' out | awk '$1 == $2' | wc -l)" -eq 200 ] || bad "many links: $(tail -n 3 out)"
 ok fmove ln -s ../7/ckpt n2:s/runs/8/link
 ok fmove get -f n2:s/runs/8/link back
 same f back

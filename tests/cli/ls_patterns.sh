@@ -27,7 +27,7 @@ lists 'run1/ run2/ ' 'n2:s/run[12]'
 lists 'run1/deep/ ' 'n2:s/r*1/deep'
 lists 'run1/a.pt run1/b.pt ' -0 'n2:s/run1/*.pt'
 ok fmove ls -l 'n2:s/run*'
-grep -Eq '^drwx.* run1/$' out && grep -Eq '^lrwx.* runlast$' out || bad "ls -l of a pattern: $(cat out)"
+grep -Eq '^drwx.* run1/$' out && grep -Eq '^lrwx.* runlast -> run2$' out || bad "ls -l of a pattern: $(cat out)"
 ok fmove ls -l 'n2:s/r*1/b.pt'
 grep -Eq '^-rw.* 3 .* run1/b.pt$' out || bad "the last part is a name: $(cat out)"
 ok fmove ls --json 'n2:s/run1/b*'

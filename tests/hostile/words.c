@@ -405,6 +405,8 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 			m->to = fm_wire_str("../..");
 		m->flags = one_in(o, 2) ? FM_WIRE_REQUEST_REPLACE : 0;
 	}
+	if (m->verb == FM_WIRE_STAT && one_in(o, 2))
+		m->verb = FM_WIRE_LOOK;
 	if (m->verb == FM_WIRE_MKDIR)
 		m->path = any_path(p, true);
 	if (m->verb == FM_WIRE_REMOVE)

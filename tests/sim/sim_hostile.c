@@ -392,6 +392,7 @@ static void make_reply(struct hostile *h, struct fm_wire_msg *m)
 		m->reply.flags = (uint16_t)below(h, 2);
 	else
 		m->reply.code = (uint32_t)below(h, 200);
+	m->reply.says = fm_wire_str(m->reply.count == 1 ? "a link" : "");
 	for (unsigned i = 0; i < m->reply.count; i++)
 		m->reply.entry[i] = (struct fm_wire_entry){ .type = 1 + (uint8_t)below(h, 4),
 							    .size = below(h, 1000),

@@ -541,6 +541,7 @@ static void test_refused_paths(void)
 	};
 	struct fm_create how = { .size = 1 };
 	struct fm_list_opts page = { .after = "", .max = 1 };
+	char says[FM_PATH_LEN_MAX + 1];
 	struct fm_entry entry;
 	struct fm_file *file;
 	struct fm_attr attr;
@@ -556,6 +557,7 @@ static void test_refused_paths(void)
 		CU_ASSERT_EQUAL(s->ops->open_source(s, path, &a_peer, &file, &attr, &err), ret);
 		CU_ASSERT_EQUAL(s->ops->create(s, path, &a_peer, &how, &file, &err), ret);
 		CU_ASSERT_EQUAL(s->ops->stat(s, path, &a_peer, &attr, &err), ret);
+		CU_ASSERT_EQUAL(s->ops->look(s, path, &a_peer, &attr, says, &err), ret);
 		CU_ASSERT_EQUAL(s->ops->list(s, path, &a_peer, &page, &entry, &count, &err), ret);
 		CU_ASSERT_EQUAL(s->ops->remove(s, path, &a_peer, true, &err), ret);
 		CU_ASSERT_EQUAL(s->ops->mkdir(s, path, &a_peer, &err), ret);
@@ -563,6 +565,40 @@ static void test_refused_paths(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
 	}
 	CU_ASSERT_EQUAL(dir_count(dir, ""), 4);		/* out up . .. */
+	end();
+}
+
+/* Goal: a look does not follow a link, also one that leads out of the store or to nothing. */
+static void test_look(void)
+{
+	static const struct {
+		const char *path, *says;
+		enum fm_node_type type;
+	} cases[] = {
+		{"out", "/var/tmp", FM_NODE_LINK}, {"gone", "nothing", FM_NODE_LINK},
+		{"dir", "", FM_NODE_DIR}, {"", "", FM_NODE_DIR}, {"to/f", "", FM_NODE_FILE},
+	};
+	char says[FM_PATH_LEN_MAX + 1];
+	struct fm_attr attr;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(symlink("/var/tmp", at("out")), 0);
+	CU_ASSERT_EQUAL(symlink("nothing", at("gone")), 0);
+	CU_ASSERT_EQUAL(symlink("dir", at("to")), 0);
+	CU_ASSERT_EQUAL(mkdir(at("dir"), 0755), 0);
+	CU_ASSERT_EQUAL(mknod(at("dir/f"), S_IFREG | 0644, 0), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL(s->ops->look(s, cases[i].path, &a_peer, &attr, says, &err), 0);
+		CU_ASSERT_EQUAL(attr.type, cases[i].type);
+		CU_ASSERT_STRING_EQUAL(says, cases[i].says);
+	}
+	CU_ASSERT_EQUAL(s->ops->look(s, "none", &a_peer, &attr, says, &err), -ENOENT);
+#ifdef FM_FAULTS
+	fm_fault_arm("store.read_link", 1);
+	CU_ASSERT_EQUAL(s->ops->look(s, "out", &a_peer, &attr, says, &err), -EIO);
+	CU_ASSERT_STRING_EQUAL(says, "");
+	fm_fault_arm(NULL, 0);
+#endif
 	end();
 }
 
@@ -1151,6 +1187,7 @@ static const struct fm_test tests[] = {
 	{"who removed a partial file hears that nothing is kept", test_partial_removed},
 	{"directories, links, pipes and sockets are never replaced", test_bad_targets},
 	{"each operation refuses each path that leaves the store", test_refused_paths},
+	{ "a look does not follow a link", test_look },
 	{"names with any other bytes work", test_odd_names},
 	{"what is no regular file cannot be read", test_bad_sources},
 	{"more than was announced is not written", test_writes_beyond},

@@ -232,6 +232,7 @@ static void make_reply(struct fm_wire_msg *m)
 	m->reply.code = 0;
 	m->reply.count = 2;
 	m->reply.text = fm_wire_str("");
+	m->reply.says = fm_wire_str("");
 	m->reply.entry[0] = (struct fm_wire_entry){.type = 1,
 						   .mode = 0600,
 						   .size = 13,
@@ -244,6 +245,17 @@ static void make_reply(struct fm_wire_msg *m)
 						   .mtime_ns = 6,
 						   .whole = FM_WIRE_SIZE_UNKNOWN,
 						   .name = fm_wire_str("dir")};
+}
+
+static void make_look_reply(struct fm_wire_msg *m)
+{
+	m->reply.id = 9;
+	m->reply.code = 0;
+	m->reply.count = 1;
+	m->reply.text = fm_wire_str("");
+	m->reply.says = fm_wire_str("../f");
+	m->reply.entry[0] = (struct fm_wire_entry){
+		.type = 3, .mode = 0777, .size = 4, .mtime_ns = 5, .name = fm_wire_str("")};
 }
 
 static void make_need(struct fm_wire_msg *m)
@@ -444,9 +456,12 @@ static const struct golden goldens[] = {
 	 "0e00 0400 0800000000000000 0d 000000 03000000 04000000 0100 73 0300 6f6c64 0000 0000 "
 	 "66666666666666666666666666666666 0000000000000000 02000000 0300 610a62"},
 	{FM_WIRE_REPLY, make_reply,
-	 "0f00 0100 0900000000000000 00000000 0200 0000"
+	 "0f00 0100 0900000000000000 00000000 0200 0000 0000"
 	 "01 000000 80010000 0d00000000000000 0500000000000000 1a00000000000000 0100 66"
 	 "02 000000 ed010000 0000000000000000 0600000000000000 ffffffffffffffff 0300 646972"},
+	{FM_WIRE_REPLY, make_look_reply,
+	 "0f00 0000 0900000000000000 00000000 0100 0000 0400 2e2e2f66"
+	 "03 000000 ff010000 0400000000000000 0500000000000000 0000000000000000 0000"},
 	{FM_WIRE_BYE, make_bye, "1000 0000 0e00 76657273696f6e2031206f6e6c79"},
 	{FM_WIRE_NEED, make_need, "1100 0000 0a00000000000000 0b00000000000000 0900 0000 8101"},
 	{FM_WIRE_COMMIT, make_commit, "1200 0000 0c00000000000000"},
@@ -756,7 +771,7 @@ static const struct spoiled spoiled[] = {
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "0b", -EBADMSG },	/* of a group, without one */
-	{ FM_WIRE_REQUEST, 12, "10", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "11", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
@@ -767,15 +782,15 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_REPLY, 12, "00100000", -ERANGE },
 	{ FM_WIRE_REPLY, 16, "8100", -ERANGE },
 	{ FM_WIRE_REPLY, 16, "0300", -EBADMSG },
-	{ FM_WIRE_REPLY, 20, "00", -ERANGE },
-	{ FM_WIRE_REPLY, 20, "05", -ERANGE },
-	{ FM_WIRE_REPLY, 21, "01", -ERANGE },
-	{ FM_WIRE_REPLY, 24, "00020000", -ERANGE },
-	{ FM_WIRE_REPLY, 28, "ffffffffffffffff", -ERANGE },
-	{ FM_WIRE_REPLY, 44, "0000000000000080", -ERANGE },
-	{ FM_WIRE_REPLY, 54, "2f", -ERANGE },
-	{ FM_WIRE_REPLY, 54, "2e", -ERANGE },
-	{ FM_WIRE_REPLY, 54, "00", -ERANGE },
+	{ FM_WIRE_REPLY, 22, "00", -ERANGE },
+	{ FM_WIRE_REPLY, 22, "05", -ERANGE },
+	{ FM_WIRE_REPLY, 23, "01", -ERANGE },
+	{ FM_WIRE_REPLY, 26, "00020000", -ERANGE },
+	{ FM_WIRE_REPLY, 30, "ffffffffffffffff", -ERANGE },
+	{ FM_WIRE_REPLY, 46, "0000000000000080", -ERANGE },
+	{ FM_WIRE_REPLY, 56, "2f", -ERANGE },
+	{ FM_WIRE_REPLY, 56, "2e", -ERANGE },
+	{ FM_WIRE_REPLY, 56, "00", -ERANGE },
 	{ FM_WIRE_SPACE, 64, "0900", -ERANGE },		/* more than the most */
 	{ FM_WIRE_SPACE, 64, "0000", -EBADMSG },
 	{ FM_WIRE_SPACE, 66, "01", -ERANGE },		/* not zero */
@@ -979,7 +994,7 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_DONE, 132, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_ABORT, 16, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_REQUEST, 34, 0 },
-	{ FM_WIRE_REPLY, 87, 255 },
+	{ FM_WIRE_REPLY, 89, 255 },
 	{ FM_WIRE_BYE, 4, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_VERIFY, 23, FM_WIRE_PATH_MAX },
 	{ FM_WIRE_VERIFIED, 115, FM_WIRE_PATH_MAX },
@@ -1026,6 +1041,42 @@ static void test_list_after(void)
 		memcpy(bytes + len - 2, cases[i].after, after_len);
 		memset(bytes + len - 2 + after_len, 0, 2);
 		CU_ASSERT_EQUAL(decode_exact(bytes, len + after_len, &msg_out), cases[i].want);
+	}
+}
+
+/* Goal: what a link says comes with one entry alone, is no longer than a path, and has no NUL. */
+static void test_what_a_link_says(void)
+{
+	static const struct {
+		uint16_t count, len;
+		char first;
+		int want;
+	} cases[] = {
+		{1, 0, 'x', 0},
+		{1, FM_WIRE_PATH_MAX, 'x', 0},
+		{1, FM_WIRE_PATH_MAX + 1, 'x', -ERANGE},
+		{1, 3, '\0', -ERANGE},
+		{0, 3, 'x', -ERANGE},
+		{2, 3, 'x', -ERANGE},
+	};
+	static const uint8_t entry[34] = {3};
+	static uint8_t bytes[FM_WIRE_MSG_MAX];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t *at = bytes + 20;
+
+		memset(bytes, 0, sizeof(bytes));
+		bytes[0] = FM_WIRE_REPLY;
+		bytes[16] = (uint8_t)cases[i].count;
+		*at++ = (uint8_t)cases[i].len;
+		*at++ = (uint8_t)(cases[i].len >> 8);
+		memset(at, 'x', cases[i].len);
+		*at = cases[i].len > 0 ? (uint8_t)cases[i].first : 0;
+		at += cases[i].len;
+		for (unsigned k = 0; k < cases[i].count; k++, at += sizeof(entry))
+			memcpy(at, entry, sizeof(entry));
+		CU_ASSERT_EQUAL(decode_exact(bytes, (size_t)(at - bytes), &msg_out),
+				cases[i].want);
 	}
 }
 
@@ -1203,6 +1254,7 @@ static const struct fm_test tests[] = {
 	{ "strings may have their maximum and not a byte more", test_string_lengths },
 	{ "only LIST goes on after a name, and that is a name", test_list_after },
 	{ "MOVE and LINK alone have a second name, and may replace", test_second_name },
+	{ "what a link says comes with one entry", test_what_a_link_says },
 	{ "the largest reply fits, a longer message is refused", test_largest },
 	{ "random bytes are refused or mean exactly themselves", test_random },
 	{ "encoders refuse what decoders refuse", test_encoders_refuse },
