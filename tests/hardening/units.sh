@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# units.sh DIR - what `systemd-analyze security` says of each unit in DIR.
+# units.sh DIR - what each unit in DIR says of itself, and what `systemd-analyze security` says of it.
 #
-# Goal:   a unit keeps what was taken from it: capabilities, devices, system calls.
-# Method: the score of each unit, from 0 (has nothing) to 10; it is printed, and may not be above what it was when this was written.
+# Goal:   a unit keeps what was taken from it: capabilities, devices, system calls. Its text names pages that there are, and says of its daemon
+#         what that daemon's page says.
+# Method: the score of each unit, from 0 (has nothing) to 10; it is printed, and may not be above what it was when this was written. The text
+#         beside the pages of the source tree.
 set -euo pipefail
 dir=$1
 
@@ -17,11 +19,42 @@ fmove-nvme@.service             31
 fmove-nvme-ask@.service         31
 '
 
+# ---- what they say
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+status=0
+wrong() {
+	echo "FAIL: $*"
+	status=1
+}
+
+# page NAME.SECTION: its file.
+page() {
+	find "$top" -path "$top/build" -prune -o -name "$1" -print | head -n 1
+}
+
+for file in "$dir"/*.service; do
+	grep -q '^Description=fmove ' "$file" || wrong "${file##*/}: a Description= that does not say whose it is"
+	# shellcheck disable=SC2013 # words
+	for name in $(sed -n 's/^Documentation=//p' "$file"); do
+		name=$(sed -E 's/^man:(.*)\(([0-9])\)$/\1.\2/' <<< "$name")
+		[ -n "$(page "$name")" ] || wrong "${file##*/}: no page $name"
+	done
+done
+for daemon in fmoved fmove-nvmed; do
+	says=$(sed -n 's/^Description=fmove [a-z]*: //p' "$dir/$daemon.service")
+	sed -n '/^\.SH NAME/{n;s/\\-/-/g;p}' "$(page $daemon.8)" | grep -qF -- "$daemon - " || wrong "$daemon(8) has no NAME"
+	sed -n '/^\.SH NAME/{n;s/\\-/-/g;p}' "$(page $daemon.8)" | grep -qF -- "$says" || wrong "$daemon.service says \"$says\", $daemon(8) does not"
+done
+
+[ $status = 0 ] || exit 1
+
+# ---- what they may
+
 command -v systemd-analyze > /dev/null || { echo "SKIP: no systemd-analyze here"; exit 77; }
 systemd-analyze security --help | grep -q -- --offline || { echo "SKIP: this systemd-analyze looks at no files (--offline, from 250 on)"; exit 77; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/fm-units.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-status=0
 while read -r unit most; do
 	[ -n "$unit" ] || continue
 	file=$work/${unit/@./@x.}
