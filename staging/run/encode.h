@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * encode - a message of a run (message.h) as bytes, little-endian. README.md has the layout.
+ * encode - a message of a run (message.h) as bytes, little-endian:
+ *
+ *   8 bytes    type from to hops node slot shape 0
+ *   4 each     code join order extent crc number
+ *   8          nodes
+ *   JOIN, PULSE: the state behind it
+ *     1 each   place can_read
+ *     4 each   code order have_count
+ *     8 each   up wanted
+ *              a count, and 5 bytes for each lease (extent is_revoked); the same for what comes
+ *              (extent from)
+ *   a page
+ *     4        first
+ *     1        is_last
+ *     32       bits
+ *              4 bytes of CRC for each bit that is set
  *
  * What is decoded is hostile: every number that has a range is in it, or the message is refused.
  * Which extents and nodes there are only the run knows, and asks (run.c, is_sound).
