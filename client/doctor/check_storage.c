@@ -175,6 +175,28 @@ static void room(const struct fm_facts *f, struct fm_findings *list)
 	}
 }
 
+/* A store that nobody may write to may lie on a file system that is read-only for good. */
+static void read_only(const struct fm_facts *f, struct fm_findings *list)
+{
+	struct fm_finding *out;
+
+	for (size_t i = 0; i < f->stores_count; i++) {
+		const struct fm_facts_store *s = &f->stores[i];
+
+		if (!fm_fact_is_true(&s->read_only) || !fm_fact_is_true(&s->writers))
+			continue;
+		out = fm_finding_add(list, "store-read-only", FM_ERROR, f);
+		fm_finding_read(out, "The file system of store %s is mounted read-only, and the "
+				     "store's rules let somebody write.", fm_shown(&s->name));
+		fm_finding_means(out, "Each put is refused. Many file systems become read-only "
+				      "when their disk has errors.");
+		fm_finding_mend(out, "dmesg | grep -iE 'remount|I/O error'    # whether the disk "
+				     "is the cause");
+		fm_finding_mend(out, "# if not: mount -o remount,rw, or write = [ ] in the store, "
+				     "if nobody is to write");
+	}
+}
+
 /* ---- disks and files ---- */
 
 static void hot(const struct fm_facts *f, struct fm_findings *list)
@@ -224,6 +246,7 @@ void fm_check_storage(const struct fm_facts_set *set, struct fm_findings *out)
 		connected_twice(set->at[n], out);
 		identity(set->at[n], out);
 		room(set->at[n], out);
+		read_only(set->at[n], out);
 		hot(set->at[n], out);
 		cached(set->at[n], out);
 	}

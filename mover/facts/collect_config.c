@@ -111,7 +111,7 @@ static int look(void *ctx, char *out, size_t cap)
 static void store_unasked(struct fm_facts_store *s)
 {
 	struct fm_fact *const facts[] = { &s->mode, &s->type, &s->disk, &s->size_bytes,
-					  &s->free_bytes, &s->direct };
+					  &s->free_bytes, &s->direct, &s->read_only };
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
 		fm_fact_unknown(facts[i], "a daemon does not ask a file system for peers; fmove df "
@@ -131,6 +131,7 @@ static void store(struct fm_collect *c, const struct fm_config_store *from)
 	if (!s)
 		return;
 	fm_fact_text(&s->name, FM_FACT_TEXT, from->name);
+	fm_fact_number(&s->writers, from->write && from->write[0]);
 	if (c->options->is_within_daemon) {
 		fm_fact_unknown(&s->directory, FM_COLLECT_NOT_FOR_PEERS);
 		store_unasked(s);
@@ -145,11 +146,13 @@ static void store(struct fm_collect *c, const struct fm_config_store *from)
 		fm_collect_failed(&s->size_bytes, ret, from->directory);
 		fm_collect_failed(&s->free_bytes, ret, from->directory);
 		fm_collect_failed(&s->direct, ret, from->directory);
+		fm_collect_failed(&s->read_only, ret, from->directory);
 		return;
 	}
 	fm_fact_number(&s->mode, l.st.st_mode & MODE_BITS);
 	fm_fact_number(&s->size_bytes, (uint64_t)l.fs.f_blocks * l.fs.f_frsize);
 	fm_fact_number(&s->free_bytes, (uint64_t)l.fs.f_bavail * l.fs.f_frsize);
+	fm_fact_number(&s->read_only, (l.fs.f_flag & ST_RDONLY) != 0);
 	if (l.direct < 0)
 		fm_fact_unknown(&s->direct, "%s: no file there that could be tried: %s",
 				from->directory, fm_err_name(l.direct));

@@ -118,6 +118,8 @@ struct fm_facts_owner {
 
 struct fm_facts_store {
 	struct fm_fact name, directory, mode, type, disk, size_bytes, free_bytes, direct;
+	struct fm_fact writers;		/* its rules let somebody write */
+	struct fm_fact read_only;	/* its file system is mounted so */
 };
 
 struct fm_facts_file {

@@ -118,7 +118,8 @@ static const struct fm_facts_row owner_rows[] = {
 static const struct fm_facts_row store_rows[] = {
 	OWN_TEXT(store, name), OWN_TEXT(store, directory), UP_TO(store, mode, MODE_MAX),
 	TEXT(store, type), NAME(store, disk), NUMBER(store, size_bytes),
-	NUMBER(store, free_bytes), BOOL(store, direct), END,
+	NUMBER(store, free_bytes), BOOL(store, direct), BOOL(store, writers),
+	BOOL(store, read_only), END,
 };
 
 static const struct fm_facts_row file_rows[] = {

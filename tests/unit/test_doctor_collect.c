@@ -362,6 +362,8 @@ static void test_config_and_daemon(void)
 		       f->stores[0].size_bytes.is_known);
 	CU_ASSERT_TRUE(fm_fact_is(&f->stores[0].directory, "/data"));
 	CU_ASSERT_TRUE(!f->stores[0].direct.is_known && f->stores[0].direct.text);
+	CU_ASSERT_TRUE(f->stores[0].read_only.is_known && !f->stores[0].read_only.n);
+	CU_ASSERT_TRUE(f->stores[0].writers.is_known);
 	CU_ASSERT_TRUE(f->files_count == 1 && f->files[0].mode.n == 0640 &&
 		       fm_fact_is(&f->files[0].path, "/etc/fmove/node.key"));
 	CU_ASSERT_TRUE(!f->rails_read.is_known &&

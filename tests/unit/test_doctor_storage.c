@@ -140,6 +140,29 @@ static void test_room(void)
 	fm_facts_free(f);
 }
 
+static void test_read_only(void)
+{
+	struct fm_facts *f = scene_node("n1");
+	struct fm_facts_store *s = fm_facts_add(f, f->stores, &f->stores_count);
+
+	text(&s->name, "data");
+	fm_fact_number(&s->writers, true);
+	fm_fact_unknown(&s->read_only, "nobody asked");
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&s->read_only, false);
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_fact_number(&s->read_only, true);
+	check(f);
+	CU_ASSERT_TRUE(scene_is_only("store-read-only", FM_ERROR,
+				     "store data is mounted read-only", "remount,rw"));
+	fm_fact_number(&s->writers, false);	/* a sealed volume, for instance */
+	check(f);
+	CU_ASSERT_EQUAL(scene_found.count, 0);
+	fm_facts_free(f);
+}
+
 static void test_hot(void)
 {
 	struct fm_facts *f = scene_node("n1");
@@ -186,6 +209,7 @@ static const struct fm_test tests[] = {
 	{ "a target is connected as two hosts", test_connected_twice },
 	{ "the host's NQN and ID do not belong together", test_identity },
 	{ "a store has little room", test_room },
+	{ "a store that may be written is on a read-only file system", test_read_only },
 	{ "a disk is as hot as it may be", test_hot },
 	{ "a store has no O_DIRECT", test_direct },
 };
