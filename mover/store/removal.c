@@ -117,27 +117,6 @@ static int hide(struct going *g, int fd)
 	return 0;
 }
 
-/*
- * Gives a directory that could not be removed its name back. If somebody has taken the name, it
- * stays in the stash until it is swept.
- */
-static void show_again(const struct going *g)
-{
-	int to = g->parent->fd, stash = fm_sys_open_dir(to, g->stash, true);
-	char manifest[FM_MANIFEST_NAME_LEN + 1];
-
-	if (stash < 0)
-		return;
-	if (fm_sys_rename(stash, g->parent->name, to, g->parent->name, RENAME_NOREPLACE) == 0) {
-		if (g->has_key) {
-			fm_manifest_name(&g->key, manifest);
-			(void)renameat(stash, manifest, to, manifest);
-		}
-		(void)fm_stash_remove(to, g->stash, g->ino, NULL);
-	}
-	close(stash);
-}
-
 static int remove_name(const struct going *g)
 {
 	int ret = fm_sys_unlinkat(g->parent->fd, g->parent->name, AT_REMOVEDIR);
@@ -161,8 +140,8 @@ static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *p
 		return ret;
 	}
 	ret = remove_below(sd, fd, path, err);
-	if (g.stash[0] && ret < 0)
-		show_again(&g);
+	if (g.stash[0] && ret < 0)	/* what is left; else it is swept */
+		(void)fm_stash_give_back(parent->fd, g.stash, g.ino);
 	else if (ret == 0 && !g.stash[0])
 		ret = remove_name(&g);
 	else if (ret == 0)	/* the rest is empty: if it cannot go now it is swept */

@@ -208,7 +208,7 @@ static int make(int parent, enum fm_staging_kind kind, const char *mark,
 }
 
 /*
- * Opens the tree that will move into a stash, to look at its mode. -ESTALE: the name leads to
+ * Opens the tree that will move, to look at its mode. -ESTALE: the name leads to
  * something else by now.
  */
 static int open_what(const struct fm_stash_what *what, mode_t *mode)
@@ -226,12 +226,12 @@ static int open_what(const struct fm_stash_what *what, mode_t *mode)
 }
 
 /*
- * Moves the tree into the stash. Moving a directory to another parent needs the right to write to
- * it, so its mode is changed for that moment.
+ * Moves the tree to where its name is free: into the stash, or back. Moving a directory to another
+ * parent needs the right to write to it, so its mode is changed for that moment.
  */
-static int rename_in(const struct fm_stash_what *what, int stash)
+static int rename_to(const struct fm_stash_what *what, int dir)
 {
-	int ret = fm_tsys_rename(what->dir, what->from, stash, what->name, 0), fd;
+	int ret = fm_tsys_rename_free(what->dir, what->from, dir, what->name), fd;
 	mode_t mode;
 
 	if (ret != -EACCES)
@@ -240,7 +240,7 @@ static int rename_in(const struct fm_stash_what *what, int stash)
 	if (fd < 0)
 		return fd;
 	if (fm_tsys_chmod_opened(fd, 0700) == 0) {
-		ret = fm_tsys_rename(what->dir, what->from, stash, what->name, 0);
+		ret = fm_tsys_rename_free(what->dir, what->from, dir, what->name);
 		(void)fm_tsys_chmod_opened(fd, mode);	/* it was possible just now */
 	}
 	(void)close(fd);	/* only looked at */
@@ -275,7 +275,7 @@ void fm_stash_put_back(int stash, const char *name, int dir, const char *from)
 static int move_in(const struct fm_stash_what *what, int stash)
 {
 	struct stat st;
-	int ret = rename_in(what, stash);
+	int ret = rename_to(what, stash);
 
 	if (ret < 0)
 		return ret;
@@ -299,17 +299,17 @@ static bool is_file(int dir, const char *name)
  * Best effort: without it nothing can be verified with it any more. A directory of that name is
  * somebody's, who could not move it out again.
  */
-static void bring_manifest(const struct fm_stash_what *what, int stash)
+static void bring_manifest(const struct fm_stash_what *what, int dir)
 {
 	char manifest[FM_MANIFEST_NAME_LEN + 1];
 	struct fm_manifest_key key;
 
-	if (fm_manifest_key_at(stash, what->name, &key) < 0)
+	if (fm_manifest_key_at(dir, what->name, &key) < 0)
 		return;
 	fm_manifest_name(&key, manifest);
-	if (is_file(what->dir, manifest) && renameat(what->dir, manifest, stash, manifest) == 0 &&
-	    !is_file(stash, manifest))
-		fm_stash_put_back(stash, manifest, what->dir, manifest);
+	if (is_file(what->dir, manifest) && renameat(what->dir, manifest, dir, manifest) == 0 &&
+	    !is_file(dir, manifest))
+		fm_stash_put_back(dir, manifest, what->dir, manifest);
 }
 
 int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_kind kind,
@@ -356,6 +356,23 @@ static int remove_empty(int parent, const char *stash, const struct found *f)
 		(void)put_mark(f->fd, mark);
 	}
 	return -ENOTEMPTY;
+}
+
+int fm_stash_give_back(int parent, const char *stash, uint64_t ino)
+{
+	struct found f;
+	int ret = find(parent, stash, &f);
+	struct fm_stash_what what = {.dir = f.fd, .from = f.name, .ino = ino, .name = f.name};
+
+	if (ret < 0)
+		return ret;
+	ret = f.ino == ino && f.name[0] ? rename_to(&what, parent) : -ESTALE;
+	if (ret == 0) {
+		bring_manifest(&what, parent);
+		(void)remove_empty(parent, stash, &f);	/* it holds nothing: a sweep removes it */
+	}
+	(void)close(f.fd);	/* only read */
+	return ret;
 }
 
 static int wanted_in(const struct found *f)

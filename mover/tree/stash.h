@@ -50,6 +50,12 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 void fm_stash_put_back(int stash, const char *name, int dir, const char *from);
 
 /*
+ * What a stash holds, with that inode, gets its name again, and its manifest. If that is not
+ * possible, it stays in the stash. -ESTALE: it holds something else; -EEXIST: the name is taken.
+ */
+int fm_stash_give_back(int parent, const char *stash, uint64_t ino);
+
+/*
  * 1: that is one, and name, under which it holds something, or ""; 0: it is none, whatever it is
  * called; or why nobody can say (-ENOENT: it is gone).
  */
