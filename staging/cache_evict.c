@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
@@ -28,12 +27,7 @@
 
 /* ---- who has it open ---- */
 
-/*
- * A lease for writing is given only where nobody else has the file open, or mapped, in this kernel;
- * the files are ours, so we may ask for it. Whoever opens the file in that moment waits until it is
- * given back, and the kernel sends us a signal: SIGIO would end us, SIGURG is ignored unless
- * somebody handles it.
- */
+/* The files are ours, so the kernel tells us. */
 static int look_at_file(void *ctx, int dir, const char *name, const struct stat *st)
 {
 	int fd = fm_cache_sys_open(dir, name, O_RDONLY | O_NONBLOCK, 0), ret;
@@ -42,11 +36,9 @@ static int look_at_file(void *ctx, int dir, const char *name, const struct stat 
 	(void)st;
 	if (fd < 0)
 		return fd;
-	ret = fm_call(fcntl(fd, F_SETSIG, SIGURG));
-	if (ret == 0)
-		ret = fm_cache_sys_lease(fd, F_WRLCK);
-	(void)close(fd); /* gives the lease back */
-	return ret == -EAGAIN || ret == -EBUSY ? 1 : ret;
+	ret = fm_cache_sys_is_open(fd);
+	(void)close(fd); /* only looked at */
+	return ret;
 }
 
 int fm_cache_is_open(int dir, const char *name)

@@ -136,9 +136,9 @@ static inline int fm_cache_sys_remove_xattr(int fd, const char *name)
 	return ret == -ENODATA || ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-static inline int fm_cache_sys_lease(int fd, int type)
+static inline int fm_cache_sys_is_open(int fd)
 {
-	return FM_FAULT("cache.lease") ? -EIO : fm_call(fcntl(fd, F_SETLEASE, type));
+	return FM_FAULT("cache.lease") ? -EIO : fm_call_is_open_elsewhere(fd);
 }
 
 #endif

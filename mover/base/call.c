@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -49,6 +50,21 @@ int fm_call_fstatat(int dir, const char *name, struct stat *out)
 {
 	return fm_is_component(name) ? fm_call(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW))
 				     : -EXDEV;
+}
+
+int fm_call_born_at(int dir, const char *name, int64_t *out_ns)
+{
+	struct statx st;
+	int ret = fm_is_component(name)
+			  ? fm_call(statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &st))
+			  : -EXDEV;
+
+	if (ret < 0)
+		return ret;
+	*out_ns = 0;
+	if (st.stx_mask & STATX_BTIME)
+		*out_ns = st.stx_btime.tv_sec * (int64_t)FM_NS_PER_S + st.stx_btime.tv_nsec;
+	return 0;
 }
 
 int fm_call_mkdirat(int dir, const char *name, mode_t mode)
@@ -143,6 +159,22 @@ int fm_call_fdatasync(int fd)
 		ret = fm_call(fdatasync(fd));
 	} while (ret == -EINTR);
 	return ret;
+}
+
+/*
+ * A lease for writing is given only where nobody else has the file open. Whoever opens it before
+ * the lease is given back waits, and the kernel sends us a signal: SIGIO would end us, SIGURG is
+ * ignored unless somebody handles it.
+ */
+int fm_call_is_open_elsewhere(int fd)
+{
+	int ret = fm_call(fcntl(fd, F_SETSIG, SIGURG));
+
+	if (ret == 0)
+		ret = fm_call(fcntl(fd, F_SETLEASE, F_WRLCK));
+	if (ret == 0)
+		ret = fm_call(fcntl(fd, F_SETLEASE, F_UNLCK));
+	return ret == -EAGAIN || ret == -EBUSY ? 1 : ret;
 }
 
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset)

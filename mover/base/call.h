@@ -41,6 +41,9 @@ static inline mode_t fm_mode_for_group(mode_t mode)
 	return mode | (mode & (S_IRUSR | S_IXUSR)) >> 3;
 }
 
+/* When it was made, ns since 1970; 0: the file system does not tell. */
+int fm_call_born_at(int dir, const char *name, int64_t *out_ns);
+
 int fm_call_mkdirat(int dir, const char *name, mode_t mode);
 int fm_call_symlinkat(const char *target, int dir, const char *name);
 int fm_call_linkat(int from_dir, const char *from, int dir, const char *name);
@@ -55,6 +58,13 @@ int fm_call_set_mtime(int fd, int64_t mtime_ns);
 int fm_call_ftruncate(int fd, uint64_t len);
 int fm_call_fallocate(int fd, uint64_t offset, uint64_t len);
 int fm_call_fdatasync(int fd);
+
+/*
+ * Whether somebody else in this kernel has the open file open, or mapped: 1, 0. -EINVAL, -EACCES
+ * and others: nobody can tell, since the file system has no leases, or the file is neither ours nor
+ * may we lease it (CAP_LEASE). Who opens it in this moment waits, or hears EAGAIN if he does not.
+ */
+int fm_call_is_open_elsewhere(int fd);
 
 /* How many bytes there were, len at most: fewer only at the end of the file. */
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset);

@@ -93,7 +93,27 @@ static void test_before_1970(void)
 	end();
 }
 
+/* Goal: whoever else has the file open, here or elsewhere, is seen, and nobody else. */
+static void test_open_elsewhere(void)
+{
+	int mine, other;
+
+	begin();
+	mine = fm_call_open_below(dir, "a", O_RDONLY, 0, 0);
+	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(mine), 1);	/* by fd */
+	CU_ASSERT_EQUAL(close(fd), 0);
+	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(mine), 0);
+	other = fm_call_open_below(dir, "a", O_RDONLY | O_NONBLOCK, 0, 0);
+	CU_ASSERT_TRUE(other >= 0);	/* the lease was given back */
+	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(mine), 1);
+	CU_ASSERT_EQUAL(close(other), 0);
+	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(dir), -EINVAL);
+	fd = mine;
+	end();
+}
+
 static const struct fm_test tests[] = {
+	{ "who else has a file open", test_open_elsewhere },
 	{ "all of the bytes, or how many there were", test_all_of_the_bytes },
 	{ "no name leads out", test_no_way_out },
 	{ "times before 1970", test_before_1970 },
