@@ -36,7 +36,8 @@ enum {
 	OPT_EXPECT_FROM,
 	OPT_EXPIRES,
 	OPT_REPLACE,
-	OPT_LATEST
+	OPT_LATEST,
+	OPT_KEEP_LAST
 };
 
 /* clang-format off */
@@ -59,6 +60,8 @@ const struct fm_opt fm_opts_group_commit[] = {
 	EXPECT_OPTS,
 	{"latest", 0, OPT_LATEST, "NAME",
 	 "then lead the symbolic link NAME, beside PATH, to it", NULL},
+	{"keep-last", 0, OPT_KEEP_LAST, "N",
+	 "with --latest: remove what that link led to before the last N", NULL},
 	FM_ASK_JSON,
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -76,6 +79,8 @@ struct command {
 	bool is_json;
 	const char *id;
 	const char *latest;		/* NULL: no link is led to it */
+	uint32_t keep_last;		/* of what that was led to; 0: all */
+	struct fmove_rotated rotated[FM_SEVERAL_MAX];
 	char **dests;			/* as typed */
 	unsigned count;
 	struct fmove_error why[FM_SEVERAL_MAX];
@@ -164,6 +169,8 @@ static int take_option(struct command *c, int key)
 		break;
 	case OPT_LATEST:
 		return fm_latest_take(&c->args, &c->latest);
+	case OPT_KEEP_LAST:
+		return fm_latest_take_keep(&c->args, &c->keep_last);
 	default:
 		c->is_json = true;
 		break;
@@ -226,6 +233,8 @@ static int take_args(struct command *c, const char *verb, int argc, char **argv,
 		status = take_id(c);
 	if (status == 0)
 		status = check_dests(c);
+	if (status == 0)
+		status = fm_latest_check(&c->args, c->latest, c->keep_last);
 	c->opts.expect = c->expect;
 	c->args.status = status;
 	return status == 0 ? 0 : -1;
@@ -235,17 +244,20 @@ static int take_args(struct command *c, const char *verb, int argc, char **argv,
 
 enum step { BEGIN, CHECK, COMMIT, DISCARD };
 
-static int commit_one(struct command *c, const struct fm_name *name, struct fmove_error *why)
+static int commit_one(struct command *c, unsigned i, const struct fm_name *name)
 {
+	struct fmove_error *why = &c->why[i];
 	const struct fmove_name parts = fm_name_parts(name);
 	int ret = fmove_group_commit(c->conn, &parts, c->id, &c->opts, why);
 	struct fm_err err;
 
 	if (ret < 0 || !c->latest)
 		return ret;
-	ret = fm_latest_lead(c->conn, name, c->latest, why);
-	if (ret == 0)
+	ret = fm_latest_lead(c->conn, name, c->latest, c->keep_last, &c->rotated[i], why);
+	if (ret == 0) {
+		fm_latest_say(c->args.cmd->name, &c->rotated[i]);
 		return 0;
+	}
 	(void)fm_err_set(&err, ret, "%s", why->text);
 	fm_err_wrap(&err, "it is committed, but %.200s does not lead to it", c->latest);
 	return fm_found_wrong(why, ret, err.text);
@@ -265,7 +277,7 @@ static int do_one(struct command *c, unsigned i, enum step step)
 	case CHECK:
 		return fmove_group_check(c->conn, &parts, c->id, &c->opts, &c->why[i]);
 	case COMMIT:
-		return commit_one(c, &name, &c->why[i]);
+		return commit_one(c, i, &name);
 	case DISCARD:
 		return fmove_group_discard(c->conn, &parts, c->id, &c->why[i]);
 	}
@@ -300,6 +312,8 @@ static void print_json(const struct command *c, int status)
 		fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(c->ret[i]));
 		if (c->ret[i] < 0)
 			fm_ask_error_json(w, &c->why[i]);
+		else if (c->keep_last > 0)
+			fm_latest_json(w, &c->rotated[i]);
 		fm_jw_object_end(w);
 	}
 	w = fm_rows_over(&rows);

@@ -16,6 +16,7 @@
 
 #include "client/cli/group_id.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/latest.h"
 #include "client/cli/name.h"
 #include "client/cli/pump.h"
 #include "client/cli/several.h"
@@ -29,6 +30,8 @@ const struct fm_opt fm_opts_put[] = {
 	 "it becomes a member of the group of that ID, fmove group (FMOVE_GROUP)", NULL},
 	{"latest", 0, FM_TRANSFER_LATEST, "NAME",
 	 "when it is on disk, lead the symbolic link NAME, beside it, to it", NULL},
+	{"keep-last", 0, FM_TRANSFER_KEEP_LAST, "N",
+	 "with --latest: remove what that link led to before the last N", NULL},
 	FM_DIR_PUT_OPT,
 	FM_TRANSFER_OPTS,
 	{NULL, 0, 0, NULL, NULL, NULL},
@@ -261,7 +264,7 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 	else if (ret == 0 && put_source(t, src, &target, &one) < 0)
 		ret = explain(t, src, &one.err);
 	if (ret == 0)
-		ret = fm_transfer_latest(t, &target, &one.err);
+		ret = fm_transfer_latest(t, &target, &one);
 	(void)fm_name_text(&target, text, sizeof(text));	/* a file may have gone into it */
 	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
@@ -491,7 +494,7 @@ static int take_group(struct fm_transfer *t, struct fm_args *args)
 static int check_latest(struct fm_transfer *t, struct fm_args *args)
 {
 	if (!t->latest)
-		return 0;
+		return fm_latest_check(args, t->latest, t->keep_last);
 	if (t->opts.group)
 		return fm_usage(args, "--latest is for what is seen: say it with fmove group "
 				      "commit, not with a member");

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/latest.h"
 #include "client/cli/links.h"
 #include "client/cli/name.h"
 #include "client/cli/show.h"
@@ -161,6 +162,8 @@ static void json_one(struct fm_outcomes *o, const struct fm_outcome *one)
 		json_error(w, one);
 	else if (!one->is_handed_over)
 		json_result(w, one);
+	if (one->is_rotated && one->err.code == 0)
+		fm_latest_json(w, &one->rotated);
 	fm_jw_object_end(w);
 	if (!o->is_many)
 		(void)printf("\n");
@@ -413,6 +416,8 @@ void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
 			(void)printf("%s\n", one->job);	/* fm_stdout_end() looks for errors */
 		else if (!one->is_handed_over && !o->is_quiet)
 			say_done(o, one);
+		if (one->is_rotated && !o->is_quiet)
+			fm_latest_say(o->verb, &one->rotated);
 	}
 }
 

@@ -29,6 +29,8 @@ struct fm_outcome {
 	bool is_there;			/* ... there is something */
 	bool is_handed_over;		/* to the daemon, as that job: there is no result yet */
 	bool is_kept;			/* failed, and the same again goes on with what came */
+	bool is_rotated;		/* --keep-last, and what went: */
+	struct fmove_rotated rotated;
 	bool is_aside;			/* failed, and another's line says why */
 };
 

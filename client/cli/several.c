@@ -422,7 +422,7 @@ static void dest_outcome(const struct group *g, const struct dest *d, const char
 	if (g->is_tree || g->t->opts.tree)
 		fm_dir_outcome(&g->t->dir, one);
 	if (d->ret == 0) {
-		(void)fm_transfer_latest(g->t, d->target, &one->err);
+		(void)fm_transfer_latest(g->t, d->target, one);
 		return;
 	}
 	one->is_kept = d->why.is_kept;

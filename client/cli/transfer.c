@@ -137,6 +137,8 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 		break;
 	case FM_TRANSFER_LATEST:
 		return fm_latest_take(args, &t->latest);
+	case FM_TRANSFER_KEEP_LAST:
+		return fm_latest_take_keep(args, &t->keep_last);
 	case FM_TRANSFER_QUIET:
 		t->outcomes.is_quiet = true;
 		break;
@@ -349,17 +351,18 @@ int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmo
 	return fm_err_wrap(&one->err, "%s", label);
 }
 
-int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, struct fm_err *err)
+int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, struct fm_outcome *one)
 {
 	struct fmove_error why;
 
 	if (!t->latest)
 		return 0;
 	fmove_set_timeout(t->conn, t->opts.timeout_ms);
-	if (fm_latest_lead(t->conn, target, t->latest, &why) == 0)
+	one->is_rotated = t->keep_last > 0;
+	if (fm_latest_lead(t->conn, target, t->latest, t->keep_last, &one->rotated, &why) == 0)
 		return 0;
-	(void)fm_transfer_error(err, &why);
-	return fm_err_wrap(err, "\"%.200s\" is put, and the link %.200s does not lead to it",
+	(void)fm_transfer_error(&one->err, &why);
+	return fm_err_wrap(&one->err, "\"%.200s\" is put, and the link %.200s does not lead to it",
 			   target->path, t->latest);
 }
 

@@ -33,7 +33,8 @@ enum fm_transfer_key {
 	FM_TRANSFER_RANGES_FROM,
 	FM_TRANSFER_WHOLE_BLOCKS,
 	FM_TRANSFER_GROUP,
-	FM_TRANSFER_LATEST
+	FM_TRANSFER_LATEST,
+	FM_TRANSFER_KEEP_LAST
 };
 
 /* clang-format off */
@@ -80,6 +81,7 @@ struct fm_transfer {
 	struct fm_dir_args dir;
 	struct fm_range_args ranges;		/* of what is received; none: all of it */
 	const char *latest;			/* --latest; NULL: no link is led to what is put */
+	uint32_t keep_last;			/* of what that link was led to; 0: all */
 	bool is_detached;
 	bool is_forced;				/* --force */
 	/* this is the process that stays: background.h; else NULL */
@@ -133,8 +135,9 @@ int fm_transfer_spares(struct fm_transfer *t, const char *path, const struct fmo
 int fm_transfer_stores(struct fm_transfer *t, bool is_put, const struct fm_name *from,
 		       const struct fm_name *to, bool is_tree, struct fm_outcome *one);
 
-/* With --latest: leads the link to what was put, under the name that it got. err has an error. */
-int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, struct fm_err *err);
+/* With --latest: leads the link to what was put, under the name that it got. one has what went, or
+ * an error. */
+int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, struct fm_outcome *one);
 
 /* With --verbose: a file that was moved, or would be, is named. Before fm_outcomes_add(). */
 void fm_transfer_name(struct fm_transfer *t, const struct fm_outcome *one);

@@ -588,6 +588,21 @@ int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, b
 int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *name,
 		  bool may_replace, struct fmove_error *err);
 
+/* What went of what a link led to, and what could not go. */
+struct fmove_rotated {
+	uint32_t gone;
+	char names[513];		/* the first of them, beside the link, one a line */
+	char stays[512];		/* what stays though it is older, and why; "": nothing */
+};
+
+/*
+ * fmove_symlink() to target, a name beside the link, which is replaced; then of what it was led to
+ * by this the last `keep` stay (1 to 1000) and the others go, the oldest first. What another link
+ * beside it leads to, or somebody reads, stays for now. Waits as fmove_remove() does.
+ */
+int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+		 struct fmove_rotated *out, struct fmove_error *err);
+
 /*
  * ---- groups: what many put gets its place in one step ----
  *

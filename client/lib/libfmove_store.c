@@ -197,6 +197,51 @@ int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *
 	return name_it(c, "link", name, target, may_replace, err);
 }
 
+static void rotated_read(const struct fm_json *done, struct fmove_rotated *out)
+{
+	const struct fm_json *gone = fm_json_get(done, "gone");
+	char name[sizeof(((struct fmove_entry *)NULL)->name)];
+	size_t used = 0, len;
+
+	*out = (struct fmove_rotated){.gone = (uint32_t)fm_json_count(gone)};
+	fm_lib_text(done, "stays", out->stays, sizeof(out->stays));
+	for (size_t i = 0; i < out->gone; i++) {
+		if (fm_json_name(fm_json_at(gone, i), name, sizeof(name), &len) < 0 ||
+		    used + len + 2 > sizeof(out->names))
+			break;
+		used += (size_t)snprintf(out->names + used, sizeof(out->names) - used, "%s%s",
+					 used > 0 ? "\n" : "", name);
+	}
+}
+
+int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+		 struct fmove_rotated *out, struct fmove_error *err)
+{
+	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
+	const struct fm_lib_parcel with = {.count = 0};
+	struct fm_lib_waiting waiting = {.opts = &opts};
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	if (!target || keep == 0)
+		return fm_lib_fail(err, -EINVAL, "say what the link leads to; at least that stays");
+	if (strlen(target) > FMOVE_PATH_MAX)
+		return fm_lib_fail(err, -ENAMETOOLONG, "a path has at most %d bytes",
+				   FMOVE_PATH_MAX);
+	store_begin(c, &w, "link", name);
+	fm_jw_name(&w, "to", target, strlen(target));
+	fm_jw_bool(&w, "force", true);
+	fm_jw_u64(&w, "keep_last", keep);
+	c->limit_ms = opts.timeout_ms;
+	ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+	if (ret < 0)
+		return ret;
+	rotated_read(done, out);
+	fm_json_free(done);
+	return 0;
+}
+
 /* ---- space ---- */
 
 /* A number of bytes. UINT64_MAX if the key is null or missing: there is no limit. */

@@ -419,6 +419,19 @@ int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_requ
 	return fm_api_event_end(&w);
 }
 
+int fm_api_event_link(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	fm_api_event_begin(&w, buf, cap, id, "done");
+	fm_jw_array(&w, "gone");
+	for (size_t i = 0; i < r->count; i++)
+		fm_jw_name(&w, NULL, r->entries[i].name, strlen(r->entries[i].name));
+	fm_jw_array_end(&w);
+	fm_jw_text(&w, "stays", r->stays);
+	return fm_api_event_end(&w);
+}
+
 int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
 {
 	struct fm_json_writer w;

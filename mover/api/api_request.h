@@ -91,6 +91,7 @@ struct fm_api_request {
 	uint64_t members;
 	uint64_t expires_ms;
 	size_t expect_len;
+	uint64_t keep_last;		/* link: of what it led to; 0: nothing goes */
 	bool is_check;			/* group_commit: only whether it would be done */
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];

@@ -28,7 +28,7 @@ static const struct verb {
 	{ &fm_api_remove, FM_VERB_REMOVE, NULL, 0 },
 	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL, 0 },
 	{ &fm_api_move, FM_VERB_MOVE, NULL, 0 },
-	{ &fm_api_link, FM_VERB_LINK, NULL, 0 },
+	{ &fm_api_link, FM_VERB_LINK, fm_api_event_link, 0 },
 	{ &fm_api_group_begin, FM_VERB_GROUP_BEGIN, NULL, 0 },
 	{ &fm_api_group_commit, FM_VERB_GROUP_COMMIT, NULL, 0 },
 	{ &fm_api_group_discard, FM_VERB_GROUP_DISCARD, NULL, 0 },
@@ -94,6 +94,7 @@ static int start_request(struct fm_api_task *t, const struct fm_api_call *call, 
 		.after = a->after,
 		.to = a->to,
 		.to_len = a->to_len,
+		.keep = (uint32_t)a->keep_last,
 		.is_recursive = a->is_recursive,
 		.may_replace = a->is_force,
 		.is_dry = a->is_dry,
@@ -152,7 +153,7 @@ const struct fm_api_op fm_api_move = {
 
 const struct fm_api_op fm_api_link = {
 	.name = "link",
-	.takes = TAKES | FM_API_KEY(FORCE),
+	.takes = TAKES | FM_API_KEY(FORCE) | FM_API_KEY(KEEP_LAST),
 	.needs = NEEDS | FM_API_KEY(TO),
 	.start = start_request,
 };

@@ -13,6 +13,9 @@
 #include "mover/services/request_priv.h"
 
 _Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message");
+_Static_assert(FM_ROTATED_MAX == FM_WIRE_ENTRIES_MAX && FM_KEEP_LAST_MAX == FM_WIRE_KEEP_MAX &&
+		       FM_ERR_TEXT_MAX <= FM_WIRE_TEXT_MAX,
+	       "what a rotation removed, and what stays, is one message");
 
 #define TIMEOUT_NS (30 * FM_NS_PER_S)
 
@@ -73,9 +76,12 @@ static void report_run(struct fm_task *task)
 	else if (r->verb == FM_VERB_GROUP_LIST)
 		result = (struct fm_request_result){.groups = &r->groups};
 	else
-		result = (struct fm_request_result){
-			.entries = r->entries, .count = r->count, .is_more = r->is_more,
-			.shared = r->shared, .says = r->says};
+		result = (struct fm_request_result){.entries = r->entries,
+						    .count = r->count,
+						    .is_more = r->is_more,
+						    .shared = r->shared,
+						    .says = r->says,
+						    .stays = r->stays};
 	r->is_reported = true;
 	r->done(r->ctx, &result);
 	fm_request_free_later(r);
@@ -193,7 +199,7 @@ static void request_stop(struct fm_engine *e)
 
 static const char *may_go_on(const struct fm_request *r)
 {
-	if (r->verb == FM_VERB_REMOVE || (fm_verb_is_purge(r->verb) && !r->is_dry))
+	if (r->verb == FM_VERB_REMOVE || r->keep > 0 || (fm_verb_is_purge(r->verb) && !r->is_dry))
 		return "; it may still be removing";
 	if (r->verb == FM_VERB_GROUP_COMMIT)
 		return "; it may have been committed all the same, which committing again tells";

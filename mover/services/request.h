@@ -53,6 +53,7 @@ struct fm_request_opts {
 	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
 	const char *to;			/* MOVE: the new name; LINK: what the link says */
 	size_t to_len;
+	uint32_t keep;			/* LINK: as of the wire (wire.h); 0: nothing goes */
 	bool is_recursive;		/* REMOVE */
 	bool may_replace;		/* MOVE, LINK, GROUP_BEGIN, _CHECK, _COMMIT */
 	/* GROUP_*, else NULL; its `op` and `may_replace` are those above */
@@ -72,6 +73,8 @@ struct fm_request_result {
 	/* STAT: the ID by which that node shares its store; "": it does not */
 	const char *shared;
 	const char *says;		/* LOOK: what the link says; "" of anything else */
+	/* LINK with keep, beside the entries that went: what stays beyond that, and why; or "" */
+	const char *stays;
 	/* FREE: space, PURGE: aside; valid during the call */
 	const struct fm_space_page *page;
 	const struct fm_group_page *groups;	/* GROUP_LIST; valid during the call */

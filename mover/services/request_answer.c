@@ -13,6 +13,11 @@ static uint16_t reply_full(const struct fm_err *why)
 	return why->is_full && why->code == -EBUSY ? FM_WIRE_REPLY_FULL : 0;
 }
 
+static const char *text_of(const struct fm_request *r)
+{
+	return r->code ? r->err.text : r->verb == FM_VERB_LINK ? r->stays : r->shared;
+}
+
 void fm_request_answer(struct fm_request *r)
 {
 	struct fm_wire_msg *m = malloc(sizeof(*m));
@@ -37,7 +42,7 @@ void fm_request_answer(struct fm_request *r)
 					  .id = r->id,
 					  .code = (uint32_t)-r->code,
 					  .count = (uint16_t)(r->code ? 0 : r->count),
-					  .text = fm_wire_str(r->code ? r->err.text : r->shared),
+					  .text = fm_wire_str(text_of(r)),
 					  .says = fm_wire_str(r->code ? "" : r->says)};
 	for (size_t i = 0; i < m->reply.count; i++) {
 		const struct fm_entry *en = &r->entries[i];
@@ -92,6 +97,7 @@ void fm_request_on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 	r->is_recursive = m->flags & FM_WIRE_REQUEST_RECURSIVE;
 	r->is_dry = m->flags & FM_WIRE_REQUEST_DRY;
 	r->may_replace = m->flags & FM_WIRE_REQUEST_REPLACE;
+	r->keep = m->keep;
 	(void)snprintf(r->after, sizeof(r->after), "%.*s", (int)m->after.len, m->after.at);
 	(void)snprintf(r->who_peer, sizeof(r->who_peer), "%s", s->name);
 	r->who = (struct fm_who){ .peer = r->who_peer, .uid = m->uid, .gid = m->gid };

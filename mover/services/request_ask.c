@@ -23,7 +23,13 @@ static int check_second(const struct fm_request_opts *o, struct fm_err *err)
 				  FM_PATH_LEN_MAX);
 	if (memchr(o->to, '\0', o->to_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
-	return 0;
+	if (o->keep > 0 && (o->verb != FM_VERB_LINK || memchr(o->to, '/', o->to_len)))
+		return fm_err_set(err, -EINVAL,
+				  "what is kept is what a link leads to beside it: say a name");
+	return o->keep > FM_WIRE_KEEP_MAX
+		       ? fm_err_set(err, -EINVAL, "no more than the last %d can be kept",
+				    FM_WIRE_KEEP_MAX)
+		       : 0;
 }
 
 static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local,
@@ -69,6 +75,7 @@ static void take_opts(struct fm_request *r, const struct fm_request_opts *o)
 	r->is_recursive = o->is_recursive;
 	r->is_dry = o->is_dry;
 	r->may_replace = o->may_replace;
+	r->keep = o->keep;
 	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
 	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
 	r->who = o->who;
@@ -154,7 +161,8 @@ void fm_request_send(struct fm_request *r, struct fm_session *s)
 		.store = fm_wire_str(r->store),
 		.path = {r->path, r->path_len},
 		.after = fm_wire_str(r->after),
-		.to = {r->to, r->to_len}};
+		.to = {r->to, r->to_len},
+		.keep = r->keep};
 	if (r->group)
 		fm_request_fill_group(r, &m.request);
 	fm_session_send(s, &m);
@@ -215,6 +223,8 @@ void fm_request_on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 				     s->name);
 	else if (r->verb == FM_VERB_STAT && m->text.len > 0)
 		take_shared(r, &m->text);
+	else if (r->keep > 0)
+		(void)snprintf(r->stays, sizeof(r->stays), "%.*s", (int)m->text.len, m->text.at);
 	if (r->verb == FM_VERB_LOOK)
 		/* fits: it was checked */
 		(void)snprintf(r->says, sizeof(r->says), "%.*s", (int)m->says.len, m->says.at);

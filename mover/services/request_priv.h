@@ -39,6 +39,7 @@ struct fm_request {
 	size_t path_len;
 	char *to;			/* MOVE, LINK; else NULL */
 	size_t to_len;
+	uint32_t keep;			/* LINK */
 	struct fm_group_ask *group;	/* GROUP_*; else NULL */
 	char after[FM_NAME_LEN_MAX + 1];
 	struct fm_who who;
@@ -58,6 +59,7 @@ struct fm_request {
 	bool is_more;
 	char shared[FM_SHARED_LEN_MAX + 1];	/* STAT */
 	char says[FM_PATH_LEN_MAX + 1];		/* LOOK */
+	char stays[FM_ERR_TEXT_MAX];		/* LINK with keep */
 	union {
 		struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
 		struct fm_space_page page;	/* FREE, PURGE */

@@ -32,15 +32,33 @@ static int look_run(struct fm_request *r, struct fm_store *s)
 			    : s->ops->stat(s, r->path, &r->who, &e->attr, &r->work_err);
 }
 
+/*
+ * The link leads there, so that what of it could not be rotated is no error: the next rotation
+ * tries again.
+ */
+static void rotate(struct fm_request *r, struct fm_store *s)
+{
+	struct fm_err why = {0};
+
+	if (!s->ops->rotate ||
+	    s->ops->rotate(s, r->path, r->to, &r->who, r->keep, r->entries, &r->count, &why) == 0)
+		return;
+	(void)snprintf(r->stays, sizeof(r->stays), "%s", why.text);
+}
+
 /* Moves or links a name. A store that keeps nothing has no names. */
 static int name_run(struct fm_request *r, struct fm_store *s)
 {
 	bool is_move = r->verb == FM_VERB_MOVE;
+	int ret;
 
 	if (is_move ? !s->ops->move : !s->ops->link)
 		return fm_err_set(&r->work_err, -ENOTSUP, "store %s: it keeps no names", s->name);
-	return (is_move ? s->ops->move : s->ops->link)(s, r->path, r->to, &r->who, r->may_replace,
-						       &r->work_err);
+	ret = (is_move ? s->ops->move : s->ops->link)(s, r->path, r->to, &r->who, r->may_replace,
+						      &r->work_err);
+	if (ret == 0 && r->keep > 0)
+		rotate(r, s);
+	return ret;
 }
 
 static void work_run(struct fm_work *work)

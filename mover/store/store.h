@@ -320,6 +320,9 @@ struct fm_store_space {
 	bool may_write;
 };
 
+#define FM_ROTATED_MAX 128u		/* what one rotation removes: FM_WIRE_ENTRIES_MAX */
+#define FM_KEEP_LAST_MAX 1000u
+
 #define FM_SPACE_ASIDE_MAX 8u		/* of one page: FM_WIRE_ASIDE_MAX */
 
 /* A directory that was replaced. */
@@ -460,6 +463,14 @@ struct fm_store_ops {
 	 */
 	int (*link)(struct fm_store *s, const char *path, const char *target,
 		    const struct fm_who *who, bool may_replace, struct fm_err *err);
+	/*
+	 * The link path was led to `published`, a name beside it: of what it was led to by this the
+	 * last `keep` stay. gone: FM_ROTATED_MAX entries, of which *count tell what went, also
+	 * behind an error: that says what stays, and why. NULL as above.
+	 */
+	int (*rotate)(struct fm_store *s, const char *path, const char *published,
+		      const struct fm_who *who, uint32_t keep, struct fm_entry *gone, size_t *count,
+		      struct fm_err *err);
 	/*
 	 * A publication group that has the path, or is to get it (group.h). What create() and
 	 * create_tree() make with its ID below the path are its members. NULL: this store has none.

@@ -38,6 +38,8 @@ struct fm_store_dir {
 	struct fm_usage usage;
 	struct fm_promises promises;
 	struct fm_aside_index aside;
+	pthread_mutex_t rotating;	/* held by who changes a record of a rotation */
+	atomic_uint rotations;		/* that go on */
 };
 
 /* One more user; give it back with put. */

@@ -22,6 +22,7 @@
 #include "mover/store/hub.h"
 #include "mover/store/leftovers.h"
 #include "mover/store/room.h"
+#include "mover/store/rotation.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/store_null.h"
 #include "mover/store/sys.h"
@@ -50,6 +51,7 @@ void fm_store_dir_put(struct fm_store_dir *dir)
 	if (atomic_fetch_sub(&dir->users, 1) > 1)
 		return;
 	fm_aside_free(&dir->aside);
+	pthread_mutex_destroy(&dir->rotating);
 	fm_promises_free(&dir->promises);
 	fm_access_free(dir->write);
 	fm_access_free(dir->read);
@@ -489,6 +491,19 @@ static int store_file_link(struct fm_store *store, const char *path, const char 
 	return store_result(dir, ret, err);
 }
 
+static int store_file_rotate(struct fm_store *store, const char *path, const char *published,
+			     const struct fm_who *who, uint32_t keep, struct fm_entry *gone,
+			     size_t *count, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	*count = 0;
+	if (ret == 0)
+		ret = fm_rotate(dir, path, published, keep, gone, count, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_group(struct fm_store *store, const char *path, const struct fm_who *who,
 			    const struct fm_group_ask *ask, struct fm_err *err)
 {
@@ -578,6 +593,7 @@ static const struct fm_store_ops store_file_ops = {
 	.mkdir = store_file_mkdir,
 	.move = store_file_move,
 	.link = store_file_link,
+	.rotate = store_file_rotate,
 	.group = store_file_group,
 	.groups = store_file_groups,
 	.verify = store_file_verify,
@@ -686,6 +702,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->group_keep_ns = opts->group_keep_ns > 0 ? opts->group_keep_ns : GROUP_KEEP_NS;
 	dir->lock_wait_ms = LOCK_WAIT_MS;
 	fm_aside_init(&dir->aside);
+	pthread_mutex_init(&dir->rotating, NULL);
 	fm_promises_init(&dir->promises);
 	ret = read_rules(dir, opts, err);
 	if (ret == 0)

@@ -574,6 +574,8 @@ enum fm_wire_verb {
 	FM_WIRE_LOOK = 16
 };
 
+#define FM_WIRE_KEEP_MAX 1000
+
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
 #define FM_WIRE_REQUEST_DRY 2u		/* PURGE and PURGE_PARTIALS only: nothing goes */
 /* MOVE, LINK, GROUP_BEGIN, _CHECK, _COMMIT: what has the name may go */
@@ -591,6 +593,8 @@ enum fm_wire_verb {
  * PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what
  * is behind that one. PURGE_PARTIALS: the same of what is unfinished in the store.
  * The answer to FREE and these two is SPACE, or REPLY with a code.
+ * LINK alone: at the end   - 4 keep (0, or 1 .. FM_WIRE_KEEP_MAX: so many stay of what the link was
+ * led to with this set, and `to` is a name beside it).
  * GROUP_BEGIN, _CHECK, _COMMIT, _DISCARD alone: at the end   - 16 group   - 8 expires_s (BEGIN; 0:
  * as the store says)   - 4 members (that are expected, or 0)   - expect (string, 0 ..
  * FM_WIRE_EXPECT_MAX: the names that are expected, one a line). CHECK: whether COMMIT would do it.
@@ -608,6 +612,7 @@ struct fm_wire_request {
 	struct fm_wire_str path;
 	struct fm_wire_str after;
 	struct fm_wire_str to;
+	uint32_t keep;			/* LINK; else 0 */
 	/* GROUP_*; else 0 */
 	uint8_t group[FM_WIRE_GROUP_LEN];
 	uint64_t expires_s;
@@ -626,9 +631,9 @@ struct fm_wire_request {
  *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8
  *                                               whole (PARTIALS: bytes it will
  *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT and LOOK)
- * text: code != 0: why; of STAT the ID by which the store is shared, of others, and of one that is
- * not, empty. code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not
- * "." or "..".
+ * text: code != 0: why; of STAT the ID by which the store is shared, of LINK with `keep` what stays
+ * beyond that and why; else empty. code != 0: no entries. Those of LINK with `keep` are what went.
+ * A name of an entry has at most 255 bytes, no '/', and is not "." or "..".
  */
 struct fm_wire_entry {
 	uint8_t type;

@@ -33,6 +33,8 @@ static void put_request(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_wire_put_str(w, &m->request.path);
 	fm_wire_put_str(w, &m->request.after);
 	fm_wire_put_str(w, &m->request.to);
+	if (m->request.verb == FM_WIRE_LINK)
+		fm_put_le32(w, m->request.keep);
 	if (!is_of_group(m->request.verb))
 		return;
 	fm_put_bytes(w, m->request.group, FM_WIRE_GROUP_LEN);
@@ -67,6 +69,7 @@ static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
 	fm_wire_get_str(r, &m->request.path);
 	fm_wire_get_str(r, &m->request.after);
 	fm_wire_get_str(r, &m->request.to);
+	m->request.keep = m->request.verb == FM_WIRE_LINK ? fm_get_le32(r) : 0;
 	get_group(r, &m->request);
 	return ret;
 }
@@ -96,6 +99,13 @@ static int check_group(const struct fm_wire_request *q)
 	return is_discard && (q->members > 0 || q->expect.len > 0) ? -ERANGE : 0;
 }
 
+/* What is kept is told by names in one directory. */
+static bool is_keep_good(const struct fm_wire_request *q)
+{
+	return q->keep == 0 ||
+	       (q->keep <= FM_WIRE_KEEP_MAX && !memchr(q->to.at, '/', q->to.len));
+}
+
 static int check_request(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_request *q = &m->request;
@@ -120,6 +130,8 @@ static int check_request(const struct fm_wire_msg *m)
 	if (q->path.len > 0 && (is_free || (is_purge && !(q->flags & FM_WIRE_REQUEST_DRY))))
 		return -ERANGE;
 	if (has_to != (q->to.len > 0) || !fm_wire_is_text(&q->to, FM_WIRE_PATH_MAX))
+		return -ERANGE;
+	if (!is_keep_good(q))
 		return -ERANGE;
 	return fm_wire_is_name(&q->after, 0, after_max(q)) ? 0 : -ERANGE;
 }

@@ -44,6 +44,7 @@ static void check_descriptors(void)
 static void check_names(int fd)
 {
 	struct fmove_entry entry;
+	struct fmove_rotated rotated;
 
 	CHECK(fmove_stat(c, &no_store, &entry, &err), -EINVAL);
 	CHECK(fmove_stat(c, &no_path, &entry, &err), -EINVAL);
@@ -52,6 +53,10 @@ static void check_names(int fd)
 	CHECK(fmove_move(c, &there, NULL, true, &err), -EINVAL);
 	CHECK(fmove_move(c, &there, "", true, &err), -EINVAL);
 	CHECK(fmove_symlink(c, NULL, &there, true, &err), -EINVAL);
+	CHECK(fmove_rotate(c, NULL, &there, 1, &rotated, &err), -EINVAL);
+	CHECK(fmove_rotate(c, "here", &there, 0, &rotated, &err), -EINVAL);
+	CHECK(fmove_rotate(c, "here", &there, 1001, &rotated, &err), -EINVAL);
+	CHECK(fmove_rotate(c, "d/here", &there, 1, &rotated, &err), -EINVAL);
 	CHECK(fmove_put(c, fd, &no_path, NULL, &result, &err), -EINVAL);
 	CHECK(fmove_put_store(c, &no_path, &there, NULL, &result, &err), -EINVAL);
 	CHECK(fmove_get_store(c, &there, &no_store, NULL, &result, &err), -EINVAL);

@@ -404,6 +404,8 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 		if (m->to.len == 0)
 			m->to = fm_wire_str("../..");
 		m->flags = one_in(o, 2) ? FM_WIRE_REQUEST_REPLACE : 0;
+		if (m->verb == FM_WIRE_LINK && !memchr(m->to.at, '/', m->to.len))
+			m->keep = (uint32_t)below(o, 3);
 	}
 	if (m->verb == FM_WIRE_STAT && one_in(o, 2))
 		m->verb = FM_WIRE_LOOK;

@@ -1088,6 +1088,7 @@ static void check_second_name(uint8_t verb)
 	static char to[FM_WIRE_PATH_MAX + 1];
 	struct fm_wire_msg m = {.type = FM_WIRE_REQUEST};
 	const size_t at = 34;	/* of its length */
+	const size_t keep = verb == FM_WIRE_LINK ? 4 : 0;	/* bytes behind it, zero here */
 	size_t len;
 
 	memset(to, 't', FM_WIRE_PATH_MAX);
@@ -1096,21 +1097,52 @@ static void check_second_name(uint8_t verb)
 	m.request.flags = FM_WIRE_REQUEST_REPLACE;
 	m.request.to = fm_wire_str(to);
 	len = fm_wire_encode(&m, bytes);
-	CU_ASSERT_EQUAL(len, at + 2 + FM_WIRE_PATH_MAX);
+	CU_ASSERT_EQUAL(len, at + 2 + FM_WIRE_PATH_MAX + keep);
 	CU_ASSERT_EQUAL(decode_exact(bytes, len, &msg_out), 0);
 	CU_ASSERT_EQUAL(msg_out.request.to.len, FM_WIRE_PATH_MAX);
 	bytes[2] = 0;	/* the flags, which MKDIR has not */
 	bytes[12] = FM_WIRE_MKDIR;
-	CU_ASSERT_EQUAL(decode_exact(bytes, len, &msg_out), -ERANGE);
+	CU_ASSERT_EQUAL(decode_exact(bytes, len - keep, &msg_out), -ERANGE);
 	bytes[12] = verb;
 	bytes[at] = 0;	/* 4096 */
 	bytes[at + 1] = 0x10;
-	bytes[len] = 't';
+	bytes[len - keep] = 't';
+	bytes[len] = keep > 0 ? 0 : 't';
 	CU_ASSERT_EQUAL(decode_exact(bytes, len + 1, &msg_out), -ERANGE);
 	bytes[at + 1] = 0;
-	CU_ASSERT_EQUAL(decode_exact(bytes, at + 2, &msg_out), -ERANGE);
+	memset(bytes + at + 2, 0, keep);
+	CU_ASSERT_EQUAL(decode_exact(bytes, at + 2 + keep, &msg_out), -ERANGE);
 	memcpy(bytes + at, with_nul, sizeof(with_nul));
-	CU_ASSERT_EQUAL(decode_exact(bytes, at + sizeof(with_nul), &msg_out), -ERANGE);
+	memset(bytes + at + sizeof(with_nul), 0, keep);
+	CU_ASSERT_EQUAL(decode_exact(bytes, at + sizeof(with_nul) + keep, &msg_out), -ERANGE);
+}
+
+/* LINK alone says how many stay, of what it leads to in its own directory. */
+static int decode_keep(const char *to, uint32_t keep)
+{
+	static uint8_t bytes[FM_WIRE_MSG_MAX];
+	struct fm_wire_msg m = {.type = FM_WIRE_REQUEST};
+	size_t len, at;
+
+	make_request(&m);
+	m.request.verb = FM_WIRE_LINK;
+	m.request.flags = 0;
+	m.request.to = fm_wire_str(to);
+	len = fm_wire_encode(&m, bytes);
+	at = len - 4;
+	for (unsigned i = 0; i < 4; i++)
+		bytes[at + i] = (uint8_t)(keep >> 8 * i);
+	return decode_exact(bytes, len, &msg_out);
+}
+
+static void test_keep(void)
+{
+	CU_ASSERT_EQUAL(decode_keep("step1", FM_WIRE_KEEP_MAX), 0);
+	CU_ASSERT_EQUAL(msg_out.request.keep, FM_WIRE_KEEP_MAX);
+	CU_ASSERT_EQUAL(decode_keep("d/step1", 0), 0);
+	CU_ASSERT_EQUAL(decode_keep("d/step1", 1), -ERANGE);
+	CU_ASSERT_EQUAL(decode_keep("step1", FM_WIRE_KEEP_MAX + 1), -ERANGE);
+	CU_ASSERT_EQUAL(decode_keep("step1", UINT32_MAX), -ERANGE);
 }
 
 static void test_second_name(void)
@@ -1255,6 +1287,7 @@ static const struct fm_test tests[] = {
 	{ "only LIST goes on after a name, and that is a name", test_list_after },
 	{ "MOVE and LINK alone have a second name, and may replace", test_second_name },
 	{ "what a link says comes with one entry", test_what_a_link_says },
+	{ "LINK says how many stay, of its own directory", test_keep },
 	{ "the largest reply fits, a longer message is refused", test_largest },
 	{ "random bytes are refused or mean exactly themselves", test_random },
 	{ "encoders refuse what decoders refuse", test_encoders_refuse },

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/* rotation - see rotation.h. */
+#include "mover/store/rotation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/component.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/store/group_dir.h"
+#include "mover/store/rotation_record.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/store/walk.h"
+#include "mover/tree/staging.h"
+#include "mover/tree/stash.h"
+#include "mover/tree/tsys.h"
+#include "mover/tree/wanted.h"
+
+struct rotation {
+	struct fm_store_dir *sd;
+	struct fm_path_parent parent;
+	const char *link;		/* its path; for what is put beside it */
+	struct fm_rotation_record *record;
+	struct fm_entry *gone;
+	size_t *count;
+	unsigned stays;			/* so many, and of the first one: */
+	char first[FM_NAME_LEN_MAX + 1];
+	const char *why;
+};
+
+/* ---- which it is ---- */
+
+static int identify(const struct rotation *r, const char *name, struct fm_rotation_entry *out,
+		    struct stat *st)
+{
+	int ret = fm_sys_fstatat(r->parent.fd, name, st);
+
+	if (ret == 0)
+		ret = fm_call_born_at(r->parent.fd, name, &out->born_ns);
+	if (ret < 0)
+		return ret;
+	out->ino = st->st_ino;
+	(void)snprintf(out->name, sizeof(out->name), "%s", name);
+	return 0;
+}
+
+/* 1: what was recorded has its name still; 0: something else has it; -ENOENT: nothing has. */
+static int is_still(const struct rotation *r, const struct fm_rotation_entry *e, struct stat *st)
+{
+	struct fm_rotation_entry now;
+	int ret = identify(r, e->name, &now, st);
+
+	return ret < 0 ? ret : now.ino == e->ino && now.born_ns == e->born_ns;
+}
+
+/* ---- whether it is used ---- */
+
+enum use { FREE, NOT_KNOWN, USED };
+
+/* The error of asking for a lease that only says that there are none, or none for us. */
+static bool cannot_tell(int ret)
+{
+	return fm_tsys_is_unsupported(ret) || ret == -ENOLCK || ret == -EACCES || ret == -EPERM;
+}
+
+static int look_at_file(int dir, const char *name)
+{
+	struct stat st;
+	int ret = fm_sys_fstatat(dir, name, &st), fd;
+
+	if (ret < 0 || !S_ISREG(st.st_mode))
+		return ret < 0 ? ret : FREE;
+	fd = fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return fd == -EAGAIN ? USED : fd;	/* somebody else's lease */
+	ret = FM_FAULT("store.lease") ? -EINVAL : fm_call_is_open_elsewhere(fd);
+	close(fd);
+	if (ret > 0)
+		return USED;
+	return cannot_tell(ret) ? NOT_KNOWN : ret;
+}
+
+static int look_at_entry(const struct fm_walk_at *at)
+{
+	if (at->is_leaving)
+		return FREE;
+	if (at->is_dir)
+		return fm_group_is_name(at->name) ? USED : FREE;
+	return look_at_file(at->dir, at->name);
+}
+
+static int look_below(int dir, const char *name)
+{
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	int fd = walk ? fm_sys_open_dir(dir, name, true) : -ENOMEM, use = FREE;
+	int ret = fd < 0 ? fd : fm_walk_start(walk, fd);
+	struct fm_walk_at at;
+
+	if (ret < 0) {
+		free(walk);
+		return ret;
+	}
+	walk->stays = true;
+	while (use != USED && (ret = fm_walk_next(walk, &at)) > 0) {
+		ret = look_at_entry(&at);
+		if (ret < 0)
+			break;
+		use = ret > use ? ret : use;
+	}
+	fm_walk_end(walk);
+	free(walk);
+	return ret < 0 ? ret : use;
+}
+
+/* enum use, and why it is used; or why nobody can look, so that it stays. */
+static int look(int dir, const char *name, bool is_dir, const char **why)
+{
+	int ret = is_dir ? fm_wanted_in(dir, name) : FM_WANTED_NOTHING;
+
+	if (ret > FM_WANTED_NOTHING) {
+		*why = FM_STAGING_WANTED;
+		return USED;
+	}
+	if (ret == 0)
+		ret = is_dir ? look_below(dir, name) : look_at_file(dir, name);
+	if (ret == USED)
+		*why = "a file of it is open, or a group goes on in it";
+	else if (ret < 0)
+		*why = fm_err_name(ret);
+	return ret;
+}
+
+/* The path of what has that name beside the link. Cut if it is too long: nothing has that path. */
+static const char *beside(const struct rotation *r, const char *name,
+			  char out[static FM_PATH_LEN_MAX + 1])
+{
+	const char *slash = strrchr(r->link, '/');
+
+	(void)snprintf(out, FM_PATH_LEN_MAX + 1, "%.*s%s",
+		       slash ? (int)(slash + 1 - r->link) : 0, r->link, name);
+	return out;
+}
+
+struct led {
+	const struct rotation *r;
+	const struct fm_rotation_entry *to;
+	dev_t dev;
+};
+
+/*
+ * Whether a link says the name, or a path below it, or leads to it in another way. What leads out
+ * of the store does not.
+ */
+static int leads_to(void *ctx, int dir, const char *name)
+{
+	const struct led *led = ctx;
+	size_t len = strlen(led->to->name);
+	char text[FM_PATH_LEN_MAX + 1], path[FM_PATH_LEN_MAX + 1];
+	ssize_t text_len = readlinkat(dir, name, text, sizeof(text) - 1);
+	struct stat st;
+	bool is_it;
+	int fd;
+
+	if (text_len < 0)
+		return 0;	/* no link */
+	text[text_len] = '\0';
+	if (strncmp(text, led->to->name, len) == 0 && (!text[len] || text[len] == '/'))
+		return 1;
+	fd = fm_sys_open_beneath(led->r->sd->root, beside(led->r, name, path), O_PATH);
+	if (fd < 0)
+		return 0;
+	is_it = fm_sys_fstat(fd, &st) == 0 && st.st_ino == led->to->ino && st.st_dev == led->dev;
+	close(fd);
+	return is_it;
+}
+
+/* ---- one goes ---- */
+
+static void freed(void *ctx, int64_t bytes)
+{
+	fm_usage_sub(&((struct fm_store_dir *)ctx)->usage, bytes < 0 ? (uint64_t)-bytes : 0);
+}
+
+/* What nobody can look at more closely waits for its time, as what was replaced does. */
+static void leave_aside(const struct rotation *r, const char *stash)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+
+	fm_aside_add(r->sd, beside(r, stash, path));
+}
+
+/* Looks again at what lies in a stash, where no path leads that anybody was told. */
+static int look_again(const struct rotation *r, const char *stash, const char *name,
+		      const char **why)
+{
+	int fd = fm_sys_open_dir(r->parent.fd, stash, true), ret = fd;
+
+	if (fd >= 0) {
+		ret = look(fd, name, true, why);
+		close(fd);
+	} else {
+		*why = fm_err_name(ret);
+	}
+	/* What is removed must not be seen again after a power cut. */
+	if (ret == FREE && r->sd->store.is_durable) {
+		ret = fm_tsys_fsync(r->parent.fd);
+		*why = fm_err_name(ret);
+	}
+	return ret;
+}
+
+/* 0: it has its name no more. *why: why it stays. */
+static int remove_dir(const struct rotation *r, const struct fm_rotation_entry *e, const char **why)
+{
+	const struct fm_tree_freed told = {.used = freed, .ctx = r->sd};
+	const struct fm_stash_what what = {
+		.dir = r->parent.fd, .from = e->name, .ino = e->ino, .name = e->name};
+	char stash[FM_STAGING_NAME_LEN + 1];
+	int ret = fm_stash_keep(&what, r->parent.fd, FM_STAGING_OLD, stash);
+
+	if (ret < 0) {
+		*why = fm_err_name(ret);
+		return ret;
+	}
+	ret = look_again(r, stash, e->name, why);
+	if (ret < 0 || ret == USED) {
+		ret = fm_stash_give_back(r->parent.fd, stash, e->ino);
+		if (ret < 0)
+			fm_log_error("store %s: \"%s\" stays in %s, and cannot get its name: %s",
+				     r->sd->store.name, e->name, stash, fm_err_name(ret));
+		return -EBUSY;
+	}
+	if (ret == NOT_KNOWN || fm_stash_remove_unwanted(r->parent.fd, stash, &told) < 0)
+		leave_aside(r, stash);
+	return 0;
+}
+
+/* Who opened it meanwhile has it still. */
+static int remove_file(const struct rotation *r, const struct fm_rotation_entry *e,
+		       const struct stat *st, const char **why)
+{
+	int ret = fm_sys_unlinkat(r->parent.fd, e->name, 0);
+
+	if (ret == 0 && S_ISREG(st->st_mode))
+		fm_usage_sub(&r->sd->usage, (uint64_t)st->st_size);
+	*why = fm_err_name(ret);
+	return ret;
+}
+
+static int go(const struct rotation *r, const struct fm_rotation_entry *e, const struct stat *st,
+	      const char **why)
+{
+	struct led led = {.r = r, .to = e, .dev = st->st_dev};
+	int ret = fm_tsys_each_name(r->parent.fd, leads_to, &led);
+
+	*why = ret > 0 ? "a link beside it leads to it" : fm_err_name(ret);
+	if (ret != 0)
+		return -EBUSY;
+	ret = look(r->parent.fd, e->name, S_ISDIR(st->st_mode), why);
+	if (ret < 0 || ret == USED)
+		return -EBUSY;
+	return S_ISDIR(st->st_mode) ? remove_dir(r, e, why) : remove_file(r, e, st, why);
+}
+
+static void note_gone(struct rotation *r, const struct fm_rotation_entry *e, const struct stat *st)
+{
+	struct fm_entry *out = &r->gone[(*r->count)++];
+
+	*out = (struct fm_entry){.attr.type = S_ISDIR(st->st_mode) ? FM_NODE_DIR : FM_NODE_FILE};
+	(void)snprintf(out->name, sizeof(out->name), "%s", e->name);
+}
+
+static void note_stays(struct rotation *r, const char *name, const char *why)
+{
+	if (r->stays++ > 0)
+		return;
+	(void)snprintf(r->first, sizeof(r->first), "%s", name);
+	r->why = why;
+}
+
+static void go_all(struct rotation *r, uint32_t keep)
+{
+	for (unsigned i = 0; i + keep < r->record->count && *r->count < FM_ROTATED_MAX; i++) {
+		const struct fm_rotation_entry *e = &r->record->entry[i];
+		const char *why;
+		struct stat st;
+
+		if (is_still(r, e, &st) != 1)
+			continue;
+		if (go(r, e, &st, &why) == 0)
+			note_gone(r, e, &st);
+		else
+			note_stays(r, e->name, why);
+	}
+}
+
+/* ---- all of it ---- */
+
+/*
+ * Forgets what has its name no more. What another rotation has in a stash just now may get it back.
+ */
+static void forget_gone(const struct rotation *r)
+{
+	bool is_alone = atomic_load(&r->sd->rotations) == 1;
+	struct fm_rotation_record *record = r->record;
+	struct stat st;
+
+	for (unsigned i = record->count; i-- > 0;) {
+		int ret = is_still(r, &record->entry[i], &st);
+
+		if (ret == 0 || (ret == -ENOENT && is_alone))
+			fm_rotation_record_drop(record, i);
+	}
+}
+
+static int record(const struct rotation *r, const struct fm_rotation_entry *published)
+{
+	int ret;
+
+	pthread_mutex_lock(&r->sd->rotating);
+	ret = fm_rotation_record_read(r->parent.fd, r->parent.name, r->record);
+	if (ret == 0) {
+		forget_gone(r);
+		fm_rotation_record_add(r->record, published);
+		ret = fm_rotation_record_write(r->parent.fd, r->record, r->sd->store.is_durable);
+	}
+	pthread_mutex_unlock(&r->sd->rotating);
+	return ret;
+}
+
+static int say_stays(const struct rotation *r, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	char more[40] = "";
+
+	if (r->stays > 1)
+		(void)snprintf(more, sizeof(more), ", and %u more", r->stays - 1);
+	return fm_err_set(err, -EBUSY, "\"%s\" stays: %s%s; the next rotation tries again",
+			  fm_path_show(r->first, &shown), r->why, more);
+}
+
+static int rotate(struct rotation *r, const char *published, uint32_t keep, struct fm_err *err)
+{
+	struct fm_rotation_entry newest;
+	struct stat st;
+	int ret = identify(r, published, &newest, &st);
+
+	if (ret == 0)
+		ret = record(r, &newest);
+	if (ret == 0 || ret == -ENOSPC || ret == -EDQUOT)
+		go_all(r, keep);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		ret = record(r, &newest);
+	if (ret == 0 && *r->count > 0 && r->sd->store.is_durable)
+		ret = fm_tsys_fsync(r->parent.fd);
+	if (ret < 0)
+		return fm_path_fail(err, ret, "note for --keep-last", published);
+	return r->stays > 0 ? say_stays(r, err) : 0;
+}
+
+int fm_rotate(struct fm_store_dir *dir, const char *link, const char *published, uint32_t keep,
+	      struct fm_entry *gone, size_t *count, struct fm_err *err)
+{
+	struct rotation r = {.sd = dir, .link = link, .gone = gone, .count = count};
+	int ret;
+
+	*count = 0;
+	if (!link[0] || !fm_is_component(published) || fm_path_is_reserved(published))
+		return fm_err_set(err, -EINVAL, "what is kept is what a link leads to beside it");
+	ret = fm_path_open_parent(dir->root, link, NULL, &r.parent, err);
+	if (ret < 0)
+		return ret;
+	r.record = fm_sys_alloc(sizeof(*r.record));
+	if (r.record) {
+		atomic_fetch_add(&dir->rotations, 1);
+		ret = rotate(&r, published, keep, err);
+		atomic_fetch_sub(&dir->rotations, 1);
+	} else {
+		ret = fm_err_sys(err, -ENOMEM, "allocate the rotation");
+	}
+	free(r.record);
+	close(r.parent.fd);
+	return ret;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directory stores: of what a link led to by turns the last ones stay. links: fm_store
+ */
+#include <glob.h>
+
+#include "mover/base/fault.h"
+#include "mover/store/rotation_record.h"
+#include "mover/store/store_dir.h"
+#include "tests/unit/store_scene.h"
+
+static struct fm_entry gone[FM_ROTATED_MAX];
+static size_t gone_count;
+
+/* As a put with --latest l --keep-last keep ends, of what has that name already. */
+static int rotate(const char *name, uint32_t keep)
+{
+	fm_err_clear(&err);
+	CU_ASSERT_EQUAL(s->ops->link(s, "l", name, &a_peer, true, &err), 0);
+	return s->ops->rotate(s, "l", name, &a_peer, keep, gone, &gone_count, &err);
+}
+
+static void make_tree(const char *name)
+{
+	char path[64];
+
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, name, &a_peer, &err), 0);
+	(void)snprintf(path, sizeof(path), "%s/f", name);
+	CU_ASSERT_EQUAL(put(path, 1000, 1, false), 0);
+}
+
+/* Trees t0 .. tn-1, published one after the other, of which the last `keep` stay. */
+static void publish(unsigned count, uint32_t keep)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		make_tree(name);
+		CU_ASSERT_EQUAL(rotate(name, keep), 0);
+	}
+}
+
+static bool is_whole(const char *name)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s/f", name);
+	return store_verify(&l, s, path, 1000, 1) == 0;
+}
+
+static bool is_there(const char *name)
+{
+	return access(at(name), F_OK) == 0;
+}
+
+/* The record stays as long as the directory does. */
+static void end_with_record(void)
+{
+	glob_t found;
+
+	CU_ASSERT_EQUAL(glob(at(".fmove.*.rotation"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(found.gl_pathc, 1);
+	CU_ASSERT_EQUAL(unlink(found.gl_pathv[0]), 0);
+	globfree(&found);
+	end();
+}
+
+static void test_last_ones_stay(void)
+{
+	for (size_t i = 0; i < BASES; i++) {
+		begin(bases[i], false);
+		make_tree("foreign");
+		publish(4, 2);
+		CU_ASSERT_EQUAL(gone_count, 1);
+		CU_ASSERT_STRING_EQUAL(gone[0].name, "t1");
+		CU_ASSERT_EQUAL(gone[0].attr.type, FM_NODE_DIR);
+		CU_ASSERT_FALSE(is_there("t0") || is_there("t1"));
+		CU_ASSERT_TRUE(is_whole("t2") && is_whole("t3") && is_whole("foreign"));
+		CU_ASSERT_EQUAL(rotate("t2", 1), 0);	/* the youngest again */
+		CU_ASSERT_TRUE(is_whole("t2") && !is_there("t3"));
+		end_with_record();
+	}
+}
+
+/* Inode and birth are those of what was published, else it is somebody's. */
+static void test_what_has_the_name_now(void)
+{
+	begin(ON_DISK, false);
+	publish(2, 2);
+	CU_ASSERT_EQUAL(rename(at("t0"), at("mine")), 0);
+	make_tree("t0");
+	CU_ASSERT_EQUAL(rename(at("t1"), at("t9")), 0);
+	make_tree("t2");
+	CU_ASSERT_EQUAL(rotate("t2", 1), 0);
+	CU_ASSERT_EQUAL(gone_count, 0);
+	CU_ASSERT_TRUE(is_whole("mine") && is_whole("t0") && is_whole("t9"));
+	CU_ASSERT_EQUAL(s->ops->rotate(s, "l", "none", &a_peer, 1, gone, &gone_count, &err),
+			-ENOENT);
+	CU_ASSERT_EQUAL(s->ops->rotate(s, "l", "t2/f", &a_peer, 1, gone, &gone_count, &err),
+			-EINVAL);
+	CU_ASSERT_EQUAL(s->ops->rotate(s, "l", ".fmove.x", &a_peer, 1, gone, &gone_count, &err),
+			-EINVAL);
+	end_with_record();
+}
+
+/* What others could have written says nothing. */
+static void test_record_of_others(void)
+{
+	glob_t found;
+
+	begin(ON_DISK, false);
+	publish(2, 2);
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.rotation"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(chmod(found.gl_pathv[0], 0666), 0);
+	make_tree("t2");
+	CU_ASSERT_EQUAL(rotate("t2", 1), 0);
+	CU_ASSERT_TRUE(is_whole("t0") && is_whole("t1"));
+	CU_ASSERT_EQUAL(rename(found.gl_pathv[0], at("record")), 0);
+	CU_ASSERT_EQUAL(symlink("record", found.gl_pathv[0]), 0);
+	make_tree("t3");
+	CU_ASSERT_EQUAL(rotate("t3", 1), 0);
+	CU_ASSERT_TRUE(is_whole("t2"));
+	/* The record of another link, under this one's name. */
+	CU_ASSERT_EQUAL(s->ops->link(s, "m", "t2", &a_peer, true, &err), 0);
+	CU_ASSERT_EQUAL(s->ops->rotate(s, "m", "t2", &a_peer, 1, gone, &gone_count, &err), 0);
+	for (size_t i = 0; i < 2; i++) {
+		glob_t all;
+
+		CU_ASSERT_EQUAL(glob(at(".fmove.*.rotation"), 0, NULL, &all), 0);
+		if (i == 0 && all.gl_pathc == 2)
+			CU_ASSERT_EQUAL(rename(strcmp(all.gl_pathv[0], found.gl_pathv[0]) == 0
+						       ? all.gl_pathv[1]
+						       : all.gl_pathv[0],
+					       found.gl_pathv[0]),
+					0);
+		globfree(&all);
+	}
+	CU_ASSERT_EQUAL(unlink(at("m")), 0);
+	make_tree("t4");
+	CU_ASSERT_EQUAL(rotate("t4", 1), 0);
+	CU_ASSERT_TRUE(is_whole("t2") && is_whole("t3"));
+	globfree(&found);
+	end_with_record();
+}
+
+/* ---- who reads ---- */
+
+static int reader = -1;
+
+/* Somebody who found the file before its directory went away opens it at that look. */
+static void open_at_look(void *ctx, const char *point)
+{
+	unsigned *looks = ctx;
+	glob_t found;
+
+	if (strcmp(point, "store.lease") != 0 || --*looks != 0)
+		return;
+	if (glob(at(".fmove.*.old/t0/f"), 0, NULL, &found) == 0)
+		reader = open(found.gl_pathv[0], O_RDONLY);
+	else
+		reader = open(at("t0/f"), O_RDONLY);
+	globfree(&found);
+}
+
+static void check_reader(unsigned look)
+{
+	begin(ON_DISK, false);
+	publish(1, 1);
+	CU_ASSERT_EQUAL(chmod(at("t0"), 0500), 0);
+	make_tree("t1");
+	fm_fault_watch(open_at_look, &look);
+	CU_ASSERT_EQUAL(rotate("t1", 1), -EBUSY);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(look, 0);
+	CU_ASSERT_TRUE(reader >= 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"t0\" stays: a file of it is open"));
+	CU_ASSERT_TRUE(is_whole("t0"));
+	CU_ASSERT_EQUAL(close(reader), 0);
+	CU_ASSERT_EQUAL(rotate("t1", 1), 0);
+	CU_ASSERT_EQUAL(gone_count, 1);
+	CU_ASSERT_FALSE(is_there("t0"));
+	end_with_record();
+}
+
+static void test_readers(void)
+{
+	check_reader(1);
+	check_reader(2);	/* when it was away */
+}
+
+/* Where there are no leases it waits aside, as a replaced tree does. */
+static void test_no_leases(void)
+{
+	struct fm_store_space space;
+
+	for (unsigned look = 1; look <= 2; look++) {
+		begin(ON_DISK, false);
+		publish(1, 1);
+		make_tree("t1");
+		fm_fault_arm("store.lease", look);
+		CU_ASSERT_EQUAL(rotate("t1", 1), 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(gone_count, 1);
+		CU_ASSERT_FALSE(is_there("t0"));
+		/* a look that says nothing is not the last one */
+		CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), look == 1 ? 1 : 2);
+		CU_ASSERT_EQUAL(s->ops->space(s, &a_peer, &space, &err), 0);
+		CU_ASSERT_EQUAL(space.trees, look - 1);
+		s->ops->free(s);
+		dir_remove(dir);
+		lane_close(&l);
+	}
+}
+
+/* ---- what fails ---- */
+
+/* No record can be written before something went. */
+static void test_full_disk(void)
+{
+	begin(ON_DISK, false);
+	publish(2, 2);
+	make_tree("t2");
+	CU_ASSERT_EQUAL(s->ops->link(s, "l", "t2", &a_peer, true, &err), 0);
+	fm_fault_arm("store.mkdir", 1);
+	CU_ASSERT_EQUAL(s->ops->rotate(s, "l", "t2", &a_peer, 1, gone, &gone_count, &err), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(gone_count, 2);
+	make_tree("t3");
+	CU_ASSERT_EQUAL(rotate("t3", 1), 0);
+	CU_ASSERT_FALSE(is_there("t2"));
+	end_with_record();
+}
+
+/* Whatever fails, what has a name is whole, and the next rotation does what this one left. */
+static void test_each_failure(void)
+{
+	bool has_fired = true;
+
+	for (unsigned n = 1; has_fired; n++) {
+		begin(IN_MEMORY, false);
+		make_tree("foreign");
+		publish(3, 3);
+		make_tree("t3");
+		CU_ASSERT_EQUAL(s->ops->link(s, "l", "t3", &a_peer, true, &err), 0);
+		fm_fault_arm(NULL, n);
+		(void)s->ops->rotate(s, "l", "t3", &a_peer, 2, gone, &gone_count, &err);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		for (unsigned i = 0; i < 2; i++) {
+			const char *name = i == 0 ? "t0" : "t1";
+
+			CU_ASSERT_TRUE(!is_there(name) || is_whole(name));
+		}
+		CU_ASSERT_TRUE(is_whole("t2") && is_whole("t3") && is_whole("foreign"));
+		CU_ASSERT_EQUAL(rotate("t3", 2), 0);
+		CU_ASSERT_FALSE(is_there("t0") || is_there("t1"));
+		CU_ASSERT_TRUE(is_whole("t2") && is_whole("t3") && is_whole("foreign"));
+		s->ops->free(s);
+		dir_remove(dir);
+		lane_close(&l);
+	}
+}
+
+/* ---- the record ---- */
+
+static void test_record_is_bounded(void)
+{
+	static struct fm_rotation_record r, again;
+	static char text[FM_ROTATION_RECORD_MAX];
+	struct fm_rotation_entry e = {.ino = UINT64_MAX, .born_ns = -1};
+
+	memset(r.link, 'l', FM_NAME_LEN_MAX);
+	for (unsigned i = 0; i < FM_ROTATION_ENTRIES_MAX + 5; i++) {
+		memset(e.name, 'n', FM_NAME_LEN_MAX);
+		e.name[snprintf(e.name, sizeof(e.name), "%u", i)] = '-';
+		fm_rotation_record_add(&r, &e);
+	}
+	CU_ASSERT_EQUAL(r.count, FM_ROTATION_ENTRIES_MAX);
+	CU_ASSERT_EQUAL(strncmp(r.entry[0].name, "5-", 2), 0);
+	CU_ASSERT_EQUAL(fm_rotation_record_parse(text, fm_rotation_record_print(&r, text), &again),
+			0);
+	CU_ASSERT_EQUAL(again.count, r.count);
+	CU_ASSERT_EQUAL(memcmp(&again.entry[7], &r.entry[7], sizeof(e)), 0);
+	fm_rotation_record_add(&r, &again.entry[7]);
+	CU_ASSERT_EQUAL(r.count, FM_ROTATION_ENTRIES_MAX);
+	CU_ASSERT_STRING_EQUAL(r.entry[r.count - 1].name, again.entry[7].name);
+}
+
+static const struct fm_test tests[] = {
+	{ "the last ones stay, and what is nobody's turn", test_last_ones_stay },
+	{ "what has a name by now is looked at", test_what_has_the_name_now },
+	{ "a record that others could write says nothing", test_record_of_others },
+	{ "what somebody reads stays, and gets its name back", test_readers },
+	{ "without leases it waits aside", test_no_leases },
+	{ "on a full disk room is made first", test_full_disk },
+	{ "each failure leaves whole what has a name", test_each_failure },
+	{ "the record is bounded, and says what was written", test_record_is_bounded },
+};
+FM_TEST_MAIN("store_rotation", tests)
