@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "mover/base/component.h"
@@ -86,12 +87,24 @@ static int look_at_file(int dir, const char *name)
 	return cannot_tell(ret) ? NOT_KNOWN : ret;
 }
 
+/* A tree is read from a directory that is held so (store_tree.c), whatever of it is open. */
+static int look_at_dir(int dir, const char *name)
+{
+	int fd = fm_sys_open_dir(dir, name, true), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_call(flock(fd, LOCK_EX | LOCK_NB));
+	close(fd);
+	return ret == -EWOULDBLOCK ? USED : FREE;
+}
+
 static int look_at_entry(const struct fm_walk_at *at)
 {
 	if (at->is_leaving)
 		return FREE;
 	if (at->is_dir)
-		return fm_group_is_name(at->name) ? USED : FREE;
+		return fm_group_is_name(at->name) ? USED : look_at_dir(at->dir, at->name);
 	return look_at_file(at->dir, at->name);
 }
 
@@ -128,9 +141,12 @@ static int look(int dir, const char *name, bool is_dir, const char **why)
 		return USED;
 	}
 	if (ret == 0)
-		ret = is_dir ? look_below(dir, name) : look_at_file(dir, name);
+		ret = is_dir ? look_at_dir(dir, name) : look_at_file(dir, name);
+	if (ret == FREE && is_dir)
+		ret = look_below(dir, name);
 	if (ret == USED)
-		*why = "a file of it is open, or a group goes on in it";
+		*why = "a file of it is open, it is read or locked (flock), or a group goes on in "
+		       "it";
 	else if (ret < 0)
 		*why = fm_err_name(ret);
 	return ret;

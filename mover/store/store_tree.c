@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -24,6 +26,7 @@
 #include "mover/tree/measure.h"
 
 #define MEASURE_NS (10 * FM_NS_PER_S)	/* the far end waits for it */
+#define TRIES_MAX 16			/* each time somebody looks, or it moves */
 
 static void source_closed(void *ctx)
 {
@@ -52,6 +55,53 @@ static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(v
 
 /* -------------------------------------------------------------------------------------- sources */
 
+static void hold(int fd)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+
+	/* Who looks has its own lock for a moment. Where there are no locks nothing is held. */
+	for (int i = 0; i < TRIES_MAX; i++) {
+		if (flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+/* Whether the path leads to the open directory. */
+static bool is_at(int root, const char *path, int fd)
+{
+	int now = fm_sys_open_beneath(root, path[0] ? path : ".", O_PATH | O_DIRECTORY);
+	struct stat by_path, by_fd;
+	bool is_same;
+
+	if (now < 0)
+		return false;
+	is_same = fstat(now, &by_path) == 0 && fstat(fd, &by_fd) == 0 &&
+		  by_path.st_ino == by_fd.st_ino && by_path.st_dev == by_fd.st_dev;
+	close(now);
+	return is_same;
+}
+
+/*
+ * Opens a directory that is read, and holds it: no rotation (rotation.h) takes it away then. Before
+ * it was held it may have been, so its path is followed once more.
+ */
+static int open_held(int root, const char *path, struct fm_err *err)
+{
+	int fd = -1;
+
+	for (int i = 0; i < TRIES_MAX; i++) {
+		fd = fm_path_open(root, path, O_RDONLY | O_DIRECTORY, err);
+		if (fd < 0)
+			return fd;
+		hold(fd);
+		if (is_at(root, path, fd) || i + 1 == TRIES_MAX)
+			break;
+		close(fd);
+	}
+	return fd;
+}
+
 int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
 			 const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
 			 struct fm_err *err)
@@ -60,7 +110,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		.excludes = excludes, .skips = fm_path_is_reserved, .has_digests = true};
 	struct fm_tree *tree;
 	struct stat st;
-	int fd = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err), ret;
+	int fd = open_held(dir->root, path, err), ret;
 
 	if (fd < 0)
 		return fd;

@@ -53,6 +53,10 @@ fmove put -qr --json --latest last --keep-last 2 tree n2:s/r/step6 >json || bad 
 jq -e '.rotated.gone == 0 and (.rotated.stays | test("\"step4\" stays: a file of it is open.*next rotation"))' json >/dev/null ||
 	bad "what stays is not said: $(jq -c .rotated json)"
 cmp -s small "$s/r/step4/d/small" || bad "what is read is not there"
+exec 9<"$s/r/step4/d"
+flock -s 9
+fmove put -qr --json --latest last --keep-last 2 tree n2:s/r/step6 --replace >json || bad "beside a lock: $(cat json)"
+jq -e '.rotated.gone == 0 and (.rotated.stays | test("\"step4\" stays: .*locked"))' json >/dev/null || bad "a lock: $(jq -c .rotated json)"
 exec 9<&-
 ln -s step5/d "$s/r/keep"
 ln -s ../r/./step6 "$s/r/also"
@@ -138,7 +142,7 @@ diff -r tree "$s/k/foreign" || bad "what was never published by the rule is not 
 [ "$(readlink "$s/k/last")" = end2 ] || bad "the link does not lead to the last one"
 for at in "$s"/k/.fmove.*; do
 	case $at in
-	*.rotation | *.old | *.part | *.journal | *.tree | *.manifest | *'*') ;;
+	*.rotation | *.old | *.new | *.part | *.journal | *.tree | *.manifest | *'*') ;;
 	*) bad "left: $at" ;;
 	esac
 done

@@ -189,6 +189,31 @@ static void test_readers(void)
 	check_reader(2);	/* when it was away */
 }
 
+/* A tree is read as a whole, or a part of it: it is held also while none of its files is open. */
+static void check_tree_reader(const char *path)
+{
+	struct fm_file *file;
+	struct fm_attr attr;
+
+	begin(ON_DISK, false);
+	publish(1, 1);
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, "t0/d", &a_peer, &err), 0);
+	make_tree("t1");
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_tree(s, path, &a_peer, NULL, &file, &attr, &err), 0);
+	CU_ASSERT_EQUAL(rotate("t1", 1), -EBUSY);
+	CU_ASSERT_TRUE(is_whole("t0"));
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(rotate("t1", 1), 0);
+	CU_ASSERT_FALSE(is_there("t0"));
+	end_with_record();
+}
+
+static void test_tree_readers(void)
+{
+	check_tree_reader("t0");
+	check_tree_reader("t0/d");
+}
+
 /* Where there are no leases it waits aside, as a replaced tree does. */
 static void test_no_leases(void)
 {
@@ -294,6 +319,7 @@ static const struct fm_test tests[] = {
 	{ "what has a name by now is looked at", test_what_has_the_name_now },
 	{ "a record that others could write says nothing", test_record_of_others },
 	{ "what somebody reads stays, and gets its name back", test_readers },
+	{ "a tree that is read is held", test_tree_readers },
 	{ "without leases it waits aside", test_no_leases },
 	{ "on a full disk room is made first", test_full_disk },
 	{ "each failure leaves whole what has a name", test_each_failure },
