@@ -277,6 +277,23 @@ static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *
 	return check_addresses(p, err);
 }
 
+static int check_sockets(const struct fm_config *cfg, struct fm_err *err)
+{
+	for (unsigned i = 0; i < cfg->socket_count; i++) {
+		const struct fm_config_socket *s = &cfg->sockets[i];
+		bool is_taken = strcmp(s->path, cfg->node.socket) == 0;
+
+		for (unsigned j = 0; j < i; j++)
+			is_taken |= strcmp(s->path, cfg->sockets[j].path) == 0;
+		if (is_taken)
+			return fm_err_set(err, -EINVAL,
+					  "%.200s:%u: sockets.path: \"%s\" is another socket's, "
+					  "too",
+					  s->file, s->line, s->path);
+	}
+	return 0;
+}
+
 int fm_config_check(const struct fm_config *cfg, struct fm_err *err)
 {
 	int ret = check_memory(cfg, err);
@@ -287,6 +304,8 @@ int fm_config_check(const struct fm_config *cfg, struct fm_err *err)
 		ret = check_stores(cfg, err);
 	if (ret == 0)
 		ret = check_staging(cfg, err);
+	if (ret == 0)
+		ret = check_sockets(cfg, err);
 	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
 		ret = check_peer(cfg, &cfg->peers[i], err);
 	return ret < 0 ? ret : fm_config_check_volumes(cfg, err);

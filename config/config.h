@@ -29,6 +29,7 @@ struct fm_err;
 #define FM_CONFIG_PEERS_MAX 256
 #define FM_CONFIG_PEER_ADDRESSES_MAX 15		/* further ones of one peer */
 #define FM_CONFIG_VOLUMES_MAX 256
+#define FM_CONFIG_SOCKETS_MAX 64
 #define FM_CONFIG_PATHS_MAX 7			/* further addresses of one volume */
 #define FM_CONFIG_NODES_MAX 64			/* that share one volume */
 #define FM_CONFIG_NETWORKS_MAX 32		/* of mover.private_networks */
@@ -138,6 +139,16 @@ struct fm_config_store {
 	unsigned line;
 };
 
+/* Of the local API, for one user. */
+struct fm_config_socket {
+	char *path;
+	char *user;			/* whose rights all who connect have */
+	unsigned mode;			/* enum fm_config_mode */
+	char *group;			/* "": the daemon's */
+	char *file;
+	unsigned line;
+};
+
 struct fm_config_peer {
 	char *name;
 	char *address;			/* "HOST:PORT"; "" when it dials us */
@@ -207,6 +218,8 @@ struct fm_config {
 	unsigned store_count;
 	struct fm_config_peer *peers;
 	unsigned peer_count;
+	struct fm_config_socket *sockets;
+	unsigned socket_count;
 	struct fm_config_volume *volumes;
 	unsigned volume_count;
 	/* by row of the table; 0: the default is in force */

@@ -228,6 +228,7 @@ struct list {
 static const struct list lists[] = {
 	LIST("stores", FM_CONFIG_STORES_MAX, fm_config_store, stores, store_count),
 	LIST("peers", FM_CONFIG_PEERS_MAX, fm_config_peer, peers, peer_count),
+	LIST("sockets", FM_CONFIG_SOCKETS_MAX, fm_config_socket, sockets, socket_count),
 	LIST("volumes", FM_CONFIG_VOLUMES_MAX, fm_config_volume, volumes, volume_count),
 };
 

@@ -18,6 +18,7 @@
 #define AT(member) offsetof(struct fm_config, member)
 #define STORE(member) offsetof(struct fm_config_store, member)
 #define PEER(member) offsetof(struct fm_config_peer, member)
+#define SOCKET(member) offsetof(struct fm_config_socket, member)
 #define VOLUME(member) offsetof(struct fm_config_volume, member)
 
 /* Those of transfers stand in base/words.h; a configuration cannot leave it open as their first
@@ -246,6 +247,17 @@ const struct fm_option fm_options[] = {
 	  "what is made up, and be told what this node's processors did. It takes no space; "
 	  "mover.rate_limit limits what this node sends" },
 
+	{ "sockets.path", FM_OPTION_SOCKET, SOCKET(path), 0, 0, NULL, NULL, true,
+	  "Where it is; its directory, which is made, must be root's or the daemon's, and nobody "
+	  "else may write to it; no link leads there" },
+	{ "sockets.user", FM_OPTION_USER, SOCKET(user), 0, 0, NULL, NULL, true,
+	  "Whose rights all have who connect there, whatever the kernel says of them" },
+	{ "sockets.mode", FM_OPTION_CHOICE, SOCKET(mode), 0, 0, "0660", mode_words, true,
+	  "Who may connect: the daemon's user, the group too, everybody; in a container its root "
+	  "always" },
+	{ "sockets.group", FM_OPTION_GROUP, SOCKET(group), 0, 0, "", NULL, true,
+	  "The socket's group, of which the daemon's user must be a member; \"\": the daemon's" },
+
 	{ "volumes.name", FM_OPTION_NAME, VOLUME(name), 0, 0, NULL, NULL, true,
 	  "The volume's name, as fmove nvme and the units fmove-nvme@NAME say it; the same on "
 	  "every node" },
@@ -374,7 +386,7 @@ static unsigned distance(const char *a, const char *b)
 const char *fm_option_nearest(const char *section, const char *name)
 {
 	static const char *const sections[] = {"node", "memory", "mover", "jobs",   "staging",
-					       "nvme", "stores", "peers", "volumes"};
+					       "nvme", "stores", "peers", "sockets", "volumes"};
 	unsigned count = section ? fm_option_count : sizeof(sections) / sizeof(sections[0]);
 	const char *best = NULL;
 	/* half of it wrong is another word */

@@ -27,6 +27,7 @@ enum fm_option_type {
 	FM_OPTION_FILE,		/* relative ones belong to the configuration's directory */
 	FM_OPTION_SOCKET,	/* absolute, short enough for a UNIX socket */
 	FM_OPTION_GROUP,	/* a group of this machine */
+	FM_OPTION_USER,		/* a user of this machine, not root */
 	FM_OPTION_LISTEN,	/* address and port to bind */
 	FM_OPTION_ADDRESS,	/* host and port to dial */
 	FM_OPTION_IP,		/* an address of this machine, no port */

@@ -46,6 +46,11 @@ static const struct section {
 	 "goes there, too. Removing an entry or a file and reloading revokes that peer.",
 	 (const char *const[]){"name", "n2", "address", "10.0.0.2:7471", "key",
 			       "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw=", NULL}},
+	{"sockets", true, true,
+	 "Further sockets of the local API, each for one user: whoever connects there has that "
+	 "user's rights, and no others, also as uid 0. For containers, into which such a socket is "
+	 "mounted; on this machine it is for whom its directory, group and mode let in.",
+	 (const char *const[]){"path", "/run/fmove/alice.sock", "user", "alice", NULL}},
 	{"volumes", true, true,
 	 "Shared NVMe-TCP volumes, which fmove-nvmed connects, watches and mounts; fmoved takes no "
 	 "notice of them. Every node has the same entry: that all name the same writer is what "
@@ -101,6 +106,7 @@ static const char *const forms[] = {
 	[FM_OPTION_MOUNT_POINT] = "an absolute path without \".\", \"..\" and control "
 				  "characters, in UTF-8, not \"/\"",
 	[FM_OPTION_GROUP] = "the name of a group of this machine",
+	[FM_OPTION_USER] = "the name of a user of this machine, not root",
 	[FM_OPTION_LISTEN] =
 		"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
 	[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",

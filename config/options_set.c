@@ -216,6 +216,8 @@ static bool is_allowed_text(const struct fm_option *o, const char *text)
 		return fm_value_address(text, true, host, sizeof(host), &port) == 0;
 	case FM_OPTION_GROUP:
 		return strlen(text) < 256;
+	case FM_OPTION_USER:
+		return text[0] && strlen(text) < 256 && strcmp(text, "root") != 0;
 	case FM_OPTION_ADDRESS:
 		return is_dialled(text);
 	case FM_OPTION_MOUNT_POINT:

@@ -363,6 +363,24 @@ static void try_group(struct trial *t)
 	found(t, what, "groupadd %s", group);
 }
 
+static void try_sockets(struct trial *t)
+{
+	char what[700];
+
+	for (unsigned i = 0; i < t->cfg->socket_count; i++) {
+		const struct fm_config_socket *s = &t->cfg->sockets[i];
+
+		(void)snprintf(what, sizeof(what), "sockets.user: this machine has no user \"%s\"",
+			       s->user);	/* fits */
+		if (!getpwnam(s->user))
+			found(t, what, "useradd %s", s->user);
+		(void)snprintf(what, sizeof(what),
+			       "sockets.group: this machine has no group \"%s\"", s->group);
+		if (s->group[0] && !getgrnam(s->group))
+			found(t, what, "groupadd %s", s->group);
+	}
+}
+
 /*
  * Tries the two directories that a joining node is written to. A node that has no directory of
  * invitations lets nobody join.
@@ -436,6 +454,7 @@ static void try_all(struct trial *t)
 		try_own_dir(t, "staging.directory", cfg->staging.directory);
 	try_invites(t);
 	try_group(t);
+	try_sockets(t);
 	try_memlock(t);
 }
 

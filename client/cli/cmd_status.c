@@ -78,6 +78,22 @@ static void print_waits(const struct fm_json *s)
 			     fm_show(keys, strlen(keys), shown, sizeof(shown)));
 }
 
+/* Those of one user; an older daemon has none. */
+static void print_sockets(const struct fm_json *sockets)
+{
+	char path[FMOVE_PATH_MAX + 1], shown[4 * FMOVE_PATH_MAX];
+	size_t len;
+
+	for (size_t i = 0; i < fm_json_count(sockets); i++) {
+		const struct fm_json *one = fm_json_at(sockets, i);
+
+		if (fm_json_name(fm_json_get(one, "path"), path, sizeof(path), &len) == 0)
+			(void)printf("socket  %s, of uid %" PRIu64 "\n",
+				     fm_show(path, len, shown, sizeof(shown)),
+				     fm_field_u64(one, "uid"));
+	}
+}
+
 static void print_node(const struct fm_json *s)
 {
 	const struct fm_json *lanes = fm_json_get(s, "lanes");
@@ -105,6 +121,7 @@ static void print_node(const struct fm_json *s)
 			     fm_field_text(fm_json_at(stores, i), "name"),
 			     fm_field_is(fm_json_at(stores, i), "durable") ? "" : " (memory)");
 	(void)printf("%s\n", fm_json_count(stores) == 0 ? " none" : "");
+	print_sockets(fm_json_get(s, "sockets"));
 }
 
 /*

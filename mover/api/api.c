@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mover/api/api_door.h"
 #include "mover/api/api_event.h"
 #include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
@@ -47,7 +48,7 @@ _Static_assert(FM_API_FDS_MAX == FM_PACKET_FDS_MAX, "as many descriptors as a me
 
 struct fm_api {
 	struct fm_loop *loop;
-	struct fm_packet_listener listener;
+	struct fm_list doors;		/* struct fm_api_door; the first is the daemon's own */
 	struct fm_packet_shared shared;
 	const struct fm_api_op *const *ops;
 	struct fm_api_tasks tasks;
@@ -61,6 +62,7 @@ struct fm_api {
 struct client {
 	struct fm_list link;
 	struct fm_api *api;
+	const struct fm_api_door *door;
 	struct fm_packet_conn *conn;
 	struct fm_share_held place;
 	struct fm_api_owner owner;
@@ -203,9 +205,11 @@ static void refuse(struct fm_api *api, int fd, uid_t uid, const struct fm_err *e
 	fm_packet_close(&api->shared, fd, uid);
 }
 
-static int client_new(struct fm_api *api, int fd, const struct ucred *who, struct fm_err *err)
+static int client_new(const struct fm_api_door *door, int fd, const struct ucred *who,
+		      struct fm_err *err)
 {
 	static const struct fm_packet_events events = { client_message, client_closed };
+	struct fm_api *api = door->api;
 	struct client *c;
 	int ret;
 
@@ -215,6 +219,7 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
 	}
 	c->api = api;
+	c->door = door;
 	c->owner =
 		(struct fm_api_owner){ .send = client_send, .is_slow = client_is_slow, .ctx = c };
 	c->owner.who = (struct fm_who){ .uid = who->uid, .gid = who->gid };
@@ -231,12 +236,26 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 
 static bool client_may_come(void *ctx)
 {
-	return fm_packet_may_take(&((struct fm_api *)ctx)->shared);
+	return fm_packet_may_take(&((struct fm_api_door *)ctx)->api->shared);
 }
 
-static void client_accepted(void *ctx, int fd, const struct ucred *who)
+/* Of a socket of one user the kernel's word counts for nothing: a container's root is uid 0. */
+static struct ucred who_comes(const struct fm_api_door *door, const struct ucred *who)
 {
-	struct fm_api *api = ctx;
+	struct ucred as = *who;
+
+	if (door->is.is_of_user) {
+		as.uid = door->is.user_uid;
+		as.gid = door->is.user_gid;
+	}
+	return as;
+}
+
+static void client_accepted(void *ctx, int fd, const struct ucred *peer)
+{
+	const struct fm_api_door *door = ctx;
+	struct ucred as = who_comes(door, peer), *who = &as;
+	struct fm_api *api = door->api;
 	struct fm_err err;
 
 	if (api->is_stopped) {
@@ -248,8 +267,61 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 		refuse(api, fd, who->uid, &err);
 		return;
 	}
-	if (client_new(api, fd, who, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
+	if (client_new(door, fd, who, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
 		fm_log_warn("local client refused: %s", err.text);
+}
+
+/* ---- sockets ---- */
+
+int fm_api_open(struct fm_api *api, const struct fm_api_socket *socket, struct fm_err *err)
+{
+	struct fm_packet_listener_opts listening = {.path = socket->path,
+						    .mode = socket->mode,
+						    .gid = socket->gid,
+						    .backlog = FM_API_CONNS_MAX,
+						    .daemon = "fmoved",
+						    .may_take = client_may_come,
+						    .accepted = client_accepted};
+	struct fm_api_door *door = FM_FAULT("api.door") ? NULL : calloc(1, sizeof(*door));
+	int ret;
+
+	if (!door)
+		return fm_err_set(err, -ENOMEM, "no memory for socket %s", socket->path);
+	door->api = api;
+	door->is = *socket;
+	listening.ctx = door;
+	ret = fm_packet_listener_open(&door->listener, api->loop, &listening, err);
+	if (ret < 0)
+		free(door);
+	else
+		fm_list_append(&api->doors, &door->link);
+	return ret;
+}
+
+/* Who came in by it goes, too: it is closed because he may not have these rights any more. */
+static void door_close(struct fm_api_door *door)
+{
+	struct fm_api *api = door->api;
+
+	fm_packet_listener_close(&door->listener);
+	fm_list_each(at, next, &api->clients) {
+		struct client *c = fm_container_of(at, struct client, link);
+
+		if (c->door == door)
+			client_free(c);
+	}
+	fm_list_del(&door->link);
+	free(door);
+}
+
+void fm_api_close(struct fm_api *api, const char *path)
+{
+	fm_list_each(at, next, &api->doors) {
+		struct fm_api_door *door = fm_container_of(at, struct fm_api_door, link);
+
+		if (strcmp(door->is.path, path) == 0)
+			door_close(door);
+	}
 }
 
 /* ---- new, stop, free ---- */
@@ -257,26 +329,26 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_engine *engine,
 	       struct fm_api **out, struct fm_err *err)
 {
-	struct fm_packet_listener_opts listening = {.path = opts->socket_path,
-						    .mode = opts->mode,
-						    .gid = opts->gid,
-						    .backlog = FM_API_CONNS_MAX,
-						    .daemon = "fmoved",
-						    .may_take = client_may_come,
-						    .accepted = client_accepted};
+	struct fm_api_socket own = {.mode = opts->mode, .gid = opts->gid};
 	struct fm_api *api;
 	int ret = -ENOMEM;
 
+	if (strlen(opts->socket_path) >= sizeof(own.path))
+		return fm_err_set(err, -ENAMETOOLONG, "socket %s: its path is too long",
+				  opts->socket_path);
+	(void)snprintf(own.path, sizeof(own.path), "%s", opts->socket_path);
 	api = FM_FAULT("api.alloc") ? NULL : calloc(1, sizeof(*api));
 	if (!api)
 		return fm_err_set(err, -ENOMEM, "no memory for the local API");
 	api->loop = loop;
 	fm_list_init(&api->clients);
+	fm_list_init(&api->doors);
 	fm_share_init(&api->conns, &conn_limits);
 	fm_packet_shared_init(&api->shared, loop, &limits);
 	api->shared.holders = opts->holders;
 	api->tasks = (struct fm_api_tasks){
-		.loop = loop, .engine = engine, .queue = opts->queue, .node = api->node
+		.loop = loop, .engine = engine, .queue = opts->queue, .node = api->node,
+		.doors = &api->doors
 	};
 	api->ops = opts->ops;
 	fm_share_init(&api->tasks.places, &task_limits);
@@ -287,8 +359,7 @@ int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_e
 		(void)fm_err_set(err, -ENOMEM, "no memory for the local API");
 		goto free_api;
 	}
-	listening.ctx = api;
-	ret = fm_packet_listener_open(&api->listener, loop, &listening, err);
+	ret = fm_api_open(api, &own, err);
 	if (ret < 0)
 		goto free_api;
 	*out = api;
@@ -306,9 +377,8 @@ void fm_api_stop(struct fm_api *api)
 	if (api->is_stopped)
 		return;
 	api->is_stopped = true;
-	fm_packet_listener_close(&api->listener);
-	fm_list_each(at, next, &api->clients)
-		client_free(fm_container_of(at, struct client, link));
+	fm_list_each(at, next, &api->doors)
+		door_close(fm_container_of(at, struct fm_api_door, link));
 	fm_packet_shared_end(&api->shared);
 }
 

@@ -20,6 +20,7 @@
 
 struct fm_api;
 struct fm_api_op;
+struct fm_api_socket;
 struct fm_engine;
 struct fm_err;
 struct fm_holders;
@@ -43,6 +44,13 @@ struct fm_api_opts {
  */
 int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_engine *engine,
 	       struct fm_api **out, struct fm_err *err);
+
+/*
+ * One more socket, beside that of the daemon: listens at once. -EADDRINUSE as above. Closing takes
+ * those along who came in by it.
+ */
+int fm_api_open(struct fm_api *api, const struct fm_api_socket *socket, struct fm_err *err);
+void fm_api_close(struct fm_api *api, const char *path);
 
 /*
  * No more connections and requests; those under way are cancelled (their ends come while the engine

@@ -81,6 +81,7 @@ int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_vol
 /* A piece of what one peer says of itself, or why it does not. */
 int fm_api_event_facts(char *buf, size_t cap, uint64_t id, const struct fm_node_facts_answer *a);
 
-int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine);
+int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine,
+			const struct fm_list *doors);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_door.h"
 #include "mover/api/api_rows.h"
 #include "mover/api/api_task.h"
 #include "mover/base/json.h"
@@ -258,7 +259,27 @@ static void snapshot_job(void *ctx, const struct fm_job_status *job)
 	item_end(s);
 }
 
-int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine)
+/* The sockets of one user. NULL: nobody asks for them. */
+static void add_doors(struct snapshot *s, const struct fm_list *doors)
+{
+	if (!doors)
+		return;
+	fm_jw_array(&s->w, "sockets");
+	fm_list_each(at, next, doors) {
+		const struct fm_api_door *door = fm_container_of(at, struct fm_api_door, link);
+
+		if (!door->is.is_of_user)
+			continue;
+		item_begin(s);
+		fm_jw_name(&s->w, "path", door->is.path, strlen(door->is.path));
+		fm_jw_u64(&s->w, "uid", door->is.user_uid);
+		item_end(s);
+	}
+	fm_jw_array_end(&s->w);
+}
+
+int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine,
+			const struct fm_list *doors)
 {
 	static const struct fm_status_visitor visitor = { snapshot_node, snapshot_store,
 							  snapshot_peer, snapshot_rail };
@@ -272,6 +293,7 @@ int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *en
 	fm_engine_status(engine, &visitor, &s);
 	fm_job_visit(engine, snapshot_job, &s);
 	section_to(&s, SECTION_END);
+	add_doors(&s, doors);
 	fm_jw_u64(&s.w, "left_out", s.left_out);
 	fm_jw_object_end(&s.w);
 	return fm_jw_end(&s.w);
@@ -281,7 +303,7 @@ static int status(const struct fm_api_call *call, struct fm_err *err)
 {
 	(void)err;
 	fm_api_answer(call, fm_api_event_status(call->tasks->tx, FM_API_MSG_MAX, call->ask->id,
-						call->tasks->engine));
+						call->tasks->engine, call->tasks->doors));
 	return 0;
 }
 

@@ -35,6 +35,7 @@ struct fm_api_tasks {
 	struct fm_queue *queue;
 	const char *node;		/* our name */
 	char *tx;			/* FM_API_MSG_MAX, for writing events */
+	const struct fm_list *doors;	/* struct fm_api_door */
 	struct fm_share places;		/* of those that have not ended */
 };
 

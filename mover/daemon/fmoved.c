@@ -340,6 +340,14 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 	return ret < 0 ? ret : fm_api_new(fmoved->loop, &opts, fmoved->engine, &fmoved->api, err);
 }
 
+static int start_sockets(struct fm_fmoved *fmoved, struct fm_err *err)
+{
+	const struct fm_sockets none = {.count = 0};
+	int ret = fm_sockets_find(fmoved->cfg, &fmoved->sockets, err);
+
+	return ret < 0 ? ret : fm_sockets_set(fmoved->api, &none, &fmoved->sockets, err);
+}
+
 /* Where we listen at each of our addresses, as a new peer is told; 0: at one of them alone. */
 static uint16_t port_everywhere(const struct fm_fmoved *fmoved)
 {
@@ -513,6 +521,8 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 		ret = start_holders(fmoved, err);
 	if (ret == 0)
 		ret = start_api(fmoved, err);
+	if (ret == 0)
+		ret = start_sockets(fmoved, err);
 	if (ret == 0)
 		ret = start_join(fmoved, err);
 	return ret;

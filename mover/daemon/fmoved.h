@@ -12,6 +12,7 @@
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
 #include "mover/daemon/here.h"
+#include "mover/daemon/sockets.h"
 #include "mover/daemon/tune.h"
 
 struct fm_api;
@@ -52,6 +53,7 @@ struct fm_fmoved {
 	struct fm_holders *holders;
 	struct fm_queue *queue;
 	struct fm_api *api;
+	struct fm_sockets sockets;	/* that are open */
 	struct fm_join *join;
 	struct fm_invites *invites;
 	struct fm_reload *reload;

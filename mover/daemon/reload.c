@@ -2,11 +2,11 @@
 /*
  * reload - SIGHUP: read the configuration again and take over what can be taken over while running.
  *
- * Peers, stores, rate limit, log level and address are taken over; for the rest the log names what
- * needs a restart. A configuration with a mistake, or a store that cannot be opened, changes
- * nothing, but that peers whose entry is gone are revoked; the status says so until a reload
- * succeeds. Of a store that cannot be written to it
- * warns, as a start does. A node that joins while the configuration is read may not be in what was
+ * Peers, stores, sockets, rate limit, log level and address are taken over; for the rest the log
+ * names what needs a restart. A configuration with a mistake, or a store that cannot be opened,
+ * changes nothing, but that peers whose entry is gone are revoked; the status says so until a
+ * reload succeeds. Of a store that cannot be written to it warns, as a start does. A node that
+ * joins while the configuration is read may not be in what was
  * read: then it is read once more, and nobody is taken for removed who was not there yet. Control
  * loop only; reading and opening happen on a worker's thread.
  */
@@ -41,6 +41,7 @@ struct fm_reload {
 	/* The worker's, while is_busy: */
 	struct fm_config *cfg;			/* the new one */
 	struct fm_store *stores[FM_CONFIG_STORES_MAX];	/* by its place there; NULL: as it was */
+	struct fm_sockets sockets;
 	struct fm_config_entries entries;	/* of what cannot be taken over */
 	struct fm_err err;
 	int ret;
@@ -95,7 +96,7 @@ static int read_new(struct fm_reload *r)
 	for (unsigned i = 0; ret == 0 && i < r->cfg->store_count; i++)
 		if (!has_store(r->fmoved->cfg, &r->cfg->stores[i]))
 			ret = fm_fmoved_open_store(&r->cfg->stores[i], &r->stores[i], &r->err);
-	return ret;
+	return ret < 0 ? ret : fm_sockets_find(r->cfg, &r->sockets, &r->err);
 }
 
 /* fmoved->cfg does not change while a reload is under way: only its end replaces it. */
@@ -255,6 +256,9 @@ static void take_over(struct fm_reload *r)
 	}
 	fm_engine_set_rate(fmoved->engine, r->cfg->mover.rate_bytes);
 	take_over_networks(r);
+	if (fm_sockets_set(fmoved->api, &fmoved->sockets, &r->sockets, &err) < 0)
+		fm_log_error("reload: %s", err.text);
+	fmoved->sockets = r->sockets;
 	fm_queue_set_running_max(fmoved->queue, r->cfg->jobs.running);
 	fm_join_set_address(fmoved->join, r->cfg->node.address);
 	if (fmoved->opts.log_level < 0)

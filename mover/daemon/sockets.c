@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* sockets - see sockets.h. */
+#include "mover/daemon/sockets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/openat2.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/files.h"
+#include "mover/api/api.h"
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+
+/* ---- what the configuration means ---- */
+
+static int find_user(const struct fm_config_socket *cfg, struct fm_api_socket *out,
+		     struct fm_err *err)
+{
+	const struct passwd *user = getpwnam(cfg->user);
+
+	if (!user)
+		return fm_err_set(err, -ENOENT, "sockets.user: this machine has no user \"%s\"",
+				  cfg->user);
+	if (user->pw_uid == 0)
+		return fm_err_set(err, -EPERM,
+				  "sockets.user: \"%s\" is root, whose rights no socket gives",
+				  cfg->user);
+	out->is_of_user = true;
+	out->user_uid = user->pw_uid;
+	out->user_gid = user->pw_gid;
+	return 0;
+}
+
+static int find_group(const struct fm_config_socket *cfg, struct fm_api_socket *out,
+		      struct fm_err *err)
+{
+	const struct group *group = cfg->group[0] ? getgrnam(cfg->group) : NULL;
+
+	if (cfg->group[0] && !group)
+		return fm_err_set(err, -ENOENT, "sockets.group: this machine has no group \"%s\"",
+				  cfg->group);
+	out->gid = group ? group->gr_gid : (gid_t)-1;
+	return 0;
+}
+
+/*
+ * Who could change the directory could have the socket made elsewhere, or put another one in its
+ * place. No link on the way there: it may be somebody else's by now.
+ */
+static int check_dir(const char *dir, struct fm_err *err)
+{
+	int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = fm_call_open_below(top, dir + 1, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	struct stat st;
+	int ret;
+
+	if (top >= 0)
+		close(top);
+	if (fd < 0)
+		return fm_err_sys(err, fd, "sockets.path: %s, where no link may lead", dir);
+	ret = fm_call(fstat(fd, &st));
+	close(fd);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "sockets.path: %s", dir);
+	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & 022) != 0)
+		return fm_err_set(err, -EPERM,
+				  "sockets.path: %s must be root's or the daemon's, and nobody "
+				  "else may write to it",
+				  dir);
+	return 0;
+}
+
+static int make_dir(const char *path, struct fm_err *err)
+{
+	char dir[sizeof(((struct fm_api_socket *)NULL)->path)];
+	int ret;
+
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	*strrchr(dir, '/') = '\0';
+	if (!dir[0])
+		return fm_err_set(err, -EPERM, "sockets.path: \"%s\" is in no directory", path);
+	ret = fm_dir_make(dir, 0755, err);
+	return ret < 0 ? ret : check_dir(dir, err);
+}
+
+static int find_one(const struct fm_config_socket *cfg, struct fm_api_socket *out,
+		    struct fm_err *err)
+{
+	static const mode_t modes[] = {0600, 0660, 0666};	/* by enum fm_config_mode */
+	int ret;
+
+	*out = (struct fm_api_socket){.mode = modes[cfg->mode]};
+	(void)snprintf(out->path, sizeof(out->path), "%s", cfg->path);	/* fits: it was checked */
+	ret = find_user(cfg, out, err);
+	if (ret == 0)
+		ret = find_group(cfg, out, err);
+	if (ret == 0)
+		ret = make_dir(out->path, err);
+	return ret < 0 ? fm_err_wrap(err, "%.200s:%u", cfg->file, cfg->line) : 0;
+}
+
+int fm_sockets_find(const struct fm_config *cfg, struct fm_sockets *out, struct fm_err *err)
+{
+	int ret = 0;
+
+	out->count = 0;
+	while (ret == 0 && out->count < cfg->socket_count) {
+		ret = find_one(&cfg->sockets[out->count], &out->of[out->count], err);
+		out->count += ret == 0;
+	}
+	return ret;
+}
+
+/* ---- those that are open ---- */
+
+static bool has(const struct fm_sockets *all, const struct fm_api_socket *s)
+{
+	for (unsigned i = 0; i < all->count; i++) {
+		const struct fm_api_socket *o = &all->of[i];
+
+		if (strcmp(o->path, s->path) == 0)
+			return o->mode == s->mode && o->gid == s->gid &&
+			       o->user_uid == s->user_uid && o->user_gid == s->user_gid;
+	}
+	return false;
+}
+
+/* Opens one. After a failure it is not there, so that a later reload tries again. */
+static int open_one(struct fm_api *api, struct fm_sockets *now, unsigned i, struct fm_err *err)
+{
+	int ret = fm_api_open(api, &now->of[i], err);
+
+	if (ret < 0) {
+		now->of[i] = now->of[--now->count];
+		return ret;
+	}
+	fm_log_info("socket %s: whoever connects there has the rights of user %u", now->of[i].path,
+		    (unsigned)now->of[i].user_uid);
+	return 0;
+}
+
+int fm_sockets_set(struct fm_api *api, const struct fm_sockets *was, struct fm_sockets *now,
+		   struct fm_err *err)
+{
+	struct fm_err why;
+	int last = 0, ret;
+
+	for (unsigned i = 0; i < was->count; i++)
+		if (!has(now, &was->of[i]))
+			fm_api_close(api, was->of[i].path);
+	for (unsigned i = now->count; i-- > 0;) {
+		ret = has(was, &now->of[i]) ? 0 : open_one(api, now, i, &why);
+		if (ret == 0)
+			continue;
+		*err = why;
+		last = ret;
+	}
+	return last;
+}
