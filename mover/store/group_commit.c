@@ -266,61 +266,90 @@ int fm_group_check_target(const struct fm_path_parent *parent, const char *path,
 				    "--replace puts the group in its place", err);
 }
 
+/* What had the name before. */
+struct replaced {
+	bool is_exchanged;		/* it has the members' place now */
+	char stash[FM_STAGING_NAME_LEN + 1];	/* or it lies there; "": there was none */
+	uint64_t ino;
+};
+
 /*
  * Puts the old directory aside before the new one has its name: where the file system cannot
  * exchange the two, neither has it for a moment.
  */
-static int move_old(const struct fm_path_parent *parent)
+static int move_old(const struct fm_path_parent *parent, struct replaced *was)
 {
 	struct fm_stash_what what = {
 		.dir = parent->fd, .from = parent->name, .name = parent->name};
-	char stash[FM_STAGING_NAME_LEN + 1];
 	struct stat st;
 	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
 
-	what.ino = st.st_ino;
-	return ret < 0 ? ret : fm_stash_keep(&what, parent->fd, FM_STAGING_OLD, stash);
+	if (ret < 0)
+		return ret;
+	was->ino = what.ino = st.st_ino;
+	ret = fm_stash_keep(&what, parent->fd, FM_STAGING_OLD, was->stash);
+	if (ret < 0)
+		was->stash[0] = '\0';
+	return ret;
 }
 
-/* Gives the members the name. *is_exchanged: what had it has their place now. */
+/* The name is free again: the old directory gets it back, if it was put aside. */
+static void give_back(const struct fm_path_parent *parent, const struct replaced *was)
+{
+	int ret = was->stash[0] ? fm_stash_give_back(parent->fd, was->stash, was->ino) : 0;
+
+	if (ret < 0)
+		fm_log_error("%s: what had the name stays in %s: %s", parent->name, was->stash,
+			     fm_err_name(ret));
+}
+
+/* Gives the members the name. *was: for who undoes that. */
 static int rename_members(const struct fm_path_parent *parent, const struct fm_group_dir *g,
-			  bool may_replace, bool *is_exchanged)
+			  bool may_replace, struct replaced *was)
 {
 	struct stat st;
 	int ret = -EEXIST;
 
-	*is_exchanged = false;
+	*was = (struct replaced){.is_exchanged = false};
 	for (int i = 0; i < TRIES_MAX && ret == -EEXIST; i++) {
 		ret = fm_tsys_rename_free(g->fd, FM_GROUP_MEMBERS, parent->fd, parent->name);
 		if (ret != -EEXIST || !may_replace)
 			break;
 		ret = fm_sys_fstatat(parent->fd, parent->name, &st);
-		if (ret == 0 && !S_ISDIR(st.st_mode))
-			return -ENOTDIR;
+		if (ret == 0 && !S_ISDIR(st.st_mode)) {
+			ret = -ENOTDIR;
+			break;
+		}
 		if (ret == 0)
 			ret = fm_tsys_rename(g->fd, FM_GROUP_MEMBERS, parent->fd, parent->name,
 					     RENAME_EXCHANGE);
-		*is_exchanged = ret == 0;
+		was->is_exchanged = ret == 0;
 		if (fm_tsys_is_unsupported(ret)) {
-			ret = move_old(parent);
+			ret = move_old(parent, was);
 			ret = ret == 0 ? -EEXIST : ret;
 		}
 		if (ret == -ENOENT)	/* it went meanwhile */
 			ret = -EEXIST;
 	}
+	if (ret < 0)
+		give_back(parent, was);
 	return ret;
 }
 
 /* Undoes the rename. The error that led here is the one to report. */
 static void undo(const struct fm_path_parent *parent, const struct fm_group_dir *g,
-		 bool is_exchanged)
+		 const struct replaced *was)
 {
-	int ret = renameat2(parent->fd, parent->name, g->fd, FM_GROUP_MEMBERS,
-			    is_exchanged ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+	int ret = was->is_exchanged
+			  ? fm_call_renameat(parent->fd, parent->name, g->fd, FM_GROUP_MEMBERS,
+					     RENAME_EXCHANGE)
+			  : fm_tsys_rename_free(parent->fd, parent->name, g->fd, FM_GROUP_MEMBERS);
 
 	if (ret < 0)
 		fm_log_error("%s: cannot undo the commit of its group: %s", parent->name,
-			     fm_err_name(errno));
+			     fm_err_name(ret));
+	else
+		give_back(parent, was);
 }
 
 int fm_group_sync_place(struct fm_store_dir *sd, const char *path,
@@ -341,7 +370,7 @@ int fm_group_sync_place(struct fm_store_dir *sd, const char *path,
 static int publish(struct fm_store_dir *sd, const char *path, const struct fm_path_parent *parent,
 		   struct fm_group_dir *g, bool may_replace, struct fm_err *err)
 {
-	bool is_exchanged;
+	struct replaced was;
 	int ret = 0;
 
 	/* Members may have been put without a sync, and not all of them on this connection. */
@@ -349,14 +378,14 @@ static int publish(struct fm_store_dir *sd, const char *path, const struct fm_pa
 		ret = fm_sys_syncfs(g->fd);
 	if (ret < 0)
 		return fm_path_fail(err, ret, "sync the members of", path);
-	ret = rename_members(parent, g, may_replace, &is_exchanged);
+	ret = rename_members(parent, g, may_replace, &was);
 	if (ret < 0 && fm_group_check_target(parent, path, may_replace, err) < 0)
 		return err->code;
 	if (ret < 0)
 		return fm_path_fail(err, ret, "publish the group", path);
 	ret = fm_group_sync_place(sd, path, parent, g, err);
 	if (ret < 0) {
-		undo(parent, g, is_exchanged);
+		undo(parent, g, &was);
 		return ret;
 	}
 	g->is_open = false;

@@ -112,9 +112,69 @@ static void test_record_is_something_else(void)
 	end();
 }
 
+static int replace(void)
+{
+	const struct fm_group_ask ask = {
+		.op = FM_GROUP_COMMIT, .id = {1}, .members = 1, .may_replace = true};
+
+	fm_err_clear(&err);
+	return s->ops->group(s, "run", &root_user, &ask, &err);
+}
+
+/* No rename has flags there; what fails in it fails when nothing has the name. */
+struct no_flags {
+	const char *fails;
+	bool has_failed;
+};
+
+static void without_flags(void *ctx, const char *point)
+{
+	struct no_flags *n = ctx;
+
+	if (strcmp(point, "tree.rename_flags") == 0) {
+		fm_fault_arm(point, 1);
+	} else if (!n->has_failed && strcmp(point, n->fails) == 0 &&
+		   dir_count(dir, ".fmove.") == 2 &&
+		   (access(at("run"), F_OK) == 0) == (strcmp(point, "tree.fsync") == 0)) {
+		n->has_failed = true;
+		fm_fault_arm(point, 1);
+	}
+}
+
+/* Where two names cannot be exchanged the old directory waits aside, and comes back. */
+static void check_comes_back(const char *point)
+{
+	struct no_flags n = {.fails = point};
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL(mkdir(at("run"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at("run/old"), 0755), 0);
+	fm_fault_watch(without_flags, &n);
+	CU_ASSERT_EQUAL(replace(), -EIO);
+	CU_ASSERT_TRUE(n.has_failed);
+	CU_ASSERT_EQUAL(access(at("run/old"), F_OK), 0);
+	CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 1);	/* the group's */
+	CU_ASSERT_EQUAL(replace(), 0);
+	fm_fault_watch(NULL, NULL);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
+static void test_old_one_comes_back(void)
+{
+	check_comes_back("tree.rename");
+	check_comes_back("tree.fsync");
+}
+
 static const struct fm_test tests[] = {
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
+	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
 };
 FM_TEST_MAIN("store group", tests)
