@@ -427,11 +427,27 @@ int fm_cmd_group_commit(int argc, char **argv)
 	return end(&c, commit_all(&c));
 }
 
+/*
+ * Of several some may have been dropped by the same command before, which failed at others: what is
+ * gone there is as it was meant to be, if any was there.
+ */
 static int discard_all(struct command *c)
 {
 	int status = FM_EXIT_DONE;
-	unsigned failed = do_all(c, DISCARD, &status);
+	unsigned done = 0, failed = 0;
 
+	for (unsigned i = 0; i < c->count; i++) {
+		c->ret[i] = do_one(c, i, DISCARD);
+		done += c->ret[i] == 0;
+	}
+	for (unsigned i = 0; i < c->count; i++) {
+		if (c->ret[i] == -ENOENT && done > 0)
+			c->ret[i] = 0;
+		if (c->ret[i] == 0)
+			continue;
+		failed++;
+		status = fm_ask_fail(c->args.cmd->name, c->dests[i], &c->why[i]);
+	}
 	return failed > 0 && failed < c->count ? FM_EXIT_PARTLY : status;
 }
 

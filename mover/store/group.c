@@ -191,12 +191,22 @@ static int clear_alone(struct fm_store_dir *sd, const struct fm_path_parent *par
 	return ret;
 }
 
+/* Whether a group is what is begun just now: who begins it again did not hear of the first time. */
+static bool is_again(const struct fm_group_record *was, const struct fm_group_record *now)
+{
+	return strcmp(was->digest, now->digest) == 0 && was->uid == now->uid &&
+	       strcmp(was->peer, now->peer) == 0 && was->may_replace == now->may_replace &&
+	       was->members == now->members && was->expect_len == now->expect_len &&
+	       memcmp(was->expect, now->expect, now->expect_len) == 0;
+}
+
 /*
  * Removes the group that has the name, if it is over or was committed, or says whose it is. 0: the
- * name may be free now.
+ * name may be free now. 1: it is the same.
  */
 static int clear_name(struct fm_store_dir *sd, const struct fm_path_parent *parent,
-		      const char *path, struct fm_group_dir *g, struct fm_err *err)
+		      const char *path, const struct fm_group_record *mine, struct fm_group_dir *g,
+		      struct fm_err *err)
 {
 	struct fm_group_begun begun;
 	struct fm_path_shown shown;
@@ -212,7 +222,9 @@ static int clear_name(struct fm_store_dir *sd, const struct fm_path_parent *pare
 				  fm_path_show(path, &shown), name);
 	/* It may be another user's: nobody is kept out of one that goes on. */
 	ret = fm_group_dir_read(g, err);
-	if (ret == 0 && g->is_open && !fm_group_dir_is_over(g)) {
+	if (ret == 0 && g->is_open && !fm_group_dir_is_over(g) && is_again(&g->record, mine)) {
+		ret = 1;
+	} else if (ret == 0 && g->is_open && !fm_group_dir_is_over(g)) {
 		fm_group_dir_begun(g, &begun);
 		ret = fm_err_set(err, -EEXIST,
 				 "\"%s\": a group was begun for it by %s; fmove group discard "
@@ -225,30 +237,30 @@ static int clear_name(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	return ret;
 }
 
-/* Gives the group, made under another name, its own. */
+/* Gives the group, made under another name, its own. 1: it was begun already. */
 static int name_group(struct fm_store_dir *sd, const struct fm_path_parent *parent,
-		      const char *path, const char *made, struct fm_group_dir *other,
-		      struct fm_err *err)
+		      const char *path, const char *made, const struct fm_group_record *mine,
+		      struct fm_group_dir *other, struct fm_err *err)
 {
 	char name[FM_GROUP_NAME_LEN + 1];
-	int ret = -EEXIST;
+	int ret = -EEXIST, is_there = 0;
 
 	fm_group_dir_name(parent->name, name);
 	for (int i = 0; i < TRIES_MAX && ret == -EEXIST; i++) {
 		ret = fm_tsys_rename_free(parent->fd, made, parent->fd, name);
 		if (ret != -EEXIST)
 			break;
-		ret = clear_name(sd, parent, path, other, err);
-		if (ret < 0)
-			return ret;
-		ret = -EEXIST;
+		is_there = clear_name(sd, parent, path, mine, other, err);
+		if (is_there < 0)
+			return is_there;
+		ret = is_there ? 0 : -EEXIST;
 	}
 	if (ret == 0 && sd->store.is_durable) {
 		ret = fm_tsys_fsync(parent->fd);
-		if (ret == 0)
-			return fm_path_sync_up(sd->root, parent->fd, path, err);
+		if (ret == 0 && fm_path_sync_up(sd->root, parent->fd, path, err) < 0)
+			return err->code;
 	}
-	return ret < 0 ? fm_path_fail(err, ret, "begin a group for", path) : 0;
+	return ret < 0 ? fm_path_fail(err, ret, "begin a group for", path) : is_there;
 }
 
 static int make_group(struct fm_store_dir *sd, const struct fm_path_parent *parent,
@@ -274,13 +286,13 @@ static int make_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	if (ret < 0)
 		(void)fm_path_fail_making(err, ret, parent->fd, "begin a group for", path);
 	else
-		ret = name_group(sd, parent, path, made, other, err);
-	if (ret < 0) {
+		ret = name_group(sd, parent, path, made, &g->record, other, err);
+	if (ret != 0) {
 		(void)fm_tree_remove(parent->fd, made, NULL);	/* nothing has come yet */
 		fm_usage_sub(&sd->usage, taken);
 	}
 	free(other);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 static int begin(struct fm_store_dir *sd, const char *path, const struct fm_who *who,
@@ -311,7 +323,8 @@ static int discard(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 	int ret;
 
 	if (!g->is_open)
-		return fm_err_set(err, -ENOENT, "\"%s\": its group was committed; rm removes it",
+		return fm_err_set(err, -EEXIST,
+				  "\"%s\": its group was committed; rm removes it",
 				  fm_path_show(path, &shown));
 	ret = fm_group_dir_remove(sd, parent->fd, g);
 	if (ret == 0 && sd->store.is_durable)

@@ -14,9 +14,10 @@
  * An existing target is exchanged with members/, and goes aside as a replaced tree does.
  * A crash at any moment: the inode of members/ is in the record, so whoever looks next knows
  * whether the rename was made, and puts a replaced tree aside.
- * Failure modes: the name is another group's: -EEXIST. The ID, or the user, is another: -EPERM. No
- * group, one that is over or was committed: -ENOENT. Members still come: -EBUSY. Some are missing:
- * -ENODATA.
+ * Failure modes: the name is another group's: -EEXIST; the same group begun again is no failure,
+ * since the first answer may have been lost. The ID, or the user, is another: -EPERM. No group, one
+ * that is over or was committed: -ENOENT (to discard the latter: -EEXIST). Members still come:
+ * -EBUSY. Some are missing: -ENODATA.
  *
  * Worker threads. The paths are checked, and the caller may write to the store.
  */

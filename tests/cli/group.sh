@@ -60,7 +60,7 @@ ok fmove verify n2:s/runs/1
 # It is committed: again is no error, all else is.
 ok fmove group commit "$id" n2:s/runs/1
 no 1 'its group was committed' fmove put --group "$id" small n2:s/runs/1/late
-no 1 'its group was committed' fmove group discard "$id" n2:s/runs/1
+no 6 'its group was committed' fmove group discard "$id" n2:s/runs/1
 only "$s/runs/1" a large stdin sub tree
 
 # ---- who may what
@@ -249,6 +249,10 @@ same larger "$s/runs/7/rank0/f"
 
 # ---- several destinations: all, or none
 
+begun n2:s/both n3:s/both --members 1
+ok fmove group discard "$id" n2:s/both
+ok fmove group discard "$id" n2:s/both n3:s/both	# as repeated behind a failure at n3
+fmove group discard "$id" n2:s/both n3:s/both 2>err && bad "a group that is nowhere is dropped"
 begun n2:s/both n3:s/both --members 1
 ok fmove put --group "$id" -q small n2:s/both/f n3:s/both/f
 ok fmove put --group "$id" -q small n2:s/both/g

@@ -171,7 +171,7 @@ outcome 1 fmove group commit --json --members 1 "$id" n2:s/g
 outcome 4 fmove group commit --json --members 1 "$id" n2:s/g n3:s/g
 outcome 6 fmove group begin --json n2:s/g
 outcome 6 fmove group commit --json --members 1 $no_group n2:s/g
-outcome 3 fmove group discard --json "$id" n2:s/g n2:s/none
+outcome 3 fmove group discard --json "$id" n2:s/g n3:s/g
 ok fmove group begin n2:s/g --members 1
 id=$(cat out)
 ok fmove put --group "$id" f n2:s/g/f

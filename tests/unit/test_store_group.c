@@ -112,6 +112,28 @@ static void test_record_is_something_else(void)
 	end();
 }
 
+/* Who did not hear of the first time begins it again; anything else is another group. */
+static void test_begun_again(void)
+{
+	struct fm_group_ask ask = {.op = FM_GROUP_BEGIN, .id = {1}, .members = 1};
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL(group(FM_GROUP_BEGIN), 0);
+	CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 1);
+	CU_ASSERT_EQUAL(s->ops->group(s, "run", &a_peer, &ask, &err), -EEXIST);
+	ask.members = 2;
+	CU_ASSERT_EQUAL(s->ops->group(s, "run", &root_user, &ask, &err), -EEXIST);
+	ask = (struct fm_group_ask){.op = FM_GROUP_BEGIN, .id = {2}, .members = 1};
+	CU_ASSERT_EQUAL(s->ops->group(s, "run", &root_user, &ask, &err), -EEXIST);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), -EEXIST);
+	forget();
+	end();
+}
+
 static int replace(void)
 {
 	const struct fm_group_ask ask = {
@@ -174,6 +196,7 @@ static void test_old_one_comes_back(void)
 static const struct fm_test tests[] = {
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
+	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
 };
