@@ -39,10 +39,25 @@ static unsigned there(const struct fm_tx *t)
 	return (unsigned)(t - t->flow->tx);
 }
 
-static void *slot_memory(struct fm_flow *f, int slot)
+static void *slot_memory(const struct fm_flow *f, int slot)
 {
 	assert(slot >= 0 && (unsigned)slot < f->tx_slots);
 	return (char *)f->tx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
+}
+
+/*
+ * Whether the chunk is sent from where it lies. Over TCP a payload may be anywhere; RDMA sends from
+ * registered memory, which slots are.
+ */
+static bool is_direct(const struct fm_tx *t)
+{
+	return t->x->o.file->memory && t->flow->kind == FM_KIND_TCP;
+}
+
+static const void *payload(const struct fm_tx *t)
+{
+	return is_direct(t) ? t->x->o.file->memory + t->chunk.offset
+			    : slot_memory(t->flow, t->slot);
 }
 
 static void give_slot(struct fm_tx *t)
@@ -131,9 +146,9 @@ static void tx_send(struct fm_tx *t)
 
 	t->send = (struct fm_send){
 		.done = send_done,
-		.payload = slot_memory(f, t->slot),
+		.payload = payload(t),
 		.payload_len = t->chunk.len,
-		.region = &f->tx_lease.region,
+		.region = is_direct(t) ? NULL : &f->tx_lease.region,
 		.remote = f->grant.remote + (uint64_t)there(t) * f->grant.slot_bytes,
 		.rkey = f->grant.rkey,
 	};
@@ -151,13 +166,13 @@ static void tx_send(struct fm_tx *t)
 	f->conn->ops->send(f->conn, &t->send);
 }
 
-/* Its bytes are in our slot. */
+/* Its bytes are in our slot, or where they are sent from. */
 static void tx_filled(struct fm_tx *t)
 {
 	struct fm_flow *f = t->flow;
 
 	if (!f->lane->is_unchecked)
-		t->chunk.crc = fm_crc32c(0, slot_memory(f, t->slot), t->chunk.len);
+		t->chunk.crc = fm_crc32c(0, payload(t), t->chunk.len);
 	if (f->grant.generation != 0)
 		tx_send(t);
 	else
@@ -172,6 +187,16 @@ static void tx_copy(struct fm_tx *t)
 	fm_link_copied(t->x, t->chunk.place);
 	t->word = FM_TX_UNSENT;
 	tx_filled(t);
+}
+
+/* Sends a chunk from where it lies. */
+static void tx_direct(struct fm_tx *t)
+{
+	t->word = FM_TX_UNSENT;
+	if (fm_link_read(t->x, &t->chunk, t->chunk.len))
+		tx_filled(t);
+	else
+		tx_free(t);
 }
 
 /* Gives a chunk back whose connection is gone. Nothing is being read into its slot any more. */
@@ -221,6 +246,20 @@ static void tx_read(struct fm_tx *t)
 		.offset = t->x->layout->at(&t->chunk),
 	};
 	file->ops->read(file, &f->lane->io, &t->io);
+}
+
+/* Begins with a chunk that was claimed. */
+static void tx_begin(struct fm_tx *t)
+{
+	if (is_direct(t)) {
+		tx_direct(t);
+		return;
+	}
+	take_slot(t);
+	if (t->x->beside.count > 0)
+		tx_copy(t);
+	else
+		tx_read(t);
 }
 
 static bool waits_for_acks(const struct fm_flow *f)
@@ -312,14 +351,10 @@ static void claim(struct fm_flow *f, uint64_t now_ns)
 		assert(!t->x);
 		t->x = x;
 		t->chunk = chunk;
-		take_slot(t);
 		f->tx_lease.used_ns = now_ns;
 		f->is_source_instant = x->o.file->is_instant && x->beside.count == 0;
-		if (x->beside.count > 0)
-			tx_copy(t);
-		else
-			tx_read(t);
-		if (f->is_source_instant)
+		tx_begin(t);
+		if (t->step == FM_TX_READING && f->is_source_instant)
 			return;		/* its end is a pass away, and wakes us */
 	}
 }
@@ -338,7 +373,7 @@ static void read_waiting(struct fm_flow *f)
 
 static void send_again(struct fm_tx *t)
 {
-	if (t->x->beside.count > 0)
+	if (t->x->beside.count > 0 || is_direct(t))
 		tx_filled(t);
 	else
 		fm_list_append(&t->flow->tx_waiting, &t->wait_at);

@@ -207,6 +207,9 @@ struct fm_file {
 	bool has_fixed_size;		/* sink: size was known when created */
 	/* sink: something is there of an earlier try; begin() says what */
 	bool has_partial;
+	/* source: its bytes lie here, each at its offset, as long as it is open, and may be sent
+	 * from here; NULL: they have to be read */
+	const char *memory;
 	/* source: of its bytes as they came, if nobody wrote since; NULL: not known. The file's */
 	const struct fm_digest *kept;
 	/* not NULL: a directory; what is read and written are packs, one a chunk */

@@ -614,8 +614,11 @@ static void tcp_take_back(struct fm_conn *conn, struct fm_region *region)
 
 static bool is_inside(const struct fm_send *send)
 {
-	const char *from = send->region->memory, *at = send->payload;
+	const char *from, *at = send->payload;
 
+	if (!send->region)
+		return true;
+	from = send->region->memory;
 	return at >= from && (size_t)(at - from) <= send->region->len &&
 	       send->payload_len <= send->region->len - (size_t)(at - from);
 }

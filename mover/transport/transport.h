@@ -98,7 +98,7 @@ struct fm_send {
 	uint8_t msg[FM_DATA_MSG_LEN];
 	const void *payload;		/* inside *region; NULL: message only */
 	uint32_t payload_len;
-	const struct fm_region *region;
+	const struct fm_region *region;	/* NULL, over TCP: any memory that stays */
 	uint64_t remote;		/* where in the peer's memory: granted address + offset */
 	uint32_t rkey;
 	/* The transport's: */

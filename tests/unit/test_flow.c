@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/data/flow.h"
@@ -43,7 +44,8 @@ static void *events_ctx;
 static const struct fm_conn_info info = {
 	.kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2"};
 static bool is_closing;
-static struct fm_data_msg sent;		/* the last message to the peer */
+static struct fm_data_msg sent;		/* the last message to the peer ... */
+static const void *sent_payload;	/* ... and where its payload lay */
 
 static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm_conn_events *ev,
 			void *ctx)
@@ -71,10 +73,14 @@ static void conn_take_back(struct fm_conn *c, struct fm_region *region)
 	(void)region;
 }
 
+static bool may_be_anywhere;		/* a payload may lie outside of what was lent */
+
 static void conn_send(struct fm_conn *c, struct fm_send *send)
 {
 	(void)c;
 	CU_ASSERT_EQUAL(fm_data_decode(send->msg, &sent), 0);
+	CU_ASSERT_TRUE(send->region || !send->payload || may_be_anywhere);
+	sent_payload = send->payload;
 	send->done(send, 0);
 }
 
@@ -438,6 +444,98 @@ static void test_pack_is_checked_by_its_writer(void)
 	end();
 }
 
+/* ---- what is in memory ---- */
+
+static struct file lying;		/* a file whose bytes lie in memory */
+static char lying_bytes[2 * CHUNK];
+
+static struct fm_xfer *lying_source(void)
+{
+	struct fm_xfer *x;
+
+	lying = (struct file){ .count = 0 };
+	memset(lying_bytes, 7, sizeof(lying_bytes));
+	x = source(&lying, 3, false);
+	lying.file.memory = lying_bytes;
+	lying.file.is_instant = true;
+	return x;
+}
+
+static void lying_end(struct fm_xfer *x)
+{
+	may_be_anywhere = false;
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_link_remove(w.link, x);
+	spin();
+	fm_xfer_free(x);
+	w.drained = 0;
+	end();
+}
+
+static void say_damaged(void)
+{
+	say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+				  .status = FM_ACK_CORRUPT,
+				  .slot = 3,
+				  .generation = 1,
+				  .xfer = 3});
+}
+
+/*
+ * Goal: what lies in memory is sent from there over TCP, with the CRC of the bytes that are there
+ * when it is sent, each time; whoever changes them for ever ends his transfer, and nobody else's.
+ */
+static void test_memory_is_sent_from_where_it_lies(void)
+{
+	struct fm_xfer *x;
+	struct fm_err err;
+
+	begin();
+	may_be_anywhere = true;
+	x = lying_source();
+	fm_lane_wake(&w.lane);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.xfer == 3 && sent.slot == 3);
+	CU_ASSERT_PTR_EQUAL(sent_payload, lying_bytes);
+	CU_ASSERT_EQUAL(sent.data_crc, fm_crc32c(0, lying_bytes, CHUNK));
+	CU_ASSERT_EQUAL(lying.count, 0);
+	lying_bytes[5]++;
+	sent_payload = NULL;
+	say_damaged();
+	CU_ASSERT_PTR_EQUAL(sent_payload, lying_bytes);
+	CU_ASSERT_EQUAL(sent.data_crc, fm_crc32c(0, lying_bytes, CHUNK));
+	say_damaged();
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), 0);
+	say_damaged();
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), -EBADMSG);
+	CU_ASSERT_EQUAL(lying.count, 0);
+	CU_ASSERT_EQUAL(fm_link_error(w.of_disk, &err), 0);
+	lying_end(x);
+}
+
+/* Goal: over RDMA, which sends from registered memory only, it goes through a slot like a file. */
+static void test_memory_goes_through_a_slot_over_rdma(void)
+{
+	struct fm_xfer *x;
+
+	begin();
+	x = lying_source();
+	fm_link_set_kinds(x, 1u << FM_KIND_RDMA);
+	w.flow->kind = FM_KIND_RDMA;
+	fm_lane_wake(&w.lane);
+	spin();
+	CU_ASSERT_EQUAL_FATAL(lying.count, 1);
+	end_read(&lying);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.xfer == 3);
+	CU_ASSERT_PTR_NOT_EQUAL(sent_payload, lying_bytes);
+	w.flow->kind = FM_KIND_TCP;
+	lying_end(x);
+}
+
 static const struct fm_test tests[] = {
 	{"a disk that hangs holds none but its own chunks of a connection that is gone",
 	 test_hung_disk},
@@ -447,5 +545,9 @@ static const struct fm_test tests[] = {
 	 test_slots_kept},
 	{"a pack is checked by who writes it, and comes again if it is damaged",
 	 test_pack_is_checked_by_its_writer},
+	{"what lies in memory is sent from there over TCP, and as it is when it is sent",
+	 test_memory_is_sent_from_where_it_lies},
+	{"what lies in memory goes through a slot over RDMA",
+	 test_memory_goes_through_a_slot_over_rdma},
 };
 FM_TEST_MAIN("flow", tests)
