@@ -3,9 +3,9 @@
  * libfmove - ask the fmoved of this machine to move files between nodes. fmove-api(7) describes
  * what lies below.
  *
- * A connection serves one call at a time; threads take one each. Every call blocks until its
- * answer, closes no descriptor of the caller and prints nothing. Calls return 0 or a negative errno
- * and then fill *err (which may be NULL). Names are bytes: any but NUL.
+ * One struct fmove serves all threads of a program. Every call blocks until its answer, closes no
+ * descriptor of the caller and prints nothing. Calls return 0 or a negative errno and then fill
+ * *err (which may be NULL). Names are bytes: any but NUL.
  *
  * What changes the SOVERSION: the caller makes most of the structs, and they say no size of their
  * own, so a release in which one of them, or the value of an enumerator, is another than in the
@@ -48,17 +48,30 @@ struct fmove_error {
 };
 
 /*
- * socket_path NULL: the environment's FMOVE_SOCKET, else /run/fmove/fmoved.sock. -EBUSY, with
- * is_full: too many others wait to be accepted there; it is not waited for.
+ * Each call has a connection to the daemon of its own while it lasts. FMOVE_CALLS_MAX run at the
+ * same time, or as many as the daemon allows; more wait in a line, in which they can be cancelled
+ * and time out. Calls that wait for each other, as puts that are held do, must not be more.
+ *
+ * A child that was forked may go on with the handle, over connections of its own. A call that its
+ * parent began is its parent's: -ECONNRESET, should it come back in the child.
+ */
+#define FMOVE_CALLS_MAX 128
+
+/*
+ * socket_path NULL: the environment's FMOVE_SOCKET (unless the program has the rights of somebody
+ * else: secure_getenv(3)), else /run/fmove/fmoved.sock. -EBUSY, with is_full: too many others wait
+ * to be accepted there; it is not waited for.
  */
 int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_error *err);
 
-/* What is under way is cancelled. NULL is allowed. */
+/* No call is under way. NULL is allowed. */
 void fmove_close(struct fmove *c);
 
-/* Give the connection back to the daemon, of whose connections a user has a share; the next call
- * connects again. */
+/* Give the connections that no call uses back to the daemon, of whose connections a user has a
+ * share; the next call connects again. */
 void fmove_disconnect(struct fmove *c);
+
+/* The following three are set before other threads use c. */
 
 /*
  * For requests about stores (fmove_stat() to fmove_mkdir()): give up after this long; 0, the
@@ -74,11 +87,11 @@ void fmove_set_timeout(struct fmove *c, uint64_t ms);
 void fmove_set_cancel(struct fmove *c, int fd);
 
 /*
- * What is refused with is_full is asked again, over a new connection, as long as again() returns
- * true; it is to wait before it does, and must not use c. refused: how often this call was, 1 the
- * first time; left_ms: what is left of its timeout (UINT64_MAX: it has none), at the end of which
- * the call is -ETIMEDOUT. The default, NULL: such a call fails at once. What is called when a job
- * is accepted may be called once more.
+ * What is refused with is_full when no other call of c is under way, whose end would be waited for,
+ * is asked again as long as again() returns true; it is to wait before it does, and must not use c.
+ * refused: how often this call was, 1 the first time; left_ms: what is left of its timeout
+ * (UINT64_MAX: it has none), at the end of which the call is -ETIMEDOUT. The default, NULL: such a
+ * call fails at once. What is called when a job is accepted may be called once more.
  */
 void fmove_set_again(struct fmove *c,
 		     bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused,

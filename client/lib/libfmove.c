@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* libfmove - see fmove.h: connecting, and what each request needs; see libfmove_request.h. */
+/* libfmove - see fmove.h: what each request needs; see libfmove_request.h. */
 #include "client/lib/libfmove_request.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <grp.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -25,29 +20,10 @@
 /* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal
  * (KEEP_NS in mover/services/transfer/job.c). */
 #define CANCEL_WAIT_MS 8000
-_Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");
 
-/* ---- errors ---- */
-
-int fm_lib_fail(struct fmove_error *err, int code, const char *fmt, ...)
+static uint64_t now_ms(void)
 {
-	va_list args;
-
-	if (!err)
-		return code;
-	err->code = code;
-	err->exit = (int)fm_api_exit(code);
-	err->is_kept = err->is_full = false;
-	err->bytes = 0;
-	va_start(args, fmt);
-	(void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if it is too long */
-	va_end(args);
-	return code;
-}
-
-int fm_lib_fail_fd(struct fmove_error *err)
-{
-	return fm_lib_fail(err, -EBADF, "the descriptor of the file is below zero: it is not open");
+	return fm_clock_real.now_ns(fm_clock_real.ctx) / FM_NS_PER_MS;
 }
 
 static int fail_gone(struct fmove_error *err)
@@ -60,173 +36,41 @@ static int fail_gone(struct fmove_error *err)
 	return ret;
 }
 
-/* ---- connecting ---- */
-
-/* The socket may not be opened. Names the group to join, if one has access and can be found out. */
-static int fail_rights(struct fmove_error *err, const char *path)
-{
-	const struct group *group = NULL;
-	struct stat st;
-
-	if (stat(path, &st) == 0 && st.st_mode & S_IWGRP && st.st_gid != 0)
-		group = getgrgid(st.st_gid);
-	if (group)
-		return fm_lib_fail(err, -EACCES,
-				   "%s may not be used by you: join the group %s (as root: usermod "
-				   "-aG %s USER; it counts from the next login), or ask who runs "
-				   "fmoved",
-				   path, group->gr_name, group->gr_name);
-	return fm_lib_fail(err, -EACCES,
-			   "%s may not be used by you: join the group that owns it (ls -l shows "
-			   "it), or ask who runs fmoved",
-			   path);
-}
-
-static int fail_connect(struct fmove_error *err, int code, const char *path)
-{
-	switch (-code) {
-	case ENOENT:
-	case ECONNREFUSED:
-		return fm_lib_fail(
-			err, -ECONNREFUSED,
-			"no fmoved listens at %s; start it (systemctl start fmoved, or fmoved "
-			"--config FILE), "
-			"or name its socket with --socket or FMOVE_SOCKET",
-			path);
-	case EACCES:
-	case EPERM:
-		return fail_rights(err, path);
-	case EAGAIN:
-		(void)fm_lib_fail(
-			err, -EBUSY,
-			"%s: too many programs wait for fmoved already; if that lasts, it hangs "
-			"or is stopped",
-			path);
-		if (err)
-			err->is_full = true;
-		return -EBUSY;
-	default:
-		return fm_lib_fail(err, code, "connect to %s: %s", path, fm_err_name(code));
-	}
-}
-
-static int address_of(const char *path, struct sockaddr_un *out, struct fmove_error *err)
-{
-	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof(out->sun_path))
-		return fm_lib_fail(err, -ENAMETOOLONG,
-				   "socket %s: longer than the %zu bytes a socket's path may have",
-				   path, sizeof(out->sun_path) - 1);
-	memcpy(out->sun_path, path, strlen(path) + 1);
-	return 0;
-}
-
-static int socket_connect(const struct sockaddr_un *address, struct fmove_error *err)
-{
-	int size = 2 * FM_API_MSG_MAX;
-	int fd, code;
-
-	/* Not blocking: with a full backlog connect() would wait for ever. */
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return fm_lib_fail(err, -errno, "make a socket: %s", fm_err_name(errno));
-	/* as much as is granted */
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
-	    fcntl(fd, F_SETFL, 0) == 0)
-		return fd;
-	code = -errno;
-	(void)close(fd); /* unused */
-	return fail_connect(err, code, address->sun_path);
-}
-
-int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_error *err)
-{
-	struct sockaddr_un address;
-	struct fmove *c;
-	int fd;
-
-	if (!socket_path || !*socket_path)
-		socket_path = getenv("FMOVE_SOCKET");
-	if (!socket_path || !*socket_path)
-		socket_path = FM_API_SOCKET;
-	fd = address_of(socket_path, &address, err);
-	if (fd == 0)
-		fd = socket_connect(&address, err);
-	if (fd < 0)
-		return fd;
-	c = malloc(sizeof(*c));
-	if (!c) {
-		(void)close(fd); /* unused */
-		return fm_lib_fail(err, -ENOMEM, "no memory for a connection");
-	}
-	c->fd = fd;
-	c->address = address;
-	c->id = c->limit_ms = c->timeout_ms = 0;
-	c->cancel_fd = 0;
-	c->is_lost = false;
-	c->again = NULL;
-	c->again_ctx = NULL;
-	*out = c;
-	return 0;
-}
-
-static void connection_drop(struct fmove *c)
-{
-	if (c->fd >= 0)
-		(void)close(c->fd); /* what was to be heard was */
-	c->fd = -1;
-}
-
-static int connection_ready(struct fmove *c, struct fmove_error *err)
-{
-	if (c->fd < 0)
-		c->fd = socket_connect(&c->address, err);
-	c->is_lost = c->fd < 0;
-	return c->fd < 0 ? c->fd : 0;
-}
-
-void fmove_disconnect(struct fmove *c)
-{
-	connection_drop(c);
-}
-
-void fmove_close(struct fmove *c)
-{
-	if (!c)
-		return;
-	connection_drop(c); /* every request was answered, or is to be dropped */
-	free(c);
-}
-
-void fmove_set_again(struct fmove *c,
-		     bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused,
-				   uint64_t left_ms),
-		     void *ctx)
-{
-	c->again = again;
-	c->again_ctx = ctx;
-}
-
-void fmove_set_timeout(struct fmove *c, uint64_t ms)
-{
-	c->timeout_ms = ms;
-}
-
-void fmove_set_cancel(struct fmove *c, int fd)
-{
-	c->cancel_fd = fd;
-}
-
 /* ---- messages ---- */
 
-void fm_lib_begin(struct fmove *c, struct fm_json_writer *w, const char *op)
+static void message_begin(struct fm_json_writer *w, struct fm_lib_talk *talk, uint64_t id,
+			  const char *op)
 {
-	fm_jw_begin(w, c->tx, sizeof(c->tx));
+	fm_jw_begin(w, talk->tx, sizeof(talk->tx));
 	fm_jw_object(w, NULL);
 	fm_jw_text(w, "op", op);
-	fm_jw_u64(w, "id", ++c->id);
-	c->limit_ms = 0;
+	fm_jw_u64(w, "id", id);
+}
+
+static uint64_t next_id(struct fmove *c)
+{
+	return atomic_fetch_add(&c->id, 1) + 1;
+}
+
+/* Without memory nothing fits into what is written. */
+void fm_lib_begin(struct fmove *c, struct fm_lib_request *req, const char *op)
+{
+	*req = (struct fm_lib_request){.c = c, .talk = malloc(sizeof(*req->talk))};
+	fm_jw_begin(&req->json, &req->no_room, 1);
+	if (!req->talk)
+		return;
+	fm_connection_begin(&c->connections, &req->talk->connection);
+	req->id = next_id(c);
+	message_begin(&req->json, req->talk, req->id, op);
+}
+
+void fm_lib_end(struct fm_lib_request *req)
+{
+	if (!req->talk)
+		return;
+	fm_connection_end(&req->talk->connection);
+	free(req->talk);
+	req->talk = NULL;
 }
 
 void fm_lib_add_parts(struct fm_json_writer *w, const char *store_key, const char *store,
@@ -272,8 +116,9 @@ static int event_error(const struct fm_json *event, struct fmove_error *err)
  * Ends a request on a closed connection. What the daemon said before is the reason. (recv(2)
  * reports a reset first, once.)
  */
-static int fail_closed(struct fmove *c, struct fmove_error *err)
+static int fail_closed(struct fm_lib_request *req, struct fmove_error *err)
 {
+	struct fm_lib_talk *talk = req->talk;
 	struct fm_json *event;
 	const char *name;
 	struct fm_err why;
@@ -281,10 +126,10 @@ static int fail_closed(struct fmove *c, struct fmove_error *err)
 	int ret = 0;
 
 	for (unsigned errors = 0; ret == 0 && errors < 2;) {
-		ssize_t n = recv(c->fd, c->rx, FM_API_MSG_MAX, MSG_DONTWAIT);
+		ssize_t n = recv(talk->connection.fd, talk->rx, FM_API_MSG_MAX, MSG_DONTWAIT);
 
 		errors += n <= 0;
-		if (n <= 0 || fm_json_parse(c->rx, (size_t)n, &event, &why) < 0)
+		if (n <= 0 || fm_json_parse(talk->rx, (size_t)n, &event, &why) < 0)
 			continue;
 		if (fm_json_u64(fm_json_get(event, "id"), &id) < 0 &&
 		    fm_json_text(fm_json_get(event, "event"), &name) == 0 &&
@@ -292,7 +137,7 @@ static int fail_closed(struct fmove *c, struct fmove_error *err)
 			ret = event_error(event, err);
 		fm_json_free(event);
 	}
-	c->is_lost = ret == 0;
+	req->is_lost = ret == 0;
 	return ret < 0 ? ret : fail_gone(err);
 }
 
@@ -324,24 +169,19 @@ static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, 
 	return 0;
 }
 
-/* Completes the request and sends it with its descriptors. */
-static int request_send_with(struct fmove *c, const struct fm_json_writer *w, uint64_t left_ms,
-			     const struct fm_lib_parcel *with, struct fmove_error *err)
+/* Sends a message with its descriptors. */
+static int message_send(struct fm_lib_request *req, size_t len, const struct fm_lib_parcel *with,
+			struct fmove_error *err)
 {
 	union {
 		struct cmsghdr align;
 		char room[CMSG_SPACE(FM_API_FDS_MAX * sizeof(int))];
 	} control = {.room = {0}};
-	struct iovec iov = {.iov_base = c->tx};
+	struct iovec iov = {.iov_base = req->talk->tx, .iov_len = len};
 	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
-	int ret = connection_ready(c, err);
 
 	assert(with->count <= FM_API_FDS_MAX);
-	if (ret == 0)
-		ret = request_finish(w, left_ms, &iov.iov_len, err);
-	if (ret < 0)
-		return ret;
 	if (with->count > 0) {
 		hdr.msg_control = &control;
 		hdr.msg_controllen = CMSG_SPACE(with->count * sizeof(int));
@@ -350,42 +190,45 @@ static int request_send_with(struct fmove *c, const struct fm_json_writer *w, ui
 		memcpy(CMSG_DATA(&control.align), with->fds, with->count * sizeof(int));
 	}
 	do {
-		n = sendmsg(c->fd, &hdr, MSG_NOSIGNAL);
+		n = sendmsg(req->talk->connection.fd, &hdr, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 0;
 	if (errno == EBADF)
 		return fm_lib_fail(err, -EBADF, "the descriptor is not open");
 	return errno == EPIPE || errno == ECONNRESET
-		       ? fail_closed(c, err)
+		       ? fail_closed(req, err)
 		       : fm_lib_fail(err, -errno, "ask fmoved: %s", fm_err_name(errno));
 }
 
-/* Sends a request about another one, such as "cancel". Its own answer is not waited for. */
-static int request_send(struct fmove *c, const struct fm_json_writer *w, struct fmove_error *err)
+/* Sends what was begun about the request, such as "cancel". Its own answer is not waited for. */
+static int send_about(struct fm_lib_request *req, const struct fm_json_writer *w,
+		      struct fmove_error *err)
 {
 	static const struct fm_lib_parcel nothing;
+	size_t len;
+	int ret = request_finish(w, UINT64_MAX, &len, err);
 
-	return request_send_with(c, w, UINT64_MAX, &nothing, err);
+	return ret < 0 ? ret : message_send(req, len, &nothing, err);
 }
 
 /* Receives one message and parses it. */
-static int event_receive(struct fmove *c, struct fm_json **out, struct fmove_error *err)
+static int event_receive(struct fm_lib_request *req, struct fm_json **out, struct fmove_error *err)
 {
 	struct fm_err why;
 	ssize_t n;
 
 	do {
-		n = recv(c->fd, c->rx, FM_API_MSG_MAX, MSG_TRUNC);
+		n = recv(req->talk->connection.fd, req->talk->rx, FM_API_MSG_MAX, MSG_TRUNC);
 	} while (n < 0 && errno == EINTR);
 	if (n == 0 || (n < 0 && errno == ECONNRESET))
-		return fail_closed(c, err);
+		return fail_closed(req, err);
 	if (n < 0)
 		return fm_lib_fail(err, -errno, "hear from fmoved: %s", fm_err_name(errno));
 	if (n > FM_API_MSG_MAX)
 		n = 0;
-	c->rx[n] = '\0';
-	if (fm_json_parse(c->rx, (size_t)n, out, &why) < 0)
+	req->talk->rx[n] = '\0';
+	if (fm_json_parse(req->talk->rx, (size_t)n, out, &why) < 0)
 		return fm_lib_fail(err, -EPROTO,
 				   "fmoved's answer is not understood: another version?");
 	return 0;
@@ -393,57 +236,64 @@ static int event_receive(struct fmove *c, struct fm_json **out, struct fmove_err
 
 /* ---- waiting for the end of a request ---- */
 
-static int cancel_send(struct fmove *c, uint64_t job, bool is_kept, struct fmove_error *err)
+static void about_begin(struct fm_lib_request *req, struct fm_json_writer *w, const char *op)
+{
+	message_begin(w, req->talk, next_id(req->c), op);
+}
+
+static int cancel_send(struct fm_lib_request *req, uint64_t job, bool is_kept,
+		       struct fmove_error *err)
 {
 	struct fm_json_writer w;
 
-	fm_lib_begin(c, &w, "cancel");
+	about_begin(req, &w, "cancel");
 	fm_jw_u64(&w, "job", job);
 	if (is_kept)
 		fm_jw_bool(&w, "keep", true);
-	return request_send(c, &w, err);
+	return send_about(req, &w, err);
 }
 
 /*
  * Tells the daemon whether the received file has its name. why: it could not be given its name;
  * NULL: it has, or may have it.
  */
-static int commit_send(struct fmove *c, uint64_t job, const struct fmove_error *why,
+static int commit_send(struct fm_lib_request *req, uint64_t job, const struct fmove_error *why,
 		       struct fmove_error *err)
 {
 	struct fm_json_writer w;
 
-	fm_lib_begin(c, &w, "commit");
+	about_begin(req, &w, "commit");
 	fm_jw_u64(&w, "job", job);
 	if (why) {
 		fm_jw_text(&w, "code", fm_api_errno_name(why->code));
 		fm_jw_text(&w, "text", why->text);
 	}
-	return request_send(c, &w, err);
+	return send_about(req, &w, err);
 }
 
-static int cancel_now(struct fmove *c, struct fm_lib_waiting *w, bool is_kept,
+static int cancel_now(struct fm_lib_request *req, struct fm_lib_waiting *w, bool is_kept,
 		      struct fmove_error *err)
 {
 	w->is_cancelled = true;
-	return cancel_send(c, w->id, is_kept, err);
+	return cancel_send(req, w->id, is_kept, err);
 }
 
 /* The holder of a held put has decided: commit or cancel. Whoever asked is called once. */
-static int decide(struct fmove *c, struct fm_lib_waiting *w, struct fmove_error *err)
+static int decide(struct fm_lib_request *req, struct fm_lib_waiting *w, struct fmove_error *err)
 {
 	w->is_decided = true;
 	if (!w->opts->decide(w->opts->ctx))
-		return cancel_now(c, w, true, err);
-	return w->is_prepared ? commit_send(c, w->id, NULL, err) : 0;
+		return cancel_now(req, w, true, err);
+	return w->is_prepared ? commit_send(req, w->id, NULL, err) : 0;
 }
 
-static int event_prepared(struct fmove *c, struct fm_lib_waiting *w, struct fmove_error *err)
+static int event_prepared(struct fm_lib_request *req, struct fm_lib_waiting *w,
+			  struct fmove_error *err)
 {
 	w->is_prepared = true;
 	if (w->opts->prepared)
 		w->opts->prepared(w->opts->ctx);
-	return w->is_decided && !w->is_cancelled ? commit_send(c, w->id, NULL, err) : 0;
+	return w->is_decided && !w->is_cancelled ? commit_send(req, w->id, NULL, err) : 0;
 }
 
 /* How long the daemon may say nothing; -1: for ever. */
@@ -466,63 +316,77 @@ static int fail_silent(const struct fm_lib_waiting *w, struct fmove_error *err)
 	return fm_lib_fail(err, -ETIMEDOUT, "fmoved does not answer");
 }
 
-/*
- * The caller's descriptor for poll(), or -1, which poll() skips, if there is none or the request
- * was cancelled.
- */
-static int caller_fd(const struct fm_lib_waiting *w, int fd)
-{
-	return fd > 0 && !w->is_cancelled ? fd : -1;
-}
-
 static bool has_own_cancel(const struct fm_lib_waiting *w)
 {
 	return w->opts && w->opts->cancel_fd > 0;
 }
 
-/*
- * Ends a request that the daemon cannot take back: only the client stops waiting. The connection is
- * dropped.
- */
-static int fail_cancelled(struct fmove *c, struct fmove_error *err)
+/* The descriptor that ends the request when it is readable; -1: there is none. */
+static int cancel_fd_of(const struct fm_lib_request *req, const struct fm_lib_waiting *w)
 {
-	connection_drop(c); /* its answer is nobody's */
+	int fd = has_own_cancel(w) ? w->opts->cancel_fd : req->c->cancel_fd;
+
+	return fd > 0 ? fd : -1;
+}
+
+/*
+ * Ends a request that the daemon cannot take back: only the client stops waiting. Its answer, which
+ * is nobody's, goes with the connection.
+ */
+static int fail_cancelled(struct fmove_error *err)
+{
 	return fm_lib_fail(err, -ECANCELED, "cancelled");
 }
 
-static bool is_cancelled(const struct fmove *c)
+static bool is_readable(int fd)
 {
-	struct pollfd fd = {c->cancel_fd > 0 ? c->cancel_fd : -1, POLLIN, 0};
+	struct pollfd look = {fd, POLLIN, 0};
 
-	return poll(&fd, 1, 0) > 0;
+	return poll(&look, 1, 0) > 0;
+}
+
+/* How long poll() may wait until then. Signals do not make it longer. */
+static int poll_ms(uint64_t since_ms, int limit_ms)
+{
+	uint64_t gone_ms = now_ms() - since_ms;
+
+	if (limit_ms < 0)
+		return -1;
+	return gone_ms < (uint64_t)limit_ms ? limit_ms - (int)gone_ms : 0;
 }
 
 /* Waits for a message. It cancels when cancel_fd says so, and decides when hold_fd does. */
-static int message_wait(struct fmove *c, struct fm_lib_waiting *w, struct fmove_error *err)
+static int message_wait(struct fm_lib_request *req, struct fm_lib_waiting *w,
+			struct fmove_error *err)
 {
 	static const struct fmove_options none;
 	const struct fmove_options *o = w->opts ? w->opts : &none;
-	struct pollfd fds[3] = {{c->fd, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
+	struct pollfd fds[3] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
+	uint64_t since_ms = now_ms();
 	int n, ret = 0;
 
 	for (;;) {
-		fds[1].fd = caller_fd(w, has_own_cancel(w) ? o->cancel_fd : c->cancel_fd);
-		fds[2].fd = w->is_decided ? -1 : caller_fd(w, o->hold_fd);
-		n = poll(fds, 3, wait_ms(w));
-		if (n < 0 && errno != EINTR)
+		fds[0].fd = req->talk->connection.fd;
+		fds[1].fd = w->is_cancelled ? -1 : cancel_fd_of(req, w);
+		fds[2].fd = w->is_decided || w->is_cancelled || o->hold_fd <= 0 ? -1 : o->hold_fd;
+		if (fds[0].fd < 0)
+			return fm_lib_fail_forked(err);
+		n = poll(fds, 3, poll_ms(since_ms, wait_ms(w)));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
 			return fm_lib_fail(err, -errno, "wait for fmoved: %s", fm_err_name(errno));
 		if (n == 0)
 			return fail_silent(w, err);
-		if (n > 0 && fds[0].revents)
+		if (fds[0].revents)
 			return 0;
-		if (n > 0 && fds[1].revents && !has_own_cancel(w))
-			return fail_cancelled(c, err);
-		if (n > 0 && fds[1].revents)
-			ret = cancel_now(c, w, o->keep_partial, err);
-		else if (n > 0)
-			ret = decide(c, w, err);
+		if (fds[1].revents && !has_own_cancel(w))
+			return fail_cancelled(err);
+		ret = fds[1].revents ? cancel_now(req, w, o->keep_partial, err)
+				     : decide(req, w, err);
 		if (ret < 0)
 			return ret;
+		since_ms = now_ms();
 	}
 }
 
@@ -586,8 +450,8 @@ static void event_accepted(const struct fm_json *event, const struct fmove_optio
 }
 
 /* Has the caller give a received file its name, and tells the daemon. */
-static int event_complete(struct fmove *c, struct fm_lib_waiting *w, const struct fm_json *event,
-			  struct fmove_error *err)
+static int event_complete(struct fm_lib_request *req, struct fm_lib_waiting *w,
+			  const struct fm_json *event, struct fmove_error *err)
 {
 	struct fmove_result result;
 	struct fmove_error why = {.code = 0};
@@ -596,12 +460,13 @@ static int event_complete(struct fmove *c, struct fm_lib_waiting *w, const struc
 		return 0;
 	w->is_prepared = true;
 	fm_lib_result_read(event, &result);
-	return w->opts->publish(w->opts->ctx, &result, &why) < 0 ? commit_send(c, w->id, &why, err)
-								 : commit_send(c, w->id, NULL, err);
+	return w->opts->publish(w->opts->ctx, &result, &why) < 0
+		       ? commit_send(req, w->id, &why, err)
+		       : commit_send(req, w->id, NULL, err);
 }
 
 /* Handles an event that comes before the last one, by its name. */
-static int event_between(struct fmove *c, struct fm_lib_waiting *w, const char *name,
+static int event_between(struct fm_lib_request *req, struct fm_lib_waiting *w, const char *name,
 			 const struct fm_json *event, struct fmove_error *err)
 {
 	if (w->between)
@@ -613,24 +478,34 @@ static int event_between(struct fmove *c, struct fm_lib_waiting *w, const char *
 	else if (strcmp(name, "accepted") == 0 && w->opts)
 		event_accepted(event, w->opts);
 	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->is_attended)
-		return event_complete(c, w, event, err);
+		return event_complete(req, w, event, err);
 	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->hold_fd > 0)
-		return event_prepared(c, w, err);
+		return event_prepared(req, w, err);
 	return 0;
 }
 
+/* An error without id is about the connection, which serves no other request. */
+static int answer_error(struct fm_lib_request *req, const struct fm_json *event,
+			struct fmove_error *err)
+{
+	uint64_t id;
+
+	req->is_answered = fm_json_u64(fm_json_get(event, "id"), &id) == 0;
+	return event_error(event, err);
+}
+
 /* Waits for the answer. 0: *out is the "done" event. Negative: the error, in err. */
-static int request_wait_for(struct fmove *c, struct fm_lib_waiting *w, struct fm_json **out,
-			    struct fmove_error *err)
+static int request_wait_for(struct fm_lib_request *req, struct fm_lib_waiting *w,
+			    struct fm_json **out, struct fmove_error *err)
 {
 	const char *name;
 	uint64_t id;
 	int ret;
 
 	for (;;) {
-		ret = message_wait(c, w, err);
+		ret = message_wait(req, w, err);
 		if (ret == 0)
-			ret = event_receive(c, out, err);
+			ret = event_receive(req, out, err);
 		if (ret < 0)
 			return ret;
 		if (fm_json_text(fm_json_get(*out, "event"), &name) < 0)
@@ -641,12 +516,13 @@ static int request_wait_for(struct fmove *c, struct fm_lib_waiting *w, struct fm
 		 */
 		if (fm_json_u64(fm_json_get(*out, "id"), &id) < 0)
 			id = strcmp(name, "error") == 0 ? w->id : 0;
-		if (id == w->id && strcmp(name, "done") == 0)
+		req->is_answered = id == w->id && strcmp(name, "done") == 0;
+		if (req->is_answered)
 			return 0;
 		if (id == w->id && strcmp(name, "error") == 0)
-			ret = event_error(*out, err);
+			ret = answer_error(req, *out, err);
 		else if (id == w->id)
-			ret = event_between(c, w, name, *out, err);
+			ret = event_between(req, w, name, *out, err);
 		fm_json_free(*out);
 		if (ret < 0)
 			return ret;
@@ -654,11 +530,6 @@ static int request_wait_for(struct fmove *c, struct fm_lib_waiting *w, struct fm
 }
 
 /* ---- as often as it takes ---- */
-
-static uint64_t now_ms(void)
-{
-	return fm_clock_real.now_ns(fm_clock_real.ctx) / FM_NS_PER_MS;
-}
 
 static uint64_t left_ms(const struct fm_lib_turns *t)
 {
@@ -671,23 +542,39 @@ static uint64_t left_ms(const struct fm_lib_turns *t)
 	return gone_ms < t->limit_ms ? t->limit_ms - gone_ms : 0;
 }
 
-bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err)
+/* *err says why it was refused, so far. */
+static bool time_is_up(const struct fm_lib_turns *t, struct fmove_error *err)
 {
 	char text[FMOVE_TEXT_MAX];
-	uint64_t ms;
 
-	if (!err->is_full || !c->again || t->is_over)
-		return false;
-	connection_drop(c);
-	ms = left_ms(t);
-	if (ms > 0 && !c->again(c->again_ctx, err, ++t->refused, ms))
-		return false;
-	if (left_ms(t) > 0)
-		return true;
 	memcpy(text, err->text, sizeof(text));
 	(void)fm_lib_fail(err, -ETIMEDOUT, "not begun within %.9g s: %s",
 			  (double)t->limit_ms / 1000, text);
 	return false;
+}
+
+static struct fm_line_limits line_limits(const struct fm_lib_turns *t)
+{
+	return (struct fm_line_limits){.ms = left_ms(t), .cancel_fds = {t->cancel_fd, -1}};
+}
+
+bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err)
+{
+	struct fm_line_limits limits;
+	uint64_t ms;
+	int ret;
+
+	if (!err->is_full || t->is_over)
+		return false;
+	t->refused++;
+	limits = line_limits(t);
+	ret = fm_connections_wait_end(&c->connections, &limits);
+	if (ret == -ECANCELED)
+		return fm_lib_fail(err, ret, "cancelled"), false;
+	ms = left_ms(t);
+	if (ret == 0 && (!c->again || (ms > 0 && !c->again(c->again_ctx, err, ++t->asked, ms))))
+		return false;
+	return left_ms(t) > 0 || time_is_up(t, err);
 }
 
 /*
@@ -700,32 +587,55 @@ static uint64_t limit_left_ms(const struct fm_lib_turns *t)
 	return ms > 0 ? ms : 1;
 }
 
-int fm_lib_try(struct fmove *c, const struct fm_json_writer *begun,
-	       const struct fm_lib_parcel *with, struct fm_lib_waiting *w,
-	       struct fm_lib_turns *turns, struct fm_json **out, struct fmove_error *err)
+/* Sends the request over a connection of its own, and waits for its end. */
+static int talk(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+		struct fm_lib_waiting *w, struct fm_lib_turns *turns, struct fm_json **out,
+		struct fmove_error *err)
 {
+	struct fm_line_limits limits = line_limits(turns);
+	size_t len;
 	int ret;
 
-	w->id = c->id;
-	if (turns->refused == 0) {
-		turns->limit_ms = c->limit_ms;
-		turns->since_ms = now_ms();
-	}
-	if (!has_own_cancel(w) && is_cancelled(c))
-		ret = fail_cancelled(c, err);
-	else
-		ret = request_send_with(c, begun, limit_left_ms(turns), with, err);
+	if (!has_own_cancel(w) && is_readable(turns->cancel_fd))
+		return fail_cancelled(err);
+	ret = fm_connection_enter(&req->talk->connection, turns->refused > 0, &limits, err);
+	req->is_lost = ret < 0 && ret != -ECANCELED && ret != -ETIMEDOUT;
+	if (ret == 0)
+		ret = request_finish(&req->json, limit_left_ms(turns), &len, err);
+	if (ret == 0)
+		ret = message_send(req, len, with, err);
 	if (with->passed)
 		with->passed(with->ctx);
-	if (ret == 0)
-		ret = request_wait_for(c, w, out, err);
+	return ret < 0 ? ret : request_wait_for(req, w, out, err);
+}
+
+int fm_lib_try(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+	       struct fm_lib_waiting *w, struct fm_lib_turns *turns, struct fm_json **out,
+	       struct fmove_error *err)
+{
+	enum fm_leave how;
+	int ret;
+
+	if (!req->talk)
+		return fm_lib_fail(err, -ENOMEM, "no memory for a request");
+	w->id = req->id;
+	req->is_answered = false;
+	if (turns->refused == 0) {
+		turns->limit_ms = req->limit_ms;
+		turns->since_ms = now_ms();
+	}
+	turns->cancel_fd = cancel_fd_of(req, w);
+	ret = talk(req, with, w, turns, out, err);
 	turns->is_over = w->is_cancelled || w->is_decided;
+	how = ret < 0 && err->is_full ? FM_LEAVE_REFUSED
+	      : req->is_answered      ? FM_LEAVE_OPEN
+				      : FM_LEAVE_CLOSED;
+	fm_connection_leave(&req->talk->connection, how);
 	return ret;
 }
 
-int fm_lib_run(struct fmove *c, const struct fm_json_writer *begun,
-	       const struct fm_lib_parcel *with, struct fm_lib_waiting *w, struct fm_json **out,
-	       struct fmove_error *err)
+int fm_lib_ask(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+	       struct fm_lib_waiting *w, struct fm_json **out, struct fmove_error *err)
 {
 	struct fm_lib_turns turns = {.refused = 0};
 	struct fmove_error own;
@@ -733,32 +643,40 @@ int fm_lib_run(struct fmove *c, const struct fm_json_writer *begun,
 
 	err = err ? err : &own;
 	do {
-		ret = fm_lib_try(c, begun, with, w, &turns, out, err);
-	} while (ret < 0 && fm_lib_asks_again(c, &turns, err));
+		ret = fm_lib_try(req, with, w, &turns, out, err);
+	} while (ret < 0 && fm_lib_asks_again(req->c, &turns, err));
 	return ret < 0 ? err->code : ret;
 }
 
-int fm_lib_run_with(struct fmove *c, const struct fm_json_writer *begun, int fd,
-		    struct fm_json **out, struct fmove_error *err)
+int fm_lib_run(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+	       struct fm_lib_waiting *w, struct fm_json **out, struct fmove_error *err)
+{
+	int ret = fm_lib_ask(req, with, w, out, err);
+
+	fm_lib_end(req);
+	return ret;
+}
+
+int fm_lib_run_with(struct fm_lib_request *req, int fd, struct fm_json **out,
+		    struct fmove_error *err)
 {
 	struct fm_lib_parcel with = fm_lib_parcel_of(&fd);
 	struct fm_lib_waiting w = {.opts = NULL};
 
-	return fm_lib_run(c, begun, &with, &w, out, err);
+	return fm_lib_run(req, &with, &w, out, err);
 }
 
-int fm_lib_do(struct fmove *c, const struct fm_json_writer *begun, struct fm_json **out,
-	      struct fmove_error *err)
+int fm_lib_do(struct fm_lib_request *req, struct fm_json **out, struct fmove_error *err)
 {
-	return fm_lib_run_with(c, begun, -1, out, err);
+	return fm_lib_run_with(req, -1, out, err);
 }
 
-int fm_lib_do_simple(struct fmove *c, struct fm_json_writer *w, struct fmove_error *err)
+int fm_lib_do_simple(struct fm_lib_request *req, struct fmove_error *err)
 {
 	struct fm_json *done;
 	int ret;
 
-	ret = fm_lib_do(c, w, &done, err);
+	ret = fm_lib_do(req, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;

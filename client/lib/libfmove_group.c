@@ -42,18 +42,18 @@ static int ask(struct fmove *c, const char *op, const struct fmove_name *name, c
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : COMMIT_MS};
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, op);
-	fm_lib_add_name(&w, name);
-	fm_jw_text(&w, "group", id);
-	options_add(&w, o);
+	fm_lib_begin(c, &req, op);
+	fm_lib_add_name(&req.json, name);
+	fm_jw_text(&req.json, "group", id);
+	options_add(&req.json, o);
 	if (is_check)
-		fm_jw_bool(&w, "check_only", true);
-	c->limit_ms = opts.timeout_ms;
-	ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+		fm_jw_bool(&req.json, "check_only", true);
+	req.limit_ms = opts.timeout_ms;
+	ret = fm_lib_run(&req, &with, &waiting, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
@@ -141,7 +141,7 @@ int fmove_groups(struct fmove *c, const struct fmove_name *name,
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts};
 	char last[FMOVE_PATH_MAX + 1] = "";
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	bool is_more;
 	int ret;
@@ -149,10 +149,10 @@ int fmove_groups(struct fmove *c, const struct fmove_name *name,
 	do {
 		const struct fmove_name from = {name->node, name->store, last};
 
-		fm_lib_begin(c, &w, "group_list");
-		fm_lib_add_name(&w, &from);
-		c->limit_ms = opts.timeout_ms;
-		ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+		fm_lib_begin(c, &req, "group_list");
+		fm_lib_add_name(&req.json, &from);
+		req.limit_ms = opts.timeout_ms;
+		ret = fm_lib_run(&req, &with, &waiting, &done, err);
 		if (ret < 0)
 			return ret;
 		is_more = groups_show(done, last, each, ctx);

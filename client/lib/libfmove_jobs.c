@@ -7,14 +7,14 @@
 
 #include "mover/base/words.h"
 
-static int detach(struct fmove *c, struct fm_json_writer *w, int fd, char job[FMOVE_JOB_MAX],
+static int detach(struct fm_lib_request *req, int fd, char job[FMOVE_JOB_MAX],
 		  struct fmove_error *err)
 {
 	struct fm_json *done;
 	int ret;
 
-	fm_jw_bool(w, "detach", true);
-	ret = fm_lib_run_with(c, w, fd, &done, err);
+	fm_jw_bool(&req->json, "detach", true);
+	ret = fm_lib_run_with(req, fd, &done, err);
 	if (ret < 0)
 		return ret;
 	fm_lib_text(done, "job", job, FMOVE_JOB_MAX);
@@ -26,36 +26,36 @@ int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
 		       const struct fmove_options *opts, char job[FMOVE_JOB_MAX],
 		       struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
 	if (fd < 0)
 		return fm_lib_fail_fd(err);
-	fm_lib_put_begin(c, &w, name, opts);
-	return detach(c, &w, fd, job, err);
+	fm_lib_put_begin(c, &req, name, opts);
+	return detach(&req, fd, job, err);
 }
 
 int fmove_put_store_detached(struct fmove *c, const struct fmove_name *own,
 			     const struct fmove_name *name, const struct fmove_options *opts,
 			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	fm_lib_put_begin(c, &w, name, opts);
-	fm_lib_own_add(&w, own, opts);
-	return detach(c, &w, -1, job, err);
+	fm_lib_put_begin(c, &req, name, opts);
+	fm_lib_own_add(&req.json, own, opts);
+	return detach(&req, -1, job, err);
 }
 
 int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
 			     const struct fmove_name *own, const struct fmove_options *opts,
 			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	fm_lib_get_begin(c, &w, name, opts);
-	fm_lib_own_add(&w, own, opts);
+	fm_lib_get_begin(c, &req, name, opts);
+	fm_lib_own_add(&req.json, own, opts);
 	if (opts && opts->may_replace)
-		fm_jw_bool(&w, "force", true);
-	return detach(c, &w, -1, job, err);
+		fm_jw_bool(&req.json, "force", true);
+	return detach(&req, -1, job, err);
 }
 
 /* Reads the options of a job, so that an attended one can be asked for again. */
@@ -150,7 +150,7 @@ static bool jobs_show(const struct fm_json *done,
 int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struct fmove_job *job),
 	       void *ctx, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fmove_job job;
 	struct fm_json *done;
 	uint64_t seq = 0;
@@ -158,11 +158,11 @@ int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struc
 	int ret;
 
 	do {
-		fm_lib_begin(c, &w, "jobs");
-		fm_jw_u64(&w, "seq", seq);
+		fm_lib_begin(c, &req, "jobs");
+		fm_jw_u64(&req.json, "seq", seq);
 		if (is_all)
-			fm_jw_bool(&w, "all", true);
-		ret = fm_lib_do(c, &w, &done, err);
+			fm_jw_bool(&req.json, "all", true);
+		ret = fm_lib_do(&req, &done, err);
 		if (ret < 0)
 			return ret;
 		is_more = jobs_show(done, each, ctx, &job, &seq);
@@ -171,21 +171,21 @@ int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struc
 	return 0;
 }
 
-static void job_begin(struct fmove *c, struct fm_json_writer *w, const char *op, const char *job)
+static void job_begin(struct fmove *c, struct fm_lib_request *req, const char *op, const char *job)
 {
-	fm_lib_begin(c, w, op);
-	fm_jw_text(w, "job", job);
+	fm_lib_begin(c, req, op);
+	fm_jw_text(&req->json, "job", job);
 }
 
 int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	uint64_t seq;
 	int ret;
 
-	job_begin(c, &w, "jobs", job);
-	ret = fm_lib_do(c, &w, &done, err);
+	job_begin(c, &req, "jobs", job);
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	job_read(fm_json_at(fm_json_get(done, "jobs"), 0), out, &seq);
@@ -196,32 +196,32 @@ int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, stru
 int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opts,
 	       struct fmove_result *result, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	job_begin(c, &w, "wait", job);
+	job_begin(c, &req, "wait", job);
 	if (opts && opts->progress_ms > 0 && opts->progress)
-		fm_jw_u64(&w, "progress_ms", opts->progress_ms);
-	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
+		fm_jw_u64(&req.json, "progress_ms", opts->progress_ms);
+	return fm_lib_transfer_do(&req, -1, opts, result, err);
 }
 
 int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	job_begin(c, &w, "cancel", job);
+	job_begin(c, &req, "cancel", job);
 	if (is_kept)
-		fm_jw_bool(&w, "keep", true);
-	return fm_lib_do_simple(c, &w, err);
+		fm_jw_bool(&req.json, "keep", true);
+	return fm_lib_do_simple(&req, err);
 }
 
 int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	job_begin(c, &w, "resume", job);
-	ret = fm_lib_run_with(c, &w, fd, &done, err);
+	job_begin(c, &req, "resume", job);
+	ret = fm_lib_run_with(&req, fd, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;

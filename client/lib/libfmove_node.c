@@ -14,12 +14,12 @@
 
 static int ping(struct fmove *c, const char *key, char *out, size_t cap, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "ping");
-	ret = fm_lib_do(c, &w, &done, err);
+	fm_lib_begin(c, &req, "ping");
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	fm_lib_text(done, key, out, cap);
@@ -39,15 +39,21 @@ int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err)
 
 int fmove_status(struct fmove *c, char **json, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	const struct fm_lib_parcel nothing = {.count = 0};
+	struct fm_lib_waiting waiting = {.opts = NULL};
+	struct fm_lib_request req;
+	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "status");
-	ret = fm_lib_do_simple(c, &w, err);
-	if (ret < 0)
-		return ret;
-	*json = strdup(c->rx); /* the text of the message that was waited for */
-	return *json ? 0 : fm_lib_fail(err, -ENOMEM, "no memory for the status");
+	fm_lib_begin(c, &req, "status");
+	ret = fm_lib_ask(&req, &nothing, &waiting, &done, err);
+	if (ret == 0) {
+		fm_json_free(done);
+		*json = strdup(req.talk->rx); /* the text of the message that was waited for */
+		ret = *json ? 0 : fm_lib_fail(err, -ENOMEM, "no memory for the status");
+	}
+	fm_lib_end(&req);
+	return ret;
 }
 
 /* Reads a peer. What is missing is "", false or 0. */
@@ -66,13 +72,13 @@ int fmove_nodes(struct fmove *c, bool (*each)(void *ctx, const struct fmove_peer
 {
 	struct fmove_peer node = {.is_self = true, .is_connected = true};
 	const struct fm_json *peers;
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	bool wants_more;
 	int ret;
 
-	fm_lib_begin(c, &w, "status");
-	ret = fm_lib_do(c, &w, &done, err);
+	fm_lib_begin(c, &req, "status");
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	fm_lib_text(done, "node", node.name, sizeof(node.name));
@@ -182,7 +188,7 @@ int fmove_facts(struct fmove *c, const char *node,
 	struct telling *t = calloc(1, sizeof(*t));
 	struct fm_lib_waiting waiting = {.between = facts_between, .ctx = t};
 	static const struct fm_lib_parcel nothing;
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
@@ -190,10 +196,10 @@ int fmove_facts(struct fmove *c, const char *node,
 		return fm_lib_fail(err, -ENOMEM, "no memory for facts");
 	t->each = each;
 	t->ctx = ctx;
-	fm_lib_begin(c, &w, "facts");
+	fm_lib_begin(c, &req, "facts");
 	if (node)
-		fm_jw_text(&w, "node", node);
-	ret = fm_lib_run(c, &w, &nothing, &waiting, &done, err);
+		fm_jw_text(&req.json, "node", node);
+	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	for (size_t i = 0; i < FACTS_NODES_MAX; i++)

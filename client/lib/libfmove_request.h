@@ -3,18 +3,21 @@
  * libfmove_request - one request of the local API, for the files of the library: it is sent, then
  * messages are read until its "done" or "error". What is public is in fmove.h.
  *
- * Requests are numbered; what answers another number is late and skipped. One that is refused since
- * no place is free is sent again if the caller has patience; the connection, which is one of the
- * places, is given back meanwhile.
+ * Requests are numbered; what answers another number is late and skipped. Each has a connection of
+ * its own while it lasts (connections.h). One that is refused since no place is free is sent again
+ * when another request of the same handle has ended, or if the caller has patience; the connection,
+ * which is one of the places, is given back meanwhile.
  */
 #ifndef FM_CLIENT_LIBFMOVE_REQUEST_H
 #define FM_CLIENT_LIBFMOVE_REQUEST_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/un.h>
 
+#include "client/lib/connections.h"
+#include "client/lib/fail.h"
 #include "client/lib/fmove.h"
 #include "client/lib/libfmove_tree.h"
 #include "mover/api/api.h"
@@ -24,18 +27,32 @@
 #define FM_LIB_REQUEST_MAX (60u << 10)
 
 struct fmove {
-	int fd; /* -1: given back, for the next request to connect again */
-	struct sockaddr_un address;
-	uint64_t id;	     /* of the last request ... */
-	uint64_t limit_ms;   /* ... and its timeout; 0: none is said */
-	uint64_t timeout_ms; /* of requests about stores; 0: the daemon's */
-	int cancel_fd;	     /* > 0: ends requests that have none of their own */
-	/* the last request: the daemon went away, or was not there */
-	bool is_lost;
+	struct fm_connections connections;
+	struct fm_list in_handles; /* of the process */
+	atomic_uint_fast64_t id;   /* of the last request: no two have the same */
+	uint64_t timeout_ms;	   /* of requests about stores; 0: the daemon's */
+	int cancel_fd;		   /* > 0: ends requests that have none of their own */
 	bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
 	void *again_ctx;
+};
+
+/* What goes to the daemon and comes back, on one connection. */
+struct fm_lib_talk {
+	struct fm_connection connection;
 	char tx[FM_LIB_REQUEST_MAX];
 	char rx[FM_API_MSG_MAX + 1];
+};
+
+/* One request. Once begun it is ended. */
+struct fm_lib_request {
+	struct fmove *c;
+	struct fm_lib_talk *talk; /* NULL: there was no memory */
+	struct fm_json_writer json;
+	char no_room; /* for json without memory */
+	uint64_t id;
+	uint64_t limit_ms; /* its timeout; 0: none is said */
+	bool is_lost;	   /* in the end: the daemon went away, or was not there */
+	bool is_answered;  /* the last answer came: the connection serves another one */
 };
 
 /* What comes with a request. */
@@ -62,15 +79,9 @@ struct fm_lib_waiting {
 	void *ctx;
 };
 
-/* Fills err, which may be NULL, and returns code. */
-__attribute__((format(printf, 3, 4))) int fm_lib_fail(struct fmove_error *err, int code,
-						      const char *fmt, ...);
-
-/* -EBADF: a descriptor below zero, as of an open() that failed. */
-int fm_lib_fail_fd(struct fmove_error *err);
-
-/* A request in the connection's buffer, which the caller goes on with; a name in it. */
-void fm_lib_begin(struct fmove *c, struct fm_json_writer *w, const char *op);
+/* A request, which the caller goes on with; a name in it. */
+void fm_lib_begin(struct fmove *c, struct fm_lib_request *req, const char *op);
+void fm_lib_end(struct fm_lib_request *req);
 void fm_lib_add_name(struct fm_json_writer *w, const struct fmove_name *name);
 
 /* Store and path under these keys. NULL, which names nothing, is null: the daemon refuses it. */
@@ -80,22 +91,22 @@ void fm_lib_add_parts(struct fm_json_writer *w, const char *store_key, const cha
 /* One descriptor, or none (-1). */
 struct fm_lib_parcel fm_lib_parcel_of(const int *fd);
 
-/* Send what was begun, and wait for its end. */
-int fm_lib_try(struct fmove *c, const struct fm_json_writer *begun,
-	       const struct fm_lib_parcel *with, struct fm_lib_waiting *w,
-	       struct fm_lib_turns *turns, struct fm_json **out, struct fmove_error *err);
-
-/* The same until it is taken. */
-int fm_lib_run(struct fmove *c, const struct fm_json_writer *begun,
-	       const struct fm_lib_parcel *with, struct fm_lib_waiting *w, struct fm_json **out,
+/* Send what was begun, and wait for its end: once, or until it is taken. */
+int fm_lib_try(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+	       struct fm_lib_waiting *w, struct fm_lib_turns *turns, struct fm_json **out,
 	       struct fmove_error *err);
+int fm_lib_ask(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+	       struct fm_lib_waiting *w, struct fm_json **out, struct fmove_error *err);
+
+/* Ask, and end it. */
+int fm_lib_run(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+	       struct fm_lib_waiting *w, struct fm_json **out, struct fmove_error *err);
 
 /* The same without options, with fd (or -1); with none; and if its "done" says nothing more. */
-int fm_lib_run_with(struct fmove *c, const struct fm_json_writer *begun, int fd,
-		    struct fm_json **out, struct fmove_error *err);
-int fm_lib_do(struct fmove *c, const struct fm_json_writer *begun, struct fm_json **out,
-	      struct fmove_error *err);
-int fm_lib_do_simple(struct fmove *c, struct fm_json_writer *w, struct fmove_error *err);
+int fm_lib_run_with(struct fm_lib_request *req, int fd, struct fm_json **out,
+		    struct fmove_error *err);
+int fm_lib_do(struct fm_lib_request *req, struct fm_json **out, struct fmove_error *err);
+int fm_lib_do_simple(struct fm_lib_request *req, struct fmove_error *err);
 
 /* ---- what an answer says ---- */
 
@@ -110,9 +121,9 @@ int fm_lib_word(const struct fm_json *json, const char *key, const char *const *
 /* ---- libfmove_transfer.c ---- */
 
 void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r);
-void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+void fm_lib_put_begin(struct fmove *c, struct fm_lib_request *req, const struct fmove_name *name,
 		      const struct fmove_options *opts);
-void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+void fm_lib_get_begin(struct fmove *c, struct fm_lib_request *req, const struct fmove_name *name,
 		      const struct fmove_options *opts);
 
 /* What the daemon reads or writes by itself, in a store of this node. */
@@ -120,8 +131,7 @@ void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		    const struct fmove_options *opts);
 
 /* fd: passed, or -1. */
-int fm_lib_transfer_do(struct fmove *c, const struct fm_json_writer *begun, int fd,
-		       const struct fmove_options *opts, struct fmove_result *result,
-		       struct fmove_error *err);
+int fm_lib_transfer_do(struct fm_lib_request *req, int fd, const struct fmove_options *opts,
+		       struct fmove_result *result, struct fmove_error *err);
 
 #endif

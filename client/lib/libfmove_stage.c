@@ -97,9 +97,9 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 }
 
 /* Adds the options to the request in w, runs it, and reads the dataset. The caller frees *done. */
-static int stage_run(struct fmove *c, struct fm_json_writer *w,
-		     const struct fmove_stage_options *opts, struct fmove_dataset *out,
-		     bool *is_fetched, struct fm_json **done, struct fmove_error *err)
+static int stage_run(struct fm_lib_request *req, const struct fmove_stage_options *opts,
+		     struct fmove_dataset *out, bool *is_fetched, struct fm_json **done,
+		     struct fmove_error *err)
 {
 	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){.name = NULL};
 	struct fmove_options waits = {.cancel_fd = o.cancel_fd};
@@ -108,23 +108,23 @@ static int stage_run(struct fmove *c, struct fm_json_writer *w,
 	int ret;
 
 	if (o.name)
-		fm_jw_text(w, "name", o.name);
+		fm_jw_text(&req->json, "name", o.name);
 	if (o.pid > 0)
-		fm_jw_u64(w, "pid", (uint64_t)o.pid);
+		fm_jw_u64(&req->json, "pid", (uint64_t)o.pid);
 	if (o.is_pinned)
-		fm_jw_bool(w, "pin", true);
+		fm_jw_bool(&req->json, "pin", true);
 	if (o.check != FMOVE_BY_LISTING)
-		fm_jw_text(w, "check", fm_words_check[o.check]);
+		fm_jw_text(&req->json, "check", fm_words_check[o.check]);
 	if (o.nodes)
-		fm_jw_text(w, "nodes", o.nodes);
+		fm_jw_text(&req->json, "nodes", o.nodes);
 	if (o.progress)
-		fm_jw_u64(w, "progress_ms", 500);
-	ret = fm_lib_run(c, w, &nothing, &waiting, done, err);
+		fm_jw_u64(&req->json, "progress_ms", 500);
+	ret = fm_lib_run(req, &nothing, &waiting, done, err);
 	if (ret < 0)
 		return ret;
 	dataset_read(*done, out);
-	out->check = (enum fmove_freshness)fm_lib_word(*done, "check", fm_words_check,
-						       FMOVE_BY_LISTING);
+	out->check =
+		(enum fmove_freshness)fm_lib_word(*done, "check", fm_words_check, FMOVE_BY_LISTING);
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
 	stage_nodes(&o, *done, true);
@@ -135,13 +135,13 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
 		struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "stage");
-	fm_lib_add_name(&w, source);
-	ret = stage_run(c, &w, opts, out, is_fetched, &done, err);
+	fm_lib_begin(c, &req, "stage");
+	fm_lib_add_name(&req.json, source);
+	ret = stage_run(&req, opts, out, is_fetched, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
@@ -152,16 +152,16 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err)
 {
 	char path[FMOVE_PATH_MAX + 1];
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	size_t len;
 	int ret = snprintf(path, sizeof(path), "%s@%s", repository, revision);
 
 	if (ret < 0 || (size_t)ret >= sizeof(path))
 		return fm_lib_fail(err, -ENAMETOOLONG, "the revision is too long");
-	fm_lib_begin(c, &w, "stage_hub");
-	fm_jw_name(&w, "path", path, strlen(path));
-	ret = stage_run(c, &w, opts, out, is_fetched, &done, err);
+	fm_lib_begin(c, &req, "stage_hub");
+	fm_jw_name(&req.json, "path", path, strlen(path));
+	ret = stage_run(&req, opts, out, is_fetched, &done, err);
 	if (ret < 0)
 		return ret;
 	hf_home[0] = '\0';
@@ -173,14 +173,14 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 		 struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	size_t len;
 	int ret;
 
-	fm_lib_begin(c, &w, "locate");
-	fm_jw_name(&w, "path", path, strlen(path));
-	ret = fm_lib_do(c, &w, &done, err);
+	fm_lib_begin(c, &req, "locate");
+	fm_jw_name(&req.json, "path", path, strlen(path));
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	memset(out, 0, sizeof(*out));
@@ -212,16 +212,16 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 		   void *ctx, struct fmove_error *err)
 {
 	struct fmove_dataset d;
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	uint64_t next = 0;
 	bool is_more;
 	int ret;
 
 	do {
-		fm_lib_begin(c, &w, "datasets");
-		fm_jw_u64(&w, "seq", next);
-		ret = fm_lib_do(c, &w, &done, err);
+		fm_lib_begin(c, &req, "datasets");
+		fm_jw_u64(&req.json, "seq", next);
+		ret = fm_lib_do(&req, &done, err);
 		if (ret < 0)
 			return ret;
 		is_more = datasets_show(done, each, ctx, &d, &next);
@@ -232,13 +232,13 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 
 int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "datasets");
-	fm_jw_u64(&w, "seq", INT32_MAX); /* none of them: only the sums */
-	ret = fm_lib_do(c, &w, &done, err);
+	fm_lib_begin(c, &req, "datasets");
+	fm_jw_u64(&req.json, "seq", INT32_MAX); /* none of them: only the sums */
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	*out = 0;
@@ -275,15 +275,15 @@ int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_ch
 	struct fmove_options waits = {.timeout_ms = 0};
 	struct fm_lib_waiting waiting = {.opts = &waits, .between = check_between, .ctx = &o};
 	static const struct fm_lib_parcel nothing;
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "check");
-	fm_jw_text(&w, "name", name);
+	fm_lib_begin(c, &req, "check");
+	fm_jw_text(&req.json, "name", name);
 	if (o.progress)
-		fm_jw_u64(&w, "progress_ms", 500);
-	ret = fm_lib_run(c, &w, &nothing, &waiting, &done, err);
+		fm_jw_u64(&req.json, "progress_ms", 500);
+	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
 	*out = (struct fmove_checked){.bytes = 0};
@@ -297,11 +297,11 @@ int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_ch
 
 static int dataset_do(struct fmove *c, const char *op, const char *name, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	fm_lib_begin(c, &w, op);
-	fm_jw_text(&w, "name", name);
-	return fm_lib_do_simple(c, &w, err);
+	fm_lib_begin(c, &req, op);
+	fm_jw_text(&req.json, "name", name);
+	return fm_lib_do_simple(&req, err);
 }
 
 int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err)
@@ -321,17 +321,17 @@ int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err)
 
 int fmove_unstage_try(struct fmove *c, const char *name, uint64_t *bytes, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "unstage");
-	fm_jw_text(&w, "name", name);
-	fm_jw_bool(&w, "dry_run", true);
-	ret = fm_lib_do(c, &w, &done, err);
+	fm_lib_begin(c, &req, "unstage");
+	fm_jw_text(&req.json, "name", name);
+	fm_jw_bool(&req.json, "dry_run", true);
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
-	*bytes = 0;	/* if it is missing */
+	*bytes = 0; /* if it is missing */
 	(void)fm_json_u64(fm_json_get(done, "bytes"), bytes);
 	fm_json_free(done);
 	return 0;

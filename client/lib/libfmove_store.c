@@ -11,12 +11,12 @@
 
 #define REMOVE_MS (3600u * 1000) /* to remove directories: millions of files may be in one */
 
-static void store_begin(struct fmove *c, struct fm_json_writer *w, const char *op,
+static void store_begin(struct fmove *c, struct fm_lib_request *req, const char *op,
 			const struct fmove_name *name)
 {
-	fm_lib_begin(c, w, op);
-	fm_lib_add_name(w, name);
-	c->limit_ms = c->timeout_ms;
+	fm_lib_begin(c, req, op);
+	fm_lib_add_name(&req->json, name);
+	req->limit_ms = c->timeout_ms;
 }
 
 static void entry_read(const struct fm_json *json, struct fmove_entry *e)
@@ -42,12 +42,12 @@ static void entry_read(const struct fm_json *json, struct fmove_entry *e)
 int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
 	       struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	store_begin(c, &w, "stat", name);
-	ret = fm_lib_do(c, &w, &done, err);
+	store_begin(c, &req, "stat", name);
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	entry_read(done, out);
@@ -58,14 +58,14 @@ int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entr
 int fmove_look(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
 	       char says[FMOVE_PATH_MAX + 1], struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	size_t len;
 	int ret;
 
 	says[0] = '\0';
-	store_begin(c, &w, "look", name);
-	ret = fm_lib_do(c, &w, &done, err);
+	store_begin(c, &req, "look", name);
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	entry_read(done, out);
@@ -103,7 +103,7 @@ static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_pa
 		      void *ctx, struct fmove_error *err)
 {
 	struct page page = {.each = each, .ctx = ctx};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
@@ -112,11 +112,11 @@ static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_pa
 				   FMOVE_NAME_MAX);
 	memcpy(page.last.name, after, strlen(after) + 1);
 	do {
-		store_begin(c, &w, "list", name);
+		store_begin(c, &req, "list", name);
 		if (is_partial)
-			fm_jw_bool(&w, "partial", true);
-		fm_jw_name(&w, "after", page.last.name, strlen(page.last.name));
-		ret = fm_lib_do(c, &w, &done, err);
+			fm_jw_bool(&req.json, "partial", true);
+		fm_jw_name(&req.json, "after", page.last.name, strlen(page.last.name));
+		ret = fm_lib_do(&req, &done, err);
 		if (ret < 0)
 			return ret;
 		page_show(&page, done);
@@ -145,16 +145,16 @@ int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursi
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	store_begin(c, &w, "remove", name);
+	store_begin(c, &req, "remove", name);
 	if (!is_recursive)
-		return fm_lib_do_simple(c, &w, err);
-	fm_jw_bool(&w, "recursive", true);
-	c->limit_ms = opts.timeout_ms;
-	ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+		return fm_lib_do_simple(&req, err);
+	fm_jw_bool(&req.json, "recursive", true);
+	req.limit_ms = opts.timeout_ms;
+	ret = fm_lib_run(&req, &with, &waiting, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
@@ -162,27 +162,27 @@ int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursi
 
 int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	store_begin(c, &w, "mkdir", name);
-	return fm_lib_do_simple(c, &w, err);
+	store_begin(c, &req, "mkdir", name);
+	return fm_lib_do_simple(&req, err);
 }
 
 /* Sends a request that gives `name` another name. to may be NULL: the daemon refuses that. */
 static int name_it(struct fmove *c, const char *op, const struct fmove_name *name, const char *to,
 		   bool may_replace, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
 	if (to && strlen(to) > FMOVE_PATH_MAX)
 		return fm_lib_fail(err, -ENAMETOOLONG, "a path has at most %d bytes",
 				   FMOVE_PATH_MAX);
-	store_begin(c, &w, op, name);
+	store_begin(c, &req, op, name);
 	if (to)
-		fm_jw_name(&w, "to", to, strlen(to));
+		fm_jw_name(&req.json, "to", to, strlen(to));
 	if (may_replace)
-		fm_jw_bool(&w, "force", true);
-	return fm_lib_do_simple(c, &w, err);
+		fm_jw_bool(&req.json, "force", true);
+	return fm_lib_do_simple(&req, err);
 }
 
 int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, bool may_replace,
@@ -220,7 +220,7 @@ int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *n
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
@@ -229,12 +229,12 @@ int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *n
 	if (strlen(target) > FMOVE_PATH_MAX)
 		return fm_lib_fail(err, -ENAMETOOLONG, "a path has at most %d bytes",
 				   FMOVE_PATH_MAX);
-	store_begin(c, &w, "link", name);
-	fm_jw_name(&w, "to", target, strlen(target));
-	fm_jw_bool(&w, "force", true);
-	fm_jw_u64(&w, "keep_last", keep);
-	c->limit_ms = opts.timeout_ms;
-	ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+	store_begin(c, &req, "link", name);
+	fm_jw_name(&req.json, "to", target, strlen(target));
+	fm_jw_bool(&req.json, "force", true);
+	fm_jw_u64(&req.json, "keep_last", keep);
+	req.limit_ms = opts.timeout_ms;
+	ret = fm_lib_run(&req, &with, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
 	rotated_read(done, out);
@@ -271,14 +271,14 @@ static void space_read(const struct fm_json *json, struct fmove_space *s)
 static int space_of(struct fmove *c, const struct fmove_name *name, const char *after,
 		    struct fmove_space *out, struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	store_begin(c, &w, "space", name);
+	store_begin(c, &req, "space", name);
 	if (!name->store || !name->store[0])
-		fm_jw_name(&w, "after", after, strlen(after));
-	ret = fm_lib_do(c, &w, &done, err);
+		fm_jw_name(&req.json, "after", after, strlen(after));
+	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
 	space_read(done, out);
@@ -357,7 +357,7 @@ static int purge(struct fmove *c, const struct fmove_name *name, bool is_partial
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts};
 	struct fmove_aside last = {.path = ""};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	size_t told = 0;
 	bool is_more;
@@ -366,13 +366,13 @@ static int purge(struct fmove *c, const struct fmove_name *name, bool is_partial
 	do {
 		const struct fmove_name from = {name->node, name->store, is_dry ? last.path : ""};
 
-		store_begin(c, &w, "purge", &from);
-		c->limit_ms = opts.timeout_ms;
+		store_begin(c, &req, "purge", &from);
+		req.limit_ms = opts.timeout_ms;
 		if (is_dry)
-			fm_jw_bool(&w, "dry_run", true);
+			fm_jw_bool(&req.json, "dry_run", true);
 		if (is_partial)
-			fm_jw_bool(&w, "partial", true);
-		ret = fm_lib_run(c, &w, &with, &waiting, &done, err);
+			fm_jw_bool(&req.json, "partial", true);
+		ret = fm_lib_run(&req, &with, &waiting, &done, err);
 		if (ret < 0)
 			return ret;
 		is_more = aside_show(done, &last, &told, each, ctx);
@@ -459,15 +459,15 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name,
 	struct fmove_options waits = {.cancel_fd = v.o.cancel_fd};
 	struct fm_lib_waiting waiting = {.opts = &waits, .between = verify_between, .ctx = &v};
 	static const struct fm_lib_parcel nothing;
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	fm_lib_begin(c, &w, "verify");
-	fm_lib_add_name(&w, name);
+	fm_lib_begin(c, &req, "verify");
+	fm_lib_add_name(&req.json, name);
 	if (v.o.progress)
-		fm_jw_u64(&w, "progress_ms", 1000);
-	ret = fm_lib_run(c, &w, &nothing, &waiting, &done, err);
+		fm_jw_u64(&req.json, "progress_ms", 1000);
+	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
 	verified_read(done, out);

@@ -112,14 +112,14 @@ void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 
 static const struct fmove_options no_options;
 
-static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun,
-			    const struct fm_lib_parcel *with, const struct fmove_options *opts,
-			    struct fmove_result *result, struct fmove_error *err)
+static int transfer_do_with(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+			    const struct fmove_options *opts, struct fmove_result *result,
+			    struct fmove_error *err)
 {
 	struct fm_lib_waiting w = {.opts = opts ? opts : &no_options,
 				   .tree = opts ? opts->tree : NULL};
 	struct fm_json *done;
-	int ret = fm_lib_run(c, begun, with, &w, &done, err);
+	int ret = fm_lib_run(req, with, &w, &done, err);
 
 	if (ret < 0 && err && err->bytes < w.bytes)
 		err->bytes = w.bytes; /* the daemon is gone, and cannot say it */
@@ -130,38 +130,37 @@ static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun,
 	return 0;
 }
 
-int fm_lib_transfer_do(struct fmove *c, const struct fm_json_writer *begun, int fd,
-		       const struct fmove_options *opts, struct fmove_result *result,
-		       struct fmove_error *err)
+int fm_lib_transfer_do(struct fm_lib_request *req, int fd, const struct fmove_options *opts,
+		       struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_lib_parcel with = fm_lib_parcel_of(&fd);
 
-	return transfer_do_with(c, begun, &with, opts, result, err);
+	return transfer_do_with(req, &with, opts, result, err);
 }
 
-static void begin(struct fmove *c, struct fm_json_writer *w, const char *op,
+static void begin(struct fmove *c, struct fm_lib_request *req, const char *op,
 		  const struct fmove_name *name, const struct fmove_options *opts)
 {
-	fm_lib_begin(c, w, op);
-	fm_lib_add_name(w, name);
-	transfer_options(w, opts);
-	c->limit_ms = opts ? opts->timeout_ms : 0;
+	fm_lib_begin(c, req, op);
+	fm_lib_add_name(&req->json, name);
+	transfer_options(&req->json, opts);
+	req->limit_ms = opts ? opts->timeout_ms : 0;
 }
 
-void fm_lib_put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+void fm_lib_put_begin(struct fmove *c, struct fm_lib_request *req, const struct fmove_name *name,
 		      const struct fmove_options *opts)
 {
-	begin(c, w, "put", name, opts);
+	begin(c, req, "put", name, opts);
 	if (opts && opts->may_replace)
-		fm_jw_bool(w, "force", true);
+		fm_jw_bool(&req->json, "force", true);
 	if (opts && opts->is_readback)
-		fm_jw_text(w, "verify", "readback");
+		fm_jw_text(&req->json, "verify", "readback");
 	if (opts && opts->group)
-		fm_jw_text(w, "group", opts->group);
+		fm_jw_text(&req->json, "group", opts->group);
 	if (opts && opts->is_buffered)
-		fm_jw_bool(w, "buffered", true);
+		fm_jw_bool(&req->json, "buffered", true);
 	if (opts && opts->hold_fd > 0)
-		fm_jw_bool(w, "hold", true);
+		fm_jw_bool(&req->json, "hold", true);
 }
 
 static void ranges_add(struct fm_json_writer *w, const struct fmove_options *o)
@@ -179,15 +178,15 @@ static void ranges_add(struct fm_json_writer *w, const struct fmove_options *o)
 		fm_jw_bool(w, "whole_blocks", true);
 }
 
-void fm_lib_get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
+void fm_lib_get_begin(struct fmove *c, struct fm_lib_request *req, const struct fmove_name *name,
 		      const struct fmove_options *opts)
 {
-	begin(c, w, "get", name, opts);
+	begin(c, req, "get", name, opts);
 	if (opts && opts->is_attended && opts->may_replace)
 		/* our own affair, but what it is begun again with */
-		fm_jw_bool(w, "force", true);
+		fm_jw_bool(&req->json, "force", true);
 	if (opts && opts->ranges)
-		ranges_add(w, opts);
+		ranges_add(&req->json, opts);
 }
 
 static void excludes_add(struct fm_json_writer *w, const char *const *excludes)
@@ -213,23 +212,23 @@ static void tree_add(struct fm_json_writer *w, const struct fmove_tree_options *
 		fm_jw_bool(w, "names", true);
 }
 
-static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct fm_lib_tree *t)
+static void tree_begin(struct fmove *c, struct fm_lib_request *req, const struct fm_lib_tree *t)
 {
 	const struct fmove_tree_options *o = t->tree;
 
 	if (t->is_put) {
-		fm_lib_put_begin(c, w, t->name, t->opts);
-		fm_jw_u64(w, "dev", t->dev);
-		fm_jw_u64(w, "ino", t->ino);
+		fm_lib_put_begin(c, req, t->name, t->opts);
+		fm_jw_u64(&req->json, "dev", t->dev);
+		fm_jw_u64(&req->json, "ino", t->ino);
 		if (t->bytes > 0)
-			fm_jw_u64(w, "tree_bytes", t->bytes);
+			fm_jw_u64(&req->json, "tree_bytes", t->bytes);
 	} else {
-		fm_lib_get_begin(c, w, t->name, t->opts);
+		fm_lib_get_begin(c, req, t->name, t->opts);
 	}
 	/* What is put leaves them out by itself; a job remembers them. */
 	if (o && o->excludes && (!t->is_put || (t->opts && t->opts->is_attended)))
-		excludes_add(w, o->excludes);
-	tree_add(w, o);
+		excludes_add(&req->json, o->excludes);
+	tree_add(&req->json, o);
 }
 
 int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result,
@@ -238,12 +237,13 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 	struct fm_lib_parcel with = {
 		.fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx};
 	struct fm_lib_waiting waiting = {.opts = t->opts ? t->opts : &no_options, .tree = t->tree};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
-	tree_begin(c, &w, t);
-	ret = fm_lib_try(c, &w, &with, &waiting, &t->turns, &done, err);
+	tree_begin(c, &req, t);
+	ret = fm_lib_try(&req, &with, &waiting, &t->turns, &done, err);
+	fm_lib_end(&req);
 	if (ret < 0) {
 		if (err->bytes < waiting.bytes)
 			err->bytes = waiting.bytes; /* the daemon is gone, and cannot say it */
@@ -274,17 +274,17 @@ struct move {
 	unsigned fds_count;
 };
 
-static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct move *m,
+static void move_begin(struct fmove *c, struct fm_lib_request *req, const struct move *m,
 		       const struct fmove_options *opts)
 {
 	if (m->is_put)
-		fm_lib_put_begin(c, w, m->name, opts);
+		fm_lib_put_begin(c, req, m->name, opts);
 	else
-		fm_lib_get_begin(c, w, m->name, opts);
+		fm_lib_get_begin(c, req, m->name, opts);
 	if (m->own)
-		fm_lib_own_add(w, m->own, opts);
+		fm_lib_own_add(&req->json, m->own, opts);
 	if (m->own && !m->is_put && opts->may_replace)
-		fm_jw_bool(w, "force", true);
+		fm_jw_bool(&req->json, "force", true);
 }
 
 /*
@@ -350,8 +350,8 @@ static bool lacks_answer(const struct move *m, const struct fmove_options *o)
 {
 	bool is_our_file = !m->is_put && !m->own;
 
-	return o && ((o->hold_fd > 0 && !o->decide) ||
-		     (is_our_file && o->is_attended && !o->publish));
+	return o &&
+	       ((o->hold_fd > 0 && !o->decide) || (is_our_file && o->is_attended && !o->publish));
 }
 
 /* Moves a file. The daemon tries again by itself; this loop is for a daemon that went away. */
@@ -359,7 +359,7 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 		struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_lib_parcel with = {.fds = m->fds, .count = m->fds_count};
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 	struct fmove_error own;
 	struct fm_tries tries;
 	bool can_again = can_move_again(m), is_again = false;
@@ -371,11 +371,11 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 				   "hold_fd needs decide(), an attended get needs publish()");
 	fm_tries_begin(&tries, opts ? opts : &no_options);
 	for (;; is_again = true) {
-		move_begin(c, &w, m, &tries.opts);
-		ret = transfer_do_with(c, &w, &with, &tries.opts, result, err);
+		move_begin(c, &req, m, &tries.opts);
+		ret = transfer_do_with(&req, &with, &tries.opts, result, err);
 		if (ret == -EEXIST && is_again && was_moved(c, m, &tries.opts, result))
 			return 0;
-		if (ret == 0 || !c->is_lost || !can_again || !fm_tries_again(&tries, c, err) ||
+		if (ret == 0 || !req.is_lost || !can_again || !fm_tries_again(&tries, c, err) ||
 		    !begin_again(m))
 			return ret < 0 ? err->code : ret;
 	}
@@ -439,22 +439,22 @@ int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name
 			const struct fmove_options *opts, struct fmove_result *result,
 			struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	fm_lib_put_begin(c, &w, name, opts);
-	fm_jw_u64(&w, "generate", bytes);
+	fm_lib_put_begin(c, &req, name, opts);
+	fm_jw_u64(&req.json, "generate", bytes);
 	if (opts && opts->only)
-		only_add(&w, opts->only);
-	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
+		only_add(&req.json, opts->only);
+	return fm_lib_transfer_do(&req, -1, opts, result, err);
 }
 
 int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 			const struct fmove_options *opts, struct fmove_result *result,
 			struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	struct fm_lib_request req;
 
-	fm_lib_get_begin(c, &w, name, opts);
-	fm_jw_bool(&w, "discard", true);
-	return fm_lib_transfer_do(c, &w, -1, opts, result, err);
+	fm_lib_get_begin(c, &req, name, opts);
+	fm_jw_bool(&req.json, "discard", true);
+	return fm_lib_transfer_do(&req, -1, opts, result, err);
 }

@@ -11,6 +11,8 @@
 /* Of one request, which is asked again as long as no place is free. Zero-initialise. */
 struct fm_lib_turns {
 	unsigned refused;		/* how often */
+	unsigned asked;			/* how often the caller was asked about it */
+	int cancel_fd;			/* ends it; -1: none */
 	bool is_over;			/* it was cancelled, or decided about: not asked again */
 	uint64_t limit_ms;		/* its timeout; 0: none */
 	uint64_t since_ms;		/* when it was asked first */
@@ -42,7 +44,8 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 
 /*
  * Whether what failed with *err is to be asked again, now: it was refused since no place is free,
- * and the caller has waited. If not, *err may be another one now: its time is up.
+ * and another call has ended, or the caller has waited. If not, *err may be another one now: its
+ * time is up, or it was cancelled.
  */
 bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err);
 

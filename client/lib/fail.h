@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* fail - fill in a struct fmove_error. */
+#ifndef FM_CLIENT_FAIL_H
+#define FM_CLIENT_FAIL_H
+
+#include "client/lib/fmove.h"
+
+/* Fills err, which may be NULL, and returns code. */
+__attribute__((format(printf, 3, 4))) int fm_lib_fail(struct fmove_error *err, int code,
+						      const char *fmt, ...);
+
+/* -EBADF: a descriptor below zero, as of an open() that failed. */
+int fm_lib_fail_fd(struct fmove_error *err);
+
+/* -ECONNRESET: it was begun by the process that this one was forked from. */
+int fm_lib_fail_forked(struct fmove_error *err);
+
+#endif
