@@ -188,7 +188,7 @@ void fm_connections_drop_idle(struct fm_connections *all)
  */
 void fm_connections_forked(struct fm_connections *all)
 {
-	fm_list_each (at, next, &all->calls) {
+	fm_list_each(at, next, &all->calls) {
 		struct fm_connection *c = fm_container_of(at, struct fm_connection, in_calls);
 
 		drop(&c->fd);
@@ -224,7 +224,7 @@ static void let_in(struct fm_connections *all, unsigned count)
 /* None is under way, so no end will come: those who wait for one learn it. */
 static void tell_alone(struct fm_connections *all)
 {
-	fm_list_each (at, next, &all->line) {
+	fm_list_each(at, next, &all->line) {
 		struct fm_waiter *w = fm_container_of(at, struct fm_waiter, in_line);
 
 		if (!w->is_refused)

@@ -361,17 +361,18 @@ static int message_wait(struct fm_lib_request *req, struct fm_lib_waiting *w,
 {
 	static const struct fmove_options none;
 	const struct fmove_options *o = w->opts ? w->opts : &none;
-	struct pollfd fds[3] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
+	struct pollfd fds[] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
 	uint64_t since_ms = now_ms();
 	int n, ret = 0;
 
 	for (;;) {
 		fds[0].fd = req->talk->connection.fd;
 		fds[1].fd = w->is_cancelled ? -1 : cancel_fd_of(req, w);
-		fds[2].fd = w->is_decided || w->is_cancelled || o->hold_fd <= 0 ? -1 : o->hold_fd;
+		fds[2].fd = w->is_cancelled ? -1 : fm_op_cancel_fd();
+		fds[3].fd = w->is_decided || w->is_cancelled || o->hold_fd <= 0 ? -1 : o->hold_fd;
 		if (fds[0].fd < 0)
 			return fm_lib_fail_forked(err);
-		n = poll(fds, 3, poll_ms(since_ms, wait_ms(w)));
+		n = poll(fds, 4, poll_ms(since_ms, wait_ms(w)));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -380,10 +381,12 @@ static int message_wait(struct fm_lib_request *req, struct fm_lib_waiting *w,
 			return fail_silent(w, err);
 		if (fds[0].revents)
 			return 0;
-		if (fds[1].revents && !has_own_cancel(w))
-			return fail_cancelled(err);
-		ret = fds[1].revents ? cancel_now(req, w, o->keep_partial, err)
-				     : decide(req, w, err);
+		if (fds[1].revents || fds[2].revents)
+			ret = has_own_cancel(w) || (fds[2].revents && w->is_cancellable)
+				      ? cancel_now(req, w, o->keep_partial, err)
+				      : fail_cancelled(err);
+		else
+			ret = decide(req, w, err);
 		if (ret < 0)
 			return ret;
 		since_ms = now_ms();
@@ -555,7 +558,8 @@ static bool time_is_up(const struct fm_lib_turns *t, struct fmove_error *err)
 
 static struct fm_line_limits line_limits(const struct fm_lib_turns *t)
 {
-	return (struct fm_line_limits){.ms = left_ms(t), .cancel_fds = {t->cancel_fd, -1}};
+	return (struct fm_line_limits){.ms = left_ms(t),
+				       .cancel_fds = {t->cancel_fd, fm_op_cancel_fd()}};
 }
 
 bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err)
@@ -596,7 +600,7 @@ static int talk(struct fm_lib_request *req, const struct fm_lib_parcel *with,
 	size_t len;
 	int ret;
 
-	if (!has_own_cancel(w) && is_readable(turns->cancel_fd))
+	if ((!has_own_cancel(w) && is_readable(turns->cancel_fd)) || is_readable(fm_op_cancel_fd()))
 		return fail_cancelled(err);
 	ret = fm_connection_enter(&req->talk->connection, turns->refused > 0, &limits, err);
 	req->is_lost = ret < 0 && ret != -ECANCELED && ret != -ETIMEDOUT;

@@ -28,21 +28,23 @@ static struct fmove *handle_of(struct fm_list *at)
 static void before_fork(void)
 {
 	pthread_mutex_lock(&handles_lock);
-	fm_list_each (at, next, &handles)
+	fm_list_each(at, next, &handles)
 		pthread_mutex_lock(&handle_of(at)->connections.lock);
 }
 
 static void after_fork(void)
 {
-	fm_list_each (at, next, &handles)
+	fm_list_each(at, next, &handles)
 		pthread_mutex_unlock(&handle_of(at)->connections.lock);
 	pthread_mutex_unlock(&handles_lock);
 }
 
 static void after_fork_in_child(void)
 {
-	fm_list_each (at, next, &handles)
+	fm_list_each(at, next, &handles) {
 		fm_connections_forked(&handle_of(at)->connections);
+		fm_ops_forked(handle_of(at));
+	}
 	after_fork();
 }
 
@@ -104,6 +106,7 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 		return fm_lib_fail(err, -ENOMEM, "no memory for a connection");
 	}
 	fm_connections_init(&c->connections, &address, fd);
+	fm_ops_init(&c->ops);
 	handle_add(c);
 	*out = c;
 	return 0;
@@ -118,6 +121,7 @@ void fmove_close(struct fmove *c)
 {
 	if (!c)
 		return;
+	fm_ops_close(c);
 	handle_remove(c);
 	fm_connections_close(&c->connections);
 	free(c);

@@ -20,6 +20,7 @@
 #include "client/lib/fail.h"
 #include "client/lib/fmove.h"
 #include "client/lib/libfmove_tree.h"
+#include "client/lib/ops.h"
 #include "mover/api/api.h"
 #include "mover/base/json.h"
 
@@ -28,6 +29,7 @@
 
 struct fmove {
 	struct fm_connections connections;
+	struct fm_ops ops;	   /* under the lock of connections */
 	struct fm_list in_handles; /* of the process */
 	atomic_uint_fast64_t id;   /* of the last request: no two have the same */
 	uint64_t timeout_ms;	   /* of requests about stores; 0: the daemon's */
@@ -68,6 +70,7 @@ struct fm_lib_parcel {
 struct fm_lib_waiting {
 	uint64_t id;
 	const struct fmove_options *opts; /* may be NULL */
+	bool is_cancellable;		  /* the daemon can be told to end it */
 	bool is_cancelled;
 	/* a put that is held, an attended get: only its name is missing */
 	bool is_prepared;

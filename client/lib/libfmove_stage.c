@@ -103,7 +103,8 @@ static int stage_run(struct fm_lib_request *req, const struct fmove_stage_option
 {
 	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){.name = NULL};
 	struct fmove_options waits = {.cancel_fd = o.cancel_fd};
-	struct fm_lib_waiting waiting = {.opts = &waits, .between = stage_between, .ctx = &o};
+	struct fm_lib_waiting waiting = {
+		.opts = &waits, .is_cancellable = true, .between = stage_between, .ctx = &o};
 	static const struct fm_lib_parcel nothing;
 	int ret;
 

@@ -457,7 +457,8 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name,
 {
 	struct verifying v = {.o = opts ? *opts : (struct fmove_verify_options){.ctx = NULL}};
 	struct fmove_options waits = {.cancel_fd = v.o.cancel_fd};
-	struct fm_lib_waiting waiting = {.opts = &waits, .between = verify_between, .ctx = &v};
+	struct fm_lib_waiting waiting = {
+		.opts = &waits, .is_cancellable = true, .between = verify_between, .ctx = &v};
 	static const struct fm_lib_parcel nothing;
 	struct fm_lib_request req;
 	struct fm_json *done;

@@ -117,6 +117,7 @@ static int transfer_do_with(struct fm_lib_request *req, const struct fm_lib_parc
 			    struct fmove_error *err)
 {
 	struct fm_lib_waiting w = {.opts = opts ? opts : &no_options,
+				   .is_cancellable = true,
 				   .tree = opts ? opts->tree : NULL};
 	struct fm_json *done;
 	int ret = fm_lib_run(req, with, &w, &done, err);
@@ -236,7 +237,9 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 {
 	struct fm_lib_parcel with = {
 		.fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx};
-	struct fm_lib_waiting waiting = {.opts = t->opts ? t->opts : &no_options, .tree = t->tree};
+	struct fm_lib_waiting waiting = {.opts = t->opts ? t->opts : &no_options,
+					 .is_cancellable = true,
+					 .tree = t->tree};
 	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "client/lib/ops.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -57,7 +58,8 @@ void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 /* Waits, and tells the caller why. False: the caller wants no more tries. */
 static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *why)
 {
-	struct pollfd cancel = { o->cancel_fd > 0 ? o->cancel_fd : -1, POLLIN, 0 };
+	struct pollfd cancel[] = {{o->cancel_fd > 0 ? o->cancel_fd : -1, POLLIN, 0},
+				  {fm_op_cancel_fd(), POLLIN, 0}};
 	uint64_t end_ns = now_ns() + pause_ns,
 		 step_ms = o->progress_ms > 0 ? o->progress_ms : UINT64_MAX;
 
@@ -69,7 +71,7 @@ static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *wh
 
 		if (o->progress_ms > 0 && o->progress)
 			o->progress(o->ctx, &p);
-		if (poll(&cancel, 1, (int)(p.again_ms < step_ms ? p.again_ms : step_ms)) > 0)
+		if (poll(cancel, 2, (int)(p.again_ms < step_ms ? p.again_ms : step_ms)) > 0)
 			return false;
 	}
 	return true;

@@ -17,3 +17,10 @@ ok "$examples/example-03-ranges" n2 s example
 grep -q "^108 bytes of version .*; the first is $(head -c 1 f | od -An -tx1 | tr -d ' ')$" out || bad "03-ranges says: $(cat out)"
 "$examples/example-02-get" n2 s nothing nothing 2>err
 [ $? -eq 1 ] && [ ! -e nothing ] || bad "02-get of nothing: $(cat err)"
+mkdir parts
+for i in 1 2 3 4 5; do random 100000 parts/f$i; done
+ok "$examples/example-04-async" n2 s async parts/f*
+for i in 1 2 3 4 5; do same parts/f$i "$(store 2)/async/f$i"; done
+[ "$(grep -c '^parts/f[1-5]: 100000 bytes$' out)" -eq 5 ] || bad "04-async says: $(cat out)"
+"$examples/example-04-async" n2 s async parts/f1 parts/missing 2>err >out
+[ $? -ne 0 ] && grep -q 'parts/missing: .*No such' err && grep -q 'parts/f1: .*exists' err || bad "04-async of what cannot be put: $(cat err)"

@@ -7,9 +7,7 @@
  * Method: a daemon of our own, in another process, that allows so many connections at once and
  *         answers each request after a while, or never.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,143 +26,10 @@
 
 #include "client/lib/fmove.h"
 #include "tests/fm_test.h"
+#include "tests/unit/small_daemon.h"
 
 #define THREADS 1000
-#define FULL                                                                                       \
-	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":1,\"full\":true,\"text\":"   \
-	"\"all are taken\"}"
-
-/* What the daemon counts, in memory that both processes have. */
-struct counts {
-	atomic_uint open, most, refused, accepted, answered;
-	atomic_bool is_silent;		/* requests are not answered */
-};
-
-static struct counts *counts;
-static char path[64];
-static pid_t daemon_pid;
-
-/* ---- the daemon ---- */
-
-static int listen_here(void)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
-	(void)unlink(path);
-	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	CU_ASSERT_EQUAL_FATAL(listen(fd, 4096), 0);
-	return fd;
-}
-
-/* Answers the request that is there. False: the client went away. */
-static bool answer(int fd, unsigned pause_us)
-{
-	char request[4096], text[128];
-	ssize_t len = read(fd, request, sizeof(request) - 1);
-	const char *id;
-
-	if (len <= 0)
-		return false;
-	request[len] = '\0';
-	id = strstr(request, "\"id\":");
-	if (!id || counts->is_silent)
-		return true;
-	(void)usleep(pause_us);
-	(void)snprintf(text, sizeof(text), "{\"event\":\"done\",\"id\":%lu}",
-		       strtoul(id + 5, NULL, 10));
-	counts->answered++;
-	(void)!write(fd, text, strlen(text));
-	return true;
-}
-
-static void take(int listener, struct pollfd *fds, unsigned limit)
-{
-	int fd = accept(listener, NULL, NULL);
-	unsigned i = 0;
-
-	counts->accepted++;
-	while (i < limit && fds[i].fd >= 0)
-		i++;
-	if (i == limit) {
-		counts->refused++;
-		(void)!write(fd, FULL, strlen(FULL));
-		(void)close(fd);
-		return;
-	}
-	fds[i].fd = fd;
-	counts->open++;
-	counts->most = counts->open > counts->most ? counts->open : counts->most;
-}
-
-static _Noreturn void serve(int listener, unsigned limit, unsigned pause_us)
-{
-	struct pollfd fds[256];
-
-	for (unsigned i = 0; i < limit; i++)
-		fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-	fds[limit] = (struct pollfd){.fd = listener, .events = POLLIN};
-	for (;;) {
-		(void)poll(fds, limit + 1, -1);
-		for (unsigned i = 0; i < limit; i++)
-			if (fds[i].revents && !answer(fds[i].fd, pause_us)) {
-				(void)close(fds[i].fd);
-				fds[i].fd = -1;
-				counts->open--;
-			}
-		if (fds[limit].revents)
-			take(listener, fds, limit);
-	}
-}
-
-static struct fmove *up(unsigned limit, unsigned pause_us)
-{
-	struct fmove_error err;
-	struct fmove *c;
-	int listener;
-
-	(void)snprintf(path, sizeof(path), "/tmp/fm-threads.%d", (int)getpid());
-	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	CU_ASSERT_NOT_EQUAL_FATAL((void *)counts, MAP_FAILED);
-	listener = listen_here();
-	daemon_pid = fork();
-	if (daemon_pid == 0)
-		serve(listener, limit, pause_us);
-	(void)close(listener);
-	CU_ASSERT_EQUAL_FATAL(fmove_connect(path, &c, &err), 0);
-	return c;
-}
-
-static void down(struct fmove *c)
-{
-	fmove_close(c);
-	(void)kill(daemon_pid, SIGKILL);
-	(void)waitpid(daemon_pid, NULL, 0);
-	(void)unlink(path);
-	(void)munmap(counts, sizeof(*counts));
-}
-
-static void await(atomic_uint *count, unsigned least)
-{
-	for (unsigned ms = 0; *count < least && ms < 20000; ms++)
-		(void)usleep(1000);
-	CU_ASSERT_TRUE_FATAL(*count >= least);
-}
-
 /* ---- threads ---- */
-
-static unsigned open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(dir))
-		n++;
-	(void)closedir(dir);
-	return n;
-}
 
 struct call {
 	pthread_t thread;
