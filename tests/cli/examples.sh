@@ -24,3 +24,12 @@ for i in 1 2 3 4 5; do same parts/f$i "$(store 2)/async/f$i"; done
 [ "$(grep -c '^parts/f[1-5]: 100000 bytes$' out)" -eq 5 ] || bad "04-async says: $(cat out)"
 "$examples/example-04-async" n2 s async parts/f1 parts/missing 2>err >out
 [ $? -ne 0 ] && grep -q 'parts/missing: .*No such' err && grep -q 'parts/f1: .*exists' err || bad "04-async of what cannot be put: $(cat err)"
+ok "$examples/example-05-threads" n2 s example 300
+grep -q '^300 threads$' out || bad "05-threads says: $(cat out)"
+ok "$examples/example-06-group" n2 s ckpt parts/f*
+for i in 1 2 3 4 5; do same parts/f$i "$(store 2)/ckpt/f$i"; done
+grep -q '^5 files are at n2:s/ckpt$' out || bad "06-group says: $(cat out)"
+"$examples/example-06-group" n2 s other parts/f1 parts/missing 2>err
+[ $? -eq 1 ] && [ ! -e "$(store 2)/other" ] || bad "06-group of what cannot be put: $(cat err)"
+fmove group list n2:s >out 2>&1
+! grep -q other out || bad "06-group leaves a group: $(cat out)"
