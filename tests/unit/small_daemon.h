@@ -27,6 +27,13 @@
 	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":1,\"full\":true,\"text\":"   \
 	"\"all are taken\"}"
 
+/* For the thread sanitizer: a child has none of its parent's threads to join. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "report_thread_leaks=0";
+}
+
 /* What the daemon counts, in memory that both processes have. */
 struct counts {
 	atomic_uint open, most, refused, accepted, answered, cancels;

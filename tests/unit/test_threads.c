@@ -35,7 +35,7 @@ struct call {
 	pthread_t thread;
 	struct fmove *c;
 	struct fmove_error err;
-	int ret;
+	atomic_int ret;			/* 1: it is not over */
 };
 
 static void *ask(void *arg)
@@ -49,7 +49,8 @@ static void *ask(void *arg)
 
 static void call_start(struct call *call, struct fmove *c)
 {
-	*call = (struct call){.c = c, .ret = 1};
+	*call = (struct call){.c = c};
+	call->ret = 1;
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&call->thread, NULL, ask, call), 0);
 }
 
