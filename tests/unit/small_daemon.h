@@ -36,7 +36,7 @@ const char *__tsan_default_options(void)
 
 /* What the daemon counts, in memory that both processes have. */
 struct counts {
-	atomic_uint open, most, refused, accepted, answered, cancels;
+	atomic_uint open, most, refused, accepted, asked, answered, cancels;
 	atomic_bool is_silent;		/* requests are not answered ... */
 	atomic_bool confirms;		/* ... unless they are cancelled */
 };
@@ -69,6 +69,7 @@ static bool answer(int fd, unsigned pause_us)
 	if (len <= 0)
 		return false;
 	request[len] = '\0';
+	counts->asked++;
 	id = strstr(request, "\"id\":");
 	if (strstr(request, "\"op\":\"cancel\"")) {
 		counts->cancels++;

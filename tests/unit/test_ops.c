@@ -146,12 +146,11 @@ static void test_cancel_what_runs(void)
 	counts->is_silent = counts->confirms = true;
 	request = start(c, ask, NULL);
 	transfer = start(c, put, NULL);
-	await(&counts->open, 2);
+	await(&counts->asked, 2);
 	CU_ASSERT_FALSE(is_over(request) || is_over(transfer));
 	fmove_op_cancel(request);
 	is_cancelled_at_last(request, "cancelled");
 	CU_ASSERT_EQUAL(counts->cancels, 0);
-	(void)usleep(20000);
 	fmove_op_cancel(transfer);
 	await(&counts->cancels, 1);
 	fmove_op_cancel(transfer);
@@ -176,7 +175,9 @@ static void test_cancel_what_waits(void)
 	struct fmove_op *ops[COUNT];
 
 	counts->is_silent = true;
-	for (unsigned i = 0; i < COUNT; i++)
+	ops[0] = start(c, ask, NULL);
+	await(&counts->asked, 1);
+	for (unsigned i = 1; i < COUNT; i++)
 		ops[i] = start(c, ask, NULL);
 	await(&counts->refused, 1);
 	for (unsigned i = COUNT; i-- > 1;) {
@@ -261,8 +262,7 @@ static void test_a_child_has_its_own(void)
 
 	counts->is_silent = true;
 	op = start(c, ask, NULL);
-	await(&counts->open, 1);
-	(void)usleep(20000);
+	await(&counts->asked, 1);
 	pid = fork();
 	if (pid == 0)
 		_exit(child(c, op));

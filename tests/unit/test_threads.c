@@ -105,8 +105,7 @@ static void two_calls(struct fmove *c, struct call two[2])
 {
 	counts->is_silent = true;
 	call_start(&two[0], c);
-	await(&counts->open, 1);
-	(void)usleep(20000);
+	await(&counts->asked, 1);
 	call_start(&two[1], c);
 	await(&counts->refused, 1);
 }
@@ -141,8 +140,7 @@ static void test_the_line_takes_no_longer_than_the_timeout(void)
 	counts->is_silent = true;
 	fmove_set_cancel(c, cancel);
 	call_start(&first, c);
-	await(&counts->open, 1);
-	(void)usleep(20000);
+	await(&counts->asked, 1);
 	fmove_set_timeout(c, 50);
 	CU_ASSERT_EQUAL(fmove_stat(c, &name, &entry, &err), -ETIMEDOUT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all are taken"));
@@ -216,9 +214,10 @@ static void test_a_child_goes_on(void)
 	pid_t pid;
 
 	CU_ASSERT_EQUAL(fmove_version(c, version, sizeof(version), NULL), 0);
+	await(&counts->asked, 1);
 	counts->is_silent = true;
 	call_start(&call, c);
-	(void)usleep(50000);
+	await(&counts->asked, 2);
 	pid = fork();
 	if (pid == 0)
 		_exit(child(c));
