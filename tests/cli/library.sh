@@ -1,0 +1,60 @@
+#!/bin/bash
+# Goal:   a program finds the installed libfmove by pkg-config and by CMake, in C and C++; the library exports what its header declares, under its
+#         version, and nothing else.
+# Method: install it below a directory; build the first example with it by both, and run it. Names that the compiler sees are compared with the
+#         symbol map and with the library.
+. "$(dirname "$0")/lib.sh"
+[ -e "${FM_BUILD:-}/cmake_install.cmake" ] || skip "no build directory"
+for program in cmake pkg-config cc c++ nm; do
+	command -v $program >/dev/null || skip "no program $program"
+done
+dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
+trap down EXIT
+cd "$dir" || exit 1
+ok cmake --install "$FM_BUILD" --component library --prefix "$dir/usr"
+lib=$(find usr -name libfmove.so)
+version=$(sed -n 's/^project(fmove VERSION \([0-9.]*\).*/\1/p' "$FM_SOURCE/CMakeLists.txt")
+
+# --- names -------------------------------------------------------------------------------------
+
+cc -E -P -xc usr/include/fmove.h | grep -oE '\bfmove_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >declared
+sed -n 's/^\t\(fmove_[a-z0-9_]*\);$/\1/p' "$FM_SOURCE/client/lib/libfmove.map" >listed
+nm -D --defined-only --with-symbol-versions "$lib" | awk '$2 != "A" { print $3 }' | sort >exported
+[ "$(wc -l <declared)" -gt 50 ] || bad "fmove.h declares $(wc -l <declared) functions"
+diff declared listed >out || bad "libfmove.map is not what fmove.h declares: $(cat out)"
+sed "s/\$/@@FMOVE_${version%.*}/" listed | diff - exported >out || bad "what is exported is not what libfmove.map lists: $(cat out)"
+
+# --- programs ----------------------------------------------------------------------------------
+
+# A library with a sanitizer needs a program with it.
+flags=
+nm -D "$lib" | grep -q __asan_init && flags='-fsanitize=address,undefined'
+
+# runs PROGRAM: it finds the library, and says how it is used.
+runs() {
+	"$1" >out 2>err
+	[ $? -eq 2 ] && grep -q '^usage: ' err || bad "$1: $(cat err)"
+}
+
+export PKG_CONFIG_PATH=$PWD/${lib%/*}/pkgconfig
+[ "$(pkg-config --modversion fmove)" = "$version" ] || bad "pkg-config has another version"
+# shellcheck disable=SC2046,SC2086
+ok cc $flags "$FM_SOURCE/client/examples/01-put.c" -o by-pkg-config $(pkg-config --cflags --libs --define-variable=prefix="$dir/usr" fmove)
+LD_LIBRARY_PATH=$PWD/${lib%/*} runs ./by-pkg-config
+echo '#include <fmove.h>' >header.cc
+ok c++ -Wall -Wextra -Werror -fsyntax-only -Iusr/include header.cc
+
+mkdir src
+cat >src/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.16)
+project(user LANGUAGES C)
+find_package(fmove ${version%.*} REQUIRED)
+add_executable(by-cmake $FM_SOURCE/client/examples/01-put.c)
+target_link_libraries(by-cmake PRIVATE fmove::fmove)
+END
+ok cmake -S src -B build -DCMAKE_PREFIX_PATH="$dir/usr" -DCMAKE_C_FLAGS="$flags"
+ok cmake --build build
+runs build/by-cmake
+sed -i "s/find_package(fmove [0-9.]*/find_package(fmove 99.0/" src/CMakeLists.txt
+cmake -S src -B other -DCMAKE_PREFIX_PATH="$dir/usr" >out 2>&1 && bad "version 99 is found"
+grep -q "\"99.0\"" out || bad "no version 99: $(cat out)"
