@@ -21,10 +21,23 @@ int fm_lib_fail(struct fmove_error *err, int code, const char *fmt, ...)
 	err->exit = (int)fm_api_exit(code);
 	err->is_kept = err->is_full = false;
 	err->bytes = 0;
+	err->node[0] = err->store[0] = err->path[0] = '\0';
 	va_start(args, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if it is too long */
 	va_end(args);
 	return code;
+}
+
+static void copy(char *to, size_t cap, const char *text)
+{
+	(void)snprintf(to, cap, "%s", text ? text : ""); /* cut if it is too long */
+}
+
+void fm_lib_about(struct fmove_error *err, const struct fmove_name *name)
+{
+	copy(err->node, sizeof(err->node), name->node);
+	copy(err->store, sizeof(err->store), name->store);
+	copy(err->path, sizeof(err->path), name->path);
 }
 
 int fm_lib_fail_fd(struct fmove_error *err)

@@ -9,6 +9,9 @@
 __attribute__((format(printf, 3, 4))) int fm_lib_fail(struct fmove_error *err, int code,
 						      const char *fmt, ...);
 
+/* It is about this. What name does not say is "". */
+void fm_lib_about(struct fmove_error *err, const struct fmove_name *name);
+
 /* -EBADF: a descriptor below zero, as of an open() that failed. */
 int fm_lib_fail_fd(struct fmove_error *err);
 

@@ -45,6 +45,10 @@ struct fmove_error {
 	 * did not get on */
 	uint64_t bytes;
 	char text[FMOVE_TEXT_MAX];	/* one line for people */
+	/* what was asked about, if it is in a store; else "" */
+	char node[FMOVE_NAME_MAX + 1];
+	char store[FMOVE_NAME_MAX + 1];
+	char path[FMOVE_PATH_MAX + 1];
 };
 
 /*

@@ -86,11 +86,12 @@ void fm_lib_add_parts(struct fm_json_writer *w, const char *store_key, const cha
 		fm_jw_null(w, path_key);
 }
 
-void fm_lib_add_name(struct fm_json_writer *w, const struct fmove_name *name)
+void fm_lib_add_name(struct fm_lib_request *req, const struct fmove_name *name)
 {
+	req->about = *name;
 	if (name->node)
-		fm_jw_text(w, "node", name->node);
-	fm_lib_add_parts(w, "store", name->store, "path", name->path);
+		fm_jw_text(&req->json, "node", name->node);
+	fm_lib_add_parts(&req->json, "store", name->store, "path", name->path);
 }
 
 static int event_error(const struct fm_json *event, struct fmove_error *err)
@@ -649,7 +650,10 @@ int fm_lib_ask(struct fm_lib_request *req, const struct fm_lib_parcel *with,
 	do {
 		ret = fm_lib_try(req, with, w, &turns, out, err);
 	} while (ret < 0 && fm_lib_asks_again(req->c, &turns, err));
-	return ret < 0 ? err->code : ret;
+	if (ret == 0)
+		return 0;
+	fm_lib_about(err, &req->about);
+	return err->code;
 }
 
 int fm_lib_run(struct fm_lib_request *req, const struct fm_lib_parcel *with,

@@ -47,7 +47,7 @@ static int ask(struct fmove *c, const char *op, const struct fmove_name *name, c
 	int ret;
 
 	fm_lib_begin(c, &req, op);
-	fm_lib_add_name(&req.json, name);
+	fm_lib_add_name(&req, name);
 	fm_jw_text(&req.json, "group", id);
 	options_add(&req.json, o);
 	if (is_check)
@@ -150,7 +150,7 @@ int fmove_groups(struct fmove *c, const struct fmove_name *name,
 		const struct fmove_name from = {name->node, name->store, last};
 
 		fm_lib_begin(c, &req, "group_list");
-		fm_lib_add_name(&req.json, &from);
+		fm_lib_add_name(&req, &from);
 		req.limit_ms = opts.timeout_ms;
 		ret = fm_lib_run(&req, &with, &waiting, &done, err);
 		if (ret < 0)

@@ -51,6 +51,7 @@ struct fm_lib_request {
 	struct fm_lib_talk *talk; /* NULL: there was no memory */
 	struct fm_json_writer json;
 	char no_room; /* for json without memory */
+	struct fmove_name about; /* for errors */
 	uint64_t id;
 	uint64_t limit_ms; /* its timeout; 0: none is said */
 	bool is_lost;	   /* in the end: the daemon went away, or was not there */
@@ -85,7 +86,7 @@ struct fm_lib_waiting {
 /* A request, which the caller goes on with; a name in it. */
 void fm_lib_begin(struct fmove *c, struct fm_lib_request *req, const char *op);
 void fm_lib_end(struct fm_lib_request *req);
-void fm_lib_add_name(struct fm_json_writer *w, const struct fmove_name *name);
+void fm_lib_add_name(struct fm_lib_request *req, const struct fmove_name *name);
 
 /* Store and path under these keys. NULL, which names nothing, is null: the daemon refuses it. */
 void fm_lib_add_parts(struct fm_json_writer *w, const char *store_key, const char *store,

@@ -141,7 +141,7 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 	int ret;
 
 	fm_lib_begin(c, &req, "stage");
-	fm_lib_add_name(&req.json, source);
+	fm_lib_add_name(&req, source);
 	ret = stage_run(&req, opts, out, is_fetched, &done, err);
 	if (ret == 0)
 		fm_json_free(done);

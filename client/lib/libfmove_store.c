@@ -15,7 +15,7 @@ static void store_begin(struct fmove *c, struct fm_lib_request *req, const char 
 			const struct fmove_name *name)
 {
 	fm_lib_begin(c, req, op);
-	fm_lib_add_name(&req->json, name);
+	fm_lib_add_name(req, name);
 	req->limit_ms = c->timeout_ms;
 }
 
@@ -465,7 +465,7 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name,
 	int ret;
 
 	fm_lib_begin(c, &req, "verify");
-	fm_lib_add_name(&req.json, name);
+	fm_lib_add_name(&req, name);
 	if (v.o.progress)
 		fm_jw_u64(&req.json, "progress_ms", 1000);
 	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);

@@ -143,7 +143,7 @@ static void begin(struct fmove *c, struct fm_lib_request *req, const char *op,
 		  const struct fmove_name *name, const struct fmove_options *opts)
 {
 	fm_lib_begin(c, req, op);
-	fm_lib_add_name(&req->json, name);
+	fm_lib_add_name(req, name);
 	transfer_options(&req->json, opts);
 	req->limit_ms = opts ? opts->timeout_ms : 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "client/lib/fail.h"
 #include "client/lib/former.h"
 #include "client/lib/tries.h"
 #include "mover/base/exit_code.h"
@@ -30,12 +31,7 @@
 
 static int fail_as(struct fmove_error *err, const struct fm_err *why)
 {
-	err->code = why->code;
-	err->exit = (int)fm_api_exit(why->code);
-	err->is_kept = err->is_full = false;
-	err->bytes = 0;
-	(void)snprintf(err->text, sizeof(err->text), "%s", why->text);	/* as long at most */
-	return why->code;
+	return fm_lib_fail(err, why->code, "%s", why->text);
 }
 
 /* Copies the descriptor, so that the caller keeps his own. */
@@ -129,7 +125,10 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 		ret = kind->once(c, kind->dir_fd, kind->as, &t, result, err);
 		t.is_again = true;
 	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, err));
-	return ret < 0 ? err->code : ret;
+	if (ret == 0)
+		return 0;
+	fm_lib_about(err, what->name);
+	return err->code;
 }
 
 static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t,

@@ -77,6 +77,32 @@ static void check_options(int fd)
 	CHECK(fmove_get(c, fd, &there, &attended, &result, &err), -EINVAL);
 }
 
+static void is_about(const char *node, const char *store, const char *path)
+{
+	if (strcmp(err.node, node) == 0 && strcmp(err.store, store) == 0 &&
+	    strcmp(err.path, path) == 0)
+		return;
+	printf("the error is about %s:%s/%s instead of %s:%s/%s\n", err.node, err.store, err.path,
+	       node, store, path);
+	failures++;
+}
+
+/* An error says what it is about. */
+static void check_about(int fd)
+{
+	static const struct fmove_name missing = {"n2", "s", "mis/sing"}, nobody = {"n9", "s", "x"};
+	struct fmove_entry entry;
+
+	CHECK(fmove_stat(c, &missing, &entry, &err), -ENOENT);
+	is_about("n2", "s", "mis/sing");
+	CHECK(fmove_put(c, fd, &there, NULL, &result, &err), -EEXIST);
+	is_about("n2", "s", "there");
+	CHECK(fmove_put_tree(c, fd, &nobody, NULL, NULL, &result, &err), -ENOTDIR);
+	is_about("n9", "s", "x");
+	CHECK(fmove_unpin(c, "nothing", &err), -EOPNOTSUPP);
+	is_about("", "", "");
+}
+
 int main(int argc, char **argv)
 {
 	int fd = argc == 2 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
@@ -88,6 +114,7 @@ int main(int argc, char **argv)
 	check_descriptors();
 	check_names(fd);
 	check_options(fd);
+	check_about(fd);
 	/* the connection is as good as before */
 	CHECK(fmove_put(c, fd, &(struct fmove_name){ "n2", "s", "here" }, NULL, &result, &err), 0);
 	fmove_close(c);
