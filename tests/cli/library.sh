@@ -41,8 +41,13 @@ export PKG_CONFIG_PATH=$PWD/${lib%/*}/pkgconfig
 # shellcheck disable=SC2046,SC2086
 ok cc $flags "$FM_SOURCE/client/examples/01-put.c" -o by-pkg-config $(pkg-config --cflags --libs --define-variable=prefix="$dir/usr" fmove)
 LD_LIBRARY_PATH=$PWD/${lib%/*} runs ./by-pkg-config
-echo '#include <fmove.h>' >header.cc
-ok c++ -Wall -Wextra -Werror -fsyntax-only -Iusr/include header.cc
+# Each header stands alone.
+for header in usr/include/fmove.h usr/include/fmove/*.h; do
+	echo "#include <${header#usr/include/}>" | tee header.c >header.cc
+	ok cc -Wall -Wextra -Werror -fsyntax-only -Iusr/include header.c
+	ok c++ -Wall -Wextra -Werror -fsyntax-only -Iusr/include header.cc
+done
+[ -e usr/include/fmove/files.h ] || bad "no groups of headers"
 
 mkdir src
 cat >src/CMakeLists.txt <<END

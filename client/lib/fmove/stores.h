@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* fmove/stores.h - what is in a store: looked at, changed, counted, read again. See <fmove.h>. */
+#ifndef FMOVE_STORES_H
+#define FMOVE_STORES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "files.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+enum fmove_type { FMOVE_FILE, FMOVE_DIRECTORY, FMOVE_LINK, FMOVE_OTHER };
+
+struct fmove_entry {
+	char name[FMOVE_NAME_MAX + 1];	/* "" from fmove_stat() */
+	enum fmove_type type;
+	uint64_t size;
+	unsigned mode;
+	int64_t mtime_ns;
+	/* fmove_partials(): bytes it will have; UINT64_MAX: not known; else 0 */
+	uint64_t whole;
+};
+
+int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
+	       struct fmove_error *err);
+
+/*
+ * As fmove_stat(), but of a symbolic link itself. says: what it says, "" of anything else.
+ */
+int fmove_look(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
+	       char says[FMOVE_PATH_MAX + 1], struct fmove_error *err);
+
+/*
+ * Call each() for every entry behind the name `after` ("": all), in the order of the names' bytes,
+ * until it returns false. The directory is read in pages; between two of them, so in each(), other
+ * requests may be made over c.
+ */
+int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,
+	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+	       struct fmove_error *err);
+
+/*
+ * The same for unfinished transfers into the directory, by the names they would get; size: bytes
+ * that are there, mtime_ns: when the last of them was written down. The same put again goes on from
+ * there.
+ */
+int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *after,
+		   bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+		   struct fmove_error *err);
+
+/* What a store has room for; UINT64_MAX: no limit, or of quota: none. */
+struct fmove_space {
+	char store[FMOVE_NAME_MAX + 1];
+	uint64_t size;			/* of its file system */
+	/* what may still come: of the file system, and of the quota */
+	uint64_t free;
+	uint64_t used;			/* against the quota; without one: of the file system */
+	uint64_t quota;
+	uint64_t promised;		/* to transfers that run */
+	/* goes with the directories that were replaced and are kept for a while ... */
+	uint64_t aside;
+	uint64_t trees;			/* ... which are so many */
+	/* the store was not looked through yet: aside may be more */
+	bool is_counting;
+	/* what its rules allow; of one that may only be written the rest says nothing */
+	bool may_read;
+	bool may_write;
+};
+
+/* name->store "": each of the node's stores that may be read or written, in the order of their
+ * names. Until each() returns false; it must not use c. */
+int fmove_space(struct fmove *c, const struct fmove_name *name,
+		bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
+		struct fmove_error *err);
+
+/* A directory that was replaced and is kept aside. */
+struct fmove_aside {
+	uint64_t bytes;			/* that go with it */
+	int64_t since_ns;		/* when it was replaced, since 1970 */
+	char path[FMOVE_PATH_MAX + 1];	/* where it is, below the store */
+	char name[FMOVE_PATH_MAX + 1];	/* what it was, below the store; "": that is not known */
+};
+
+/*
+ * Remove what was replaced in a store and is kept aside, the oldest first; is_dry: only tell.
+ * each() is called for each, when it is gone, and must not use c. An error in the midst leaves the
+ * rest. A node that tells of more than FMOVE_ASIDE_MAX: -EPROTO.
+ */
+#define FMOVE_ASIDE_MAX 16384		/* many times what a store remembers */
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry,
+		void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		struct fmove_error *err);
+
+/* The same of what is unfinished in a store, and nobody works on, by its path; name: that it would
+ * have got; since_ns: when it last changed. */
+int fmove_purge_partials(struct fmove *c, const struct fmove_name *name, bool is_dry,
+			 void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+			 struct fmove_error *err);
+
+/* is_recursive: a directory too, for which it waits up to an hour, unless fmove_set_timeout() said
+ * how long. A node goes on after -ETIMEDOUT. */
+int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
+		 struct fmove_error *err);
+
+/* Missing parents are made. */
+int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_error *err);
+
+/*
+ * Give a file, link or directory another name in the same store: one rename, which is on the disk
+ * when the call returns (if the store is durable). to: a path below the store, whose directory is
+ * there. -EEXIST: it is taken; may_replace: a file or link takes the place of one.
+ */
+int fmove_move(struct fmove *c, const struct fmove_name *name, const char *to, bool may_replace,
+	       struct fmove_error *err);
+
+/*
+ * Make a symbolic link that says target, which is relative and leads nowhere out of the store.
+ * -EEXIST: the name is taken; may_replace: it takes the place of another link.
+ */
+int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *name,
+		  bool may_replace, struct fmove_error *err);
+
+/* What went of what a link led to, and what could not go. */
+struct fmove_rotated {
+	uint32_t gone;
+	char names[513];		/* the first of them, beside the link, one a line */
+	char stays[512];		/* what stays though it is older, and why; "": nothing */
+};
+
+/*
+ * fmove_symlink() to target, a name beside the link, which is replaced; then of what it was led to
+ * by this the last `keep` stay (1 to 1000) and the others go, the oldest first. What another link
+ * beside it leads to, or somebody reads, stays for now. Waits as fmove_remove() does.
+ */
+int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+		 struct fmove_rotated *out, struct fmove_error *err);
+
+/* ---- reading again what is stored ---- */
+
+struct fmove_verified {
+	/* looked at: all of the following, and those that are well */
+	uint64_t files;
+	uint64_t bytes;			/* read */
+	uint64_t corrupt;
+	uint64_t unreadable;
+	uint64_t changed;
+	uint64_t missing;
+	uint64_t swapped;
+	uint64_t without;		/* nothing was kept to compare with */
+	/* of a directory: no manifest names them, and what is missing beside them is not known */
+	uint64_t unlisted;
+	/* findings of kinds that are not known here; 0 from progress() */
+	uint64_t other;
+};
+
+enum fmove_finding_kind {
+	/* size and time are those it came with, the content is not */
+	FMOVE_CORRUPT,
+	FMOVE_UNREADABLE,
+	FMOVE_CHANGED,			/* somebody wrote to it since */
+	FMOVE_MISSING,			/* it came with its directory, and is not there any more */
+	FMOVE_SWAPPED,			/* another file has its name */
+	FMOVE_FINDING_OTHER,		/* a newer daemon's: not known here */
+};
+
+struct fmove_finding {
+	enum fmove_finding_kind kind;
+	/* where the first block begins that differs; what cannot be read */
+	uint64_t offset;
+	/* of the blocks that differ there; of what cannot be read, or is missing; 0: not known */
+	uint64_t length;
+	char path[2 * FMOVE_PATH_MAX + 2];	/* below the store */
+};
+
+/* Zero-initialise; each of the functions may be NULL. */
+struct fmove_verify_options {
+	void (*finding)(void *ctx, const struct fmove_finding *finding);
+	/* about once a second */
+	void (*progress)(void *ctx, const struct fmove_verified *so_far);
+	void *ctx;
+	int cancel_fd;			/* as in struct fmove_options */
+};
+
+/*
+ * Read a file, or all files below a directory, from the disk of the node that has it, and compare
+ * with the digests that were kept when they came. 0: all of it was looked at; what was found is in
+ * *out and was told by finding().
+ */
+int fmove_verify(struct fmove *c, const struct fmove_name *name,
+		 const struct fmove_verify_options *opts, struct fmove_verified *out,
+		 struct fmove_error *err);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
