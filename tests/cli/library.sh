@@ -24,6 +24,20 @@ nm -D --defined-only --with-symbol-versions "$lib" | awk '$2 != "A" { print $3 }
 diff declared listed >out || bad "libfmove.map is not what fmove.h declares: $(cat out)"
 sed "s/\$/@@FMOVE_${version%.*}/" listed | diff - exported >out || bad "what is exported is not what libfmove.map lists: $(cat out)"
 
+# --- the manual page, whose program is built below -----------------------------------------------
+
+page=$FM_SOURCE/client/man/libfmove.3
+sed -n '/^\.SH FUNCTIONS/,/^\.SH ENVIRONMENT/s/^\.BR \(fmove_[a-z0-9_]*\) ()[,.]$/\1/p' "$page" | sort >told
+diff declared told >out || bad "libfmove(3) is not what fmove.h declares: $(cat out)"
+for header in usr/include/fmove/*.h; do
+	grep -q "^\.SS <fmove/${header##*/}>" "$page" || bad "libfmove(3) has no ${header##*/}"
+done
+grep -q "^$(sed -n 's/^#define FMOVE_CALLS_MAX //p' usr/include/fmove/connect.h) of a handle run" "$page" || bad "libfmove(3) has another limit of calls"
+sed -n '/^\.EX/,/^\.EE/p' "$page" | sed '/^\.E[XE]/d; s/\\e/\\/g' >manual.c
+if command -v man >/dev/null; then
+	MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null | grep . && bad "libfmove(3) has mistakes"
+fi
+
 # --- programs ----------------------------------------------------------------------------------
 
 # A library with a sanitizer needs a program with it.
@@ -41,6 +55,10 @@ export PKG_CONFIG_PATH=$PWD/${lib%/*}/pkgconfig
 # shellcheck disable=SC2046,SC2086
 ok cc $flags "$FM_SOURCE/client/examples/01-put.c" -o by-pkg-config $(pkg-config --cflags --libs --define-variable=prefix="$dir/usr" fmove)
 LD_LIBRARY_PATH=$PWD/${lib%/*} runs ./by-pkg-config
+# shellcheck disable=SC2046,SC2086
+ok cc $flags -Wall -Wextra -Werror manual.c -o manual $(pkg-config --cflags --libs --define-variable=prefix="$dir/usr" fmove)
+LD_LIBRARY_PATH=$PWD/${lib%/*} FMOVE_SOCKET=$PWD/none ./manual 2>err >out
+[ $? -ne 0 ] && grep -q "no fmoved listens at $PWD/none" err || bad "the program of libfmove(3): $(cat out err)"
 # Each header stands alone.
 for header in usr/include/fmove.h usr/include/fmove/*.h; do
 	echo "#include <${header#usr/include/}>" | tee header.c >header.cc
