@@ -310,7 +310,7 @@ void fm_ops_close(struct fmove *c)
 
 /*
  * The eventfd of an op that goes on is the parent's, too, who is not to be told anything: another
- * one gets its number.
+ * one gets its number, or none if there is none.
  */
 static void op_forked(struct fmove_op *op)
 {
@@ -320,8 +320,12 @@ static void op_forked(struct fmove_op *op)
 	if (op->state == OP_OVER)
 		return;
 	fd = eventfd(0, EFD_CLOEXEC);
-	(void)dup3(fd, op->fd, O_CLOEXEC);
-	(void)close(fd);
+	if (fd < 0 || dup3(fd, op->fd, O_CLOEXEC) < 0) {
+		(void)close(op->fd);
+		op->fd = -1;
+	}
+	if (fd >= 0)
+		(void)close(fd);
 	fm_list_del(&op->in_queue);
 	op_end(op, fm_lib_fail_forked(&op->err));
 }

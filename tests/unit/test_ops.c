@@ -275,6 +275,33 @@ static void test_a_child_has_its_own(void)
 	down(c);
 }
 
+/* The child cannot be told, and the parent is not told instead. */
+static void test_a_child_without_descriptors(void)
+{
+	struct fmove *c = up(8, 0);
+	struct rlimit few = {0}, saved;
+	struct fmove_op *op;
+	int status;
+	pid_t pid;
+
+	counts->is_silent = true;
+	op = start(c, ask, NULL);
+	await(&counts->asked, 1);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &saved), 0);
+	few.rlim_max = saved.rlim_max;
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(fmove_op_result(op, NULL) != -ECONNRESET);
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &saved), 0);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_FALSE(is_over(op));
+	fmove_op_cancel(op);
+	is_cancelled_at_last(op, "cancelled");
+	down(c);
+}
+
 static const struct fm_test tests[] = {
 	{"many ops, few connections", test_many},
 	{"a result is that of the call", test_a_result_is_the_call_s},
@@ -284,5 +311,6 @@ static const struct fm_test tests[] = {
 	{"to close a handle ends what was started", test_close_ends_all},
 	{"without descriptors nothing is started", test_too_many},
 	{"a child has ops of its own", test_a_child_has_its_own},
+	{"a child without descriptors tells its parent nothing", test_a_child_without_descriptors},
 };
 FM_TEST_MAIN("ops", tests)
