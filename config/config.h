@@ -85,6 +85,7 @@ struct fm_config_node {
 struct fm_config_memory {
 	uint64_t arena_bytes;
 	uint64_t total_bytes;
+	uint64_t buffer_bytes;
 	/* these, 0: what suits this machine (mover/node/tuning.h) */
 	uint64_t slab_bytes;
 	unsigned huge_pages;		/* enum fm_config_pages */

@@ -78,6 +78,11 @@ const struct fm_option fm_options[] = {
 	  false,
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; "
 	  "who asks for more than the rest is refused" },
+	{ "memory.buffers", FM_OPTION_SIZE, AT(memory.buffer_bytes), 1 * MIB, 2 * TIB, "4GiB", NULL,
+	  false,
+	  "Memory of local callers that this daemon maps, for transfers from and to it "
+	  "(fmove_buffer_alloc()). It is theirs, and not of memory.total; a part is kept for "
+	  "root, and one user has at most seven eighths of what is free" },
 	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto",
 	  auto_words, false,
 	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 8 "

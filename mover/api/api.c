@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mover/api/api_buffer.h"
 #include "mover/api/api_door.h"
 #include "mover/api/api_event.h"
 #include "mover/api/api_op.h"
@@ -179,6 +180,7 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 static void client_free(struct client *c)
 {
 	fm_api_task_abandon(&c->owner);
+	fm_api_buffers_drop(&c->owner);
 	fm_packet_conn_free(c->conn);
 	fm_list_del(&c->link);
 	fm_share_give_all(&c->place);
@@ -224,6 +226,7 @@ static int client_new(const struct fm_api_door *door, int fd, const struct ucred
 		(struct fm_api_owner){ .send = client_send, .is_slow = client_is_slow, .ctx = c };
 	c->owner.who = (struct fm_who){ .uid = who->uid, .gid = who->gid };
 	fm_list_init(&c->owner.tasks);
+	fm_list_init(&c->owner.buffers);
 	ret = fm_packet_conn_new(&api->shared, fd, who->uid, &events, c, &c->conn, err);
 	if (ret < 0) {
 		free(c);
@@ -352,6 +355,7 @@ int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_e
 	};
 	api->ops = opts->ops;
 	fm_share_init(&api->tasks.places, &task_limits);
+	fm_api_buffers_init(&api->tasks, opts->buffer_bytes);
 	(void)snprintf(api->node, sizeof(api->node), "%s", opts->node);	/* has at most so many */
 	api->shared.rx = FM_FAULT("api.rx") ? NULL : malloc(FM_API_REQUEST_BYTES_MAX);
 	api->tasks.tx = FM_FAULT("api.tx") ? NULL : malloc(FM_API_MSG_MAX);
@@ -386,7 +390,8 @@ void fm_api_free(struct fm_api *api)
 {
 	if (!api)
 		return;
-	assert(api->is_stopped && fm_list_is_empty(&api->clients) && api->tasks.places.used == 0);
+	assert(api->is_stopped && fm_list_is_empty(&api->clients) && api->tasks.places.used == 0 &&
+	       api->tasks.buffer_bytes.used == 0);
 	free(api->shared.rx);
 	free(api->tasks.tx);
 	free(api);

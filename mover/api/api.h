@@ -14,6 +14,7 @@
 #ifndef FM_API_H
 #define FM_API_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "mover/api/api_limits.h"
@@ -36,6 +37,7 @@ struct fm_api_opts {
 	const struct fm_api_op *const *ops;	/* NULL-terminated: fm_api_ops (api_op.h) */
 	struct fm_holders *holders;	/* who receives descriptors; NULL: we do (tests) */
 	const char *node;		/* our name; copied */
+	uint64_t buffer_bytes;		/* of clients that are mapped, at most */
 };
 
 /*

@@ -49,6 +49,15 @@ int fm_api_event_detached(char *buf, size_t cap, uint64_t id, const char *job)
 	return fm_api_event_end(&w);
 }
 
+int fm_api_event_buffer(char *buf, size_t cap, uint64_t id, uint64_t number)
+{
+	struct fm_json_writer w;
+
+	fm_api_event_begin(&w, buf, cap, id, "done");
+	fm_jw_u64(&w, "buffer", number);
+	return fm_api_event_end(&w);
+}
+
 int fm_api_event_done(char *buf, size_t cap, uint64_t id)
 {
 	struct fm_json_writer w;

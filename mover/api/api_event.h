@@ -44,6 +44,7 @@ int fm_api_event_failed(char *buf, size_t cap, uint64_t id, const struct fm_job_
 /* The ends of the operations; all of them are "done". */
 int fm_api_event_done(char *buf, size_t cap, uint64_t id);
 int fm_api_event_pong(char *buf, size_t cap, uint64_t id, const char *node);
+int fm_api_event_buffer(char *buf, size_t cap, uint64_t id, uint64_t number);
 int fm_api_event_detached(char *buf, size_t cap, uint64_t id, const char *job);
 int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r);
 int fm_api_event_stat(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);

@@ -108,6 +108,8 @@ const struct fm_api_op *const fm_api_ops[] = {
 	&fm_api_put,
 	&fm_api_get,
 	&fm_api_wait,
+	&fm_api_buffer,
+	&fm_api_buffer_free,
 	&fm_api_stat,
 	&fm_api_look,
 	&fm_api_list,

@@ -34,7 +34,8 @@ enum key_type {
 	KEY_JOB,
 	KEY_EXCLUDES,
 	KEY_RANGES,
-	KEY_GROUP
+	KEY_GROUP,
+	KEY_BUFFER
 };
 
 struct key {
@@ -120,6 +121,8 @@ static const struct key keys[] = {
 	[FM_API_KEY_EXPIRES_MS] = {"expires_ms", KEY_U64, AT(expires_ms), FM_API_MS_MAX, 0, NULL},
 	[FM_API_KEY_CHECK_ONLY] = {"check_only", KEY_BOOL, AT(is_check), 0, 0, NULL},
 	[FM_API_KEY_KEEP_LAST] = {"keep_last", KEY_U64, AT(keep_last), FM_KEEP_LAST_MAX, 0, NULL},
+	[FM_API_KEY_BUFFER] = {"buffer", KEY_BUFFER, AT(buffer), 0, AT(has_buffer), NULL},
+	[FM_API_KEY_BYTES] = {"bytes", KEY_U64, AT(bytes), FM_SIZE_LIMIT, 0, NULL},
 	[FM_API_KEY_TO] = {"to", KEY_NAME, AT(to), FM_PATH_LEN_MAX, AT(to_len), NULL},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
@@ -297,6 +300,25 @@ static int group_take(const struct key *k, const struct fm_json *value, struct f
 	return 0;
 }
 
+/* A buffer by its number, and what of it is meant. */
+static int buffer_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
+		       struct fm_err *err)
+{
+	size_t count = value && fm_json_type(value) == FM_JSON_ARRAY ? fm_json_count(value) : 0;
+	struct fm_api_part *part = &r->buffer;
+	uint64_t *const to[] = {&part->number, &part->offset, &part->len};
+	bool is_right = count == 1 || count == 3;
+
+	for (size_t i = 0; is_right && i < count; i++)
+		is_right = fm_json_u64(fm_json_at(value, i), to[i]) == 0 && *to[i] <= INT64_MAX;
+	if (!is_right)
+		return fm_err_set(err, -EINVAL, "\"%s\": neither [NUMBER, OFFSET, LENGTH] nor "
+				  "[NUMBER]", k->name);
+	part->is_whole = count == 1;
+	r->has_buffer = true;
+	return 0;
+}
+
 struct taking {
 	struct fm_api_request *request;
 	struct fm_err *err;
@@ -342,6 +364,8 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 		return ranges_take(k, value, t->request, t->err);
 	case KEY_GROUP:
 		return group_take(k, value, t->request, t->err);
+	case KEY_BUFFER:
+		return buffer_take(k, value, t->request, t->err);
 	}
 	abort();	/* a type without case: our bug */
 }

@@ -24,6 +24,14 @@
 
 struct fm_api_op;
 
+/* A part of a buffer (api_buffer.h). */
+struct fm_api_part {
+	uint64_t number;
+	bool is_whole;			/* the rest is 0 */
+	uint64_t offset;
+	uint64_t len;
+};
+
 /* bytes of a list of 64 nodes' names */
 #define FM_API_NODES_MAX 4200
 
@@ -93,6 +101,9 @@ struct fm_api_request {
 	size_t expect_len;
 	uint64_t keep_last;		/* link: of what it led to; 0: nothing goes */
 	bool is_check;			/* group_commit: only whether it would be done */
+	bool has_buffer;		/* put, get: our end is this, no descriptor */
+	struct fm_api_part buffer;
+	uint64_t bytes;			/* buffer: of the descriptor */
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];
 	char name[FM_NAME_LEN_MAX + 1];	/* of a dataset */

@@ -14,6 +14,8 @@ extern const struct fm_api_op fm_api_move, fm_api_link;
 extern const struct fm_api_op fm_api_group_begin, fm_api_group_commit, fm_api_group_discard;
 extern const struct fm_api_op fm_api_group_list;
 extern const struct fm_api_op fm_api_space, fm_api_purge;
+/* api_buffer.c */
+extern const struct fm_api_op fm_api_buffer, fm_api_buffer_free;
 /* A file of the same name each. */
 extern const struct fm_api_op fm_api_jobs, fm_api_status, fm_api_verify, fm_api_volumes,
 	fm_api_facts;

@@ -37,6 +37,8 @@ struct fm_api_tasks {
 	char *tx;			/* FM_API_MSG_MAX, for writing events */
 	const struct fm_list *doors;	/* struct fm_api_door */
 	struct fm_share places;		/* of those that have not ended */
+	struct fm_share buffer_bytes;
+	struct fm_list buffers;		/* api_buffer.c's */
 };
 
 /* Whose tasks they are. */
@@ -47,6 +49,7 @@ struct fm_api_owner {
 	struct fm_who who;
 	struct fm_list tasks;
 	unsigned count;
+	struct fm_list buffers;		/* api_buffer.c's */
 };
 
 struct fm_api_task {

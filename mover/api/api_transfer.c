@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_buffer.h"
 #include "mover/api/api_event.h"
 #include "mover/api/api_rows.h"
 #include "mover/api/api_task.h"
@@ -39,7 +40,7 @@
 	 FM_API_KEY(RETRY_MS) | FM_API_KEY(LOCAL_STORE) | FM_API_KEY(LOCAL_PATH) | \
 	 FM_API_KEY(FILE) | FM_API_KEY(TREE) | FM_API_KEY(UPDATE) | FM_API_KEY(DELETE) | \
 	 FM_API_KEY(CHECKSUM) | FM_API_KEY(DRY_RUN) | FM_API_KEY(NAMES) | FM_API_KEY(EXCLUDE) | \
-	 FM_API_KEY(JOB))
+	 FM_API_KEY(JOB) | FM_API_KEY(BUFFER))
 #define NAMED (FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH))
 
 /* ---- what the queue says ---- */
@@ -198,11 +199,19 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 	memcpy(o->job.group, a->group, sizeof(o->job.group));
 }
 
-/* Makes a generated source or a sink that discards. It never blocks, so it needs no worker. */
-static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *o,
-			  struct fm_err *err)
+/* Whether our end is memory. */
+static bool is_memory(const struct fm_api_request *a)
+{
+	return a->is_generated || a->is_discarded || a->has_buffer;
+}
+
+/* Makes a source or a sink that is memory. It never blocks, so it needs no worker. */
+static int task_make_file(const struct fm_api_task *t, const struct fm_api_request *a,
+			  struct fm_queue_opts *o, struct fm_err *err)
 {
 	o->end = FM_QUEUE_FILE;
+	if (a->has_buffer)
+		return fm_api_buffer_file(t, a, &o->job.file, &o->job.attr, err);
 	if (a->is_generated)
 		return fm_null_source(a->bytes_generated, &o->job.file, &o->job.attr, err);
 	return fm_null_sink(&o->job.file, err);
@@ -229,8 +238,8 @@ static int task_submit(struct fm_api_task *t, const struct fm_api_request *a,
 		o.job.file = tree;
 		o.job.attr = (struct fm_attr){
 			.type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = a->dev, .ino = a->ino};
-	} else if (a->is_generated || a->is_discarded) {
-		ret = task_make_file(a, &o, err);
+	} else if (is_memory(a)) {
+		ret = task_make_file(t, a, &o, err);
 	}
 	if (ret < 0)
 		return ret;
@@ -413,7 +422,7 @@ static void cancel_waiting(struct fm_api_task *t, bool is_kept)
 static void transfer_fds(const struct fm_api_request *ask, unsigned *least, unsigned *most)
 {
 	*least = *most = 0;
-	if (ask->is_generated || ask->is_discarded || ask->is_store)
+	if (is_memory(ask) || ask->is_store)
 		return;
 	*least = ask->is_tree ? 1 + FM_CHANNEL_SOCKETS_MIN : 1;
 	*most = ask->is_tree ? 1 + FM_CHANNEL_SOCKETS_MAX : ask->op == &fm_api_get ? 2 : 1;
@@ -446,8 +455,20 @@ static int ranges_check(const struct fm_api_request *ask, struct fm_err *err)
 	return 0;
 }
 
+static int buffer_check(const struct fm_api_request *ask, struct fm_err *err)
+{
+	if (!ask->has_buffer || !(ask->is_generated || ask->is_discarded || ask->is_store ||
+				  ask->is_tree || ask->is_attended || ask->is_detached))
+		return 0;
+	return fm_err_set(err, -EINVAL,
+			  "a \"buffer\" is memory of the client: it leaves no room for another "
+			  "source or target, \"detach\" or \"attended\"");
+}
+
 static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 {
+	if (buffer_check(ask, err) < 0)
+		return err->code;
 	if (ask->is_store && (ask->is_generated || ask->is_discarded || ask->file_len > 0))
 		return fm_err_set(err, -EINVAL,
 				  "\"local_store\" leaves no room for another source or target");

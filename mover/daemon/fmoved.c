@@ -324,6 +324,7 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 		.ops = fm_parts_ops(),
 		.holders = fmoved->holders,
 		.node = fmoved->cfg->node.name,
+		.buffer_bytes = fmoved->cfg->memory.buffer_bytes,
 	};
 	const struct group *group;
 	int ret;

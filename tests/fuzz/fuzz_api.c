@@ -45,6 +45,9 @@ static void check_request(const struct fm_api_request *r)
 	check(r->transport <= FM_WANT_TCP && r->durability <= FM_DURABILITY_MEMORY);
 	check(r->bytes_generated <= FM_SIZE_LIMIT && r->timeout_ms <= FM_API_MS_MAX);
 	check(r->conns <= FM_ONLY_CONNS_MAX && strlen(r->only.device) < FM_RAIL_NAME_MAX);
+	check(r->buffer.offset <= INT64_MAX && r->buffer.len <= INT64_MAX);
+	check(!r->buffer.is_whole || (r->buffer.offset == 0 && r->buffer.len == 0));
+	check(r->has_buffer || r->buffer.number == 0);
 	check(strlen(r->only.local) < FM_ONLY_ADDRESS_MAX &&
 	      strlen(r->only.remote) < FM_ONLY_ADDRESS_MAX);
 

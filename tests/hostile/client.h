@@ -26,10 +26,13 @@ struct channel {
 
 /* ---- fds.c: descriptors of every kind ---- */
 
+#define BUFFER_BYTES 65536u		/* of fd_buffer(), mostly */
+
 /* -1: none could be had. The caller's. */
 int fd_any(struct odds *o, int api);
 int fd_source(struct odds *o);
 int fd_target(struct odds *o);
+int fd_buffer(struct odds *o);
 
 /* ---- channels.c ---- */
 

@@ -112,6 +112,19 @@ int fd_any(struct odds *o, int api)
 	}
 }
 
+int fd_buffer(struct odds *o)
+{
+	int fd = memfd_create("hostile buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -1;
+	(void)!ftruncate(fd, BUFFER_BYTES - one_in(o, 30));
+	(void)fallocate(fd, 0, 0, one_in(o, 30) ? 4096 : BUFFER_BYTES);
+	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | (one_in(o, 30) ? 0 : F_SEAL_SHRINK) |
+					     (one_in(o, 30) ? F_SEAL_WRITE : 0));
+	return fd;
+}
+
 int fd_source(struct odds *o)
 {
 	(void)mkfifo("fifo", 0600);

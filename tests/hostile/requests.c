@@ -22,6 +22,8 @@ enum kind {
 	VERIFY,
 	JOB,
 	PATTERNS,
+	BUFFER,
+	BYTES,
 	TEXT,
 	RANGES,
 	GROUP,
@@ -35,7 +37,8 @@ struct key {
 	const char *name;
 	enum kind kind;
 	/* of which it is a key: p(ut) g(et) s(tat ...) m(ove, link) c(ommit, cancel) j(obs, wait,
-	 * resume) b(egin, commit, end a group) l(ist groups) t: stage h(ub) d(atasets: pin ...) */
+	 * resume) b(egin, commit, end a group) l(ist groups) t: stage h(ub) d(atasets: pin ...)
+	 * u: buffer f(ree a buffer) */
 	const char *ops;
 	bool is_needed;
 };
@@ -100,6 +103,9 @@ static const struct key keys[] = {
 	{"keep", BOOL, "c", false},
 	{"all", BOOL, "j", false},
 	{"seq", NUMBER, "jd", false},
+	{"bytes", BYTES, "u", true},
+	{"buffer", BUFFER, "f", true},
+	{"buffer", BUFFER, "pg", false},
 };
 
 static const struct {
@@ -117,10 +123,13 @@ static const struct {
 	{"stage_hub", 'h'},	{"locate", 'h'},	{"datasets", 'd'},
 	{"pin", 'd'},		{"unpin", 'd'},		{"unstage", 'd'},
 	{"check", 'd'},
+	{"buffer", 'u'}, {"buffer", 'u'},  {"buffer_free", 'f'},
 };
 
 static char jobs[JOBS_MAX][16];
 static unsigned job_count;
+static uint64_t buffers[JOBS_MAX];
+static unsigned buffer_count;
 
 static void add(struct request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -255,6 +264,18 @@ static void add_choice(struct odds *o, struct request *r, const char *const *wor
 	add(r, "\"%s\"", words[below(o, count)]);
 }
 
+/* All of one that we have or had, or a part, which is not always in it. */
+static void add_buffer(struct odds *o, struct request *r)
+{
+	unsigned known = buffer_count < JOBS_MAX ? buffer_count : JOBS_MAX;
+
+	add(r, "[%" PRIu64, known > 0 && !one_in(o, 10) ? buffers[below(o, known)] : any_number(o));
+	if (one_in(o, 2))
+		add(r, ",%" PRIu64 ",%" PRIu64, below(o, BUFFER_BYTES + 2),
+		    one_in(o, 10) ? any_number(o) : below(o, BUFFER_BYTES + 2));
+	add(r, "]");
+}
+
 static void add_value(struct odds *o, struct request *r, enum kind kind)
 {
 	static const char *const nodes[] = {"n2", "n2", "h1", "h2", "n1", "nobody"};
@@ -302,6 +323,12 @@ static void add_value(struct odds *o, struct request *r, enum kind kind)
 	case PATTERNS:
 		add(r, "%s", one_in(o, 2) ? "[\"*.tmp\",\"[a\"]" : "[{\"bytes\":\"/w==\"},\"\"]");
 		break;
+	case BUFFER:
+		add_buffer(o, r);
+		break;
+	case BYTES:
+		add(r, "%" PRIu64, one_in(o, 20) ? any_number(o) : BUFFER_BYTES);
+		break;
 	case TEXT:
 		add(r, "\"%s\"", any_word(o));
 		break;
@@ -335,7 +362,7 @@ static bool has_key(struct odds *o, const struct key *k, char letter)
 
 static void add_fds(struct odds *o, struct request *r, char letter, int api)
 {
-	bool is_needed = letter == 'p' || letter == 'g';
+	bool is_needed = letter == 'p' || letter == 'g' || letter == 'b';
 	unsigned count = is_needed + one_in(o, is_needed ? 8 : 20);
 
 	if (one_in(o, 40))
@@ -343,6 +370,7 @@ static void add_fds(struct odds *o, struct request *r, char letter, int api)
 
 	for (unsigned i = 0; i < count; i++) {
 		int fd = one_in(o, 3)	 ? fd_any(o, api)
+			 : letter == 'b' ? fd_buffer(o)
 			 : letter == 'g' ? fd_target(o)
 					 : fd_source(o);
 
@@ -403,9 +431,12 @@ void request_make(struct odds *o, int api, struct request *r)
 
 void request_heard(struct odds *o, const char *event)
 {
-	const char *at = strstr(event, "\"job\"");
+	const char *at = strstr(event, "\"buffer\":");
 
 	(void)o;
+	if (at && sscanf(at, "\"buffer\":%" SCNu64, &buffers[buffer_count % JOBS_MAX]) == 1)
+		buffer_count++;
+	at = strstr(event, "\"job\"");
 	if (!at || sscanf(at, "\"job\": \"%15[^\"]\"", jobs[job_count % JOBS_MAX]) != 1) {
 		if (!at || sscanf(at, "\"job\":\"%15[^\"]\"", jobs[job_count % JOBS_MAX]) != 1)
 			return;

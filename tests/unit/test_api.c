@@ -6,6 +6,7 @@
  * nodes are for tests/cli.
  */
 #include <dirent.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -57,7 +58,7 @@ static int node_api(struct node *n, struct fm_api **out, struct fm_err *err)
 {
 	struct fm_api_opts opts = {
 		.socket_path = n->socket, .mode = 0600, .gid = (gid_t)-1, .queue = n->queue,
-		.ops = fm_api_ops, .node = "n1"
+		.ops = fm_api_ops, .node = "n1", .buffer_bytes = 64u << 20
 	};
 
 	return fm_api_new(n->loop, &opts, n->engine, out, err);
@@ -938,6 +939,192 @@ static void test_a_stop_in_the_middle_leaves_nothing(void)
 		(void)close(fds[i]);
 }
 
+/* ---- buffers ---- */
+
+#define BUFFER (1u << 20)
+#define OPEN_BUFFER "{\"op\":\"buffer\",\"id\":1,\"bytes\":1048576}"
+#define PUT_TO_N2 "\"node\":\"n2\",\"store\":\"s\",\"path\":\"x\""
+
+static int memory_file(size_t bytes)
+{
+	int fd = memfd_create("test buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)bytes), 0);
+	CU_ASSERT_EQUAL_FATAL(fallocate(fd, 0, 0, (off_t)bytes), 0);
+	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
+	return fd;
+}
+
+/* How many of them are mapped by this process. */
+static unsigned mapped(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:test buffer") != NULL;
+	if (f)
+		(void)fclose(f);
+	return n;
+}
+
+/* Hands a descriptor over, which is closed here. */
+static const char *ask_with(struct node *n, int client_fd, const char *text, int fd)
+{
+	CU_ASSERT_TRUE(send_bytes(client_fd, text, strlen(text), &fd, 1) > 0);
+	(void)close(fd);
+	return answer(n, client_fd);
+}
+
+static uint64_t buffer_open(struct node *n, int client_fd)
+{
+	const char *said = ask_with(n, client_fd, OPEN_BUFFER, memory_file(BUFFER));
+	const char *at = strstr(said, "\"event\":\"done\",\"buffer\":");
+
+	CU_ASSERT_TRUE_FATAL(at != NULL);
+	return strtoull(strrchr(at, ':') + 1, NULL, 10);
+}
+
+/* rest: what follows the number of the buffer. */
+static const char *ask_of(struct node *n, int client_fd, const char *op, uint64_t number,
+			  const char *rest)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text), "{\"op\":\"%s\",\"id\":2,\"buffer\":[%" PRIu64 "%s}",
+		       op, number, rest);
+	return ask(n, client_fd, text);
+}
+
+/*
+ * Goal: a buffer is mapped once, as long as somebody has it: its connection, or a transfer, whoever
+ * of the two ends first.
+ */
+static void test_a_buffer_is_mapped_as_long_as_it_is_used(void)
+{
+	unsigned before;
+	uint64_t number;
+	struct node n;
+	int fd, other;
+
+	node_up(&n);
+	peer_add(&n);
+	before = open_fds();
+	fd = client(&n);
+	other = client(&n);
+	number = buffer_open(&n, fd);
+	CU_ASSERT_EQUAL(mapped(), 1);
+	/* Any connection of the same user may name it. */
+	CU_ASSERT_TRUE(says(ask_of(&n, other, "put", number,
+				   ",5,100]," PUT_TO_N2 ",\"progress_ms\":20"),
+			    "accepted"));
+	CU_ASSERT_TRUE(says(ask_of(&n, fd, "buffer_free", number, "]"), "done"));
+	CU_ASSERT_TRUE(says(ask_of(&n, fd, "buffer_free", number, "]"), "EBADF"));
+	CU_ASSERT_TRUE(says(ask_of(&n, fd, "put", number, "]," PUT_TO_N2), "EBADF"));
+	loop_idle(n.loop, 5);
+	CU_ASSERT_EQUAL(mapped(), 1);
+	(void)close(other);
+	loop_idle(n.loop, 50);
+	CU_ASSERT_EQUAL(mapped(), 0);
+	number = buffer_open(&n, fd);
+	CU_ASSERT_EQUAL(mapped(), 1);
+	(void)close(fd);
+	loop_idle(n.loop, 5);
+	CU_ASSERT_EQUAL(mapped(), 0);
+	CU_ASSERT_EQUAL(open_fds(), before);
+	/* What is there at the end is unmapped, too. */
+	fd = client(&n);
+	(void)buffer_open(&n, fd);
+	node_down(&n);
+	CU_ASSERT_EQUAL(mapped(), 0);
+	(void)close(fd);
+}
+
+static void test_a_wrong_buffer_is_refused(void)
+{
+	static const char *const parts[][2] = {
+		{",0,1048577]," PUT_TO_N2, "not all in a buffer of 1048576"},
+		{",1048577,0]," PUT_TO_N2, "not all in"},
+		{",9223372036854775807,9223372036854775807]," PUT_TO_N2, "not all in"},
+		{",9223372036854775808,0]," PUT_TO_N2, "too big integer"},
+		{",0,-1]," PUT_TO_N2, "neither [NUMBER, OFFSET, LENGTH]"},
+		{",0]," PUT_TO_N2, "neither [NUMBER, OFFSET, LENGTH]"},
+		{",0,1,2]," PUT_TO_N2, "neither [NUMBER, OFFSET, LENGTH]"},
+		{",\"0\",1]," PUT_TO_N2, "neither [NUMBER, OFFSET, LENGTH]"},
+		{"]," PUT_TO_N2 ",\"detach\":true", "leaves no room"},
+		{"]," PUT_TO_N2 ",\"generate\":5", "leaves no room"},
+		{"]," PUT_TO_N2 ",\"tree\":true", "leaves no room"},
+		{"]," PUT_TO_N2 ",\"local_store\":\"s\",\"local_path\":\"a\"", "leaves no room"},
+		{"]," PUT_TO_N2 ",\"attended\":true", "leaves no room"},
+	};
+	uint64_t number;
+	struct node n;
+	int fd, ends[2];
+
+	node_up(&n);
+	peer_add(&n);
+	fd = client(&n);
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	CU_ASSERT_TRUE(says(ask_with(&n, fd, OPEN_BUFFER, ends[0]), "memory file"));
+	(void)close(ends[1]);
+	CU_ASSERT_TRUE(says(ask(&n, fd, OPEN_BUFFER), "0 descriptors came"));
+	CU_ASSERT_TRUE(
+		says(ask_with(&n, fd, OPEN_BUFFER, memory_file(2 * BUFFER)), "has 2097152 bytes"));
+	CU_ASSERT_TRUE(says(ask_with(&n, fd, "{\"op\":\"buffer\",\"id\":1}", memory_file(BUFFER)),
+			    "buffer needs \\\"bytes\\\""));
+	/* More than there are for all: it never has a place. */
+	CU_ASSERT_TRUE(says(ask_with(&n, fd,
+				     "{\"op\":\"buffer\",\"id\":1,\"bytes\":68719476736}",
+				     memory_file(BUFFER)),
+			    "EBUSY"));
+	CU_ASSERT_EQUAL(mapped(), 0);
+	number = buffer_open(&n, fd);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		CU_ASSERT_TRUE(says(ask_of(&n, fd, "put", number, parts[i][0]), parts[i][1]));
+	CU_ASSERT_TRUE(says(ask_of(&n, fd, "buffer_free", number, ",0,1]"), "takes all of"));
+	CU_ASSERT_TRUE(says(ask_of(&n, fd, "put", number ^ 1, "]," PUT_TO_N2), "EBADF"));
+	CU_ASSERT_EQUAL(mapped(), 1);
+	(void)close(fd);
+	node_down(&n);
+	CU_ASSERT_EQUAL(mapped(), 0);
+}
+
+/* Goal: there are at most so many bytes of buffers, and at most FM_API_BUFFERS_MAX, and all of them
+ * come back. */
+static void test_buffers_have_a_limit(void)
+{
+	struct node n;
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	for (unsigned round = 0; round < 2; round++) {
+		unsigned count = 0;
+		const char *said = "done";
+
+		while (count <= 64 && strstr(said, "done"))
+			count += strstr(said = ask_with(&n, fd, OPEN_BUFFER, memory_file(BUFFER)),
+					"done") != NULL;
+		/* One user has seven eighths of what is free, root too. */
+		CU_ASSERT_TRUE(count > 40 && count < 64 && mapped() == count);
+		CU_ASSERT_TRUE(says(said, "memory.buffers"));
+		CU_ASSERT_TRUE(says(said, "\"full\":true"));
+		(void)close(fd);
+		loop_idle(n.loop, 20);
+		CU_ASSERT_EQUAL(mapped(), 0);
+		fd = client(&n);
+	}
+	for (unsigned count = 0; count <= 1024; count++)
+		if (!strstr(ask_with(&n, fd, "{\"op\":\"buffer\",\"id\":1,\"bytes\":4096}",
+				     memory_file(4096)),
+			    "done"))
+			break;
+	CU_ASSERT_TRUE(mapped() > 512 && mapped() < 1024);
+	(void)close(fd);
+	node_down(&n);
+}
+
 /* ---- the n-th failure ---- */
 
 /* A client's whole visit; what fails is only ever said, or the connection ends. */
@@ -947,15 +1134,17 @@ static void visit(struct node *n)
 
 	if (fd < 0)
 		return;
-	for (unsigned i = 0; i < 3 && fd >= 0; i++) {
+	for (unsigned i = 0; i < 4 && fd >= 0; i++) {
 		static const char *const texts[] = {
 			"{\"op\":\"ping\",\"id\":1}",
 			"{\"op\":\"list\",\"id\":2,\"store\":\"s\",\"path\":\"\"}",
-			"{\"op\":\"put\",\"id\":3,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}"
+			"{\"op\":\"put\",\"id\":3,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
+			OPEN_BUFFER
 		};
-		int source = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		int source = i == 3 ? memory_file(BUFFER) :
+				      open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-		if (send_bytes(fd, texts[i], strlen(texts[i]), &source, i == 2 ? 1 : 0) < 0 ||
+		if (send_bytes(fd, texts[i], strlen(texts[i]), &source, i >= 2 ? 1 : 0) < 0 ||
 		    !*answer(n, fd)) {
 			(void)close(fd);
 			fd = -1;
@@ -992,6 +1181,7 @@ static void fail_each_point(void)
 		was_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_EQUAL(open_fds(), before);
+		CU_ASSERT_EQUAL(mapped(), 0);
 		if (!was_fired)
 			break;
 		fired++;
@@ -1041,6 +1231,10 @@ static const struct fm_test tests[] = {
 	{"transfers that wait hold no more than they need", test_transfers_that_wait_are_small},
 	{"the socket of a dead daemon is replaced, that of a living one is not",
 	 test_the_socket_of_a_dead_daemon_is_replaced},
+	{"a buffer is mapped as long as it is used",
+	 test_a_buffer_is_mapped_as_long_as_it_is_used},
+	{"a wrong buffer is refused", test_a_wrong_buffer_is_refused},
+	{"buffers have a limit, and come back", test_buffers_have_a_limit},
 	{"a stop in the middle leaves nothing", test_a_stop_in_the_middle_leaves_nothing},
 	{"the n-th failure costs nothing but itself",
 	 test_the_nth_failure_costs_nothing_but_itself},
