@@ -19,6 +19,7 @@
 #include "fmove/connect.h"
 #include "fmove/files.h"
 #include "fmove/ranges.h"
+#include "fmove/memory.h"
 #include "fmove/groups.h"
 #include "fmove/jobs.h"
 #include "fmove/ops.h"

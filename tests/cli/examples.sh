@@ -15,6 +15,8 @@ ok "$examples/example-02-get" n2 s example back
 same f back
 ok "$examples/example-03-ranges" n2 s example
 grep -q "^108 bytes of version .*; the first is $(head -c 1 f | od -An -tx1 | tr -d ' ')$" out || bad "03-ranges says: $(cat out)"
+ok "$examples/example-07-buffer" n2 s buffer
+grep -q '^1000000 bytes came back, the first is 2$' out || bad "07-buffer says: $(cat out)"
 "$examples/example-02-get" n2 s nothing nothing 2>err
 [ $? -eq 1 ] && [ ! -e nothing ] || bad "02-get of nothing: $(cat err)"
 mkdir parts

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* fmove/memory.h - put from memory, and receive into it. See <fmove.h>. */
+#ifndef FMOVE_MEMORY_H
+#define FMOVE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "files.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/*
+ * Pages that the daemon maps, too: what is put from them goes from there, and what is received into
+ * them comes there, without a copy in between. They are huge where the machine has huge pages to
+ * spare. The daemon's memory.buffers (fmove.conf(5)) is a limit: -EBUSY.
+ */
+struct fmove_buffer;
+
+struct fmove_part {
+	struct fmove_buffer *buffer;
+	size_t offset;
+	size_t length;
+};
+
+/* Filled with zeros. A connection to the daemon belongs to it. Several threads may use one. */
+int fmove_buffer_alloc(struct fmove *c, size_t bytes, struct fmove_buffer **out,
+		       struct fmove_error *err);
+
+/* Where it is, page-aligned. */
+void *fmove_buffer_memory(const struct fmove_buffer *b);
+
+/* No call uses it. What its process left behind of it is of no harm. NULL is allowed. */
+void fmove_buffer_free(struct fmove_buffer *b);
+
+/*
+ * Put a part of a buffer, and get into one, at most so many bytes (-EFBIG); result->bytes says how
+ * many came. Who changes what is being put damages that: chunks that changed on their way go again,
+ * and after a few times it is -EBADMSG.
+ */
+int fmove_put_buffer(struct fmove *c, const struct fmove_part *from, const struct fmove_name *name,
+		     const struct fmove_options *opts, struct fmove_result *result,
+		     struct fmove_error *err);
+int fmove_get_buffer(struct fmove *c, const struct fmove_part *to, const struct fmove_name *name,
+		     const struct fmove_options *opts, struct fmove_result *result,
+		     struct fmove_error *err);
+
+/* The same with any memory: it is copied first, from what came afterwards. */
+int fmove_put_memory(struct fmove *c, const void *from, size_t length,
+		     const struct fmove_name *name, const struct fmove_options *opts,
+		     struct fmove_result *result, struct fmove_error *err);
+int fmove_get_memory(struct fmove *c, void *to, size_t length, const struct fmove_name *name,
+		     const struct fmove_options *opts, struct fmove_result *result,
+		     struct fmove_error *err);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
