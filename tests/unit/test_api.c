@@ -1090,6 +1090,43 @@ static void test_a_wrong_buffer_is_refused(void)
 	CU_ASSERT_EQUAL(mapped(), 0);
 }
 
+/* Somebody else, who may connect. */
+static int client_of_nobody(const struct node *n)
+{
+	int fd;
+
+	CU_ASSERT_EQUAL_FATAL(chmod(test_dir(), 0755), 0);
+	CU_ASSERT_EQUAL_FATAL(chmod(n->socket, 0666), 0);
+	CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+	fd = client(n);
+	CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+	return fd;
+}
+
+/* Goal: a buffer is its user's, even if another one knows its number. */
+static void test_a_buffer_is_of_its_user(void)
+{
+	uint64_t number;
+	struct node n;
+	int fd, other;
+
+	if (geteuid() != 0)
+		return;	/* nobody else can be played */
+	node_up(&n);
+	peer_add(&n);
+	fd = client(&n);
+	number = buffer_open(&n, fd);
+	other = client_of_nobody(&n);
+	CU_ASSERT_TRUE(says(ask(&n, other, "{\"op\":\"ping\",\"id\":7}"), "done"));
+	CU_ASSERT_TRUE(says(ask_of(&n, other, "put", number, "]," PUT_TO_N2), "EBADF"));
+	CU_ASSERT_TRUE(says(ask_of(&n, other, "get", number, "]," PUT_TO_N2), "EBADF"));
+	CU_ASSERT_TRUE(says(ask_of(&n, other, "buffer_free", number, "]"), "EBADF"));
+	CU_ASSERT_EQUAL(mapped(), 1);
+	(void)close(other);
+	(void)close(fd);
+	node_down(&n);
+}
+
 /* Goal: there are at most so many bytes of buffers, and at most FM_API_BUFFERS_MAX, and all of them
  * come back. */
 static void test_buffers_have_a_limit(void)
@@ -1234,6 +1271,7 @@ static const struct fm_test tests[] = {
 	{"a buffer is mapped as long as it is used",
 	 test_a_buffer_is_mapped_as_long_as_it_is_used},
 	{"a wrong buffer is refused", test_a_wrong_buffer_is_refused},
+	{"a buffer is of its user", test_a_buffer_is_of_its_user},
 	{"buffers have a limit, and come back", test_buffers_have_a_limit},
 	{"a stop in the middle leaves nothing", test_a_stop_in_the_middle_leaves_nothing},
 	{"the n-th failure costs nothing but itself",
