@@ -33,11 +33,19 @@ for program in fmove fmoved fmove-nvmed; do
 	[ -x "$dir/root/usr/local/bin/$program" ] || bad "$program is not installed"
 	readelf -SW "$dir/root/usr/local/bin/$program" | grep -q '\.debug_info' && bad "$program is not stripped"
 done
+# It is found where it is, and what python3 writes beside it goes with it.
+if command -v /usr/bin/python3 >/dev/null; then
+	package=$(find "$dir/root" -path '*-packages/fmove')
+	PYTHONPATH=${package%/fmove} ok env -u PYTHONDONTWRITEBYTECODE /usr/bin/python3 -c \
+		'import fmove, importlib.metadata as m; assert m.version("fmove") == fmove.__version__'
+	[ -d "$package/__pycache__" ] || bad "python3 wrote nothing beside $package"
+fi
 mkdir -p "$dir/root/usr/local/share/man/man1" && touch "$dir/root/usr/local/share/man/man1/another.1"
 cp -a "$dir/root" "$dir/gone"
 ok make_here uninstall DESTDIR="$dir/gone"
 [ "$(find "$dir/gone" -type f -o -type l)" = "$dir/gone/usr/local/share/man/man1/another.1" ] || bad "uninstall leaves $(find "$dir/gone" ! -type d)"
 [ -z "$(find "$dir/gone" -name fmove)" ] || bad "uninstall leaves $(find "$dir/gone" -name fmove)"
+[ -z "$(find "$dir/gone" -name 'fmove-*' -o -name __pycache__)" ] || bad "uninstall leaves $(find "$dir/gone" -name 'fmove-*' -o -name __pycache__)"
 mkdir "$dir/other" && ln -s "$FM_SOURCE/.ci" "$dir/other/"
 make -s -C "$dir/other" -f "$FM_SOURCE/Makefile" uninstall >out 2>err && bad "uninstall of what was never installed"
 grep -q 'nothing was installed from this tree' err || bad "uninstall: $(cat err)"

@@ -1,0 +1,548 @@
+# SPDX-License-Identifier: MIT
+"""What a program asks of the daemon of its machine."""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import io
+import mmap
+import os
+import secrets
+import stat as modes
+import threading
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import ranges as _ranges
+from . import stream, tree
+from .errors import FmoveError, error
+from .group import Group, new_id
+from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
+from .names import Name, from_json, parse, to_json
+from .results import (
+    Entry,
+    Finding,
+    Options,
+    Progress,
+    Result,
+    Verified,
+    entry_of,
+    progress_of,
+    result_of,
+)
+
+Named = Union[str, Name]
+Content = Union[bytes, bytearray, memoryview]
+Source = Union[int, str, "os.PathLike[str]", Content, io.IOBase]
+OnProgress = Callable[[Progress], object]
+
+MEMORY_PUT_MAX = 64 << 20  # bytes in memory of which a put makes a copy; more go through a pipe
+PROGRESS_MS = 200
+REMOVE_S = 3600.0  # millions of files may be in a directory
+
+
+class Connection:
+    """To the daemon. Threads share it, and a child process opens one of its own."""
+
+    def __init__(self, socket: Optional[str] = None) -> None:
+        self.socket = socket or os.environ.get("FMOVE_SOCKET") or SOCKET
+        self._lock = threading.Lock()
+        self._link: Optional[Link] = None
+        close_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread of the parent may hold the other
+        self._link = None
+
+    def close(self) -> None:
+        """What is under way is cancelled. The next request connects again."""
+        with self._lock:
+            link, self._link = self._link, None
+        if link:
+            link.close()
+
+    # ---- requests ----
+
+    def ask(self, op: str, fields: Dict[str, Any], fds: Sequence[int] = ()) -> Request:
+        """A request of fmove-api(7). One that an old connection does not take goes over a new one."""
+        link, is_new = self._connected()
+        try:
+            return link.ask(op, fields, fds)
+        except FmoveError:
+            if is_new or link.error is None:
+                raise
+        return self._connected()[0].ask(op, fields, fds)
+
+    def _connected(self) -> Tuple[Link, bool]:
+        with self._lock:
+            if self._link is not None and self._link.error is None:
+                return self._link, False
+            self._link = Link(self.socket)
+            return self._link, True
+
+    def answer(
+        self,
+        op: str,
+        fields: Dict[str, Any],
+        *,
+        timeout: Optional[float] = None,
+        on_event: Optional[Callable[[Event], None]] = None,
+    ) -> Event:
+        """The last event of a request about stores or nodes."""
+        if timeout is not None:
+            fields = {**fields, "timeout_ms": _ms(timeout)}
+        request = self.ask(op, fields)
+        if timeout is not None:
+            request.silence_s = timeout + ANSWER_S
+        return request.wait(on_event)
+
+    def _transfer(
+        self,
+        op: str,
+        name: Name,
+        fields: Dict[str, Any],
+        fds: Sequence[int],
+        timeout: Optional[float],
+        progress: Optional[OnProgress],
+    ) -> Result:
+        fields = {**name.fields(), **fields}
+        if timeout is not None:
+            fields["timeout_ms"] = _ms(timeout)
+        if progress:
+            fields["progress_ms"] = PROGRESS_MS
+        request = self.ask(op, fields, fds)
+        request.silence_s = None if timeout is None else timeout + ANSWER_S
+        return result_of(request.wait(_teller(progress)))
+
+    # ---- whole files ----
+
+    def put(
+        self,
+        source: Source,
+        name: Named,
+        *,
+        force: bool = False,
+        group: Optional[str] = None,
+        latest: Optional[str] = None,
+        timeout: Optional[float] = None,
+        progress: Optional[OnProgress] = None,
+        options: Options = Options(),
+    ) -> Result:
+        """Sends a file (a path, a descriptor, an open file) or bytes to name, which is seen as a
+        whole. force: it may replace a file. latest: the symbolic link of that name, beside it,
+        leads to it then."""
+        to = parse(name)
+        fields = _put_fields(force, group, options)
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            result = self._put_bytes(memoryview(source).cast("B"), to, fields, timeout, progress)
+        else:
+            with _Opened(source) as fd:
+                result = self._transfer("put", to, fields, [fd], timeout, progress)
+        if latest is not None:
+            self.ln(to.last, to.beside(latest), force=True)
+        return result
+
+    def _put_bytes(
+        self,
+        data: memoryview,
+        name: Name,
+        fields: Dict[str, Any],
+        timeout: Optional[float],
+        progress: Optional[OnProgress],
+    ) -> Result:
+        if len(data) <= MEMORY_PUT_MAX:
+            fd = _memory_file(data)
+            try:
+                return self._transfer("put", name, fields, [fd], timeout, progress)
+            finally:
+                os.close(fd)
+        if timeout is not None:
+            fields = {**fields, "timeout_ms": _ms(timeout)}
+        raw = stream.RawWriter(self, name, fields)
+        try:
+            for at in range(0, len(data), MEMORY_PUT_MAX):
+                raw.write(data[at : at + MEMORY_PUT_MAX])
+                if progress:
+                    progress(Progress("copying", raw.tell(), len(data), ""))
+            return raw.commit()
+        except BaseException:
+            raw.discard()
+            raise
+
+    def get(
+        self,
+        name: Named,
+        target: Union[int, str, "os.PathLike[str]"],
+        *,
+        force: bool = False,
+        timeout: Optional[float] = None,
+        progress: Optional[OnProgress] = None,
+        options: Options = Options(),
+    ) -> Result:
+        """Receives a file into a path, which is there as a whole or not at all, or into a
+        descriptor: an empty file, a pipe or a socket. force: it may replace what has that path."""
+        source = parse(name)
+        if isinstance(target, int):
+            return self._transfer("get", source, options.fields(), [target], timeout, progress)
+        part = _Part(os.fspath(target), force)
+        try:
+            result = self._transfer("get", source, options.fields(), [part.fd], timeout, progress)
+            part.publish(result, options.durability != "memory")
+            return result
+        finally:
+            part.close()
+
+    def read(
+        self, name: Named, *, timeout: Optional[float] = None, options: Options = Options()
+    ) -> bytes:
+        """All of a file."""
+        fields = {**options.fields(), "durability": "memory"}
+        fd = os.memfd_create("fmove file", os.MFD_CLOEXEC)
+        try:
+            result = self._transfer("get", parse(name), fields, [fd], timeout, None)
+            if result.bytes == 0:
+                return b""
+            with mmap.mmap(fd, result.bytes, prot=mmap.PROT_READ) as content:
+                return content[:]
+        finally:
+            os.close(fd)
+
+    # ---- parts of files ----
+
+    def read_ranges(
+        self,
+        name: Named,
+        ranges: Iterable[Tuple[int, int]],
+        *,
+        timeout: Optional[float] = None,
+        options: Options = Options(),
+    ) -> List[bytes]:
+        """What each range, an offset and a length, has. All are of one version of the file: ESTALE
+        else. EINVAL: one ends behind the file's end."""
+        wanted = list(ranges)
+        _ranges.check(wanted)
+        rooms = [bytearray(length) for _, length in wanted]
+        self.read_ranges_into(name, wanted, rooms, timeout=timeout, options=options)
+        return [bytes(room) for room in rooms]
+
+    def read_ranges_into(
+        self,
+        name: Named,
+        ranges: Sequence[Tuple[int, int]],
+        into: Sequence[Union[bytearray, memoryview]],
+        *,
+        timeout: Optional[float] = None,
+        options: Options = Options(),
+    ) -> None:
+        """Range i comes into the memory into[i], which has its length."""
+        _ranges.check(ranges)
+        rooms = [memoryview(room).cast("B") for room in into]
+        if [len(room) for room in rooms] != [length for _, length in ranges]:
+            raise error(errno.EINVAL, "each range needs memory of its length")
+        fields = options.fields()
+        if timeout is not None:
+            fields["timeout_ms"] = _ms(timeout)
+        _ranges.read(self.ask, parse(name), ranges, rooms, fields)
+
+    def open(
+        self,
+        name: Named,
+        mode: str = "rb",
+        *,
+        force: bool = False,
+        group: Optional[str] = None,
+        timeout: Optional[float] = None,
+        encoding: str = "utf-8",
+        options: Options = Options(),
+    ) -> Any:
+        """A stored file to read ("rb", "r"), or a new one to write ("wb", "w"). The new one is seen
+        when it is closed; an exception in its with-block discards it."""
+        if mode in ("r", "rb"):
+            reader = self.open_reader(name, options=options)
+            return reader if mode == "rb" else io.TextIOWrapper(reader, encoding=encoding)
+        if mode not in ("w", "wb"):
+            raise ValueError(f"mode {mode!r}: a stored file is read, or written as a whole")
+        writer = self.open_writer(name, force=force, group=group, timeout=timeout, options=options)
+        return writer if mode == "wb" else stream.TextWriteStream(writer, encoding=encoding)
+
+    def open_reader(self, name: Named, *, options: Options = Options()) -> stream.ReadStream:
+        of = parse(name)
+        entry = self.stat(of)
+        if entry.is_dir:
+            raise error(errno.EISDIR, f"{of} is a directory")
+        return stream.ReadStream(stream.RawReader(self, of, entry, options.fields()))
+
+    def open_writer(
+        self,
+        name: Named,
+        *,
+        force: bool = False,
+        group: Optional[str] = None,
+        timeout: Optional[float] = None,
+        autocommit: bool = True,
+        options: Options = Options(),
+    ) -> stream.WriteStream:
+        """autocommit False: close() brings all of it to the far end, and commit() names it."""
+        fields = _put_fields(force, group, options)
+        if timeout is not None:
+            fields["timeout_ms"] = _ms(timeout)
+        return stream.WriteStream(stream.RawWriter(self, parse(name), fields), autocommit)
+
+    # ---- directories, by libfmove ----
+
+    def put_tree(
+        self,
+        directory: Union[str, "os.PathLike[str]"],
+        name: Named,
+        *,
+        force: bool = False,
+        update: bool = False,
+        delete: bool = False,
+        group: Optional[str] = None,
+        timeout: Optional[float] = None,
+        progress: Optional[OnProgress] = None,
+        options: Options = Options(),
+    ) -> Result:
+        """Sends a directory, published as a whole. update: what differs; delete: what is only there
+        goes."""
+        how = tree.How(force, update, delete, group, timeout, progress, options)
+        return tree.put(self.socket, os.fspath(directory), parse(name), how)
+
+    def get_tree(
+        self,
+        name: Named,
+        directory: Union[str, "os.PathLike[str]"],
+        *,
+        force: bool = False,
+        update: bool = False,
+        delete: bool = False,
+        timeout: Optional[float] = None,
+        progress: Optional[OnProgress] = None,
+        options: Options = Options(),
+    ) -> Result:
+        """Receives a directory, which is there as a whole or not at all."""
+        how = tree.How(force, update, delete, None, timeout, progress, options)
+        return tree.get(self.socket, parse(name), os.fspath(directory), how)
+
+    # ---- what is in a store ----
+
+    def stat(self, name: Named, *, timeout: Optional[float] = None) -> Entry:
+        of = parse(name)
+        return entry_of(self.answer("stat", of.fields(), timeout=timeout), of.last)
+
+    def exists(self, name: Named) -> bool:
+        try:
+            self.stat(name)
+            return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def ls(self, name: Named, *, timeout: Optional[float] = None) -> Iterator[Entry]:
+        """The entries of a directory, in the order of their bytes."""
+        fields = parse(name).fields()
+        after: Any = ""
+        while True:
+            done = self.answer("list", {**fields, "after": after}, timeout=timeout)
+            entries = done.get("entries", [])
+            yield from map(entry_of, entries)
+            if not done.get("more") or not entries:
+                return
+            after = entries[-1]["name"]
+
+    def rm(self, name: Named, *, recursive: bool = False, timeout: Optional[float] = None) -> None:
+        fields = parse(name).fields()
+        if recursive:
+            fields["recursive"] = True
+            timeout = REMOVE_S if timeout is None else timeout
+        self.answer("remove", fields, timeout=timeout)
+
+    def mkdir(self, name: Named, *, timeout: Optional[float] = None) -> None:
+        """Missing parents are made."""
+        self.answer("mkdir", parse(name).fields(), timeout=timeout)
+
+    def mv(
+        self, name: Named, to: str, *, force: bool = False, timeout: Optional[float] = None
+    ) -> None:
+        """Another name, a path of the same store, by one rename."""
+        self._name("move", parse(name), to, force, timeout)
+
+    def ln(
+        self, target: str, name: Named, *, force: bool = False, timeout: Optional[float] = None
+    ) -> None:
+        """A symbolic link that says target. force: it may replace another link."""
+        self._name("link", parse(name), target, force, timeout)
+
+    def _name(self, op: str, name: Name, to: str, force: bool, timeout: Optional[float]) -> None:
+        fields: Dict[str, Any] = {**name.fields(), "to": to_json(to)}
+        if force:
+            fields["force"] = True
+        self.answer(op, fields, timeout=timeout)
+
+    def verify(self, name: Named) -> Verified:
+        """Reads again what is stored, and compares it with the checksums that were kept."""
+        findings: List[Finding] = []
+
+        def on_event(event: Event) -> None:
+            if event["event"] == "finding":
+                findings.append(
+                    Finding(
+                        str(event.get("kind", "")),
+                        from_json(event.get("path", "")),
+                        int(event.get("offset", 0)),
+                        int(event.get("length", 0)),
+                    )
+                )
+
+        request = self.ask("verify", parse(name).fields())
+        request.silence_s = None
+        done = request.wait(on_event)
+        return Verified(done["files"], done["bytes"], done["without"], tuple(findings))
+
+    def group(
+        self,
+        name: Named,
+        *,
+        members: int = 0,
+        expect: Iterable[str] = (),
+        force: bool = False,
+        expires: Optional[float] = None,
+    ) -> Group:
+        """Begins a group: what is put below name with its ID is seen at its commit."""
+        made = Group(self, parse(name), new_id())
+        return made.begin(members=members, expect=expect, force=force, expires=expires)
+
+    # ---- nodes ----
+
+    def ping(self) -> Event:
+        return self.answer("ping", {})
+
+    def status(self) -> Event:
+        """The node's status, as fmove-api(7) describes it."""
+        return self.answer("status", {})
+
+    def stores(self, node: str) -> Iterator[Event]:
+        """What each store of a node has room for, as fmove-api(7) describes it."""
+        after = ""
+        while True:
+            fields = {"node": node, "store": "", "path": "", "after": after}
+            done = self.answer("space", fields)
+            after = str(done.get("store", ""))
+            if not after:
+                return
+            yield done
+
+
+def _ms(seconds: float) -> int:
+    """0 would be without end."""
+    return max(1, int(seconds * 1000))
+
+
+def _put_fields(force: bool, group: Optional[str], options: Options) -> Dict[str, Any]:
+    fields = options.fields()
+    if force:
+        fields["force"] = True
+    if group:
+        fields["group"] = group
+    return fields
+
+
+def _teller(progress: Optional[OnProgress]) -> Callable[[Event], None]:
+    def on_event(event: Event) -> None:
+        if progress and event["event"] == "progress":
+            progress(progress_of(event))
+
+    return on_event
+
+
+def _memory_file(data: memoryview) -> int:
+    fd = os.memfd_create("fmove bytes", os.MFD_CLOEXEC)
+    try:
+        while len(data):
+            data = data[os.write(fd, data) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+class _Opened:
+    """The descriptor of what a program names: a path, a descriptor, or an open file. A regular
+    file is sent from its start, wherever it was read or written last."""
+
+    def __init__(self, source: Union[int, str, "os.PathLike[str]", io.IOBase]) -> None:
+        self._is_ours = False
+        if isinstance(source, int):
+            self.fd = source
+        elif isinstance(source, io.IOBase):
+            source.flush()
+            self.fd = source.fileno()
+        else:
+            self.fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+            self._is_ours = True
+            return
+        if modes.S_ISREG(os.fstat(self.fd).st_mode):
+            os.lseek(self.fd, 0, os.SEEK_SET)
+
+    def __enter__(self) -> int:
+        return self.fd
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            os.close(self.fd)
+
+
+class _Part:
+    """The target of a get, under another name until it is complete."""
+
+    def __init__(self, path: str, force: bool) -> None:
+        self._path = path
+        self._force = force
+        if not force and os.path.lexists(path):
+            raise error(errno.EEXIST, f"{path} exists; it is replaced only if asked for")
+        directory = os.path.dirname(path) or "."
+        self._dir = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._name: Optional[str] = f".fmove.{secrets.token_hex(8)}.part"
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self.fd = os.open(self._name, flags, 0o600, dir_fd=self._dir)
+        except BaseException:
+            os.close(self._dir)
+            raise
+
+    def publish(self, result: Result, is_durable: bool) -> None:
+        """Mode and time are those of the source."""
+        assert self._name is not None
+        last = os.path.basename(self._path)
+        os.fchmod(self.fd, modes.S_IMODE(result.mode) & 0o777)
+        os.utime(self.fd, ns=(result.mtime_ns, result.mtime_ns))
+        if is_durable:
+            os.fsync(self.fd)
+        if self._force:
+            os.replace(self._name, last, src_dir_fd=self._dir, dst_dir_fd=self._dir)
+            self._name = None
+        else:
+            os.link(self._name, last, src_dir_fd=self._dir, dst_dir_fd=self._dir)
+        if is_durable:
+            os.fsync(self._dir)
+
+    def close(self) -> None:
+        if self._name is not None:
+            os.unlink(self._name, dir_fd=self._dir)
+        os.close(self.fd)
+        os.close(self._dir)
+
+
+_connections: Dict[str, Connection] = {}
+
+
+@atexit.register
+def _close_all() -> None:
+    for connection in list(_connections.values()):
+        connection.close()
+
+
+def connect(socket: Optional[str] = None) -> Connection:
+    """The connection of this process. socket: of another daemon than FMOVE_SOCKET says."""
+    path = socket or os.environ.get("FMOVE_SOCKET") or SOCKET
+    return _connections.get(path) or _connections.setdefault(path, Connection(path))

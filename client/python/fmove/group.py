@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Groups: what many put is seen at once, by one commit."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
+
+from .names import Name, to_json
+from .results import Options, Result
+
+if TYPE_CHECKING:
+    from .connection import Connection, OnProgress, Source
+
+COMMIT_S = 3600.0  # all that came may have to get to the disk
+
+
+def new_id() -> str:
+    """A secret, for those who put members."""
+    return secrets.token_hex(16)
+
+
+class Group:
+    """What is put below name with this ID. As a context: commit(), or after an exception discard().
+
+    Any process that knows name and ID may put members, and make a Group of its own for it.
+    """
+
+    def __init__(self, connection: "Connection", name: Name, id: str) -> None:
+        self.connection = connection
+        self.name = name
+        self.id = id
+
+    def begin(
+        self,
+        *,
+        members: int = 0,
+        expect: Iterable[str] = (),
+        force: bool = False,
+        expires: Optional[float] = None,
+    ) -> "Group":
+        """expires: it ends after so many seconds; else as the store says."""
+        fields = _expected(members, expect, force)
+        if expires is not None:
+            fields["expires_ms"] = int(expires * 1000)
+        self._ask("group_begin", fields)
+        return self
+
+    def put(
+        self,
+        source: "Source",
+        path: str,
+        *,
+        force: bool = False,
+        timeout: Optional[float] = None,
+        progress: "Optional[OnProgress]" = None,
+        options: Options = Options(),
+    ) -> Result:
+        """A member, at that path below the group's."""
+        return self.connection.put(
+            source,
+            self.name.below(path),
+            group=self.id,
+            force=force,
+            timeout=timeout,
+            progress=progress,
+            options=options,
+        )
+
+    def check(self, *, members: int = 0, expect: Iterable[str] = ()) -> None:
+        """Raises what a commit would."""
+        self._ask("group_commit", {**_expected(members, expect, False), "check_only": True})
+
+    def commit(
+        self,
+        *,
+        members: int = 0,
+        expect: Iterable[str] = (),
+        force: bool = False,
+        latest: Optional[str] = None,
+    ) -> None:
+        """latest: the symbolic link of that name, beside it, leads to it then."""
+        self._ask("group_commit", _expected(members, expect, force))
+        if latest is not None:
+            self.connection.ln(self.name.last, self.name.beside(latest), force=True)
+
+    def discard(self) -> None:
+        """It ends, with all that came."""
+        self._ask("group_discard", {})
+
+    def _ask(self, op: str, fields: Dict[str, Any]) -> None:
+        self.connection.answer(
+            op, {**self.name.fields(), "group": self.id, **fields}, timeout=COMMIT_S
+        )
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def _expected(members: int, expect: Iterable[str], force: bool) -> Dict[str, Any]:
+    fields: Dict[str, Any] = {}
+    lines = "\n".join(expect)
+    if members:
+        fields["members"] = members
+    if lines:
+        fields["expect"] = to_json(lines)
+    if force:
+        fields["force"] = True
+    return fields

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: MIT
+"""The socket to the daemon of this machine: requests, and the events that answer them.
+
+Requests of all threads share it. Whoever waits for an event reads the socket if nobody else does,
+and hands out what belongs to others. fmove-api(7) describes the messages.
+"""
+
+from __future__ import annotations
+
+import array
+import contextvars
+import errno
+import json
+import os
+import select
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from copy import copy
+from typing import Any, Callable, Deque, Dict, Optional, Protocol, Sequence, Set
+
+from .errors import CANCELLED, UNREACHABLE, FmoveError, error, error_of_event
+
+SOCKET = "/run/fmove/fmoved.sock"
+REQUEST_MAX = 65536
+EVENT_MAX = 262144
+ANSWER_S = 60.0  # longer than the daemon itself waits for a peer
+CANCEL_S = 8.0  # longer than the daemon waits for its journal
+CAN_BE_CANCELLED = frozenset(("put", "get", "wait", "verify"))
+
+Event = Dict[str, Any]
+
+_inherited: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def close_after_fork(thing: Any) -> None:
+    """thing.after_fork() is called in every child: it closes what the daemon takes for ours."""
+    _inherited.add(thing)
+
+
+def _after_fork() -> None:
+    for thing in list(_inherited):
+        thing.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Work(Protocol):
+    """What a Cancel can end."""
+
+    is_over: bool
+
+    def cancel(self) -> None:
+        ...
+
+
+class Cancel:
+    """As a context: what is begun in it, by this thread, ends when any thread calls set()."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._work: Set[Work] = set()
+        self._is_set = False
+
+    def add(self, work: Work) -> None:
+        with self._lock:
+            self._work = {w for w in self._work if not w.is_over}
+            self._work.add(work)
+            is_set = self._is_set
+        if is_set:
+            work.cancel()
+
+    def set(self) -> None:
+        with self._lock:
+            self._is_set = True
+            all_work = list(self._work)
+        for work in all_work:
+            work.cancel()
+
+    def __enter__(self) -> "Cancel":
+        self._before = _cancel.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _cancel.reset(self._before)
+
+
+_cancel: "contextvars.ContextVar[Optional[Cancel]]" = contextvars.ContextVar(
+    "fmove_cancel", default=None
+)
+
+
+def can_be_cancelled(work: Work) -> None:
+    """By the Cancel that is in force, if one is."""
+    cancel = _cancel.get()
+    if cancel:
+        cancel.add(work)
+
+
+class Request:
+    """One request, from its sending to its last event."""
+
+    def __init__(self, link: "Link", number: int, op: str) -> None:
+        self.link = link
+        self.number = number
+        self.op = op
+        self.silence_s: Optional[float] = ANSWER_S  # None: the daemon may say nothing for ever
+        self.events: Deque[Event] = deque()
+        self.is_over = False  # its last event came, or nobody waits for it any more
+        self.is_cancelled = False
+
+    def wait(self, on_event: Optional[Callable[[Event], None]] = None) -> Event:
+        """The event "done". Whatever else ends the waiting cancels the request."""
+        try:
+            while True:
+                event = self.next_event()
+                if event["event"] == "done":
+                    return event
+                if on_event:
+                    on_event(event)
+        except BaseException:
+            self.stop()
+            raise
+
+    def next_event(self) -> Event:
+        """Raises what an event "error" says."""
+        event = self.link.next_event(self, CANCEL_S if self.is_cancelled else self.silence_s)
+        if event.get("event") == "error":
+            raise error_of_event(event)
+        return event
+
+    def cancel(self, keep: bool = False) -> None:
+        """Asks for its end; its last event still comes."""
+        if self.is_over or self.is_cancelled:
+            return
+        self.is_cancelled = True
+        if self.op in CAN_BE_CANCELLED:
+            fields: Dict[str, Any] = {"job": self.number}
+            if keep:
+                fields["keep"] = True
+            self.link.tell("cancel", fields)
+        else:
+            self.link.give_up(self)
+
+    def stop(self, keep: bool = False) -> None:
+        """Cancels it and waits until it is over."""
+        self.cancel(keep)
+        try:
+            while not self.is_over:
+                self.link.next_event(self, CANCEL_S)
+        except FmoveError:
+            pass  # the connection is lost, and it with it
+        finally:
+            self.link.forget(self)
+
+
+def open_socket(path: str) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.setblocking(False)  # a full backlog would keep connect() for ever
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * REQUEST_MAX)
+        made.connect(path)
+    except OSError as why:
+        made.close()
+        raise _cannot_connect(why, path) from None
+    return made
+
+
+def _cannot_connect(why: OSError, path: str) -> FmoveError:
+    code = why.errno or errno.ENAMETOOLONG  # Python itself refuses a long path, without a code
+    if code in (errno.ENOENT, errno.ECONNREFUSED):
+        return error(
+            errno.ECONNREFUSED,
+            f"no fmoved listens at {path}; start it, or name its socket with FMOVE_SOCKET",
+            exit=UNREACHABLE,
+        )
+    if code in (errno.EACCES, errno.EPERM):
+        return error(errno.EACCES, f"{path} may not be used by you: join the group that owns it")
+    if code == errno.EAGAIN:
+        return error(errno.EBUSY, f"{path}: too many programs wait for fmoved", is_full=True)
+    return error(code, f"connect to {path}: {why}")
+
+
+class Link:
+    """One connection, until it is closed or lost; then error says why."""
+
+    def __init__(self, path: str) -> None:
+        self.error: Optional[FmoveError] = None
+        self._socket = open_socket(path)
+        self._lock = threading.Condition()
+        self._requests: Dict[int, Request] = {}
+        self._number = 0
+        self._is_read = False  # by some thread
+        self._was_reset = False
+        self._room = bytearray(EVENT_MAX)
+        close_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Condition()  # a thread of the parent may hold the other
+        self._lose(error(errno.ECONNRESET, "this request was begun by the parent process"))
+
+    def close(self) -> None:
+        """What is under way is cancelled."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes whoever waits
+        except OSError:
+            pass  # it is closed
+        self._lose(error(errno.ECONNRESET, "the connection was closed"))
+
+    # ---- requests ----
+
+    def ask(self, op: str, fields: Dict[str, Any], fds: Sequence[int] = ()) -> Request:
+        request = self._new(op)
+        try:
+            self._send(op, request.number, fields, fds)
+        except BaseException:
+            self.forget(request)
+            raise
+        can_be_cancelled(request)
+        return request
+
+    def tell(self, op: str, fields: Dict[str, Any]) -> None:
+        """A request about another one. Nobody waits for its answer."""
+        try:
+            self._send(op, self._next_number(), fields, ())
+        except FmoveError:
+            pass  # whoever waits for the other one is told
+
+    def forget(self, request: Request) -> None:
+        with self._lock:
+            request.is_over = True
+            self._requests.pop(request.number, None)
+
+    def give_up(self, request: Request) -> None:
+        """Ends the waiting for a request that the daemon cannot take back."""
+        with self._lock:
+            if self._requests.pop(request.number, None):
+                self._end(request, {"code": "ECANCELED", "text": "cancelled", "exit": CANCELLED})
+
+    def _end(self, request: Request, why: Event) -> None:
+        request.is_over = True
+        request.events.append({"event": "error", **why})
+        self._lock.notify_all()
+
+    def _next_number(self) -> int:
+        with self._lock:
+            self._number += 1
+            return self._number
+
+    def _new(self, op: str) -> Request:
+        request = Request(self, self._next_number(), op)
+        with self._lock:
+            if self.error:
+                raise copy(self.error)
+            self._requests[request.number] = request
+        return request
+
+    def _send(self, op: str, number: int, fields: Dict[str, Any], fds: Sequence[int]) -> None:
+        message = json.dumps(
+            {"op": op, "id": number, **fields}, ensure_ascii=False, separators=(",", ":")
+        ).encode("utf-8")
+        if len(message) > REQUEST_MAX:
+            raise error(errno.ENAMETOOLONG, "the paths and ranges are too long for one request")
+        beside = []
+        if fds:
+            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+        end = time.monotonic() + ANSWER_S
+        while not self._try_send(message, beside):
+            if time.monotonic() > end:
+                raise error(errno.ETIMEDOUT, "fmoved takes no requests")
+
+    def _try_send(self, message: bytes, beside: Any) -> bool:
+        try:
+            self._socket.sendmsg([message], beside, socket.MSG_NOSIGNAL)
+            return True
+        except BlockingIOError:
+            pass
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._hear_why() from None
+        except OSError as why:
+            if self.error:
+                raise copy(self.error) from None
+            raise error(why.errno or errno.EIO, f"ask fmoved: {why.strerror}") from None
+        # It reads no requests while events wait for us.
+        self._read_one(0.05)
+        poll = select.poll()
+        poll.register(self._socket, select.POLLOUT)
+        poll.poll(50)
+        return False
+
+    # ---- events ----
+
+    def next_event(self, request: Request, silence_s: Optional[float]) -> Event:
+        """The next one of this request. ETIMEDOUT: nothing came for so long."""
+        end = None if silence_s is None else time.monotonic() + silence_s
+        while True:
+            with self._lock:
+                if request.events:
+                    return request.events.popleft()
+                if self.error:
+                    raise copy(self.error)
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise error(errno.ETIMEDOUT, "fmoved does not answer")
+                if self._is_read:
+                    self._lock.wait(left)
+                    continue
+            self._read_one(left)
+
+    def _read_one(self, timeout_s: Optional[float]) -> None:
+        """Reads one message, unless another thread is about to."""
+        is_mine = False
+        try:
+            with self._lock:
+                if self._is_read or self.error:
+                    return
+                is_mine = self._is_read = True
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            if poll.poll(None if timeout_s is None else max(0, timeout_s * 1000)):
+                self._receive()
+        finally:
+            if is_mine:
+                with self._lock:
+                    self._is_read = False
+                    self._lock.notify_all()
+
+    def _receive(self) -> None:
+        try:
+            size, _, flags, _ = self._socket.recvmsg_into([self._room])
+        except BlockingIOError:
+            return
+        except OSError as why:
+            size, flags = 0, 0
+            # A reset is told once, and before what the daemon said.
+            if why.errno == errno.ECONNRESET and not self._was_reset:
+                self._was_reset = True
+                return
+        if size == 0:
+            self._lose(_gone())
+            return
+        try:
+            if flags & socket.MSG_TRUNC:
+                raise ValueError
+            event = json.loads(self._room[:size])
+            self._hand_out(event, event["id"])
+        except (ValueError, KeyError, TypeError):
+            self._lose(error(errno.EPROTO, "fmoved's answer is not understood: another version?"))
+
+    def _hear_why(self) -> FmoveError:
+        """Before it closed the connection the daemon may have said why."""
+        end = time.monotonic() + 1
+        while self.error is None and time.monotonic() < end:
+            self._read_one(0.01)
+        return copy(self.error or _gone())
+
+    def _hand_out(self, event: Event, number: Optional[int]) -> None:
+        is_last = event["event"] in ("done", "error")
+        if number is None:
+            self._lose(error_of_event(event))
+            return
+        with self._lock:
+            request = self._requests.get(number)
+            if request is None:
+                return
+            request.events.append(event)
+            if is_last:
+                request.is_over = True
+                del self._requests[number]
+            self._lock.notify_all()
+
+    def _lose(self, why: FmoveError) -> None:
+        with self._lock:
+            if self.error is None:
+                self.error = why
+            for request in self._requests.values():
+                request.is_over = True
+            self._requests.clear()
+            self._socket.close()
+            self._lock.notify_all()
+
+
+def _gone() -> FmoveError:
+    return error(
+        errno.ECONNRESET,
+        "fmoved closed the connection: it was stopped or restarted",
+        exit=UNREACHABLE,
+        is_kept=True,
+    )

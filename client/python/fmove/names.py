@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""NODE:STORE/PATH and fmove://NODE/STORE/PATH in parts, and names as messages have them."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+from typing import Any, Dict, NamedTuple, Union
+
+from .errors import error
+
+SCHEME = "fmove://"
+JsonName = Union[str, Dict[str, str]]
+
+
+class Name(NamedTuple):
+    """A file or directory of a store. Bytes that are not UTF-8 are surrogates, as in os.fsdecode."""
+
+    node: str
+    store: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.store}" + (f"/{self.path}" if self.path else "")
+
+    def below(self, path: str) -> "Name":
+        """A name below this one."""
+        return self._replace(path=f"{self.path}/{path}" if self.path else path)
+
+    def beside(self, last: str) -> "Name":
+        """Another name in the same directory."""
+        return self._replace(path="/".join([*self.path.split("/")[:-1], last]))
+
+    @property
+    def last(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def fields(self) -> Dict[str, Any]:
+        """The keys of a request."""
+        return {"node": self.node, "store": self.store, "path": to_json(self.path)}
+
+
+def parse(text: Union[str, Name]) -> Name:
+    """EINVAL: it has no node or no store."""
+    if isinstance(text, Name):
+        return text
+    if text.startswith(SCHEME):
+        node, _, rest = text[len(SCHEME) :].partition("/")
+    else:
+        node, _, rest = text.partition(":")
+    store, _, path = rest.partition("/")
+    if not node or not store or "/" in node:
+        raise error(errno.EINVAL, f"{text!r} is not NODE:STORE/PATH", exit=2)
+    return Name(node, store, path.strip("/"))
+
+
+def to_json(path: Union[str, bytes]) -> JsonName:
+    raw = os.fsencode(path)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"bytes": base64.b64encode(raw).decode("ascii")}
+
+
+def from_json(name: Any) -> str:
+    if isinstance(name, dict):
+        return os.fsdecode(base64.b64decode(str(name.get("bytes", ""))))
+    return str(name)

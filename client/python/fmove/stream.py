@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""Files that are written and read like Python's own."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import select
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+from . import ranges
+from .errors import FmoveError, error
+from .link import close_after_fork
+from .names import Name
+from .results import Entry, Result, result_of
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+PIPE_SIZE = 1 << 20
+WRITE_BUFFER = 1 << 18
+READ_BUFFER = 1 << 17
+WINDOW_MIN = 1 << 18
+WINDOW_MAX = 16 << 20
+PREPARE_S = 3600.0  # all that came may have to get to the disk
+
+
+class RawWriter(io.RawIOBase):
+    """A put from a pipe, which gets its name when commit() says so, and never otherwise."""
+
+    def __init__(self, connection: "Connection", name: Name, fields: Dict[str, Any]) -> None:
+        super().__init__()
+        self.name = name
+        self.result: Optional[Result] = None
+        self._timeout_s: Optional[float] = None
+        self._size = 0
+        self._is_failed = self._is_ended = True  # there is nothing to discard yet
+        reader, self._pipe = os.pipe2(os.O_CLOEXEC)
+        try:
+            os.set_blocking(self._pipe, False)
+            _enlarge(self._pipe)
+            self._request = connection.ask("put", {**name.fields(), **fields, "hold": True}, [reader])
+            if "timeout_ms" in fields:
+                self._timeout_s = fields["timeout_ms"] / 1000
+        except BaseException:
+            self._close_pipe()
+            super().close()
+            raise
+        finally:
+            os.close(reader)
+        self._request.silence_s = PREPARE_S
+        self._is_failed = self._is_ended = False
+        close_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._is_failed = self._is_ended = True
+        self._close_pipe()  # else the end of the file would never come
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        """Writes all of it."""
+        if self._pipe < 0:
+            raise ValueError("write to a closed file")
+        view = memoryview(data).cast("B")
+        left = view
+        try:
+            while len(left):
+                left = left[self._write_some(left) :]
+        except BaseException:
+            self._is_failed = True
+            raise
+        self._size += len(view)
+        return len(view)
+
+    def _write_some(self, data: memoryview) -> int:
+        end = None if self._timeout_s is None else time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return os.write(self._pipe, data)
+            except BlockingIOError:
+                pass
+            except BrokenPipeError:
+                raise self._why() from None
+            poll = select.poll()
+            poll.register(self._pipe, select.POLLOUT)
+            left = None if end is None else (end - time.monotonic()) * 1000
+            if left is not None and left <= 0:
+                raise error(errno.ETIMEDOUT, f"{self.name} takes no bytes")
+            poll.poll(left)
+
+    def _why(self) -> FmoveError:
+        """The daemon closed its end of the pipe, and says why."""
+        try:
+            self._request.wait()
+        except FmoveError as why:
+            return why
+        return error(errno.EIO, f"{self.name} ended early")
+
+    def finish(self) -> None:
+        """All of it is at the far end then, but its name."""
+        if self._is_ended:
+            return
+        self._close_pipe()
+        self._is_ended = True
+        try:
+            if self._is_failed:
+                raise error(errno.ECANCELED, f"{self.name} was not written as a whole")
+            while self._request.next_event()["event"] != "prepared":
+                pass
+        except BaseException:
+            self._is_failed = True
+            self._request.stop()
+            raise
+
+    def commit(self) -> Result:
+        """It gets its name. Again: nothing more."""
+        if self.result is None:
+            self.finish()
+            if self._is_failed:
+                raise error(errno.ECANCELED, f"{self.name} was discarded")
+            self._request.link.tell("commit", {"job": self._request.number})
+            self.result = result_of(self._request.wait())
+        return self.result
+
+    def discard(self) -> None:
+        """Nothing of it stays, unless it has its name."""
+        if self.result is None and not (self._is_ended and self._is_failed):
+            self._is_failed = self._is_ended = True
+            self._request.stop()
+        self._close_pipe()
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        self._pipe = -1
+
+    def __del__(self) -> None:
+        if not self.closed:
+            self.discard()
+            super().close()
+
+
+def _enlarge(pipe: int) -> None:
+    try:
+        fcntl.fcntl(pipe, 1031, PIPE_SIZE)  # F_SETPIPE_SZ has a name from Python 3.10 on
+    except OSError:
+        pass  # it is slower
+
+
+class WriteStream(io.BufferedWriter):
+    """A file that is seen when it is closed, as a whole. What ends a with-block by an exception,
+    or is dropped without being closed, is discarded."""
+
+    raw: RawWriter
+
+    def __init__(self, raw: RawWriter, autocommit: bool = True) -> None:
+        super().__init__(raw, WRITE_BUFFER)
+        self._autocommit = autocommit
+
+    @property
+    def result(self) -> Optional[Result]:
+        """Of the put, once it has its name."""
+        return self.raw.result
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            self.flush()
+            if self._autocommit:
+                self.raw.commit()
+            else:
+                self.raw.finish()
+        except BaseException:
+            self.raw.discard()
+            raise
+        finally:
+            io.RawIOBase.close(self.raw)
+
+    def commit(self) -> Result:
+        """Of one that is closed and was opened with autocommit False: it gets its name."""
+        self.close()
+        return self.raw.commit()
+
+    def discard(self) -> None:
+        self.raw.discard()
+        io.RawIOBase.close(self.raw)
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if not self.closed:
+            warnings.warn(f"{self.raw.name} was not closed: discarded", ResourceWarning, 2)
+            self.discard()
+
+
+class TextWriteStream(io.TextIOWrapper):
+    """The same for text."""
+
+    def discard(self) -> None:
+        self.buffer.discard()  # type: ignore[attr-defined]
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if not self.closed:
+            self.discard()
+
+
+class RawReader(io.RawIOBase):
+    """A stored file, read by ranges into windows. Who reads on finds the next window on its way."""
+
+    def __init__(self, connection: "Connection", name: Name, entry: Entry, more: Dict[str, Any]) -> None:
+        super().__init__()
+        self.name = name
+        self.size = entry.size
+        self._entry = entry
+        self._more = more
+        self._ask = connection.ask
+        self._at = 0
+        self._window: Optional[_Window] = None
+        self._ahead: Optional[_Window] = None
+        self._version = ranges.Version()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        if start + offset < 0:
+            raise error(errno.EINVAL, f"{self.name} has nothing before its start")
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if self.closed:
+            raise ValueError("read of a closed file")
+        into = memoryview(buffer).cast("B")
+        if self._at >= self.size or not len(into):
+            return 0
+        window = self._window
+        if window is None or not window.has(self._at):
+            window = self._turn_to(self._at, len(into))
+        size = min(len(into), window.end - self._at)
+        ranges.copy(window.fetch.fd, self._at - window.start, into[:size])
+        self._at += size
+        return size
+
+    def _turn_to(self, at: int, wanted: int) -> "_Window":
+        """The window that has that byte, and if it was read up to there, the one behind it."""
+        before, ahead = self._window, self._ahead
+        self._window = self._ahead = None
+        goes_on = before is not None and before.end == at
+        length = 2 * before.length if before is not None and goes_on else wanted
+        length = min(max(length, WINDOW_MIN), WINDOW_MAX)
+        if before is not None:
+            before.fetch.close()
+        if ahead is not None and not ahead.has(at):
+            ahead.fetch.stop()
+            ahead = None
+        window = ahead or self._window_at(at, length)
+        try:
+            self._check(window.fetch.wait())
+        except BaseException:
+            window.fetch.close()
+            raise
+        self._window = window
+        if goes_on and window.end < self.size:
+            self._ahead = self._window_at(window.end, length)
+        return window
+
+    def _window_at(self, start: int, length: int) -> "_Window":
+        return _Window(self, start, min(length, self.size - start))
+
+    def fetch(self, start: int, length: int) -> ranges.Fetch:
+        return ranges.Fetch(self._ask, self.name, [(start, length)], self._more)
+
+    def _check(self, result: Result) -> None:
+        self._version.check(result)
+        if result.mtime_ns != self._entry.mtime_ns:
+            raise error(errno.ESTALE, f"{self.name} was replaced since it was opened")
+
+    def close(self) -> None:
+        for window in (self._window, self._ahead):
+            if window is not None:
+                window.fetch.stop()
+        self._window = self._ahead = None
+        super().close()
+
+
+class _Window:
+    """Bytes of a file that came, or are on their way."""
+
+    def __init__(self, reader: RawReader, start: int, length: int) -> None:
+        self.start = start
+        self.length = length
+        self.end = start + length
+        self.fetch = reader.fetch(start, length)
+
+    def has(self, at: int) -> bool:
+        return self.start <= at < self.end
+
+
+class ReadStream(io.BufferedReader):
+    """A stored file. size is what it has."""
+
+    raw: RawReader
+
+    def __init__(self, raw: RawReader) -> None:
+        super().__init__(raw, READ_BUFFER)
+
+    @property
+    def size(self) -> int:
+        return self.raw.size

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: MIT
+"""Directories, by libfmove: its own threads answer the daemon in time, which Python's might not.
+
+The structures are those of fmove.h; tests/python compares them with it.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+from typing import Any, Callable, List, NamedTuple, Optional
+
+from .errors import error
+from .link import can_be_cancelled
+from .names import Name
+from .results import Options, Progress, Result
+
+LIBRARY = "libfmove.so.0"
+UNKNOWN = (1 << 64) - 1
+PROGRESS_MS = 200
+
+
+class How(NamedTuple):
+    force: bool
+    update: bool
+    delete: bool
+    group: Optional[str]
+    timeout: Optional[float]
+    progress: Optional[Callable[[Progress], object]]
+    options: Options
+
+
+class CError(c.Structure):
+    _fields_ = [
+        ("code", c.c_int),
+        ("exit", c.c_int),
+        ("is_kept", c.c_bool),
+        ("is_full", c.c_bool),
+        ("bytes", c.c_uint64),
+        ("text", c.c_char * 512),
+        ("node", c.c_char * 256),
+        ("store", c.c_char * 256),
+        ("path", c.c_char * 4096),
+    ]
+
+
+class CName(c.Structure):
+    _fields_ = [("node", c.c_char_p), ("store", c.c_char_p), ("path", c.c_char_p)]
+
+
+class CProgress(c.Structure):
+    _fields_ = [
+        ("state", c.c_char_p),
+        ("before", c.c_uint64),
+        ("again_ms", c.c_uint64),
+        ("text", c.c_char_p),
+        ("size", c.c_uint64),
+        ("bytes", c.c_uint64),
+        ("files", c.c_uint64),
+        ("resumed_bytes", c.c_uint64),
+        ("resent_bytes", c.c_uint64),
+        ("corrupt_chunks", c.c_uint),
+        ("connections", c.c_uint),
+    ]
+
+
+OnCProgress = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(CProgress))
+
+
+class COptions(c.Structure):
+    _fields_ = [
+        ("transport", c.c_int),
+        ("durability", c.c_int),
+        ("may_replace", c.c_bool),
+        ("rate_bytes", c.c_uint64),
+        ("timeout_ms", c.c_uint64),
+        ("priority", c.c_int),
+        ("retry_ms", c.c_uint64),
+        ("file", c.c_char_p),
+        ("tree", c.c_void_p),
+        ("progress_ms", c.c_uint64),
+        ("progress", OnCProgress),
+        ("ctx", c.c_void_p),
+        ("cancel_fd", c.c_int),
+        ("keep_partial", c.c_bool),
+        ("is_readback", c.c_bool),
+        ("accepts_corrupt", c.c_bool),
+        ("is_buffered", c.c_bool),
+        ("group", c.c_char_p),
+        ("only", c.c_void_p),
+        ("hold_fd", c.c_int),
+        ("prepared", c.c_void_p),
+        ("decide", c.c_void_p),
+        ("journal_fd", c.c_int),
+        ("is_attended", c.c_bool),
+        ("again", c.c_char_p),
+        ("accepted", c.c_void_p),
+        ("publish", c.c_void_p),
+        ("ranges", c.c_void_p),
+        ("range_count", c.c_size_t),
+        ("whole_blocks", c.c_bool),
+    ]
+
+
+class CTreeOptions(c.Structure):
+    _fields_ = [
+        ("is_update", c.c_bool),
+        ("has_checksums", c.c_bool),
+        ("follows_links", c.c_bool),
+        ("is_delete", c.c_bool),
+        ("is_dry_run", c.c_bool),
+        ("excludes", c.c_void_p),
+        ("named", c.c_void_p),
+        ("ctx", c.c_void_p),
+    ]
+
+
+class CResult(c.Structure):
+    _fields_ = [
+        ("bytes", c.c_uint64),
+        ("data_bytes", c.c_uint64),
+        ("seconds", c.c_double),
+        ("gb_per_s", c.c_double),
+        ("transport", c.c_char * 16),
+        ("rdma_bytes", c.c_uint64),
+        ("tcp_bytes", c.c_uint64),
+        ("encryption", c.c_char * 16),
+        ("why", c.c_char * 160),
+        ("connections", c.c_uint),
+        ("crc32c", c.c_uint32),
+        ("is_durable", c.c_bool),
+        ("is_checked", c.c_bool),
+        ("resent_bytes", c.c_uint64),
+        ("corrupt_chunks", c.c_uint),
+        ("mode", c.c_uint),
+        ("mtime_ns", c.c_int64),
+        ("version", c.c_char * 64),
+        ("resumed_bytes", c.c_uint64),
+        ("damaged_bytes", c.c_uint64),
+        ("is_tree", c.c_bool),
+        ("files", c.c_uint64),
+        ("dirs", c.c_uint64),
+        ("links", c.c_uint64),
+        ("hard_links", c.c_uint64),
+        ("leaving_links", c.c_uint64),
+        ("reused_files", c.c_uint64),
+        ("reused_bytes", c.c_uint64),
+        ("is_reflinked", c.c_bool),
+        ("resumed_files", c.c_uint64),
+        ("added", c.c_uint64),
+        ("replaced", c.c_uint64),
+        ("removed", c.c_uint64),
+        ("kept", c.c_uint64),
+        ("wanted_files", c.c_uint64),
+        ("wanted_bytes", c.c_uint64),
+        ("former", c.c_char * 288),
+        ("former_until_ns", c.c_int64),
+        ("note", c.c_char * 320),
+    ]
+
+
+# What fmove.h calls each of them.
+STRUCTURES = {
+    "fmove_error": CError,
+    "fmove_name": CName,
+    "fmove_progress": CProgress,
+    "fmove_options": COptions,
+    "fmove_tree_options": CTreeOptions,
+    "fmove_result": CResult,
+}
+WORDS = {
+    "transport": ("auto", "rdma", "tcp"),
+    "durability": ("default", "disk", "memory"),
+    "priority": ("normal", "low", "high"),
+}
+
+Transfer = Callable[[Any, c.c_void_p, COptions, CTreeOptions, CResult, CError], int]
+
+
+def put(socket: str, directory: str, name: Name, how: How) -> Result:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    of = _c_name(name)
+
+    def transfer(lib: Any, conn: c.c_void_p, o: COptions, t: CTreeOptions, r: CResult, e: CError) -> int:
+        refs = (c.byref(of), c.byref(o), c.byref(t), c.byref(r), c.byref(e))
+        return int(lib.fmove_put_tree(conn, fd, *refs))
+
+    try:
+        return _Call(socket, how, transfer).wait()
+    finally:
+        os.close(fd)
+
+
+def get(socket: str, name: Name, directory: str, how: How) -> Result:
+    parent, last = os.path.split(os.path.abspath(directory))
+    fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    of = _c_name(name)
+
+    def transfer(lib: Any, conn: c.c_void_p, o: COptions, t: CTreeOptions, r: CResult, e: CError) -> int:
+        refs = (c.byref(of), c.byref(o), c.byref(t), c.byref(r), c.byref(e))
+        return int(lib.fmove_get_tree(conn, fd, os.fsencode(last), *refs))
+
+    try:
+        return _Call(socket, how, transfer).wait()
+    finally:
+        os.close(fd)
+
+
+def _c_name(name: Name) -> CName:
+    return CName(os.fsencode(name.node), os.fsencode(name.store), os.fsencode(name.path))
+
+
+def _library() -> Any:
+    lib = c.CDLL(os.environ.get("FMOVE_LIBRARY") or LIBRARY)
+    # Else ctypes would cut pointers to 32 bits.
+    lib.fmove_connect.argtypes = [c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(CError)]
+    lib.fmove_close.argtypes = [c.c_void_p]
+    lib.fmove_put_tree.argtypes = [c.c_void_p, c.c_int] + [c.c_void_p] * 5
+    lib.fmove_get_tree.argtypes = [c.c_void_p, c.c_int, c.c_char_p] + [c.c_void_p] * 5
+    return lib
+
+
+class _Call:
+    """A call of libfmove in a thread of its own, so that signals still reach the caller's."""
+
+    def __init__(self, socket: str, how: How, transfer: Transfer) -> None:
+        self.is_over = False
+        self._socket = socket
+        self._how = how
+        self._transfer = transfer
+        self._lib = _library()
+        self._raised: List[BaseException] = []
+        self._result: Optional[Result] = None
+        self._cancel_fd, self._cancel_by = os.pipe2(os.O_CLOEXEC)
+
+    def cancel(self) -> None:
+        if not self.is_over:
+            os.write(self._cancel_by, b"!")
+
+    def wait(self) -> Result:
+        thread = threading.Thread(target=self._run, name="fmove tree")
+        try:
+            thread.start()
+            can_be_cancelled(self)
+            try:
+                thread.join()
+            except BaseException:
+                self.cancel()
+                thread.join()
+                raise
+        finally:
+            self.is_over = True
+            os.close(self._cancel_fd)
+            os.close(self._cancel_by)
+        if self._raised:
+            raise self._raised[0]
+        assert self._result is not None
+        return self._result
+
+    def _run(self) -> None:
+        try:
+            self._result = self._do()
+        except BaseException as why:
+            self._raised.append(why)  # what a callback raised comes first
+
+    def _do(self) -> Result:
+        lib, why, conn = self._lib, CError(), c.c_void_p()
+        if lib.fmove_connect(os.fsencode(self._socket), c.byref(conn), c.byref(why)) < 0:
+            raise _error_of(why)
+        result = CResult()
+        try:
+            if self._transfer(lib, conn, self._options(), self._tree_options(), result, why) < 0:
+                raise _error_of(why)
+        finally:
+            lib.fmove_close(conn)
+        return _result_of(result)
+
+    def _options(self) -> COptions:
+        how = self._how
+        options = COptions(
+            may_replace=how.force,
+            rate_bytes=how.options.limit,
+            timeout_ms=0 if how.timeout is None else max(1, int(how.timeout * 1000)),
+            retry_ms=int(how.options.retry * 1000),
+            is_readback=how.options.readback,
+            accepts_corrupt=how.options.accept_corrupt,
+            group=how.group.encode() if how.group else None,
+            cancel_fd=self._cancel_fd,
+        )
+        for key, words in WORDS.items():
+            word = getattr(how.options, key)
+            if word is not None:
+                setattr(options, key, words.index(word))
+        if how.progress:
+            options.progress_ms = PROGRESS_MS
+            options.progress = OnCProgress(self._told)
+        return options
+
+    def _tree_options(self) -> CTreeOptions:
+        return CTreeOptions(is_update=self._how.update, is_delete=self._how.delete)
+
+    def _told(self, _: Any, told: Any) -> None:
+        p = told.contents
+        size = None if p.size == UNKNOWN else int(p.size)
+        text = (p.text or b"").decode("utf-8", "replace")
+        try:
+            if self._how.progress and not self._raised:
+                self._how.progress(Progress(p.state.decode(), int(p.bytes), size, text))
+        except BaseException as why:
+            self._raised.append(why)
+            self.cancel()
+
+
+def _error_of(why: CError) -> Exception:
+    return error(
+        -why.code,
+        why.text.decode("utf-8", "replace"),
+        exit=why.exit,
+        is_kept=bool(why.is_kept),
+        is_full=bool(why.is_full),
+        bytes=int(why.bytes),
+    )
+
+
+def _result_of(result: CResult) -> Result:
+    fields = {
+        key: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for key, value in ((f[0], getattr(result, f[0])) for f in CResult._fields_)
+    }
+    return Result(
+        bytes=int(result.bytes),
+        seconds=float(result.seconds),
+        crc32c="",
+        durable=bool(result.is_durable),
+        mode=0,
+        mtime_ns=0,
+        version="",
+        note=str(fields["note"]),
+        all=fields,
+    )

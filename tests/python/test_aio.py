@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+# Goal:   the calls can be awaited, several at once, and a task that is cancelled ends its transfer.
+# Method: each kind of call; transfers that are cancelled, and time out, when bytes move.
+import asyncio
+import os
+import unittest
+
+import fmove
+from fmove import aio
+from nodes import Case
+
+SLOW = fmove.Options(limit=1 << 20)
+
+
+class Aio(Case):
+    def test_calls(self):
+        async def calls():
+            fm = aio.connect()
+            contents = [os.urandom(10000 + i) for i in range(20)]
+            await asyncio.gather(*(fm.put(c, self.name(f"f{i}")) for i, c in enumerate(contents)))
+            self.assertEqual(await asyncio.gather(*(fm.read(self.name(f"f{i}")) for i in range(20))), contents)
+            self.assertEqual(len(await fm.ls(self.top)), 20)
+            self.assertEqual(await fm.read_ranges(self.name("f0"), [(1, 2)]), [contents[0][1:3]])
+            with self.assertRaises(FileNotFoundError):
+                await fm.stat(self.name("none"))
+
+        asyncio.run(calls())
+
+    def test_cancelled(self):
+        path = self.local("f", b"1" * 30000000)
+
+        async def cancelled():
+            fm = aio.connect()
+            put = asyncio.ensure_future(fm.put(path, self.name("f"), options=SLOW))
+            while not any(job["bytes"] for job in (await fm.status())["jobs"]):
+                await asyncio.sleep(0.02)
+            put.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await put
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(fm.put(path, self.name("f"), options=SLOW), 0.3)
+
+        asyncio.run(cancelled())
+        self.assert_idle()
+        self.assertFalse(self.fm.exists(self.name("f")))
+
+
+if __name__ == "__main__":
+    unittest.main()

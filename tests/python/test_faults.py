@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+# Goal:   whatever goes wrong is one exception with its cause; nothing half-done gets a name, and the next call works.
+# Method: daemons that are absent, shut, or killed in the midst; full stores; forks; signals; callbacks that raise; 200 saves.
+import errno
+import os
+import signal
+import threading
+import time
+import unittest
+
+import fmove
+from nodes import DIR, Case, await_it, crash, descriptors, in_child, start_again
+
+SLOW = fmove.Options(limit=1 << 20)
+NOBODY = 65534
+
+
+def is_moving(connection, past):
+    return any(job["bytes"] > past for job in connection.status()["jobs"])
+
+
+class Daemon(Case):
+    def test_absent(self):
+        for path in (self.local("none"), "/dev/null/x", "x" * 200):
+            with self.assertRaises(OSError) as why:
+                fmove.Connection(path).put(b"", "n2:s/f")
+            self.assertIsInstance(why.exception, fmove.FmoveError, path)
+        with self.assertRaises(ConnectionRefusedError) as why:
+            fmove.Connection(self.local("none")).ping()
+        self.assertEqual(why.exception.exit, 4)
+        self.assertIn("no fmoved listens", str(why.exception))
+
+    @unittest.skipIf(os.getuid() != 0, "only root can become somebody else")
+    def test_no_permission(self):
+        socket = f"{DIR}/n1/fmoved.sock"
+        before = os.stat(socket).st_mode
+        os.chmod(socket, 0o600)
+
+        def nobody():
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            with self.assertRaises(PermissionError) as why:
+                fmove.Connection(socket).ping()
+            self.assertIn("may not be used", str(why.exception))
+
+        try:
+            self.assertEqual(in_child(nobody), 0)
+        finally:
+            os.chmod(socket, before & 0o777)
+
+    def test_far_one_killed(self):
+        with self.assertRaises(fmove.FmoveError) as why:
+            with self.fm.open(self.name("f"), "wb", options=SLOW) as file:
+                file.write(b"1" * 1000000)
+                await_it(lambda: is_moving(self.fm, 0), "bytes move")
+                crash("n2")
+                for _ in range(1000):
+                    file.write(b"1" * 1000000)
+        self.assertIn(why.exception.exit, (1, 4))
+        start_again("n2")
+        await_it(self._reaches_n2, "n2 can be reached")
+        self.assertFalse(self.fm.exists(self.name("f")))
+
+    def _reaches_n2(self):
+        try:
+            return list(self.fm.ls("n2:s")) is not None
+        except fmove.FmoveError:
+            return False
+
+    def test_own_one_killed(self):
+        with self.assertRaises(ConnectionResetError) as why:
+            with self.fm.open(self.name("f"), "wb", options=SLOW) as file:
+                file.write(b"1" * 1000000)
+                await_it(lambda: is_moving(self.fm, 0), "bytes move")
+                crash("n1")
+                for _ in range(1000):
+                    file.write(b"1" * 1000000)
+        self.assertEqual(why.exception.exit, 4)
+        with self.assertRaises(ConnectionRefusedError):
+            self.fm.ping()
+        start_again("n1")
+        await_it(self._reaches_n2, "n2 can be reached")
+        self.assertFalse(self.fm.exists(self.name("f")))
+
+    def test_restarted_between_two_calls(self):
+        self.fm.ping()
+        crash("n1")
+        start_again("n1")
+        self.assertEqual(self.fm.ping()["node"], "n1")
+        await_it(self._reaches_n2, "n2 can be reached")
+
+    def test_store_is_full(self):
+        with self.assertRaises(fmove.FmoveError) as why:
+            with self.fm.open(self.name("f"), "wb") as file:
+                for _ in range(500):
+                    file.write(b"1" * 1000000)
+        self.assertIn(why.exception.errno, (errno.ENOSPC, errno.EDQUOT))
+        self.assertEqual(why.exception.exit, 6)
+        with open(self.local("large"), "wb") as file:
+            file.truncate(500 << 20)
+            file.seek(0)
+            file.write(b"1")
+        with self.assertRaises(fmove.FmoveError) as why:
+            self.fm.put(self.local("large"), self.name("f"))
+        self.assertEqual(why.exception.exit, 6)
+        self.fm.put(b"1", self.name("g"))
+        self.assertEqual([n for n in self.names() if not n.startswith(".fmove")], ["g"])
+
+
+class Ends(Case):
+    def interrupted(self, function):
+        """SIGINT comes when its bytes move."""
+        main = os.getpid()
+        asks = fmove.Connection()
+
+        def interrupt():
+            await_it(lambda: is_moving(asks, 0), "bytes move")
+            os.kill(main, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            function()
+        thread.join()
+        self.assertEqual([n for n in self.names() if not n.startswith(".fmove")], [])
+        self.assert_idle()
+        asks.close()
+
+    def test_interrupted_put(self):
+        with open(self.local("f"), "wb") as file:
+            file.write(b"1" * 30000000)
+        self.interrupted(lambda: self.fm.put(self.local("f"), self.name("f"), options=SLOW))
+
+    def test_interrupted_stream(self):
+        def write():
+            with self.fm.open(self.name("f"), "wb", options=SLOW) as file:
+                for _ in range(100):
+                    file.write(b"1" * 1000000)
+
+        self.interrupted(write)
+
+    def test_callback_raises(self):
+        def progress(_):
+            raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError):
+            self.fm.put(self.local("f", b"1" * 9000000), self.name("f"), progress=progress, options=SLOW)
+        self.assert_idle()
+        self.assertEqual(self.names(), [])
+
+    def test_cancelled_by_another_thread(self):
+        cancel = fmove.Cancel()
+
+        def when_it_moves():
+            asks = fmove.Connection()
+            await_it(lambda: is_moving(asks, 0), "bytes move")
+            asks.close()
+            cancel.set()
+
+        thread = threading.Thread(target=when_it_moves)
+        thread.start()
+        with self.assertRaises(fmove.FmoveError) as why:
+            with cancel:
+                self.fm.put(self.local("f", b"1" * 30000000), self.name("f"), options=SLOW)
+        thread.join()
+        self.assertEqual(why.exception.errno, errno.ECANCELED)
+        with self.assertRaises(fmove.FmoveError) as why:
+            with cancel:
+                self.fm.put(b"1", self.name("f"), options=SLOW)
+        self.assertEqual(why.exception.errno, errno.ECANCELED)
+        self.fm.put(b"1", self.name("g"))
+        self.assert_idle()
+        self.assertFalse(self.fm.exists(self.name("f")))
+
+    def test_timeout(self):
+        with self.assertRaises(TimeoutError):
+            self.fm.put(self.local("f", b"1" * 30000000), self.name("f"), timeout=0.3, options=SLOW)
+        with self.assertRaises(TimeoutError):
+            with self.fm.open(self.name("f"), "wb", timeout=0.3, options=SLOW) as file:
+                for _ in range(100):
+                    file.write(b"1" * 1000000)
+        self.assert_idle()
+        self.assertFalse(self.fm.exists(self.name("f")))
+
+    def test_closed_under_others(self):
+        other = fmove.Connection()
+        caught = []
+
+        def put():
+            try:
+                other.put(self.local("f", b"1" * 30000000), self.name("f"), options=SLOW)
+            except fmove.FmoveError as why:
+                caught.append(why)
+
+        thread = threading.Thread(target=put)
+        thread.start()
+        await_it(lambda: is_moving(self.fm, 0), "bytes move")
+        other.close()
+        thread.join()
+        self.assertEqual([why.errno for why in caught], [errno.ECONNRESET])
+        self.assertEqual(other.ping()["node"], "n1")
+        other.close()
+        self.assert_idle()
+
+
+class Fork(Case):
+    def test_each_has_its_own(self):
+        self.fm.ping()
+
+        def child():
+            self.fm.put(b"child", self.name("child"))
+            self.assertIs(fmove.connect(), self.fm)
+
+        self.assertEqual(in_child(child), 0)
+        self.fm.put(b"parent", self.name("parent"))
+        self.assertEqual(self.names(), ["child", "parent"])
+
+    def test_child_has_nothing_of_a_stream(self):
+        file = self.fm.open(self.name("f"), "wb")
+        file.write(b"1" * 1000)
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(writer)
+            os.read(reader, 1)  # lives until the parent has closed the file
+            os._exit(0)
+        file.close()
+        self.assertEqual(self.stored("f"), b"1" * 1000)
+        os.close(writer)
+        os.close(reader)
+        os.waitpid(pid, 0)
+
+    def test_child_cannot_go_on_with_a_stream(self):
+        file = self.fm.open(self.name("f"), "wb")
+
+        def child():
+            with self.assertRaises((fmove.FmoveError, ValueError)):
+                file.write(b"2" * 1000000)
+
+        self.assertEqual(in_child(child), 0)
+        file.write(b"1")
+        file.close()
+        self.assertEqual(self.stored("f"), b"1")
+
+    def test_while_threads_ask(self):
+        ends = threading.Event()
+
+        def work():
+            while not ends.is_set():
+                self.fm.ping()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(20):
+                self.assertEqual(in_child(self.fm.ping), 0)
+        finally:
+            ends.set()
+            for thread in threads:
+                thread.join()
+
+
+class Long(Case):
+    def test_200_saves(self):
+        content = os.urandom(2000000)
+
+        def save(i):
+            with self.fm.open(self.name("f"), "wb", force=True) as file:
+                file.write(content)
+            self.fm.put(content, self.name("g"), force=True)
+            with self.fm.open(self.name("f"), "rb") as file:
+                self.assertEqual(file.read(10), content[:10])
+
+        for i in range(20):
+            save(i)
+        memory, open_files = _resident(), descriptors()
+        for i in range(200):
+            save(i)
+        self.assertEqual(descriptors(), open_files)
+        self.assertLess(_resident() - memory, 8 << 20)
+
+
+def _resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    unittest.main()

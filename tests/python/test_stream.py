@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+# Goal:   what is written as a file is seen when it is closed, as a whole, or never; what is read as a file is one version of it.
+# Method: every way to end a stream; reading in any order, compared with the bytes; replacing the file meanwhile.
+import errno
+import gc
+import io
+import json
+import os
+import random
+import threading
+import unittest
+import warnings
+import zipfile
+
+import fmove
+from nodes import Case, descriptors
+
+
+class Write(Case):
+    def test_seen_when_closed(self):
+        file = self.fm.open(self.name("f"), "wb")
+        parts = [os.urandom(n) for n in (1, 5000, 0, 3000000, 7)]
+        for part in parts:
+            self.assertEqual(file.write(part), len(part))
+        self.assertEqual(file.tell(), 3005008)
+        self.assertFalse(self.fm.exists(self.name("f")))
+        file.close()
+        file.close()
+        self.assertEqual(self.stored("f"), b"".join(parts))
+        self.assertEqual(file.result.bytes, 3005008)
+        with self.assertRaises(ValueError):
+            file.write(b"more")
+
+    def test_empty(self):
+        self.fm.open(self.name("f"), "wb").close()
+        self.assertEqual(self.stored("f"), b"")
+
+    def test_exception_discards(self):
+        for mode, some in (("wb", b"1" * 1000000), ("w", "1" * 1000000), ("wb", b"")):
+            with self.assertRaises(ZeroDivisionError):
+                with self.fm.open(self.name("f"), mode) as file:
+                    file.write(some)
+                    raise ZeroDivisionError
+            self.assertEqual(self.names(), [], mode)
+        self.assert_idle()
+
+    def test_dropped_is_discarded(self):
+        for mode in ("wb", "w"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.fm.open(self.name("f"), mode).write(b"1" if mode == "wb" else "1")
+                gc.collect()
+            self.assertEqual(self.names(), [])
+        self.assert_idle()
+
+    def test_text_and_writers_of_python(self):
+        with self.fm.open(self.name("t"), "w") as file:
+            json.dump({"ä": [1, 2]}, file, ensure_ascii=False)
+        self.assertEqual(self.stored("t"), '{"ä": [1, 2]}'.encode())
+        with self.fm.open(self.name("t")) as file:
+            self.assertEqual(json.load(file), {"ä": [1, 2]})
+        with self.fm.open(self.name("z"), "wb") as file:
+            with zipfile.ZipFile(file, "w") as archive:
+                archive.writestr("a", b"x" * 100000)
+        with zipfile.ZipFile(self.fm.open(self.name("z"), "rb")) as archive:
+            self.assertEqual(archive.read("a"), b"x" * 100000)
+            archive.fp.close()
+
+    def test_name_is_taken(self):
+        self.fm.put(b"old", self.name("f"))
+        with self.assertRaises(FileExistsError):
+            with self.fm.open(self.name("f"), "wb") as file:
+                file.write(b"1" * 3000000)
+        self.assertTrue(file.closed)
+        self.assertEqual(self.stored("f"), b"old")
+        with self.fm.open(self.name("f"), "wb", force=True) as file:
+            file.write(b"new")
+        self.assertEqual(self.stored("f"), b"new")
+
+    def test_held_until_commit(self):
+        file = self.fm.open_writer(self.name("f"), autocommit=False)
+        file.write(b"1")
+        file.close()
+        self.assertFalse(self.fm.exists(self.name("f")))
+        file.commit()
+        self.assertEqual(self.stored("f"), b"1")
+        file = self.fm.open_writer(self.name("g"), autocommit=False)
+        file.write(b"1")
+        file.close()
+        file.discard()
+        with self.assertRaises(fmove.FmoveError):
+            file.commit()
+        self.assertEqual(self.names(), ["f"])
+        self.assert_idle()
+
+    def test_no_descriptor_stays(self):
+        self.fm.ping()
+        before = descriptors()
+        for i in range(20):
+            with self.fm.open(self.name(f"f{i}"), "wb") as file:
+                file.write(b"1")
+            with self.assertRaises(ZeroDivisionError), self.fm.open(self.name("g"), "wb") as file:
+                raise ZeroDivisionError
+            with self.fm.open(self.name(f"f{i}"), "rb") as file:
+                file.read()
+        self.assertEqual(descriptors(), before)
+
+
+class Read(Case):
+    def setUp(self):
+        super().setUp()
+        self.content = random.Random(5).randbytes(9000000)
+        self.fm.put(self.content, self.name("f"))
+
+    def test_any_order(self):
+        draw = random.Random(6)
+        with self.fm.open(self.name("f"), "rb") as file:
+            same = io.BytesIO(self.content)
+            for _ in range(120):
+                if draw.random() < 0.3:
+                    to, whence = draw.choice(((draw.randrange(9000000), 0), (-draw.randrange(1, 9000000), 2)))
+                    self.assertEqual(file.seek(to, whence), same.seek(to, whence))
+                size = draw.choice((1, 100, 5000, 300000, 700000))
+                self.assertEqual(file.read(size), same.read(size))
+                self.assertEqual(file.tell(), same.tell())
+            self.assertEqual(file.seek(0, 2), 9000000)
+            self.assertEqual(file.read(), b"")
+            with self.assertRaises(OSError):
+                file.seek(-1)
+        self.assert_idle()
+
+    def test_read_on(self):
+        asked = []
+
+        class Counts(fmove.Connection):
+            def ask(self, op, fields, fds=()):
+                asked.append(op)
+                return super().ask(op, fields, fds)
+
+        other = Counts()
+        with other.open(self.name("f"), "rb") as file:
+            self.assertEqual(file.size, 9000000)
+            parts = []
+            while part := file.read(100000):
+                parts.append(part)
+        self.assertEqual(b"".join(parts), self.content)
+        self.assertLess(len(asked), 10)  # windows grow
+        other.close()
+
+    def test_lines(self):
+        lines = [f"line {i}\n" for i in range(50000)]
+        self.fm.put("".join(lines).encode(), self.name("t"))
+        with self.fm.open(self.name("t"), "r") as file:
+            self.assertEqual(list(file), lines)
+
+    def test_replaced_meanwhile(self):
+        with self.fm.open(self.name("f"), "rb") as file:
+            file.read(10)
+            self.fm.put(b"x" * 9000000, self.name("f"), force=True)
+            with self.assertRaises(fmove.FmoveError) as why:
+                file.read()
+            self.assertEqual(why.exception.errno, errno.ESTALE)
+
+    def test_refused(self):
+        for wrong in (self.name("none"), self.top):
+            with self.assertRaises((FileNotFoundError, IsADirectoryError)):
+                self.fm.open(wrong, "rb")
+        with self.assertRaises(ValueError):
+            self.fm.open(self.name("f"), "a")
+        file = self.fm.open(self.name("f"), "rb")
+        file.close()
+        with self.assertRaises(ValueError):
+            file.read(1)
+
+
+class Threads(Case):
+    def test_many_share_a_connection(self):
+        wrong = []
+
+        def work(i):
+            try:
+                content = random.Random(i).randbytes(200000 + i)
+                with self.fm.open(self.name(f"s{i}"), "wb") as file:
+                    file.write(content)
+                for j in range(10):
+                    self.fm.put(content[:j], self.name(f"p{i}-{j}"))
+                    if self.fm.read(self.name(f"p{i}-{j}")) != content[:j]:
+                        wrong.append((i, j))
+                with self.fm.open(self.name(f"s{i}"), "rb") as file:
+                    if file.read() != content:
+                        wrong.append(i)
+            except BaseException as why:
+                wrong.append(why)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

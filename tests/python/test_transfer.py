@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+# Goal:   what a call of client/python sends, receives, lists and changes is what it says.
+# Method: each call, with each kind of source and target, against files that are looked at by other means; every refusal.
+import errno
+import os
+import pathlib
+import random
+import threading
+import unittest
+
+import fmove
+from fmove import connection, names, ranges
+from nodes import Case
+
+
+class Put(Case):
+    def test_bytes_of_each_kind(self):
+        for i, content in enumerate((b"", b"some", bytearray(b"more"), memoryview(b"abcdef")[::1])):
+            result = self.fm.put(content, self.name(f"b{i}"))
+            self.assertEqual(self.stored(f"b{i}"), bytes(content))
+            self.assertEqual(result.bytes, len(content))
+        self.assertTrue(result.durable)
+
+    def test_more_bytes_than_are_copied(self):
+        content = random.Random(1).randbytes(connection.MEMORY_PUT_MAX + 12345)
+        told = []
+        result = self.fm.put(content, self.name("large"), progress=told.append)
+        self.assertEqual(result.bytes, len(content))
+        self.assertEqual(self.fm.read(self.name("large")), content)
+        self.assertEqual(told[-1].bytes, len(content))
+        self.fm.rm(self.name("large"))
+
+    def test_files_of_each_kind(self):
+        content = os.urandom(300000)
+        path = self.local("f", content)
+        self.fm.put(path, self.name("path"))
+        self.fm.put(pathlib.Path(path), self.name("pathlike"))
+        with open(path, "rb") as file:
+            file.read(1000)
+            self.fm.put(file, self.name("file"))
+            self.fm.put(file.fileno(), self.name("fd"))
+        with open(self.local("w"), "w+b") as file:
+            file.write(content)
+            self.fm.put(file, self.name("written"))
+        for name in ("path", "pathlike", "file", "fd", "written"):
+            self.assertEqual(self.stored(name), content, name)
+
+    def test_pipe(self):
+        reader, writer = os.pipe()
+        thread = threading.Thread(target=lambda: (os.write(writer, b"x" * 50000), os.close(writer)))
+        thread.start()
+        self.fm.put(reader, self.name("pipe"))
+        thread.join()
+        os.close(reader)
+        self.assertEqual(self.stored("pipe"), b"x" * 50000)
+
+    def test_replaces_only_if_asked(self):
+        self.fm.put(b"1", self.name("f"))
+        with self.assertRaises(FileExistsError) as why:
+            self.fm.put(b"2", self.name("f"))
+        self.assertEqual((why.exception.code, why.exception.exit), ("EEXIST", 6))
+        self.assertEqual(self.stored("f"), b"1")
+        self.fm.put(b"2", self.name("f"), force=True, latest="last")
+        self.assertEqual(self.stored("f"), b"2")
+        self.assertEqual(os.readlink(f"{self.store}/last"), "f")
+
+    def test_names(self):
+        for path in ("grün", "a b", os.fsdecode(b"\xff\xfe"), 'q"\\', "new\nline"):
+            self.fm.put(path.encode(errors="surrogateescape"), self.name(path))
+            self.assertEqual(self.fm.read(self.name(path)), os.fsencode(path))
+            self.assertIn(path, [e.name for e in self.fm.ls(self.top)])
+        self.assertEqual(str(names.parse("fmove://n2/s/a/b")), "n2:s/a/b")
+        for wrong in ("", "n2", "n2:", ":s", "/a:b/c", "fmove://n2"):
+            with self.assertRaises(fmove.FmoveError) as why:
+                self.fm.stat(wrong)
+            self.assertEqual((why.exception.errno, why.exception.exit), (errno.EINVAL, 2), wrong)
+        with self.assertRaises(fmove.FmoveError) as why:
+            self.fm.put(b"", self.name("a" * 70000))
+        self.assertEqual(why.exception.errno, errno.ENAMETOOLONG)
+
+
+class Get(Case):
+    def setUp(self):
+        super().setUp()
+        self.content = os.urandom(700000)
+        self.fm.put(self.local("source", self.content), self.name("f"))
+
+    def test_into_path(self):
+        to = self.local("to")
+        os.chmod(f"{self.store}/f", 0o640)
+        told = []
+        self.fm.get(self.name("f"), to, progress=told.append)
+        with open(to, "rb") as file:
+            self.assertEqual(file.read(), self.content)
+        self.assertEqual(os.stat(to).st_mode & 0o7777, 0o640)
+        self.assertEqual(os.stat(to).st_mtime_ns, os.stat(f"{self.store}/f").st_mtime_ns)
+        with self.assertRaises(FileExistsError):
+            self.fm.get(self.name("f"), to)
+        self.local("to", b"old")
+        self.fm.get(self.name("f"), pathlib.Path(to), force=True)
+        with open(to, "rb") as file:
+            self.assertEqual(file.read(), self.content)
+        self.assertEqual(sorted(os.listdir(self.here)), ["source", "to"])
+
+    def test_failure_leaves_the_old_file(self):
+        to = self.local("to", b"old")
+        with self.assertRaises(FileNotFoundError):
+            self.fm.get(self.name("none"), to, force=True)
+        with open(to, "rb") as file:
+            self.assertEqual(file.read(), b"old")
+        self.assertEqual(sorted(os.listdir(self.here)), ["source", "to"])
+
+    def test_somebody_takes_the_name_meanwhile(self):
+        to = self.local("to")
+        with self.assertRaises(FileExistsError):
+            self.fm.get(self.name("f"), to, progress=None, options=_Takes(to))
+        with open(to, "rb") as file:
+            self.assertEqual(file.read(), b"")
+        self.assertEqual(sorted(os.listdir(self.here)), ["source", "to"])
+
+    def test_into_descriptor_and_memory(self):
+        with open(self.local("to"), "w+b") as file:
+            self.fm.get(self.name("f"), file.fileno())
+            file.seek(0)
+            self.assertEqual(file.read(), self.content)
+        self.assertEqual(self.fm.read(self.name("f")), self.content)
+
+
+class _Takes(fmove.Options):
+    """Options that make the target appear when they are asked for: behind the first look at it."""
+
+    def __init__(self, path):
+        super().__init__()
+        object.__setattr__(self, "path", path)
+
+    def fields(self):
+        open(self.path, "xb").close()
+        return super().fields()
+
+
+class Ranges(Case):
+    def setUp(self):
+        super().setUp()
+        self.content = random.Random(2).randbytes(3000000)
+        self.fm.put(self.content, self.name("f"))
+
+    def expected(self, wanted):
+        return [self.content[at : at + length] for at, length in wanted]
+
+    def test_many(self):
+        draw = random.Random(3)
+        wanted = [(draw.randrange(2990000), draw.randrange(9000)) for _ in range(2500)]
+        self.assertEqual(self.fm.read_ranges(self.name("f"), wanted), self.expected(wanted))
+
+    def test_few(self):
+        for wanted in ([], [(0, 0)], [(5, 10), (0, 3000000), (7, 3), (3000000, 0)]):
+            self.assertEqual(self.fm.read_ranges(self.name("f"), wanted), self.expected(wanted))
+
+    def test_longer_than_one_request(self):
+        most, ranges.MEMORY_MAX = ranges.MEMORY_MAX, 10000
+        try:
+            wanted = [(3, 25000), (100, 10000), (0, 0), (9, 1)]
+            self.assertEqual(self.fm.read_ranges(self.name("f"), wanted), self.expected(wanted))
+        finally:
+            ranges.MEMORY_MAX = most
+
+    def test_into(self):
+        room = bytearray(10)
+        self.fm.read_ranges_into(self.name("f"), [(9, 4), (1, 6)], [memoryview(room)[:4], memoryview(room)[4:]])
+        self.assertEqual(bytes(room), self.content[9:13] + self.content[1:7])
+        with self.assertRaises(fmove.FmoveError):
+            self.fm.read_ranges_into(self.name("f"), [(9, 4)], [room])
+
+    def test_refused(self):
+        for wrong in ((-1, 4), (4, -1), (1 << 63, 1), (2999999, 2)):
+            with self.assertRaises(fmove.FmoveError) as why:
+                self.fm.read_ranges(self.name("f"), [(0, 1), wrong])
+            self.assertEqual(why.exception.errno, errno.EINVAL, wrong)
+
+    def test_another_version_in_the_midst(self):
+        class Replaces(fmove.Connection):
+            asked = 0
+
+            def ask(self, op, fields, fds=()):
+                request = super().ask(op, fields, fds)
+                self.asked += op == "get"
+                if self.asked == 1 and op == "get":
+                    request.next_event = _first_replaced(request, after)
+                return request
+
+        after = lambda: self.fm.put(b"n" * 3000000, self.name("f"), force=True)
+        other = Replaces()
+        with self.assertRaises(fmove.FmoveError) as why:
+            other.read_ranges(self.name("f"), [(i, 1) for i in range(1025)])
+        self.assertEqual(why.exception.errno, errno.ESTALE)
+        self.assertEqual(other.asked, 2)
+        other.close()
+
+
+def _first_replaced(request, after):
+    ours = request.next_event
+
+    def next_event():
+        event = ours()
+        if event["event"] == "done":
+            after()
+        return event
+
+    return next_event
+
+
+class Stores(Case):
+    def test_directories(self):
+        self.fm.mkdir(self.name("d/e"))
+        self.fm.put(b"123", self.name("d/f"))
+        self.assertEqual([(e.name, e.type) for e in self.fm.ls(self.name("d"))], [("e", "directory"), ("f", "file")])
+        entry = self.fm.stat(self.name("d/f"))
+        self.assertEqual((entry.name, entry.size, entry.is_dir), ("f", 3, False))
+        self.assertEqual(entry.mtime_ns, os.stat(f"{self.store}/d/f").st_mtime_ns)
+        self.assertTrue(self.fm.stat("n2:s").is_dir)
+        self.fm.mv(self.name("d/f"), self.id() + "/d/g")
+        self.fm.ln("g", self.name("d/l"))
+        self.assertEqual(os.readlink(f"{self.store}/d/l"), "g")
+        with self.assertRaises(OSError):
+            self.fm.rm(self.name("d"))
+        self.fm.rm(self.name("d/g"))
+        self.assertFalse(self.fm.exists(self.name("d/g")))
+        self.fm.rm(self.name("d"), recursive=True)
+        self.assertFalse(self.fm.exists(self.name("d")))
+        with self.assertRaises(NotADirectoryError):
+            self.fm.put(b"", self.name("file"))
+            list(self.fm.ls(self.name("file")))
+
+    def test_a_directory_of_several_pages(self):
+        os.makedirs(self.store)
+        wanted = sorted(f"{i:04}-" + "n" * 200 for i in range(3000))
+        for name in wanted:
+            os.symlink("x", f"{self.store}/{name}")
+        self.assertEqual([e.name for e in self.fm.ls(self.top)], wanted)
+        self.fm.rm(self.top, recursive=True)
+
+    def test_verify(self):
+        self.fm.put(b"a" * 100000, self.name("good"))
+        self.fm.put(b"a" * 100000, self.name("bad"))
+        self.assertEqual(self.fm.verify(self.top).findings, ())
+        was = os.stat(f"{self.store}/bad")
+        with open(f"{self.store}/bad", "r+b") as file:
+            file.seek(70000)
+            file.write(b"b")
+        os.utime(f"{self.store}/bad", ns=(was.st_atime_ns, was.st_mtime_ns))
+        verified = self.fm.verify(self.top)
+        self.assertEqual([(f.kind, f.path) for f in verified.findings], [("corrupt", self.id() + "/bad")])
+        self.assertEqual((verified.files, verified.bytes), (2, 200000))
+        with self.assertRaises(fmove.FmoveError) as why:
+            self.fm.read(self.name("bad"))
+        self.assertEqual(why.exception.code, "EBADMSG")
+        self.assertEqual(len(self.fm.read(self.name("bad"), options=fmove.Options(accept_corrupt=True))), 100000)
+
+    def test_nodes(self):
+        self.assertEqual(self.fm.ping()["node"], "n1")
+        self.assertEqual([p["name"] for p in self.fm.status()["peers"]], ["n2"])
+        self.assertEqual([s["store"] for s in self.fm.stores("n2")], ["s"])
+
+
+class Groups(Case):
+    def test_commit(self):
+        with self.fm.group(self.name("g"), members=3) as group:
+            group.put(b"1", "a")
+            group.put(b"2", "d/b")
+            with self.assertRaises(fmove.FmoveError) as why:
+                group.check()
+            self.assertIn("2 of 3 members", why.exception.strerror)
+            other = fmove.Group(fmove.Connection(), group.name, group.id)
+            other.put(b"3", "c")
+            other.connection.close()
+            self.assertFalse(self.fm.exists(self.name("g")))
+        self.assertEqual(sorted(os.listdir(f"{self.store}/g")), ["a", "c", "d"])
+
+    def test_latest_and_expect(self):
+        group = self.fm.group(self.name("g"))
+        with self.fm.open(self.name("g/a"), "wb", group=group.id) as file:
+            file.write(b"1")
+        with self.assertRaises(fmove.FmoveError):
+            group.commit(expect=["a", "b"])
+        group.commit(expect=["a"], latest="last")
+        self.assertEqual(os.readlink(f"{self.store}/last"), "g")
+        self.assertEqual(self.fm.read(self.name("last/a")), b"1")
+
+    def test_discard(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.fm.group(self.name("g"), members=1) as group:
+                group.put(b"1", "a")
+                raise ZeroDivisionError
+        self.assertEqual(self.names(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
