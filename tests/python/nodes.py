@@ -88,6 +88,10 @@ class Case(unittest.TestCase):
                 file.write(content)
         return full
 
+    def assert_names(self, wanted):
+        """The far node may take a moment to remove what was discarded."""
+        await_it(lambda: self.names() == wanted, f"{wanted} is all that there is")
+
     def assert_idle(self):
         """No node has a transfer any more."""
         for node in ("n1", "n2"):

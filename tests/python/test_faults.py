@@ -146,7 +146,7 @@ class Ends(Case):
         with self.assertRaises(ZeroDivisionError):
             self.fm.put(self.local("f", b"1" * 9000000), self.name("f"), progress=progress, options=SLOW)
         self.assert_idle()
-        self.assertEqual(self.names(), [])
+        self.assert_names([])
 
     def test_cancelled_by_another_thread(self):
         cancel = fmove.Cancel()
@@ -213,7 +213,7 @@ class Fork(Case):
 
         self.assertEqual(in_child(child), 0)
         self.fm.put(b"parent", self.name("parent"))
-        self.assertEqual(self.names(), ["child", "parent"])
+        self.assert_names(["child", "parent"])
 
     def test_child_has_nothing_of_a_stream(self):
         file = self.fm.open(self.name("f"), "wb")

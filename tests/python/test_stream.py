@@ -41,7 +41,7 @@ class Write(Case):
                 with self.fm.open(self.name("f"), mode) as file:
                     file.write(some)
                     raise ZeroDivisionError
-            self.assertEqual(self.names(), [], mode)
+            self.assert_names([])
         self.assert_idle()
 
     def test_dropped_is_discarded(self):
@@ -50,7 +50,7 @@ class Write(Case):
                 warnings.simplefilter("ignore")
                 self.fm.open(self.name("f"), mode).write(b"1" if mode == "wb" else "1")
                 gc.collect()
-            self.assertEqual(self.names(), [])
+            self.assert_names([])
         self.assert_idle()
 
     def test_text_and_writers_of_python(self):
@@ -90,7 +90,7 @@ class Write(Case):
         file.discard()
         with self.assertRaises(fmove.FmoveError):
             file.commit()
-        self.assertEqual(self.names(), ["f"])
+        self.assert_names(["f"])
         self.assert_idle()
 
     def test_no_descriptor_stays(self):

@@ -291,7 +291,7 @@ class Groups(Case):
             with self.fm.group(self.name("g"), members=1) as group:
                 group.put(b"1", "a")
                 raise ZeroDivisionError
-        self.assertEqual(self.names(), [])
+        self.assert_names([])
 
 
 if __name__ == "__main__":
