@@ -36,8 +36,13 @@ done
 # It is found where it is, and what python3 writes beside it goes with it.
 if command -v /usr/bin/python3 >/dev/null; then
 	package=$(find "$dir/root" -path '*-packages/fmove')
-	PYTHONPATH=${package%/fmove} ok env -u PYTHONDONTWRITEBYTECODE /usr/bin/python3 -c \
-		'import fmove, importlib.metadata as m; assert m.version("fmove") == fmove.__version__'
+	cat >installed.py <<-'END'
+	import fmove, importlib.metadata as m
+	assert m.version("fmove") == fmove.__version__
+	(entry,) = m.entry_points(group="fsspec.specs", name="fmove")
+	assert entry.value == "fmove.filesystem:FmoveFileSystem"
+	END
+	PYTHONPATH=${package%/fmove} ok env -u PYTHONDONTWRITEBYTECODE /usr/bin/python3 installed.py
 	[ -d "$package/__pycache__" ] || bad "python3 wrote nothing beside $package"
 fi
 mkdir -p "$dir/root/usr/local/share/man/man1" && touch "$dir/root/usr/local/share/man/man1/another.1"

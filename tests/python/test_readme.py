@@ -5,6 +5,14 @@ import os
 import re
 import unittest
 
+try:
+    import fsspec
+    from fmove.filesystem import FmoveFileSystem
+
+    fsspec.register_implementation("fmove", FmoveFileSystem, clobber=True)  # as its installation does
+except ImportError:
+    pass
+
 from nodes import SOURCE, Case
 
 

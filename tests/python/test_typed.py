@@ -14,7 +14,7 @@ class Types(unittest.TestCase):
     def test_types(self):
         environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.10", "--cache-dir", "/dev/null", "-p", "fmove"],
+            [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.10", "--cache-dir", "/dev/null", "--config-file", "pyproject.toml", "-p", "fmove"],
             cwd=f"{SOURCE}/client/python",
             env={**environment, "MYPYPATH": "."},
             stdout=subprocess.PIPE,

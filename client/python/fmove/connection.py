@@ -64,7 +64,7 @@ class Connection:
     # ---- requests ----
 
     def ask(self, op: str, fields: Dict[str, Any], fds: Sequence[int] = ()) -> Request:
-        """A request of fmove-api(7). One that an old connection does not take goes over a new one."""
+        """A request of fmove-api(7); over a new connection if the old one does not take it."""
         link, is_new = self._connected()
         try:
             return link.ask(op, fields, fds)

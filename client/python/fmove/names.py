@@ -15,7 +15,7 @@ JsonName = Union[str, Dict[str, str]]
 
 
 class Name(NamedTuple):
-    """A file or directory of a store. Bytes that are not UTF-8 are surrogates, as in os.fsdecode."""
+    """A file or directory of a store; bytes that are not UTF-8 are surrogates (os.fsdecode)."""
 
     node: str
     store: str
@@ -28,9 +28,20 @@ class Name(NamedTuple):
         """A name below this one."""
         return self._replace(path=f"{self.path}/{path}" if self.path else path)
 
+    def above(self) -> "Name":
+        """The directory that it is in."""
+        return self._replace(path=self.path.rpartition("/")[0])
+
+    def is_below(self, other: "Name") -> bool:
+        return self[:2] == other[:2] and self.path.startswith(f"{other.path}/")
+
+    def below_of(self, other: "Name") -> str:
+        """The path below a name that it is below."""
+        return self.path[len(other.path) + 1 :]
+
     def beside(self, last: str) -> "Name":
         """Another name in the same directory."""
-        return self._replace(path="/".join([*self.path.split("/")[:-1], last]))
+        return self.above().below(last)
 
     @property
     def last(self) -> str:

@@ -43,7 +43,8 @@ class RawWriter(io.RawIOBase):
         try:
             os.set_blocking(self._pipe, False)
             _enlarge(self._pipe)
-            self._request = connection.ask("put", {**name.fields(), **fields, "hold": True}, [reader])
+            fields = {**fields, "hold": True}
+            self._request = connection.ask("put", {**name.fields(), **fields}, [reader])
             if "timeout_ms" in fields:
                 self._timeout_s = fields["timeout_ms"] / 1000
         except BaseException:
@@ -107,7 +108,7 @@ class RawWriter(io.RawIOBase):
 
     def finish(self) -> None:
         """All of it is at the far end then, but its name."""
-        if self._is_ended:
+        if self._is_ended and not self._is_failed:
             return
         self._close_pipe()
         self._is_ended = True
@@ -125,8 +126,6 @@ class RawWriter(io.RawIOBase):
         """It gets its name. Again: nothing more."""
         if self.result is None:
             self.finish()
-            if self._is_failed:
-                raise error(errno.ECANCELED, f"{self.name} was discarded")
             self._request.link.tell("commit", {"job": self._request.number})
             self.result = result_of(self._request.wait())
         return self.result
@@ -167,6 +166,10 @@ class WriteStream(io.BufferedWriter):
         self._autocommit = autocommit
 
     @property
+    def name(self) -> Name:  # type: ignore[override]
+        return self.raw.name
+
+    @property
     def result(self) -> Optional[Result]:
         """Of the put, once it has its name."""
         return self.raw.result
@@ -185,6 +188,11 @@ class WriteStream(io.BufferedWriter):
             raise
         finally:
             io.RawIOBase.close(self.raw)
+
+    def finish(self) -> None:
+        """Closes it. ECANCELED: it was discarded."""
+        self.close()
+        self.raw.finish()
 
     def commit(self) -> Result:
         """Of one that is closed and was opened with autocommit False: it gets its name."""
@@ -227,7 +235,9 @@ class TextWriteStream(io.TextIOWrapper):
 class RawReader(io.RawIOBase):
     """A stored file, read by ranges into windows. Who reads on finds the next window on its way."""
 
-    def __init__(self, connection: "Connection", name: Name, entry: Entry, more: Dict[str, Any]) -> None:
+    def __init__(
+        self, connection: "Connection", name: Name, entry: Entry, more: Dict[str, Any]
+    ) -> None:
         super().__init__()
         self.name = name
         self.size = entry.size

@@ -175,15 +175,16 @@ WORDS = {
     "priority": ("normal", "low", "high"),
 }
 
-Transfer = Callable[[Any, c.c_void_p, COptions, CTreeOptions, CResult, CError], int]
+# With COptions, CTreeOptions, CResult and CError.
+Transfer = Callable[..., int]
 
 
 def put(socket: str, directory: str, name: Name, how: How) -> Result:
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     of = _c_name(name)
 
-    def transfer(lib: Any, conn: c.c_void_p, o: COptions, t: CTreeOptions, r: CResult, e: CError) -> int:
-        refs = (c.byref(of), c.byref(o), c.byref(t), c.byref(r), c.byref(e))
+    def transfer(lib: Any, conn: c.c_void_p, *rest: c.Structure) -> int:
+        refs = [c.byref(one) for one in (of, *rest)]
         return int(lib.fmove_put_tree(conn, fd, *refs))
 
     try:
@@ -197,8 +198,8 @@ def get(socket: str, name: Name, directory: str, how: How) -> Result:
     fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     of = _c_name(name)
 
-    def transfer(lib: Any, conn: c.c_void_p, o: COptions, t: CTreeOptions, r: CResult, e: CError) -> int:
-        refs = (c.byref(of), c.byref(o), c.byref(t), c.byref(r), c.byref(e))
+    def transfer(lib: Any, conn: c.c_void_p, *rest: c.Structure) -> int:
+        refs = [c.byref(one) for one in (of, *rest)]
         return int(lib.fmove_get_tree(conn, fd, os.fsencode(last), *refs))
 
     try:

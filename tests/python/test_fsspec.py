@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+# Needs: fsspec
+# Goal:   fmove:// does what users of fsspec expect of a file system, and a transaction is seen as a whole.
+# Method: each call, against what the store has; a transaction that ends well, badly, and whose second file fails; pandas where it is there.
+import contextlib
+import errno
+import io
+import os
+import unittest
+
+import fsspec
+from fsspec.callbacks import Callback
+
+import fmove
+from fmove.filesystem import FmoveFileSystem
+from nodes import SOURCE, Case, in_child
+
+fsspec.register_implementation("fmove", FmoveFileSystem, clobber=True)
+
+
+class FsspecCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.fs = fsspec.filesystem("fmove")
+        self.fs.invalidate_cache()
+        self.url = f"fmove://n2/s/{self.id()}"
+        self.plain = f"n2/s/{self.id()}"
+
+
+class Files(FsspecCase):
+    def test_write_and_read(self):
+        content = os.urandom(3000000)
+        with fsspec.open(f"{self.url}/d/f", "wb") as file:
+            file.write(content)
+        self.assertEqual(self.stored("d/f"), content)
+        with fsspec.open(f"{self.url}/d/f", "rb") as file:
+            self.assertEqual(file.read(), content)
+            with self.assertRaises(io.UnsupportedOperation):
+                file.fileno()
+        with self.fs.open(f"{self.url}/d/f", "wb") as file:
+            file.write(b"shorter")
+        self.assertEqual(self.fs.cat(f"{self.url}/d/f"), b"shorter")
+        with self.assertRaises(FileExistsError), self.fs.open(f"{self.url}/d/f", "xb") as file:
+            file.write(b"1")
+        with self.assertRaises(NotImplementedError):
+            self.fs.open(f"{self.url}/d/f", "ab")
+        with fsspec.open(f"{self.url}/z.gz", "wt", compression="gzip") as file:
+            file.write("text")
+        with fsspec.open(f"{self.url}/z.gz", "rt", compression="gzip") as file:
+            self.assertEqual(file.read(), "text")
+        with self.assertRaises(ZeroDivisionError), self.fs.open(f"{self.url}/e", "wb") as file:
+            file.write(b"1")
+            raise ZeroDivisionError
+        self.assertFalse(self.fs.exists(f"{self.url}/e"))
+
+    def test_text_that_ends_by_an_exception(self):
+        """As README says: fsspec closes it, unless a transaction says otherwise."""
+        for i, transaction in enumerate((contextlib.nullcontext(), self.fs.transaction)):
+            with self.assertRaises(ZeroDivisionError), transaction:
+                with fsspec.open(f"{self.url}/{i}", "w") as file:
+                    file.write("1")
+                    raise ZeroDivisionError
+        self.assert_names(["0"])
+
+    def test_looking(self):
+        self.fs.pipe({f"{self.url}/a/b/1": b"1", f"{self.url}/a/2.txt": b"22", f"{self.url}/3.txt": b"333"})
+        self.assertEqual(self.fs.ls(self.url, detail=False), [f"{self.plain}/3.txt", f"{self.plain}/a"])
+        self.assertEqual(self.fs.find(self.url), [f"{self.plain}/{n}" for n in ("3.txt", "a/2.txt", "a/b/1")])
+        self.assertEqual(self.fs.glob(f"{self.url}/**.txt"), [f"{self.plain}/3.txt", f"{self.plain}/a/2.txt"])
+        self.assertEqual(self.fs.du(self.url), 6)
+        info = self.fs.info(f"{self.url}/a/2.txt")
+        self.assertEqual((info["type"], info["size"], info["name"]), ("file", 2, f"{self.plain}/a/2.txt"))
+        self.assertEqual(info["mtime_ns"], os.stat(f"{self.store}/a/2.txt").st_mtime_ns)
+        self.assertTrue(self.fs.isdir(f"{self.url}/a") and self.fs.isfile(f"{self.url}/3.txt"))
+        self.assertEqual(self.fs.ls("fmove://", detail=False), ["n1", "n2"])
+        self.assertEqual(self.fs.ls("fmove://n2", detail=False), ["n2/s"])
+        self.assertTrue(self.fs.isdir("fmove://n2/s") and self.fs.isdir("fmove://n2") and self.fs.isdir("fmove://"))
+        self.assertFalse(self.fs.exists("fmove://n2/none") or self.fs.exists(f"{self.url}/none/x"))
+        with self.assertRaises(FileNotFoundError):
+            self.fs.ls(f"{self.url}/none")
+
+    def test_listings_are_kept_until_we_change_something(self):
+        self.fs.pipe(f"{self.url}/a", b"1")
+        self.fs.ls(self.url)
+        self.fm.put(b"2", self.name("b"))
+        self.assertEqual(len(self.fs.ls(self.url)), 1)
+        self.assertEqual(len(self.fs.ls(self.url, refresh=True)), 2)
+        self.fs.pipe(f"{self.url}/c", b"3")
+        self.assertEqual(len(self.fs.ls(self.url)), 3)
+
+    def test_changing(self):
+        self.fs.mkdir(f"{self.url}/d/e")
+        with self.assertRaises(FileExistsError):
+            self.fs.mkdir(f"{self.url}/d/e")
+        self.fs.makedirs(f"{self.url}/d/e", exist_ok=True)
+        self.fs.touch(f"{self.url}/d/f")
+        self.fs.mv(f"{self.url}/d/f", f"{self.url}/d/g")
+        self.fs.cp(f"{self.url}/d/g", f"{self.url}/d/h")
+        self.assertEqual(sorted(os.listdir(f"{self.store}/d")), ["e", "g", "h"])
+        self.fs.rmdir(f"{self.url}/d/e")
+        with self.assertRaises(NotADirectoryError):
+            self.fs.rmdir(f"{self.url}/d/g")
+        with self.assertRaises(OSError) as why:
+            self.fs.rmdir(f"{self.url}/d")
+        self.assertEqual(why.exception.errno, errno.ENOTEMPTY)
+        self.fs.rm(f"{self.url}/d/g*")
+        self.assertEqual(os.listdir(f"{self.store}/d"), ["h"])
+        self.fs.rm(f"{self.url}/d", recursive=True)
+        self.assertFalse(self.fs.exists(f"{self.url}/d"))
+
+    def test_local_files(self):
+        os.makedirs(self.local("d/e"))
+        self.local("d/e/f", b"1" * 2000000)
+        self.fs.put(self.local("d"), f"{self.url}/d", recursive=True)
+        self.assertEqual(len(self.stored("d/e/f")), 2000000)
+        told = Callback()
+        self.fs.get_file(f"{self.url}/d/e/f", self.local("back"), callback=told)
+        self.assertEqual((told.value, told.size), (2000000, 2000000))
+        self.fs.get(f"{self.url}/d", self.local("all"), recursive=True)
+        self.assertEqual(os.path.getsize(self.local("all/e/f")), 2000000)
+
+    def test_ranges(self):
+        content = os.urandom(100000)
+        self.fs.pipe({f"{self.url}/a": content, f"{self.url}/b": content[::-1]})
+        a, b = f"{self.url}/a", f"{self.url}/b"
+        asked = []
+        ours = self.fs.connection.ask
+        self.fs.connection.ask = lambda op, *rest: (asked.append(op), ours(op, *rest))[1]
+        try:
+            found = self.fs.cat_ranges([a, b] * 300, list(range(600)), list(range(10, 610)))
+        finally:
+            del self.fs.connection.ask
+        self.assertEqual(asked, ["get", "get"])  # one for each file
+        for i, part in enumerate(found):
+            self.assertEqual(part, (content, content[::-1])[i % 2][i : i + 10])
+        self.assertEqual(self.fs.cat_ranges([a, a, a], [-5, 99990, None], [None, 200000, 3]),
+                         [content[-5:], content[99990:], content[:3]])
+        self.assertEqual(self.fs.cat_file(a, start=5, end=-7), content[5:-7])
+        found = self.fs.cat_ranges([a, f"{self.url}/none"], 0, 5, on_error="return")
+        self.assertEqual((found[0], type(found[1])), (content[:5], fmove.NotFound))
+        with self.assertRaises(FileNotFoundError):
+            self.fs.cat_ranges([f"{self.url}/none"], 0, 5, on_error="raise")
+
+    def test_in_a_child(self):
+        self.fs.pipe(f"{self.url}/a", b"1")
+        self.assertEqual(in_child(lambda: self.assertEqual(fsspec.filesystem("fmove").cat(f"{self.url}/a"), b"1")), 0)
+
+    def test_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("there is no pandas")
+        frame = pandas.DataFrame({"a": range(1000), "b": [str(i) for i in range(1000)]})
+        frame.to_csv(f"{self.url}/t.csv", index=False)
+        frame.to_pickle(f"{self.url}/t.pkl")
+        self.assertTrue(pandas.read_csv(f"{self.url}/t.csv", dtype={"b": str}).equals(frame))
+        self.assertTrue(pandas.read_pickle(f"{self.url}/t.pkl").equals(frame))
+
+
+class Transactions(FsspecCase):
+    def write(self, path, content=b"1"):
+        with self.fs.open(f"{self.url}/{path}", "wb") as file:
+            file.write(content)
+
+    def test_a_new_directory_is_a_group(self):
+        self.fs.mkdir(self.url)
+        with self.fs.transaction:
+            self.write("ckpt/d/a")
+            self.write("ckpt/b")
+            self.fs.pipe(f"{self.url}/ckpt/c", b"3")
+            self.assertFalse(self.fs.exists(f"{self.url}/ckpt"))
+            self.assertEqual(len([n for n in self.names() if n.endswith(".group")]), 1)
+        self.assertEqual([os.path.relpath(f, self.plain) for f in self.fs.find(self.url)], ["ckpt/b", "ckpt/c", "ckpt/d/a"])
+
+    def test_files_of_a_directory_that_is_there(self):
+        self.fs.pipe(f"{self.url}/old", b"old")
+        with self.fs.transaction:
+            self.write("old", b"new")
+            self.write("a")
+            self.assertEqual(self.fs.cat(f"{self.url}/old"), b"old")
+        self.assertEqual(self.fs.cat(f"{self.url}/old"), b"new")
+        self.assertEqual(self.fs.ls(self.url, detail=False), [f"{self.plain}/a", f"{self.plain}/old"])
+
+    def test_exception(self):
+        self.fs.pipe(f"{self.url}/old", b"old")
+        with self.assertRaises(ZeroDivisionError):
+            with self.fs.transaction:
+                self.write("old", b"new")
+                self.write("ckpt/a")
+                raise ZeroDivisionError
+        self.assert_names(["old"])
+        self.assertEqual(self.fs.cat(f"{self.url}/old"), b"old")
+        self.write("after")
+        self.assertEqual(self.stored("after"), b"1")
+        self.assert_idle()
+
+    def test_one_that_fails_drops_all(self):
+        self.fs.pipe(f"{self.url}/old", b"old")
+        self.fs.start_transaction()
+        self.write("ckpt/a")
+        self.write("new")
+        with self.assertRaises(ZeroDivisionError):
+            with self.fs.open(f"{self.url}/b", "wb") as file:
+                raise ZeroDivisionError
+        with self.assertRaises(fmove.FmoveError) as why:
+            self.fs.end_transaction()
+        self.assertEqual(why.exception.errno, errno.ECANCELED)
+        self.assert_names(["old"])
+        self.write("after")
+        self.assertEqual(self.stored("after"), b"1")
+
+
+if __name__ == "__main__":
+    unittest.main()
