@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""torch.save and torch.load over a stream, without a temporary file."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+
+from .connection import Connection, Named, connect
+from .results import Options, Result
+
+
+def save(
+    obj: Any,
+    name: Named,
+    *,
+    force: bool = False,
+    group: Optional[str] = None,
+    timeout: Optional[float] = None,
+    options: Options = Options(),
+    connection: Optional[Connection] = None,
+    **how: Any,
+) -> Result:
+    """What torch.save(obj) writes is seen as a whole, or not at all. how is torch.save's."""
+    fm = connection or connect()
+    with fm.open_writer(name, force=force, group=group, timeout=timeout, options=options) as file:
+        torch.save(obj, file, **how)
+    assert file.result is not None
+    return file.result
+
+
+def load(
+    name: Named,
+    *,
+    map_location: Any = None,
+    weights_only: bool = True,
+    options: Options = Options(),
+    connection: Optional[Connection] = None,
+    **how: Any,
+) -> Any:
+    """A file that is read by ranges. Unless weights_only is False nothing of it is executed."""
+    fm = connection or connect()
+    with fm.open_reader(name, options=options) as file:
+        return torch.load(file, map_location=map_location, weights_only=weights_only, **how)
