@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # hooks - what a checkpoint's hooks do, over TCP loopback: ranges of a file in memory, read into memory, against one get of as many bytes;
-# a put from memory that the daemon maps, against one from other memory.
+# a put from memory that the daemon maps, against one from other memory; small puts by Python against those by C.
 # shellcheck shell=bash
 
 HOOKS_PORT=17540
@@ -22,6 +22,7 @@ bench_hooks() {
 	compare "a put of 1 GiB from a buffer, its CPU per GiB: both daemons and the caller" "$work/buffers" 2 5 s "from plain memory" "<=" 0.85
 	compare "its rate" "$work/buffers" 1 4 GB/s "from plain memory" - 0
 	absolute "what that put takes of memory beside the buffer" "$(median "$work/buffers" 3)" MiB "<=" 8
+	hooks_python
 	node_stop "$memory/hooks/n1"
 	node_stop "$memory/hooks/n2"
 	rm -rf "$memory/hooks"
@@ -64,4 +65,19 @@ hooks_ranges() {
 
 hooks_whole() {
 	hooks_read whole "$(stat -c %s "$memory/hooks/n2/s/whole")" 0
+}
+
+# What a put of 4 KiB takes more by Python than by C, over one connection each.
+hooks_python() {
+	local i c python where=("$memory/hooks/n1/sock" n2 s small)
+
+	head -c 4096 /dev/urandom > "$memory/hooks/4k"
+	: > "$work/hooks_python"
+	for ((i = 0; i < pairs; i++)); do
+		c=$("$FMOVE_BIN/put_load" "${where[@]}" 4096 2000 "$memory/hooks/4k") || return 1
+		python=$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$bench_dir/../client/python \
+			python3 "$bench_dir/put_load.py" "${where[@]}" 2000 "$memory/hooks/4k") || return 1
+		calc "(${python%% *} - ${c%% *}) / 2000 * 1e6" '%.0f\n' >> "$work/hooks_python"
+	done
+	absolute "4 KiB puts to a store in memory: what one takes more by Python than by C" "$(median "$work/hooks_python" 1)" us "<=" 200
 }
