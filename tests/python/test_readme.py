@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# Calls libfmove.
 # Goal:   what client/python/README.md shows works as it stands, and it names every file of the package.
 # Method: run its blocks one after the other, in a directory with a file train.log and a directory run7.
 import os

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# Calls libfmove.
 # Goal:   directories go and come by libfmove, and its structures are those of fmove.h.
 # Method: a C program prints their layout; directories put, updated and got; errors, callbacks and signals in the midst.
 import ctypes
