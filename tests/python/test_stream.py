@@ -16,6 +16,10 @@ import fmove
 from nodes import Case, descriptors
 
 
+def _interrupted(_):
+    raise KeyboardInterrupt
+
+
 class Write(Case):
     def test_seen_when_closed(self):
         file = self.fm.open(self.name("f"), "wb")
@@ -76,6 +80,19 @@ class Write(Case):
         with self.fm.open(self.name("f"), "wb", force=True) as file:
             file.write(b"new")
         self.assertEqual(self.stored("f"), b"new")
+
+    def test_a_write_that_failed_is_never_seen(self):
+        file = self.fm.open(self.name("f"), "wb")
+        file.write(b"1" * 1000000)
+        ours, file.raw._write_some = file.raw._write_some, _interrupted
+        with self.assertRaises(KeyboardInterrupt):
+            file.write(b"2" * 1000000)
+        file.raw._write_some = ours
+        with self.assertRaises(fmove.FmoveError) as why:
+            file.close()
+        self.assertEqual(why.exception.errno, errno.ECANCELED)
+        self.assertTrue(file.closed)
+        self.assert_names([])
 
     def test_held_until_commit(self):
         file = self.fm.open_writer(self.name("f"), autocommit=False)
@@ -140,7 +157,8 @@ class Read(Case):
         other = Counts()
         with other.open(self.name("f"), "rb") as file:
             self.assertEqual(file.size, 9000000)
-            parts = []
+            parts = [file.read(300000)]
+            self.assertEqual(asked, ["stat", "get", "get", "get"])  # the last is on its way
             while part := file.read(100000):
                 parts.append(part)
         self.assertEqual(b"".join(parts), self.content)
@@ -154,12 +172,19 @@ class Read(Case):
             self.assertEqual(list(file), lines)
 
     def test_replaced_meanwhile(self):
-        with self.fm.open(self.name("f"), "rb") as file:
-            file.read(10)
-            self.fm.put(b"x" * 9000000, self.name("f"), force=True)
-            with self.assertRaises(fmove.FmoveError) as why:
-                file.read()
-            self.assertEqual(why.exception.errno, errno.ESTALE)
+        """Before it is read, and in the midst; by a newer one, and by one that only its inode tells from it."""
+        before = os.stat(f"{self.store}/f")
+        for read, mtime_ns in ((0, None), (10, None), (10, before.st_mtime_ns)):
+            os.utime(f"{self.store}/f", ns=(0, before.st_mtime_ns))
+            with self.fm.open(self.name("f"), "rb") as file:
+                file.read(read)
+                other = self.local("other", b"x" * 9000000)
+                if mtime_ns is not None:
+                    os.utime(other, ns=(0, mtime_ns))
+                self.fm.put(other, self.name("f"), force=True)
+                with self.assertRaises(fmove.FmoveError) as why:
+                    file.read()
+                self.assertEqual(why.exception.errno, errno.ESTALE)
 
     def test_refused(self):
         for wrong in (self.name("none"), self.top):
