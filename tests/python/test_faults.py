@@ -203,6 +203,27 @@ class Ends(Case):
         self.assert_idle()
 
 
+class Killed(Case):
+    def test_writer(self):
+        """At any moment of a stream, also when all of it is there but its name."""
+        for i in range(6):
+            pid = os.fork()
+            if pid == 0:
+                file = self.fm.open_writer(self.name("f"), autocommit=False, force=True)
+                file.write(b"1" * (i * 700000))
+                file.close()
+                time.sleep(1000)
+            await_it(lambda: self._is_begun(), "it is begun")
+            time.sleep(0.02 * i)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self.assert_idle()
+            self.assertFalse(os.path.exists(f"{self.store}/f"))
+
+    def _is_begun(self):
+        return self.fm.status()["jobs"] != []
+
+
 class Fork(Case):
     def test_each_has_its_own(self):
         self.fm.ping()
