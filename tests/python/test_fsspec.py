@@ -40,7 +40,14 @@ class Files(FsspecCase):
         with self.fs.open(f"{self.url}/d/f", "wb") as file:
             file.write(b"shorter")
         self.assertEqual(self.fs.cat(f"{self.url}/d/f"), b"shorter")
-        with self.assertRaises(FileExistsError), self.fs.open(f"{self.url}/d/f", "xb") as file:
+        with self.assertRaises(FileExistsError):
+            self.fs.open(f"{self.url}/d/f", "xb")
+        with self.assertRaises(FileExistsError):
+            self.fs.pipe_file(f"{self.url}/d/f", b"1", mode="create")
+        self.local("f", b"1")
+        with self.assertRaises(FileExistsError):
+            self.fs.put_file(self.local("f"), f"{self.url}/d/f", mode="create")
+        with self.fs.open(f"{self.url}/d/new", "xb") as file:
             file.write(b"1")
         with self.assertRaises(NotImplementedError):
             self.fs.open(f"{self.url}/d/f", "ab")
@@ -66,7 +73,8 @@ class Files(FsspecCase):
         self.fs.pipe({f"{self.url}/a/b/1": b"1", f"{self.url}/a/2.txt": b"22", f"{self.url}/3.txt": b"333"})
         self.assertEqual(self.fs.ls(self.url, detail=False), [f"{self.plain}/3.txt", f"{self.plain}/a"])
         self.assertEqual(self.fs.find(self.url), [f"{self.plain}/{n}" for n in ("3.txt", "a/2.txt", "a/b/1")])
-        self.assertEqual(self.fs.glob(f"{self.url}/**.txt"), [f"{self.plain}/3.txt", f"{self.plain}/a/2.txt"])
+        self.assertEqual(self.fs.glob(f"{self.url}/*.txt"), [f"{self.plain}/3.txt"])
+        self.assertEqual(self.fs.glob(f"{self.url}/a/*"), [f"{self.plain}/a/2.txt", f"{self.plain}/a/b"])
         self.assertEqual(self.fs.du(self.url), 6)
         info = self.fs.info(f"{self.url}/a/2.txt")
         self.assertEqual((info["type"], info["size"], info["name"]), ("file", 2, f"{self.plain}/a/2.txt"))

@@ -176,6 +176,8 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise NotImplementedError(f"mode {mode!r}: a file is read, or written as a whole")
         self.invalidate_cache(path)
         force = mode == "wb"
+        if not force and self.exists(path):  # the end of the put refuses it, too
+            raise error(errno.EEXIST, f"{path} exists")
         if autocommit:
             return self.connection.open_writer(name, force=force)
         return self.transaction.open(name, force)
@@ -232,25 +234,35 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
         cut = [slice(start, end).indices(size) for start, end in slices]
         return self.connection.read_ranges(name, [(s, max(0, e - s)) for s, e, _ in cut])
 
-    def pipe_file(self, path: str, value: Any, **_: Any) -> None:
+    def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **_: Any) -> None:
+        force = mode != "create"
         if self._intrans:
-            with self.open(path, "wb") as file:
+            with self.open(path, "wb" if force else "xb") as file:
                 file.write(value)
         else:
-            self.connection.put(value, self._name(path), force=True)
+            self.connection.put(value, self._name(path), force=force)
             self.invalidate_cache(path)
 
-    def put_file(self, lpath: Any, rpath: str, callback: Any = _NO_CALLBACK, **_: Any) -> None:
+    def put_file(
+        self,
+        lpath: Any,
+        rpath: str,
+        callback: Any = _NO_CALLBACK,
+        mode: str = "overwrite",
+        **_: Any,
+    ) -> None:
+        force = mode != "create"
         if os.path.isdir(lpath):
             self.makedirs(rpath, exist_ok=True)
         elif self._intrans:
-            with open(lpath, "rb") as source, self.open(rpath, "wb") as target:
+            mode = "wb" if force else "xb"
+            with open(lpath, "rb") as source, self.open(rpath, mode) as target:
                 shutil.copyfileobj(source, target, 1 << 20)
         else:
             told = _Told(callback)
             told.end(
                 self.connection.put(
-                    os.fspath(lpath), self._name(rpath), force=True, progress=told.progress
+                    os.fspath(lpath), self._name(rpath), force=force, progress=told.progress
                 )
             )
             self.invalidate_cache(rpath)
