@@ -2,6 +2,7 @@
 # Goal:   what a call of client/python sends, receives, lists and changes is what it says.
 # Method: each call, with each kind of source and target, against files that are looked at by other means; every refusal.
 import errno
+import fcntl
 import os
 import pathlib
 import random
@@ -10,7 +11,7 @@ import unittest
 
 import fmove
 from fmove import connection, names, ranges
-from nodes import Case
+from nodes import Case, in_child
 
 
 class Put(Case):
@@ -36,14 +37,34 @@ class Put(Case):
         self.fm.put(path, self.name("path"))
         self.fm.put(pathlib.Path(path), self.name("pathlike"))
         with open(path, "rb") as file:
-            file.read(1000)
-            self.fm.put(file, self.name("file"))
-            self.fm.put(file.fileno(), self.name("fd"))
+            file.seek(1000)
+            flags = fcntl.fcntl(file, fcntl.F_GETFL)
+            for i in range(20):
+                self.fm.put(file, self.name("file"), force=True)
+                self.fm.put(file.fileno(), self.name("fd"), force=True)
+                # Both are the program's own, and stay as they were.
+                self.assertEqual((file.tell(), fcntl.fcntl(file, fcntl.F_GETFL)), (1000, flags))
         with open(self.local("w"), "w+b") as file:
             file.write(content)
             self.fm.put(file, self.name("written"))
         for name in ("path", "pathlike", "file", "fd", "written"):
             self.assertEqual(self.stored(name), content, name)
+
+    @unittest.skipIf(os.getuid() != 0, "only root can become somebody else")
+    def test_a_file_that_somebody_else_opened(self):
+        path = self.local("secret", b"s" * 5000)
+        os.chmod(path, 0o600)
+        with open(path, "rb") as file:
+            file.seek(100)
+
+            def nobody():
+                os.setgid(65534)
+                os.setuid(65534)
+                self.fm.put(file, self.name("f"))
+
+            os.makedirs(self.store)
+            self.assertEqual(in_child(nobody), 0)
+        self.assertEqual(self.stored("f"), b"s" * 5000)
 
     def test_pipe(self):
         reader, writer = os.pipe()
@@ -120,8 +141,10 @@ class Get(Case):
 
     def test_into_descriptor_and_memory(self):
         with open(self.local("to"), "w+b") as file:
-            self.fm.get(self.name("f"), file.fileno())
-            file.seek(0)
+            for _ in range(20):
+                file.truncate(0)
+                self.fm.get(self.name("f"), file.fileno())
+                self.assertFalse(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT)
             self.assertEqual(file.read(), self.content)
         self.assertEqual(self.fm.read(self.name("f")), self.content)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import fcntl
 import io
 import mmap
 import os
@@ -183,7 +184,8 @@ class Connection:
         descriptor: an empty file, a pipe or a socket. force: it may replace what has that path."""
         source = parse(name)
         if isinstance(target, int):
-            return self._transfer("get", source, options.fields(), [target], timeout, progress)
+            with _Opened(target) as fd:
+                return self._transfer("get", source, options.fields(), [fd], timeout, progress)
         part = _Part(os.fspath(target), force)
         try:
             result = self._transfer("get", source, options.fields(), [part.fd], timeout, progress)
@@ -467,22 +469,22 @@ def _memory_file(data: memoryview) -> int:
 
 
 class _Opened:
-    """The descriptor of what a program names: a path, a descriptor, or an open file. A regular
-    file is sent from its start, wherever it was read or written last."""
+    """A descriptor for the daemon, of what a program names: a path, a descriptor, an open file.
 
-    def __init__(self, source: Union[int, str, "os.PathLike[str]", io.IOBase]) -> None:
-        self._is_ours = False
-        if isinstance(source, int):
-            self.fd = source
-        elif isinstance(source, io.IOBase):
-            source.flush()
-            self.fd = source.fileno()
+    The daemon moves the position of a regular file, and sets O_DIRECT for a while, which a copy of
+    the descriptor would share with the program. So it is opened once more, at its start.
+    """
+
+    def __init__(self, named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> None:
+        if isinstance(named, io.IOBase):
+            named.flush()
+            named = named.fileno()
+        if not isinstance(named, int):
+            self.fd, self._is_ours = os.open(named, os.O_RDONLY | os.O_CLOEXEC), True
+        elif modes.S_ISREG(os.fstat(named).st_mode):
+            self.fd, self._is_ours = _open_again(named)
         else:
-            self.fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-            self._is_ours = True
-            return
-        if modes.S_ISREG(os.fstat(self.fd).st_mode):
-            os.lseek(self.fd, 0, os.SEEK_SET)
+            self.fd, self._is_ours = named, False
 
     def __enter__(self) -> int:
         return self.fd
@@ -490,6 +492,15 @@ class _Opened:
     def __exit__(self, *_: object) -> None:
         if self._is_ours:
             os.close(self.fd)
+
+
+def _open_again(fd: int) -> Tuple[int, bool]:
+    access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    try:
+        return os.open(f"/proc/self/fd/{fd}", access | os.O_CLOEXEC), True
+    except OSError:  # it is somebody else's, who opened it for us
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd, False
 
 
 class _Part:
