@@ -11,7 +11,7 @@ import unittest
 
 import fmove
 from fmove import connection, names, ranges
-from nodes import Case, in_child
+from nodes import Case, await_it, in_child
 
 
 class Put(Case):
@@ -283,6 +283,36 @@ class Stores(Case):
         self.assertEqual(self.fm.ping()["node"], "n1")
         self.assertEqual([p["name"] for p in self.fm.status()["peers"]], ["n2"])
         self.assertEqual([s["store"] for s in self.fm.stores("n2")], ["s"])
+
+
+class Stage(Case):
+    def test_held_as_long_as_we_live(self):
+        self.fm.put(os.urandom(3000000), self.name("set/a"))
+        self.fm.put(b"b", self.name("set/d/b"))
+        reader, writer = os.pipe()
+        told = []
+
+        def child():
+            path = self.fm.stage(self.name("set"), called=self.id(), progress=told.append)
+            os.write(writer, path.encode())
+            os.close(writer)
+            self.assertEqual(self.datasets(), [(self.id(), 1)])
+
+        self.assertEqual(in_child(child), 0)
+        os.close(writer)
+        with os.fdopen(reader) as file:
+            path = file.read()
+        for name in ("a", "d/b"):
+            with open(os.path.join(path, name), "rb") as file:
+                self.assertEqual(file.read(), self.stored(f"set/{name}"))
+        await_it(lambda: [n for _, n in self.datasets() if n] == [], "nobody holds it")
+        self.assertEqual(self.fm.stage(self.name("set"), called=self.id()), path)
+        self.assertEqual(self.datasets(), [(self.id(), 1)])
+        with self.assertRaises(FileNotFoundError):
+            self.fm.stage(self.name("none"))
+
+    def datasets(self):
+        return [(d["name"], d["holds"]) for d in self.fm.answer("datasets", {})["datasets"]]
 
 
 class Groups(Case):

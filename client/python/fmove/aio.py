@@ -59,6 +59,7 @@ class AsyncConnection:
     read_ranges_into = _in_thread(Connection.read_ranges_into)
     put_tree = _in_thread(Connection.put_tree)
     get_tree = _in_thread(Connection.get_tree)
+    stage = _in_thread(Connection.stage)
     stat = _in_thread(Connection.stat)
     exists = _in_thread(Connection.exists)
     rm = _in_thread(Connection.rm)

@@ -326,6 +326,28 @@ class Connection:
         how = tree.How(force, update, delete, None, timeout, progress, options)
         return tree.get(self.socket, parse(name), os.fspath(directory), how)
 
+    def stage(
+        self,
+        name: Named,
+        *,
+        called: Optional[str] = None,
+        pin: bool = False,
+        progress: Optional[OnProgress] = None,
+    ) -> str:
+        """The path of a copy on this node's disk, of this very content. It stays as long as this
+        process lives, and pinned ones until they are unpinned. called: else as the path's last
+        part. What ends the waiting does not end the fetch."""
+        fields: Dict[str, Any] = {**parse(name).fields(), "pid": os.getpid()}
+        if called is not None:
+            fields["name"] = called
+        if pin:
+            fields["pin"] = True
+        if progress:
+            fields["progress_ms"] = PROGRESS_MS
+        request = self.ask("stage", fields)
+        request.silence_s = None
+        return str(request.wait(_teller(progress))["path"])
+
     # ---- what is in a store ----
 
     def stat(self, name: Named, *, timeout: Optional[float] = None) -> Entry:

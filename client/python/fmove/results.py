@@ -102,7 +102,7 @@ class Progress:
 def progress_of(event: Mapping[str, Any]) -> Progress:
     size = event.get("size")
     return Progress(
-        state=str(event.get("state", "")),
+        state=str(event.get("state", event.get("phase", ""))),
         bytes=int(event.get("bytes", 0)),
         size=None if size is None else int(size),
         text=str(event.get("text", "")),
