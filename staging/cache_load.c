@@ -11,9 +11,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/vfs.h>
 
 #include "mover/base/err.h"
 #include "mover/base/log.h"
@@ -47,6 +49,18 @@ static int is_stranger(void *ctx, const char *name)
 	(void)ctx;
 	/* What mkfs leaves, and a head that was being written when we were ended. */
 	return strcmp(name, "lost+found") != 0 && strcmp(name, ".new." FM_CACHE_HEAD_NAME) != 0;
+}
+
+static void warn_of_memory(const struct fm_cache *c)
+{
+	struct statfs fs;
+
+	if (fstatfs(c->root, &fs) == 0 &&
+	    (fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC))
+		fm_log_warn("cache %s lies in memory (tmpfs): what is staged takes memory that "
+			    "training could have, and is gone when the machine starts anew; "
+			    "staging.directory should be on a local disk",
+			    c->directory);
 }
 
 static int open_root(struct fm_cache *c, struct fm_err *err)
@@ -453,6 +467,8 @@ int fm_cache_load(struct fm_cache *c, struct fm_err *err)
 	ret = open_root(c, err);
 	if (ret == 0)
 		ret = lock_root(c, err);
+	if (ret == 0)
+		warn_of_memory(c);
 	if (ret == 0)
 		ret = check_head(c, err);
 	for (int i = 0; ret == 0 && i < FM_CACHE_PLACES; i++) {

@@ -1,0 +1,85 @@
+#!/bin/bash
+# Goal:   odd sources and odd caches are staged as they are, or refused with one clear line, at once.
+# Method: real daemons. Names that differ in case only; nothing in a directory; files without bytes; one sparse file of 2 TiB.
+#         A cache that two daemons are to use; one in memory. More requests at once than there are places for;
+#         FM_REQUESTS=N: so many.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "100MiB"; grace = "0s"; };'
+up 2
+from=$(store 2)
+
+# whole NAME: it comes as it is.
+whole() {
+	data=$(fmove stage "n2:s/$1" 2>err) || bad "$1: $(cat err)"
+	diff -r --no-dereference "$from/$1" "$data" || bad "$1 differs"
+}
+
+mkdir -p "$from/case/Dir" "$from/case/dir" "$from/empty/d/e" "$from/without"
+echo upper >"$from/case/Name"
+echo lower >"$from/case/name"
+echo upper >"$from/case/Dir/f"
+echo lower >"$from/case/dir/f"
+: >"$from/without/a"
+: >"$from/without/b"
+mkdir "$from/nothing"
+for name in case empty without nothing; do whole $name; done
+
+mkdir "$from/sparse"
+if truncate -s 2T "$from/sparse/f" 2>/dev/null; then
+	no 1 'has no room' fmove stage n2:s/sparse
+	no 1 'has no room' fmove stage n2:s/sparse/f
+	[ "$(wc -l <err)" -le 2 ] || bad "more than a line: $(cat err)"
+	fmove datasets | grep sparse && bad "something of it is there"
+fi
+
+# Another daemon with the same cache: it serves, and says who uses it; nothing of it changes.
+sed "/listen/s|:[0-9]*\"|:0\"|; s|/n1/state|/n1/other|; s|/fmoved.sock|/other.sock|" "$dir/c/n1/fmove.conf" >other.conf
+fmoved --config other.conf 2>log &
+other=$!
+await fmove --socket "$dir/c/n1/other.sock" ls n1:s >/dev/null || bad "it does not serve without its cache: $(cat log)"
+fmove --socket "$dir/c/n1/other.sock" datasets 2>err && bad "two daemons use one cache"
+grep -q 'another daemon uses it' err || bad "who asks hears: $(cat err)"
+kill $other
+wait $other || bad "it ends with $?"
+whole case
+
+# In memory: it is used, and said.
+if [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
+	shm=$(mktemp -d /dev/shm/fm-odd.XXXXXX)
+	sed "s|directory = \"$dir/c/n1/cache\"|directory = \"$shm\"|" other.conf >shm.conf
+	fmoved --config shm.conf 2>log &
+	other=$!
+	await fmove --socket "$dir/c/n1/other.sock" datasets >/dev/null || bad "a cache in memory is not used: $(cat log)"
+	grep -q "warning: cache $shm lies in memory" log || bad "it does not say that it lies in memory: $(cat log)"
+	kill $other
+	wait $other || bad "it ends with $?"
+	rm -r "$shm"
+fi
+grep 'lies in memory' "$dir/c/n1/log" && [ "$(stat -f -c %T "$dir")" != tmpfs ] && bad "a cache on a disk lies in memory"
+
+# So many at once: each has the path or is told that there are too many, and it comes once.
+requests=$(sample "${FM_REQUESTS:-400}")
+mkdir "$from/many"
+random 3000000 "$from/many/f"
+before=$(fmove status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum + 0 }')
+for i in $(seq "$requests"); do
+	fmove stage n2:s/many >"many.$i" 2>"why.$i" &
+	[ $((i % 100)) -ne 0 ] || sleep 0.1
+done
+wait
+data=$(fmove stage n2:s/many 2>err) || bad "after so many: $(cat err)"
+refused=0
+for i in $(seq "$requests"); do
+	if [ -s "many.$i" ]; then
+		[ "$(cat "many.$i")" = "$data" ] || bad "request $i: $(cat "many.$i")"
+	else
+		refused=$((refused + 1))
+		cat "why.$i"
+	fi
+done >whys
+[ "$refused" -lt "$requests" ] || bad "all of $requests were refused: $(sort whys | uniq -c | head -n 3)"
+grep -Ev 'places|requests|connections' whys && bad "refused for another reason"
+same=$(($(fmove status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum + 0 }') - before))
+[ "$same" -lt 6000000 ] || bad "$same bytes came for one of 3000000"
+exit
