@@ -548,6 +548,75 @@ int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_w
 	return ret;
 }
 
+/* -EBUSY: a group goes on, and nothing has its name yet. */
+static int refuse_if_going(const struct fm_path_parent *parent, const char *path,
+			   struct fm_group_dir *g, struct fm_err *err)
+{
+	struct fm_group_begun begun;
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = read_group(parent, path, g, err);
+
+	if (ret == 0)
+		ret = check_going(g, path, err);
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+	if (ret != -ENOENT)
+		return ret < 0 ? fm_path_fail(err, ret, "look for", path) : 0;
+	fm_group_dir_begun(g, &begun);
+	return fm_err_set(err, -EBUSY,
+			  "\"%s\": a group was begun for it by %s, and is not committed: put "
+			  "its members with its ID (--group, FMOVE_GROUP)",
+			  fm_path_show(path, &shown), begun.text);
+}
+
+/* The same of the group that a path may have. Most have none, which costs one look. */
+static int stay_out_at(struct fm_store_dir *sd, const char *path, struct fm_err *err)
+{
+	char name[FM_GROUP_NAME_LEN + 1];
+	struct fm_path_parent parent;
+	struct fm_group_dir *g;
+	struct stat st;
+	int ret = fm_path_open_parent(sd->root, path, NULL, &parent, err);
+
+	if (ret < 0)
+		return ret == -ENOENT || ret == -ENOTDIR ? 0 : ret;
+	fm_group_dir_name(parent.name, name);
+	if (fm_call_fstatat(parent.fd, name, &st) < 0) {
+		close(parent.fd);
+		return 0;
+	}
+	g = fm_sys_alloc(sizeof(*g));
+	ret = g ? open_group(&parent, path, g, err)
+		: fm_err_sys(err, -ENOMEM, "allocate the group");
+	if (ret == 0) {
+		ret = refuse_if_going(&parent, path, g, err);
+		fm_group_dir_close(g);
+	}
+	free(g);
+	close(parent.fd);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int fm_group_stay_out(struct fm_store_dir *dir, const char *path, struct fm_err *err)
+{
+	char above[FM_PATH_LEN_MAX + 1];
+	char *slash;
+	int ret;
+
+	(void)snprintf(above, sizeof(above), "%s", path);	/* fits: it was checked */
+	do {
+		ret = stay_out_at(dir, above, err);
+		slash = strrchr(above, '/');
+		if (slash)
+			*slash = '\0';
+	} while (ret == 0 && slash);
+	if (ret == 0)
+		fm_err_clear(err);
+	return ret;
+}
+
 /* ---- the sweep ---- */
 
 /* Whether a directory without a record that counts is left for long. */

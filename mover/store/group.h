@@ -45,6 +45,12 @@ int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_w
 		   const uint8_t id[static FM_GROUP_ID_LEN], char place[static FM_PATH_LEN_MAX + 1],
 		   struct fm_group_use **out, struct fm_err *err);
 
+/*
+ * What comes is of no group. -EBUSY: it would make the directory that an open group gets its place
+ * under, which could not be committed any more.
+ */
+int fm_group_stay_out(struct fm_store_dir *dir, const char *path, struct fm_err *err);
+
 /* For a store's sweep: ends a group whose time is over. true: it is gone. */
 bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path);
 

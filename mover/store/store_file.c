@@ -267,6 +267,8 @@ static int store_file_create(struct fm_store *store, const char *path, const str
 	if (ret == 0 && path[0] == '\0')
 		ret = fm_err_set(err, -EISDIR,
 				 "the store itself is a directory; name a file in it");
+	if (ret == 0 && !how->group)
+		ret = fm_group_stay_out(dir, path, err);
 	if (ret == 0 && how->group)
 		ret = create_member(dir, path, who, how, out, err);
 	else if (ret == 0)
@@ -326,6 +328,8 @@ static int store_file_create_tree(struct fm_store *store, const char *path,
 	struct fm_store_dir *dir = dir_of(store);
 	int ret = may_write(dir, path, who, err);
 
+	if (ret == 0 && !how->group)
+		ret = fm_group_stay_out(dir, path, err);
 	if (ret == 0 && how->group)
 		ret = create_tree_member(dir, path, who, how, out, err);
 	else if (ret == 0)

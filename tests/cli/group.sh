@@ -151,12 +151,15 @@ no 1 'no group was begun' fmove group commit "$id" n2:s/runs/4
 begun n2:s/runs/4 --members 1
 ok fmove group discard "$id" n2:s/runs/4
 
-# ---- who forgets --group: what is put is seen at once, and is in the way of the group
+# ---- who forgets --group is refused; what somebody else puts there is in the way of the group
 
 begun n2:s/runs/forgot --members 1
 ok fmove put --group "$id" -q small n2:s/runs/forgot/f
-ok fmove put -q large n2:s/runs/forgot/forgotten
-only "$s/runs/forgot" forgotten
+no 1 '"runs/forgot": a group was begun for it by .*with its ID' fmove put -q large n2:s/runs/forgot/forgotten
+no 1 '"runs/forgot": a group was begun for it by .*with its ID' fmove put -qr tree n2:s/runs/forgot
+[ -e "$s/runs/forgot" ] && bad "what is of no group is published under its name"
+mkdir "$s/runs/forgot"
+ok fmove put -q large n2:s/runs/forgot/there	# as into any directory that is seen
 no 6 'directory "runs/forgot" exists; --replace' fmove group commit "$id" n2:s/runs/forgot
 ok fmove group commit --replace "$id" n2:s/runs/forgot
 only "$s/runs/forgot" f
