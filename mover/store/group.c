@@ -617,6 +617,19 @@ int fm_group_stay_out(struct fm_store_dir *dir, const char *path, struct fm_err 
 	return ret;
 }
 
+void fm_group_forget(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path)
+{
+	struct fm_group_dir *g = fm_sys_alloc(sizeof(*g));
+	struct fm_err unsaid;
+
+	if (g && open_group(parent, path, g, &unsaid) == 0) {
+		if (read_group(parent, path, g, &unsaid) == 0 && !g->is_open)
+			(void)clear_alone(sd, parent, path, g, &unsaid);
+		fm_group_dir_close(g);
+	}
+	free(g);
+}
+
 /* ---- the sweep ---- */
 
 /* Whether a directory without a record that counts is left for long. */

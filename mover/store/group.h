@@ -31,6 +31,7 @@
 
 struct fm_err;
 struct fm_group_use;
+struct fm_path_parent;
 struct fm_store_dir;
 
 /* What is asked of the group that has, or is to get, that path. */
@@ -50,6 +51,13 @@ int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_w
  * under, which could not be committed any more.
  */
 int fm_group_stay_out(struct fm_store_dir *dir, const char *path, struct fm_err *err);
+
+/*
+ * What a group was published as is removed: nobody commits it again, and what is kept for that goes
+ * as well. A group that goes on stays. Best effort: the sweep does it later.
+ */
+void fm_group_forget(struct fm_store_dir *dir, const struct fm_path_parent *parent,
+		     const char *path);
 
 /* For a store's sweep: ends a group whose time is over. true: it is gone. */
 bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path);

@@ -13,6 +13,7 @@
 #include "mover/base/component.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/store/group.h"
 #include "mover/store/group_dir.h"
 #include "mover/store/rotation_record.h"
 #include "mover/store/store_dir.h"
@@ -231,6 +232,15 @@ static int look_again(const struct rotation *r, const char *stash, const char *n
 	return ret;
 }
 
+/* What a group was published as goes, and with it what is kept for a second commit. */
+static void forget_group(const struct rotation *r, const char *name)
+{
+	const struct fm_path_parent parent = {.fd = r->parent.fd, .name = name};
+	char path[FM_PATH_LEN_MAX + 1];
+
+	fm_group_forget(r->sd, &parent, beside(r, name, path));
+}
+
 /* 0: it has its name no more. *why: why it stays. */
 static int remove_dir(const struct rotation *r, const struct fm_rotation_entry *e, const char **why)
 {
@@ -252,6 +262,7 @@ static int remove_dir(const struct rotation *r, const struct fm_rotation_entry *
 				     r->sd->store.name, e->name, stash, fm_err_name(ret));
 		return -EBUSY;
 	}
+	forget_group(r, e->name);
 	if (ret == NOT_KNOWN || fm_stash_remove_unwanted(r->parent.fd, stash, &told) < 0)
 		leave_aside(r, stash);
 	return 0;

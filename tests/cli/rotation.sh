@@ -104,6 +104,7 @@ for i in 1 2 3; do
 	fmove group commit --json --latest last --keep-last 2 "$id" n2:s/g/$i >json || bad "the commit: $(cat json)"
 done
 has "$s/g" 2 3 last
+[ "$(find "$s/g" -maxdepth 1 -name '.fmove.*.group' | wc -l)" -eq 2 ] || bad "what was rotated away is kept as a group: $(ls -A "$s/g")"
 [ "$(jq -c '.names[0].rotated.names' json)" = '["1"]' ] || bad "the group's JSON: $(cat json)"
 
 # ---- refused
