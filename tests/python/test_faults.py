@@ -139,6 +139,22 @@ class Ends(Case):
 
         self.interrupted(write)
 
+    def test_interrupted_behind_the_sending(self):
+        self.fm.ping()
+        link = self.fm._link
+        ours = link._send
+
+        def send(op, *rest):
+            ours(op, *rest)
+            if op == "put":
+                raise KeyboardInterrupt
+
+        link._send = send
+        with self.assertRaises(KeyboardInterrupt):
+            self.fm.open(self.name("f"), "wb")
+        del link._send
+        self.assert_idle()
+
     def test_callback_raises(self):
         def progress(_):
             raise ZeroDivisionError

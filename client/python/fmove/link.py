@@ -132,22 +132,19 @@ class Request:
             raise error_of_event(event)
         return event
 
-    def cancel(self, keep: bool = False) -> None:
+    def cancel(self) -> None:
         """Asks for its end; its last event still comes."""
         if self.is_over or self.is_cancelled:
             return
         self.is_cancelled = True
         if self.op in CAN_BE_CANCELLED:
-            fields: Dict[str, Any] = {"job": self.number}
-            if keep:
-                fields["keep"] = True
-            self.link.tell("cancel", fields)
+            self.link.tell("cancel", {"job": self.number})
         else:
             self.link.give_up(self)
 
-    def stop(self, keep: bool = False) -> None:
+    def stop(self) -> None:
         """Cancels it and waits until it is over."""
-        self.cancel(keep)
+        self.cancel()
         try:
             while not self.is_over:
                 self.link.next_event(self, CANCEL_S)
@@ -217,6 +214,8 @@ class Link:
         try:
             self._send(op, request.number, fields, fds)
         except BaseException:
+            if op in CAN_BE_CANCELLED:
+                self.tell("cancel", {"job": request.number})  # a signal may have come behind it
             self.forget(request)
             raise
         can_be_cancelled(request)

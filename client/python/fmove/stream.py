@@ -150,7 +150,7 @@ class RawWriter(io.RawIOBase):
 
 def _enlarge(pipe: int) -> None:
     try:
-        fcntl.fcntl(pipe, 1031, PIPE_SIZE)  # F_SETPIPE_SZ has a name from Python 3.10 on
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     except OSError:
         pass  # it is slower
 
@@ -210,7 +210,11 @@ class WriteStream(io.BufferedWriter):
             self.discard()
 
     def __del__(self) -> None:
-        if not self.closed:
+        try:
+            is_closed = self.closed
+        except ValueError:  # a signal came before it was made
+            return
+        if not is_closed:
             warnings.warn(f"{self.raw.name} was not closed: discarded", ResourceWarning, 2)
             self.discard()
 
