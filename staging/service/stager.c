@@ -138,11 +138,13 @@ static void fail_ask(struct fm_stage_ask *a, const struct fm_err *why)
 
 /* ---- READY: hold, pin, and say where ---- */
 
+/* A link in its place leads to what is somebody's own. */
 static bool is_missing(const char *path)
 {
 	struct stat st;
 
-	return lstat(path, &st) < 0 && errno == ENOENT;
+	return lstat(path, &st) < 0 ? errno == ENOENT
+				    : !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode);
 }
 
 /*

@@ -17,14 +17,19 @@ staged() {
 }
 
 staged
-for what in data all; do
+for what in data link all; do
 	version=$(dirname "$data")
 	chmod -R u+w "$version"
-	[ $what = data ] && rm -r "$data" || rm -r "$version"
+	case $what in
+	data) rm -r "$data" ;;
+	link) mv "$data" other && ln -s "$PWD/other" "$data" ;;
+	all) rm -r "$version" ;;
+	esac
 	no 1 'somebody removed it from the cache.s directory; "fmove unstage set"' fmove stage n2:s/set -- true
 	no 1 'somebody removed it from the cache.s directory; "fmove unstage set"' fmove stage n2:s/set
 	ok fmove unstage set
 	fmove datasets --json | grep -q '"name"' && bad "$what: it is here yet: $(fmove datasets)"
+	[ $what != link ] || same "$(store 2)/set/f" other/f
 	staged
 done
 
