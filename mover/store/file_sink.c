@@ -29,6 +29,7 @@
 #include "mover/journal/reread.h"
 #include "mover/store/done_list.h"
 #include "mover/store/fileio.h"
+#include "mover/store/group.h"
 #include "mover/store/place.h"
 #include "mover/store/resume.h"
 #include "mover/store/seal.h"
@@ -135,6 +136,15 @@ static int sink_fail(const struct sink *s, int ret, const char *what, struct fm_
 
 	fm_err_wrap(err, "store %s: %s \"%s\"", s->dir->store.name, what,
 		    fm_path_show(s->path, &shown));
+	fm_group_name_as_asked(s->member, err);
+	return ret;
+}
+
+/* The same of an error that names the file. */
+static int sink_fail_named(const struct sink *s, int ret, struct fm_err *err)
+{
+	fm_err_wrap(err, "store %s", s->dir->store.name);
+	fm_group_name_as_asked(s->member, err);
 	return ret;
 }
 
@@ -260,9 +270,7 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 		return sink_fail(s, ret, "write", err);
 	if (seal.sync && !s->has_synced_names)
 		ret = sink_sync_up(s, err);
-	if (ret < 0)
-		fm_err_wrap(err, "store %s", s->dir->store.name);
-	return ret;
+	return ret < 0 ? sink_fail_named(s, ret, err) : 0;
 }
 
 /*
@@ -365,10 +373,8 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 	ret = fm_place(&place, &old_bytes, err);
 	if (ret == 0)
 		ret = follow(s, is_durable, err);
-	if (ret < 0) {
-		fm_err_wrap(err, "store %s", s->dir->store.name);
-		return ret;
-	}
+	if (ret < 0)
+		return sink_fail_named(s, ret, err);
 	s->state = SINK_PUBLISHED;
 	fm_usage_add(&s->dir->usage, size);
 	fm_usage_sub(&s->dir->usage, old_bytes);

@@ -477,7 +477,7 @@ static int enter_at(struct fm_store_dir *sd, const char *path, size_t len,
 		goto close_parent;
 	}
 	/* Before it is looked at: from here on nobody commits it. */
-	ret = fm_group_hold(&g->key, path, out, err);
+	ret = fm_group_hold(&g->key, path, len, out, err);
 	if (ret < 0)
 		goto close_group;
 	ret = read_group(&parent, group, g, err);
@@ -546,6 +546,45 @@ int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_w
 
 	free(g);
 	return ret;
+}
+
+/* Replaces what stands in the text, wherever it stands. What does not fit any more is cut. */
+static void replace(struct fm_err *err, const char *what, const char *by)
+{
+	char text[FM_ERR_TEXT_MAX];
+	char *at = err->text;
+
+	while ((at = strstr(at, what))) {
+		size_t before = (size_t)(at - err->text);
+
+		(void)snprintf(text, sizeof(text), "%.*s%s%s", (int)before, err->text, by,
+			       at + strlen(what));
+		memcpy(err->text, text, sizeof(text));
+		before += strlen(by);
+		if (before >= sizeof(text))
+			break;
+		at = err->text + before;
+	}
+}
+
+void fm_group_name_as_asked(const struct fm_group_use *use, struct fm_err *err)
+{
+	char name[FM_NAME_LEN_MAX + 1], place[FM_GROUP_NAME_LEN + sizeof("/" FM_GROUP_MEMBERS)];
+	struct fm_path_shown shown;
+	const char *path;
+	size_t from, len;
+
+	if (!use)
+		return;
+	path = fm_group_use_path(use, &len);
+	from = len;
+	while (from > 0 && path[from - 1] != '/')
+		from--;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(len - from), path + from);
+	fm_group_dir_name(name, place);
+	(void)snprintf(place + FM_GROUP_NAME_LEN, sizeof(place) - FM_GROUP_NAME_LEN,
+		       "/" FM_GROUP_MEMBERS);
+	replace(err, place, fm_path_show(name, &shown));
 }
 
 /* -EBUSY: a group goes on, and nothing has its name yet. */

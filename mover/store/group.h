@@ -47,6 +47,12 @@ int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_w
 		   struct fm_group_use **out, struct fm_err *err);
 
 /*
+ * In what failed, names the member, and what is below it, as it was named, and not by the place
+ * where it is until the commit. NULL: it is no member.
+ */
+void fm_group_name_as_asked(const struct fm_group_use *use, struct fm_err *err);
+
+/*
  * What comes is of no group. -EBUSY: it would make the directory that an open group gets its place
  * under, which could not be committed any more.
  */

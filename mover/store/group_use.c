@@ -22,6 +22,7 @@ struct fm_group_use {
 	struct fm_list at;
 	struct fm_group_key key;
 	bool is_alone;
+	size_t group_len;		/* bytes of the path that are the group's */
 	char path[];			/* of the member; "": it is none */
 };
 
@@ -91,14 +92,15 @@ static int refuse(struct fm_err *err)
 	return fm_err_set(err, -EBUSY, "the group is being committed or ended just now");
 }
 
-int fm_group_hold(const struct fm_group_key *key, const char *path, struct fm_group_use **out,
-		  struct fm_err *err)
+int fm_group_hold(const struct fm_group_key *key, const char *path, size_t group_len,
+		  struct fm_group_use **out, struct fm_err *err)
 {
 	struct fm_group_use *use = use_new(key, path, false);
 	bool is_closed;
 
 	if (!use)
 		return fm_err_sys(err, -ENOMEM, "allocate the member");
+	use->group_len = group_len;
 	lock();
 	is_closed = count(key, true) > 0;
 	if (!is_closed)
@@ -110,6 +112,12 @@ int fm_group_hold(const struct fm_group_key *key, const char *path, struct fm_gr
 	}
 	*out = use;
 	return 0;
+}
+
+const char *fm_group_use_path(const struct fm_group_use *use, size_t *group_len)
+{
+	*group_len = use->group_len;
+	return use->path;
 }
 
 /* Waits, under the lock, until the group has no members that come. False: it still has. */

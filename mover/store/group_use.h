@@ -24,9 +24,15 @@ struct fm_group_key {
 
 struct fm_group_use;
 
-/* A member comes, under that path. -EBUSY: the group is being committed or ended. */
-int fm_group_hold(const struct fm_group_key *key, const char *path, struct fm_group_use **out,
-		  struct fm_err *err);
+/*
+ * A member comes, under that path, whose first group_len bytes are the group's. -EBUSY: the group
+ * is being committed or ended.
+ */
+int fm_group_hold(const struct fm_group_key *key, const char *path, size_t group_len,
+		  struct fm_group_use **out, struct fm_err *err);
+
+/* The path under which a member comes; *group_len: so many bytes of it are the group's. */
+const char *fm_group_use_path(const struct fm_group_use *use, size_t *group_len);
 
 /*
  * Have the group alone. Members that come are waited for up to wait_ms, since their transfers may

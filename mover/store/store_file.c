@@ -224,22 +224,6 @@ static int store_file_open_source(struct fm_store *store, const char *path,
 	return fd;
 }
 
-/* In what failed, names a member as it was named, and not by the place where it is until then. */
-static void name_as_asked(const char *place, const char *path, struct fm_err *err)
-{
-	struct fm_path_shown inner, asked;
-	const char *name = fm_path_show(place, &inner);
-	char text[FM_ERR_TEXT_MAX];
-	char *at = strstr(err->text, name);
-
-	if (!at)
-		return;
-	*at = '\0';
-	(void)snprintf(text, sizeof(text), "%s%s%s", err->text, fm_path_show(path, &asked),
-		       at + strlen(name));
-	memcpy(err->text, text, sizeof(text));
-}
-
 /* Creates a file as a member of a group: the group's directory is where its path leads. */
 static int create_member(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
 			 const struct fm_create *how, struct fm_file **out, struct fm_err *err)
@@ -253,7 +237,7 @@ static int create_member(struct fm_store_dir *dir, const char *path, const struc
 	ret = fm_file_sink_new(dir, place, who, how, member, out, err);
 	if (ret == 0)
 		return 0;
-	name_as_asked(place, path, err);
+	fm_group_name_as_asked(member, err);
 	fm_group_let_go(member);
 	return ret;
 }
@@ -316,7 +300,7 @@ static int create_tree_member(struct fm_store_dir *dir, const char *path, const 
 	ret = fm_tree_store_sink(dir, place, who, how, member, out, err);
 	if (ret == 0)
 		return 0;
-	name_as_asked(place, path, err);
+	fm_group_name_as_asked(member, err);
 	fm_group_let_go(member);
 	return ret;
 }

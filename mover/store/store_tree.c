@@ -18,6 +18,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/store/file_source.h"
+#include "mover/store/group.h"
 #include "mover/store/promise.h"
 #include "mover/store/room.h"
 #include "mover/store/store_dir.h"
@@ -38,11 +39,13 @@ static void source_closed(void *ctx)
  * error too.
  */
 static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(void *ctx),
-		void *ctx, struct fm_file **out, struct fm_err *err)
+		void (*failed)(void *ctx, struct fm_err *err), void *ctx, struct fm_file **out,
+		struct fm_err *err)
 {
 	const struct fm_tree_file_opts opts = {.tree = tree,
 					       .threads = fm_tree_file_threads(),
 					       .closed = closed,
+					       .failed = failed,
 					       .ctx = ctx,
 					       .who = who->peer ? fm_share_name(who->peer)
 								: fm_share_user(who->uid)};
@@ -130,7 +133,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		fm_store_dir_put(dir);
 		return ret;
 	}
-	return wrap(who, tree, source_closed, dir, out, err);
+	return wrap(who, tree, source_closed, NULL, dir, out, err);
 }
 
 /* ---------------------------------------------------------------------------------------- sinks */
@@ -167,6 +170,11 @@ static void sink_closed(void *ctx)
 	fm_group_let_go(in->member);
 	fm_store_dir_put(in->dir);
 	free(in);
+}
+
+static void sink_failed(void *ctx, struct fm_err *err)
+{
+	fm_group_name_as_asked(((struct incoming *)ctx)->member, err);
 }
 
 static void tree_used(void *ctx, int64_t bytes)
@@ -292,7 +300,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		sink_closed(in);
 		return ret;
 	}
-	ret = wrap(who, tree, sink_closed, in, out, err);
+	ret = wrap(who, tree, sink_closed, sink_failed, in, out, err);
 	if (ret == 0)
 		in->member = member;
 	return ret;

@@ -262,6 +262,14 @@ static void free_copies(struct tree_file *f)
 
 /* ----------------------------------------------------------------------------- reads and writes */
 
+/* The result of a call of the tree, whose owner may say its error in another way. */
+static int told(const struct tree_file *f, int ret, struct fm_err *err)
+{
+	if (ret < 0 && f->o.failed)
+		f->o.failed(f->o.ctx, err);
+	return ret;
+}
+
 /*
  * Makes an error complete: with a text, and with no code that means something else to the lanes.
  * -EBADMSG of a write would mean a damaged pack.
@@ -278,6 +286,7 @@ static int64_t failed(struct op *op, int64_t code, struct fm_err *err, const cha
 	if (!err->code)
 		(void)fm_err_sys(err, (int)code, "%s", what);
 	err->code = (int)code;
+	told(f, (int)code, err);
 	keep_error(f, err);
 	return code;
 }
@@ -519,7 +528,7 @@ int fm_tree_file_begin(struct fm_file *file, const struct fm_tree_begin *how, st
 {
 	struct tree_file *f = file_of(file);
 
-	return ops_of(f)->begin ? ops_of(f)->begin(f->o.tree, how, err) : 0;
+	return ops_of(f)->begin ? told(f, ops_of(f)->begin(f->o.tree, how, err), err) : 0;
 }
 
 static int tree_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
@@ -540,14 +549,14 @@ static int tree_log(struct fm_file *file, const struct fm_written *written, size
 
 	assert(count == 0);
 	(void)written;
-	return ops_of(f)->log(f->o.tree, err);
+	return told(f, ops_of(f)->log(f->o.tree, err), err);
 }
 
 static int tree_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
 			bool is_durable, struct fm_err *err)
 {
 	struct tree_file *f = file_of(file);
-	int ret = ops_of(f)->prepare(f->o.tree, is_durable, err);
+	int ret = told(f, ops_of(f)->prepare(f->o.tree, is_durable, err), err);
 
 	(void)size;
 	(void)attr;
@@ -563,7 +572,7 @@ static int tree_publish(struct fm_file *file, uint64_t size, const struct fm_att
 	int ret = f->is_prepared ? 0 : tree_prepare(file, size, attr, is_durable, err);
 
 	if (ret == 0)
-		ret = ops_of(f)->publish(f->o.tree, is_durable, err);
+		ret = told(f, ops_of(f)->publish(f->o.tree, is_durable, err), err);
 	file->note = file->tree->note;
 	return ret;
 }

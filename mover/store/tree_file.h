@@ -39,6 +39,8 @@ struct fm_tree_file_opts {
 	struct fm_share_id who;		/* whose share of the memory it takes; copied */
 	/* when it was closed, NULL: nobody is told; not after an error of fm_tree_file_new() */
 	void (*closed)(void *ctx);
+	/* An error of the tree, before anybody sees it. Any thread. NULL: as it is. */
+	void (*failed)(void *ctx, struct fm_err *err);
 	void *ctx;
 };
 

@@ -208,6 +208,28 @@ wait $pid || bad "the member did not come"
 ok fmove group commit "$id" n2:s/runs/5
 same larger "$s/runs/5/slowly"
 
+# ---- what goes wrong at the end of a member names it as it was put, and not by where it is until the commit
+
+begun n2:s/runs/8 --members 2
+slow 1
+mkdir big
+cp larger big/
+fmove put -q --group "$id" larger n2:s/runs/8/file 2>file.err &
+one=$!
+fmove put -q --group "$id" -r big n2:s/runs/8/tree 2>tree.err &
+two=$!
+moved runs/8/file 10000
+moved runs/8/tree 10000
+echo other >"$(echo "$s"/runs/.fmove.*.group/members)/file"
+mkdir "$(echo "$s"/runs/.fmove.*.group/members)/tree"
+fast 1
+wait $one && bad "a file that came meanwhile is replaced"
+wait $two && bad "a directory that came meanwhile is replaced"
+grep -q '"runs/8/file"' file.err || bad "the file is named otherwise: $(cat file.err)"
+grep -q '"runs/8/tree"' tree.err || bad "the tree is named otherwise: $(cat tree.err)"
+grep -F .fmove. file.err tree.err && bad "the place of a member is said"
+ok fmove group discard "$id" n2:s/runs/8
+
 # ---- who waits for members keeps a worker: two do, and the next ones hear at once that members still come
 
 slow 1
