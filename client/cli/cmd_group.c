@@ -81,6 +81,7 @@ struct command {
 	const char *latest;		/* NULL: no link is led to it */
 	uint32_t keep_last;		/* of what that was led to; 0: all */
 	struct fmove_rotated rotated[FM_SEVERAL_MAX];
+	bool stays[FM_SEVERAL_MAX];	/* the link, which leads to a later one */
 	char **dests;			/* as typed */
 	unsigned count;
 	struct fmove_error why[FM_SEVERAL_MAX];
@@ -253,9 +254,15 @@ static int commit_one(struct command *c, unsigned i, const struct fm_name *name)
 
 	if (ret < 0 || !c->latest)
 		return ret;
-	ret = fm_latest_lead(c->conn, name, c->latest, c->keep_last, &c->rotated[i], why);
+	ret = fm_latest_lead(c->conn, name, c->latest, c->keep_last, true, &c->rotated[i], why);
 	if (ret == 0) {
 		fm_latest_say(c->args.cmd->name, &c->rotated[i]);
+		return 0;
+	}
+	if (ret == -ESTALE) {
+		fm_say("%s: %.200s: it was committed before: %s, and stays so", c->args.cmd->name,
+		       c->dests[i], why->text);
+		c->stays[i] = true;
 		return 0;
 	}
 	(void)fm_err_set(&err, ret, "%s", why->text);
@@ -314,6 +321,8 @@ static void print_json(const struct command *c, int status)
 			fm_ask_error_json(w, &c->why[i]);
 		else if (c->keep_last > 0)
 			fm_latest_json(w, &c->rotated[i]);
+		if (c->ret[i] == 0 && c->latest)
+			fm_jw_bool(w, "latest", !c->stays[i]);
 		fm_jw_object_end(w);
 	}
 	w = fm_rows_over(&rows);

@@ -41,7 +41,8 @@ int fm_latest_check(const struct fm_args *args, const char *latest, uint32_t kee
 }
 
 int fm_latest_lead(struct fmove *c, const struct fm_name *published, const char *latest,
-		   uint32_t keep, struct fmove_rotated *rotated, struct fmove_error *why)
+		   uint32_t keep, bool is_group, struct fmove_rotated *rotated,
+		   struct fmove_error *why)
 {
 	const char *last = fm_name_last(published->path);
 	struct fm_name link = *published;
@@ -53,6 +54,8 @@ int fm_latest_lead(struct fmove *c, const struct fm_name *published, const char 
 		return fm_found_wrong(why, err.code, err.text);
 	parts = fm_name_parts(&link);
 	*rotated = (struct fmove_rotated){.gone = 0};
+	if (is_group)
+		return fmove_lead(c, last, &parts, keep, rotated, why);
 	return keep > 0 ? fmove_rotate(c, last, &parts, keep, rotated, why)
 			: fmove_symlink(c, last, &parts, true, why);
 }

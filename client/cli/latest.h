@@ -24,10 +24,12 @@ int fm_latest_check(const struct fm_args *args, const char *latest, uint32_t kee
 
 /*
  * Leads the link to what has that name, which is published. keep: of what was published so the last
- * ones stay; 0: all do. rotated: what went then.
+ * ones stay; 0: all do. rotated: what went then. is_group: it is a group, which may have been
+ * committed before: -ESTALE if the link leads to what was published later.
  */
 int fm_latest_lead(struct fmove *c, const struct fm_name *published, const char *latest,
-		   uint32_t keep, struct fmove_rotated *rotated, struct fmove_error *why);
+		   uint32_t keep, bool is_group, struct fmove_rotated *rotated,
+		   struct fmove_error *why);
 
 /* Says what went and what stays, and the same as JSON. */
 void fm_latest_say(const char *verb, const struct fmove_rotated *rotated);

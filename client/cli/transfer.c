@@ -359,7 +359,8 @@ int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, stru
 		return 0;
 	fmove_set_timeout(t->conn, t->opts.timeout_ms);
 	one->is_rotated = t->keep_last > 0;
-	if (fm_latest_lead(t->conn, target, t->latest, t->keep_last, &one->rotated, &why) == 0)
+	if (fm_latest_lead(t->conn, target, t->latest, t->keep_last, false,
+			   &one->rotated, &why) == 0)
 		return 0;
 	(void)fm_transfer_error(&one->err, &why);
 	return fm_err_wrap(&one->err, "\"%.200s\" is put, and the link %.200s does not lead to it",

@@ -214,8 +214,8 @@ static void rotated_read(const struct fm_json *done, struct fmove_rotated *out)
 	}
 }
 
-int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
-		 struct fmove_rotated *out, struct fmove_error *err)
+static int lead(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+		bool is_later, struct fmove_rotated *out, struct fmove_error *err)
 {
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
 	const struct fm_lib_parcel with = {.count = 0};
@@ -224,15 +224,18 @@ int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *n
 	struct fm_json *done;
 	int ret;
 
-	if (!target || keep == 0)
-		return fm_lib_fail(err, -EINVAL, "say what the link leads to; at least that stays");
+	if (!target)
+		return fm_lib_fail(err, -EINVAL, "say what the link leads to");
 	if (strlen(target) > FMOVE_PATH_MAX)
 		return fm_lib_fail(err, -ENAMETOOLONG, "a path has at most %d bytes",
 				   FMOVE_PATH_MAX);
 	store_begin(c, &req, "link", name);
 	fm_jw_name(&req.json, "to", target, strlen(target));
 	fm_jw_bool(&req.json, "force", true);
-	fm_jw_u64(&req.json, "keep_last", keep);
+	if (is_later)
+		fm_jw_bool(&req.json, "later", true);
+	if (keep > 0)
+		fm_jw_u64(&req.json, "keep_last", keep);
 	req.limit_ms = opts.timeout_ms;
 	ret = fm_lib_run(&req, &with, &waiting, &done, err);
 	if (ret < 0)
@@ -240,6 +243,19 @@ int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *n
 	rotated_read(done, out);
 	fm_json_free(done);
 	return 0;
+}
+
+int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+		 struct fmove_rotated *out, struct fmove_error *err)
+{
+	return keep > 0 ? lead(c, target, name, keep, false, out, err)
+			: fm_lib_fail(err, -EINVAL, "at least what the link leads to stays");
+}
+
+int fmove_lead(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+	       struct fmove_rotated *out, struct fmove_error *err)
+{
+	return lead(c, target, name, keep, true, out, err);
 }
 
 /* ---- space ---- */

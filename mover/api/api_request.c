@@ -121,6 +121,7 @@ static const struct key keys[] = {
 	[FM_API_KEY_EXPIRES_MS] = {"expires_ms", KEY_U64, AT(expires_ms), FM_API_MS_MAX, 0, NULL},
 	[FM_API_KEY_CHECK_ONLY] = {"check_only", KEY_BOOL, AT(is_check), 0, 0, NULL},
 	[FM_API_KEY_KEEP_LAST] = {"keep_last", KEY_U64, AT(keep_last), FM_KEEP_LAST_MAX, 0, NULL},
+	[FM_API_KEY_LATER] = {"later", KEY_BOOL, AT(is_later), 0, 0, NULL},
 	[FM_API_KEY_BUFFER] = {"buffer", KEY_BUFFER, AT(buffer), 0, AT(has_buffer), NULL},
 	[FM_API_KEY_BYTES] = {"bytes", KEY_U64, AT(bytes), FM_SIZE_LIMIT, 0, NULL},
 	[FM_API_KEY_TO] = {"to", KEY_NAME, AT(to), FM_PATH_LEN_MAX, AT(to_len), NULL},

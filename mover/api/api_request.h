@@ -99,6 +99,7 @@ struct fm_api_request {
 	uint64_t members;
 	uint64_t expires_ms;
 	size_t expect_len;
+	bool is_later;			/* link: never back to what was published earlier */
 	uint64_t keep_last;		/* link: of what it led to; 0: nothing goes */
 	bool is_check;			/* group_commit: only whether it would be done */
 	bool has_buffer;		/* put, get: our end is this, no descriptor */

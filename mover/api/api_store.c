@@ -97,6 +97,7 @@ static int start_request(struct fm_api_task *t, const struct fm_api_call *call, 
 		.keep = (uint32_t)a->keep_last,
 		.is_recursive = a->is_recursive,
 		.may_replace = a->is_force,
+		.is_later = a->is_later,
 		.is_dry = a->is_dry,
 		.group = a->has_group ? &group : NULL,
 		.who = t->owner->who,
@@ -153,7 +154,7 @@ const struct fm_api_op fm_api_move = {
 
 const struct fm_api_op fm_api_link = {
 	.name = "link",
-	.takes = TAKES | FM_API_KEY(FORCE) | FM_API_KEY(KEEP_LAST),
+	.takes = TAKES | FM_API_KEY(FORCE) | FM_API_KEY(KEEP_LAST) | FM_API_KEY(LATER),
 	.needs = NEEDS | FM_API_KEY(TO),
 	.start = start_request,
 };

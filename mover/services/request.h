@@ -56,6 +56,7 @@ struct fm_request_opts {
 	uint32_t keep;			/* LINK: as of the wire (wire.h); 0: nothing goes */
 	bool is_recursive;		/* REMOVE */
 	bool may_replace;		/* MOVE, LINK, GROUP_BEGIN, _CHECK, _COMMIT */
+	bool is_later;			/* LINK that may replace: as of the wire */
 	/* GROUP_*, else NULL; its `op` and `may_replace` are those above */
 	const struct fm_group_ask *group;
 	bool is_dry;			/* PURGE */

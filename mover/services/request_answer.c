@@ -97,6 +97,7 @@ void fm_request_on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 	r->is_recursive = m->flags & FM_WIRE_REQUEST_RECURSIVE;
 	r->is_dry = m->flags & FM_WIRE_REQUEST_DRY;
 	r->may_replace = m->flags & FM_WIRE_REQUEST_REPLACE;
+	r->is_later = m->flags & FM_WIRE_REQUEST_LATER;
 	r->keep = m->keep;
 	(void)snprintf(r->after, sizeof(r->after), "%.*s", (int)m->after.len, m->after.at);
 	(void)snprintf(r->who_peer, sizeof(r->who_peer), "%s", s->name);

@@ -23,9 +23,13 @@ static int check_second(const struct fm_request_opts *o, struct fm_err *err)
 				  FM_PATH_LEN_MAX);
 	if (memchr(o->to, '\0', o->to_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
-	if (o->keep > 0 && (o->verb != FM_VERB_LINK || memchr(o->to, '/', o->to_len)))
+	if ((o->keep > 0 || o->is_later) &&
+	    (o->verb != FM_VERB_LINK || memchr(o->to, '/', o->to_len)))
 		return fm_err_set(err, -EINVAL,
-				  "what is kept is what a link leads to beside it: say a name");
+				  "what is kept, or published later, is what a link leads to "
+				  "beside it: say a name");
+	if (o->is_later && !o->may_replace)
+		return fm_err_set(err, -EINVAL, "`is_later` is for a link that may be replaced");
 	return o->keep > FM_WIRE_KEEP_MAX
 		       ? fm_err_set(err, -EINVAL, "no more than the last %d can be kept",
 				    FM_WIRE_KEEP_MAX)
@@ -75,6 +79,7 @@ static void take_opts(struct fm_request *r, const struct fm_request_opts *o)
 	r->is_recursive = o->is_recursive;
 	r->is_dry = o->is_dry;
 	r->may_replace = o->may_replace;
+	r->is_later = o->is_later;
 	r->keep = o->keep;
 	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
 	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
@@ -153,7 +158,8 @@ void fm_request_send(struct fm_request *r, struct fm_session *s)
 	m.request = (struct fm_wire_request){
 		.flags = (uint16_t)((r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0) |
 				    (r->is_dry ? FM_WIRE_REQUEST_DRY : 0) |
-				    (r->may_replace ? FM_WIRE_REQUEST_REPLACE : 0)),
+				    (r->may_replace ? FM_WIRE_REQUEST_REPLACE : 0) |
+				    (r->is_later ? FM_WIRE_REQUEST_LATER : 0)),
 		.id = r->id,
 		.verb = (uint8_t)r->verb,
 		.uid = r->who.uid,

@@ -32,6 +32,7 @@ struct fm_request {
 	enum fm_verb verb;
 	bool is_recursive;
 	bool may_replace;
+	bool is_later;			/* LINK */
 	bool is_dry;
 	bool is_any_store;		/* FREE: the next one that may be read */
 	char store[FM_WIRE_NAME_MAX + 1];

@@ -54,8 +54,11 @@ static int name_run(struct fm_request *r, struct fm_store *s)
 
 	if (is_move ? !s->ops->move : !s->ops->link)
 		return fm_err_set(&r->work_err, -ENOTSUP, "store %s: it keeps no names", s->name);
-	ret = (is_move ? s->ops->move : s->ops->link)(s, r->path, r->to, &r->who, r->may_replace,
-						      &r->work_err);
+	if (r->is_later && s->ops->lead)
+		ret = s->ops->lead(s, r->path, r->to, &r->who, &r->work_err);
+	else
+		ret = (is_move ? s->ops->move : s->ops->link)(s, r->path, r->to, &r->who,
+							      r->may_replace, &r->work_err);
 	if (ret == 0 && r->keep > 0)
 		rotate(r, s);
 	return ret;

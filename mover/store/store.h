@@ -467,6 +467,12 @@ struct fm_store_ops {
 	int (*link)(struct fm_store *s, const char *path, const char *target,
 		    const struct fm_who *who, bool may_replace, struct fm_err *err);
 	/*
+	 * link() that may replace, to a name beside it. -ESTALE: the link leads to what was
+	 * published later. NULL: as link().
+	 */
+	int (*lead)(struct fm_store *s, const char *path, const char *published,
+		    const struct fm_who *who, struct fm_err *err);
+	/*
 	 * The link path was led to `published`, a name beside it: of what it was led to by this the
 	 * last `keep` stay. gone: FM_ROTATED_MAX entries, of which *count tell what went, also
 	 * behind an error: that says what stays, and why. NULL as above.

@@ -20,6 +20,7 @@
 #include "mover/store/group.h"
 #include "mover/store/group_list.h"
 #include "mover/store/hub.h"
+#include "mover/store/lead.h"
 #include "mover/store/leftovers.h"
 #include "mover/store/room.h"
 #include "mover/store/rotation.h"
@@ -479,6 +480,17 @@ static int store_file_link(struct fm_store *store, const char *path, const char 
 	return store_result(dir, ret, err);
 }
 
+static int store_file_lead(struct fm_store *store, const char *path, const char *published,
+			   const struct fm_who *who, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_lead(dir, path, published, who, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_rotate(struct fm_store *store, const char *path, const char *published,
 			     const struct fm_who *who, uint32_t keep, struct fm_entry *gone,
 			     size_t *count, struct fm_err *err)
@@ -581,6 +593,7 @@ static const struct fm_store_ops store_file_ops = {
 	.mkdir = store_file_mkdir,
 	.move = store_file_move,
 	.link = store_file_link,
+	.lead = store_file_lead,
 	.rotate = store_file_rotate,
 	.group = store_file_group,
 	.groups = store_file_groups,

@@ -580,7 +580,9 @@ enum fm_wire_verb {
 #define FM_WIRE_REQUEST_DRY 2u		/* PURGE and PURGE_PARTIALS only: nothing goes */
 /* MOVE, LINK, GROUP_BEGIN, _CHECK, _COMMIT: what has the name may go */
 #define FM_WIRE_REQUEST_REPLACE 4u
-#define FM_WIRE_REQUEST_FLAGS 7u
+/* LINK with REPLACE only: not if it leads to what was published later than `to`, beside it */
+#define FM_WIRE_REQUEST_LATER 8u
+#define FM_WIRE_REQUEST_FLAGS 15u
 
 /*
  * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after

@@ -99,10 +99,12 @@ static int check_group(const struct fm_wire_request *q)
 	return is_discard && (q->members > 0 || q->expect.len > 0) ? -ERANGE : 0;
 }
 
-/* What is kept is told by names in one directory. */
-static bool is_keep_good(const struct fm_wire_request *q)
+/* What is kept, and what was published later, is told by names in one directory. */
+static bool is_lead_good(const struct fm_wire_request *q)
 {
-	return q->keep == 0 ||
+	bool is_later = q->flags & FM_WIRE_REQUEST_LATER;
+
+	return (q->keep == 0 && !is_later) ||
 	       (q->keep <= FM_WIRE_KEEP_MAX && !memchr(q->to.at, '/', q->to.len));
 }
 
@@ -122,6 +124,9 @@ static int check_request(const struct fm_wire_msg *m)
 	if ((q->flags & FM_WIRE_REQUEST_REPLACE) && !has_to &&
 	    (!is_of_group(q->verb) || q->verb == FM_WIRE_GROUP_DISCARD))
 		return -EPROTO;
+	if ((q->flags & FM_WIRE_REQUEST_LATER) &&
+	    (q->verb != FM_WIRE_LINK || !(q->flags & FM_WIRE_REQUEST_REPLACE)))
+		return -EPROTO;
 	if (is_of_group(q->verb) && check_group(q) < 0)
 		return -ERANGE;
 	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) ||
@@ -131,7 +136,7 @@ static int check_request(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if (has_to != (q->to.len > 0) || !fm_wire_is_text(&q->to, FM_WIRE_PATH_MAX))
 		return -ERANGE;
-	if (!is_keep_good(q))
+	if (!is_lead_good(q))
 		return -ERANGE;
 	return fm_wire_is_name(&q->after, 0, after_max(q)) ? 0 : -ERANGE;
 }

@@ -346,6 +346,7 @@ ok fmove group discard "$id" n2:s/runs/6
 
 for i in 1 2; do
 	begun n2:s/ckpt/$i n3:s/ckpt/$i --members 1
+	[ $i -eq 2 ] || first=$id
 	ok fmove put --group "$id" -q small n2:s/ckpt/$i/f n3:s/ckpt/$i/f
 	no 1 'of 7 members' fmove group commit "$id" n2:s/ckpt/$i --members 7 --latest last
 	[ $i -eq 1 ] || [ "$(readlink "$s/ckpt/last")" = 1 ] || bad "the link moved before the commit: $(ls -l "$s/ckpt")"
@@ -354,7 +355,25 @@ for i in 1 2; do
 done
 ok fmove get n2:s/ckpt/last/f latest
 same small latest
+# Again: not back from what was published later; but to the last one, whatever it led to before.
 ok fmove group commit "$id" n2:s/ckpt/2 --latest last
+ok fmove group commit "$first" n2:s/ckpt/1 n3:s/ckpt/1 --latest last
+grep -q 'n2:s/ckpt/1: it was committed before: .*"ckpt/last" leads to "2", which was published later, and stays so' err ||
+	bad "it is not said that the link stays: $(cat err)"
+[ "$(readlink "$s/ckpt/last")$(readlink "$(store 3)/ckpt/last")" = 22 ] || bad "the link was led back: $(ls -l "$s/ckpt")"
+ok fmove group commit --json --keep-last 1 "$first" n2:s/ckpt/1 --latest last
+grep -q '"latest":false' out || bad "--json: $(cat out)"
+[ -d "$s/ckpt/2" ] || bad "what is later is removed"
+ok fmove ln -sf 1 n2:s/ckpt/last
+ok fmove group commit --json "$id" n2:s/ckpt/2 --latest last
+grep -q '"latest":true' out || bad "--json: $(cat out)"
+[ "$(readlink "$s/ckpt/last")" = 2 ] || bad "the link does not lead to the last one: $(ls -l "$s/ckpt")"
+ok fmove put -qr --latest last tree n2:s/ckpt/3
+ok fmove group commit "$id" n2:s/ckpt/2 --latest last
+[ "$(readlink "$s/ckpt/last")" = 3 ] || bad "the link was led back from what is no group's: $(ls -l "$s/ckpt")"
+ok fmove rm -r n2:s/ckpt/3
+ok fmove group commit "$id" n2:s/ckpt/2 --latest last
+[ "$(readlink "$s/ckpt/last")" = 2 ] || bad "the link leads nowhere: $(ls -l "$s/ckpt")"
 begun n2:s/top --members 1
 ok fmove put --group "$id" -q small n2:s/top/f
 no 2 'beside PATH' fmove group commit "$id" n2:s/top --latest a/b

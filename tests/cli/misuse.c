@@ -57,6 +57,8 @@ static void check_names(int fd)
 	CHECK(fmove_rotate(c, "here", &there, 0, &rotated, &err), -EINVAL);
 	CHECK(fmove_rotate(c, "here", &there, 1001, &rotated, &err), -EINVAL);
 	CHECK(fmove_rotate(c, "d/here", &there, 1, &rotated, &err), -EINVAL);
+	CHECK(fmove_lead(c, NULL, &there, 0, &rotated, &err), -EINVAL);
+	CHECK(fmove_lead(c, "d/here", &there, 0, &rotated, &err), -EINVAL);
 	CHECK(fmove_put(c, fd, &no_path, NULL, &result, &err), -EINVAL);
 	CHECK(fmove_put_store(c, &no_path, &there, NULL, &result, &err), -EINVAL);
 	CHECK(fmove_get_store(c, &there, &no_store, NULL, &result, &err), -EINVAL);

@@ -338,6 +338,11 @@ class Groups(Case):
         group.commit(expect=["a"], latest="last")
         self.assertEqual(os.readlink(f"{self.store}/last"), "g")
         self.assertEqual(self.fm.read(self.name("last/a")), b"1")
+        with self.fm.group(self.name("h"), members=1) as later:
+            later.put(b"2", "a")
+            later.commit(latest="last")
+        group.commit(expect=["a"], latest="last")  # again: it is not led back
+        self.assertEqual(os.readlink(f"{self.store}/last"), "h")
 
     def test_discard(self):
         with self.assertRaises(ZeroDivisionError):

@@ -1145,6 +1145,35 @@ static void test_keep(void)
 	CU_ASSERT_EQUAL(decode_keep("step1", UINT32_MAX), -ERANGE);
 }
 
+/* LINK alone may stay where something later is, if it may replace, by a name beside it. */
+static int decode_later(unsigned verb, unsigned flags, const char *to)
+{
+	static uint8_t bytes[FM_WIRE_MSG_MAX];
+	struct fm_wire_msg m = {.type = FM_WIRE_REQUEST};
+	size_t len;
+
+	make_request(&m);
+	m.request.verb = (uint8_t)verb;
+	m.request.flags = 0;
+	m.request.to = fm_wire_str(to);
+	len = fm_wire_encode(&m, bytes);
+	bytes[2] = (uint8_t)flags;
+	return decode_exact(bytes, len, &msg_out);
+}
+
+static void test_later(void)
+{
+	const unsigned both = FM_WIRE_REQUEST_LATER | FM_WIRE_REQUEST_REPLACE;
+
+	CU_ASSERT_EQUAL(decode_later(FM_WIRE_LINK, both, "step1"), 0);
+	CU_ASSERT_EQUAL(msg_out.request.flags, both);
+	CU_ASSERT_EQUAL(decode_later(FM_WIRE_LINK, both, "d/step1"), -ERANGE);
+	CU_ASSERT_EQUAL(decode_later(FM_WIRE_LINK, FM_WIRE_REQUEST_LATER, "step1"), -EPROTO);
+	CU_ASSERT_EQUAL(decode_later(FM_WIRE_MOVE, both, "step1"), -EPROTO);
+	CU_ASSERT_EQUAL(decode_later(FM_WIRE_LINK, both | 2 * FM_WIRE_REQUEST_LATER, "step1"),
+			-EPROTO);
+}
+
 static void test_second_name(void)
 {
 	check_second_name(FM_WIRE_MOVE);
@@ -1288,6 +1317,7 @@ static const struct fm_test tests[] = {
 	{ "MOVE and LINK alone have a second name, and may replace", test_second_name },
 	{ "what a link says comes with one entry", test_what_a_link_says },
 	{ "LINK says how many stay, of its own directory", test_keep },
+	{ "LINK says that it is never led back, with REPLACE, in its own directory", test_later },
 	{ "the largest reply fits, a longer message is refused", test_largest },
 	{ "random bytes are refused or mean exactly themselves", test_random },
 	{ "encoders refuse what decoders refuse", test_encoders_refuse },

@@ -141,6 +141,13 @@ struct fmove_rotated {
 int fmove_rotate(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
 		 struct fmove_rotated *out, struct fmove_error *err);
 
+/*
+ * The same to what a group was published as, or without removing anything (keep 0). -ESTALE: the
+ * link leads to what was published later, and stays: an older group was committed once more.
+ */
+int fmove_lead(struct fmove *c, const char *target, const struct fmove_name *name, uint32_t keep,
+	       struct fmove_rotated *out, struct fmove_error *err);
+
 /* ---- reading again what is stored ---- */
 
 struct fmove_verified {

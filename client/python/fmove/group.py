@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
 
+from .errors import FmoveError
 from .names import Name, to_json
 from .results import Options, Result
 
@@ -79,10 +81,21 @@ class Group:
         force: bool = False,
         latest: Optional[str] = None,
     ) -> None:
-        """latest: the symbolic link of that name, beside it, leads to it then."""
+        """
+        latest: the symbolic link of that name, beside it, leads to it then, unless it leads to what
+        was published later: what was committed may be committed again.
+        """
         self._ask("group_commit", _expected(members, expect, force))
         if latest is not None:
-            self.connection.ln(self.name.last, self.name.beside(latest), force=True)
+            self._lead(latest)
+
+    def _lead(self, latest: str) -> None:
+        to = {"to": to_json(self.name.last), "force": True, "later": True}
+        try:
+            self.connection.answer("link", {**self.name.beside(latest).fields(), **to})
+        except FmoveError as error:
+            if error.errno != errno.ESTALE:
+                raise
 
     def discard(self) -> None:
         """It ends, with all that came."""

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* lead - see lead.h. */
+#include "mover/store/lead.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/component.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/store/group_dir.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+
+/* When the group was published that the name is of; 0: it is not known. */
+static int64_t published_ns(int parent, const char *name, const struct stat *there,
+			    struct fm_group_dir *g)
+{
+	char group[FM_GROUP_NAME_LEN + 1];
+	struct fm_err unsaid;
+	struct stat st;
+	int64_t ns = 0;
+
+	fm_group_dir_name(name, group);
+	if (fm_group_dir_open(parent, group, g) < 0)
+		return 0;
+	if (fm_group_dir_read(g, &unsaid) == 0 && !g->is_open && g->record.ino == there->st_ino &&
+	    fm_sys_fstat(g->fd, &st) == 0)
+		ns = fm_time_ns(&st.st_mtim);
+	fm_group_dir_close(g);
+	return ns;
+}
+
+/* Whether the link leads to another name beside it, which was published later. */
+static bool leads_to_later(const struct fm_path_parent *parent, const char *published,
+			   char old[static FM_NAME_LEN_MAX + 1], struct fm_group_dir *g)
+{
+	ssize_t len = readlinkat(parent->fd, parent->name, old, FM_NAME_LEN_MAX + 1);
+	struct stat link, mine, there;
+	int64_t mine_ns, there_ns;
+
+	if (len <= 0 || len > FM_NAME_LEN_MAX)
+		return false;
+	old[len] = '\0';
+	if (!fm_is_component(old) || strcmp(old, published) == 0 ||
+	    fm_sys_fstatat(parent->fd, old, &there) < 0 ||
+	    fm_sys_fstatat(parent->fd, published, &mine) < 0 ||
+	    fm_sys_fstatat(parent->fd, parent->name, &link) < 0)
+		return false;
+	mine_ns = published_ns(parent->fd, published, &mine, g);
+	there_ns = published_ns(parent->fd, old, &there, g);
+	if (there_ns == 0)
+		there_ns = fm_time_ns(&link.st_mtim);
+	return mine_ns > 0 && there_ns > mine_ns;
+}
+
+/* Looks and leads, beside nobody else who does. */
+static int lead(struct fm_store_dir *sd, const char *link, const struct fm_path_parent *parent,
+		const char *published, const struct fm_who *who, struct fm_group_dir *g,
+		struct fm_err *err)
+{
+	char old[FM_NAME_LEN_MAX + 1];
+	struct fm_path_shown shown, to;
+	int ret;
+
+	pthread_mutex_lock(&sd->rotating);
+	if (leads_to_later(parent, published, old, g))
+		ret = fm_err_set(err, -ESTALE, "\"%s\" leads to \"%s\", which was published later",
+				 fm_path_show(link, &shown), fm_path_show(old, &to));
+	else
+		ret = fm_symlink(sd, link, published, who, true, err);
+	pthread_mutex_unlock(&sd->rotating);
+	return ret;
+}
+
+int fm_lead(struct fm_store_dir *sd, const char *link, const char *published,
+	    const struct fm_who *who, struct fm_err *err)
+{
+	struct fm_path_parent parent;
+	struct fm_group_dir *g;
+	int ret;
+
+	if (!link[0] || !fm_is_component(published))
+		return fm_err_set(err, -EINVAL, "what a link is led to lies beside it");
+	ret = fm_path_open_parent(sd->root, link, NULL, &parent, err);
+	if (ret < 0)
+		return ret;
+	g = fm_sys_alloc(sizeof(*g));
+	ret = g ? lead(sd, link, &parent, published, who, g, err)
+		: fm_err_sys(err, -ENOMEM, "allocate the look at the groups");
+	free(g);
+	close(parent.fd);
+	return ret;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lead - a symbolic link is led to a group that was published (group commit --latest), but never
+ * back: not to an older one that is committed once more, as a job does that did not hear of the
+ * first time.
+ *
+ * When a group was published its directory tells for as long as it is kept (group.h): the members
+ * went out of it then. Of what is no group's, or has none any more, it counts when the link was led
+ * there. One that leads nowhere is led in any case.
+ */
+#ifndef FM_STORE_LEAD_H
+#define FM_STORE_LEAD_H
+
+struct fm_err;
+struct fm_store_dir;
+struct fm_who;
+
+/*
+ * Leads the link of that checked path to `published`, a name beside it. -ESTALE: it leads to what
+ * was published later, and stays. Else as fm_symlink() that may replace. Worker threads.
+ */
+int fm_lead(struct fm_store_dir *dir, const char *link, const char *published,
+	    const struct fm_who *who, struct fm_err *err);
+
+#endif
