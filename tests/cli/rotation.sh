@@ -116,6 +116,19 @@ no 2 'must be 1 to 1000' fmove put --latest l --keep-last 1001 small n2:s/x
 no 2 'must be 1 to 1000' fmove put --latest l --keep-last -1 small n2:s/x
 [ -e "$s/x" ] && bad "what is refused is put"
 
+# ---- what was put by a command that was killed before it led the link there stays, until it is put once more
+
+mkdir -p "$s/u"
+ok fmove put -qr tree n2:s/u/killed	# as one that is killed leaves it
+for i in 1 2 3; do
+	ok fmove put -qr --latest last --keep-last 1 tree n2:s/u/$i
+done
+has "$s/u" 3 killed last
+ok fmove put -qr --replace --latest last --keep-last 1 tree n2:s/u/killed
+has "$s/u" killed last
+ok fmove put -qr --latest last --keep-last 1 tree n2:s/u/4
+has "$s/u" 4 last
+
 # ---- whoever is killed: what the link leads to is whole, at most two and what a kill left unnamed are there, and nothing else went
 
 mkdir "$s/k"
