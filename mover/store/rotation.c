@@ -15,6 +15,7 @@
 #include "mover/base/log.h"
 #include "mover/store/group.h"
 #include "mover/store/group_dir.h"
+#include "mover/store/made_dir.h"
 #include "mover/store/rotation_record.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
@@ -38,13 +39,12 @@ struct rotation {
 
 /* ---- which it is ---- */
 
-static int identify(const struct rotation *r, const char *name, struct fm_rotation_entry *out,
-		    struct stat *st)
+static int identify(int dir, const char *name, struct fm_rotation_entry *out, struct stat *st)
 {
-	int ret = fm_sys_fstatat(r->parent.fd, name, st);
+	int ret = fm_sys_fstatat(dir, name, st);
 
 	if (ret == 0)
-		ret = fm_call_born_at(r->parent.fd, name, &out->born_ns);
+		ret = fm_call_born_at(dir, name, &out->born_ns);
 	if (ret < 0)
 		return ret;
 	out->ino = st->st_ino;
@@ -52,11 +52,11 @@ static int identify(const struct rotation *r, const char *name, struct fm_rotati
 	return 0;
 }
 
-/* 1: what was recorded has its name still; 0: something else has it; -ENOENT: nothing has. */
-static int is_still(const struct rotation *r, const struct fm_rotation_entry *e, struct stat *st)
+/* 1: what was recorded has its name there; 0: something else has it; -ENOENT: nothing has. */
+static int is_still(int dir, const struct fm_rotation_entry *e, struct stat *st)
 {
 	struct fm_rotation_entry now;
-	int ret = identify(r, e->name, &now, st);
+	int ret = identify(dir, e->name, &now, st);
 
 	return ret < 0 ? ret : now.ino == e->ino && now.born_ns == e->born_ns;
 }
@@ -64,6 +64,8 @@ static int is_still(const struct rotation *r, const struct fm_rotation_entry *e,
 /* ---- whether it is used ---- */
 
 enum use { FREE, NOT_KNOWN, USED };
+
+#define ANOTHER "another one got its name just now"
 
 /* The error of asking for a lease that only says that there are none, or none for us. */
 static bool cannot_tell(int ret)
@@ -171,13 +173,26 @@ struct led {
 };
 
 /*
- * Whether a link says the name, or a path below it, or leads to it in another way. What leads out
- * of the store does not.
+ * Whether the name is in what a link says. Others see the store under another path, as in
+ * containers, and not all of its links lead there from here: such a name is enough.
  */
+static bool says(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (;; text++) {
+		if (strncmp(text, name, len) == 0 && (!text[len] || text[len] == '/'))
+			return true;
+		text = strchr(text, '/');
+		if (!text)
+			return false;
+	}
+}
+
+/* Whether a link says the name, or leads to it within the store in another way. */
 static int leads_to(void *ctx, int dir, const char *name)
 {
 	const struct led *led = ctx;
-	size_t len = strlen(led->to->name);
 	char text[FM_PATH_LEN_MAX + 1], path[FM_PATH_LEN_MAX + 1];
 	ssize_t text_len = readlinkat(dir, name, text, sizeof(text) - 1);
 	struct stat st;
@@ -187,7 +202,7 @@ static int leads_to(void *ctx, int dir, const char *name)
 	if (text_len < 0)
 		return 0;	/* no link */
 	text[text_len] = '\0';
-	if (strncmp(text, led->to->name, len) == 0 && (!text[len] || text[len] == '/'))
+	if (says(text, led->to->name))
 		return 1;
 	fd = fm_sys_open_beneath(led->r->sd->root, beside(led->r, name, path), O_PATH);
 	if (fd < 0)
@@ -213,13 +228,16 @@ static void leave_aside(const struct rotation *r, const char *stash)
 }
 
 /* Looks again at what lies in a stash, where no path leads that anybody was told. */
-static int look_again(const struct rotation *r, const char *stash, const char *name,
-		      const char **why)
+static int look_again(const struct rotation *r, const char *stash,
+		      const struct fm_rotation_entry *e, const char **why)
 {
 	int fd = fm_sys_open_dir(r->parent.fd, stash, true), ret = fd;
+	struct stat st;
 
 	if (fd >= 0) {
-		ret = look(fd, name, true, why);
+		ret = is_still(fd, e, &st) == 1 ? look(fd, e->name, true, why) : -ESTALE;
+		if (ret == -ESTALE)
+			*why = ANOTHER;
 		close(fd);
 	} else {
 		*why = fm_err_name(ret);
@@ -254,7 +272,7 @@ static int remove_dir(const struct rotation *r, const struct fm_rotation_entry *
 		*why = fm_err_name(ret);
 		return ret;
 	}
-	ret = look_again(r, stash, e->name, why);
+	ret = look_again(r, stash, e, why);
 	if (ret < 0 || ret == USED) {
 		ret = fm_stash_give_back(r->parent.fd, stash, e->ino);
 		if (ret < 0)
@@ -268,15 +286,42 @@ static int remove_dir(const struct rotation *r, const struct fm_rotation_entry *
 	return 0;
 }
 
+/* Takes it out of a directory where its name stays with it, unless another one has come there. */
+static int remove_taken(const struct rotation *r, int private, const struct fm_rotation_entry *e,
+			const char **why)
+{
+	struct stat st;
+	int ret = is_still(private, e, &st);
+
+	*why = ret == 0 ? ANOTHER : fm_err_name(ret);
+	if (ret == 1) {
+		ret = fm_sys_unlinkat(private, e->name, 0);
+		*why = fm_err_name(ret);
+		if (ret == 0 && S_ISREG(st.st_mode))
+			fm_usage_sub(&r->sd->usage, (uint64_t)st.st_size);
+		if (ret == 0)
+			return 0;
+	}
+	fm_stash_put_back(private, e->name, r->parent.fd, e->name);
+	return -EBUSY;
+}
+
 /* Who opened it meanwhile has it still. */
 static int remove_file(const struct rotation *r, const struct fm_rotation_entry *e,
-		       const struct stat *st, const char **why)
+		       const char **why)
 {
-	int ret = fm_sys_unlinkat(r->parent.fd, e->name, 0);
+	char temp[FM_STAGING_NAME_LEN + 1];
+	int private = fm_made_private(r->parent.fd, temp), ret = private;
 
-	if (ret == 0 && S_ISREG(st->st_mode))
-		fm_usage_sub(&r->sd->usage, (uint64_t)st->st_size);
+	if (private >= 0)
+		ret = fm_tsys_rename_free(r->parent.fd, e->name, private, e->name);
 	*why = fm_err_name(ret);
+	if (ret == 0)
+		ret = remove_taken(r, private, e, why);
+	if (private < 0)
+		return ret;
+	close(private);
+	(void)unlinkat(r->parent.fd, temp, AT_REMOVEDIR);	/* what stays is swept */
 	return ret;
 }
 
@@ -292,7 +337,7 @@ static int go(const struct rotation *r, const struct fm_rotation_entry *e, const
 	ret = look(r->parent.fd, e->name, S_ISDIR(st->st_mode), why);
 	if (ret < 0 || ret == USED)
 		return -EBUSY;
-	return S_ISDIR(st->st_mode) ? remove_dir(r, e, why) : remove_file(r, e, st, why);
+	return S_ISDIR(st->st_mode) ? remove_dir(r, e, why) : remove_file(r, e, why);
 }
 
 static void note_gone(struct rotation *r, const struct fm_rotation_entry *e, const struct stat *st)
@@ -311,14 +356,27 @@ static void note_stays(struct rotation *r, const char *name, const char *why)
 	r->why = why;
 }
 
+/* How many of the record are older than the last `keep` that are there. */
+static unsigned count_older(const struct rotation *r, uint32_t keep)
+{
+	unsigned i = r->record->count;
+	struct stat st;
+
+	while (i > 0 && keep > 0)
+		keep -= is_still(r->parent.fd, &r->record->entry[--i], &st) == 1;
+	return i;
+}
+
 static void go_all(struct rotation *r, uint32_t keep)
 {
-	for (unsigned i = 0; i + keep < r->record->count && *r->count < FM_ROTATED_MAX; i++) {
+	unsigned older = count_older(r, keep);
+
+	for (unsigned i = 0; i < older && *r->count < FM_ROTATED_MAX; i++) {
 		const struct fm_rotation_entry *e = &r->record->entry[i];
 		const char *why;
 		struct stat st;
 
-		if (is_still(r, e, &st) != 1)
+		if (is_still(r->parent.fd, e, &st) != 1)
 			continue;
 		if (go(r, e, &st, &why) == 0)
 			note_gone(r, e, &st);
@@ -339,7 +397,7 @@ static void forget_gone(const struct rotation *r)
 	struct stat st;
 
 	for (unsigned i = record->count; i-- > 0;) {
-		int ret = is_still(r, &record->entry[i], &st);
+		int ret = is_still(r->parent.fd, &record->entry[i], &st);
 
 		if (ret == 0 || (ret == -ENOENT && is_alone))
 			fm_rotation_record_drop(record, i);
@@ -376,7 +434,7 @@ static int rotate(struct rotation *r, const char *published, uint32_t keep, stru
 {
 	struct fm_rotation_entry newest;
 	struct stat st;
-	int ret = identify(r, published, &newest, &st);
+	int ret = identify(r->parent.fd, published, &newest, &st);
 
 	if (ret == 0)
 		ret = record(r, &newest);

@@ -3,7 +3,9 @@
  * rotation - of what a link led to by turns the last N stay (put --latest NAME --keep-last N).
  *
  * A rule is a link. What it was led to by this is in its record (rotation_record.h), and only that
- * goes, the oldest first, never one that any link beside it leads to.
+ * goes, the oldest first, never one that any link beside it leads to, or has the name of in its
+ * text. What somebody has removed is none of the last N. Nothing goes by its name alone: it is
+ * moved to where nobody else can change the name, and looked at there.
  *
  * Happy path: the new one is recorded; the oldest beyond N is in nobody's use; it goes into a stash
  * (tree/stash.h), which is synced; still nobody uses it; it is removed.

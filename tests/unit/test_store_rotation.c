@@ -104,6 +104,90 @@ static void test_what_has_the_name_now(void)
 	end_with_record();
 }
 
+/* Another one gets the name at the last look: that one stays. */
+static void replace_at_look(void *ctx, const char *point)
+{
+	unsigned *looks = ctx;
+
+	if (strcmp(point, "store.lease") == 0 && --*looks == 0)
+		CU_ASSERT_EQUAL(rename(at("other"), at("t0")), 0);
+}
+
+static void test_replaced_at_last(void)
+{
+	unsigned looks = 1;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("t0", 1000, 1, false), 0);
+	CU_ASSERT_EQUAL(rotate("t0", 1), 0);
+	CU_ASSERT_EQUAL(put("other", 2000, 2, false), 0);
+	CU_ASSERT_EQUAL(put("t1", 1000, 1, false), 0);
+	fm_fault_watch(replace_at_look, &looks);
+	CU_ASSERT_EQUAL(rotate("t1", 1), -EBUSY);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(looks, 0);
+	CU_ASSERT_EQUAL(gone_count, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another one got its name"));
+	CU_ASSERT_EQUAL(store_verify(&l, s, "t0", 2000, 2), 0);
+	CU_ASSERT_EQUAL(rotate("t1", 1), 0);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "t0", 2000, 2), 0);
+	end_with_record();
+}
+
+/* However a link says it, and from wherever: that one stays. */
+static void test_links_beside(void)
+{
+	static const char *const texts[] = {
+		"t0/f", "./t0", "../x/t0", "/elsewhere/t0/", "../../other/s/t0/f"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		begin(ON_DISK, false);
+		publish(1, 1);
+		CU_ASSERT_EQUAL(symlink(texts[i], at("best")), 0);
+		make_tree("t1");
+		CU_ASSERT_EQUAL(rotate("t1", 1), -EBUSY);
+		CU_ASSERT_TRUE(is_whole("t0"));
+		CU_ASSERT_EQUAL(unlink(at("best")), 0);
+		CU_ASSERT_EQUAL(symlink("/elsewhere/t00", at("best")), 0);
+		CU_ASSERT_EQUAL(rotate("t1", 1), 0);
+		CU_ASSERT_FALSE(is_there("t0"));
+		end_with_record();
+	}
+}
+
+/* Another rule goes on meanwhile, and somebody has removed one: that one does not count. */
+static void rotate_beside(void *ctx, const char *point)
+{
+	unsigned *looks = ctx;
+
+	if (strcmp(point, "store.lease") != 0 || *looks == 0 || --*looks != 0)
+		return;
+	CU_ASSERT_EQUAL(rename(at("t1"), at("away")), 0);
+	CU_ASSERT_EQUAL(rotate("t2", 2), 0);
+}
+
+static void test_last_ones_are_there(void)
+{
+	unsigned looks = 1;
+
+	begin(ON_DISK, false);
+	publish(2, 2);
+	make_tree("t2");
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, "d", &a_peer, &err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		make_tree(i == 0 ? "d/a" : "d/b");
+		if (i > 0)
+			fm_fault_watch(rotate_beside, &looks);
+		CU_ASSERT_EQUAL(s->ops->rotate(s, "d/l", i == 0 ? "a" : "b", &a_peer, 1, gone,
+					       &gone_count, &err),
+				0);
+	}
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(looks, 0);
+	CU_ASSERT_TRUE(is_whole("t0") && is_whole("t2") && is_whole("away"));
+	end_with_record();
+}
+
 /* What others could have written says nothing. */
 static void test_record_of_others(void)
 {
@@ -317,6 +401,9 @@ static void test_record_is_bounded(void)
 static const struct fm_test tests[] = {
 	{ "the last ones stay, and what is nobody's turn", test_last_ones_stay },
 	{ "what has a name by now is looked at", test_what_has_the_name_now },
+	{ "what gets the name at the last look stays", test_replaced_at_last },
+	{ "links beside hold what they say", test_links_beside },
+	{ "what is not there is none of the last", test_last_ones_are_there },
 	{ "a record that others could write says nothing", test_record_of_others },
 	{ "what somebody reads stays, and gets its name back", test_readers },
 	{ "a tree that is read is held", test_tree_readers },
