@@ -204,9 +204,9 @@ void fm_sink_name_met(struct fm_sink *s, const char *path, size_t len)
 	if (!n->is_wanted || s->is_merging)
 		return;
 	pthread_mutex_lock(&n->lock);
-	if (n->error == 0 && n->met_count == n->met_cap)
+	if (n->error == 0 && !n->is_sorted && n->met_count == n->met_cap)
 		n->error = grow(n);
-	if (n->error == 0)
+	if (n->error == 0 && !n->is_sorted)
 		n->met[n->met_count++] = fm_sink_hash(s, path, len);
 	pthread_mutex_unlock(&n->lock);
 }
@@ -240,23 +240,42 @@ static int fail(const struct fm_sink *s, int ret, struct fm_err *err)
 	return fm_sink_fail(s, ret, "keep the names that differ in", NULL, 0, err);
 }
 
+/* Nothing is met behind this: fm_sink_is_met() looks without the lock. */
+static void sort_met(struct fm_sink_names *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->is_sorted = true;
+	if (n->met_count > 0)
+		qsort(n->met, n->met_count, sizeof(*n->met), compare);
+	pthread_mutex_unlock(&n->lock);
+}
+
+static int flush_last(struct fm_sink_names *n)
+{
+	int ret;
+
+	pthread_mutex_lock(&n->lock);
+	if (n->error == 0)
+		n->error = flush(n);
+	ret = n->error;
+	pthread_mutex_unlock(&n->lock);
+	return ret;
+}
+
 /* Completes the names of a dry run: adds the entries of the old version that nothing met. */
 static int complete(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_sink_names *n = &s->names;
-	int ret = 0;
+	int ret = 0, kept;
 
-	if (n->error == 0 && s->opts.is_dry && !s->is_merging) {
-		if (n->met_count > 0)
-			qsort(n->met, n->met_count, sizeof(*n->met), compare);
+	sort_met(n);
+	if (n->error == 0 && s->opts.is_dry && !s->is_merging)
 		ret = fm_sink_name_unmet(s, err);
-	}
-	if (ret == 0 && n->error == 0)
-		n->error = flush(n);
-	n->is_complete = ret == 0 && n->error == 0;
 	if (ret < 0)
 		return ret;
-	return n->error < 0 ? fail(s, n->error, err) : 0;
+	kept = flush_last(n);
+	n->is_complete = kept == 0;
+	return kept < 0 ? fail(s, kept, err) : 0;
 }
 
 /* Cut behind the last whole name. */

@@ -7,7 +7,8 @@
  * nothing is made, what only the old version has is what nobody met: of what was met a hash of each
  * path is kept, FM_SINK_MET_MAX at most.
  *
- * fm_sink_name() and fm_sink_name_met(): any thread. Reading runs alone.
+ * fm_sink_name() and fm_sink_name_met(): any thread, also one that is still there while they are
+ * read: a caller's channel ends behind that. One thread reads.
  */
 #ifndef FM_TREE_SINK_NAMES_H
 #define FM_TREE_SINK_NAMES_H
@@ -33,6 +34,7 @@ struct fm_sink_names {
 	uint64_t key[2];		/* of the hashes */
 	uint64_t *met;
 	size_t met_count, met_cap;
+	bool is_sorted;			/* met: no more come */
 };
 
 struct fm_err;

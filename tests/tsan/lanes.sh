@@ -59,6 +59,8 @@ for io in auto threads; do
 	for tree in "$(store 2)/tree1" "$(store 2)/tree2" "back.$io"; do
 		diff -r "tree.$io" "$tree" || bad "$tree is not what it was"
 	done
+	rm "back.$io/d/f1"
+	fmove get -r -n --update -v n2:s/tree1 "back.$io" >/dev/null || bad "what a get would change cannot be told: $?"
 	fmove put -r --quiet --limit 1MB/s "tree.$io" n2:s/tree3 &
 	moved tree3 1000000
 	kill -KILL $!
