@@ -13,6 +13,9 @@ trap down EXIT
 cd "$dir" || exit 1
 ok cmake --install "$FM_BUILD" --component library --prefix "$dir/usr"
 lib=$(find usr -name libfmove.so)
+# All that is installed goes below the prefix that is said then, the package for Python as well.
+DESTDIR=$dir/root ok cmake --install "$FM_BUILD" --component python --prefix /elsewhere
+[[ $(find root -name filesystem.py) == root/elsewhere/* ]] || bad "the package is not below the prefix: $(find root -type f)"
 version=$(sed -n 's/^project(fmove VERSION \([0-9.]*\).*/\1/p' "$FM_SOURCE/CMakeLists.txt")
 
 # --- names -------------------------------------------------------------------------------------
