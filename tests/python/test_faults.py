@@ -2,11 +2,14 @@
 # Goal:   whatever goes wrong is one exception with its cause; nothing half-done gets a name, and the next call works.
 # Method: daemons that are absent, shut, or killed in the midst; full stores; forks; signals; callbacks that raise; 200 saves.
 import errno
+import gc
 import os
+import random
 import signal
 import threading
 import time
 import unittest
+import warnings
 
 import fmove
 from nodes import DIR, Case, await_it, crash, descriptors, in_child, start_again
@@ -154,6 +157,72 @@ class Ends(Case):
             self.fm.open(self.name("f"), "wb")
         del link._send
         self.assert_idle()
+
+    def test_dropped_behind_the_asking(self):
+        self.fm.ping()
+        ours = self.fm.ask
+
+        def ask(*rest):
+            ours(*rest)
+            raise KeyboardInterrupt
+
+        self.fm.ask = ask
+        for call in (lambda: self.fm.open(self.name("f"), "wb"), lambda: self.fm.put(b"1" * 9000000, self.name("f"))):
+            with self.assertRaises(KeyboardInterrupt):
+                call()
+            self.assert_idle()
+        del self.fm.ask
+
+    def test_signals_at_random_moments(self):
+        seed = int(os.environ.get("FM_SEED") or random.randrange(1 << 32))
+        print(f"FM_SEED={seed}", flush=True)
+        moments = random.Random(seed)
+        self.local("from", b"1" * 300000)
+        self.fm.put(b"1" * 300000, self.name("there"))
+        self.fm.ping()
+        calls = [
+            lambda: self.fm.put(self.local("from"), self.name("f"), force=True),
+            lambda: self.fm.put(b"1" * 300000, self.name("f"), force=True),
+            self._writes,
+            self._reads,
+            lambda: self.fm.read(self.name("there")),
+            lambda: self.fm.stat(self.name("there")),
+        ]
+        before = signal.signal(signal.SIGALRM, _raise)
+        open_files = descriptors()
+        raised = 0
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)  # what a signal leaves unclosed is not our fault
+                for _ in range(150):
+                    raised += self._interrupted_once(moments.choice(calls), moments.random())
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.assertGreater(raised, 30)
+        self.assert_idle()
+        gc.collect()
+        self.assertEqual(descriptors(), open_files)
+        self.assertEqual(self.fm.read(self.name("there")), b"1" * 300000)
+        self.assertEqual(self.fm.ping()["node"], "n1")
+
+    def _interrupted_once(self, call, when):
+        start = time.monotonic()
+        call()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, when * (time.monotonic() - start)))
+            call()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            return 1
+        return 0
+
+    def _writes(self):
+        with self.fm.open(self.name("f"), "wb", force=True) as file:
+            file.write(b"1" * 300000)
+
+    def _reads(self):
+        with self.fm.open(self.name("there"), "rb") as file:
+            self.assertEqual(file.read(1000), b"1" * 1000)
 
     def test_callback_raises(self):
         def progress(_):
@@ -316,6 +385,10 @@ class Long(Case):
             save(i)
         self.assertEqual(descriptors(), open_files)
         self.assertLess(_resident() - memory, 8 << 20)
+
+
+def _raise(*_):
+    raise KeyboardInterrupt
 
 
 def _resident():

@@ -20,6 +20,7 @@ from .errors import FmoveError, error
 from .group import Group, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
 from .names import Name, from_json, parse, to_json
+from .owned import memory_file, owned
 from .results import (
     Entry,
     Finding,
@@ -137,8 +138,8 @@ class Connection:
         if isinstance(source, (bytes, bytearray, memoryview)):
             result = self._put_bytes(memoryview(source).cast("B"), to, fields, timeout, progress)
         else:
-            with _Opened(source) as fd:
-                result = self._transfer("put", to, fields, [fd], timeout, progress)
+            with _opened(source) as file:
+                result = self._transfer("put", to, fields, [file.fileno()], timeout, progress)
         if latest is not None:
             self.ln(to.last, to.beside(latest), force=True)
         return result
@@ -152,11 +153,11 @@ class Connection:
         progress: Optional[OnProgress],
     ) -> Result:
         if len(data) <= MEMORY_PUT_MAX:
-            fd = _memory_file(data)
-            try:
-                return self._transfer("put", name, fields, [fd], timeout, progress)
-            finally:
-                os.close(fd)
+            with memory_file("fmove bytes") as file:
+                while len(data):
+                    data = data[file.write(data) :]
+                file.seek(0)
+                return self._transfer("put", name, fields, [file.fileno()], timeout, progress)
         if timeout is not None:
             fields = {**fields, "timeout_ms": _ms(timeout)}
         raw = stream.RawWriter(self, name, fields)
@@ -184,8 +185,9 @@ class Connection:
         descriptor: an empty file, a pipe or a socket. force: it may replace what has that path."""
         source = parse(name)
         if isinstance(target, int):
-            with _Opened(target) as fd:
-                return self._transfer("get", source, options.fields(), [fd], timeout, progress)
+            with _opened(target) as file:
+                fds = [file.fileno()]
+                return self._transfer("get", source, options.fields(), fds, timeout, progress)
         part = _Part(os.fspath(target), force)
         try:
             result = self._transfer("get", source, options.fields(), [part.fd], timeout, progress)
@@ -199,15 +201,12 @@ class Connection:
     ) -> bytes:
         """All of a file."""
         fields = {**options.fields(), "durability": "memory"}
-        fd = os.memfd_create("fmove file", os.MFD_CLOEXEC)
-        try:
-            result = self._transfer("get", parse(name), fields, [fd], timeout, None)
+        with memory_file("fmove file") as file:
+            result = self._transfer("get", parse(name), fields, [file.fileno()], timeout, None)
             if result.bytes == 0:
                 return b""
-            with mmap.mmap(fd, result.bytes, prot=mmap.PROT_READ) as content:
+            with mmap.mmap(file.fileno(), result.bytes, prot=mmap.PROT_READ) as content:
                 return content[:]
-        finally:
-            os.close(fd)
 
     # ---- parts of files ----
 
@@ -478,51 +477,25 @@ def _teller(progress: Optional[OnProgress]) -> Callable[[Event], None]:
     return on_event
 
 
-def _memory_file(data: memoryview) -> int:
-    fd = os.memfd_create("fmove bytes", os.MFD_CLOEXEC)
-    try:
-        while len(data):
-            data = data[os.write(fd, data) :]
-        os.lseek(fd, 0, os.SEEK_SET)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
-class _Opened:
+def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> io.FileIO:
     """A descriptor for the daemon, of what a program names: a path, a descriptor, an open file.
 
     The daemon moves the position of a regular file, and sets O_DIRECT for a while, which a copy of
     the descriptor would share with the program. So it is opened once more, at its start.
     """
-
-    def __init__(self, named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> None:
-        if isinstance(named, io.IOBase):
-            named.flush()
-            named = named.fileno()
-        if not isinstance(named, int):
-            self.fd, self._is_ours = os.open(named, os.O_RDONLY | os.O_CLOEXEC), True
-        elif modes.S_ISREG(os.fstat(named).st_mode):
-            self.fd, self._is_ours = _open_again(named)
-        else:
-            self.fd, self._is_ours = named, False
-
-    def __enter__(self) -> int:
-        return self.fd
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_ours:
-            os.close(self.fd)
-
-
-def _open_again(fd: int) -> Tuple[int, bool]:
-    access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    if isinstance(named, io.IOBase):
+        named.flush()
+        named = named.fileno()
+    if not isinstance(named, int):
+        return io.FileIO(os.fspath(named))
+    if not modes.S_ISREG(os.fstat(named).st_mode):
+        return io.FileIO(named, closefd=False)
+    access = fcntl.fcntl(named, fcntl.F_GETFL) & os.O_ACCMODE
     try:
-        return os.open(f"/proc/self/fd/{fd}", access | os.O_CLOEXEC), True
+        return owned(os.open, f"/proc/self/fd/{named}", access | os.O_CLOEXEC)
     except OSError:  # it is somebody else's, who opened it for us
-        os.lseek(fd, 0, os.SEEK_SET)
-        return fd, False
+        os.lseek(named, 0, os.SEEK_SET)
+        return io.FileIO(named, closefd=False)
 
 
 class _Part:

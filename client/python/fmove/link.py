@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextvars
 import errno
+import itertools
 import json
 import os
 import select
@@ -19,7 +20,7 @@ import time
 import weakref
 from collections import deque
 from copy import copy
-from typing import Any, Callable, Deque, Dict, Optional, Protocol, Sequence, Set
+from typing import Any, Callable, Deque, Dict, Optional, Protocol, Sequence, Tuple
 
 from .errors import CANCELLED, UNREACHABLE, FmoveError, error, error_of_event
 
@@ -51,8 +52,6 @@ os.register_at_fork(after_in_child=_after_fork)
 class Work(Protocol):
     """What a Cancel can end."""
 
-    is_over: bool
-
     def cancel(self) -> None:
         ...
 
@@ -62,12 +61,11 @@ class Cancel:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._work: Set[Work] = set()
+        self._work: "weakref.WeakSet[Work]" = weakref.WeakSet()
         self._is_set = False
 
     def add(self, work: Work) -> None:
         with self._lock:
-            self._work = {w for w in self._work if not w.is_over}
             self._work.add(work)
             is_set = self._is_set
         if is_set:
@@ -101,7 +99,10 @@ def can_be_cancelled(work: Work) -> None:
 
 
 class Request:
-    """One request, from its sending to its last event."""
+    """One request, from its sending to its last event. The link does not keep it: one that a signal
+    took from whoever asked is cancelled."""
+
+    is_over = True  # its last event came, or nobody waits for it any more, or it was not made yet
 
     def __init__(self, link: "Link", number: int, op: str) -> None:
         self.link = link
@@ -109,8 +110,8 @@ class Request:
         self.op = op
         self.silence_s: Optional[float] = ANSWER_S  # None: the daemon may say nothing for ever
         self.events: Deque[Event] = deque()
-        self.is_over = False  # its last event came, or nobody waits for it any more
         self.is_cancelled = False
+        self.is_over = False
 
     def wait(self, on_event: Optional[Callable[[Event], None]] = None) -> Event:
         """The event "done". Whatever else ends the waiting cancels the request."""
@@ -153,6 +154,10 @@ class Request:
         finally:
             self.link.forget(self)
 
+    def __del__(self) -> None:
+        if not self.is_over and not self.is_cancelled and self.op in CAN_BE_CANCELLED:
+            self.link.drop(self.number)
+
 
 def open_socket(path: str) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -187,16 +192,23 @@ class Link:
     def __init__(self, path: str) -> None:
         self.error: Optional[FmoveError] = None
         self._socket = open_socket(path)
-        self._lock = threading.Condition()
-        self._requests: Dict[int, Request] = {}
-        self._number = 0
+        self._make_lock()
+        self._requests: "weakref.WeakValueDictionary[int, Request]" = weakref.WeakValueDictionary()
+        self._numbers = itertools.count(1)
+        self._dropped: Deque[int] = deque()  # whose cancelling is not sent yet
         self._is_read = False  # by some thread
         self._was_reset = False
         self._room = bytearray(EVENT_MAX)
+        self._received: Deque[Tuple[int, Any, int, Any]] = deque()  # what the room has: one, or none
         close_after_fork(self)
 
+    def _make_lock(self) -> None:
+        # A signal may raise within Condition.__enter__(), and then nobody would free the lock.
+        self._lock = threading.RLock()
+        self._news = threading.Condition(self._lock)
+
     def after_fork(self) -> None:
-        self._lock = threading.Condition()  # a thread of the parent may hold the other
+        self._make_lock()  # a thread of the parent may hold the other
         self._lose(error(errno.ECONNRESET, "this request was begun by the parent process"))
 
     def close(self) -> None:
@@ -224,9 +236,27 @@ class Link:
     def tell(self, op: str, fields: Dict[str, Any]) -> None:
         """A request about another one. Nobody waits for its answer."""
         try:
-            self._send(op, self._next_number(), fields, ())
+            self._send(op, next(self._numbers), fields, ())
         except FmoveError:
             pass  # whoever waits for the other one is told
+
+    def drop(self, number: int) -> None:
+        """Cancels a request that nobody has any more, now or before the next one."""
+        self._dropped.append(number)
+        self._send_dropped()
+
+    def _send_dropped(self) -> None:
+        while self._dropped and self.error is None:
+            number = self._dropped[0]
+            message = _encode("cancel", next(self._numbers), {"job": number})
+            try:
+                self._socket.send(message, socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                return
+            except OSError:
+                pass  # the connection is lost, and it with it
+            if number in self._dropped:  # another thread may have sent it, too
+                self._dropped.remove(number)
 
     def forget(self, request: Request) -> None:
         with self._lock:
@@ -242,15 +272,10 @@ class Link:
     def _end(self, request: Request, why: Event) -> None:
         request.is_over = True
         request.events.append({"event": "error", **why})
-        self._lock.notify_all()
-
-    def _next_number(self) -> int:
-        with self._lock:
-            self._number += 1
-            return self._number
+        self._news.notify_all()
 
     def _new(self, op: str) -> Request:
-        request = Request(self, self._next_number(), op)
+        request = Request(self, next(self._numbers), op)
         with self._lock:
             if self.error:
                 raise copy(self.error)
@@ -258,9 +283,8 @@ class Link:
         return request
 
     def _send(self, op: str, number: int, fields: Dict[str, Any], fds: Sequence[int]) -> None:
-        message = json.dumps(
-            {"op": op, "id": number, **fields}, ensure_ascii=False, separators=(",", ":")
-        ).encode("utf-8")
+        self._send_dropped()
+        message = _encode(op, number, fields)
         if len(message) > REQUEST_MAX:
             raise error(errno.ENAMETOOLONG, "the paths and ranges are too long for one request")
         beside = []
@@ -305,7 +329,7 @@ class Link:
                 if left is not None and left <= 0:
                     raise error(errno.ETIMEDOUT, "fmoved does not answer")
                 if self._is_read:
-                    self._lock.wait(left)
+                    self._news.wait(left)
                     continue
             self._read_one(left)
 
@@ -317,23 +341,29 @@ class Link:
                 if self._is_read or self.error:
                     return
                 is_mine = self._is_read = True
-            poll = select.poll()
-            poll.register(self._socket, select.POLLIN)
-            if poll.poll(None if timeout_s is None else max(0, timeout_s * 1000)):
+            if self._received or self._has_come(timeout_s):
                 self._receive()
         finally:
             if is_mine:
                 with self._lock:
                     self._is_read = False
-                    self._lock.notify_all()
+                    self._news.notify_all()
+
+    def _has_come(self, timeout_s: Optional[float]) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else max(0, timeout_s * 1000)))
 
     def _receive(self) -> None:
+        size, flags = 0, 0
         try:
-            size, _, flags, _ = self._socket.recvmsg_into([self._room])
+            if not self._received:
+                # By map, so that no signal comes between: another thread may wait for this event.
+                self._received.extend(map(self._socket.recvmsg_into, ([self._room],)))
+            size, _, flags, _ = self._received[0]
         except BlockingIOError:
             return
         except OSError as why:
-            size, flags = 0, 0
             # A reset is told once, and before what the daemon said.
             if why.errno == errno.ECONNRESET and not self._was_reset:
                 self._was_reset = True
@@ -348,6 +378,7 @@ class Link:
             self._hand_out(event, event["id"])
         except (ValueError, KeyError, TypeError):
             self._lose(error(errno.EPROTO, "fmoved's answer is not understood: another version?"))
+        self._received.clear()
 
     def _hear_why(self) -> FmoveError:
         """Before it closed the connection the daemon may have said why."""
@@ -368,18 +399,23 @@ class Link:
             request.events.append(event)
             if is_last:
                 request.is_over = True
-                del self._requests[number]
-            self._lock.notify_all()
+                self._requests.pop(number, None)
+            self._news.notify_all()
 
     def _lose(self, why: FmoveError) -> None:
         with self._lock:
             if self.error is None:
                 self.error = why
-            for request in self._requests.values():
+            for request in list(self._requests.values()):
                 request.is_over = True
             self._requests.clear()
             self._socket.close()
-            self._lock.notify_all()
+            self._news.notify_all()
+
+
+def _encode(op: str, number: int, fields: Dict[str, Any]) -> bytes:
+    message = {"op": op, "id": number, **fields}
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
 def _gone() -> FmoveError:

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from .errors import error
 from .link import Request
 from .names import Name
+from .owned import memory_file
 from .results import Result, result_of
 
 RANGES_MAX = 1024  # of one request
@@ -61,7 +62,8 @@ class Fetch:
     """One request for ranges, whose bytes come into a file in memory."""
 
     def __init__(self, ask: Ask, name: Name, ranges: Sequence[Range], more: Dict[str, Any]) -> None:
-        self.fd = os.memfd_create("fmove ranges", os.MFD_CLOEXEC)
+        self._file = memory_file("fmove ranges")
+        self.fd = self._file.fileno()
         self.result: Optional[Result] = None
         fields = {
             **name.fields(),
@@ -81,9 +83,7 @@ class Fetch:
         return self.result
 
     def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
+        self._file.close()
 
     def stop(self) -> None:
         """It is not wanted any more. The daemon's own descriptor lasts as long as it writes."""

@@ -16,6 +16,7 @@ from . import ranges
 from .errors import FmoveError, error
 from .link import close_after_fork
 from .names import Name
+from .owned import pipe
 from .results import Entry, Result, result_of
 
 if TYPE_CHECKING:
@@ -39,27 +40,27 @@ class RawWriter(io.RawIOBase):
         self._timeout_s: Optional[float] = None
         self._size = 0
         self._is_failed = self._is_ended = True  # there is nothing to discard yet
-        reader, self._pipe = os.pipe2(os.O_CLOEXEC)
+        reader, self._pipe = pipe()
         try:
-            os.set_blocking(self._pipe, False)
-            _enlarge(self._pipe)
-            fields = {**fields, "hold": True}
-            self._request = connection.ask("put", {**name.fields(), **fields}, [reader])
+            os.set_blocking(self._pipe.fileno(), False)
+            _enlarge(self._pipe.fileno())
+            fields = {**name.fields(), **fields, "hold": True}
+            self._request = connection.ask("put", fields, [reader.fileno()])
             if "timeout_ms" in fields:
                 self._timeout_s = fields["timeout_ms"] / 1000
         except BaseException:
-            self._close_pipe()
+            self._pipe.close()
             super().close()
             raise
         finally:
-            os.close(reader)
+            reader.close()
         self._request.silence_s = PREPARE_S
         self._is_failed = self._is_ended = False
         close_after_fork(self)
 
     def after_fork(self) -> None:
         self._is_failed = self._is_ended = True
-        self._close_pipe()  # else the end of the file would never come
+        self._pipe.close()  # else the end of the file would never come
 
     def writable(self) -> bool:
         return True
@@ -69,7 +70,7 @@ class RawWriter(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Writes all of it."""
-        if self._pipe < 0:
+        if self._pipe.closed:
             raise ValueError("write to a closed file")
         view = memoryview(data).cast("B")
         left = view
@@ -86,11 +87,11 @@ class RawWriter(io.RawIOBase):
         end = None if self._timeout_s is None else time.monotonic() + self._timeout_s
         while True:
             try:
-                return os.write(self._pipe, data)
-            except BlockingIOError:
-                pass
+                size: Optional[int] = self._pipe.write(data)
             except BrokenPipeError:
                 raise self._why() from None
+            if size is not None:
+                return size
             poll = select.poll()
             poll.register(self._pipe, select.POLLOUT)
             left = None if end is None else (end - time.monotonic()) * 1000
@@ -110,7 +111,7 @@ class RawWriter(io.RawIOBase):
         """All of it is at the far end then, but its name."""
         if self._is_ended and not self._is_failed:
             return
-        self._close_pipe()
+        self._pipe.close()
         self._is_ended = True
         try:
             if self._is_failed:
@@ -135,15 +136,10 @@ class RawWriter(io.RawIOBase):
         if self.result is None and not (self._is_ended and self._is_failed):
             self._is_failed = self._is_ended = True
             self._request.stop()
-        self._close_pipe()
-
-    def _close_pipe(self) -> None:
-        if self._pipe >= 0:
-            os.close(self._pipe)
-        self._pipe = -1
+        self._pipe.close()
 
     def __del__(self) -> None:
-        if not self.closed:
+        if not self.closed and hasattr(self, "_pipe"):  # else a signal came before it was made
             self.discard()
             super().close()
 
