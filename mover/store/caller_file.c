@@ -4,7 +4,7 @@
  *
  * The daemon never opens anything for a caller: it would do so with its own rights. So O_DIRECT is
  * switched on in the description that was passed (fcntl), which is the caller's too; the flags are
- * put back at close. The CLI opens a description for nothing else, so nobody notices.
+ * put back at close, before the caller hears of the end.
  *
  * A sink that is a regular file is a temporary one beside the caller's target: the caller renames
  * it, or removes it. If a journal was passed with it, what was written is noted there, and what an
@@ -233,7 +233,6 @@ struct caller_sink {
 	struct fm_file file;
 	struct fm_fileio io;
 	struct fm_resume resume;
-	int flags;		/* of the description, before we changed them */
 	bool has_ended;		/* published, kept or discarded */
 };
 
@@ -337,7 +336,7 @@ static void caller_sink_close(struct fm_file *file)
 	fm_fileio_end(&s->io);
 	if (!s->has_ended)
 		caller_sink_discard(file);
-	(void)fcntl(s->io.fd, F_SETFL, s->flags);	/* nothing can be done if not */
+	fm_fileio_put_flags_back(&s->io);
 	close(s->io.fd);
 	fm_resume_end(&s->resume);
 	if (s->resume.lock >= 0)
@@ -370,6 +369,7 @@ static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_cr
 {
 	int ret = fm_fileio_init(&s->io, fd, !s->file.has_partial, false, &s->file.note, err);
 
+	s->file.has_other_flags = s->io.has_other_flags;
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
 	s->file.may_stand = s->io.may_stand;
@@ -411,7 +411,6 @@ static int regular_sink(int fd, int journal, bool has_partial, const struct fm_c
 	s->file.ops = journal >= 0 ? &resumable_sink_ops : &caller_sink_ops;
 	s->file.has_partial = has_partial;
 	s->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
-	s->flags = fcntl(fd, F_GETFL);
 	ret = caller_sink_prepare(s, fd, how, err);
 	if (ret < 0) {
 		caller_sink_refuse(s);

@@ -25,7 +25,6 @@ struct source {
 	struct fm_file file;
 	struct fm_fileio io;
 	struct fm_file_source_opts opts;
-	int flags;			/* of the description, before we changed them */
 	struct stat opened;		/* what it was when it was opened */
 	struct fm_digest kept;		/* file.kept */
 };
@@ -121,7 +120,7 @@ static void source_close(struct fm_file *file)
 	struct source *s = source_of(file);
 
 	if (s->opts.is_shared)
-		(void)fcntl(s->io.fd, F_SETFL, s->flags);	/* nothing can be done if not */
+		fm_fileio_put_flags_back(&s->io);
 	close(s->io.fd);
 	if (s->opts.closed)
 		s->opts.closed(s->opts.ctx);
@@ -156,7 +155,6 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 {
 	int ret;
 
-	s->flags = fcntl(fd, F_GETFL);
 	ret = fm_fileio_init(&s->io, fd, false, s->opts.is_buffered, &s->file.note, err);
 	if (ret < 0)
 		return ret;
@@ -178,6 +176,7 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	if (fm_time_is_cut(&s->opened.st_mtim))
 		s->file.note = FM_TIME_CUT_NOTE;
 	s->file.ops = attr->has_holes ? &source_ops : &dense_source_ops;
+	s->file.has_other_flags = s->opts.is_shared && s->io.has_other_flags;
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
 	s->file.may_stand = s->opts.is_shared && s->io.may_stand;
@@ -210,8 +209,8 @@ int fm_file_source_new(int fd, const struct fm_file_source_opts *opts, struct fm
 	return 0;
 
 free_source:
-	if (opts->is_shared && s->flags > 0)
-		(void)fcntl(fd, F_SETFL, s->flags);	/* as in source_close() */
+	if (opts->is_shared)
+		fm_fileio_put_flags_back(&s->io);
 	close(fd);
 	free(s);
 	return ret;

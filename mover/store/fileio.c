@@ -99,6 +99,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 	memset(io, 0, sizeof(*io));
 	(void)sem_init(&io->turns, 0, WRITERS);	/* cannot fail, and holds nothing to end */
 	io->fd = fd;
+	io->flags = fcntl(fd, F_GETFL);
 	*note = NULL;
 	if (ret < 0)
 		return fm_err_sys(err, ret, "ask for the kind of file system");
@@ -107,11 +108,18 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 	if (is_buffered && !io->is_memory)
 		*note = "buffered: the store asks for it";
 	if (is_buffered || io->is_memory)
-		ret = fm_sys_set_flags(fd, fcntl(fd, F_GETFL) & ~(O_DIRECT | O_NONBLOCK));
+		ret = fm_sys_set_flags(fd, io->flags & ~(O_DIRECT | O_NONBLOCK));
 	else
 		ret = direct_set(fd, is_sink, note);
+	io->has_other_flags = fcntl(fd, F_GETFL) != io->flags;
 	io->is_direct = !io->is_memory && !*note;
 	return ret < 0 ? fm_err_sys(err, ret, "set the flags of the open file") : 0;
+}
+
+void fm_fileio_put_flags_back(const struct fm_fileio *io)
+{
+	if (io->has_other_flags && !FM_FAULT("store.flags"))
+		(void)fcntl(io->fd, F_SETFL, io->flags);
 }
 
 void fm_fileio_expect(struct fm_fileio *io, uint64_t size)

@@ -31,6 +31,8 @@ struct fm_mapped;
 
 struct fm_fileio {
 	int fd;
+	int flags;			/* that its description had before */
+	bool has_other_flags;		/* now */
 	bool is_direct;
 	bool is_memory;			/* at once */
 	bool may_stand;			/* may_stand.h */
@@ -57,6 +59,10 @@ void fm_fileio_expect(struct fm_fileio *io, uint64_t size);
  * keep its owner from sealing it, and before its descriptor is closed. Twice is allowed.
  */
 void fm_fileio_end(struct fm_fileio *io);
+
+/* The description is a caller's, too: its flags become what they were. Nothing can be done if
+ * not. */
+void fm_fileio_put_flags_back(const struct fm_fileio *io);
 
 /* As in struct fm_file_ops. */
 void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io);

@@ -197,6 +197,8 @@ struct fm_file {
 	/* read or written strictly in order, one operation at a time, FM_IO_STREAM */
 	bool is_stream;
 	bool is_direct;			/* O_DIRECT in use */
+	/* its description is a caller's, too, and has other flags (O_DIRECT) until close() */
+	bool has_other_flags;
 	bool is_instant;		/* in memory: reads and writes are made within the call */
 	bool is_ours;			/* memory of ours only: close() on any thread, at once */
 	/*

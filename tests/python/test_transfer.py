@@ -6,12 +6,13 @@ import fcntl
 import os
 import pathlib
 import random
+import subprocess
 import threading
 import unittest
 
 import fmove
 from fmove import connection, names, ranges
-from nodes import Case, await_it, in_child
+from nodes import DIR, Case, await_it, crash, in_child, start_again
 
 
 class Put(Case):
@@ -147,6 +148,66 @@ class Get(Case):
                 self.assertFalse(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT)
             self.assertEqual(file.read(), self.content)
         self.assertEqual(self.fm.read(self.name("f")), self.content)
+
+
+class OwnDescriptor(Case):
+    """The daemon sets O_DIRECT by the descriptor that it is given, which shares it with ours."""
+
+    def setUp(self):
+        super().setUp()
+        if subprocess.check_output(["stat", "-f", "-c", "%T", self.here]) == b"tmpfs\n":
+            self.skipTest("a file in memory has no O_DIRECT")
+        self.content = os.urandom(3000001)
+        self.local("from", self.content)
+        self.fm.put(self.local("from"), self.name("there"))
+
+    def as_before(self, file, call):
+        """After the call any bytes can be read by it."""
+        flags = fcntl.fcntl(file, fcntl.F_GETFL)
+        call()
+        self.assertEqual(fcntl.fcntl(file, fcntl.F_GETFL), flags)
+        if os.fstat(file.fileno()).st_size > 0:
+            self.assertEqual(os.pread(file.fileno(), 1001, 77), self.content[77:1078])
+
+    def put(self):
+        with open(self.local("from"), "rb") as file:
+            fields = {**names.parse(self.name("f")).fields(), "force": True}
+            self.as_before(file, lambda: self.fm.ask("put", fields, [file.fileno()]).wait())
+
+    def get(self):
+        with open(self.local("to"), "w+b") as file:
+            self.as_before(file, lambda: self.fm.get(self.name("there"), file.fileno()))
+
+    def get_in_vain(self):
+        def call():
+            with self.assertRaises(TimeoutError):
+                slow = fmove.Options(limit=1 << 17)
+                self.fm.get(self.name("there"), file.fileno(), timeout=0.3, options=slow)
+
+        with open(self.local("to"), "w+b") as file:
+            self.as_before(file, call)
+
+    def test_many_times(self):
+        for _ in range(50):
+            self.put()
+            self.get()
+
+    def test_when_they_are_put_back_late(self):
+        for call in (self.put, self.get, self.get_in_vain):
+            crash("n1")
+            os.environ["FMOVE_FAULT"] = "store.flags:1+1"
+            start_again("n1")
+            del os.environ["FMOVE_FAULT"]
+            await_it(self._reaches_n2, "n2 can be reached")
+            call()
+            with open(f"{DIR}/n1/log") as log:
+                self.assertIn("store.flags is late", log.read())
+
+    def _reaches_n2(self):
+        try:
+            return self.fm.exists(self.name("there"))
+        except fmove.FmoveError:
+            return False
 
 
 class _Takes(fmove.Options):

@@ -190,8 +190,8 @@ struct fmove_result {
 };
 
 /*
- * Send what fd holds (a regular file from its start, or a pipe to its end) to name. opts may be
- * NULL. -ECANCELED.
+ * Send what fd holds from where it stands to its end (a regular file or a pipe) to name. opts may
+ * be NULL. -ECANCELED.
  */
 int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
 	      const struct fmove_options *opts, struct fmove_result *result,

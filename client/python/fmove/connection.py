@@ -185,9 +185,7 @@ class Connection:
         descriptor: an empty file, a pipe or a socket. force: it may replace what has that path."""
         source = parse(name)
         if isinstance(target, int):
-            with _opened(target) as file:
-                fds = [file.fileno()]
-                return self._transfer("get", source, options.fields(), fds, timeout, progress)
+            return self._transfer("get", source, options.fields(), [target], timeout, progress)
         part = _Part(os.fspath(target), force)
         try:
             result = self._transfer("get", source, options.fields(), [part.fd], timeout, progress)
@@ -480,8 +478,8 @@ def _teller(progress: Optional[OnProgress]) -> Callable[[Event], None]:
 def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> io.FileIO:
     """A descriptor for the daemon, of what a program names: a path, a descriptor, an open file.
 
-    The daemon moves the position of a regular file, and sets O_DIRECT for a while, which a copy of
-    the descriptor would share with the program. So it is opened once more, at its start.
+    All of a regular file is sent, wherever the program stands in it, and it stands there afterwards:
+    so the file is opened once more, at its start.
     """
     if isinstance(named, io.IOBase):
         named.flush()

@@ -27,7 +27,7 @@
 #define CONNECT_NS (6 * FM_NS_PER_S)
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
-/* for the journal, after a failure; a client that cancelled waits longer */
+/* for a caller's file to be closed; a client that cancelled waits longer */
 #define KEEP_NS (5 * FM_NS_PER_S)
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
@@ -124,11 +124,14 @@ static void report(struct fm_job *j)
 }
 
 /*
- * Whether the end of a get is reported only after the journal says what is kept, because its caller
- * then looks at the file. A disk that hangs must not delay it for long.
+ * Whether the end is reported only after the file is closed, because its caller then looks at it:
+ * at what the journal says is kept, or by a descriptor of its own, which has our flags until then.
+ * A disk that hangs must not delay it for long.
  */
 static bool is_reported_late(const struct fm_job *j)
 {
+	if (j->file && j->file->has_other_flags)
+		return true;
 	return !j->is_source && j->result.code && j->is_kept && j->sink.has_begun &&
 	       j->file->ops->keep;
 }
