@@ -3,7 +3,7 @@
  * args - options and operands of one verb, by the rows of its table. See cmd.h.
  *
  * Options may stand anywhere before "--": "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE",
- * flags together "-rf". A lone "-" is an operand.
+ * flags together "-rf". A lone "-" is an operand. "-h" is help where the verb has no such row.
  */
 #include "client/cli/cmd.h"
 
@@ -125,13 +125,17 @@ static int long_option(struct fm_args *args, const char *text)
 	return option_found(args, o);
 }
 
-/* Takes the first letter of args->letters as an option. */
+/*
+ * Takes the first letter of args->letters as an option. The -h of "-rh" was meant as another tool's
+ * option: whoever wants help writes it alone, and a script is not told that all is done.
+ */
 static int letter_option(struct fm_args *args)
 {
+	bool is_alone = args->letters[-1] == '-' && args->letters[1] == '\0';
 	char letter = *args->letters++;
 	const struct fm_opt *o = opt_by_letter(args, letter);
 
-	if (!o)
+	if (!o || (o == &opt_help && !is_alone))
 		return args_stop(args, fm_usage(args, "unknown option -%c", letter));
 	if (o->arg) {
 		args->value = args->letters;

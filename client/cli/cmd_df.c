@@ -14,12 +14,13 @@
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_UNFINISHED };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_UNFINISHED, OPT_HUMAN };
 
 const struct fm_opt fm_opts_df[] = {
 	{"unfinished", 0, OPT_UNFINISHED, NULL,
 	 "also what transfers that were cut off left there, which takes a look at all of a store",
 	 NULL},
+	{"human", 'h', OPT_HUMAN, NULL, "sizes in the unit that fits, as without it", NULL},
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };

@@ -19,12 +19,14 @@
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL, OPT_NULL };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL, OPT_NULL,
+       OPT_HUMAN };
 
 const struct fm_opt fm_opts_ls[] = {
 	{ "long", 'l', OPT_LONG, NULL,
 	  "mode, size and time before each name, where a link leads behind it; of nodes since "
 	  "when and where, of stores their room", NULL },
+	{ "human", 'h', OPT_HUMAN, NULL, "sizes in the unit that fits (1.23 GB)", NULL },
 	{ "null", '0', OPT_NULL, NULL,
 	  "names only, as they are, a zero byte behind each, for xargs -0", NULL },
 	{ "after", 0, OPT_AFTER, "NAME",
@@ -43,6 +45,7 @@ struct listing {
 	struct fm_rows rows;
 	bool is_json;
 	bool is_long;
+	bool is_human;
 	bool is_partial;
 	bool is_null;		/* a zero byte ends each name, not a line */
 	bool is_raw;		/* names as they are: nobody looks at them on a terminal */
@@ -87,10 +90,18 @@ static void print_json(struct listing *l, const char *name, const struct fmove_e
 	fm_jw_object_end(w);
 }
 
+static const char *size_text(const struct listing *l, uint64_t bytes, char out[static FM_SHOW_MAX])
+{
+	if (l->is_human)
+		return fm_show_bytes(bytes, out);
+	(void)snprintf(out, FM_SHOW_MAX, "%" PRIu64, bytes);	/* fits */
+	return out;
+}
+
 static void print_text(const struct listing *l, const char *name, const struct fmove_entry *e)
 {
 	static char shown[4 * FMOVE_PATH_MAX + 8], shown_says[4 * FMOVE_PATH_MAX + 8];
-	char says[FMOVE_PATH_MAX + 1], mode[11], time_text[32];
+	char says[FMOVE_PATH_MAX + 1], mode[11], time_text[32], size[FM_SHOW_MAX];
 	const char *slash = e->type == FMOVE_DIRECTORY ? "/" : "", *to = says;
 
 	find_out(l, name, e, says);
@@ -105,26 +116,28 @@ static void print_text(const struct listing *l, const char *name, const struct f
 	}
 	fm_ask_mode_text(e, mode);
 	fm_ask_time_text(e, time_text);
-	(void)printf("%s %15" PRIu64 " %s %s%s%s%s\n", mode, e->size, time_text, name, slash,
-		     says[0] ? " -> " : "", to);
+	(void)printf("%s %*s %s %s%s%s%s\n", mode, l->is_human ? 10 : 15,
+		     size_text(l, e->size, size), time_text, name, slash, says[0] ? " -> " : "",
+		     to);
 }
 
 /* Prints " 1500000000 of 3000000000 50 % 2026-03-01 12:00:00 NAME". */
 static void print_partial(const struct listing *l, const struct fmove_entry *e)
 {
-	char shown[4 * FMOVE_NAME_MAX + 8], time_text[32], whole[24] = "?", part[8] = "    -";
+	char shown[4 * FMOVE_NAME_MAX + 8], time_text[32], size[FM_SHOW_MAX],
+		whole[FM_SHOW_MAX] = "?", part[8] = "    -";
 	const char *name =
 		l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
 
 	if (e->whole > 0 && e->whole < UINT64_MAX) {
-		/* fits, as the next */
-		(void)snprintf(whole, sizeof(whole), "%" PRIu64, e->whole);
+		(void)size_text(l, e->whole, whole);
+		/* fits */
 		(void)snprintf(part, sizeof(part), "%3.0f %%",
 			       100.0 * (double)e->size / (double)e->whole);
 	}
 	fm_ask_time_text(e, time_text);
-	(void)printf("%15" PRIu64 " of %15s %s %s %s%s\n", e->size, whole, part, time_text, name,
-		     e->type == FMOVE_DIRECTORY ? "/" : "");
+	(void)printf("%15s of %15s %s %s %s%s\n", size_text(l, e->size, size), whole, part,
+		     time_text, name, e->type == FMOVE_DIRECTORY ? "/" : "");
 }
 
 static bool print_entry(void *ctx, const struct fmove_entry *e)
@@ -252,6 +265,9 @@ int fm_cmd_ls(int argc, char **argv)
 			break;
 		case OPT_LONG:
 			l.is_long = true;
+			break;
+		case OPT_HUMAN:
+			l.is_human = true;
 			break;
 		case OPT_AFTER:
 			l.after = args.value;

@@ -57,6 +57,17 @@ static void help_option(const struct fm_opt *o)
 	wrap(o->help, (size_t)len, OPTION_COLUMN);
 }
 
+/* Prints an option that all verbs have, without the letter that this one uses for another. */
+static void help_global(const struct fm_cmd *cmd, const struct fm_opt *global)
+{
+	struct fm_opt shown = *global;
+
+	for (const struct fm_opt *o = cmd->opts; o->name; o++)
+		if (o->letter == global->letter)
+			shown.letter = 0;
+	help_option(&shown);
+}
+
 /* Prints the verbs of a group. "" is the group of all. */
 static void help_commands(const char *group)
 {
@@ -94,7 +105,7 @@ void fm_help_cmd(const struct fm_cmd *cmd)
 	for (const struct fm_opt *o = fm_opts_global; o->name; o++)
 		if (strcmp(o->name, "help") == 0 ||
 		    (cmd->has_socket && strcmp(o->name, "socket") == 0))
-			help_option(o);
+			help_global(cmd, o);
 }
 
 void fm_help_all(void)

@@ -57,6 +57,23 @@ fi
 ok fmove ls n1:
 grep -q '^rw s/$' out || bad "ls n1: $(cat out)"
 
+# -h as other tools have it, and nobody takes a help for the answer.
+truncate -s 1230000 "$(store 2)/f"
+ok fmove ls -lh n2:s/f
+grep -Eq '^-[rwx-]{9} +1\.23 MB [0-9-]+ [0-9:]+ f$' out || bad "ls -lh: $(cat out)"
+ok fmove ls -l n2:s/f
+grep -Eq ' 1230000 ' out || bad "ls -l: $(cat out)"
+ok fmove df -h n2:s
+grep -Eq '^s +[0-9.]+ [kMGT]?B' out || bad "df -h: $(cat out)"
+for verb in ls df; do
+	fmove $verb --help | grep -q -- '--help, -h' && bad "$verb --help says that -h is help"
+done
+no 2 'unknown option -h' fmove rm -rh n2:s/f
+no 2 'unknown option -h' fmove rm -hr n2:s/f
+ok fmove rm -h
+grep -q '^Usage: fmove rm' out || bad "rm -h: $(cat out)"
+rm "$(store 2)/f"
+
 # What is for a directory, and what is no node.
 no 2 'for a directory' fmove ls --max 3
 no 2 'for a directory' fmove ls --partial n2:
