@@ -2,9 +2,12 @@
 /* cmd_mv - fmove mv [--force] NODE:STORE/PATH NODE:STORE/PATH */
 #include "client/cli/ask.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mover/base/err.h"
+#include "mover/base/json.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_FORCE };
 
@@ -44,23 +47,76 @@ static int take_names(struct fm_args *args, struct move *m)
 	return 0;
 }
 
+/* Whether a name is a relative link, which means something else in another directory. */
+static bool is_relative_link(struct fmove *c, const struct fmove_name *name)
+{
+	char says[FMOVE_PATH_MAX + 1];
+	struct fmove_entry entry;
+	struct fmove_error why;
+
+	return fmove_look(c, name, &entry, says, &why) == 0 && entry.type == FMOVE_LINK &&
+	       says[0] != '/';
+}
+
+/* Whether what a name leads to is there. What cannot be told counts as there. */
+static bool leads_to_something(struct fmove *c, const struct fmove_name *name)
+{
+	struct fmove_entry entry;
+	struct fmove_error why;
+
+	return fmove_stat(c, name, &entry, &why) != -ENOENT;
+}
+
+/* Renames, and finds out whether a link led to something before and leads to nothing now. */
+static int rename_it(const struct move *m, struct fmove *c, bool *dangles, struct fmove_error *why)
+{
+	struct fmove_name from = fm_name_parts(&m->from), to = fm_name_parts(&m->to);
+	bool is_led = is_relative_link(c, &from) && leads_to_something(c, &from);
+	int ret = fmove_move(c, &from, m->to.path, m->may_replace, why);
+
+	*dangles = ret == 0 && is_led && !leads_to_something(c, &to);
+	return ret;
+}
+
+static void print_json(const struct move *m, const char *to, bool dangles, int status,
+		       const struct fmove_error *why)
+{
+	struct fm_json_writer w;
+
+	fm_jw_stream(&w, stdout);	/* fm_stdout_end() looks for errors */
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "name", m->text, strlen(m->text));
+	fm_jw_name(&w, "to", to, strlen(to));
+	if (dangles)
+		fm_jw_bool(&w, "dangles", true);
+	fm_jw_u64(&w, "exit", (uint64_t)status);
+	if (why)
+		fm_ask_error_json(&w, why);
+	fm_jw_object_end(&w);
+	(void)printf("\n");
+}
+
 static int move(const struct move *m)
 {
-	struct fmove_name from = fm_name_parts(&m->from);
 	char to[FM_ASK_NAME_TEXT_MAX];
+	bool dangles;
 	int ret, status = FM_EXIT_DONE;
 	struct fmove_error why;
 	struct fmove *c;
 
 	if (fm_ask_open("mv", false, &c, &status) < 0)
 		return status;
-	ret = fmove_move(c, &from, m->to.path, m->may_replace, &why);
+	ret = rename_it(m, c, &dangles, &why);
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail_literal("mv", m->text, &why);
 	(void)fm_name_text(&m->to, to, sizeof(to));
+	if (dangles)
+		fm_say("warning: %s: leads to nothing now: a relative link keeps what it says; "
+		       "\"fmove ln -sf\" leads it elsewhere",
+		       to);
 	if (m->is_json)
-		fm_ask_outcome_json(m->text, "to", to, status, ret < 0 ? &why : NULL);
+		print_json(m, to, dangles, status, ret < 0 ? &why : NULL);
 	return fm_stdout_end("mv", status);
 }
 

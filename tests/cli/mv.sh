@@ -30,6 +30,19 @@ same f "$s/b"
 ok fmove mv --json n2:s/b n2:s/a
 [ "$(cat out)" = '{"name":"n2:s/b","to":"n2:s/a","exit":0}' ] || bad "--json: $(cat out)"
 
+# A relative link keeps what it says: whoever moves it to another depth hears that it leads to nothing.
+ok fmove ln -s a n2:s/link
+ok fmove ln -s none n2:s/led
+ok fmove mv n2:s/link n2:s/e/
+grep -q 'warning: n2:s/e/link: leads to nothing now' err || bad "a link that dangles: $(cat err)"
+ok fmove mv n2:s/e/link n2:s/link
+[ ! -s err ] || bad "a link that leads to something again: $(cat err)"
+ok fmove mv --json n2:s/link n2:s/e/link
+[ "$(cat out)" = '{"name":"n2:s/link","to":"n2:s/e/link","dangles":true,"exit":0}' ] || bad "--json of a link: $(cat out)"
+ok fmove mv n2:s/led n2:s/e/led
+[ ! -s err ] || bad "a link that led to nothing: $(cat err)"
+rm "$s/e/link" "$s/e/led"
+
 # What is refused.
 ok fmove put g n2:s/g
 no 6 'exists; it is replaced only if asked for' fmove mv n2:s/a n2:s/g
