@@ -167,6 +167,8 @@ static int list(struct listing *l, const struct fm_name *name, const char *text)
 		status = fm_ask_fail("group list", text, &why);
 	if (l->is_json)
 		fm_rows_end(&l->rows, status);
+	else if (ret == 0 && l->count == 0 && !fm_is_interrupted())
+		fm_say("group list: no group is open there that you may read");
 	return fm_stdout_end("group list", status);
 }
 
