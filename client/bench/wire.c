@@ -62,18 +62,15 @@ int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err)
 {
 	static struct fm_cpu_time unused;
 	int ret = fm_cpu_ask(conn, peer, &unused, err);
-	char why[FM_ERR_TEXT_MAX];
 
 	if (ret == -ETIMEDOUT)
 		return say_hangs(err, peer, "a transfer of a few bytes", FM_CPU_ASK_MS);
 	if (ret != -ENOENT && ret != -EACCES && ret != -EPERM)
 		return ret;
-	(void)snprintf(why, sizeof(why), "%s", err->text);
-	return fm_err_set(
-		err, -EACCES,
-		"%s does not let this node measure: write bench = true into its entry of this "
-		"node there, and reload fmoved (%.200s)",
-		peer, why);
+	return fm_err_set(err, -EACCES,
+			  "%s does not let this node measure: write bench = true into its entry of "
+			  "this node there, and reload fmoved",
+			  peer);
 }
 
 /* ---- one transfer ---- */

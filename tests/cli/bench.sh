@@ -23,7 +23,7 @@ invalid() {
 }
 
 # Not allowed by n2: the line that allows it, and nothing is made there.
-no 6 'n2 does not let this node measure: write bench = true' fmove bench tcp --peer n2 $short
+no 6 'n2 does not let this node measure: write bench = true .*, and reload fmoved$' fmove bench tcp --peer n2 $short
 [ -z "$(ls -A "$(store 2)")" ] || bad "something was written into a store of n2"
 
 # Who may not put into it by name, either: it is no store of people.
