@@ -633,6 +633,7 @@ static void check_source(struct fm_together *t)
 	if (is_left_out)
 		(void)refuse_reader(t, t->self, &err);
 	err.code = -EOPNOTSUPP;
+	fm_together_fail_here(t, &err);		/* a node that asked for it here hears why */
 	fm_together_over(t, &err);
 }
 
@@ -733,7 +734,7 @@ static void refuse_peer(struct fm_session *s, const uint8_t *run, const struct f
 
 /*
  * Checks the description of a run: it must be consistent, name this node and the peer, and come
- * from a node that this one stages with.
+ * from a node that this one stages with, of a source on such a node.
  */
 static int check_about(const struct fm_togethers *all, const struct fm_session *s,
 		       const struct fm_wire_stage *m, struct fm_stage_about *a, struct fm_err *err)
@@ -752,6 +753,11 @@ static int check_about(const struct fm_togethers *all, const struct fm_session *
 				  "%s does not stage with %s: staging.peers in its fmove.conf "
 				  "says with whom",
 				  all->o.node, s->name);
+	if (!a->shared[0] && fm_togethers_may(all, a->node[a->source], err) < 0)
+		return fm_err_set(err, -EACCES,
+				  "%s does not stage with %s, which has the source: staging.peers "
+				  "in its fmove.conf says with whom",
+				  all->o.node, a->node[a->source]);
 	return 0;
 }
 
@@ -1039,7 +1045,12 @@ void fm_together_look(const struct fm_together *t, unsigned n, struct fm_togethe
 		.read = p->read, .path = p->path ? p->path : "", .code = p->code,
 		.text = p->text ? p->text : "", .is_wanted = t->wanted & bit(n),
 	};
-	if (strcmp(out->state, "failed") == 0 && out->code == 0) {
+	if (strcmp(out->state, "failed") == 0 && n != t->self &&
+	    !is_allowed(t->all, out->name)) {
+		out->code = -EACCES;
+		out->text = "it was not asked: it is not in staging.peers of the fmove.conf of the "
+			    "node where fmove runs";
+	} else if (strcmp(out->state, "failed") == 0 && out->code == 0) {
 		out->code = t->err.code ? t->err.code : -EHOSTUNREACH;
 		out->text = t->err.code ? t->err.text : "it took no part";
 	}

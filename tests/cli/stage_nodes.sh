@@ -134,8 +134,39 @@ echo evenmore >"$source/more"
 fmove stage --nodes n1,n3 n2:s/both >out 2>err
 [ $? -eq 3 ] && grep -q 'n3: failed: n3 does not stage with n1: staging.peers' err || bad "not let: $(cat err)"
 
+# peers_of I PEERS: what node I stages with from now on.
+peers_of() {
+	sed -i "s/peers = \\[ [^]]* \\]/peers = [ $2 ]/" "$dir/c/n$1/fmove.conf"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" "n$1"
+	start_again "n$1"
+	reachable 2
+	reachable 3
+}
+
+# no_part WHY: n3 has it not, and the line says whose configuration keeps it out.
+no_part() {
+	date +%N >"$(store 2)/few/f"
+	fmove stage --nodes n1,n3 n2:s/few >out 2>err
+	[ $? -eq 3 ] && grep -q "n3: failed: $1" err || bad "kept out of it: $(cat err), and not: $1"
+}
+mkdir "$(store 2)/few"
+peers_of 3 '"n1"'
+no_part 'n3 does not stage with n2, which has the source: staging.peers in its fmove.conf'
+peers_of 3 '"*"'
+peers_of 2 '"n1"'
+no_part 'n2 does not stage with n3: staging.peers in its fmove.conf'
+peers_of 2 '"*"'
+peers_of 1 '"n2"'
+no_part 'it was not asked: it is not in staging.peers of the fmove.conf of the node where fmove runs'
+peers_of 1 '"*"'
+sed -i.staging '/^staging = /d' "$dir/c/n3/fmove.conf"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+start_again n3
+reachable 3
+no_part 'n3 stages nothing: staging.directory of its fmove.conf'
+mv "$dir/c/n3/fmove.conf.staging" "$dir/c/n3/fmove.conf"
+
 # Whom the rules of the source's store do not let read gets none of it, from whomever.
-sed -i 's/peers = \[ "n2" \]/peers = [ "*" ]/' "$dir/c/n3/fmove.conf"
 sed -i "s|directory = \"$dir/c/n2/s\";|&\nread = [ \"peer:n1\" ];|" "$dir/c/n2/fmove.conf"
 for i in 2 3; do
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n$i
