@@ -894,8 +894,10 @@ void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t off
 		file->ops->why(file, &why);
 	if (why.code)
 		fm_xfer_fail(x, why.code, "%s", why.text);
-	fm_xfer_fail(x, means_peer(code) ? -EIO : code, "%s at byte %llu: %s%s", what,
-		     (unsigned long long)offset, fm_err_name(code), advice(code));
+	fm_xfer_fail(x, means_peer(code) ? -EIO : code, "%s%s%s%s at byte %llu: %s%s",
+		     file->store ? "store " : "", file->store ? file->store : "",
+		     file->store ? ": " : "", what, (unsigned long long)offset, fm_err_name(code),
+		     advice(code));
 }
 
 /* CRC and size of the whole, and the blocks where they are known; its mtime is left to the

@@ -494,6 +494,7 @@ static struct sink *sink_alloc(struct fm_store_dir *dir, const char *path)
 	}
 	memcpy(s->path, path, path_len);
 	s->file.ops = &sink_ops;
+	s->file.store = dir->store.name;
 	s->parent.fd = -1;
 	s->partial.fd = -1;
 	s->partial.journal = -1;

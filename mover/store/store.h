@@ -194,6 +194,7 @@ struct fm_file_ops {
 
 struct fm_file {
 	const struct fm_file_ops *ops;
+	const char *store;		/* its name, for what is said of errors; NULL: in none */
 	/* read or written strictly in order, one operation at a time, FM_IO_STREAM */
 	bool is_stream;
 	bool is_direct;			/* O_DIRECT in use */

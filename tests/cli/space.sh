@@ -195,7 +195,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	piped() {
 		cat large/file | fmove put - n2:s/piped
 	}
-	no 1 'No space left.*make room there: fmove df' piped
+	no 1 'n2: store s: write .*No space left.*make room there: fmove df' piped
 	[ ! -e "$s/piped" ] || bad "half of a pipe has its name"
 	nothing_unfinished() {
 		[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.part')" ]
