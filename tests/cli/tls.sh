@@ -113,6 +113,13 @@ put tls "tcp with TLS"
 grep -aq 'the weights' "$dir/copy" && bad "the path shows the file"
 grep -aq 'FMDATA' "$dir/copy" && bad "the path shows the hello, and the token in it"
 
+# From memory that is sealed where it lies.
+for step in moves freed; do
+	"$FMOVE_BIN/buffers" "$dir/secret" $step >said 2>&1 || bad "buffers $step: $(cat said)"
+done
+cmp -s "$dir/secret" "$dir/n2/s/freed" || bad "what was put from memory is another"
+grep -aq 'the weights' "$dir/copy" && bad "the path shows what is put from memory"
+
 # One bit is changed under way: the connection ends, the chunk comes again, the file is the same.
 kill -USR1 $relay_pid
 fmove put --force --json "$dir/secret" n2:s/y >out.json 2>err || bad "put with a bit changed: $(cat err)"
