@@ -253,8 +253,8 @@ const struct fm_option fm_options[] = {
 	  "mover.rate_limit limits what this node sends" },
 
 	{ "sockets.path", FM_OPTION_SOCKET, SOCKET(path), 0, 0, NULL, NULL, true,
-	  "Where it is; its directory, which is made, must be root's or the daemon's, and nobody "
-	  "else may write to it; no link leads there" },
+	  "Where it is; its directory, which is made, and those on the way there must be root's or "
+	  "the daemon's, and nobody else may write to them; no link leads there" },
 	{ "sockets.user", FM_OPTION_USER, SOCKET(user), 0, 0, NULL, NULL, true,
 	  "Whose rights all have who connect there, whatever the kernel says of them" },
 	{ "sockets.mode", FM_OPTION_CHOICE, SOCKET(mode), 0, 0, "0660", mode_words, true,

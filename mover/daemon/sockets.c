@@ -50,31 +50,48 @@ static int find_group(const struct fm_config_socket *cfg, struct fm_api_socket *
 	return 0;
 }
 
-/*
- * Who could change the directory could have the socket made elsewhere, or put another one in its
- * place. No link on the way there: it may be somebody else's by now.
- */
-static int check_dir(const char *dir, struct fm_err *err)
+/* Whether nobody else can change what is in it; or, if it is sticky, what of it is not theirs. */
+static int check_one(int top, const char *dir, bool may_be_sticky, struct fm_err *err)
 {
-	int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = fm_call_open_below(top, dir + 1, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	int fd = fm_call_open_below(top, dir, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 	struct stat st;
 	int ret;
 
-	if (top >= 0)
-		close(top);
 	if (fd < 0)
-		return fm_err_sys(err, fd, "sockets.path: %s, where no link may lead", dir);
+		return fm_err_sys(err, fd, "sockets.path: /%s, where no link may lead", dir);
 	ret = fm_call(fstat(fd, &st));
 	close(fd);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "sockets.path: %s", dir);
-	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & 022) != 0)
-		return fm_err_set(err, -EPERM,
-				  "sockets.path: %s must be root's or the daemon's, and nobody "
-				  "else may write to it",
-				  dir);
-	return 0;
+		return fm_err_sys(err, ret, "sockets.path: /%s", dir);
+	if ((st.st_uid == 0 || st.st_uid == geteuid()) &&
+	    ((st.st_mode & 022) == 0 || (may_be_sticky && st.st_mode & S_ISVTX)))
+		return 0;
+	return fm_err_set(err, -EPERM,
+			  "sockets.path: /%s must be root's or the daemon's, and nobody else may "
+			  "write to it",
+			  dir);
+}
+
+/*
+ * Who could change the directory, or one on the way there, could have the socket made elsewhere, or
+ * put another one in its place. No link on the way there: it may be somebody else's by now.
+ */
+static int check_dir(const char *path, struct fm_err *err)
+{
+	char dir[sizeof(((struct fm_api_socket *)NULL)->path)];
+	int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), ret;
+	char *slash;
+
+	(void)snprintf(dir, sizeof(dir), "%s", path + 1);
+	ret = check_one(top, dir, false, err);
+	while (ret == 0 && (slash = strrchr(dir, '/'))) {
+		*slash = '\0';
+		if (dir[0])
+			ret = check_one(top, dir, true, err);
+	}
+	if (top >= 0)
+		close(top);
+	return ret;
 }
 
 static int make_dir(const char *path, struct fm_err *err)

@@ -71,6 +71,12 @@ takes 'sockets = ( { path = "@NODE@/doors/root.sock"; user = "root"; } );'
 mistake 'not root'
 takes 'sockets = ( { path = "@NODE@/open/nobody.sock"; user = "nobody"; } );'
 mistake 'nobody else may write'
+mkdir -p "$dir/c/n1/his/doors" && chown nobody "$dir/c/n1/his"
+takes 'sockets = ( { path = "@NODE@/his/doors/nobody.sock"; user = "nobody"; } );'
+mistake 'his must be root.s'
+mkdir -m 777 "$dir/c/n1/all" && mkdir "$dir/c/n1/all/doors"
+takes 'sockets = ( { path = "@NODE@/all/doors/nobody.sock"; user = "nobody"; } );'
+mistake 'all must be root.s'
 takes 'sockets = ( { path = "@NODE@/link/nobody.sock"; user = "nobody"; } );'
 mistake 'no link may lead'
 takes 'sockets = ( { path = "@NODE@/fmoved.sock"; user = "nobody"; } );'
@@ -80,6 +86,6 @@ mistake 'no user'
 fmoved --check --config "$conf" >out 2>&1 && bad "--check takes an unknown user"
 grep -q 'useradd fm-no-such' out || bad "--check does not say what to do: $(cat out)"
 [ -S "$dir/c/n1/doors/daemon.sock" ] || bad "a mistake took the socket away"
-[ -z "$(ls -A "$dir/c/n1/open")$(ls -A "$dir/c/n1/real")" ] || bad "something was made"
+[ -z "$(ls -A "$dir/c/n1/open")$(ls -A "$dir/c/n1/real")$(ls -A "$dir/c/n1/his/doors")$(ls -A "$dir/c/n1/all/doors")" ] || bad "something was made"
 takes "$doors"
 await test -S "$theirs" || bad "the first one does not come back"
