@@ -12,6 +12,7 @@ import unittest
 import warnings
 
 import fmove
+from fmove import connection
 from nodes import DIR, Case, await_it, crash, descriptors, in_child, start_again
 
 SLOW = fmove.Options(limit=1 << 20)
@@ -172,6 +173,22 @@ class Ends(Case):
                 call()
             self.assert_idle()
         del self.fm.ask
+
+    def test_part_dropped_behind_its_making(self):
+        self.fm.put(b"1", self.name("f"))
+        ours, open_files = connection._Part, descriptors()
+
+        def make(*rest):
+            ours(*rest)
+            raise KeyboardInterrupt
+
+        connection._Part = make
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                self.fm.get(self.name("f"), self.local("to"))
+        finally:
+            connection._Part = ours
+        self.assertEqual((os.listdir(self.here), descriptors()), ([], open_files))
 
     def test_signals_at_random_moments(self):
         seed = int(os.environ.get("FM_SEED") or random.randrange(1 << 32))

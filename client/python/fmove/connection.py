@@ -499,6 +499,8 @@ def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> io.FileIO:
 class _Part:
     """The target of a get, under another name until it is complete."""
 
+    _is_closed = True  # it is not made yet
+
     def __init__(self, path: str, force: bool) -> None:
         self._path = path
         self._force = force
@@ -513,6 +515,7 @@ class _Part:
         except BaseException:
             os.close(self._dir)
             raise
+        self._is_closed = False
 
     def publish(self, result: Result, is_durable: bool) -> None:
         """Mode and time are those of the source."""
@@ -531,10 +534,17 @@ class _Part:
             os.fsync(self._dir)
 
     def close(self) -> None:
-        if self._name is not None:
-            os.unlink(self._name, dir_fd=self._dir)
-        os.close(self.fd)
-        os.close(self._dir)
+        name, self._name = self._name, None
+        if name is not None:
+            os.unlink(name, dir_fd=self._dir)
+        if not self._is_closed:
+            self._is_closed = True
+            os.close(self.fd)
+            os.close(self._dir)
+
+    def __del__(self) -> None:
+        if not self._is_closed:  # a signal came before its maker had it
+            self.close()
 
 
 _connections: Dict[str, Connection] = {}
