@@ -86,6 +86,34 @@ class Put(Case):
         self.assertEqual(self.stored("f"), b"2")
         self.assertEqual(os.readlink(f"{self.store}/last"), "f")
 
+    def test_the_last_are_kept(self):
+        for i in range(4):
+            result = self.fm.put(b"%d" % i, self.name(f"f{i}"), latest="last", keep_last=2)
+        self.assertEqual((result.rotated.gone, result.rotated.stays), (("f1",), ""))
+        self.assertEqual([e.name for e in self.fm.ls(self.top)], ["f2", "f3", "last"])
+        self.assertEqual(self.fm.stat(self.name("last")).type, "file")
+        link = self.fm.stat(self.name("last"), follow_symlinks=False)
+        self.assertEqual((link.type, link.leads_to), ("link", "f3"))
+        memory = fmove.Options(durability="memory")
+        for wrong in (
+            {"keep_last": 2},
+            {"latest": "a/b"},
+            {"latest": ""},
+            {"latest": "last", "keep_last": 1001},
+            {"latest": "last", "keep_last": -1},
+            {"latest": "last", "group": "0" * 32},
+            {"latest": "last", "options": memory},
+        ):
+            with self.assertRaises(fmove.FmoveError) as why:
+                self.fm.put(b"", self.name("wrong"), **wrong)
+            self.assertEqual((why.exception.errno, why.exception.exit), (errno.EINVAL, 2), wrong)
+        self.assertFalse(self.fm.exists(self.name("wrong")))
+
+    def test_a_file_of_ours_that_is_not_there(self):
+        with self.assertRaises(FileNotFoundError) as why:
+            self.fm.put("/nowhere/at/all", self.name("f"))
+        self.assertNotIsInstance(why.exception, fmove.FmoveError)
+
     def test_names(self):
         for path in ("grün", "a b", os.fsdecode(b"\xff\xfe"), 'q"\\', "new\nline"):
             self.fm.put(path.encode(errors="surrogateescape"), self.name(path))
@@ -404,6 +432,18 @@ class Groups(Case):
             later.commit(latest="last")
         group.commit(expect=["a"], latest="last")  # again: it is not led back
         self.assertEqual(os.readlink(f"{self.store}/last"), "h")
+
+    def test_the_last_are_kept(self):
+        for i in range(4):
+            group = self.fm.group(self.name(f"g{i}"), members=1)
+            group.put(b"%d" % i, "a")
+            with self.assertRaises(fmove.FmoveError):
+                group.commit(keep_last=2)
+            self.assertFalse(self.fm.exists(self.name(f"g{i}")))
+            rotated = group.commit(latest="last", keep_last=2)
+        self.assertEqual(rotated.gone, ("g1",))
+        self.assertEqual([e.name for e in self.fm.ls(self.top)], ["g2", "g3", "last"])
+        self.assertEqual(self.fm.read(self.name("last/a")), b"3")
 
     def test_discard(self):
         with self.assertRaises(ZeroDivisionError):

@@ -16,7 +16,7 @@ from .errors import (
 from .group import Group, new_id
 from .link import Cancel
 from .names import Name
-from .results import Entry, Finding, Options, Progress, Result, Verified
+from .results import Entry, Finding, Options, Progress, Result, Rotated, Verified
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Progress",
     "Refused",
     "Result",
+    "Rotated",
     "TimedOut",
     "Verified",
     "connect",

@@ -12,12 +12,13 @@ import os
 import secrets
 import stat as modes
 import threading
+from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import ranges as _ranges
 from . import stream, tree
 from .errors import FmoveError, error
-from .group import Group, new_id
+from .group import Group, check_latest, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
 from .names import Name, from_json, parse, to_json
 from .owned import memory_file, owned
@@ -27,6 +28,7 @@ from .results import (
     Options,
     Progress,
     Result,
+    Rotated,
     Verified,
     entry_of,
     progress_of,
@@ -126,14 +128,19 @@ class Connection:
         force: bool = False,
         group: Optional[str] = None,
         latest: Optional[str] = None,
+        keep_last: int = 0,
         timeout: Optional[float] = None,
         progress: Optional[OnProgress] = None,
         options: Options = Options(),
     ) -> Result:
         """Sends a file (a path, a descriptor, an open file) or bytes to name, which is seen as a
-        whole. force: it may replace a file. latest: the symbolic link of that name, beside it,
-        leads to it then."""
+        whole. force: it may replace a file. latest: when it is on disk, the symbolic link of that
+        name, beside it, leads to it. keep_last: of what it was led to with this the last so many
+        stay."""
         to = parse(name)
+        check_latest(latest, keep_last)
+        if latest is not None:
+            options = _on_disk(options, group)
         fields = _put_fields(force, group, options)
         if isinstance(source, (bytes, bytearray, memoryview)):
             result = self._put_bytes(memoryview(source).cast("B"), to, fields, timeout, progress)
@@ -141,8 +148,22 @@ class Connection:
             with _opened(source) as file:
                 result = self._transfer("put", to, fields, [file.fileno()], timeout, progress)
         if latest is not None:
-            self.ln(to.last, to.beside(latest), force=True)
+            result = replace(result, rotated=self.lead(to, latest, keep_last))
         return result
+
+    def lead(
+        self, published: Name, latest: str, keep_last: int = 0, *, later: bool = False
+    ) -> Rotated:
+        """The symbolic link of that name, beside what was published, leads to it. later: unless it
+        leads to what was published later, which is ESTALE."""
+        fields = {**published.beside(latest).fields(), "to": to_json(published.last), "force": True}
+        if later:
+            fields["later"] = True
+        if not keep_last:
+            self.answer("link", fields)
+            return Rotated()
+        done = self.answer("link", {**fields, "keep_last": keep_last}, timeout=REMOVE_S)
+        return Rotated(tuple(map(from_json, done.get("gone", []))), str(done.get("stays", "")))
 
     def _put_bytes(
         self,
@@ -347,9 +368,12 @@ class Connection:
 
     # ---- what is in a store ----
 
-    def stat(self, name: Named, *, timeout: Optional[float] = None) -> Entry:
+    def stat(
+        self, name: Named, *, follow_symlinks: bool = True, timeout: Optional[float] = None
+    ) -> Entry:
         of = parse(name)
-        return entry_of(self.answer("stat", of.fields(), timeout=timeout), of.last)
+        op = "stat" if follow_symlinks else "look"
+        return entry_of(self.answer(op, of.fields(), timeout=timeout), of.last)
 
     def exists(self, name: Named) -> bool:
         try:
@@ -456,6 +480,14 @@ class Connection:
 def _ms(seconds: float) -> int:
     """0 would be without end."""
     return max(1, int(seconds * 1000))
+
+
+def _on_disk(options: Options, group: Optional[str]) -> Options:
+    if group:
+        raise error(errno.EINVAL, "latest is for what is seen: a group's commit takes it", exit=2)
+    if options.durability == "memory":
+        raise error(errno.EINVAL, "latest leads to what is on disk: not with memory", exit=2)
+    return replace(options, durability="disk")
 
 
 def _put_fields(force: bool, group: Optional[str], options: Options) -> Dict[str, Any]:

@@ -7,19 +7,30 @@ import errno
 import secrets
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
 
-from .errors import FmoveError
+from .errors import FmoveError, error
 from .names import Name, to_json
-from .results import Options, Result
+from .results import Options, Result, Rotated
 
 if TYPE_CHECKING:
     from .connection import Connection, OnProgress, Source
 
 COMMIT_S = 3600.0  # all that came may have to get to the disk
+KEEP_MAX = 1000
 
 
 def new_id() -> str:
     """A secret, for those who put members."""
     return secrets.token_hex(16)
+
+
+def check_latest(latest: Optional[str], keep_last: int) -> None:
+    """Before anything is published for which the link could not be led."""
+    if latest is not None and (not latest or "/" in latest):
+        raise error(errno.EINVAL, f"latest={latest!r} is not a name beside what is put", exit=2)
+    if keep_last and latest is None:
+        raise error(errno.EINVAL, "keep_last is of one link: say latest, too", exit=2)
+    if not 0 <= keep_last <= KEEP_MAX:
+        raise error(errno.EINVAL, f"keep_last={keep_last}: must be 0 to {KEEP_MAX}", exit=2)
 
 
 class Group:
@@ -80,22 +91,24 @@ class Group:
         expect: Iterable[str] = (),
         force: bool = False,
         latest: Optional[str] = None,
-    ) -> None:
+        keep_last: int = 0,
+    ) -> Rotated:
         """
         latest: the symbolic link of that name, beside it, leads to it then, unless it leads to what
-        was published later: what was committed may be committed again.
+        was published later: what was committed may be committed again. keep_last: of what it was
+        led to with this the last so many stay.
         """
+        check_latest(latest, keep_last)
         self._ask("group_commit", _expected(members, expect, force))
-        if latest is not None:
-            self._lead(latest)
+        return Rotated() if latest is None else self._lead(latest, keep_last)
 
-    def _lead(self, latest: str) -> None:
-        to = {"to": to_json(self.name.last), "force": True, "later": True}
+    def _lead(self, latest: str, keep_last: int) -> Rotated:
         try:
-            self.connection.answer("link", {**self.name.beside(latest).fields(), **to})
-        except FmoveError as error:
-            if error.errno != errno.ESTALE:
+            return self.connection.lead(self.name, latest, keep_last, later=True)
+        except FmoveError as failed:
+            if failed.errno != errno.ESTALE:
                 raise
+        return Rotated()
 
     def discard(self) -> None:
         """It ends, with all that came."""

@@ -36,6 +36,14 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Rotated:
+    """Of keep_last: the names that went, and what stays though it is older, and why."""
+
+    gone: "tuple[str, ...]" = ()
+    stays: str = ""
+
+
+@dataclass(frozen=True)
 class Result:
     """Of a transfer. all has every key that fmove(1) lists under JSON OUTPUT."""
 
@@ -48,6 +56,7 @@ class Result:
     version: str  # of ranges: the same as long as nobody writes to the file
     note: str
     all: Mapping[str, Any] = field(repr=False)
+    rotated: Rotated = Rotated()
 
 
 def result_of(done: Mapping[str, Any]) -> Result:
@@ -73,6 +82,7 @@ class Entry:
     size: int
     mode: int
     mtime_ns: int
+    leads_to: Optional[str] = None  # what a link says, of stat(follow_symlinks=False)
 
     @property
     def is_dir(self) -> bool:
@@ -80,12 +90,14 @@ class Entry:
 
 
 def entry_of(event: Mapping[str, Any], name: str = "") -> Entry:
+    says = event.get("says", "")
     return Entry(
         name=from_json(event["name"]) if "name" in event else name,
         type=str(event.get("type", "other")),
         size=int(event.get("size", 0)),
         mode=int(str(event.get("mode", "0")), 8),
         mtime_ns=int(event.get("mtime_ns", 0)),
+        leads_to=from_json(says) if says else None,
     )
 
 
