@@ -58,6 +58,42 @@ if [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
 fi
 grep 'lies in memory' "$dir/c/n1/log" && [ "$(stat -f -c %T "$dir")" != tmpfs ] && bad "a cache on a disk lies in memory"
 
+# A source that its daemon may not read in part: nothing of it is here then, and the line says what cannot be read. Root may read all, unless it
+# starts without that right.
+if [ "$(id -u)" -eq 0 ] && setpriv --bounding-set -dac_override,-dac_read_search true 2>/dev/null; then
+	mkdir -p "$from/part/d" "$from/shut/d"
+	echo seen >"$from/part/seen"
+	echo hidden >"$from/part/d/hidden"
+	echo hidden >"$from/shut/d/f"
+	chown -h nobody "$from/part/d/hidden" "$from/shut/d"
+	chmod 0 "$from/part/d/hidden" "$from/shut/d"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+	setpriv --bounding-set -dac_override,-dac_read_search "$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start"
+	reachable 2
+	no 6 'cannot read "d/hidden": permission denied' fmove stage n2:s/part
+	no 6 'cannot read "d": permission denied' fmove stage n2:s/shut
+	fmove datasets --json | grep -oE '"name":"(part|shut)","state":"ready"' && bad "half of a source is ready"
+	chmod 644 "$from/part/d/hidden"
+	whole part
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+	start_again n2
+	reachable 2
+fi
+
+# A cache on a disk that is mounted read-only, as one that fails is: the daemon serves, and says so.
+mkdir shut && mount -t tmpfs none shut 2>/dev/null && {
+	mkdir shut/cache
+	mount -o remount,ro shut
+	sed "s|directory = \"$dir/c/n1/cache\"|directory = \"$PWD/shut/cache\"|" other.conf >shut.conf
+	fmoved --config shut.conf 2>log &
+	other=$!
+	await fmove --socket "$dir/c/n1/other.sock" ls n1:s >/dev/null || bad "it does not serve without its cache: $(cat log)"
+	no 1 'shut/cache.*[Rr]ead-only' fmove --socket "$dir/c/n1/other.sock" stage n1:s/case
+	kill $other
+	wait $other || bad "it ends with $?"
+	umount shut
+}
+
 # So many at once: each has the path or is told that there are too many, and it comes once.
 requests=$(sample "${FM_REQUESTS:-400}")
 mkdir "$from/many"
