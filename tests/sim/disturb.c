@@ -153,6 +153,8 @@ static void plan_net_faults(struct scenario *sc, struct sim_faults *f)
 	f->conn_stall = odds(sc, 400);
 	f->dial_refused = odds(sc, 8);
 	f->conn_flip_msg = odds(sc, 1000);
+	if (f->conn_flip_msg > 0)
+		f->conn_flip_msg += 6;	/* each ends a connection, which moved something before */
 	f->ctl_cut = odds(sc, 400);
 	f->ctl_stuck = odds(sc, 800);
 	for (uint64_t n = sim_below(sc->sim, 6); n > 0; n--)
