@@ -203,7 +203,7 @@ static void ring_queue(struct fm_ring *ring, struct fm_io *io, bool is_write)
 	io->is_write = is_write;
 	io->is_cancelled = false;
 	io->is_polling = false;
-	io->is_forced = false;
+	io->is_forced = io->may_stand;
 	io->replies = 0;
 	io->state = IO_WAITING;
 	fm_list_append(&ring->waiting, &io->link);

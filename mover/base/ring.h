@@ -38,6 +38,9 @@ struct fm_io {
 	 * blocks */
 	uint32_t pad;
 	uint64_t offset;	/* or FM_IO_STREAM */
+	/* its file may never answer: it does not begin on this thread, where some file systems wait
+	 * though they were told not to (FUSE) */
+	bool may_stand;
 	/* to be written as a pack of a tree: its CRC32C (tree_file.h); else not looked at. NULL:
 	 * not known */
 	const uint32_t *crc;

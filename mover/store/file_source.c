@@ -179,7 +179,7 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	s->file.has_other_flags = s->opts.is_shared && s->io.has_other_flags;
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
-	s->file.may_stand = s->opts.is_shared && s->io.may_stand;
+	s->file.may_stand = s->io.may_stand;
 	return 0;
 }
 

@@ -207,6 +207,7 @@ void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struc
 		return;
 	}
 	io->fd = file->fd;
+	io->may_stand = file->may_stand;
 	fm_ring_read(lane->ring, io);
 }
 
@@ -235,5 +236,6 @@ void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, stru
 		return;
 	}
 	io->fd = file->fd;
+	io->may_stand = file->may_stand;
 	fm_ring_write(lane->ring, io);
 }

@@ -1,0 +1,59 @@
+#!/bin/bash
+# Goal:   a source on a disk that never answers again costs its own dataset and nothing else: both daemons go on, others are staged from the
+#         same node, whoever waits can leave, and when the disk fails at last the line says so.
+# Method: a store on a file system that stops answering (hang_fs, FUSE), in the midst of two stages of files of it.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/hang_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 3
+trap 'status=$?; end_fs; (exit $status); down' EXIT
+sed -i "s|stores = ( {|stores = ( { name = \"hung\"; directory = \"$hung\"; }, {|" "$dir/c/n2/fmove.conf"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+start_again n2
+reachable 2
+reachable 3
+slow 2
+
+fmove stage n2:hung/0 >alone 2>err.alone &
+alone=$!
+fmove --socket "$dir/c/n3/fmoved.sock" stage n2:hung/1 >waits 2>err.waits &
+waits=$!
+both_come() {
+	local transfers
+
+	transfers=$(FMOVE_SOCKET=$dir/c/n2/fmoved.sock fmove status)
+	grep -q 'get n1:hung/0 .*copying' <<<"$transfers" && grep -q 'get n3:hung/1 .*copying' <<<"$transfers"
+}
+await both_come || bad "nothing comes: $(cat err.alone err.waits)"
+stop_fs
+fast 2
+kill -0 $alone $waits || bad "they were staged before the disk hung: $(cat err.alone err.waits)"
+
+# Others are served, from the same node too.
+mkdir "$(store 2)/set"
+random 3000000 "$(store 2)/set/f"
+ok timeout 60 fmove stage n2:s/set
+same "$(store 2)/set/f" "$(cat out)/f"
+echo again >"$(store 2)/set/g"
+ok timeout 60 fmove stage --nodes all n2:s/set
+for i in 1 2 3; do
+	ok timeout 20 fmove --socket "$dir/c/n$i/fmoved.sock" status
+	ok timeout 20 fmove --socket "$dir/c/n$i/fmoved.sock" datasets
+done
+
+# Whoever waits for it can leave.
+kill -TERM $alone
+left() {
+	! kill -0 $alone 2>/dev/null
+}
+await left || bad "SIGTERM does not end the wait for a disk that hangs"
+
+# It fails at last: who waits still hears so.
+kill -0 $waits || bad "the wait ended before the disk failed: $(cat err.waits)"
+end_fs
+told() {
+	! kill -0 $waits 2>/dev/null
+}
+await told || bad "the disk failed, and nobody is told"
+wait $waits && bad "it is staged from a disk that failed: $(cat waits)"
+grep '^fmove: stage: n2:hung/1: ' err.waits || bad "it ends without a word: $(cat err.waits)"
