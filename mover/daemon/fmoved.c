@@ -49,6 +49,7 @@
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
+#include "mover/store/mapped.h"
 #include "mover/store/store.h"
 #include "mover/transport/net.h"
 
@@ -94,6 +95,7 @@ static int start_lanes(struct fm_fmoved *fmoved, struct fm_err *err)
 		.spin_ns = SPIN_NS,
 	};
 
+	fm_mapped_set_lanes(opts.count);
 	return fm_lanes_new(&opts, &fmoved->lanes, err);
 }
 

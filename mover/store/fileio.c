@@ -125,7 +125,7 @@ void fm_fileio_put_flags_back(const struct fm_fileio *io)
 void fm_fileio_expect(struct fm_fileio *io, uint64_t size)
 {
 	assert(!io->mapped);
-	if (io->is_memory && size >= MAPPED_MIN)
+	if (io->is_memory && size >= MAPPED_MIN && fm_mapped_pays())
 		io->mapped = fm_mapped_new(io->fd, size, FM_MAPPED_WINDOW);
 }
 

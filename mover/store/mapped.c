@@ -39,6 +39,18 @@ struct fm_mapped {
 	struct window window[WINDOWS];
 };
 
+static atomic_uint lane_count;
+
+void fm_mapped_set_lanes(unsigned lanes)
+{
+	atomic_store(&lane_count, lanes);
+}
+
+bool fm_mapped_pays(void)
+{
+	return atomic_load(&lane_count) >= FM_MAPPED_LANES_MIN;
+}
+
 struct fm_mapped *fm_mapped_new(int fd, uint64_t size, uint64_t window)
 {
 	struct fm_mapped *m;

@@ -3,7 +3,8 @@
  * mapped - writes of many lanes side by side to one file of tmpfs, through mappings of it.
  *
  * The kernel lets one pwrite(2) into a file at a time, so a second lane gains little and a
- * sixteenth only burns processor time. Into a mapping lanes copy without waiting for each other.
+ * sixteenth only burns processor time. Into a mapping lanes copy without waiting for each other. A
+ * single thread is slower there than with pwrite(2), so few lanes take that.
  *
  * A file is mapped in windows, since a mapping costs page tables, and counts for who is killed when
  * memory runs out: one is made when its first byte is written, and goes when all of it is, or when
@@ -17,6 +18,7 @@
 #ifndef FM_STORE_MAPPED_H
 #define FM_STORE_MAPPED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fm_mapped;
@@ -26,6 +28,14 @@ struct fm_mapped;
  * enough to have some of them in each file that is written.
  */
 #define FM_MAPPED_WINDOW (UINT64_C(64) << 20)
+
+#define FM_MAPPED_LANES_MIN 8
+
+/* For the start, before anything is written: how many lanes this process has. */
+void fm_mapped_set_lanes(unsigned lanes);
+
+/* Whether there are so many that mappings are faster. Any thread. */
+bool fm_mapped_pays(void);
 
 /*
  * For a file that will have that size and no holes; fd stays the caller's. window: bytes, whole

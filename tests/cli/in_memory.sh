@@ -7,6 +7,7 @@
 [ "$(stat -f -c %T /dev/shm)" = tmpfs ] || skip "/dev/shm is no tmpfs"
 [ "$(df --output=avail -B1M /dev/shm | tail -n 1)" -gt 1000 ] || skip "no room in /dev/shm"
 export TMPDIR=/dev/shm
+export FM_CLUSTER_CONF='mover = { lanes = 8; };'	# fewer map nothing
 export FM_CLUSTER_ARGS="--log-level debug"
 
 # mapped I BYTES: the log of nI says so many times, from here on, that so many bytes came that way.

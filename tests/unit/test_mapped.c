@@ -272,6 +272,7 @@ static bool write_file(int fd)
 	struct fm_fileio io;
 	unsigned failures;
 
+	fm_mapped_set_lanes(FM_MAPPED_LANES_MIN);
 	lane_open(&l, true);
 	if (fm_fileio_init(&io, fd, true, false, &note, NULL) < 0)
 		return false;
@@ -290,6 +291,7 @@ static void test_store(void)
 	struct fm_attr attr = { .type = FM_NODE_FILE, .size = SIZE, .mode = 0640 };
 	struct fm_file *file;
 
+	fm_mapped_set_lanes(FM_MAPPED_LANES_MIN);
 	begin(IN_MEMORY, false);
 	copies = 0;
 	fm_fault_watch(count_copies, NULL);
@@ -307,6 +309,20 @@ static void test_store(void)
 	end();
 }
 
+/* Goal: few lanes are faster without. */
+static void test_few_lanes(void)
+{
+	fm_mapped_set_lanes(FM_MAPPED_LANES_MIN - 1);
+	begin(IN_MEMORY, false);
+	copies = 0;
+	fm_fault_watch(count_copies, NULL);
+	CU_ASSERT_EQUAL(put("f", SIZE, 1, false), 0);
+	CU_ASSERT_EQUAL(copies, 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "f", SIZE, 1), 0);
+	end();
+}
+
 /* Goal: none is left when the file is published, though some of it was not written, or given up. */
 static void test_ends(void)
 {
@@ -314,6 +330,7 @@ static void test_ends(void)
 	struct fm_attr attr = { .type = FM_NODE_FILE, .size = SIZE, .mode = 0640 };
 	struct fm_file *file;
 
+	fm_mapped_set_lanes(FM_MAPPED_LANES_MIN);
 	begin(IN_MEMORY, false);
 	for (int is_published = 0; is_published < 2; is_published++) {
 		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
@@ -410,6 +427,7 @@ static const struct fm_test tests[] = {
 	{ "a full file system says so", test_full },
 	{ "what is not on tmpfs is not mapped", test_not_here },
 	{ "a file of a store in memory", test_store },
+	{ "few lanes map nothing", test_few_lanes },
 	{ "no mapping is left at the end", test_ends },
 	{ "what the kernel refuses is written all the same", test_refused },
 	{ "a descriptor for writing only", test_write_only },
