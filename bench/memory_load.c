@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "client/lib/fmove.h"
 
 #define WARM_BYTES (1u << 20)
@@ -21,14 +21,6 @@
 static const struct fmove_options opts = {.may_replace = true, .durability = FMOVE_MEMORY};
 static struct fmove *conn;
 static struct fmove_name name;
-
-static double now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void die(const char *what)
 {

@@ -11,9 +11,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/clock.h"
 #include "client/lib/fmove.h"
 
 #define WARM_BYTES_MAX (UINT64_C(4) << 20)
@@ -26,14 +26,6 @@ struct load {
 	uint64_t bytes;
 	int fd;			/* -1: generated */
 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void die(const struct fmove_error *err)
 {
@@ -85,10 +77,10 @@ int main(int argc, char **argv)
 	if (fmove_connect(argv[1], &l.conn, &err) < 0)
 		die(&err);
 	put(&l, 0, l.bytes < WARM_BYTES_MAX ? l.bytes : WARM_BYTES_MAX);
-	start = now();
+	start = now(CLOCK_MONOTONIC);
 	for (unsigned long i = 0; i < count; i++)
 		put(&l, i, l.bytes);
-	seconds = now() - start;
+	seconds = now(CLOCK_MONOTONIC) - start;
 	fmove_close(l.conn);
 	printf("%.6f %.1f %.4f\n", seconds, (double)count / seconds,
 	       (double)count * (double)l.bytes / seconds / 1e9);

@@ -13,21 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/clock.h"
 #include "client/lib/fmove.h"
 
 static struct fmove *conn;
 static struct fmove_name name;
-
-static double now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void die(const char *what)
 {
