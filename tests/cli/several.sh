@@ -130,9 +130,13 @@ if grep -q store.rename "$FMOVE_BIN/fmoved"; then
 	reachable 3
 fi
 
-# start [OPTION...]: a put in the background, to both nodes, that is copying when this returns: so slow that it never ends by itself.
+# start NAME [OPTION...]: a put in the background, to both nodes, that is copying when this returns: so slow that it never ends by itself.
+# Nothing was put under that name before: one of two that failed together may have had all of its file, and would go on from there.
 start() {
-	env --default-signal=INT fmove put "$@" --limit 0.05MB/s f n2:s/x n3:s/x >out 2>err &
+	local name=$1
+
+	shift
+	env --default-signal=INT fmove put "$@" --limit 0.05MB/s f "n2:s/$name" "n3:s/$name" >out 2>err &
 	pid=$!
 	await begun
 	both_move || bad "it does not move: $(cat err) $(fmove status --json | grep -o '"jobs":.*')"
@@ -152,37 +156,37 @@ both_move() {
 }
 
 # Ctrl-C: one line, nobody has it.
-start
+start interrupted
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ] || bad "SIGINT: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] && grep -q cancelled err || bad "SIGINT says: $(cat err)"
-nobody x
+nobody interrupted
 
 # One is killed in the middle.
-start
+start one_killed
 kill -KILL "$(cat "$dir/c/n3/pid")"
 wait $pid
 [ $? -eq 4 ] || bad "n3 killed: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] && grep -q n3 err || bad "n3 killed says: $(cat err)"
 await test -e "$dir/c/n3/exit" || bad "n3 does not end"
 await n1_is_idle || bad "transfers go on"
-nobody x
+nobody one_killed
 start_again n3
 reachable 3
 
 # With --retry all of them are tried again while one is away, for so long.
-start --retry 10min
+start again --retry 10min
 crash n3
 await n1_is_idle || bad "transfers go on"
 kill -0 $pid || bad "put --retry ended with n3: $(cat err)"
-nobody x
+nobody again
 start_again n3
 await both_move || bad "put --retry does not go on: $(cat err)"
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ] || bad "SIGINT in the second try: $(cat err)"
-nobody x
+nobody again
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3 || bad "n3 does not stop"
 no 4 'gave up after [0-9.]+ s without progress, [0-9]+ tries: ' fmove put --retry 3s f n2:s/x n3:s/x
 no 4 'gave up after [0-9.]+ s without progress, [0-9]+ tries: ' fmove put -r --retry 3s t n2:s/x n3:s/x
@@ -196,11 +200,11 @@ same f "$(store 2)/retried"
 same f "$(store 3)/retried"
 
 # The CLI is killed: nobody has it. The same again: both do.
-start
+start killed
 kill -KILL $pid
 wait $pid 2>/dev/null
 idle
-nobody x
-ok fmove put f n2:s/x n3:s/x
-same f "$(store 2)/x"
-same f "$(store 3)/x"
+nobody killed
+ok fmove put f n2:s/killed n3:s/killed
+same f "$(store 2)/killed"
+same f "$(store 3)/killed"
