@@ -28,12 +28,12 @@ owner() {
 mkdir tree && cp file tree/ && chown daemon tree/file
 ok fmove --socket "$theirs" put -r tree n2:s/tree
 [ "$(owner tree/file)" = nobody ] || bad "a tree keeps owners as root's does: $(owner tree/file)"
-job=$(fmove put --detach --limit 1MB/s large n2:s/slow) || bad "no job"
+job=$(fmove put --detach --limit 100kB/s large n2:s/slow) || bad "no job"
 fmove --socket "$theirs" jobs --json >json
 jq -e '.jobs == []' json >/dev/null || bad "root's job is nobody's to see: $(cat json)"
 fmove --socket "$theirs" cancel "$job" 2>/dev/null && bad "root's job is nobody's to cancel"
 ok fmove cancel "$job"
-job=$(fmove --socket "$theirs" put --detach --limit 1MB/s large n2:s/slow) || bad "no job of his"
+job=$(fmove --socket "$theirs" put --detach --limit 100kB/s large n2:s/slow) || bad "no job of his"
 fmove jobs --json --all >json
 grep -q "$job" json >/dev/null || bad "whose is it? $(cat json)"
 ok fmove --socket "$theirs" cancel "$job"
@@ -52,7 +52,7 @@ mistake() {
 	await sh -c "fmove --socket $own status --json | jq -e '.config_mistake // \"\" | test(\"$1\")'" || bad "no mistake $1: $(fmove status | grep config)"
 }
 
-fmove --socket "$theirs" put --limit 1MB/s large n2:s/open >out 2>err &
+fmove --socket "$theirs" put --limit 100kB/s large n2:s/open >out 2>err &
 pid=$!
 await sh -c "fmove --socket $own jobs --json | jq -e '.jobs | length > 0'" || bad "no put to interrupt"
 takes ''

@@ -32,13 +32,13 @@ kill -0 $alone $waits || bad "they were staged before the disk hung: $(cat err.a
 # Others are served, from the same node too.
 mkdir "$(store 2)/set"
 random 3000000 "$(store 2)/set/f"
-ok timeout 60 fmove stage n2:s/set
+ok timeout "$HANG_S" fmove stage n2:s/set
 same "$(store 2)/set/f" "$(cat out)/f"
 echo again >"$(store 2)/set/g"
-ok timeout 60 fmove stage --nodes all n2:s/set
+ok timeout "$HANG_S" fmove stage --nodes all n2:s/set
 for i in 1 2 3; do
-	ok timeout 20 fmove --socket "$dir/c/n$i/fmoved.sock" status
-	ok timeout 20 fmove --socket "$dir/c/n$i/fmoved.sock" datasets
+	ok timeout "$HANG_S" fmove --socket "$dir/c/n$i/fmoved.sock" status
+	ok timeout "$HANG_S" fmove --socket "$dir/c/n$i/fmoved.sock" datasets
 done
 
 # Whoever waits for it can leave.

@@ -160,7 +160,7 @@ static void down(struct fmove *c)
 
 static void await(atomic_uint *count, unsigned least)
 {
-	for (unsigned ms = 0; *count < least && ms < 20000; ms++)
+	for (unsigned ms = 0; *count < least && ms < FM_TEST_HANG_S * 1000; ms++)
 		(void)usleep(1000);
 	CU_ASSERT_TRUE_FATAL(*count >= least);
 }

@@ -60,7 +60,7 @@ static void await_over(const struct fmove_op *op)
 {
 	struct pollfd fd = {fmove_op_fd(op), POLLIN, 0};
 
-	CU_ASSERT_EQUAL(poll(&fd, 1, 20000), 1);
+	CU_ASSERT_EQUAL(poll(&fd, 1, FM_TEST_HANG_S * 1000), 1);
 }
 
 static void test_many(void)

@@ -159,7 +159,7 @@ static void test_other_programs_have_all(void)
 	int other;
 
 	fmove_disconnect(c);
-	for (unsigned ms = 0; counts->open > 0 && ms < 20000; ms++)
+	for (unsigned ms = 0; counts->open > 0 && ms < FM_TEST_HANG_S * 1000; ms++)
 		(void)usleep(1000);
 	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
 	other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
