@@ -5,8 +5,11 @@
  */
 #include <glob.h>
 #include <libgen.h>
+#include <pthread.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/group_use.h"
+#include "mover/store/store_dir.h"
 #include "tests/unit/store_scene.h"
 
 static int group(enum fm_group_op op)
@@ -193,11 +196,84 @@ static void test_old_one_comes_back(void)
 	check_comes_back("tree.fsync");
 }
 
+/* ---- who waits for members ---- */
+
+#define WAIT 2u			/* so many do */
+
+struct waiting {
+	char path[8];			/* of its group */
+	struct fm_group_use *member;	/* that comes */
+	pthread_t thread;
+	int ret;
+};
+
+static int ask_of(const char *path, enum fm_group_op op)
+{
+	const struct fm_group_ask ask = {.op = op, .id = {1}, .members = 1};
+	struct fm_err why = {0};
+
+	return s->ops->group(s, path, &root_user, &ask, &why);
+}
+
+static void *commit(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->ret = ask_of(w->path, FM_GROUP_COMMIT);
+	return NULL;
+}
+
+/* A group in a directory of its own, and a member that comes. */
+static void begin_group(struct waiting *w, unsigned i)
+{
+	char pattern[40];
+	struct stat st;
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%u", i);
+	CU_ASSERT_EQUAL_FATAL(mkdir(at(pattern), 0700), 0);
+	snprintf(w->path, sizeof(w->path), "%u/run", i);
+	CU_ASSERT_EQUAL_FATAL(ask_of(w->path, FM_GROUP_BEGIN), 0);
+	snprintf(pattern, sizeof(pattern), "%u/.fmove.*.group", i);
+	CU_ASSERT_EQUAL_FATAL(glob(at(pattern), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL_FATAL(stat(found.gl_pathv[0], &st), 0);
+	globfree(&found);
+	CU_ASSERT_EQUAL_FATAL(fm_group_hold(&(struct fm_group_key){st.st_dev, st.st_ino}, "m", 0,
+					    &w->member, &err), 0);
+}
+
+/* Each keeps a worker. Those that wait have the group as soon as its member has ended. */
+static void test_few_wait(void)
+{
+	struct waiting all[WAIT + 1];
+	struct fm_store_dir *sd;
+
+	begin(ON_DISK, false);
+	sd = fm_container_of(s, struct fm_store_dir, store);
+	sd->lock_wait_ms = FM_TEST_HANG_S * 1000;
+	for (unsigned i = 0; i <= WAIT; i++)
+		begin_group(&all[i], i);
+	for (unsigned i = 0; i < WAIT; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&all[i].thread, NULL, commit, &all[i]), 0);
+	for (unsigned ms = 0; sd->waiting < WAIT && ms < FM_TEST_HANG_S * 1000; ms++)
+		usleep(1000);
+	CU_ASSERT_EQUAL(ask_of(all[WAIT].path, FM_GROUP_COMMIT), -EBUSY);
+	for (unsigned i = 0; i <= WAIT; i++)
+		fm_group_let_go(all[i].member);
+	for (unsigned i = 0; i < WAIT; i++) {
+		CU_ASSERT_EQUAL(pthread_join(all[i].thread, NULL), 0);
+		/* it did not come whole; had the last one waited, these had heard that it comes */
+		CU_ASSERT_NOT_EQUAL(all[i].ret, -EBUSY);
+	}
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
+	{ "few commits wait for members, and others hear at once that they come", test_few_wait },
 };
 FM_TEST_MAIN("store group", tests)
