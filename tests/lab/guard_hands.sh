@@ -38,6 +38,6 @@ two_writers() {
 	node 2 release
 	node 2 become own_xfs=refused
 	node 1 wait_for is_no_alarm own_xfs
-	node 2 is_no_alarm own_xfs
+	node 2 wait_for is_no_alarm own_xfs
 	node 1 are own_xfs=rw
 }

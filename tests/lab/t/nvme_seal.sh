@@ -55,10 +55,6 @@ peer_until() {
 	peer wait_for "$@" || fail "n2: not so: $*: $(cat /out/said.2)"
 }
 
-peer_has() {
-	peer says text "$1" || { peer nvmed_field data text; fail "n2 says: $(cat /out/said.2), not: $1"; }
-}
-
 # --- what is on it --------------------------------------------------------------------------------
 
 hash_all() {
@@ -280,8 +276,8 @@ forget_heard() {
 refusals() {
 	both configure exclusive n1
 	wait_for is_read_write
-	peer_until is state refused
-	peer_has "exclusive to node n1 and this is n2"
+	peer_until says text "exclusive to node n1 and this is n2"
+	peer is state refused || fail "n2 is not refused, but says so"
 	peer configure exclusive n2
 	peer_until says text 'names .*n1.* as the writer of .*data.*, this one .*n2'
 	fmn down data

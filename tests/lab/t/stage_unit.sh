@@ -133,7 +133,7 @@ fails() {
 	source_is n2:s/nowhere
 	check systemctl daemon-reload
 	check_not systemctl start train.service
-	check has_said 'nowhere' 1
+	wait_for has_said 'nowhere' 1
 	check is "$STAGE" failed
 	check is train.service inactive
 	check_not test -e $T/runs
