@@ -42,6 +42,22 @@ ok fmove mv --json n2:s/link n2:s/e/link
 ok fmove mv n2:s/led n2:s/e/led
 [ ! -s err ] || bad "a link that led to nothing: $(cat err)"
 rm "$s/e/link" "$s/e/led"
+# In a directory that is moved each link keeps what it says, and nothing is said: the one that leads to its neighbour still does, the one
+# that leads out of the directory does not, and find names it.
+ok fmove mkdir n2:s/pair
+ok fmove put f n2:s/pair/f
+ok fmove ln -s f n2:s/pair/in
+ok fmove ln -s ../a n2:s/pair/out
+ok fmove mv n2:s/pair n2:s/e/pair
+[ ! -s err ] || bad "a directory with links: $(cat err)"
+ok fmove get n2:s/e/pair/in in
+same f in
+no 1 'no such file' fmove get n2:s/e/pair/out none
+[ "$(find -L "$s/e/pair" -type l)" = "$s/e/pair/out" ] || bad "what leads to nothing: $(find -L "$s/e/pair" -type l)"
+ok fmove mv n2:s/e/pair n2:s/pair
+ok fmove get n2:s/pair/out in2
+same f in2
+ok fmove rm -r n2:s/pair
 
 # What is refused.
 ok fmove put g n2:s/g
