@@ -12,7 +12,7 @@ import unittest
 
 import fmove
 from fmove import connection, names, ranges
-from nodes import DIR, Case, await_it, crash, in_child, start_again
+from nodes import DIR, Case, await_it, crash, descriptors, in_child, start_again
 
 
 class Put(Case):
@@ -127,6 +127,57 @@ class Put(Case):
         with self.assertRaises(fmove.FmoveError) as why:
             self.fm.put(b"", self.name("a" * 70000))
         self.assertEqual(why.exception.errno, errno.ENAMETOOLONG)
+
+
+class Buffers(Case):
+    def setUp(self):
+        super().setUp()
+        self.fm.status()  # there is a connection
+        self.before = descriptors()
+        self.buffer = fmove.Buffer(1 << 20)
+
+    def put(self, content, path):
+        self.buffer.memory[: len(content)] = content
+        self.fm.put_buffer(self.buffer, len(content), self.name(path))
+
+    def test_from_where_it_lies(self):
+        whole = os.urandom(1 << 20)
+        self.put(b"hello", "a")
+        self.put(whole, "b")
+        self.assertEqual(self.stored("a"), b"hello")
+        self.assertEqual(self.stored("b"), whole)
+        with self.assertRaises(FileExistsError):
+            self.put(b"other", "a")
+        self.buffer.close(self.fm)
+        self.assertEqual(self.buffer.memory[:5], b"other")
+        self.assertEqual(descriptors(), self.before + 1)  # the mapping's, as long as it lasts
+        del self.buffer
+        self.assertEqual(descriptors(), self.before)
+
+    def test_longer_than_it_is(self):
+        with self.assertRaises(fmove.FmoveError):
+            self.fm.put_buffer(self.buffer, (1 << 20) + 1, self.name("a"))
+        self.assertFalse(self.fm.exists(self.name("a")))
+        self.buffer.close(self.fm)
+
+    def test_shown_again(self):
+        """Over the next connection, and to a daemon that was started again."""
+        self.put(b"1", "a")
+        self.fm.close()
+        self.put(b"2", "b")
+        crash("n1")
+        start_again("n1")
+        await_it(lambda: n2_is_there(self.fm), "n1 meets n2 again")
+        self.put(b"3", "c")
+        self.assertEqual([self.stored(name) for name in "abc"], [b"1", b"2", b"3"])
+        self.buffer.close(self.fm)
+
+
+def n2_is_there(fm):
+    try:
+        return fm.exists("n2:s")
+    except fmove.FmoveError:
+        return False
 
 
 class Get(Case):

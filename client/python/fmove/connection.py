@@ -17,8 +17,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 
 from . import ranges as _ranges
 from . import stream, tree
+from .buffer import Buffer
 from .errors import FmoveError, error
-from .group import Group, check_latest, new_id
+from .group import COMMIT_S, Group, check_latest, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
 from .names import Name, from_json, parse, to_json
 from .owned import memory_file, owned
@@ -191,6 +192,28 @@ class Connection:
         except BaseException:
             raw.discard()
             raise
+
+    def put_buffer(
+        self,
+        buffer: Buffer,
+        length: int,
+        name: Named,
+        *,
+        force: bool = False,
+        group: Optional[str] = None,
+        timeout: Optional[float] = None,
+        progress: Optional[OnProgress] = None,
+        options: Options = Options(),
+    ) -> Result:
+        """The first bytes of a buffer, from where they lie. They must not change meanwhile."""
+        fields = _put_fields(force, group, options)
+        to = parse(name)
+
+        def put(number: int) -> Result:
+            part = {**fields, "buffer": [number, 0, length]}
+            return self._transfer("put", to, part, [], timeout, progress)
+
+        return buffer.use(self, put)
 
     def get(
         self,
@@ -451,10 +474,13 @@ class Connection:
         expect: Iterable[str] = (),
         force: bool = False,
         expires: Optional[float] = None,
+        timeout: float = COMMIT_S,
     ) -> Group:
         """Begins a group: what is put below name with its ID is seen at its commit."""
         made = Group(self, parse(name), new_id())
-        return made.begin(members=members, expect=expect, force=force, expires=expires)
+        return made.begin(
+            members=members, expect=expect, force=force, expires=expires, timeout=timeout
+        )
 
     # ---- nodes ----
 

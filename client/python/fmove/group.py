@@ -51,12 +51,13 @@ class Group:
         expect: Iterable[str] = (),
         force: bool = False,
         expires: Optional[float] = None,
+        timeout: float = COMMIT_S,
     ) -> "Group":
         """expires: it ends after so many seconds; else as the store says."""
         fields = _expected(members, expect, force)
         if expires is not None:
             fields["expires_ms"] = int(expires * 1000)
-        self._ask("group_begin", fields)
+        self._ask("group_begin", fields, timeout)
         return self
 
     def put(
@@ -80,9 +81,12 @@ class Group:
             options=options,
         )
 
-    def check(self, *, members: int = 0, expect: Iterable[str] = ()) -> None:
+    def check(
+        self, *, members: int = 0, expect: Iterable[str] = (), timeout: float = COMMIT_S
+    ) -> None:
         """Raises what a commit would."""
-        self._ask("group_commit", {**_expected(members, expect, False), "check_only": True})
+        fields = {**_expected(members, expect, False), "check_only": True}
+        self._ask("group_commit", fields, timeout)
 
     def commit(
         self,
@@ -92,6 +96,7 @@ class Group:
         force: bool = False,
         latest: Optional[str] = None,
         keep_last: int = 0,
+        timeout: float = COMMIT_S,
     ) -> Rotated:
         """
         latest: the symbolic link of that name, beside it, leads to it then, unless it leads to what
@@ -99,7 +104,7 @@ class Group:
         led to with this the last so many stay.
         """
         check_latest(latest, keep_last)
-        self._ask("group_commit", _expected(members, expect, force))
+        self._ask("group_commit", _expected(members, expect, force), timeout)
         return Rotated() if latest is None else self._lead(latest, keep_last)
 
     def _lead(self, latest: str, keep_last: int) -> Rotated:
@@ -110,13 +115,13 @@ class Group:
                 raise
         return Rotated()
 
-    def discard(self) -> None:
+    def discard(self, *, timeout: float = COMMIT_S) -> None:
         """It ends, with all that came."""
-        self._ask("group_discard", {})
+        self._ask("group_discard", {}, timeout)
 
-    def _ask(self, op: str, fields: Dict[str, Any]) -> None:
+    def _ask(self, op: str, fields: Dict[str, Any], timeout: float) -> None:
         self.connection.answer(
-            op, {**self.name.fields(), "group": self.id, **fields}, timeout=COMMIT_S
+            op, {**self.name.fields(), "group": self.id, **fields}, timeout=timeout
         )
 
     def __enter__(self) -> "Group":
