@@ -92,6 +92,15 @@ class Case(unittest.TestCase):
         """The far node may take a moment to remove what was discarded."""
         await_it(lambda: self.names() == wanted, f"{wanted} is all that there is")
 
+    def assert_seen(self, wanted):
+        """The same, but for what is kept of commits."""
+
+        def seen():
+            kept = (".group", ".rotation")
+            return [name for name in self.names() if not name.endswith(kept)]
+
+        await_it(lambda: seen() == wanted, f"{wanted} is all that is seen, of {self.names()}")
+
     def assert_idle(self):
         """No node has a transfer any more."""
         for node in ("n1", "n2"):

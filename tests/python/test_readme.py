@@ -14,6 +14,11 @@ try:
 except ImportError:
     pass
 
+try:
+    import old_torch  # noqa: F401  so that a torch of Debian 12 can be used
+except ImportError:
+    pass
+
 from nodes import SOURCE, Case
 
 
@@ -30,7 +35,7 @@ class Readme(Case):
         try:
             known = {"__name__": "readme"}
             for block in blocks:
-                needs = re.findall(r"^import (torch|fsspec)", block, re.M)
+                needs = re.findall(r"^(?:import|from) ((?:torch|fsspec)[\w.]*)", block, re.M)
                 try:
                     for module in needs:
                         __import__(module)

@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""torch.save and torch.load over a stream, without a temporary file."""
+"""For PyTorch: torch.save and torch.load over a stream, without a temporary file; checkpoints of all
+ranks."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import importlib
+from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 
 from .connection import Connection, Named, connect
 from .results import Options, Result
+
+if TYPE_CHECKING:
+    from .checkpoint import FmoveReader as FmoveReader
+    from .checkpoint import FmoveWriter as FmoveWriter
+
+_LATER = {"FmoveReader": "checkpoint", "FmoveWriter": "checkpoint"}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs torch.distributed.checkpoint, which some builds of torch do not have."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fmove.{_LATER[name]}"), name)
 
 
 def save(

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: MIT
+"""Storage for torch.distributed.checkpoint: all ranks put their files into one group, which is one
+commit. Of torch 1.13 it is torch.distributed._shard.checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import io
+import math
+import posixpath
+import time
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch.futures import Future
+
+from . import layout, metadata
+from .connection import Connection, Named, connect
+from .errors import FmoveError, error
+from .group import Group, check_latest
+from .names import Name, parse
+from .results import Options, Rotated
+
+try:
+    from torch.distributed.checkpoint.planner import LoadItemType
+    from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
+except ImportError:  # before torch 2.0
+    from torch.distributed._shard.checkpoint.planner import LoadItemType
+    from torch.distributed._shard.checkpoint.storage import (
+        StorageReader,
+        StorageWriter,
+        WriteResult,
+    )
+
+TIMEOUT_S = 1800.0
+DISCARD_S = 60.0
+TEMPORARY_MAX = 256 << 20  # bytes that are read before they are copied to where they belong
+
+
+class _Deadline:
+    """Of all that one save or load asks for."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise error(errno.ETIMEDOUT, "the checkpoint took longer than it may")
+        return left
+
+
+class _Share(NamedTuple):
+    """What the coordinator tells a rank."""
+
+    name: str
+    group: str
+    file: str
+
+
+class FmoveWriter(StorageWriter):  # type: ignore[misc]
+    """Saves to the directory `path`, NODE:STORE/PATH, which is seen when all ranks have written,
+    as a whole; checkpoint_id= of a save names another one. latest, keep_last: as of Group.commit().
+    timeout: seconds of one save. A save that a rank cannot go on with is discarded by that rank;
+    what no rank discards ends by itself soon after the timeout."""
+
+    def __init__(
+        self,
+        path: Optional[Named] = None,
+        *,
+        force: bool = False,
+        latest: Optional[str] = None,
+        keep_last: int = 0,
+        timeout: float = TIMEOUT_S,
+        options: Options = Options(),
+        connection: Optional[Connection] = None,
+    ) -> None:
+        super().__init__()
+        check_latest(latest, keep_last)
+        self.rotated = Rotated()  # of the last save, on the coordinator
+        self._name = None if path is None else parse(path)
+        self._force = force
+        self._latest = latest
+        self._keep_last = keep_last
+        self._timeout = timeout
+        self._options = options
+        self._asked = connection
+        self._deadline = _Deadline(timeout)
+        self._group: Optional[Group] = None  # that is open
+        self._files: List[str] = []
+
+    @property
+    def _connection(self) -> Connection:
+        return self._asked or connect()  # so one without can be sent to another process
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:
+        return _is_name(checkpoint_id)
+
+    def reset(self, checkpoint_id: Any = None) -> None:
+        if checkpoint_id is not None:
+            self._name = parse(str(checkpoint_id))
+
+    def init(self, is_coordinator: bool) -> None:
+        self.set_up_storage_writer(is_coordinator)
+
+    def set_up_storage_writer(self, is_coordinator: bool) -> None:
+        self.discard()
+        self._deadline = _Deadline(self._timeout)
+
+    def prepare_local_plan(self, plan: Any) -> Any:
+        return plan
+
+    def prepare_global_plan(self, plans: List[Any]) -> List[Any]:
+        if self._name is None:
+            raise error(errno.EINVAL, "FmoveWriter has no path, and the save no checkpoint_id")
+        expires = self._timeout + DISCARD_S
+        left = self._deadline.left()
+        group = self._connection.group(
+            self._name, force=self._force, expires=expires, timeout=left
+        )
+        self._group = group
+        files = [f"rank{i}.safetensors" for i in range(len(plans))]
+        self._files = [file for file, plan in zip(files, plans) if plan.items]
+        return [
+            dataclasses.replace(plan, storage_data=_Share(str(group.name), group.id, file))
+            for plan, file in zip(plans, files)
+        ]
+
+    def write_data(self, plan: Any, planner: Any) -> Any:
+        share: _Share = plan.storage_data
+        group = Group(self._connection, parse(share.name), share.group)
+        done: Any = Future()
+        try:
+            done.set_result(self._write(group, share.file, plan.items, planner))
+        except BaseException:
+            self._group = group
+            self.discard()
+            raise
+        return done
+
+    def _write(self, group: Group, file: str, items: Sequence[Any], planner: Any) -> List[Any]:
+        if not items:
+            return []
+        made = layout.lay_out(items, planner)
+        self._put(group, file, made, planner)
+        results = []
+        for place in made.places:
+            at = made.at(place)
+            stored = metadata.Stored(file, at.start, at.stop - at.start)
+            results.append(WriteResult(place.item.index, stored.length, stored))
+        return results
+
+    def _put(self, group: Group, file: str, made: layout.Layout, planner: Any) -> None:
+        timeout, name = self._deadline.left(), group.name.below(file)
+        with self._connection.open_writer(
+            name, group=group.id, timeout=timeout, options=self._options
+        ) as out:
+            out.write(made.head)
+            for place in made.places:
+                out.write(place.data)
+                if not layout.is_bytes(place.item):
+                    _write_tensor(out, place, planner.resolve_data(place.item))
+
+    def finish(self, metadata: Any, results: List[List[Any]]) -> None:
+        group = self._group
+        assert group is not None, "only the coordinator, who began the group, finishes"
+        try:
+            self._finish(group, metadata, results)
+        except BaseException:
+            self.discard()
+            raise
+        self._group = None
+
+    def _finish(self, group: Group, kept: Any, results: List[List[Any]]) -> None:
+        kept.storage_data = {one.index: one.storage_data for of in results for one in of}
+        group.put(
+            metadata.encode(kept),
+            metadata.FILE,
+            timeout=self._deadline.left(),
+            options=self._options,
+        )
+        self.rotated = group.commit(
+            expect=[*self._files, metadata.FILE],
+            force=self._force,
+            latest=self._latest,
+            keep_last=self._keep_last,
+            timeout=self._deadline.left(),
+        )
+
+    def missing(self) -> str:
+        """Of a save that goes on: what ranks have not put yet; empty if nothing, or it is not known
+        here."""
+        if self._group is None or not self._files:
+            return ""
+        try:
+            self._group.check(expect=self._files, timeout=DISCARD_S)
+        except FmoveError as why:
+            return str(why.strerror)
+        return ""
+
+    def discard(self) -> None:
+        """A save that began and did not finish leaves nothing."""
+        group, self._group = self._group, None
+        if group is None:
+            return
+        try:
+            group.discard(timeout=DISCARD_S)
+        except FmoveError:
+            pass  # it ends by itself
+
+
+def _write_tensor(out: Any, place: layout.Place, tensor: Any) -> None:
+    whole = layout.contiguous(tensor)
+    data = layout.bytes_of(whole)
+    if len(data) != place.end - place.begin:
+        raise error(errno.EIO, f"{place.item.index.fqn} is not what the planner said it is")
+    out.write(data)
+
+
+class FmoveReader(StorageReader):  # type: ignore[misc]
+    """Loads from the directory `path`, or what a link of that name leads to when the load begins;
+    checkpoint_id= of a load names another one. Each rank reads what it needs, by ranges. An object
+    that is no tensor is a pickle: unless weights_only is False, one that would execute something is
+    refused. ESTALE: ranks found a link that led to different checkpoints, or it was replaced
+    meanwhile; what they have loaded is a mixture then, and they load again."""
+
+    def __init__(
+        self,
+        path: Optional[Named] = None,
+        *,
+        weights_only: bool = True,
+        timeout: float = TIMEOUT_S,
+        options: Options = Options(),
+        connection: Optional[Connection] = None,
+    ) -> None:
+        super().__init__()
+        self._path = None if path is None else parse(path)
+        self._weights_only = weights_only
+        self._timeout = timeout
+        self._options = options
+        self._asked = connection
+        self._deadline = _Deadline(timeout)
+        self._name = Name("", "", "")  # of the directory itself
+        self._mtime_ns = 0  # of its .metadata
+        self._metadata: Any = None
+
+    @property
+    def _connection(self) -> Connection:
+        return self._asked or connect()
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:
+        return _is_name(checkpoint_id)
+
+    def reset(self, checkpoint_id: Any = None) -> None:
+        if checkpoint_id is not None:
+            self._path = parse(str(checkpoint_id))
+
+    def read_metadata(self) -> Any:
+        if self._path is None:
+            raise error(errno.EINVAL, "FmoveReader has no path, and the load no checkpoint_id")
+        self._deadline = _Deadline(self._timeout)
+        self._name = self._directory(self._path)
+        file = self._name.below(metadata.FILE)
+        self._mtime_ns, size = self._version()
+        if size > metadata.FILE_MAX:
+            raise error(errno.EFBIG, f"{file} has {size} bytes")
+        data = self._connection.read(file, timeout=self._deadline.left(), options=self._options)
+        return metadata.decode(data)
+
+    def _directory(self, path: Name) -> Name:
+        entry = self._connection.stat(
+            path, follow_symlinks=False, timeout=self._deadline.left()
+        )
+        if entry.leads_to is None:
+            return path
+        return path._replace(path=posixpath.normpath(path.beside(entry.leads_to).path))
+
+    def _version(self) -> Tuple[int, int]:
+        file = self._name.below(metadata.FILE)
+        entry = self._connection.stat(file, timeout=self._deadline.left())
+        return entry.mtime_ns, entry.size
+
+    def init(self, metadata: Any, is_coordinator: bool) -> None:
+        self.set_up_storage_reader(metadata, is_coordinator)
+
+    def set_up_storage_reader(self, metadata: Any, is_coordinator: bool) -> None:
+        self._metadata = metadata
+
+    def prepare_local_plan(self, plan: Any) -> Any:
+        return plan
+
+    def prepare_global_plan(self, plans: List[Any]) -> List[Any]:
+        which = (str(self._name), self._mtime_ns)
+        return [dataclasses.replace(plan, storage_data=which) for plan in plans]
+
+    def read_data(self, plan: Any, planner: Any) -> Any:
+        name, mtime_ns = plan.storage_data
+        if (name, mtime_ns) != (str(self._name), self._mtime_ns):
+            raise error(errno.ESTALE, f"the first rank loads {name} and this one {self._name}")
+        files: Dict[str, List[_Read]] = {}
+        for item in plan.items:
+            stored = self._metadata.storage_data[item.storage_index]
+            files.setdefault(stored.file, []).append(self._read_of(item, stored))
+        for file, reads in files.items():
+            reads.sort(key=lambda read: read.offset)
+            for some in _batches(reads):
+                self._read(file, some, planner)
+        if self._version()[0] != self._mtime_ns:
+            raise error(errno.ESTALE, f"{self._name} was replaced while it was loaded")
+        done: Any = Future()
+        done.set_result(None)
+        return done
+
+    def _read_of(self, item: Any, stored: metadata.Stored) -> "_Read":
+        if item.type == LoadItemType.BYTE_IO:
+            return _Read(item, stored.offset, stored.length, None, ())
+        kept = self._metadata.state_dict_metadata[item.storage_index.fqn]
+        sizes = next(c.sizes for c in kept.chunks if c.offsets == item.storage_index.offset)
+        strides = layout.strides_of(sizes)
+        width = metadata.width_of(kept.properties.dtype)
+        first = sum(o * s for o, s in zip(item.storage_offsets, strides))
+        last = sum((n - 1) * s for n, s in zip(item.lengths, strides))
+        count = 0 if 0 in item.lengths else last + 1
+        offset = stored.offset + (first * width if count else 0)
+        return _Read(item, offset, count * width, kept.properties.dtype, strides)
+
+    def _read(self, file: str, reads: Sequence["_Read"], planner: Any) -> None:
+        targets = [read.target(planner) for read in reads]
+        self._connection.read_ranges_into(
+            self._name.below(file),
+            [(read.offset, read.size) for read in reads],
+            [target.room for target in targets],
+            timeout=self._deadline.left(),
+            options=self._options,
+        )
+        for read, target in zip(reads, targets):
+            if read.dtype is None:
+                planner.load_bytes(read.item, self._checked(read, target.room))
+            else:
+                target.fill(read)
+                planner.commit_tensor(read.item, target.tensor)
+
+    def _checked(self, read: "_Read", data: Any) -> io.BytesIO:
+        """The default planner unpickles it with everything allowed."""
+        stream = io.BytesIO(data)
+        if self._weights_only:
+            torch.load(stream, map_location="cpu", weights_only=True)
+            stream.seek(0)
+        return stream
+
+
+class _Read(NamedTuple):
+    """The bytes of the file from the first that is wanted to the last; of a tensor, with the
+    strides in which they lie."""
+
+    item: Any
+    offset: int
+    size: int
+    dtype: Any
+    strides: Tuple[int, ...]
+
+    def target(self, planner: Any) -> "_Target":
+        if self.dtype is None:
+            return _Target(bytearray(self.size), None, None)
+        tensor = planner.resolve_tensor(self.item).detach()
+        if tensor.shape != self.item.lengths:
+            raise error(errno.EINVAL, f"{self.item.dest_index.fqn} has another size here")
+        is_dense = self.size == tensor.numel() * metadata.width_of(self.dtype)
+        if is_dense and tensor.is_cpu and tensor.is_contiguous() and tensor.dtype == self.dtype:
+            return _Target(layout.bytes_of(tensor), tensor, None)
+        temporary = torch.empty(self.size // metadata.width_of(self.dtype), dtype=self.dtype)
+        return _Target(layout.bytes_of(temporary), tensor, temporary)
+
+
+class _Target(NamedTuple):
+    """Where what is read comes: into the tensor itself, or to be copied there."""
+
+    room: Any
+    tensor: Any
+    temporary: Any
+
+    def fill(self, read: _Read) -> None:
+        if self.temporary is not None and self.tensor.numel():
+            self.tensor.copy_(self.temporary.as_strided(self.tensor.shape, read.strides))
+
+
+def _batches(reads: Sequence[_Read]) -> Iterator[List[_Read]]:
+    """One read at least, and so many bytes."""
+    some: List[_Read] = []
+    size = 0
+    for read in reads:
+        if some and size + read.size > TEMPORARY_MAX:
+            yield some
+            some, size = [], 0
+        some.append(read)
+        size += read.size
+    if some:
+        yield some
+
+
+def _is_name(checkpoint_id: Any) -> bool:
+    try:
+        parse(str(checkpoint_id))
+        return True
+    except FmoveError:
+        return False
