@@ -154,6 +154,10 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
 
     def _put(self, group: Group, file: str, made: layout.Layout, planner: Any) -> None:
         timeout, name = self._deadline.left(), group.name.below(file)
+        image = getattr(planner, "image", None)  # Saver's: the file may lie in memory as it is
+        if image is not None and image.head == made.head:
+            image.put(self._connection, name, group.id, timeout, self._options)
+            return
         with self._connection.open_writer(
             name, group=group.id, timeout=timeout, options=self._options
         ) as out:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """For PyTorch: torch.save and torch.load over a stream, without a temporary file; checkpoints of all
-ranks."""
+ranks, at once or while training goes on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .results import Options, Result
 if TYPE_CHECKING:
     from .checkpoint import FmoveReader as FmoveReader
     from .checkpoint import FmoveWriter as FmoveWriter
+    from .saver import Saver as Saver
 
-_LATER = {"FmoveReader": "checkpoint", "FmoveWriter": "checkpoint"}
+_LATER = {"FmoveReader": "checkpoint", "FmoveWriter": "checkpoint", "Saver": "saver"}
 
 
 def __getattr__(name: str) -> Any:

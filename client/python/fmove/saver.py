@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: MIT
+"""Checkpoints that are saved while training goes on."""
+
+from __future__ import annotations
+
+import errno
+import io
+import threading
+import time
+from datetime import timedelta
+from typing import Any, Callable, Dict, Optional
+
+import torch
+import torch.distributed as dist
+
+from . import layout
+from .buffer import Buffer
+from .checkpoint import TIMEOUT_S, FmoveWriter
+from .connection import Connection, Named, connect
+from .errors import FmoveError, error
+from .group import check_latest
+from .names import Name, parse
+from .results import Options, Rotated
+
+try:
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+    from torch.distributed.checkpoint.planner import SavePlanner
+except ImportError:  # before torch 2.0
+    import torch.distributed._shard.checkpoint as dcp
+    from torch.distributed._shard.checkpoint.default_planner import DefaultSavePlanner
+    from torch.distributed._shard.checkpoint.planner import SavePlanner
+
+GRACE_S = 120.0  # behind the deadline of a save, to end what it had begun
+SLACK_S = 0.5  # before it, since gloo's clock is not ours
+PIECE = 16 << 20
+TOLD_MAX = 4  # ranks whose failures are told
+
+
+class Image:
+    """A rank's file, as it lies in a buffer."""
+
+    def __init__(self, made: layout.Layout, buffer: Buffer, room: Any) -> None:
+        self.head = made.head
+        self._made = made
+        self._buffer = buffer
+        self._room = room
+        room[: len(made.head)].copy_(_tensor_of(made.head))
+
+    def tensor(self, place: layout.Place) -> Any:
+        """The memory of a tensor of it, as one."""
+        dtype = layout.DTYPES[place.dtype]
+        shape = tuple(place.item.tensor_data.chunk.sizes)
+        return self._room[self._made.at(place)].view(dtype).view(shape)
+
+    def fill(self, planner: Any) -> None:
+        """With what the planner has. What GPUs have to copy is copied when this returns."""
+        devices = set()
+        for place in self._made.places:
+            if place.data:
+                self._room[self._made.at(place)].copy_(_tensor_of(place.data))
+            elif place.begin < place.end:
+                tensor = planner.resolve_data(place.item).detach()
+                self.tensor(place).copy_(tensor, non_blocking=True)
+                if tensor.is_cuda:
+                    devices.add(tensor.device)
+        for device in devices:
+            torch.cuda.current_stream(device).synchronize()
+
+    def put(
+        self, connection: Connection, name: Name, group: str, timeout: float, options: Options
+    ) -> None:
+        size = self._made.size
+        try:
+            connection.put_buffer(
+                self._buffer, size, name, group=group, timeout=timeout, options=options
+            )
+        except FmoveError as why:
+            if not why.is_full:
+                raise
+            self._stream(connection, name, group, timeout, options)
+
+    def _stream(
+        self, connection: Connection, name: Name, group: str, timeout: float, options: Options
+    ) -> None:
+        """The daemon has no room for another buffer."""
+        data = memoryview(self._buffer.memory)[: self._made.size]
+        with connection.open_writer(name, group=group, timeout=timeout, options=options) as out:
+            for at in range(0, len(data), PIECE):
+                out.write(data[at : at + PIECE])
+
+
+def _tensor_of(data: bytes) -> Any:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+class _Memory:
+    """What snapshots are copied to: a buffer that is made once, by the size of the first, and kept.
+    GPUs write to it directly."""
+
+    def __init__(self) -> None:
+        self._buffer: Optional[Buffer] = None
+        self._room: Any = None
+        self._is_pinned = False
+
+    def image(self, made: layout.Layout, connection: Connection) -> Image:
+        if self._buffer is None or self._buffer.size < made.size:
+            self.close(connection)
+            self._buffer = Buffer(made.size)
+            self._room = torch.frombuffer(self._buffer.memory, dtype=torch.uint8)
+            self._pin()
+        return Image(made, self._buffer, self._room)
+
+    def _pin(self) -> None:
+        if torch.cuda.is_available():
+            at, size = self._room.data_ptr(), self._room.numel()
+            self._is_pinned = int(torch.cuda.cudart().cudaHostRegister(at, size, 0)) == 0
+
+    def close(self, connection: Connection) -> None:
+        if self._is_pinned:
+            torch.cuda.cudart().cudaHostUnregister(self._room.data_ptr())
+        if self._buffer is not None:
+            self._buffer.close(connection)
+        self._buffer = self._room = None
+        self._is_pinned = False
+
+
+class _Snapshot(SavePlanner):  # type: ignore[misc]
+    """A planner and copies of what its rank may be asked for: the state may change then."""
+
+    def __init__(self, planner: Any, memory: _Memory, connection: Connection) -> None:
+        self._planner = planner
+        self._plan = planner.create_local_plan()
+        made = layout.lay_out(self._plan.items, planner)
+        self._places = {place.item.index: place for place in made.places}
+        self.image = memory.image(made, connection)
+        self.image.fill(planner)
+
+    def init(self, state_dict: Any, is_coordinator: bool) -> None:
+        pass  # it was, with the state itself
+
+    def set_up_planner(
+        self, state_dict: Any, storage_meta: Any = None, is_coordinator: bool = False
+    ) -> None:
+        pass
+
+    def create_local_plan(self) -> Any:
+        return self._plan
+
+    def create_global_plan(self, all_plans: Any) -> Any:
+        return self._planner.create_global_plan(all_plans)
+
+    def finish_plan(self, new_plan: Any) -> Any:
+        return self._planner.finish_plan(new_plan)
+
+    def resolve_data(self, write_item: Any) -> Any:
+        place = self._places[write_item.index]
+        if layout.is_bytes(write_item):
+            return io.BytesIO(place.data)
+        return self.image.tensor(place)
+
+
+class _Save:
+    """One save, in a thread of its own."""
+
+    def __init__(self, name: Name, timeout: float, run: Callable[["_Save"], Rotated]) -> None:
+        self.name = name
+        self.end = time.monotonic() + timeout
+        self.rotated = Rotated()
+        self._run = run
+        self._failure: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._work, name="fmove save")
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self.rotated = self._run(self)
+        except BaseException as why:
+            self._failure = why  # for who asks next
+
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    def is_late(self) -> bool:
+        return time.monotonic() > self.end - SLACK_S
+
+    def left(self) -> float:
+        """Seconds; a save that is late may have a little, to end."""
+        return max(self.end - time.monotonic(), 1.0)
+
+    def wait(self) -> None:
+        self._thread.join(max(0.0, self.end + GRACE_S - time.monotonic()))
+
+    def check(self) -> None:
+        """Raises what ended it, or that it is late."""
+        if not self.is_over() and time.monotonic() > self.end:
+            raise error(errno.ETIMEDOUT, f"{self.name} is not saved yet, and late")
+        if self.is_over() and self._failure is not None:
+            raise self._failure
+
+
+class Saver:
+    """Saves while training goes on. All ranks make one, and call the same of it in the same order.
+
+    save() copies the state to memory that is kept, and returns; a thread puts it, and all of it is
+    seen at once, under its name. What ends a save is raised by the next call of save(), check() or
+    wait(), and nowhere else; then another may begin. One save is under way at most: the next waits
+    for it, or with when_busy="drop" is left out by all ranks. timeout: seconds of a save; then it
+    is late, and is discarded. A rank that does not come to a save is named. After that the ranks
+    that did cannot meet any more: make another Saver.
+    """
+
+    def __init__(
+        self,
+        *,
+        latest: Optional[str] = None,
+        keep_last: int = 0,
+        timeout: float = TIMEOUT_S,
+        when_busy: str = "wait",
+        planner: Callable[[], Any] = DefaultSavePlanner,
+        options: Options = Options(),
+        connection: Optional[Connection] = None,
+    ) -> None:
+        check_latest(latest, keep_last)
+        if when_busy not in ("wait", "drop"):
+            raise ValueError(f'when_busy={when_busy!r}: must be "wait" or "drop"')
+        self._how: Dict[str, Any] = {"latest": latest, "keep_last": keep_last, "options": options}
+        self._timeout = timeout
+        self._is_dropping = when_busy == "drop"
+        self._planner = planner
+        self._connection = connection or connect()
+        self._memory = _Memory()
+        self._save: Optional[_Save] = None
+        self._group = self._votes = None
+        self._is_coordinator = True
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            self._is_coordinator = dist.get_rank() == 0
+            # Their own: the thread and the trainer must not meet in the same one.
+            self._group = self._new_group()
+            self._votes = self._new_group() if self._is_dropping else None
+
+    def _new_group(self) -> Any:
+        return dist.new_group(backend="gloo", timeout=timedelta(seconds=self._timeout))
+
+    def save(self, state_dict: Dict[str, Any], name: Named, *, force: bool = False) -> bool:
+        """Returns when the state may change again. False: it was left out."""
+        to = parse(name)
+        if self._is_dropping:
+            if self._is_any_busy():
+                return False
+            self.check()
+        else:
+            self.wait()
+        planner = self._planner()
+        _set_up(planner, _plain(state_dict), self._is_coordinator)
+        snapshot = _Snapshot(planner, self._memory, self._connection)
+        self._save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
+        return True
+
+    def _is_any_busy(self) -> bool:
+        """All ranks leave a save out, or none."""
+        is_busy = self._save is not None and not self._save.is_over()
+        if self._votes is None:
+            return is_busy
+        vote = torch.tensor([int(is_busy)])
+        dist.all_reduce(vote, op=dist.ReduceOp.MAX, group=self._votes)
+        return bool(vote.item())
+
+    def check(self) -> None:
+        """Raises what ended the last save, once, or that it is late."""
+        save = self._save
+        if save is not None:
+            if save.is_over():
+                self._save = None
+            save.check()
+
+    def wait(self) -> Rotated:
+        """Until no save is under way. What keep_last removed, on the coordinator."""
+        save = self._save
+        if save is None:
+            return Rotated()
+        save.wait()
+        self.check()
+        return save.rotated
+
+    def close(self) -> None:
+        """Waits, and gives the memory back."""
+        try:
+            self.wait()
+        finally:
+            if self._save is None:
+                self._memory.close(self._connection)
+
+    def __enter__(self) -> "Saver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, save: _Save, snapshot: _Snapshot, force: bool) -> Rotated:
+        writer = FmoveWriter(
+            save.name,
+            force=force,
+            timeout=save.left(),
+            connection=self._connection,
+            **self._how,
+        )
+        try:
+            if self._group is not None:
+                left = timedelta(seconds=save.left())
+                dist.monitored_barrier(self._group, timeout=left, wait_all_ranks=True)
+            _save_with(snapshot, writer, self._group)
+        except BaseException as why:
+            failed = _failure(save, why, writer)
+            writer.discard()
+            raise failed from why
+        return writer.rotated
+
+
+def _plain(state_dict: Dict[str, Any]) -> Dict[str, Any]:
+    """Of modules and optimizers their state."""
+    return {
+        key: value.state_dict() if hasattr(value, "load_state_dict") else value
+        for key, value in state_dict.items()
+    }
+
+
+def _set_up(planner: Any, state_dict: Dict[str, Any], is_coordinator: bool) -> None:
+    if hasattr(planner, "set_up_planner"):
+        planner.set_up_planner(state_dict=state_dict, is_coordinator=is_coordinator)
+    else:  # before torch 2.0
+        planner.init(state_dict, is_coordinator)
+
+
+def _save_with(planner: Any, writer: FmoveWriter, group: Any) -> None:
+    """The planner has the state."""
+    is_alone = group is None
+    if hasattr(dcp, "save"):
+        dcp.save(
+            {}, storage_writer=writer, planner=planner, process_group=group, no_dist=is_alone
+        )
+    else:  # before torch 2.2
+        dcp.save_state_dict({}, writer, process_group=group, no_dist=is_alone, planner=planner)
+
+
+def _failure(save: _Save, why: BaseException, writer: FmoveWriter) -> FmoveError:
+    """Which ranks failed, and of what; of ranks that were lost what they have not put."""
+    failures = getattr(why, "failures", None)
+    if failures:
+        cause = next(iter(failures.values()))[0]
+        told = [f"rank {r}: {_text(f[0])}" for r, f in sorted(failures.items())[:TOLD_MAX]]
+        code = getattr(cause, "errno", None) or errno.EIO
+    else:
+        told = [str(why), writer.missing()]
+        code = errno.ETIMEDOUT if save.is_late() else errno.ECONNABORTED
+    return error(code, f"{save.name} was not saved: " + "; ".join(filter(None, told)))
+
+
+def _text(why: BaseException) -> str:
+    return str(why.strerror) if isinstance(why, FmoveError) else str(why)

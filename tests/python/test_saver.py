@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+# Needs: torch
+# Goal:   what Saver saved while training went on is the state as it was; a failed or late save is raised by the next call;
+#         whatever is killed, what `last` names loads and is whole.
+# Method: gloo on this machine; slow puts, states that change at once, ranks that do not come or are killed at random moments.
+import os
+import random
+import threading
+import time
+import unittest
+
+import old_torch  # noqa: F401  before fmove.saver
+import ranks
+import torch
+
+import fmove
+import fmove.torch
+from nodes import HANG_S, Case, await_it, crash, descriptors, start_again
+
+MIB = 1 << 18  # floats
+
+
+class Gate(fmove.Connection):
+    """What is saved over it waits until it is open."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_open = threading.Event()
+
+    def put_buffer(self, *arguments, **how):
+        assert self.is_open.wait(HANG_S)
+        return super().put_buffer(*arguments, **how)
+
+
+class Save(Case):
+    def saver(self, **how):
+        made = fmove.torch.Saver(**how)
+        self.addCleanup(made.close)
+        return made
+
+    def load(self, name, like):
+        into = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else None for k, v in like.items()}
+        ranks.load(into, fmove.torch.FmoveReader(self.name(name)), no_dist=True)
+        return into
+
+    def test_the_state_changes_at_once(self):
+        shared = torch.randn(MIB)
+        state = {
+            "t": torch.randn(2 * MIB),
+            "bfloat16": torch.randn(99).to(torch.bfloat16),
+            "not contiguous": torch.randn(30, 40).t(),
+            "shared": shared,
+            "a part of it": shared[7:9],
+            "empty": torch.empty(0, 3),
+            "words": {"step": [1]},
+        }
+        wanted = {k: v.clone() if isinstance(v, torch.Tensor) else {"step": [1]} for k, v in state.items()}
+        gate = Gate()
+        self.addCleanup(gate.close)
+        made = self.saver(connection=gate)
+        self.assertTrue(made.save(state, self.name("c")))
+        for tensor in (state["t"], state["bfloat16"], state["not contiguous"], shared):
+            tensor.fill_(-1)
+        state["words"]["step"].append(2)
+        self.assertFalse(self.fm.exists(self.name("c")))
+        gate.is_open.set()
+        made.wait()
+        loaded = self.load("c", state)
+        for key, value in wanted.items():
+            if isinstance(value, torch.Tensor):
+                self.assertTrue(torch.equal(value, loaded[key]), key)
+            else:
+                self.assertEqual(value, loaded[key])
+
+    def test_modules(self):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(50, 60)
+        made = self.saver()
+        made.save({"model": model}, self.name("c"))
+        made.wait()
+        into = {"model": None}
+        ranks.load(into, fmove.torch.FmoveReader(self.name("c"), weights_only=False), no_dist=True)
+        self.assertTrue(torch.equal(into["model"]["weight"], model.weight))
+
+    def test_memory_is_made_once(self):
+        made = self.saver(latest="last", keep_last=2)
+        state = {"t": torch.randn(MIB)}
+        kept = set()
+        open_before = None
+        for step in range(20):
+            state["t"].fill_(step)
+            made.save(state, self.name(f"step{step}"))
+            kept.add(made._memory._room.data_ptr())
+            if step == 1:
+                open_before = descriptors()
+        made.wait()
+        self.assertEqual(len(kept), 1)
+        self.assertLessEqual(descriptors(), open_before)
+        self.assert_seen(["last", "step18", "step19"])
+        self.assertEqual(self.load("last", state)["t"][0], 19)
+        made.save({"t": torch.full((2 * MIB,), 20.0)}, self.name("larger"))
+        made.wait()
+        self.assertEqual(self.load("last", {"t": torch.zeros(2 * MIB)})["t"][-1], 20)
+
+    def test_no_room_for_a_buffer(self):
+        class Full(fmove.Connection):
+            def put_buffer(self, *_, **__):
+                raise fmove.errors.error(16, "no room", is_full=True)
+
+        full = Full()
+        self.addCleanup(full.close)
+        made = self.saver(connection=full)
+        state = {"t": torch.randn(MIB)}
+        made.save(state, self.name("c"))
+        made.wait()
+        self.assertTrue(torch.equal(self.load("c", state)["t"], state["t"]))
+
+    # ---- what goes wrong ----
+
+    def test_a_failure_is_raised_by_the_next_call_and_once(self):
+        state = {"t": torch.randn(100)}
+        for i, call in enumerate(
+            (
+                lambda made: made.save(state, self.name("next")),
+                lambda made: made.wait(),
+                lambda made: await_it(lambda: made._save.is_over(), "it fails") or made.check(),
+            )
+        ):
+            made = self.saver()
+            made.save(state, self.name(f"c{i}"))
+            made.wait()
+            made.save(state, self.name(f"c{i}"))  # it is there
+            with self.assertRaises(FileExistsError) as caught:
+                call(made)
+            self.assertIn(f"c{i} was not saved: rank 0: ", str(caught.exception))
+            made.check()
+            made.save(state, self.name(f"d{i}"))
+            made.wait()
+        self.assert_seen(["c0", "c1", "c2", "d0", "d1", "d2"])
+
+    def test_what_cannot_be_saved_is_raised_at_once(self):
+        made = self.saver()
+        with self.assertRaises(fmove.FmoveError) as caught:
+            made.save({"t": torch.eye(3).to_sparse()}, self.name("c"))
+        self.assertEqual(caught.exception.code, "ENOTSUP")
+
+    def test_late(self):
+        made = self.saver(options=fmove.Options(limit=1 << 17), timeout=2.0)
+        made.save({"t": torch.randn(8 * MIB)}, self.name("c"))
+        with self.assertRaises(TimeoutError):
+            made.wait()
+        made.check()
+        self.assert_seen([])
+
+    def test_drop(self):
+        gate = Gate()
+        self.addCleanup(gate.close)
+        made = self.saver(connection=gate, when_busy="drop")
+        state = {"t": torch.randn(MIB)}
+        self.assertTrue(made.save(state, self.name("a")))
+        self.assertFalse(made.save(state, self.name("b")))
+        gate.is_open.set()
+        made.wait()
+        self.assertTrue(made.save({"t": torch.randn(10)}, self.name("c")))
+        made.wait()
+        self.assert_seen(["a", "c"])
+
+    def test_no_daemon(self):
+        nobody = fmove.Connection(self.local("nobody.sock"))
+        made = self.saver(connection=nobody)
+        state = {"t": torch.ones(3)}
+        made.save(state, self.name("c"))
+        with self.assertRaises(ConnectionRefusedError):
+            made.wait()
+        self.assertEqual(state["t"].tolist(), [1, 1, 1])
+
+    def test_daemon_was_restarted(self):
+        made = self.saver(latest="last")
+        state = {"t": torch.randn(MIB)}
+        made.save(state, self.name("a"))
+        made.wait()
+        crash("n1")
+        start_again("n1")
+        await_it(lambda: self.is_saved(made, state), "the daemon meets n2 again")
+        self.assertTrue(torch.equal(self.load("last", state)["t"], state["t"]))
+
+    def is_saved(self, made, state):
+        try:
+            made.save(state, self.name("b"))
+            made.wait()
+            return True
+        except fmove.FmoveError:
+            return False
+
+    # ---- several ranks ----
+
+    def train(self, steps, rank, **how):
+        """A shard and a replica, which have the number of the step everywhere."""
+        with fmove.torch.Saver(latest="last", keep_last=2, **how) as made:
+            for step in steps:
+                full = torch.full((7, MIB // 14), float(step))
+                state = {"full": ranks.sharded(full, rank, 2), "whole": torch.full((5,), float(step))}
+                made.save(state, self.name(f"step{step}"))
+
+    def check_last(self):
+        """What last names is of one step, and whole. Which?"""
+        like = {"full": torch.zeros(7, MIB // 14), "whole": torch.zeros(5)}
+        loaded = self.load("last", like)
+        steps = {value for tensor in loaded.values() for value in tensor.unique().tolist()}
+        self.assertEqual(len(steps), 1, steps)
+        return steps.pop()
+
+    def test_two_ranks(self):
+        self.assertEqual(ranks.run(2, lambda rank: self.train(range(3), rank)), [0, 0])
+        self.assertEqual(self.check_last(), 2)
+        self.assert_seen(["last", "step1", "step2"])
+
+    def test_two_ranks_drop_the_same(self):
+        def rank_of(rank):
+            gate = Gate()
+            with fmove.torch.Saver(when_busy="drop", connection=gate) as made:
+                state = {"full": ranks.sharded(torch.ones(7, 10), rank, 2)}
+                told = [made.save(state, self.name(f"step{step}")) for step in range(3)]
+                assert told == [True, False, False], told
+                gate.is_open.set()
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen(["step0"])
+
+    def test_a_rank_never_comes(self):
+        over = self.local("over")
+
+        def rank_of(rank):
+            made = fmove.torch.Saver(timeout=10.0)
+            if rank == 1:
+                await_it(lambda: os.path.exists(over), "the other one gives it up")
+                return
+            made.save({"whole": torch.ones(5)}, self.name("c"))
+            try:
+                made.wait()
+            except TimeoutError as why:
+                assert "Ranks 1 failed to pass" in str(why), why
+            else:
+                raise AssertionError("it was saved")
+            self.local("over", b"")
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen([])
+
+    def test_a_rank_is_killed(self):
+        """At random moments. FM_ROUNDS: how often; FM_SEED: which."""
+        dice = random.Random(int(os.environ.get("FM_SEED", 1)))
+        for step in range(int(os.environ.get("FM_ROUNDS", 4))):
+            self.kill_one(step * 100, victim=dice.randrange(2), after=dice.random() * 0.8)
+
+    def has_saved(self, first):
+        try:
+            return self.check_last() > first
+        except ranks.dcp.api.CheckpointException:  # it was removed meanwhile: there is a newer one
+            return False
+
+    def kill_one(self, first, victim, after):
+        self.assertEqual(ranks.run(2, lambda rank: self.train([first], rank)), [0, 0])
+        pids = ranks.start(2, lambda rank: self.train(range(first + 1, first + 100), rank, timeout=60.0))
+        await_it(lambda: self.has_saved(first), "they save")
+        time.sleep(after)  # any moment will do
+        ranks.kill(pids[victim])
+        self.assertEqual(ranks.ends([pids[victim]]), [-9])
+        self.assertEqual(ranks.ends([pids[1 - victim]]), [1], "the other one is told")
+        self.assertGreater(self.check_last(), first)
+        whole = {"full": torch.zeros(7, MIB // 14), "whole": torch.zeros(5)}
+        for name in self.names():
+            if name.startswith("step"):
+                self.load(name, whole)
+
+
+if __name__ == "__main__":
+    unittest.main()
