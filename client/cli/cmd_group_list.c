@@ -168,7 +168,9 @@ static int list(struct listing *l, const struct fm_name *name, const char *text)
 	if (l->is_json)
 		fm_rows_end(&l->rows, status);
 	else if (ret == 0 && l->count == 0 && !fm_is_interrupted())
-		fm_say("group list: no group is open there that you may read");
+		fm_say("group list: no group is open at %s that you may read%s",
+		       text ? text : "this node",
+		       text ? "" : "; \"fmove group list NODE\" asks another one");
 	return fm_stdout_end("group list", status);
 }
 

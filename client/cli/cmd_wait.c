@@ -111,7 +111,7 @@ static int wait_one(struct fm_transfer *t, const struct limit *limit, const char
 				 "%s: no longer waited for; the job itself was not cancelled "
 				 "(fmove cancel does that)",
 				 id);
-	else if (ret < 0 && is_time_up(limit))
+	else if (ret == -ECANCELED && is_time_up(limit))
 		(void)fm_err_set(&one.err, -ETIMEDOUT,
 				 "%s: no longer waited for, the time of --timeout is up; the job "
 				 "itself goes on", id);

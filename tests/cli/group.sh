@@ -292,7 +292,7 @@ take_over 2
 no 6 . fmove group list n2:s
 ok fmove group list n2
 [ -s out ] && bad "groups of a store that may not be read: $(cat out)"
-grep -q 'group list: no group is open there' err || bad "nothing is listed without a word"
+grep -q 'group list: no group is open at n2 that you may read' err || bad "nothing is listed without a word"
 ok fmove group list --json n2
 [ ! -s err ] || bad "group list --json of nothing: $(cat err)"
 sed -i 's/ read = \[ \];//' "$dir/c/n2/fmove.conf"

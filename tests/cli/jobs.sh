@@ -67,6 +67,9 @@ no 4 'no longer waited for, the time of --timeout is up; the job itself goes on'
 fmove wait --json --timeout 10ms "$id" >out 2>err
 [ $? -eq 4 ] && grep -q '"exit":4,.*"code":"ETIMEDOUT"' out || bad "wait --json when the time is up: $(cat out)"
 no 2 '--timeout 0: must be' fmove wait --timeout 0 "$id"
+fmove wait --timeout 10ms "$id" nojob >out 2>err
+[ $? -eq 4 ] || bad "no time left for one job, and no other job: $? instead of 4"
+grep -q "^fmove: wait: nojob: you have no job nojob here" err || bad "no time left for one job, and no other job: $(cat err)"
 moving "$id"
 ok fmove cancel "$id"
 
