@@ -307,14 +307,23 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 }
 
 /*
- * For a dry run where the directory does not exist, and must not be made: looks for a name that
- * never exists.
+ * For a dry run where the directory does not exist, and must not be made: a name that never exists,
+ * in the directory that the missing ones would be made in.
  */
-static int open_nowhere(struct fm_store_dir *dir, struct fm_path_parent *parent, struct fm_err *err)
+static int open_nowhere(struct fm_store_dir *dir, const char *path, struct fm_path_parent *parent,
+			struct fm_err *err)
 {
-	*parent = (struct fm_path_parent){ .name = "(a dry run: nothing is there)" };
-	parent->fd = fcntl(dir->root, F_DUPFD_CLOEXEC, 0);
-	return parent->fd < 0 ? fm_err_sys(err, -errno, "look into the store") : 0;
+	char above[FM_PATH_LEN_MAX + 1];
+	int ret = -ENOENT;
+
+	(void)snprintf(above, sizeof(above), "%s", path);
+	while (ret == -ENOENT && strchr(above, '/')) {
+		*strrchr(above, '/') = '\0';
+		ret = fm_path_open_parent(dir->root, above, NULL, parent, err);
+	}
+	if (ret == 0)
+		parent->name = "(a dry run: nothing is there)";
+	return ret;
 }
 
 int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
@@ -331,7 +340,7 @@ int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct 
 			"the store itself is not replaced by a tree; name a directory in it");
 	ret = fm_path_open_parent(dir->root, path, how->is_dry ? NULL : &make, &parent, err);
 	if (ret == -ENOENT && how->is_dry)
-		ret = open_nowhere(dir, &parent, err);
+		ret = open_nowhere(dir, path, &parent, err);
 	if (ret < 0)
 		return ret;
 	if (how->is_durable && !how->is_dry)

@@ -251,7 +251,7 @@ static inline struct fm_tree_freed fm_sink_freed(const struct fm_sink *s)
 int fm_sink_look(struct fm_sink *s, struct fm_err *err);
 
 /* The staging directory, locked, with what earlier tries left and an empty data directory. After an
- * error nothing new is left. */
+ * error nothing new is left. Of a dry run: whether it could be made. */
 int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
 
 /* Removes what this try and earlier ones made in the staging directory. Best effort. */
@@ -440,6 +440,9 @@ int fm_sink_refuse_foreign(struct fm_sink *s, struct fm_err *err);
  * removed.
  */
 int fm_sink_merge(struct fm_sink_call *call);
+
+/* Dry run: what is in a directory of the old version goes with it. Counted, and named. */
+int fm_sink_lose_dir(struct fm_sink_call *call, const char *path, size_t len);
 
 /* Dry run: what only the old version has is named. */
 int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err);

@@ -304,13 +304,13 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	int ret;
 
 	assert(s->state == FM_SINK_OPEN && !s->is_moved);
-	if (s->opts.is_dry)
-		return fm_sink_refuse_foreign(s, err);
 	ret = fm_sink_enter(s, &ours);	/* before the calls begin: they use what it makes */
 	if (ret == 0)
 		ret = fm_sink_settle_look(s, &ours);
 	if (ret == 0 && s->is_same)
 		return 0;
+	if (ret == 0 && s->opts.is_dry)
+		return fm_sink_refuse_foreign(s, err);
 	fm_sink_begin(&f.call, s, &ours);
 	fm_sink_begin(&f.first, s, &ours);
 	if (ret == 0)

@@ -11,6 +11,9 @@
  * The old version is surveyed before something is made, and not for looking: where nothing is
  * replaced, whatever is mounted or another user's stays. So its names alone are counted at the end.
  *
+ * A dry run looks in the same way, so it refuses what the update refuses and nothing else. Where
+ * something differs it counts what was put aside, instead of making it.
+ *
  * What was taken for the same must be sure to be taken over: by hard link, whatever else the file
  * system can. An earlier try has left something: it is gone on with at once.
  */
@@ -35,7 +38,7 @@ bool fm_sink_looks(struct fm_sink *s)
 {
 	struct fm_sink_look *l = &s->look;
 
-	if (!s->opts.is_update || s->opts.is_dry || s->old < 0 || !is_free(s, s->tree_name) ||
+	if (!s->opts.is_update || s->old < 0 || !is_free(s, s->tree_name) ||
 	    !is_free(s, s->new_name))
 		return false;
 	l->fd = fm_tsys_open(s->opts.parent, ".", O_TMPFILE | O_RDWR, 0600);
@@ -245,10 +248,12 @@ int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err)
 	if (atomic_load(&s->look.state) != FM_SINK_LOOKING)
 		return fm_sink_build(s, err);
 	ret = fm_sink_count_old(s, &old, err);
-	if (ret < 0)
+	if (ret < 0 && (s->is_merging || ret == -ECANCELED))
 		return ret;
-	if (!s->is_merging && old != met)	/* something goes */
+	if (ret < 0 || (!s->is_merging && old != met)) {	/* something goes */
+		fm_err_clear(err);
 		return fm_sink_build(s, err);
+	}
 	pthread_mutex_lock(&s->counting);
 	fm_sink_add_count(&s->total, n);
 	s->total.kept = old > met ? old - met : 0;

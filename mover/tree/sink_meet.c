@@ -144,12 +144,20 @@ int fm_sink_meet(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	return FM_SINK_MET_OTHER;
 }
 
+/* What takes the place of a directory leaves nothing of what is in it, where all else stays. */
+static bool may_lose(const struct fm_sink *s, const struct fm_pack_entry *e)
+{
+	return s->is_merging && s->opts.may_replace && e->type != FM_PACK_DIR;
+}
+
 int fm_sink_meet_dry(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_same_file)
 {
-	int ret = fm_sink_meet(call, e);
+	int lost = 0, ret = fm_sink_meet(call, e);
 
-	if (ret < 0)
-		return ret;
+	if (ret == FM_SINK_MET_OTHER && !is_same_file && may_lose(call->s, e))
+		lost = fm_sink_lose_dir(call, e->path, e->path_len);
+	if (ret < 0 || lost < 0)
+		return ret < 0 ? ret : lost;
 	/* The root does not count as a name that was met, but a difference of it counts. */
 	call->tally.met += ret != FM_SINK_MET_NOTHING && e->path_len > 0;
 	if (ret != FM_SINK_MET_NOTHING && e->path_len > 0) {

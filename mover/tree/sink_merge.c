@@ -263,6 +263,28 @@ static int visit_unmet(struct fm_merge *w, const struct fm_scan_met *met)
 	return 0;
 }
 
+static int visit_lost(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	char path[2 * FM_TREE_PATH_MAX + FM_SINK_NAME_MAX + 4];
+	struct fm_merge_at p;
+	int len;
+
+	find_place(met, &p);
+	len = snprintf(path, sizeof(path), "%.*s/%s", (int)w->below_len, w->below, p.path);
+	w->call->count.removed++;
+	fm_sink_name(w->call->s, FM_TREE_REMOVED, path, (size_t)len);
+	return 0;
+}
+
+int fm_sink_lose_dir(struct fm_sink_call *call, const char *path, size_t len)
+{
+	struct fm_merge w = { .call = call, .below = path, .below_len = len };
+
+	w.old = fm_sink_dir_find(&call->old, path, len);
+	/* no directory: nothing is in it */
+	return w.old < 0 ? 0 : walk(&w, visit_lost);
+}
+
 int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_sink_call call;
@@ -274,7 +296,11 @@ int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err)
 	fm_sink_begin(&call, s, err);
 	ret = walk(&w, visit_unmet);
 	fm_sink_end(&call);
-	return ret;
+	if (ret != -EPERM)
+		return ret;
+	/* What goes anyway need not be read; the update names nothing of it either. */
+	fm_err_clear(err);
+	return 0;
 }
 
 void fm_sink_settle(struct fm_sink *s)

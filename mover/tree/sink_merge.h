@@ -17,6 +17,9 @@
 struct fm_merge {
 	struct fm_sink_call *call;
 	int old;		/* the root of what is walked */
+	/* its path, not terminated, where it is not the root of the old version */
+	const char *below;
+	size_t below_len;
 	bool is_late;		/* after the exchange */
 	bool is_over;		/* all came, so the tree may be stopped already: the walk goes on */
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */

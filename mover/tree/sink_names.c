@@ -269,7 +269,7 @@ static int complete(struct fm_sink *s, struct fm_err *err)
 	int ret = 0, kept;
 
 	sort_met(n);
-	if (n->error == 0 && s->opts.is_dry && !s->is_merging)
+	if (n->error == 0 && s->opts.is_dry && !s->is_merging && !s->is_same)
 		ret = fm_sink_name_unmet(s, err);
 	if (ret < 0)
 		return ret;

@@ -434,10 +434,16 @@ static int lock_patiently(struct fm_sink *s)
 	return ret;
 }
 
+/* Of a dry run: whether a staging directory could be made. */
+static int ask_may_stage(const struct fm_sink *s)
+{
+	return faccessat(s->opts.parent, ".", W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
 static int lock_staging(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	int ret = lock_patiently(s);
+	int ret = s->opts.is_dry ? ask_may_stage(s) : lock_patiently(s);
 
 	if (ret == 0)
 		return 0;
@@ -482,7 +488,7 @@ int fm_sink_stage(struct fm_sink *s, struct fm_err *err)
 {
 	int ret = lock_staging(s, err);
 
-	if (ret < 0)
+	if (ret < 0 || s->opts.is_dry)
 		return ret;
 	ret = fill_staging(s, err);
 	if (ret == 0)

@@ -480,6 +480,8 @@ static int put_file(struct fm_source_fill *f, struct fm_source_item *it)
 
 	if (ret < 0)
 		return fail(f, ret);
+	if (it->is_wanted && f->source->is_dry)
+		return FM_SOURCE_PUT;	/* it may be read, which is all that a dry run asks */
 	if (it->from > 0)
 		return put_piece(f, it, st);
 	if (!it->is_wanted && st->st_nlink > 1) {

@@ -224,7 +224,7 @@ struct fm_tree_source_opts {
 	bool is_offering;		/* files are offered first, and sent if they are needed */
 	bool has_checksums;		/* offers carry the CRC32C of the content (--checksum) */
 	bool has_owners;		/* owner, extended attributes and ACLs are sent */
-	bool is_dry;			/* offers only; nothing follows them */
+	bool is_dry;			/* offers only; what is needed is opened, and not sent */
 	bool follows_links;		/* a symbolic link's target is sent in its place */
 	/* files are compared with the digests kept with them: in a store, not at a user's */
 	bool has_digests;

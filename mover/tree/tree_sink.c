@@ -302,16 +302,19 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 		       : fm_sink_log(s, err);
 }
 
-/* A dry run: counts the entries that only the old version has, which are those that nothing met. */
+/*
+ * A dry run in which something differs: counts the entries that only the old version has, which are
+ * those that nothing met.
+ */
 static void count_rest(const struct fm_sink *s, struct fm_tree_count *out)
 {
 	uint64_t old = atomic_load(&s->old_names),
 		 rest = old > s->tally.met ? old - s->tally.met : 0;
 
-	if (s->old < 0 || !s->opts.is_dry)
+	if (s->old < 0 || !s->opts.is_dry || s->is_same)
 		return;
 	if (s->is_merging)
-		out->kept = rest;
+		out->kept = rest > out->removed ? rest - out->removed : 0;
 	else
 		out->removed = rest;
 }
@@ -457,8 +460,6 @@ static int start(struct fm_sink *s, struct fm_err *err)
 	fm_staging_name(FM_STAGING_TREE, s->opts.name, s->tree_name);
 	fm_staging_name(FM_STAGING_NEW, s->opts.name, s->new_name);
 	ret = fm_sink_look(s, err);
-	if (s->opts.is_dry)
-		atomic_store(&s->is_begun, true);
 	if (ret == 0 && is_source_known(s)) {
 		ret = fm_sink_check_room(s, 0, err);
 		if (ret == 0)

@@ -249,7 +249,7 @@ static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, siz
 		memcpy(sent->wanted, bits, (count + 7) / 8);
 		sent->is_answered = true;
 		s->unanswered--;
-		if (count_wanted(s, sent) && !s->is_dry) {
+		if (count_wanted(s, sent)) {
 			sent->refs++;
 			fm_list_append(&s->needed, &sent->link);
 		}

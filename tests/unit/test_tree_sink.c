@@ -958,6 +958,43 @@ static void test_quota_of_an_update(void)
 	scene_end();
 }
 
+/*
+ * Goal: a dry run counts what the update does, also of packs in which nothing differs and which it
+ * put aside first; and it makes nothing.
+ */
+static void test_dry_counts_as_update(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	scene_begin(IN_MEMORY);
+	put_version(opts, 1);
+	opts.is_update = true;
+	for (int is_real = 0; is_real < 2; is_real++) {
+		struct fm_tree_count n;
+		unsigned names = names_in(dir, "");
+
+		opts.is_dry = !is_real;
+		MUST(sink_new(opts));
+		pack_begin(FM_PACK_OFFER);
+		add_dir("", 0755);
+		add_offer("f", 1, 5000);
+		OK(apply());
+		CU_ASSERT_TRUE(!is_needed(1));
+		CU_ASSERT_EQUAL(names_in(dir, ""), names);
+		pack_begin(FM_PACK_OFFER);
+		add_dir("new", 0755);
+		add_dir("d", 0755);
+		add_link("d/g", "f");
+		OK(apply());
+		OK(is_real ? finish() : t->ops->prepare(t, true, &err));
+		n = counts();
+		CU_ASSERT_TRUE(n.added == 1 && n.replaced == 1 && n.removed == 0 && n.kept == 0);
+		CU_ASSERT_TRUE(is_real || names_in(dir, "") == names);
+		t->ops->close(t);
+	}
+	scene_end();
+}
+
 #ifdef FM_FAULTS
 static void count_stats(void *ctx, const char *name)
 {
@@ -1482,6 +1519,7 @@ static const struct fm_test tests[] = {
 	{"what a tree remembers is in the budget of memory", test_memory},
 	{"what has no room is refused before anything is made", test_room},
 	{"an update that brings nothing needs no room", test_nothing_needs_no_room},
+	{"a dry run counts what the update does", test_dry_counts_as_update},
 	{"a quota is asked, and told", test_quota},
 	{"a quota counts both versions of a tree that is brought up to date",
 	 test_quota_of_an_update},

@@ -186,6 +186,22 @@ static void test_dry_sends_offers_only(void)
 	end();
 }
 
+/* Goal: what could not be sent is refused in a dry run, too. Here it went behind its offer. */
+static void test_dry_opens_what_is_needed(void)
+{
+	begin(IN_MEMORY);
+	make_file("f", 10);
+	make_file("g", 10);
+	far.wanted_percent = 100;
+	CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .is_dry = true }), 0);
+	CU_ASSERT_TRUE(fill_once(0, 64u << 10) > 0);
+	CU_ASSERT_EQUAL(unlink(in_root("f")), 0);
+	help();
+	CU_ASSERT_EQUAL(fill_once(1, 64u << 10), -ESTALE);
+	tree->ops->close(tree);
+	end();
+}
+
 static void test_unanswered_offers_are_bounded(void)
 {
 	static const char prefix[] =
@@ -442,6 +458,7 @@ static const struct fm_test tests[] = {
 	{ "an empty directory is one entry", test_empty_directory },
 	{ "what is wanted comes, and nothing else", test_what_is_wanted_comes },
 	{ "a dry run sends offers only", test_dry_sends_offers_only },
+	{ "a dry run opens what is needed", test_dry_opens_what_is_needed },
 	{ "unanswered offers are bounded", test_unanswered_offers_are_bounded },
 	{ "nonsense answers are refused", test_nonsense_answers_are_refused },
 	{ "names outside of the tree do not count", test_names_outside_do_not_count },
