@@ -459,5 +459,7 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 
 	fm_lib_get_begin(c, &req, name, opts);
 	fm_jw_bool(&req.json, "discard", true);
+	if (opts && opts->only)
+		only_add(&req.json, opts->only);
 	return fm_lib_transfer_do(&req, -1, opts, result, err);
 }

@@ -64,7 +64,7 @@ struct fm_api_request {
 	bool is_generated;		/* put: bytes_generated are made up, no descriptor */
 	bool is_discarded;		/* get: into nothing, no descriptor */
 	uint64_t bytes_generated;
-	/* ... which these connections alone carry */
+	/* ... which these connections alone carry; its numbers are not set */
 	struct fm_only only;
 	uint64_t conns;
 	uint64_t rate_bytes;

@@ -41,6 +41,8 @@
 	 FM_API_KEY(FILE) | FM_API_KEY(TREE) | FM_API_KEY(UPDATE) | FM_API_KEY(DELETE) | \
 	 FM_API_KEY(CHECKSUM) | FM_API_KEY(DRY_RUN) | FM_API_KEY(NAMES) | FM_API_KEY(EXCLUDE) | \
 	 FM_API_KEY(JOB) | FM_API_KEY(BUFFER))
+#define ONLY \
+	(FM_API_KEY(DEVICE) | FM_API_KEY(LOCAL) | FM_API_KEY(REMOTE) | FM_API_KEY(CONNECTIONS))
 #define NAMED (FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH))
 
 /* ---- what the queue says ---- */
@@ -146,6 +148,7 @@ static struct fm_only only_of(const struct fm_api_request *a)
 {
 	struct fm_only only = a->only;
 
+	only.way_count = only.way[0].local[0] || only.way[0].remote[0];
 	only.conns = (unsigned)a->conns;
 	return only;
 }
@@ -465,6 +468,23 @@ static int buffer_check(const struct fm_api_request *ask, struct fm_err *err)
 			  "source or target, \"detach\" or \"attended\"");
 }
 
+static int only_check(const struct fm_api_request *ask, struct fm_err *err)
+{
+	const struct fm_only only = only_of(ask);
+
+	if (fm_only_is_any(&only))
+		return 0;
+	if (!ask->is_generated && !ask->is_discarded)
+		return fm_err_set(err, -EINVAL,
+				  "\"device\", \"local\", \"remote\" and \"connections\" are for "
+				  "measuring: they need \"generate\" or \"discard\"");
+	if (ask->range_count > 0)
+		return fm_err_set(err, -EINVAL,
+				  "\"device\", \"local\", \"remote\" and \"connections\" leave no "
+				  "room for \"ranges\"");
+	return 0;
+}
+
 static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 {
 	if (buffer_check(ask, err) < 0)
@@ -477,11 +497,7 @@ static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 		return fm_err_set(err, -EINVAL,
 				  "a \"tree\" is a directory of the client, which cannot be "
 				  "detached, or of \"local_store\"");
-	if (!ask->is_generated && (ask->conns > 0 || !fm_only_is_any(&ask->only)))
-		return fm_err_set(err, -EINVAL,
-				  "\"device\", \"local\", \"remote\" and \"connections\" are for "
-				  "measuring: they need \"generate\"");
-	if (attended_check(ask, err) < 0 || ranges_check(ask, err) < 0)
+	if (only_check(ask, err) < 0 || attended_check(ask, err) < 0 || ranges_check(ask, err) < 0)
 		return err->code;
 	if (ask->op == &fm_api_put && ask->excludes_count > 0 && !ask->is_store &&
 	    !ask->is_attended)
@@ -506,9 +522,8 @@ static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 const struct fm_api_op fm_api_put = {
 	.name = "put",
 	.takes = TRANSFER | FM_API_KEY(VERIFY) | FM_API_KEY(HOLD) | FM_API_KEY(BUFFERED) |
-		 FM_API_KEY(GENERATE) | FM_API_KEY(DEVICE) | FM_API_KEY(LOCAL) |
-		 FM_API_KEY(REMOTE) | FM_API_KEY(CONNECTIONS) | FM_API_KEY(TREE_BYTES) |
-		 FM_API_KEY(DEV) | FM_API_KEY(INO) | FM_API_KEY(GROUP),
+		 FM_API_KEY(GENERATE) | ONLY | FM_API_KEY(TREE_BYTES) | FM_API_KEY(DEV) |
+		 FM_API_KEY(INO) | FM_API_KEY(GROUP),
 	.needs = NAMED,
 	.fds = transfer_fds,
 	.check = check_transfer,
@@ -519,7 +534,7 @@ const struct fm_api_op fm_api_put = {
 
 const struct fm_api_op fm_api_get = {
 	.name = "get",
-	.takes = TRANSFER | FM_API_KEY(DISCARD) | FM_API_KEY(RANGES) |
+	.takes = TRANSFER | FM_API_KEY(DISCARD) | ONLY | FM_API_KEY(RANGES) |
 		 FM_API_KEY(WHOLE_BLOCKS),
 	.needs = NAMED,
 	.fds = transfer_fds,

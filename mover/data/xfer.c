@@ -353,18 +353,18 @@ static bool may_join(const struct fm_xfer *x, const void *who)
 	return x->o.only.conns == 0;
 }
 
-/* A place that a connection left is the next one's. */
+/* A place that a connection left is the next one's. A sink lets none in, but counts all. */
 static void join(struct fm_xfer *x, const void *who)
 {
-	unsigned i = 0, conns = x->o.only.conns;
+	unsigned i = 0, places = x->o.is_source ? x->o.only.conns : FM_ONLY_CONNS_MAX;
 
-	while (i < conns && x->carriers[i] != who)
+	while (i < places && x->carriers[i] != who)
 		i++;
-	if (i < conns)
+	if (i < places)
 		return;
-	for (i = 0; i < conns && x->carriers[i];)
+	for (i = 0; i < places && x->carriers[i];)
 		i++;
-	if (i == conns)
+	if (i == places)
 		return;
 	x->carriers[i] = who;
 	x->joined++;
@@ -651,6 +651,8 @@ static void count(struct fm_xfer *x, const struct fm_chunk *c, const struct fm_c
 		x->block_crc[c->offset / fm_digest_block_bytes(x->o.size)] ^= part;
 	x->kind_bytes[by->kind] += c->len;
 	x->encryption_bytes[by->encryption] += c->len;
+	if (!x->o.is_source && x->o.only.conns > 0)
+		join(x, by);
 }
 
 void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)

@@ -73,7 +73,8 @@ struct fm_xfer_opts {
 	uint64_t size;			/* FM_SIZE_UNKNOWN: a stream, or not known yet (sink) */
 	uint32_t chunk_bytes;
 	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) ... */
-	struct fm_only only;		/* ... and which connections of these */
+	/* ... and which connections of these; a sink only counts them, if there is a number */
+	struct fm_only only;
 	bool is_ordered;		/* the sink is a stream: holes are sent as zeros */
 	bool is_windowed;		/* source: the sink says how far it may go */
 	uint64_t window;		/* ... chunks numbered below may be sent; it grows */
@@ -114,7 +115,10 @@ struct fm_xfer {
 	/* One connection carries an ordered transfer, or one from a stream, as long as it lasts. */
 	const void *bound_to;
 	unsigned bound_kind;
-	/* Of only.conns connections these; they stay as long as they last. */
+	/*
+	 * Of only.conns connections these; they stay as long as they last. Sink: all that brought
+	 * something; never followed, since they may be gone.
+	 */
 	const void *carriers[FM_ONLY_CONNS_MAX];
 	unsigned joined;		/* that were ever among them */
 
@@ -186,7 +190,7 @@ struct fm_moved {
 	uint64_t reread;
 	uint64_t damaged;
 	unsigned corrupt;
-	unsigned carriers;		/* that only.conns let in; 0: it says nothing */
+	unsigned carriers;		/* if only.conns says something: how many it were */
 };
 
 /* The sum of what a source sent or a sink got, once that is complete. */

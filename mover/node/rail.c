@@ -377,17 +377,6 @@ static void renew_tcp(struct fm_session *s)
 	}
 }
 
-/*
- * Whether the text is this address. Link-local addresses are shown with their interface:
- * fe80::1%eth0.
- */
-static bool is_addr(const char *shown, const char *text)
-{
-	size_t len = strlen(text);
-
-	return strncmp(shown, text, len) == 0 && (shown[len] == '\0' || shown[len] == '%');
-}
-
 static bool addr_text(const struct fm_wire_addr *wire, char text[INET6_ADDRSTRLEN])
 {
 	return inet_ntop(wire->family == 4 ? AF_INET : AF_INET6, wire->address, text,
@@ -405,7 +394,7 @@ static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool 
 		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
 
 		if (f->kind == FM_KIND_TCP &&
-		    is_addr(is_ours ? f->info.local_addr : f->info.remote_addr, text))
+		    fm_conn_is_address(is_ours ? f->info.local_addr : f->info.remote_addr, text))
 			fm_flow_cut(f, is_ours ? "its address or its carrier is gone here"
 					       : "its address or its carrier is gone there");
 	}
@@ -467,8 +456,9 @@ void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local
 		fm_list_each(at, next, &s->flows) {
 			struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
 
-			if (f->kind == FM_KIND_TCP && is_addr(f->info.local_addr, from_text) &&
-			    is_addr(f->info.remote_addr, to_text))
+			if (f->kind == FM_KIND_TCP &&
+			    fm_conn_is_address(f->info.local_addr, from_text) &&
+			    fm_conn_is_address(f->info.remote_addr, to_text))
 				fm_flow_cut(f, "nothing came back over it, and the session had to "
 					       "leave it: "
 					       "is this cable plugged in at both ends?");

@@ -152,6 +152,14 @@ static inline bool fm_conn_is_same_way(const struct fm_conn_info *a, const struc
 			   : strcmp(a->local_addr, b->local_addr) == 0;
 }
 
+/* Whether local_addr or remote_addr is that address, at whichever interface if it names none. */
+static inline bool fm_conn_is_address(const char *shown, const char *address)
+{
+	size_t len = strlen(address);
+
+	return strncmp(shown, address, len) == 0 && (shown[len] == '\0' || shown[len] == '%');
+}
+
 struct fm_conn_ops {
 	/*
 	 * Give the connection to the thread of loop and start delivery; messages that came before

@@ -195,6 +195,13 @@ bool fm_wire_is_name(const struct fm_wire_str *s, size_t min, size_t max)
 	       (s->len == 0 || !memchr(s->at, '/', s->len));
 }
 
+bool fm_wire_is_address(uint8_t family, const uint8_t address[static 16])
+{
+	static const uint8_t zeros[12];
+
+	return family == 6 || (family == 4 && memcmp(address + 4, zeros, sizeof(zeros)) == 0);
+}
+
 bool fm_wire_is_chunk(uint32_t chunk)
 {
 	return chunk >= FM_WIRE_CHUNK_MIN && chunk <= FM_WIRE_CHUNK_MAX &&

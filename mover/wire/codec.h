@@ -97,4 +97,7 @@ bool fm_wire_is_name(const struct fm_wire_str *s, size_t min, size_t max);
 /* A power of two, FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX. */
 bool fm_wire_is_chunk(uint32_t chunk);
 
+/* 6, or 4 with the address first and zeros behind it. */
+bool fm_wire_is_address(uint8_t family, const uint8_t address[static 16]);
+
 #endif

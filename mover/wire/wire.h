@@ -72,6 +72,8 @@
 #define FM_WIRE_EXCLUDE_LEN_MAX 255
 #define FM_WIRE_GET_RANGES_MAX 1024		/* of one GET: 1024 * 16 < FM_WIRE_MSG_MAX */
 #define FM_WIRE_TO_END UINT64_MAX		/* length of a range of GET: up to the end */
+#define FM_WIRE_WAYS_MAX 4			/* of one GET: FM_ONLY_WAYS_MAX */
+#define FM_WIRE_ONLY_CONNS_MAX 64		/* of one GET: FM_ONLY_CONNS_MAX */
 /* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_FINDINGS_MAX 8
 /* bytes of the names of one NAMES: FM_TREE_NAMES_LEN */
@@ -322,13 +324,24 @@ struct fm_wire_ready {
 #define FM_WIRE_GET_WINDOW 64u
 /* ranges: blocks of the digest kept with the file that they cover in part are compared, too */
 #define FM_WIRE_GET_VERIFY 128u
-#define FM_WIRE_GET_FLAGS 255u
+/* no tree and no ranges: only some connections may carry it, which are named at the end */
+#define FM_WIRE_GET_ONLY 256u
+#define FM_WIRE_GET_FLAGS 511u
+
+/* From an address of the source to one of the sink. */
+struct fm_wire_way {
+	uint8_t family;			/* 4, 6 */
+	uint8_t source[16];		/* IPv4: first 4, rest 0 */
+	uint8_t sink[16];
+};
 
 /*
  * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2
  *                              count (tree)   34 2 ranges (no tree)
  *   36 - store   - path   - per pattern of what not to send: string (1 .. FM_WIRE_EXCLUDE_LEN_MAX)
  *   - per range: 8 offset, 8 len (TO_END: up to the end of the file)
+ *   - if flag ONLY: 1 conns (at once; 0: all)   1 ways (0: any; not both are 0), per way: 1 family
+ *     (4, 6), 16 address of the source, 16 address of the sink (IPv4: first 4, rest 0)
  * With ranges (1 .. FM_WIRE_GET_RANGES_MAX; 0: the whole file) the file that is sent is these, one
  * after the other, in any order, also of length 0 or twice. FOUND has the sum of their lengths.
  */
@@ -346,6 +359,9 @@ struct fm_wire_get {
 	uint16_t range_count;
 	/* range_count ranges as they are in the message; NULL if that is 0 */
 	const uint8_t *ranges;
+	uint8_t conns;
+	uint8_t way_count;
+	struct fm_wire_way way[FM_WIRE_WAYS_MAX];
 };
 
 #define FM_WIRE_FOUND_DENSE 1u

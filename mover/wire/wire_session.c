@@ -91,14 +91,10 @@ static int get_addr(struct fm_reader *r, struct fm_wire_addr *a)
 
 static int check_addr(const struct fm_wire_addr *a)
 {
-	static const uint8_t zeros[12];
 	uint8_t bits_max = a->family == 4 ? 32 : 128;
 
-	if (a->family != 4 && a->family != 6)
-		return -ERANGE;
-	if (a->prefix_len > bits_max || a->private_bits > bits_max || a->is_rdma > 1)
-		return -ERANGE;
-	if (a->family == 4 && memcmp(a->address + 4, zeros, sizeof(zeros)) != 0)
+	if (!fm_wire_is_address(a->family, a->address) || a->prefix_len > bits_max ||
+	    a->private_bits > bits_max || a->is_rdma > 1)
 		return -ERANGE;
 	return memchr(a->name, '\0', sizeof(a->name)) ? 0 : -ERANGE;
 }

@@ -180,6 +180,31 @@ const struct fm_wire_codec fm_wire_codec_ready = {
 	.check = check_ready,
 };
 
+static void put_only(struct fm_writer *w, const struct fm_wire_get *g)
+{
+	fm_put_u8(w, g->conns);
+	fm_put_u8(w, g->way_count);
+	for (unsigned i = 0; i < g->way_count; i++) {
+		fm_put_u8(w, g->way[i].family);
+		fm_put_bytes(w, g->way[i].source, sizeof(g->way[i].source));
+		fm_put_bytes(w, g->way[i].sink, sizeof(g->way[i].sink));
+	}
+}
+
+static int get_only(struct fm_reader *r, struct fm_wire_get *g)
+{
+	g->conns = fm_get_u8(r);
+	g->way_count = fm_get_u8(r);
+	if (g->way_count > FM_WIRE_WAYS_MAX)
+		return -ERANGE;
+	for (unsigned i = 0; i < g->way_count; i++) {
+		g->way[i].family = fm_get_u8(r);
+		fm_get_bytes(r, g->way[i].source, sizeof(g->way[i].source));
+		fm_get_bytes(r, g->way[i].sink, sizeof(g->way[i].sink));
+	}
+	return 0;
+}
+
 static void put_get(struct fm_writer *w, const struct fm_wire_msg *m)
 {
 	fm_put_le64(w, m->get.xfer);
@@ -195,6 +220,8 @@ static void put_get(struct fm_writer *w, const struct fm_wire_msg *m)
 		fm_wire_put_str(w, &m->get.exclude[i]);
 	if (m->get.range_count > 0)
 		fm_put_bytes(w, m->get.ranges, (size_t)m->get.range_count * FM_WIRE_RANGE_LEN);
+	if (m->get.flags & FM_WIRE_GET_ONLY)
+		put_only(w, &m->get);
 }
 
 static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
@@ -215,7 +242,7 @@ static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
 	m->get.ranges = m->get.range_count > 0
 				? fm_get_span(r, (size_t)m->get.range_count * FM_WIRE_RANGE_LEN)
 				: NULL;
-	return 0;
+	return m->get.flags & FM_WIRE_GET_ONLY ? get_only(r, &m->get) : 0;
 }
 
 /* Whether each ends, and all together have no more bytes than a file may have. */
@@ -235,6 +262,23 @@ static bool are_parts(const uint8_t *ranges, unsigned count)
 		left -= range.len;
 	}
 	return true;
+}
+
+/* For measuring: what is made up has neither ranges nor entries. */
+static int check_only(const struct fm_wire_get *g)
+{
+	if (!(g->flags & FM_WIRE_GET_ONLY))
+		return 0;
+	if (g->flags & FM_WIRE_GET_TREE || g->range_count > 0 ||
+	    (g->conns == 0 && g->way_count == 0))
+		return -EPROTO;
+	if (g->conns > FM_WIRE_ONLY_CONNS_MAX || g->way_count > FM_WIRE_WAYS_MAX)
+		return -ERANGE;
+	for (unsigned i = 0; i < g->way_count; i++)
+		if (!fm_wire_is_address(g->way[i].family, g->way[i].source) ||
+		    !fm_wire_is_address(g->way[i].family, g->way[i].sink))
+			return -ERANGE;
+	return 0;
 }
 
 static int check_get(const struct fm_wire_msg *m)
@@ -257,7 +301,7 @@ static int check_get(const struct fm_wire_msg *m)
 			return -ERANGE;
 	if (!is_place(&g->store, &g->path))
 		return -ERANGE;
-	return are_parts(g->ranges, g->range_count) ? 0 : -ERANGE;
+	return are_parts(g->ranges, g->range_count) ? check_only(g) : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_get = {

@@ -48,8 +48,8 @@ static void check_request(const struct fm_api_request *r)
 	check(r->buffer.offset <= INT64_MAX && r->buffer.len <= INT64_MAX);
 	check(!r->buffer.is_whole || (r->buffer.offset == 0 && r->buffer.len == 0));
 	check(r->has_buffer || r->buffer.number == 0);
-	check(strlen(r->only.local) < FM_ONLY_ADDRESS_MAX &&
-	      strlen(r->only.remote) < FM_ONLY_ADDRESS_MAX);
+	check(strlen(r->only.way[0].local) < FM_ONLY_ADDRESS_MAX &&
+	      strlen(r->only.way[0].remote) < FM_ONLY_ADDRESS_MAX);
 
 	fm_jw_begin(&w, buf, sizeof(buf));
 	fm_jw_object(&w, NULL);

@@ -192,6 +192,19 @@ static void add_ranges(struct odds *o, struct fm_wire_get *m)
 		m->flags |= FM_WIRE_GET_VERIFY;
 }
 
+/* Connections that may be there, or more than there are. */
+static void add_only(struct odds *o, struct fm_wire_get *m)
+{
+	m->flags |= FM_WIRE_GET_ONLY;
+	m->conns = (uint8_t)below(o, FM_WIRE_ONLY_CONNS_MAX + 1);
+	m->way_count = (uint8_t)below(o, FM_WIRE_WAYS_MAX + 1);
+	if (m->way_count == 0 && m->conns == 0)
+		m->conns = 1;
+	for (unsigned i = 0; i < m->way_count; i++)
+		m->way[i] = (struct fm_wire_way){
+			4, {127, 0, 0, (uint8_t)below(o, 3)}, {127, 0, 0, (uint8_t)below(o, 3)}};
+}
+
 static void make_get(struct peer *p, struct fm_wire_get *m)
 {
 	struct odds *o = &p->odds;
@@ -208,7 +221,9 @@ static void make_get(struct peer *p, struct fm_wire_get *m)
 		m->flags |= FM_WIRE_GET_RESUME;
 	if (one_in(o, 4))
 		add_ranges(o, m);
-	if (m->range_count > 0 || !one_in(o, 3))
+	else if (one_in(o, 4))
+		add_only(o, m);
+	if (m->range_count > 0 || m->flags & FM_WIRE_GET_ONLY || !one_in(o, 3))
 		return;
 	m->flags |= FM_WIRE_GET_TREE;
 	m->path = any_path(p, true);

@@ -230,6 +230,16 @@ static void add_ranges(struct hostile *h, struct fm_wire_get *m)
 		m->flags |= FM_WIRE_GET_VERIFY;
 }
 
+/* Connections that may be there, or more than there are. */
+static void add_only(struct hostile *h, struct fm_wire_get *m)
+{
+	m->flags |= FM_WIRE_GET_ONLY;
+	m->conns = (uint8_t)below(h, FM_WIRE_ONLY_CONNS_MAX + 1);
+	m->way_count = (uint8_t)(m->conns == 0 || one_in(h, 2));
+	m->way[0] = (struct fm_wire_way){
+		4, {10, 0, 0, (uint8_t)below(h, 4)}, {10, 0, 0, (uint8_t)below(h, 4)}};
+}
+
 static void make_get(struct hostile *h, struct fm_wire_get *m)
 {
 	*m = (struct fm_wire_get){.flags = (uint16_t)(2 + below(h, 6)),
@@ -244,6 +254,8 @@ static void make_get(struct hostile *h, struct fm_wire_get *m)
 		m->count = (uint16_t)below(h, 3);
 	else if (one_in(h, 4))
 		add_ranges(h, m);
+	else if (one_in(h, 4))
+		add_only(h, m);
 	m->exclude[0] = fm_wire_str("x*");
 	m->exclude[1] = fm_wire_str("[");
 	fill_store(h, &m->store, &m->path, false);

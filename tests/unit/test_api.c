@@ -547,10 +547,16 @@ static void test_every_mistake_is_named(void)
 		 "they need \\\"generate\\\""},
 		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"local_store\":\"s\",\"local_path\":\"x\",\"connections\":1}",
-		 "they need \\\"generate\\\""},
+		 "they need \\\"generate\\\" or \\\"discard\\\""},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"local_store\":\"s\",\"local_path\":\"x\",\"remote\":\"10.0.0.2\"}",
+		 "they need \\\"generate\\\" or \\\"discard\\\""},
 		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"discard\":true,\"connections\":1}",
-		 "no meaning"},
+		 "n9"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"discard\":true,\"device\":\"mlx5_0\",\"ranges\":[[0,1]]}",
+		 "leave no room for \\\"ranges\\\""},
 		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"discard\":true}",
 		 "n9"},

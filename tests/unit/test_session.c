@@ -1076,6 +1076,32 @@ static void test_ranges_of_whole_files(void)
 	end();
 }
 
+/* Goal: a get over connections that are not there, which its peer asks for, does not wait for ever,
+ * and names them. */
+static void test_get_over_no_such_way(void)
+{
+	struct fm_wire_msg get = { .type = FM_WIRE_GET };
+
+	begin_with_own_store();
+	engine->o.stall_ns = 10 * FM_NS_PER_S;
+	get.get = (struct fm_wire_get){.xfer = 2,
+				       .chunk = 4096,
+				       .flags = FM_WIRE_GET_TCP | FM_WIRE_GET_ONLY,
+				       .store = fm_wire_str("own"),
+				       .path = fm_wire_str("x"),
+				       .conns = 2,
+				       .way_count = 1,
+				       .way = {{4, {10, 0, 0, 1}, {10, 0, 0, 2}}}};
+	say(&get);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_FOUND);
+	for (unsigned i = 0; i < 20; i++)
+		live_on(NULL);
+	CU_ASSERT_EQUAL(aborted, EHOSTUNREACH);
+	CU_ASSERT_PTR_NOT_NULL(strstr(abort_text, "no connection for the data: "));
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
 /* Goal: findings of several verifications that end together never close the session, however slowly
  * the peer reads; it gets them all. */
 static void test_many_findings_at_once(void)
@@ -1548,6 +1574,7 @@ static const struct fm_test tests[] = {
 	{"a file of which nothing comes ends", test_file_of_which_nothing_comes},
 	{"a get whose sink is never ready ends", test_get_that_is_never_ready},
 	{"ranges are refused where a store gives whole files only", test_ranges_of_whole_files},
+	{"a get over connections that are not there ends", test_get_over_no_such_way},
 	{"many findings at once wait for room in the session", test_many_findings_at_once},
 };
 FM_TEST_MAIN("session", tests)

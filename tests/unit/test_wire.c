@@ -977,6 +977,72 @@ static void test_most_ranges(void)
 	CU_ASSERT_EQUAL(fm_wire_encode(&msg_in, encoded), 0);
 }
 
+/* Goal: which connections a get may use is said within its limits, or refused; it has its golden
+ * bytes. */
+static void test_get_only(void)
+{
+#define WAY4 "04" ONE TWO
+#define ONE  "0a000001 000000000000000000000000"
+#define TWO  "0a000002 000000000000000000000000"
+	static const struct {
+		const char *flags, *only;
+		int want;
+	} cases[] = {
+		{"0201", "02 00", 0},
+		{"0201", "40 00", 0},
+		{"0201", "00 01" WAY4, 0},
+		{"0201", "02 04" WAY4 WAY4 WAY4 WAY4, 0},
+		{"0201",
+		 "00 01 06 fe80000000000000 0000000000000001 fe80000000000000 0000000000000002",
+		 0},
+		{"0201", "00 00", -EPROTO},
+		{"0201", "41 00", -ERANGE},
+		{"0201", "00 05" WAY4 WAY4 WAY4 WAY4 WAY4, -ERANGE},
+		{"0201", "00 01 05" ONE TWO, -ERANGE},
+		{"0201", "00 01 04 0a000001 000000000000000000000001" TWO, -ERANGE},
+		{"0201", "00 01 04" ONE "0a000002 000000000000000000000001", -ERANGE},
+		{"0201", "", -EBADMSG},
+		{"0201", "00 02" WAY4, -EBADMSG},
+		{"0201", "02 00 00", -EBADMSG},
+		{"0200", "02 00", -EBADMSG},
+		{"1201", "02 00", -EPROTO},
+	};
+	uint8_t bytes[BYTES_MAX];
+	char hex[2 * BYTES_MAX];
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CU_ASSERT_EQUAL(decode_get(cases[i].flags, "0000", cases[i].only), cases[i].want);
+	CU_ASSERT_EQUAL(decode_get("0201", "0100", "0000000000000000 0000000000000000 02 00"),
+			-EPROTO);
+
+	(void)snprintf(hex, sizeof(hex), GET_HEAD, "0201", "0000", "03 01" WAY4);
+	len = from_hex(hex, bytes);
+	memset(&msg_in, 0, sizeof(msg_in));
+	msg_in.type = FM_WIRE_GET;
+	msg_in.get = (struct fm_wire_get){.flags = FM_WIRE_GET_TCP | FM_WIRE_GET_ONLY,
+					  .xfer = 4,
+					  .chunk = FM_WIRE_CHUNK_MIN,
+					  .uid = 1,
+					  .gid = 2,
+					  .store = fm_wire_str("s"),
+					  .path = fm_wire_str("f"),
+					  .conns = 3,
+					  .way_count = 1,
+					  .way = {{4, {10, 0, 0, 1}, {10, 0, 0, 2}}}};
+	CU_ASSERT_EQUAL(fm_wire_encode(&msg_in, encoded), len);
+	CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_wire_decode(bytes, len, &msg_out), 0);
+	CU_ASSERT_EQUAL(msg_out.get.conns, 3);
+	CU_ASSERT_EQUAL(msg_out.get.way_count, 1);
+	CU_ASSERT_EQUAL(memcmp(msg_out.get.way, msg_in.get.way, sizeof(msg_in.get.way[0])), 0);
+	msg_in.get.way_count = FM_WIRE_WAYS_MAX + 1;
+	CU_ASSERT_EQUAL(fm_wire_encode(&msg_in, encoded), 0);
+#undef ONE
+#undef TWO
+#undef WAY4
+}
+
 /* The string that ends a message. */
 struct last_string {
 	enum fm_wire_type type;
@@ -1312,6 +1378,7 @@ static const struct fm_test tests[] = {
 	{ "every range, flag and zero of every message is checked", test_ranges },
 	{ "ranges of a GET are checked, and so is their number", test_get_ranges },
 	{ "ranges of a GET have their golden bytes; the most of them fit", test_most_ranges },
+	{ "which connections a GET may use", test_get_only },
 	{ "strings may have their maximum and not a byte more", test_string_lengths },
 	{ "only LIST goes on after a name, and that is a name", test_list_after },
 	{ "MOVE and LINK alone have a second name, and may replace", test_second_name },

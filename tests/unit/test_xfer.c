@@ -308,9 +308,13 @@ static void test_only_these(void)
 		bool may[WAYS];
 	} rows[] = {{{.device = ""}, {true, true, true, true}},
 		    {{.device = "mlx5_0"}, {true, false, true, false}},
-		    {{.local = "10.0.1.1"}, {false, true, false, true}},
-		    {{.device = "mlx5_1", .remote = "10.0.3.2"}, {false, false, false, true}},
-		    {{.device = "mlx5_0", .local = "10.0.1.1"}, {false, false, false, false}},
+		    {{.way = {{.local = "10.0.1.1"}}, .way_count = 1}, {false, true, false, true}},
+		    {{.device = "mlx5_1", .way = {{.remote = "10.0.3.2"}}, .way_count = 1},
+		     {false, false, false, true}},
+		    {{.way = {{"10.0.0.1", "10.0.0.2"}, {"10.0.3.1", ""}}, .way_count = 2},
+		     {true, false, false, false}},
+		    {{.device = "mlx5_0", .way = {{.local = "10.0.1.1"}}, .way_count = 1},
+		     {false, false, false, false}},
 		    {{.device = "mlx5"}, {false, false, false, false}}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -364,14 +368,51 @@ static void test_so_many(void)
 	world_free(&w);
 }
 
+/* Goal: a sink that asked for a number of connections counts those that brought something, be they
+ * more than that. */
+static void test_so_many_came(void)
+{
+	struct fm_chunk c = {.len = CHUNK};
+	struct fm_moved moved;
+	struct world w;
+
+	world_new(&w, false, 4 * CHUNK, &plain_ops);
+	w.x->o.only.conns = 1;
+	for (c.seq = 0; c.seq < 4; c.seq++) {
+		c.offset = c.seq * CHUNK;
+		fm_xfer_written(w.x, &c, &ways[c.seq % 2]);
+	}
+	fm_link_moved(w.x, &moved);
+	CU_ASSERT_EQUAL(moved.bytes, 4 * CHUNK);
+	CU_ASSERT_EQUAL(moved.carriers, 2);
+	world_free(&w);
+}
+
+/* Goal: an address that names no interface is meant at any, and none that only begins like it. */
+static void test_only_address(void)
+{
+	const struct fm_conn_info at_eth0 = {.local_addr = "fe80::1%eth0"},
+				  longer = {.local_addr = "fe80::12%eth0"};
+	const struct fm_only any = {.way = {{.local = "fe80::1"}}, .way_count = 1};
+	const struct fm_only other = {.way = {{.local = "fe80::1%eth1"}}, .way_count = 1};
+
+	CU_ASSERT_TRUE(fm_only_takes(&any, &at_eth0));
+	CU_ASSERT_FALSE(fm_only_takes(&any, &longer));
+	CU_ASSERT_FALSE(fm_only_takes(&other, &at_eth0));
+}
+
 /* Goal: an error names what was asked for. */
 static void test_only_text(void)
 {
-	const struct fm_only all = {"mlx5_0", "10.0.0.1", "10.0.0.2", 2}, one = {.conns = 1};
+	const struct fm_only all = {"mlx5_0", {{"10.0.0.1", "10.0.0.2"}}, 1, 2};
+	const struct fm_only one = {.conns = 1};
+	const struct fm_only two = {.way = {{"a", "b"}, {"c", "d"}}, .way_count = 2};
 	char text[FM_ERR_TEXT_MAX], small[16];
 
 	CU_ASSERT_STRING_EQUAL(fm_only_text(&all, text, sizeof(text)),
 			       "2 connections of mlx5_0 from 10.0.0.1 to 10.0.0.2");
+	CU_ASSERT_STRING_EQUAL(fm_only_text(&two, text, sizeof(text)),
+			       "connections from a to b or from c to d");
 	CU_ASSERT_STRING_EQUAL(fm_only_text(&one, text, sizeof(text)), "1 connection");
 	CU_ASSERT_STRING_EQUAL(fm_only_text(&all, small, sizeof(small)), "2 connections o");
 }
@@ -1514,6 +1555,8 @@ static const struct fm_test tests[] = {
 	 test_read_behind_the_tree},
 	{"what one device or rail alone may carry no other connection gets", test_only_these},
 	{"so many connections carry it as were asked for", test_so_many},
+	{"connections that brought something are counted", test_so_many_came},
+	{"an address without its interface", test_only_address},
 	{"an error names what was asked for", test_only_text},
 	{"a chunk that was lost comes again with its number, and counts once",
 	 test_lost_comes_again},

@@ -89,7 +89,8 @@ struct fmove_options {
 	bool is_buffered;
 	/* put: the ID of a group of which it becomes a member; NULL: it gets its name by itself */
 	const char *group;
-	/* fmove_put_generated(): which connections alone carry it; NULL: all */
+	/* fmove_put_generated(), fmove_get_discarded(): which connections alone carry it; NULL:
+	 * all */
 	const struct fmove_only *only;
 	/*
 	 * put: > 0: it is held when all of it is there but its name: prepared() is called. When

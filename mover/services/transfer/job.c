@@ -715,6 +715,14 @@ static void say_why_not(const struct fm_job *j, char *out, size_t len)
 			       fm_words_kind[kind]);
 }
 
+static void end_unconnected(struct fm_job *j)
+{
+	char why[FM_ERR_TEXT_MAX];
+
+	say_why_not(j, why, sizeof(why));
+	fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name, why);
+}
+
 /*
  * Begins the transfer if the session has a connection that may carry it. Otherwise it waits, or
  * ends with the reason.
@@ -723,7 +731,6 @@ static void go(struct fm_job *j)
 {
 	struct fm_session *s = j->session;
 	enum fm_kind first = j->want == FM_WANT_TCP ? FM_KIND_TCP : FM_KIND_RDMA;
-	char why[FM_ERR_TEXT_MAX];
 	struct fm_err err = { 0 };
 
 	if (fm_session_is_lost(s, &err)) {
@@ -741,9 +748,7 @@ static void go(struct fm_job *j)
 			fm_job_end(j, err.code, "%s", err.text);
 			return;
 		}
-		say_why_not(j, why, sizeof(why));
-		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name,
-			   why);
+		end_unconnected(j);
 		return;
 	}
 	j->id = fm_session_new_id(s);
@@ -1126,6 +1131,10 @@ static void deadline_passed(struct fm_job *j)
 			   j->is_working ? j->engine->name : j->peer_name);
 		break;
 	case FM_JOB_COPYING:
+		if (!fm_only_is_any(&j->only) && is_stranded(j)) {
+			end_unconnected(j);
+			break;
+		}
 		fm_job_end(j, -ECONNRESET,
 			   "%s: no data connection is left, or it gave the transfer up",
 			   j->peer_name);

@@ -244,6 +244,10 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 int fm_job_make_xfer(struct fm_job *j);
 /* Room for so many ranges, to be filled in. -ENOMEM. */
 int fm_job_make_ranges(struct fm_job *j, size_t count, struct fm_err *err);
+/* Which connections alone may carry it: to the source; from the sink, where there is a flag ONLY.
+ * -EHOSTUNREACH, -E2BIG and *err: that cannot be said. */
+int fm_job_tell_only(const struct fm_job *j, struct fm_wire_get *get, struct fm_err *err);
+void fm_job_take_only(struct fm_job *j, const struct fm_wire_get *get);
 /* Its chunks go through memory beside the slots (beside.h): they are small then. */
 bool fm_job_is_beside(const struct fm_job *j);
 void fm_job_limit_chunk(struct fm_job *j);

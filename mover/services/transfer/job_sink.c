@@ -53,13 +53,18 @@ void fm_job_sink_start(struct fm_job *j)
 	uint8_t ranges[FM_WIRE_GET_RANGES_MAX * FM_WIRE_RANGE_LEN];
 	struct fm_wire_msg m = { .type = FM_WIRE_GET };
 	struct fm_wire_get *g = &m.get;
+	struct fm_err err = { 0 };
 
+	if (fm_job_tell_only(j, g, &err) < 0) {
+		fm_job_fail(j, &err);
+		return;
+	}
 	j->is_durable = j->durability != FM_DURABILITY_MEMORY;
 	fm_job_limit_chunk(j);
 	/* It must be there before the first chunk, which may overtake FOUND but not READY. */
 	if (!is_begun_first(j) && fm_job_make_xfer(j) < 0)
 		return;
-	g->flags = (uint16_t)((is_begun_first(j) && !j->is_tree ? FM_WIRE_GET_RESUME : 0) |
+	g->flags |= (uint16_t)((is_begun_first(j) && !j->is_tree ? FM_WIRE_GET_RESUME : 0) |
 			      (j->accepts_corrupt ? FM_WIRE_GET_ACCEPT_CORRUPT : 0) |
 			      (j->is_ordered	     ? FM_WIRE_GET_ORDERED
 			       : fm_job_is_beside(j) ? FM_WIRE_GET_WINDOW

@@ -278,6 +278,7 @@ void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 		j->want = FM_WANT_TCP;
 	else if (!(m->flags & FM_WIRE_GET_TCP))
 		j->want = FM_WANT_RDMA;
+	fm_job_take_only(j, m);
 	if (m->flags & FM_WIRE_GET_TREE && get_tree(j, m) < 0)
 		return;
 	if (m->range_count > 0 && get_ranges(j, m) < 0)

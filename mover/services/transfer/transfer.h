@@ -66,7 +66,7 @@ struct fm_job_opts {
 	size_t range_count;
 	/* ranges: what is kept of blocks that they cover in part is compared, too */
 	bool is_verified;
-	struct fm_only only;		/* put: which connections may carry it */
+	struct fm_only only;		/* no tree, no ranges: which connections may carry it */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
 	/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL
 	 * (link.h) */
