@@ -27,6 +27,8 @@ void fm_check_security(const struct fm_facts_set *set,
 		       struct fm_findings *out); /* modes of keys and stores */
 void fm_check_pairs(const struct fm_facts_set *set,
 		    struct fm_findings *out); /* both ends of a cable */
+void fm_check_forward(const struct fm_facts_set *set,
+		      struct fm_findings *out); /* who passes on for others, and drops it */
 
 /* All of them, in this order. */
 void fm_check_all(const struct fm_facts_set *set, struct fm_findings *out);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collect_netlink - addresses, routes and rules, from the kernel's routing socket. Only dumps are
- * asked for. See collect_priv.h.
+ * collect_netlink - addresses, routes and rules, from the kernel's routing socket, and what becomes
+ * of packets that the node forwards, from nf_tables. Only dumps are asked for. See collect_priv.h.
  */
 #include "mover/facts/collect_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/fib_rules.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdlib.h>
@@ -23,19 +26,29 @@
 
 typedef void take_fn(struct fm_collect *c, const struct nlmsghdr *head);
 
-static int ask(int fd, int type, uint8_t family)
+/* What is dumped. Of either protocol the body of a request begins with a family. */
+struct asked {
+	int protocol; /* NETLINK_ROUTE, NETLINK_NETFILTER */
+	int type;
+	uint8_t family;
+	take_fn *take;
+};
+
+static int ask(int fd, const struct asked *asked)
 {
 	struct {
 		struct nlmsghdr head;
-		struct rtmsg body; /* the kernel takes it for a dump of anything */
+		struct rtmsg body; /* the routing socket takes it for a dump of anything */
 	} request = {
-		.head = { .nlmsg_len = sizeof(request),
-			  .nlmsg_type = (uint16_t)type,
+		.head = { .nlmsg_len = NLMSG_LENGTH(asked->protocol == NETLINK_NETFILTER
+							    ? sizeof(struct nfgenmsg)
+							    : sizeof(request.body)),
+			  .nlmsg_type = (uint16_t)asked->type,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.body = { .rtm_family = family },
+		.body = { .rtm_family = asked->family },
 	};
 
-	return send(fd, &request, sizeof(request), 0) < 0 ? -errno : 0;
+	return send(fd, &request, request.head.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
 /* 1: there is more to come; 0: that was all. */
@@ -55,10 +68,10 @@ static int take_piece(struct fm_collect *c, char *piece, size_t len, take_fn *ta
 	return 1;
 }
 
-static int dump(struct fm_collect *c, int type, uint8_t family, take_fn *take)
+static int dump(struct fm_collect *c, const struct asked *asked)
 {
 	const struct timeval wait = { .tv_sec = WAIT_S };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), ret;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, asked->protocol), ret;
 	char *piece = malloc(REPLY_MAX);
 	ssize_t n;
 
@@ -66,13 +79,13 @@ static int dump(struct fm_collect *c, int type, uint8_t family, take_fn *take)
 	if (ret == 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0)
 		ret = -errno;
 	if (ret == 0)
-		ret = ask(fd, type, family);
+		ret = ask(fd, asked);
 	if (ret == 0)
 		ret = 1;
 	for (unsigned i = 0; ret == 1 && i < PIECES_MAX; i++) {
 		n = recv(fd, piece, REPLY_MAX, 0);
 		if (n > 0)
-			ret = take_piece(c, piece, (size_t)n, take);
+			ret = take_piece(c, piece, (size_t)n, asked->take);
 		else if (errno != EINTR)
 			ret = n < 0 ? -errno : -EBADMSG;
 	}
@@ -187,27 +200,108 @@ static void take_rule(struct fm_collect *c, const struct nlmsghdr *head)
 		c->facts->node.rules.n++;
 }
 
+/* A chain of the table of IPv4, or of both families, that packets come to which are forwarded. */
+static bool is_of_forward(uint8_t family, const struct rtattr *hook)
+{
+	const struct rtattr *number_at;
+
+	if ((family != NFPROTO_IPV4 && family != NFPROTO_INET) || !hook)
+		return false;
+	number_at = attribute(RTA_DATA(hook), RTA_PAYLOAD(hook), NFTA_HOOK_HOOKNUM,
+			      sizeof(uint32_t));
+	return number_at && ntohl(number(number_at, 0)) == NF_INET_FORWARD;
+}
+
+/* One that drops is enough. A nested attribute may have a flag in its type. */
+static void take_chain(struct fm_collect *c, const struct nlmsghdr *head)
+{
+	const struct nfgenmsg *m = NLMSG_DATA(head);
+	size_t len = head->nlmsg_len - NLMSG_LENGTH(sizeof(*m));
+	const struct rtattr *at, *hook, *policy;
+
+	if (head->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWCHAIN) ||
+	    head->nlmsg_len < NLMSG_LENGTH(sizeof(*m)))
+		return;
+	at = (const struct rtattr *)(const void *)((const char *)m + NLMSG_ALIGN(sizeof(*m)));
+	hook = attribute(at, len, NFTA_CHAIN_HOOK | NLA_F_NESTED, 0);
+	if (!hook)
+		hook = attribute(at, len, NFTA_CHAIN_HOOK, 0);
+	policy = attribute(at, len, NFTA_CHAIN_POLICY, sizeof(uint32_t));
+	if (is_of_forward(m->nfgen_family, hook) && policy &&
+	    ntohl(number(policy, NF_ACCEPT)) == NF_DROP)
+		fm_fact_text(&c->facts->node.forward_policy, FM_FACT_TEXT, "drop");
+}
+
+/* To ask loads what is a module, and nothing is to be changed. A kernel without modules has none.
+ */
+static bool would_load(const struct fm_collect *c)
+{
+	char *modules;
+	bool is_missing = false;
+
+	if (fm_collect_file(c, &modules, "/proc/modules") < 0)
+		return false;
+	is_missing = !strstr(modules, "nf_tables ");
+	free(modules);
+	return is_missing;
+}
+
+static void forward_policy(struct fm_collect *c)
+{
+	struct fm_fact *policy = &c->facts->node.forward_policy;
+	char names[FM_COLLECT_LINE_MAX];
+	int ret;
+
+	if (*c->root) {
+		fm_fact_unknown(policy, "read from files; only the kernel says it");
+		return;
+	}
+	if (c->facts->node.forwards.is_known && !fm_fact_is_true(&c->facts->node.forwards)) {
+		fm_fact_drop(policy); /* and nobody needs to know it */
+		return;
+	}
+	if (c->options->is_within_daemon || geteuid() != 0) {
+		fm_fact_unknown(policy, "the kernel tells root alone, so sudo fmove doctor there");
+		return;
+	}
+	if (would_load(c)) {
+		fm_fact_unknown(policy, "nf_tables is not loaded, and asking would load it");
+		return;
+	}
+	if (fm_collect_line(c, names, "/proc/net/ip_tables_names") == 0 && names[0]) {
+		fm_fact_unknown(policy, "iptables-legacy has tables, which are not read");
+		return;
+	}
+	fm_fact_text(policy, FM_FACT_TEXT, "accept");
+	ret = dump(c, &(struct asked){ NETLINK_NETFILTER,
+				       NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETCHAIN, AF_UNSPEC,
+				       take_chain });
+	if (ret < 0)
+		fm_collect_failed(policy, ret, "the chains of nf_tables");
+}
+
 void fm_collect_netlink(struct fm_collect *c)
 {
 	struct fm_facts *f = c->facts;
 	int ret;
 
+	forward_policy(c);
 	if (*c->root) {
 		fm_fact_unknown(&f->addresses_read, "read from files; only the kernel says it");
 		fm_fact_unknown(&f->routes_read, "read from files; only the kernel says it");
 		fm_fact_unknown(&f->node.rules, "read from files; only the kernel says it");
 		return;
 	}
-	ret = dump(c, RTM_GETADDR, AF_UNSPEC, take_address);
+	ret = dump(c, &(struct asked){ NETLINK_ROUTE, RTM_GETADDR, AF_UNSPEC, take_address });
 	fm_fact_number(&f->addresses_read, 1);
 	if (ret < 0)
 		fm_collect_failed(&f->addresses_read, ret, "addresses");
-	ret = dump(c, RTM_GETROUTE, AF_UNSPEC, take_route);
+	ret = dump(c, &(struct asked){ NETLINK_ROUTE, RTM_GETROUTE, AF_UNSPEC, take_route });
 	fm_fact_number(&f->routes_read, 1);
 	if (ret < 0)
 		fm_collect_failed(&f->routes_read, ret, "routes");
 	fm_fact_number(&f->node.rules, 0);
-	ret = dump(c, RTM_GETRULE, AF_INET, take_rule);
+	ret = dump(c, &(struct asked){ NETLINK_ROUTE, RTM_GETRULE, AF_INET, take_rule });
 	if (ret < 0)
 		fm_collect_failed(&f->node.rules, ret, "rules");
 	else

@@ -188,6 +188,7 @@ void fm_collect_node(struct fm_collect *c)
 	gpu(c);
 	processors(c);
 	fm_collect_number(c, &n->io_uring_disabled, "/proc/sys/kernel/io_uring_disabled");
+	fm_collect_number(c, &n->forwards, "/proc/sys/net/ipv4/ip_forward");
 	fm_collect_number(c, &n->rp_filter, "/proc/sys/net/ipv4/conf/all/rp_filter");
 	fm_collect_number(c, &n->arp_ignore, "/proc/sys/net/ipv4/conf/all/arp_ignore");
 	fm_collect_number(c, &n->arp_announce, "/proc/sys/net/ipv4/conf/all/arp_announce");

@@ -225,7 +225,9 @@ static void conclude(struct probe *p)
 	else if (p->small_answers >= ENOUGH)
 		fm_fact_number(passes, false);
 	else
-		fm_fact_unknown(passes, "its peer answers no datagram, not a small one");
+		fm_fact_unknown(passes, "its peer answers no datagram to UDP port %u, not a small "
+					"one: a firewall, or a program that listens there",
+				CLOSED_PORT);
 	(void)close(p->large_fd); /* nothing is left to be sent */
 	(void)close(p->small_fd);
 }

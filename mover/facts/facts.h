@@ -58,7 +58,7 @@ struct fm_facts_node {
 	struct fm_fact name, read_ms, fmove, kernel, machine, product, memory_bytes,
 		huge_pages_bytes, cpus, governor, governor_driver, io_uring_disabled,
 		network_manager, netplan, rules, rp_filter, arp_ignore, arp_announce, interval_ms,
-		page_cache_bytes, free_bytes, gpu;
+		page_cache_bytes, free_bytes, gpu, forwards, forward_policy;
 };
 
 struct fm_facts_daemon {

@@ -38,7 +38,7 @@ static const struct fm_facts_row node_rows[] = {
 	BOOL(node, network_manager), BOOL(node, netplan), NUMBER(node, rules),
 	NUMBER(node, rp_filter), NUMBER(node, arp_ignore), NUMBER(node, arp_announce),
 	NUMBER(node, interval_ms), NUMBER(node, page_cache_bytes), NUMBER(node, free_bytes),
-	TEXT(node, gpu), END,
+	TEXT(node, gpu), BOOL(node, forwards), TEXT(node, forward_policy), END,
 };
 
 static const struct fm_facts_row daemon_rows[] = {

@@ -55,6 +55,25 @@ within ip address flush dev $a
 within ip address flush dev $b
 within ip rule del from 10.1.2.3 table 101
 
+# What becomes of packets that are passed on, if no rule says it: known to root, of a node that passes on any.
+save() {
+	within fmove doctor --save - --config "$dir/nothing" --socket "$dir/nobody" >saved
+}
+within sysctl -qw net.ipv4.ip_forward=0
+save
+has '"forwards":false,"forward_policy":{"unknown":""}'
+if within sysctl -qw net.ipv4.ip_forward=1 && within iptables -P FORWARD DROP 2>err; then
+	save
+	has '"forwards":true,"forward_policy":"drop"'
+	within iptables -P FORWARD ACCEPT
+	save
+	has '"forwards":true,"forward_policy":"accept"'
+	within setpriv --reuid 65534 --clear-groups "$FMOVE_BIN/fmove" doctor --save - --config "$dir/nothing" --socket "$dir/nobody" >saved
+	has '"forward_policy":{"unknown":"the kernel tells root alone'
+else
+	echo "not tried: the policy of a firewall (no iptables here)"
+fi
+
 # Half a port, where nothing manages the network.
 sed 's/"netplan":true/"netplan":false/' "$facts/many_findings.json" >half
 fmove doctor --from half | sed -n '/half-port/,/^$/p' | mends >lines
