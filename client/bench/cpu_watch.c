@@ -56,7 +56,8 @@ static int read_pipe(int fd, char *out, size_t cap)
  * Into a pipe, of which nothing is read before the end: a peer that has more to say than fits waits
  * until the time is over, while a file would take all of it.
  */
-int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, struct fm_err *err)
+int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, uint64_t *bytes,
+	       struct fm_err *err)
 {
 	const struct fmove_name name = {peer, FM_CONFIG_BENCH_STORE, "cpu"};
 	const struct fmove_options opts = {.timeout_ms = FM_CPU_ASK_MS};
@@ -65,12 +66,14 @@ int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, st
 	struct fmove_error why;
 	int ends[2], ret;
 
+	*bytes = 0;
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return fm_err_sys(err, -errno, "make a pipe");
 	ret = fmove_get(conn, ends[1], &name, &opts, &result, &why);
 	if (ret < 0) {
 		(void)fm_err_set(err, ret, "%s", why.text);
 	} else {
+		*bytes = result.bytes;
 		ret = read_pipe(ends[0], text, sizeof(text));
 		if (ret >= 0)
 			ret = fm_cpu_time_parse(text, (size_t)ret, out);
@@ -83,12 +86,21 @@ int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, st
 	return ret;
 }
 
+static void ask(struct fm_cpu_watch *w, struct fm_cpu_time *out)
+{
+	uint64_t bytes;
+
+	(void)fm_cpu_ask(w->conn, w->peer, out, &bytes, &w->why_there);
+	w->asked_bytes += bytes;
+}
+
 void fm_cpu_watch_begin(struct fm_cpu_watch *w)
 {
 	fm_err_clear(&w->why_here);
 	fm_err_clear(&w->why_there);
+	w->asked_bytes = 0;
 	if (w->conn)
-		(void)fm_cpu_ask(w->conn, w->peer, &w->there, &w->why_there);
+		ask(w, &w->there);
 	if (w->pid == 0)
 		(void)fm_err_set(&w->why_here, -ESRCH, "which process fmoved is was not said");
 	else
@@ -132,6 +144,7 @@ void fm_cpu_watch_end(struct fm_cpu_watch *w, struct fm_bench_path *path)
 	if (!w->conn)
 		return;
 	if (w->why_there.code == 0)
-		(void)fm_cpu_ask(w->conn, w->peer, &now, &w->why_there);
+		ask(w, &now);
+	path->asked_bytes += w->asked_bytes;
 	add(&path->there, &w->there, &now, &w->why_there);
 }

@@ -23,13 +23,15 @@ struct fm_cpu_watch {
 	/* fm_cpu_watch's own: */
 	struct fm_cpu_time here, there;
 	struct fm_err why_here, why_there;
+	uint64_t asked_bytes;
 };
 
 /* Who listens at the local API's socket; 0: nobody, or he does not say. */
 pid_t fm_cpu_daemon(void);
 
-/* What a peer's processors did, by its own word. -errno and *err. */
-int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, struct fm_err *err);
+/* What a peer's processors did, by its own word, and in how many bytes. -errno and *err. */
+int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, uint64_t *bytes,
+	       struct fm_err *err);
 
 void fm_cpu_watch_begin(struct fm_cpu_watch *watch);
 /* Added to what the path has already. */

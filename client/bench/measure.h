@@ -17,7 +17,7 @@
 #include "client/bench/stats.h"
 
 #define FM_BENCH_VERSION      2 /* documents of version 1 are read, too */
-#define FM_BENCH_PATHS_MAX    256u
+#define FM_BENCH_PATHS_MAX    512u
 #define FM_BENCH_REPEATS_MAX  32u
 #define FM_BENCH_COUNTERS_MAX 256u
 #define FM_BENCH_RAILS_MAX    32u
@@ -106,6 +106,7 @@ struct fm_bench_path {
 	uint64_t rdma_bytes, tcp_bytes;	 /* which transport carried what */
 	struct fm_bench_rail rails[FM_BENCH_RAILS_MAX]; /* and which rails, warming up included */
 	unsigned rail_count;
+	uint64_t asked_bytes; /* that the peer told of its processors; not in a document */
 	/* by TCP from this machine meanwhile, again, again though they had come; 0: not known */
 	uint64_t segments_sent, segments_again, segments_needless;
 	bool is_cached, is_throttled;	 /* as seen while it was measured */

@@ -248,24 +248,35 @@ static bool is_of(const struct fm_bench_only *o, bool is_rdma, const struct fm_b
 
 int fm_rails_prove(const struct fm_bench_path *p, struct fm_err *err)
 {
-	uint64_t bytes = p->rdma_bytes + p->tcp_bytes, sent = 0;
+	const bool is_receive = p->op == FM_BENCH_RECEIVE;
+	uint64_t bytes = p->rdma_bytes + p->tcp_bytes, sum = 0;
+	uint64_t told = is_receive ? p->asked_bytes : 0;
 
 	for (unsigned i = 0; i < p->rail_count; i++) {
 		const struct fm_bench_rail *r = &p->rails[i];
+		uint64_t moved = is_receive ? r->received : r->sent;
 
-		if (is_of(&p->only, p->kind == FM_BENCH_RDMA, r))
-			sent += r->sent;
-		else if (r->sent > 0)
+		if (is_of(&p->only, p->kind == FM_BENCH_RDMA, r)) {
+			sum += moved;
+			continue;
+		}
+		if (moved > told)
 			return fm_err_set(err, -EPROTO,
-					  "%llu bytes went over %s %s - %s meanwhile: another "
+					  "%llu bytes %s over %s %s - %s meanwhile: another "
 					  "transfer ran, or the rail was not kept to",
-					  (unsigned long long)r->sent, r->device, r->local,
-					  r->remote);
+					  (unsigned long long)moved, is_receive ? "came" : "went",
+					  r->device, r->local, r->remote);
+		told -= moved;
 	}
-	if (sent < bytes)
+	if (sum < bytes)
 		return fm_err_set(err, -EPROTO,
 				  "its rails carried %llu of %llu bytes: a connection ended "
 				  "meanwhile",
-				  (unsigned long long)sent, (unsigned long long)bytes);
+				  (unsigned long long)sum, (unsigned long long)bytes);
+	if (is_receive && p->only.connections > 0 && p->connections > p->only.connections)
+		return fm_err_set(err, -EPROTO,
+				  "%u connections carried it, not %u: one ended meanwhile, or the "
+				  "peer did not keep to so many",
+				  p->connections, p->only.connections);
 	return 0;
 }

@@ -51,8 +51,9 @@ void fm_rails_growth(const struct fm_rails *before, const struct fm_rails *after
 		     struct fm_bench_path *path);
 
 /*
- * Whether those that alone were to send did, all that was moved, and no other did. -EPROTO: by the
- * daemon's counters it was otherwise.
+ * Whether those that alone were to carry it did, all that was moved, and no other did. What a peer
+ * told of its processors may have come over any. -EPROTO: by the daemon's counters it was
+ * otherwise.
  */
 int fm_rails_prove(const struct fm_bench_path *path, struct fm_err *err);
 

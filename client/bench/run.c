@@ -301,7 +301,7 @@ static int measure_transport(struct fm_run *run, const struct fm_wire_opts *o, s
 	return wire_path(run, o, FM_BENCH_SEND, true, NULL, NULL, err);
 }
 
-/* Some of its connections alone: what is sent, since only who sends can be told to keep to them. */
+/* Some of its connections alone, in both directions. One that does not work is told once. */
 static int measure_part(struct fm_run *run, const struct fm_wire_opts *o,
 			const struct fm_bench_only *only, struct fm_err *err)
 {
@@ -310,10 +310,14 @@ static int measure_part(struct fm_run *run, const struct fm_wire_opts *o,
 					 .remote = only->remote[0] ? only->remote : NULL,
 					 .connections = only->connections};
 	struct fm_wire_opts part = *o;
+	int ret;
 
 	part.only = &names;
-	part.sizes[0] = 0; /* of more, or other, connections */
-	return wire_path(run, &part, FM_BENCH_SEND, false, NULL, only, err);
+	part.sizes[0] = part.sizes[1] = 0; /* of more, or other, connections */
+	ret = wire_path(run, &part, FM_BENCH_SEND, false, NULL, only, err);
+	if (ret < 0 || has_last_failed(run))
+		return ret;
+	return wire_path(run, &part, FM_BENCH_RECEIVE, false, NULL, only, err);
 }
 
 static bool is_asked(const struct fm_rails_wanted *w)

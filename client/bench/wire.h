@@ -22,7 +22,7 @@ struct fm_wire_opts {
 	const char *peer;
 	enum fm_bench_kind kind; /* FM_BENCH_PUT: `transport`, else that which the kind names */
 	enum fmove_transport transport;
-	/* of what is made up and sent: which connections alone carry it; NULL: any */
+	/* of what is made up: which connections alone carry it; NULL: any */
 	const struct fmove_only *only;
 	int fd; /* > 0: what is sent is this file, of file_bytes; else it is made up */
 	uint64_t file_bytes;

@@ -47,34 +47,44 @@ refuses() {
 	[ $got -eq "$wanted" ] || bad "$*: status $got, not $wanted: $(cat err)"
 	grep -qE -- "$pattern" err || bad "$*: no \"$pattern\" in: $(cat err)"
 }
-# senders: of the document of one path, the devices over which something was sent. What is received meanwhile is the peer's account
-# of its processors.
-senders() {
-	sed 's/"facts":.*//' out | grep -o '"kind":"tcp","device":"[^}]*}' | grep -v '"sent_bytes":0,' | sed 's/.*"device":"\([^"]*\)".*/\1/' | tr '\n' ' ' |
-		sed 's/ $//'
+# carriers OP COUNTER: of the paths in the document, of those of this OP, the devices over which 64 KiB and more were counted. Less of what
+# is received is the peer's account of its processors.
+carriers() {
+	sed 's/"facts":.*//' out | sed 's/"kind":"tcp","op":/\n&/g' | grep "\"op\":\"$1\"" | grep -o '"kind":"tcp","device":"[^}]*}' |
+		grep -E "\"$2\":[0-9]{6,}" | sed 's/.*"device":"\([^"]*\)".*/\1/' | tr '\n' ' ' | sed 's/ $//'
 }
-# sent WIRE: bytes over it since the nodes began.
+# sent WIRE, received WIRE: bytes over it since the nodes began.
 sent() {
 	node_rails "$dir/n1" tcp | grep "10.84.$1" | sed 's/.*"sent_bytes":\([0-9]*\).*/\1/'
 }
-# only WIRE: since `before` of both wires that one carried something, and the other nothing.
+received() {
+	node_rails "$dir/n1" tcp | grep "10.84.$1" | sed 's/.*"received_bytes":\([0-9]*\).*/\1/'
+}
+look() {
+	before=(0 "$(sent 1)" "$(sent 2)")
+	had=(0 "$(received 1)" "$(received 2)")
+}
+# only WIRE: since look() that one carried something both ways, and the other nothing but what a peer says of its processors.
 only() {
 	[ "$(sent "$1")" -gt "${before[$1]}" ] || bad "w$1 carried nothing"
 	[ "$(sent $((3 - $1)))" -eq "${before[3 - $1]}" ] || bad "w$((3 - $1)) carried something"
+	[ "$(received "$1")" -ge $((had[$1] + 4194304)) ] || bad "nothing came over w$1"
+	[ "$(received $((3 - $1)))" -lt $((had[3 - $1] + 1048576)) ] || bad "something came over w$((3 - $1))"
 }
 
 # By its device, an address at either end, its number; the document says which.
 for way in "1 --device w1" "2 --device w2" "1 --rail 10.84.1.1" "2 --rail 10.84.2.2"; do
-	before=(0 "$(sent 1)" "$(sent 2)")
+	look
 	# shellcheck disable=SC2086
 	invalid tcp ${way#* } --json
 	only "${way%% *}"
-	[ "$(grep -o '"op":"[a-z]*"' out)" = '"op":"send"' ] || bad "$way: not one row of what is sent: $(head -c 1500 out)"
-	[ "$(senders)" = "w${way%% *}" ] || bad "$way: \"$(senders)\" sent: $(head -c 1500 out)"
+	[ "$(grep -o '"op":"[a-z]*"' out | tr -d '\n')" = '"op":"send""op":"receive"' ] || bad "$way: not a row each way: $(head -c 1500 out)"
+	[ "$(carriers send sent_bytes)" = "w${way%% *}" ] || bad "$way: \"$(carriers send sent_bytes)\" sent: $(head -c 1500 out)"
+	[ "$(carriers receive received_bytes)" = "w${way%% *}" ] || bad "$way: \"$(carriers receive received_bytes)\" received: $(head -c 1500 out)"
 done
 grep -q '"only":{"local":"10.84.2.1","remote":"10.84.2.2"}' out || bad "a rail is not named: $(head -c 1500 out)"
 first=$(node_rails "$dir/n1" tcp | head -n 1 | grep -o '10\.84\.[12]' | head -n 1)
-before=(0 "$(sent 1)" "$(sent 2)")
+look
 invalid tcp --rail 1
 only "${first##*.}"
 grep -q "^tcp send n2 over $first.1 - $first.2 " out || bad "the table: $(cat out)"
@@ -83,23 +93,26 @@ grep -q "^tcp send n2 over $first.1 - $first.2 " out || bad "the table: $(cat ou
 for n in 1 2 3; do
 	invalid tcp --connections $n --json
 	grep -q "\"only\":{\"connections\":$n}" out || bad "$n connections: $(head -c 1500 out)"
-	carried=$(grep -o '"connections":[0-9]*,"rdma_bytes"' out | tr -dc 0-9)
-	[ "$carried" -ge 1 ] && [ "$carried" -le $n ] || bad "$carried connections carried it, not $n"
+	carried=$(grep -o '"connections":[0-9]*,"rdma_bytes"' out | grep -o '[0-9][0-9]*')
+	[ "$(wc -l <<< "$carried")" = 2 ] || bad "$n connections: not a row each way: $(head -c 1500 out)"
+	for carriers in $carried; do
+		[ "$carriers" -ge 1 ] && [ "$carriers" -le $n ] || bad "$carriers connections carried it, not $n"
+	done
 done
 
-before=(0 "$(sent 1)" "$(sent 2)")
+look
 invalid tcp --device w2 --connections 2
 only 2
 
-# By default all together first, then each device, and 1, 2, ... connections. Both rails have one device each.
+# By default all together first, then each device, and 1, 2, ... connections, each both ways. Both rails have one device each.
 invalid tcp --json
-[ "$(grep -o '"only":{[^}]*}' out | tr '\n' ' ')" = \
-	'"only":{"device":"w1"} "only":{"device":"w2"} "only":{"connections":1} "only":{"connections":2} ' ] ||
-	[ "$(grep -o '"only":{[^}]*}' out | tr '\n' ' ')" = \
-		'"only":{"device":"w2"} "only":{"device":"w1"} "only":{"connections":1} "only":{"connections":2} ' ] ||
-	bad "rows: $(grep -o '"only":{[^}]*}' out)"
-[ "$(grep -o '"op":"[a-z]*"' out | tr -d '\n')" = \
-	'"op":"send""op":"receive""op":"both""op":"send""op":"send""op":"send""op":"send""op":"send"' ] || bad "rows: $(grep -o '"op":"[a-z]*"' out)"
+first='"only":{"device":"w1"}' second='"only":{"device":"w2"}'
+numbers='"only":{"connections":1} "only":{"connections":1} "only":{"connections":2} "only":{"connections":2} '
+rows=$(grep -o '"only":{[^}]*}' out | tr '\n' ' ')
+[ "$rows" = "$first $first $second $second $numbers" ] || [ "$rows" = "$second $second $first $first $numbers" ] || bad "rows: $rows"
+part='"op":"send""op":"receive"'
+[ "$(grep -o '"op":"[a-z]*"' out | tr -d '\n')" = "$part\"op\":\"both\"\"op\":\"send\"$part$part$part$part" ] ||
+	bad "rows: $(grep -o '"op":"[a-z]*"' out)"
 invalid tcp --csv
 head -n 1 out | grep -q ',only_device,only_local,only_remote,only_connections$' || bad "csv: $(head -n 1 out)"
 grep -q ',"w1","","",0$' out || bad "csv: $(cat out)"

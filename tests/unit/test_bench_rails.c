@@ -181,6 +181,45 @@ static void test_prove(void)
 	CU_ASSERT_EQUAL(fm_rails_prove(&p, &err), -EPROTO);
 }
 
+/* Goal: of what came, the same is proved by what was received; a peer's account of its processors
+ * may have come over any rail, and no byte more. */
+static void test_prove_received(void)
+{
+	struct fm_rails before = rails_of(&a0, &b0, &t0), after = before;
+	struct fm_bench_path p = {.kind = FM_BENCH_RDMA,
+				  .op = FM_BENCH_RECEIVE,
+				  .rdma_bytes = 1000,
+				  .asked_bytes = 7};
+	struct fm_err err = {0};
+
+	strcpy(p.only.device, "mlx5_1");
+	after.at[0].sent += 5000; /* says nothing of what came */
+	after.at[1].received += 1000;
+	after.at[0].received += 3;
+	after.at[2].received += 4;
+	fm_rails_growth(&before, &after, &p);
+	CU_ASSERT_EQUAL(fm_rails_prove(&p, &err), 0);
+	after.at[2].received += 1;
+	fm_rails_growth(&before, &after, &p);
+	CU_ASSERT_EQUAL(fm_rails_prove(&p, &err), -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "5 bytes came over eth0 10.0.0.1 - 10.0.0.2"));
+	after.at[2].received -= 1;
+
+	after.at[1].received -= 1;
+	fm_rails_growth(&before, &after, &p);
+	CU_ASSERT_EQUAL(fm_rails_prove(&p, &err), -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "999 of 1000 bytes"));
+	after.at[1].received += 1;
+
+	fm_rails_growth(&before, &after, &p);
+	p.only.connections = 2;
+	p.connections = 2;
+	CU_ASSERT_EQUAL(fm_rails_prove(&p, &err), 0);
+	p.connections = 3;
+	CU_ASSERT_EQUAL(fm_rails_prove(&p, &err), -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "3 connections carried it, not 2"));
+}
+
 /* Goal: rails that are down count for nothing; what is sealed in two ways is one rail. */
 static void test_of_status(void)
 {
@@ -241,6 +280,7 @@ static const struct fm_test tests[] = {
 	{"what is asked for is found", test_pick},
 	{"what is not there is told", test_pick_none},
 	{"the counters prove it", test_prove},
+	{"and of what is received", test_prove_received},
 	{"of a status those that are up", test_of_status},
 	{"a part is no stage", test_no_stage},
 };
