@@ -211,6 +211,8 @@ static void buffer_read(struct fm_file *file, const struct fm_lane_io *lane, str
 	fm_done_list_add(lane->done, io, (int64_t)len);
 }
 
+/* What has no room is dropped: a chunk may come before the size of the file, and only the two
+ * sizes together say what is wrong. Such a file is not published. */
 static void buffer_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	const struct buffer_file *f = file_of(file);
@@ -218,11 +220,15 @@ static void buffer_write(struct fm_file *file, const struct fm_lane_io *lane, st
 
 	if (fits)
 		memcpy(f->at + io->offset, io->buf, io->len);
-	fm_done_list_add(lane->done, io, fits ? (int64_t)io->len : -EFBIG);
+	fm_done_list_add(lane->done, io, (int64_t)io->len);
 }
 
-static int too_small(const struct buffer_file *f, uint64_t size, struct fm_err *err)
+static int buffer_check_size(const struct fm_file *file, uint64_t size, struct fm_err *err)
 {
+	const struct buffer_file *f = fm_container_of(file, struct buffer_file, file);
+
+	if (size <= f->len)
+		return 0;
 	return fm_err_set(err, -EFBIG, "the file has %llu bytes, the part of the buffer %llu",
 			  (unsigned long long)size, (unsigned long long)f->len);
 }
@@ -232,7 +238,7 @@ static int buffer_publish(struct fm_file *file, uint64_t size, const struct fm_a
 {
 	(void)attr;
 	(void)is_durable;
-	return size > file_of(file)->len ? too_small(file_of(file), size, err) : 0;
+	return buffer_check_size(file, size, err);
 }
 
 static void buffer_discard(struct fm_file *file)
@@ -253,6 +259,7 @@ static const struct fm_file_ops source_ops = {
 
 static const struct fm_file_ops sink_ops = {
 	.write = buffer_write,
+	.check_size = buffer_check_size,
 	.publish = buffer_publish,
 	.discard = buffer_discard,
 	.close = buffer_close,

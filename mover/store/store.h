@@ -146,6 +146,12 @@ struct fm_file_ops {
 	int (*make_room)(struct fm_file *file, uint64_t size, struct fm_err *err);
 
 	/*
+	 * Any thread, sink only, quick: whether it takes a file of so many bytes: -EFBIG, with both
+	 * sizes. NULL: as large as it may be.
+	 */
+	int (*check_size)(const struct fm_file *file, uint64_t size, struct fm_err *err);
+
+	/*
 	 * Worker, sink only, beside writes and log(), not beside itself: read again what begin()
 	 * said is there, from the disk and not from memory where that can be. *part: its
 	 * contributions to the CRC of the whole. NULL: as begin.

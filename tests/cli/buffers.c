@@ -102,7 +102,7 @@ static void move_memory(size_t len)
 	const struct fmove_name name = name_of("memory");
 	struct fmove_result result;
 	struct fmove_error err;
-	char *to = malloc(len + 1);
+	char *to = malloc(len + 1), want[96];
 
 	if (!to)
 		abort();
@@ -113,7 +113,10 @@ static void move_memory(size_t len)
 		wrong("get memory", &err);
 	if (memcmp(to, file, len) != 0 || to[len] != (char)0xee)
 		wrong("memory that came is another", NULL);
-	if (len > 0 && fmove_get_memory(conn, to, len - 1, &name, NULL, &result, &err) != -EFBIG)
+	(void)snprintf(want, sizeof(want), "%zu bytes came for memory of %zu", len, len - 1);
+	if (len > 0 &&
+	    (fmove_get_memory(conn, to, len - 1, &name, NULL, &result, &err) != -EFBIG ||
+	     !strstr(err.text, want)))
 		wrong("too little memory", &err);
 	free(to);
 }
@@ -128,6 +131,21 @@ static void refused(const struct fmove_part *part, bool is_put, int code)
 
 	if (ret != code || err.code != code || !err.text[0])
 		wrong("a part that cannot be had", &err);
+}
+
+/* "moved" has all of FILE. */
+static void too_large(const struct fmove_part *part)
+{
+	const struct fmove_name name = name_of("moved");
+	struct fmove_result result;
+	struct fmove_error err;
+	char want[96];
+
+	(void)snprintf(want, sizeof(want), "the file has %zu bytes, the part of the buffer %zu",
+		       size, part->length);
+	if (fmove_get_buffer(conn, part, &name, NULL, &result, &err) != -EFBIG ||
+	    !strstr(err.text, want))
+		wrong("a file too large for its part", &err);
 }
 
 static void moves(void)
@@ -149,7 +167,7 @@ static void moves(void)
 	refused(&past, true, -EINVAL);
 	refused(&long_one, true, -EINVAL);
 	refused(&long_one, false, -EINVAL);
-	refused(&small, false, -EFBIG);
+	too_large(&small);
 	fmove_buffer_free(from);
 	fmove_buffer_free(to);
 	move_memory(0);

@@ -158,10 +158,13 @@ static void test_sink(void)
 	memset(buffer(), 7, 8192);
 	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
 	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 904, 4096), 904);
-	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 905, 4096), -EFBIG);
-	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 1, UINT64_C(1) << 60), -EFBIG);
+	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 905, 4096), 905);
+	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 1, UINT64_C(1) << 60), 1);
 	CU_ASSERT_TRUE(own[4] == 0 && own[5] == 7 && own[5004] == 7 && own[5005] == 0);
 	CU_ASSERT_EQUAL(file->ops->publish(file, 5000, NULL, true, &err), 0);
+	CU_ASSERT_EQUAL(file->ops->check_size(file, 5000, &err), 0);
+	CU_ASSERT_EQUAL(file->ops->check_size(file, 5001, &err), -EFBIG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "5001 bytes, the part of the buffer 5000"));
 	CU_ASSERT_EQUAL(file->ops->publish(file, 5001, NULL, true, &err), -EFBIG);
 	file->ops->close(file);
 	fm_buffer_unref(b);

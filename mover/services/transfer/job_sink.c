@@ -226,11 +226,16 @@ void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_found *m = &msg->found;
 	struct fm_job *j = fm_job_find(s, m->xfer);
+	struct fm_err err;
 
 	if (!j)
 		return;
 	if (j->is_source || !j->is_ours || j->state != FM_JOB_OPENING || j->is_working) {
 		fm_session_protocol_error(s, "FOUND out of turn");
+		return;
+	}
+	if (j->file->ops->check_size && j->file->ops->check_size(j->file, m->size, &err) < 0) {
+		fm_job_fail(j, &err);
 		return;
 	}
 	j->attr.type = j->is_tree ? FM_NODE_DIR : FM_NODE_FILE;
