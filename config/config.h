@@ -132,6 +132,7 @@ struct fm_config_store {
 	uint64_t quota_bytes;		/* 0: none */
 	uint64_t partial_keep_ns;
 	uint64_t group_keep_ns;
+	unsigned group_limit;
 	uint64_t old_keep_ns;
 	bool is_buffered;
 	unsigned layout;		/* enum fm_config_layout */

@@ -222,6 +222,9 @@ const struct fm_option fm_options[] = {
 	  366 * 24 * 3600 * FM_NS_PER_S, "24h", NULL, true,
 	  "How long a publication group that was begun and not committed is kept at most, with "
 	  "what came of it; looked at every hour" },
+	{ "stores.group_limit", FM_OPTION_UINT, STORE(group_limit), 1, 65536, "1024", NULL, true,
+	  "How many publication groups one user may have open in it, whichever nodes he begins "
+	  "them from; what a daemon before left counts as soon as the store was looked through" },
 	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "10min", NULL, true,
 	  "How long a directory that was replaced is kept, for who still reads it; looked at every "

@@ -199,6 +199,7 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **ou
 		.quota_bytes = cfg->quota_bytes,
 		.partial_keep_ns = cfg->partial_keep_ns,
 		.group_keep_ns = cfg->group_keep_ns,
+		.group_limit = cfg->group_limit,
 		.old_keep_ns = cfg->old_keep_ns,
 		.owner = (enum fm_store_owner)cfg->owner,
 		.is_for_group = cfg->access == FM_CONFIG_ACCESS_GROUP,

@@ -263,6 +263,49 @@ static int name_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	return ret < 0 ? fm_path_fail(err, ret, "begin a group for", path) : is_there;
 }
 
+/* Whether the group that has the name is this one, and goes on. */
+static bool is_begun(const struct fm_path_parent *parent, const struct fm_group_record *mine,
+		     struct fm_group_dir *other)
+{
+	char name[FM_GROUP_NAME_LEN + 1];
+	struct fm_err unsaid;
+	bool is;
+
+	fm_group_dir_name(parent->name, name);
+	if (fm_group_dir_open(parent->fd, name, other) < 0)
+		return false;
+	is = fm_group_dir_read(other, &unsaid) == 0 && other->is_open &&
+	     !fm_group_dir_is_over(other) && is_again(&other->record, mine);
+	fm_group_dir_close(other);
+	return is;
+}
+
+/*
+ * Counts the group, made under another name, as one of its user's, and gives it its own. 1: it was
+ * begun already, for which there is always room.
+ */
+static int count_and_name(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			  const char *path, const char *made, const struct fm_group_dir *g,
+			  struct fm_group_dir *other, struct fm_err *err)
+{
+	const struct fm_group_record *mine = &g->record;
+	struct fm_path_shown shown;
+	int ret = fm_group_count_add(&sd->groups, &g->key, mine->uid, mine->expires_ns, err);
+
+	if (ret == -EDQUOT && is_begun(parent, mine, other))
+		return 1;
+	if (ret < 0) {
+		fm_err_wrap(err, "\"%s\"", fm_path_show(path, &shown));
+		return ret;
+	}
+	ret = name_group(sd, parent, path, made, mine, other, err);
+	if (ret != 0)
+		fm_group_count_drop(&sd->groups, &g->key);
+	if (ret > 0)
+		fm_group_count_found(&sd->groups, &other->key, mine->uid, other->record.expires_ns);
+	return ret;
+}
+
 static int make_group(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 		      const char *path, const struct fm_path_make *make, struct fm_group_dir *g,
 		      struct fm_err *err)
@@ -286,7 +329,7 @@ static int make_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	if (ret < 0)
 		(void)fm_path_fail_making(err, ret, parent->fd, "begin a group for", path);
 	else
-		ret = name_group(sd, parent, path, made, &g->record, other, err);
+		ret = count_and_name(sd, parent, path, made, g, other, err);
 	if (ret != 0) {
 		(void)fm_tree_remove(parent->fd, made, NULL);	/* nothing has come yet */
 		fm_usage_sub(&sd->usage, taken);
@@ -717,15 +760,35 @@ static bool sweep_alone(struct fm_store_dir *sd, int parent, const char *path,
 	return fm_group_dir_remove(sd, parent, g) == 0;
 }
 
-/* Whether the sweep may have something to do: members are not kept out for nothing. */
-static bool is_swept(const struct fm_store_dir *sd, struct fm_group_dir *g)
+/* Counts an open group, unless it ends meanwhile: who ends it drops it then, or has done so. */
+static void count_found(struct fm_store_dir *sd, struct fm_group_dir *g)
 {
+	const struct fm_group_record *r = &g->record;
+	struct fm_err unsaid;
+
+	fm_group_count_found(&sd->groups, &g->key, r->uid, r->expires_ns);
+	if (fm_group_dir_read(g, &unsaid) < 0 || !g->is_open)
+		fm_group_count_drop(&sd->groups, &g->key);
+}
+
+/*
+ * Whether the sweep may have something to do: members are not kept out for nothing. A group that
+ * goes on is counted, by its own name and not by the one that it is made under.
+ */
+static bool is_swept(struct fm_store_dir *sd, struct fm_group_dir *g)
+{
+	char name[FM_GROUP_NAME_LEN + 1];
 	struct fm_err err;
 	int ret = fm_group_dir_read(g, &err);
 
-	if (ret == 0)
-		return !g->is_open || fm_group_dir_is_over(g);
-	return ret == -EBADMSG && is_left(sd, g);
+	if (ret < 0)
+		return ret == -EBADMSG && is_left(sd, g);
+	if (!g->is_open || fm_group_dir_is_over(g))
+		return true;
+	fm_group_dir_name(g->record.name, name);
+	if (strcmp(name, g->name) == 0)
+		count_found(sd, g);
+	return false;
 }
 
 bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path)

@@ -401,6 +401,7 @@ int fm_group_commit(struct fm_store_dir *sd, const char *path, const struct fm_p
 		    struct fm_group_dir *g, const struct fm_group_ask *ask, struct fm_err *err)
 {
 	bool may_replace = ask->may_replace || g->record.may_replace;
+	fm_group_count_drop(&sd->groups, &g->key);
 	struct fm_path_shown shown;
 	int ret = fm_group_check_members(g, ask, err);
 

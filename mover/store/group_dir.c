@@ -148,5 +148,6 @@ int fm_group_dir_remove(struct fm_store_dir *sd, int parent, const struct fm_gro
 		return ret;
 	/* It has no name any more; what cannot go now is swept. */
 	(void)fm_stash_remove(parent, stash, g->key.ino, &told);
+	fm_group_count_drop(&sd->groups, &g->key);
 	return 0;
 }

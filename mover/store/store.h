@@ -540,6 +540,7 @@ struct fm_store_opts {
 	enum fm_store_owner owner;
 	/* the directory's group may read what comes, wherever its owner may */
 	bool is_for_group;
+	uint32_t group_limit;		/* groups that one user may have open; 0: 1024 */
 	bool is_hub;			/* a hub cache of Hugging Face: hub.h */
 	const char *shared;		/* the ID of what other nodes have, too; NULL, "": none */
 };

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "mover/store/aside.h"
+#include "mover/store/group_count.h"
 #include "mover/store/group_use.h"
 #include "mover/store/path.h"
 #include "mover/store/promise.h"
@@ -38,6 +39,7 @@ struct fm_store_dir {
 	struct fm_usage usage;
 	struct fm_promises promises;
 	struct fm_aside_index aside;
+	struct fm_group_count groups;	/* that are open */
 	pthread_mutex_t rotating;	/* held by who changes a record of a rotation */
 	atomic_uint rotations;		/* that go on */
 };

@@ -31,6 +31,7 @@
 
 #define PARTIAL_KEEP_NS (7 * 24 * 3600 * FM_NS_PER_S)	/* if the options do not say */
 #define GROUP_KEEP_NS (24 * 3600 * FM_NS_PER_S)		/* as well */
+#define GROUP_LIMIT 1024				/* as well */
 /* the last sync of a transfer that was interrupted may take so long */
 #define LOCK_WAIT_MS 3000
 #define WAITING_MAX 2u
@@ -52,6 +53,7 @@ void fm_store_dir_put(struct fm_store_dir *dir)
 	if (atomic_fetch_sub(&dir->users, 1) > 1)
 		return;
 	fm_aside_free(&dir->aside);
+	fm_group_count_free(&dir->groups);
 	pthread_mutex_destroy(&dir->rotating);
 	fm_promises_free(&dir->promises);
 	fm_access_free(dir->write);
@@ -703,6 +705,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->group_keep_ns = opts->group_keep_ns > 0 ? opts->group_keep_ns : GROUP_KEEP_NS;
 	dir->lock_wait_ms = LOCK_WAIT_MS;
 	fm_aside_init(&dir->aside);
+	fm_group_count_init(&dir->groups, opts->group_limit > 0 ? opts->group_limit : GROUP_LIMIT);
 	pthread_mutex_init(&dir->rotating, NULL);
 	fm_promises_init(&dir->promises);
 	ret = read_rules(dir, opts, err);

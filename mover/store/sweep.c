@@ -351,8 +351,10 @@ static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
 		ret = fm_walk_next(walk, &at);
 		if (is_passed_over(ret))
 			continue;
-		if (ret == 0)
+		if (ret == 0) {
 			fm_aside_complete(sw->sd);
+			fm_group_count_looked(&sw->sd->groups);
+		}
 		if (ret <= 0 || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns)
 			return;
 		if (!at.is_leaving && fm_path_is_reserved(at.name))
@@ -381,6 +383,7 @@ void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
 	if (!walk)
 		return;		/* the next one may have more luck */
 	read_clocks(&sw);
+	fm_group_count_look(&dir->groups);
 	fd = fm_sys_open_beneath(dir->root, ".", O_RDONLY | O_DIRECTORY);
 	if (fd >= 0 && fm_walk_start(walk, fd) == 0)
 		sweep_walk(&sw, walk);

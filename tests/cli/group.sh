@@ -397,6 +397,29 @@ for i in $(seq "${FM_ROUNDS:-8}"); do
 	three=$!
 	sleep "0.0$((RANDOM % 6))"
 	if [ $((i % 2)) -eq 0 ]; then
+# ---- a user has so many groups open, of what the daemon before left, too
+
+sed -i 's/name = "s";/name = "s"; group_limit = 2;/' "$dir/c/n3/fmove.conf"
+take_over 3
+begun n3:s/limit/1
+first=$id
+begun n3:s/limit/2
+no 6 '"limit/3": uid [0-9]+ has 2 open groups in this store, and 2 are allowed .group_limit.: commit or discard one' fmove group begin n3:s/limit/3
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+start_again n3
+reachable 3
+# The store is looked through beside what it is asked.
+refused() {
+	fmove group begin n3:s/limit/3 >out 2>err && { fmove group discard "$(cat out)" n3:s/limit/3; return 1; }
+	grep -q group_limit err
+}
+await refused || bad "a third group is begun: $(cat out err)"
+ok fmove group discard "$first" n3:s/limit/1
+begun n3:s/limit/3
+ok fmove group discard "$id" n3:s/limit/3
+sed -i 's/ group_limit = 2;//' "$dir/c/n3/fmove.conf"
+take_over 3
+
 		crash n2
 		whole "$s/$at"
 		start_again n2

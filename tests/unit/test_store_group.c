@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Directory stores: a publication group whose commit is asked for again. What users see of groups
- * is tested by cli.group. links: fm_store
+ * Directory stores: a publication group whose commit is asked for again; how many a user has open.
+ * What users see of groups is tested by cli.group. links: fm_store
  */
 #include <glob.h>
 #include <libgen.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "mover/base/fault.h"
 #include "mover/store/group_use.h"
@@ -20,7 +21,7 @@ static int group(enum fm_group_op op)
 	return s->ops->group(s, "run", &root_user, &ask, &err);
 }
 
-/* Makes a member behind the store's back. */
+/* Makes a member behind the store's back: of the one group that is open. */
 static void make_member(void)
 {
 	char path[512];
@@ -268,7 +269,145 @@ static void test_few_wait(void)
 	end();
 }
 
+/* ---- how many are open ---- */
+
+#define LIMIT 2
+
+static void open_limited(void)
+{
+	const struct fm_store_opts opts = {.name = "test",
+					   .directory = dir,
+					   .read = everybody,
+					   .write = everybody,
+					   .is_durable = true,
+					   .group_limit = LIMIT};
+
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+}
+
+static void begin_limited(void)
+{
+	fm_err_clear(&err);
+	lane_open(&l, false);
+	dir_make(ON_DISK, dir);
+	open_limited();
+}
+
+static int group_at(const char *path, enum fm_group_op op, const struct fm_who *who)
+{
+	const struct fm_group_ask ask = {.op = op, .id = {1}, .members = 1};
+
+	fm_err_clear(&err);
+	return s->ops->group(s, path, who, &ask, &err);
+}
+
+static int begin_at(const char *path)
+{
+	return group_at(path, FM_GROUP_BEGIN, &root_user);
+}
+
+static void sweep(void)
+{
+	const atomic_bool is_over = false;
+
+	s->ops->sweep(s, &is_over);
+}
+
+/* A third one is refused, until one of the two has ended; of a user, whoever else has some. */
+static void test_limit(void)
+{
+	begin_limited();
+	CU_ASSERT_EQUAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL(begin_at("b"), 0);
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"c\": uid 0 has 2 open groups in this store, and "
+						"2 are allowed (group_limit): commit or discard"));
+	CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 2);
+	CU_ASSERT_EQUAL(group_at("p", FM_GROUP_BEGIN, &a_peer), 0);
+	CU_ASSERT_EQUAL(begin_at("b"), 0);	/* again */
+	CU_ASSERT_EQUAL(group_at("a", FM_GROUP_DISCARD, &root_user), 0);
+	CU_ASSERT_EQUAL(begin_at("run"), 0);
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	CU_ASSERT_EQUAL(group_at("b", FM_GROUP_DISCARD, &root_user), 0);
+	CU_ASSERT_EQUAL(group_at("p", FM_GROUP_DISCARD, &a_peer), 0);
+	make_member();
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL(begin_at("b"), 0);
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
+/* What an earlier daemon left counts behind the first look, and what went otherwise does not. */
+static void test_limit_is_looked_up(void)
+{
+	begin_limited();
+	CU_ASSERT_EQUAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	CU_ASSERT_EQUAL(begin_at("d/b"), 0);
+	s->ops->free(s);
+	open_limited();
+	sweep();
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	sweep();
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	remove_all(at("d"));
+	sweep();
+	CU_ASSERT_EQUAL(begin_at("c"), 0);
+	CU_ASSERT_EQUAL(begin_at("e"), -EDQUOT);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
+/* A group whose time is over is nobody's any more. */
+static void test_limit_and_time(void)
+{
+	struct fm_group_ask ask = {.op = FM_GROUP_BEGIN, .id = {1}, .members = 1, .expires_s = 1};
+
+	begin_limited();
+	CU_ASSERT_EQUAL(s->ops->group(s, "a", &root_user, &ask, &err), 0);
+	CU_ASSERT_EQUAL(begin_at("b"), 0);
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	(void)usleep(1100000);
+	CU_ASSERT_EQUAL(begin_at("c"), 0);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
+/* A begin that fails at any point does not count. */
+static void test_limit_and_faults(void)
+{
+	static const char *const points[] = {"store.alloc", "tree.fsync", "tree.rename"};
+
+	begin_limited();
+	CU_ASSERT_EQUAL(begin_at("a"), 0);
+	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		int ret = -1;
+
+		for (unsigned nth = 1; ret != 0 && nth < 100; nth++) {
+			fm_fault_arm(points[i], nth);
+			ret = begin_at("b");
+			fm_fault_arm(NULL, 0);
+		}
+		CU_ASSERT_EQUAL(ret, 0);
+		CU_ASSERT_EQUAL(group_at("b", FM_GROUP_DISCARD, &root_user), 0);
+	}
+	CU_ASSERT_EQUAL(begin_at("b"), 0);
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
 static const struct fm_test tests[] = {
+	{ "a user has so many groups open, and no more", test_limit },
+	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
+	{ "a group whose time is over does not count", test_limit_and_time },
+	{ "a begin that failed does not count", test_limit_and_faults },
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a begin that is repeated begins nothing else", test_begun_again },

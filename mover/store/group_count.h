@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * group_count - the open groups of a store (group.h), so that no user has more of them than the
+ * store allows.
+ *
+ * In memory: what is begun is added, what ends is dropped, and what an earlier daemon left is found
+ * by the first look through the store, until which more than that can be begun. What went with the
+ * directory above it is missed by the next look. A group whose time is over does not count. Any
+ * thread.
+ */
+#ifndef FM_STORE_GROUP_COUNT_H
+#define FM_STORE_GROUP_COUNT_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "mover/base/list.h"
+#include "mover/store/group_use.h"
+
+#define FM_GROUPS_OPEN_MAX 65536u	/* of one store, all users together */
+
+struct fm_group_count {
+	pthread_mutex_t lock;		/* of what follows */
+	struct fm_list groups;
+	uint32_t count;
+	uint32_t limit;			/* of one user */
+	uint32_t looks;			/* how often a look through the store began */
+};
+
+void fm_group_count_init(struct fm_group_count *gc, uint32_t limit);
+void fm_group_count_free(struct fm_group_count *gc);
+
+/* A group is begun. expires_ns: since 1970. -EDQUOT: its user, or the store, has no more room. */
+int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
+		       int64_t expires_ns, struct fm_err *err);
+
+/* It has ended, or was not begun. One that was never added is no error. */
+void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *key);
+
+/*
+ * A look through the store begins; an open group is found, whoever has how many; the store was
+ * looked through, and the groups that were not found are dropped. One look at a time.
+ */
+void fm_group_count_look(struct fm_group_count *gc);
+void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
+			  int64_t expires_ns);
+void fm_group_count_looked(struct fm_group_count *gc);
+
+#endif
