@@ -378,62 +378,58 @@ ok fmove group discard "$id" n3:s/list/3
 sed -i 's/ quota = "100KiB";//' "$dir/c/n3/fmove.conf"
 take_over 3
 
-# ---- whole or not there, whoever is killed
+# ---- whole or not there, whoever is killed: a member, who commits, or one of two daemons; and so is what the link leads to
 
 # whole DIR: it has all members, or is not there.
 whole() {
 	[ ! -e "$1" ] || { only "$1" large tree && diff -r tree "$1/tree" && same large "$1/large"; }
 }
 
+# all_whole: at both nodes, and where the link leads, which it does to something if it is there.
+all_whole() {
+	local at
+
+	for at in "$s" "$(store 3)"; do
+		whole "$at/$1"
+		[ ! -L "$at/kill/last" ] || [ -d "$at/kill/last" ] || bad "round $i: the link leads to nothing: $(ls -l "$at/kill")"
+		whole "$at/kill/last"
+	done
+}
+
 for i in $(seq "${FM_ROUNDS:-8}"); do
 	at=kill/$((i % 4))
-	begun n2:s/$at --expect large,tree --replace
-	fmove put -q --group "$id" large n2:s/$at/ 2>/dev/null &
+	begun n2:s/$at n3:s/$at --expect large,tree --replace
+	fmove put -q --group "$id" large n2:s/$at/ n3:s/$at/ 2>/dev/null &
 	one=$!
-	fmove put -q --group "$id" -r tree n2:s/$at/tree 2>/dev/null &
+	fmove put -q --group "$id" -r tree n2:s/$at/tree n3:s/$at/tree 2>/dev/null &
 	two=$!
 	[ $((i % 5)) -eq 0 ] || wait $one $two
-	fmove group commit "$id" n2:s/$at >/dev/null 2>&1 &
+	fmove group commit "$id" n2:s/$at n3:s/$at --latest last >/dev/null 2>&1 &
 	three=$!
-	sleep "0.0$((RANDOM % 6))"
-	if [ $((i % 2)) -eq 0 ]; then
-# ---- a user has so many groups open, of what the daemon before left, too
-
-sed -i 's/name = "s";/name = "s"; group_limit = 2;/' "$dir/c/n3/fmove.conf"
-take_over 3
-begun n3:s/limit/1
-first=$id
-begun n3:s/limit/2
-no 6 '"limit/3": uid [0-9]+ has 2 open groups in this store, and 2 are allowed .group_limit.: commit or discard one' fmove group begin n3:s/limit/3
-"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
-start_again n3
-reachable 3
-# The store is looked through beside what it is asked.
-refused() {
-	fmove group begin n3:s/limit/3 >out 2>err && { fmove group discard "$(cat out)" n3:s/limit/3; return 1; }
-	grep -q group_limit err
-}
-await refused || bad "a third group is begun: $(cat out err)"
-ok fmove group discard "$first" n3:s/limit/1
-begun n3:s/limit/3
-ok fmove group discard "$id" n3:s/limit/3
-sed -i 's/ group_limit = 2;//' "$dir/c/n3/fmove.conf"
-take_over 3
-
-		crash n2
-		whole "$s/$at"
-		start_again n2
-		reachable 2
-	else
-		kill -KILL $three 2>/dev/null
-	fi
+	sleep "0.0$((RANDOM % 10))"
+	case $((i % 4)) in
+	0 | 1)
+		node=n$((2 + i % 2))
+		crash $node
+		all_whole $at
+		start_again $node
+		reachable ${node#n}
+		;;
+	2) kill -KILL $three 2>/dev/null ;;
+	3) kill -KILL $two 2>/dev/null ;;
+	esac
 	wait $one $two $three 2>/dev/null
-	whole "$s/$at"
-	fmove put -qf --group "$id" large n2:s/$at/ 2>err || grep -q committed err || bad "round $i: $(cat err)"
-	fmove put -q --group "$id" -r tree --replace n2:s/$at/tree 2>err || grep -q committed err || bad "round $i: $(cat err)"
-	ok fmove group commit "$id" n2:s/$at
-	whole "$s/$at"
-	[ -d "$s/$at" ] || bad "round $i: it was committed, and is not there"
+	all_whole $at
+	for n in 2 3; do
+		fmove put -qf --group "$id" large n$n:s/$at/ 2>err || grep -q committed err || bad "round $i: $(cat err)"
+		fmove put -q --group "$id" -r tree --replace n$n:s/$at/tree 2>err || grep -q committed err || bad "round $i: $(cat err)"
+	done
+	ok fmove group commit "$id" n2:s/$at n3:s/$at --latest last
+	all_whole $at
+	for n in 2 3; do
+		[ "$(readlink "$(store $n)/kill/last")" = "${at#*/}" ] && [ -d "$(store $n)/$at" ] || bad "round $i: it was committed, and is not there"
+	done
 done
 idle
-[ -z "$(find "$s" -path '*.group/*' -name members)" ] || bad "members are left: $(find "$s" -name '.fmove*')"
+[ -z "$(find "$s" "$(store 3)/kill" -path '*.group/*' -name members)" ] ||
+	bad "members are left: $(find "$s" "$(store 3)/kill" -name '.fmove*')"
