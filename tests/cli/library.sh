@@ -27,14 +27,28 @@ nm -D --defined-only --with-symbol-versions "$lib" | awk '$2 != "A" { print $3 }
 diff declared listed >out || bad "libfmove.map is not what fmove.h declares: $(cat out)"
 sed "s/\$/@@FMOVE_${version%.*}/" listed | diff - exported >out || bad "what is exported is not what libfmove.map lists: $(cat out)"
 
-# --- the manual page, whose program is built below -----------------------------------------------
+# --- the manual pages; the program of the first is built below ---------------------------------------
 
 page=$FM_SOURCE/client/man/libfmove.3
-sed -n '/^\.SH FUNCTIONS/,/^\.SH ENVIRONMENT/s/^\.BR \(fmove_[a-z0-9_]*\) ()[,.]$/\1/p' "$page" | sort >told
-diff declared told >out || bad "libfmove(3) is not what fmove.h declares: $(cat out)"
+pages=usr/share/man/man3
 for header in usr/include/fmove/*.h; do
-	grep -q "^\.SS <fmove/${header##*/}>" "$page" || bad "libfmove(3) has no ${header##*/}"
+	name=fmove_$(basename "$header" .h)
+	grep -q "^\.BR $name \"(3), <fmove/${header##*/}>\"" "$page" || bad "libfmove(3) has no ${header##*/}"
+	sed -n '/^\.SH NAME/{n;s/ \\- .*//p}' $pages/$name.3 | tr -d ' ' | tr ',' '\n' >names
+	[ -s names ] || bad "$name(3) names nothing"
+	cat names >>told
+	while read -r function; do
+		[ "$function" = "$name" ] || [ "$(cat "$pages/$function.3")" = ".so man3/$name.3" ] || bad "$function(3) does not lead to $name(3)"
+		grep -q "^[a-z].*[ *]$function(" $pages/$name.3 || bad "$name(3) does not declare $function()"
+	done <names
+	# What the header says is there, behind what it declares; nothing of the C around it is.
+	grep -E '^(#include|#pragma|#ifndef|/\*|\*/)' $pages/$name.3 && bad "$name(3) shows what is for compilers"
+	if command -v man >/dev/null; then
+		MANWIDTH=80 man --warnings -l $pages/$name.3 2>&1 >/dev/null | grep . && bad "$name(3) has mistakes"
+	fi
 done
+sort told | diff declared - >out || bad "the pages are not what fmove.h declares: $(cat out)"
+grep -q 'becomes readable, and none is begun while it is' $pages/fmove_connect.3 || bad "fmove_connect(3) lacks what its header says"
 grep -q "^$(sed -n 's/^#define FMOVE_CALLS_MAX //p' usr/include/fmove/connect.h) of a handle run" "$page" || bad "libfmove(3) has another limit of calls"
 sed -n '/^\.EX/,/^\.EE/p' "$page" | sed '/^\.E[XE]/d; s/\\e/\\/g' >manual.c
 if command -v man >/dev/null; then
