@@ -85,6 +85,7 @@ struct command {
 	char **dests;			/* as typed */
 	unsigned count;
 	struct fmove_error why[FM_SEVERAL_MAX];
+	struct fmove_group_members missing[FM_SEVERAL_MAX];
 	int ret[FM_SEVERAL_MAX];
 };
 
@@ -249,7 +250,7 @@ static int commit_one(struct command *c, unsigned i, const struct fm_name *name)
 {
 	struct fmove_error *why = &c->why[i];
 	const struct fmove_name parts = fm_name_parts(name);
-	int ret = fmove_group_commit(c->conn, &parts, c->id, &c->opts, why);
+	int ret = fmove_group_commit(c->conn, &parts, c->id, &c->opts, &c->missing[i], why);
 	struct fm_err err;
 
 	if (ret < 0 || !c->latest)
@@ -282,7 +283,8 @@ static int do_one(struct command *c, unsigned i, enum step step)
 	case BEGIN:
 		return fmove_group_begin(c->conn, &parts, c->id, &c->opts, &c->why[i]);
 	case CHECK:
-		return fmove_group_check(c->conn, &parts, c->id, &c->opts, &c->why[i]);
+		return fmove_group_check(c->conn, &parts, c->id, &c->opts, &c->missing[i],
+					 &c->why[i]);
 	case COMMIT:
 		return commit_one(c, i, &name);
 	case DISCARD:
@@ -306,6 +308,22 @@ static unsigned do_all(struct command *c, enum step step, int *status)
 	return failed;
 }
 
+/* The names of those that are missing, and how many more there are. */
+static void missing_json(struct fm_json_writer *w, const struct fmove_group_members *m)
+{
+	uint32_t named = 0;
+
+	fm_jw_array(w, "missing");
+	for (const char *at = m->names; *at; named++) {
+		size_t len = strcspn(at, "\n");
+
+		fm_jw_name(w, NULL, at, len);
+		at += len + (at[len] == '\n');
+	}
+	fm_jw_array_end(w);
+	fm_jw_u64(w, "missing_more", m->count > named ? m->count - named : 0);
+}
+
 /* The ID stands there if it is of a group: of one that could not be begun nobody needs it. */
 static void print_json(const struct command *c, int status)
 {
@@ -319,7 +337,9 @@ static void print_json(const struct command *c, int status)
 		fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(c->ret[i]));
 		if (c->ret[i] < 0)
 			fm_ask_error_json(w, &c->why[i]);
-		else if (c->keep_last > 0)
+		if (c->ret[i] == -ENODATA)
+			missing_json(w, &c->missing[i]);
+		if (c->ret[i] == 0 && c->keep_last > 0)
 			fm_latest_json(w, &c->rotated[i]);
 		if (c->ret[i] == 0 && c->latest)
 			fm_jw_bool(w, "latest", !c->stays[i]);

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 		for (int i = 4; i < argc && ret == 0; i++)
 			ret = put_member(c, &group, id, argv[i], &err);
 		if (ret == 0)
-			ret = fmove_group_commit(c, &group, id, NULL, &err);
+			ret = fmove_group_commit(c, &group, id, NULL, NULL, &err);
 		if (ret < 0)
 			fmove_group_discard(c, &group, id, NULL);
 	}

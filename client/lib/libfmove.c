@@ -489,11 +489,13 @@ static int event_between(struct fm_lib_request *req, struct fm_lib_waiting *w, c
 }
 
 /* An error without id is about the connection, which serves no other request. */
-static int answer_error(struct fm_lib_request *req, const struct fm_json *event,
-			struct fmove_error *err)
+static int answer_error(struct fm_lib_request *req, const struct fm_lib_waiting *w,
+			const struct fm_json *event, struct fmove_error *err)
 {
 	uint64_t id;
 
+	if (w->failed)
+		w->failed(w->ctx, event);
 	req->is_answered = fm_json_u64(fm_json_get(event, "id"), &id) == 0;
 	return event_error(event, err);
 }
@@ -524,7 +526,7 @@ static int request_wait_for(struct fm_lib_request *req, struct fm_lib_waiting *w
 		if (req->is_answered)
 			return 0;
 		if (id == w->id && strcmp(name, "error") == 0)
-			ret = answer_error(req, *out, err);
+			ret = answer_error(req, w, *out, err);
 		else if (id == w->id)
 			ret = event_between(req, w, name, *out, err);
 		fm_json_free(*out);

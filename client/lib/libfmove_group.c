@@ -35,17 +35,37 @@ static void options_add(struct fm_json_writer *w, const struct fmove_group_optio
 		fm_jw_u64(w, "expires_ms", o->expires_ms);
 }
 
-/* Asks for something that may take its time. */
+/* What is missing keeps its zero. */
+static void members_read(const struct fm_json *json, struct fmove_group_members *m)
+{
+	uint64_t count = 0;
+	size_t len;
+
+	(void)fm_json_u64(fm_json_get(json, "count"), &count);
+	(void)fm_json_name(fm_json_get(json, "names"), m->names, sizeof(m->names), &len);
+	m->count = (uint32_t)count;
+}
+
+static void failed(void *ctx, const struct fm_json *event)
+{
+	if (ctx)
+		members_read(fm_json_get(event, "missing"), ctx);
+}
+
+/* Asks for something that may take its time. missing: of its members; NULL: not asked for. */
 static int ask(struct fmove *c, const char *op, const struct fmove_name *name, const char *id,
-	       const struct fmove_group_options *o, bool is_check, struct fmove_error *err)
+	       const struct fmove_group_options *o, bool is_check,
+	       struct fmove_group_members *missing, struct fmove_error *err)
 {
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : COMMIT_MS};
 	const struct fm_lib_parcel with = {.count = 0};
-	struct fm_lib_waiting waiting = {.opts = &opts};
+	struct fm_lib_waiting waiting = {.opts = &opts, .failed = failed, .ctx = missing};
 	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
 
+	if (missing)
+		*missing = (struct fmove_group_members){.count = 0};
 	fm_lib_begin(c, &req, op);
 	fm_lib_add_name(&req, name);
 	fm_jw_text(&req.json, "group", id);
@@ -62,39 +82,30 @@ static int ask(struct fmove *c, const char *op, const struct fmove_name *name, c
 int fmove_group_begin(struct fmove *c, const struct fmove_name *name, const char *id,
 		      const struct fmove_group_options *opts, struct fmove_error *err)
 {
-	return ask(c, "group_begin", name, id, opts, false, err);
+	return ask(c, "group_begin", name, id, opts, false, NULL, err);
 }
 
 int fmove_group_check(struct fmove *c, const struct fmove_name *name, const char *id,
-		      const struct fmove_group_options *opts, struct fmove_error *err)
+		      const struct fmove_group_options *opts, struct fmove_group_members *missing,
+		      struct fmove_error *err)
 {
-	return ask(c, "group_commit", name, id, opts, true, err);
+	return ask(c, "group_commit", name, id, opts, true, missing, err);
 }
 
 int fmove_group_commit(struct fmove *c, const struct fmove_name *name, const char *id,
-		       const struct fmove_group_options *opts, struct fmove_error *err)
+		       const struct fmove_group_options *opts, struct fmove_group_members *missing,
+		       struct fmove_error *err)
 {
-	return ask(c, "group_commit", name, id, opts, false, err);
+	return ask(c, "group_commit", name, id, opts, false, missing, err);
 }
 
 int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const char *id,
 			struct fmove_error *err)
 {
-	return ask(c, "group_discard", name, id, NULL, false, err);
+	return ask(c, "group_discard", name, id, NULL, false, NULL, err);
 }
 
 /* ---- those that are open ---- */
-
-static void members_read(const struct fm_json *json, struct fmove_group_members *m)
-{
-	uint64_t count = 0;
-	size_t len;
-
-	/* What is missing keeps its zero. */
-	(void)fm_json_u64(fm_json_get(json, "count"), &count);
-	(void)fm_json_name(fm_json_get(json, "names"), m->names, sizeof(m->names), &len);
-	m->count = (uint32_t)count;
-}
 
 static void group_read(const struct fm_json *json, struct fmove_group *g)
 {

@@ -80,6 +80,8 @@ struct fm_lib_waiting {
 	const struct fmove_tree_options *tree; /* a transfer of one; NULL: none */
 	/* Events between the first and the last, if the request is no transfer. */
 	void (*between)(void *ctx, const char *event, const struct fm_json *json);
+	/* The last one, if it is an error: what it says besides. May be NULL. */
+	void (*failed)(void *ctx, const struct fm_json *json);
 	void *ctx;
 };
 

@@ -325,6 +325,16 @@ static void members_add(struct fm_json_writer *w, const char *key,
 	fm_jw_object_end(w);
 }
 
+int fm_api_event_missing(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	fm_api_event_begin(&w, buf, cap, id, "error");
+	error_add(&w, &r->err);
+	members_add(&w, "missing", r->missing);
+	return fm_api_event_end(&w);
+}
+
 int fm_api_event_groups(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
 {
 	struct fm_json_writer w;

@@ -50,6 +50,8 @@ int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_res
 int fm_api_event_stat(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
 int fm_api_event_look(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
 int fm_api_event_link(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
+/* Why a group is not committed, and which members are missing. */
+int fm_api_event_missing(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
 int fm_api_event_groups(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
 int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
 int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);

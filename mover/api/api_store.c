@@ -52,7 +52,9 @@ static void request_done(void *ctx, const struct fm_request_result *result)
 	const struct verb *v = verb_of(t->op);
 	char *tx = t->tasks->tx;
 
-	if (result->code < 0)
+	if (result->missing)
+		fm_api_task_send(t, fm_api_event_missing(tx, FM_API_MSG_MAX, t->id, result));
+	else if (result->code < 0)
 		fm_api_task_send_error(t, &result->err);
 	else if (v->event)
 		fm_api_task_send(t, v->event(tx, FM_API_MSG_MAX, t->id, result));

@@ -67,6 +67,8 @@ static void report_run(struct fm_task *task)
 	struct fm_request *r = fm_container_of(task, struct fm_request, report_task);
 	struct fm_request_result result = { .code = r->code };
 
+	if (r->has_missing)
+		result.missing = &r->missing;
 	/* After a failure the worker may still be filling the entries. */
 	if (r->code)
 		result.err = r->err;

@@ -79,6 +79,8 @@ struct fm_request_result {
 	/* FREE: space, PURGE: aside; valid during the call */
 	const struct fm_space_page *page;
 	const struct fm_group_page *groups;	/* GROUP_LIST; valid during the call */
+	/* GROUP_CHECK, GROUP_COMMIT with -ENODATA: which members are; valid during the call */
+	const struct fm_group_names *missing;
 	const char *store;		/* FREE: which it is; "": there is no further one */
 };
 

@@ -18,6 +18,11 @@ static const char *text_of(const struct fm_request *r)
 	return r->code ? r->err.text : r->verb == FM_VERB_LINK ? r->stays : r->shared;
 }
 
+static const char *says_of(const struct fm_request *r)
+{
+	return r->code == 0 || r->has_missing ? r->says : "";
+}
+
 void fm_request_answer(struct fm_request *r)
 {
 	struct fm_wire_msg *m = malloc(sizeof(*m));
@@ -43,7 +48,7 @@ void fm_request_answer(struct fm_request *r)
 					  .code = (uint32_t)-r->code,
 					  .count = (uint16_t)(r->code ? 0 : r->count),
 					  .text = fm_wire_str(text_of(r)),
-					  .says = fm_wire_str(r->code ? "" : r->says)};
+					  .says = fm_wire_str(says_of(r))};
 	for (size_t i = 0; i < m->reply.count; i++) {
 		const struct fm_entry *en = &r->entries[i];
 

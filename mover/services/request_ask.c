@@ -207,6 +207,13 @@ static void check_list(struct fm_request *r, const char *peer)
 		r->code = fm_err_set(&r->err, -EPROTO, "%s: a list that is in no order", peer);
 }
 
+static void take_error(struct fm_request *r, const char *peer, const struct fm_wire_reply *m)
+{
+	(void)fm_err_set(&r->err, r->code, "%s: %.*s", peer, (int)m->text.len, m->text.at);
+	if (r->code == -ENODATA && fm_verb_is_of_group(r->verb))
+		fm_request_take_missing(r, &m->says);
+}
+
 static bool is_of_one(const struct fm_request *r)
 {
 	return r->verb == FM_VERB_STAT || r->verb == FM_VERB_LOOK;
@@ -221,8 +228,7 @@ void fm_request_on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 		return;
 	r->code = -(int)m->code;
 	if (m->code)
-		(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len,
-				 m->text.at);
+		take_error(r, s->name, m);
 	else if ((is_of_one(r) && m->count != 1) || fm_request_is_about_space(r) ||
 		 r->verb == FM_VERB_GROUP_LIST)
 		r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for",

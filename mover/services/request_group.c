@@ -3,6 +3,7 @@
 #include "mover/services/request_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,37 @@ int fm_request_run_group(struct fm_request *r, struct fm_store *s)
 {
 	if (!s->ops->group)
 		return fm_err_set(&r->work_err, -ENOTSUP, "store %s has no groups", s->name);
+	r->missing = (struct fm_group_names){.count = 0};
+	r->group->missing = &r->missing;
 	return s->ops->group(s, r->path, &r->who, r->group, &r->work_err);
+}
+
+/* ---- the members that are missing ---- */
+
+void fm_request_note_missing(struct fm_request *r)
+{
+	const struct fm_group_names *m = &r->missing;
+
+	(void)snprintf(r->says, sizeof(r->says), "%" PRIu32 "%s%s", m->count,
+		       m->text[0] ? "\n" : "", m->text);	/* fits */
+	r->has_missing = true;
+}
+
+void fm_request_take_missing(struct fm_request *r, const struct fm_wire_str *says)
+{
+	struct fm_group_names *m = &r->missing;
+	char text[FM_WIRE_MISSING_MAX + 1], *end;
+	unsigned long count;
+
+	*m = (struct fm_group_names){.count = 0};
+	r->has_missing = true;
+	(void)snprintf(text, sizeof(text), "%.*s", (int)says->len, says->at);
+	count = strtoul(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || (*end && *end != '\n') || count > UINT32_MAX)
+		return;
+	m->count = (uint32_t)count;
+	if (*end)
+		(void)snprintf(m->text, sizeof(m->text), "%.*s", FM_GROUP_NAMES_LEN, end + 1);
 }
 
 /* ---- those that are open ---- */

@@ -59,12 +59,14 @@ struct fm_request {
 	size_t count;
 	bool is_more;
 	char shared[FM_SHARED_LEN_MAX + 1];	/* STAT */
-	char says[FM_PATH_LEN_MAX + 1];		/* LOOK */
+	char says[FM_PATH_LEN_MAX + 1];		/* LOOK; a peer's GROUP_*: has_missing */
+	bool has_missing;			/* GROUP_CHECK, _COMMIT: -ENODATA */
 	char stays[FM_ERR_TEXT_MAX];		/* LINK with keep */
 	union {
 		struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
 		struct fm_space_page page;	/* FREE, PURGE */
 		struct fm_group_page groups;	/* GROUP_LIST */
+		struct fm_group_names missing;	/* GROUP_CHECK, _COMMIT */
 	};
 };
 
@@ -146,6 +148,13 @@ void fm_request_fill_group(const struct fm_request *r, struct fm_wire_request *m
 /* Worker, both. */
 int fm_request_run_group(struct fm_request *r, struct fm_store *s);
 int fm_request_run_group_list(struct fm_request *r, struct fm_store *s);
+
+/*
+ * Which members are missing: what the worker found becomes what a REPLY says, and the other way
+ * round. What cannot be read says that it is none.
+ */
+void fm_request_note_missing(struct fm_request *r);
+void fm_request_take_missing(struct fm_request *r, const struct fm_wire_str *says);
 
 void fm_request_fill_groups(const struct fm_request *r, struct fm_wire_msg *m);
 void fm_request_on_groups(struct fm_session *s, const struct fm_wire_msg *msg);

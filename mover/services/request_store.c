@@ -125,6 +125,8 @@ static void work_done(struct fm_work *work)
 	}
 	r->err = r->work_err;
 	r->err.code = r->work_ret;
+	if (r->work_ret == -ENODATA && fm_verb_is_of_group(r->verb))
+		fm_request_note_missing(r);
 	r->code = fm_err_not_begun(&r->err);
 	fm_request_finish(r);
 }

@@ -225,18 +225,25 @@ static int look(struct expected *e, const struct fm_group_dir *g, struct fm_err 
 	return ret;
 }
 
+/* Of a number nobody knows the names. */
+static void note_nameless(const struct expected *e, struct fm_group_names *missing)
+{
+	if (e->len == 0 && e->members > e->there.count)
+		missing->count = e->members - (uint32_t)e->there.count;
+}
+
 int fm_group_look_members(const struct fm_group_dir *g, struct fm_group_view *out,
 			  struct fm_err *err)
 {
 	struct expected e = {.list = g->record.expect,
 			     .len = g->record.expect_len,
+			     .members = g->record.members,
 			     .missing.list = &out->missing,
 			     .there.list = &out->there};
 	int ret = look(&e, g, err);
 
-	/* Of a number nobody knows the names. */
-	if (ret == 0 && e.len == 0 && g->record.members > out->there.count)
-		out->missing.count = g->record.members - out->there.count;
+	if (ret == 0)
+		note_nameless(&e, &out->missing);
 	return ret;
 }
 
@@ -246,7 +253,8 @@ int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_a
 	bool is_asked = ask->expect_len > 0 || ask->members > 0;
 	struct expected e = {.list = is_asked ? ask->expect : g->record.expect,
 			     .len = is_asked ? ask->expect_len : g->record.expect_len,
-			     .members = is_asked ? ask->members : g->record.members};
+			     .members = is_asked ? ask->members : g->record.members,
+			     .missing.list = ask->missing};
 	int ret;
 
 	if (e.len == 0 && e.members == 0)
@@ -254,7 +262,11 @@ int fm_group_check_members(const struct fm_group_dir *g, const struct fm_group_a
 				  "nobody said which members are expected: say --members N or "
 				  "--expect NAME,...");
 	ret = look(&e, g, err);
-	return ret < 0 ? ret : judge(&e, err);
+	if (ret < 0)
+		return ret;
+	if (ask->missing)
+		note_nameless(&e, ask->missing);
+	return judge(&e, err);
 }
 
 /* ---- the place ---- */
@@ -389,6 +401,7 @@ static int publish(struct fm_store_dir *sd, const char *path, const struct fm_pa
 		return ret;
 	}
 	g->is_open = false;
+	fm_group_count_drop(&sd->groups, &g->key);
 	ret = fm_group_dir_settle(sd, parent->fd, path, g);
 	if (ret < 0)
 		fm_log_warn("store %s: cannot put aside what the group \"%s\" replaced: %s; the "
@@ -401,7 +414,6 @@ int fm_group_commit(struct fm_store_dir *sd, const char *path, const struct fm_p
 		    struct fm_group_dir *g, const struct fm_group_ask *ask, struct fm_err *err)
 {
 	bool may_replace = ask->may_replace || g->record.may_replace;
-	fm_group_count_drop(&sd->groups, &g->key);
 	struct fm_path_shown shown;
 	int ret = fm_group_check_members(g, ask, err);
 

@@ -281,6 +281,14 @@ enum fm_group_op {
 	FM_GROUP_DISCARD
 };
 
+#define FM_GROUP_NAMES_LEN 512		/* FM_WIRE_GROUP_NAMES_MAX */
+
+/* Members of a group: how many, and the first names of them, one a line. */
+struct fm_group_names {
+	uint32_t count;
+	char text[FM_GROUP_NAMES_LEN + 1];
+};
+
 /* What is asked of a publication group: members that get their place in one step. */
 struct fm_group_ask {
 	enum fm_group_op op;
@@ -293,6 +301,8 @@ struct fm_group_ask {
 	/* paths below it, one a line; NULL if expect_len is 0 */
 	const char *expect;
 	size_t expect_len;
+	/* CHECK, COMMIT: which are missing, of -ENODATA; NULL: nobody wants to know */
+	struct fm_group_names *missing;
 };
 
 struct fm_who {
@@ -353,14 +363,7 @@ struct fm_space_page {
 };
 
 #define FM_GROUP_PAGE_MAX 4u		/* of one page: FM_WIRE_GROUPS_MAX */
-#define FM_GROUP_NAMES_LEN 512		/* FM_WIRE_GROUP_NAMES_MAX */
 #define FM_GROUP_PEER_MAX 64
-
-/* Members of a group: how many, and the first names of them, one a line. */
-struct fm_group_names {
-	uint32_t count;
-	char text[FM_GROUP_NAMES_LEN + 1];
-};
 
 /* What is said of an open group; never its ID. */
 struct fm_group_view {
@@ -537,10 +540,10 @@ struct fm_store_opts {
 	uint64_t old_keep_ns;
 	/* a publication group ends after this long at most; 0: a day */
 	uint64_t group_keep_ns;
+	uint32_t group_limit;		/* groups that one user may have open; 0: 1024 */
 	enum fm_store_owner owner;
 	/* the directory's group may read what comes, wherever its owner may */
 	bool is_for_group;
-	uint32_t group_limit;		/* groups that one user may have open; 0: 1024 */
 	bool is_hub;			/* a hub cache of Hugging Face: hub.h */
 	const char *shared;		/* the ID of what other nodes have, too; NULL, "": none */
 };

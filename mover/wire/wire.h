@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 14. This header is its specification; fmove-wire(7)
+ * wire - the node-to-node protocol, version 15. This header is its specification; fmove-wire(7)
  * says the same for readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges
@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 14
+#define FM_WIRE_VERSION 15
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -90,6 +90,7 @@
 /* of one GROUPS: 4 * (4095 + 64 + 3 * 512 + 50) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_GROUPS_MAX 4
 #define FM_WIRE_GROUP_NAMES_MAX 512		/* bytes of the names of one kind of members */
+#define FM_WIRE_MISSING_MAX (10 + 1 + FM_WIRE_GROUP_NAMES_MAX)	/* bytes: how many, and names */
 #define FM_WIRE_EXPIRES_MAX (366u * 24 * 3600)	/* seconds; of a group */
 #define FM_WIRE_STAGE_RUN_LEN 32		/* what a staging run is known by */
 #define FM_WIRE_STAGE_MAX 32768			/* bytes of the body of one STAGE */
@@ -645,7 +646,9 @@ struct fm_wire_request {
 
 /*
  * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - says
- *        (string, 0 .. FM_WIRE_PATH_MAX: of LOOK what the link says; else empty)   - per entry:
+ *        (string, 0 .. FM_WIRE_PATH_MAX: of LOOK what the link says; of ENODATA to GROUP_CHECK and
+ *        _COMMIT how many members are missing, in decimal digits, and the names of the first of
+ *        them, each behind a line feed, 0 .. FM_WIRE_MISSING_MAX; else empty)   - per entry:
  *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8
  *                                               whole (PARTIALS: bytes it will
  *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT and LOOK)

@@ -216,6 +216,14 @@ static int get_reply(struct fm_reader *r, struct fm_wire_msg *m)
 	return ret;
 }
 
+/* How long what `says` has may be. */
+static size_t says_max(const struct fm_wire_reply *p)
+{
+	if (p->code == ENODATA)
+		return FM_WIRE_MISSING_MAX;
+	return p->count == 1 ? FM_WIRE_PATH_MAX : 0;
+}
+
 /* MORE without an entry would have the other side ask the same again for ever. */
 static int check_reply(const struct fm_wire_msg *m)
 {
@@ -231,7 +239,7 @@ static int check_reply(const struct fm_wire_msg *m)
 		return -EPROTO;
 	if (!fm_wire_is_text(&p->text, FM_WIRE_TEXT_MAX))
 		return -ERANGE;
-	if (!fm_wire_is_text(&p->says, p->count == 1 ? FM_WIRE_PATH_MAX : 0))
+	if (!fm_wire_is_text(&p->says, says_max(p)))
 		return -ERANGE;
 	for (unsigned i = 0; i < p->count && ret == 0; i++)
 		ret = check_entry(&p->entry[i]);

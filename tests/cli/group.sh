@@ -106,6 +106,22 @@ no 1 'none' fmove group list n2:none
 ok fmove put --group "$first" -q small n2:s/runs/2/one
 [ -e "$s/runs/2" ] && bad "a group that is not committed is there"
 
+fmove group commit --json "$first" n2:s/runs/2 --expect one,x/y,z >out 2>/dev/null && bad "it is committed without its members"
+python3 - <<-'END' || bad "who is missing, --json: $(cat out)"
+import json
+row, = json.load(open("out"))["names"]
+assert row["exit"] == 1 and row["missing"] == ["x/y", "z"] and row["missing_more"] == 0, row
+END
+fmove group commit --json "$first" n2:s/runs/2 --members 4 >out 2>/dev/null && bad "it is committed with 1 of 4"
+grep -q '"missing":\[\],"missing_more":3' out || bad "who is missing of a number, --json: $(cat out)"
+seq -f 'name%08.0f' 2000 >names
+fmove group commit --json "$first" n2:s/runs/2 --expect-from names >out 2>/dev/null && bad "it is committed without 2000 members"
+python3 - <<-'END' || bad "many who are missing, --json: $(cat out)"
+import json
+row, = json.load(open("out"))["names"]
+assert row["missing"][0] == "name00000001" and len(row["missing"]) + row["missing_more"] == 2000 > row["missing_more"] > 0, row
+END
+
 # The record is not the ID, and it survives the daemon.
 grep -rq "$first" "$s" && bad "the ID is on the disk"
 crash n2

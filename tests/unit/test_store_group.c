@@ -403,11 +403,39 @@ static void test_limit_and_faults(void)
 	lane_close(&l);
 }
 
+/* Which members are missing is told by their names, or as a number. */
+static void test_missing(void)
+{
+	struct fm_group_names missing = {.count = 7};
+	struct fm_group_ask ask = {.op = FM_GROUP_COMMIT,
+				   .id = {1},
+				   .expect = "a\nm\nz/y",
+				   .expect_len = 7,
+				   .missing = &missing};
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	missing = (struct fm_group_names){.count = 0};
+	CU_ASSERT_EQUAL(s->ops->group(s, "run", &root_user, &ask, &err), -ENODATA);
+	CU_ASSERT_EQUAL(missing.count, 2);
+	CU_ASSERT_STRING_EQUAL(missing.text, "a\nz/y");
+	ask.expect_len = 0;
+	ask.members = 5;
+	missing = (struct fm_group_names){.count = 0};
+	CU_ASSERT_EQUAL(s->ops->group(s, "run", &root_user, &ask, &err), -ENODATA);
+	CU_ASSERT_EQUAL(missing.count, 4);
+	CU_ASSERT_STRING_EQUAL(missing.text, "");
+	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), 0);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a user has so many groups open, and no more", test_limit },
 	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
 	{ "a group whose time is over does not count", test_limit_and_time },
 	{ "a begin that failed does not count", test_limit_and_faults },
+	{ "who is missing is told by name", test_missing },
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a begin that is repeated begins nothing else", test_begun_again },

@@ -225,6 +225,14 @@ static void make_request(struct fm_wire_msg *m)
 	};
 }
 
+static void make_missing_reply(struct fm_wire_msg *m)
+{
+	m->reply = (struct fm_wire_reply){.id = 9,
+					  .code = ENODATA,
+					  .text = fm_wire_str("gps"),
+					  .says = fm_wire_str("3\na/")};
+}
+
 static void make_reply(struct fm_wire_msg *m)
 {
 	m->reply.flags = FM_WIRE_REPLY_MORE;
@@ -459,6 +467,8 @@ static const struct golden goldens[] = {
 	 "0f00 0100 0900000000000000 00000000 0200 0000 0000"
 	 "01 000000 80010000 0d00000000000000 0500000000000000 1a00000000000000 0100 66"
 	 "02 000000 ed010000 0000000000000000 0600000000000000 ffffffffffffffff 0300 646972"},
+	{FM_WIRE_REPLY, make_missing_reply,
+	 "0f00 0000 0900000000000000 3d000000 0000 0300 677073 0400 330a612f"},
 	{FM_WIRE_REPLY, make_look_reply,
 	 "0f00 0000 0900000000000000 00000000 0100 0000 0400 2e2e2f66"
 	 "03 000000 ff010000 0400000000000000 0500000000000000 0000000000000000 0000"},
@@ -1110,20 +1120,28 @@ static void test_list_after(void)
 	}
 }
 
-/* Goal: what a link says comes with one entry alone, is no longer than a path, and has no NUL. */
+/*
+ * Goal: what a link says comes with one entry alone, is no longer than a path, and has no NUL; who
+ * is missing comes with ENODATA alone.
+ */
 static void test_what_a_link_says(void)
 {
 	static const struct {
+		uint8_t code;
 		uint16_t count, len;
 		char first;
 		int want;
 	} cases[] = {
-		{1, 0, 'x', 0},
-		{1, FM_WIRE_PATH_MAX, 'x', 0},
-		{1, FM_WIRE_PATH_MAX + 1, 'x', -ERANGE},
-		{1, 3, '\0', -ERANGE},
-		{0, 3, 'x', -ERANGE},
-		{2, 3, 'x', -ERANGE},
+		{0, 1, 0, 'x', 0},
+		{0, 1, FM_WIRE_PATH_MAX, 'x', 0},
+		{0, 1, FM_WIRE_PATH_MAX + 1, 'x', -ERANGE},
+		{0, 1, 3, '\0', -ERANGE},
+		{0, 0, 3, 'x', -ERANGE},
+		{0, 2, 3, 'x', -ERANGE},
+		{ENODATA, 0, FM_WIRE_MISSING_MAX, 'x', 0},
+		{ENODATA, 0, FM_WIRE_MISSING_MAX + 1, 'x', -ERANGE},
+		{ENODATA, 0, 3, '\0', -ERANGE},
+		{ENOENT, 0, 3, 'x', -ERANGE},
 	};
 	static const uint8_t entry[34] = {3};
 	static uint8_t bytes[FM_WIRE_MSG_MAX];
@@ -1133,6 +1151,7 @@ static void test_what_a_link_says(void)
 
 		memset(bytes, 0, sizeof(bytes));
 		bytes[0] = FM_WIRE_REPLY;
+		bytes[12] = cases[i].code;
 		bytes[16] = (uint8_t)cases[i].count;
 		*at++ = (uint8_t)cases[i].len;
 		*at++ = (uint8_t)(cases[i].len >> 8);

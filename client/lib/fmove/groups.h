@@ -39,25 +39,29 @@ void fmove_group_id(char id[FMOVE_GROUP_ID_LEN + 1]);
 int fmove_group_begin(struct fmove *c, const struct fmove_name *name, const char *id,
 		      const struct fmove_group_options *opts, struct fmove_error *err);
 
-/*
- * Publish the members by one rename, which is on the disk when the call returns (if the store is
- * durable). -ENODATA: some are missing, or others came; -EBUSY: some still come; err names them.
- * -ENOENT: no group of it goes on. A group that was committed is committed again with 0. check:
- * whether a commit would do it now, and nothing else. opts may be NULL.
- */
-int fmove_group_check(struct fmove *c, const struct fmove_name *name, const char *id,
-		      const struct fmove_group_options *opts, struct fmove_error *err);
-int fmove_group_commit(struct fmove *c, const struct fmove_name *name, const char *id,
-		       const struct fmove_group_options *opts, struct fmove_error *err);
-
-/* End it, with all that came. */
-int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const char *id,
-			struct fmove_error *err);
-
+/* Members: how many, and what they are called. */
 struct fmove_group_members {
 	uint32_t count;
 	char names[513];		/* the first of them, below the path, one a line */
 };
+
+/*
+ * Publish the members by one rename, which is on the disk when the call returns (if the store is
+ * durable). -ENODATA: some are missing, or others came; -EBUSY: some still come; err names them.
+ * -ENOENT: no group of it goes on. A group that was committed is committed again with 0. check:
+ * whether a commit would do it now, and nothing else. opts may be NULL. missing may be NULL; else
+ * it says which are missing; of a number that was expected it has no names.
+ */
+int fmove_group_check(struct fmove *c, const struct fmove_name *name, const char *id,
+		      const struct fmove_group_options *opts, struct fmove_group_members *missing,
+		      struct fmove_error *err);
+int fmove_group_commit(struct fmove *c, const struct fmove_name *name, const char *id,
+		       const struct fmove_group_options *opts, struct fmove_group_members *missing,
+		       struct fmove_error *err);
+
+/* End it, with all that came. */
+int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const char *id,
+			struct fmove_error *err);
 
 /* An open group; nobody but who begins it is told its ID. */
 struct fmove_group {
