@@ -88,6 +88,7 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 					 .priority = j->priority,
 					 .is_readback = j->is_readback,
 					 .accepts_corrupt = j->accepts_corrupt,
+					 .group = j->group[0] ? j->group : NULL,
 					 .again = j->id};
 	t->dir.replaces = t->is_forced = j->may_replace;	/* whichever of them it was */
 	t->dir.tree = (struct fmove_tree_options){.is_update = j->is_update,

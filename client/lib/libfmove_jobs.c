@@ -76,6 +76,7 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	(void)fm_json_bool(fm_json_get(o, "delete"), &j->is_delete);
 	(void)fm_json_bool(fm_json_get(o, "checksum"), &j->has_checksums);
 	(void)fm_json_bool(fm_json_get(o, "dry_run"), &j->is_dry_run);
+	fm_lib_text(o, "group", j->group, sizeof(j->group));
 	(void)fm_json_u64(fm_json_get(o, "limit"), &j->rate_bytes);
 	(void)fm_json_u64(fm_json_get(o, "timeout_ms"), &j->timeout_ms);
 	(void)fm_json_u64(fm_json_get(o, "retry_ms"), &j->retry_ms);

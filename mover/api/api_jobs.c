@@ -12,6 +12,7 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/group_id.h"
 #include "mover/base/words.h"
 #include "mover/queue/queue.h"
 
@@ -55,6 +56,17 @@ static void progress_add(struct fm_json_writer *w, const struct fm_queue_info *i
 	fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(info->code));
 }
 
+/* Of an attended job its user asks for the same again, and knows the ID. */
+static void group_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
+{
+	char id[FM_GROUP_ID_TEXT_LEN + 1];
+
+	if (!o->job.has_group || !o->is_attended)
+		return;
+	fm_group_id_print(o->job.group, id);
+	fm_jw_text(w, "group", id);
+}
+
 /* Adds the options of a job, so that its client can ask for the same again. */
 static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 {
@@ -72,6 +84,7 @@ static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	fm_jw_bool(w, "delete", o->job.is_delete);
 	fm_jw_bool(w, "checksum", o->job.has_checksums);
 	fm_jw_bool(w, "dry_run", o->job.is_dry);
+	group_add(w, o);
 	fm_jw_array(w, "exclude");
 	for (unsigned i = 0; o->job.excludes && o->job.excludes[i]; i++)
 		fm_jw_name(w, NULL, o->job.excludes[i], strlen(o->job.excludes[i]));

@@ -263,6 +263,24 @@ ok fmove put -q --group "$id" larger n2:s/runs/7/rank0/f
 ok fmove group commit "$id" n2:s/runs/7
 same larger "$s/runs/7/rank0/f"
 
+# ---- a directory that goes on in the background is resumed as the member that it was to be
+
+begun n2:s/runs/10 --members 1
+ok fmove put -q --detach --limit 4MB/s --group "$id" -r big n2:s/runs/10/tree
+job=$(cat out)
+moved runs/10/tree 10000
+pid=$(grep -Fxzl -- n2:s/runs/10/tree /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3)
+kill -KILL $pid 2>/dev/null || bad "nobody attends to $job"
+paused() {
+	fmove jobs --json | grep -q "\"job\":\"$job\".*\"paused\""
+}
+await paused || bad "it is not paused: $(fmove jobs --json)"
+no 1 '0 of 1 members' fmove group commit "$id" n2:s/runs/10
+ok fmove resume "$job"
+ok fmove wait "$job"
+ok fmove group commit "$id" n2:s/runs/10
+diff -r big "$s/runs/10/tree" || bad "the member that was resumed is another"
+
 # ---- several destinations: all, or none
 
 begun n2:s/both n3:s/both --members 1
@@ -378,6 +396,29 @@ no 2 'beside PATH' fmove group commit "$id" n2:s/top --latest a/b
 no 6 'n2:s/top: it is committed, but ckpt does not lead to it: .*only a link is replaced' fmove group commit "$id" n2:s/top --latest ckpt
 ok fmove group commit "$id" n2:s/top --latest last
 [ "$(readlink "$s/last")" = top ] || bad "the link does not lead to top: $(ls -l "$s")"
+
+# ---- a user has so many groups open, of what the daemon before left, too
+
+sed -i 's/name = "s";/name = "s"; group_limit = 2;/' "$dir/c/n3/fmove.conf"
+take_over 3
+begun n3:s/limit/1
+first=$id
+begun n3:s/limit/2
+no 6 '"limit/3": uid [0-9]+ has 2 open groups in this store, and 2 are allowed .group_limit.: commit or discard one' fmove group begin n3:s/limit/3
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+start_again n3
+reachable 3
+# The store is looked through beside what it is asked.
+refused() {
+	fmove group begin n3:s/limit/3 >out 2>err && { fmove group discard "$(cat out)" n3:s/limit/3; return 1; }
+	grep -q group_limit err
+}
+await refused || bad "a third group is begun: $(cat out err)"
+ok fmove group discard "$first" n3:s/limit/1
+begun n3:s/limit/3
+ok fmove group discard "$id" n3:s/limit/3
+sed -i 's/ group_limit = 2;//' "$dir/c/n3/fmove.conf"
+take_over 3
 
 # ---- what is written down of a group is in the quota, however many somebody begins
 

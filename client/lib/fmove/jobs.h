@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "files.h"
+#include "groups.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +88,7 @@ struct fmove_job {
 	uint64_t rate_bytes;
 	uint64_t timeout_ms;
 	uint64_t retry_ms;
+	char group[FMOVE_GROUP_ID_LEN + 1];	/* of which it becomes a member; or "" */
 	unsigned excludes_count;
 	char excludes[FMOVE_EXCLUDES_MAX][FMOVE_EXCLUDE_MAX + 1];
 };
