@@ -48,44 +48,91 @@ static void name(struct names *n, const char *path)
 		(void)snprintf(n->text + len, sizeof(n->text) - len, " and others");
 }
 
+/* The first part of a path that is expected: what has to be directly below the group's. */
+struct part {
+	const char *at;
+	size_t len;
+};
+
 /* What is expected: a list of paths below the group's, one a line, or a number of names. */
 struct expected {
 	const char *list;
 	size_t len;
 	uint32_t members;
+	struct part *parts;		/* of the list, sorted: members may be very many */
+	size_t part_count;
 	struct names missing, beyond, there, cut_off;
 	char line[FM_PATH_LEN_MAX + 1];
 };
 
-/* Takes the next line of the list that holds something. false: there is none. */
-static bool next_line(struct expected *e, size_t *at)
+/*
+ * Finds the next line of the list that holds something. Its length, or 0: there is none.
+ */
+static size_t find_line(const struct expected *e, size_t *at, const char **line)
 {
 	while (*at < e->len) {
 		const char *from = e->list + *at, *end = memchr(from, '\n', e->len - *at);
 		size_t len = end ? (size_t)(end - from) : e->len - *at;
 
 		*at += len + 1;
-		if (len == 0 || len > FM_PATH_LEN_MAX)
-			continue;
-		memcpy(e->line, from, len);
-		e->line[len] = '\0';
-		return true;
+		*line = from;
+		if (len > 0 && len <= FM_PATH_LEN_MAX)
+			return len;
 	}
-	return false;
+	return 0;
+}
+
+/* Takes it. false: there is none. */
+static bool next_line(struct expected *e, size_t *at)
+{
+	const char *line;
+	size_t len = find_line(e, at, &line);
+
+	if (len > 0)
+		memcpy(e->line, line, len);
+	e->line[len] = '\0';
+	return len > 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *p = a, *q = b;
+	int order = memcmp(p->at, q->at, p->len < q->len ? p->len : q->len);
+
+	return order != 0 ? order : (p->len > q->len) - (p->len < q->len);
+}
+
+static int sort_parts(struct expected *e)
+{
+	size_t at = 0, count = 0, len;
+	const char *line;
+
+	while (find_line(e, &at, &line) > 0)
+		count++;
+	if (count == 0)
+		return 0;
+	e->parts = fm_sys_alloc(count * sizeof(e->parts[0]));
+	if (!e->parts)
+		return -ENOMEM;
+	for (at = 0; (len = find_line(e, &at, &line)) > 0;) {
+		const char *slash = memchr(line, '/', len);
+
+		e->parts[e->part_count++] =
+			(struct part){line, slash ? (size_t)(slash - line) : len};
+	}
+	qsort(e->parts, e->part_count, sizeof(e->parts[0]), compare_parts);
+	return 0;
 }
 
 /*
  * Whether a name directly below the group's path is in the list, or the first part of one that is.
  */
-static bool is_listed(struct expected *e, const char *member)
+static bool is_listed(const struct expected *e, const char *member)
 {
-	size_t at = 0, len = strlen(member);
+	const struct part p = {member, strlen(member)};
 
-	while (next_line(e, &at))
-		if (strncmp(e->line, member, len) == 0 &&
-		    (e->line[len] == '\0' || e->line[len] == '/'))
-			return true;
-	return false;
+	return e->part_count > 0 &&
+	       bsearch(&p, e->parts, e->part_count, sizeof(p), compare_parts) != NULL;
 }
 
 static int meet(void *ctx, int dir, const char *member)
@@ -214,13 +261,16 @@ static int look(struct expected *e, const struct fm_group_dir *g, struct fm_err 
 
 	if (members < 0)
 		return fm_err_sys(err, members, "open the directory of the members");
-	ret = fm_tsys_each_name(members, meet, e);
+	ret = sort_parts(e);
+	if (ret == 0)
+		ret = fm_tsys_each_name(members, meet, e);
 	if (ret == 0)
 		ret = look_for_cut_off(e, members);
 	if (ret < 0)
 		(void)fm_err_sys(err, ret, "look at the members");
 	else
 		ret = look_for_listed(e, members, err);
+	free(e->parts);
 	close(members);
 	return ret;
 }

@@ -22,15 +22,20 @@ static int group(enum fm_group_op op)
 }
 
 /* Makes a member behind the store's back: of the one group that is open. */
-static void make_member(void)
+static void make_named(const char *name)
 {
 	char path[512];
 	glob_t found;
 
 	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group/members"), 0, NULL, &found), 0);
-	snprintf(path, sizeof(path), "%s/m", found.gl_pathv[0]);
+	snprintf(path, sizeof(path), "%s/%s", found.gl_pathv[0], name);
 	globfree(&found);
 	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+}
+
+static void make_member(void)
+{
+	make_named("m");
 }
 
 /* Removes what a group that was committed keeps until its time is over. */
@@ -136,6 +141,49 @@ static void test_begun_again(void)
 	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), -EEXIST);
 	forget();
 	end();
+}
+
+static int check_expected(const char *names)
+{
+	const struct fm_group_ask ask = {
+		.op = FM_GROUP_CHECK, .id = {1}, .expect = names, .expect_len = strlen(names)};
+
+	fm_err_clear(&err);
+	return s->ops->group(s, "run", &root_user, &ask, &err);
+}
+
+/* Goal: whatever their order, names that begin alike are not one another, nor what lies in one. */
+static void test_expected_names(void)
+{
+	static const char *const names[] = {"a.b", "abc", "a", "ab", "zz", "a-"};
+	char many[8192] = "";
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		make_named(names[i]);
+	make_named("ab/x");
+	CU_ASSERT_EQUAL(check_expected("zz\nab/x\n\nabc\na\na-\na.b\nab"), 0);
+	CU_ASSERT_EQUAL(check_expected("ab/x\nabc/y\na\na.b\nzz\na-\n"), -ENODATA);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1 of its members is missing: \"abc/y\""));
+	CU_ASSERT_PTR_NULL(strstr(err.text, "not expected"));
+	CU_ASSERT_EQUAL(check_expected("ab/x\nabc\na.b\nzz\na-"), -ENODATA);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1 came that is not expected: \"a\""));
+	for (unsigned i = 0; i < 1000; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", (i * 377) % 1000);
+		make_named(name);
+		snprintf(many + strlen(many), sizeof(many) - strlen(many), "%u\n", i);
+	}
+	strcat(many, "a\nab\nabc\na.b\na-\nzz");
+	CU_ASSERT_EQUAL(check_expected(many), 0);
+	make_named("1000");
+	CU_ASSERT_EQUAL(check_expected(many), -ENODATA);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1 came that is not expected: \"1000\""));
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
 }
 
 static int replace(void)
@@ -438,6 +486,7 @@ static const struct fm_test tests[] = {
 	{ "who is missing is told by name", test_missing },
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
+	{ "those that are expected, by their names", test_expected_names },
 	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
