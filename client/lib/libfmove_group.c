@@ -127,9 +127,13 @@ static void group_read(const struct fm_json *json, struct fmove_group *g)
 	members_read(fm_json_get(json, "missing"), &g->missing);
 }
 
-/* Tells one page. Returns whether there are more that are wanted; *last is the last one's path. */
+/*
+ * Tells one page. Returns whether there are more that are wanted; *last is the last one's path,
+ * *told counts them.
+ */
 static bool groups_show(const struct fm_json *done, char last[static FMOVE_PATH_MAX + 1],
-			bool (*each)(void *ctx, const struct fmove_group *group), void *ctx)
+			size_t *told, bool (*each)(void *ctx, const struct fmove_group *group),
+			void *ctx)
 {
 	const struct fm_json *groups = fm_json_get(done, "groups");
 	size_t count = fm_json_count(groups);
@@ -141,6 +145,7 @@ static bool groups_show(const struct fm_json *done, char last[static FMOVE_PATH_
 		goes_on = strcmp(g.path, last) > 0 && each(ctx, &g);
 		(void)snprintf(last, FMOVE_PATH_MAX + 1, "%s", g.path);
 	}
+	*told += count;
 	return goes_on && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
 }
 
@@ -154,6 +159,7 @@ int fmove_groups(struct fmove *c, const struct fmove_name *name,
 	char last[FMOVE_PATH_MAX + 1] = "";
 	struct fm_lib_request req;
 	struct fm_json *done;
+	size_t told = 0;
 	bool is_more;
 	int ret;
 
@@ -166,8 +172,11 @@ int fmove_groups(struct fmove *c, const struct fmove_name *name,
 		ret = fm_lib_run(&req, &with, &waiting, &done, err);
 		if (ret < 0)
 			return ret;
-		is_more = groups_show(done, last, each, ctx);
+		is_more = groups_show(done, last, &told, each, ctx);
 		fm_json_free(done);
-	} while (is_more);
-	return 0;
+	} while (is_more && told < FMOVE_GROUPS_MAX);
+	return is_more ? fm_lib_fail(err, -EPROTO,
+				     "the node tells of %d open groups, and of more than those",
+				     FMOVE_GROUPS_MAX)
+		       : 0;
 }

@@ -308,11 +308,16 @@ int fmove_space(struct fmove *c, const struct fmove_name *name,
 {
 	const struct fmove_name whole = {name->node, name->store, ""};
 	struct fmove_space s = {.store = ""};
+	unsigned told = 0;
 	int ret;
 
-	do
+	do {
 		ret = space_of(c, &whole, s.store, &s, err);
-	while (ret == 0 && s.store[0] && each(ctx, &s) && !whole.store[0]);
+		if (ret == 0 && s.store[0] && told++ == FMOVE_STORES_MAX)
+			return fm_lib_fail(err, -EPROTO,
+					   "the node tells of more than %d stores, which none has",
+					   FMOVE_STORES_MAX);
+	} while (ret == 0 && s.store[0] && each(ctx, &s) && !whole.store[0]);
 	return ret;
 }
 

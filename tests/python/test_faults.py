@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import fmove
 from fmove import connection
@@ -51,6 +52,16 @@ class Daemon(Case):
             self.assertEqual(in_child(nobody), 0)
         finally:
             os.chmod(socket, before & 0o777)
+
+    def test_stores_without_end(self):
+        told = 0
+        with mock.patch.object(self.fm, "answer", lambda op, f: {"store": f["after"] + "s"}):
+            with self.assertRaises(fmove.FmoveError) as why:
+                for _ in self.fm.stores("n2"):
+                    told += 1
+                    self.assertLessEqual(told, connection.STORES_MAX)
+        self.assertEqual(why.exception.code, "EPROTO")
+        self.assertEqual(told, connection.STORES_MAX)
 
     def test_far_one_killed(self):
         with self.assertRaises(fmove.FmoveError) as why:

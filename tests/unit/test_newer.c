@@ -22,6 +22,18 @@ static pid_t child;
 
 static bool answers_all;	/* not the first request alone */
 
+/* "@@@@@@@@" in an answer becomes a number that is larger each time. */
+static void count_up(char *text)
+{
+	static unsigned count;
+	char digits[9];
+
+	for (char *at = strstr(text, "@@@@@@@@"); at; at = strstr(at, "@@@@@@@@")) {
+		(void)snprintf(digits, sizeof(digits), "%08u", count++);
+		memcpy(at, digits, 8);
+	}
+}
+
 /* The id that the request has goes in front. False: it was closed. */
 static bool answer_one(int fd, const char *const *answers)
 {
@@ -37,6 +49,7 @@ static bool answer_one(int fd, const char *const *answers)
 	for (; *answers; answers++) {
 		int len = snprintf(text, sizeof(text), "{\"id\":%llu,%s}", id, *answers);
 
+		count_up(text);
 		(void)!send(fd, text, (size_t)len, MSG_NOSIGNAL);
 	}
 	return true;
@@ -152,6 +165,44 @@ static void test_pages_without_end(void)
 	answers_all = false;
 }
 
+static bool on_store(void *ctx, const struct fmove_space *space)
+{
+	(void)space;
+	return ++*(unsigned *)ctx > 0;
+}
+
+static bool on_group(void *ctx, const struct fmove_group *group)
+{
+	(void)group;
+	return ++*(unsigned *)ctx > 0;
+}
+
+/* Goal: so is one that has a further store, or a further group, whenever it is asked. */
+static void test_names_without_end(void)
+{
+	static const char *const stores[] = {"\"event\":\"done\",\"store\":\"s@@@@@@@@\"", NULL};
+	static const char *const groups[] = {
+		"\"event\":\"done\",\"groups\":[{\"path\":\"@@@@@@@@\"},{\"path\":\"@@@@@@@@\"},{"
+		"\"path\":\"@@@@@@@@\"},{\"path\":\"@@@@@@@@\"}],\"more\":true",
+		NULL};
+	const struct fmove_name node = {"n", "", ""}, store = {"n", "s", ""};
+	unsigned count = 0;
+	struct fmove_error err;
+	struct fmove *c;
+
+	answers_all = true;
+	c = daemon_begin(stores);
+	CU_ASSERT_EQUAL(fmove_space(c, &node, on_store, &count, &err), -EPROTO);
+	CU_ASSERT_EQUAL(count, FMOVE_STORES_MAX);
+	daemon_end(c);
+	count = 0;
+	c = daemon_begin(groups);
+	CU_ASSERT_EQUAL(fmove_groups(c, &store, on_group, &count, &err), -EPROTO);
+	CU_ASSERT_EQUAL(count, FMOVE_GROUPS_MAX);
+	daemon_end(c);
+	answers_all = false;
+}
+
 struct states {
 	unsigned count;
 	enum fmove_job_state states[2];
@@ -184,6 +235,7 @@ static void test_states_of_jobs(void)
 
 static const struct fm_test tests[] = {
 	{ "a node that always tells of one more is found out", test_pages_without_end },
+	{ "and one that always has a further store or group", test_names_without_end },
 	{ "a finding of a kind that is not known is none that is, and counts", test_findings },
 	{ "a job in a state that is not known is in none that is", test_states_of_jobs },
 };

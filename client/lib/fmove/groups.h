@@ -78,8 +78,10 @@ struct fmove_group {
 
 /*
  * The open groups of a store that the caller may read, in the order of their paths; name->path is
- * not looked at. The node looks through the whole store. each() returns false to end it.
+ * not looked at. The node looks through the whole store. each() returns false to end it. A node
+ * that tells of more than FMOVE_GROUPS_MAX: -EPROTO, behind those.
  */
+#define FMOVE_GROUPS_MAX 16384		/* many times what is open in a store */
 int fmove_groups(struct fmove *c, const struct fmove_name *name,
 		 bool (*each)(void *ctx, const struct fmove_group *group), void *ctx,
 		 struct fmove_error *err);

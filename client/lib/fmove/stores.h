@@ -73,8 +73,12 @@ struct fmove_space {
 	bool may_write;
 };
 
-/* name->store "": each of the node's stores that may be read or written, in the order of their
- * names. Until each() returns false; it must not use c. */
+/*
+ * name->store "": each of the node's stores that may be read or written, in the order of their
+ * names. Until each() returns false; it must not use c. A node that tells of more than
+ * FMOVE_STORES_MAX: -EPROTO, behind those.
+ */
+#define FMOVE_STORES_MAX 1024		/* many times what a node has */
 int fmove_space(struct fmove *c, const struct fmove_name *name,
 		bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
 		struct fmove_error *err);

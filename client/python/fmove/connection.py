@@ -41,6 +41,7 @@ Content = Union[bytes, bytearray, memoryview]
 Source = Union[int, str, "os.PathLike[str]", Content, io.IOBase]
 OnProgress = Callable[[Progress], object]
 
+STORES_MAX = 1024  # many times what a node has
 MEMORY_PUT_MAX = 64 << 20  # bytes in memory of which a put makes a copy; more go through a pipe
 PROGRESS_MS = 200
 REMOVE_S = 3600.0  # millions of files may be in a directory
@@ -494,13 +495,14 @@ class Connection:
     def stores(self, node: str) -> Iterator[Event]:
         """What each store of a node has room for, as fmove-api(7) describes it."""
         after = ""
-        while True:
+        for _ in range(STORES_MAX):
             fields = {"node": node, "store": "", "path": "", "after": after}
             done = self.answer("space", fields)
             after = str(done.get("store", ""))
             if not after:
                 return
             yield done
+        raise error(errno.EPROTO, f"{node} tells of {STORES_MAX} stores, and of more")
 
 
 def _ms(seconds: float) -> int:
