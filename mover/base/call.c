@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -65,6 +66,25 @@ int fm_call_born_at(int dir, const char *name, int64_t *out_ns)
 	if (st.stx_mask & STATX_BTIME)
 		*out_ns = st.stx_btime.tv_sec * (int64_t)FM_NS_PER_S + st.stx_btime.tv_nsec;
 	return 0;
+}
+
+int fm_call_handle_at(int dir, const char *name, uint8_t out[static FM_CALL_HANDLE_MAX])
+{
+	union {
+		struct file_handle handle;
+		uint8_t bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} u = { .handle.handle_bytes = MAX_HANDLE_SZ };
+	size_t len;
+	int ret, mount;
+
+	_Static_assert(sizeof(u) <= FM_CALL_HANDLE_MAX, "every handle fits");
+	ret = fm_is_component(name) ? fm_call(name_to_handle_at(dir, name, &u.handle, &mount, 0))
+				    : -EXDEV;
+	if (ret < 0)
+		return ret;
+	len = offsetof(struct file_handle, f_handle) + u.handle.handle_bytes;
+	memcpy(out, u.bytes, len);
+	return (int)len;
 }
 
 int fm_call_mkdirat(int dir, const char *name, mode_t mode)

@@ -44,6 +44,14 @@ static inline mode_t fm_mode_for_group(mode_t mode)
 /* When it was made, ns since 1970; 0: the file system does not tell. */
 int fm_call_born_at(int dir, const char *name, int64_t *out_ns);
 
+/*
+ * Its file handle, which no other file of that file system has, or will have: most count in it how
+ * often an inode's number was given. The length of the handle; an error, such as -EOPNOTSUPP: the
+ * file system has none.
+ */
+#define FM_CALL_HANDLE_MAX 160
+int fm_call_handle_at(int dir, const char *name, uint8_t out[static FM_CALL_HANDLE_MAX]);
+
 int fm_call_mkdirat(int dir, const char *name, mode_t mode);
 int fm_call_symlinkat(const char *target, int dir, const char *name);
 int fm_call_linkat(int from_dir, const char *from, int dir, const char *name);

@@ -12,7 +12,9 @@
 
 #include "mover/base/component.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/journal/siphash.h"
 #include "mover/store/group.h"
 #include "mover/store/group_dir.h"
 #include "mover/store/made_dir.h"
@@ -39,12 +41,34 @@ struct rotation {
 
 /* ---- which it is ---- */
 
+#define OF_HANDLE (UINT64_C(1) << 63)	/* no file was made so late */
+
+/*
+ * What nothing else has that has its inode's number, or had it: when it was made. Where that is not
+ * told (NFS, a tmpfs of Linux 5), its file handle. -EOPNOTSUPP: it has none either.
+ */
+static int find_origin(int dir, const char *name, uint64_t *out)
+{
+	static const struct fm_sip key;
+	uint8_t handle[FM_CALL_HANDLE_MAX];
+	int64_t born_ns = 0;
+	int ret = FM_FAULT("store.born") ? 0 : fm_call_born_at(dir, name, &born_ns);
+
+	*out = (uint64_t)born_ns & ~OF_HANDLE;
+	if (ret < 0 || born_ns != 0)
+		return ret;
+	ret = FM_FAULT("store.handle") ? -EOPNOTSUPP : fm_call_handle_at(dir, name, handle);
+	if (ret > 0)
+		*out = fm_siphash(&key, handle, (size_t)ret).low | OF_HANDLE;
+	return ret < 0 ? ret : 0;
+}
+
 static int identify(int dir, const char *name, struct fm_rotation_entry *out, struct stat *st)
 {
 	int ret = fm_sys_fstatat(dir, name, st);
 
 	if (ret == 0)
-		ret = fm_call_born_at(dir, name, &out->born_ns);
+		ret = find_origin(dir, name, &out->origin);
 	if (ret < 0)
 		return ret;
 	out->ino = st->st_ino;
@@ -52,18 +76,29 @@ static int identify(int dir, const char *name, struct fm_rotation_entry *out, st
 	return 0;
 }
 
-/* 1: what was recorded has its name there; 0: something else has it; -ENOENT: nothing has. */
+/*
+ * 1: what was recorded has its name there; 0: something else has it; -ENOENT: nothing has; -ESTALE:
+ * nobody knows, since another thing is told now of its origin, as by a newer kernel.
+ */
 static int is_still(int dir, const struct fm_rotation_entry *e, struct stat *st)
 {
 	struct fm_rotation_entry now;
 	int ret = identify(dir, e->name, &now, st);
 
-	return ret < 0 ? ret : now.ino == e->ino && now.born_ns == e->born_ns;
+	if (ret == 0 && now.ino == e->ino && (now.origin ^ e->origin) & OF_HANDLE)
+		return -ESTALE;
+	return ret < 0 ? ret : now.ino == e->ino && now.origin == e->origin;
 }
 
 /* ---- whether it is used ---- */
 
 enum use { FREE, NOT_KNOWN, USED };
+
+/* Of two looks: an error, or else what forbids more. */
+static int worse(int use, int other)
+{
+	return other < 0 || other > use ? other : use;
+}
 
 #define ANOTHER "another one got its name just now"
 
@@ -97,9 +132,11 @@ static int look_at_dir(int dir, const char *name)
 
 	if (fd < 0)
 		return fd;
-	ret = fm_call(flock(fd, LOCK_EX | LOCK_NB));
+	ret = FM_FAULT("store.flock") ? -ENOLCK : fm_call(flock(fd, LOCK_EX | LOCK_NB));
 	close(fd);
-	return ret == -EWOULDBLOCK ? USED : FREE;
+	if (ret == -EWOULDBLOCK)
+		return USED;
+	return ret < 0 ? NOT_KNOWN : FREE;
 }
 
 static int look_at_entry(const struct fm_walk_at *at)
@@ -127,7 +164,7 @@ static int look_below(int dir, const char *name)
 		ret = look_at_entry(&at);
 		if (ret < 0)
 			break;
-		use = ret > use ? ret : use;
+		use = worse(use, ret);
 	}
 	fm_walk_end(walk);
 	free(walk);
@@ -145,8 +182,8 @@ static int look(int dir, const char *name, bool is_dir, const char **why)
 	}
 	if (ret == 0)
 		ret = is_dir ? look_at_dir(dir, name) : look_at_file(dir, name);
-	if (ret == FREE && is_dir)
-		ret = look_below(dir, name);
+	if (ret >= 0 && ret != USED && is_dir)
+		ret = worse(ret, look_below(dir, name));
 	if (ret == USED)
 		*why = "a file of it is open, it is read or locked (flock), or a group goes on in "
 		       "it";
@@ -436,6 +473,10 @@ static int rotate(struct rotation *r, const char *published, uint32_t keep, stru
 	struct stat st;
 	int ret = identify(r->parent.fd, published, &newest, &st);
 
+	if (ret == -EOPNOTSUPP)
+		return fm_err_set(err, ret,
+				  "nothing is removed: this file system does not tell what was "
+				  "published from what gets its name later");
 	if (ret == 0)
 		ret = record(r, &newest);
 	if (ret == 0 || ret == -ENOSPC || ret == -EDQUOT)

@@ -2,7 +2,7 @@
 /*
  * rotation_record - see rotation_record.h.
  *
- *   fmove rotation 1\n  LINK\0  and for each  <16 hex inode> <16 hex birth> NAME\0
+ *   fmove rotation 1\n  LINK\0  and for each  <16 hex inode> <16 hex origin> NAME\0
  *
  * Names end with a NUL, since any other byte may be in one.
  */
@@ -63,7 +63,7 @@ static size_t take_entry(const char *text, size_t len, struct fm_rotation_entry 
 	    strspn(text + HEX_LEN + 1, HEX) != HEX_LEN || text[IDENTITY_LEN - 1] != ' ')
 		return 0;
 	e->ino = strtoull(memcpy(hex, text, HEX_LEN), NULL, 16);
-	e->born_ns = (int64_t)strtoull(memcpy(hex, text + HEX_LEN + 1, HEX_LEN), NULL, 16);
+	e->origin = strtoull(memcpy(hex, text + HEX_LEN + 1, HEX_LEN), NULL, 16);
 	name_len = take_name(text + IDENTITY_LEN, len - IDENTITY_LEN, e->name);
 	return name_len > 0 ? IDENTITY_LEN + name_len : 0;
 }
@@ -100,7 +100,7 @@ size_t fm_rotation_record_print(const struct fm_rotation_record *r,
 
 		len += (size_t)snprintf(out + len, FM_ROTATION_RECORD_MAX - len,
 					"%016" PRIx64 " %016" PRIx64 " %s", e->ino,
-					(uint64_t)e->born_ns, e->name) + 1;
+					e->origin, e->name) + 1;
 	}
 	return len;
 }

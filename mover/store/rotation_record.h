@@ -3,9 +3,10 @@
  * rotation_record - what a link led to by turns (rotation.h), the oldest first: the file
  * .fmove.<16 hex>.rotation beside the link; the digits are a hash of the link's name.
  *
- * What is meant is told by inode and time of birth, too: what got such a name otherwise is not it,
- * and a copy of the record, made with the directory around it, says nothing. The file counts if
- * only this service's user can have written it; every value is checked all the same.
+ * What is meant is told by inode and origin, too: what got such a name otherwise is not it, though
+ * the inode's number may have been given again; and a copy of the record, made with the directory
+ * around it, says nothing. The file counts if only this service's user can have written it; every
+ * value is checked all the same.
  *
  * Worker threads.
  */
@@ -23,7 +24,7 @@
 
 struct fm_rotation_entry {
 	uint64_t ino;
-	int64_t born_ns;		/* 0: the file system does not tell */
+	uint64_t origin;		/* when it was made, or a hash of its handle; never 0 */
 	char name[FM_NAME_LEN_MAX + 1];
 };
 

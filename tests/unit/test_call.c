@@ -51,15 +51,40 @@ static void test_all_of_the_bytes(void)
 	end();
 }
 
+/* Goal: a handle stays with its file whatever that is called; the next of that name has another. */
+static void test_handles(void)
+{
+	uint8_t was[FM_CALL_HANDLE_MAX] = { 0 }, now[FM_CALL_HANDLE_MAX] = { 0 };
+	int len, next;
+
+	begin();
+	len = fm_call_handle_at(dir, "a", was);
+	CU_ASSERT_TRUE(len > 0 && len <= FM_CALL_HANDLE_MAX);
+	CU_ASSERT_EQUAL(fm_call_renameat(dir, "a", dir, "b", 0), 0);
+	CU_ASSERT_EQUAL(fm_call_handle_at(dir, "b", now), len);
+	CU_ASSERT_EQUAL(memcmp(was, now, sizeof(was)), 0);
+	CU_ASSERT_EQUAL(fm_call_unlinkat(dir, "b", 0), 0);
+	CU_ASSERT_EQUAL(fm_call_handle_at(dir, "b", now), -ENOENT);
+	close(fd);
+	next = fm_call_open_below(dir, "a", O_RDWR | O_CREAT | O_EXCL, 0600, 0);
+	CU_ASSERT_TRUE(next >= 0);
+	fd = next;
+	CU_ASSERT_TRUE(fm_call_handle_at(dir, "a", now) > 0);
+	CU_ASSERT_NOT_EQUAL(memcmp(was, now, sizeof(was)), 0);
+	end();
+}
+
 /* Goal: what takes a name takes no path, and what takes a path stays below. */
 static void test_no_way_out(void)
 {
 	static const char *const names[] = { "", ".", "..", "a/b", "/a" };
+	uint8_t handle[FM_CALL_HANDLE_MAX];
 	struct stat st;
 
 	begin();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		CU_ASSERT_EQUAL(fm_call_fstatat(dir, names[i], &st), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_handle_at(dir, names[i], handle), -EXDEV);
 		CU_ASSERT_EQUAL(fm_call_mkdirat(dir, names[i], 0700), -EXDEV);
 		CU_ASSERT_EQUAL(fm_call_symlinkat("x", dir, names[i]), -EXDEV);
 		CU_ASSERT_EQUAL(fm_call_linkat(dir, "a", dir, names[i]), -EXDEV);
@@ -116,6 +141,7 @@ static const struct fm_test tests[] = {
 	{ "who else has a file open", test_open_elsewhere },
 	{ "all of the bytes, or how many there were", test_all_of_the_bytes },
 	{ "no name leads out", test_no_way_out },
+	{ "handles are of files, not of names", test_handles },
 	{ "times before 1970", test_before_1970 },
 };
 FM_TEST_MAIN("call", tests)
