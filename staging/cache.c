@@ -392,6 +392,11 @@ static void set_limits(struct fm_cache *c, const struct fm_cache_opts *opts)
 	c->o.user_quota = opts->user_quota;
 }
 
+dev_t fm_cache_device(const struct fm_cache *c)
+{
+	return c->device;
+}
+
 int fm_cache_open(const struct fm_cache_opts *opts, struct fm_cache **out, struct fm_err *err)
 {
 	struct fm_cache *c = fm_cache_alloc(sizeof(*c));

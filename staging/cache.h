@@ -98,6 +98,9 @@ void fm_cache_upkeep(struct fm_cache *cache);
 
 /* ---- what is there: these never wait ---- */
 
+/* The file system that it is on, as stat(2) has it. */
+dev_t fm_cache_device(const struct fm_cache *cache);
+
 struct fm_cache_info {
 	uint64_t id; /* never 0 */
 	enum fm_cache_state state;

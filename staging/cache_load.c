@@ -88,6 +88,8 @@ static int open_root(struct fm_cache *c, struct fm_err *err)
 			(unsigned)geteuid());
 	else if (ret < 0)
 		(void)fm_err_sys(err, ret, "look at the directory");
+	if (ret == 0)
+		c->device = st.st_dev;
 	return ret;
 }
 

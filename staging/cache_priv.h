@@ -68,6 +68,7 @@ struct fm_cache {
 	struct fm_cache_opts o;
 	char *directory;
 	int root; /* locked as long as we are there */
+	dev_t device; /* of its file system */
 	int dirs[FM_CACHE_PLACES];
 	uint8_t boot[FM_HOLD_BOOT_LEN];
 	pthread_mutex_t room;

@@ -180,6 +180,10 @@ static int status_of(const struct stage *s)
 
 /* ---- the end ---- */
 
+static const char same_disk[] =
+	"the cache of this node is on the file system of the source: the copy uses no second disk, "
+	"and is read no faster; staging.directory of fmove.conf should be on another one";
+
 /* The copy is here: makes the links, or whatever else was asked for with it. */
 static int finish(struct stage *s, const struct fmove_dataset *d, struct fmove_error *why)
 {
@@ -188,6 +192,8 @@ static int finish(struct stage *s, const struct fmove_dataset *d, struct fmove_e
 
 	fm_stage_line_clear(&s->line);
 	s->is_here = true;
+	if (d->is_same_disk)
+		fm_say("warning: %s", same_disk);
 	s->use.what = fm_stage_source_short(&s->source);
 	s->use.hf_home = s->source.repository ? s->hf_home : NULL;
 	ret = fm_stage_use(&s->use, d->path, &err);
@@ -214,6 +220,8 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	fm_jw_u64(&w, "bytes", d->bytes);
 	fm_jw_bool(&w, "fetched", is_fetched);
 	fm_jw_text(&w, "check", fm_words_check[d->check]);
+	if (d->is_same_disk)
+		fm_jw_text(&w, "warning", same_disk);
 	if (s->source.repository)
 		fm_jw_name(&w, "hf_home", s->hf_home, strlen(s->hf_home));
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
@@ -353,6 +361,8 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 		fm_jw_name(&s->w, "path", s->use.path, ret < 0 ? 0 : strlen(s->use.path));
 		if (s->use.has_warm)
 			fm_jw_bool(&s->w, "warm", s->use.is_warm);
+		if (d.is_same_disk)
+			fm_jw_text(&s->w, "warning", same_disk);
 		fm_jw_u64(&s->w, "exit", (uint64_t)status);
 		if (ret < 0)
 			fm_ask_error_json(&s->w, &why);

@@ -126,6 +126,7 @@ static int stage_run(struct fm_lib_request *req, const struct fmove_stage_option
 	dataset_read(*done, out);
 	out->check =
 		(enum fmove_freshness)fm_lib_word(*done, "check", fm_words_check, FMOVE_BY_LISTING);
+	(void)fm_json_bool(fm_json_get(*done, "same_disk"), &out->is_same_disk);
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
 	stage_nodes(&o, *done, true);

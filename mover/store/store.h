@@ -516,6 +516,7 @@ struct fm_store {
 	bool is_durable;		/* the store's default */
 	bool is_hidden;			/* of a service: no configuration has it, nobody lists it */
 	bool takes_small;		/* what create() makes has write_now(): see small_sink.h */
+	dev_t device;			/* that it is on, as stat(2) has it; 0: none */
 	/* the stores of other nodes that have it, too, have the same bytes; "": none */
 	char shared[FM_SHARED_LEN_MAX + 1];
 };

@@ -608,11 +608,16 @@ static const struct fm_store_ops store_file_ops = {
 static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *err)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
 	int ret;
 
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "directory %s", path);
 	dir->root = fd;
+	ret = fm_sys_fstat(fd, &st);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "directory %s: look at it", path);
+	dir->store.device = st.st_dev;
 	ret = fm_sys_open_beneath(fd, ".", O_PATH);
 	if (ret == -ENOSYS || ret == -EPERM)
 		return fm_err_set(err, -ENOSYS,

@@ -180,6 +180,8 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 				    fm_cache_state_name(result->info.state), result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
 		fm_jw_text(&w, "check", fm_words_check[result->check]);
+		if (result->is_same_disk)
+			fm_jw_bool(&w, "same_disk", true);
 		if (home)
 			fm_jw_name(&w, "hf_home", home, strlen(home));
 		if (result->together)

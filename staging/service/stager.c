@@ -190,6 +190,7 @@ static void hold_run(struct fm_work *work)
 	if (ret < 0)
 		return;
 	a->result.is_here = true;
+	a->result.is_same_disk = a->from && a->from->store->device == fm_cache_device(c);
 	if (!fm_cache_look(c, a->id, &a->result.info))
 		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
 }

@@ -115,6 +115,8 @@ struct fm_stage_result {
 	bool was_ready;			/* nothing was fetched for this request */
 	enum fm_stage_freshness check;	/* that it has */
 	bool is_here;			/* info and path are of it; else only other nodes have it */
+	/* the cache is on the file system of the source, a store of this node */
+	bool is_same_disk;
 	/* A request for several nodes: how it ended there; good during done(). NULL: none */
 	const struct fm_together *together;
 };

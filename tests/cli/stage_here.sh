@@ -20,6 +20,10 @@ ln "$source/d/f2" "$source/hard"
 # By STORE/PATH and by the node's own name it is the same.
 data=$(fmove stage s/set 2>err) || bad "stage: $(cat err)"
 grep -q 'n1:s/set.*fetched as' err || bad "it was not fetched: $(cat err)"
+[ "$(grep -c 'warning: the cache of this node is on the file system of the source: the copy uses no second disk' err)" = 1 ] ||
+	bad "not said once that it is the same disk: $(cat err)"
+fmove stage --json s/set 2>err | grep -q '"warning":"the cache of this node is on the file system of the source' ||
+	bad "not said in the object: $(cat err)"
 diff -r --no-dereference "$source" "$data" || bad "the copy differs"
 [ "$(stat -c %i "$data/d/f2")" = "$(stat -c %i "$data/hard")" ] || bad "a hard link was lost"
 [ "$(stat -c %i "$data/large")" != "$(stat -c %i "$source/large")" ] || bad "it is the source's own file"
@@ -31,6 +35,7 @@ diff -r --no-dereference "$source" "$data" || bad "the copy differs"
 # The same content on another node is the same dataset, once it was compared.
 cp -a "$source" "$(store 2)/set"
 [ "$(fmove stage n2:s/set 2>err)" = "$data" ] || bad "of another node: $(cat err)"
+grep warning err && bad "another node's disk is said to be this one's"
 
 # A change is another version.
 echo more >"$source/d/new"

@@ -44,6 +44,9 @@ struct fmove_dataset {
 	int64_t requested_ms;
 	int64_t used_ms;
 	enum fmove_freshness check;	/* fmove_stage(): that it has */
+	/* fmove_stage(): its source is a store of this node on the same disk, so that reading the
+	 * copy is no faster */
+	bool is_same_disk;
 	int64_t verified_ms;		/* when all of it was read and was right; 0: never */
 	/* fmove_datasets(): of the processes that hold it the first ones, and whose hold it is */
 	unsigned holder_count;
