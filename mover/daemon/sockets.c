@@ -18,6 +18,8 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 
+#define SOCKET_PATH_MAX sizeof(((struct fm_api_socket *)NULL)->path)
+
 /* ---- what the configuration means ---- */
 
 static int find_user(const struct fm_config_socket *cfg, struct fm_api_socket *out,
@@ -50,7 +52,10 @@ static int find_group(const struct fm_config_socket *cfg, struct fm_api_socket *
 	return 0;
 }
 
-/* Whether nobody else can change what is in it; or, if it is sticky, what of it is not theirs. */
+/*
+ * Whether nobody else can change what is in it; or, if it is sticky, what of it is not theirs. Of
+ * one that is not there nothing is known: -ENOENT.
+ */
 static int check_one(int top, const char *dir, bool may_be_sticky, struct fm_err *err)
 {
 	int fd = fm_call_open_below(top, dir, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
@@ -75,36 +80,52 @@ static int check_one(int top, const char *dir, bool may_be_sticky, struct fm_err
 /*
  * Who could change the directory, or one on the way there, could have the socket made elsewhere, or
  * put another one in its place. No link on the way there: it may be somebody else's by now.
+ * may_lack: so much of the way is looked at as there is.
  */
-static int check_dir(const char *path, struct fm_err *err)
+static int check_dir(const char *path, bool may_lack, struct fm_err *err)
 {
-	char dir[sizeof(((struct fm_api_socket *)NULL)->path)];
+	char dir[SOCKET_PATH_MAX];
 	int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), ret;
 	char *slash;
 
 	(void)snprintf(dir, sizeof(dir), "%s", path + 1);
 	ret = check_one(top, dir, false, err);
-	while (ret == 0 && (slash = strrchr(dir, '/'))) {
+	while ((ret == 0 || (may_lack && ret == -ENOENT)) && (slash = strrchr(dir, '/'))) {
 		*slash = '\0';
 		if (dir[0])
 			ret = check_one(top, dir, true, err);
 	}
 	if (top >= 0)
 		close(top);
-	return ret;
+	return may_lack && ret == -ENOENT ? 0 : ret;
+}
+
+/* The directory that the socket is to be in; "": the top one. */
+static void dir_of(const char *path, char out[static SOCKET_PATH_MAX])
+{
+	(void)snprintf(out, SOCKET_PATH_MAX, "%s", path);
+	*strrchr(out, '/') = '\0';
+}
+
+/* Nothing is made where the way there is not ours alone. */
+static int check_path(const char *path, struct fm_err *err)
+{
+	char dir[SOCKET_PATH_MAX];
+
+	dir_of(path, dir);
+	if (!dir[0])
+		return fm_err_set(err, -EPERM, "sockets.path: \"%s\" is in no directory", path);
+	return check_dir(dir, true, err);
 }
 
 static int make_dir(const char *path, struct fm_err *err)
 {
-	char dir[sizeof(((struct fm_api_socket *)NULL)->path)];
+	char dir[SOCKET_PATH_MAX];
 	int ret;
 
-	(void)snprintf(dir, sizeof(dir), "%s", path);
-	*strrchr(dir, '/') = '\0';
-	if (!dir[0])
-		return fm_err_set(err, -EPERM, "sockets.path: \"%s\" is in no directory", path);
+	dir_of(path, dir);
 	ret = fm_dir_make(dir, 0755, err);
-	return ret < 0 ? ret : check_dir(dir, err);
+	return ret < 0 ? ret : check_dir(dir, false, err);
 }
 
 static int find_one(const struct fm_config_socket *cfg, struct fm_api_socket *out,
@@ -118,21 +139,25 @@ static int find_one(const struct fm_config_socket *cfg, struct fm_api_socket *ou
 	ret = find_user(cfg, out, err);
 	if (ret == 0)
 		ret = find_group(cfg, out, err);
-	if (ret == 0)
-		ret = make_dir(out->path, err);
-	return ret < 0 ? fm_err_wrap(err, "%.200s:%u", cfg->file, cfg->line) : 0;
+	return ret == 0 ? check_path(out->path, err) : ret;
 }
 
 int fm_sockets_find(const struct fm_config *cfg, struct fm_sockets *out, struct fm_err *err)
 {
+	const struct fm_config_socket *at = cfg->sockets;
 	int ret = 0;
 
 	out->count = 0;
-	while (ret == 0 && out->count < cfg->socket_count) {
-		ret = find_one(&cfg->sockets[out->count], &out->of[out->count], err);
-		out->count += ret == 0;
+	for (; ret == 0 && out->count < cfg->socket_count; out->count += ret == 0) {
+		at = &cfg->sockets[out->count];
+		ret = find_one(at, &out->of[out->count], err);
 	}
-	return ret;
+	/* What is refused leaves no directory. */
+	for (unsigned i = 0; ret == 0 && i < out->count; i++) {
+		at = &cfg->sockets[i];
+		ret = make_dir(out->of[i].path, err);
+	}
+	return ret < 0 ? fm_err_wrap(err, "%.200s:%u", at->file, at->line) : 0;
 }
 
 /* ---- those that are open ---- */

@@ -79,6 +79,12 @@ takes 'sockets = ( { path = "@NODE@/all/doors/nobody.sock"; user = "nobody"; } )
 mistake 'all must be root.s'
 takes 'sockets = ( { path = "@NODE@/link/nobody.sock"; user = "nobody"; } );'
 mistake 'no link may lead'
+takes 'sockets = ( { path = "@NODE@/his/new/nobody.sock"; user = "nobody"; } );'
+mistake 'his must be root.s'
+takes 'sockets = ( { path = "@NODE@/link/new/nobody.sock"; user = "nobody"; } );'
+mistake 'no link may lead'
+takes 'sockets = ( { path = "@NODE@/fresh/nobody.sock"; user = "nobody"; }, { path = "@NODE@/all/new/nobody.sock"; user = "nobody"; } );'
+mistake 'all must be root.s'
 takes 'sockets = ( { path = "@NODE@/fmoved.sock"; user = "nobody"; } );'
 mistake 'another socket'
 takes 'sockets = ( { path = "@NODE@/doors/x.sock"; user = "fm-no-such"; } );'
@@ -86,6 +92,9 @@ mistake 'no user'
 fmoved --check --config "$conf" >out 2>&1 && bad "--check takes an unknown user"
 grep -q 'useradd fm-no-such' out || bad "--check does not say what to do: $(cat out)"
 [ -S "$dir/c/n1/doors/daemon.sock" ] || bad "a mistake took the socket away"
-[ -z "$(ls -A "$dir/c/n1/open")$(ls -A "$dir/c/n1/real")$(ls -A "$dir/c/n1/his/doors")$(ls -A "$dir/c/n1/all/doors")" ] || bad "something was made"
+[ -z "$(find "$dir/c/n1/open" "$dir/c/n1/real" "$dir/c/n1/his/doors" "$dir/c/n1/all/doors" -mindepth 1)" ] || bad "something was made"
+for new in his/new all/new fresh; do
+	[ ! -e "$dir/c/n1/$new" ] || bad "what was refused has made $new"
+done
 takes "$doors"
 await test -S "$theirs" || bad "the first one does not come back"
