@@ -145,9 +145,10 @@ static int take_digest(struct source *s, struct fm_err *err)
 {
 	int ret = fm_digest_of(s->io.fd, &s->opened, &s->kept);
 
-	if (ret < 0)
+	if (ret < 0 && ret != -EBADMSG)
 		return fm_err_sys(err, ret, "read the digest that was kept with it");
-	s->file.kept = ret > 0 ? &s->kept : NULL;
+	s->kept.is_damaged = ret == -EBADMSG;
+	s->file.kept = ret != 0 ? &s->kept : NULL;
 	return 0;
 }
 

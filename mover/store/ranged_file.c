@@ -130,7 +130,7 @@ static void take_digest(struct ranged *r)
 	const struct fm_digest *kept = r->below->kept;
 	uint64_t bytes = fm_digest_block_bytes(r->size_below);
 
-	if (!kept || r->size_below == 0)
+	if (!kept || kept->is_damaged || r->size_below == 0)
 		return;
 	r->has_blocks = kept->blocks == (r->size_below - 1) / bytes + 1;
 	r->block_count = r->has_blocks ? kept->blocks : 1;
@@ -486,6 +486,7 @@ int fm_ranged_file_new(int fd, const struct fm_range *ranges, size_t count, bool
 	r->file.ops = &ranged_ops;
 	r->file.is_instant = r->below->is_instant;
 	r->file.may_stand = r->below->may_stand;
+	r->file.kept = r->below->kept && r->below->kept->is_damaged ? r->below->kept : NULL;
 	ret = take_ranges(r, ranges, count, attr, err);
 	if (ret < 0)
 		goto close_below;

@@ -220,7 +220,8 @@ struct fm_file {
 	/* source: its bytes lie here, each at its offset, as long as it is open, and may be sent
 	 * from here; NULL: they have to be read */
 	const char *memory;
-	/* source: of its bytes as they came, if nobody wrote since; NULL: not known. The file's */
+	/* source: of its bytes as they came, if nobody wrote since, or damaged; NULL: not known.
+	 * The file's */
 	const struct fm_digest *kept;
 	/* not NULL: a directory; what is read and written are packs, one a chunk */
 	struct fm_tree *tree;

@@ -42,6 +42,7 @@ struct compared {
 	/* a digest of what it is now, by its size and time, was kept with it: */
 	bool has_own;
 	struct fm_digest own;
+	bool is_own_damaged;		/* one is there, and nobody can read it */
 	struct fm_digest want;		/* what it should be */
 	uint32_t parts;			/* of what was read */
 	struct fm_digest got;		/* of the first want.size bytes; crc: their contributions */
@@ -167,10 +168,10 @@ static struct stretch difference(const struct compared *c)
 	return s;
 }
 
-/* Whether a get compares with a digest that is not that of the content. */
+/* Whether a get has a digest to compare with that is not that of the content, or is damaged. */
 static bool is_refused(const struct compared *c)
 {
-	return c->is_listed && c->has_own && !is_whole(c, &c->own);
+	return c->is_own_damaged || (c->is_listed && c->has_own && !is_whole(c, &c->own));
 }
 
 /* Judges a file of which everything readable was read. */
@@ -200,6 +201,8 @@ static int judge_times(struct compared *c)
 	if (!is_size_and_time(c, &c->want))
 		return fm_verify_say(c->r, FM_FINDING_CHANGED, 0,
 				     size > c->want.size ? size : c->want.size);
+	if (c->is_own_damaged)
+		return fm_verify_say(c->r, FM_FINDING_CORRUPT, 0, 0);
 	fm_verify_add(c->r->v, &c->r->v->count.without, 1);
 	return 0;
 }
@@ -225,8 +228,9 @@ static int verify_open(struct compared *c, const struct fm_verify_listed *listed
 	bool has_digest = kept == 0;
 
 	c->is_listed = listed != NULL;
+	c->is_own_damaged = kept == -EBADMSG;
 	c->has_own = has_digest && is_size_and_time(c, &c->own);
-	if (!listed && kept == -EBADMSG)
+	if (!listed && c->is_own_damaged)
 		return fm_verify_say(c->r, FM_FINDING_CORRUPT, 0, 0);
 	if (!listed && !has_digest) {
 		fm_verify_add(c->r->v, &c->r->v->count.without, 1);

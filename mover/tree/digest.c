@@ -31,7 +31,7 @@ int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest)
 {
 	int ret = fm_digest_get(fd, digest);
 
-	if (ret == -ENODATA || ret == -EOPNOTSUPP || ret == -EBADMSG)
+	if (ret == -ENODATA || ret == -EOPNOTSUPP)
 		return 0;
 	return ret < 0 ? ret
 		       : digest->size == (uint64_t)st->st_size &&
@@ -104,7 +104,7 @@ int fm_digest_get(int fd, struct fm_digest *digest)
 	uint8_t buf[ATTR_LEN_MAX];
 	ssize_t len = digest_read(fd, buf);
 	struct fm_reader r = { .at = buf, .end = buf + (len > 0 ? len : 0) };
-	struct fm_digest d;
+	struct fm_digest d = { .crc = 0 };
 	unsigned version;
 
 	if (len < 0 && len != -ERANGE)

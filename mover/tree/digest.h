@@ -21,16 +21,21 @@
 #ifndef FM_TREE_DIGEST_H
 #define FM_TREE_DIGEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct stat;
 
 #define FM_DIGEST_NAME "user.fmove.crc32c"
+#define FM_DIGEST_DAMAGED \
+	"the checksum that was kept with it is damaged, so that nobody knows whether this is " \
+	"what was put there"
 #define FM_DIGEST_BLOCKS_MAX 64
 #define FM_DIGEST_BLOCK_MIN (4u << 20)	/* a file up to this is one block */
 
 struct fm_digest {
 	uint32_t crc;
+	bool is_damaged;	/* what was kept is, so nothing else here counts, or equals it */
 	uint64_t size;
 	int64_t mtime_ns;
 	unsigned blocks;
@@ -60,8 +65,8 @@ int fm_digest_get(int fd, struct fm_digest *digest);
 
 /*
  * Reads the digest that is kept with a file; *st is what the file is now. 1: *digest is valid. 0:
- * none was kept, it is damaged, or the file was written to since (its size or time differs).
- * -errno: nobody knows.
+ * none was kept, or the file was written to since (its size or time differs). -EBADMSG: it is
+ * damaged, so that nobody knows what was put there; another error: nobody can tell now.
  */
 int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest);
 

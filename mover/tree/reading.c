@@ -140,11 +140,11 @@ int fm_reading_expect(struct fm_reading *r)
 	struct fm_digest d;
 	int ret = fm_digest_of(r->fd, &r->st, &d);
 
-	if (ret <= 0)
-		return ret;
-	r->is_kept = true;
-	r->kept_crc = d.crc;
-	return 0;
+	r->is_kept_damaged = ret == -EBADMSG;
+	r->is_kept = ret > 0 || r->is_kept_damaged;
+	if (ret > 0)
+		r->kept_crc = d.crc;
+	return ret < 0 && !r->is_kept_damaged ? ret : 0;
 }
 
 bool fm_reading_count(struct fm_reading *r, uint32_t part, size_t len)
@@ -153,7 +153,8 @@ bool fm_reading_count(struct fm_reading *r, uint32_t part, size_t len)
 	/* Whoever takes the last bytes away sees the parts of all the others. */
 	if (atomic_fetch_sub(&r->left, len) != len || !r->is_kept)
 		return true;
-	return fm_crc32c_whole(atomic_load(&r->parts), (uint64_t)r->st.st_size) == r->kept_crc;
+	return !r->is_kept_damaged &&
+	       fm_crc32c_whole(atomic_load(&r->parts), (uint64_t)r->st.st_size) == r->kept_crc;
 }
 
 bool fm_reading_may_have_holes(const struct stat *st)

@@ -24,6 +24,7 @@ struct fm_reading {
 	int fd;
 	struct stat st;		/* when it was opened */
 	bool is_kept;		/* a CRC32C was kept with it, and nobody wrote to it since: */
+	bool is_kept_damaged;	/* nobody can read what was kept, and nothing equals it */
 	uint32_t kept_crc;
 	_Atomic uint32_t parts;	/* of what was read so far: contributions, xored ... */
 	_Atomic uint64_t left;	/* ... and how much was not */

@@ -18,6 +18,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/show.h"
+#include "mover/tree/digest.h"
 #include "mover/tree/leads_out.h"
 #include "mover/tree/source_priv.h"
 
@@ -406,14 +407,20 @@ static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_
 }
 
 /*
- * The file differs from the digest that was kept when it came. This is found out with its last
- * piece.
+ * The file differs from the digest that was kept when it came, or that is damaged. This is found
+ * out with its last piece.
  */
-static int meet_corrupt(struct fm_source_fill *f, const struct fm_pack_entry *e, uint8_t *data)
+static int meet_corrupt(struct fm_source_fill *f, const struct fm_reading *file,
+			const struct fm_pack_entry *e, uint8_t *data)
 {
 	struct fm_path_shown shown;
 
 	fm_path_show(f->path, &shown);
+	if (!f->source->accepts_corrupt && file->is_kept_damaged)
+		return fm_err_set(f->err, -EBADMSG,
+				  "\"%s\": " FM_DIGEST_DAMAGED "; fmove verify names all such "
+				  "files, --accept-corrupt takes them as they are",
+				  shown.text);
 	if (!f->source->accepts_corrupt)
 		return fm_err_set(f->err, -EBADMSG,
 				  "\"%s\" is corrupt from byte 0 on, somewhere in %llu bytes: this "
@@ -440,7 +447,9 @@ static int read_piece(struct fm_source_fill *f, struct fm_reading *file,
 		return fail(f, ret);
 	part = fm_crc32c_part(fm_crc32c(0, data, e->data_len), e->offset, e->data_len);
 	fm_pack_set_crc(data, e, part);
-	return fm_reading_count(file, part, e->data_len) ? FM_SOURCE_PUT : meet_corrupt(f, e, data);
+	if (fm_reading_count(file, part, e->data_len))
+		return FM_SOURCE_PUT;
+	return meet_corrupt(f, file, e, data);
 }
 
 static int put_piece(struct fm_source_fill *f, struct fm_source_item *it, const struct stat *st)

@@ -78,6 +78,36 @@ diff -r t new >/dev/null || bad "a tree that is good again is another"
 echo more >>"$(store 2)/t/sub/3"
 ok fmove get -r --update n2:s/t new
 
+# The checksum itself is damaged, so nobody knows what was put there: as what differs.
+damage() {
+	python3 -c 'import os, sys; [os.setxattr(p, "user.fmove.crc32c", b"\1\1") for p in sys.argv[1:]]' "$@"
+}
+told='the checksum that was kept with it is damaged, so that nobody knows'
+ok fmove put f n2:s/dam/f
+ok fmove put -r t n2:s/dam/t
+damage "$(store 2)/dam/f"
+no 5 "\"dam/f\": $told" fmove get n2:s/dam/f none
+no 5 "$told" fmove get --range 5:10 n2:s/dam/f none
+no 5 "$told" fmove get n2:s/dam/f n1:s/none
+[ ! -e none ] && [ ! -e "$(store 1)/none" ] || bad "a file of which nobody knows what it was was given its name"
+ok fmove get --accept-corrupt n2:s/dam/f n1:s/dam
+grep -q 'its source is corrupt' err || bad "a damaged checksum is accepted, and nobody says so: $(cat err)"
+cmp -s f "$(store 1)/dam" || bad "--accept-corrupt gives something else than there is"
+no 1 'nothing could be compared' fmove verify n1:s/dam
+ok fmove get --accept-corrupt --range 5:10 n2:s/dam/f got2
+cmp -s got2 <(tail -c +6 f | head -c 10) || bad "a range that is accepted is something else"
+for name in sub/7 middle large; do
+	damage "$(store 2)/dam/t/$name"
+	no 5 "$name.*$told" fmove get -r n2:s/dam/t new2
+	[ ! -e new2 ] || bad "$name: a tree with such a file was published"
+	ok fmove get -r --accept-corrupt n2:s/dam/t new2
+	grep -q 'its source is corrupt' err || bad "$name: --accept-corrupt does not say so: $(cat err)"
+	diff -r t new2 >/dev/null || bad "$name: --accept-corrupt gives something else than there is"
+	rm -r new2
+	ok fmove put -f "t/$name" "n2:s/dam/t/$name"
+done
+ok fmove get -r n2:s/dam/t new2
+
 # A directory of a user has no digests that count: what somebody made of it with the times as they were is theirs.
 ok fmove get n2:s/t/large mine
 flip mine 100

@@ -227,18 +227,23 @@ for i in 1 2 3 4; do
 	ok fmove put kept/f$i n2:s/kept/f$i
 done
 random 7000 kept/t/a
+random 7000 kept/t/b
 ok fmove put -r kept/t n2:s/kept/t
 kept "$s/kept/f1" 15 128 24	# a size that no file has
 kept "$s/kept/f2" 0 0 10
 kept "$s/kept/f3" 0 3 24	# a later version's
 kept "$s/kept/t/a" 4 1 24
+kept "$s/kept/t/b" 0 0 10
 flip "$s/kept/f4" 100
 found kept 'corrupt: kept/f1 at byte 0' 'corrupt: kept/f2 at byte 0' 'corrupt: kept/f4 at byte 0, somewhere in 7,000 bytes' \
-	'corrupt: kept/t/a at byte 0, somewhere in 7,000 bytes'
-grep -q '5 files, .*: 4 corrupt; 1 without digest; 1 in no manifest, ' err || bad "damaged checksums: $(cat err)"
+	'corrupt: kept/t/a at byte 0, somewhere in 7,000 bytes' 'corrupt: kept/t/b at byte 0'
+grep -q '6 files, .*: 5 corrupt; 1 without digest; 1 in no manifest, ' err || bad "damaged checksums: $(cat err)"
 no 5 'corrupt' fmove get n2:s/kept/t/a back
 no 5 'corrupt' fmove get -r n2:s/kept/t back
-ok fmove get n2:s/kept/f1 back
+for name in f1 f2 t/b; do
+	no 5 'the checksum that was kept with it is damaged' fmove get n2:s/kept/$name back
+done
+ok fmove get n2:s/kept/f3 back
 
 # The manifest is removed, and a file with it: said, how much nothing is known beside. Of a file alone there is nothing to say.
 mkdir bare

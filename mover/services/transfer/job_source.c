@@ -11,6 +11,7 @@
 #include "mover/data/layout.h"
 #include "mover/services/transfer/job.h"
 #include "mover/store/ranged_file.h"
+#include "mover/tree/digest.h"
 
 _Static_assert(FM_GROUP_ID_LEN == FM_WIRE_GROUP_LEN, "an ID is sent as it is");
 
@@ -307,26 +308,33 @@ void fm_job_on_window(struct fm_session *s, const struct fm_wire_msg *msg)
 /* ---- all chunks are there ---- */
 
 /*
- * Ends the job: what was read differs from the digest that was kept with the file. The error names
- * the first difference. It names the path only to a peer, since our own callers see it anyway.
+ * Ends the job. The error names the path only to a peer, since our own callers see it anyway.
  */
+static void refuse_source(struct fm_job *j, const char *why)
+{
+	struct fm_path_shown shown;
+
+	if (j->is_ours || j->parent)
+		fm_job_end(j, -EBADMSG, "the source%s", why);
+	else
+		fm_job_end(j, -EBADMSG, "\"%s\"%s", fm_path_show(j->path, &shown), why);
+}
+
+#define REFUSED ": nothing is published; --accept-corrupt takes it as it is"
+
+/* What was read differs from the digest that was kept with the file: says the first difference. */
 static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
 {
 	uint64_t offset, length;
-	struct fm_path_shown shown;
+	char why[FM_ERR_TEXT_MAX];
 
 	fm_digest_difference(j->file->kept, sent, &offset, &length);
-	if (j->is_ours || j->parent)
-		shown.text[0] = '\0';
-	else
-		fm_path_show(j->path, &shown);
-	fm_job_end(j, -EBADMSG,
-		   "%s%s%s is corrupt from byte %llu on, somewhere in %llu bytes (CRC32C %08" PRIx32
-		   ", %08" PRIx32 " when it was put "
-		   "there): nothing is published; --accept-corrupt takes it as it is",
-		   shown.text[0] ? "\"" : "", shown.text[0] ? shown.text : "the source",
-		   shown.text[0] ? "\"" : "", (unsigned long long)offset,
-		   (unsigned long long)length, sent->crc, j->file->kept->crc);
+	(void)snprintf(why, sizeof(why),
+		       " is corrupt from byte %llu on, somewhere in %llu bytes (CRC32C %08" PRIx32
+		       ", %08" PRIx32 " when it was put there)" REFUSED,
+		       (unsigned long long)offset, (unsigned long long)length, sent->crc,
+		       j->file->kept->crc);
+	refuse_source(j, why);
 }
 
 /* The same of the blocks that the ranges cover. */
@@ -349,24 +357,28 @@ static bool are_ranges_as_kept(struct fm_job *j)
 
 /*
  * Whether what was read has the digest that was kept with the file, or the caller accepts a
- * difference. If not, the job has ended.
+ * difference. If not, the job has ended. With a damaged digest nothing is known to have it.
  */
 static bool is_as_kept(struct fm_job *j, const struct fm_digest *sent)
 {
 	if (j->is_tree)
 		j->source.is_corrupt |= atomic_load(&j->file->tree->has_corrupt);
-	if (j->range_count > 0)
+	if (j->range_count > 0 && !j->file->kept)
 		return are_ranges_as_kept(j);
 	if (!j->file->kept || j->engine->o.is_unchecked)
 		return true;
-	if (sent->crc == j->file->kept->crc)
+	if (!j->file->kept->is_damaged && sent->crc == j->file->kept->crc)
 		return true;
 	j->source.is_corrupt = true;
 	if (j->parent)
 		j->parent->source.is_corrupt = true;
-	if (!j->accepts_corrupt)
+	if (j->accepts_corrupt)
+		return true;
+	if (j->file->kept->is_damaged)
+		refuse_source(j, ": " FM_DIGEST_DAMAGED REFUSED);
+	else
 		end_corrupt(j, sent);
-	return j->accepts_corrupt;
+	return false;
 }
 
 static void send_finish(struct fm_job *j)
