@@ -55,7 +55,8 @@ def load(
     connection: Optional[Connection] = None,
     **how: Any,
 ) -> Any:
-    """A file that is read by ranges. Unless weights_only is False nothing of it is executed."""
+    """A file that is read by ranges. Unless weights_only is False PyTorch executes nothing of it;
+    versions before 2.6 could be made to (CVE-2025-32434)."""
     fm = connection or connect()
     with fm.open_reader(name, options=options) as file:
         return torch.load(file, map_location=map_location, weights_only=weights_only, **how)
