@@ -751,12 +751,12 @@ static int check_about(const struct fm_togethers *all, const struct fm_session *
 	if (!is_allowed(all, s->name))
 		return fm_err_set(err, -EACCES,
 				  "%s does not stage with %s: staging.peers in its fmove.conf "
-				  "says with whom",
+				  "lacks it; add it, and restart fmoved there",
 				  all->o.node, s->name);
 	if (!a->shared[0] && fm_togethers_may(all, a->node[a->source], err) < 0)
 		return fm_err_set(err, -EACCES,
 				  "%s does not stage with %s, which has the source: staging.peers "
-				  "in its fmove.conf says with whom",
+				  "in its fmove.conf lacks it; add it, and restart fmoved there",
 				  all->o.node, a->node[a->source]);
 	return 0;
 }
@@ -1049,7 +1049,7 @@ void fm_together_look(const struct fm_together *t, unsigned n, struct fm_togethe
 	    !is_allowed(t->all, out->name)) {
 		out->code = -EACCES;
 		out->text = "it was not asked: it is not in staging.peers of the fmove.conf of the "
-			    "node where fmove runs";
+			    "node where fmove runs; add it, and restart fmoved there";
 	} else if (strcmp(out->state, "failed") == 0 && out->code == 0) {
 		out->code = t->err.code ? t->err.code : -EHOSTUNREACH;
 		out->text = t->err.code ? t->err.text : "it took no part";

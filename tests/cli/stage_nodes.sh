@@ -151,13 +151,13 @@ no_part() {
 }
 mkdir "$(store 2)/few"
 peers_of 3 '"n1"'
-no_part 'n3 does not stage with n2, which has the source: staging.peers in its fmove.conf'
+no_part 'n3 does not stage with n2, which has the source: staging.peers in its fmove.conf lacks it; add it, and restart fmoved there'
 peers_of 3 '"*"'
 peers_of 2 '"n1"'
-no_part 'n2 does not stage with n3: staging.peers in its fmove.conf'
+no_part 'n2 does not stage with n3: staging.peers in its fmove.conf lacks it; add it, and restart fmoved there'
 peers_of 2 '"*"'
 peers_of 1 '"n2"'
-no_part 'it was not asked: it is not in staging.peers of the fmove.conf of the node where fmove runs'
+no_part 'it was not asked: it is not in staging.peers of the fmove.conf of the node where fmove runs; add it, and restart fmoved'
 peers_of 1 '"*"'
 sed -i.staging '/^staging = /d' "$dir/c/n3/fmove.conf"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
