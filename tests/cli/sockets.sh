@@ -43,7 +43,7 @@ ok fmove --socket "$theirs" cancel "$job"
 # takes TEXT: n1 has these sockets from now on, or says why not.
 takes() {
 	sed -i '/^sockets = /d' "$conf"
-	echo "$1" | sed "s|@NODE@|$dir/c/n1|" >>"$conf"
+	echo "$1" | sed "s|@NODE@|$dir/c/n1|g" >>"$conf"
 	kill -HUP "$(cat "$dir/c/n1/pid")"
 }
 
