@@ -114,6 +114,10 @@ static void stop_forgetting(struct fm_apart *a)
 	(void)pthread_join(a->forgetter, NULL);
 }
 
+/*
+ * Closes the copies of what is not kept. Closing a copy flushes, too: on FUSE and NFS that asks the
+ * server, so this waits as long as a store that stopped answering does.
+ */
 static void close_others(const struct fm_apart *a)
 {
 	unsigned from = 0;
@@ -122,7 +126,7 @@ static void close_others(const struct fm_apart *a)
 		unsigned fd = (unsigned)a->keep[i];
 
 		if (fd > from)
-			(void)close_range(from, fd - 1, 0);	/* copies: nothing waits for them */
+			(void)close_range(from, fd - 1, 0);
 		from = fd + 1;
 	}
 	(void)close_range(from, ~0u, 0);
