@@ -44,8 +44,8 @@ each_alone() {
 
 	"$FMOVE_BIN/fmove" bench rdma --peer n2 --socket $D/sock --config $D/conf --json --seconds 0.2 > $D/bench || status=$?
 	[ $status = 3 ] || fail "bench rdma: status $status: $(head -c 3000 $D/bench)"
-	[ "$(grep -o '"only":{"device"[^}]*}' $D/bench | sort | tr -d '\n')" = '"only":{"device":"rxe0"}"only":{"device":"rxe1"}' ] ||
-		fail "not each device alone: $(grep -o '"only":{[^}]*}' $D/bench)"
+	[ "$(grep -o '"only":{"device"[^}]*}' $D/bench | sort | uniq -c | tr -d ' \n')" = '2"only":{"device":"rxe0"}2"only":{"device":"rxe1"}' ] ||
+		fail "not each device alone, sending and receiving: $(grep -o '"only":{[^}]*}' $D/bench)"
 	for wire in 0 1; do
 		before=("$(sent_over 0)" "$(sent_over 1)") status=0
 		"$FMOVE_BIN/fmove" bench rdma --peer n2 --device rxe$wire --socket $D/sock --config $D/conf --json --seconds 0.2 > $D/bench ||
