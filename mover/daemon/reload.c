@@ -365,6 +365,7 @@ static void reload_done(struct fm_work *work)
 		return;
 	}
 	if (r->joined != fm_join_count(r->fmoved->join)) {
+		fm_log_info("reload: a node joined meanwhile; once more");
 		drop_new(r);
 		fm_reload_start(r);
 		return;
