@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# tree - put -r of many files between two local nodes, against rsync -a and against tar piped into tar; put -r --update of what did not change,
+# tree - put -r of many files between two local nodes, against rsync -a, tar piped into tar, and tar piped into fmove put; put -r --update of what did not change,
 # against rsync -a.
 # shellcheck shell=bash
 
@@ -12,8 +12,8 @@ bench_tree() {
 	need rsync tar
 	[ "$(id -u)" = 0 ] || say "   not root: caches stay warm"
 	tree_memory
-	tree_on_disk big "$TREE_FILES" 102400 "$TREE_FILES files of 100 KiB" 2.5 2
-	tree_on_disk small "$TREE_SMALL_FILES" =4096 "$TREE_SMALL_FILES files of 4 KiB" 2 -
+	tree_on_disk big "$TREE_FILES" 102400 "$TREE_FILES files of 100 KiB" 2.5 2 1
+	tree_on_disk small "$TREE_SMALL_FILES" =4096 "$TREE_SMALL_FILES files of 4 KiB" 2 - -
 	tree_unchanged
 }
 
@@ -65,6 +65,16 @@ tree_tar_run() {
 
 tree_sync() {
 	[ "$tree_durable" = memory ] || sync -f "$tree_target"
+}
+
+# The same files as one stream into a file of the store: nothing but their bytes.
+tree_stream_run() {
+	tar -C "$tree_source" -cf - . |
+		"$FMOVE_BIN/fmove" --socket "$tree_socket" put --quiet --durability "$tree_durable" - n2:t/copy
+}
+
+tree_stream() {
+	tree_other tree_stream_run
 }
 
 tree_other() {
@@ -122,6 +132,7 @@ tree_on_disk() {
 	tree_nodes "$memory/tree-$name"
 	tree_compare "rsync -a and sync, $what, disk to disk, cold cache, seconds; put -r, durable: below" "${name}_rsync" tree_rsync "$5"
 	tree_compare "tar | tar and sync, the same" "${name}_tar" tree_tar "$6"
+	tree_compare "tar | fmove put -, one file at the target, the same" "${name}_stream" tree_stream "$7"
 	node_stop "$memory/tree-$name/n1"
 	node_stop "$memory/tree-$name/n2"
 }
