@@ -62,6 +62,24 @@ no 3 'nothing' fmove rm n2:s/f n2:s/nothing
 ok fmove rm -r --json n2:s/a n2:s/e
 grep -q '"exit":0}' out || bad "rm --json: $(cat out)"
 
+# A removal that is cut off in its midst: nobody finds a part of the directory under its name.
+mkdir "$(store 2)/half"
+touch "$(store 2)"/half/{1..9}
+crash n2
+FMOVE_FAULT=store.unlink:3+2 start_again n2
+reachable 2
+fmove rm -r n2:s/half >out 2>err &
+remover=$!
+is_begun() {
+	[ "$(find "$(store 2)" -name '[1-9]' | wc -l)" -le 7 ]
+}
+await is_begun || bad "rm -r removes nothing"
+crash n2
+wait $remover
+[ ! -e "$(store 2)/half" ] || bad "a removal that was cut off left $(ls "$(store 2)/half") under the name"
+start_again n2
+reachable 2
+
 # Our own stores are asked for in the same way.
 ok fmove mkdir n1:s/own
 [ -d "$(store 1)/own" ] || bad "mkdir at our own node"

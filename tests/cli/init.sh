@@ -3,7 +3,7 @@
 #         says what to say; it takes several. When it fails, nothing of it is left, so that the same
 #         command can be said again. invite says other addresses on demand; join tries one after the
 #         other.
-# Method: a network namespace without any interface that is up; script(1) as the terminal; a
+# Method: a network namespace without any interface that is up, or without a default route; script(1) as the terminal; a
 #         directory in which nothing can be written at one step after the other.
 . "$(dirname "$0")/lib.sh"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
@@ -22,6 +22,12 @@ if unshare -n true 2>/dev/null; then
 	nothing_left "without an address"
 	no 1 'no interface of this machine is up.*--address HOST:PORT' unshare -n fmove init --dir "$dir/n/sub" --node n
 	ok unshare -n fmove init --dir "$dir/n/sub" --node n --address 10.1.2.3
+	rm -rf "$dir/n"
+
+	# A network that leads nowhere else is enough.
+	ok unshare -n sh -c "ip link add here type veth peer name there && ip addr add 10.5.5.5/24 dev here &&
+		ip link set here up && ip link set there up && exec fmove init --dir '$dir/n' --node n"
+	grep -q '^fmove join 10.5.5.5:7471 ' out || bad "without a default route: $(cat out err)"
 	rm -rf "$dir/n"
 
 	# On a terminal it asks until it is told one.

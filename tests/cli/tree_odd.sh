@@ -96,3 +96,19 @@ if python3 -c 'import os; os.setxattr("large/f", "user.of", b"f")' 2>/dev/null; 
 	python3 -c 'import os, sys; sys.exit(os.getxattr(sys.argv[1], "user.of") != b"g")' \
 		"$(store 2)/large/f" || bad "the attribute did not come"
 fi
+
+# A link whose target is longer than the file system takes: it is named, with what is too long of it. Mounted for the command alone.
+mkdir far mnt
+ln -s "$(printf '%1500s' | tr ' ' x)" far/link
+echo 1 >far/f
+ok fmove put -r far n2:s/far
+truncate -s 8M image
+if unshare -m sh -c 'mkfs.ext4 -q -b 1024 image && mount -o loop image mnt' >out 2>&1; then
+	unshare -m sh -c 'mount -o loop image mnt && fmove get -r n2:s/far mnt/far 2>err; echo $? && ls mnt' >out
+	[ "$(head -n 1 out)" = 1 ] && ! grep -qx far out || bad "a target that is too long: $(cat out err)"
+	grep -q '"link": the file system takes no target as long as its 1500 bytes' err || bad "a target that is too long: $(cat err)"
+	unshare -m sh -c 'mount -o loop image mnt && fmove get -r --exclude link n2:s/far mnt/far && ls mnt/far' >out 2>err
+	[ "$(cat out)" = f ] || bad "without that link: $(cat out err)"
+else
+	echo "no file system can be mounted here, so none with short targets: $(cat out)"
+fi
