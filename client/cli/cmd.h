@@ -167,6 +167,7 @@ void fm_socket_set(const char *path);
 
 void fm_help_all(void);
 void fm_help_cmd(const struct fm_cmd *cmd);
+void fm_help_text(const char *text);		/* wrapped */
 
 /* The name in a NULL-terminated list that is nearest to word, or NULL if none is near. */
 const char *fm_nearest(const char *word, const char *const *names);

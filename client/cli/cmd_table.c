@@ -255,8 +255,8 @@ const struct fm_cmd fm_cmds[] = {
 	 "make install puts them where these shells look. They ask fmove completion words -- "
 	 "WORD..., which prints what the last word may become.",
 	 fm_opts_none, false, fm_cmd_completion},
-	{"help", "[COMMAND...]", "Say what a command does.", NULL, fm_opts_none, false,
-	 fm_cmd_help},
+	{"help", "[COMMAND...] | TOPIC", "Say what a command does, or what a word means.", NULL,
+	 fm_opts_none, false, fm_cmd_help},
 	{NULL, NULL, NULL, NULL, NULL, false, NULL},
 };
 

@@ -8,6 +8,7 @@
 
 #include "client/cli/cmd.h"
 #include "client/cli/name.h"
+#include "client/cli/topics.h"
 #include "client/lib/fmove.h"
 #include "mover/base/plain.h"
 
@@ -238,6 +239,13 @@ static void verbs(const char *group)
 			(void)printf("%s\n", fm_cmd_word(c, group));
 }
 
+static void helped(void)
+{
+	verbs("");
+	for (const struct fm_topic *t = fm_topics; t->name; t++)
+		(void)printf("%s\n", t->name);
+}
+
 static void value(const struct fm_opt *option)
 {
 	if (option->values && strcmp(option->values, "FILE") == 0)
@@ -259,7 +267,7 @@ static void operands(const struct line *l, const char *word)
 	else if (strstr(args, "VOLUME"))
 		output_of("nvme list");
 	else if (strcmp(l->cmd->name, "help") == 0)
-		verbs("");
+		helped();
 	else if (strstr(args, "check NAME") && !l->operand[0])
 		words("check");
 	else if (strstr(args, "NAME") && !is_remote)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/topics.h"
+
 #define COLUMNS 80
 #define OPTION_COLUMN 24	/* where the words about an option begin */
 
@@ -108,6 +110,23 @@ void fm_help_cmd(const struct fm_cmd *cmd)
 			help_global(cmd, o);
 }
 
+void fm_help_text(const char *text)
+{
+	wrap(text, 0, 0);
+}
+
+static void help_topics(void)
+{
+	char names[256];
+	size_t len = 0;
+
+	for (const struct fm_topic *t = fm_topics; t->name; t++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
+					len > 0 ? " " : "", t->name);
+	(void)printf("\nTopics, for fmove help:\n  ");
+	wrap(names, 2, 2);
+}
+
 void fm_help_all(void)
 {
 	(void)printf("Usage: fmove [--socket PATH] COMMAND ...\n\n");
@@ -119,8 +138,10 @@ void fm_help_all(void)
 	(void)printf("\nOptions:\n");
 	for (const struct fm_opt *o = fm_opts_global; o->name; o++)
 		help_option(o);
+	help_topics();
 	(void)printf("\nA remote name is NODE:STORE/PATH. Exit status:\n");
 	(void)printf("  0 done  1 failed  2 usage  3 partly done  4 unreachable or timed out\n"
 		     "  5 data corrupt  6 refused  130 cancelled\n");
-	(void)printf("\nfmove COMMAND --help says more; so does fmove(1).\n");
+	(void)printf("\nfmove COMMAND --help says more; so does fmove(1). fmove alone says what is "
+		     "next.\n");
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/overview.h"
 #include "mover/base/fault.h"
 
 /* Options before the verb. The index of the verb, or -1 and *status. */
@@ -72,10 +73,8 @@ static int run(int argc, char **argv)
 
 	if (at < 0)
 		return fm_stdout_end("help", status);
-	if (at == argc) {
-		fm_say("a command is missing (fmove --help)");
-		return FM_EXIT_USAGE;
-	}
+	if (at == argc)
+		return fm_overview();
 	return fm_dispatch("", argc - at, argv + at);
 }
 

@@ -11,7 +11,6 @@ no 2 'unknown command "pot", did you mean "put"' fmove pot
 no 2 'unknown command "frobnicate"' fmove frobnicate
 no 2 'unknown command "cat": fmove get NODE:STORE/PATH - ' fmove cat n2:s/x
 no 2 'unknown command "rsync": fmove put sends, fmove get receives' fmove rsync f n2:s/x
-no 2 'a command is missing' fmove
 no 2 'unknown option --bogus' fmove --bogus put
 no 2 'unknown option --forse, did you mean --force' fmove put --forse f n2:s/x
 no 2 'unknown option -x' fmove put -x f n2:s/x

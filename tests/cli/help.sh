@@ -48,6 +48,24 @@ while read -r verb; do
 		grep -qx -- "$option" options || bad "manual, $verb: --$option is not in --help"
 	done
 done <<<"$verbs"$'\n'"$nvme"$'\n'"$group"
+# Topics: what they name is there.
+topics=$(fmove --help | sed -n '/^Topics/,/^$/s/^  \([a-z ]*\)$/\1/p')
+[ "$(echo "$topics" | wc -w)" -ge 7 ] || bad "fmove --help lists only these topics: $topics"
+for topic in $topics; do
+	fmove help "$topic" >out 2>err || bad "help $topic: $(cat err)"
+	awk 'length($0) > 80 { exit 1 }' out || bad "help $topic is wider than 80"
+	[ "$(wc -l <out)" -le 22 ] || bad "help $topic is longer than a screen"
+	sed -n '/^\.SS "fmove help"/,/^\.SH/p' "$man" | grep -q "\b$topic\b" || bad "manual: nothing of the topic $topic"
+	for verb in $(tr '\n' ' ' <out | grep -oE 'fmove [a-z]+' | cut -d ' ' -f 2 | sort -u); do
+		grep -qx -- "$verb" <<<"$verbs"$'\nnvme\ngroup' || bad "help $topic: there is no fmove $verb"
+	done
+	for option in $(tr '\n' ' ' <out | grep -oE -- ' --[a-z-]+' | sort -u); do
+		grep -rqh -- "{ *\"${option#--}\"" "$FM_SOURCE/client/cli" || bad "help $topic: there is no option $option"
+	done
+done
+fmove help nonsense >out 2>err
+[ $? -eq 2 ] && grep -q 'unknown command or topic' err || bad "help of nonsense: $(cat err)"
+
 for option in help version socket; do
 	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove(1): --$option is missing"
 done
