@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "mover/base/log.h"
 
@@ -192,7 +191,7 @@ static void *budget_realloc(void *at, size_t len, uint64_t most)
 
 void *fm_budget_realloc(void *at, size_t len)
 {
-	return budget_realloc(at, len, limit - limit / 8);
+	return budget_realloc(at, len, fm_budget_most());
 }
 
 void *fm_budget_realloc_link(void *at, size_t len)
@@ -200,18 +199,32 @@ void *fm_budget_realloc_link(void *at, size_t len)
 	return budget_realloc(at, len, limit);
 }
 
+/* What is large comes from the kernel as zeros, a page of it when that is touched: most of a buffer
+ * never is. */
+static void *budget_alloc(size_t len, uint64_t most)
+{
+	struct head *new;
+	size_t bytes = sizeof(*new) + len;
+
+	if (len > SIZE_MAX / 2 || !take(bytes, most))
+		return NULL;
+	new = calloc(1, bytes);
+	if (!new) {
+		fm_budget_give(bytes);
+		return NULL;
+	}
+	new->bytes = bytes;
+	return new + 1;
+}
+
 void *fm_budget_alloc(size_t len)
 {
-	void *at = fm_budget_realloc(NULL, len);
-
-	return at ? memset(at, 0, len) : NULL;
+	return budget_alloc(len, fm_budget_most());
 }
 
 void *fm_budget_alloc_link(size_t len)
 {
-	void *at = fm_budget_realloc_link(NULL, len);
-
-	return at ? memset(at, 0, len) : NULL;
+	return budget_alloc(len, limit);
 }
 
 void fm_budget_free(void *at)
