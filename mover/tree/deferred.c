@@ -116,17 +116,16 @@ static int visit_pack(const uint8_t *pack, size_t len,
 int fm_deferred_each(struct fm_deferred *d, int (*visit)(void *ctx, const struct fm_pack_entry *e),
 		     void *ctx)
 {
-	uint8_t *buf = fm_tsys_alloc(BUF_LEN);
+	int ret = flush(d);
 	int64_t len;
-	int ret;
 
-	if (!buf)
-		return -ENOMEM;
-	ret = flush(d);
+	if (ret < 0)
+		return ret;
+	/* Nothing is in the buffer, and nobody adds: packs are read into it. */
 	for (uint64_t at = 0; ret == 0 && at < d->bytes; at += (uint64_t)len) {
-		len = read_pack(d, at, buf);
-		ret = len < 0 ? (int)len : visit_pack(buf, (size_t)len, visit, ctx);
+		len = read_pack(d, at, d->buf);
+		ret = len < 0 ? (int)len : visit_pack(d->buf, (size_t)len, visit, ctx);
 	}
-	fm_tsys_free(buf);
+	fm_pack_begin(&d->writer, d->buf, BUF_LEN, 0);
 	return ret;
 }
