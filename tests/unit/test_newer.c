@@ -144,12 +144,27 @@ static void on_aside(void *ctx, const struct fmove_aside *aside)
 	++*(unsigned *)ctx;
 }
 
+#define PAGE_ENTRIES 64
+
+/* A page that says there are more: with so many entries the end of an endless list is not far. */
+static const char *page_of(const char *list, const char *entry)
+{
+	static char page[4000];
+	int len = snprintf(page, sizeof(page), "\"event\":\"done\",\"%s\":[", list);
+
+	for (unsigned i = 0; i < PAGE_ENTRIES; i++)
+		len += snprintf(page + len, sizeof(page) - (size_t)len, "%s%s", i ? "," : "",
+				entry);
+	len += snprintf(page + len, sizeof(page) - (size_t)len, "],\"more\":true");
+	CU_ASSERT_TRUE_FATAL(len < (int)sizeof(page));
+	return page;
+}
+
 /* Goal: a node that always tells of one more is found out. */
 static void test_pages_without_end(void)
 {
-	static const char *const answers[] = {"\"event\":\"done\",\"aside\":[{\"path\":\"a\","
-					      "\"bytes\":1,\"since_ns\":1}],\"more\":true",
-					      NULL};
+	const char *const answers[] = {
+		page_of("aside", "{\"path\":\"a\",\"bytes\":1,\"since_ns\":1}"), NULL};
 	const struct fmove_name name = { "n", "s", "" };
 	struct fmove_error err;
 
@@ -181,10 +196,7 @@ static bool on_group(void *ctx, const struct fmove_group *group)
 static void test_names_without_end(void)
 {
 	static const char *const stores[] = {"\"event\":\"done\",\"store\":\"s@@@@@@@@\"", NULL};
-	static const char *const groups[] = {
-		"\"event\":\"done\",\"groups\":[{\"path\":\"@@@@@@@@\"},{\"path\":\"@@@@@@@@\"},{"
-		"\"path\":\"@@@@@@@@\"},{\"path\":\"@@@@@@@@\"}],\"more\":true",
-		NULL};
+	const char *const groups[] = {page_of("groups", "{\"path\":\"@@@@@@@@\"}"), NULL};
 	const struct fmove_name node = {"n", "", ""}, store = {"n", "s", ""};
 	unsigned count = 0;
 	struct fmove_error err;
