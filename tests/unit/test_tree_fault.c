@@ -15,7 +15,7 @@
 #include "tests/unit/sink_scene.h"
 
 #define POINTS_MAX 600
-#define LARGE_SIZE 100000u
+#define LARGE_SIZE 10000u
 
 struct step {
 	const char *name;
