@@ -15,9 +15,9 @@ nvme=$(fmove nvme --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/nvme \1/
 group=$(fmove group --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/group \1/p')
 [ "$(echo "$group" | wc -l)" -ge 3 ] || bad "fmove group --help lists only: $group"
 
-# The options of a verb; its section of the man page.
+# The options of a verb, of which --help was asked before; its section of the man page.
 options_help() {
-	fmove $1 --help | help_options
+	help_options <"$1.help"
 }
 page_of() {
 	case $1 in
@@ -32,20 +32,20 @@ verb_section() {
 # Words of a verb are arguments of their own.
 # shellcheck disable=SC2086
 while read -r verb; do
-	fmove $verb --help >out 2>err || bad "$verb --help: $(cat err)"
+	fmove $verb --help >"$verb.help" 2>err || bad "$verb --help: $(cat err)"
 	[ -s err ] && bad "$verb --help talks on standard error"
-	awk -v v="$verb" 'length($0) > 80 { print v ": " $0; bad = 1 } END { exit bad }' out || bad "$verb --help is wider than 80"
-	grep -q "^Usage: fmove $verb" out || bad "$verb --help has no usage"
-	fmove help $verb | cmp -s - out || bad "fmove help $verb differs from $verb --help"
+	awk -v v="$verb" 'length($0) > 80 { print v ": " $0; bad = 1 } END { exit bad }' "$verb.help" || bad "$verb --help is wider than 80"
+	grep -q "^Usage: fmove $verb" "$verb.help" || bad "$verb --help has no usage"
+	fmove help $verb | cmp -s - "$verb.help" || bad "fmove help $verb differs from $verb --help"
 	verb_section "$verb" >section
 	[ -s section ] || { bad "the manual says nothing of $verb"; continue; }
 	options_help "$verb" >options
-	while read -r option; do
-		case $option in help | socket) continue ;; esac
-		sed 's/\\-/-/g' section | grep -Eq -- "--$option\b" || bad "manual, $verb: --$option is missing"
-	done <options
-	for option in $(man_options <section); do
-		grep -qx -- "$option" options || bad "manual, $verb: --$option is not in --help"
+	sed 's/\\-/-/g' section | grep -oE -- '--[a-z-]+' | cut -c 3- | sort -u >named
+	for option in $(grep -vxE 'help|socket' options | comm -23 - named); do
+		bad "manual, $verb: --$option is missing"
+	done
+	for option in $(man_options <section | sort -u | comm -23 - options); do
+		bad "manual, $verb: --$option is not in --help"
 	done
 done <<<"$verbs"$'\n'"$nvme"$'\n'"$group"
 # Topics: what they name is there.
