@@ -7,7 +7,7 @@ up 3
 s=$(store 2)
 random 5000 small
 random 3000000 large
-random 12000000 larger
+random 40000000 larger
 random 100000000 largest
 mkdir -p tree/d
 cp small tree/d/f
@@ -266,7 +266,8 @@ same larger "$s/runs/7/rank0/f"
 # ---- a directory that goes on in the background is resumed as the member that it was to be
 
 begun n2:s/runs/10 --members 1
-ok fmove put -q --detach --limit 4MB/s --group "$id" -r big n2:s/runs/10/tree
+slow 1
+ok fmove put -q --detach --group "$id" -r big n2:s/runs/10/tree
 job=$(cat out)
 moved runs/10/tree 10000
 pid=$(grep -Fxzl -- n2:s/runs/10/tree /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3)
@@ -276,6 +277,7 @@ paused() {
 }
 await paused || bad "it is not paused: $(fmove jobs --json)"
 no 1 '0 of 1 members' fmove group commit "$id" n2:s/runs/10
+fast 1
 ok fmove resume "$job"
 ok fmove wait "$job"
 ok fmove group commit "$id" n2:s/runs/10
