@@ -12,6 +12,7 @@
 # Two processes share the points, each takes every second one: most of the time is spent waiting.
 set -euo pipefail
 . "$(dirname "$0")/../nodes.sh"
+. "$(dirname "$0")/pause.sh"
 
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-$((4 * ${FM_SAMPLE:-1}))}
@@ -70,7 +71,13 @@ make_nodes() {
 
 # A socket has its name before it listens, which may fail yet. Whoever connected to find out would pass fault points of the daemon's.
 is_listening() {
-	grep -q " 00010000 .* $dir/a/sock\$" /proc/net/unix
+	local sockets socket
+
+	mapfile -t sockets < /proc/net/unix
+	for socket in "${sockets[@]}"; do
+		[[ $socket != *" 00010000 "*" $dir/a/sock" ]] || return 0
+	done
+	return 1
 }
 
 # 0: its socket listens. 1: it ended first.
@@ -78,25 +85,25 @@ start_a() {
 	rm -f "$dir/a/sock"
 	: > "$dir/a/log"
 	FMOVE_FAULT=$n "$FMOVE_BIN/fmoved" --config "$dir/a/conf" >> "$dir/a/log" 2>&1 &
-	echo $! > "$dir/a/pid"
-	local end=$((SECONDS + HANG_S)) pid=$!
+	pid=$!
+	echo $pid > "$dir/a/pid"
+	local end=$((SECONDS + HANG_S))
 
 	while ((SECONDS < end)); do
 		! is_listening || return 0
-		kill -0 "$pid" 2>/dev/null || return 1
-		sleep 0.02
+		kill -0 $pid 2>/dev/null || return 1
+		pause 0.02
 	done
 	die "neither started nor ended"
 }
 
 # One line on standard error and a status that is no crash.
 try() {
-	local status=0 lines
+	local status=0
 
 	"$FMOVE_BIN/fmove" "$@" > "$dir/out" 2> "$dir/err" || status=$?
 	[ "$status" -lt 126 ] || die "fmove $* ended with status $status: $(cat "$dir/err")"
-	lines=$(wc -l < "$dir/err")
-	[ "$status" = 0 ] || [ "$lines" -ge 1 ] || die "fmove $* failed ($status) and said nothing"
+	[ "$status" = 0 ] || [ -s "$dir/err" ] || die "fmove $* failed ($status) and said nothing"
 	return "$status"
 }
 
@@ -110,18 +117,18 @@ check_file() {
 useless_partials() {
 	local part
 
-	find "$dir/a/s" "$dir/b/s" "$dir" -maxdepth 1 -name '.fmove.*.part' | while read -r part; do
-		[ -s "${part%.part}.journal" ] || echo "$part"
+	for part in "$dir"{/a/s,/b/s,}/.fmove.*.part; do
+		[ ! -e "$part" ] || [ -s "${part%.part}.journal" ] || echo "$part"
 	done
 }
 
 check_no_partial() {
-	local end=$((SECONDS + HANG_S))
+	local end=$((SECONDS + HANG_S)) left
 
-	while [ -n "$(useless_partials)" ] && ((SECONDS < end)); do
-		sleep 0.05
+	while left=$(useless_partials) && [ -n "$left" ] && ((SECONDS < end)); do
+		pause 0.05
 	done
-	[ -z "$(useless_partials)" ] || die "a partial file of no use stayed: $(useless_partials)"
+	[ -z "$left" ] || die "a partial file of no use stayed: $left"
 	rm -f "$dir"/.fmove.* "$dir/a/s"/.fmove.* "$dir/b/s"/.fmove.*
 }
 
@@ -130,7 +137,7 @@ work() {
 	try --socket "$dir/a/sock" put --quiet --timeout 20s "$dir/src" b:s/x || failed=$((failed + 1))
 	try --socket "$dir/b/sock" put --quiet --timeout 20s "$dir/src" a:s/y || failed=$((failed + 1))
 	try --socket "$dir/a/sock" get --quiet --timeout 20s b:s/x "$dir/back" || failed=$((failed + 1))
-	kill -0 "$(cat "$dir/a/pid")" 2>/dev/null || die "the daemon died"
+	kill -0 $pid 2>/dev/null || die "the daemon died"
 	check_file "$dir/b/s/x"
 	check_file "$dir/a/s/y"
 	check_file "$dir/back"
@@ -140,8 +147,8 @@ work() {
 stop_a() {
 	local status=0
 
-	kill -TERM "$(cat "$dir/a/pid")"
-	wait "$(cat "$dir/a/pid")" || status=$?
+	kill -TERM $pid
+	wait $pid || status=$?
 	[ "$status" = 0 ] || die "it ended with status $status"
 }
 
@@ -159,7 +166,7 @@ for ((n = first; ; n += step)); do
 		stop_a
 	else
 		status=0
-		wait "$(cat "$dir/a/pid")" || status=$?
+		wait $pid || status=$?
 		[ "$status" -gt 0 ] && [ "$status" -lt 126 ] || die "it did not start, and ended with status $status"
 		grep -qiE 'error|fmoved:' "$dir/a/log" || die "it did not start and did not say why"
 		refused=$((refused + 1))

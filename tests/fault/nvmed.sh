@@ -11,6 +11,8 @@
 set -euo pipefail
 # shellcheck source=tests/hang.sh
 . "$(dirname "$0")/../hang.sh"
+# shellcheck source=tests/fault/pause.sh
+. "$(dirname "$0")/pause.sh"
 
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-$((8 * ${FM_SAMPLE:-1}))}
@@ -54,9 +56,9 @@ start() {
 	local end=$((SECONDS + HANG_S))
 
 	while ((SECONDS < end)); do
-		[ ! -S "$dir/sock" ] || ! FMOVE_NVMED_SOCKET=$dir/sock fmove nvme list > /dev/null 2>&1 || return 0
+		[ ! -S "$dir/sock" ] || ! ASAN_OPTIONS=$ASKING fmove nvme list > /dev/null 2>&1 || return 0
 		kill -0 $pid 2>/dev/null || return 1
-		sleep 0.02
+		pause 0.05
 	done
 	die "neither started nor ended"
 }
