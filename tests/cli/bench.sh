@@ -116,8 +116,8 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 [ -z "$(ls -A held)" ] || bad "left after SIGKILL: $(ls -A held)"
 
-# Beside a transfer it says so and waits.
-random 3000000 slow
+# Beside a transfer it says so and waits. That has more than a minute left, until it is fast again.
+random 100000000 slow
 slow 1
 fmove put slow n2:s/slow >/dev/null 2>&1 &
 put=$!
