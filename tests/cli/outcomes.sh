@@ -53,6 +53,14 @@ verbs_of() {
 }
 verbs=$(verbs_of '' | grep -vxE 'nvme|group'; verbs_of nvme; verbs_of group)
 
+# What each says of itself, asked once.
+mkdir help
+# Words of a verb are arguments of their own.
+# shellcheck disable=SC2086
+while read -r verb; do
+	fmove $verb --help >"help/$verb"
+done <<<"$verbs"
+
 no_group=0123456789abcdef0123456789abcdef	# an ID that nobody has
 
 # operands VERB NODE: what its usage line asks for, without what may be left out.
@@ -63,7 +71,7 @@ operands() {
 	ln)				echo '-s ' ;;			# it makes no other links
 	group\ commit | group\ discard)	echo "$no_group " ;;	# which the environment may have
 	esac
-	words=$(fmove $1 --help | sed -nE "1{s/^Usage: fmove $1( \[OPTION\.\.\.\])?//; s/ \|.*//; s/ -- .*//; s/ \[[^]]*\]( |\$)/\1/g; p}")
+	words=$(sed -nE "1{s/^Usage: fmove $1( \[OPTION\.\.\.\])?//; s/ \|.*//; s/ -- .*//; s/ \[[^]]*\]( |\$)/\1/g; p}" "help/$1")
 	for word in $words; do
 		case $word in
 		-*)						echo "$word" ;;
@@ -85,7 +93,7 @@ operands() {
 # Does without a daemon what it can, or needs none.
 is_alone() {
 	case $1 in doctor | topology | bench) return 0 ;; esac
-	! fmove $1 --help | grep -q -- '--socket'
+	! grep -q -- '--socket' "help/$1"
 }
 
 echo content >f
@@ -96,7 +104,7 @@ echo content >f
 while read -r verb; do
 	case $verb in
 	help | completion)	;;	# print a text, and nothing else
-	*)			fmove $verb --help | grep -q -- '--json' || bad "$verb has no --json" ;;
+	*)			grep -q -- '--json' "help/$verb" || bad "$verb has no --json" ;;
 	esac
 	outcome 2 fmove $verb --json --no-such-option
 	is_alone "$verb" && continue
