@@ -17,10 +17,10 @@ set -E
 
 # --- saying and ending ---------------------------------------------------------------------------
 
-# Also marks the place among the kernel's messages on the console, which takes no line of a thousand
-# bytes.
+# To the log by its name, for who says something may be called where all output goes elsewhere (wait_for). Also marks the place among
+# the kernel's messages on the console, which takes no line of a thousand bytes.
 say() {
-	printf 'lab: %s\n' "$*"
+	printf 'lab: %s\n' "$*" >> "/out/log.$GUEST"
 	printf '<4>lab: %.800s\n' "$*" > /dev/kmsg
 }
 
@@ -94,15 +94,17 @@ rest() {
 # shellcheck source=tests/hang.sh
 . "$LAB_TOP/tests/hang.sh"
 
-# wait_for CMD...: until the command succeeds.
+# wait_for CMD...: until the command succeeds. What it says is kept while it is waited for: guest-start shows it if the shell ends there,
+# as it does for a variable that is not set.
 wait_for() {
-	local end=$((SECONDS + HANG_S)) pause_ms=100
+	local end=$((SECONDS + HANG_S)) pause_ms=100 seen=/run/wait_for.$BASHPID
 
 	type -t "$1" > /dev/null || fail "wait_for: no command $1"
-	until "$@" > /dev/null 2>&1; do
-		((SECONDS < end)) || fail "not within $HANG_S s: $*"
+	until { echo "wait_for $*" && "$@"; } > "$seen" 2>&1; do
+		((SECONDS < end)) || { cat "$seen"; fail "not within $HANG_S s: $*"; }
 		rest
 	done
+	: > "$seen"
 }
 
 # is_listening PORT: somebody accepts TCP connections there.

@@ -159,7 +159,7 @@ again() {
 	check node_wait $D/n1 tcp 1 1
 	fmn put --force --quiet --timeout ${HANG_S}s /mnt/source/new n2:d/x || fail "$where: run again"
 	is_new
-	no_partial /mnt/dest/s || fail "$where"
+	wait_for no_partial /mnt/dest/s
 	fmn put --force --quiet --timeout ${HANG_S}s /mnt/source/old n2:d/x || fail "$where: the old version again"
 }
 

@@ -163,7 +163,7 @@ at_entries() {
 		start_nodes /mnt/2/s
 		put_version $((least + 1))
 		holds $((least + 1)) $((least + 1))
-		no_partial /mnt/2/s || fail "$where"
+		wait_for no_partial /mnt/2/s
 		stop_nodes
 		check umount /mnt/2
 	done

@@ -114,7 +114,7 @@ again() {
 	}
 	fmn put --force --quiet $D/new n2:s/x || fail "$where: run again"
 	is new
-	peer no_partial $D/s || fail "$where: something half-done"
+	peer wait_for no_partial $D/s || fail "$where: something half-done"
 	fmn put --force --quiet $D/old n2:s/x || fail "$where: the old version again"
 }
 
