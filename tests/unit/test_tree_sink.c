@@ -1370,6 +1370,35 @@ static void test_deep(void)
 	each_base(run_deep);
 }
 
+/* Goal: what is done at the end of a tree is done to all, also if it is several times what the
+ * buffer of those entries holds, and in each of the passes: hard links before directories. */
+static void test_much_at_the_end(void)
+{
+	const unsigned count = 1500;
+	char name[256];
+
+	scene_begin(IN_MEMORY);
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_file("f", 1, 100);
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "%0220u", i);
+		add_dir(name, 0711);
+		(void)snprintf(name, sizeof(name), "%0220u/f", i);
+		add_hard(name, "f");
+	}
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "tree/%0220u", i);
+		CU_ASSERT_TRUE(has_stat(name, 0711, A_TIME + 50));
+		(void)snprintf(name, sizeof(name), "tree/%0220u/f", i);
+		CU_ASSERT_EQUAL(ino_of(name), ino_of("tree/f"));
+	}
+	scene_end();
+}
+
 /* -------------------------------------------------------------------------------- folding names */
 
 /* FM_TEST_DIR on a file system that can fold (ext4 with the casefold feature). */
@@ -1531,6 +1560,7 @@ static const struct fm_test tests[] = {
 	{"directories that forbid themselves to their owner", test_closed_dirs},
 	{"another user's staging directory is not used", test_foreign_staging},
 	{"deep and wide trees, long paths", test_deep},
+	{"what is done at the end is done to all, however much it is", test_much_at_the_end},
 	{"names that are one for the file system are told", test_folding},
 };
 
