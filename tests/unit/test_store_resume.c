@@ -1184,22 +1184,33 @@ static void leave_foreign(const char *name)
 	}
 }
 
+static const char *sought;
+
+static int is_sought(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st;
+	(void)type;
+	return strcmp(path + where->base, sought) == 0;
+}
+
 /* Whether something of that name is anywhere in the store. */
 static bool is_anywhere(const char *name)
 {
-	char command[256];
-
-	(void)snprintf(command, sizeof(command), "find '%s' -name '%s' | grep -q .", dir, name);
-	return system(command) == 0;
+	sought = name;
+	return nftw(dir, is_sought, 50, FTW_PHYS) == 1;
 }
 
 #ifdef FM_FAULTS
 static void remove_all_aside(void)
 {
-	char command[256];
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
 
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'/.fmove.*", dir);
-	CU_ASSERT_EQUAL(system(command), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	while ((entry = readdir(d)))
+		if (strncmp(entry->d_name, PARTIALS, strlen(PARTIALS)) == 0)
+			remove_all(at(entry->d_name));
+	closedir(d);
 }
 #endif
 
