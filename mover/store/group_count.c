@@ -14,6 +14,7 @@
 
 struct group {
 	struct fm_list at;
+	struct fm_list in_bucket;
 	struct fm_group_key key;
 	uint32_t uid;
 	uint32_t look;			/* the last one that found it, or in which it was begun */
@@ -24,6 +25,8 @@ void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
 {
 	pthread_mutex_init(&gc->lock, NULL);
 	fm_list_init(&gc->groups);
+	for (size_t i = 0; i < FM_GROUPS_BUCKETS; i++)
+		fm_list_init(&gc->buckets[i]);
 	gc->limit = limit;
 }
 
@@ -31,6 +34,7 @@ void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
 static void group_free(struct fm_group_count *gc, struct group *g)
 {
 	fm_list_del(&g->at);
+	fm_list_del(&g->in_bucket);
 	gc->count--;
 	free(g);
 }
@@ -42,11 +46,19 @@ void fm_group_count_free(struct fm_group_count *gc)
 	pthread_mutex_destroy(&gc->lock);
 }
 
+static struct fm_list *bucket_of(struct fm_group_count *gc, const struct fm_group_key *key)
+{
+	/* Inode numbers are dense: nobody can have many of one bucket alone. */
+	uint64_t both = (uint64_t)key->ino ^ (uint64_t)key->dev << 7;
+
+	return &gc->buckets[(both * UINT64_C(0x9e3779b97f4a7c15) >> 40) % FM_GROUPS_BUCKETS];
+}
+
 /* Under the lock. */
 static struct group *find(struct fm_group_count *gc, const struct fm_group_key *key)
 {
-	fm_list_each(at, next, &gc->groups) {
-		struct group *g = fm_container_of(at, struct group, at);
+	fm_list_each(at, next, bucket_of(gc, key)) {
+		struct group *g = fm_container_of(at, struct group, in_bucket);
 
 		if (g->key.dev == key->dev && g->key.ino == key->ino)
 			return g;
@@ -79,11 +91,12 @@ static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint3
 		g = fm_sys_alloc(sizeof(*g));
 		if (!g)
 			return -ENOMEM;
+		g->key = *key;
 		fm_list_append(&gc->groups, &g->at);
+		fm_list_append(bucket_of(gc, key), &g->in_bucket);
 		gc->count++;
 	}
 	/* an inode may have been another group's */
-	g->key = *key;
 	g->uid = uid;
 	g->expires_ns = expires_ns;
 	g->look = gc->looks;

@@ -18,10 +18,12 @@
 #include "mover/store/group_use.h"
 
 #define FM_GROUPS_OPEN_MAX 65536u	/* of one store, all users together */
+#define FM_GROUPS_BUCKETS 1024u
 
 struct fm_group_count {
 	pthread_mutex_t lock;		/* of what follows */
 	struct fm_list groups;
+	struct fm_list buckets[FM_GROUPS_BUCKETS];	/* the same, by their keys */
 	uint32_t count;
 	uint32_t limit;			/* of one user */
 	uint32_t looks;			/* how often a look through the store began */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_store */
+/*
+ * Goal:   of as many groups as a store may have each is found, counted for its user and dropped;
+ *         what a look through the store does not find goes, and nothing else.
+ * Method: directories are only numbers here.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/store/group_count.h"
+#include "tests/fm_test.h"
+
+#define MANY  FM_GROUPS_OPEN_MAX
+#define LATER INT64_MAX
+#define OVER  1 /* in 1970 */
+
+static struct fm_group_count gc;
+
+/* Inodes of one file system follow each other; those of two may be the same. */
+static struct fm_group_key key_of(uint32_t i)
+{
+	return (struct fm_group_key){.dev = 1 + i % 2, .ino = 1000 + i / 2};
+}
+
+static int add(uint32_t i, uint32_t uid)
+{
+	struct fm_group_key key = key_of(i);
+	struct fm_err err;
+
+	return fm_group_count_add(&gc, &key, uid, LATER, &err);
+}
+
+static void found(uint32_t i, uint32_t uid, int64_t expires_ns)
+{
+	struct fm_group_key key = key_of(i);
+
+	fm_group_count_found(&gc, &key, uid, expires_ns);
+}
+
+static void drop(uint32_t i)
+{
+	struct fm_group_key key = key_of(i);
+
+	fm_group_count_drop(&gc, &key);
+}
+
+static void test_many(void)
+{
+	fm_group_count_init(&gc, MANY + 1);
+	for (int look = 0; look < 2; look++) {
+		fm_group_count_look(&gc);
+		for (uint32_t i = 0; i < MANY; i++)
+			found(i, i % 4, LATER);
+		fm_group_count_looked(&gc);
+		CU_ASSERT_EQUAL(gc.count, MANY);
+	}
+	found(MANY, 1, LATER); /* one more than there may be */
+	CU_ASSERT_EQUAL(gc.count, MANY);
+	CU_ASSERT_EQUAL(add(MANY, 1), -EDQUOT);
+	drop(MANY); /* was never added */
+	drop(MANY / 2 + 1);
+	CU_ASSERT_EQUAL(gc.count, MANY - 1);
+	CU_ASSERT_EQUAL(add(MANY, 1), 0);
+	fm_group_count_look(&gc);
+	for (uint32_t i = 0; i < MANY; i += 4)
+		found(i, 0, LATER);
+	fm_group_count_looked(&gc);
+	CU_ASSERT_EQUAL(gc.count, MANY / 4);
+	for (uint32_t i = 0; i <= MANY; i++)
+		drop(i);
+	CU_ASSERT_EQUAL(gc.count, 0);
+	fm_group_count_free(&gc);
+}
+
+static void test_users(void)
+{
+	fm_group_count_init(&gc, 2);
+	CU_ASSERT_EQUAL(add(1, 7), 0);
+	CU_ASSERT_EQUAL(add(2, 7), 0);
+	CU_ASSERT_EQUAL(add(3, 7), -EDQUOT);
+	CU_ASSERT_EQUAL(add(3, 8), 0);
+	found(2, 8, LATER); /* another group has the inode now */
+	CU_ASSERT_EQUAL(gc.count, 3);
+	CU_ASSERT_EQUAL(add(4, 8), -EDQUOT);
+	found(1, 7, OVER); /* does not count any more */
+	CU_ASSERT_EQUAL(add(4, 7), 0);
+	CU_ASSERT_EQUAL(add(5, 7), 0);
+	CU_ASSERT_EQUAL(add(6, 7), -EDQUOT);
+	fm_group_count_free(&gc);
+}
+
+static void test_begun_amid_a_look(void)
+{
+	fm_group_count_init(&gc, 2);
+	CU_ASSERT_EQUAL(add(1, 7), 0);
+	fm_group_count_look(&gc);
+	CU_ASSERT_EQUAL(add(2, 7), 0); /* where the look was already */
+	fm_group_count_looked(&gc);
+	CU_ASSERT_EQUAL(gc.count, 1);
+	CU_ASSERT_EQUAL(add(3, 7), 0);
+	CU_ASSERT_EQUAL(add(4, 7), -EDQUOT);
+	fm_group_count_free(&gc);
+}
+
+static const struct fm_test tests[] = {
+	{ "as many groups as a store may have are found, missed and dropped", test_many },
+	{ "a group counts for its user until its time is over", test_users },
+	{ "what is begun while the store is looked through stays", test_begun_amid_a_look },
+};
+FM_TEST_MAIN("group_count", tests)
