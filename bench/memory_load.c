@@ -18,7 +18,8 @@
 
 #define WARM_BYTES (1u << 20)
 
-static const struct fmove_options opts = {.may_replace = true, .durability = FMOVE_MEMORY};
+static const struct fmove_options opts = {
+	.struct_size = sizeof(opts), .may_replace = true, .durability = FMOVE_MEMORY};
 static struct fmove *conn;
 static struct fmove_name name;
 
@@ -64,7 +65,7 @@ static void fill(char *at, size_t bytes)
 static void put(struct fmove_buffer *b, const char *plain, size_t bytes)
 {
 	const struct fmove_part part = {b, 0, bytes};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	int ret = b ? fmove_put_buffer(conn, &part, &name, &opts, &result, &err)
 		    : fmove_put_memory(conn, plain, bytes, &name, &opts, &result, &err);

@@ -37,8 +37,8 @@ static void put(const struct load *l, unsigned long i, uint64_t bytes)
 {
 	char path[FMOVE_PATH_MAX + 1];
 	struct fmove_name name = { l->node, l->store, path };
-	struct fmove_options opts = { .may_replace = true };
-	struct fmove_result result;
+	struct fmove_options opts = { .struct_size = sizeof(opts), .may_replace = true };
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	int ret;
 

@@ -41,7 +41,7 @@ static uint64_t read_ranges(char *to, uint64_t size, size_t count, uint64_t byte
 {
 	struct fmove_range *ranges = calloc(count, sizeof(*ranges));
 	void **at = calloc(count, sizeof(*at));
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 
 	if (!ranges || !at)
@@ -61,9 +61,9 @@ static uint64_t read_ranges(char *to, uint64_t size, size_t count, uint64_t byte
 /* Into a file in memory, and from there to where it is wanted: the same copy as of ranges. */
 static uint64_t get_whole(char *to, uint64_t size)
 {
-	struct fmove_options opts = {.durability = FMOVE_MEMORY};
+	struct fmove_options opts = {.struct_size = sizeof(opts), .durability = FMOVE_MEMORY};
 	int fd = memfd_create("range_load", MFD_CLOEXEC);
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	uint64_t got = 0;
 

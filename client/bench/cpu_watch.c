@@ -60,9 +60,10 @@ int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, ui
 	       struct fm_err *err)
 {
 	const struct fmove_name name = {peer, FM_CONFIG_BENCH_STORE, "cpu"};
-	const struct fmove_options opts = {.timeout_ms = FM_CPU_ASK_MS};
+	const struct fmove_options opts = {
+		.struct_size = sizeof(opts), .timeout_ms = FM_CPU_ASK_MS};
 	char text[FM_CPU_TEXT_MAX];
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error why;
 	int ends[2], ret;
 

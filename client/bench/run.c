@@ -305,7 +305,8 @@ static int measure_transport(struct fm_run *run, const struct fm_wire_opts *o, s
 static int measure_part(struct fm_run *run, const struct fm_wire_opts *o,
 			const struct fm_bench_only *only, struct fm_err *err)
 {
-	const struct fmove_only names = {.device = only->device[0] ? only->device : NULL,
+	const struct fmove_only names = {.struct_size = sizeof(names),
+					 .device = only->device[0] ? only->device : NULL,
 					 .local = only->local[0] ? only->local : NULL,
 					 .remote = only->remote[0] ? only->remote : NULL,
 					 .connections = only->connections};

@@ -117,7 +117,8 @@ static int transfer(struct way *w)
 {
 	const struct fm_wire_opts *o = w->o;
 	const uint64_t limit_ms = o->fd > 0 ? 0 : fm_wire_limit_ms(o->seconds);
-	const struct fmove_options opts = {.transport = transport_of(o),
+	const struct fmove_options opts = {.struct_size = sizeof(opts),
+					   .transport = transport_of(o),
 					   .durability = FMOVE_MEMORY,
 					   .cancel_fd = fm_interrupt_fd(),
 					   .timeout_ms = limit_ms,
@@ -132,6 +133,7 @@ static int transfer(struct way *w)
 	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)w->bytes);
 	(void)snprintf(wanted, sizeof(wanted), "a transfer that should take %.3g s", o->seconds);
 	w->sample_count = 0;
+	w->result.struct_size = sizeof(w->result);
 	sample(w, 0);
 	if (!w->is_send)
 		w->ret = fmove_get_discarded(w->conn, &name, &opts, &w->result, &why);

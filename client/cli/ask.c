@@ -153,7 +153,7 @@ static void do_operand(struct run *r, const char *operand)
 {
 	const struct fm_ask_names *names = r->each->names;
 	struct fm_glob matches = {.count = 0};
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_name parts;
 	struct fmove_error why;
 	struct fm_name name;

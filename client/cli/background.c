@@ -144,7 +144,7 @@ static int begin(struct fm_transfer *t, int pipe_fd, struct fm_background *b, st
  */
 static bool is_paused_there(struct fm_transfer *t)
 {
-	static struct fmove_job job;	/* large */
+	static struct fmove_job job = {.struct_size = sizeof(job)};	/* large */
 	const struct timespec second = { .tv_sec = 1 };
 	struct fmove_error why;
 

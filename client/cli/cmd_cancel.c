@@ -28,7 +28,7 @@ static bool has_left_a_part(const struct fmove_job *j)
 static int cancel_one(struct fmove *c, const char *job, void *ctx, struct fmove_error *why)
 {
 	bool is_kept = *(const bool *)ctx;
-	struct fmove_job j;
+	struct fmove_job j = {.struct_size = sizeof(j)};
 	int ret = is_kept ? 0 : fmove_find_job(c, job, &j, why);
 
 	if (ret == 0)

@@ -202,8 +202,9 @@ static int say_checked(const struct shown *s, const char *name, const struct fmo
 
 static int check(const struct fm_args *args, struct shown *s)
 {
-	struct fmove_check_options opts = { .finding = print_finding, .ctx = s };
-	struct fmove_checked result;
+	struct fmove_check_options opts = {
+		.struct_size = sizeof(opts), .finding = print_finding, .ctx = s};
+	struct fmove_checked result = {.struct_size = sizeof(result)};
 	struct fmove_error why;
 	struct fmove *c;
 	int ret, status;

@@ -47,6 +47,7 @@ static int receive(struct fm_transfer *t, int fd, const struct fm_name *source,
 	int ret;
 
 	fm_transfer_begin(t, source->path);
+	one->result.struct_size = sizeof(one->result);
 	if (t->ranges.count > 0)
 		ret = fmove_get_ranges(t->conn, fd, &parts, t->ranges.at, t->ranges.count, &t->opts,
 				       &one->result, &why);
@@ -147,7 +148,7 @@ static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcom
 static bool makes_room(struct fm_transfer *t, const struct fm_name *source,
 		       const struct fm_part *part)
 {
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	uint64_t there;
 	struct stat st;
@@ -257,7 +258,7 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 		   struct fm_outcome *one)
 {
 	const char *last = fm_name_last(source->path);
-	struct fmove_entry file;
+	struct fmove_entry file = {.struct_size = sizeof(file)};
 	int is_tree = 0, ret = 0;
 
 	if (own->is_dir && !*last)
@@ -282,7 +283,7 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, const char *path,
 		     struct fm_outcome *one)
 {
-	struct fmove_entry there;
+	struct fmove_entry there = {.struct_size = sizeof(there)};
 	struct stat st;
 	bool is_there = lstat(path, &st) == 0;
 
@@ -302,7 +303,7 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 		    struct fm_outcome *one)
 {
 	static char path[DST_MAX];	/* one->target stays */
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fm_name own;
 	int ret = fm_transfer_is_own(t, dst, &own, &one->err);
 
@@ -411,7 +412,7 @@ struct gets {
  */
 static int expand(struct fm_transfer *t, struct operand *o)
 {
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	int ret;
 
@@ -498,7 +499,7 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 {
 	size_t len = strlen(g->dst);
 	bool is_own, is_dir;
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	struct fm_name own;
 	struct stat st;

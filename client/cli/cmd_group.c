@@ -237,6 +237,7 @@ static int take_args(struct command *c, const char *verb, int argc, char **argv,
 		status = check_dests(c);
 	if (status == 0)
 		status = fm_latest_check(&c->args, c->latest, c->keep_last);
+	c->opts.struct_size = sizeof(c->opts);
 	c->opts.expect = c->expect;
 	c->args.status = status;
 	return status == 0 ? 0 : -1;

@@ -62,7 +62,7 @@ static void find_out(const struct listing *l, const char *name, const struct fmo
 		     char says[FMOVE_PATH_MAX + 1])
 {
 	struct fm_name at = *l->where;
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	struct fmove_name parts;
 	struct fm_err err;
@@ -160,7 +160,7 @@ static int list_file(struct fmove *c, const struct fm_name *name, struct listing
 {
 	struct fmove_name parts = fm_name_parts(name);
 	char says[FMOVE_PATH_MAX + 1];
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fm_name dir = *name;
 	char *slash = strrchr(dir.path, '/');
 	int ret;

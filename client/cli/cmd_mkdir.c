@@ -15,7 +15,7 @@ const struct fm_opt fm_opts_mkdir[] = {
 
 static bool is_directory(struct fmove *c, const struct fmove_name *name)
 {
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 
 	return fmove_stat(c, name, &entry, &why) == 0 && entry.type == FMOVE_DIRECTORY;

@@ -51,7 +51,7 @@ static int take_names(struct fm_args *args, struct move *m)
 static bool is_relative_link(struct fmove *c, const struct fmove_name *name)
 {
 	char says[FMOVE_PATH_MAX + 1];
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 
 	return fmove_look(c, name, &entry, says, &why) == 0 && entry.type == FMOVE_LINK &&
@@ -61,7 +61,7 @@ static bool is_relative_link(struct fmove *c, const struct fmove_name *name)
 /* Whether what a name leads to is there. What cannot be told counts as there. */
 static bool leads_to_something(struct fmove *c, const struct fmove_name *name)
 {
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 
 	return fmove_stat(c, name, &entry, &why) != -ENOENT;

@@ -149,6 +149,7 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	t->opts.file = path[0] ? path : NULL;
 	fm_transfer_set_kind(t, false);
 	fm_transfer_begin(t, s->label);
+	one->result.struct_size = sizeof(one->result);
 	t->turn.is_off = s->pump || !S_ISREG(s->st.st_mode);
 	if (t->is_detached)
 		ret = fmove_put_detached(t->conn, s->fd, &parts, &t->opts, one->job, &why);
@@ -216,7 +217,7 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_name *target,
 		   struct fm_outcome *one)
 {
-	struct fmove_entry file;
+	struct fmove_entry file = {.struct_size = sizeof(file)};
 	int is_tree = fm_transfer_is_tree(t, own, &file, one);
 	int ret = is_tree < 0 ? is_tree : 0;
 
@@ -278,7 +279,7 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_err *err)
 {
 	struct fmove_name parts = fm_name_parts(dest);
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	int ret;
 

@@ -79,7 +79,8 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 	fm_transfer_init(t, "resume");
 	t->conn = c;
 	t->is_detached = true;
-	t->opts = (struct fmove_options){.transport = j->transport,
+	t->opts = (struct fmove_options){.struct_size = sizeof(t->opts),
+					 .transport = j->transport,
 					 .durability = j->durability,
 					 .may_replace = j->may_replace,
 					 .rate_bytes = j->rate_bytes,
@@ -91,7 +92,8 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 					 .group = j->group[0] ? j->group : NULL,
 					 .again = j->id};
 	t->dir.replaces = t->is_forced = j->may_replace;	/* whichever of them it was */
-	t->dir.tree = (struct fmove_tree_options){.is_update = j->is_update,
+	t->dir.tree = (struct fmove_tree_options){.struct_size = sizeof(t->dir.tree),
+						  .is_update = j->is_update,
 						  .has_checksums = j->has_checksums,
 						  .is_delete = j->is_delete,
 						  .is_dry_run = j->is_dry_run};
@@ -108,7 +110,7 @@ static int look(struct fmove *c, const struct fmove_job *j, const char *path,
 		struct fmove_error *why)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
-	static struct fmove_job now;	/* large */
+	static struct fmove_job now = {.struct_size = sizeof(now)};	/* large */
 	struct fm_err err;
 	int ret = fm_background_found(c, j->id, path, &err);
 
@@ -165,7 +167,7 @@ static int attend(struct fmove *c, const struct fmove_job *j, const char *path,
 static int resume_one(struct fmove *c, const char *job, void *ctx, struct fmove_error *why)
 {
 	const char *other = *(const char **)ctx;
-	struct fmove_job j;
+	struct fmove_job j = {.struct_size = sizeof(j)};
 	int fd = -1;
 	int ret = fmove_find_job(c, job, &j, why);
 

@@ -32,7 +32,7 @@ struct how {
 static bool has_store(struct fmove *c, const struct fmove_name *name)
 {
 	const struct fmove_name root = { name->node, name->store, "" };
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 
 	return fmove_stat(c, &root, &entry, &why) == 0;
@@ -95,7 +95,7 @@ static int count_one(struct fmove *c, const struct fmove_name *name, void *ctx,
 {
 	struct how *how = ctx;
 	char says[FMOVE_PATH_MAX + 1];
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	int ret = fmove_look(c, name, &entry, says, why);	/* a link goes itself */
 	bool is_dir = ret == 0 && entry.type == FMOVE_DIRECTORY;
 

@@ -339,7 +339,7 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source.name);
 	char bytes[FM_SHOW_MAX];
-	struct fmove_dataset d;
+	struct fmove_dataset d = {.struct_size = sizeof(d)};
 	struct fmove_error why;
 	bool is_fetched;
 	int ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why), status;
@@ -383,7 +383,7 @@ static int stage(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source.name);
 	char bytes[FM_SHOW_MAX];
-	struct fmove_dataset d;
+	struct fmove_dataset d = {.struct_size = sizeof(d)};
 	struct fmove_error why;
 	bool is_fetched;
 	int ret = s->source.repository
@@ -482,7 +482,7 @@ static bool take_args(struct stage *s, struct fm_args *args)
 
 int fm_cmd_stage(int argc, char **argv)
 {
-	struct stage s = { .opts = { .pid = 0 } };
+	struct stage s = { .opts = { .struct_size = sizeof(s.opts) } };
 	struct fm_args args;
 	struct fm_err err;
 	struct fmove *c;

@@ -51,7 +51,7 @@ static void print_text(const char *name, const struct fmove_entry *e, const char
 int fm_cmd_stat(int argc, char **argv)
 {
 	char says[FMOVE_PATH_MAX + 1];
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	struct fmove_name parts;
 	struct fm_args args;

@@ -194,12 +194,13 @@ static void json_end(struct verifying *v, const struct fmove_verified *r, int st
 
 static int verify(struct fmove *c, const struct fm_name *name, struct verifying *v)
 {
-	const struct fmove_verify_options opts = {.finding = print_finding,
+	const struct fmove_verify_options opts = {.struct_size = sizeof(opts),
+						  .finding = print_finding,
 						  .progress = show_progress,
 						  .ctx = v,
 						  .cancel_fd = fm_interrupt_fd()};
 	struct fmove_name parts = fm_name_parts(name);
-	struct fmove_verified result = { .files = 0 };
+	struct fmove_verified result = { .struct_size = sizeof(result) };
 	struct fmove_error why;
 	int ret, status;
 

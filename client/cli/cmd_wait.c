@@ -93,7 +93,7 @@ static int wait_one(struct fm_transfer *t, const struct limit *limit, const char
 	char near[END_MAX] = "", far[END_MAX] = "";
 	struct fm_outcome one = { .source = id, .target = "" };
 	struct fmove_error why;
-	struct fmove_job job;
+	struct fmove_job job = {.struct_size = sizeof(job)};
 	int ret = fmove_find_job(t->conn, id, &job, &why);
 
 	/* an id has less */
@@ -103,6 +103,7 @@ static int wait_one(struct fm_transfer *t, const struct limit *limit, const char
 		one.source = job.is_put ? near : far;
 		one.target = job.is_put ? far : near;
 		fm_transfer_begin(t, one.source);
+		one.result.struct_size = sizeof(one.result);
 		ret = fmove_wait(t->conn, id, &t->opts, &one.result, &why);
 		fm_transfer_end(t);
 	}

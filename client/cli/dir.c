@@ -212,6 +212,7 @@ static int put_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	fm_dir_allow_descriptors();
 	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, put->label);
+	one->result.struct_size = sizeof(one->result);
 	fm_dir_name(t, one);
 	ret = fmove_put_tree(t->conn, fd, &parts, &t->opts, &t->dir.tree, &one->result, &why);
 	if (put->fd < 0)
@@ -317,6 +318,7 @@ static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	fm_dir_allow_descriptors();
 	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, one->source);
+	one->result.struct_size = sizeof(one->result);
 	fm_dir_name(t, one);
 	ret = fmove_get_tree(t->conn, parent, fm_name_last(get->path), &parts, &t->opts,
 			     &t->dir.tree, &one->result, &why);

@@ -124,7 +124,7 @@ static int look_through(struct step *s)
 static int take_name(struct step *s)
 {
 	struct fmove_name name = {s->pattern->node, s->pattern->store, NULL};
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	size_t before = s->found.count;
 	int ret = add(s, s->component, &(struct fmove_entry){.type = FMOVE_OTHER});
@@ -190,7 +190,7 @@ int fm_glob_instead(struct fmove *c, const struct fm_name *pattern, int ret, str
 		    struct fmove_error *why)
 {
 	const struct fmove_name root = {pattern->node, pattern->store, ""};
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 
 	if (!is_nothing_there(ret))
 		return ret;

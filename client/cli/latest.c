@@ -53,7 +53,7 @@ int fm_latest_lead(struct fmove *c, const struct fm_name *published, const char 
 	if (fm_name_append(&link, latest, &err) < 0)
 		return fm_found_wrong(why, err.code, err.text);
 	parts = fm_name_parts(&link);
-	*rotated = (struct fmove_rotated){.gone = 0};
+	*rotated = (struct fmove_rotated){.struct_size = sizeof(*rotated)};
 	if (is_group)
 		return fmove_lead(c, last, &parts, keep, rotated, why);
 	return keep > 0 ? fmove_rotate(c, last, &parts, keep, rotated, why)

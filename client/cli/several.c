@@ -130,6 +130,7 @@ static int dest_put(struct dest *d, struct fmove *c)
 {
 	struct fmove_name parts = fm_name_parts(d->target), own;
 
+	d->result.struct_size = sizeof(d->result);
 	if (d->group->is_tree)
 		return fmove_put_tree(c, d->fd, &parts, &d->opts, &d->group->t->dir.tree,
 				      &d->result, &d->why);
@@ -225,7 +226,7 @@ static int source_open(struct group *g, const char *src, int *out, struct fm_err
 static int own_look(struct group *g, struct fm_err *err)
 {
 	struct fm_outcome one = { .source = "" };
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	int ret;
 
 	if (g->t->dir.is_verbose)

@@ -102,7 +102,7 @@ static int resolve(const char *text, char out[static PATH_MAX], struct fm_err *e
 /* Names an absolute path by the store of this node that it is in. */
 static int name_path(struct fm_stage_source *s, struct fmove *c, const char *text, int *status)
 {
-	struct fmove_place place;
+	struct fmove_place place = {.struct_size = sizeof(place)};
 	struct fmove_error why;
 	char path[PATH_MAX];
 	struct fm_err err;

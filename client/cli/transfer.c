@@ -19,6 +19,8 @@
 void fm_transfer_init(struct fm_transfer *t, const char *verb)
 {
 	*t = (struct fm_transfer){ .outcomes = { .verb = verb } };
+	t->opts.struct_size = sizeof(t->opts);
+	t->dir.tree.struct_size = sizeof(t->dir.tree);
 }
 
 static int take_choice(struct fm_args *args, const char *option, const char *const *words,
@@ -301,7 +303,7 @@ int fm_transfer_spares(struct fm_transfer *t, const char *path, const struct fmo
 		       struct fm_name *target, struct fm_outcome *one)
 {
 	struct fm_name at = *target;
-	struct fmove_entry there;
+	struct fmove_entry there = {.struct_size = sizeof(there)};
 	int ret;
 
 	if (!fm_transfer_looks(t))
@@ -379,6 +381,7 @@ int fm_transfer_stores(struct fm_transfer *t, bool is_put, const struct fm_name 
 	t->opts.tree = is_tree ? &t->dir.tree : NULL;
 	fm_transfer_set_kind(t, is_tree);
 	fm_transfer_begin(t, is_put ? one->source : from->path);
+	one->result.struct_size = sizeof(one->result);
 	if (is_tree)
 		fm_dir_name(t, one);
 	if (t->is_detached)

@@ -12,7 +12,7 @@
 
 int main(int argc, char **argv)
 {
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	struct fmove_name to;
 	struct fmove *c;

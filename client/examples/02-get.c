@@ -21,8 +21,9 @@ static void progress(void *ctx, const struct fmove_progress *p)
 
 int main(int argc, char **argv)
 {
-	struct fmove_options options = { .progress_ms = 500, .progress = progress };
-	struct fmove_result result;
+	struct fmove_options options = {
+		.struct_size = sizeof(options), .progress_ms = 500, .progress = progress};
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	struct fmove_name from;
 	struct fmove *c;

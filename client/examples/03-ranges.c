@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 						    {.offset = 4000, .length = 100}};
 	unsigned char head[8], part[100];
 	void *const to[] = {head, part};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	struct fmove_name from;
 	struct fmove *c;

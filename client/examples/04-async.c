@@ -35,6 +35,7 @@ static int put(struct fmove *c, void *ctx, struct fmove_error *err)
 
 	if (fd < 0)
 		return -errno;
+	f->result.struct_size = sizeof(f->result);
 	ret = fmove_put(c, fd, &f->to, NULL, &f->result, err);
 	close(fd);
 	return ret;

@@ -27,7 +27,7 @@ static void *run(void *arg)
 	static const struct fmove_range head = {.offset = 0, .length = 8};
 	struct reader *r = arg;
 	void *const to[] = {r->bytes};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 
 	r->ret = fmove_read_ranges(r->c, r->name, &head, to, 1, NULL, &result, &r->err);
 	return NULL;

@@ -17,11 +17,11 @@
 static int put_member(struct fmove *c, const struct fmove_name *group, const char *id,
 		      const char *file, struct fmove_error *err)
 {
-	const struct fmove_options options = {.group = id};
+	const struct fmove_options options = {.struct_size = sizeof(options), .group = id};
 	const char *slash = strrchr(file, '/');
 	char path[FMOVE_PATH_MAX + 1];
 	const struct fmove_name to = {group->node, group->store, path};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	int fd = open(file, O_RDONLY | O_CLOEXEC), ret;
 
 	if (fd < 0) {
@@ -37,7 +37,7 @@ static int put_member(struct fmove *c, const struct fmove_name *group, const cha
 
 int main(int argc, char **argv)
 {
-	struct fmove_group_options options = {.may_replace = false};
+	struct fmove_group_options options = {.struct_size = sizeof(options)};
 	char id[FMOVE_GROUP_ID_LEN + 1];
 	struct fmove_name group;
 	struct fmove_error err;

@@ -16,8 +16,8 @@
 /* The first half has what is put, the second half gets what comes. */
 static int run(struct fmove *c, const struct fmove_name *name, struct fmove_error *err)
 {
-	struct fmove_options opts = {.may_replace = true};
-	struct fmove_result result;
+	struct fmove_options opts = {.struct_size = sizeof(opts), .may_replace = true};
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_buffer *b;
 	struct fmove_part half;
 	char *at;

@@ -7,11 +7,21 @@
  * descriptor of the caller and prints nothing. Calls return 0 or a negative errno and then fill
  * *err (which may be NULL). Names are bytes: any but NUL.
  *
- * What changes the SOVERSION: the caller makes most of the structs, and they say no size of their
- * own, so a release in which one of them, or the value of an enumerator, is another than in the
- * release before has the next one. New functions and new enumerators at an end do not change it.
- * There is no release yet: it stays 0, and a program is compiled with the header of the very
- * library it uses.
+ * A struct that may get more fields begins with struct_size. Who makes one says its size, be it for
+ * what is asked or for what comes of it:
+ *
+ *	struct fmove_options opts = {.struct_size = sizeof(opts), .may_replace = true};
+ *	struct fmove_result result = {.struct_size = sizeof(result)};
+ *
+ * So a program may be older or newer than the library. What it does not know is as if it were zero,
+ * or is not written. What the library does not know must be zero, else -E2BIG; in what comes of the
+ * call it is zero. A size that no such struct has, as 0: -EINVAL, and nothing was done. In what a
+ * call tells by a function of the caller, struct_size is what the library has. These stay as they
+ * are, and have none: struct fmove_error, fmove_name, fmove_range, fmove_part, fmove_group_members.
+ *
+ * What changes the SOVERSION: a release in which a field, or the value of an enumerator, is another
+ * than in the release before. New functions, new enumerators at an end, and new fields behind all
+ * that a struct had, its padding included, do not. There is no release yet: it stays 0.
  */
 #ifndef FMOVE_H
 #define FMOVE_H

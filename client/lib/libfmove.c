@@ -397,7 +397,8 @@ static int message_wait(struct fm_lib_request *req, struct fm_lib_waiting *w,
 static void event_progress(struct fm_lib_waiting *w, const struct fm_json *event)
 {
 	const struct fmove_options *opts = w->opts;
-	struct fmove_progress p = {.state = "", .size = UINT64_MAX};
+	struct fmove_progress p = {
+		.struct_size = sizeof(p), .state = "", .size = UINT64_MAX};
 	uint64_t corrupt = 0, connections = 0;
 
 	p.text = "";

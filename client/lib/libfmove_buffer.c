@@ -246,17 +246,19 @@ static int transfer(struct fmove *c, begin_fn *begin, const struct fmove_part *p
 		    const struct fmove_name *name, const struct fmove_options *opts,
 		    struct fmove_result *result, struct fmove_error *err)
 {
-	static const struct fmove_options none;
 	struct fmove_error own;
+	struct fm_sized_call call;
 	struct fm_tries tries;
-	int ret;
+	int ret = fm_sized_call_begin(&call, opts, result, err);
 
+	if (ret < 0)
+		return ret;
 	err = err ? err : &own;
-	fm_tries_begin(&tries, opts ? opts : &none);
+	fm_tries_begin(&tries, &call.opts);
 	do {
-		ret = transfer_once(c, begin, part, name, &tries.opts, result, err);
+		ret = transfer_once(c, begin, part, name, &tries.opts, &call.result, err);
 	} while (ret < 0 && fm_tries_again(&tries, c, err));
-	return ret < 0 ? err->code : ret;
+	return fm_sized_call_end(&call, ret < 0 ? err->code : ret, result);
 }
 
 int fmove_put_buffer(struct fmove *c, const struct fmove_part *from, const struct fmove_name *name,
@@ -299,21 +301,24 @@ int fmove_put_memory(struct fmove *c, const void *from, size_t length,
 		     struct fmove_result *result, struct fmove_error *err)
 {
 	struct fmove_part part = {.length = length};
+	struct fm_sized_call call;
 	struct fmove_error why;
 	int ret;
 
 	if (length == 0)
 		return put_nothing(c, name, opts, result, err);
-	ret = pages_new(length, false, &part.buffer, err);
+	ret = fm_sized_call_begin(&call, opts, result, err);
+	if (ret == 0)
+		ret = pages_new(length, false, &part.buffer, err);
 	if (ret < 0)
 		return ret;
 	memcpy(part.buffer->memory, from, length);
 	if (show_first(c, part.buffer, &why) == 0)
-		ret = fmove_put_buffer(c, &part, name, opts, result, err);
+		ret = fmove_put_buffer(c, &part, name, &call.opts, &call.result, err);
 	else
-		ret = fmove_put(c, part.buffer->fd, name, opts, result, err);
+		ret = fmove_put(c, part.buffer->fd, name, &call.opts, &call.result, err);
 	fmove_buffer_free(part.buffer);
-	return ret;
+	return fm_sized_call_end(&call, ret, result);
 }
 
 /* Copies what came. */
@@ -336,17 +341,20 @@ int fmove_get_memory(struct fmove *c, void *to, size_t length, const struct fmov
 		     const struct fmove_options *opts, struct fmove_result *result,
 		     struct fmove_error *err)
 {
-	int fd = memfd_create("fmove get", MFD_CLOEXEC);
-	int ret = fd < 0 ? fm_lib_fail(err, -errno, "memory for what comes: %s",
-				       fm_err_name(-errno))
-			 : fmove_get(c, fd, name, opts, result, err);
+	struct fm_sized_call call;
+	int fd, ret = fm_sized_call_begin(&call, opts, result, err);
 
-	if (ret == 0 && result->bytes > length)
+	if (ret < 0)
+		return ret;
+	fd = memfd_create("fmove get", MFD_CLOEXEC);
+	if (fd < 0)
+		return fm_lib_fail(err, -errno, "memory for what comes: %s", fm_err_name(-errno));
+	ret = fmove_get(c, fd, name, &call.opts, &call.result, err);
+	if (ret == 0 && call.result.bytes > length)
 		ret = fm_lib_fail(err, -EFBIG, "%llu bytes came for memory of %zu",
-				  (unsigned long long)result->bytes, length);
+				  (unsigned long long)call.result.bytes, length);
 	if (ret == 0)
-		ret = copy_out(fd, to, (size_t)result->bytes, err);
-	if (fd >= 0)
-		(void)close(fd);
-	return ret;
+		ret = copy_out(fd, to, (size_t)call.result.bytes, err);
+	(void)close(fd);
+	return fm_sized_call_end(&call, ret, result);
 }

@@ -23,8 +23,6 @@ void fmove_group_id(char id[FMOVE_GROUP_ID_LEN + 1])
 
 static void options_add(struct fm_json_writer *w, const struct fmove_group_options *o)
 {
-	if (!o)
-		return;
 	if (o->may_replace)
 		fm_jw_bool(w, "force", true);
 	if (o->members > 0)
@@ -60,16 +58,19 @@ static int ask(struct fmove *c, const char *op, const struct fmove_name *name, c
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : COMMIT_MS};
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts, .failed = failed, .ctx = missing};
+	struct fmove_group_options asked;
 	struct fm_lib_request req;
 	struct fm_json *done;
-	int ret;
+	int ret = fm_sized_take(&asked, sizeof(asked), o, "fmove_group_options", err);
 
+	if (ret < 0)
+		return ret;
 	if (missing)
 		*missing = (struct fmove_group_members){.count = 0};
 	fm_lib_begin(c, &req, op);
 	fm_lib_add_name(&req, name);
 	fm_jw_text(&req.json, "group", id);
-	options_add(&req.json, o);
+	options_add(&req.json, &asked);
 	if (is_check)
 		fm_jw_bool(&req.json, "check_only", true);
 	req.limit_ms = opts.timeout_ms;
@@ -112,7 +113,7 @@ static void group_read(const struct fm_json *json, struct fmove_group *g)
 	uint64_t uid = 0, members = 0;
 	size_t len;
 
-	*g = (struct fmove_group){.path = ""};
+	*g = (struct fmove_group){.struct_size = sizeof(*g)};
 	(void)fm_json_name(fm_json_get(json, "path"), g->path, sizeof(g->path), &len);
 	fm_lib_text(json, "peer", g->peer, sizeof(g->peer));
 	(void)fm_json_u64(fm_json_get(json, "uid"), &uid);

@@ -27,10 +27,12 @@ int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
 		       struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fm_sized_call call;
+	int ret = fd < 0 ? fm_lib_fail_fd(err) : fm_sized_call_begin(&call, opts, NULL, err);
 
-	if (fd < 0)
-		return fm_lib_fail_fd(err);
-	fm_lib_put_begin(c, &req, name, opts);
+	if (ret < 0)
+		return ret;
+	fm_lib_put_begin(c, &req, name, &call.opts);
 	return detach(&req, fd, job, err);
 }
 
@@ -39,9 +41,13 @@ int fmove_put_store_detached(struct fmove *c, const struct fmove_name *own,
 			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fm_sized_call call;
+	int ret = fm_sized_call_begin(&call, opts, NULL, err);
 
-	fm_lib_put_begin(c, &req, name, opts);
-	fm_lib_own_add(&req.json, own, opts);
+	if (ret < 0)
+		return ret;
+	fm_lib_put_begin(c, &req, name, &call.opts);
+	fm_lib_own_add(&req.json, own, &call.opts);
 	return detach(&req, -1, job, err);
 }
 
@@ -50,10 +56,14 @@ int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
 			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fm_sized_call call;
+	int ret = fm_sized_call_begin(&call, opts, NULL, err);
 
-	fm_lib_get_begin(c, &req, name, opts);
-	fm_lib_own_add(&req.json, own, opts);
-	if (opts && opts->may_replace)
+	if (ret < 0)
+		return ret;
+	fm_lib_get_begin(c, &req, name, &call.opts);
+	fm_lib_own_add(&req.json, own, &call.opts);
+	if (call.opts.may_replace)
 		fm_jw_bool(&req.json, "force", true);
 	return detach(&req, -1, job, err);
 }
@@ -94,6 +104,7 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	size_t len;
 
 	memset(j, 0, sizeof(*j));
+	j->struct_size = sizeof(*j);
 	j->size = UINT64_MAX;
 	fm_lib_text(json, "job", j->id, sizeof(j->id));
 	(void)fm_json_u64(fm_json_get(json, "seq"), seq);
@@ -181,16 +192,20 @@ static void job_begin(struct fmove *c, struct fm_lib_request *req, const char *o
 int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fmove_job found;
 	struct fm_json *done;
 	uint64_t seq;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_job", err);
 
+	if (ret < 0)
+		return ret;
 	job_begin(c, &req, "jobs", job);
 	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
-	job_read(fm_json_at(fm_json_get(done, "jobs"), 0), out, &seq);
+	job_read(fm_json_at(fm_json_get(done, "jobs"), 0), &found, &seq);
 	fm_json_free(done);
+	fm_sized_give(out, &found, sizeof(found));
 	return 0;
 }
 
@@ -198,11 +213,16 @@ int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opt
 	       struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fm_sized_call call;
+	int ret = fm_sized_call_begin(&call, opts, result, err);
 
+	if (ret < 0)
+		return ret;
 	job_begin(c, &req, "wait", job);
-	if (opts && opts->progress_ms > 0 && opts->progress)
-		fm_jw_u64(&req.json, "progress_ms", opts->progress_ms);
-	return fm_lib_transfer_do(&req, -1, opts, result, err);
+	if (call.opts.progress_ms > 0 && call.opts.progress)
+		fm_jw_u64(&req.json, "progress_ms", call.opts.progress_ms);
+	ret = fm_lib_transfer_do(&req, -1, &call.opts, &call.result, err);
+	return fm_sized_call_end(&call, ret, result);
 }
 
 int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_error *err)

@@ -59,7 +59,7 @@ int fmove_status(struct fmove *c, char **json, struct fmove_error *err)
 /* Reads a peer. What is missing is "", false or 0. */
 static void peer_read(const struct fm_json *json, struct fmove_peer *p)
 {
-	*p = (struct fmove_peer){.is_self = false};
+	*p = (struct fmove_peer){.struct_size = sizeof(*p)};
 	fm_lib_text(json, "name", p->name, sizeof(p->name));
 	fm_lib_text(json, "address", p->address, sizeof(p->address));
 	fm_lib_text(json, "error", p->error, sizeof(p->error));
@@ -70,7 +70,8 @@ static void peer_read(const struct fm_json *json, struct fmove_peer *p)
 int fmove_nodes(struct fmove *c, bool (*each)(void *ctx, const struct fmove_peer *node), void *ctx,
 		struct fmove_error *err)
 {
-	struct fmove_peer node = {.is_self = true, .is_connected = true};
+	struct fmove_peer node = {
+		.struct_size = sizeof(node), .is_self = true, .is_connected = true};
 	const struct fm_json *peers;
 	struct fm_lib_request req;
 	struct fm_json *done;
@@ -113,7 +114,12 @@ struct telling {
 
 static void told_end(struct telling *t, struct told *n, int code, const char *why)
 {
-	const struct fmove_facts facts = {n->node, code == 0 ? n->text : NULL, n->len, code, why};
+	const struct fmove_facts facts = {.struct_size = sizeof(facts),
+					  .node = n->node,
+					  .text = code == 0 ? n->text : NULL,
+					  .len = n->len,
+					  .code = code,
+					  .why = why};
 
 	t->each(t->ctx, &facts);
 	free(n->text);

@@ -19,14 +19,12 @@
 
 #define MEMORY_MAX (64u << 20)		/* bytes that wait to be copied to the caller's memory */
 
-static const struct fmove_options no_options;
-
 /* A call that may be several requests. */
 struct doing {
-	const struct fmove_options *opts;	/* the caller's */
+	/* the caller's, and the result of those that are over, if one is: */
+	struct fm_sized_call call;
+	bool has_result;
 	struct fmove_options o;			/* of the request that is next */
-	struct fmove_result *result;		/* of those that are over ... */
-	bool has_result;			/* ... if one is */
 	uint64_t size;				/* of all; UINT64_MAX: not known */
 	uint64_t said;				/* bytes that progress() told of */
 	uint64_t begun_ms;
@@ -46,11 +44,11 @@ static void progress(void *ctx, const struct fmove_progress *p)
 	struct doing *d = ctx;
 	struct fmove_progress all = *p;
 
-	all.bytes += d->has_result ? d->result->bytes : 0;
+	all.bytes += d->has_result ? d->call.result.bytes : 0;
 	d->said = all.bytes > d->said ? all.bytes : d->said;
 	all.bytes = d->said;
 	all.size = d->size;
-	d->opts->progress(d->opts->ctx, &all);
+	d->call.opts.progress(d->call.opts.ctx, &all);
 }
 
 static void accepted(void *ctx, const char *job)
@@ -58,7 +56,7 @@ static void accepted(void *ctx, const char *job)
 	const struct doing *d = ctx;
 
 	if (!d->has_result)
-		d->opts->accepted(d->opts->ctx, job);
+		d->call.opts.accepted(d->call.opts.ctx, job);
 }
 
 static uint64_t sum_of(const struct fmove_range *ranges, size_t count)
@@ -72,23 +70,26 @@ static uint64_t sum_of(const struct fmove_range *ranges, size_t count)
 	return sum;
 }
 
-static void begin(struct doing *d, const struct fmove_options *opts,
-		  const struct fmove_range *ranges, size_t count, struct fmove_result *result)
+static int begin(struct doing *d, const struct fmove_options *opts,
+		 const struct fmove_range *ranges, size_t count, const struct fmove_result *result,
+		 struct fmove_error *err)
 {
-	*d = (struct doing){.opts = opts ? opts : &no_options,
-			    .result = result,
-			    .size = sum_of(ranges, count),
-			    .begun_ms = now_ms()};
-	d->o = *d->opts;
+	*d = (struct doing){.size = sum_of(ranges, count), .begun_ms = now_ms()};
+	int ret = fm_sized_call_begin(&d->call, opts, result, err);
+
+	if (ret < 0)
+		return ret;
+	d->o = d->call.opts;
 	d->o.ctx = d;
-	d->o.progress = d->opts->progress ? progress : NULL;
-	d->o.accepted = d->opts->accepted ? accepted : NULL;
+	d->o.progress = d->o.progress ? progress : NULL;
+	d->o.accepted = d->o.accepted ? accepted : NULL;
+	return 0;
 }
 
 /* Leaves the next request what is left of the time for all of them. */
 static int take_time(struct doing *d, struct fmove_error *err)
 {
-	uint64_t limit_ms = d->opts->timeout_ms, gone_ms = now_ms() - d->begun_ms;
+	uint64_t limit_ms = d->call.opts.timeout_ms, gone_ms = now_ms() - d->begun_ms;
 
 	if (limit_ms == 0)
 		return 0;
@@ -102,7 +103,7 @@ static int take_time(struct doing *d, struct fmove_error *err)
 /* A sum of results, as if one request had done all of it. */
 static int add_result(struct doing *d, const struct fmove_result *one, struct fmove_error *err)
 {
-	struct fmove_result *sum = d->result, s = *one;
+	struct fmove_result *sum = &d->call.result, s = *one;
 
 	if (!d->has_result) {
 		*sum = s;
@@ -133,7 +134,7 @@ static int add_result(struct doing *d, const struct fmove_result *one, struct fm
 static int get_some(struct fmove *c, struct doing *d, int fd, const struct fmove_name *name,
 		    const struct fmove_range *ranges, size_t count, struct fmove_error *err)
 {
-	struct fmove_result one;
+	struct fmove_result one = {.struct_size = sizeof(one)};
 	int ret = take_time(d, err);
 
 	d->o.ranges = ranges;
@@ -158,7 +159,7 @@ int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 	struct fmove_error own;
 	struct doing d;
 	size_t some;
-	int ret = 0;
+	int ret;
 
 	err = err ? err : &own;
 	if (count == 0)
@@ -168,12 +169,12 @@ int fmove_get_ranges(struct fmove *c, int fd, const struct fmove_name *name,
 				   "%zu ranges for one file: at most %u come into a file at once, "
 				   "and any number into a pipe",
 				   count, FMOVE_RANGES_MAX);
-	begin(&d, opts, ranges, count, result);
+	ret = begin(&d, opts, ranges, count, result, err);
 	for (size_t at = 0; at < count && ret == 0; at += some) {
 		some = count - at < FMOVE_RANGES_MAX ? count - at : FMOVE_RANGES_MAX;
 		ret = get_some(c, &d, fd, name, ranges + at, some, err);
 	}
-	return ret;
+	return fm_sized_call_end(&d.call, ret, result);
 }
 
 /* ---- into memory ---- */
@@ -280,6 +281,8 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 
 	err = err ? err : &own;
 	ret = check_ranges(ranges, count, err);
+	if (ret == 0)
+		ret = begin(&d, opts, ranges, count, result, err);
 	if (ret < 0)
 		return ret;
 	r = calloc(1, sizeof(*r));
@@ -289,7 +292,6 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 	r->fd = memfd_create("fmove ranges", MFD_CLOEXEC);
 	if (r->fd < 0)
 		ret = fm_lib_fail(err, -errno, "memory for ranges");
-	begin(&d, opts, ranges, count, result);
 	d.o.durability = FMOVE_MEMORY;
 	d.o.journal_fd = 0;
 	while (ret == 0 && r->next < count) {
@@ -299,5 +301,5 @@ int fmove_read_ranges(struct fmove *c, const struct fmove_name *name,
 	if (r->fd >= 0)
 		(void)close(r->fd);
 	free(r);
-	return ret;
+	return fm_sized_call_end(&d.call, ret, result);
 }

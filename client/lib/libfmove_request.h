@@ -21,6 +21,7 @@
 #include "client/lib/fmove.h"
 #include "client/lib/libfmove_tree.h"
 #include "client/lib/ops.h"
+#include "client/lib/sized.h"
 #include "mover/api/api.h"
 #include "mover/base/json.h"
 

@@ -35,6 +35,7 @@ static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
 	size_t len;
 
 	memset(d, 0, sizeof(*d));
+	d->struct_size = sizeof(*d);
 	(void)fm_json_name(fm_json_get(json, "name"), d->name, sizeof(d->name), &len);
 	(void)fm_json_name(fm_json_get(json, "source"), d->source, sizeof(d->source), &len);
 	(void)fm_json_name(fm_json_get(json, "path"), d->path, sizeof(d->path), &len);
@@ -66,7 +67,8 @@ static void stage_nodes(const struct fmove_stage_options *o, const struct fm_jso
 
 	for (size_t i = 0; o->node && i < fm_json_count(list); i++) {
 		const struct fm_json *one = fm_json_at(list, i);
-		struct fmove_stage_node n = {.node = name,
+		struct fmove_stage_node n = {.struct_size = sizeof(n),
+					     .node = name,
 					     .path = path,
 					     .state = text_or_none(one, "state"),
 					     .code = text_or_none(one, "code"),
@@ -96,40 +98,50 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 	o->progress(o->ctx, phase, bytes, size);
 }
 
+/* What a call is given, as large as it is here. */
+static int stage_take(struct fmove_stage_options *o, const struct fmove_stage_options *opts,
+		      const struct fmove_dataset *out, struct fmove_error *err)
+{
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_dataset", err);
+
+	return ret < 0 ? ret : fm_sized_take(o, sizeof(*o), opts, "fmove_stage_options", err);
+}
+
 /* Adds the options to the request in w, runs it, and reads the dataset. The caller frees *done. */
-static int stage_run(struct fm_lib_request *req, const struct fmove_stage_options *opts,
+static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 		     struct fmove_dataset *out, bool *is_fetched, struct fm_json **done,
 		     struct fmove_error *err)
 {
-	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){.name = NULL};
-	struct fmove_options waits = {.cancel_fd = o.cancel_fd};
+	struct fmove_options waits = {.cancel_fd = o->cancel_fd};
 	struct fm_lib_waiting waiting = {
-		.opts = &waits, .is_cancellable = true, .between = stage_between, .ctx = &o};
+		.opts = &waits, .is_cancellable = true, .between = stage_between, .ctx = o};
 	static const struct fm_lib_parcel nothing;
+	struct fmove_dataset d;
 	int ret;
 
-	if (o.name)
-		fm_jw_text(&req->json, "name", o.name);
-	if (o.pid > 0)
-		fm_jw_u64(&req->json, "pid", (uint64_t)o.pid);
-	if (o.is_pinned)
+	if (o->name)
+		fm_jw_text(&req->json, "name", o->name);
+	if (o->pid > 0)
+		fm_jw_u64(&req->json, "pid", (uint64_t)o->pid);
+	if (o->is_pinned)
 		fm_jw_bool(&req->json, "pin", true);
-	if (o.check != FMOVE_BY_LISTING)
-		fm_jw_text(&req->json, "check", fm_words_check[o.check]);
-	if (o.nodes)
-		fm_jw_text(&req->json, "nodes", o.nodes);
-	if (o.progress)
+	if (o->check != FMOVE_BY_LISTING)
+		fm_jw_text(&req->json, "check", fm_words_check[o->check]);
+	if (o->nodes)
+		fm_jw_text(&req->json, "nodes", o->nodes);
+	if (o->progress)
 		fm_jw_u64(&req->json, "progress_ms", 500);
 	ret = fm_lib_run(req, &nothing, &waiting, done, err);
 	if (ret < 0)
 		return ret;
-	dataset_read(*done, out);
-	out->check =
+	dataset_read(*done, &d);
+	d.check =
 		(enum fmove_freshness)fm_lib_word(*done, "check", fm_words_check, FMOVE_BY_LISTING);
-	(void)fm_json_bool(fm_json_get(*done, "same_disk"), &out->is_same_disk);
+	(void)fm_json_bool(fm_json_get(*done, "same_disk"), &d.is_same_disk);
+	fm_sized_give(out, &d, sizeof(d));
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);
-	stage_nodes(&o, *done, true);
+	stage_nodes(o, *done, true);
 	return 0;
 }
 
@@ -137,13 +149,16 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
 		struct fmove_error *err)
 {
+	struct fmove_stage_options o;
 	struct fm_lib_request req;
 	struct fm_json *done;
-	int ret;
+	int ret = stage_take(&o, opts, out, err);
 
+	if (ret < 0)
+		return ret;
 	fm_lib_begin(c, &req, "stage");
 	fm_lib_add_name(&req, source);
-	ret = stage_run(&req, opts, out, is_fetched, &done, err);
+	ret = stage_run(&req, &o, out, is_fetched, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
@@ -153,17 +168,21 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
 		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err)
 {
+	struct fmove_stage_options o;
 	char path[FMOVE_PATH_MAX + 1];
 	struct fm_lib_request req;
 	struct fm_json *done;
 	size_t len;
-	int ret = snprintf(path, sizeof(path), "%s@%s", repository, revision);
+	int ret = stage_take(&o, opts, out, err);
 
+	if (ret < 0)
+		return ret;
+	ret = snprintf(path, sizeof(path), "%s@%s", repository, revision);
 	if (ret < 0 || (size_t)ret >= sizeof(path))
 		return fm_lib_fail(err, -ENAMETOOLONG, "the revision is too long");
 	fm_lib_begin(c, &req, "stage_hub");
 	fm_jw_name(&req.json, "path", path, strlen(path));
-	ret = stage_run(&req, opts, out, is_fetched, &done, err);
+	ret = stage_run(&req, &o, out, is_fetched, &done, err);
 	if (ret < 0)
 		return ret;
 	hf_home[0] = '\0';
@@ -175,21 +194,24 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 		 struct fmove_error *err)
 {
+	struct fmove_place place = {.struct_size = sizeof(place)};
 	struct fm_lib_request req;
 	struct fm_json *done;
 	size_t len;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_place", err);
 
+	if (ret < 0)
+		return ret;
 	fm_lib_begin(c, &req, "locate");
 	fm_jw_name(&req.json, "path", path, strlen(path));
 	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
-	memset(out, 0, sizeof(*out));
-	fm_lib_text(done, "node", out->node, sizeof(out->node));
-	fm_lib_text(done, "store", out->store, sizeof(out->store));
-	(void)fm_json_name(fm_json_get(done, "path"), out->path, sizeof(out->path), &len);
+	fm_lib_text(done, "node", place.node, sizeof(place.node));
+	fm_lib_text(done, "store", place.store, sizeof(place.store));
+	(void)fm_json_name(fm_json_get(done, "path"), place.path, sizeof(place.path), &len);
 	fm_json_free(done);
+	fm_sized_give(out, &place, sizeof(place));
 	return 0;
 }
 
@@ -252,7 +274,7 @@ int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)
 static void check_between(void *ctx, const char *event, const struct fm_json *json)
 {
 	const struct fmove_check_options *o = ctx;
-	struct fmove_dataset_finding f = {.offset = 0};
+	struct fmove_dataset_finding f = {.struct_size = sizeof(f)};
 	uint64_t bytes = 0, size = 0;
 	size_t len;
 
@@ -273,14 +295,19 @@ static void check_between(void *ctx, const char *event, const struct fm_json *js
 int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
 			struct fmove_checked *out, struct fmove_error *err)
 {
-	struct fmove_check_options o = opts ? *opts : (struct fmove_check_options){.ctx = NULL};
+	struct fmove_checked checked = {.struct_size = sizeof(checked)};
+	struct fmove_check_options o;
 	struct fmove_options waits = {.timeout_ms = 0};
 	struct fm_lib_waiting waiting = {.opts = &waits, .between = check_between, .ctx = &o};
 	static const struct fm_lib_parcel nothing;
 	struct fm_lib_request req;
 	struct fm_json *done;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_checked", err);
 
+	if (ret == 0)
+		ret = fm_sized_take(&o, sizeof(o), opts, "fmove_check_options", err);
+	if (ret < 0)
+		return ret;
 	fm_lib_begin(c, &req, "check");
 	fm_jw_text(&req.json, "name", name);
 	if (o.progress)
@@ -288,12 +315,12 @@ int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_ch
 	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
-	*out = (struct fmove_checked){.bytes = 0};
-	(void)fm_json_u64(fm_json_get(done, "bytes"), &out->bytes);
-	(void)fm_json_u64(fm_json_get(done, "findings"), &out->findings);
-	(void)fm_json_u64(fm_json_get(done, "mended"), &out->mended);
-	fm_lib_text(done, "text", out->why, sizeof(out->why));
+	(void)fm_json_u64(fm_json_get(done, "bytes"), &checked.bytes);
+	(void)fm_json_u64(fm_json_get(done, "findings"), &checked.findings);
+	(void)fm_json_u64(fm_json_get(done, "mended"), &checked.mended);
+	fm_lib_text(done, "text", checked.why, sizeof(checked.why));
 	fm_json_free(done);
+	fm_sized_give(out, &checked, sizeof(checked));
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static void entry_read(const struct fm_json *json, struct fmove_entry *e)
 	char type[16];
 	size_t len;
 
-	*e = (struct fmove_entry){.type = FMOVE_OTHER};
+	*e = (struct fmove_entry){.struct_size = sizeof(*e), .type = FMOVE_OTHER};
 	fm_lib_text(json, "type", type, sizeof(type));
 	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(types[i], type) == 0)
@@ -43,15 +43,19 @@ int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entr
 	       struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fmove_entry entry;
 	struct fm_json *done;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_entry", err);
 
+	if (ret < 0)
+		return ret;
 	store_begin(c, &req, "stat", name);
 	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
-	entry_read(done, out);
+	entry_read(done, &entry);
 	fm_json_free(done);
+	fm_sized_give(out, &entry, sizeof(entry));
 	return 0;
 }
 
@@ -59,16 +63,20 @@ int fmove_look(struct fmove *c, const struct fmove_name *name, struct fmove_entr
 	       char says[FMOVE_PATH_MAX + 1], struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fmove_entry entry;
 	struct fm_json *done;
 	size_t len;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_entry", err);
 
 	says[0] = '\0';
+	if (ret < 0)
+		return ret;
 	store_begin(c, &req, "look", name);
 	ret = fm_lib_do(&req, &done, err);
 	if (ret < 0)
 		return ret;
-	entry_read(done, out);
+	entry_read(done, &entry);
+	fm_sized_give(out, &entry, sizeof(entry));
 	/* What is missing says nothing. */
 	(void)fm_json_name(fm_json_get(done, "says"), says, FMOVE_PATH_MAX + 1, &len);
 	fm_json_free(done);
@@ -203,7 +211,8 @@ static void rotated_read(const struct fm_json *done, struct fmove_rotated *out)
 	char name[sizeof(((struct fmove_entry *)NULL)->name)];
 	size_t used = 0, len;
 
-	*out = (struct fmove_rotated){.gone = (uint32_t)fm_json_count(gone)};
+	*out = (struct fmove_rotated){.struct_size = sizeof(*out),
+				      .gone = (uint32_t)fm_json_count(gone)};
 	fm_lib_text(done, "stays", out->stays, sizeof(out->stays));
 	for (size_t i = 0; i < out->gone; i++) {
 		if (fm_json_name(fm_json_at(gone, i), name, sizeof(name), &len) < 0 ||
@@ -220,10 +229,13 @@ static int lead(struct fmove *c, const char *target, const struct fmove_name *na
 	const struct fmove_options opts = {.timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS};
 	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_lib_waiting waiting = {.opts = &opts};
+	struct fmove_rotated rotated;
 	struct fm_lib_request req;
 	struct fm_json *done;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_rotated", err);
 
+	if (ret < 0)
+		return ret;
 	if (!target)
 		return fm_lib_fail(err, -EINVAL, "say what the link leads to");
 	if (strlen(target) > FMOVE_PATH_MAX)
@@ -240,8 +252,9 @@ static int lead(struct fmove *c, const char *target, const struct fmove_name *na
 	ret = fm_lib_run(&req, &with, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
-	rotated_read(done, out);
+	rotated_read(done, &rotated);
 	fm_json_free(done);
+	fm_sized_give(out, &rotated, sizeof(rotated));
 	return 0;
 }
 
@@ -270,7 +283,8 @@ static uint64_t bytes_read(const struct fm_json *json, const char *key)
 
 static void space_read(const struct fm_json *json, struct fmove_space *s)
 {
-	*s = (struct fmove_space){.size = bytes_read(json, "size"),
+	*s = (struct fmove_space){.struct_size = sizeof(*s),
+				  .size = bytes_read(json, "size"),
 				  .free = bytes_read(json, "free"),
 				  .used = bytes_read(json, "used"),
 				  .quota = bytes_read(json, "quota"),
@@ -359,7 +373,8 @@ static bool aside_show(const struct fm_json *done, struct fmove_aside *last, siz
 	for (size_t i = 0; i < count; i++) {
 		const struct fm_json *at = fm_json_at(trees, i);
 
-		*last = (struct fmove_aside){.bytes = bytes_read(at, "bytes")};
+		*last = (struct fmove_aside){.struct_size = sizeof(*last),
+					     .bytes = bytes_read(at, "bytes")};
 		/* What is missing keeps its zero. */
 		(void)fm_json_i64(fm_json_get(at, "since_ns"), &last->since_ns);
 		(void)fm_json_name(fm_json_get(at, "path"), last->path, sizeof(last->path), &len);
@@ -424,7 +439,7 @@ int fmove_purge_partials(struct fmove *c, const struct fmove_name *name, bool is
 
 static void verified_read(const struct fm_json *json, struct fmove_verified *v)
 {
-	*v = (struct fmove_verified){.files = 0};
+	*v = (struct fmove_verified){.struct_size = sizeof(*v)};
 	/* What is missing keeps its zero. */
 	(void)fm_json_u64(fm_json_get(json, "files"), &v->files);
 	(void)fm_json_u64(fm_json_get(json, "bytes"), &v->bytes);
@@ -447,7 +462,7 @@ struct verifying {
 
 static void finding_read(const struct fm_json *json, struct verifying *v)
 {
-	struct fmove_finding f = {.offset = 0};
+	struct fmove_finding f = {.struct_size = sizeof(f)};
 	size_t len;
 
 	f.kind = (enum fmove_finding_kind)fm_lib_word(json, "kind", kinds, FMOVE_FINDING_OTHER);
@@ -476,15 +491,21 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name,
 		 const struct fmove_verify_options *opts, struct fmove_verified *out,
 		 struct fmove_error *err)
 {
-	struct verifying v = {.o = opts ? *opts : (struct fmove_verify_options){.ctx = NULL}};
-	struct fmove_options waits = {.cancel_fd = v.o.cancel_fd};
+	struct verifying v = {.other = 0};
+	struct fmove_options waits = {.cancel_fd = 0};
 	struct fm_lib_waiting waiting = {
 		.opts = &waits, .is_cancellable = true, .between = verify_between, .ctx = &v};
 	static const struct fm_lib_parcel nothing;
+	struct fmove_verified verified;
 	struct fm_lib_request req;
 	struct fm_json *done;
-	int ret;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_verified", err);
 
+	if (ret == 0)
+		ret = fm_sized_take(&v.o, sizeof(v.o), opts, "fmove_verify_options", err);
+	if (ret < 0)
+		return ret;
+	waits.cancel_fd = v.o.cancel_fd;
 	fm_lib_begin(c, &req, "verify");
 	fm_lib_add_name(&req, name);
 	if (v.o.progress)
@@ -492,8 +513,9 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name,
 	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
-	verified_read(done, out);
-	out->other = v.other;
+	verified_read(done, &verified);
+	verified.other = v.other;
 	fm_json_free(done);
+	fm_sized_give(out, &verified, sizeof(verified));
 	return 0;
 }

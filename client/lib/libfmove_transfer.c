@@ -36,8 +36,6 @@ static const char *word_of(const char *const words[], unsigned value)
 
 static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
 {
-	if (!o)
-		return;
 	fm_jw_text(w, "priority", word_of(fm_words_priority, o->priority));
 	if (o->retry_ms > 0)
 		fm_jw_u64(w, "retry_ms", o->retry_ms);
@@ -82,7 +80,7 @@ void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 	uint64_t connections = 0, corrupt = 0;
 	char crc[16];
 
-	*r = (struct fmove_result){.bytes = 0};
+	*r = (struct fmove_result){.struct_size = sizeof(*r)};
 	(void)fm_json_u64(fm_json_get(done, "bytes"), &r->bytes);
 	(void)fm_json_u64(fm_json_get(done, "data_bytes"), &r->data_bytes);
 	(void)fm_json_real(fm_json_get(done, "seconds"), &r->seconds);
@@ -110,15 +108,11 @@ void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 	r->corrupt_chunks = (unsigned)corrupt;
 }
 
-static const struct fmove_options no_options;
-
 static int transfer_do_with(struct fm_lib_request *req, const struct fm_lib_parcel *with,
 			    const struct fmove_options *opts, struct fmove_result *result,
 			    struct fmove_error *err)
 {
-	struct fm_lib_waiting w = {.opts = opts ? opts : &no_options,
-				   .is_cancellable = true,
-				   .tree = opts ? opts->tree : NULL};
+	struct fm_lib_waiting w = {.opts = opts, .is_cancellable = true, .tree = opts->tree};
 	struct fm_json *done;
 	int ret = fm_lib_run(req, with, &w, &done, err);
 
@@ -145,22 +139,22 @@ static void begin(struct fmove *c, struct fm_lib_request *req, const char *op,
 	fm_lib_begin(c, req, op);
 	fm_lib_add_name(req, name);
 	transfer_options(&req->json, opts);
-	req->limit_ms = opts ? opts->timeout_ms : 0;
+	req->limit_ms = opts->timeout_ms;
 }
 
 void fm_lib_put_begin(struct fmove *c, struct fm_lib_request *req, const struct fmove_name *name,
 		      const struct fmove_options *opts)
 {
 	begin(c, req, "put", name, opts);
-	if (opts && opts->may_replace)
+	if (opts->may_replace)
 		fm_jw_bool(&req->json, "force", true);
-	if (opts && opts->is_readback)
+	if (opts->is_readback)
 		fm_jw_text(&req->json, "verify", "readback");
-	if (opts && opts->group)
+	if (opts->group)
 		fm_jw_text(&req->json, "group", opts->group);
-	if (opts && opts->is_buffered)
+	if (opts->is_buffered)
 		fm_jw_bool(&req->json, "buffered", true);
-	if (opts && opts->hold_fd > 0)
+	if (opts->hold_fd > 0)
 		fm_jw_bool(&req->json, "hold", true);
 }
 
@@ -183,10 +177,10 @@ void fm_lib_get_begin(struct fmove *c, struct fm_lib_request *req, const struct 
 		      const struct fmove_options *opts)
 {
 	begin(c, req, "get", name, opts);
-	if (opts && opts->is_attended && opts->may_replace)
+	if (opts->is_attended && opts->may_replace)
 		/* our own affair, but what it is begun again with */
 		fm_jw_bool(&req->json, "force", true);
-	if (opts && opts->ranges)
+	if (opts->ranges)
 		ranges_add(&req->json, opts);
 }
 
@@ -201,15 +195,15 @@ static void excludes_add(struct fm_json_writer *w, const char *const *excludes)
 static void tree_add(struct fm_json_writer *w, const struct fmove_tree_options *o)
 {
 	fm_jw_bool(w, "tree", true);
-	if (o && o->is_update)
+	if (o->is_update)
 		fm_jw_bool(w, "update", true);
-	if (o && o->is_delete)
+	if (o->is_delete)
 		fm_jw_bool(w, "delete", true);
-	if (o && o->has_checksums)
+	if (o->has_checksums)
 		fm_jw_bool(w, "checksum", true);
-	if (o && o->is_dry_run)
+	if (o->is_dry_run)
 		fm_jw_bool(w, "dry_run", true);
-	if (o && o->named)
+	if (o->named)
 		fm_jw_bool(w, "names", true);
 }
 
@@ -227,7 +221,7 @@ static void tree_begin(struct fmove *c, struct fm_lib_request *req, const struct
 		fm_lib_get_begin(c, req, t->name, t->opts);
 	}
 	/* What is put leaves them out by itself; a job remembers them. */
-	if (o && o->excludes && (!t->is_put || (t->opts && t->opts->is_attended)))
+	if (o->excludes && (!t->is_put || t->opts->is_attended))
 		excludes_add(&req->json, o->excludes);
 	tree_add(&req->json, o);
 }
@@ -237,9 +231,8 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 {
 	struct fm_lib_parcel with = {
 		.fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx};
-	struct fm_lib_waiting waiting = {.opts = t->opts ? t->opts : &no_options,
-					 .is_cancellable = true,
-					 .tree = t->tree};
+	struct fm_lib_waiting waiting = {
+		.opts = t->opts, .is_cancellable = true, .tree = t->tree};
 	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;
@@ -261,7 +254,7 @@ void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		    const struct fmove_options *opts)
 {
 	fm_lib_add_parts(w, "local_store", own->store, "local_path", own->path);
-	if (!opts || !opts->tree)
+	if (!opts->tree)
 		return;
 	tree_add(w, opts->tree);
 	if (opts->tree->excludes)
@@ -272,9 +265,8 @@ void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 struct move {
 	bool is_put;
 	const struct fmove_name *name;
-	const struct fmove_name *own; /* in a store of this node; NULL: the first of fds */
-	int fds[2];
-	unsigned fds_count;
+	const struct fmove_name *own; /* in a store of this node; NULL: fd */
+	int fd;
 };
 
 static void move_begin(struct fmove *c, struct fm_lib_request *req, const struct move *m,
@@ -299,13 +291,13 @@ static bool can_move_again(const struct move *m)
 {
 	struct stat st;
 
-	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode) &&
-			  (!m->is_put || lseek(m->fds[0], 0, SEEK_CUR) == 0));
+	return m->own || (fstat(m->fd, &st) == 0 && S_ISREG(st.st_mode) &&
+			  (!m->is_put || lseek(m->fd, 0, SEEK_CUR) == 0));
 }
 
 static bool begin_again(const struct move *m)
 {
-	return m->own || !m->is_put || lseek(m->fds[0], 0, SEEK_SET) == 0;
+	return m->own || !m->is_put || lseek(m->fd, 0, SEEK_SET) == 0;
 }
 
 static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *out)
@@ -313,12 +305,13 @@ static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *o
 	struct fmove_error err;
 	struct stat st;
 
+	*out = (struct fmove_entry){.struct_size = sizeof(*out)};
 	if (m->own)
 		return fmove_stat(c, m->own, out, &err);
-	if (fstat(m->fds[0], &st) < 0)
+	if (fstat(m->fd, &st) < 0)
 		return -errno;
-	*out = (struct fmove_entry){.type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER,
-				    .size = (uint64_t)st.st_size};
+	out->type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER;
+	out->size = (uint64_t)st.st_size;
 	out->mtime_ns = fm_time_ns(&st.st_mtim);
 	return 0;
 }
@@ -330,15 +323,17 @@ static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *o
 static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_options *opts,
 		      struct fmove_result *result)
 {
-	struct fmove_entry own, far;
+	struct fmove_entry own, far = {.struct_size = sizeof(far)};
 	struct fmove_error err;
 
 	if (opts->tree || stat_own(c, m, &own) < 0 || fmove_stat(c, m->name, &far, &err) < 0 ||
 	    own.type != FMOVE_FILE || far.type != FMOVE_FILE || own.size != far.size ||
 	    own.mtime_ns != far.mtime_ns)
 		return false;
-	*result = (struct fmove_result){
-		.bytes = far.size, .data_bytes = far.size, .resumed_bytes = far.size};
+	*result = (struct fmove_result){.struct_size = sizeof(*result),
+					.bytes = far.size,
+					.data_bytes = far.size,
+					.resumed_bytes = far.size};
 	result->mode = far.mode;
 	result->mtime_ns = far.mtime_ns;
 	result->is_checked = true;
@@ -353,15 +348,17 @@ static bool lacks_answer(const struct move *m, const struct fmove_options *o)
 {
 	bool is_our_file = !m->is_put && !m->own;
 
-	return o &&
-	       ((o->hold_fd > 0 && !o->decide) || (is_our_file && o->is_attended && !o->publish));
+	return (o->hold_fd > 0 && !o->decide) || (is_our_file && o->is_attended && !o->publish);
 }
 
 /* Moves a file. The daemon tries again by itself; this loop is for a daemon that went away. */
-static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts,
+static int move_file(struct fmove *c, const struct move *m, const struct fmove_options *opts,
 		struct fmove_result *result, struct fmove_error *err)
 {
-	struct fm_lib_parcel with = {.fds = m->fds, .count = m->fds_count};
+	/* a get into a file has a journal beside it */
+	const int fds[] = {m->fd, opts->journal_fd};
+	const unsigned count = m->is_put || opts->journal_fd <= 0 ? 1 : 2;
+	struct fm_lib_parcel with = {.fds = fds, .count = m->own ? 0 : count};
 	struct fm_lib_request req;
 	struct fmove_error own;
 	struct fm_tries tries;
@@ -372,7 +369,7 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 	if (lacks_answer(m, opts))
 		return fm_lib_fail(err, -EINVAL,
 				   "hold_fd needs decide(), an attended get needs publish()");
-	fm_tries_begin(&tries, opts ? opts : &no_options);
+	fm_tries_begin(&tries, opts);
 	for (;; is_again = true) {
 		move_begin(c, &req, m, &tries.opts);
 		ret = transfer_do_with(&req, &with, &tries.opts, result, err);
@@ -384,11 +381,22 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 	}
 }
 
+static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts,
+		struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_sized_call call;
+	int ret = fm_sized_call_begin(&call, opts, result, err);
+
+	if (ret == 0)
+		ret = move_file(c, m, &call.opts, &call.result, err);
+	return fm_sized_call_end(&call, ret, result);
+}
+
 int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
 	      const struct fmove_options *opts, struct fmove_result *result,
 	      struct fmove_error *err)
 {
-	const struct move m = {.is_put = true, .name = name, .fds = {fd}, .fds_count = 1};
+	const struct move m = {.is_put = true, .name = name, .fd = fd};
 
 	if (fd < 0)
 		return fm_lib_fail_fd(err);
@@ -399,9 +407,7 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 	      const struct fmove_options *opts, struct fmove_result *result,
 	      struct fmove_error *err)
 {
-	int journal = opts ? opts->journal_fd : 0;
-	const struct move m = {
-		.name = name, .fds = {fd, journal}, .fds_count = journal > 0 ? 2 : 1};
+	const struct move m = {.name = name, .fd = fd};
 
 	if (fd < 0)
 		return fm_lib_fail_fd(err);
@@ -438,17 +444,29 @@ static void only_add(struct fm_json_writer *w, const struct fmove_only *only)
 		fm_jw_u64(w, "connections", only->connections);
 }
 
+/* Runs a transfer of which one end is nothing. */
+static int measure(struct fm_lib_request *req, const struct fmove_options *opts,
+		   struct fmove_result *result, struct fmove_error *err)
+{
+	if (opts->only)
+		only_add(&req->json, opts->only);
+	return fm_lib_transfer_do(req, -1, opts, result, err);
+}
+
 int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name *name,
 			const struct fmove_options *opts, struct fmove_result *result,
 			struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fm_sized_call call;
+	int ret = fm_sized_call_begin(&call, opts, result, err);
 
-	fm_lib_put_begin(c, &req, name, opts);
+	if (ret < 0)
+		return ret;
+	fm_lib_put_begin(c, &req, name, &call.opts);
 	fm_jw_u64(&req.json, "generate", bytes);
-	if (opts && opts->only)
-		only_add(&req.json, opts->only);
-	return fm_lib_transfer_do(&req, -1, opts, result, err);
+	ret = measure(&req, &call.opts, &call.result, err);
+	return fm_sized_call_end(&call, ret, result);
 }
 
 int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
@@ -456,10 +474,13 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 			struct fmove_error *err)
 {
 	struct fm_lib_request req;
+	struct fm_sized_call call;
+	int ret = fm_sized_call_begin(&call, opts, result, err);
 
-	fm_lib_get_begin(c, &req, name, opts);
+	if (ret < 0)
+		return ret;
+	fm_lib_get_begin(c, &req, name, &call.opts);
 	fm_jw_bool(&req.json, "discard", true);
-	if (opts && opts->only)
-		only_add(&req.json, opts->only);
-	return fm_lib_transfer_do(&req, -1, opts, result, err);
+	ret = measure(&req, &call.opts, &call.result, err);
+	return fm_sized_call_end(&call, ret, result);
 }

@@ -16,6 +16,7 @@
 
 #include "client/lib/fail.h"
 #include "client/lib/former.h"
+#include "client/lib/sized.h"
 #include "client/lib/tries.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/err.h"
@@ -86,8 +87,7 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree,
 	t->passed = passed;
 	t->ctx = channel;
 	ret = fm_lib_tree_do(c, t, result, err);
-	if (ret == 0 && !t->is_put && t->tree && t->tree->named &&
-	    !(t->opts && t->opts->is_attended))
+	if (ret == 0 && !t->is_put && t->tree->named && !t->opts->is_attended)
 		tell_names(tree, t->tree, result);	/* before the tree is stopped */
 	*end = fm_channel_free(channel);
 	return ret;
@@ -96,6 +96,7 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree,
 /* ---- as often as it takes ---- */
 
 struct kind {
+	bool is_put;
 	int (*once)(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t,
 		    struct fmove_result *result, struct fmove_error *err);
 	int dir_fd;
@@ -109,12 +110,11 @@ struct kind {
 static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_lib_tree *what,
 		    struct fmove_result *result, struct fmove_error *err)
 {
-	static const struct fmove_options none;
 	struct fm_tries tries;
 	struct fm_lib_tree t;
 	int ret;
 
-	fm_tries_begin(&tries, what->opts ? what->opts : &none);
+	fm_tries_begin(&tries, what->opts);
 	t.is_again = false;
 	do {
 		bool is_again = t.is_again;
@@ -131,11 +131,35 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 	return err->code;
 }
 
+/* The whole call. */
+static int run(struct fmove *c, const struct kind *kind, const struct fmove_name *name,
+	       const struct fmove_options *opts, const struct fmove_tree_options *tree,
+	       struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_sized_call call;
+	const struct fm_lib_tree t = {
+		.is_put = kind->is_put, .name = name, .opts = &call.opts, .tree = &call.tree};
+	struct fmove_error own;
+	struct fm_err why;
+	int ret;
+
+	err = err ? err : &own;
+	ret = fm_sized_call_begin(&call, opts, result, err);
+	if (ret == 0)
+		ret = fm_sized_take(&call.tree, sizeof(call.tree), tree, "fmove_tree_options", err);
+	if (ret == 0)
+		ret = try_tree(c, kind, &t, &call.result, err);
+	if (ret == 0 && !t.is_put && !call.tree.is_dry_run)
+		/* What cannot go a later one tries again. */
+		(void)fm_former_remove(kind->dir_fd, FM_FORMER_KEEP_NS, false, NULL, NULL, &why);
+	return fm_sized_call_end(&call, ret, result);
+}
+
 static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t,
 		       struct fm_tree **out, struct fm_err *err)
 {
-	struct fm_tree_source_opts source = {.excludes = o ? o->excludes : NULL,
-					     .follows_links = o && o->follows_links,
+	struct fm_tree_source_opts source = {.excludes = o->excludes,
+					     .follows_links = o->follows_links,
 					     .skips = fm_staging_is_ours};
 	struct stat st;
 
@@ -184,7 +208,7 @@ static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct f
 
 static bool is_update(const struct fmove_tree_options *o)
 {
-	return o && (o->is_update || o->has_checksums);
+	return o->is_update || o->has_checksums;
 }
 
 /* The same as a dry run, of which nobody is told. */
@@ -196,16 +220,14 @@ struct dry {
 
 static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 {
-	static const struct fmove_tree_options none;
-
-	d->opts = t->opts ? *t->opts : (struct fmove_options){ .timeout_ms = 0 };
+	d->opts = *t->opts;
 	d->opts.is_attended = d->opts.is_readback = false;
 	d->opts.again = NULL;
 	d->opts.accepted = NULL;
 	d->opts.prepared = NULL;
 	d->opts.hold_fd = 0;
 	d->opts.progress_ms = 0;
-	d->tree = t->tree ? *t->tree : none;
+	d->tree = *t->tree;
 	d->tree.is_dry_run = true;
 	d->tree.named = NULL;
 	d->t = (struct fm_lib_tree){
@@ -227,7 +249,7 @@ static bool take_free(void *ctx, const struct fmove_space *s)
 /* The sum of the files of a directory. */
 static uint64_t whole_of(int dir_fd, const struct fm_lib_tree *t)
 {
-	return fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
+	return fm_measure(dir_fd, t->tree->excludes, fm_staging_is_ours, 0);
 }
 
 /*
@@ -282,7 +304,7 @@ static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fm
 static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
 		    struct fmove_error *err)
 {
-	bool is_listed = t->opts && t->opts->is_attended;
+	bool is_listed = t->opts->is_attended;
 
 	if (!is_update(t->tree))
 		t->bytes = whole_of(dir_fd, t);
@@ -335,7 +357,7 @@ static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struc
 	int ret = 0;
 
 	(void)as;
-	if (t->tree && t->tree->is_dry_run)
+	if (t->tree->is_dry_run)
 		return put_tree(c, dir_fd, t, result, err);
 	if (t->is_again && !is_update(t->tree))
 		ret = is_published(c, dir_fd, t, result, err);
@@ -358,11 +380,9 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
 		   struct fmove_result *result, struct fmove_error *err)
 {
-	const struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
-	const struct kind put = { put_tree_announced, dir_fd, NULL };
-	struct fmove_error own;
+	const struct kind put = { true, put_tree_announced, dir_fd, NULL };
 
-	return try_tree(c, &put, &t, result, err ? err : &own);
+	return run(c, &put, name, opts, tree, result, err);
 }
 
 /* The version that was replaced. */
@@ -417,14 +437,14 @@ static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *a
 	sink.ctx = aside;
 	sink.source.size = t->bytes;
 	sink.is_update = is_update(o);
-	sink.has_checksums = o && o->has_checksums;
-	sink.is_dry = o && o->is_dry_run;
+	sink.has_checksums = o->has_checksums;
+	sink.is_dry = o->is_dry_run;
 	sink.is_look = t->is_look;
-	sink.is_delete = o && o->is_delete;
-	sink.has_names = o && o->named;
-	sink.may_replace = t->opts && t->opts->may_replace;
+	sink.is_delete = o->is_delete;
+	sink.has_names = o->named;
+	sink.may_replace = t->opts->may_replace;
 	sink.has_owners = geteuid() == 0;
-	sink.is_synced = !t->opts || t->opts->durability != FMOVE_MEMORY;
+	sink.is_synced = t->opts->durability != FMOVE_MEMORY;
 	sink.parent = dup_dir(parent_fd, err);
 	return sink.parent < 0 ? sink.parent : fm_tree_sink_new(&sink, out, err);
 }
@@ -561,7 +581,7 @@ static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm
 				 as);
 		return fail_as(err, &why);
 	}
-	if (is_update(t->tree) && !t->tree->is_dry_run && t->opts && t->opts->is_attended &&
+	if (is_update(t->tree) && !t->tree->is_dry_run && t->opts->is_attended &&
 	    look_first(c, parent_fd, as, t, err) < 0)
 		return err->code;
 	ret = get_tree(c, parent_fd, as, t, result, err);
@@ -573,14 +593,7 @@ int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct 
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
 		   struct fmove_result *result, struct fmove_error *err)
 {
-	const struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
-	const struct kind get = { get_tree_as, parent_fd, as };
-	struct fmove_error own;
-	struct fm_err why;
-	int ret = try_tree(c, &get, &t, result, err ? err : &own);
+	const struct kind get = { false, get_tree_as, parent_fd, as };
 
-	if (ret == 0 && !(tree && tree->is_dry_run))
-		/* What cannot go a later one tries again. */
-		(void)fm_former_remove(parent_fd, FM_FORMER_KEEP_NS, false, NULL, NULL, &why);
-	return ret;
+	return run(c, &get, name, opts, tree, result, err);
 }

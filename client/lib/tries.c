@@ -64,7 +64,8 @@ static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *wh
 		 step_ms = o->progress_ms > 0 ? o->progress_ms : UINT64_MAX;
 
 	for (uint64_t at_ns = now_ns(); at_ns < end_ns; at_ns = now_ns()) {
-		const struct fmove_progress p = {.state = "waiting",
+		const struct fmove_progress p = {.struct_size = sizeof(p),
+						 .state = "waiting",
 						 .size = UINT64_MAX,
 						 .again_ms = ms_of(end_ns - at_ns),
 						 .text = why};

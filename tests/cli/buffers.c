@@ -68,7 +68,7 @@ static void get_back(struct fmove_buffer *b, const char *path, const char *want,
 {
 	const struct fmove_name from = name_of(path);
 	const struct fmove_part to = {b, 3, len + 5};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	char *at = fmove_buffer_memory(b);
 
@@ -84,9 +84,9 @@ static void get_back(struct fmove_buffer *b, const char *path, const char *want,
 static void move(struct fmove_buffer *from, struct fmove_buffer *to, size_t offset, size_t len)
 {
 	const struct fmove_part part = {from, offset, len};
-	const struct fmove_options opts = {.may_replace = true};
+	const struct fmove_options opts = {.struct_size = sizeof(opts), .may_replace = true};
 	const struct fmove_name name = name_of("moved");
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 
 	if (fmove_put_buffer(conn, &part, &name, &opts, &result, &err) < 0)
@@ -98,9 +98,9 @@ static void move(struct fmove_buffer *from, struct fmove_buffer *to, size_t offs
 
 static void move_memory(size_t len)
 {
-	const struct fmove_options opts = {.may_replace = true};
+	const struct fmove_options opts = {.struct_size = sizeof(opts), .may_replace = true};
 	const struct fmove_name name = name_of("memory");
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	char *to = malloc(len + 1), want[96];
 
@@ -124,7 +124,7 @@ static void move_memory(size_t len)
 static void refused(const struct fmove_part *part, bool is_put, int code)
 {
 	const struct fmove_name name = name_of(is_put ? "refused" : "moved");
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	int ret = is_put ? fmove_put_buffer(conn, part, &name, NULL, &result, &err)
 			 : fmove_get_buffer(conn, part, &name, NULL, &result, &err);
@@ -137,7 +137,7 @@ static void refused(const struct fmove_part *part, bool is_put, int code)
 static void too_large(const struct fmove_part *part)
 {
 	const struct fmove_name name = name_of("moved");
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	char want[96];
 
@@ -201,12 +201,14 @@ static void progress(void *ctx, const struct fmove_progress *p)
 static void *put(void *ctx)
 {
 	struct putting *p = ctx;
-	const struct fmove_options opts = {.rate_bytes = p->rate,
+	const struct fmove_options opts = {.struct_size = sizeof(opts),
+					   .rate_bytes = p->rate,
 					   .progress_ms = 20,
 					   .progress = progress,
 					   .may_replace = true};
 	const struct fmove_name name = name_of(p->path);
 
+	p->result.struct_size = sizeof(p->result);
 	p->ret = fmove_put_buffer(p->conn, &p->part, &name, &opts, &p->result, &p->err);
 	atomic_store(&p->is_over, true);
 	return NULL;
@@ -279,9 +281,10 @@ static void say_ready(void)
 static void put_once(struct fmove_buffer *b, const char *path)
 {
 	const struct fmove_part part = {b, 0, size};
-	const struct fmove_options opts = {.may_replace = true, .retry_ms = 60000};
+	const struct fmove_options opts = {
+		.struct_size = sizeof(opts), .may_replace = true, .retry_ms = 60000};
 	const struct fmove_name name = name_of(path);
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 
 	if (fmove_put_buffer(conn, &part, &name, &opts, &result, &err) < 0)

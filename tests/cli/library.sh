@@ -50,7 +50,7 @@ done
 sort told | diff declared - >out || bad "the pages are not what fmove.h declares: $(cat out)"
 grep -q 'becomes readable, and none is begun while it is' $pages/fmove_connect.3 || bad "fmove_connect(3) lacks what its header says"
 grep -q "^$(sed -n 's/^#define FMOVE_CALLS_MAX //p' usr/include/fmove/connect.h) of a handle run" "$page" || bad "libfmove(3) has another limit of calls"
-sed -n '/^\.EX/,/^\.EE/p' "$page" | sed '/^\.E[XE]/d; s/\\e/\\/g' >manual.c
+sed -n '/^\.SH EXAMPLE/,$p' "$page" | sed -n '/^\.EX/,/^\.EE/p' | sed '/^\.E[XE]/d; s/\\e/\\/g' >manual.c
 if command -v man >/dev/null; then
 	MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null | grep . && bad "libfmove(3) has mistakes"
 fi

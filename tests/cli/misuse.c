@@ -15,7 +15,7 @@
 
 static struct fmove *c;
 static struct fmove_error err;
-static struct fmove_result result;
+static struct fmove_result result = {.struct_size = sizeof(result)};
 static const struct fmove_name there = { "n2", "s", "there" }, no_store = { "n2", NULL, "x" },
 			       no_path = { "n2", "s", NULL };
 static int failures;
@@ -43,8 +43,8 @@ static void check_descriptors(void)
 
 static void check_names(int fd)
 {
-	struct fmove_entry entry;
-	struct fmove_rotated rotated;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	struct fmove_rotated rotated = {.struct_size = sizeof(rotated)};
 
 	CHECK(fmove_stat(c, &no_store, &entry, &err), -EINVAL);
 	CHECK(fmove_stat(c, &no_path, &entry, &err), -EINVAL);
@@ -66,11 +66,14 @@ static void check_names(int fd)
 
 static void check_options(int fd)
 {
-	const struct fmove_options transport = { .transport = 77 };
-	const struct fmove_options durability = { .durability = 3 };
-	const struct fmove_options priority = { .priority = 12 };
-	const struct fmove_options held = { .hold_fd = fd };
-	const struct fmove_options attended = { .is_attended = true, .file = "/file" };
+	const struct fmove_options transport = {
+		.struct_size = sizeof(transport), .transport = 77};
+	const struct fmove_options durability = {
+		.struct_size = sizeof(durability), .durability = 3};
+	const struct fmove_options priority = { .struct_size = sizeof(priority), .priority = 12 };
+	const struct fmove_options held = { .struct_size = sizeof(held), .hold_fd = fd };
+	const struct fmove_options attended = {
+		.struct_size = sizeof(attended), .is_attended = true, .file = "/file"};
 
 	CHECK(fmove_put(c, fd, &there, &transport, &result, &err), -EINVAL);
 	CHECK(fmove_put(c, fd, &there, &durability, &result, &err), -EINVAL);
@@ -93,7 +96,7 @@ static void is_about(const char *node, const char *store, const char *path)
 static void check_about(int fd)
 {
 	static const struct fmove_name missing = {"n2", "s", "mis/sing"}, nobody = {"n9", "s", "x"};
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 
 	CHECK(fmove_stat(c, &missing, &entry, &err), -ENOENT);
 	is_about("n2", "s", "mis/sing");

@@ -73,8 +73,9 @@ static void read_many(struct fmove *c)
 	static struct fmove_range ranges[COUNT];
 	static void *to[COUNT];
 	struct heard heard = {0};
-	struct fmove_options opts = {.progress_ms = 1, .progress = progress, .ctx = &heard};
-	struct fmove_result result;
+	struct fmove_options opts = {
+		.struct_size = sizeof(opts), .progress_ms = 1, .progress = progress, .ctx = &heard};
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	uint64_t bytes = 0;
 
@@ -94,7 +95,7 @@ static void refused(struct fmove *c, const struct fmove_range *range, size_t cou
 {
 	unsigned char byte[16];
 	void *const to[] = {byte};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	int ret = fmove_read_ranges(c, &name, range, to, count, NULL, &result, &err);
 
@@ -107,7 +108,7 @@ static void read_badly(struct fmove *c)
 	const struct fmove_range past = {size, 1}, open_end = {0, FMOVE_TO_END},
 				 huge = {UINT64_MAX, 1}, behind = {size + 1, 0}, one = {0, 1};
 	struct fmove_range many[FMOVE_RANGES_MAX + 1] = {{0, 0}};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	FILE *f = tmpfile();
 

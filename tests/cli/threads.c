@@ -42,7 +42,7 @@ static void say(const char *what, const struct fmove_error *err)
 
 static int get_back(const struct fmove_name *name, struct fmove_error *err)
 {
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	int fd = memfd_create("back", MFD_CLOEXEC);
 	int ret = fmove_get(c, fd, name, NULL, &result, err);
 	struct stat st = {.st_size = 0};
@@ -60,8 +60,8 @@ static void round_trip(unsigned number)
 {
 	char to[256];
 	const struct fmove_name name = {"n2", "s", to};
-	struct fmove_result result;
-	struct fmove_entry entry;
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error err;
 	int fd = open(file, O_RDONLY | O_CLOEXEC);
 
@@ -111,7 +111,7 @@ static void put_directory(void)
 {
 	char to[256];
 	const struct fmove_name name = {"n2", "s", to};
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 	int fd = open("tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -84,7 +84,7 @@ static bool answer(int fd, unsigned pause_us)
 	if (!id || counts->is_silent)
 		return true;
 	(void)usleep(pause_us);
-	(void)snprintf(text, sizeof(text), "{\"event\":\"done\",\"id\":%lu}",
+	(void)snprintf(text, sizeof(text), "{\"event\":\"done\",\"id\":%lu,\"buffer\":1}",
 		       strtoul(id + 5, NULL, 10));
 	counts->answered++;
 	(void)!write(fd, text, strlen(text));

@@ -116,7 +116,7 @@ static void verify_finds(const struct fmove_verify_options *opts)
 		"\"event\":\"done\",\"files\":3,\"bytes\":3,\"corrupt\":1", NULL};
 	const struct fmove_name name = { "n", "s", "" };
 	struct fmove *c = daemon_begin(answers);
-	struct fmove_verified out;
+	struct fmove_verified out = {.struct_size = sizeof(out)};
 	struct fmove_error err;
 
 	CU_ASSERT_EQUAL(fmove_verify(c, &name, opts, &out, &err), 0);
@@ -128,7 +128,8 @@ static void verify_finds(const struct fmove_verify_options *opts)
 static void test_findings(void)
 {
 	struct found found = { .count = 0 };
-	const struct fmove_verify_options opts = { .finding = on_finding, .ctx = &found };
+	const struct fmove_verify_options opts = {
+		.struct_size = sizeof(opts), .finding = on_finding, .ctx = &found};
 
 	verify_finds(&opts);
 	CU_ASSERT_EQUAL(found.count, 3);

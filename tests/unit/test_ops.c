@@ -29,7 +29,7 @@ static int ask(struct fmove *c, void *ctx, struct fmove_error *err)
 
 static int put(struct fmove *c, void *ctx, struct fmove_error *err)
 {
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	int fd = eventfd(0, EFD_CLOEXEC);
 	int ret = fmove_put(c, fd, &name, NULL, &result, err);
 

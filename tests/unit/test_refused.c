@@ -233,7 +233,7 @@ static void test_until_the_timeout(void)
 {
 	static const char *const answers[] = { FULL, DONE, NULL };
 	static const struct fmove_name name = { "n2", "s", "f" };
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct again a;
 
 	again_up(&a, 10, answers);
@@ -255,7 +255,7 @@ static void test_a_limit_stays_one(void)
 {
 	static const char *const answers[] = {FULL, FULL, FULL, FULL, FULL, FULL, FULL, FULL, NULL};
 	static const struct fmove_name name = { "n2", "s", "f" };
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct again a;
 
 	for (unsigned ms = 1; ms <= 12; ms++) {

@@ -133,7 +133,7 @@ static void test_the_line_takes_no_longer_than_the_timeout(void)
 	static const struct fmove_name name = {"n2", "s", "f"};
 	struct fmove *c = up(1, 0);
 	int cancel = eventfd(0, EFD_CLOEXEC);
-	struct fmove_entry entry;
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error err;
 	struct call first;
 
@@ -302,9 +302,10 @@ static void test_a_storm_of_signals(void)
 static void test_signals_do_not_make_it_longer(void)
 {
 	static const struct fmove_name name = {"n2", "s", "f"};
-	struct fmove_options opts = {.cancel_fd = eventfd(1, EFD_CLOEXEC)};
+	struct fmove_options opts = {
+		.struct_size = sizeof(opts), .cancel_fd = eventfd(1, EFD_CLOEXEC)};
 	struct fmove *c = up(2, 0);
-	struct fmove_result result;
+	struct fmove_result result = {.struct_size = sizeof(result)};
 	struct fmove_error err;
 
 	counts->is_silent = true;

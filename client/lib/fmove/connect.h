@@ -19,6 +19,7 @@ extern "C" {
 
 struct fmove;
 
+/* Stays as it is. The caller need not initialise it. */
 struct fmove_error {
 	int code;			/* negative errno */
 	int exit;			/* the exit status that fmove(1) would end with */

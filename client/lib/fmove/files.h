@@ -15,7 +15,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* NODE:STORE/PATH in parts. */
+/* NODE:STORE/PATH in parts. Stays as it is. */
 struct fmove_name {
 	const char *node;
 	const char *store;
@@ -27,6 +27,7 @@ enum fmove_durability { FMOVE_DEFAULT, FMOVE_DISK, FMOVE_MEMORY };
 enum fmove_priority { FMOVE_NORMAL, FMOVE_LOW, FMOVE_HIGH };
 
 struct fmove_progress {
+	size_t struct_size;
 	/*
 	 * "queued", "connecting", "opening", "copying", "committing", "waiting"; valid during the
 	 * call
@@ -48,16 +49,21 @@ struct fmove_range;
 struct fmove_tree_options;
 struct fmove_result;
 
-/* Of the connections to a peer: what fmove_status() says of their rails. NULL: any; 0: all. */
+/*
+ * Of the connections to a peer: what fmove_status() says of their rails. NULL: any; 0: all; its
+ * struct_size is to be set.
+ */
 struct fmove_only {
+	size_t struct_size;
 	const char *device;
 	const char *local;
 	const char *remote;
 	unsigned connections;
 };
 
-/* Zero-initialise; what is zero is the default. */
+/* Zero-initialise but for struct_size; what is zero is the default. */
 struct fmove_options {
+	size_t struct_size;
 	enum fmove_transport transport;
 	enum fmove_durability durability;
 	/* an existing file, not of fmove_get(); a tree as a whole, or, with is_update, an entry of
@@ -136,6 +142,7 @@ struct fmove_options {
 };
 
 struct fmove_result {
+	size_t struct_size;
 	uint64_t bytes;
 	uint64_t data_bytes;		/* bytes less holes */
 	double seconds;
@@ -221,8 +228,9 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 
 enum fmove_change { FMOVE_ADDED = 1, FMOVE_REPLACED = 2, FMOVE_REMOVED = 3 };
 
-/* Zero-initialise. */
+/* Zero-initialise but for struct_size. */
 struct fmove_tree_options {
+	size_t struct_size;
 	/* move what differs (size, time) from the version that is replaced; a dry run of it goes
 	 * first if the whole would have no room ... */
 	bool is_update;

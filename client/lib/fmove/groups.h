@@ -23,8 +23,9 @@ extern "C" {
 
 #define FMOVE_GROUP_ID_LEN 32		/* hexadecimal digits */
 
-/* Zero-initialise; what is zero is not said. */
+/* Zero-initialise but for struct_size; what is zero is not said. */
 struct fmove_group_options {
+	size_t struct_size;
 	bool may_replace;		/* a directory that has the path */
 	/* What is expected. A commit says it, or relies on what was said when it was begun. */
 	uint32_t members;		/* names directly below the path */
@@ -39,7 +40,7 @@ void fmove_group_id(char id[FMOVE_GROUP_ID_LEN + 1]);
 int fmove_group_begin(struct fmove *c, const struct fmove_name *name, const char *id,
 		      const struct fmove_group_options *opts, struct fmove_error *err);
 
-/* Members: how many, and what they are called. */
+/* Members: how many, and what they are called. Stays as it is. */
 struct fmove_group_members {
 	uint32_t count;
 	char names[513];		/* the first of them, below the path, one a line */
@@ -65,6 +66,7 @@ int fmove_group_discard(struct fmove *c, const struct fmove_name *name, const ch
 
 /* An open group; nobody but who begins it is told its ID. */
 struct fmove_group {
+	size_t struct_size;
 	char path[FMOVE_PATH_MAX + 1];	/* below the store */
 	char peer[65];			/* whose user began it; "": of the store's node */
 	uint32_t uid;

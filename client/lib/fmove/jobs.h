@@ -45,6 +45,7 @@ enum fmove_job_state {
 };
 
 struct fmove_job {
+	size_t struct_size;
 	char id[FMOVE_JOB_MAX];
 	unsigned user;			/* numeric user id of who asked */
 	bool is_put;

@@ -22,6 +22,7 @@ extern "C" {
  */
 struct fmove_buffer;
 
+/* Stays as it is. */
 struct fmove_part {
 	struct fmove_buffer *buffer;
 	size_t offset;

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Bytes of a file. */
+/* Bytes of a file. Stays as it is. */
 struct fmove_range {
 	uint64_t offset;
 	uint64_t length;		/* or FMOVE_TO_END */

@@ -31,6 +31,7 @@ enum fmove_freshness {
 /* A dataset. Times: ms since 1970. */
 
 struct fmove_dataset {
+	size_t struct_size;
 	char name[FMOVE_DATASET_NAME_MAX + 1];
 	/* "planned", "copying", "fetching", "checking", "partial", "ready", "evicting" */
 	char state[16];
@@ -58,6 +59,7 @@ struct fmove_dataset {
 
 /* A node of a request for several; texts are valid during the call. */
 struct fmove_stage_node {
+	size_t struct_size;
 	const char *node;
 	const char *state;		/* "waiting", "fetching", "ready", "failed", "silent" */
 	bool is_wanted;			/* else it only reads, or passes on */
@@ -68,8 +70,9 @@ struct fmove_stage_node {
 	const char *code, *text;
 };
 
-/* Zero-initialise. */
+/* Zero-initialise but for struct_size. */
 struct fmove_stage_options {
+	size_t struct_size;
 	const char *name;		/* NULL: the last part of the path */
 	/* it stays as long as this process of ours lives; 0: for the grace */
 	pid_t pid;
@@ -94,6 +97,7 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		struct fmove_error *err);
 
 struct fmove_place {
+	size_t struct_size;
 	char node[FMOVE_NAME_MAX + 1];
 	char store[FMOVE_NAME_MAX + 1];
 	char path[FMOVE_PATH_MAX + 1];	/* "": the store itself */
@@ -121,20 +125,23 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 
 /* What of a dataset is not what its manifest says. */
 struct fmove_dataset_finding {
+	size_t struct_size;
 	char kind[16];			/* "missing", "extra", "changed", "corrupt", "unreadable" */
 	char path[FMOVE_PATH_MAX + 1];	/* below the dataset */
 	uint64_t offset, length;	/* of a file: where */
 	bool is_mended;			/* it came again from the source */
 };
 
-/* Zero-initialise. */
+/* Zero-initialise but for struct_size. */
 struct fmove_check_options {
+	size_t struct_size;
 	void (*progress)(void *ctx, uint64_t bytes, uint64_t size);
 	void (*finding)(void *ctx, const struct fmove_dataset_finding *f);
 	void *ctx;
 };
 
 struct fmove_checked {
+	size_t struct_size;
 	uint64_t bytes;
 	uint64_t findings;		/* of many the first ones were told */
 	uint64_t mended;		/* of them */

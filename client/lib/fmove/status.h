@@ -17,6 +17,7 @@ extern "C" {
 
 /* What a peer says of itself, or why it does not. */
 struct fmove_facts {
+	size_t struct_size;
 	const char *node;
 	/* fmove-facts(5), len bytes of whoever that peer is; NULL: there is none, so ... */
 	const char *text;
@@ -38,6 +39,7 @@ int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err);
 
 /* A node that the daemon knows: itself, or a peer. */
 struct fmove_peer {
+	size_t struct_size;
 	char name[FMOVE_NAME_MAX + 1];
 	bool is_self;
 	bool is_connected;

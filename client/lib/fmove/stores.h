@@ -18,6 +18,7 @@ extern "C" {
 enum fmove_type { FMOVE_FILE, FMOVE_DIRECTORY, FMOVE_LINK, FMOVE_OTHER };
 
 struct fmove_entry {
+	size_t struct_size;
 	char name[FMOVE_NAME_MAX + 1];	/* "" from fmove_stat() */
 	enum fmove_type type;
 	uint64_t size;
@@ -56,6 +57,7 @@ int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *a
 
 /* What a store has room for; UINT64_MAX: no limit, or of quota: none. */
 struct fmove_space {
+	size_t struct_size;
 	char store[FMOVE_NAME_MAX + 1];
 	uint64_t size;			/* of its file system */
 	/* what may still come: of the file system, and of the quota */
@@ -85,6 +87,7 @@ int fmove_space(struct fmove *c, const struct fmove_name *name,
 
 /* A directory that was replaced and is kept aside. */
 struct fmove_aside {
+	size_t struct_size;
 	uint64_t bytes;			/* that go with it */
 	int64_t since_ns;		/* when it was replaced, since 1970 */
 	char path[FMOVE_PATH_MAX + 1];	/* where it is, below the store */
@@ -132,6 +135,7 @@ int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *
 
 /* What went of what a link led to, and what could not go. */
 struct fmove_rotated {
+	size_t struct_size;
 	uint32_t gone;
 	char names[513];		/* the first of them, beside the link, one a line */
 	char stays[512];		/* what stays though it is older, and why; "": nothing */
@@ -155,6 +159,7 @@ int fmove_lead(struct fmove *c, const char *target, const struct fmove_name *nam
 /* ---- reading again what is stored ---- */
 
 struct fmove_verified {
+	size_t struct_size;
 	/* looked at: all of the following, and those that are well */
 	uint64_t files;
 	uint64_t bytes;			/* read */
@@ -181,6 +186,7 @@ enum fmove_finding_kind {
 };
 
 struct fmove_finding {
+	size_t struct_size;
 	enum fmove_finding_kind kind;
 	/* where the first block begins that differs; what cannot be read */
 	uint64_t offset;
@@ -189,8 +195,9 @@ struct fmove_finding {
 	char path[2 * FMOVE_PATH_MAX + 2];	/* below the store */
 };
 
-/* Zero-initialise; each of the functions may be NULL. */
+/* Zero-initialise but for struct_size; each of the functions may be NULL. */
 struct fmove_verify_options {
+	size_t struct_size;
 	void (*finding)(void *ctx, const struct fmove_finding *finding);
 	/* about once a second */
 	void (*progress)(void *ctx, const struct fmove_verified *so_far);

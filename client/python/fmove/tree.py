@@ -51,6 +51,7 @@ class CName(c.Structure):
 
 class CProgress(c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("state", c.c_char_p),
         ("before", c.c_uint64),
         ("again_ms", c.c_uint64),
@@ -65,11 +66,19 @@ class CProgress(c.Structure):
     ]
 
 
+class Sized(c.Structure):
+    """One that says its size, so that an older and a newer libfmove know what is in it."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(struct_size=c.sizeof(self), **fields)
+
+
 OnCProgress = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(CProgress))
 
 
-class COptions(c.Structure):
+class COptions(Sized):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("transport", c.c_int),
         ("durability", c.c_int),
         ("may_replace", c.c_bool),
@@ -103,8 +112,9 @@ class COptions(c.Structure):
     ]
 
 
-class CTreeOptions(c.Structure):
+class CTreeOptions(Sized):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("is_update", c.c_bool),
         ("has_checksums", c.c_bool),
         ("follows_links", c.c_bool),
@@ -116,8 +126,9 @@ class CTreeOptions(c.Structure):
     ]
 
 
-class CResult(c.Structure):
+class CResult(Sized):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("bytes", c.c_uint64),
         ("data_bytes", c.c_uint64),
         ("seconds", c.c_double),
@@ -327,7 +338,7 @@ def _error_of(why: CError) -> Exception:
 def _result_of(result: CResult) -> Result:
     fields = {
         key: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        for key, value in ((f[0], getattr(result, f[0])) for f in CResult._fields_)
+        for key, value in ((f[0], getattr(result, f[0])) for f in CResult._fields_[1:])
     }
     return Result(
         bytes=int(result.bytes),

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_cli */
+/*
+ * Goal:   a program that was compiled with an older or a newer fmove.h gets from each call what
+ *         both know; what it sets and the library does not know is refused, and so is a size that
+ *         nobody set, before the daemon is asked.
+ * Method: a small daemon that says "done" to all, and each call with each struct it is given, in
+ *         memory that is just as large as the struct says. The sanitizer sees what is read or
+ *         written behind it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "tests/unit/small_daemon.h"
+
+#include "client/lib/sized.h"
+
+#define MORE 64u /* bytes of a newer release */
+
+static const struct fmove_name there = {"n2", "s", "f"};
+static struct fmove_buffer *buffer;
+static char id[FMOVE_GROUP_ID_LEN + 1], job[FMOVE_JOB_MAX], directory[] = "/tmp/fm-sized.XXXXXX";
+static int fd, dir;
+
+/* ---- the calls. opts: NULL or so large as it says; out the same, or large enough ---- */
+
+static int put(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put(c, fd, &there, opts, out, err);
+}
+
+static int get(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_get(c, fd, &there, opts, out, err);
+}
+
+static int put_generated(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put_generated(c, 1, &there, opts, out, err);
+}
+
+static int get_discarded(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_get_discarded(c, &there, opts, out, err);
+}
+
+static int put_only(struct fmove *c, const void *only, void *out, struct fmove_error *err)
+{
+	const struct fmove_options opts = {.struct_size = sizeof(opts), .only = only};
+
+	return fmove_put_generated(c, 1, &there, &opts, out, err);
+}
+
+static int put_tree(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put_tree(c, dir, &there, opts, NULL, out, err);
+}
+
+static int put_tree_as(struct fmove *c, const void *tree, void *out, struct fmove_error *err)
+{
+	return fmove_put_tree(c, dir, &there, NULL, tree, out, err);
+}
+
+static int get_tree(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_get_tree(c, dir, "t", &there, opts, NULL, out, err);
+}
+
+static int get_tree_as(struct fmove *c, const void *tree, void *out, struct fmove_error *err)
+{
+	return fmove_get_tree(c, dir, "t", &there, NULL, tree, out, err);
+}
+
+static int put_store(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put_store(c, &there, &there, opts, out, err);
+}
+
+static int put_store_tree(struct fmove *c, const void *tree, void *out, struct fmove_error *err)
+{
+	const struct fmove_options opts = {.struct_size = sizeof(opts), .tree = tree};
+
+	return fmove_put_store(c, &there, &there, &opts, out, err);
+}
+
+static int get_store(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_get_store(c, &there, &there, opts, out, err);
+}
+
+static int put_detached(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)out;
+	return fmove_put_detached(c, fd, &there, opts, job, err);
+}
+
+static int put_store_detached(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)out;
+	return fmove_put_store_detached(c, &there, &there, opts, job, err);
+}
+
+static int get_store_detached(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)out;
+	return fmove_get_store_detached(c, &there, &there, opts, job, err);
+}
+
+static int wait_for(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_wait(c, "1", opts, out, err);
+}
+
+static int find_job(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)opts;
+	return fmove_find_job(c, "1", out, err);
+}
+
+static int put_buffer(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put_buffer(c, &(struct fmove_part){buffer, 0, 1}, &there, opts, out, err);
+}
+
+static int get_buffer(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_get_buffer(c, &(struct fmove_part){buffer, 0, 1}, &there, opts, out, err);
+}
+
+static int put_memory(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put_memory(c, "x", 1, &there, opts, out, err);
+}
+
+static int put_nothing(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_put_memory(c, "", 0, &there, opts, out, err);
+}
+
+static int get_memory(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	char memory[8];
+
+	return fmove_get_memory(c, memory, sizeof(memory), &there, opts, out, err);
+}
+
+static int get_ranges(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_get_ranges(c, fd, &there, &(struct fmove_range){0, 1}, 1, opts, out, err);
+}
+
+static int read_ranges(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	void *to[] = {NULL};
+
+	return fmove_read_ranges(c, &there, &(struct fmove_range){0, 0}, to, 1, opts, out, err);
+}
+
+static int group_begin(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)out;
+	return fmove_group_begin(c, &there, id, opts, err);
+}
+
+static int group_check(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)out;
+	return fmove_group_check(c, &there, id, opts, NULL, err);
+}
+
+static int group_commit(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)out;
+	return fmove_group_commit(c, &there, id, opts, NULL, err);
+}
+
+static int stage(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	bool is_fetched;
+
+	return fmove_stage(c, &there, opts, out, &is_fetched, err);
+}
+
+static int stage_hub(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	char home[FMOVE_PATH_MAX + 1];
+	bool is_fetched;
+
+	return fmove_stage_hub(c, "models--o--n", "main", opts, out, home, &is_fetched, err);
+}
+
+static int locate(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)opts;
+	return fmove_locate(c, "/data", out, err);
+}
+
+static int dataset_check(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_dataset_check(c, "d", opts, out, err);
+}
+
+static int stat_of(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)opts;
+	return fmove_stat(c, &there, out, err);
+}
+
+static int look(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	char says[FMOVE_PATH_MAX + 1];
+
+	(void)opts;
+	return fmove_look(c, &there, out, says, err);
+}
+
+static int rotate(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)opts;
+	return fmove_rotate(c, "f", &there, 1, out, err);
+}
+
+static int lead(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)opts;
+	return fmove_lead(c, "f", &there, 0, out, err);
+}
+
+static int verify(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	return fmove_verify(c, &there, opts, out, err);
+}
+
+struct kind {
+	const char *name;
+	size_t size;
+};
+
+#define KIND(name) {#name, sizeof(struct name)}
+#define NONE {NULL, 0}
+
+static const struct row {
+	int (*call)(struct fmove *c, const void *opts, void *out, struct fmove_error *err);
+	struct kind opts, out;
+} rows[] = {
+	{put, KIND(fmove_options), KIND(fmove_result)},
+	{get, KIND(fmove_options), KIND(fmove_result)},
+	{put_generated, KIND(fmove_options), KIND(fmove_result)},
+	{get_discarded, KIND(fmove_options), KIND(fmove_result)},
+	{put_only, KIND(fmove_only), KIND(fmove_result)},
+	{put_tree, KIND(fmove_options), KIND(fmove_result)},
+	{put_tree_as, KIND(fmove_tree_options), KIND(fmove_result)},
+	{get_tree, KIND(fmove_options), KIND(fmove_result)},
+	{get_tree_as, KIND(fmove_tree_options), KIND(fmove_result)},
+	{put_store, KIND(fmove_options), KIND(fmove_result)},
+	{put_store_tree, KIND(fmove_tree_options), KIND(fmove_result)},
+	{get_store, KIND(fmove_options), KIND(fmove_result)},
+	{put_detached, KIND(fmove_options), NONE},
+	{put_store_detached, KIND(fmove_options), NONE},
+	{get_store_detached, KIND(fmove_options), NONE},
+	{wait_for, KIND(fmove_options), KIND(fmove_result)},
+	{find_job, NONE, KIND(fmove_job)},
+	{put_buffer, KIND(fmove_options), KIND(fmove_result)},
+	{get_buffer, KIND(fmove_options), KIND(fmove_result)},
+	{put_memory, KIND(fmove_options), KIND(fmove_result)},
+	{put_nothing, KIND(fmove_options), KIND(fmove_result)},
+	{get_memory, KIND(fmove_options), KIND(fmove_result)},
+	{get_ranges, KIND(fmove_options), KIND(fmove_result)},
+	{read_ranges, KIND(fmove_options), KIND(fmove_result)},
+	{group_begin, KIND(fmove_group_options), NONE},
+	{group_check, KIND(fmove_group_options), NONE},
+	{group_commit, KIND(fmove_group_options), NONE},
+	{stage, KIND(fmove_stage_options), KIND(fmove_dataset)},
+	{stage_hub, KIND(fmove_stage_options), KIND(fmove_dataset)},
+	{locate, NONE, KIND(fmove_place)},
+	{dataset_check, KIND(fmove_check_options), KIND(fmove_checked)},
+	{stat_of, NONE, KIND(fmove_entry)},
+	{look, NONE, KIND(fmove_entry)},
+	{rotate, NONE, KIND(fmove_rotated)},
+	{lead, NONE, KIND(fmove_rotated)},
+	{verify, KIND(fmove_verify_options), KIND(fmove_verified)},
+};
+
+/* ---- each of them ---- */
+
+/* A struct of so many bytes that says so, all else in it being `fill`. */
+static void *made(size_t bytes, int fill)
+{
+	char *at = malloc(bytes);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+	memset(at, fill, bytes);
+	memcpy(at, &bytes, sizeof(bytes));
+	return at;
+}
+
+static bool is_all_zero(const char *at, size_t len)
+{
+	while (len > 0 && at[len - 1] == 0)
+		len--;
+	return len == 0;
+}
+
+/* Calls with both as large as they are. NULL: as this library has it. */
+static int call(struct fmove *c, const struct row *row, void *opts, void *out,
+		struct fmove_error *err)
+{
+	void *own = row->out.name && !out ? made(row->out.size, 0xee) : NULL;
+	int ret = row->call(c, opts, out ? out : own, err);
+
+	free(own);
+	return ret;
+}
+
+static void fails(struct fmove *c, const struct row *row, void *opts, void *out, int code,
+		  const char *name)
+{
+	unsigned asked = counts->asked;
+	struct fmove_error err = {.code = 0};
+
+	CU_ASSERT_EQUAL(call(c, row, opts, out, &err), code);
+	CU_ASSERT_EQUAL(err.code, code);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, name));
+	CU_ASSERT_EQUAL(counts->asked, asked);
+	CU_ASSERT_EQUAL(call(c, row, opts, out, NULL), code);
+}
+
+static void no_size(struct fmove *c, const struct row *row, size_t size, bool is_opts)
+{
+	static const size_t wrong[] = {0, 1, sizeof(size_t), SIZE_MAX, SIZE_MAX / 2};
+
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char *at = made(size, 0);
+
+		memcpy(at, &wrong[i], sizeof(wrong[i]));
+		fails(c, row, is_opts ? at : NULL, is_opts ? NULL : at, -EINVAL,
+		      is_opts ? row->opts.name : row->out.name);
+		free(at);
+	}
+}
+
+static void test_options(void)
+{
+	unsigned before = open_descriptors();
+	struct fmove *c = up(8, 0);
+
+	CU_ASSERT_EQUAL_FATAL(fmove_buffer_alloc(c, 4096, &buffer, NULL), 0);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct row *row = &rows[i];
+		char *newer;
+
+		CU_ASSERT_EQUAL(call(c, row, NULL, NULL, NULL), 0);
+		if (!row->opts.name)
+			continue;
+		for (size_t size = 2 * sizeof(size_t); size <= row->opts.size; size += 8) {
+			char *older = made(size, 0);
+
+			CU_ASSERT_EQUAL(call(c, row, older, NULL, NULL), 0);
+			free(older);
+		}
+		newer = made(row->opts.size + MORE, 0);
+		CU_ASSERT_EQUAL(call(c, row, newer, NULL, NULL), 0);
+		newer[row->opts.size + MORE - 1] = 1;
+		fails(c, row, newer, NULL, -E2BIG, row->opts.name);
+		free(newer);
+		no_size(c, row, row->opts.size, true);
+	}
+	fmove_buffer_free(buffer);
+	down(c);
+	CU_ASSERT_EQUAL(open_descriptors(), before);
+}
+
+static void test_results(void)
+{
+	struct fmove *c = up(8, 0);
+
+	CU_ASSERT_EQUAL_FATAL(fmove_buffer_alloc(c, 4096, &buffer, NULL), 0);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct row *row = &rows[i];
+		const size_t sizes[] = {2 * sizeof(size_t), row->out.size / 16 * 8, row->out.size,
+					row->out.size + MORE};
+
+		for (unsigned j = 0; row->out.name && j < sizeof(sizes) / sizeof(sizes[0]); j++) {
+			char *out = made(sizes[j], 0xee);
+
+			CU_ASSERT_EQUAL(call(c, row, NULL, out, NULL), 0);
+			CU_ASSERT_EQUAL(memcmp(out, &sizes[j], sizeof(sizes[j])), 0);
+			if (sizes[j] > row->out.size)
+				CU_ASSERT_TRUE(is_all_zero(out + row->out.size, MORE));
+			free(out);
+		}
+		if (row->out.name)
+			no_size(c, row, row->out.size, false);
+	}
+	fmove_buffer_free(buffer);
+	down(c);
+}
+
+/* ---- what is copied ---- */
+
+struct of_ours {
+	size_t struct_size;
+	uint64_t a, b;
+};
+
+static void test_copies(void)
+{
+	struct {
+		struct of_ours s;
+		uint64_t more;
+	} theirs = {.s = {sizeof(struct of_ours), 1, 2}, .more = 3};
+	struct of_ours ours;
+
+	CU_ASSERT_EQUAL(fm_sized_take(&ours, sizeof(ours), &theirs, "x", NULL), 0);
+	CU_ASSERT_TRUE(ours.struct_size == sizeof(ours) && ours.a == 1 && ours.b == 2);
+	theirs.s.struct_size = 16; /* an older one */
+	CU_ASSERT_EQUAL(fm_sized_take(&ours, sizeof(ours), &theirs, "x", NULL), 0);
+	CU_ASSERT_TRUE(ours.struct_size == sizeof(ours) && ours.a == 1 && ours.b == 0);
+	ours = (struct of_ours){sizeof(ours), 5, 6};
+	fm_sized_give(&theirs, &ours, sizeof(ours));
+	CU_ASSERT_TRUE(theirs.s.struct_size == 16 && theirs.s.a == 5 && theirs.s.b == 2);
+	theirs.s.struct_size = sizeof(theirs); /* a newer one */
+	CU_ASSERT_EQUAL(fm_sized_take(&ours, sizeof(ours), &theirs, "x", NULL), -E2BIG);
+	fm_sized_give(&theirs, &ours, sizeof(ours));
+	CU_ASSERT_TRUE(theirs.s.a == 5 && theirs.s.b == 6 && theirs.more == 0);
+	CU_ASSERT_EQUAL(theirs.s.struct_size, sizeof(theirs));
+	CU_ASSERT_EQUAL(fm_sized_take(&ours, sizeof(ours), NULL, "x", NULL), 0);
+	CU_ASSERT_TRUE(ours.struct_size == sizeof(ours) && ours.a == 0 && ours.b == 0);
+}
+
+/* What a call tells by a function is of this library's size. */
+static bool is_whole(void *ctx, const struct fmove_peer *node)
+{
+	*(size_t *)ctx = node->struct_size;
+	return true;
+}
+
+static void test_told(void)
+{
+	struct fmove *c = up(8, 0);
+	size_t size = 0;
+
+	CU_ASSERT_EQUAL(fmove_nodes(c, is_whole, &size, NULL), 0);
+	CU_ASSERT_EQUAL(size, sizeof(struct fmove_peer));
+	await(&counts->answered, 1);
+	down(c);
+}
+
+/* Files for the calls. */
+static void test_begin(void)
+{
+	char path_of[64];
+
+	fmove_group_id(id);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
+	(void)snprintf(path_of, sizeof(path_of), "%s/file", directory);
+	dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(path_of, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE_FATAL(dir >= 0 && fd >= 0);
+}
+
+static void test_end(void)
+{
+	CU_ASSERT_EQUAL(unlinkat(dir, "file", 0), 0);
+	(void)close(fd);
+	(void)close(dir);
+	CU_ASSERT_EQUAL(rmdir(directory), 0); /* no call left anything */
+}
+
+static const struct fm_test tests[] = {
+	{ "a struct is copied as far as both sides know it", test_copies },
+	{ "(files for the calls)", test_begin },
+	{ "options of an older and a newer program are taken, unless they ask for more",
+	  test_options },
+	{ "results are filled in as far as the program knows them", test_results },
+	{ "what is told says the library's size", test_told },
+	{ "the calls leave nothing behind", test_end },
+};
+FM_TEST_MAIN("sized", tests)
