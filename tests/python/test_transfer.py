@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import pathlib
+import pickle
 import random
 import subprocess
 import threading
@@ -463,6 +464,7 @@ class Groups(Case):
             with self.assertRaises(fmove.FmoveError) as why:
                 group.check()
             self.assertIn("2 of 3 members", why.exception.strerror)
+            self.assertEqual((why.exception.missing, why.exception.missing_more), ((), 1))
             other = fmove.Group(fmove.Connection(), group.name, group.id)
             other.put(b"3", "c")
             other.connection.close()
@@ -473,8 +475,14 @@ class Groups(Case):
         group = self.fm.group(self.name("g"))
         with self.fm.open(self.name("g/a"), "wb", group=group.id) as file:
             file.write(b"1")
-        with self.assertRaises(fmove.FmoveError):
-            group.commit(expect=["a", "b"])
+        with self.assertRaises(fmove.FmoveError) as why:
+            group.commit(expect=["a", "b", "c/d\udcff"])
+        self.assertEqual((why.exception.missing, why.exception.missing_more), (("b", "c/d\udcff"), 0))
+        again = pickle.loads(pickle.dumps(why.exception))
+        self.assertEqual(again.missing, why.exception.missing)
+        with self.assertRaises(fmove.FmoveError) as why:
+            group.commit(expect=["a", *(f"{i}" * 250 for i in range(9))])
+        self.assertEqual((len(why.exception.missing), why.exception.missing_more), (2, 7))
         group.commit(expect=["a"], latest="last")
         self.assertEqual(os.readlink(f"{self.store}/last"), "g")
         self.assertEqual(self.fm.read(self.name("last/a")), b"1")

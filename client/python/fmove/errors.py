@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno as _errno
 import os
-from typing import Any, Dict, Mapping, Optional, Type
+from typing import Any, Dict, Optional, Tuple, Type
 
 UNREACHABLE, FAILED, CANCELLED = 4, 1, 130
 
@@ -14,7 +14,9 @@ class FmoveError(OSError):
     """errno says what, strerror why; exit is the status that fmove(1) would end with.
 
     is_kept: what came stays, and the same transfer again goes on from there. is_full: no place is
-    free now; nothing was begun. bytes: how far a transfer had got.
+    free now; nothing was begun. bytes: how far a transfer had got. missing: of a group's commit,
+    the first members that are, and missing_more: how many besides, all of them if only a number was
+    expected.
     """
 
     def __init__(
@@ -26,12 +28,16 @@ class FmoveError(OSError):
         is_kept: bool = False,
         is_full: bool = False,
         bytes: int = 0,
+        missing: Tuple[str, ...] = (),
+        missing_more: int = 0,
     ) -> None:
         super().__init__(code, text)
         self.exit = exit
         self.is_kept = is_kept
         self.is_full = is_full
         self.bytes = bytes
+        self.missing = missing
+        self.missing_more = missing_more
 
     @property
     def code(self) -> str:
@@ -97,16 +103,3 @@ _KINDS: Dict[int, Type[FmoveError]] = {
 def error(code: int, text: Optional[str] = None, **more: Any) -> FmoveError:
     """The kind of FmoveError that belongs to an errno."""
     return _KINDS.get(code, FmoveError)(code, text or os.strerror(code), **more)
-
-
-def error_of_event(event: Mapping[str, Any]) -> FmoveError:
-    """What an event "error" says."""
-    code = getattr(_errno, str(event.get("code")), _errno.EIO)
-    return error(
-        code if isinstance(code, int) else _errno.EIO,
-        str(event.get("text", "")),
-        exit=int(event.get("exit", FAILED)),
-        is_kept=bool(event.get("kept", False)),
-        is_full=bool(event.get("full", False)),
-        bytes=int(event.get("bytes", 0)),
-    )

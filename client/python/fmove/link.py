@@ -22,7 +22,8 @@ from collections import deque
 from copy import copy
 from typing import Any, Callable, Deque, Dict, Optional, Protocol, Sequence, Tuple
 
-from .errors import CANCELLED, UNREACHABLE, FmoveError, error, error_of_event
+from .errors import CANCELLED, FAILED, UNREACHABLE, FmoveError, error
+from .names import from_json
 
 SOCKET = "/run/fmove/fmoved.sock"
 REQUEST_MAX = 65536
@@ -98,6 +99,23 @@ def can_be_cancelled(work: Work) -> None:
         cancel.add(work)
 
 
+def _error_of(event: Event) -> FmoveError:
+    """What an event "error" says."""
+    code = getattr(errno, str(event.get("code")), errno.EIO)
+    missing = event.get("missing", {})
+    names = tuple(filter(None, from_json(missing.get("names", "")).split("\n")))
+    return error(
+        code if isinstance(code, int) else errno.EIO,
+        str(event.get("text", "")),
+        exit=int(event.get("exit", FAILED)),
+        is_kept=bool(event.get("kept", False)),
+        is_full=bool(event.get("full", False)),
+        bytes=int(event.get("bytes", 0)),
+        missing=names,
+        missing_more=max(0, int(missing.get("count", 0)) - len(names)),
+    )
+
+
 class Request:
     """One request, from its sending to its last event. The link does not keep it: one that a signal
     took from whoever asked is cancelled."""
@@ -130,7 +148,7 @@ class Request:
         """Raises what an event "error" says."""
         event = self.link.next_event(self, CANCEL_S if self.is_cancelled else self.silence_s)
         if event.get("event") == "error":
-            raise error_of_event(event)
+            raise _error_of(event)
         return event
 
     def cancel(self) -> None:
@@ -390,7 +408,7 @@ class Link:
     def _hand_out(self, event: Event, number: Optional[int]) -> None:
         is_last = event["event"] in ("done", "error")
         if number is None:
-            self._lose(error_of_event(event))
+            self._lose(_error_of(event))
             return
         with self._lock:
             request = self._requests.get(number)
