@@ -224,7 +224,8 @@ const struct fm_option fm_options[] = {
 	  "what came of it; looked at every hour" },
 	{ "stores.group_limit", FM_OPTION_UINT, STORE(group_limit), 1, 65536, "1024", NULL, true,
 	  "How many publication groups one user may have open in it, whichever nodes he begins "
-	  "them from; what a daemon before left counts as soon as the store was looked through" },
+	  "them from; until a started daemon has looked through the store, what was open before "
+	  "does not count, and more can be begun" },
 	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "10min", NULL, true,
 	  "How long a directory that was replaced is kept, for who still reads it; looked at every "

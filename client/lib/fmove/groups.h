@@ -36,7 +36,11 @@ struct fmove_group_options {
 /* Draw an ID. */
 void fmove_group_id(char id[FMOVE_GROUP_ID_LEN + 1]);
 
-/* -EEXIST: another group was begun for the path, or it is there and may not be replaced. */
+/*
+ * -EEXIST: another group was begun for the path, or it is there and may not be replaced. -EDQUOT:
+ * the user has as many open in the store as it allows (stores.group_limit); those that were open
+ * before the node's daemon started count when it has looked through the store.
+ */
 int fmove_group_begin(struct fmove *c, const struct fmove_name *name, const char *id,
 		      const struct fmove_group_options *opts, struct fmove_error *err);
 
