@@ -88,7 +88,7 @@ int fm_sized_call_begin(struct fm_sized_call *call, const struct fmove_options *
 
 int fm_sized_call_end(const struct fm_sized_call *call, int ret, struct fmove_result *result)
 {
-	if (ret == 0)
+	if (ret == 0 && result)
 		fm_sized_give(result, &call->result, sizeof(call->result));
 	return ret;
 }
