@@ -5,11 +5,19 @@
  * A thread of ours, the keeper, makes the process by clone(2) with CLONE_VM alone and waits for its
  * end. So the first thread there has the keeper's thread-local storage, which nobody else uses
  * meanwhile, and the C library works as it does in the child of vfork(2).
+ *
+ * The process begins with a copy of the keeper's table of descriptors, which therefore is not ours:
+ * what is not wanted there would have to be closed, and to close a copy of a file of FUSE or NFS
+ * asks its server, which may never answer. Keepers are made by another thread, the spawner, and
+ * share its table. It left ours before any store was opened. What is kept comes to it over a
+ * socket, gets the number that it has here, is copied to the process, and is closed again.
  */
 #include "mover/base/apart.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,11 +27,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -56,6 +66,7 @@ struct fm_apart {
 	pid_t parent;
 	void *stack;
 	pthread_t keeper;
+	bool has_keeper;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;		/* of CLOCK_MONOTONIC */
 	enum state state;
@@ -63,7 +74,21 @@ struct fm_apart {
 	pthread_t forgetter;		/* there, if forgets ... */
 	bool forgets;
 	atomic_bool has_run;		/* ... and what it is told */
-	int keep[];			/* ascending; standard error is among them */
+	unsigned placed;		/* of keep, with the spawner */
+	int keep[];			/* ascending */
+};
+
+static struct {
+	pthread_t thread;
+	pthread_mutex_t lock;		/* it makes one after the other */
+	int ours;			/* what is kept is sent here; -1: there is no spawner ... */
+	int its;			/* ... taken there; open here too, so nothing else is it */
+} spawner = { .lock = PTHREAD_MUTEX_INITIALIZER, .ours = -1, .its = -1 };
+
+struct message {
+	struct fm_apart *apart;
+	bool is_last;			/* without a descriptor: these were all ... */
+	int error;			/* ... unless this is one */
 };
 
 static struct {
@@ -114,24 +139,6 @@ static void stop_forgetting(struct fm_apart *a)
 	(void)pthread_join(a->forgetter, NULL);
 }
 
-/*
- * Closes the copies of what is not kept. Closing a copy flushes, too: on FUSE and NFS that asks the
- * server, so this waits as long as a store that stopped answering does.
- */
-static void close_others(const struct fm_apart *a)
-{
-	unsigned from = 0;
-
-	for (unsigned i = 0; i < a->count; i++) {
-		unsigned fd = (unsigned)a->keep[i];
-
-		if (fd > from)
-			(void)close_range(from, fd - 1, 0);
-		from = fd + 1;
-	}
-	(void)close_range(from, ~0u, 0);
-}
-
 /* So that no descriptor of a stranger gets a number to which somebody prints. */
 static void fill_standard(void)
 {
@@ -155,7 +162,7 @@ TWO_STACKS static int apart_main(void *arg)
 	if (getppid() == a->parent) {
 		(void)prctl(PR_SET_NAME, "fm-apart");
 		(void)setrlimit(RLIMIT_CORE, &none);	/* ours has all of it */
-		close_others(a);
+		(void)close(spawner.its);	/* a copy of a socket */
 		fill_standard();
 		a->run(a->arg);
 	}
@@ -165,7 +172,7 @@ TWO_STACKS static int apart_main(void *arg)
 	return 0;
 }
 
-/* ---- here ---- */
+/* ---- the keeper ---- */
 
 static void say(struct fm_apart *a, enum state state, int error)
 {
@@ -185,12 +192,36 @@ static int wait_for(pid_t pid)
 	return status;
 }
 
+/* Before anybody hears of the process, and closes his own: so none of these is the last. */
+static void close_placed(struct fm_apart *a)
+{
+	for (unsigned i = 0; i < a->placed; i++)
+		(void)close(a->keep[i]);
+	a->placed = 0;
+}
+
+static void await_process(pid_t pid)
+{
+	int status = wait_for(pid);
+
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		fm_log_error(
+			"process %d, which shares our memory, was ended (status %#x): so are we",
+			(int)pid, (unsigned)status);
+		abort();
+	}
+}
+
 TWO_STACKS static void *keeper_main(void *arg)
 {
 	struct fm_apart *a = arg;
-	int status;
 	pid_t pid;
+	int error;
 
+	a->keeper = pthread_self();
+	a->has_keeper = true;
+	/* only for people who look at the process */
+	(void)pthread_setname_np(a->keeper, "fm-keeper");
 	if (IS_THREAD) {
 		say(a, RUNS, 0);
 		a->run(a->arg);
@@ -200,21 +231,179 @@ TWO_STACKS static void *keeper_main(void *arg)
 	pid = FM_FAULT("apart.clone")
 		      ? (errno = EAGAIN, -1)
 		      : clone(apart_main, (char *)a->stack + STACK_BYTES, CLONE_VM, a);
-	if (pid < 0) {
-		say(a, REFUSED, -errno);
+	error = pid < 0 ? -errno : 0;
+	close_placed(a);
+	say(a, pid < 0 ? REFUSED : RUNS, error);
+	if (pid < 0)
 		return NULL;
-	}
-	say(a, RUNS, 0);
-	status = wait_for(pid);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		fm_log_error(
-			"process %d, which shares our memory, was ended (status %#x): so are we",
-			(int)pid, (unsigned)status);
-		abort();
-	}
+	await_process(pid);
 	say(a, OVER, 0);
 	return NULL;
 }
+
+/* With the mask of all threads there. */
+static int start_thread(pthread_t *out, void *(*main)(void *arg), void *arg)
+{
+	sigset_t all, saved;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	ret = FM_FAULT("apart.thread") ? EAGAIN : pthread_create(out, NULL, main, arg);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	return -ret;
+}
+
+static int start_keeper(struct fm_apart *a)
+{
+	pthread_t keeper;	/* says so itself: nobody may look at a any more */
+
+	return start_thread(&keeper, keeper_main, a);
+}
+
+/* ---- the spawner ---- */
+
+/* A table of its own, in which there are standard error and its end of the socket. */
+static int leave_table(void)
+{
+	unsigned low = STDERR_FILENO, high = (unsigned)spawner.its;
+
+	if (high < low) {
+		low = high;
+		high = STDERR_FILENO;
+	}
+	if (FM_FAULT("apart.table"))
+		return -EMFILE;
+	if (close_range(high + 1, ~0u, CLOSE_RANGE_UNSHARE) < 0)
+		return -errno;
+	if (high > low + 1)
+		(void)close_range(low + 1, high - 1, 0);
+	if (low > 0)
+		(void)close_range(0, low - 1, 0);
+	return 0;
+}
+
+/*
+ * Under its number. That is free: they come one at a time, the lowest number first, and each gets
+ * the lowest that is free before it is moved.
+ */
+static int place(struct fm_apart *a, int fd)
+{
+	int wanted = a->keep[a->placed], ret = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fd != wanted) {
+		ret = dup3(fd, wanted, O_CLOEXEC) < 0 ? -errno : 0;
+		(void)close(fd);
+	}
+	a->placed += ret == 0;
+	return ret;
+}
+
+static void begin(struct fm_apart *a, int error)
+{
+	if (error == 0)
+		error = start_keeper(a);
+	if (error < 0) {
+		close_placed(a);
+		say(a, REFUSED, error);
+	}
+}
+
+static void take(const struct message *m, int fd)
+{
+	struct fm_apart *a = m->apart;
+
+	if (m->is_last)
+		begin(a, a->error < 0 ? a->error : m->error);
+	else if (a->error == 0)
+		a->error = place(a, fd);
+	else if (fd >= 0)
+		(void)close(fd);
+}
+
+/* It is read in any case, so the kernel needs but some memory for it. */
+static void tell(int sock, const struct message *m)
+{
+	while (fm_call_send_fd(sock, m, sizeof(*m), -1, 0) < 0)
+		(void)sched_yield();
+}
+
+/* Ends when the other end of its socket is shut. */
+static void *spawner_main(void *arg)
+{
+	struct message m = { .error = leave_table() };
+	int fd, n = m.error;
+
+	(void)arg;
+	(void)pthread_setname_np(pthread_self(), "fm-spawner");
+	tell(spawner.its, &m);
+	while (n >= 0 && (n = fm_call_recv_fd(spawner.its, &m, sizeof(m), &fd, 0)) != 0)
+		if (n == (int)sizeof(m))
+			take(&m, fd);
+	return NULL;
+}
+
+static void end_spawner(void)
+{
+	(void)shutdown(spawner.ours, SHUT_RDWR);
+	pthread_join(spawner.thread, NULL);
+}
+
+static void close_spawner(void)
+{
+	(void)close(spawner.ours);
+	(void)close(spawner.its);
+	spawner.ours = spawner.its = -1;
+}
+
+static int start_spawner(void)
+{
+	struct message m;
+	int fd, ret = start_thread(&spawner.thread, spawner_main, NULL);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_call_recv_fd(spawner.ours, &m, sizeof(m), &fd, 0);
+	if (ret >= 0)
+		ret = m.error;
+	if (ret < 0)
+		end_spawner();
+	return ret;
+}
+
+int fm_apart_start(struct fm_err *err)
+{
+	int ends[2], ret;
+
+	if (IS_THREAD)
+		return 0;
+	assert(spawner.ours < 0);
+	ret = FM_FAULT("apart.socket")
+		      ? -EMFILE
+		      : fm_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+	if (ret < 0)
+		return fm_err_sys(err, ret, "make a pair of sockets");
+	spawner.ours = ends[0];
+	spawner.its = ends[1];
+	ret = start_spawner();
+	if (ret < 0) {
+		close_spawner();
+		return fm_err_sys(err, ret, "start the thread that makes processes");
+	}
+	return 0;
+}
+
+void fm_apart_stop(void)
+{
+	if (spawner.ours < 0)
+		return;
+	end_spawner();
+	close_spawner();
+}
+
+/* ---- here ---- */
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -226,7 +415,7 @@ static struct fm_apart *apart_alloc(void (*run)(void *arg), void *arg, const int
 {
 	struct fm_apart *a = FM_FAULT("apart.alloc")
 				     ? NULL
-				     : calloc(1, sizeof(*a) + (count + 1) * sizeof(*keep));
+				     : calloc(1, sizeof(*a) + count * sizeof(*keep));
 	pthread_condattr_t attr;
 
 	if (!a)
@@ -241,8 +430,7 @@ static struct fm_apart *apart_alloc(void (*run)(void *arg), void *arg, const int
 	a->arg = arg;
 	a->parent = getpid();
 	memcpy(a->keep, keep, count * sizeof(*keep));
-	a->keep[count] = STDERR_FILENO;
-	a->count = count + 1;
+	a->count = count;
 	qsort(a->keep, a->count, sizeof(a->keep[0]), compare_fds);
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -260,26 +448,43 @@ static void apart_destroy(struct fm_apart *a)
 	free(a);
 }
 
-/* Its mask is that of all threads there. */
-static int start_keeper(struct fm_apart *a)
+/* To the spawner, which makes it of them. */
+static void hand_over(struct fm_apart *a)
 {
-	sigset_t all, saved;
+	struct message m = { .apart = a };
+
+	for (unsigned i = 0; i < a->count && m.error == 0; i++)
+		m.error = FM_FAULT("apart.pass") ? -ENOBUFS
+						 : fm_call_send_fd(spawner.ours, &m, sizeof(m),
+								   a->keep[i], 0);
+	m.is_last = true;
+	tell(spawner.ours, &m);
+}
+
+static int await_start(struct fm_apart *a)
+{
 	int ret;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &saved);
-	ret = FM_FAULT("apart.thread") ? EAGAIN : pthread_create(&a->keeper, NULL, keeper_main, a);
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
-	if (ret != 0)
-		return -ret;
-	/* only for people who look at the process */
-	(void)pthread_setname_np(a->keeper, "fm-keeper");
 	pthread_mutex_lock(&a->lock);
 	while (a->state == STARTING)
 		pthread_cond_wait(&a->changed, &a->lock);
 	ret = a->error;
 	pthread_mutex_unlock(&a->lock);
-	if (ret < 0)
+	return ret;
+}
+
+static int start(struct fm_apart *a)
+{
+	int ret;
+
+	if (IS_THREAD)
+		return start_keeper(a);
+	assert(spawner.ours >= 0);
+	pthread_mutex_lock(&spawner.lock);
+	hand_over(a);
+	ret = await_start(a);
+	pthread_mutex_unlock(&spawner.lock);
+	if (ret < 0 && a->has_keeper)
 		pthread_join(a->keeper, NULL);
 	return ret;
 }
@@ -293,7 +498,7 @@ int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned co
 	a = apart_alloc(run, arg, keep, count);
 	if (!a)
 		return fm_err_set(err, -ENOMEM, "no memory for a process");
-	ret = start_keeper(a);
+	ret = start(a);
 	if (ret < 0) {
 		apart_destroy(a);
 		return fm_err_sys(err, ret, "start a process");

@@ -15,6 +15,9 @@
  * It ends with ours (SIGKILL, when it can; what fm_apart_forget() named it gives back before), and
  * ours does with it if it does not end as it should: it may have held a lock. Under the thread
  * sanitizer, which knows no such processes, it is a thread of ours.
+ *
+ * None of our descriptors is copied there but those in `keep`: to close a copy of a file may take
+ * as long as its file system (FUSE, NFS) does.
  */
 #ifndef FM_BASE_APART_H
 #define FM_BASE_APART_H
@@ -27,8 +30,19 @@ struct fm_apart;
 struct fm_err;
 
 /*
- * Call run(arg) there. It has standard error and the descriptors in keep, under the same numbers;
- * the others are closed. The threads of it take no signals.
+ * Before the first of them, and before anything is opened that may never answer: from now on the
+ * thread that makes them has no descriptors of ours. Not kept over fork(2).
+ */
+int fm_apart_start(struct fm_err *err);
+
+/* The last of them was freed, or never will be. Not started: nothing happens. */
+void fm_apart_stop(void);
+
+/*
+ * Call run(arg) there. It has standard error and the descriptors in keep, under the same numbers,
+ * and no others; each of keep is there once. They stay open here until this returns, so that no
+ * copy is the last, and must be such that closing a copy asks nobody: sockets, of loops. The
+ * threads of it take no signals. Any thread; one at a time.
  */
 int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count,
 		 struct fm_apart **out, struct fm_err *err);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -230,4 +231,51 @@ int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset)
 		done += (size_t)put;
 	}
 	return 0;
+}
+
+union control {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+int fm_call_send_fd(int sock, const void *message, size_t len, int fd, int flags)
+{
+	union control control = { .room = { 0 } };
+	struct iovec iov = { (void *)(uintptr_t)message, len };
+	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (fd >= 0) {
+		hdr.msg_control = &control;
+		hdr.msg_controllen = sizeof(control);
+		control.align = (struct cmsghdr){ CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	do {
+		n = sendmsg(sock, &hdr, flags | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int fm_call_recv_fd(int sock, void *message, size_t len, int *fd, int flags)
+{
+	union control control;
+	struct iovec iov = { message, len };
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *at;
+	ssize_t n;
+
+	do {
+		n = recvmsg(sock, &hdr, flags | MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	*fd = hdr.msg_flags & MSG_CTRUNC ? -EMFILE : -1;
+	at = CMSG_FIRSTHDR(&hdr);
+	if (at && at->cmsg_type == SCM_RIGHTS && at->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(at), sizeof(int));
+	return (int)n;
 }

@@ -78,4 +78,16 @@ int fm_call_is_open_elsewhere(int fd);
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset);
 int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset);
 
+/*
+ * A message of a fixed size over a SOCK_SEQPACKET, with a descriptor beside it (-1: none). What is
+ * sent stays the caller's, too. flags as for send(2).
+ */
+int fm_call_send_fd(int sock, const void *message, size_t len, int fd, int flags);
+
+/*
+ * Its length; 0: no more come. *fd is the caller's to close; -1: none was sent; -EMFILE: this
+ * process has no room for it.
+ */
+int fm_call_recv_fd(int sock, void *message, size_t len, int *fd, int flags);
+
 #endif

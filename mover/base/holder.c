@@ -21,6 +21,7 @@
 
 #include "mover/base/apart.h"
 #include "mover/base/budget.h"
+#include "mover/base/call.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -418,55 +419,26 @@ struct message {
 	struct fm_passed *passed;
 };
 
-union control {
-	struct cmsghdr align;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
 int fm_holder_pass(struct fm_holder *h, int fd, struct fm_passed *passed)
 {
-	struct message m = { passed };
-	union control control = { .room = { 0 } };
-	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr hdr = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n;
+	const struct message m = { passed };
 
-	control.align = (struct cmsghdr){ CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS };
-	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
 	passed->fd = -1;
-	do {
-		n = FM_FAULT("holder.pass")
-			    ? (errno = EAGAIN, -1)
-			    : sendmsg(h->pass[0], &hdr, MSG_DONTWAIT | MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -EAGAIN : 0;
+	if (FM_FAULT("holder.pass") ||
+	    fm_call_send_fd(h->pass[0], &m, sizeof(m), fd, MSG_DONTWAIT) < 0)
+		return -EAGAIN;
+	return 0;
 }
 
 /* -EBADF: it came without its descriptor, for which this process has no room. */
 static int take_one(struct fm_holder *h)
 {
 	struct message m;
-	union control control;
-	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr hdr = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	struct cmsghdr *at;
-	ssize_t n;
+	int fd, n = fm_call_recv_fd(h->pass[1], &m, sizeof(m), &fd, MSG_DONTWAIT);
 
-	do {
-		n = recvmsg(h->pass[1], &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(m))
-		return n < 0 ? -errno : -EBADMSG;
-	at = CMSG_FIRSTHDR(&hdr);
-	m.passed->fd = -EBADF;
-	if (at && at->cmsg_type == SCM_RIGHTS && at->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&m.passed->fd, CMSG_DATA(at), sizeof(int));
+	if (n != (int)sizeof(m))
+		return n < 0 ? n : -EBADMSG;
+	m.passed->fd = fd < 0 ? -EBADF : fd;
 	return 0;
 }
 

@@ -493,6 +493,8 @@ static int start_all(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (ret == 0)
 		fm_apart_forget(fmoved->arena.memory, fmoved->arena.len);
 	if (ret == 0)
+		ret = fm_apart_start(err);	/* before any store is opened */
+	if (ret == 0)
 		ret = fm_loop_new(&loop_opts, &fmoved->loop, err);
 	if (ret == 0)
 		ret = fm_worker_new(WORKERS, &fmoved->worker, err);
@@ -639,6 +641,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	fm_here_end(fmoved);
 	fm_net_free(fmoved->net);
 	fm_loop_free(fmoved->loop);
+	fm_apart_stop();
 	fm_arena_unmap(&fmoved->arena);
 	if (fmoved->started != fmoved->cfg)
 		fm_config_free(fmoved->started);

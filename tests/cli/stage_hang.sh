@@ -41,6 +41,11 @@ for i in 1 2 3; do
 	ok timeout "$HANG_S" fmove --socket "$dir/c/n$i/fmoved.sock" datasets
 done
 
+# A user who is the first to hand over files at that node gets a process for them, into which nothing of the disk is copied.
+random 100000 mine
+ok timeout "$HANG_S" fmove --socket "$dir/c/n2/fmoved.sock" put --quiet mine n1:s/mine
+same mine "$(store 1)/mine"
+
 # Whoever waits for it can leave.
 kill -TERM $alone
 left() {

@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "mover/base/apart.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/loop.h"
 #include "mover/base/ring.h"
@@ -40,6 +42,7 @@ static void begin(unsigned lanes)
 	struct fm_holders_opts o = { .lanes = lanes };
 	struct fm_err err;
 
+	CU_ASSERT_EQUAL_FATAL(fm_apart_start(&err), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&opts, &loop, &err), 0);
 	o.loop = loop;
 	CU_ASSERT_EQUAL_FATAL(fm_holders_new(&o, &all, &err), 0);
@@ -52,6 +55,7 @@ static void end(void)
 		;
 	fm_holders_free(all);
 	fm_loop_free(loop);
+	fm_apart_stop();
 }
 
 struct job {
@@ -207,6 +211,103 @@ static void test_pass_many(void)
 	end();
 }
 
+/* ---- what it begins with ---- */
+
+#define MANY 400u	/* more than fit in one message of descriptors */
+
+struct look {
+	int fds[MANY];
+	ino_t inodes[MANY];
+	unsigned right, others;
+	pid_t pid;
+};
+
+static void look_run(void *arg)
+{
+	struct look *l = arg;
+	struct stat st;
+
+	l->pid = getpid();
+	for (unsigned i = 0; i < MANY; i++)
+		l->right += fstat(l->fds[i], &st) == 0 && st.st_ino == l->inodes[i];
+	for (int fd = STDERR_FILENO + 1; fd < 4 * (int)MANY; fd++)
+		l->others += fcntl(fd, F_GETFD) >= 0;
+}
+
+/* Every other one of many, given in no order, has the number there that it has here. */
+static void test_numbers(void)
+{
+	static struct look l;
+	int dropped[MANY];
+	struct fm_apart *apart;
+	struct fm_err err;
+	struct stat st;
+
+	CU_ASSERT_EQUAL_FATAL(fm_apart_start(&err), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		unsigned at = i * 7 % MANY;
+
+		dropped[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		l.fds[at] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		CU_ASSERT_TRUE_FATAL(l.fds[at] >= 0 && fstat(l.fds[at], &st) == 0);
+		l.inodes[at] = st.st_ino;
+	}
+	CU_ASSERT_EQUAL_FATAL(fm_apart_new(look_run, &l, l.fds, MANY, &apart, &err), 0);
+	CU_ASSERT_TRUE(fm_apart_wait(apart, 60 * FM_NS_PER_S));
+	fm_apart_free(apart);
+	CU_ASSERT_EQUAL(l.right, MANY);
+	if (HAS_PROCESSES) {
+		CU_ASSERT_NOT_EQUAL(l.pid, getpid());
+		CU_ASSERT_EQUAL(l.others, MANY);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)close(dropped[i]);
+		(void)close(l.fds[i]);
+	}
+	fm_apart_stop();
+}
+
+static unsigned count_open(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 4 * (int)MANY; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Whatever fails, nothing is left of it, and the next one is made. */
+static void test_it_cannot_be_made(void)
+{
+	static const char *const starts[] = {"apart.socket", "apart.thread", "apart.table"};
+	static const char *const points[] = {"apart.alloc", "apart.pass", "apart.thread",
+					     "apart.clone"};
+	struct fm_err err;
+	unsigned open;
+
+	for (unsigned i = 0; HAS_PROCESSES && i < 3; i++) {
+		open = count_open();
+		fm_fault_arm(starts[i], 1);
+		CU_ASSERT_TRUE(fm_apart_start(&err) < 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(count_open(), open);
+	}
+	begin(1);
+	for (unsigned i = 0; HAS_PROCESSES && i < 4; i++) {
+		struct job j = { 0 };
+
+		open = count_open();
+		fm_fault_arm(points[i], i == 1 ? 3 : 1);
+		CU_ASSERT_PTR_NULL(fm_holder_get(all, 10 + i));
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(count_open(), open);
+		do_job(&j, 10 + i);
+	}
+	end();
+}
+
 /* ---- its lanes read into our memory ---- */
 
 struct reading {
@@ -345,6 +446,8 @@ static const struct fm_test tests[] = {
 	{ "each user has one", test_a_process_for_each_user },
 	{ "a descriptor is handed over, and closed there", test_pass_and_close },
 	{ "many are handed over at once", test_pass_many },
+	{ "what it begins with has its number there", test_numbers },
+	{ "it cannot be made: nothing is left", test_it_cannot_be_made },
 	{ "its lanes read into our memory", test_lane },
 	{ "ours is killed: what it had is free", test_kill },
 	{ "it is killed: so are we", test_it_is_killed },

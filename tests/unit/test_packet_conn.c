@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mover/base/apart.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -64,6 +65,7 @@ static void begin(struct world *w)
 	int fds[2];
 
 	*w = (struct world){ .closed = 0 };
+	CU_ASSERT_EQUAL_FATAL(fm_apart_start(&err), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&loop_opts, &w->loop, &err), 0);
 	o.loop = w->loop;
 	CU_ASSERT_EQUAL_FATAL(fm_holders_new(&o, &w->holders, &err), 0);
@@ -88,6 +90,7 @@ static void end(struct world *w)
 		;
 	fm_holders_free(w->holders);
 	fm_loop_free(w->loop);	/* asserts that it watches nothing and no timer is set */
+	fm_apart_stop();
 }
 
 /* A message with the writing end of a pipe beside it, which is nowhere else then. Returns the
