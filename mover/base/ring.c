@@ -71,6 +71,8 @@ void ring_end(struct fm_ring *ring, struct fm_io *io)
 	ring->running--;
 	if (!ring_io_is_stream(io))
 		ring->running_finite--;
+	if (io->may_stand)
+		ring->standing--;
 	ring_end_with(ring, io, io->res);
 }
 
@@ -102,13 +104,30 @@ static void ring_start(struct fm_ring *ring, struct fm_io *io)
 	ring->running++;
 	if (!ring_io_is_stream(io))
 		ring->running_finite++;
+	if (io->may_stand)
+		ring->standing++;
 	ring->ops->start(ring, io);
+}
+
+/*
+ * The list whose first operation may start now; NULL: none. What may never end has its part, which
+ * it gets first, and leaves the rest to the others.
+ */
+static struct fm_list *ring_next(struct fm_ring *ring)
+{
+	if (ring->running == ring->depth)
+		return NULL;
+	if (ring->standing < ring->standing_max && !fm_list_is_empty(&ring->may_stand))
+		return &ring->may_stand;
+	return fm_list_is_empty(&ring->waiting) ? NULL : &ring->waiting;
 }
 
 bool ring_drive(struct fm_ring *ring)
 {
-	while (ring->running < ring->depth && !fm_list_is_empty(&ring->waiting))
-		ring_start(ring, fm_container_of(fm_list_pop(&ring->waiting), struct fm_io, link));
+	struct fm_list *next;
+
+	while ((next = ring_next(ring)))
+		ring_start(ring, fm_container_of(fm_list_pop(next), struct fm_io, link));
 	if (ring->ops->poll)
 		ring->ops->poll(ring);
 	/* Only what poll() will see the end of, and soon, is worth spinning for. */
@@ -128,7 +147,7 @@ static bool ring_before_sleep(struct fm_poller *poller)
 
 	if (!fm_list_is_empty(&ring->ended))
 		return true;
-	if (!fm_list_is_empty(&ring->waiting) && ring->running < ring->depth)
+	if (ring_next(ring))
 		return true;
 	return ring->ops->is_ready && ring->ops->is_ready(ring);
 }
@@ -170,7 +189,9 @@ int fm_ring_new(struct fm_loop *loop, const struct fm_ring_opts *opts, struct fm
 		return fm_err_set(err, -ENOMEM, "allocate ring");
 	ring->loop = loop;
 	ring->depth = opts->depth;
+	ring->standing_max = (opts->depth + 1) / 2;
 	fm_list_init(&ring->waiting);
+	fm_list_init(&ring->may_stand);
 	fm_list_init(&ring->ended);
 	ret = ring_open(ring, opts, err);
 	if (ret < 0) {
@@ -206,7 +227,7 @@ static void ring_queue(struct fm_ring *ring, struct fm_io *io, bool is_write)
 	io->is_forced = io->may_stand;
 	io->replies = 0;
 	io->state = IO_WAITING;
-	fm_list_append(&ring->waiting, &io->link);
+	fm_list_append(io->may_stand ? &ring->may_stand : &ring->waiting, &io->link);
 	ring->in_flight++;
 }
 

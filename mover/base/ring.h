@@ -6,8 +6,9 @@
  * Short transfers are continued until io->len bytes, end of file or an error, so io->res is the
  * whole length or a short count at end of file. done() is called exactly once, on the loop's
  * thread, never from inside the call that started it. More operations than the ring is deep wait in
- * order. Buffers inside the registered memory use READ_FIXED and WRITE_FIXED. Whoever writes to a
- * pipe or socket ignores SIGPIPE.
+ * order. Of that depth files that may never answer have a half at most. Buffers inside the
+ * registered memory use READ_FIXED and WRITE_FIXED. Whoever writes to a pipe or socket ignores
+ * SIGPIPE.
  */
 #ifndef FM_BASE_RING_H
 #define FM_BASE_RING_H

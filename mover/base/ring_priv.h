@@ -34,12 +34,16 @@ struct fm_ring {
 	const struct ring_backend_ops *ops;
 	void *backend;
 	unsigned depth;
+	/* of these for files that may never answer; the backend may say fewer */
+	unsigned standing_max;
 	struct fm_poller poller;
-	struct fm_list waiting;		/* not with the backend yet, in order */
+	struct fm_list waiting;		/* not with the backend yet, in order ... */
+	struct fm_list may_stand;	/* ... and of files that may never answer */
 	struct fm_list ended;		/* done() is still to be called */
-	unsigned in_flight;		/* in all three places */
+	unsigned in_flight;		/* in all four places */
 	unsigned running;		/* with the backend */
 	unsigned running_finite;	/* ... those that do not wait for a stream */
+	unsigned standing;		/* ... those whose files may never answer */
 	bool is_finishing;
 	char kind[128];
 };

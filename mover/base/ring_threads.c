@@ -351,6 +351,8 @@ int ring_threads_open(struct fm_ring *ring, const struct fm_ring_opts *opts, str
 		fm_err_sys(err, ret, "start a thread for reading and writing");
 		goto close_threads;
 	}
+	if (ring->standing_max > (t->file_threads + 1) / 2)
+		ring->standing_max = (t->file_threads + 1) / 2;
 	ring->ops = &threads_ops;
 	ring->backend = t;
 	return 0;

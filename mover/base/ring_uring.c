@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -36,6 +37,7 @@ struct ring_uring {
 	struct io_uring uring;
 	struct fm_watch watch;
 	bool is_enabled;	/* on the loop's thread, at the first operation */
+	bool has_more_workers;	/* the kernel may have some for what may never end */
 	uint8_t *fixed;		/* the registered memory, in pieces of FIXED_PIECE; NULL: none */
 	size_t fixed_len;
 };
@@ -172,12 +174,29 @@ static void uring_enable(struct ring_uring *u)
 	u->is_enabled = true;
 }
 
+/*
+ * The kernel's threads for files are as many as it makes by itself, and one more for each operation
+ * that may never end: else those would have them all, and writes that cannot begin on this thread
+ * would wait. Before Linux 5.15 there is no limit to be raised.
+ */
+static void uring_more_workers(struct ring_uring *u)
+{
+	unsigned entries = u->uring.sq.ring_entries;
+	unsigned usual = 4 * (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned most[] = {(usual < entries ? usual : entries) + u->ring->standing_max, 0};
+
+	(void)io_uring_register_iowq_max_workers(&u->uring, most);
+	u->has_more_workers = true;
+}
+
 static void uring_start(struct fm_ring *ring, struct fm_io *io)
 {
 	struct ring_uring *u = ring->backend;
 
 	if (!u->is_enabled)
 		uring_enable(u);
+	if (io->may_stand && !u->has_more_workers)
+		uring_more_workers(u);
 	uring_prepare(u, io);
 }
 

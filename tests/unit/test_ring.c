@@ -564,6 +564,34 @@ static void test_streams_hold_up_no_file(void)
 	on_both(16, check_streams_hold_up_no_file);
 }
 
+/* More that may never end than the ring is deep: files go on, and what waits is given up too. */
+static void check_standing_holds_up_no_file(void)
+{
+	struct op standing[20];
+	int file = temp_file(), fds[2];
+
+	make_pipe(fds, 0);
+	for (int i = 0; i < 20; i++) {
+		standing[i] = make_op(fds[0], block(BLOCKS), 1, FM_IO_STREAM);
+		standing[i].io.may_stand = true;
+		fm_ring_read(ring, &standing[i].io);
+	}
+	for (int i = 0; i < 20; i++)
+		CU_ASSERT_EQUAL(do_write(file, block(0), BLOCK, 0), BLOCK);
+	for (int i = 0; i < 20; i++)
+		fm_ring_cancel(ring, &standing[i].io);
+	wait_for_all();
+	for (int i = 0; i < 20; i++)
+		CU_ASSERT_EQUAL(standing[i].io.res, -ECANCELED);
+	close_pipe(fds);
+	close(file);
+}
+
+static void test_standing_holds_up_no_file(void)
+{
+	on_both(16, check_standing_holds_up_no_file);
+}
+
 static void check_pipe_broken(void)
 {
 	int fds[2];
@@ -851,6 +879,7 @@ static const struct fm_test tests[] = {
 	{"an operation that waits for its turn can be cancelled", test_cancel_waiting},
 	{"a cancellation hits its own operation or nothing, whenever it comes", test_cancel_races},
 	{"streams that wait for ever hold up no file", test_streams_hold_up_no_file},
+	{"files that may never answer have half of the depth", test_standing_holds_up_no_file},
 	{"a pipe that nobody reads is an error", test_pipe_broken},
 	{"a socket works like a pipe", test_socket},
 	{"a terminal is read, and given up", test_terminal},
