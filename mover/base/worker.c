@@ -18,6 +18,7 @@
 
 #define WORKER_THREADS_MAX 64
 #define TURNS_MAX 64u
+#define AWAIT_PART 4u	/* of the threads */
 
 struct turn {
 	/* made of its name; two that have the same one share turns */
@@ -74,6 +75,18 @@ static unsigned threads_of(const struct fm_worker *worker, const struct fm_work 
 		n += other->user == work->user && is_of_same_peer(other, work);
 	}
 	return n;
+}
+
+/* Whether what that work may wait for without end has all the threads that it may have. */
+static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_work *work)
+{
+	unsigned n = 0;
+
+	if (!work->may_await)
+		return false;
+	fm_list_each(at, next, &((struct fm_worker *)worker)->running)
+		n += fm_container_of(at, struct fm_work, link)->may_await == work->may_await;
+	return n >= (worker->threads + AWAIT_PART - 1) / AWAIT_PART;
 }
 
 static uint64_t hash_of(const char *peer)
@@ -168,7 +181,8 @@ static struct fm_work *users_turn(struct fm_worker *worker, struct fm_work *firs
 
 		if (least == 0 && turn == 0)
 			break;
-		if (work->user == best->user || !is_of_same_peer(work, first))
+		if (work->user == best->user || !is_of_same_peer(work, first) ||
+		    is_awaited_enough(worker, work))
 			continue;
 		n = threads_of(worker, work);
 		its_turn = last_turn(worker, work);
@@ -188,7 +202,8 @@ static struct fm_work *worker_pick(struct fm_worker *worker)
 	fm_list_each(at, next, &worker->queue) {
 		struct fm_work *work = fm_container_of(at, struct fm_work, link);
 
-		if (worker->is_shared && !fm_share_may(&worker->busy, work->who, 1))
+		if (worker->is_shared && (!fm_share_may(&worker->busy, work->who, 1) ||
+					  is_awaited_enough(worker, work)))
 			continue;
 		if (worker->is_shared)
 			work = users_turn(worker, work);

@@ -9,7 +9,8 @@
  * among those whose work it is: then what one asked for keeps no more of them than share.h says,
  * however long it takes, and what others asked for goes by. Of the threads that a peer has, its
  * users get even parts: the next one is for who has the fewest, and of those for who had none for
- * longest.
+ * longest. Whosoever it is, what may wait for the same thing without end keeps a quarter of the
+ * threads at most.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
@@ -29,6 +30,8 @@ struct fm_work {
 	/* whose it is: root's or our own, if it is left alone; its name stays until done() */
 	struct fm_share_id who;
 	uid_t user;			/* of a peer's: which of its users */
+	/* what it may wait for without end (a store, may_stand.h); NULL: nothing is */
+	const void *may_await;
 	/* The worker's: */
 	struct fm_share_held thread;
 	struct fm_task task;

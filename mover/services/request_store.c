@@ -136,6 +136,7 @@ void fm_request_start_work(struct fm_request *r)
 	r->is_working = true;
 	r->work.who = r->is_ours ? fm_share_user(r->who.uid) : fm_share_name(r->who_peer);
 	r->work.user = r->who.uid;
+	r->work.may_await = fm_store_may_await(r->store_ref->store);
 	r->work.run = work_run;
 	r->work.done = work_done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);

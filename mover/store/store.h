@@ -518,9 +518,16 @@ struct fm_store {
 	bool is_hidden;			/* of a service: no configuration has it, nobody lists it */
 	bool takes_small;		/* what create() makes has write_now(): see small_sink.h */
 	dev_t device;			/* that it is on, as stat(2) has it; 0: none */
+	bool may_stand;			/* its file system may never answer: see may_stand.h */
 	/* the stores of other nodes that have it, too, have the same bytes; "": none */
 	char shared[FM_SHARED_LEN_MAX + 1];
 };
+
+/* For struct fm_work: the store, if its file system may never answer. */
+static inline const void *fm_store_may_await(const struct fm_store *store)
+{
+	return store->may_stand ? store : NULL;
+}
 
 /* ---- the real stores (store_file.c, store_null.c, caller_file.c) ---- */
 

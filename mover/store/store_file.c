@@ -22,6 +22,7 @@
 #include "mover/store/hub.h"
 #include "mover/store/lead.h"
 #include "mover/store/leftovers.h"
+#include "mover/store/may_stand.h"
 #include "mover/store/room.h"
 #include "mover/store/rotation.h"
 #include "mover/store/store_dir.h"
@@ -609,6 +610,7 @@ static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
+	struct statfs fs;
 	int ret;
 
 	if (fd < 0)
@@ -618,6 +620,10 @@ static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *
 	if (ret < 0)
 		return fm_err_sys(err, ret, "directory %s: look at it", path);
 	dir->store.device = st.st_dev;
+	ret = fm_sys_fstatfs(fd, &fs);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "directory %s: look at its file system", path);
+	dir->store.may_stand = fm_fs_may_stand(&fs);
 	ret = fm_sys_open_beneath(fd, ".", O_PATH);
 	if (ret == -ENOSYS || ret == -EPERM)
 		return fm_err_set(err, -ENOSYS,

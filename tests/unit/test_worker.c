@@ -266,6 +266,37 @@ static void test_threads_are_shared(void)
 	sem_destroy(&until);
 }
 
+/*
+ * Goal: calls that hang in one store do not keep all threads that who asked may have: the other
+ * calls of the same peer go on.
+ */
+static void test_what_hangs_has_a_quarter(void)
+{
+	static struct waiting hang[20], same, other;
+	struct fm_worker *worker = set_up(16);
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	fm_worker_share(worker, 2);
+	for (unsigned i = 0; i < 20; i++) {
+		hang[i].work = (struct fm_work){.run = waiting_run,
+						.done = waiting_done,
+						.who = fm_share_name("n1"),
+						.may_await = &until};
+		hang[i].until = &until;
+		fm_worker_submit(worker, &hang[i].work, loop);
+	}
+	submit_as(worker, &same, fm_share_name("n1"), NULL);
+	wait_for(1);
+	submit_as(worker, &other, fm_share_user(0), NULL);
+	wait_for(2);
+	for (unsigned i = 0; i < 20; i++)
+		sem_post(&until);
+	wait_for(22);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
 /* ---- users of a peer ---- */
 
 static unsigned order[16], ordered;
@@ -420,6 +451,7 @@ static const struct fm_test tests[] = {
 	{"users of one peer take turns on one thread", test_users_take_turns_on_one_thread},
 	{"users of one peer take turns", test_a_peers_users_take_turns},
 	{"threads are divided among those who ask", test_threads_are_shared},
+	{"what hangs in one store has a quarter of the threads", test_what_hangs_has_a_quarter},
 	{"work runs on another thread and is done on the loop's", test_where},
 	{"one thread takes work in the order submitted", test_order},
 	{"as many calls block at once as there are threads", test_parallel},
