@@ -22,17 +22,22 @@
  * last ones begin too.
  */
 static bool take_memory(struct fm_beside *b, unsigned most, struct fm_share_id who,
-			uint64_t chunk_bytes)
+			uint64_t place_bytes)
 {
 	b->count = most;
-	while (b->count > 1 && !fm_budget_may_waiting(who, 8 * b->count * chunk_bytes))
+	while (b->count > 1 && !fm_budget_may_waiting(who, 8 * b->count * place_bytes))
 		b->count /= 2;
-	return fm_budget_take_waiting(who, b->count * chunk_bytes, &b->held);
+	return fm_budget_take_waiting(who, b->count * place_bytes, &b->held);
+}
+
+static uint64_t place_bytes(const struct fm_xfer *x)
+{
+	return (uint64_t)x->o.chunk_bytes * (x->o.is_read_back ? 2 : 1);
 }
 
 static void give_memory(struct fm_xfer *x)
 {
-	fm_budget_give_waiting((uint64_t)x->beside.count * x->o.chunk_bytes, &x->beside.held);
+	fm_budget_give_waiting(x->beside.count * place_bytes(x), &x->beside.held);
 	x->beside.count = 0;
 }
 
@@ -51,17 +56,17 @@ int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who, str
 	struct fm_beside *b = &x->beside;
 
 	assert(most > 0 && most <= FM_BESIDE_CHUNKS_MAX);
-	if (!take_memory(b, most, who, x->o.chunk_bytes)) {
+	if (!take_memory(b, most, who, place_bytes(x))) {
 		b->count = 0;
 		(void)fm_err_set(err, -EBUSY,
 				 "no memory left for another transfer of yours that may have to "
 				 "wait for its file (a pipe, a directory, a file of FUSE or of a "
 				 "server): run fewer at a time, or raise memory.total");
-		err->is_full = fm_budget_could_waiting(who, x->o.chunk_bytes);
+		err->is_full = fm_budget_could_waiting(who, place_bytes(x));
 		return -EBUSY;
 	}
 	b->memory = FM_FAULT("beside.memory") ? NULL :
-		    aligned_alloc(FM_BLOCK, (size_t)b->count * x->o.chunk_bytes);
+		    aligned_alloc(FM_BLOCK, b->count * (size_t)place_bytes(x));
 	if (!b->memory) {
 		give_memory(x);
 		return fm_err_sys(err, -ENOMEM, "allocate room for what waits for a file");
@@ -96,19 +101,43 @@ static void io_done(struct fm_io *io)
 	p->ended(p, io->res);
 }
 
-void fm_beside_start(struct fm_beside_place *p, const struct fm_io *io,
-		     void (*ended)(struct fm_beside_place *place, int64_t res))
+static void start(struct fm_beside_place *p, const struct fm_io *io, void *buf, bool is_read,
+		  void (*ended)(struct fm_beside_place *place, int64_t res))
 {
-	struct fm_xfer *x = p->x;
-	struct fm_file *file = x->o.file;
+	struct fm_file *file = p->x->o.file;
 
 	assert(!p->is_in_flight);
 	p->is_in_flight = true;
 	p->ended = ended;
 	p->io = *io;
 	p->io.done = io_done;
-	p->io.buf = fm_beside_at(x, (unsigned)(p - x->beside.place));
-	(x->o.is_source ? file->ops->read : file->ops->write)(file, &p->lane->io, &p->io);
+	p->io.buf = buf;
+	(is_read ? file->ops->read : file->ops->write)(file, &p->lane->io, &p->io);
+}
+
+static unsigned index_of(const struct fm_beside_place *p)
+{
+	return (unsigned)(p - p->x->beside.place);
+}
+
+void fm_beside_start(struct fm_beside_place *p, const struct fm_io *io,
+		     void (*ended)(struct fm_beside_place *place, int64_t res))
+{
+	start(p, io, fm_beside_at(p->x, index_of(p)), p->x->o.is_source, ended);
+}
+
+void *fm_beside_again_at(const struct fm_beside_place *p)
+{
+	const struct fm_beside *b = &p->x->beside;
+
+	assert(p->x->o.is_read_back);
+	return b->memory + (size_t)(b->count + index_of(p)) * p->x->o.chunk_bytes;
+}
+
+void fm_beside_read_back(struct fm_beside_place *p, const struct fm_io *io,
+			 void (*ended)(struct fm_beside_place *place, int64_t res))
+{
+	start(p, io, fm_beside_again_at(p), true, ended);
 }
 
 void fm_beside_cancel(struct fm_beside_place *p)

@@ -41,7 +41,8 @@ struct fm_beside_place {
 
 struct fm_beside {
 	unsigned count;			/* places; 0: the transfer goes through slots */
-	char *memory;			/* page-aligned, a chunk for each place */
+	/* page-aligned, a chunk for each place, then for each another one if a sink is read back */
+	char *memory;
 	struct fm_share_held held;	/* of the budget */
 	struct fm_beside_place place[FM_BESIDE_CHUNKS_MAX];
 };
@@ -59,6 +60,11 @@ void *fm_beside_at(const struct fm_xfer *x, unsigned place);
  * until ended() is called, on that lane, without the lock. */
 void fm_beside_start(struct fm_beside_place *place, const struct fm_io *io,
 		     void (*ended)(struct fm_beside_place *place, int64_t res));
+
+/* The same for a sink: what was written is read again, to fm_beside_again_at(). */
+void fm_beside_read_back(struct fm_beside_place *place, const struct fm_io *io,
+			 void (*ended)(struct fm_beside_place *place, int64_t res));
+void *fm_beside_again_at(const struct fm_beside_place *place);
 
 /* Under the lock: a read or write that was begun, or is about to be, is given up if that can be. */
 void fm_beside_cancel(struct fm_beside_place *place);

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "mover/base/block.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/data/lane.h"
@@ -90,11 +92,12 @@ struct fm_beside_place *fm_drain_filled(struct fm_xfer *x, uint64_t seq, bool is
 	return begin(x, x->layout->is_in_order ? x->next_seq : seq, lane);
 }
 
-static void fail_write(struct fm_xfer *x, const struct fm_drain_place *p, int64_t res)
+static void fail_io(struct fm_xfer *x, const struct fm_drain_place *p, int64_t res)
 {
-	char what[32];
+	char what[48];
 
-	(void)snprintf(what, sizeof(what), "write %u bytes", p->len);	/* fits */
+	(void)snprintf(what, sizeof(what), "%s %u bytes",
+		       p->state == FM_DRAIN_READING ? "read back" : "write", p->len);	/* fits */
 	fm_xfer_fail_io(x, res < 0 ? (int)res : -EIO, what, p->offset);
 }
 
@@ -143,19 +146,65 @@ static void count_written(struct fm_xfer *x, struct fm_drain_place *p)
 	make_room(x);
 }
 
+static struct fm_drain_place *drain_place(struct fm_beside_place *place)
+{
+	return &place->x->drain.place[place - place->x->beside.place];
+}
+
+int64_t fm_drain_look(struct fm_beside_place *place, int64_t res)
+{
+	/* this lane alone changes it now */
+	const struct fm_drain_place *p = drain_place(place);
+
+	if (p->state != FM_DRAIN_READING || res < (int64_t)p->len)
+		return res;
+	if (!FM_FAULT("store.readback") &&
+	    fm_crc32c(0, fm_beside_again_at(place), p->len) == p->crc)
+		return p->len;
+	fm_lane_log_read_back(place->lane, p->len, p->offset);
+	return -EBADMSG;
+}
+
+/* Something else was read back: it is written again, but not for ever. */
+static void count_wrong(struct fm_xfer *x, struct fm_drain_place *p)
+{
+	x->corrupt_chunks++;
+	if (++p->wrong == FM_XFER_CORRUPT_MAX)
+		fm_xfer_fail(x, -EBADMSG,
+			     "the disk gives back other bytes than were written to it: %u bytes at "
+			     "byte %llu, %d times",
+			     p->len, (unsigned long long)p->offset, FM_XFER_CORRUPT_MAX);
+}
+
+/* What is to be done next with a chunk whose write, or reading back, ended so. NULL: nothing. */
+static struct fm_beside_place *go_on(struct fm_beside_place *place, int64_t res)
+{
+	struct fm_drain_place *p = drain_place(place);
+	struct fm_xfer *x = place->x;
+
+	if (res == (int64_t)p->len && p->state == FM_DRAIN_WRITING && x->o.is_read_back) {
+		/* removed: fm_drain_cancel() is over, so nothing may be begun */
+		p->state = x->is_removed ? FM_DRAIN_HERE : FM_DRAIN_READING;
+		return x->is_removed ? NULL : place;
+	}
+	if (res == (int64_t)p->len) {
+		count_written(x, p);
+		return NULL;
+	}
+	if (res == -EBADMSG && p->state == FM_DRAIN_READING)
+		count_wrong(x, p);
+	else
+		fail_io(x, p, res);
+	p->state = FM_DRAIN_HERE;
+	return begin(x, p->seq, place->lane);
+}
+
 struct fm_beside_place *fm_drain_ended(struct fm_beside_place *place, int64_t res)
 {
 	struct fm_xfer *x = place->x;
-	struct fm_drain_place *p = &x->drain.place[place - x->beside.place];
-	struct fm_beside_place *next = NULL;
+	struct fm_beside_place *next = go_on(place, res);
 
-	if (res == (int64_t)p->len) {
-		count_written(x, p);
-	} else {
-		p->state = FM_DRAIN_HERE;
-		fail_write(x, p, res);
-	}
-	if (x->layout->is_in_order)
+	if (!next && x->layout->is_in_order)
 		next = begin(x, x->next_seq, place->lane);
 	tell_control(x);
 	return next;
@@ -165,10 +214,15 @@ void fm_drain_start(struct fm_beside_place *place,
 		    void (*ended)(struct fm_beside_place *place, int64_t res))
 {
 	struct fm_xfer *x = place->x;
-	const struct fm_drain_place *p = &x->drain.place[place - x->beside.place];
+	const struct fm_drain_place *p = drain_place(place);
 	const struct fm_chunk c = chunk_of(p);
 	struct fm_io io = { .len = p->len, .offset = x->layout->at(&c) };
 
+	if (p->state == FM_DRAIN_READING) {
+		io.len = (uint32_t)fm_block_up(p->len);
+		fm_beside_read_back(place, &io, ended);
+		return;
+	}
 	fm_beside_start(place, &io, ended);
 }
 
@@ -213,6 +267,7 @@ int fm_drain_end(struct fm_xfer *x)
 void fm_drain_cancel(struct fm_xfer *x)
 {
 	for (unsigned i = 0; !x->o.is_source && i < x->beside.count; i++)
-		if (x->drain.place[i].state == FM_DRAIN_WRITING)
+		if (x->drain.place[i].state == FM_DRAIN_WRITING ||
+		    x->drain.place[i].state == FM_DRAIN_READING)
 			fm_beside_cancel(&x->beside.place[i]);
 }

@@ -11,7 +11,8 @@
  *
  * Happy path: fm_drain_accept() -> copied to fm_drain_place() -> fm_drain_filled() ->
  * fm_drain_start() -> written; the control thread hears when the source may be told to go on. A
- * stream is written in order, one chunk after the other; anything else as it comes.
+ * stream is written in order, one chunk after the other; anything else as it comes. What is read
+ * back and differs is written again from here.
  * Failure: a transfer that is removed gives its writes up, on the lanes that began them. A
  * connection that ends takes nothing of it along; what its sender did not hear of comes again over
  * another, and is not written again.
@@ -38,8 +39,10 @@ struct fm_drain_place {
 		FM_DRAIN_COMING,
 		FM_DRAIN_HERE,
 		FM_DRAIN_WRITING,
+		FM_DRAIN_READING,	/* back, to be compared */
 		FM_DRAIN_WRITTEN,
 	} state;
+	uint8_t wrong;			/* times that something else was read back */
 	uint64_t seq;
 	uint32_t len;
 	uint32_t crc;
@@ -73,6 +76,9 @@ struct fm_beside_place *fm_drain_filled(struct fm_xfer *x, uint64_t seq, bool is
 /* As fm_beside_start(). */
 void fm_drain_start(struct fm_beside_place *place,
 		    void (*ended)(struct fm_beside_place *place, int64_t res));
+
+/* Its lane, without the lock: what became of it. -EBADMSG: something else was read back. */
+int64_t fm_drain_look(struct fm_beside_place *place, int64_t res);
 
 /* Under the lock: that write ended. Not NULL: to be started now, on the same lane. */
 struct fm_beside_place *fm_drain_ended(struct fm_beside_place *place, int64_t res);

@@ -109,11 +109,7 @@ static void read_back_done(struct fm_io *io)
 		count_written(r);
 	} else {
 		fm_link_corrupt(r->x);
-		fm_log_some(&f->lane->lines, fm_loop_now(f->lane->io.loop), FM_LOG_WARN,
-			    "the disk gave back other bytes than were written to it: %u bytes at "
-			    "byte %llu of a transfer; they are "
-			    "written again",
-			    r->chunk.len, (unsigned long long)r->chunk.offset);
+		fm_lane_log_read_back(f->lane, r->chunk.len, r->chunk.offset);
 		settle(r, FM_ACK_CORRUPT);
 	}
 }

@@ -63,3 +63,11 @@ void fm_lane_wake_at(struct fm_lane *lane, uint64_t at_ns)
 	if (at_ns != FM_NEVER && (!fm_timer_is_set(&lane->tick) || at_ns < lane->tick.at_ns))
 		fm_timer_set(lane->io.loop, &lane->tick, at_ns);
 }
+
+void fm_lane_log_read_back(struct fm_lane *lane, uint32_t len, uint64_t offset)
+{
+	fm_log_some(&lane->lines, fm_loop_now(lane->io.loop), FM_LOG_WARN,
+		    "the disk gave back other bytes than were written to it: %u bytes at byte %llu "
+		    "of a transfer; they are written again",
+		    len, (unsigned long long)offset);
+}

@@ -48,6 +48,9 @@ void fm_lane_fini(struct fm_lane *lane);
 /* There may be something to do: a new source, a transfer that was removed. Any thread. */
 void fm_lane_wake(struct fm_lane *lane);
 
+/* Lane. A chunk that was read back is something else than was written. */
+void fm_lane_log_read_back(struct fm_lane *lane, uint32_t len, uint64_t offset);
+
 /* Lane. Its users are looked at again no later than at_ns. */
 void fm_lane_wake_at(struct fm_lane *lane, uint64_t at_ns);
 

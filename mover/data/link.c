@@ -669,6 +669,8 @@ static void place_ended(struct fm_beside_place *place, int64_t res)
 	struct fm_xfer *x = place->x;
 	struct fm_link *l = x->link;
 
+	if (!x->o.is_source)
+		res = fm_drain_look(place, res);
 	lock(x);
 	if (x->o.is_source)
 		fm_fill_ended(place, res);

@@ -108,6 +108,9 @@ static void standing_write(struct fm_file *file, const struct fm_lane_io *lane, 
 
 static const struct fm_file_ops standing_ops = { .write = standing_write };
 
+/* The same, and what is written to it is read back: those wait in the same places. */
+static const struct fm_file_ops read_back_ops = { .write = standing_write, .read = standing_write };
+
 static const struct fm_file_ops stream_ops = { .write = stream_write, .cancel = stream_cancel };
 
 static void world_new(struct world *w, bool is_source, uint64_t size, const struct fm_file_ops *ops)
@@ -119,6 +122,7 @@ static void world_new(struct world *w, bool is_source, uint64_t size, const stru
 				 .size = size,
 				 .chunk_bytes = CHUNK,
 				 .kinds = 1u << FM_KIND_TCP,
+				 .is_read_back = ops == &read_back_ops,
 				 .progressed = on_notify,
 				 .drained = on_drained};
 
@@ -128,7 +132,7 @@ static void world_new(struct world *w, bool is_source, uint64_t size, const stru
 		content[i] = (uint8_t)(i * 7 + i / 255);
 	w->file.ops = ops;
 	w->file.is_stream = ops == &stream_ops;
-	w->file.may_stand = ops == &standing_ops || ops == &stream_ops;
+	w->file.may_stand = ops == &standing_ops || ops == &stream_ops || ops == &read_back_ops;
 	w->file.tree = ops == &pack_ops ? &tree : NULL;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w->loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w->slabs, NULL), 0);
@@ -148,7 +152,8 @@ static void spin(struct world *w)
 
 static void world_free(struct world *w)
 {
-	fm_link_remove(w->link, w->x);
+	if (!w->x->is_removed)
+		fm_link_remove(w->link, w->x);
 	spin(w);
 	CU_ASSERT_EQUAL(drained, 1);
 	fm_xfer_free(w->x);
@@ -1449,6 +1454,63 @@ static void test_standing_sink(void)
 	world_free(&w);
 }
 
+/* What is read back: these bytes. */
+static void give_back(uint64_t seq, const uint8_t *bytes)
+{
+	struct fm_io *io = standing[seq % FM_BESIDE_CHUNKS_MAX];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(io);
+	memcpy(io->buf, bytes, CHUNK);
+	take_standing(seq);
+}
+
+/*
+ * Goal: what is read back counts when it is what was written, and is written again from here when
+ * it is not, but not for ever.
+ */
+static void test_read_back_beside(void)
+{
+	struct fm_lane lane = { .chunk_bytes = CHUNK };
+	static const uint8_t wrong[CHUNK];
+	struct world w;
+
+	world_new(&w, false, 100 * CHUNK, &read_back_ops);
+	lane.io.loop = w.loop;
+	(void)fm_drain_open(w.x);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
+	take_standing(0);
+	CU_ASSERT_FALSE(fm_drain_is_empty(w.x));
+	give_back(0, wrong);
+	CU_ASSERT_EQUAL(memcmp(standing[0]->buf, content, CHUNK), 0);	/* written again */
+	take_standing(0);
+	give_back(0, content);
+	CU_ASSERT_TRUE(fm_drain_is_empty(w.x) && w.x->corrupt_chunks == 1 && !w.x->err.code);
+	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), 0);
+	for (unsigned i = 0; i < FM_XFER_CORRUPT_MAX; i++) {
+		take_standing(1);
+		give_back(1, wrong);
+	}
+	CU_ASSERT_EQUAL(w.x->err.code, -EBADMSG);
+	CU_ASSERT_PTR_NULL(standing[1]);
+	world_free(&w);
+}
+
+/* Goal: of a transfer that was removed nothing is begun that nobody would give up. */
+static void test_removed_before_it_is_read_back(void)
+{
+	struct fm_lane lane = { .chunk_bytes = CHUNK };
+	struct world w;
+
+	world_new(&w, false, 100 * CHUNK, &read_back_ops);
+	lane.io.loop = w.loop;
+	(void)fm_drain_open(w.x);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
+	fm_link_remove(w.link, w.x);
+	take_standing(0);
+	CU_ASSERT_PTR_NULL(standing[0]);
+	world_free(&w);
+}
+
 /*
  * Goal: a chunk that comes over one connection while its first copy is taken from another one is
  * asked for again, as that copy may be damaged, and nothing is held against the peer.
@@ -1585,6 +1647,8 @@ static const struct fm_test tests[] = {
 	{"a stream ends with nothing, or cannot be read", test_stream_ends},
 	{"what a stream does not take at once waits in its place, and no more comes", test_drain},
 	{"what comes for a stream and cannot be the whole of it fails", test_hostile_stream},
+	{"what is read back beside the slots is right, or written again", test_read_back_beside},
+	{"what was removed is not read back any more", test_removed_before_it_is_read_back},
 	{"a stream that breaks, or is given up, leaves no write under way", test_drain_ends},
 	{"what comes for a file that stands still waits in its place, and no more comes",
 	 test_standing_sink},

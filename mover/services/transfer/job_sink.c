@@ -141,7 +141,7 @@ static void send_ready(struct fm_job *j)
 	uint8_t have[FM_WIRE_RANGES_MAX * FM_WIRE_RANGE_LEN];
 	struct fm_wire_msg m = { .type = FM_WIRE_READY };
 	const struct fm_ranges *ranges = &j->have.ranges;
-	bool is_blind = j->is_readback && (!j->file->ops->read || fm_job_is_beside(j));
+	bool is_blind = j->is_readback && !j->file->ops->read;
 	char note[FM_WIRE_TEXT_MAX] = "";
 
 	assert(ranges->count <= FM_WIRE_RANGES_MAX);	/* fm_xfer_set_have() saw to that */
