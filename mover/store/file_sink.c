@@ -613,6 +613,7 @@ static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_er
 
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
+	s->file.may_stand = s->io.may_stand;
 	s->resume = (struct fm_resume){ .fd = s->io.fd,
 					.lock = s->partial.journal,
 					.has_content = s->file.has_partial,

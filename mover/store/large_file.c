@@ -135,7 +135,7 @@ static int large_prepare(struct large *l, bool is_empty, struct fm_err *err)
 	l->io.fd = fd;
 	l->file.is_direct = l->io.is_direct;
 	l->file.is_instant = l->io.is_memory;
-	l->file.may_stand = l->tree->is_callers && l->io.may_stand;
+	l->file.may_stand = l->io.may_stand;
 	if (ret == 0 && is_empty && !l->how.has_holes)
 		ret = fm_space_reserve(fd, l->how.size, err);
 	if (ret == 0 && !l->how.has_holes)

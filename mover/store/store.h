@@ -209,9 +209,8 @@ struct fm_file {
 	bool is_instant;		/* in memory: reads and writes are made within the call */
 	bool is_ours;			/* memory of ours only: close() on any thread, at once */
 	/*
-	 * It may never answer: a stream, a caller's file or a stored one that is read, on such a
-	 * file system (may_stand.h), a caller's directory. It goes through memory of its own
-	 * (beside.h).
+	 * It may never answer: a stream, a file on such a file system (may_stand.h), a tree there,
+	 * a caller's directory. It goes through memory of its own (beside.h).
 	 */
 	bool may_stand;
 	bool has_fixed_size;		/* sink: size was known when created */

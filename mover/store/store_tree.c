@@ -38,9 +38,9 @@ static void source_closed(void *ctx)
  * Makes a file of the tree's end. It keeps the store until closed(ctx), which is called after an
  * error too.
  */
-static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(void *ctx),
-		void (*failed)(void *ctx, struct fm_err *err), void *ctx, struct fm_file **out,
-		struct fm_err *err)
+static int wrap(const struct fm_store_dir *dir, const struct fm_who *who, struct fm_tree *tree,
+		void (*closed)(void *ctx), void (*failed)(void *ctx, struct fm_err *err), void *ctx,
+		struct fm_file **out, struct fm_err *err)
 {
 	const struct fm_tree_file_opts opts = {.tree = tree,
 					       .threads = fm_tree_file_threads(),
@@ -53,6 +53,8 @@ static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(v
 
 	if (ret < 0)
 		closed(ctx);
+	else
+		(*out)->may_stand = dir->store.may_stand;
 	return ret;
 }
 
@@ -133,7 +135,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		fm_store_dir_put(dir);
 		return ret;
 	}
-	return wrap(who, tree, source_closed, NULL, dir, out, err);
+	return wrap(dir, who, tree, source_closed, NULL, dir, out, err);
 }
 
 /* ---------------------------------------------------------------------------------------- sinks */
@@ -300,7 +302,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		sink_closed(in);
 		return ret;
 	}
-	ret = wrap(who, tree, sink_closed, sink_failed, in, out, err);
+	ret = wrap(dir, who, tree, sink_closed, sink_failed, in, out, err);
 	if (ret == 0)
 		in->member = member;
 	return ret;
