@@ -29,7 +29,9 @@ static int no_group(const char *path, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 
-	return fm_err_set(err, -ENOENT, "\"%s\": no group was begun for it, or it is over",
+	return fm_err_set(err, -ENOENT,
+			  "\"%s\": no group was begun for it, or it is over, or its record is "
+			  "damaged",
 			  fm_path_show(path, &shown));
 }
 

@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 #include "mover/base/plain.h"
@@ -17,7 +19,9 @@
 #include "mover/store/sys.h"
 #include "mover/tree/tsys.h"
 
-#define VERSION 1
+#define VERSION 2
+#define VERSION_UNCHECKED 1	/* without the checksum */
+#define TAIL_LEN (sizeof("\n01234567\n") - 1)
 #define HEX "0123456789abcdef"
 
 void fm_group_digest(const uint8_t id[static FM_GROUP_ID_LEN],
@@ -35,6 +39,25 @@ void fm_group_digest(const uint8_t id[static FM_GROUP_ID_LEN],
 }
 
 /* ---- the text ---- */
+
+/*
+ * Behind the JSON, on a line of its own, is its CRC32C: a damaged inode would say that an open
+ * group was committed.
+ */
+static void make_tail(const char *json, size_t len, char out[static TAIL_LEN + 1])
+{
+	(void)snprintf(out, TAIL_LEN + 1, "\n%08" PRIx32 "\n", fm_crc32c(0, json, len));
+}
+
+static bool has_tail(const char *text, size_t len)
+{
+	char tail[TAIL_LEN + 1];
+
+	if (len < TAIL_LEN)
+		return false;
+	make_tail(text, len - TAIL_LEN, tail);
+	return memcmp(text + len - TAIL_LEN, tail, TAIL_LEN) == 0;
+}
 
 static int take_text(const struct fm_json *json, const char *key, size_t max, char *out,
 		     size_t *len)
@@ -68,11 +91,12 @@ static int take_names(const struct fm_json *json, struct fm_group_record *r)
 	return take_text(json, "expect", FM_GROUP_EXPECT_MAX, r->expect, &r->expect_len);
 }
 
-static int take_numbers(const struct fm_json *json, struct fm_group_record *r)
+static int take_numbers(const struct fm_json *json, uint64_t version_expected,
+			struct fm_group_record *r)
 {
 	uint64_t version, uid, members;
 
-	if (fm_json_u64(fm_json_get(json, "version"), &version) < 0 || version != VERSION)
+	if (fm_json_u64(fm_json_get(json, "version"), &version) < 0 || version != version_expected)
 		return -EINVAL;
 	if (fm_json_u64(fm_json_get(json, "uid"), &uid) < 0 || uid > UINT32_MAX ||
 	    fm_json_u64(fm_json_get(json, "members"), &members) < 0 || members > UINT32_MAX)
@@ -92,23 +116,27 @@ static int take_numbers(const struct fm_json *json, struct fm_group_record *r)
 int fm_group_record_parse(const char *text, size_t len, struct fm_group_record *out,
 			  struct fm_err *err)
 {
+	bool is_checked = has_tail(text, len);
 	struct fm_json *json;
-	int ret = fm_json_parse(text, len, &json, err);
+	int ret = fm_json_parse(text, is_checked ? len - TAIL_LEN : len, &json, err);
 
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret < 0)
-		return fm_err_set(err, -EBADMSG, "the record of the group is no JSON");
+		return fm_err_set(err, -EBADMSG,
+				  "the record of the group is damaged, or no JSON");
 	ret = take_names(json, out);
 	if (ret == 0)
-		ret = take_numbers(json, out);
+		ret = take_numbers(json, is_checked ? VERSION : VERSION_UNCHECKED, out);
 	fm_json_free(json);
 	return ret < 0 ? fm_err_set(err, -EBADMSG, "the record of the group is not understood") : 0;
 }
 
 int fm_group_record_print(const struct fm_group_record *r, char *buf, size_t cap)
 {
+	char tail[TAIL_LEN + 1];
 	struct fm_json_writer w;
+	int len;
 
 	fm_jw_begin(&w, buf, cap);
 	fm_jw_object(&w, NULL);
@@ -125,7 +153,12 @@ int fm_group_record_print(const struct fm_group_record *r, char *buf, size_t cap
 	fm_jw_u64(&w, "members", r->members);
 	fm_jw_name(&w, "expect", r->expect, r->expect_len);
 	fm_jw_object_end(&w);
-	return fm_jw_end(&w);
+	len = fm_jw_end(&w);
+	if (len < 0 || (size_t)len + TAIL_LEN >= cap)
+		return -EMSGSIZE;
+	make_tail(buf, (size_t)len, tail);
+	memcpy(buf + len, tail, sizeof(tail));
+	return len + (int)TAIL_LEN;
 }
 
 /* ---- the file ---- */

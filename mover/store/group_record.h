@@ -4,7 +4,8 @@
  * once, when the group is begun.
  *
  * Only this service's user can have written it, but it may be torn, or somebody may have given the
- * directory another name: every value is checked. Any thread; the file's calls may block.
+ * directory another name: every value is checked. A checksum behind it finds what a disk damaged;
+ * records that an older service wrote have none. Any thread; the file's calls may block.
  */
 #ifndef FM_STORE_GROUP_RECORD_H
 #define FM_STORE_GROUP_RECORD_H

@@ -16,25 +16,31 @@
 #include "tests/fm_test.h"
 
 #define DIGEST "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-#define GOOD                                                                                       \
+/* as it was written before records had a checksum */
+#define OLD                                                                                        \
 	"{\"version\":1,\"digest\":\"" DIGEST "\",\"name\":\"step-1\",\"peer\":\"n1\","          \
 	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
 	"\"replace\":true,"                                                                       \
 	"\"members\":3,\"expect\":\"a\\nb/c\"}"
+#define CRC "514a671e\n"
+#define GOOD                                                                                       \
+	"{\"version\":2,\"digest\":\"" DIGEST "\",\"name\":\"step-1\",\"peer\":\"n1\","          \
+	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
+	"\"replace\":true,"                                                                       \
+	"\"members\":3,\"expect\":\"a\\nb/c\"}\n" CRC
 
 static struct fm_group_record record;
+static struct fm_err err;
 
 static int parse(const char *text)
 {
-	struct fm_err err;
-
 	return fm_group_record_parse(text, strlen(text), &record, &err);
 }
 
-/* GOOD with `from` replaced. */
+/* OLD, whose values are checked without a checksum, with `from` replaced. */
 static int parse_with(const char *from, const char *to)
 {
-	static const char good[] = GOOD;
+	static const char good[] = OLD;
 	const char *at = strstr(good, from);
 	char text[1024];
 
@@ -58,6 +64,9 @@ static void test_good(void)
 {
 	CU_ASSERT_EQUAL_FATAL(parse(GOOD), 0);
 	check_good(&record);
+	memset(&record, 0, sizeof(record));
+	CU_ASSERT_EQUAL_FATAL(parse(OLD), 0);
+	check_good(&record);
 	CU_ASSERT_EQUAL(parse_with("\"peer\":\"n1\"", "\"peer\":\"\""), 0);
 	CU_ASSERT_EQUAL(parse_with("\"expect\":\"a\\nb/c\"", "\"expect\":\"\""), 0);
 }
@@ -67,7 +76,8 @@ static void test_bad(void)
 	static const struct {
 		const char *from, *to;
 	} bad[] = {
-		{ "\"version\":1", "\"version\":2" },
+		{ "\"version\":1", "\"version\":2" },	/* that has a checksum */
+		{ "\"version\":1", "\"version\":3" },
 		{ "\"version\":1,", "" },
 		{ DIGEST, "ba78" },
 		{ "ba7816", "BA7816" },
@@ -98,6 +108,23 @@ static void test_bad(void)
 	CU_ASSERT_EQUAL(parse("[]"), -EBADMSG);
 }
 
+/* A damaged inode would say that an open group was committed, a damaged time that it is over. */
+static void test_damaged(void)
+{
+	char text[] = GOOD;
+	unsigned taken = 0;
+
+	for (size_t bit = 0; bit < 8 * strlen(GOOD); bit++) {
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+		taken += fm_group_record_parse(text, strlen(GOOD), &record, &err) != -EBADMSG;
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+	}
+	CU_ASSERT_EQUAL(taken, 0);
+	for (size_t len = 0; len < strlen(GOOD); len++)
+		CU_ASSERT_EQUAL(fm_group_record_parse(text, len, &record, &err), -EBADMSG);
+	CU_ASSERT_EQUAL(parse(text), 0);
+}
+
 /* Its bytes are on the disks of whoever has a group open: another text is another version. */
 static void test_golden(void)
 {
@@ -113,7 +140,6 @@ static void test_golden(void)
 static void test_file(void)
 {
 	char path[] = "/tmp/fm-group-record.XXXXXX";
-	struct fm_err err;
 	int dir;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
@@ -154,6 +180,7 @@ int main(void)
 		{ "a record is taken as it is", test_good },
 		{ "it is written with the same bytes", test_golden },
 		{ "one that cannot be is refused", test_bad },
+		{ "one with a bit or an end that was not written is refused", test_damaged },
 		{ "the file: none, one, the largest", test_file },
 		{ "the digest of an ID", test_digest },
 	};

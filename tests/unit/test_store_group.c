@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/group_record.h"
 #include "mover/store/group_use.h"
 #include "mover/store/store_dir.h"
 #include "tests/unit/store_scene.h"
@@ -117,6 +118,47 @@ static void test_record_is_something_else(void)
 	CU_ASSERT_EQUAL(group(FM_GROUP_BEGIN), 0);
 	make_member();
 	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	forget();
+	end();
+}
+
+/* Hits a bit of a number in the record of the one group that there is; again to mend it. */
+static void hit_record(const char *behind)
+{
+	static char text[FM_GROUP_RECORD_MAX + 1];
+	glob_t found;
+	char *digit;
+	FILE *f;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group/.fmove.record"), 0, NULL, &found), 0);
+	f = fopen(found.gl_pathv[0], "r+");
+	globfree(&found);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	digit = strstr(text, behind);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(digit);
+	digit += strlen(behind);
+	digit += strspn(digit, "0123456789") - 1;
+	*digit = (char)(*digit ^ 1);
+	CU_ASSERT_EQUAL(fseek(f, 0, SEEK_SET), 0);
+	CU_ASSERT_EQUAL(fwrite(text, 1, strlen(text), f), strlen(text));
+	CU_ASSERT_EQUAL(fclose(f), 0);
+}
+
+/* A disk that hits the inode of the members makes an open group no committed one, and back. */
+static void test_record_is_damaged(void)
+{
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	hit_record(",\"ino\":");
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "its record is damaged"));
+	hit_record(",\"ino\":");
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	hit_record(",\"ino\":");
+	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), -ENOENT);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
 	forget();
 	end();
 }
@@ -486,6 +528,7 @@ static const struct fm_test tests[] = {
 	{ "who is missing is told by name", test_missing },
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
+	{ "a record with a damaged bit is none", test_record_is_damaged },
 	{ "those that are expected, by their names", test_expected_names },
 	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
