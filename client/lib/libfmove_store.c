@@ -87,6 +87,7 @@ struct page {
 	bool (*each)(void *ctx, const struct fmove_entry *entry);
 	void *ctx;
 	struct fmove_entry last;
+	size_t told;			/* entries of all pages */
 	bool is_more;
 };
 
@@ -104,6 +105,7 @@ static void page_show(struct page *p, const struct fm_json *done)
 			return;
 		}
 	}
+	p->told += count;
 }
 
 static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_partial,
@@ -129,8 +131,11 @@ static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_pa
 			return ret;
 		page_show(&page, done);
 		fm_json_free(done);
-	} while (page.is_more);
-	return 0;
+	} while (page.is_more && page.told < FMOVE_ENTRIES_MAX);
+	return page.is_more ? fm_lib_fail(err, -EPROTO,
+					  "the node tells of %d names, and of more than those",
+					  FMOVE_ENTRIES_MAX)
+			    : 0;
 }
 
 int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,

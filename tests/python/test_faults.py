@@ -63,6 +63,19 @@ class Daemon(Case):
         self.assertEqual(why.exception.code, "EPROTO")
         self.assertEqual(told, connection.STORES_MAX)
 
+    def test_entries_without_end(self):
+        page = [{"name": "f", "type": "file", "size": 0, "mode": "0644", "mtime_ns": 0}] * 4
+        answer = {"entries": page, "more": True}
+        with mock.patch.object(connection, "ENTRIES_MAX", 1000):
+            with mock.patch.object(self.fm, "answer", lambda op, f, timeout: answer):
+                told = 0
+                with self.assertRaises(fmove.FmoveError) as why:
+                    for _ in self.fm.ls("n2:s/d"):
+                        told += 1
+                        self.assertLessEqual(told, 1000)
+                self.assertEqual(why.exception.code, "EPROTO")
+                self.assertEqual(told, 1000)
+
     def test_far_one_killed(self):
         with self.assertRaises(fmove.FmoveError) as why:
             with self.fm.open(self.name("f"), "wb", options=SLOW) as file:

@@ -28,7 +28,7 @@ static void count_up(char *text)
 	static unsigned count;
 	char digits[9];
 
-	for (char *at = strstr(text, "@@@@@@@@"); at; at = strstr(at, "@@@@@@@@")) {
+	for (char *at = text; (at = strstr(at, "@@@@@@@@"));) {
 		(void)snprintf(digits, sizeof(digits), "%08u", count++);
 		memcpy(at, digits, 8);
 	}
@@ -37,7 +37,8 @@ static void count_up(char *text)
 /* The id that the request has goes in front. False: it was closed. */
 static bool answer_one(int fd, const char *const *answers)
 {
-	char request[4096], text[4096];
+	static char text[200 << 10];
+	char request[4096];
 	unsigned long long id = 0;
 	const char *at;
 	ssize_t n = recv(fd, request, sizeof(request) - 1, 0);
@@ -139,33 +140,31 @@ static void test_findings(void)
 	verify_finds(NULL);
 }
 
+/* A page of so many entries that are the same, behind which there are more. */
+static const char *make_page(const char *list, const char *entry, unsigned count)
+{
+	static char page[200 << 10];
+	size_t len = (size_t)snprintf(page, sizeof(page),
+				      "\"event\":\"done\",\"more\":true,\"%s\":[", list);
+
+	for (unsigned i = 0; i < count; i++)
+		len += (size_t)snprintf(page + len, sizeof(page) - len, "%s%s", i > 0 ? "," : "",
+					entry);
+	(void)snprintf(page + len, sizeof(page) - len, "]");
+	return page;
+}
+
 static void on_aside(void *ctx, const struct fmove_aside *aside)
 {
 	(void)aside;
 	++*(unsigned *)ctx;
 }
 
-#define PAGE_ENTRIES 64
-
-/* A page that says there are more: with so many entries the end of an endless list is not far. */
-static const char *page_of(const char *list, const char *entry)
-{
-	static char page[4000];
-	int len = snprintf(page, sizeof(page), "\"event\":\"done\",\"%s\":[", list);
-
-	for (unsigned i = 0; i < PAGE_ENTRIES; i++)
-		len += snprintf(page + len, sizeof(page) - (size_t)len, "%s%s", i ? "," : "",
-				entry);
-	len += snprintf(page + len, sizeof(page) - (size_t)len, "],\"more\":true");
-	CU_ASSERT_TRUE_FATAL(len < (int)sizeof(page));
-	return page;
-}
-
 /* Goal: a node that always tells of one more is found out. */
 static void test_pages_without_end(void)
 {
 	const char *const answers[] = {
-		page_of("aside", "{\"path\":\"a\",\"bytes\":1,\"since_ns\":1}"), NULL};
+		make_page("aside", "{\"path\":\"a\",\"bytes\":1,\"since_ns\":1}", 256), NULL};
 	const struct fmove_name name = { "n", "s", "" };
 	struct fmove_error err;
 
@@ -197,7 +196,7 @@ static bool on_group(void *ctx, const struct fmove_group *group)
 static void test_names_without_end(void)
 {
 	static const char *const stores[] = {"\"event\":\"done\",\"store\":\"s@@@@@@@@\"", NULL};
-	const char *const groups[] = {page_of("groups", "{\"path\":\"@@@@@@@@\"}"), NULL};
+	const char *const groups[] = {make_page("groups", "{\"path\":\"@@@@@@@@\"}", 256), NULL};
 	const struct fmove_name node = {"n", "", ""}, store = {"n", "s", ""};
 	unsigned count = 0;
 	struct fmove_error err;
@@ -212,6 +211,29 @@ static void test_names_without_end(void)
 	c = daemon_begin(groups);
 	CU_ASSERT_EQUAL(fmove_groups(c, &store, on_group, &count, &err), -EPROTO);
 	CU_ASSERT_EQUAL(count, FMOVE_GROUPS_MAX);
+	daemon_end(c);
+	answers_all = false;
+}
+
+static bool on_entry(void *ctx, const struct fmove_entry *entry)
+{
+	(void)entry;
+	return ++*(unsigned *)ctx > 0;
+}
+
+/* Goal: so is one whose directory has a further name whenever it is asked; some come at a time. */
+static void test_entries_without_end(void)
+{
+	const char *const entries[] = {make_page("entries", "{}", 16384), NULL};
+	const struct fmove_name dir = {"n", "s", "d"};
+	struct fmove_error err;
+	unsigned count = 0;
+	struct fmove *c;
+
+	answers_all = true;
+	c = daemon_begin(entries);
+	CU_ASSERT_EQUAL(fmove_list(c, &dir, "", on_entry, &count, &err), -EPROTO);
+	CU_ASSERT_EQUAL(count, FMOVE_ENTRIES_MAX);
 	daemon_end(c);
 	answers_all = false;
 }
@@ -249,6 +271,7 @@ static void test_states_of_jobs(void)
 static const struct fm_test tests[] = {
 	{ "a node that always tells of one more is found out", test_pages_without_end },
 	{ "and one that always has a further store or group", test_names_without_end },
+	{ "and one whose directory always has a further name", test_entries_without_end },
 	{ "a finding of a kind that is not known is none that is, and counts", test_findings },
 	{ "a job in a state that is not known is in none that is", test_states_of_jobs },
 };

@@ -40,8 +40,10 @@ int fmove_look(struct fmove *c, const struct fmove_name *name, struct fmove_entr
 /*
  * Call each() for every entry behind the name `after` ("": all), in the order of the names' bytes,
  * until it returns false. The directory is read in pages; between two of them, so in each(), other
- * requests may be made over c.
+ * requests may be made over c. A node that tells of more than FMOVE_ENTRIES_MAX: -EPROTO, behind
+ * those; a call with the last name as `after` goes on.
  */
+#define FMOVE_ENTRIES_MAX (4 << 20)	/* a node reads a directory again for each page: hours */
 int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,
 	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
 	       struct fmove_error *err);

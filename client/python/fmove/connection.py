@@ -42,6 +42,7 @@ Source = Union[int, str, "os.PathLike[str]", Content, io.IOBase]
 OnProgress = Callable[[Progress], object]
 
 STORES_MAX = 1024  # many times what a node has
+ENTRIES_MAX = 4 << 20  # a node reads a directory again for each page of it: hours
 MEMORY_PUT_MAX = 64 << 20  # bytes in memory of which a put makes a copy; more go through a pipe
 PROGRESS_MS = 200
 REMOVE_S = 3600.0  # millions of files may be in a directory
@@ -410,13 +411,16 @@ class Connection:
         """The entries of a directory, in the order of their bytes."""
         fields = parse(name).fields()
         after: Any = ""
-        while True:
+        told = 0
+        while told < ENTRIES_MAX:
             done = self.answer("list", {**fields, "after": after}, timeout=timeout)
             entries = done.get("entries", [])
             yield from map(entry_of, entries)
             if not done.get("more") or not entries:
                 return
             after = entries[-1]["name"]
+            told += len(entries)
+        raise error(errno.EPROTO, f"{name} has {told} names, it says, and more than those")
 
     def rm(self, name: Named, *, recursive: bool = False, timeout: Optional[float] = None) -> None:
         fields = parse(name).fields()
