@@ -19,6 +19,8 @@
 #include "mover/store/store.h"
 #include "mover/store/usage.h"
 
+struct fm_group_paths;
+
 struct fm_store_dir {
 	struct fm_store store;
 	int root;
@@ -40,6 +42,7 @@ struct fm_store_dir {
 	struct fm_promises promises;
 	struct fm_aside_index aside;
 	struct fm_group_count groups;	/* that are open */
+	_Atomic(struct fm_group_paths *) groups_found;	/* by who lists them; or NULL */
 	pthread_mutex_t rotating;	/* held by who changes a record of a rotation */
 	atomic_uint rotations;		/* that go on */
 };

@@ -55,6 +55,7 @@ void fm_store_dir_put(struct fm_store_dir *dir)
 		return;
 	fm_aside_free(&dir->aside);
 	fm_group_count_free(&dir->groups);
+	fm_group_list_end(dir);
 	pthread_mutex_destroy(&dir->rotating);
 	fm_promises_free(&dir->promises);
 	fm_access_free(dir->write);

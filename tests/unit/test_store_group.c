@@ -396,6 +396,70 @@ static int begin_at(const char *path)
 	return group_at(path, FM_GROUP_BEGIN, &root_user);
 }
 
+static unsigned names_read;
+
+static void count_reads(void *ctx, const char *point)
+{
+	(void)ctx;
+	names_read += strcmp(point, "store.readdir") == 0;
+}
+
+/* Asks for all pages behind `after`. How many groups they tell of, in order, each once. */
+static unsigned list_groups(const char *after)
+{
+	static struct fm_group_page page;
+	char last[FM_PATH_LEN_MAX + 1];
+	unsigned count = 0;
+
+	snprintf(last, sizeof(last), "%s", after);
+	do {
+		CU_ASSERT_EQUAL_FATAL(s->ops->groups(s, last, &root_user, &page, &err), 0);
+		for (size_t i = 0; i < page.count; i++, count++) {
+			CU_ASSERT_TRUE(strcmp(page.group[i].path, last) > 0);
+			snprintf(last, sizeof(last), "%s", page.group[i].path);
+		}
+	} while (page.is_more);
+	return count;
+}
+
+/*
+ * Goal:   a list of all groups looks through the store once, not once for each page; and a page of
+ *         it tells of none that has ended.
+ * Method: count the names that the walks read.
+ */
+static void test_list_walks_once(void)
+{
+	static struct fm_group_page page;
+	char path[64], last[FM_PATH_LEN_MAX + 1];
+	unsigned first;
+
+	begin(ON_DISK, false);
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(path, sizeof(path), "d%u", i);
+		CU_ASSERT_EQUAL(mkdir(at(path), 0755), 0);
+		snprintf(path, sizeof(path), "d%u/g", i);
+		CU_ASSERT_EQUAL_FATAL(begin_at(path), 0);
+	}
+	names_read = 0;
+	fm_fault_watch(count_reads, NULL);
+	CU_ASSERT_EQUAL(s->ops->groups(s, "", &root_user, &page, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(page.count, FM_GROUP_PAGE_MAX);
+	first = names_read;
+	CU_ASSERT_TRUE(first > 40);
+	snprintf(last, sizeof(last), "%s", page.group[page.count - 1].path);
+	CU_ASSERT_EQUAL(list_groups(last), 40 - FM_GROUP_PAGE_MAX);
+	/* the members of each group are looked for once, too, and there are none */
+	CU_ASSERT_EQUAL(names_read - first, 40 - FM_GROUP_PAGE_MAX);
+	first = names_read;
+	CU_ASSERT_EQUAL(list_groups("d9/f"), 1);
+	CU_ASSERT_TRUE(names_read > first + 40);	/* what was kept was used up */
+	CU_ASSERT_EQUAL(s->ops->groups(s, "", &root_user, &page, &err), 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(group_at("d9/g", FM_GROUP_DISCARD, &root_user), 0);
+	CU_ASSERT_EQUAL(list_groups(page.group[page.count - 1].path), 39 - FM_GROUP_PAGE_MAX);
+	end();
+}
+
 static void sweep(void)
 {
 	const atomic_bool is_over = false;
@@ -529,6 +593,7 @@ static const struct fm_test tests[] = {
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a record with a damaged bit is none", test_record_is_damaged },
+	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "those that are expected, by their names", test_expected_names },
 	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
