@@ -15,6 +15,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/store/lead.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -457,6 +458,7 @@ static int publish(struct fm_store_dir *sd, const char *path, const struct fm_pa
 		fm_log_warn("store %s: cannot put aside what the group \"%s\" replaced: %s; the "
 			    "next sweep tries again",
 			    sd->store.name, g->record.name, fm_err_name(ret));
+	fm_lead_note_order(sd, parent, g);
 	return 0;
 }
 

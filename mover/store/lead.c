@@ -5,14 +5,25 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/log.h"
 #include "mover/store/group_dir.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
+#include "mover/tree/tsys.h"
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return fm_time_ns(&now);
+}
 
 /* When the group was published that the name is of; 0: it is not known. */
 static int64_t published_ns(int parent, const char *name, const struct stat *there,
@@ -51,7 +62,7 @@ static bool leads_to_later(const struct fm_path_parent *parent, const char *publ
 		return false;
 	mine_ns = published_ns(parent->fd, published, &mine, g);
 	there_ns = published_ns(parent->fd, old, &there, g);
-	if (there_ns == 0)
+	if (there_ns == 0 && fm_time_ns(&link.st_mtim) <= now_ns())
 		there_ns = fm_time_ns(&link.st_mtim);
 	return mine_ns > 0 && there_ns > mine_ns;
 }
@@ -93,4 +104,42 @@ int fm_lead(struct fm_store_dir *sd, const char *link, const char *published,
 	free(g);
 	close(parent.fd);
 	return ret;
+}
+
+/* ---- the order ---- */
+
+struct newest {
+	const char *but;
+	int64_t ns;
+};
+
+static int meet(void *ctx, int dir, const char *name)
+{
+	struct newest *n = ctx;
+	struct stat st;
+
+	if (fm_group_is_name(name) && strcmp(name, n->but) != 0 &&
+	    fm_sys_fstatat(dir, name, &st) == 0 && fm_time_ns(&st.st_mtim) > n->ns)
+		n->ns = fm_time_ns(&st.st_mtim);
+	return 0;
+}
+
+void fm_lead_note_order(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			const struct fm_group_dir *g)
+{
+	struct newest n = {.but = g->name, .ns = INT64_MIN};
+	struct stat st;
+	int ret;
+
+	pthread_mutex_lock(&sd->rotating);	/* another one may be published beside it */
+	ret = fm_tsys_each_name(parent->fd, meet, &n);
+	if (ret == 0)
+		ret = fm_sys_fstat(g->fd, &st);
+	/* A second, since some file systems keep no less. */
+	if (ret == 0 && fm_time_ns(&st.st_mtim) <= n.ns)
+		ret = fm_sys_set_mtime(g->fd, n.ns + (int64_t)FM_NS_PER_S);
+	pthread_mutex_unlock(&sd->rotating);
+	if (ret < 0)
+		fm_log_warn("store %s: cannot note that the group \"%s\" is the latest one: %s",
+			    sd->store.name, g->record.name, fm_err_name(ret));
 }

@@ -4,14 +4,17 @@
  * back: not to an older one that is committed once more, as a job does that did not hear of the
  * first time.
  *
- * When a group was published its directory tells for as long as it is kept (group.h): the members
- * went out of it then. Of what is no group's, or has none any more, it counts when the link was led
- * there. One that leads nowhere is led in any case.
+ * When a group was published its directory tells for as long as it is kept (group.h), by its time.
+ * What is published is never older than the other groups beside it, whatever the clock says. Of
+ * what is no group's, or has none any more, it counts when the link was led there, unless that is
+ * still to come. One that leads nowhere is led in any case.
  */
 #ifndef FM_STORE_LEAD_H
 #define FM_STORE_LEAD_H
 
 struct fm_err;
+struct fm_group_dir;
+struct fm_path_parent;
 struct fm_store_dir;
 struct fm_who;
 
@@ -21,5 +24,12 @@ struct fm_who;
  */
 int fm_lead(struct fm_store_dir *dir, const char *link, const char *published,
 	    const struct fm_who *who, struct fm_err *err);
+
+/*
+ * A group was published just now: gives its directory a later time than those of all others beside
+ * it have, if it has not. Best effort.
+ */
+void fm_lead_note_order(struct fm_store_dir *dir, const struct fm_path_parent *parent,
+			const struct fm_group_dir *g);
 
 #endif

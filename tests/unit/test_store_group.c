@@ -396,6 +396,62 @@ static int begin_at(const char *path)
 	return group_at(path, FM_GROUP_BEGIN, &root_user);
 }
 
+static int commit_at(const char *path)
+{
+	make_named("m");
+	return group_at(path, FM_GROUP_COMMIT, &root_user);
+}
+
+static int lead_to(const char *name)
+{
+	return s->ops->lead(s, "latest", name, &root_user, &err);
+}
+
+/* As if the link, and all that was published, were made before the clock was set back an hour. */
+static void set_clock_back(void)
+{
+	const time_t then = time(NULL) + 3600;
+	const struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+	glob_t found;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.group"), 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		CU_ASSERT_EQUAL(utimensat(AT_FDCWD, found.gl_pathv[i], times, 0), 0);
+	globfree(&found);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, at("latest"), times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+/*
+ * Goal:   the latest is what was published last, and not what the clock says; what was published
+ *         before does not come back.
+ */
+static void test_latest_by_order(void)
+{
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
+	CU_ASSERT_EQUAL(lead_to("a"), 0);
+	set_clock_back();
+	CU_ASSERT_EQUAL_FATAL(begin_at("b"), 0);
+	CU_ASSERT_EQUAL_FATAL(commit_at("b"), 0);
+	CU_ASSERT_EQUAL(lead_to("b"), 0);
+	CU_ASSERT_EQUAL(lead_to("a"), -ESTALE);
+	CU_ASSERT_EQUAL_FATAL(begin_at("c"), 0);
+	CU_ASSERT_EQUAL_FATAL(commit_at("c"), 0);
+	CU_ASSERT_EQUAL(lead_to("c"), 0);
+	CU_ASSERT_EQUAL(lead_to("b"), -ESTALE);
+	/* What it leads to is known by the link's time alone. */
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	CU_ASSERT_EQUAL(s->ops->link(s, "latest", "d", &root_user, true, &err), 0);
+	set_clock_back();
+	CU_ASSERT_EQUAL_FATAL(begin_at("e"), 0);
+	CU_ASSERT_EQUAL_FATAL(commit_at("e"), 0);
+	CU_ASSERT_EQUAL(lead_to("e"), 0);
+	for (unsigned i = 0; i < 4; i++)
+		forget();
+	end();
+}
+
 static unsigned names_read;
 
 static void count_reads(void *ctx, const char *point)
@@ -593,6 +649,7 @@ static const struct fm_test tests[] = {
 	{ "a commit again is refused if what was committed is not there", test_again_is_there },
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a record with a damaged bit is none", test_record_is_damaged },
+	{ "the latest is what was published last, and not by the clock", test_latest_by_order },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "those that are expected, by their names", test_expected_names },
 	{ "a begin that is repeated begins nothing else", test_begun_again },
