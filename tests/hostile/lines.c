@@ -255,7 +255,7 @@ static void say_something(struct line *l)
 	d = deed_to_send(l->peer);
 	if (d)
 		send_chunk(l, d, (unsigned)slot);
-	else
+	else if (!l->peer->lie)
 		send_any_chunk(l, (unsigned)slot);
 }
 
@@ -495,9 +495,9 @@ void line_new(struct peer *p, struct fm_conn *conn)
 			   .conn = conn,
 			   .memory = memory,
 			   .timer = {.fire = line_fire},
-			   .manners = 1u << (2 + below(&p->odds, 10)),
-			   .never_acks = one_in(&p->odds, 8),
-			   .never_returns = one_in(&p->odds, 8)};
+			   .manners = p->lie ? MANNERS_GOOD : 1u << (2 + below(&p->odds, 10)),
+			   .never_acks = !p->lie && one_in(&p->odds, 8),
+			   .never_returns = !p->lie && one_in(&p->odds, 8)};
 	conn->ops->attach(conn, p->loop, &line_events, l);
 	if (conn->ops->lend(conn, memory, REGION, true, &l->rx, &err) < 0 ||
 	    conn->ops->lend(conn, memory + REGION, REGION, false, &l->tx, &err) < 0) {

@@ -5,7 +5,7 @@
  *   hostile_peer --key FILE --name NAME --listen ADDRESS:PORT [--host ADDRESS] --to PORT --to-key
  * KEY [--seed N]
  * [--messages N]
- * [--seconds N]
+ * [--seconds N] [--lie NAME]
  *
  * It speaks the protocol well enough to get everywhere (control connections, data connections with
  * the tokens it was given, puts of files and trees that the daemon publishes), and at every step
@@ -13,6 +13,9 @@
  * changed, frames of wrong lengths, chunks into slots that it was not granted or that are in use,
  * packs rewritten while they are applied, silence, an end in the midst of everything. Beside that
  * it knocks as a stranger: bytes that are no protocol.
+ *
+ * With --lie it does nothing wrong but what lies.c says of staging runs, and its seconds begin when
+ * it has heard of one.
  *
  * It ends after so many messages or seconds, without a word, and prints what it did. What becomes
  * of the daemon, hostile.sh judges. Chances come from the seed; what they meet at the daemon does
@@ -37,6 +40,7 @@
 #define QUEUE_MAX (256u << 10)
 #define BURST	  32	       /* messages in one go */
 #define TOKENS	  6	       /* data connections asked for at once */
+#define LIE_NS	  (50 * FM_NS_PER_MS)
 
 __attribute__((noreturn)) static void die(const char *what)
 {
@@ -197,6 +201,13 @@ static void talk_fire(struct fm_timer *timer)
 
 	if (peer_is_over(p))
 		return;
+	if (p->lie) {
+		finish_deeds(t);
+		if (p->net->ops->ctl_queued(t->ctl) < QUEUE_MAX)
+			lie_tell(t);
+		fm_timer_set(p->loop, &t->timer, after(p, LIE_NS));
+		return;
+	}
 	t->is_mute = one_in(&p->odds, 1000);
 	if (t->is_mute) {
 		fm_timer_set(p->loop, &t->timer, after(p, 5 * FM_NS_PER_S));
@@ -373,7 +384,8 @@ static struct talk *talk_new(struct peer *p, bool is_dialled)
 				   .timer = {.fire = talk_fire},
 				   .is_dialled = is_dialled,
 				   .next_id = 1,
-				   .manners = 1u << (2 + below(&p->odds, 10))};
+				   .manners = p->lie ? MANNERS_GOOD
+						     : 1u << (2 + below(&p->odds, 10))};
 		p->counts.talks++;
 		return t;
 	}
@@ -384,7 +396,7 @@ static struct talk *talk_new(struct peer *p, bool is_dialled)
 static void dial_fire(struct fm_timer *timer)
 {
 	struct peer *p = fm_container_of(timer, struct peer, dial_timer);
-	unsigned open = 0, wanted = one_in(&p->odds, 4) ? TALKS_MAX : 1;
+	unsigned open = 0, wanted = !p->lie && one_in(&p->odds, 4) ? TALKS_MAX : 1;
 	struct talk *t;
 
 	for (unsigned i = 0; i < TALKS_MAX; i++)
@@ -510,7 +522,8 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 		{"key", 1, NULL, 'k'},	    {"name", 1, NULL, 'n'},    {"listen", 1, NULL, 'l'},
 		{ "host", 1, NULL, 'h' },
 		{ "to", 1, NULL, 't' },	    {"to-key", 1, NULL, 'K'},  {"seed", 1, NULL, 's'},
-		{"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'}, {NULL, 0, NULL, 0},
+		{"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'}, {"lie", 1, NULL, 'L'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -540,6 +553,11 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 			break;
 		case 'm':
 			p->messages_max = number(optarg);
+			break;
+		case 'L':
+			p->lie = lie_find(optarg);
+			if (!p->lie)
+				die("there is no such lie");
 			break;
 		case 'S':
 			opts->seconds = number(optarg);
@@ -571,9 +589,11 @@ static void set_up(struct peer *p, struct options *opts)
 	p->dial.timeout_ns = 5 * FM_NS_PER_S;
 	p->dial_timer.fire = dial_fire;
 	p->stranger_timer.fire = stranger_fire;
-	p->until_ns = fm_clock_real.now_ns(NULL) + opts->seconds * FM_NS_PER_S;
+	p->lie_ns = opts->seconds * FM_NS_PER_S;
+	p->until_ns = p->lie ? UINT64_MAX : fm_clock_real.now_ns(NULL) + p->lie_ns;
 	fm_timer_set(p->loop, &p->dial_timer, 0);
-	fm_timer_set(p->loop, &p->stranger_timer, 0);
+	if (!p->lie)
+		fm_timer_set(p->loop, &p->stranger_timer, 0);
 }
 
 /* No goodbye: for the daemon it ends in the midst of everything. */

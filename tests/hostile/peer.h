@@ -20,11 +20,13 @@
 #define IDS_MAX	  32	     /* numbers of transfers that were heard of */
 #define DEEDS_MAX 8	     /* transfers of our own that we remember */
 #define PACKS_MAX 4
+#define MANNERS_GOOD (1u << 24) /* who lies by a script does nothing else */
 #define STAGES_MAX 8	     /* staging runs that we say something of */
 
 /* What is in a store that no hostile peer may read. */
 #define SECRET "nobody but n2 and root"
 
+struct lie;
 struct peer;
 
 /* A control connection. */
@@ -107,6 +109,9 @@ struct peer {
 	struct fm_domain *domain;
 	struct fm_ctl_dial dial; /* to the daemon */
 	const char *name;
+	const struct lie *lie;	 /* what it does, and nothing else; NULL: anything */
+	unsigned ticks;		 /* how often it told it */
+	uint64_t lie_ns;	 /* so long, from when it first heard of a run */
 	uint64_t messages_max, until_ns;
 	bool is_over;
 	uint64_t resumes; /* said */
@@ -133,6 +138,8 @@ static inline uint64_t after(const struct peer *p, uint64_t ns)
 void word_any(struct peer *p, struct fm_wire_msg *m);
 /* Something that a peer may ask for, under a number of its own. */
 void word_request(struct talk *t, struct fm_wire_msg *m);
+/* A put that goes well; false: enough are under way. */
+bool word_deed(struct talk *t, struct fm_wire_msg *m);
 /* What a peer would answer; false: nothing. */
 bool word_answer(struct talk *t, const struct fm_wire_msg *in, struct fm_wire_msg *m);
 uint64_t any_id(struct peer *p);
@@ -142,6 +149,13 @@ void remember(struct peer *p, uint64_t id);
 
 void stage_word(struct talk *t, struct fm_wire_stage *m);
 void stage_hear(struct talk *t, const struct fm_wire_stage *in);
+
+/* ---- lies.c: the same, by a script ---- */
+
+/* NULL: there is no such lie. */
+const struct lie *lie_find(const char *name);
+/* Says it of all runs that were heard of. */
+void lie_tell(struct talk *t);
 
 /* ---- peer.c ---- */
 

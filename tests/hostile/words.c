@@ -643,7 +643,7 @@ static bool begin_deed(struct talk *t, struct fm_wire_put *m, uint64_t id)
 {
 	struct peer *p = t->peer;
 	struct deed *d = deed_place(p);
-	bool is_tree = one_in(&p->odds, 2);
+	bool is_tree = !p->lie && one_in(&p->odds, 2);
 
 	if (!d)
 		return false;
@@ -663,7 +663,7 @@ static bool begin_deed(struct talk *t, struct fm_wire_put *m, uint64_t id)
 				  .ino = is_tree,
 				  .store = fm_wire_str("s"),
 				  .path = any_path(p, is_tree)};
-	if (!is_tree && p->has_landing && one_in(&p->odds, 2)) {
+	if (!is_tree && p->has_landing && (p->lie || one_in(&p->odds, 2))) {
 		m->size = d->count * d->chunk;
 		m->store = fm_wire_str(FM_LANDING_STORE);
 		m->path = fm_wire_str(p->landing);
@@ -709,12 +709,26 @@ static void make_id_request(struct peer *p, struct fm_wire_msg *m, uint64_t id)
 	}
 }
 
+/* For something that is asked for. */
+static uint64_t new_id(struct talk *t)
+{
+	uint64_t id = t->next_id++ | (t->is_dialled ? 0 : UINT64_C(1) << 63);
+
+	remember(t->peer, id);
+	return id;
+}
+
+bool word_deed(struct talk *t, struct fm_wire_msg *m)
+{
+	m->type = FM_WIRE_PUT;
+	return begin_deed(t, &m->put, new_id(t));
+}
+
 void word_request(struct talk *t, struct fm_wire_msg *m)
 {
 	struct peer *p = t->peer;
-	uint64_t id = t->next_id++ | (t->is_dialled ? 0 : UINT64_C(1) << 63);
+	uint64_t id = new_id(t);
 
-	remember(p, id);
 	if (one_in(&p->odds, 3)) {
 		m->type = FM_WIRE_STAGE;
 		stage_word(t, &m->stage);
