@@ -518,6 +518,7 @@ struct fm_store {
 	bool takes_small;		/* what create() makes has write_now(): see small_sink.h */
 	dev_t device;			/* that it is on, as stat(2) has it; 0: none */
 	bool may_stand;			/* its file system may never answer: see may_stand.h */
+	ino_t inode;			/* of its directory there */
 	/* the stores of other nodes that have it, too, have the same bytes; "": none */
 	char shared[FM_SHARED_LEN_MAX + 1];
 };

@@ -46,6 +46,24 @@ no 1 'store' fmove put --force f n1:t/f
 same f "$node/t/f"
 use 1
 
+# The directory of a store is another one now: what was opened is served, and the log says so until a restart.
+sed -i "s,^stores = (,& { name = \"t\"; directory = \"$node/t\"; }\,," "$conf"
+reload 'reloaded'
+use 2
+mv "$node/t" "$node/former" && mkdir "$node/t"
+reload 'store "t": .*/t is another directory than .* still serves'
+ok fmove put f n1:t/g
+same f "$node/former/g"
+use 1
+crash n1
+start_again n1
+use 2
+ok fmove put --retry 60s f n1:t/f
+same f "$node/t/f"
+use 1
+cp before "$conf"
+reload 'reloaded'
+
 # mistaken PATTERN: the status says this of the configuration, and of when the one is that runs. "": nothing.
 mistaken() {
 	await says_mistake "$1" || bad "the status says another mistake than \"$1\": $(cat out)"
