@@ -70,7 +70,7 @@ static void say_what_next(const struct fm_setup *setup, const struct fm_config *
 		fm_say("It proposes private_networks: the cables of RDMA ports, where TCP need not "
 		       "be encrypted if both nodes say so.");
 	fm_setup_start_line(cfg, start, sizeof(start));
-	if (!setup->is_system)
+	if (!fm_setup_is_started(setup))
 		fm_say("Start the daemon: %s", start);
 	fm_setup_say_group(cfg);
 }

@@ -297,7 +297,7 @@ static void say_what_next(const struct fm_setup *setup, const struct fm_config *
 	fm_setup_start_line(cfg, start, sizeof(start));
 	if (is_new)
 		fm_say("Wrote %s and %s.", cfg->file, cfg->node.key_file);
-	if (is_new && !setup->is_system)
+	if (is_new && !fm_setup_is_started(setup))
 		fm_say("Start the daemon: %s", start);
 	if (is_new)
 		fm_setup_say_group(cfg);

@@ -517,6 +517,11 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm
 	return ret;
 }
 
+bool fm_setup_is_started(const struct fm_setup *setup)
+{
+	return setup->is_system && fm_preflight_is_booted();
+}
+
 void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max)
 {
 	const struct passwd *pw = NULL;

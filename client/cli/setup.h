@@ -121,6 +121,9 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm
 int fm_setup_daemons_dir(const struct fm_config *cfg, const char *name, mode_t mode,
 			 bool is_written, struct fm_err *err);
 
+/* The daemon: --system starts it, where systemd runs. */
+bool fm_setup_is_started(const struct fm_setup *setup);
+
 /* What to do so that the daemon runs with it (again), as a command line. */
 void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max);
 

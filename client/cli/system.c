@@ -3,6 +3,7 @@
 #include "client/cli/system.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 
 /* ---- what will be done ---- */
 
-static void plan_dir(FILE *to, const char *path)
+static void plan_path(FILE *to, const char *path)
 {
 	if (access(path, F_OK) == 0)
 		(void)fprintf(to, "  %s is there, and stays as it is\n", path);
@@ -47,6 +48,25 @@ static void plan_service(FILE *to)
 				  " (systemd does not run here: started at the next boot)\n");
 }
 
+/* Who is configured already joins one more node, and nothing else is written. */
+static void plan_files(const struct fm_setup *setup, const char *dir, FILE *to)
+{
+	char file[PATH_MAX];
+
+	(void)snprintf(file, sizeof(file), "%s/" FM_CONFIG_FILE, dir);	/* cut: is not there */
+	if (strcmp(setup->verb, "join") == 0 && access(file, F_OK) == 0) {
+		plan_path(to, file);
+		(void)fprintf(to, "  write the other node's entry in %s/" FM_CONFIG_PEERS_DIR "\n",
+			      dir);
+		return;
+	}
+	(void)fprintf(to, "  write %s/" FM_CONFIG_FILE ", %s/node.key, %s/" FM_CONFIG_PEERS_DIR
+			  " and %s/" FM_CONFIG_INVITES_DIR "\n",
+		      dir, dir, dir, dir);
+	for (unsigned i = 0; i < fm_setup_stores(setup); i++)
+		plan_path(to, strchr(fm_setup_store(setup, i), '=') + 1);
+}
+
 void fm_system_plan(const struct fm_setup *setup, FILE *to)
 {
 	const char *dir = setup->dir ? setup->dir : FM_CONFIG_DIR;
@@ -55,11 +75,7 @@ void fm_system_plan(const struct fm_setup *setup, FILE *to)
 		      setup->is_system ? " --system" : "");
 	if (setup->is_system)
 		plan_user(to);
-	(void)fprintf(to, "  write %s/" FM_CONFIG_FILE ", %s/node.key, %s/" FM_CONFIG_PEERS_DIR
-			  " and %s/" FM_CONFIG_INVITES_DIR "\n",
-		      dir, dir, dir, dir);
-	for (unsigned i = 0; i < fm_setup_stores(setup); i++)
-		plan_dir(to, strchr(fm_setup_store(setup, i), '=') + 1);
+	plan_files(setup, dir, to);
 	if (setup->is_system)
 		plan_service(to);
 }

@@ -105,7 +105,11 @@ getent passwd fmove >/dev/null && getent group fmove >/dev/null || bad "no user 
 [ "$(stat -c %U:%a /etc/fmove/node.key)" = fmove:400 ] || bad "the key is $(stat -c %U:%a /etc/fmove/node.key)"
 [ "$(stat -c %U:%a /etc/fmove/fmove.conf)" = root:644 ] || bad "the configuration is $(stat -c %U:%a /etc/fmove/fmove.conf)"
 is_enabled || bad "the service is not enabled: $(cat err)"
+grep -q '^fmove: Start the daemon: setpriv --reuid fmove ' err || bad "systemd does not run here, and nobody says how it is started: $(cat err)"
 grep -q 'group fmove: usermod -aG fmove USER' err || bad "nobody says that users need the group: $(cat err)"
+ok fmove join -n --system $(sed -n 's/^fmove join //p' out)
+grep -q '/etc/fmove/fmove.conf is there, and stays as it is' out && grep -q "other node's entry in /etc/fmove/peers.d" out &&
+	! grep -q 'node.key\|make ' out || bad "what another join does: $(cat out)"
 ok fmoved --check
 rm -r /etc/fmove
 SUDO_USER=alice fmove init --address 10.0.0.1 >out 2>err
