@@ -51,7 +51,8 @@ int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, stru
 				  why->text);
 	return fm_err_set(err, -EOPNOTSUPP,
 			  "this node stages nothing: staging = { directory = \"...\"; }; in "
-			  "fmove.conf says where what is staged is kept");
+			  "fmove.conf says where what is staged is kept, and is read when "
+			  "fmoved starts");
 }
 
 static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t id)
