@@ -300,11 +300,22 @@ static const char *show_former(const struct fm_outcome *one, char *out, size_t c
 	return out;
 }
 
+/* How fast it was; or how much came, where the rest was there: of a little, a rate says nothing. */
+static const char *show_pace(const struct fmove_result *r, char out[static 2 * FM_SHOW_MAX])
+{
+	char bytes[FM_SHOW_MAX];
+
+	if (r->reused_files == 0)
+		return fm_show_rate(1e9 * r->gb_per_s, out);
+	(void)snprintf(out, 2 * FM_SHOW_MAX, "%s of it moved", fm_show_bytes(r->data_bytes, bytes));
+	return out;
+}
+
 static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
 	char former[FMOVE_PATH_MAX + sizeof(r->former) + 64];
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rate[FM_SHOW_MAX],
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], pace[2 * FM_SHOW_MAX],
 		transport[FM_OUTCOME_TRANSPORT_MAX], spared[160], difference[200];
 
 	if (is_unchanged(one)) {
@@ -317,8 +328,8 @@ static void say_tree(const struct fm_outcome *one)
 	show_spared(r, spared, sizeof(spared));
 	fm_say("%s -> %s: %s file%s, %s in %.2f s, %s, %s%s, %s%s%s%s", one->source, one->target,
 	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes),
-	       r->seconds, fm_show_rate(1e9 * r->gb_per_s, rate),
-	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)",
+	       r->seconds, show_pace(r, pace), fm_outcome_transport(r, transport),
+	       r->is_checked ? "" : " (not checked)",
 	       r->is_durable ? "durable" : "not durable", spared,
 	       show_difference(one, difference, sizeof(difference)),
 	       show_former(one, former, sizeof(former)));

@@ -41,6 +41,7 @@ exec 9<"$(store 2)/a/f1"
 ok fmove put -r --json --update --delete a n2:s/a
 [ "$(json reused_files out)" -ge 98 ] || bad "an update: $(cat out)"
 [ "$(json data_bytes out)" -lt 6200000 ] || bad "an update sent $(json data_bytes out) bytes"
+grep -q ', 6[.0-9]* MB of it moved, ' err || bad "an update says what it moved, not a rate: $(cat err)"
 same_tree a "$(store 2)/a"
 [ "$(wc -c <&9)" -eq 5000 ] || bad "the old version changed under its reader"
 exec 9<&-
