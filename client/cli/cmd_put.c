@@ -400,6 +400,65 @@ static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args
 	}
 }
 
+/*
+ * --detach to several: a job for each, since nobody waits until all have it. What can be read once
+ * only, as a pipe, would be divided among them.
+ */
+static int check_each(struct fm_args *args, int sources)
+{
+	struct stat st;
+
+	for (int i = 0; i < sources; i++) {
+		const char *src = args->operands[i];
+
+		if (is_stdin(src) || (stat(src, &st) == 0 && !S_ISREG(st.st_mode) &&
+				      !S_ISDIR(st.st_mode)))
+			return fm_usage(args,
+					"--detach to several destinations reads \"%s\" for each, "
+					"and it can be read once only: leave out --detach",
+					src);
+	}
+	return 0;
+}
+
+static int detach_to(struct fm_transfer *t, struct fm_args *args, const char *name, int sources)
+{
+	struct fm_name dest;
+	struct fm_err err = { 0 };
+	int ret;
+
+	/* it could be parsed before */
+	(void)fm_name_parse(name, &dest, &err);
+	ret = sources > 1 || !t->dir.is_recursive ? dest_resolve(t, &dest, &err) : 0;
+	if (ret == 0 && sources > 1 && !dest.is_dir)
+		(void)fm_err_set(&err, -ENOTDIR,
+				 "several sources go into a directory: \"%.200s\" is none; end it "
+				 "with / to make it one",
+				 name);
+	for (int i = 0; i < sources; i++) {
+		struct fm_outcome one = {
+			.source = args->operands[i], .target = name, .err = err};
+
+		if (err.code < 0)
+			fm_outcomes_add(&t->outcomes, &one);
+		else if (put_one(t, args->operands[i], &dest) == FM_EXIT_CANCELLED)
+			return FM_EXIT_CANCELLED;
+	}
+	return 0;
+}
+
+static int detach_to_each(struct fm_transfer *t, struct fm_args *args, int count)
+{
+	int sources = args->count - count, ret = check_each(args, sources);
+
+	if (ret != 0)
+		return ret;
+	fm_outcomes_begin(&t->outcomes);
+	for (int i = 0; i < count && ret == 0; i++)
+		ret = detach_to(t, args, args->operands[sources + i], sources);
+	return fm_outcomes_end(&t->outcomes);
+}
+
 static int put_to_several(struct fm_transfer *t, struct fm_args *args, unsigned count)
 {
 	const char *const *names = (const char *const *)args->operands + args->count - count;
@@ -407,11 +466,7 @@ static int put_to_several(struct fm_transfer *t, struct fm_args *args, unsigned 
 	struct fm_err err;
 
 	if (t->is_detached)
-		return fm_usage(args,
-				"--detach takes one destination, and \"%s\" is another node's too: "
-				"several get it all or none, for which this command waits; put to "
-				"each with --detach, or leave it out",
-				names[0]);
+		return detach_to_each(t, args, (int)count);
 	if (count > FM_SEVERAL_MAX)
 		return fm_usage(args, "%u destinations: no more than %d at once", count,
 				FM_SEVERAL_MAX);

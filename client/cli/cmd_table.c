@@ -30,7 +30,7 @@ const struct fm_cmd fm_cmds[] = {
 	 "SRC may also be NODE:STORE/PATH of this node itself; then the daemon opens it.\n"
 	 "\n"
 	 "With several destinations a file gets to all of them or to none. It is read once, if "
-	 "they keep pace.",
+	 "they keep pace. With --detach each is a job of its own.",
 	 fm_opts_put, true, fm_cmd_put},
 	{"get", "NODE:STORE/PATH... DST", "Receive files or directories from other nodes.",
 	 "A PATH with * ? or [ is a pattern, unless that very name is there: quote it, and each "

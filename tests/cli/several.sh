@@ -73,7 +73,27 @@ mkdir -p t/sub
 random 9000000 t/large
 random 1000 t/sub/small
 no 2 'is a directory; put -r sends it' fmove put t n2:s/x n3:s/x
-no 2 'one destination.*several get it all or none.*put to each with --detach' fmove put --detach f n2:s/x n3:s/x
+
+# Detached each is a job of its own: one that fails leaves the others. What can be read once only is not divided among them.
+detached() {
+	ok fmove put --detach --json "$@"
+	# shellcheck disable=SC2046
+	fmove wait $(grep -o '"job":"[^"]*"' out | cut -d '"' -f 4) >waited 2>&1
+}
+detached f n2:s/d/f n3:s/d/f || bad "detached to two: $(cat waited)"
+[ "$(grep -o '"job":' out | wc -l)" -eq 2 ] || bad "jobs of two destinations: $(cat out)"
+same f "$(store 2)/d/f"
+same f "$(store 3)/d/f"
+detached -r t n2:s/dt n3:s/dt || bad "a directory, detached: $(cat waited)"
+diff -r t "$(store 2)/dt" && diff -r t "$(store 3)/dt" || bad "a directory, detached, is another"
+detached f t/large n2:s/d2/ n3:s/d2/ || bad "several, detached: $(cat waited)"
+same t/large "$(store 2)/d2/large"
+same f "$(store 3)/d2/f"
+detached f n2:nostore/e n3:s/e && bad "one of two fails, detached: $(cat waited)"
+same f "$(store 3)/e"
+no 2 'can be read once only: leave out --detach' fmove put --detach - n2:s/x n3:s/x
+mkfifo once
+no 2 'can be read once only: leave out --detach' fmove put --detach once n2:s/x n3:s/x
 nobody x
 
 # Directories, the same: both, an update of both, or none.
