@@ -610,7 +610,9 @@ static int err_of_reason(const struct fm_tls *tls, int reason, struct fm_err *er
 
 	switch (reason) {
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-		return fm_err_set(err, -EACCES, "this node's key is not known there");
+		return fm_err_set(err, -EACCES,
+				  "this node's key is not known there; fmove invite there prints "
+				  "the line that lets it in");
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
 		return fm_err_set(err, -EACCES, "it expects another key than this node's");
 	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:

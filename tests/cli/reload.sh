@@ -191,7 +191,7 @@ grep -q 'has the key of peer' new && bad "a key that was handed round is refused
 fmove status --json >out
 grep -q '"connected":true' out && bad "a key that is in no entry is let in: $(cat out)"
 use 2
-no 6 'key is not known there' fmove put --timeout ${HANG_S}s f n1:s/h
+no 6 'key is not known there; fmove invite' fmove put --timeout ${HANG_S}s f n1:s/h
 use 1
 cp before "$conf"
 reload 'reloaded'
