@@ -12,7 +12,8 @@
 
 RXE_MTU_MIN=4200	# of the network device: room for an RDMA MTU of 4096 and its headers
 
-trap 'printf "lab: %s: line %s: \"%s\" exited with %s\n" "${BASH_SOURCE[0]}" "$LINENO" "$BASH_COMMAND" $?' ERR
+# To the log by its name: a command that fails within $(...) would have this line in its output.
+trap 'printf "lab: %s: line %s: \"%s\" exited with %s\n" "${BASH_SOURCE[0]}" "$LINENO" "$BASH_COMMAND" $? >> "/out/log.$GUEST"' ERR
 set -E
 
 # --- saying and ending ---------------------------------------------------------------------------

@@ -89,7 +89,7 @@ said() {
 
 # has_said TEXT COUNT: so often, or more.
 has_said() {
-	(($(said | grep -c "$1") >= $2))
+	(($(said | grep -c "$1" || true) >= $2))	# grep fails where it counts none
 }
 
 # --- what is done ---------------------------------------------------------------------------------
