@@ -22,9 +22,10 @@ got() {
 	at "$1" status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum }'
 }
 
-# takes READ CAME: n1 and n3 stage it, the source is read for so many bytes, no more than that come to each. $one, $three: where it is.
+# takes READ CAME [MOST]: n1 and n3 stage it, the source is read for so many bytes (or up to MOST), no more than that come to each. $one,
+# $three: where it is.
 takes() {
-	local read one_got three_got
+	local read one_got three_got more
 
 	read=$(read_of 2)
 	one_got=$(got 1)
@@ -34,7 +35,8 @@ takes() {
 	three=$(path_of 3 out)
 	same "$source" "$one"
 	same "$source" "$three"
-	[ "$(($(read_of 2) - read))" = "$1" ] || bad "n2 read $(($(read_of 2) - read)) bytes and not $1"
+	more=$(($(read_of 2) - read))
+	[ $more -ge "$1" ] && [ $more -le "${3:-$1}" ] || bad "n2 read $more bytes and not $1"
 	[ "$(($(got 1) - one_got))" -le "$2" ] || bad "$(($(got 1) - one_got)) bytes came to n1"
 	[ "$(($(got 3) - three_got))" -le "$2" ] || bad "$(($(got 3) - three_got)) bytes came to n3"
 }
@@ -60,12 +62,13 @@ random 100 "$source/a/0"
 rm "$source/e/2"
 takes 2100100 2500000
 
-# What is damaged on one node comes from the other, and the older version is not mended on the way.
+# What is damaged on one node comes from the other, and the older version is not mended on the way. If the other has not said yet that it has
+# it, as it may not on a busy machine, the source is read for that pack, too.
 spoil "$one/a/1" 500000
 cp "$one/a/1" damaged
 old=$one
 echo more >>"$source/e/1"
-takes 3700005 6200000
+takes 3700005 6200000 5800105
 cmp damaged "$old/a/1" || bad "the older version was written to"
 
 # What is damaged on all nodes is read again.
