@@ -242,11 +242,14 @@ int fm_sink_build(struct fm_sink *s, struct fm_err *err)
 int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err)
 {
 	const struct fm_tree_count *n = &s->look.count;
-	uint64_t met = n->files + n->dirs + n->links + n->hard_links, old;
+	uint64_t met, old;
 	int ret;
 
 	if (atomic_load(&s->look.state) != FM_SINK_LOOKING)
 		return fm_sink_build(s, err);
+	pthread_mutex_lock(&s->look.lock);	/* other threads added, whose calls are over */
+	met = n->files + n->dirs + n->links + n->hard_links;
+	pthread_mutex_unlock(&s->look.lock);
 	ret = fm_sink_count_old(s, &old, err);
 	if (ret < 0 && (s->is_merging || ret == -ECANCELED))
 		return ret;
