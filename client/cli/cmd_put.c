@@ -368,6 +368,23 @@ static int put_one_to_several(struct fm_transfer *t, const char *src, const stru
 	return fm_several_put(t, src, is_own ? &own : NULL, targets, count);
 }
 
+/* Of one of several destinations. name: as it was typed. */
+static int dest_of_several(struct fm_transfer *t, struct fm_name *dest, const char *name,
+			   int sources, struct fm_err *err)
+{
+	int ret = 0;
+
+	/* A directory becomes the target itself, there already or not. */
+	if (sources > 1 || !t->dir.is_recursive)
+		ret = dest_resolve(t, dest, err);
+	if (ret == 0 && sources > 1 && !dest->is_dir)
+		ret = fm_err_set(err, -ENOTDIR,
+				 "several sources go into a directory: \"%.200s\" is none; end it "
+				 "with / to make it one",
+				 name);
+	return ret;
+}
+
 static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args,
 			       struct fm_name *dests, unsigned count)
 {
@@ -375,16 +392,9 @@ static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args
 	struct fm_err err;
 	int ret = 0;
 
-	for (unsigned i = 0; i < count && ret == 0; i++) {
-		/* A directory becomes the target itself, there already or not. */
-		if (sources > 1 || !t->dir.is_recursive)
-			ret = dest_resolve(t, &dests[i], &err);
-		if (ret == 0 && sources > 1 && !dests[i].is_dir)
-			ret = fm_err_set(&err, -ENOTDIR,
-					 "several sources go into a directory: \"%.200s\" is none; "
-					 "end it with / to make it one",
-					 args->operands[sources + (int)i]);
-	}
+	for (unsigned i = 0; i < count && ret == 0; i++)
+		ret = dest_of_several(t, &dests[i], args->operands[sources + (int)i], sources,
+				      &err);
 	for (int i = 0; i < sources; i++) {
 		int status = ret < 0 ? fm_several_none(t, args->operands[i], dests, count, &err)
 				     : put_one_to_several(t, args->operands[i], dests,
@@ -425,16 +435,11 @@ static int detach_to(struct fm_transfer *t, struct fm_args *args, const char *na
 {
 	struct fm_name dest;
 	struct fm_err err = { 0 };
-	int ret;
 
 	/* it could be parsed before */
 	(void)fm_name_parse(name, &dest, &err);
-	ret = sources > 1 || !t->dir.is_recursive ? dest_resolve(t, &dest, &err) : 0;
-	if (ret == 0 && sources > 1 && !dest.is_dir)
-		(void)fm_err_set(&err, -ENOTDIR,
-				 "several sources go into a directory: \"%.200s\" is none; end it "
-				 "with / to make it one",
-				 name);
+	/* the error is each source's */
+	(void)dest_of_several(t, &dest, name, sources, &err);
 	for (int i = 0; i < sources; i++) {
 		struct fm_outcome one = {
 			.source = args->operands[i], .target = name, .err = err};
