@@ -286,20 +286,16 @@ static int take_options(struct fm_args *args, struct wanted *w)
 /* The daemon's status, or NULL and why. */
 static struct fm_json *status_of(struct fmove *conn, char why[static FM_ERR_TEXT_MAX])
 {
-	struct fm_json *status = NULL;
+	struct fm_json *status;
 	struct fmove_error error;
-	struct fm_err err;
-	char *text = NULL;
 
 	(void)snprintf(why, FM_ERR_TEXT_MAX, "fmoved was not asked");
 	if (!conn)
 		return NULL;
-	if (fmove_status(conn, &text, &error) < 0)
-		(void)snprintf(why, FM_ERR_TEXT_MAX, "%s", error.text);
-	else if (fm_json_parse(text, strlen(text), &status, &err) < 0)
-		(void)snprintf(why, FM_ERR_TEXT_MAX, "%s", err.text);
-	free(text);
-	return status;
+	if (fm_ask_status(conn, &status, &error) == 0)
+		return status;
+	(void)snprintf(why, FM_ERR_TEXT_MAX, "%s", error.text);
+	return NULL;
 }
 
 static bool has_rdma(const struct fm_json *peer)

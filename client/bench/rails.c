@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/ask.h"
 #include "client/cli/fields.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
@@ -67,20 +68,15 @@ void fm_rails_of(const struct fm_json *status, const char *peer, struct fm_rails
 
 int fm_rails_read(struct fmove *conn, const char *peer, struct fm_rails *out, struct fm_err *err)
 {
-	struct fm_json *status = NULL;
+	struct fm_json *status;
 	struct fmove_error why;
-	char *text = NULL;
-	int ret = fmove_status(conn, &text, &why);
+	int ret = fm_ask_status(conn, &status, &why);
 
 	if (ret < 0)
-		(void)fm_err_set(err, ret, "%s", why.text);
-	else
-		ret = fm_json_parse(text, strlen(text), &status, err);
-	if (ret == 0)
-		fm_rails_of(status, peer, out);
+		return fm_err_set(err, ret, "%s", why.text);
+	fm_rails_of(status, peer, out);
 	fm_json_free(status);
-	free(text);
-	return ret;
+	return 0;
 }
 
 /* ---- which are measured alone ---- */

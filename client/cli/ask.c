@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -76,6 +77,23 @@ int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status
 		return 0;
 	*status = fm_ask_fail(verb, NULL, &why);
 	return -1;
+}
+
+int fm_ask_status(struct fmove *c, struct fm_json **out, struct fmove_error *why)
+{
+	struct fm_err err;
+	char *text;
+	int ret = fmove_status(c, &text, why);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_json_parse(text, strlen(text), out, &err);
+	free(text);
+	if (ret < 0) {
+		*why = (struct fmove_error){ .code = ret, .exit = FM_EXIT_FAILED };
+		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
+	}
+	return ret;
 }
 
 /* ---- several operands ---- */

@@ -10,6 +10,7 @@
 #include "client/lib/fmove.h"
 #include "client/cli/name.h"
 
+struct fm_json;
 struct fm_json_writer;
 
 #define FM_ASK_JSON { "json", 0, 1, NULL, "the answer as one JSON object on standard output", NULL }
@@ -35,6 +36,9 @@ void fm_ask_outcome_json(const char *name, const char *key, const char *other, i
 
 /* Connect, or say why not: -1 and *status. Once in a process. */
 int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
+
+/* What fmove_status() tells, parsed; the caller frees it. */
+int fm_ask_status(struct fmove *c, struct fm_json **out, struct fmove_error *why);
 
 /* What is done to each name that was said. */
 struct fm_ask_names {

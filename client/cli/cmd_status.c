@@ -268,21 +268,11 @@ static void print_all(struct fmove *c, const struct look *now, const struct look
 
 /* ---- asking ---- */
 
-static int look(struct fmove *c, struct look *out, char **text, struct fmove_error *why)
+static int look(struct fmove *c, struct look *out, struct fmove_error *why)
 {
-	struct fm_err err;
-	int ret;
+	int ret = fm_ask_status(c, &out->json, why);
 
-	ret = fmove_status(c, text, why);
-	if (ret < 0)
-		return ret;
 	out->at_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
-	ret = fm_json_parse(*text, strlen(*text), &out->json, &err);
-	if (ret < 0) {
-		free(*text);
-		*why = (struct fmove_error){ .code = ret, .exit = FM_EXIT_FAILED };
-		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
-	}
 	return ret;
 }
 
@@ -290,19 +280,16 @@ static int show(struct fmove *c, struct fmove_error *why)
 {
 	const struct timespec pause = { 0, LOOK_MS * 1000000L };
 	struct look before, now;
-	char *text;
 	int ret;
 
-	ret = look(c, &before, &text, why);
+	ret = look(c, &before, why);
 	if (ret < 0)
 		return ret;
-	free(text);
 	if (fm_json_count(fm_json_get(before.json, "peers")) > 0)
 		/* a shorter one makes a coarser rate, no wrong one */
 		(void)nanosleep(&pause, NULL);
-	ret = look(c, &now, &text, why);
+	ret = look(c, &now, why);
 	if (ret == 0) {
-		free(text);
 		print_all(c, &now, &before);
 		fm_json_free(now.json);
 	}

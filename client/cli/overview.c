@@ -4,12 +4,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/ask.h"
 #include "client/cli/cmd.h"
 #include "client/cli/fields.h"
 #include "client/cli/interrupt.h"
@@ -196,21 +195,12 @@ static void print_running(const struct fm_json *s)
 static int show(struct fmove *c, struct fmove_error *why)
 {
 	struct fm_json *json;
-	struct fm_err err;
-	char *text;
 	int ret;
 
 	fmove_set_timeout(c, ANSWER_MS);
-	ret = fmove_status(c, &text, why);
+	ret = fm_ask_status(c, &json, why);
 	if (ret < 0)
 		return ret;
-	ret = fm_json_parse(text, strlen(text), &json, &err);
-	free(text);
-	if (ret < 0) {
-		why->code = ret;
-		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
-		return ret;
-	}
 	print_running(json);
 	fm_json_free(json);
 	return 0;
