@@ -69,18 +69,16 @@ make_nodes() {
 	head -c "$size" /dev/urandom > "$dir/src"
 }
 
-# A socket has its name before it listens, which may fail yet. Whoever connected to find out would pass fault points of the daemon's.
-is_listening() {
-	local sockets socket
+# It says so when nothing can keep it from starting any more. Its socket listens before that. Whoever asked the daemon itself would pass
+# its fault points.
+has_started() {
+	local said=
 
-	mapfile -t sockets < /proc/net/unix
-	for socket in "${sockets[@]}"; do
-		[[ $socket != *" 00010000 "*" $dir/a/sock" ]] || return 0
-	done
-	return 1
+	read -r -d '' said < "$dir/a/log" || true
+	[[ $said == *" info: node a: port "* ]]
 }
 
-# 0: its socket listens. 1: it ended first.
+# 0: it runs. 1: it ended first.
 start_a() {
 	rm -f "$dir/a/sock"
 	: > "$dir/a/log"
@@ -90,7 +88,7 @@ start_a() {
 	local end=$((SECONDS + HANG_S))
 
 	while ((SECONDS < end)); do
-		! is_listening || return 0
+		! has_started || return 0
 		kill -0 $pid 2>/dev/null || return 1
 		pause 0.02
 	done
