@@ -8,6 +8,7 @@ export FMOVE_BIN
 # shellcheck source=tests/hang.sh
 . "$FM_SOURCE/tests/hang.sh"
 PATH=$FMOVE_BIN:$PATH
+[ "${FM_ABOUT:-}" != daemons ] || quick_client
 export LC_ALL=C.UTF-8
 fails=0
 dir=

@@ -13,6 +13,8 @@
 set -euo pipefail
 . "$(dirname "$0")/../nodes.sh"
 . "$(dirname "$0")/pause.sh"
+PATH=$FMOVE_BIN:$PATH
+quick_client
 
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-$((4 * ${FM_SAMPLE:-1}))}
@@ -99,7 +101,7 @@ start_a() {
 try() {
 	local status=0
 
-	"$FMOVE_BIN/fmove" "$@" > "$dir/out" 2> "$dir/err" || status=$?
+	fmove "$@" > "$dir/out" 2> "$dir/err" || status=$?
 	[ "$status" -lt 126 ] || die "fmove $* ended with status $status: $(cat "$dir/err")"
 	[ "$status" = 0 ] || [ -s "$dir/err" ] || die "fmove $* failed ($status) and said nothing"
 	return "$status"

@@ -21,6 +21,7 @@ tried=0 refused=0 failed=0
 pid=''
 export FMOVE_NVMED_SOCKET=$dir/sock
 PATH=$FMOVE_BIN:$PATH
+quick_client
 
 [ "$(id -u)" = 0 ] || { echo "SKIP: fmove-nvmed is for root"; exit 77; }
 
