@@ -77,6 +77,22 @@ def load(state, reader, no_dist=False, **how):
         dcp.load_state_dict(state, reader, no_dist=no_dist, **how)
 
 
+def empty_like(kept):
+    """What it is loaded into."""
+    if isinstance(kept, dict):
+        return {key: empty_like(value) for key, value in kept.items()}
+    return torch.zeros_like(kept) if isinstance(kept, torch.Tensor) else None
+
+
+def flat(kept):
+    """As the planner names what is in it. Before torch 2.1 it named the outermost only."""
+    if not hasattr(dcp, "save"):
+        return kept
+    from torch.distributed.checkpoint import _nested_dict
+
+    return _nested_dict.flatten_state_dict(kept)[0]
+
+
 def sharded(full, rank, world, dim=0):
     """This rank's part of a tensor that all ranks share, along one dimension."""
     from torch.distributed._shard import sharded_tensor

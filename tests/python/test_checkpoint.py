@@ -3,11 +3,13 @@
 # Goal:   what ranks save with FmoveWriter any number of ranks loads, bit by bit; a save that fails leaves nothing; what is
 #         not a checkpoint is refused, and nothing of it is executed.
 # Method: gloo on this machine; tensors of every kind, whole and in parts, saved by some ranks and loaded by others.
+import gc
 import json
 import os
 import pickle
 import random
 import unittest
+from unittest import mock
 
 import old_torch  # noqa: F401  before fmove.checkpoint
 import ranks
@@ -15,8 +17,8 @@ import torch
 
 import fmove
 import fmove.torch
-from fmove import checkpoint, metadata, safetensors
-from nodes import Case
+from fmove import checkpoint, loader, metadata, safetensors
+from nodes import Case, descriptors
 
 
 class Marks:
@@ -50,13 +52,6 @@ def state(seed=0):
     }
 
 
-def empty_like(kept):
-    return {
-        key: torch.zeros_like(value) if isinstance(value, torch.Tensor) else None
-        for key, value in kept.items()
-    }
-
-
 FULL = torch.arange(7 * 10 * 3, dtype=torch.float32).reshape(7, 10, 3)
 
 
@@ -80,9 +75,43 @@ class Checkpoint(Case):
     def test_there_and_back(self):
         kept = state()
         self.save(kept)
-        self.assert_same(self.load(empty_like(kept)), kept)
+        self.assert_same(self.load(ranks.empty_like(kept)), kept)
         self.assert_seen(["c"])
         self.assertEqual(sorted(os.listdir(f"{self.store}/c")), [".metadata", "rank0.safetensors"])
+
+    def test_many_requests(self):
+        kept = state()
+        self.save(kept)
+        with mock.patch.multiple(loader, SLOT=1000, SLOTS=3):
+            self.assert_same(self.load(ranks.empty_like(kept)), kept)
+        self.assert_idle()
+
+    def test_no_room_for_a_buffer(self):
+        class Full(fmove.Connection):
+            def ask(self, op, *_):
+                if op == "buffer":
+                    raise fmove.errors.error(16, "no room", is_full=True)
+                return super().ask(op, *_)
+
+        full = Full()
+        self.addCleanup(full.close)
+        kept = state()
+        self.save(kept)
+        with mock.patch.multiple(loader, SLOT=1000, SLOTS=3):
+            self.assert_same(self.load(ranks.empty_like(kept), connection=full), kept)
+
+    def test_a_request_fails_among_others(self):
+        """Those behind it are over when the load is."""
+        kept = {"t": torch.randn(1 << 20)}
+        self.save(kept)
+        with open(f"{self.store}/c/rank0.safetensors", "r+b") as file:
+            file.truncate(2 << 20)
+        open_before = descriptors()
+        with mock.patch.multiple(loader, SLOT=1 << 19, SLOTS=4):
+            self.assertEqual(self.failure_of(lambda: self.load(ranks.empty_like(kept))).code, "EINVAL")
+        gc.collect()  # the failure's frames have the mapping
+        self.assertLessEqual(descriptors(), open_before)
+        self.assert_idle()
 
     def test_files_are_safetensors(self):
         kept = state()
@@ -90,7 +119,7 @@ class Checkpoint(Case):
         data = self.stored("c/rank0.safetensors")
         size = safetensors.length_of(data[:8], len(data))
         tensors, _ = safetensors.decode(data[8 : 8 + size], len(data))
-        self.assertEqual(tensors.keys(), kept.keys())
+        self.assertEqual(tensors.keys(), ranks.flat(kept).keys())
         part = data[8 + size :][tensors["int8"].begin : tensors["int8"].end]
         self.assertEqual(part, bytes(range(77)))
 

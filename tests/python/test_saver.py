@@ -39,7 +39,7 @@ class Save(Case):
         return made
 
     def load(self, name, like):
-        into = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else None for k, v in like.items()}
+        into = ranks.empty_like(like)
         ranks.load(into, fmove.torch.FmoveReader(self.name(name)), no_dist=True)
         return into
 
@@ -78,7 +78,7 @@ class Save(Case):
         made = self.saver()
         made.save({"model": model}, self.name("c"))
         made.wait()
-        into = {"model": None}
+        into = {"model": ranks.empty_like(model.state_dict())}
         ranks.load(into, fmove.torch.FmoveReader(self.name("c"), weights_only=False), no_dist=True)
         self.assertTrue(torch.equal(into["model"]["weight"], model.weight))
 

@@ -47,7 +47,7 @@ class Buffer:
         """What request(number) returns. A daemon that does not know the number, since it was
         started again, is shown the buffer once more."""
         for _ in range(SHOWN_MAX - 1):
-            number = self._number_at(connection)
+            number = self.number_at(connection)
             try:
                 return request(number)
             except FmoveError as why:
@@ -56,9 +56,10 @@ class Buffer:
             with self._lock:
                 if self._number == number:
                     self._number = None
-        return request(self._number_at(connection))
+        return request(self.number_at(connection))
 
-    def _number_at(self, connection: "Connection") -> int:
+    def number_at(self, connection: "Connection") -> int:
+        """What the daemon calls it, which is shown it if it does not know it yet."""
         with self._lock:
             if self._number is None:
                 shown = connection.ask("buffer", {"bytes": self.size}, [self._file.fileno()]).wait()

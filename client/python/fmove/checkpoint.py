@@ -19,6 +19,7 @@ from . import layout, metadata
 from .connection import Connection, Named, connect
 from .errors import FmoveError, error
 from .group import Group, check_latest
+from .loader import Loader
 from .names import Name, parse
 from .results import Options, Rotated
 
@@ -35,7 +36,6 @@ except ImportError:  # before torch 2.0
 
 TIMEOUT_S = 1800.0
 DISCARD_S = 60.0
-TEMPORARY_MAX = 256 << 20  # bytes that are read before they are copied to where they belong
 
 
 class _Deadline:
@@ -263,6 +263,14 @@ class FmoveReader(StorageReader):  # type: ignore[misc]
             self._path = parse(str(checkpoint_id))
 
     def read_metadata(self) -> Any:
+        """What it raises is raised by who uses the result: newer versions of torch look for another
+        kind of checkpoint when this fails, and forget why."""
+        try:
+            return self._read_metadata()
+        except FmoveError as why:
+            return _Unread(why)
+
+    def _read_metadata(self) -> Any:
         if self._path is None:
             raise error(errno.EINVAL, "FmoveReader has no path, and the load no checkpoint_id")
         self._deadline = _Deadline(self._timeout)
@@ -291,6 +299,8 @@ class FmoveReader(StorageReader):  # type: ignore[misc]
         self.set_up_storage_reader(metadata, is_coordinator)
 
     def set_up_storage_reader(self, metadata: Any, is_coordinator: bool) -> None:
+        if isinstance(metadata, _Unread):
+            raise metadata.why
         self._metadata = metadata
 
     def prepare_local_plan(self, plan: Any) -> Any:
@@ -308,10 +318,11 @@ class FmoveReader(StorageReader):  # type: ignore[misc]
         for item in plan.items:
             stored = self._metadata.storage_data[item.storage_index]
             files.setdefault(stored.file, []).append(self._read_of(item, stored))
-        for file, reads in files.items():
-            reads.sort(key=lambda read: read.offset)
-            for some in _batches(reads):
-                self._read(file, some, planner)
+        size = sum(read.size for reads in files.values() for read in reads)
+        with Loader(self._connection, size, self._fields) as loader:
+            for file, reads in files.items():
+                reads.sort(key=lambda read: read.offset)
+                self._read(loader, file, reads, planner)
         if self._version()[0] != self._mtime_ns:
             raise error(errno.ESTALE, f"{self._name} was replaced while it was loaded")
         done: Any = Future()
@@ -331,21 +342,27 @@ class FmoveReader(StorageReader):  # type: ignore[misc]
         offset = stored.offset + (first * width if count else 0)
         return _Read(item, offset, count * width, kept.properties.dtype, strides)
 
-    def _read(self, file: str, reads: Sequence["_Read"], planner: Any) -> None:
-        targets = [read.target(planner) for read in reads]
-        self._connection.read_ranges_into(
-            self._name.below(file),
-            [(read.offset, read.size) for read in reads],
-            [target.room for target in targets],
-            timeout=self._deadline.left(),
-            options=self._options,
-        )
-        for read, target in zip(reads, targets):
+    def _fields(self) -> Dict[str, Any]:
+        left = self._deadline.left()
+        return {**self._options.fields(), "timeout_ms": max(1, math.ceil(left * 1000))}
+
+    def _read(self, loader: Loader, file: str, reads: Sequence["_Read"], planner: Any) -> None:
+        targets: Dict[int, _Target] = {}
+
+        def room_for(i: int) -> Any:
+            targets[i] = reads[i].target(planner)
+            return targets[i].room
+
+        def on_read(i: int) -> None:
+            read, target = reads[i], targets.pop(i)
             if read.dtype is None:
-                planner.load_bytes(read.item, self._checked(read, target.room))
+                planner.load_bytes(read.item, self._checked(read, target.data()))
             else:
                 target.fill(read)
                 planner.commit_tensor(read.item, target.tensor)
+
+        wanted = [(read.offset, read.size) for read in reads]
+        loader.read(self._name.below(file), wanted, room_for, on_read)
 
     def _checked(self, read: "_Read", data: Any) -> io.BytesIO:
         """The default planner unpickles it with everything allowed."""
@@ -354,6 +371,16 @@ class FmoveReader(StorageReader):  # type: ignore[misc]
             torch.load(stream, map_location="cpu", weights_only=True)
             stream.seek(0)
         return stream
+
+
+class _Unread:
+    """Metadata that could not be read."""
+
+    def __init__(self, why: FmoveError) -> None:
+        self.why = why
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.why
 
 
 class _Read(NamedTuple):
@@ -368,15 +395,15 @@ class _Read(NamedTuple):
 
     def target(self, planner: Any) -> "_Target":
         if self.dtype is None:
-            return _Target(bytearray(self.size), None, None)
+            return _Target(torch.empty(self.size, dtype=torch.uint8), None, None)
         tensor = planner.resolve_tensor(self.item).detach()
         if tensor.shape != self.item.lengths:
             raise error(errno.EINVAL, f"{self.item.dest_index.fqn} has another size here")
         is_dense = self.size == tensor.numel() * metadata.width_of(self.dtype)
-        if is_dense and tensor.is_cpu and tensor.is_contiguous() and tensor.dtype == self.dtype:
-            return _Target(layout.bytes_of(tensor), tensor, None)
+        if is_dense and tensor.is_contiguous() and tensor.dtype == self.dtype:
+            return _Target(layout.room_of(tensor), tensor, None)
         temporary = torch.empty(self.size // metadata.width_of(self.dtype), dtype=self.dtype)
-        return _Target(layout.bytes_of(temporary), tensor, temporary)
+        return _Target(layout.room_of(temporary), tensor, temporary)
 
 
 class _Target(NamedTuple):
@@ -386,23 +413,12 @@ class _Target(NamedTuple):
     tensor: Any
     temporary: Any
 
+    def data(self) -> bytes:
+        return bytes(layout.bytes_of(self.room))
+
     def fill(self, read: _Read) -> None:
         if self.temporary is not None and self.tensor.numel():
             self.tensor.copy_(self.temporary.as_strided(self.tensor.shape, read.strides))
-
-
-def _batches(reads: Sequence[_Read]) -> Iterator[List[_Read]]:
-    """One read at least, and so many bytes."""
-    some: List[_Read] = []
-    size = 0
-    for read in reads:
-        if some and size + read.size > TEMPORARY_MAX:
-            yield some
-            some, size = [], 0
-        some.append(read)
-        size += read.size
-    if some:
-        yield some
 
 
 def _is_name(checkpoint_id: Any) -> bool:

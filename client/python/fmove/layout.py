@@ -112,6 +112,15 @@ def bytes_of(tensor: Any) -> memoryview:
     return memoryview((ctypes.c_char * size).from_address(tensor.data_ptr())).cast("B")
 
 
+def room_of(tensor: Any) -> Any:
+    """The bytes of a contiguous tensor on any device, as a tensor."""
+    if tensor.numel() == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    if tensor.is_cpu:
+        return torch.frombuffer(bytes_of(tensor), dtype=torch.uint8)
+    return tensor.view(-1).view(torch.uint8)
+
+
 def contiguous(tensor: Any) -> Any:
     """It, or a copy of its own, on the CPU, in the order of its indices."""
     tensor = tensor.detach()

@@ -36,11 +36,11 @@ def check(ranges: Sequence[Range]) -> None:
             raise error(errno.EINVAL, f"no file has the range {offset}:{length}")
 
 
-def requests_of(ranges: Sequence[Range]) -> List[List[Piece]]:
-    """The pieces of each request: so many, and so many bytes, as one may have."""
+def requests_of(ranges: Sequence[Range], most: int = MEMORY_MAX) -> List[List[Piece]]:
+    """The pieces of each request: so many as one may have, and that many bytes."""
     all_of: List[List[Piece]] = []
     now: List[Piece] = []
-    left = MEMORY_MAX
+    left = most
     for of, (offset, length) in enumerate(ranges):
         at = 0
         while True:
@@ -50,12 +50,43 @@ def requests_of(ranges: Sequence[Range]) -> List[List[Piece]]:
             left -= some
             if len(now) == RANGES_MAX or left == 0:
                 all_of.append(now)
-                now, left = [], MEMORY_MAX
+                now, left = [], most
             if at == length:
                 break
     if now:
         all_of.append(now)
     return all_of
+
+
+def _fields_of(name: Name, ranges: Sequence[Range], more: Dict[str, Any]) -> Dict[str, Any]:
+    return {
+        **name.fields(),
+        **more,
+        "ranges": [list(r) for r in ranges],
+        "durability": "memory",
+    }
+
+
+class Into:
+    """One request for ranges, whose bytes come into a part of a buffer: its number, an offset and a
+    length."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        name: Name,
+        ranges: Sequence[Range],
+        more: Dict[str, Any],
+        part: Sequence[int],
+    ) -> None:
+        self._request = ask("get", {**_fields_of(name, ranges, more), "buffer": list(part)}, ())
+
+    def wait(self) -> Result:
+        return result_of(self._request.wait())
+
+    def stop(self) -> None:
+        """When this returns nobody writes there any more."""
+        self._request.stop()
 
 
 class Fetch:
@@ -65,14 +96,8 @@ class Fetch:
         self._file = memory_file("fmove ranges")
         self.fd = self._file.fileno()
         self.result: Optional[Result] = None
-        fields = {
-            **name.fields(),
-            **more,
-            "ranges": [list(r) for r in ranges],
-            "durability": "memory",
-        }
         try:
-            self.request = ask("get", fields, [self.fd])
+            self.request = ask("get", _fields_of(name, ranges, more), [self.fd])
         except BaseException:
             self.close()
             raise

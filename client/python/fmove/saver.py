@@ -14,11 +14,11 @@ import torch
 import torch.distributed as dist
 
 from . import layout
-from .buffer import Buffer
 from .checkpoint import TIMEOUT_S, FmoveWriter
 from .connection import Connection, Named, connect
 from .errors import FmoveError, error
 from .group import check_latest
+from .memory import Memory
 from .names import Name, parse
 from .results import Options, Rotated
 
@@ -38,14 +38,14 @@ TOLD_MAX = 4  # ranks whose failures are told
 
 
 class Image:
-    """A rank's file, as it lies in a buffer."""
+    """A rank's file, as it lies in memory that is kept."""
 
-    def __init__(self, made: layout.Layout, buffer: Buffer, room: Any) -> None:
+    def __init__(self, made: layout.Layout, memory: Memory) -> None:
         self.head = made.head
         self._made = made
-        self._buffer = buffer
-        self._room = room
-        room[: len(made.head)].copy_(_tensor_of(made.head))
+        self._memory = memory
+        self._room = memory.room(made.size)
+        self._room[: len(made.head)].copy_(_tensor_of(made.head))
 
     def tensor(self, place: layout.Place) -> Any:
         """The memory of a tensor of it, as one."""
@@ -61,9 +61,10 @@ class Image:
                 self._room[self._made.at(place)].copy_(_tensor_of(place.data))
             elif place.begin < place.end:
                 tensor = planner.resolve_data(place.item).detach()
-                self.tensor(place).copy_(tensor, non_blocking=True)
                 if tensor.is_cuda:
                     devices.add(tensor.device)
+                    self._memory.pin()
+                self.tensor(place).copy_(tensor, non_blocking=True)
         for device in devices:
             torch.cuda.current_stream(device).synchronize()
 
@@ -73,7 +74,7 @@ class Image:
         size = self._made.size
         try:
             connection.put_buffer(
-                self._buffer, size, name, group=group, timeout=timeout, options=options
+                self._memory.buffer, size, name, group=group, timeout=timeout, options=options
             )
         except FmoveError as why:
             if not why.is_full:
@@ -84,7 +85,7 @@ class Image:
         self, connection: Connection, name: Name, group: str, timeout: float, options: Options
     ) -> None:
         """The daemon has no room for another buffer."""
-        data = memoryview(self._buffer.memory)[: self._made.size]
+        data = memoryview(self._memory.buffer.memory)[: self._made.size]
         with connection.open_writer(name, group=group, timeout=timeout, options=options) as out:
             for at in range(0, len(data), PIECE):
                 out.write(data[at : at + PIECE])
@@ -94,46 +95,15 @@ def _tensor_of(data: bytes) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-class _Memory:
-    """What snapshots are copied to: a buffer that is made once, by the size of the first, and kept.
-    GPUs write to it directly."""
-
-    def __init__(self) -> None:
-        self._buffer: Optional[Buffer] = None
-        self._room: Any = None
-        self._is_pinned = False
-
-    def image(self, made: layout.Layout, connection: Connection) -> Image:
-        if self._buffer is None or self._buffer.size < made.size:
-            self.close(connection)
-            self._buffer = Buffer(made.size)
-            self._room = torch.frombuffer(self._buffer.memory, dtype=torch.uint8)
-            self._pin()
-        return Image(made, self._buffer, self._room)
-
-    def _pin(self) -> None:
-        if torch.cuda.is_available():
-            at, size = self._room.data_ptr(), self._room.numel()
-            self._is_pinned = int(torch.cuda.cudart().cudaHostRegister(at, size, 0)) == 0
-
-    def close(self, connection: Connection) -> None:
-        if self._is_pinned:
-            torch.cuda.cudart().cudaHostUnregister(self._room.data_ptr())
-        if self._buffer is not None:
-            self._buffer.close(connection)
-        self._buffer = self._room = None
-        self._is_pinned = False
-
-
 class _Snapshot(SavePlanner):  # type: ignore[misc]
     """A planner and copies of what its rank may be asked for: the state may change then."""
 
-    def __init__(self, planner: Any, memory: _Memory, connection: Connection) -> None:
+    def __init__(self, planner: Any, memory: Memory) -> None:
         self._planner = planner
         self._plan = planner.create_local_plan()
         made = layout.lay_out(self._plan.items, planner)
         self._places = {place.item.index: place for place in made.places}
-        self.image = memory.image(made, connection)
+        self.image = Image(made, memory)
         self.image.fill(planner)
 
     def init(self, state_dict: Any, is_coordinator: bool) -> None:
@@ -229,7 +199,7 @@ class Saver:
         self._is_dropping = when_busy == "drop"
         self._planner = planner
         self._connection = connection or connect()
-        self._memory = _Memory()
+        self._memory = Memory(self._connection)
         self._save: Optional[_Save] = None
         self._group = self._votes = None
         self._is_coordinator = True
@@ -253,7 +223,7 @@ class Saver:
             self.wait()
         planner = self._planner()
         _set_up(planner, _plain(state_dict), self._is_coordinator)
-        snapshot = _Snapshot(planner, self._memory, self._connection)
+        snapshot = _Snapshot(planner, self._memory)
         self._save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
         return True
 
@@ -289,7 +259,7 @@ class Saver:
             self.wait()
         finally:
             if self._save is None:
-                self._memory.close(self._connection)
+                self._memory.close()
 
     def __enter__(self) -> "Saver":
         return self
