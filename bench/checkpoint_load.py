@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Saves and loads of a checkpoint by fmove.torch and by what else there is, in turn, for measuring.
+
+    checkpoint_load.py SOCKET TO LOCAL MIB ROUNDS save|load|many
+
+TO is where fmove saves, NODE:STORE/PATH, and LOCAL a directory for the others. The state is MIB MiB of tensors, on the first GPU if
+there is one. A line of seconds for each round:
+
+    save    one copy of as much to pinned memory; then, until the state may change and until it is whole on the far node, of
+            Saver.save(); the same of dcp.async_save() to LOCAL (0 where torch has none); torch.save() to LOCAL, without and with fsync
+    load    FmoveReader; torch.load() of a mapped file of LOCAL, to the state's device
+
+many saves ROUNDS times and prints KiB of resident memory and open descriptors, after the tenth save and at the end.
+"""
+
+import os
+import sys
+import time
+
+import torch
+import torch.distributed.checkpoint as dcp
+
+import fmove
+import fmove.torch
+
+PARTS = 32
+
+
+def make_state(mib, device):
+    numbers = mib * (1 << 18) // PARTS
+    return {f"part{i}": torch.full((numbers,), float(i), device=device) for i in range(PARTS)}
+
+
+def seconds(function):
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+def settle():
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+class Copy:
+    """Of the state to memory that is pinned where there is a GPU; the least that a save costs."""
+
+    def __init__(self, state):
+        self._state = state
+        self._to = {
+            key: torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
+            for key, value in state.items()
+        }
+
+    def __call__(self):
+        for key, value in self._state.items():
+            self._to[key].copy_(value, non_blocking=True)
+        settle()
+
+
+def save_by_fmove(saver, state, to):
+    begin = time.perf_counter()
+    saver.save(state, to, force=True)
+    may_change = time.perf_counter() - begin
+    saver.wait()
+    return may_change, time.perf_counter() - begin
+
+
+def save_by_dcp(state, to):
+    if not hasattr(dcp, "async_save"):
+        return 0.0, 0.0
+    begin = time.perf_counter()
+    done = dcp.async_save(state, checkpoint_id=to, no_dist=True)
+    may_change = time.perf_counter() - begin
+    done.result()
+    return may_change, time.perf_counter() - begin
+
+
+def save_by_torch(state, to, is_synced):
+    with open(to, "wb") as file:
+        torch.save(state, file)
+        if is_synced:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def save(connection, to, local, state, rounds):
+    copy = Copy(state)
+    with fmove.torch.Saver(connection=connection) as saver:
+        save_by_fmove(saver, state, to)
+        for _ in range(rounds):
+            line = [seconds(copy), *save_by_fmove(saver, state, to), *save_by_dcp(state, f"{local}/dcp")]
+            line += [seconds(lambda is_synced=how: save_by_torch(state, f"{local}/file", is_synced)) for how in (False, True)]
+            print(*(f"{value:.4f}" for value in line), flush=True)
+
+
+def load_by_fmove(connection, to, state):
+    dcp.load(state, storage_reader=fmove.torch.FmoveReader(to, connection=connection), no_dist=True)
+    settle()
+
+
+def load_by_torch(file, device):
+    torch.load(file, map_location=device, mmap=True, weights_only=True)
+    settle()
+
+
+def load(connection, to, local, state, rounds):
+    device = next(iter(state.values())).device
+    with fmove.torch.Saver(connection=connection) as saver:
+        save_by_fmove(saver, state, to)
+    save_by_torch(state, f"{local}/file", False)
+    load_by_torch(f"{local}/file", device)
+    for _ in range(rounds):
+        ours = seconds(lambda: load_by_fmove(connection, to, state))
+        theirs = seconds(lambda: load_by_torch(f"{local}/file", device))
+        print(f"{ours:.4f} {theirs:.4f}", flush=True)
+
+
+def resident_kib():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+
+def many(connection, to, state, rounds):
+    with fmove.torch.Saver(connection=connection, latest="latest", keep_last=2) as saver:
+        for i in range(rounds):
+            saver.save(state, f"{to}{i}")
+            saver.wait()
+            if i in (9, rounds - 1):
+                print(resident_kib(), len(os.listdir("/proc/self/fd")), flush=True)
+
+
+def main():
+    socket, to, local, mib, rounds, what = sys.argv[1:]
+    connection = fmove.Connection(socket)
+    state = make_state(int(mib), "cuda" if torch.cuda.is_available() else "cpu")
+    settle()
+    if what == "save":
+        save(connection, to, local, state, int(rounds))
+    elif what == "load":
+        load(connection, to, local, state, int(rounds))
+    else:
+        many(connection, to, state, int(rounds))
+
+
+main()
