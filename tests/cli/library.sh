@@ -48,6 +48,10 @@ for header in usr/include/fmove/*.h; do
 	fi
 done
 sort told | diff declared - >out || bad "the pages are not what fmove.h declares: $(cat out)"
+# make install builds what the target programs needs, and no more.
+if [ -e "$FM_BUILD/build.ninja" ]; then
+	ninja -C "$FM_BUILD" -t graph programs | grep -q 'man3/fmove_files\.3' || bad "make install does not make the pages"
+fi
 grep -q 'becomes readable, and none is begun while it is' $pages/fmove_connect.3 || bad "fmove_connect(3) lacks what its header says"
 grep -q "^$(sed -n 's/^#define FMOVE_CALLS_MAX //p' usr/include/fmove/connect.h) of a handle run" "$page" || bad "libfmove(3) has another limit of calls"
 sed -n '/^\.SH EXAMPLE/,$p' "$page" | sed -n '/^\.EX/,/^\.EE/p' | sed '/^\.E[XE]/d; s/\\e/\\/g' >manual.c
