@@ -11,6 +11,7 @@
 #   make bench      the figures, against other tools
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
 #   make install    below PREFIX (/usr/local), with DESTDIR; stripped
+#   make deb        Debian packages, in build/deb; installs what is missing for that
 #   make uninstall  removes what make install installed from this tree; configuration and stores stay
 #   make clean
 #
@@ -28,7 +29,7 @@ all:
 	@$(call configure,release)
 	@cmake --build build -j $(JOBS) --target programs
 
-deps-build deps-check deps-bench deps-fuzz: deps-%:
+deps-build deps-check deps-bench deps-deb deps-fuzz: deps-%:
 	@.ci/deps $*
 
 demo: deps-build
@@ -47,7 +48,7 @@ coverage: deps-check
 lab: deps-check
 	@JOBS=$(JOBS) tests/check lab
 
-soak: deps-check deps-bench
+soak: deps-check deps-bench deps-deb
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs bench-programs
 	@$(call configure,dev)
@@ -73,10 +74,13 @@ install: all
 	@cmake --install build --strip
 	@[ -n "$(DESTDIR)" ] || echo "Once, on the first node: fmove init --system (-n says what it does)"
 
+deb: deps-deb
+	@JOBS=$(JOBS) config/debian/build
+
 uninstall:
 	@.ci/uninstall build/install_manifest.txt
 
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check check-fast coverage lab soak bench fuzz install uninstall clean
+.PHONY: all deps-build deps-check deps-bench deps-deb deps-fuzz demo check check-fast coverage lab soak bench fuzz install deb uninstall clean
