@@ -17,17 +17,26 @@
 
 #define TRIES_MAX 16 /* reads of an extent that gave wrong bytes */
 #define FAILED_MAX 4 /* fetches from one node that are counted */
+#define WRONG_MAX 4  /* fetches with other bytes, then a node is believed nothing more */
+/* The same for fetches of which nothing comes, in a row; one that takes too long counts more. */
+#define SILENT_MAX 16
+#define SILENT_LATE 4
 
 int fm_run_coordinator_init(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
 
 	co->holders = calloc(run->extent_count, sizeof(*co->holders));
+	co->doubted = calloc(run->extent_count, sizeof(*co->doubted));
 	co->crc = calloc(run->extent_count, sizeof(*co->crc));
+	co->was_read = calloc(run->extent_count, sizeof(*co->was_read));
 	co->not_before_ms = calloc(run->extent_count, sizeof(*co->not_before_ms));
 	co->busy = calloc(run->extent_count, sizeof(*co->busy));
 	co->tries = calloc(run->extent_count, sizeof(*co->tries));
-	return co->holders && co->crc && co->not_before_ms && co->busy && co->tries ? 0 : -ENOMEM;
+	return co->holders && co->doubted && co->crc && co->was_read && co->not_before_ms &&
+			       co->busy && co->tries
+		       ? 0
+		       : -ENOMEM;
 }
 
 void fm_run_coordinator_free(struct fm_run *run)
@@ -35,7 +44,9 @@ void fm_run_coordinator_free(struct fm_run *run)
 	struct coordinator *co = &run->coordinator;
 
 	free(co->holders);
+	free(co->doubted);
 	free(co->crc);
+	free(co->was_read);
 	free(co->not_before_ms);
 	free(co->busy);
 	free(co->tries);
@@ -46,7 +57,9 @@ void fm_run_coordinator_begin(struct fm_run *run)
 	struct coordinator *co = &run->coordinator;
 	struct coordinator new = {.is_on = true,
 				  .holders = co->holders,
+				  .doubted = co->doubted,
 				  .crc = co->crc,
+				  .was_read = co->was_read,
 				  .not_before_ms = co->not_before_ms,
 				  .busy = co->busy,
 				  .tries = co->tries,
@@ -54,6 +67,8 @@ void fm_run_coordinator_begin(struct fm_run *run)
 				  .progress_ns = run->now_ns};
 
 	memset(co->holders, 0, run->extent_count * sizeof(*co->holders));
+	memset(co->doubted, 0, run->extent_count * sizeof(*co->doubted));
+	memset(co->was_read, 0, run->extent_count * sizeof(*co->was_read));
 	memset(co->not_before_ms, 0, run->extent_count * sizeof(*co->not_before_ms));
 	memset(co->busy, 0, run->extent_count * sizeof(*co->busy));
 	memset(co->tries, 0, run->extent_count * sizeof(*co->tries));
@@ -113,48 +128,74 @@ static void discard(struct fm_run *run, unsigned node, uint32_t extent, uint32_t
 	struct fm_run_msg msg = {.type = FM_RUN_DISCARD, .extent = extent, .crc = right};
 
 	unhold(&run->coordinator, node, extent);
+	run->coordinator.seat[node].fetch_after_ns = run->now_ns + run->times->retry;
 	fm_run_order(run, node, &msg);
 }
 
 /*
- * The first CRC of an extent counts, unless a node that is READY, so that its source was looked at,
- * says another one. If the source was looked at for both, it gave other bytes without a change that
- * shows: nobody knows which are right, and no more nodes get them. false: this one does not count.
+ * What a member read from the source counts more than what members say that they have; else the
+ * first CRC of an extent counts. After the source was looked at nothing changes, unless nobody who
+ * has the extent is believed.
  */
-static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc)
+static bool is_stronger(const struct coordinator *co, unsigned node, uint32_t extent,
+			uint64_t ready, bool is_read)
+{
+	uint64_t trusted = fm_run_trusted(co, extent);
+
+	if (trusted)
+		return is_read && !co->was_read[extent] && !co->is_sealed && !(trusted & ready);
+	return is_read || !(co->was_read[extent] || co->distrusted & bit(node));
+}
+
+/*
+ * A node that is READY counts more than others, since for it the source was looked at. If the
+ * source was looked at for both CRCs, it gave other bytes without a change that shows: nobody knows
+ * which are right, and no more nodes get them. Who is not believed is not READY here. false: this
+ * one does not count.
+ */
+static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc,
+			    bool is_read)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t ready = fm_run_in_place(co, FM_RUN_READY);
+	uint64_t ready = fm_run_in_place(co, FM_RUN_READY) & ~co->distrusted;
 
-	if (!(ready & bit(node))) {
-		discard(run, node, extent, co->crc[extent]);
+	if (ready & bit(node) && (co->is_sealed || fm_run_trusted(co, extent) & ready)) {
+		co->is_torn = true;
 		return false;
 	}
-	if (co->is_sealed || co->holders[extent] & ready) {
-		co->is_torn = true;
+	if (!(ready & bit(node)) && !is_stronger(co, node, extent, ready, is_read)) {
+		discard(run, node, extent, co->crc[extent]);
 		return false;
 	}
 	for (unsigned n = 0; n < run->node_count; n++)
 		if (co->holders[extent] & bit(n))
 			discard(run, n, extent, crc);
+	co->was_read[extent] = false;
 	return true;
 }
 
-static void note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc)
+/* is_read: it read the extent from the source. Returns whether this is news. */
+static bool note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc,
+		      bool is_read)
 {
 	struct coordinator *co = &run->coordinator;
-	struct seat *seat = &co->seat[node];
+	bool is_new = !(co->holders[extent] & bit(node));
 
-	if (fm_run_is_conflict(co, extent, crc) && !settle_conflict(run, node, extent, crc))
-		return;
+	if (!fm_run_is_right(run, extent, crc))
+		return false;
+	if (fm_run_is_conflict(co, extent, crc) &&
+	    !settle_conflict(run, node, extent, crc, is_read))
+		return false;
 	if (!co->holders[extent]) {
 		co->crc[extent] = crc;
 		co->covered++;
 		co->version++;
 		co->is_sealed = false;
 	}
-	seat->have_count += !(co->holders[extent] & bit(node));
+	co->was_read[extent] = co->was_read[extent] || is_read;
+	co->seat[node].have_count += !(co->holders[extent] & bit(node));
 	co->holders[extent] |= bit(node);
+	return is_new;
 }
 
 /* ---- what members are at ---- */
@@ -197,9 +238,12 @@ static void note_fetch(struct coordinator *co, const struct seat *seat, uint32_t
 
 		if (seat->coming[i].extent != extent || from >= FM_RUN_NODES_MAX)
 			continue;
-		if (came)
-			co->failed_of[from] = 0;
-		else if (co->failed_of[from] < FAILED_MAX)
+		if (came) {
+			co->failed_of[from] = co->silent_of[from] = 0;
+			co->doubted[extent] &= ~bit(from);
+			if (co->wrong_of[from] < WRONG_MAX)
+				co->distrusted &= ~bit(from);
+		} else if (co->failed_of[from] < FAILED_MAX)
 			co->failed_of[from]++;
 	}
 }
@@ -244,6 +288,7 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 			(struct seat_lease){.is_used = true,
 					    .is_revoked = st->lease[i].is_revoked,
 					    .is_carry = known && known->is_carry,
+					    .is_read = known && known->is_read,
 					    .extent = extent,
 					    .since_ns = known ? known->since_ns : run->now_ns};
 		co->busy[extent] = (uint16_t)(co->busy[extent] + !st->lease[i].is_revoked);
@@ -315,11 +360,12 @@ static void on_page(struct fm_run *run, const struct fm_run_msg *msg)
 		return;
 	for (uint32_t i = 0; i < FM_RUN_PAGE && page->first + i < run->extent_count; i++)
 		if (page->bits[i / 8] >> (i % 8) & 1)
-			note_have(run, msg->from, page->first + i, page->crc[i]);
+			(void)note_have(run, msg->from, page->first + i, page->crc[i], false);
 	if (!page->is_last)
 		return;
 	seat->is_whole = true;
 	co->is_sealed = co->is_sealed || (seat->state.place == FM_RUN_READY &&
+					  !(co->distrusted & bit(msg->from)) &&
 					  seat->have_count == run->extent_count);
 }
 
@@ -363,9 +409,11 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[msg->from];
+	const struct seat_lease *l = lease_of(seat->lease, msg->extent);
 	bool was_held = co->holders[msg->extent] != 0;
 
-	note_have(run, msg->from, msg->extent, msg->crc);
+	if (note_have(run, msg->from, msg->extent, msg->crc, l && l->is_read))
+		co->progress_ns = run->now_ns;
 	note_fetch(co, seat, msg->extent, true);
 	coming_drop(co, seat, msg->extent);
 	if (lease_over(co, seat, msg->extent))
@@ -373,13 +421,26 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	seat->is_late = false;
 	if (!was_held)
 		put_off(run, msg->extent, run->times->quiet);
-	co->progress_ns = run->now_ns;
 }
 
-static void note_sent(struct fm_run *run, struct seat *seat, uint32_t extent)
+/* What a member read that keeps nothing counts as much as what another one read. */
+static void on_sent(struct fm_run *run, const struct fm_run_msg *msg)
 {
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+	const struct seat_lease *l = lease_of(seat->lease, msg->extent);
+	bool is_read = l && l->is_read && fm_run_is_right(run, msg->extent, msg->crc);
+
+	if (!l)
+		return;
+	if (is_read && (!fm_run_is_conflict(co, msg->extent, msg->crc) ||
+			settle_conflict(run, msg->from, msg->extent, msg->crc, true))) {
+		co->crc[msg->extent] = msg->crc;
+		co->was_read[msg->extent] = true;
+	}
+	(void)lease_over(co, seat, msg->extent);
 	seat->is_late = false;
-	put_off(run, extent, run->times->quiet);
+	put_off(run, msg->extent, run->times->quiet);
 }
 
 static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
@@ -404,11 +465,56 @@ static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	seat->reads_failed++;
 }
 
+/* Forgets that the node has the extent: what was known of it does not hold. */
+static void doubt(struct coordinator *co, unsigned node, uint32_t extent)
+{
+	co->doubted[extent] |= bit(node);
+	if (extent < co->next_read)
+		co->next_read = extent;
+}
+
+/*
+ * Other bytes than those that the node said it has, or none: others read the extent then. After
+ * some such the node is believed nothing more. What a member says of a node that it was not to
+ * fetch from, or of a CRC that counts no more, is nothing.
+ */
+static void note_server(struct coordinator *co, const struct fm_run_msg *msg)
+{
+	unsigned node = msg->node;
+	bool is_wrong = msg->code == -EBADMSG && msg->crc == co->crc[msg->extent];
+	bool is_late = msg->code == -ETIMEDOUT;
+
+	if (node >= FM_RUN_NODES_MAX || !(co->holders[msg->extent] & bit(node)))
+		return;
+	if (is_wrong || is_late)
+		doubt(co, node, msg->extent);
+	if (is_wrong && co->wrong_of[node] < WRONG_MAX)
+		co->wrong_of[node]++;
+	if ((is_late || msg->code == -EBUSY) && co->silent_of[node] < SILENT_MAX)
+		co->silent_of[node] =
+			(uint8_t)(co->silent_of[node] + (is_late ? SILENT_LATE : 1));
+	if ((co->wrong_of[node] < WRONG_MAX && co->silent_of[node] < SILENT_MAX) ||
+	    co->distrusted & bit(node))
+		return;
+	co->distrusted |= bit(node);
+	co->next_read = 0;
+}
+
+static bool is_fetched_from(const struct seat *seat, uint32_t extent, unsigned node)
+{
+	for (unsigned i = 0; i < seat->coming_count; i++)
+		if (seat->coming[i].extent == extent && seat->coming[i].from == node)
+			return true;
+	return false;
+}
+
 static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[msg->from];
 
+	if (is_fetched_from(seat, msg->extent, msg->node))
+		note_server(co, msg);
 	note_fetch(co, seat, msg->extent, false);
 	coming_drop(co, seat, msg->extent);
 	co->failed++;
@@ -449,8 +555,8 @@ static void take_report(struct fm_run *run, const struct fm_run_msg *msg)
 		on_have(run, msg);
 	else if (msg->type == FM_RUN_LOST)
 		unhold(co, msg->from, msg->extent);
-	else if (msg->type == FM_RUN_SENT && lease_over(co, seat, msg->extent))
-		note_sent(run, seat, msg->extent);
+	else if (msg->type == FM_RUN_SENT)
+		on_sent(run, msg);
 	else if (msg->type == FM_RUN_READ_FAILED)
 		on_read_failed(run, msg);
 	else if (msg->type == FM_RUN_FETCH_FAILED)

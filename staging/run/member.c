@@ -151,11 +151,25 @@ void fm_run_member_tell(struct fm_run *run, enum fm_run_msg_type type, uint32_t 
 	fm_run_send(run, run->root, &msg);
 }
 
-static void tell_fetch_failed(struct fm_run *run, uint32_t extent, unsigned server)
+/* SENT: one other node has what this one read or carried, and keeps nothing of. */
+void fm_run_sent_first(struct fm_run *run, const struct slot *s)
+{
+	struct fm_run_msg msg = {.type = FM_RUN_SENT,
+				 .join = run->member.join,
+				 .extent = s->extent,
+				 .crc = s->crc};
+
+	fm_run_send(run, run->root, &msg);
+}
+
+static void tell_fetch_failed(struct fm_run *run, uint32_t extent, unsigned server, uint32_t crc,
+			      int code)
 {
 	struct fm_run_msg msg = {.type = FM_RUN_FETCH_FAILED,
 				 .join = run->member.join,
 				 .extent = extent,
+				 .crc = crc,
+				 .code = code,
 				 .node = (uint8_t)server};
 
 	fm_run_send(run, run->root, &msg);
@@ -173,6 +187,7 @@ static void get(struct fm_run *run, const struct fm_run_msg *msg, unsigned from,
 					       .extent = msg->extent,
 					       .from = (uint8_t)from,
 					       .is_fetch = is_fetch,
+					       .crc = msg->crc,
 					       .root = is_fetch ? (uint8_t)from : msg->node,
 					       .shape = msg->shape,
 					       .wants = is_fetch ? 0 : msg->nodes,
@@ -229,7 +244,7 @@ static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)
 	if (msg->node < run->node_count && run->up & bit(msg->node))
 		slot = fm_run_slot_take(run, false);
 	if (slot < 0)
-		tell_fetch_failed(run, msg->extent, msg->node);
+		tell_fetch_failed(run, msg->extent, msg->node, msg->crc, -EAGAIN);
 	else
 		get(run, msg, msg->node, slot);
 }
@@ -244,7 +259,7 @@ void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code)
 		fm_run_member_tell(run, FM_RUN_READ_FAILED, s->extent, -EBUSY);
 		fm_run_lease_over(l);
 	} else if (s->is_fetch) {
-		tell_fetch_failed(run, s->extent, s->from);
+		tell_fetch_failed(run, s->extent, s->from, s->crc, code);
 	}
 	fm_run_slot_free(run, s);
 }
@@ -290,7 +305,8 @@ void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 
 	if (run->is_over || s->use != SLOT_RECEIVING)
 		return;
-	if (code == 0 && !fm_run_is_right(run, s->extent, crc))
+	if (code == 0 &&
+	    (!fm_run_is_right(run, s->extent, crc) || (s->is_fetch && crc != s->crc)))
 		code = -EBADMSG;
 	if (code != 0) {
 		fm_run_coming_failed(run, s, code);

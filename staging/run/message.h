@@ -40,14 +40,20 @@ enum fm_run_msg_type {
 	FM_RUN_PULSE,
 	FM_RUN_HAVE,			/* extent, crc: is on its disk now */
 	FM_RUN_LOST,			/* extent: no more */
-	/* extent: a member that keeps nothing has sent it to one that does; the lease is over */
+	/*
+	 * extent, crc: a member that keeps nothing has sent it to one that does; the lease is over
+	 */
 	FM_RUN_SENT,
 	/*
 	 * extent, code: -ESTALE the source changed, -EBADMSG not the bytes it must have, others:
 	 * storage
 	 */
 	FM_RUN_READ_FAILED,
-	FM_RUN_FETCH_FAILED,		/* extent, node: from whom */
+	/*
+	 * extent, node: from whom; code: -EBADMSG other bytes than crc says, -ETIMEDOUT nothing
+	 * came, -EBUSY refused, others: nothing was asked
+	 */
+	FM_RUN_FETCH_FAILED,
 	/* number, code: 0 the source is what it was, -ESTALE it is not, others: storage */
 	FM_RUN_CHECKED,
 
@@ -56,7 +62,7 @@ enum fm_run_msg_type {
 	/* extent, node, nodes, shape: the same, but from that node's memory or disk */
 	FM_RUN_CARRY,
 	FM_RUN_REVOKE,			/* extent: another one reads it */
-	FM_RUN_FETCH,			/* extent, node: from its disk */
+	FM_RUN_FETCH,			/* extent, node, crc: from its disk; these bytes only */
 	/* extent, crc: unless it has this CRC it is not the source's */
 	FM_RUN_DISCARD,
 	FM_RUN_CHECK,			/* number: look whether the source changed */

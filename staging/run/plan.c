@@ -263,6 +263,7 @@ static void give_lease(struct fm_run *run, unsigned node, uint32_t extent, unsig
 			continue;
 		*l = (struct seat_lease){.is_used = true,
 					 .is_carry = server != FM_RUN_NOBODY,
+					 .is_read = server == FM_RUN_NOBODY,
 					 .extent = extent,
 					 .since_ns = run->now_ns};
 		co->busy[extent]++;
@@ -291,7 +292,7 @@ static uint64_t readers_of(const struct coordinator *co, uint32_t extent)
 static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t has = co->holders[extent] | readers_of(co, extent);
+	uint64_t has = fm_run_trusted(co, extent) | readers_of(co, extent);
 	bool is_one = false;
 
 	for (unsigned n = 0; n < run->node_count && has; n++) {
@@ -386,7 +387,10 @@ static bool is_coming_to(const struct seat *seat, uint32_t extent)
 static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsigned server)
 {
 	struct seat *seat = &run->coordinator.seat[node];
-	struct fm_run_msg msg = {.type = FM_RUN_FETCH, .extent = extent, .node = (uint8_t)server};
+	struct fm_run_msg msg = {.type = FM_RUN_FETCH,
+				 .extent = extent,
+				 .node = (uint8_t)server,
+				 .crc = run->coordinator.crc[extent]};
 
 	fm_run_coming_add(&run->coordinator, seat,
 			  (struct fm_run_coming){extent, (uint8_t)server});
@@ -412,12 +416,40 @@ static uint64_t servers_of(const struct fm_run *run)
 	return servers;
 }
 
+static bool is_stuck(const struct fm_run *run, const struct seat *seat)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (fm_run_is_overdue(run, &seat->lease[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Whether nobody who has the extent is believed, and it is about to be read instead: it is, or who
+ * can read it has other things to read first. If nobody can, those who are not believed are asked
+ * again: bytes may have been damaged on their way.
+ */
+static bool is_read_instead(const struct fm_run *run, uint32_t extent)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t able;
+
+	if (fm_run_trusted(co, extent))
+		return false;
+	able = readers_for(run, extent, UINT64_MAX);
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (able & bit(n) && !may_lease(run, n) && !is_stuck(run, &co->seat[n]))
+			return true;
+	return co->busy[extent] > 0;
+}
+
 static void plan_fetches_of(struct fm_run *run, unsigned node)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[node];
 
-	if (!(servers_of(run) & seat->state.up)) /* so mostly, beside slow ones */
+	/* the former mostly, beside slow ones */
+	if (!(servers_of(run) & seat->state.up) || run->now_ns < seat->fetch_after_ns)
 		return;
 	for (uint32_t i = 0; i < run->extent_count && i < SCAN_MAX && may_fetch(seat); i++) {
 		uint32_t e = seat->next_fetch;
@@ -425,7 +457,7 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 
 		seat->next_fetch = e + 1 < run->extent_count ? e + 1 : 0;
 		if (!co->holders[e] || co->holders[e] & bit(node) || is_put_off(run, e) ||
-		    is_coming_to(seat, e))
+		    is_coming_to(seat, e) || is_read_instead(run, e))
 			continue;
 		server = fm_run_server(run, node, e);
 		if (server >= 0)

@@ -88,7 +88,7 @@ bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg
 
 bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t crc)
 {
-	return co->holders[extent] && co->crc[extent] != crc;
+	return (co->holders[extent] || co->was_read[extent]) && co->crc[extent] != crc;
 }
 
 bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat)
@@ -129,9 +129,17 @@ bool fm_run_is_late(const struct seat *seat)
 	return seat->is_late;
 }
 
+/*
+ * Who has the extent and is believed. Of the others it is fetched only if nobody can read it.
+ */
+uint64_t fm_run_trusted(const struct coordinator *co, uint32_t extent)
+{
+	return co->holders[extent] & ~co->doubted[extent] & ~co->distrusted;
+}
+
 bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near)
 {
-	return co->holders[extent] & near;
+	return fm_run_trusted(co, extent) & near;
 }
 
 bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near)
@@ -163,9 +171,12 @@ int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 	const struct coordinator *co = &run->coordinator;
 	const struct seat *seat = &co->seat[node];
 	uint64_t may = co->holders[extent] & seat->state.up & ~bit(node);
+	uint64_t good = may & fm_run_trusted(co, extent);
 	unsigned least = UINT_MAX, cost;
 	int best = -1;
 
+	if (good)
+		may = good;
 	if (run->now_ns < seat->avoid_until_ns)
 		may &= ~seat->avoid;
 	for (unsigned i = 0; i < run->node_count && may; i++) {

@@ -27,7 +27,8 @@ enum slot_use {
 
 struct slot {
 	enum slot_use use;
-	uint32_t extent, crc;
+	uint32_t extent;
+	uint32_t crc;			/* of its bytes; of those that a fetch is for */
 	uint8_t from;			/* SLOT_RECEIVING: who sends it */
 	bool is_fetch;			/* from its disk, by order */
 	bool is_writing;
@@ -84,6 +85,7 @@ struct member {
 struct seat_lease {
 	bool is_used, is_revoked;
 	bool is_carry;			/* from a node that has it, as far as is known */
+	bool is_read;			/* of the source, by order of this coordinator */
 	uint32_t extent;
 	uint64_t since_ns;
 };
@@ -104,6 +106,7 @@ struct seat {
 	bool is_late;			/* a lease took too long, and it has done nothing since */
 	uint64_t avoid, avoid_until_ns;	/* servers that it could not fetch from */
 	uint64_t ask_after_ns;		/* INVITE, COMMIT */
+	uint64_t fetch_after_ns;	/* since what it had was wrong */
 	uint32_t next_fetch;
 };
 
@@ -115,8 +118,13 @@ struct coordinator {
 	uint16_t uploads[FM_RUN_NODES_MAX]; /* that others fetch from its disk */
 	uint8_t failed_of[FM_RUN_NODES_MAX]; /* fetches from it, since the last one that came */
 	uint64_t seen;			/* members that ever reported */
-	uint64_t *holders;		/* by extent: who has it on disk */
-	uint32_t *crc;			/* of those that somebody has */
+	uint8_t wrong_of[FM_RUN_NODES_MAX]; /* fetches from it that brought other bytes */
+	uint8_t silent_of[FM_RUN_NODES_MAX]; /* that brought nothing, since the last that came */
+	uint64_t distrusted;		/* nodes with too many of either */
+	uint64_t *holders;		/* by extent: who has it on disk, as they say */
+	uint64_t *doubted;		/* of those: from whom it did not come as they said */
+	uint32_t *crc;			/* of those that somebody has, or that were read */
+	bool *was_read;			/* crc is what was read, by order of this coordinator */
 	uint32_t *not_before_ms;	/* no order about it before */
 	/* leases that are not revoked, and members that it comes to */
 	uint16_t *busy;
@@ -174,6 +182,7 @@ bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t 
 bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat);
 bool fm_run_is_awaited(const struct fm_run *run, unsigned node);
 bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l);
+uint64_t fm_run_trusted(const struct coordinator *co, uint32_t extent);
 bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near);
 bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near);
 int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent);
@@ -201,6 +210,7 @@ void fm_run_member_take(struct fm_run *run, const struct fm_run_msg *msg);
 void fm_run_member_tick(struct fm_run *run);
 void fm_run_leases_start(struct fm_run *run);
 void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code);
+void fm_run_sent_first(struct fm_run *run, const struct slot *s);
 struct lease *fm_run_lease_of(struct fm_run *run, int slot);
 void fm_run_lease_over(struct lease *l);
 

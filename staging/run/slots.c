@@ -137,7 +137,7 @@ static void lease_settle(struct fm_run *run, struct slot *s)
 	if (!l || s->use != SLOT_HELD || s->is_writing ||
 	    (!s->was_sent && !fm_run_has(run, s->extent)))
 		return;
-	fm_run_member_tell(run, FM_RUN_SENT, s->extent, 0);
+	fm_run_sent_first(run, s);
 	fm_run_lease_over(l);
 }
 

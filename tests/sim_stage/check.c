@@ -155,6 +155,21 @@ static void check_hung(void)
 	}
 }
 
+/* Who lies is in nobody's way for long: what cannot be had from it is read. */
+static void check_liar(void)
+{
+	double most = 100 + 3.0 * sim.extent_count;
+
+	for (unsigned n = 0; n < sim.node_count; n++) {
+		const struct node *node = &sim.node[n];
+		double took = (double)(node->ready_ns - node->asked_ns) / (double)S;
+
+		if (node->is_asked && node->is_ready && took > most)
+			sim_violate("n%u took %.0f s beside one who lies; %.0f s would do", n,
+				    took, most);
+	}
+}
+
 /* Who is not slow loses the time of two sends for an extent at most, when a slow one is to pass it
  * on. */
 static void check_slow(void)
@@ -177,6 +192,8 @@ void check_last(void)
 		check_slow();
 	if (sim.has_hung)
 		check_hung();
+	if (sim.has_liar)
+		check_liar();
 	for (unsigned n = 0; n < sim.node_count; n++)
 		check_node(n);
 	if (!sim.is_faulty)

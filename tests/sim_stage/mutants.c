@@ -33,6 +33,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_FULL_STAYS] = "full_stays",
 	[MUTANT_WRITE_FOREVER] = "write_forever",
 	[MUTANT_LATE_AGAIN] = "late_again",
+	[MUTANT_BELIEVED] = "believed",
 };
 
 bool mutant_choose(const char *name)
@@ -79,6 +80,8 @@ WRAP(bool, fm_run_may_release, (const struct fm_run *run, const struct slot *s, 
      is_needed &&__real_fm_run_may_release(run, s, is_needed))
 WRAP(bool, fm_run_is_under_way, (const struct coordinator *co, uint32_t extent, uint64_t near),
      (co, extent, near), MUTANT_READ_TWICE, false)
+WRAP(uint64_t, fm_run_trusted, (const struct coordinator *co, uint32_t extent), (co, extent),
+     MUTANT_BELIEVED, co->holders[extent])
 WRAP(bool, fm_run_is_held, (const struct coordinator *co, uint32_t extent, uint64_t near),
      (co, extent, near), MUTANT_STORAGE_FIRST, false)
 WRAP(int, fm_run_server, (const struct fm_run *run, unsigned node, uint32_t extent),

@@ -13,6 +13,8 @@
 #define END_NS (4000 * S)  /* after the last fault: longer than a run without progress lives ... */
 #define EXTENT_NS (60 * S) /* ... and longer than the slowest reader takes, for each extent */
 
+#define LIES_NS (400 * S) /* how long one who lies is there */
+
 static unsigned fault_count;
 
 static unsigned random_node(void)
@@ -129,6 +131,24 @@ static void plan_hung(void)
 		sim.node[n].does_disk_hang = n != left && sim_chance(0.4);
 }
 
+/* One that does not read says that it has everything. It is not one that others wait for. */
+static void plan_liar(void)
+{
+	unsigned liar = random_node(), others = 0;
+	struct node *n = &sim.node[liar];
+
+	for (unsigned i = 0; i < sim.node_count; i++)
+		others += i != liar && sim.node[i].can_read;
+	if (!sim.is_even || others == 0)
+		return;
+	sim.has_liar = sim.is_faulty = true;
+	n->lie = (enum lie)(1 + sim_random(LIES - 1));
+	n->lies_ready = sim_random(3) == 0;
+	n->can_read = n->is_asked = false;
+	sim.heal_ns = LIES_NS;
+	sim_event(sim.heal_ns, EVENT_HEAL, 0)->boot = 0;
+}
+
 /* Clocks that are set are nothing that goes wrong. */
 static void plan_clocks(void)
 {
@@ -146,7 +166,9 @@ static void plan_faults(void)
 		plan_clocks();
 	else if (!sim.is_faulty && sim.seed % 4 == 1)
 		plan_hung();
-	if (!sim.is_faulty || sim.has_hung)
+	else if (!sim.is_faulty && sim.seed % 4 == 2)
+		plan_liar();
+	if (!sim.is_faulty || sim.has_hung || sim.has_liar)
 		return;
 	if (sim_random(8) == 0) {
 		plan_slow();
@@ -174,14 +196,10 @@ static void plan_faults(void)
 
 /* ---- what goes wrong ---- */
 
-static void crash(void)
+static void stop(unsigned node)
 {
-	unsigned node = random_node(), what = (unsigned)sim_random(8);
 	struct node *n = &sim.node[node];
 
-	if (!n->is_running)
-		return;
-	sim_trace("n%u crashes (%u)", node, what);
 	fm_run_free(n->run);
 	n->run = NULL;
 	n->boot++;
@@ -196,6 +214,17 @@ static void crash(void)
 	}
 	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
 		n->memory[i].is_receiving = false;
+}
+
+static void crash(void)
+{
+	unsigned node = random_node(), what = (unsigned)sim_random(8);
+	struct node *n = &sim.node[node];
+
+	if (!n->is_running)
+		return;
+	sim_trace("n%u crashes (%u)", node, what);
+	stop(node);
 	if (what < 2) { /* its disk is another one */
 		memset(n->is_durable, 0, sizeof(n->is_durable));
 		memset(n->is_rotten, 0, sizeof(n->is_rotten));
@@ -274,10 +303,19 @@ void sim_fault(void)
 		sim.node[node].stalled_ns = sim.now_ns + sim_random(20 * S);
 }
 
+static void leave(unsigned node)
+{
+	stop(node);
+	sim.node[node].is_gone = true;
+}
+
 /* Only what is gone for good stays away; what is slow stays slow, and full what is full. */
 void sim_heal(void)
 {
 	sim.is_healed = true;
+	for (unsigned n = 0; n < sim.node_count; n++)
+		if (sim.node[n].lie != LIE_NONE)
+			leave(n);
 	sim.is_storage_bad = sim.is_wire_bad = false;
 	if (sim.is_storage_gone)
 		sim.storage_ns = FM_NEVER;

@@ -35,6 +35,15 @@ enum fault {
 	FAULTS,
 };
 
+/* What a node does when it is asked for an extent that it said it has. */
+enum lie {
+	LIE_NONE,			/* it is none that lies */
+	LIE_OTHER_BYTES,
+	LIE_REFUSES,
+	LIE_SILENT,
+	LIES,
+};
+
 enum event_kind {
 	EVENT_TICK,
 	EVENT_MESSAGE,
@@ -91,6 +100,9 @@ struct node {
 	bool can_read, does_hang;	/* does_hang: its reads never end */
 	bool does_disk_hang;		/* its writes never end; it reads and sends as others */
 	bool is_slow;			/* from the beginning, and others must not wait for it */
+	enum lie lie;
+	bool lies_ready;		/* it says that it is READY, else a sink */
+	struct fm_run_msg lie_join;	/* its last report; type FM_RUN_LINKS: none */
 	bool is_asked;			/* a sink, as requests say */
 	uint64_t request;		/* made here; 0: none */
 	bool is_ready;			/* on disk */
@@ -121,6 +133,7 @@ struct sim {
 	bool is_faulty;			/* anything at all goes wrong in this seed */
 	bool has_slow;			/* and that is only that some are slow */
 	bool has_hung;			/* or that disks hang from the beginning */
+	bool has_liar;			/* or that one node lies of what it has */
 	bool has_late;			/* one is asked when others may be through */
 	bool has[FAULTS];
 	bool is_wire_bad, is_storage_bad, is_storage_ever_bad, are_disks_full, is_even;
@@ -194,6 +207,7 @@ enum mutant {
 	MUTANT_FULL_STAYS,		/* a node with a full disk says it wrote */
 	MUTANT_WRITE_FOREVER,		/* a write that hangs is waited for */
 	MUTANT_LATE_AGAIN,		/* whose lease took too long is asked again first */
+	MUTANT_BELIEVED,		/* who does not have what it said is still believed */
 	MUTANTS,
 };
 

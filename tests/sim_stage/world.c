@@ -182,20 +182,11 @@ static uint64_t peers_up(unsigned node)
 	return up;
 }
 
-static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
+static void post(unsigned self, unsigned hop, const struct fm_run_msg *msg)
 {
-	unsigned self = (unsigned)((struct node *)ctx - sim.node);
 	struct session *s = sim_session(self, hop);
 	struct event *e;
 
-	if (msg->type == FM_RUN_GET) {
-		struct memory *m = &sim.node[self].memory[msg->slot];
-
-		*m = (struct memory){.serial = m->serial + 1,
-				     .extent = msg->extent,
-				     .from = hop,
-				     .is_receiving = true};
-	}
 	if (!s->is_alive)
 		return;
 	e = new_event(EVENT_MESSAGE, hop);
@@ -208,6 +199,81 @@ static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
 	e->msg = malloc(sizeof(*msg));
 	*e->msg = *msg;
 	heap_push(e);
+}
+
+/* ---- one who lies of what it has ---- */
+
+static uint32_t made_up(uint32_t extent)
+{
+	return sim.truth[extent] ^ 0x5a5a;
+}
+
+static void post_lying_pages(unsigned self, unsigned hop, const struct fm_run_msg *join)
+{
+	for (uint32_t first = 0; first < sim.extent_count; first += FM_RUN_PAGE) {
+		struct fm_run_msg msg = *join;
+
+		msg.type = FM_RUN_PAGE_OF;
+		msg.page = (struct fm_run_page){
+			.first = first, .is_last = first + FM_RUN_PAGE >= sim.extent_count};
+		for (uint32_t i = 0; i < FM_RUN_PAGE && first + i < sim.extent_count; i++) {
+			msg.page.bits[i / 8] |= (uint8_t)(1U << (i % 8));
+			msg.page.crc[i] = made_up(first + i);
+		}
+		post(self, hop, &msg);
+	}
+}
+
+/* What its core says of itself becomes: it has everything, with CRCs that it made up. */
+static void post_lie(unsigned self, unsigned hop, const struct fm_run_msg *msg)
+{
+	struct node *n = &sim.node[self];
+	struct fm_run_msg lie = *msg;
+
+	if (msg->type == FM_RUN_PAGE_OF)
+		return;
+	if (msg->type == FM_RUN_HAVE)
+		lie.crc = made_up(msg->extent);
+	if (msg->type == FM_RUN_JOIN || msg->type == FM_RUN_PULSE) {
+		lie.state.place = n->lies_ready ? FM_RUN_READY : FM_RUN_SINK;
+		lie.state.have_count = sim.extent_count;
+	}
+	post(self, hop, &lie);
+	if (msg->type != FM_RUN_JOIN)
+		return;
+	n->lie_join = lie;
+	post_lying_pages(self, hop, &lie);
+}
+
+/* It goes on to say so, whatever it is told. */
+static void lie_again(unsigned self)
+{
+	struct fm_run_msg msg = sim.node[self].lie_join;
+
+	if (msg.type != FM_RUN_JOIN || msg.to == self)
+		return;
+	msg.type = FM_RUN_HAVE;
+	msg.extent = (uint32_t)sim_random(sim.extent_count);
+	msg.crc = made_up(msg.extent);
+	post(self, msg.to, &msg);
+}
+
+static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
+{
+	unsigned self = (unsigned)((struct node *)ctx - sim.node);
+
+	if (msg->type == FM_RUN_GET) {
+		struct memory *m = &sim.node[self].memory[msg->slot];
+
+		*m = (struct memory){.serial = m->serial + 1,
+				     .extent = msg->extent,
+				     .from = hop,
+				     .is_receiving = true};
+	}
+	if (sim.node[self].lie != LIE_NONE && msg->from == self)
+		post_lie(self, hop, msg);
+	else
+		post(self, hop, msg);
 }
 
 /* ---- extents ---- */
@@ -313,6 +379,34 @@ static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsi
 	e->content = slot < 0 ? n->disk[extent] : n->memory[slot].content;
 	if (sim.is_wire_bad && sim_chance(0.05))
 		e->content ^= 1U + (uint32_t)sim_random(1000);
+}
+
+/* Other bytes than those that it said it has: sound by themselves, or not. */
+static void answer_lying(unsigned self, const struct fm_run_msg *get)
+{
+	const struct memory *there = &sim.node[get->from].memory[get->slot];
+	struct event *e = sim_event(duration(1), EVENT_DATA, get->from);
+
+	e->other = self;
+	e->slot = FM_RUN_SLOTS + 1;	/* of none of its own */
+	e->to_slot = get->slot;
+	e->extent = get->extent;
+	e->epoch = sim_session(self, get->from)->epoch;
+	e->serial = there->is_receiving && there->from == self ? there->serial : 0;
+	e->content = (uint32_t)sim_random(1000);
+	e->crc = sim_random(2) ? e->content : made_up(get->extent);
+}
+
+/* Whether it asked for an extent of one who lies; of what that one holds in memory it does not. */
+static bool is_lied_to(const struct event *e)
+{
+	const struct node *n = &sim.node[e->node];
+
+	if (n->lie == LIE_NONE || e->msg->type != FM_RUN_GET || e->msg->to != e->node)
+		return false;
+	if (n->lie == LIE_OTHER_BYTES)
+		answer_lying(e->node, e->msg);
+	return n->lie != LIE_REFUSES;
 }
 
 /* Both ends hear of it. */
@@ -560,7 +654,7 @@ static void on_message(struct event *e)
 		sim_start(e->node, 0);
 	sim_trace("n%u hears %u of n%u (from n%u to n%u): extent %u", e->node, type, e->other,
 		  e->msg->from, e->msg->to, e->msg->extent);
-	if (n->run)
+	if (n->run && !is_lied_to(e))
 		fm_run_message(n->run, e->other, e->msg);
 }
 
@@ -576,6 +670,8 @@ static void on_tick(struct event *e)
 
 	if (n->run)
 		fm_run_tick(n->run, clock_of(n));
+	if (n->run && n->lie != LIE_NONE)
+		lie_again(e->node);
 	sim_event(250 * MS, EVENT_TICK, e->node)->boot = 0;
 }
 
