@@ -164,7 +164,7 @@ static int take_all(struct listing *l)
 	return ret;
 }
 
-static int walk(struct listing *l)
+static int walk(struct listing *l, const char *from)
 {
 	int fd, ret;
 
@@ -174,7 +174,7 @@ static int walk(struct listing *l)
 	l->paths->count = 0;
 	l->paths->is_cut = false;
 	l->paths->walked_ns = fm_clock_real.now_ns(NULL);
-	(void)snprintf(l->paths->from, sizeof(l->paths->from), "%s", l->after);
+	(void)snprintf(l->paths->from, sizeof(l->paths->from), "%s", from);
 	ret = fd = fm_sys_open_beneath(l->sd->root, ".", O_RDONLY | O_DIRECTORY);
 	if (fd >= 0)
 		ret = fm_walk_start(&l->walk, fd);
@@ -217,7 +217,23 @@ static void tell_page(struct listing *l)
 		i++;
 	for (; i < p->count && l->out->count < FM_GROUP_PAGE_MAX; i++)
 		tell(l, p->path[i]);
-	l->out->is_more = i < p->count || (p->is_cut && l->out->count > 0);
+	l->out->is_more = i < p->count || p->is_cut;
+}
+
+/* All groups that were found may have ended meanwhile, while there are others behind them. */
+static int go_on(struct listing *l)
+{
+	struct fm_group_paths *p;
+	int ret = 0;
+
+	while (ret == 0 && l->out->count == 0 && l->out->is_more) {
+		p = l->paths;
+		ret = walk(l, p->path[p->count - 1]);
+		free_paths(p);
+		if (ret == 0)
+			tell_page(l);
+	}
+	return ret;
 }
 
 int fm_group_list(struct fm_store_dir *dir, const char *after, struct fm_group_page *out,
@@ -235,10 +251,12 @@ int fm_group_list(struct fm_store_dir *dir, const char *after, struct fm_group_p
 	l->out = out;
 	l->paths = take_found(dir, after);
 	if (!l->paths)
-		ret = walk(l);
-	if (ret == 0)
+		ret = walk(l, after);
+	if (ret == 0) {
 		tell_page(l);
-	if (out->is_more)
+		ret = go_on(l);
+	}
+	if (ret == 0 && out->is_more)
 		l->paths = atomic_exchange(&dir->groups_found, l->paths);
 	free_paths(l->paths);
 	free(l);

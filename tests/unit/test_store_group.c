@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/group_list.h"
 #include "mover/store/group_record.h"
 #include "mover/store/group_use.h"
 #include "mover/store/store_dir.h"
@@ -363,24 +364,24 @@ static void test_few_wait(void)
 
 #define LIMIT 2
 
-static void open_limited(void)
+static void open_limited(uint32_t limit)
 {
 	const struct fm_store_opts opts = {.name = "test",
 					   .directory = dir,
 					   .read = everybody,
 					   .write = everybody,
 					   .is_durable = true,
-					   .group_limit = LIMIT};
+					   .group_limit = limit};
 
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
 }
 
-static void begin_limited(void)
+static void begin_limited(const char *base, uint32_t limit)
 {
 	fm_err_clear(&err);
 	lane_open(&l, false);
-	dir_make(ON_DISK, dir);
-	open_limited();
+	dir_make(base, dir);
+	open_limited(limit);
 }
 
 static int group_at(const char *path, enum fm_group_op op, const struct fm_who *who)
@@ -516,6 +517,30 @@ static void test_list_walks_once(void)
 	end();
 }
 
+/*
+ * Goal:   a list that was cut does not end because all that one walk found have ended.
+ * Method: one more than a walk keeps; after the first page only the last one is there.
+ */
+static void test_list_goes_on(void)
+{
+	static struct fm_group_page page;
+	char path[64];
+
+	begin_limited(IN_MEMORY, FM_GROUP_PATHS_MAX + 1);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	for (unsigned i = 0; i < FM_GROUP_PATHS_MAX; i++) {
+		snprintf(path, sizeof(path), "d/g%04u", i);
+		CU_ASSERT_EQUAL_FATAL(begin_at(path), 0);
+	}
+	CU_ASSERT_EQUAL_FATAL(begin_at("e"), 0);
+	CU_ASSERT_EQUAL(list_groups("d/g4094"), 2);
+	CU_ASSERT_EQUAL(s->ops->groups(s, "", &root_user, &page, &err), 0);
+	remove_all(at("d"));
+	CU_ASSERT_EQUAL(list_groups(page.group[page.count - 1].path), 1);
+	CU_ASSERT_EQUAL(group_at("e", FM_GROUP_DISCARD, &root_user), 0);
+	end();
+}
+
 static void sweep(void)
 {
 	const atomic_bool is_over = false;
@@ -526,7 +551,7 @@ static void sweep(void)
 /* A third one is refused, until one of the two has ended; of a user, whoever else has some. */
 static void test_limit(void)
 {
-	begin_limited();
+	begin_limited(ON_DISK, LIMIT);
 	CU_ASSERT_EQUAL(begin_at("a"), 0);
 	CU_ASSERT_EQUAL(begin_at("b"), 0);
 	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
@@ -553,12 +578,12 @@ static void test_limit(void)
 /* What an earlier daemon left counts behind the first look, and what went otherwise does not. */
 static void test_limit_is_looked_up(void)
 {
-	begin_limited();
+	begin_limited(ON_DISK, LIMIT);
 	CU_ASSERT_EQUAL(begin_at("a"), 0);
 	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
 	CU_ASSERT_EQUAL(begin_at("d/b"), 0);
 	s->ops->free(s);
-	open_limited();
+	open_limited(LIMIT);
 	sweep();
 	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
 	sweep();
@@ -577,7 +602,7 @@ static void test_limit_and_time(void)
 {
 	struct fm_group_ask ask = {.op = FM_GROUP_BEGIN, .id = {1}, .members = 1, .expires_s = 1};
 
-	begin_limited();
+	begin_limited(ON_DISK, LIMIT);
 	CU_ASSERT_EQUAL(s->ops->group(s, "a", &root_user, &ask, &err), 0);
 	CU_ASSERT_EQUAL(begin_at("b"), 0);
 	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
@@ -593,7 +618,7 @@ static void test_limit_and_faults(void)
 {
 	static const char *const points[] = {"store.alloc", "tree.fsync", "tree.rename"};
 
-	begin_limited();
+	begin_limited(ON_DISK, LIMIT);
 	CU_ASSERT_EQUAL(begin_at("a"), 0);
 	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		int ret = -1;
@@ -651,6 +676,7 @@ static const struct fm_test tests[] = {
 	{ "a record with a damaged bit is none", test_record_is_damaged },
 	{ "the latest is what was published last, and not by the clock", test_latest_by_order },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
+	{ "a list goes on behind what ended meanwhile", test_list_goes_on },
 	{ "those that are expected, by their names", test_expected_names },
 	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
