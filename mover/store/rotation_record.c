@@ -2,9 +2,11 @@
 /*
  * rotation_record - see rotation_record.h.
  *
- *   fmove rotation 1\n  LINK\0  and for each  <16 hex inode> <16 hex origin> NAME\0
+ *   fmove rotation 2\n  LINK\0  for each  <16 hex inode> <16 hex origin> NAME\0
+ *   and at last  <8 hex CRC32C of all before>\0
  *
- * Names end with a NUL, since any other byte may be in one.
+ * Names end with a NUL, since any other byte may be in one. Version 1, without the checksum, is
+ * read.
  */
 #include "mover/store/rotation_record.h"
 
@@ -17,19 +19,23 @@
 #include <unistd.h>
 
 #include "mover/base/component.h"
+#include "mover/base/crc32c.h"
 #include "mover/store/made_dir.h"
 #include "mover/store/path.h"
 #include "mover/store/sys.h"
 #include "mover/tree/tsys.h"
 
-#define HEAD "fmove rotation 1\n"
+#define HEAD "fmove rotation 2\n"
+#define HEAD_UNCHECKED "fmove rotation 1\n"
 #define HEAD_LEN (sizeof(HEAD) - 1)
+#define TAIL_LEN sizeof("01234567")
 #define HEX "0123456789abcdef"
 #define HEX_LEN 16u
 #define IDENTITY_LEN (2 * (HEX_LEN + 1))	/* of an entry, before its name */
 _Static_assert(FM_ROTATION_RECORD_MAX >= HEAD_LEN + FM_NAME_LEN_MAX + 1 +
 					       FM_ROTATION_ENTRIES_MAX *
-						       (IDENTITY_LEN + FM_NAME_LEN_MAX + 1),
+						       (IDENTITY_LEN + FM_NAME_LEN_MAX + 1) +
+					       TAIL_LEN,
 	       "the longest record fits");
 #define NAME_LEN (sizeof(".fmove.") - 1 + HEX_LEN + sizeof(".rotation") - 1)
 #define MADE "made"	/* in a private directory */
@@ -68,13 +74,32 @@ static size_t take_entry(const char *text, size_t len, struct fm_rotation_entry 
 	return name_len > 0 ? IDENTITY_LEN + name_len : 0;
 }
 
-int fm_rotation_record_parse(const char *text, size_t len, struct fm_rotation_record *out)
+static void make_tail(const char *text, size_t len, char out[static TAIL_LEN])
 {
-	size_t at = HEAD_LEN, more;
+	(void)snprintf(out, TAIL_LEN, "%08" PRIx32, fm_crc32c(0, text, len));
+}
+
+/* The length of what is before the checksum, if that is right; 0: it is none. */
+static size_t check(const char *text, size_t len)
+{
+	char tail[TAIL_LEN];
+
+	if (len > HEAD_LEN && memcmp(text, HEAD_UNCHECKED, HEAD_LEN) == 0)
+		return len;
+	if (len <= HEAD_LEN + TAIL_LEN || memcmp(text, HEAD, HEAD_LEN) != 0)
+		return 0;
+	len -= TAIL_LEN;
+	make_tail(text, len, tail);
+	return memcmp(text + len, tail, TAIL_LEN) == 0 ? len : 0;
+}
+
+int fm_rotation_record_parse(const char *text, size_t size, struct fm_rotation_record *out)
+{
+	size_t at = HEAD_LEN, more, len = check(text, size);
 
 	out->count = 0;
 	/* with the last byte a NUL, every search for the end of something ends */
-	if (len <= HEAD_LEN || memcmp(text, HEAD, HEAD_LEN) != 0 || text[len - 1] != '\0')
+	if (len == 0 || text[len - 1] != '\0')
 		return -EBADMSG;
 	more = take_name(text + at, len - at, out->link);
 	if (more == 0)
@@ -102,7 +127,8 @@ size_t fm_rotation_record_print(const struct fm_rotation_record *r,
 					"%016" PRIx64 " %016" PRIx64 " %s", e->ino,
 					e->origin, e->name) + 1;
 	}
-	return len;
+	make_tail(out, len, out + len);
+	return len + TAIL_LEN;
 }
 
 /* ---- the file ---- */

@@ -5,8 +5,9 @@
  *
  * What is meant is told by inode and origin, too: what got such a name otherwise is not it, though
  * the inode's number may have been given again; and a copy of the record, made with the directory
- * around it, says nothing. The file counts if only this service's user can have written it; every
- * value is checked all the same.
+ * around it, says nothing. The file counts if only this service's user can have written it and
+ * its checksum is right; every value is checked all the same. If it does not count, what it named
+ * stays for ever.
  *
  * Worker threads.
  */
@@ -34,8 +35,8 @@ struct fm_rotation_record {
 	struct fm_rotation_entry entry[FM_ROTATION_ENTRIES_MAX];
 };
 
-/* -EBADMSG: it is none. */
-int fm_rotation_record_parse(const char *text, size_t len, struct fm_rotation_record *out);
+/* -EBADMSG: it is none, or damaged. */
+int fm_rotation_record_parse(const char *text, size_t size, struct fm_rotation_record *out);
 
 /* Its text, whose length it returns. */
 size_t fm_rotation_record_print(const struct fm_rotation_record *record,

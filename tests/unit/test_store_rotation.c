@@ -3,6 +3,7 @@
  * Directory stores: of what a link led to by turns the last ones stay. links: fm_store
  */
 #include <glob.h>
+#include <limits.h>
 
 #include "mover/base/fault.h"
 #include "mover/store/rotation_record.h"
@@ -470,6 +471,34 @@ static void test_record_is_bounded(void)
 	CU_ASSERT_STRING_EQUAL(r.entry[r.count - 1].name, again.entry[7].name);
 }
 
+static unsigned parsed(const char *text, size_t len)
+{
+	static struct fm_rotation_record out;
+
+	return fm_rotation_record_parse(text, len, &out) == 0 ? out.count : UINT_MAX;
+}
+
+/* A bit that is another one could make somebody's own directory one that was published. */
+static void test_record_is_damaged(void)
+{
+	static const char before[] = "fmove rotation 1\nl\0"
+				     "0000000000000007 0000000000000009 t0";
+	static struct fm_rotation_record r = {
+		.link = "l", .count = 2, .entry = {{7, 9, "t0"}, {8, 10, "t1"}}};
+	static char text[FM_ROTATION_RECORD_MAX];
+	size_t len = fm_rotation_record_print(&r, text);
+
+	CU_ASSERT_EQUAL(parsed(before, sizeof(before)), 1);
+	CU_ASSERT_EQUAL(parsed(text, len), 2);
+	for (size_t bit = 0; bit < 8 * len; bit++) {
+		text[bit / 8] ^= (char)(1 << (bit % 8));
+		CU_ASSERT_EQUAL(parsed(text, len), UINT_MAX);
+		text[bit / 8] ^= (char)(1 << (bit % 8));
+	}
+	for (size_t cut = 0; cut < len; cut++)
+		CU_ASSERT_EQUAL(parsed(text, cut), UINT_MAX);
+}
+
 static const struct fm_test tests[] = {
 	{ "the last ones stay, and what is nobody's turn", test_last_ones_stay },
 	{ "what has a name by now is looked at", test_what_has_the_name_now },
@@ -485,5 +514,6 @@ static const struct fm_test tests[] = {
 	{ "on a full disk room is made first", test_full_disk },
 	{ "each failure leaves whole what has a name", test_each_failure },
 	{ "the record is bounded, and says what was written", test_record_is_bounded },
+	{ "a record with a damaged bit, or cut off, is none", test_record_is_damaged },
 };
 FM_TEST_MAIN("store_rotation", tests)
