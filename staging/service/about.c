@@ -123,6 +123,8 @@ int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 		       uint8_t run[FM_WIRE_STAGE_RUN_LEN])
 {
 	char source[FM_CACHE_SOURCE_MAX + 1];
+	uint8_t totals[20];
+	struct fm_writer w = { totals, totals + sizeof(totals), false };
 	struct fm_sha256 *s;
 	int ret;
 
@@ -131,7 +133,11 @@ int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 	s = ret < 0 ? NULL : fm_sha256_new();
 	if (!s)
 		return -ENOMEM;
+	fm_put_le64(&w, a->entries);
+	fm_put_le64(&w, a->bytes);
+	fm_put_le32(&w, a->extents);
 	fm_sha256_add(s, key->bytes, sizeof(key->bytes));
+	fm_sha256_add(s, totals, sizeof(totals));
 	for (unsigned i = 0; i < a->count; i++)
 		fm_sha256_add(s, a->node[i], strlen(a->node[i]) + 1);
 	fm_sha256_end(s, run);

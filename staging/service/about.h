@@ -51,7 +51,10 @@ struct fm_stage_about {
 size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about *out);
 
-/* What the run is known by: source, listing and nodes. And what the cache knows the dataset by. */
+/*
+ * What the run is known by: source, listing, how much that is, and nodes. And what the cache knows
+ * the dataset by.
+ */
 int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 		       uint8_t run[FM_WIRE_STAGE_RUN_LEN]);
 
