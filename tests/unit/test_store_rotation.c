@@ -4,6 +4,7 @@
  */
 #include <glob.h>
 #include <limits.h>
+#include <pthread.h>
 
 #include "mover/base/fault.h"
 #include "mover/store/rotation_record.h"
@@ -471,6 +472,127 @@ static void test_record_is_bounded(void)
 	CU_ASSERT_STRING_EQUAL(r.entry[r.count - 1].name, again.entry[7].name);
 }
 
+/* ---- races ---- */
+
+#define RACERS 4u
+#define EACH   12u		/* trees of a racer */
+
+struct racer {
+	pthread_t thread;
+	unsigned number;
+};
+
+/* Publishes its trees by a rule that it shares with another one. Some have been removed by then. */
+static void *race_to_rotate(void *arg)
+{
+	const struct racer *r = arg;
+	const char *link = r->number % 2 ? "l" : "k";
+	struct fm_entry *went = calloc(FM_ROTATED_MAX, sizeof(*went));
+	struct fm_err why;
+	char name[16];
+	size_t count;
+
+	for (unsigned i = 0; i < EACH; i++) {
+		(void)snprintf(name, sizeof(name), "t%u-%u", r->number, i);
+		if (s->ops->link(s, link, name, &a_peer, true, &why) == 0)
+			(void)s->ops->rotate(s, link, name, &a_peer, 2, went, &count, &why);
+	}
+	free(went);
+	return NULL;
+}
+
+/* Removes each third tree; groups that have a name beside them come and go. */
+static void *race_to_remove(void *arg)
+{
+	const struct fm_group_ask begin = {.op = FM_GROUP_BEGIN, .id = {1}, .members = 1};
+	const struct fm_group_ask discard = {.op = FM_GROUP_DISCARD, .id = {1}};
+	struct fm_err why;
+	char name[16];
+
+	(void)arg;
+	for (unsigned i = 0; i < RACERS * EACH; i++) {
+		(void)snprintf(name, sizeof(name), "t%u-%u", i % RACERS, i / RACERS);
+		if (i % 3 == 0)
+			(void)s->ops->remove(s, name, &a_peer, true, &why);
+		CU_ASSERT_EQUAL(s->ops->group(s, "g", &a_peer, &begin, &why), 0);
+		CU_ASSERT_EQUAL(s->ops->group(s, "g", &a_peer, &discard, &why), 0);
+	}
+	return NULL;
+}
+
+static void make_racers(struct racer *racer)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < RACERS; i++) {
+		racer[i].number = i;
+		for (unsigned n = 0; n < EACH; n++) {
+			(void)snprintf(name, sizeof(name), "t%u-%u", i, n);
+			make_tree(name);
+		}
+	}
+}
+
+/* What is there is whole. */
+static unsigned count_trees(void)
+{
+	unsigned count = 0;
+	char name[16];
+
+	for (unsigned i = 0; i < RACERS * EACH; i++) {
+		(void)snprintf(name, sizeof(name), "t%u-%u", i % RACERS, i / RACERS);
+		if (!is_there(name))
+			continue;
+		CU_ASSERT_TRUE(is_whole(name));
+		count++;
+	}
+	return count;
+}
+
+/* Publishes once more, alone: only that and what nobody published stays. */
+static void rotate_last(const char *link, const char *name)
+{
+	make_tree(name);
+	CU_ASSERT_EQUAL(s->ops->link(s, link, name, &a_peer, true, &err), 0);
+	CU_ASSERT_EQUAL(s->ops->rotate(s, link, name, &a_peer, 1, gone, &gone_count, &err), 0);
+}
+
+/*
+ * Goal: rotations of one rule and of two, removals and groups at the same time: each tree is whole
+ * or gone, nothing else goes, and nothing is forgotten that is to go.
+ */
+static void test_races(void)
+{
+	struct racer racer[RACERS];
+	pthread_t remover;
+	glob_t left;
+
+	begin(ON_DISK, false);
+	make_tree("foreign");
+	make_racers(racer);
+	for (unsigned i = 0; i < RACERS; i++)
+		CU_ASSERT_EQUAL_FATAL(
+			pthread_create(&racer[i].thread, NULL, race_to_rotate, &racer[i]), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&remover, NULL, race_to_remove, NULL), 0);
+	for (unsigned i = 0; i < RACERS; i++)
+		CU_ASSERT_EQUAL(pthread_join(racer[i].thread, NULL), 0);
+	CU_ASSERT_EQUAL(pthread_join(remover, NULL), 0);
+	(void)count_trees();
+	rotate_last("l", "last1");
+	rotate_last("k", "last2");
+	CU_ASSERT_EQUAL(count_trees(), 0);
+	CU_ASSERT_TRUE(is_whole("foreign") && is_whole("last1") && is_whole("last2"));
+	CU_ASSERT_EQUAL(glob(at(".fmove.*"), 0, NULL, &left), 0);
+	for (size_t i = 0; i < left.gl_pathc; i++) {
+		CU_ASSERT_PTR_NOT_NULL(strstr(left.gl_pathv[i], ".rotation"));
+		CU_ASSERT_EQUAL(unlink(left.gl_pathv[i]), 0);
+	}
+	globfree(&left);
+	end();
+}
+
+/* ---- the record ---- */
+
 static unsigned parsed(const char *text, size_t len)
 {
 	static struct fm_rotation_record out;
@@ -513,6 +635,7 @@ static const struct fm_test tests[] = {
 	{ "where a lock is not known, what is open below counts", test_used_below },
 	{ "on a full disk room is made first", test_full_disk },
 	{ "each failure leaves whole what has a name", test_each_failure },
+	{ "rotations, removals and groups at the same time", test_races },
 	{ "the record is bounded, and says what was written", test_record_is_bounded },
 	{ "a record with a damaged bit, or cut off, is none", test_record_is_damaged },
 };
