@@ -32,8 +32,10 @@ struct fm_worker {
 	pthread_cond_t has_work;	/* or is_stopping */
 	struct fm_list queue;
 	bool is_shared;
-	struct fm_share busy;		/* is_shared: threads, by whose work they do ... */
-	struct fm_list running;		/* ... and that work */
+	/* is_shared: threads, by whose work they do ... */
+	struct fm_share busy;
+	struct fm_share awaiting;	/* ... which has may_await */
+	struct fm_list running;		/* all that work */
 	/* of users of peers, the last ones; who has most makes room */
 	struct turn turns[TURNS_MAX];
 	uint64_t turn;
@@ -77,6 +79,19 @@ static unsigned threads_of(const struct fm_worker *worker, const struct fm_work 
 	return n;
 }
 
+static unsigned await_part(const struct fm_worker *worker)
+{
+	return (worker->threads + AWAIT_PART - 1) / AWAIT_PART;
+}
+
+/* So many threads may be with what may wait without end. */
+static unsigned await_most(const struct fm_worker *worker)
+{
+	unsigned part = await_part(worker);
+
+	return worker->threads > part ? worker->threads - part : part;
+}
+
 /* Whether what that work may wait for without end has all the threads that it may have. */
 static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_work *work)
 {
@@ -86,7 +101,32 @@ static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_wo
 		return false;
 	fm_list_each(at, next, &((struct fm_worker *)worker)->running)
 		n += fm_container_of(at, struct fm_work, link)->may_await == work->may_await;
-	return n >= (worker->threads + AWAIT_PART - 1) / AWAIT_PART;
+	return n >= await_part(worker);
+}
+
+/* Of what may wait without end each has a share of its own: so it costs nobody the threads for what
+ * else he asks for. */
+static struct fm_share *share_of(struct fm_worker *worker, const struct fm_work *work)
+{
+	return work->may_await ? &worker->awaiting : &worker->busy;
+}
+
+/* Root's part stays, though there may be no thread for it. */
+static void set_total(struct fm_share *share, uint64_t threads)
+{
+	uint64_t root = share->limits.root;
+
+	fm_share_set_total(share, threads > root ? threads : root);
+}
+
+/* Each of both shares is of the threads that the other one has not got. */
+static void divide(struct fm_worker *worker)
+{
+	uint64_t rest = worker->threads - worker->busy.used;
+	unsigned most = await_most(worker);
+
+	set_total(&worker->busy, worker->threads - worker->awaiting.used);
+	set_total(&worker->awaiting, rest < most ? rest : most);
 }
 
 static uint64_t hash_of(const char *peer)
@@ -202,14 +242,15 @@ static struct fm_work *worker_pick(struct fm_worker *worker)
 	fm_list_each(at, next, &worker->queue) {
 		struct fm_work *work = fm_container_of(at, struct fm_work, link);
 
-		if (worker->is_shared && (!fm_share_may(&worker->busy, work->who, 1) ||
+		if (worker->is_shared && (!fm_share_may(share_of(worker, work), work->who, 1) ||
 					  is_awaited_enough(worker, work)))
 			continue;
 		if (worker->is_shared)
 			work = users_turn(worker, work);
 		fm_list_del(&work->link);
 		if (worker->is_shared) {
-			fm_share_force(&worker->busy, work->who, 1, &work->thread);
+			fm_share_force(share_of(worker, work), work->who, 1, &work->thread);
+			divide(worker);
 			fm_list_append(&worker->running, &work->link);
 		}
 		return work;
@@ -237,6 +278,7 @@ static void worker_gave(struct fm_worker *worker, struct fm_work *work)
 		return;
 	pthread_mutex_lock(&worker->lock);
 	fm_share_give_all(&work->thread);
+	divide(worker);
 	fm_list_del(&work->link);
 	if (worker->is_stopping || !fm_list_is_empty(&worker->queue))
 		pthread_cond_broadcast(&worker->has_work);
@@ -349,13 +391,19 @@ int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err)
 
 void fm_worker_share(struct fm_worker *worker, unsigned root)
 {
+	unsigned most;
+
 	if (worker->threads == 0)
 		return;
 	pthread_mutex_lock(&worker->lock);
 	assert(!worker->is_shared && root < worker->threads);
 	worker->is_shared = true;
+	most = await_most(worker);
 	fm_share_init(&worker->busy,
 		      &(struct fm_share_limits){"threads", worker->threads, root, 0, 1});
+	fm_share_init(&worker->awaiting,
+		      &(struct fm_share_limits){"threads", most, root < most ? root : most - 1, 0,
+						1});
 	pthread_mutex_unlock(&worker->lock);
 }
 

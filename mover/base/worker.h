@@ -10,7 +10,8 @@
  * however long it takes, and what others asked for goes by. Of the threads that a peer has, its
  * users get even parts: the next one is for who has the fewest, and of those for who had none for
  * longest. Whosoever it is, what may wait for the same thing without end keeps a quarter of the
- * threads at most.
+ * threads at most, and all that may wait so three quarters, divided by themselves: what hangs costs
+ * nobody the threads for what does not.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H

@@ -267,22 +267,24 @@ static void test_threads_are_shared(void)
 }
 
 /*
- * Goal: calls that hang in one store do not keep all threads that who asked may have: the other
- * calls of the same peer go on.
+ * So many stores, in each of which so many calls of each of these peers hang. A call of the first
+ * of them that does not comes by, and one of root.
  */
-static void test_what_hangs_has_a_quarter(void)
+static void check_comes_by(unsigned stores, unsigned peers, unsigned calls)
 {
-	static struct waiting hang[20], same, other;
+	static const char *const names[] = {"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8",
+					    "n9", "n10", "n11", "n12", "n13", "n14"};
+	static struct waiting hang[100], same, other;
 	struct fm_worker *worker = set_up(16);
 	sem_t until;
 
 	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
 	fm_worker_share(worker, 2);
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < calls; i++) {
 		hang[i].work = (struct fm_work){.run = waiting_run,
 						.done = waiting_done,
-						.who = fm_share_name("n1"),
-						.may_await = &until};
+						.who = fm_share_name(names[i % peers]),
+						.may_await = &hang[i / peers % stores]};
 		hang[i].until = &until;
 		fm_worker_submit(worker, &hang[i].work, loop);
 	}
@@ -290,11 +292,29 @@ static void test_what_hangs_has_a_quarter(void)
 	wait_for(1);
 	submit_as(worker, &other, fm_share_user(0), NULL);
 	wait_for(2);
-	for (unsigned i = 0; i < 20; i++)
+	for (unsigned i = 0; i < calls; i++)
 		sem_post(&until);
-	wait_for(22);
+	wait_for(calls + 2);
 	tear_down(worker);
 	sem_destroy(&until);
+}
+
+/*
+ * Goal: calls that hang in one store do not keep all threads that who asked may have: the other
+ * calls of the same peer go on.
+ */
+static void test_what_hangs_has_a_quarter(void)
+{
+	check_comes_by(1, 1, 20);
+}
+
+/* Goal: nor do those that hang in several stores, whoever asked for how many of them. */
+static void test_what_hangs_in_several(void)
+{
+	check_comes_by(2, 1, 20);
+	check_comes_by(4, 1, 40);
+	check_comes_by(4, 2, 40);
+	check_comes_by(4, 14, 56);
 }
 
 /* ---- users of a peer ---- */
@@ -452,6 +472,7 @@ static const struct fm_test tests[] = {
 	{"users of one peer take turns", test_a_peers_users_take_turns},
 	{"threads are divided among those who ask", test_threads_are_shared},
 	{"what hangs in one store has a quarter of the threads", test_what_hangs_has_a_quarter},
+	{"what hangs in several stores is apart from what does not", test_what_hangs_in_several},
 	{"work runs on another thread and is done on the loop's", test_where},
 	{"one thread takes work in the order submitted", test_order},
 	{"as many calls block at once as there are threads", test_parallel},
