@@ -9,11 +9,17 @@
 #include "mover/node/node.h"
 
 #define SWEEP_NS (3600 * FM_NS_PER_S)
+#define SWEEPS_MAX 8u		/* of the 16 threads there are ... */
+#define SWEEPS_STANDING 4u	/* ... and of stores that may never answer */
 
-struct upkeep {
+struct sweep {
 	struct fm_work work;
 	struct fm_engine *engine;
 	struct fm_store_ref *ref;	/* being swept; NULL: none */
+};
+
+struct upkeep {
+	struct sweep sweeps[SWEEPS_MAX];
 	atomic_bool is_over;
 };
 
@@ -24,20 +30,20 @@ static struct upkeep *upkeep_of(const struct fm_engine *e)
 
 static void sweep_run(struct fm_work *work)
 {
-	struct upkeep *u = fm_container_of(work, struct upkeep, work);
-	struct fm_store *s = u->ref->store;
+	struct sweep *sweep = fm_container_of(work, struct sweep, work);
+	struct fm_store *s = sweep->ref->store;
 
-	s->ops->sweep(s, &u->is_over);
+	s->ops->sweep(s, &upkeep_of(sweep->engine)->is_over);
 }
 
 static void sweep_done(struct fm_work *work)
 {
-	struct upkeep *u = fm_container_of(work, struct upkeep, work);
-	struct fm_store_ref *ref = u->ref;
+	struct sweep *sweep = fm_container_of(work, struct sweep, work);
+	struct fm_store_ref *ref = sweep->ref;
 
-	u->ref = NULL;
+	sweep->ref = NULL;
 	fm_engine_store_put(ref);
-	fm_engine_check_stopped(u->engine);
+	fm_engine_check_stopped(sweep->engine);
 }
 
 static bool is_due(const struct fm_store_ref *ref, uint64_t now_ns)
@@ -45,29 +51,49 @@ static bool is_due(const struct fm_store_ref *ref, uint64_t now_ns)
 	return ref->store->ops->sweep && (ref->swept_ns == 0 || now_ns >= ref->swept_ns + SWEEP_NS);
 }
 
+/* A place for a sweep of that store; NULL: its device is being swept, or there is none. */
+static struct sweep *find_place(struct upkeep *u, const struct fm_store *store)
+{
+	struct sweep *place = NULL;
+	unsigned standing = 0;
+
+	for (unsigned i = 0; i < SWEEPS_MAX; i++) {
+		struct sweep *sweep = &u->sweeps[i];
+
+		if (!sweep->ref) {
+			place = sweep;
+			continue;
+		}
+		if (sweep->ref->store->device == store->device)
+			return NULL;
+		standing += sweep->ref->store->may_stand;
+	}
+	return store->may_stand && standing == SWEEPS_STANDING ? NULL : place;
+}
+
 static void upkeep_tick(struct fm_engine *e, uint64_t now_ns)
 {
-	struct upkeep *u = upkeep_of(e);
-
-	if (u->ref || e->is_stopping)
+	if (e->is_stopping)
 		return;
 	fm_list_each(at, next, &e->stores) {
 		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+		struct sweep *sweep = is_due(ref, now_ns) ? find_place(upkeep_of(e), ref->store)
+							  : NULL;
 
-		if (!is_due(ref, now_ns))
+		if (!sweep)
 			continue;
 		ref->swept_ns = now_ns;
 		ref->refs++;
-		u->ref = ref;
-		u->engine = e;
-		u->work.run = sweep_run;
-		u->work.done = sweep_done;
-		fm_worker_submit(e->env.worker, &u->work, e->env.loop);
-		return;
+		*sweep = (struct sweep){.work = {.run = sweep_run,
+						 .done = sweep_done,
+						 .may_await = fm_store_may_await(ref->store)},
+					.engine = e,
+					.ref = ref};
+		fm_worker_submit(e->env.worker, &sweep->work, e->env.loop);
 	}
 }
 
-/* Stops the sweeps. One that is running ends soon. */
+/* Stops the sweeps. Those that are running end soon. */
 static void upkeep_stop(struct fm_engine *e)
 {
 	atomic_store(&upkeep_of(e)->is_over, true);
@@ -75,7 +101,12 @@ static void upkeep_stop(struct fm_engine *e)
 
 static bool upkeep_is_idle(const struct fm_engine *e)
 {
-	return !upkeep_of(e)->ref;
+	const struct upkeep *u = upkeep_of(e);
+
+	for (unsigned i = 0; i < SWEEPS_MAX; i++)
+		if (u->sweeps[i].ref)
+			return false;
+	return true;
 }
 
 const struct fm_service fm_upkeep_service = {
