@@ -43,16 +43,16 @@ static void add_left(void *ctx, const struct fmove_aside *one)
  * Sums up what unfinished transfers left in a store. false: df->failed says why. What may not be
  * looked at or removed is no failure here.
  */
-static bool sum_left(struct fm_df *df, const char *store, struct left *left)
+static bool sum_left(struct fm_df *df, const struct fmove_space *s, struct left *left)
 {
-	const struct fmove_name name = { df->node, store, "" };
+	const struct fmove_name name = { df->node, s->store, "" };
 	int ret = 0;
 
 	*left = (struct left){ .bytes = 0 };
-	if (df->unfinished)
+	if (df->unfinished && s->silent_ms == 0)
 		ret = fmove_purge_partials(df->unfinished, &name, true, add_left, left,
 					   &df->failed);
-	if (ret == -EACCES)
+	if (ret == -EACCES || s->silent_ms > 0)
 		left->bytes = UINT64_MAX;
 	else if (ret < 0 && ret != -EBUSY && ret != -EPERM)
 		return false;
@@ -73,6 +73,7 @@ static void print_json(struct fm_df *df, const struct fmove_space *s, const stru
 	fm_jw_u64_or_null(w, "aside", s->aside, UINT64_MAX);
 	fm_jw_u64_or_null(w, "aside_trees", s->trees, UINT64_MAX);
 	fm_jw_bool(w, "counting", s->is_counting);
+	fm_jw_u64_or_null(w, "silent_ms", s->silent_ms, 0);
 	if (df->unfinished) {
 		fm_jw_u64_or_null(w, "unfinished", left->bytes, UINT64_MAX);
 		fm_jw_u64_or_null(w, "unfinished_transfers",
@@ -91,11 +92,16 @@ static void print_text(const struct fm_df *df, const struct fmove_space *s,
 		       const struct left *left)
 {
 	char free[FM_SHOW_MAX], used[FM_SHOW_MAX], of[FM_SHOW_MAX], promised[FM_SHOW_MAX],
-		unfinished[FM_SHOW_MAX], aside[FM_SHOW_MAX];
+		unfinished[FM_SHOW_MAX], aside[FM_SHOW_MAX], since[FM_SHOW_MAX];
 
 	if (df->count == 0)
 		(void)printf("%-16s %10s %10s %10s %10s%s %12s\n", "store", "free", "used", "of",
 			     "promised", df->unfinished ? "   unfinished" : "", "kept aside");
+	if (s->silent_ms > 0) {
+		(void)printf("%-16s its file system has not answered for %s\n", s->store,
+			     fm_show_time(s->silent_ms / 1000, since));
+		return;
+	}
 	(void)printf("%-16s %10s %10s %10s %10s", s->store, bytes_text(s->free, free),
 		     bytes_text(s->used, used),
 		     bytes_text(s->quota < s->size ? s->quota : s->size, of),
@@ -115,7 +121,7 @@ bool fm_df_print(void *ctx, const struct fmove_space *space)
 
 	if (!space->may_read)	/* it is named, and nothing else is said of it */
 		return true;
-	if (!sum_left(df, space->store, &left))
+	if (!sum_left(df, space, &left))
 		return false;
 	if (df->is_json)
 		print_json(df, space, &left);

@@ -299,6 +299,7 @@ static void space_read(const struct fm_json *json, struct fmove_space *s)
 	fm_lib_text(json, "store", s->store, sizeof(s->store));
 	/* false if it is missing */
 	(void)fm_json_bool(fm_json_get(json, "counting"), &s->is_counting);
+	(void)fm_json_u64(fm_json_get(json, "silent_ms"), &s->silent_ms);
 	(void)fm_json_bool(fm_json_get(json, "read"), &s->may_read);
 	(void)fm_json_bool(fm_json_get(json, "write"), &s->may_write);
 }

@@ -215,6 +215,7 @@ static void request_tick(struct fm_engine *e, uint64_t now_ns)
 	fm_list_each(at, next, &fm_requests_of(e)->list) {
 		struct fm_request *r = fm_container_of(at, struct fm_request, at);
 
+		fm_request_check_room(r);
 		if (!r->is_ours || r->is_over || now_ns < r->deadline_ns)
 			continue;
 		if (r->peer)

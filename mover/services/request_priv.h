@@ -35,6 +35,7 @@ struct fm_request {
 	bool is_later;			/* LINK */
 	bool is_dry;
 	bool is_any_store;		/* FREE: the next one that may be read */
+	bool is_at_room;		/* FREE: its rights are known, its file system is asked */
 	char store[FM_WIRE_NAME_MAX + 1];
 	char *path;
 	size_t path_len;
@@ -49,6 +50,7 @@ struct fm_request {
 	struct fm_work work;
 	bool is_working;
 	int work_ret;			/* the worker's, until it is done */
+	struct fm_store_space room;	/* the worker's, too */
 	struct fm_err work_err;
 	struct fm_task report_task;
 	struct fm_task free_task;
@@ -128,6 +130,18 @@ void fm_request_next_store(struct fm_request *r);
 
 /* Worker. */
 int fm_request_run_space(struct fm_request *r, struct fm_store *s);
+
+/*
+ * The worker did its part of FREE, and r is not over. Whether this goes on: the rights are known,
+ * and the file system is asked, or was by somebody else, and did not answer.
+ */
+bool fm_request_goes_on(struct fm_request *r);
+
+/* The file system answered. */
+void fm_request_take_room(struct fm_request *r);
+
+/* From time to time: r ends if it waits for a file system that does not answer. */
+void fm_request_check_room(struct fm_request *r);
 
 void fm_request_fill_space(const struct fm_request *r, struct fm_wire_msg *m);
 void fm_request_on_space(struct fm_session *s, const struct fm_wire_msg *msg);

@@ -6,25 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/base/env.h"
+
+/* For so long a file system may be asked for its room before it is said that it does not answer. */
+#define PATIENCE_NS (2 * FM_NS_PER_S)
+
 /*
- * Asks a store for its room and rights. Who asks for all stores hears also of a store that he may
- * only write to, but not what is in it. A store that has no limit has no numbers.
+ * What the caller may do with a store. Who asks for all stores hears also of a store that he may
+ * only write to, but not what is in it.
  */
-static int room_run(struct fm_request *r, struct fm_store *s)
+static int rights_run(struct fm_request *r, struct fm_store *s)
 {
 	struct fm_store_space *space = &r->page.space;
-	bool may_read = true, may_write = true;
-	int ret = 0;
 
+	space->may_read = space->may_write = true;
 	if (s->ops->rights)
-		s->ops->rights(s, &r->who, &may_read, &may_write);
-	if (r->is_any_store && !may_read && !may_write)
-		return -EACCES;
-	if (s->ops->space && (may_read || !r->is_any_store))
-		ret = s->ops->space(s, &r->who, space, &r->work_err);
-	space->may_read = may_read;
-	space->may_write = may_write;
-	return ret;
+		s->ops->rights(s, &r->who, &space->may_read, &space->may_write);
+	return r->is_any_store && !space->may_read && !space->may_write ? -EACCES : 0;
 }
 
 int fm_request_run_space(struct fm_request *r, struct fm_store *s)
@@ -32,11 +30,78 @@ int fm_request_run_space(struct fm_request *r, struct fm_store *s)
 	struct fm_space_page *p = &r->page;
 	fm_store_purge *purge;
 
+	if (r->is_at_room)
+		return s->ops->space(s, &r->who, &r->room, &r->work_err);
 	*p = (struct fm_space_page){.space = {.size = FM_SIZE_UNKNOWN, .free = FM_SIZE_UNKNOWN}};
 	if (r->verb == FM_VERB_FREE)
-		return room_run(r, s);
+		return rights_run(r, s);
 	purge = r->verb == FM_VERB_PURGE ? s->ops->purge : s->ops->purge_partials;
 	return purge ? purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
+}
+
+/* For how long the file system of that store has been silent; 0: it answers, or may yet. */
+static uint64_t silent_ns(const struct fm_request *r)
+{
+	const struct fm_store_ref *ref = r->store_ref;
+	uint64_t ns = ref->room_asked > 0 ? fm_engine_now(r->engine) - ref->room_asked_ns : 0;
+
+	return ns >= PATIENCE_NS ? ns : 0;
+}
+
+/* One of several stores has no numbers. Who asked for this one alone has an error: no program takes
+ * it for a store without a limit. */
+static void say_silent(struct fm_request *r, uint64_t ns)
+{
+	struct fm_store_space *space = &r->page.space;
+
+	if (!r->is_any_store) {
+		r->code = fm_err_set(&r->err, -ETIMEDOUT,
+				     "store %s: its file system has not answered for %llu s",
+				     r->store_ref->store->name,
+				     (unsigned long long)(ns / FM_NS_PER_S));
+	} else {
+		space->used = space->aside = space->promised = FM_SIZE_UNKNOWN;
+		space->silent_ns = ns;
+	}
+	fm_request_finish(r);
+}
+
+bool fm_request_goes_on(struct fm_request *r)
+{
+	struct fm_store_ref *ref = r->store_ref;
+
+	if (r->verb != FM_VERB_FREE || r->is_at_room || r->work_ret < 0 ||
+	    !ref->store->ops->space || (r->is_any_store && !r->page.space.may_read))
+		return false;
+	if (silent_ns(r) > 0) {
+		say_silent(r, silent_ns(r));
+		return true;
+	}
+	if (ref->room_asked++ == 0)
+		ref->room_asked_ns = fm_engine_now(r->engine);
+	r->is_at_room = true;
+	fm_request_start_work(r);
+	return true;
+}
+
+void fm_request_take_room(struct fm_request *r)
+{
+	struct fm_store_space *space = &r->page.space;
+
+	r->is_at_room = false;
+	r->store_ref->room_asked--;
+	r->store_ref->room_asked_ns = fm_engine_now(r->engine);
+	if (r->is_over)		/* what was said is being sent */
+		return;
+	r->room.may_read = space->may_read;
+	r->room.may_write = space->may_write;
+	*space = r->room;
+}
+
+void fm_request_check_room(struct fm_request *r)
+{
+	if (r->is_at_room && !r->is_over && silent_ns(r) > 0)
+		say_silent(r, silent_ns(r));
 }
 
 void fm_request_fill_space(const struct fm_request *r, struct fm_wire_msg *m)
@@ -58,6 +123,7 @@ void fm_request_fill_space(const struct fm_request *r, struct fm_wire_msg *m)
 		.promised = p->space.promised,
 		.aside = p->space.aside,
 		.trees = p->space.trees,
+		.silent_ns = p->space.silent_ns,
 		.count = (uint16_t)(is_page ? p->count : 0),
 		.store = fm_wire_str(r->store)};
 	for (size_t i = 0; i < m->space.count; i++)
@@ -91,6 +157,7 @@ static void take_space(struct fm_request *r, const struct fm_wire_space *m)
 						.promised = m->promised,
 						.aside = m->aside,
 						.trees = m->trees,
+						.silent_ns = m->silent_ns,
 						.is_counting = m->flags & FM_WIRE_SPACE_COUNTING,
 						.may_read = m->flags & FM_WIRE_SPACE_READ,
 						.may_write = m->flags & FM_WIRE_SPACE_WRITE },

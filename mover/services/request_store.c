@@ -114,11 +114,17 @@ static void work_done(struct fm_work *work)
 {
 	struct fm_request *r = fm_container_of(work, struct fm_request, work);
 
+	bool was_at_room = r->is_at_room;
+
 	r->is_working = false;
+	if (was_at_room)
+		fm_request_take_room(r);
 	if (r->is_over) {	/* given up meanwhile */
 		fm_request_free_later(r);
 		return;
 	}
+	if (!was_at_room && fm_request_goes_on(r))
+		return;
 	if (r->is_any_store && r->work_ret == -EACCES) {
 		fm_request_next_store(r);
 		return;
@@ -131,12 +137,18 @@ static void work_done(struct fm_work *work)
 	fm_request_finish(r);
 }
 
+/* What may be done with a store is known without its file system. */
+static bool asks_no_store(const struct fm_request *r)
+{
+	return r->verb == FM_VERB_FREE && !r->is_at_room;
+}
+
 void fm_request_start_work(struct fm_request *r)
 {
 	r->is_working = true;
 	r->work.who = r->is_ours ? fm_share_user(r->who.uid) : fm_share_name(r->who_peer);
 	r->work.user = r->who.uid;
-	r->work.may_await = fm_store_may_await(r->store_ref->store);
+	r->work.may_await = asks_no_store(r) ? NULL : fm_store_may_await(r->store_ref->store);
 	r->work.run = work_run;
 	r->work.done = work_done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);

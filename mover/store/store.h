@@ -341,6 +341,8 @@ struct fm_store_space {
 	 * said */
 	bool may_read;
 	bool may_write;
+	/* for so long its file system has not said it: there are no numbers; 0: it did */
+	uint64_t silent_ns;
 };
 
 #define FM_ROTATED_MAX 128u		/* what one rotation removes: FM_WIRE_ENTRIES_MAX */

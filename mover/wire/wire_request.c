@@ -268,6 +268,7 @@ static void put_space(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le32(w, p->trees);
 	fm_put_le16(w, p->count);
 	fm_wire_put_zeros(w, 2);
+	fm_put_le64(w, p->silent_ns);
 	fm_wire_put_str(w, &p->store);
 	for (unsigned i = 0; i < p->count; i++) {
 		fm_put_le64(w, p->tree[i].bytes);
@@ -293,6 +294,7 @@ static int get_space(struct fm_reader *r, struct fm_wire_msg *m)
 	if (p->count > FM_WIRE_ASIDE_MAX)
 		return -ERANGE;
 	ret = fm_wire_get_zeros(r, 2);
+	p->silent_ns = fm_get_le64(r);
 	fm_wire_get_str(r, &p->store);
 	for (unsigned i = 0; i < p->count; i++) {
 		p->tree[i].bytes = fm_get_le64(r);

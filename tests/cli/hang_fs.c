@@ -7,7 +7,8 @@
  * and write. Files and directories can be made, renamed and removed; of what is written the first
  * 1 MiB of a file that was made is kept, the rest is read as the pattern. "mounted" is printed when
  * it answers. From SIGUSR1 on requests are taken and none is answered, closing included, until it
- * is killed. Then the kernel answers in its place.
+ * is killed, and each question about its room is told on standard error ("statfs"). Once it is
+ * killed the kernel answers in its place.
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
@@ -409,6 +410,8 @@ int main(int argc, char **argv)
 	       (n < 0 && (errno == EINTR || errno == ENOENT))) {
 		if (n > 0 && !is_hanging)
 			answer(fd, in, buf + sizeof(*in));
+		else if (n > 0 && in->opcode == FUSE_STATFS)
+			(void)fputs("statfs\n", stderr);
 	}
 	return 0;
 }

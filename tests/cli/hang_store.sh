@@ -1,20 +1,24 @@
 #!/bin/bash
 # Goal:   a store on a file system that never answers again costs what goes into it, or is asked of it, and nothing else: the others of its node
-#         are written, read and listed by the same user over the same connection, and whoever waits can leave.
+#         are written, read and listed by the same user over the same connection, and whoever waits can leave. Who asks for the room of all
+#         stores is told that it does not answer; it is asked once.
 # Method: one connection. A store of n2 on a file system that stops answering (hang_fs, FUSE) in the midst of puts into it, one of them read
-#         back, and of two trees; then as many again begin, and are asked for. Well before that, a put and a tree into it end.
+#         back, and of two trees; then as many again begin, and are asked for. Well before that, a put and a tree into it end. The file system
+#         says whenever it is asked for its room.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'mover = { tcp_conns = 1; };\nmemory = { arena = "64MiB"; };'
 hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
 
-coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 20000000 "$(id -u)"; }
+heard=$(mktemp "${TMPDIR:-/tmp}/fm-heard.XXXXXX") || exit 1
+coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 20000000 "$(id -u)" 2>"$heard"; }
 fs_pid=$HANG_PID
 read -r said <&"${HANG[0]}"
-[ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
+[ "$said" = mounted ] || { rmdir "$hung"; rm "$heard"; skip "${said#SKIP: }"; }
 end_fs() {
 	kill -KILL "$fs_pid" 2>/dev/null
 	umount -l "$hung" 2>/dev/null
 	rmdir "$hung" 2>/dev/null
+	rm -f "$heard"
 }
 up 2
 trap 'status=$?; end_fs; (exit $status); down' EXIT
@@ -53,6 +57,23 @@ are_copying() {
 }
 await are_copying || bad "not all are under way: $(fmove status)"
 kill -USR1 "$fs_pid"
+
+# Once it is known, nobody asks it again, and the stores behind it are told of.
+is_silent() {
+	fmove "$@" --json >out && grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":[0-9]' out &&
+		grep -q '"store":"s"[^}]*"free":[0-9][^}]*"silent_ms":null' out
+}
+await is_silent df n2 || bad "not told what does not answer: $(cat out)"
+asked=$(grep -c statfs "$heard")
+[ "$asked" -gt 0 ] || bad "$hung was not asked for its room"
+for i in 1 2 3; do
+	is_silent df n2 || bad "asked again: $(cat out)"
+	is_silent --socket "$dir/c/n2/fmoved.sock" status || bad "status: $(cat out)"
+	no 4 'store hung: its file system has not answered for' fmove df n2:hung
+done
+ok fmove --socket "$dir/c/n2/fmoved.sock" status
+grep -q '^hung .* its file system has not answered for' out || bad "status does not say so: $(cat out)"
+[ "$(grep -c statfs "$heard")" = "$asked" ] || bad "it was asked again, after $asked times: $(cat "$heard")"
 
 # More come, and hang before their first byte; not so many that the user himself would have no place for one more.
 for i in 1 2 3 4; do begin put --quiet big "n2:hung/$i.late"; done

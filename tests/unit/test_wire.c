@@ -383,6 +383,7 @@ static void make_space(struct fm_wire_msg *m)
 		.promised = 5,
 		.aside = 6,
 		.trees = 7,
+		.silent_ns = 9,
 		.count = 1,
 		.store = fm_wire_str("s"),
 		.tree = { { .bytes = 8, .since_ns = -1, .path = fm_wire_str("a/b") } },
@@ -496,7 +497,8 @@ static const struct golden goldens[] = {
 	 "00000000"},
 	{FM_WIRE_SPACE, make_space,
 	 "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 "
-	 "04000000000000000500000000000000 0600000000000000 07000000 0100 0000 0100 73 "
+	 "04000000000000000500000000000000 0600000000000000 07000000 0100 0000 "
+	 "0900000000000000 0100 73 "
 	 "0800000000000000 ffffffffffffffff 0300 612f62"},
 	{FM_WIRE_GROUPS, make_groups,
 	 "2000 0100 1300000000000000 0100 0000 0100000000000000 0200000000000000 03000000 04000000 "
@@ -804,9 +806,9 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_SPACE, 64, "0900", -ERANGE },		/* more than the most */
 	{ FM_WIRE_SPACE, 64, "0000", -EBADMSG },
 	{ FM_WIRE_SPACE, 66, "01", -ERANGE },		/* not zero */
-	{ FM_WIRE_SPACE, 70, "2f", -ERANGE },		/* a store's name with a slash, or a NUL */
-	{ FM_WIRE_SPACE, 70, "00", -ERANGE },
-	{ FM_WIRE_SPACE, 89, "00", -ERANGE },		/* a path with a NUL */
+	{ FM_WIRE_SPACE, 78, "2f", -ERANGE },		/* a store's name with a slash, or a NUL */
+	{ FM_WIRE_SPACE, 78, "00", -ERANGE },
+	{ FM_WIRE_SPACE, 97, "00", -ERANGE },		/* a path with a NUL */
 	{ FM_WIRE_GROUPS, 12, "0500", -ERANGE },	/* more than the most */
 	{ FM_WIRE_GROUPS, 12, "0000", -EBADMSG },
 	{ FM_WIRE_GROUPS, 14, "01", -ERANGE },		/* not zero */

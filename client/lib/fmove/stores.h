@@ -75,6 +75,11 @@ struct fmove_space {
 	/* what its rules allow; of one that may only be written the rest says nothing */
 	bool may_read;
 	bool may_write;
+	/*
+	 * For so long the node has waited for an answer of its file system: all numbers are
+	 * UINT64_MAX. 0: it answers. Only where all stores were asked for; one alone is -ETIMEDOUT.
+	 */
+	uint64_t silent_ms;
 };
 
 /*
