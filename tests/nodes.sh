@@ -8,6 +8,8 @@
 
 # shellcheck source=tests/hang.sh
 . "$(dirname "${BASH_SOURCE[0]}")/hang.sh"
+# shellcheck source=tests/ports.sh
+. "$(dirname "${BASH_SOURCE[0]}")/ports.sh"
 
 # In the lab pause is guest.sh's, which starts no program.
 declare -F pause > /dev/null || pause() {
@@ -123,13 +125,12 @@ json() {
 	printf '%s\n' "${text%\"}"
 }
 
-# node_ports COUNT: the first of so many ports in a row at which nobody listens; below those that the kernel gives to clients. Who starts
-# several at once gives each ports of its own to choose from, as `node_ports_from` and `node_ports_span`.
+# node_ports COUNT: the first of so many ports in a row, of those that own_ports gave, at which nobody listens.
 node_ports() {
 	local port i used
 
 	while :; do
-		port=$((${node_ports_from:-20000} + (RANDOM * 32768 + RANDOM) % (${node_ports_span:-11000} - $1 + 1)))
+		port=$((ports_from + RANDOM % (PORTS_EACH - $1 + 1)))
 		for ((i = 0; i < $1; i++)); do
 			used=$(printf ':%04X 0' $((port + i)))
 			! grep -qs -- "$used" /proc/net/tcp /proc/net/tcp6 || continue 2

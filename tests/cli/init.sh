@@ -84,7 +84,8 @@ grep -q "write $dir/n/fmove.conf" out && grep -q "  make $dir/n/b" out && grep -
 nothing_left "--dry-run"
 
 # join: an address where nobody is, one where another node is, and then the right one.
-port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+own_ports
+port=$ports_from
 for node in a x; do
 	port=$((port + 1))
 	ok fmove init --dir "$dir/$node" --node $node --address "127.0.0.1:$port" --store "s=$dir/$node/files"

@@ -8,9 +8,7 @@ cd "$dir/w" || exit 1
 pids=
 trap 'for p in $pids; do kill $p 2>/dev/null; done; down' EXIT
 
-port() {
-	echo $((20000 + (RANDOM * 32768 + RANDOM) % 12000))
-}
+own_ports
 
 # serve NAME: a daemon for $dir/c/NAME, at the loopback address only.
 serve() {
@@ -35,7 +33,7 @@ line() {
 	cut -d ' ' -f $((2 + $1)) out
 }
 
-ok fmove init --dir "$dir/c/a" --node a --address "127.0.0.1:$(port)"
+ok fmove init --dir "$dir/c/a" --node a --address "127.0.0.1:$ports_from"
 [ "$(wc -l <out)" -eq 1 ] || bad "init prints more than the one line: $(cat out)"
 address=$(line 1) token=$(line 2)
 no 6 'is there already, and nothing is overwritten' fmove init --dir "$dir/c/a" --node a
@@ -67,7 +65,7 @@ no 6 'has not the key that the token says' fmove join --dir "$dir/c/b" --node b 
 [ -e "$dir/c/b/node.key" ] && bad "a join that was refused left its key"
 
 # It joins, once; both know each other, and one can send to the other.
-ok fmove join --dir "$dir/c/b" --node b --address "127.0.0.1:$(port)" --store "s=$dir/c/b/files" "$address" "$token"
+ok fmove join --dir "$dir/c/b" --node b --address "127.0.0.1:$((ports_from + 1))" --store "s=$dir/c/b/files" "$address" "$token"
 [ -e "$dir/c/a/peers.d/b.conf" ] && [ -e "$dir/c/b/peers.d/a.conf" ] || bad "a peer is not written down"
 cp err joined
 grep -q 'If there are more nodes, they do not know b yet' err || bad "of two nodes it says: $(cat err)"
@@ -87,7 +85,7 @@ ok fmove invite --dir "$dir/c/a"
 token=$(line 2)
 no 6 'taken by another node' fmove join --dir "$dir/c/c" --node b "$address" "$token"
 printf ' %s\r\n' "$token" > token		# as it may come out of a mail
-ok fmove join --dir "$dir/c/c" --node c --address "127.0.0.1:$(port)" --token-file token "$address"
+ok fmove join --dir "$dir/c/c" --node c --address "127.0.0.1:$((ports_from + 2))" --token-file token "$address"
 serve c
 connected a 2
 ok fmove invite --dir "$dir/c/b"

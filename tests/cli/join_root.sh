@@ -9,7 +9,8 @@ mkdir "$dir/w" "$dir/c" "$dir/s" && mkdir -m 700 "$dir/run"
 cd "$dir/w" || exit 1
 pid=
 trap '[ -z "$pid" ] || kill $pid 2>/dev/null; down' EXIT
-address=127.0.0.1:$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+own_ports
+address=127.0.0.1:$ports_from
 cat >"$dir/c/fmove.conf" <<-END
 	node = { name = "srv"; listen = "$address"; socket = "$dir/run/sock"; state_directory = "$dir/run/state"; };
 	memory = { arena = "64MiB"; };

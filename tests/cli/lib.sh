@@ -7,6 +7,8 @@ set -u
 export FMOVE_BIN
 # shellcheck source=tests/hang.sh
 . "$FM_SOURCE/tests/hang.sh"
+# shellcheck source=tests/ports.sh
+. "$FM_SOURCE/tests/ports.sh"
 PATH=$FMOVE_BIN:$PATH
 [ "${FM_ABOUT:-}" != daemons ] || quick_client
 export LC_ALL=C.UTF-8
@@ -47,6 +49,8 @@ up() {
 	chmod 755 "$dir"
 	trap down EXIT
 	trap 'bad interrupted; exit' INT TERM
+	own_ports
+	export FM_CLUSTER_PORTS="$ports_from $PORTS_EACH"
 	if ! "$FM_SOURCE/tests/cluster" up "$dir/c" "$1"; then
 		bad "the cluster does not start"
 		"$FM_SOURCE/tests/cluster" down "$dir/c"

@@ -10,6 +10,7 @@ for program in slurmctld slurmd sbatch scontrol munged; do
 done
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 . "$FM_SOURCE/tests/nodes.sh"
+own_ports
 up 3
 job=$FM_SOURCE/staging/examples/slurm-job.sh
 

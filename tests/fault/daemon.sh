@@ -63,6 +63,7 @@ fi
 make_nodes() {
 	local port memory='memory = { arena = "32MiB"; total = "128MiB"; slab = "4MiB"; };'
 
+	own_ports
 	port=$(node_ports 2)
 	node_key "$dir/a"
 	node_key "$dir/b"

@@ -65,6 +65,7 @@ still_serves() {
 }
 
 node_extra="memory = { arena = \"16MiB\"; slab = \"4MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { chunk = \"256KiB\"; };"
+own_ports
 node_pair "$dir" $(($(node_ports 2) - 1)) || die "the nodes do not start"
 disown -a
 node_wait "$dir/n1" tcp 1 1

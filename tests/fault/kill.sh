@@ -276,6 +276,7 @@ set_up() {
 	mkdir -p "$dir/src" "$dir/back"
 	node_extra="memory = { arena = \"16MiB\"; slab = \"4MiB\"; total = \"128MiB\"; }; mover = { chunk = \"256KiB\"; };"
 	[ "$transport" = tcp ] || node_listen='[::]'
+	own_ports
 	node_pair "$dir" $(($(node_ports 2) - 1)) || die "the nodes do not start"
 	disown -a		# their ends are ours to make, not the shell's to announce
 	make_version A

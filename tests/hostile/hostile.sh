@@ -17,7 +17,6 @@
 #   FM_HOSTILE_HOST       the address that all listen at (127.0.0.1); that of an RDMA device: half of the hostile connections are RDMA
 #   FM_HOSTILE_KIND       what the nodes have to be connected by before it begins: tcp or rdma (tcp)
 #   FM_HOSTILE_LOG        what n1 logs: error, warn, info, debug (warn)
-#   FM_HOSTILE_PLACE      I/N: this is run I, from 0, of N side by side, each with ports of its own
 #   FM_KEEP               leave the directory
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -31,8 +30,6 @@ peers=${FM_HOSTILE_PEERS:-2}
 clients=${FM_HOSTILE_CLIENTS:-1}
 host=${FM_HOSTILE_HOST:-127.0.0.1}
 kind=${FM_HOSTILE_KIND:-tcp}
-place=${FM_HOSTILE_PLACE:-0/1}
-node_ports_span=$((11000 / ${place#*/})) node_ports_from=$((20000 + ${place%/*} * node_ports_span))
 base=$(mktemp -d "${TMPDIR:-/tmp}/fm-hostile.XXXXXX")
 dir=$base/up/above/nodes
 nobody=65534
@@ -102,6 +99,7 @@ start_nodes() {
 	extra="memory = { arena = \"64MiB\"; slab = \"1MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { chunk = \"64KiB\"; tcp_conns = 2; };"
 	staging="staging = { directory = \"$dir/n1/cache\"; size = \"64MiB\"; grace = \"0s\"; peers = [ \"*\" ]; };"
 	mkdir -p "$dir/n1/cache"
+	own_ports
 	port=$(($(node_ports $((3 + peers))) - 1))
 	for i in n1 n2 $(seq -f 'h%g' 1 "$peers"); do
 		node_key "$dir/$i" || die "no key"
