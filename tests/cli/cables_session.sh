@@ -6,4 +6,4 @@
 
 wire=1
 files_survive
-grep -q 'session with n[12] goes on over 10.78.2' "$dir"/n?/log || bad "the session never left its cable"
+is_logged 'session with n[12] goes on over 10.78.2' "$dir"/n?/log || bad "the session never left its cable"

@@ -81,9 +81,8 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev
 		s,socket = .*,socket = \"$dir/w/small/sock\";," small/conf
 	(ulimit -l 64 && exec setpriv --reuid=nobody --clear-groups "$FMOVE_BIN/fmoved" --config small/conf) >out 2>err &
 	pid=$!
-	await test -S small/sock
-	fmove --socket "$dir/w/small/sock" status >/dev/null || bad "with 64 KiB of locked memory it does not serve: $(cat err)"
-	grep -Eq 'memlock: the limit is 64KiB, .* need [0-9]+[MG]iB.*LimitMEMLOCK=infinity.*nobody - memlock unlimited' err ||
+	await answers "$dir/w/small/sock" || bad "with 64 KiB of locked memory it does not serve: $(cat err)"
+	is_logged 'memlock: the limit is 64KiB, .* need [0-9]+[MG]iB.*LimitMEMLOCK=infinity.*nobody - memlock unlimited' err ||
 		bad "memlock: $(cat err)"
 	kill $pid && wait $pid || bad "it does not end well: $(cat err)"
 fi

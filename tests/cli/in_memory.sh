@@ -17,10 +17,11 @@ mapped() {
 
 # was_mapped COUNT I BYTES
 was_mapped() {
-	local n
+	await are_mapped "$@" || bad "$3 bytes at n$2: $(mapped "$2" "$3") times through mappings, not $1"
+}
 
-	n=$(mapped "$2" "$3")
-	[ "$n" -eq "$1" ] || bad "$3 bytes at n$2: $n times through mappings, not $1"
+are_mapped() {
+	[ "$(mapped "$2" "$3")" -eq "$1" ]
 }
 
 size=70000001			# two windows, and an odd length

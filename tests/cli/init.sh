@@ -93,7 +93,7 @@ for node in a x; do
 	echo 'memory = { arena = "16MiB"; };' >>"$dir/$node/fmove.conf"
 	fmoved --config "$dir/$node/fmove.conf" 2>"$dir/$node/log" &
 	pids="$pids $!"
-	await test -S "$dir/$node/fmoved.sock" || bad "$node does not start: $(cat "$dir/$node/log")"
+	await answers "$dir/$node/fmoved.sock" || bad "$node does not start: $(cat "$dir/$node/log")"
 done
 places=127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$((port - 1))
 ok fmove invite --dir "$dir/a" --address 127.0.0.1:1 --address "127.0.0.1:$port" --address "127.0.0.1:$((port - 1))"

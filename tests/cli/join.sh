@@ -16,7 +16,7 @@ serve() {
 	fmoved --config "$dir/c/$1/fmove.conf" 2>>"$dir/c/$1/log" &
 	eval "pid_$1=$!"
 	pids="$pids $!"
-	await test -S "$dir/c/$1/fmoved.sock" || bad "$1 does not start: $(cat "$dir/c/$1/log")"
+	await answers "$dir/c/$1/fmoved.sock" || bad "$1 does not start: $(cat "$dir/c/$1/log")"
 }
 
 # connected NAME N: it has N connected peers, within a while.

@@ -34,7 +34,7 @@ is_up() {
 serve() {
 	ip netns exec "$id$1" fmoved --config "$dir/c/n$1/fmove.conf" 2>>"$dir/c/n$1/log" &
 	pids="$pids $!"
-	await test -S "$dir/c/n$1/fmoved.sock" || bad "n$1 does not start: $(cat "$dir/c/n$1/log")"
+	await answers "$dir/c/n$1/fmoved.sock" || bad "n$1 does not start: $(cat "$dir/c/n$1/log")"
 }
 
 # end_well: the daemons that serve began end, without a complaint.

@@ -20,7 +20,7 @@ ok fmove keygen "$dir/c/node.key"
 chown nobody "$dir/c/node.key" "$dir/s" "$dir/run"
 setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups fmoved --config "$dir/c/fmove.conf" >"$dir/log" 2>&1 &
 pid=$!
-await test -S "$dir/run/sock" || bad "it does not start: $(cat "$dir/log")"
+await answers "$dir/run/sock" || bad "it does not start: $(cat "$dir/log")"
 
 ok fmove invite --dir "$dir/c" --address "$address"
 [ "$(stat -c %U:%a "$dir/c/invites" "$dir/c/peers.d" | tr '\n' ' ')" = 'nobody:700 nobody:755 ' ] || bad "whose they are: $(ls -l "$dir/c")"

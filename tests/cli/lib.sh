@@ -131,6 +131,16 @@ together() {
 	asides=
 }
 
+# answers SOCKET: its daemon serves. A socket that is there is less: nobody may listen at it yet.
+answers() {
+	[ -S "$1" ] && fmove --socket "$1" status
+}
+
+# is_logged PATTERN FILE...: wait until it is: a process of its own writes the log, after what else tells of the same event.
+is_logged() {
+	await grep -qE -- "$@"
+}
+
 # reachable I: wait until n1 can ask node nI again.
 reachable() {
 	await fmove ls "n$1:s" || bad "n$1 cannot be reached"

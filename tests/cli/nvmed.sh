@@ -152,7 +152,7 @@ grep -q "others than root may write to $dir/state" log || bad "nothing is said o
 grep -q "nothing is mounted until that is mended" log || bad "nor what follows: $(cat log)"
 # A wish is written where a mount is noted: what cannot be is in force, and the line says why and what to do.
 fmove nvme down data >out 2>err || bad "down: $(cat err)"
-grep -q "would not survive a restart: .*others than root may write to $dir/state.*then systemctl restart fmove-nvmed" log ||
+is_logged "would not survive a restart: .*others than root may write to $dir/state.*then systemctl restart fmove-nvmed" log ||
 	bad "a wish is written down nowhere, and nobody is told: $(cat log)"
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"

@@ -52,8 +52,8 @@ echo 'memory = { arena = "16MiB"; };' >>"$conf"
 sed -i 's/listen = .*/listen = "127.0.0.1:0";/' "$conf"
 setpriv --reuid nobody --regid "$group" --clear-groups "$FMOVE_BIN/fmoved" --config "$conf" 2>log &
 pid=$!
-await test -S "$dir/n/fmoved.sock" || bad "it does not start: $(cat log)"
-grep -q 'warning: .*store "m": .*cannot write.*To mend it: chown nobody: ' log || bad "a start does not warn: $(cat log)"
+await answers "$dir/n/fmoved.sock" || bad "it does not start: $(cat log)"
+is_logged 'warning: .*store "m": .*cannot write.*To mend it: chown nobody: ' log || bad "a start does not warn: $(cat log)"
 
 # So does a reload: it was writable when it was looked at last.
 warned() {

@@ -31,4 +31,4 @@ reachable 2
 ok fmove put --verify readback --json f n2:s/lied
 [ "$(json corrupt_chunks out)" = 1 ] || bad "the lie was not found: $(cat out)"
 same f "$(store 2)/lied"
-grep -q 'gave back other bytes' "$dir/c/n2/log" || bad "the far node does not say so"
+is_logged 'gave back other bytes' "$dir/c/n2/log" || bad "the far node does not say so"

@@ -17,7 +17,7 @@ outside >before
 said=$(timeout $HANG_S slot_peer own.key 127.0.0.1 "$port" "$(fmove keygen --show "$node/node.key")" tcp 20) || bad "slot_peer: $said"
 ended=${said%% *}
 [ "${ended:-0}" -gt 0 ] || bad "a slot in use was written to, and the connection went on: $said"
-grep -q 'slot that is in use' "$node/log" || bad "the log does not say why: $(tail -n 3 "$node/log")"
+is_logged 'slot that is in use' "$node/log" || bad "the log does not say why: $(tail -n 3 "$node/log")"
 outside >after
 cmp -s before after || bad "written outside the store: $(diff before after | head -n 3)"
 find "$(store 1)" \( -name 'out.*' ! -path '*.tree/*' \) -o -name 'z[0-9]*' >out

@@ -60,7 +60,7 @@ await test ! -e "$theirs" || bad "the socket stays"
 wait $pid && bad "who came in by it goes on"
 no 4 'no fmoved listens' fmove --socket "$theirs" ls n2:s
 takes "${doors//nobody/daemon}"
-await test -S "$dir/c/n1/doors/daemon.sock" || bad "the other one is not there"
+await answers "$dir/c/n1/doors/daemon.sock" || bad "the other one is not there"
 ok fmove --socket "$dir/c/n1/doors/daemon.sock" put file n2:s/daemons
 [ "$(owner daemons)" = daemon ] || bad "not the daemon user's: $(owner daemons)"
 

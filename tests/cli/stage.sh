@@ -275,7 +275,7 @@ root="install -d -o $(id -u) -m 711 $dir/c/nowhere/cache): No such file"
 fmoved --config nowhere.conf 2>log &
 nowhere=$!
 await fmove --socket "$dir/c/n1/other.sock" ls "n1:s" >/dev/null || bad "it does not serve without its cache: $(cat log)"
-grep -qF "$root" log || bad "no word of root: $(cat log)"
+await grep -qF "$root" log || bad "no word of root: $(cat log)"
 fmove --socket "$dir/c/n1/other.sock" datasets 2>err && bad "datasets of a cache that is none"
 grep -qF "$root" err || bad "who asks hears not why: $(cat err)"
 kill $nowhere

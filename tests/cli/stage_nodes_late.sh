@@ -21,7 +21,7 @@ for i in 1 2; do
 	random 30000 "$(store 1)/set$i/f"
 	late $i
 	at $i stage n1:s/set$i >out 2>err || bad "n$i: $(cat err)"
-	grep -q '^fault: cache.fetch is late' "$dir/c/n$i/log" || bad "n$i was not late"
+	is_logged '^fault: cache.fetch is late' "$dir/c/n$i/log" || bad "n$i was not late"
 	is_copy set$i "$(cat out)"
 done
 

@@ -15,7 +15,7 @@ for node in 1 2; do
 	reachable 2
 	timeout "$HANG_S" fmove stage --nodes all n2:s/set -- true >out 2>err || bad "n$node: $(cat err)"
 	grep -q '2 of 2 nodes have it; 0 B read from the source' err || bad "n$node, it says: $(cat err)"
-	grep -q '^fault: stage.ready' "$dir/c/n$node/log" || bad "n$node: the call did not fail"
+	is_logged '^fault: stage.ready' "$dir/c/n$node/log" || bad "n$node: the call did not fail"
 done
 for node in 1 2; do
 	use $node

@@ -51,7 +51,7 @@ if [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
 	fmoved --config shm.conf 2>log &
 	other=$!
 	await fmove --socket "$dir/c/n1/other.sock" datasets >/dev/null || bad "a cache in memory is not used: $(cat log)"
-	grep -q "warning: cache $shm lies in memory" log || bad "it does not say that it lies in memory: $(cat log)"
+	is_logged "warning: cache $shm lies in memory" log || bad "it does not say that it lies in memory: $(cat log)"
 	kill $other
 	wait $other || bad "it ends with $?"
 	rm -r "$shm"

@@ -123,7 +123,7 @@ sed -i 's/listen = .*/listen = "127.0.0.1:0";/' /etc/fmove/fmove.conf
 echo 'memory = { arena = "16MiB"; };' >>/etc/fmove/fmove.conf
 $start 2>log &
 pid=$!
-await test -S /run/fmove/fmoved.sock || bad "it does not start: $(cat log)"
+await answers /run/fmove/fmoved.sock || bad "it does not start: $(cat log)"
 : >out && : >err && chmod 666 out err
 no 6 'may not be used by you.*usermod -aG fmove' as_nobody fmove status
 ok setpriv --reuid nobody --regid fmove --clear-groups fmove status

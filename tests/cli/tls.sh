@@ -126,7 +126,7 @@ fmove put --force --json "$dir/secret" n2:s/y >out.json 2>err || bad "put with a
 grep -q changed "$dir/relay.out" || bad "the relay changed nothing"
 cmp -s "$dir/secret" "$dir/n2/s/y" || bad "a changed bit is in the file"
 [ "$(json corrupt_chunks <out.json)" = 0 ] || bad "the changed bit came as far as the checksum: $(cat out.json)"
-grep -q 'its seal is broken' "$dir"/n?/log || bad "nobody noticed the changed bit"
+is_logged 'its seal is broken' "$dir"/n?/log || bad "nobody noticed the changed bit"
 
 # Named at both ends, but what n1 sees is the relay, which n2 does not have: TLS all the same.
 networks 1 '"10.77.0.0/16"'

@@ -31,7 +31,7 @@ again() {
 line=$(chosen)
 [ -n "$line" ] || bad "status --json does not say what was chosen: $(fmove status --json)"
 fmove status | grep -Fqx "chosen  $line" || bad "status does not say it: $(fmove status)"
-grep -Fq "chosen: $line" "$dir/c/n1/log" || bad "the log does not say: $line"
+await grep -Fq "chosen: $line" "$dir/c/n1/log" || bad "the log does not say: $line"
 pattern='^[0-9]+ lanes \([0-9]+ .*processors?.*\); a rail at most [0-9]+ TCP connections \(.*\) and [0-9]+ queue pairs \(.*\);'
 pattern+=' slabs of [0-9]+MiB \(.*\), chunks of 1MiB \(.*\)$'
 grep -Eq "$pattern" <<<"$line" || bad "chosen: $line"

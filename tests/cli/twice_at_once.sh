@@ -28,7 +28,7 @@ for n in 1 2 3; do
 	connections >before
 	rm -rf got
 	ok fmove get -r --json n2:s/t got
-	grep -q 'fault: drain.coming fails' "$dir/c/n1/log" || bad "$n: no chunk was found to come: the test looks at nothing"
+	is_logged 'fault: drain.coming fails' "$dir/c/n1/log" || bad "$n: no chunk was found to come: the test looks at nothing"
 	[ "$(json corrupt_chunks out)" = 0 ] || bad "$n: called damaged: $(cat out)"
 	connections | cmp - before || bad "$n: a connection ended for it: $(connections)"
 	same_tree t got
