@@ -5,17 +5,25 @@
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
-source=$(store 2)/set
-mkdir -p "$source"
-(cd "$source" && seq 4000 | split -a 5 -l 1)
 export FMOVE_SOCKET=$dir/c/n2/fmoved.sock
-fmove stage s/set >out.alone 2>err.alone &
-alone=$!
 copying() {
-	fmove datasets | grep -q '^copying .* set '
+	fmove datasets | grep -q "^copying .* set$n "
 }
-await copying || bad "it does not begin: $(fmove datasets)"
-fmove stage --nodes all s/set >out 2>err || bad "all: $(cat err)"
+copying_or_over() {
+	copying || ! kill -0 $alone 2>/dev/null
+}
+# One that is here before anybody sees that it comes is too small.
+for n in 1 2 4 8; do
+	source=$(store 2)/set$n
+	mkdir -p "$source"
+	(cd "$source" && seq $((n * 4000)) | split -a 5 -l 1)
+	fmove stage s/set$n >out.alone 2>err.alone &
+	alone=$!
+	await copying_or_over || bad "it does not begin: $(fmove datasets)"
+	! copying || break
+	wait $alone || bad "alone: $(cat err.alone)"
+done
+fmove stage --nodes all s/set$n >out 2>err || bad "all: $(cat err)"
 grep -q '2 of 2 nodes have it' err || bad "not both: $(cat err)"
 wait $alone || bad "alone: $(cat err.alone)"
 [ "$(cat out)" = "$(cat out.alone)" ] || bad "two copies: $(cat out out.alone)"
