@@ -128,8 +128,16 @@ interrupted() {
 	wait $!
 }
 
+# It has a handler for SIGTERM, too.
 asks() {
-	ls -l "/proc/$1/fd" 2>/dev/null | grep -q socket:
+	local mask
+
+	ls -l "/proc/$1/fd" 2>/dev/null | grep -q socket: && mask=$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") && ((0x${mask:-0} & 0x4000))
+}
+
+# has_seen PID: every signal that was sent there, of which two that wait are one.
+has_seen() {
+	grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
 }
 
 # twice COMMAND...: a second one, which waits for nobody.
@@ -137,7 +145,7 @@ twice() {
 	"$@" &
 	await asks $! || bad "$* asks nobody"
 	kill -TERM $!
-	sleep 0.5
+	await has_seen $! || bad "$* does not see a signal"
 	kill -TERM $!
 	wait $!
 }
@@ -155,6 +163,7 @@ done <<<"$verbs"
 # shellcheck disable=SC2086
 wait $signalled
 kill -CONT "$pid"
+reachable 2
 
 # ---- 0 ----
 
