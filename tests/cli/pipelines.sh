@@ -22,7 +22,7 @@ get_past() {
 	same f back
 	timeout "$HANG_S" fmove put --force --quiet - n2:s/passed <"$1" || bad "a put from a pipe does not get past $STILL that are silent"
 	timeout "$HANG_S" fmove get --quiet n2:s/passed - | cmp - f || bad "a get into a pipe does not get past $STILL that are silent"
-	are_copying $STILL || bad "they did not stand still: $(fmove status)"
+	await are_copying $STILL || bad "they did not stand still: $(fmove status)"
 }
 
 end_them() {

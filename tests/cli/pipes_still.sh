@@ -41,7 +41,7 @@ get_past() {
 		same "$memory/f" "$memory/back"
 		timeout "$HANG_S" fmove get --quiet n2:s/passed - | cmp - "$memory/f" || bad "a get into a pipe does not get past them"
 	done
-	are_copying $STILL || bad "they did not stand still: $(fmove status)"
+	await are_copying $STILL || bad "they did not stand still: $(fmove status)"
 }
 
 end_them() {
