@@ -38,7 +38,7 @@ kept() {
 
 mkdir mine && random 6000000 mine/f && chmod 755 mine && chmod 644 mine/f
 setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups env --default-signal=INT \
-	fmove put -r --keep-partial --limit 1MB/s mine n2:s/tree >/dev/null 2>err.left &
+	fmove put -r --keep-partial --limit 200kB/s mine n2:s/tree >/dev/null 2>err.left &
 put=$!
 moved tree 2000000
 kill -INT $put

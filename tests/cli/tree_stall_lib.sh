@@ -11,7 +11,7 @@ declare -A err_of what_of
 
 # begin NAME put|get SRC DST: slowly, in the background.
 begin() {
-	fmove "$2" -r --limit 500kB/s "$3" "$4" >/dev/null 2>"err.$1" &
+	fmove "$2" -r --limit 250kB/s "$3" "$4" >/dev/null 2>"err.$1" &
 	pids="$pids $!"
 	err_of[$!]=err.$1
 	what_of[$!]="$2 -r $3 $4"
@@ -43,7 +43,7 @@ told() {
 	local pid
 
 	for pid in $pids; do
-		grep -q "process $pid) stood still" "$dir/c/n1/log" || bad "n1 does not say that $pid stands still"
+		is_logged "process $pid\) stood still" "$dir/c/n1/log" || bad "n1 does not say that $pid stands still"
 		kill -CONT "$pid"
 		wait "$pid"
 		[ $? -eq 4 ] || bad "${what_of[$pid]}: not the exit status of one that took too long"

@@ -58,7 +58,7 @@ has_peers() {
 }
 
 random 200000 small
-random 20000000 f
+random 50000000 f
 await has_peers 2 || bad "n1 does not reach both: $(fmove status)"
 ok fmove put small n3:s/small
 
