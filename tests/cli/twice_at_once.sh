@@ -8,6 +8,10 @@ grep -q drain.coming "$FMOVE_BIN/fmoved" || skip "built without fault points"
 up 2
 mkdir t && random 3000000 t/large && for i in $(seq 40); do head -c $((i * 1000)) t/large >"t/$i"; done
 ok fmove put -r t n2:s/t
+# Only n1 dials: of two that do at once, one has its session ended, whenever that is.
+sed -i 's/\(name = "n1";\) address = "[^"]*";/\1/' "$dir/c/n2/fmove.conf"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2 || bad "n2 does not stop"
+start_again n2
 
 # What became of connections, as n1 tells it.
 connections() {
