@@ -123,8 +123,13 @@ fmove get -q --timeout 2s n2:s/run7/1.pt n2:s/run7/2.pt n2:s/run7/3.pt in 2>err
 [ $? -eq 4 ] || bad "n2 is away: $(cat err)"
 grep -q '2 more not tried' err || bad "the others were tried, too: $(cat err)"
 random 300 "$(store 3)/3.pt"
-fmove get -q --timeout 2s n2:s/run7/1.pt n3:s/3.pt n2:s/run7/2.pt in 2>err
-[ $? -eq 3 ] || bad "n2 is away, n3 is not: $(cat err)"
+for time in 2 8 32 128; do	# a busy machine takes longer for what is on n3
+	rm -f in/3.pt
+	fmove get -q --timeout ${time}s n2:s/run7/1.pt n3:s/3.pt n2:s/run7/2.pt in 2>err
+	status=$?
+	[ ! -e in/3.pt ] || break
+done
+[ $status -eq 3 ] || bad "n2 is away, n3 is not: $(cat err)"
 same "$(store 3)/3.pt" in/3.pt
 grep -q '1 more not tried' err || bad "n2 was tried again: $(cat err)"
 no 4 'n2' fmove get -q --timeout 2s 'n2:s/run7/*.pt' in

@@ -56,8 +56,8 @@ are_copying() {
 }
 
 for ((i = 0; i < users * each; i++)); do
-	as $((61000 + i % users)) fmove put --quiet --limit 500kB/s "$full/$i" "n2:s/still$i" 2>/dev/null &
-	as $((61000 + i % users)) fmove get --quiet --limit 500kB/s n2:s/big - >"$empty/$i" 2>/dev/null &
+	as $((61000 + i % users)) fmove put --quiet --limit 50kB/s "$full/$i" "n2:s/still$i" 2>/dev/null &
+	as $((61000 + i % users)) fmove get --quiet --limit 50kB/s n2:s/big - >"$empty/$i" 2>/dev/null &
 done
 await are_copying || bad "not all are under way: $(fmove status)"
 # shellcheck disable=SC2086
@@ -80,4 +80,4 @@ ok as 61100 timeout "$HANG_S" fmove put --quiet -r tree n2:s/tree
 ok as 61100 timeout "$HANG_S" fmove get --quiet -r n2:s/tree treeback
 same tree/2 treeback/2
 cd ..
-are_copying || bad "they did not stand still: $(fmove status)"
+await are_copying || bad "they did not stand still: $(fmove status)"

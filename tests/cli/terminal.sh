@@ -7,7 +7,7 @@ up 2
 random 3000000 big
 
 on_terminal() {
-	script -qec "fmove put --limit 2MB/s ../big n2:s/shown" typescript </dev/null >/dev/null || bad "put on a terminal: $(cat typescript)"
+	script -qec "fmove put --limit 500kB/s ../big n2:s/shown" typescript </dev/null >/dev/null || bad "put on a terminal: $(cat typescript)"
 	grep -q ' of 3.00 MB ' typescript || bad "no progress on a terminal: $(cat typescript)"
 	grep -Eq '[0-9] connections?' typescript || bad "the progress does not count connections: $(cat typescript)"
 	grep -q 'rail' typescript && bad "the progress calls connections rails"
@@ -15,13 +15,13 @@ on_terminal() {
 }
 
 quietly() {
-	script -qec "fmove put --quiet --limit 2MB/s ../big n2:s/quiet" typescript </dev/null >/dev/null
+	script -qec "fmove put --quiet --limit 500kB/s ../big n2:s/quiet" typescript </dev/null >/dev/null
 	same ../big "$(store 2)/quiet"
 	grep -q 'of 3.00 MB' typescript && bad "--quiet talks: $(cat typescript)"
 }
 
 into_file() {
-	fmove put --limit 2MB/s ../big n2:s/file >out 2>err || bad "put into a file: $(cat err)"
+	fmove put --limit 500kB/s ../big n2:s/file >out 2>err || bad "put into a file: $(cat err)"
 	[ "$(wc -l <err)" -eq 1 ] && ! grep -q $'\r' err || bad "progress went into a file: $(cat err)"
 	[ -s out ] && bad "standard output has: $(cat out)"
 }
@@ -40,13 +40,13 @@ fmove get "n2:s/$(printf '\033[2Jc')" x 2>err
 grep -q $'\033' err && bad "an error sends a terminal what a name says"
 
 # The status of a transfer under way, as a person reads it.
-random 20000000 larger
+random 40000000 larger
 slow 1
 fmove put -q larger n2:s/larger 2>err &
 pid=$!
 moved larger 0
 fmove status >out || bad "status"
-grep -Eq '^  put n2:s/larger, copying, .* of 20.0 MB' out || bad "status does not show the transfer: $(cat out)"
+grep -Eq '^  put n2:s/larger, copying, .* of 40.0 MB' out || bad "status does not show the transfer: $(cat out)"
 grep -Eq '^  put n2:s/larger, .*, [0-9]+ connections?$' out || bad "status does not count the connections of the transfer: $(cat out)"
 grep -q '^node    n1' out || bad "status does not name the node"
 # A rate is what was sent between two looks, which may fall between two chunks.
