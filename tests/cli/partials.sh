@@ -66,7 +66,8 @@ ok fmove ls --partial n2:s/d
 
 # A transfer under way when the sweep comes, of which something is written down already, and what the killed one left, more than a second ago.
 slow 1
-fmove put big n2:s/busy >busy.out 2>busy.err &
+random 60000000 long
+fmove put long n2:s/busy >busy.out 2>busy.err &
 busy=$!
 journaled "$(store 2)"
 sleep 1.1
@@ -83,7 +84,7 @@ ok fmove ls --partial n2:s/d
 kill -0 $busy 2>/dev/null || bad "there was no transfer under way: $(cat busy.err)"
 fast 1
 wait $busy || bad "a transfer under way was swept: $(cat busy.err)"
-same big "$(store 2)/busy"
+same long "$(store 2)/busy"
 same big "$(store 2)/d/whole"
 same big "$(store 2)/d/one"
 
