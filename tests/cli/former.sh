@@ -126,7 +126,7 @@ is_coming() {
 	[ -n "$(find around/t/sub '(' -name '.fmove.*.journal' -o -path '*/.fmove.*.tree/journal' ')' -size +0 | head -n 1)" ]
 }
 
-mkdir around "$(store 2)/late" && random 30000000 "$(store 2)/late/f"
+mkdir around "$(store 2)/late" && random 60000000 "$(store 2)/late/f"
 ok fmove get -r n2:s/src around/t
 for what in late/f late; do
 	slow 2

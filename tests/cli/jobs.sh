@@ -6,7 +6,7 @@
 export FM_CLUSTER_CONF='jobs = { running = 1; };'
 up 2
 random 3000000 f
-random 20000000 big
+random 40000000 big
 cp big "$(store 1)/big"
 cp f "$(store 1)/f"
 
@@ -55,7 +55,7 @@ catches() {
 	mask=$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status" 2>/dev/null) && ((0x${mask:-0} & 0x4000))
 }
 
-detach put --limit 1MB/s big n2:s/waited
+detach put --limit 50kB/s big n2:s/waited
 fmove wait "$id" >out 2>err &
 await is_fmove $! && await catches $! || bad "wait does not begin: $(cat err)"
 kill -TERM $!
@@ -367,7 +367,7 @@ fast 1
 ok fmove wait "$id"
 same big "$(store 2)/stop"
 slow 1
-fmove put --retry 60s big n2:s/retry >fg.out 2>fg.err &
+fmove put --retry ${HANG_S}s big n2:s/retry >fg.out 2>fg.err &
 fg=$!
 moved retry 0
 crash n2
@@ -389,12 +389,23 @@ waits_long() {
 	again=$(fmove jobs --json | sed -n "s/.*\"job\":\"$1\".*\"again_ms\":\([0-9]*\).*/\1/p")
 	[ "${again:-0}" -ge 3000 ]
 }
-crash n2
-detach put n1:s/f n2:s/back
-await waits_long "$id" || bad "$id does not wait long: $(fmove jobs)"
-start_again n2
-await grep -q 'n2 is back: 1 waiting job is tried at once' "$dir/c/n1/log" || bad "$id was not told that n2 is back"
-ok fmove wait "$id"
+is_told() {
+	grep -q 'n2 is back: 1 waiting job is tried at once' "$dir/c/n1/log"
+}
+told_or_done() {
+	is_told || is_in done "$id"
+}
+# Where n2 takes long to come back, the next try of its own may be the first to find it.
+for ((tries = 0; tries < 10; tries++)); do
+	crash n2
+	detach put -f n1:s/f n2:s/back
+	await waits_long "$id" || bad "$id does not wait long: $(fmove jobs)"
+	start_again n2
+	await told_or_done || bad "$id goes on for nothing: $(fmove jobs)"
+	ok fmove wait "$id"
+	! is_told || break
+done
+is_told || bad "no job was told that n2 is back"
 same f "$(store 2)/back"
 
 # ---- mistakes
@@ -428,7 +439,7 @@ start_again n1
 ok fmove wait "$whole"
 no 1 "no job $torn" fmove wait "$torn"
 [ -e "$dir/c/n1/state/jobs/$torn.json.bad" ] || bad "the torn file is gone: $(ls "$dir/c/n1/state/jobs")"
-grep -q "$torn.json.bad" "$dir/c/n1/log" || bad "nobody was told of the torn file"
+is_logged "$torn.json.bad" "$dir/c/n1/log" || bad "nobody was told of the torn file"
 
 # Without a directory for them there are no detached jobs, and all else is as ever.
 use 2

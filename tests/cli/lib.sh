@@ -170,16 +170,21 @@ reloaded_more() {
 	[ "$(grep -c ': reloaded' "$1")" -gt "$2" ]
 }
 
-# slow I: node nI sends no more than 1 MiB/s from here on; fast I: as fast as it can again. So there is time to catch a transfer in the middle,
-# and it ends soon when that is done. For clusters whose configuration says nothing of `mover`.
+# slow I: node nI sends no more than 1 MiB/s from here on, the least there may be; fast I: as fast as it can again. So there is time to catch
+# a transfer in the middle, and it ends soon when that is done. For clusters whose configuration says nothing of `mover`.
 slow() {
 	echo 'mover = { rate_limit = "1MiB/s"; };' >>"$dir/c/n$1/fmove.conf"
 	take_over "$1"
 }
 
 fast() {
-	sed -i '/^mover = { rate_limit = "1MiB.s"; };$/d; s/ rate_limit = "1MiB.s";//' "$dir/c/n$1/fmove.conf"
+	no_longer_slow "$1"
 	take_over "$1"
+}
+
+# no_longer_slow I: of a node that does not run: when it starts again.
+no_longer_slow() {
+	sed -i '/^mover = { rate_limit = "[^"]*"; };$/d; s/ rate_limit = "[^"]*";//' "$dir/c/n$1/fmove.conf"
 }
 
 # moved PATH BYTES: wait until the transfer of that remote path has moved more than so many bytes, as n1 sees it.

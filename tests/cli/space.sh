@@ -131,7 +131,7 @@ await looked_through || bad "the store is never looked through: $(fmove df n2:s 
 ok fmove purge n2:s
 [ "$(asides_there)" -eq 0 ] || bad "what an earlier daemon left is not found: $(asides_there)"
 random 6000000 unfinished
-fmove put --quiet --limit 1MiB unfinished n2:s/unfinished 2>/dev/null &
+fmove put --quiet --limit 300kB/s unfinished n2:s/unfinished 2>/dev/null &
 put=$!
 journaled "$s"
 kill -KILL $put
@@ -150,7 +150,7 @@ random $((room + 1000000)) big
 ok fmove put big n2:s/big
 [ -e "$first" ] && bad "the oldest is still there"
 [ "$(asides_there)" -lt "$kept" ] && [ "$(asides_there)" -gt 0 ] || bad "of $kept that were kept aside $(asides_there) are left"
-grep -q 'removed .*\.old to make room' "$dir/c/n2/log" || bad "the log does not say what went: $(tail -n 3 "$dir/c/n2/log")"
+is_logged 'removed .*\.old to make room' "$dir/c/n2/log" || bad "the log does not say what went: $(tail -n 3 "$dir/c/n2/log")"
 [ "$(cat "$s/own/f" "$s/c/version")" = "mine
 2" ] || bad "something of the user's went"
 # What has no room without them either is refused, with the numbers and what to do, and none of them goes for nothing.
@@ -213,7 +213,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	ok fmove put -r --exclude '[345]' whole n2:s/whole
 	ok fmove rm -r n2:s/whole
 	mkdir slow && split -b 100000 nine slow/ && rm slow/c*
-	fmove put -r --quiet --limit 1MiB slow n2:s/slow &
+	fmove put -r --quiet --limit 300kB/s slow n2:s/slow &
 	put=$!
 	moved slow 1
 	ok fmove df n2:s --json
@@ -227,7 +227,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	ok fmove df n2:s --json
 	room=$(value free)
 	mkdir most few && head -c $((room / 100 * 85)) large/file | split -b 100000 - most/ && head -c 200000 nine >few/f
-	fmove put -r --quiet --limit 1MiB most n2:s/most 2>most.err &
+	fmove put -r --quiet --limit 300kB/s most n2:s/most 2>most.err &
 	put=$!
 	moved most 1
 	ok fmove df n2:s --json
@@ -246,7 +246,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	ok fmove rm -r n2:s/few_of_nobody
 	ok fmove rm n2:s/file_of_nobody
 	# If the others take too much of it, he hears so when it comes to that, and leaves nothing behind on the disk that is full.
-	fmove put -r --quiet --limit 1MiB most n2:s/most 2>most.err &
+	fmove put -r --quiet --limit 300kB/s most n2:s/most 2>most.err &
 	put=$!
 	moved most 1
 	head -c $((room / 4)) nine >few/f
@@ -279,7 +279,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	head -c 3500000 nine >"$s/most"
 	for to in little n1:s/little; do
 		at=${to/n1:s/$(store 1)}
-		env --default-signal=INT fmove get --keep-partial --quiet --limit 500kB/s n2:s/most "$to/most" 2>/dev/null &
+		env --default-signal=INT fmove get --keep-partial --quiet --limit 200kB/s n2:s/most "$to/most" 2>/dev/null &
 		get=$!
 		journaled "$at"
 		kill -INT $get

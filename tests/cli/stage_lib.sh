@@ -8,6 +8,18 @@ at() {
 	FMOVE_SOCKET=$dir/c/n$node/fmoved.sock fmove "$@"
 }
 
+# settled COMMAND...: with `out` and `err`; once more while a run that others had begun ended before this node had its part, which says so.
+settled() {
+	local status tries
+
+	for ((tries = 0; tries < 20; tries++)); do
+		"$@" >out 2>err
+		status=$?
+		grep -q 'the run ended before it was here; run it again' err || break
+	done
+	return $status
+}
+
 # read_of I: bytes that nI has read from sources.
 read_of() {
 	at "$1" datasets --json >"sums.$1"

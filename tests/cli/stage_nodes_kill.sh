@@ -41,6 +41,7 @@ round() {
 	local killed=$1 set=$2 stager
 
 	shift 2
+	[ "$killed $1" != '1 midst' ] || slow 2		# it must not end before n1 does
 	rm -rf "$(store 2)"/set*
 	cp -a "$(store 2)/first" "$(store 2)/$set"
 	echo "$set" >"$(store 2)/$set/which"
@@ -49,6 +50,7 @@ round() {
 	"$@"
 	crash "n$killed"
 	rm -f "$dir/c/n$killed/exit"
+	[ "$killed $1" != '1 midst' ] || fast 2
 	start_again "n$killed"
 	reachable 2
 	reachable 3

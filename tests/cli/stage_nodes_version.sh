@@ -22,8 +22,8 @@ got() {
 	at "$1" status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum }'
 }
 
-# takes READ CAME [MOST]: n1 and n3 stage it, the source is read for so many bytes (or up to MOST), no more than that come to each. $one,
-# $three: where it is.
+# takes READ CAME: n1 and n3 stage it, the source is read for so many bytes, no more than that come to each, all of it twice at most (beside
+# a load a connection seems dead, and what was under way on it comes again). $one, $three: where it is.
 takes() {
 	local read one_got three_got more
 
@@ -36,9 +36,9 @@ takes() {
 	same "$source" "$one"
 	same "$source" "$three"
 	more=$(($(read_of 2) - read))
-	[ $more -ge "$1" ] && [ $more -le "${3:-$1}" ] || bad "n2 read $more bytes and not $1"
-	[ "$(($(got 1) - one_got))" -le "$2" ] || bad "$(($(got 1) - one_got)) bytes came to n1"
-	[ "$(($(got 3) - three_got))" -le "$2" ] || bad "$(($(got 3) - three_got)) bytes came to n3"
+	[ $more -ge "$1" ] && [ $more -le $((2 * $1)) ] || bad "n2 read $more bytes and not $1"
+	[ "$(($(got 1) - one_got))" -le $((2 * $2)) ] || bad "$(($(got 1) - one_got)) bytes came to n1"
+	[ "$(($(got 3) - three_got))" -le $((2 * $2)) ] || bad "$(($(got 3) - three_got)) bytes came to n3"
 }
 
 # same A B
@@ -68,7 +68,7 @@ spoil "$one/a/1" 500000
 cp "$one/a/1" damaged
 old=$one
 echo more >>"$source/e/1"
-takes 3700005 6200000 5800105
+takes 3700005 6200000
 cmp damaged "$old/a/1" || bad "the older version was written to"
 
 # What is damaged on all nodes is read again.

@@ -36,7 +36,7 @@ share 3
 
 # n1 was asked, and lets everybody read; n2 would give n4 nothing. What comes from n2 could reach n4 through n1, so n4 takes no part.
 new_set two
-fmove stage --nodes n1,n2,n3,n4 --json s/two >out 2>err
+settled fmove stage --nodes n1,n2,n3,n4 --json s/two
 [ $? -eq 3 ] && grep -q '3 of 4' err || bad "n4 has it, or others have not: $(cat err)"
 grep -q 'n4: failed: n4 may not read shared nfs1/two, says n[123]; "peer:n4" in the read list' err || bad "n4 is not named: $(cat err)"
 for i in 1 2 3; do
@@ -45,14 +45,14 @@ done
 has_nothing || bad "n4 has something of it: $(find "$dir/c/n4/cache" -ls)"
 
 # What is READY at n1 is not given to it either.
-at 4 stage --nodes n4 n1:s/two >out 2>err && bad "n4 has it from n1"
+settled at 4 stage --nodes n4 n1:s/two && bad "n4 has it from n1"
 grep -q 'n4 may not read' err || bad "who does not let n4: $(cat err)"
 has_nothing || bad "n4 has something that is READY elsewhere: $(find "$dir/c/n4/cache" -ls)"
 
 # Without n2 nobody's rules are against it.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 new_set without
-at 4 stage --nodes n4 --json n1:s/without >out 2>err || bad "without n2: $(cat err)"
+settled at 4 stage --nodes n4 --json n1:s/without || bad "without n2: $(cat err)"
 is_copy without "$(path_of 4 out)"
 start_again n2
 reachable 2
@@ -62,10 +62,10 @@ share 1 "\"peer:n2\", \"peer:n4\", $me"
 share 2 "\"peer:n1\", \"peer:n4\", $me"
 new_set three
 before=$(read_of 3)
-at 3 stage s/three >out 2>err || bad "n3 does not read its own: $(cat err)"
+settled at 3 stage s/three || bad "n3 does not read its own: $(cat err)"
 is_copy three "$(cat out)"
 [ $(($(read_of 3) - before)) -ge "$bytes" ] || bad "n3 has it from others"
-fmove stage --nodes n1,n3 s/three >out 2>err
+settled fmove stage --nodes n1,n3 s/three
 [ $? -eq 3 ] && grep -q 'n3: failed: n3 may not read' err || bad "n3 takes part: $(cat err)"
 is_copy three "$(cat out)"
 
@@ -73,8 +73,8 @@ is_copy three "$(cat out)"
 for i in 1 2 3 4 5 6 7 8; do
 	mkdir "$(store 1)/small$i"
 	random 5000 "$(store 1)/small$i/f"
-	at 3 stage "s/small$i" >out 2>err || bad "n3 does not read its own: $(cat err)"
-	fmove stage --nodes n1,n3 "s/small$i" >out 2>err
+	settled at 3 stage "s/small$i" || bad "n3 does not read its own: $(cat err)"
+	settled fmove stage --nodes n1,n3 "s/small$i"
 	[ $? -eq 3 ] && grep -q 'n3: failed: n3 may not read' err || bad "n3 takes part: $(cat err)"
 	is_copy "small$i" "$(cat out)"
 done

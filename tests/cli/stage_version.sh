@@ -107,18 +107,18 @@ mkdir "$(store 2)/killed"
 for i in $(seq 6); do random 1000000 "$(store 2)/killed/f$i"; done
 old=$(fmove stage n2:s/killed 2>err) || bad "stage killed: $(cat err)"
 cp -a "$old" whole
-for i in 1 2 3; do random 2000000 "$(store 2)/killed/f$i"; done
+for i in 1 2 3; do random 5000000 "$(store 2)/killed/f$i"; done
 slow 2
 fmove stage n2:s/killed >out 2>err &
 stager=$!
-moved killed 1500000
+moved killed 500000
 crash n1
 wait $stager && bad "it ended well without its daemon"
 fast 2
 [ -d "$(echo "$dir"/c/n1/cache/partial/*/.taken)" ] || bad "nothing was taken before it was killed"
 start_again n1
 reachable 2
-takes n2:s/killed 6500000
+takes n2:s/killed 15500000
 same whole "$old"
 
 # A store of the node itself.

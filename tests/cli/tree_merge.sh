@@ -276,7 +276,7 @@ scene put
 extras
 random 12000000 "$source/large"
 looks >looks.before
-fmove put -r --update --limit 1MB/s "$source" n2:s/target >out 2>err &
+fmove put -r --update --limit 400kB/s "$source" n2:s/target >out 2>err &
 moved target 1500000
 kill -KILL "$(cat "$dir/c/n2/pid")"
 wait $!
@@ -291,7 +291,7 @@ scene get
 extras
 random 12000000 "$source/large"
 looks >looks.before
-fmove get -r --update --limit 1MB/s n2:s/source target >out 2>err &
+fmove get -r --update --limit 400kB/s n2:s/source target >out 2>err &
 moved source 1500000
 kill -KILL $!
 wait $! 2>/dev/null

@@ -27,13 +27,14 @@ went_on() {
 
 mkdir -p a/sub
 split -a 4 -b 5000 <(head -c 2000000 /dev/urandom) a/sub/f
-random 3000000 a/large
+random 28000000 a/large
 ok fmove put -r a n2:s/src
-slow=1MB/s
+again=--retry=${HANG_S}s
 
 # ---- the peer comes back ----
 
-fmove put -r --retry 60s --limit $slow --json a n2:s/t1 >put.out 2>put.err &
+slow 1
+fmove put -r $again --json a n2:s/t1 >put.out 2>put.err &
 put=$!
 moved t1 1000000
 await put_is_noted t1 || bad 'nothing of t1 is written down'
@@ -41,29 +42,34 @@ crash n2
 await no_jobs || bad 'the try does not end'
 echo later >a/later
 start_again n2
+fast 1
 wait $put || bad "put -r --retry, the far daemon restarted: $? $(cat put.err)"
 went_on put.out
 same_tree a "$(store 2)/t1"
 
-fmove get -r --retry 60s --limit $slow --json n2:s/src g1 >get.out 2>get.err &
+slow 2
+fmove get -r $again --json n2:s/src g1 >get.out 2>get.err &
 get=$!
 moved src 1000000
 await get_is_noted || bad 'nothing of g1 is written down'
 crash n2
 await no_jobs || bad 'the try does not end'
 echo later >"$(store 2)/src/later"
+no_longer_slow 2
 start_again n2
 wait $get || bad "get -r --retry, the far daemon restarted: $? $(cat get.err)"
 went_on get.out
 same_tree "$(store 2)/src" g1
 
 # Our own daemon goes the same way.
-fmove get -r --retry 60s --limit $slow --json n2:s/src g2 >get.out 2>get.err &
+slow 2
+fmove get -r $again --json n2:s/src g2 >get.out 2>get.err &
 get=$!
 moved src 1000000
 await get_is_noted || bad 'nothing of g2 is written down'
 crash n1
 start_again n1
+fast 2
 wait $get || bad "get -r --retry, our daemon restarted: $? $(cat get.err)"
 went_on get.out
 same_tree "$(store 2)/src" g2
@@ -79,13 +85,17 @@ file_retried() {
 	local where=$1 name=$2 signal=$3 pid
 
 	shift 3
-	fmove "$@" --retry 60s --limit $slow --json >file.out 2>file.err &
+	slow 1
+	slow 2
+	fmove "$@" $again --json >file.out 2>file.err &
 	pid=$!
 	moved "$name" 1000000
 	await file_is_noted "$where" || bad "nothing of $name is written down"
 	kill "-$signal" "$(cat "$dir/c/n1/pid")"
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 >/dev/null 2>&1
+	no_longer_slow 1
 	start_again n1
+	fast 2
 	wait $pid || bad "$*, our daemon restarted: $? $(cat file.err)"
 	went_on file.out
 }
@@ -103,20 +113,24 @@ file_retried "$(store 2)" put KILL put n1:s/own n2:s/put
 same a/large "$(store 2)/put"
 
 # What a pipe gave is gone.
-head -c 4000000 /dev/urandom | fmove put --retry 60s --limit $slow - n2:s/pipe >/dev/null 2>err &
+slow 1
+cat a/large | fmove put $again - n2:s/pipe >/dev/null 2>err &
 pid=$!
 moved pipe 1000000
 crash n1
+no_longer_slow 1
 start_again n1
 wait $pid && bad 'put of a pipe went on without what it had given'
 grep -q 'fmoved closed the connection' err || bad "put of a pipe, our daemon restarted: $(cat err)"
 reachable 2
 
 # So is what was read of a file before it became standard input: from its beginning it would be another one.
-(head -c 1000000 >/dev/null; exec fmove put --retry 60s --limit $slow - n2:s/rest) <a/large >/dev/null 2>err &
+slow 1
+(head -c 1000000 >/dev/null; exec fmove put $again - n2:s/rest) <a/large >/dev/null 2>err &
 pid=$!
 moved rest 1000000
 crash n1
+no_longer_slow 1
 start_again n1
 wait $pid && bad 'put of the rest of a file went on from somewhere else'
 grep -q 'fmoved closed the connection' err || bad "put of the rest of a file, our daemon restarted: $(cat err)"
@@ -131,7 +145,7 @@ lose_the_answer() {
 
 	rm -rf "$t" && mkdir "$t" && (cd "$t" && seq "$1" | xargs touch)
 	before=$(stat -c %i "$t")
-	fmove put -r --replace --retry 60s --json a n2:s/lost >put.out 2>put.err &
+	fmove put -r --replace $again --json a n2:s/lost >put.out 2>put.err &
 	put=$!
 	while [ "$(stat -c %i "$t")" = "$before" ]; do kill -0 $put 2>/dev/null || break; done
 	crash n2
@@ -183,14 +197,16 @@ reachable 2
 
 # ---- what is to be replaced, of the same sizes and times, is not taken for what an earlier try published ----
 
-mkdir other && random 4000000 other/f && ok fmove put -q -r other n2:s/twin
-random 4000000 twin.f && touch -r other/f twin.f && mv twin.f other/f
-fmove put -r --replace --retry 60s --limit $slow --json other n2:s/twin >put.out 2>put.err &
+mkdir other && random 28000000 other/f && ok fmove put -q -r other n2:s/twin
+random 28000000 twin.f && touch -r other/f twin.f && mv twin.f other/f
+slow 1
+fmove put -r --replace $again --json other n2:s/twin >put.out 2>put.err &
 put=$!
 moved twin 1000000
 crash n2
 await no_jobs || bad 'the try does not end'
 start_again n2
+fast 1
 wait $put || bad "put -r --replace --retry, the far daemon restarted: $? $(cat put.err)"
 same_tree other "$(store 2)/twin"
 reachable 2

@@ -7,7 +7,7 @@
 up 2
 
 src=$(store 2)
-mkdir "$src/tree" && random 20000000 "$src/file" && random 20000000 "$src/tree/f" && mkdir d
+mkdir "$src/tree" && random 40000000 "$src/file" && random 40000000 "$src/tree/f" && mkdir d
 
 # value KEY: of `out`.
 value() {
