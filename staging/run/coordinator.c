@@ -17,7 +17,8 @@
 
 #define TRIES_MAX 16 /* reads of an extent that gave wrong bytes */
 #define FAILED_MAX 4 /* fetches from one node that are counted */
-#define WRONG_MAX 4  /* fetches with other bytes, then a node is believed nothing more */
+/* Fetches with other bytes, or words that it takes back: then a node is believed nothing more. */
+#define WRONG_MAX 4
 /* The same for fetches of which nothing comes, in a row; one that takes too long counts more. */
 #define SILENT_MAX 16
 #define SILENT_LATE 4
@@ -174,6 +175,32 @@ static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, 
 	return true;
 }
 
+/* Forgets that the node has the extent: what was known of it does not hold. */
+static void doubt(struct coordinator *co, unsigned node, uint32_t extent)
+{
+	co->doubted[extent] |= bit(node);
+	if (extent < co->next_read)
+		co->next_read = extent;
+}
+
+static uint8_t add_up(unsigned count, unsigned more, unsigned most)
+{
+	return (uint8_t)(count + more < most ? count + more : most);
+}
+
+/* After some words of it that were wrong, or fetches that it let wait, nothing that it says is
+ * believed. */
+static void count_wrong(struct coordinator *co, unsigned node, unsigned wrong, unsigned silent)
+{
+	co->wrong_of[node] = add_up(co->wrong_of[node], wrong, WRONG_MAX);
+	co->silent_of[node] = add_up(co->silent_of[node], silent, SILENT_MAX);
+	if ((co->wrong_of[node] < WRONG_MAX && co->silent_of[node] < SILENT_MAX) ||
+	    co->distrusted & bit(node))
+		return;
+	co->distrusted |= bit(node);
+	co->next_read = 0;
+}
+
 /* is_read: it read the extent from the source. Returns whether this is news. */
 static bool note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc,
 		      bool is_read)
@@ -183,6 +210,12 @@ static bool note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32
 
 	if (!fm_run_is_right(run, extent, crc))
 		return false;
+	if (!is_new && crc != co->crc[extent]) {	/* and did not say that it lost it */
+		unhold(co, node, extent);
+		doubt(co, node, extent);
+		count_wrong(co, node, 1, 0);
+		return false;
+	}
 	if (fm_run_is_conflict(co, extent, crc) &&
 	    !settle_conflict(run, node, extent, crc, is_read))
 		return false;
@@ -419,7 +452,7 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	if (lease_over(co, seat, msg->extent))
 		seat->reads_failed = 0;
 	seat->is_late = false;
-	if (!was_held)
+	if (!was_held && fm_run_trusted(co, msg->extent))
 		put_off(run, msg->extent, run->times->quiet);
 }
 
@@ -465,14 +498,6 @@ static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	seat->reads_failed++;
 }
 
-/* Forgets that the node has the extent: what was known of it does not hold. */
-static void doubt(struct coordinator *co, unsigned node, uint32_t extent)
-{
-	co->doubted[extent] |= bit(node);
-	if (extent < co->next_read)
-		co->next_read = extent;
-}
-
 /*
  * Other bytes than those that the node said it has, or none: others read the extent then. After
  * some such the node is believed nothing more. What a member says of a node that it was not to
@@ -488,16 +513,7 @@ static void note_server(struct coordinator *co, const struct fm_run_msg *msg)
 		return;
 	if (is_wrong || is_late)
 		doubt(co, node, msg->extent);
-	if (is_wrong && co->wrong_of[node] < WRONG_MAX)
-		co->wrong_of[node]++;
-	if ((is_late || msg->code == -EBUSY) && co->silent_of[node] < SILENT_MAX)
-		co->silent_of[node] =
-			(uint8_t)(co->silent_of[node] + (is_late ? SILENT_LATE : 1));
-	if ((co->wrong_of[node] < WRONG_MAX && co->silent_of[node] < SILENT_MAX) ||
-	    co->distrusted & bit(node))
-		return;
-	co->distrusted |= bit(node);
-	co->next_read = 0;
+	count_wrong(co, node, is_wrong, is_late ? SILENT_LATE : msg->code == -EBUSY);
 }
 
 static bool is_fetched_from(const struct seat *seat, uint32_t extent, unsigned node)

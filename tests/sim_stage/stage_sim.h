@@ -41,6 +41,7 @@ enum lie {
 	LIE_OTHER_BYTES,
 	LIE_REFUSES,
 	LIE_SILENT,
+	LIE_CHANGES,			/* of one extent it says another CRC each time */
 	LIES,
 };
 

@@ -255,6 +255,10 @@ static void lie_again(unsigned self)
 	msg.type = FM_RUN_HAVE;
 	msg.extent = (uint32_t)sim_random(sim.extent_count);
 	msg.crc = made_up(msg.extent);
+	if (sim.node[self].lie == LIE_CHANGES) {
+		msg.extent = self % sim.extent_count;
+		msg.crc = (uint32_t)sim_random(UINT32_MAX);
+	}
 	post(self, msg.to, &msg);
 }
 
