@@ -68,6 +68,17 @@ class Gpu(Case):
 
         self.assertEqual(ranks.run(1, work), [0])
 
+    def test_tensors_of_a_file(self):
+        def work(rank):
+            full = self.full()
+            with fmove.torch.Saver() as saver:
+                saver.save({"full": full}, self.name("c"))
+            file = fmove.torch.TensorFile(self.name("c/rank0.safetensors"), device="cuda")
+            self.same(full, file.tensor("full"))
+            self.same(full[3:5], file.rows("full", 3, 5))
+
+        self.assertEqual(ranks.run(1, work), [0])
+
     def test_one_saves_and_two_load(self):
         self.assertEqual(ranks.run(1, lambda rank: self.save(rank, 1)), [0])
         self.assertEqual(ranks.run(2, lambda rank: self.load(rank, 2)), [0, 0])

@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch.futures import Future
 
-from . import layout, metadata
+from . import layout, metadata, ranges
 from .connection import Connection, Named, connect
 from .errors import FmoveError, error
 from .group import Group, check_latest
@@ -362,7 +362,7 @@ class FmoveReader(StorageReader):  # type: ignore[misc]
                 planner.commit_tensor(read.item, target.tensor)
 
         wanted = [(read.offset, read.size) for read in reads]
-        loader.read(self._name.below(file), wanted, room_for, on_read)
+        loader.read(self._name.below(file), wanted, room_for, on_read, ranges.Version())
 
     def _checked(self, read: "_Read", data: Any) -> io.BytesIO:
         """The default planner unpickles it with everything allowed."""

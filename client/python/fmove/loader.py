@@ -75,11 +75,12 @@ class Loader:
         wanted: Sequence[ranges.Range],
         room_for: Callable[[int], Any],
         on_read: Callable[[int], None],
+        version: ranges.Version,
     ) -> None:
         """Range i comes into room_for(i), a tensor of as many bytes on any device, which is asked
         for when its first bytes are here. on_read(i): it has them all, or a GPU's stream will see
-        to it. One range comes behind the other."""
-        version = ranges.Version()
+        to it. One range comes behind the other. All are of that version of the file, or of one.
+        """
         rooms: Dict[int, Any] = {}
         free = deque(range(self._count))
         flights: Deque[Tuple[int, List[ranges.Piece], Any]] = deque()

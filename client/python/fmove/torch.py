@@ -11,6 +11,7 @@ import torch
 
 from .connection import Connection, Named, connect
 from .results import Options, Result
+from .tensors import TensorFile as TensorFile
 
 if TYPE_CHECKING:
     from .checkpoint import FmoveReader as FmoveReader
