@@ -13,6 +13,7 @@
 #include "config/value.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
+#include "mover/base/exit_code.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_UNFINISHED, OPT_HUMAN };
 
@@ -46,13 +47,14 @@ static void add_left(void *ctx, const struct fmove_aside *one)
 static bool sum_left(struct fm_df *df, const struct fmove_space *s, struct left *left)
 {
 	const struct fmove_name name = { df->node, s->store, "" };
+	bool has_numbers = s->silent_ms == 0 && s->code == 0;
 	int ret = 0;
 
 	*left = (struct left){ .bytes = 0 };
-	if (df->unfinished && s->silent_ms == 0)
+	if (df->unfinished && has_numbers)
 		ret = fmove_purge_partials(df->unfinished, &name, true, add_left, left,
 					   &df->failed);
-	if (ret == -EACCES || s->silent_ms > 0)
+	if (ret == -EACCES || !has_numbers)
 		left->bytes = UINT64_MAX;
 	else if (ret < 0 && ret != -EBUSY && ret != -EPERM)
 		return false;
@@ -74,6 +76,10 @@ static void print_json(struct fm_df *df, const struct fmove_space *s, const stru
 	fm_jw_u64_or_null(w, "aside_trees", s->trees, UINT64_MAX);
 	fm_jw_bool(w, "counting", s->is_counting);
 	fm_jw_u64_or_null(w, "silent_ms", s->silent_ms, 0);
+	if (s->code != 0)
+		fm_jw_text(w, "code", fm_api_errno_name(s->code));
+	else
+		fm_jw_null(w, "code");
 	if (df->unfinished) {
 		fm_jw_u64_or_null(w, "unfinished", left->bytes, UINT64_MAX);
 		fm_jw_u64_or_null(w, "unfinished_transfers",
@@ -100,6 +106,10 @@ static void print_text(const struct fm_df *df, const struct fmove_space *s,
 	if (s->silent_ms > 0) {
 		(void)printf("%-16s its file system has not answered for %s\n", s->store,
 			     fm_show_time(s->silent_ms / 1000, since));
+		return;
+	}
+	if (s->code != 0) {
+		(void)printf("%-16s its file system fails: %s\n", s->store, fm_err_name(s->code));
 		return;
 	}
 	(void)printf("%-16s %10s %10s %10s %10s", s->store, bytes_text(s->free, free),

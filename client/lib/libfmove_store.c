@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/exit_code.h"
 #include "mover/tree/staging.h"
 
 #define REMOVE_MS (3600u * 1000) /* to remove directories: millions of files may be in one */
@@ -288,6 +289,8 @@ static uint64_t bytes_read(const struct fm_json *json, const char *key)
 
 static void space_read(const struct fm_json *json, struct fmove_space *s)
 {
+	const char *code;
+
 	*s = (struct fmove_space){.struct_size = sizeof(*s),
 				  .size = bytes_read(json, "size"),
 				  .free = bytes_read(json, "free"),
@@ -300,6 +303,8 @@ static void space_read(const struct fm_json *json, struct fmove_space *s)
 	/* false if it is missing */
 	(void)fm_json_bool(fm_json_get(json, "counting"), &s->is_counting);
 	(void)fm_json_u64(fm_json_get(json, "silent_ms"), &s->silent_ms);
+	if (fm_json_text(fm_json_get(json, "code"), &code) == 0)
+		s->code = fm_api_errno(code);
 	(void)fm_json_bool(fm_json_get(json, "read"), &s->may_read);
 	(void)fm_json_bool(fm_json_get(json, "write"), &s->may_write);
 }

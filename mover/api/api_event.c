@@ -384,6 +384,10 @@ int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_reque
 			fm_jw_u64(&w, "silent_ms", s->silent_ns / FM_NS_PER_MS);
 		else
 			fm_jw_null(&w, "silent_ms");
+		if (s->code != 0)
+			fm_jw_text(&w, "code", fm_api_errno_name(s->code));
+		else
+			fm_jw_null(&w, "code");
 		fm_jw_bool(&w, "counting", s->is_counting);
 		fm_jw_bool(&w, "read", s->may_read);
 		fm_jw_bool(&w, "write", s->may_write);

@@ -140,6 +140,10 @@ bool fm_request_goes_on(struct fm_request *r);
 /* The file system answered. */
 void fm_request_take_room(struct fm_request *r);
 
+/* Whether this answers with the store's name, and why its file system said nothing of it: it is one
+ * of several that were asked for. */
+bool fm_request_say_failed(struct fm_request *r);
+
 /* From time to time: r ends if it waits for a file system that does not answer. */
 void fm_request_check_room(struct fm_request *r);
 

@@ -48,22 +48,38 @@ static uint64_t silent_ns(const struct fm_request *r)
 	return ns >= PATIENCE_NS ? ns : 0;
 }
 
+static void forget_numbers(struct fm_store_space *space)
+{
+	space->size = space->free = space->used = FM_SIZE_UNKNOWN;
+	space->aside = space->promised = FM_SIZE_UNKNOWN;
+	space->quota = space->trees = 0;
+	space->is_counting = false;
+}
+
 /* One of several stores has no numbers. Who asked for this one alone has an error: no program takes
  * it for a store without a limit. */
 static void say_silent(struct fm_request *r, uint64_t ns)
 {
-	struct fm_store_space *space = &r->page.space;
-
 	if (!r->is_any_store) {
 		r->code = fm_err_set(&r->err, -ETIMEDOUT,
 				     "store %s: its file system has not answered for %llu s",
 				     r->store_ref->store->name,
 				     (unsigned long long)(ns / FM_NS_PER_S));
 	} else {
-		space->used = space->aside = space->promised = FM_SIZE_UNKNOWN;
-		space->silent_ns = ns;
+		forget_numbers(&r->page.space);
+		r->page.space.silent_ns = ns;
 	}
 	fm_request_finish(r);
+}
+
+bool fm_request_say_failed(struct fm_request *r)
+{
+	if (r->verb != FM_VERB_FREE || !r->is_any_store || r->work_ret >= 0)
+		return false;
+	forget_numbers(&r->page.space);
+	r->page.space.code = (uint16_t)-r->work_ret;
+	fm_request_finish(r);
+	return true;
 }
 
 bool fm_request_goes_on(struct fm_request *r)
@@ -123,6 +139,7 @@ void fm_request_fill_space(const struct fm_request *r, struct fm_wire_msg *m)
 		.promised = p->space.promised,
 		.aside = p->space.aside,
 		.trees = p->space.trees,
+		.code = p->space.code,
 		.silent_ns = p->space.silent_ns,
 		.count = (uint16_t)(is_page ? p->count : 0),
 		.store = fm_wire_str(r->store)};
@@ -158,6 +175,7 @@ static void take_space(struct fm_request *r, const struct fm_wire_space *m)
 						.aside = m->aside,
 						.trees = m->trees,
 						.silent_ns = m->silent_ns,
+						.code = m->code,
 						.is_counting = m->flags & FM_WIRE_SPACE_COUNTING,
 						.may_read = m->flags & FM_WIRE_SPACE_READ,
 						.may_write = m->flags & FM_WIRE_SPACE_WRITE },

@@ -129,6 +129,8 @@ static void work_done(struct fm_work *work)
 		fm_request_next_store(r);
 		return;
 	}
+	if (fm_request_say_failed(r))
+		return;
 	r->err = r->work_err;
 	r->err.code = r->work_ret;
 	if (r->work_ret == -ENODATA && fm_verb_is_of_group(r->verb))

@@ -341,8 +341,10 @@ struct fm_store_space {
 	 * said */
 	bool may_read;
 	bool may_write;
-	/* for so long its file system has not said it: there are no numbers; 0: it did */
+	/* for so long its file system has not said it, or why it cannot (a positive errno): there
+	 * are no numbers; 0: it did */
 	uint64_t silent_ns;
+	uint16_t code;
 };
 
 #define FM_ROTATED_MAX 128u		/* what one rotation removes: FM_WIRE_ENTRIES_MAX */

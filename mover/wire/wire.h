@@ -720,7 +720,8 @@ struct fm_wire_groups {
 /*
  * SPACE: the answer to FREE, PURGE and PURGE_PARTIALS that went well.
  *   4 8 id   12 8 size   20 8 free   28 8 used   36 8 quota (0: none)   44 8 promised   52 8 aside
- *   60 4 trees   64 2 count   66 2 zero   68 8 silent_ns (0: its file system said the above)
+ *   60 4 trees   64 2 count   66 2 code (0, or a positive errno: its file system
+ *                 failed, and nothing above is known)   68 8 silent_ns (0: it said the above)
  *   76 - store (string; empty: there is no further one)
  *   - per directory that was replaced (PURGE): +0 8 bytes   +8 8 since_ns (since 1970)
  *   +16 - path (string, 1 .. FM_WIRE_PATH_MAX), which ends in .fmove.HASH.old or in that, / and the
@@ -745,6 +746,7 @@ struct fm_wire_space {
 	uint64_t aside;
 	uint32_t trees;
 	uint16_t count;
+	uint16_t code;
 	uint64_t silent_ns;
 	struct fm_wire_str store;
 	struct fm_wire_aside tree[FM_WIRE_ASIDE_MAX];

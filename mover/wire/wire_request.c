@@ -267,7 +267,7 @@ static void put_space(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, p->aside);
 	fm_put_le32(w, p->trees);
 	fm_put_le16(w, p->count);
-	fm_wire_put_zeros(w, 2);
+	fm_put_le16(w, p->code);
 	fm_put_le64(w, p->silent_ns);
 	fm_wire_put_str(w, &p->store);
 	for (unsigned i = 0; i < p->count; i++) {
@@ -280,7 +280,6 @@ static void put_space(struct fm_writer *w, const struct fm_wire_msg *m)
 static int get_space(struct fm_reader *r, struct fm_wire_msg *m)
 {
 	struct fm_wire_space *p = &m->space;
-	int ret;
 
 	p->id = fm_get_le64(r);
 	p->size = fm_get_le64(r);
@@ -293,7 +292,7 @@ static int get_space(struct fm_reader *r, struct fm_wire_msg *m)
 	p->count = fm_get_le16(r);
 	if (p->count > FM_WIRE_ASIDE_MAX)
 		return -ERANGE;
-	ret = fm_wire_get_zeros(r, 2);
+	p->code = fm_get_le16(r);
 	p->silent_ns = fm_get_le64(r);
 	fm_wire_get_str(r, &p->store);
 	for (unsigned i = 0; i < p->count; i++) {
@@ -301,7 +300,7 @@ static int get_space(struct fm_reader *r, struct fm_wire_msg *m)
 		p->tree[i].since_ns = (int64_t)fm_get_le64(r);
 		fm_wire_get_str(r, &p->tree[i].path);
 	}
-	return ret;
+	return 0;
 }
 
 /* MORE without one would have the other side ask the same again for ever. */
@@ -309,7 +308,8 @@ static int check_space(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_space *p = &m->space;
 
-	if (p->count > FM_WIRE_ASIDE_MAX || !fm_wire_is_name(&p->store, 0, FM_WIRE_NAME_MAX))
+	if (p->count > FM_WIRE_ASIDE_MAX || p->code > FM_WIRE_CODE_MAX ||
+	    !fm_wire_is_name(&p->store, 0, FM_WIRE_NAME_MAX))
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_SPACE_MORE) && p->count == 0)
 		return -EPROTO;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal:   a store on a file system that never answers again costs what goes into it, or is asked of it, and nothing else: the others of its node
 #         are written, read and listed by the same user over the same connection, and whoever waits can leave. Who asks for the room of all
-#         stores is told that it does not answer; it is asked once.
+#         stores is told that it does not answer, and later that it fails; it is asked once.
 # Method: one connection. A store of n2 on a file system that stops answering (hang_fs, FUSE) in the midst of puts into it, one of them read
 #         back, and of two trees; then as many again begin, and are asked for. Well before that, a put and a tree into it end. The file system
 #         says whenever it is asked for its room.
@@ -113,3 +113,14 @@ others
 kill -0 "$fs_pid" || bad "the file system is gone: nothing hung"
 end_fs
 others
+
+# Of a store whose file system fails the other stores' node says so, and what it knows of them.
+has_failed() {
+	fmove "$@" --json >out && grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":null[^}]*"code":"E[A-Z]*"' out &&
+		grep -q '"store":"s"[^}]*"free":[0-9][^}]*"code":null' out
+}
+await has_failed df n2 || bad "not told what fails: $(cat out)"
+has_failed --socket "$dir/c/n2/fmoved.sock" status || bad "status: $(cat out)"
+ok fmove --socket "$dir/c/n2/fmoved.sock" status
+grep -q '^hung .* its file system fails: .' out || bad "status does not say so: $(cat out)"
+no 4 'store hung: .*not connected' fmove df n2:hung

@@ -383,6 +383,7 @@ static void make_space(struct fm_wire_msg *m)
 		.promised = 5,
 		.aside = 6,
 		.trees = 7,
+		.code = 10,
 		.silent_ns = 9,
 		.count = 1,
 		.store = fm_wire_str("s"),
@@ -497,7 +498,7 @@ static const struct golden goldens[] = {
 	 "00000000"},
 	{FM_WIRE_SPACE, make_space,
 	 "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 "
-	 "04000000000000000500000000000000 0600000000000000 07000000 0100 0000 "
+	 "04000000000000000500000000000000 0600000000000000 07000000 0100 0a00 "
 	 "0900000000000000 0100 73 "
 	 "0800000000000000 ffffffffffffffff 0300 612f62"},
 	{FM_WIRE_GROUPS, make_groups,
@@ -805,7 +806,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_REPLY, 56, "00", -ERANGE },
 	{ FM_WIRE_SPACE, 64, "0900", -ERANGE },		/* more than the most */
 	{ FM_WIRE_SPACE, 64, "0000", -EBADMSG },
-	{ FM_WIRE_SPACE, 66, "01", -ERANGE },		/* not zero */
+	{ FM_WIRE_SPACE, 66, "0010", -ERANGE },		/* no errno */
 	{ FM_WIRE_SPACE, 78, "2f", -ERANGE },		/* a store's name with a slash, or a NUL */
 	{ FM_WIRE_SPACE, 78, "00", -ERANGE },
 	{ FM_WIRE_SPACE, 97, "00", -ERANGE },		/* a path with a NUL */

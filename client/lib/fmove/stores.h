@@ -80,6 +80,8 @@ struct fmove_space {
 	 * UINT64_MAX. 0: it answers. Only where all stores were asked for; one alone is -ETIMEDOUT.
 	 */
 	uint64_t silent_ms;
+	/* -errno: its file system failed, and the same holds. 0: it did not. */
+	int code;
 };
 
 /*
