@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Needs: torch
+# Nodes: 3
 # Goal:   what ranks save with FmoveWriter any number of ranks loads, bit by bit; a save that fails leaves nothing; what is
 #         not a checkpoint is refused, and nothing of it is executed.
 # Method: gloo on this machine; tensors of every kind, whole and in parts, saved by some ranks and loaded by others.
@@ -18,7 +19,7 @@ import torch
 import fmove
 import fmove.torch
 from fmove import checkpoint, loader, metadata, safetensors
-from nodes import Case, descriptors
+from nodes import DIR, Case, descriptors
 
 
 class Marks:
@@ -128,6 +129,22 @@ class Checkpoint(Case):
             self.save({"t": torch.full((3,), float(step))}, f"step{step}", latest="last", keep_last=2)
         self.assert_seen(["last", "step2", "step3"])
         self.assertEqual(self.load({"t": torch.zeros(3)}, "last")["t"].tolist(), [3, 3, 3])
+
+    def test_replicas(self):
+        own = os.path.join(DIR, "n3", "s", self.id())
+        self.save({"t": torch.ones(3)}, replicas=["n3"], latest="last")
+        for node in ("n3", "n2"):
+            name = self.name("last").replace("n2:", f"{node}:")
+            into = {"t": torch.zeros(3)}
+            ranks.load(into, fmove.torch.FmoveReader(name), no_dist=True)
+            self.assertEqual(into["t"].tolist(), [1, 1, 1])
+        # Where one of them cannot be, none is.
+        os.mkdir(f"{own}/d")
+        why = self.failure_of(lambda: self.save({"t": torch.zeros(3)}, "d", replicas=["n3"]))
+        self.assertIsInstance(why, FileExistsError)
+        why = self.failure_of(lambda: self.save({"t": torch.zeros(3)}, "e", replicas=["n4"]))
+        self.assertIn("n4", str(why))
+        self.assert_seen(["c", "last"])
 
     def test_names_as_torch_gives_them(self):
         writer, reader = fmove.torch.FmoveWriter(), fmove.torch.FmoveReader()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Needs: torch
+# Nodes: 3
 # Goal:   what Saver saved while training went on is the state as it was; a failed or late save is raised by the next call;
 #         whatever is killed, what `last` names loads and is whole.
 # Method: gloo on this machine; slow puts, states that change at once, ranks that do not come or are killed at random moments.
@@ -71,6 +72,17 @@ class Save(Case):
                 self.assertTrue(torch.equal(value, loaded[key]), key)
             else:
                 self.assertEqual(value, loaded[key])
+
+    def test_replicas(self):
+        made = self.saver(replicas=["n3"], latest="last")
+        state = {"t": torch.randn(MIB)}
+        made.save(state, self.name("c"))
+        made.wait()
+        for node in ("n3", "n2"):
+            into = ranks.empty_like(state)
+            reader = fmove.torch.FmoveReader(self.name("last").replace("n2:", f"{node}:"))
+            ranks.load(into, reader, no_dist=True)
+            self.assertTrue(torch.equal(into["t"], state["t"]))
 
     def test_modules(self):
         torch.manual_seed(1)

@@ -10,6 +10,7 @@ import io
 import math
 import posixpath
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -52,24 +53,25 @@ class _Deadline:
 
 
 class _Share(NamedTuple):
-    """What the coordinator tells a rank."""
+    """What the coordinator tells a rank: names and IDs of groups, and its file in each."""
 
-    name: str
-    group: str
+    groups: Tuple[Tuple[str, str], ...]
     file: str
 
 
 class FmoveWriter(StorageWriter):  # type: ignore[misc]
     """Saves to the directory `path`, NODE:STORE/PATH, which is seen when all ranks have written,
-    as a whole; checkpoint_id= of a save names another one. latest, keep_last: as of Group.commit().
-    timeout: seconds of one save. A save that a rank cannot go on with is discarded by that rank;
-    what no rank discards ends by itself soon after the timeout."""
+    as a whole; checkpoint_id= of a save names another one. replicas: further nodes, which have it
+    below the same STORE/PATH: it is seen on all of them, or the save failed. latest, keep_last: as
+    of Group.commit(). timeout: seconds of one save. A save that a rank cannot go on with is
+    discarded by that rank; what no rank discards ends by itself soon after the timeout."""
 
     def __init__(
         self,
         path: Optional[Named] = None,
         *,
         force: bool = False,
+        replicas: Sequence[str] = (),
         latest: Optional[str] = None,
         keep_last: int = 0,
         timeout: float = TIMEOUT_S,
@@ -78,6 +80,7 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         check_latest(latest, keep_last)
+        self._replicas = tuple(replicas)
         self.rotated = Rotated()  # of the last save, on the coordinator
         self._name = None if path is None else parse(path)
         self._force = force
@@ -87,7 +90,7 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         self._options = options
         self._asked = connection
         self._deadline = _Deadline(timeout)
-        self._group: Optional[Group] = None  # that is open
+        self._groups: List[Group] = []  # that are open, one on each node
         self._files: List[str] = []
 
     @property
@@ -116,35 +119,44 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         if self._name is None:
             raise error(errno.EINVAL, "FmoveWriter has no path, and the save no checkpoint_id")
         expires = self._timeout + DISCARD_S
-        left = self._deadline.left()
-        group = self._connection.group(
-            self._name, force=self._force, expires=expires, timeout=left
-        )
-        self._group = group
+        for node in (self._name.node, *self._replicas):
+            name = self._name._replace(node=node)
+            left = self._deadline.left()
+            try:
+                group = self._connection.group(
+                    name, force=self._force, expires=expires, timeout=left
+                )
+            except BaseException:
+                self.discard()
+                raise
+            self._groups.append(group)
+        groups = tuple((str(group.name), group.id) for group in self._groups)
         files = [f"rank{i}.safetensors" for i in range(len(plans))]
         self._files = [file for file, plan in zip(files, plans) if plan.items]
         return [
-            dataclasses.replace(plan, storage_data=_Share(str(group.name), group.id, file))
+            dataclasses.replace(plan, storage_data=_Share(groups, file))
             for plan, file in zip(plans, files)
         ]
 
     def write_data(self, plan: Any, planner: Any) -> Any:
         share: _Share = plan.storage_data
-        group = Group(self._connection, parse(share.name), share.group)
+        groups = [Group(self._connection, parse(name), id) for name, id in share.groups]
         done: Any = Future()
         try:
-            done.set_result(self._write(group, share.file, plan.items, planner))
+            done.set_result(self._write(groups, share.file, plan.items, planner))
         except BaseException:
-            self._group = group
+            self._groups = groups
             self.discard()
             raise
         return done
 
-    def _write(self, group: Group, file: str, items: Sequence[Any], planner: Any) -> List[Any]:
+    def _write(
+        self, groups: Sequence[Group], file: str, items: Sequence[Any], planner: Any
+    ) -> List[Any]:
         if not items:
             return []
         made = layout.lay_out(items, planner)
-        self._put(group, file, made, planner)
+        self._put(groups, file, made, planner)
         results = []
         for place in made.places:
             at = made.at(place)
@@ -152,12 +164,23 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
             results.append(WriteResult(place.item.index, stored.length, stored))
         return results
 
-    def _put(self, group: Group, file: str, made: layout.Layout, planner: Any) -> None:
-        timeout, name = self._deadline.left(), group.name.below(file)
+    def _put(
+        self, groups: Sequence[Group], file: str, made: layout.Layout, planner: Any
+    ) -> None:
         image = getattr(planner, "image", None)  # Saver's: the file may lie in memory as it is
         if image is not None and image.head == made.head:
-            image.put(self._connection, name, group.id, timeout, self._options)
+            with ThreadPoolExecutor(len(groups), "fmove put") as threads:
+                list(threads.map(lambda group: self._put_image(group, file, image), groups))
             return
+        for group in groups:
+            self._put_stream(group, file, made, planner)
+
+    def _put_image(self, group: Group, file: str, image: Any) -> None:
+        timeout, name = self._deadline.left(), group.name.below(file)
+        image.put(self._connection, name, group.id, timeout, self._options)
+
+    def _put_stream(self, group: Group, file: str, made: layout.Layout, planner: Any) -> None:
+        timeout, name = self._deadline.left(), group.name.below(file)
         with self._connection.open_writer(
             name, group=group.id, timeout=timeout, options=self._options
         ) as out:
@@ -168,51 +191,49 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
                     _write_tensor(out, place, planner.resolve_data(place.item))
 
     def finish(self, metadata: Any, results: List[List[Any]]) -> None:
-        group = self._group
-        assert group is not None, "only the coordinator, who began the group, finishes"
+        assert self._groups, "only the coordinator, who began the groups, finishes"
         try:
-            self._finish(group, metadata, results)
+            self._finish(metadata, results)
         except BaseException:
             self.discard()
             raise
-        self._group = None
+        self._groups = []
 
-    def _finish(self, group: Group, kept: Any, results: List[List[Any]]) -> None:
+    def _finish(self, kept: Any, results: List[List[Any]]) -> None:
         kept.storage_data = {one.index: one.storage_data for of in results for one in of}
-        group.put(
-            metadata.encode(kept),
-            metadata.FILE,
-            timeout=self._deadline.left(),
-            options=self._options,
-        )
-        self.rotated = group.commit(
-            expect=[*self._files, metadata.FILE],
-            force=self._force,
-            latest=self._latest,
-            keep_last=self._keep_last,
-            timeout=self._deadline.left(),
-        )
+        data, expect = metadata.encode(kept), [*self._files, metadata.FILE]
+        for group in self._groups:
+            left = self._deadline.left()
+            group.put(data, metadata.FILE, timeout=left, options=self._options)
+        for group in self._groups[1:]:  # before one of them is seen
+            group.check(expect=expect, timeout=self._deadline.left())
+        for group in reversed(self._groups):
+            self.rotated = group.commit(
+                expect=expect,
+                force=self._force,
+                latest=self._latest,
+                keep_last=self._keep_last,
+                timeout=self._deadline.left(),
+            )
 
     def missing(self) -> str:
         """Of a save that goes on: what ranks have not put yet; empty if nothing, or it is not known
         here."""
-        if self._group is None or not self._files:
-            return ""
         try:
-            self._group.check(expect=self._files, timeout=DISCARD_S)
+            for group in self._groups if self._files else ():
+                group.check(expect=self._files, timeout=DISCARD_S)
         except FmoveError as why:
             return str(why.strerror)
         return ""
 
     def discard(self) -> None:
         """A save that began and did not finish leaves nothing."""
-        group, self._group = self._group, None
-        if group is None:
-            return
-        try:
-            group.discard(timeout=DISCARD_S)
-        except FmoveError:
-            pass  # it ends by itself
+        groups, self._groups = self._groups, []
+        for group in groups:
+            try:
+                group.discard(timeout=DISCARD_S)
+            except FmoveError:
+                pass  # it ends by itself
 
 
 def _write_tensor(out: Any, place: layout.Place, tensor: Any) -> None:

@@ -8,7 +8,7 @@ import io
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -183,6 +183,7 @@ class Saver:
     def __init__(
         self,
         *,
+        replicas: Sequence[str] = (),
         latest: Optional[str] = None,
         keep_last: int = 0,
         timeout: float = TIMEOUT_S,
@@ -194,7 +195,12 @@ class Saver:
         check_latest(latest, keep_last)
         if when_busy not in ("wait", "drop"):
             raise ValueError(f'when_busy={when_busy!r}: must be "wait" or "drop"')
-        self._how: Dict[str, Any] = {"latest": latest, "keep_last": keep_last, "options": options}
+        self._how: Dict[str, Any] = {
+            "replicas": replicas,
+            "latest": latest,
+            "keep_last": keep_last,
+            "options": options,
+        }
         self._timeout = timeout
         self._is_dropping = when_busy == "drop"
         self._planner = planner
