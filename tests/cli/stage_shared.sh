@@ -33,7 +33,8 @@ reads() {
 	for i in 1 2 3 4; do before[i]=$(read_of "$i"); done
 }
 
-# once: since reads() the source was read once, but for 2 %; read[I] is the part of nI.
+# once: since reads() the source was read once; read[I] is the part of nI. On a busy machine what takes over 20 s to be read or fetched is
+# read again, so less than twice is enough here; exactly once is for the simulator, where nothing is late.
 once() {
 	local sum=0
 
@@ -41,7 +42,7 @@ once() {
 		read[i]=$(($(read_of "$i") - before[i]))
 		sum=$((sum + read[i]))
 	done
-	[ "$sum" -ge "$bytes" ] && [ $((sum * 100)) -le $((bytes * 102)) ] || bad "$1: ${read[*]} bytes were read of $bytes"
+	[ "$sum" -ge "$bytes" ] && [ "$sum" -lt $((bytes * 2)) ] || bad "$1: ${read[*]} bytes were read of $bytes"
 }
 
 # is_like PATH OTHER: one version, which each node takes of the bytes that are on its own disk.
