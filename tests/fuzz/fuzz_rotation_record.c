@@ -2,7 +2,7 @@
 /*
  * fuzz_rotation_record - any bytes as the record of what a link led to by turns: names of one
  * directory that are not fmove's own, and the same when they are written down and read again, or
- * refused.
+ * refused. What is of version 1 is written down as version 2.
  *
  * links: fm_store
  */
@@ -31,8 +31,9 @@ static void check_name(const char *name)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static char text[FM_ROTATION_RECORD_MAX];
+	static char once[FM_ROTATION_RECORD_MAX], twice[FM_ROTATION_RECORD_MAX];
 	static struct fm_rotation_record r;
+	size_t len;
 
 	if (fm_rotation_record_parse((const char *)data, size, &r) < 0)
 		return 0;
@@ -40,7 +41,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_name(r.link);
 	for (unsigned i = 0; i < r.count; i++)
 		check_name(r.entry[i].name);
-	check(fm_rotation_record_print(&r, text) == size);
-	check(memcmp(text, data, size) == 0);
+	len = fm_rotation_record_print(&r, once);
+	check(fm_rotation_record_parse(once, len, &r) == 0);
+	check(fm_rotation_record_print(&r, twice) == len && memcmp(once, twice, len) == 0);
+	check(data[15] != '2' ||
+	      (len == size && memcmp(data, once, size) == 0));
 	return 0;
 }
