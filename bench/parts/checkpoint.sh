@@ -9,7 +9,7 @@ CHECKPOINT_PORT=17560
 bench_checkpoint() {
 	local mib=${FM_BENCH_CHECKPOINT:-2048} at=$memory/checkpoint
 
-	checkpoint_nodes "$at" "$memory"
+	checkpoint_nodes "$at"
 	checkpoint_load "$at" "$mib" "$pairs" save > "$work/save"
 	compare "save, $mib MiB: until training may change them" "$work/save" 2 1 s "a copy to pinned memory" "<=" 1.25
 	compare "the same" "$work/save" 2 4 s "dcp.async_save to memory" - 0
@@ -27,7 +27,7 @@ bench_checkpoint() {
 	checkpoint_disk "$mib"
 }
 
-# checkpoint_nodes AT STORES: a pair whose buffers are as large as the state, and the directory for the others.
+# checkpoint_nodes AT: a pair whose buffers are as large as the state, and the directory for the others.
 checkpoint_nodes() {
 	local node_extra="memory = { total = \"$((mib / 1024 + 2))GiB\"; buffers = \"$((2 * mib))MiB\"; };"
 

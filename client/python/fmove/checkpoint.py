@@ -11,7 +11,7 @@ import math
 import posixpath
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.futures import Future
@@ -22,7 +22,7 @@ from .errors import FmoveError, error
 from .group import Group, check_latest
 from .loader import Loader
 from .names import Name, parse
-from .results import Options, Rotated
+from .results import TIMEOUT_S, Options, Rotated
 
 try:
     from torch.distributed.checkpoint.planner import LoadItemType
@@ -35,7 +35,6 @@ except ImportError:  # before torch 2.0
         WriteResult,
     )
 
-TIMEOUT_S = 1800.0
 DISCARD_S = 60.0
 
 

@@ -12,7 +12,6 @@ from typing import (
     Deque,
     Dict,
     List,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,

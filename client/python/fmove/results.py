@@ -8,6 +8,8 @@ from typing import Any, Dict, Mapping, Optional
 
 from .names import from_json
 
+TIMEOUT_S = 1800.0  # of what moves a whole checkpoint
+
 
 @dataclass(frozen=True)
 class Options:

@@ -14,13 +14,13 @@ import torch
 import torch.distributed as dist
 
 from . import layout
-from .checkpoint import TIMEOUT_S, FmoveWriter
+from .checkpoint import FmoveWriter
 from .connection import Connection, Named, connect
 from .errors import FmoveError, error
 from .group import check_latest
 from .memory import Memory
 from .names import Name, parse
-from .results import Options, Rotated
+from .results import TIMEOUT_S, Options, Rotated
 
 try:
     import torch.distributed.checkpoint as dcp

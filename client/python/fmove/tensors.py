@@ -15,9 +15,8 @@ from .connection import Connection, Named, connect
 from .errors import error
 from .loader import Loader
 from .names import parse
-from .results import Options
+from .results import TIMEOUT_S, Options
 
-TIMEOUT_S = 1800.0
 HEAD = 256 << 10  # bytes that are read first: most heads are shorter
 
 

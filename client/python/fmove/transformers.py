@@ -14,9 +14,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR  # type: ignore[imp
 from .connection import Connection, Named, connect
 from .group import check_latest
 from .names import Name, parse
-from .results import Options
-
-TIMEOUT_S = 1800.0
+from .results import TIMEOUT_S, Options
 
 
 class FmoveCallback(TrainerCallback):  # type: ignore[misc]
