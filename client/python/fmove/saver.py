@@ -16,7 +16,7 @@ import torch.distributed as dist
 from . import layout
 from .checkpoint import FmoveWriter
 from .connection import Connection, Named, connect
-from .errors import FmoveError, error
+from .errors import FAILED, FmoveError, error
 from .group import check_latest
 from .memory import Memory
 from .names import Name, parse
@@ -322,14 +322,16 @@ def _save_with(planner: Any, writer: FmoveWriter, group: Any) -> None:
 def _failure(save: _Save, why: BaseException, writer: FmoveWriter) -> FmoveError:
     """Which ranks failed, and of what; of ranks that were lost what they have not put."""
     failures = getattr(why, "failures", None)
+    status = FAILED
     if failures:
         cause = next(iter(failures.values()))[0]
         told = [f"rank {r}: {_text(f[0])}" for r, f in sorted(failures.items())[:TOLD_MAX]]
         code = getattr(cause, "errno", None) or errno.EIO
+        status = getattr(cause, "exit", FAILED)
     else:
         told = [str(why), writer.missing()]
         code = errno.ETIMEDOUT if save.is_late() else errno.ECONNABORTED
-    return error(code, f"{save.name} was not saved: " + "; ".join(filter(None, told)))
+    return error(code, f"{save.name} was not saved: " + "; ".join(filter(None, told)), exit=status)
 
 
 def _text(why: BaseException) -> str:
