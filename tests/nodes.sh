@@ -76,7 +76,7 @@ node_until() {
 }
 
 # node_wait DIR KIND RAILS CONNECTIONS: until it has that many rails of that kind up, each with that many connections or more; `all`: as
-# many as the node makes.
+# many as the node makes on a rail whose speed nobody knows, such as the loopback.
 node_wait() {
 	local connections=$4
 

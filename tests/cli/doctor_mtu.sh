@@ -17,7 +17,7 @@ for i in 1 2; do
 	node_wrap=(ip netns exec "$id$i")
 	node_start "$dir/n$i"
 done
-node_wait "$dir/n1" tcp 1 all
+node_wait "$dir/n1" tcp 1 1
 
 # facts KEY: what n1 has of its rail.
 facts() {

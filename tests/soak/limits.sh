@@ -78,7 +78,7 @@ nodes_up() {
 		node_wrap=(nice -n -15 ip netns exec "$id$i")
 		node_start "$dir/n$i"
 	done
-	node_wait "$dir/n1" tcp 1 all
+	node_wait "$dir/n1" tcp 1 1
 }
 
 # --- what is planted, and pulled out again ---------------------------------------------------------------------------------------
