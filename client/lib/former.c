@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -257,44 +258,100 @@ int fm_former_sum(int parent, uint64_t *count, uint64_t *bytes, struct fm_err *e
 	return ret < 0 ? fm_err_sys(err, ret, "look through what is kept aside") : 0;
 }
 
-static bool add_bytes(void *ctx, struct place *p)
+/*
+ * Those that may go, as one look found them. Of more than there is memory for, the older half is
+ * remembered, and those are the oldest of all: the others take another look.
+ */
+#define AGED_MAX 1024u
+
+struct aged {
+	int64_t since_ns;
+	char stash[FM_STAGING_NAME_LEN + 1];
+};
+
+struct crowd {
+	struct aged one[AGED_MAX];
+	size_t count;
+	bool is_cut;
+	uint64_t bytes;			/* of all */
+};
+
+static int by_age(const void *a, const void *b)
 {
-	*(uint64_t *)ctx += wanted_of(p) == FM_WANTED_NOTHING ? bytes_of(p) : 0;
+	const struct aged *x = a, *y = b;
+
+	return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
+}
+
+static void cut(struct crowd *c)
+{
+	qsort(c->one, c->count, sizeof(c->one[0]), by_age);
+	if (c->is_cut && c->count > AGED_MAX / 2)
+		c->count = AGED_MAX / 2;
+}
+
+static bool add_aged(void *ctx, struct place *p)
+{
+	struct crowd *c = ctx;
+	struct aged *a;
+
+	if (!p->is.name[0] || wanted_of(p) != FM_WANTED_NOTHING)
+		return true;
+	if (c->count == AGED_MAX) {
+		c->is_cut = true;
+		cut(c);
+	}
+	a = &c->one[c->count++];
+	a->since_ns = p->is.since_ns;
+	memcpy(a->stash, p->is.stash, sizeof(a->stash));
+	c->bytes += bytes_of(p);
 	return true;
 }
 
-static bool take_oldest(void *ctx, struct place *p)
+/* Whether any went: the oldest, until so many bytes are free. */
+static bool remove_oldest(int parent, const struct crowd *c, uint64_t bytes, uint64_t *is_free)
 {
-	struct fm_former *oldest = ctx;
+	bool any = false;
 
-	if (p->is.name[0] && (!oldest->stash[0] || p->is.since_ns < oldest->since_ns) &&
-	    wanted_of(p) == FM_WANTED_NOTHING)
-		*oldest = p->is;
-	return true;
+	for (size_t i = 0; i < c->count && *is_free < bytes; i++) {
+		struct place p = { .parent = parent, .is.since_ns = c->one[i].since_ns };
+
+		memcpy(p.is.stash, c->one[i].stash, sizeof(p.is.stash));
+		if (wanted_of(&p) != FM_WANTED_NOTHING || remove_one(&p) < 0)
+			continue;
+		any = true;
+		if (fm_tsys_free_bytes(parent, is_free) < 0)
+			return false;
+	}
+	return any;
 }
 
-static bool remove_oldest(int parent)
+/* One look, and what it finds. Whether it is worth another one, if that is not enough. */
+static bool remove_some(int parent, struct crowd *c, uint64_t bytes, uint64_t *is_free)
 {
-	struct fm_former oldest = { .since_ns = 0 };
-	struct place p = { .parent = parent };
-
-	if (each_former(parent, take_oldest, &oldest) < 0 || !oldest.stash[0])
+	c->count = 0;
+	c->bytes = 0;
+	c->is_cut = false;
+	if (each_former(parent, add_aged, c) < 0 || bytes - *is_free > c->bytes)
 		return false;
-	p.is = oldest;
-	return remove_one(&p) == 0;
+	cut(c);
+	return remove_oldest(parent, c, bytes, is_free) && c->is_cut;
 }
 
 bool fm_former_make_room(int parent, uint64_t bytes)
 {
-	uint64_t kept = 0, is_free;
+	struct crowd *c;
+	uint64_t is_free;
 
-	if (each_former(parent, add_bytes, &kept) < 0 || fm_tsys_free_bytes(parent, &is_free) < 0 ||
-	    (is_free < bytes && bytes - is_free > kept))
+	if (fm_tsys_free_bytes(parent, &is_free) < 0)
 		return false;
-	while (is_free < bytes)
-		if (!remove_oldest(parent) || fm_tsys_free_bytes(parent, &is_free) < 0)
-			return false;
-	return true;
+	if (is_free >= bytes)
+		return true;
+	c = malloc(sizeof(*c));
+	while (c && is_free < bytes && remove_some(parent, c, bytes, &is_free)) {
+	}
+	free(c);
+	return is_free >= bytes;
 }
 
 /* ---- where a path leads by now ---- */

@@ -10,7 +10,9 @@
 
 #include "mover/base/fault.h"
 #include "mover/tree/stash.h"
+#include "mover/tree/tsys.h"
 #include "tests/unit/deep_tree.h"
+#include "tests/unit/may_mount.h"
 #include "tests/unit/sink_scene.h"
 
 #define POINTS_MAX 40
@@ -628,6 +630,59 @@ static void test_keep_fails(void)
 	CU_ASSERT_TRUE(n > 5 && n < POINTS_MAX);
 }
 
+/* ---- room ---- */
+
+#define EACH_BYTES 4096
+
+static void count_points(void *ctx, const char *point)
+{
+	(void)point;
+	++*(unsigned *)ctx;
+}
+
+/* So many are kept, and all but one must go. The points that took. */
+static unsigned make_room_of(unsigned count)
+{
+	int parent = open_dir();
+	unsigned points = 0;
+	uint64_t is_free;
+	char newest[sizeof(stash)];
+
+	for (unsigned i = 0; i < count; i++) {
+		CU_ASSERT_EQUAL_FATAL(mkdir(at("from"), 0755), 0);
+		write_file("from/file", i, EACH_BYTES, 0600, A_TIME);
+		OK(keep(parent, "from", number_of("from")));
+	}
+	memcpy(newest, stash, sizeof(newest));
+	OK(fm_tsys_free_bytes(parent, &is_free));
+	CU_ASSERT_FALSE(fm_former_make_room(parent, is_free + (count + 1) * EACH_BYTES));
+	CU_ASSERT_EQUAL(count_kept(), count);
+	fm_fault_watch(count_points, &points);
+	CU_ASSERT_TRUE(fm_former_make_room(parent, is_free + (count - 1) * EACH_BYTES));
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(count_kept() == 1 && is_there(newest));
+	close(parent);
+	purge();
+	return points;
+}
+
+/* Goal: the oldest go for what needs their room, and four times as many take about four times the
+ * work, not sixteen times. */
+static void test_room(void)
+{
+	unsigned few;
+
+	if (!may_mount())
+		return;
+	scene_begin(IN_MEMORY);
+	CU_ASSERT_EQUAL_FATAL(mount("none", dir, "tmpfs", 0, "size=16m"), 0);
+	few = make_room_of(15);
+	CU_ASSERT_TRUE(few > 15 && make_room_of(60) < 6 * few);
+	CU_ASSERT_TRUE(make_room_of(1100) < 150 * few);	/* more than one look remembers */
+	(void)umount2(dir, MNT_DETACH);
+	scene_end();
+}
+
 #endif
 
 #ifdef FM_FAULTS
@@ -707,6 +762,7 @@ static const struct fm_test tests[] = {
 	{"what takes its name meanwhile stays", test_swapped},
 	{"and is not hidden if it cannot have its name back", test_swapped_again},
 	{"and keeps its mode", test_modes},
+	{"many make room in one look", test_room},
 #endif
 };
 
