@@ -322,6 +322,7 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 			(struct seat_lease){.is_used = true,
 					    .is_revoked = st->lease[i].is_revoked,
 					    .is_carry = known && known->is_carry,
+					    .server = known ? known->server : FM_RUN_NOBODY,
 					    .is_read = known && known->is_read,
 					    .extent = extent,
 					    .since_ns = known ? known->since_ns : run->now_ns};
@@ -477,36 +478,13 @@ static void on_sent(struct fm_run *run, const struct fm_run_msg *msg)
 	put_off(run, msg->extent, run->times->quiet);
 }
 
-static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
-{
-	struct coordinator *co = &run->coordinator;
-	struct seat *seat = &co->seat[msg->from];
-	const struct seat_lease *l = lease_of(seat->lease, msg->extent);
-	bool is_carry = l && l->is_carry;
-
-	(void)lease_over(co, seat, msg->extent);
-	put_off(run, msg->extent, msg->code == -EBUSY ? run->times->retry : 0);
-	if (msg->code == -ESTALE)
-		co->code = -ESTALE;
-	else if (msg->code == -EBADMSG && ++co->tries[msg->extent] >= TRIES_MAX)
-		co->code = -EBADMSG;
-	if (is_carry) /* that says nothing of its storage: it may read what cannot be carried */
-		return;
-	/* Who refuses a lease is left alone as well: while orders flow, no pulse says what it is
-	 * at. */
-	seat->read_after_ns = run->now_ns + (run->times->retry
-					     << (seat->reads_failed < 4 ? seat->reads_failed : 4));
-	seat->reads_failed++;
-}
-
 /*
  * Other bytes than those that the node said it has, or none in time for the second time in a row:
  * others read the extent then. After some such the node is believed nothing more. What a member
  * says of a node that it was not to fetch from, or of a CRC that counts no more, is nothing.
  */
-static void note_server(struct coordinator *co, const struct fm_run_msg *msg)
+static void note_server(struct coordinator *co, unsigned node, const struct fm_run_msg *msg)
 {
-	unsigned node = msg->node;
 	bool is_wrong = msg->code == -EBADMSG && msg->crc == co->crc[msg->extent];
 	bool is_late = msg->code == -ETIMEDOUT;
 
@@ -515,6 +493,30 @@ static void note_server(struct coordinator *co, const struct fm_run_msg *msg)
 	if (is_wrong || (is_late && co->silent_of[node] >= SILENT_LATE))
 		doubt(co, node, msg->extent);
 	count_wrong(co, node, is_wrong, is_late ? SILENT_LATE : msg->code == -EBUSY);
+}
+
+static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+	const struct seat_lease *l = lease_of(seat->lease, msg->extent);
+	bool is_carry = l && l->is_carry;
+
+	if (is_carry)
+		note_server(co, l->server, msg);
+	(void)lease_over(co, seat, msg->extent);
+	put_off(run, msg->extent, is_carry || msg->code == -EBUSY ? run->times->retry : 0);
+	if (is_carry) /* that says nothing of its storage: it may read what cannot be carried */
+		return;
+	if (msg->code == -ESTALE)
+		co->code = -ESTALE;
+	else if (msg->code == -EBADMSG && ++co->tries[msg->extent] >= TRIES_MAX)
+		co->code = -EBADMSG;
+	/* Who refuses a lease is left alone as well: while orders flow, no pulse says what it is
+	 * at. */
+	seat->read_after_ns = run->now_ns + (run->times->retry
+					     << (seat->reads_failed < 4 ? seat->reads_failed : 4));
+	seat->reads_failed++;
 }
 
 static bool is_fetched_from(const struct seat *seat, uint32_t extent, unsigned node)
@@ -531,7 +533,7 @@ static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	struct seat *seat = &co->seat[msg->from];
 
 	if (is_fetched_from(seat, msg->extent, msg->node))
-		note_server(co, msg);
+		note_server(co, msg->node, msg);
 	note_fetch(co, seat, msg->extent, false);
 	coming_drop(co, seat, msg->extent);
 	co->failed++;

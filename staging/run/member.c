@@ -16,6 +16,10 @@
 
 #include "mover/base/crc32c.h"
 
+/* Offers with wrong bytes for which no peer has to wait, and how often the wait is doubled then. */
+#define GIVER_WRONG 4
+#define GIVER_DOUBLED 4
+
 /* Notes what is on the disk. have NULL: all of it. */
 static void note_there(struct fm_run *run, const uint64_t *have, const uint32_t *crc)
 {
@@ -39,8 +43,10 @@ int fm_run_member_init(struct fm_run *run, const struct fm_run_params *p)
 	m->can_read = p->can_read;
 	m->have = calloc((p->extent_count + 63) / 64, sizeof(*m->have));
 	m->crc = calloc(p->extent_count, sizeof(*m->crc));
-	if (!m->have || !m->crc)
+	m->giver_of = malloc(p->extent_count);
+	if (!m->have || !m->crc || !m->giver_of)
 		return -ENOMEM;
+	memset(m->giver_of, FM_RUN_NOBODY, p->extent_count);
 	if (p->place == FM_RUN_READY)
 		note_there(run, NULL, p->crc);
 	else if (p->place == FM_RUN_SINK && p->have)
@@ -52,6 +58,7 @@ void fm_run_member_free(struct fm_run *run)
 {
 	free(run->member.have);
 	free(run->member.crc);
+	free(run->member.giver_of);
 }
 
 bool fm_run_has(const struct fm_run *run, uint32_t extent)
@@ -59,13 +66,14 @@ bool fm_run_has(const struct fm_run *run, uint32_t extent)
 	return run->member.have[extent / 64] >> (extent % 64) & 1;
 }
 
-static void set_have(struct fm_run *run, uint32_t extent, uint32_t crc)
+static void set_have(struct fm_run *run, const struct slot *s)
 {
 	struct member *m = &run->member;
 
-	m->have_count += !fm_run_has(run, extent);
-	m->have[extent / 64] |= UINT64_C(1) << (extent % 64);
-	m->crc[extent] = crc;
+	m->have_count += !fm_run_has(run, s->extent);
+	m->have[s->extent / 64] |= UINT64_C(1) << (s->extent % 64);
+	m->crc[s->extent] = s->crc;
+	m->giver_of[s->extent] = s->giver;
 }
 
 static void clear_have(struct fm_run *run, uint32_t extent)
@@ -187,6 +195,7 @@ static void get(struct fm_run *run, const struct fm_run_msg *msg, unsigned from,
 					       .extent = msg->extent,
 					       .from = (uint8_t)from,
 					       .is_fetch = is_fetch,
+					       .giver = is_fetch ? FM_RUN_NOBODY : (uint8_t)from,
 					       .crc = msg->crc,
 					       .root = is_fetch ? (uint8_t)from : msg->node,
 					       .shape = msg->shape,
@@ -205,6 +214,36 @@ static bool is_coming(struct fm_run *run, uint32_t extent)
 	       fm_run_slot_find(run, SLOT_HELD, extent) || (l && !l->is_revoked);
 }
 
+/* The peer offered something, and other bytes came than it said, or than are right. */
+static void note_wrong(struct fm_run *run, unsigned peer)
+{
+	struct giver *g = &run->member.giver[peer];
+
+	if (g->wrong < GIVER_WRONG + GIVER_DOUBLED)
+		g->wrong++;
+	if (g->wrong >= GIVER_WRONG)
+		g->after_ns = run->now_ns + (run->times->retry << (g->wrong - GIVER_WRONG));
+}
+
+static void note_giver(struct fm_run *run, const struct slot *s, int code)
+{
+	struct giver *g;
+
+	if (s->giver == FM_RUN_NOBODY)
+		return;
+	g = &run->member.giver[s->giver];
+	if (code == 0) {
+		g->late = 0;
+	} else if (code == -EBADMSG) {
+		note_wrong(run, s->giver);
+	} else if (code == -ETIMEDOUT) {
+		if (s->since_ns >= g->late_ns)	/* those that began together count once */
+			g->late = (uint8_t)(g->late + (g->late < UINT8_MAX));
+		g->late_ns = run->now_ns;
+		g->after_ns = run->now_ns + run->times->fetch;
+	}
+}
+
 static void on_offer(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct fm_run_msg pass = {.type = FM_RUN_PASS, .extent = msg->extent};
@@ -213,7 +252,7 @@ static void on_offer(struct fm_run *run, const struct fm_run_msg *msg)
 	if (!(run->up & bit(msg->from)))
 		return;
 	if (run->member.place == FM_RUN_SINK && !fm_run_has(run, msg->extent) &&
-	    !is_coming(run, msg->extent))
+	    !is_coming(run, msg->extent) && fm_run_may_offer(run, msg->from))
 		slot = fm_run_slot_take(run, false);
 	if (slot < 0)
 		fm_run_send(run, msg->from, &pass);
@@ -249,14 +288,27 @@ static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)
 		get(run, msg, msg->node, slot);
 }
 
+/* Of one that has other bytes than it said, or lets wait, the coordinator is to know. */
+static void tell_carry_failed(struct fm_run *run, const struct lease *l, int code)
+{
+	struct fm_run_msg msg = {.type = FM_RUN_READ_FAILED,
+				 .join = run->member.join,
+				 .extent = l->extent,
+				 .crc = l->crc,
+				 .code = code == -EBADMSG || code == -ETIMEDOUT ? code : -EBUSY};
+
+	fm_run_send(run, run->root, &msg);
+}
+
 /* An extent did not come completely: throws away what came of it. */
 void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code)
 {
 	struct lease *l = fm_run_lease_of(run, (int)fm_run_slot_number(run, s));
 
-	run->member.fetches_failed += code == -ETIMEDOUT;
+	run->member.fetches_failed += code == -ETIMEDOUT && s->giver == FM_RUN_NOBODY;
+	note_giver(run, s, code);
 	if (l) {
-		fm_run_member_tell(run, FM_RUN_READ_FAILED, s->extent, -EBUSY);
+		tell_carry_failed(run, l, code);
 		fm_run_lease_over(l);
 	} else if (s->is_fetch) {
 		tell_fetch_failed(run, s->extent, s->from, s->crc, code);
@@ -299,19 +351,29 @@ static void hold(struct fm_run *run, struct slot *s, uint32_t crc, bool is_offer
 	fm_run_slot_settle(run, s);
 }
 
+/* Whether these are the bytes that were promised, if any were. */
+static bool is_as_said(struct fm_run *run, const struct slot *s, uint32_t crc)
+{
+	const struct lease *l = fm_run_lease_of(run, (int)fm_run_slot_number(run, s));
+
+	if (l)
+		return !l->has_crc || l->crc == crc;
+	return s->crc == crc;
+}
+
 void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 {
 	struct slot *s = &run->member.slot[slot];
 
 	if (run->is_over || s->use != SLOT_RECEIVING)
 		return;
-	if (code == 0 &&
-	    (!fm_run_is_right(run, s->extent, crc) || (s->is_fetch && crc != s->crc)))
+	if (code == 0 && (!fm_run_is_right(run, s->extent, crc) || !is_as_said(run, s, crc)))
 		code = -EBADMSG;
 	if (code != 0) {
 		fm_run_coming_failed(run, s, code);
 	} else {
 		run->member.fetches_failed = 0;
+		note_giver(run, s, 0);
 		hold(run, s, crc, true);
 	}
 	fm_run_tick(run, run->clock_ns);
@@ -349,6 +411,8 @@ static void on_lease(struct fm_run *run, const struct fm_run_msg *msg)
 			*l = (struct lease){.is_used = true,
 					    .extent = msg->extent,
 					    .slot = -1,
+					    .has_crc = msg->number == 1,
+					    .crc = msg->crc,
 					    .nodes = msg->nodes,
 					    .shape = msg->shape,
 					    .from = msg->type == FM_RUN_CARRY ? msg->node
@@ -388,6 +452,7 @@ static void lease_start(struct fm_run *run, struct lease *l)
 
 	*s = (struct slot){.use = SLOT_READING,
 			   .extent = l->extent,
+			   .giver = FM_RUN_NOBODY,
 			   .root = (uint8_t)run->self,
 			   .wants = l->nodes,
 			   .shape = l->shape,
@@ -481,7 +546,7 @@ void fm_run_written(struct fm_run *run, unsigned slot, int code)
 	if (run->member.place == FM_RUN_SINK && code != 0)
 		drop_out(run, code);
 	if (run->member.place == FM_RUN_SINK) {
-		set_have(run, s->extent, s->crc);
+		set_have(run, s);
 		fm_run_member_tell(run, FM_RUN_HAVE, s->extent, 0);
 		if (l)
 			fm_run_lease_over(l);
@@ -515,6 +580,8 @@ static void on_discard(struct fm_run *run, const struct fm_run_msg *msg)
 	    !fm_run_has(run, msg->extent) || run->member.crc[msg->extent] == msg->crc)
 		return;
 	clear_have(run, msg->extent);
+	if (run->member.giver_of[msg->extent] != FM_RUN_NOBODY)
+		note_wrong(run, run->member.giver_of[msg->extent]);
 	run->world->forget(run->ctx, msg->extent);
 }
 
@@ -698,18 +765,40 @@ void fm_run_member_take(struct fm_run *run, const struct fm_run_msg *msg)
 	}
 }
 
+/* How long an extent may take to come: longer, where the last ones took too long. */
+static uint64_t time_for(const struct fm_run *run, const struct slot *s)
+{
+	const struct member *m = &run->member;
+	unsigned late = s->giver == FM_RUN_NOBODY ? m->fetches_failed : m->giver[s->giver].late;
+
+	return run->times->fetch << (late < 4 ? late : 4);
+}
+
+/* The slots whose extents take too long: all of them are found before the first is counted. */
+static uint64_t late_slots(const struct fm_run *run)
+{
+	uint64_t late = 0;
+
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
+		const struct slot *s = &run->member.slot[i];
+
+		if (s->use == SLOT_RECEIVING && run->now_ns > s->since_ns + time_for(run, s))
+			late |= bit(i);
+	}
+	return late;
+}
+
 void fm_run_member_tick(struct fm_run *run)
 {
 	struct member *m = &run->member;
-	unsigned doubled = m->fetches_failed < 4 ? m->fetches_failed : 4;
+	uint64_t late = late_slots(run);
 
 	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
 		struct slot *s = &m->slot[i];
 
 		if (s->use == SLOT_HELD) {
 			fm_run_slot_settle(run, s);
-		} else if (s->use == SLOT_RECEIVING &&
-			   run->now_ns > s->since_ns + (run->times->fetch << doubled)) {
+		} else if (late & bit(i)) {
 			run->world->cancel_receive(run->ctx, i);
 			fm_run_coming_failed(run, s, -ETIMEDOUT);
 		}

@@ -59,7 +59,8 @@ enum fm_run_msg_type {
 
 	/* From the coordinator: orders. `join` is the receiver's, `order` one more each time. */
 	FM_RUN_LEASE,			/* extent, nodes, shape: read it, send it to these */
-	/* extent, node, nodes, shape: the same, but from that node's memory or disk */
+	/* extent, node, nodes, shape: the same, but from that node's memory or disk; if number is
+	 * 1, bytes of this crc only */
 	FM_RUN_CARRY,
 	FM_RUN_REVOKE,			/* extent: another one reads it */
 	FM_RUN_FETCH,			/* extent, node, crc: from its disk; these bytes only */

@@ -242,13 +242,23 @@ static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 	return best;
 }
 
+/* Whether it is known which bytes come from there: of one that reads the extent just now nobody
+ * knows, if it was not read before. */
+static bool is_known_of(const struct coordinator *co, uint32_t extent, unsigned server)
+{
+	return server != FM_RUN_NOBODY &&
+	       (co->was_read[extent] || fm_run_trusted(co, extent) & bit(server));
+}
+
 /* server FM_RUN_NOBODY: from the source. */
 static void give_lease(struct fm_run *run, unsigned node, uint32_t extent, unsigned server)
 {
 	struct coordinator *co = &run->coordinator;
 	struct fm_run_msg msg = {.type = server == FM_RUN_NOBODY ? FM_RUN_LEASE : FM_RUN_CARRY,
 				 .extent = extent,
-				 .node = server == FM_RUN_NOBODY ? 0 : (uint8_t)server};
+				 .node = server == FM_RUN_NOBODY ? 0 : (uint8_t)server,
+				 .number = is_known_of(co, extent, server),
+				 .crc = co->crc[extent]};
 	uint64_t wants = sinks_of(co) & ~co->holders[extent];
 	bool is_direct = true;
 
@@ -263,6 +273,7 @@ static void give_lease(struct fm_run *run, unsigned node, uint32_t extent, unsig
 			continue;
 		*l = (struct seat_lease){.is_used = true,
 					 .is_carry = server != FM_RUN_NOBODY,
+					 .server = (uint8_t)server,
 					 .is_read = server == FM_RUN_NOBODY,
 					 .extent = extent,
 					 .since_ns = run->now_ns};

@@ -9,6 +9,7 @@
 
 #include "mover/base/env.h"
 
+#define GIVER_LATE 2 /* offers that a peer may let time out in a row */
 #define STEP_MAX FM_NS_PER_S /* a node that stood still has not waited */
 
 /* The first in rank that this node knows to be there: itself, a peer in the run, whom such a peer
@@ -68,6 +69,24 @@ bool fm_run_is_being_written(const struct fm_run *run, const struct slot *s)
 {
 	return s->use == SLOT_HELD && s->is_writing &&
 	       run->now_ns <= s->write_ns + run->times->write;
+}
+
+/*
+ * Whether to take what a peer offers. One that let several time out gives one at a time until one
+ * of them comes, else it would have all slots for as long as it likes. One that gave wrong bytes
+ * has to wait, longer each time.
+ */
+bool fm_run_may_offer(const struct fm_run *run, unsigned peer)
+{
+	const struct member *m = &run->member;
+
+	if (run->now_ns < m->giver[peer].after_ns)
+		return false;
+	for (unsigned i = 0; i < FM_RUN_SLOTS && m->giver[peer].late >= GIVER_LATE; i++)
+		if (m->slot[i].use == SLOT_RECEIVING && m->slot[i].from == peer &&
+		    !m->slot[i].is_fetch)
+			return false;
+	return true;
 }
 
 /* Whether the CRC is that of the manifest. True if no manifest is known. */

@@ -28,9 +28,10 @@ enum slot_use {
 struct slot {
 	enum slot_use use;
 	uint32_t extent;
-	uint32_t crc;			/* of its bytes; of those that a fetch is for */
+	uint32_t crc;			/* of its bytes; of those that are to come */
 	uint8_t from;			/* SLOT_RECEIVING: who sends it */
 	bool is_fetch;			/* from its disk, by order */
+	uint8_t giver;			/* who offered it; FM_RUN_NOBODY: it comes by order */
 	bool is_writing;
 	uint64_t write_ns;		/* since when */
 	bool was_sent;			/* to one at least */
@@ -47,8 +48,18 @@ struct lease {
 	uint32_t extent;
 	int slot;			/* -1: it waits for one */
 	uint8_t from;			/* FM_RUN_NOBODY: the source */
+	bool has_crc;			/* only these bytes are to come */
+	uint32_t crc;
 	uint64_t nodes;
 	uint8_t shape;
+};
+
+/* What came of the offers of a peer. */
+struct giver {
+	uint8_t late;			/* that it let time out, since the last that came */
+	uint64_t late_ns;		/* the last of them */
+	uint8_t wrong;			/* of which other bytes came than there should */
+	uint64_t after_ns;		/* nothing that it offers is taken before */
 };
 
 struct upload {
@@ -66,7 +77,9 @@ struct member {
 	uint32_t next_check;
 	uint64_t *have;			/* bits */
 	uint32_t *crc;			/* of those */
+	uint8_t *giver_of;		/* who offered those; FM_RUN_NOBODY: they came by order */
 	uint32_t have_count;
+	struct giver giver[FM_RUN_NODES_MAX];
 	struct slot slot[FM_RUN_SLOTS];
 	struct lease lease[FM_RUN_LEASES];
 	struct upload upload[FM_RUN_UPLOADS_MAX];
@@ -85,6 +98,7 @@ struct member {
 struct seat_lease {
 	bool is_used, is_revoked;
 	bool is_carry;			/* from a node that has it, as far as is known */
+	uint8_t server;			/* that node */
 	bool is_read;			/* of the source, by order of this coordinator */
 	uint32_t extent;
 	uint64_t since_ns;
@@ -176,6 +190,7 @@ uint64_t fm_run_elapsed(uint64_t last_ns, uint64_t now_ns);
 bool fm_run_may_release(const struct fm_run *run, const struct slot *s, bool is_needed);
 bool fm_run_is_being_written(const struct fm_run *run, const struct slot *s);
 bool fm_run_is_late(const struct seat *seat);
+bool fm_run_may_offer(const struct fm_run *run, unsigned peer);
 bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc);
 bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg);
 bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t crc);

@@ -42,6 +42,8 @@ enum lie {
 	LIE_REFUSES,
 	LIE_SILENT,
 	LIE_CHANGES,			/* of one extent it says another CRC each time */
+	LIE_OFFERS,			/* what it does not have, and other bytes come */
+	LIE_OFFERS_NOTHING,		/* the same, and nothing comes */
 	LIES,
 };
 
@@ -209,6 +211,7 @@ enum mutant {
 	MUTANT_WRITE_FOREVER,		/* a write that hangs is waited for */
 	MUTANT_LATE_AGAIN,		/* whose lease took too long is asked again first */
 	MUTANT_BELIEVED,		/* who does not have what it said is still believed */
+	MUTANT_OFFERED,			/* who offers what does not come offers as much as others */
 	MUTANTS,
 };
 

@@ -224,12 +224,38 @@ static void post_lying_pages(unsigned self, unsigned hop, const struct fm_run_ms
 	}
 }
 
+static bool lies_by_offers(const struct node *n)
+{
+	return n->lie == LIE_OFFERS || n->lie == LIE_OFFERS_NOTHING;
+}
+
+/* To all its peers, as many as they have memory for. */
+static void offer_lies(unsigned self)
+{
+	for (unsigned i = 0; i < FM_RUN_SLOTS * sim.node_count; i++) {
+		struct fm_run_msg msg = {.type = FM_RUN_OFFER,
+					 .from = (uint8_t)self,
+					 .to = (uint8_t)(i % sim.node_count),
+					 .node = (uint8_t)self,
+					 .nodes = UINT64_MAX,
+					 .extent = (uint32_t)sim_random(sim.extent_count)};
+
+		msg.crc = made_up(msg.extent);
+		if (msg.to != self)
+			post(self, msg.to, &msg);
+	}
+}
+
 /* What its core says of itself becomes: it has everything, with CRCs that it made up. */
 static void post_lie(unsigned self, unsigned hop, const struct fm_run_msg *msg)
 {
 	struct node *n = &sim.node[self];
 	struct fm_run_msg lie = *msg;
 
+	if (lies_by_offers(n)) {
+		post(self, hop, msg);
+		return;
+	}
 	if (msg->type == FM_RUN_PAGE_OF)
 		return;
 	if (msg->type == FM_RUN_HAVE)
@@ -250,6 +276,8 @@ static void lie_again(unsigned self)
 {
 	struct fm_run_msg msg = sim.node[self].lie_join;
 
+	if (lies_by_offers(&sim.node[self]))
+		offer_lies(self);
 	if (msg.type != FM_RUN_JOIN || msg.to == self)
 		return;
 	msg.type = FM_RUN_HAVE;
@@ -408,7 +436,7 @@ static bool is_lied_to(const struct event *e)
 
 	if (n->lie == LIE_NONE || e->msg->type != FM_RUN_GET || e->msg->to != e->node)
 		return false;
-	if (n->lie == LIE_OTHER_BYTES)
+	if (n->lie == LIE_OTHER_BYTES || n->lie == LIE_OFFERS)
 		answer_lying(e->node, e->msg);
 	return n->lie != LIE_REFUSES;
 }

@@ -1099,6 +1099,149 @@ static void test_silent_sink(void)
 	fm_run_free(run);
 }
 
+/* ---- what is offered, and what is carried ---- */
+
+/* 2 offers an extent and says that its bytes are 5; whether they are asked for. */
+static bool is_taken(struct fm_run *run, uint32_t extent)
+{
+	struct fm_run_msg offer = {.type = FM_RUN_OFFER, .from = 2, .to = 1, .node = 2,
+				   .extent = extent, .crc = 5};
+	unsigned asked = sent_of[FM_RUN_GET];
+
+	fm_run_message(run, 2, &offer);
+	return sent_of[FM_RUN_GET] > asked;
+}
+
+static void receive(struct fm_run *run, uint32_t extent, uint32_t crc, int code)
+{
+	struct slot *s = fm_run_slot_find(run, SLOT_RECEIVING, extent);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	fm_run_received(run, fm_run_slot_number(run, s), crc, code);
+}
+
+/* Goal: other bytes than were offered are not taken, and whose offers are wrong has to wait. */
+static void test_offer_of_other_bytes(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+
+	fm_run_tick(run, 0);
+	for (uint32_t e = 0; e < 4; e++) {
+		CU_ASSERT_TRUE(is_taken(run, e));
+		receive(run, e, 6, 0);
+	}
+	CU_ASSERT_EQUAL(written, 0);
+	CU_ASSERT_FALSE(is_taken(run, 4));
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 4));
+	receive(run, 4, 5, -EBADMSG);
+	fm_run_tick(run, 2 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(is_taken(run, 4)); /* longer each time */
+	fm_run_tick(run, 3 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 4));
+	receive(run, 4, 5, 0);
+	CU_ASSERT_EQUAL(written, 1);
+	fm_run_free(run);
+}
+
+/* Goal: what came as it was offered, and is not right, counts as well. */
+static void test_offer_discarded(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct slot *s;
+
+	fm_run_tick(run, 0);
+	for (uint32_t e = 0; e < 4; e++) {
+		CU_ASSERT_TRUE(is_taken(run, e));
+		receive(run, e, 5, 0);
+		s = fm_run_slot_find(run, SLOT_HELD, e);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+		fm_run_written(run, fm_run_slot_number(run, s), 0);
+		order(run, FM_RUN_DISCARD, e, 0);
+		CU_ASSERT_FALSE(fm_run_has(run, e));
+	}
+	CU_ASSERT_FALSE(is_taken(run, 4));
+	fm_run_free(run);
+}
+
+/* Goal: who offers and sends nothing has all slots once, and then one now and then. */
+static void test_offer_of_nothing(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	unsigned taken = 0, s;
+
+	fm_run_tick(run, 0);
+	for (uint32_t e = 0; e < 20; e++)
+		taken += is_taken(run, e);
+	CU_ASSERT_EQUAL(taken, FM_RUN_SLOTS - FM_RUN_LEASES);
+	for (s = 1; receives_cancelled < taken && s < 100; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(s > 20 && s <= 22);
+	CU_ASSERT_FALSE(is_taken(run, 20));
+	for (; s < 42; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 20));
+	for (; receives_cancelled == taken && s < 100; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	for (; s < 104; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 20));
+	CU_ASSERT_FALSE(is_taken(run, 21)); /* beside that */
+	fm_run_free(run);
+}
+
+/* Goal: who carries an extent takes no other bytes than its holder said, and tells of them. */
+static void test_carry_of_other_bytes(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+	struct fm_run_msg carry = {.type = FM_RUN_CARRY, .from = 0, .to = 1, .order = 1, .node = 2,
+				   .extent = 7, .number = 1, .crc = 9, .nodes = 1 << 3};
+
+	carry.join = run->member.join;
+	fm_run_tick(run, 0);
+	fm_run_message(run, 0, &carry);
+	receive(run, 7, 8, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_READ_FAILED].code, -EBADMSG);
+	CU_ASSERT_EQUAL(last[FM_RUN_READ_FAILED].crc, 9);
+	carry.order = 2;
+	fm_run_message(run, 0, &carry);
+	receive(run, 7, 9, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	fm_run_free(run);
+}
+
+/*
+ * Goal: of a holder whose bytes were others on their way to a carrier the extent is carried no
+ * more. Method: 2 has 7, which 3, a sink, gets over 1.
+ */
+static void test_carry_from_liar(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+	struct fm_run_msg failed = {.type = FM_RUN_READ_FAILED, .from = 1, .join = 5, .extent = 7,
+				    .code = -EBADMSG, .crc = 9};
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 1 << 1, .have_count = 300};
+
+	run->member.can_read = false;
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.up = 0xd}, 0, 0);
+	report(run, 2, ready, 9, 300);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1 << 1, .have_count = 299},
+	       9, 7);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].node, 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].number, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].crc, 9);
+	fm_run_message(run, 1, &failed);
+	CU_ASSERT_EQUAL(fm_run_trusted(&run->coordinator, 7), 0);
+	CU_ASSERT_EQUAL(run->coordinator.wrong_of[2], 1);
+	CU_ASSERT_EQUAL(run->coordinator.tries[7], 0); /* it says nothing of the source */
+	fm_run_message(run, 1, &failed);	/* of nothing that it was to carry */
+	CU_ASSERT_EQUAL(run->coordinator.wrong_of[2], 1);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
@@ -1113,6 +1256,11 @@ static const struct fm_test tests[] = {
 	{"a lease for who is away", test_lease_for_who_is_away},
 	{"a reader that becomes a sink", test_want_while_reading},
 	{"one that has some of it already", test_want_what_is_there},
+	{"other bytes than were offered", test_offer_of_other_bytes},
+	{"offered bytes that are discarded", test_offer_discarded},
+	{"offers of which nothing comes", test_offer_of_nothing},
+	{"other bytes than are to be carried", test_carry_of_other_bytes},
+	{"who has other bytes to carry", test_carry_from_liar},
 	{"a READY member that lost an extent", test_ready_that_lost},
 	{"no lease for who has it", test_no_lease_for_who_has_it},
 	{"an event ends", test_event_ends},
