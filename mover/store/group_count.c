@@ -12,27 +12,127 @@
 #include "mover/base/err.h"
 #include "mover/store/sys.h"
 
+struct user {
+	struct fm_list in_bucket;
+	struct fm_list groups;		/* one at least */
+	uint32_t uid;
+	uint32_t open;			/* of those, whose time was not over at the last count */
+	int64_t until_ns;		/* when the first of these ends: then it is counted anew */
+};
+
 struct group {
 	struct fm_list at;
 	struct fm_list in_bucket;
+	struct fm_list of_user;
 	struct fm_group_key key;
-	uint32_t uid;
+	struct user *user;
 	uint32_t look;			/* the last one that found it, or in which it was begun */
 	int64_t expires_ns;
+	bool is_open;			/* counted in user->open */
 };
 
 void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
 {
 	pthread_mutex_init(&gc->lock, NULL);
 	fm_list_init(&gc->groups);
-	for (size_t i = 0; i < FM_GROUPS_BUCKETS; i++)
+	for (size_t i = 0; i < FM_GROUPS_BUCKETS; i++) {
 		fm_list_init(&gc->buckets[i]);
+		fm_list_init(&gc->users[i]);
+	}
 	gc->limit = limit;
 }
+
+/* ---- whose they are; under the lock ---- */
+
+static struct fm_list *users_of(struct fm_group_count *gc, uint32_t uid)
+{
+	return &gc->users[uid % FM_GROUPS_BUCKETS];
+}
+
+static struct user *find_user(struct fm_group_count *gc, uint32_t uid)
+{
+	fm_list_each(at, next, users_of(gc, uid)) {
+		struct user *u = fm_container_of(at, struct user, in_bucket);
+
+		if (u->uid == uid)
+			return u;
+	}
+	return NULL;
+}
+
+static struct user *user_of(struct fm_group_count *gc, uint32_t uid)
+{
+	struct user *u = find_user(gc, uid);
+
+	if (u)
+		return u;
+	u = fm_sys_alloc(sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	u->open = 0;
+	u->until_ns = INT64_MAX;
+	fm_list_init(&u->groups);
+	fm_list_append(users_of(gc, uid), &u->in_bucket);
+	return u;
+}
+
+static void user_free_if_none(struct user *u)
+{
+	if (!fm_list_is_empty(&u->groups))
+		return;
+	fm_list_del(&u->in_bucket);
+	free(u);
+}
+
+/* keep: stays, also without a group. */
+static void user_leave(struct group *g, const struct user *keep)
+{
+	struct user *u = g->user;
+
+	fm_list_del(&g->of_user);
+	u->open -= g->is_open;
+	if (u != keep)
+		user_free_if_none(u);
+}
+
+static void count_one(struct user *u, struct group *g, int64_t now_ns)
+{
+	g->is_open = g->expires_ns > now_ns;
+	u->open += g->is_open;
+	if (g->is_open && g->expires_ns < u->until_ns)
+		u->until_ns = g->expires_ns;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);	/* it exists */
+	return fm_time_ns(&now);
+}
+
+/* The groups of a user whose time is not over. */
+static uint32_t count_of(struct fm_group_count *gc, uint32_t uid)
+{
+	struct user *u = find_user(gc, uid);
+	int64_t now = now_ns();
+
+	if (u && now >= u->until_ns) {
+		u->open = 0;
+		u->until_ns = INT64_MAX;
+		fm_list_each(at, next, &u->groups)
+			count_one(u, fm_container_of(at, struct group, of_user), now);
+	}
+	return u ? u->open : 0;
+}
+
+/* ---- groups ---- */
 
 /* Under the lock. */
 static void group_free(struct fm_group_count *gc, struct group *g)
 {
+	user_leave(g, NULL);
 	fm_list_del(&g->at);
 	fm_list_del(&g->in_bucket);
 	gc->count--;
@@ -66,40 +166,41 @@ static struct group *find(struct fm_group_count *gc, const struct fm_group_key *
 	return NULL;
 }
 
-/* Counts the groups of a user whose time is not over. Under the lock. */
-static uint32_t count_of(struct fm_group_count *gc, uint32_t uid)
+/* Under the lock. */
+static struct group *group_new(struct fm_group_count *gc, const struct fm_group_key *key)
 {
-	struct timespec now;
-	uint32_t n = 0;
+	struct group *g = fm_sys_alloc(sizeof(*g));
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	fm_list_each(at, next, &gc->groups) {
-		const struct group *g = fm_container_of(at, struct group, at);
-
-		n += g->uid == uid && g->expires_ns > fm_time_ns(&now);
-	}
-	return n;
+	if (!g)
+		return NULL;
+	g->key = *key;
+	fm_list_append(&gc->groups, &g->at);
+	fm_list_append(bucket_of(gc, key), &g->in_bucket);
+	gc->count++;
+	return g;
 }
 
 /* Notes a group, or that it is still there. Under the lock. */
 static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
 		int64_t expires_ns)
 {
-	struct group *g = find(gc, key);
+	struct user *u = user_of(gc, uid);
+	struct group *g = u ? find(gc, key) : NULL;
 
+	if (g)
+		user_leave(g, u);	/* an inode may have been another group's */
+	else if (u)
+		g = group_new(gc, key);
 	if (!g) {
-		g = fm_sys_alloc(sizeof(*g));
-		if (!g)
-			return -ENOMEM;
-		g->key = *key;
-		fm_list_append(&gc->groups, &g->at);
-		fm_list_append(bucket_of(gc, key), &g->in_bucket);
-		gc->count++;
+		if (u)
+			user_free_if_none(u);
+		return -ENOMEM;
 	}
-	/* an inode may have been another group's */
-	g->uid = uid;
+	g->user = u;
 	g->expires_ns = expires_ns;
 	g->look = gc->looks;
+	fm_list_append(&u->groups, &g->of_user);
+	count_one(u, g, now_ns());
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct fm_group_count {
 	pthread_mutex_t lock;		/* of what follows */
 	struct fm_list groups;
 	struct fm_list buckets[FM_GROUPS_BUCKETS];	/* the same, by their keys */
+	struct fm_list users[FM_GROUPS_BUCKETS];	/* who have any, by their numbers */
 	uint32_t count;
 	uint32_t limit;			/* of one user */
 	uint32_t looks;			/* how often a look through the store began */

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/store/group_count.h"
 #include "tests/fm_test.h"
@@ -69,6 +71,9 @@ static void test_many(void)
 		found(i, 0, LATER);
 	fm_group_count_looked(&gc);
 	CU_ASSERT_EQUAL(gc.count, MANY / 4);
+	for (uint32_t i = 0; i < MANY; i++)	/* none looks at all others */
+		CU_ASSERT_EQUAL(i % 4 == 0 ? 0 : add(i, i % 4), 0);
+	CU_ASSERT_EQUAL(gc.count, MANY);
 	for (uint32_t i = 0; i <= MANY; i++)
 		drop(i);
 	CU_ASSERT_EQUAL(gc.count, 0);
@@ -86,9 +91,36 @@ static void test_users(void)
 	CU_ASSERT_EQUAL(gc.count, 3);
 	CU_ASSERT_EQUAL(add(4, 8), -EDQUOT);
 	found(1, 7, OVER); /* does not count any more */
+	found(1, 7, OVER);
 	CU_ASSERT_EQUAL(add(4, 7), 0);
 	CU_ASSERT_EQUAL(add(5, 7), 0);
 	CU_ASSERT_EQUAL(add(6, 7), -EDQUOT);
+	fm_group_count_free(&gc);
+}
+
+static int64_t soon(int64_t ns)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return fm_time_ns(&now) + ns;
+}
+
+static void test_ends(void)
+{
+	const struct timespec until = {.tv_nsec = 30000000};
+	int64_t ends_ns = soon(20000000);
+
+	fm_group_count_init(&gc, 2);
+	found(1, 7, ends_ns);
+	CU_ASSERT_EQUAL(add(2, 7), 0);
+	while (soon(0) < ends_ns)
+		(void)nanosleep(&until, NULL);
+	CU_ASSERT_EQUAL(add(3, 7), 0);
+	CU_ASSERT_EQUAL(add(4, 7), -EDQUOT);
+	drop(2);
+	CU_ASSERT_EQUAL(add(4, 7), 0);
+	CU_ASSERT_EQUAL(gc.count, 3);
 	fm_group_count_free(&gc);
 }
 
@@ -108,6 +140,7 @@ static void test_begun_amid_a_look(void)
 static const struct fm_test tests[] = {
 	{ "as many groups as a store may have are found, missed and dropped", test_many },
 	{ "a group counts for its user until its time is over", test_users },
+	{ "a group that ends meanwhile makes room", test_ends },
 	{ "what is begun while the store is looked through stays", test_begun_amid_a_look },
 };
 FM_TEST_MAIN("group_count", tests)
