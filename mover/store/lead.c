@@ -74,10 +74,14 @@ static int lead(struct fm_store_dir *sd, const char *link, const struct fm_path_
 {
 	char old[FM_NAME_LEN_MAX + 1];
 	struct fm_path_shown shown, to;
+	struct stat st;
 	int ret;
 
 	pthread_mutex_lock(&sd->rotating);
-	if (leads_to_later(parent, published, old, g))
+	ret = fm_sys_fstatat(parent->fd, published, &st);	/* a rotation may have it now */
+	if (ret < 0)
+		ret = fm_path_fail(err, ret, "lead a link to", published);
+	else if (leads_to_later(parent, published, old, g))
 		ret = fm_err_set(err, -ESTALE, "\"%s\" leads to \"%s\", which was published later",
 				 fm_path_show(link, &shown), fm_path_show(old, &to));
 	else

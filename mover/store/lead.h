@@ -19,7 +19,8 @@ struct fm_store_dir;
 struct fm_who;
 
 /*
- * Leads the link of that checked path to `published`, a name beside it. -ESTALE: it leads to what
+ * Leads the link of that checked path to `published`, a name beside it. -ENOENT: nothing has that
+ * name, as when a rotation removes it just now. -ESTALE: it leads to what
  * was published later, and stays. Else as fm_symlink() that may replace. Worker threads.
  */
 int fm_lead(struct fm_store_dir *dir, const char *link, const char *published,

@@ -249,6 +249,24 @@ static int leads_to(void *ctx, int dir, const char *name)
 	return is_it;
 }
 
+/*
+ * 0: no link beside it leads to it. Another one that is led there just now is seen, or sees that it
+ * is away (lead.c).
+ */
+static int look_at_links(const struct rotation *r, const struct fm_rotation_entry *e, dev_t dev,
+			 const char **why)
+{
+	struct led led = {.r = r, .to = e, .dev = dev};
+	int ret;
+
+	pthread_mutex_lock(&r->sd->rotating);
+	ret = fm_tsys_each_name(r->parent.fd, leads_to, &led);
+	pthread_mutex_unlock(&r->sd->rotating);
+	if (ret != 0)
+		*why = ret > 0 ? "a link beside it leads to it" : fm_err_name(ret);
+	return ret;
+}
+
 /* ---- one goes ---- */
 
 static void freed(void *ctx, int64_t bytes)
@@ -275,6 +293,8 @@ static int look_again(const struct rotation *r, const char *stash,
 		ret = is_still(fd, e, &st) == 1 ? look(fd, e->name, true, why) : -ESTALE;
 		if (ret == -ESTALE)
 			*why = ANOTHER;
+		else if (ret >= 0 && look_at_links(r, e, st.st_dev, why) != 0)
+			ret = USED;
 		close(fd);
 	} else {
 		*why = fm_err_name(ret);
@@ -331,7 +351,7 @@ static int remove_taken(const struct rotation *r, int private, const struct fm_r
 	int ret = is_still(private, e, &st);
 
 	*why = ret == 0 ? ANOTHER : fm_err_name(ret);
-	if (ret == 1) {
+	if (ret == 1 && look_at_links(r, e, st.st_dev, why) == 0) {
 		ret = fm_sys_unlinkat(private, e->name, 0);
 		*why = fm_err_name(ret);
 		if (ret == 0 && S_ISREG(st.st_mode))
@@ -365,11 +385,9 @@ static int remove_file(const struct rotation *r, const struct fm_rotation_entry 
 static int go(const struct rotation *r, const struct fm_rotation_entry *e, const struct stat *st,
 	      const char **why)
 {
-	struct led led = {.r = r, .to = e, .dev = st->st_dev};
-	int ret = fm_tsys_each_name(r->parent.fd, leads_to, &led);
+	int ret;
 
-	*why = ret > 0 ? "a link beside it leads to it" : fm_err_name(ret);
-	if (ret != 0)
+	if (look_at_links(r, e, st->st_dev, why) != 0)
 		return -EBUSY;
 	ret = look(r->parent.fd, e->name, S_ISDIR(st->st_mode), why);
 	if (ret < 0 || ret == USED)

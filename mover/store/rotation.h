@@ -9,10 +9,10 @@
  *
  * Happy path: the new one is recorded; the oldest beyond N is in nobody's use; it goes into a stash
  * (tree/stash.h), which is synced; still nobody uses it; it is removed.
- * It stays, and the next rotation tries again, if a file of it is open at the first look (then it
- * was never away) or at the second (then it gets its name back), somebody reads a directory of it
- * as a tree or has another lock on one (flock(2)), a transfer or a group goes on in it, or
- * something in it is nowhere else.
+ * It stays, and the next rotation tries again, if a link is led to it meanwhile, if a file of it is
+ * open at the first look (then it was never away) or at the second (then it gets its name back),
+ * somebody reads a directory of it as a tree or has another lock on one (flock(2)), a transfer or a
+ * group goes on in it, or something in it is nowhere else.
  * Where nobody can tell who has its files open, it stays in the stash for as long as a replaced
  * tree does, or until its room is needed.
  * A crash: it has its name, or is in a stash, which a sweep removes. A new one that was published

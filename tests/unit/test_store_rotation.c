@@ -591,6 +591,65 @@ static void test_races(void)
 	end();
 }
 
+struct leading {
+	unsigned calls;
+	unsigned turn;			/* in which one somebody leads the link back to t0 */
+	bool is_led;			/* and t0 was there */
+};
+
+static void lead_back(void *ctx, const char *point)
+{
+	struct leading *lead = ctx;
+	int was = errno;
+
+	(void)point;
+	if (++lead->calls != lead->turn)
+		return;
+	lead->is_led = is_there("t0");
+	CU_ASSERT_EQUAL(unlink(at("l")), 0);
+	CU_ASSERT_EQUAL(symlink("t0", at("l")), 0);
+	errno = was;	/* of the call that this lies before */
+}
+
+/* Goal: what a link is led back to, just when it is its turn to go, stays. */
+static void test_led_back(bool is_file)
+{
+	struct leading lead = {.turn = 0};
+
+	do {
+		lead = (struct leading){.turn = lead.turn + 1};
+		begin(IN_MEMORY, false);
+		for (unsigned i = 0; i < 2; i++) {
+			const char *name = i ? "t1" : "t0";
+
+			if (is_file) {
+				CU_ASSERT_EQUAL(put(name, 1000, 1, false), 0);
+			} else {
+				make_tree(name);
+			}
+			CU_ASSERT_EQUAL(rotate(name, 2), 0);
+		}
+		fm_fault_watch(lead_back, &lead);
+		(void)s->ops->rotate(s, "l", "t1", &a_peer, 1, gone, &gone_count, &err);
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_TRUE(!lead.is_led || is_there("t0"));
+		(void)unlink(at("l"));
+		(void)s->ops->remove(s, "t0", &a_peer, true, &err);
+		end_with_record();
+	} while (lead.calls >= lead.turn && lead.turn < 200);
+	CU_ASSERT_TRUE(lead.turn > 10 && lead.turn < 200);
+}
+
+static void test_tree_led_back(void)
+{
+	test_led_back(false);
+}
+
+static void test_file_led_back(void)
+{
+	test_led_back(true);
+}
+
 /* ---- the record ---- */
 
 static unsigned parsed(const char *text, size_t len)
@@ -636,6 +695,8 @@ static const struct fm_test tests[] = {
 	{ "on a full disk room is made first", test_full_disk },
 	{ "each failure leaves whole what has a name", test_each_failure },
 	{ "rotations, removals and groups at the same time", test_races },
+	{ "a tree that a link is led back to meanwhile stays", test_tree_led_back },
+	{ "a file that a link is led back to meanwhile stays", test_file_led_back },
 	{ "the record is bounded, and says what was written", test_record_is_bounded },
 	{ "a record with a damaged bit, or cut off, is none", test_record_is_damaged },
 };
