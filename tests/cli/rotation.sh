@@ -130,6 +130,46 @@ has "$s/u" killed last
 ok fmove put -qr --latest last --keep-last 1 tree n2:s/u/4
 has "$s/u" 4 last
 
+# ---- groups that are committed at once, some by commands that are killed: what the link leads to is whole all the time
+
+# commit_some NAME: groups, one after the other; each third commit is killed.
+commit_some() {
+	local i id
+
+	for i in 1 2 3 4 5 6; do
+		id=$(fmove group begin --members 1 "n2:s/c/$1$i") || return 1
+		fmove put -q --group "$id" small "n2:s/c/$1$i/m" || return 1
+		fmove group commit --latest last --keep-last 1 "$id" "n2:s/c/$1$i" >/dev/null 2>&1 &
+		if [ $((i % 3)) -eq 0 ]; then
+			sleep "0.0$((RANDOM % 10))"
+			kill -KILL $! 2>/dev/null
+		fi
+		wait $! || true
+	done 2>/dev/null
+}
+
+# It leads to something, and that is whole; unless it was led elsewhere as this looked.
+leads_to_whole() {
+	local to
+
+	to=$(readlink "$s/c/last") || return 0
+	cmp -s small "$s/c/$to/m" || [ "$(readlink "$s/c/last")" != "$to" ]
+}
+
+commit_some a &
+one=$!
+commit_some b &
+other=$!
+while kill -0 $one 2>/dev/null || kill -0 $other 2>/dev/null; do
+	leads_to_whole || bad "commits at once: the link leads to $(readlink "$s/c/last"), and there is $(ls "$s/c")"
+done
+wait $one && wait $other || bad 'no group beside another one'
+id=$(fmove group begin --members 1 n2:s/c/end) || bad 'no group'
+ok fmove put -q --group "$id" small n2:s/c/end/m
+ok fmove group commit --latest last --keep-last 1 "$id" n2:s/c/end
+[ "$(readlink "$s/c/last")" = end ] || bad "the link leads to $(readlink "$s/c/last")"
+cmp small "$s/c/last/m" || bad 'what the link leads to is not whole'
+
 # ---- whoever is killed: what the link leads to is whole, at most two and what a kill left unnamed are there, and nothing else went
 
 # whole_or_gone PATH: of a tree.
