@@ -35,7 +35,7 @@ static const struct fm_mount *read_write_mount(const struct fm_supervised *v)
  * it says otherwise. If there are several, the one of the last alarm is kept, because their order
  * may change.
  */
-static const struct fm_peer_volume *other_writer(const struct fm_supervised *v)
+const struct fm_peer_volume *fm_supervised_other_writer(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
 	const struct fm_peer_volume *found = NULL;
@@ -97,7 +97,8 @@ static void say(struct fm_supervised *v)
 
 bool fm_supervised_watch_writers(struct fm_supervised *v)
 {
-	const struct fm_peer_volume *other = read_write_mount(v) ? other_writer(v) : NULL;
+	const struct fm_peer_volume *other =
+		read_write_mount(v) ? fm_supervised_other_writer(v) : NULL;
 	bool had_alarm = fm_supervised_has_alarm(v);
 
 	if (!other || (!had_alarm && strcmp(v->second_writer, other->node) != 0))

@@ -185,6 +185,41 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 	}
 }
 
+/*
+ * The device that the plan has mounted and leaves mounted; 0: none. fmoved keeps the directory of a
+ * store open, so it has to let go before the volume can be unmounted.
+ */
+static dev_t device_of(const struct fm_supervised *v)
+{
+	const struct fm_mount *m;
+
+	if (!v->plan.is_mounted || v->plan.step == FM_STEP_UNMOUNT || v->call == FM_CALL_UNMOUNT ||
+	    fm_supervised_want(v) != FM_WANT_UP || fm_supervised_blocker(v))
+		return 0;
+	m = fm_mounts_at(&v->sup->mounts, v->volume->mount_point);
+	return m ? m->dev : 0;
+}
+
+/* The seal whose bytes are mounted: nobody changes them before this node has unmounted it. */
+static uint64_t mounted_seal(const struct fm_supervised *v)
+{
+	bool is_sealed =
+		is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->is_heard_sealed;
+
+	return is_shared(v) && is_sealed && v->epoch == v->mounted_epoch ? v->epoch : 0;
+}
+
+static void say_here(const struct fm_supervised *v, struct fm_supervised_word *word)
+{
+	const struct fm_peer_volume *other = fm_supervised_other_writer(v);
+
+	word->device = device_of(v);
+	if (other)
+		(void)snprintf(word->written_by, sizeof(word->written_by), "%s", other->node);
+	if (word->device != 0 && !word->is_read_write && !other)
+		word->mounted_epoch = mounted_seal(v);
+}
+
 static void word_of(const struct fm_supervised *v, struct fm_supervised_word *word)
 {
 	bool may_write;
@@ -198,6 +233,7 @@ static void word_of(const struct fm_supervised *v, struct fm_supervised_word *wo
 	word->epoch = is_shared(v) ? v->epoch : 0;
 	(void)snprintf(word->wwid, sizeof(word->wwid), "%s", fm_supervised_wwid(v));
 	look_at_mounts(v, word);
+	say_here(v, word);
 }
 
 static struct fm_json *say_one(const struct fm_supervised *v)
@@ -207,11 +243,13 @@ static struct fm_json *say_one(const struct fm_supervised *v)
 
 	if (FM_FAULT("supervisor.say"))
 		return NULL;
-	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name,
-			    "subsystem", vol->subsystem, "wwid", word->wwid, "writer",
+	return fm_json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:s}", "name",
+			    vol->name, "subsystem", vol->subsystem, "wwid", word->wwid, "writer",
 			    vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted",
 			    word->is_mounted, "read_write", word->is_read_write, "sealed",
-			    word->is_sealed, "epoch", (long long)word->epoch);
+			    word->is_sealed, "epoch", (long long)word->epoch, "device",
+			    (long long)word->device, "mounted_epoch",
+			    (long long)word->mounted_epoch, "written_by", word->written_by);
 }
 
 static struct fm_json *say_host(const struct fm_supervisor *sup)

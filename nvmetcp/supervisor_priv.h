@@ -110,6 +110,11 @@ struct fm_supervised_word {
 	/* else the volume is left out: no longer configured, nor mounted */
 	bool is_said;
 	bool is_mounted, is_read_write, is_sealed;
+	/* For fmoved of this node alone: */
+	/* what is at the mount point, and stays there for now; 0: nothing */
+	dev_t device;
+	uint64_t mounted_epoch;		/* ... of which seal that is; 0: of none */
+	char written_by[FM_PEER_NAME_MAX + 1];	/* another node has it read-write; "": none */
 };
 
 /* At the writer. */
@@ -622,6 +627,8 @@ void fm_supervisor_give_left(struct fm_supervisor *sup);
 /* After each answer of fmoved: whether a peer has it read-write, too. Whether that is another
  * answer than before. */
 bool fm_supervised_watch_writers(struct fm_supervised *v);
+/* A peer that has it read-write, or had when it was heard last; NULL: none. */
+const struct fm_peer_volume *fm_supervised_other_writer(const struct fm_supervised *v);
 bool fm_supervised_has_alarm(const struct fm_supervised *v);
 /* The text of the alarm, with what to do; "": there is none. */
 void fm_supervised_show_alarm(const struct fm_supervised *v, char *text, size_t size);

@@ -32,6 +32,10 @@ struct fm_volume_said {
 	/* the writer: of its last seal or unseal; others: the highest they have heard of; 0:
 	 * none */
 	uint64_t epoch;
+	/* Of this node's own, and never told to a peer: */
+	dev_t device;			/* at its mount point, for now; 0: nothing */
+	uint64_t mounted_epoch;		/* ... of which seal that is; 0: of none */
+	char written_by[65];		/* another node has it read-write; "": none */
 };
 
 /* What this node says of its own. read() must not block; *out is malloc()ed. -ENOENT: nobody

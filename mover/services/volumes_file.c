@@ -43,6 +43,22 @@ static int take_volume(const struct fm_json *from, struct fm_volume_said *v)
 	return fm_json_u64(fm_json_get(from, "epoch"), &v->epoch);
 }
 
+/* What is said of a volume that fmove-nvmed mounts, beside what peers are told. */
+static int take_here(const struct fm_json *from, struct fm_volume_said *v)
+{
+	uint64_t device;
+
+	if (!fm_json_get(from, "device"))
+		return 0;
+	if (fm_json_u64(fm_json_get(from, "device"), &device) < 0 ||
+	    fm_json_u64(fm_json_get(from, "mounted_epoch"), &v->mounted_epoch) < 0 ||
+	    take_text(from, "written_by", 0, v->written_by, sizeof(v->written_by)) < 0 ||
+	    strchr(v->written_by, '/'))
+		return -EINVAL;
+	v->device = (dev_t)device;
+	return 0;
+}
+
 int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, unsigned *count,
 		     struct fm_err *err)
 {
@@ -67,7 +83,8 @@ int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, 
 				 "see fmove nvme status there",
 				 FM_VOLUMES_SAID_MAX);
 	for (size_t i = 0; ret == 0 && i < n; i++)
-		if (take_volume(fm_json_at(list, i), &volumes[i]) < 0)
+		if (take_volume(fm_json_at(list, i), &volumes[i]) < 0 ||
+		    take_here(fm_json_at(list, i), &volumes[i]) < 0)
 			ret = fm_err_set(err, -EINVAL, "volume %zu is not understood", i);
 	fm_json_free(json);
 	if (ret < 0) {

@@ -2448,6 +2448,17 @@ static void is_mounted_as(bool is_read_write, int64_t epoch)
 	CU_ASSERT_EQUAL(number(0, "mounted_epoch"), epoch);
 }
 
+/* What fmoved of this node is told: whether it stays mounted, which seal that is, who writes. */
+static void here_is(bool is_there, int64_t seal, const char *written_by)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), ",\"mounted_epoch\":%lld,\"written_by\":\"%s\"",
+		 (long long)seal, written_by);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, text));
+	CU_ASSERT_EQUAL(!strstr(sim.published, "\"device\":0,"), is_there);
+}
+
 static void test_seal(void)
 {
 	int64_t epoch;
@@ -2457,11 +2468,13 @@ static void test_seal(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(true, 0);
+	here_is(true, 0, "");
 	CU_ASSERT_EQUAL(seal(true, false), 0);
 	run_for(20 * S);
 	is_mounted_as(false, 1);
 	CU_ASSERT_TRUE(number(0, "is_sealed") && number(0, "epoch") == 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"sealed\":true"));
+	here_is(true, 1, "");
 	CU_ASSERT_EQUAL(seal(true, false), 0);
 	kill_supervisor(false);
 	start_supervisor();
@@ -2477,9 +2490,11 @@ static void test_seal(void)
 	is_state(0, "refused");
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has it mounted read-only"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"sealed\":false"));
+	here_is(false, 0, "");
 	n2_says(false, false, 0);
 	run_for(10 * S);
 	is_mounted_as(true, 0);
+	here_is(true, 0, "");
 	CU_ASSERT_EQUAL(number(0, "epoch"), 2);
 	/* Its own number was lost, a reader has one: it takes one that is higher than any. */
 	n2_says(false, false, 7);
@@ -3555,10 +3570,12 @@ static void test_reader(void)
 	run_for(20 * S);
 	is_mounted_as(false, 1);
 	mounts = sim.mounts;
+	here_is(true, 1, "");
 	n2_says(true, true, 2);
 	run_for(20 * S);
 	is_mounted_as(false, 2);
 	CU_ASSERT_EQUAL(sim.mounts, mounts + 1);
+	here_is(true, 2, "");
 	/* Silence changes nothing, also after a restart. */
 	sim.is_silent = true;
 	run_for(60 * S);
@@ -5379,6 +5396,7 @@ static void test_two_writers(void)
 	run_for(10 * S);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "n2 has it mounted read-write as well"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "unmount it there now"));
+	here_is(true, 0, "n2");
 	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).alarms, 1);
 	is_state(0, "mounted");
 	/* Silence ends nothing. */

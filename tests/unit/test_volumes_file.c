@@ -45,6 +45,36 @@ static void test_good(void)
 	free(volumes);
 }
 
+/* Goal: what is said of a mount here is read if it is there, and then it must be whole. */
+static void test_here(void)
+{
+	static const char head[] = "{\"volumes\":[{\"name\":\"data\",\"subsystem\":\"disk1\","
+				   "\"wwid\":\"\",\"writer\":\"\",\"mounted\":true,"
+				   "\"read_write\":false,\"sealed\":false,\"epoch\":3";
+	static const char *const bad[] = {
+		",\"device\":5",
+		",\"device\":-1,\"mounted_epoch\":3,\"written_by\":\"\"",
+		",\"device\":5,\"mounted_epoch\":\"3\",\"written_by\":\"\"",
+		",\"device\":5,\"mounted_epoch\":3,\"written_by\":\"a/b\"",
+		",\"device\":5,\"mounted_epoch\":3,\"written_by\":7",
+	};
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s}]}", head);
+	CU_ASSERT_TRUE_FATAL(parse(text) == 0 && volumes[0].device == 0);
+	free(volumes);
+	snprintf(text, sizeof(text),
+		 "%s,\"device\":5,\"mounted_epoch\":3,\"written_by\":\"n2\"}]}", head);
+	CU_ASSERT_EQUAL_FATAL(parse(text), 0);
+	CU_ASSERT_TRUE(volumes[0].device == 5 && volumes[0].mounted_epoch == 3);
+	CU_ASSERT_STRING_EQUAL(volumes[0].written_by, "n2");
+	free(volumes);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s}]}", head, bad[i]);
+		CU_ASSERT_EQUAL(parse(text), -EINVAL);
+	}
+}
+
 /* ONE with `from` replaced. */
 static int parse_with(const char *from, const char *to)
 {
@@ -147,6 +177,7 @@ int main(void)
 	static const struct fm_test tests[] = {
 		{ "what is said is taken as it is", test_good },
 		{ "what is not understood is refused, all of it", test_bad },
+		{ "what is said of a mount here", test_here },
 		{ "the file: none, one, another, none", test_file },
 	};
 
