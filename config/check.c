@@ -160,6 +160,50 @@ static int check_shared(const struct fm_config *cfg, unsigned i, struct fm_err *
 	return 0;
 }
 
+static const struct fm_config_volume *find_volume(const struct fm_config *cfg, const char *name)
+{
+	for (unsigned i = 0; i < cfg->volume_count; i++)
+		if (strcmp(cfg->volumes[i].name, name) == 0)
+			return &cfg->volumes[i];
+	return NULL;
+}
+
+/*
+ * The store is the whole volume: the same path in the stores of two nodes must be the same file,
+ * and that is so without a word about directories below the mount point.
+ */
+static int check_volume(const struct fm_config *cfg, unsigned i, struct fm_err *err)
+{
+	const struct fm_config_store *s = &cfg->stores[i];
+	const struct fm_config_volume *v = find_volume(cfg, s->volume);
+
+	if (!s->volume[0])
+		return 0;
+	if (!v || !v->mount_point[0])
+		return fm_err_set(err, -EINVAL,
+				  "%.200s:%u: stores.volume: no entry of volumes with a mount has "
+				  "the name \"%s\"; remove it or write that entry",
+				  s->file, s->line, s->volume);
+	if (strcmp(s->directory, v->mount_point) != 0)
+		return fm_err_set(err, -EINVAL,
+				  "%.200s:%u: stores.volume: \"%s\" is mounted at \"%.200s\"; say "
+				  "that as the directory of the store \"%s\"",
+				  s->file, s->line, s->volume, v->mount_point, s->name);
+	if (s->shared[0])
+		return fm_err_set(err, -EINVAL,
+				  "%.200s:%u: stores.volume: the seal of \"%s\" says what is the "
+				  "same on other nodes; remove shared",
+				  s->file, s->line, s->volume);
+	for (unsigned j = 0; j < i; j++)
+		if (strcmp(s->volume, cfg->stores[j].volume) == 0)
+			return fm_err_set(err, -EINVAL,
+					  "%.200s:%u: stores.volume: \"%s\" is the store \"%s\" "
+					  "already, in line %u; remove one",
+					  s->file, s->line, s->volume, cfg->stores[j].name,
+					  cfg->stores[j].line);
+	return 0;
+}
+
 static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++) {
@@ -171,7 +215,8 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 						  "%.200s:%u: stores.name: \"%s\" is there "
 						  "already, in line %u; remove or rename one",
 						  s->file, s->line, s->name, cfg->stores[j].line);
-		if (check_shared(cfg, i, err) < 0 || check_apart(cfg, s, err) < 0)
+		if (check_shared(cfg, i, err) < 0 || check_volume(cfg, i, err) < 0 ||
+		    check_apart(cfg, s, err) < 0)
 			return -EINVAL;
 	}
 	return 0;

@@ -137,6 +137,7 @@ struct fm_config_store {
 	bool is_buffered;
 	unsigned layout;		/* enum fm_config_layout */
 	char *shared;			/* what other nodes call these bytes, too; "": none do */
+	char *volume;			/* of `volumes`, whose mount point it is; "": of none */
 	char *file;			/* where it stands */
 	unsigned line;
 };
@@ -226,6 +227,7 @@ struct fm_config {
 	unsigned volume_count;
 	/* by row of the table; 0: the default is in force */
 	unsigned line_of[FM_CONFIG_OPTIONS_MAX];
+	unsigned users;			/* besides the first */
 };
 
 /* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where
@@ -253,7 +255,10 @@ int fm_config_try_peer(const char *file, const struct fm_config_peer_text *peer,
 int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out,
 			  struct fm_err *err);
 
-/* NULL is allowed. */
+/* One more user of it. All of them are on one thread, and each calls fm_config_free(). */
+void fm_config_share(struct fm_config *cfg);
+
+/* By the last user. NULL is allowed. */
 void fm_config_free(struct fm_config *cfg);
 
 #endif

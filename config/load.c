@@ -899,10 +899,19 @@ static void free_elements(const struct list *list, struct fm_config *cfg)
 	free(*array_of(list, cfg));
 }
 
+void fm_config_share(struct fm_config *cfg)
+{
+	cfg->users++;
+}
+
 void fm_config_free(struct fm_config *cfg)
 {
 	if (!cfg)
 		return;
+	if (cfg->users > 0) {
+		cfg->users--;
+		return;
+	}
 	for (size_t i = 0; i < LISTS; i++)
 		free_elements(&lists[i], cfg);
 	for (size_t i = 0; i < GROUPS; i++)

@@ -238,6 +238,11 @@ const struct fm_option fm_options[] = {
 	  "that have it, one on each of those nodes, are one source for fmove stage, and all of "
 	  "them read parts of "
 	  "it. \"\": only this node has it" },
+	{ "stores.volume", FM_OPTION_NAME, STORE(volume), 0, 0, "", NULL, true,
+	  "The volume of volumes whose mount point the directory is: the store is there as long as "
+	  "fmove-nvmed has it mounted. While the volume is sealed, the stores of all nodes that "
+	  "have mounted this seal are one source for fmove stage, as with shared. \"\": it is on "
+	  "none" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
 

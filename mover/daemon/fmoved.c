@@ -49,6 +49,7 @@
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
+#include "mover/services/volume_store.h"
 #include "mover/store/mapped.h"
 #include "mover/store/store.h"
 #include "mover/transport/net.h"
@@ -185,8 +186,8 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	return ret;
 }
 
-int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out,
-			 struct fm_err *err)
+int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volume_store *volume,
+			 struct fm_store **out, struct fm_err *err)
 {
 	struct fm_store_opts opts = {
 		.name = cfg->name,
@@ -204,7 +205,9 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **ou
 		.owner = (enum fm_store_owner)cfg->owner,
 		.is_for_group = cfg->access == FM_CONFIG_ACCESS_GROUP,
 		.is_hub = cfg->layout == FM_CONFIG_LAYOUT_HF,
-		.shared = cfg->shared,
+		.shared = volume ? volume->shared : cfg->shared,
+		.is_sealed = volume && volume->shared[0],
+		.written_by = volume ? volume->written_by : NULL,
 	};
 	int ret = fm_store_open(&opts, out, err);
 
@@ -251,7 +254,9 @@ static int fill_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 
 	fm_engine_config_taken(fmoved->engine, (int64_t)time(NULL) * 1000);
 	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
-		ret = fm_fmoved_open_store(&cfg->stores[i], &store, err);
+		if (cfg->stores[i].volume[0])	/* follow.c */
+			continue;
+		ret = fm_fmoved_open_store(&cfg->stores[i], NULL, &store, err);
 		if (ret == 0)
 			ret = fm_engine_set_store(fmoved->engine, store, err);
 	}
@@ -427,6 +432,7 @@ static void begin_stop(struct fm_fmoved *fmoved, const char *why)
 	fmoved->stop_by_ns = fm_loop_now(fmoved->loop) + STOP_NS;
 	fmoved->deadline.fire = look_at_stop;
 	fm_timer_set(fmoved->loop, &fmoved->deadline, fm_loop_now(fmoved->loop) + HOLDERS_NS);
+	fm_follow_stop(fmoved->follow);
 	fm_api_stop(fmoved->api);
 	fm_invites_stop(fmoved->invites);
 	fm_join_stop(fmoved->join);
@@ -518,6 +524,8 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 	int ret = fm_reload_new(fmoved, &fmoved->reload, err);
 
 	if (ret == 0)
+		ret = fm_follow_new(fmoved, &fmoved->follow, err);
+	if (ret == 0)
 		ret = start_watches(fmoved, err);
 	if (ret == 0)
 		ret = start_queue(fmoved, err);
@@ -537,6 +545,7 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 /* The engine runs, but nobody was let in: stop it again. */
 static void abandon(struct fm_fmoved *fmoved)
 {
+	fm_follow_stop(fmoved->follow);
 	if (fmoved->api)
 		fm_api_stop(fmoved->api);
 	if (fmoved->queue)
@@ -608,6 +617,7 @@ static void end_without(const char *what)
 void fm_fmoved_end(struct fm_fmoved *fmoved)
 {
 	if (fmoved->loop) {
+		fm_follow_stop(fmoved->follow);
 		fm_timer_clear(fmoved->loop, &fmoved->deadline);
 		fm_timer_clear(fmoved->loop, &fmoved->watchdog);
 		if (fmoved->signals.is_added)
@@ -625,6 +635,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	/* What the engine has on the lanes' loops it takes away from this thread. */
 	if (fmoved->lanes)
 		fm_lanes_stop(fmoved->lanes);
+	fm_follow_free(fmoved->follow);
 	fm_reload_free(fmoved->reload);
 	fm_invites_free(fmoved->invites);
 	fm_join_free(fmoved->join);

@@ -18,6 +18,7 @@
 struct fm_api;
 struct fm_engine;
 struct fm_err;
+struct fm_follow;
 struct fm_join;
 struct fm_invites;
 struct fm_lanes;
@@ -26,6 +27,7 @@ struct fm_holders;
 struct fm_queue;
 struct fm_reload;
 struct fm_store;
+struct fm_volume_store;
 struct fm_worker;
 
 struct fm_fmoved_opts {
@@ -57,6 +59,7 @@ struct fm_fmoved {
 	struct fm_join *join;
 	struct fm_invites *invites;
 	struct fm_reload *reload;
+	struct fm_follow *follow;
 	struct fm_watch signals;
 	struct fm_timer watchdog;
 	uint64_t watchdog_ns;		/* 0: nobody watches */
@@ -76,9 +79,9 @@ void fm_fmoved_run(struct fm_fmoved *fmoved);
 
 void fm_fmoved_end(struct fm_fmoved *fmoved);
 
-/* Open a store as the configuration says. May block. */
-int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out,
-			 struct fm_err *err);
+/* Open a store as the configuration says; volume: what it is on, NULL: none. May block. */
+int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volume_store *volume,
+			 struct fm_store **out, struct fm_err *err);
 
 /* Tell the engine of a peer, with what the book has of its addresses. May block, but not without a
  * book. */
@@ -90,6 +93,13 @@ void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg);
 
 /* What systemctl status shows. */
 void fm_fmoved_say_status(const struct fm_fmoved *fmoved);
+
+/* follow.c; with the configuration's other stores in the engine. Begins at once. */
+int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_err *err);
+void fm_follow_stop(struct fm_follow *follow);
+
+/* Stopped; the worker has ended and its posts have run. NULL is allowed, as above. */
+void fm_follow_free(struct fm_follow *follow);
 
 /* reload.c */
 int fm_reload_new(struct fm_fmoved *fmoved, struct fm_reload **out, struct fm_err *err);

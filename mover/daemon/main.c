@@ -58,7 +58,9 @@ static int open_stores(const struct fm_config *cfg, struct fm_err *err)
 	int ret = 0;
 
 	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
-		ret = fm_fmoved_open_store(&cfg->stores[i], &store, err);
+		if (cfg->stores[i].volume[0])	/* it may not be mounted yet */
+			continue;
+		ret = fm_fmoved_open_store(&cfg->stores[i], NULL, &store, err);
 		if (ret == 0)
 			store->ops->free(store);
 	}

@@ -102,8 +102,10 @@ static int read_new(struct fm_reload *r)
 	if (ret < 0)
 		return ret;
 	for (unsigned i = 0; ret == 0 && i < r->cfg->store_count; i++)
-		if (!has_store(r->fmoved->cfg, &r->cfg->stores[i]))
-			ret = fm_fmoved_open_store(&r->cfg->stores[i], &r->stores[i], &r->err);
+		if (!r->cfg->stores[i].volume[0] &&
+		    !has_store(r->fmoved->cfg, &r->cfg->stores[i]))
+			ret = fm_fmoved_open_store(&r->cfg->stores[i], NULL, &r->stores[i],
+						   &r->err);
 	return ret < 0 ? ret : fm_sockets_find(r->cfg, &r->sockets, &r->err);
 }
 
@@ -250,6 +252,15 @@ static void take_over_peers(struct fm_reload *r)
 			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
 }
 
+/* What changed of a store on a volume: it is opened as soon as follow.c looks. */
+static void drop_changed_volumes(const struct fm_reload *r)
+{
+	for (unsigned i = 0; i < r->cfg->store_count; i++)
+		if (r->cfg->stores[i].volume[0] &&
+		    !has_store(r->fmoved->cfg, &r->cfg->stores[i]))
+			fm_engine_remove_store(r->fmoved->engine, r->cfg->stores[i].name);
+}
+
 /* What was removed goes first: a new entry may have its key, or need its place. */
 static void take_over(struct fm_reload *r)
 {
@@ -258,6 +269,7 @@ static void take_over(struct fm_reload *r)
 
 	remove_gone(r, false);
 	remove_gone(r, true);
+	drop_changed_volumes(r);
 	take_over_peers(r);
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])

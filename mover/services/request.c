@@ -82,6 +82,8 @@ static void report_run(struct fm_task *task)
 						    .count = r->count,
 						    .is_more = r->is_more,
 						    .shared = r->shared,
+						    .is_sealed = r->is_sealed,
+						    .written_by = r->written_by,
 						    .says = r->says,
 						    .stays = r->stays};
 	r->is_reported = true;

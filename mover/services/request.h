@@ -73,6 +73,9 @@ struct fm_request_result {
 	bool is_more;
 	/* STAT: the ID by which that node shares its store; "": it does not */
 	const char *shared;
+	bool is_sealed;			/* STAT: what has that ID never changes */
+	/* STAT: the other node that has the store's volume read-write; "": none */
+	const char *written_by;
 	const char *says;		/* LOOK: what the link says; "" of anything else */
 	/* LINK with keep, beside the entries that went: what stays beyond that, and why; or "" */
 	const char *stays;

@@ -13,9 +13,22 @@ static uint16_t reply_full(const struct fm_err *why)
 	return why->is_full && why->code == -EBUSY ? FM_WIRE_REPLY_FULL : 0;
 }
 
+static uint16_t reply_flags(const struct fm_request *r)
+{
+	if (r->code)
+		return reply_full(&r->err);
+	return (uint16_t)((r->is_more ? FM_WIRE_REPLY_MORE : 0) |
+			  (r->is_sealed ? FM_WIRE_REPLY_SEALED : 0) |
+			  (r->written_by[0] ? FM_WIRE_REPLY_WRITTEN : 0));
+}
+
 static const char *text_of(const struct fm_request *r)
 {
-	return r->code ? r->err.text : r->verb == FM_VERB_LINK ? r->stays : r->shared;
+	if (r->code)
+		return r->err.text;
+	if (r->verb == FM_VERB_LINK)
+		return r->stays;
+	return r->written_by[0] ? r->written_by : r->shared;
 }
 
 static const char *says_of(const struct fm_request *r)
@@ -42,8 +55,7 @@ void fm_request_answer(struct fm_request *r)
 		return;
 	}
 	m->type = FM_WIRE_REPLY;
-	m->reply = (struct fm_wire_reply){.flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE
-									      : reply_full(&r->err),
+	m->reply = (struct fm_wire_reply){.flags = reply_flags(r),
 					  .id = r->id,
 					  .code = (uint32_t)-r->code,
 					  .count = (uint16_t)(r->code ? 0 : r->count),

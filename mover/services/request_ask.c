@@ -186,13 +186,21 @@ static struct fm_entry entry_of(const struct fm_wire_entry *w)
 	return en;
 }
 
-/* Takes the ID of a shared store, which must have the form of a name. */
-static void take_shared(struct fm_request *r, const struct fm_wire_str *id)
+/*
+ * Takes the ID of a shared store, or the name of the node that writes to its volume. Both must have
+ * the form of a name.
+ */
+static void take_shared(struct fm_request *r, const struct fm_wire_reply *m)
 {
-	if (id->len > FM_SHARED_LEN_MAX || !fm_wire_is_good_name(id->at, id->len))
+	const struct fm_wire_str *id = &m->text;
+
+	if (id->len > FM_SHARED_LEN_MAX || !fm_wire_is_good_name(id->at, id->len)) {
 		r->code = fm_err_set(&r->err, -EPROTO, "an ID of a shared store that cannot be");
-	else
-		(void)snprintf(r->shared, sizeof(r->shared), "%.*s", (int)id->len, id->at);
+		return;
+	}
+	r->is_sealed = m->flags & FM_WIRE_REPLY_SEALED;
+	(void)snprintf(m->flags & FM_WIRE_REPLY_WRITTEN ? r->written_by : r->shared,
+		       sizeof(r->shared), "%.*s", (int)id->len, id->at);
 }
 
 /* Names go upwards, from behind the last one on: else a peer could list without end. Two unfinished
@@ -234,7 +242,7 @@ void fm_request_on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 		r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for",
 				     s->name);
 	else if (r->verb == FM_VERB_STAT && m->text.len > 0)
-		take_shared(r, &m->text);
+		take_shared(r, m);
 	else if (r->keep > 0)
 		(void)snprintf(r->stays, sizeof(r->stays), "%.*s", (int)m->text.len, m->text.at);
 	if (r->verb == FM_VERB_LOOK)

@@ -60,7 +60,10 @@ struct fm_request {
 	struct fm_err err;
 	size_t count;
 	bool is_more;
-	char shared[FM_SHARED_LEN_MAX + 1];	/* STAT */
+	/* STAT: */
+	char shared[FM_SHARED_LEN_MAX + 1];
+	bool is_sealed;
+	char written_by[FM_WIRE_NAME_MAX + 1];
 	char says[FM_PATH_LEN_MAX + 1];		/* LOOK; a peer's GROUP_*: has_missing */
 	bool has_missing;			/* GROUP_CHECK, _COMMIT: -ENODATA */
 	char stays[FM_ERR_TEXT_MAX];		/* LINK with keep */

@@ -73,6 +73,8 @@ static void work_run(struct fm_work *work)
 	case FM_VERB_STAT:
 		r->entries[0].name[0] = '\0';
 		(void)snprintf(r->shared, sizeof(r->shared), "%s", s->shared);
+		r->is_sealed = s->is_sealed;
+		(void)snprintf(r->written_by, sizeof(r->written_by), "%s", s->written_by);
 		r->work_ret = s->ops->stat(s, r->path, &r->who, &r->entries[0].attr, &r->work_err);
 		r->count = 1;
 		break;

@@ -525,6 +525,8 @@ struct fm_store {
 	ino_t inode;			/* of its directory there */
 	/* the stores of other nodes that have it, too, have the same bytes; "": none */
 	char shared[FM_SHARED_LEN_MAX + 1];
+	bool is_sealed;			/* ... which no node changes as long as it is called so */
+	char written_by[65];		/* another node writes to it; "": none does */
 };
 
 /* For struct fm_work: the store, if its file system may never answer. */
@@ -559,6 +561,8 @@ struct fm_store_opts {
 	bool is_for_group;
 	bool is_hub;			/* a hub cache of Hugging Face: hub.h */
 	const char *shared;		/* the ID of what other nodes have, too; NULL, "": none */
+	bool is_sealed;			/* as of struct fm_store */
+	const char *written_by;		/* likewise; NULL, "": no other node */
 };
 
 /* The directory must exist. tmpfs directories become memory stores by themselves. Options are

@@ -749,10 +749,14 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 		ret = fm_store_null_open(opts, out, err);
 	else
 		ret = store_file_open(opts, out, err);
-	if (ret < 0)
+	if (ret < 0) {
 		fm_err_wrap(err, "store %s", opts->name);
-	else
-		(void)snprintf((*out)->shared, sizeof((*out)->shared), "%s",
-			       opts->shared ? opts->shared : "");
-	return ret;
+		return ret;
+	}
+	(void)snprintf((*out)->shared, sizeof((*out)->shared), "%s",
+		       opts->shared ? opts->shared : "");
+	(*out)->is_sealed = opts->is_sealed;
+	(void)snprintf((*out)->written_by, sizeof((*out)->written_by), "%s",
+		       opts->written_by ? opts->written_by : "");
+	return 0;
 }

@@ -642,7 +642,9 @@ struct fm_wire_request {
 /* flags of REPLY: ask again with `after` = the last name; needs an entry */
 #define FM_WIRE_REPLY_MORE 1u
 #define FM_WIRE_REPLY_FULL 2u		/* with EBUSY only: as that of ABORT */
-#define FM_WIRE_REPLY_FLAGS 3u
+#define FM_WIRE_REPLY_SEALED 4u		/* STAT: what it shares by that ID never changes */
+#define FM_WIRE_REPLY_WRITTEN 8u	/* STAT: by the node whose name is the text */
+#define FM_WIRE_REPLY_FLAGS 15u
 
 /*
  * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - says
@@ -652,8 +654,9 @@ struct fm_wire_request {
  *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8
  *                                               whole (PARTIALS: bytes it will
  *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT and LOOK)
- * text: code != 0: why; of STAT the ID by which the store is shared, of LINK with `keep` what stays
- * beyond that and why; else empty. code != 0: no entries. Those of LINK with `keep` are what went.
+ * text: code != 0: why; of STAT the ID by which the store is shared, or with WRITTEN which other
+ * node has its volume mounted read-write; of LINK with `keep` what stays beyond that and why; else
+ * empty. code != 0: no entries. Those of LINK with `keep` are what went.
  * A name of an entry has at most 255 bytes, no '/', and is not "." or "..".
  */
 struct fm_wire_entry {

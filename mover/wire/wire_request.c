@@ -237,6 +237,11 @@ static int check_reply(const struct fm_wire_msg *m)
 		return -EPROTO;
 	if ((p->flags & FM_WIRE_REPLY_FULL) && p->code != EBUSY)
 		return -EPROTO;
+	if ((p->flags & FM_WIRE_REPLY_SEALED) && (p->flags & FM_WIRE_REPLY_WRITTEN))
+		return -EPROTO;
+	if ((p->flags & (FM_WIRE_REPLY_SEALED | FM_WIRE_REPLY_WRITTEN)) &&
+	    (p->code != 0 || p->text.len == 0))
+		return -EPROTO;
 	if (!fm_wire_is_text(&p->text, FM_WIRE_TEXT_MAX))
 		return -ERANGE;
 	if (!fm_wire_is_text(&p->says, says_max(p)))

@@ -294,6 +294,10 @@ static void test_mistakes(void)
 		"f.conf:2: mover.transports: ", "a list of rdma, tcp");
 }
 
+#define ON_VOLUME(store)                                                                           \
+	NODE "stores = ( { name = \"a\"; " store " } ); volumes = ( { name = \"x\"; "              \
+	     "subsystem = \"d\"; address = \"h:1\"; mount = \"/v\"; writer = \"n1\"; } );"
+
 static void test_mistakes_in_lists(void)
 {
 	refused(NODE "stores = {};", "f.conf:2: stores: ", "must be a list of groups");
@@ -321,6 +325,15 @@ static void test_mistakes_in_lists(void)
 		"f.conf:2: stores.shared: ", "a name");
 	refused(NODE "stores = ( { name = \"a\"; directory = \"null:\"; shared = \"x\"; } );",
 		"f.conf:2: stores.shared: ", "has no bytes that others could see");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/v\"; volume = \"x\"; } );",
+		"f.conf:2: stores.volume: ", "no entry of volumes with a mount");
+	refused(ON_VOLUME("directory = \"/v/a\"; volume = \"x\";"), "f.conf:2: stores.volume: ",
+		"\"x\" is mounted at \"/v\"; say that");
+	refused(ON_VOLUME("directory = \"/v\"; volume = \"x\"; shared = \"y\";"),
+		"f.conf:2: stores.volume: ", "remove shared");
+	refused(ON_VOLUME("directory = \"/v\"; volume = \"x\"; }, { name = \"b\"; "
+			  "directory = \"/v\"; volume = \"x\";"),
+		"f.conf:2: stores.volume: ", "is the store \"a\" already, in line 2");
 	refused(NODE "peers = ( { name = \"p\"; } );", "f.conf:2: peers.key: ", "missing");
 	refused(NODE "peers = ( { name = \"hf\"; key = \"" KEY1 "\"; } );",
 		"f.conf:2: peers.name: ", "hf:ORG/NAME");
