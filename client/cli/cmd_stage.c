@@ -22,7 +22,7 @@
 #include "mover/base/words.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES, OPT_DETACH,
-       OPT_LINK, OPT_WARM };
+       OPT_LINK, OPT_LIVE, OPT_WARM };
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
@@ -39,6 +39,9 @@ const struct fm_opt fm_opts_stage[] = {
 	 "make a tree of directories with links to the files there, and print DIR, which is not "
 	 "there, or empty",
 	 "FILE"},
+	{"live", 0, OPT_LIVE, NULL,
+	 "also from a volume that another node has mounted read-write: what comes may be a mixture",
+	 NULL},
 	{"warm", 0, OPT_WARM, NULL, "read it into memory then, if it fits into what is free", NULL},
 	{"detach", 0, OPT_DETACH, NULL,
 	 "end as soon as it comes: fmove datasets shows how far it is", NULL},
@@ -219,7 +222,7 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	fm_jw_name(&w, "source", d->source, strlen(d->source));
 	fm_jw_u64(&w, "bytes", d->bytes);
 	fm_jw_bool(&w, "fetched", is_fetched);
-	fm_jw_text(&w, "check", fm_words_check[d->check]);
+	fm_jw_text(&w, "check", fm_words_freshness[d->check]);
 	if (d->is_same_disk)
 		fm_jw_text(&w, "warning", same_disk);
 	if (s->source.repository)
@@ -294,6 +297,8 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 		return "here, and its source not asked:";
 	case FMOVE_BY_CONTENT:
 		return "here, and its source read again and the same:";
+	case FMOVE_BY_SEAL:
+		return "here, and its volume sealed since:";
 	case FMOVE_BY_LISTING:
 		break;
 	}
@@ -457,6 +462,7 @@ static bool take_args(struct stage *s, struct fm_args *args)
 	while ((key = fm_args_next(args)) > 0) {
 		s->is_json |= key == OPT_JSON;
 		s->opts.is_pinned |= key == OPT_PIN;
+		s->opts.is_live |= key == OPT_LIVE;
 		s->is_detached |= key == OPT_DETACH;
 		s->use.has_warm |= key == OPT_WARM;
 		if (key == OPT_AS)

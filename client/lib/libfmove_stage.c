@@ -11,8 +11,9 @@
 
 #include "mover/base/words.h"
 
-_Static_assert(FMOVE_BY_LISTING == 0 && FMOVE_UNASKED == 1 && FMOVE_BY_CONTENT == 2,
-	       "order of fm_words_check");
+_Static_assert(FMOVE_BY_LISTING == 0 && FMOVE_UNASKED == 1 && FMOVE_BY_CONTENT == 2 &&
+		       FMOVE_BY_SEAL == 3,
+	       "order of fm_words_freshness");
 
 static void holders_read(const struct fm_json *list, struct fmove_dataset *d)
 {
@@ -126,7 +127,9 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 	if (o->is_pinned)
 		fm_jw_bool(&req->json, "pin", true);
 	if (o->check != FMOVE_BY_LISTING)
-		fm_jw_text(&req->json, "check", fm_words_check[o->check]);
+		fm_jw_text(&req->json, "check", fm_words_freshness[o->check]);
+	if (o->is_live)
+		fm_jw_bool(&req->json, "force", true);
 	if (o->nodes)
 		fm_jw_text(&req->json, "nodes", o->nodes);
 	if (o->progress)
@@ -135,8 +138,8 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 	if (ret < 0)
 		return ret;
 	dataset_read(*done, &d);
-	d.check =
-		(enum fmove_freshness)fm_lib_word(*done, "check", fm_words_check, FMOVE_BY_LISTING);
+	d.check = (enum fmove_freshness)fm_lib_word(*done, "check", fm_words_freshness,
+						    FMOVE_BY_LISTING);
 	(void)fm_json_bool(fm_json_get(*done, "same_disk"), &d.is_same_disk);
 	fm_sized_give(out, &d, sizeof(d));
 	*is_fetched = false;

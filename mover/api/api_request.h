@@ -44,7 +44,7 @@ struct fm_api_request {
 	unsigned readback;		/* put: 1: compare what the far disk gives back */
 	bool is_held;			/* put: it gets its name only after "commit" */
 	bool is_buffered;		/* put: read the file through the page cache */
-	bool is_force;			/* put, get, move, link */
+	bool is_force;			/* put, get, move, link, stage */
 	bool accepts_corrupt;		/* also what is not what the digest kept with it says */
 	bool is_recursive;
 	bool is_partial;		/* list: unfinished transfers into it */

@@ -9,6 +9,7 @@ const char *const fm_words_transport[] = { "auto", "rdma", "tcp", NULL };
 const char *const fm_words_durability[] = { "default", "disk", "memory", NULL };
 const char *const fm_words_priority[] = { "normal", "low", "high", NULL };
 const char *const fm_words_check[] = { "listing", "none", "content", NULL };
+const char *const fm_words_freshness[] = { "listing", "none", "content", "seal", NULL };
 const char *const fm_words_readback[] = { "none", "readback", NULL };
 const char *const fm_words_state[] = {
 	"queued", "running", "waiting", "paused", "done", "failed", "cancelled", NULL,

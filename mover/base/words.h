@@ -16,8 +16,9 @@ extern const char *const fm_words_transport[];
 extern const char *const fm_words_durability[];
 /* enum fm_queue_priority, enum fmove_priority. */
 extern const char *const fm_words_priority[];
-/* enum fm_stage_freshness, enum fmove_freshness. */
+/* enum fm_stage_freshness, enum fmove_freshness: that one can ask for, and that a copy has. */
 extern const char *const fm_words_check[];
+extern const char *const fm_words_freshness[];
 /* Whether a put is read back: no, yes. */
 extern const char *const fm_words_readback[];
 /* enum fm_queue_state, enum fmove_job_state. */

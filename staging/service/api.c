@@ -104,8 +104,9 @@ static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *in
 
 static const struct fm_api_op op_stage_hub;
 
-_Static_assert(FM_STAGE_BY_LISTING == 0 && FM_STAGE_UNASKED == 1 && FM_STAGE_BY_CONTENT == 2,
-	       "order of fm_words_check");
+_Static_assert(FM_STAGE_BY_LISTING == 0 && FM_STAGE_UNASKED == 1 && FM_STAGE_BY_CONTENT == 2 &&
+		       FM_STAGE_BY_SEAL == 3,
+	       "order of fm_words_freshness");
 
 /* Adds a node to the answer: one that was asked for, or that takes a part worth telling. */
 static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
@@ -180,7 +181,7 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 			dataset_add(&w, &result->info,
 				    fm_cache_state_name(result->info.state), result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
-		fm_jw_text(&w, "check", fm_words_check[result->check]);
+		fm_jw_text(&w, "check", fm_words_freshness[result->check]);
 		if (result->is_same_disk)
 			fm_jw_bool(&w, "same_disk", true);
 		if (home)
@@ -239,7 +240,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 		.node = a->node, .store = a->store, .path = a->path, .path_len = a->path_len,
 		.name = name_of(a), .who = t->owner->who, .pid = (pid_t)a->pid,
 		.is_pinned = a->is_pinned, .check = (enum fm_stage_freshness)a->check,
-		.nodes = a->nodes,
+		.is_live = a->is_force, .nodes = a->nodes,
 	};
 	struct fm_stage_ask *ask;
 	struct fm_stager *s;
@@ -256,7 +257,7 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 static const struct fm_api_op op_stage = {
 	.name = "stage",
 	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(CHECK) |
-		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(NODES),
+		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(NODES) | FM_API_KEY(FORCE),
 	.needs = FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH),
 	.start = start_stage,
 	.cancel = leave,
@@ -279,7 +280,8 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 	const struct fm_api_request *a = call->ask;
 	const struct fm_hub_ask_opts o = { .path = a->path, .name = a->name, .who = t->owner->who,
 					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned,
-					   .check = (enum fm_stage_freshness)a->check };
+					   .check = (enum fm_stage_freshness)a->check,
+					   .is_live = a->is_force };
 	struct fm_hub_ask *ask;
 	struct fm_stager *s;
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
@@ -296,7 +298,7 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 static const struct fm_api_op op_stage_hub = {
 	.name = "stage_hub",
 	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(CHECK) |
-		 FM_API_KEY(PROGRESS_MS),
+		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(FORCE),
 	.needs = FM_API_KEY(PATH),
 	.start = start_stage_hub,
 	.cancel = leave,

@@ -24,7 +24,7 @@ struct fm_hub_ask {
 	char commit[FM_HUB_COMMIT_LEN + 1];
 	struct fm_who who;
 	pid_t pid;
-	bool is_pinned;
+	bool is_pinned, is_live;
 	enum fm_stage_freshness check;
 	struct fm_stage_ask *ask;	/* while it is staged */
 	struct fm_work work;
@@ -85,7 +85,7 @@ static void found(void *ctx, const struct fm_hub_found *where)
 	struct fm_stage_request r = { .node = where->node, .store = where->store, .path = path,
 				      .name = h->dataset, .who = h->who, .pid = h->pid,
 				      .is_pinned = h->is_pinned, .check = h->check,
-				      .is_hub = true };
+				      .is_live = h->is_live, .is_hub = true };
 
 	if (where->err.code < 0 || !h->ctx) {
 		h->result.err = where->err;
@@ -118,6 +118,7 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	h->who = o->who;
 	h->pid = o->pid;
 	h->is_pinned = o->is_pinned;
+	h->is_live = o->is_live;
 	h->check = o->check;
 	h->done = done;
 	h->ctx = ctx;

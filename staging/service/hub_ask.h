@@ -20,6 +20,7 @@ struct fm_hub_ask_opts {
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
 	enum fm_stage_freshness check;	/* not FM_STAGE_UNASKED */
+	bool is_live;			/* as of struct fm_stage_request */
 };
 
 /*

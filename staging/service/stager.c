@@ -62,6 +62,7 @@ struct fm_stage_ask {
 	pid_t pid;
 	bool is_pinned;
 	bool is_hub;
+	bool is_live;
 	enum fm_stage_freshness check;
 	bool is_old;			/* some of it may have been read before this request */
 	bool is_reread;			/* the source is read for its content, now; then: */
@@ -780,6 +781,56 @@ static void take_shared(struct fm_stage_ask *a, const char *id)
 		(void)snprintf(a->shared, sizeof(a->shared), "%s", id);
 }
 
+/*
+ * The volume's bytes may change at any moment, and what this node has cached of its directories may
+ * be older than the rest: what is read is no copy of anything that ever was.
+ */
+static int check_written(const struct fm_stage_ask *a, const struct fm_request_result *result,
+			 struct fm_err *err)
+{
+	/* Another node's request was let through there. */
+	if (!result->written_by[0] || a->is_live || a->is_invited)
+		return 0;
+	return fm_err_set(err, -EBUSY,
+			  "%s:%s: %s has its volume mounted read-write, so what is read may be a "
+			  "mixture; stage it from %s, or seal it there (fmove nvme seal); --live "
+			  "takes it as it is",
+			  a->node, a->store, result->written_by, result->written_by);
+}
+
+/* A READY dataset of a sealed volume's path; its seal is part of the source's name. */
+static void found_sealed(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	if (a->id) {
+		a->result.was_ready = true;
+		take(a, a->id);
+	} else {
+		list_source(a, &a->attr);
+	}
+}
+
+/*
+ * The source is there, and what it is now is known. Of a sealed volume a copy that is here is the
+ * source as it is for ever. It is looked for only if this node alone is to have it: other nodes
+ * compare their listings.
+ */
+static void take_look(struct fm_stage_ask *a, const struct fm_request_result *result)
+{
+	a->attr = result->entries[0].attr;
+	if (!result->is_sealed || !a->shared[0]) {
+		list_source(a, &a->attr);
+		return;
+	}
+	if (a->check == FM_STAGE_BY_CONTENT || a->nodes || a->is_invited) {
+		list_source(a, &a->attr);
+		return;
+	}
+	a->result.check = FM_STAGE_BY_SEAL;
+	submit_find(a, found_sealed);
+}
+
 static void looked(void *ctx, const struct fm_request_result *result)
 {
 	struct fm_stage_ask *a = ctx;
@@ -801,8 +852,10 @@ static void looked(void *ctx, const struct fm_request_result *result)
 	} else if (a->s->is_stopping) {
 		(void)fm_err_set(&err, -EHOSTDOWN, "fmoved stops");
 		fail_ask(a, &err);
+	} else if (check_written(a, result, &err) < 0) {
+		fail_ask(a, &err);
 	} else {
-		list_source(a, &result->entries[0].attr);
+		take_look(a, result);
 	}
 }
 
@@ -876,6 +929,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	if (r->check == FM_STAGE_BY_CONTENT)
 		a->result.check = r->check;
 	a->is_hub = r->is_hub;
+	a->is_live = r->is_live;
 	a->draft = -1;
 	a->again.fire = ask_again;
 	(void)snprintf(a->shared, sizeof(a->shared), "%s", r->shared ? r->shared : "");

@@ -86,12 +86,14 @@ const struct fm_stage_runs *fm_stager_runs(const struct fm_stager *s);
 
 /*
  * How a request finds out that the copy here is what its source is now. Same order as
- * fm_words_check.
+ * fm_words_freshness.
  */
 enum fm_stage_freshness {
 	FM_STAGE_BY_LISTING,
 	FM_STAGE_UNASKED,		/* by nothing: one that is here is the answer */
 	FM_STAGE_BY_CONTENT,		/* all bytes of the source were read for this request */
+	/* it is of a sealed volume, which never changes; nobody wants that, a result has it */
+	FM_STAGE_BY_SEAL,
 };
 
 struct fm_stage_request {
@@ -103,6 +105,8 @@ struct fm_stage_request {
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
 	enum fm_stage_freshness check;	/* that he wants */
+	/* also of a volume that another node than the source's has mounted read-write */
+	bool is_live;
 	bool is_hub;			/* path is a commit of a hub's repository: hub_ask.h */
 	/* on which it is to be, as fm_togethers_nodes() takes it; NULL, "": here */
 	const char *nodes;

@@ -65,7 +65,7 @@ static const struct key keys[] = {
 	{"check", TEXT, "th", false},
 	{"nodes", NODES, "t", false},
 	{"to", PATH, "m", true},
-	{"force", BOOL, "pgmb", false},
+	{"force", BOOL, "pgmbth", false},
 	{"transport", TRANSPORT, "pg", false},
 	{"durability", DURABILITY, "pg", false},
 	{"limit", NUMBER, "pg", false},

@@ -26,6 +26,8 @@ enum fmove_freshness {
 	FMOVE_BY_LISTING,		/* names, sizes and times */
 	FMOVE_UNASKED,			/* by nothing: one that is here is the answer */
 	FMOVE_BY_CONTENT,		/* all bytes of the source were read for this request */
+	/* it is of a sealed volume, which never changes; a copy has that, nobody asks for it */
+	FMOVE_BY_SEAL,
 };
 
 /* A dataset. Times: ms since 1970. */
@@ -85,6 +87,8 @@ struct fmove_stage_options {
 	const char *nodes;
 	/* with nodes: for each node, in each progress (is_end false) and in the end; or NULL */
 	void (*node)(void *ctx, const struct fmove_stage_node *node, bool is_end);
+	/* also of a volume that another node than the source's has mounted read-write */
+	bool is_live;
 };
 
 /*

@@ -375,16 +375,20 @@ class Connection:
         *,
         called: Optional[str] = None,
         pin: bool = False,
+        live: bool = False,
         progress: Optional[OnProgress] = None,
     ) -> str:
         """The path of a copy on this node's disk, of this very content. It stays as long as this
         process lives, and pinned ones until they are unpinned. called: else as the path's last
-        part. What ends the waiting does not end the fetch."""
+        part. live: also of a volume that another node has mounted read-write. What ends the waiting
+        does not end the fetch."""
         fields: Dict[str, Any] = {**parse(name).fields(), "pid": os.getpid()}
         if called is not None:
             fields["name"] = called
         if pin:
             fields["pin"] = True
+        if live:
+            fields["force"] = True
         if progress:
             fields["progress_ms"] = PROGRESS_MS
         request = self.ask("stage", fields)

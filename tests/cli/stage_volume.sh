@@ -1,0 +1,110 @@
+#!/bin/bash
+# Goal:   a store on a volume is there while the volume is mounted; sealed, it is one source at all nodes that have mounted this seal, and a
+#         copy that is here is it for ever; one that another node writes to is no source, but with --live.
+# Method: two real daemons whose stores are one directory; what fmove-nvmed would say of it is written by hand (that it says so:
+#         unit.supervisor). The source changes under a seal, which no node could do: who does not see that has not looked.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+. "$(dirname "$0")/stage_lib.sh"
+export FM_CLUSTER_CONF='memory = { arena = "64MiB"; };
+staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };
+nvme = { socket = "@NODE@/nvmed/sock"; };
+volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; mode = "shared-read"; writer = "n1";
+mount = "@NODE@/s"; } );'
+export FM_CLUSTER_STORE='volume = "data";'
+up 2
+mkdir "$dir/c/n1/nvmed" "$dir/c/n2/nvmed"
+
+# says I DEVICE SEAL WRITER: what fmove-nvmed of nI says of the volume.
+says() {
+	local to=$dir/c/n$1/nvmed/volumes.json
+
+	echo "{\"volumes\":[{\"name\":\"data\",\"subsystem\":\"disk1\",\"wwid\":\"uuid.test\",\"writer\":\"n1\",\"mounted\":true,\"read_write\":false,\
+\"sealed\":false,\"epoch\":$3,\"device\":$2,\"mounted_epoch\":$3,\"written_by\":\"$4\"}]}" >"$to.new"
+	mv "$to.new" "$to"
+}
+
+has_store() {
+	at "$1" ls n1:s >out 2>err
+}
+
+has_none() {
+	! has_store "$1"
+}
+
+# Not mounted yet.
+no 1 'no store' fmove stage s/set
+mkdir "$(store 1)/set"
+random 3000000 "$(store 1)/set/kept"
+random 1000000 "$(store 1)/set/changed"
+device=$(stat -c %d "$(store 1)")
+
+# Something else is at the mount point than what is said to be mounted.
+says 1 $((device + 1)) 0 ""
+is_logged 'is not the volume "data"' "$dir/c/n1/log" || bad "another directory is taken for the volume"
+has_none 1 || bad "the store is another directory"
+
+# Mounted, and not sealed: as any source.
+says 1 "$device" 0 ""
+await has_store 1 || bad "the store does not come: $(cat err)"
+first=$(fmove stage s/set 2>err) || bad "not sealed: $(cat err)"
+[ "$(fmove stage s/set 2>err)" = "$first" ] && grep -q 'n1:s/set.* here and unchanged' err || bad "not sealed, again: $(cat err)"
+
+# Another node writes to it.
+says 1 "$device" 0 n2
+is_logged 'and read-write at n2' "$dir/c/n1/log" || bad "it is not known that n2 writes"
+no 1 'n2 has its volume mounted read-write' fmove stage s/set
+use 2
+no 1 'n2 has its volume mounted read-write' fmove stage n1:s/set
+use 1
+fmove stage --live s/set >out 2>err || bad "live: $(cat err)"
+[ "$(cat out)" = "$first" ] || bad "live: $(cat out err)"
+
+# Sealed, and mounted so at both nodes: one source, read once.
+says 2 "$device" 3 ""
+sed -i "s|\"$dir/c/n2/s\"|\"$(store 1)\"|" "$dir/c/n2/fmove.conf"
+take_over 2
+says 1 "$device" 3 ""
+for i in 1 2; do
+	is_logged 'sealed as uuid.test@3' "$dir/c/n$i/log" || bad "n$i does not know of the seal"
+	before[i]=$(read_of $i)
+done
+rm -r "$(store 1)/set"
+mkdir "$(store 1)/set"
+random 3000000 "$(store 1)/set/kept"
+random 1000000 "$(store 1)/set/changed"
+settled fmove stage --nodes n1,n2 --json s/set || bad "two nodes: $(cat err)"
+sum=$(($(read_of 1) - before[1] + $(read_of 2) - before[2]))
+[ "$sum" -ge 4000000 ] && [ "$sum" -lt 8000000 ] || bad "two nodes: $sum bytes were read of 4000000"
+sealed=$(path_of 1 out) second=$(path_of 2 out)
+is_copy set "$sealed"
+is_copy set "$second"
+at 2 datasets --json >out
+grep -q '"source":"shared uuid.test@3/set"' out || bad "its source: $(cat out)"
+
+# Nobody looks at it again, at any node and by any name.
+random 1000000 "$(store 1)/set/changed"
+[ "$(fmove stage s/set 2>err)" = "$sealed" ] && grep -q 'here, and its volume sealed since' err || bad "sealed, again: $(cat err)"
+fmove stage --json s/set >out 2>err
+grep -q '"fetched":false,"check":"seal"' out || bad "sealed, again: $(cat out err)"
+[ "$(at 2 stage n1:s/set 2>err)" = "$second" ] && grep -q 'here, and its volume sealed since' err || bad "sealed, at n2: $(cat err)"
+
+# The next seal is another source. What did not change is taken from the last one.
+says 1 "$device" 4 ""
+is_logged 'sealed as uuid.test@4' "$dir/c/n1/log" || bad "n1 does not know of the next seal"
+before[1]=$(read_of 1)
+fmove stage s/set >out 2>err && grep -q 'fetched as' err || bad "the next seal: $(cat err)"
+is_copy set "$(cat out)"
+[ "$(cat out)" != "$sealed" ] || bad "the next seal: the copy of the last one"
+
+# It is about to be unmounted: nothing of it is open.
+says 1 0 4 ""
+await has_none 1 || bad "the store stays: $(cat out)"
+is_open() {
+	find "/proc/$(cat "$dir/c/n1/pid")/fd" \( -lname "$(store 1)" -o -lname "$(store 1)/*" \) 2>/dev/null | grep -q .
+}
+is_closed() {
+	! is_open
+}
+await is_closed || bad "fmoved has it open: $(ls -l "/proc/$(cat "$dir/c/n1/pid")/fd")"
+exit
