@@ -86,7 +86,8 @@ struct fm_api_request {
 	uint64_t after_seq;		/* jobs, datasets: those behind it */
 	bool is_pinned;			/* stage: it stays until it is unpinned */
 	unsigned check;			/* stage: of fm_words_check */
-	char nodes[FM_API_NODES_MAX + 1];	/* stage: where it is to be; "": here */
+	/* stage: where it is to be; "": here. datasets: who is asked, too; "": nobody */
+	char nodes[FM_API_NODES_MAX + 1];
 	uint64_t pid;			/* stage: it stays as long as that process; 0: none */
 	size_t local_path_len;
 	size_t file_len;

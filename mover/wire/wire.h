@@ -823,12 +823,14 @@ enum fm_wire_stage_kind {
 	FM_WIRE_STAGE_ABOUT = 1,	/* what is staged, by whom: the sender takes part */
 	FM_WIRE_STAGE_RUN = 2,		/* a message of the run (staging/run/encode.h) */
 	FM_WIRE_STAGE_IS = 3,		/* how far the sender is, or why it takes no part */
+	FM_WIRE_STAGE_ASK = 4,		/* what the receiver has of datasets (there.h) */
+	FM_WIRE_STAGE_SAYS = 5,		/* the answer to that */
 };
 
 /*
  * STAGE: 4 32 run   36 1 kind   37 1 zero   38 - body (16-bit length, so many bytes, of any value)
  * Nodes that stage one dataset together. Who takes no part in the run, and does not begin one over
- * ABOUT, drops it.
+ * ABOUT, drops it. ASK and SAYS are of no run: zeros.
  */
 struct fm_wire_stage {
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];

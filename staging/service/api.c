@@ -27,14 +27,10 @@
 #include "staging/service/together.h"
 #include "staging/sha256.h"
 
-/* A name and a source, every byte escaped as six, a path likewise, and the rest. */
-#define DATASET_TEXT_MAX ((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 2048)
-#define HOLDERS_MAX 16u	/* that are named */
-_Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit a message");
-
 /* Of a node in a list: escaped, for 64 of them. */
 #define NODE_PATH_MAX 256u
-_Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) + DATASET_TEXT_MAX <=
+_Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) +
+			       FM_STAGE_API_DATASET_MAX <=
 		       FM_API_MSG_MAX,
 	       "all nodes fit a message");
 
@@ -55,33 +51,8 @@ int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, stru
 			  "fmoved starts");
 }
 
-static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t id)
-{
-	struct fm_cache_holder holders[HOLDERS_MAX];
-	size_t count = fm_cache_holders(c, id, holders, HOLDERS_MAX);
-
-	fm_jw_array(w, "holders");
-	for (size_t i = 0; i < count; i++) {
-		fm_jw_object(w, NULL);
-		fm_jw_u64(w, "pid", (uint64_t)holders[i].pid);
-		fm_jw_u64(w, "uid", holders[i].uid);
-		fm_jw_object_end(w);
-	}
-	fm_jw_array_end(w);
-}
-
-/* The state of a dataset for users. A partial one that no run fetches just now is "partial". */
-static const char *state_of(const struct fm_stager *s, const struct fm_cache_info *info)
-{
-	const char *doing = fm_stage_runs_doing(fm_stager_runs(s), &info->listing);
-
-	if (info->state == FM_CACHE_READY || info->state == FM_CACHE_EVICTING)
-		return fm_cache_state_name(info->state);
-	return doing ? doing : "partial";
-}
-
-static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *info,
-			const char *state, const char *path)
+void fm_stage_api_dataset(struct fm_json_writer *w, const struct fm_cache_info *info,
+			  const char *state, const char *path)
 {
 	char version[FM_SHA256_HEX + 1];
 
@@ -178,8 +149,8 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 	} else {
 		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 		if (result->is_here)
-			dataset_add(&w, &result->info,
-				    fm_cache_state_name(result->info.state), result->path);
+			fm_stage_api_dataset(&w, &result->info,
+					     fm_cache_state_name(result->info.state), result->path);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
 		fm_jw_text(&w, "check", fm_words_freshness[result->check]);
 		if (result->is_same_disk)
@@ -303,119 +274,6 @@ static const struct fm_api_op op_stage_hub = {
 	.start = start_stage_hub,
 	.cancel = leave,
 	.abandon = fm_api_task_free,	/* what it began goes on */
-};
-
-/* ---- datasets ---- */
-
-/*
- * The list of datasets. A user sees those that he may read and those that are fetched for him; root
- * sees all.
- */
-struct listing {
-	struct fm_work work;
-	struct fm_api_task *task;	/* NULL: it is gone */
-	struct fm_stager *stager;
-	uid_t uid;
-	uint64_t from;			/* number in the list */
-	size_t count;
-	uint64_t ids[FM_CACHE_DATASETS_MAX];
-	bool is_readable[FM_CACHE_DATASETS_MAX];
-};
-
-static void listing_run(struct fm_work *work)
-{
-	struct listing *l = fm_container_of(work, struct listing, work);
-	struct fm_cache *c = fm_stager_cache(l->stager);
-	struct fm_err err;	/* it goes just now: then he sees it no more */
-
-	l->count = fm_cache_list(c, l->ids, FM_CACHE_DATASETS_MAX);
-	for (size_t i = l->from; i < l->count; i++)
-		l->is_readable[i] = l->uid == 0 ||
-				    fm_cache_is_allowed(c, l->ids[i], l->uid, &err) == 1;
-}
-
-/* Adds datasets to the answer from number `from` on, as many as fit. */
-static void listing_add(struct listing *l, struct fm_json_writer *w)
-{
-	struct fm_cache *c = fm_stager_cache(l->stager);
-	char path[FM_PATH_LEN_MAX + 1];
-	struct fm_cache_info info;
-	size_t i;
-
-	fm_jw_array(w, "datasets");
-	for (i = l->from; i < l->count && fm_jw_room(w) > DATASET_TEXT_MAX + 64; i++) {
-		if (!fm_cache_look(c, l->ids[i], &info) ||
-		    (!l->is_readable[i] && !fm_stager_is_asked(l->stager, info.source, l->uid)))
-			continue;
-		if (info.state != FM_CACHE_READY ||
-		    fm_cache_path(c, l->ids[i], path, sizeof(path)) < 0)
-			path[0] = '\0';
-		fm_jw_object(w, NULL);
-		dataset_add(w, &info, state_of(l->stager, &info), path);
-		holders_add(w, c, l->ids[i]);
-		fm_jw_object_end(w);
-	}
-	fm_jw_array_end(w);
-	fm_jw_u64(w, "next", i);
-	fm_jw_bool(w, "more", i < l->count);
-}
-
-static void listing_done(struct fm_work *work)
-{
-	struct listing *l = fm_container_of(work, struct listing, work);
-	struct fm_api_task *t = l->task;
-	struct fm_cache_sums sums;
-	struct fm_json_writer w;
-
-	if (t) {
-		t->work = NULL;
-		fm_cache_sums(fm_stager_cache(l->stager), &sums);
-		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
-		fm_jw_u64(&w, "size", sums.size);
-		fm_jw_u64(&w, "used", sums.used);
-		fm_jw_u64(&w, "source_bytes",
-			  fm_togethers_read(fm_stager_togethers(l->stager)));
-		listing_add(l, &w);
-		fm_api_task_send(t, fm_api_event_end(&w));
-		fm_api_task_free(t);
-	}
-	free(l);
-}
-
-static void forget_listing(struct fm_api_task *t)
-{
-	((struct listing *)t->work)->task = NULL;
-}
-
-static int start_datasets(struct fm_api_task *t, const struct fm_api_call *call,
-			  struct fm_err *err)
-{
-	struct fm_stager *s;
-	struct listing *l;
-	int ret = fm_stage_api_stager(call->tasks, &s, err);
-
-	if (ret < 0)
-		return ret;
-	l = FM_FAULT("stage.listing") ? NULL : malloc(sizeof(*l));
-	if (!l)
-		return fm_err_set(err, -ENOMEM, "no memory for a list of what is staged");
-	l->work = (struct fm_work){ .run = listing_run, .done = listing_done,
-				    .who = fm_share_user(t->owner->who.uid) };
-	l->task = t;
-	l->stager = s;
-	l->uid = t->owner->who.uid;
-	l->from = call->ask->after_seq;
-	t->work = l;
-	t->work_forget = forget_listing;
-	fm_worker_submit(fm_stager_worker(s), &l->work, fm_stager_loop(s));
-	return 0;
-}
-
-static const struct fm_api_op op_datasets = {
-	.name = "datasets",
-	.takes = FM_API_KEY(SEQ),
-	.start = start_datasets,
-	.abandon = fm_api_task_free,
 };
 
 /* ---- one that is there: pin, unpin, unstage ---- */
@@ -575,6 +433,6 @@ static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_u
 					     .takes = FM_API_KEY(DRY_RUN), CHANGES };
 
 const struct fm_api_op *const fm_stage_ops[] = {
-	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_stage_hub, &op_datasets,
+	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_stage_hub, &fm_stage_op_datasets,
 	&op_pin,	     &op_unpin,		 &op_unstage, NULL,
 };

@@ -9,10 +9,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mover/store/store.h"
+#include "staging/cache.h"
+
 struct fm_api_op;
 struct fm_api_tasks;
 struct fm_cache;
+struct fm_cache_info;
 struct fm_err;
+struct fm_json_writer;
 struct fm_stager;
 
 /* Of this node; -EOPNOTSUPP: it stages nothing, and err says why. */
@@ -25,7 +30,16 @@ int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, stru
 int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint64_t *id,
 		      struct fm_err *err);
 
+/* A name and a source, every byte escaped as six, a path likewise, and the rest. */
+#define FM_STAGE_API_DATASET_MAX                                                                   \
+	((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 2048)
+
+/* Adds what is known of a dataset to an object: at most so many bytes. */
+void fm_stage_api_dataset(struct fm_json_writer *w, const struct fm_cache_info *info,
+			  const char *state, const char *path);
+
 extern const struct fm_api_op fm_stage_op_check;	/* api_check.c */
+extern const struct fm_api_op fm_stage_op_datasets;	/* api_datasets.c */
 extern const struct fm_api_op fm_stage_op_locate;	/* api_locate.c */
 
 #endif

@@ -28,6 +28,7 @@
 #include "staging/key.h"
 #include "staging/offered.h"
 #include "staging/service/check_runs.h"
+#include "staging/service/elsewhere.h"
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
 #include "staging/service/reread.h"
@@ -85,6 +86,7 @@ struct fm_stager {
 	struct fm_stage_runs runs;
 	struct fm_stage_check_runs checks;
 	struct fm_togethers *togethers;
+	struct fm_elsewhere elsewhere;
 	struct fm_share places;
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
@@ -1104,7 +1106,9 @@ static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
 {
 	struct fm_stager *s = fm_stager_of(session->engine);
 
-	if (s)
+	if (m->stage.kind == FM_WIRE_STAGE_ASK || m->stage.kind == FM_WIRE_STAGE_SAYS)
+		fm_elsewhere_message(s ? &s->elsewhere : NULL, session, m);
+	else if (s)
 		fm_togethers_message(s->togethers, session, m);
 	else
 		fm_togethers_refuse(session, m);
@@ -1123,8 +1127,10 @@ static void session_lost(struct fm_session *session, const struct fm_err *err)
 	struct fm_stager *s = fm_stager_of(session->engine);
 
 	(void)err;
-	if (s)
-		fm_togethers_session_lost(s->togethers, session);
+	if (!s)
+		return;
+	fm_togethers_session_lost(s->togethers, session);
+	fm_elsewhere_session_lost(&s->elsewhere, session);
 }
 
 static void stop(struct fm_engine *engine)
@@ -1143,6 +1149,7 @@ static void stop(struct fm_engine *engine)
 			fm_timer_set(s->o.loop, &a->again, fm_loop_now(s->o.loop));
 	}
 	fm_togethers_stop(s->togethers);
+	fm_elsewhere_stop(&s->elsewhere);
 	fm_stage_runs_stop(&s->runs);
 	fm_stage_check_runs_stop(&s->checks);
 }
@@ -1217,6 +1224,13 @@ static int open_parts(struct fm_stager *s, struct fm_err *err)
 	return ret;
 }
 
+static bool is_coming(void *ctx, const struct fm_cache_key *listing)
+{
+	const struct fm_stager *s = ctx;
+
+	return fm_stage_runs_doing(&s->runs, listing) != NULL;
+}
+
 static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
 {
 	static const struct fm_share_limits limits = { .what = "requests to stage",
@@ -1238,6 +1252,10 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	fm_stage_runs_init(&s->runs, opts, s->cache);
 	fm_stage_check_runs_init(&s->checks, opts->engine);
 	fm_share_init(&s->places, &limits);
+	s->elsewhere = (struct fm_elsewhere){ .engine = opts->engine, .loop = opts->loop,
+					      .cache = s->cache, .togethers = s->togethers,
+					      .is_coming = is_coming, .ctx = s };
+	fm_elsewhere_init(&s->elsewhere);
 	s->upkeep.fire = upkeep_fire;
 	arm_upkeep(s, 0);
 	*out = s;
@@ -1282,6 +1300,11 @@ struct fm_loop *fm_stager_loop(struct fm_stager *s)
 struct fm_engine *fm_stager_engine(struct fm_stager *s)
 {
 	return s->o.engine;
+}
+
+struct fm_elsewhere *fm_stager_elsewhere(struct fm_stager *s)
+{
+	return &s->elsewhere;
 }
 
 struct fm_hub *fm_stager_hub(struct fm_stager *s)

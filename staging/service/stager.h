@@ -29,6 +29,7 @@
 #include "staging/cache.h"
 
 struct fm_api_op;
+struct fm_elsewhere;
 struct fm_err;
 struct fm_hub;
 struct fm_list;
@@ -77,6 +78,7 @@ struct fm_worker *fm_stager_worker(struct fm_stager *s);
 struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s);
 struct fm_loop *fm_stager_loop(struct fm_stager *s);
 struct fm_engine *fm_stager_engine(struct fm_stager *s);
+struct fm_elsewhere *fm_stager_elsewhere(struct fm_stager *s);
 struct fm_hub *fm_stager_hub(struct fm_stager *s);
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s);	/* of hub_ask.h */
 struct fm_togethers *fm_stager_togethers(struct fm_stager *s);

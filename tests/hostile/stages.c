@@ -14,6 +14,7 @@
 #include "staging/cache.h"
 #include "staging/run/encode.h"
 #include "staging/service/landing.h"
+#include "staging/service/there.h"
 #include "tests/hostile/peer.h"
 
 /* ---- which runs ---- */
@@ -208,6 +209,18 @@ static size_t make_run(struct stage_run *r, struct odds *o, uint8_t *body)
 	return fm_run_encode(&m, body);
 }
 
+/* A question about datasets, or an answer to one that the daemon may have asked. */
+static size_t make_there(struct odds *o, uint8_t kind, uint8_t *body)
+{
+	struct fm_stage_question q = {.id = below(o, 8), .count = 1 + (unsigned)below(o, 3)};
+	struct fm_stage_answer a = {.id = below(o, 8), .count = (unsigned)below(o, 3)};
+
+	for (unsigned i = 0; i < a.count; i++)
+		a.at[i].state = (uint8_t)below(o, FM_STAGE_THERE_STATES);
+	return kind == FM_WIRE_STAGE_ASK ? fm_stage_question_encode(&q, body)
+					 : fm_stage_answer_encode(&a, body);
+}
+
 void stage_word(struct talk *t, struct fm_wire_stage *m)
 {
 	static uint8_t body[FM_WIRE_STAGE_MAX];
@@ -223,6 +236,9 @@ void stage_word(struct talk *t, struct fm_wire_stage *m)
 	} else if (one_in(o, 16)) {
 		m->kind = FM_WIRE_STAGE_IS;
 		len = make_is(o, body);
+	} else if (one_in(o, 16)) {
+		m->kind = one_in(o, 2) ? FM_WIRE_STAGE_ASK : FM_WIRE_STAGE_SAYS;
+		len = make_there(o, m->kind, body);
 	} else {
 		len = make_run(r, o, body);
 	}

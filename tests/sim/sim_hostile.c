@@ -362,7 +362,7 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 		m->facts.flags = m->facts.piece.len > 0 ? (uint16_t)below(h, 2) : 0;
 		break;
 	case FM_WIRE_STAGE:
-		m->stage = (struct fm_wire_stage){.kind = (uint8_t)(1 + below(h, 3)),
+		m->stage = (struct fm_wire_stage){.kind = (uint8_t)(1 + below(h, 5)),
 						  .body = (const uint8_t *)"stage",
 						  .len = below(h, 6)};
 		break;
