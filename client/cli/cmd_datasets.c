@@ -12,10 +12,13 @@
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_QUIET, OPT_DRY };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_QUIET, OPT_DRY, OPT_NODES };
 
 const struct fm_opt fm_opts_datasets[] = {
 	{ "quiet", 'q', OPT_QUIET, NULL, "only their names", NULL },
+	{ "nodes", 0, OPT_NODES, "LIST",
+	  "what they have of each, too: all (default) that this one stages with, names "
+	  "between commas, or none", NULL },
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -47,6 +50,17 @@ static void show_day(int64_t ms, char out[static 16])
 		(void)strcpy(out, "-");
 }
 
+/* What other nodes have: "  n2 ready, n3 silent". */
+static void print_nodes(const struct fmove_dataset *d)
+{
+	char name[FM_SHOW_MAX + 4 * FMOVE_NAME_MAX];
+
+	for (unsigned i = 0; i < d->node_count; i++) {
+		fm_show(d->nodes[i].node, strlen(d->nodes[i].node), name, sizeof(name));
+		(void)printf("%s%s %s", i == 0 ? "  elsewhere: " : ", ", name, d->nodes[i].state);
+	}
+}
+
 static void print_line(const struct shown *s, const struct fmove_dataset *d)
 {
 	char bytes[FM_SHOW_MAX], name[1024], source[4 * 1024], day[16];
@@ -65,6 +79,7 @@ static void print_line(const struct shown *s, const struct fmove_dataset *d)
 	for (unsigned i = 0; i < d->holder_count; i++)
 		(void)printf("%s%d (uid %u)", i == 0 ? "  held by process " : ", ",
 			     (int)d->holders[i].pid, (unsigned)d->holders[i].uid);
+	print_nodes(d);
 	(void)printf("\n");
 }
 
@@ -75,6 +90,19 @@ static void holders_json(struct fm_json_writer *w, const struct fmove_dataset *d
 		fm_jw_object(w, NULL);
 		fm_jw_u64(w, "pid", (uint64_t)d->holders[i].pid);
 		fm_jw_u64(w, "uid", d->holders[i].uid);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
+}
+
+static void nodes_json(struct fm_json_writer *w, const struct fmove_dataset *d)
+{
+	fm_jw_array(w, "nodes");
+	for (unsigned i = 0; i < d->node_count; i++) {
+		fm_jw_object(w, NULL);
+		fm_jw_text(w, "node", d->nodes[i].node);
+		fm_jw_text(w, "state", d->nodes[i].state);
+		fm_jw_u64(w, "bytes", d->nodes[i].bytes);
 		fm_jw_object_end(w);
 	}
 	fm_jw_array_end(w);
@@ -97,6 +125,7 @@ static void print_json(struct shown *s, const struct fmove_dataset *d)
 	fm_jw_i64(w, "used_ms", d->used_ms);
 	fm_jw_i64(w, "verified_ms", d->verified_ms);
 	holders_json(w, d);
+	nodes_json(w, d);
 	fm_jw_object_end(w);
 }
 
@@ -231,6 +260,7 @@ static int check(const struct fm_args *args, struct shown *s)
 int fm_cmd_datasets(int argc, char **argv)
 {
 	struct shown s = { .count = 0 };
+	const char *nodes = "all";
 	uint64_t read = 0;
 	struct fmove_error why;
 	struct fm_args args;
@@ -239,6 +269,8 @@ int fm_cmd_datasets(int argc, char **argv)
 
 	fm_args_begin(&args, "datasets", argc, argv);
 	while ((key = fm_args_next(&args)) > 0) {
+		if (key == OPT_NODES)
+			nodes = args.value;
 		s.is_json |= key == OPT_JSON;
 		s.is_quiet |= key == OPT_QUIET;
 	}
@@ -250,7 +282,9 @@ int fm_cmd_datasets(int argc, char **argv)
 		return status;
 	if (s.is_json)
 		fm_rows_begin(&s.rows, "datasets");
-	ret = fmove_datasets(c, print_one, &s, &why);
+	if (s.is_quiet || strcmp(nodes, "none") == 0)
+		nodes = NULL;
+	ret = fmove_datasets_of(c, nodes, print_one, &s, &why);
 	if (ret == 0)
 		ret = fmove_source_bytes(c, &read, &why);
 	fmove_close(c);

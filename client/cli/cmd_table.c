@@ -139,7 +139,7 @@ const struct fm_cmd fm_cmds[] = {
 	{"datasets", "[check NAME]", "List what is staged on this node.",
 	 "State, version, size, holds, pins, when it was checked, name and source of each. "
 	 "planned, copying, fetching, checking: it comes; partial: what came of it waits; ready: "
-	 "it is here.\n"
+	 "it is here. Last stands what other nodes have of it.\n"
 	 "\n"
 	 "check NAME reads all of one that is ready again and compares it with its manifest; what "
 	 "is damaged is printed, and the exit status is 5.",

@@ -11,6 +11,8 @@
 
 #include "mover/base/words.h"
 
+#define NODES_MAX 64u	/* of which something is said */
+
 _Static_assert(FMOVE_BY_LISTING == 0 && FMOVE_UNASKED == 1 && FMOVE_BY_CONTENT == 2 &&
 		       FMOVE_BY_SEAL == 3,
 	       "order of fm_words_freshness");
@@ -218,25 +220,46 @@ int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 	return 0;
 }
 
+/* Reads what other nodes have of a dataset. */
+static void dataset_nodes_read(const struct fm_json *list, struct fmove_dataset_node *nodes,
+			       struct fmove_dataset *d)
+{
+	size_t len;
+
+	d->nodes = nodes;
+	for (size_t i = 0; i < fm_json_count(list) && i < NODES_MAX; i++) {
+		const struct fm_json *one = fm_json_at(list, i);
+		struct fmove_dataset_node *n = &nodes[d->node_count++];
+
+		memset(n, 0, sizeof(*n));
+		(void)fm_json_name(fm_json_get(one, "node"), n->node, sizeof(n->node), &len);
+		fm_lib_text(one, "state", n->state, sizeof(n->state));
+		(void)fm_json_u64(fm_json_get(one, "bytes"), &n->bytes);
+	}
+}
+
 /* Tells one page of datasets. Returns whether there are more, and where they begin. */
 static bool datasets_show(const struct fm_json *done,
 			  bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
 			  struct fmove_dataset *d, uint64_t *next)
 {
 	const struct fm_json *list = fm_json_get(done, "datasets");
+	struct fmove_dataset_node nodes[NODES_MAX];
 	bool is_more = false;
 
 	(void)fm_json_bool(fm_json_get(done, "more"), &is_more); /* false if it is missing */
 	for (size_t i = 0; i < fm_json_count(list); i++) {
 		dataset_read(fm_json_at(list, i), d);
+		dataset_nodes_read(fm_json_get(fm_json_at(list, i), "nodes"), nodes, d);
 		if (!each(ctx, d))
 			return false;
 	}
 	return is_more && fm_json_u64(fm_json_get(done, "next"), next) == 0;
 }
 
-int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
-		   void *ctx, struct fmove_error *err)
+int fmove_datasets_of(struct fmove *c, const char *nodes,
+		      bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+		      struct fmove_error *err)
 {
 	struct fmove_dataset d;
 	struct fm_lib_request req;
@@ -248,6 +271,8 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 	do {
 		fm_lib_begin(c, &req, "datasets");
 		fm_jw_u64(&req.json, "seq", next);
+		if (nodes)
+			fm_jw_text(&req.json, "nodes", nodes);
 		ret = fm_lib_do(&req, &done, err);
 		if (ret < 0)
 			return ret;
@@ -255,6 +280,12 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 		fm_json_free(done);
 	} while (is_more);
 	return 0;
+}
+
+int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
+		   void *ctx, struct fmove_error *err)
+{
+	return fmove_datasets_of(c, NULL, each, ctx, err);
 }
 
 int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)

@@ -30,6 +30,15 @@ enum fmove_freshness {
 	FMOVE_BY_SEAL,
 };
 
+/* What another node has of a dataset. Its size never changes. */
+struct fmove_dataset_node {
+	char node[FMOVE_NAME_MAX + 1];
+	/* "ready", "fetching", "partial" or "absent"; "refused": it does not stage with this one;
+	 * "silent": not connected, or nothing came for 2 s; "unknown": the dataset is a new one */
+	char state[16];
+	uint64_t bytes;			/* of it, there */
+};
+
 /* A dataset. Times: ms since 1970. */
 
 struct fmove_dataset {
@@ -57,6 +66,9 @@ struct fmove_dataset {
 		pid_t pid;
 		uid_t uid;
 	} holders[FMOVE_HOLDERS_MAX];
+	/* fmove_datasets_of(): the other nodes; valid during the call */
+	unsigned node_count;
+	const struct fmove_dataset_node *nodes;
 };
 
 /* A node of a request for several; texts are valid during the call. */
@@ -126,6 +138,15 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 /* Call each() for all that is staged, or comes, until it returns false. */
 int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
 		   void *ctx, struct fmove_error *err);
+
+/*
+ * The same, and what other nodes have of each: of "all" that this node stages with, or of those
+ * named between commas. A node that is silent is waited for 2 s for each 256 datasets. -ENOENT
+ * names what is no node.
+ */
+int fmove_datasets_of(struct fmove *c, const char *nodes,
+		      bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+		      struct fmove_error *err);
 
 /* What of a dataset is not what its manifest says. */
 struct fmove_dataset_finding {
