@@ -50,6 +50,8 @@ says 'n2 absent' || bad "n2 has it no more: $(cat out)"
 
 # A node that is stopped, one that is away, and one that is back.
 kill -STOP "$(cat "$dir/c/n2/pid")"
+# who asks goes away meanwhile, or before: either way the next one is answered
+timeout 0.5 fmove datasets >out 2>err
 says 'n2 silent' || bad "n2 is stopped: $(cat out)"
 kill -CONT "$(cat "$dir/c/n2/pid")"
 await says 'n2 absent' || bad "n2 goes on: $(cat out)"
