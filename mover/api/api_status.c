@@ -4,7 +4,7 @@
  *
  * The engine is visited in a fixed order, so the text can be written as it comes. What would not
  * fit one message is counted in "left_out" instead: the writer is set back to where the last whole
- * item ended. The connections of one rail to one peer that are encrypted alike are shown as one.
+ * item ended.
  */
 #include "mover/api/api_event.h"
 
@@ -19,20 +19,10 @@
 #include "mover/base/env.h"
 #include "mover/base/words.h"
 #include "mover/node/engine.h"
+#include "mover/node/rail_sum.h"
 #include "mover/services/transfer/transfer.h"
 
-#define RAILS_SHOWN_MAX 64	/* of one peer */
 #define TAIL_ROOM 256		/* kept free of items, for closing everything and "left_out" */
-
-struct rail {
-	struct fm_conn_info info;
-	unsigned conns;
-	unsigned conns_up;
-	uint64_t bytes_sent;
-	uint64_t bytes_received;
-	char error[FM_ERR_TEXT_MAX];	/* "": it is up */
-	uint64_t down_ns;
-};
 
 enum section { SECTION_NODE, SECTION_STORES, SECTION_PEERS, SECTION_JOBS, SECTION_END };
 
@@ -42,8 +32,7 @@ struct snapshot {
 	struct fm_json_writer mark;	/* before the item that is being written */
 	unsigned left_out;
 	bool has_peer;			/* one is begun, and its rails are being collected */
-	struct rail rails[RAILS_SHOWN_MAX];
-	unsigned rail_count;
+	struct fm_rail_sums rails;
 };
 
 static void item_begin(struct snapshot *s)
@@ -63,7 +52,7 @@ static void item_end(struct snapshot *s)
 	s->left_out++;
 }
 
-static void rail_write(struct fm_json_writer *w, const struct rail *r)
+static void rail_write(struct fm_json_writer *w, const struct fm_rail_sum *r)
 {
 	fm_jw_object(w, NULL);
 	fm_jw_text(w, "kind", fm_words_kind[r->info.kind]);
@@ -93,8 +82,8 @@ static void peer_end(struct snapshot *s)
 		return;
 	s->has_peer = false;
 	fm_jw_array(&s->w, "rails");
-	for (unsigned i = 0; i < s->rail_count; i++)
-		rail_write(&s->w, &s->rails[i]);
+	for (unsigned i = 0; i < s->rails.count; i++)
+		rail_write(&s->w, &s->rails.rail[i]);
 	fm_jw_array_end(&s->w);
 	item_end(s);
 }
@@ -182,7 +171,7 @@ static void snapshot_peer(void *ctx, const struct fm_peer_status *peer)
 	section_to(s, SECTION_PEERS);
 	peer_end(s);
 	s->has_peer = true;
-	s->rail_count = 0;
+	s->rails.count = 0;
 	item_begin(s);
 	fm_jw_text(w, "name", peer->name);
 	fm_jw_text(w, "address", peer->address);
@@ -201,42 +190,12 @@ static void snapshot_peer(void *ctx, const struct fm_peer_status *peer)
 	fm_jw_object_end(w);
 }
 
-static struct rail *rail_find(struct snapshot *s, const struct fm_conn_info *info)
-{
-	struct rail *r;
-
-	for (unsigned i = 0; i < s->rail_count; i++) {
-		r = &s->rails[i];
-		if (r->info.kind == info->kind && r->info.encryption == info->encryption &&
-		    strcmp(r->info.local_addr, info->local_addr) == 0 &&
-		    strcmp(r->info.remote_addr, info->remote_addr) == 0)
-			return r;
-	}
-	if (s->rail_count == RAILS_SHOWN_MAX)
-		return NULL;
-	r = &s->rails[s->rail_count++];
-	*r = (struct rail){ .info = *info };
-	return r;
-}
-
 static void snapshot_rail(void *ctx, const struct fm_rail_status *rail)
 {
 	struct snapshot *s = ctx;
-	struct rail *r = s->has_peer ? rail_find(s, rail->info) : NULL;
 
-	if (!r) {
+	if (!s->has_peer || !fm_rail_sums_add(&s->rails, rail))
 		s->left_out++;
-		return;
-	}
-	if (rail->why) {
-		(void)snprintf(r->error, sizeof(r->error), "%s", rail->why);
-		r->down_ns = rail->down_ns;
-		return;
-	}
-	r->conns++;
-	r->conns_up += rail->is_up;
-	r->bytes_sent += rail->bytes_sent;
-	r->bytes_received += rail->bytes_received;
 }
 
 static void snapshot_job(void *ctx, const struct fm_job_status *job)
