@@ -162,6 +162,10 @@ struct fm_config_peer {
 	unsigned line;
 };
 
+struct fm_config_metrics {
+	char *listen;			/* "ADDRESS:PORT", an absolute path; "": nowhere */
+};
+
 /* fmove-nvmed's, as the volumes are; fmoved takes no notice of either. */
 struct fm_config_nvme {
 	char *host_nqn;			/* "": what host_nqn_file says */
@@ -216,6 +220,7 @@ struct fm_config {
 	struct fm_config_mover mover;
 	struct fm_config_jobs jobs;
 	struct fm_config_staging staging;
+	struct fm_config_metrics metrics;
 	struct fm_config_nvme nvme;
 	struct fm_config_store *stores;
 	unsigned store_count;

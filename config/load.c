@@ -325,7 +325,8 @@ static int load_list(struct load *l, const struct list *list, config_setting_t *
 
 /* ---- a file ---- */
 
-static const char *const groups[] = { "node", "memory", "mover", "jobs", "staging", "nvme" };
+static const char *const groups[] = {"node",	"memory",  "mover", "jobs",
+				      "staging", "metrics", "nvme"};
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
 

@@ -163,6 +163,12 @@ const struct fm_option fm_options[] = {
 	  "What one of them says it read is taken for the source's bytes: name those that you "
 	  "trust. \"*\": all peers" },
 
+	{ "metrics.listen", FM_OPTION_SERVE, AT(metrics.listen), 0, 0, "", NULL, false,
+	  "Where fmoved serves what it counts, for Prometheus (fmove-metrics(7)), as /metrics over "
+	  "HTTP: an address of this machine and a port, \"127.0.0.1:7472\" for instance, or a "
+	  "UNIX socket with the mode and group of node.socket. Whoever reaches it reads the names "
+	  "and addresses of peers; \"\": nowhere" },
+
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,
 	  "The name under which this node connects to targets; \"\": what host_nqn_file says" },
@@ -399,8 +405,9 @@ static unsigned distance(const char *a, const char *b)
 
 const char *fm_option_nearest(const char *section, const char *name)
 {
-	static const char *const sections[] = {"node", "memory", "mover", "jobs",   "staging",
-					       "nvme", "stores", "peers", "sockets", "volumes"};
+	static const char *const sections[] = {"node",	  "memory", "mover",  "jobs",
+					       "staging", "metrics", "nvme",   "stores",
+					       "peers",	  "sockets", "volumes"};
 	unsigned count = section ? fm_option_count : sizeof(sections) / sizeof(sections[0]);
 	const char *best = NULL;
 	/* half of it wrong is another word */

@@ -33,6 +33,8 @@ static const struct section {
 	 "removed when their room is "
 	 "wanted and nobody needs them.",
 	 NULL},
+	{"metrics", false, false, "What fmoved counts, for Prometheus (fmove-metrics(7)).",
+	 NULL},
 	{"nvme", false, false,
 	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved takes "
 	 "no notice of it.",
@@ -109,6 +111,8 @@ static const char *const forms[] = {
 	[FM_OPTION_USER] = "the name of a user of this machine, not root",
 	[FM_OPTION_LISTEN] =
 		"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
+	[FM_OPTION_SERVE] = "\"ADDRESS:PORT\" or \"[ADDRESS]:PORT\" with a numeric address, "
+			    "port 1 .. 65535, or an absolute path of at most 107 bytes",
 	[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
 	[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
 	[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, "

@@ -153,6 +153,22 @@ static bool is_ip(const char *text)
 			      strspn(text + len + 1, WORD_CHARS) == strlen(text + len + 1));
 }
 
+static bool is_socket(const char *text)
+{
+	return is_plain_path(text) && strlen(text) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+}
+
+/* Nobody is let in from outside by an address that was left out. */
+static bool is_served(const char *text)
+{
+	char host[FM_VALUE_HOST_MAX];
+	uint16_t port;
+
+	if (text[0] == '/')
+		return is_socket(text);
+	return fm_value_address(text, false, host, sizeof(host), &port) == 0 && is_ip(host);
+}
+
 static bool is_printable(const char *text)
 {
 	for (; *text; text++)
@@ -210,8 +226,9 @@ static bool is_allowed_text(const struct fm_option *o, const char *text)
 	case FM_OPTION_FILE:
 		return text[0] && strlen(text) < PATH_MAX;
 	case FM_OPTION_SOCKET:
-		return is_plain_path(text) &&
-		       strlen(text) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+		return is_socket(text);
+	case FM_OPTION_SERVE:
+		return is_served(text);
 	case FM_OPTION_LISTEN:
 		return fm_value_address(text, true, host, sizeof(host), &port) == 0;
 	case FM_OPTION_GROUP:

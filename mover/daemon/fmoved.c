@@ -48,6 +48,7 @@
 #include "mover/daemon/peer_book.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
+#include "mover/metrics/exporter.h"
 #include "mover/queue/queue.h"
 #include "mover/services/volume_store.h"
 #include "mover/store/mapped.h"
@@ -320,33 +321,62 @@ static int start_holders(struct fm_fmoved *fmoved, struct fm_err *err)
 	return fm_holders_new(&opts, &fmoved->holders, err);
 }
 
-static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
+static mode_t socket_mode(const struct fm_config_node *cfg)
 {
 	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
+
+	return modes[cfg->socket_mode];
+}
+
+/* -1: the daemon's. */
+static int find_socket_group(const struct fm_config_node *cfg, gid_t *gid, struct fm_err *err)
+{
+	const struct group *group;
+
+	*gid = (gid_t)-1;
+	if (!cfg->socket_group[0])
+		return 0;
+	group = getgrnam(cfg->socket_group);
+	if (!group)
+		return fm_err_set(err, -ENOENT,
+				  "node.socket_group: this machine has no group \"%s\"",
+				  cfg->socket_group);
+	*gid = group->gr_gid;
+	return 0;
+}
+
+static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
+{
 	const struct fm_config_node *cfg = &fmoved->cfg->node;
 	struct fm_api_opts opts = {
 		.socket_path = cfg->socket,
-		.mode = modes[cfg->socket_mode],
-		.gid = (gid_t)-1,
+		.mode = socket_mode(cfg),
 		.queue = fmoved->queue,
 		.ops = fm_parts_ops(),
 		.holders = fmoved->holders,
 		.node = fmoved->cfg->node.name,
 		.buffer_bytes = fmoved->cfg->memory.buffer_bytes,
 	};
-	const struct group *group;
-	int ret;
+	int ret = find_socket_group(cfg, &opts.gid, err);
 
-	if (cfg->socket_group[0]) {
-		group = getgrnam(cfg->socket_group);
-		if (!group)
-			return fm_err_set(err, -ENOENT,
-					  "node.socket_group: this machine has no group \"%s\"",
-					  cfg->socket_group);
-		opts.gid = group->gr_gid;
-	}
-	ret = make_socket_dir(cfg->socket, err);
+	if (ret == 0)
+		ret = make_socket_dir(cfg->socket, err);
 	return ret < 0 ? ret : fm_api_new(fmoved->loop, &opts, fmoved->engine, &fmoved->api, err);
+}
+
+static int start_metrics(struct fm_fmoved *fmoved, struct fm_err *err)
+{
+	const struct fm_config_node *cfg = &fmoved->cfg->node;
+	const char *listen = fmoved->cfg->metrics.listen;
+	gid_t gid;
+	int ret = find_socket_group(cfg, &gid, err);
+
+	if (ret < 0 || !listen[0])
+		return ret;
+	fmoved->measured =
+		(struct fm_measured){fmoved->loop, fmoved->engine, fmoved->queue};
+	return fm_measured_serve(&fmoved->measured, listen, socket_mode(cfg), gid,
+				 &fmoved->exporter, err);
 }
 
 static int start_sockets(struct fm_fmoved *fmoved, struct fm_err *err)
@@ -538,6 +568,8 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (ret == 0)
 		ret = start_sockets(fmoved, err);
 	if (ret == 0)
+		ret = start_metrics(fmoved, err);
+	if (ret == 0)
 		ret = start_join(fmoved, err);
 	return ret;
 }
@@ -624,6 +656,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 			fm_watch_del(fmoved->loop, &fmoved->signals);
 		drain(fmoved->loop);
 	}
+	fm_exporter_stop(fmoved->exporter);
 	fm_peer_book_stop(fmoved->book);
 	/* What the worker still has ends now, and its done() must run while those it belongs to are
 	 * there. */
@@ -636,6 +669,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	if (fmoved->lanes)
 		fm_lanes_stop(fmoved->lanes);
 	fm_follow_free(fmoved->follow);
+	fm_exporter_free(fmoved->exporter);
 	fm_reload_free(fmoved->reload);
 	fm_invites_free(fmoved->invites);
 	fm_join_free(fmoved->join);

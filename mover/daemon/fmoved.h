@@ -12,12 +12,14 @@
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
 #include "mover/daemon/here.h"
+#include "mover/daemon/metrics.h"
 #include "mover/daemon/sockets.h"
 #include "mover/daemon/tune.h"
 
 struct fm_api;
 struct fm_engine;
 struct fm_err;
+struct fm_exporter;
 struct fm_follow;
 struct fm_join;
 struct fm_invites;
@@ -58,6 +60,8 @@ struct fm_fmoved {
 	struct fm_sockets sockets;	/* that are open */
 	struct fm_join *join;
 	struct fm_invites *invites;
+	struct fm_measured measured;
+	struct fm_exporter *exporter;	/* of metrics; NULL: there is none */
 	struct fm_reload *reload;
 	struct fm_follow *follow;
 	struct fm_watch signals;

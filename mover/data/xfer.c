@@ -923,6 +923,7 @@ uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size)
 void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out)
 {
 	*out = (struct fm_moved){.bytes = x->data_bytes,
+				 .chunks = x->chunks,
 				 .resent = x->resent_bytes,
 				 .resumed = x->have_bytes,
 				 .reread = x->reread_bytes,
@@ -936,6 +937,7 @@ void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out)
 void fm_moved_add(struct fm_moved *to, const struct fm_moved *more)
 {
 	to->bytes += more->bytes;
+	to->chunks += more->chunks;
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
 		to->kind_bytes[i] += more->kind_bytes[i];
 	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)

@@ -183,6 +183,7 @@ struct fm_xfer {
 /* Counts of what moved. */
 struct fm_moved {
 	uint64_t bytes;
+	uint64_t chunks;
 	uint64_t kind_bytes[FM_KIND_COUNT];
 	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
 	uint64_t resent;

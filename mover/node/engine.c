@@ -437,6 +437,19 @@ static void visit_rails(const struct fm_session *s, const struct fm_status_visit
 	}
 }
 
+/* What all its connections moved: of its sessions those too that are closed and not gone yet. */
+static void sum_peer(const struct fm_engine *e, const struct fm_peer *p, struct fm_peer_status *st)
+{
+	st->bytes_sent = p->bytes_sent;
+	st->bytes_received = p->bytes_received;
+	fm_list_each(at, next, &e->sessions) {
+		const struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (s->peer == p)
+			fm_session_add_moved(s, &st->bytes_sent, &st->bytes_received);
+	}
+}
+
 static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_status_visitor *v,
 		       void *ctx)
 {
@@ -459,6 +472,7 @@ static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_s
 		if (p->session->up[FM_KIND_RDMA] == 0)
 			fm_rail_why_not(p->session, FM_KIND_RDMA, rdma_why, sizeof(rdma_why));
 	}
+	sum_peer(e, p, &st);
 	v->peer(ctx, &st);
 	if (p->session)
 		visit_rails(p->session, v, ctx);

@@ -91,6 +91,8 @@ struct fm_peer_status {
 	const char *last_error;		/* "" */
 	uint64_t since_ns;		/* how long it is in this state */
 	unsigned conns;
+	/* over all connections since it is a peer, those that are gone included */
+	uint64_t bytes_sent, bytes_received;
 	struct fm_session_way session;
 	/* of a PING over the session, both loops included; 0: not known yet */
 	uint64_t round_trip_ns;

@@ -47,6 +47,7 @@ struct fm_peer {
 	struct fm_err round_err;	/* of the dials of this round */
 	char last_error[FM_ERR_TEXT_MAX];
 	struct fm_log_limit lines;	/* that it causes */
+	uint64_t bytes_sent, bytes_received;	/* over connections that are gone */
 };
 
 /* a minute: more than it takes to say that all of its connections broke and are back */

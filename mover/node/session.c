@@ -584,6 +584,10 @@ static void flow_gone(struct fm_flow *f)
 
 	fm_list_del(&f->owner_at);
 	s->flow_count--;
+	if (s->peer) {
+		s->peer->bytes_sent += atomic_load(&f->bytes_sent);
+		s->peer->bytes_received += atomic_load(&f->bytes_received);
+	}
 	free(owner);
 	fm_flow_free(f);
 	free_if_done(s);
@@ -642,6 +646,16 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	fm_services_session_changed(s->engine, s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);
 	return 0;
+}
+
+void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received)
+{
+	fm_list_each(at, next, &s->flows) {
+		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		*sent += atomic_load(&f->bytes_sent);
+		*received += atomic_load(&f->bytes_received);
+	}
 }
 
 enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kind kind)

@@ -535,6 +535,7 @@ bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts 
 static void forget_abandoned(struct fm_queue_job *j)
 {
 	fm_queue_count_end(j);
+	j->queue->counts.ended[FM_QUEUE_CANCELLED]++;
 	j->state = FM_QUEUE_CANCELLED;
 	fm_queue_set_why(j, -ECANCELED, "its caller did not come back for it");
 	fm_queue_forget(j);
@@ -864,6 +865,16 @@ void fm_queue_visit(struct fm_queue *q, uid_t uid, bool is_all, uint64_t after,
 		describe(j, &info);
 		if (!visit(ctx, &info))
 			return;
+	}
+}
+
+void fm_queue_counts(const struct fm_queue *q, struct fm_queue_counts *out)
+{
+	*out = q->counts;
+	fm_list_each(at, next, &q->jobs) {
+		const struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
+
+		out->jobs[j->state] += !j->is_forgotten;
 	}
 }
 

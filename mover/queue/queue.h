@@ -152,6 +152,7 @@ enum fm_queue_state {
 	FM_QUEUE_DONE,
 	FM_QUEUE_FAILED,
 	FM_QUEUE_CANCELLED,
+	FM_QUEUE_STATE_COUNT
 };
 
 struct fm_queue_opts {
@@ -299,6 +300,16 @@ const char *fm_queue_id(const struct fm_queue_job *job);
  */
 void fm_queue_visit(struct fm_queue *q, uid_t uid, bool is_all, uint64_t after,
 		    bool (*visit)(void *ctx, const struct fm_queue_info *info), void *ctx);
+
+/* How many jobs are in each state now; what never gets less since the start: tries that were begun
+ * after a failure, and how jobs ended. */
+struct fm_queue_counts {
+	unsigned jobs[FM_QUEUE_STATE_COUNT];
+	uint64_t retries;
+	uint64_t ended[FM_QUEUE_STATE_COUNT];	/* DONE, FAILED, CANCELLED; others are 0 */
+};
+
+void fm_queue_counts(const struct fm_queue *q, struct fm_queue_counts *out);
 
 /* That one alone: -ENOENT, with a text. */
 int fm_queue_find(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_info *out,

@@ -60,6 +60,7 @@ struct fm_queue {
 	struct fm_list prompts;		/* QUEUED, but only until the next pass */
 	struct fm_list users;
 	unsigned kept;
+	struct fm_queue_counts counts;	/* without those of now */
 	struct fm_queue_shares shares;
 	uint64_t next_seq;
 	uint64_t ranked_ns;		/* when `before` of the pending ones was counted */

@@ -752,6 +752,7 @@ static void start(struct fm_queue_job *j)
 	fm_list_del(&j->pending_at);
 	j->state = FM_QUEUE_RUNNING;
 	j->started_ns = fm_loop_now(j->queue->c.loop);
+	j->queue->counts.retries += j->tries > 0;
 	j->tries++;
 	j->is_asked = j->is_measuring = j->is_measured = false;
 	j->will_come = 0;
@@ -1092,6 +1093,7 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 		return;
 	}
 	fm_queue_count_end(j);
+	j->queue->counts.ended[state]++;
 	j->state = state;
 	j->ended_ms = fm_queue_now_ms();
 	fm_queue_keep(j);

@@ -227,6 +227,7 @@ static void fill_result(struct fm_job *j)
 	if (j->only.conns > 0)
 		r->conns = all.carriers;
 	memcpy(r->encryption_bytes, all.encryption_bytes, sizeof(r->encryption_bytes));
+	r->chunks = all.chunks;
 	r->bytes_resent = all.resent;
 	r->bytes_resumed = all.resumed;
 	r->bytes_damaged = all.damaged;
@@ -238,6 +239,32 @@ static void fill_result(struct fm_job *j)
 	if (j->is_source)
 		r->is_partial_kept = is_kept_there(j, &own);
 	r->bytes_reached = bytes_reached(j);
+}
+
+static void add_moved(struct fm_transfer_total *to, const struct fm_moved *moved)
+{
+	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
+		to->kind_bytes[i] += moved->kind_bytes[i];
+	to->chunks += moved->chunks;
+	to->bytes_resent += moved->resent;
+	to->bytes_resumed += moved->resumed;
+	to->corrupt_chunks += moved->corrupt;
+}
+
+/* From here on it is one of those that are over. */
+static void count_end(struct fm_job *j)
+{
+	struct fm_transfer_total *to = &fm_jobs_of(j->engine)->ended.way[j->is_source];
+	const struct fm_job_result *r = &j->result;
+	struct fm_moved moved = {.chunks = r->chunks,
+				 .resent = r->bytes_resent,
+				 .resumed = r->bytes_resumed,
+				 .corrupt = r->corrupt_chunks};
+
+	memcpy(moved.kind_bytes, r->kind_bytes, sizeof(moved.kind_bytes));
+	add_moved(to, &moved);
+	fm_histogram_add(r->code ? &to->failed : &to->done,
+			 fm_engine_now(j->engine) - j->started_ns);
 }
 
 static void report_run(struct fm_task *task)
@@ -318,6 +345,8 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 		fm_job_tree_end_subs(j);
 	if (j->session)
 		fill_result(j);
+	if (!j->parent)
+		count_end(j);
 	if (!j->is_ours && !j->parent && code)
 		fm_peer_log(j->engine, j->session ? j->session->peer : NULL, FM_LOG_INFO,
 			    "%s of %s:%s for %s ended: %s", j->is_source ? "get" : "put",
@@ -1246,6 +1275,28 @@ void fm_job_visit(struct fm_engine *e, void (*visit)(void *ctx, const struct fm_
 			continue;
 		fm_job_progress(j, &st.progress);
 		visit(ctx, &st);
+	}
+}
+
+void fm_transfer_totals(struct fm_engine *e, struct fm_transfer_totals *out)
+{
+	*out = fm_jobs_of(e)->ended;
+	fm_list_each(at, next, &fm_jobs_of(e)->list) {
+		struct fm_job *j = fm_container_of(at, struct fm_job, at);
+		struct fm_transfer_total *to = &out->way[j->is_source];
+		struct fm_moved all, own;
+
+		if (j->state == FM_JOB_ENDED || j->parent)
+			continue;
+		to->running++;
+		if (!j->session)
+			continue;
+		fm_job_tree_sums(j, &all);
+		add_moved(to, &all);
+		if (!j->x)
+			continue;
+		fm_link_moved(j->x, &own);
+		add_moved(to, &own);
 	}
 }
 

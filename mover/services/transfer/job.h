@@ -219,6 +219,7 @@ struct fm_jobs {
 	unsigned tree_count;		/* of them trees */
 	struct fm_share peer_places;	/* of all peers together, divided among them */
 	struct fm_share peer_trees;	/* the same of trees */
+	struct fm_transfer_totals ended;	/* of those that are over */
 };
 
 /* job.c */

@@ -182,6 +182,7 @@ void fm_job_sub_ended(struct fm_job *j)
 	struct fm_path_shown shown;
 
 	parent->tree.sums.bytes += r->data_bytes;
+	parent->tree.sums.chunks += r->chunks;
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
 		parent->tree.sums.kind_bytes[i] += r->kind_bytes[i];
 	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mover/base/histogram.h"
 #include "mover/base/ranges.h"
 #include "mover/data/only.h"
 #include "mover/node/engine.h"
@@ -104,6 +105,7 @@ struct fm_job_result {
 	struct fm_attr attr;		/* of the source */
 	uint64_t size;			/* a tree: of its files */
 	uint64_t data_bytes;		/* size less holes; a tree: what was moved for it */
+	uint64_t chunks;		/* that carried these */
 	uint64_t bytes_resent;
 	uint64_t bytes_resumed;		/* were there from an earlier try, and not sent */
 	/* were there too, and were not what they should be: sent again */
@@ -189,5 +191,23 @@ struct fm_job_status {
 /* Status: every transfer that has not ended, those of peers included. */
 void fm_job_visit(struct fm_engine *engine, void (*job)(void *ctx, const struct fm_job_status *s),
 		  void *ctx);
+
+/*
+ * What all transfers came to since the start, those that run included: of what this node sends or
+ * sent ([1]) and receives ([0]), whoever began them. None of it but `running` ever gets less.
+ */
+struct fm_transfer_totals {
+	struct fm_transfer_total {
+		uint64_t kind_bytes[FM_KIND_COUNT];	/* over which connections */
+		uint64_t chunks;
+		uint64_t bytes_resent;
+		uint64_t bytes_resumed;	/* were there from earlier tries, and not sent */
+		uint64_t corrupt_chunks;
+		unsigned running;
+		struct fm_histogram done, failed;	/* how long those took that ended */
+	} way[2];
+};
+
+void fm_transfer_totals(struct fm_engine *engine, struct fm_transfer_totals *out);
 
 #endif

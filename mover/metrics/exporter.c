@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exporter - see exporter.h.
+ *
+ * There is one snapshot. From the moment that the loop is asked to fill it until it did, it is the
+ * loop's, though the thread has given up waiting: who asks next waits for the same.
+ */
+#include "mover/metrics/exporter.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/metrics/http.h"
+#include "mover/metrics/listen.h"
+#include "mover/metrics/process.h"
+
+#define BACKLOG (4 * FM_HTTP_CONNECTIONS_MAX)
+#define WAIT_S 2			/* for the loop; it comes round in milliseconds */
+
+struct fm_exporter {
+	struct fm_exporter_opts o;
+	char *path;
+	struct fm_http *http;
+	struct fm_metrics *metrics;
+	struct fm_task fill;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;		/* of CLOCK_MONOTONIC */
+	/* Under the lock. */
+	bool is_lent;			/* the loop has the snapshot, or will */
+	bool is_stopping;
+};
+
+static void fill_run(struct fm_task *task)
+{
+	struct fm_exporter *e = fm_container_of(task, struct fm_exporter, fill);
+
+	fm_metrics_clear(e->metrics);
+	e->o.collect(e->o.ctx, e->metrics);
+	pthread_mutex_lock(&e->lock);
+	e->is_lent = false;
+	pthread_cond_signal(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* The server's thread: the snapshot is its own when this has succeeded. */
+static int take_snapshot(struct fm_exporter *e)
+{
+	struct timespec until;
+	bool is_there;
+	int ret = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += WAIT_S;
+	pthread_mutex_lock(&e->lock);
+	if (!e->is_lent && !e->is_stopping) {
+		e->is_lent = true;
+		fm_loop_post(e->o.loop, &e->fill);
+	}
+	while (e->is_lent && !e->is_stopping && ret == 0)
+		ret = pthread_cond_timedwait(&e->changed, &e->lock, &until);
+	is_there = !e->is_lent && !e->is_stopping;
+	pthread_mutex_unlock(&e->lock);
+	return is_there ? 0 : -EAGAIN;
+}
+
+static int make_page(void *ctx, const char *accept, char **body, size_t *len, const char **type)
+{
+	enum fm_metrics_format format = fm_metrics_accepted(accept);
+	struct fm_exporter *e = ctx;
+	bool is_whole;
+	FILE *to;
+	int ret = take_snapshot(e);
+
+	if (ret < 0)
+		return ret;
+	to = open_memstream(body, len);
+	if (!to)
+		return -ENOMEM;
+	fm_metrics_add_process(e->metrics, e->o.process);
+	fm_metrics_write(e->metrics, format, to);
+	is_whole = !ferror(to);
+	if (fclose(to) != 0 || !is_whole) {
+		free(*body);
+		return -ENOMEM;
+	}
+	*type = fm_metrics_content_type(format);
+	return 0;
+}
+
+static int start(struct fm_exporter *e, struct fm_err *err)
+{
+	const struct fm_exporter_opts *o = &e->o;
+	const struct fm_http_page page = {make_page, e};
+	int fd, ret;
+
+	if (o->path)
+		fd = fm_metrics_listen_unix(o->path, o->mode, o->gid, BACKLOG, err);
+	else
+		fd = fm_metrics_listen_ip(o->host, o->port, BACKLOG, err);
+	if (fd < 0)
+		return fd;
+	ret = fm_http_new(fd, &page, &e->http, err);
+	if (ret < 0) {
+		(void)close(fd);	/* nothing was written to it */
+		if (o->path)
+			(void)unlink(o->path);	/* the next start would replace it */
+	}
+	return ret;
+}
+
+int fm_exporter_new(const struct fm_exporter_opts *opts, struct fm_exporter **out,
+		    struct fm_err *err)
+{
+	struct fm_exporter *e = FM_FAULT("metrics.exporter") ? NULL : calloc(1, sizeof(*e));
+	pthread_condattr_t attr;
+	int ret;
+
+	if (!e)
+		return fm_err_set(err, -ENOMEM, "no memory for metrics");
+	e->o = *opts;
+	e->fill.run = fill_run;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&e->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	e->path = opts->path ? strdup(opts->path) : NULL;
+	e->metrics = fm_metrics_new(opts->table, opts->count);
+	if ((opts->path && !e->path) || !e->metrics) {
+		ret = fm_err_set(err, -ENOMEM, "no memory for metrics");
+	} else {
+		e->o.path = e->path;
+		ret = start(e, err);
+	}
+	if (ret < 0) {
+		fm_exporter_free(e);
+		return ret;
+	}
+	*out = e;
+	return 0;
+}
+
+void fm_exporter_stop(struct fm_exporter *e)
+{
+	if (!e || !e->http)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->is_stopping = true;
+	pthread_cond_signal(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	fm_http_free(e->http);
+	e->http = NULL;
+	if (e->path)
+		(void)unlink(e->path);	/* the next start would replace it */
+}
+
+void fm_exporter_free(struct fm_exporter *e)
+{
+	if (!e)
+		return;
+	pthread_cond_destroy(&e->changed);
+	pthread_mutex_destroy(&e->lock);
+	fm_metrics_free(e->metrics);
+	free(e->path);
+	free(e);
+}

@@ -1,0 +1,36 @@
+# metrics_lib.sh - scraping a daemon and reading its page; sourced by the tests of metrics, behind lib.sh.
+# shellcheck shell=bash
+
+need_scraper() {
+	command -v python3 >/dev/null || skip "needs python3"
+}
+
+# get [HEADER] [PATH]: the answer of $at, a port or a UNIX socket, or else of $port; its headers in `headers`.
+get() {
+	python3 - "${at:-$port}" "${1:-}" "${2:-/metrics}" <<-'P'
+	import http.client, socket, sys
+	at, header, path = sys.argv[1:]
+	c = http.client.HTTPConnection("127.0.0.1", int(at) if at.isdigit() else 0, timeout=60)
+	if not at.isdigit():
+	    c.sock = socket.socket(socket.AF_UNIX)
+	    c.sock.connect(at)
+	c.request("GET", path, headers={"Accept": header} if header else {})
+	r = c.getresponse()
+	open("headers", "w").write(f"{r.status}\n{r.headers}")
+	sys.stdout.buffer.write(r.read())
+	P
+}
+
+# value SAMPLE FILE: of one line, its labels as they stand there.
+value() {
+	awk -v sample="$1" 'substr($0, 1, length(sample) + 1) == sample " " { print $NF }' "$2"
+}
+
+# is_paged PAGE SECTION: a scraped page and that section of fmove-metrics(7), with what every process has, have the same metrics in the same words.
+is_paged() {
+	sed -n 's/^# HELP \([^ ]*\) \(.*\)/\1 \2/p' "$1" | sort >served
+	awk -v section="$2" '/^\.SH/ { is_here = $2 == section || $2 == "PROCESS"; next }
+		is_here && /^\.B (fmove|process)_/ { name = $2; getline; print name, $0 }' "$FM_SOURCE/mover/metrics/fmove-metrics.7" |
+		sed 's/\\-/-/g' | sort >paged
+	[ -s served ] && cmp -s served paged || bad "fmove-metrics(7) and what is served differ: $(diff served paged)"
+}
