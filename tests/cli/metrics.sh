@@ -94,6 +94,14 @@ start_again n2
 
 is_paged page FMOVED
 
+# --- the alert rules and the dashboard ask for nothing else ---
+
+shipped=$FM_SOURCE/config/prometheus
+python3 -m json.tool "$shipped/fmove.dashboard.json" >/dev/null || bad "the dashboard is no JSON"
+for name in $(grep -ohE '\b(fmove|process)_[a-z_]+' "$shipped/fmove.rules.yml" "$shipped/fmove.dashboard.json" | sort -u); do
+	grep -q "^# TYPE ${name%_bucket} " page || bad "$name is asked for, and not served"
+done
+
 # --- random bytes, and 100 clients that are slow: who comes then is served, and all of them go ---
 
 cat >slow.py <<'P'
@@ -155,6 +163,11 @@ start_again n2
 # --- as Debian's Prometheus sees it ---
 
 command -v promtool >/dev/null || { [ $fails -gt 0 ] || skip "all but promtool and Prometheus: Debian's package prometheus is not installed"; exit; }
+promtool check rules "$shipped/fmove.rules.yml" >out 2>&1 || bad "the rules: $(cat out)"
+promtool test rules "$shipped/fmove.rules.test.yml" >out 2>&1 || bad "the rules: $(cat out)"
+for alert in $(sed -n 's/.*- alert: //p' "$shipped/fmove.rules.yml"); do
+	grep -q "alertname: $alert\$" "$shipped/fmove.rules.test.yml" || bad "$alert has no test"
+done
 promtool check metrics <page >out 2>&1 || bad "promtool: $(cat out)"
 cat >prometheus.yml <<END
 global: { scrape_interval: 1s }
