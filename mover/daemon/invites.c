@@ -86,8 +86,8 @@ static void look_done(struct fm_work *work)
 static void look(struct fm_invites *i)
 {
 	i->is_due = i->is_looking;
-	if (i->is_looking)
-		return;
+	if (i->is_looking || i->is_stopped)
+		return;		/* stopped: the worker may be gone already */
 	i->is_looking = true;
 	i->work = (struct fm_work){ .run = look_run, .done = look_done };
 	fm_worker_submit(i->o.worker, &i->work, i->o.loop);

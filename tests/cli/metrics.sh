@@ -29,13 +29,16 @@ done
 
 # --- one start on a UNIX socket ---
 
-echo "metrics = { listen = \"$dir/m.sock\"; };" >>"$conf"
+echo "metrics = { listen = \"$dir/c/n1/m.sock\"; };" >>"$conf"
 restart
-at=$dir/m.sock get >page || bad "no answer at a UNIX socket"
-[ "$(stat -c %a "$dir/m.sock")" = "$(stat -c %a "$dir/c/n1/fmoved.sock")" ] || bad "the socket's mode is $(stat -c %a "$dir/m.sock")"
+at=$dir/c/n1/m.sock get >page || bad "no answer at a UNIX socket"
+[ "$(stat -c %a "$dir/c/n1/m.sock")" = "$(stat -c %a "$dir/c/n1/fmoved.sock")" ] || bad "the socket's mode is $(stat -c %a "$dir/c/n1/m.sock")"
 grep -q '^fmove_build_info{node="n1",version="[0-9.]*"} 1$' page || bad "no fmove_build_info: $(head -n 3 page)"
+# When it ends it removes that socket, which lies beside its configuration, where it watches for invitations.
+restart
+at=$dir/c/n1/m.sock get >page || bad "no answer at a UNIX socket when it has started again"
 crash n1
-sed -i "s|$dir/m.sock|127.0.0.1:$port|" "$conf"
+sed -i "s|$dir/c/n1/m.sock|127.0.0.1:$port|" "$conf"
 start_again n1
 get >page || exit		# nothing below has any sense then
 
