@@ -84,6 +84,12 @@ static void clear_have(struct fm_run *run, uint32_t extent)
 
 /* ---- what the coordinator hears ---- */
 
+/* Of what one offers who let others time out nobody is to think that it comes. */
+static bool is_from_late(const struct fm_run *run, const struct slot *s)
+{
+	return s->giver != FM_RUN_NOBODY && run->member.giver[s->giver].late > 0;
+}
+
 static void fill_state(const struct fm_run *run, struct fm_run_state *st)
 {
 	const struct member *m = &run->member;
@@ -102,7 +108,8 @@ static void fill_state(const struct fm_run *run, struct fm_run_state *st)
 	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
 		const struct slot *s = &m->slot[i];
 
-		if (s->use == SLOT_RECEIVING || fm_run_is_being_written(run, s))
+		if ((s->use == SLOT_RECEIVING && !is_from_late(run, s)) ||
+		    fm_run_is_being_written(run, s))
 			st->coming[st->coming_count++] = (struct fm_run_coming){
 				s->extent,
 				s->use == SLOT_RECEIVING && s->is_fetch ? s->from : FM_RUN_NOBODY};
@@ -270,11 +277,25 @@ static void on_pass(struct fm_run *run, const struct fm_run_msg *msg)
 	fm_run_slot_settle(run, s);
 }
 
+/* Waits no more for an extent that does not count as one that comes. */
+static void drop_late(struct fm_run *run, uint32_t extent)
+{
+	struct slot *s = fm_run_slot_find(run, SLOT_RECEIVING, extent);
+
+	if (!s || !is_from_late(run, s))
+		return;
+	run->world->cancel_receive(run->ctx, fm_run_slot_number(run, s));
+	fm_run_slot_free(run, s);
+}
+
 static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	int slot = -1;
 
-	if (run->member.place != FM_RUN_SINK || is_coming(run, msg->extent))
+	if (run->member.place != FM_RUN_SINK)
+		return;
+	drop_late(run, msg->extent);
+	if (is_coming(run, msg->extent))
 		return;
 	if (fm_run_has(run, msg->extent)) {
 		fm_run_member_tell(run, FM_RUN_HAVE, msg->extent, 0);
