@@ -15,7 +15,6 @@
 #include "mover/store/store.h"
 #include "mover/tree/tree.h"
 #include "staging/cache.h"
-#include "staging/key.h"
 #include "staging/laid.h"
 #include "staging/manifest.h"
 #include "staging/service/hub.h"
@@ -24,39 +23,12 @@
 
 /* ---- which ones ---- */
 
-/* How much of the name of a sealed volume's path comes before its seal's number; 0: it is none. */
-static size_t before_seal(const char *source)
-{
-	size_t head = strlen(FM_STAGE_SHARED), end;
-
-	if (strncmp(source, FM_STAGE_SHARED, head) != 0)
-		return 0;
-	end = head + strcspn(source + head, "/");
-	while (end > head && source[end - 1] != '@')
-		end--;
-	return end > head ? end : 0;
-}
-
-static bool is_of_seal(const char *other, const char *source, size_t before)
-{
-	const char *path = strchr(source, '/'), *other_path = strchr(other, '/');
-
-	return before_seal(other) == before && strncmp(other, source, before) == 0 && path &&
-	       other_path && strcmp(path, other_path) == 0;
-}
-
-/*
- * Of a hub's repository each commit is a source of its own, and has blobs of the others. So is each
- * seal of a volume, which has the files of the last one that were not changed.
- */
+/* Of a hub's repository each commit is a source of its own, and has blobs of the others. */
 static bool is_of(const char *other, const char *source)
 {
-	size_t before = before_seal(source);
 	bool is_hub = strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0;
 	const char *commit = is_hub ? strrchr(source, '@') : NULL;
 
-	if (before > 0)
-		return is_of_seal(other, source, before);
 	return commit ? strncmp(other, source, (size_t)(commit - source) + 1) == 0
 		      : strcmp(other, source) == 0;
 }
