@@ -52,9 +52,10 @@ get '' /other >/dev/null && grep -qx 404 headers || bad "another path: $(cat hea
 
 # --- a page is whole while a put runs, and counts it ---
 
-bytes=$((4 << 20))
+bytes=$((64 << 20))	# a minute at the rate of slow; it is quick once the page was taken
 random $bytes f
 slow 1
+reachable 2
 fmove put f n2:s/f >/dev/null 2>&1 &
 moved f 0
 get >page
