@@ -31,6 +31,7 @@ struct fm_follow {
 	struct fm_timer timer;
 	bool is_stopped;
 	struct fm_err said;		/* why one could not be opened; code 0: nothing was said */
+	unsigned next;			/* store of the configuration that is looked at first */
 	/* One store at a time is opened: */
 	struct fm_work work;
 	bool is_busy;
@@ -61,6 +62,29 @@ static void open_run(struct fm_work *work)
 
 /* ---- on the loop ---- */
 
+/* What fmove-nvmed says now; false: nothing can be read of it. */
+static bool ask(struct fm_follow *f, struct fm_volume_said **said, unsigned *count)
+{
+	const struct fm_volumes_here *here = &f->fmoved->here.volumes.table;
+	struct fm_err err;
+
+	return here->read(here->ctx, said, count, &err) == 0;
+}
+
+/* Whether what was opened is still what is mounted: it was open by nobody until then. */
+static bool is_still_so(struct fm_follow *f)
+{
+	struct fm_volume_said *said;
+	struct fm_volume_store as;
+	unsigned count;
+
+	if (!ask(f, &said, &count))
+		return false;
+	fm_volume_store_of(said, count, f->of->volume, &as);
+	free(said);
+	return fm_volume_store_is(&as, f->store);
+}
+
 static void end_open(struct fm_follow *f)
 {
 	f->is_busy = false;
@@ -76,7 +100,10 @@ static void say_error(struct fm_follow *f, const struct fm_err *err)
 	f->said = *err;
 }
 
-/* What was opened of a configuration that is not in force any more is of no use. */
+/*
+ * What was opened of a configuration that is not in force any more is of no use, nor is what has
+ * changed since it was decided to open it; that is opened again.
+ */
 static void open_done(struct fm_work *work)
 {
 	struct fm_follow *f = fm_container_of(work, struct fm_follow, work);
@@ -86,7 +113,7 @@ static void open_done(struct fm_work *work)
 	if (f->ret < 0) {
 		if (is_wanted)
 			say_error(f, &f->err);
-	} else if (!is_wanted) {
+	} else if (!is_wanted || !is_still_so(f)) {
 		f->store->ops->free(f->store);
 	} else {
 		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", f->of->name,
@@ -106,9 +133,19 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 	f->cfg = f->fmoved->cfg;
 	fm_config_share(f->cfg);
 	f->of = of;
+	f->next = (unsigned)(of - f->cfg->stores) + 1;	/* one that cannot be opened lets others */
 	f->as = *as;
 	f->work = (struct fm_work){ .run = open_run, .done = open_done, .may_await = f };
 	fm_worker_submit(f->fmoved->worker, &f->work, f->fmoved->loop);
+}
+
+/*
+ * Whether a store may not stay until the next one is opened: its volume goes, or what it says of
+ * its content is not so any more.
+ */
+static bool has_to_go(const struct fm_store *store, const struct fm_volume_store *as)
+{
+	return as->device == 0 || store->is_sealed || as->written_by[0];
 }
 
 static void follow(struct fm_follow *f, const struct fm_config_store *of,
@@ -116,14 +153,15 @@ static void follow(struct fm_follow *f, const struct fm_config_store *of,
 {
 	struct fm_engine *engine = f->fmoved->engine;
 	struct fm_store_ref *ref = fm_engine_store_get(engine, of->name, strlen(of->name));
-	bool is_there = ref, is_as = ref && fm_volume_store_is(as, ref->store);
+	bool is_as = ref && fm_volume_store_is(as, ref->store);
+	bool is_over = ref && !is_as && has_to_go(ref->store, as);
 
 	if (ref)
 		fm_engine_store_put(ref);
 	if (is_as)
 		return;
-	if (is_there && as->device == 0) {
-		fm_log_info("store \"%s\": volume %s is not mounted any more, or is about to go",
+	if (is_over) {
+		fm_log_info("store \"%s\": volume %s is not mounted as it was, or is about to go",
 			    of->name, of->volume);
 		fm_engine_remove_store(engine, of->name);
 	}
@@ -142,19 +180,19 @@ static bool has_any(const struct fm_config *cfg)
 static void look(struct fm_follow *f)
 {
 	const struct fm_config *cfg = f->fmoved->cfg;
-	const struct fm_volumes_here *here = &f->fmoved->here.volumes.table;
+	unsigned count, first = f->next;
 	struct fm_volume_said *said;
 	struct fm_volume_store as;
-	struct fm_err err;
-	unsigned count;
 
-	if (!has_any(cfg) || here->read(here->ctx, &said, &count, &err) < 0)
+	if (!has_any(cfg) || !ask(f, &said, &count))
 		return;
-	for (unsigned i = 0; i < cfg->store_count; i++) {
-		if (!cfg->stores[i].volume[0])
+	for (unsigned n = 0; n < cfg->store_count; n++) {
+		const struct fm_config_store *of = &cfg->stores[(first + n) % cfg->store_count];
+
+		if (!of->volume[0])
 			continue;
-		fm_volume_store_of(said, count, cfg->stores[i].volume, &as);
-		follow(f, &cfg->stores[i], &as);
+		fm_volume_store_of(said, count, of->volume, &as);
+		follow(f, of, &as);
 	}
 	free(said);
 }
