@@ -3,7 +3,7 @@
 # disks: 1 512M
 #
 # Goal:   fmoved's store on a volume keeps fmove-nvmed from nothing: it seals, unseals and takes down a volume that the store is on. What was
-#         put into it is staged from the seal, and not looked at again; the next seal has what was put meanwhile.
+#         written to it is staged from the seal, and not looked at again; the next seal has what was written meanwhile.
 # Method: target, initiator and both daemons in one kernel. Mounts are the kernel's word; that nothing was looked at is the answer's, and
 #         what was read of the disk.
 
@@ -71,10 +71,10 @@ begin() {
 	wait_for has_store
 }
 
-# put NAME: a file of the dataset.
-put() {
+# write_file NAME: one more of the dataset.
+write_file() {
 	head -c 3000000 /dev/urandom > "/run/from/set/$1"
-	check fm put "/run/from/set/$1" "n1:v/set/$1"
+	check cp -r /run/from/set $POINT
 }
 
 # seal COUNT: the seal that this is.
@@ -83,10 +83,10 @@ seal() {
 	wait_for mounted_as ro
 	wait_for logged "$1" 'sealed as'
 	wait_for has_store
-	check_not fm put /run/from/set/one n1:v/set/more
+	check_not touch $POINT/set/more
 }
 
-# staged: sets `copy`; it is what was put.
+# staged: sets `copy`; it is what was written.
 staged() {
 	copy=$(fm stage v/set 2> /out/err) || fail "stage: $(cat /out/err)"
 	cat /out/err
@@ -100,7 +100,7 @@ sectors_read() {
 sealed() {
 	local first before
 
-	put one
+	write_file one
 	seal 1
 	staged
 	first=$copy
@@ -116,10 +116,10 @@ sealed() {
 unsealed() {
 	local first=$copy
 
-	check "$FMOVE_BIN/fmove" nvme unseal data --wait ${HANG_S}s
+	check "$FMOVE_BIN/fmove" nvme unseal data --force --wait ${HANG_S}s
 	wait_for mounted_as rw
 	wait_for has_store
-	put two
+	write_file two
 	seal 2
 	staged
 	[ "$copy" != "$first" ] || fail "the copy of the last seal: $copy"
