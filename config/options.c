@@ -165,9 +165,8 @@ const struct fm_option fm_options[] = {
 
 	{ "metrics.listen", FM_OPTION_SERVE, AT(metrics.listen), 0, 0, "", NULL, false,
 	  "Where fmoved serves what it counts, for Prometheus (fmove-metrics(7)), as /metrics over "
-	  "HTTP: an address of this machine and a port, \"127.0.0.1:7472\" for instance, or a "
-	  "UNIX socket with the mode and group of node.socket. Whoever reaches it reads the names "
-	  "and addresses of peers; \"\": nowhere" },
+	  "HTTP: an address of this machine and a port, \"127.0.0.1:7472\" for instance. Whoever "
+	  "reaches it reads the names and addresses of peers; \"\": nowhere" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,
@@ -245,10 +244,12 @@ const struct fm_option fm_options[] = {
 	  "them read parts of "
 	  "it. \"\": only this node has it" },
 	{ "stores.volume", FM_OPTION_NAME, STORE(volume), 0, 0, "", NULL, true,
-	  "The volume of volumes whose mount point the directory is: the store is there as long as "
-	  "fmove-nvmed has it mounted. While the volume is sealed, the stores of all nodes that "
-	  "have mounted this seal are one source for fmove stage, as with shared. \"\": it is on "
-	  "none" },
+	  "The volume, of volumes below, that this store is: directory must be its mount, "
+	  "shared must be left out, and no other store may name it. The store is there while "
+	  "fmove-nvmed has it mounted; fmoved lets go of it before an unmount. While the volume "
+	  "is sealed, the stores of all nodes that have mounted this seal are one source for "
+	  "fmove stage, if the namespace has a UUID, NGUID or EUI-64; each of these nodes must "
+	  "have the others in staging.peers. \"\": it is no volume" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
 

@@ -29,8 +29,7 @@ enum fm_option_type {
 	FM_OPTION_GROUP,	/* a group of this machine */
 	FM_OPTION_USER,		/* a user of this machine, not root */
 	FM_OPTION_LISTEN,	/* address and port to bind */
-	/* the same with an address that is said, or an absolute path of a UNIX socket */
-	FM_OPTION_SERVE,
+	FM_OPTION_SERVE,	/* the same with an address that is said, as a number */
 	FM_OPTION_ADDRESS,	/* host and port to dial */
 	FM_OPTION_IP,		/* an address of this machine, no port */
 	FM_OPTION_NQN,		/* how a target calls a subsystem, or a host itself */

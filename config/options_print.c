@@ -36,8 +36,8 @@ static const struct section {
 	{"metrics", false, false, "What fmoved counts, for Prometheus (fmove-metrics(7)).",
 	 NULL},
 	{"nvme", false, false,
-	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved takes "
-	 "no notice of it.",
+	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved looks "
+	 "at socket alone: beside it is what fmove-nvmed says of stores.volume.",
 	 NULL},
 	{"stores", true, false,
 	 "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
@@ -54,9 +54,9 @@ static const struct section {
 	 "mounted; on this machine it is for whom its directory, group and mode let in.",
 	 (const char *const[]){"path", "/run/fmove/alice.sock", "user", "alice", NULL}},
 	{"volumes", true, true,
-	 "Shared NVMe-TCP volumes, which fmove-nvmed connects, watches and mounts; fmoved takes no "
-	 "notice of them. Every node has the same entry: that all name the same writer is what "
-	 "keeps a file system from being written by two.",
+	 "Shared NVMe-TCP volumes, which fmove-nvmed connects, watches and mounts; fmoved serves "
+	 "those that stores.volume names. Every node has the same entry: that all name the "
+	 "same writer is what keeps a file system from being written by two.",
 	 (const char *const[]){"name", "data", "subsystem", "nqn.2026-01.org.example:data",
 			       "address", "10.0.0.9:4420", "uuid",
 			       "5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b", "mount", "/srv/data",
@@ -112,7 +112,7 @@ static const char *const forms[] = {
 	[FM_OPTION_LISTEN] =
 		"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
 	[FM_OPTION_SERVE] = "\"ADDRESS:PORT\" or \"[ADDRESS]:PORT\" with a numeric address, "
-			    "port 1 .. 65535, or an absolute path of at most 107 bytes",
+			    "port 1 .. 65535",
 	[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
 	[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
 	[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, "

@@ -164,8 +164,6 @@ static bool is_served(const char *text)
 	char host[FM_VALUE_HOST_MAX];
 	uint16_t port;
 
-	if (text[0] == '/')
-		return is_socket(text);
 	return fm_value_address(text, false, host, sizeof(host), &port) == 0 && is_ip(host);
 }
 

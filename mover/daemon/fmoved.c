@@ -366,17 +366,13 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 
 static int start_metrics(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	const struct fm_config_node *cfg = &fmoved->cfg->node;
 	const char *listen = fmoved->cfg->metrics.listen;
-	gid_t gid;
-	int ret = find_socket_group(cfg, &gid, err);
 
-	if (ret < 0 || !listen[0])
-		return ret;
+	if (!listen[0])
+		return 0;
 	fmoved->measured =
 		(struct fm_measured){fmoved->loop, fmoved->engine, fmoved->queue};
-	return fm_measured_serve(&fmoved->measured, listen, socket_mode(cfg), gid,
-				 &fmoved->exporter, err);
+	return fm_measured_serve(&fmoved->measured, listen, &fmoved->exporter, err);
 }
 
 static int start_sockets(struct fm_fmoved *fmoved, struct fm_err *err)

@@ -65,9 +65,9 @@ static const struct fm_metric table[] = {
 	  "Threads that move data." },
 	[ARENA] = { "fmove_arena_bytes", FM_METRIC_GAUGE,
 	  "Memory that transfers go through." },
-	[SLOTS] = { "fmove_slots", FM_METRIC_GAUGE,
-	  "Pieces of that memory, one for each connection that moves something." },
-	[SLOTS_USED] = { "fmove_slots_used", FM_METRIC_GAUGE,
+	[SLOTS] = { "fmove_slabs", FM_METRIC_GAUGE,
+	  "Slabs, the pieces of that memory that are lent to connections." },
+	[SLOTS_USED] = { "fmove_slabs_used", FM_METRIC_GAUGE,
 	  "Of these, those that are lent to a connection." },
 	[STORES] = { "fmove_stores", FM_METRIC_GAUGE,
 	  "Stores that this node serves." },
@@ -80,13 +80,15 @@ static const struct fm_metric table[] = {
 	[PEER_ROUND_TRIP] = { "fmove_peer_round_trip_seconds", FM_METRIC_GAUGE,
 	  "Time of a message to a peer and back, as measured last." },
 	[RAIL_UP] = { "fmove_rail_up", FM_METRIC_GAUGE,
-	  "1: a connection of that rail is up; 0: it was up, and has none any more." },
+	  "1: a connection of that rail is up; 0: it broke in this session, and has none any "
+	  "more." },
 	[RAIL_CONNECTIONS] = { "fmove_rail_connections", FM_METRIC_GAUGE,
 	  "Connections of a rail." },
 	[RAIL_SPEED] = { "fmove_rail_speed_bytes_per_second", FM_METRIC_GAUGE,
 	  "What the device of a rail can carry; left out where it does not say." },
 	[TRANSFERS_RUNNING] = { "fmove_transfers_running", FM_METRIC_GAUGE,
-	  "Files and directories on their way, those that peers asked for included." },
+	  "Files, directories and parts of datasets on their way, those that peers asked for "
+	  "included." },
 	[TRANSFER_BYTES] = { "fmove_transfer_bytes", FM_METRIC_COUNTER,
 	  "Bytes of files that have arrived, holes and what was there already aside." },
 	[TRANSFER_CHUNKS] = { "fmove_transfer_chunks", FM_METRIC_COUNTER,
@@ -96,9 +98,10 @@ static const struct fm_metric table[] = {
 	[TRANSFER_RESUMED] = { "fmove_transfer_resumed_bytes", FM_METRIC_COUNTER,
 	  "Bytes that were there from an earlier try, and were not sent." },
 	[TRANSFER_CORRUPT] = { "fmove_transfer_corrupt_chunks", FM_METRIC_COUNTER,
-	  "Chunks whose checksum was wrong; they were sent again." },
+	  "Chunks that had a wrong checksum behind the wire, or when they were read back from the "
+	  "disk." },
 	[TRANSFER_DURATION] = { "fmove_transfer_duration_seconds", FM_METRIC_HISTOGRAM,
-	  "How long transfers took that have ended, a try of a job each." },
+	  "How long transfers took that have ended: each try of a job, each part of a dataset." },
 	[JOBS] = { "fmove_jobs", FM_METRIC_GAUGE,
 	  "Jobs of local callers by state; of those that have ended, the ones that are kept." },
 	[JOBS_ENDED] = { "fmove_jobs_ended", FM_METRIC_COUNTER,
@@ -298,26 +301,20 @@ static void collect(void *ctx, struct fm_metrics *m)
 	fm_metrics_add(m, LEFT_OUT, left_out + fm_metrics_left_out(m), NULL);
 }
 
-int fm_measured_serve(const struct fm_measured *of, const char *listen, mode_t mode, gid_t gid,
+int fm_measured_serve(const struct fm_measured *of, const char *listen,
 		      struct fm_exporter **out, struct fm_err *err)
 {
 	char host[FM_VALUE_HOST_MAX];
 	struct fm_exporter_opts opts = {.loop = of->loop,
-					.mode = mode,
-					.gid = gid,
+					.host = host,
 					.table = table,
 					.count = METRICS,
 					.process = PROCESS,
 					.collect = collect,
 					.ctx = (void *)of};
 
-	if (listen[0] == '/') {
-		opts.path = listen;
-	} else {
-		/* was checked when it was read */
-		(void)fm_value_address(listen, false, host, sizeof(host), &opts.port);
-		opts.host = host;
-	}
+	/* was checked when it was read */
+	(void)fm_value_address(listen, false, host, sizeof(host), &opts.port);
 	if (fm_exporter_new(&opts, out, err) < 0)
 		return fm_err_wrap(err, "metrics.listen");
 	fm_log_info("metrics at %s", listen);

@@ -6,8 +6,6 @@
 #ifndef FM_DAEMON_METRICS_H
 #define FM_DAEMON_METRICS_H
 
-#include <sys/types.h>
-
 struct fm_engine;
 struct fm_err;
 struct fm_exporter;
@@ -21,11 +19,8 @@ struct fm_measured {
 	struct fm_queue *queue;
 };
 
-/*
- * Serves them at listen, as metrics.listen says it. *of outlives the exporter. A UNIX socket gets
- * that mode and group (-1: the daemon's).
- */
-int fm_measured_serve(const struct fm_measured *of, const char *listen, mode_t mode, gid_t gid,
+/* Serves them at listen, as metrics.listen says it. *of outlives the exporter. */
+int fm_measured_serve(const struct fm_measured *of, const char *listen,
 		      struct fm_exporter **out, struct fm_err *err);
 
 #endif

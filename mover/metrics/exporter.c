@@ -28,7 +28,6 @@
 
 struct fm_exporter {
 	struct fm_exporter_opts o;
-	char *path;
 	struct fm_http *http;
 	struct fm_metrics *metrics;
 	struct fm_task fill;
@@ -100,20 +99,13 @@ static int start(struct fm_exporter *e, struct fm_err *err)
 {
 	const struct fm_exporter_opts *o = &e->o;
 	const struct fm_http_page page = {make_page, e};
-	int fd, ret;
+	int ret, fd = fm_metrics_listen(o->host, o->port, BACKLOG, err);
 
-	if (o->path)
-		fd = fm_metrics_listen_unix(o->path, o->mode, o->gid, BACKLOG, err);
-	else
-		fd = fm_metrics_listen_ip(o->host, o->port, BACKLOG, err);
 	if (fd < 0)
 		return fd;
 	ret = fm_http_new(fd, &page, &e->http, err);
-	if (ret < 0) {
+	if (ret < 0)
 		(void)close(fd);	/* nothing was written to it */
-		if (o->path)
-			(void)unlink(o->path);	/* the next start would replace it */
-	}
 	return ret;
 }
 
@@ -133,14 +125,8 @@ int fm_exporter_new(const struct fm_exporter_opts *opts, struct fm_exporter **ou
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&e->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	e->path = opts->path ? strdup(opts->path) : NULL;
 	e->metrics = fm_metrics_new(opts->table, opts->count);
-	if ((opts->path && !e->path) || !e->metrics) {
-		ret = fm_err_set(err, -ENOMEM, "no memory for metrics");
-	} else {
-		e->o.path = e->path;
-		ret = start(e, err);
-	}
+	ret = e->metrics ? start(e, err) : fm_err_set(err, -ENOMEM, "no memory for metrics");
 	if (ret < 0) {
 		fm_exporter_free(e);
 		return ret;
@@ -159,8 +145,6 @@ void fm_exporter_stop(struct fm_exporter *e)
 	pthread_mutex_unlock(&e->lock);
 	fm_http_free(e->http);
 	e->http = NULL;
-	if (e->path)
-		(void)unlink(e->path);	/* the next start would replace it */
 }
 
 void fm_exporter_free(struct fm_exporter *e)
@@ -170,6 +154,5 @@ void fm_exporter_free(struct fm_exporter *e)
 	pthread_cond_destroy(&e->changed);
 	pthread_mutex_destroy(&e->lock);
 	fm_metrics_free(e->metrics);
-	free(e->path);
 	free(e);
 }

@@ -10,7 +10,6 @@
 #define FM_METRICS_EXPORTER_H
 
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "mover/metrics/metrics.h"
 
@@ -20,10 +19,7 @@ struct fm_loop;
 
 struct fm_exporter_opts {
 	struct fm_loop *loop;
-	const char *path;		/* of a UNIX socket; NULL: host and port */
-	mode_t mode;			/* of that socket ... */
-	gid_t gid;			/* ... and its group; -1: the daemon's */
-	const char *host;		/* an address of this machine */
+	const char *host;		/* an address of this machine; needed by the call alone */
 	uint16_t port;
 	/* What there is: outlives it. */
 	const struct fm_metric *table;
@@ -34,7 +30,7 @@ struct fm_exporter_opts {
 	void *ctx;
 };
 
-/* Errors of listen.h and http.h. path is copied. */
+/* Errors of listen.h and http.h. */
 int fm_exporter_new(const struct fm_exporter_opts *opts, struct fm_exporter **out,
 		    struct fm_err *err);
 

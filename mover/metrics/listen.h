@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listen - the stream socket where a daemon's metrics are read: an address and a port of this
- * machine, or a UNIX socket.
+ * listen - the socket where a daemon's metrics are read: an address and a port of this machine.
+ *
+ * No UNIX socket: through one a client hands descriptors over, and whoever reads from it closes
+ * the last copy, which may wait for ever (TCP with SO_LINGER, FUSE). base/packet_shut.h keeps that
+ * away, but libmicrohttpd reads for itself.
  */
 #ifndef FM_METRICS_LISTEN_H
 #define FM_METRICS_LISTEN_H
 
 #include <stdint.h>
-#include <sys/types.h>
 
 struct fm_err;
 
-/* backlog: of listen(2). The descriptor, or a negative errno with the address in *err: -EADDRINUSE,
- * -EADDRNOTAVAIL, -EINVAL: host is no address. */
-int fm_metrics_listen_ip(const char *host, uint16_t port, int backlog, struct fm_err *err);
-
 /*
- * What a daemon that is dead left there is replaced. gid: the group of the socket's file, or -1.
- * Errors of bind(2).
+ * backlog: of listen(2). The descriptor, or a negative errno with the address in *err: -EADDRINUSE,
+ * -EADDRNOTAVAIL, -EINVAL: host is no address.
  */
-int fm_metrics_listen_unix(const char *path, mode_t mode, gid_t gid, int backlog,
-			   struct fm_err *err);
+int fm_metrics_listen(const char *host, uint16_t port, int backlog, struct fm_err *err);
 
 #endif

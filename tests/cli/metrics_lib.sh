@@ -5,15 +5,12 @@ need_scraper() {
 	command -v python3 >/dev/null || skip "needs python3"
 }
 
-# get [HEADER] [PATH]: the answer of $at, a port or a UNIX socket, or else of $port; its headers in `headers`.
+# get [HEADER] [PATH]: the answer at $port; its headers in `headers`.
 get() {
-	python3 - "${at:-$port}" "${1:-}" "${2:-/metrics}" <<-'P'
-	import http.client, socket, sys
-	at, header, path = sys.argv[1:]
-	c = http.client.HTTPConnection("127.0.0.1", int(at) if at.isdigit() else 0, timeout=60)
-	if not at.isdigit():
-	    c.sock = socket.socket(socket.AF_UNIX)
-	    c.sock.connect(at)
+	python3 - "$port" "${1:-}" "${2:-/metrics}" <<-'P'
+	import http.client, sys
+	port, header, path = sys.argv[1:]
+	c = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
 	c.request("GET", path, headers={"Accept": header} if header else {})
 	r = c.getresponse()
 	open("headers", "w").write(f"{r.status}\n{r.headers}")
