@@ -108,10 +108,10 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail);
 unsigned fm_session_conns(const struct fm_session *s, enum fm_kind kind,
 			  const struct fm_only *only);
 
-/* How the connections of that kind that were made last are sealed. */
 /* Adds what its connections moved, those that are not up included. */
 void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received);
 
+/* How the connections of that kind that were made last are sealed. */
 enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kind kind);
 
 /* The network was stopped: what was arriving never will. */

@@ -99,7 +99,9 @@ static int take_store(struct fm_queue_try *t)
 	t->store = j->queue->c.needs->store_get(j->queue->c.engine, j->o.own_store,
 						strlen(j->o.own_store));
 	if (!t->store)
-		return fm_err_set(&t->err, -ENOENT, "there is no store %s at this node",
+		return fm_err_set(&t->err, -ENOENT,
+				  "there is no store %s at this node; one with volume is there "
+				  "while that is mounted: fmove nvme status",
 				  j->o.own_store);
 	return 0;
 }

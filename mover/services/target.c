@@ -45,6 +45,8 @@ int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct f
 	*out = fm_engine_store_get(e, store, len);
 	if (*out)
 		return 0;
-	return fm_err_set(err, -ENOENT, "no store %.*s; fmove df %s lists those there are",
+	return fm_err_set(err, -ENOENT,
+			  "no store %.*s; fmove df %s lists those there are (one with volume is "
+			  "there while that is mounted: fmove nvme status)",
 			  (int)len, store, e->name);
 }

@@ -795,9 +795,11 @@ static int check_written(const struct fm_stage_ask *a, const struct fm_request_r
 		return 0;
 	return fm_err_set(err, -EBUSY,
 			  "%s:%s: %s has its volume mounted read-write, so what is read may be a "
-			  "mixture; stage it from %s, or seal it there (fmove nvme seal); --live "
-			  "takes it as it is",
-			  a->node, a->store, result->written_by, result->written_by);
+			  "mixture; stage it from a store of %s, or seal it there (fmove nvme seal "
+			  "VOLUME; fmove nvme status here says what %s said last); --live takes it "
+			  "as it is",
+			  a->node, a->store, result->written_by, result->written_by,
+			  result->written_by);
 }
 
 /* A READY dataset of a sealed volume's path; its seal is part of the source's name. */

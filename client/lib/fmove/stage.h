@@ -33,7 +33,8 @@ enum fmove_freshness {
 /* What another node has of a dataset. Its size never changes. */
 struct fmove_dataset_node {
 	char node[FMOVE_NAME_MAX + 1];
-	/* "ready", "fetching", "partial" or "absent"; "refused": it does not stage with this one;
+	/* "ready", "fetching", "partial" or "absent"; "refused": one of the two lacks the other
+	 * in its staging.peers;
 	 * "silent": not connected, or nothing came for 2 s; "unknown": the dataset is a new one */
 	char state[16];
 	uint64_t bytes;			/* of it, there */
@@ -140,8 +141,9 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 		   void *ctx, struct fmove_error *err);
 
 /*
- * The same, and what other nodes have of each: of "all" that this node stages with, or of those
- * named between commas. A node that is silent is waited for 2 s for each 256 datasets. -ENOENT
+ * The same, and what other nodes have of each: of "all" that this node stages with, 63 at most, or
+ * of those named between commas; NULL: nobody is asked. A node that is silent is waited for 2 s for
+ * each 256 datasets. -ENOENT
  * names what is no node.
  */
 int fmove_datasets_of(struct fmove *c, const char *nodes,
