@@ -169,6 +169,18 @@ static void follow(struct fm_follow *f, const struct fm_config_store *of,
 		open_as(f, of, as);
 }
 
+static const char *volume_of(void *ctx, const char *store, size_t len)
+{
+	const struct fm_follow *f = ctx;
+	const struct fm_config *cfg = f->fmoved->cfg;
+
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (cfg->stores[i].volume[0] && strlen(cfg->stores[i].name) == len &&
+		    memcmp(cfg->stores[i].name, store, len) == 0)
+			return cfg->stores[i].volume;
+	return NULL;
+}
+
 static bool has_any(const struct fm_config *cfg)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++)
@@ -213,6 +225,7 @@ int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_er
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	f->fmoved = fmoved;
 	f->timer.fire = timer_fire;
+	fm_engine_set_volumes(fmoved->engine, volume_of, f);
 	fm_timer_set(fmoved->loop, &f->timer, fm_loop_now(fmoved->loop));
 	*out = f;
 	return 0;

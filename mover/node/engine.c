@@ -304,6 +304,19 @@ struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, 
 	return ref;
 }
 
+void fm_engine_set_volumes(struct fm_engine *e,
+			   const char *(*volume_of)(void *ctx, const char *store, size_t len),
+			   void *ctx)
+{
+	e->volume_of = volume_of;
+	e->volume_ctx = ctx;
+}
+
+const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t len)
+{
+	return e->volume_of ? e->volume_of(e->volume_ctx, name, len) : NULL;
+}
+
 struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id)
 {
 	fm_list_each(at, next, &e->stores) {

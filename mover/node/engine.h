@@ -57,6 +57,14 @@ void fm_engine_revoke_peer_key(struct fm_engine *engine, const char *name,
 int fm_engine_set_store(struct fm_engine *engine, struct fm_store *store, struct fm_err *err);
 void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
+/*
+ * Stores that come and go with volumes. volume_of() names the one that a store follows; NULL: it
+ * follows none. On the control loop; ctx outlives the engine's requests.
+ */
+void fm_engine_set_volumes(struct fm_engine *engine,
+			   const char *(*volume_of)(void *ctx, const char *store, size_t len),
+			   void *ctx);
+
 void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 
 /* For status: the configuration in force was read at that Unix time; then, that one read later was

@@ -76,6 +76,8 @@ struct fm_engine {
 	unsigned peer_count;
 	struct fm_list sessions;
 	struct fm_list stores;
+	const char *(*volume_of)(void *ctx, const char *store, size_t len);	/* may be NULL */
+	void *volume_ctx;
 	unsigned store_count;
 	unsigned service_count;
 	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
@@ -95,6 +97,8 @@ struct fm_engine {
 struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name);
 struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN]);
 struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len);
+/* Of a store that is not there now: the volume that it follows; NULL: there is no such store. */
+const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t len);
 /* The one that is shared by that ID, with a reference; NULL: none. */
 struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id);
 void fm_engine_store_put(struct fm_store_ref *ref);

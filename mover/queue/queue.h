@@ -78,7 +78,7 @@ struct fm_request_opts;
 struct fm_request_result;
 struct fm_store_ref;
 
-/* What the queue needs of the engine, as transfer.h, request.h and node.h say. */
+/* What the queue needs of the engine, as transfer.h, request.h, target.h and node.h say. */
 struct fm_queue_needs {
 	int (*check)(struct fm_engine *engine, const struct fm_job_opts *opts, struct fm_err *err);
 	int (*start)(struct fm_engine *engine, const struct fm_job_opts *opts,
@@ -91,7 +91,8 @@ struct fm_queue_needs {
 	int (*request)(struct fm_engine *engine, const struct fm_request_opts *opts,
 		       void (*done)(void *ctx, const struct fm_request_result *result), void *ctx,
 		       struct fm_err *err);
-	struct fm_store_ref *(*store_get)(struct fm_engine *engine, const char *name, size_t len);
+	int (*store_get)(struct fm_engine *engine, const char *name, size_t len,
+			 struct fm_store_ref **out, struct fm_err *err);
 	void (*store_put)(struct fm_store_ref *store);
 };
 

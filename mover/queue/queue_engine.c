@@ -3,6 +3,7 @@
 #include "mover/node/node.h"
 #include "mover/queue/queue.h"
 #include "mover/services/request.h"
+#include "mover/services/target.h"
 
 const struct fm_queue_needs fm_queue_engine = {
 	.check = fm_job_check,
@@ -12,6 +13,6 @@ const struct fm_queue_needs fm_queue_engine = {
 	.commit = fm_job_commit,
 	.progress = fm_job_progress,
 	.request = fm_request_start,
-	.store_get = fm_engine_store_get,
+	.store_get = fm_target_store,
 	.store_put = fm_engine_store_put,
 };

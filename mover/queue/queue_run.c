@@ -88,22 +88,13 @@ static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
 	fm_queue_work(t->job->queue, t->holder, &t->work);
 }
 
-/*
- * Takes a reference to the store of this node that the job names. -ENOENT: there is none of that
- * name.
- */
+/* Takes a reference to the store of this node that the job names. Errors of target.h. */
 static int take_store(struct fm_queue_try *t)
 {
 	const struct fm_queue_job *j = t->job;
 
-	t->store = j->queue->c.needs->store_get(j->queue->c.engine, j->o.own_store,
-						strlen(j->o.own_store));
-	if (!t->store)
-		return fm_err_set(&t->err, -ENOENT,
-				  "there is no store %s at this node; one with volume is there "
-				  "while that is mounted: fmove nvme status",
-				  j->o.own_store);
-	return 0;
+	return j->queue->c.needs->store_get(j->queue->c.engine, j->o.own_store,
+					    strlen(j->o.own_store), &t->store, &t->err);
 }
 
 /* ---- probing: what can be said before it has its place ---- */

@@ -42,11 +42,17 @@ int fm_target_check(struct fm_engine *e, const char *node, const char *store, st
 int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct fm_store_ref **out,
 		    struct fm_err *err)
 {
+	const char *volume;
+
 	*out = fm_engine_store_get(e, store, len);
 	if (*out)
 		return 0;
-	return fm_err_set(err, -ENOENT,
-			  "no store %.*s; fmove df %s lists those there are (one with volume is "
-			  "there while that is mounted: fmove nvme status)",
+	volume = fm_engine_volume_of(e, store, len);
+	if (volume)
+		return fm_err_set(err, -EAGAIN,
+				  "store %.*s is on volume %s, which is not mounted at %s: fmove "
+				  "nvme status %s there says why",
+				  (int)len, store, volume, e->name, volume);
+	return fm_err_set(err, -ENOENT, "no store %.*s; fmove df %s lists those there are",
 			  (int)len, store, e->name);
 }

@@ -25,7 +25,10 @@ int fm_target_check_store(const char *store, struct fm_err *err);
  */
 int fm_target_check(struct fm_engine *e, const char *node, const char *store, struct fm_err *err);
 
-/* For fm_engine_store_put(). -ENOENT: this node has no such store. */
+/*
+ * For fm_engine_store_put(). -ENOENT: this node has no such store. -EAGAIN: its volume is not
+ * mounted just now.
+ */
 int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct fm_store_ref **out,
 		    struct fm_err *err);
 

@@ -32,8 +32,16 @@ has_none() {
 	! has_store "$1"
 }
 
-# Not mounted yet.
-no 1 'no store' fmove stage s/set
+# Not mounted yet: who can wait does, and hears why.
+no 1 'store s is on volume data, which is not mounted at n1: fmove nvme status data' fmove stage s/set
+random 1000 f
+use 2
+job=$(fmove put --detach f n1:s/waited) || bad "put --detach is refused"
+waits() {
+	fmove jobs --json | grep -q 'is on volume data, which is not mounted at n1'
+}
+await waits || bad "it does not wait for the volume: $(fmove jobs --json)"
+use 1
 mkdir "$(store 1)/set"
 random 3000000 "$(store 1)/set/kept"
 random 1000000 "$(store 1)/set/changed"
@@ -47,6 +55,7 @@ has_none 1 || bad "the store is another directory"
 # Mounted, and not sealed: as any source.
 says 1 "$device" 0 ""
 await has_store 1 || bad "the store does not come: $(cat err)"
+at 2 wait "$job" >out 2>err && cmp f "$(store 1)/waited" || bad "what waited for the volume: $(cat out err)"
 first=$(fmove stage s/set 2>err) || bad "not sealed: $(cat err)"
 [ "$(fmove stage s/set 2>err)" = "$first" ] && grep -q 'n1:s/set.* here and unchanged' err || bad "not sealed, again: $(cat err)"
 

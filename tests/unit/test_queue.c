@@ -181,13 +181,19 @@ static const struct fm_store_ops store_ops = {
 static struct fm_store store = { .ops = &store_ops, .name = "s", .is_durable = true };
 static struct fm_store_ref store_ref = { .store = &store };
 
-static struct fm_store_ref *engine_store_get(struct fm_engine *e, const char *name, size_t len)
+static bool is_store_away;	/* its volume is not mounted */
+
+static int engine_store_get(struct fm_engine *e, const char *name, size_t len,
+			    struct fm_store_ref **out, struct fm_err *err)
 {
 	(void)e;
 	if (len != 1 || name[0] != 's')
-		return NULL;
+		return fm_err_set(err, -ENOENT, "no such store");
+	if (is_store_away)
+		return fm_err_set(err, -EAGAIN, "its volume is not mounted");
 	store_ref.refs++;
-	return &store_ref;
+	*out = &store_ref;
+	return 0;
 }
 
 static void engine_store_put(struct fm_store_ref *ref)
@@ -1264,6 +1270,27 @@ static void test_jobs_survive_a_restart(void)
 	scene_down();
 }
 
+/* After a boot fmoved may run before the volume is mounted. */
+static void test_a_job_waits_for_the_volume_of_its_store(void)
+{
+	struct caller c, w;
+
+	scene_up(4);
+	detached(store_put("a", ALICE), &c);
+	queue_down();
+	started_count = 0;
+	is_store_away = true;
+	queue_up(4);
+	run();
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_WAITING);
+	is_store_away = false;
+	pass(75 * FM_NS_PER_S);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(running("a"));
+	end("a", 0);
+	CU_ASSERT_EQUAL(told(c.id, &w), 0);
+	scene_down();
+}
+
 /* Put another value behind a key of a job's file; NULL: as if the key was never written. */
 static void edit(const char *id, const char *key, const char *value)
 {
@@ -2229,6 +2256,7 @@ static const struct fm_test tests[] = {
 	{"jobs of others are as if they were not there",
 	 test_jobs_of_others_are_as_if_they_were_not_there},
 	{"jobs survive a restart", test_jobs_survive_a_restart},
+	{"a job waits for the volume of its store", test_a_job_waits_for_the_volume_of_its_store},
 	{"the timeout goes on over a restart", test_the_timeout_goes_on_over_a_restart},
 	{"an earlier version's job has all its time",
 	 test_a_job_without_a_noted_deadline_has_all_its_time},
