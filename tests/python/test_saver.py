@@ -259,11 +259,12 @@ class Save(Case):
         self.assertEqual(ranks.run(2, rank_of), [0, 0])
         self.assert_seen([])
 
-    def test_a_rank_is_killed(self):
-        """At random moments. FM_ROUNDS: how often; FM_SEED: which."""
+    def test_somebody_is_killed(self):
+        """A rank or a daemon, at random moments. FM_ROUNDS: how often; FM_SEED: which."""
         dice = random.Random(int(os.environ.get("FM_SEED", 1)))
         for step in range(int(os.environ.get("FM_ROUNDS", 4))):
-            self.kill_one(step * 100, victim=dice.randrange(2), after=dice.random() * 0.8)
+            victim = dice.choice((0, 1, "n1", "n2")) if step > 3 else (0, "n1", 1, "n2")[step]
+            self.kill_one(step * 100, victim, after=dice.random() * 0.8)
 
     def has_saved(self, first):
         try:
@@ -276,14 +277,26 @@ class Save(Case):
         pids = ranks.start(2, lambda rank: self.train(range(first + 1, first + 100), rank, timeout=60.0))
         await_it(lambda: self.has_saved(first), "they save")
         time.sleep(after)  # any moment will do
-        ranks.kill(pids[victim])
-        self.assertEqual(ranks.ends([pids[victim]]), [-9])
-        self.assertEqual(ranks.ends([pids[1 - victim]]), [1], "the other one is told")
+        if isinstance(victim, str):
+            crash(victim)
+            self.assertEqual(ranks.ends(pids), [1, 1], "both are told")
+            start_again(victim)
+            await_it(self.reaches_n2, "n2 can be reached")
+        else:
+            ranks.kill(pids[victim])
+            self.assertEqual(ranks.ends([pids[victim]]), [-9])
+            self.assertEqual(ranks.ends([pids[1 - victim]]), [1], "the other one is told")
         self.assertGreater(self.check_last(), first)
         whole = {"full": torch.zeros(7, MIB // 14), "whole": torch.zeros(5)}
         for name in self.names():
             if name.startswith("step"):
                 self.load(name, whole)
+
+    def reaches_n2(self):
+        try:
+            return self.fm.exists(self.top)
+        except fmove.FmoveError:
+            return False
 
 
 if __name__ == "__main__":
