@@ -5,8 +5,8 @@
  * encode.h has them as bytes. Nodes are numbers: their places in the order that all
  * configurations agree on.
  *
- * A message goes from `from` to `to`, over one node between them at most. Extents, their CRCs
- * and pages are checked by who takes it:
+ * A message goes from `from` to `to`: reports and orders over one node between them at most, LINKS
+ * and what is between members over none. Extents, their CRCs and pages are checked by who takes it:
  * a message that says what cannot be is dropped.
  */
 #ifndef FM_STAGING_RUN_MESSAGE_H

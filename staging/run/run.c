@@ -188,6 +188,12 @@ static void on_links(struct fm_run *run, const struct fm_run_msg *msg)
 	choose_root(run);
 }
 
+/* These are between two peers. Nobody passes them on, or it could speak for another one. */
+static bool is_of_peers(const struct fm_run_msg *msg)
+{
+	return msg->type == FM_RUN_LINKS || msg->type >= FM_RUN_OFFER;
+}
+
 /* A peer speaks for itself, or says that it passes on what another one said. */
 static bool is_sound(const struct fm_run *run, unsigned via, const struct fm_run_msg *msg)
 {
@@ -195,7 +201,8 @@ static bool is_sound(const struct fm_run *run, unsigned via, const struct fm_run
 	       msg->type < FM_RUN_MSG_TYPES && msg->from < run->node_count &&
 	       msg->from != run->self && msg->to < run->node_count && msg->hops <= 1 &&
 	       msg->node < FM_RUN_NODES_MAX && msg->slot < FM_RUN_SLOTS &&
-	       msg->extent < run->extent_count;
+	       msg->extent < run->extent_count &&
+	       (!is_of_peers(msg) || (msg->hops == 0 && msg->to == run->self));
 }
 
 static void pass_on(struct fm_run *run, const struct fm_run_msg *msg)

@@ -1120,6 +1120,33 @@ static void receive(struct fm_run *run, uint32_t extent, uint32_t crc, int code)
 	fm_run_received(run, fm_run_slot_number(run, s), crc, code);
 }
 
+/*
+ * Goal: nobody speaks for a peer to another one. Method: 3 says that it passes on what 2 said: an
+ * offer, that it has no extent for 1, what it reaches; and has 1 pass on an offer to 2.
+ */
+static void test_word_of_another(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct fm_run_msg msg = {.type = FM_RUN_OFFER, .from = 2, .to = 1, .hops = 1, .node = 2,
+				 .nodes = 0xf, .extent = 7, .crc = 5};
+
+	fm_run_tick(run, 0);
+	fm_run_message(run, 3, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_GET], 0);
+	CU_ASSERT_TRUE(is_taken(run, 7));
+	msg.type = FM_RUN_NONE;
+	msg.slot = last[FM_RUN_GET].slot;
+	fm_run_message(run, 3, &msg);
+	CU_ASSERT_PTR_NOT_NULL(fm_run_slot_find(run, SLOT_RECEIVING, 7));
+	msg.type = FM_RUN_LINKS;
+	fm_run_message(run, 3, &msg);
+	CU_ASSERT_FALSE(run->known & bit(2));
+	msg = (struct fm_run_msg){.type = FM_RUN_OFFER, .from = 3, .to = 2, .node = 3};
+	fm_run_message(run, 3, &msg);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 0);
+	fm_run_free(run);
+}
+
 /* Goal: other bytes than were offered are not taken, and whose offers are wrong has to wait. */
 static void test_offer_of_other_bytes(void)
 {
@@ -1256,6 +1283,7 @@ static const struct fm_test tests[] = {
 	{"a lease for who is away", test_lease_for_who_is_away},
 	{"a reader that becomes a sink", test_want_while_reading},
 	{"one that has some of it already", test_want_what_is_there},
+	{"what one says for another", test_word_of_another},
 	{"other bytes than were offered", test_offer_of_other_bytes},
 	{"offered bytes that are discarded", test_offer_discarded},
 	{"offers of which nothing comes", test_offer_of_nothing},
