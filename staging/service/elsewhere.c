@@ -204,7 +204,10 @@ static bool is_named(const char *list, const char *name)
 	return false;
 }
 
-/* Asks that node, if the list has it; "all" has those that this node stages with. */
+/*
+ * Asks that node, if the list has it; "all" has those that this node stages with. One that does not
+ * read what it is sent is not asked, and counts as silent: more would end its session.
+ */
 static void ask_node(struct fm_elsewhere_ask *a, const char *nodes, const struct fm_peer *peer)
 {
 	struct fm_err err;
@@ -220,7 +223,7 @@ static void ask_node(struct fm_elsewhere_ask *a, const char *nodes, const struct
 	if (may < 0) {
 		n->has_answered = true;
 		n->answer.code = may;
-	} else if (peer->session) {
+	} else if (peer->session && fm_session_has_room(peer->session)) {
 		n->is_awaited = true;
 		say(peer->session, FM_WIRE_STAGE_ASK, body,
 		    fm_stage_question_encode(&a->question, body));
