@@ -84,10 +84,15 @@ static void clear_have(struct fm_run *run, uint32_t extent)
 
 /* ---- what the coordinator hears ---- */
 
+static bool is_late(const struct fm_run *run, unsigned peer)
+{
+	return run->member.giver[peer].late > 0;
+}
+
 /* Of what one offers who let others time out nobody is to think that it comes. */
 static bool is_from_late(const struct fm_run *run, const struct slot *s)
 {
-	return s->giver != FM_RUN_NOBODY && run->member.giver[s->giver].late > 0;
+	return s->giver != FM_RUN_NOBODY && is_late(run, s->giver);
 }
 
 static void fill_state(const struct fm_run *run, struct fm_run_state *st)
@@ -251,6 +256,28 @@ static void note_giver(struct fm_run *run, const struct slot *s, int code)
 	}
 }
 
+/* Waits no more for an extent that does not count as one that comes. */
+static void drop_late(struct fm_run *run, uint32_t extent)
+{
+	struct slot *s = fm_run_slot_find(run, SLOT_RECEIVING, extent);
+
+	if (!s || !is_from_late(run, s))
+		return;
+	run->world->cancel_receive(run->ctx, fm_run_slot_number(run, s));
+	fm_run_slot_free(run, s);
+}
+
+/* What comes from one who is late gives way to what one offers who is not. */
+static bool may_take(struct fm_run *run, const struct fm_run_msg *offer)
+{
+	if (run->member.place != FM_RUN_SINK || fm_run_has(run, offer->extent) ||
+	    !fm_run_may_offer(run, offer->from))
+		return false;
+	if (!is_late(run, offer->from))
+		drop_late(run, offer->extent);
+	return !is_coming(run, offer->extent);
+}
+
 static void on_offer(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct fm_run_msg pass = {.type = FM_RUN_PASS, .extent = msg->extent};
@@ -258,8 +285,7 @@ static void on_offer(struct fm_run *run, const struct fm_run_msg *msg)
 
 	if (!(run->up & bit(msg->from)))
 		return;
-	if (run->member.place == FM_RUN_SINK && !fm_run_has(run, msg->extent) &&
-	    !is_coming(run, msg->extent) && fm_run_may_offer(run, msg->from))
+	if (may_take(run, msg))
 		slot = fm_run_slot_take(run, false);
 	if (slot < 0)
 		fm_run_send(run, msg->from, &pass);
@@ -275,17 +301,6 @@ static void on_pass(struct fm_run *run, const struct fm_run_msg *msg)
 		return;
 	s->offered &= ~bit(msg->from);
 	fm_run_slot_settle(run, s);
-}
-
-/* Waits no more for an extent that does not count as one that comes. */
-static void drop_late(struct fm_run *run, uint32_t extent)
-{
-	struct slot *s = fm_run_slot_find(run, SLOT_RECEIVING, extent);
-
-	if (!s || !is_from_late(run, s))
-		return;
-	run->world->cancel_receive(run->ctx, fm_run_slot_number(run, s));
-	fm_run_slot_free(run, s);
 }
 
 static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)

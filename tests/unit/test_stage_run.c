@@ -1101,15 +1101,20 @@ static void test_silent_sink(void)
 
 /* ---- what is offered, and what is carried ---- */
 
-/* 2 offers an extent and says that its bytes are 5; whether they are asked for. */
-static bool is_taken(struct fm_run *run, uint32_t extent)
+/* A peer offers an extent and says that its bytes are 5; whether they are asked for. */
+static bool is_taken_of(struct fm_run *run, unsigned from, uint32_t extent)
 {
-	struct fm_run_msg offer = {.type = FM_RUN_OFFER, .from = 2, .to = 1, .node = 2,
-				   .extent = extent, .crc = 5};
+	struct fm_run_msg offer = {.type = FM_RUN_OFFER, .from = (uint8_t)from, .to = 1,
+				   .node = (uint8_t)from, .extent = extent, .crc = 5};
 	unsigned asked = sent_of[FM_RUN_GET];
 
-	fm_run_message(run, 2, &offer);
+	fm_run_message(run, from, &offer);
 	return sent_of[FM_RUN_GET] > asked;
+}
+
+static bool is_taken(struct fm_run *run, uint32_t extent)
+{
+	return is_taken_of(run, 2, extent);
 }
 
 static void receive(struct fm_run *run, uint32_t extent, uint32_t crc, int code)
@@ -1217,6 +1222,33 @@ static void test_offer_of_nothing(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: what one offers of whom nothing came in time keeps the same of nobody else out. Method: 2
+ * let one time out and offers another one, which 3 offers then.
+ */
+static void test_offer_beside_late(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	unsigned s = 1;
+
+	fm_run_tick(run, 0);
+	CU_ASSERT_TRUE(is_taken(run, 0));
+	while (receives_cancelled == 0 && s < 100)
+		fm_run_tick(run, s++ * FM_NS_PER_S);
+	for (unsigned until = s + 20; s < until; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 1));
+	CU_ASSERT_FALSE(is_taken(run, 1));
+	CU_ASSERT_EQUAL(receives_cancelled, 1);
+	CU_ASSERT_TRUE(is_taken_of(run, 3, 1));
+	CU_ASSERT_EQUAL(receives_cancelled, 2);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_GET], 3);
+	CU_ASSERT_FALSE(is_taken(run, 1));
+	receive(run, 1, 5, 0);
+	CU_ASSERT_EQUAL(written, 1);
+	fm_run_free(run);
+}
+
 /* Goal: who carries an extent takes no other bytes than its holder said, and tells of them. */
 static void test_carry_of_other_bytes(void)
 {
@@ -1287,6 +1319,7 @@ static const struct fm_test tests[] = {
 	{"other bytes than were offered", test_offer_of_other_bytes},
 	{"offered bytes that are discarded", test_offer_discarded},
 	{"offers of which nothing comes", test_offer_of_nothing},
+	{"an offer beside one of whom nothing comes", test_offer_beside_late},
 	{"other bytes than are to be carried", test_carry_of_other_bytes},
 	{"who has other bytes to carry", test_carry_from_liar},
 	{"a READY member that lost an extent", test_ready_that_lost},
