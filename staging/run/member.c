@@ -16,8 +16,7 @@
 
 #include "mover/base/crc32c.h"
 
-/* Offers with wrong bytes for which no peer has to wait, and how often the wait is doubled then. */
-#define GIVER_WRONG 4
+/* How often the wait for a peer whose offers are bad is doubled. */
 #define GIVER_DOUBLED 4
 
 /* Notes what is on the disk. have NULL: all of it. */
@@ -86,10 +85,12 @@ static void clear_have(struct fm_run *run, uint32_t extent)
 
 static bool is_late(const struct fm_run *run, unsigned peer)
 {
-	return run->member.giver[peer].late > 0;
+	const struct giver *g = &run->member.giver[peer];
+
+	return g->late > 0 || g->failed >= GIVER_BAD;
 }
 
-/* Of what one offers who let others time out nobody is to think that it comes. */
+/* Of what one offers of whom others did not come nobody is to think that it comes. */
 static bool is_from_late(const struct fm_run *run, const struct slot *s)
 {
 	return s->giver != FM_RUN_NOBODY && is_late(run, s->giver);
@@ -226,17 +227,38 @@ static bool is_coming(struct fm_run *run, uint32_t extent)
 	       fm_run_slot_find(run, SLOT_HELD, extent) || (l && !l->is_revoked);
 }
 
+static void wait_at_least(const struct fm_run *run, struct giver *g, uint64_t ns)
+{
+	if (g->after_ns < run->now_ns + ns)
+		g->after_ns = run->now_ns + ns;
+}
+
+/* One more of its offers was bad. From GIVER_BAD on it has to wait, longer each time. */
+static void count_bad(const struct fm_run *run, struct giver *g, uint8_t *count)
+{
+	*count = (uint8_t)(*count + (*count < GIVER_BAD + GIVER_DOUBLED));
+	if (*count >= GIVER_BAD)
+		wait_at_least(run, g, run->times->retry << (*count - GIVER_BAD));
+}
+
 /* The peer offered something, and other bytes came than it said, or than are right. */
 static void note_wrong(struct fm_run *run, unsigned peer)
 {
 	struct giver *g = &run->member.giver[peer];
 
-	if (g->wrong < GIVER_WRONG + GIVER_DOUBLED)
-		g->wrong++;
-	if (g->wrong >= GIVER_WRONG)
-		g->after_ns = run->now_ns + (run->times->retry << (g->wrong - GIVER_WRONG));
+	count_bad(run, g, &g->wrong);
 }
 
+static void note_late(const struct fm_run *run, struct giver *g, const struct slot *s)
+{
+	if (s->since_ns >= g->late_ns)
+		g->late = (uint8_t)(g->late + (g->late < UINT8_MAX));
+	g->late_ns = run->now_ns;
+	wait_at_least(run, g, run->times->fetch);
+}
+
+/* What came of an offer. One that refuses what it offered, or loses its session again and again,
+ * has the slots as well as one of whom nothing comes in time. */
 static void note_giver(struct fm_run *run, const struct slot *s, int code)
 {
 	struct giver *g;
@@ -245,15 +267,17 @@ static void note_giver(struct fm_run *run, const struct slot *s, int code)
 		return;
 	g = &run->member.giver[s->giver];
 	if (code == 0) {
-		g->late = 0;
-	} else if (code == -EBADMSG) {
-		note_wrong(run, s->giver);
-	} else if (code == -ETIMEDOUT) {
-		if (s->since_ns >= g->late_ns)	/* those that began together count once */
-			g->late = (uint8_t)(g->late + (g->late < UINT8_MAX));
-		g->late_ns = run->now_ns;
-		g->after_ns = run->now_ns + run->times->fetch;
+		g->late = g->failed = 0;
+		return;
 	}
+	if (g->failed == 0 || s->since_ns > g->failed_ns) {
+		g->failed_ns = run->now_ns;
+		count_bad(run, g, &g->failed);
+	}
+	if (code == -EBADMSG)
+		note_wrong(run, s->giver);
+	else if (code == -ETIMEDOUT)
+		note_late(run, g, s);
 }
 
 /* Waits no more for an extent that does not count as one that comes. */
@@ -352,12 +376,14 @@ void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code)
 	fm_run_slot_free(run, s);
 }
 
+/* Who cannot send says so at once. One that lets others wait before has let it time out. */
 static void on_none(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct slot *s = &run->member.slot[msg->slot];
+	bool is_at_once = run->now_ns <= s->since_ns + run->times->send;
 
 	if (s->use == SLOT_RECEIVING && s->extent == msg->extent && s->from == msg->from)
-		fm_run_coming_failed(run, s, -EBUSY);
+		fm_run_coming_failed(run, s, is_at_once ? -EBUSY : -ETIMEDOUT);
 }
 
 /* A sink writes what it holds, once. */

@@ -72,17 +72,19 @@ bool fm_run_is_being_written(const struct fm_run *run, const struct slot *s)
 }
 
 /*
- * Whether to take what a peer offers. One that let several time out gives one at a time until one
- * of them comes, else it would have all slots for as long as it likes. One that gave wrong bytes
- * has to wait, longer each time.
+ * Whether to take what a peer offers. One of whom several did not come gives one at a time until
+ * one of them comes, else it would have all slots for as long as it likes. One that gave wrong
+ * bytes, or nothing, several times has to wait, longer each time.
  */
 bool fm_run_may_offer(const struct fm_run *run, unsigned peer)
 {
 	const struct member *m = &run->member;
+	const struct giver *g = &m->giver[peer];
+	bool is_bad = g->late >= GIVER_LATE || g->failed >= GIVER_BAD;
 
-	if (run->now_ns < m->giver[peer].after_ns)
+	if (run->now_ns < g->after_ns)
 		return false;
-	for (unsigned i = 0; i < FM_RUN_SLOTS && m->giver[peer].late >= GIVER_LATE; i++)
+	for (unsigned i = 0; i < FM_RUN_SLOTS && is_bad; i++)
 		if (m->slot[i].use == SLOT_RECEIVING && m->slot[i].from == peer &&
 		    !m->slot[i].is_fetch)
 			return false;

@@ -10,6 +10,7 @@
 #include "staging/run/run.h"
 
 #define ORDERS_MAX 64		/* of the coordinator to its own member, within one event */
+#define GIVER_BAD 4		/* offers of a peer: after so many bad ones it has to wait */
 
 static inline uint64_t bit(unsigned node)
 {
@@ -54,10 +55,12 @@ struct lease {
 	uint8_t shape;
 };
 
-/* What came of the offers of a peer. */
+/* What came of the offers of a peer. Of those that began together `late` and `failed` count one. */
 struct giver {
 	uint8_t late;			/* that it let time out, since the last that came */
 	uint64_t late_ns;		/* the last of them */
+	uint8_t failed;			/* that did not come, whyever, since the last that came */
+	uint64_t failed_ns;		/* the last of them that was counted */
 	uint8_t wrong;			/* of which other bytes came than there should */
 	uint64_t after_ns;		/* nothing that it offers is taken before */
 };

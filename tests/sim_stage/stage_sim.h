@@ -44,6 +44,7 @@ enum lie {
 	LIE_CHANGES,			/* of one extent it says another CRC each time */
 	LIE_OFFERS,			/* what it does not have, and other bytes come */
 	LIE_OFFERS_NOTHING,		/* the same, and nothing comes */
+	LIE_OFFERS_REFUSED,		/* the same, and it says so shortly before that is late */
 	LIES,
 };
 

@@ -226,7 +226,8 @@ static void post_lying_pages(unsigned self, unsigned hop, const struct fm_run_ms
 
 static bool lies_by_offers(const struct node *n)
 {
-	return n->lie == LIE_OFFERS || n->lie == LIE_OFFERS_NOTHING;
+	return n->lie == LIE_OFFERS || n->lie == LIE_OFFERS_NOTHING ||
+	       n->lie == LIE_OFFERS_REFUSED;
 }
 
 /* To all its peers, as many as they have memory for. */
@@ -429,6 +430,21 @@ static void answer_lying(unsigned self, const struct fm_run_msg *get)
 	e->crc = sim_random(2) ? e->content : made_up(get->extent);
 }
 
+/* It has not what it offered, but keeps who asked for it waiting for nearly as long as it can. */
+static void refuse_lately(unsigned self, const struct fm_run_msg *get)
+{
+	struct event *e = sim_event(fm_run_times_default.fetch - S, EVENT_MESSAGE, get->from);
+
+	e->other = self;
+	e->epoch = sim_session(self, get->from)->epoch;
+	e->msg = malloc(sizeof(*e->msg));
+	*e->msg = (struct fm_run_msg){.type = FM_RUN_NONE,
+				      .from = (uint8_t)self,
+				      .to = get->from,
+				      .extent = get->extent,
+				      .slot = get->slot};
+}
+
 /* Whether it asked for an extent of one who lies; of what that one holds in memory it does not. */
 static bool is_lied_to(const struct event *e)
 {
@@ -438,6 +454,8 @@ static bool is_lied_to(const struct event *e)
 		return false;
 	if (n->lie == LIE_OTHER_BYTES || n->lie == LIE_OFFERS)
 		answer_lying(e->node, e->msg);
+	else if (n->lie == LIE_OFFERS_REFUSED)
+		refuse_lately(e->node, e->msg);
 	return n->lie != LIE_REFUSES;
 }
 

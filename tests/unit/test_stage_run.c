@@ -1222,6 +1222,92 @@ static void test_offer_of_nothing(void)
 	fm_run_free(run);
 }
 
+/* 2 says that it cannot send what it offered. */
+static void refuse(struct fm_run *run, uint32_t extent)
+{
+	struct slot *s = fm_run_slot_find(run, SLOT_RECEIVING, extent);
+	struct fm_run_msg none = {.type = FM_RUN_NONE, .from = 2, .to = 1, .extent = extent};
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	none.slot = (uint8_t)fm_run_slot_number(run, s);
+	fm_run_message(run, 2, &none);
+}
+
+/* Of one whose last four offers came to nothing: it has to wait for a second, gives one at a time
+ * then, of which nobody thinks that it comes, until one of them does. */
+static void check_waits(struct fm_run *run, unsigned at_s)
+{
+	CU_ASSERT_FALSE(is_taken(run, 10));
+	fm_run_tick(run, (at_s + 1) * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 10));
+	CU_ASSERT_FALSE(is_taken(run, 11));
+	fm_run_tick(run, (at_s + 2) * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(last[FM_RUN_PULSE].state.coming_count, 0);
+	receive(run, 10, 5, 0);
+	CU_ASSERT_TRUE(is_taken(run, 11));
+	CU_ASSERT_TRUE(is_taken(run, 12));
+	fm_run_free(run);
+}
+
+/* Goal: who offers what it refuses then does not go on so. What it refuses at once, since it is
+ * busy, counts once. */
+static void test_offer_refused(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	unsigned s;
+
+	for (s = 0; s < 4; s++) {
+		fm_run_tick(run, s * FM_NS_PER_S);
+		for (uint32_t e = 0; e < 3; e++)
+			CU_ASSERT_TRUE(is_taken(run, e));
+		fm_run_tick(run, s * FM_NS_PER_S + FM_NS_PER_S / 10);
+		for (uint32_t e = 0; e < 3; e++)
+			refuse(run, e);
+	}
+	fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_FALSE(is_taken(run, 10));
+	check_waits(run, s);
+}
+
+/* Goal: the same of one whose session is lost each time when it was to send. */
+static void test_offer_of_coming_and_going(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+
+	for (unsigned s = 0; s < 4; s++) {
+		fm_run_tick(run, s * FM_NS_PER_S);
+		CU_ASSERT_TRUE(is_taken(run, 0));
+		CU_ASSERT_TRUE(is_taken(run, 1));
+		fm_run_peer_lost(run, 2);
+		fm_run_peer_up(run, 2);
+	}
+	check_waits(run, 3);
+}
+
+/* Goal: who refuses only when others have waited let them wait for nothing. */
+static void test_refused_late(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+
+	fm_run_tick(run, 0);
+	CU_ASSERT_TRUE(is_taken(run, 0));
+	order(run, FM_RUN_FETCH, 1, 0);
+	for (unsigned s = 1; s < 20; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	refuse(run, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH_FAILED].code, -ETIMEDOUT);
+	refuse(run, 0);
+	for (unsigned s = 20; s < 39; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_FALSE(is_taken(run, 0));
+	fm_run_tick(run, 39 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_taken(run, 0));
+	order(run, FM_RUN_FETCH, 1, 0);
+	refuse(run, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH_FAILED].code, -EBUSY);
+	fm_run_free(run);
+}
+
 /*
  * Goal: what one offers of whom nothing came in time keeps the same of nobody else out. Method: 2
  * let one time out and offers another one, which 3 offers then.
@@ -1319,6 +1405,9 @@ static const struct fm_test tests[] = {
 	{"other bytes than were offered", test_offer_of_other_bytes},
 	{"offered bytes that are discarded", test_offer_discarded},
 	{"offers of which nothing comes", test_offer_of_nothing},
+	{"offers that are refused", test_offer_refused},
+	{"offers of one who comes and goes", test_offer_of_coming_and_going},
+	{"what is refused late", test_refused_late},
 	{"an offer beside one of whom nothing comes", test_offer_beside_late},
 	{"other bytes than are to be carried", test_carry_of_other_bytes},
 	{"who has other bytes to carry", test_carry_from_liar},
