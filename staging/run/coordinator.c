@@ -264,6 +264,17 @@ void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_
 		co->uploads[coming.from]++;
 }
 
+/* The node sent the extent as it said: what failed before is forgotten, but for wrong bytes. */
+static void note_came(struct coordinator *co, unsigned from, uint32_t extent)
+{
+	if (from >= FM_RUN_NODES_MAX)
+		return;
+	co->failed_of[from] = co->silent_of[from] = 0;
+	co->doubted[extent] &= ~bit(from);
+	if (co->wrong_of[from] < WRONG_MAX)
+		co->distrusted &= ~bit(from);
+}
+
 /* How a fetch of this member ended; of what was offered nothing is noted. */
 static void note_fetch(struct coordinator *co, const struct seat *seat, uint32_t extent, bool came)
 {
@@ -272,12 +283,9 @@ static void note_fetch(struct coordinator *co, const struct seat *seat, uint32_t
 
 		if (seat->coming[i].extent != extent || from >= FM_RUN_NODES_MAX)
 			continue;
-		if (came) {
-			co->failed_of[from] = co->silent_of[from] = 0;
-			co->doubted[extent] &= ~bit(from);
-			if (co->wrong_of[from] < WRONG_MAX)
-				co->distrusted &= ~bit(from);
-		} else if (co->failed_of[from] < FAILED_MAX)
+		if (came)
+			note_came(co, from, extent);
+		else if (co->failed_of[from] < FAILED_MAX)
 			co->failed_of[from]++;
 	}
 }
@@ -451,6 +459,8 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 		co->progress_ns = run->now_ns;
 	note_fetch(co, seat, msg->extent, true);
 	coming_drop(co, seat, msg->extent);
+	if (l && l->is_carry)
+		note_came(co, l->server, msg->extent);
 	if (lease_over(co, seat, msg->extent))
 		seat->reads_failed = 0;
 	seat->is_late = false;
@@ -473,6 +483,8 @@ static void on_sent(struct fm_run *run, const struct fm_run_msg *msg)
 		co->crc[msg->extent] = msg->crc;
 		co->was_read[msg->extent] = true;
 	}
+	if (l->is_carry)
+		note_came(co, l->server, msg->extent);
 	(void)lease_over(co, seat, msg->extent);
 	seat->is_late = false;
 	put_off(run, msg->extent, run->times->quiet);

@@ -243,11 +243,11 @@ static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
 }
 
 /* Whether it is known which bytes come from there: of one that reads the extent just now nobody
- * knows, if it was not read before. */
+ * knows, if it was not read before. Who is not believed is to send what it said all the same. */
 static bool is_known_of(const struct coordinator *co, uint32_t extent, unsigned server)
 {
 	return server != FM_RUN_NOBODY &&
-	       (co->was_read[extent] || fm_run_trusted(co, extent) & bit(server));
+	       (co->was_read[extent] || co->holders[extent] & bit(server));
 }
 
 /* server FM_RUN_NOBODY: from the source. */
@@ -295,15 +295,35 @@ static uint64_t readers_of(const struct coordinator *co, uint32_t extent)
 	return nodes;
 }
 
+static bool is_stuck(const struct fm_run *run, const struct seat *seat)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (fm_run_is_overdue(run, &seat->lease[i]))
+			return true;
+	return false;
+}
+
+/* Whether the extent is about to be read: it is, or who can read it has other things to read first.
+ */
+static bool is_read_soon(const struct fm_run *run, uint32_t extent)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t able = readers_for(run, extent, UINT64_MAX);
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (able & bit(n) && !may_lease(run, n) && !is_stuck(run, &co->seat[n]))
+			return true;
+	return co->busy[extent] > 0;
+}
+
 /*
  * No member that has or reads the extent is a peer of those that want it. Orders a node that is a
- * peer of both to pass it on through its memory. Returns whether there is such a node; it may have
- * no room just now.
+ * peer of both to pass it on from one of these through its memory. Returns whether there is such a
+ * node; it may have no room just now.
  */
-static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
+static bool carry_from(struct fm_run *run, uint32_t extent, uint64_t near, uint64_t has)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t has = fm_run_trusted(co, extent) | readers_of(co, extent);
 	bool is_one = false;
 
 	for (unsigned n = 0; n < run->node_count && has; n++) {
@@ -321,11 +341,30 @@ static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
 	return is_one;
 }
 
+/* From one that is believed, or reads it. */
+static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
+{
+	const struct coordinator *co = &run->coordinator;
+
+	return carry_from(run, extent, near,
+			  fm_run_trusted(co, extent) | readers_of(co, extent));
+}
+
+/* Where nobody can read it, it is carried from those who are not believed, as it is fetched from
+ * them if they are near. */
+static bool carry_all_the_same(struct fm_run *run, uint32_t extent, uint64_t part, uint64_t near)
+{
+	uint64_t holders = run->coordinator.holders[extent];
+
+	return holders && !(holders & part) && !is_read_soon(run, extent) &&
+	       carry_from(run, extent, near, holders);
+}
+
 /*
  * Brings an extent to nodes that lack it: passed on if some member has it. Reading the source comes
  * last: by a peer of theirs, else by a node that a peer of theirs reaches.
  */
-static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t near)
+static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t part, uint64_t near)
 {
 	uint64_t far = near_to(&run->coordinator, near);
 	int node;
@@ -335,9 +374,10 @@ static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t near)
 	node = reader(run, extent, near);
 	if (node < 0 && !readers_of(&run->coordinator, extent))
 		node = reader(run, extent, far);
-	if (node >= 0)
-		give_lease(run, (unsigned)node, extent, FM_RUN_NOBODY);
-	return node >= 0;
+	if (node < 0)
+		return carry_all_the_same(run, extent, part, near);
+	give_lease(run, (unsigned)node, extent, FM_RUN_NOBODY);
+	return true;
 }
 
 /*
@@ -376,7 +416,7 @@ static void plan_reads(struct fm_run *run)
 			co->next_read++;
 		for (unsigned i = 0; i < count; i++)
 			if (is_to_read(run, e, sinks, parts[i], near[i]) &&
-			    !read_or_carry(run, e, near[i]) && count == 1)
+			    !read_or_carry(run, e, parts[i], near[i]) && count == 1)
 				return;
 	}
 }
@@ -427,31 +467,13 @@ static uint64_t servers_of(const struct fm_run *run)
 	return servers;
 }
 
-static bool is_stuck(const struct fm_run *run, const struct seat *seat)
-{
-	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
-		if (fm_run_is_overdue(run, &seat->lease[i]))
-			return true;
-	return false;
-}
-
 /*
- * Whether nobody who has the extent is believed, and it is about to be read instead: it is, or who
- * can read it has other things to read first. If nobody can, those who are not believed are asked
- * again: bytes may have been damaged on their way.
+ * Whether nobody who has the extent is believed, and it is about to be read instead. If nobody can
+ * read it, those who are not believed are asked again: bytes may have been damaged on their way.
  */
 static bool is_read_instead(const struct fm_run *run, uint32_t extent)
 {
-	const struct coordinator *co = &run->coordinator;
-	uint64_t able;
-
-	if (fm_run_trusted(co, extent))
-		return false;
-	able = readers_for(run, extent, UINT64_MAX);
-	for (unsigned n = 0; n < run->node_count; n++)
-		if (able & bit(n) && !may_lease(run, n) && !is_stuck(run, &co->seat[n]))
-			return true;
-	return co->busy[extent] > 0;
+	return !fm_run_trusted(&run->coordinator, extent) && is_read_soon(run, extent);
 }
 
 static void plan_fetches_of(struct fm_run *run, unsigned node)

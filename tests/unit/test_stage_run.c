@@ -1356,24 +1356,33 @@ static void test_carry_of_other_bytes(void)
 	fm_run_free(run);
 }
 
-/*
- * Goal: of a holder whose bytes were others on their way to a carrier the extent is carried no
- * more. Method: 2 has 7, which 3, a sink, gets over 1.
- */
-static void test_carry_from_liar(void)
+/* A run in which 2, READY, has 7, and 3, a sink, gets it over 1 only; nobody can read it. */
+static struct fm_run *carried_to_3(void)
 {
 	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
-	struct fm_run_msg failed = {.type = FM_RUN_READ_FAILED, .from = 1, .join = 5, .extent = 7,
-				    .code = -EBADMSG, .crc = 9};
-	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 1 << 1, .have_count = 300};
 
 	run->member.can_read = false;
 	fm_run_join(run);
 	fm_run_tick(run, 0);
 	report(run, 1, (struct fm_run_state){.up = 0xd}, 0, 0);
-	report(run, 2, ready, 9, 300);
+	report(run, 2,
+	       (struct fm_run_state){.place = FM_RUN_READY, .up = 1 << 1, .have_count = 300}, 9,
+	       300);
 	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 1 << 1, .have_count = 299},
 	       9, 7);
+	return run;
+}
+
+/*
+ * Goal: of a holder whose bytes were others on their way to a carrier the extent is carried no
+ * more.
+ */
+static void test_carry_from_liar(void)
+{
+	struct fm_run *run = carried_to_3();
+	struct fm_run_msg failed = {.type = FM_RUN_READ_FAILED, .from = 1, .join = 5, .extent = 7,
+				    .code = -EBADMSG, .crc = 9};
+
 	fm_run_tick(run, FM_NS_PER_S);
 	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].node, 2);
 	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].number, 1);
@@ -1385,6 +1394,52 @@ static void test_carry_from_liar(void)
 	fm_run_message(run, 1, &failed);	/* of nothing that it was to carry */
 	CU_ASSERT_EQUAL(run->coordinator.wrong_of[2], 1);
 	fm_run_free(run);
+}
+
+/* A second goes by; all that matter here are there. */
+static void second(struct fm_run *run, unsigned at_s)
+{
+	fm_run_tick(run, at_s * FM_NS_PER_S);
+	for (unsigned n = 1; n < 4; n++)
+		run->coordinator.seat[n].heard_ns = run->now_ns;
+}
+
+/*
+ * Goal: a holder that is slow at first is believed again when it has sent. Method: 1 says four
+ * times that nothing came from it, and is told to carry 7 from there all the same, since nobody can
+ * read it; then it came: 1 has sent it on, or has it on its own disk.
+ */
+static void check_believed_again(enum fm_run_msg_type came)
+{
+	struct fm_run *run = carried_to_3();
+	struct fm_run_msg said = {.type = FM_RUN_READ_FAILED, .from = 1, .join = 5, .extent = 7,
+				  .code = -ETIMEDOUT, .crc = 9};
+	unsigned carries = 0;
+
+	for (unsigned s = 1; s < 12; s++) {
+		second(run, s);
+		if (sent_of[FM_RUN_CARRY] > carries && carries < 4)
+			fm_run_message(run, 1, &said);
+		carries = sent_of[FM_RUN_CARRY];
+	}
+	CU_ASSERT_EQUAL(carries, 5);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].node, 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].number, 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].crc, 9);
+	CU_ASSERT_EQUAL(fm_run_trusted(&run->coordinator, 7), 0);
+	CU_ASSERT_EQUAL(run->coordinator.distrusted, bit(2));
+	said.type = (uint8_t)came;
+	fm_run_message(run, 1, &said);
+	CU_ASSERT_EQUAL(fm_run_trusted(&run->coordinator, 7) & bit(2), bit(2));
+	CU_ASSERT_EQUAL(run->coordinator.distrusted, 0);
+	CU_ASSERT_EQUAL(run->coordinator.silent_of[2], 0);
+	fm_run_free(run);
+}
+
+static void test_carry_from_slow(void)
+{
+	check_believed_again(FM_RUN_SENT);
+	check_believed_again(FM_RUN_HAVE);
 }
 
 static const struct fm_test tests[] = {
@@ -1411,6 +1466,7 @@ static const struct fm_test tests[] = {
 	{"an offer beside one of whom nothing comes", test_offer_beside_late},
 	{"other bytes than are to be carried", test_carry_of_other_bytes},
 	{"who has other bytes to carry", test_carry_from_liar},
+	{"who is slow with what is to be carried", test_carry_from_slow},
 	{"a READY member that lost an extent", test_ready_that_lost},
 	{"no lease for who has it", test_no_lease_for_who_has_it},
 	{"an event ends", test_event_ends},
