@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -51,10 +50,7 @@ struct fm_http {
 
 static uint64_t now_ns(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * FM_NS_PER_S + (uint64_t)now.tv_nsec;
+	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
 /* ---- connections ---- */
