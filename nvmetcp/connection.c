@@ -195,19 +195,17 @@ static bool is_same_address(const char *a, const char *b)
 	       strcmp(one, other) == 0;
 }
 
-/* "traddr=10.1.1.1,trsvcid=4420,src_addr=10.1.1.2" */
-static bool is_address_of(char *text, const struct fm_connection_opts *o)
+/* `address` is not read: see read_address() of inventory.c. */
+static bool is_address_of(struct fm_sysfs_dir *dir, const struct fm_connection_opts *o)
 {
-	bool has_address = false, has_port = false;
-	char *rest, *word;
+	char address[FM_CONNECTION_ADDRESS_MAX], port[16];
+	const struct fm_sysfs_variable wanted[] = {
+		{ "NVME_TRADDR", address, sizeof(address) },
+		{ "NVME_TRSVCID", port, sizeof(port) },
+	};
 
-	for (word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		if (strncmp(word, "traddr=", 7) == 0)
-			has_address = is_same_address(word + 7, o->address);
-		else if (strncmp(word, "trsvcid=", 8) == 0)
-			has_port = strcmp(word + 8, o->port) == 0;
-	}
-	return has_address && has_port;
+	fm_sysfs_variables(dir, wanted, sizeof(wanted) / sizeof(wanted[0]));
+	return is_same_address(address, o->address) && strcmp(port, o->port) == 0;
 }
 
 static bool is_ours(struct fm_sysfs_dir *dir, const struct fm_connection_opts *o)
@@ -218,7 +216,7 @@ static bool is_ours(struct fm_sysfs_dir *dir, const struct fm_connection_opts *o
 		return false;
 	if (fm_sysfs_text(dir, "hostnqn", text, sizeof(text)) && strcmp(text, o->host_nqn) != 0)
 		return false;
-	return fm_sysfs_text(dir, "address", text, sizeof(text)) && is_address_of(text, o);
+	return is_address_of(dir, o);
 }
 
 /* The controller that the kernel says is there already. */

@@ -11,7 +11,7 @@
  *
  * What is read. Only attributes that the kernel answers from its memory. `nuse` (since 6.8) sends
  * an Identify to the controller and waits for it: with a target that is gone, that is until the
- * connection is given up.
+ * connection is given up. `address` is not read either, see read_address().
  */
 #include "nvmetcp/inventory.h"
 
@@ -179,30 +179,20 @@ static dev_t read_dev(struct fm_sysfs_dir *dir)
 
 /* ---- of a controller, of a subsystem ---- */
 
-/* "traddr=192.0.2.1,trsvcid=4420,host_traddr=192.0.2.9,host_iface=eth0,src_addr=192.0.2.9", each
- * where it is known. */
+/*
+ * From what udev is told, which the kernel has had since the connection was asked for. Not from
+ * `address`: for that nvme-tcp asks the socket for its source address, and kernels up to 6.18 read
+ * a socket that is not there any more (a NULL pointer, which takes the machine along) if the
+ * connection is lost or removed at that moment.
+ */
 static void read_address(struct fm_sysfs_dir *dir, struct fm_inv_controller *c)
 {
-	const struct {
-		const char *key;
-		char *value;
-		size_t size;
-	} fields[] = {
-		{ "traddr", c->traddr, sizeof(c->traddr) },
-		{ "trsvcid", c->trsvcid, sizeof(c->trsvcid) },
+	const struct fm_sysfs_variable wanted[] = {
+		{ "NVME_TRADDR", c->traddr, sizeof(c->traddr) },
+		{ "NVME_TRSVCID", c->trsvcid, sizeof(c->trsvcid) },
 	};
-	char text[FM_SYSFS_TEXT_MAX + 1], *rest = text, *key, *value;
 
-	(void)fm_sysfs_text(dir, "address", text, sizeof(text));
-	while ((key = strsep(&rest, ",")) != NULL) {
-		value = strchr(key, '=');
-		if (!value)
-			continue;
-		*value++ = '\0';
-		for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-			if (strcmp(key, fields[i].key) == 0 && strlen(value) < fields[i].size)
-				memcpy(fields[i].value, value, strlen(value) + 1);
-	}
+	fm_sysfs_variables(dir, wanted, sizeof(wanted) / sizeof(wanted[0]));
 }
 
 /* False: it has gone, for `state` is there as long as the controller is. Name and subsystem

@@ -37,7 +37,7 @@ struct fm_inv_controller {
 	char transport[16];		/* "tcp", "pcie", ... */
 	char subsysnqn[256];
 	char hostnqn[256];
-	/* of `address`, taken apart; "" where there is none, as with PCIe */
+	/* where it connects to; "" where there is no such thing, as with PCIe */
 	char traddr[64];
 	char trsvcid[16];
 	int cntlid;			/* 65535 before the first connect has ended */

@@ -106,27 +106,60 @@ static bool is_no_text(const char *text)
 	       strcmp(text, "(null)") == 0;
 }
 
-bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size)
+/* Without what pads its end; how many bytes, at most FM_SYSFS_TEXT_MAX; 0: not there. */
+static size_t read_text(struct fm_sysfs_dir *dir, const char *attr,
+			char buf[static FM_SYSFS_TEXT_MAX + 1])
 {
-	char buf[FM_SYSFS_TEXT_MAX + 1];
 	ssize_t len = dir->error < 0 ? dir->error : read_attr(dir->fd, attr, buf);
 
-	assert(size > 0);
-	out[0] = '\0';
 	if (len < 0 && is_ours((int)len))
 		dir->error = (int)len;
 	while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == ' ' || buf[len - 1] == '\0'))
 		len--;
-	if (len <= 0 || (size_t)len >= size)
+	return len > 0 ? (size_t)len : 0;
+}
+
+/* False, and "": empty, too long, or no text. */
+static bool copy_text(const char *from, size_t len, char *out, size_t size)
+{
+	assert(size > 0);
+	out[0] = '\0';
+	if (len == 0 || len >= size)
 		return false;
-	for (ssize_t i = 0; i < len; i++)
-		if ((unsigned char)buf[i] < ' ' || buf[i] == 0x7f)
-			buf[i] = '?';
-	buf[len] = '\0';
-	if (is_no_text(buf))
-		return false;
-	memcpy(out, buf, (size_t)len + 1);
-	return true;
+	for (size_t i = 0; i < len; i++)
+		out[i] = (unsigned char)from[i] < ' ' || from[i] == 0x7f ? '?' : from[i];
+	out[len] = '\0';
+	if (is_no_text(out))
+		out[0] = '\0';
+	return out[0] != '\0';
+}
+
+bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size)
+{
+	char buf[FM_SYSFS_TEXT_MAX + 1];
+
+	return copy_text(buf, read_text(dir, attr, buf), out, size);
+}
+
+static void take_variable(const char *line, size_t len, const struct fm_sysfs_variable *to)
+{
+	size_t key_len = strlen(to->key);
+
+	if (len > key_len && memcmp(line, to->key, key_len) == 0 && line[key_len] == '=')
+		(void)copy_text(line + key_len + 1, len - key_len - 1, to->value, to->size);
+}
+
+void fm_sysfs_variables(struct fm_sysfs_dir *dir, const struct fm_sysfs_variable *wanted,
+			unsigned count)
+{
+	char buf[FM_SYSFS_TEXT_MAX + 1], *rest = buf, *line;
+
+	buf[read_text(dir, "uevent", buf)] = '\0';
+	for (unsigned i = 0; i < count; i++)
+		wanted[i].value[0] = '\0';
+	while ((line = strsep(&rest, "\n")) != NULL)
+		for (unsigned i = 0; i < count; i++)
+			take_variable(line, strlen(line), &wanted[i]);
 }
 
 bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out)

@@ -43,6 +43,19 @@ void fm_sysfs_close(struct fm_sysfs_dir *dir);
  */
 bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size);
 
+/*
+ * Of the attribute `uevent`, what the kernel tells udev of the object: a line KEY=VALUE each. A
+ * value that is missing, or longer than its size allows, is "".
+ */
+struct fm_sysfs_variable {
+	const char *key;
+	char *value;		/* where it goes */
+	size_t size;
+};
+
+void fm_sysfs_variables(struct fm_sysfs_dir *dir, const struct fm_sysfs_variable *wanted,
+			unsigned count);
+
 /* A decimal number; false, and 0, if it is none or not there. */
 bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out);
 

@@ -20,7 +20,7 @@ HANG_S=1200			# when to give up waiting: all are connected at once, by one emula
 SETTLE_S=40			# until nothing is looked at more often because it is new
 WINDOWS=5 WINDOW_S=60		# at least
 COPY=/run/copy			# of /sys/class/nvme*, with what the inventory reads
-COPIED=' state transport subsysnqn hostnqn address cntlid iopolicy ana_state size nsid ro dev wwid nguid uuid '
+COPIED=' state transport subsysnqn hostnqn uevent cntlid iopolicy ana_state size nsid ro dev wwid nguid uuid '
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 make_volumes() {
@@ -57,7 +57,7 @@ copy_object() {
 			continue
 		fi
 		text=''
-		[[ $COPIED != *[[:space:]]${name}[[:space:]]* ]] || read -r text < "$path" || true
+		[[ $COPIED != *[[:space:]]${name}[[:space:]]* ]] || text=$(< "$path") || true
 		printf '%s\n' "$text" > "$to/$name"
 	done
 }

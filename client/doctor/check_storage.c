@@ -92,7 +92,7 @@ static void two_owners(const struct fm_facts *f, struct fm_findings *list)
 	}
 }
 
-/* "traddr=10.0.0.9,trsvcid=4420,src_addr=..." without the last, which the kernel adds. */
+/* "traddr=10.0.0.9,trsvcid=4420,src_addr=..." without the last, which older facts have. */
 static bool is_same_target(const struct fm_facts_controller *a, const struct fm_facts_controller *b)
 {
 	const char *x = fm_text_of(&a->address), *y = fm_text_of(&b->address);

@@ -175,6 +175,34 @@ static void fstab(struct fm_collect *c)
 
 /* ---- NVMe connections: none of these attributes asks the target ---- */
 
+/*
+ * "traddr=10.0.0.9,trsvcid=4420" of what udev is told. Not of `address`: while a connection over
+ * TCP is lost or removed, kernels up to 6.18 may read a socket for it that is not there any more.
+ */
+static void controller_address(struct fm_collect *c, struct fm_fact *fact, const char *name)
+{
+	char address[128], *text, *rest, *host = NULL, *port = NULL;
+	int ret = fm_collect_file(c, &text, NVME "/%s/uevent", name);
+
+	if (ret < 0) {
+		fm_collect_failed(fact, ret, NVME "/NAME/uevent");
+		return;
+	}
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, "NVME_TRADDR=", 12) == 0)
+			host = line + 12;
+		else if (strncmp(line, "NVME_TRSVCID=", 13) == 0)
+			port = line + 13;
+	}
+	(void)snprintf(address, sizeof(address), "traddr=%s,trsvcid=%s", host ? host : "",
+		       port ? port : "");
+	if (host && port)
+		fm_fact_text(fact, FM_FACT_TEXT, address);
+	else
+		fm_fact_unknown(fact, "it has none");
+	free(text);
+}
+
 static void controllers(struct fm_collect *c)
 {
 	struct fm_facts_controller *n;
@@ -189,7 +217,7 @@ static void controllers(struct fm_collect *c)
 		fm_fact_text(&n->name, FM_FACT_NAME, names[i]->d_name);
 		fm_collect_text(c, &n->transport, FM_FACT_TEXT, NVME "/%s/transport",
 				names[i]->d_name);
-		fm_collect_text(c, &n->address, FM_FACT_TEXT, NVME "/%s/address", names[i]->d_name);
+		controller_address(c, &n->address, names[i]->d_name);
 		fm_collect_text(c, &n->subsystem, FM_FACT_TEXT, NVME "/%s/subsysnqn",
 				names[i]->d_name);
 		if (c->options->is_within_daemon)

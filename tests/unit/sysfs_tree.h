@@ -147,14 +147,23 @@ static inline void tree_controller(const char *where, const char *name, const ch
 	tree_link(target, link);
 }
 
-/* Connected over TCP, as a kernel of 6.x shows it. */
-static inline void tree_tcp(const char *name, const char *nqn, const char *address)
+/*
+ * Connected over TCP, as a kernel of 6.x shows it. Its `address` is a trap: it says another one,
+ * since reading it may break the kernel (inventory.c).
+ */
+static inline void tree_tcp(const char *name, const char *nqn, const char *host, const char *port)
 {
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], variables[512];
 
 	tree_controller(FABRICS, name, nqn, "tcp");
 	tree_must(snprintf(dir, sizeof(dir), FABRICS "/%s", name) < PATH_MAX, name);
-	tree_attr(dir, "address", address);
+	tree_attr(dir, "address", "traddr=192.0.2.66,trsvcid=66,src_addr=192.0.2.66");
+	tree_must(snprintf(variables, sizeof(variables),
+			   "MAJOR=241\nMINOR=1\nDEVNAME=%s\nNVME_TRTYPE=tcp\nNVME_TRADDR=%s\n"
+			   "NVME_TRSVCID=%s\nNVME_HOST_TRADDR=none\nNVME_HOST_IFACE=none",
+			   name, host, port) < (int)sizeof(variables),
+		  host);
+	tree_attr(dir, "uevent", variables);
 	tree_attr(dir, "hostnqn", "nqn.2014-08.org.nvmexpress:uuid:" HOST_UUID);
 	tree_attr(dir, "kato", "5");
 	tree_attr(dir, "reconnect_delay", "10");

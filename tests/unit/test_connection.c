@@ -360,7 +360,8 @@ static void make_kernel(const struct fm_connection_opts *o, const char *answer)
 	put("/sys/class/nvme/nvme3/subsysnqn", NQN "\n");
 	put("/sys/class/nvme/nvme3/hostnqn", HOST_NQN "\n");
 	put("/sys/class/nvme/nvme3/transport", "tcp\n");
-	put("/sys/class/nvme/nvme3/address", "traddr=10.77.0.2,trsvcid=4420,src_addr=10.77.0.1\n");
+	put("/sys/class/nvme/nvme3/uevent",
+	    "DEVNAME=nvme3\nNVME_TRTYPE=tcp\nNVME_TRADDR=10.77.0.2\nNVME_TRSVCID=4420\n");
 	put("/sys/class/nvme/nvme3/state", "live\n");
 	put("/sys/class/nvme/nvme3/cntlid", "5\n");
 	put("/sys/class/nvme/nvme3/fast_io_fail_tmo", "off\n");

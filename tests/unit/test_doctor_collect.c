@@ -301,7 +301,7 @@ static void test_storage(void)
 	tree_attr("sys/class/nvme/nvme0/hwmon3", "temp1_input", "68850");
 	tree_attr("sys/class/nvme/nvme0/hwmon3", "temp1_max", "81850");
 	tree_mkdirs("sys/devices/virtual/nvme-fabrics/ctl");
-	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "traddr=10.0.0.9,trsvcid=4420");
+	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "10.0.0.9", "4420");
 	tree_attr("etc", "fstab",
 		  "# comment\n\nUUID=7f6b / ext4 defaults 0 1\n/dev/nvme1n1\t/data xfs "
 		  "ro,password=secret\n"
@@ -323,6 +323,8 @@ static void test_storage(void)
 		       !strstr(document, "secret"));
 	CU_ASSERT_TRUE(f->controllers_count == 2 &&
 		       fm_fact_is(&f->controllers[1].transport, "tcp"));
+	CU_ASSERT_TRUE(fm_fact_is(&f->controllers[1].address, "traddr=10.0.0.9,trsvcid=4420"));
+	CU_ASSERT_FALSE(f->controllers[0].address.is_known);
 	CU_ASSERT_TRUE(f->owners_count == 1 &&
 		       fm_fact_is(&f->owners[0].evidence, "/etc/nvme/discovery.conf"));
 	fm_facts_free(f);
@@ -410,7 +412,7 @@ static void test_for_peers(void)
 	tree_attr("etc/fmove", "node.key", "secret");
 	tree_attr("etc/nvme", "hostnqn", "nqn.private");
 	tree_attr("etc/nvme", "hostid", "id.private");
-	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "traddr=10.0.0.9,trsvcid=4420");
+	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "10.0.0.9", "4420");
 	tree_attr("sys/class/nvme/nvme1", "hostnqn", "nqn.private");
 	CU_ASSERT_EQUAL_FATAL(fm_facts_collect(&options, &f, &err), 0);
 	CU_ASSERT_TRUE(f->daemon.volumes.is_known && f->controllers_count == 1);

@@ -39,10 +39,8 @@ static struct fm_inv_namespace identified(unsigned minor_no)
 static void make_multipath(void)
 {
 	tree_make();
-	tree_tcp("nvme1", NQN,
-		 "traddr=192.0.2.1,trsvcid=4420,host_traddr=192.0.2.9,host_iface=eth0,src_addr=192."
-		 "0.2.9");
-	tree_tcp("nvme2", NQN, "traddr=fe80::1%eth1,trsvcid=4421,src_addr=fe80::2%4");
+	tree_tcp("nvme1", NQN, "192.0.2.1", "4420");
+	tree_tcp("nvme2", NQN, "fe80::1%eth1", "4421");
 	tree_attr(FABRICS "/nvme2", "cntlid", "2");
 	tree_subsystem("nvme-subsys1", NQN);
 	tree_join("nvme-subsys1", "nvme1");
@@ -97,7 +95,7 @@ static void test_parts(void)
 	char name[64];
 
 	tree_make();
-	tree_tcp("nvme1", NQN, "traddr=192.0.2.1,trsvcid=4420");
+	tree_tcp("nvme1", NQN, "192.0.2.1", "4420");
 	tree_attr(FABRICS "/nvme1/nvme1n1", "size", "2048");
 	tree_attr(FABRICS "/nvme1/nvme1n1", "dev", "259:1");
 	tree_mkdirs(FABRICS "/nvme1/nvme1n1/holders");
@@ -291,7 +289,7 @@ static void test_discovery(void)
 	struct fm_inventory *inv;
 
 	make_multipath();
-	tree_tcp("nvme10", DISCOVERY, "traddr=192.0.2.1,trsvcid=8009");
+	tree_tcp("nvme10", DISCOVERY, "192.0.2.1", "8009");
 	tree_subsystem("nvme-subsys10", DISCOVERY);
 	tree_join("nvme-subsys10", "nvme10");
 	inv = inventory();
@@ -311,7 +309,7 @@ static void test_connecting(void)
 	const struct fm_inv_controller *c;
 
 	tree_make();
-	tree_tcp("nvme0", "(efault)", "traddr=192.0.2.1,trsvcid=4420");
+	tree_tcp("nvme0", "(efault)", "192.0.2.1", "4420");
 	tree_attr(FABRICS "/nvme0", "state", "connecting");
 	tree_attr(FABRICS "/nvme0", "cntlid", "65535");
 	tree_attr(FABRICS "/nvme0", "ctrl_loss_tmo", "off");
@@ -348,7 +346,7 @@ static void test_vanishing(void)
 	tree_attr(SUBSYSTEMS "/nvme-subsys1/nvme1n2", "size", NULL);
 	/* of a namespace that has gone */
 	tree_namespace(FABRICS "/nvme2", "nvme1c2n7", NULL, "");
-	tree_tcp("nvme3", NQN, "");
+	tree_tcp("nvme3", NQN, "", "");
 	tree_attr(FABRICS "/nvme3", "state", NULL);
 	tree_join("nvme-subsys1", "nvme3");
 	tree_subsystem("nvme-subsys2", NQN);
@@ -466,9 +464,9 @@ static void test_long(void)
 	text[sizeof(text) - 1] = '\0';
 	tree_attr(FABRICS "/nvme2", "hostnqn", text);
 	tree_attr(SUBSYSTEMS "/nvme-subsys1", "iopolicy", text);
-	memcpy(text, "trsvcid=", 8);
-	strcpy(text + 200, ",bare,traddr=192.0.2.1,new=1,");
-	tree_attr(FABRICS "/nvme2", "address", text);
+	memcpy(text, "NVME_TRSVCID=", 13);
+	strcpy(text + 200, "\nbare\nNVME_TRADDRESS=no\nNVME_TRADDR=192.0.2.1\nNEW=1\n");
+	tree_attr(FABRICS "/nvme2", "uevent", text);
 	inv = inventory();
 	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].wwid, wwid);
 	CU_ASSERT_EQUAL(strlen(inv->controllers[0].subsysnqn), 223);

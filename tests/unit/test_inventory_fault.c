@@ -25,9 +25,9 @@ static struct fm_err err;
 static void make_tree(void)
 {
 	tree_make();
-	tree_tcp("nvme1", NQN, "traddr=192.0.2.1,trsvcid=4420");
-	tree_tcp("nvme2", NQN, "traddr=192.0.2.2,trsvcid=4420");
-	tree_tcp("nvme3", "disk1", "traddr=192.0.2.3,trsvcid=4420");
+	tree_tcp("nvme1", NQN, "192.0.2.1", "4420");
+	tree_tcp("nvme2", NQN, "192.0.2.2", "4420");
+	tree_tcp("nvme3", "disk1", "192.0.2.3", "4420");
 	tree_subsystem("nvme-subsys1", NQN);
 	tree_join("nvme-subsys1", "nvme1");
 	tree_join("nvme-subsys1", "nvme2");

@@ -330,7 +330,7 @@ ipv6_and_options() {
 	disconnect
 	nvmet_hide 2 $NQN
 	connect ',"header_digest":true,"data_digest":true,"host_address":"127.0.0.3","queue_size":32'
-	grep -q host_traddr=127.0.0.3 "/sys/class/nvme/$controller/address" || fail "another source: $(cat "/sys/class/nvme/$controller/address")"
+	grep -q NVME_HOST_TRADDR=127.0.0.3 "/sys/class/nvme/$controller/uevent" || fail "another source: $(cat "/sys/class/nvme/$controller/uevent")"
 	[ "$(cat "/sys/class/nvme/$controller/sqsize")" = 31 ] || fail "another queue size: $(cat "/sys/class/nvme/$controller/sqsize")"
 	yes "$(device_json probe)"
 	disconnect
