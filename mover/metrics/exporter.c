@@ -8,10 +8,12 @@
 #include "mover/metrics/exporter.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,15 +22,15 @@
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
 #include "mover/metrics/http.h"
-#include "mover/metrics/listen.h"
-#include "mover/metrics/process.h"
+#include "mover/metrics/page.h"
 
-#define BACKLOG (4 * FM_HTTP_CONNECTIONS_MAX)
 #define WAIT_S 2			/* for the loop; it comes round in milliseconds */
 
 struct fm_exporter {
 	struct fm_exporter_opts o;
-	struct fm_http *http;
+	struct fm_http *http;		/* the thread's, as long as that runs */
+	pthread_t thread;
+	int stop_fd;
 	struct fm_metrics *metrics;
 	struct fm_task fill;
 	pthread_mutex_t lock;
@@ -73,40 +75,60 @@ static int take_snapshot(struct fm_exporter *e)
 
 static int make_page(void *ctx, const char *accept, char **body, size_t *len, const char **type)
 {
-	enum fm_metrics_format format = fm_metrics_accepted(accept);
 	struct fm_exporter *e = ctx;
-	bool is_whole;
-	FILE *to;
 	int ret = take_snapshot(e);
 
-	if (ret < 0)
-		return ret;
-	to = open_memstream(body, len);
-	if (!to)
-		return -ENOMEM;
-	fm_metrics_add_process(e->metrics, e->o.process);
-	fm_metrics_write(e->metrics, format, to);
-	is_whole = !ferror(to);
-	if (fclose(to) != 0 || !is_whole) {
-		free(*body);
-		return -ENOMEM;
-	}
-	*type = fm_metrics_content_type(format);
-	return 0;
+	return ret < 0 ? ret : fm_page_make(e->metrics, e->o.process, accept, body, len, type);
+}
+
+/* ---- the thread ---- */
+
+static void *serve(void *arg)
+{
+	struct fm_exporter *e = arg;
+	struct pollfd fds[] = {{.fd = fm_http_fd(e->http), .events = POLLIN},
+			       {.fd = e->stop_fd, .events = POLLIN}};
+
+	while (fds[1].revents == 0)
+		(void)poll(fds, 2, fm_http_run(e->http));
+	return NULL;
+}
+
+static int start_thread(struct fm_exporter *e)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);	/* they are the main thread's */
+	ret = FM_FAULT("metrics.thread") ? EAGAIN : pthread_create(&e->thread, NULL, serve, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret == 0)
+		(void)pthread_setname_np(e->thread, "metrics");	/* for people only */
+	return -ret;
 }
 
 static int start(struct fm_exporter *e, struct fm_err *err)
 {
-	const struct fm_exporter_opts *o = &e->o;
 	const struct fm_http_page page = {make_page, e};
-	int ret, fd = fm_metrics_listen(o->host, o->port, BACKLOG, err);
+	int ret;
 
-	if (fd < 0)
-		return fd;
-	ret = fm_http_new(fd, &page, &e->http, err);
+	e->metrics = fm_metrics_new(e->o.table, e->o.count);
+	if (!e->metrics)
+		return fm_err_set(err, -ENOMEM, "no memory for metrics");
+	e->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (e->stop_fd < 0)
+		return fm_err_sys(err, -errno, "serve metrics");
+	ret = fm_http_new(e->o.host, e->o.port, &page, &e->http, err);
 	if (ret < 0)
-		(void)close(fd);	/* nothing was written to it */
-	return ret;
+		return ret;
+	ret = start_thread(e);
+	if (ret < 0) {
+		fm_http_free(e->http);
+		e->http = NULL;
+		return fm_err_sys(err, ret, "start a thread for metrics");
+	}
+	return 0;
 }
 
 int fm_exporter_new(const struct fm_exporter_opts *opts, struct fm_exporter **out,
@@ -125,8 +147,8 @@ int fm_exporter_new(const struct fm_exporter_opts *opts, struct fm_exporter **ou
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&e->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	e->metrics = fm_metrics_new(opts->table, opts->count);
-	ret = e->metrics ? start(e, err) : fm_err_set(err, -ENOMEM, "no memory for metrics");
+	e->stop_fd = -1;
+	ret = start(e, err);
 	if (ret < 0) {
 		fm_exporter_free(e);
 		return ret;
@@ -143,6 +165,8 @@ void fm_exporter_stop(struct fm_exporter *e)
 	e->is_stopping = true;
 	pthread_cond_signal(&e->changed);
 	pthread_mutex_unlock(&e->lock);
+	(void)eventfd_write(e->stop_fd, 1);	/* cannot fail: it was 0 */
+	(void)pthread_join(e->thread, NULL);
 	fm_http_free(e->http);
 	e->http = NULL;
 }
@@ -153,6 +177,8 @@ void fm_exporter_free(struct fm_exporter *e)
 		return;
 	pthread_cond_destroy(&e->changed);
 	pthread_mutex_destroy(&e->lock);
+	if (e->stop_fd >= 0)
+		(void)close(e->stop_fd);	/* it holds nothing */
 	fm_metrics_free(e->metrics);
 	free(e);
 }

@@ -2,29 +2,27 @@
 /*
  * http - see http.h.
  *
- * libmicrohttpd does HTTP, without a thread of its own: ours waits at its epoll descriptor and at
- * the one that tells it to stop. The library ends a connection that is idle; ours ends one that
- * takes too long altogether, by shutting its socket down, which the library then sees.
+ * libmicrohttpd does HTTP, and has an epoll descriptor of its own that says when there is work. The
+ * library ends a connection that is idle; we end one that takes too long altogether, by shutting
+ * its socket down, which the library then sees.
  */
 #include "mover/metrics/http.h"
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/metrics/listen.h"
 
+#define BACKLOG (4 * FM_HTTP_CONNECTIONS_MAX)
 #define IDLE_S 5u			/* nothing comes, nothing is taken */
 #define WHOLE_NS (10 * FM_NS_PER_S)	/* of a connection */
 #define LOOK_MS 1000			/* at how long they are there, while there are any */
@@ -40,10 +38,6 @@ struct place {
 struct fm_http {
 	struct MHD_Daemon *mhd;
 	struct fm_http_page page;
-	int epoll_fd;			/* the library's */
-	int stop_fd;
-	pthread_t thread;
-	/* The thread's. */
 	struct place place[FM_HTTP_CONNECTIONS_MAX];
 	unsigned taken;			/* by connections that are not shut */
 };
@@ -179,49 +173,12 @@ static void log_nothing(void *cls, const char *format, va_list ap)
 	(void)ap;
 }
 
-/* ---- the thread ---- */
-
-static int wait_ms(const struct fm_http *http)
-{
-	MHD_UNSIGNED_LONG_LONG ms;
-	int most = http->taken > 0 ? LOOK_MS : -1;
-
-	if (MHD_get_timeout(http->mhd, &ms) != MHD_YES || ms >= LOOK_MS)
-		return most;
-	return (int)ms;
-}
-
-static void *serve(void *arg)
-{
-	struct fm_http *http = arg;
-	struct pollfd fds[] = {{.fd = http->epoll_fd, .events = POLLIN},
-			       {.fd = http->stop_fd, .events = POLLIN}};
-
-	while (fds[1].revents == 0) {
-		(void)MHD_run(http->mhd);	/* fails only for what has no epoll */
-		shut_late(http);
-		(void)poll(fds, 2, wait_ms(http));
-	}
-	return NULL;
-}
-
-static int start_thread(struct fm_http *http)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);	/* they are the main thread's */
-	ret = FM_FAULT("metrics.thread") ? EAGAIN
-					 : pthread_create(&http->thread, NULL, serve, http);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (ret == 0)
-		(void)pthread_setname_np(http->thread, "metrics");	/* for people only */
-	return -ret;
-}
+/* ---- the server ---- */
 
 static struct MHD_Daemon *start_library(struct fm_http *http, int fd)
 {
+	if (FM_FAULT("metrics.library"))
+		return NULL;
 	return MHD_start_daemon(
 		MHD_USE_EPOLL, 0, NULL, NULL, request, http, MHD_OPTION_EXTERNAL_LOGGER,
 		log_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
@@ -230,52 +187,52 @@ static struct MHD_Daemon *start_library(struct fm_http *http, int fd)
 		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, http, MHD_OPTION_END);
 }
 
-int fm_http_new(int fd, const struct fm_http_page *page, struct fm_http **out, struct fm_err *err)
+int fm_http_new(const char *host, uint16_t port, const struct fm_http_page *page,
+		struct fm_http **out, struct fm_err *err)
 {
 	struct fm_http *http = FM_FAULT("metrics.http") ? NULL : calloc(1, sizeof(*http));
-	int ret;
+	int fd;
 
 	if (!http)
 		return fm_err_set(err, -ENOMEM, "no memory to serve metrics");
 	http->page = *page;
 	for (unsigned i = 0; i < FM_HTTP_CONNECTIONS_MAX; i++)
 		http->place[i].fd = -1;
-	http->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (http->stop_fd < 0) {
-		ret = fm_err_sys(err, -errno, "serve metrics");
-		goto free_http;
+	fd = fm_metrics_listen(host, port, BACKLOG, err);
+	if (fd < 0) {
+		free(http);
+		return fd;
 	}
 	http->mhd = start_library(http, fd);
 	if (!http->mhd) {
-		ret = fm_err_set(err, -EIO, "libmicrohttpd does not start");
-		goto close_stop;
-	}
-	http->epoll_fd = MHD_get_daemon_info(http->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	ret = start_thread(http);
-	if (ret < 0) {
-		ret = fm_err_sys(err, ret, "start a thread for metrics");
-		goto stop_library;
+		(void)close(fd);	/* nothing was written to it */
+		free(http);
+		return fm_err_set(err, -EIO, "libmicrohttpd does not start");
 	}
 	*out = http;
 	return 0;
+}
 
-stop_library:
-	(void)MHD_quiesce_daemon(http->mhd);	/* the socket stays the caller's */
-	MHD_stop_daemon(http->mhd);
-close_stop:
-	(void)close(http->stop_fd);
-free_http:
-	free(http);
-	return ret;
+int fm_http_fd(const struct fm_http *http)
+{
+	return MHD_get_daemon_info(http->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int fm_http_run(struct fm_http *http)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	(void)MHD_run(http->mhd);	/* fails only for what has no epoll */
+	shut_late(http);
+	if (MHD_get_timeout(http->mhd, &ms) != MHD_YES || ms >= LOOK_MS)
+		return http->taken > 0 ? LOOK_MS : -1;
+	return (int)ms;
 }
 
 void fm_http_free(struct fm_http *http)
 {
 	if (!http)
 		return;
-	(void)eventfd_write(http->stop_fd, 1);	/* cannot fail: it was 0 */
-	(void)pthread_join(http->thread, NULL);
 	MHD_stop_daemon(http->mhd);		/* and its connections, and the socket */
-	(void)close(http->stop_fd);
 	free(http);
 }

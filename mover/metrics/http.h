@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http - a page over HTTP, in a thread of its own. The only file that knows libmicrohttpd.
+ * http - a page over HTTP. The only file that knows libmicrohttpd.
+ *
+ * It has no thread and no loop: whoever made it runs it when its descriptor can be read, and when
+ * the time has come that it said. One thread at a time.
  *
  * One request on each connection. Connections, the memory of each and the time that each may take
  * are bounded; who comes when all places are taken gets that of the one who has been there longest,
@@ -10,6 +13,7 @@
 #define FM_METRICS_HTTP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct fm_err;
 struct fm_http;
@@ -20,20 +24,27 @@ struct fm_http;
 
 struct fm_http_page {
 	/*
-	 * The page for a client with that header Accept (NULL: it sends none), in the server's
-	 * thread; *body is malloc()ed. Negative: there is none now, try again.
+	 * The page for a client with that header Accept (NULL: it sends none); *body is
+	 * malloc()ed. Negative: there is none now, try again.
 	 */
 	int (*make)(void *ctx, const char *accept, char **body, size_t *len, const char **type);
 	void *ctx;
 };
 
-/*
- * Serves the page as /metrics. fd: a listening socket, taken over in success. page is copied.
- * -ENOMEM, -EAGAIN (no thread), -EIO.
- */
-int fm_http_new(int fd, const struct fm_http_page *page, struct fm_http **out, struct fm_err *err);
+/* Serves the page, which is copied, as /metrics there. Errors of listen.h; -ENOMEM, -EIO. */
+int fm_http_new(const char *host, uint16_t port, const struct fm_http_page *page,
+		struct fm_http **out, struct fm_err *err);
 
-/* Ends the thread; waits for a make() under way. NULL is allowed. */
+/* Can be read: there is something to do. */
+int fm_http_fd(const struct fm_http *http);
+
+/*
+ * Does what there is to do, and waits for nobody but make(). In how many milliseconds at most it is
+ * to be called again; -1: not before the descriptor can be read.
+ */
+int fm_http_run(struct fm_http *http);
+
+/* Ends all connections, too. NULL is allowed. */
 void fm_http_free(struct fm_http *http);
 
 #endif
