@@ -163,7 +163,7 @@ struct fm_config_peer {
 };
 
 struct fm_config_metrics {
-	char *listen;			/* "ADDRESS:PORT", an absolute path; "": nowhere */
+	char *listen;			/* "ADDRESS:PORT"; "": nowhere */
 };
 
 /* fmove-nvmed's, as the volumes are; fmoved takes no notice of either. */
@@ -176,6 +176,7 @@ struct fm_config_nvme {
 	unsigned socket_mode;		/* enum fm_config_mode */
 	char *socket_group;
 	char *state_directory;		/* absolute, or "null:": none */
+	char *metrics_listen;		/* "ADDRESS:PORT"; "": nowhere */
 };
 
 struct fm_config_volume {

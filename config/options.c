@@ -191,6 +191,11 @@ const struct fm_option fm_options[] = {
 	  "/var/lib/fmove-nvmed", NULL, false,
 	  "Where fmove-nvmed remembers what it connected and what it mounted last; \"null:\": "
 	  "nowhere" },
+	{ "nvme.metrics_listen", FM_OPTION_SERVE, AT(nvme.metrics_listen), 0, 0, "", NULL, false,
+	  "Where fmove-nvmed serves what it counts, for Prometheus (fmove-metrics(7)), as "
+	  "metrics.listen says of fmoved, and on another port: \"127.0.0.1:7473\" for instance. "
+	  "Since fmove-nvmed is root, it should be an address that strangers do not reach; \"\": "
+	  "nowhere" },
 
 	{ "stores.name", FM_OPTION_NAME, STORE(name), 0, 0, NULL, NULL, true,
 	  "The store's name, as NODE:STORE/PATH says it" },

@@ -21,6 +21,7 @@
 
 struct fm_err;
 struct fm_helper;
+struct fm_inv_controller;
 struct fm_inventory;
 struct fm_loop;
 struct fm_mounts;
@@ -200,6 +201,33 @@ void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume);
 /* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or
  * there is no such volume. */
 struct fm_json *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);
+
+/* The name of this node; borrowed until another configuration is set. */
+const char *fm_supervisor_node(const struct fm_supervisor *sup);
+
+/* A volume of the configuration in numbers, as of the last look. Texts are borrowed. */
+struct fm_supervisor_volume {
+	const char *name;
+	const char *state;		/* as fm_supervisor_show() has it */
+	bool is_as_wanted, is_mounted, is_read_write;
+	bool has_alarm;			/* another node has it read-write, too */
+	unsigned paths_live, paths_wanted;
+	unsigned failures;		/* of what is tried at present, in a row */
+	uint64_t size_bytes;		/* 0: not known */
+	uint64_t changed_ms;		/* Unix time since when it is in that state */
+	/* since the supervisor was started, or the volume configured */
+	uint64_t mounts, connects, reconnects;
+};
+
+struct fm_supervisor_visitor {
+	void (*see_volume)(void *ctx, const struct fm_supervisor_volume *v);
+	/* of the volume seen last: its controllers, whoever made them */
+	void (*see_controller)(void *ctx, const struct fm_inv_controller *c);
+};
+
+/* Without those that have left the configuration, so no name comes twice. */
+void fm_supervisor_visit(const struct fm_supervisor *sup,
+			 const struct fm_supervisor_visitor *visitor, void *ctx);
 
 /*
  * A helper process is to ask this discovery controller, by a literal address; and it has ended,

@@ -244,6 +244,7 @@ static void connect_done(struct fm_supervised *v, int code, const char *text,
 		fm_supervisor_save_owned(v->sup);
 		return;
 	}
+	v->connects += !was_there;
 	if (was_there)
 		fm_owned_forget(owned, to->subsystem, to->address, to->port);
 	else
@@ -934,6 +935,7 @@ static void mount_done(struct fm_supervised *v, int code, const char *text,
 	v->is_sync_tried = false;
 	fm_log_info("volume %s: %s (%s) is mounted at %s", v->volume->name, v->ns.name, v->ns.wwid,
 		    v->volume->mount_point);
+	v->mounts++;
 	memcpy(v->last_wwid, v->ns.wwid, sizeof(v->last_wwid));
 	v->last_size_bytes = v->ns.size_bytes;
 	v->mounted_epoch = v->mounting_epoch;

@@ -98,11 +98,14 @@ void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller)
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 		const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
-		for (unsigned i = 0; ns && i < ns->path_count; i++)
-			if (!controller ||
-			    strcmp(sup->inv->controllers[ns->path[i].controller].name,
-				   controller) == 0)
+		for (unsigned i = 0; ns && i < ns->path_count; i++) {
+			const char *name = sup->inv->controllers[ns->path[i].controller].name;
+			bool is_it = controller && strcmp(name, controller) == 0;
+
+			v->reconnects += is_it;
+			if (is_it || !controller)
 				v->live_count = 0;
+		}
 	}
 	fm_supervisor_wake(sup);
 }

@@ -285,6 +285,8 @@ struct fm_supervised {
 	char error[FM_SUPERVISED_WHY_MAX];	/* the last one; "" after success */
 	uint64_t error_ms;
 	unsigned tries;			/* failures in a row */
+	/* what succeeded, and how often a controller of it has connected again */
+	uint64_t mounts, connects, reconnects;
 
 	/* mounted.json */
 	char last_wwid[160];

@@ -202,19 +202,23 @@ static struct fm_json *show_controller(const struct fm_supervised *v, unsigned i
 	return to;
 }
 
+/* While it connects only we know of whose subsystem it is. */
+static bool is_of(const struct fm_inv_controller *c, const struct fm_supervised *v)
+{
+	const struct fm_owned *o = fm_owned_find(&v->sup->owned, c);
+
+	return strcmp(c->subsysnqn, v->volume->subsystem) == 0 ||
+	       (o && strcmp(o->path.subsystem, v->volume->subsystem) == 0);
+}
+
 static struct fm_json *show_controllers(const struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
 	struct fm_json *all = fm_json_array();
 
-	for (unsigned i = 0; inv && i < inv->controller_count; i++) {
-		const struct fm_inv_controller *c = &inv->controllers[i];
-		const struct fm_owned *o = fm_owned_find(&v->sup->owned, c);
-
-		if (strcmp(c->subsysnqn, v->volume->subsystem) == 0 ||
-		    (o && strcmp(o->path.subsystem, v->volume->subsystem) == 0))
+	for (unsigned i = 0; inv && i < inv->controller_count; i++)
+		if (is_of(&inv->controllers[i], v))
 			(void)fm_json_add(all, show_controller(v, i));
-	}
 	return all;
 }
 
@@ -367,4 +371,50 @@ struct fm_json *fm_supervisor_show(const struct fm_supervisor *sup, const char *
 			return show_one(v);
 	}
 	return all;
+}
+
+/* ---- numbers ---- */
+
+const char *fm_supervisor_node(const struct fm_supervisor *sup)
+{
+	return sup->node;
+}
+
+static void visit_one(const struct fm_supervised *v, const struct fm_supervisor_visitor *visitor,
+		      void *ctx)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+	const struct fm_inventory *inv = v->sup->inv;
+	const struct fm_supervisor_volume seen = {
+		.name = v->volume->name,
+		.state = fm_supervised_state_name(v->state),
+		.is_as_wanted = fm_supervised_is_as_wanted(v),
+		.is_mounted = v->plan.is_mounted,
+		.is_read_write = v->plan.is_read_write,
+		.has_alarm = fm_supervised_has_alarm(v),
+		.paths_live = v->plan.paths_live,
+		.paths_wanted = v->plan.paths_wanted,
+		.failures = v->tries,
+		.size_bytes = ns ? ns->size_bytes : 0,
+		.changed_ms = v->since_ms,
+		.mounts = v->mounts,
+		.connects = v->connects,
+		.reconnects = v->reconnects,
+	};
+
+	visitor->see_volume(ctx, &seen);
+	for (unsigned i = 0; inv && i < inv->controller_count; i++)
+		if (is_of(&inv->controllers[i], v))
+			visitor->see_controller(ctx, &inv->controllers[i]);
+}
+
+void fm_supervisor_visit(const struct fm_supervisor *sup,
+			 const struct fm_supervisor_visitor *visitor, void *ctx)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_retired)
+			visit_one(v, visitor, ctx);
+	}
 }

@@ -294,6 +294,11 @@ void fm_nvmed_api_config_refused(struct fm_nvmed_api *api, const char *why)
 	fm_utf8_mend(api->config_mistake);
 }
 
+bool fm_nvmed_api_is_config_refused(const struct fm_nvmed_api *api)
+{
+	return api->config_mistake[0] != '\0';
+}
+
 void fm_nvmed_api_changed(struct fm_nvmed_api *api)
 {
 	fm_list_each(at, next, &api->clients) {

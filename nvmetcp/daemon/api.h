@@ -11,6 +11,7 @@
 #define FM_NVMETCP_DAEMON_API_H
 
 #include <stdint.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct fm_err;
@@ -50,6 +51,7 @@ void fm_nvmed_api_set_supervisor(struct fm_nvmed_api *api, struct fm_supervisor 
  * not taken, and why (copied), until one is. */
 void fm_nvmed_api_config_taken(struct fm_nvmed_api *api, int64_t read_ms);
 void fm_nvmed_api_config_refused(struct fm_nvmed_api *api, const char *why);
+bool fm_nvmed_api_is_config_refused(const struct fm_nvmed_api *api);
 
 /* The supervisor has looked: whoever waits for something may have it now. */
 void fm_nvmed_api_changed(struct fm_nvmed_api *api);

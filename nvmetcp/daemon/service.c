@@ -2,10 +2,10 @@
 /*
  * service - see service.h.
  *
- * Start: loop, signals, helpers, state, socket, events, supervisor. The socket comes before
- * anything is done: a second daemon ends there. Stop: the supervisor starts nothing more, helpers
- * are killed, volumes stay as they are: the units take them down, and the next start finds its own
- * by its state.
+ * Start: loop, signals, helpers, state, socket, events, supervisor, metrics. The socket comes
+ * before anything is done: a second daemon ends there. Stop: the supervisor starts nothing more,
+ * helpers are killed, volumes stay as they are: the units take them down, and the next start finds
+ * its own by its state.
  */
 #include "nvmetcp/daemon/service.h"
 
@@ -27,6 +27,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/metrics/loop_exporter.h"
 #include "nvmetcp/daemon/api.h"
 #include "nvmetcp/daemon/fmoved.h"
 #include "nvmetcp/daemon/second_owner.h"
@@ -277,6 +278,14 @@ static int start_supervisor(struct fm_nvmed *n, struct fm_err *err)
 	return apply_config(n, n->cfg, err);
 }
 
+static int start_metrics(struct fm_nvmed *n, struct fm_err *err)
+{
+	const char *listen = n->cfg->nvme.metrics_listen;
+
+	n->measured = (struct fm_nvmed_measured){n->loop, n->api, n->helpers, n->sup};
+	return listen[0] ? fm_nvmed_metrics_serve(&n->measured, listen, &n->exporter, err) : 0;
+}
+
 static void start_watchdog(struct fm_nvmed *n)
 {
 	uint64_t watchdog_us = 0;
@@ -322,6 +331,8 @@ int fm_nvmed_start(struct fm_nvmed *n, const struct fm_nvmed_opts *opts, struct 
 		ret = start_api(n, err);
 	if (ret == 0)
 		ret = start_supervisor(n, err);
+	if (ret == 0)
+		ret = start_metrics(n, err);
 	if (ret < 0) {
 		fm_nvmed_end(n);
 		return ret;
@@ -340,6 +351,7 @@ void fm_nvmed_run(struct fm_nvmed *n)
 /* Also after half a start: what was not made is NULL. */
 void fm_nvmed_end(struct fm_nvmed *n)
 {
+	fm_loop_exporter_free(n->exporter);
 	if (n->sup)
 		fm_supervisor_stop(n->sup);
 	if (n->api)

@@ -9,11 +9,13 @@
 #include "config/config.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/daemon/host.h"
+#include "nvmetcp/daemon/metrics.h"
 #include "nvmetcp/daemon/world.h"
 
 struct fm_err;
 struct fm_fmoved;
 struct fm_helpers;
+struct fm_loop_exporter;
 struct fm_nvmed_api;
 struct fm_supervisor;
 struct fm_uevent;
@@ -34,6 +36,8 @@ struct fm_nvmed {
 	struct fm_uevent *uevent;	/* NULL: there is none, the audit does */
 	struct fm_nvmed_api *api;
 	struct fm_supervisor *sup;
+	struct fm_nvmed_measured measured;
+	struct fm_loop_exporter *exporter;	/* NULL: metrics are served nowhere */
 	struct fm_watch signals;
 	struct fm_timer watchdog;
 	uint64_t watchdog_ns;		/* 0: nobody watches */

@@ -98,7 +98,7 @@ is_paged page FMOVED
 shipped=$FM_SOURCE/config/prometheus
 python3 -m json.tool "$shipped/fmove.dashboard.json" >/dev/null || bad "the dashboard is no JSON"
 for name in $(grep -ohE '\b(fmove|process)_[a-z_]+' "$shipped/fmove.rules.yml" "$shipped/fmove.dashboard.json" | sort -u); do
-	grep -q "^# TYPE ${name%_bucket} " page || bad "$name is asked for, and not served"
+	grep -q "^\.B ${name%_bucket}\$" "$FM_SOURCE/mover/metrics/fmove-metrics.7" || bad "$name is asked for, and not served"
 done
 
 # --- random bytes, and 100 clients that are slow: who comes then is served, and all of them go ---

@@ -26,8 +26,7 @@ value() {
 # is_paged PAGE SECTION: a scraped page and that section of fmove-metrics(7), with what every process has, have the same metrics in the same words.
 is_paged() {
 	sed -n 's/^# HELP \([^ ]*\) \(.*\)/\1 \2/p' "$1" | sort >served
-	awk -v section="$2" '/^\.SH/ { is_here = $2 == section || $2 == "PROCESS"; next }
-		is_here && /^\.B (fmove|process)_/ { name = $2; getline; print name, $0 }' "$FM_SOURCE/mover/metrics/fmove-metrics.7" |
-		sed 's/\\-/-/g' | sort >paged
+	sed 's/\\-/-/g' "$FM_SOURCE/mover/metrics/fmove-metrics.7" | awk -v section="$2" '/^\.SH/ { is_here = $2 == section || $2 == "PROCESS"; next }
+		is_here && /^\.B (fmove|process)_/ { name = $2; getline; print name, $0 }' | sort >paged
 	[ -s served ] && cmp -s served paged || bad "fmove-metrics(7) and what is served differ: $(diff served paged)"
 }

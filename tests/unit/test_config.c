@@ -109,7 +109,8 @@ static const char full[] =
 	"  { name = \"n3\"; key = \"" KEY2 "\"; bench = true; } );\n"
 	"nvme = { host_nqn = \"nqn.2014-08.org.nvmexpress:uuid:" UUID_A "\"; host_id = \"" UUID_A
 	"\"; socket = \"/tmp/n\";\n"
-	"  socket_mode = \"0600\"; socket_group = \"users\"; state_directory = \"null:\"; };\n"
+	"  socket_mode = \"0600\"; socket_group = \"users\"; state_directory = \"null:\";\n"
+	"  metrics_listen = \"[::1]:7473\"; };\n"
 	"volumes = ( { name = \"data\"; subsystem = \"usb1 part 2\"; address = \"h:4420\"; paths = "
 	"[ \"[fe80::9%eth0]:4421\" ];\n"
 	"  host_address = \"fe80::1%eth0\"; interface = \"eth0.100\"; queues = 4; queue_size = 64; "
@@ -214,6 +215,7 @@ static void test_volumes_said(void)
 	CU_ASSERT_EQUAL_FATAL(load(full, &cfg, &err), 0);
 	CU_ASSERT_STRING_EQUAL(cfg->nvme.host_id, UUID_A);
 	CU_ASSERT_STRING_EQUAL(cfg->nvme.state_directory, "null:");
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.metrics_listen, "[::1]:7473");
 	CU_ASSERT_EQUAL_FATAL(cfg->volume_count, 2);
 	v = &cfg->volumes[0];
 	CU_ASSERT_STRING_EQUAL(v->subsystem, "usb1 part 2");

@@ -3147,6 +3147,67 @@ static void lose_what_target_keeps(void)
 	sim.reserved_for[0][0] = '\0';
 }
 
+static struct fm_supervisor_volume seen;
+static unsigned seen_live, seen_volumes;
+
+static void see_volume(void *ctx, const struct fm_supervisor_volume *v)
+{
+	(void)ctx;
+	seen = *v;
+	seen_volumes++;
+}
+
+static void see_controller(void *ctx, const struct fm_inv_controller *c)
+{
+	(void)ctx;
+	seen_live += strcmp(c->state, "live") == 0;
+}
+
+/* What metrics are made of. */
+static void visit(void)
+{
+	static const struct fm_supervisor_visitor visitor = {see_volume, see_controller};
+
+	seen = (struct fm_supervisor_volume){.name = ""};
+	seen_live = seen_volumes = 0;
+	fm_supervisor_visit(sim.sup, &visitor, NULL);
+}
+
+/* Of one volume, on its way up and down. */
+static void test_numbers(void)
+{
+	begin_shared("n1", "n1");
+	start_supervisor();
+	visit();
+	CU_ASSERT_TRUE(seen_volumes == 1 && seen.mounts == 0 && !seen.is_mounted);
+	run_for(20 * S);
+	visit();
+	CU_ASSERT_STRING_EQUAL(seen.name, names[0]);
+	CU_ASSERT_STRING_EQUAL(seen.state, "mounted");
+	CU_ASSERT_TRUE(seen.is_as_wanted && seen.is_mounted && seen.is_read_write);
+	CU_ASSERT_TRUE(seen.mounts == 1 && seen.reconnects == 0 && seen.failures == 0);
+	CU_ASSERT_TRUE(seen.connects == seen.paths_wanted && seen.paths_live == seen.paths_wanted);
+	CU_ASSERT_EQUAL(seen_live, seen.paths_live);
+	CU_ASSERT_TRUE(seen.size_bytes > 0 && seen.changed_ms > 0 && !seen.has_alarm);
+	set_target(0, false);
+	run_for(15 * S);
+	visit();
+	CU_ASSERT_STRING_EQUAL(seen.state, "degraded");
+	CU_ASSERT_TRUE(seen.paths_live == 0 && seen_live == 0 && seen.is_mounted);
+	set_target(0, true);
+	run_for(12 * S);
+	fm_supervisor_connected(sim.sup, "nvme0");
+	fm_supervisor_connected(sim.sup, "nvme7");
+	fm_supervisor_connected(sim.sup, NULL);
+	visit();
+	CU_ASSERT_TRUE(seen.reconnects == 1 && seen_live == seen.paths_wanted);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	visit();
+	CU_ASSERT_TRUE(seen.is_as_wanted && !seen.is_mounted && seen.mounts == 1);
+	end();
+}
+
 /* The target comes back and has forgotten what it kept in memory. */
 static void test_target_restarts(void)
 {
@@ -5691,6 +5752,7 @@ static const struct fm_test tests[] = {
 	{"sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted},
 	{"a target that can protects what is sealed and keeps what is written for one host",
 	 test_target},
+	{"what metrics are made of follows a volume up and down", test_numbers},
 	{"what a target forgot that was away is taken again", test_target_restarts},
 	{"also one that was back before the mount was there", test_target_restarts_while_mounting},
 	{"what another host has reserved meanwhile is unmounted, and mounted when that has left",
