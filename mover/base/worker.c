@@ -40,6 +40,7 @@ struct fm_worker {
 	struct turn turns[TURNS_MAX];
 	uint64_t turn;
 	unsigned under_way;		/* in the queue, or with a thread */
+	unsigned waiting;		/* in the queue */
 	bool is_stopping;
 	bool is_simulated;
 	unsigned threads;
@@ -248,6 +249,7 @@ static struct fm_work *worker_pick(struct fm_worker *worker)
 		if (worker->is_shared)
 			work = users_turn(worker, work);
 		fm_list_del(&work->link);
+		worker->waiting--;
 		if (worker->is_shared) {
 			fm_share_force(share_of(worker, work), work->who, 1, &work->thread);
 			divide(worker);
@@ -428,6 +430,15 @@ bool fm_worker_is_idle(struct fm_worker *worker)
 	return is;
 }
 
+void fm_worker_count(struct fm_worker *worker, struct fm_worker_count *out)
+{
+	pthread_mutex_lock(&worker->lock);
+	out->threads = worker->threads;
+	out->waiting = worker->waiting;
+	out->running = worker->under_way - worker->waiting;
+	pthread_mutex_unlock(&worker->lock);
+}
+
 bool fm_worker_is_simulated(const struct fm_worker *worker)
 {
 	return worker->is_simulated;
@@ -446,6 +457,7 @@ void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_
 	assert(!worker->is_stopping);
 	fm_list_append(&worker->queue, &work->link);
 	worker->under_way++;
+	worker->waiting++;
 	pthread_mutex_unlock(&worker->lock);
 	pthread_cond_signal(&worker->has_work);		/* whoever wakes up finds the lock free */
 }

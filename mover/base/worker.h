@@ -62,6 +62,15 @@ void fm_worker_end(struct fm_worker *worker);
 /* Whether run() has returned for all that was submitted. done() may still be to come. */
 bool fm_worker_is_idle(struct fm_worker *worker);
 
+struct fm_worker_count {
+	unsigned threads;
+	unsigned waiting;		/* submitted, and no thread has it yet */
+	unsigned running;		/* with a thread */
+};
+
+/* As of now. Any thread; waits for nobody. */
+void fm_worker_count(struct fm_worker *worker, struct fm_worker_count *out);
+
 /* Whether it was made with 0 threads: whoever makes another one beside it does the same. */
 bool fm_worker_is_simulated(const struct fm_worker *worker);
 

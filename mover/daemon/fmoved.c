@@ -371,7 +371,8 @@ static int start_metrics(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (!listen[0])
 		return 0;
 	fmoved->measured =
-		(struct fm_measured){fmoved->loop, fmoved->engine, fmoved->queue};
+		(struct fm_measured){fmoved->loop, fmoved->engine, fmoved->queue, fmoved->worker,
+				     &fmoved->cfg};
 	return fm_measured_serve(&fmoved->measured, listen, &fmoved->exporter, err);
 }
 

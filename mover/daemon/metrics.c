@@ -3,15 +3,19 @@
 #include "mover/daemon/metrics.h"
 
 #include <stddef.h>
+#include <string.h>
 
+#include "config/config.h"
 #include "config/value.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/words.h"
+#include "mover/base/worker.h"
 #include "mover/metrics/exporter.h"
 #include "mover/metrics/process.h"
 #include "mover/node/engine.h"
+#include "mover/node/node.h"
 #include "mover/node/rail_sum.h"
 #include "mover/queue/queue.h"
 #include "mover/services/transfer/transfer.h"
@@ -25,7 +29,11 @@ enum {
 	ARENA,
 	SLOTS,
 	SLOTS_USED,
+	WORKERS,
+	CALLS_RUNNING,
+	CALLS_WAITING,
 	STORES,
+	STORE_ON_VOLUME,
 	PEER_CONNECTED,
 	PEER_SENT,
 	PEER_RECEIVED,
@@ -69,8 +77,16 @@ static const struct fm_metric table[] = {
 	  "Slabs, the pieces of that memory that are lent to connections." },
 	[SLOTS_USED] = { "fmove_slabs_used", FM_METRIC_GAUGE,
 	  "Of these, those that are lent to a connection." },
+	[WORKERS] = { "fmove_workers", FM_METRIC_GAUGE,
+	  "Threads for calls that may wait for a disk." },
+	[CALLS_RUNNING] = { "fmove_worker_calls_running", FM_METRIC_GAUGE,
+	  "Such calls that a thread has." },
+	[CALLS_WAITING] = { "fmove_worker_calls_waiting", FM_METRIC_GAUGE,
+	  "Such calls that wait for a thread." },
 	[STORES] = { "fmove_stores", FM_METRIC_GAUGE,
 	  "Stores that this node serves." },
+	[STORE_ON_VOLUME] = { "fmove_store_on_volume", FM_METRIC_GAUGE,
+	  "1: the volume that a store is on is mounted, and the store is there." },
 	[PEER_CONNECTED] = { "fmove_peer_connected", FM_METRIC_GAUGE,
 	  "1: there is a session with that peer." },
 	[PEER_SENT] = { "fmove_peer_sent_bytes", FM_METRIC_COUNTER,
@@ -215,6 +231,33 @@ static unsigned add_engine(struct fm_metrics *m, struct fm_engine *engine)
 	return page.left_out;
 }
 
+static void add_volumes(struct fm_metrics *m, struct fm_engine *engine, const struct fm_config *cfg)
+{
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		const struct fm_config_store *store = &cfg->stores[i];
+		const struct fm_metrics_label labels[] = {
+			{"store", store->name}, {"volume", store->volume}, {NULL, NULL}};
+		struct fm_store_ref *ref;
+
+		if (!store->volume[0])
+			continue;
+		ref = fm_engine_store_get(engine, store->name, strlen(store->name));
+		fm_metrics_add(m, STORE_ON_VOLUME, ref != NULL, labels);
+		if (ref)
+			fm_engine_store_put(ref);
+	}
+}
+
+static void add_worker(struct fm_metrics *m, struct fm_worker *worker)
+{
+	struct fm_worker_count count;
+
+	fm_worker_count(worker, &count);
+	fm_metrics_add(m, WORKERS, count.threads, NULL);
+	fm_metrics_add(m, CALLS_RUNNING, count.running, NULL);
+	fm_metrics_add(m, CALLS_WAITING, count.waiting, NULL);
+}
+
 /* ---- the services' ---- */
 
 static void add_durations(struct fm_metrics *m, const char *direction,
@@ -295,6 +338,8 @@ static void collect(void *ctx, struct fm_metrics *m)
 	const struct fm_measured *of = ctx;
 	unsigned left_out = add_engine(m, of->engine);
 
+	add_volumes(m, of->engine, *of->cfg);
+	add_worker(m, of->worker);
 	add_transfers(m, of->engine);
 	add_queue(m, of->queue);
 	add_cache(m, of->engine);

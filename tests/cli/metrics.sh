@@ -30,6 +30,13 @@ done
 # --- and on when it is, after any end ---
 
 echo "metrics = { listen = \"127.0.0.1:$port\"; };" >>"$conf"
+# A second store, on a volume; what fmove-nvmed would say of it is written by hand below.
+mkdir "$dir/v" "$dir/nvmed"
+sed -i "s|stores = ( {|stores = ( { name = \"v\"; directory = \"$dir/v\"; volume = \"data\"; }, {|" "$conf"
+cat >>"$conf" <<END
+nvme = { socket = "$dir/nvmed/sock"; };
+volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; writer = "n1"; mount = "$dir/v"; } );
+END
 restart
 get >page || bad "no answer"
 grep -q '^fmove_build_info{node="n1",version="[0-9.]*"} 1$' page || bad "no fmove_build_info: $(head -n 3 page)"
@@ -77,6 +84,22 @@ grep -q '^fmove_rail_up{peer="n2",.*} 1$' page || bad "no rail is up: $(grep fmo
 [ "$(value 'fmove_jobs_ended_total{state="done"}' page)" = 2 ] || bad "jobs that are done: $(grep jobs_ended page)"
 [ "$(value 'fmove_metrics_left_out' page)" = 0 ] || bad "something is left out"
 [ "$(value process_resident_memory_bytes page)" -gt 1000000 ] || bad "no memory: $(grep ^process page)"
+
+# --- a store on a volume that comes; threads for calls that wait ---
+
+[ "$(value 'fmove_store_on_volume{store="v",volume="data"}' page)" = 0 ] || bad "a volume that is not mounted: $(grep store page)"
+cat >volumes.new <<END
+{"volumes":[{"name":"data","subsystem":"disk1","wwid":"uuid.test","writer":"n1","mounted":true,"read_write":true,"sealed":false,"epoch":0,
+"device":$(stat -c %d "$dir/v"),"mounted_epoch":0,"written_by":""}]}
+END
+mv volumes.new "$dir/nvmed/volumes.json"
+on_volume() {
+	get >page && [ "$(value 'fmove_store_on_volume{store="v",volume="data"}' page)" = 1 ]
+}
+await on_volume || bad "a volume that is mounted: $(grep store page)"
+[ "$(value fmove_stores page)" = 2 ] || bad "stores: $(grep store page)"
+[ "$(value fmove_workers page)" -gt 0 ] || bad "workers: $(grep worker page)"
+grep -q '^fmove_worker_calls_waiting [0-9]' page || bad "no queue of workers: $(grep worker page)"
 
 # --- a transfer that fails, and the bytes of a peer when its connections have gone, stay counted ---
 

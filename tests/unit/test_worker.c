@@ -104,18 +104,40 @@ static void meet_run(struct fm_work *work)
 	pthread_barrier_wait(&meeting);
 }
 
-/* Three calls that end only when all three are being made. */
+static bool is_count(struct fm_worker *worker, unsigned waiting, unsigned running)
+{
+	struct fm_worker_count count;
+
+	fm_worker_count(worker, &count);
+	return count.threads == 3 && count.waiting == waiting && count.running == running;
+}
+
+static void await_count(struct fm_worker *worker, unsigned waiting, unsigned running)
+{
+	time_t until = time(NULL) + FM_TEST_HANG_S;
+
+	while (!is_count(worker, waiting, running) && time(NULL) < until)
+		sched_yield();
+	CU_ASSERT_TRUE(is_count(worker, waiting, running));
+}
+
+/* Three calls that end only when a fourth thread has met them; two more wait until then. */
 static void test_parallel(void)
 {
 	struct fm_worker *worker = set_up(3);
-	struct job jobs[3];
+	struct job jobs[5];
 
-	pthread_barrier_init(&meeting, NULL, 3);
-	for (int i = 0; i < 3; i++) {
-		jobs[i] = (struct job){ .work = { .run = meet_run, .done = job_done } };
+	pthread_barrier_init(&meeting, NULL, 4);
+	CU_ASSERT_TRUE(is_count(worker, 0, 0));
+	for (int i = 0; i < 5; i++) {
+		jobs[i] = (struct job){
+			.work = { .run = i < 3 ? meet_run : job_run, .done = job_done } };
 		fm_worker_submit(worker, &jobs[i].work, loop);
 	}
-	wait_for(3);
+	await_count(worker, 2, 3);
+	pthread_barrier_wait(&meeting);
+	wait_for(5);
+	await_count(worker, 0, 0);
 	tear_down(worker);
 	pthread_barrier_destroy(&meeting);
 	CU_PASS("they met");
