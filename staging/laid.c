@@ -15,6 +15,7 @@
 #include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
+#include "mover/base/page.h"
 #include "mover/tree/reading.h"
 #include "mover/tree/tree.h"
 #include "staging/at_once.h"
@@ -196,7 +197,7 @@ static int read_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chun
 		return fd;
 	n = fm_call_read_all(fd, at, p->len, p->offset);
 	/* It is not wanted in the page cache, and nothing is lost where it stays. */
-	(void)posix_fadvise(fd, (off_t)p->offset, (off_t)p->len, POSIX_FADV_DONTNEED);
+	fm_page_drop(fd, p->offset, p->len);
 	(void)close(fd);	/* only read */
 	if (n < 0)
 		return (int)n;

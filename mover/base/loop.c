@@ -28,6 +28,7 @@
 #include "mover/base/fault.h"
 
 #define EVENTS_MAX 64		/* descriptors served in one pass */
+#define CACHE_LINE_MAX 256	/* bytes: 64 on x86-64, 64 to 256 on arm64 */
 #define TIMERS_MAX 65536	/* set at once; address space only, until they are */
 
 /* How long a busy loop may leave its descriptors unwatched: by time, and by passes for a clock that
@@ -61,7 +62,7 @@ struct fm_loop {
 	unsigned event_at, event_len;	/* not yet dispatched: [event_at, event_len) */
 
 	/* What other threads touch, on a cache line of its own. */
-	_Alignas(64) _Atomic(struct fm_task *) posted;	/* newest first */
+	_Alignas(CACHE_LINE_MAX) _Atomic(struct fm_task *) posted;	/* newest first */
 	atomic_bool is_asleep;
 	atomic_bool is_stopped;
 	atomic_uint visitors;		/* threads inside fm_loop_post() or fm_loop_stop() */

@@ -10,8 +10,7 @@
 #include "config/value.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-
-#define HUGE_PAGE (UINT64_C(2) << 20)
+#include "mover/base/page.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23	/* Linux 5.14; older C libraries do not name it */
@@ -30,7 +29,7 @@ static void *map(size_t len, int flags)
 static int touch(void *memory, size_t len)
 {
 	volatile char *at = memory;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t page = fm_page_bytes();
 
 	if (FM_FAULT("arena.touch"))
 		return -ENOMEM;
@@ -43,26 +42,37 @@ static int touch(void *memory, size_t len)
 	return 0;
 }
 
-static int fail_huge(uint64_t bytes, struct fm_err *err)
+static int fail_huge(uint64_t bytes, uint64_t huge, struct fm_err *err)
 {
+	if (huge == 0)
+		return fm_err_set(err, -ENOTSUP,
+				  "memory.huge_pages is \"always\", and this kernel has none: say "
+				  "\"auto\"");
+	if (bytes % huge != 0)
+		return fm_err_set(err, -EINVAL,
+				  "memory.huge_pages is \"always\", and memory.arena is no "
+				  "multiple of this kernel's huge pages, %llu MiB: say another "
+				  "size, or \"auto\"",
+				  (unsigned long long)(huge >> 20));
 	return fm_err_set(err, -ENOMEM,
 			  "memory.huge_pages is \"always\", and there are not enough free: sysctl "
 			  "vm.nr_hugepages=%llu, or say \"auto\"",
-			  (unsigned long long)((bytes + HUGE_PAGE - 1) / HUGE_PAGE));
+			  (unsigned long long)(bytes / huge));
 }
 
 int fm_arena_map(const struct fm_config_memory *cfg, struct fm_arena *out, struct fm_err *err)
 {
 	struct fm_arena a = { .len = cfg->arena_bytes };
+	uint64_t huge = fm_page_huge_bytes();
 	char size[FM_VALUE_TEXT_MAX];
 	int ret;
 
 	/* The mapping itself reserves the pages: it fails here or never. */
-	if (cfg->huge_pages != FM_CONFIG_PAGES_NEVER && a.len % HUGE_PAGE == 0)
+	if (cfg->huge_pages != FM_CONFIG_PAGES_NEVER && huge > 0 && a.len % huge == 0)
 		a.memory = map(a.len, MAP_HUGETLB);
 	a.is_huge = a.memory != NULL;
 	if (!a.memory && cfg->huge_pages == FM_CONFIG_PAGES_ALWAYS)
-		return fail_huge(cfg->arena_bytes, err);
+		return fail_huge(cfg->arena_bytes, huge, err);
 	fm_value_size_print(cfg->arena_bytes, size);
 	if (!a.memory)
 		a.memory = map(a.len, MAP_NORESERVE);

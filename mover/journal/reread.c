@@ -12,6 +12,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
+#include "mover/base/page.h"
 
 #define BUF_BYTES (4u << 20)
 
@@ -64,8 +65,7 @@ int fm_reread(int fd, uint64_t offset, uint64_t len, uint32_t *part)
 		return ret;
 	buf = FM_FAULT("journal.reread_buf") ? NULL : aligned_alloc(FM_BLOCK, bytes);
 	if (buf) {
-		/* advice */
-		(void)posix_fadvise(fd, (off_t)offset, (off_t)len, POSIX_FADV_DONTNEED);
+		fm_page_drop(fd, offset, len);
 		ret = crc_of(fd, buf, offset, len, &crc);
 	}
 	if (ret == 0)

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/base/page.h"
+
 static double seconds(const struct timeval *tv)
 {
 	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
@@ -26,7 +28,7 @@ static void add_cpu(struct fm_metrics *m, unsigned first)
 static void add_memory(struct fm_metrics *m, unsigned first)
 {
 	unsigned long size, resident;
-	double page = (double)sysconf(_SC_PAGESIZE);
+	double page = (double)fm_page_bytes();
 	FILE *f = fopen("/proc/self/statm", "re");
 
 	if (!f)

@@ -69,7 +69,10 @@ refuse 1 'in use' --config conf
 with '' && sed -i "s,socket = .*,socket = \"$dir/c/n1/fmoved.sock\";," conf
 refuse 1 'another|in use|serves' --config conf
 with '$ a memory = { arena = "1TiB"; total = "2TiB"; huge_pages = "always"; };'
-refuse 1 'huge_pages is "always".*vm.nr_hugepages=524288' --config conf
+huge_kib=$(awk '/^Hugepagesize:/ { print $2 }' /proc/meminfo)
+refuse 1 "huge_pages is \"always\".*${huge_kib:+vm.nr_hugepages=$((1024 ** 3 / ${huge_kib:-1}))}" --config conf
+with '$ a memory = { arena = "1023MiB"; total = "2GiB"; slab = "1MiB"; huge_pages = "always"; };'
+refuse 1 "memory.arena is no multiple.*huge pages, ${huge_kib:+$((huge_kib / 1024))} MiB" --config conf
 alive
 
 # Little locked memory: said with the lines that mend it, and gone on without. Root has no limit, so somebody else.
