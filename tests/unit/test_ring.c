@@ -336,7 +336,6 @@ static void check_errors(void)
 	close(dir);
 	CU_ASSERT_EQUAL(do_read(dir, block(0), BLOCK, 0), -EBADF);
 	CU_ASSERT_EQUAL(do_read(dir, block(0), BLOCK, FM_IO_STREAM), -EBADF);
-	CU_ASSERT_EQUAL(do_read(file, nowhere, BLOCK, 0), 0);
 	CU_ASSERT_EQUAL(do_write(file, block(0), BLOCK, 0), BLOCK);
 	CU_ASSERT_EQUAL(do_read(file, nowhere, BLOCK, 0), -EFAULT);
 	make_pipe(fds, 0);
