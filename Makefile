@@ -7,6 +7,7 @@
 #   make check-fast the same without the guests of the lab and the sanitizers: before each commit
 #   make coverage   which share of lines and branches those run through
 #   make lab        the tests in QEMU alone
+#   make arm64      all unit tests, simulators and fuzz inputs of a build for arm64, emulated; installs what is missing for that
 #   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only
 #   make bench      the figures, against other tools
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
@@ -29,14 +30,18 @@ all:
 	@$(call configure,release)
 	@cmake --build build -j $(JOBS) --target programs
 
-deps-build deps-check deps-bench deps-deb deps-fuzz: deps-%:
+deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64: deps-%:
 	@.ci/deps $*
+
+# What says so itself where it cannot be had.
+may-have-arm64:
+	@.ci/deps arm64 || true
 
 demo: deps-build
 	@$(MAKE) --no-print-directory all
 	@tests/demo
 
-check: deps-check
+check: deps-check may-have-arm64
 	@JOBS=$(JOBS) tests/check
 
 check-fast: deps-check
@@ -48,7 +53,10 @@ coverage: deps-check
 lab: deps-check
 	@JOBS=$(JOBS) tests/check lab
 
-soak: deps-check deps-bench deps-deb
+arm64: deps-arm64
+	@JOBS=$(JOBS) tests/arm64/run all
+
+soak: deps-check deps-bench deps-deb may-have-arm64
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs bench-programs
 	@$(call configure,dev)
@@ -83,4 +91,4 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-deb deps-fuzz demo check check-fast coverage lab soak bench fuzz install deb uninstall clean
+.PHONY: all deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64 may-have-arm64 demo check check-fast coverage lab arm64 soak bench fuzz install deb uninstall clean
