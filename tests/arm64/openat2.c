@@ -39,12 +39,25 @@ static int fail(int code)
 	return -1;
 }
 
+/* -1: its file system has none to tell. */
+static int mount_of(int fd)
+{
+	union {
+		struct file_handle handle;
+		char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} of = { .handle.handle_bytes = MAX_HANDLE_SZ };
+	int mount;
+
+	return name_to_handle_at(fd, "", &of.handle, &mount, AT_EMPTY_PATH) == 0 ? mount : -1;
+}
+
 static bool is_elsewhere(const struct walk *w, int fd)
 {
 	struct stat here, there;
 
 	return w->how->resolve & RESOLVE_NO_XDEV &&
-	       (fstat(w->at, &here) < 0 || fstat(fd, &there) < 0 || here.st_dev != there.st_dev);
+	       (fstat(w->at, &here) < 0 || fstat(fd, &there) < 0 || here.st_dev != there.st_dev ||
+		mount_of(w->at) != mount_of(fd));
 }
 
 /* Closes fd if it may not be had. */
