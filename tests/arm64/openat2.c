@@ -77,7 +77,8 @@ static int follow(struct walk *w, const char *target)
 		return fail(ELOOP);
 	if (target[0] == '/')
 		return fail(EXDEV);
-	if (snprintf(left, sizeof(left), "%s/%s", target, w->left) >= (int)sizeof(left))
+	if (snprintf(left, sizeof(left), "%s%s%s", target, w->left[0] ? "/" : "", w->left) >=
+	    (int)sizeof(left))
 		return fail(ENAMETOOLONG);
 	memcpy(w->left, left, sizeof(left));
 	return 0;
