@@ -34,20 +34,6 @@ struct look {
 	uint64_t at_ns;
 };
 
-/* Finds the element of an array that has these texts under both keys. NULL: there is none. */
-static const struct fm_json *find(const struct fm_json *array, const char *key_a, const char *a,
-				  const char *key_b, const char *b)
-{
-	for (size_t i = 0; i < fm_json_count(array); i++) {
-		const struct fm_json *at = fm_json_at(array, i);
-
-		if (strcmp(fm_field_text(at, key_a), a) == 0 &&
-		    strcmp(fm_field_text(at, key_b), b) == 0)
-			return at;
-	}
-	return NULL;
-}
-
 /* ---- printing; fm_stdout_end() looks for errors ---- */
 
 /* Whoever was to be let in by the change is not; whoever was to be shut out is. */
@@ -138,14 +124,6 @@ static void print_space(struct fmove *c, struct fm_df *df)
 		fm_say("status: room of the stores: %s", why.text);
 }
 
-static double rate(const struct fm_json *now, const struct fm_json *before, const char *key,
-		   double seconds)
-{
-	uint64_t a = fm_field_u64(before, key), b = fm_field_u64(now, key);
-
-	return before && b > a && seconds > 0 ? (double)(b - a) / seconds : 0;
-}
-
 static void print_rail(const struct fm_json *rail, const struct fm_json *before, double seconds)
 {
 	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX],
@@ -169,8 +147,8 @@ static void print_rail(const struct fm_json *rail, const struct fm_json *before,
 	if (fm_field_u64(rail, "mtu") > 0)
 		(void)printf(", MTU %" PRIu64, fm_field_u64(rail, "mtu"));
 	(void)printf("\n         out %s, in %s; sent %s, received %s\n",
-		     fm_show_rate(rate(rail, before, "sent_bytes", seconds), out),
-		     fm_show_rate(rate(rail, before, "received_bytes", seconds), in),
+		     fm_show_rate(fm_field_rate(rail, before, "sent_bytes", seconds), out),
+		     fm_show_rate(fm_field_rate(rail, before, "received_bytes", seconds), in),
 		     fm_show_bytes(fm_field_u64(rail, "sent_bytes"), sent),
 		     fm_show_bytes(fm_field_u64(rail, "received_bytes"), received));
 }
@@ -214,8 +192,9 @@ static void print_peer(const struct fm_json *peer, const struct fm_json *before,
 		const struct fm_json *rail = fm_json_at(rails, i);
 
 		print_rail(rail,
-			   find(fm_json_get(before, "rails"), "local", fm_field_text(rail, "local"),
-				"remote", fm_field_text(rail, "remote")),
+			   fm_field_find(fm_json_get(before, "rails"), "local",
+					 fm_field_text(rail, "local"), "remote",
+					 fm_field_text(rail, "remote")),
 			   seconds);
 	}
 }
@@ -253,9 +232,9 @@ static void print_all(struct fmove *c, const struct look *now, const struct look
 		const struct fm_json *peer = fm_json_at(peers, i);
 
 		print_peer(peer,
-			   find(fm_json_get(before->json, "peers"), "name",
-				fm_field_text(peer, "name"), "address",
-				fm_field_text(peer, "address")),
+			   fm_field_find(fm_json_get(before->json, "peers"), "name",
+					 fm_field_text(peer, "name"), "address",
+					 fm_field_text(peer, "address")),
 			   seconds);
 	}
 	(void)printf("transfers%s\n", fm_json_count(jobs) == 0 ? "  none" : "");

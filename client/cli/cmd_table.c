@@ -167,6 +167,11 @@ const struct fm_cmd fm_cmds[] = {
 	 fm_opts_resume, true, fm_cmd_resume},
 	{"status", "", "Show this node: peers, rails with state and rate, memory, transfers.", NULL,
 	 fm_opts_status, true, fm_cmd_status},
+	{"top", "", "Watch rails, transfers, stores, volumes and the cache, live.",
+	 "On a terminal. q ends it, ? lists the keys. What has gone wrong is red, or stands out. A "
+	 "daemon that is restarted, or a disk that hangs, is said where it stands, and the rest "
+	 "goes on.",
+	 fm_opts_top, true, fm_cmd_top},
 	{"doctor", "",
 	 "Say what this node's links allow, what is wrong, and the line that mends it.",
 	 "Reads facts of this node and changes nothing. Ends with 1 if there is a finding that "

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define VERBS_MAX 32	/* of one group */
+#define VERBS_MAX 64 /* of one group */
 
 /* Reports an unknown verb, with "fmove: nvme: " or "fmove: " before it. */
 static int unknown_verb(const char *group, const char *word)
