@@ -37,6 +37,8 @@ struct fm_cache_fetch;
 #define FM_CACHE_HOLDS_MAX	4096
 #define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user */
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
+#define FM_CACHE_NODE_HOLDS_MAX 512  /* for one other node */
+#define FM_CACHE_NODE_S		600  /* that a hold for another node lasts without a word of it */
 #define FM_CACHE_WHO_MAX	64   /* users who may read one dataset */
 
 /*
@@ -166,6 +168,9 @@ int fm_cache_verified(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 struct fm_cache_holder {
 	uid_t uid; /* whose hold it is: counted and charged */
 	pid_t pid; /* it ends with this process; 0: with fm_cache_release() or with us */
+	/* For a process of that node, which calls the hold `theirs`; "": of this one. pid is 0. */
+	char node[FM_CACHE_NODE_MAX + 1];
+	uint64_t theirs;
 };
 
 /*
@@ -173,6 +178,10 @@ struct fm_cache_holder {
  * has the hold that it had. *hold is for fm_cache_release(). A process of another user is -EPERM,
  * unless root asks; one that is gone is -ESRCH. -EBUSY (is_full): too many holds. -EDQUOT: with it
  * the user has more than his quota. Waits for the disk, but not if pid is 0.
+ *
+ * One for another node lasts FM_CACHE_NODE_S, also over a restart of ours or of the machine, and as
+ * long again whenever it is asked for again; fm_cache_release_node() ends it. Root of another node
+ * has a quota, too. Waits for the disk the first time.
  */
 int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_holder *who,
 		  uint64_t *hold, struct fm_err *err);
@@ -180,18 +189,24 @@ int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_hol
 /* Never waits. */
 bool fm_cache_is_held_by(struct fm_cache *cache, uint64_t id, uid_t uid);
 
-/* The processes that hold it, the first max of them: their number. Never waits. */
+/* The processes and nodes that hold it, the first max of them: their number. Never waits. */
 size_t fm_cache_holders(struct fm_cache *cache, uint64_t id, struct fm_cache_holder *out,
 			size_t max);
 
 /* Never waits. One that has ended is left alone. */
 void fm_cache_release(struct fm_cache *cache, uint64_t hold);
+void fm_cache_release_node(struct fm_cache *cache, const char *node, uint64_t theirs);
+
+/* The hold of that node lasts FM_CACHE_NODE_S from now. False: there is none. Never waits. */
+bool fm_cache_renew_node(struct fm_cache *cache, const char *node, uint64_t theirs);
 
 /*
  * It stays until that user, or root, unpins it; pinned twice is pinned once. -EDQUOT. Wait for
  * the disk.
  */
 int fm_cache_pin(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+/* For another node: root has a quota, too. */
+int fm_cache_pin_node(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 
 /* -ENOENT also if that user does not pin it. Root takes everybody's pins away with is_all. */
 int fm_cache_unpin(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_all, struct fm_err *err);

@@ -16,6 +16,7 @@
 
 #define MAGIC	  "FMOVECCH"
 #define MAGIC_LEN 8u
+#define KIND_AT	  10u
 #define LENGTH_AT 12u
 
 /* ---- the frame ---- */
@@ -272,10 +273,49 @@ int fm_cache_get_extents(const uint8_t *in, size_t len, uint64_t id, unsigned ex
 	return 0;
 }
 
+static size_t put_node_hold(const struct fm_cache_hold_record *in, uint8_t *out, size_t len)
+{
+	struct fm_writer w = begin(FM_CACHE_KIND_NODE_HOLD, out, len);
+	size_t node_len = strlen(in->node);
+
+	fm_put_le64(&w, in->id);
+	fm_put_le64(&w, in->number);
+	fm_put_le64(&w, in->theirs);
+	fm_put_le64(&w, (uint64_t)in->since_ns);
+	fm_put_le32(&w, in->uid);
+	fm_put_le16(&w, (uint16_t)node_len);
+	fm_put_le16(&w, 0);
+	fm_put_bytes(&w, in->node, node_len);
+	return end(&w, out);
+}
+
+static int get_node_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record *out)
+{
+	struct fm_reader r = open_frame(FM_CACHE_KIND_NODE_HOLD, in, len);
+	struct fm_cache_hold_record h = {.id = fm_get_le64(&r)};
+	size_t node_len;
+
+	h.number = fm_get_le64(&r);
+	h.theirs = fm_get_le64(&r);
+	h.since_ns = (int64_t)fm_get_le64(&r);
+	h.uid = fm_get_le32(&r);
+	node_len = fm_get_le16(&r);
+	r.failed |= fm_get_le16(&r) != 0;
+	if (r.failed || node_len == 0 || node_len > FM_CACHE_NODE_MAX || h.id == 0 ||
+	    h.number == 0 || h.since_ns < 0 || fm_reader_left(&r) != node_len ||
+	    !get_text(&r, node_len, h.node) || !is_plain(h.node, node_len))
+		return -EBADMSG;
+	*out = h;
+	return 0;
+}
+
 size_t fm_cache_put_hold(const struct fm_cache_hold_record *in, uint8_t *out, size_t len)
 {
-	struct fm_writer w = begin(FM_CACHE_KIND_HOLD, out, len);
+	struct fm_writer w;
 
+	if (in->node[0])
+		return put_node_hold(in, out, len);
+	w = begin(FM_CACHE_KIND_HOLD, out, len);
 	fm_put_le64(&w, in->id);
 	fm_put_le64(&w, in->number);
 	fm_put_le64(&w, in->process.start);
@@ -289,9 +329,13 @@ size_t fm_cache_put_hold(const struct fm_cache_hold_record *in, uint8_t *out, si
 
 int fm_cache_get_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record *out)
 {
-	struct fm_reader r = open_frame(FM_CACHE_KIND_HOLD, in, len);
-	struct fm_cache_hold_record h = {.id = fm_get_le64(&r)};
+	struct fm_cache_hold_record h = {.id = 0};
+	struct fm_reader r;
 
+	if (len > KIND_AT && in[KIND_AT] == FM_CACHE_KIND_NODE_HOLD)
+		return get_node_hold(in, len, out);
+	r = open_frame(FM_CACHE_KIND_HOLD, in, len);
+	h.id = fm_get_le64(&r);
 	h.number = fm_get_le64(&r);
 	h.process.start = fm_get_le64(&r);
 	fm_get_bytes(&r, h.process.boot, sizeof(h.process.boot));

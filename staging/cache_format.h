@@ -27,6 +27,7 @@ enum fm_cache_kind {
 	FM_CACHE_KIND_USE = 3,
 	FM_CACHE_KIND_EXTENTS = 4,
 	FM_CACHE_KIND_HOLD = 5,
+	FM_CACHE_KIND_NODE_HOLD = 6,
 };
 
 #define FM_CACHE_HEAD_LEN    (FM_CACHE_FRAME_LEN + FM_CACHE_CRC_LEN)
@@ -34,6 +35,8 @@ enum fm_cache_kind {
 #define FM_CACHE_USE_LEN     92u  /* before the pins */
 #define FM_CACHE_EXTENTS_LEN 32u  /* before the bits */
 #define FM_CACHE_HOLD_LEN    80u  /* with the CRC */
+#define FM_CACHE_NODE_HOLD_LEN 56u /* before the node */
+#define FM_CACHE_HOLD_MAX    (FM_CACHE_NODE_HOLD_LEN + FM_CACHE_NODE_MAX + FM_CACHE_CRC_LEN)
 #define FM_CACHE_FILE_MAX    (FM_CACHE_EXTENTS_LEN + FM_CACHE_EXTENTS_MAX / 8 + FM_CACHE_CRC_LEN)
 
 /*
@@ -72,13 +75,15 @@ struct fm_cache_use {
 	uid_t pins[FM_CACHE_PINS_MAX];
 };
 
-/* A hold that ends with a process. */
+/* A hold that ends with a process, or one for another node. */
 struct fm_cache_hold_record {
 	uint64_t id; /* of the dataset */
 	uint64_t number;
-	struct fm_hold_process process;
+	struct fm_hold_process process; /* not of one for another node */
 	uid_t uid;
 	int64_t since_ns;
+	char node[FM_CACHE_NODE_MAX + 1]; /* that it is for; "": this one */
+	uint64_t theirs; /* what that node calls it */
 };
 
 static inline size_t fm_cache_bits_len(unsigned extents)
@@ -92,6 +97,7 @@ size_t fm_cache_put_dataset(const struct fm_cache_dataset *in, uint8_t *out, siz
 size_t fm_cache_put_use(const struct fm_cache_use *in, uint8_t *out, size_t len);
 size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, uint8_t *out,
 			    size_t len);
+/* At most FM_CACHE_HOLD_MAX. */
 size_t fm_cache_put_hold(const struct fm_cache_hold_record *in, uint8_t *out, size_t len);
 
 int fm_cache_get_head(const uint8_t *in, size_t len);

@@ -6,6 +6,10 @@
  * not be synced: a machine that lost its power has no such process any more, and the file says
  * which boot it was. It may outlive its hold for a while, since upkeep removes it: then the process
  * is gone.
+ *
+ * A hold for another node is one, too. Nobody here can see the process, so it ends when that node
+ * says so, or has said nothing for a while. It is synced: the process lives on when this machine
+ * loses its power. After a start that node has the whole time again to say that it does.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "staging/cache_file.h"
@@ -20,6 +25,7 @@
 #include "staging/cache_sys.h"
 
 #define NAME_LEN 16
+#define NODE_NS	 (FM_CACHE_NODE_S * FM_NS_PER_S)
 
 static void name_of(uint64_t number, char name[static NAME_LEN + 1])
 {
@@ -45,6 +51,22 @@ static struct fm_cache_hold *hold_new(const struct fm_cache_hold_record *record,
 	return h;
 }
 
+static bool has_file(const struct fm_cache_hold *h)
+{
+	return h->pidfd >= 0 || h->record.node[0];
+}
+
+/* From now on that node has the whole time to say again that it holds. */
+static void renew(struct fm_cache *c, struct fm_cache_hold *h)
+{
+	h->until_ns = fm_cache_now(c).boot_ns + NODE_NS;
+}
+
+static bool is_of(const struct fm_cache_hold_record *record, const char *node, uint64_t theirs)
+{
+	return strcmp(record->node, node) == 0 && record->theirs == theirs;
+}
+
 static void attach(struct fm_cache *c, struct fm_cache_entry *e, struct fm_cache_hold *h)
 {
 	h->entry = e;
@@ -62,10 +84,10 @@ static void end_hold(struct fm_cache *c, struct fm_cache_hold *h)
 	h->entry = NULL;
 	c->hold_count--;
 	fm_list_del(&h->at);
-	if (h->pidfd < 0)
-		fm_cache_hold_free(h);
-	else
+	if (has_file(h))
 		fm_list_append(&c->ended, &h->at);
+	else
+		fm_cache_hold_free(h);
 }
 
 static struct fm_cache_hold *find_hold(struct fm_cache *c, uint64_t number)
@@ -83,46 +105,65 @@ static struct fm_cache_hold *find_hold(struct fm_cache *c, uint64_t number)
 	return NULL;
 }
 
-static unsigned count_of(struct fm_cache *c, uid_t uid)
+/* Counts the holds of the same user, and those for the same node. */
+static void count_like(struct fm_cache *c, const struct fm_cache_hold_record *record,
+		       unsigned *of_user, unsigned *of_node)
 {
-	unsigned count = 0;
-
+	*of_user = *of_node = 0;
 	fm_list_each (at, next, &c->entries) {
 		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		fm_list_each (in, after, &e->holds)
-			count += fm_container_of(in, struct fm_cache_hold, at)->record.uid == uid;
+		fm_list_each (in, after, &e->holds) {
+			const struct fm_cache_hold *h =
+				fm_container_of(in, struct fm_cache_hold, at);
+
+			*of_user += h->record.uid == record->uid;
+			*of_node += strcmp(h->record.node, record->node) == 0;
+		}
 	}
-	return count;
 }
 
 /*
- * Refuses a hold too many. FM_CACHE_ROOT_HOLDS are kept for root; no number is kept for other
- * users.
+ * Refuses a hold too many. FM_CACHE_ROOT_HOLDS are kept for root of this node; no number is kept
+ * for other users.
  */
-static int check_count(struct fm_cache *c, uid_t uid, struct fm_err *err)
+static int check_count(struct fm_cache *c, const struct fm_cache_hold_record *record,
+		       struct fm_err *err)
 {
-	unsigned most = uid == 0 ? FM_CACHE_HOLDS_MAX : FM_CACHE_HOLDS_MAX - FM_CACHE_ROOT_HOLDS;
+	bool is_root = record->uid == 0 && !record->node[0];
+	unsigned most = is_root ? FM_CACHE_HOLDS_MAX : FM_CACHE_HOLDS_MAX - FM_CACHE_ROOT_HOLDS;
+	unsigned of_user, of_node;
 
+	count_like(c, record, &of_user, &of_node);
 	if (c->hold_count >= most)
 		return fm_err_full(err, "cache %.200s: all %u holds are taken", c->directory, most);
-	if (uid != 0 && count_of(c, uid) >= FM_CACHE_USER_HOLDS_MAX)
+	if (record->node[0] && of_node >= FM_CACHE_NODE_HOLDS_MAX)
+		return fm_err_full(err,
+				   "cache %.200s: %u holds for %s, which is the most of one node",
+				   c->directory, FM_CACHE_NODE_HOLDS_MAX, record->node);
+	if (record->uid != 0 && of_user >= FM_CACHE_USER_HOLDS_MAX)
 		return fm_err_full(err,
 				   "cache %.200s: you have %u holds, which is the most of one user",
 				   c->directory, FM_CACHE_USER_HOLDS_MAX);
 	return 0;
 }
 
-/* The hold that the same process already has for the same user; NULL: there is none. */
+/*
+ * The hold that the same process already has for the same user, or that the node calls so; NULL:
+ * there is none.
+ */
 static struct fm_cache_hold *find_equal(struct fm_cache_entry *e,
 					const struct fm_cache_hold_record *record)
 {
 	fm_list_each (at, next, &e->holds) {
 		struct fm_cache_hold *h = fm_container_of(at, struct fm_cache_hold, at);
 
-		if (h->pidfd >= 0 && h->record.uid == record->uid &&
-		    h->record.process.pid == record->process.pid &&
-		    h->record.process.start == record->process.start)
+		if (h->record.uid != record->uid ||
+		    !is_of(&h->record, record->node, record->theirs))
+			continue;
+		if (record->node[0] || (h->pidfd >= 0 &&
+					h->record.process.pid == record->process.pid &&
+					h->record.process.start == record->process.start))
 			return h;
 	}
 	return NULL;
@@ -131,23 +172,25 @@ static struct fm_cache_hold *find_equal(struct fm_cache_entry *e,
 /* 1: the process holds it already, and h is not needed: its number is that of the one it has. */
 static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *err)
 {
-	const struct fm_cache_hold *equal = NULL;
+	struct fm_cache_hold *equal = NULL;
 	struct fm_cache_entry *e;
 	int ret;
 
 	pthread_mutex_lock(&c->lock);
 	e = fm_cache_entry_of(c, h->record.id);
 	ret = fm_cache_may_use(e, err);
-	if (ret == 0 && h->pidfd >= 0)
+	renew(c, h);
+	if (ret == 0 && has_file(h))
 		equal = find_equal(e, &h->record);
 	if (equal) {
+		equal->until_ns = h->until_ns;
 		h->record.number = equal->record.number;
 		ret = 1;
 	}
 	if (ret == 0)
-		ret = check_count(c, h->record.uid, err);
+		ret = check_count(c, &h->record, err);
 	if (ret == 0)
-		ret = fm_cache_may_charge(c, e, h->record.uid, err);
+		ret = fm_cache_may_charge(c, e, h->record.uid, h->record.node[0], err);
 	if (ret == 0) {
 		e->use.used = fm_cache_now(c);
 		e->is_use_new = true;
@@ -163,12 +206,13 @@ static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *
  */
 static int write_hold(struct fm_cache *c, const struct fm_cache_hold_record *record)
 {
-	uint8_t bytes[FM_CACHE_HOLD_LEN];
+	uint8_t bytes[FM_CACHE_HOLD_MAX];
 	char name[NAME_LEN + 1];
 
 	name_of(record->number, name);
 	return fm_cache_file_write(c->dirs[FM_CACHE_HOLDS], name, bytes,
-				   fm_cache_put_hold(record, bytes, sizeof(bytes)), false);
+				   fm_cache_put_hold(record, bytes, sizeof(bytes)),
+				   record->node[0]);
 }
 
 static int find_process(const struct fm_cache_holder *who, struct fm_cache_hold_record *record,
@@ -195,12 +239,14 @@ int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder 
 	struct fm_cache_hold_record record = {.id = id,
 					      .number = fm_cache_random(),
 					      .uid = who->uid,
-					      .since_ns = fm_cache_now(c).wall_ns};
+					      .since_ns = fm_cache_now(c).wall_ns,
+					      .theirs = who->theirs};
 	struct fm_cache_hold *h;
 	int pidfd, ret = find_process(who, &record, &pidfd, err);
 
 	if (ret < 0)
 		return ret;
+	(void)strcpy(record.node, who->node);
 	h = hold_new(&record, pidfd);
 	if (!h) {
 		if (pidfd >= 0)
@@ -213,7 +259,7 @@ int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder 
 		fm_cache_hold_free(h);
 		return ret < 0 ? ret : 0;
 	}
-	ret = who->pid ? write_hold(c, &record) : 0;
+	ret = who->pid || who->node[0] ? write_hold(c, &record) : 0;
 	if (ret == -ENOENT && fm_cache_renew(c, err) == 0)
 		ret = write_hold(c, &record);
 	if (ret < 0) {
@@ -236,6 +282,53 @@ void fm_cache_release(struct fm_cache *c, uint64_t number)
 	pthread_mutex_unlock(&c->lock);
 }
 
+bool fm_cache_renew_node(struct fm_cache *c, const char *node, uint64_t theirs)
+{
+	bool is_there = false;
+
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		fm_list_each (in, after, &e->holds) {
+			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
+
+			if (is_of(&h->record, node, theirs)) {
+				renew(c, h);
+				is_there = true;
+			}
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	return is_there;
+}
+
+void fm_cache_release_node(struct fm_cache *c, const char *node, uint64_t theirs)
+{
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		fm_list_each (in, after, &e->holds) {
+			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
+
+			if (is_of(&h->record, node, theirs))
+				end_hold(c, h);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static struct fm_cache_holder holder_of(const struct fm_cache_hold_record *record)
+{
+	struct fm_cache_holder who = {.uid = record->uid,
+				      .pid = record->process.pid,
+				      .theirs = record->theirs};
+
+	(void)strcpy(who.node, record->node);
+	return who;
+}
+
 size_t fm_cache_holders(struct fm_cache *c, uint64_t id, struct fm_cache_holder *out, size_t max)
 {
 	struct fm_cache_entry *e;
@@ -248,9 +341,8 @@ size_t fm_cache_holders(struct fm_cache *c, uint64_t id, struct fm_cache_holder 
 			const struct fm_cache_hold *h =
 				fm_container_of(at, struct fm_cache_hold, at);
 
-			if (h->pidfd >= 0 && count < max)
-				out[count++] = (struct fm_cache_holder){ h->record.uid,
-									 h->record.process.pid };
+			if (has_file(h) && count < max)
+				out[count++] = holder_of(&h->record);
 		}
 	pthread_mutex_unlock(&c->lock);
 	return count;
@@ -274,6 +366,8 @@ bool fm_cache_is_held_by(struct fm_cache *c, uint64_t id, uid_t uid)
 
 static void find_ended(struct fm_cache *c)
 {
+	uint64_t now_ns = fm_cache_now(c).boot_ns;
+
 	pthread_mutex_lock(&c->lock);
 	fm_list_each (at, next, &c->entries) {
 		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
@@ -281,7 +375,8 @@ static void find_ended(struct fm_cache *c)
 		fm_list_each (in, after, &e->holds) {
 			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
 
-			if (h->pidfd >= 0 && fm_hold_is_over(h->pidfd))
+			if (h->pidfd >= 0 ? fm_hold_is_over(h->pidfd)
+					  : h->record.node[0] && now_ns >= h->until_ns)
 				end_hold(c, h);
 		}
 	}
@@ -317,7 +412,7 @@ static int read_hold(struct fm_cache *c, const char *name, struct fm_cache_hold_
 	uint8_t *bytes;
 	size_t len;
 	int ret =
-		fm_cache_file_read(c->dirs[FM_CACHE_HOLDS], name, FM_CACHE_HOLD_LEN, &bytes, &len);
+		fm_cache_file_read(c->dirs[FM_CACHE_HOLDS], name, FM_CACHE_HOLD_MAX, &bytes, &len);
 
 	if (ret < 0)
 		return ret;
@@ -333,18 +428,21 @@ static int take_hold(struct fm_cache *c, const struct fm_cache_hold_record *reco
 {
 	struct fm_cache_entry *e = fm_cache_entry_of(c, record->id);
 	struct fm_cache_hold *h;
-	int pidfd, ret;
+	int pidfd = -1, ret = 0;
 
 	if (!e || c->hold_count >= FM_CACHE_HOLDS_MAX || find_hold(c, record->number))
 		return -ESRCH;
-	ret = fm_hold_find_again(&record->process, &pidfd);
+	if (!record->node[0])
+		ret = fm_hold_find_again(&record->process, &pidfd);
 	if (ret < 0)
 		return ret;
 	h = hold_new(record, pidfd);
-	if (h)
+	if (h) {
+		renew(c, h);
 		attach(c, e, h);
-	else
+	} else if (pidfd >= 0) {
 		(void)close(pidfd); /* only looked at */
+	}
 	return h ? 0 : -ENOMEM;
 }
 

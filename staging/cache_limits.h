@@ -11,6 +11,7 @@
 #define FM_CACHE_SOURCE_MAX  5000	   /* of what its source is called */
 #define FM_CACHE_EXTENTS_MAX (1u << 20) /* 64 TiB of 64 MiB */
 #define FM_CACHE_PINS_MAX    64	   /* users who pin one dataset */
+#define FM_CACHE_NODE_MAX    64	   /* bytes of a node's name */
 
 /* A SHA-256: of a listing or of a manifest. */
 struct fm_cache_key {

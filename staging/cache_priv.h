@@ -61,7 +61,8 @@ struct fm_cache_hold {
 	struct fm_list at; /* in its entry, or among those that have ended */
 	struct fm_cache_hold_record record;
 	struct fm_cache_entry *entry;
-	int pidfd; /* -1: a connection's */
+	int pidfd; /* -1: a connection's, or another node's */
+	uint64_t until_ns; /* of another node's: since the boot; put off by that node */
 };
 
 struct fm_cache {
@@ -127,9 +128,12 @@ void fm_cache_clear_gone(struct fm_cache *c);
 
 /* cache_use.c: the entry's .use as it is in memory. By id: it may go meanwhile. */
 int fm_cache_use_save(struct fm_cache *c, uint64_t id, bool is_durable);
-/* Whether a user may hold or pin one more, under the lock: 0 or -EDQUOT. */
+/*
+ * Whether a user may hold or pin one more, under the lock: 0 or -EDQUOT. For root it never ends,
+ * but for one of another node.
+ */
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
-			struct fm_err *err);
+			bool is_elsewhere, struct fm_err *err);
 
 /* cache_hold.c */
 int fm_cache_hold_load(struct fm_cache *c, const char *name);

@@ -190,7 +190,7 @@ static int check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t
 {
 	uint64_t has = charged(c, uid), quota = c->o.user_quota;
 
-	if (quota == 0 || uid == 0 || (has <= quota && bytes <= quota - has))
+	if (quota == 0 || (has <= quota && bytes <= quota - has))
 		return 0;
 	return fm_err_set(err, -EDQUOT,
 			  "cache %.200s: you hold and pin %" PRIu64 " MiB, %s has %" PRIu64
@@ -201,9 +201,11 @@ static int check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t
 }
 
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
-			struct fm_err *err)
+			bool is_elsewhere, struct fm_err *err)
 {
-	return is_charged(e, uid) ? 0 : check_quota(c, uid, e->set.name, e->set.bytes, err);
+	if (is_charged(e, uid) || (uid == 0 && !is_elsewhere))
+		return 0;
+	return check_quota(c, uid, e->set.name, e->set.bytes, err);
 }
 
 int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t bytes,
@@ -211,6 +213,8 @@ int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64
 {
 	int ret;
 
+	if (uid == 0)
+		return 0;
 	pthread_mutex_lock(&c->lock);
 	ret = check_quota(c, uid, name, bytes, err);
 	pthread_mutex_unlock(&c->lock);
@@ -219,15 +223,15 @@ int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64
 
 /* ---- pins ---- */
 
-static int add_pin(struct fm_cache *c, struct fm_cache_entry *e, uid_t uid, bool *is_there,
-		   struct fm_err *err)
+static int add_pin(struct fm_cache *c, struct fm_cache_entry *e, uid_t uid, bool is_elsewhere,
+		   bool *is_there, struct fm_err *err)
 {
 	int ret = fm_cache_may_use(e, err);
 
 	*is_there = ret == 0 && find_pin(&e->use, uid) >= 0;
 	if (ret < 0 || *is_there)
 		return ret;
-	ret = fm_cache_may_charge(c, e, uid, err);
+	ret = fm_cache_may_charge(c, e, uid, is_elsewhere, err);
 	if (ret < 0)
 		return ret;
 	if (e->use.pin_count == FM_CACHE_PINS_MAX)
@@ -245,14 +249,14 @@ static void drop_pin(struct fm_cache_use *use, uid_t uid)
 		use->pins[i] = use->pins[--use->pin_count];
 }
 
-static int pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+static int pin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_elsewhere, struct fm_err *err)
 {
 	struct fm_cache_entry *e;
 	bool is_there;
 	int ret;
 
 	pthread_mutex_lock(&c->lock);
-	ret = add_pin(c, fm_cache_entry_of(c, id), uid, &is_there, err);
+	ret = add_pin(c, fm_cache_entry_of(c, id), uid, is_elsewhere, &is_there, err);
 	pthread_mutex_unlock(&c->lock);
 	if (ret < 0 || is_there)
 		return ret;
@@ -268,14 +272,25 @@ static int pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 			     c->directory);
 }
 
-int fm_cache_pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+static int pin_alone(struct fm_cache *c, uint64_t id, uid_t uid, bool is_elsewhere,
+		     struct fm_err *err)
 {
 	int ret;
 
 	pthread_mutex_lock(&c->use);
-	ret = pin(c, id, uid, err);
+	ret = pin(c, id, uid, is_elsewhere, err);
 	pthread_mutex_unlock(&c->use);
 	return ret;
+}
+
+int fm_cache_pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	return pin_alone(c, id, uid, false, err);
+}
+
+int fm_cache_pin_node(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	return pin_alone(c, id, uid, true, err);
 }
 
 /*

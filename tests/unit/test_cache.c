@@ -529,12 +529,23 @@ static void test_hold_ends_at_once(void)
 	scene_end(&s);
 }
 
+/* Whether there is a file of a hold. */
+static bool has_hold_file(const struct scene *s)
+{
+	char holds[128];
+
+	snprintf(holds, sizeof(holds), "%s/holds", s->dir);
+	if (rmdir(holds) < 0)
+		return true;
+	CU_ASSERT_EQUAL(mkdir(holds, 0700), 0);
+	return false;
+}
+
 /* One whose process ended while no daemon ran is gone, and so is its file. */
 static void test_hold_of_one_who_is_gone(void)
 {
 	struct scene s;
 	struct fm_cache_holder who = {.uid = 0};
-	char holds[128];
 	uint64_t id, hold;
 
 	scene_new(&s, "/dev/shm");
@@ -547,9 +558,100 @@ static void test_hold_of_one_who_is_gone(void)
 	CU_ASSERT_EQUAL(waitpid(who.pid, NULL, 0), who.pid);
 	scene_open(&s);
 	CU_ASSERT_EQUAL(holds_of(&s, id), 0);
-	snprintf(holds, sizeof(holds), "%s/holds", s.dir);
-	CU_ASSERT_EQUAL(rmdir(holds), 0); /* it is empty */
-	CU_ASSERT_EQUAL(mkdir(holds, 0700), 0);
+	CU_ASSERT_FALSE(has_hold_file(&s));
+	scene_end(&s);
+}
+
+/* For a process of another node: as long as that node says so, and 600 s without a word. */
+static void test_hold_for_a_node(void)
+{
+	struct scene s;
+	const struct fm_cache_holder who = {.uid = 1000, .node = "n1", .theirs = 7};
+	struct fm_cache_holder seen[2];
+	uint64_t id, hold, again;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	id = scene_stage(&s, 1, 60 * MIB);
+	scene_pass(&s, 9 * HOUR);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &who, &hold, &s.err), 0);
+	scene_pass(&s, 599 * S);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &who, &again, &s.err), 0);
+	CU_ASSERT_EQUAL(again, hold);
+	scene_pass(&s, 599 * S);
+	CU_ASSERT_TRUE(fm_cache_renew_node(s.c, "n1", 7));
+	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, "n1", 8));
+	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, "n2", 7));
+	scene_pass(&s, 599 * S);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 1);
+	CU_ASSERT_TRUE(fm_cache_is_held_by(s.c, id, 1000));
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 90 * MIB, &s.err), -ENOSPC);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
+	scene_reopen(&s); /* the time begins anew */
+	scene_pass(&s, 599 * S);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
+	CU_ASSERT_EQUAL(fm_cache_holders(s.c, id, seen, 2), 1);
+	CU_ASSERT_STRING_EQUAL(seen[0].node, "n1");
+	CU_ASSERT_TRUE(seen[0].uid == 1000 && seen[0].pid == 0 && seen[0].theirs == 7);
+	scene_pass(&s, 2 * S);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 90 * MIB, &s.err), 0);
+	CU_ASSERT_FALSE(has_hold_file(&s));
+	scene_end(&s);
+}
+
+/* What one node says ends no other hold than its own of that number. */
+static void test_release_for_a_node(void)
+{
+	struct scene s;
+	const struct fm_cache_holder who[] = {{.uid = 1000, .node = "n1", .theirs = 7},
+					      {.uid = 1000, .node = "n2", .theirs = 7},
+					      {.uid = 1000, .node = "n1", .theirs = 8},
+					      {.uid = 1000}};
+	uint64_t id, hold;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &who[i], &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 4);
+	fm_cache_release_node(s.c, "n1", 7);
+	fm_cache_release_node(s.c, "n3", 8);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 3);
+	fm_cache_release_node(s.c, "n2", 7);
+	fm_cache_release_node(s.c, "n1", 8);
+	fm_cache_release(s.c, hold);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 0);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_FALSE(has_hold_file(&s));
+	scene_end(&s);
+}
+
+/* One node cannot take all holds, and its root has a quota, which ours has not. */
+static void test_limits_of_a_node(void)
+{
+	struct scene s;
+	struct fm_cache_holder who = {.uid = 0, .node = "n1"};
+	const struct fm_cache_holder root = {.uid = 0};
+	uint64_t a, b, hold;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	a = scene_stage(&s, 1, 20 * MIB);
+	b = scene_stage(&s, 2, 10 * MIB);
+	while (fm_cache_hold(s.c, a, &who, &hold, &s.err) == 0)
+		who.theirs++;
+	CU_ASSERT_TRUE(s.err.code == -EBUSY && s.err.is_full);
+	CU_ASSERT_EQUAL(who.theirs, FM_CACHE_NODE_HOLDS_MAX);
+	(void)strcpy(who.node, "n2");
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &who, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &who, &hold, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, 0, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, 0, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &root, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 0, &s.err), 0);
 	scene_end(&s);
 }
 
@@ -1032,6 +1134,9 @@ static const struct fm_test tests[] = {
 	{"a hold ends with its process, and survives a restart", test_holds},
 	{"who ended a holder has its room at once", test_hold_ends_at_once},
 	{"a hold of a process that is gone is gone", test_hold_of_one_who_is_gone},
+	{"a hold for another node lasts as long as that says so, and 600 s", test_hold_for_a_node},
+	{"a node ends its own holds only", test_release_for_a_node},
+	{"holds for another node have a limit, and its root a quota", test_limits_of_a_node},
 	{"holds have a limit for each user and in all", test_too_many_holds},
 	{"pins are charged to each who pins, and are kept", test_pins_and_quota},
 	{"a clock that is set lets nothing look old", test_clock},

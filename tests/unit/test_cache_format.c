@@ -56,7 +56,19 @@ static const struct fm_cache_hold_record hold = {
 	.process = {.pid = 4711, .start = 0x41, .boot = {16, 15, 14}},
 };
 
+static const struct fm_cache_hold_record node_hold = {
+	.id = 0x0102030405060708,
+	.number = 0x22,
+	.uid = 1000,
+	.since_ns = 0x31,
+	.node = "rosa",
+	.theirs = 0x0102030405060708,
+};
+
 static const uint8_t bits[] = {0xff, 0x01};
+
+#define HOLD	  "A hold"
+#define NODE_HOLD "A hold for another node"
 
 /* What the page's rows must be, kind by kind. Bytes are as they lie in the file. */
 struct expected {
@@ -99,14 +111,22 @@ static const struct expected expected[] = {
 	{".extents", "extents", B("\x09\0\0\0")},
 	{".extents", "zero", B("\0\0\0\0")},
 	{".extents", "bits", B("\xff\x01")},
-	{"A hold", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
-	{"A hold", "number", B("\x21" Z7)},
-	{"A hold", "start", B("\x41" Z7)},
-	{"A hold", "boot", B("\x10\x0f\x0e" Z7 "\0\0\0\0\0\0")},
-	{"A hold", "uid", B("\xe8\x03\0\0")},
-	{"A hold", "pid", B("\x67\x12\0\0")},
-	{"A hold", "since", B("\x31" Z7)},
-	{"A hold", "zero", B("\0\0\0\0")},
+	{HOLD, "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{HOLD, "number", B("\x21" Z7)},
+	{HOLD, "start", B("\x41" Z7)},
+	{HOLD, "boot", B("\x10\x0f\x0e" Z7 "\0\0\0\0\0\0")},
+	{HOLD, "uid", B("\xe8\x03\0\0")},
+	{HOLD, "pid", B("\x67\x12\0\0")},
+	{HOLD, "since", B("\x31" Z7)},
+	{HOLD, "zero", B("\0\0\0\0")},
+	{NODE_HOLD, "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{NODE_HOLD, "number", B("\x22" Z7)},
+	{NODE_HOLD, "theirs", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{NODE_HOLD, "since", B("\x31" Z7)},
+	{NODE_HOLD, "uid", B("\xe8\x03\0\0")},
+	{NODE_HOLD, "node_len", B("\x04\0")},
+	{NODE_HOLD, "zero", B("\0\0")},
+	{NODE_HOLD, "node", B("rosa")},
 };
 
 /* What is written of the samples. */
@@ -122,7 +142,7 @@ static size_t put(const char *section, uint8_t *out)
 		return fm_cache_put_use(&use, out, FILE_MAX);
 	if (strcmp(section, ".extents") == 0)
 		return fm_cache_put_extents(use.id, 9, bits, out, FILE_MAX);
-	return fm_cache_put_hold(&hold, out, FILE_MAX);
+	return fm_cache_put_hold(strcmp(section, HOLD) == 0 ? &hold : &node_hold, out, FILE_MAX);
 }
 
 static const struct expected *expected_of(const char *section, const char *field)
@@ -156,7 +176,7 @@ static size_t check_row(const char *section, const char *line, size_t at)
 
 static void test_page(void)
 {
-	static const char *const sections[] = {".dataset", ".use", ".extents", "A hold"};
+	static const char *const sections[] = {".dataset", ".use", ".extents", HOLD, NODE_HOLD};
 	size_t at = 0, rows = 0;
 	uint8_t file[FILE_MAX];
 	char line[256], section[32] = "";
@@ -189,7 +209,8 @@ static void test_page(void)
 /* The frame is as the page says, of all kinds. */
 static void test_frame(void)
 {
-	static const char *const sections[] = {"head", ".dataset", ".use", ".extents", "A hold"};
+	static const char *const sections[] = {"head",	   ".dataset", ".use",
+					      ".extents", HOLD,	       NODE_HOLD};
 
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		uint8_t file[FILE_MAX];
@@ -232,16 +253,23 @@ static int get(size_t kind, const uint8_t *in, size_t len)
 	}
 }
 
+/* One call reads both kinds of hold. */
+static bool is_read_as(size_t kind, size_t section)
+{
+	return kind == section || (kind >= 4 && section >= 4);
+}
+
 static void test_damage(void)
 {
-	static const char *const sections[] = {"head", ".dataset", ".use", ".extents", "A hold"};
+	static const char *const sections[] = {"head",	   ".dataset", ".use",
+					      ".extents", HOLD,	       NODE_HOLD};
 
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		uint8_t file[FILE_MAX];
 		size_t len = put(sections[i], file);
 
 		for (size_t kind = 0; kind < COUNT(sections); kind++)
-			CU_ASSERT_EQUAL(get(kind, file, len), kind == i ? 0 : -EBADMSG);
+			CU_ASSERT_EQUAL(get(kind, file, len), is_read_as(kind, i) ? 0 : -EBADMSG);
 		for (size_t cut = 0; cut < len; cut++)
 			CU_ASSERT_EQUAL(get(i, file, cut), -EBADMSG);
 		for (size_t at = 0; at < len; at++) {
@@ -273,9 +301,11 @@ static void test_bad_values(void)
 		{1, 140, '.'}, {1, 141, '/'}, {1, 142, 0},   {1, 143, '\n'}, {1, 150, 0},
 		{2, 31, 0x80}, {2, 88, 2},    {2, 88, 65},   {2, 89, 1},     {3, 24, 8},
 		{3, 28, 1},    {3, 33, 3},    {3, 16, 9},    {4, 63, 0x80},  {4, 71, 0x80},
-		{4, 72, 1},    {4, 24, 0},
+		{4, 72, 1},    {4, 24, 0},    {5, 47, 0x80}, {5, 52, 3},     {5, 52, 0},
+		{5, 53, 1},    {5, 54, 1},    {5, 56, 0},    {5, 57, '\n'},  {5, 24, 0},
 	};
-	static const char *const sections[] = {"head", ".dataset", ".use", ".extents", "A hold"};
+	static const char *const sections[] = {"head",	   ".dataset", ".use",
+					      ".extents", HOLD,	       NODE_HOLD};
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		uint8_t file[FILE_MAX];
@@ -309,9 +339,12 @@ static void test_there_and_back(void)
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_use(file, put(".use", file), &u), 0);
 	CU_ASSERT_TRUE(u.used.wall_ns == 0x21 && u.verified.boot_ns == 0x32 &&
 		       u.pins[0] == 0x01020304);
-	CU_ASSERT_EQUAL_FATAL(fm_cache_get_hold(file, put("A hold", file), &h), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_get_hold(file, put(HOLD, file), &h), 0);
 	CU_ASSERT_TRUE(h.number == 0x21 && h.uid == 1000 && h.process.pid == 4711 &&
 		       h.process.start == 0x41);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_get_hold(file, put(NODE_HOLD, file), &h), 0);
+	CU_ASSERT_TRUE(h.number == 0x22 && h.uid == 1000 && h.theirs == node_hold.theirs);
+	CU_ASSERT_STRING_EQUAL(h.node, "rosa");
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_extents(file, put(".extents", file), use.id, 9, out), 0);
 	CU_ASSERT_EQUAL(memcmp(out, bits, 2), 0);
 }
