@@ -348,3 +348,56 @@ int fm_cache_get_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record
 	*out = h;
 	return 0;
 }
+
+size_t fm_cache_put_afar(const struct fm_cache_afar_record *in, uint8_t *out, size_t len)
+{
+	struct fm_writer w = begin(FM_CACHE_KIND_AFAR, out, len);
+
+	fm_put_le64(&w, in->number);
+	fm_put_le64(&w, in->process.start);
+	fm_put_bytes(&w, in->process.boot, sizeof(in->process.boot));
+	fm_put_le32(&w, in->uid);
+	fm_put_le32(&w, (uint32_t)in->process.pid);
+	fm_put_bytes(&w, in->listing.bytes, sizeof(in->listing.bytes));
+	fm_put_le16(&w, (uint16_t)in->count);
+	fm_put_le16(&w, 0);
+	for (unsigned i = 0; i < in->count; i++) {
+		size_t node_len = strlen(in->node[i]);
+
+		fm_put_u8(&w, (uint8_t)node_len);
+		fm_put_bytes(&w, in->node[i], node_len);
+	}
+	return end(&w, out);
+}
+
+static bool get_node(struct fm_reader *r, char out[static FM_CACHE_NODE_MAX + 1])
+{
+	size_t len = fm_get_u8(r);
+
+	return !r->failed && len > 0 && len <= FM_CACHE_NODE_MAX && fm_reader_left(r) >= len &&
+	       get_text(r, len, out) && is_plain(out, len);
+}
+
+int fm_cache_get_afar(const uint8_t *in, size_t len, struct fm_cache_afar_record *out)
+{
+	struct fm_reader r = open_frame(FM_CACHE_KIND_AFAR, in, len);
+	struct fm_cache_afar_record a = {.number = fm_get_le64(&r)};
+
+	a.process.start = fm_get_le64(&r);
+	fm_get_bytes(&r, a.process.boot, sizeof(a.process.boot));
+	a.uid = fm_get_le32(&r);
+	a.process.pid = (pid_t)fm_get_le32(&r);
+	fm_get_bytes(&r, a.listing.bytes, sizeof(a.listing.bytes));
+	a.count = fm_get_le16(&r);
+	r.failed |= fm_get_le16(&r) != 0;
+	if (r.failed || a.number == 0 || a.process.pid <= 0 || a.count == 0 ||
+	    a.count > FM_CACHE_AFAR_NODES)
+		return -EBADMSG;
+	for (unsigned i = 0; i < a.count; i++)
+		if (!get_node(&r, a.node[i]))
+			return -EBADMSG;
+	if (!is_whole(&r))
+		return -EBADMSG;
+	*out = a;
+	return 0;
+}

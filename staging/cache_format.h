@@ -28,6 +28,7 @@ enum fm_cache_kind {
 	FM_CACHE_KIND_EXTENTS = 4,
 	FM_CACHE_KIND_HOLD = 5,
 	FM_CACHE_KIND_NODE_HOLD = 6,
+	FM_CACHE_KIND_AFAR = 7,
 };
 
 #define FM_CACHE_HEAD_LEN    (FM_CACHE_FRAME_LEN + FM_CACHE_CRC_LEN)
@@ -37,6 +38,9 @@ enum fm_cache_kind {
 #define FM_CACHE_HOLD_LEN    80u  /* with the CRC */
 #define FM_CACHE_NODE_HOLD_LEN 56u /* before the node */
 #define FM_CACHE_HOLD_MAX    (FM_CACHE_NODE_HOLD_LEN + FM_CACHE_NODE_MAX + FM_CACHE_CRC_LEN)
+#define FM_CACHE_AFAR_LEN    92u /* before the nodes */
+#define FM_CACHE_AFAR_MAX                                                                          \
+	(FM_CACHE_AFAR_LEN + FM_CACHE_AFAR_NODES * (1 + FM_CACHE_NODE_MAX) + FM_CACHE_CRC_LEN)
 #define FM_CACHE_FILE_MAX    (FM_CACHE_EXTENTS_LEN + FM_CACHE_EXTENTS_MAX / 8 + FM_CACHE_CRC_LEN)
 
 /*
@@ -86,6 +90,16 @@ struct fm_cache_hold_record {
 	uint64_t theirs; /* what that node calls it */
 };
 
+/* What a process of this node holds on others, where it is known by its listing. */
+struct fm_cache_afar_record {
+	uint64_t number; /* as in NODE_HOLD's `theirs`, there */
+	struct fm_hold_process process;
+	uid_t uid;
+	struct fm_cache_key listing;
+	unsigned count; /* nodes: at least 1 */
+	char node[FM_CACHE_AFAR_NODES][FM_CACHE_NODE_MAX + 1];
+};
+
 static inline size_t fm_cache_bits_len(unsigned extents)
 {
 	return ((size_t)extents + 7) / 8;
@@ -99,6 +113,8 @@ size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, 
 			    size_t len);
 /* At most FM_CACHE_HOLD_MAX. */
 size_t fm_cache_put_hold(const struct fm_cache_hold_record *in, uint8_t *out, size_t len);
+/* At most FM_CACHE_AFAR_MAX. */
+size_t fm_cache_put_afar(const struct fm_cache_afar_record *in, uint8_t *out, size_t len);
 
 int fm_cache_get_head(const uint8_t *in, size_t len);
 int fm_cache_get_dataset(const uint8_t *in, size_t len, struct fm_cache_dataset *out);
@@ -107,6 +123,7 @@ int fm_cache_get_use(const uint8_t *in, size_t len, struct fm_cache_use *out);
 int fm_cache_get_extents(const uint8_t *in, size_t len, uint64_t id, unsigned extents,
 			 uint8_t *bits);
 int fm_cache_get_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record *out);
+int fm_cache_get_afar(const uint8_t *in, size_t len, struct fm_cache_afar_record *out);
 
 /* Whether it can name a dataset: one component without a dot first, printable, not too long. */
 bool fm_cache_is_name(const char *name);

@@ -36,7 +36,7 @@ int fm_cache_no_file(const struct fm_cache *c, int code, struct fm_err *err)
 			  c->directory);
 }
 
-static const char *const places[] = {"partial", "ready", "evicting", "gone", "holds"};
+static const char *const places[] = {"partial", "ready", "evicting", "gone", "holds", "afar"};
 
 _Static_assert(sizeof(places) / sizeof(places[0]) == FM_CACHE_PLACES, "each place has a name");
 

@@ -26,6 +26,7 @@ enum fm_cache_place {
 	FM_CACHE_IN_EVICTING,
 	FM_CACHE_GONE,
 	FM_CACHE_HOLDS,
+	FM_CACHE_AFAR,
 	FM_CACHE_PLACES,
 };
 

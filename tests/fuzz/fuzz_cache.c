@@ -55,6 +55,7 @@ static void try_extents(const uint8_t *data, size_t size)
 static void try_bytes(const uint8_t *data, size_t size)
 {
 	struct fm_cache_hold_record hold;
+	static struct fm_cache_afar_record afar;
 	struct fm_cache_use use;
 
 	if (fm_cache_get_head(data, size) == 0)
@@ -63,6 +64,8 @@ static void try_bytes(const uint8_t *data, size_t size)
 		check_same(data, size, fm_cache_put_use(&use, again, sizeof(again)));
 	if (fm_cache_get_hold(data, size, &hold) == 0)
 		check_same(data, size, fm_cache_put_hold(&hold, again, sizeof(again)));
+	if (fm_cache_get_afar(data, size, &afar) == 0)
+		check_same(data, size, fm_cache_put_afar(&afar, again, sizeof(again)));
 	try_dataset(data, size);
 	try_extents(data, size);
 }

@@ -14,6 +14,7 @@
 
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
+#include "staging/cache_afar.h"
 
 /* ---- how it comes ---- */
 
@@ -529,15 +530,15 @@ static void test_hold_ends_at_once(void)
 	scene_end(&s);
 }
 
-/* Whether there is a file of a hold. */
-static bool has_hold_file(const struct scene *s)
+/* Whether a directory of the cache has a file. */
+static bool has_file(const struct scene *s, const char *place)
 {
-	char holds[128];
+	char path[128];
 
-	snprintf(holds, sizeof(holds), "%s/holds", s->dir);
-	if (rmdir(holds) < 0)
+	snprintf(path, sizeof(path), "%s/%s", s->dir, place);
+	if (rmdir(path) < 0)
 		return true;
-	CU_ASSERT_EQUAL(mkdir(holds, 0700), 0);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
 	return false;
 }
 
@@ -558,7 +559,7 @@ static void test_hold_of_one_who_is_gone(void)
 	CU_ASSERT_EQUAL(waitpid(who.pid, NULL, 0), who.pid);
 	scene_open(&s);
 	CU_ASSERT_EQUAL(holds_of(&s, id), 0);
-	CU_ASSERT_FALSE(has_hold_file(&s));
+	CU_ASSERT_FALSE(has_file(&s, "holds"));
 	scene_end(&s);
 }
 
@@ -596,7 +597,7 @@ static void test_hold_for_a_node(void)
 	CU_ASSERT_TRUE(seen[0].uid == 1000 && seen[0].pid == 0 && seen[0].theirs == 7);
 	scene_pass(&s, 2 * S);
 	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 90 * MIB, &s.err), 0);
-	CU_ASSERT_FALSE(has_hold_file(&s));
+	CU_ASSERT_FALSE(has_file(&s, "holds"));
 	scene_end(&s);
 }
 
@@ -624,7 +625,7 @@ static void test_release_for_a_node(void)
 	fm_cache_release(s.c, hold);
 	CU_ASSERT_EQUAL(holds_of(&s, id), 0);
 	fm_cache_upkeep(s.c);
-	CU_ASSERT_FALSE(has_hold_file(&s));
+	CU_ASSERT_FALSE(has_file(&s, "holds"));
 	scene_end(&s);
 }
 
@@ -652,6 +653,44 @@ static void test_limits_of_a_node(void)
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, 0, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &root, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 0, &s.err), 0);
+	scene_end(&s);
+}
+
+static void take_afar(void *ctx, const struct fm_cache_afar_record *record, int pidfd)
+{
+	*(struct fm_cache_afar_record *)ctx = *record;
+	close(pidfd);
+}
+
+/* What a process holds on other nodes is known over a restart, as long as it lives. */
+static void test_hold_afar(void)
+{
+	struct fm_cache_afar_record a = {.number = fm_cache_afar_number(),
+					 .count = 2,
+					 .node = {"n2", "n3"}},
+				    b;
+	struct scene s;
+	uid_t uid;
+	int pidfd;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_hold_find(start_child(), &a.process, &uid, &pidfd, &s.err), 0);
+	close(pidfd);
+	CU_ASSERT_EQUAL(fm_cache_afar_save(s.c, &a, &s.err), 0);
+	scene_reopen(&s);
+	memset(&b, 0, sizeof(b));
+	CU_ASSERT_EQUAL(fm_cache_afar_load(s.c, take_afar, &b, &s.err), 0);
+	CU_ASSERT_TRUE(b.number == a.number && b.count == 2);
+	CU_ASSERT_STRING_EQUAL(b.node[1], "n3");
+	CU_ASSERT_EQUAL(kill(a.process.pid, SIGKILL), 0);
+	CU_ASSERT_EQUAL(waitpid(a.process.pid, NULL, 0), a.process.pid);
+	memset(&b, 0, sizeof(b));
+	CU_ASSERT_EQUAL(fm_cache_afar_load(s.c, take_afar, &b, &s.err), 0);
+	CU_ASSERT_EQUAL(b.number, 0);
+	CU_ASSERT_EQUAL(fm_cache_afar_save(s.c, &a, &s.err), 0);
+	fm_cache_afar_drop(s.c, a.number);
+	CU_ASSERT_FALSE(has_file(&s, "afar"));
 	scene_end(&s);
 }
 
@@ -1137,6 +1176,7 @@ static const struct fm_test tests[] = {
 	{"a hold for another node lasts as long as that says so, and 600 s", test_hold_for_a_node},
 	{"a node ends its own holds only", test_release_for_a_node},
 	{"holds for another node have a limit, and its root a quota", test_limits_of_a_node},
+	{"a hold on other nodes is known over a restart", test_hold_afar},
 	{"holds have a limit for each user and in all", test_too_many_holds},
 	{"pins are charged to each who pins, and are kept", test_pins_and_quota},
 	{"a clock that is set lets nothing look old", test_clock},

@@ -65,10 +65,23 @@ static const struct fm_cache_hold_record node_hold = {
 	.theirs = 0x0102030405060708,
 };
 
+#define AA_8   0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa
+#define ALL_AA AA_8, AA_8, AA_8, AA_8
+
+static const struct fm_cache_afar_record afar = {
+	.number = 0x23,
+	.uid = 1000,
+	.process = {.pid = 4711, .start = 0x41, .boot = {16, 15, 14}},
+	.listing = {.bytes = {ALL_AA}},
+	.count = 2,
+	.node = {"n2", "rosa"},
+};
+
 static const uint8_t bits[] = {0xff, 0x01};
 
 #define HOLD	  "A hold"
 #define NODE_HOLD "A hold for another node"
+#define AFAR	  "A hold on other nodes"
 
 /* What the page's rows must be, kind by kind. Bytes are as they lie in the file. */
 struct expected {
@@ -127,6 +140,15 @@ static const struct expected expected[] = {
 	{NODE_HOLD, "node_len", B("\x04\0")},
 	{NODE_HOLD, "zero", B("\0\0")},
 	{NODE_HOLD, "node", B("rosa")},
+	{AFAR, "number", B("\x23" Z7)},
+	{AFAR, "start", B("\x41" Z7)},
+	{AFAR, "boot", B("\x10\x0f\x0e" Z7 "\0\0\0\0\0\0")},
+	{AFAR, "uid", B("\xe8\x03\0\0")},
+	{AFAR, "pid", B("\x67\x12\0\0")},
+	{AFAR, "listing", B(AA8 AA8 AA8 AA8)},
+	{AFAR, "nodes", B("\x02\0")},
+	{AFAR, "zero", B("\0\0")},
+	{AFAR, "node", B("\x02n2\x04rosa")},
 };
 
 /* What is written of the samples. */
@@ -142,6 +164,8 @@ static size_t put(const char *section, uint8_t *out)
 		return fm_cache_put_use(&use, out, FILE_MAX);
 	if (strcmp(section, ".extents") == 0)
 		return fm_cache_put_extents(use.id, 9, bits, out, FILE_MAX);
+	if (strcmp(section, AFAR) == 0)
+		return fm_cache_put_afar(&afar, out, FILE_MAX);
 	return fm_cache_put_hold(strcmp(section, HOLD) == 0 ? &hold : &node_hold, out, FILE_MAX);
 }
 
@@ -176,7 +200,8 @@ static size_t check_row(const char *section, const char *line, size_t at)
 
 static void test_page(void)
 {
-	static const char *const sections[] = {".dataset", ".use", ".extents", HOLD, NODE_HOLD};
+	static const char *const sections[] = {".dataset", ".use", ".extents",
+					      HOLD,	  NODE_HOLD, AFAR};
 	size_t at = 0, rows = 0;
 	uint8_t file[FILE_MAX];
 	char line[256], section[32] = "";
@@ -210,7 +235,8 @@ static void test_page(void)
 static void test_frame(void)
 {
 	static const char *const sections[] = {"head",	   ".dataset", ".use",
-					      ".extents", HOLD,	       NODE_HOLD};
+					      ".extents", HOLD,	       NODE_HOLD,
+					      AFAR};
 
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		uint8_t file[FILE_MAX];
@@ -233,6 +259,7 @@ static int get(size_t kind, const uint8_t *in, size_t len)
 {
 	struct fm_cache_dataset d = {.source = NULL};
 	struct fm_cache_hold_record h;
+	struct fm_cache_afar_record a;
 	struct fm_cache_use u;
 	uint8_t out[2];
 	int ret;
@@ -248,6 +275,8 @@ static int get(size_t kind, const uint8_t *in, size_t len)
 		return fm_cache_get_use(in, len, &u);
 	case 3:
 		return fm_cache_get_extents(in, len, use.id, 9, out);
+	case 6:
+		return fm_cache_get_afar(in, len, &a);
 	default:
 		return fm_cache_get_hold(in, len, &h);
 	}
@@ -256,13 +285,14 @@ static int get(size_t kind, const uint8_t *in, size_t len)
 /* One call reads both kinds of hold. */
 static bool is_read_as(size_t kind, size_t section)
 {
-	return kind == section || (kind >= 4 && section >= 4);
+	return kind == section || (kind >= 4 && kind <= 5 && section >= 4 && section <= 5);
 }
 
 static void test_damage(void)
 {
 	static const char *const sections[] = {"head",	   ".dataset", ".use",
-					      ".extents", HOLD,	       NODE_HOLD};
+					      ".extents", HOLD,	       NODE_HOLD,
+					      AFAR};
 
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		uint8_t file[FILE_MAX];
@@ -303,9 +333,12 @@ static void test_bad_values(void)
 		{3, 28, 1},    {3, 33, 3},    {3, 16, 9},    {4, 63, 0x80},  {4, 71, 0x80},
 		{4, 72, 1},    {4, 24, 0},    {5, 47, 0x80}, {5, 52, 3},     {5, 52, 0},
 		{5, 53, 1},    {5, 54, 1},    {5, 56, 0},    {5, 57, '\n'},  {5, 24, 0},
+		{6, 16, 0},    {6, 55, 0x80}, {6, 88, 0},    {6, 88, 3},     {6, 88, 64},
+		{6, 90, 1},    {6, 92, 0},    {6, 92, 65},   {6, 93, 0},     {6, 97, '\n'},
 	};
 	static const char *const sections[] = {"head",	   ".dataset", ".use",
-					      ".extents", HOLD,	       NODE_HOLD};
+					      ".extents", HOLD,	       NODE_HOLD,
+					      AFAR};
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		uint8_t file[FILE_MAX];
@@ -321,6 +354,7 @@ static void test_there_and_back(void)
 {
 	struct fm_cache_dataset d = dataset(), back;
 	struct fm_cache_hold_record h;
+	struct fm_cache_afar_record a;
 	struct fm_cache_use u;
 	uint8_t file[FILE_MAX], out[2] = {0};
 	size_t len = put(".dataset", file);
@@ -345,6 +379,9 @@ static void test_there_and_back(void)
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_hold(file, put(NODE_HOLD, file), &h), 0);
 	CU_ASSERT_TRUE(h.number == 0x22 && h.uid == 1000 && h.theirs == node_hold.theirs);
 	CU_ASSERT_STRING_EQUAL(h.node, "rosa");
+	CU_ASSERT_EQUAL_FATAL(fm_cache_get_afar(file, put(AFAR, file), &a), 0);
+	CU_ASSERT_TRUE(a.number == 0x23 && a.uid == 1000 && a.process.pid == 4711 && a.count == 2);
+	CU_ASSERT_STRING_EQUAL(a.node[1], "rosa");
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_extents(file, put(".extents", file), use.id, 9, out), 0);
 	CU_ASSERT_EQUAL(memcmp(out, bits, 2), 0);
 }
