@@ -19,6 +19,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "staging/cache_file.h"
 #include "staging/cache_priv.h"
@@ -364,6 +365,13 @@ bool fm_cache_is_held_by(struct fm_cache *c, uint64_t id, uid_t uid)
 
 /* ---- upkeep ---- */
 
+static bool is_over(const struct fm_cache_hold *h, uint64_t now_ns)
+{
+	if (h->pidfd >= 0)
+		return fm_hold_is_over(h->pidfd);
+	return h->record.node[0] && (now_ns >= h->until_ns || FM_FAULT("cache.node_silent"));
+}
+
 static void find_ended(struct fm_cache *c)
 {
 	uint64_t now_ns = fm_cache_now(c).boot_ns;
@@ -375,8 +383,7 @@ static void find_ended(struct fm_cache *c)
 		fm_list_each (in, after, &e->holds) {
 			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
 
-			if (h->pidfd >= 0 ? fm_hold_is_over(h->pidfd)
-					  : h->record.node[0] && now_ns >= h->until_ns)
+			if (is_over(h, now_ns))
 				end_hold(c, h);
 		}
 	}

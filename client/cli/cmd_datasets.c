@@ -61,6 +61,22 @@ static void print_nodes(const struct fmove_dataset *d)
 	}
 }
 
+/* Who holds it: "  held by process 12 (uid 1000), n2 (uid 1000)". */
+static void print_holders(const struct fmove_dataset *d)
+{
+	char node[FM_SHOW_MAX + 4 * FMOVE_NAME_MAX];
+
+	for (unsigned i = 0; i < d->holder_count; i++) {
+		(void)printf("%s", i == 0 ? "  held by " : ", ");
+		fm_show(d->holder_nodes[i], strlen(d->holder_nodes[i]), node, sizeof(node));
+		if (node[0])
+			(void)printf("%s", node);
+		else
+			(void)printf("process %d", (int)d->holders[i].pid);
+		(void)printf(" (uid %u)", (unsigned)d->holders[i].uid);
+	}
+}
+
 static void print_line(const struct shown *s, const struct fmove_dataset *d)
 {
 	char bytes[FM_SHOW_MAX], name[1024], source[4 * 1024], day[16];
@@ -76,9 +92,7 @@ static void print_line(const struct shown *s, const struct fmove_dataset *d)
 		     " pinned  checked %-10s  %s  %s",
 		     d->state, d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes),
 		     d->holds, d->pins, day, name, source);
-	for (unsigned i = 0; i < d->holder_count; i++)
-		(void)printf("%s%d (uid %u)", i == 0 ? "  held by process " : ", ",
-			     (int)d->holders[i].pid, (unsigned)d->holders[i].uid);
+	print_holders(d);
 	print_nodes(d);
 	(void)printf("\n");
 }
@@ -90,6 +104,8 @@ static void holders_json(struct fm_json_writer *w, const struct fmove_dataset *d
 		fm_jw_object(w, NULL);
 		fm_jw_u64(w, "pid", (uint64_t)d->holders[i].pid);
 		fm_jw_u64(w, "uid", d->holders[i].uid);
+		if (d->holder_nodes[i][0])
+			fm_jw_text(w, "node", d->holder_nodes[i]);
 		fm_jw_object_end(w);
 	}
 	fm_jw_array_end(w);

@@ -26,7 +26,7 @@ enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODE
 
 const struct fm_opt fm_opts_stage[] = {
 	{"as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL},
-	{"pin", 0, OPT_PIN, NULL, "it stays on this node until fmove unpin", NULL},
+	{"pin", 0, OPT_PIN, NULL, "it stays until fmove unpin, on each node of --nodes", NULL},
 	{"hold-pid", 0, OPT_PID, "PID", "it stays as long as this process (that which runs fmove)",
 	 NULL},
 	{"check", 0, OPT_CHECK, "HOW",
@@ -306,8 +306,8 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 }
 
 /*
- * Whether --nodes includes this node, where COMMAND would run, links would be made, or the copy
- * would be pinned. False: *status is the exit status.
+ * Whether --nodes includes this node, where COMMAND would run, or links would be made. False:
+ * *status is the exit status.
  */
 static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args *args, int *status)
 {
@@ -315,8 +315,6 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 	struct fmove_error why;
 	const char *at = s->opts.nodes, *option = fm_stage_use_option(&s->use);
 
-	if (!option && s->opts.is_pinned)
-		option = "pin";
 	if ((!s->use.command && !option) || strcmp(at, "all") == 0)
 		return true;
 	if (fmove_node(c, node, sizeof(node), &why) < 0) {
@@ -354,9 +352,6 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 		return fail(s, &why);
 	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
 	       fm_show_bytes(s->read, bytes));
-	if (s->opts.is_pinned && s->ready > 1)
-		fm_say("pinned on this node only: on each of the others, run \"fmove pin %s\"",
-		       d.name);
 	ret = finish(s, &d, &why);
 	status = ret < 0 ? fm_ask_fail("stage", NULL, &why) : status_of(s);
 	if (s->is_json) {

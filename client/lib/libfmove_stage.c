@@ -28,6 +28,8 @@ static void holders_read(const struct fm_json *list, struct fmove_dataset *d)
 		if (fm_json_u64(fm_json_get(one, "pid"), &pid) < 0 ||
 		    fm_json_u64(fm_json_get(one, "uid"), &uid) < 0)
 			continue;
+		fm_lib_text(one, "node", d->holder_nodes[d->holder_count],
+			    sizeof(d->holder_nodes[0]));
 		d->holders[d->holder_count].pid = (pid_t)pid;
 		d->holders[d->holder_count++].uid = (uid_t)uid;
 	}

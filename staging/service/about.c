@@ -10,31 +10,10 @@
 #include "mover/base/bytes.h"
 #include "staging/cache.h"
 #include "staging/key.h"
+#include "staging/service/wire_text.h"
 #include "staging/sha256.h"
 
 #define CODE_MAX 4095
-
-static void put_text(struct fm_writer *w, const char *text)
-{
-	size_t len = strlen(text);
-
-	fm_put_le16(w, (uint16_t)len);
-	fm_put_bytes(w, text, len);
-}
-
-static void get_text(struct fm_reader *r, char *out, size_t cap)
-{
-	size_t len = fm_get_le16(r);
-	const uint8_t *at = fm_get_span(r, len);
-
-	out[0] = '\0';
-	if (!at || len >= cap || memchr(at, '\0', len)) {
-		r->failed = true;
-		return;
-	}
-	memcpy(out, at, len);
-	out[len] = '\0';
-}
 
 /* ---- ABOUT ---- */
 
@@ -81,12 +60,12 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 	fm_put_u8(&w, a->is_in);
 	fm_put_u8(&w, (uint8_t)a->source);
 	fm_put_le16(&w, (uint16_t)a->count);
-	put_text(&w, a->store);
-	put_text(&w, a->path);
-	put_text(&w, a->name);
-	put_text(&w, a->shared);
+	fm_stage_put_text(&w, a->store);
+	fm_stage_put_text(&w, a->path);
+	fm_stage_put_text(&w, a->name);
+	fm_stage_put_text(&w, a->shared);
 	for (unsigned i = 0; i < a->count; i++)
-		put_text(&w, a->node[i]);
+		fm_stage_put_text(&w, a->node[i]);
 	return w.failed ? 0 : (size_t)(w.at - buf);
 }
 
@@ -108,14 +87,14 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	out->is_in = is_in == 1;
 	out->source = fm_get_u8(&r);
 	out->count = fm_get_le16(&r);
-	get_text(&r, out->store, sizeof(out->store));
-	get_text(&r, out->path, sizeof(out->path));
-	get_text(&r, out->name, sizeof(out->name));
-	get_text(&r, out->shared, sizeof(out->shared));
+	fm_stage_get_text(&r, out->store, sizeof(out->store));
+	fm_stage_get_text(&r, out->path, sizeof(out->path));
+	fm_stage_get_text(&r, out->name, sizeof(out->name));
+	fm_stage_get_text(&r, out->shared, sizeof(out->shared));
 	if (out->count > FM_RUN_NODES_MAX || is_in > 1)
 		return -EBADMSG;
 	for (unsigned i = 0; i < out->count; i++)
-		get_text(&r, out->node[i], sizeof(out->node[i]));
+		fm_stage_get_text(&r, out->node[i], sizeof(out->node[i]));
 	return r.failed || fm_reader_left(&r) > 0 || !is_sound(out) ? -EBADMSG : 0;
 }
 
@@ -156,8 +135,8 @@ size_t fm_stage_is_encode(const struct fm_stage_is *is, uint8_t buf[static FM_WI
 	fm_put_le64(&w, is->done);
 	fm_put_le64(&w, is->read);
 	fm_put_u8(&w, is->is_over);
-	put_text(&w, is->path);
-	put_text(&w, is->text);
+	fm_stage_put_text(&w, is->path);
+	fm_stage_put_text(&w, is->text);
 	return w.failed ? 0 : (size_t)(w.at - buf);
 }
 
@@ -174,8 +153,8 @@ int fm_stage_is_decode(const uint8_t *buf, size_t len, struct fm_stage_is *out)
 	out->read = fm_get_le64(&r);
 	is_over = fm_get_u8(&r);
 	out->is_over = is_over == 1;
-	get_text(&r, out->path, sizeof(out->path));
-	get_text(&r, out->text, sizeof(out->text));
+	fm_stage_get_text(&r, out->path, sizeof(out->path));
+	fm_stage_get_text(&r, out->text, sizeof(out->text));
 	if (r.failed || fm_reader_left(&r) > 0 || out->place >= FM_RUN_PLACES || code > CODE_MAX ||
 	    is_over > 1)
 		return -EBADMSG;

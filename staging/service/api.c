@@ -20,6 +20,7 @@
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 #include "mover/base/worker.h"
+#include "staging/service/afar.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/hub_ask.h"
 #include "staging/service/run.h"
@@ -29,6 +30,7 @@
 
 /* Of a node in a list: escaped, for 64 of them. */
 #define NODE_PATH_MAX 256u
+#define UNKEPT_MAX    256u
 _Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) +
 			       FM_STAGE_API_DATASET_MAX <=
 		       FM_API_MSG_MAX,
@@ -98,8 +100,37 @@ static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
 	fm_jw_object_end(w);
 }
 
-static void nodes_add(struct fm_json_writer *w, const struct fm_together *t)
+/*
+ * A node that has it, and was asked in vain to keep it for the caller, counts as one that failed:
+ * it may be gone there when his job comes to it.
+ */
+static void check_kept(struct fm_together_node *n, const struct fm_stage_result *r,
+		       char why[static UNKEPT_MAX])
 {
+	const char *text = r->keep_err.text, *what = "held";
+	int code = n->is_here ? 0 : r->keep_err.code;
+
+	if (strcmp(n->state, "ready") != 0 || !n->is_wanted)
+		return;
+	if (code == 0 && r->held)
+		code = fm_afar_look_at(r->held, n->name, &text);
+	if (code == 0 && r->pinned) {
+		code = fm_afar_look_at(r->pinned, n->name, &text);
+		what = "pinned";
+	}
+	if (code == 0)
+		return;
+	(void)snprintf(why, UNKEPT_MAX, "it is there, but not %s: %s", what, text);
+	n->state = "failed";
+	n->code = code;
+	n->text = why;
+}
+
+/* r NULL: it is not over. */
+static void nodes_add(struct fm_json_writer *w, const struct fm_together *t,
+		      const struct fm_stage_result *r)
+{
+	char why[UNKEPT_MAX];
 	uint64_t read = 0;
 
 	fm_jw_array(w, "nodes");
@@ -107,6 +138,8 @@ static void nodes_add(struct fm_json_writer *w, const struct fm_together *t)
 		struct fm_together_node n;
 
 		fm_together_look(t, i, &n);
+		if (r)
+			check_kept(&n, r, why);
 		read += n.read;
 		if (n.is_wanted || n.read > 0 || (n.text[0] && n.code == 0))
 			node_add(w, &n);
@@ -131,7 +164,7 @@ static void stage_progress(struct fm_timer *timer)
 		fm_jw_u64(&w, "bytes", p.bytes);
 		fm_jw_u64(&w, "size", p.size);
 		if (p.together)
-			nodes_add(&w, p.together);
+			nodes_add(&w, p.together, NULL);
 		fm_api_task_send(t, fm_api_event_end(&w));
 	}
 	fm_timer_set(t->tasks->loop, timer,
@@ -158,7 +191,7 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 		if (home)
 			fm_jw_name(&w, "hf_home", home, strlen(home));
 		if (result->together)
-			nodes_add(&w, result->together);
+			nodes_add(&w, result->together, result);
 		fm_api_task_send(t, fm_api_event_end(&w));
 	}
 	fm_api_task_free(t);

@@ -60,6 +60,8 @@ static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t i
 		fm_jw_object(w, NULL);
 		fm_jw_u64(w, "pid", (uint64_t)holders[i].pid);
 		fm_jw_u64(w, "uid", holders[i].uid);
+		if (holders[i].node[0])
+			fm_jw_text(w, "node", holders[i].node);
 		fm_jw_object_end(w);
 	}
 	fm_jw_array_end(w);

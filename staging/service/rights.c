@@ -26,20 +26,23 @@ struct question {
 	uid_t refused;
 };
 
-/*
- * The user's primary group, for rules that name groups. A user who is not in the user database has
- * none.
- */
-static gid_t first_group(uid_t uid)
+/* Whether the user database has that user, and his primary group. */
+static bool find_user(uid_t uid, gid_t *gid)
 {
 	struct passwd entry, *found = NULL;
 	char *buf = FM_FAULT("stage.alloc") ? NULL : malloc(NSS_BUF_LEN);
-	gid_t gid = NO_GROUP;
+	bool is_there = buf && getpwuid_r(uid, &entry, buf, NSS_BUF_LEN, &found) == 0 && found;
 
-	if (buf && getpwuid_r(uid, &entry, buf, NSS_BUF_LEN, &found) == 0 && found)
-		gid = found->pw_gid;
+	*gid = is_there ? found->pw_gid : NO_GROUP;
 	free(buf);
-	return gid;
+	return is_there;
+}
+
+bool fm_stage_rights_is_user(uid_t uid)
+{
+	gid_t gid;
+
+	return find_user(uid, &gid);
 }
 
 static bool may_still(void *ctx, uid_t uid)
@@ -51,7 +54,7 @@ static bool may_still(void *ctx, uid_t uid)
 
 	if (!q->store)
 		return fm_cache_is_held_by(q->cache, q->id, uid);
-	who.gid = first_group(uid);
+	(void)find_user(uid, &who.gid); /* for rules that name groups; else he has none */
 	return q->store->ops->stat(q->store, "", &who, &attr, &err) == 0;
 }
 
@@ -117,11 +120,9 @@ static struct fm_store_ref *shared_store(struct fm_engine *engine, const char *s
 	return fm_engine_store_shared(engine, name);
 }
 
-/*
- * The store of this node that a source is in: NODE:STORE/PATH of this node, or shared ID/PATH.
- * NULL: this node has no such store, so the rules are not known.
- */
-static struct fm_store_ref *store_of(struct fm_engine *engine, const char *node, const char *source)
+/* NODE:STORE/PATH of this node, or shared ID/PATH. */
+struct fm_store_ref *fm_stage_rights_store(struct fm_engine *engine, const char *node,
+					   const char *source)
 {
 	size_t len = strlen(node);
 	const char *store;
@@ -148,7 +149,7 @@ struct fm_stage_rights *fm_stage_rights_begin(struct fm_cache *cache, struct fm_
 		if (!fm_cache_look(cache, ids[i], &info))
 			continue;
 		r->of[r->count].id = ids[i];
-		r->of[r->count++].store = store_of(engine, node, info.source);
+		r->of[r->count++].store = fm_stage_rights_store(engine, node, info.source);
 	}
 	if (r)
 		r->cache = cache;

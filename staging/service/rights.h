@@ -11,6 +11,7 @@
 #ifndef FM_STAGE_RIGHTS_H
 #define FM_STAGE_RIGHTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,10 +20,21 @@ struct fm_engine;
 struct fm_err;
 struct fm_stage_rights;
 struct fm_store;
+struct fm_store_ref;
 
 /* store: this node's, that the source is in; NULL: its rules are not known. Worker. */
 int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,
 			  struct fm_err *err);
+
+/*
+ * The store of this node that a source is in, with a reference; NULL: this node has no such store,
+ * so its rules are not known. Control thread.
+ */
+struct fm_store_ref *fm_stage_rights_store(struct fm_engine *engine, const char *node,
+					   const char *source);
+
+/* Whether the user database of this node has that user. Worker. */
+bool fm_stage_rights_is_user(uid_t uid);
 
 /* The store refuses this user now, so the user may read no copy of that source any more. Worker. */
 void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid);

@@ -27,9 +27,11 @@
 #include "staging/build.h"
 #include "staging/key.h"
 #include "staging/offered.h"
+#include "staging/service/afar.h"
 #include "staging/service/check_runs.h"
 #include "staging/service/elsewhere.h"
 #include "staging/service/hub.h"
+#include "staging/service/keeper.h"
 #include "staging/service/local.h"
 #include "staging/service/reread.h"
 #include "staging/service/rights.h"
@@ -54,6 +56,10 @@ struct fm_stage_ask {
 	uint64_t nodes;			/* that it is for; 0: this one */
 	struct fm_together *together;	/* NULL: none */
 	struct fm_together_waiter end;	/* of it */
+	struct fm_cache_key key;	/* what the dataset is known by, on all nodes */
+	/* What the other nodes that have it then are asked for; so many have no answer yet: */
+	struct fm_afar_ask *held, *pinned;
+	unsigned keeping;
 	bool is_invited;		/* by a run, which is told how it ended */
 	struct fm_retry retry;		/* then */
 	struct fm_timer again;
@@ -87,6 +93,8 @@ struct fm_stager {
 	struct fm_stage_check_runs checks;
 	struct fm_togethers *togethers;
 	struct fm_elsewhere elsewhere;
+	struct fm_keeper *keeper;
+	struct fm_afar *afar;
 	struct fm_share places;
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
@@ -106,6 +114,8 @@ static void free_ask(struct fm_stage_ask *a)
 	fm_stage_offered_free(a->offered);
 	if (a->draft >= 0)
 		(void)close(a->draft);
+	fm_afar_put(a->held);
+	fm_afar_put(a->pinned);
 	free(a);
 }
 
@@ -121,6 +131,8 @@ static void end_ask(struct fm_stage_ask *a)
 	if (a->hold)
 		fm_cache_release(a->s->cache, a->hold);
 	a->result.together = a->nodes ? a->together : NULL;
+	a->result.held = a->held;
+	a->result.pinned = a->pinned;
 	if (ctx)
 		a->done(ctx, &a->result);
 	if (a->is_invited && a->result.err.code < 0)
@@ -198,14 +210,66 @@ static void hold_run(struct fm_work *work)
 		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
 }
 
-/* Ends a request for several nodes: their results are known only when the run has ended. */
+/* ---- and on the other nodes ---- */
+
+static void kept(void *ctx)
+{
+	struct fm_stage_ask *a = ctx;
+
+	a->keeping--;
+	if (a->keeping == 0)
+		end_ask(a);
+}
+
+/* Names the other nodes that were asked for and have it: their number. */
+static unsigned nodes_with_it(const struct fm_stage_ask *a,
+			      const char *nodes[static FM_CACHE_AFAR_NODES])
+{
+	struct fm_together_node n;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < fm_together_count(a->together); i++) {
+		fm_together_look(a->together, i, &n);
+		if (n.is_wanted && count < FM_CACHE_AFAR_NODES && !n.is_here &&
+		    strcmp(n.state, "ready") == 0)
+			nodes[count++] = n.name;
+	}
+	return count;
+}
+
+/* A process that is gone, or holds too much, holds nothing there: that is told with the nodes. */
+static void keep(struct fm_stage_ask *a, struct fm_afar_wish *wish, enum fm_stage_verb verb,
+		 struct fm_afar_ask **out)
+{
+	struct fm_err err;
+
+	wish->verb = verb;
+	if (fm_afar_ask(a->s->afar, wish, kept, a, out, &err) == 0)
+		a->keeping++;
+	else if (a->result.err.code == 0)
+		a->result.keep_err = err;
+}
+
+/*
+ * Ends a request for several nodes: their results are known only when the run has ended. Those that
+ * have it then are asked to keep it as this node does, since the user's job runs there, too.
+ */
 static void together_ended(struct fm_together_waiter *w, const struct fm_err *err)
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, end);
+	const char *nodes[FM_CACHE_AFAR_NODES];
+	struct fm_afar_wish wish = { .uid = a->uid, .pid = a->pid, .key = &a->key, .nodes = nodes };
 
 	if (a->result.err.code == 0 && err->code < 0 && !a->result.is_here)
 		a->result.err = *err;
-	end_ask(a);
+	if (!a->s->is_stopping)
+		wish.count = nodes_with_it(a, nodes);
+	if (wish.count > 0 && a->pid > 0 && atomic_load(&a->ctx))
+		keep(a, &wish, FM_STAGE_HOLD, &a->held);
+	if (wish.count > 0 && a->is_pinned)
+		keep(a, &wish, FM_STAGE_PIN, &a->pinned);
+	if (a->keeping == 0)
+		end_ask(a);
 }
 
 static void hold_done(struct fm_work *work)
@@ -419,6 +483,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 
 	source_of(a, source);
 	ret = fm_stage_key(source, a->totals.listing, &key);
+	a->key = key;
 	if (ret < 0) {
 		(void)fm_err_sys(&err, ret, "find %s", a->name);
 		fail_ask(a, &err);
@@ -1100,8 +1165,8 @@ static bool is_idle(const struct fm_engine *engine)
 
 	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks) &&
 		      fm_list_is_empty(&s->runs.all) && fm_list_is_empty(&s->checks.all) &&
-		      !s->is_in_upkeep &&
-		      fm_togethers_are_idle(s->togethers));
+		      !s->is_in_upkeep && fm_keeper_is_idle(s->keeper) &&
+		      fm_afar_is_idle(s->afar) && fm_togethers_are_idle(s->togethers));
 }
 
 static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
@@ -1110,6 +1175,10 @@ static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
 
 	if (m->stage.kind == FM_WIRE_STAGE_ASK || m->stage.kind == FM_WIRE_STAGE_SAYS)
 		fm_elsewhere_message(s ? &s->elsewhere : NULL, session, m);
+	else if (m->stage.kind == FM_WIRE_STAGE_KEEP)
+		fm_keeper_message(s ? s->keeper : NULL, session, &m->stage);
+	else if (m->stage.kind == FM_WIRE_STAGE_KEPT && s)
+		fm_afar_message(s->afar, session, &m->stage);
 	else if (s)
 		fm_togethers_message(s->togethers, session, m);
 	else
@@ -1133,6 +1202,7 @@ static void session_lost(struct fm_session *session, const struct fm_err *err)
 		return;
 	fm_togethers_session_lost(s->togethers, session);
 	fm_elsewhere_session_lost(&s->elsewhere, session);
+	fm_afar_session_lost(s->afar, session);
 }
 
 static void stop(struct fm_engine *engine)
@@ -1152,6 +1222,7 @@ static void stop(struct fm_engine *engine)
 	}
 	fm_togethers_stop(s->togethers);
 	fm_elsewhere_stop(&s->elsewhere);
+	fm_afar_stop(s->afar);
 	fm_stage_runs_stop(&s->runs);
 	fm_stage_check_runs_stop(&s->checks);
 }
@@ -1161,6 +1232,16 @@ struct state {
 	struct fm_err why;		/* there is none, though one is configured */
 };
 
+/* What is not there is NULL. */
+static void close_parts(struct fm_stager *s)
+{
+	fm_afar_free(s->afar);
+	fm_keeper_free(s->keeper);
+	fm_togethers_free(s->togethers);
+	fm_hub_free(s->hub);
+	fm_cache_close(s->cache);
+}
+
 static void end(void *of)
 {
 	struct fm_stager *s = ((const struct state *)of)->stager;
@@ -1168,9 +1249,7 @@ static void end(void *of)
 	if (!s)
 		return;
 	assert(fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks));
-	fm_togethers_free(s->togethers);
-	fm_hub_free(s->hub);
-	fm_cache_close(s->cache);
+	close_parts(s);
 	free(s);
 }
 
@@ -1212,17 +1291,38 @@ static int new_togethers(struct fm_stager *s, struct fm_err *err)
 	return fm_togethers_new(&opts, &s->togethers, err);
 }
 
+static int new_keeper(struct fm_stager *s, struct fm_err *err)
+{
+	const struct fm_keeper_opts opts = {
+		.engine = s->o.engine, .loop = s->o.loop, .worker = s->o.worker,
+		.cache = s->cache, .node = s->o.node, .togethers = s->togethers,
+	};
+
+	return fm_keeper_new(&opts, &s->keeper, err);
+}
+
+static int new_afar(struct fm_stager *s, struct fm_err *err)
+{
+	const struct fm_afar_opts opts = { .engine = s->o.engine, .loop = s->o.loop,
+					   .worker = s->o.worker, .cache = s->cache };
+
+	return fm_afar_new(&opts, &s->afar, err);
+}
+
 static int open_parts(struct fm_stager *s, struct fm_err *err)
 {
 	int ret = fm_cache_open(&s->o.cache, &s->cache, err);
 
+	if (ret == 0)
+		ret = fm_hub_new(s->cache, s->o.cache.directory, &s->hub, err);
+	if (ret == 0)
+		ret = new_togethers(s, err);
+	if (ret == 0)
+		ret = new_keeper(s, err);
+	if (ret == 0)
+		ret = new_afar(s, err);
 	if (ret < 0)
-		return ret;
-	ret = fm_hub_new(s->cache, s->o.cache.directory, &s->hub, err);
-	if (ret == 0 && (ret = new_togethers(s, err)) < 0)
-		fm_hub_free(s->hub);
-	if (ret < 0)
-		fm_cache_close(s->cache);
+		close_parts(s);
 	return ret;
 }
 
@@ -1307,6 +1407,11 @@ struct fm_engine *fm_stager_engine(struct fm_stager *s)
 struct fm_elsewhere *fm_stager_elsewhere(struct fm_stager *s)
 {
 	return &s->elsewhere;
+}
+
+struct fm_afar *fm_stager_afar(struct fm_stager *s)
+{
+	return s->afar;
 }
 
 struct fm_hub *fm_stager_hub(struct fm_stager *s)

@@ -28,6 +28,8 @@
 #include "mover/store/store.h"
 #include "staging/cache.h"
 
+struct fm_afar;
+struct fm_afar_ask;
 struct fm_api_op;
 struct fm_elsewhere;
 struct fm_err;
@@ -79,6 +81,7 @@ struct fm_stage_check_runs *fm_stager_checks(struct fm_stager *s);
 struct fm_loop *fm_stager_loop(struct fm_stager *s);
 struct fm_engine *fm_stager_engine(struct fm_stager *s);
 struct fm_elsewhere *fm_stager_elsewhere(struct fm_stager *s);
+struct fm_afar *fm_stager_afar(struct fm_stager *s);
 struct fm_hub *fm_stager_hub(struct fm_stager *s);
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s);	/* of hub_ask.h */
 struct fm_togethers *fm_stager_togethers(struct fm_stager *s);
@@ -125,6 +128,9 @@ struct fm_stage_result {
 	bool is_same_disk;
 	/* A request for several nodes: how it ended there; good during done(). NULL: none */
 	const struct fm_together *together;
+	/* How its other nodes keep it for the caller; as long. NULL: they were not asked */
+	const struct fm_afar_ask *held, *pinned;
+	struct fm_err keep_err;		/* why they were not; code 0: no reason */
 };
 
 struct fm_stage_ask;

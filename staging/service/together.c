@@ -1044,6 +1044,7 @@ void fm_together_look(const struct fm_together *t, unsigned n, struct fm_togethe
 		.done = n == t->self ? fm_together_done(t) : p->done,
 		.read = p->read, .path = p->path ? p->path : "", .code = p->code,
 		.text = p->text ? p->text : "", .is_wanted = t->wanted & bit(n),
+		.is_here = n == t->self,
 	};
 	if (strcmp(out->state, "failed") == 0 && n != t->self &&
 	    !is_allowed(t->all, out->name)) {

@@ -163,6 +163,7 @@ struct fm_together_node {
 	const char *text;		/* code < 0: why; else what is worth a warning, or "" */
 	int code;
 	bool is_wanted;
+	bool is_here;			/* this node */
 };
 
 /* Each node that takes part, in order. */

@@ -1,27 +1,61 @@
 #!/bin/bash
-# Goal:   --pin with --nodes pins the copy of this node and says so: who asks for others alone is refused before anything is staged, and
-#         who asks for others too hears what keeps theirs.
-# Method: two nodes, of which each pins and unstages.
+# Goal:   what a job stages on several nodes stays on each as long as the job lives, or as it is pinned.
+# Method: three nodes, of which n2 has the source, and no copy. A job of n1 holds the copy of n3, over restarts of both daemons; a
+#         fault of n3's cache lets its 10 minutes be over.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
-up 2
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; user_quota = "50MiB"; peers = [ "*" ]; };'
+up 3
 
-mkdir "$(store 2)/set"
+mkdir "$(store 2)/set" "$(store 2)/other"
 random 30000 "$(store 2)/set/f"
-no 2 'nodes n2: --pin is for the copy on n1, which is not one of them' fmove stage --pin --nodes n2 n2:s/set
-no 1 'no dataset here is called "set"' at 2 pin set
 
-fmove stage --pin --nodes all n2:s/set >out 2>err || bad "all: $(cat err)"
-grep -q 'pinned on this node only: on each of the others, run "fmove pin set"' err || bad "it says: $(cat err)"
+# holders I: how many hold the set at nI.
+holders() {
+	at "$1" datasets --nodes none --json >holders.out && json holds holders.out
+}
+
+is_held() {
+	[ "$(holders 3)" = "$1" ]
+}
+
+# The job's process is of n1, which has no copy itself at first.
+sleep infinity &
+job=$!
+ok settled fmove stage --nodes n3 --hold-pid $job n2:s/set
+is_held 1 || bad "n3 does not hold it: $(at 3 datasets)"
+at 3 datasets >out
+grep -q "held by n1 (uid $(id -u))" out || bad "n3 does not say for whom: $(cat out)"
+no 1 'processes hold it' at 3 unstage set
+ok settled fmove stage --nodes n1,n3 --hold-pid $job n2:s/set
+is_held 1 || bad "twice is not once: $(at 3 datasets)"
+no 1 'processes hold it' fmove unstage set
+
+# n1 is away, and in the end n3 lets go. The job lives: n1 is back, and n3 holds it again.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+no 1 'processes hold it' at 3 unstage set
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+start_again n3
+no 1 'processes hold it' at 3 unstage set
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+FMOVE_FAULT=cache.node_silent:1 start_again n3
+await is_held 0 || bad "n3 holds it for ever: $(at 3 datasets)"
+start_again n1
+await is_held 1 || bad "n1 does not hold it again: $(at 3 datasets)"
+kill $job
+wait $job 2>/dev/null
+await is_held 0 || bad "n3 holds what nobody uses: $(at 3 datasets)"
+[ -z "$(ls "$dir/c/n1/cache/afar")" ] || bad "n1 still knows a hold"
+
+# Pins: on all nodes that are named.
+ok settled fmove stage --pin --nodes n3,n1 n2:s/set
 no 1 'it is pinned' fmove unstage set
-# The way that it names: as long as the other one is there.
-await at 2 pin set || bad "not at n2: $(at 2 datasets)"
-no 1 'it is pinned' at 2 unstage set
-ok at 2 unpin set
-await at 2 unstage set || bad "n2 keeps it: $(at 2 datasets)"
+no 1 'it is pinned' at 3 unstage set
+ok at 3 unpin set
 
-# With nobody else there is nothing to say.
-fmove stage --pin --nodes n1 n2:s/set >out 2>err || bad "n1: $(cat err)"
-grep -q 'on each of the others' err && bad "of n1 alone it says: $(cat err)"
+# A node that does not keep it counts as one that failed: a quota, which root of another node has, too.
+truncate -s 60000000 "$(store 2)/other/f"
+settled fmove stage --pin --nodes n1,n3 n2:s/other
+[ $? -eq 3 ] && grep -q 'n3: failed: it is there, but not held: .*user_quota' err || bad "over its quota: $(cat err)"
+ok settled fmove stage --nodes n1,n3 --detach n2:s/other
 exit

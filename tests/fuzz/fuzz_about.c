@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_about - any bytes as what a node says of a staging run, or asks and answers of datasets:
- * refused, or understood as exactly what they say.
+ * fuzz_about - any bytes as what a node says of a staging run, or asks and answers of datasets, or
+ * of keeping them: refused, or understood as exactly what they say.
  *
  * links: fm_staging_service
  */
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "staging/service/about.h"
+#include "staging/service/keep.h"
 #include "staging/service/there.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,6 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct fm_stage_is is;
 	static struct fm_stage_question question;
 	static struct fm_stage_answer answer;
+	static struct fm_stage_keep keep;
+	static struct fm_stage_kept kept;
 
 	if (size > FM_WIRE_STAGE_MAX)
 		return 0;
@@ -38,5 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_same(data, size, fm_stage_question_encode(&question, again));
 	if (fm_stage_answer_decode(data, size, &answer) == 0)
 		check_same(data, size, fm_stage_answer_encode(&answer, again));
+	if (fm_stage_keep_decode(data, size, &keep) == 0)
+		check_same(data, size, fm_stage_keep_encode(&keep, again));
+	if (fm_stage_kept_decode(data, size, &kept) == 0)
+		check_same(data, size, fm_stage_kept_encode(&kept, again));
 	return 0;
 }

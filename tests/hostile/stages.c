@@ -13,6 +13,7 @@
 
 #include "staging/cache.h"
 #include "staging/run/encode.h"
+#include "staging/service/keep.h"
 #include "staging/service/landing.h"
 #include "staging/service/there.h"
 #include "tests/hostile/peer.h"
@@ -221,6 +222,27 @@ static size_t make_there(struct odds *o, uint8_t kind, uint8_t *body)
 					 : fm_stage_answer_encode(&a, body);
 }
 
+/* Something to be kept, of a run that both know, or an answer that nobody awaits. */
+static size_t make_keep(struct stage_run *r, struct odds *o, uint8_t kind, uint8_t *body)
+{
+	struct fm_stage_kept kept = {.id = below(o, 8), .code = -(int)below(o, 3), .text = "\033"};
+	struct fm_stage_keep k = {.id = below(o, 8),
+				  .verb = 1 + (unsigned)below(o, FM_STAGE_UNSTAGE),
+				  .uid = one_in(o, 2) ? 0 : 1000};
+	bool is_of_hold = k.verb == FM_STAGE_HOLD || k.verb == FM_STAGE_RELEASE;
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+
+	if (kind == FM_WIRE_STAGE_KEPT)
+		return fm_stage_kept_encode(&kept, body);
+	if (is_of_hold)
+		k.hold = 1 + below(o, 1000);
+	if (k.verb == FM_STAGE_HOLD || (k.verb == FM_STAGE_PIN && one_in(o, 2)))
+		(void)fm_stage_about_key(&r->about, &k.key, run);
+	else if (!is_of_hold)
+		(void)snprintf(k.name, sizeof(k.name), "%.200s", r->about.name);
+	return fm_stage_keep_encode(&k, body);
+}
+
 void stage_word(struct talk *t, struct fm_wire_stage *m)
 {
 	static uint8_t body[FM_WIRE_STAGE_MAX];
@@ -239,6 +261,9 @@ void stage_word(struct talk *t, struct fm_wire_stage *m)
 	} else if (one_in(o, 16)) {
 		m->kind = one_in(o, 2) ? FM_WIRE_STAGE_ASK : FM_WIRE_STAGE_SAYS;
 		len = make_there(o, m->kind, body);
+	} else if (one_in(o, 16)) {
+		m->kind = one_in(o, 8) ? FM_WIRE_STAGE_KEPT : FM_WIRE_STAGE_KEEP;
+		len = make_keep(r, o, m->kind, body);
 	} else {
 		len = make_run(r, o, body);
 	}

@@ -70,6 +70,8 @@ struct fmove_dataset {
 	/* fmove_datasets_of(): the other nodes; valid during the call */
 	unsigned node_count;
 	const struct fmove_dataset_node *nodes;
+	/* of holders[]: the node for whose process it is held, and pid is 0; "": this one */
+	char holder_nodes[FMOVE_HOLDERS_MAX][FMOVE_NAME_MAX + 1];
 };
 
 /* A node of a request for several; texts are valid during the call. */
@@ -89,9 +91,9 @@ struct fmove_stage_node {
 struct fmove_stage_options {
 	size_t struct_size;
 	const char *name;		/* NULL: the last part of the path */
-	/* it stays as long as this process of ours lives; 0: for the grace */
+	/* it stays as long as this process of ours lives, on each of nodes; 0: for the grace */
 	pid_t pid;
-	bool is_pinned;			/* it stays until it is unpinned */
+	bool is_pinned;			/* it stays until it is unpinned, on each of nodes */
 	enum fmove_freshness check;	/* that is wanted; of a hub not FMOVE_UNASKED */
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keep - what a node asks another one to keep for a user of its own, and the answer: the bodies of
+ * STAGE (mover/wire/wire.h), kinds KEEP and KEPT. Little-endian; a string is a 16-bit length and
+ * that many bytes, none of them NUL. What is decoded is hostile: all of it is checked.
+ *
+ * KEEP: 0 8 id   8 1 verb (enum fm_stage_verb)   9 4 uid   13 8 hold (HOLD, RELEASE: what the asker
+ *       calls it, not 0; else 0)   21 32 key (what the cache knows the dataset by: staging/key.h;
+ *       zeros: by name)   53 - string: name (of a dataset, as the user calls it; "": by key)
+ * KEPT: 0 8 id   8 4 code (0, or an errno)   12 - string: text (why not)
+ *
+ * HOLD lasts FM_CACHE_NODE_S, and is said again as long as the holder lives. RELEASE ends it, and
+ * is not answered.
+ */
+#ifndef FM_STAGE_KEEP_H
+#define FM_STAGE_KEEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/wire/wire.h"
+#include "staging/cache.h"
+
+enum fm_stage_verb {
+	FM_STAGE_HOLD = 1,		/* by key */
+	FM_STAGE_RELEASE,		/* of neither */
+	FM_STAGE_PIN,			/* by key or name */
+	FM_STAGE_UNPIN,			/* by name */
+	FM_STAGE_UNSTAGE,		/* by name */
+};
+
+struct fm_stage_keep {
+	uint64_t id;
+	enum fm_stage_verb verb;
+	uint32_t uid;
+	uint64_t hold;
+	struct fm_cache_key key;
+	char name[FM_CACHE_NAME_MAX + 1];
+};
+
+struct fm_stage_kept {
+	uint64_t id;
+	int code;			/* 0, or negative */
+	char text[256];
+};
+
+/* How many bytes. */
+size_t fm_stage_keep_encode(const struct fm_stage_keep *k, uint8_t buf[static FM_WIRE_STAGE_MAX]);
+size_t fm_stage_kept_encode(const struct fm_stage_kept *k, uint8_t buf[static FM_WIRE_STAGE_MAX]);
+
+/* -EBADMSG */
+int fm_stage_keep_decode(const uint8_t *buf, size_t len, struct fm_stage_keep *out);
+int fm_stage_kept_decode(const uint8_t *buf, size_t len, struct fm_stage_kept *out);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* keeper - see keeper.h. */
+#include "staging/service/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/list.h"
+#include "mover/base/share.h"
+#include "mover/base/worker.h"
+#include "mover/node/node.h"
+#include "mover/node/session.h"
+#include "mover/store/store.h"
+#include "staging/service/api_ops.h"
+#include "staging/service/keep.h"
+#include "staging/service/rights.h"
+#include "staging/service/together.h"
+
+struct fm_keeper {
+	struct fm_keeper_opts o;
+	struct fm_list orders;
+	struct fm_share places;
+};
+
+/* KEEP of a peer: its dataset is found, the rules are asked, and then it is done. */
+struct order {
+	struct fm_list at;
+	struct fm_keeper *keeper;
+	struct fm_work work;
+	struct fm_share_held place;
+	struct fm_stage_keep keep;
+	uint64_t id;			/* of the dataset */
+	bool is_released;		/* meanwhile */
+	struct fm_err err;
+	char peer[FM_WIRE_NAME_MAX + 1];
+};
+
+int fm_keeper_new(const struct fm_keeper_opts *opts, struct fm_keeper **out, struct fm_err *err)
+{
+	static const struct fm_share_limits limits = { .what = "orders to keep what is staged",
+						       .total = FM_KEEPER_ORDERS_MAX, .times = 1 };
+	struct fm_keeper *k = FM_FAULT("stage.keeper") ? NULL : calloc(1, sizeof(*k));
+
+	if (!k)
+		return fm_err_set(err, -ENOMEM, "allocate the keeper");
+	k->o = *opts;
+	fm_list_init(&k->orders);
+	fm_share_init(&k->places, &limits);
+	*out = k;
+	return 0;
+}
+
+bool fm_keeper_is_idle(const struct fm_keeper *k)
+{
+	return fm_list_is_empty(&k->orders);
+}
+
+void fm_keeper_free(struct fm_keeper *k)
+{
+	assert(!k || fm_keeper_is_idle(k));
+	free(k);
+}
+
+static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const struct fm_err *err)
+{
+	struct fm_stage_kept kept = { .id = keep->id, .code = err->code };
+	struct fm_wire_msg m = { .type = FM_WIRE_STAGE, .stage = { .kind = FM_WIRE_STAGE_KEPT } };
+	uint8_t body[FM_WIRE_STAGE_MAX];
+
+	if (keep->verb == FM_STAGE_RELEASE || !fm_session_has_room(s))
+		return;
+	if (err->code < 0)
+		(void)snprintf(kept.text, sizeof(kept.text), "%.255s", err->text);
+	m.stage.body = body;
+	m.stage.len = fm_stage_kept_encode(&kept, body);
+	fm_session_send(s, &m);
+}
+
+/* ---- an order ---- */
+
+static void end(struct order *o)
+{
+	struct fm_keeper *k = o->keeper;
+	struct fm_peer *peer = fm_engine_peer(k->o.engine, o->peer);
+
+	if (o->is_released)
+		fm_cache_release_node(k->o.cache, o->peer, o->keep.hold);
+	if (peer && peer->session)
+		answer(peer->session, &o->keep, &o->err);
+	fm_share_give_all(&o->place);
+	fm_list_del(&o->at);
+	free(o);
+	fm_engine_check_stopped(k->o.engine);
+}
+
+static void submit(struct order *o, void (*run)(struct fm_work *work),
+		   void (*done)(struct fm_work *work))
+{
+	o->work = (struct fm_work){ .run = run, .done = done, .who = fm_share_name(o->peer),
+				    .user = o->keep.uid };
+	fm_worker_submit(o->keeper->o.worker, &o->work, o->keeper->o.loop);
+}
+
+static int pin(struct order *o)
+{
+	if (!fm_stage_rights_is_user(o->keep.uid))
+		return fm_err_set(&o->err, -EPERM,
+				  "%s knows no user %u, who could unpin it there",
+				  o->keeper->o.node, (unsigned)o->keep.uid);
+	return fm_cache_pin_node(o->keeper->o.cache, o->id, o->keep.uid, &o->err);
+}
+
+static int hold(struct order *o)
+{
+	struct fm_cache_holder who = { .uid = o->keep.uid, .theirs = o->keep.hold };
+	uint64_t number;
+
+	(void)snprintf(who.node, sizeof(who.node), "%s", o->peer);
+	return fm_cache_hold(o->keeper->o.cache, o->id, &who, &number, &o->err);
+}
+
+static void act_run(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+	struct fm_cache *c = o->keeper->o.cache;
+
+	switch (o->keep.verb) {
+	case FM_STAGE_HOLD:
+		(void)hold(o);
+		break;
+	case FM_STAGE_PIN:
+		(void)pin(o);
+		break;
+	case FM_STAGE_UNPIN:
+		(void)fm_cache_unpin(c, o->id, o->keep.uid, false, &o->err);
+		break;
+	case FM_STAGE_UNSTAGE:
+		(void)fm_cache_discard(c, o->id, &o->err);
+		break;
+	case FM_STAGE_RELEASE:
+		break;		/* was done at once */
+	}
+}
+
+static void act_done(struct fm_work *work)
+{
+	end(fm_container_of(work, struct order, work));
+}
+
+static int check_rules(const struct order *o, const char *source, struct fm_err *err)
+{
+	const struct fm_keeper_opts *k = &o->keeper->o;
+	struct fm_store_ref *ref = fm_stage_rights_store(k->engine, k->node, source);
+	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
+	int ret = 0;
+
+	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, o->peer)))
+		ret = fm_err_set(err, -EACCES,
+				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "
+				 "read list would allow it",
+				 o->peer, ref->store->name, k->node, o->peer);
+	if (ref)
+		fm_engine_store_put(ref);
+	return ret;
+}
+
+/* The dataset is known: asks the rules of its store, and does what is to be done. */
+static void act(struct order *o)
+{
+	struct fm_cache_info info;
+
+	if (o->err.code == 0 && !fm_cache_look(o->keeper->o.cache, o->id, &info))
+		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more");
+	else if (o->err.code == 0)
+		(void)check_rules(o, info.source, &o->err);
+	if (o->err.code < 0)
+		end(o);
+	else
+		submit(o, act_run, act_done);
+}
+
+/* Who did not stage it here does not learn whether there is one of that name. */
+static void find_run(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+	struct fm_err err;
+
+	if (fm_stage_find_his(o->keeper->o.cache, o->keep.name, o->keep.uid, &o->id, &err) < 0)
+		(void)fm_err_set(&o->err, -ENOENT,
+				 "no dataset that user %u staged on %s is called \"%.100s\"",
+				 (unsigned)o->keep.uid, o->keeper->o.node, o->keep.name);
+}
+
+static void find_done(struct fm_work *work)
+{
+	act(fm_container_of(work, struct order, work));
+}
+
+static void find(struct order *o)
+{
+	struct fm_cache *c = o->keeper->o.cache;
+	struct fm_cache_info info;
+
+	if (o->keep.name[0]) {
+		submit(o, find_run, find_done);
+		return;
+	}
+	o->id = fm_cache_find_listing(c, &o->keep.key);
+	if (o->id == 0 || !fm_cache_look(c, o->id, &info) || info.state != FM_CACHE_READY)
+		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more");
+	act(o);
+}
+
+/* ---- what comes ---- */
+
+static int new_order(struct fm_keeper *k, const char *peer, const struct fm_stage_keep *keep,
+		     struct order **out, struct fm_err *err)
+{
+	struct fm_share_held place = { 0 };
+	struct order *o;
+	int ret = fm_share_take(&k->places, fm_share_name(peer), 1, &place, err);
+
+	if (ret < 0)
+		return ret;
+	o = FM_FAULT("stage.keeper") ? NULL : calloc(1, sizeof(*o));
+	if (!o) {
+		fm_share_give_all(&place);
+		return fm_err_set(err, -ENOMEM, "no memory for an order");
+	}
+	o->keeper = k;
+	o->place = place;
+	o->keep = *keep;
+	(void)snprintf(o->peer, sizeof(o->peer), "%s", peer);
+	fm_list_append(&k->orders, &o->at);
+	*out = o;
+	return 0;
+}
+
+/* The hold ends, also one that is just being written down. */
+static void release(struct fm_keeper *k, const char *peer, uint64_t number)
+{
+	fm_list_each(at, next, &k->orders) {
+		struct order *o = fm_container_of(at, struct order, at);
+
+		o->is_released |= o->keep.verb == FM_STAGE_HOLD && o->keep.hold == number &&
+				  strcmp(o->peer, peer) == 0;
+	}
+	fm_cache_release_node(k->o.cache, peer, number);
+}
+
+static int check_peer(const struct fm_keeper *k, const struct fm_session *s, struct fm_err *err)
+{
+	if (!k)
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "%s stages nothing: staging.directory of its fmove.conf says "
+				  "where",
+				  s->engine->name);
+	if (fm_togethers_may(k->o.togethers, s->name, err) < 0)
+		return fm_err_set(err, -EACCES,
+				  "%s does not stage with %s: staging.peers in its fmove.conf "
+				  "lacks it; add it, and restart fmoved there",
+				  k->o.node, s->name);
+	return 0;
+}
+
+void fm_keeper_message(struct fm_keeper *k, struct fm_session *s, const struct fm_wire_stage *m)
+{
+	struct fm_stage_keep keep;
+	struct fm_err err = { 0 };
+	struct order *o = NULL;
+	int ret;
+
+	if (fm_stage_keep_decode(m->body, m->len, &keep) < 0) {
+		fm_session_protocol_error(s, "an order to keep something that cannot be");
+		return;
+	}
+	if (k && keep.verb == FM_STAGE_RELEASE) {
+		release(k, s->name, keep.hold);
+		return;
+	}
+	ret = check_peer(k, s, &err);
+	/* of one that is there it need not be written down again */
+	if (ret == 0 && keep.verb == FM_STAGE_HOLD &&
+	    fm_cache_renew_node(k->o.cache, s->name, keep.hold)) {
+		answer(s, &keep, &err);
+		return;
+	}
+	if (ret == 0)
+		ret = new_order(k, s->name, &keep, &o, &err);
+	if (ret < 0)
+		answer(s, &keep, &err);
+	else if (o)
+		find(o);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a node asks another one to keep for a user of its own: the bytes of it and of its answer,
+ * and what is neither.
+ * links: fm_staging_service
+ */
+#include "staging/service/keep.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/fm_test.h"
+
+static uint8_t buf[FM_WIRE_STAGE_MAX];
+
+static const struct fm_cache_key key = { .bytes = { 9, [31] = 8 } };
+
+static void test_keep(void)
+{
+	static const uint8_t golden[55] = { 7,		0,	  0, 0, 0, 0, 0, 1, FM_STAGE_HOLD,
+					    0xe8,	3,	  0, 0, 5, 0, 0, 0, 0,
+					    0,		0,	  1, 9, [52] = 8 };
+	const struct fm_stage_keep k = { .id = 0x0100000000000007,
+					 .verb = FM_STAGE_HOLD,
+					 .uid = 1000,
+					 .hold = 0x0100000000000005,
+					 .key = key };
+	struct fm_stage_keep out;
+
+	CU_ASSERT_EQUAL(fm_stage_keep_encode(&k, buf), sizeof(golden));
+	CU_ASSERT_EQUAL(memcmp(buf, golden, sizeof(golden)), 0);
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(golden, sizeof(golden), &out), 0);
+	CU_ASSERT_TRUE(out.id == k.id && out.verb == k.verb && out.uid == 1000 &&
+		       out.hold == k.hold && out.name[0] == '\0');
+	CU_ASSERT_EQUAL(memcmp(&out.key, &key, sizeof(key)), 0);
+}
+
+static void test_kept(void)
+{
+	static const uint8_t golden[] = { 7, 0, 0, 0, 0, 0, 0, 0, EDQUOT, 0, 0, 0, 3, 0, 'w', 'h',
+					  'y' };
+	const struct fm_stage_kept k = { .id = 7, .code = -EDQUOT, .text = "why" };
+	struct fm_stage_kept out;
+
+	CU_ASSERT_EQUAL(fm_stage_kept_encode(&k, buf), sizeof(golden));
+	CU_ASSERT_EQUAL(memcmp(buf, golden, sizeof(golden)), 0);
+	CU_ASSERT_EQUAL(fm_stage_kept_decode(golden, sizeof(golden), &out), 0);
+	CU_ASSERT_TRUE(out.id == 7 && out.code == -EDQUOT);
+	CU_ASSERT_STRING_EQUAL(out.text, "why");
+}
+
+/* Each verb names its dataset as it must, and has a hold if it is of one. */
+static void test_verbs(void)
+{
+	static const struct {
+		enum fm_stage_verb verb;
+		uint64_t hold;
+		bool has_key;
+		const char *name;
+		int ret;
+	} cases[] = {
+		{ FM_STAGE_HOLD, 1, true, "", 0 },
+		{ FM_STAGE_HOLD, 0, true, "", -EBADMSG },
+		{ FM_STAGE_HOLD, 1, false, "a", -EBADMSG },
+		{ FM_STAGE_RELEASE, 1, false, "", 0 },
+		{ FM_STAGE_RELEASE, 1, true, "", -EBADMSG },
+		{ FM_STAGE_PIN, 0, true, "", 0 },
+		{ FM_STAGE_PIN, 0, false, "a", 0 },
+		{ FM_STAGE_PIN, 0, true, "a", -EBADMSG },
+		{ FM_STAGE_PIN, 0, false, "", -EBADMSG },
+		{ FM_STAGE_PIN, 1, true, "", -EBADMSG },
+		{ FM_STAGE_UNPIN, 0, false, "a", 0 },
+		{ FM_STAGE_UNPIN, 0, true, "", -EBADMSG },
+		{ FM_STAGE_UNSTAGE, 0, false, "a", 0 },
+		{ 0, 1, true, "", -EBADMSG },
+		{ FM_STAGE_UNSTAGE + 1, 0, false, "a", -EBADMSG },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fm_stage_keep k = { .verb = cases[i].verb, .hold = cases[i].hold }, out;
+
+		if (cases[i].has_key)
+			k.key = key;
+		(void)strcpy(k.name, cases[i].name);
+		CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, fm_stage_keep_encode(&k, buf), &out),
+				cases[i].ret);
+	}
+}
+
+/* Every length but the right one, and values that are none. */
+static void test_broken(void)
+{
+	struct fm_stage_keep k = { .verb = FM_STAGE_PIN };
+	struct fm_stage_kept a = { .text = "text" };
+	size_t len;
+
+	memset(k.name, 'n', sizeof(k.name) - 1);
+	len = fm_stage_keep_encode(&k, buf);
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len, &k), 0);
+	for (size_t cut = 0; cut < len; cut++)
+		CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, cut, &k), -EBADMSG);
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len + 1, &k), -EBADMSG);
+	buf[60] = 0;			/* within the name */
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len, &k), -EBADMSG);
+	buf[60] = 'n';
+	buf[len] = 'n';			/* a byte more than a name has */
+	buf[53]++;
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len + 1, &k), -EBADMSG);
+
+	len = fm_stage_kept_encode(&a, buf);
+	CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, len, &a), 0);
+	for (size_t cut = 0; cut < len; cut++)
+		CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, cut, &a), -EBADMSG);
+	CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, len + 1, &a), -EBADMSG);
+	buf[9] = 0x10;			/* 4096 */
+	CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, len, &a), -EBADMSG);
+}
+
+static const struct fm_test tests[] = {
+	{ "the bytes of what is to be kept", test_keep },
+	{ "the bytes of the answer", test_kept },
+	{ "each verb names its dataset as it must", test_verbs },
+	{ "what is neither", test_broken },
+};
+
+FM_TEST_MAIN("stage_keep", tests)
