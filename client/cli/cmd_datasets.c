@@ -22,7 +22,13 @@ const struct fm_opt fm_opts_datasets[] = {
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
+
+#define NODES_OPT                                                                                  \
+	{ "nodes", 0, OPT_NODES, "LIST",                                                           \
+	  "on which: all that this one stages with and itself, or names between commas", NULL }
+
 const struct fm_opt fm_opts_pin[] = {
+	NODES_OPT,
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -30,6 +36,7 @@ const struct fm_opt fm_opts_pin[] = {
 const struct fm_opt fm_opts_unstage[] = {
 	{ "dry-run", 'n', OPT_DRY, NULL, "only say whether it would go, and how much that is",
 	  NULL },
+	NODES_OPT,
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -276,7 +283,7 @@ static int check(const struct fm_args *args, struct shown *s)
 int fm_cmd_datasets(int argc, char **argv)
 {
 	struct shown s = { .count = 0 };
-	const char *nodes = "all";
+	const char *nodes = NULL;
 	uint64_t read = 0;
 	struct fmove_error why;
 	struct fm_args args;
@@ -292,8 +299,13 @@ int fm_cmd_datasets(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 0, 2) < 0)
 		return args.status;
+	if (args.count > 0 && nodes)
+		return fm_usage(&args, "--nodes is for the list: check reads the copy of this node "
+				       "(on another one, run it there)");
 	if (args.count > 0)
 		return check(&args, &s);
+	if (!nodes)
+		nodes = "all";
 	if (fm_ask_open("datasets", false, &c, &status) < 0)
 		return status;
 	if (s.is_json)
@@ -312,9 +324,20 @@ int fm_cmd_datasets(int argc, char **argv)
 
 /* ---- pin, unpin, unstage ---- */
 
+struct verb {
+	const char *name;
+	int (*here)(struct fmove *c, const char *name, struct fmove_error *err);
+	int (*on)(struct fmove *c, const char *nodes, const char *name,
+		  void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		  struct fmove_error *err);
+};
+
 struct change {
 	const char *name;
+	const char *nodes;		/* NULL: here */
 	bool is_json;
+	struct fm_rows rows;		/* with nodes: one for each, and how many of them ... */
+	unsigned done, failed;
 	bool is_dry;			/* only whether it would be made, and ... */
 	uint64_t bytes;			/* ... what would go */
 };
@@ -339,8 +362,49 @@ static void print_dry(const struct change *h)
 	(void)printf("\n");
 }
 
-static int change(int argc, char **argv, const char *verb,
-		  int (*make)(struct fmove *c, const char *name, struct fmove_error *err))
+static void print_node(void *ctx, const struct fmove_kept_node *n)
+{
+	char node[4 * FMOVE_NAME_MAX + 8], text[4 * 256];
+	struct change *h = ctx;
+	struct fm_json_writer *w;
+
+	h->done += !n->code[0];
+	h->failed += n->code[0] != '\0';
+	if (h->is_json) {
+		w = fm_rows_next(&h->rows);
+		fm_jw_text(w, "node", n->node);
+		if (n->code[0]) {
+			fm_jw_object(w, "error");
+			fm_jw_text(w, "code", n->code);
+			fm_jw_text(w, "text", n->text);
+			fm_jw_object_end(w);
+		}
+		fm_jw_object_end(w);
+	} else if (n->code[0]) {
+		fm_show(n->node, strlen(n->node), node, sizeof(node));
+		fm_show(n->text, strlen(n->text), text, sizeof(text));
+		fm_say("%s: %s", node, text);
+	}
+}
+
+static int change_nodes(struct change *h, struct fmove *c, const struct verb *verb)
+{
+	int status = FM_EXIT_DONE;
+	struct fmove_error why;
+
+	if (h->is_json)
+		fm_rows_begin(&h->rows, "nodes");
+	if (verb->on(c, h->nodes, h->name, print_node, h, &why) < 0)
+		status = fm_ask_fail(verb->name, h->name, &why);
+	else if (h->failed > 0)
+		status = h->done > 0 ? FM_EXIT_PARTLY : FM_EXIT_FAILED;
+	fmove_close(c);
+	if (h->is_json)
+		fm_rows_end(&h->rows, status);
+	return fm_stdout_end(verb->name, status);
+}
+
+static int change(int argc, char **argv, const struct verb *verb)
 {
 	struct change h = {.name = NULL};
 	int key, ret, status = FM_EXIT_DONE;
@@ -348,38 +412,53 @@ static int change(int argc, char **argv, const char *verb,
 	struct fm_args args;
 	struct fmove *c;
 
-	fm_args_begin(&args, verb, argc, argv);
+	fm_args_begin(&args, verb->name, argc, argv);
 	while ((key = fm_args_next(&args)) > 0) {
 		h.is_json |= key == OPT_JSON;
 		h.is_dry |= key == OPT_DRY;
+		if (key == OPT_NODES)
+			h.nodes = args.value;
 	}
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
+	if (h.nodes && !h.nodes[0])
+		return fm_usage(&args, "--nodes: an empty list");
+	if (h.nodes && h.is_dry)
+		return fm_usage(&args, "--dry-run is for this node, without --nodes");
 	h.name = args.operands[0];
-	if (fm_ask_open(verb, false, &c, &status) < 0)
+	if (fm_ask_open(verb->name, false, &c, &status) < 0)
 		return status;
-	ret = h.is_dry ? fmove_unstage_try(c, h.name, &h.bytes, &why) : make(c, h.name, &why);
+	if (h.nodes)
+		return change_nodes(&h, c, verb);
+	ret = h.is_dry ? fmove_unstage_try(c, h.name, &h.bytes, &why)
+		       : verb->here(c, h.name, &why);
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail(verb, h.name, &why);
+		status = fm_ask_fail(verb->name, h.name, &why);
 	if (h.is_dry && ret == 0)
 		print_dry(&h);
 	else if (h.is_json)
 		fm_ask_outcome_json(h.name, NULL, NULL, status, ret < 0 ? &why : NULL);
-	return fm_stdout_end(verb, status);
+	return fm_stdout_end(verb->name, status);
 }
 
 int fm_cmd_pin(int argc, char **argv)
 {
-	return change(argc, argv, "pin", fmove_pin);
+	static const struct verb verb = {"pin", fmove_pin, fmove_pin_on};
+
+	return change(argc, argv, &verb);
 }
 
 int fm_cmd_unpin(int argc, char **argv)
 {
-	return change(argc, argv, "unpin", fmove_unpin);
+	static const struct verb verb = {"unpin", fmove_unpin, fmove_unpin_on};
+
+	return change(argc, argv, &verb);
 }
 
 int fm_cmd_unstage(int argc, char **argv)
 {
-	return change(argc, argv, "unstage", fmove_unstage);
+	static const struct verb verb = {"unstage", fmove_unstage, fmove_unstage_on};
+
+	return change(argc, argv, &verb);
 }

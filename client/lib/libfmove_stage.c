@@ -384,6 +384,56 @@ int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err)
 	return dataset_do(c, "unstage", name, err);
 }
 
+static int dataset_do_on(struct fmove *c, const char *op, const char *nodes, const char *name,
+			 void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+			 struct fmove_error *err)
+{
+	struct fm_lib_request req;
+	const struct fm_json *list;
+	struct fm_json *done;
+	int ret;
+
+	fm_lib_begin(c, &req, op);
+	fm_jw_text(&req.json, "name", name);
+	fm_jw_text(&req.json, "nodes", nodes);
+	ret = fm_lib_do(&req, &done, err);
+	if (ret < 0)
+		return ret;
+	list = fm_json_get(done, "nodes");
+	for (size_t i = 0; i < fm_json_count(list); i++) {
+		const struct fm_json *one = fm_json_at(list, i);
+		const struct fmove_kept_node n = {.struct_size = sizeof(n),
+						  .node = text_or_none(one, "node"),
+						  .code = text_or_none(one, "code"),
+						  .text = text_or_none(one, "text")};
+
+		each(ctx, &n);
+	}
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_pin_on(struct fmove *c, const char *nodes, const char *name,
+		 void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		 struct fmove_error *err)
+{
+	return dataset_do_on(c, "pin", nodes, name, each, ctx, err);
+}
+
+int fmove_unpin_on(struct fmove *c, const char *nodes, const char *name,
+		   void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		   struct fmove_error *err)
+{
+	return dataset_do_on(c, "unpin", nodes, name, each, ctx, err);
+}
+
+int fmove_unstage_on(struct fmove *c, const char *nodes, const char *name,
+		     void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		     struct fmove_error *err)
+{
+	return dataset_do_on(c, "unstage", nodes, name, each, ctx, err);
+}
+
 int fmove_unstage_try(struct fmove *c, const char *name, uint64_t *bytes, struct fmove_error *err)
 {
 	struct fm_lib_request req;

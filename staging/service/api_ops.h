@@ -41,5 +41,8 @@ void fm_stage_api_dataset(struct fm_json_writer *w, const struct fm_cache_info *
 extern const struct fm_api_op fm_stage_op_check;	/* api_check.c */
 extern const struct fm_api_op fm_stage_op_datasets;	/* api_datasets.c */
 extern const struct fm_api_op fm_stage_op_locate;	/* api_locate.c */
+extern const struct fm_api_op fm_stage_op_pin;		/* api_change.c */
+extern const struct fm_api_op fm_stage_op_unpin;
+extern const struct fm_api_op fm_stage_op_unstage;
 
 #endif

@@ -204,6 +204,14 @@ static bool is_named(const char *list, const char *name)
 	return false;
 }
 
+bool fm_elsewhere_means(const struct fm_elsewhere *e, const char *nodes, const char *peer)
+{
+	struct fm_err err;
+
+	return strcmp(nodes, "all") == 0 ? fm_togethers_may(e->togethers, peer, &err) == 0
+					 : is_named(nodes, peer);
+}
+
 /*
  * Asks that node, if the list has it; "all" has those that this node stages with. One that does not
  * read what it is sent is not asked, and counts as silent: more would end its session.
@@ -212,11 +220,11 @@ static void ask_node(struct fm_elsewhere_ask *a, const char *nodes, const struct
 {
 	struct fm_err err;
 	int may = fm_togethers_may(a->all->togethers, peer->name, &err);
-	bool is_meant = strcmp(nodes, "all") == 0 ? may == 0 : is_named(nodes, peer->name);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 	struct node *n;
 
-	if (!is_meant || a->count == FM_ELSEWHERE_NODES_MAX)
+	if (!fm_elsewhere_means(a->all, nodes, peer->name) ||
+	    a->count == FM_ELSEWHERE_NODES_MAX)
 		return;
 	n = &a->node[a->count++];
 	(void)snprintf(n->name, sizeof(n->name), "%s", peer->name);

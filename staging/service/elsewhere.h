@@ -61,6 +61,9 @@ int fm_elsewhere_ask(struct fm_elsewhere *e, const char *nodes, const struct fm_
 		     void *ctx, struct fm_elsewhere_ask **out, struct fm_err *err);
 void fm_elsewhere_forget(struct fm_elsewhere_ask *a);
 
+/* Whether a list, as above, has that peer. */
+bool fm_elsewhere_means(const struct fm_elsewhere *e, const char *nodes, const char *peer);
+
 struct fm_elsewhere_node {
 	const char *name;
 	/* "ready", "fetching", "partial", "absent", "refused", "silent"; "unknown": of no key */

@@ -19,6 +19,10 @@ is_held() {
 	[ "$(holders 3)" = "$1" ]
 }
 
+none_held() {
+	[ "$(holders 1)" = 0 ] && is_held 0
+}
+
 # The job's process is of n1, which has no copy itself at first.
 sleep infinity &
 job=$!
@@ -48,10 +52,23 @@ await is_held 0 || bad "n3 holds what nobody uses: $(at 3 datasets)"
 [ -z "$(ls "$dir/c/n1/cache/afar")" ] || bad "n1 still knows a hold"
 
 # Pins: on all nodes that are named.
-ok settled fmove stage --pin --nodes n3,n1 n2:s/set
+ok settled fmove stage --pin --nodes n3,n1 n2:s/set -- true
 no 1 'it is pinned' fmove unstage set
 no 1 'it is pinned' at 3 unstage set
-ok at 3 unpin set
+ok fmove unpin --nodes n1,n3 set
+ok fmove pin --nodes n3 set
+no 1 'it is pinned' at 3 unstage set
+no 3 'n2: no dataset' fmove pin --nodes all set
+ok fmove pin --json --nodes n1,n3 set
+[ "$(grep -o '{"node":"n[13]"}' out | wc -l)" -eq 2 ] && grep -q '"exit":0' out || bad "the object: $(cat out)"
+ok fmove unpin --nodes n3,n1 set
+await none_held || bad "held, though the command has ended: $(fmove datasets; at 3 datasets)"
+ok fmove unstage --nodes n1,n3 set
+no 1 'n3: no dataset that user .* staged on n3 is called "set"' fmove pin --nodes n3 set
+no 1 'there is no node "n9"' fmove pin --nodes n9 set
+no 2 'an empty list' fmove pin --nodes '' set
+no 2 'dry-run is for this node' fmove unstage -n --nodes n3 set
+no 2 'nodes is for the list' fmove datasets check set --nodes n3
 
 # A node that does not keep it counts as one that failed: a quota, which root of another node has, too.
 truncate -s 60000000 "$(store 2)/other/f"

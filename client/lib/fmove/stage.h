@@ -193,6 +193,28 @@ int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err);
 int fmove_unpin(struct fmove *c, const char *name, struct fmove_error *err);
 int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err);
 
+/* A node of such a request; texts are valid during the call. */
+struct fmove_kept_node {
+	size_t struct_size;
+	const char *node;
+	const char *code, *text;	/* why not; or "" */
+};
+
+/*
+ * The same on each of "all" the nodes that this one stages with and itself, or of those named
+ * between commas, where the dataset has that name: each() for each of them. 0 says only that all
+ * have answered, or cannot. -ENOENT names what is no node.
+ */
+int fmove_pin_on(struct fmove *c, const char *nodes, const char *name,
+		 void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		 struct fmove_error *err);
+int fmove_unpin_on(struct fmove *c, const char *nodes, const char *name,
+		   void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		   struct fmove_error *err);
+int fmove_unstage_on(struct fmove *c, const char *nodes, const char *name,
+		     void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
+		     struct fmove_error *err);
+
 /* Whether fmove_unstage() would remove it, and the bytes that it has. Nothing is removed. */
 int fmove_unstage_try(struct fmove *c, const char *name, uint64_t *bytes, struct fmove_error *err);
 
