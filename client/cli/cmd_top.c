@@ -210,7 +210,10 @@ static int run(uint64_t delay_ns, bool is_once)
 	fm_json_free(json);
 	if (fm_top_ask_start(c, delay_ns, &err) < 0)
 		return fm_fail("top", &err);
-	return is_once ? print_once() : show();
+	status = is_once ? print_once() : show();
+	/* The threads go on asking: nothing that they use may go. */
+	(void)fflush(NULL);
+	_exit(status);
 }
 
 int fm_cmd_top(int argc, char **argv)
