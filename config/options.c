@@ -74,7 +74,7 @@ const struct fm_option fm_options[] = {
 	  false,
 	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is "
 	  "set" },
-	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL,
+	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "1GiB", NULL,
 	  false,
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; "
 	  "who asks for more than the rest is refused" },
@@ -148,9 +148,9 @@ const struct fm_option fm_options[] = {
 	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
 	{ "staging.settle", FM_OPTION_TIME, AT(staging.settle_ns), FM_NS_PER_S / 10,
 	  60 * FM_NS_PER_S, "1s", NULL, false,
-	  "A run of several nodes reads nothing for so long, so that what is asked for on another "
-	  "node meanwhile shares the reading. Who comes later takes from the others what they "
-	  "have. The value of the node that coordinates the run counts" },
+	  "A run of several nodes reads nothing before all connected nodes have said what they "
+	  "have, and waits at most so long for that. Who asks later takes from the others what "
+	  "they have. The value of the node that coordinates the run counts" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
