@@ -408,8 +408,10 @@ static void hold(struct fm_run *run, struct slot *s, uint32_t crc, bool is_offer
 	s->crc = crc;
 	s->since_ns = run->now_ns;
 	write_held(run, s);
-	if (is_offered)
+	s->is_in_line = is_offered && s->root == run->self && run->member.place != FM_RUN_SINK;
+	if (is_offered && !s->is_in_line)
 		fm_run_slot_offer(run, s);
+	fm_run_slots_offer(run);
 	fm_run_slot_settle(run, s);
 }
 
@@ -865,6 +867,7 @@ void fm_run_member_tick(struct fm_run *run)
 			fm_run_coming_failed(run, s, -ETIMEDOUT);
 		}
 	}
+	fm_run_slots_offer(run);
 	if (run->now_ns >= m->pulse_ns)
 		send_state(run, FM_RUN_PULSE);
 }

@@ -635,7 +635,7 @@ void fm_run_plan(struct fm_run *run)
 	}
 	revoke_leases(run);
 	plan_invites(run);
-	if (run->now_ns < co->began_ns + run->times->settle)
+	if (!fm_run_is_settled(run))
 		return;
 	plan_reads(run);
 	plan_fetches(run);

@@ -214,6 +214,27 @@ int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 	return best;
 }
 
+/*
+ * Whether a new coordinator knows who has what: those that it reaches have reported or refused, or
+ * have had the time for it.
+ */
+bool fm_run_is_settled(const struct fm_run *run)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t there = run->up | bit(run->self);
+
+	if (run->now_ns >= co->began_ns + run->times->settle)
+		return true;
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (run->up & bit(n))
+			there |= run->links[n];
+	there &= ~run->refused;
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (there & bit(n) && !(co->seat[n].is_here && co->seat[n].is_whole))
+			return false;
+	return true;
+}
+
 bool fm_run_is_sealed(const struct coordinator *co)
 {
 	return co->is_sealed;

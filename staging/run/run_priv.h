@@ -36,6 +36,7 @@ struct slot {
 	bool is_writing;
 	uint64_t write_ns;		/* since when */
 	bool was_sent;			/* to one at least */
+	bool is_in_line;		/* offered when what was read before it has been sent */
 	uint8_t offers;			/* how often */
 	uint8_t root, shape;		/* of the tree */
 	uint64_t wants;			/* nodes that the tree is for */
@@ -85,6 +86,7 @@ struct member {
 	struct giver giver[FM_RUN_NODES_MAX];
 	struct slot slot[FM_RUN_SLOTS];
 	struct lease lease[FM_RUN_LEASES];
+	uint64_t slow;			/* nodes to which an extent takes long */
 	struct upload upload[FM_RUN_UPLOADS_MAX];
 	unsigned fetches_failed;	/* in a row */
 	uint32_t join, order;
@@ -205,12 +207,14 @@ bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near
 bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near);
 int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent);
 bool fm_run_is_sealed(const struct coordinator *co);
+bool fm_run_is_settled(const struct fm_run *run);
 void fm_run_send(struct fm_run *run, unsigned to, struct fm_run_msg *msg);
 
 /* slots.c */
 int fm_run_slot_take(struct fm_run *run, bool is_lease);
 void fm_run_slot_free(struct fm_run *run, struct slot *s);
 void fm_run_slot_offer(struct fm_run *run, struct slot *s);
+void fm_run_slots_offer(struct fm_run *run);
 void fm_run_slot_settle(struct fm_run *run, struct slot *s);
 struct slot *fm_run_slot_find(struct fm_run *run, enum slot_use use, uint32_t extent);
 unsigned fm_run_slot_number(const struct fm_run *run, const struct slot *s);

@@ -127,6 +127,47 @@ void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 }
 
 /*
+ * Whether an extent that nobody else has is being sent, or was just offered, to a node from which
+ * it is gone soon.
+ */
+static bool is_first_send(struct fm_run *run, const struct slot *s)
+{
+	if (s->use != SLOT_HELD || s->root != run->self || s->is_in_line || s->was_sent)
+		return false;
+	if (run->now_ns >= s->since_ns + run->times->offer)
+		run->member.slow |= s->sending;
+	return (s->sending | s->offered) & ~run->member.slow;
+}
+
+/*
+ * Offers what waits in line. A node that reads for others sends one extent after the other: two at
+ * once would be there at the same time, and nothing would be on the wire while the next two are
+ * read. A node that takes long keeps nobody, until it has taken one quickly.
+ */
+void fm_run_slots_offer(struct fm_run *run)
+{
+	struct member *m = &run->member;
+
+	for (;;) {
+		struct slot *first = NULL;
+
+		for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
+			struct slot *s = &m->slot[i];
+
+			if (is_first_send(run, s))
+				return;
+			if (s->use == SLOT_HELD && s->is_in_line &&
+			    (!first || s->since_ns < first->since_ns))
+				first = s;
+		}
+		if (!first)
+			return;
+		first->is_in_line = false;
+		fm_run_slot_offer(run, first);
+	}
+}
+
+/*
  * Ends the lease of a node that does not write the extent: its part is done when one other node has
  * the bytes.
  */
@@ -159,6 +200,9 @@ static bool is_to_offer(struct fm_run *run, const struct slot *s)
 void fm_run_slot_settle(struct fm_run *run, struct slot *s)
 {
 	lease_settle(run, s);
+	if (s->is_in_line && fm_run_lease_of(run, (int)fm_run_slot_number(run, s)))
+		return;
+	s->is_in_line = false;
 	if (fm_run_may_release(run, s, false)) {
 		fm_run_slot_free(run, s);
 	} else if (is_to_offer(run, s)) {
@@ -221,6 +265,8 @@ void fm_run_sent(struct fm_run *run, unsigned to, uint32_t extent, int code)
 	if (s && s->sending & bit(to)) {
 		s->sending &= ~bit(to);
 		s->was_sent = s->was_sent || code == 0;
+		if (code == 0 && run->now_ns < s->since_ns + run->times->offer)
+			run->member.slow &= ~bit(to);
 		fm_run_slot_settle(run, s);
 	} else {
 		for (unsigned i = 0; i < run->uploads_max; i++) {
@@ -230,6 +276,7 @@ void fm_run_sent(struct fm_run *run, unsigned to, uint32_t extent, int code)
 				u->is_used = false;
 		}
 	}
+	fm_run_slots_offer(run);
 	fm_run_tick(run, run->clock_ns);
 }
 

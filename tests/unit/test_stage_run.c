@@ -958,6 +958,68 @@ static void test_offer_beside_slow(void)
 	fm_run_free(run);
 }
 
+/* Goal: who reads for others sends one extent after the other; beside one that takes long, and to
+ * one to which the last took long, it sends at once. */
+static void test_one_after_the_other(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+
+	fm_run_tick(run, 0);
+	know(run, 0);
+	know(run, 2);
+	know(run, 3);
+	(void)read_for(run, 6, 1 << 2);
+	(void)read_for(run, 7, 1 << 2);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	say(run, 2, FM_RUN_GET, 6);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	fm_run_sent(run, 2, 6, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_OFFER].extent, 7);
+	(void)read_for(run, 8, 1 << 2);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 2);
+	say(run, 2, FM_RUN_GET, 7);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 3); /* 7 takes long */
+	fm_run_sent(run, 2, 7, 0);
+	(void)read_for(run, 9, 1 << 2);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 4); /* and so may 8 */
+	fm_run_free(run);
+}
+
+/* Goal: a new coordinator waits for those who may have something, and no longer than they need. */
+static void test_settled(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 0x6);
+	struct fm_run_msg msg = {.type = FM_RUN_JOIN, .to = 0, .join = 5};
+
+	fm_run_tick(run, 0);
+	for (uint8_t n = 1; n < 3; n++) {
+		CU_ASSERT_EQUAL(asked_read, 0);
+		know(run, n);
+		msg.from = n;
+		msg.type = FM_RUN_JOIN;
+		fm_run_message(run, n, &msg);
+		CU_ASSERT_EQUAL(asked_read, 0);
+		msg.type = FM_RUN_PAGE_OF;
+		msg.page.is_last = false;
+		for (msg.page.first = 0; msg.page.first < 300; msg.page.first += FM_RUN_PAGE) {
+			msg.page.is_last = msg.page.first + FM_RUN_PAGE >= 300;
+			fm_run_message(run, n, &msg);
+		}
+	}
+	CU_ASSERT_TRUE(asked_read > 0);
+	fm_run_free(run);
+	run = run_of(0, FM_RUN_SINK, 0x6);
+	fm_run_tick(run, 0);
+	know(run, 1);
+	fm_run_tick(run, FM_NS_PER_S - 1);
+	CU_ASSERT_EQUAL(asked_read, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_TRUE(asked_read > 0); /* who does not answer is not waited for */
+	fm_run_free(run);
+}
+
 /* Goal: a coordinator that is wrong makes nobody read a source that he does not have. */
 static void test_orders_without_source(void)
 {
@@ -1481,6 +1543,8 @@ static const struct fm_test tests[] = {
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
+	{"one extent after the other", test_one_after_the_other},
+	{"reads when all have reported", test_settled},
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
 	{"a request that crosses the end", test_request_crosses_end},
