@@ -211,6 +211,9 @@ int fm_cache_pin_node(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_
 /* -ENOENT also if that user does not pin it. Root takes everybody's pins away with is_all. */
 int fm_cache_unpin(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_all, struct fm_err *err);
 
+/* A dataset of that name or source that the user pins; 0: there is none. */
+uint64_t fm_cache_find_pinned(struct fm_cache *cache, const char *name, uid_t uid);
+
 /* The bytes that a user holds and pins; each dataset counts in full. Never waits. */
 uint64_t fm_cache_charged(struct fm_cache *cache, uid_t uid);
 
@@ -295,7 +298,9 @@ int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct f
 int fm_cache_allow_only(struct fm_cache *cache, uint64_t id, bool (*may)(void *ctx, uid_t uid),
 			void *ctx, struct fm_err *err);
 
-/* 1: that user was named, or is root; 0: he was not. Waits for the disk. */
+/* 1: that user was named; 0: he was not. Waits for the disk. */
+int fm_cache_is_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+/* The same, and 1 for root. */
 int fm_cache_is_allowed(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 
 /* ---- how it goes ---- */

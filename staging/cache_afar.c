@@ -93,8 +93,8 @@ static int load_one(void *ctx, const char *name)
 
 	if (ret == 0)
 		ret = fm_hold_find_again(&record.process, &pidfd);
-	if (ret == 0)
-		l->take(l->ctx, &record, pidfd);
+	if (ret == 0 || ret == -ESRCH)
+		l->take(l->ctx, &record, ret == 0 ? pidfd : -1);
 	if (ret == -EACCES)
 		fm_log_warn("cache %s: the holder of afar/%s is not shown to this service: it does "
 			    "not hold on other nodes any more",
@@ -102,9 +102,9 @@ static int load_one(void *ctx, const char *name)
 	if (ret == -EBADMSG)
 		fm_log_warn("cache %s: a file in afar is damaged or no hold: it is removed",
 			    l->c->directory);
-	if (ret == -EBADMSG || ret == -ESRCH)
+	if (ret == -EBADMSG)
 		ret = fm_cache_sys_unlink(l->c->dirs[FM_CACHE_AFAR], name, 0);
-	return ret == -EACCES || ret == -EISDIR || ret == -ENOENT ? 0 : ret;
+	return ret == -EACCES || ret == -ESRCH || ret == -EISDIR || ret == -ENOENT ? 0 : ret;
 }
 
 int fm_cache_afar_load(struct fm_cache *c,

@@ -22,8 +22,8 @@ int fm_cache_afar_save(struct fm_cache *cache, const struct fm_cache_afar_record
 void fm_cache_afar_drop(struct fm_cache *cache, uint64_t number);
 
 /*
- * take() for each whose process lives; pidfd is take()'s then. All others are removed. Waits for
- * the disk.
+ * take() for each; pidfd is take()'s then, and -1 if the process is gone. What is damaged is
+ * removed. Waits for the disk.
  */
 int fm_cache_afar_load(struct fm_cache *cache,
 		       void (*take)(void *ctx, const struct fm_cache_afar_record *record,

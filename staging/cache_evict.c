@@ -244,12 +244,19 @@ static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
 	struct fm_cache_holder holder;
 	struct fm_cache_info info;
+	bool is_held;
 
 	if (!fm_cache_look(c, id, &info))
 		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
 	if (info.pins > 0)
 		return fm_err_set(err, -EBUSY, "it is pinned: who pinned it, or root, unpins it");
-	if (fm_cache_holders(c, id, &holder, 1) > 0)
+	is_held = fm_cache_holders(c, id, &holder, 1) > 0;
+	if (is_held && holder.node[0])
+		return fm_err_set(err, -EBUSY,
+				  "a process on %s holds it: it can go when that has ended, or 10 "
+				  "minutes after %s was last heard of",
+				  holder.node, holder.node);
+	if (is_held)
 		return fm_err_set(err, -EBUSY,
 				  "processes hold it, such as a shell that ran fmove stage: "
 				  "\"fmove datasets\" names them, and it can go when they have "

@@ -202,18 +202,26 @@ static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *
 }
 
 /*
- * Writes the file of a hold, which counts in memory already. If the hold ends meanwhile, upkeep
- * removes the file.
+ * Writes the file of a hold, which counts in memory already. If it ends meanwhile, upkeep may have
+ * looked for the file before it was there: then nobody else removes it.
  */
 static int write_hold(struct fm_cache *c, const struct fm_cache_hold_record *record)
 {
 	uint8_t bytes[FM_CACHE_HOLD_MAX];
 	char name[NAME_LEN + 1];
+	bool is_ended;
+	int ret;
 
 	name_of(record->number, name);
-	return fm_cache_file_write(c->dirs[FM_CACHE_HOLDS], name, bytes,
-				   fm_cache_put_hold(record, bytes, sizeof(bytes)),
-				   record->node[0]);
+	ret = fm_cache_file_write(c->dirs[FM_CACHE_HOLDS], name, bytes,
+				  fm_cache_put_hold(record, bytes, sizeof(bytes)),
+				  record->node[0]);
+	pthread_mutex_lock(&c->lock);
+	is_ended = !find_hold(c, record->number);
+	pthread_mutex_unlock(&c->lock);
+	if (ret == 0 && is_ended)
+		(void)fm_cache_sys_unlink(c->dirs[FM_CACHE_HOLDS], name, 0);
+	return ret;
 }
 
 static int find_process(const struct fm_cache_holder *who, struct fm_cache_hold_record *record,
@@ -435,9 +443,12 @@ static int take_hold(struct fm_cache *c, const struct fm_cache_hold_record *reco
 {
 	struct fm_cache_entry *e = fm_cache_entry_of(c, record->id);
 	struct fm_cache_hold *h;
+	unsigned of_user, of_node;
 	int pidfd = -1, ret = 0;
 
-	if (!e || c->hold_count >= FM_CACHE_HOLDS_MAX || find_hold(c, record->number))
+	count_like(c, record, &of_user, &of_node);
+	if (!e || c->hold_count >= FM_CACHE_HOLDS_MAX || find_hold(c, record->number) ||
+	    (record->node[0] && of_node >= FM_CACHE_NODE_HOLDS_MAX))
 		return -ESRCH;
 	if (!record->node[0])
 		ret = fm_hold_find_again(&record->process, &pidfd);

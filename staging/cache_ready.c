@@ -387,7 +387,7 @@ int fm_cache_allow_only(struct fm_cache *c, uint64_t id, bool (*may)(void *ctx, 
 		       : 0;
 }
 
-int fm_cache_is_allowed(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+int fm_cache_is_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 {
 	uid_t users[FM_CACHE_WHO_MAX];
 	size_t count = 0;
@@ -399,5 +399,12 @@ int fm_cache_is_allowed(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_er
 	(void)close(dir); /* only read */
 	if (ret < 0)
 		return fm_err_sys(err, ret, "cache %.200s: who may read it", c->directory);
-	return uid == 0 || has_user(users, count, uid);
+	return has_user(users, count, uid);
+}
+
+int fm_cache_is_allowed(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	int ret = fm_cache_is_user(c, id, uid, err);
+
+	return ret < 0 ? ret : uid == 0 || ret;
 }

@@ -334,6 +334,22 @@ static int unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct
 	return 0;
 }
 
+uint64_t fm_cache_find_pinned(struct fm_cache *c, const char *name, uid_t uid)
+{
+	uint64_t id = 0;
+
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		if (find_pin(&e->use, uid) >= 0 &&
+		    (strcmp(e->set.name, name) == 0 || strcmp(e->set.source, name) == 0))
+			id = e->set.id;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return id;
+}
+
 int fm_cache_unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct fm_err *err)
 {
 	int ret;

@@ -393,6 +393,8 @@ static int dataset_do_on(struct fmove *c, const char *op, const char *nodes, con
 	struct fm_json *done;
 	int ret;
 
+	if (!nodes || !nodes[0])
+		return fm_lib_fail(err, -EINVAL, "no nodes are named");
 	fm_lib_begin(c, &req, op);
 	fm_jw_text(&req.json, "name", name);
 	fm_jw_text(&req.json, "nodes", nodes);

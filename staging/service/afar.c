@@ -27,6 +27,7 @@ struct fm_afar {
 	struct fm_share places;
 	struct fm_timer look;		/* at the processes */
 	unsigned works;			/* of holds, at the worker */
+	unsigned over;			/* holds whose process is gone */
 	bool is_stopping;
 };
 
@@ -35,7 +36,9 @@ struct hold {
 	struct fm_list at;
 	struct fm_afar *all;
 	struct fm_cache_afar_record record;
-	int pidfd;
+	int pidfd;			/* -1: the process was gone when this daemon started */
+	uint64_t over_ns;		/* when that was seen; 0: it lives */
+	bool is_told[FM_CACHE_AFAR_NODES];	/* of that */
 	struct fm_share_held place;
 	uint64_t due_ns[FM_CACHE_AFAR_NODES];	/* when the node is told next */
 	bool is_warned[FM_CACHE_AFAR_NODES];	/* that it refuses */
@@ -96,7 +99,9 @@ static struct fm_stage_keep keep_of(const struct hold *h, enum fm_stage_verb ver
 static void free_hold(struct hold *h)
 {
 	fm_share_give_all(&h->place);
-	(void)close(h->pidfd);	/* only looked at */
+	h->all->over -= h->over_ns != 0;
+	if (h->pidfd >= 0)
+		(void)close(h->pidfd);	/* only looked at */
 	fm_list_del(&h->at);
 	free(h);
 }
@@ -128,14 +133,31 @@ static void drop_done(struct fm_work *work)
 	fm_engine_check_stopped(a->o.engine);
 }
 
-/* The process is gone. A node that cannot be told lets go by itself. */
-static void end_hold(struct hold *h)
+/* The process is gone. It counts for nobody any more, but its nodes are still to be told. */
+static void note_over(struct hold *h)
+{
+	h->over_ns = fm_loop_now(h->all->o.loop);
+	h->all->over++;
+	fm_share_give_all(&h->place);
+}
+
+/*
+ * Tells the nodes that are there. One that is away is told when it is back, unless it has let go by
+ * itself by then.
+ */
+static void release(struct hold *h)
 {
 	const struct fm_stage_keep keep = keep_of(h, FM_STAGE_RELEASE);
+	uint64_t since_ns = fm_loop_now(h->all->o.loop) - h->over_ns;
+	bool are_told = true;
 
-	for (unsigned n = 0; n < h->record.count; n++)
-		(void)say(h->all, h->record.node[n], &keep);
-	work_on(h, drop_run, drop_done);
+	for (unsigned n = 0; n < h->record.count; n++) {
+		h->is_told[n] = h->is_told[n] || say(h->all, h->record.node[n], &keep) == 0;
+		are_told = are_told && h->is_told[n];
+	}
+	if (are_told || since_ns >= FM_CACHE_NODE_S * FM_NS_PER_S ||
+	    h->all->over > FM_AFAR_HOLDS_MAX)
+		work_on(h, drop_run, drop_done);
 }
 
 /* Tells the nodes whose time has come. One that is away is told when it is back. */
@@ -158,8 +180,10 @@ static void look(struct fm_timer *timer)
 
 		if (h->is_saving)
 			continue;
-		if (fm_hold_is_over(h->pidfd))
-			end_hold(h);
+		if (h->over_ns == 0 && (h->pidfd < 0 || fm_hold_is_over(h->pidfd)))
+			note_over(h);
+		if (h->over_ns)
+			release(h);
 		else
 			renew(h);
 	}
@@ -295,7 +319,7 @@ static struct hold *find_equal(const struct fm_afar *a, const struct fm_cache_af
 	fm_list_each(at, next, &a->holds) {
 		struct hold *h = fm_container_of(at, struct hold, at);
 
-		if (!h->is_saving && h->record.uid == r->uid &&
+		if (!h->is_saving && !h->over_ns && h->record.uid == r->uid &&
 		    h->record.process.pid == r->process.pid &&
 		    h->record.process.start == r->process.start &&
 		    memcmp(&h->record.listing, &r->listing, sizeof(r->listing)) == 0)
@@ -437,6 +461,14 @@ int fm_afar_look_at(const struct fm_afar_ask *ask, const char *node, const char 
 	return 0;
 }
 
+void fm_afar_log(const struct fm_afar_ask *ask)
+{
+	for (unsigned n = 0; ask && n < ask->count; n++)
+		if (ask->node[n].code < 0)
+			fm_log_warn("staging: a dataset is not kept on %s: %s", ask->node[n].name,
+				    ask->node[n].text);
+}
+
 /* ---- what comes ---- */
 
 static struct node *awaited(struct fm_afar_ask *ask, const char *name)
@@ -475,6 +507,10 @@ void fm_afar_message(struct fm_afar *a, struct fm_session *s, const struct fm_wi
 
 void fm_afar_session_lost(struct fm_afar *a, const struct fm_session *s)
 {
+	const struct fm_peer *p = fm_engine_peer(a->o.engine, s->name);
+
+	if (p && p->session && p->session != s)
+		return;		/* another one took its place */
 	fm_list_each(at, next, &a->asks) {
 		struct fm_afar_ask *ask = fm_container_of(at, struct fm_afar_ask, at);
 		struct node *n = awaited(ask, s->name);
@@ -504,7 +540,7 @@ static void take(void *ctx, const struct fm_cache_afar_record *record, int pidfd
 	if (h) {
 		h->is_saved = true;
 		fm_share_force(&a->places, fm_share_user(record->uid), 1, &h->place);
-	} else {
+	} else if (pidfd >= 0) {
 		(void)close(pidfd);	/* without memory it ends on those nodes by itself */
 	}
 }

@@ -5,9 +5,9 @@
  * A request goes to each node at once. It ends when each has answered or cannot, at the latest
  * after FM_AFAR_NS. A hold of a process of this node goes on behind it: it is written down first
  * (cache_afar.h), so that it survives a restart; each of its nodes is told again once a minute that
- * the process lives, also one that was away or refused; and within FM_AFAR_LOOK_NS after the
- * process has ended all are told so. A node that hears nothing lets go by itself after
- * FM_CACHE_NODE_S. Loop thread.
+ * the process lives, also one that was away or refused. Within FM_AFAR_LOOK_NS after the process has
+ * ended all are told so, and one that is away when it is back. A node that hears nothing lets go by
+ * itself after FM_CACHE_NODE_S. Loop thread.
  */
 #ifndef FM_STAGE_AFAR_H
 #define FM_STAGE_AFAR_H
@@ -76,5 +76,7 @@ void fm_afar_put(struct fm_afar_ask *ask);	/* NULL is allowed */
 int fm_afar_look(const struct fm_afar_ask *ask, unsigned n, const char **text);
 /* The same of a node by its name; one that was not asked has done well. */
 int fm_afar_look_at(const struct fm_afar_ask *ask, const char *node, const char **text);
+/* Says in the log which nodes do not do it, and why. NULL is allowed. */
+void fm_afar_log(const struct fm_afar_ask *ask);
 
 #endif

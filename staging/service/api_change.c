@@ -60,7 +60,7 @@ struct change {
  * removed from the disk by hand nobody knows who staged it; then any user may, because there is
  * nothing left to lose.
  */
-static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
+static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid, bool is_here)
 {
 	struct fm_cache_info info;
 	struct fm_err err;	/* it goes just now: then it is none */
@@ -69,25 +69,25 @@ static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid)
 	if (!fm_cache_look(c, id, &info) ||
 	    (strcmp(info.name, name) != 0 && strcmp(info.source, name) != 0))
 		return false;
-	ret = uid == 0 ? 1 : fm_cache_is_allowed(c, id, uid, &err);
+	ret = uid == 0 && is_here ? 1 : fm_cache_is_user(c, id, uid, &err);
 	return ret == 1 || ret == -ENOENT;
 }
 
 /* Finds any dataset of that name that the user may change; 0: there is none. */
-static uint64_t find_any(struct fm_cache *c, const char *name, uid_t uid)
+static uint64_t find_any(struct fm_cache *c, const char *name, uid_t uid, bool is_here)
 {
 	uint64_t *ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids)), id = 0;
 	size_t count = ids ? fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX) : 0;
 
 	for (; count > 0 && id == 0; count--)
-		if (is_his(c, ids[count - 1], name, uid))
+		if (is_his(c, ids[count - 1], name, uid, is_here))
 			id = ids[count - 1];
 	free(ids);
 	return id;
 }
 
-int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint64_t *id,
-		      struct fm_err *err)
+int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, bool is_here,
+		      uint64_t *id, struct fm_err *err)
 {
 	uint64_t last = fm_cache_find_name(cache, name);
 
@@ -95,10 +95,18 @@ int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint6
 		return fm_err_set(err, -ENOENT,
 				  "no dataset here is called \"%s\": fmove datasets lists those "
 				  "of this node", name);
-	*id = is_his(cache, last, name, uid) ? last : find_any(cache, name, uid);
+	*id = is_his(cache, last, name, uid, is_here) ? last
+						      : find_any(cache, name, uid, is_here);
 	if (*id == 0)
 		return fm_err_set(err, -EPERM, "only who staged it, or root, may do that");
 	return 0;
+}
+
+int fm_stage_find_to(enum fm_stage_verb verb, struct fm_cache *cache, const char *name, uid_t uid,
+		     bool is_here, uint64_t *id, struct fm_err *err)
+{
+	*id = verb == FM_STAGE_UNPIN ? fm_cache_find_pinned(cache, name, uid) : 0;
+	return *id ? 0 : fm_stage_find_his(cache, name, uid, is_here, id, err);
 }
 
 static void change_run(struct fm_work *work)
@@ -106,7 +114,7 @@ static void change_run(struct fm_work *work)
 	struct change *c = fm_container_of(work, struct change, work);
 	uint64_t id;
 
-	if (fm_stage_find_his(c->cache, c->name, c->uid, &id, &c->err) < 0)
+	if (fm_stage_find_to(c->verb->there, c->cache, c->name, c->uid, true, &id, &c->err) < 0)
 		return;
 	if (c->is_dry)
 		(void)fm_cache_try_discard(c->cache, id, &c->bytes, &c->err);

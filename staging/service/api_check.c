@@ -172,7 +172,7 @@ static void check_run(struct fm_work *work)
 	struct check *c = fm_container_of(work, struct check, work);
 	const struct fm_cache_holder who = { .uid = c->uid };
 
-	if (fm_stage_find_his(c->cache, c->name, c->uid, &c->id, &c->err) == 0 &&
+	if (fm_stage_find_his(c->cache, c->name, c->uid, true, &c->id, &c->err) == 0 &&
 	    fm_cache_hold(c->cache, c->id, &who, &c->hold, &c->err) == 0)
 		check_held(c);
 }

@@ -11,6 +11,7 @@
 
 #include "mover/store/store.h"
 #include "staging/cache.h"
+#include "staging/service/keep.h"
 
 struct fm_api_op;
 struct fm_api_tasks;
@@ -25,10 +26,17 @@ int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, stru
 
 /*
  * The dataset that a user means by a name: of several the one that was asked for last, if it is
- * his; else any that is. -ENOENT; -EPERM: he staged none of them. For a worker.
+ * his; else any that is. -ENOENT; -EPERM: he staged none of them. All are those of root, if he is
+ * of this node: another node's may do here what he staged here. For a worker.
  */
-int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, uint64_t *id,
-		      struct fm_err *err);
+int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, bool is_here,
+		      uint64_t *id, struct fm_err *err);
+/*
+ * The same for a verb: to unpin rather the one of that name that he pins, which he may have asked
+ * for together with somebody who staged it.
+ */
+int fm_stage_find_to(enum fm_stage_verb verb, struct fm_cache *cache, const char *name, uid_t uid,
+		     bool is_here, uint64_t *id, struct fm_err *err);
 
 /* A name and a source, every byte escaped as six, a path likewise, and the rest. */
 #define FM_STAGE_API_DATASET_MAX                                                                   \

@@ -133,8 +133,12 @@ static void end_ask(struct fm_stage_ask *a)
 	a->result.together = a->nodes ? a->together : NULL;
 	a->result.held = a->held;
 	a->result.pinned = a->pinned;
-	if (ctx)
+	if (ctx) {
 		a->done(ctx, &a->result);
+	} else {	/* nobody waits for it any more */
+		fm_afar_log(a->held);
+		fm_afar_log(a->pinned);
+	}
 	if (a->is_invited && a->result.err.code < 0)
 		fm_together_refuse(a->together, &a->result.err);
 	if (a->together)
@@ -230,7 +234,7 @@ static unsigned nodes_with_it(const struct fm_stage_ask *a,
 
 	for (unsigned i = 0; i < fm_together_count(a->together); i++) {
 		fm_together_look(a->together, i, &n);
-		if (n.is_wanted && count < FM_CACHE_AFAR_NODES && !n.is_here &&
+		if (a->nodes & (UINT64_C(1) << i) && count < FM_CACHE_AFAR_NODES && !n.is_here &&
 		    strcmp(n.state, "ready") == 0)
 			nodes[count++] = n.name;
 	}

@@ -37,7 +37,10 @@ take_over 3
 fmove status --json | grep -q '"\.staging"' && bad "the store of extents is listed"
 no 2 'is not of the form' fmove put "$source/d/f1" n3:.staging/x
 
-fmove stage --nodes all --json n2:s/set >out 2>err || bad "all: $(cat out err)"
+# It is held as long as somebody needs it, on all of them.
+sleep 10000 &
+job=$!
+fmove stage --nodes all --json --hold-pid $job n2:s/set >out 2>err || bad "all: $(cat out err)"
 for i in 1 2 3; do
 	data[i]=$(grep -o "{\"node\":\"n$i\",[^}]*}" out >row; json path row)
 	[ -d "${data[i]}" ] && diff -r --no-dereference "$source" "${data[i]}" || bad "n$i: $(cat out err)"
@@ -53,7 +56,8 @@ grep -q '3 of 3 nodes have it' err || bad "the line: $(cat err)"
 
 # The second time nothing is read, and a node that lacks it gets it from those that have it.
 before=$(read_of 2)
-ok fmove stage --nodes all n2:s/set
+ok fmove stage --nodes all n2:s/set -- true
+kill $job
 use 3
 await fmove unstage set || bad "n3 keeps what others do not take any more: $(fmove unstage set 2>&1)"
 use 1

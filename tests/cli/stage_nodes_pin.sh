@@ -4,6 +4,7 @@
 #         fault of n3's cache lets its 10 minutes be over.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
+need_nobody
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; user_quota = "50MiB"; peers = [ "*" ]; };'
 up 3
 
@@ -30,17 +31,17 @@ ok settled fmove stage --nodes n3 --hold-pid $job n2:s/set
 is_held 1 || bad "n3 does not hold it: $(at 3 datasets)"
 at 3 datasets >out
 grep -q "held by n1 (uid $(id -u))" out || bad "n3 does not say for whom: $(cat out)"
-no 1 'processes hold it' at 3 unstage set
+no 1 'a process on n1 holds it' at 3 unstage set
 ok settled fmove stage --nodes n1,n3 --hold-pid $job n2:s/set
 is_held 1 || bad "twice is not once: $(at 3 datasets)"
 no 1 'processes hold it' fmove unstage set
 
 # n1 is away, and in the end n3 lets go. The job lives: n1 is back, and n3 holds it again.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-no 1 'processes hold it' at 3 unstage set
+no 1 'a process on n1 holds it' at 3 unstage set
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 start_again n3
-no 1 'processes hold it' at 3 unstage set
+no 1 'a process on n1 holds it' at 3 unstage set
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 FMOVE_FAULT=cache.node_silent:1 start_again n3
 await is_held 0 || bad "n3 holds it for ever: $(at 3 datasets)"
@@ -69,6 +70,14 @@ no 1 'there is no node "n9"' fmove pin --nodes n9 set
 no 2 'an empty list' fmove pin --nodes '' set
 no 2 'dry-run is for this node' fmove unstage -n --nodes n3 set
 no 2 'nodes is for the list' fmove datasets check set --nodes n3
+
+# Root of another node has no more to say than who staged it.
+mkdir "$(store 2)/hers"
+random 1000 "$(store 2)/hers/f"
+as_nobody env FMOVE_SOCKET="$dir/c/n3/fmoved.sock" "$FMOVE_BIN/fmove" stage n2:s/hers -- true >out 2>err || bad "nobody at n3: $(cat err)"
+no 1 'n3: no dataset that user .* staged on n3 is called "hers"' fmove unstage --nodes n3 hers
+no 1 'n3: no dataset that user .* staged on n3 is called "hers"' fmove pin --nodes n3 hers
+at 3 datasets --quiet | grep -qx hers || bad "root of n1 removed what nobody staged at n3"
 
 # A node that does not keep it counts as one that failed: a quota, which root of another node has, too.
 truncate -s 60000000 "$(store 2)/other/f"

@@ -656,13 +656,18 @@ static void test_limits_of_a_node(void)
 	scene_end(&s);
 }
 
+static bool does_afar_live;
+
 static void take_afar(void *ctx, const struct fm_cache_afar_record *record, int pidfd)
 {
 	*(struct fm_cache_afar_record *)ctx = *record;
-	close(pidfd);
+	does_afar_live = pidfd >= 0;
+	if (pidfd >= 0)
+		close(pidfd);
 }
 
-/* What a process holds on other nodes is known over a restart, as long as it lives. */
+/* What a process holds on other nodes is known over a restart, and whether it lives: if not, they
+ * are to be told. */
 static void test_hold_afar(void)
 {
 	struct fm_cache_afar_record a = {.number = fm_cache_afar_number(),
@@ -681,13 +686,13 @@ static void test_hold_afar(void)
 	scene_reopen(&s);
 	memset(&b, 0, sizeof(b));
 	CU_ASSERT_EQUAL(fm_cache_afar_load(s.c, take_afar, &b, &s.err), 0);
-	CU_ASSERT_TRUE(b.number == a.number && b.count == 2);
+	CU_ASSERT_TRUE(b.number == a.number && b.count == 2 && does_afar_live);
 	CU_ASSERT_STRING_EQUAL(b.node[1], "n3");
 	CU_ASSERT_EQUAL(kill(a.process.pid, SIGKILL), 0);
 	CU_ASSERT_EQUAL(waitpid(a.process.pid, NULL, 0), a.process.pid);
 	memset(&b, 0, sizeof(b));
 	CU_ASSERT_EQUAL(fm_cache_afar_load(s.c, take_afar, &b, &s.err), 0);
-	CU_ASSERT_EQUAL(b.number, 0);
+	CU_ASSERT_TRUE(b.number == a.number && !does_afar_live);
 	CU_ASSERT_EQUAL(fm_cache_afar_save(s.c, &a, &s.err), 0);
 	fm_cache_afar_drop(s.c, a.number);
 	CU_ASSERT_FALSE(has_file(&s, "afar"));
@@ -920,6 +925,8 @@ static void test_rights(void)
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 1000, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 3000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 0, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 0, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1000, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, 4711, 0, &s.err), -ENOENT);
 	scene_end(&s);
 }

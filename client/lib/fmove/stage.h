@@ -201,9 +201,10 @@ struct fmove_kept_node {
 };
 
 /*
- * The same on each of "all" the nodes that this one stages with and itself, or of those named
- * between commas, where the dataset has that name: each() for each of them. 0 says only that all
- * have answered, or cannot. -ENOENT names what is no node.
+ * As fmove_pin(), fmove_unpin(), fmove_unstage() on each of "all" the nodes that this one stages
+ * with and itself, or of those named between commas, where the dataset has that name: each() for
+ * each of them. 0 says only that all have answered, or cannot. -ENOENT names what is no node.
+ * -EINVAL: none is named.
  */
 int fmove_pin_on(struct fmove *c, const char *nodes, const char *name,
 		 void (*each)(void *ctx, const struct fmove_kept_node *n), void *ctx,
