@@ -393,7 +393,8 @@ static void visit_one(const struct fm_supervised *v, const struct fm_supervisor_
 		.is_read_write = v->plan.is_read_write,
 		.has_alarm = fm_supervised_has_alarm(v),
 		.paths_live = v->plan.paths_live,
-		.paths_wanted = v->plan.paths_wanted,
+		.paths_wanted =
+			fm_supervised_want(v) == FM_WANT_DOWN ? 0 : v->plan.paths_wanted,
 		.failures = v->tries,
 		.size_bytes = ns ? ns->size_bytes : 0,
 		.changed_ms = v->since_ms,

@@ -37,6 +37,7 @@
 #include "nvmetcp/supervisor.h"
 #include "nvmetcp/uevent.h"
 
+#define METRICS_AGAIN_NS (5 * FM_NS_PER_S)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 
 /* ---- what happens ---- */
@@ -278,12 +279,34 @@ static int start_supervisor(struct fm_nvmed *n, struct fm_err *err)
 	return apply_config(n, n->cfg, err);
 }
 
-static int start_metrics(struct fm_nvmed *n, struct fm_err *err)
+/*
+ * Tries it until it works: its address may come later than this daemon, and a port that somebody
+ * else has keeps no volume away.
+ */
+static void serve_metrics(struct fm_timer *timer)
 {
+	struct fm_nvmed *n = fm_container_of(timer, struct fm_nvmed, metrics);
 	const char *listen = n->cfg->nvme.metrics_listen;
+	struct fm_err err;
 
+	if (fm_nvmed_metrics_serve(&n->measured, listen, &n->exporter, &err) == 0) {
+		if (n->are_metrics_late)
+			fm_log_info("metrics are served at %s now", listen);
+		return;
+	}
+	if (!n->are_metrics_late)
+		fm_log_error("%s; it is tried again every %u s", err.text,
+			     (unsigned)(METRICS_AGAIN_NS / FM_NS_PER_S));
+	n->are_metrics_late = true;
+	fm_timer_set(n->loop, timer, fm_loop_now(n->loop) + METRICS_AGAIN_NS);
+}
+
+static void start_metrics(struct fm_nvmed *n)
+{
 	n->measured = (struct fm_nvmed_measured){n->loop, n->api, n->helpers, n->sup};
-	return listen[0] ? fm_nvmed_metrics_serve(&n->measured, listen, &n->exporter, err) : 0;
+	n->metrics.fire = serve_metrics;
+	if (n->cfg->nvme.metrics_listen[0])
+		serve_metrics(&n->metrics);
 }
 
 static void start_watchdog(struct fm_nvmed *n)
@@ -331,12 +354,11 @@ int fm_nvmed_start(struct fm_nvmed *n, const struct fm_nvmed_opts *opts, struct 
 		ret = start_api(n, err);
 	if (ret == 0)
 		ret = start_supervisor(n, err);
-	if (ret == 0)
-		ret = start_metrics(n, err);
 	if (ret < 0) {
 		fm_nvmed_end(n);
 		return ret;
 	}
+	start_metrics(n);
 	start_watchdog(n);
 	say_start(n);
 	return 0;
@@ -362,6 +384,7 @@ void fm_nvmed_end(struct fm_nvmed *n)
 		fm_fmoved_stop(n->fmoved);
 	if (n->loop) {
 		fm_timer_clear(n->loop, &n->watchdog);
+		fm_timer_clear(n->loop, &n->metrics);
 		if (n->signals.is_added)
 			fm_watch_del(n->loop, &n->signals);
 		for (unsigned i = 0; i < DRAIN_PASSES_MAX && fm_loop_step(n->loop, 0); i++)

@@ -40,6 +40,8 @@ struct fm_nvmed {
 	struct fm_loop_exporter *exporter;	/* NULL: metrics are served nowhere */
 	struct fm_watch signals;
 	struct fm_timer watchdog;
+	struct fm_timer metrics;	/* when they are tried again */
+	bool are_metrics_late;		/* that they cannot be served was said */
 	uint64_t watchdog_ns;		/* 0: nobody watches */
 	char status[128];		/* as systemd was told */
 };

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   what fmove-nvmed counts is served for Prometheus by its one thread, in both formats; slow clients keep nobody out, are ended, and
-#         keep it from nothing; a port that is taken is said at the start.
+#         keep it from nothing; a port that is taken is said, and served when it is free.
 # Method: the program itself, with a volume whose target is not there; the section of the manual names what is served.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../ports.sh"
@@ -8,7 +8,8 @@
 need_scraper
 [ "$(id -u)" -eq 0 ] || skip "fmove-nvmed is for root"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") && cd "$dir" || exit 1
-trap 'down' EXIT
+pid='' late=''
+trap 'kill $pid $late 2>/dev/null; down' EXIT
 own_ports
 port=$ports_from
 export FMOVE_NVMED_SOCKET=$dir/run/sock
@@ -70,6 +71,7 @@ get 'application/openmetrics-text; version=1.0.0' >open && [ "$(tail -n 1 open)"
 fmove nvme down data >out 2>&1 || bad "down: $(cat out)"
 await is_value 'fmove_volume_as_wanted{volume="data"}' 1 || bad "down: $(cat page log)"
 [ "$(value 'fmove_volume_state{volume="data",state="down"}' page)" = 1 ] || bad "it is not down: $(cat page)"
+grep -qFx 'fmove_volume_paths{volume="data"} 0' page || bad "one that is down is to have connections: $(cat page)"
 cp conf good && echo nonsense >>conf
 kill -HUP $pid
 await is_value fmove_nvmed_config_refused 1 || bad "a refused configuration: $(cat page log)"
@@ -111,6 +113,13 @@ wait $pid 2>/dev/null
 begin
 await is_value fmove_nvmed_volumes 1 || bad "not again at the same port: $(cat log)"
 sed "s|$dir/run/sock|$dir/run/other|; s|$dir/state|$dir/state2|" conf >taken
-no 1 "nvme.metrics_listen: port $port of 127.0.0.1 is taken" fmove-nvmed --config taken --log-level error
+"$FMOVE_BIN/fmove-nvmed" --config taken >late 2>&1 &
+late=$!
+await grep -q "nvme.metrics_listen: port $port of 127.0.0.1 is taken" late || bad "it does not say that the port is taken: $(cat late)"
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"
+pid=$late
+await grep -q "metrics are served at 127.0.0.1:$port now" late || bad "not when the port is free: $(cat late)"
+await is_value fmove_nvmed_volumes 1 || bad "no page when the port is free: $(cat late)"
+kill -TERM $late
+wait $late || bad "the one that waited ends with status $?: $(cat late)"
