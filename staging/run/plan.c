@@ -558,7 +558,8 @@ static void plan_commits(struct fm_run *run)
 
 /* ---- requests, and the end ---- */
 
-static uint64_t wanted(const struct coordinator *co)
+/* The nodes that were asked for. */
+uint64_t fm_run_wanted(const struct coordinator *co)
 {
 	uint64_t nodes = 0;
 
@@ -570,7 +571,7 @@ static uint64_t wanted(const struct coordinator *co)
 static void plan_invites(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
-	uint64_t nodes = wanted(co) & fm_run_in_place(co, FM_RUN_PASSIVE);
+	uint64_t nodes = fm_run_wanted(co) & fm_run_in_place(co, FM_RUN_PASSIVE);
 
 	for (unsigned n = 0; n < run->node_count; n++) {
 		struct fm_run_msg msg = {.type = FM_RUN_INVITE};
@@ -589,7 +590,7 @@ static void plan_invites(struct fm_run *run)
 static bool is_done(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;
-	uint64_t undone = wanted(co) & ~fm_run_in_place(co, FM_RUN_READY) &
+	uint64_t undone = fm_run_wanted(co) & ~fm_run_in_place(co, FM_RUN_READY) &
 			  ~fm_run_in_place(co, FM_RUN_OUT);
 
 	if (sinks_of(co) || run->now_ns < co->began_ns + run->times->settle)
@@ -606,7 +607,7 @@ static void end_all(struct fm_run *run, int code)
 	struct coordinator *co = &run->coordinator;
 	struct fm_run_msg msg = {.type = FM_RUN_END,
 				 .code = code,
-				 .nodes = wanted(co) & ~fm_run_in_place(co, FM_RUN_READY)};
+				 .nodes = fm_run_wanted(co) & ~fm_run_in_place(co, FM_RUN_READY)};
 
 	for (unsigned i = 0; i < 2 * run->node_count; i++) {
 		unsigned n = i % run->node_count;

@@ -215,13 +215,15 @@ int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 }
 
 /*
- * Whether a new coordinator knows who has what: those that it reaches have reported or refused, or
- * have had the time for it.
+ * Whether a new coordinator knows who has what: those that it reaches, or that may take part yet,
+ * have reported or refused, and those that are asked for have looked what they have; or they have
+ * had the time for it.
  */
 bool fm_run_is_settled(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;
-	uint64_t there = run->up | bit(run->self);
+	uint64_t there = run->up | run->called | bit(run->self);
+	uint64_t wanted = fm_run_wanted(co);
 
 	if (run->now_ns >= co->began_ns + run->times->settle)
 		return true;
@@ -229,9 +231,13 @@ bool fm_run_is_settled(const struct fm_run *run)
 		if (run->up & bit(n))
 			there |= run->links[n];
 	there &= ~run->refused;
-	for (unsigned n = 0; n < run->node_count; n++)
-		if (there & bit(n) && !(co->seat[n].is_here && co->seat[n].is_whole))
+	for (unsigned n = 0; n < run->node_count; n++) {
+		const struct seat *seat = &co->seat[n];
+		bool is_to_look = wanted & bit(n) && seat->state.place == FM_RUN_PASSIVE;
+
+		if (there & bit(n) && (!seat->is_here || !seat->is_whole || is_to_look))
 			return false;
+	}
 	return true;
 }
 

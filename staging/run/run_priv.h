@@ -248,5 +248,6 @@ uint64_t fm_run_in_place(const struct coordinator *co, enum fm_run_place place);
 
 /* plan.c */
 void fm_run_plan(struct fm_run *run);
+uint64_t fm_run_wanted(const struct coordinator *co);
 
 #endif

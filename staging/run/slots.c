@@ -108,6 +108,8 @@ void fm_run_slot_offer(struct fm_run *run, struct slot *s)
 						      !(s->shape & FM_RUN_TREE_DIRECT));
 	uint64_t below = s->offers < OFFERS_IN_TURN ? below_of(run, s) : 0;
 
+	if (run->now_ns >= s->since_ns + run->times->offer)
+		run->member.slow |= s->offered | s->sending;
 	if (below == 0 && is_for_others)
 		below = run->up & run->heard & ~s->sending;
 	s->offers = (uint8_t)(s->offers + (s->offers <= OFFERS_IN_TURN));

@@ -112,6 +112,11 @@ static uint64_t refused(const struct fm_together *t)
 	return nodes;
 }
 
+void fm_together_tell_called(struct fm_together *t)
+{
+	fm_run_called(t->core, called(t), refused(t));
+}
+
 /* ---- what goes out ---- */
 
 static void say(struct fm_session *s, const uint8_t *run, enum fm_wire_stage_kind kind,
@@ -404,7 +409,7 @@ static void tick(struct fm_timer *timer)
 	if (rulers(t) & ~t->told)
 		fm_together_sort(t);	/* a ruler that was waited for may be gone */
 	if (t->core && !t->is_over) {
-		fm_run_called(t->core, called(t), refused(t));
+		fm_together_tell_called(t);
 		fm_run_tick(t->core, now_ns);
 	}
 	fm_together_wake(t);

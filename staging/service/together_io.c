@@ -800,9 +800,13 @@ static int new_core(struct fm_together *t, enum fm_run_place place)
 		.times = &t->all->times,
 	};
 	struct fm_engine *e = t->all->o.engine;
+	int ret;
 
 	e->env.random->fill(e->env.random->ctx, &p.join, sizeof(p.join));
-	return fm_run_new(&p, &world, t, &t->core);
+	ret = fm_run_new(&p, &world, t, &t->core);
+	if (ret == 0)
+		fm_together_tell_called(t);
+	return ret;
 }
 
 /*

@@ -130,6 +130,7 @@ void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_
 void fm_together_begin(struct fm_together *t);
 /* Whom requests made here name, and this node from when it makes room: the run waits. */
 void fm_together_tell_wanted(struct fm_together *t);
+void fm_together_tell_called(struct fm_together *t);
 /* Who may take part, after what decides that has changed. */
 void fm_together_sort(struct fm_together *t);
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);
