@@ -91,11 +91,24 @@ static int print_once(void)
 
 /* ---- live ---- */
 
-/* Ctrl-\ would leave the terminal as it is. */
+/* Also at the second time, which would end this at once, and Ctrl-\: the terminal is put right. */
 static void on_quit(int number)
 {
+	int errno_saved = errno;
+
 	(void)number;
 	fm_interrupt_raise();
+	errno = errno_saved;
+}
+
+static void quit_by(int number)
+{
+	const struct sigaction action = {.sa_handler = on_quit};
+	struct sigaction before;
+
+	(void)sigaction(number, &action, &before); /* a signal that can be caught */
+	if (number != SIGQUIT && before.sa_handler == SIG_IGN)
+		(void)sigaction(number, &before, NULL);
 }
 
 /* Draws all. Returns how far down one can scroll. */
@@ -178,11 +191,12 @@ static int live(void)
 
 static int show(void)
 {
-	const struct sigaction action = {.sa_handler = on_quit};
+	static const int quits[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct fm_err err;
 	int status;
 
-	(void)sigaction(SIGQUIT, &action, NULL); /* a signal that can be caught */
+	for (size_t i = 0; i < sizeof(quits) / sizeof(quits[0]); i++)
+		quit_by(quits[i]);
 	if (fm_top_screen_begin(&err) < 0)
 		return fm_fail("top", &err);
 	status = live();

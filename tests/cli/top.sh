@@ -6,7 +6,7 @@
 command -v tmux >/dev/null || skip "tmux is not installed"
 command -v python3 >/dev/null || skip "needs python3"
 up 2
-random 30000000 big
+random 300000000 big
 dirty=$(printf 'a\033[2Jb\303\251')		# in UTF-8: aESC[2Jbé
 
 tm() {
@@ -18,7 +18,7 @@ tm() {
 window() {
 	local line="trap : INT; $3; echo ended \$?; stty -a | grep -Eo '[^ ]*(icanon|echo) '; exec sleep 1000"
 
-	tm has-session 2>/dev/null || tm new-session -d "sleep 1000" || bad "tmux does not start"
+	tm has-session 2>/dev/null || SHELL=/bin/sh tm new-session -d "sleep 1000" || bad "tmux does not start"
 	tm resize-window -x "$1" -y "$2"
 	tm respawn-pane -k "$line"
 }
