@@ -7,7 +7,7 @@
 #   make check-fast the same without the guests of the lab and the sanitizers: before each commit
 #   make coverage   which share of lines and branches those run through
 #   make lab        the tests in QEMU alone
-#   make arm64      all unit tests, simulators and fuzz inputs of a build for arm64, emulated; installs what is missing for that
+#   make arm64      unit tests, simulators and fuzz inputs of a build for arm64, emulated (tests/arm64/without: which not); installs what is missing for that
 #   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only
 #   make bench      the figures, against other tools
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
@@ -34,7 +34,7 @@ deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64: deps-%:
 	@.ci/deps $*
 
 # What says so itself where it cannot be had.
-may-have-arm64:
+may-have-arm64: | deps-check
 	@.ci/deps arm64 || true
 
 demo: deps-build
