@@ -4,10 +4,10 @@
  *
  * A request goes to each node at once. It ends when each has answered or cannot, at the latest
  * after FM_AFAR_NS. A hold of a process of this node goes on behind it: it is written down first
- * (cache_afar.h), so that it survives a restart; each of its nodes is told again once a minute that
- * the process lives, also one that was away or refused. Within FM_AFAR_LOOK_NS after the process has
- * ended all are told so, and one that is away when it is back. A node that hears nothing lets go by
- * itself after FM_CACHE_NODE_S. Loop thread.
+ * (cache_afar.h), so that it survives a restart; each of its nodes is told again once a minute
+ * that the process lives, also one that was away or refused. Within FM_AFAR_LOOK_NS after the
+ * process has ended all are told so, and one that is away when it is back. A node that hears
+ * nothing lets go by itself after FM_CACHE_NODE_S. Loop thread.
  */
 #ifndef FM_STAGE_AFAR_H
 #define FM_STAGE_AFAR_H
