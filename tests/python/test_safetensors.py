@@ -58,6 +58,8 @@ class Head(unittest.TestCase):
             {"a": {**tensor, "data_offsets": [31, 62]}},
             {"a": {**tensor, "data_offsets": [0, 30], "shape": [30]}},
             {"a": {**tensor, "more": 1}},
+            {"a": {"dtype": "U8", "shape": [0, 1 << 62, 4], "data_offsets": [0, 0]}, "b": tensor},
+            {"a": {**tensor, "shape": [31] + [1] * 64}},
             {"a": tensor, "b": tensor},
             {"a": tensor, "__metadata__": {"x": 1}},
             {"a": tensor, "__metadata__": []},

@@ -13,6 +13,7 @@ from .errors import FmoveError, error
 LENGTH_SIZE = 8
 HEAD_MAX = 100_000_000  # of the JSON, as the format has it
 ALIGNED = 64  # the head that is made here ends at a multiple of it
+DIMENSIONS_MAX = 64  # of a tensor, as PyTorch has them
 METADATA = "__metadata__"
 WIDTHS = {
     "BOOL": 1,
@@ -103,6 +104,8 @@ def _tensor(name: str, value: Any) -> Tensor:
         raise _bad(f"{name!r} has a type that is not known: {dtype!r}")
     if not _are_sizes(shape) or not _are_sizes(place) or len(place) != 2:
         raise _bad(f"{name!r} has no shape or no place")
+    if len(shape) > DIMENSIONS_MAX or size_of(dtype, tuple(max(n, 1) for n in shape)) >= 1 << 63:
+        raise _bad(f"{name!r} has a shape that no tensor can have")  # one length may be 0
     tensor = Tensor(dtype, tuple(shape), *place)
     if tensor.size != size_of(dtype, tensor.shape):
         raise _bad(f"{name!r} has {tensor.size} bytes, which is not what its shape takes")
