@@ -74,7 +74,7 @@ const struct fm_option fm_options[] = {
 	  false,
 	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is "
 	  "set" },
-	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "1GiB", NULL,
+	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL,
 	  false,
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; "
 	  "who asks for more than the rest is refused" },

@@ -65,7 +65,7 @@ static void test_defaults(void)
 	CU_ASSERT_STRING_EQUAL(cfg->node.socket, "/run/fmove/fmoved.sock");
 	CU_ASSERT_EQUAL(cfg->node.log_level, FM_CONFIG_LOG_INFO);
 	CU_ASSERT_EQUAL(cfg->memory.arena_bytes, UINT64_C(256) << 20);
-	CU_ASSERT_EQUAL(cfg->memory.total_bytes, UINT64_C(1) << 30);
+	CU_ASSERT_EQUAL(cfg->memory.total_bytes, UINT64_C(512) << 20);
 	CU_ASSERT_EQUAL(cfg->mover.chunk_bytes, 0);		/* chosen at the start */
 	CU_ASSERT_EQUAL(cfg->memory.slab_bytes, 0);
 	CU_ASSERT_EQUAL(cfg->mover.tcp_conns, 0);

@@ -12,7 +12,7 @@
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)
 #define GIB (MIB * 1024)
-#define BUDGET (208 * MIB)	/* of a memory.total of 512 MiB and the default arena */
+#define BUDGET (208 * MIB)	/* of the default memory.total and arena */
 #define CONN (384 * KIB)	/* of it for a connection */
 
 /* What is there, what is set (0: nothing), what must come out. */
