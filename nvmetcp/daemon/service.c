@@ -289,11 +289,8 @@ static void serve_metrics(struct fm_timer *timer)
 	const char *listen = n->cfg->nvme.metrics_listen;
 	struct fm_err err;
 
-	if (fm_nvmed_metrics_serve(&n->measured, listen, &n->exporter, &err) == 0) {
-		if (n->are_metrics_late)
-			fm_log_info("metrics are served at %s now", listen);
+	if (fm_nvmed_metrics_serve(&n->measured, listen, &n->exporter, &err) == 0)
 		return;
-	}
 	if (!n->are_metrics_late)
 		fm_log_error("%s; it is tried again every %u s", err.text,
 			     (unsigned)(METRICS_AGAIN_NS / FM_NS_PER_S));

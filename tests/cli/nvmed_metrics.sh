@@ -119,7 +119,7 @@ await grep -q "nvme.metrics_listen: port $port of 127.0.0.1 is taken" late || ba
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"
 pid=$late
-await grep -q "metrics are served at 127.0.0.1:$port now" late || bad "not when the port is free: $(cat late)"
+await grep -q "info: metrics at 127.0.0.1:$port\$" late || bad "not when the port is free: $(cat late)"
 await is_value fmove_nvmed_volumes 1 || bad "no page when the port is free: $(cat late)"
 kill -TERM $late
 wait $late || bad "the one that waited ends with status $?: $(cat late)"
