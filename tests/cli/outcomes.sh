@@ -51,7 +51,8 @@ looked_at() {
 verbs_of() {
 	fmove $1 --help | sed -n "/^Commands:/,/^\$/s/^  \([a-z]\+\) .*/${1:+$1 }\1/p"
 }
-verbs=$(verbs_of '' | grep -vxE 'nvme|group'; verbs_of nvme; verbs_of group)
+# `top` draws a picture, and `status --json` says the same: cli.top has it.
+verbs=$(verbs_of '' | grep -vxE 'nvme|group|top'; verbs_of nvme; verbs_of group)
 
 # What each says of itself, asked once.
 mkdir help
