@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# hang.sh - when a test gives up waiting, in seconds, how much of a sample it takes, and which fmove it starts; sourced by whatever
-# waits.
+# hang.sh - when a test gives up waiting, in seconds, how it waits, how much of a sample it takes, and which fmove it starts; sourced by
+# whatever waits.
 # shellcheck shell=bash disable=SC2034
 #
 # For what never comes, and nothing less: how fast a machine is decides no test. It is shorter than the time
@@ -16,6 +16,15 @@ ASKING=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 quick_client() {
 	[ ! -x "${FM_CLIENT:-}/fmove" ] || PATH=$FM_CLIENT:$PATH
 }
+
+# pause SECONDS: as sleep(1), without a program: starting one takes more of a processor than most looks of those who wait. Nothing
+# ever comes from `never`. In the lab it is guest.sh's.
+if ! declare -F pause > /dev/null; then
+	exec {never}<> <(:)
+	pause() {
+		read -r -t "$1" -u "$never" || true
+	}
+fi
 
 # sample COUNT: so many rounds, seconds or points of what a full count only finds more often. In check-fast
 # (FM_SAMPLE=2) half of them.

@@ -11,11 +11,6 @@
 # shellcheck source=tests/ports.sh
 . "$(dirname "${BASH_SOURCE[0]}")/ports.sh"
 
-# In the lab pause is guest.sh's, which starts no program.
-declare -F pause > /dev/null || pause() {
-	sleep "$1"
-}
-
 # node_key DIR: a new node's directory, key and public key (in DIR/pub).
 node_key() {
 	[ -x "$FMOVE_BIN/fmoved" ] || { echo "no fmoved in $FMOVE_BIN: build the programs first" >&2; return 1; }
@@ -110,7 +105,7 @@ node_stop() {
 	pid=$(cat "$1/pid")
 	kill "$pid" 2>/dev/null || true
 	while kill -0 "$pid" 2>/dev/null; do
-		sleep 0.05
+		pause 0.05
 	done
 }
 

@@ -109,13 +109,13 @@ if command -v systemd-notify >/dev/null && command -v python3 >/dev/null; then
 	ready_again() {
 		[ "$(grep -c '^READY=1' notified)" -eq 2 ]
 	}
-	while [ ! -S notify ]; do sleep 0.02; done
+	while [ ! -S notify ]; do pause 0.02; done
 	NOTIFY_SOCKET=$dir/w/notify WATCHDOG_USEC=200000 fmoved --config conf >out 2>err &
 	pid=$!
-	until grep -q '^READY=1' notified; do sleep 0.05; kill -0 $pid || break; done
+	until grep -q '^READY=1' notified; do pause 0.05; kill -0 $pid || break; done
 	await watchdog_was_told
 	kill -HUP $pid
-	until grep -q '^RELOADING=1' notified; do sleep 0.05; kill -0 $pid || break; done
+	until grep -q '^RELOADING=1' notified; do pause 0.05; kill -0 $pid || break; done
 	await ready_again
 	kill -TERM $pid
 	wait $pid || bad "it does not end well: $(cat err)"

@@ -102,7 +102,7 @@ await() {
 
 	until ASAN_OPTIONS=$ASKING "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
-		sleep "0.0$ms"
+		pause "0.0$ms"
 		[ $ms -ge 80 ] || ms=$((ms * 2))
 	done
 }

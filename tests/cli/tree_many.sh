@@ -33,7 +33,7 @@ watched() {
 	while kill -0 $! 2>/dev/null; do
 		now=$(peak $!)
 		[ "${now:-0}" -le "$most" ] || most=$now
-		sleep 0.05
+		pause 0.05
 	done
 	wait $! || bad "$* -> $?: $(cat err)"
 	$sanitized || [ "$most" -le $COMMAND_MIB ] || bad "$*: took $most MiB"

@@ -154,7 +154,7 @@ watch_transfer() {
 		now=$(arrived)
 		[ "$now" = "$last" ] || [ "$now" = 0 ] || echo "$((${EPOCHREALTIME/./} / 1000)) $now"
 		last=$now
-		sleep 0.05
+		pause 0.05
 	done
 }
 

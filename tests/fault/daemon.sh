@@ -12,7 +12,6 @@
 # Two processes share the points, each takes every second one: most of the time is spent waiting.
 set -euo pipefail
 . "$(dirname "$0")/../nodes.sh"
-. "$(dirname "$0")/pause.sh"
 PATH=$FMOVE_BIN:$PATH
 quick_client
 

@@ -112,7 +112,7 @@ start_command() {
 		mv "$dir/status.new" "$dir/status"
 	) 2> /dev/null &
 	until [ -e "$dir/pid" ]; do
-		sleep 0.01
+		pause 0.01
 	done
 	pid=$(cat "$dir/pid")
 }
@@ -123,7 +123,7 @@ end_of_command() {
 
 	until [ -e "$dir/status" ]; do
 		((SECONDS < end)) || die "${command[*]}: did not end within $HANG_S s"
-		sleep 0.02
+		pause 0.02
 	done
 	status=$(cat "$dir/status")
 	pid=''

@@ -11,8 +11,6 @@
 set -euo pipefail
 # shellcheck source=tests/hang.sh
 . "$(dirname "$0")/../hang.sh"
-# shellcheck source=tests/fault/pause.sh
-. "$(dirname "$0")/pause.sh"
 
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-$((8 * ${FM_SAMPLE:-1}))}

@@ -240,7 +240,7 @@ still_well() {
 	is_alive || die "n1 is gone"
 	for ((end = SECONDS + HANG_S; SECONDS < end; )); do
 		! is_back || break
-		sleep 0.5
+		pause 0.5
 	done
 	is_back || { what_it_holds >&2; die "it holds $(held) (descriptors, threads, MiB), before it was ${before[*]}"; }
 	read -ra now < "$base/held"
