@@ -1397,6 +1397,54 @@ static void test_offer_beside_late(void)
 	fm_run_free(run);
 }
 
+/* Ticks each second from s on, until something that came is cancelled, 200 s at most. */
+static unsigned seconds_until_cancelled(struct fm_run *run, unsigned *s)
+{
+	unsigned from = *s, before = receives_cancelled;
+
+	while (receives_cancelled == before && *s < from + 200)
+		fm_run_tick(run, ++*s * FM_NS_PER_S);
+	return *s - from;
+}
+
+static void tick_for(struct fm_run *run, unsigned *s, unsigned seconds)
+{
+	for (unsigned until = *s + seconds; *s < until;)
+		fm_run_tick(run, ++*s * FM_NS_PER_S);
+}
+
+/*
+ * Goal: on a slow wire an extent that comes after a time-out teaches how long the next ones may
+ * take; quick ones take that back. Offers of 2 first, then what is fetched from a disk.
+ */
+static void test_pace_of_slow(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	unsigned s = 0;
+
+	fm_run_tick(run, 0);
+	CU_ASSERT_TRUE(is_taken(run, 0));
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 21);
+	tick_for(run, &s, 20);
+	for (uint32_t extent = 1; extent < 4; extent++) {
+		CU_ASSERT_TRUE(is_taken(run, extent));
+		tick_for(run, &s, 26);
+		receive(run, extent, 5, 0);
+	}
+	CU_ASSERT_EQUAL(receives_cancelled, 1);
+	CU_ASSERT_EQUAL(written, 3);
+	CU_ASSERT_TRUE(is_taken(run, 4));
+	receive(run, 4, 5, 0);
+	CU_ASSERT_TRUE(is_taken(run, 5));
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 21);
+	order(run, FM_RUN_FETCH, 10, 0);
+	tick_for(run, &s, 18);
+	receive(run, 10, 0, 0);
+	order(run, FM_RUN_FETCH, 11, 0);
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 41);
+	fm_run_free(run);
+}
+
 /* Goal: who carries an extent takes no other bytes than its holder said, and tells of them. */
 static void test_carry_of_other_bytes(void)
 {
@@ -1526,6 +1574,7 @@ static const struct fm_test tests[] = {
 	{"offers of one who comes and goes", test_offer_of_coming_and_going},
 	{"what is refused late", test_refused_late},
 	{"an offer beside one of whom nothing comes", test_offer_beside_late},
+	{"a wire on which extents take long", test_pace_of_slow},
 	{"other bytes than are to be carried", test_carry_of_other_bytes},
 	{"who has other bytes to carry", test_carry_from_liar},
 	{"who is slow with what is to be carried", test_carry_from_slow},
