@@ -49,7 +49,7 @@ await few || bad "the daemon had $before descriptors open, and has $(descriptors
 begun=$SECONDS
 look_at_children
 kill -KILL "$pid"
-await test -e "$dir/c/n1/exit" || bad "the daemon that was killed does not end"
+await test -s "$dir/c/n1/exit" || bad "the daemon that was killed does not end"
 "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "no daemon starts after that one"
 await fmove status || bad "it does not answer"
 echo "a new daemon serves $((SECONDS - begun)) s after the kill"

@@ -23,9 +23,9 @@ for i in 1 2 3; do
 done
 
 kill -KILL "$pid"
-await test -e "$dir/c/n1/exit" || bad "the daemon that was killed does not end"
+await test -s "$dir/c/n1/exit" || bad "the daemon that was killed does not end"
 rm "$dir/c/n1/log"
-[ -e "$dir/c/n1/exit" ] || end_fs
+[ -s "$dir/c/n1/exit" ] || end_fs
 start_again n1
 reachable 2
 ok fmove put file n2:s/afterwards

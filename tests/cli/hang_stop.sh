@@ -12,7 +12,7 @@ look_at_children
 # shellcheck disable=SC2086
 kill -KILL $puts 2>/dev/null
 kill -TERM "$pid"
-await test -e "$dir/c/n1/exit" || bad "a daemon that is told to stop does not"
+await test -s "$dir/c/n1/exit" || bad "a daemon that is told to stop does not"
 [ "$(cat "$dir/c/n1/exit")" = 0 ] || bad "it stopped with $(cat "$dir/c/n1/exit"): $(tail -n 3 "$dir/c/n1/log")"
 is_logged 'does not answer: ending without' "$dir/c/n1/log" || bad "no file hung: $(tail -n 3 "$dir/c/n1/log")"
 await are_without_arena || bad "of $rss_before kB those that are left have $(left_over)"

@@ -149,7 +149,7 @@ reachable() {
 # crash NODE: SIGKILL of its daemon, which has ended then.
 crash() {
 	kill -KILL "$(cat "$dir/c/$1/pid")"
-	await test -e "$dir/c/$1/exit" || bad "$1 does not end"
+	await test -s "$dir/c/$1/exit" || bad "$1 does not end"
 }
 
 # start_again NODE: it was stopped, or crashed.

@@ -51,7 +51,7 @@ wait $pid
 [ $? -eq 4 ] || bad "a peer that was killed: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] || bad "a peer that was killed: $(cat err)"
 [ -e "$(store 2)/killed" ] && bad "half a file was published"
-await test -e "$dir/c/n2/exit" || bad "n2 does not end"
+await test -s "$dir/c/n2/exit" || bad "n2 does not end"
 "$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start after it was killed"
 works_again
 

@@ -189,7 +189,7 @@ kill -KILL "$(cat "$dir/c/n3/pid")"
 wait $pid
 [ $? -eq 4 ] || bad "n3 killed: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] && grep -q n3 err || bad "n3 killed says: $(cat err)"
-await test -e "$dir/c/n3/exit" || bad "n3 does not end"
+await test -s "$dir/c/n3/exit" || bad "n3 does not end"
 await n1_is_idle || bad "transfers go on"
 nobody one_killed
 start_again n3
