@@ -21,6 +21,8 @@ void fm_check_addresses(const struct fm_facts_set *set,
 			struct fm_findings *out); /* who owns them, routes, duplicates */
 void fm_check_limits(const struct fm_facts_set *set,
 		     struct fm_findings *out); /* memory, files, io_uring, governor */
+void fm_check_versions(const struct fm_facts_set *set,
+		       struct fm_findings *out); /* kernel and ZFS with known faults */
 void fm_check_storage(const struct fm_facts_set *set,
 		      struct fm_findings *out); /* fstab, NVMe connections, room */
 void fm_check_security(const struct fm_facts_set *set,

@@ -180,6 +180,8 @@ void fm_collect_node(struct fm_collect *c)
 	fm_fact_text(&n->fmove, FM_FACT_TEXT, FM_VERSION);
 	fm_collect_text(c, &n->name, FM_FACT_TEXT, "/proc/sys/kernel/hostname");
 	fm_collect_text(c, &n->kernel, FM_FACT_TEXT, "/proc/sys/kernel/osrelease");
+	fm_collect_text(c, &n->kernel_build, FM_FACT_TEXT, "/proc/sys/kernel/version");
+	fm_collect_text(c, &n->zfs, FM_FACT_TEXT, "/sys/module/zfs/version");
 	fm_fact_unknown(&n->machine, "read from files");
 	if (!*c->root && uname(&name) == 0)
 		fm_fact_text(&n->machine, FM_FACT_TEXT, name.machine);

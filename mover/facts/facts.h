@@ -55,8 +55,8 @@ enum fm_fact_kind {
 };
 
 struct fm_facts_node {
-	struct fm_fact name, read_ms, fmove, kernel, machine, product, memory_bytes,
-		huge_pages_bytes, cpus, governor, governor_driver, io_uring_disabled,
+	struct fm_fact name, read_ms, fmove, kernel, kernel_build, zfs, machine, product,
+		memory_bytes, huge_pages_bytes, cpus, governor, governor_driver, io_uring_disabled,
 		network_manager, netplan, rules, rp_filter, arp_ignore, arp_announce, interval_ms,
 		page_cache_bytes, free_bytes, gpu, forwards, forward_policy;
 };

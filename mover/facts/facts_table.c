@@ -32,7 +32,8 @@
 
 static const struct fm_facts_row node_rows[] = {
 	OWN_TEXT(node, name), NUMBER(node, read_ms), TEXT(node, fmove), TEXT(node, kernel),
-	TEXT(node, machine), TEXT(node, product), NUMBER(node, memory_bytes),
+	TEXT(node, kernel_build), TEXT(node, zfs), TEXT(node, machine),
+	TEXT(node, product), NUMBER(node, memory_bytes),
 	NUMBER(node, huge_pages_bytes), NUMBER(node, cpus), TEXT(node, governor),
 	TEXT(node, governor_driver), NUMBER(node, io_uring_disabled),
 	BOOL(node, network_manager), BOOL(node, netplan), NUMBER(node, rules),

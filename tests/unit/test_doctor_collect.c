@@ -78,12 +78,16 @@ static void test_ports(void)
 	device("rocep1s0f0", "enp1s0f0np0", "0000:01:00.0");
 	device("roceP2p1s0f0", "enP2p1s0f0np0", "0002:01:00.0");
 	tree_attr("sys/kernel/config/rdma_cm/rocep1s0f0/ports/1", "default_roce_mode", "RoCE v2");
+	tree_attr("proc/sys/kernel", "version", "#1 SMP Debian 6.1.66-1 (2023-12-09)");
+	tree_attr("sys/module/zfs", "version", "2.2.2-1");
 	tree_link("../bond0", "sys/class/net/enp1s0f0np0/master");
 	tree_attr("sys/class/net/bond0/bonding", "mode", "802.3ad 4");
 	tree_attr("run/NetworkManager/devices", "4",
 		  "# made by it\n[device]\nmanaged=true\nnm-owned=false");
 	tree_attr("run/NetworkManager/devices", "5", "[device]\nmanaged=false");
 	f = collect(NULL);
+	CU_ASSERT_TRUE(fm_fact_is(&f->node.kernel_build, "#1 SMP Debian 6.1.66-1 (2023-12-09)") &&
+		       fm_fact_is(&f->node.zfs, "2.2.2-1"));
 	CU_ASSERT_TRUE_FATAL(f->ports_read.is_known && f->ports_count == 2);
 	CU_ASSERT_TRUE(fm_fact_is(&f->ports[0].device, "roceP2p1s0f0") &&
 		       fm_fact_is(&f->ports[1].device, "rocep1s0f0"));
