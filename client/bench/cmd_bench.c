@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "client/bench/compare_print.h"
+#include "client/bench/growth.h"
 #include "client/bench/report.h"
 #include "client/bench/run.h"
 #include "client/bench/targets.h"
@@ -390,33 +391,6 @@ static int wait_for_others(const struct wanted *w, struct fm_err *err)
 
 /* ---- what came of it ---- */
 
-static const struct fm_facts_counter *find(const struct fm_facts *f,
-					   const struct fm_facts_counter *of)
-{
-	for (size_t i = 0; i < f->counters_count; i++)
-		if (fm_fact_is_same(&f->counters[i].object, &of->object) &&
-		    fm_fact_is_same(&f->counters[i].name, &of->name))
-			return &f->counters[i];
-	return NULL;
-}
-
-static void add_counters(struct fm_bench *b, const struct fm_facts *before,
-			 const struct fm_facts *after)
-{
-	for (size_t i = 0; i < after->counters_count && b->counter_count < FM_BENCH_COUNTERS_MAX;
-	     i++) {
-		const struct fm_facts_counter *is = &after->counters[i], *was = find(before, is);
-		struct fm_bench_counter *c;
-
-		if (!was || is->value.n < was->value.n)
-			continue;
-		c = &b->counters[b->counter_count++];
-		(void)snprintf(c->object, sizeof(c->object), "%s", fm_text_of(&is->object));
-		(void)snprintf(c->name, sizeof(c->name), "%s", fm_text_of(&is->name));
-		c->growth = is->value.n - was->value.n;
-	}
-}
-
 /* Of all ports together; 0: not known of one of them, or there is none. */
 static double hardware(const struct fm_facts *facts)
 {
@@ -468,7 +442,7 @@ static int measure(struct wanted *w, int *status, struct fm_err *err)
 	if (ret == 0)
 		ret = collect(w, &b->facts, err);
 	if (ret == 0) {
-		add_counters(b, before, b->facts);
+		fm_bench_growth(b, before, b->facts);
 		*status = fm_bench_judge(b);
 		add_hardware(b, hardware(b->facts));
 		fm_bench_conclude(b, hardware(b->facts));

@@ -203,6 +203,16 @@ static void controller_address(struct fm_collect *c, struct fm_fact *fact, const
 	free(text);
 }
 
+/* How often the kernel tried to connect it anew; those that count it show it since 2026. */
+static void controller_reconnects(struct fm_collect *c, struct fm_facts_controller *n,
+				  const char *name)
+{
+	if (fm_fact_is(&n->transport, "pcie"))
+		fm_fact_unknown(&n->reconnects, "it is a local disk");
+	else
+		fm_collect_number(c, &n->reconnects, NVME "/%s/diag/reconnect_count", name);
+}
+
 static void controllers(struct fm_collect *c)
 {
 	struct fm_facts_controller *n;
@@ -226,6 +236,7 @@ static void controllers(struct fm_collect *c)
 			fm_collect_text(c, &n->host_nqn, FM_FACT_TEXT, NVME "/%s/hostnqn",
 					names[i]->d_name);
 		fm_collect_text(c, &n->state, FM_FACT_TEXT, NVME "/%s/state", names[i]->d_name);
+		controller_reconnects(c, n, names[i]->d_name);
 	}
 	fm_collect_names_free(names, count);
 }

@@ -109,7 +109,7 @@ struct fm_facts_fstab {
 };
 
 struct fm_facts_controller {
-	struct fm_fact name, transport, address, subsystem, host_nqn, state;
+	struct fm_fact name, transport, address, subsystem, host_nqn, state, reconnects;
 };
 
 struct fm_facts_owner {

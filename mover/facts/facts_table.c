@@ -109,7 +109,7 @@ static const struct fm_facts_row fstab_rows[] = {
 static const struct fm_facts_row controller_rows[] = {
 	NAME(controller, name), TEXT(controller, transport), OWN_TEXT(controller, address),
 	OWN_TEXT(controller, subsystem), OWN_TEXT(controller, host_nqn),
-	TEXT(controller, state), END,
+	TEXT(controller, state), NUMBER(controller, reconnects), END,
 };
 
 static const struct fm_facts_row owner_rows[] = {

@@ -306,6 +306,8 @@ static void test_storage(void)
 	tree_attr("sys/class/nvme/nvme0/hwmon3", "temp1_max", "81850");
 	tree_mkdirs("sys/devices/virtual/nvme-fabrics/ctl");
 	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "10.0.0.9", "4420");
+	tree_attr("sys/class/nvme/nvme1/diag", "reconnect_count", "3");
+	tree_tcp("nvme2", "nqn.2026-01.org.fmove:more", "10.0.0.9", "4420");
 	tree_attr("etc", "fstab",
 		  "# comment\n\nUUID=7f6b / ext4 defaults 0 1\n/dev/nvme1n1\t/data xfs "
 		  "ro,password=secret\n"
@@ -325,10 +327,14 @@ static void test_storage(void)
 		       fm_fact_is(&f->fstab[1].type, "xfs"));
 	CU_ASSERT_TRUE(fm_facts_write(f, document, sizeof(document)) > 0 &&
 		       !strstr(document, "secret"));
-	CU_ASSERT_TRUE(f->controllers_count == 2 &&
+	CU_ASSERT_TRUE(f->controllers_count == 3 &&
 		       fm_fact_is(&f->controllers[1].transport, "tcp"));
 	CU_ASSERT_TRUE(fm_fact_is(&f->controllers[1].address, "traddr=10.0.0.9,trsvcid=4420"));
 	CU_ASSERT_FALSE(f->controllers[0].address.is_known);
+	CU_ASSERT_TRUE(f->controllers[1].reconnects.is_known &&
+		       f->controllers[1].reconnects.n == 3);
+	CU_ASSERT_TRUE(!f->controllers[2].reconnects.is_known &&
+		       strstr(f->controllers[2].reconnects.text, "No such file"));
 	CU_ASSERT_TRUE(f->owners_count == 1 &&
 		       fm_fact_is(&f->owners[0].evidence, "/etc/nvme/discovery.conf"));
 	fm_facts_free(f);
