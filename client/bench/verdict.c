@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/bench/slow_rail.h"
 #include "client/cli/show.h"
 
 static int slowest(const struct fm_bench_stage *s, size_t count, int but)
@@ -227,6 +228,16 @@ static bool is_port(const struct fm_bench_path *wire, double hardware)
 	return hardware > 0 && wire->rates.median >= FM_BENCH_NEAR * hardware;
 }
 
+static void add_rail(struct fm_bench *b, const struct fm_bench_path *wire)
+{
+	char rail[FM_BENCH_TEXT_MAX];
+	size_t len = strlen(b->verdict);
+
+	if (fm_bench_slow_rail(b, wire, rail))
+		(void)snprintf(b->verdict + len, sizeof(b->verdict) - len, "; slow is %.200s",
+			       rail);
+}
+
 /*
  * From a file here to a peer: the disk, the wire, both together. A noisy stage may be one. Where it
  * is neither the disk nor the port, what the wire waits for is named, if that is known.
@@ -257,13 +268,15 @@ static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, doub
 		(void)snprintf(
 			b->verdict, sizeof(b->verdict),
 			"no limit can be named: not each stage was measured alone, and is valid");
+	else if (limit == 1)
+		add_rail(b, wire);
 }
 
 /* One stage alone: against its hardware, and the processors. */
 static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
 {
 	char name[FM_BENCH_TEXT_MAX], processors[FM_BENCH_TEXT_MAX];
-	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+	char rail[FM_BENCH_TEXT_MAX], is[FM_SHOW_MAX], of[FM_SHOW_MAX];
 
 	(void)fm_bench_path_name(p, name);
 	(void)fm_show_rate(p->rates.median, is);
@@ -275,6 +288,9 @@ static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, dou
 		say_processors(b, p, processors);
 	else if (is_lossy(p))
 		say_lost(b, p);
+	else if (fm_bench_slow_rail(b, p, rail))
+		(void)snprintf(b->verdict, sizeof(b->verdict), "%.140s: limited by %.300s: %s",
+			       name, rail, is);
 	else if (hardware > 0)
 		(void)snprintf(b->verdict, sizeof(b->verdict),
 			       "%.200s: %s, %.0f %% of what the ports allow; no limit shows%s",
@@ -309,7 +325,8 @@ static const struct fm_bench_path *noisy_with_cause(const struct fm_bench *b)
 
 		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY &&
 		    fm_bench_is_any(&p->only) &&
-		    (is_lossy(p) || has_none_left(b, p, unused)))
+		    (is_lossy(p) || has_none_left(b, p, unused) ||
+		     fm_bench_slow_rail(b, p, unused)))
 			return p;
 	}
 	return NULL;

@@ -9,6 +9,7 @@
 #include "client/bench/tcp_watch.h"
 #include "client/bench/validity.h"
 #include "mover/base/err.h"
+#include "mover/facts/facts.h"
 #include "tests/fm_test.h"
 
 #define GB 1e9
@@ -346,6 +347,80 @@ static void test_noisy_stage(void)
 	fm_bench_free(b);
 }
 
+static struct fm_bench_path *alone(struct fm_bench *b, const char *device, double rate)
+{
+	struct fm_bench_path *p = path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", rate, 0.01);
+
+	strcpy(p->only.device, device);
+	return p;
+}
+
+static void rail_fact(struct fm_facts *f, const char *device, unsigned mbps)
+{
+	struct fm_facts_rail *r = fm_facts_add(f, f->rails, &f->rails_count);
+
+	fm_fact_text(&r->device, FM_FACT_NAME, device);
+	fm_fact_number(&r->speed_mbps, mbps);
+}
+
+static bool verdict_says(struct fm_bench *b, const char *text)
+{
+	(void)fm_bench_judge(b);
+	fm_bench_conclude(b, 0);
+	return strstr(b->verdict, text) != NULL;
+}
+
+/* Goal: of several wires the slow one is named, but one that is as slow as its port says is not;
+ * nor is one connection slower than many. */
+static void test_slow_rail(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *slow, *connection;
+
+	(void)path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", 5 * GB, 0.01);
+	(void)alone(b, "w0", 4 * GB);
+	slow = alone(b, "w1", 1 * GB);
+	(void)alone(b, "w2", 4.1 * GB);
+	connection = path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", GB / 10, 0.01);
+	connection->only.connections = 1;
+	CU_ASSERT_TRUE(verdict_says(b, "tcp send n2: limited by w1, which carries 1.00 GB/s alone "
+				       "where w0 carries 4.00 GB/s: 5.00 GB/s"));
+	b->paths[0].repeats[0].bytes *= 2; /* what all carry together may be noisy */
+	CU_ASSERT_TRUE(verdict_says(b, "limited by w1, which"));
+	b->facts = fm_facts_new();
+	rail_fact(b->facts, "w0", 40000);
+	rail_fact(b->facts, "w1", 10000);
+	CU_ASSERT_TRUE(verdict_says(b, "limited by w1, which")); /* the speed of w2 is unknown */
+	rail_fact(b->facts, "w2", 40000);
+	CU_ASSERT_FALSE(verdict_says(b, "limited by"));
+	fm_fact_number(&b->facts->rails[1].speed_mbps, 40000);
+	CU_ASSERT_TRUE(verdict_says(b, "limited by w1, which"));
+	slow->repeats[2].bytes = (uint64_t)(7.9 * GB); /* beyond the noise only */
+	CU_ASSERT_FALSE(verdict_says(b, "limited by"));
+	fm_bench_free(b);
+}
+
+/* Goal: a put that the wire limits says which of the wires is slow; by rails, if a device has
+ * several of them. */
+static void test_slow_rail_of_put(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *p;
+
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_READ, "/d", 9 * GB, 0.01);
+	(void)path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", 5 * GB, 0.01);
+	p = alone(b, "", 4 * GB);
+	strcpy(p->only.local, "10.0.0.1");
+	p = alone(b, "", 1 * GB);
+	strcpy(p->only.local, "10.0.1.1");
+	p = path(b, FM_BENCH_PUT, FM_BENCH_SEND, "n2", 4.9 * GB, 0.01);
+	strcpy(p->from, "/d");
+	CU_ASSERT_TRUE(verdict_says(b, "limited by the wire to n2: 4.90 GB/s"));
+	CU_ASSERT_TRUE(verdict_says(b, "; slow is 10.0.1.1, which carries 1.00 GB/s alone where "
+				       "10.0.0.1 carries 4.00 GB/s"));
+	fm_bench_free(b);
+}
+
 /* Goal: the sentence is about what was planted when these were measured (tests/soak/limits.sh). */
 static void test_recorded(void)
 {
@@ -406,6 +481,8 @@ static const struct fm_test tests[] = {
 	{"full processors before loss", test_processors_before_loss},
 	{"full processors and no slow wire", test_put_and_processors},
 	{"a noisy stage is no limit", test_noisy_stage},
+	{"of several wires the slow one is named", test_slow_rail},
+	{"a put says which wire is slow", test_slow_rail_of_put},
 	{"of recorded runs", test_recorded},
 	{"segments sent again", test_segments},
 };
