@@ -10,8 +10,9 @@
  * Processors limit an end if it wanted them all the time. Who waits for the wire or a disk sleeps,
  * so such an end was held up by nothing else:
  *  - its process used all that it may use; or
- *  - those were busy all the time, whatever with, and its threads, running or waiting to run,
- *    would have filled them: what else runs took the rest; or
+ *  - those were busy all the time, whatever with, by the kernel's count or by what the process
+ *    alone had of them, and its threads, running or waiting to run, would have filled them: what
+ *    else runs took the rest; or
  *  - one thread of it ran, or waited to run, all the time; or
  *  - one core did nothing but softirqs.
  * Processors that are full of what else runs, while the end slept a part of the time, may be the

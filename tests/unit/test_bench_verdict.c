@@ -175,6 +175,10 @@ static const struct {
 	/* others have half of the one, and we would fill it */
 	{{.process_s = 3, .allowed = 1, .allowed_busy_s = 5.7, .wait_s = 4},
 	 "one processor, 95 % busy"},
+	/* ticks were lost: the process alone had more than the processor was busy */
+	{{.process_s = 5.6, .allowed = 1, .allowed_busy_s = 2.5, .wait_s = 5},
+	 "one processor, 93 % busy"},
+	{{.process_s = 5.2, .allowed = 1, .allowed_busy_s = 2.5, .wait_s = 5}, NULL},
 	/* it waited behind others, and slept as well: something else may be what it slept for */
 	{{.process_s = 3, .allowed = 1, .allowed_busy_s = 5.7, .wait_s = 2}, NULL},
 	{{.process_s = 0.1, .allowed = 1, .allowed_busy_s = 6, .wait_s = 3}, NULL},
