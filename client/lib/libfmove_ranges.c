@@ -123,6 +123,7 @@ static int add_result(struct doing *d, const struct fmove_result *one, struct fm
 	s.rdma_bytes += sum->rdma_bytes;
 	s.tcp_bytes += sum->tcp_bytes;
 	s.resent_bytes += sum->resent_bytes;
+	s.direct_bytes += sum->direct_bytes;
 	s.corrupt_chunks += sum->corrupt_chunks;
 	s.is_checked &= sum->is_checked;
 	s.is_durable &= sum->is_durable;

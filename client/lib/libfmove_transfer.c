@@ -89,6 +89,7 @@ void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 	(void)fm_json_bool(fm_json_get(done, "durable"), &r->is_durable);
 	(void)fm_json_bool(fm_json_get(done, "checked"), &r->is_checked);
 	(void)fm_json_u64(fm_json_get(done, "resent_bytes"), &r->resent_bytes);
+	(void)fm_json_u64(fm_json_get(done, "direct_bytes"), &r->direct_bytes);
 	(void)fm_json_u64(fm_json_get(done, "resumed_bytes"), &r->resumed_bytes);
 	(void)fm_json_u64(fm_json_get(done, "damaged_bytes"), &r->damaged_bytes);
 	tree_read(done, r);

@@ -228,6 +228,7 @@ static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 	fm_jw_bool(w, "durable", r->is_durable);
 	fm_jw_bool(w, "checked", r->is_checked);
 	fm_jw_u64(w, "resent_bytes", r->bytes_resent);
+	fm_jw_u64(w, "direct_bytes", r->bytes_direct);
 	fm_jw_u64(w, "resumed_bytes", resumed);
 	fm_jw_u64(w, "damaged_bytes", r->bytes_damaged + r->tree.damaged_bytes);
 	fm_jw_u64(w, "corrupt_chunks", r->corrupt_chunks);

@@ -130,6 +130,17 @@ static bool conn_may_write(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64
 	return fm_data_decode(msg, &m) == 0 && fm_flow_rx_may_write(ctx, &m, remote, len);
 }
 
+static void *conn_place(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint32_t len)
+{
+	struct fm_flow *f = ctx;
+	struct fm_data_msg m;
+
+	(void)len;	/* what may be written is as long as it says */
+	if (fm_flow_is_ending(f) || fm_data_decode(msg, &m) < 0)
+		return NULL;
+	return fm_flow_rx_place(f, &m);
+}
+
 static void conn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 {
 	struct fm_flow *f = ctx;
@@ -167,6 +178,7 @@ static void conn_closed(void *ctx)
 
 static const struct fm_conn_events conn_events = {
 	.may_write = conn_may_write,
+	.place = conn_place,
 	.message = conn_message,
 	.failed = conn_failed,
 	.closed = conn_closed,
@@ -177,8 +189,8 @@ static void drain(struct fm_flow *f)
 {
 	if (f->state == FM_FLOW_FAILED) {
 		f->state = FM_FLOW_CLOSING;
-		fm_flow_rx_closing(f);
 		f->conn->ops->close(f->conn);
+		fm_flow_rx_closing(f);
 	}
 	if (f->state != FM_FLOW_CLOSED || f->io_count > 0 || f->notes_out > 0)
 		return;
@@ -199,6 +211,7 @@ static void cancel_removed(struct fm_flow *f)
 		return;
 	f->stops_seen = stops;
 	fm_flow_tx_cancel_removed(f);
+	fm_flow_rx_cancel_removed(f);
 }
 
 static void step(struct fm_flow *f)

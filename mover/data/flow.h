@@ -192,6 +192,7 @@ struct fm_flow {
 	struct fm_lease rx_lease;
 	struct fm_rx rx[FM_FLOW_SLOTS_MAX];
 	unsigned rx_slots;
+	struct fm_landing landing;	/* the chunk that comes to its place, and to no slot */
 
 	struct fm_note notes[FM_FLOW_ACKS_MAX];
 	struct fm_note *note_free;
@@ -240,8 +241,11 @@ void fm_flow_rx_step(struct fm_flow *flow, uint64_t now_ns);
 int fm_flow_rx_want(struct fm_flow *flow);
 bool fm_flow_rx_may_write(const struct fm_flow *flow, const struct fm_data_msg *m, uint64_t remote,
 			  uint32_t len);
+void *fm_flow_rx_place(struct fm_flow *flow, const struct fm_data_msg *m);
+void fm_flow_rx_cancel_removed(struct fm_flow *flow);
 int fm_flow_rx_chunk(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_rx_return(struct fm_flow *flow, const struct fm_data_msg *m);
+/* its connection was asked to close, and writes nothing any more but to slots */
 void fm_flow_rx_closing(struct fm_flow *flow);
 void fm_flow_rx_finish(struct fm_flow *flow);
 

@@ -224,6 +224,90 @@ static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x,
 	return is_as_sent ? FM_ACK_WRITTEN : FM_ACK_CORRUPT;
 }
 
+/* Whether the sink has a place for all of the chunk. */
+static bool has_place(const struct fm_xfer *x, const struct fm_chunk *c)
+{
+	const struct fm_file *file = x->o.file;
+
+	return file->place && c->offset <= file->room && c->len <= file->room - c->offset;
+}
+
+/* Whether that chunk came to its place. */
+static bool is_landing(const struct fm_flow *f, const struct fm_xfer *x, const struct fm_chunk *c)
+{
+	return f->landing.x == x && f->landing.seq == c->seq;
+}
+
+/*
+ * Takes a chunk to its place, unless it came there already. It is checked there: its owner may
+ * change it meanwhile, and hurts his own transfer. Nothing comes there after that: a chunk that is
+ * there, or coming, is not let in a second time.
+ */
+static enum fm_ack_status take_in_place(struct fm_flow *f, struct fm_xfer *x, struct fm_chunk *c,
+					unsigned slot)
+{
+	struct fm_landing copied, *l = &copied;
+	char *at = x->o.file->place + c->offset;
+	bool is_as_sent;
+
+	c->is_direct = is_landing(f, x, c);
+	if (c->is_direct) {
+		l = &f->landing;
+	} else {
+		int ret = fm_link_land(x, c, l);
+
+		if (ret < 0)
+			return refusal(ret);
+		memcpy(at, slot_memory(f, slot), c->len);
+	}
+	is_as_sent = f->lane->is_unchecked || fm_crc32c(0, at, c->len) == c->crc;
+	fm_link_landed(l, c, is_as_sent, &f->info);
+	return is_as_sent ? FM_ACK_WRITTEN : FM_ACK_CORRUPT;
+}
+
+static struct fm_chunk chunk_of(const struct fm_data_msg *m)
+{
+	return (struct fm_chunk){
+		.seq = m->seq, .offset = m->offset, .len = m->length, .crc = m->data_crc};
+}
+
+/* Where a chunk comes that may be written to its slot; NULL: to that. */
+void *fm_flow_rx_place(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	struct fm_xfer *x = f->landing.x ? NULL : fm_link_find_sink(f->link, m->xfer);
+	const struct fm_chunk c = chunk_of(m);
+	void *at = NULL;
+
+	if (!x)
+		return NULL;
+	if (has_place(x, &c) && fm_link_land(x, &c, &f->landing) == 0)
+		at = x->o.file->place + c.offset;
+	fm_xfer_unref(x);
+	return at;
+}
+
+/* What comes for a transfer that was removed is not to touch its memory any more. */
+void fm_flow_rx_cancel_removed(struct fm_flow *f)
+{
+	if (!f->landing.x || !fm_link_is_removed(f->landing.x))
+		return;
+	f->conn->ops->divert(f->conn);
+	fm_link_land_not(&f->landing);
+}
+
+/* Deals with a chunk for which nothing is to be waited for here. False: it is to be written. */
+static bool take_at_once(struct fm_flow *f, struct fm_xfer *x, struct fm_chunk *c, unsigned slot,
+			 enum fm_ack_status *status)
+{
+	if (x->beside.count > 0)
+		*status = take_beside(f, x, c, slot);
+	else if (has_place(x, c))
+		*status = take_in_place(f, x, c, slot);
+	else
+		return false;
+	return true;
+}
+
 /* Whether a CHUNK names a slot that the peer was granted and that is free: nothing of an earlier
  * one is under way in it. */
 static bool is_free_slot(const struct fm_flow *f, const struct fm_data_msg *m)
@@ -241,8 +325,7 @@ bool fm_flow_rx_may_write(const struct fm_flow *f, const struct fm_data_msg *m, 
 
 int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 {
-	struct fm_chunk c = {
-		.seq = m->seq, .offset = m->offset, .len = m->length, .crc = m->data_crc};
+	struct fm_chunk c = chunk_of(m);
 	enum fm_ack_status status;
 	struct fm_xfer *x;
 	struct fm_rx *r;
@@ -260,9 +343,8 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	x = fm_link_find_sink(f->link, m->xfer);
 	if (!x)
 		return ack(f, m->slot, m->xfer, m->seq, FM_ACK_DROPPED);
-	if (x->beside.count > 0)
-		status = take_beside(f, x, &c, m->slot);
-	if (x->beside.count > 0 || check(f, x, &c, m->slot, &status) < 0) {
+	if (take_at_once(f, x, &c, m->slot, &status) ||
+	    check(f, x, &c, m->slot, &status) < 0) {
 		if (status == FM_ACK_BUSY && f->is_revoking)
 			f->rx_late--;	/* it comes again because we asked for it */
 		fm_xfer_unref(x);
@@ -384,6 +466,8 @@ void fm_flow_rx_closing(struct fm_flow *f)
 	 * hangs
 	 */
 	forget_want(f);
+	if (f->landing.x)
+		fm_link_land_not(&f->landing);
 }
 
 void fm_flow_rx_finish(struct fm_flow *f)

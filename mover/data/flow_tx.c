@@ -251,7 +251,8 @@ static void tx_read(struct fm_tx *t)
 /* Begins with a chunk that was claimed. */
 static void tx_begin(struct fm_tx *t)
 {
-	if (is_direct(t)) {
+	t->chunk.is_direct = is_direct(t);
+	if (t->chunk.is_direct) {
 		tx_direct(t);
 		return;
 	}

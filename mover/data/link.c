@@ -611,19 +611,62 @@ void fm_link_given_up(struct fm_xfer *x)
 	unlock(x);
 }
 
+static void fail_misplaced(struct fm_xfer *x, const struct fm_chunk *c, int ret)
+{
+	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
+		fm_xfer_fail(x, -EPROTO,
+			     "the peer sent a chunk that does not belong there (number %llu, byte "
+			     "%llu, %u bytes)",
+			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
+}
+
 int fm_link_accept(struct fm_xfer *x, const struct fm_chunk *c)
 {
 	int ret;
 
 	lock(x);
 	ret = fm_xfer_accept(x, c);
-	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
-		fm_xfer_fail(x, -EPROTO,
-			     "the peer sent a chunk that does not belong there (number %llu, byte "
-			     "%llu, %u bytes)",
-			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
+	fail_misplaced(x, c, ret);
 	unlock(x);
 	return ret;
+}
+
+int fm_link_land(struct fm_xfer *x, const struct fm_chunk *c, struct fm_landing *l)
+{
+	int ret;
+
+	lock(x);
+	ret = fm_xfer_land(x, c, l);
+	fail_misplaced(x, c, ret);
+	unlock(x);
+	if (ret == 0)
+		fm_xfer_ref(x);
+	return ret;
+}
+
+void fm_link_landed(struct fm_landing *l, const struct fm_chunk *chunk, bool is_as_sent,
+		    const struct fm_conn_info *by)
+{
+	struct fm_xfer *x = l->x;
+
+	lock(x);
+	fm_xfer_landed(l);
+	if (is_as_sent)
+		fm_xfer_written(x, chunk, by);
+	else
+		x->corrupt_chunks++;
+	unlock(x);
+	fm_xfer_unref(x);
+}
+
+void fm_link_land_not(struct fm_landing *l)
+{
+	struct fm_xfer *x = l->x;
+
+	lock(x);
+	fm_xfer_landed(l);
+	unlock(x);
+	fm_xfer_unref(x);
 }
 
 void fm_link_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)

@@ -24,6 +24,7 @@ struct fm_chunk;
 struct fm_claim;
 struct fm_conn_info;
 struct fm_err;
+struct fm_landing;
 struct fm_lane;
 struct fm_loop;
 struct fm_moved;
@@ -168,6 +169,13 @@ void fm_link_written(struct fm_xfer *x, const struct fm_chunk *chunk,
 		     const struct fm_conn_info *by);
 void fm_link_corrupt(struct fm_xfer *x);
 void fm_link_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset);
+/* A chunk comes to its place in the sink; the landing holds a reference until it is over. */
+int fm_link_land(struct fm_xfer *x, const struct fm_chunk *chunk, struct fm_landing *l);
+/* It is there, or not as it was sent. */
+void fm_link_landed(struct fm_landing *l, const struct fm_chunk *chunk, bool is_as_sent,
+		    const struct fm_conn_info *by);
+/* It did not come to its end. */
+void fm_link_land_not(struct fm_landing *l);
 /* A chunk was copied to its place beside the sink. As fm_drain_filled(). */
 struct fm_beside_place *fm_link_filled(struct fm_xfer *x, const struct fm_chunk *chunk,
 				       bool is_as_sent, const struct fm_conn_info *by,

@@ -104,6 +104,7 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 	atomic_init(&x->refs, 1);
 	fm_list_init(&x->link_at);
 	fm_list_init(&x->source_at);
+	fm_list_init(&x->landings);
 	x->notify.run = opts->progressed;
 	x->ended.run = opts->drained;
 	fm_rate_set(&x->rate, opts->rate_bytes);
@@ -651,6 +652,7 @@ static void count(struct fm_xfer *x, const struct fm_chunk *c, const struct fm_c
 		x->block_crc[c->offset / fm_digest_block_bytes(x->o.size)] ^= part;
 	x->kind_bytes[by->kind] += c->len;
 	x->encryption_bytes[by->encryption] += c->len;
+	x->direct_bytes += c->is_direct ? c->len : 0;
 	if (!x->o.is_source && x->o.only.conns > 0)
 		join(x, by);
 }
@@ -757,6 +759,30 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 	if (ret < 0 || x->beside.count == 0)
 		return ret;
 	return is_seen(x, c->seq) ? -EALREADY : fm_drain_accept(x, c);
+}
+
+int fm_xfer_land(struct fm_xfer *x, const struct fm_chunk *c, struct fm_landing *l)
+{
+	int ret = x->is_removed ? -ECANCELED : fm_xfer_accept(x, c);
+
+	assert(x->o.file->place && x->beside.count == 0);
+	if (ret < 0)
+		return ret;
+	if (is_seen(x, c->seq))
+		return -EALREADY;
+	fm_list_each(at, next, &x->landings)
+		if (fm_container_of(at, struct fm_landing, at)->seq == c->seq)
+			return -EAGAIN;
+	l->x = x;
+	l->seq = c->seq;
+	fm_list_append(&x->landings, &l->at);
+	return 0;
+}
+
+void fm_xfer_landed(struct fm_landing *l)
+{
+	fm_list_del(&l->at);
+	l->x = NULL;
 }
 
 /*
@@ -925,6 +951,7 @@ void fm_xfer_moved(const struct fm_xfer *x, struct fm_moved *out)
 	*out = (struct fm_moved){.bytes = x->data_bytes,
 				 .chunks = x->chunks,
 				 .resent = x->resent_bytes,
+				 .direct = x->direct_bytes,
 				 .resumed = x->have_bytes,
 				 .reread = x->reread_bytes,
 				 .damaged = x->damaged_bytes,
@@ -943,6 +970,7 @@ void fm_moved_add(struct fm_moved *to, const struct fm_moved *more)
 	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)
 		to->encryption_bytes[i] += more->encryption_bytes[i];
 	to->resent += more->resent;
+	to->direct += more->direct;
 	to->resumed += more->resumed;
 	to->reread += more->reread;
 	to->damaged += more->damaged;

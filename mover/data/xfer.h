@@ -55,9 +55,17 @@ struct fm_chunk {
 	uint8_t corrupt_count;
 	uint16_t busy_count;
 	bool is_again;			/* answered with a status that asks for it once more */
+	bool is_direct;			/* sent from the file's memory, or came to its place */
 	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */
 	/* source that may stand still: where it was read (beside.h) */
 	unsigned place;
+};
+
+/* A chunk that comes to its place in a sink, and is nobody else's there meanwhile. */
+struct fm_landing {
+	struct fm_list at;		/* fm_xfer.landings */
+	struct fm_xfer *x;		/* NULL: none */
+	uint64_t seq;
 };
 
 /* A chunk to send again. */
@@ -154,6 +162,7 @@ struct fm_xfer {
 	uint32_t block_crc[FM_DIGEST_BLOCKS_MAX];
 	bool has_no_blocks;		/* what of it is in which block is not known */
 	uint64_t resent_bytes;
+	uint64_t direct_bytes;		/* of data_bytes, without a copy at this end */
 	unsigned corrupt_chunks;
 	uint64_t kind_bytes[FM_KIND_COUNT];	/* of data_bytes, what came over which */
 	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];	/* and how it was sealed on its way */
@@ -167,6 +176,8 @@ struct fm_xfer {
 	struct fm_ranges wanted;	/* source: of these, what was not handed out yet */
 
 	/* Sink */
+	/* of one that has a place: at most one for each connection */
+	struct fm_list landings;
 	struct fm_written *log;		/* FM_XFER_LOG_MAX; NULL: not logged */
 	size_t log_count;
 	/* Of one that may stand still: what it did not take yet. next_seq is the first chunk that
@@ -187,6 +198,7 @@ struct fm_moved {
 	uint64_t kind_bytes[FM_KIND_COUNT];
 	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
 	uint64_t resent;
+	uint64_t direct;		/* of bytes: without a copy at this end */
 	uint64_t resumed;		/* of bytes: were there from an earlier try */
 	uint64_t reread;
 	uint64_t damaged;
@@ -347,6 +359,14 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 /* Sink: it is written; counted once however often it came. */
 void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk,
 		     const struct fm_conn_info *by);
+
+/*
+ * Sink that has a place (store/store.h): whether the chunk may come there now, which it does until
+ * fm_xfer_landed(); l is the caller's. As fm_xfer_accept(), and -EALREADY: it is there; -EAGAIN:
+ * just coming over another connection, whose bytes may be damaged where these were found good.
+ */
+int fm_xfer_land(struct fm_xfer *x, const struct fm_chunk *chunk, struct fm_landing *l);
+void fm_xfer_landed(struct fm_landing *l);
 
 /* The same in two steps, for what is in the drain between them. */
 /* false: it does not count */

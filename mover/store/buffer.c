@@ -215,11 +215,7 @@ static void buffer_read(struct fm_file *file, const struct fm_lane_io *lane, str
  * sizes together say what is wrong. Such a file is not published. */
 static void buffer_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
-	const struct buffer_file *f = file_of(file);
-	bool fits = io->offset <= f->len && io->len <= f->len - io->offset;
-
-	if (fits)
-		memcpy(f->at + io->offset, io->buf, io->len);
+	(void)file;
 	fm_done_list_add(lane->done, io, (int64_t)io->len);
 }
 
@@ -321,6 +317,8 @@ int fm_buffer_sink(struct fm_buffer *b, uint64_t offset, uint64_t len, struct fm
 	if (ret < 0)
 		return ret;
 	f->file.ops = &sink_ops;
+	f->file.place = f->at;
+	f->file.room = len;
 	*out = &f->file;
 	return 0;
 }

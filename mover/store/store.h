@@ -219,6 +219,12 @@ struct fm_file {
 	/* source: its bytes lie here, each at its offset, as long as it is open, and may be sent
 	 * from here; NULL: they have to be read */
 	const char *memory;
+	/*
+	 * sink: the first `room` bytes are to come here, each at its offset, as long as it is open;
+	 * the others are written. NULL: all are
+	 */
+	char *place;
+	uint64_t room;
 	/* source: of its bytes as they came, if nobody wrote since, or damaged; NULL: not known.
 	 * The file's */
 	const struct fm_digest *kept;

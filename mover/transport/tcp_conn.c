@@ -9,7 +9,8 @@
  * Receiving: recvmsg(2) fills the rest of the current payload in place and, behind it, a small
  * buffer with the headers that follow, so a chunk costs one system call, not two, and short
  * messages come many to a call. What of the next payload got into that buffer is copied: at most
- * AHEAD_MAX bytes of a chunk of megabytes.
+ * AHEAD_MAX bytes of a chunk of megabytes. A payload comes to the memory lent, or to where place()
+ * says: then divert() sends the rest of it to the memory lent.
  *
  * With TLS the same buffers go to fm_tls_sendv() and fm_tls_recvv() instead, or to the same system
  * calls where the kernel seals and opens. What the library has read and not opened yet no epoll
@@ -93,6 +94,7 @@ struct tcp_conn {
 	size_t ahead_len;
 	uint8_t msg[FM_DATA_MSG_LEN];	/* of the frame whose payload is coming in */
 	uint8_t *payload_at;
+	uint8_t *payload_lent;	/* where that is in the memory lent; payload_at may be elsewhere */
 	uint32_t payload_left;
 	uint32_t payload_place;		/* in the table: the memory it goes to */
 
@@ -340,6 +342,19 @@ static uint8_t *in_target(struct tcp_conn *c, uint32_t len, uint32_t rkey, uint6
 	return lent->memory + offset;
 }
 
+/* A payload begins that may go to payload_at. */
+static void in_begin(struct tcp_conn *c, uint32_t len)
+{
+	uint8_t *at = NULL;
+
+	c->payload_left = len;
+	c->payload_lent = c->payload_at;
+	if (len > 0 && c->events->place)
+		at = c->events->place(c->ctx, c->msg, len);
+	if (at)
+		c->payload_at = at;
+}
+
 static bool in_head(struct tcp_conn *c, const uint8_t *head)
 {
 	struct fm_reader r = { .at = head, .end = head + HEAD_LEN };
@@ -370,7 +385,7 @@ static bool in_head(struct tcp_conn *c, const uint8_t *head)
 			  len, (unsigned long long)(remote & OFFSET_MASK));
 		return false;
 	}
-	c->payload_left = len;
+	in_begin(c, len);
 	return true;
 }
 
@@ -378,6 +393,7 @@ static void in_payload_came(struct tcp_conn *c, size_t len)
 {
 	assert(len <= c->payload_left);
 	c->payload_at += len;
+	c->payload_lent += len;
 	c->payload_left -= (uint32_t)len;
 }
 
@@ -612,6 +628,13 @@ static void tcp_take_back(struct fm_conn *conn, struct fm_region *region)
 			  "the peer was writing to memory that it was asked to give back");
 }
 
+static void tcp_divert(struct fm_conn *conn)
+{
+	struct tcp_conn *c = conn_of(conn);
+
+	c->payload_at = c->payload_lent;
+}
+
 static bool is_inside(const struct fm_send *send)
 {
 	const char *from, *at = send->payload;
@@ -688,6 +711,7 @@ static const struct fm_conn_ops conn_ops = {
 	.attach = tcp_attach,
 	.lend = tcp_lend,
 	.take_back = tcp_take_back,
+	.divert = tcp_divert,
 	.send = tcp_send,
 	.close = tcp_close,
 	.is_silent = tcp_is_silent,

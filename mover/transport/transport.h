@@ -124,6 +124,12 @@ struct fm_conn_events {
 	 */
 	bool (*may_write)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote,
 			  uint32_t len);
+	/*
+	 * TCP, asked after that: where the payload is to come instead, len bytes that stay until
+	 * message(), divert() or close(). NULL: to the memory lent, where it may write. The event
+	 * NULL: always.
+	 */
+	void *(*place)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint32_t len);
 };
 
 /* Who seals what a data connection carries. RDMA is plain. */
@@ -176,6 +182,12 @@ struct fm_conn_ops {
 	/* Take it back. The peer was asked first; a peer that writes there afterwards breaks its
 	 * connection. */
 	void (*take_back)(struct fm_conn *conn, struct fm_region *region);
+
+	/*
+	 * Attached: what is still to come of a payload goes to the memory lent, and nothing more to
+	 * where place() said. NULL: the transport never asks that.
+	 */
+	void (*divert)(struct fm_conn *conn);
 
 	/* At most FM_DATA_MSGS_MAX under way. On a broken connection done() comes with
 	 * -ECANCELED. */

@@ -64,7 +64,9 @@ static struct fmove_buffer *alloc_filled(void)
 
 /* ---- moves ---- */
 
-static void get_back(struct fmove_buffer *b, const char *path, const char *want, size_t len)
+/* direct: bytes that are to come without a copy. */
+static void get_back(struct fmove_buffer *b, const char *path, const char *want, size_t len,
+		     size_t direct)
 {
 	const struct fmove_name from = name_of(path);
 	const struct fmove_part to = {b, 3, len + 5};
@@ -77,6 +79,8 @@ static void get_back(struct fmove_buffer *b, const char *path, const char *want,
 		wrong("get", &err);
 	else if (result.bytes != len || memcmp(at + 3, want, len) != 0)
 		wrong("what came is another", NULL);
+	else if (result.direct_bytes != direct)
+		wrong("what was got was copied on its way, or not as it must be", NULL);
 	if (at[2] != (char)0xee || at[3 + len] != (char)0xee)
 		wrong("written beside its place", NULL);
 }
@@ -93,7 +97,9 @@ static void move(struct fmove_buffer *from, struct fmove_buffer *to, size_t offs
 		wrong("put", &err);
 	else if (result.bytes != len || !result.is_checked)
 		wrong("the result of a put is another", NULL);
-	get_back(to, "moved", file + offset, len);
+	else if (result.direct_bytes != len)
+		wrong("what was put was copied on its way", NULL);
+	get_back(to, "moved", file + offset, len, len);
 }
 
 static void move_memory(size_t len)
@@ -300,7 +306,7 @@ static void wait_and_put(const char *path)
 	say_ready();
 	while (fgets(line, sizeof(line), stdin)) {
 		put_once(b, "again");
-		get_back(to, "again", file, size);
+		get_back(to, "again", file, size, 0);	/* another daemon cannot map it */
 		say_ready();
 	}
 	fmove_buffer_free(b);

@@ -173,6 +173,8 @@ struct end {
 	bool closes_when_failed;
 	unsigned asked;			/* whether a payload may come */
 	bool refuses, is_bad_ask;
+	uint8_t *place;			/* where payloads come of at most so many bytes */
+	size_t place_len;
 	/* on each message: its payload lies where the message says */
 	struct end *check;
 	uint8_t *memory;
@@ -248,8 +250,17 @@ static inline bool on_may_write(void *ctx, const uint8_t msg[MSG], uint64_t remo
 	return !e->refuses;
 }
 
+static inline void *on_place(void *ctx, const uint8_t msg[MSG], uint32_t len)
+{
+	struct end *e = ctx;
+
+	(void)msg;
+	return len <= e->place_len ? e->place : NULL;
+}
+
 static const struct fm_conn_events conn_events = {
 	.message = on_message, .failed = on_failed, .closed = on_closed, .may_write = on_may_write,
+	.place = on_place,
 };
 
 struct out {

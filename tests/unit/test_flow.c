@@ -84,6 +84,14 @@ static void conn_send(struct fm_conn *c, struct fm_send *send)
 	send->done(send, 0);
 }
 
+static unsigned diverts;
+
+static void conn_divert(struct fm_conn *c)
+{
+	(void)c;
+	diverts++;
+}
+
 static void conn_close(struct fm_conn *c)
 {
 	(void)c;
@@ -100,6 +108,7 @@ static const struct fm_conn_ops conn_ops = {
 	.attach = conn_attach,
 	.lend = conn_lend,
 	.take_back = conn_take_back,
+	.divert = conn_divert,
 	.send = conn_send,
 	.close = conn_close,
 	.info = conn_info,
@@ -536,6 +545,188 @@ static void test_memory_goes_through_a_slot_over_rdma(void)
 	lying_end(x);
 }
 
+/* ---- what comes to memory ---- */
+
+static char place[2 * CHUNK];		/* of a sink, which has no room for the last byte */
+static struct file placed;
+
+/* A chunk of it, with the right CRC of bytes that are all `byte`. */
+static struct fm_data_msg chunk_to_place(uint64_t seq, char byte)
+{
+	static char bytes[CHUNK];
+
+	memset(bytes, byte, CHUNK);
+	return (struct fm_data_msg){.type = FM_DATA_CHUNK,
+				    .xfer = 3,
+				    .seq = seq,
+				    .offset = seq * CHUNK,
+				    .length = CHUNK,
+				    .generation = w.flow->rx_generation,
+				    .data_crc = fm_crc32c(0, bytes, CHUNK)};
+}
+
+static void *ask_place(const struct fm_data_msg *m)
+{
+	uint8_t msg[FM_DATA_MSG_SIZE];
+
+	CU_ASSERT_EQUAL_FATAL(fm_data_encode(m, msg), 0);
+	return events->place(events_ctx, msg, m->length);
+}
+
+static struct fm_xfer *placed_sink(void)
+{
+	struct fm_xfer *x;
+
+	diverts = 0;
+	memset(place, 0, sizeof(place));
+	placed = (struct file){ .count = 0 };
+	x = sink(&placed, 3, NULL);
+	placed.file.place = place;
+	placed.file.room = sizeof(place) - 1;
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	return x;
+}
+
+static void placed_end(struct fm_xfer *x)
+{
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	CU_ASSERT_EQUAL(w.gone, 1);
+	if (!x->is_removed)
+		fm_link_remove(w.link, x);
+	spin();
+	fm_xfer_free(x);
+	end();
+}
+
+static enum fm_ack_status answer_to(const struct fm_data_msg *m)
+{
+	sent.type = 0;
+	say(m);
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.seq == m->seq);
+	return (enum fm_ack_status)sent.status;
+}
+
+static void fill_slot(char byte)
+{
+	memset(w.flow->rx_lease.region.memory, byte, CHUNK);
+}
+
+/*
+ * Goal: what comes for memory is told its place there, is checked there, and comes there again if
+ * it was damaged. What has no room goes through its slot.
+ */
+static void test_comes_to_its_place(void)
+{
+	struct fm_data_msg first, second;
+	struct fm_moved moved;
+	struct fm_xfer *x;
+
+	begin();
+	x = placed_sink();
+	first = chunk_to_place(0, 7);
+	second = chunk_to_place(1, 8);
+	CU_ASSERT_PTR_EQUAL(ask_place(&first), place);
+	memset(place, 6, CHUNK);
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_CORRUPT);
+	CU_ASSERT_PTR_EQUAL(ask_place(&first), place);
+	memset(place, 7, CHUNK);
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_WRITTEN);
+	CU_ASSERT_PTR_NULL(ask_place(&second));
+	fill_slot(8);
+	say(&second);
+	CU_ASSERT_EQUAL_FATAL(placed.count, 1);
+	end_io(&placed, CHUNK);
+	spin();
+	CU_ASSERT_EQUAL(sent.status, FM_ACK_WRITTEN);
+	CU_ASSERT_EQUAL(place[CHUNK], 0);
+	fm_link_moved(x, &moved);
+	CU_ASSERT_TRUE(moved.bytes == 2 * CHUNK && moved.direct == CHUNK && moved.corrupt == 1);
+	placed_end(x);
+}
+
+/*
+ * Goal: bytes that were found good, or are just coming, are not written over by a second copy of
+ * their chunk, which may be damaged: it is kept in its slot, and dropped or asked for again.
+ */
+static void test_one_copy_at_a_time(void)
+{
+	struct fm_landing other = { .x = NULL };
+	struct fm_chunk c = { .len = CHUNK };
+	struct fm_data_msg first;
+	struct fm_xfer *x;
+
+	begin();
+	x = placed_sink();
+	first = chunk_to_place(0, 7);
+	c.crc = first.data_crc;
+	CU_ASSERT_EQUAL_FATAL(fm_link_land(x, &c, &other), 0);	/* another connection's */
+	CU_ASSERT_PTR_NULL(ask_place(&first));
+	fill_slot(7);
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_BUSY);
+	CU_ASSERT_EQUAL(place[0], 0);
+	fm_link_land_not(&other);
+	fill_slot(7);
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_WRITTEN);	/* from its slot */
+	CU_ASSERT_EQUAL(place[CHUNK - 1], 7);
+	CU_ASSERT_PTR_NULL(ask_place(&first));
+	fill_slot(6);
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_WRITTEN);	/* long ago */
+	CU_ASSERT_EQUAL(place[0], 7);
+	placed_end(x);
+}
+
+/* Goal: a transfer that was removed in the midst of a chunk is over at once, and nothing more of it
+ * comes to its memory. */
+static void test_removed_while_it_comes(void)
+{
+	struct fm_data_msg first;
+	struct fm_xfer *x;
+	unsigned told;
+
+	begin();
+	x = placed_sink();
+	first = chunk_to_place(0, 7);
+	CU_ASSERT_PTR_EQUAL(ask_place(&first), place);
+	told = w.notified;
+	CU_ASSERT_TRUE(fm_link_remove(w.link, x));
+	fm_lane_wake(&w.lane);
+	spin();
+	CU_ASSERT_EQUAL(diverts, 1);
+	CU_ASSERT_EQUAL(w.notified, told + 1);	/* drained */
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_DROPPED);
+	CU_ASSERT_EQUAL(place[0], 0);
+	placed_end(x);
+}
+
+/* Goal: a chunk whose connection broke in the midst of it may come over another one. */
+static void test_broken_while_it_comes(void)
+{
+	struct fm_landing other = { .x = NULL };
+	struct fm_chunk c = { .len = CHUNK };
+	struct fm_data_msg first;
+	struct fm_xfer *x;
+
+	begin();
+	x = placed_sink();
+	first = chunk_to_place(0, 7);
+	CU_ASSERT_PTR_EQUAL(ask_place(&first), place);
+	CU_ASSERT_EQUAL(fm_link_land(x, &c, &other), -EAGAIN);
+	break_conn();
+	CU_ASSERT_EQUAL_FATAL(fm_link_land(x, &c, &other), 0);
+	fm_link_land_not(&other);
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_link_remove(w.link, x);
+	spin();
+	fm_xfer_free(x);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{"a disk that hangs holds none but its own chunks of a connection that is gone",
 	 test_hung_disk},
@@ -549,5 +740,9 @@ static const struct fm_test tests[] = {
 	 test_memory_is_sent_from_where_it_lies},
 	{"what lies in memory goes through a slot over RDMA",
 	 test_memory_goes_through_a_slot_over_rdma},
+	{"what comes for memory comes to its place, and is checked there", test_comes_to_its_place},
+	{"bytes that are good, or are coming, are not written over", test_one_copy_at_a_time},
+	{"nothing comes to the memory of a transfer that was removed", test_removed_while_it_comes},
+	{"a chunk that broke off may come over another connection", test_broken_while_it_comes},
 };
 FM_TEST_MAIN("flow", tests)

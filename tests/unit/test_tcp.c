@@ -563,6 +563,46 @@ static void test_take_back_in_payload(void)
 	pair_free(&p);
 }
 
+/*
+ * Goal:   a payload comes to where its receiver says, the beginning that was read ahead too; from
+ *         the moment that it says otherwise the rest comes to the memory lent, and not a byte of it
+ *         beside that; the next payload is asked for anew.
+ * Method: a payload in two pieces, diverted between them; then one as a whole.
+ */
+static void test_placed(void)
+{
+	static uint8_t place[PAGE];
+	uint8_t frame[80 + 100], more[PAGE - 100], whole[80 + PAGE];
+	struct pair p;
+	int fd = raw_dial(&p, PAGE);
+
+	memset(place, 0, sizeof(place));
+	p.to.place = place;
+	p.to.place_len = PAGE;
+	p.to.memory[0] = 5;
+	head_make(frame, PAGE, p.to.region.rkey, p.to.region.remote);
+	memset(frame + 80, 1, 100);
+	raw_send(fd, frame, sizeof(frame));
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, place[99] == 1));
+	CU_ASSERT_TRUE(p.to.memory[0] == 5 && is_zero(p.to.memory + 1, PAGE - 1));
+	p.to.conn->ops->divert(p.to.conn);
+	memset(more, 2, sizeof(more));
+	raw_send(fd, more, sizeof(more));
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.messages == 1));
+	CU_ASSERT_TRUE(is_zero(place + 100, PAGE - 100));
+	CU_ASSERT_TRUE(p.to.memory[99] == 0 && p.to.memory[100] == 2);
+	CU_ASSERT_EQUAL(p.to.memory[PAGE - 1], 2);
+	memset(p.to.memory, 0, PAGE);
+	memcpy(whole, frame, 80);
+	memset(whole + 80, 3, PAGE);
+	raw_send(fd, whole, sizeof(whole));
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.messages == 2));
+	CU_ASSERT_TRUE(place[0] == 3 && place[PAGE - 1] == 3 && is_zero(p.to.memory, PAGE));
+	CU_ASSERT_EQUAL(p.to.failed, 0);
+	close(fd);
+	pair_free(&p);
+}
+
 /* A grant of before does not work for the memory that is lent in the same place now. */
 static void test_old_grant(void)
 {
@@ -1081,6 +1121,7 @@ static const struct fm_test tests[] = {
 	{"a peer that dies in the middle of a payload", test_dies_in_payload},
 	{"memory taken back in the middle of a payload is not written to",
 	 test_take_back_in_payload},
+	{"a payload comes to where its receiver says, as long as he does", test_placed},
 	{"an old grant does not work", test_old_grant},
 	{"lent regions are bounded, and their places used again", test_many_regions},
 	{"many messages both ways, in order, payloads in place", test_both_directions},

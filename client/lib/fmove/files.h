@@ -195,6 +195,8 @@ struct fmove_result {
 	/* ... since 1970: then the next call removes it; earlier if room is needed */
 	int64_t former_until_ns;
 	char note[320];			/* what was not as asked; may be empty */
+	/* of data_bytes: from a buffer (fmove/memory.h) to the wire, or into one, without a copy */
+	uint64_t direct_bytes;
 };
 
 /*

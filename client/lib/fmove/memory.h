@@ -16,9 +16,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /*
- * Pages that the daemon maps, too: what is put from them goes from there, and what is received into
- * them comes there, without a copy in between. They are huge where the machine has huge pages to
- * spare. The daemon's memory.buffers (fmove.conf(5)) is a limit: -EBUSY.
+ * Pages that the daemon maps, too: what is put from them goes from there to the wire, and what is
+ * received into them comes there from it, without a copy in between; over RDMA, with one
+ * (direct_bytes of struct fmove_result). They are huge where the machine has huge pages to spare.
+ * The daemon's memory.buffers (fmove.conf(5)) is a limit: -EBUSY.
  */
 struct fmove_buffer;
 
@@ -41,8 +42,10 @@ void fmove_buffer_free(struct fmove_buffer *b);
 
 /*
  * Put a part of a buffer, and get into one, at most so many bytes (-EFBIG); result->bytes says how
- * many came. Who changes what is being put damages that: chunks that changed on their way go again,
- * and after a few times it is -EBADMSG.
+ * many came. What came is checked where it lies, so there may be anything until the call has
+ * succeeded: damaged bytes, too, that come again. Nothing comes there after it. Who changes what is
+ * being put or received damages that: chunks that changed on their way go again, and after a few
+ * times it is -EBADMSG.
  */
 int fmove_put_buffer(struct fmove *c, const struct fmove_part *from, const struct fmove_name *name,
 		     const struct fmove_options *opts, struct fmove_result *result,

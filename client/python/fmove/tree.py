@@ -168,6 +168,7 @@ class CResult(Sized):
         ("former", c.c_char * 288),
         ("former_until_ns", c.c_int64),
         ("note", c.c_char * 320),
+        ("direct_bytes", c.c_uint64),
     ]
 
 

@@ -229,6 +229,7 @@ static void fill_result(struct fm_job *j)
 	memcpy(r->encryption_bytes, all.encryption_bytes, sizeof(r->encryption_bytes));
 	r->chunks = all.chunks;
 	r->bytes_resent = all.resent;
+	r->bytes_direct = all.direct;
 	r->bytes_resumed = all.resumed;
 	r->bytes_damaged = all.damaged;
 	r->corrupt_chunks = all.corrupt;

@@ -107,6 +107,7 @@ struct fm_job_result {
 	uint64_t data_bytes;		/* size less holes; a tree: what was moved for it */
 	uint64_t chunks;		/* that carried these */
 	uint64_t bytes_resent;
+	uint64_t bytes_direct;		/* of a buffer, without a copy at this node */
 	uint64_t bytes_resumed;		/* were there from an earlier try, and not sent */
 	/* were there too, and were not what they should be: sent again */
 	uint64_t bytes_damaged;
