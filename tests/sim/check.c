@@ -65,7 +65,8 @@ static bool has_cause(const struct job *j)
 		return j->is_put && !j->opts.may_replace &&
 		       (strcmp(j->path, SHARED_NAME) == 0 || j->tree_old || j->failed > 0);
 	case ENOENT:
-		return j->sc->is_disturbed || j->is_missing || (!j->source && !j->is_tree);
+		return j->is_member || j->sc->is_disturbed || j->is_missing ||
+		       (!j->source && !j->is_tree);
 	default:
 		return false;
 	}
@@ -94,8 +95,9 @@ struct visit {
 	struct sim_node *node;
 };
 
-static void check_entry(void *ctx, const char *path, struct sim_blob *blob)
+static void check_entry(void *ctx, const char *place, struct sim_blob *blob)
 {
+	const char *path = sim_group_name(place);
 	struct visit *v = ctx;
 
 	/* n3's own; nobody's any more */
@@ -132,8 +134,9 @@ static bool may_tree_be_there(const struct scenario *sc, const struct sim_node *
 	return false;
 }
 
-static void check_tree(void *ctx, const char *path, struct sim_tree *tree)
+static void check_tree(void *ctx, const char *place, struct sim_tree *tree)
 {
+	const char *path = sim_group_name(place);
 	struct visit *v = ctx;
 
 	if (v->sc->is_hostile && path[0] == 'h')	/* n3's own */
@@ -307,7 +310,7 @@ static void check_job(struct job *j)
 		if (!has_cause(j) || (j->result.code == -EHOSTDOWN && !j->result.err.text[0]))
 			sim_fail(sc->sim, "job %u failed without a cause: %d (%s)", j->index,
 				 j->result.code, j->result.err.text);
-		if (j->is_tree)
+		if (j->is_tree && !j->is_member)
 			check_failed_tree(j);
 		if (j->sunk && !is_unsure(j->result.code))
 			sim_fail(sc->sim, "job %u failed and left a file", j->index);
@@ -319,7 +322,7 @@ static void check_job(struct job *j)
 	if (j->result.is_durable != (j->opts.durability != FM_DURABILITY_MEMORY))
 		sim_fail(sc->sim, "job %u is%s durable", j->index,
 			 j->result.is_durable ? "" : " not");
-	if (is_lost(j))
+	if (is_lost(j) || j->is_member)		/* of the latter: scenario_check_group() */
 		return;
 	if (j->is_tree)
 		check_whole_tree(j);
@@ -350,6 +353,7 @@ void scenario_check_done(struct scenario *sc)
 	for (unsigned i = 0; i < sc->job_count; i++)
 		if (sc->jobs[i].done)
 			check_job(&sc->jobs[i]);
+	scenario_check_group(sc);
 }
 
 void scenario_check_jobs(struct scenario *sc)
@@ -358,6 +362,7 @@ void scenario_check_jobs(struct scenario *sc)
 
 	for (unsigned i = 0; i < sc->job_count; i++)
 		check_job(&sc->jobs[i]);
+	scenario_check_group(sc);
 	for (unsigned i = 0; i < sc->honest; i++) {
 		struct visit v = { sc, sim_node(sc->sim, i) };
 

@@ -249,6 +249,11 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
+void scenario_plan_crash(struct scenario *sc, uint64_t step)
+{
+	crash_after(crash_new(sc, mix(sim_seed(sc->sim) << 32 ^ step)), step);
+}
+
 uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing,
 			    struct scenario_totals *totals)
 {
@@ -266,7 +271,7 @@ uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing traci
 			sim_fail(sc->sim, "a node does not start");
 	before = sim_steps(sc->sim);
 	if (step > 0)
-		crash_after(crash_new(sc, mix(seed << 32 ^ step)), step);
+		scenario_plan_crash(sc, step);
 	scenario_wait_for_all(sc);
 	steps = sim_steps(sc->sim) - before;
 	check_succeeded(sc);

@@ -242,6 +242,33 @@ static void plan_hangs(struct scenario *sc, struct sim_faults *f)
 	sim_disk_hangs(sc->sim, 1 + (unsigned)sim_below(sc->sim, 3));
 }
 
+static void calm(void *ctx)
+{
+	static const struct sim_faults none = { .conn_cut = 0 };
+
+	sim_set_faults(ctx, &none);
+}
+
+void scenario_plan_passing_faults(struct scenario *sc)
+{
+	struct sim_faults f = { .conn_cut = 0 };
+
+	if (sim_one_in(sc->sim, 2))
+		plan_net_faults(sc, &f);
+	if (sim_one_in(sc->sim, 3)) {
+		f.create_fails = odds(sc, 10);
+		f.publish_fails = odds(sc, 6);
+	}
+	if (sim_one_in(sc->sim, 3))
+		f.conn_flip = 2 + (unsigned)sim_below(sc->sim, 60);
+	if (sim_one_in(sc->sim, 2))
+		f.loop_stall = 20 + (unsigned)sim_below(sc->sim, 200);
+	if (sim_one_in(sc->sim, 2))
+		f.kept_flips = 1 + (unsigned)sim_below(sc->sim, 8);
+	sim_set_faults(sc->sim, &f);
+	(void)sim_after(sc->sim, NULL, 60 * SIM_S, calm, sc->sim);
+}
+
 void scenario_plan_faults(struct scenario *sc)
 {
 	uint64_t kind = sim_below(sc->sim, 13);

@@ -9,6 +9,8 @@
  *                                  until none is left
  *   sim --hostile ...              as the others, with a hostile node: for --seed, --from and
  *                                  --twice behind it
+ *   sim --groups ...               a publication group: for --seed, --from, --twice and --crashes
+ *                                  behind it
  *   sim --crashes [--every K] ...  few jobs, and a node crashes at step 1, 1 + K, ... of them, one
  * step a run: for --seed and --from behind it sim --crashes --step N ...     at that step only sim
  * --twice S                  the same seed twice: whether it does the same
@@ -25,15 +27,18 @@
 #define CODES_NAMED 134		/* the errnos that Linux has */
 
 static enum sim_tracing tracing = SIM_TRACE_NOT;
-static bool is_hostile, is_crashing;
+static bool is_hostile, is_crashing, is_of_groups;
 static uint64_t crash_every = 1, crash_step;	/* step 0: all */
+
+static uint64_t (*run_few)(uint64_t seed, uint64_t step, enum sim_tracing tracing,
+			   struct scenario_totals *t) = scenario_run_crash;
 
 static void run_step(uint64_t seed, uint64_t step, struct scenario_totals *t)
 {
 	printf("seed %llu, crash at step %llu\n", (unsigned long long)seed,
 	       (unsigned long long)step);
 	fflush(stdout);
-	(void)scenario_run_crash(seed, step, tracing, t);
+	(void)run_few(seed, step, tracing, t);
 }
 
 static void run_crashes(uint64_t seed, struct scenario_totals *t)
@@ -46,7 +51,7 @@ static void run_crashes(uint64_t seed, struct scenario_totals *t)
 	}
 	printf("seed %llu, no crash\n", (unsigned long long)seed);
 	fflush(stdout);
-	steps = scenario_run_crash(seed, 0, tracing, t);
+	steps = run_few(seed, 0, tracing, t);
 	for (uint64_t step = 1 + seed % crash_every; step <= steps; step += crash_every)
 		run_step(seed, step, t);
 }
@@ -61,7 +66,9 @@ static void run(uint64_t seed, struct scenario_totals *t)
 	}
 	printf("seed %llu:", (unsigned long long)seed);
 	fflush(stdout);
-	if (is_hostile)
+	if (is_of_groups)
+		scenario_run_group(seed, tracing, t);
+	else if (is_hostile)
 		scenario_run_hostile(seed, tracing, t);
 	else
 		scenario_run(seed, tracing, t);
@@ -146,8 +153,8 @@ static void print_totals(const struct scenario_totals *t)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--verbose] [--hostile | --crashes [--every K | --step N]] "
-			"--seed S | --from A --count N | "
+	fprintf(stderr, "usage: sim [--verbose] [--hostile | [--groups] [--crashes [--every K | "
+			"--step N]]] --seed S | --from A --count N | "
 			"--seeds FILE | --faults | --twice S\n");
 	return 2;
 }
@@ -175,6 +182,11 @@ int main(int argc, char **argv)
 			continue;
 		if (strcmp(arg, "--hostile") == 0) {
 			is_hostile = true;
+			continue;
+		}
+		if (strcmp(arg, "--groups") == 0) {
+			is_of_groups = true;
+			run_few = scenario_run_group_crash;
 			continue;
 		}
 		if (strcmp(arg, "--crashes") == 0) {

@@ -4,6 +4,7 @@
  * and when.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/sim/scenario_priv.h"
 
@@ -181,6 +182,36 @@ static void plan_patience(struct job *j)
 	j->opts.is_held = j->is_put && sim_one_in(s, 3);
 	if (sim_one_in(s, 2))
 		j->opts.rate_bytes = j->sc->chunk_bytes + bytes / (1 + sim_below(s, 3));
+	sim_user_after(j->from, j->start_ns, scenario_job_start, j);
+}
+
+/* Whoever has it goes on trying until it is there, or the group is over. */
+void scenario_plan_member(struct scenario *sc, struct job *j)
+{
+	struct sim *s = sc->sim;
+
+	*j = (struct job){.sc = sc, .index = sc->job_count++, .is_put = true, .is_member = true};
+	j->start_ns = sim_below(s, 4 * SIM_S);
+	j->to = sc->group->at;
+	j->from = other_node(sc, j->to);
+	(void)snprintf(j->path, sizeof(j->path), GROUP_NAME "/m%u", j->index);
+	j->is_tree = sim_one_in(s, 3);
+	if (j->is_tree)
+		j->tree = j->tree_source =
+			sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40),
+				     1 + (unsigned)sim_below(s, 12), sc->chunk_bytes);
+	else
+		j->source = sim_blob_new(s, sim_random(s), pick_size(sc),
+					 sim_one_in(s, 3) ? 1 + (unsigned)sim_below(s, 4) : 0);
+	j->caller.may_stand = sim_one_in(s, 2);
+	j->opts.may_replace = true;	/* it may be there, and nobody heard so */
+	j->opts.has_group = true;
+	memcpy(j->opts.group, sc->group->id, sizeof(j->opts.group));
+	j->opts.durability = sim_one_in(s, 2) ? FM_DURABILITY_DISK : FM_DURABILITY_DEFAULT;
+	j->opts.is_held = sim_one_in(s, 6);
+	if (sim_one_in(s, 3))
+		j->opts.rate_bytes = sc->chunk_bytes * (1 + sim_below(s, 16));
+	j->tries = TRIES_MAX;
 	sim_user_after(j->from, j->start_ns, scenario_job_start, j);
 }
 

@@ -42,6 +42,13 @@ void scenario_run_hostile(uint64_t seed, enum sim_tracing tracing, struct scenar
 uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing,
 			    struct scenario_totals *totals);
 
+/* A publication group: many put its members, somebody begins and commits it, or drops it. */
+void scenario_run_group(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals);
+
+/* One where nothing goes wrong but a crash, as scenario_run_crash(). */
+uint64_t scenario_run_group_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing,
+				  struct scenario_totals *totals);
+
 /* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was
  * reached. */
 bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing);

@@ -17,6 +17,19 @@
 struct hostile;
 struct scenario;
 
+/* A publication group: its members are the jobs that say so, its path is GROUP_NAME. */
+#define GROUP_NAME "group"
+struct group {
+	struct sim_node *at;		/* whose store it is in */
+	uint8_t id[FM_GROUP_ID_LEN];
+	char expect[JOBS_MAX * 8];	/* its members, one a line */
+	bool is_dropped;		/* it is to be discarded, and never committed */
+	bool is_asked_for;		/* a commit was asked for */
+	/* Somebody was told so: */
+	bool is_begun, is_committed, is_discarded;
+	unsigned asking;		/* who have not heard yet what they want to */
+};
+
 struct job {
 	struct scenario *sc;
 	unsigned index;
@@ -46,6 +59,7 @@ struct job {
 	bool is_unsafe;			/* with the hostile node */
 	bool is_missing;		/* get of a name that does not exist */
 	bool is_doomed;			/* asks for what cannot be */
+	bool is_member;			/* of the group */
 	unsigned done;
 	unsigned failed;		/* tries that failed and were begun again */
 	unsigned died;			/* of them those whose node crashed */
@@ -71,6 +85,7 @@ struct scenario {
 	unsigned job_count;
 	struct request requests[REQUESTS_MAX];
 	unsigned request_count;
+	struct group *group;		/* NULL: there is none */
 	bool is_hostile;
 	struct hostile *hostile;
 	bool is_calm;			/* nothing goes wrong */
@@ -95,6 +110,7 @@ struct scenario_node {
 };
 
 /* sim_put_get.c */
+bool scenario_are_jobs_done(const struct scenario *sc);
 void scenario_wait_for_all(struct scenario *sc);
 /* all jobs are done; frees sc */
 void scenario_end(struct scenario *sc, struct scenario_totals *totals);
@@ -111,8 +127,19 @@ void scenario_plan_unsafe_work(struct scenario *sc);
 /* instead of scenario_plan_work(): so few that every step can be tried */
 void scenario_plan_few(struct scenario *sc);
 
+/* a put that becomes a member of the group, some time */
+void scenario_plan_member(struct scenario *sc, struct job *job);
+
+/* group.c: what must hold of the group at any time, and when all is over; whether nobody goes on
+ * with a member that failed so. */
+void scenario_check_group(struct scenario *sc);
+void scenario_check_group_end(struct scenario *sc);
+bool scenario_is_group_over(const struct job *job, int code);
+
 /* crash.c */
 void scenario_plan_crashes(struct scenario *sc);
+/* once, at that step from now */
+void scenario_plan_crash(struct scenario *sc, uint64_t step);
 /* its node did, and with it what its user was told */
 void scenario_job_died(struct job *job);
 /* of a try, at a node that lives */
@@ -120,6 +147,8 @@ void scenario_check_end(const struct job *job, const struct fm_job_result *resul
 
 /* disturb.c */
 void scenario_plan_faults(struct scenario *sc);
+/* those of network, disks and loops that whoever goes on trying outlives; for a minute */
+void scenario_plan_passing_faults(struct scenario *sc);
 
 /* sim_hostile.c: a node without an engine, see there. */
 void scenario_hostile_start(struct scenario *sc, struct sim_node *node);

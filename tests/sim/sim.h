@@ -45,6 +45,8 @@ struct sim_entry;
 struct sim_dir;
 struct sim_stage;
 struct sim_partial;
+struct sim_group;
+struct sim_tree;
 
 /* What can go wrong: one in so many (0: never), asked for each operation. */
 struct sim_faults {
@@ -192,6 +194,7 @@ struct sim_node {
 	struct sim_dir *dirs;		/* the same, directories as a whole: sim_tree.c */
 	struct sim_stage *stages;	/* unfinished ones: sim_tree_sink.c */
 	struct sim_partial *partials;	/* unfinished files: sim_store.c */
+	struct sim_group *groups;	/* those that were ever begun: sim_group.c */
 	struct fm_list open_files;	/* struct sim_file: sim_store.c */
 	struct fm_list open_sinks;	/* struct sink of a tree: sim_tree_sink.c */
 	uint64_t hung_until_ns;		/* its trees' disk hangs: sim_tree_hang.c */
@@ -315,6 +318,15 @@ struct fm_file *sim_caller_source(struct sim_node *node, struct sim_blob *blob,
 /* *result is what was published, or NULL as long as nothing was. */
 struct fm_file *sim_caller_sink(struct sim_node *node, const struct sim_caller_opts *opts,
 				struct sim_blob **result);
+
+/* ---- publication groups: sim_group.c ---- */
+
+/* A member of a group that is not published, by the name that it will get; NULL: there is none. */
+struct sim_blob *sim_group_member(struct sim_node *node, const char *path);
+struct sim_tree *sim_group_tree(struct sim_node *node, const char *path);
+
+/* The name that what is there under this one has, or will get. */
+const char *sim_group_name(const char *path);
 
 struct sim_disk_counts {
 	unsigned files;			/* not closed */

@@ -10,7 +10,7 @@
  */
 #include <assert.h>
 
-#include "tests/sim/sim_priv.h"
+#include "tests/sim/sim_tree_priv.h"
 
 void sim_crash_at(struct sim *s, const struct sim_crash *crash)
 {
@@ -34,6 +34,7 @@ static void die(struct sim_node *n, enum sim_death death)
 	sim_store_die(n);
 	sim_tree_sinks_die(n);
 	sim_trees_die(n);
+	sim_groups_die(n);
 	n->hung_until_ns = 0;
 }
 

@@ -83,7 +83,7 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 		sim_fail(j->sc->sim, "job %u is held, and done", j->index);
 	scenario_check_end(j, result);
 	j->was_taken |= result->code == -EEXIST;
-	if (result->code != 0 && j->tries > 0) {
+	if (result->code != 0 && j->tries > 0 && !scenario_is_group_over(j, result->code)) {
 		j->tries--;
 		j->failed++;
 		sim_user_after(j->from, sim_below(j->sc->sim, 5 * SIM_S), scenario_job_start, j);
@@ -253,13 +253,20 @@ void scenario_request_start(void *ctx)
 		r->done++;
 }
 
+bool scenario_are_jobs_done(const struct scenario *sc)
+{
+	for (unsigned i = 0; i < sc->job_count; i++)
+		if (!sc->jobs[i].done)
+			return false;
+	return true;
+}
+
 static bool is_all_done(void *ctx)
 {
 	const struct scenario *sc = ctx;
 
-	for (unsigned i = 0; i < sc->job_count; i++)
-		if (!sc->jobs[i].done)
-			return false;
+	if (!scenario_are_jobs_done(sc) || (sc->group && sc->group->asking > 0))
+		return false;
 	for (unsigned i = 0; i < sc->request_count; i++)
 		if (!sc->requests[i].done)
 			return false;
@@ -275,6 +282,8 @@ void scenario_wait_for_all(struct scenario *sc)
 	for (unsigned i = 0; i < sc->job_count; i++)
 		if (!sc->jobs[i].done)
 			fprintf(stderr, "job %u is not done\n", i);
+	if (sc->group && sc->group->asking > 0)
+		fprintf(stderr, "%u still ask about the group\n", sc->group->asking);
 	sim_fail(sc->sim, "not over after ten minutes");
 }
 

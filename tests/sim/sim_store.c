@@ -77,6 +77,7 @@ struct sim_file {
 	bool is_changed;		/* source: somebody writes to it */
 	bool is_published, is_discarded, has_failed, is_closed;
 	bool is_dead;			/* its node died: what is done to it is done to nothing */
+	struct sim_group *group;	/* it becomes a member of; NULL: of none */
 	struct sim_partial *partial;	/* sink that can be gone on with later */
 	bool is_synced;			/* what is logged is on the disk for good */
 	bool has_begun;
@@ -749,6 +750,7 @@ static void file_close(struct fm_file *file)
 	fm_ranges_free(&f->logged);
 	fm_ranges_free(&f->written);
 	world_of(f->node)->files--;
+	sim_group_let_go(f->group);
 	if (f->store)
 		f->store->files--;
 }
@@ -901,6 +903,19 @@ struct sim_blob *sim_disk_find(struct sim_node *n, const char *path)
 	return e ? e->blob : NULL;
 }
 
+void sim_store_rename(struct sim_node *n, const struct sim_group *g,
+		      char *(*rename)(struct sim_node *n, const struct sim_group *g, char *path))
+{
+	for (struct sim_entry *e = n->entries; e; e = e->next) {
+		char *path = rename(n, g, e->path);
+
+		if (path)
+			e->path = path;
+		else
+			e->blob = NULL;
+	}
+}
+
 void sim_disk_each(struct sim_node *n,
 		   void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx)
 {
@@ -952,19 +967,35 @@ static int store_open_source(struct fm_store *store, const char *path, const str
 	return 0;
 }
 
+/* What comes may be a member of a group: *path is where it comes, then. */
+static int join(struct sim_store *st, const char **path, const uint8_t *id, struct sim_group **out,
+		struct fm_err *err)
+{
+	*out = NULL;
+	return id ? sim_group_enter(st->node, *path, id, path, out, err) : 0;
+}
+
 static int store_create(struct fm_store *store, const char *path, const struct fm_who *who,
 			const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
+	struct sim_group *group;
 	struct sim_file *f;
+	int ret;
 
 	if (enter(st, who, err) < 0)
 		return -EIO;
 	if (path[0] == '\0')
 		return fm_err_set(err, -EISDIR, "the store itself is a directory");
-	if (!how->may_replace && sim_disk_find(st->node, path))
+	ret = join(st, &path, how->group, &group, err);
+	if (ret < 0)
+		return ret;
+	if (!how->may_replace && sim_disk_find(st->node, path)) {
+		sim_group_let_go(group);
 		return fm_err_set(err, -EEXIST, "%s exists", path);
+	}
 	f = file_new(st->node, path, NULL, true);
+	f->group = group;
 	f->store = st;
 	st->files++;
 	f->may_replace = how->may_replace;
@@ -981,6 +1012,20 @@ static void tree_closed(void *ctx)
 	struct sim_store *st = ctx;
 
 	st->files--;
+}
+
+/* A tree that comes. */
+struct coming {
+	struct sim_store *store;
+	struct sim_group *group;
+};
+
+static void came(void *ctx)
+{
+	struct coming *c = ctx;
+
+	sim_group_let_go(c->group);
+	tree_closed(c->store);
 }
 
 static int store_open_tree(struct fm_store *store, const char *path, const struct fm_who *who,
@@ -1008,16 +1053,25 @@ static int store_create_tree(struct fm_store *store, const char *path, const str
 			     struct fm_err *err)
 {
 	struct sim_store *st = store_of(store);
+	struct coming *c;
+	int ret;
 
 	if (enter(st, who, err) < 0)
 		return -EIO;
 	if (path[0] == '\0')
 		return fm_err_set(err, -EISDIR, "the store itself is not replaced");
+	c = sim_alloc(st->node->sim, sizeof(*c));
+	c->store = st;
+	ret = join(st, &path, how->group, &c->group, err);
+	if (ret < 0)
+		return ret;
 	if (!how->may_replace && !how->is_update && !how->is_dry &&
-	    sim_disk_find_tree(st->node, path))
+	    sim_disk_find_tree(st->node, path)) {
+		sim_group_let_go(c->group);
 		return fm_err_set(err, -EEXIST, "%s exists", path);
+	}
 	st->files++;		/* an error closes it */
-	*out = sim_tree_sink_file(st->node, path, false, how, tree_closed, st);
+	*out = sim_tree_sink_file(st->node, path, false, how, came, c);
 	if (*out)
 		return 0;
 	return fm_err_set(err, -EIO, "no memory for the tree, or no journal");
@@ -1094,6 +1148,16 @@ static int store_mkdir(struct fm_store *store, const char *path, const struct fm
 	return sim_disk_find(st->node, path) ? fm_err_set(err, -EEXIST, "%s exists", path) : 0;
 }
 
+static int store_group(struct fm_store *store, const char *path, const struct fm_who *who,
+		       const struct fm_group_ask *ask, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	return sim_group_do(st->node, path, ask, err);
+}
+
 static void store_free(struct fm_store *store)
 {
 	struct sim_store *st = store_of(store);
@@ -1112,6 +1176,7 @@ static const struct fm_store_ops store_ops = {
 	.list = store_list,
 	.remove = store_remove,
 	.mkdir = store_mkdir,
+	.group = store_group,
 	.free = store_free,
 };
 

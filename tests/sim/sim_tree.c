@@ -283,6 +283,19 @@ void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struc
 		d->is_unsynced = false;
 }
 
+void sim_tree_rename(struct sim_node *n, const struct sim_group *g,
+		     char *(*rename)(struct sim_node *n, const struct sim_group *g, char *path))
+{
+	for (struct sim_dir *d = n->dirs; d; d = d->next) {
+		char *path = d->is_callers ? d->path : rename(n, g, d->path);
+
+		if (path)
+			d->path = path;
+		else
+			d->tree = NULL;
+	}
+}
+
 void sim_trees_die(struct sim_node *n)
 {
 	for (struct sim_dir *d = n->dirs; d && n->death == SIM_POWER_CUT; d = d->next) {

@@ -17,6 +17,23 @@ void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struc
 bool sim_tree_is_lost(const struct sim_node *n, const char *path, bool is_callers);
 struct sim_tree *sim_tree_at(struct sim_node *n, const char *path, bool is_callers);
 
+/*
+ * sim_group.c: for the store. A member comes, to that place, until it is let go (NULL is allowed);
+ * what is asked of a group; a crash.
+ */
+int sim_group_enter(struct sim_node *n, const char *path, const uint8_t id[FM_GROUP_ID_LEN],
+		    const char **place, struct sim_group **out, struct fm_err *err);
+void sim_group_let_go(struct sim_group *group);
+int sim_group_do(struct sim_node *n, const char *path, const struct fm_group_ask *ask,
+		 struct fm_err *err);
+void sim_groups_die(struct sim_node *n);
+
+/* Every name of the disk's files, and of its directories, is what rename() says; NULL: it goes. */
+void sim_store_rename(struct sim_node *n, const struct sim_group *group,
+		      char *(*rename)(struct sim_node *n, const struct sim_group *g, char *path));
+void sim_tree_rename(struct sim_node *n, const struct sim_group *group,
+		     char *(*rename)(struct sim_node *n, const struct sim_group *g, char *path));
+
 /* A memory file with that content; holes stay holes. */
 int sim_memory_file(struct sim *s, const struct sim_blob *blob);
 
