@@ -2,7 +2,8 @@
 # Goal:   torchrun and a program that reads a Hugging Face model begin when their data is on this node, find it, hold it as long as they
 #         live, and do not begin if it cannot be had.
 # Method: the scripts of staging/examples, as they are installed, between real daemons. A script that says what it was given stands for
-#         torchrun, which is the user's command here. Each exit status that the README names for them and that can be had here.
+#         torchrun, which is the user's command here. Each exit status that the README names for them and that can be had here. Of the
+#         manifests of Kubernetes the form is checked, and the commands in them are run; no cluster is there to begin them.
 . "$(dirname "$0")/lib.sh"
 command -v cmake >/dev/null || skip "no cmake to install the examples with"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
@@ -105,3 +106,53 @@ no 2 '^usage: hf-staged ' hf-staged org/model
 grep -qF 'DATA=$(fmove stage SOURCE) || exit' "$examples/README.md" || bad "the README has another line"
 bash -c 'DATA=$(fmove stage n2:s/nowhere) || exit; touch ran' 2>err
 [ $? -eq 1 ] && [ ! -e ran ] || bad "a script goes on without its data: $(cat err)"
+
+# ---- Kubernetes ----
+
+python3 -c 'import yaml' 2>/dev/null || { echo "Kubernetes was not tried: no python3-yaml"; exit; }
+cat >manifests.py <<'P'
+# What each kind must be, and what does not fit together. Then the init container's commands, for this test to run.
+import sys, yaml
+
+def volumes_fit(pod):
+    volumes = {v["name"]: v.get("hostPath", {}).get("path") for v in pod["volumes"]}
+    for container in pod.get("initContainers", []) + pod["containers"]:
+        for mount in container["volumeMounts"]:
+            path = volumes[mount["name"]]
+            assert path in (None, mount["mountPath"]), "a path of the node has another name in the container: " + path
+    assert set(volumes) == {m["name"] for c in pod.get("initContainers", []) + pod["containers"] for m in c["volumeMounts"]}
+    return volumes
+
+daemons, = yaml.safe_load_all(open(sys.argv[1]))
+pod, = yaml.safe_load_all(open(sys.argv[2]))
+assert (daemons["apiVersion"], daemons["kind"], pod["apiVersion"], pod["kind"]) == ("apps/v1", "DaemonSet", "v1", "Pod")
+template = daemons["spec"]["template"]
+assert daemons["spec"]["selector"]["matchLabels"] == template["metadata"]["labels"]
+node, train = template["spec"], pod["spec"]
+for spec in node, train:
+    assert spec["automountServiceAccountToken"] is False and "serviceAccountName" not in spec
+assert node["hostNetwork"] and node["hostPID"]
+here, there = volumes_fit(node), volumes_fit(train)
+assert here["run"] == there["run"] and here["scratch"] == there["scratch"]
+container, = node["containers"]
+assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+assert train["securityContext"]["supplementalGroups"] == [container["securityContext"]["runAsGroup"]]
+stage, = train["initContainers"]
+assert stage["restartPolicy"] == "Always"
+for name, words in ("stage", stage["command"]), ("probe", stage["startupProbe"]["exec"]["command"]):
+    open(name, "w").write("\0".join(word.replace("/staged", sys.argv[3]) for word in words))
+P
+python3 manifests.py "$examples/fmove-daemonset.yaml" "$examples/staged-pod.yaml" "$PWD/staged" 2>err || bad "manifests: $(cat err)"
+mkdir staged
+mapfile -d '' -t stage_words <stage
+mapfile -d '' -t probe_words <probe
+SOURCE=n2:s/set "${stage_words[@]}" 2>err &
+stage=$!
+await "${probe_words[@]}" || bad "the init container does not stage: $(cat err)"
+is_set "$(readlink staged/data)"
+fmove datasets --json | grep -q '"holds":1' || bad "the init container does not hold it: $(fmove datasets)"
+kill $stage && wait $stage || bad "it does not end well when the pod does"
+await no_holds || bad "it is held by no pod any more: $(fmove datasets)"
+rm staged/data
+SOURCE=n2:s/nowhere "${stage_words[@]}" 2>err && bad "a source that is missing was staged"
+"${probe_words[@]}" && bad "the training would begin without its data"

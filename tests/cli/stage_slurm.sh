@@ -1,8 +1,9 @@
 #!/bin/bash
 # Goal:   a job of Slurm stages its dataset on each of its nodes in a step of its own; its tasks begin when all have it and hold it; if a
-#         node cannot have it the job ends with fmove's status, no task begins, and no node is drained.
-# Method: the real Slurm with two nodes on this machine, each of which has a fmoved of its own (a TaskProlog says which), and the job of
-#         staging/examples. The dataset is a third one's.
+#         node cannot have it the job ends with fmove's status, no task begins, and no node is drained. What all tasks put is published
+#         at once, or nothing. burst_buffer.lua has the data on the planned nodes before the job runs, and never holds a job up.
+# Method: the real Slurm with two nodes on this machine, each of which has a fmoved of its own (a TaskProlog says which), and the files of
+#         staging/examples and client/examples. The dataset is a third one's.
 . "$(dirname "$0")/lib.sh"
 for program in slurmctld slurmd sbatch scontrol munged; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin
@@ -60,6 +61,8 @@ slurm_conf() {
 	NodeName=n1 NodeHostname=${host%%.*} NodeAddr=127.0.0.1 Port=$((port + 1))
 	NodeName=n3 NodeHostname=${host%%.*} NodeAddr=127.0.0.1 Port=$((port + 2))
 	PartitionName=all Nodes=n1,n3 Default=YES MaxTime=INFINITE State=UP
+	SchedulerParameters=bf_interval=1
+	${has_lua:+BurstBufferType=burst_buffer/lua}
 	C
 }
 
@@ -68,7 +71,11 @@ slurm_up() {
 	mkdir -m 755 "$slurm/munge"
 	(umask 077; head -c 1024 /dev/urandom >"$slurm/munge/key")
 	export SLURM_CONF=$slurm/slurm.conf
+	# The plugin is Debian's, and opens a Lua that need not be there.
+	has_lua=$(/sbin/ldconfig -p | grep 'liblua.*5\.[1-4]')
 	slurm_conf >"$SLURM_CONF"
+	cp "$FM_SOURCE/staging/examples/burst_buffer.lua" "$slurm"
+	: >"$slurm/burst_buffer.conf"
 	# shellcheck disable=SC2016
 	printf '#!/bin/sh\necho "export FMOVE_SOCKET=%s/c/$SLURMD_NODENAME/fmoved.sock"\n' "$dir" >"$slurm/task-prolog"
 	chmod 755 "$slurm/task-prolog"
@@ -101,6 +108,20 @@ run() {
 # property NAME: of the last job.
 property() {
 	scontrol show job "$(cat number)" | grep -o " $1=[^ ]*" | cut -d = -f 2
+}
+
+# here I NAME: node i has that dataset, ready.
+here() {
+	FMOVE_SOCKET=$dir/c/n$1/fmoved.sock fmove datasets | grep -q "^ready .* $2 "
+}
+
+# state NUMBER: of a job.
+state() {
+	squeue -h -j "$1" -o %T
+}
+
+is_state() {
+	[ "$(state "$1")" = "$2" ]
 }
 
 not_drained() {
@@ -171,3 +192,78 @@ reachable 2
 # Without a command nothing is staged.
 run 2 n2:s/set
 grep -q '^usage: ' said || bad "without a command: $(cat said)"
+
+# ---- what the tasks put, in one group ----
+
+cat >save <<'T'
+#!/bin/sh
+[ "$1" != "$SLURM_PROCID" ] || exit 9
+echo "of $SLURM_PROCID" >"shard.$SLURM_PROCID"
+fmove put "shard.$SLURM_PROCID" "$FMOVE_SAVE/"
+fmove ls n2:s/saved >>seen 2>&1
+T
+cat >train.sh <<T
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=1
+exec "$FM_SOURCE/client/examples/slurm-save.sh" "\$@"
+T
+chmod 755 save
+job=train.sh
+run 0 n2:s/saved/step1 ./save nobody
+[ "$(cat "$(store 2)"/saved/step1/*)" = $'of 0\nof 1' ] || bad "what was saved: $(ls -R "$(store 2)/saved") $(cat said)"
+grep -q step1 seen && bad "it was there before all had put: $(cat seen)"
+run 9 n2:s/saved/step2 ./save 1
+[ ! -e "$(store 2)/saved/step2" ] || bad "a save of which a task failed is there"
+fmove group list n2: 2>/dev/null | grep -q step2 && bad "its group is still open: $(fmove group list n2:)"
+# A task that puts nothing is missed.
+run 1 n2:s/saved/step3 true
+[ ! -e "$(store 2)/saved/step3" ] || bad "a save without its shards is there: $(cat said)"
+run 2 n2:s/saved/step4
+
+# ---- burst_buffer.lua: ahead of the job ----
+
+# Slurm gives root none: the jobs are nobody's, in a directory of his.
+[ -n "$has_lua" ] || { echo "burst_buffer.lua was not tried: no liblua"; exit; }
+need_nobody
+mkdir -m 777 nobody "$(store 2)/ahead"
+cp task nobody
+cd nobody || exit
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+sed -i 's/size = "1MiB"/size = "1GiB"/' "$dir/c/n3/fmove.conf"
+start_again n3
+use 3
+reachable 2
+use 1
+random 3000000 "$(store 2)/ahead/f"
+printf '#!/bin/sh\nuntil [ -e go ]; do sleep 0.1; done\n' >busy
+sed "s|^set -eu|#BB_LUA fmove n2:s/ahead\n&|" "$FM_SOURCE/staging/examples/slurm-job.sh" >ahead.sh
+
+# Both nodes are taken for now; the scheduler plans them for this one.
+busy=$(as_nobody sbatch --parsable --nodes 2 --time 5 --output busy.said busy)
+await is_state "$busy" RUNNING || bad "the first job does not begin"
+waiting=$(as_nobody sbatch --parsable --time 5 --output said ahead.sh n2:s/ahead ./task)
+for i in 1 3; do
+	await here $i ahead || bad "n$i has nothing while the job waits: $(tail -n 20 "$slurm/slurmctld.log")"
+done
+is_state "$waiting" PENDING || bad "the job does not wait: $(state "$waiting")"
+is_logged 'ahead on n1,n3: staged' "$slurm/slurmctld.log" || bad "slurmctld's log says nothing of it"
+touch go
+is_over() { ! squeue -h -j "$waiting" | grep -q .; }
+await is_over || bad "the job does not end: $(state "$waiting")"
+grep -q 'n2:s/ahead: .*fetched as' said && bad "the job fetched it again: $(cat said)"
+[ "$(grep -c 'its source not asked' said)" -eq 2 ] || bad "its tasks: $(cat said)"
+
+# What cannot be staged ahead holds nothing up, and no shell reads it.
+printf '#!/bin/sh\n#SBATCH --nodes=2 --nodelist=n1,n3\n#BB_LUA fmove %s\nexit 3\n' \
+	"n2:s/no'; touch $PWD/ran; '\$(touch $PWD/ran)" >bad.sh
+as_nobody sbatch --wait --output said bad.sh >out 2>err
+[ $? -eq 3 ] || bad "the job did not run: $(cat err said)"
+is_logged 'on n1,n3: not staged' "$slurm/slurmctld.log" || bad "it was not tried: $(tail "$slurm/slurmctld.log")"
+[ ! -e ran ] || bad "a shell ran what a job's script named"
+
+# A line that names no source is refused at once.
+for line in fmove 'fmove --as=x' 'fmove ftp/x'; do
+	printf '#!/bin/sh\n#BB_LUA %s\ntouch ran\n' "$line" >bad.sh
+	as_nobody sbatch bad.sh >out 2>err && bad "a job with #BB_LUA $line is taken"
+	grep -q 'wants a source' err || bad "#BB_LUA $line: $(cat err)"
+done
