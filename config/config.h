@@ -79,6 +79,7 @@ struct fm_config_node {
 	char *socket_group;		/* "": the daemon's own */
 	char *state_directory;		/* absolute, or "null:": none */
 	bool show_facts;		/* to peers */
+	unsigned find;			/* enum fm_find_where (mover/join/find_link.h) */
 	unsigned log_level;		/* enum fm_config_log */
 };
 

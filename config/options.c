@@ -24,6 +24,7 @@
 /* Those of transfers stand in base/words.h; a configuration cannot leave it open as their first
  * words do. */
 static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
+static const char *const find_words[] = { "off", "rdma", "any", NULL };
 static const char *const pages_words[] = { "auto", "always", "never", NULL };
 static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
 static const char *const layout_words[] = { "files", "hf", NULL };
@@ -66,6 +67,10 @@ const struct fm_option fm_options[] = {
 	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, "
 	  "routes, limits and names of stores, as fmove doctor and fmove topology of theirs ask "
 	  "for them; never keys or tokens. If not, theirs say that they are told none" },
+	{ "node.find", FM_OPTION_CHOICE, AT(node.find), 0, 0, "rdma", find_words, false,
+	  "On which ports fmove join --find of another machine finds this node, while an "
+	  "invitation is open: those of RDMA devices, or any. It is told the node's name and "
+	  "port, over UDP port 7471; off: nothing listens there" },
 	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names,
 	  true,
 	  "How much is written to the log" },

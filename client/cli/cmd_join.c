@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/cli/found.h"
 #include "client/cli/joining.h"
 #include "client/cli/setup.h"
 #include "client/cli/system.h"
@@ -36,6 +37,9 @@ const struct fm_opt fm_opts_join[] = {
 	{"token-file", 0, FM_SETUP_TOKEN_FILE, "FILE",
 	 "read the token from there, where no list of processes shows it (-: standard input)",
 	 "FILE"},
+	{"find", 0, FM_SETUP_FIND, NULL,
+	 "join nobody: ask on the links of RDMA ports which nodes have invited somebody", NULL},
+	{"any-port", 0, FM_SETUP_ANY_PORT, NULL, "with --find: on all other ports, too", NULL},
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -384,6 +388,20 @@ static int begin_and_join(const struct fm_setup *setup, struct invited *to, stru
 	return ret;
 }
 
+/* Whether --find stands alone, and what belongs to it not without it. */
+static bool is_find_well(const struct fm_setup *s, struct fm_args *args)
+{
+	if (s->is_any_port && !s->is_find)
+		args->status = fm_usage(args, "--any-port belongs to --find");
+	else if (s->is_find && (s->node || s->dir || s->addresses.count || s->user ||
+				s->is_system || s->is_dry || s->store_count || s->token_file))
+		args->status = fm_usage(args, "--find joins nobody: with it go only --any-port and "
+					      "--json");
+	else
+		return true;
+	return false;
+}
+
 int fm_cmd_join(int argc, char **argv)
 {
 	struct fm_setup setup = { 0 };
@@ -393,8 +411,11 @@ int fm_cmd_join(int argc, char **argv)
 	int ret;
 
 	fm_args_begin(&args, "join", argc, argv);
-	if (fm_setup_parse(&setup, &args, 1, 2) < 0 ||
-	    parse_invited(&args, setup.token_file, &to) < 0)
+	if (fm_setup_parse(&setup, &args, 1, 2) < 0 || !is_find_well(&setup, &args))
+		return args.status;
+	if (setup.is_find)
+		return fm_found(setup.is_any_port, setup.is_json);
+	if (parse_invited(&args, setup.token_file, &to) < 0)
 		return args.status;
 	ret = setup.is_dry ? fm_system_print_plan(&setup, &err)
 			   : begin_and_join(&setup, &to, &err);

@@ -248,8 +248,10 @@ const struct fm_cmd fm_cmds[] = {
 	 fm_opts_init, false, fm_cmd_init},
 	{"invite", "", "Print the line with which one more node joins.", NULL, fm_opts_invite,
 	 false, fm_cmd_invite},
-	{"join", "ADDRESS[,ADDRESS...] [TOKEN]", "Join the node that printed this line.",
-	 "The addresses are tried in turn. What is written here is as fmove init writes it.",
+	{"join", "ADDRESS[,ADDRESS...] [TOKEN] | --find",
+	 "Join the node that printed this line.",
+	 "The addresses are tried in turn. What is written here is as fmove init writes it. With "
+	 "--find: list nodes on the links of this machine that have an open invitation.",
 	 fm_opts_join, false, fm_cmd_join},
 	{"keygen", "[FILE]", "Make a node's key pair, print the public key.", NULL, fm_opts_keygen,
 	 false, fm_cmd_keygen},

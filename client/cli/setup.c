@@ -103,6 +103,12 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 		case FM_SETUP_TOKEN_FILE:
 			setup->token_file = args->value;
 			break;
+		case FM_SETUP_FIND:
+			setup->is_find = true;
+			break;
+		case FM_SETUP_ANY_PORT:
+			setup->is_any_port = true;
+			break;
 		case FM_SETUP_STORE:
 			if (add_store_option(setup, args) != 0)
 				return -1;
@@ -116,7 +122,7 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 					      ": leave out --dir and --user");
 		return -1;
 	}
-	return fm_args_end(args, min, max);
+	return setup->is_find ? fm_args_end(args, 0, 0) : fm_args_end(args, min, max);
 }
 
 /* Takes the first label of the machine's name, with '-' for what a name may not hold. */

@@ -37,6 +37,8 @@ struct fm_setup {
 	const char *stores[FM_CONFIG_STORES_MAX];	/* "NAME=DIR" */
 	unsigned store_count;		/* 0: one store "data" */
 	const char *token_file;		/* join: NULL: the token is an operand */
+	bool is_find;			/* join: only list who has invited somebody ... */
+	bool is_any_port;		/* ... on ports without RDMA, too */
 };
 
 /* The rows of struct fm_opt that say all this. */
@@ -49,7 +51,9 @@ enum {
 	FM_SETUP_SYSTEM,
 	FM_SETUP_DRY,
 	FM_SETUP_JSON,
-	FM_SETUP_TOKEN_FILE
+	FM_SETUP_TOKEN_FILE,
+	FM_SETUP_FIND,
+	FM_SETUP_ANY_PORT
 };
 
 #define FM_SETUP_OPTS                                                                              \

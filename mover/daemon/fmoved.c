@@ -405,6 +405,7 @@ static int start_join(struct fm_fmoved *fmoved, struct fm_err *err)
 		.node = fmoved->cfg->node.name,
 		.address = fmoved->cfg->node.address,
 		.port = port_everywhere(fmoved),
+		.find = fmoved->cfg->node.find,
 		.admit = fm_admit,
 		.retract = fm_admit_retract,
 		.ctx = (void *)fmoved->opts.config_file,

@@ -26,6 +26,7 @@
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/join/find.h"
 #include "mover/join/join_addrs.h"
 #include "mover/transport/net.h"
 
@@ -52,6 +53,7 @@ struct fm_join {
 	char *address;
 	struct fm_list conns;
 	struct fm_share places;		/* by address */
+	struct fm_find *find;
 	struct fm_timer shut;		/* when no invitation is open any more */
 	struct fm_log_limit lines;	/* of those who are refused */
 	unsigned admitted;
@@ -374,6 +376,17 @@ static void shut_fire(struct fm_timer *timer)
 	fm_join_open(fm_container_of(timer, struct fm_join, shut), 0);
 }
 
+static int make_find(struct fm_join *join, struct fm_err *err)
+{
+	struct fm_find_opts opts = {.loop = join->opts.loop,
+				    .net = join->opts.net,
+				    .where = join->opts.find,
+				    .node = join->node,
+				    .port = join->opts.port};
+
+	return fm_find_new(&opts, &join->find, err);
+}
+
 int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm_err *err)
 {
 	struct fm_join *join = calloc(1, sizeof(*join));
@@ -392,6 +405,10 @@ int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm
 		fm_join_free(join);
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	}
+	if (make_find(join, err) < 0) {
+		fm_join_free(join);
+		return err->code;
+	}
 	*out = join;
 	return 0;
 }
@@ -401,6 +418,7 @@ void fm_join_open(struct fm_join *join, uint64_t until_ns)
 	bool is_open = !join->is_stopped && until_ns > fm_loop_now(join->opts.loop);
 
 	fm_net_set_join(join->opts.net, is_open ? &join_events : NULL, join);
+	fm_find_set(join->find, is_open);
 	if (is_open)
 		fm_timer_set(join->opts.loop, &join->shut, until_ns);
 	else
@@ -441,6 +459,7 @@ void fm_join_free(struct fm_join *join)
 	if (!join)
 		return;
 	assert(join->places.used == 0);
+	fm_find_free(join->find);
 	free(join->address);
 	free(join->node);
 	free(join);

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "mover/join/find_link.h"
 #include "mover/join/join_msg.h"
 #include "mover/transport/transport.h"
 
@@ -45,6 +46,8 @@ struct fm_join_opts {
 	const char *address;			/* where we are dialled, or ""; copied */
 	/* where we listen at each of our addresses; 0: at one of them only */
 	uint16_t port;
+	/* where those who look for a node to join find us, while joins are taken */
+	enum fm_find_where find;
 
 	/*
 	 * Worker. Check the token, then the name, address and key; use the token up; write the peer

@@ -288,6 +288,23 @@ static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
 	return count;
 }
 
+size_t fm_net_list_addrs(struct fm_loop *loop, struct fm_addr *out, size_t max,
+			 struct fm_err *no_rdma)
+{
+	const uint16_t no_port = 1;	/* nothing is bound to it, since nothing listens */
+	struct fm_rdma *rdma = NULL;
+	const char *why = NULL;
+	size_t count;
+
+	if (fm_rdma_new(loop, no_port, 0, &rdma, no_rdma) == 0)
+		why = fm_rdma_why_not(rdma);
+	if (why)
+		fm_err_set(no_rdma, -ENODEV, "%s", why);
+	count = fm_addr_list(rdma, out, max);
+	fm_rdma_free(rdma);
+	return count;
+}
+
 static uint16_t net_data_port(struct fm_net *base, enum fm_kind kind, const char **why)
 {
 	const struct net *net = net_of(base);

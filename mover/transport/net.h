@@ -33,6 +33,13 @@ int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_n
 /* Stopped, every connection and domain gone. NULL is allowed. */
 void fm_net_free(struct fm_net *net);
 
+/*
+ * Our addresses that may carry data, at most max, for who has no key and so no net yet. no_rdma
+ * says why there is no RDMA, if that is so.
+ */
+size_t fm_net_list_addrs(struct fm_loop *loop, struct fm_addr *out, size_t max,
+			 struct fm_err *no_rdma);
+
 /* The port that was bound. */
 uint16_t fm_net_port(const struct fm_net *net);
 

@@ -23,6 +23,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/join/find_msg.h"
 #include "mover/join/join.h"
 #include "mover/transport/net.h"
 #include "tests/fm_test.h"
@@ -158,6 +159,62 @@ static const char *text_of(const struct fm_join_addrs *addrs)
 		strcat(strcat(text, one), "\n");
 	}
 	return text;
+}
+
+/* Goal: what a node that looks for others asks and is answered has these bytes, and no others are
+ * taken for it. */
+static void test_finding_bytes(void)
+{
+	static const uint8_t nonce[FM_FIND_NONCE_LEN] = {'1', '2', '3', '4', '5', '6', '7', '8'};
+	static const uint8_t golden_found[] = {
+		'F', 'M', 'F', 'A', 1,	 0,   0,    0,	  '1', '2', '3',
+		'4', '5', '6', '7', '8', 47, 29, 2, 0, 'n', '1',
+	};
+	static const uint8_t golden_find[FM_FIND_LEN] = "FMFQ\1\0\0\00012345678";
+	struct fm_find_found found = {.port = 7471, .name = "n1"}, back;
+	uint8_t buf[FM_FIND_LEN], got[FM_FIND_NONCE_LEN];
+	size_t len;
+
+	fm_find_encode(nonce, buf);
+	CU_ASSERT_EQUAL(memcmp(buf, golden_find, sizeof(buf)), 0);
+	CU_ASSERT_EQUAL(fm_find_decode(buf, sizeof(buf), got), 0);
+	CU_ASSERT_EQUAL(memcmp(got, nonce, sizeof(got)), 0);
+	CU_ASSERT_EQUAL(fm_find_decode(buf, sizeof(buf) - 1, got), -EBADMSG);
+	buf[sizeof(buf) - 1] = 1;
+	CU_ASSERT_EQUAL(fm_find_decode(buf, sizeof(buf), got), -EPROTO);
+	memcpy(found.nonce, nonce, sizeof(nonce));
+	len = fm_find_found_encode(&found, buf);
+	CU_ASSERT_EQUAL_FATAL(len, sizeof(golden_found));
+	CU_ASSERT_EQUAL(memcmp(buf, golden_found, len), 0);
+	CU_ASSERT_EQUAL(fm_find_found_decode(buf, len, &back), 0);
+	CU_ASSERT_EQUAL(back.port, 7471);
+	CU_ASSERT_STRING_EQUAL(back.name, "n1");
+	CU_ASSERT_EQUAL(fm_find_found_decode(buf, len - 1, &back), -EBADMSG);
+	buf[len - 1] = '\0';
+	CU_ASSERT_EQUAL(fm_find_found_decode(buf, len, &back), -ERANGE);
+}
+
+/* Goal: nodes are found on links of the ports that node.find names, once on each. */
+static void test_finding_links(void)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+	struct sockaddr_in6 links[FM_FIND_LINKS_MAX];
+
+	for (unsigned i = 0; i < FM_ADDRS_MAX; i++) {
+		own[i] = own_addr("fe80::1");
+		((struct sockaddr_in6 *)(void *)&own[i].sa)->sin6_scope_id = i + 1;
+	}
+	CU_ASSERT_EQUAL(fm_find_links(own, FM_ADDRS_MAX, FM_FIND_ANY, links), FM_FIND_LINKS_MAX);
+	own[1] = own_addr("fd00::1");
+	own[2] = own_addr("169.254.3.4");
+	own[3] = own[0];
+	own[4].is_rdma = true;
+	CU_ASSERT_EQUAL(fm_find_links(own, 5, FM_FIND_ANY, links), 2);
+	CU_ASSERT_EQUAL(links[0].sin6_scope_id, 1);
+	CU_ASSERT_EQUAL(links[1].sin6_scope_id, 5);
+	CU_ASSERT_EQUAL(fm_find_links(own, 5, FM_FIND_RDMA, links), 1);
+	CU_ASSERT_EQUAL(links[0].sin6_scope_id, 5);
+	CU_ASSERT_EQUAL(fm_find_links(own, 5, FM_FIND_OFF, links), 0);
 }
 
 static void test_own_addresses(void)
@@ -729,6 +786,8 @@ static const struct fm_test tests[] = {
 	{ "malformed messages are refused", test_malformed },
 	{ "malformed addresses are refused", test_malformed_addresses },
 	{ "told is each of our addresses once that others can dial", test_own_addresses },
+	{ "questions and answers of finding are these bytes", test_finding_bytes },
+	{ "nodes are found on the chosen ports, once on each", test_finding_links },
 	{ "kept is what another machine can have", test_hostile_addresses },
 	{ "a new node joins, dialled where it came from or where it says", test_joins },
 	{ "who guesses keeps nobody else from joining", test_guesser_keeps_nobody_out },
