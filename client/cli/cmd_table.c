@@ -165,6 +165,11 @@ const struct fm_cmd fm_cmds[] = {
 	 "A job on a file of yours needs that file again after fmoved was restarted: it is opened "
 	 "here, with your rights, and handed over. One that waits begins its next try at once.",
 	 fm_opts_resume, true, fm_cmd_resume},
+	{"logs", "JOB", "Show what this node's journal has of a job.",
+	 "The lines of its daemons, oldest first, each with the unit that it came from. The other "
+	 "node of the job calls it by the same id: run this there, too. Not all lines that a job "
+	 "causes name it.",
+	 fm_opts_logs, false, fm_cmd_logs},
 	{"status", "", "Show this node: peers, rails with state and rate, memory, transfers.", NULL,
 	 fm_opts_status, true, fm_cmd_status},
 	{"top", "", "Watch rails, transfers, stores, volumes and the cache, live.",

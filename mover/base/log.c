@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * log - one line at a time to standard error, each with one write(2), so that lines of several
- * threads do not mix.
+ * threads do not mix. Lines of jobs go to the socket of the journal if that is what reads us.
  *
  * Whoever reads the log may stand still: a journal that was stopped, a terminal that is held. Then
  * every thread that has something to say would stand still, too. So a line for which there is no
@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +33,8 @@
 #define LOG_LINE_MAX 2048	/* below PIPE_BUF: a pipe takes it whole */
 #define LIMIT_LINES 20
 #define LIMIT_NS (60 * FM_NS_PER_S)
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+#define JOURNAL_FIELDS_MAX 256
 
 static atomic_int log_level_max = FM_LOG_INFO;
 static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;	/* of all limits: lines are few */
@@ -147,6 +150,45 @@ static bool put_line(enum fm_log_level level, const char *text)
 	return write_at_once(line, len) != -EAGAIN;
 }
 
+/*
+ * A line with a field of its own, by the journal's native protocol: FIELD=VALUE, and a line end
+ * behind each, which no value has. sd_journal_send() would wait for a journal that stands still.
+ * -EAGAIN: there is no room; another -errno: there is no such journal.
+ */
+static int send_to_journal(enum fm_log_level level, const char *job, const char *text)
+{
+	static const struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
+	char fields[JOURNAL_FIELDS_MAX], message[LOG_LINE_MAX];
+	struct iovec parts[2] = {{.iov_base = fields}, {.iov_base = message}};
+	const struct msghdr m = {.msg_name = (void *)(uintptr_t)&to,
+				 .msg_namelen = sizeof(to),
+				 .msg_iov = parts,
+				 .msg_iovlen = 2};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	/* fits: the names of our programs and the ids of jobs are short */
+	parts[0].iov_len = (size_t)snprintf(fields, sizeof(fields),
+					    "PRIORITY=%c\nSYSLOG_IDENTIFIER=%.64s\n"
+					    "FMOVE_JOB=%.64s\nMESSAGE=",
+					    log_levels[level].priority,
+					    program_invocation_short_name, job);
+	parts[1].iov_len = log_escape(message, 0, text);
+	message[parts[1].iov_len++] = '\n';
+	if (sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		ret = errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	(void)close(fd);
+	return ret;
+}
+
+static bool put_job_line(enum fm_log_level level, const char *job, const char *text)
+{
+	int ret = *job && log_is_journal ? send_to_journal(level, job, text) : -ENOTCONN;
+
+	return ret == 0 || (ret != -EAGAIN && put_line(level, text));
+}
+
 /* Whether those that were lost are told of, if any were. */
 static bool tell_lost(void)
 {
@@ -163,20 +205,24 @@ static bool tell_lost(void)
 	return false;
 }
 
-__attribute__((format(printf, 2, 0)))
-static void log_line(enum fm_log_level level, const char *fmt, va_list args)
+/* job: "": it is of none. */
+__attribute__((format(printf, 3, 0)))
+static void log_line(enum fm_log_level level, const char *job, const char *fmt, va_list args)
 {
-	char text[LOG_TEXT_MAX];
+	char text[LOG_TEXT_MAX] = "";
 	int errno_saved = errno;
+	size_t before = 0;
 	int n;
 
 	(void)pthread_once(&log_once, log_find_journal);
-	n = vsnprintf(text, sizeof(text), fmt, args);
+	if (*job)
+		before = (size_t)snprintf(text, sizeof(text), "job %.64s: ", job);
+	n = vsnprintf(text + before, sizeof(text) - before, fmt, args);
 	if (n < 0)
-		text[0] = '\0';
-	else if ((size_t)n >= sizeof(text))
+		text[before] = '\0';
+	else if ((size_t)n >= sizeof(text) - before)
 		memcpy(text + sizeof(text) - 4, "...", 4);
-	if (!tell_lost() || !put_line(level, text))
+	if (!tell_lost() || !put_job_line(level, job, text))
 		(void)atomic_fetch_add_explicit(&log_lost, 1, memory_order_relaxed);
 	errno = errno_saved;
 }
@@ -188,7 +234,7 @@ void fm_log(enum fm_log_level level, const char *fmt, ...)
 	if (!is_said(level))
 		return;
 	va_start(args, fmt);
-	log_line(level, fmt, args);
+	log_line(level, "", fmt, args);
 	va_end(args);
 }
 
@@ -200,7 +246,19 @@ void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level 
 	if (!is_said(level) || !fm_log_may(limit, now_ns))
 		return;
 	va_start(args, fmt);
-	log_line(level, fmt, args);
+	log_line(level, "", fmt, args);
+	va_end(args);
+}
+
+void fm_log_job(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
+		const char *job, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!is_said(level) || !fm_log_may(limit, now_ns))
+		return;
+	va_start(args, fmt);
+	log_line(level, job, fmt, args);
 	va_end(args);
 }
 

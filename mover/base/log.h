@@ -41,6 +41,13 @@ bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns);
 void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
 		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/*
+ * The same of a job (queue.h). Its id stands before the text, "job ID: ", and in the journal also
+ * in the field FMOVE_JOB, by which fmove logs finds the lines. "": it has none.
+ */
+void fm_log_job(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
+		const char *job, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
 #define fm_log_error(...) fm_log(FM_LOG_ERROR, __VA_ARGS__)
 #define fm_log_warn(...) fm_log(FM_LOG_WARN, __VA_ARGS__)
 #define fm_log_info(...) fm_log(FM_LOG_INFO, __VA_ARGS__)

@@ -559,6 +559,7 @@ static void begin(struct fm_queue_job *j)
 	struct fm_job_opts o = j->o.job;
 	int ret;
 
+	o.name = j->is_measuring ? NULL : j->id;
 	o.file = t->file;
 	o.attr = t->attr;
 	if (is_store_tree(j) && o.is_put)

@@ -85,6 +85,7 @@
 #define FM_WIRE_SUBSYSTEM_MAX 223
 #define FM_WIRE_WWID_MAX 159
 #define FM_WIRE_GROUP_LEN 16			/* of the ID of a publication group */
+#define FM_WIRE_JOB_LEN 8			/* of the id of a job */
 /* bytes of the names that one expects: FM_GROUP_EXPECT_MAX */
 #define FM_WIRE_EXPECT_MAX 32768
 /* of one GROUPS: 4 * (4095 + 64 + 3 * 512 + 50) < FM_WIRE_MSG_MAX */
@@ -239,7 +240,8 @@ enum fm_wire_durability {
 #define FM_WIRE_PUT_DELETE 128u
 #define FM_WIRE_PUT_NAMES 256u		/* tree: NAMES before DONE */
 #define FM_WIRE_PUT_GROUP 512u		/* a member of the group of that ID, which is at the end */
-#define FM_WIRE_PUT_FLAGS 1023u
+#define FM_WIRE_PUT_JOB 1024u		/* the id of the initiator's job is at the end, for logs */
+#define FM_WIRE_PUT_FLAGS 2047u
 
 /*
  * PUT
@@ -255,7 +257,7 @@ enum fm_wire_durability {
  *  56  8 dev  64  8 ino  72  8 ctime_ns   what tells the source from any other, with size and
  *                                         mtime; all 0: nothing
  *                does (a pipe), no resume
- *  80  - store (string)   - path (string)   - with GROUP: 16 group
+ *  80  - store (string)   - path (string)   - with GROUP: 16 group   - with JOB: 8 job (a-z, 2-7)
  */
 struct fm_wire_put {
 	uint16_t flags;
@@ -274,6 +276,7 @@ struct fm_wire_put {
 	struct fm_wire_str store;
 	struct fm_wire_str path;
 	uint8_t group[FM_WIRE_GROUP_LEN];	/* GROUP; else 0 */
+	char job[FM_WIRE_JOB_LEN];		/* JOB; else 0 */
 };
 
 #define FM_WIRE_READY_DURABLE 1u	/* flags of READY: DONE will mean on disk */
@@ -327,7 +330,8 @@ struct fm_wire_ready {
 #define FM_WIRE_GET_VERIFY 128u
 /* no tree and no ranges: only some connections may carry it, which are named at the end */
 #define FM_WIRE_GET_ONLY 256u
-#define FM_WIRE_GET_FLAGS 511u
+#define FM_WIRE_GET_JOB 512u		/* as in PUT */
+#define FM_WIRE_GET_FLAGS 1023u
 
 /* From an address of the source to one of the sink. */
 struct fm_wire_way {
@@ -343,6 +347,7 @@ struct fm_wire_way {
  *   - per range: 8 offset, 8 len (TO_END: up to the end of the file)
  *   - if flag ONLY: 1 conns (at once; 0: all)   1 ways (0: any; not both are 0), per way: 1 family
  *     (4, 6), 16 address of the source, 16 address of the sink (IPv4: first 4, rest 0)
+ *   - with JOB: 8 job (as in PUT)
  * With ranges (1 .. FM_WIRE_GET_RANGES_MAX; 0: the whole file) the file that is sent is these, one
  * after the other, in any order, also of length 0 or twice. FOUND has the sum of their lengths.
  */
@@ -363,6 +368,7 @@ struct fm_wire_get {
 	uint8_t conns;
 	uint8_t way_count;
 	struct fm_wire_way way[FM_WIRE_WAYS_MAX];
+	char job[FM_WIRE_JOB_LEN];	/* JOB; else 0 */
 };
 
 #define FM_WIRE_FOUND_DENSE 1u

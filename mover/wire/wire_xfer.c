@@ -19,6 +19,14 @@ static bool is_place(const struct fm_wire_str *store, const struct fm_wire_str *
 	       fm_wire_is_text(path, FM_WIRE_PATH_MAX);
 }
 
+static bool is_job(const char job[static FM_WIRE_JOB_LEN])
+{
+	for (unsigned i = 0; i < FM_WIRE_JOB_LEN; i++)
+		if (!((job[i] >= 'a' && job[i] <= 'z') || (job[i] >= '2' && job[i] <= '7')))
+			return false;
+	return true;
+}
+
 static void put_put(struct fm_writer *w, const struct fm_wire_msg *m)
 {
 	fm_put_le64(w, m->put.xfer);
@@ -38,6 +46,8 @@ static void put_put(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_wire_put_str(w, &m->put.path);
 	if (m->put.flags & FM_WIRE_PUT_GROUP)
 		fm_put_bytes(w, m->put.group, FM_WIRE_GROUP_LEN);
+	if (m->put.flags & FM_WIRE_PUT_JOB)
+		fm_put_bytes(w, m->put.job, FM_WIRE_JOB_LEN);
 }
 
 static int get_put(struct fm_reader *r, struct fm_wire_msg *m)
@@ -62,6 +72,9 @@ static int get_put(struct fm_reader *r, struct fm_wire_msg *m)
 	memset(m->put.group, 0, FM_WIRE_GROUP_LEN);
 	if (m->put.flags & FM_WIRE_PUT_GROUP)
 		fm_get_bytes(r, m->put.group, FM_WIRE_GROUP_LEN);
+	memset(m->put.job, 0, FM_WIRE_JOB_LEN);
+	if (m->put.flags & FM_WIRE_PUT_JOB)
+		fm_get_bytes(r, m->put.job, FM_WIRE_JOB_LEN);
 	return ret;
 }
 
@@ -76,8 +89,10 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_PUT_TREE) && p->tree != 0)
 		return -ERANGE;
-	if ((p->flags & FM_WIRE_PUT_GROUP) && p->tree != 0)
+	if ((p->flags & (FM_WIRE_PUT_GROUP | FM_WIRE_PUT_JOB)) && p->tree != 0)
 		return -EPROTO;
+	if ((p->flags & FM_WIRE_PUT_JOB) && !is_job(p->job))
+		return -ERANGE;
 	if (!(p->flags & FM_WIRE_PUT_TREE) &&
 	    (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY |
 			 FM_WIRE_PUT_DELETE | FM_WIRE_PUT_NAMES)))
@@ -222,6 +237,8 @@ static void put_get(struct fm_writer *w, const struct fm_wire_msg *m)
 		fm_put_bytes(w, m->get.ranges, (size_t)m->get.range_count * FM_WIRE_RANGE_LEN);
 	if (m->get.flags & FM_WIRE_GET_ONLY)
 		put_only(w, &m->get);
+	if (m->get.flags & FM_WIRE_GET_JOB)
+		fm_put_bytes(w, m->get.job, FM_WIRE_JOB_LEN);
 }
 
 static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
@@ -242,7 +259,12 @@ static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
 	m->get.ranges = m->get.range_count > 0
 				? fm_get_span(r, (size_t)m->get.range_count * FM_WIRE_RANGE_LEN)
 				: NULL;
-	return m->get.flags & FM_WIRE_GET_ONLY ? get_only(r, &m->get) : 0;
+	if (m->get.flags & FM_WIRE_GET_ONLY && get_only(r, &m->get) < 0)
+		return -ERANGE;
+	memset(m->get.job, 0, FM_WIRE_JOB_LEN);
+	if (m->get.flags & FM_WIRE_GET_JOB)
+		fm_get_bytes(r, m->get.job, FM_WIRE_JOB_LEN);
+	return 0;
 }
 
 /* Whether each ends, and all together have no more bytes than a file may have. */
@@ -299,7 +321,7 @@ static int check_get(const struct fm_wire_msg *m)
 		if (g->exclude[i].len == 0 ||
 		    !fm_wire_is_text(&g->exclude[i], FM_WIRE_EXCLUDE_LEN_MAX))
 			return -ERANGE;
-	if (!is_place(&g->store, &g->path))
+	if (!is_place(&g->store, &g->path) || (g->flags & FM_WIRE_GET_JOB && !is_job(g->job)))
 		return -ERANGE;
 	return are_parts(g->ranges, g->range_count) ? check_only(g) : -ERANGE;
 }

@@ -104,6 +104,35 @@ static void test_foreign_journal(void)
 	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: i\n");
 }
 
+static void say_of_jobs(void)
+{
+	struct fm_log_limit limit = {.most = 3};
+
+	fm_log_job(&limit, 1, FM_LOG_DEBUG, "abcd2345", "not shown, and not counted");
+	fm_log_job(&limit, 1, FM_LOG_INFO, "abcd2345", "a\nb %d", 7);
+	fm_log_job(&limit, 1, FM_LOG_INFO, "", "none");
+	fm_log_job(&limit, 1, FM_LOG_WARN, "efgh2345", "%01200d", 0);
+	fm_log_job(&limit, 1, FM_LOG_INFO, "abcd2345", "too many");
+}
+
+static void test_jobs(void)
+{
+	const char *lines[3] = {output};
+
+	capture(say_of_jobs);
+	for (unsigned i = 1; i < 3; i++) {
+		lines[i] = strchr(lines[i - 1], '\n');
+		CU_ASSERT_PTR_NOT_NULL_FATAL(lines[i]);
+		lines[i]++;
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[0], "info: job abcd2345: a\\x0ab 7\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[1], "info: none\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[2], "warning: job efgh2345: 000"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[2], "000...\n"));
+	CU_ASSERT_PTR_NULL(strstr(output, "not shown"));
+	CU_ASSERT_PTR_NULL(strstr(output, "too many"));
+}
+
 static void say_all_levels(void)
 {
 	fm_log_debug("not shown");
@@ -312,6 +341,7 @@ static const struct fm_test tests[] = {
 	{"a line has its time, its level and its text", test_line},
 	{"under the journal a line has its priority instead of a time", test_journal},
 	{"an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal},
+	{"a line of a job has its id before it, escaped and bounded as any", test_jobs},
 	{"what is above the level is not shown", test_levels},
 	{"levels have names", test_level_names},
 	{"control characters from outside cannot break or forge a line", test_controls},

@@ -194,6 +194,20 @@ static void make_put_member(struct fm_wire_msg *m)
 	memset(m->put.group, 0x55, sizeof(m->put.group));
 }
 
+static void make_put_job(struct fm_wire_msg *m)
+{
+	make_put_member(m);
+	m->put.flags |= FM_WIRE_PUT_JOB;
+	memcpy(m->put.job, "abcd2z7a", sizeof(m->put.job));
+}
+
+static void make_get_job(struct fm_wire_msg *m)
+{
+	make_get(m);
+	m->get.flags |= FM_WIRE_GET_JOB;
+	memcpy(m->get.job, "abcd2z7a", sizeof(m->get.job));
+}
+
 static void make_group_commit(struct fm_wire_msg *m)
 {
 	m->request = (struct fm_wire_request){
@@ -442,12 +456,19 @@ static const struct golden goldens[] = {
 	 "0700 0002 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffffe8030000 "
 	 "64000000 02 000000 0000000000000000 1000000000000000 1100000000000000 ffffffffffffffff "
 	 "0100 73 0300 612f62 55555555555555555555555555555555"},
+	{FM_WIRE_PUT, make_put_job,
+	 "0700 0006 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffffe8030000 "
+	 "64000000 02 000000 0000000000000000 1000000000000000 1100000000000000 ffffffffffffffff "
+	 "0100 73 0300 612f62 55555555555555555555555555555555 6162636432 7a3761"},
 	{FM_WIRE_READY, make_ready,
 	 "0800 0100 0300000000000000 00000100 04030201 0200 00000000000000000000 0010000000000000 "
 	 "0020000000000000 0110000000000000 0800 6275666665726564"},
 	{FM_WIRE_GET, make_get,
 	 "0900 1500 0400000000000000 00100000 00e40b5402000000 01000000 02000000 0200 0000 0400 "
 	 "64617461 00000300 2a2e6f 0100 78"},
+	{FM_WIRE_GET, make_get_job,
+	 "0900 1502 0400000000000000 00100000 00e40b5402000000 01000000 02000000 0200 0000 0400 "
+	 "64617461 00000300 2a2e6f 0100 78 6162636432 7a3761"},
 	{FM_WIRE_FOUND, make_found,
 	 "0a00 0100 0400000000000000 ffffffffffffff7f ff010000 0100000000000000"
 	 "0200000000000000 0300000000000000 0400000000000000 0000"},
@@ -648,6 +669,35 @@ static void test_trailing(void)
 
 		bytes[len] = 0;
 		CU_ASSERT_EQUAL(decode_exact(bytes, len + 1, &msg_out), want);
+	}
+}
+
+/* What becomes of a message of which another id of a job is the end. */
+static int decode_job(void (*make)(struct fm_wire_msg *m), enum fm_wire_type type, const char *job)
+{
+	size_t len;
+
+	memset(&msg_in, 0, sizeof(msg_in));
+	msg_in.type = type;
+	make(&msg_in);
+	len = fm_wire_encode(&msg_in, encoded);
+	CU_ASSERT_TRUE_FATAL(len > FM_WIRE_JOB_LEN);
+	memcpy(encoded + len - FM_WIRE_JOB_LEN, job, FM_WIRE_JOB_LEN);
+	return decode_exact(encoded, len, &msg_out);
+}
+
+static void test_job_ids(void)
+{
+	static const char *const bad[] = {"abcd2z7\n", "Abcd2z7a", "abcd1z7a", "abcd8z7a",
+					  "abc=2z7a"};
+
+	CU_ASSERT_EQUAL(decode_job(make_put_job, FM_WIRE_PUT, "zz77aa22"), 0);
+	CU_ASSERT_EQUAL(memcmp(msg_out.put.job, "zz77aa22", FM_WIRE_JOB_LEN), 0);
+	CU_ASSERT_EQUAL(decode_job(make_get_job, FM_WIRE_GET, "zz77aa22"), 0);
+	CU_ASSERT_EQUAL(memcmp(msg_out.get.job, "zz77aa22", FM_WIRE_JOB_LEN), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CU_ASSERT_EQUAL(decode_job(make_put_job, FM_WIRE_PUT, bad[i]), -ERANGE);
+		CU_ASSERT_EQUAL(decode_job(make_get_job, FM_WIRE_GET, bad[i]), -ERANGE);
 	}
 }
 
@@ -1396,6 +1446,7 @@ static const struct fm_test tests[] = {
 	{ "decoded fields hold what the bytes say", test_decoded_values },
 	{ "every truncation of every message is refused", test_truncated },
 	{ "a HELLO without numbers of connections is an older node's", test_hello_conns },
+	{ "the id of a job has eight characters a-z and 2-7", test_job_ids },
 	{ "bytes behind a message are refused, behind a HELLO ignored", test_trailing },
 	{ "every range, flag and zero of every message is checked", test_ranges },
 	{ "ranges of a GET are checked, and so is their number", test_get_ranges },

@@ -29,11 +29,59 @@
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 /* for a caller's file to be closed; a client that cancelled waits longer */
 #define KEEP_NS (5 * FM_NS_PER_S)
+#define LOG_LINES_MAX 600		/* in a minute: a beginning and an end of each transfer */
+#define LOG_WHAT_MAX (3 * FM_WIRE_NAME_MAX + sizeof("put of : for "))
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
 struct fm_jobs *fm_jobs_of(const struct fm_engine *e)
 {
 	return fm_service_state(e, &fm_transfer_service);
+}
+
+/* ---- in the log ---- */
+
+/* What the job does, as both nodes call it: "put of n2:store for n1". */
+static const char *log_what(const struct fm_job *j, char out[static LOG_WHAT_MAX])
+{
+	const char *here = j->engine->name;
+
+	(void)snprintf(out, LOG_WHAT_MAX, "%s of %s:%s for %s",
+		       j->is_source == j->is_ours ? "put" : "get", j->is_ours ? j->peer_name : here,
+		       j->store, j->is_ours ? here : j->peer_name);	/* fits */
+	return out;
+}
+
+static struct fm_log_limit *log_limit(const struct fm_job *j)
+{
+	struct fm_log_limit *limit = &fm_jobs_of(j->engine)->lines[j->is_ours];
+
+	limit->most = LOG_LINES_MAX;
+	return limit;
+}
+
+/* What has no name is no job, but what one service asks of another: its beginning is not logged. */
+static void log_begin(const struct fm_job *j)
+{
+	char what[LOG_WHAT_MAX];
+
+	if (*j->name)
+		fm_log_job(log_limit(j), fm_engine_now(j->engine), FM_LOG_INFO, j->name,
+			   "%s begins: %s", log_what(j, what), j->path);
+}
+
+static void log_end(const struct fm_job *j)
+{
+	const struct fm_job_result *r = &j->result;
+	char what[LOG_WHAT_MAX];
+
+	if (r->code && (*j->name || !j->is_ours))
+		fm_log_job(log_limit(j), fm_engine_now(j->engine), FM_LOG_INFO, j->name,
+			   "%s ended: %s", log_what(j, what), r->err.text);
+	else if (*j->name)
+		fm_log_job(log_limit(j), fm_engine_now(j->engine), FM_LOG_INFO, j->name,
+			   "%s is done: %llu bytes moved in %llu ms", log_what(j, what),
+			   (unsigned long long)r->data_bytes,
+			   (unsigned long long)(r->elapsed_ns / FM_NS_PER_MS));
 }
 
 /* ---- the end ---- */
@@ -348,10 +396,8 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 		fill_result(j);
 	if (!j->parent)
 		count_end(j);
-	if (!j->is_ours && !j->parent && code)
-		fm_peer_log(j->engine, j->session ? j->session->peer : NULL, FM_LOG_INFO,
-			    "%s of %s:%s for %s ended: %s", j->is_source ? "get" : "put",
-			    j->engine->name, j->store, j->peer_name, j->result.err.text);
+	if (!j->parent)
+		log_end(j);
 	tell_far_end(j);
 	if (j->is_drained)
 		free_xfer(j);
@@ -678,7 +724,7 @@ void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 	fm_session_send(s, &m);
 }
 
-struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
+struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const char *name,
 				   const struct fm_wire_str *store, const struct fm_wire_str *path,
 				   uint32_t uid, uint32_t gid, bool is_source)
 {
@@ -705,6 +751,7 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
 	}
 	j->place = place;
 	j->id = id;
+	memcpy(j->name, name, FM_WIRE_JOB_LEN);
 	j->session = s;
 	j->is_source = is_source;
 	j->state = FM_JOB_OPENING;
@@ -717,6 +764,7 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
 		fm_job_end(j, err.code, "%s", err.text);
 		return NULL;
 	}
+	log_begin(j);
 	return j;
 }
 
@@ -898,6 +946,8 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 		return ret;
 	}
 	j->is_ours = true;
+	if (o->name)
+		(void)snprintf(j->name, sizeof(j->name), "%s", o->name);
 	j->report = FM_REPORT_DUE;
 	j->is_source = o->is_put;
 	j->peer = peer;
@@ -933,6 +983,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 		fm_job_set_note(j, o->file->note, strlen(o->file->note));
 	if (o->file->tree)
 		start_tree(j, o);
+	log_begin(j);
 	*out = j;
 	if (peer->session)
 		bind_session(j, peer->session);

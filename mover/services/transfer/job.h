@@ -18,6 +18,7 @@
 #define FM_JOB_PRIV_H
 
 #include "mover/base/env.h"
+#include "mover/base/log.h"
 #include "mover/node/session.h"
 #include "mover/data/xfer.h"
 #include "mover/services/transfer/transfer.h"
@@ -146,6 +147,7 @@ struct fm_job {
 	bool is_tree;
 	enum fm_job_state state;
 	uint64_t id;
+	char name[FM_WIRE_JOB_LEN + 1];	/* in the logs of both nodes; "": none */
 	uint64_t started_ns;
 	uint64_t deadline_ns;		/* of this state; 0: none */
 	uint64_t timeout_ns;		/* of the whole; 0: none */
@@ -220,12 +222,14 @@ struct fm_jobs {
 	struct fm_share peer_places;	/* of all peers together, divided among them */
 	struct fm_share peer_trees;	/* the same of trees */
 	struct fm_transfer_totals ended;	/* of those that are over */
+	struct fm_log_limit lines[2];	/* in the log, of peers' [0] and local callers' [1] */
 };
 
 /* job.c */
 struct fm_jobs *fm_jobs_of(const struct fm_engine *e);
 struct fm_job *fm_job_find(struct fm_session *s, uint64_t id);
-struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id,
+/* name: as in the message, FM_WIRE_JOB_LEN characters, or zeros: none */
+struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const char *name,
 				   const struct fm_wire_str *store, const struct fm_wire_str *path,
 				   uint32_t uid, uint32_t gid, bool is_source);
 /* The first call counts. code 0: done. text: why not. What came stays for the next try if that

@@ -71,6 +71,7 @@ void fm_job_sink_start(struct fm_job *j)
 						     : 0) |
 			      (j->is_tree ? FM_WIRE_GET_TREE : 0) |
 			      (j->is_verified ? FM_WIRE_GET_VERIFY : 0) |
+			      (*j->name ? FM_WIRE_GET_JOB : 0) |
 			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) |
 			      (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
 	for (; j->tree.excludes && j->tree.excludes[g->count]; g->count++)
@@ -86,6 +87,7 @@ void fm_job_sink_start(struct fm_job *j)
 	g->path = (struct fm_wire_str){ j->path, j->path_len };
 	g->ranges = wire_ranges(j, ranges);
 	g->range_count = (uint16_t)j->range_count;
+	memcpy(g->job, j->name, sizeof(g->job));
 	j->is_far_end_told = false;
 	wake_wanting(j->session);
 	fm_session_send(j->session, &m);
@@ -344,7 +346,7 @@ void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 		fm_job_tree_put(s, m);
 		return;
 	}
-	j = fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, false);
+	j = fm_job_new_for_peer(s, m->xfer, m->job, &m->store, &m->path, m->uid, m->gid, false);
 	if (!j)
 		return;
 	j->attr = (struct fm_attr){ .type = FM_NODE_FILE,

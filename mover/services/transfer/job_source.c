@@ -42,7 +42,8 @@ static uint16_t put_flags(const struct fm_job *j)
 {
 	unsigned flags = (j->source.may_replace ? FM_WIRE_PUT_REPLACE : 0) |
 			 (j->is_readback ? FM_WIRE_PUT_READBACK : 0) |
-			 (j->has_group ? FM_WIRE_PUT_GROUP : 0);
+			 (j->has_group ? FM_WIRE_PUT_GROUP : 0) |
+			 (*j->name ? FM_WIRE_PUT_JOB : 0);
 
 	if (!j->is_tree)
 		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
@@ -83,6 +84,7 @@ void fm_job_source_start(struct fm_job *j)
 	p->store = fm_wire_str(j->parent ? "" : j->store);
 	p->path = (struct fm_wire_str){ j->path, j->path_len };
 	memcpy(p->group, j->group, sizeof(p->group));
+	memcpy(p->job, j->name, sizeof(p->job));
 	j->is_far_end_told = false;
 	fm_session_send(j->session, &m);
 }
@@ -264,7 +266,7 @@ void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_get *m = &msg->get;
 	struct fm_job *j =
-		fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, true);
+		fm_job_new_for_peer(s, m->xfer, m->job, &m->store, &m->path, m->uid, m->gid, true);
 
 	if (!j)
 		return;

@@ -39,6 +39,8 @@ enum fm_durability { FM_DURABILITY_DEFAULT, FM_DURABILITY_DISK, FM_DURABILITY_ME
 
 struct fm_job_opts {
 	bool is_put;			/* else get */
+	/* its id in the logs of both nodes: FM_WIRE_JOB_LEN characters a-z, 2-7; NULL: none */
+	const char *name;
 	const char *node;		/* the peer */
 	const char *store;
 	const char *path;		/* path_len bytes */
