@@ -2,8 +2,8 @@
 # Goal:   a job of Slurm stages its dataset on each of its nodes in a step of its own; its tasks begin when all have it and hold it; if a
 #         node cannot have it the job ends with fmove's status, no task begins, and no node is drained. What all tasks put is published
 #         at once, or nothing. burst_buffer.lua has the data on the planned nodes before the job runs, and never holds a job up.
-# Method: the real Slurm with two nodes on this machine, each of which has a fmoved of its own (a TaskProlog says which), and the files of
-#         staging/examples and client/examples. The dataset is a third one's.
+# Method: the commands of client/pages/slurm.md, and the real Slurm with two nodes on this machine, each of which has a fmoved of its own (a
+#         TaskProlog says which), and the files of staging/examples and client/examples. The dataset is a third one's.
 . "$(dirname "$0")/lib.sh"
 for program in slurmctld slurmd sbatch scontrol munged; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin
@@ -11,6 +11,7 @@ for program in slurmctld slurmd sbatch scontrol munged; do
 done
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 . "$FM_SOURCE/tests/nodes.sh"
+. "$FM_SOURCE/tests/pages.sh"
 own_ports
 up 3
 job=$FM_SOURCE/staging/examples/slurm-job.sh
@@ -160,6 +161,26 @@ bytes=$(FMOVE_SOCKET=$dir/c/n2/fmoved.sock fmove datasets --json | grep -o '"sou
 run 7 n2:s/set sh -c 'exit 7'
 no_holds() { fmove datasets --json | grep -q '"holds":0'; }
 await no_holds || bad "it is held by nobody's job: $(fmove datasets)"
+
+# ---- as client/pages/slurm.md has it: where the script is installed it lies in the tree, and the job is waited for ----
+
+sbatch() {
+	command sbatch --wait --output said "$@"
+}
+
+typed() {
+	local command=$2
+
+	command=${command//second:models\/imagenet/n2:s/set}
+	command=${command//\/usr\/share\/doc\/fmove\/examples\/staging/$FM_SOURCE\/staging\/examples}
+	eval "$command" >>typed 2>err || bad "$2 -> $?: $(cat err said)"
+}
+
+echo 'import os; open("trained", "a").write(os.environ["FMOVE_STAGED"] + "\n")' >train.py
+page_run slurm.md typed || bad "slurm.md has no commands"
+unset -f sbatch
+[ "$(wc -l <trained)" -eq 2 ] || bad "slurm.md: tasks: $(cat trained said)"
+grep -q '^large$' typed && grep -q 'ready.*n2:s/set' typed || bad "slurm.md: $(cat typed)"
 
 # ---- what fails ----
 

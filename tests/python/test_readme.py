@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Calls libfmove.
-# Goal:   what client/python/README.md shows works as it stands, and it names every file of the package.
-# Method: run its blocks one after the other, in a directory with a file train.log and a directory run7.
+# Goal:   what client/python/README.md and client/pages show works as it stands, and the former names every file of the package.
+# Method: run the blocks of each one after the other, in a directory with a file train.log and a directory run7.
+import glob
 import os
 import re
 import unittest
@@ -23,13 +24,9 @@ from nodes import SOURCE, Case
 
 
 class Readme(Case):
-    def test_blocks(self):
-        with open(f"{SOURCE}/client/python/README.md") as file:
-            text = file.read()
-        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-        self.assertGreater(len(blocks), 3)
-        self.local("train.log", b"step 1\n")
-        os.mkdir(self.local("run7"))
+    def run_blocks(self, path):
+        with open(path) as file:
+            blocks = re.findall(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)
         before = os.getcwd()
         os.chdir(self.here)
         try:
@@ -41,9 +38,19 @@ class Readme(Case):
                         __import__(module)
                 except ImportError:
                     continue
-                exec(compile(block, "README.md", "exec"), known)
+                exec(compile(block, path, "exec"), known)
         finally:
             os.chdir(before)
+        return len(blocks)
+
+    def test_blocks(self):
+        self.local("train.log", b"step 1\n")
+        os.mkdir(self.local("run7"))
+        self.assertGreater(self.run_blocks(f"{SOURCE}/client/python/README.md"), 3)
+
+    def test_pages(self):
+        pages = glob.glob(f"{SOURCE}/client/pages/*.md")
+        self.assertGreater(sum(self.run_blocks(page) for page in pages), 1)
 
     def test_files(self):
         with open(f"{SOURCE}/client/python/README.md") as file:

@@ -1,14 +1,16 @@
-# about: README.md, Two nodes: fmove init and join with --system under systemd, a user's put and get
+# about: client/pages/two-sparks.md: fmove init and join with --system under systemd, a user's put and get, and what both log of them
 # guests: 2
 #
-# Goal:   who does what README.md, Two nodes, says has two services that run and know each other, and a user of the group fmove puts and
-#         gets; who is not in it is told so.
+# Goal:   who types what client/pages/two-sparks.md says has two services that run and know each other, and a user of the group fmove puts
+#         and gets; who is not in it is told so. Both nodes log what that moved under one id, which fmove logs finds.
 # Method: two guests, of which systemd is process 1 and which have the host names first and second. The programs, the unit and the users'
 #         file are where make install has them; user, directories, configuration and service come from --system alone. Then
 #         both services are restarted, and it is done again.
 
 # shellcheck source=tests/lab/systemd.sh
 . "$LAB_TOP/tests/lab/systemd.sh"
+# shellcheck source=tests/pages.sh
+. "$LAB_TOP/tests/pages.sh"
 
 UNIT=fmoved.service
 BYTES=$((4 << 20))
@@ -45,63 +47,82 @@ runs_as_installed() {
 	[ "$(stat -c %U:%G /data/models)" = fmove:fmove ] || fail "the store is $(stat -c %U:%G /data/models)"
 }
 
-first_begins() {
-	check fmove init --system --store models=/data/models > /out/init
-	runs_as_installed
-	sync_point init
-	sync_point join
-}
-
-second_joins() {
-	local line
-
-	sync_point init
-	line=$(grep -m 1 '^fmove join ' /out/init) || fail "no line for the next node: $(cat /out/init)"
-	check fmove join first:7471 "${line##* }" --system --store models=/data/models
-	runs_as_installed
-	sync_point join
-}
-
 as_alice() {
 	setpriv --reuid alice --regid alice --init-groups "$@"
 }
 
-# A user of no group is told which one; then alice is in it.
+# Alice is at both machines. Without the group she is told which one she needs.
 alice_comes() {
 	check useradd -m -d /srv/alice alice
-	as_alice fmove status > /run/refused 2>&1 && fail "alice may use fmove without the group"
-	grep -q 'usermod -aG fmove' /run/refused || fail "alice is told: $(cat /run/refused)"
-	check usermod -aG fmove alice
 	head -c $BYTES /dev/urandom > /srv/alice/checkpoint.pt
 	chown alice: /srv/alice/checkpoint.pt
 }
 
-# puts_and_gets WHERE: by name of the host, as the page has it.
-puts_and_gets() {
-	check as_alice fmove put --quiet /srv/alice/checkpoint.pt "first:models/$1/step9000.pt"
-	check as_alice fmove get --quiet "first:models/$1/step9000.pt" /srv/alice/
-	check cmp /srv/alice/checkpoint.pt /srv/alice/step9000.pt
-	rm /srv/alice/step9000.pt
+alice_is_refused() {
+	as_alice fmove status > /run/refused 2>&1 && fail "alice may use fmove without the group"
+	grep -q 'usermod -aG fmove' /run/refused || fail "alice is told: $(cat /run/refused)"
+}
+
+# types COMMAND: root what sudo stands before, alice the rest, in her directory. The token is that of the line that init printed.
+types() {
+	local command=$1 USER=alice
+
+	case $command in
+	*TOKEN*)	command=${command/TOKEN/$(grep -m 1 '^fmove join ' /out/init | sed 's/.* //')} ;;
+	*usermod*)	alice_is_refused ;;
+	esac
+	case $command in
+	"sudo fmove init "*)	eval "check ${command#sudo }" > /out/init ;;
+	"sudo "*)	eval "check ${command#sudo }" ;;
+	*)	eval "(cd /srv/alice && check as_alice $command)" ;;
+	esac
+	case $command in *--system*) runs_as_installed ;; esac
+}
+
+# typed NODE COMMAND: one line of the page after the other, also where two machines are concerned.
+typed() {
+	step=$((step + 1))
+	[ "$1" != "$me" ] && [ "$1" != each ] || types "$2"
+	sync_point "line$step"
+}
+
+# Each node's journal has the put and the get of the page, under ids that are the same at both.
+is_logged() {
+	wait_for has_lines
+	journalctl -F FMOVE_JOB | sort > "/out/jobs.$me"
+	sync_point logged
+	check cmp /out/jobs.first /out/jobs.second
+}
+
+# What the journal has is there a moment after it was said.
+has_lines() {
+	local job what
+
+	for job in $(journalctl -F FMOVE_JOB); do
+		fmove logs "$job"
+	done > /run/lines
+	for what in 'put of first:models for second' 'get of first:models for second'; do
+		grep -q " fmoved.service\[[0-9]*\]: job [a-z2-7]*: $what begins: run7/step9000.pt" /run/lines || return 1
+		grep -q " fmoved.service\[[0-9]*\]: job [a-z2-7]*: $what is done: $BYTES bytes" /run/lines || return 1
+	done
 }
 
 under_systemd() {
+	local step=0
+
 	FMOVE_BIN=/usr/local/bin
 	trap systemd_journal EXIT
 	check systemctl start network-online.target	# as it is where somebody is logged in
 	no_node_yet
-	if [ "$GUEST" = 1 ]; then
-		first_begins
-	else
-		second_joins
-		alice_comes
-		puts_and_gets run7
-		say "init, join, put and get as README.md has them, under systemd"
-	fi
-	sync_point moved
+	alice_comes
+	page_run two-sparks.md typed || fail "the page has no commands"
+	[ "$me" = first ] || check cmp /srv/alice/checkpoint.pt /srv/alice/step9000.pt
+	is_logged
+	say "init, join, put and get as the page has them, under systemd"
 	check systemctl restart $UNIT
 	runs_as_installed
 	sync_point again
-	[ "$GUEST" = 1 ] || puts_and_gets run8
+	[ "$me" = first ] || check as_alice fmove put --quiet /srv/alice/checkpoint.pt first:models/run8/step9000.pt
 	sync_point end
 	check systemctl stop $UNIT
 	[ -z "$(pgrep -u fmove)" ] || fail "left behind: $(pgrep -u fmove -a)"

@@ -1,13 +1,13 @@
-# about: from two machines and a storage box to a dataset that both read, by the lines of fmove-nvme(1) alone
+# about: from two machines and a storage box to a dataset that both read, by the commands of client/pages/nvme-box.md alone
 # guests: 3
 # disks: 1 96M
 # when: soak
 #
-# Goal:   who follows README.md, Two nodes, and fmove-nvme(1), A FIRST DATASET, line by line, has in the end a sealed dataset that both
-#         nodes read, changes it, and was told at each step what comes next.
-# Method: guest 1 is the storage box, guests 2 and 3 are gpu1 and gpu2. They have no configuration but what fmove init, fmove join and
-#         the page's lines make; the lines of volumes are those that fmove nvme discover prints. Daemons are started by hand, where the
-#         page has systemctl.
+# Goal:   who types what client/pages/nvme-box.md says, and does what it asks for between, has in the end a sealed dataset that both nodes
+#         read, changes it, and was told at each step what comes next.
+# Method: guest 1 is the storage box, guests 2 and 3 are first and second. They have no configuration but what fmove init, fmove join and
+#         the page make; the lines of volumes are those that fmove nvme discover prints. The commands are taken from the page; only
+#         the address and the device are others, and daemons are started by hand, where the page has systemctl.
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
@@ -15,10 +15,13 @@
 . "$LAB_TOP/tests/lab/nvmet.sh"
 # shellcheck source=tests/lab/orders.sh
 . "$LAB_TOP/tests/lab/orders.sh"
+# shellcheck source=tests/pages.sh
+. "$LAB_TOP/tests/pages.sh"
 
 NQN=nqn.2026-01.org.example:data
 BOX=$(wire_addr 0 1)
 CONF=/etc/fmove/fmove.conf
+names=('' box first second)
 trap 'cp -f /run/*.log "$CONF" "/out/" 2> /dev/null || true; "$FMOVE_BIN/fmove" nvme status > "/out/state.$GUEST" 2>&1 || true' EXIT
 
 fm() {
@@ -32,7 +35,7 @@ is() {
 # --- what is done on a node -----------------------------------------------------------------------
 
 machine() {
-	check hostname "gpu$((GUEST - 1))"
+	check hostname "${names[GUEST]}"
 	need_module nvme_tcp ext4
 	mkdir -p /data/models
 	[ "$GUEST" = 2 ] || check ip route add "$BOX" via "$(wire_addr 1 1)"
@@ -57,26 +60,9 @@ second_node() {
 	start_fmoved
 }
 
-step_1() {
-	mkdir -p /etc/nvme
-	rm -f /etc/nvme/host*
-	printf 'nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-55555555555%s\n' "$GUEST" > /etc/nvme/hostnqn
-	"$FMOVE_BIN/fmove-nvmed" > /run/nvmed.log 2>&1 &
-	echo $! > /run/nvmed.pid
-	wait_for fm nvme list > /dev/null
-}
-
-discover() {
-	fm nvme discover "$BOX" 2> /out/discover.8009 && fail "the box answers at 8009, too"
-	check fm nvme discover "$BOX:4420" > /out/discovered
-}
-
-# The lines at its end, with what is ours to add.
-step_2() {
-	sed -n '/^volumes/,$p' /out/discovered | sed 's,^[ \t]*name = ,    mount = "/srv/data"; mode = "shared-read"; writer = "gpu1";\n&,' >> $CONF
-	mkdir -p /srv/data
-	check kill -HUP "$(cat /run/nvmed.pid)"
-	wait_for fm nvme status data > /dev/null
+# The lines at its end, with what is ours to add; as the page shows them.
+configure() {
+	sed -n '/^volumes/,$p' /out/discovered | sed 's,^[ \t]*name = ,    mount = "/srv/data"; mode = "shared-read"; writer = "first";\n&,' >> $CONF
 }
 
 says() {
@@ -84,30 +70,60 @@ says() {
 	grep -q -e "$1" /out/status
 }
 
-step_3() {
-	local device
-
+is_new() {
 	wait_for says 'no known file system'
-	device=$(nvmed_field data device)
-	check mkfs.ext4 -q -O mmp "$device"
-	check fm nvme up data
-	mkdir -p dataset && head -c 1M /dev/urandom > dataset/train && sha256sum < dataset/train > /out/sum
-	check cp -r dataset /srv/data/
-	check fm nvme seal data
+	mkdir -p dataset more
+	head -c 1M /dev/urandom > dataset/train
+	head -c 1M /dev/urandom > more/test
+	cat dataset/train more/test | sha256sum > /out/sum
+	sha256sum < dataset/train > /out/sum.before
 }
 
+# reads FILE SUM
 reads() {
 	wait_for is state mounted
 	is is_read_write false || fail "a reader has it read-write"
-	[ "$(sha256sum < /srv/data/dataset/train)" = "$(cat /out/sum)" ] || fail "other bytes than the writer's"
+	[ "$(eval "cat $1" | sha256sum)" = "$(cat "$2")" ] || fail "other bytes than the writer's"
 	check_not touch /srv/data/x
 }
 
-change() {
-	check fm nvme unseal data
-	head -c 1M /dev/urandom > /srv/data/dataset/train
-	sha256sum < /srv/data/dataset/train > /out/sum
-	check fm nvme seal data
+# --- what stands for commands that the page has ---------------------------------------------------
+
+sudo() {
+	"$@"
+}
+
+fmove() {
+	fm "$@"
+}
+
+nvme() {
+	[ "$*" = gen-hostnqn ] || fail "nvme $*"
+	echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-55555555555$GUEST"
+}
+
+systemctl() {
+	case $* in
+	'enable --now fmove-nvmed')
+		"$FMOVE_BIN/fmove-nvmed" > /run/nvmed.log 2>&1 &
+		echo $! > /run/nvmed.pid
+		wait_for fm nvme list > /dev/null ;;
+	'reload fmove-nvmed')
+		check kill -HUP "$(cat /run/nvmed.pid)"
+		wait_for fm nvme status data > /dev/null ;;
+	*)	fail "systemctl $*" ;;
+	esac
+}
+
+# types COMMAND
+types() {
+	local command=${1//10.0.0.9/$BOX}
+
+	case $command in
+	*/dev/nvme0n1*)	command=${command//\/dev\/nvme0n1/$(nvmed_field data device)} ;;
+	*' discover '*)	command="$command > /out/discovered" ;;
+	esac
+	eval "$command" || fail "$1"
 }
 
 # --- what the person does -------------------------------------------------------------------------
@@ -116,8 +132,27 @@ on() {
 	tell "$@" || fail "guest $1, $2: $(cat "/out/said.$1")"
 }
 
-guest_1() {
+# typed NODE COMMAND: what the page has between is done before or behind it.
+typed() {
 	local i
+
+	case $2 in
+	*mkfs*)	on 3 wait_for says 'sealed'; on 2 is_new ;;
+	*'reload fmove-nvmed')	on 2 configure; on 3 configure ;;
+	esac
+	for i in 2 3; do
+		[ "$1" != each ] && [ "$1" != "${names[i]}" ] || on $i types "$2"
+	done
+	case $2 in
+	*' seal data')
+		seals=$((seals + 1))
+		[ $seals = 1 ] && on 3 reads /srv/data/dataset/train /out/sum.before ||
+			on 3 reads '/srv/data/dataset/train /srv/data/more/test' /out/sum ;;
+	esac
+}
+
+guest_1() {
+	local i seals=0
 
 	need_module nvmet_tcp
 	nvmet_port 1 "$BOX" 4420
@@ -125,23 +160,12 @@ guest_1() {
 	nvmet_show 1 $NQN
 	for i in 2 3; do
 		on $i machine
+		on $i rm -f /etc/nvme/hostnqn /etc/nvme/hostid
 	done
 	on 2 first_node
 	on 3 second_node
-	for i in 2 3; do
-		on $i step_1
-	done
-	on 2 discover
-	say "discover, at the port of the page: $(cat /out/discover.8009)"
-	for i in 2 3; do
-		on $i step_2
-	done
-	on 3 wait_for says 'sealed'
-	say "the reader, before: $(grep -i seal /out/status)"
-	on 2 step_3
-	on 3 reads
-	on 2 change
-	on 3 reads
+	page_run nvme-box.md typed || fail "the page has no commands"
+	[ $seals = 2 ] || fail "sealed $seals times"
 	say "two machines and a storage box: a sealed dataset that both read, and that was changed"
 	for i in 2 3; do
 		tell $i true end
