@@ -118,6 +118,12 @@ static struct job *plan_file(struct scenario *sc, uint64_t within_ns)
 	plan_source(sc, j);
 	if (!j->is_put && !j->caller.is_stream && sim_one_in(s, 2))
 		j->caller.partial_path = j->path;
+	if (!j->is_put && j->source && !j->caller.is_stream && !j->caller.never_ends &&
+	    j->index % 2 == 0) {
+		j->caller.room = j->source->size;	/* memory, which never stands still */
+		j->caller.may_stand = false;
+		j->caller.partial_path = NULL;
+	}
 	return j;
 }
 

@@ -309,6 +309,7 @@ struct sim_caller_opts {
 	bool is_synced;			/* sink: so is what is written down for the next try */
 	/* sink: what is there is kept under this name for the next try; NULL: it is not */
 	const char *partial_path;
+	uint64_t room;			/* sink: not 0: it is memory of so many bytes */
 };
 
 /* A file that a local caller handed over. */
@@ -318,6 +319,9 @@ struct fm_file *sim_caller_source(struct sim_node *node, struct sim_blob *blob,
 /* *result is what was published, or NULL as long as nothing was. */
 struct fm_file *sim_caller_sink(struct sim_node *node, const struct sim_caller_opts *opts,
 				struct sim_blob **result);
+
+/* He was told that his get ended: from now on nothing may come to his memory. */
+void sim_caller_told(struct fm_file *file);
 
 /* ---- publication groups: sim_group.c ---- */
 

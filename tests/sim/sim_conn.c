@@ -45,6 +45,8 @@ struct sim_conn {
 	struct fm_list regions;		/* struct lent */
 	struct fm_list sends;		/* struct xmit whose done() is not on its way yet */
 	struct fm_list inbox;		/* struct inbound that came before attach() */
+	struct inbound *placing;	/* its payload comes to where the receiver said ... */
+	uint64_t placing_until_ns;	/* ... until then, and what is behind it waits */
 	unsigned under_way;		/* sends whose done() was not called */
 	uint64_t line_free_ns;		/* when the next send can leave */
 	uint64_t last_arrival_ns;	/* at this end */
@@ -75,6 +77,9 @@ struct inbound {
 	struct fm_list at;		/* sim_conn.inbox */
 	struct sim_conn *to;
 	bool is_flipped;
+	void *placed;			/* where its payload is to come, which lies at `lent` */
+	const uint8_t *lent;
+	size_t len;
 	uint8_t msg[FM_DATA_MSG_LEN];
 };
 
@@ -276,6 +281,26 @@ static void trace_message(const struct sim_conn *c, const uint8_t msg[FM_DATA_MS
 			  m.generation, m.slot, (unsigned long long)m.seq, m.status);
 }
 
+/* Where the receiver wants it, and since then did not say otherwise. */
+static void bring(struct inbound *in)
+{
+	if (!in->placed)
+		return;
+	memcpy(in->placed, in->lent, in->len);
+	if (in->to->placing == in)
+		in->to->placing = NULL;
+}
+
+static void conn_divert(struct fm_conn *conn)
+{
+	struct sim_conn *c = conn_of(conn);
+
+	check_thread(c);
+	if (c->placing)
+		c->placing->placed = NULL;
+	c->placing = NULL;
+}
+
 static void deliver(void *ctx)
 {
 	struct inbound *in = ctx;
@@ -285,6 +310,7 @@ static void deliver(void *ctx)
 		return;
 	world_of(c)->flips += in->is_flipped;
 	trace_message(c, in->msg);
+	bring(in);
 	c->events->message(c->ctx, in->msg);
 }
 
@@ -296,7 +322,37 @@ static void flip_bit(struct sim *s, uint8_t *at, size_t len)
 	at[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-static void come_in(struct sim_conn *c, const struct xmit *x, bool is_flipped)
+/* It is asked with the head of the frame, and brought with the message: meanwhile it comes. */
+static void ask_place(struct inbound *in, const struct xmit *x, uint8_t *lent)
+{
+	struct sim_conn *c = in->to;
+
+	if (!lent || c->info.kind != FM_KIND_TCP || !c->events->place || c->placing)
+		return;
+	in->placed = c->events->place(c->ctx, x->msg, x->len);
+	in->lent = lent;
+	in->len = x->len;
+	c->placing = in->placed ? in : NULL;
+	if (in->placed)
+		sim_trace(sim_of(c), "%s: %u bytes come to their place", c->net->node->name,
+			  x->len);
+}
+
+/* When it has come, all of it. */
+static uint64_t come_at(const struct inbound *in)
+{
+	struct sim_conn *c = in->to;
+	struct sim *s = sim_of(c);
+	uint64_t now_ns = sim_now(s);
+
+	if (c->placing_until_ns < now_ns)
+		c->placing_until_ns = now_ns;
+	if (in->placed)
+		c->placing_until_ns += sim_latency(s, sim_opts(s)->net_ns);
+	return c->placing_until_ns;
+}
+
+static void come_in(struct sim_conn *c, const struct xmit *x, uint8_t *lent, bool is_flipped)
 {
 	struct sim *s = sim_of(c);
 	struct inbound *in = sim_alloc(s, sizeof(*in));
@@ -304,35 +360,36 @@ static void come_in(struct sim_conn *c, const struct xmit *x, bool is_flipped)
 	in->to = c;
 	in->is_flipped = is_flipped;
 	memcpy(in->msg, x->msg, FM_DATA_MSG_LEN);
+	ask_place(in, x, lent);
 	if (sim_one_in(s, sim_faults(s)->conn_flip_msg)) {
 		sim_fired(s, SIM_FIRED_NET);	/* it costs the connection */
 		flip_bit(s, in->msg, FM_DATA_MSG_LEN);
 	}
 	if (c->loop)
-		(void)sim_after(s, c->loop, 0, deliver, in);
+		(void)sim_at(s, c->loop, come_at(in), deliver, in);
 	else
 		fm_list_append(&c->inbox, &in->at);
 }
 
-/* Into the receiver's memory. False: it may not be written to. */
-static bool place(struct sim_conn *to, const struct xmit *x, bool *is_flipped)
+/* Into the receiver's memory: where it is then. NULL: it may not be written to. */
+static uint8_t *place(struct sim_conn *to, const struct xmit *x, bool *is_flipped)
 {
 	struct sim *s = sim_of(to);
 	struct lent *l = find_lent(to, x);
 	uint8_t *at;
 
 	if (!l)
-		return false;
+		return NULL;
 	if (to->info.kind == FM_KIND_TCP && to->events->may_write &&
 	    !to->events->may_write(to->ctx, x->msg, x->remote, x->len))
-		return false;
+		return NULL;
 	at = (uint8_t *)l->region.memory + (x->remote - l->region.remote);
 	memcpy(at, x->wire, x->len);
 	if (sim_one_in(s, sim_faults(s)->conn_flip)) {
 		flip_bit(s, at, x->len);
 		*is_flipped = true;
 	}
-	return true;
+	return at;
 }
 
 /* A byte near the start of each block, where what a pack says is; which one follows from how many
@@ -383,20 +440,23 @@ static void arrive(void *ctx)
 	struct xmit *x = ctx;
 	struct sim_conn *from = x->from, *to = from->far;
 	struct sim *s = sim_of(from);
+	uint8_t *lent = NULL;
 	bool is_flipped = false;
 
 	/* Given up before it was done: it may have made it all the same. */
 	if (from->is_cut || to->is_gone || !x->has_left ||
 	    (x->is_done && x->res < 0 && sim_one_in(s, 2)))
 		return;
-	if (x->len > 0 && !place(to, x, &is_flipped)) {
+	if (x->len > 0)
+		lent = place(to, x, &is_flipped);
+	if (x->len > 0 && !lent) {
 		world_of(from)->overruns++;
 		sim_trace(s, "%s wrote to memory that %s does not lend", from->net->node->name,
 			  to->net->node->name);
 		cut(from, "remote access error", sim_opts(s)->net_ns);
 		return;
 	}
-	come_in(to, x, is_flipped);
+	come_in(to, x, lent, is_flipped);
 	if (!x->is_done)
 		done_after(x, 0, latency(from));
 }
@@ -601,6 +661,7 @@ static const struct fm_conn_ops conn_ops = {
 	.attach = conn_attach,
 	.lend = conn_lend,
 	.take_back = conn_take_back,
+	.divert = conn_divert,
 	.send = conn_send,
 	.close = conn_close,
 	.info = conn_info,

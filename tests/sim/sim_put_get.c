@@ -72,6 +72,8 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 	struct job *j = ctx;
 
 	j->job = NULL;
+	if (!j->is_put && !j->is_tree)
+		sim_caller_told(j->opts.file);
 	if (j->from->death) {
 		scenario_job_died(j);
 		return;

@@ -78,6 +78,9 @@ struct sim_file {
 	bool is_published, is_discarded, has_failed, is_closed;
 	bool is_dead;			/* its node died: what is done to it is done to nothing */
 	struct sim_group *group;	/* it becomes a member of; NULL: of none */
+	/* a caller's memory: he was told that it is his again, and it was this */
+	bool is_told;
+	uint32_t told_crc;
 	struct sim_partial *partial;	/* sink that can be gone on with later */
 	bool is_synced;			/* what is logged is on the disk for good */
 	bool has_begun;
@@ -741,6 +744,8 @@ static void file_close(struct fm_file *file)
 	check_worker(f->node);
 	assert(fm_list_is_empty(&f->ios));
 	assert(!f->has_failed || f->is_discarded);
+	if (f->is_told && sim_crc32c(f->blob->bytes, f->file.room) != f->told_crc)
+		sim_fail(sim_of(f), "something came to memory of a caller whose get had ended");
 	f->is_closed = true;
 	fm_list_del(&f->open_at);
 	if (!f->is_dead)
@@ -857,8 +862,22 @@ struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts
 		f->file.is_stream = true;
 	} else if (o->partial_path) {
 		go_on_with(f, partial_for(n, o->partial_path), o->is_synced);
+	} else if (o->room > 0) {
+		blob_reserve(n->sim, f->blob, o->room + 1);
+		f->file.place = (char *)f->blob->bytes;
+		f->file.room = o->room;
 	}
 	return &f->file;
+}
+
+void sim_caller_told(struct fm_file *file)
+{
+	struct sim_file *f = fm_container_of(file, struct sim_file, file);
+
+	if (!file->place || f->is_closed)
+		return;
+	f->is_told = true;
+	f->told_crc = sim_crc32c(f->blob->bytes, file->room);
 }
 
 /* ---- the store ---- */

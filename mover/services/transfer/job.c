@@ -173,12 +173,12 @@ static void report(struct fm_job *j)
 
 /*
  * Whether the end is reported only after the file is closed, because its caller then looks at it:
- * at what the journal says is kept, or by a descriptor of its own, which has our flags until then.
- * A disk that hangs must not delay it for long.
+ * at what the journal says is kept, or by a descriptor of its own, which has our flags until then;
+ * or has other uses for the memory that it came to. A disk that hangs must not delay it for long.
  */
 static bool is_reported_late(const struct fm_job *j)
 {
-	if (j->file && j->file->has_other_flags)
+	if (j->file && (j->file->has_other_flags || j->file->place))
 		return true;
 	return !j->is_source && j->result.code && j->is_kept && j->sink.has_begun &&
 	       j->file->ops->keep;

@@ -402,7 +402,9 @@ static void drain(struct fm_job *j)
 	if (!fm_link_is_drained(j->x))
 		return;
 	j->state = FM_JOB_DRAINING;
-	fm_link_remove(j->session->link, j->x);
+	if (fm_link_remove(j->session->link, j->x))
+		/* what still comes to memory of a caller is to go elsewhere */
+		fm_session_wake(j->session, UINT_MAX, UINT64_MAX);
 }
 
 /* Tells the source how much more it may send. */
