@@ -51,10 +51,14 @@ static const char *log_what(const struct fm_job *j, char out[static LOG_WHAT_MAX
 	return out;
 }
 
+/* What a peer asks for without a name counts as anything else that it causes. */
 static struct fm_log_limit *log_limit(const struct fm_job *j)
 {
 	struct fm_log_limit *limit = &fm_jobs_of(j->engine)->lines[j->is_ours];
 
+	if (!*j->name)
+		return j->session && j->session->peer ? &j->session->peer->lines
+						      : &j->engine->lines;
 	limit->most = LOG_LINES_MAX;
 	return limit;
 }
