@@ -73,10 +73,10 @@ int fm_found(bool is_any_port, bool is_json)
 	if (fm_finding_run(is_any_port ? FM_FIND_ANY : FM_FIND_RDMA, &found, &err) == 0 &&
 	    found.count == 0)
 		fm_err_set(&err, -ENOENT,
-			   "nobody answers on %u links: is an invitation open there (fmove "
+			   "nobody answers on %u link%s: is an invitation open there (fmove "
 			   "invite), does node.find of its fmove.conf have that port, and do both "
 			   "firewalls let UDP port %d through?",
-			   found.link_count, FM_FIND_PORT);
+			   found.link_count, found.link_count == 1 ? "" : "s", FM_FIND_PORT);
 	if (err.code < 0)
 		status = fm_fail("join", &err);
 	if (is_json)

@@ -6,7 +6,7 @@
 #
 #   slurm-save.sh first:models/step9000 sh -c 'fmove put "shard.$SLURM_PROCID" "$FMOVE_SAVE/"'
 #
-# Processes that use torch.distributed need no step for it: fmove.Saver of the package for Python does the same among them.
+# Processes that use torch.distributed need no step for it: fmove.torch.Saver of the package for Python does the same among them.
 set -eu
 [ $# -gt 1 ] || { echo "usage: ${0##*/} NODE:STORE/PATH COMMAND..." >&2; exit 2; }
 export FMOVE_SAVE=$1

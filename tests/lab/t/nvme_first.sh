@@ -120,7 +120,7 @@ types() {
 	local command=${1//10.0.0.9/$BOX}
 
 	case $command in
-	*/dev/nvme0n1*)	command=${command//\/dev\/nvme0n1/$(nvmed_field data device)} ;;
+	*/dev/DEVICE*)	command=${command//\/dev\/DEVICE/$(nvmed_field data device)} ;;
 	*' discover '*)	command="$command > /out/discovered" ;;
 	esac
 	eval "$command" || fail "$1"
