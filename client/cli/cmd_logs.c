@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-journal.h>
 #include <time.h>
 
 #include "client/cli/ask.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/rows.h"
+#include "client/cli/system_log.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 #include "mover/base/plain.h"
@@ -37,7 +37,7 @@ const struct fm_opt fm_opts_logs[] = {
 #define US_PER_S     UINT64_C(1000000)
 
 struct logs {
-	sd_journal *journal;
+	struct fm_system_log *journal;
 	struct fm_rows rows;
 	bool is_json;
 	unsigned count;
@@ -46,13 +46,12 @@ struct logs {
 /* The field of the entry as it may be printed, "" if it has none. Returns out. */
 static const char *field(struct logs *logs, const char *name, char out[static FIELD_MAX])
 {
-	const size_t before = strlen(name) + 1; /* NAME= */
-	const void *data;
 	size_t len;
+	const char *bytes = fm_system_log_field(logs->journal, name, &len);
 
 	out[0] = '\0';
-	if (sd_journal_get_data(logs->journal, name, &data, &len) == 0 && len > before)
-		(void)fm_plain((const char *)data + before, len - before, out, FIELD_MAX);
+	if (bytes && len > 0)
+		(void)fm_plain(bytes, len, out, FIELD_MAX);
 	return out;
 }
 
@@ -96,10 +95,7 @@ static int print_all(struct logs *logs)
 	uint64_t time_us;
 	int ret;
 
-	while ((ret = sd_journal_next(logs->journal)) > 0 && !fm_is_interrupted()) {
-		ret = sd_journal_get_realtime_usec(logs->journal, &time_us);
-		if (ret < 0)
-			return ret;
+	while ((ret = fm_system_log_next(logs->journal, &time_us)) > 0 && !fm_is_interrupted()) {
 		if (logs->is_json)
 			print_json(logs, time_us);
 		else
@@ -113,40 +109,22 @@ static int print_all(struct logs *logs)
 static int follow(struct logs *logs)
 {
 	struct pollfd fds[] = {{fm_interrupt_fd(), POLLIN, 0},
-			       {sd_journal_get_fd(logs->journal), POLLIN, 0}};
+			       {fm_system_log_fd(logs->journal), POLLIN, 0}};
 	int ret = 0;
 
 	while (ret >= 0 && !fm_is_interrupted() && fflush(stdout) == 0) {
 		/* Also at times without news: a network file system tells of none. */
 		(void)poll(fds, 2, LATE_LOOK_MS);
-		ret = sd_journal_process(logs->journal);
+		ret = fm_system_log_process(logs->journal);
 		if (ret >= 0)
 			ret = print_all(logs);
 	}
 	return ret;
 }
 
-static int open_journal(struct logs *logs, const char *job)
-{
-	char match[sizeof("FMOVE_JOB=") + JOB_LEN];
-	int ret = sd_journal_open(&logs->journal, SD_JOURNAL_LOCAL_ONLY);
-
-	if (ret < 0)
-		return ret;
-	(void)snprintf(match, sizeof(match), "FMOVE_JOB=%s", job);
-	ret = sd_journal_add_match(logs->journal, match, 0);
-	return ret < 0 ? ret : sd_journal_seek_head(logs->journal);
-}
-
-static bool has_journal(const struct logs *logs)
-{
-	return sd_journal_has_runtime_files(logs->journal) > 0 ||
-	       sd_journal_has_persistent_files(logs->journal) > 0;
-}
-
 static int nothing_found(const struct logs *logs, const char *job)
 {
-	if (!has_journal(logs))
+	if (!fm_system_log_has_files(logs->journal))
 		return fm_fail_text(-ENOENT,
 				    "logs: there is no journal here that you may read: members of "
 				    "the group systemd-journal and root may; without systemd, "
@@ -168,13 +146,15 @@ static bool is_job(const char *text)
 
 static int run(struct logs *logs, const char *job, bool is_following)
 {
+	char match[sizeof("FMOVE_JOB=") + JOB_LEN];
 	struct fm_err err;
-	int ret = open_journal(logs, job);
+	int ret;
 
-	if (is_following && fm_interrupt_start(&err) < 0)
+	(void)snprintf(match, sizeof(match), "FMOVE_JOB=%s", job);
+	if (fm_system_log_open(match, &logs->journal, &err) < 0 ||
+	    (is_following && fm_interrupt_start(&err) < 0))
 		return fm_fail("logs", &err);
-	if (ret == 0)
-		ret = print_all(logs);
+	ret = print_all(logs);
 	if (ret == 0 && is_following)
 		ret = follow(logs);
 	if (ret < 0)
@@ -206,7 +186,7 @@ int fm_cmd_logs(int argc, char **argv)
 	if (logs.is_json)
 		fm_rows_begin(&logs.rows, "lines");
 	status = run(&logs, args.operands[0], is_following);
-	sd_journal_close(logs.journal);
+	fm_system_log_close(logs.journal);
 	if (logs.is_json)
 		fm_rows_end(&logs.rows, status);
 	return fm_stdout_end("logs", status);
