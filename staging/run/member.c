@@ -18,7 +18,7 @@
 
 /* How often the wait for a peer whose offers are bad is doubled. */
 #define GIVER_DOUBLED 4
-#define PACE_MAX 4
+#define LATE_MAX 4
 
 /* Notes what is on the disk. have NULL: all of it. */
 static void note_there(struct fm_run *run, const uint64_t *have, const uint32_t *crc)
@@ -262,16 +262,28 @@ static void note_late(const struct fm_run *run, struct giver *g, const struct sl
  * How often the time for an extent is to be doubled, so that one which takes as long as this one
  * comes with a third to spare. Without it every second extent on a wire that is slower than it
  * would be cancelled, since one that comes ends the doubling after a time-out. One that comes
- * sooner takes a doubling back.
+ * sooner takes a doubling back. Nobody is waited for as long as a run is that stands still.
  */
 static uint8_t pace_of(const struct fm_run *run, const struct slot *s, uint8_t before)
 {
 	uint64_t needs = (run->now_ns - s->since_ns) / 2 * 3;
 	uint8_t pace = 0;
 
-	while (pace < PACE_MAX && run->times->fetch << pace < needs)
+	while (run->times->fetch << pace < needs &&
+	       run->times->fetch << (pace + 1) < run->times->stall / 2)
 		pace++;
 	return pace < before ? (uint8_t)(before - 1) : pace;
+}
+
+/* An extent came, which may teach how long the next ones from there take. */
+static void note_pace(struct fm_run *run, const struct slot *s)
+{
+	struct giver *g = &run->member.giver[s->from];
+
+	if (s->giver == FM_RUN_NOBODY)
+		g->fetch_pace = pace_of(run, s, g->fetch_pace);
+	else
+		g->pace = pace_of(run, s, g->pace);
 }
 
 /* What came of an offer. One that refuses what it offered, or loses its session again and again,
@@ -285,7 +297,6 @@ static void note_giver(struct fm_run *run, const struct slot *s, int code)
 	g = &run->member.giver[s->giver];
 	if (code == 0) {
 		g->late = g->failed = 0;
-		g->pace = pace_of(run, s, g->pace);
 		return;
 	}
 	if (g->failed == 0 || s->since_ns > g->failed_ns) {
@@ -455,8 +466,7 @@ void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code)
 		fm_run_coming_failed(run, s, code);
 	} else {
 		run->member.fetches_failed = 0;
-		if (s->giver == FM_RUN_NOBODY)
-			run->member.fetch_pace = pace_of(run, s, run->member.fetch_pace);
+		note_pace(run, s);
 		note_giver(run, s, 0);
 		hold(run, s, crc, true);
 	}
@@ -855,10 +865,10 @@ static uint64_t time_for(const struct fm_run *run, const struct slot *s)
 	const struct member *m = &run->member;
 	bool is_fetch = s->giver == FM_RUN_NOBODY;
 	unsigned late = is_fetch ? m->fetches_failed : m->giver[s->giver].late;
-	unsigned pace = is_fetch ? m->fetch_pace : m->giver[s->giver].pace;
+	unsigned pace = is_fetch ? m->giver[s->from].fetch_pace : m->giver[s->giver].pace;
 
-	late = late > pace ? late : pace;
-	return run->times->fetch << (late < PACE_MAX ? late : PACE_MAX);
+	late = late < LATE_MAX ? late : LATE_MAX;
+	return run->times->fetch << (late > pace ? late : pace);
 }
 
 /* The slots whose extents take too long: all of them are found before the first is counted. */

@@ -64,7 +64,8 @@ struct giver {
 	uint64_t failed_ns;		/* the last of them that was counted */
 	uint8_t wrong;			/* of which other bytes came than there should */
 	uint64_t after_ns;		/* nothing that it offers is taken before */
-	uint8_t pace;			/* the last ones needed longer: pace_of() */
+	/* the last ones needed longer, that it offered, and from its disk: pace_of() */
+	uint8_t pace, fetch_pace;
 };
 
 struct upload {
@@ -90,7 +91,6 @@ struct member {
 	uint64_t slow;			/* nodes to which an extent takes long */
 	struct upload upload[FM_RUN_UPLOADS_MAX];
 	unsigned fetches_failed;	/* in a row */
-	uint8_t fetch_pace;		/* of those from disks, as struct giver's */
 	uint32_t join, order;
 	uint32_t noted_order, noted_had; /* the last NOTED that told of a missing order, and when */
 	uint64_t wanted;

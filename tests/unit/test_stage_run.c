@@ -1445,6 +1445,24 @@ static void test_pace_of_slow(void)
 	fm_run_free(run);
 }
 
+/* Goal: who is slower with each extent is waited for four times as long at most. */
+static void test_pace_has_a_limit(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	unsigned s = 0;
+
+	fm_run_tick(run, 0);
+	for (uint32_t extent = 0; extent < 4; extent++) {
+		CU_ASSERT_TRUE(is_taken(run, extent));
+		tick_for(run, &s, 18 << (extent < 2 ? extent : 2));
+		receive(run, extent, 5, 0);
+	}
+	CU_ASSERT_EQUAL(receives_cancelled, 0);
+	CU_ASSERT_TRUE(is_taken(run, 4));
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 81);
+	fm_run_free(run);
+}
+
 /* Goal: who carries an extent takes no other bytes than its holder said, and tells of them. */
 static void test_carry_of_other_bytes(void)
 {
@@ -1575,6 +1593,7 @@ static const struct fm_test tests[] = {
 	{"what is refused late", test_refused_late},
 	{"an offer beside one of whom nothing comes", test_offer_beside_late},
 	{"a wire on which extents take long", test_pace_of_slow},
+	{"a peer that takes longer each time", test_pace_has_a_limit},
 	{"other bytes than are to be carried", test_carry_of_other_bytes},
 	{"who has other bytes to carry", test_carry_from_liar},
 	{"who is slow with what is to be carried", test_carry_from_slow},
