@@ -12,13 +12,37 @@ set -eu
 export FMOVE_SAVE=$1
 shift
 
+# A group has one begin and one end, whatever becomes of this script: its name is kept beside the job until then, so that the job, when
+# it is run again, can end what it left. Only its user may read that.
+begun=${FMOVE_SAVE_STATE:-${HOME:?}/.cache/fmove}/slurm-save.$SLURM_JOB_ID
+umask 077
+mkdir -p "${begun%/*}"
+discard() {
+	FMOVE_GROUP=$(cat "$begun") fmove group discard "$FMOVE_SAVE" || :
+	rm -f "$begun"
+}
+[ ! -s "$begun" ] || discard
+
 # Without a number of tasks srun runs one on each node. That many names are expected: a task that puts nothing is missed.
 tasks=${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES}
 FMOVE_GROUP=$(fmove group begin --members "$tasks" "$FMOVE_SAVE")
-# What the tasks put finds the group by it. Their environment is this one.
-export FMOVE_GROUP
+# What the tasks put finds the group by it. Their environment is this one, also in a job of sbatch --export=NONE.
+export FMOVE_GROUP SLURM_EXPORT_ENV=ALL
+printf '%s\n' "$FMOVE_GROUP" >"$begun"
 
-# If one cannot, nobody will want what came. If this script is killed, that goes when the group expires (stores.group_keep of
-# fmove.conf).
-srun "$@" || { status=$?; fmove group discard "$FMOVE_SAVE" || :; exit $status; }
-exec fmove group commit "$FMOVE_SAVE"
+# If one cannot, nobody will want what came.
+srun "$@" || { status=$?; discard; exit $status; }
+# A node that cannot be reached (4) may come back, and nobody else can end the group. What is left of one that expires goes by itself
+# (stores.group_keep of fmove.conf).
+for pause in 1 5 30 60 0; do
+	status=0
+	fmove group commit "$FMOVE_SAVE" || status=$?
+	[ $status -eq 4 ] && [ $pause -ne 0 ] || break
+	sleep $pause
+done
+case $status in
+0)	rm -f "$begun" ;;
+4)	echo "slurm-save: the group is not ended: FMOVE_GROUP=\$(cat $begun) fmove group commit $FMOVE_SAVE" >&2 ;;
+*)	discard ;;
+esac
+exit $status

@@ -13,6 +13,9 @@
 -- here fails but a line that names no source.
 
 local SOURCES_MAX = 8		-- of one job
+local LINE_MAX = 4096		-- bytes of a line that asks for one
+-- All of a job's sources together. StageInTimeout of burst_buffer.conf has to be longer: Slurm holds a job whose data_in it had to end.
+local SECONDS_MAX = 6 * 3600
 
 -- A word for the shell, whatever is in it.
 local function quote(text)
@@ -38,6 +41,21 @@ local function is_source(text)
 	return text:find("^%w[%w._-]*:[^%c]+$") ~= nil
 end
 
+-- What a line of the script asks for, without blanks around it; nil: nothing. slurmctld waits for this, whatever somebody wrote into his
+-- script: so each step here goes through a line once.
+local function source_of(line)
+	local rest = line:match("^#BB_LUA%s+fmove%s(.*)$") or line:match("^#BB_LUA%s+fmove()$")
+
+	if not rest then
+		return nil
+	end
+	if type(rest) ~= "string" or #rest > LINE_MAX then
+		return ""
+	end
+	rest = rest:match("^%s*(.*)$"):reverse()
+	return rest:match("^%s*(.*)$"):reverse()
+end
+
 -- What the job's script asks for; or nil, and what is wrong.
 local function sources_of(job_script)
 	local file = io.open(job_script)
@@ -47,7 +65,7 @@ local function sources_of(job_script)
 		return nil, "the job's script cannot be read"
 	end
 	for line in file:lines() do
-		local source = (line .. " "):match("^#BB_LUA%s+fmove%s+(.-)%s*$")
+		local source = source_of(line)
 
 		if source and not is_source(source) then
 			file:close()
@@ -80,12 +98,15 @@ end
 
 -- As the job's user, if slurmctld's user may: then his rights and his quota count. If not, slurmctld's user must be in the group fmove
 -- and be one that may read the source; the job's own step asks again for the job's user.
-local function stage(source, user, nodes)
-	local command = "fmove stage --nodes " .. quote(nodes) .. " " .. quote(source)
+local function stage(source, user, nodes, seconds)
+	local command = "timeout " .. seconds .. " fmove stage --nodes " .. quote(nodes) .. " " .. quote(source)
+	local own = run("id -u")
 
-	if run("id -u")[1] == "0" then
+	if own[1] == "0" and #own == 1 then
 		-- A shell of his is what holds the copies until they are there.
 		command = "runuser -u " .. quote(user) .. " -- sh -c " .. quote(command .. "; exit")
+	elseif #own ~= 1 or not own[1]:find("^%d+$") then
+		return { "id does not say who slurmctld is" }, false
 	end
 	return run(command)
 end
@@ -100,17 +121,18 @@ function slurm_bb_job_process(job_script)
 	return slurm.SUCCESS
 end
 
--- In a process of its own, while the job waits; StageInTimeout of burst_buffer.conf bounds it.
+-- In a process of its own, while the job waits.
 function slurm_bb_data_in(job_id, job_script)
 	local sources, why = sources_of(job_script)
 	local user, nodes = plan_of(job_id)
+	local last = os.time() + SECONDS_MAX
 
 	if not sources or not user or not nodes then
 		slurm.log_info("fmove: job %s: nothing is staged ahead: %s", job_id, why or "no nodes are planned")
 		return slurm.SUCCESS
 	end
 	for _, source in ipairs(sources) do
-		local lines, is_well = stage(source, user, nodes)
+		local lines, is_well = stage(source, user, nodes, math.max(1, last - os.time()))
 
 		for _, line in ipairs(lines) do
 			slurm.log_info("fmove: job %s: %s", job_id, line)

@@ -226,7 +226,7 @@ T
 cat >train.sh <<T
 #!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=1
-exec "$FM_SOURCE/client/examples/slurm-save.sh" "\$@"
+FMOVE_SAVE_STATE="$PWD/state" exec "$FM_SOURCE/client/examples/slurm-save.sh" "\$@"
 T
 chmod 755 save
 job=train.sh
@@ -239,6 +239,8 @@ fmove group list n2: 2>/dev/null | grep -q step2 && bad "its group is still open
 # A task that puts nothing is missed.
 run 1 n2:s/saved/step3 true
 [ ! -e "$(store 2)/saved/step3" ] || bad "a save without its shards is there: $(cat said)"
+fmove group list n2: 2>/dev/null | grep -q step3 && bad "the group of step3 is still open: $(fmove group list n2:)"
+[ -z "$(ls state)" ] || bad "names of groups that have ended are left: $(ls state)"
 run 2 n2:s/saved/step4
 
 # ---- burst_buffer.lua: ahead of the job ----
@@ -283,7 +285,7 @@ is_logged 'on n1,n3: not staged' "$slurm/slurmctld.log" || bad "it was not tried
 [ ! -e ran ] || bad "a shell ran what a job's script named"
 
 # A line that names no source is refused at once.
-for line in fmove 'fmove --as=x' 'fmove ftp/x'; do
+for line in fmove 'fmove --as=x' 'fmove ftp/x' "fmove n2:s/a$(printf '%1000000s' '')b"; do
 	printf '#!/bin/sh\n#BB_LUA %s\ntouch ran\n' "$line" >bad.sh
 	as_nobody sbatch bad.sh >out 2>err && bad "a job with #BB_LUA $line is taken"
 	grep -q 'wants a source' err || bad "#BB_LUA $line: $(cat err)"
