@@ -101,6 +101,14 @@ struct fault {
 	const char *means, *source;
 };
 
+/* OpenZFS, in each of its branches. */
+#define ZFS_HOLES(...)                                                                             \
+	"version-zfs-holes", FM_ERROR, "OpenZFS", zfs_of, has_zfs, __VA_ARGS__,                    \
+		"A store is on ZFS. Of a file that was written just before, data may be shown as " \
+		"a hole: what is copied then has zeros in its place, and its checksum is of "      \
+		"these.",                                                                          \
+		"https://github.com/openzfs/zfs/issues/15526"
+
 static const struct fault faults[] = {
 	{"version-ext4-direct",
 	 FM_WARNING,
@@ -123,16 +131,8 @@ static const struct fault faults[] = {
 	 "anew, as \"nvme list\" does, may stop the machine. fmove does not read it.",
 	 "https://www.kernel.org/pub/linux/kernel/v6.x/ChangeLog-6.1.18, \"nvme-tcp: don't access "
 	 "released socket during error recovery\""},
-	{"version-zfs-holes",
-	 FM_ERROR,
-	 "OpenZFS",
-	 zfs_of,
-	 has_zfs,
-	 {{2, 2, 0}},
-	 {{2, 2, 2}},
-	 "A store is on ZFS. Of a file that was written just before, data may be shown as a hole: "
-	 "what is copied then has zeros in its place, and its checksum is of these.",
-	 "https://github.com/openzfs/zfs/issues/15526"},
+	{ZFS_HOLES({{2, 1, 0}}, {{2, 1, 14}})},
+	{ZFS_HOLES({{2, 2, 0}}, {{2, 2, 2}})},
 };
 
 static void look(const struct fault *fault, const struct fm_facts *f, struct fm_findings *list)

@@ -75,7 +75,8 @@ static void test_ranges(void)
 				     "OpenZFS 2.2.2 or newer"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(scene_found.at[0].means, "zfs/issues/15526"));
 	CU_ASSERT_EQUAL(found("6.12.5", "#1 SMP", "2.2.2-1"), 0);
-	CU_ASSERT_EQUAL(found("6.12.5", "#1 SMP", "2.1.13-1"), 0);
+	CU_ASSERT_EQUAL(found("6.12.5", "#1 SMP", "2.1.13-1"), 1);
+	CU_ASSERT_EQUAL(found("6.12.5", "#1 SMP", "2.1.14-1"), 0);
 }
 
 /*

@@ -28,7 +28,7 @@ declare -A said=(
 	[slow_wire]="limited by the wire to n2"
 	[slow_rail]="limited by w1, which carries"
 	[loss]="limited by loss on the wire to n2"
-	[one_processor]="limited by one processor"
+	[one_processor]="limited by one processor, "
 )
 declare -A named
 
