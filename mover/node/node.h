@@ -47,11 +47,14 @@ struct fm_peer {
 	struct fm_err round_err;	/* of the dials of this round */
 	char last_error[FM_ERR_TEXT_MAX];
 	struct fm_log_limit lines;	/* that it causes */
+	struct fm_log_limit job_lines;	/* of its jobs: beginnings and ends */
 	uint64_t bytes_sent, bytes_received;	/* over connections that are gone */
 };
 
 /* a minute: more than it takes to say that all of its connections broke and are back */
 #define FM_PEER_LINES 200
+/* ... a beginning and an end of each of so many transfers */
+#define FM_PEER_JOB_LINES 600
 
 struct fm_engine {
 	struct fm_engine_opts o;

@@ -99,6 +99,7 @@ int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_pee
 	}
 	p->engine = e;
 	p->lines.most = FM_PEER_LINES;
+	p->job_lines.most = FM_PEER_JOB_LINES;
 	fm_list_init(&p->at);
 	(void)snprintf(p->name, sizeof(p->name), "%s", o->name);
 	memcpy(p->key, o->key, FM_KEY_LEN);

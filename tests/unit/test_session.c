@@ -428,6 +428,41 @@ static void test_log_of_peer(void)
 	(void)fclose(log);
 }
 
+/*
+ * Goal: what a peer says of a job is not taken for the daemon's own words, and the lines of its
+ * jobs have a limit of their own.
+ */
+static void test_log_of_peers_job(void)
+{
+	struct fm_wire_msg put = { .type = FM_WIRE_PUT };
+	FILE *log = tmpfile();
+	int was = dup(STDERR_FILENO);
+	unsigned said;
+
+	CU_ASSERT_FATAL(log && was >= 0);
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	CU_ASSERT_TRUE(dup2(fileno(log), STDERR_FILENO) >= 0);
+	for (unsigned i = 0; i < 3 * FM_PEER_JOB_LINES; i++) {
+		put.put = (struct fm_wire_put){.xfer = 5 + i,
+					       .size = 10,
+					       .chunk = 4096,
+					       .flags = FM_WIRE_PUT_JOB,
+					       .store = fm_wire_str("s is done: 8"),
+					       .path = fm_wire_str("x")};
+		memcpy(put.put.job, "abcdefgh", FM_WIRE_JOB_LEN);
+		say(&put);
+		CU_ASSERT_EQUAL(last.type, FM_WIRE_ABORT);
+	}
+	CU_ASSERT_TRUE(dup2(was, STDERR_FILENO) >= 0);
+	said = lines_with(log, "job abcdefgh: put of a:? for ");
+	CU_ASSERT_TRUE(said >= FM_PEER_JOB_LINES / 2 && said <= 2 * FM_PEER_JOB_LINES);
+	CU_ASSERT_EQUAL(lines_with(log, "put of a:s"), 0);
+	end();
+	close(was);
+	(void)fclose(log);
+}
+
 /* A store "s" that keeps nothing and has no directories: what is wanted of it is looked at later,
  * by the worker. */
 static void add_store(void)
@@ -1564,6 +1599,7 @@ static const struct fm_test tests[] = {
 	{"a second HELLO ends the session", test_hello_twice},
 	{"a put into a store that is not there is refused, and the session goes on", test_no_store},
 	{"and that fills no log", test_log_of_peer},
+	{"the log of jobs of a peer", test_log_of_peers_job},
 	{"of a peer that is full is said that it may be asked again", test_a_full_peer},
 	{"who looks at what a peer has hears how its store is shared", test_a_shared_store},
 	{"where a store has nothing left for a transfer its peer may ask again", test_a_full_store},

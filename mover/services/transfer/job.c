@@ -29,7 +29,7 @@
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 /* for a caller's file to be closed; a client that cancelled waits longer */
 #define KEEP_NS (5 * FM_NS_PER_S)
-#define LOG_LINES_MAX 600		/* in a minute: a beginning and an end of each transfer */
+#define LOG_LINES_MAX FM_PEER_JOB_LINES	/* in a minute, of all local callers */
 #define LOG_WHAT_MAX (3 * FM_WIRE_NAME_MAX + sizeof("put of : for "))
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
@@ -40,6 +40,15 @@ struct fm_jobs *fm_jobs_of(const struct fm_engine *e)
 
 /* ---- in the log ---- */
 
+/* A peer may ask for anything: what no store can be called might read like more of the line. */
+static const char *store_name(const struct fm_job *j)
+{
+	static const char may[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return j->store[strspn(j->store, may)] ? "?" : j->store;
+}
+
 /* What the job does, as both nodes call it: "put of n2:store for n1". */
 static const char *log_what(const struct fm_job *j, char out[static LOG_WHAT_MAX])
 {
@@ -47,20 +56,22 @@ static const char *log_what(const struct fm_job *j, char out[static LOG_WHAT_MAX
 
 	(void)snprintf(out, LOG_WHAT_MAX, "%s of %s:%s for %s",
 		       j->is_source == j->is_ours ? "put" : "get", j->is_ours ? j->peer_name : here,
-		       j->store, j->is_ours ? here : j->peer_name);	/* fits */
+		       store_name(j), j->is_ours ? here : j->peer_name);	/* fits */
 	return out;
 }
 
 /* What a peer asks for without a name counts as anything else that it causes. */
 static struct fm_log_limit *log_limit(const struct fm_job *j)
 {
-	struct fm_log_limit *limit = &fm_jobs_of(j->engine)->lines[j->is_ours];
+	struct fm_log_limit *own = &fm_jobs_of(j->engine)->lines;
+	struct fm_peer *peer = j->session ? j->session->peer : NULL;
 
-	if (!*j->name)
-		return j->session && j->session->peer ? &j->session->peer->lines
-						      : &j->engine->lines;
-	limit->most = LOG_LINES_MAX;
-	return limit;
+	own->most = LOG_LINES_MAX;
+	if (j->is_ours && *j->name)
+		return own;
+	if (!peer)
+		return &j->engine->lines;
+	return *j->name ? &peer->job_lines : &peer->lines;
 }
 
 /* What has no name is no job, but what one service asks of another: its beginning is not logged. */
