@@ -13,6 +13,7 @@
 
 /* Chunks of a file in memory that wait for the network card. */
 #define INSTANT_QUEUE_MAX 8
+#define BUSY_SOON 10	/* times that a chunk is sent again soon */
 /* An acknowledgement that takes longer waits for a distance or a disk. */
 #define QUICK_ACK_NS (2 * FM_NS_PER_MS)
 #define OVERDUE_ACK_NS (10 * QUICK_ACK_NS)
@@ -582,8 +583,9 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 /*
  * Sends a chunk again, into the same slot. It arrived damaged, or while the far end looked at
  * another copy of it, as happens after a cable was cut. In the second case it is sent a little
- * later: the far end needs only the time of a copy in memory, and an immediate repeat would come as
- * often as the wire allows.
+ * later: the far end mostly needs the time of a copy in memory, and an immediate repeat would come
+ * as often as the wire allows. Where the other copy comes to its place over a connection that the
+ * far end does not know to be dead yet, it takes seconds: then repeats come seldom.
  */
 static void tx_again(struct fm_tx *t)
 {
@@ -593,7 +595,8 @@ static void tx_again(struct fm_tx *t)
 	if (fm_link_refused(t->x, &t->chunk, t->word == FM_TX_BUSY)) {
 		tx_drop(t);
 	} else if (t->word == FM_TX_BUSY) {
-		t->again_ns = fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS;
+		t->again_ns = fm_loop_now(f->lane->io.loop) +
+			      FM_FLOW_RETRY_NS * (t->chunk.busy_count < BUSY_SOON ? 1 : 20);
 		fm_list_append(&f->tx_later, &t->wait_at);
 		fm_lane_wake_at(f->lane, t->again_ns);
 	} else {
