@@ -25,7 +25,6 @@
 #define ASK_COUNT 3
 #define ASK_MS 500
 #define LAST_MS 1000		/* after the last question */
-#define READ_MAX 256		/* datagrams after a question: strangers send many */
 
 struct search {
 	struct fm_finding *out;
@@ -135,7 +134,7 @@ static void hear(struct search *s, unsigned ms)
 	uint8_t buf[FM_FIND_LEN + 1];	/* one more shows that a datagram is too long */
 	struct sockaddr_in6 from;
 
-	for (unsigned read = 0; at_ns < end_ns && read < READ_MAX; at_ns = now_ns()) {
+	for (; at_ns < end_ns; at_ns = now_ns()) {	/* however many strangers send */
 		if (poll(s->fds, s->open, (int)((end_ns - at_ns) / FM_NS_PER_MS) + 1) <= 0)
 			continue;
 		for (unsigned i = 0; i < s->open; i++) {
@@ -145,7 +144,6 @@ static void hear(struct search *s, unsigned ms)
 
 			if (len > 0)
 				take(s, buf, (size_t)len, &from);
-			read += s->fds[i].revents != 0;
 		}
 	}
 }
