@@ -256,6 +256,8 @@ static enum fm_ack_status take_in_place(struct fm_flow *f, struct fm_xfer *x, st
 	} else {
 		int ret = fm_link_land(x, c, l);
 
+		if (ret == -EALREADY)
+			fm_link_written(x, c, &f->info);	/* counted as what came again */
 		if (ret < 0)
 			return refusal(ret);
 		memcpy(at, slot_memory(f, slot), c->len);

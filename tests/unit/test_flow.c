@@ -657,6 +657,7 @@ static void test_one_copy_at_a_time(void)
 	struct fm_landing other = { .x = NULL };
 	struct fm_chunk c = { .len = CHUNK };
 	struct fm_data_msg first;
+	struct fm_moved moved;
 	struct fm_xfer *x;
 
 	begin();
@@ -676,6 +677,8 @@ static void test_one_copy_at_a_time(void)
 	fill_slot(6);
 	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_WRITTEN);	/* long ago */
 	CU_ASSERT_EQUAL(place[0], 7);
+	fm_link_moved(x, &moved);
+	CU_ASSERT_TRUE(moved.bytes == CHUNK && moved.resent == CHUNK);
 	placed_end(x);
 }
 
