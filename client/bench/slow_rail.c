@@ -79,7 +79,35 @@ static void slowest(const struct fm_bench *b, const struct fm_bench_path *wire, 
 
 static bool is_slow(const struct alone a[static 2])
 {
-	return a[1].path && a[0].most < MUCH_LESS * a[1].least;
+	return a[1].path && a[0].share > 0 && a[0].most < MUCH_LESS * a[1].least;
+}
+
+/*
+ * Whether all together carry less than they would if the slow one did its part. They are measured
+ * one after the other: what was slow at its turn only, and not beside the others, is no limit.
+ */
+static bool is_slow_beside(const struct fm_bench *b, const struct fm_bench_path *wire,
+			   bool is_device, const struct alone a[static 2])
+{
+	double would = 0;
+
+	if (!fm_bench_is_any(&wire->only))
+		return true;
+	for (unsigned i = 0; i < b->path_count; i++) {
+		const struct fm_bench_path *p = &b->paths[i];
+
+		if (is_alone(p, wire, is_device))
+			would += p == a[0].path ? p->rates.median * a[1].share / a[0].share
+						: p->rates.median;
+	}
+	return wire->rates.median < MUCH_LESS * would;
+}
+
+static bool finds(const struct fm_bench *b, const struct fm_bench_path *wire, bool is_device,
+		  struct alone a[static 2])
+{
+	slowest(b, wire, is_device, a);
+	return is_slow(a) && is_slow_beside(b, wire, is_device, a);
 }
 
 bool fm_bench_slow_rail(const struct fm_bench *b, const struct fm_bench_path *wire,
@@ -88,10 +116,7 @@ bool fm_bench_slow_rail(const struct fm_bench *b, const struct fm_bench_path *wi
 	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
 	struct alone a[2];
 
-	slowest(b, wire, true, a);
-	if (!is_slow(a))
-		slowest(b, wire, false, a);
-	if (!is_slow(a))
+	if (!finds(b, wire, true, a) && !finds(b, wire, false, a))
 		return false;
 	(void)snprintf(out, FM_BENCH_TEXT_MAX,
 		       "%.60s, which carries %s alone where %.60s carries %s", name_of(a[0].path),

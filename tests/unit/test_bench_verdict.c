@@ -404,6 +404,19 @@ static void test_slow_rail(void)
 	fm_bench_free(b);
 }
 
+/* Goal: one that was slow at its own turn only, and not beside the others, limits nothing. */
+static void test_slow_at_its_turn(void)
+{
+	struct fm_bench *b = quick();
+
+	(void)path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", 11.5 * GB, 0.01);
+	(void)alone(b, "w0", 4 * GB);
+	(void)alone(b, "w1", 1 * GB);
+	(void)alone(b, "w2", 4.1 * GB);
+	CU_ASSERT_FALSE(verdict_says(b, "limited by"));
+	fm_bench_free(b);
+}
+
 /* Goal: a put that the wire limits says which of the wires is slow; by rails, if a device has
  * several of them. */
 static void test_slow_rail_of_put(void)
@@ -486,6 +499,7 @@ static const struct fm_test tests[] = {
 	{"full processors and no slow wire", test_put_and_processors},
 	{"a noisy stage is no limit", test_noisy_stage},
 	{"of several wires the slow one is named", test_slow_rail},
+	{"a wire that was slow at its turn only", test_slow_at_its_turn},
 	{"a put says which wire is slow", test_slow_rail_of_put},
 	{"of recorded runs", test_recorded},
 	{"segments sent again", test_segments},
