@@ -38,6 +38,8 @@ enum {
 	PEER_SENT,
 	PEER_RECEIVED,
 	PEER_ROUND_TRIP,
+	PORT_SENT,
+	PORT_RECEIVED,
 	RAIL_UP,
 	RAIL_CONNECTIONS,
 	RAIL_SPEED,
@@ -95,6 +97,10 @@ static const struct fm_metric table[] = {
 	  "Data received from a peer over all rails." },
 	[PEER_ROUND_TRIP] = { "fmove_peer_round_trip_seconds", FM_METRIC_GAUGE,
 	  "Time of a message to a peer and back, as measured last." },
+	[PORT_SENT] = { "fmove_port_sent_bytes", FM_METRIC_COUNTER,
+	  "Data sent to a peer through one port of this node, what was sent again included." },
+	[PORT_RECEIVED] = { "fmove_port_received_bytes", FM_METRIC_COUNTER,
+	  "Data received from a peer through one port of this node." },
 	[RAIL_UP] = { "fmove_rail_up", FM_METRIC_GAUGE,
 	  "1: a connection of that rail is up; 0: it broke in this session, and has none any "
 	  "more." },
@@ -194,6 +200,20 @@ static void see_store(void *ctx, const struct fm_store *store)
 	((struct page *)ctx)->stores++;
 }
 
+static void add_ports(struct fm_metrics *m, const struct fm_peer_status *peer)
+{
+	for (unsigned i = 0; i < peer->ports.count; i++) {
+		const struct fm_port_sum *p = &peer->ports.port[i];
+		const struct fm_metrics_label labels[] = {{"peer", peer->name},
+							  {"transport", fm_words_kind[p->kind]},
+							  {"port", p->port},
+							  {NULL, NULL}};
+
+		fm_metrics_add(m, PORT_SENT, (double)p->sent, labels);
+		fm_metrics_add(m, PORT_RECEIVED, (double)p->received, labels);
+	}
+}
+
 static void see_peer(void *ctx, const struct fm_peer_status *peer)
 {
 	struct page *page = ctx;
@@ -204,6 +224,7 @@ static void see_peer(void *ctx, const struct fm_peer_status *peer)
 	fm_metrics_add(page->m, PEER_CONNECTED, peer->is_connected, labels);
 	fm_metrics_add(page->m, PEER_SENT, (double)peer->bytes_sent, labels);
 	fm_metrics_add(page->m, PEER_RECEIVED, (double)peer->bytes_received, labels);
+	add_ports(page->m, peer);
 	if (peer->round_trip_ns > 0)
 		fm_metrics_add(page->m, PEER_ROUND_TRIP,
 			       (double)peer->round_trip_ns / (double)FM_NS_PER_S, labels);

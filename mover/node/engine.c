@@ -455,11 +455,12 @@ static void sum_peer(const struct fm_engine *e, const struct fm_peer *p, struct 
 {
 	st->bytes_sent = p->bytes_sent;
 	st->bytes_received = p->bytes_received;
+	st->ports = p->ports;
 	fm_list_each(at, next, &e->sessions) {
 		const struct fm_session *s = fm_container_of(at, struct fm_session, at);
 
 		if (s->peer == p)
-			fm_session_add_moved(s, &st->bytes_sent, &st->bytes_received);
+			fm_session_add_moved(s, &st->bytes_sent, &st->bytes_received, &st->ports);
 	}
 }
 

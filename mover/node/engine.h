@@ -16,6 +16,7 @@
 
 #include "mover/base/err.h"
 #include "mover/node/engine_opts.h"
+#include "mover/node/port_sum.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 
@@ -101,6 +102,7 @@ struct fm_peer_status {
 	unsigned conns;
 	/* over all connections since it is a peer, those that are gone included */
 	uint64_t bytes_sent, bytes_received;
+	struct fm_port_sums ports;	/* the same, of each port of ours */
 	struct fm_session_way session;
 	/* of a PING over the session, both loops included; 0: not known yet */
 	uint64_t round_trip_ns;

@@ -17,6 +17,7 @@
 #include "mover/data/link.h"
 #include "mover/data/rate.h"
 #include "mover/node/reach.h"
+#include "mover/node/port_sum.h"
 #include "mover/wire/wire.h"
 
 struct fm_session;
@@ -49,6 +50,7 @@ struct fm_peer {
 	struct fm_log_limit lines;	/* that it causes */
 	struct fm_log_limit job_lines;	/* of its jobs: beginnings and ends */
 	uint64_t bytes_sent, bytes_received;	/* over connections that are gone */
+	struct fm_port_sums ports;		/* the same of each port */
 };
 
 /* a minute: more than it takes to say that all of its connections broke and are back */

@@ -172,7 +172,7 @@ void fm_peer_drop(struct fm_peer *p, const char *why)
 
 		if (s->peer != p)
 			continue;
-		fm_session_add_moved(s, &p->bytes_sent, &p->bytes_received);
+		fm_session_add_moved(s, &p->bytes_sent, &p->bytes_received, &p->ports);
 		s->peer = NULL;		/* so that it is not dialled again */
 		fm_session_close(s, &err, why);
 	}

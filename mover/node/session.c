@@ -577,6 +577,13 @@ static void flow_down(struct fm_flow *f)
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 }
 
+/* What has no room is in the peer's sum alone. */
+static void add_port(struct fm_port_sums *ports, const struct fm_flow *f)
+{
+	(void)fm_port_sums_add(ports, &f->info, atomic_load(&f->bytes_sent),
+			       atomic_load(&f->bytes_received));
+}
+
 static void flow_gone(struct fm_flow *f)
 {
 	struct flow_owner *owner = f->owner;
@@ -587,6 +594,7 @@ static void flow_gone(struct fm_flow *f)
 	if (s->peer) {
 		s->peer->bytes_sent += atomic_load(&f->bytes_sent);
 		s->peer->bytes_received += atomic_load(&f->bytes_received);
+		add_port(&s->peer->ports, f);
 	}
 	free(owner);
 	fm_flow_free(f);
@@ -648,13 +656,15 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	return 0;
 }
 
-void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received)
+void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received,
+			  struct fm_port_sums *ports)
 {
 	fm_list_each(at, next, &s->flows) {
 		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
 
 		*sent += atomic_load(&f->bytes_sent);
 		*received += atomic_load(&f->bytes_received);
+		add_port(ports, f);
 	}
 }
 

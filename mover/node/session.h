@@ -109,7 +109,8 @@ unsigned fm_session_conns(const struct fm_session *s, enum fm_kind kind,
 			  const struct fm_only *only);
 
 /* Adds what its connections moved, those that are not up included. */
-void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received);
+void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received,
+			  struct fm_port_sums *ports);
 
 /* How the connections of that kind that were made last are sealed. */
 enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kind kind);

@@ -79,6 +79,10 @@ for direction in send receive; do
 	[ "$(value "fmove_transfers_running{direction=\"$direction\"}" page)" = 0 ] || bad "$direction: a transfer runs on"
 done
 [ "$(value 'fmove_peer_sent_bytes_total{peer="n2"}' page)" -ge $bytes ] || bad "the peer: $(grep fmove_peer_ page)"
+ports_sent() {
+	awk -F '} ' '/^fmove_port_sent_bytes_total[{]peer="n2",transport="tcp",port="/ { sum += $2 } END { printf "%.0f", sum }' page
+}
+[ "$(ports_sent)" = "$(value 'fmove_peer_sent_bytes_total{peer="n2"}' page)" ] || bad "the ports: $(grep -E 'fmove_(port|peer)_sent' page)"
 [ "$(value 'fmove_peer_connected{peer="n2"}' page)" = 1 ] || bad "the peer is not connected"
 grep -q '^fmove_rail_up{peer="n2",.*} 1$' page || bad "no rail is up: $(grep fmove_rail page)"
 [ "$(value 'fmove_jobs_ended_total{state="done"}' page)" = 2 ] || bad "jobs that are done: $(grep jobs_ended page)"
@@ -110,6 +114,7 @@ cut_off() {
 }
 await cut_off || bad "n2 is still connected"
 [ "$(value 'fmove_peer_sent_bytes_total{peer="n2"}' page)" -ge "$before" ] || bad "what was sent to n2 got less"
+[ "$(ports_sent)" = "$(value 'fmove_peer_sent_bytes_total{peer="n2"}' page)" ] || bad "the ports: $(grep -E 'fmove_(port|peer)_sent' page)"
 start_again n2
 
 # --- the page of the manual has each metric, with the words that are served, and no other ---
