@@ -13,6 +13,9 @@
 -- here fails but a line that names no source.
 
 local SOURCES_MAX = 8		-- of one job
+-- A plan is looked for so long: the scheduler makes one every 30 s, unless bf_interval says another time. A job that has none by then, since
+-- it might begin at once, begins.
+local PLAN_SECONDS, PLAN_LOOK_SECONDS = 36, 2
 local LINE_MAX = 4096		-- bytes of a line that asks for one
 -- All of a job's sources together. StageInTimeout of burst_buffer.conf has to be longer: Slurm holds a job whose data_in it had to end.
 local SECONDS_MAX = 6 * 3600
@@ -96,6 +99,20 @@ local function plan_of(job_id)
 	return user, is_well and #nodes > 0 and table.concat(nodes, ",") or nil
 end
 
+-- The same, when there is a plan. Slurm may call before the scheduler has seen the job.
+local function await_plan_of(job_id)
+	local user, nodes = plan_of(job_id)
+
+	for _ = 1, PLAN_SECONDS / PLAN_LOOK_SECONDS do
+		if nodes or not user then
+			break
+		end
+		run("sleep " .. PLAN_LOOK_SECONDS)
+		user, nodes = plan_of(job_id)
+	end
+	return user, nodes
+end
+
 -- As the job's user, if slurmctld's user may: then his rights and his quota count. If not, slurmctld's user must be in the group fmove
 -- and be one that may read the source; the job's own step asks again for the job's user.
 local function stage(source, user, nodes, seconds)
@@ -124,9 +141,12 @@ end
 -- In a process of its own, while the job waits.
 function slurm_bb_data_in(job_id, job_script)
 	local sources, why = sources_of(job_script)
-	local user, nodes = plan_of(job_id)
+	local user, nodes
 	local last = os.time() + SECONDS_MAX
 
+	if sources and #sources > 0 then
+		user, nodes = await_plan_of(job_id)
+	end
 	if not sources or not user or not nodes then
 		slurm.log_info("fmove: job %s: nothing is staged ahead: %s", job_id, why or "no nodes are planned")
 		return slurm.SUCCESS
