@@ -159,7 +159,7 @@ while True:
     for i in range(2, 200):
         s.sendto(found(nonce, i, b"flood"), who)
 P
-in_ns 1 python3 lie.py &
+ip netns exec "${id}1" python3 lie.py &	# not by a function: what is killed is the program itself
 liar=$!
 await hears || bad "the liar does not listen"
 lies() {
