@@ -12,8 +12,8 @@ set -eu
 export FMOVE_SAVE=$1
 shift
 
-# A group has one begin and one end, whatever becomes of this script: its name is kept beside the job until then, so that the job, when
-# it is run again, can end what it left. Only its user may read that.
+# Only who knows the group's ID can end it. So the ID is kept in a file of this job until the group has ended: if the script is killed and
+# the job is run again, it discards what it left. Nobody but the user may read the file.
 begun=${FMOVE_SAVE_STATE:-${HOME:?}/.cache/fmove}/slurm-save.$SLURM_JOB_ID
 umask 077
 mkdir -p "${begun%/*}"
