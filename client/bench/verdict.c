@@ -79,10 +79,13 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 
 /* ---- of a run ---- */
 
-/* A part of it is no stage: production uses all of its connections. */
+/*
+ * A part of it is no stage: production uses all of its connections. Neither are transfers one after
+ * the other, whose time is looked at and not their rate.
+ */
 static bool is_wire(const struct fm_bench_path *p)
 {
-	return fm_bench_is_any(&p->only) &&
+	return fm_bench_is_any(&p->only) && p->latency.count == 0 &&
 	       (p->kind == FM_BENCH_RDMA || p->kind == FM_BENCH_TCP ||
 		(p->kind == FM_BENCH_PUT && !p->from[0]));
 }

@@ -166,6 +166,30 @@ static void test_runs(void)
 	fm_bench_free(b);
 }
 
+/* Goal: transfers of a few bytes, one after the other, are looked at for their time. Their rate is
+ * never what a run ends with, whatever else is valid. */
+static void test_latency_is_no_rate(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *p = path(b, FM_BENCH_PUT, FM_BENCH_SEND, "n2", GB, 0.3);
+
+	p->here = (struct fm_bench_cpu){.is_known = true,
+					.watched_s = 6,
+					.process_s = 5.9,
+					.allowed = 1,
+					.allowed_busy_s = 6};
+	path(b, FM_BENCH_PUT, FM_BENCH_SEND, "n2", GB / 1000, 0.01)->latency.count = 500;
+	(void)fm_bench_judge(b);
+	CU_ASSERT_EQUAL(b->paths[0].invalid, FM_BENCH_NOISY);
+	CU_ASSERT_EQUAL(b->paths[1].invalid, 0);
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by one processor, 98 % busy"));
+	b->paths[0].here.is_known = false;
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "nothing that is valid"));
+	fm_bench_free(b);
+}
+
 /* Over six seconds; what the verdict is of a path that noise makes unnamed otherwise. */
 static const struct {
 	struct fm_bench_cpu cpu;
@@ -498,6 +522,7 @@ static const struct fm_test tests[] = {
 	{"full processors before loss", test_processors_before_loss},
 	{"full processors and no slow wire", test_put_and_processors},
 	{"a noisy stage is no limit", test_noisy_stage},
+	{"the rate of small transfers in turn is none", test_latency_is_no_rate},
 	{"of several wires the slow one is named", test_slow_rail},
 	{"a wire that was slow at its turn only", test_slow_at_its_turn},
 	{"a put says which wire is slow", test_slow_rail_of_put},
