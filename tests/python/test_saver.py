@@ -9,6 +9,7 @@ import random
 import threading
 import time
 import unittest
+from unittest import mock
 
 import old_torch  # noqa: F401  before fmove.saver
 import ranks
@@ -226,6 +227,31 @@ class Save(Case):
         self.assertEqual(ranks.run(2, lambda rank: self.train(range(3), rank)), [0, 0])
         self.assertEqual(self.check_last(), 2)
         self.assert_seen(["last", "step1", "step2"])
+
+    def test_replicas_of_ranks_are_sent_from_where_they_lie(self):
+        """Each rank has them in its memory and leaves out those that the other one writes."""
+        torch.manual_seed(7)
+        whole = {
+            "double": torch.randn(9, dtype=torch.float64),
+            "bytes": torch.arange(77, dtype=torch.uint8),
+            "empty": torch.empty(0, 3),
+            **{f"float{i}": torch.randn(50 + i) for i in range(6)},
+        }
+        full = torch.randn(7, 10)
+
+        def rank_of(rank):
+            state = {"full": ranks.sharded(full, rank, 2), "words": ["a", 1], **whole}
+            with fmove.torch.Saver() as made:
+                with mock.patch.object(fmove.torch.FmoveWriter, "_put_stream", side_effect=AssertionError):
+                    made.save(state, self.name("c"))
+                    made.wait()
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        like = {"full": torch.zeros(7, 10), "words": None, **{key: torch.zeros_like(one) for key, one in whole.items()}}
+        loaded = self.load("c", like)
+        for key, value in {"full": full, **whole}.items():
+            self.assertTrue(torch.equal(value, loaded[key]), key)
+        self.assertEqual(loaded["words"], ["a", 1])
 
     def test_two_ranks_drop_the_same(self):
         def rank_of(rank):

@@ -20,6 +20,7 @@ from . import layout, metadata, ranges
 from .connection import Connection, Named, connect
 from .errors import FmoveError, error
 from .group import Group, check_latest
+from .image import image_of
 from .loader import Loader
 from .names import Name, parse
 from .results import TIMEOUT_S, Options, Rotated
@@ -166,8 +167,8 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
     def _put(
         self, groups: Sequence[Group], file: str, made: layout.Layout, planner: Any
     ) -> None:
-        image = getattr(planner, "image", None)  # Saver's: the file may lie in memory as it is
-        if image is not None and image.head == made.head:
+        image = image_of(made, planner)
+        if image is not None:
             with ThreadPoolExecutor(len(groups), "fmove put") as threads:
                 list(threads.map(lambda group: self._put_image(group, file, image), groups))
             return

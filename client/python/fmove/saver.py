@@ -18,13 +18,16 @@ from .checkpoint import FmoveWriter
 from .connection import Connection, Named, connect
 from .errors import FAILED, FmoveError, error
 from .group import check_latest
+from .image import Image
 from .memory import Memory
 from .names import Name, parse
 from .results import TIMEOUT_S, Options, Rotated
 
 try:
     import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+    from torch.distributed.checkpoint.default_planner import (
+        DefaultSavePlanner as DefaultSavePlanner,
+    )
     from torch.distributed.checkpoint.planner import SavePlanner
 except ImportError:  # before torch 2.0
     import torch.distributed._shard.checkpoint as dcp
@@ -33,66 +36,7 @@ except ImportError:  # before torch 2.0
 
 GRACE_S = 120.0  # behind the deadline of a save, to end what it had begun
 SLACK_S = 0.5  # before it, since gloo's clock is not ours
-PIECE = 16 << 20
 TOLD_MAX = 4  # ranks whose failures are told
-
-
-class Image:
-    """A rank's file, as it lies in memory that is kept."""
-
-    def __init__(self, made: layout.Layout, memory: Memory) -> None:
-        self.head = made.head
-        self._made = made
-        self._memory = memory
-        self._room = memory.room(made.size)
-        self._room[: len(made.head)].copy_(_tensor_of(made.head))
-
-    def tensor(self, place: layout.Place) -> Any:
-        """The memory of a tensor of it, as one."""
-        dtype = layout.DTYPES[place.dtype]
-        shape = tuple(place.item.tensor_data.chunk.sizes)
-        return self._room[self._made.at(place)].view(dtype).view(shape)
-
-    def fill(self, planner: Any) -> None:
-        """With what the planner has. What GPUs have to copy is copied when this returns."""
-        devices = set()
-        for place in self._made.places:
-            if place.data:
-                self._room[self._made.at(place)].copy_(_tensor_of(place.data))
-            elif place.begin < place.end:
-                tensor = planner.resolve_data(place.item).detach()
-                if tensor.is_cuda:
-                    devices.add(tensor.device)
-                    self._memory.pin()
-                self.tensor(place).copy_(tensor, non_blocking=True)
-        for device in devices:
-            torch.cuda.current_stream(device).synchronize()
-
-    def put(
-        self, connection: Connection, name: Name, group: str, timeout: float, options: Options
-    ) -> None:
-        size = self._made.size
-        try:
-            connection.put_buffer(
-                self._memory.buffer, size, name, group=group, timeout=timeout, options=options
-            )
-        except FmoveError as why:
-            if not why.is_full:
-                raise
-            self._stream(connection, name, group, timeout, options)
-
-    def _stream(
-        self, connection: Connection, name: Name, group: str, timeout: float, options: Options
-    ) -> None:
-        """The daemon has no room for another buffer."""
-        data = memoryview(self._memory.buffer.memory)[: self._made.size]
-        with connection.open_writer(name, group=group, timeout=timeout, options=options) as out:
-            for at in range(0, len(data), PIECE):
-                out.write(data[at : at + PIECE])
-
-
-def _tensor_of(data: bytes) -> Any:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
 class _Snapshot(SavePlanner):  # type: ignore[misc]
@@ -228,7 +172,7 @@ class Saver:
         else:
             self.wait()
         planner = self._planner()
-        _set_up(planner, _plain(state_dict), self._is_coordinator)
+        set_up(planner, _plain(state_dict), self._is_coordinator)
         snapshot = _Snapshot(planner, self._memory)
         self._save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
         return True
@@ -301,7 +245,7 @@ def _plain(state_dict: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _set_up(planner: Any, state_dict: Dict[str, Any], is_coordinator: bool) -> None:
+def set_up(planner: Any, state_dict: Dict[str, Any], is_coordinator: bool) -> None:
     if hasattr(planner, "set_up_planner"):
         planner.set_up_planner(state_dict=state_dict, is_coordinator=is_coordinator)
     else:  # before torch 2.0

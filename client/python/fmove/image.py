@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""A rank's file of a checkpoint in memory that is kept, from where it is put without a copy."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+import torch
+
+from . import layout
+from .connection import Connection
+from .errors import FmoveError
+from .memory import Memory
+from .names import Name
+from .results import Options
+
+PIECE = 16 << 20
+_remembered: "weakref.WeakSet[Image]" = weakref.WeakSet()
+
+
+class Image:
+    def __init__(self, made: layout.Layout, memory: Memory) -> None:
+        self._made = made
+        self._at = _places_of(made)
+        self._memory = memory
+        self._room = memory.room(made.size)
+
+    def tensor(self, place: layout.Place) -> Any:
+        """The memory of a tensor of it, as one."""
+        dtype = layout.DTYPES[place.dtype]
+        shape = tuple(place.item.tensor_data.chunk.sizes)
+        return self._room[self._at[place.item.index]].view(dtype).view(shape)
+
+    def fill(self, planner: Any) -> None:
+        """With the tensors that the planner has. What GPUs have to copy is copied when this
+        returns."""
+        devices = set()
+        for place in self._made.places:
+            if not layout.is_bytes(place.item) and place.begin < place.end:
+                tensor = planner.resolve_data(place.item).detach()
+                if tensor.is_cuda:
+                    devices.add(tensor.device)
+                    self._memory.pin()
+                self.tensor(place).copy_(tensor, non_blocking=True)
+        for device in devices:
+            torch.cuda.current_stream(device).synchronize()
+
+    def is_of(self, made: layout.Layout, planner: Any) -> bool:
+        """It is the file of a plan: whose tensors are those of this memory, each at its place."""
+        places = [p for p in made.places if not layout.is_bytes(p.item) and p.begin < p.end]
+        at = self._room.data_ptr()
+        return bool(places) and _places_of(made) == self._at and all(
+            planner.resolve_data(place.item).data_ptr() == at + made.at(place).start
+            for place in places
+        )
+
+    def become(self, made: layout.Layout) -> bool:
+        """The file of a plan that has the same items or fewer, in the same order: what other ranks
+        write is left out, and what follows it moves up. False: it is another plan, and nothing was
+        changed. What tensor() gave before is not to be used any more."""
+        moves = list(self._moves(made))
+        if len(moves) < len(made.places):
+            return False
+        at = self._room.data_ptr()
+        for begin, to, size in moves:
+            if begin != to:
+                ctypes.memmove(at + to, at + begin, size)
+        self._made, self._at = made, _places_of(made)
+        return True
+
+    def _moves(self, made: layout.Layout) -> Iterator[Tuple[int, int, int]]:
+        """From where to where, and bytes, of each item in turn, up to one that is not here, or
+        would move over what follows it."""
+        last = 0
+        for place in made.places:
+            old, new = self._at.get(place.item.index), made.at(place)
+            if old is None or old.start < max(new.start, last):
+                return
+            if old.stop - old.start != new.stop - new.start:
+                return
+            last = old.stop
+            yield old.start, new.start, new.stop - new.start
+
+    def finish(self) -> None:
+        """What is no tensor comes to its place."""
+        self._write(0, self._made.head)
+        for place in self._made.places:
+            if place.data:
+                self._write(self._made.at(place).start, place.data)
+
+    def _write(self, at: int, data: bytes) -> None:
+        self._room[at : at + len(data)].copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+
+    def put(
+        self, connection: Connection, name: Name, group: str, timeout: float, options: Options
+    ) -> None:
+        size = self._made.size
+        try:
+            connection.put_buffer(
+                self._memory.buffer, size, name, group=group, timeout=timeout, options=options
+            )
+        except FmoveError as why:
+            if not why.is_full:
+                raise
+            self._stream(connection, name, group, timeout, options)
+
+    def _stream(
+        self, connection: Connection, name: Name, group: str, timeout: float, options: Options
+    ) -> None:
+        """The daemon has no room for another buffer."""
+        data = memoryview(self._memory.buffer.memory)[: self._made.size]
+        with connection.open_writer(name, group=group, timeout=timeout, options=options) as out:
+            for at in range(0, len(data), PIECE):
+                out.write(data[at : at + PIECE])
+
+
+def _places_of(made: layout.Layout) -> Dict[Any, slice]:
+    return {place.item.index: made.at(place) for place in made.places}
+
+
+def remember(image: Image) -> None:
+    """image_of() finds it, for as long as somebody has it."""
+    _remembered.add(image)
+
+
+def image_of(made: layout.Layout, planner: Any) -> Optional[Image]:
+    """That which is the file of a plan, whole; None: the planner has to be asked for its parts."""
+    image: Optional[Image] = getattr(planner, "image", None)  # a Saver's own
+    if image is not None:
+        is_it = image.become(made)
+    else:
+        image = next((one for one in list(_remembered) if one.is_of(made, planner)), None)
+        is_it = image is not None and image.become(made)
+    if image is None or not is_it:
+        return None
+    image.finish()
+    return image
