@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from .checkpoint import FmoveReader as FmoveReader
     from .checkpoint import FmoveWriter as FmoveWriter
     from .saver import Saver as Saver
+    from .stager import Stager as Stager
 
-_LATER = {"FmoveReader": "checkpoint", "FmoveWriter": "checkpoint", "Saver": "saver"}
+_LATER = {
+    "FmoveReader": "checkpoint",
+    "FmoveWriter": "checkpoint",
+    "Saver": "saver",
+    "Stager": "stager",
+}
 
 
 def __getattr__(name: str) -> Any:
