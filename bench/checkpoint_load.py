@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Saves and loads of a checkpoint by fmove.torch and by what else there is, in turn, for measuring.
 
-    checkpoint_load.py SOCKET TO LOCAL MIB ROUNDS save|load|many
+    checkpoint_load.py SOCKET TO LOCAL MIB ROUNDS save|load|many [COLD]
 
 TO is where fmove saves, NODE:STORE/PATH, and LOCAL a directory for the others. The state is MIB MiB of tensors, on the first GPU if
 there is one. A line of seconds for each round:
 
     save    one copy of as much to pinned memory; then, until the state may change and until it is whole on the far node, of
-            Saver.save(); the same of dcp.async_save() to LOCAL (0 where torch has none); torch.save() to LOCAL, without and with fsync
-    load    FmoveReader; torch.load() of a mapped file of LOCAL, to the state's device
+            Saver.save(); the same of dcp.async_save() to LOCAL (0 where torch has none); torch.save() to LOCAL, without and with fsync;
+            the first two of dcp.async_save() with Stager and FmoveWriter
+    load    FmoveReader; torch.load() of a mapped file of LOCAL, to the state's device, and of one of COLD, a directory on a disk, that is
+            not in memory
 
 many saves ROUNDS times and prints KiB of resident memory and open descriptors, after the tenth save and at the end.
 """
@@ -66,11 +68,11 @@ def save_by_fmove(saver, state, to):
     return may_change, time.perf_counter() - begin
 
 
-def save_by_dcp(state, to):
+def save_by_dcp(state, **how):
     if not hasattr(dcp, "async_save"):
         return 0.0, 0.0
     begin = time.perf_counter()
-    done = dcp.async_save(state, checkpoint_id=to, no_dist=True)
+    done = dcp.async_save(state, no_dist=True, **how)
     may_change = time.perf_counter() - begin
     done.result()
     return may_change, time.perf_counter() - begin
@@ -86,11 +88,14 @@ def save_by_torch(state, to, is_synced):
 
 def save(connection, to, local, state, rounds):
     copy = Copy(state)
-    with fmove.torch.Saver(connection=connection) as saver:
+    with fmove.torch.Saver(connection=connection) as saver, fmove.torch.Stager(connection=connection) as stager:
+        writer = fmove.torch.FmoveWriter(to, force=True, connection=connection)
         save_by_fmove(saver, state, to)
+        save_by_dcp(state, storage_writer=writer, async_stager=stager)
         for _ in range(rounds):
-            line = [seconds(copy), *save_by_fmove(saver, state, to), *save_by_dcp(state, f"{local}/dcp")]
+            line = [seconds(copy), *save_by_fmove(saver, state, to), *save_by_dcp(state, checkpoint_id=f"{local}/dcp")]
             line += [seconds(lambda is_synced=how: save_by_torch(state, f"{local}/file", is_synced)) for how in (False, True)]
+            line += save_by_dcp(state, storage_writer=writer, async_stager=stager)
             print(*(f"{value:.4f}" for value in line), flush=True)
 
 
@@ -104,16 +109,24 @@ def load_by_torch(file, device):
     settle()
 
 
-def load(connection, to, local, state, rounds):
+def forget(file):
+    """None of it stays in memory."""
+    with open(file, "rb") as opened:
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def load(connection, to, local, state, rounds, cold):
     device = next(iter(state.values())).device
     with fmove.torch.Saver(connection=connection) as saver:
         save_by_fmove(saver, state, to)
     save_by_torch(state, f"{local}/file", False)
+    save_by_torch(state, f"{cold}/file", True)
     load_by_torch(f"{local}/file", device)
     for _ in range(rounds):
-        ours = seconds(lambda: load_by_fmove(connection, to, state))
-        theirs = seconds(lambda: load_by_torch(f"{local}/file", device))
-        print(f"{ours:.4f} {theirs:.4f}", flush=True)
+        forget(f"{cold}/file")
+        line = [seconds(lambda: load_by_fmove(connection, to, state))]
+        line += [seconds(lambda at=where: load_by_torch(f"{at}/file", device)) for where in (local, cold)]
+        print(*(f"{value:.4f}" for value in line), flush=True)
 
 
 def resident_kib():
@@ -131,14 +144,14 @@ def many(connection, to, state, rounds):
 
 
 def main():
-    socket, to, local, mib, rounds, what = sys.argv[1:]
+    socket, to, local, mib, rounds, what = sys.argv[1:7]
     connection = fmove.Connection(socket)
     state = make_state(int(mib), "cuda" if torch.cuda.is_available() else "cpu")
     settle()
     if what == "save":
         save(connection, to, local, state, int(rounds))
     elif what == "load":
-        load(connection, to, local, state, int(rounds))
+        load(connection, to, local, state, int(rounds), sys.argv[7])
     else:
         many(connection, to, state, int(rounds))
 
