@@ -32,9 +32,9 @@ bench_checkpoint() {
 	checkpoint_disk "$mib"
 }
 
-# checkpoint_nodes AT: a pair whose buffers are as large as the state, and the directory for the others.
+# checkpoint_nodes AT: a pair whose buffers may hold the state as often as it is saved here, and the directory for the others.
 checkpoint_nodes() {
-	local node_extra="memory = { total = \"$((mib / 1024 + 2))GiB\"; buffers = \"$((2 * mib))MiB\"; };"
+	local node_extra="memory = { total = \"$((mib / 1024 + 2))GiB\"; buffers = \"$((3 * mib))MiB\"; };"
 
 	node_pair "$1" $CHECKPOINT_PORT
 	node_wait "$1/n1" tcp 1 all
