@@ -174,6 +174,7 @@ static int start_buffer(struct fm_api_task *t, const struct fm_api_call *call, s
 	m->task = t;
 	m->opts = (struct fm_buffer_opts){.fd = call->fds[0],
 					  .bytes = call->ask->bytes,
+					  .uid = t->owner->who.uid,
 					  .holder = fm_holder_ref(call->holder)};
 	call->fds[0] = -1;	/* taken over */
 	if (call->holder) {

@@ -59,6 +59,8 @@
 #define WORKERS 16
 /* of these for root and the daemon itself; the others are divided among users and peers */
 #define WORKERS_ROOT 2
+/* A buffer is registered once for each peer and device: one of so many on average. */
+#define PINNED_TIMES 4
 #define STOP_NS (15 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define STOP_LOOK_NS (500 * FM_NS_PER_MS)
@@ -75,16 +77,25 @@ _Static_assert(FM_CONFIG_STORES_MAX <= FM_STORES_MAX && FM_CONFIG_PEERS_MAX <= F
 
 /* ---- starting ---- */
 
-/* Each lane's ring has the whole arena for its fixed buffers; RDMA registers what it is lent, at
- * most all of it. */
-static void check_limits(const struct fm_config *cfg, unsigned lanes)
+/*
+ * Each lane's ring has the whole arena for its fixed buffers; RDMA registers what it is lent, at
+ * most all of it. Of what may be locked beside these one half is for the buffers of local callers,
+ * which can do without: the rest is for each connection's messages.
+ */
+static void check_limits(struct fm_fmoved *fmoved)
 {
+	const struct fm_config *cfg = fmoved->cfg;
+	unsigned lanes = fmoved->tune.is.lanes;
 	bool has_rdma = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) &&
 			access("/dev/infiniband", F_OK) == 0;
 	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lanes;
 	const struct passwd *pw = getpwuid(geteuid());
 
-	fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes, pw ? pw->pw_name : "fmove");
+	fmoved->pinned_bytes = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes,
+						 pw ? pw->pw_name : "fmove") /
+			       2;
+	if (fmoved->pinned_bytes / PINNED_TIMES >= cfg->memory.buffer_bytes)
+		fmoved->pinned_bytes = PINNED_TIMES * cfg->memory.buffer_bytes;
 }
 
 static int start_lanes(struct fm_fmoved *fmoved, struct fm_err *err)
@@ -154,6 +165,7 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 		.chosen = tune->text,
 		.rate_bytes = cfg->mover.rate_bytes,
 		.stall_ns = cfg->mover.stall_ns,
+		.pinned_bytes = fmoved->pinned_bytes,
 		.is_unchecked = fmoved->opts.is_unchecked,
 	};
 	struct fm_engine_env env = {
@@ -520,7 +532,7 @@ static int start_all(struct fm_fmoved *fmoved, struct fm_err *err)
 
 	fm_limits_files();
 	fm_tune(fmoved->cfg, &fmoved->tune);
-	check_limits(fmoved->cfg, fmoved->tune.is.lanes);
+	check_limits(fmoved);
 	fm_budget_set(fmoved->cfg->memory.total_bytes - fmoved->cfg->memory.arena_bytes -
 		      FM_CONFIG_OVERHEAD_BYTES);
 	ret = fm_arena_map(&fmoved->cfg->memory, &fmoved->arena, err);

@@ -45,21 +45,23 @@ void fm_limits_files(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void fm_limits_memlock(uint64_t need_bytes, const char *unit_user)
+uint64_t fm_limits_memlock(uint64_t need_bytes, const char *unit_user)
 {
 	char limit_text[FM_VALUE_TEXT_MAX], need_text[FM_VALUE_TEXT_MAX];
 	struct rlimit limit;
 
 	if (may_lock_anything() || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
-		return;
+		return UINT64_MAX;
 	if (limit.rlim_cur != limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
 		(void)setrlimit(RLIMIT_MEMLOCK, &limit);	/* what counts is looked at below */
 		if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
-			return;
+			return UINT64_MAX;
 	}
-	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= need_bytes)
-		return;
+	if (limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	if (limit.rlim_cur >= need_bytes)
+		return limit.rlim_cur - need_bytes;
 	fm_value_size_print(limit.rlim_cur, limit_text);
 	fm_value_size_print(need_bytes, need_text);
 	fm_log_warn("memlock: the limit is %s, io_uring's fixed buffers and RDMA need %s; going on "
@@ -68,4 +70,5 @@ void fm_limits_memlock(uint64_t need_bytes, const char *unit_user)
 		    "the line "
 		    "\"%s - memlock unlimited\" in /etc/security/limits.conf",
 		    limit_text, need_text, unit_user);
+	return 0;
 }

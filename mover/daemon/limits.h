@@ -13,9 +13,10 @@
 
 /*
  * Raise the limit as far as we may. If that is not enough for need_bytes, log the limit, the need
- * and the lines that mend it.
+ * and the lines that mend it. Returns what may be locked beside that; UINT64_MAX: there is no
+ * limit.
  */
-void fm_limits_memlock(uint64_t need_bytes, const char *unit_user);
+uint64_t fm_limits_memlock(uint64_t need_bytes, const char *unit_user);
 
 /* As many descriptors as we may have: jobs and trees hold files open, and nothing here uses
  * select(). */

@@ -33,8 +33,9 @@
 #include "mover/data/lane.h"
 #include "mover/data/xfer.h"
 
-struct fm_link;
 struct fm_flow;
+struct fm_link;
+struct fm_pin_place;
 
 #define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
 /* A slab that could not be had is asked for again, and a busy chunk sent again, after this long. */
@@ -78,6 +79,8 @@ struct fm_tx {
 	struct fm_send send;
 	struct fm_xfer *x;		/* with a reference; NULL: the peer's slot is free */
 	struct fm_chunk chunk;
+	/* chunk.is_direct: what its memory was lent with; NULL: that is not asked for */
+	const struct fm_region *lent;
 	uint64_t sent_ns;		/* when it was handed to the connection ... */
 	bool is_alone;			/* ... with at most one more under way */
 	int slot;			/* of ours; -1: none */
@@ -134,6 +137,7 @@ struct fm_flow {
 	unsigned kind;
 	uint64_t made_ns;
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
+	struct fm_pin_place *place;	/* until its connection is gone (pin.h); NULL: none */
 	struct fm_lane_user user;	/* of the lane */
 	struct fm_list owner_at;	/* the control thread's */
 	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task,

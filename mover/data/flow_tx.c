@@ -10,6 +10,7 @@
 #include "mover/data/flow.h"
 #include "mover/data/layout.h"
 #include "mover/data/link.h"
+#include "mover/data/pin.h"
 
 /* Chunks of a file in memory that wait for the network card. */
 #define INSTANT_QUEUE_MAX 8
@@ -47,18 +48,24 @@ static void *slot_memory(const struct fm_flow *f, int slot)
 }
 
 /*
- * Whether the chunk is sent from where it lies. Over TCP a payload may be anywhere; RDMA sends from
- * registered memory, which slots are.
+ * Finds out whether the chunk is sent from where it lies. Over TCP a payload may be anywhere; RDMA
+ * sends from registered memory, which slots are, and buffers become.
  */
-static bool is_direct(const struct fm_tx *t)
+static void look_where_it_lies(struct fm_tx *t)
 {
-	return t->x->o.file->memory && t->flow->kind == FM_KIND_TCP;
+	const struct fm_file *file = t->x->o.file;
+	struct fm_flow *f = t->flow;
+
+	t->lent = NULL;
+	if (file->memory && f->kind != FM_KIND_TCP)
+		t->lent = fm_pin_find(f->place, file, fm_loop_now(f->lane->io.loop));
+	t->chunk.is_direct = file->memory && (f->kind == FM_KIND_TCP || t->lent);
 }
 
 static const void *payload(const struct fm_tx *t)
 {
-	return is_direct(t) ? t->x->o.file->memory + t->chunk.offset
-			    : slot_memory(t->flow, t->slot);
+	return t->chunk.is_direct ? t->x->o.file->memory + t->chunk.offset
+				  : slot_memory(t->flow, t->slot);
 }
 
 static void give_slot(struct fm_tx *t)
@@ -149,7 +156,7 @@ static void tx_send(struct fm_tx *t)
 		.done = send_done,
 		.payload = payload(t),
 		.payload_len = t->chunk.len,
-		.region = is_direct(t) ? NULL : &f->tx_lease.region,
+		.region = t->chunk.is_direct ? t->lent : &f->tx_lease.region,
 		.remote = f->grant.remote + (uint64_t)there(t) * f->grant.slot_bytes,
 		.rkey = f->grant.rkey,
 	};
@@ -252,7 +259,7 @@ static void tx_read(struct fm_tx *t)
 /* Begins with a chunk that was claimed. */
 static void tx_begin(struct fm_tx *t)
 {
-	t->chunk.is_direct = is_direct(t);
+	look_where_it_lies(t);
 	if (t->chunk.is_direct) {
 		tx_direct(t);
 		return;
@@ -375,7 +382,7 @@ static void read_waiting(struct fm_flow *f)
 
 static void send_again(struct fm_tx *t)
 {
-	if (t->x->beside.count > 0 || is_direct(t))
+	if (t->x->beside.count > 0 || t->chunk.is_direct)
 		tx_filled(t);
 	else
 		fm_list_append(&t->flow->tx_waiting, &t->wait_at);

@@ -34,6 +34,8 @@ struct fm_buffer {
 	struct fm_holder *holder;	/* a reference */
 	struct fm_share_held held;	/* the loop's */
 	struct fm_work work;		/* unmaps it */
+	uid_t uid;
+	struct fm_buffer_kept kept;
 };
 
 /* ---- the memory ---- */
@@ -141,6 +143,8 @@ int fm_buffer_map(const struct fm_buffer_opts *o, struct fm_buffer **out, struct
 		return fm_err_set(err, -ENOMEM, "allocate a buffer");
 	atomic_init(&b->refs, 1);
 	b->bytes = o->bytes;
+	b->uid = o->uid;
+	fm_list_init(&b->kept.list);
 	b->work.run = unmap_run;
 	b->work.done = unmap_done;
 	ret = map(b, o->fd, seals, err);
@@ -173,6 +177,8 @@ void fm_buffer_unref(struct fm_buffer *b)
 {
 	if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
 		return;
+	if (b->kept.over)
+		b->kept.over(&b->kept);
 	if (b->holder) {
 		fm_holder_work(b->holder, &b->work);
 		return;
@@ -184,6 +190,21 @@ void fm_buffer_unref(struct fm_buffer *b)
 uint64_t fm_buffer_bytes(const struct fm_buffer *b)
 {
 	return b->bytes;
+}
+
+const char *fm_buffer_memory(const struct fm_buffer *b)
+{
+	return b->memory;
+}
+
+uid_t fm_buffer_uid(const struct fm_buffer *b)
+{
+	return b->uid;
+}
+
+struct fm_buffer_kept *fm_buffer_kept(struct fm_buffer *b)
+{
+	return &b->kept;
 }
 
 /* ---- files ---- */
@@ -293,6 +314,7 @@ int fm_buffer_source(struct fm_buffer *b, uint64_t offset, uint64_t len, struct 
 		return ret;
 	f->file.ops = &source_ops;
 	f->file.memory = f->at;
+	f->file.buffer = b;
 	*attr = (struct fm_attr){
 		.type = FM_NODE_FILE,
 		.size = len,

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "mover/base/list.h"
 #include "mover/base/share.h"
 
 struct fm_attr;
@@ -30,6 +31,7 @@ struct fm_buffer_opts {
 	/* Who has that descriptor, on whose worker this is called and the memory is unmapped; NULL:
 	 * we do. */
 	struct fm_holder *holder;
+	uid_t uid;			/* whose it is */
 };
 
 /* -EINVAL, with a text: not a memory file as it should be. It has one reference. */
@@ -51,5 +53,24 @@ int fm_buffer_sink(struct fm_buffer *buffer, uint64_t offset, uint64_t len, stru
 		   struct fm_err *err);
 
 uint64_t fm_buffer_bytes(const struct fm_buffer *buffer);
+
+/* All of it, page-aligned. */
+const char *fm_buffer_memory(const struct fm_buffer *buffer);
+
+uid_t fm_buffer_uid(const struct fm_buffer *buffer);
+
+/*
+ * What others keep with a buffer as long as it is there, such as registrations with devices: a list
+ * of theirs, under a lock of theirs. over() is called once by whoever lets go of it last: any
+ * thread; nothing uses the memory any more, which is unmapped afterwards. Whoever sets that has a
+ * reference; it is set to the same each time.
+ */
+struct fm_buffer_kept {
+	struct fm_list list;
+	void (*over)(struct fm_buffer_kept *kept);
+	void *ctx;
+};
+
+struct fm_buffer_kept *fm_buffer_kept(struct fm_buffer *buffer);
 
 #endif

@@ -23,6 +23,7 @@
 #include "mover/journal/journal.h"
 #include "mover/store/sync.h"
 
+struct fm_buffer;
 struct fm_file;
 struct fm_store;
 struct fm_digest;
@@ -219,6 +220,8 @@ struct fm_file {
 	/* source: its bytes lie here, each at its offset, as long as it is open, and may be sent
 	 * from here; NULL: they have to be read */
 	const char *memory;
+	/* what that is a part of, and stays as long; NULL: nothing that is known (buffer.h) */
+	struct fm_buffer *buffer;
 	/*
 	 * sink: the first `room` bytes are to come here, each at its offset, as long as it is open;
 	 * the others are written. NULL: all are

@@ -892,7 +892,7 @@ void fm_rdma_free(struct fm_rdma *rdma)
 	fm_timer_clear(rdma->loop, &rdma->refused_timer);
 	fm_timer_clear(rdma->loop, &rdma->look);
 	assert(atomic_load(&rdma->conns) == 0 && rdma->domain_count == 0 &&
-	       atomic_load(&rdma->bytes_registered) == 0);
+	       atomic_load(&rdma->lenders) == 0 && atomic_load(&rdma->bytes_registered) == 0);
 	if (rdma->probe)
 		rdma_destroy_event_channel(rdma->probe);
 	fm_rdma_devices_close(rdma);

@@ -621,6 +621,11 @@ static void op_take_back(struct fm_conn *conn, struct fm_region *region)
 	region->handle = NULL;
 }
 
+static struct fm_lender *op_lender(struct fm_conn *conn)
+{
+	return fm_rdma_lender(conn_of(conn)->domain_pd);
+}
+
 static void op_send(struct fm_conn *conn, struct fm_send *send)
 {
 	struct rdma_conn *c = conn_of(conn);
@@ -667,6 +672,7 @@ const struct fm_conn_ops fm_rdma_conn_ops = {
 	.attach = op_attach,
 	.lend = op_lend,
 	.take_back = op_take_back,
+	.lender = op_lender,
 	.send = op_send,
 	.close = op_close,
 	.info = op_info,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rdma_mem - what memory hangs from: devices, a session's protection domains on them, the regions
- * lent to a connection.
+ * lent to a connection, or to all of a session's on one device.
  *
  * Devices are opened by us, not taken from librdmacm: its contexts go away with the last id bound
  * to them, while a domain has to outlive its connections. The kernel does not mind a queue pair of
@@ -225,6 +225,18 @@ static void device_break(struct rdma_device *device)
 	pthread_mutex_unlock(&device->lock);
 }
 
+static void pd_unref(struct rdma_pd *pd)
+{
+	int ret;
+
+	if (atomic_fetch_sub(&pd->refs, 1) > 1)
+		return;
+	ret = ibv_dealloc_pd(pd->pd);
+	if (ret && !pd->device->is_dead)
+		fm_log_error("rdma: free a protection domain: %s", fm_err_name(ret));
+	free(pd);
+}
+
 static void device_drop_pds(struct rdma_device *device)
 {
 	fm_list_each(at, next, &device->rdma->domains) {
@@ -235,9 +247,8 @@ static void device_drop_pds(struct rdma_device *device)
 
 			if (pd->device != device)
 				continue;
-			(void)ibv_dealloc_pd(pd->pd);	/* of a device that is gone */
 			fm_list_del(&pd->link);
-			free(pd);
+			pd_unref(pd);
 		}
 	}
 }
@@ -266,7 +277,7 @@ static void device_look(struct rdma_device *device)
 	if (!device->is_dead)
 		return;
 	device_break(device);
-	if (atomic_load(&device->conns) > 0)
+	if (atomic_load(&device->users) > 0)
 		return;
 	device_drop_pds(device);
 	device->rdma->device_count--;
@@ -354,12 +365,8 @@ void fm_rdma_domain_free(struct fm_rdma_domain *domain)
 	if (!domain)
 		return;
 	fm_list_each(at, next, &domain->pds) {
-		struct rdma_pd *pd = fm_container_of(at, struct rdma_pd, link);
-		int ret = ibv_dealloc_pd(pd->pd);
-
-		if (ret && !pd->device->is_dead)
-			fm_log_error("rdma: free a protection domain: %s", fm_err_name(ret));
-		free(pd);
+		fm_list_del(at);
+		pd_unref(fm_container_of(at, struct rdma_pd, link));
 	}
 	assert(domain->rdma->domain_count > 0);
 	fm_list_del(&domain->link);
@@ -368,7 +375,7 @@ void fm_rdma_domain_free(struct fm_rdma_domain *domain)
 }
 
 int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device,
-		      struct ibv_pd **out, struct fm_err *err)
+		      struct rdma_pd **out, struct fm_err *err)
 {
 	struct rdma_pd *pd;
 	int ret;
@@ -376,13 +383,15 @@ int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device,
 	fm_list_each(at, next, &domain->pds) {
 		pd = fm_container_of(at, struct rdma_pd, link);
 		if (pd->device == device) {
-			*out = pd->pd;
+			*out = pd;
 			return 0;
 		}
 	}
 	pd = FM_FAULT("rdma.pd_struct") ? NULL : calloc(1, sizeof(*pd));
 	if (!pd)
 		return fm_err_set(err, -ENOMEM, "allocate protection domain");
+	pd->lender.ops = &fm_rdma_lender_ops;
+	atomic_init(&pd->refs, 1);
 	pd->device = device;
 	pd->pd = FM_FAULT("rdma.pd") ? (errno = ENOMEM, NULL) : ibv_alloc_pd(device->verbs);
 	if (!pd->pd) {
@@ -392,26 +401,35 @@ int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device,
 		return ret;
 	}
 	fm_list_append(&domain->pds, &pd->link);
-	*out = pd->pd;
+	*out = pd;
 	return 0;
 }
 
 /* ---- regions ---- */
 
-static int explain_memlock(struct rdma_conn *c, size_t len, int code, struct fm_err *err)
+static int explain_memlock(const struct rdma_device *device, size_t len, int code,
+			   struct fm_err *err)
 {
-	unsigned long long now = atomic_load(&c->rdma->bytes_registered);
+	unsigned long long now = atomic_load(&device->rdma->bytes_registered);
+	const char *name = ibv_get_device_name(device->verbs->device);
 	unsigned long long need = (now + len + MIB - 1) / MIB;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		return fm_err_sys(err, code, "register %zu MiB with %s (%llu MiB are registered)",
-				  len / MIB, c->info.local, now / MIB);
+				  len / MIB, name, now / MIB);
 	return fm_err_sys(err, code,
 			  "register %zu MiB with %s: RLIMIT_MEMLOCK is %llu KiB, at least %llu MiB "
 			  "are needed",
-			  len / MIB, c->info.local, (unsigned long long)limit.rlim_cur / 1024,
-			  need);
+			  len / MIB, name, (unsigned long long)limit.rlim_cur / 1024, need);
+}
+
+static int explain_reg(const struct rdma_device *device, size_t len, int code, struct fm_err *err)
+{
+	if (code == -ENOMEM || code == -EAGAIN)
+		return explain_memlock(device, len, code, err);
+	return fm_err_sys(err, code, "register %zu MiB with %s", len / MIB,
+			  ibv_get_device_name(device->verbs->device));
 }
 
 int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out,
@@ -434,9 +452,7 @@ int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, stru
 	if (!region->mr) {
 		ret = -errno;
 		free(region);
-		if (ret == -ENOMEM || ret == -EAGAIN)
-			return explain_memlock(c, len, ret, err);
-		return fm_err_sys(err, ret, "register %zu MiB with %s", len / MIB, c->info.local);
+		return explain_reg(c->device, len, ret, err);
 	}
 	region->is_rx = is_rx;
 	fm_list_append(&c->regions, &region->link);
@@ -464,3 +480,73 @@ void fm_rdma_take_back(struct rdma_conn *c, struct rdma_region *region)
 	fm_list_del(&region->link);
 	free(region);
 }
+
+/* ---- what is lent to all connections of a domain on one device ---- */
+
+static struct rdma_pd *pd_of(const struct fm_lender *lender)
+{
+	return fm_container_of(lender, struct rdma_pd, lender);
+}
+
+struct fm_lender *fm_rdma_lender(struct rdma_pd *pd)
+{
+	atomic_fetch_add(&pd->refs, 1);
+	atomic_fetch_add(&pd->device->users, 1);
+	atomic_fetch_add(&pd->device->rdma->lenders, 1);
+	return &pd->lender;
+}
+
+/* No access but the card's own reading, so there is no key for anybody else. */
+static int lender_lend(struct fm_lender *lender, const void *memory, size_t len,
+		       struct fm_region *out, struct fm_err *err)
+{
+	struct rdma_pd *pd = pd_of(lender);
+	/* verbs has no const: nothing is written there */
+	void *at = (void *)(uintptr_t)memory;
+	struct ibv_mr *mr;
+
+	assert(memory && len > 0);
+	mr = FM_FAULT("rdma.reg_lent") ? (errno = ENOMEM, NULL)
+				       : ibv_reg_mr(pd->pd, at, len, IBV_ACCESS_RELAXED_ORDERING);
+	if (!mr)
+		return explain_reg(pd->device, len, -errno, err);
+	atomic_fetch_add(&pd->device->rdma->bytes_registered, len);
+	*out = (struct fm_region){ .memory = at, .len = len, .lkey = mr->lkey, .handle = mr };
+	return 0;
+}
+
+static void lender_take_back(struct fm_lender *lender, struct fm_region *region)
+{
+	struct rdma_device *device = pd_of(lender)->device;
+	int ret = ibv_dereg_mr(region->handle);
+
+	if (ret && !device->is_dead)
+		fm_log_error("rdma: %s: deregister %zu MiB: %s",
+			     ibv_get_device_name(device->verbs->device), region->len / MIB,
+			     fm_err_name(ret));
+	atomic_fetch_sub(&device->rdma->bytes_registered, region->len);
+	region->handle = NULL;
+}
+
+static const char *lender_name(const struct fm_lender *lender)
+{
+	return ibv_get_device_name(pd_of(lender)->device->verbs->device);
+}
+
+static void lender_put(struct fm_lender *lender)
+{
+	struct rdma_pd *pd = pd_of(lender);
+	struct rdma_device *device = pd->device;
+	struct fm_rdma *rdma = device->rdma;
+
+	pd_unref(pd);
+	atomic_fetch_sub(&device->users, 1);	/* from now on it may be closed */
+	atomic_fetch_sub(&rdma->lenders, 1);
+}
+
+const struct fm_lender_ops fm_rdma_lender_ops = {
+	.lend = lender_lend,
+	.take_back = lender_take_back,
+	.name = lender_name,
+	.put = lender_put,
+};

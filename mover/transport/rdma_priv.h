@@ -71,13 +71,16 @@ struct rdma_device {
 	struct fm_watch async;
 	unsigned vector_next;
 	_Atomic bool is_dead;		/* unplugged: kept as long as connections point to it */
-	_Atomic unsigned conns;		/* that point to it */
+	_Atomic unsigned users;		/* that point to it: connections, and who has a lender */
 	pthread_mutex_t lock;		/* of qps */
 	struct fm_list qps;		/* rdma_conn.device_at of those that have one */
 };
 
+/* Of one domain on one device. */
 struct rdma_pd {
-	struct fm_list link;
+	struct fm_list link;		/* domain->pds, as long as the domain is there */
+	struct fm_lender lender;
+	_Atomic unsigned refs;		/* the domain's, and one for each that has the lender */
 	struct rdma_device *device;
 	struct ibv_pd *pd;
 };
@@ -135,7 +138,8 @@ struct rdma_conn {
 	/* Queue pair. */
 	struct rdma_device *device;	/* counted there until the connection is freed */
 	struct fm_list device_at;
-	struct ibv_pd *pd;
+	struct rdma_pd *domain_pd;	/* the domain's */
+	struct ibv_pd *pd;		/* of that */
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -206,6 +210,7 @@ struct fm_rdma {
 	unsigned refused_len;
 	struct fm_timer refused_timer;
 	_Atomic unsigned conns;
+	_Atomic unsigned lenders;	/* references that others have */
 	_Atomic uint64_t bytes_registered;
 };
 
@@ -250,9 +255,13 @@ int fm_rdma_set_nonblocking(int fd);
 /* Of a port in Mb/s, 0 if not known. */
 uint32_t fm_rdma_port_speed(const char *device, unsigned port);
 
-/* The domain's protection domain on a device. It lives as long as the domain. */
+/* The domain's protection domain on a device. It lives as long as the domain, at least. */
 int fm_rdma_domain_pd(struct fm_rdma_domain *domain, struct rdma_device *device,
-		      struct ibv_pd **out, struct fm_err *err);
+		      struct rdma_pd **out, struct fm_err *err);
+
+/* One more reference. */
+struct fm_lender *fm_rdma_lender(struct rdma_pd *pd);
+extern const struct fm_lender_ops fm_rdma_lender_ops;
 
 int fm_rdma_lend(struct rdma_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out,
 		 struct fm_err *err);

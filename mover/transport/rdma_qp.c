@@ -197,10 +197,11 @@ int fm_rdma_qp_new(struct rdma_conn *c, struct fm_err *err)
 	ret = fm_rdma_device_get(c->rdma, name, &c->device, err);
 	if (ret < 0)
 		return ret;
-	atomic_fetch_add(&c->device->conns, 1);
-	ret = fm_rdma_domain_pd(c->domain, c->device, &c->pd, err);
+	atomic_fetch_add(&c->device->users, 1);
+	ret = fm_rdma_domain_pd(c->domain, c->device, &c->domain_pd, err);
 	if (ret < 0)
 		return ret;
+	c->pd = c->domain_pd->pd;
 	ret = qp_query_port(c, err);
 	if (ret < 0)
 		return ret;
@@ -344,7 +345,7 @@ void fm_rdma_conn_free(struct rdma_conn *c)
 	fm_timer_clear(c->loop, &c->timer);
 	fm_list_del(&c->half);
 	if (c->device)
-		atomic_fetch_sub(&c->device->conns, 1);
+		atomic_fetch_sub(&c->device->users, 1);
 	atomic_fetch_sub(&c->rdma->conns, 1);
 	free(c);
 }

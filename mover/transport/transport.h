@@ -29,6 +29,7 @@
 struct fm_loop;
 struct fm_ctl;
 struct fm_conn;
+struct fm_lender;
 struct fm_domain;
 struct fm_net;
 
@@ -98,7 +99,8 @@ struct fm_send {
 	uint8_t msg[FM_DATA_MSG_LEN];
 	const void *payload;		/* inside *region; NULL: message only */
 	uint32_t payload_len;
-	const struct fm_region *region;	/* NULL, over TCP: any memory that stays */
+	/* lent to the connection, or by its lender; NULL, over TCP: any memory that stays */
+	const struct fm_region *region;
 	uint64_t remote;		/* where in the peer's memory: granted address + offset */
 	uint32_t rkey;
 	/* The transport's: */
@@ -184,6 +186,13 @@ struct fm_conn_ops {
 	void (*take_back)(struct fm_conn *conn, struct fm_region *region);
 
 	/*
+	 * Who lends memory to send from to this connection and to every other one of its domain on
+	 * the same device; as long as it is open. A reference, for the caller to put(). NULL: the
+	 * transport sends from anywhere.
+	 */
+	struct fm_lender *(*lender)(struct fm_conn *conn);
+
+	/*
 	 * Attached: what is still to come of a payload goes to the memory lent, and nothing more to
 	 * where place() said. NULL: the transport never asks that.
 	 */
@@ -212,6 +221,32 @@ struct fm_conn_ops {
 
 struct fm_conn {
 	const struct fm_conn_ops *ops;
+};
+
+/*
+ * What is lent by it is lent once, however many connections send from there, and outlives each of
+ * them. Any thread, each of these.
+ */
+struct fm_lender_ops {
+	/*
+	 * Takes about as long as a copy of the memory, whose pages are then locked until
+	 * take_back(). Nobody but we can reach them by it. memory stays mapped until this returns.
+	 */
+	int (*lend)(struct fm_lender *lender, const void *memory, size_t len,
+		    struct fm_region *out, struct fm_err *err);
+
+	/* No send from it is under way. Takes a while, too. */
+	void (*take_back)(struct fm_lender *lender, struct fm_region *region);
+
+	/* "mlx5_0"; lives as long as the reference. */
+	const char *(*name)(const struct fm_lender *lender);
+
+	/* Everything is taken back. Soon: its device is kept from being removed until then. */
+	void (*put)(struct fm_lender *lender);
+};
+
+struct fm_lender {
+	const struct fm_lender_ops *ops;
 };
 
 /* ---- the node's network ---- */

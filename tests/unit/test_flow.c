@@ -6,17 +6,23 @@
 #include "tests/fm_test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
+#include "mover/base/worker.h"
 #include "mover/data/flow.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
+#include "mover/data/pin.h"
 #include "mover/data/rate.h"
 #include "mover/data/slab.h"
+#include "mover/store/buffer.h"
 #include "mover/store/store.h"
 #include "mover/tree/tree.h"
 #include "mover/wire/wire.h"
@@ -45,7 +51,8 @@ static const struct fm_conn_info info = {
 	.kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2"};
 static bool is_closing;
 static struct fm_data_msg sent;		/* the last message to the peer ... */
-static const void *sent_payload;	/* ... and where its payload lay */
+static const void *sent_payload;	/* ... and where its payload lay ... */
+static const struct fm_region *sent_region;	/* ... inside what */
 
 static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm_conn_events *ev,
 			void *ctx)
@@ -81,6 +88,7 @@ static void conn_send(struct fm_conn *c, struct fm_send *send)
 	CU_ASSERT_EQUAL(fm_data_decode(send->msg, &sent), 0);
 	CU_ASSERT_TRUE(send->region || !send->payload || may_be_anywhere);
 	sent_payload = send->payload;
+	sent_region = send->region;
 	send->done(send, 0);
 }
 
@@ -109,6 +117,58 @@ static const struct fm_conn_ops conn_ops = {
 	.lend = conn_lend,
 	.take_back = conn_take_back,
 	.divert = conn_divert,
+	.send = conn_send,
+	.close = conn_close,
+	.info = conn_info,
+};
+
+/* ---- one that lends memory as a whole ---- */
+
+static unsigned lends, lenders;
+
+static int lender_lend(struct fm_lender *lender, const void *memory, size_t len,
+		       struct fm_region *out, struct fm_err *err)
+{
+	(void)lender;
+	(void)err;
+	lends++;
+	*out = (struct fm_region){ .memory = (void *)(uintptr_t)memory, .len = len };
+	return 0;
+}
+
+static void lender_take_back(struct fm_lender *lender, struct fm_region *region)
+{
+	(void)lender;
+	(void)region;
+	lends--;
+}
+
+static void lender_put(struct fm_lender *lender)
+{
+	(void)lender;
+	lenders--;
+}
+
+static const struct fm_lender_ops lender_ops = {
+	.lend = lender_lend,
+	.take_back = lender_take_back,
+	.put = lender_put,
+};
+
+static struct fm_lender *conn_lender(struct fm_conn *c)
+{
+	static struct fm_lender lender = { &lender_ops };
+
+	(void)c;
+	lenders++;
+	return &lender;
+}
+
+static const struct fm_conn_ops lending_ops = {
+	.attach = conn_attach,
+	.lend = conn_lend,
+	.take_back = conn_take_back,
+	.lender = conn_lender,
 	.send = conn_send,
 	.close = conn_close,
 	.info = conn_info,
@@ -157,6 +217,8 @@ static struct world {
 	struct fm_rate rate;
 	struct fm_shared_rate shared;
 	struct fm_link *link;
+	struct fm_worker *worker;	/* with pins: of a connection that lends as a whole */
+	struct fm_pins *pins;
 	struct fm_lane lane;
 	struct fm_flow *flow;
 	struct file disk, pipe;
@@ -252,20 +314,32 @@ static void say(const struct fm_data_msg *m)
 	spin();
 }
 
+static void make_pins(void)
+{
+	struct fm_pins_opts o;
+
+	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &w.worker, NULL), 0);
+	o = (struct fm_pins_opts){ .loop = w.loop, .worker = w.worker, .bytes_max = 64 << 20 };
+	CU_ASSERT_EQUAL_FATAL(fm_pins_new(&o, &w.pins, NULL), 0);
+}
+
 /* A connection with two chunks of a file that are being read, and what a pipe gave. */
-static void begin(void)
+static void begin_with(const struct fm_conn_ops *ops)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
 	struct fm_data_msg granted;
 
 	memset(&w, 0, sizeof(w));
 	is_closing = false;
-	conn.ops = &conn_ops;
+	conn.ops = ops;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w.loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w.slabs, NULL), 0);
 	pthread_mutex_init(&w.shared.lock, NULL);
 	w.shared.rate = &w.rate;
 	CU_ASSERT_EQUAL_FATAL(fm_link_new(w.slabs, &w.shared, &w.link, NULL), 0);
+	if (ops->lender)
+		make_pins();
+	w.link->pins = w.pins;
 	fm_lane_init(&w.lane, 0, w.loop, NULL);
 	w.lane.chunk_bytes = CHUNK;
 	CU_ASSERT_EQUAL_FATAL(fm_flow_new(&(struct fm_flow_opts){.conn = &conn,
@@ -287,6 +361,11 @@ static void begin(void)
 	CU_ASSERT_EQUAL_FATAL(w.disk.count, 2);
 }
 
+static void begin(void)
+{
+	begin_with(&conn_ops);
+}
+
 static void end(void)
 {
 	if (!w.of_disk->is_removed)
@@ -301,6 +380,8 @@ static void end(void)
 	fm_lane_fini(&w.lane);
 	fm_link_unref(w.link);
 	fm_slabs_free(w.slabs);
+	fm_pins_free(w.pins);
+	fm_worker_free(w.worker);
 	fm_loop_free(w.loop);
 }
 
@@ -545,6 +626,77 @@ static void test_memory_goes_through_a_slot_over_rdma(void)
 	lying_end(x);
 }
 
+static struct fm_buffer *buffer(void)
+{
+	struct fm_buffer_opts o = { .fd = memfd_create("test", MFD_ALLOW_SEALING),
+				    .bytes = sizeof(lying_bytes) };
+	struct fm_buffer *b;
+
+	CU_ASSERT_EQUAL_FATAL(write(o.fd, lying_bytes, sizeof(lying_bytes)), sizeof(lying_bytes));
+	CU_ASSERT_EQUAL_FATAL(fcntl(o.fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_buffer_map(&o, &b, NULL), 0);
+	close(o.fd);
+	return b;
+}
+
+static void say_written(uint64_t seq)
+{
+	say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+				  .status = FM_ACK_WRITTEN,
+				  .slot = 3,
+				  .generation = 1,
+				  .seq = seq,
+				  .xfer = 3});
+}
+
+/*
+ * Goal: a chunk of a buffer does not wait until the buffer is lent as a whole, and goes through a
+ * slot; the next one goes from where it lies, also when it is sent again. What is lent ends with
+ * the connection.
+ */
+static void test_buffer_is_sent_from_where_it_lies_over_rdma(void)
+{
+	struct fm_buffer *b;
+	struct fm_moved moved;
+	struct fm_xfer *x;
+
+	begin_with(&lending_ops);
+	x = lying_source();
+	b = buffer();
+	lying.file.buffer = b;
+	lying.file.memory = fm_buffer_memory(b);
+	fm_link_set_kinds(x, 1u << FM_KIND_RDMA);
+	w.flow->kind = FM_KIND_RDMA;
+	fm_lane_wake(&w.lane);
+	spin();
+	CU_ASSERT_EQUAL_FATAL(lying.count, 1);
+	end_read(&lying);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.xfer == 3 && sent.seq == 0);
+	CU_ASSERT_EQUAL(lends, 1);
+	say_written(0);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_TRUE(sent.xfer == 3 && sent.seq == 1);
+		CU_ASSERT_PTR_EQUAL(sent_payload, fm_buffer_memory(b) + CHUNK);
+		CU_ASSERT_PTR_EQUAL_FATAL(sent_region->memory, fm_buffer_memory(b));
+		sent_payload = NULL;
+		say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+					  .status = FM_ACK_CORRUPT,
+					  .slot = 3,
+					  .generation = 1,
+					  .seq = 1,
+					  .xfer = 3});
+	}
+	say_written(1);
+	fm_link_moved(x, &moved);
+	CU_ASSERT_TRUE(moved.bytes == 2 * CHUNK && moved.direct == CHUNK);
+	CU_ASSERT_EQUAL(lends, 1);
+	w.flow->kind = FM_KIND_TCP;
+	lying_end(x);
+	CU_ASSERT_EQUAL(lends + lenders, 0);
+	fm_buffer_unref(b);
+}
+
 /* ---- what comes to memory ---- */
 
 static char place[2 * CHUNK];		/* of a sink, which has no room for the last byte */
@@ -743,6 +895,8 @@ static const struct fm_test tests[] = {
 	 test_memory_is_sent_from_where_it_lies},
 	{"what lies in memory goes through a slot over RDMA",
 	 test_memory_goes_through_a_slot_over_rdma},
+	{"a buffer is sent from where it lies over RDMA, once it is lent as a whole",
+	 test_buffer_is_sent_from_where_it_lies_over_rdma},
 	{"what comes for memory comes to its place, and is checked there", test_comes_to_its_place},
 	{"bytes that are good, or are coming, are not written over", test_one_copy_at_a_time},
 	{"nothing comes to the memory of a transfer that was removed", test_removed_while_it_comes},

@@ -17,9 +17,10 @@ extern "C" {
 
 /*
  * Pages that the daemon maps, too: what is put from them goes from there to the wire, and what is
- * received into them comes there from it, without a copy in between; over RDMA, with one
- * (direct_bytes of struct fmove_result). They are huge where the machine has huge pages to spare.
- * The daemon's memory.buffers (fmove.conf(5)) is a limit: -EBUSY.
+ * received into them comes there from it, without a copy in between (direct_bytes of struct
+ * fmove_result). Over RDMA what is received is copied once; so is what is put at first, while the
+ * daemon registers them with the device, and beyond what it may lock. They are huge where the
+ * machine has huge pages to spare. The daemon's memory.buffers (fmove.conf(5)) is a limit: -EBUSY.
  */
 struct fmove_buffer;
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pin - buffers of local callers that are known to network cards, so that what is put from them
+ * leaves from there (RDMA).
+ *
+ * Happy path: a chunk of a buffer is to be sent over a connection whose transport sends from memory
+ * that is lent only -> nothing is there yet, so this chunk is copied into a slot, and so are the
+ * next ones -> the control thread counts the bytes against the user's share -> the worker has the
+ * buffer lent, which pins its pages and takes about as long as a copy of them -> from now on chunks
+ * go from where they lie, over each connection of the session on that device, in this put and in
+ * those that follow. It ends with the buffer, or with the last of these connections, whichever goes
+ * first; no send from it is under way then, since each holds its transfer and so the buffer, and
+ * ends with its connection.
+ *
+ * Failure modes: over the share, or refused by the device or the limit of locked memory: the chunks
+ * are copied, and it is tried again a while later.
+ *
+ * Locked memory of the daemon: as long as one is there its pages cannot be freed, whatever their
+ * owner does. So the bytes count, for each session and device again, as the kernel counts them.
+ */
+#ifndef FM_DATA_PIN_H
+#define FM_DATA_PIN_H
+
+#include <stdint.h>
+
+struct fm_conn;
+struct fm_err;
+struct fm_file;
+struct fm_loop;
+struct fm_pin_place;
+struct fm_pins;
+struct fm_region;
+struct fm_worker;
+
+struct fm_pins_opts {
+	struct fm_loop *loop;		/* of the control thread */
+	struct fm_worker *worker;
+	uint64_t bytes_max;		/* of all users together */
+};
+
+int fm_pins_new(const struct fm_pins_opts *opts, struct fm_pins **out, struct fm_err *err);
+
+/* Every place was left, and what came of that has run on the loop. NULL is allowed. */
+void fm_pins_free(struct fm_pins *pins);
+
+/*
+ * A connection comes: where it sends from; for it to leave when it is gone and all its sends are
+ * done. NULL: from anywhere, or from nothing but what was lent to it alone (no memory, pins NULL).
+ * Any thread.
+ */
+struct fm_pin_place *fm_pins_join(struct fm_pins *pins, struct fm_conn *conn);
+void fm_pins_leave(struct fm_pin_place *place);
+
+/*
+ * Lane. What a chunk of that source, which is open and stays so until the chunk is sent, may be
+ * sent from without a copy, over a connection that joined place. NULL: nothing, or not yet.
+ */
+const struct fm_region *fm_pin_find(struct fm_pin_place *place, const struct fm_file *file,
+				    uint64_t now_ns);
+
+#endif
