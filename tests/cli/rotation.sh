@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal:   --keep-last keeps the last of what its link was led to, and removes nothing else, whoever reads, and whoever is killed.
 # Method: files, trees, groups and two destinations; a file that is open, links beside, names that were never published by this rule or
-#         are something else by now; a full disk; commands and daemons that are killed at random moments.
+#         are something else by now; commands and daemons that are killed at random moments.
 . "$(dirname "$0")/lib.sh"
 up 3
 s=$(store 2)
