@@ -39,6 +39,8 @@ struct counts {
 	atomic_uint open, most, refused, accepted, asked, answered, cancels;
 	atomic_bool is_silent;		/* requests are not answered ... */
 	atomic_bool confirms;		/* ... unless they are cancelled */
+	atomic_bool says_more;		/* events and keys that this library does not know */
+	atomic_bool is_strange;		/* answers are no JSON */
 };
 
 static struct counts *counts;
@@ -57,6 +59,21 @@ static int listen_here(void)
 	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	CU_ASSERT_EQUAL_FATAL(listen(fd, 4096), 0);
 	return fd;
+}
+
+/* As a later daemon may. */
+static void say_more(int fd, unsigned long id)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"event\":\"later\",\"id\":%lu,\"more\":[{}]}", id);
+	(void)!write(fd, text, strlen(text));
+	(void)snprintf(text, sizeof(text),
+		       "{\"more\":{\"event\":1},\"event\":\"done\",\"id\":%lu,\"version\":\"99\","
+		       "\"api\":2}",
+		       id);
+	(void)!write(fd, text, strlen(text));
 }
 
 /* Answers the request that is there. False: the client went away. */
@@ -87,7 +104,12 @@ static bool answer(int fd, unsigned pause_us)
 	(void)snprintf(text, sizeof(text), "{\"event\":\"done\",\"id\":%lu,\"buffer\":1}",
 		       strtoul(id + 5, NULL, 10));
 	counts->answered++;
-	(void)!write(fd, text, strlen(text));
+	if (counts->is_strange)
+		(void)!write(fd, "\x7f" "FM2", 4);
+	else if (counts->says_more)
+		say_more(fd, strtoul(id + 5, NULL, 10));
+	else
+		(void)!write(fd, text, strlen(text));
 	return true;
 }
 

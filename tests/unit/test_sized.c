@@ -448,6 +448,24 @@ static void test_told(void)
 	down(c);
 }
 
+/* Goal: of a later daemon what is known is taken; one that speaks otherwise is told to be another
+ * version, and hangs nobody. */
+static void test_another_version(void)
+{
+	struct fmove *c = up(8, 0);
+	struct fmove_error err;
+	char version[32] = "";
+
+	counts->says_more = true;
+	CU_ASSERT_EQUAL(fmove_version(c, version, sizeof(version), &err), 0);
+	CU_ASSERT_STRING_EQUAL(version, "99");
+	counts->is_strange = true;
+	CU_ASSERT_EQUAL(fmove_version(c, version, sizeof(version), &err), -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another version?"));
+	CU_ASSERT_EQUAL(fmove_mkdir(c, &there, &err), -EPROTO);
+	down(c);
+}
+
 /* Files for the calls. */
 static void test_begin(void)
 {
@@ -476,6 +494,7 @@ static const struct fm_test tests[] = {
 	  test_options },
 	{ "results are filled in as far as the program knows them", test_results },
 	{ "what is told says the library's size", test_told },
+	{ "a daemon of another version", test_another_version },
 	{ "the calls leave nothing behind", test_end },
 };
 FM_TEST_MAIN("sized", tests)
