@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "mover/base/log.h"
 #include "tests/lab/rdma_nodes.h"
@@ -249,6 +250,50 @@ static void test_payload(void)
 	close_end(&b);
 }
 
+/*
+ * Goal: what is lent as a whole is sent from by every connection of a session on the device; it
+ * stays when these are gone, and their domain.
+ */
+static void test_lender(void)
+{
+	const struct fm_lender_ops *ops;
+	struct fm_lender *lender, *same;
+	struct test_send s, s2;
+	struct fm_region lent;
+	struct fm_err err = { 0 };
+	uint8_t *memory = map_arena(MIB);
+	struct end a, b, a2, b2;
+
+	connect_ends(&a, &b);
+	connect_ends(&a2, &b2);
+	b.on_message = b2.on_message = on_message_check;
+	lender = a.conn->ops->lender(a.conn);
+	same = a2.conn->ops->lender(a2.conn);
+	CU_ASSERT_PTR_EQUAL_FATAL(lender, same);
+	ops = lender->ops;
+	CU_ASSERT_STRING_EQUAL(ops->name(lender), a.conn->ops->info(a.conn)->local);
+	CU_ASSERT_EQUAL_FATAL(ops->lend(lender, memory, MIB, &lent, &err), 0);
+	a.conn->ops->take_back(a.conn, &a.tx);
+	a2.conn->ops->take_back(a2.conn, &a2.tx);
+	a.tx = a2.tx = lent;
+	fill(memory, MIB, 0);
+	send_to(&a, &s, 0, 0, 0, MIB);
+	CU_ASSERT_TRUE(UNTIL(a.sends_good == 1 && b.messages == 1));
+	send_to(&a2, &s2, 0, 0, MIB, MIB);
+	CU_ASSERT_TRUE(UNTIL(a2.sends_good == 1 && b2.messages == 1));
+	CU_ASSERT_EQUAL(b.order_errors + b2.order_errors, 0);
+	close_end(&a);
+	close_end(&b);
+	close_end(&a2);
+	close_end(&b2);
+	ops->put(same);
+	fm_rdma_domain_free(node_a.domain.rdma);
+	CU_ASSERT_EQUAL_FATAL(fm_rdma_domain_new(node_a.rdma, &node_a.domain.rdma), 0);
+	ops->take_back(lender, &lent);
+	ops->put(lender);
+	munmap(memory, MIB);
+}
+
 /* One direction of a stream of chunks with slots and acknowledgements, both in the same kind of
  * message. */
 #define ACK UINT64_C(0xacac)
@@ -392,6 +437,7 @@ static const struct fm_test own_tests[] = {
 	{ "garbage instead of a request is refused", test_garbage },
 	{ "a connection may get messages, and be closed, before it is attached", test_unattached },
 	{ "a payload is in place, and nothing beside it, when its message comes", test_payload },
+	{ "memory lent as a whole serves a session's connections, and outlives them", test_lender },
 	{ "both ends send at once with many in flight", test_both_ways },
 	{ "as many sends as allowed all end", test_many_sends },
 	{ "more work requests than the queue takes wait their turn", test_big_sends },
