@@ -9,6 +9,9 @@
  *   buffers FILE wait PATH		puts once, says "ready", and again to "again" for each line
  *   buffers FILE share BYTES	takes buffers of so many bytes until no more are given
  *   buffers FILE hold BYTES		takes one, says "ready", and waits
+ *   buffers FILE rdma		over RDMA: a put without a copy, of one that is then given back in
+ *				the midst of it, of bytes that change; says "ready" while nothing of
+ *				it is under way, and waits
  *
  * Prints what is wrong.
  */
@@ -249,14 +252,42 @@ static void freed(void)
 		wrong("put of a buffer that is given back", &p.err);
 }
 
+/* Puts it until nothing was copied: the first time it is, while the daemon registers it. */
+static void put_until_direct(struct fmove_buffer *b, const char *path)
+{
+	const struct fmove_part part = {b, 0, size};
+	const struct fmove_options opts = {.struct_size = sizeof(opts),
+					   .transport = FMOVE_RDMA,
+					   .may_replace = true};
+	const struct fmove_name name = name_of(path);
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove_error err;
+
+	for (unsigned i = 0; i < 10000; i++) {
+		if (fmove_put_buffer(conn, &part, &name, &opts, &result, &err) < 0) {
+			wrong("put over RDMA", &err);
+			return;
+		}
+		if (result.bytes != size || !result.is_checked ||
+		    strcmp(result.transport, "rdma") != 0)
+			wrong("the result of a put over RDMA is another", NULL);
+		if (result.direct_bytes == size)
+			return;
+		usleep(20000);
+	}
+	wrong("each put over RDMA was copied", NULL);
+}
+
 /* Its chunks change between their CRC and the wire; who does that gets what he deserves, and no
  * more. */
-static void changed(void)
+static void changed(bool is_rdma)
 {
 	struct fmove_buffer *b = alloc_filled();
 	char *at = fmove_buffer_memory(b);
 	unsigned corrupt = 0;
 
+	if (is_rdma)
+		put_until_direct(b, "changed");
 	for (unsigned i = 0; i < 200 && corrupt == 0; i++) {
 		struct putting p;
 		unsigned n = i;
@@ -282,6 +313,31 @@ static void say_ready(void)
 {
 	puts("ready");
 	fflush(stdout);
+}
+
+/* ---- over RDMA, for the lab ---- */
+
+static void over_rdma(void)
+{
+	struct fmove_buffer *b = alloc_filled(), *to = alloc(size + 8);
+	struct putting p;
+	char line[16];
+
+	put_until_direct(b, "direct");
+	get_back(to, "direct", file, size, 0);
+	fmove_buffer_free(to);
+	say_ready();
+	(void)!fgets(line, sizeof(line), stdin);
+	begin(&p, b, "freed", size / 2);
+	while (!atomic_load(&is_copying) && !atomic_load(&p.is_over))
+		usleep(10000);
+	fmove_buffer_free(b);
+	end(&p);
+	if (p.ret < 0)
+		wrong("put of a buffer that is given back", &p.err);
+	else if (p.result.direct_bytes != size)
+		wrong("what was given back was copied", NULL);
+	changed(true);
 }
 
 static void put_once(struct fmove_buffer *b, const char *path)
@@ -358,11 +414,13 @@ int main(int argc, char **argv)
 	else if (strcmp(step, "freed") == 0)
 		freed();
 	else if (strcmp(step, "changed") == 0)
-		changed();
+		changed(false);
 	else if (strcmp(step, "wait") == 0)
 		wait_and_put(what);
 	else if (strcmp(step, "share") == 0)
 		share(strtoull(what, NULL, 0));
+	else if (strcmp(step, "rdma") == 0)
+		over_rdma();
 	else if (strcmp(step, "hold") == 0)
 		hold(strtoull(what, NULL, 0));
 	else

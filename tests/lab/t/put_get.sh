@@ -1,4 +1,4 @@
-# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, Ctrl-C, strangers, a peer that rewrites what it sent
+# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, buffers, Ctrl-C, strangers, a peer that rewrites what it sent
 # guests: 1
 #
 # Goal:   what is put over RDMA is what is got, at every size that could be off by one, and it did go over RDMA.
@@ -11,6 +11,7 @@
 
 CHUNK=$((256 << 10))
 SIZES="0 1 511 4095 4096 4097 $((CHUNK - 1)) $CHUNK $((CHUNK + 1)) $((3 * CHUNK + 13))"
+BUFFER=$((4 * CHUNK + 4099))	# of no other size is anything that is registered
 BIG=$((4 * CHUNK))		# what the chunk-sized files have together, at least
 D=/run/put_get
 
@@ -85,6 +86,38 @@ automatic() {
 	check cmp "$D/src/f$((3 * CHUNK + 13))" $D/n1/s/auto
 	rxe_moved rxe0 $((3 * CHUNK))
 	say "auto, from the other node: RDMA, $(json why <<< "$result")"
+}
+
+# registered: how many memory regions are as large as the buffers of this test, which no other is.
+registered() {
+	rdma resource show mr | grep -c "mrlen $BUFFER " || :
+}
+
+none_registered() {
+	[ "$(registered)" = 0 ]
+}
+
+# Nothing is copied of a buffer that is known to the card: once, however many connections there are, and no longer than it is there.
+buffers() {
+	local pid
+
+	head -c $BUFFER /dev/urandom > $D/src.buffer
+	mkfifo $D/lines
+	rxe_mark rxe0
+	FMOVE_SOCKET=$D/n1/sock "$FMOVE_BIN/buffers" $D/src.buffer rdma < $D/lines > $D/buffers.out 2>&1 &
+	pid=$!
+	exec 3> $D/lines
+	wait_for grep -q . $D/buffers.out
+	[ "$(cat $D/buffers.out)" = ready ] || fail "buffers: $(cat $D/buffers.out)"
+	rxe_moved rxe0 $((2 * BUFFER))
+	check cmp $D/src.buffer $D/n2/s/direct
+	[ "$(registered)" = 1 ] || fail "a buffer is registered $(registered) times: $(rdma resource show mr)"
+	echo >&3
+	exec 3>&-
+	wait $pid || fail "buffers: $(cat $D/buffers.out)"
+	check cmp $D/src.buffer $D/n2/s/freed
+	wait_for none_registered
+	say "buffers: done"
 }
 
 is_copying() {
@@ -201,6 +234,7 @@ check automatic
 check fmn 1 get --quiet --force n2:s/tcp1/f1 $D/dst/f511
 check cmp $D/src/f1 $D/dst/f511
 check pipes
+check buffers
 check cancels
 check strangers
 check slots
