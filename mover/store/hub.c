@@ -375,6 +375,75 @@ const char *fm_hub_view_blob(const struct fm_hub_view *v, size_t *at)
 	return NULL;
 }
 
+/* ---- two of them ---- */
+
+/* Whether a blob of the repository is called by a hash of its content. */
+static bool is_hashed(const struct fm_hub_view *v, const char *path)
+{
+	const char *name = path + strlen(v->blobs);
+	size_t len = begins(path, v->blobs) ? strlen(name) : 0;
+
+	return (len == 40 || len == 64) && strspn(name, "0123456789abcdef") == len;
+}
+
+/* Which blob of the repository a link of the snapshot leads to. False: to none, or it is none. */
+static bool find_blob(int root, const struct fm_hub_view *v, const char *path,
+		      char out[static FM_PATH_LEN_MAX + 1])
+{
+	char dir[FM_PATH_LEN_MAX + 1];
+	int fd = open_plain(root, path, O_PATH | O_NOFOLLOW), ret;
+
+	if (fd < 0)
+		return false;
+	(void)snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+	ret = read_link(fd, "", dir, out, FM_PATH_LEN_MAX + 1);
+	(void)close(fd);	/* O_PATH */
+	return ret == 0 && is_hashed(v, out);
+}
+
+/* Whether a name of the snapshot leads to the same blob in both. */
+static bool is_same_name(int root, const struct fm_hub_view *v, int other_root, const char *path)
+{
+	char blob[FM_PATH_LEN_MAX + 1], other_blob[FM_PATH_LEN_MAX + 1];
+
+	return find_blob(root, v, path, blob) && find_blob(other_root, v, path, other_blob) &&
+	       strcmp(blob, other_blob) == 0;
+}
+
+/* The names are sorted: what is in "a" comes behind it, and behind "a.b". */
+static bool is_dir(const struct fm_hub_view *v, size_t at)
+{
+	size_t len = strlen(v->names[at].path);
+
+	for (size_t i = at + 1; i < v->count; i++) {
+		if (strncmp(v->names[i].path, v->names[at].path, len) != 0)
+			return false;
+		if (v->names[i].path[len] == '/')
+			return true;
+	}
+	return false;
+}
+
+bool fm_hub_view_is_same(int root, const struct fm_hub_view *v, int other_root,
+			 const struct fm_hub_view *other)
+{
+	char snapshot[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 16];
+
+	(void)snprintf(snapshot, sizeof(snapshot), "%s/snapshots/%s/", v->dir, v->commit);
+	if (v->count != other->count)
+		return false;
+	for (size_t i = 0; i < v->count; i++) {
+		const char *path = v->names[i].path;
+
+		if (strcmp(path, other->names[i].path) != 0)
+			return false;
+		if (begins(path, snapshot) && !is_dir(v, i) &&
+		    !is_same_name(root, v, other_root, path))
+			return false;
+	}
+	return true;
+}
+
 /* ---- refs ---- */
 
 int fm_hub_ref_read(int root, const char *path, char commit[FM_HUB_COMMIT_LEN + 1])
