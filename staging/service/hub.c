@@ -260,7 +260,7 @@ static int make_list(const struct fm_hub *h, int repository, const char *from, c
 	struct stat st;
 	int len;
 
-	(void)snprintf(list, sizeof(list), "%s.json", commit);
+	(void)snprintf(list, sizeof(list), "%.*s.json", FM_HUB_COMMIT_LEN, commit);
 	len = snprintf(path, sizeof(path), "%s/trees/%s", from + FROM_ROOT, list);
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return -ENAMETOOLONG;
@@ -268,45 +268,178 @@ static int make_list(const struct fm_hub *h, int repository, const char *from, c
 						   : 0;
 }
 
-static int show_in(const struct fm_hub *h, int repository, const char *data,
-		   const struct fm_hub_name *name, const char *commit)
-{
-	char from[FM_PATH_LEN_MAX + 1];
-	int ret;
+/* What is shown: a revision of a READY dataset. */
+struct show {
+	const struct fm_cache_info *info;
+	const struct fm_hub_source *source;	/* of it */
+	const char *revision;
+};
 
-	(void)snprintf(from, sizeof(from), READY "%s/%s", data, name->dir);
+static int show_in(const struct fm_hub *h, int repository, const struct show *s)
+{
+	char version[FM_SHA256_HEX + 1], from[FM_PATH_LEN_MAX + 1];
+	const char *commit = s->source->name.revision;
+	int len, ret;
+
+	fm_sha256_hex(s->info->version.bytes, version);
+	len = snprintf(from, sizeof(from), READY "%s/%s/%s", version, s->info->name,
+		       s->source->name.dir);
+	if (len < 0 || (size_t)len >= sizeof(from))
+		return -ENAMETOOLONG;
 	ret = make_blobs(h, repository, from);
 	if (ret == 0)
 		ret = make_list(h, repository, from, commit);
 	if (ret == 0)
 		ret = make_same(repository, from, "snapshots", commit);
-	if (ret == 0 && strcmp(name->revision, commit) != 0)
-		ret = make_ref(repository, name->revision, commit);
+	if (ret == 0 && strcmp(s->revision, commit) != 0)
+		ret = make_ref(repository, s->revision, commit);
 	return ret;
 }
 
-int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, const char *commit,
-		char *path, size_t max, struct fm_err *err)
-{
-	char version[FM_SHA256_HEX + 1], data[FM_SHA256_HEX + FM_CACHE_NAME_MAX + 2];
-	struct fm_cache_info info;
-	int repository, len, ret;
+/* ---- what another node may change ---- */
 
-	if (!fm_cache_look(h->cache, id, &info) || info.state != FM_CACHE_READY)
-		return fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again",
-				  name->dir);
-	fm_sha256_hex(info.version.bytes, version);
-	(void)snprintf(data, sizeof(data), "%s/%s", version, info.name);
-	pthread_mutex_lock(&h->lock);
-	repository = make_repository(h, name->dir);
-	ret = repository < 0 ? repository : show_in(h, repository, data, name, commit);
+/* The version of the dataset that a link of a repository leads to. False: it is no link of ours. */
+static bool version_of(int dir, const char *name, struct fm_cache_key *out)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
+	const char *hex = target + sizeof(READY) - 1;
+
+	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
+	    memcmp(target, READY, sizeof(READY) - 1) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(out->bytes); i++) {
+		unsigned byte;
+
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			return false;
+		out->bytes[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+static bool is_of_store(const char *source, const struct fm_hub_source *of)
+{
+	struct fm_hub_source other;
+
+	return fm_hub_source_parse(source, &other) == 0 && strcmp(other.node, of->node) == 0 &&
+	       strcmp(other.store, of->store) == 0;
+}
+
+static int open_dataset(const struct fm_hub *h, const struct fm_cache_info *info)
+{
+	char version[FM_SHA256_HEX + 1], path[FM_PATH_LEN_MAX + 1];
+	int len;
+
+	fm_sha256_hex(info->version.bytes, version);
+	len = snprintf(path, sizeof(path), "%s%s/%s", READY + FROM_ROOT, version, info->name);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return -ENAMETOOLONG;
+	return fm_call_open_below(h->root, path, DIR_FLAGS, 0, 0);
+}
+
+/* Whether two datasets have one commit of a repository, with the same names of blobs. */
+static bool is_same(const struct fm_hub *h, const struct fm_cache_info *info,
+		    const struct fm_cache_info *other, const struct fm_hub_name *name)
+{
+	int fd = open_dataset(h, info), other_fd = open_dataset(h, other);
+	struct fm_hub_view *v = NULL, *w = NULL;
+	struct fm_err err;
+	bool is_it = fd >= 0 && other_fd >= 0 &&
+		     fm_hub_view(fd, name->dir, name->revision, &v, &err) == 0 &&
+		     fm_hub_view(other_fd, name->dir, name->revision, &w, &err) == 0 &&
+		     fm_hub_view_is_same(fd, v, other_fd, w);
+
+	fm_hub_view_free(v);
+	fm_hub_view_free(w);
+	if (fd >= 0)
+		(void)close(fd);	/* only read */
+	if (other_fd >= 0)
+		(void)close(other_fd);
+	return is_it;
+}
+
+/*
+ * Whether a snapshot is one that another store's dataset shows, or that somebody made by hand. The
+ * commit that is to be shown may be there already, from another store.
+ */
+static int check_snapshot(const struct fm_hub *h, int repository, const struct show *s,
+			  const char *commit, struct fm_err *err)
+{
+	char path[FM_HUB_COMMIT_LEN + 16];
+	struct fm_cache_key version;
+	struct fm_cache_info info;
+	const char *whose = "somebody's own";
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "snapshots/%.*s", FM_HUB_COMMIT_LEN, commit);
+	if (fstatat(repository, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return 0;
+	if (version_of(repository, path, &version)) {
+		if (!fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &info) ||
+		    is_of_store(info.source, s->source))
+			return 0;	/* it went just now, or is this source's own */
+		if (strcmp(commit, s->source->name.revision) == 0 &&
+		    is_same(h, s->info, &info, &s->source->name))
+			return 0;
+		whose = info.source;
+	}
+	return fm_err_set(err, -EEXIST,
+			  "%s of %s is from %.300s there, and stays, since another node asks for "
+			  "it: fmove unstage that one there, or stage it there",
+			  s->revision, s->source->name.dir, whose);
+}
+
+static int check_other(const struct fm_hub *h, int repository, const struct show *s,
+		       struct fm_err *err)
+{
+	char path[FM_HUB_REVISION_MAX + 8], now[FM_HUB_COMMIT_LEN + 1];
+	int ret = check_snapshot(h, repository, s, s->source->name.revision, err);
+
+	(void)snprintf(path, sizeof(path), "refs/%s", s->revision);
+	if (ret == 0 && fm_hub_ref_read(repository, path, now) == 0)
+		ret = check_snapshot(h, repository, s, now, err);
+	return ret;
+}
+
+static int show(const struct fm_hub *h, const struct show *s, bool is_for_another,
+		struct fm_err *err)
+{
+	const char *dir = s->source->name.dir;
+	int repository = make_repository(h, dir), ret = repository < 0 ? repository : 0;
+
+	if (ret == 0 && is_for_another && check_other(h, repository, s, err) < 0) {
+		(void)close(repository);	/* only looked at */
+		return err->code;
+	}
+	if (ret == 0)
+		ret = show_in(h, repository, s);
 	if (repository >= 0)
 		(void)close(repository);	/* what was made in it is synced */
+	return ret < 0 ? fm_err_sys(err, ret, "make %s of %s in %s/" HUB, s->revision, dir,
+				    h->home)
+		       : 0;
+}
+
+int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, bool is_for_another,
+		char *path, size_t max, struct fm_err *err)
+{
+	struct fm_hub_source source;
+	struct fm_cache_info info;
+	const struct show s = { .info = &info, .source = &source, .revision = revision };
+	int len, ret;
+
+	if (!fm_cache_look(h->cache, id, &info) || info.state != FM_CACHE_READY)
+		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
+	if (!fm_hub_is_revision(revision) || fm_hub_source_parse(info.source, &source) < 0)
+		return fm_err_set(err, -EINVAL, "%.300s is no commit of a repository", info.source);
+	pthread_mutex_lock(&h->lock);
+	ret = show(h, &s, is_for_another, err);
 	pthread_mutex_unlock(&h->lock);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "make %s of %s in %s/" HUB, name->revision, name->dir,
-				  h->home);
-	len = snprintf(path, max, "%s/" HUB "/%s/snapshots/%s", h->home, name->dir, commit);
+		return ret;
+	len = snprintf(path, max, "%s/" HUB "/%s/snapshots/%s", h->home, source.name.dir,
+		       source.name.revision);
 	if (len < 0 || (size_t)len >= max)
 		return fm_err_set(err, -ENAMETOOLONG, "its path is too long");
 	return 0;
@@ -333,22 +466,10 @@ static void drop_ref(int dir, const char *name, void *ctx)
  */
 static bool is_there(const struct fm_hub *h, int dir, const char *name)
 {
-	char target[FM_PATH_LEN_MAX + 1];
-	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
-	const char *hex = target + sizeof(READY) - 1;
 	struct fm_cache_key version;
 
-	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
-	    memcmp(target, READY, sizeof(READY) - 1) != 0)
-		return true;
-	for (size_t i = 0; i < sizeof(version.bytes); i++) {
-		unsigned byte;
-
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			return true;
-		version.bytes[i] = (uint8_t)byte;
-	}
-	return fm_cache_find_version(h->cache, &version) != 0;
+	return !version_of(dir, name, &version) ||
+	       fm_cache_find_version(h->cache, &version) != 0;
 }
 
 struct sweep {
@@ -439,6 +560,37 @@ void fm_hub_sweep(struct fm_hub *h)
 	}
 	h->is_swept = true;
 	pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- sources ---- */
+
+void fm_hub_source(const char *node, const char *store, const char *path, char *out, size_t size)
+{
+	(void)snprintf(out, size, FM_HUB_SOURCE "%s:%s/%s", node, store, path);
+}
+
+/* Takes a name that ends with the divider. */
+static int take_name(const char **at, char divider, char out[static FM_WIRE_NAME_MAX + 1])
+{
+	const char *end = strchr(*at, divider);
+	size_t len = end ? (size_t)(end - *at) : 0;
+
+	if (!fm_wire_is_good_name(*at, len))
+		return -EINVAL;
+	(void)snprintf(out, FM_WIRE_NAME_MAX + 1, "%.*s", (int)len, *at);
+	*at = end + 1;
+	return 0;
+}
+
+int fm_hub_source_parse(const char *source, struct fm_hub_source *out)
+{
+	const char *at = source + strlen(FM_HUB_SOURCE);
+
+	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) != 0 ||
+	    take_name(&at, ':', out->node) < 0 || take_name(&at, '/', out->store) < 0 ||
+	    fm_hub_path_parse(at, &out->name) < 0 || !fm_hub_is_commit(out->name.revision))
+		return -EINVAL;
+	return 0;
 }
 
 /* ---- what came ---- */

@@ -17,13 +17,26 @@
 #define FM_STAGE_HUB_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "mover/base/hub_name.h"
+#include "mover/wire/wire.h"
 
 /* The source of a dataset that a hub gave begins with it. */
 #define FM_HUB_SOURCE "hf://"
+
+/* What it says. */
+struct fm_hub_source {
+	char node[FM_WIRE_NAME_MAX + 1], store[FM_WIRE_NAME_MAX + 1];
+	struct fm_hub_name name;	/* the revision is a commit */
+};
+
+/* path: KIND--ORG--NAME@COMMIT. No plain source is called so. */
+void fm_hub_source(const char *node, const char *store, const char *path, char *out, size_t size);
+/* -EINVAL: it is no source of a hub. */
+int fm_hub_source_parse(const char *source, struct fm_hub_source *out);
 
 struct fm_cache;
 struct fm_err;
@@ -38,10 +51,15 @@ void fm_hub_free(struct fm_hub *h);	/* NULL is allowed */
 const char *fm_hub_home(const struct fm_hub *h);
 
 /*
- * The hub has that READY dataset, which is `commit` of name, and the revision leads to it. path: of
+ * The hub has that READY dataset, whose source is of a hub, and the revision leads to it. path: of
  * the snapshot.
+ *
+ * is_for_another: another node asks for it, and nobody here does. Then what a READY dataset of
+ * another store shows under that revision or commit stays, with -EEXIST, unless it is the same: a
+ * node that asks for what nobody here asked for cannot put its own bytes in the place of what users
+ * here work with.
  */
-int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, const char *commit,
+int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, bool is_for_another,
 		char *path, size_t max, struct fm_err *err);
 
 /* To be called every few seconds: what leads to datasets that are gone is removed. */
