@@ -142,6 +142,31 @@ for i in 1 2 3; do
 	[ ! -e "$dir/c/n$i/cache/hf/hub/models--org--bad" ] || bad "n$i has a damaged blob in its hub"
 done
 
+# A peer that says which commit a branch is does not lead it there: the source is asked. What is so at the source appears.
+key=$(fmove keygen liar.key)
+for i in 1 2 3; do
+	sed -i "s|^peers = (\$|&\\n\\t{ name = \"h1\"; address = \"127.0.0.1:1\"; key = \"$key\"; },|" "$dir/c/n$i/fmove.conf"
+	take_over "$i"
+done
+reachable 2
+reachable 3
+printf %s "$one" >"$from/refs/known"
+port=$(sed -n 's/.*listen = ".*:\([0-9]*\)";/\1/p' "$dir/c/n3/fmove.conf")
+timeout $HANG_S hostile_peer --key liar.key --name h1 --listen "127.0.0.1:0" --to "$port" \
+	--to-key "$(fmove keygen --show "$dir/c/n3/node.key")" --lie show --seconds 2 >liar 2>&1 &
+liar=$!
+hears() {
+	fmove --socket "$dir/c/n3/fmoved.sock" status --json | grep -q '"name":"h1",[^}]*"connected":true'
+}
+await hears || bad "n3 has no connection to the liar: $(<liar)"
+ok fmove stage --nodes n3 "hf:org/m@$one"
+wait $liar || bad "the liar ended: $(<liar)"
+refs=$dir/c/n3/cache/hf/hub/models--org--m/refs
+await test -e "$refs/known" || bad "n3 did not hear the liar: $(<liar)"
+[ "$(<"$refs/known")" = "$one" ] && [ "$(<"$refs/main")" = "$two" ] || bad "n3: refs were led elsewhere"
+[ ! -e "$refs/made-up" ] && [ ! -e "$refs/made" ] || bad "n3: refs of nothing"
+has 3 2 m "$two" main
+
 # The real thing, where it is.
 if python=$(command -v python3); then
 	for i in 1 2 3; do
