@@ -12,7 +12,8 @@
 #   make bench      the figures, against other tools
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
 #   make install    below PREFIX (/usr/local), with DESTDIR; stripped
-#   make deb        Debian packages, in build/deb; installs what is missing for that
+#   make deb        Debian packages, in build/deb; installs what is missing for that. SUITE=trixie ARCH=arm64 make deb: for that release of
+#                   Debian and that processor, in build/deb/trixie-arm64, built in a system that is made for it (root)
 #   make uninstall  removes what make install installed from this tree; configuration and stores stay
 #   make clean
 #
@@ -83,7 +84,7 @@ install: all
 	@[ -n "$(DESTDIR)" ] || echo "Once, on the first node: fmove init --system (-n says what it does)"
 
 deb: deps-deb
-	@JOBS=$(JOBS) config/debian/build
+	@JOBS=$(JOBS) config/debian/build $(if $(SUITE),--suite $(SUITE)) $(if $(ARCH),--arch $(ARCH))
 
 uninstall:
 	@.ci/uninstall build/install_manifest.txt

@@ -20,11 +20,20 @@ has() {
 	[ "$(grep -cE "$1" || true)" -gt 0 ]
 }
 
+# code_of MACHINE FILE: what its processor is to do; another one's takes its own tool, which comes with its compiler.
+code_of() {
+	if [ "$(uname -m)" = "$1" ]; then
+		objdump -d "$2"
+	else
+		"$1-linux-gnu-objdump" -d "$2"
+	fi
+}
+
 branches() {
-	case $(uname -m) in
-	x86_64)		objdump -d "$1" | has '\sendbr64' || bad "$1: no landing pads (CET)" ;;
-	aarch64)	objdump -d "$1" | has '\sbti\s' || bad "$1: no landing pads (BTI)"
-			objdump -d "$1" | has '\spaciasp' || bad "$1: returns are not signed (PAC)" ;;
+	case $(LC_ALL=C readelf -hW "$1" | sed -n 's/^ *Machine: *//p') in
+	*X86-64)	code_of x86_64 "$1" | has '\sendbr64' || bad "$1: no landing pads (CET)" ;;
+	AArch64)	code_of aarch64 "$1" | has '\sbti\s' || bad "$1: no landing pads (BTI)"
+			code_of aarch64 "$1" | has '\spaciasp' || bad "$1: returns are not signed (PAC)" ;;
 	esac
 }
 
