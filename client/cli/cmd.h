@@ -61,6 +61,8 @@ struct fm_cmd {
 
 /* Ended by a row without name. */
 extern const struct fm_cmd fm_cmds[];
+/* What fmove does without a verb. */
+extern const struct fm_cmd fm_cmd_alone;
 extern const struct fm_opt fm_opts_global[];
 
 /* By name, or NULL. */

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_table - every verb of fmove. Each one's options stand in its own file. See cmd.h. */
+/*
+ * cmd_table - every verb of fmove. Each one's options stand in its own file. See cmd.h.
+ *
+ * It is compiled twice. In the program `fmove` (FM_FRONT) a verb that needs more than the daemon's
+ * answer, and with it large libraries, is one of `fmove-full`: see elsewhere.h.
+ */
 #include "client/cli/cmd.h"
 
 #include <string.h>
+
+#include "client/cli/elsewhere.h"
+#include "client/cli/overview.h"
+
+#ifdef FM_FRONT
+#define FULL(opts, has_socket, run) fm_opts_none, has_socket, fm_cmd_elsewhere
+#else
+#define FULL(opts, has_socket, run) opts, has_socket, run
+#endif
 
 const struct fm_opt fm_opts_none[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
@@ -176,25 +190,25 @@ const struct fm_cmd fm_cmds[] = {
 	 "On a terminal. q ends it, ? lists the keys. What has gone wrong is red, or stands out. A "
 	 "daemon that is restarted, or a disk that hangs, is said where it stands, and the rest "
 	 "goes on.",
-	 fm_opts_top, true, fm_cmd_top},
+	 FULL(fm_opts_top, true, fm_cmd_top)},
 	{"doctor", "",
 	 "Say what this node's links allow, what is wrong, and the line that mends it.",
 	 "Reads facts of this node and changes nothing. Ends with 1 if there is a finding that "
 	 "costs something or worse, else with 3 if a peer that was asked for says no facts. What "
 	 "two ends must agree on it sees with the facts of both: --peer or --all; or fmove doctor "
 	 "--save FILE on each, then --from with each FILE.",
-	 fm_opts_doctor, true, fm_cmd_doctor},
+	 FULL(fm_opts_doctor, true, fm_cmd_doctor)},
 	{"topology", "", "Draw which port of which node reaches which, and what goes over it.",
 	 "From the connections that the daemons have: nobody labels the cables. The peers' "
 	 "daemons are asked for their ends. Ends with 3 if one says none; it is drawn without its "
 	 "ports.",
-	 fm_opts_topology, true, fm_cmd_topology},
+	 FULL(fm_opts_topology, true, fm_cmd_topology)},
 	{"bench", "[rdma|tcp|disk|nvme-tcp|put|all] | compare FILE...",
 	 "Measure what peers and disks can do, what it costs, and what limits it.",
 	 "A peer must allow it: bench = true in its entry of this node. A disk is measured with a "
 	 "file of its own, of which nothing is left. Ends with 3 if a number is not to be "
 	 "believed: too short, cached, noisy, throttled.",
-	 fm_opts_bench, true, fm_cmd_bench},
+	 FULL(fm_opts_bench, true, fm_cmd_bench)},
 	{"nvme", "COMMAND ...", "Shared NVMe-TCP volumes: connect, mount and watch them.",
 	 "Volumes are named in the configuration (fmove.conf(5)). fmove-nvmed, which runs as "
 	 "root, connects, watches and mounts them; these commands tell it what is wanted and show "
@@ -203,7 +217,7 @@ const struct fm_cmd fm_cmds[] = {
 	{"nvme discover", "ADDRESS[:PORT]", "Ask a target what it offers.",
 	 "Prints a table, and lines for fmove.conf for what was found. PORT is 8009 if it is not "
 	 "said; some targets answer at 4420.",
-	 fm_opts_nvme_discover, false, fm_cmd_nvme_discover},
+	 FULL(fm_opts_nvme_discover, false, fm_cmd_nvme_discover)},
 	{"nvme up", "VOLUME | --all", "Connect and mount a volume, and keep it so.",
 	 "Ends when it is mounted. If it cannot be in time the wish stays: fmove-nvmed goes on "
 	 "trying.",
@@ -244,32 +258,37 @@ const struct fm_cmd fm_cmds[] = {
 	 "For every volume with a mount point that this node may mount. The volume must name its "
 	 "uuid or nguid. Only files that this command wrote are replaced or removed. fmove-nvmed "
 	 "need not run.",
-	 fm_opts_nvme_units, false, fm_cmd_nvme_units},
+	 FULL(fm_opts_nvme_units, false, fm_cmd_nvme_units)},
 	{"init", "", "Write configuration and key of the first node, print the line for the next.",
 	 "It tries, as the user that fmoved runs as, what fmoved will do, and says the command "
 	 "that mends what fails. When it fails, it takes away what it made. With --system, as "
 	 "root, it also makes that user and starts the service, and says beforehand what it will "
 	 "do.",
-	 fm_opts_init, false, fm_cmd_init},
-	{"invite", "", "Print the line with which one more node joins.", NULL, fm_opts_invite,
-	 false, fm_cmd_invite},
+	 FULL(fm_opts_init, false, fm_cmd_init)},
+	{"invite", "", "Print the line with which one more node joins.", NULL,
+	 FULL(fm_opts_invite, false, fm_cmd_invite)},
 	{"join", "ADDRESS[,ADDRESS...] [TOKEN] | --find",
 	 "Join the node that printed this line.",
 	 "The addresses are tried in turn. What is written here is as fmove init writes it. With "
 	 "--find: list nodes on the links of this machine that have an open invitation.",
-	 fm_opts_join, false, fm_cmd_join},
-	{"keygen", "[FILE]", "Make a node's key pair, print the public key.", NULL, fm_opts_keygen,
-	 false, fm_cmd_keygen},
+	 FULL(fm_opts_join, false, fm_cmd_join)},
+	{"keygen", "[FILE]", "Make a node's key pair, print the public key.", NULL,
+	 FULL(fm_opts_keygen, false, fm_cmd_keygen)},
 	{"config", "check [FILE] | options | example",
-	 "Check a configuration, or show what can be configured.", NULL, fm_opts_config, false,
-	 fm_cmd_config},
+	 "Check a configuration, or show what can be configured.", NULL,
+	 FULL(fm_opts_config, false, fm_cmd_config)},
 	{"completion", "bash|zsh|fish", "Print the completion of a shell, to be sourced by it.",
 	 "make install puts them where these shells look. They ask fmove completion words -- "
 	 "WORD..., which prints what the last word may become.",
-	 fm_opts_none, false, fm_cmd_completion},
+	 FULL(fm_opts_none, false, fm_cmd_completion)},
 	{"help", "[COMMAND...] | TOPIC", "Say what a command does, or what a word means.", NULL,
-	 fm_opts_none, false, fm_cmd_help},
+	 FULL(fm_opts_none, false, fm_cmd_help)},
 	{NULL, NULL, NULL, NULL, NULL, false, NULL},
+};
+
+const struct fm_cmd fm_cmd_alone = {
+	"", "", "Say what this machine has of fmove, and what to do next.", NULL,
+	FULL(fm_opts_none, true, fm_overview),
 };
 
 const struct fm_cmd *fm_cmd_find(const char *name)

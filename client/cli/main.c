@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main - fmove: find the verb, let it do the rest.
+ * main - fmove and fmove-full: find the verb, let it do the rest.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
-#include "client/cli/overview.h"
+#include "client/cli/elsewhere.h"
 #include "mover/base/fault.h"
 
 /* Options before the verb. The index of the verb, or -1 and *status. */
@@ -74,7 +74,7 @@ static int run(int argc, char **argv)
 	if (at < 0)
 		return fm_stdout_end("help", status);
 	if (at == argc)
-		return fm_overview();
+		return fm_cmd_alone.run(0, argv + at);
 	return fm_dispatch("", argc - at, argv + at);
 }
 
@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 	int status;
 
 	standard_fds();
+	fm_elsewhere_begin(argv);
 	fm_fault_arm_from_env();
 	fm_stdout_begin();
 	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */

@@ -206,7 +206,7 @@ static int show(struct fmove *c, struct fmove_error *why)
 	return 0;
 }
 
-int fm_overview(void)
+int fm_overview(int argc, char **argv)
 {
 	static struct fm_turn turn;
 	struct fmove_error why;
@@ -214,6 +214,8 @@ int fm_overview(void)
 	struct fmove *c;
 	int ret;
 
+	(void)argc;
+	(void)argv;
 	if (fm_interrupt_start(&err) < 0)
 		return fm_fail("overview", &err);
 	fm_turn_init(&turn, "overview", false);

@@ -7,8 +7,9 @@
 
 /*
  * Prints it on standard output: without a configuration how to begin; without a daemon the line
- * that starts it; else node, peers and volumes, a line each. The exit status.
+ * that starts it; else node, peers and volumes, a line each. The exit status. It
+ * is a verb without a name (fm_cmd_alone), and has no arguments.
  */
-int fm_overview(void);
+int fm_overview(int argc, char **argv);
 
 #endif

@@ -29,9 +29,9 @@ make_here() {
 }
 
 ok make_here install
-for program in fmove fmoved fmove-nvmed; do
-	[ -x "$dir/root/usr/local/bin/$program" ] || bad "$program is not installed"
-	readelf -SW "$dir/root/usr/local/bin/$program" | grep -q '\.debug_info' && bad "$program is not stripped"
+for program in bin/fmove bin/fmoved bin/fmove-nvmed libexec/fmove/fmove-full; do
+	[ -x "$dir/root/usr/local/$program" ] || bad "$program is not installed"
+	readelf -SW "$dir/root/usr/local/$program" | grep -q '\.debug_info' && bad "$program is not stripped"
 done
 # It is found where it is, and what python3 writes beside it goes with it.
 if command -v /usr/bin/python3 >/dev/null; then

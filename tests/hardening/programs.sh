@@ -51,7 +51,7 @@ look() {
 
 [ -x "$dir/fmoved" ] || { echo "SKIP: no programs in $dir: make builds them"; exit 77; }
 [ "$(readelf -sW "$dir/fmoved" | grep -c __asan_init || true)" = 0 ] || { echo "SKIP: $dir has no release build"; exit 77; }
-for file in "$dir"/fmove "$dir"/fmoved "$dir"/fmove-nvmed "$dir"/../lib/libfmove.so; do
+for file in "$dir"/fmove "$dir"/fmove-full "$dir"/fmoved "$dir"/fmove-nvmed "$dir"/../lib/libfmove.so; do
 	look "$file"
 	echo "looked at $file"
 done

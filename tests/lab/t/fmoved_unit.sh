@@ -29,7 +29,7 @@ LIMITS='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = 
 
 # As installed: whoever fmoved is must be able to run it.
 install_programs() {
-	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" /usr/local/bin/
+	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" "$FMOVE_BIN/fmove-full" /usr/local/bin/
 	FMOVE_BIN=/usr/local/bin
 	systemd_install $UNIT
 }

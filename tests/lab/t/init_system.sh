@@ -24,7 +24,7 @@ prepare() {
 	systemd_prepare
 	echo "$me" > /etc/hostname
 	printf '%s\n' '127.0.0.1 localhost' "$(wire_addr 0 1) first" "$(wire_addr 0 2) second" > /etc/hosts
-	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" /usr/local/bin/
+	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" "$FMOVE_BIN/fmove-full" /usr/local/bin/
 	FMOVE_BIN=/usr/local/bin	# what the unit starts
 	systemd_install $UNIT
 	install -D -m 644 "$LAB_TOP/config/systemd/fmove.sysusers" /usr/lib/sysusers.d/fmove.conf

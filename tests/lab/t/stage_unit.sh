@@ -31,7 +31,7 @@ drop_in() {
 }
 
 install_units() {
-	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" /usr/local/bin/
+	install -m 755 "$FMOVE_BIN/fmoved" "$FMOVE_BIN/fmove" "$FMOVE_BIN/fmove-full" /usr/local/bin/
 	FMOVE_BIN=/usr/local/bin
 	systemd_install fmoved.service
 	systemd_more_time fmoved.service
