@@ -47,6 +47,8 @@ up() {
 	esac
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
 	chmod 755 "$dir"
+	mkdir -m 777 "$dir/leaks"
+	export FM_LEAKS=$dir/leaks		# for tests/leaks.c
 	trap down EXIT
 	trap 'bad interrupted; exit' INT TERM
 	own_ports
