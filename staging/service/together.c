@@ -1039,6 +1039,15 @@ static const char *state_of(const struct fm_together *t, unsigned n)
 	return p->place == FM_RUN_SINK ? "fetching" : "waiting";
 }
 
+/* What this node heard last when it tried to reach it, such as that it has another version. */
+static const char *why_silent(const struct fm_together *t, unsigned n)
+{
+	const struct fm_peer *p = fm_engine_peer(t->all->o.engine, t->about.node[n]);
+
+	return p && !p->session && p->last_error[0] ? p->last_error
+						    : "is not connected, or says nothing";
+}
+
 void fm_together_look(const struct fm_together *t, unsigned n, struct fm_together_node *out)
 {
 	const struct fm_together_peer *p = &t->peer[n];
@@ -1061,7 +1070,7 @@ void fm_together_look(const struct fm_together *t, unsigned n, struct fm_togethe
 	}
 	if (strcmp(out->state, "silent") == 0 && out->code == 0) {
 		out->code = -EHOSTUNREACH;
-		out->text = "is not connected, or says nothing";
+		out->text = why_silent(t, n);
 	}
 }
 

@@ -5,7 +5,7 @@
  *   hostile_peer --key FILE --name NAME --listen ADDRESS:PORT [--host ADDRESS] --to PORT --to-key
  * KEY [--seed N]
  * [--messages N]
- * [--seconds N] [--lie NAME]
+ * [--seconds N] [--lie NAME] [--version N]
  *
  * It speaks the protocol well enough to get everywhere (control connections, data connections with
  * the tokens it was given, puts of files and trees that the daemon publishes), and at every step
@@ -15,7 +15,7 @@
  * it knocks as a stranger: bytes that are no protocol.
  *
  * With --lie it does nothing wrong but what lies.c says of staging runs, and its seconds begin when
- * it has heard of one.
+ * it has heard of one. --version: it greets as one that speaks only this version of the protocol.
  *
  * It ends after so many messages or seconds, without a word, and prints what it did. What becomes
  * of the daemon, hostile.sh judges. Chances come from the seed; what they meet at the daemon does
@@ -99,8 +99,8 @@ static void say_hello(struct talk *t)
 
 	if (t->is_dialled)
 		t->session = below(o, 4);
-	m.hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
-					 .version_max = FM_WIRE_VERSION,
+	m.hello = (struct fm_wire_hello){.version_min = t->peer->version,
+					 .version_max = t->peer->version,
 					 .name = fm_wire_str(t->peer->name),
 					 .session = t->is_dialled ? t->session : 1,
 					 .tcp_conns = conns[below(o, 4)],
@@ -523,6 +523,7 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 		{ "host", 1, NULL, 'h' },
 		{ "to", 1, NULL, 't' },	    {"to-key", 1, NULL, 'K'},  {"seed", 1, NULL, 's'},
 		{"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'}, {"lie", 1, NULL, 'L'},
+		{"version", 1, NULL, 'v'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -553,6 +554,9 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 			break;
 		case 'm':
 			p->messages_max = number(optarg);
+			break;
+		case 'v':
+			p->version = (uint16_t)number(optarg);
 			break;
 		case 'L':
 			p->lie = lie_find(optarg);
@@ -614,7 +618,9 @@ __attribute__((noreturn)) static void end(const struct peer *p)
 
 int main(int argc, char **argv)
 {
-	static struct peer p = { .messages_max = UINT64_MAX, .dial.host = "127.0.0.1" };
+	static struct peer p = {.messages_max = UINT64_MAX,
+			      .dial.host = "127.0.0.1",
+			      .version = FM_WIRE_VERSION};
 	struct options opts = {.net = {.is_tcp_allowed = true, .is_rdma_allowed = true},
 			       .seconds = 3600};
 

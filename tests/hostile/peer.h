@@ -109,6 +109,7 @@ struct peer {
 	struct fm_domain *domain;
 	struct fm_ctl_dial dial; /* to the daemon */
 	const char *name;
+	uint16_t version;	 /* of the protocol, that it says it speaks */
 	const struct lie *lie;	 /* what it does, and nothing else; NULL: anything */
 	unsigned ticks;		 /* how often it told it */
 	uint64_t lie_ns;	 /* so long, from when it first heard of a run */
