@@ -207,6 +207,20 @@ static void make_done(struct fm_work *work)
 	settle(fm_container_of(work, struct pin, work));
 }
 
+/* The share's words are for who asked; these are for the log. */
+static int count(struct pin *pin, struct fm_share_id who)
+{
+	struct fm_share *share = &pin->pins->share;
+	int ret = fm_share_take(share, who, fm_buffer_bytes(pin->buffer), &pin->held, &pin->err);
+
+	if (ret != -EBUSY)
+		return ret;
+	return fm_err_set(&pin->err, ret,
+			  "too much is registered with devices (%llu bytes may be, and of these he "
+			  "has his share)",
+			  (unsigned long long)share->limits.total);
+}
+
 static void ask_run(struct fm_task *task)
 {
 	struct pin *pin = fm_container_of(task, struct pin, task);
@@ -218,8 +232,7 @@ static void ask_run(struct fm_task *task)
 	is_over = pin->is_over;
 	pthread_mutex_unlock(&p->lock);
 	pin->ret = is_over ? fm_err_set(&pin->err, -ECANCELED, "its connections are gone")
-			   : fm_share_take(&p->share, who, fm_buffer_bytes(pin->buffer), &pin->held,
-					   &pin->err);
+			   : count(pin, who);
 	if (pin->ret < 0) {
 		settle(pin);
 		return;
