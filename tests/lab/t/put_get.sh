@@ -1,4 +1,4 @@
-# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, buffers, Ctrl-C, strangers, a peer that rewrites what it sent
+# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, buffers, a device that goes, Ctrl-C, strangers, a peer that rewrites what it sent
 # guests: 1
 #
 # Goal:   what is put over RDMA is what is got, at every size that could be off by one, and it did go over RDMA.
@@ -120,6 +120,30 @@ buffers() {
 	say "buffers: done"
 }
 
+is_gone() {
+	[ ! -e "/sys/class/infiniband/$1" ]
+}
+
+# A device that is removed is not held by a buffer that is known to it. Another one stays: librdmacm never lets go of the last.
+removed() {
+	local pid
+
+	rxe_up rxe1 lab1 10.1.2.1/24
+	FMOVE_SOCKET=$D/n1/sock "$FMOVE_BIN/buffers" $D/src.buffer rdma < $D/lines > $D/buffers.out 2>&1 &
+	pid=$!
+	exec 3> $D/lines
+	wait_for grep -q . $D/buffers.out
+	[ "$(cat $D/buffers.out)" = ready ] || fail "buffers: $(cat $D/buffers.out)"
+	[ "$(registered)" -ge 1 ] || fail "a buffer is not registered: $(rdma resource show mr)"
+	rdma link delete rxe0 > /dev/null 2>&1 &
+	wait_for is_gone rxe0
+	kill -KILL $pid
+	exec 3>&-
+	wait $pid 2> /dev/null || :
+	wait_for none_registered
+	say "a device is removed under a buffer: done"
+}
+
 is_copying() {
 	node_status "$D/n$1" | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
 }
@@ -238,6 +262,7 @@ check buffers
 check cancels
 check strangers
 check slots
+check removed
 for i in 1 2; do
 	node_stop $D/n$i
 	check grep -q stopped $D/n$i/log
