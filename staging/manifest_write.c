@@ -161,7 +161,7 @@ int fm_stage_writer_entry(struct fm_stage_writer *w, const struct fm_stage_entry
 
 int fm_stage_writer_chunk(struct fm_stage_writer *w, const struct fm_stage_chunk *c)
 {
-	struct fm_writer to;
+	struct fm_writer to = {0};
 	int ret = room(w, FM_STAGE_CHUNK_LEN, &to);
 
 	assert(w->chunk < w->chunks);

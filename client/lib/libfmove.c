@@ -207,7 +207,7 @@ static int send_about(struct fm_lib_request *req, const struct fm_json_writer *w
 		      struct fmove_error *err)
 {
 	static const struct fm_lib_parcel nothing;
-	size_t len;
+	size_t len = 0;
 	int ret = request_finish(w, UINT64_MAX, &len, err);
 
 	return ret < 0 ? ret : message_send(req, len, &nothing, err);
@@ -601,7 +601,7 @@ static int talk(struct fm_lib_request *req, const struct fm_lib_parcel *with,
 		struct fmove_error *err)
 {
 	struct fm_line_limits limits = line_limits(turns);
-	size_t len;
+	size_t len = 0;
 	int ret;
 
 	if ((!has_own_cancel(w) && is_readable(turns->cancel_fd)) || is_readable(fm_op_cancel_fd()))

@@ -228,7 +228,7 @@ static void settle(struct node *n, int code, const char *text)
 {
 	n->is_awaited = false;
 	n->code = code;
-	(void)snprintf(n->text, sizeof(n->text), "%s", text);
+	(void)snprintf(n->text, sizeof(n->text), "%.*s", (int)sizeof(n->text) - 1, text);
 }
 
 static void fail_all(struct fm_afar_ask *ask, int code, const char *text)

@@ -31,6 +31,7 @@
 /* Of a node in a list: escaped, for 64 of them. */
 #define NODE_PATH_MAX 256u
 #define UNKEPT_MAX    256u
+#define UNKEPT_WHY    (UNKEPT_MAX - 32)	/* of it, for what the other node said */
 _Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) +
 			       FM_STAGE_API_DATASET_MAX <=
 		       FM_API_MSG_MAX,
@@ -136,7 +137,8 @@ static void check_kept(struct fm_together_node *n, const struct fm_stage_result 
 	}
 	if (code == 0)
 		return;
-	(void)snprintf(why, UNKEPT_MAX, "it is there, but not %s: %s", what, text);
+	(void)snprintf(why, UNKEPT_MAX, "it is there, but not %s: %.*s", what, (int)UNKEPT_WHY,
+		       text);
 	n->state = "failed";
 	n->code = code;
 	n->text = why;
