@@ -25,7 +25,7 @@ command -v mmdebstrap >/dev/null || skip "no mmdebstrap"
 if [ -z "${FM_BARE_ALONE:-}" ]; then
 	FM_BARE_ALONE=1 exec unshare -m bash "$0" "$suite" "${targets[@]}"
 fi
-rm -rf "$root"
+rm -rf --one-file-system "$root"
 mkdir -p "$root"
 mmdebstrap --quiet --variant=minbase --include=make "$suite" "$root" http://deb.debian.org/debian || skip "no $suite to be had"
 mkdir "$root/root/fmove"
@@ -40,5 +40,5 @@ for target in "${targets[@]}"; do
 		chroot "$root" make -C /root/fmove "$target" </dev/null || { echo "FAIL: make $target in a bare $suite"; exit 1; }
 done
 umount -l "$root/run" "$root/dev" "$root/sys" "$root/proc"
-rm -rf "$root"
+rm -rf --one-file-system "$root"
 echo "in all: a bare $suite passes make ${targets[*]}"
