@@ -32,7 +32,7 @@ class Readme(Case):
         try:
             known = {"__name__": "readme"}
             for block in blocks:
-                needs = re.findall(r"^(?:import|from) ((?:torch|fsspec|transformers)[\w.]*)", block, re.M)
+                needs = re.findall(r"^(?:import|from) ((?:torch|fsspec|transformers|fmove\.torch|fmove\.transformers)[\w.]*)", block, re.M)
                 try:
                     for module in needs:
                         __import__(module)
