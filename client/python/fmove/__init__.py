@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """fmove - moves files between nodes, by the fmoved of this machine. See README.md."""
 
+from .bar import Bar
 from .buffer import Buffer
 from .connection import Connection, connect
 from .errors import (
@@ -21,6 +22,7 @@ from .results import Entry, Finding, Options, Progress, Result, Rotated, Verifie
 
 __version__ = "0.1.0"
 __all__ = [
+    "Bar",
     "Buffer",
     "Cancel",
     "Connection",
