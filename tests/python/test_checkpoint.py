@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import unittest
 from unittest import mock
 
@@ -54,6 +55,21 @@ def state(seed=0):
 
 
 FULL = torch.arange(7 * 10 * 3, dtype=torch.float32).reshape(7, 10, 3)
+
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+
+
+def golden():
+    return {
+        "weight": torch.arange(12, dtype=torch.float32).reshape(3, 4),
+        "bfloat16": torch.arange(5, dtype=torch.float32).to(torch.bfloat16),
+        "int8": torch.arange(-3, 4, dtype=torch.int8),
+        "empty": torch.empty(0, 3),
+        "scalar": torch.tensor(2.5, dtype=torch.float64),
+        "bool": torch.tensor([True, False, True]),
+        "step": 7,
+    }
 
 
 class Checkpoint(Case):
@@ -199,6 +215,24 @@ class Checkpoint(Case):
         self.save_by(3, dim=1)
         self.load_by(2, dim=0)
         self.load_by(2, dim=2)
+
+    def test_of_another_version_of_torch(self):
+        """golden/ has one of each version that saved one; what they say is made again here."""
+        versions = sorted(os.listdir(GOLDEN))
+        for version in versions:
+            os.makedirs(self.store, exist_ok=True)
+            shutil.copytree(os.path.join(GOLDEN, version), os.path.join(self.store, version))
+            kept = golden()
+            self.assert_same(self.load(ranks.empty_like(kept), version), kept)
+        self.assertIn("torch-1.13", versions)
+
+    @unittest.skipUnless(hasattr(torch, "float8_e4m3fn"), "this torch has no float8")
+    def test_float8(self):
+        kept = {name: torch.arange(9, dtype=torch.float32).to(getattr(torch, name)) for name in ("float8_e4m3fn", "float8_e5m2")}
+        self.save(kept)
+        into = self.load({name: torch.empty_like(value) for name, value in kept.items()})
+        for name, value in kept.items():
+            self.assertTrue(torch.equal(into[name].view(torch.uint8), value.view(torch.uint8)), name)
 
     def test_a_rank_fails(self):
         """Nothing is seen, and nothing is left."""
