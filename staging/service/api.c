@@ -31,7 +31,7 @@
 /* Of a node in a list: escaped, for 64 of them. */
 #define NODE_PATH_MAX 256u
 #define UNKEPT_MAX    256u
-#define UNKEPT_WHY    (UNKEPT_MAX - 32)	/* of it, for what the other node said */
+#define UNKEPT_WHY    (UNKEPT_MAX - 48)	/* of it, for what the other node said */
 _Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) +
 			       FM_STAGE_API_DATASET_MAX <=
 		       FM_API_MSG_MAX,
