@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal:   fmove loads none of the large libraries for what a daemon does. For the rest it becomes fmove-full, with the same words, wherever
 #         the two lie; where there is none it says so.
-# Method: what the loader says; copies of the programs, and a script in the place of fmove-full that says what it was given.
+# Method: what the loader says; copies of the programs, and echo in the place of fmove-full, which says what it was given.
 . "$(dirname "$0")/lib.sh"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") && mkdir -p "$dir/bin" "$dir/libexec/fmove" "$dir/w" && cd "$dir/w" || exit 1
 trap down EXIT
@@ -22,26 +22,42 @@ no 2 'nvme: unknown command "dicsover", did you mean "discover"' fmove nvme dics
 
 # Each word arrives, options before the verb as well, and in the place of both the name that it was called by.
 cp "$FMOVE_BIN/fmove" "$dir/bin/"
-cat >"$dir/libexec/fmove/fmove-full" <<'END'
-#!/bin/bash
-printf '<%s>' "$@"
-exit 42
-END
-chmod +x "$dir/libexec/fmove/fmove-full"
-said=$("$dir/bin/fmove" --socket /nowhere top '' 'a b' --json </dev/null); status=$?
-[ $status = 42 ] && [ "$said" = '<--socket></nowhere><top><><a b><--json>' ] || bad "libexec: $status: $said"
+full=$dir/libexec/fmove/fmove-full
+cp "$(type -P echo)" "$full"
+said=$("$dir/bin/fmove" --socket /nowhere top '' 'a b' --json </dev/null)
+[ "$said" = '--socket /nowhere top  a b --json' ] || bad "libexec: $said"
 ln -s "$dir/bin/fmove" mine
-said=$(./mine nvme units); status=$?
-[ $status = 42 ] && [ "$said" = '<nvme><units>' ] || bad "by a link: $status: $said"
+said=$(./mine nvme units)
+[ "$said" = 'nvme units' ] || bad "by a link: $said"
 # What lies beside it comes first, and not what lies beside the link, or in PATH.
-mv "$dir/libexec/fmove/fmove-full" "$dir/bin/"
-said=$(PATH=/nowhere ./mine); status=$?
-[ $status = 42 ] && [ "$said" = '<>' ] || bad "beside it: $status: $said"
+cp "$full" "$dir/bin/"
+rm "$full"
+said=$(PATH=/nowhere ./mine nvme units)
+[ "$said" = 'nvme units' ] || bad "beside it: $said"
 mv "$dir/bin/fmove-full" .
-if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/null 2>&1; then
+
+# Of two versions neither runs.
+no 1 'fmove is of version 0.0.9 and fmove-full of .*: install both again$' env FMOVE_FRONT=0.0.9 fmove-full --version
+ok env "FMOVE_FRONT=$(fmove --version | sed 's/.* //')" fmove-full --version
+
+# refuses STATUS PATTERN: fmove becomes no other program, and says why.
+refuses() {
 	PATH=$dir/w:$PATH "$dir/bin/fmove" doctor >out 2>err; status=$?
-	[ $status = 1 ] && grep -qx 'fmove: doctor: start /.*/libexec/fmove/fmove-full: No such file or directory' err ||
-		bad "without fmove-full: $status: $(cat out err)"
+	[ $status = "$1" ] && grep -qx "fmove: doctor: start /.*/fmove-full: $2" err || bad "fmove-full: $status: $(cat out err)"
+}
+if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/null 2>&1; then
+	refuses 1 'No such file or directory'
 	said=$("$dir/bin/fmove" doctor --json 2>/dev/null)
 	[[ $said = *'"exit":1'*libexec* ]] || bad "without fmove-full, as JSON: $said"
+	# Somebody else's program is not run, where he may put one beside a copy of fmove.
+	cp fmove-full "$dir/bin/"
+	chmod 777 "$dir/bin/fmove-full"
+	refuses 6 'it belongs to somebody else, or all may write to it'
+	chmod 644 "$dir/bin/fmove-full"
+	refuses 6 'Permission denied'
+	if [ "$(id -u)" = 0 ]; then
+		chmod 755 "$dir/bin/fmove-full"
+		chown nobody "$dir/bin/fmove-full"
+		refuses 6 'it belongs to somebody else, or all may write to it'
+	fi
 fi
