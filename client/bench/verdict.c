@@ -328,8 +328,7 @@ static const struct fm_bench_path *noisy_with_cause(const struct fm_bench *b)
 	for (unsigned i = 0; i < b->path_count; i++) {
 		const struct fm_bench_path *p = &b->paths[i];
 
-		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY &&
-		    fm_bench_is_any(&p->only) &&
+		if (p->op == FM_BENCH_SEND && p->invalid == FM_BENCH_NOISY && is_wire(p) &&
 		    (is_lossy(p) || has_none_left(b, p, unused) ||
 		     fm_bench_slow_rail(b, p, unused)))
 			return p;

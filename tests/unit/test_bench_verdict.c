@@ -166,6 +166,14 @@ static void test_runs(void)
 	fm_bench_free(b);
 }
 
+static void lossy(struct fm_bench_path *p, unsigned again, unsigned needless)
+{
+	p->tcp_bytes = 6 * (uint64_t)GB;
+	p->segments_sent = 1000000;
+	p->segments_again = again;
+	p->segments_needless = needless;
+}
+
 /* Goal: transfers of a few bytes, one after the other, are looked at for their time. Their rate is
  * never what a run ends with, whatever else is valid. */
 static void test_latency_is_no_rate(void)
@@ -185,6 +193,10 @@ static void test_latency_is_no_rate(void)
 	fm_bench_conclude(b, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by one processor, 98 % busy"));
 	b->paths[0].here.is_known = false;
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "nothing that is valid"));
+	b->paths[1].invalid = FM_BENCH_NOISY;
+	lossy(&b->paths[1], 100, 0);
 	fm_bench_conclude(b, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "nothing that is valid"));
 	fm_bench_free(b);
@@ -266,14 +278,6 @@ static void test_perhaps_processors(void)
 						  "else runs there may be the cause"));
 	CU_ASSERT_PTR_NULL(strstr(b->verdict, "limited by"));
 	fm_bench_free(b);
-}
-
-static void lossy(struct fm_bench_path *p, unsigned again, unsigned needless)
-{
-	p->tcp_bytes = 6 * (uint64_t)GB;
-	p->segments_sent = 1000000;
-	p->segments_again = again;
-	p->segments_needless = needless;
 }
 
 /* Goal: loss is named, whatever it does to the rates; the little that a full wire has is not, nor
