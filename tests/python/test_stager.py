@@ -3,6 +3,7 @@
 # Goal:   what Stager gives stays as it is while the state changes, lies in the same memory again at the next save, and never where a save that is
 #         under way has its own. dcp.async_save saves it with FmoveWriter, where torch has that, and where there is a GPU, of its tensors.
 # Method: states of every kind of tensor; a save that is under way is one whose copy is still held.
+import inspect
 import unittest
 from collections import namedtuple
 from unittest import mock
@@ -17,6 +18,7 @@ from fmove import memory
 from nodes import Case
 
 Pair = namedtuple("Pair", "one other")
+TAKES_STAGER = "async_stager" in inspect.signature(getattr(ranks.dcp, "async_save", lambda: None)).parameters
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -113,12 +115,68 @@ class Staged(Case):
             for key, value in kept.items():
                 self.assertTrue(torch.equal(staged[key], value.cpu().resolve_conj()), key)
 
+    def test_what_was_made_of_a_copy_is_saved_as_it_is(self):
+        """A view of it has the same address, and other bytes in the file."""
+        square = torch.arange(9, dtype=torch.float32).reshape(3, 3).to(DEVICE)
+        kept = {"square": square, "row": torch.arange(5.0).to(DEVICE), "complex": (square + 2j * square).to(torch.complex64)}
+        with fmove.torch.Stager() as stager:
+            staged = stager.stage(kept)
+            staged["square"] = staged["square"].t()
+            staged["complex"] = staged["complex"].conj()
+            ranks.save(staged, fmove.torch.FmoveWriter(self.name("c")), no_dist=True)
+            into = {key: torch.zeros_like(value) for key, value in kept.items()}
+            ranks.load(into, fmove.torch.FmoveReader(self.name("c")), no_dist=True)
+            self.assertTrue(torch.equal(into["square"], square.t()))
+            self.assertTrue(torch.equal(into["complex"], kept["complex"].conj()))
+
+    def test_memory_that_is_still_shown_by_another_tensor(self):
+        with fmove.torch.Stager() as stager:
+            staged = stager.stage({"t": torch.ones(9)})
+            row = staged["t"].numpy()
+            shown = torch.nn.Parameter(staged["t"])
+            del staged
+            again = stager.stage({"t": torch.zeros(9)})
+            self.assertEqual((row.sum(), float(shown.sum())), (9, 9))
+            del row, shown, again
+            stager.stage({"t": torch.zeros(9)})
+            self.assertFalse(stager._memory.is_lent)
+
+    def test_shared_with_another_process(self):
+        """The tensors move to other memory then. What is saved next is not what is left here."""
+        with fmove.torch.Stager() as stager:
+            ranks.save(stager.stage({"t": torch.ones(9)}), fmove.torch.FmoveWriter(self.name("a")), no_dist=True)
+            staged = stager.stage({"t": torch.ones(9)})
+            staged["t"].share_memory_()
+            staged["t"].fill_(2)
+            ranks.save(staged, fmove.torch.FmoveWriter(self.name("b")), no_dist=True)
+            into = {"t": torch.zeros(9)}
+            ranks.load(into, fmove.torch.FmoveReader(self.name("b")), no_dist=True)
+            self.assertEqual(into["t"].sum(), 18)
+
+    def test_two_saves_at_once(self):
+        """One sends from the memory; the other has words of the same length, and streams."""
+        with fmove.torch.Stager() as stager:
+            staged = stager.stage({"t": torch.ones(9), "words": "one"})
+            put_image = fmove.torch.FmoveWriter._put_image
+
+            def other_first(*arguments):
+                with mock.patch.object(fmove.torch.FmoveWriter, "_put_image", side_effect=AssertionError):
+                    ranks.save({**staged, "words": "two"}, fmove.torch.FmoveWriter(self.name("b")), no_dist=True)
+                return put_image(*arguments)
+
+            with mock.patch.object(fmove.torch.FmoveWriter, "_put_image", other_first):
+                ranks.save(staged, fmove.torch.FmoveWriter(self.name("a")), no_dist=True)
+            for name, words in (("a", "one"), ("b", "two")):
+                into = {"t": torch.zeros(9), "words": None}
+                ranks.load(into, fmove.torch.FmoveReader(self.name(name)), no_dist=True)
+                self.assertEqual((into["t"].sum(), into["words"]), (9, words))
+
     def test_what_it_does_not_copy(self):
         with fmove.torch.Stager() as stager:
             with self.assertRaisesRegex(fmove.FmoveError, "sparse"):
                 stager.stage({"a": torch.eye(3).to_sparse()})
 
-    @unittest.skipUnless(hasattr(ranks.dcp, "async_save"), "this torch has no async_save")
+    @unittest.skipUnless(TAKES_STAGER, "this torch has no async_save that takes a stager")
     def test_saved(self):
         with fmove.torch.Stager() as stager:
             for seed in (1, 2):

@@ -20,7 +20,7 @@ from . import layout, metadata, ranges
 from .connection import Connection, Named, connect
 from .errors import FmoveError, error
 from .group import Group, check_latest
-from .image import image_of
+from .image import sending
 from .loader import Loader
 from .names import Name, parse
 from .results import TIMEOUT_S, Options, Rotated
@@ -167,11 +167,11 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
     def _put(
         self, groups: Sequence[Group], file: str, made: layout.Layout, planner: Any
     ) -> None:
-        image = image_of(made, planner)
-        if image is not None:
-            with ThreadPoolExecutor(len(groups), "fmove put") as threads:
-                list(threads.map(lambda group: self._put_image(group, file, image), groups))
-            return
+        with sending(made, planner) as image:
+            if image is not None:
+                with ThreadPoolExecutor(len(groups), "fmove put") as threads:
+                    list(threads.map(lambda group: self._put_image(group, file, image), groups))
+                return
         for group in groups:
             self._put_stream(group, file, made, planner)
 

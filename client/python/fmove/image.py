@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
+from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import torch
@@ -17,21 +19,29 @@ from .names import Name
 from .results import Options
 
 PIECE = 16 << 20
-_remembered: "weakref.WeakSet[Image]" = weakref.WeakSet()
 
 
 class Image:
+    """It lies where the buffer does, whatever becomes of the tensors that show it."""
+
     def __init__(self, made: layout.Layout, memory: Memory) -> None:
         self._made = made
         self._at = _places_of(made)
         self._memory = memory
         self._room = memory.room(made.size)
+        self._buffer = memory.buffer
+        self._address = self._room.data_ptr()
+        self.is_sent = threading.Lock()  # held by who sends it
 
     def tensor(self, place: layout.Place) -> Any:
         """The memory of a tensor of it, as one."""
         dtype = layout.DTYPES[place.dtype]
         shape = tuple(place.item.tensor_data.chunk.sizes)
         return self._room[self._at[place.item.index]].view(dtype).view(shape)
+
+    def leave(self) -> None:
+        """The memory is lent to those alone who have its tensors. No more of them are asked for."""
+        self._room = None
 
     def fill(self, planner: Any) -> None:
         """With the tensors that the planner has. What GPUs have to copy is copied when this
@@ -43,17 +53,23 @@ class Image:
                 if tensor.is_cuda:
                     devices.add(tensor.device)
                     self._memory.pin()
-                self.tensor(place).copy_(tensor, non_blocking=True)
+                self.tensor(place).copy_(tensor, non_blocking=tensor.is_cuda)
         for device in devices:
             torch.cuda.current_stream(device).synchronize()
 
     def is_of(self, made: layout.Layout, planner: Any) -> bool:
         """It is the file of a plan: whose tensors are those of this memory, each at its place."""
         places = [p for p in made.places if not layout.is_bytes(p.item) and p.begin < p.end]
-        at = self._room.data_ptr()
         return bool(places) and _places_of(made) == self._at and all(
-            planner.resolve_data(place.item).data_ptr() == at + made.at(place).start
-            for place in places
+            self._has(planner.resolve_data(place.item), place) for place in places
+        )
+
+    def _has(self, tensor: Any, place: layout.Place) -> bool:
+        """What is at the place is what the file has there, byte by byte."""
+        return bool(
+            tensor.is_cpu
+            and tensor.data_ptr() == self._address + self._at[place.item.index].start
+            and layout.contiguous(tensor).data_ptr() == tensor.data_ptr()
         )
 
     def become(self, made: layout.Layout) -> bool:
@@ -63,10 +79,9 @@ class Image:
         moves = list(self._moves(made))
         if len(moves) < len(made.places):
             return False
-        at = self._room.data_ptr()
         for begin, to, size in moves:
             if begin != to:
-                ctypes.memmove(at + to, at + begin, size)
+                ctypes.memmove(self._address + to, self._address + begin, size)
         self._made, self._at = made, _places_of(made)
         return True
 
@@ -91,7 +106,7 @@ class Image:
                 self._write(self._made.at(place).start, place.data)
 
     def _write(self, at: int, data: bytes) -> None:
-        self._room[at : at + len(data)].copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        ctypes.memmove(self._address + at, data, len(data))
 
     def put(
         self, connection: Connection, name: Name, group: str, timeout: float, options: Options
@@ -99,7 +114,7 @@ class Image:
         size = self._made.size
         try:
             connection.put_buffer(
-                self._memory.buffer, size, name, group=group, timeout=timeout, options=options
+                self._buffer, size, name, group=group, timeout=timeout, options=options
             )
         except FmoveError as why:
             if not why.is_full:
@@ -110,7 +125,7 @@ class Image:
         self, connection: Connection, name: Name, group: str, timeout: float, options: Options
     ) -> None:
         """The daemon has no room for another buffer."""
-        data = memoryview(self._memory.buffer.memory)[: self._made.size]
+        data = memoryview(self._buffer.memory)[: self._made.size]
         with connection.open_writer(name, group=group, timeout=timeout, options=options) as out:
             for at in range(0, len(data), PIECE):
                 out.write(data[at : at + PIECE])
@@ -120,20 +135,38 @@ def _places_of(made: layout.Layout) -> Dict[Any, slice]:
     return {place.item.index: made.at(place) for place in made.places}
 
 
+_remembered: "weakref.WeakSet[Image]" = weakref.WeakSet()
+_remembering = threading.Lock()
+
+
 def remember(image: Image) -> None:
-    """image_of() finds it, for as long as somebody has it."""
-    _remembered.add(image)
+    """sending() finds it, for as long as somebody has it."""
+    with _remembering:
+        _remembered.add(image)
 
 
-def image_of(made: layout.Layout, planner: Any) -> Optional[Image]:
-    """That which is the file of a plan, whole; None: the planner has to be asked for its parts."""
-    image: Optional[Image] = getattr(planner, "image", None)  # a Saver's own
-    if image is not None:
-        is_it = image.become(made)
-    else:
-        image = next((one for one in list(_remembered) if one.is_of(made, planner)), None)
-        is_it = image is not None and image.become(made)
-    if image is None or not is_it:
-        return None
-    image.finish()
-    return image
+def _find(made: layout.Layout, planner: Any) -> Optional[Image]:
+    image = getattr(planner, "image", None)
+    if isinstance(image, Image):  # of a Saver
+        return image
+    with _remembering:
+        images = list(_remembered)
+    return next((image for image in images if image.is_of(made, planner)), None)
+
+
+@contextmanager
+def sending(made: layout.Layout, planner: Any) -> Iterator[Optional[Image]]:
+    """That which is the file of a plan, whole; it stays so. None: there is none, or somebody else is
+    sending it, and the planner has to be asked for its parts."""
+    image = _find(made, planner)
+    if image is None or not image.is_sent.acquire(blocking=False):
+        yield None
+        return
+    try:
+        if image.become(made):
+            image.finish()
+            yield image
+        else:
+            yield None
+    finally:
+        image.is_sent.release()

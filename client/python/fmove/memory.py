@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+import ctypes
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 import torch
 
@@ -19,9 +21,9 @@ class Memory:
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._buffer: Optional[Buffer] = None
-        self._room: Any = None
+        self._lent: Callable[[], Any] = lambda: None  # what all tensors of the last room refer to
         self._is_tried = False
-        self._is_pinned = False
+        self._pinned_at = 0  # its address; 0: it is not pinned
 
     @property
     def buffer(self) -> Buffer:
@@ -29,26 +31,33 @@ class Memory:
         assert self._buffer is not None
         return self._buffer
 
+    @property
+    def is_lent(self) -> bool:
+        """A tensor of what room() gave last, or of a part of it, is still there."""
+        return self._lent() is not None
+
     def room(self, size: int) -> Any:
         """A tensor of so many bytes or more. What it gave before is not to be used any more."""
         if self._buffer is None or self._buffer.size < size:
             self.close()
             self._buffer = Buffer(size)
-            self._room = torch.frombuffer(self._buffer.memory, dtype=torch.uint8)
-        return self._room
+        lent = (ctypes.c_char * self._buffer.size).from_buffer(self._buffer.memory)
+        self._lent = weakref.ref(lent)
+        return torch.frombuffer(lent, dtype=torch.uint8)
 
     def pin(self) -> None:
         """GPUs copy from and to it directly, if the machine lets them. Only who has a GPU's tensors
         calls this: it uses CUDA, which a process that was forked from one that does cannot."""
         if not self._is_tried:
             self._is_tried = True
-            at, size = self._room.data_ptr(), self._room.numel()
-            self._is_pinned = int(torch.cuda.cudart().cudaHostRegister(at, size, 0)) == 0
+            at = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer.memory))
+            if int(torch.cuda.cudart().cudaHostRegister(at, self.buffer.size, 0)) == 0:
+                self._pinned_at = at
 
     def close(self) -> None:
-        if self._is_pinned:
-            torch.cuda.cudart().cudaHostUnregister(self._room.data_ptr())
+        if self._pinned_at:
+            torch.cuda.cudart().cudaHostUnregister(self._pinned_at)
         if self._buffer is not None:
             self._buffer.close(self._connection)
-        self._buffer = self._room = None
-        self._is_tried = self._is_pinned = False
+        self._buffer = None
+        self._is_tried, self._pinned_at = False, 0

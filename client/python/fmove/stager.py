@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import weakref
 from typing import Any, Dict, List, Optional
 
 import torch
@@ -30,16 +29,14 @@ class Stager:
     def __init__(self, *, connection: Optional[Connection] = None) -> None:
         self._memory = Memory(connection or connect())
         self._image: Optional[Image] = None
-        self._given: List[Any] = []  # weak references to its tensors
 
     def stage(self, state_dict: Dict[str, Any]) -> Dict[str, Any]:
         """The same with tensors on the CPU, which stay as they are. Tensors that share memory come
         apart; what is no tensor is copied."""
         _check(state_dict)
         copies: Dict[int, List[Any]] = {}  # by the tensor's id(), in their order
-        if all(given() is None for given in self._given):
+        if not self._memory.is_lent:
             copies = self._fill(state_dict)
-            self._given = [weakref.ref(one) for each in copies.values() for one in each]
         staged: Dict[str, Any] = _rebuilt(state_dict, copies)
         return staged
 
@@ -49,14 +46,16 @@ class Stager:
         planner = DefaultSavePlanner()
         set_up(planner, state_dict, True)
         made = layout.lay_out(planner.create_local_plan().items, planner)
-        self._image = Image(made, self._memory)
-        self._image.fill(planner)
-        remember(self._image)
+        image = Image(made, self._memory)
+        image.fill(planner)
         copies: Dict[int, List[Any]] = {}
         for place in made.places:
             if not layout.is_bytes(place.item):
                 tensor = planner.state_dict[place.item.index.fqn]
-                copies.setdefault(id(tensor), []).append(self._image.tensor(place))
+                copies.setdefault(id(tensor), []).append(image.tensor(place))
+        image.leave()
+        remember(image)
+        self._image = image
         return copies
 
     def synchronize_staging(self) -> None:
@@ -64,7 +63,7 @@ class Stager:
 
     def close(self) -> None:
         """Gives the memory back. What stage() returned must not be used any more."""
-        self._image, self._given = None, []
+        self._image = None
         self._memory.close()
 
     def __enter__(self) -> "Stager":
