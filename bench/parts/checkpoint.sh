@@ -15,10 +15,14 @@ bench_checkpoint() {
 	compare "the same" "$work/save" 2 4 s "dcp.async_save to memory" - 0
 	compare "save: until whole on the other node, in memory" "$work/save" 3 5 s "dcp.async_save to memory" "<=" 0.25
 	compare "the same" "$work/save" 3 6 s "torch.save to memory" "<=" 0.25
-	compare "dcp.async_save with Stager and FmoveWriter: until training may change them" "$work/save" 8 1 s "a copy to pinned memory" "<=" 1.25
-	compare "the same: until whole on the other node, in memory" "$work/save" 9 5 s "dcp.async_save to memory" "<=" 0.25
+	if awk '$8 == 0 { none = 1 } END { exit none }' "$work/save"; then
+		compare "dcp.async_save with Stager and FmoveWriter: until training may change them" "$work/save" 8 1 s "a copy to pinned memory" "<=" 1.25
+		compare "the same: until whole on the other node, in memory" "$work/save" 9 5 s "dcp.async_save to memory" "<=" 0.25
+	else
+		say "this torch takes no stager"
+	fi
 	checkpoint_engine "$at" "$mib"
-	compare "the same, against the slower of the copy and a put of as much" "$work/limits" 1 2 s "that" "<=" 1.18
+	compare "save: until whole, against the slower of the copy and a put of as much" "$work/limits" 1 2 s "that" "<=" 1.18
 	mkdir -p "$disk/cold"
 	checkpoint_load "$at" "$mib" "$pairs" load "$at/local" "$disk/cold" > "$work/load"
 	rm -rf "$disk/cold"
