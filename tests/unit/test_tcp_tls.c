@@ -199,7 +199,8 @@ static void test_nothing_to_read(void)
 
 /*
  * Goal:   a bit that is changed on the way ends the connection, or the attempt, with words; nothing
- *         of a changed record is delivered.
+ *         of a changed record is delivered. A bit of a record's length may make it too long; which
+ *         bits those are depends on how much a version of OpenSSL says in a handshake.
  * Method: a bit in the handshake, at some places; in the first records; deep in the payload.
  */
 static void test_changed_bits(void)
@@ -217,7 +218,8 @@ static void test_changed_bits(void)
 			CU_ASSERT_TRUE(t.pair.d.err.text[0]);
 		} else if (t.pair.to.failed) {
 			in_data++;
-			ASSERT_SAYS(t.pair.to.err, "its seal is broken");
+			CU_ASSERT_TRUE(strstr(t.pair.to.err.text, "its seal is broken") ||
+				       strstr(t.pair.to.err.text, "what it sent makes no sense"));
 		}
 		trip_free(&t);
 	}
