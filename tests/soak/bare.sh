@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# bare.sh - what a Debian that has nothing makes of a fresh clone, by the README: make demo, make check.
+# bare.sh - what a Debian that has nothing makes of a copy of what git knows, by the README: make demo, make check.
 #
 #   tests/soak/bare.sh SUITE [TARGET...]     root; 77 if it cannot run here
 #
