@@ -2,18 +2,18 @@
 /*
  * cmd_table - every verb of fmove. Each one's options stand in its own file. See cmd.h.
  *
- * It is compiled twice. In the program `fmove` (FM_FRONT) a verb that needs more than the daemon's
- * answer, and with it large libraries, is one of `fmove-full`: see elsewhere.h.
+ * It is compiled twice. In the program `fmove` (FM_WITHOUT_FULL) a verb that needs more than the daemon's
+ * answer, and with it large libraries, is one of `fmove-full`: see full.h.
  */
 #include "client/cli/cmd.h"
 
 #include <string.h>
 
-#include "client/cli/elsewhere.h"
+#include "client/cli/full.h"
 #include "client/cli/overview.h"
 
-#ifdef FM_FRONT
-#define FULL(opts, has_socket, run) fm_opts_none, has_socket, fm_cmd_elsewhere
+#ifdef FM_WITHOUT_FULL
+#define FULL(opts, has_socket, run) fm_opts_none, has_socket, fm_cmd_full
 #else
 #define FULL(opts, has_socket, run) opts, has_socket, run
 #endif

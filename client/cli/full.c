@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elsewhere - see elsewhere.h.
+ * full - see full.h.
  *
  * fmove-full lies where fmove itself does (in a build directory, or copied together), or where both
  * were installed. No variable says where. What lies there is taken if it belongs to root or to
@@ -8,7 +8,7 @@
  * fmove, somebody else may have put a program of that name. It is opened once, looked at and
  * started as that, so that it cannot be another one in between.
  */
-#include "client/cli/elsewhere.h"
+#include "client/cli/full.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 static char **command_line;
 
-void fm_elsewhere_begin(char **argv)
+void fm_full_begin(char **argv)
 {
 	const char *front = getenv(FRONT);
 
@@ -72,7 +72,7 @@ static int cannot(const char *verb, const char *path, int code)
 					  : strerror(code));
 }
 
-int fm_cmd_elsewhere(int argc, char **argv)
+int fm_cmd_full(int argc, char **argv)
 {
 	static const char *const from_own[] = {NAME, FM_LIBEXEC_FROM_BIN "/" NAME};
 	const char *verb = argv[0] ? argv[0] : "overview", *installed = FM_LIBEXEC_DIR "/" NAME;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elsewhere - what the program `fmove` has not itself: it becomes the program `fmove-full`.
+ * full - what the program `fmove` has not itself: it becomes the program `fmove-full`.
  *
  * Scripts and checkpoint hooks call fmove again and again, for what a daemon does. Such a start
  * is over in a few milliseconds, and three quarters of it would be the loading of libcrypto, of the
@@ -8,19 +8,19 @@
  * fmove-full has every verb, and fmove those that only ask a daemon (cmd_table.c says which). It
  * knows the names of the others.
  */
-#ifndef FM_CLIENT_ELSEWHERE_H
-#define FM_CLIENT_ELSEWHERE_H
+#ifndef FM_CLIENT_FULL_H
+#define FM_CLIENT_FULL_H
 
 /*
  * Before all else, in both programs: the command line as main() got it. It is kept, and must not be
  * changed before the verb runs.
  */
-void fm_elsewhere_begin(char **argv);
+void fm_full_begin(char **argv);
 
 /*
  * A verb: the whole command line once more, by fmove-full. Returns only if that cannot be started:
  * the exit status, after a line that says why.
  */
-int fm_cmd_elsewhere(int argc, char **argv);
+int fm_cmd_full(int argc, char **argv);
 
 #endif

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
-#include "client/cli/elsewhere.h"
+#include "client/cli/full.h"
 #include "mover/base/fault.h"
 
 /* Options before the verb. The index of the verb, or -1 and *status. */
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 	int status;
 
 	standard_fds();
-	fm_elsewhere_begin(argv);
+	fm_full_begin(argv);
 	fm_fault_arm_from_env();
 	fm_stdout_begin();
 	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
