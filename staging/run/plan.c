@@ -546,12 +546,12 @@ static void plan_commits(struct fm_run *run)
 		struct seat *seat = &co->seat[n];
 
 		if (!(sinks & bit(n)) || !seat->is_whole ||
-		    seat->have_count < run->extent_count || run->now_ns < seat->ask_after_ns)
+		    seat->have_count < run->extent_count || run->now_ns < seat->commit_after_ns)
 			continue;
 		if (!has_crc)
 			msg.crc = fm_crc32c(0, co->crc, run->extent_count * sizeof(*co->crc));
 		has_crc = true;
-		seat->ask_after_ns = run->now_ns + run->times->silent;
+		seat->commit_after_ns = run->now_ns + run->times->silent;
 		fm_run_order(run, n, &msg);
 	}
 }
@@ -576,24 +576,27 @@ static void plan_invites(struct fm_run *run)
 	for (unsigned n = 0; n < run->node_count; n++) {
 		struct fm_run_msg msg = {.type = FM_RUN_INVITE};
 
-		if (!(nodes & bit(n)) || run->now_ns < co->seat[n].ask_after_ns)
+		if (!(nodes & bit(n)) || run->now_ns < co->seat[n].invite_after_ns)
 			continue;
-		co->seat[n].ask_after_ns = run->now_ns + run->times->silent;
+		co->seat[n].invite_after_ns = run->now_ns + run->times->silent;
 		fm_run_order(run, n, &msg);
 	}
 }
 
 /*
  * Whether the run is over. Nodes that are here and have not refused are waited for, however long it
- * takes.
+ * takes. A new coordinator may not have heard of all requests: it waits a moment, unless it knows of
+ * one whose nodes all have it.
  */
 static bool is_done(const struct fm_run *run)
 {
 	const struct coordinator *co = &run->coordinator;
-	uint64_t undone = fm_run_wanted(co) & ~fm_run_in_place(co, FM_RUN_READY) &
-			  ~fm_run_in_place(co, FM_RUN_OUT);
+	uint64_t wanted = fm_run_wanted(co);
+	uint64_t missing = wanted & ~fm_run_in_place(co, FM_RUN_READY);
+	uint64_t undone = missing & ~fm_run_in_place(co, FM_RUN_OUT);
+	bool has_all = wanted && !missing && fm_run_is_settled(run);
 
-	if (sinks_of(co) || run->now_ns < co->began_ns + run->times->settle)
+	if (sinks_of(co) || (!has_all && run->now_ns < co->began_ns + run->times->settle))
 		return false;
 	for (unsigned n = 0; n < run->node_count; n++)
 		if (undone & bit(n) && (co->seat[n].is_here || fm_run_is_awaited(run, n)))

@@ -126,7 +126,8 @@ struct seat {
 	unsigned reads_failed;
 	bool is_late;			/* a lease took too long, and it has done nothing since */
 	uint64_t avoid, avoid_until_ns;	/* servers that it could not fetch from */
-	uint64_t ask_after_ns;		/* INVITE, COMMIT */
+	/* it is not asked again before; a node that was invited may be whole at once */
+	uint64_t invite_after_ns, commit_after_ns;
 	uint64_t fetch_after_ns;	/* since what it had was wrong */
 	uint32_t next_fetch;
 };

@@ -1144,6 +1144,38 @@ static void test_waits_for_who_is_missing(void)
 	CU_ASSERT_EQUAL(end_of(run), 1);
 }
 
+/*
+ * Goal: what is there at once takes no time. Method: no time passes. 3 has all, has not looked yet
+ * and is invited; then it wants to have it, as 2 has; it is told to publish, and when it has, the
+ * run is over.
+ */
+static void test_there_at_once(void)
+{
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 1, .have_count = 300};
+	struct fm_run_state passive = {.place = FM_RUN_PASSIVE, .up = 1, .have_count = 300};
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xc);
+	struct fm_run_msg pulse = {.type = FM_RUN_PULSE, .from = 3, .join = 5, .state = ready};
+
+	fm_run_request(run, 1 << 3);
+	fm_run_tick(run, FM_NS_PER_S); /* of a clock that began earlier */
+	know(run, 2);
+	know(run, 3);
+	report(run, 2, ready, 9, 300);
+	report(run, 3, passive, 9, 300);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_INVITE], 1);
+	pulse.state.place = FM_RUN_SINK;
+	pulse.state.order = last[FM_RUN_INVITE].order;
+	fm_run_message(run, 3, &pulse);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_COMMIT], 1);
+	CU_ASSERT_EQUAL(ended, 0);
+	pulse.state.place = FM_RUN_READY;
+	pulse.state.order = last[FM_RUN_COMMIT].order;
+	fm_run_message(run, 3, &pulse);
+	CU_ASSERT_EQUAL(ended, 1);
+	CU_ASSERT_EQUAL(end_code, 0);
+	fm_run_free(run);
+}
+
 /* Goal: a sink that says nothing for a while, though its session is there, is not given up. */
 static void test_silent_sink(void)
 {
@@ -1617,6 +1649,7 @@ static const struct fm_test tests[] = {
 	{"checks at once", test_checks_at_once},
 	{"a request that crosses the end", test_request_crosses_end},
 	{"who is missing is waited for", test_waits_for_who_is_missing},
+	{"what is there at once takes no time", test_there_at_once},
 	{"a sink that is silent", test_silent_sink},
 };
 
