@@ -47,6 +47,15 @@ struct fm_worker {
 	pthread_t ids[WORKER_THREADS_MAX];
 };
 
+/* Under the lock, unless it is simulated. Whether it was still to be run, which it is not now. */
+static bool take_off(struct fm_work *work)
+{
+	bool was_waiting = work->is_waiting;
+
+	work->is_waiting = false;
+	return was_waiting;
+}
+
 static void work_finish(struct fm_task *task)
 {
 	struct fm_work *work = fm_container_of(task, struct fm_work, task);
@@ -58,7 +67,8 @@ static void work_run_simulated(struct fm_task *task)
 {
 	struct fm_work *work = fm_container_of(task, struct fm_work, task);
 
-	work->run(work);
+	if (take_off(work))
+		work->run(work);
 	work->done(work);
 }
 
@@ -249,6 +259,7 @@ static struct fm_work *worker_pick(struct fm_worker *worker)
 		if (worker->is_shared)
 			work = users_turn(worker, work);
 		fm_list_del(&work->link);
+		(void)take_off(work);
 		worker->waiting--;
 		if (worker->is_shared) {
 			fm_share_force(share_of(worker, work), work->who, 1, &work->thread);
@@ -448,6 +459,7 @@ void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_
 {
 	assert(work->run && work->done && loop);
 	work->loop = loop;
+	work->is_waiting = true;
 	if (worker->is_simulated) {
 		work->task.run = work_run_simulated;
 		fm_loop_post(loop, &work->task);
@@ -460,4 +472,27 @@ void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_
 	worker->waiting++;
 	pthread_mutex_unlock(&worker->lock);
 	pthread_cond_signal(&worker->has_work);		/* whoever wakes up finds the lock free */
+}
+
+bool fm_worker_cancel(struct fm_worker *worker, struct fm_work *work)
+{
+	bool was_waiting;
+
+	if (worker->is_simulated)
+		return take_off(work);	/* its task comes, and calls done() alone */
+	pthread_mutex_lock(&worker->lock);
+	was_waiting = take_off(work);
+	if (was_waiting) {
+		fm_list_del(&work->link);
+		worker->waiting--;
+		worker->under_way--;
+		if (worker->is_stopping)	/* it may have been the last one */
+			pthread_cond_broadcast(&worker->has_work);
+	}
+	pthread_mutex_unlock(&worker->lock);
+	if (!was_waiting)
+		return false;
+	work->task.run = work_finish;
+	fm_loop_post(work->loop, &work->task);
+	return true;
 }

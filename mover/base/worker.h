@@ -38,6 +38,7 @@ struct fm_work {
 	struct fm_task task;
 	struct fm_loop *loop;
 	struct fm_list link;
+	bool is_waiting;		/* run() is still to come */
 };
 
 /* threads: 1 .. 64; 0: a simulated worker, where run() is called on the loop itself, in a later
@@ -76,5 +77,12 @@ bool fm_worker_is_simulated(const struct fm_worker *worker);
 
 /* Any thread. The worker must stay until this returns, even if done() has run by then. */
 void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop);
+
+/*
+ * Take work back that no thread has yet: run() is not called, and done() comes without waiting for
+ * a thread. False: a thread has it, or had it, and nothing changes. Any thread, from submit until
+ * done().
+ */
+bool fm_worker_cancel(struct fm_worker *worker, struct fm_work *work);
 
 #endif

@@ -488,7 +488,60 @@ static void test_many_users_of_one_peer(void)
 	sem_destroy(&begun);
 }
 
+/*
+ * Goal: what no thread has yet can be taken back: it never runs, and is done at once, though the
+ * thread that it waited for is held; what a thread has, or had, cannot. Method: one thread, held.
+ */
+static void test_cancel(void)
+{
+	static struct waiting held;
+	struct job taken = {.work = {.run = job_run, .done = job_done}}, kept = taken;
+	struct fm_worker *worker = set_up(1);
+	struct fm_worker_count count;
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	submit_as(worker, &held, fm_share_user(0), &until);
+	do
+		fm_worker_count(worker, &count);
+	while (count.running == 0);
+	fm_worker_submit(worker, &taken.work, loop);
+	fm_worker_submit(worker, &kept.work, loop);
+	CU_ASSERT_FALSE(fm_worker_cancel(worker, &held.work));
+	CU_ASSERT_TRUE(fm_worker_cancel(worker, &taken.work));
+	CU_ASSERT_FALSE(fm_worker_cancel(worker, &taken.work));
+	wait_for(1);
+	CU_ASSERT_TRUE(taken.runs == 0 && taken.dones == 1);
+	fm_worker_count(worker, &count);
+	CU_ASSERT_TRUE(count.waiting == 1 && count.running == 1);
+	sem_post(&until);
+	wait_for(3);
+	CU_ASSERT_TRUE(kept.runs == 1 && kept.dones == 1 && taken.runs == 0);
+	fm_worker_submit(worker, &taken.work, loop);
+	wait_for(4);
+	CU_ASSERT_EQUAL(taken.runs, 1);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
+/* Goal: the same of a simulated one. */
+static void test_cancel_simulated(void)
+{
+	struct fm_worker *worker = set_up(0);
+	struct job job = {.work = {.run = job_run, .done = job_done}};
+
+	fm_worker_submit(worker, &job.work, loop);
+	CU_ASSERT_TRUE(fm_worker_cancel(worker, &job.work));
+	CU_ASSERT_FALSE(fm_worker_cancel(worker, &job.work));
+	CU_ASSERT_EQUAL(job.dones, 0);
+	wait_for(1);
+	CU_ASSERT_TRUE(job.runs == 0 && job.dones == 1);
+	tear_down(worker);
+}
+
 static const struct fm_test tests[] = {
+	{"what no thread has yet can be taken back", test_cancel},
+	{"a simulated worker gives back what has not run", test_cancel_simulated},
 	{"many users of one peer make no other peer's forgotten", test_many_users_of_one_peer},
 	{"users of one peer take turns on one thread", test_users_take_turns_on_one_thread},
 	{"users of one peer take turns", test_a_peers_users_take_turns},
