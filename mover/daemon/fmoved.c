@@ -670,6 +670,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	fm_peer_book_stop(fmoved->book);
 	/* What the worker still has ends now, and its done() must run while those it belongs to are
 	 * there. */
+	fm_engine_worker_ends(fmoved->engine);
 	fm_worker_free(fmoved->worker);
 	if (fmoved->loop)
 		drain(fmoved->loop);

@@ -26,6 +26,7 @@ struct fm_pins {
 	pthread_mutex_t lock;		/* of all below, and of what hangs at buffers and places */
 	struct fm_loop *loop;
 	struct fm_worker *worker;
+	bool is_stopped;		/* the worker is not ours any more */
 	struct fm_list places;
 	struct fm_share share;		/* the control thread's */
 	struct fm_log_limit lines;	/* the control thread's */
@@ -54,12 +55,13 @@ struct pin {
 	struct fm_buffer *buffer;	/* PIN_COMING: a reference */
 	enum pin_state state;
 	bool is_over;			/* PIN_COMING: nobody wants it any more */
+	bool is_submitted;		/* PIN_COMING: the worker was given it */
 	uint64_t again_ns;		/* PIN_REFUSED: not before */
 	struct fm_region region;
 	struct fm_task task;
 	struct fm_work work;
 	struct fm_share_held held;	/* the control thread's */
-	int ret;			/* of the worker */
+	int ret;			/* of the worker, if it is done there */
 	struct fm_err err;
 };
 
@@ -78,6 +80,15 @@ int fm_pins_new(const struct fm_pins_opts *o, struct fm_pins **out, struct fm_er
 	fm_share_init(&p->share, &limits);
 	*out = p;
 	return 0;
+}
+
+void fm_pins_stop(struct fm_pins *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->is_stopped = true;
+	pthread_mutex_unlock(&p->lock);
 }
 
 void fm_pins_free(struct fm_pins *p)
@@ -123,13 +134,41 @@ static void end_done(struct fm_work *work)
 	free(pin);
 }
 
-/* Under the lock. What is under way sees that by itself. */
+static void end_task(struct fm_task *task)
+{
+	struct pin *pin = fm_container_of(task, struct pin, task);
+
+	end_run(&pin->work);
+	end_done(&pin->work);
+}
+
+/*
+ * Under the lock. What was large takes long, so the worker does it, as work of ours and nobody's:
+ * it waits for no work of that user. Once the worker ends nobody is served who could wait.
+ */
+static void give_back(struct pin *pin)
+{
+	struct fm_pins *p = pin->pins;
+
+	if (p->is_stopped) {
+		pin->task.run = end_task;
+		fm_loop_post(p->loop, &pin->task);
+		return;
+	}
+	pin->work = (struct fm_work){.run = end_run, .done = end_done};
+	fm_worker_submit(p->worker, &pin->work, p->loop);
+}
+
+/* Under the lock. What a thread has sees that by itself; what waits for one does not wait on: that
+ * user's threads may hang. */
 static void end(struct pin *pin)
 {
 	fm_list_del(&pin->buffer_at);
 	fm_list_del(&pin->place_at);
 	if (pin->state == PIN_COMING) {
 		pin->is_over = true;
+		if (pin->is_submitted && !pin->pins->is_stopped)
+			(void)fm_worker_cancel(pin->pins->worker, &pin->work);
 		return;
 	}
 	if (pin->state == PIN_REFUSED) {
@@ -138,9 +177,7 @@ static void end(struct pin *pin)
 		free(pin);
 		return;
 	}
-	/* ours, and nobody's: it waits for no work of that user */
-	pin->work = (struct fm_work){.run = end_run, .done = end_done};
-	fm_worker_submit(pin->pins->worker, &pin->work, pin->pins->loop);
+	give_back(pin);
 }
 
 static void buffer_over(struct fm_buffer_kept *kept)
@@ -179,26 +216,26 @@ static void tell_refused(struct pin *pin, uint64_t now_ns)
 static void settle(struct pin *pin)
 {
 	struct fm_buffer *buffer = pin->buffer;
-	uint64_t now_ns = fm_loop_now(pin->pins->loop);
-	bool is_over;
+	struct fm_pins *p = pin->pins;
+	uint64_t now_ns = fm_loop_now(p->loop);
+	bool is_there = pin->ret == 0, is_over;
 
-	if (pin->ret < 0)
+	if (!is_there)
 		fm_share_give_all(&pin->held);
-	if (pin->ret < 0 && pin->ret != -ECANCELED)
+	if (!is_there && pin->ret != -ECANCELED)
 		tell_refused(pin, now_ns);
-	pthread_mutex_lock(&pin->pins->lock);
+	pthread_mutex_lock(&p->lock);
 	pin->buffer = NULL;
 	pin->again_ns = now_ns + AGAIN_NS;
-	pin->state = pin->ret < 0 ? PIN_REFUSED : PIN_THERE;
+	pin->state = is_there ? PIN_THERE : PIN_REFUSED;
 	is_over = pin->is_over;
-	pthread_mutex_unlock(&pin->pins->lock);
-	/* Here and not on the worker, which may be on its way out. It is rare. */
-	if (is_over && pin->ret == 0)
-		end_run(&pin->work);
-	else if (is_over)
+	if (is_over && is_there)
+		give_back(pin);
+	pthread_mutex_unlock(&p->lock);
+	if (is_over && !is_there) {
 		place_unref(pin->place);
-	if (is_over)
 		end_done(&pin->work);
+	}
 	fm_buffer_unref(buffer);
 }
 
@@ -221,30 +258,53 @@ static int count(struct pin *pin, struct fm_share_id who)
 			  (unsigned long long)share->limits.total);
 }
 
+/* Under the lock. */
+static bool is_wanted(const struct pin *pin)
+{
+	return !pin->is_over && !pin->pins->is_stopped;
+}
+
+/* Under the lock, so that its end finds it with the worker, or keeps it from there. */
+static bool submit(struct pin *pin, struct fm_share_id who)
+{
+	struct fm_pins *p = pin->pins;
+
+	pin->ret = -ECANCELED;		/* should it never run */
+	if (!is_wanted(pin))
+		return false;
+	pin->work = (struct fm_work){.run = make_run, .done = make_done, .who = who};
+	pin->is_submitted = true;
+	fm_worker_submit(p->worker, &pin->work, p->loop);
+	return true;
+}
+
 static void ask_run(struct fm_task *task)
 {
 	struct pin *pin = fm_container_of(task, struct pin, task);
 	struct fm_share_id who = fm_share_user(fm_buffer_uid(pin->buffer));
 	struct fm_pins *p = pin->pins;
-	bool is_over;
+	bool is_with_worker = false;
 
 	pthread_mutex_lock(&p->lock);
-	is_over = pin->is_over;
+	pin->ret = is_wanted(pin) ? 0 : -ECANCELED;
 	pthread_mutex_unlock(&p->lock);
-	pin->ret = is_over ? fm_err_set(&pin->err, -ECANCELED, "its connections are gone")
-			   : count(pin, who);
-	if (pin->ret < 0) {
-		settle(pin);
-		return;
+	if (pin->ret == 0)
+		pin->ret = count(pin, who);
+	if (pin->ret == 0) {
+		pthread_mutex_lock(&p->lock);
+		is_with_worker = submit(pin, who);
+		pthread_mutex_unlock(&p->lock);
 	}
-	pin->work = (struct fm_work){.run = make_run, .done = make_done, .who = who};
-	fm_worker_submit(p->worker, &pin->work, p->loop);
+	if (!is_with_worker)
+		settle(pin);
 }
 
 /* Under the lock. */
 static void ask(struct pin *pin, struct fm_buffer *buffer)
 {
 	pin->state = PIN_COMING;
+	pin->is_submitted = false;
+	pin->task.run = ask_run;
 	pin->buffer = fm_buffer_ref(buffer);
 	fm_loop_post(pin->pins->loop, &pin->task);
 }
@@ -260,7 +320,6 @@ static struct pin *pin_new(struct fm_pin_place *place, struct fm_buffer *buffer)
 	pin->pins = place->pins;
 	pin->place = place;
 	place->refs++;
-	pin->task.run = ask_run;
 	kept->over = buffer_over;
 	kept->ctx = place->pins;
 	fm_list_append(&kept->list, &pin->buffer_at);

@@ -13,7 +13,10 @@
  * ends with its connection.
  *
  * Failure modes: over the share, or refused by the device or the limit of locked memory: the chunks
- * are copied, and it is tried again a while later.
+ * are copied, and it is tried again a while later. Calls of the user hang on all workers that he
+ * may have: his buffer waits behind them and is copied, and waits no longer once the connections
+ * are gone. They go while it is being lent: that cannot be stopped, so it is taken back when it is
+ * there, on the worker as well.
  *
  * Locked memory of the daemon: as long as one is there its pages cannot be freed, whatever their
  * owner does. So the bytes count, for each session and device again, as the kernel counts them.
@@ -39,6 +42,10 @@ struct fm_pins_opts {
 };
 
 int fm_pins_new(const struct fm_pins_opts *opts, struct fm_pins **out, struct fm_err *err);
+
+/* The worker is about to be freed, before these. Nothing is lent from now on, and what is still to
+ * be taken back is so on the loop. NULL is allowed. */
+void fm_pins_stop(struct fm_pins *pins);
 
 /* Every place was left, and what came of that has run on the loop. NULL is allowed. */
 void fm_pins_free(struct fm_pins *pins);

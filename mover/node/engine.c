@@ -177,6 +177,12 @@ void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 	fm_engine_check_stopped(e);
 }
 
+void fm_engine_worker_ends(struct fm_engine *e)
+{
+	if (e)
+		fm_pins_stop(e->pins);
+}
+
 static void store_unref(struct fm_store_ref *ref)
 {
 	if (--ref->refs > 0)

@@ -36,6 +36,10 @@ void fm_engine_stop(struct fm_engine *engine, void (*stopped)(void *ctx), void *
  * file, which may be for ever. */
 bool fm_engine_awaits_callers(const struct fm_engine *engine);
 
+/* The worker is about to be freed, before the engine: from now on buffers give it nothing to do.
+ * Stopping, or never started. NULL is allowed. */
+void fm_engine_worker_ends(struct fm_engine *engine);
+
 /* Stopped, or never started. Closes the stores. NULL is allowed. */
 void fm_engine_free(struct fm_engine *engine);
 

@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -38,13 +40,17 @@ static const struct fm_clock test_clock = { clock_now, NULL };
 
 /* ---- devices ---- */
 
+static pthread_t loop_thread;
+
 struct device {
 	struct fm_lender lender;
 	atomic_uint refs;
 	atomic_uint lends;		/* of its life */
 	atomic_uint lent;		/* now */
 	atomic_uint wrong;		/* what must not be, on whatever thread */
+	atomic_uint on_loop;		/* taken back there */
 	bool refuses;
+	sem_t *until;			/* lending takes until then */
 };
 
 static int device_lend(struct fm_lender *lender, const void *memory, size_t len,
@@ -55,6 +61,8 @@ static int device_lend(struct fm_lender *lender, const void *memory, size_t len,
 	/* It is mapped, whatever its owner did meanwhile. */
 	d->wrong += ((const char *)memory)[len - 1] != 7;
 	d->lends++;
+	while (d->until && sem_wait(d->until) < 0)
+		;	/* interrupted */
 	if (d->refuses)
 		return fm_err_set(err, -ENOMEM, "no memory that may be locked");
 	d->lent++;
@@ -67,6 +75,7 @@ static void device_take_back(struct fm_lender *lender, struct fm_region *region)
 	struct device *d = fm_container_of(lender, struct device, lender);
 
 	(void)region;
+	d->on_loop += pthread_equal(pthread_self(), loop_thread) != 0;
 	d->wrong += d->lent == 0 || d->refs == 0;
 	d->lent--;
 }
@@ -128,6 +137,7 @@ static void begin_with(const struct fm_loop_opts *lo, unsigned threads, uint64_t
 	struct fm_pins_opts o;
 
 	memset(&w, 0, sizeof(w));
+	loop_thread = pthread_self();
 	w.a.lender.ops = w.b.lender.ops = &device_ops;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(lo, &w.loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(threads, &w.worker, NULL), 0);
@@ -146,6 +156,7 @@ static void begin(uint64_t bytes_max)
 static void end(void)
 {
 	spin();
+	fm_pins_stop(w.pins);
 	fm_worker_free(w.worker);
 	spin();
 	CU_ASSERT_EQUAL(w.a.lent + w.b.lent + w.a.refs + w.b.refs + w.a.wrong + w.b.wrong, 0);
@@ -163,10 +174,11 @@ static struct fm_pin_place *join(struct device *device)
 }
 
 /* Any thread, which CUnit's assertions are not for. */
-static struct fm_buffer *buffer(void)
+static struct fm_buffer *buffer_of(uid_t uid)
 {
 	struct fm_buffer_opts o = { .fd = memfd_create("test", MFD_ALLOW_SEALING),
-				    .bytes = BYTES };
+				    .bytes = BYTES,
+				    .uid = uid };
 	struct fm_buffer *b;
 	char sevens[BYTES];
 
@@ -177,6 +189,11 @@ static struct fm_buffer *buffer(void)
 		abort();
 	close(o.fd);
 	return b;
+}
+
+static struct fm_buffer *buffer(void)
+{
+	return buffer_of(0);
 }
 
 /* A put of it begins. */
@@ -396,7 +413,136 @@ static void test_nothing(void)
 	end();
 }
 
-/* ---- many threads ---- */
+/* ---- real threads ---- */
+
+static const struct fm_loop_opts real = { .clock = NULL };
+
+/* Whether that comes to be so many. */
+static bool becomes(const atomic_uint *what, unsigned count)
+{
+	time_t until = time(NULL) + FM_TEST_HANG_S;
+
+	while (*what != count && time(NULL) < until)
+		(void)fm_loop_step(w.loop, FM_NS_PER_MS);
+	return *what == count;
+}
+
+static void await_worker(unsigned waiting, unsigned running)
+{
+	time_t until = time(NULL) + FM_TEST_HANG_S;
+	struct fm_worker_count count;
+
+	do {
+		(void)fm_loop_step(w.loop, FM_NS_PER_MS);
+		fm_worker_count(w.worker, &count);
+	} while ((count.waiting != waiting || count.running != running) && time(NULL) < until);
+	CU_ASSERT_TRUE(count.waiting == waiting && count.running == running);
+}
+
+struct hanging {
+	struct fm_work work;
+	sem_t until;
+};
+
+static void hanging_run(struct fm_work *work)
+{
+	while (sem_wait(&fm_container_of(work, struct hanging, work)->until) < 0)
+		;	/* interrupted */
+}
+
+static void hanging_done(struct fm_work *work)
+{
+	(void)work;
+}
+
+/*
+ * Goal: calls of a user that hang keep no device: neither the one that a buffer of his is waiting
+ * to be lent to, nor the one that another one is lent to. Method: as many as he may have at once
+ * hang, then the connections end.
+ */
+static void test_users_threads_hang(void)
+{
+	static struct hanging hang = {
+		.work = {.run = hanging_run, .done = hanging_done, .who = {.uid = 1000}}};
+	struct fm_buffer *b = buffer_of(1000);
+	struct fm_file *file = source(b);
+	struct fm_pin_place *place, *other;
+
+	CU_ASSERT_EQUAL(sem_init(&hang.until, 0, 0), 0);
+	begin_with(&real, 2, 100 * BYTES);
+	fm_worker_share(w.worker, 0);
+	place = join(&w.a);
+	other = join(&w.b);
+	(void)find(place, file);
+	CU_ASSERT_TRUE(becomes(&w.a.lent, 1));
+	await_worker(0, 0);
+	fm_worker_submit(w.worker, &hang.work, w.loop);
+	await_worker(0, 1);
+	CU_ASSERT_PTR_NULL(find(other, file));
+	await_worker(1, 1);
+	fm_pins_leave(other);
+	fm_pins_leave(place);
+	CU_ASSERT_TRUE(becomes(&w.b.refs, 0));
+	CU_ASSERT_TRUE(becomes(&w.a.refs, 0));
+	CU_ASSERT_EQUAL(w.b.lends, 0);
+	sem_post(&hang.until);
+	close_file(file);
+	fm_buffer_unref(b);
+	end();
+	sem_destroy(&hang.until);
+}
+
+/* Begins to lend it, and ends all connections before that is done. */
+static void leave_while_lending(struct fm_file *file)
+{
+	struct fm_pin_place *place = join(&w.a);
+	unsigned before = w.a.lends;
+
+	CU_ASSERT_PTR_NULL(find(place, file));
+	CU_ASSERT_TRUE(becomes(&w.a.lends, before + 1));
+	fm_pins_leave(place);
+	sem_post(w.a.until);
+}
+
+/*
+ * Goal: what came too late is taken back on the worker, however often a peer makes it so, since the
+ * loop serves others; on the loop once the worker ends, from when on nothing is lent.
+ */
+static void test_gone_while_lending(void)
+{
+	struct fm_buffer *b = buffer();
+	struct fm_file *file = source(b);
+	struct fm_pin_place *place;
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	begin_with(&real, 1, 100 * BYTES);
+	w.a.until = &until;
+	for (unsigned i = 0; i < 3; i++) {
+		leave_while_lending(file);
+		CU_ASSERT_TRUE(becomes(&w.a.refs, 0));
+	}
+	CU_ASSERT_TRUE(w.a.lends == 3 && w.a.lent == 0 && w.a.on_loop == 0);
+
+	place = join(&w.b);
+	(void)find(place, file);
+	CU_ASSERT_TRUE(becomes(&w.b.lent, 1));
+	await_worker(0, 0);
+	spin();
+	leave_while_lending(file);
+	fm_pins_stop(w.pins);
+	fm_pins_leave(place);
+	place = join(&w.b);
+	CU_ASSERT_PTR_NULL(find(place, file));
+	spin();
+	close_file(file);
+	fm_buffer_unref(b);
+	fm_pins_leave(place);
+	end();
+	CU_ASSERT_TRUE(w.a.lends == 4 && w.a.on_loop == 1);
+	CU_ASSERT_TRUE(w.b.lends == 1 && w.b.on_loop == 1);
+	sem_destroy(&until);
+}
 
 #define LANES 3
 #define ROUNDS 200
@@ -437,7 +583,6 @@ static void *lane(void *ctx)
  * (The thread sanitizer sees the rest.) */
 static void test_many_threads(void)
 {
-	const struct fm_loop_opts real = { .clock = NULL };
 	pthread_t thread[LANES];
 
 	begin_with(&real, 2, 8 * BYTES);
@@ -462,6 +607,8 @@ static const struct fm_test tests[] = {
 	{"a buffer that a device refuses is copied, and tried again later", test_refused},
 	{"buffers beyond the limit are copied", test_limit},
 	{"what is no buffer, or needs no lending, is left alone", test_nothing},
+	{"calls of a user that hang keep no device", test_users_threads_hang},
+	{"what came too late is taken back on the worker", test_gone_while_lending},
 	{"lanes, the worker and owners at the same time", test_many_threads},
 };
 
