@@ -254,10 +254,10 @@ static void device_drop_pds(struct rdma_device *device)
 }
 
 /*
- * librdmacm has opened the device too, and closes one that is gone only when it looks at the list
- * of all devices. A device whose driver cannot take its users away (rxe) is removed when the last
- * one has closed it, and who removes it waits. Where no other device is left it looks at none, so
- * that one stays open until we end.
+ * librdmacm has opened the device too. A device whose driver cannot take its users away (rxe) is
+ * removed when the last one has closed it, and who removes it waits. It was seen that librdmacm has
+ * closed one that is gone once it was asked for the list of all devices, if there is another one.
+ * The only device of a machine stayed open until we ended; why is not known.
  */
 static void cm_let_go(void)
 {

@@ -124,7 +124,8 @@ is_gone() {
 	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
-# A device that is removed is not held by a buffer that is known to it. Another one stays: librdmacm never lets go of the last.
+# A device that is removed is not held by a buffer that is known to it. Another one is there: the only
+# device of a machine was seen to stay until the daemon ended, with a buffer or without.
 removed() {
 	local pid
 
