@@ -46,6 +46,7 @@
 #include "mover/daemon/limits.h"
 #include "mover/daemon/parts.h"
 #include "mover/daemon/peer_book.h"
+#include "mover/data/pin.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/metrics/exporter.h"
@@ -59,8 +60,6 @@
 #define WORKERS 16
 /* of these for root and the daemon itself; the others are divided among users and peers */
 #define WORKERS_ROOT 2
-/* A buffer is registered once for each peer and device: one of so many on average. */
-#define PINNED_TIMES 4
 #define STOP_NS (15 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define STOP_LOOK_NS (500 * FM_NS_PER_MS)
@@ -90,12 +89,11 @@ static void check_limits(struct fm_fmoved *fmoved)
 			access("/dev/infiniband", F_OK) == 0;
 	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lanes;
 	const struct passwd *pw = getpwuid(geteuid());
+	uint64_t left;
 
-	fmoved->pinned_bytes = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes,
-						 pw ? pw->pw_name : "fmove") /
-			       2;
-	if (fmoved->pinned_bytes / PINNED_TIMES >= cfg->memory.buffer_bytes)
-		fmoved->pinned_bytes = PINNED_TIMES * cfg->memory.buffer_bytes;
+	left = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes,
+				 pw ? pw->pw_name : "fmove");
+	fmoved->pinned_bytes = fm_pins_bytes_max(left, cfg->memory.buffer_bytes);
 }
 
 static int start_lanes(struct fm_fmoved *fmoved, struct fm_err *err)

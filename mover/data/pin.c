@@ -21,6 +21,8 @@
 
 /* What was refused may have room a while later, when other buffers are gone. */
 #define AGAIN_NS (10 * FM_NS_PER_S)
+/* A buffer is registered once for each peer and device: one of so many on average. */
+#define TIMES 4
 
 struct fm_pins {
 	pthread_mutex_t lock;		/* of all below, and of what hangs at buffers and places */
@@ -64,6 +66,13 @@ struct pin {
 	int ret;			/* of the worker, if it is done there */
 	struct fm_err err;
 };
+
+uint64_t fm_pins_bytes_max(uint64_t lockable, uint64_t buffer_bytes)
+{
+	uint64_t half = lockable / 2;
+
+	return half / TIMES >= buffer_bytes ? TIMES * buffer_bytes : half;
+}
 
 int fm_pins_new(const struct fm_pins_opts *o, struct fm_pins **out, struct fm_err *err)
 {

@@ -41,6 +41,10 @@ struct fm_pins_opts {
 	uint64_t bytes_max;		/* of all users together */
 };
 
+/* bytes_max where so much may be locked, beside all else that is (UINT64_MAX: anything), and the
+ * buffers of all have buffer_bytes at most: four times that, and half of what may be. */
+uint64_t fm_pins_bytes_max(uint64_t lockable, uint64_t buffer_bytes);
+
 int fm_pins_new(const struct fm_pins_opts *opts, struct fm_pins **out, struct fm_err *err);
 
 /* The worker is about to be freed, before these. Nothing is lent from now on, and what is still to

@@ -393,6 +393,16 @@ static void test_limit(void)
 	end();
 }
 
+/* Goal: four times what buffers may have, but half of what may be locked, at most. */
+static void test_most(void)
+{
+	CU_ASSERT_EQUAL(fm_pins_bytes_max(UINT64_MAX, 1000), 4000);
+	CU_ASSERT_EQUAL(fm_pins_bytes_max(8000, 1000), 4000);
+	CU_ASSERT_EQUAL(fm_pins_bytes_max(7000, 1000), 3500);
+	CU_ASSERT_EQUAL(fm_pins_bytes_max(0, 1000), 0);
+	CU_ASSERT_EQUAL(fm_pins_bytes_max(UINT64_MAX, UINT64_MAX), UINT64_MAX / 2);
+}
+
 /* Goal: where nothing is lent as a whole, or the source is no buffer, there is nothing. */
 static void test_nothing(void)
 {
@@ -606,6 +616,7 @@ static const struct fm_test tests[] = {
 	{"a buffer is lent no longer than there are connections", test_connections_end},
 	{"a buffer that a device refuses is copied, and tried again later", test_refused},
 	{"buffers beyond the limit are copied", test_limit},
+	{"how much is lent at most", test_most},
 	{"what is no buffer, or needs no lending, is left alone", test_nothing},
 	{"calls of a user that hang keep no device", test_users_threads_hang},
 	{"what came too late is taken back on the worker", test_gone_while_lending},
