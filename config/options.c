@@ -87,7 +87,8 @@ const struct fm_option fm_options[] = {
 	  false,
 	  "Memory of local callers that this daemon maps, for transfers from and to it "
 	  "(fmove_buffer_alloc()). It is theirs, and not of memory.total; a part is kept for "
-	  "root, and one user has at most seven eighths of what is free" },
+	  "root, and one user has at most seven eighths of what is free. Four times as much may be "
+	  "locked for RDMA, since a buffer counts for each peer and device" },
 	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto",
 	  auto_words, false,
 	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 8 "
